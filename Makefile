@@ -1,0 +1,57 @@
+# The front door. CMakeLists.txt does the building; scripts/setup.sh installs what is missing.
+
+SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
+CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
+BUILD       = @cmake --build build --target
+
+.PHONY: help build demo test test-long bench format docs install-deps clean
+
+help:
+	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
+	@echo "make demo          train a small network and watch its decision boundary"
+	@echo "make test          every test: release, sanitizers, clang, installation, examples"
+	@echo "make test-long     the same with the long variants"
+	@echo "make bench         measure the overhead per operation"
+	@echo "make format        clang-format over the sources"
+	@echo "make docs          write docs/operators.md from the operators themselves"
+	@echo "make install-deps  install the tools all of this needs (Debian, Ubuntu)"
+	@echo "make clean         remove build/"
+
+build:
+	$(SETUP_BUILD)
+	$(CONFIGURE)
+	$(BUILD) cairn cairn_static all_examples all_bench all_tools
+
+demo:
+	$(SETUP_BUILD)
+	$(CONFIGURE)
+	$(BUILD) example_03_mlp
+	@build/example_03_mlp
+
+test:
+	@scripts/test.sh
+
+test-long:
+	@scripts/test.sh --long
+
+bench:
+	$(SETUP_BUILD)
+	$(CONFIGURE)
+	$(BUILD) bench_overhead
+	@build/bench_overhead
+
+format:
+	@scripts/setup.sh clang-format
+	@find include src examples tests bench tools \( -name '*.[ch]' -o -name '*.cpp' \) -print0 | xargs -0 clang-format -i
+
+docs:
+	$(SETUP_BUILD)
+	$(CONFIGURE)
+	$(BUILD) cairn_opdoc
+	@build/cairn_opdoc > build/operators.md && mv build/operators.md docs/operators.md
+
+install-deps:
+	@scripts/setup.sh
+
+clean:
+	@rm -rf build

@@ -1,0 +1,113 @@
+/* cairn/base.h: contexts, errors, element types, shapes.
+
+   Everything lives in a context. Open one, work, close it:
+
+       cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
+       cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(2, 3));
+       printf("%g\n", cn_item(cn_sum(x, CN_ALL, false)));
+       if (cn_failed(cn)) fprintf(stderr, "%s\n", cn_error(cn));
+       cn_close(cn);
+
+   Ownership  A context is one thread's at a time; contexts share nothing. cn_close frees all that was made in it.
+   Errors     Operators return a tensor or NULL. NULL in gives NULL out. The first error stays in the context, with
+              code and words, until cn_error_clear: one check per step is enough. The library never prints or aborts. */
+#ifndef CAIRN_BASE_H
+#define CAIRN_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define CN_API __declspec(dllexport)
+#elif defined(__GNUC__)
+#define CN_API __attribute__((visibility("default")))
+#else
+#define CN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CN_MAX_DIMS 8
+
+typedef struct cn_ctx cn_ctx;
+typedef struct cn_tensor cn_tensor;
+
+/* Element types, in PyTorch's order of promotion within a category. */
+typedef enum cn_dtype { CN_BOOL, CN_U8, CN_I8, CN_I32, CN_I64, CN_F16, CN_BF16, CN_F32, CN_F64 } cn_dtype;
+#define CN_DTYPES 9
+
+CN_API const char *cn_dtype_name(cn_dtype t);               /* "f32" */
+CN_API size_t cn_dtype_size(cn_dtype t);                    /* bytes an element */
+CN_API bool cn_dtype_is_float(cn_dtype t);
+CN_API cn_dtype cn_promote(cn_dtype a, cn_dtype b);         /* PyTorch's promote_types */
+
+/* A list of sizes, axes or indices: CN_DIMS(2, 3, 4). CN_SCALAR is the shape of a single number. */
+typedef struct cn_dims {
+    int n;
+    int64_t v[CN_MAX_DIMS];
+} cn_dims;
+
+#ifdef __cplusplus
+} /* extern "C" */
+template <typename... T> inline cn_dims cn_dims_list(T... v)
+{
+    static_assert(sizeof...(v) <= CN_MAX_DIMS, "at most 8 dimensions");
+    return cn_dims{(int)sizeof...(v), {(int64_t)v...}};
+}
+#define CN_DIMS(...) cn_dims_list(__VA_ARGS__)
+#define CN_SCALAR (cn_dims{0, {0}})
+#define CN_ALL (cn_dims{-1, {0}})
+extern "C" {
+#else
+#define CN_DIMS(...) ((cn_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define CN_SCALAR ((cn_dims){0, {0}})
+#define CN_ALL ((cn_dims){-1, {0}}) /* where axes are asked for: all of them */
+#endif
+
+typedef enum cn_code {
+#define CN_ERROR(name, text) CN_##name,
+#include "errors.def"
+#undef CN_ERROR
+} cn_code;
+
+/* Memory comes from here; NULL from resize is an error for the caller, never a crash.
+   resize(user, NULL, 0, n) allocates, resize(user, p, n, 0) frees. */
+typedef struct cn_allocator {
+    void *(*resize)(void *user, void *p, size_t old_bytes, size_t new_bytes);
+    void *user;
+} cn_allocator;
+
+typedef void (*cn_logger)(void *user, const char *line);
+
+typedef struct cn_desc {
+    const char *device;      /* "auto" (default) or "cpu" */
+    uint64_t seed;           /* of all random numbers */
+    int threads;             /* 0: one a core */
+    cn_allocator allocator;  /* default: malloc */
+    cn_logger logger;        /* notices and traces; default: none */
+    void *logger_user;
+    size_t memory_limit;     /* bytes of tensor memory; 0: none */
+    int64_t pending_limit;   /* nodes waiting before they are evaluated unasked; 0: 16,384 */
+    int plan_limit;          /* plans kept; 0: 256 */
+    bool eager;              /* evaluate every operation at once (also CAIRN_EAGER=1) */
+} cn_desc;
+
+CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. NULL result: out of memory or unknown device */
+CN_API void cn_close(cn_ctx *ctx);           /* frees every tensor of the context */
+CN_API const char *cn_version(void);
+
+CN_API bool cn_failed(const cn_ctx *ctx);
+CN_API cn_code cn_error_code(const cn_ctx *ctx);
+CN_API const char *cn_error(const cn_ctx *ctx); /* in words; "" when there is none */
+CN_API void cn_error_clear(cn_ctx *ctx);
+CN_API const char *cn_code_name(cn_code code);
+
+CN_API void cn_seed(cn_ctx *ctx, uint64_t seed); /* as if the context had been opened with it */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

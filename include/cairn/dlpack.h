@@ -1,0 +1,48 @@
+/* cairn/dlpack.h: tensors to and from other libraries, without a copy (DLPack 0.8's managed tensor).
+
+       DLManagedTensor *m = cn_to_dlpack(x);       evaluates x; m->deleter(m) when done
+       cn_tensor *y = cn_from_dlpack(cn, m);       y owns m: its deleter is called when the memory is no longer needed
+
+   The struct has DLPack's own layout; include dlpack/dlpack.h before this header to use its definition. */
+#ifndef CAIRN_DLPACK_H
+#define CAIRN_DLPACK_H
+
+#include "tensor.h"
+
+#ifndef DLPACK_VERSION
+typedef struct DLDevice {
+    int32_t device_type; /* 1: CPU */
+    int32_t device_id;
+} DLDevice;
+typedef struct DLDataType {
+    uint8_t code; /* 0 int, 1 uint, 2 float, 4 bfloat, 6 bool */
+    uint8_t bits;
+    uint16_t lanes;
+} DLDataType;
+typedef struct DLTensor {
+    void *data;
+    DLDevice device;
+    int32_t ndim;
+    DLDataType dtype;
+    int64_t *shape;
+    int64_t *strides; /* in elements; NULL: row-major */
+    uint64_t byte_offset;
+} DLTensor;
+typedef struct DLManagedTensor {
+    DLTensor dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+CN_API DLManagedTensor *cn_to_dlpack(cn_tensor *t);
+CN_API cn_tensor *cn_from_dlpack(cn_ctx *ctx, DLManagedTensor *managed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

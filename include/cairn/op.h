@@ -1,0 +1,217 @@
+/* cairn/op.h: what an operator is, and how to add one.
+
+   An operator is one `const cn_op`: what it computes is said here once, and everything else (planning, fusion,
+   gradients, tests, documentation) is derived from it. A user's operator is the same struct:
+
+       static void cube_f32(const cn_loop *l) { ... for (i < l->n) out[i] = x[i] * x[i] * x[i]; }
+       static void cube_grad(cn_grad_call *g) { g->in_grad[0] = cn_mul(g->out_grad[0], cn_mul_s(cn_square(g->in[0]), 3)); }
+       static const cn_op cube = { .name = "cube", .doc = "x*x*x", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+                                   .infer = cn_infer_map, .grad = cube_grad, .loops = { [CN_F32] = cube_f32 } };
+       cn_tensor *y = cn_apply(&cube, &x, 1, NULL, NULL);
+
+   Structure and arguments  `attrs` (axes, flags, sizes) are part of a plan's identity: a plain struct of int64_t and
+              double fields (no padding), compared byte by byte. `args` (learning rates, probabilities, offsets) are
+              numbers fed to a plan: changing one never rebuilds it.
+   Errors     infer returns false after cn_infer_fail with words; a kernel that finds an index out of range calls
+              cn_kernel_fault and goes on without touching memory it should not. */
+#ifndef CAIRN_OP_H
+#define CAIRN_OP_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CN_MAX_IN 8    /* operands with a fixed meaning; operators like cat take more, see .variadic */
+#define CN_MAX_OUT 4
+#define CN_MAX_ARGS 4
+
+typedef enum cn_kind {
+    CN_MAP,       /* elementwise, any arity, operands broadcast */
+    CN_VIEW,      /* layout only */
+    CN_REDUCE,    /* over a range of neighbouring axes */
+    CN_CONTRACT,  /* matmul, convolution */
+    CN_INDEX,     /* gather, scatter, joining */
+    CN_SCAN,
+    CN_SORT,
+    CN_RANDOM,    /* elementwise from a counter: fuses like a MAP */
+    CN_BLOCK,     /* a fused kernel whose composite definition is its reference */
+    CN_COMPOSITE, /* other operators put together: nothing the planner sees */
+} cn_kind;
+
+typedef union cn_arg {
+    double f;
+    int64_t i;
+    uint64_t u;
+} cn_arg;
+
+typedef struct cn_layout {
+    int ndim;
+    int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS]; /* strides in elements */
+    int64_t offset;                                  /* in elements, from the start of the storage */
+} cn_layout;
+
+typedef struct cn_meta {
+    cn_dtype dtype;
+    cn_layout layout;
+} cn_meta;
+
+/* The result's dtype and shape from the operands' (and strides and offset, for a VIEW only). */
+typedef struct cn_infer {
+    cn_ctx *ctx;
+    const struct cn_op *op;
+    int n_in;
+    const cn_meta *const *in;     /* NULL where an optional operand is absent */
+    const void *attrs;
+    const cn_arg *args;
+    int n_out;
+    cn_meta out[CN_MAX_OUT];      /* to fill: dtype, ndim, shape; strides are row-major unless VIEW */
+} cn_infer;
+CN_API bool cn_infer_fail(cn_infer *i, cn_code code, const char *words, ...); /* returns false */
+CN_API bool cn_infer_map(cn_infer *i);      /* MAP: broadcast shape, dtype of the operands */
+CN_API bool cn_infer_map_bool(cn_infer *i); /* the same with a bool result */
+
+/* Gradients are written with operators, so they run on every device and differentiate again. */
+typedef struct cn_grad_call {
+    cn_ctx *ctx;
+    const void *attrs;
+    const cn_arg *args;
+    int n_in, n_out;
+    cn_tensor *const *in;         /* operands (NULL: absent) */
+    cn_tensor *const *out;        /* results */
+    cn_tensor *const *out_grad;   /* gradient of each result (NULL: none arrived) */
+    const bool *needs;            /* which operands want one */
+    cn_tensor **in_grad;          /* to fill where needed; a broadcast operand of a MAP is summed to its shape for you */
+} cn_grad_call;
+
+/* One tile of a MAP or RANDOM: contiguous elements [start, start + n) of the row-major result. */
+typedef struct cn_loop {
+    void *out;
+    const void *in[CN_MAX_IN];
+    int64_t n, start;
+    const void *attrs;
+    const cn_arg *args;
+} cn_loop;
+typedef void (*cn_loop_fn)(const cn_loop *loop);
+
+/* An operand or result as a kernel sees it. Contiguous unless the operator says .strided. */
+typedef struct cn_array {
+    void *data;                   /* NULL: absent operand */
+    cn_dtype dtype;
+    int ndim;
+    int64_t numel;
+    int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
+} cn_array;
+
+typedef struct cn_kernel {
+    const struct cn_op *op;
+    const void *attrs;
+    const cn_arg *args;
+    int n_in, n_out;
+    const cn_array *in;
+    const cn_array *out;
+    void *scratch;                /* as many bytes as .scratch asked for, 64-byte aligned */
+    struct cn__cpu_run *run;      /* threads and faults: for cn_parallel, cn_kernel_fault */
+} cn_kernel;
+/* body(kernel, user, begin, end, thread) over [0, n) in chunks of `grain`, on all threads. Chunks depend on n and grain
+   alone, so that results do not depend on the number of threads. */
+typedef void (*cn_body)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread);
+CN_API void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user);
+CN_API int cn_threads(const cn_kernel *k);
+CN_API void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size); /* index not in [0, size) */
+
+/* A REDUCE on the CPU: how elements are folded into a state, in an order fixed by the shape alone. The engine cuts the
+   reduced range into blocks, folds each, and merges them in order. One for each dtype of the operand. */
+typedef struct cn_reducer {
+    size_t state;                                                             /* bytes for each result element */
+    void (*begin)(void *state, int64_t n);                                    /* n fresh states */
+    void (*row)(void *state, const void *x, int64_t n, int64_t position);     /* folds x[0..n) into one state; position of x[0] in the reduced range */
+    void (*columns)(void *state, const void *x, int64_t n, int64_t position); /* folds x[i] into state i; all at this position */
+    void (*merge)(void *state, const void *later, int64_t n);                 /* state i absorbs later i */
+    void (*end)(const void *state, void *out, int64_t n);                     /* result elements from states */
+} cn_reducer;
+
+/* Test cases: each operand's shape and how it is filled; the tests do the rest (every dtype, layout, device). */
+typedef enum cn_fill {
+    CN_FILL_NONE,       /* ends the list */
+    CN_FILL_UNIFORM,    /* in [low, high]; 0, 0 means -2..2 */
+    CN_FILL_DISTINCT,   /* no two close to each other: for max, sort */
+    CN_FILL_INDEX,      /* integers in [0, high) as i64 */
+    CN_FILL_BOOL,
+    CN_FILL_PERMUTATION,/* of [0, numel) as i64 */
+    CN_FILL_ABSENT,     /* optional operand left out */
+} cn_fill;
+typedef struct cn_spec {
+    cn_fill fill;
+    cn_dims shape;
+    double low, high;
+} cn_spec;
+typedef struct cn_case {
+    cn_spec in[CN_MAX_IN];
+    const void *attrs;
+    cn_arg args[CN_MAX_ARGS];
+    bool no_gradient_check;       /* with a comment that says why */
+} cn_case;
+#define CN_SHAPE(...) { (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
+#define CN_S(...) { CN_FILL_UNIFORM, CN_SHAPE(__VA_ARGS__), 0, 0 }
+#define CN_S0 { CN_FILL_UNIFORM, { 0, { 0 } }, 0, 0 }
+#define CN_RANGE(low, high, ...) { CN_FILL_UNIFORM, CN_SHAPE(__VA_ARGS__), low, high }
+#define CN_DISTINCT(...) { CN_FILL_DISTINCT, CN_SHAPE(__VA_ARGS__), 0, 0 }
+#define CN_IDX(high, ...) { CN_FILL_INDEX, CN_SHAPE(__VA_ARGS__), 0, high }
+#define CN_BOOLS(...) { CN_FILL_BOOL, CN_SHAPE(__VA_ARGS__), 0, 0 }
+#define CN_PERM(...) { CN_FILL_PERMUTATION, CN_SHAPE(__VA_ARGS__), 0, 0 }
+#define CN_ABSENT { CN_FILL_ABSENT, { 0, { 0 } }, 0, 0 }
+
+/* Which dtypes a kernel takes natively, as bits. Others are converted by the funnel: halves are computed in f32 and
+   rounded back; integers become f32 where only floats make sense (.ints_to_float), else they are an error. */
+#define CN_BIT(t) (1u << (t))
+#define CN_FLOATS (CN_BIT(CN_F32) | CN_BIT(CN_F64))
+#define CN_INTS (CN_BIT(CN_U8) | CN_BIT(CN_I8) | CN_BIT(CN_I32) | CN_BIT(CN_I64))
+#define CN_NUMBERS (CN_FLOATS | CN_INTS)
+#define CN_ANY 0x1ffu
+
+typedef struct cn_op {
+    const char *name, *doc;
+    cn_kind kind;
+    int n_in, n_out;
+    bool variadic;                /* takes n_in operands or more */
+    uint32_t optional;            /* bit i: operand i may be absent */
+    uint32_t dtypes;              /* of the operands that must agree; 0: CN_FLOATS */
+    uint32_t free_dtype;          /* bit i: operand i keeps its own dtype (indices, masks) and is not promoted */
+    bool ints_to_float;
+    bool strided;                 /* CPU kernel takes any strides */
+    bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
+    bool cheap;                   /* MAP: computing it again costs less than storing it */
+    size_t attr_size;
+    bool (*infer)(cn_infer *i);
+    void (*grad)(cn_grad_call *g);
+    const char *no_grad;          /* or why there is none */
+    uint32_t not_differentiable;  /* bit i: operand i has no gradient by nature (indices, masks) */
+    cn_tensor *(*compose)(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args);
+    cn_loop_fn loops[CN_DTYPES];  /* MAP, RANDOM: one tile, by dtype of the first promoted operand (RANDOM: of the result) */
+    const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with int64_t begin, end: the axes */
+    void (*cpu)(const cn_kernel *k);
+    size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data */
+    const char *wgsl;             /* MAP: an expression in x, y, z, p0..p3 */
+    const char *onnx;
+    const cn_case *cases;
+    int n_cases;
+} cn_op;
+#define CN_CASES(...) .cases = (const cn_case[]){ __VA_ARGS__ }, \
+                      .n_cases = (int)(sizeof((const cn_case[]){ __VA_ARGS__ }) / sizeof(cn_case))
+
+/* The one funnel. cn_apply: one result. cn_apply_n: all of them into out[n_out]. */
+CN_API cn_tensor *cn_apply(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);
+CN_API bool cn_apply_n(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args,
+                       cn_tensor **out);
+/* For operators without operands (creation): the context cannot be known from them. */
+CN_API cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, const cn_arg *args);
+
+/* All built-in operators, in the order of ops.def. */
+CN_API const cn_op *const *cn_ops(int *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,227 @@
+"""Builds and runs every test in every configuration, then the checks and the examples.
+
+    scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
+
+STAGE is release, asan, tsan, clang, checks or examples; NAME picks test programs or examples by a part of their name.
+A test program prints as its last line "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
+missing last line, or a non-zero exit without a failed check counts as one failure. The last line printed here is the sum.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang"}
+STAGES = ["release", "asan", "tsan", "clang", "checks", "examples"]
+SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
+
+# An allocation too large to serve must come back as NULL, as it does without a sanitizer.
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "allocator_may_return_null=1:detect_stack_use_after_return=1",
+    "TSAN_OPTIONS": "allocator_may_return_null=1:second_deadlock_stack=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+
+
+class Result:
+    """How one command ended: its exit status (None after a timeout), output, and time."""
+
+    def __init__(self, status, out, err, seconds):
+        self.status, self.out, self.err, self.seconds = status, out, err, seconds
+
+    def ending(self):
+        if self.status is None:
+            return "timeout"
+        return f"killed by signal {-self.status}" if self.status < 0 else f"exit status {self.status}"
+
+
+class Tally:
+    """The sum over everything, and the one place that prints."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.lock = threading.Lock()
+
+    def add(self, stage, name, result, passed, failed, skipped=0, note=""):
+        counts = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+        with self.lock:
+            self.passed += passed
+            self.failed += failed
+            self.skipped += skipped
+            print(f"{stage:<9} {name:<28} {result.seconds:7.1f} s  {counts}{note}")
+            if failed:
+                text = (result.out + result.err).rstrip().splitlines()
+                omitted = [f"… {len(text) - 100} lines left out …"] if len(text) > 100 else []
+                for line in text[:30] + omitted + text[-70:] if omitted else text:
+                    print(f"    {line}")
+            sys.stdout.flush()
+
+    def check(self, stage, name, result):
+        """Counts a command that either works or does not."""
+        ok = result.status == 0
+        self.add(stage, name, result, int(ok), int(not ok), note="" if ok else f"  ({result.ending()})")
+        return ok
+
+    def summary(self):
+        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+running = set()  # live child processes, each the leader of a group
+
+
+def run(command, timeout=1800, env=None, cwd=ROOT):
+    start = time.monotonic()
+    process = subprocess.Popen([str(word) for word in command], cwd=cwd, env={**os.environ, **(env or {})},
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, errors="replace", start_new_session=True)
+    running.add(process)
+    try:
+        out, err = process.communicate(timeout=timeout)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        status = None
+    finally:
+        running.discard(process)
+    return Result(status, out, err, time.monotonic() - start)
+
+
+def build(tally, config, targets):
+    """Configures and builds; a failure counts as one, success is not counted."""
+    result = run(["cmake", "--preset", config])
+    if result.status == 0:
+        made = run(["cmake", "--build", BUILD_DIR[config], "--target", *targets])
+        result = Result(made.status, made.out, made.err, result.seconds + made.seconds)
+    if result.status != 0:
+        tally.check(config, "build", result)
+        return False
+    print(f"{config:<9} {'build':<28} {result.seconds:7.1f} s", flush=True)
+    return True
+
+
+def without_address_randomisation():
+    """The thread sanitizer cannot place its shadow memory on kernels that randomise more bits than it knows."""
+    command = ["setarch", "-R"]
+    if shutil.which("setarch") and run([*command, "true"]).status == 0:
+        return command
+    return []
+
+
+def test_programs(config):
+    listing = run(["ctest", "--show-only=json-v1"], cwd=BUILD_DIR[config])
+    tests = json.loads(listing.out)["tests"]
+    return [(test["name"], test["command"]) for test in tests]
+
+
+def run_test(tally, config, name, command, env, timeout):
+    with tempfile.TemporaryDirectory(prefix="cairn_test_") as scratch:
+        result = run(command, timeout, env, scratch)
+    lines = result.out.rstrip().splitlines()
+    summary = SUMMARY.fullmatch(lines[-1]) if lines else None
+    passed, failed, skipped = (int(n or 0) for n in summary.groups()) if summary else (0, 0, 0)
+    note = ""
+    if result.status != 0 and failed == 0:
+        failed, note = 1, f"  ({result.ending()})"
+    elif not summary:
+        failed, note = 1, "  (no summary line)"
+    tally.add(config, name, result, passed, failed, skipped, note)
+
+
+def run_tests(tally, config, options):
+    if not build(tally, config, ["all_tests"]):
+        return
+    env, prefix = {}, []
+    if options.long:
+        env["CAIRN_TEST_LONG"] = "1"
+    if config != "release":
+        env.update(SANITIZER_ENV)
+        if not options.long:
+            env["CAIRN_TEST_QUICK"] = "1"
+    if config == "tsan":
+        prefix = without_address_randomisation()
+    timeout = 1800 if options.long else 600
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(run_test, tally, config, name, prefix + command, env, timeout)
+                for name, command in test_programs(config) if options.wants(name)]
+        for job in jobs:
+            job.result()
+
+
+def run_clang(tally):
+    result = run(["cmake", "--preset", "clang"])
+    if result.status == 0:
+        result = run(["cmake", "--build", BUILD_DIR["clang"]])
+    tally.check("clang", "builds without warnings", result)
+
+
+def run_checks(tally):
+    if not build(tally, "release", ["all"]):
+        return
+    tally.check("checks", "include directions", run([sys.executable, "tools/check_includes.py"]))
+    tally.check("checks", "exported symbols", run(["tools/check_symbols.sh"]))
+    tally.check("checks", "installation", run(["tests/install/check.sh"]))
+    if (ROOT / "tools/opdoc.c").exists():
+        script = "build/cairn_opdoc | diff - docs/operators.md || { echo 'stale: run make docs'; exit 1; }"
+        tally.check("checks", "docs/operators.md", run(["bash", "-c", script]))
+    else:
+        tally.add("checks", "docs/operators.md", Result(0, "", "", 0), 0, 0, 1)
+
+
+def run_examples(tally, options):
+    if not build(tally, "release", ["all_examples"]):
+        return
+    names = sorted(path.stem for path in (ROOT / "examples").glob("*.c"))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(lambda name: tally.check("examples", name, run([BUILD / f"example_{name}"], 600)), name)
+                for name in names if options.wants(name)]
+        for job in jobs:
+            job.result()
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(prog="scripts/test.sh", description=__doc__.split("\n")[0])
+    parser.add_argument("--long", action="store_true", help="run the long variants of the tests")
+    parser.add_argument("--only", action="append", choices=STAGES, help="run this stage only (repeatable)")
+    parser.add_argument("names", nargs="*", help="run only tests and examples whose name contains one of these")
+    options = parser.parse_args()
+    options.stages = options.only or STAGES
+    options.wants = lambda name: not options.names or any(part in name for part in options.names)
+    return options
+
+
+def main():
+    options = parse_options()
+    tally = Tally()
+    for config in ("release", "asan", "tsan"):
+        if config in options.stages:
+            run_tests(tally, config, options)
+    if "clang" in options.stages:
+        run_clang(tally)
+    if "checks" in options.stages:
+        run_checks(tally)
+    if "examples" in options.stages:
+        run_examples(tally, options)
+    print(tally.summary())
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        for process in list(running):
+            os.killpg(process.pid, signal.SIGKILL)
+        sys.exit(130)

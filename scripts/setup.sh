@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the tools that are missing: all of them, or those named. Does nothing, quickly, when all are there.
+#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3]
+set -euo pipefail
+
+[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3
+
+present() {
+    case $1 in
+        clang-rt) [ -d "$(clang --print-runtime-dir 2>/dev/null)" ] ;;
+        *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+package() {
+    case $1 in
+        gcc | g++ | make) echo build-essential ;;
+        ninja) echo ninja-build ;;
+        clang-rt) echo libclang-rt-14-dev ;;
+        *) echo "$1" ;;
+    esac
+}
+
+packages=()
+for tool in "$@"; do
+    present "$tool" || packages+=("$(package "$tool")")
+done
+[ ${#packages[@]} -gt 0 ] || exit 0
+mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+
+give_up() {
+    echo "setup: $1; please install: ${packages[*]}" >&2
+    exit 1
+}
+
+command -v apt-get >/dev/null || give_up "no apt-get on this system"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || give_up "not root and no sudo"
+    as_root=(sudo)
+fi
+
+echo "setup: installing ${packages[*]}"
+install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${packages[@]}"
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The package lists may be absent or old: refresh them only when they are needed.
+install >"$log" 2>&1 || { "${as_root[@]}" apt-get update -qq >>"$log" 2>&1 && install >>"$log" 2>&1; } || {
+    tail -n 5 "$log" >&2
+    give_up "apt-get failed"
+}

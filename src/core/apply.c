@@ -1,0 +1,359 @@
+/* The one funnel all operators go through: check → agree on a dtype → infer → make the node. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/core.h"
+
+bool cn_infer_fail(cn_infer *i, cn_code code, const char *words, ...)
+{
+    if (i->ctx->code != CN_OK) return false;
+    char text[384];
+    va_list list;
+    va_start(list, words);
+    vsnprintf(text, sizeof text, words, list);
+    va_end(list);
+    return cn__fail(i->ctx, code, "%s: %s", i->op->name, text);
+}
+
+static int first_promoted(const cn_infer *i)
+{
+    for (int k = 0; k < i->n_in; k++)
+        if (i->in[k] && !(i->op->free_dtype >> k & 1)) return k;
+    return 0;
+}
+
+bool cn_infer_map(cn_infer *i)
+{
+    cn_meta *out = &i->out[0];
+    out->dtype = i->in[first_promoted(i)]->dtype;
+    cn_layout *l = &out->layout;
+    *l = i->in[0]->layout;
+    for (int k = 1; k < i->n_in; k++) {
+        const cn_layout *x = &i->in[k]->layout;
+        if (cn__same_shape(x, l)) continue;
+        int n = x->ndim > l->ndim ? x->ndim : l->ndim;
+        cn_layout wide = {.ndim = n};
+        for (int d = 0; d < n; d++) {
+            int a = d - (n - l->ndim), b = d - (n - x->ndim);
+            int64_t p = a >= 0 ? l->shape[a] : 1, q = b >= 0 ? x->shape[b] : 1;
+            if (p != q && p != 1 && q != 1) {
+                char s[96], t[96];
+                return cn_infer_fail(i, CN_BAD_SHAPE, "shapes %s and %s do not broadcast",
+                                     cn__shape_text(&i->in[0]->layout, s, sizeof s), cn__shape_text(x, t, sizeof t));
+            }
+            wide.shape[d] = p == 1 ? q : p;
+        }
+        *l = wide;
+    }
+    return true;
+}
+
+bool cn_infer_map_bool(cn_infer *i)
+{
+    if (!cn_infer_map(i)) return false;
+    i->out[0].dtype = CN_BOOL;
+    return true;
+}
+
+cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak)
+{
+    cn__node *n = cn__node_new(ctx, &cn__leaf, 0, 1, 0);
+    if (!n) return NULL;
+    n->state = CN__NUMBER;
+    n->weak = weak;
+    n->out->meta.dtype = dtype;
+    n->out->meta.layout.ndim = 0;
+    n->out->meta.layout.offset = 0;
+    n->out->numel = 1;
+    n->args[0].f = value;
+    n->refs = 1;
+    return cn__handle_new(ctx, (cn__ref){n, 0});
+}
+
+cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value)
+{
+    if (!ctx) return NULL;
+    if ((unsigned)dtype >= CN_DTYPES) {
+        cn__fail(ctx, CN_BAD_DTYPE, "scalar: %d is not an element type", (int)dtype);
+        return NULL;
+    }
+    return cn__number(ctx, value, dtype, false);
+}
+
+/* PyTorch's rule: tensors with dimensions decide; 0-d tensors and then plain numbers only if of a higher category. */
+static int category(int t) { return t < 0 ? -1 : t == CN_BOOL ? 0 : cn_dtype_is_float((cn_dtype)t) ? 2 : 1; }
+static int combine(int strong, int lesser)
+{
+    if (strong < 0) return lesser;
+    if (lesser < 0 || category(lesser) <= category(strong)) return strong;
+    return (int)cn_promote((cn_dtype)strong, (cn_dtype)lesser);
+}
+
+cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in)
+{
+    int tier[3] = {-1, -1, -1};
+    for (int i = 0; i < n_in; i++) {
+        if (!in[i] || (i < 32 && op->free_dtype >> i & 1)) continue;
+        const cn__result *r = cn__result_of(in[i]);
+        int k = in[i]->ref.node->weak ? 2 : r->meta.layout.ndim == 0 ? 1 : 0;
+        tier[k] = tier[k] < 0 ? (int)r->meta.dtype : (int)cn_promote((cn_dtype)tier[k], r->meta.dtype);
+    }
+    int t = combine(tier[0], combine(tier[1], tier[2]));
+    return t < 0 ? CN_F32 : (cn_dtype)t;
+}
+
+/* What the kernels compute in, for operands of dtype t. */
+static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *compute)
+{
+    uint32_t can = op->dtypes ? op->dtypes : CN_FLOATS;
+    *compute = t;
+    if (can & CN_BIT(t)) return true;
+    *compute = CN_F32;
+    if (t == CN_F16 || t == CN_BF16 || (op->ints_to_float && !cn_dtype_is_float(t)))
+        if (can & CN_BIT(CN_F32)) return true;
+    return cn__fail(ctx, CN_BAD_DTYPE, "%s: not possible for %s", op->name, cn_dtype_name(t));
+}
+
+static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
+{
+    if (cn__result_of(x)->meta.dtype == t) return x;
+    cn__node *n = x->ref.node;
+    if (n->state == CN__NUMBER) return cn__number(x->ctx, n->args[0].f, t, n->weak);
+    return cn_cast(x, t);
+}
+
+typedef struct funnel {
+    cn_ctx *ctx;
+    const cn_op *op;
+    cn_tensor **in;     /* a copy that may be changed */
+    int n_in;
+    const void *attrs;
+    const cn_arg *args;
+    cn_tensor **out;
+} funnel;
+
+static bool infer(funnel *f, cn_infer *i)
+{
+    const cn_meta *few[CN_MAX_IN], **in = few;
+    if (f->n_in > CN_MAX_IN) in = cn__resize(&f->ctx->memory, NULL, 0, sizeof *in * (size_t)f->n_in);
+    if (!in) return cn__fail(f->ctx, CN_NO_MEMORY, "%s: out of memory", f->op->name);
+    for (int k = 0; k < f->n_in; k++) in[k] = f->in[k] ? &cn__result_of(f->in[k])->meta : NULL;
+    i->ctx = f->ctx;
+    i->op = f->op;
+    i->n_in = f->n_in;
+    i->in = in;
+    i->attrs = f->attrs;
+    i->args = f->args;
+    i->n_out = f->op->n_out;
+    bool ok = f->op->infer(i);
+    for (int k = 0; k < f->op->n_out && ok; k++)
+        ok = cn__check_shape(f->ctx, f->op->name, i->out[k].dtype, i->out[k].layout.ndim, i->out[k].layout.shape);
+    if (in != few) cn__resize(&f->ctx->memory, in, sizeof *in * (size_t)f->n_in, 0);
+    i->in = NULL;
+    return ok;
+}
+
+static bool wants_gradient(const funnel *f)
+{
+    if (f->ctx->no_grad) return false;
+    for (int k = 0; k < f->n_in; k++)
+        if (f->in[k] && f->in[k]->ref.node->needs_grad && !(k < 32 && f->op->not_differentiable >> k & 1) &&
+            cn_dtype_is_float(cn__result_of(f->in[k])->meta.dtype))
+            return true;
+    return false;
+}
+
+/* A view of something computed is itself computed: it only shares the storage. */
+static void settle_view(cn__node *n)
+{
+    cn__ref base = cn__res(n->in[0])->base;
+    n->out->base = base;
+    cn__result *from = cn__res(n->in[0]);
+    if (n->in[0].node->state == CN__PENDING || !cn__stored(from)) return;
+    cn__storage_ref(from->storage);
+    n->out->storage = from->storage;
+    n->out->base = (cn__ref){n, 0};
+    n->state = CN__EVALUATED;
+    cn__node_cut(n);
+}
+
+static cn__node *make_node(funnel *f, const cn_infer *i)
+{
+    const cn_op *op = f->op;
+    cn__node *n = cn__node_new(f->ctx, op, f->n_in, op->n_out, op->attr_size);
+    if (!n) return NULL;
+    bool gradient = wants_gradient(f), any_float = false;
+    for (int k = 0; k < op->n_out; k++) {
+        cn__result *r = &n->out[k];
+        r->meta = i->out[k];
+        if (op->kind != CN_VIEW) cn__row_major(&r->meta.layout);
+        r->numel = cn__numel(&r->meta.layout);
+        any_float |= cn_dtype_is_float(r->meta.dtype);
+    }
+    for (int k = 0; k < f->n_in; k++) {
+        if (!f->in[k]) continue;
+        n->in[k] = f->in[k]->ref;
+        n->in[k].node->refs++;
+        cn__res(n->in[k])->consumers++;
+    }
+    n->needs_grad = gradient && any_float;
+    if (op->attr_size) memcpy(n->attrs, f->attrs, op->attr_size);
+    if (f->args) memcpy(n->args, f->args, sizeof n->args);
+    f->ctx->count.nodes++;
+    n->refs = 1; /* while it is being made */
+    n->state = CN__EVALUATED;
+    return n;
+}
+
+static bool queue(funnel *f, cn__node *n)
+{
+    bool view = f->op->kind == CN_VIEW;
+    n->state = CN__FAILED;
+    if (view) settle_view(n);
+    if (n->state == CN__EVALUATED) return true;
+    cn__pending_add(n);
+    return cn__comp_join(n);
+}
+
+static bool finish(funnel *f, cn__node *n)
+{
+    bool ok = queue(f, n);
+    for (int k = 0; k < f->op->n_out && ok; k++) {
+        n->refs++;
+        f->out[k] = cn__handle_new(f->ctx, (cn__ref){n, k});
+        ok = f->out[k] != NULL;
+    }
+    if (ok && n->state == CN__PENDING && !f->ctx->evaluating) {
+        if (f->ctx->eager) ok = cn__evaluate(f->ctx, n, CN__WANT_LIVE);
+        else if (f->ctx->count.pending > f->ctx->pending_limit) ok = cn__evaluate(f->ctx, NULL, CN__WANT_LIVE);
+    }
+    cn__node_unref(n);
+    return ok;
+}
+
+static bool apply(funnel *f);
+
+/* Halves are computed in f32 and rounded back: what the operator would have given in the half type is kept as dtype. */
+static bool apply_converted(funnel *f, cn_dtype compute)
+{
+    cn_infer asked;
+    if (!infer(f, &asked)) return false;
+    for (int k = 0; k < f->n_in; k++) {
+        if (!f->in[k] || (k < 32 && f->op->free_dtype >> k & 1)) continue;
+        f->in[k] = with_dtype(f->in[k], compute);
+        if (!f->in[k]) return false;
+    }
+    if (!apply(f)) return false;
+    for (int k = 0; k < f->op->n_out; k++) {
+        cn_dtype t = asked.out[k].dtype;
+        if (t != CN_F16 && t != CN_BF16) continue;
+        f->out[k] = cn_cast(f->out[k], t);
+        if (!f->out[k]) return false;
+    }
+    return true;
+}
+
+static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
+{
+    const cn_op *op = f->op;
+    cn_dtype t = cn__result_dtype(op, f->in, f->n_in);
+    bool promotes = op->kind == CN_MAP || op->variadic;
+    for (int k = 0; k < f->n_in; k++) {
+        if (!f->in[k] || (k < 32 && op->free_dtype >> k & 1)) continue;
+        cn_dtype own = cn__result_of(f->in[k])->meta.dtype;
+        if (own == t) continue;
+        if (!promotes && !f->in[k]->ref.node->weak)
+            return cn__fail(f->ctx, CN_BAD_DTYPE, "%s: operands of %s and %s; convert one with cn_cast", op->name,
+                            cn_dtype_name(t), cn_dtype_name(own));
+        f->in[k] = with_dtype(f->in[k], t);
+        if (!f->in[k]) return false;
+    }
+    *agreed = t;
+    return true;
+}
+
+static bool apply(funnel *f)
+{
+    const cn_op *op = f->op;
+    if (op->kind == CN_COMPOSITE || (op->compose && !f->ctx->device->table->supports(f->ctx->device, op))) {
+        f->out[0] = op->compose(f->ctx, f->in, f->attrs, f->args);
+        return f->out[0] != NULL;
+    }
+    bool has_promoted = false;
+    for (int k = 0; k < f->n_in; k++) has_promoted |= f->in[k] && !(k < 32 && op->free_dtype >> k & 1);
+    if (has_promoted && op->kind != CN_VIEW) {
+        cn_dtype t, compute;
+        if (!agree_on_dtype(f, &t) || !compute_dtype(f->ctx, op, t, &compute)) return false;
+        if (compute != t) return apply_converted(f, compute);
+    }
+    for (int k = 0; k < f->n_in; k++) {
+        if (!f->in[k]) continue;
+        if (f->in[k]->ref.node->state == CN__NUMBER && op->kind != CN_MAP) f->in[k] = cn__filled(f->in[k]);
+        if (!f->in[k] || !cn__revive(f->in[k]->ref)) return false;
+    }
+    cn_infer i;
+    if (!infer(f, &i)) return false;
+    cn__node *n = make_node(f, &i);
+    return n && finish(f, n);
+}
+
+static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in)
+{
+    if (n_in < op->n_in || (n_in > op->n_in && !op->variadic))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d operands given, %d expected", op->name, n_in, op->n_in);
+    for (int k = 0; k < n_in; k++) {
+        if (!in[k]) {
+            if (k < 32 && op->optional >> k & 1) continue;
+            return false; /* NULL in, NULL out: the error was said where it happened */
+        }
+        if (!cn__alive(in[k])) return false;
+        if (in[k]->ctx != ctx) return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands from two contexts", op->name);
+        if (in[k]->ref.node->device != ctx->device)
+            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands on two devices", op->name);
+    }
+    return true;
+}
+
+static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args,
+                  cn_tensor **out)
+{
+    for (int k = 0; k < op->n_out; k++) out[k] = NULL;
+    if (!ctx || !check_call(ctx, op, in, n_in)) return false;
+    cn_tensor *few[CN_MAX_IN], **copy = few;
+    size_t bytes = sizeof *copy * (size_t)n_in;
+    if (n_in > CN_MAX_IN) copy = cn__resize(&ctx->memory, NULL, 0, bytes);
+    if (!copy) return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+    if (n_in) memcpy(copy, in, bytes);
+    funnel f = {ctx, op, copy, n_in, attrs, args, out};
+    bool ok;
+    if (op->kind == CN_COMPOSITE) {
+        cn_scope s = cn_scope_begin(ctx);
+        ok = apply(&f);
+        out[0] = cn_scope_return(ctx, s, out[0]);
+    } else {
+        ok = apply(&f);
+    }
+    if (copy != few) cn__resize(&ctx->memory, copy, bytes, 0);
+    for (int k = 0; k < op->n_out && !ok; k++) out[k] = NULL;
+    return ok;
+}
+
+bool cn_apply_n(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args, cn_tensor **out)
+{
+    cn_ctx *ctx = NULL;
+    for (int k = 0; k < n_in && !ctx; k++)
+        if (in[k]) ctx = in[k]->ctx;
+    return enter(ctx, op, in, n_in, attrs, args, out);
+}
+
+cn_tensor *cn_apply(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+{
+    cn_tensor *out[CN_MAX_OUT];
+    return cn_apply_n(op, in, n_in, attrs, args, out) ? out[0] : NULL;
+}
+
+cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, const cn_arg *args)
+{
+    cn_tensor *out[CN_MAX_OUT];
+    return enter(ctx, op, NULL, 0, attrs, args, out) ? out[0] : NULL;
+}

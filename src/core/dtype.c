@@ -1,0 +1,30 @@
+#include "core/dtype.h"
+
+typedef struct {
+    const char *name;
+    size_t size;
+    bool is_float;
+} facts;
+
+static const facts table[CN_DTYPES] = {
+    [CN_BOOL] = { "bool", 1, false }, [CN_U8] = { "u8", 1, false },   [CN_I8] = { "i8", 1, false },
+    [CN_I32] = { "i32", 4, false },   [CN_I64] = { "i64", 8, false }, [CN_F16] = { "f16", 2, true },
+    [CN_BF16] = { "bf16", 2, true },  [CN_F32] = { "f32", 4, true },  [CN_F64] = { "f64", 8, true },
+};
+
+static bool known(cn_dtype t) { return (unsigned)t < CN_DTYPES; }
+
+const char *cn_dtype_name(cn_dtype t) { return known(t) ? table[t].name : "?"; }
+
+size_t cn_dtype_size(cn_dtype t) { return known(t) ? table[t].size : 0; }
+
+bool cn_dtype_is_float(cn_dtype t) { return known(t) && table[t].is_float; }
+
+/* The enum is in order of promotion, but for two pairs of which neither holds the other's values. */
+cn_dtype cn_promote(cn_dtype a, cn_dtype b)
+{
+    cn_dtype low = a < b ? a : b, high = a < b ? b : a;
+    if (low == CN_U8 && high == CN_I8) return CN_I32; /* PyTorch: i16, which is not among ours */
+    if (low == CN_F16 && high == CN_BF16) return CN_F32;
+    return high;
+}

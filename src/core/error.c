@@ -1,0 +1,48 @@
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/core.h"
+
+static const char *const names[] = {
+#define CN_ERROR(name, text) #name,
+#include "cairn/errors.def"
+#undef CN_ERROR
+};
+
+bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...)
+{
+    if (ctx->code != CN_OK) return false;
+    va_list list;
+    va_start(list, words);
+    vsnprintf(ctx->words, sizeof ctx->words, words, list);
+    va_end(list);
+    ctx->code = code;
+    return false;
+}
+
+void cn__log(cn_ctx *ctx, const char *words, ...)
+{
+    if (!ctx->logger) return;
+    char line[512];
+    va_list list;
+    va_start(list, words);
+    vsnprintf(line, sizeof line, words, list);
+    va_end(list);
+    ctx->logger(ctx->logger_user, line);
+}
+
+bool cn_failed(const cn_ctx *ctx) { return !ctx || ctx->code != CN_OK; }
+cn_code cn_error_code(const cn_ctx *ctx) { return ctx ? ctx->code : CN_NO_MEMORY; }
+const char *cn_error(const cn_ctx *ctx) { return ctx ? ctx->words : "no context"; }
+
+void cn_error_clear(cn_ctx *ctx)
+{
+    if (!ctx) return;
+    ctx->code = CN_OK;
+    ctx->words[0] = 0;
+}
+
+const char *cn_code_name(cn_code code)
+{
+    return (size_t)code < sizeof names / sizeof *names ? names[code] : "?";
+}

@@ -1,0 +1,77 @@
+#include <stdio.h>
+
+#include "core/core.h"
+
+void cn__row_major(cn_layout *l)
+{
+    int64_t step = 1;
+    for (int i = l->ndim - 1; i >= 0; i--) {
+        l->stride[i] = step;
+        step *= l->shape[i] > 0 ? l->shape[i] : 1;
+    }
+    l->offset = 0;
+}
+
+int64_t cn__numel(const cn_layout *l)
+{
+    int64_t n = 1;
+    for (int i = 0; i < l->ndim; i++) n *= l->shape[i];
+    return n;
+}
+
+bool cn__layout_contiguous(const cn_layout *l)
+{
+    int64_t step = 1;
+    for (int i = l->ndim - 1; i >= 0; i--) {
+        if (l->shape[i] == 0) return true;
+        if (l->shape[i] != 1 && l->stride[i] != step) return false;
+        step *= l->shape[i];
+    }
+    return true;
+}
+
+bool cn__same_shape(const cn_layout *a, const cn_layout *b)
+{
+    return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
+}
+
+int cn__axis(int64_t axis, int ndim)
+{
+    if (axis < 0) axis += ndim;
+    return axis >= 0 && axis < ndim ? (int)axis : -1;
+}
+
+const char *cn__shape_text(const cn_layout *l, char *buf, size_t size)
+{
+    size_t n = 0;
+    n += (size_t)snprintf(buf, size, "[");
+    for (int i = 0; i < l->ndim && n < size; i++)
+        n += (size_t)snprintf(buf + n, size - n, i ? ",%lld" : "%lld", (long long)l->shape[i]);
+    if (n < size) snprintf(buf + n, size - n, "]");
+    return buf;
+}
+
+/* Bytes must fit half of what an int64_t holds, so that offsets never overflow. */
+bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim, const int64_t *shape)
+{
+    if (ndim < 0 || ndim > CN_MAX_DIMS)
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %d dimensions; at most %d are possible", who, ndim, CN_MAX_DIMS);
+    int64_t bytes = (int64_t)cn_dtype_size(dtype);
+    bool empty = false;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] < 0)
+            return cn__fail(ctx, CN_BAD_SHAPE, "%s: size %lld of axis %d is negative", who, (long long)shape[i], i);
+        if (shape[i] == 0) empty = true;
+    }
+    for (int i = 0; i < ndim; i++) {
+        int64_t size = shape[i] ? shape[i] : 1;
+        if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > INT64_MAX / 4) {
+            cn_layout l = {.ndim = ndim};
+            memcpy(l.shape, shape, sizeof *shape * (size_t)ndim);
+            char text[128];
+            if (empty && bytes < 0) break;
+            return cn__fail(ctx, CN_BAD_SHAPE, "%s: shape %s is too large", who, cn__shape_text(&l, text, sizeof text));
+        }
+    }
+    return true;
+}

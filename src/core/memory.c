@@ -1,0 +1,130 @@
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLAB (64 * 1024)
+
+typedef struct slab {
+    struct slab *next;
+    size_t bytes;
+} slab;
+
+static void *libc_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
+{
+    (void)user, (void)old_bytes;
+    if (new_bytes == 0) {
+        free(p);
+        return NULL;
+    }
+    return realloc(p, new_bytes);
+}
+
+void cn__memory_open(cn__memory *m, const cn_allocator *a)
+{
+    memset(m, 0, sizeof *m);
+    m->allocator = *a;
+    if (!m->allocator.resize) m->allocator.resize = libc_resize;
+}
+
+void cn__memory_close(cn__memory *m)
+{
+    for (slab *s = m->slabs, *next; s; s = next) {
+        next = s->next;
+        cn__resize(m, s, s->bytes, 0);
+    }
+    m->slabs = NULL;
+}
+
+void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes)
+{
+    if (new_bytes) m->calls++;
+    return m->allocator.resize(m->allocator.user, p, old_bytes, new_bytes);
+}
+
+static size_t class_of(size_t bytes) { return (bytes + CN__BLOCK - 1) / CN__BLOCK; }
+
+static bool add_slab(cn__memory *m, size_t class)
+{
+    slab *s = cn__resize(m, NULL, 0, SLAB);
+    if (!s) return false;
+    s->next = m->slabs;
+    s->bytes = SLAB;
+    m->slabs = s;
+    size_t step = class * CN__BLOCK;
+    char *p = (char *)s + CN__BLOCK, *end = (char *)s + SLAB;
+    for (; p + step <= end; p += step) {
+        *(void **)p = m->free_blocks[class];
+        m->free_blocks[class] = p;
+    }
+    return true;
+}
+
+void *cn__block_new(cn__memory *m, size_t bytes)
+{
+    size_t class = class_of(bytes);
+    if (class > CN__BLOCK_CLASSES) return cn__resize(m, NULL, 0, bytes);
+    if (!m->free_blocks[class] && !add_slab(m, class)) return NULL;
+    void *p = m->free_blocks[class];
+    m->free_blocks[class] = *(void **)p;
+    return p;
+}
+
+void cn__block_free(cn__memory *m, void *p, size_t bytes)
+{
+    if (!p) return;
+    size_t class = class_of(bytes);
+    if (class > CN__BLOCK_CLASSES) {
+        cn__resize(m, p, bytes, 0);
+        return;
+    }
+    *(void **)p = m->free_blocks[class];
+    m->free_blocks[class] = p;
+}
+
+bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element)
+{
+    if (n <= a->capacity) return true;
+    size_t capacity = a->capacity ? a->capacity : 64;
+    while (capacity < n) capacity *= 2;
+    void *v = cn__resize(m, a->v, a->capacity * element, capacity * element);
+    if (!v) return false;
+    a->v = v;
+    a->capacity = capacity;
+    return true;
+}
+
+void cn__vec_free(cn__memory *m, cn__vec *a, size_t element)
+{
+    if (a->v) cn__resize(m, a->v, a->capacity * element, 0);
+    *a = (cn__vec){0};
+}
+
+void *cn__bump_new(cn__memory *m, cn__bump *b, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (b->used + bytes > b->size) {
+        size_t room = b->size ? b->size * 2 : 2048;
+        if (room > 1 << 20) room = 1 << 20;
+        if (room < bytes + sizeof(slab)) room = bytes + sizeof(slab);
+        slab *s = cn__resize(m, NULL, 0, room);
+        if (!s) return NULL;
+        s->next = b->chunks;
+        s->bytes = room;
+        b->chunks = s;
+        b->used = sizeof(slab);
+        b->size = room;
+    }
+    void *p = (char *)b->chunks + b->used;
+    b->used += bytes;
+    return memset(p, 0, bytes);
+}
+
+void cn__bump_free(cn__memory *m, cn__bump *b)
+{
+    for (slab *s = b->chunks, *next; s; s = next) {
+        next = s->next;
+        cn__resize(m, s, s->bytes, 0);
+    }
+    *b = (cn__bump){0};
+}

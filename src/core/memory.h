@@ -1,0 +1,42 @@
+/* memory.h: the allocator a context was given, and what is built on it: growing arrays, pools of small blocks. */
+#ifndef CN_CORE_MEMORY_H
+#define CN_CORE_MEMORY_H
+
+#include "cairn/base.h"
+
+#define CN__BLOCK 64                /* small blocks come in multiples of this */
+#define CN__BLOCK_CLASSES 32        /* up to 2 KiB; larger ones straight from the allocator */
+
+typedef struct cn__memory {
+    cn_allocator allocator;
+    void *free_blocks[CN__BLOCK_CLASSES + 1];
+    void *slabs;                    /* chained */
+    int64_t calls;                  /* to the allocator */
+    size_t limit, live, peak;       /* tensor bytes, counted by storage.c */
+    void *cached[48];               /* tensor memory given back, by power of two */
+    size_t cached_bytes;
+} cn__memory;
+
+void cn__memory_open(cn__memory *m, const cn_allocator *a);
+void cn__memory_close(cn__memory *m);
+void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes);
+void *cn__block_new(cn__memory *m, size_t bytes);   /* not zeroed; NULL: no memory */
+void cn__block_free(cn__memory *m, void *p, size_t bytes);
+
+/* A growing array of plain elements. */
+typedef struct cn__vec {
+    void *v;
+    size_t n, capacity;             /* in elements */
+} cn__vec;
+bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element);
+void cn__vec_free(cn__memory *m, cn__vec *a, size_t element);
+
+/* Memory that is freed all at once: what a plan is made of. */
+typedef struct cn__bump {
+    void *chunks;
+    size_t used, size;
+} cn__bump;
+void *cn__bump_new(cn__memory *m, cn__bump *b, size_t bytes); /* zeroed, 16-byte aligned */
+void cn__bump_free(cn__memory *m, cn__bump *b);
+
+#endif

@@ -1,0 +1,243 @@
+/* Nodes: made, held, revived, let go. Nothing here recurses: graphs may be a hundred thousand nodes deep. */
+#include "core/core.h"
+
+static bool infer_leaf(cn_infer *i) { return cn_infer_fail(i, CN_BAD_ARGUMENT, "a leaf is not applied"); }
+const cn_op cn__leaf = {.name = "leaf", .doc = "A value given from outside.", .kind = CN_VIEW, .infer = infer_leaf,
+                        .no_grad = "it has no operands"};
+
+cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t attr_size)
+{
+    size_t in_at = sizeof(cn__node), out_at = in_at + (size_t)n_in * sizeof(cn__ref);
+    size_t attrs_at = out_at + (size_t)n_out * sizeof(cn__result), bytes = attrs_at + attr_size;
+    char *p = cn__block_new(&ctx->memory, bytes);
+    if (!p || !cn__vec_reserve(&ctx->memory, &ctx->doomed, (size_t)ctx->count.live_nodes + 1, sizeof(cn__node *))) {
+        cn__block_free(&ctx->memory, p, bytes);
+        cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+        return NULL;
+    }
+    cn__node *n = (cn__node *)p;
+    memset(n, 0, out_at);
+    n->op = op;
+    n->ctx = ctx;
+    n->device = ctx->device;
+    n->seq = ctx->next_seq++;
+    n->variant = ctx->variant;
+    n->n_in = n_in;
+    n->n_out = n_out;
+    n->in = n_in ? (cn__ref *)(p + in_at) : NULL;
+    n->out = (cn__result *)(p + out_at);
+    n->attrs = p + attrs_at;
+    n->block_bytes = bytes;
+    for (int i = 0; i < n_out; i++) {
+        cn__result *r = &n->out[i];
+        r->storage = NULL;
+        r->base = (cn__ref){n, i};
+        r->handles = r->kept = r->consumers = 0;
+        r->leaf_stamp = 0;
+    }
+    ctx->count.live_nodes++;
+    return n;
+}
+
+cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s)
+{
+    cn__node *n = cn__node_new(ctx, &cn__leaf, 0, 1, 0);
+    if (!n) {
+        cn__storage_unref(ctx, s);
+        return NULL;
+    }
+    n->state = CN__EVALUATED;
+    n->out->meta = (cn_meta){dtype, *l};
+    n->out->numel = cn__numel(l);
+    n->out->storage = s;
+    n->refs = 1;
+    return n;
+}
+
+static void drop(cn__node *n)
+{
+    if (--n->refs > 0) return;
+    cn_ctx *ctx = n->ctx;
+    ((cn__node **)ctx->doomed.v)[ctx->doomed.n++] = n; /* room: reserved for every live node */
+}
+
+static void drop_operands(cn__node *n)
+{
+    if (!n->in) return;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!n->in[i].node) continue;
+        cn__res(n->in[i])->consumers--;
+        drop(n->in[i].node);
+    }
+    n->in = NULL;
+}
+
+static void drop_donor(cn__node *n)
+{
+    if (n->donor) drop(n->donor);
+    n->donor = NULL;
+}
+
+static void free_node(cn__node *n)
+{
+    cn_ctx *ctx = n->ctx;
+    if (n->state == CN__PENDING) cn__pending_remove(n);
+    drop_operands(n);
+    drop_donor(n);
+    for (int i = 0; i < n->n_out; i++) cn__storage_unref(ctx, n->out[i].storage);
+    for (cn__hook *h = n->hooks, *next; h; h = next) {
+        next = h->next;
+        cn__block_free(&ctx->memory, h, sizeof *h);
+    }
+    ctx->count.live_nodes--;
+    cn__block_free(&ctx->memory, n, n->block_bytes);
+}
+
+static void bury(cn_ctx *ctx)
+{
+    if (ctx->burying) return;
+    ctx->burying = true;
+    while (ctx->doomed.n) free_node(((cn__node **)ctx->doomed.v)[--ctx->doomed.n]);
+    ctx->burying = false;
+}
+
+void cn__node_unref(cn__node *n)
+{
+    drop(n);
+    bury(n->ctx);
+}
+
+/* Operands are needed to compute a value and to send a gradient through it. */
+void cn__node_cut(cn__node *n)
+{
+    if (n->state == CN__PENDING) return;
+    drop_donor(n);
+    if (n->in && (!n->needs_grad || n->grad_leaf || n->spent)) {
+        for (int i = 0; i < n->n_out; i++)
+            if ((n->out[i].handles || n->out[i].consumers) && !n->out[i].storage) { /* may be computed again */
+                bury(n->ctx);
+                return;
+            }
+        drop_operands(n);
+    }
+    bury(n->ctx);
+}
+
+void cn__pending_add(cn__node *n)
+{
+    cn_ctx *ctx = n->ctx;
+    n->state = CN__PENDING;
+    n->prev = ctx->last;
+    n->next = NULL;
+    *(ctx->last ? &ctx->last->next : &ctx->first) = n;
+    ctx->last = n;
+    ctx->count.pending++;
+}
+
+void cn__pending_remove(cn__node *n)
+{
+    cn_ctx *ctx = n->ctx;
+    *(n->prev ? &n->prev->next : &ctx->first) = n->next;
+    *(n->next ? &n->next->prev : &ctx->last) = n->prev;
+    n->state = CN__EVALUATED;
+    if (--ctx->count.pending == 0) { /* parts of an empty graph need no names */
+        ctx->comps.n = 0;
+        ctx->next_variant = 1;
+        ctx->comp_epoch++;
+    }
+}
+
+uint32_t cn__comp_find(cn_ctx *ctx, uint32_t c)
+{
+    uint32_t *parent = ctx->comps.v;
+    while (parent[c] != c) c = parent[c] = parent[parent[c]];
+    return c;
+}
+
+/* n and the pending (or assignable) values it reads belong to one part of the graph. */
+static void join(cn_ctx *ctx, cn__node *n, cn__node *other)
+{
+    if (other->state != CN__PENDING && !other->assignable) return;
+    if (other->comp_epoch != ctx->comp_epoch) {
+        other->comp = n->comp;
+        other->comp_epoch = ctx->comp_epoch;
+        return;
+    }
+    uint32_t *parent = ctx->comps.v, a = cn__comp_find(ctx, n->comp), b = cn__comp_find(ctx, other->comp);
+    if (a != b) parent[a > b ? a : b] = a > b ? b : a;
+    n->comp = a < b ? a : b;
+}
+
+bool cn__comp_join(cn__node *n)
+{
+    cn_ctx *ctx = n->ctx;
+    if (!cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + 1, sizeof(uint32_t)))
+        return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", n->op->name);
+    uint32_t c = (uint32_t)ctx->comps.n++;
+    ((uint32_t *)ctx->comps.v)[c] = c;
+    n->comp = c;
+    n->comp_epoch = ctx->comp_epoch;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i].node) join(ctx, n, n->in[i].node);
+    if (n->donor) join(ctx, n, n->donor);
+    return true;
+}
+
+static bool lost(cn__ref r)
+{
+    const cn__result *res = cn__res(r);
+    return (res->storage && res->storage->lost) || (!res->storage && !r.node->in && r.node->n_in) ||
+           r.node->state == CN__FAILED;
+}
+
+static const char *name_of(cn__ref r)
+{
+    for (cn_tensor *t = r.node->ctx->handles; t; t = t->next_all)
+        if (t->ref.node == r.node && t->name[0]) return t->name;
+    return r.node->op->name;
+}
+
+static bool fail_lost(cn__ref asked, cn__ref source)
+{
+    cn_ctx *ctx = asked.node->ctx;
+    if (source.node->state == CN__FAILED)
+        return cn__fail(ctx, CN_LET_GO, "`%s` was not computed: the evaluation it belonged to failed", name_of(asked));
+    return cn__fail(ctx, CN_LET_GO,
+                    "`%s` was let go when an assignment replaced `%s`, which it came from: use it before, or cn_keep it",
+                    name_of(asked), name_of(source));
+}
+
+/* Depth first with a stack of its own; a node is put on the pending list after its operands. */
+bool cn__revive(cn__ref asked)
+{
+    cn_ctx *ctx = asked.node->ctx;
+    if (cn__stored(cn__res(asked)) || asked.node->state == CN__PENDING || asked.node->state == CN__NUMBER) return true;
+    if (lost(asked)) return fail_lost(asked, asked);
+    cn__vec stack = {0};
+    bool ok = cn__vec_reserve(&ctx->memory, &stack, 1, sizeof(cn__ref));
+    if (ok) ((cn__ref *)stack.v)[stack.n++] = asked;
+    while (ok && stack.n) {
+        cn__ref top = ((cn__ref *)stack.v)[stack.n - 1];
+        cn__node *n = top.node;
+        size_t before = stack.n;
+        for (int i = 0; i < n->n_in && ok && n->state != CN__PENDING; i++) {
+            cn__ref in = n->in[i];
+            if (!in.node || in.node->state == CN__PENDING || in.node->state == CN__NUMBER || cn__stored(cn__res(in))) continue;
+            if (lost(in)) ok = fail_lost(asked, in);
+            else if (!cn__vec_reserve(&ctx->memory, &stack, stack.n + 1, sizeof in)) ok = cn__fail(ctx, CN_NO_MEMORY, "out of memory");
+            else ((cn__ref *)stack.v)[stack.n++] = in;
+        }
+        if (!ok || stack.n > before) continue;
+        stack.n--;
+        if (n->state == CN__PENDING) continue;
+        for (int i = 0; i < n->n_out; i++) { /* computed anew: a stored sibling result stays what it is, by value */
+            if (n->op->kind != CN_VIEW || !n->out[i].storage) continue;
+            cn__storage_unref(ctx, n->out[i].storage);
+            n->out[i].storage = NULL;
+        }
+        cn__pending_add(n);
+        ok = cn__comp_join(n);
+    }
+    cn__vec_free(&ctx->memory, &stack, sizeof(cn__ref));
+    return ok;
+}

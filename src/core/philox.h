@@ -1,0 +1,55 @@
+/* core/philox.h: random numbers by position: Philox4x32-10
+   (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011).
+
+       float u = cn__unit_f32(cn__random_u32(seed, stream, i));
+
+   The number depends on (seed, stream, element) alone: any order, any number of threads, any device gives the same.
+   Element i is lane i & 3 of block i >> 2, so a loop over a whole block calls cn__philox once. */
+#ifndef CAIRN_CORE_PHILOX_H
+#define CAIRN_CORE_PHILOX_H
+
+#include <stdint.h>
+
+typedef struct {
+    uint32_t v[4];
+} cn__philox_out;
+
+static inline cn__philox_out cn__philox_round(cn__philox_out c, uint32_t key0, uint32_t key1)
+{
+    uint64_t p0 = (uint64_t)0xD2511F53 * c.v[0], p1 = (uint64_t)0xCD9E8D57 * c.v[2];
+    return (cn__philox_out){ {
+        (uint32_t)(p1 >> 32) ^ c.v[1] ^ key0,
+        (uint32_t)p1,
+        (uint32_t)(p0 >> 32) ^ c.v[3] ^ key1,
+        (uint32_t)p0,
+    } };
+}
+
+/* key: seed; counter: block, stream; low words first */
+static inline cn__philox_out cn__philox(uint64_t seed, uint64_t stream, uint64_t block)
+{
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
+    cn__philox_out c = { { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32) } };
+    for (int round = 0; round < 10; round++) {
+        c = cn__philox_round(c, key0, key1);
+        key0 += 0x9E3779B9;
+        key1 += 0xBB67AE85;
+    }
+    return c;
+}
+
+static inline uint32_t cn__random_u32(uint64_t seed, uint64_t stream, uint64_t element)
+{
+    return cn__philox(seed, stream, element >> 2).v[element & 3];
+}
+
+/* [0, 1) in steps of 2^-24 */
+static inline float cn__unit_f32(uint32_t bits) { return (float)(int32_t)(bits >> 8) * 0x1p-24f; }
+
+/* [0, 1) in steps of 2^-53 */
+static inline double cn__unit_f64(uint32_t hi, uint32_t lo)
+{
+    return (double)(int64_t)(((uint64_t)hi << 32 | lo) >> 11) * 0x1p-53;
+}
+
+#endif

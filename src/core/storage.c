@@ -1,0 +1,133 @@
+/* Memory of tensors. What is given back is kept for a while, by size: a training loop asks for the same sizes again. */
+#include "core/core.h"
+
+#define CACHE_FLOOR ((size_t)16 << 20)
+
+static size_t round_up(size_t bytes)
+{
+    size_t step = bytes < 4096 ? 64 : 4096;
+    return bytes ? (bytes + step - 1) / step * step : 64;
+}
+
+static int bin_of(size_t bytes)
+{
+    int bin = 0;
+    while (bytes >>= 1) bin++;
+    return bin < 47 ? bin : 47;
+}
+
+static void give_back(cn_ctx *ctx, cn__storage *s)
+{
+    s->device->table->free(s->device, s->data, s->bytes);
+    cn__block_free(&ctx->memory, s, sizeof *s);
+}
+
+static void flush_cache(cn_ctx *ctx)
+{
+    for (int bin = 0; bin < 48; bin++) {
+        for (cn__storage *s = ctx->memory.cached[bin], *next; s; s = next) {
+            next = s->user;
+            give_back(ctx, s);
+        }
+        ctx->memory.cached[bin] = NULL;
+    }
+    ctx->memory.cached_bytes = 0;
+}
+
+static cn__storage *from_cache(cn_ctx *ctx, cn__device *d, size_t bytes)
+{
+    void **slot = &ctx->memory.cached[bin_of(bytes)];
+    for (cn__storage *s; (s = *slot); slot = &s->user) {
+        if (s->bytes != bytes || s->device != d) continue;
+        *slot = s->user;
+        ctx->memory.cached_bytes -= bytes;
+        return s;
+    }
+    return NULL;
+}
+
+static void count(cn_ctx *ctx, size_t bytes)
+{
+    cn__memory *m = &ctx->memory;
+    m->live += bytes;
+    if (m->live + ctx->arena_bytes > m->peak) m->peak = m->live + ctx->arena_bytes;
+}
+
+static bool fits(cn_ctx *ctx, size_t bytes)
+{
+    cn__memory *m = &ctx->memory;
+    if (!m->limit || m->live + ctx->arena_bytes + bytes <= m->limit) return true;
+    return cn__fail(ctx, CN_NO_MEMORY, "memory limit of %zu bytes: %zu in use, %zu more asked for", m->limit,
+                    m->live + ctx->arena_bytes, bytes);
+}
+
+static void *alloc(cn_ctx *ctx, cn__device *d, size_t bytes)
+{
+    void *p = d->table->alloc(d, bytes);
+    if (p) return p;
+    flush_cache(ctx);
+    return d->table->alloc(d, bytes);
+}
+
+cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
+{
+    bytes = round_up(bytes);
+    if (!fits(ctx, bytes)) return NULL;
+    cn__storage *s = from_cache(ctx, d, bytes);
+    void *data = s ? s->data : NULL;
+    if (!s) {
+        s = cn__block_new(&ctx->memory, sizeof *s);
+        data = s ? alloc(ctx, d, bytes) : NULL;
+        if (!data) {
+            cn__block_free(&ctx->memory, s, sizeof *s);
+            cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes asked for on %s", bytes, d->name);
+            return NULL;
+        }
+    }
+    *s = (cn__storage){.device = d, .data = data, .bytes = bytes, .refs = 1};
+    count(ctx, bytes);
+    return s;
+}
+
+void cn__storage_ref(cn__storage *s) { s->refs++; }
+
+void cn__storage_unref(cn_ctx *ctx, cn__storage *s)
+{
+    if (!s || --s->refs > 0) return;
+    if (s->borrowed && s->free_fn) s->free_fn(s->user);
+    if (s->borrowed || s->lost) {
+        cn__block_free(&ctx->memory, s, sizeof *s);
+        return;
+    }
+    ctx->memory.live -= s->bytes;
+    if (ctx->memory.cached_bytes + s->bytes > CACHE_FLOOR + ctx->memory.live / 4) {
+        give_back(ctx, s);
+        return;
+    }
+    void **slot = &ctx->memory.cached[bin_of(s->bytes)];
+    s->user = *slot;
+    *slot = s;
+    ctx->memory.cached_bytes += s->bytes;
+}
+
+bool cn__arena_reserve(cn_ctx *ctx, size_t bytes)
+{
+    if (bytes <= ctx->arena_bytes) return true;
+    bytes = round_up(bytes);
+    size_t old = ctx->arena_bytes;
+    if (ctx->arena) ctx->device->table->free(ctx->device, ctx->arena, old);
+    ctx->arena = NULL;
+    ctx->arena_bytes = 0;
+    if (!fits(ctx, bytes)) return false;
+    ctx->arena = alloc(ctx, ctx->device, bytes);
+    if (!ctx->arena) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: an arena of %zu bytes asked for", bytes);
+    ctx->arena_bytes = bytes;
+    count(ctx, 0);
+    return true;
+}
+
+void cn__storage_close(cn_ctx *ctx)
+{
+    flush_cache(ctx);
+    if (ctx->arena) ctx->device->table->free(ctx->device, ctx->arena, ctx->arena_bytes);
+}

@@ -1,0 +1,326 @@
+/* Tensors from data, and numbers from tensors. */
+#include <math.h>
+#include <stdio.h>
+
+#include "core/core.h"
+#include "core/format.h"
+
+/* ---- in ---- */
+
+static bool layout_of(cn_ctx *ctx, const char *who, cn_dtype dtype, cn_dims shape, cn_layout *l)
+{
+    if ((unsigned)dtype >= CN_DTYPES) return cn__fail(ctx, CN_BAD_DTYPE, "%s: %d is not an element type", who, (int)dtype);
+    if (!cn__check_shape(ctx, who, dtype, shape.n, shape.v)) return false;
+    *l = (cn_layout){.ndim = shape.n};
+    memcpy(l->shape, shape.v, sizeof l->shape);
+    cn__row_major(l);
+    return true;
+}
+
+cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
+{
+    cn_layout l;
+    if (!ctx || !layout_of(ctx, "from", dtype, shape, &l)) return NULL;
+    size_t bytes = (size_t)cn__numel(&l) * cn_dtype_size(dtype);
+    if (!data && bytes) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "from: no data");
+        return NULL;
+    }
+    cn__storage *s = cn__storage_new(ctx, ctx->device, bytes);
+    if (!s) return NULL;
+    ctx->device->table->upload(ctx->device, s->data, 0, data, bytes);
+    cn__node *n = cn__leaf_new(ctx, dtype, &l, s);
+    return n ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
+}
+
+cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, void (*free_fn)(void *user), void *user)
+{
+    cn_layout l;
+    if (!ctx || !layout_of(ctx, "borrow", dtype, shape, &l)) return NULL;
+    return cn__borrow_layout(ctx, dtype, &l, data, free_fn, user);
+}
+
+cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user), void *user)
+{
+    void *host = ctx->device->table->host(ctx->device, data);
+    if (!host && cn__numel(l)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: no data");
+        return NULL;
+    }
+    if ((uintptr_t)data % cn_dtype_size(dtype)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: data is not aligned to its elements of %zu bytes", cn_dtype_size(dtype));
+        return NULL;
+    }
+    cn__storage *s = cn__block_new(&ctx->memory, sizeof *s);
+    if (!s) {
+        cn__fail(ctx, CN_NO_MEMORY, "borrow: out of memory");
+        return NULL;
+    }
+    *s = (cn__storage){.device = ctx->device, .data = data, .refs = 1, .borrowed = true};
+    cn__node *n = cn__leaf_new(ctx, dtype, l, s);
+    cn_tensor *t = n ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
+    if (t) { /* only now is the memory ours to give back */
+        s->free_fn = free_fn;
+        s->user = user;
+    }
+    return t;
+}
+
+/* ---- looking ---- */
+
+cn_ctx *cn_context(const cn_tensor *t) { return t ? t->ctx : NULL; }
+cn_dtype cn_type(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.dtype : CN_F32; }
+int cn_ndim(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.layout.ndim : 0; }
+int64_t cn_numel(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->numel : 0; }
+bool cn_is_contiguous(const cn_tensor *t) { return cn__alive(t) && cn__layout_contiguous(&cn__result_of(t)->meta.layout); }
+const char *cn_device(const cn_tensor *t) { return cn__alive(t) ? t->ref.node->device->name : ""; }
+
+int64_t cn_size(const cn_tensor *t, int axis)
+{
+    if (!cn__alive(t)) return 0;
+    const cn_layout *l = &cn__result_of(t)->meta.layout;
+    int a = cn__axis(axis, l->ndim);
+    if (a >= 0) return l->shape[a];
+    cn__fail(t->ctx, CN_BAD_ARGUMENT, "size: axis %d of a tensor of %d dimensions", axis, l->ndim);
+    return 0;
+}
+
+static cn_dims as_dims(const cn_tensor *t, const int64_t *v)
+{
+    cn_dims d = {cn__result_of(t)->meta.layout.ndim, {0}};
+    memcpy(d.v, v, sizeof *v * (size_t)d.n);
+    return d;
+}
+cn_dims cn_shape(const cn_tensor *t) { return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.shape) : (cn_dims){0, {0}}; }
+cn_dims cn_strides(const cn_tensor *t) { return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.stride) : (cn_dims){0, {0}}; }
+
+cn_tensor *cn_name(cn_tensor *t, const char *name)
+{
+    if (cn__alive(t)) snprintf(t->name, sizeof t->name, "%s", name ? name : "");
+    return t;
+}
+
+/* ---- out ---- */
+
+bool cn_eval(cn_tensor *t)
+{
+    if (!cn__alive(t)) return false;
+    cn__ref r = t->ref;
+    if (r.node->state == CN__NUMBER || (r.node->state != CN__PENDING && cn__stored(cn__res(r)))) return true;
+    if (!cn__revive(r)) return false;
+    if (!cn__evaluate(t->ctx, r.node, CN__WANT_ASKED)) return false;
+    if (cn__stored(cn__result_of(t))) return true;
+    return cn__fail(t->ctx, CN_LET_GO, "%s: no value", r.node->op->name);
+}
+
+bool cn_eval_all(cn_ctx *ctx) { return ctx && cn__evaluate(ctx, NULL, CN__WANT_ASKED); }
+
+/* The value as contiguous memory of the CPU: t itself, or a copy in the current scope. */
+static cn_tensor *readable(cn_tensor *t)
+{
+    if (!cn__alive(t)) return NULL;
+    if (t->ref.node->state == CN__NUMBER) t = cn__filled(t);
+    if (t && !cn_is_contiguous(t)) t = cn_contiguous(t);
+    return t && cn_eval(t) ? t : NULL;
+}
+
+static bool download(cn_tensor *t, void *out, size_t bytes)
+{
+    const cn__result *r = cn__result_of(t);
+    size_t at = (size_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype);
+    return r->storage->device->table->download(r->storage->device, r->storage->data, at, out, bytes);
+}
+
+bool cn_read(cn_tensor *t, void *out, size_t bytes)
+{
+    if (!cn__alive(t)) return false;
+    size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
+    if (have != bytes) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %zu bytes asked for, the tensor has %zu", bytes, have);
+    cn_scope s = cn_scope_begin(t->ctx);
+    cn_ctx *ctx = t->ctx;
+    cn_tensor *r = readable(t);
+    bool ok = r && download(r, out, bytes);
+    cn_scope_end(ctx, s);
+    return ok;
+}
+
+bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
+{
+    if (!cn__alive(t)) return false;
+    if (count != cn_numel(t))
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %lld elements asked for, the tensor has %lld", (long long)count, (long long)cn_numel(t));
+    cn_ctx *ctx = t->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn_cast(t, CN_F64));
+    bool ok = r && download(r, out, (size_t)count * sizeof *out);
+    cn_scope_end(ctx, s);
+    return ok;
+}
+
+const void *cn_data(cn_tensor *t)
+{
+    if (!cn__alive(t)) return NULL;
+    if (!cn_is_contiguous(t)) {
+        cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: the tensor is not contiguous; ask cn_contiguous(t)");
+        return NULL;
+    }
+    if (t->ref.node->state == CN__NUMBER) {
+        cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: a plain number has no memory");
+        return NULL;
+    }
+    if (!cn_eval(t)) return NULL;
+    const cn__result *r = cn__result_of(t);
+    char *p = r->storage->device->table->host(r->storage->device, r->storage->data);
+    return p ? p + r->meta.layout.offset * (int64_t)cn_dtype_size(r->meta.dtype) : NULL;
+}
+
+/* One element as raw bytes. */
+static bool element(cn_tensor *t, int64_t offset, void *out)
+{
+    const cn__result *r = cn__result_of(t);
+    if (t->ref.node->state == CN__NUMBER) {
+        cn__store_f64(r->meta.dtype, out, t->ref.node->args[0].f);
+        return true;
+    }
+    if (!cn_eval(t)) return false;
+    r = cn__result_of(t);
+    size_t size = cn_dtype_size(r->meta.dtype);
+    return r->storage->device->table->download(r->storage->device, r->storage->data, (size_t)(r->meta.layout.offset + offset) * size, out, size);
+}
+
+static bool single(cn_tensor *t, void *out)
+{
+    if (!cn__alive(t)) return false;
+    if (cn_numel(t) != 1) return cn__fail(t->ctx, CN_BAD_SHAPE, "item: the tensor has %lld elements", (long long)cn_numel(t));
+    return element(t, 0, out);
+}
+
+double cn_item(cn_tensor *t)
+{
+    uint64_t v = 0;
+    return single(t, &v) ? cn__load_f64(cn_type(t), &v) : NAN;
+}
+
+int64_t cn_item_i64(cn_tensor *t)
+{
+    uint64_t v = 0;
+    return single(t, &v) ? cn__load_i64(cn_type(t), &v) : 0;
+}
+
+static bool offset_of(cn_tensor *t, const char *who, cn_dims index, int64_t *offset)
+{
+    const cn_layout *l = &cn__result_of(t)->meta.layout;
+    if (index.n != l->ndim) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: %d indices for %d dimensions", who, index.n, l->ndim);
+    *offset = 0;
+    for (int d = 0; d < l->ndim; d++) {
+        int64_t i = index.v[d] < 0 ? index.v[d] + l->shape[d] : index.v[d];
+        if (i < 0 || i >= l->shape[d])
+            return cn__fail(t->ctx, CN_BAD_INDEX, "%s: index %lld of axis %d is out of range for size %lld", who, (long long)index.v[d], d, (long long)l->shape[d]);
+        *offset += i * l->stride[d];
+    }
+    return true;
+}
+
+double cn_get(cn_tensor *t, cn_dims index)
+{
+    int64_t at;
+    uint64_t v = 0;
+    if (!cn__alive(t) || !offset_of(t, "get", index, &at) || !element(t, at, &v)) return NAN;
+    return cn__load_f64(cn_type(t), &v);
+}
+
+size_t cn_print(cn_tensor *t, char *out, size_t size)
+{
+    if (size) out[0] = 0;
+    if (!cn__alive(t)) return 0;
+    cn_ctx *ctx = t->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    cn_tensor *r = readable(t);
+    const void *data = r ? cn_data(r) : NULL;
+    size_t n = 0;
+    if (data) n = cn__format(cn_type(r), cn_ndim(r), cn__result_of(r)->meta.layout.shape, data, out, size);
+    cn_scope_end(ctx, s);
+    return n;
+}
+
+/* ---- new values for a handle ---- */
+
+static bool same_shape(cn_tensor *t, cn_tensor *v, const char *who)
+{
+    const cn_layout *a = &cn__result_of(t)->meta.layout, *b = &cn__result_of(v)->meta.layout;
+    if (cn__same_shape(a, b)) return true;
+    char x[96], y[96];
+    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: a value of shape %s for a tensor of shape %s", who, cn__shape_text(b, x, sizeof x), cn__shape_text(a, y, sizeof y));
+}
+
+/* The handle leaves its old value, and what the old value was to gradients passes on. */
+static void succeed(cn_tensor *t, cn__node *n)
+{
+    cn__node *old = t->ref.node;
+    if (n->state == CN__PENDING) {
+        n->donor = old;
+        old->refs++;
+        cn__comp_join(n);
+    }
+    n->grad_leaf = old->grad_leaf;
+    n->needs_grad = old->grad_leaf && old->needs_grad;
+    if (old->hooks && old->grad_leaf) {
+        n->hooks = old->hooks;
+        old->hooks = NULL;
+    }
+    n->assignable = old->replaced = true;
+    cn__handle_rebind(t, (cn__ref){n, 0});
+    n->owner = t;
+}
+
+bool cn_assign(cn_tensor *t, cn_tensor *value)
+{
+    if (!cn__alive(t) || !cn__alive(value)) return false;
+    if (!same_shape(t, value, "assign")) return false;
+    cn_ctx *ctx = t->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    ctx->no_grad++;
+    cn_tensor *v = cn_type(value) == cn_type(t) ? value : cn_cast(value, cn_type(t));
+    v = v ? cn_clone(v) : NULL;
+    ctx->no_grad--;
+    if (v) succeed(t, v->ref.node);
+    cn_scope_end(ctx, s);
+    return v != NULL;
+}
+
+bool cn_write(cn_tensor *t, const void *data, size_t bytes)
+{
+    if (!cn__alive(t)) return false;
+    size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
+    if (have != bytes) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "write: %zu bytes given, the tensor has %zu", bytes, have);
+    cn_ctx *ctx = t->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    cn_tensor *v = cn_from(ctx, cn_type(t), cn_shape(t), data);
+    if (v) succeed(t, v->ref.node);
+    cn_scope_end(ctx, s);
+    return v != NULL;
+}
+
+bool cn_set(cn_tensor *t, cn_dims index, double value)
+{
+    int64_t at;
+    if (!cn__alive(t) || !offset_of(t, "set", index, &at)) return false;
+    cn_ctx *ctx = t->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    ctx->no_grad++;
+    cn_tensor *v = cn_clone(t); /* other views of the old value keep it */
+    ctx->no_grad--;
+    bool ok = v && cn_eval(v);
+    if (ok) {
+        cn__result *r = cn__result_of(v);
+        int64_t flat = 0;
+        for (int d = 0; d < index.n; d++) flat = flat * r->meta.layout.shape[d] + (index.v[d] < 0 ? index.v[d] + r->meta.layout.shape[d] : index.v[d]);
+        uint64_t bits = 0;
+        cn__store_f64(r->meta.dtype, &bits, value);
+        size_t size = cn_dtype_size(r->meta.dtype);
+        r->storage->device->table->upload(r->storage->device, r->storage->data, (size_t)flat * size, &bits, size);
+        succeed(t, v->ref.node);
+    }
+    cn_scope_end(ctx, s);
+    return ok;
+}

@@ -1,0 +1,230 @@
+/* The CPU behind the device table: memory, preparing a plan's steps, running them. */
+#include "cpu/cpu.h"
+
+#define ALIGN 64
+
+/* ---- memory: aligned, from the context's allocator ---- */
+
+static void *cpu_alloc(cn__device *d, size_t bytes)
+{
+    char *p = cn__resize(&d->ctx->memory, NULL, 0, bytes + ALIGN);
+    if (!p) return NULL;
+    size_t shift = ALIGN - ((uintptr_t)p & (ALIGN - 1)); /* 1..64: room to note it */
+    p[shift - 1] = (char)shift;
+    return p + shift;
+}
+
+static void cpu_free(cn__device *d, void *memory, size_t bytes)
+{
+    char *p = memory;
+    if (p) cn__resize(&d->ctx->memory, p - (size_t)p[-1], bytes + ALIGN, 0);
+}
+
+static void cpu_upload(cn__device *d, void *to, size_t offset, const void *from, size_t bytes)
+{
+    (void)d;
+    if (bytes) memcpy((char *)to + offset, from, bytes);
+}
+
+static bool cpu_download(cn__device *d, const void *from, size_t offset, void *to, size_t bytes)
+{
+    (void)d;
+    if (bytes) memcpy(to, (const char *)from + offset, bytes);
+    return true;
+}
+
+static void *cpu_host(cn__device *d, void *memory)
+{
+    (void)d;
+    return memory;
+}
+
+static bool cpu_supports(cn__device *d, const cn_op *op)
+{
+    (void)d;
+    if (op->cpu || op->kind == CN_VIEW) return true;
+    for (int t = 0; t < CN_DTYPES; t++)
+        if (op->loops[t] || op->reducers[t]) return true;
+    return false;
+}
+
+static int cpu_threads(cn__device *d) { return cn__workers_count(((cn__cpu *)d)->workers); }
+
+/* ---- what kernels may ask for ---- */
+
+cn__workers *cn__kernel_workers(const cn_kernel *k) { return k->run->workers; }
+int cn_threads(const cn_kernel *k) { return cn__workers_count(k->run->workers); }
+
+void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size)
+{
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&k->run->faulty, &none, 1)) return;
+    k->run->fault_index = index;
+    k->run->fault_size = size;
+}
+
+typedef struct chunks {
+    const cn_kernel *k;
+    cn_body body;
+    void *user;
+    int64_t n, grain;
+} chunks;
+
+static void run_chunk(void *user, int64_t part, int thread)
+{
+    const chunks *c = user;
+    int64_t begin = part * c->grain, end = begin + c->grain < c->n ? begin + c->grain : c->n;
+    c->body(c->k, c->user, begin, end, thread);
+}
+
+void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user)
+{
+    if (n <= 0) return;
+    if (grain < 1) grain = 1;
+    chunks c = {k, body, user, n, grain};
+    int64_t parts = (n - 1) / grain + 1;
+    if (parts == 1) run_chunk(&c, 0, 0);
+    else cn__workers_run(k->run->workers, parts, run_chunk, &c);
+}
+
+/* ---- prepare ---- */
+
+typedef struct cpu_step {
+    bool group;
+    cn__group g;
+    cn_kernel k;
+} cpu_step;
+
+typedef struct cpu_plan {
+    cpu_step *steps;
+    void **base;         /* of each buffer, for the run under way */
+} cpu_plan;
+
+static void view_of(cn_array *v, const cn__operand *o)
+{
+    *v = (cn_array){.dtype = o->dtype, .ndim = o->layout.ndim};
+    if (o->layout.ndim < 0) return;
+    v->numel = cn__numel(&o->layout);
+    memcpy(v->shape, o->layout.shape, sizeof v->shape);
+    memcpy(v->stride, o->layout.stride, sizeof v->stride);
+}
+
+static bool prepare_kernel(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn_kernel *k)
+{
+    cn_array *views = cn__bump_new(&ctx->memory, &plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
+    if (!views) return false;
+    for (int i = 0; i < step->n_loads; i++) view_of(&views[i], &step->loads[i]);
+    for (int i = 0; i < step->n_stores; i++) view_of(&views[step->n_loads + i], &step->stores[i].to);
+    *k = (cn_kernel){.op = step->op, .attrs = step->attrs, .n_in = step->n_loads, .n_out = step->n_stores, .in = views, .out = views + step->n_loads};
+    return true;
+}
+
+static bool cpu_prepare(cn__device *d, cn__plan *plan)
+{
+    cn_ctx *ctx = d->ctx;
+    int threads = cpu_threads(d);
+    cpu_plan *c = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c);
+    if (!c) return false;
+    c->steps = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c->steps * (size_t)(plan->n_steps + 1));
+    c->base = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c->base * (size_t)(plan->n_buffers + 1));
+    if (!c->steps || !c->base) return false;
+    for (int i = 0; i < plan->n_steps; i++) {
+        const cn__step *step = &plan->steps[i];
+        cpu_step *s = &c->steps[i];
+        size_t scratch = 0;
+        s->group = step->group;
+        if (step->group) {
+            if (!cn__group_prepare(ctx, plan, step, &s->g)) return false;
+            scratch = step->op ? cn__reduce_scratch(&s->g, threads) : cn__group_scratch(&s->g, threads);
+        } else {
+            if (!prepare_kernel(ctx, plan, step, &s->k)) return false;
+            if (step->op->scratch) scratch = step->op->scratch(&s->k, threads);
+        }
+        if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
+    }
+    plan->arena_bytes = (plan->arena_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    plan->prepared = c;
+    return true;
+}
+
+static void cpu_unprepare(cn__device *d, cn__plan *plan)
+{
+    (void)d;
+    plan->prepared = NULL; /* its memory is the plan's */
+}
+
+/* ---- run ---- */
+
+static void find_buffers(const cn__plan *plan, const cn__run *run, void **base)
+{
+    for (int i = 0; i < plan->n_buffers; i++) {
+        const cn__buffer *b = &plan->buffers[i];
+        switch (b->where) {
+        case CN__AT_LEAF:
+        case CN__AT_DONOR: base[i] = cn__res(run->leaves[b->index])->storage->data; break;
+        case CN__AT_OUTPUT: base[i] = run->outputs[b->index]; break;
+        case CN__AT_ARENA: base[i] = (char *)run->arena + b->offset; break;
+        }
+    }
+}
+
+static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, void *const *base, struct cn__cpu_run *cpu, void *scratch)
+{
+    cn_array *views = (cn_array *)k->in;
+    for (int i = 0; i < step->n_loads; i++) views[i].data = cn__operand_data(&step->loads[i], run, base);
+    for (int i = 0; i < step->n_stores; i++) views[step->n_loads + i].data = cn__operand_data(&step->stores[i].to, run, base);
+    k->args = run->nodes[step->node]->args;
+    k->run = cpu;
+    k->scratch = scratch;
+    step->op->cpu(k);
+}
+
+static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
+{
+    cpu_plan *c = plan->prepared;
+    struct cn__cpu_run cpu = {.workers = ((cn__cpu *)d)->workers};
+    char *scratch = run->arena ? (char *)run->arena + plan->arena_bytes : NULL;
+    find_buffers(plan, run, c->base);
+    for (int i = 0; i < plan->n_steps; i++) {
+        const cn__step *step = &plan->steps[i];
+        cpu_step *s = &c->steps[i];
+        if (!s->group) {
+            run_kernel(step, &s->k, run, c->base, &cpu, scratch);
+            if (step->checks && atomic_load(&cpu.faulty)) {
+                run->fault.step = i;
+                run->fault.index = cpu.fault_index;
+                run->fault.size = cpu.fault_size;
+                return CN_BAD_INDEX;
+            }
+            continue;
+        }
+        cn__group_bind(&s->g, run, c->base);
+        if (step->op) cn__reduce_run(&s->g, run, cpu.workers, scratch);
+        else if (s->g.numel) cn__group_run(&s->g, run, cpu.workers, scratch);
+    }
+    return CN_OK;
+}
+
+/* ---- the device ---- */
+
+static void cpu_close(cn__device *d)
+{
+    cn__workers_close(((cn__cpu *)d)->workers);
+    cn__resize(&d->ctx->memory, d, sizeof(cn__cpu), 0);
+}
+
+static const cn__device_table table = {
+    .kind = "cpu", .close = cpu_close, .alloc = cpu_alloc, .free = cpu_free, .upload = cpu_upload, .download = cpu_download,
+    .host = cpu_host, .supports = cpu_supports, .prepare = cpu_prepare, .unprepare = cpu_unprepare, .run = cpu_run, .threads = cpu_threads,
+};
+
+cn__device *cn__cpu_open(cn_ctx *ctx, int threads)
+{
+    cn__cpu *c = cn__resize(&ctx->memory, NULL, 0, sizeof *c);
+    if (!c) return NULL;
+    *c = (cn__cpu){.device = {&table, ctx, "cpu"}};
+    c->workers = cn__workers_open(threads);
+    if (c->workers) return &c->device;
+    cn__resize(&ctx->memory, c, sizeof *c, 0);
+    return NULL;
+}

@@ -1,0 +1,52 @@
+/* gemm.h: C = A·B or C += A·B for f32 and f64, any strides, any number of batch items.
+ *
+ *     cn__gemm g = {.m = 2, .n = 3, .k = 4, .a = a, .a_row = 4, .a_col = 1, .b = b, .b_row = 3, .b_col = 1,
+ *                   .c = c, .c_row = 3, .c_col = 1};
+ *     void *scratch = ...;                       // cn__gemm_scratch(&g, cn__workers_count(w)) bytes, 64-byte aligned
+ *     cn__gemm_run(&g, w, scratch);
+ *
+ * Nothing is allocated and nothing fails. The bits of an element of C depend on its row of A, its column of B, k and
+ * the instruction set, and on nothing else: not on m, n, strides, the batch, nor the number of threads. (k is cut into
+ * equal blocks of at most 256; a block is summed in ascending order from zero, the blocks are added to C in ascending
+ * order.) */
+#ifndef CN_CPU_GEMM_H
+#define CN_CPU_GEMM_H
+
+#include "workers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CN__GEMM_BATCH_DIMS = 6 };
+
+/* Called when all n columns of rows [row_begin, row_end) of a batch item (counted in row-major order of batch_shape)
+ * are final, by the thread that finished them. Every row is named once. Not called where m, n or the batch is empty. */
+typedef void (*cn__gemm_done)(void *user, int64_t batch, int64_t row_begin, int64_t row_end, int thread);
+
+/* Strides are in elements. Those of A and B may be 0 or negative; elements of C overlap neither each other
+ * nor A or B. */
+typedef struct cn__gemm {
+    bool f64;        /* else f32 */
+    bool accumulate; /* C += A·B, else C = A·B */
+    int64_t m, n, k; /* (m,k)·(k,n) -> (m,n); k = 0 gives zeros */
+    const void *a;
+    int64_t a_row, a_col;
+    const void *b;
+    int64_t b_row, b_col;
+    void *c;
+    int64_t c_row, c_col;
+    int batch_dims; /* 0..6 */
+    int64_t batch_shape[CN__GEMM_BATCH_DIMS];
+    int64_t a_batch[CN__GEMM_BATCH_DIMS], b_batch[CN__GEMM_BATCH_DIMS], c_batch[CN__GEMM_BATCH_DIMS]; /* 0: broadcast */
+    cn__gemm_done done;                                                                               /* may be NULL */
+    void *user;
+} cn__gemm;
+
+/* Bytes of scratch that run needs, by sizes, strides and threads only; the pointers are not looked at. */
+size_t cn__gemm_scratch(const cn__gemm *g, int threads);
+
+/* scratch: 64-byte aligned, of the size for cn__workers_count(w) threads; its contents mean nothing before or after. */
+void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch);
+
+#endif

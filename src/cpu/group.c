@@ -1,0 +1,306 @@
+/* Fusion without a compiler: a group is a short list of loops run over tiles that stay in L1. Each loop rounds as it
+   would alone, so that fused and unfused give the same bits. */
+#include "cpu/cpu.h"
+
+/* ---- prepare ---- */
+
+/* Merges neighbouring axes that are walked as one. */
+static void merge_axes(cn__walk *w, const cn_layout *l)
+{
+    w->ndim = 0;
+    for (int d = 0; d < l->ndim; d++) {
+        if (l->shape[d] == 1) continue;
+        int last = w->ndim - 1;
+        if (last >= 0 && w->stride[last] == l->stride[d] * l->shape[d]) {
+            w->shape[last] *= l->shape[d];
+            w->stride[last] = l->stride[d];
+        } else {
+            w->shape[w->ndim] = l->shape[d];
+            w->stride[w->ndim++] = l->stride[d];
+        }
+    }
+}
+
+static bool overlaps(const cn__plan *p, const cn__operand *store, const cn__operand *load)
+{
+    if (load->buffer < 0) return false;
+    const cn__buffer *a = &p->buffers[store->buffer], *b = &p->buffers[load->buffer];
+    if (a->where == CN__AT_ARENA && b->where == CN__AT_ARENA)
+        return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->where == CN__AT_DONOR && b->where == CN__AT_LEAF;
+}
+
+typedef struct draft {
+    cn__group *g;
+    const cn__plan *plan;
+    const cn__step *step;
+    cn__slot *slots;       /* of each value */
+    int *last_use;         /* of each value: index of the last instruction that reads it */
+    bool *free_regs;
+} draft;
+
+static int take_register(draft *d)
+{
+    int r = 0;
+    while (r < d->g->n_regs && !d->free_regs[r]) r++;
+    d->free_regs[r] = false;
+    if (r == d->g->n_regs) d->g->n_regs++;
+    return r;
+}
+
+static void release_after(draft *d, int at)
+{
+    int values = d->step->n_loads + d->step->n_instrs;
+    for (int k = 0; at >= 0 && k < d->step->instrs[at].n_in; k++) {
+        int v = d->step->instrs[at].in[k];
+        if (v < values && d->last_use[v] == at && d->slots[v].kind == CN__IN_REGISTER) {
+            bool number = v < d->step->n_loads && d->step->loads[v].number >= 0;
+            if (!number) d->free_regs[d->slots[v].index] = true;
+            d->last_use[v] = at; /* an operand read twice by one loop is released once: setting twice is harmless */
+        }
+    }
+}
+
+static void add_gather(draft *d, int load)
+{
+    cn__slot *s = &d->slots[load];
+    *s = (cn__slot){CN__IN_REGISTER, take_register(d), d->g->walks[load].size};
+    if (d->step->loads[load].number >= 0) {
+        d->g->numbers[d->g->n_numbers].operand = load;
+        d->g->numbers[d->g->n_numbers++].reg = s->index;
+        return;
+    }
+    d->g->entries[d->g->n_entries++] = (cn__entry){.kind = CN__DO_GATHER, .operand = load, .out = *s};
+}
+
+/* The memory this value may be written to at once: it is stored, and nobody still reads what lies there. */
+static int direct_store(const draft *d, int value, int at)
+{
+    for (int s = 0; s < d->step->n_stores && !d->step->op; s++) {
+        if (d->step->stores[s].value != value) continue;
+        bool safe = true;
+        for (int l = 0; l < d->step->n_loads; l++)
+            if (overlaps(d->plan, &d->step->stores[s].to, &d->step->loads[l]) && d->last_use[l] > at) safe = false;
+        if (safe) return d->step->n_loads + s;
+    }
+    return -1;
+}
+
+static void add_loop(draft *d, int at)
+{
+    const cn__instr *i = &d->step->instrs[at];
+    for (int k = 0; k < i->n_in; k++)
+        if (i->in[k] < d->step->n_loads && d->slots[i->in[k]].size == 0) add_gather(d, i->in[k]);
+    cn__entry e = {.kind = CN__DO_LOOP, .loop = i->op->loops[i->dtype], .n_in = i->n_in, .node = i->node, .attrs = i->attrs};
+    for (int k = 0; k < i->n_in; k++) e.in[k] = d->slots[i->in[k]];
+    int value = d->step->n_loads + at, memory = direct_store(d, value, at);
+    e.out.size = cn_dtype_size(i->out_dtype);
+    if (memory >= 0) {
+        e.out.kind = CN__IN_MEMORY;
+        e.out.index = memory;
+    } else {
+        e.out.kind = CN__IN_REGISTER;
+        e.out.index = take_register(d);
+    }
+    d->slots[value] = e.out;
+    d->g->entries[d->g->n_entries++] = e;
+    release_after(d, at);
+}
+
+static void add_stores(draft *d)
+{
+    for (int s = 0; s < d->step->n_stores && !d->step->op; s++) {
+        cn__slot *from = &d->slots[d->step->stores[s].value];
+        int value = d->step->stores[s].value;
+        if (value < d->step->n_loads && from->size == 0) add_gather(d, value);
+        if (from->kind == CN__IN_MEMORY && from->index == d->step->n_loads + s) continue;
+        d->g->entries[d->g->n_entries++] =
+            (cn__entry){.kind = CN__DO_STORE, .in = {*from}, .out = {CN__IN_MEMORY, d->step->n_loads + s, from->size}};
+    }
+}
+
+static void prepare_walks(draft *d)
+{
+    const cn__step *st = d->step;
+    for (int i = 0; i < st->n_loads + st->n_stores; i++) {
+        cn__walk *w = &d->g->walks[i];
+        w->operand = i < st->n_loads ? &st->loads[i] : &st->stores[i - st->n_loads].to;
+        w->size = cn_dtype_size(w->operand->dtype);
+        w->contiguous = w->operand->number < 0 && cn__layout_contiguous(&w->operand->layout);
+        merge_axes(w, &w->operand->layout);
+        if (i < st->n_loads && w->contiguous) d->slots[i] = (cn__slot){CN__IN_MEMORY, i, w->size};
+    }
+}
+
+bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__group *g)
+{
+    int values = step->n_loads + step->n_instrs, most = values + step->n_stores + 1;
+    cn__memory *m = &ctx->memory;
+    *g = (cn__group){.step = step, .numel = cn__numel(&step->space)};
+    g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
+    g->entries = cn__bump_new(m, &plan->memory, sizeof *g->entries * (size_t)(most + step->n_loads));
+    g->numbers = cn__bump_new(m, &plan->memory, sizeof *g->numbers * (size_t)(step->n_loads + 1));
+    cn__bump tmp = {0};
+    draft d = {.g = g, .plan = plan, .step = step};
+    d.slots = cn__bump_new(m, &tmp, sizeof *d.slots * (size_t)most);
+    d.last_use = cn__bump_new(m, &tmp, sizeof *d.last_use * (size_t)most);
+    d.free_regs = cn__bump_new(m, &tmp, sizeof *d.free_regs * (size_t)(most + 1));
+    bool ok = g->walks && g->entries && g->numbers && d.slots && d.last_use && d.free_regs;
+    if (ok) {
+        for (int v = 0; v < values; v++) d.last_use[v] = -1;
+        for (int i = 0; i < step->n_instrs; i++)
+            for (int k = 0; k < step->instrs[i].n_in; k++) d.last_use[step->instrs[i].in[k]] = i;
+        for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++) d.last_use[step->stores[s].value] = step->n_instrs;
+        prepare_walks(&d);
+        for (int i = 0; i < step->n_instrs; i++) add_loop(&d, i);
+        if (step->op && d.slots[step->reduced].size == 0) add_gather(&d, step->reduced);
+        if (step->op) g->reduced = d.slots[step->reduced];
+        else add_stores(&d);
+    }
+    cn__bump_free(m, &tmp);
+    return ok;
+}
+
+/* ---- run ---- */
+
+void *cn__operand_data(const cn__operand *o, const cn__run *run, void *const *base)
+{
+    if (o->buffer < 0) return NULL;
+    int64_t offset = 0;
+    if (o->view_node >= 0) offset = run->nodes[o->view_node]->out[0].meta.layout.offset;
+    else if (o->view_leaf >= 0) offset = cn__res(run->leaves[o->view_leaf])->meta.layout.offset;
+    return (char *)base[o->buffer] + offset * (int64_t)cn_dtype_size(o->dtype);
+}
+
+void cn__group_bind(cn__group *g, const cn__run *run, void *const *base)
+{
+    for (int i = 0; i < g->step->n_loads + g->step->n_stores; i++)
+        g->walks[i].data = cn__operand_data(g->walks[i].operand, run, base);
+}
+
+static void fill(char *to, const void *element, size_t size, int64_t n)
+{
+    switch (size) {
+    case 1: memset(to, *(const uint8_t *)element, (size_t)n); return;
+    case 2: for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = *(const uint16_t *)element; return;
+    case 4: for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = *(const uint32_t *)element; return;
+    default: for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = *(const uint64_t *)element; return;
+    }
+}
+
+void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs)
+{
+    for (int i = 0; i < g->n_numbers; i++) {
+        const cn__operand *o = g->walks[g->numbers[i].operand].operand;
+        const cn__node *n = run->leaves[o->number].node;
+        uint64_t element = 0;
+        cn__store_f64(o->dtype, &element, n->args[0].f);
+        int64_t count = g->numel < CN__TILE ? g->numel : CN__TILE;
+        fill(regs + (size_t)g->numbers[i].reg * CN__REG_BYTES, &element, cn_dtype_size(o->dtype), count);
+    }
+}
+
+/* n elements with a stride between them. */
+static void copy_run(char *to, const char *from, int64_t stride, size_t size, int64_t n)
+{
+    if (stride == 1) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    if (stride == 0) {
+        fill(to, from, size, n);
+        return;
+    }
+    switch (size) {
+    case 1: for (int64_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i * stride]; return;
+    case 2: for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = ((const uint16_t *)from)[i * stride]; return;
+    case 4: for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * stride]; return;
+    default: for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * stride]; return;
+    }
+}
+
+/* Elements [start, start + n) of the walked order, run by run along the last axis. */
+static void gather(const cn__walk *w, char *to, int64_t start, int64_t n)
+{
+    if (w->ndim == 0) {
+        fill(to, w->data, w->size, n);
+        return;
+    }
+    int64_t at[CN_MAX_DIMS], offset = 0, rest = start;
+    for (int d = w->ndim - 1; d >= 0; d--) {
+        at[d] = rest % w->shape[d];
+        rest /= w->shape[d];
+        offset += at[d] * w->stride[d];
+    }
+    int last = w->ndim - 1;
+    while (n > 0) {
+        int64_t run = w->shape[last] - at[last];
+        if (run > n) run = n;
+        copy_run(to, w->data + offset * (int64_t)w->size, w->stride[last], w->size, run);
+        to += (size_t)run * w->size;
+        n -= run;
+        offset += run * w->stride[last];
+        at[last] += run;
+        for (int d = last; d > 0 && at[d] == w->shape[d]; d--) {
+            offset += w->stride[d - 1] - w->shape[d] * w->stride[d];
+            at[d] = 0;
+            at[d - 1]++;
+        }
+    }
+}
+
+static inline char *slot_at(const cn__group *g, const cn__slot *s, char *regs, int64_t start)
+{
+    return s->kind == CN__IN_REGISTER ? regs + (size_t)s->index * CN__REG_BYTES : g->walks[s->index].data + start * (int64_t)s->size;
+}
+
+const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start)
+{
+    return slot_at(g, s, (char *)regs, start);
+}
+
+void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n)
+{
+    for (int i = 0; i < g->n_entries; i++) {
+        const cn__entry *e = &g->entries[i];
+        if (e->kind == CN__DO_LOOP) {
+            cn_loop l = {.out = slot_at(g, &e->out, regs, start), .n = n, .start = start, .attrs = e->attrs,
+                         .args = run->nodes[e->node]->args};
+            for (int k = 0; k < e->n_in; k++) l.in[k] = slot_at(g, &e->in[k], regs, start);
+            e->loop(&l);
+        } else if (e->kind == CN__DO_GATHER) {
+            gather(&g->walks[e->operand], slot_at(g, &e->out, regs, start), start, n);
+        } else {
+            memmove(slot_at(g, &e->out, regs, start), slot_at(g, &e->in[0], regs, start), (size_t)n * e->in[0].size);
+        }
+    }
+}
+
+size_t cn__group_scratch(const cn__group *g, int threads) { return (size_t)threads * (size_t)g->n_regs * CN__REG_BYTES; }
+
+typedef struct job {
+    const cn__group *g;
+    const cn__run *run;
+    char *scratch;
+    int64_t part;        /* elements a part has */
+} job;
+
+static void run_part(void *user, int64_t part, int thread)
+{
+    const job *j = user;
+    char *regs = j->scratch + (size_t)thread * (size_t)j->g->n_regs * CN__REG_BYTES;
+    cn__group_fill_numbers(j->g, j->run, regs);
+    int64_t end = (part + 1) * j->part < j->g->numel ? (part + 1) * j->part : j->g->numel;
+    for (int64_t at = part * j->part; at < end; at += CN__TILE)
+        cn__group_tile(j->g, j->run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
+}
+
+void cn__group_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)
+{
+    int64_t tiles = 32 / (1 + g->n_entries); /* about the same work in every part, however long the program */
+    job j = {g, run, scratch, CN__TILE * (tiles > 4 ? tiles : 4)};
+    int64_t parts = (g->numel + j.part - 1) / j.part;
+    if (parts <= 4) j.part *= 4, parts = (parts + 3) / 4; /* too little to share */
+    if (parts == 1) run_part(&j, 0, 0);
+    else cn__workers_run(w, parts, run_part, &j);
+}

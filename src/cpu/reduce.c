@@ -1,0 +1,166 @@
+/* Reductions at the end of a group. The operand is [outer, reduced, inner]; what is folded when depends on these sizes
+   alone, so neither fusion nor the number of threads changes a bit. */
+#include "cpu/cpu.h"
+
+#define ROW_CHUNK (64 * CN__TILE)   /* elements of a row folded into one state */
+#define COLUMN_CHUNK 256            /* positions folded into one row of states */
+
+typedef struct shape3 {
+    int64_t outer, reduced, inner;
+    int64_t chunks;                 /* of the reduced range */
+    int64_t tiles;                  /* of the inner range */
+    const cn_reducer *r;
+} shape3;
+
+static shape3 shape_of(const cn__group *g)
+{
+    const int64_t *axes = g->step->attrs; /* begin, end */
+    const cn_layout *l = &g->step->space;
+    shape3 s = {1, 1, 1, 1, 1, NULL};
+    for (int d = 0; d < l->ndim; d++) *(d < axes[0] ? &s.outer : d < axes[1] ? &s.reduced : &s.inner) *= l->shape[d];
+    int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
+    s.chunks = s.reduced > chunk ? (s.reduced + chunk - 1) / chunk : 1;
+    s.tiles = (s.inner + CN__TILE - 1) / CN__TILE;
+    int v = g->step->reduced, loads = g->step->n_loads;
+    cn_dtype t = v < loads ? g->step->loads[v].dtype : g->step->instrs[v - loads].out_dtype;
+    s.r = g->step->op->reducers[t];
+    return s;
+}
+
+static size_t regs_bytes(const cn__group *g) { return (size_t)g->n_regs * CN__REG_BYTES; }
+static size_t thread_bytes(const cn__group *g, const shape3 *s) { return regs_bytes(g) + ((size_t)CN__TILE * s->r->state + 63) / 64 * 64; }
+
+size_t cn__reduce_scratch(const cn__group *g, int threads)
+{
+    shape3 s = shape_of(g);
+    size_t partial = s.chunks > 1 ? (size_t)(s.outer * s.inner * s.chunks) * s.r->state : 0;
+    return (size_t)threads * thread_bytes(g, &s) + partial + 64;
+}
+
+typedef struct job {
+    const cn__group *g;
+    const cn__run *run;
+    char *scratch, *partial, *out;
+    shape3 s;
+    size_t out_size;
+    int64_t units;                  /* a part */
+} job;
+
+static char *regs_of(const job *j, int thread) { return j->scratch + (size_t)thread * thread_bytes(j->g, &j->s); }
+
+/* Short rows: several to a tile. */
+static void short_rows(const job *j, char *regs, char *state, int64_t begin, int64_t end)
+{
+    const shape3 *s = &j->s;
+    int64_t n = s->reduced, together = n ? CN__TILE / n : CN__TILE;
+    for (int64_t o = begin; o < end; o += together) {
+        int64_t rows = end - o < together ? end - o : together;
+        if (n) cn__group_tile(j->g, j->run, regs, o * n, rows * n);
+        const char *x = cn__slot_at(j->g, &j->g->reduced, regs, o * n);
+        s->r->begin(state, rows);
+        for (int64_t i = 0; i < rows && n; i++)
+            s->r->row(state + (size_t)i * s->r->state, x + (size_t)(i * n) * j->g->reduced.size, n, 0);
+        s->r->end(state, j->out + (size_t)o * j->out_size, rows);
+    }
+}
+
+static void long_row(const job *j, char *regs, void *state, int64_t o, int64_t chunk)
+{
+    const shape3 *s = &j->s;
+    int64_t at = chunk * ROW_CHUNK, end = chunk + 1 == s->chunks ? s->reduced : at + ROW_CHUNK;
+    s->r->begin(state, 1);
+    for (; at < end; at += CN__TILE) {
+        int64_t n = end - at < CN__TILE ? end - at : CN__TILE, start = o * s->reduced + at;
+        cn__group_tile(j->g, j->run, regs, start, n);
+        s->r->row(state, cn__slot_at(j->g, &j->g->reduced, regs, start), n, at);
+    }
+}
+
+/* Columns [first, first + width): position by position; when a row is short, several positions to a tile. */
+static void columns(const job *j, char *regs, char *state, int64_t o, int64_t tile, int64_t chunk)
+{
+    const shape3 *s = &j->s;
+    int64_t first = tile * CN__TILE, width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
+    int64_t at = s->chunks > 1 ? chunk * COLUMN_CHUNK : 0;
+    int64_t end = s->chunks == 1 || chunk + 1 == s->chunks ? s->reduced : at + COLUMN_CHUNK;
+    int64_t together = width == s->inner ? CN__TILE / width : 1;
+    s->r->begin(state, width);
+    for (; at < end; at += together) {
+        int64_t rows = end - at < together ? end - at : together, start = (o * s->reduced + at) * s->inner + first;
+        cn__group_tile(j->g, j->run, regs, start, rows * width);
+        const char *x = cn__slot_at(j->g, &j->g->reduced, regs, start);
+        for (int64_t i = 0; i < rows; i++) s->r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
+    }
+}
+
+static void run_rows(void *user, int64_t part, int thread)
+{
+    const job *j = user;
+    const shape3 *s = &j->s;
+    char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
+    cn__group_fill_numbers(j->g, j->run, regs);
+    int64_t begin = part * j->units, total = s->outer * s->chunks, end = begin + j->units < total ? begin + j->units : total;
+    if (s->reduced <= CN__TILE) {
+        short_rows(j, regs, state, begin, end);
+        return;
+    }
+    for (int64_t u = begin; u < end; u++) {
+        if (s->chunks > 1) {
+            long_row(j, regs, j->partial + (size_t)u * s->r->state, u / s->chunks, u % s->chunks);
+            continue;
+        }
+        long_row(j, regs, state, u, 0);
+        s->r->end(state, j->out + (size_t)u * j->out_size, 1);
+    }
+}
+
+static void run_columns(void *user, int64_t part, int thread)
+{
+    const job *j = user;
+    const shape3 *s = &j->s;
+    char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
+    cn__group_fill_numbers(j->g, j->run, regs);
+    int64_t begin = part * j->units, total = s->outer * s->tiles * s->chunks, end = begin + j->units < total ? begin + j->units : total;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t chunk = u % s->chunks, tile = u / s->chunks % s->tiles, o = u / s->chunks / s->tiles;
+        int64_t first = tile * CN__TILE, width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
+        if (s->chunks > 1) { /* states of a column tile: one row for each chunk */
+            char *to = j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks + chunk * width) * s->r->state;
+            columns(j, regs, to, o, tile, chunk);
+            continue;
+        }
+        columns(j, regs, state, o, tile, 0);
+        s->r->end(state, j->out + (size_t)(o * s->inner + first) * j->out_size, width);
+    }
+}
+
+static void merge_chunks(const job *j)
+{
+    const shape3 *s = &j->s;
+    for (int64_t o = 0; o < s->outer; o++) {
+        for (int64_t first = 0; first < s->inner; first += CN__TILE) {
+            int64_t width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
+            char *state = j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks) * s->r->state;
+            for (int64_t c = 1; c < s->chunks; c++) s->r->merge(state, state + (size_t)(c * width) * s->r->state, width);
+            s->r->end(state, j->out + (size_t)(o * s->inner + first) * j->out_size, width);
+        }
+    }
+}
+
+void cn__reduce_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)
+{
+    const cn__walk *out = &g->walks[g->step->n_loads];
+    job j = {.g = g, .run = run, .scratch = scratch, .out = out->data, .s = shape_of(g), .out_size = out->size, .units = 1};
+    const shape3 *s = &j.s;
+    j.partial = scratch + (size_t)cn__workers_count(w) * thread_bytes(g, s);
+    int64_t total = s->outer * s->chunks * (s->inner == 1 ? 1 : s->tiles);
+    if (s->outer == 0 || s->inner == 0) return;
+    int64_t unit = (s->reduced / s->chunks + 1) * (s->inner == 1 ? 1 : s->inner < CN__TILE ? s->inner : CN__TILE);
+    int64_t enough = 16384 / (1 + g->n_entries);
+    j.units = unit < enough ? enough / unit + 1 : 1;
+    int64_t parts = (total + j.units - 1) / j.units;
+    cn__work body = s->inner == 1 ? run_rows : run_columns;
+    if (parts == 1) body(&j, 0, 0);
+    else cn__workers_run(w, parts, body, &j);
+    if (s->chunks > 1) merge_chunks(&j);
+}

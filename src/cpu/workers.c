@@ -1,0 +1,217 @@
+/* workers.c: the pool.
+ *
+ * Everything hangs on one atomic word, the door: [ number of the run | open bit | workers inside ].
+ * The caller writes the job while the door is closed and nobody is inside, opens it, takes parts itself, closes it and
+ * waits until the last worker has left. A worker enters by adding 1 to an open door. A worker that wakes too late finds
+ * the door closed and is not waited for. */
+#include "workers.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+enum {
+    SPINS = 1500,    /* looks at the door before going to sleep: 5 to 50 microseconds, by the cost of a pause */
+    PATIENCE = 4000, /* looks at the door before giving the core away, while others finish */
+};
+
+#define INSIDE UINT64_C(0xffff)
+#define OPEN   UINT64_C(0x10000)
+#define RUN    UINT64_C(0x20000) /* one run further */
+
+typedef struct seat {
+    cn__workers *pool;
+    pthread_t id;
+    int index;
+} seat;
+
+struct cn__workers {
+    int count;   /* threads asked for, with the caller */
+    int started; /* seats in use, with the caller: 1 until the first run that needs more */
+    bool tried;  /* starting threads is tried once */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    atomic_bool busy; /* a run is under way: the next one comes from within a body */
+
+    /* The job: written while nobody is inside. */
+    int64_t parts;
+    cn__work body;
+    void *user;
+
+    /* Words that several threads write, each on a cache line of its own. */
+    char space0[64];
+    _Atomic uint64_t door;
+    char space1[64];
+    _Atomic int64_t next; /* part to hand out next */
+    char space2[64];
+    atomic_int sleepers;
+    atomic_bool stop;
+
+    seat seats[]; /* 0 is whoever called run */
+};
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void take_parts(cn__workers *w, int thread)
+{
+    for (;;) {
+        const int64_t part = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed);
+        if (part >= w->parts) return;
+        w->body(w->user, part, thread);
+    }
+}
+
+/* Is there a run that this worker has not been in? `last` is the number of the run it was in last. */
+static bool invited(cn__workers *w, uint64_t last)
+{
+    const uint64_t door = atomic_load(&w->door);
+    return (door & OPEN) && door / RUN != last;
+}
+
+/* True: something to do; false: the pool closes. */
+static bool wait_for_work(cn__workers *w, uint64_t last)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (invited(w, last)) return true;
+        if (atomic_load_explicit(&w->stop, memory_order_relaxed)) return false;
+        pause_briefly();
+    }
+    /* The caller opens the door and then looks for sleepers; here it is the other way round, all sequentially
+     * consistent: one of the two sees the other, and no wake-up is lost. */
+    pthread_mutex_lock(&w->lock);
+    atomic_fetch_add(&w->sleepers, 1);
+    while (!invited(w, last) && !atomic_load(&w->stop)) pthread_cond_wait(&w->wake, &w->lock);
+    atomic_fetch_sub(&w->sleepers, 1);
+    pthread_mutex_unlock(&w->lock);
+    return !atomic_load(&w->stop);
+}
+
+static void *worker(void *arg)
+{
+    const seat *s = arg;
+    cn__workers *w = s->pool;
+    uint64_t last = 0; /* runs count from 1 */
+    while (wait_for_work(w, last)) {
+        uint64_t door = atomic_load_explicit(&w->door, memory_order_relaxed);
+        if (!(door & OPEN) || door / RUN == last) continue;
+        if (!atomic_compare_exchange_strong_explicit(&w->door, &door, door + 1, memory_order_acquire,
+                                                     memory_order_relaxed))
+            continue;
+        last = door / RUN;
+        take_parts(w, s->index);
+        atomic_fetch_sub_explicit(&w->door, 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static void start_threads(cn__workers *w)
+{
+    w->tried = true;
+    while (w->started < w->count) {
+        seat *s = &w->seats[w->started];
+        *s = (seat){ .pool = w, .index = w->started };
+        if (pthread_create(&s->id, NULL, worker, s) != 0) return;
+        w->started++;
+    }
+}
+
+static void wake_sleepers(cn__workers *w)
+{
+    if (atomic_load(&w->sleepers) == 0) return;
+    pthread_mutex_lock(&w->lock);
+    if (w->parts > w->started / 2) {
+        pthread_cond_broadcast(&w->wake);
+    } else {
+        for (int64_t i = 1; i < w->parts; i++) pthread_cond_signal(&w->wake);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void run_shared(cn__workers *w, int64_t parts, cn__work body, void *user)
+{
+    w->parts = parts;
+    w->body = body;
+    w->user = user;
+    atomic_store_explicit(&w->next, 0, memory_order_relaxed);
+    const uint64_t run = atomic_load_explicit(&w->door, memory_order_relaxed) / RUN + 1;
+    atomic_store(&w->door, run * RUN | OPEN);
+    wake_sleepers(w);
+    take_parts(w, 0);
+    atomic_fetch_and_explicit(&w->door, ~OPEN, memory_order_relaxed);
+    for (int i = 0; atomic_load_explicit(&w->door, memory_order_acquire) & INSIDE; i += i < PATIENCE) {
+        if (i < PATIENCE) pause_briefly();
+        else sched_yield();
+    }
+}
+
+static void run_inline(int64_t parts, cn__work body, void *user, int thread)
+{
+    for (int64_t part = 0; part < parts; part++) body(user, part, thread);
+}
+
+/* Which seat the calling thread has, during a run. */
+static int seat_of_self(const cn__workers *w)
+{
+    const pthread_t self = pthread_self();
+    for (int i = 1; i < w->started; i++) {
+        if (pthread_equal(w->seats[i].id, self)) return i;
+    }
+    return 0;
+}
+
+void cn__workers_run(cn__workers *w, int64_t parts, cn__work body, void *user)
+{
+    if (atomic_load_explicit(&w->busy, memory_order_relaxed)) {
+        run_inline(parts, body, user, seat_of_self(w));
+        return;
+    }
+    atomic_store_explicit(&w->busy, true, memory_order_relaxed);
+    if (parts > 1 && w->count > 1 && !w->tried) start_threads(w);
+    if (parts > 1 && w->started > 1) run_shared(w, parts, body, user);
+    else run_inline(parts, body, user, 0);
+    atomic_store_explicit(&w->busy, false, memory_order_relaxed);
+}
+
+int cn__workers_count(const cn__workers *w) { return w->count; }
+
+cn__workers *cn__workers_open(int threads)
+{
+    const int count = threads < 1 ? 1 : threads > (int)INSIDE ? (int)INSIDE : threads;
+    cn__workers *w = calloc(1, sizeof *w + (size_t)count * sizeof(seat));
+    if (!w) return NULL;
+    w->count = count;
+    w->started = 1;
+    if (pthread_mutex_init(&w->lock, NULL) != 0) {
+        free(w);
+        return NULL;
+    }
+    if (pthread_cond_init(&w->wake, NULL) != 0) {
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+void cn__workers_close(cn__workers *w)
+{
+    if (!w) return;
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->stop, true);
+    pthread_cond_broadcast(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    for (int i = 1; i < w->started; i++) pthread_join(w->seats[i].id, NULL);
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

@@ -1,0 +1,269 @@
+/* The walk backwards. Nodes are the record: from the outputs down to the leaves, newest first, each operator's gradient
+   is asked once, with all that arrived for its results. No recursion: graphs may be deep. */
+#include "grad/walk.h"
+
+static cn__node **nodes_of(const walk *w) { return w->nodes.v; }
+
+/* ---- which nodes ---- */
+
+static bool add_node(walk *w, cn__node *n)
+{
+    if (n->walk || !n->needs_grad) return true;
+    if (!cn__vec_reserve(&w->ctx->memory, &w->nodes, w->nodes.n + 1, sizeof n)) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    if (n->grad_leaf && n->replaced)
+        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a parameter of shape was assigned to after it was used; run backward before the assignment");
+    if (!n->grad_leaf && (n->spent || !n->in))
+        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: the graph through `%s` was spent by an earlier backward; use retain there", n->op->name);
+    n->walk = (void *)n; /* a mark; slots follow */
+    n->refs++;
+    nodes_of(w)[w->nodes.n++] = n;
+    return true;
+}
+
+static bool find_nodes(walk *w, cn_tensor *const *outputs, int n_outputs)
+{
+    for (int i = 0; i < n_outputs; i++)
+        if (!add_node(w, outputs[i]->ref.node)) return false;
+    for (size_t q = 0; q < w->nodes.n; q++) {
+        cn__node *n = nodes_of(w)[q];
+        if (n->grad_leaf) continue;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].node && !(k < 32 && n->op->not_differentiable >> k & 1) && !add_node(w, n->in[k].node)) return false;
+    }
+    return true;
+}
+
+/* By order of making, with as many byte passes as the range needs: linear in the number of nodes. */
+static bool sort_nodes(walk *w)
+{
+    size_t n = w->nodes.n;
+    cn__vec other = {0};
+    if (!cn__vec_reserve(&w->ctx->memory, &other, n + 1, sizeof(cn__node *))) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t s = nodes_of(w)[i]->seq;
+        low = s < low ? s : low;
+        high = s > high ? s : high;
+    }
+    for (int shift = 0; shift < 64 && n && (high - low) >> shift; shift += 8) {
+        size_t at[257] = {0};
+        cn__node **from = w->nodes.v, **to = other.v;
+        for (size_t i = 0; i < n; i++) at[((from[i]->seq - low) >> shift & 255) + 1]++;
+        for (int d = 0; d < 256; d++) at[d + 1] += at[d];
+        for (size_t i = 0; i < n; i++) to[at[(from[i]->seq - low) >> shift & 255]++] = from[i];
+        void *v = w->nodes.v;
+        size_t capacity = w->nodes.capacity;
+        w->nodes.v = other.v;
+        w->nodes.capacity = other.capacity;
+        other.v = v;
+        other.capacity = capacity;
+    }
+    cn__vec_free(&w->ctx->memory, &other, sizeof(cn__node *));
+    return true;
+}
+
+static bool give_slots(walk *w)
+{
+    size_t slots = 0;
+    for (size_t i = 0; i < w->nodes.n; i++) slots += (size_t)nodes_of(w)[i]->n_out;
+    if (!cn__vec_reserve(&w->ctx->memory, &w->slots, slots + 1, sizeof(cn_tensor *)) ||
+        !cn__vec_reserve(&w->ctx->memory, &w->leads, w->nodes.n + 1, sizeof(bool)))
+        return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    memset(w->slots.v, 0, (slots + 1) * sizeof(cn_tensor *));
+    memset(w->leads.v, 0, w->nodes.n + 1);
+    w->slots.n = slots;
+    cn_tensor **at = w->slots.v;
+    for (size_t i = 0; i < w->nodes.n; i++) {
+        cn__node *n = nodes_of(w)[i];
+        n->walk = at;
+        n->walk_index = (uint32_t)i;
+        at += n->n_out;
+    }
+    return true;
+}
+
+/* With inputs named, only what leads to one of them is walked. */
+static void mark_leads(walk *w)
+{
+    bool *leads = w->leads.v;
+    for (size_t i = 0; i < w->nodes.n; i++) {
+        cn__node *n = nodes_of(w)[i];
+        leads[i] = !w->inputs;
+        for (int k = 0; k < w->n_inputs && !leads[i]; k++) leads[i] = w->inputs[k]->ref.node == n;
+        for (int k = 0; k < n->n_in && !leads[i] && !n->grad_leaf; k++) {
+            cn__node *from = n->in[k].node;
+            if (from && from->walk && !(k < 32 && n->op->not_differentiable >> k & 1)) leads[i] = leads[from->walk_index];
+        }
+    }
+}
+
+/* ---- gradients arriving ---- */
+
+static bool arrive(walk *w, cn__ref to, cn_tensor *g)
+{
+    cn_tensor **slot = &to.node->walk[to.out];
+    cn_tensor *sum = *slot ? cn_add(*slot, g) : g;
+    if (!sum) return false;
+    cn__hold(sum);
+    if (*slot) cn__unhold(*slot);
+    *slot = sum;
+    (void)w;
+    return true;
+}
+
+static bool fit(walk *w, const cn__node *n, int k, cn_tensor **g)
+{
+    const cn__result *x = cn__res(n->in[k]);
+    if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM) *g = cn__sum_to(*g, &x->meta.layout);
+    if (*g && cn_type(*g) != x->meta.dtype) *g = cn_cast(*g, x->meta.dtype);
+    if (!*g) return false;
+    if (cn__same_shape(&cn__result_of(*g)->meta.layout, &x->meta.layout)) return true;
+    char a[96], b[96];
+    return cn__fail(w->ctx, CN_NO_GRADIENT, "%s: its gradient has shape %s for operand %d of shape %s", n->op->name,
+                    cn__shape_text(&cn__result_of(*g)->meta.layout, a, sizeof a), k, cn__shape_text(&x->meta.layout, b, sizeof b));
+}
+
+static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
+{
+    if (!r.node) return NULL;
+    r.node->refs++;
+    return cn__handle_new(ctx, r);
+}
+
+static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_grad, bool *needs)
+{
+    cn_ctx *ctx = w->ctx;
+    cn_tensor *out[CN_MAX_OUT];
+    if (!n->op->grad) return cn__fail(ctx, CN_NO_GRADIENT, "%s has no gradient: %s", n->op->name, n->op->no_grad ? n->op->no_grad : "none was given");
+    for (int k = 0; k < n->n_in; k++) {
+        in[k] = handle_of(ctx, n->in[k]);
+        in_grad[k] = NULL;
+        cn__node *from = n->in[k].node;
+        needs[k] = from && from->needs_grad && from->walk && !(k < 32 && n->op->not_differentiable >> k & 1) && ((bool *)w->leads.v)[from->walk_index];
+        if (from && !in[k]) return false;
+    }
+    for (int o = 0; o < n->n_out; o++)
+        if (!(out[o] = handle_of(ctx, (cn__ref){n, o}))) return false;
+    cn_grad_call call = {.ctx = ctx, .attrs = n->attrs, .args = n->args, .n_in = n->n_in, .n_out = n->n_out, .in = in, .out = out,
+                         .out_grad = n->walk, .needs = needs, .in_grad = in_grad};
+    n->op->grad(&call);
+    for (int k = 0; k < n->n_in; k++) {
+        if (!needs[k]) continue;
+        if (!in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK)) continue; /* what arrived does not reach it */
+        if (!in_grad[k]) return cn__fail(ctx, CN_NO_GRADIENT, "%s gave no gradient for operand %d", n->op->name, k);
+        if (!fit(w, n, k, &in_grad[k]) || !arrive(w, n->in[k], in_grad[k])) return false;
+    }
+    return true;
+}
+
+static bool through(walk *w, cn__node *n)
+{
+    size_t few = CN_MAX_IN, count = (size_t)n->n_in;
+    cn_tensor *in_few[CN_MAX_IN], *grad_few[CN_MAX_IN];
+    bool needs_few[CN_MAX_IN];
+    if (count <= few) return ask_operator(w, n, in_few, grad_few, needs_few);
+    size_t bytes = count * (2 * sizeof(cn_tensor *) + sizeof(bool));
+    char *many = cn__resize(&w->ctx->memory, NULL, 0, bytes);
+    if (!many) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    cn_tensor **in = (cn_tensor **)many;
+    bool ok = ask_operator(w, n, in, in + count, (bool *)(in + 2 * count));
+    cn__resize(&w->ctx->memory, many, bytes, 0);
+    return ok;
+}
+
+static bool run_hooks(walk *w, cn__node *n)
+{
+    for (cn__hook *h = n->hooks; h && n->walk[0]; h = h->next) {
+        cn_tensor *g = h->fn(h->user, n->walk[0]);
+        if (!g) return cn__fail(w->ctx, CN_NO_GRADIENT, "a hook returned no gradient");
+        if (g == n->walk[0]) continue;
+        if (!cn__same_shape(&cn__result_of(g)->meta.layout, &n->out->meta.layout))
+            return cn__fail(w->ctx, CN_BAD_SHAPE, "a hook returned a gradient of another shape");
+        cn__hold(g);
+        cn__unhold(n->walk[0]);
+        n->walk[0] = g;
+    }
+    return true;
+}
+
+/* Into the parameter's gradient. One that is still pending is computed first: micro-batches take one batch's memory. */
+static bool gather_into(walk *w, cn__node *n)
+{
+    cn_tensor *t = n->owner, *g = n->walk[0];
+    if (!t) return true; /* nobody is left to ask for it */
+    if (t->grad) {
+        if (t->grad->ref.node->state == CN__PENDING && !w->create_graph && !cn_eval(t->grad)) return false;
+        cn_tensor *sum = cn_add(t->grad, g);
+        if (!sum) return false;
+        if (!w->create_graph) return cn_assign(t->grad, sum);
+        cn__handle_rebind(t->grad, sum->ref);
+        return true;
+    }
+    cn_tensor *own = handle_of(w->ctx, g->ref); /* a handle of its own: the same value may be another's gradient too */
+    if (!own) return false;
+    t->grad = cn_keep(own);
+    return true;
+}
+
+static bool visit(walk *w, cn__node *n)
+{
+    bool any = false;
+    for (int o = 0; o < n->n_out; o++) any |= n->walk[o] != NULL;
+    if (!any || !((bool *)w->leads.v)[n->walk_index]) return true;
+    cn_scope s = cn_scope_begin(w->ctx);
+    bool ok = run_hooks(w, n);
+    for (int k = 0; ok && k < w->n_inputs; k++)
+        if (w->inputs[k]->ref.node == n && n->walk[w->inputs[k]->ref.out]) {
+            w->found[k] = n->walk[w->inputs[k]->ref.out];
+            cn__hold(w->found[k]);
+        }
+    if (ok && n->grad_leaf) ok = w->inputs || gather_into(w, n);
+    else if (ok) ok = through(w, n);
+    cn_scope_end(w->ctx, s);
+    return ok;
+}
+
+static bool seed(walk *w, cn_tensor *out, cn_tensor *g)
+{
+    if (!out->ref.node->needs_grad) return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: nothing it was computed from requires a gradient");
+    if (!g && cn_numel(out) != 1) return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a tensor of %lld elements needs a gradient to start from", (long long)cn_numel(out));
+    if (!g) g = cn_ones_like(out);
+    if (!g) return false;
+    if (!cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
+        return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: the given gradient has another shape than the output");
+    return arrive(w, out->ref, g);
+}
+
+static void clean_up(walk *w, bool ok)
+{
+    for (size_t i = 0; i < w->slots.n; i++)
+        if (((cn_tensor **)w->slots.v)[i]) cn__unhold(((cn_tensor **)w->slots.v)[i]);
+    for (size_t i = 0; i < w->nodes.n; i++) {
+        cn__node *n = nodes_of(w)[i];
+        n->walk = NULL;
+        if (ok && !w->retain && !n->grad_leaf && ((bool *)w->leads.v)[i]) n->spent = true;
+    }
+    for (size_t i = 0; i < w->nodes.n; i++)
+        if (nodes_of(w)[i]->spent) cn__node_cut(nodes_of(w)[i]);
+    for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
+    cn__vec_free(&w->ctx->memory, &w->nodes, sizeof(cn__node *));
+    cn__vec_free(&w->ctx->memory, &w->slots, sizeof(cn_tensor *));
+    cn__vec_free(&w->ctx->memory, &w->leads, sizeof(bool));
+}
+
+bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs)
+{
+    cn_ctx *ctx = w->ctx;
+    int no_grad = ctx->no_grad;
+    ctx->no_grad = w->create_graph ? 0 : no_grad + 1;
+    cn_scope s = cn_scope_begin(ctx);
+    bool ready = find_nodes(w, outputs, n_outputs) && sort_nodes(w) && give_slots(w);
+    bool ok = ready;
+    if (ready) mark_leads(w);
+    for (int i = 0; i < n_outputs && ok; i++) ok = seed(w, outputs[i], gradients ? gradients[i] : NULL);
+    for (size_t i = w->nodes.n; i-- > 0 && ok;) ok = visit(w, nodes_of(w)[i]);
+    clean_up(w, ok);
+    cn_scope_end(ctx, s);
+    ctx->no_grad = no_grad;
+    return ok;
+}

@@ -1,0 +1,182 @@
+/* Functions with a gradient of their own, and functions that are computed again instead of remembered. Both are one
+   node that looks at the function's result and names what the gradient goes to. */
+#include "grad/walk.h"
+
+static bool infer_first(cn_infer *i)
+{
+    i->out[0] = *i->in[0];
+    return true;
+}
+
+/* ---- custom gradients ---- */
+
+typedef struct custom_attrs {
+    cn_custom fn;
+} custom_attrs;
+
+static void custom_grad(cn_grad_call *g)
+{
+    const custom_attrs *a = g->attrs;
+    a->fn.backward(a->fn.user, g->in + 1, g->n_in - 1, g->out[0], g->out_grad[0], g->in_grad + 1);
+    for (int k = 1; k < g->n_in; k++)
+        if (g->needs[k] && !g->in_grad[k]) g->in_grad[k] = cn_zeros_like(g->in[k]);
+}
+
+const cn_op cn__op_custom = {
+    .name = "custom", .doc = "A user's function with a gradient of its own.", .kind = CN_VIEW, .n_in = 1, .n_out = 1, .variadic = true,
+    .dtypes = CN_ANY, .free_dtype = UINT32_MAX, .not_differentiable = 1, .attr_size = sizeof(custom_attrs), .infer = infer_first, .grad = custom_grad,
+};
+
+/* result, then the inputs */
+static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+{
+    cn_ctx *ctx = result->ctx;
+    size_t bytes = sizeof(cn_tensor *) * (size_t)(n_in + 1);
+    cn_tensor **all = cn__resize(&ctx->memory, NULL, 0, bytes);
+    if (!all) {
+        cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+        return NULL;
+    }
+    all[0] = result;
+    if (n_in) memcpy(all + 1, in, sizeof *all * (size_t)n_in);
+    cn_tensor *y = cn_apply(op, all, n_in + 1, attrs, args);
+    cn__resize(&ctx->memory, all, bytes, 0);
+    return y;
+}
+
+cn_tensor *cn_custom_apply(const cn_custom *fn, cn_tensor *const *in, int n_in)
+{
+    if (n_in < 1 || !cn__alive(in[0])) return NULL;
+    cn_ctx *ctx = in[0]->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    ctx->no_grad++;
+    cn_tensor *result = fn->forward(fn->user, in, n_in);
+    ctx->no_grad--;
+    custom_attrs a = {*fn};
+    cn_tensor *y = cn__alive(result) ? wrap(&cn__op_custom, result, in, n_in, &a, NULL) : NULL;
+    return cn_scope_return(ctx, s, y);
+}
+
+/* ---- recomputation ---- */
+
+typedef struct checkpoint_attrs {
+    cn_function fn;
+    void *user;
+    int64_t n_in;     /* the inputs proper; parameters the function met on its way follow */
+} checkpoint_attrs;
+
+/* Runs the function again on cut-off inputs, with the same random numbers, as nodes that are not shared with the first run. */
+static cn_tensor *run_again(cn_grad_call *g, const checkpoint_attrs *a, cn_tensor **sources)
+{
+    cn_ctx *ctx = g->ctx;
+    for (int k = 0; k < g->n_in - 1; k++) {
+        sources[k] = k < a->n_in ? cn_detach(g->in[k + 1]) : g->in[k + 1];
+        if (!sources[k]) return NULL;
+        if (k < a->n_in && g->in[k + 1]->ref.node->needs_grad && !cn_set_requires_grad(sources[k], true)) return NULL;
+    }
+    uint64_t stream = ctx->next_stream;
+    uint16_t variant = ctx->variant;
+    int no_grad = ctx->no_grad;
+    ctx->next_stream = g->args[0].u;
+    ctx->variant = ctx->next_variant++;
+    ctx->no_grad = 0;
+    cn_tensor *y = a->fn(a->user, sources, (int)a->n_in);
+    ctx->no_grad = no_grad;
+    ctx->variant = variant;
+    ctx->next_stream = stream;
+    return y;
+}
+
+static void checkpoint_grad(cn_grad_call *g)
+{
+    const checkpoint_attrs *a = g->attrs;
+    cn_ctx *ctx = g->ctx;
+    int n = g->n_in - 1, asked = 0;
+    size_t bytes = sizeof(cn_tensor *) * 3 * (size_t)(n + 1);
+    cn_tensor **sources = cn__resize(&ctx->memory, NULL, 0, bytes);
+    if (!sources) {
+        cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
+        return;
+    }
+    cn_tensor **wanted = sources + n + 1, **grads = wanted + n + 1;
+    cn_tensor *y = run_again(g, a, sources);
+    for (int k = 0; k < n && y; k++)
+        if (g->needs[k + 1]) wanted[asked++] = sources[k];
+    cn_grad_desc desc = {.gradients = g->out_grad, .create_graph = !ctx->no_grad, .allow_unused = true};
+    if (y && asked && cn_grad(&y, 1, wanted, asked, grads, &desc)) {
+        for (int k = 0, at = 0; k < n; k++) {
+            if (!g->needs[k + 1]) continue;
+            g->in_grad[k + 1] = grads[at] ? grads[at] : cn_zeros_like(g->in[k + 1]);
+            at++;
+        }
+    }
+    cn__resize(&ctx->memory, sources, bytes, 0);
+}
+
+const cn_op cn__op_checkpoint = {
+    .name = "checkpoint", .doc = "A function whose backward computes it again.", .kind = CN_VIEW, .n_in = 1, .n_out = 1, .variadic = true,
+    .dtypes = CN_ANY, .free_dtype = UINT32_MAX, .not_differentiable = 1, .attr_size = sizeof(checkpoint_attrs), .infer = infer_first, .grad = checkpoint_grad,
+};
+
+/* The leaves a gradient would reach from y, other than the inputs; the walked nodes are marked as spent, since
+   their gradient will be asked of the second run. */
+static bool find_parameters(cn_tensor *y, cn_tensor *const *in, int n_in, cn__vec *found)
+{
+    cn_ctx *ctx = y->ctx;
+    cn__vec queue = {0};
+    bool ok = cn__vec_reserve(&ctx->memory, &queue, 1, sizeof(cn__node *));
+    if (ok) ((cn__node **)queue.v)[queue.n++] = y->ref.node;
+    for (size_t q = 0; q < queue.n && ok; q++) {
+        cn__node *n = ((cn__node **)queue.v)[q];
+        bool input = false;
+        for (int k = 0; k < n_in; k++) input |= in[k]->ref.node == n;
+        if (input || !n->needs_grad || n->walk) continue;
+        n->walk = (void *)n;
+        if (n->grad_leaf) {
+            ok = cn__vec_reserve(&ctx->memory, found, found->n + 1, sizeof(cn_tensor *));
+            n->refs += ok;
+            cn_tensor *t = ok ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
+            if ((ok = t != NULL)) ((cn_tensor **)found->v)[found->n++] = t;
+            continue;
+        }
+        n->spent = true;
+        for (int k = 0; k < n->n_in && n->in && ok; k++) {
+            if (!n->in[k].node) continue;
+            ok = cn__vec_reserve(&ctx->memory, &queue, queue.n + 1, sizeof(cn__node *));
+            if (ok) ((cn__node **)queue.v)[queue.n++] = n->in[k].node;
+        }
+    }
+    for (size_t q = 0; q < queue.n; q++) ((cn__node **)queue.v)[q]->walk = NULL;
+    cn__vec_free(&ctx->memory, &queue, sizeof(cn__node *));
+    return ok || cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
+}
+
+static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in, int n_in)
+{
+    cn_ctx *ctx = in[0]->ctx;
+    uint64_t stream = ctx->next_stream;
+    cn_tensor *y = fn(user, in, n_in);
+    if (!cn__alive(y) || !y->ref.node->needs_grad) return y;
+    cn__vec all = {0};
+    bool ok = cn__vec_reserve(&ctx->memory, &all, (size_t)n_in, sizeof(cn_tensor *));
+    if (ok) {
+        memcpy(all.v, in, sizeof(cn_tensor *) * (size_t)n_in);
+        all.n = (size_t)n_in;
+        ok = find_parameters(y, in, n_in, &all);
+    }
+    checkpoint_attrs a = {fn, user, n_in};
+    cn_arg args[CN_MAX_ARGS] = {{.u = stream}};
+    cn_tensor *wrapped = ok ? wrap(&cn__op_checkpoint, y, all.v, (int)all.n, &a, args) : NULL;
+    cn__vec_free(&ctx->memory, &all, sizeof(cn_tensor *));
+    return wrapped;
+}
+
+cn_tensor *cn_checkpoint(cn_function fn, void *user, cn_tensor *const *in, int n_in)
+{
+    if (n_in < 1) return NULL;
+    for (int k = 0; k < n_in; k++)
+        if (!cn__alive(in[k])) return NULL;
+    cn_ctx *ctx = in[0]->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    return cn_scope_return(ctx, s, checkpointed(fn, user, in, n_in));
+}

@@ -1,0 +1,173 @@
+/* Gradients against central differences: d/dx ≈ (f(x + e) - f(x - e)) / 2e, in f64, for f = Σ w·fn(x) with fixed odd weights. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/core.h"
+
+typedef struct check {
+    cn_ctx *ctx;
+    cn_function fn;
+    void *user;
+    cn_tensor *const *inputs;
+    int n_inputs;
+    const cn_gradcheck_desc *desc;
+    double **values;       /* of each input */
+} check;
+
+static bool complain(const check *c, const char *words, ...)
+{
+    if (!c->desc->words || !c->desc->words_size) return false;
+    va_list list;
+    va_start(list, words);
+    vsnprintf(c->desc->words, c->desc->words_size, words, list);
+    va_end(list);
+    return false;
+}
+
+/* Fixed weights of either sign, none near 0: a wrong element cannot hide behind another. */
+static cn_tensor *weights_like(cn_tensor *x)
+{
+    int64_t n = cn_numel(x);
+    size_t bytes = sizeof(double) * (size_t)(n + 1);
+    double *w = cn__resize(&x->ctx->memory, NULL, 0, bytes);
+    if (!w) {
+        cn__fail(x->ctx, CN_NO_MEMORY, "gradcheck: out of memory");
+        return NULL;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t h = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
+        double u = (double)(h >> 40) / (double)(1 << 24);
+        w[i] = (h >> 20 & 1 ? -1 : 1) * (0.5 + u);
+    }
+    cn_tensor *t = cn_from(x->ctx, CN_F64, cn_shape(x), w);
+    cn__resize(&x->ctx->memory, w, bytes, 0);
+    return t;
+}
+
+static cn_tensor *input_from(const check *c, int k, const double *v)
+{
+    cn_tensor *t = cn_from(c->ctx, CN_F64, cn_shape(c->inputs[k]), v);
+    if (t) cn_set_requires_grad(t, true);
+    return t;
+}
+
+/* Σ w·fn(x) for the values at hand. */
+static double function_value(const check *c)
+{
+    cn_tensor *in[CN_MAX_IN];
+    cn_scope s = cn_scope_begin(c->ctx);
+    for (int k = 0; k < c->n_inputs; k++) in[k] = input_from(c, k, c->values[k]);
+    cn_tensor *y = c->fn(c->user, in, c->n_inputs);
+    double v = NAN;
+    if (y) v = cn_item(cn_sum(cn_mul(y, weights_like(y)), CN_ALL, false));
+    cn_scope_end(c->ctx, s);
+    return v;
+}
+
+/* Gradients of the same sum, into flat arrays. An input that is not reached has gradient 0. */
+static bool gradients(const check *c, double **out)
+{
+    cn_tensor *in[CN_MAX_IN], *g[CN_MAX_IN] = {0};
+    bool ok = true;
+    cn_scope s = cn_scope_begin(c->ctx);
+    for (int k = 0; k < c->n_inputs; k++) in[k] = input_from(c, k, c->values[k]);
+    cn_tensor *y = c->fn(c->user, in, c->n_inputs), *w = y ? weights_like(y) : NULL;
+    if (!w) ok = complain(c, "the function failed: %s", cn_error(c->ctx));
+    if (ok && cn_type(y) != CN_F64) ok = complain(c, "the result is %s, not f64", cn_dtype_name(cn_type(y)));
+    if (ok && cn_requires_grad(y)) {
+        cn_grad_desc d = {.gradients = &w, .allow_unused = true};
+        if (!cn_grad(&y, 1, in, c->n_inputs, g, &d)) ok = complain(c, "no gradient: %s", cn_error(c->ctx));
+    }
+    for (int k = 0; k < c->n_inputs && ok; k++) {
+        int64_t n = cn_numel(c->inputs[k]);
+        if (!g[k]) memset(out[k], 0, sizeof(double) * (size_t)n);
+        else if (!cn_read_f64(g[k], out[k], n)) ok = complain(c, "gradient %d cannot be read: %s", k, cn_error(c->ctx));
+    }
+    cn_scope_end(c->ctx, s);
+    return ok;
+}
+
+static bool compare(const check *c, double *const *analytic)
+{
+    double eps = c->desc->eps ? c->desc->eps : 1e-6, atol = c->desc->atol ? c->desc->atol : 1e-5, rtol = c->desc->rtol ? c->desc->rtol : 1e-3;
+    for (int k = 0; k < c->n_inputs; k++) {
+        int64_t n = cn_numel(c->inputs[k]), most = c->desc->max_elements, step = most > 0 && n > most ? n / most : 1;
+        for (int64_t i = 0; i < n; i += step) {
+            double x = c->values[k][i];
+            c->values[k][i] = x + eps;
+            double up = function_value(c);
+            c->values[k][i] = x - eps;
+            double down = function_value(c);
+            c->values[k][i] = x;
+            double numeric = (up - down) / (2 * eps), got = analytic[k][i];
+            if (fabs(numeric - got) <= atol + rtol * fabs(numeric)) continue;
+            return complain(c, "input %d, element %lld: gradient %.9g, finite difference %.9g", k, (long long)i, got, numeric);
+        }
+    }
+    return true;
+}
+
+static bool run(check *c)
+{
+    double *analytic[CN_MAX_IN] = {0}, *values[CN_MAX_IN] = {0};
+    bool ok = true;
+    for (int k = 0; k < c->n_inputs && ok; k++) {
+        int64_t n = cn_numel(c->inputs[k]);
+        size_t bytes = sizeof(double) * (size_t)(n + 1);
+        values[k] = cn__resize(&c->ctx->memory, NULL, 0, bytes);
+        analytic[k] = cn__resize(&c->ctx->memory, NULL, 0, bytes);
+        ok = values[k] && analytic[k] && cn_read_f64(c->inputs[k], values[k], n);
+        if (!ok) complain(c, "input %d cannot be read", k);
+    }
+    c->values = values;
+    ok = ok && gradients(c, analytic) && compare(c, analytic);
+    for (int k = 0; k < c->n_inputs; k++) {
+        size_t bytes = sizeof(double) * (size_t)(cn_numel(c->inputs[k]) + 1);
+        if (values[k]) cn__resize(&c->ctx->memory, values[k], bytes, 0);
+        if (analytic[k]) cn__resize(&c->ctx->memory, analytic[k], bytes, 0);
+    }
+    return ok;
+}
+
+bool cn_gradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, const cn_gradcheck_desc *desc)
+{
+    static const cn_gradcheck_desc defaults = {0};
+    check c = {.fn = fn, .user = user, .inputs = inputs, .n_inputs = n_inputs, .desc = desc ? desc : &defaults};
+    if (n_inputs < 1 || n_inputs > CN_MAX_IN) return complain(&c, "%d inputs; 1 to %d are possible", n_inputs, CN_MAX_IN);
+    for (int k = 0; k < n_inputs; k++) {
+        if (!cn__alive(inputs[k])) return complain(&c, "input %d is missing", k);
+        if (cn_type(inputs[k]) != CN_F64) return complain(&c, "input %d is %s: finite differences need f64", k, cn_dtype_name(cn_type(inputs[k])));
+    }
+    c.ctx = inputs[0]->ctx;
+    return run(&c);
+}
+
+/* ---- second order: the gradient as a function ---- */
+
+typedef struct inner {
+    cn_function fn;
+    void *user;
+} inner;
+
+/* Σ over inputs of Σ v·(gradient of Σ w·fn) */
+static cn_tensor *gradient_sum(void *user, cn_tensor *const *in, int n_in)
+{
+    const inner *f = user;
+    cn_tensor *y = f->fn(f->user, in, n_in), *g[CN_MAX_IN] = {0};
+    cn_tensor *w = y ? weights_like(y) : NULL;
+    if (!w) return NULL;
+    cn_tensor *total = cn_full(y->ctx, CN_F64, CN_SCALAR, 0);
+    if (!cn_requires_grad(y)) return total;
+    cn_grad_desc d = {.gradients = &w, .create_graph = true, .allow_unused = true};
+    if (!cn_grad(&y, 1, in, n_in, g, &d)) return NULL;
+    for (int k = 0; k < n_in; k++)
+        if (g[k]) total = cn_add(total, cn_sum(cn_mul(g[k], weights_like(g[k])), CN_ALL, false));
+    return total;
+}
+
+bool cn_gradgradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, const cn_gradcheck_desc *desc)
+{
+    inner f = {fn, user};
+    return cn_gradcheck(gradient_sum, &f, inputs, n_inputs, desc);
+}

@@ -1,0 +1,18 @@
+/* walk.h: one walk backwards. */
+#ifndef CN_GRAD_WALK_H
+#define CN_GRAD_WALK_H
+
+#include "core/core.h"
+
+typedef struct walk {
+    cn_ctx *ctx;
+    bool retain, create_graph;
+    cn_tensor *const *inputs;  /* NULL: into the leaves' own gradients */
+    int n_inputs;
+    cn_tensor **found;         /* gradient of each input, held; NULL: not reached */
+    cn__vec nodes, slots, leads;
+} walk;
+
+bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs);
+
+#endif

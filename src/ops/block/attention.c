@@ -1,0 +1,303 @@
+/* scaled_dot_product_attention: softmax(q kᵀ scale + mask) v, and its backward operator.
+   q (..., H, Tq, E), k (..., K, Tk, E), v (..., K, Tk, V); K divides H: query head h looks at key head h / (H / K).
+   causal: query i sees keys up to i. A query that sees no key at all gives NaN, as a softmax over -inf does.
+   args: scale, dropout's p, seed, stream. The second result is the logarithm of the sum of exp(score), (..., H, Tq). */
+#include <math.h>
+
+#include "core/philox.h"
+#include "ops/block/block.h"
+
+typedef struct attention {
+    int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */
+    int64_t tq, tk, e, ev;
+    bool causal;
+    double scale;
+    cn__dropout drop;
+    const char *mask;              /* NULL: none */
+    cn_dtype mask_dtype;
+    int outer;                     /* axes before Tq */
+    int64_t size[CN_MAX_DIMS], mask_stride[CN_MAX_DIMS], mask_row, mask_step; /* strides 0 where broadcast */
+    char *scratch;
+    size_t scratch_step, row_bytes; /* of a thread; of a row of Tk */
+} attention;
+
+static const char *mask_at(const attention *a, int64_t head, int64_t i)
+{
+    int64_t at = i * a->mask_row;
+    for (int d = a->outer - 1; d >= 0; head /= a->size[d--]) at += head % a->size[d] * a->mask_stride[d];
+    return a->mask + at * (int64_t)cn_dtype_size(a->mask_dtype);
+}
+
+#define T       float
+#define NAME(f) f##_f32
+#define EXP     expf
+#include "ops/block/attention_body.h"
+#define T       double
+#define NAME(f) f##_f64
+#define EXP     exp
+#include "ops/block/attention_body.h"
+
+static int64_t mask_stride(const int64_t *shape, int ndim, int d)
+{
+    if (d < 0 || shape[d] == 1) return 0;
+    int64_t stride = 1;
+    for (int i = d + 1; i < ndim; i++) stride *= shape[i];
+    return stride;
+}
+
+/* q is operand number `first`; mask is always the one after v. */
+static attention attention_of(const cn_kernel *k, int first, int rows)
+{
+    const int n = k->in[first].ndim;
+    const int64_t *q = k->in[first].shape, *key = k->in[first + 1].shape;
+    attention a = {.heads = 1, .kv_heads = 1, .group = 1, .tq = q[n - 2], .tk = key[n - 2], .e = q[n - 1], .outer = n - 2};
+    a.ev = k->in[first + 2].shape[n - 1];
+    for (int d = 0; d < n - 2; d++) a.size[d] = q[d], a.heads *= q[d], a.kv_heads *= key[d];
+    if (n > 2 && key[n - 3]) a.group = q[n - 3] / key[n - 3];
+    a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
+    a.scale = k->args[0].f;
+    a.drop = (cn__dropout){k->args[1].f, k->args[2].u, k->args[3].u};
+    a.mask = k->in[first + 3].data;
+    if (a.mask) {
+        const int nd = k->in[first + 3].ndim, shift = n - nd;
+        const int64_t *m = k->in[first + 3].shape;
+        for (int d = 0; d < n - 2; d++) a.mask_stride[d] = mask_stride(m, nd, d - shift);
+        a.mask_row = mask_stride(m, nd, nd - 2);
+        a.mask_step = mask_stride(m, nd, nd - 1);
+        a.mask_dtype = k->in[first + 3].dtype;
+    }
+    a.scratch = k->scratch;
+    a.row_bytes = ((size_t)a.tk * cn_dtype_size(k->in[0].dtype) + 63) / 64 * 64;
+    a.scratch_step = a.row_bytes * (size_t)rows;
+    return a;
+}
+
+enum { FORWARD_ROWS = 2, BACKWARD_ROWS = 3 };
+
+static size_t scratch(const cn_kernel *k, int threads)
+{
+    return attention_of(k, 0, FORWARD_ROWS).scratch_step * (size_t)threads;
+}
+static size_t backward_scratch(const cn_kernel *k, int threads)
+{
+    return attention_of(k, 1, BACKWARD_ROWS).scratch_step * (size_t)threads;
+}
+
+static void cpu(const cn_kernel *k)
+{
+    attention a = attention_of(k, 0, FORWARD_ROWS);
+    cn_parallel(k, a.heads * a.tq, cn__grain_of(a.tk * (a.e + a.ev + 8)),
+                k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &a);
+}
+
+static void backward_cpu(const cn_kernel *k)
+{
+    attention a = attention_of(k, 1, BACKWARD_ROWS);
+    cn_parallel(k, a.kv_heads, cn__grain_of(a.group * a.tq * a.tk * (2 * a.e + 2 * a.ev)),
+                k->in[0].dtype == CN_F64 ? backward_f64 : backward_f32, &a);
+}
+
+/* ---- shapes */
+
+static bool misfit(cn_infer *i, const cn_meta *const *in)
+{
+    char q[96], k[96], v[96];
+    return cn_infer_fail(i, CN_BAD_SHAPE, "q %s, k %s and v %s do not fit (..., heads, T, width)",
+                         cn__shape_text(&in[0]->layout, q, sizeof q), cn__shape_text(&in[1]->layout, k, sizeof k),
+                         cn__shape_text(&in[2]->layout, v, sizeof v));
+}
+
+static bool check_mask(cn_infer *i, const cn_meta *mask, const cn_layout *scores)
+{
+    if (!mask) return true;
+    const cn_layout *m = &mask->layout;
+    if (mask->dtype != CN_BOOL && !cn_dtype_is_float(mask->dtype))
+        return cn_infer_fail(i, CN_BAD_DTYPE, "the mask is bool or of a floating type, not %s", cn_dtype_name(mask->dtype));
+    bool fits = m->ndim <= scores->ndim;
+    for (int d = 0; fits && d < m->ndim; d++)
+        fits = m->shape[d] == 1 || m->shape[d] == scores->shape[d + scores->ndim - m->ndim];
+    char s[96], t[96];
+    return fits || cn_infer_fail(i, CN_BAD_SHAPE, "a mask %s for scores %s", cn__shape_text(m, s, sizeof s),
+                                 cn__shape_text(scores, t, sizeof t));
+}
+
+/* in: q, k, v, mask */
+static bool check(cn_infer *i, const cn_meta *const *in)
+{
+    const cn_layout *q = &in[0]->layout, *k = &in[1]->layout, *v = &in[2]->layout;
+    const int n = q->ndim;
+    if (n < 2 || k->ndim != n || v->ndim != n) return misfit(i, in);
+    for (int d = 0; d < n - 2; d++) {
+        const bool grouped = d == n - 3 && k->shape[d] > 0 && q->shape[d] % k->shape[d] == 0;
+        if (v->shape[d] != k->shape[d] || (q->shape[d] != k->shape[d] && !grouped)) return misfit(i, in);
+    }
+    if (q->shape[n - 1] != k->shape[n - 1] || k->shape[n - 2] != v->shape[n - 2]) return misfit(i, in);
+    cn_layout scores = *q;
+    scores.shape[n - 1] = k->shape[n - 2];
+    return check_mask(i, in[3], &scores);
+}
+
+static cn_meta lse_of(const cn_meta *q)
+{
+    cn_meta m = *q;
+    m.dtype = q->dtype == CN_F64 ? CN_F64 : CN_F32; /* f32 for halves */
+    m.layout.ndim--;
+    return m;
+}
+
+static bool infer(cn_infer *i)
+{
+    if (!check(i, i->in)) return false;
+    const cn_layout *v = &i->in[2]->layout;
+    i->out[0] = *i->in[0];
+    i->out[0].layout.shape[v->ndim - 1] = v->shape[v->ndim - 1];
+    i->out[1] = lse_of(i->in[0]);
+    return true;
+}
+
+/* ---- in simpler operators */
+
+static cn_dims grouped_shape(const cn_tensor *kv, int64_t group)
+{
+    const int n = cn_ndim(kv);
+    int64_t heads = 1;
+    for (int d = 0; d < n - 2; d++) heads *= cn_size(kv, d);
+    return CN_DIMS(heads, group, cn_size(kv, -2), cn_size(kv, -1));
+}
+
+static int64_t group_of(const cn_tensor *q, const cn_tensor *k)
+{
+    const int64_t heads = cn_ndim(q) > 2 ? cn_size(k, -3) : 0;
+    return heads ? cn_size(q, -3) / heads : 1;
+}
+
+/* k or v with a head for every query head */
+static cn_tensor *spread(cn_tensor *kv, int64_t group) { return group > 1 ? cn_repeat_interleave(kv, group, -3) : kv; }
+
+/* and its gradient back */
+static cn_tensor *gather_heads(cn_tensor *grad, cn_tensor *kv, int64_t group)
+{
+    if (group == 1) return grad;
+    return cn_reshape(cn_sum(cn_reshape(grad, grouped_shape(kv, group)), CN_DIMS(1), false), cn_shape(kv));
+}
+
+static cn_tensor *scores(cn_ctx *ctx, cn_tensor *q, cn_tensor *k, cn_tensor *mask, bool causal, double scale)
+{
+    cn_tensor *s = cn_mul_s(cn_matmul(q, cn_transpose(k, -2, -1)), scale);
+    if (mask && cn__dtype(mask) == CN_BOOL) s = cn_masked_fill(s, cn_logical_not(mask), -INFINITY);
+    else if (mask) s = cn_add(s, cn__as(mask, cn__dtype(q)));
+    if (!causal) return s;
+    cn_tensor *query = cn_arange(ctx, CN_I64, 0, (double)cn_size(q, -2), 1);
+    cn_tensor *key = cn_arange(ctx, CN_I64, 0, (double)cn_size(k, -2), 1);
+    return cn_masked_fill(s, cn_gt(key, cn_unsqueeze(query, 1)), -INFINITY);
+}
+
+/* NULL: no dropout */
+static cn_tensor *drop_mask(cn_ctx *ctx, cn_tensor *s, const cn_arg *args)
+{
+    const cn__dropout d = {args[1].f, args[2].u, args[3].u};
+    return s && d.p > 0 ? cn__dropout_mask(ctx, cn__dtype(s), cn_shape(s), &d) : NULL;
+}
+
+static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
+{
+    const cn__attention_attrs *a = attrs;
+    const int64_t group = group_of(in[0], in[1]);
+    cn_tensor *s = scores(ctx, in[0], spread(in[1], group), in[3], a->causal, args[0].f);
+    cn_tensor *p = cn_softmax(s, -1), *drop = drop_mask(ctx, s, args);
+    out[0] = cn_matmul(drop ? cn_mul(p, drop) : p, spread(in[2], group));
+    out[1] = cn_logsumexp(s, CN_DIMS(-1), false);
+}
+
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    cn_tensor *out[2];
+    define(ctx, in, attrs, args, out);
+    return out[0];
+}
+
+/* in: g, q, k, v, mask, lse */
+static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
+{
+    const cn__attention_attrs *a = attrs;
+    const int64_t group = group_of(in[1], in[2]);
+    cn_tensor *g = in[0], *k = spread(in[2], group), *v = spread(in[3], group);
+    cn_tensor *p = cn_exp(cn_sub(scores(ctx, in[1], k, in[4], a->causal, args[0].f), cn_unsqueeze(in[5], -1)));
+    cn_tensor *drop = drop_mask(ctx, p, args), *dp = cn_matmul(g, cn_transpose(v, -2, -1));
+    if (drop) dp = cn_mul(dp, drop);
+    cn_tensor *ds = cn_mul(p, cn_sub(dp, cn_sum(cn_mul(p, dp), CN_DIMS(-1), true)));
+    ds = cn_mul_s(ds, args[0].f);
+    out[0] = cn_matmul(ds, k);
+    out[1] = gather_heads(cn_matmul(cn_transpose(ds, -2, -1), in[1]), in[2], group);
+    cn_tensor *weights = drop ? cn_mul(p, drop) : p;
+    out[2] = gather_heads(cn_matmul(cn_transpose(weights, -2, -1), g), in[3], group);
+}
+
+/* ---- the operators */
+
+/* A mask that learns, and a second order through lse, take the slow way. */
+static void grad(cn_grad_call *g)
+{
+    if (g->needs[3] || g->out_grad[1]) {
+        cn__grad_by_definition(g, define);
+        return;
+    }
+    cn_tensor *out[CN_MAX_OUT], *in[6] = {g->out_grad[0], g->in[0], g->in[1], g->in[2], g->in[3], g->out[1]};
+    if (!cn_apply_n(&cn__op_attention_backward, in, 6, g->attrs, g->args, out)) return;
+    for (int k = 0; k < 3; k++)
+        if (g->needs[k]) g->in_grad[k] = out[k];
+}
+
+const cn_op cn__op_scaled_dot_product_attention = {
+    .name = "scaled_dot_product_attention", .doc = "softmax(q kT scale + mask) v, and the log of the softmax's sum.",
+    .kind = CN_BLOCK, .n_in = 4, .n_out = 2, .optional = 8, .free_dtype = 8, .attr_size = sizeof(cn__attention_attrs),
+    .infer = infer, .grad = grad, .compose = compose, .cpu = cpu, .scratch = scratch, .onnx = "Attention",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.4 }, { 0.3 }, { .u = 5 }, { .u = 6 } } },
+             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3) }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.5 } } },
+             { .in = { CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } }, .no_gradient_check = true /* logsumexp of nothing is -inf */ },
+             { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.25 }, { 0.1 }, { .u = 5 }, { .u = 6 } } }),
+};
+
+cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc)
+{
+    if (!q) return NULL;
+    const cn_attention_desc none = {0};
+    if (!desc) desc = &none;
+    cn__dropout d;
+    if (!cn__dropout_begin(q->ctx, "scaled_dot_product_attention", desc->dropout, &d)) return NULL;
+    const double width = cn_ndim(q) ? (double)cn_size(q, -1) : 0;
+    const double scale = desc->scale != 0 ? desc->scale : width > 0 ? 1 / sqrt(width) : 1;
+    cn_arg args[CN_MAX_ARGS] = {{.f = scale}, {.f = d.p}, {.u = d.seed}, {.u = d.stream}};
+    return cn_apply(&cn__op_scaled_dot_product_attention, (cn_tensor *[]){q, k, v, desc->mask}, 4,
+                    &(cn__attention_attrs){desc->causal}, args);
+}
+
+static bool backward_infer(cn_infer *i)
+{
+    if (!check(i, i->in + 1)) return false;
+    const cn_meta *q = i->in[1], *v = i->in[3], lse = lse_of(q);
+    cn_layout g = q->layout;
+    g.shape[g.ndim - 1] = v->layout.shape[g.ndim - 1];
+    if (!cn__same_shape(&g, &i->in[0]->layout) || !cn__same_shape(&lse.layout, &i->in[5]->layout))
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient or lse does not have the shape of the result");
+    for (int k = 0; k < 3; k++) i->out[k] = *i->in[k + 1];
+    return true;
+}
+
+static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
+
+const cn_op cn__op_attention_backward = {
+    .name = "attention_backward", .doc = "Gradients of attention to q, k and v, from g, q, k, v, mask and the log of the sum.",
+    .kind = CN_BLOCK, .n_in = 6, .n_out = 3, .optional = 16, .free_dtype = 16, .attr_size = sizeof(cn__attention_attrs),
+    .infer = backward_infer, .grad = backward_grad, .cpu = backward_cpu, .scratch = backward_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 4, 3, 3), CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 4, 3) }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.4 }, { 0.3 }, { .u = 5 }, { .u = 6 } } },
+             { .in = { CN_S(2, 3, 2), CN_S(2, 3, 4), CN_S(2, 6, 4), CN_S(2, 6, 2), CN_BOOLS(3, 6), CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(3, 2), CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(1, 5), CN_RANGE(1, 3, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
+             { .in = { CN_S(2, 3, 23, 11), CN_S(2, 3, 23, 9), CN_S(2, 3, 29, 9), CN_S(2, 3, 29, 11), CN_ABSENT, CN_RANGE(3, 4, 2, 3, 23) }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.25 }, { 0.1 }, { .u = 5 }, { .u = 6 } } }),
+};

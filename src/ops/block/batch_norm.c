@@ -1,0 +1,238 @@
+/* batch_norm: normalises each channel of (N, C, ...) over all other axes, by the statistics of the batch (training) or
+   by running ones (evaluation), and its backward operator. */
+#include <math.h>
+
+#include "ops/block/block.h"
+
+enum { CHANNELS = 32 }; /* at most, in a chunk */
+
+typedef struct image {
+    int64_t n, c, s;
+    double count, eps;             /* count: n s, elements a channel */
+} image;
+
+typedef struct moments {
+    double shift, x, xx, g, gx;    /* sums of x - shift, (x - shift)², g, g (x - shift) */
+} moments;
+
+typedef struct channel {
+    double mean, var, r, gh;       /* r = 1 / sqrt(var + eps); gh = sum of g (x - mean) r */
+} channel;
+
+static channel channel_of(const image *im, const moments *m)
+{
+    const double mean = m->x / im->count, var = m->xx / im->count - mean * mean;
+    channel c = {.mean = m->shift + mean, .var = var < 0 ? 0 : var};
+    c.r = 1 / sqrt(c.var + im->eps);
+    c.gh = im->count > 0 ? (m->gx - mean * m->g) * c.r : 0;
+    return c;
+}
+
+#define T       float
+#define NAME(f) f##_f32
+#include "ops/block/batch_norm_body.h"
+#define T       double
+#define NAME(f) f##_f64
+#include "ops/block/batch_norm_body.h"
+
+static void over_channels(const cn_kernel *k, cn_body body)
+{
+    const int64_t *shape = k->out[0].shape;
+    image im = {.n = shape[0], .c = shape[1], .s = 1, .eps = k->args[0].f};
+    for (int d = 2; d < k->out[0].ndim; d++) im.s *= shape[d];
+    im.count = (double)im.n * (double)im.s;
+    int64_t grain = cn__grain_of(im.n * im.s * 4);
+    if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
+    cn_parallel(k, im.c, grain < CHANNELS ? grain : CHANNELS, body, &im);
+}
+
+static bool check(cn_infer *i, const cn_layout *x, int first)
+{
+    if (x->ndim < 2) return cn_infer_fail(i, CN_BAD_SHAPE, "x is (N, C, ...), not of %d dimensions", x->ndim);
+    for (int k = first; k < i->n_in; k++)
+        if (i->in[k] && (i->in[k]->layout.ndim != 1 || i->in[k]->layout.shape[0] != x->shape[1]))
+            return cn_infer_fail(i, CN_BAD_SHAPE, "weight and bias need one element for each of %lld channels",
+                                 (long long)x->shape[1]);
+    return true;
+}
+
+/* ---- training */
+
+static bool infer(cn_infer *i)
+{
+    const cn_layout *x = &i->in[0]->layout;
+    if (!check(i, x, 1)) return false;
+    i->out[0] = *i->in[0];
+    for (int k = 1; k < 3; k++) {
+        i->out[k].dtype = i->in[0]->dtype == CN_F64 ? CN_F64 : CN_F32; /* statistics of halves are f32 */
+        i->out[k].layout = (cn_layout){.ndim = 1, .shape = {x->shape[1]}};
+    }
+    return true;
+}
+
+static cn__norm described(const cn_tensor *x, const cn_arg *args)
+{
+    cn__norm n = {.centred = true, .eps = args[0].f};
+    for (int d = 0; d < cn_ndim(x); d++)
+        if (d != 1) n.axes.v[n.axes.n++] = d;
+    n.others = n.axes; /* a parameter's gradient is summed over the normalised axes */
+    return n;
+}
+
+/* A statistic (C) of x is differentiated by definition: of mean 1 / n, of var 2 (x - mean) / n. */
+static cn_tensor *statistics_grad(const cn_grad_call *g)
+{
+    cn_tensor *x = g->in[0], *sum = NULL;
+    const double n = (double)cn_numel(x) / (double)cn_size(x, 1);
+    if (g->out_grad[1]) sum = cn__per_channel("batch_norm", g->out_grad[1], x);
+    if (g->out_grad[2]) {
+        cn_tensor *c = cn_mul_s(cn_sub(x, cn__per_channel("batch_norm", g->out[1], x)), 2);
+        c = cn_mul(c, cn__per_channel("batch_norm", g->out_grad[2], x));
+        sum = sum ? cn_add(sum, c) : c;
+    }
+    return cn_expand(cn_mul_s(sum, 1 / n), cn_shape(x));
+}
+
+static void grad(cn_grad_call *g)
+{
+    cn__norm_backward_attrs b = {.weight = g->needs[1], .bias = g->needs[2]};
+    cn_tensor *out[CN_MAX_OUT] = {0};
+    if (g->out_grad[0] && !cn_apply_n(&cn__op_batch_norm_backward, (cn_tensor *[]){g->out_grad[0], g->in[0], g->in[1]}, 3,
+                                      &b, g->args, out))
+        return;
+    if (g->needs[0] && (g->out_grad[1] || g->out_grad[2])) {
+        cn_tensor *s = statistics_grad(g);
+        out[0] = out[0] ? cn_add(out[0], s) : s;
+    }
+    for (int k = 0; k < 3; k++)
+        if (g->needs[k]) g->in_grad[k] = out[k] ? out[k] : cn_zeros_like(g->in[k]);
+}
+
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)attrs;
+    const cn__norm n = described(in[0], args);
+    return cn__norm_define(&n, in[0], cn__per_channel("batch_norm", in[1], in[0]),
+                           cn__per_channel("batch_norm", in[2], in[0]));
+}
+
+static void cpu(const cn_kernel *k) { over_channels(k, k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32); }
+
+const cn_op cn__op_batch_norm = {
+    .name = "batch_norm",
+    .doc = "Normalises each channel of (N, C, ...) over the batch; also gives its mean and (biased) variance.",
+    .kind = CN_BLOCK, .n_in = 3, .n_out = 3, .optional = 6, .infer = infer, .grad = grad, .compose = compose, .cpu = cpu,
+    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(7, 5), CN_S(5), CN_ABSENT }, .args = { { 1e-3 } } },
+             { .in = { CN_S(2, 3, 2, 2), CN_ABSENT, CN_ABSENT }, .args = { { 1e-5 } } },
+             { .in = { CN_S(0, 3, 2), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(9, 70), CN_S(70), CN_S(70) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(3, 37, 5, 7), CN_S(37), CN_S(37) }, .args = { { 1e-5 } } }),
+};
+
+/* ---- backward: g, x, weight → dx, dweight, dbias */
+
+static bool backward_infer(cn_infer *i)
+{
+    const cn__norm_backward_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[1]->layout;
+    if (!cn__same_shape(&i->in[0]->layout, x))
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient has another shape than x");
+    if (!check(i, x, 2)) return false;
+    i->out[0] = *i->in[1];
+    for (int k = 1; k < 3; k++) {
+        i->out[k].dtype = i->in[1]->dtype;
+        i->out[k].layout = (cn_layout){.ndim = 1, .shape = {(k == 1 ? a->weight : a->bias) ? x->shape[1] : 0}};
+    }
+    return true;
+}
+
+static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
+{
+    (void)ctx, (void)attrs;
+    const cn__norm n = described(in[1], args);
+    cn__norm_backward_define(&n, in[0], in[1], cn__per_channel("batch_norm_backward", in[2], in[1]), out);
+}
+static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
+static void backward_cpu(const cn_kernel *k) { over_channels(k, k->in[0].dtype == CN_F64 ? backward_f64 : backward_f32); }
+
+const cn_op cn__op_batch_norm_backward = {
+    .name = "batch_norm_backward", .doc = "Gradients of batch_norm to x, weight and bias, from g, x and weight.",
+    .kind = CN_BLOCK, .n_in = 3, .n_out = 3, .optional = 4, .attr_size = sizeof(cn__norm_backward_attrs),
+    .infer = backward_infer, .grad = backward_grad, .cpu = backward_cpu,
+    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, .attrs = &(const cn__norm_backward_attrs){0, 1, 1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(7, 5), CN_S(7, 5), CN_ABSENT }, .attrs = &(const cn__norm_backward_attrs){0, 0, 1}, .args = { { 1e-3 } } },
+             { .in = { CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3) }, .attrs = &(const cn__norm_backward_attrs){0, 1, 1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37) }, .attrs = &(const cn__norm_backward_attrs){0, 1, 1}, .args = { { 1e-5 } } }),
+};
+
+/* ---- evaluation: (x - mean) / sqrt(var + eps) * weight + bias, all given by channel */
+
+static cn_tensor *eval_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)attrs;
+    if (cn_ndim(in[0]) < 2) {
+        cn__fail(ctx, CN_BAD_SHAPE, "batch_norm: x is (N, C, ...), not of %d dimensions", cn_ndim(in[0]));
+        return NULL;
+    }
+    cn_tensor *p[5];
+    for (int k = 1; k < 5; k++) p[k] = cn__per_channel("batch_norm", in[k], in[0]);
+    if (cn_failed(ctx)) return NULL;
+    cn_tensor *scale = cn_rsqrt(cn_add_s(p[4], args[0].f));
+    if (p[1]) scale = cn_mul(scale, p[1]);
+    cn_tensor *y = cn_mul(cn_sub(in[0], p[3]), scale);
+    return cn__as(p[2] ? cn_add(y, p[2]) : y, cn__dtype(in[0]));
+}
+
+const cn_op cn__op_batch_norm_eval = {
+    .name = "batch_norm_eval", .doc = "batch_norm by given statistics: x, weight, bias, mean, variance.",
+    .kind = CN_COMPOSITE, .n_in = 5, .n_out = 1, .optional = 6, .compose = eval_compose, .onnx = "BatchNormalization",
+    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3), CN_S(3), CN_RANGE(0.5, 2, 3) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(7, 5), CN_ABSENT, CN_S(5), CN_S(5), CN_RANGE(0.5, 2, 5) }, .args = { { 1e-3 } } },
+             { .in = { CN_S(0, 3, 2), CN_S(3), CN_ABSENT, CN_S(3), CN_RANGE(0.5, 2, 3) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(3, 7, 9, 11), CN_S(7), CN_S(7), CN_S(7), CN_RANGE(0.5, 2, 7) }, .args = { { 1e-5 } } }),
+};
+
+/* running = (1 - momentum) running + momentum value */
+static bool update(cn_tensor *running, cn_tensor *value, double momentum)
+{
+    if (!running) return true;
+    return cn_assign(running, cn_add(cn_mul_s(running, 1 - momentum), cn_mul_s(value, momentum)));
+}
+
+static cn_tensor *train(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_batch_norm_desc *desc,
+                        const cn_arg *args, double count)
+{
+    cn_tensor *out[CN_MAX_OUT];
+    if (!cn_apply_n(&cn__op_batch_norm, (cn_tensor *[]){x, weight, bias}, 3, NULL, args, out)) return NULL;
+    if (!count || (!desc->running_mean && !desc->running_var)) return out[0];
+    cn_no_grad_begin(x->ctx);
+    const double momentum = desc->momentum != 0 ? desc->momentum : 0.1;
+    const cn__norm n = described(x, args);
+    cn_tensor *mean = out[1] ? out[1] : cn_mean(x, n.axes, false); /* a device without the kernel composes y alone */
+    cn_tensor *var = out[2] ? out[2] : cn_var(x, n.axes, 0, false);
+    bool ok = update(desc->running_mean, mean, momentum) &&
+              update(desc->running_var, cn_mul_s(var, count / (count - 1)), momentum); /* unbiased */
+    cn_no_grad_end(x->ctx);
+    return ok ? out[0] : NULL;
+}
+
+cn_tensor *cn_batch_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_batch_norm_desc *desc)
+{
+    if (!x) return NULL;
+    const cn_batch_norm_desc none = {0};
+    if (!desc) desc = &none;
+    cn_arg args[CN_MAX_ARGS] = {{.f = desc->eps != 0 ? desc->eps : 1e-5}};
+    if (!desc->training) {
+        if (!desc->running_mean || !desc->running_var)
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "batch_norm: running_mean and running_var are needed to evaluate"), NULL;
+        return cn_apply(&cn__op_batch_norm_eval,
+                        (cn_tensor *[]){x, weight, bias, desc->running_mean, desc->running_var}, 5, NULL, args);
+    }
+    const double channels = cn_ndim(x) > 1 ? (double)cn_size(x, 1) : 1;
+    const double count = channels > 0 ? (double)cn_numel(x) / channels : 0;
+    if (count == 1)
+        return cn__fail(x->ctx, CN_BAD_SHAPE, "batch_norm: training needs more than one value a channel"), NULL;
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, train(x, weight, bias, desc, args, count));
+}

@@ -1,0 +1,80 @@
+/* What block operators share: gradients by definition, and the definition of normalisation. */
+#include "ops/block/block.h"
+
+/* A node of its own for the same value, so that a gradient can be asked for here and not for what lies behind. */
+static cn_tensor *alias(cn_tensor *x)
+{
+    return cn_permute(x, (cn_dims){cn_ndim(x), {0, 1, 2, 3, 4, 5, 6, 7}});
+}
+
+void cn__grad_by_definition(cn_grad_call *g, cn__definition define)
+{
+    cn_ctx *ctx = g->ctx;
+    const int depth = ctx->no_grad;
+    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = {0};
+    cn_tensor *inputs[CN_MAX_IN], *grads[CN_MAX_IN] = {0}, *outputs[CN_MAX_OUT], *gradients[CN_MAX_OUT];
+    int n_inputs = 0, n_outputs = 0;
+    ctx->no_grad = 0; /* the definition is recorded even when its gradient will not be */
+    for (int k = 0; k < g->n_in; k++) {
+        in[k] = g->needs[k] ? alias(g->in[k]) : g->in[k];
+        if (g->needs[k]) inputs[n_inputs++] = in[k];
+    }
+    define(ctx, in, g->attrs, g->args, out);
+    ctx->no_grad = depth;
+    for (int k = 0; k < g->n_out; k++) {
+        if (!g->out_grad[k] || !out[k] || !cn_requires_grad(out[k])) continue;
+        outputs[n_outputs] = out[k];
+        gradients[n_outputs++] = g->out_grad[k];
+    }
+    cn_grad_desc desc = {.gradients = gradients, .retain = true, .create_graph = depth == 0, .allow_unused = true};
+    if (n_outputs && !cn_grad(outputs, n_outputs, inputs, n_inputs, grads, &desc)) return;
+    for (int k = 0, m = 0; k < g->n_in; k++) {
+        if (!g->needs[k]) continue;
+        g->in_grad[k] = grads[m] ? grads[m] : cn_zeros_like(g->in[k]);
+        m++;
+    }
+}
+
+/* 1 / sqrt(mean of x² + eps), x already centred */
+static cn_tensor *scale_of(const cn__norm *n, cn_tensor *x)
+{
+    return cn_rsqrt(cn_add_s(cn_mean(cn_square(x), n->axes, true), n->eps));
+}
+
+static cn_tensor *centre(const cn__norm *n, cn_tensor *x)
+{
+    return n->centred ? cn_sub(x, cn_mean(x, n->axes, true)) : x;
+}
+
+cn_tensor *cn__norm_define(const cn__norm *n, cn_tensor *x, cn_tensor *weight, cn_tensor *bias)
+{
+    cn_tensor *c = centre(n, x), *y = cn_mul(c, scale_of(n, c));
+    if (weight) y = cn_mul(y, weight);
+    return bias ? cn_add(y, bias) : y;
+}
+
+static cn_tensor *sum_over(cn_tensor *x, cn_dims axes) { return axes.n ? cn_sum(x, axes, false) : x; }
+
+/* h = (x - mean) r;  dx = r (gw - mean(gw) - h mean(gw h)),  dweight = sum of g h,  dbias = sum of g */
+void cn__norm_backward_define(const cn__norm *n, cn_tensor *g, cn_tensor *x, cn_tensor *weight, cn_tensor **out)
+{
+    cn_tensor *c = centre(n, x), *r = scale_of(n, c), *h = cn_mul(c, r);
+    cn_tensor *gw = weight ? cn_mul(g, weight) : g;
+    out[0] = cn_mul(r, cn_sub(centre(n, gw), cn_mul(h, cn_mean(cn_mul(gw, h), n->axes, true))));
+    out[1] = sum_over(cn_mul(g, h), n->others);
+    out[2] = sum_over(g, n->others);
+}
+
+cn_tensor *cn__per_channel(const char *who, cn_tensor *p, cn_tensor *x)
+{
+    if (!p || !x) return NULL;
+    if (cn_ndim(p) != 1 || cn_size(p, 0) != cn_size(x, 1)) {
+        char s[96], t[96];
+        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: a parameter %s for the channels of %s", who,
+                 cn__shape_text(cn__layout(p), s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
+        return NULL;
+    }
+    cn_dims shape = {cn_ndim(x) - 1, {cn_size(x, 1)}};
+    for (int d = 1; d < shape.n; d++) shape.v[d] = 1;
+    return cn_reshape(p, shape);
+}

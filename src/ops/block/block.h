@@ -1,0 +1,96 @@
+/* block.h: attributes of the block operators, and what their files share. */
+#ifndef CN_OPS_BLOCK_H
+#define CN_OPS_BLOCK_H
+
+#include "ops/shared.h"
+
+typedef struct cn__softmax_attrs {
+    int64_t axis;
+} cn__softmax_attrs;
+
+typedef struct cn__norm_attrs {
+    int64_t axes;                  /* normalised: the last so many */
+} cn__norm_attrs;
+
+/* A result that nobody wants, because its operand was absent, has no elements. */
+typedef struct cn__norm_backward_attrs {
+    int64_t axes, weight, bias;    /* axes: 0 for batch_norm; weight, bias: whether there is one */
+} cn__norm_backward_attrs;
+
+typedef struct cn__group_attrs {
+    int64_t groups;
+} cn__group_attrs;
+
+typedef struct cn__attention_attrs {
+    int64_t causal;
+} cn__attention_attrs;
+
+typedef struct cn__loss_attrs {
+    int64_t reduction;             /* cn_reduction */
+    int64_t has_ignore, ignore_index;
+} cn__loss_attrs;
+
+extern const cn_op cn__op_softmax_backward, cn__op_log_softmax_backward, cn__op_layer_norm_backward,
+    cn__op_rms_norm_backward, cn__op_batch_norm_backward, cn__op_attention_backward, cn__op_cross_entropy_backward,
+    cn__op_dropout_mask;
+
+/* All results of an operator from its operands, in simpler operators. A NULL result: an error stands. */
+typedef void (*cn__definition)(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
+                               cn_tensor **out);
+
+/* The gradient of an operator by differentiating its definition: for second orders, and where no fast kernel pays. */
+void cn__grad_by_definition(cn_grad_call *g, cn__definition define);
+
+/* Definitions all norms share. centred: layer_norm, batch_norm; otherwise rms_norm.
+   weight and bias (may be NULL) broadcast against x. */
+typedef struct cn__norm {
+    cn_dims axes, others;          /* normalised over; the rest */
+    bool centred;
+    double eps;
+} cn__norm;
+cn_tensor *cn__norm_define(const cn__norm *n, cn_tensor *x, cn_tensor *weight, cn_tensor *bias);
+void cn__norm_backward_define(const cn__norm *n, cn_tensor *g, cn_tensor *x, cn_tensor *weight, cn_tensor **out);
+
+/* A parameter (C) as (C, 1, ...): against x (N, C, ...) of ndim dimensions. NULL stays NULL; another shape is an error. */
+cn_tensor *cn__per_channel(const char *who, cn_tensor *p, cn_tensor *x);
+static inline cn_tensor *cn__as(cn_tensor *x, cn_dtype t) { return x && cn__dtype(x) != t ? cn_cast(x, t) : x; }
+
+/* A mask of 0 with probability p, else 1 / (1 - p): each element by its position alone, whatever the dtype. */
+typedef struct cn__dropout {
+    double p;
+    uint64_t seed, stream;
+} cn__dropout;
+cn_tensor *cn__dropout_mask(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const cn__dropout *d); /* f32 or f64 */
+bool cn__dropout_begin(cn_ctx *ctx, const char *who, double p, cn__dropout *d); /* numbers of its own; false: error */
+
+enum {
+    CN__LANES = 8,                 /* running sums side by side in a row */
+    CN__COLUMNS = 64,              /* columns worked on side by side */
+};
+
+/* A tensor seen along one axis: (outer, n, inner), cut into blocks of columns: rows if inner is 1. */
+typedef struct cn__columns {
+    int64_t outer, n, inner, blocks;
+} cn__columns;
+static inline cn__columns cn__columns_of(int ndim, const int64_t *shape, int64_t axis)
+{
+    cn__columns c = {.outer = 1, .n = ndim ? shape[axis] : 1, .inner = 1};
+    for (int d = 0; d < ndim; d++) {
+        if (d < axis) c.outer *= shape[d];
+        if (d > axis) c.inner *= shape[d];
+    }
+    c.blocks = (c.inner + CN__COLUMNS - 1) / CN__COLUMNS;
+    return c;
+}
+/* Where block number `part` of outer * blocks begins, and how many columns it has. */
+static inline int64_t cn__columns_at(const cn__columns *c, int64_t part, int *width)
+{
+    int64_t first = part % c->blocks * CN__COLUMNS, rest = c->inner - first;
+    *width = (int)(rest < CN__COLUMNS ? rest : CN__COLUMNS);
+    return part / c->blocks * c->n * c->inner + first;
+}
+
+/* Rows a chunk, so that it is worth handing to a thread; work: elements a row. */
+static inline int64_t cn__grain_of(int64_t work) { return work >= 16384 ? 1 : 16384 / (work > 0 ? work : 1); }
+
+#endif

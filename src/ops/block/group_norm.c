@@ -1,0 +1,85 @@
+/* group_norm and instance_norm: layer_norm on another shape. */
+#include "ops/block/block.h"
+
+/* x (N, C, ...), each of its groups of channels normalised */
+static cn_tensor *by_groups(const char *who, cn_tensor *const *in, int64_t groups, double eps)
+{
+    cn_tensor *x = in[0], *weight = cn__per_channel(who, in[1], x), *bias = cn__per_channel(who, in[2], x);
+    if (cn_failed(x->ctx)) return NULL;
+    const int64_t channels = cn_size(x, 1);
+    int64_t size = groups ? channels / groups : 0;
+    for (int d = 2; d < cn_ndim(x); d++) size *= cn_size(x, d);
+    cn_tensor *y = cn_reshape(x, CN_DIMS(cn_size(x, 0), groups, size));
+    y = cn_reshape(cn_layer_norm(y, 1, NULL, NULL, eps), cn_shape(x));
+    if (weight) y = cn_mul(y, weight);
+    if (bias) y = cn_add(y, bias);
+    return cn__as(y, cn__dtype(x));
+}
+
+static bool check_image(const char *who, cn_tensor *x)
+{
+    if (cn_ndim(x) >= 2) return true;
+    return cn__fail(x->ctx, CN_BAD_SHAPE, "%s: x is (N, C, ...), not of %d dimensions", who, cn_ndim(x));
+}
+
+static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    const int64_t groups = ((const cn__group_attrs *)attrs)->groups;
+    if (!check_image("group_norm", in[0])) return NULL;
+    const int64_t channels = cn_size(in[0], 1);
+    if (groups < 1 || channels % groups) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "group_norm: %lld groups of %lld channels", (long long)groups, (long long)channels);
+        return NULL;
+    }
+    if (cn_numel(in[0]) == groups) {
+        cn__fail(ctx, CN_BAD_SHAPE, "group_norm: more than one value a group is needed");
+        return NULL;
+    }
+    return by_groups("group_norm", in, groups, args[0].f);
+}
+
+const cn_op cn__op_group_norm = {
+    .name = "group_norm", .doc = "Normalises each group of channels of (N, C, ...), then weight and bias by channel.",
+    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 6, .attr_size = sizeof(cn__group_attrs),
+    .compose = group_compose, .onnx = "GroupNormalization",
+    CN_CASES({ .in = { CN_S(2, 6, 3), CN_S(6), CN_S(6) }, .attrs = &(const cn__group_attrs){3}, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 4), CN_S(4), CN_ABSENT }, .attrs = &(const cn__group_attrs){1}, .args = { { 1e-3 } } },
+             { .in = { CN_S(0, 4, 3), CN_S(4), CN_S(4) }, .attrs = &(const cn__group_attrs){2}, .args = { { 1e-5 } } },
+             { .in = { CN_S(1, 4, 3, 3), CN_ABSENT, CN_ABSENT }, .attrs = &(const cn__group_attrs){4}, .args = { { 1e-5 } } },
+             { .in = { CN_S(3, 8, 9, 11), CN_S(8), CN_S(8) }, .attrs = &(const cn__group_attrs){2}, .args = { { 1e-5 } } }),
+};
+
+cn_tensor *cn_group_norm(cn_tensor *x, int64_t groups, cn_tensor *weight, cn_tensor *bias, double eps)
+{
+    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
+    return cn_apply(&cn__op_group_norm, (cn_tensor *[]){x, weight, bias}, 3, &(cn__group_attrs){groups}, args);
+}
+
+static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)attrs;
+    if (!check_image("instance_norm", in[0])) return NULL;
+    int64_t space = 1;
+    for (int d = 2; d < cn_ndim(in[0]); d++) space *= cn_size(in[0], d);
+    if (space == 1) {
+        cn__fail(ctx, CN_BAD_SHAPE, "instance_norm: more than one value a channel is needed");
+        return NULL;
+    }
+    return by_groups("instance_norm", in, cn_size(in[0], 1), args[0].f);
+}
+
+const cn_op cn__op_instance_norm = {
+    .name = "instance_norm", .doc = "Normalises each channel of each sample of (N, C, ...), then weight and bias by channel.",
+    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 6, .compose = instance_compose,
+    .onnx = "InstanceNormalization",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 3, 2, 5), CN_ABSENT, CN_ABSENT }, .args = { { 1e-3 } } },
+             { .in = { CN_S(0, 3, 4), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(3, 5, 9, 13), CN_S(5), CN_S(5) }, .args = { { 1e-5 } } }),
+};
+
+cn_tensor *cn_instance_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, double eps)
+{
+    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
+    return cn_apply(&cn__op_instance_norm, (cn_tensor *[]){x, weight, bias}, 3, NULL, args);
+}

@@ -1,0 +1,223 @@
+/* layer_norm: y = (x - mean) / sqrt(var + eps) * weight + bias over the last axes; rms_norm: the same without mean and
+   bias; and their backward operators. */
+#include <math.h>
+
+#include "ops/block/block.h"
+
+typedef struct row_scale {
+    double mean, r;                /* h = (x - mean) r */
+} row_scale;
+
+typedef struct norm {
+    int64_t n_rows, n;
+    bool centred;
+    double eps;
+    row_scale *rows;               /* backward: of each row */
+} norm;
+
+#define T       float
+#define NAME(f) f##_f32
+#define EXP     expf
+#include "ops/block/layer_norm_body.h"
+#define T       double
+#define NAME(f) f##_f64
+#define EXP     exp
+#include "ops/block/layer_norm_body.h"
+
+static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
+{
+    norm j = {.n_rows = 1, .n = 1, .centred = centred, .eps = k->args[0].f, .rows = k->scratch};
+    const int ndim = k->out[0].ndim;
+    for (int d = 0; d < ndim; d++) *(d < ndim - axes ? &j.n_rows : &j.n) *= k->out[0].shape[d];
+    return j;
+}
+
+static void forward(const cn_kernel *k, bool centred)
+{
+    const cn__norm_attrs *a = k->attrs;
+    norm j = norm_of(k, a->axes, centred);
+    cn_parallel(k, j.n_rows, cn__grain_of(j.n * 4), k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &j);
+}
+
+static void backward(const cn_kernel *k, bool centred)
+{
+    const cn__norm_backward_attrs *a = k->attrs;
+    norm j = norm_of(k, a->axes, centred);
+    const bool wide = k->in[0].dtype == CN_F64;
+    cn_parallel(k, j.n_rows, cn__grain_of(j.n * 8), wide ? backward_rows_f64 : backward_rows_f32, &j);
+    if (!a->weight && !a->bias) return;
+    int64_t grain = cn__grain_of(j.n_rows * 4);
+    if (grain < CN__COLUMNS) grain = CN__COLUMNS;
+    cn_parallel(k, j.n, grain, wide ? backward_columns_f64 : backward_columns_f32, &j);
+}
+
+static size_t backward_scratch(const cn_kernel *k, int threads)
+{
+    (void)threads;
+    const cn__norm_backward_attrs *a = k->attrs;
+    return sizeof(row_scale) * (size_t)norm_of(k, a->axes, true).n_rows;
+}
+
+/* weight and bias have the shape of x's last axes. */
+static bool check_affine(cn_infer *i, const cn_layout *x, int64_t axes, int first, int end)
+{
+    if (axes < 1 || axes > x->ndim)
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "over the last %lld axes of %d", (long long)axes, x->ndim);
+    cn_layout tail = {.ndim = (int)axes};
+    memcpy(tail.shape, x->shape + x->ndim - axes, sizeof *x->shape * (size_t)axes);
+    for (int k = first; k < end; k++) {
+        char s[96], t[96];
+        if (i->in[k] && !cn__same_shape(&i->in[k]->layout, &tail))
+            return cn_infer_fail(i, CN_BAD_SHAPE, "weight and bias %s do not fit the normalised axes %s",
+                                 cn__shape_text(&i->in[k]->layout, s, sizeof s), cn__shape_text(&tail, t, sizeof t));
+    }
+    return true;
+}
+
+static bool infer(cn_infer *i)
+{
+    const cn__norm_attrs *a = i->attrs;
+    i->out[0] = *i->in[0];
+    return check_affine(i, &i->in[0]->layout, a->axes, 1, i->n_in);
+}
+
+/* g, x, weight → dx, dweight, dbias */
+static bool backward_infer(cn_infer *i)
+{
+    const cn__norm_backward_attrs *a = i->attrs;
+    const cn_layout *g = &i->in[0]->layout, *x = &i->in[1]->layout;
+    if (!cn__same_shape(g, x)) return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient has another shape than x");
+    if (!check_affine(i, x, a->axes, 2, 3)) return false;
+    i->out[0] = *i->in[1];
+    for (int k = 1; k < i->n_out; k++) {
+        const bool wanted = k == 1 ? a->weight : a->bias;
+        cn_layout *l = &i->out[k].layout;
+        *l = (cn_layout){.ndim = wanted ? (int)a->axes : 1};
+        if (wanted) memcpy(l->shape, x->shape + x->ndim - a->axes, sizeof *x->shape * (size_t)a->axes);
+        i->out[k].dtype = i->in[1]->dtype;
+    }
+    return true;
+}
+
+static cn__norm described(const cn_tensor *x, int64_t axes, bool centred, const cn_arg *args)
+{
+    cn__norm n = {.axes = {0}, .others = {0}, .centred = centred, .eps = args[0].f};
+    for (int d = 0; d < cn_ndim(x); d++) {
+        cn_dims *list = d < cn_ndim(x) - axes ? &n.others : &n.axes;
+        list->v[list->n++] = d;
+    }
+    return n;
+}
+
+/* ---- layer_norm */
+
+static void backward_call(cn_grad_call *g, const cn_op *op)
+{
+    const cn__norm_attrs *a = g->attrs;
+    cn__norm_backward_attrs b = {.axes = a->axes, .weight = g->needs[1], .bias = g->n_in > 2 && g->needs[2]};
+    cn_tensor *out[CN_MAX_OUT];
+    if (!cn_apply_n(op, (cn_tensor *[]){g->out_grad[0], g->in[0], g->in[1]}, 3, &b, g->args, out)) return;
+    for (int k = 0; k < g->n_in; k++)
+        if (g->needs[k]) g->in_grad[k] = out[k];
+}
+
+static void layer_norm_grad(cn_grad_call *g) { backward_call(g, &cn__op_layer_norm_backward); }
+
+static cn_tensor *layer_norm_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx;
+    const cn__norm n = described(in[0], ((const cn__norm_attrs *)attrs)->axes, true, args);
+    return cn__norm_define(&n, in[0], in[1], in[2]);
+}
+
+static void layer_norm_cpu(const cn_kernel *k) { forward(k, true); }
+
+const cn_op cn__op_layer_norm = {
+    .name = "layer_norm", .doc = "Normalises over the last axes to mean 0 and variance 1, then weight and bias.",
+    .kind = CN_BLOCK, .n_in = 3, .n_out = 1, .optional = 6, .attr_size = sizeof(cn__norm_attrs), .infer = infer,
+    .grad = layer_norm_grad, .compose = layer_norm_compose, .cpu = layer_norm_cpu, .onnx = "LayerNormalization",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4), CN_S(4) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 3, 5), CN_S(3, 5), CN_ABSENT }, .attrs = &(const cn__norm_attrs){2}, .args = { { 1e-3 } } },
+             { .in = { CN_S(7), CN_ABSENT, CN_S(7) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(1, 0, 7), CN_S(7), CN_ABSENT }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(3, 0), CN_S(0), CN_S(0) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } }),
+};
+
+cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)
+{
+    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
+    return cn_apply(&cn__op_layer_norm, (cn_tensor *[]){x, weight, bias}, 3, &(cn__norm_attrs){axes}, args);
+}
+
+static void layer_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
+                                       cn_tensor **out)
+{
+    (void)ctx;
+    const cn__norm n = described(in[1], ((const cn__norm_backward_attrs *)attrs)->axes, true, args);
+    cn__norm_backward_define(&n, in[0], in[1], in[2], out);
+}
+static void layer_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, layer_norm_backward_define); }
+static void layer_norm_backward_cpu(const cn_kernel *k) { backward(k, true); }
+
+const cn_op cn__op_layer_norm_backward = {
+    .name = "layer_norm_backward", .doc = "Gradients of layer_norm to x, weight and bias, from g, x and weight.",
+    .kind = CN_BLOCK, .n_in = 3, .n_out = 3, .optional = 4, .attr_size = sizeof(cn__norm_backward_attrs),
+    .infer = backward_infer, .grad = layer_norm_backward_grad, .cpu = layer_norm_backward_cpu,
+    .scratch = backward_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, .attrs = &(const cn__norm_backward_attrs){2, 0, 1}, .args = { { 1e-3 } } },
+             { .in = { CN_S(7), CN_S(7), CN_S(7) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } },
+             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 1}, .args = { { 1e-5 } } }),
+};
+
+/* ---- rms_norm */
+
+static void rms_norm_grad(cn_grad_call *g) { backward_call(g, &cn__op_rms_norm_backward); }
+
+static cn_tensor *rms_norm_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx;
+    const cn__norm n = described(in[0], ((const cn__norm_attrs *)attrs)->axes, false, args);
+    return cn__norm_define(&n, in[0], in[1], NULL);
+}
+
+static void rms_norm_cpu(const cn_kernel *k) { forward(k, false); }
+
+const cn_op cn__op_rms_norm = {
+    .name = "rms_norm", .doc = "Divides by the root of the mean square over the last axes, then weight.",
+    .kind = CN_BLOCK, .n_in = 2, .n_out = 1, .optional = 2, .attr_size = sizeof(cn__norm_attrs), .infer = infer,
+    .grad = rms_norm_grad, .compose = rms_norm_compose, .cpu = rms_norm_cpu, .onnx = "RMSNormalization",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 3, 5), CN_S(3, 5) }, .attrs = &(const cn__norm_attrs){2}, .args = { { 1e-3 } } },
+             { .in = { CN_S(7), CN_ABSENT }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(0, 7), CN_S(7) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
+             { .in = { CN_S(40, 133), CN_S(133) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } }),
+};
+
+cn_tensor *cn_rms_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, double eps)
+{
+    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
+    return cn_apply(&cn__op_rms_norm, (cn_tensor *[]){x, weight}, 2, &(cn__norm_attrs){axes}, args);
+}
+
+static void rms_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
+                                     cn_tensor **out)
+{
+    (void)ctx;
+    const cn__norm n = described(in[1], ((const cn__norm_backward_attrs *)attrs)->axes, false, args);
+    cn__norm_backward_define(&n, in[0], in[1], in[2], out);
+}
+static void rms_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, rms_norm_backward_define); }
+static void rms_norm_backward_cpu(const cn_kernel *k) { backward(k, false); }
+
+const cn_op cn__op_rms_norm_backward = {
+    .name = "rms_norm_backward", .doc = "Gradients of rms_norm to x and weight, from g, x and weight.",
+    .kind = CN_BLOCK, .n_in = 3, .n_out = 2, .optional = 4, .attr_size = sizeof(cn__norm_backward_attrs),
+    .infer = backward_infer, .grad = rms_norm_backward_grad, .cpu = rms_norm_backward_cpu, .scratch = backward_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, .attrs = &(const cn__norm_backward_attrs){2, 0, 0}, .args = { { 1e-3 } } },
+             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } },
+             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } }),
+};

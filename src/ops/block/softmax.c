@@ -1,0 +1,196 @@
+/* softmax: y = exp(x) / sum of exp(x) along an axis; log_softmax: its logarithm; and their backward operators.
+   A row of -inf alone gives NaN, as in PyTorch. */
+#include <math.h>
+
+#include "ops/block/block.h"
+
+#define T       float
+#define NAME(f) f##_f32
+#define EXP     expf
+#include "ops/block/softmax_body.h"
+#define T       double
+#define NAME(f) f##_f64
+#define EXP     exp
+#include "ops/block/softmax_body.h"
+
+/* Serves the backwards too: g and y have one shape. */
+static bool infer(cn_infer *i)
+{
+    const cn__softmax_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    if (a->axis < 0 || a->axis >= (x->ndim ? x->ndim : 1))
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld of %d dimensions", (long long)a->axis, x->ndim);
+    char s[96], t[96];
+    if (i->n_in == 2 && !cn__same_shape(x, &i->in[1]->layout))
+        return cn_infer_fail(i, CN_BAD_SHAPE, "gradient %s of a result %s", cn__shape_text(x, s, sizeof s),
+                             cn__shape_text(&i->in[1]->layout, t, sizeof t));
+    i->out[0] = *i->in[0];
+    return true;
+}
+
+static cn_dims axis_of(const void *attrs)
+{
+    const cn__softmax_attrs *a = attrs;
+    return CN_DIMS(a->axis);
+}
+
+/* A number stands for its own only element. */
+static cn_tensor *sum_along(cn_tensor *x, const void *attrs)
+{
+    return x && cn_ndim(x) ? cn_sum(x, axis_of(attrs), true) : x;
+}
+static cn_tensor *max_along(cn_tensor *x, const void *attrs)
+{
+    return x && cn_ndim(x) ? cn_max(x, axis_of(attrs), true) : x;
+}
+
+static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
+{
+    if (!x) return NULL;
+    const int ndim = cn_ndim(x), at = cn__axis(axis, ndim ? ndim : 1);
+    if (at < 0) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of %d dimensions", op->name, (long long)axis, ndim);
+        return NULL;
+    }
+    return cn_apply(op, &x, 1, &(cn__softmax_attrs){at}, NULL);
+}
+
+/* ---- softmax */
+
+static void softmax_grad(cn_grad_call *g)
+{
+    g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){g->out_grad[0], g->out[0]}, 2, g->attrs, NULL);
+}
+
+static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    if (!cn_numel(in[0])) return cn_clone(in[0]);
+    cn_tensor *e = cn_exp(cn_sub(in[0], cn_detach(max_along(in[0], attrs))));
+    return cn_div(e, sum_along(e, attrs));
+}
+
+static void softmax_cpu(const cn_kernel *k)
+{
+    if (k->in[0].dtype == CN_F64) run_f64(k, softmax_row_f64, softmax_columns_f64);
+    else run_f32(k, softmax_row_f32, softmax_columns_f32);
+}
+
+const cn_op cn__op_softmax = {
+    .name = "softmax", .doc = "exp(x) / sum of exp(x) along an axis.", .kind = CN_BLOCK, .n_in = 1, .n_out = 1,
+    .attr_size = sizeof(cn__softmax_attrs), .infer = infer, .grad = softmax_grad, .compose = softmax_compose,
+    .cpu = softmax_cpu, .onnx = "Softmax",
+    CN_CASES({ .in = { CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(4, 0, 3) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(0, 4) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){1} }),
+};
+
+cn_tensor *cn_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_softmax, x, axis); }
+
+/* dx = y (g - sum of g y). With d for its gradient: to g the same again, to y  d (g - sum of g y) - g (sum of d y). */
+static void softmax_backward_grad(cn_grad_call *g)
+{
+    cn_tensor *d = g->out_grad[0], *up = g->in[0], *y = g->in[1];
+    if (g->needs[0]) g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){d, y}, 2, g->attrs, NULL);
+    if (!g->needs[1]) return;
+    cn_tensor *left = cn_mul(d, cn_sub(up, sum_along(cn_mul(up, y), g->attrs)));
+    g->in_grad[1] = cn_sub(left, cn_mul(up, sum_along(cn_mul(d, y), g->attrs)));
+}
+
+static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    return cn_mul(in[1], cn_sub(in[0], sum_along(cn_mul(in[0], in[1]), attrs)));
+}
+
+static void softmax_backward_cpu(const cn_kernel *k)
+{
+    if (k->in[0].dtype == CN_F64) run_f64(k, softmax_backward_row_f64, softmax_backward_columns_f64);
+    else run_f32(k, softmax_backward_row_f32, softmax_backward_columns_f32);
+}
+
+const cn_op cn__op_softmax_backward = {
+    .name = "softmax_backward", .doc = "Gradient of softmax from that of its result g and the result y.",
+    .kind = CN_BLOCK, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__softmax_attrs), .infer = infer,
+    .grad = softmax_backward_grad, .compose = softmax_backward_compose, .cpu = softmax_backward_cpu,
+    CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(2, 7, 3), CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){0} }),
+};
+
+/* ---- log_softmax */
+
+static void log_softmax_grad(cn_grad_call *g)
+{
+    g->in_grad[0] =
+        cn_apply(&cn__op_log_softmax_backward, (cn_tensor *[]){g->out_grad[0], g->out[0]}, 2, g->attrs, NULL);
+}
+
+static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    if (!cn_numel(in[0])) return cn_clone(in[0]);
+    cn_tensor *x = cn_sub(in[0], cn_detach(max_along(in[0], attrs)));
+    return cn_sub(x, cn_log(sum_along(cn_exp(x), attrs)));
+}
+
+static void log_softmax_cpu(const cn_kernel *k)
+{
+    if (k->in[0].dtype == CN_F64) run_f64(k, log_softmax_row_f64, log_softmax_columns_f64);
+    else run_f32(k, log_softmax_row_f32, log_softmax_columns_f32);
+}
+
+const cn_op cn__op_log_softmax = {
+    .name = "log_softmax", .doc = "x - log(sum of exp(x)) along an axis.", .kind = CN_BLOCK, .n_in = 1, .n_out = 1,
+    .attr_size = sizeof(cn__softmax_attrs), .infer = infer, .grad = log_softmax_grad, .compose = log_softmax_compose,
+    .cpu = log_softmax_cpu, .onnx = "LogSoftmax",
+    CN_CASES({ .in = { CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(4, 0, 3) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){1} }),
+};
+
+cn_tensor *cn_log_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_log_softmax, x, axis); }
+
+/* dx = g - exp(y) (sum of g). With d for its gradient: to g  d - (sum of d exp(y)), to y  -d exp(y) (sum of g). */
+static void log_softmax_backward_grad(cn_grad_call *g)
+{
+    cn_tensor *d = g->out_grad[0], *de = cn_mul(d, cn_exp(g->in[1]));
+    if (g->needs[0]) g->in_grad[0] = cn_sub(d, sum_along(de, g->attrs));
+    if (g->needs[1]) g->in_grad[1] = cn_neg(cn_mul(de, sum_along(g->in[0], g->attrs)));
+}
+
+static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    return cn_sub(in[0], cn_mul(cn_exp(in[1]), sum_along(in[0], attrs)));
+}
+
+static void log_softmax_backward_cpu(const cn_kernel *k)
+{
+    if (k->in[0].dtype == CN_F64) run_f64(k, log_softmax_backward_row_f64, log_softmax_backward_columns_f64);
+    else run_f32(k, log_softmax_backward_row_f32, log_softmax_backward_columns_f32);
+}
+
+const cn_op cn__op_log_softmax_backward = {
+    .name = "log_softmax_backward", .doc = "Gradient of log_softmax from that of its result g and the result y.",
+    .kind = CN_BLOCK, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__softmax_attrs), .infer = infer,
+    .grad = log_softmax_backward_grad, .compose = log_softmax_backward_compose, .cpu = log_softmax_backward_cpu,
+    CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(2, 7, 3), CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
+             { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){1} },
+             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){0} }),
+};

@@ -1,0 +1,113 @@
+/* softmax, log_softmax and their backwards for one T. Each twice: for a row (the axis is the last, step is 1), and for
+   `width` columns side by side with elements `step` apart. */
+#include "ops/block/rows_body.h"
+
+/* x: the operand, or the gradient; y: the backwards' second operand */
+typedef void NAME(part)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width);
+
+/* exp(x - max) / sum */
+static void NAME(softmax_row)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width)
+{
+    (void)y, (void)step, (void)width;
+    NAME(row_exp)(x, NAME(row_max)(x, n), out, n);
+    const T sum = (T)NAME(row_sum)(out, n);
+    for (int64_t i = 0; i < n; i++) out[i] /= sum;
+}
+
+static void NAME(softmax_columns)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width)
+{
+    (void)y;
+    T max[CN__COLUMNS];
+    double sum[CN__COLUMNS] = {0};
+    NAME(columns_max)(x, n, step, width, max);
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) sum[j] += out[i * step + j] = EXP(x[i * step + j] - max[j]);
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) out[i * step + j] /= (T)sum[j];
+}
+
+/* (x - max) - log(sum of exp(x - max)) */
+static void NAME(log_softmax_row)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width)
+{
+    (void)y, (void)step, (void)width;
+    const T max = NAME(row_max)(x, n), log_sum = (T)log(NAME(row_sum_exp)(x, max, n));
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] - max - log_sum;
+}
+
+static void NAME(log_softmax_columns)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width)
+{
+    (void)y;
+    T max[CN__COLUMNS], log_sum[CN__COLUMNS];
+    double sum[CN__COLUMNS];
+    NAME(columns_max)(x, n, step, width, max);
+    NAME(columns_sum_exp)(x, n, step, width, max, sum);
+    for (int j = 0; j < width; j++) log_sum[j] = (T)log(sum[j]);
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) out[i * step + j] = x[i * step + j] - max[j] - log_sum[j];
+}
+
+/* y (g - sum of g y) */
+static void NAME(softmax_backward_row)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
+{
+    (void)step, (void)width;
+    const T dot = (T)NAME(row_dot)(g, y, n);
+    for (int64_t i = 0; i < n; i++) dx[i] = y[i] * (g[i] - dot);
+}
+
+static void NAME(softmax_backward_columns)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
+{
+    double dot[CN__COLUMNS] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) dot[j] += (double)g[i * step + j] * y[i * step + j];
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) dx[i * step + j] = y[i * step + j] * (g[i * step + j] - (T)dot[j]);
+}
+
+/* g - exp(y) (sum of g) */
+static void NAME(log_softmax_backward_row)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
+{
+    (void)step, (void)width;
+    const T sum = (T)NAME(row_sum)(g, n);
+    for (int64_t i = 0; i < n; i++) dx[i] = g[i] - EXP(y[i]) * sum;
+}
+
+static void NAME(log_softmax_backward_columns)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
+{
+    double sum[CN__COLUMNS] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) sum[j] += g[i * step + j];
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) dx[i * step + j] = g[i * step + j] - EXP(y[i * step + j]) * (T)sum[j];
+}
+
+typedef struct NAME(job) {
+    cn__columns c;
+    NAME(part) *part;
+} NAME(job);
+
+static void NAME(parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const NAME(job) *job = user;
+    const cn__columns *c = &job->c;
+    for (int64_t i = begin; i < end; i++) {
+        int width;
+        int64_t at = cn__columns_at(c, i, &width);
+        const T *y = k->n_in > 1 ? (const T *)k->in[1].data + at : NULL;
+        job->part((const T *)k->in[0].data + at, y, (T *)k->out[0].data + at, c->n, c->inner, width);
+    }
+}
+
+static void NAME(run)(const cn_kernel *k, NAME(part) *row, NAME(part) *columns)
+{
+    const cn__softmax_attrs *a = k->attrs;
+    NAME(job) job = {.c = cn__columns_of(k->in[0].ndim, k->in[0].shape, a->axis)};
+    if (k->in[0].numel == 0) return;
+    job.part = job.c.inner == 1 ? row : columns;
+    const int64_t width = job.c.inner < CN__COLUMNS ? job.c.inner : CN__COLUMNS;
+    cn_parallel(k, job.c.outer * job.c.blocks, cn__grain_of(job.c.n * width), NAME(parts), &job);
+}
+
+#undef T
+#undef NAME
+#undef EXP

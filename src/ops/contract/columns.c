@@ -1,0 +1,158 @@
+/* columns.c: cutting a convolution's work, and the way between images and columns. */
+#include "ops/contract/columns.h"
+
+#include "cpu/cpu.h"
+
+enum {
+    COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */
+    LEAST_POSITIONS = 128,  /* in a chunk, however many channels there are */
+    LEAST_ROWS = 64,        /* of the column matrix, where channels are shared out */
+};
+
+static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+static cn__conv describe(const cn_kernel *k, const cn_array *x, const cn_array *weight, const cn_array *y)
+{
+    const cn__conv_attrs *a = k->attrs;
+    cn__conv c = { .k = k, .a = a, .x = x->data, .weight = weight->data, .y = y->data, .f64 = x->dtype == CN_F64 };
+    c.s = (cn__conv_sizes){ x->shape[0], a->groups, weight->shape[1], weight->shape[0] / a->groups, { 0 }, { 0 }, { 0 } };
+    c.size = c.f64 ? sizeof(double) : sizeof(float);
+    c.volume = c.positions = c.pixels = 1;
+    c.direct = true;
+    for (int d = 0; d < 3; d++) {
+        c.pixels *= c.s.in[d] = x->shape[2 + d];
+        c.volume *= c.s.kernel[d] = weight->shape[2 + d];
+        c.positions *= c.s.out[d] = y->shape[2 + d];
+        c.direct &= c.s.kernel[d] == 1 && a->stride[d] == 1 && a->padding[d] == 0;
+    }
+    c.row = c.s.c * c.volume;
+    return c;
+}
+
+cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *weight, const cn_array *y, int64_t blocks,
+                      cn__conv_product product)
+{
+    cn__conv c = describe(k, x, weight, y);
+    const int64_t channels = larger(c.s.c, 1), least = divide_up(LEAST_ROWS, c.volume);
+    c.block = cn__conv_smaller(larger(divide_up(channels, larger(blocks, 1)), least), channels);
+    c.blocks = divide_up(channels, c.block);
+    const int64_t fitting = COLUMN_BYTES / c.size / (c.block * c.volume) / LEAST_POSITIONS * LEAST_POSITIONS;
+    c.chunk = cn__conv_smaller(larger(fitting, LEAST_POSITIONS), c.positions);
+    c.chunks = divide_up(c.positions, c.chunk);
+    c.columns = c.direct ? 0 : aligned((size_t)(c.block * c.volume * c.chunk * c.size));
+    for (int i = 0; i < 4; i++) { /* the last block and the last chunk are smaller, and may need more */
+        cn__gemm g = product(&c, i & 1 ? c.s.c - (c.blocks - 1) * c.block : c.block,
+                             i & 2 ? c.positions - (c.chunks - 1) * c.chunk : c.chunk);
+        const size_t bytes = cn__gemm_scratch(&g, 1);
+        if (bytes > c.packs) c.packs = bytes;
+    }
+    return c;
+}
+
+size_t cn__conv_scratch(const cn__conv *c, int threads) { return (size_t)threads * (c->columns + c->packs); }
+
+/* A product has a part of its scratch for each thread, as large as the whole for one thread. Threads that run products of
+   different sizes at once each start from where their part is `packs` bytes after the last thread's. */
+void cn__conv_multiply(const cn__conv *c, const cn__gemm *g, int thread)
+{
+    const size_t own = cn__gemm_scratch(g, 1);
+    if (!own) return; /* nothing to compute */
+    char *packs = (char *)c->k->scratch + (size_t)cn_threads(c->k) * c->columns;
+    cn__gemm_run(g, cn__kernel_workers(c->k), packs + (size_t)thread * (c->packs - own));
+}
+
+typedef struct units {
+    const cn__conv *c;
+    cn__conv_unit run;
+} units;
+
+static void run_units(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)k;
+    const units *u = user;
+    for (int64_t i = begin; i < end; i++) u->run(u->c, i, thread);
+}
+
+void cn__conv_run(const cn__conv *c, int64_t n, double work, cn__conv_unit unit)
+{
+    units u = { c, unit };
+    const double least = 1 << 16;
+    if (n < cn_threads(c->k)) run_units(c->k, &u, 0, n, 0);
+    else cn_parallel(c->k, n, work < least ? (int64_t)(least / (work + 1)) + 1 : 1, run_units, &u);
+}
+
+/* ---- images and columns ---- */
+
+/* A row of columns: one tap of the kernel, position after position. */
+typedef struct walk {
+    int64_t left;                 /* positions to come */
+    int64_t depth, height, width; /* the next one */
+    int64_t shift[3];             /* pixel = position·stride + shift */
+    int64_t first, last;          /* widths from first up to last see a pixel */
+} walk;
+
+/* Positions of one line of y: `run` of them; after `skip` of them, `count` see pixels, the first of which is `pixel`. */
+typedef struct line {
+    int64_t run, skip, count, pixel;
+} line;
+
+static walk walk_begin(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
+{
+    const int64_t *kernel = c->s.kernel, *out = c->s.out, stride = c->a->stride[2];
+    const int64_t place[3] = { tap / kernel[2] / kernel[1], tap / kernel[2] % kernel[1], tap % kernel[2] };
+    walk w = { .left = len, .depth = at / out[2] / out[1], .height = at / out[2] % out[1], .width = at % out[2] };
+    for (int d = 0; d < 3; d++) w.shift[d] = place[d] * c->a->dilation[d] - c->a->padding[d];
+    const int64_t room = c->s.in[2] - 1 - w.shift[2];
+    w.first = w.shift[2] < 0 ? divide_up(-w.shift[2], stride) : 0;
+    w.last = room < 0 ? 0 : room / stride + 1;
+    return w;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+static bool walk_line(const cn__conv *c, walk *w, line *l)
+{
+    if (!w->left) return false;
+    const int64_t *in = c->s.in, *out = c->s.out, *stride = c->a->stride;
+    const int64_t z = w->depth * stride[0] + w->shift[0], y = w->height * stride[1] + w->shift[1];
+    const int64_t end = cn__conv_smaller(out[2], w->width + w->left), first = clamp(w->first, w->width, end);
+    const bool inside = z >= 0 && z < in[0] && y >= 0 && y < in[1];
+    *l = (line){ .run = end - w->width, .skip = first - w->width };
+    if (inside) l->count = clamp(w->last, first, end) - first;
+    if (l->count) l->pixel = (z * in[1] + y) * in[2] + first * stride[2] + w->shift[2];
+    w->left -= l->run;
+    w->width = 0;
+    if (++w->height == out[1]) w->height = 0, w->depth++;
+    return true;
+}
+
+#define T float
+#define NAME(x) x##_f32
+#include "columns_body.h"
+#define T double
+#define NAME(x) x##_f64
+#include "columns_body.h"
+
+char *cn__conv_columns(const cn__conv *c, char *image, int64_t at, int thread)
+{
+    return c->direct ? image + at * c->size : (char *)c->k->scratch + (size_t)thread * c->columns;
+}
+
+char *cn__conv_gather(const cn__conv *c, char *image, int64_t channels, int64_t at, int64_t len, int thread)
+{
+    void *to = cn__conv_columns(c, image, at, thread), *from = image;
+    if (c->direct) return to;
+    if (c->f64) gather_f64(c, to, from, channels, at, len);
+    else gather_f32(c, to, from, channels, at, len);
+    return to;
+}
+
+void cn__conv_scatter(const cn__conv *c, char *image, int64_t channels, int64_t at, int64_t len, int thread)
+{
+    void *from = cn__conv_columns(c, image, at, thread), *to = image;
+    if (c->direct) return;
+    if (c->f64) scatter_f64(c, from, to, channels, at, len);
+    else scatter_f32(c, from, to, channels, at, len);
+}

@@ -1,0 +1,62 @@
+/* columns.h: how the convolution kernels work: what the taps of the kernel see is written as the columns of a matrix
+   (channels·taps, positions), some positions at a time, and multiplied.
+
+   Columns of one chunk lie row after row, a row a tap; where every pixel is seen once by one tap, the image is its own
+   columns. Work is cut by sizes alone into units that write apart from each other. */
+#ifndef CN_OPS_CONTRACT_COLUMNS_H
+#define CN_OPS_CONTRACT_COLUMNS_H
+
+#include "cpu/gemm.h"
+#include "ops/contract/contract.h"
+
+enum { CN__CONV_SHARES = 16 }; /* worth cutting the work into */
+
+typedef struct cn__conv {
+    const cn_kernel *k;
+    const cn__conv_attrs *a;
+    cn__conv_sizes s;
+    char *x, *weight, *y;
+    bool f64, direct;                  /* direct: the image is its own columns */
+    int64_t size;                      /* bytes of an element */
+    int64_t volume, positions, pixels; /* of the kernel, of y, of x */
+    int64_t row;                       /* elements of a row of a group's weight: c·volume */
+    int64_t chunk, chunks;             /* positions at a time */
+    int64_t block, blocks;             /* channels of x at a time */
+    size_t columns, packs;             /* bytes of scratch for each thread: columns, and what the products need */
+} cn__conv;
+
+/* The product for so many channels and positions; cn__gemm_scratch looks at no pointers. */
+typedef cn__gemm (*cn__conv_product)(const cn__conv *c, int64_t channels, int64_t len);
+typedef void (*cn__conv_unit)(const cn__conv *c, int64_t index, int thread);
+
+/* Cuts the channels into about `blocks` blocks, none too small, and the positions into chunks. */
+cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *weight, const cn_array *y, int64_t blocks,
+                      cn__conv_product product);
+size_t cn__conv_scratch(const cn__conv *c, int threads);
+
+/* Runs all units, each of about `work` multiplications; they share out threads, or each its products. */
+void cn__conv_run(const cn__conv *c, int64_t units, double work, cn__conv_unit unit);
+void cn__conv_multiply(const cn__conv *c, const cn__gemm *g, int thread);
+
+/* The columns of positions [at, at + len) of some channels: in this thread's scratch, or the image itself. */
+char *cn__conv_gather(const cn__conv *c, char *image, int64_t channels, int64_t at, int64_t len, int thread);
+/* Where columns are to be computed, and then added to the pixels they stand for. */
+char *cn__conv_columns(const cn__conv *c, char *image, int64_t at, int thread);
+void cn__conv_scatter(const cn__conv *c, char *image, int64_t channels, int64_t at, int64_t len, int thread);
+
+static inline int64_t cn__conv_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* From a row of a chunk's columns to the next. */
+static inline int64_t cn__conv_column_row(const cn__conv *c, int64_t len) { return c->direct ? c->positions : len; }
+
+/* x of image n from a channel of a group on; y of image n and a group from a position on. */
+static inline char *cn__conv_x(const cn__conv *c, int64_t n, int64_t group, int64_t channel)
+{
+    return c->x + ((n * c->s.groups + group) * c->s.c + channel) * c->pixels * c->size;
+}
+static inline char *cn__conv_y(const cn__conv *c, int64_t n, int64_t group, int64_t at)
+{
+    return c->y + ((n * c->s.groups + group) * c->s.o * c->positions + at) * c->size;
+}
+
+#endif

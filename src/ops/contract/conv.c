@@ -1,0 +1,348 @@
+/* Convolution over three axes, its gradient for the input (a transposed convolution) and for the weight.
+
+       y[n,o,p] = sum over c, t of x[n, c, p·stride + t·dilation - padding] · weight[o,c,t]
+
+   y is linear in x and in the weight, and so the gradient of each of the three operators is made of the other two. */
+#include "ops/contract/columns.h"
+
+/* ---- sizes ---- */
+
+static bool measure_axis(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, cn__conv_sizes *s, int d)
+{
+    const long long stride = a->stride[d], dilation = a->dilation[d], padding = a->padding[d], kernel = s->kernel[d];
+    if (stride < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: stride %lld; at least 1 is needed", who, stride);
+    if (dilation < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dilation %lld; at least 1 is needed", who, dilation);
+    if (padding < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld is negative", who, padding);
+    if (kernel < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: kernel of size %lld; at least 1 is needed", who, kernel);
+    int64_t padded, reach;
+    if (__builtin_mul_overflow(padding, 2, &padded) || __builtin_add_overflow(padded, s->in[d], &padded) ||
+        __builtin_mul_overflow(kernel - 1, dilation, &reach))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld or dilation %lld is too large", who, padding, dilation);
+    if (reach >= padded)
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: kernel of size %lld (dilation %lld) is larger than input of size %lld (padding %lld)",
+                        who, kernel, dilation, (long long)s->in[d], padding);
+    s->out[d] = (padded - reach - 1) / stride + 1;
+    return true;
+}
+
+bool cn__conv_measure(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, const int64_t *x, const int64_t *weight,
+                      cn__conv_sizes *s)
+{
+    const long long groups = a->groups, channels = x[1], each = weight[1], outputs = weight[0];
+    if (groups < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld groups; at least 1 is needed", who, groups);
+    if (channels % groups || channels / groups != each)
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld input channels, but the weight is for %lld groups of %lld", who, channels,
+                        groups, each);
+    if (outputs % groups)
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld output channels do not divide into %lld groups", who, outputs, groups);
+    *s = (cn__conv_sizes){ .n = x[0], .groups = groups, .c = each, .o = outputs / groups };
+    for (int d = 0; d < 3; d++) {
+        s->in[d] = x[2 + d];
+        s->kernel[d] = weight[2 + d];
+        if (!measure_axis(ctx, who, a, s, d)) return false;
+    }
+    return true;
+}
+
+static bool five_axes(cn_infer *i)
+{
+    const cn_layout *a = &i->in[0]->layout, *b = &i->in[1]->layout;
+    char s[96], t[96];
+    return (a->ndim == 5 && b->ndim == 5) ||
+           cn_infer_fail(i, CN_BAD_SHAPE, "the operator itself takes five axes, not %s and %s", cn__shape_text(a, s, sizeof s),
+                         cn__shape_text(b, t, sizeof t));
+}
+
+static bool gives(cn_infer *i, int64_t n, int64_t channels, const int64_t *axes)
+{
+    i->out[0].dtype = i->in[0]->dtype;
+    i->out[0].layout = (cn_layout){ .ndim = 5, .shape = { n, channels, axes[0], axes[1], axes[2] } };
+    return true;
+}
+
+/* What the gradients take first must have the shape the convolution gives. */
+static bool gradient_fits(cn_infer *i, const cn__conv_sizes *s)
+{
+    const cn_layout y = { .ndim = 5, .shape = { s->n, s->groups * s->o, s->out[0], s->out[1], s->out[2] } };
+    const cn_layout *g = &i->in[0]->layout;
+    char p[96], q[96];
+    return cn__same_shape(&y, g) ||
+           cn_infer_fail(i, CN_BAD_SHAPE, "the gradient is %s, but the convolution gives %s", cn__shape_text(g, p, sizeof p),
+                         cn__shape_text(&y, q, sizeof q));
+}
+
+/* One of the three with the attributes of another; like: whose last three sizes it must give, or NULL. */
+static cn_tensor *other(const cn_op *op, cn_tensor *a, cn_tensor *b, const cn__conv_attrs *attrs, const cn_tensor *like)
+{
+    cn__conv_attrs own = *attrs;
+    for (int d = 0; d < 3; d++) own.size[d] = like ? cn__layout(like)->shape[2 + d] : 0;
+    return cn_apply(op, (cn_tensor *[]){ a, b }, 2, &own, NULL);
+}
+
+/* ---- conv: (x, weight) → y. A unit: a chunk of positions of a group of an image ---- */
+
+static bool conv_infer(cn_infer *i)
+{
+    cn__conv_sizes s;
+    return five_axes(i) &&
+           cn__conv_measure(i->ctx, i->op->name, i->attrs, i->in[0]->layout.shape, i->in[1]->layout.shape, &s) &&
+           gives(i, s.n, s.groups * s.o, s.out);
+}
+
+static void conv_grad(cn_grad_call *g)
+{
+    cn_tensor *x = g->in[0], *weight = g->in[1], *y = g->out_grad[0];
+    if (g->needs[0]) g->in_grad[0] = other(&cn__op_conv_input_grad, y, weight, g->attrs, x);
+    if (g->needs[1]) g->in_grad[1] = other(&cn__op_conv_weight_grad, y, x, g->attrs, weight);
+}
+
+/* y(o, len) = weight(o, c·t) · columns(c·t, len) */
+static cn__gemm conv_product(const cn__conv *c, int64_t channels, int64_t len)
+{
+    (void)channels; /* all of them */
+    return (cn__gemm){ .f64 = c->f64, .m = c->s.o, .n = len, .k = c->row, .a_row = c->row, .a_col = 1,
+                       .b_row = cn__conv_column_row(c, len), .b_col = 1, .c_row = c->positions, .c_col = 1 };
+}
+
+static void conv_unit(const cn__conv *c, int64_t index, int thread)
+{
+    const int64_t at = index % c->chunks * c->chunk, len = cn__conv_smaller(c->chunk, c->positions - at);
+    const int64_t group = index / c->chunks % c->s.groups, n = index / c->chunks / c->s.groups;
+    cn__gemm g = conv_product(c, c->s.c, len);
+    g.a = c->weight + group * c->s.o * c->row * c->size;
+    g.b = cn__conv_gather(c, cn__conv_x(c, n, group, 0), c->s.c, at, len, thread);
+    g.c = cn__conv_y(c, n, group, at);
+    cn__conv_multiply(c, &g, thread);
+}
+
+static cn__conv conv_of(const cn_kernel *k) { return cn__conv_cut(k, &k->in[0], &k->in[1], &k->out[0], 1, conv_product); }
+
+static void conv_cpu(const cn_kernel *k)
+{
+    const cn__conv c = conv_of(k);
+    cn__conv_run(&c, c.s.n * c.s.groups * c.chunks, (double)c.s.o * (double)c.row * (double)c.chunk, conv_unit);
+}
+
+static size_t conv_scratch(const cn_kernel *k, int threads)
+{
+    const cn__conv c = conv_of(k);
+    return cn__conv_scratch(&c, threads);
+}
+
+#define ONES { 1, 1, 1 }
+
+const cn_op cn__op_conv = {
+    .name = "conv", .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
+    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
+    .infer = conv_infer, .grad = conv_grad, .cpu = conv_cpu, .scratch = conv_scratch, .onnx = "Conv",
+    CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2) },
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 0 } } },
+             { .in = { CN_S(2, 3, 1, 2, 3), CN_S(4, 3, 1, 1, 1) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 2, 1, 5, 5), CN_S(2, 1, 1, 1, 1) },
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0, 1, 1 }, ONES, 2, { 0 } } },
+             { .in = { CN_S(0, 2, 1, 3, 3), CN_S(2, 2, 1, 2, 2) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 0, 1, 3, 3), CN_S(2, 0, 1, 2, 2) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(3, 16, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } }),
+};
+
+/* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit: a block of channels of a group of an image ---- */
+
+static bool input_infer(cn_infer *i)
+{
+    if (!five_axes(i)) return false;
+    const cn__conv_attrs *a = i->attrs;
+    const int64_t *g = i->in[0]->layout.shape, *w = i->in[1]->layout.shape;
+    int64_t channels;
+    if (__builtin_mul_overflow(w[1], a->groups, &channels)) channels = -1;
+    const int64_t x[5] = { g[0], channels, a->size[0], a->size[1], a->size[2] };
+    cn__conv_sizes s;
+    return cn__conv_measure(i->ctx, i->op->name, a, x, w, &s) && gradient_fits(i, &s) && gives(i, s.n, channels, s.in);
+}
+
+static void input_grad(cn_grad_call *g)
+{
+    cn_tensor *y = g->in[0], *weight = g->in[1], *x = g->out_grad[0];
+    if (g->needs[0]) g->in_grad[0] = other(&cn__op_conv, x, weight, g->attrs, NULL);
+    if (g->needs[1]) g->in_grad[1] = other(&cn__op_conv_weight_grad, y, x, g->attrs, weight);
+}
+
+/* columns(c·t, len) = weight(o, c·t)ᵀ · y(o, len) */
+static cn__gemm input_product(const cn__conv *c, int64_t channels, int64_t len)
+{
+    return (cn__gemm){ .f64 = c->f64, .m = channels * c->volume, .n = len, .k = c->s.o, .a_row = 1, .a_col = c->row,
+                       .b_row = c->positions, .b_col = 1, .c_row = cn__conv_column_row(c, len), .c_col = 1 };
+}
+
+static void input_unit(const cn__conv *c, int64_t index, int thread)
+{
+    const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
+    const int64_t group = index / c->blocks % c->s.groups, n = index / c->blocks / c->s.groups;
+    char *x = cn__conv_x(c, n, group, first);
+    const size_t bytes = (size_t)(channels * c->pixels * c->size);
+    if (!c->direct && bytes) memset(x, 0, bytes);
+    for (int64_t at = 0; at < c->positions; at += c->chunk) {
+        const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
+        cn__gemm g = input_product(c, channels, len);
+        g.a = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
+        g.b = cn__conv_y(c, n, group, at);
+        g.c = cn__conv_columns(c, x, at, thread);
+        cn__conv_multiply(c, &g, thread);
+        cn__conv_scatter(c, x, channels, at, len, thread);
+    }
+}
+
+static cn__conv input_of(const cn_kernel *k)
+{
+    const cn_array *x = &k->out[0], *weight = &k->in[1], *y = &k->in[0];
+    const int64_t images = y->shape[0] * ((const cn__conv_attrs *)k->attrs)->groups;
+    return cn__conv_cut(k, x, weight, y, CN__CONV_SHARES / (images + 1), input_product);
+}
+
+static void input_cpu(const cn_kernel *k)
+{
+    const cn__conv c = input_of(k);
+    const double work = (double)c.s.o * (double)(c.block * c.volume) * (double)c.positions;
+    cn__conv_run(&c, c.s.n * c.s.groups * c.blocks, work, input_unit);
+}
+
+static size_t input_scratch(const cn_kernel *k, int threads)
+{
+    const cn__conv c = input_of(k);
+    return cn__conv_scratch(&c, threads);
+}
+
+const cn_op cn__op_conv_input_grad = {
+    .name = "conv_input_grad", .doc = "The gradient of conv for its input, of a given size: a transposed convolution.",
+    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
+    .infer = input_infer, .grad = input_grad, .cpu = input_cpu, .scratch = input_scratch,
+    CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 3, 2) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 4, 5 } } },
+             { .in = { CN_S(1, 6, 3, 4, 2), CN_S(6, 2, 2, 3, 2) },
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 3, 5, 4 } } },
+             { .in = { CN_S(2, 4, 1, 2, 3), CN_S(4, 3, 1, 1, 1) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 3 } } },
+             { .in = { CN_S(0, 2, 1, 2, 2), CN_S(2, 2, 1, 2, 2) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 3 } } },
+             { .in = { CN_S(2, 0, 1, 2, 2), CN_S(0, 2, 1, 2, 2) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 3 } } },
+             { .in = { CN_S(3, 20, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 19, 17 } } }),
+};
+
+/* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit: a block of channels of a group, over a part of the
+   images; parts are sums of their own, merged in order, and there are several only where blocks and groups are few ---- */
+
+static bool weight_infer(cn_infer *i)
+{
+    if (!five_axes(i)) return false;
+    const cn__conv_attrs *a = i->attrs;
+    const int64_t *g = i->in[0]->layout.shape, *x = i->in[1]->layout.shape;
+    const int64_t w[5] = { g[1], a->groups > 0 ? x[1] / a->groups : 0, a->size[0], a->size[1], a->size[2] };
+    cn__conv_sizes s;
+    return cn__conv_measure(i->ctx, i->op->name, a, x, w, &s) && gradient_fits(i, &s) && gives(i, w[0], w[1], s.kernel);
+}
+
+static void weight_grad(cn_grad_call *g)
+{
+    cn_tensor *y = g->in[0], *x = g->in[1], *weight = g->out_grad[0];
+    if (g->needs[0]) g->in_grad[0] = other(&cn__op_conv, x, weight, g->attrs, NULL);
+    if (g->needs[1]) g->in_grad[1] = other(&cn__op_conv_input_grad, y, weight, g->attrs, x);
+}
+
+/* weight(o, c·t) += y(o, len) · columns(c·t, len)ᵀ */
+static cn__gemm weight_product(const cn__conv *c, int64_t channels, int64_t len)
+{
+    return (cn__gemm){ .f64 = c->f64, .accumulate = true, .m = c->s.o, .n = channels * c->volume, .k = len,
+                       .a_row = c->positions, .a_col = 1, .b_row = 1, .b_col = cn__conv_column_row(c, len),
+                       .c_row = c->row, .c_col = 1 };
+}
+
+static int64_t weight_parts(const cn__conv *c)
+{
+    const int64_t units = c->s.groups * c->blocks;
+    return units < CN__CONV_SHARES && c->s.n > 1 ? cn__conv_smaller(c->s.n, CN__CONV_SHARES / units) : 1;
+}
+
+static int64_t weight_numel(const cn__conv *c) { return c->s.groups * c->s.o * c->row; }
+
+/* Where a part's sums are gathered: the result itself, or scratch. */
+static char *weight_sums(const cn__conv *c, int64_t part)
+{
+    if (weight_parts(c) == 1) return c->weight;
+    return (char *)c->k->scratch + cn__conv_scratch(c, cn_threads(c->k)) + part * weight_numel(c) * c->size;
+}
+
+static void weight_unit(const cn__conv *c, int64_t index, int thread)
+{
+    const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
+    const int64_t group = index / c->blocks % c->s.groups, part = index / c->blocks / c->s.groups, parts = weight_parts(c);
+    char *sums = weight_sums(c, part) + (group * c->s.o * c->row + first * c->volume) * c->size;
+    const size_t bytes = (size_t)(channels * c->volume * c->size);
+    for (int64_t o = 0; o < c->s.o && bytes; o++) memset(sums + o * c->row * c->size, 0, bytes);
+    for (int64_t n = c->s.n * part / parts; n < c->s.n * (part + 1) / parts; n++) {
+        for (int64_t at = 0; at < c->positions; at += c->chunk) {
+            const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
+            cn__gemm g = weight_product(c, channels, len);
+            g.a = cn__conv_y(c, n, group, at);
+            g.b = cn__conv_gather(c, cn__conv_x(c, n, group, first), channels, at, len, thread);
+            g.c = sums;
+            cn__conv_multiply(c, &g, thread);
+        }
+    }
+}
+
+static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)k, (void)thread;
+    const cn__conv *c = user;
+    const int64_t n = weight_numel(c), parts = weight_parts(c);
+    const void *sums = weight_sums(c, 0);
+    void *to = c->weight;
+    for (int64_t i = begin; i < end; i++) {
+        double sum = 0;
+        for (int64_t p = 0; p < parts; p++) sum += c->f64 ? ((const double *)sums)[p * n + i] : ((const float *)sums)[p * n + i];
+        if (c->f64) ((double *)to)[i] = sum;
+        else ((float *)to)[i] = (float)sum;
+    }
+}
+
+static cn__conv weight_of(const cn_kernel *k)
+{
+    return cn__conv_cut(k, &k->in[1], &k->out[0], &k->in[0], CN__CONV_SHARES, weight_product);
+}
+
+static void weight_cpu(const cn_kernel *k)
+{
+    cn__conv c = weight_of(k);
+    const int64_t parts = weight_parts(&c);
+    const double work = (double)c.s.o * (double)(c.block * c.volume) * (double)c.positions * (double)c.s.n / (double)parts;
+    cn__conv_run(&c, parts * c.s.groups * c.blocks, work, weight_unit);
+    if (parts > 1) cn_parallel(k, weight_numel(&c), 4096, merge_parts, &c);
+}
+
+static size_t weight_scratch(const cn_kernel *k, int threads)
+{
+    const cn__conv c = weight_of(k);
+    const int64_t parts = weight_parts(&c);
+    return cn__conv_scratch(&c, threads) + (parts > 1 ? (size_t)(parts * weight_numel(&c) * c.size) : 0);
+}
+
+const cn_op cn__op_conv_weight_grad = {
+    .name = "conv_weight_grad", .doc = "The gradient of conv for its weight, of a given kernel size.",
+    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
+    .infer = weight_infer, .grad = weight_grad, .cpu = weight_cpu, .scratch = weight_scratch,
+    CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 4, 5) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 2 } } },
+             { .in = { CN_S(3, 6, 3, 4, 2), CN_S(3, 4, 3, 5, 4) },
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 2, 3, 2 } } },
+             { .in = { CN_S(2, 4, 1, 2, 3), CN_S(2, 3, 1, 2, 3) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 1, 1 } } },
+             { .in = { CN_S(0, 2, 1, 2, 2), CN_S(0, 2, 1, 3, 3) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 2 } } },
+             { .in = { CN_S(2, 2, 1, 2, 2), CN_S(2, 0, 1, 3, 3) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 2 } } },
+             { .in = { CN_S(3, 20, 1, 19, 17), CN_S(3, 16, 1, 19, 17) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } }),
+};

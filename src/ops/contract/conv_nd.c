@@ -1,0 +1,224 @@
+/* Convolutions as users call them, over one to three axes: seen as conv over three, with a bias.
+
+       conv1d, conv2d, conv3d              x (N, C, ...) or (C, ...), weight (O, C/groups, ...), bias (O)
+       conv_transpose1d, conv_transpose2d  x (N, C, ...) or (C, ...), weight (C, O/groups, ...), bias (O) */
+#include "ops/contract/contract.h"
+
+/* One call: what was given, and the same with three axes. */
+typedef struct call {
+    cn_ctx *ctx;
+    const char *who;
+    int axes;
+    bool batch;            /* x has an axis for images */
+    cn_tensor *x, *weight; /* with five axes */
+    cn_tensor *bias;
+    cn__conv_attrs a;
+} call;
+
+static int64_t or_one(int64_t v) { return v ? v : 1; }
+
+/* Axes of size 1 come before those that are there. */
+static cn_tensor *with_axes(cn_tensor *x, int axes)
+{
+    for (; axes < 3; axes++) x = cn_unsqueeze(x, 2);
+    return x;
+}
+
+static bool open_call(call *c, cn_tensor *const *in, const cn_conv_desc *desc)
+{
+    const cn_layout *x = cn__layout(in[0]), *w = cn__layout(in[1]);
+    char s[96], t[96];
+    c->batch = x->ndim == c->axes + 2;
+    if ((x->ndim != c->axes + 1 && !c->batch) || w->ndim != c->axes + 2)
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input %s and weight %s; %d or %d axes and %d are needed", c->who,
+                        cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t), c->axes + 1, c->axes + 2, c->axes + 2);
+    c->a = (cn__conv_attrs){ { 1, 1, 1 }, { 0 }, { 1, 1, 1 }, or_one(desc->groups), { 0 } };
+    for (int i = 0, d = 3 - c->axes; d < 3; i++, d++) {
+        c->a.stride[d] = or_one(desc->stride[i]);
+        c->a.padding[d] = desc->padding[i];
+        c->a.dilation[d] = or_one(desc->dilation[i]);
+    }
+    c->x = with_axes(c->batch ? in[0] : cn_unsqueeze(in[0], 0), c->axes);
+    c->weight = with_axes(in[1], c->axes);
+    c->bias = in[2];
+    return c->x && c->weight;
+}
+
+static bool bias_fits(const call *c, int64_t channels)
+{
+    if (!c->bias) return true;
+    const cn_layout *b = cn__layout(c->bias);
+    char s[96];
+    return (b->ndim == 1 && b->shape[0] == channels) ||
+           cn__fail(c->ctx, CN_BAD_SHAPE, "%s: bias is %s; [%lld] is needed", c->who, cn__shape_text(b, s, sizeof s), (long long)channels);
+}
+
+/* The result with the axes that x had, and the bias. */
+static cn_tensor *close_call(const call *c, cn_tensor *y)
+{
+    cn_dims extra = { 0, { 0 } }, channels = { c->axes + 1, { -1, 1, 1, 1 } };
+    if (!c->batch) extra.v[extra.n++] = 0;
+    for (int d = 0; d < 3 - c->axes; d++) extra.v[extra.n++] = 2 + d;
+    if (extra.n) y = cn_squeeze(y, extra);
+    if (!c->bias) return y;
+    channels.v[0] = cn__layout(c->bias)->shape[0];
+    return cn_add(y, cn_reshape(c->bias, channels));
+}
+
+static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *const *in, const cn_conv_desc *desc)
+{
+    call c = { .ctx = ctx, .who = who, .axes = axes };
+    cn__conv_sizes s;
+    if (!open_call(&c, in, desc) || !cn__conv_measure(ctx, who, &c.a, cn__layout(c.x)->shape, cn__layout(c.weight)->shape, &s) ||
+        !bias_fits(&c, s.groups * s.o))
+        return NULL;
+    return close_call(&c, cn_apply(&cn__op_conv, (cn_tensor *[]){ c.x, c.weight }, 2, &c.a, NULL));
+}
+
+/* ---- transposed: the input gradient of a convolution that has x as its result ---- */
+
+/* The size that gives x back: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding. A convolution of stride s
+   has the same result for s sizes; output_padding chooses one, and what it has beyond that is zeros (`beyond`). */
+static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *beyond)
+{
+    const int64_t x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d];
+    const int64_t stride = c->a.stride[d], dilation = c->a.dilation[d], padding = c->a.padding[d];
+    const int64_t limit = INT32_MAX; /* so that nothing below overflows */
+    if (stride < 1 || dilation < 1 || padding < 0 || stride > limit || dilation > limit || padding > limit || x > limit || kernel > limit)
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: stride %lld, padding %lld or dilation %lld is not possible for size %lld and kernel %lld",
+                        c->who, (long long)stride, (long long)padding, (long long)dilation, (long long)x, (long long)kernel);
+    if (output_padding < 0 || (output_padding >= stride && output_padding >= dilation))
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: output_padding %lld; it must be less than stride %lld or dilation %lld", c->who,
+                        (long long)output_padding, (long long)stride, (long long)dilation);
+    *beyond = output_padding >= stride ? output_padding - (stride - 1) : 0;
+    c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + output_padding - *beyond;
+    if (c->a.size[d] < 1)
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld with kernel %lld and padding %lld gives size %lld", c->who,
+                        (long long)x, (long long)kernel, (long long)padding, (long long)c->a.size[d]);
+    return true;
+}
+
+static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn_tensor *const *in, const cn_conv_desc *desc)
+{
+    call c = { .ctx = ctx, .who = who, .axes = axes };
+    if (!open_call(&c, in, desc)) return NULL;
+    const int64_t *x = cn__layout(c.x)->shape, *w = cn__layout(c.weight)->shape;
+    if (c.a.groups < 1 || c.a.groups > INT32_MAX || w[1] > INT32_MAX || x[1] != w[0]) {
+        cn__fail(ctx, CN_BAD_SHAPE, "%s: input of %lld channels does not fit weight for %lld, in %lld groups", who, (long long)x[1],
+                 (long long)w[0], (long long)c.a.groups);
+        return NULL;
+    }
+    cn_dims pad = { 6, { 0 } }; /* last axis first, before and after */
+    for (int d = 3 - axes; d < 3; d++)
+        if (!transposed_size(&c, d, desc->output_padding[d - (3 - axes)], &pad.v[(2 - d) * 2 + 1])) return NULL;
+    for (int d = 0; d < 3 - axes; d++) c.a.size[d] = 1;
+    const int64_t as_input[5] = { x[0], w[1] * c.a.groups, c.a.size[0], c.a.size[1], c.a.size[2] };
+    cn__conv_sizes s;
+    if (!cn__conv_measure(ctx, who, &c.a, as_input, w, &s) || !bias_fits(&c, as_input[1])) return NULL;
+    cn_tensor *y = cn_apply(&cn__op_conv_input_grad, (cn_tensor *[]){ c.x, c.weight }, 2, &c.a, NULL);
+    if (pad.v[1] || pad.v[3] || pad.v[5]) y = cn_pad(y, pad, CN_PAD_CONSTANT, 0);
+    return close_call(&c, y);
+}
+
+/* ---- the operators ---- */
+
+static cn_tensor *compose1(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    return convolve(ctx, "conv1d", 1, in, attrs);
+}
+static cn_tensor *compose2(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    return convolve(ctx, "conv2d", 2, in, attrs);
+}
+static cn_tensor *compose3(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    return convolve(ctx, "conv3d", 3, in, attrs);
+}
+static cn_tensor *compose_transpose1(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    return convolve_transposed(ctx, "conv_transpose1d", 1, in, attrs);
+}
+static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    return convolve_transposed(ctx, "conv_transpose2d", 2, in, attrs);
+}
+
+/* What all five have in common. */
+#define CONVOLUTION .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 1u << 2, .attr_size = sizeof(cn_conv_desc)
+#define DESC(...) .attrs = &(const cn_conv_desc){ __VA_ARGS__ }
+
+const cn_op cn__op_conv1d = {
+    .name = "conv1d", .doc = "Convolution over one axis.", CONVOLUTION, .compose = compose1, .onnx = "Conv",
+    CN_CASES({ .in = { CN_S(2, 3, 7), CN_S(4, 3, 3), CN_S(4) }, DESC(.groups = 1) },
+             { .in = { CN_S(4, 9), CN_S(6, 2, 2), CN_ABSENT }, DESC({ 2 }, { 1 }, { 3 }, 2, { 0 }) },
+             { .in = { CN_S(0, 3, 7), CN_S(4, 3, 3), CN_S(4) }, DESC(.groups = 1) },
+             { .in = { CN_S(2, 6, 300), CN_S(8, 6, 5), CN_S(8) }, DESC(.padding = { 2 }) }),
+};
+
+const cn_op cn__op_conv2d = {
+    .name = "conv2d", .doc = "Convolution over two axes.", CONVOLUTION, .compose = compose2, .onnx = "Conv",
+    CN_CASES({ .in = { CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2) }, DESC(.groups = 1) },
+             { .in = { CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4) }, DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
+             { .in = { CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT }, DESC(.groups = 1) },
+             { .in = { CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3) }, DESC(.groups = 1) },
+             { .in = { CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12) }, DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) }),
+};
+
+const cn_op cn__op_conv3d = {
+    .name = "conv3d", .doc = "Convolution over three axes.", CONVOLUTION, .compose = compose3, .onnx = "Conv",
+    CN_CASES({ .in = { CN_S(1, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
+             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 1, 2, 2, 3), CN_ABSENT }, DESC({ 1, 2, 1 }, { 1, 0, 2 }, { 2, 1, 1 }, 2, { 0 }) },
+             { .in = { CN_S(0, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
+             { .in = { CN_S(2, 3, 9, 9, 9), CN_S(4, 3, 3, 3, 3), CN_S(4) }, DESC(.padding = { 1, 1, 1 }) }),
+};
+
+const cn_op cn__op_conv_transpose1d = {
+    .name = "conv_transpose1d", .doc = "Transposed convolution over one axis.", CONVOLUTION, .compose = compose_transpose1,
+    .onnx = "ConvTranspose",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3, 2, 3), CN_S(2) }, DESC(.groups = 1) },
+             { .in = { CN_S(4, 5), CN_S(4, 3, 4), CN_S(6) }, DESC({ 3 }, { 1 }, { 2 }, 2, { 2 }) },
+             { .in = { CN_S(1, 2, 3), CN_S(2, 2, 2), CN_S(2) }, DESC({ 1 }, { 0 }, { 3 }, 1, { 2 }) },
+             { .in = { CN_S(0, 3, 4), CN_S(3, 2, 3), CN_ABSENT }, DESC(.groups = 1) },
+             { .in = { CN_S(2, 8, 150), CN_S(8, 6, 4), CN_S(6) }, DESC(.stride = { 2 }, .padding = { 1 }) }),
+};
+
+const cn_op cn__op_conv_transpose2d = {
+    .name = "conv_transpose2d", .doc = "Transposed convolution over two axes.", CONVOLUTION, .compose = compose_transpose2,
+    .onnx = "ConvTranspose",
+    CN_CASES({ .in = { CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
+             { .in = { CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2) }, DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
+             { .in = { CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT }, DESC(.groups = 1) },
+             { .in = { CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6) }, DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
+};
+
+static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    const cn_conv_desc plain = { .groups = 1 };
+    return cn_apply(op, (cn_tensor *[]){ x, weight, bias }, 3, desc ? desc : &plain, NULL);
+}
+
+cn_tensor *cn_conv1d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    return apply(&cn__op_conv1d, x, weight, bias, desc);
+}
+cn_tensor *cn_conv2d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    return apply(&cn__op_conv2d, x, weight, bias, desc);
+}
+cn_tensor *cn_conv3d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    return apply(&cn__op_conv3d, x, weight, bias, desc);
+}
+cn_tensor *cn_conv_transpose1d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    return apply(&cn__op_conv_transpose1d, x, weight, bias, desc);
+}
+cn_tensor *cn_conv_transpose2d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    return apply(&cn__op_conv_transpose2d, x, weight, bias, desc);
+}

@@ -1,0 +1,176 @@
+/* matmul: a(..., m, k) · b(..., k, n) → (..., m, n); the axes before the last two broadcast. */
+#include "cpu/cpu.h"
+#include "cpu/gemm.h"
+#include "ops/contract/contract.h"
+
+/* Also for vectors, as the wrapper takes them: a vector on the right has its inner axis first. */
+static bool inner_sizes_agree(cn_ctx *ctx, const cn_layout *a, const cn_layout *b)
+{
+    char s[96], t[96];
+    cn__shape_text(a, s, sizeof s);
+    cn__shape_text(b, t, sizeof t);
+    if (a->ndim < 1 || b->ndim < 1)
+        return cn__fail(ctx, CN_BAD_SHAPE, "matmul: each operand needs an axis at least: %s @ %s", s, t);
+    if (a->shape[a->ndim - 1] != b->shape[b->ndim > 1 ? b->ndim - 2 : 0])
+        return cn__fail(ctx, CN_BAD_SHAPE, "matmul: inner sizes differ: %s @ %s", s, t);
+    return true;
+}
+
+static bool infer(cn_infer *i)
+{
+    const cn_layout *a = &i->in[0]->layout, *b = &i->in[1]->layout;
+    char s[96], t[96];
+    if (a->ndim < 2 || b->ndim < 2)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the operator itself takes matrices: %s @ %s",
+                             cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
+    if (!inner_sizes_agree(i->ctx, a, b)) return false;
+    cn_layout *out = &i->out[0].layout;
+    out->ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+    for (int d = 0; d < out->ndim - 2; d++) {
+        int da = d - (out->ndim - a->ndim), db = d - (out->ndim - b->ndim);
+        int64_t p = da >= 0 ? a->shape[da] : 1, q = db >= 0 ? b->shape[db] : 1;
+        if (p != q && p != 1 && q != 1)
+            return cn_infer_fail(i, CN_BAD_SHAPE, "batch axes do not broadcast: %s @ %s", cn__shape_text(a, s, sizeof s),
+                                 cn__shape_text(b, t, sizeof t));
+        out->shape[d] = p == 1 ? q : p;
+    }
+    out->shape[out->ndim - 2] = a->shape[a->ndim - 2];
+    out->shape[out->ndim - 1] = b->shape[b->ndim - 1];
+    i->out[0].dtype = i->in[0]->dtype;
+    return true;
+}
+
+static int64_t batch_count(const cn_layout *l)
+{
+    int64_t count = 1;
+    for (int d = 0; d < l->ndim - 2; d++) count *= l->shape[d];
+    return count;
+}
+
+/* (..., m, k) → (...·m, k) */
+static cn_tensor *as_rows(cn_tensor *x)
+{
+    const cn_layout *l = cn__layout(x);
+    return cn_reshape(x, CN_DIMS(batch_count(l) * l->shape[l->ndim - 2], l->shape[l->ndim - 1]));
+}
+
+/* da = g·bᵀ, db = aᵀ·g, each summed over what was broadcast. One b for the whole batch (a layer's weight) gets its
+   gradient from a single product over all rows. */
+static void grad(cn_grad_call *g)
+{
+    cn_tensor *a = g->in[0], *b = g->in[1], *y = g->out_grad[0];
+    if (g->needs[0]) g->in_grad[0] = cn__sum_to(cn_matmul(y, cn_transpose(b, -2, -1)), cn__layout(a));
+    if (!g->needs[1]) return;
+    const cn_layout *l = cn__layout(b);
+    if (cn__layout(y)->ndim > 2 && batch_count(l) == 1) {
+        cn_tensor *db = cn_matmul(cn_transpose(as_rows(a), 0, 1), as_rows(y));
+        cn_dims shape = {l->ndim, {0}};
+        memcpy(shape.v, l->shape, sizeof *l->shape * (size_t)l->ndim);
+        g->in_grad[1] = cn_reshape(db, shape);
+    } else {
+        g->in_grad[1] = cn__sum_to(cn_matmul(cn_transpose(a, -2, -1), y), l);
+    }
+}
+
+/* Strides of the batch axes as the result has them. */
+static void batch_strides(const cn_array *x, int dims, int64_t *stride)
+{
+    int lead = dims - (x->ndim - 2);
+    for (int d = 0; d < dims; d++) stride[d] = d < lead || x->shape[d - lead] == 1 ? 0 : x->stride[d - lead];
+}
+
+static cn__gemm product(const cn_kernel *k)
+{
+    const cn_array *a = &k->in[0], *b = &k->in[1], *c = &k->out[0];
+    cn__gemm g = {.f64 = c->dtype == CN_F64, .a = a->data, .b = b->data, .c = c->data, .batch_dims = c->ndim - 2};
+    g.m = a->shape[a->ndim - 2];
+    g.k = a->shape[a->ndim - 1];
+    g.n = b->shape[b->ndim - 1];
+    g.a_row = a->stride[a->ndim - 2];
+    g.a_col = a->stride[a->ndim - 1];
+    g.b_row = b->stride[b->ndim - 2];
+    g.b_col = b->stride[b->ndim - 1];
+    g.c_row = g.n;
+    g.c_col = 1;
+    int64_t step = g.m * g.n;
+    for (int d = g.batch_dims - 1; d >= 0; d--) {
+        g.batch_shape[d] = c->shape[d];
+        g.c_batch[d] = step;
+        step *= c->shape[d];
+    }
+    batch_strides(a, g.batch_dims, g.a_batch);
+    batch_strides(b, g.batch_dims, g.b_batch);
+    return g;
+}
+
+static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *b)
+{
+    *a = *b = 0;
+    for (int d = g->batch_dims - 1; d >= 0; d--) {
+        int64_t x = item % g->batch_shape[d];
+        item /= g->batch_shape[d];
+        *a += x * g->a_batch[d];
+        *b += x * g->b_batch[d];
+    }
+}
+
+#define T uint8_t
+#define NAME(x) x##_8
+#include "matmul_body.h"
+#define T uint32_t
+#define NAME(x) x##_32
+#include "matmul_body.h"
+#define T uint64_t
+#define NAME(x) x##_64
+#include "matmul_body.h"
+
+static void cpu(const cn_kernel *k)
+{
+    cn__gemm g = product(k);
+    if (cn_dtype_is_float(k->out[0].dtype)) {
+        cn__gemm_run(&g, cn__kernel_workers(k), k->scratch);
+        return;
+    }
+    if (!k->out[0].numel) return;
+    size_t size = cn_dtype_size(k->out[0].dtype);
+    double work = (double)g.n * (double)(g.k ? g.k : 1);
+    cn_parallel(k, k->out[0].numel / g.n, work < 16384 ? (int64_t)(16384 / work) : 1,
+                size == 8 ? rows_64 : size == 4 ? rows_32 : rows_8, &g);
+}
+
+static size_t scratch(const cn_kernel *k, int threads)
+{
+    if (!cn_dtype_is_float(k->out[0].dtype)) return 0;
+    cn__gemm g = product(k);
+    return cn__gemm_scratch(&g, threads);
+}
+
+const cn_op cn__op_matmul = {
+    .name = "matmul", .doc = "The matrix product over the last two axes; the axes before them broadcast.",
+    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .strided = true,
+    .infer = infer, .grad = grad, .cpu = cpu, .scratch = scratch, .onnx = "MatMul",
+    CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) } },
+             { .in = { CN_S(1, 1), CN_S(1, 1) } },
+             { .in = { CN_S(7, 13), CN_S(13, 5) } },
+             { .in = { CN_S(2, 3, 4), CN_S(4, 5) } },
+             { .in = { CN_S(3, 4), CN_S(2, 4, 5) } },
+             { .in = { CN_S(2, 1, 3, 4), CN_S(5, 4, 2) } },
+             { .in = { CN_S(2, 3, 2, 2), CN_S(1, 1, 2, 3) } },
+             { .in = { CN_S(1, 2, 1, 2, 1, 2, 2, 3), CN_S(2, 1, 2, 1, 2, 1, 3, 2) } },
+             { .in = { CN_S(3, 0), CN_S(0, 4) } },
+             { .in = { CN_S(0, 3, 2), CN_S(2, 4) } },
+             { .in = { CN_S(2, 0, 3), CN_S(2, 3, 2) } },
+             { .in = { CN_S(65, 300), CN_S(300, 67) } }),
+};
+
+cn_tensor *cn_matmul(cn_tensor *a, cn_tensor *b)
+{
+    if (!a || !b || !inner_sizes_agree(a->ctx, cn__layout(a), cn__layout(b))) return NULL;
+    bool row = cn__layout(a)->ndim == 1, column = cn__layout(b)->ndim == 1;
+    if (row) a = cn_unsqueeze(a, 0);
+    if (column) b = cn_unsqueeze(b, 1);
+    cn_tensor *y = cn_apply(&cn__op_matmul, (cn_tensor *[]){ a, b }, 2, NULL, NULL);
+    if (column) y = cn_squeeze(y, CN_DIMS(-1));
+    if (row) y = cn_squeeze(y, CN_DIMS(column ? -1 : -2));
+    return y;
+}

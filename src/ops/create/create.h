@@ -1,0 +1,25 @@
+/* create.h: what operators that make tensors from nothing share. Their attributes are cn__shape_attrs. */
+#ifndef CN_OPS_CREATE_H
+#define CN_OPS_CREATE_H
+
+#include "ops/shared.h"
+
+/* Their shape rule: what the attributes say. */
+bool cn__infer_created(cn_infer *i);
+cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape);
+
+/* One loop for every dtype: it knows the dtype from the attributes. */
+#define CN__EVERY_DTYPE(loop) { loop, loop, loop, loop, loop, loop, loop, loop, loop }
+
+/* Loops fill blocks of this many elements in a wide type and convert them. */
+enum { CN__PIECE = 256 };
+
+#define CN__SHAPE(t, ...) &(const cn__shape_attrs){ t, (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
+#define CN__SHAPE0(t)     &(const cn__shape_attrs){ t, 0, { 0 } }
+
+/* tril, triu: the last two sizes; the diagonal is an argument. */
+typedef struct cn__triangle_attrs {
+    int64_t rows, cols;
+} cn__triangle_attrs;
+
+#endif

@@ -1,0 +1,83 @@
+/* full.c: tensors of one number: full, and with it zeros, ones and the _like forms. */
+#include "create.h"
+
+bool cn__infer_created(cn_infer *i)
+{
+    const cn__shape_attrs *a = i->attrs;
+    if (a->dtype < 0 || a->dtype >= CN_DTYPES)
+        return cn_infer_fail(i, CN_BAD_DTYPE, "%lld is not an element type", (long long)a->dtype);
+    if (!((i->op->dtypes ? i->op->dtypes : CN_FLOATS) & CN_BIT(a->dtype)))
+        return cn_infer_fail(i, CN_BAD_DTYPE, "not possible for %s", cn_dtype_name((cn_dtype)a->dtype));
+    if (a->ndim < 0 || a->ndim > CN_MAX_DIMS)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%lld dimensions; 0 to %d are possible", (long long)a->ndim, CN_MAX_DIMS);
+    i->out[0].dtype = (cn_dtype)a->dtype;
+    i->out[0].layout.ndim = (int)a->ndim;
+    memcpy(i->out[0].layout.shape, a->shape, sizeof a->shape);
+    return true;
+}
+
+cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape)
+{
+    cn__shape_attrs a = { .dtype = t, .ndim = shape.n };
+    for (int i = 0; i < shape.n && i < CN_MAX_DIMS; i++) a.shape[i] = shape.v[i];
+    return a;
+}
+
+#define DEFINE(name, T)                                                 \
+    static void name(T *out, int64_t n, const void *value)              \
+    {                                                                   \
+        T v;                                                            \
+        memcpy(&v, value, sizeof v);                                    \
+        for (int64_t i = 0; i < n; i++) out[i] = v;                     \
+    }
+DEFINE(fill_1, uint8_t)
+DEFINE(fill_2, uint16_t)
+DEFINE(fill_4, uint32_t)
+DEFINE(fill_8, uint64_t)
+
+static void loop(const cn_loop *l)
+{
+    const cn__shape_attrs *a = l->attrs;
+    double value; /* room for any element */
+    cn__store_f64((cn_dtype)a->dtype, &value, l->args[0].f);
+    switch (cn_dtype_size((cn_dtype)a->dtype)) {
+    case 1: fill_1(l->out, l->n, &value); break;
+    case 2: fill_2(l->out, l->n, &value); break;
+    case 4: fill_4(l->out, l->n, &value); break;
+    default: fill_8(l->out, l->n, &value); break;
+    }
+}
+
+const cn_op cn__op_full = {
+    .name = "full", .doc = "Every element the same number.", .kind = CN_MAP, .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
+    .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
+    .loops = CN__EVERY_DTYPE(loop), .wgsl = "p0", .onnx = "ConstantOfShape",
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), .args = { { .f = 1.5 } } },
+             { .attrs = CN__SHAPE(CN_F64, 7), .args = { { .f = -0.1 } } }, { .attrs = CN__SHAPE0(CN_I64), .args = { { .f = -3 } } },
+             { .attrs = CN__SHAPE(CN_BOOL, 3), .args = { { .f = 2 } } }, { .attrs = CN__SHAPE(CN_I8, 3, 0), .args = { { .f = 5 } } },
+             { .attrs = CN__SHAPE(CN_BF16, 65, 67), .args = { { .f = 2.5 } } }),
+};
+
+cn_tensor *cn_full(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)
+{
+    cn__shape_attrs a = cn__shaped(t, shape);
+    return cn_apply_in(ctx, &cn__op_full, &a, (cn_arg[CN_MAX_ARGS]){ { .f = value } });
+}
+
+cn_tensor *cn_zeros(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return cn_full(ctx, t, shape, 0); }
+
+cn_tensor *cn_ones(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return cn_full(ctx, t, shape, 1); }
+
+cn_tensor *cn_full_like(cn_tensor *x, double value)
+{
+    return x ? cn_full(x->ctx, cn__dtype(x), cn_shape(x), value) : NULL;
+}
+
+cn_tensor *cn_zeros_like(cn_tensor *x) { return cn_full_like(x, 0); }
+
+cn_tensor *cn_ones_like(cn_tensor *x) { return cn_full_like(x, 1); }
+
+cn_tensor *cn__filled(cn_tensor *number)
+{
+    return number ? cn_full(number->ctx, cn__dtype(number), CN_SCALAR, number->ref.node->args[0].f) : NULL;
+}

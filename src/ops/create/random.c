@@ -1,0 +1,226 @@
+/* random.c: rand, randn, randint, bernoulli: each element from its own place in a stream of random words.
+   Arguments: seed, stream, and what the operator adds. Where an element takes two words, they are those at 2·position
+   and 2·position + 1. */
+#include "create.h"
+#include "core/philox.h"
+#include "draw.h"
+
+#include <math.h>
+
+/* Elements [from, from + n) of the tile; w: their words. */
+typedef void (*block_fn)(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n);
+
+static void in_blocks(const cn_loop *l, int words_each, block_fn block)
+{
+    uint32_t words[2 * CN__PIECE + 8];
+    for (int64_t i = 0, n; i < l->n; i += n) {
+        n = l->n - i < CN__PIECE ? l->n - i : CN__PIECE;
+        uint64_t first = (uint64_t)(l->start + i) * (uint64_t)words_each, end = first + (uint64_t)n * (uint64_t)words_each;
+        for (uint64_t b = first / 4; b * 4 < end; b++) {
+            cn__philox_out four = cn__philox(l->args[0].u, l->args[1].u, b);
+            memcpy(words + 4 * (b - first / 4), four.v, sizeof four.v);
+        }
+        block(l, words + first % 4, i, n);
+    }
+}
+
+/* ---- rand: as many bits as the type holds, so that nothing is rounded up to 1 ---- */
+
+static void rand_block_f16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    uint16_t *out = (uint16_t *)l->out + from;
+    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_f16((float)(w[i] >> 21) * 0x1p-11f);
+}
+
+static void rand_block_bf16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    uint16_t *out = (uint16_t *)l->out + from;
+    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_bf16((float)(w[i] >> 24) * 0x1p-8f);
+}
+
+static void rand_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    float *out = (float *)l->out + from;
+    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f32(w[i]);
+}
+
+static void rand_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    double *out = (double *)l->out + from;
+    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f64(w[2 * i], w[2 * i + 1]);
+}
+
+static void rand_f16(const cn_loop *l) { in_blocks(l, 1, rand_block_f16); }
+static void rand_bf16(const cn_loop *l) { in_blocks(l, 1, rand_block_bf16); }
+static void rand_f32(const cn_loop *l) { in_blocks(l, 1, rand_block_f32); }
+static void rand_f64(const cn_loop *l) { in_blocks(l, 2, rand_block_f64); }
+
+/* ---- randn: √(-2 log u)·cos(2πv), u in (0, 1], v in [0, 1) (Box and Muller) ---- */
+
+static void normal_f32(const uint32_t *w, int64_t n, float *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float u = 1 - cn__unit_f32(w[2 * i]), v = cn__unit_f32(w[2 * i + 1]);
+        out[i] = sqrtf(-2 * logf(u)) * cosf(6.28318530717958647692f * v);
+    }
+}
+
+static void randn_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    normal_f32(w, n, (float *)l->out + from);
+}
+
+static void randn_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    double *out = (double *)l->out + from;
+    for (int64_t i = 0; i < n; i++) {
+        double u = ((double)w[2 * i] + 1) * 0x1p-32, v = (double)w[2 * i + 1] * 0x1p-32;
+        out[i] = sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v);
+    }
+}
+
+static void randn_block_half(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    const cn__shape_attrs *a = l->attrs;
+    float f32[CN__PIECE];
+    normal_f32(w, n, f32);
+    cn__convert((cn_dtype)a->dtype, (uint16_t *)l->out + from, CN_F32, f32, n);
+}
+
+static void randn_half(const cn_loop *l) { in_blocks(l, 2, randn_block_half); }
+static void randn_f32(const cn_loop *l) { in_blocks(l, 2, randn_block_f32); }
+static void randn_f64(const cn_loop *l) { in_blocks(l, 2, randn_block_f64); }
+
+/* ---- randint: arguments 2 and 3 are the lowest number and how many there are ---- */
+
+static void randint_block(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    const cn__shape_attrs *a = l->attrs;
+    cn_dtype t = (cn_dtype)a->dtype;
+    int64_t i64[CN__PIECE];
+    for (int64_t i = 0; i < n; i++)
+        i64[i] = (int64_t)((uint64_t)l->args[2].i + cn__below(l->args[3].u, w[2 * i], w[2 * i + 1]));
+    cn__convert(t, (char *)l->out + (size_t)from * cn_dtype_size(t), CN_I64, i64, n);
+}
+
+static void randint_loop(const cn_loop *l) { in_blocks(l, 2, randint_block); }
+
+/* ---- bernoulli: whether rand < p; never for NaN ---- */
+
+static void bernoulli_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    const float *p = (const float *)l->in[0] + from;
+    float *out = (float *)l->out + from;
+    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f32(w[i]) < p[i];
+}
+
+static void bernoulli_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+{
+    const double *p = (const double *)l->in[0] + from;
+    double *out = (double *)l->out + from;
+    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f64(w[2 * i], w[2 * i + 1]) < p[i];
+}
+
+static void bernoulli_f32(const cn_loop *l) { in_blocks(l, 1, bernoulli_block_f32); }
+static void bernoulli_f64(const cn_loop *l) { in_blocks(l, 2, bernoulli_block_f64); }
+
+/* ---- records ---- */
+
+#define ANY_FLOAT    CN_FLOATS | CN_BIT(CN_F16) | CN_BIT(CN_BF16)
+#define SEED(s, ...) .args = { { .u = s }, { .u = 3 }, __VA_ARGS__ }
+#define FLOAT_CASES                                                                                                   \
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), SEED(1, { 0 }) }, { .attrs = CN__SHAPE(CN_F64, 7), SEED(2, { 0 }) }, \
+             { .attrs = CN__SHAPE0(CN_F32), SEED(3, { 0 }) }, { .attrs = CN__SHAPE(CN_F16, 33), SEED(4, { 0 }) },        \
+             { .attrs = CN__SHAPE(CN_BF16, 33), SEED(5, { 0 }) }, { .attrs = CN__SHAPE(CN_F64, 3, 0), SEED(6, { 0 }) },  \
+             { .attrs = CN__SHAPE(CN_F32, 65, 67), SEED(0x123456789abcdef0, { 0 }) })
+
+const cn_op cn__op_rand = {
+    .name = "rand", .doc = "Random numbers, even in [0, 1).", .kind = CN_RANDOM, .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
+    .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
+    .loops = { [CN_F16] = rand_f16, [CN_BF16] = rand_bf16, [CN_F32] = rand_f32, [CN_F64] = rand_f64 },
+    .onnx = "RandomUniform", FLOAT_CASES,
+};
+
+const cn_op cn__op_randn = {
+    .name = "randn", .doc = "Random numbers, normal with mean 0 and deviation 1.", .kind = CN_RANDOM, .n_in = 0, .n_out = 1,
+    .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
+    .loops = { [CN_F16] = randn_half, [CN_BF16] = randn_half, [CN_F32] = randn_f32, [CN_F64] = randn_f64 },
+    .onnx = "RandomNormal", FLOAT_CASES,
+};
+
+const cn_op cn__op_randint = {
+    .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM, .n_in = 0, .n_out = 1,
+    .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
+    .loops = CN__EVERY_DTYPE(randint_loop),
+    CN_CASES({ .attrs = CN__SHAPE(CN_I64, 2, 3, 4), SEED(1, { .i = -5 }, { .u = 11 }) },
+             { .attrs = CN__SHAPE(CN_U8, 7), SEED(2, { .i = 0 }, { .u = 256 }) },
+             { .attrs = CN__SHAPE(CN_F32, 3, 0), SEED(3, { .i = 0 }, { .u = 5 }) },
+             { .attrs = CN__SHAPE0(CN_I32), SEED(4, { .i = -9 }, { .u = 1 }) },
+             { .attrs = CN__SHAPE(CN_F64, 65, 67), SEED(5, { .i = -(1LL << 40) }, { .u = 1ULL << 41 }) }),
+};
+
+const cn_op cn__op_bernoulli = {
+    .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM, .n_in = 1, .n_out = 1,
+    .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
+    .loops = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 }, .onnx = "Bernoulli",
+    CN_CASES({ .in = { CN_RANGE(0, 1, 2, 3, 4) }, SEED(1, { 0 }) }, { .in = { CN_RANGE(0, 1, 7) }, SEED(2, { 0 }) },
+             { .in = { CN_RANGE(0, 1, 3, 0) }, SEED(3, { 0 }) }, { .in = { CN_RANGE(0, 1, 1) }, SEED(4, { 0 }) },
+             { .in = { CN_RANGE(0, 1, 65, 67) }, SEED(5, { 0 }) }),
+};
+
+/* ---- functions: each call takes a stream of its own ---- */
+
+static cn_tensor *created(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dims shape, int64_t low, uint64_t count)
+{
+    if (!ctx) return NULL;
+    cn__shape_attrs a = cn__shaped(t, shape);
+    cn_arg args[CN_MAX_ARGS] = { { .u = ctx->seed }, { .u = ctx->next_stream++ }, { .i = low }, { .u = count } };
+    return cn_apply_in(ctx, op, &a, args);
+}
+
+cn_tensor *cn_rand(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return created(ctx, &cn__op_rand, t, shape, 0, 0); }
+
+cn_tensor *cn_randn(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return created(ctx, &cn__op_randn, t, shape, 0, 0); }
+
+cn_tensor *cn_rand_like(cn_tensor *x) { return x ? cn_rand(x->ctx, cn__dtype(x), cn_shape(x)) : NULL; }
+
+cn_tensor *cn_randn_like(cn_tensor *x) { return x ? cn_randn(x->ctx, cn__dtype(x), cn_shape(x)) : NULL; }
+
+/* Whether t holds every whole number from low to high. */
+static bool holds(cn_dtype t, int64_t low, int64_t high)
+{
+    switch (t) {
+    case CN_BOOL: return low >= 0 && high <= 1;
+    case CN_U8: return low >= 0 && high <= UINT8_MAX;
+    case CN_I8: return low >= INT8_MIN && high <= INT8_MAX;
+    case CN_I32: return low >= INT32_MIN && high <= INT32_MAX;
+    case CN_BF16: return low >= -(1 << 8) && high <= 1 << 8;
+    case CN_F16: return low >= -(1 << 11) && high <= 1 << 11;
+    case CN_F32: return low >= -(1 << 24) && high <= 1 << 24;
+    case CN_F64: return low >= -(1LL << 53) && high <= 1LL << 53;
+    default: return true;
+    }
+}
+
+cn_tensor *cn_randint(cn_ctx *ctx, cn_dtype t, int64_t low, int64_t high, cn_dims shape)
+{
+    if (!ctx) return NULL;
+    if (low >= high) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "randint: nothing lies in [%lld, %lld)", (long long)low, (long long)high);
+        return NULL;
+    }
+    if (!holds(t, low, high - 1)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "randint: [%lld, %lld) does not fit %s", (long long)low, (long long)high,
+                 cn_dtype_name(t));
+        return NULL;
+    }
+    return created(ctx, &cn__op_randint, t, shape, low, (uint64_t)high - (uint64_t)low);
+}
+
+cn_tensor *cn_bernoulli(cn_tensor *probability)
+{
+    if (!probability) return NULL;
+    cn_ctx *ctx = probability->ctx;
+    cn_arg args[CN_MAX_ARGS] = { { .u = ctx->seed }, { .u = ctx->next_stream++ } };
+    return cn_apply(&cn__op_bernoulli, &probability, 1, NULL, args);
+}

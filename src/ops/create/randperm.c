@@ -1,0 +1,39 @@
+/* randperm.c: a random order (Fisher and Yates): each place, from the last on, swaps with one not after it. */
+#include "create.h"
+#include "core/philox.h"
+#include "draw.h"
+
+static bool infer(cn_infer *i)
+{
+    const cn__shape_attrs *a = i->attrs;
+    return a->ndim == 1 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a permutation has 1 dimension");
+}
+
+/* Place i draws words 2i and 2i + 1. */
+static void cpu(const cn_kernel *k)
+{
+    int64_t *out = k->out[0].data, n = k->out[0].numel;
+    for (int64_t i = 0; i < n; i++) out[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        cn__philox_out four = cn__philox(k->args[0].u, k->args[1].u, (uint64_t)i >> 1);
+        const uint32_t *w = four.v + 2 * (i & 1);
+        int64_t j = (int64_t)cn__below((uint64_t)i + 1, w[0], w[1]), swap = out[i];
+        out[i] = out[j];
+        out[j] = swap;
+    }
+}
+
+#define CASE(n, seed) { .attrs = CN__SHAPE(CN_I64, n), .args = { { .u = seed }, { .u = 3 } } }
+
+const cn_op cn__op_randperm = {
+    .name = "randperm", .doc = "The numbers from 0 to n - 1 in random order.", .kind = CN_SORT, .n_in = 0, .n_out = 1,
+    .dtypes = CN_BIT(CN_I64), .attr_size = sizeof(cn__shape_attrs), .infer = infer, .no_grad = "it has no operands", .cpu = cpu,
+    CN_CASES(CASE(7, 1), CASE(0, 2), CASE(1, 3), CASE(4097, 4)),
+};
+
+cn_tensor *cn_randperm(cn_ctx *ctx, int64_t n)
+{
+    if (!ctx) return NULL;
+    cn__shape_attrs a = cn__shaped(CN_I64, CN_DIMS(n));
+    return cn_apply_in(ctx, &cn__op_randperm, &a, (cn_arg[CN_MAX_ARGS]){ { .u = ctx->seed }, { .u = ctx->next_stream++ } });
+}

@@ -1,0 +1,130 @@
+/* sequence.c: arange, linspace, eye: numbers computed from their position. */
+#include "create.h"
+
+#include <math.h>
+
+/* start + position·step; whole numbers are counted as such, with wrap-around */
+static void arange_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t n, void *out)
+{
+    double f64[CN__PIECE], start = l->args[0].f, step = l->args[1].f;
+    int64_t i64[CN__PIECE], whole_start = cn__load_i64(CN_F64, &start), whole_step = cn__load_i64(CN_F64, &step);
+    if (cn_dtype_is_float(t)) {
+        for (int64_t i = 0; i < n; i++) f64[i] = start + (double)(first + i) * step;
+        cn__convert(t, out, CN_F64, f64, n);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            i64[i] = (int64_t)((uint64_t)whole_start + (uint64_t)(first + i) * (uint64_t)whole_step);
+        cn__convert(t, out, CN_I64, i64, n);
+    }
+}
+
+/* From both ends towards the middle, so that the last number is exactly `end`. */
+static void linspace_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t n, void *out)
+{
+    const cn__shape_attrs *a = l->attrs;
+    int64_t steps = a->shape[0];
+    double f64[CN__PIECE], start = l->args[0].f, end = l->args[1].f;
+    double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = first + i;
+        f64[i] = k < steps / 2 || steps == 1 ? start + step * (double)k : end - step * (double)(steps - 1 - k);
+    }
+    cn__convert(t, out, CN_F64, f64, n);
+}
+
+static void in_blocks(const cn_loop *l, void (*block)(const cn_loop *, cn_dtype, int64_t, int64_t, void *))
+{
+    const cn__shape_attrs *a = l->attrs;
+    cn_dtype t = (cn_dtype)a->dtype;
+    for (int64_t i = 0; i < l->n; i += CN__PIECE) {
+        int64_t n = l->n - i < CN__PIECE ? l->n - i : CN__PIECE;
+        block(l, t, l->start + i, n, (char *)l->out + (size_t)i * cn_dtype_size(t));
+    }
+}
+
+static void arange_loop(const cn_loop *l) { in_blocks(l, arange_block); }
+static void linspace_loop(const cn_loop *l) { in_blocks(l, linspace_block); }
+
+static void eye_loop(const cn_loop *l)
+{
+    const cn__shape_attrs *a = l->attrs;
+    size_t size = cn_dtype_size((cn_dtype)a->dtype);
+    int64_t rows = a->shape[0], cols = a->shape[1], diagonal = rows < cols ? rows : cols;
+    double one;
+    cn__store_f64((cn_dtype)a->dtype, &one, 1);
+    memset(l->out, 0, (size_t)l->n * size);
+    /* row r has its 1 at position r·(cols + 1) */
+    for (int64_t r = (l->start + cols) / (cols + 1); r < diagonal && r * (cols + 1) < l->start + l->n; r++)
+        memcpy((char *)l->out + (size_t)(r * (cols + 1) - l->start) * size, &one, size);
+}
+
+static bool sequence_infer(cn_infer *i)
+{
+    const cn__shape_attrs *a = i->attrs;
+    return a->ndim == 1 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a sequence has 1 dimension");
+}
+
+static bool eye_infer(cn_infer *i)
+{
+    const cn__shape_attrs *a = i->attrs;
+    return a->ndim == 2 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a matrix has 2 dimensions");
+}
+
+#define FROM(a, b) .args = { { .f = a }, { .f = b } }
+
+const cn_op cn__op_arange = {
+    .name = "arange", .doc = "start, start + step, ... up to but not including the end.", .kind = CN_MAP, .n_in = 0, .n_out = 1,
+    .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
+    .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(arange_loop), .onnx = "Range",
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 7), FROM(0.5, 0.25) }, { .attrs = CN__SHAPE(CN_I64, 1), FROM(3, 2) },
+             { .attrs = CN__SHAPE(CN_I32, 0), FROM(3, 2) }, { .attrs = CN__SHAPE(CN_U8, 9), FROM(250, 1) },
+             { .attrs = CN__SHAPE(CN_F16, 33), FROM(1, -0.5) }, { .attrs = CN__SHAPE(CN_F64, 4097), FROM(-1, 0.1) }),
+};
+
+const cn_op cn__op_linspace = {
+    .name = "linspace", .doc = "Evenly spaced numbers from start to end, both included.", .kind = CN_MAP, .n_in = 0, .n_out = 1,
+    .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
+    .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(linspace_loop),
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 7), FROM(-1, 2) }, { .attrs = CN__SHAPE(CN_F64, 1), FROM(3, 5) },
+             { .attrs = CN__SHAPE(CN_F32, 0), FROM(3, 5) }, { .attrs = CN__SHAPE(CN_I32, 5), FROM(0, 10) },
+             { .attrs = CN__SHAPE(CN_BF16, 32), FROM(1, 0) }, { .attrs = CN__SHAPE(CN_F64, 4097), FROM(0, 1) }),
+};
+
+const cn_op cn__op_eye = {
+    .name = "eye", .doc = "1 on the diagonal, 0 elsewhere.", .kind = CN_MAP, .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
+    .attr_size = sizeof(cn__shape_attrs), .infer = eye_infer, .no_grad = "it has no operands",
+    .loops = CN__EVERY_DTYPE(eye_loop), .onnx = "EyeLike",
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 3, 3) }, { .attrs = CN__SHAPE(CN_F64, 2, 5) }, { .attrs = CN__SHAPE(CN_I64, 7, 3) },
+             { .attrs = CN__SHAPE(CN_BOOL, 1, 1) }, { .attrs = CN__SHAPE(CN_F16, 4, 0) }, { .attrs = CN__SHAPE(CN_F32, 65, 67) }),
+};
+
+static cn_tensor *bad(cn_ctx *ctx, const char *words)
+{
+    cn__fail(ctx, CN_BAD_ARGUMENT, "%s", words);
+    return NULL;
+}
+
+cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double step)
+{
+    if (!ctx) return NULL;
+    if (!cn_dtype_is_float(t)) start = trunc(start), end = trunc(end), step = trunc(step);
+    if (!isfinite(start) || !isfinite(end) || !isfinite(step)) return bad(ctx, "arange: start, end and step must be finite");
+    if (step == 0) return bad(ctx, "arange: a step of 0");
+    if ((end - start) / step < 0) return bad(ctx, "arange: the step leads away from the end");
+    double length = ceil((end - start) / step);
+    if (!(length < 0x1p62)) return bad(ctx, "arange: too many elements");
+    cn__shape_attrs a = cn__shaped(t, CN_DIMS((int64_t)length));
+    return cn_apply_in(ctx, &cn__op_arange, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = step } });
+}
+
+cn_tensor *cn_linspace(cn_ctx *ctx, cn_dtype t, double start, double end, int64_t steps)
+{
+    cn__shape_attrs a = cn__shaped(t, CN_DIMS(steps));
+    return cn_apply_in(ctx, &cn__op_linspace, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = end } });
+}
+
+cn_tensor *cn_eye(cn_ctx *ctx, cn_dtype t, int64_t rows, int64_t cols)
+{
+    cn__shape_attrs a = cn__shaped(t, CN_DIMS(rows, cols));
+    return cn_apply_in(ctx, &cn__op_eye, &a, NULL);
+}

@@ -1,0 +1,81 @@
+/* triangle.c: tril, triu: one side of a diagonal of the last two axes, zeros on the other. */
+#include "create.h"
+
+/* Row by row: elements whose column - row is within [low, high] stay. */
+#define DEFINE(name, T)                                                                                            \
+    static void name(const cn_loop *l, int64_t low, int64_t high)                                                  \
+    {                                                                                                              \
+        const cn__triangle_attrs *a = l->attrs;                                                                    \
+        const T *in = l->in[0];                                                                                    \
+        T *out = l->out;                                                                                           \
+        for (int64_t i = 0; i < l->n;) {                                                                           \
+            int64_t col = (l->start + i) % a->cols, row = (l->start + i) / a->cols % a->rows;                      \
+            int64_t end = l->n - i < a->cols - col ? l->n : i + a->cols - col;                                     \
+            for (int64_t d = col - row; i < end; i++, d++) out[i] = d >= low && d <= high ? in[i] : 0;             \
+        }                                                                                                          \
+    }
+DEFINE(band_1, uint8_t)
+DEFINE(band_2, uint16_t)
+DEFINE(band_4, uint32_t)
+DEFINE(band_8, uint64_t)
+
+static void tril_1(const cn_loop *l) { band_1(l, INT64_MIN, l->args[0].i); }
+static void tril_2(const cn_loop *l) { band_2(l, INT64_MIN, l->args[0].i); }
+static void tril_4(const cn_loop *l) { band_4(l, INT64_MIN, l->args[0].i); }
+static void tril_8(const cn_loop *l) { band_8(l, INT64_MIN, l->args[0].i); }
+static void triu_1(const cn_loop *l) { band_1(l, l->args[0].i, INT64_MAX); }
+static void triu_2(const cn_loop *l) { band_2(l, l->args[0].i, INT64_MAX); }
+static void triu_4(const cn_loop *l) { band_4(l, l->args[0].i, INT64_MAX); }
+static void triu_8(const cn_loop *l) { band_8(l, l->args[0].i, INT64_MAX); }
+
+#define BY_SIZE(n)                                                                                                 \
+    { [CN_BOOL] = n##_1, [CN_U8] = n##_1, [CN_I8] = n##_1, [CN_F16] = n##_2, [CN_BF16] = n##_2, [CN_I32] = n##_4,  \
+      [CN_F32] = n##_4,  [CN_I64] = n##_8, [CN_F64] = n##_8 }
+
+static bool infer(cn_infer *i)
+{
+    const cn__triangle_attrs *a = i->attrs;
+    const cn_layout *l = &i->in[0]->layout;
+    char text[96];
+    if (l->ndim < 2 || l->shape[l->ndim - 2] != a->rows || l->shape[l->ndim - 1] != a->cols)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is not made of %lld by %lld matrices", cn__shape_text(l, text, sizeof text),
+                             (long long)a->rows, (long long)a->cols);
+    return cn_infer_map(i);
+}
+
+static void tril_grad(cn_grad_call *c) { c->in_grad[0] = cn_tril(c->out_grad[0], c->args[0].i); }
+static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0], c->args[0].i); }
+
+#define SIZES(r, c) .attrs = &(const cn__triangle_attrs){ r, c }
+#define CASES                                                                                                     \
+    CN_CASES({ .in = { CN_S(3, 4) }, SIZES(3, 4) }, { .in = { CN_S(2, 5, 3) }, SIZES(5, 3), .args = { { .i = 1 } } }, \
+             { .in = { CN_S(4, 4) }, SIZES(4, 4), .args = { { .i = -2 } } }, { .in = { CN_S(3, 0) }, SIZES(3, 0) },   \
+             { .in = { CN_S(1, 1) }, SIZES(1, 1) }, { .in = { CN_S(2, 65, 33) }, SIZES(65, 33), .args = { { .i = -3 } } })
+
+const cn_op cn__op_tril = {
+    .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+    .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = tril_grad,
+    .loops = BY_SIZE(tril), .onnx = "Trilu", CASES,
+};
+
+const cn_op cn__op_triu = {
+    .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+    .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = triu_grad,
+    .loops = BY_SIZE(triu), .onnx = "Trilu", CASES,
+};
+
+static cn_tensor *triangle(const cn_op *op, cn_tensor *x, int64_t diagonal)
+{
+    if (!x) return NULL;
+    const cn_layout *l = cn__layout(x);
+    if (l->ndim < 2) {
+        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: at least 2 dimensions are needed, not %d", op->name, l->ndim);
+        return NULL;
+    }
+    cn__triangle_attrs a = { l->shape[l->ndim - 2], l->shape[l->ndim - 1] };
+    return cn_apply(op, &x, 1, &a, (cn_arg[CN_MAX_ARGS]){ { .i = diagonal } });
+}
+
+cn_tensor *cn_tril(cn_tensor *x, int64_t diagonal) { return triangle(&cn__op_tril, x, diagonal); }
+
+cn_tensor *cn_triu(cn_tensor *x, int64_t diagonal) { return triangle(&cn__op_triu, x, diagonal); }

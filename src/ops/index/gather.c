@@ -1,0 +1,96 @@
+/* gather: out[i][j] = x[index[i][j]][j] along axis 0, and so on; out has index's shape. */
+#include "ops/index/index.h"
+
+/* As PyTorch: along the other axes the index is not larger than x; an empty one always fits. */
+static bool infer(cn_infer *i)
+{
+    const cn__index_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout, *index = &i->in[1]->layout;
+    if (!cn__infer_index(i, 1)) return false;
+    bool fits = (x->ndim ? x->ndim : 1) == (index->ndim ? index->ndim : 1);
+    for (int d = 0; d < index->ndim && d < x->ndim; d++) fits &= d == a->axis || index->shape[d] <= x->shape[d];
+    if (!fits && cn__numel(index) > 0) {
+        char s[96], t[96];
+        return cn_infer_fail(i, CN_BAD_SHAPE, "index %s does not fit x %s along axis %d",
+                             cn__shape_text(index, s, sizeof s), cn__shape_text(x, t, sizeof t), (int)a->axis);
+    }
+    i->out[0].dtype = i->in[0]->dtype;
+    i->out[0].layout = *index;
+    return true;
+}
+
+static void grad(cn_grad_call *g)
+{
+    const cn__index_attrs *a = g->attrs;
+    if (g->needs[0]) g->in_grad[0] = cn_scatter_add(cn__zeros_for(g, 0), a->axis, g->in[1], g->out_grad[0]);
+}
+
+/* A run of results along the axis if it is the last one, else along the last one. */
+typedef struct run {
+    const char *x;
+    int64_t at, count;               /* in index and result */
+    int64_t step, next;              /* what an index is worth in x, and how x moves along the run; in bytes */
+    size_t item;
+} run;
+
+static void gather_run(const cn_kernel *k, const run *r, int64_t size)
+{
+    char *out = (char *)k->out[0].data + r->at * (int64_t)r->item;
+    for (int64_t c = 0; c < r->count; c++, out += r->item) {
+        int64_t t = cn__index_at(&k->in[1], r->at + c);
+        if (t >= 0 && t < size) {
+            cn__move(out, r->x + t * r->step + c * r->next, r->item);
+        } else {
+            cn_kernel_fault(k, t, size);
+            memset(out, 0, r->item);
+        }
+    }
+}
+
+static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const cn__space *s = user;
+    int64_t item = (int64_t)cn_dtype_size(k->in[0].dtype), inner = s->inner.numel;
+    int64_t length = inner == 1 ? s->n : s->inner.shape[0];
+    for (int64_t p = begin; p < end;) {
+        int64_t x = 0, unused = 0, left = length - p % length;
+        cn__side_offset(&s->outer, p / (s->n * inner), &x, &unused);
+        cn__side_offset(&s->inner, p % inner, &x, &unused);
+        run r = { (const char *)k->in[0].data + x * item, p, left < end - p ? left : end - p, s->x_step * item,
+                  inner == 1 ? 0 : item, (size_t)item };
+        gather_run(k, &r, s->size);
+        p += r.count;
+    }
+}
+
+static void cpu(const cn_kernel *k)
+{
+    if (k->out[0].numel == 0) return;
+    cn__space s;
+    cn__space_of(&s, &k->in[1], &k->in[0], &k->in[1], ((const cn__index_attrs *)k->attrs)->axis);
+    cn_parallel(k, k->out[0].numel, 8192, body, &s);
+}
+
+const cn_op cn__op_gather = {
+    .name = "gather", .doc = "Picks along an axis, at each place the element that the index there names.",
+    .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer, .grad = grad, .cpu = cpu,
+    .onnx = "GatherElements",
+    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(4, 5), CN_IDX(4, 7, 5) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(4, 3, 5), CN_IDX(3, 2, 6, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(3, 4, 2, 3), CN_IDX(3, 2, 4, 1, 2) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(3, 4), CN_IDX(1, 3, 0) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S0, CN_IDX(1, 3) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 3 } }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(33, 70, 5), CN_IDX(70, 33, 61, 5) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(90, 130), CN_IDX(130, 90, 120) }, .attrs = &(const cn__index_attrs){ 1 } }),
+};
+
+cn_tensor *cn_gather(cn_tensor *x, int64_t axis, cn_tensor *index)
+{
+    cn__index_attrs a;
+    if (!cn__index_axis("gather", x, axis, &a)) return NULL;
+    return cn_apply(&cn__op_gather, (cn_tensor *[]){ x, index }, 2, &a, NULL);
+}

@@ -1,0 +1,101 @@
+/* Helpers of the operators that read and write by index. */
+#include "ops/index/index.h"
+
+bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index_attrs *a)
+{
+    if (!x) return false;
+    int ndim = cn__layout(x)->ndim;
+    a->axis = cn__axis(axis, ndim ? ndim : 1);
+    if (a->axis >= 0) return true;
+    return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of a tensor of %d dimensions", who, (long long)axis, ndim);
+}
+
+bool cn__infer_index(cn_infer *i, int k)
+{
+    cn_dtype t = i->in[k]->dtype;
+    if (t == CN_I32 || t == CN_I64) return true;
+    return cn_infer_fail(i, CN_BAD_DTYPE, "an index is i32 or i64, not %s", cn_dtype_name(t));
+}
+
+cn_tensor *cn__zeros_for(const cn_grad_call *g, int k) { return cn_zeros(g->ctx, cn_type(g->in[k]), cn_shape(g->in[k])); }
+
+cn__around cn__around_axis(int ndim, const int64_t *shape, int64_t axis)
+{
+    cn__around a = { 1, 1, 1 };
+    for (int d = 0; d < ndim; d++) *(d < axis ? &a.outer : d > axis ? &a.inner : &a.n) *= shape[d];
+    return a;
+}
+
+/* Sizes and row-major strides of an operand; a single number has one axis. */
+typedef struct sizes {
+    int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
+} sizes;
+
+static sizes sizes_of(const cn_array *v)
+{
+    sizes s = { .shape = { 1 }, .stride = { 1 } };
+    int64_t step = 1;
+    for (int d = v->ndim - 1; d >= 0; d--) {
+        s.shape[d] = v->shape[d];
+        s.stride[d] = step;
+        step *= v->shape[d];
+    }
+    return s;
+}
+
+static void side_of(cn__side *s, const sizes *index, const sizes *x, const sizes *source, int begin, int end)
+{
+    *s = (cn__side){ .n = 1, .numel = 1, .shape = { 1 } };
+    bool first = true, same = true; /* same: the group so far covers x and the source wholly */
+    for (int d = end - 1; d >= begin; d--) {
+        if (first || !same) {
+            int g = first ? 0 : s->n++;
+            s->shape[g] = 1;
+            s->x[g] = x->stride[d];
+            s->source[g] = source->stride[d];
+        }
+        s->numel *= index->shape[d];
+        s->shape[s->n - 1] *= index->shape[d];
+        same = index->shape[d] == x->shape[d] && index->shape[d] == source->shape[d];
+        first = false;
+    }
+}
+
+void cn__space_of(cn__space *s, const cn_array *index, const cn_array *x, const cn_array *source, int64_t axis)
+{
+    sizes a = sizes_of(index), b = sizes_of(x), c = sizes_of(source);
+    side_of(&s->outer, &a, &b, &c, 0, (int)axis);
+    side_of(&s->inner, &a, &b, &c, (int)axis + 1, index->ndim);
+    s->n = a.shape[axis];
+    s->size = b.shape[axis];
+    s->x_step = b.stride[axis];
+    s->source_step = c.stride[axis];
+}
+
+void cn__side_offset(const cn__side *s, int64_t at, int64_t *x, int64_t *source)
+{
+    for (int g = 0; g < s->n && at; g++) {
+        int64_t c = at % s->shape[g];
+        at /= s->shape[g];
+        *x += c * s->x[g];
+        *source += c * s->source[g];
+    }
+}
+
+typedef struct copy {
+    char *dst;
+    const char *src;
+} copy;
+
+static void copy_part(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)k, (void)thread;
+    const copy *c = user;
+    if (c->src) memcpy(c->dst + begin, c->src + begin, (size_t)(end - begin));
+    else memset(c->dst + begin, 0, (size_t)(end - begin));
+}
+
+void cn__copy_all(const cn_kernel *k, void *dst, const void *src, int64_t bytes)
+{
+    cn_parallel(k, bytes, 1 << 18, copy_part, &(copy){ dst, src });
+}

@@ -1,0 +1,180 @@
+/* masked_fill, masked_select, nonzero, one_hot: masks and what they have to do with indices. */
+#include "ops/index/index.h"
+
+static bool is_mask(const char *who, const cn_tensor *mask)
+{
+    if (cn__dtype(mask) == CN_BOOL) return true;
+    return cn__fail(mask->ctx, CN_BAD_DTYPE, "%s: a mask is bool, not %s", who, cn_dtype_name(cn__dtype(mask)));
+}
+
+/* The number takes x's dtype, whatever it is. */
+static cn_tensor *compose_fill(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)attrs;
+    if (!is_mask("masked_fill", in[1])) return NULL;
+    return cn_where(in[1], cn_scalar(ctx, cn__dtype(in[0]), args[0].f), in[0]);
+}
+
+const cn_op cn__op_masked_fill = {
+    .name = "masked_fill", .doc = "x with a number wherever the mask is true.",
+    .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .compose = compose_fill,
+    CN_CASES({ .in = { CN_S(3, 4), CN_BOOLS(3, 4) }, .args = { { .f = 1 } } },
+             { .in = { CN_S(2, 3, 4), CN_BOOLS(3, 1) }, .args = { { .f = 3 } } },
+             { .in = { CN_S(4), CN_BOOLS(3, 4) }, .args = { { .f = 1 } } },
+             { .in = { CN_S(0, 4), CN_BOOLS(4) } },
+             { .in = { CN_S0, { CN_FILL_BOOL, { 0, { 0 } }, 0, 0 } }, .args = { { .f = 1 } } },
+             { .in = { CN_S(60, 70), CN_BOOLS(60, 70) }, .args = { { .f = 1 } } }),
+};
+
+cn_tensor *cn_masked_fill(cn_tensor *x, cn_tensor *mask, double value)
+{
+    return cn_apply(&cn__op_masked_fill, (cn_tensor *[]){ x, mask }, 2, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = value } });
+}
+
+/* What is true in a mask, evaluated now: (count, width) i64 that row writes, at by at. */
+typedef void (*row_fn)(int64_t *row, int64_t at, cn_dims shape);
+
+static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
+{
+    mask = cn_contiguous(mask);
+    const uint8_t *is = mask ? cn_data(mask) : NULL;
+    if (!is && (!mask || cn_numel(mask) || cn_failed(cn_context(mask)))) return NULL;
+    cn_ctx *ctx = cn_context(mask);
+    int64_t numel = cn_numel(mask), count = 0;
+    for (int64_t p = 0; p < numel; p++) count += is[p] != 0;
+    size_t bytes = sizeof(int64_t) * (size_t)(count * width + 1);
+    int64_t *list = cn__resize(&ctx->memory, NULL, 0, bytes), *next = list;
+    if (!list) {
+        cn__fail(ctx, CN_NO_MEMORY, "no memory for %lld indices", (long long)count);
+        return NULL;
+    }
+    for (int64_t p = 0; p < numel; p++) {
+        if (!is[p]) continue;
+        row(next, p, cn_shape(mask));
+        next += width;
+    }
+    cn_tensor *t = cn_from(ctx, CN_I64, CN_DIMS(count, width), list);
+    cn__resize(&ctx->memory, list, bytes, 0);
+    return t;
+}
+
+static void flat_place(int64_t *row, int64_t at, cn_dims shape)
+{
+    (void)shape;
+    *row = at;
+}
+
+static void place(int64_t *row, int64_t at, cn_dims shape)
+{
+    for (int d = shape.n - 1; d >= 0; d--) {
+        row[d] = at % shape.v[d];
+        at /= shape.v[d];
+    }
+}
+
+/* The shape two tensors broadcast to; false and an error if they do not. */
+static bool broadcast(const char *who, cn_tensor *a, cn_tensor *b, cn_dims *to)
+{
+    cn_dims x = cn_shape(a), y = cn_shape(b);
+    *to = x.n > y.n ? x : y;
+    for (int d = 1; d <= to->n; d++) {
+        int64_t p = d <= x.n ? x.v[x.n - d] : 1, q = d <= y.n ? y.v[y.n - d] : 1;
+        to->v[to->n - d] = p == 1 ? q : p;
+        if (p == q || p == 1 || q == 1) continue;
+        char s[96], t[96];
+        return cn__fail(a->ctx, CN_BAD_SHAPE, "%s: shapes %s and %s do not broadcast", who,
+                        cn__shape_text(cn__layout(a), s, sizeof s), cn__shape_text(cn__layout(b), t, sizeof t));
+    }
+    return true;
+}
+
+static cn_tensor *compose_select(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)attrs, (void)args;
+    cn_dims shape;
+    if (!is_mask("masked_select", in[1]) || !broadcast("masked_select", in[0], in[1], &shape)) return NULL;
+    cn_tensor *at = true_places(cn_expand(in[1], shape), 1, flat_place);
+    if (!at) return NULL;
+    cn_tensor *x = cn_expand(in[0], shape);
+    return cn_index_select(cn_reshape(x, CN_DIMS(cn_numel(x))), 0, cn_reshape(at, CN_DIMS(cn_numel(at))));
+}
+
+const cn_op cn__op_masked_select = {
+    .name = "masked_select", .doc = "The elements of x where the mask is true, in order; evaluates the mask.",
+    .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .compose = compose_select,
+    CN_CASES({ .in = { CN_S(3, 4), CN_BOOLS(3, 4) } }, { .in = { CN_S(2, 3, 4), CN_BOOLS(3, 1) } },
+             { .in = { CN_S(4), CN_BOOLS(3, 4) } }, { .in = { CN_S(0, 4), CN_BOOLS(4) } },
+             { .in = { CN_S0, { CN_FILL_BOOL, { 0, { 0 } }, 0, 0 } } }, { .in = { CN_S(60, 70), CN_BOOLS(60, 70) } }),
+};
+
+cn_tensor *cn_masked_select(cn_tensor *x, cn_tensor *mask)
+{
+    return cn_apply(&cn__op_masked_select, (cn_tensor *[]){ x, mask }, 2, NULL, NULL);
+}
+
+/* NaN is not zero. */
+static cn_tensor *compose_nonzero(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)attrs, (void)args;
+    return true_places(cn__dtype(in[0]) == CN_BOOL ? in[0] : cn_cast(in[0], CN_BOOL), cn_ndim(in[0]), place);
+}
+
+const cn_op cn__op_nonzero = {
+    .name = "nonzero", .doc = "Where x is not zero, one row of indices for each such element; evaluates x.",
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1,
+    .no_grad = "indices have no gradient", .compose = compose_nonzero, .onnx = "NonZero",
+    CN_CASES({ .in = { CN_BOOLS(3, 4) } }, { .in = { CN_IDX(2, 2, 3, 4) } }, { .in = { CN_BOOLS(0, 4) } },
+             { .in = { CN_S0 } }, { .in = { CN_IDX(2, 60, 70) } }),
+};
+
+cn_tensor *cn_nonzero(cn_tensor *x) { return cn_apply(&cn__op_nonzero, &x, 1, NULL, NULL); }
+
+/* -1: one more than the largest index. */
+static int64_t classes_of(cn_ctx *ctx, cn_tensor *index, int64_t asked)
+{
+    if (asked > 0) return asked;
+    if (asked != -1 || cn_numel(index) == 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "one_hot: %lld classes for %lld indices", (long long)asked,
+                 (long long)cn_numel(index));
+        return 0;
+    }
+    int64_t largest = cn_item_i64(cn_max(index, CN_ALL, false));
+    if (!cn_failed(ctx) && (largest < 0 || largest == INT64_MAX))
+        cn__fail(ctx, CN_BAD_INDEX, "one_hot: the largest index is %lld", (long long)largest);
+    return cn_failed(ctx) ? 0 : largest + 1;
+}
+
+static cn_tensor *compose_one_hot(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    cn_dims shape = cn_shape(in[0]);
+    if (shape.n == CN_MAX_DIMS) {
+        cn__fail(ctx, CN_BAD_SHAPE, "one_hot: an index of %d axes leaves none for the classes", CN_MAX_DIMS);
+        return NULL;
+    }
+    int64_t classes = classes_of(ctx, in[0], ((const cn__one_hot_attrs *)attrs)->classes);
+    if (!classes) return NULL;
+    shape.v[shape.n++] = 1;
+    cn_tensor *one = cn_ones(ctx, CN_I64, shape), *at = cn_reshape(in[0], shape);
+    shape.v[shape.n - 1] = classes;
+    return cn_scatter(cn_zeros(ctx, CN_I64, shape), -1, at, one);
+}
+
+const cn_op cn__op_one_hot = {
+    .name = "one_hot", .doc = "For each index a row of zeros with a 1 at that place, as i64.",
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
+    .attr_size = sizeof(cn__one_hot_attrs), .no_grad = "the result is made of integers", .compose = compose_one_hot,
+    .onnx = "OneHot",
+    CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__one_hot_attrs){ 5 } },
+             { .in = { CN_IDX(5, 7) }, .attrs = &(const cn__one_hot_attrs){ -1 } },
+             { .in = { CN_IDX(5, 0) }, .attrs = &(const cn__one_hot_attrs){ 3 } },
+             { .in = { { CN_FILL_INDEX, { 0, { 0 } }, 0, 4 } }, .attrs = &(const cn__one_hot_attrs){ 4 } },
+             { .in = { CN_IDX(30, 200) }, .attrs = &(const cn__one_hot_attrs){ 30 } }),
+};
+
+cn_tensor *cn_one_hot(cn_tensor *index, int64_t classes)
+{
+    return cn_apply(&cn__op_one_hot, &index, 1, &(cn__one_hot_attrs){ classes }, NULL);
+}

@@ -1,0 +1,129 @@
+/* take and index_put: places of the whole tensor named by indices that may count from the end. */
+#include "ops/index/index.h"
+
+static bool infer_wrap(cn_infer *i)
+{
+    if (!cn__infer_index(i, 0)) return false;
+    i->out[0].dtype = CN_I64;
+    i->out[0].layout = i->in[0]->layout;
+    return true;
+}
+
+static void wrap(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)user, (void)thread;
+    int64_t size = ((const cn__wrap_attrs *)k->attrs)->size, *out = k->out[0].data;
+    for (int64_t p = begin; p < end; p++) {
+        int64_t t = cn__index_at(&k->in[0], p);
+        bool fine = t >= -size && t < size;
+        if (!fine) cn_kernel_fault(k, t, size);
+        out[p] = !fine ? 0 : t < 0 ? t + size : t;
+    }
+}
+
+static void cpu_wrap(const cn_kernel *k) { cn_parallel(k, k->in[0].numel, 16384, wrap, NULL); }
+
+const cn_op cn__op_wrap_index = {
+    .name = "wrap_index", .doc = "Indices along an axis, those that count from its end turned into plain ones.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
+    .attr_size = sizeof(cn__wrap_attrs), .infer = infer_wrap, .no_grad = "indices have no gradient", .cpu = cpu_wrap,
+    CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__wrap_attrs){ 5 } },
+             { .in = { CN_IDX(5, 0) }, .attrs = &(const cn__wrap_attrs){ 5 } },
+             { .in = { CN_IDX(900, 3000) }, .attrs = &(const cn__wrap_attrs){ 1000 } }),
+};
+
+cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size)
+{
+    return cn_apply(&cn__op_wrap_index, &index, 1, &(cn__wrap_attrs){ size }, NULL);
+}
+
+static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)attrs, (void)args;
+    cn_tensor *x = in[0], *index = in[1];
+    int64_t size = cn_numel(x), n = cn_numel(index);
+    if (size == 0 && n > 0) {
+        cn__fail(ctx, CN_BAD_SHAPE, "take: nothing can be taken from an empty tensor");
+        return NULL;
+    }
+    cn_tensor *at = cn_reshape(cn__wrap_index(index, size), CN_DIMS(n));
+    return cn_reshape(cn_index_select(cn_reshape(x, CN_DIMS(size)), 0, at), cn_shape(index));
+}
+
+const cn_op cn__op_take = {
+    .name = "take", .doc = "The elements of the flat tensor that the indices name, in the shape of the index.",
+    .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .checks_index = true, .compose = compose_take,
+    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(20, 3, 2) } }, { .in = { CN_S(3), CN_IDX(3, 0) } },
+             { .in = { CN_S0, CN_IDX(1, 2) } }, { .in = { CN_S(2, 3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 6 } } },
+             { .in = { CN_S(40, 50), CN_IDX(2000, 77, 39) } }),
+};
+
+cn_tensor *cn_take(cn_tensor *x, cn_tensor *index)
+{
+    return cn_apply(&cn__op_take, (cn_tensor *[]){ x, index }, 2, NULL, NULL);
+}
+
+/* Indices into the first n axes of x, broadcast together, as one into those axes taken as one. */
+static cn_tensor *linear_index(cn_tensor *const *index, int64_t n, cn_dims x)
+{
+    cn_tensor *at = cn__wrap_index(index[0], x.v[0]);
+    for (int64_t d = 1; d < n; d++) at = cn_add(cn_mul_s(at, (double)x.v[d]), cn__wrap_index(index[d], x.v[d]));
+    return at;
+}
+
+/* in: x (s0, ..., rest...), value, one index for each of s0, ... */
+static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    const cn__put_attrs *a = attrs;
+    cn_dims x = cn_shape(in[0]);
+    cn_tensor *at = linear_index(in + 2, a->n, x);
+    if (!at) return NULL;
+    cn_dims slices = cn_shape(at); /* and then the value's: the index's shape and the rest of x */
+    if (slices.n + x.n - a->n > CN_MAX_DIMS) {
+        cn__fail(ctx, CN_BAD_SHAPE, "index_put: a value would need %d axes", (int)(slices.n + x.n - a->n));
+        return NULL;
+    }
+    int64_t named = cn_numel(at), places = 1, width = 1;
+    for (int d = 0; d < x.n; d++) *(d < a->n ? &places : &width) *= x.v[d];
+    for (int d = (int)a->n; d < x.n; d++) slices.v[slices.n++] = x.v[d];
+    cn_tensor *flat = cn_reshape(in[0], CN_DIMS(places, width));
+    cn_tensor *value = cn_reshape(cn_expand(in[1], slices), CN_DIMS(named, width));
+    at = cn_reshape(at, CN_DIMS(named));
+    return cn_reshape(a->accumulate ? cn_index_add(flat, 0, at, value) : cn__index_copy(flat, 0, at, value), x);
+}
+
+const cn_op cn__op_index_put = {
+    .name = "index_put", .doc = "x with x[index0, index1, ...] replaced by a value, or with the value added there.",
+    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .variadic = true, .dtypes = CN_NUMBERS, .free_dtype = ~3u,
+    .not_differentiable = ~3u, .checks_index = true, .attr_size = sizeof(cn__put_attrs), .compose = compose_put,
+    .onnx = "ScatterND",
+    CN_CASES({ .in = { CN_S(4, 5), CN_S(3, 5), CN_IDX(4, 3) }, .attrs = &(const cn__put_attrs){ 1, 1 } },
+             { .in = { CN_S(4, 5), CN_S(1, 5), CN_IDX(4, 1) }, .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { .in = { CN_S(6, 3), CN_S(6, 1), CN_PERM(6) }, .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { .in = { CN_S(4, 3, 5), CN_S(5), CN_IDX(4, 2, 1), CN_IDX(3, 3) }, .attrs = &(const cn__put_attrs){ 2, 1 } },
+             { .in = { CN_S(4, 3), CN_S0, CN_IDX(4, 6), CN_IDX(3, 6) }, .attrs = &(const cn__put_attrs){ 2, 0 },
+               .no_gradient_check = true /* places named twice */ },
+             { .in = { CN_S(4, 3), CN_S(0, 3), CN_IDX(4, 0) }, .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { .in = { CN_S(60, 70), CN_S(50, 40), CN_IDX(60, 50, 1), CN_IDX(70, 40) },
+               .attrs = &(const cn__put_attrs){ 2, 1 } }),
+};
+
+cn_tensor *cn_index_put(cn_tensor *x, cn_tensor *const *index, int n, cn_tensor *value, bool accumulate)
+{
+    if (!x || !value) return NULL;
+    cn_dtype own = cn__dtype(x), given = cn__dtype(value);
+    if (n < 1 || n > cn_ndim(x)) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "index_put: %d indices for %d axes", n, cn_ndim(x));
+        return NULL;
+    }
+    if (own != given) {
+        cn__fail(x->ctx, CN_BAD_DTYPE, "index_put: %s into %s; convert it with cn_cast", cn_dtype_name(given),
+                 cn_dtype_name(own));
+        return NULL;
+    }
+    cn_tensor *in[2 + CN_MAX_DIMS] = { x, value };
+    memcpy(in + 2, index, sizeof *in * (size_t)n);
+    return cn_apply(&cn__op_index_put, in, n + 2, &(cn__put_attrs){ n, accumulate }, NULL);
+}

@@ -1,0 +1,382 @@
+/* scatter, scatter_add, index_copy, index_add, embedding_backward: a source written into x, or added, where an index
+   says. Along the axis they go in the index's order: the last write wins and sums are always made in the same order.
+   Lines along the axis do not touch each other, so threads share those. */
+#include "ops/index/index.h"
+
+/* Neighbouring lines of one block of x: for each a < n, count elements of source and result. */
+typedef struct lines {
+    const cn_array *index, *source;
+    int64_t n, count, size;
+    int64_t at, index_step, index_next;  /* index_next 0: the index has no other axes */
+    int64_t out, out_step, from, from_step;
+    bool fault;
+} lines;
+
+static inline bool in_range(const cn_kernel *k, const lines *l, int64_t t)
+{
+    if (t >= 0 && t < l->size) return true;
+    if (l->fault) cn_kernel_fault(k, t, l->size);
+    return false;
+}
+
+#define SET(a, b) (b)
+#define ADD(a, b) ((a) + (b))
+#define ADD_U8(a, b) ((uint8_t)((a) + (b)))
+#define T uint8_t
+#define NAME set_8
+#define PUT SET
+#include "ops/index/scatter_body.h"
+#define T uint16_t
+#define NAME set_16
+#define PUT SET
+#include "ops/index/scatter_body.h"
+#define T uint32_t
+#define NAME set_32
+#define PUT SET
+#include "ops/index/scatter_body.h"
+#define T uint64_t
+#define NAME set_64
+#define PUT SET
+#include "ops/index/scatter_body.h"
+#define T uint8_t
+#define NAME add_8
+#define PUT ADD_U8
+#include "ops/index/scatter_body.h"
+#define T uint32_t
+#define NAME add_32
+#define PUT ADD
+#include "ops/index/scatter_body.h"
+#define T uint64_t
+#define NAME add_64
+#define PUT ADD
+#include "ops/index/scatter_body.h"
+#define T float
+#define NAME add_f32
+#define PUT ADD
+#include "ops/index/scatter_body.h"
+#define T double
+#define NAME add_f64
+#define PUT ADD
+#include "ops/index/scatter_body.h"
+
+typedef void (*lines_fn)(const cn_kernel *k, const lines *l);
+
+static lines_fn setter(cn_dtype t)
+{
+    switch (cn_dtype_size(t)) {
+    case 1: return set_8;
+    case 2: return set_16;
+    case 4: return set_32;
+    default: return set_64;
+    }
+}
+
+/* Integers wrap round: unsigned arithmetic serves both signs. */
+static lines_fn adder(cn_dtype t)
+{
+    switch (t) {
+    case CN_F32: return add_f32;
+    case CN_F64: return add_f64;
+    case CN_I32: return add_32;
+    case CN_I64: return add_64;
+    default: return add_8;
+    }
+}
+
+typedef struct job {
+    cn__space space;
+    lines lines;
+    lines_fn fn;
+} job;
+
+static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const job *j = user;
+    const cn__space *s = &j->space;
+    lines l = j->lines;
+    int64_t inner = s->inner.numel, length = s->inner.shape[0];
+    for (int64_t line = begin; line < end; line += l.count) {
+        int64_t o = line / inner, i = line % inner, left = length - i % length;
+        l.count = left < end - line ? left : end - line;
+        l.at = l.index_next ? o * s->n * inner + i : 0;
+        l.out = l.from = 0;
+        cn__side_offset(&s->outer, o, &l.out, &l.from);
+        cn__side_offset(&s->inner, i, &l.out, &l.from);
+        j->fn(k, &l);
+    }
+}
+
+/* The result already holds what is written into. Chunks that are too narrow would share cache lines. */
+static void write_lines(const cn_kernel *k, job *j)
+{
+    const cn__space *s = &j->space;
+    j->lines.n = s->n;
+    j->lines.size = s->size;
+    j->lines.out_step = s->x_step;
+    j->lines.from_step = s->source_step;
+    int64_t inner = s->inner.numel, grain = 16384 / (s->n ? s->n : 1), narrow = inner < 64 ? inner : 64;
+    if (s->n) cn_parallel(k, s->outer.numel * inner, grain > narrow ? grain : narrow, body, j);
+}
+
+/* scatter: the index has axes of its own. */
+static void scatter_with(const cn_kernel *k, lines_fn fn)
+{
+    cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
+    if (k->in[1].numel == 0) return;
+    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .index_next = 1, .fault = true } };
+    cn__space_of(&j.space, &k->in[1], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
+    j.lines.index_step = j.space.inner.numel;
+    write_lines(k, &j);
+}
+
+static void cpu_scatter(const cn_kernel *k) { scatter_with(k, setter(k->in[0].dtype)); }
+static void cpu_scatter_add(const cn_kernel *k) { scatter_with(k, adder(k->in[0].dtype)); }
+
+/* index_add: the index is a list, the same for all lines. */
+static void rows_with(const cn_kernel *k, lines_fn fn)
+{
+    cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
+    if (k->in[2].numel == 0) return;
+    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .index_step = 1, .fault = true } };
+    cn__space_of(&j.space, &k->in[2], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
+    write_lines(k, &j);
+}
+
+static void cpu_index_copy(const cn_kernel *k) { rows_with(k, setter(k->in[0].dtype)); }
+static void cpu_index_add(const cn_kernel *k) { rows_with(k, adder(k->in[0].dtype)); }
+
+/* The same on (rows, width), from zero, with the source's other axes taken as one. */
+static void cpu_embedding_backward(const cn_kernel *k)
+{
+    cn__copy_all(k, k->out[0].data, NULL, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
+    if (k->in[0].numel == 0) return;
+    cn_array source = k->in[0];
+    source.ndim = 2;
+    source.shape[0] = k->in[1].numel;
+    source.shape[1] = k->out[0].shape[1];
+    job j = { .fn = adder(source.dtype), .lines = { .index = &k->in[1], .source = &source, .index_step = 1 } };
+    cn__space_of(&j.space, &source, &k->out[0], &source, 0);
+    write_lines(k, &j);
+}
+
+/* Along every axis but the skipped one (-1: none) the index is not larger; an empty index always fits. */
+static bool fits(const cn_layout *index, const cn_layout *x, int64_t skipped)
+{
+    if (cn__numel(index) == 0) return true;
+    if ((x->ndim ? x->ndim : 1) != (index->ndim ? index->ndim : 1)) return false;
+    for (int d = 0; d < index->ndim; d++)
+        if (d != skipped && index->shape[d] > (x->ndim ? x->shape[d] : 1)) return false;
+    return true;
+}
+
+static bool infer_scatter(cn_infer *i)
+{
+    const cn__index_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout, *index = &i->in[1]->layout, *source = &i->in[2]->layout;
+    if (!cn__infer_index(i, 1)) return false;
+    if (!fits(index, x, a->axis) || !fits(index, source, -1)) {
+        char s[96], t[96], u[96];
+        return cn_infer_fail(i, CN_BAD_SHAPE, "index %s does not fit x %s along axis %d, or source %s",
+                             cn__shape_text(index, s, sizeof s), cn__shape_text(x, t, sizeof t), (int)a->axis,
+                             cn__shape_text(source, u, sizeof u));
+    }
+    i->out[0] = *i->in[0];
+    return true;
+}
+
+/* source has x's shape but for the axis, where it has the index's length. */
+static bool infer_rows(cn_infer *i)
+{
+    const cn__index_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout, *index = &i->in[1]->layout, *source = &i->in[2]->layout;
+    if (!cn__infer_index(i, 1)) return false;
+    cn_layout expected = *x;
+    if (x->ndim) expected.shape[a->axis] = cn__numel(index);
+    if (index->ndim > 1 || (x->ndim == 0 && cn__numel(index) != 1) || !cn__same_shape(&expected, source)) {
+        char s[96], t[96], u[96];
+        return cn_infer_fail(i, CN_BAD_SHAPE, "x %s, index %s and source %s do not fit along axis %d",
+                             cn__shape_text(x, s, sizeof s), cn__shape_text(index, t, sizeof t),
+                             cn__shape_text(source, u, sizeof u), (int)a->axis);
+    }
+    i->out[0] = *i->in[0];
+    return true;
+}
+
+/* x inside zeros of a larger shape, at their beginning. */
+static cn_tensor *enlarged(cn_tensor *x, cn_dims to)
+{
+    for (int d = 0; x && d < to.n && cn_ndim(x) == to.n; d++) {
+        cn_dims shape = cn_shape(x);
+        if (shape.v[d] == to.v[d]) continue;
+        int64_t n = shape.v[d];
+        shape.v[d] = to.v[d];
+        x = cn_slice_assign(cn_zeros(cn_context(x), cn_type(x), shape), d, 0, n, 1, x);
+    }
+    return x;
+}
+
+/* What arrives at the places written to. Where two were written to the same one, both get its gradient, as in PyTorch;
+   what of the source was not read gets none. */
+static cn_tensor *scatter_source_grad(cn_grad_call *g)
+{
+    const cn__index_attrs *a = g->attrs;
+    if (cn_numel(g->in[1]) == 0) return cn__zeros_for(g, 2);
+    cn_dims to = cn_shape(g->in[2]);
+    cn_tensor *read = cn_gather(g->out_grad[0], a->axis, g->in[1]);
+    if (read && cn_ndim(read) != to.n) return cn_reshape(read, to); /* a single number and a list of one */
+    return enlarged(read, to);
+}
+
+static void grad_scatter(cn_grad_call *g)
+{
+    const cn__index_attrs *a = g->attrs;
+    cn_tensor *none = g->needs[0] ? cn_zeros(g->ctx, cn_type(g->in[0]), cn_shape(g->in[1])) : NULL;
+    if (g->needs[0]) g->in_grad[0] = cn_scatter(g->out_grad[0], a->axis, g->in[1], none);
+    if (g->needs[2]) g->in_grad[2] = scatter_source_grad(g);
+}
+
+static void grad_scatter_add(cn_grad_call *g)
+{
+    if (g->needs[0]) g->in_grad[0] = g->out_grad[0];
+    if (g->needs[2]) g->in_grad[2] = scatter_source_grad(g);
+}
+
+static void grad_index_copy(cn_grad_call *g)
+{
+    const cn__index_attrs *a = g->attrs;
+    if (g->needs[0]) g->in_grad[0] = cn__index_copy(g->out_grad[0], a->axis, g->in[1], cn__zeros_for(g, 2));
+    if (g->needs[2]) g->in_grad[2] = cn_index_select(g->out_grad[0], a->axis, g->in[1]);
+}
+
+static void grad_index_add(cn_grad_call *g)
+{
+    const cn__index_attrs *a = g->attrs;
+    if (g->needs[0]) g->in_grad[0] = g->out_grad[0];
+    if (g->needs[2]) g->in_grad[2] = cn_index_select(g->out_grad[0], a->axis, g->in[1]);
+}
+
+/* g (..., width), index (...) → (rows, width) */
+static bool infer_embedding_backward(cn_infer *i)
+{
+    const cn_layout *g = &i->in[0]->layout, *index = &i->in[1]->layout;
+    if (!cn__infer_index(i, 1)) return false;
+    cn_layout front = *g;
+    front.ndim = g->ndim - 1;
+    if (front.ndim < 0 || !cn__same_shape(&front, index)) {
+        char s[96], t[96];
+        return cn_infer_fail(i, CN_BAD_SHAPE, "gradient %s does not fit index %s", cn__shape_text(g, s, sizeof s),
+                             cn__shape_text(index, t, sizeof t));
+    }
+    i->out[0].dtype = i->in[0]->dtype;
+    i->out[0].layout.ndim = 2;
+    i->out[0].layout.shape[0] = ((const cn__rows_attrs *)i->attrs)->rows;
+    i->out[0].layout.shape[1] = g->shape[front.ndim];
+    return true;
+}
+
+static void grad_embedding_backward(cn_grad_call *g)
+{
+    if (g->needs[0]) g->in_grad[0] = cn_embedding(g->out_grad[0], g->in[1]);
+}
+
+/* An index that names a place twice makes scatter's gradient PyTorch's, not the true one. */
+const cn_op cn__op_scatter = {
+    .name = "scatter", .doc = "x with a source's elements written along an axis to the places an index names.",
+    .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter,
+    .cpu = cpu_scatter, .onnx = "ScatterElements",
+    CN_CASES({ .in = { CN_S(6), CN_PERM(6), CN_S(6) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(4, 5), CN_IDX(4, 1, 3), CN_S(2, 5) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(3, 4, 2), CN_IDX(4, 3, 1, 2), CN_S(3, 2, 2) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(3, 4), CN_IDX(4, 3, 0), CN_S(3, 4) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S0, CN_IDX(1, 1), CN_S0 }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(4, 5), CN_IDX(4, 6, 5), CN_S(6, 5) }, .attrs = &(const cn__index_attrs){ 0 },
+               .no_gradient_check = true /* places named twice */ },
+             { .in = { CN_S(40, 31, 7), CN_IDX(31, 40, 60, 7), CN_S(40, 60, 7) },
+               .attrs = &(const cn__index_attrs){ 1 }, .no_gradient_check = true /* places named twice */ }),
+};
+
+const cn_op cn__op_scatter_add = {
+    .name = "scatter_add", .doc = "x with a source's elements added along an axis at the places an index names.",
+    .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter_add,
+    .cpu = cpu_scatter_add, .onnx = "ScatterElements",
+    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(4, 6, 5), CN_S(6, 5) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(4, 5), CN_IDX(5, 3, 2), CN_S(4, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(3, 3, 4), CN_IDX(3, 2, 5, 3), CN_S(2, 5, 4) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(3, 4), CN_IDX(4, 3, 0), CN_S(3, 4) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S0, CN_IDX(1, 1), CN_S(1) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(40, 31, 7), CN_IDX(31, 40, 60, 7), CN_S(40, 60, 7) },
+               .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(50), CN_IDX(50, 3000), CN_S(3000) }, .attrs = &(const cn__index_attrs){ 0 } }),
+};
+
+const cn_op cn__op_index_copy = {
+    .name = "index_copy", .doc = "x with a source's slices along an axis written to the places an index names.",
+    .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_rows, .grad = grad_index_copy,
+    .cpu = cpu_index_copy,
+    CN_CASES({ .in = { CN_S(5, 4), CN_PERM(5), CN_S(5, 4) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(3, 4, 2), CN_IDX(4, 1), CN_S(3, 1, 2) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(3, 4), CN_IDX(4, 0), CN_S(3, 0) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S0, CN_IDX(1, 1), CN_S0 }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(40, 200), CN_IDX(40, 90), CN_S(90, 200) }, .attrs = &(const cn__index_attrs){ 0 },
+               .no_gradient_check = true /* places named twice */ }),
+};
+
+const cn_op cn__op_index_add = {
+    .name = "index_add", .doc = "x with a source's slices along an axis added at the places an index names.",
+    .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_rows, .grad = grad_index_add,
+    .cpu = cpu_index_add,
+    CN_CASES({ .in = { CN_S(5, 4), CN_IDX(5, 7), CN_S(7, 4) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(3, 4, 2), CN_IDX(4, 5), CN_S(3, 5, 2) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S(7), CN_IDX(7, 9), CN_S(9) }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(3, 4), CN_IDX(4, 0), CN_S(3, 0) }, .attrs = &(const cn__index_attrs){ 1 } },
+             { .in = { CN_S0, CN_IDX(1, 1), CN_S0 }, .attrs = &(const cn__index_attrs){ 0 } },
+             { .in = { CN_S(40, 200), CN_IDX(40, 90), CN_S(90, 200) }, .attrs = &(const cn__index_attrs){ 0 } }),
+};
+
+const cn_op cn__op_embedding_backward = {
+    .name = "embedding_backward", .doc = "The gradient of embedding's weight: each row the sum of what arrived for it.",
+    .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
+    .attr_size = sizeof(cn__rows_attrs), .infer = infer_embedding_backward, .grad = grad_embedding_backward,
+    .cpu = cpu_embedding_backward,
+    CN_CASES({ .in = { CN_S(2, 5, 4), CN_IDX(6, 2, 5) }, .attrs = &(const cn__rows_attrs){ 6 } },
+             { .in = { CN_S(3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 2 } }, .attrs = &(const cn__rows_attrs){ 2 } },
+             { .in = { CN_S(0, 3), CN_IDX(4, 0) }, .attrs = &(const cn__rows_attrs){ 4 } },
+             { .in = { CN_S(20, 11, 130), CN_IDX(70, 20, 11) }, .attrs = &(const cn__rows_attrs){ 70 } }),
+};
+
+static cn_tensor *write(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+{
+    cn__index_attrs a;
+    if (!cn__index_axis(op->name, x, axis, &a)) return NULL;
+    return cn_apply(op, (cn_tensor *[]){ x, index, source }, 3, &a, NULL);
+}
+
+cn_tensor *cn_scatter(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+{
+    return write(&cn__op_scatter, x, axis, index, source);
+}
+
+cn_tensor *cn_scatter_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+{
+    return write(&cn__op_scatter_add, x, axis, index, source);
+}
+
+cn_tensor *cn__index_copy(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+{
+    return write(&cn__op_index_copy, x, axis, index, source);
+}
+
+cn_tensor *cn_index_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+{
+    return write(&cn__op_index_add, x, axis, index, source);
+}
+
+cn_tensor *cn__embedding_backward(cn_tensor *g, cn_tensor *index, int64_t rows)
+{
+    return cn_apply(&cn__op_embedding_backward, (cn_tensor *[]){ g, index }, 2, &(cn__rows_attrs){ rows }, NULL);
+}

@@ -1,0 +1,116 @@
+/* slice_assign: x with x[start:end:step] along an axis replaced by a value. */
+#include "ops/index/index.h"
+
+/* x (..., size, ...), value (..., n, ...); args[0].i is the start. */
+static bool infer(cn_infer *i)
+{
+    const cn__slice_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout, *value = &i->in[1]->layout;
+    cn_layout slice = *x;
+    slice.shape[a->axis] = a->n;
+    int64_t start = i->args[0].i, room = x->shape[a->axis] - start; /* elements from the start on */
+    if (a->n && (start < 0 || room <= 0 || (a->n - 1) > (room - 1) / a->step))
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on, every %lld-th: not in size %lld",
+                             (long long)a->n, (long long)start, (long long)a->step, (long long)x->shape[a->axis]);
+    if (!cn__same_shape(&slice, value)) {
+        char s[96], t[96];
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the slice is %s, the value %s", cn__shape_text(&slice, s, sizeof s),
+                             cn__shape_text(value, t, sizeof t));
+    }
+    i->out[0] = *i->in[0];
+    return true;
+}
+
+static void grad(cn_grad_call *g)
+{
+    const cn__slice_attrs *a = g->attrs;
+    int64_t start = g->args[0].i, end = a->n ? start + (a->n - 1) * a->step + 1 : start;
+    if (g->needs[0]) g->in_grad[0] = cn_slice_assign(g->out_grad[0], a->axis, start, end, a->step, cn__zeros_for(g, 1));
+    if (g->needs[1]) g->in_grad[1] = cn_slice(g->out_grad[0], a->axis, start, end, a->step);
+}
+
+/* Elements [begin, end) of the value. */
+static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const cn__around *x = user;
+    const cn__slice_attrs *a = k->attrs;
+    int64_t item = (int64_t)cn_dtype_size(k->out[0].dtype), inner = x->inner;
+    int64_t row = begin / inner, skip = begin % inner, at = row % a->n, outer = row / a->n;
+    for (int64_t p = begin; p < end;) {
+        int64_t count = inner - skip < end - p ? inner - skip : end - p;
+        int64_t to = ((outer * x->n + k->args[0].i + at * a->step) * inner + skip) * item;
+        cn__move((char *)k->out[0].data + to, (const char *)k->in[1].data + p * item, (size_t)(count * item));
+        p += count;
+        skip = 0;
+        if (++at == a->n) {
+            at = 0;
+            outer++;
+        }
+    }
+}
+
+static void cpu(const cn_kernel *k)
+{
+    const cn_array *out = &k->out[0];
+    cn__around x = cn__around_axis(out->ndim, out->shape, ((const cn__slice_attrs *)k->attrs)->axis);
+    cn__copy_all(k, out->data, k->in[0].data, out->numel * (int64_t)cn_dtype_size(out->dtype));
+    if (k->in[1].numel) cn_parallel(k, k->in[1].numel, 16384, body, &x);
+}
+
+const cn_op cn__op_slice_assign = {
+    .name = "slice_assign", .doc = "x with a slice along an axis replaced by a value.",
+    .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer,
+    .grad = grad, .cpu = cpu,
+    CN_CASES({ .in = { CN_S(4, 5), CN_S(4, 2) }, .attrs = &(const cn__slice_attrs){ 1, 2, 2 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(5, 3, 2), CN_S(2, 3, 2) }, .attrs = &(const cn__slice_attrs){ 0, 2, 3 } },
+             { .in = { CN_S(7), CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 6 } } },
+             { .in = { CN_S(3, 4), CN_S(3, 0) }, .attrs = &(const cn__slice_attrs){ 1, 0, 1 }, .args = { { .i = 4 } } },
+             { .in = { CN_S(0, 4), CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 2, 1 } },
+             { .in = { CN_S(20, 30, 17), CN_S(20, 9, 17) }, .attrs = &(const cn__slice_attrs){ 1, 9, 3 },
+               .args = { { .i = 2 } } }),
+};
+
+/* Python's x[start:end:step]: from the end if negative, cut to the size. */
+static void slice_of(int64_t size, int64_t *start, int64_t end, cn__slice_attrs *a)
+{
+    int64_t ends[2] = { *start, end };
+    for (int e = 0; e < 2; e++) {
+        if (ends[e] < 0) ends[e] += size;
+        ends[e] = ends[e] < 0 ? 0 : ends[e] > size ? size : ends[e];
+    }
+    *start = ends[0];
+    a->n = ends[1] > ends[0] ? (ends[1] - ends[0] - 1) / a->step + 1 : 0;
+}
+
+/* value broadcast to the slice; as PyTorch's assignment, axes of size 1 in front of it may be too many. */
+static cn_tensor *value_for(cn_tensor *value, cn_dims slice)
+{
+    cn_dims own = cn_shape(value);
+    int drop = 0;
+    while (own.n - drop > slice.n && own.v[drop] == 1) drop++;
+    if (drop) {
+        memmove(own.v, own.v + drop, sizeof *own.v * (size_t)(own.n - drop));
+        own.n -= drop;
+        value = cn_reshape(value, own);
+    }
+    return cn_expand(value, slice);
+}
+
+cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value)
+{
+    if (!x || !value) return NULL;
+    cn_dims shape = cn_shape(x);
+    cn__slice_attrs a = { cn__axis(axis, shape.n), 0, step };
+    if (a.axis < 0 || step < 1) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "slice_assign: axis %lld of %d, step %lld", (long long)axis, shape.n,
+                 (long long)step);
+        return NULL;
+    }
+    slice_of(shape.v[a.axis], &start, end, &a);
+    shape.v[a.axis] = a.n;
+    cn_scope s = cn_scope_begin(x->ctx);
+    cn_tensor *v = value_for(cn__dtype(value) == cn__dtype(x) ? value : cn_cast(value, cn__dtype(x)), shape);
+    cn_tensor *y = cn_apply(&cn__op_slice_assign, (cn_tensor *[]){ x, v }, 2, &a, (cn_arg[CN_MAX_ARGS]){ { .i = start } });
+    return cn_scope_return(x->ctx, s, y);
+}

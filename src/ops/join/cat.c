@@ -1,0 +1,134 @@
+/* cat: tensors one after the other along an axis. stack: along a new one. */
+#include "ops/join/join.h"
+#include "ops/view/move.h"
+
+/* PyTorch has always let an empty list, of shape [0], join anything. */
+static bool skipped(const cn_layout *l) { return l->ndim == 1 && l->shape[0] == 0; }
+
+static bool fits(const cn_layout *x, const cn_layout *model, int64_t axis)
+{
+    if (x->ndim != model->ndim) return false;
+    for (int d = 0; d < x->ndim; d++)
+        if (d != axis && x->shape[d] != model->shape[d]) return false;
+    return true;
+}
+
+static bool infer(cn_infer *i)
+{
+    int64_t axis = ((const cn__axis_attrs *)i->attrs)->axis, total = 0;
+    int first = 0;
+    while (first + 1 < i->n_in && skipped(&i->in[first]->layout)) first++;
+    const cn_layout *model = &i->in[first]->layout;
+    char s[128], t[128];
+    if (axis < 0 || axis >= model->ndim)
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld is out of range for %s", (long long)axis,
+                             cn__shape_text(model, s, sizeof s));
+    for (int k = 0; k < i->n_in; k++) {
+        const cn_layout *x = &i->in[k]->layout;
+        if (skipped(x)) continue;
+        if (!fits(x, model, axis))
+            return cn_infer_fail(i, CN_BAD_SHAPE, "operand %d is %s and does not fit %s along axis %lld", k,
+                                 cn__shape_text(x, s, sizeof s), cn__shape_text(model, t, sizeof t), (long long)axis);
+        if (__builtin_add_overflow(total, x->shape[axis], &total)) return cn_infer_fail(i, CN_BAD_SHAPE, "too large");
+    }
+    i->out[0] = *i->in[first];
+    i->out[0].layout.shape[axis] = total;
+    return true;
+}
+
+static void cpu(const cn_kernel *k)
+{
+    int axis = (int)((const cn__axis_attrs *)k->attrs)->axis;
+    int64_t start = 0;
+    for (int n = 0; n < k->n_in; n++) {
+        if (k->in[n].numel == 0) continue;
+        cn__move m = cn__move_of(k, n);
+        cn__move_along(&m, axis, start);
+        cn__move_run(k, &m);
+        start += k->in[n].shape[axis];
+    }
+}
+
+static void grad(cn_grad_call *g)
+{
+    int64_t axis = ((const cn__axis_attrs *)g->attrs)->axis, start = 0;
+    for (int k = 0; k < g->n_in; k++) {
+        const cn_layout *x = cn__layout(g->in[k]);
+        bool empty = skipped(x);
+        int64_t end = start + (empty ? 0 : x->shape[axis]);
+        if (g->needs[k])
+            g->in_grad[k] = empty ? cn_zeros_like(g->in[k]) : cn_slice(g->out_grad[0], axis, start, end, 1);
+        start = end;
+    }
+}
+
+const cn_op cn__op_cat = {
+    .name = "cat", .doc = "Tensors one after the other along an axis.", .kind = CN_INDEX, .onnx = "Concat",
+    .n_in = 1, .n_out = 1, .variadic = true, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__axis_attrs),
+    .infer = infer, .grad = grad, .cpu = cpu,
+    CN_CASES({ .in = { CN_S(2, 3), CN_S(4, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(2, 1, 3), CN_S(2, 4, 3), CN_S(2, 2, 3) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(0), CN_S(2, 3), CN_S(0), CN_S(2, 2) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(3, 0), CN_S(3, 2) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(0, 2), CN_S(0, 5) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(30, 17, 5), CN_S(30, 19, 5) }, .attrs = &(const cn__axis_attrs){ 1 } }),
+};
+
+static bool all_given(cn_tensor *const *x, int n)
+{
+    for (int k = 0; k < n && x; k++)
+        if (!cn__alive(x[k])) return false;
+    return x && n > 0; /* of nothing: there is no context to hold the error */
+}
+
+cn_tensor *cn_cat(cn_tensor *const *x, int n, int64_t axis)
+{
+    if (!all_given(x, n)) return NULL;
+    int first = 0;
+    while (first + 1 < n && skipped(cn__layout(x[first]))) first++;
+    cn__axis_attrs a = { cn__from_front(axis, cn_ndim(x[first])) };
+    return cn_apply(&cn__op_cat, x, n, &a, NULL);
+}
+
+static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    const cn__stack_attrs *a = attrs;
+    size_t bytes = sizeof(cn_tensor *) * (size_t)a->n;
+    for (int k = 1; k < a->n; k++) {
+        char s[128], t[128];
+        if (cn__same_shape(cn__layout(in[k]), cn__layout(in[0]))) continue;
+        cn__fail(ctx, CN_BAD_SHAPE, "stack: operand %d is %s, the first %s", k, cn__shape_text(cn__layout(in[k]), s, sizeof s),
+                 cn__shape_text(cn__layout(in[0]), t, sizeof t));
+        return NULL;
+    }
+    int64_t axis = cn__from_front(a->axis, cn_ndim(in[0]) + 1);
+    cn_tensor **rows = cn__resize(&ctx->memory, NULL, 0, bytes), *y = NULL;
+    if (rows) {
+        for (int k = 0; k < a->n; k++) rows[k] = cn_unsqueeze(in[k], axis);
+        y = cn_cat(rows, (int)a->n, axis);
+    } else {
+        cn__fail(ctx, CN_NO_MEMORY, "stack: out of memory");
+    }
+    cn__resize(&ctx->memory, rows, rows ? bytes : 0, 0);
+    return y;
+}
+
+const cn_op cn__op_stack = {
+    .name = "stack", .doc = "Tensors of one shape along a new axis.", .kind = CN_COMPOSITE,
+    .n_in = 1, .n_out = 1, .variadic = true, .dtypes = CN_ANY, .attr_size = sizeof(cn__stack_attrs), .compose = compose_stack,
+    CN_CASES({ .in = { CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__stack_attrs){ 0, 2 } },
+             { .in = { CN_S(2, 3), CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__stack_attrs){ -1, 3 } },
+             { .in = { CN_S0, CN_S0, CN_S0 }, .attrs = &(const cn__stack_attrs){ 0, 3 } },
+             { .in = { CN_S(0, 2), CN_S(0, 2) }, .attrs = &(const cn__stack_attrs){ 1, 2 } },
+             { .in = { CN_S(0), CN_S(0) }, .attrs = &(const cn__stack_attrs){ 0, 2 } },
+             { .in = { CN_S(41, 33), CN_S(41, 33) }, .attrs = &(const cn__stack_attrs){ 1, 2 } }),
+};
+
+cn_tensor *cn_stack(cn_tensor *const *x, int n, int64_t axis)
+{
+    if (!all_given(x, n)) return NULL;
+    return cn_apply(&cn__op_stack, x, n, &(cn__stack_attrs){ axis, n }, NULL);
+}

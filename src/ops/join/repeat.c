@@ -1,0 +1,120 @@
+/* repeat, tile, repeat_interleave: x several times over. */
+#include "ops/join/join.h"
+
+/* Along one axis: (outer, size, inner) → (outer, times, size, inner), or (outer, size, times, inner) for each element. */
+static cn_tensor *repeat_axis(cn_tensor *x, int axis, int64_t times, bool each)
+{
+    if (!x || times == 1) return x;
+    cn_dims shape = cn_shape(x), four = CN_DIMS(1, shape.v[axis], 1, 1);
+    for (int d = 0; d < shape.n; d++)
+        if (d != axis) four.v[d < axis ? 0 : 3] *= shape.v[d];
+    if (!each) four.v[1] = 1, four.v[2] = shape.v[axis];
+    x = cn_reshape(x, four);
+    four.v[each ? 2 : 1] = times;
+    x = cn_expand(x, four);
+    if (!x) return NULL; /* with it, shape.v[axis] * times is known not to overflow */
+    shape.v[axis] *= times;
+    return cn_reshape(x, shape);
+}
+
+static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    const cn__list_attrs *times = attrs;
+    cn_tensor *x = in[0];
+    cn_dims shape = { .n = (int)times->n };
+    int lead = shape.n - cn_ndim(x);
+    bool ok = lead >= 0;
+    for (int d = 0; d < shape.n; d++) {
+        shape.v[d] = d < lead || !ok ? 1 : cn_size(x, d - lead);
+        ok &= times->v[d] >= 0;
+    }
+    if (!ok) {
+        char s[128], t[128];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: %s times for %s", cn__list_text(times, s, sizeof s),
+                 cn__shape_text(cn__layout(x), t, sizeof t));
+        return NULL;
+    }
+    if (lead) x = cn_reshape(x, shape);
+    for (int d = shape.n - 1; d >= 0; d--) x = repeat_axis(x, d, times->v[d], false);
+    return x == in[0] ? cn_clone(x) : x;
+}
+
+const cn_op cn__op_repeat = {
+    .name = "repeat", .doc = "The whole tensor so many times along each axis; new axes in front.",
+    .kind = CN_COMPOSITE, .onnx = "Tile",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .compose = compose_repeat,
+    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 3 } } },
+             { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 3, { 4, 1, 2 } } },
+             { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
+             { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
+             { .in = { CN_S(0, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
+             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
+             { .in = { CN_S(1, 2, 1, 2, 1, 2, 1, 2) }, .attrs = &(const cn__list_attrs){ 8, { 2, 1, 1, 2, 1, 2, 2, 2 } } },
+             { .in = { CN_S(11, 13) }, .attrs = &(const cn__list_attrs){ 3, { 2, 3, 5 } } }),
+};
+
+cn_tensor *cn_repeat(cn_tensor *x, cn_dims times)
+{
+    cn__list_attrs a;
+    if (!cn__alive(x) || !cn__list(x->ctx, "repeat", times, &a)) return NULL;
+    return cn_apply(&cn__op_repeat, &x, 1, &a, NULL);
+}
+
+static cn_tensor *compose_tile(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    const cn__list_attrs *times = attrs;
+    int n = (int)times->n, ndim = cn_ndim(in[0]), lead = ndim > n ? ndim - n : 0;
+    cn_dims all = { .n = n + lead };
+    for (int d = 0; d < all.n; d++) all.v[d] = d < lead ? 1 : times->v[d - lead];
+    return cn_repeat(in[0], all);
+}
+
+const cn_op cn__op_tile = {
+    .name = "tile", .doc = "repeat, where the numbers may be fewer than the axes: they count from the last.",
+    .kind = CN_COMPOSITE, .onnx = "Tile",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .compose = compose_tile,
+    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 1, { 2 } } },
+             { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
+             { .in = { CN_S(2, 0) }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
+             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+             { .in = { CN_S(7, 11, 13) }, .attrs = &(const cn__list_attrs){ 2, { 2, 1 } } }),
+};
+
+cn_tensor *cn_tile(cn_tensor *x, cn_dims times)
+{
+    cn__list_attrs a;
+    if (!cn__alive(x) || !cn__list(x->ctx, "tile", times, &a)) return NULL;
+    return cn_apply(&cn__op_tile, &x, 1, &a, NULL);
+}
+
+static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    const cn__interleave_attrs *a = attrs;
+    int axis = cn__axis(a->axis, cn_ndim(in[0]));
+    if (axis < 0 || a->times < 0) {
+        char s[128];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat_interleave: %lld times along axis %lld of %s", (long long)a->times,
+                 (long long)a->axis, cn__shape_text(cn__layout(in[0]), s, sizeof s));
+        return NULL;
+    }
+    return a->times == 1 ? cn_clone(in[0]) : repeat_axis(in[0], axis, a->times, true);
+}
+
+const cn_op cn__op_repeat_interleave = {
+    .name = "repeat_interleave", .doc = "Each element so many times along an axis.", .kind = CN_COMPOSITE,
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__interleave_attrs), .compose = compose_interleave,
+    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__interleave_attrs){ 2, 1 } },
+             { .in = { CN_S(5, 2) }, .attrs = &(const cn__interleave_attrs){ 3, -2 } },
+             { .in = { CN_S(3) }, .attrs = &(const cn__interleave_attrs){ 1, 0 } },
+             { .in = { CN_S(3, 2) }, .attrs = &(const cn__interleave_attrs){ 0, 0 } },
+             { .in = { CN_S(0, 2) }, .attrs = &(const cn__interleave_attrs){ 2, 1 } },
+             { .in = { CN_S(15, 31, 3) }, .attrs = &(const cn__interleave_attrs){ 4, 1 } }),
+};
+
+cn_tensor *cn_repeat_interleave(cn_tensor *x, int64_t times, int64_t axis)
+{
+    return cn_apply(&cn__op_repeat_interleave, &x, 1, &(cn__interleave_attrs){ times, axis }, NULL);
+}

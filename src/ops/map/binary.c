@@ -1,0 +1,104 @@
+/* binary.c: the operators of binary.def: loops, gradients, records, functions. */
+#include "ops/shared.h"
+
+#include "classes.h"
+#include "math.h"
+#include "whole.h"
+
+/* ---- loops ---- */
+
+#define DEFINE(name, R, expression)                       \
+    static void LOOP(name)(const cn_loop *l)              \
+    {                                                     \
+        const T *left = l->in[0], *right = l->in[1];      \
+        R *out = l->out;                                  \
+        for (int64_t i = 0; i < l->n; i++) {              \
+            E x = (E)left[i], y = (E)right[i];            \
+            out[i] = (R)(expression);                     \
+        }                                                 \
+    }
+#define BINARY(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
+#define ROWS "binary.def"
+#include "loops.h"
+#undef BINARY
+
+/* ---- gradients that take more than one line ---- */
+
+/* All of g where x > y, half of it where they are equal; NaN passes it on to both. */
+static cn_tensor *larger_gets(cn_tensor *g, cn_tensor *x, cn_tensor *y)
+{
+    cn_tensor *whole = cn_where(cn_lt(x, y), cn__weak(g, 0), g);
+    return cn_where(cn_eq(x, y), cn_mul_s(g, 0.5), whole);
+}
+
+static cn_tensor *squares(cn_tensor *x, cn_tensor *y) { return cn_add(cn_square(x), cn_square(y)); }
+
+/* y·x^(y-1), and 0 for y = 0 even where x^-1 is infinite */
+static cn_tensor *pow_grad_of_base(cn_tensor *g, cn_tensor *x, cn_tensor *y)
+{
+    if (y && y->ref.node->state == CN__NUMBER) {
+        double e = y->ref.node->args[0].f;
+        return e == 0 ? cn_mul_s(g, 0) : cn_mul(cn_mul_s(g, e), cn_pow_s(x, e - 1));
+    }
+    cn_tensor *slope = cn_mul(cn_mul(g, y), cn_pow(x, cn_sub_s(y, 1)));
+    return cn_where(cn_eq_s(y, 0), cn__weak(g, 0), slope);
+}
+
+/* z·log(x), and 0 for x = 0 where y ≥ 0 */
+static cn_tensor *pow_grad_of_exponent(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z)
+{
+    cn_tensor *flat = cn_logical_and(cn_eq_s(x, 0), cn_ge_s(y, 0));
+    return cn_mul(g, cn_mul(z, cn_log(cn_where(flat, cn__weak(x, 1), x))));
+}
+
+#define GRADIENT(name, of_x, of_y)                                                                  \
+    static void name##_grad(cn_grad_call *c)                                                        \
+    {                                                                                               \
+        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->in[1], *z = c->out[0];                \
+        (void)x;                                                                                    \
+        (void)y;                                                                                    \
+        (void)z;                                                                                    \
+        if (c->needs[0]) c->in_grad[0] = (of_x);                                                    \
+        if (c->needs[1]) c->in_grad[1] = (of_y);                                                    \
+    }
+#define GRADIENT_REAL(name, of_x, of_y)   GRADIENT(name, of_x, of_y)
+#define GRADIENT_NUMBER(name, of_x, of_y) GRADIENT(name, of_x, of_y)
+#define GRADIENT_ANY(name, of_x, of_y)    GRADIENT(name, of_x, of_y)
+#define GRADIENT_TEST(name, of_x, of_y)
+#define GRADIENT_BITS(name, of_x, of_y)
+#define GRADIENT_WHOLE(name, of_x, of_y)
+#define BINARY(name, class, cost, doc, real, whole, wgsl, of_x, of_y, ...) GRADIENT_##class(name, of_x, of_y)
+#include "binary.def"
+#undef BINARY
+
+/* ---- records ---- */
+
+#define RANGES(xl, xh, yl, yh, ...) { .in = { CN_RANGE(xl, xh, __VA_ARGS__), CN_RANGE(yl, yh, __VA_ARGS__) } }
+#define BINARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, onnx_, xl, xh, yl, yh)                   \
+    const cn_op cn__op_##name_ = {                                                                                \
+        .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
+        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                           \
+        .wgsl = wgsl_, .onnx = onnx_,                                                                             \
+        CN_CASES(RANGES(xl, xh, yl, yh, 2, 3, 4), RANGES(xl, xh, yl, yh, 7), RANGES(xl, xh, yl, yh, 3, 0),        \
+                 { .in = { CN_RANGE(xl, xh, 2, 1, 4), CN_RANGE(yl, yh, 3, 1) } },                                 \
+                 { .in = { { CN_FILL_UNIFORM, { 0, { 0 } }, xl, xh }, CN_RANGE(yl, yh, 5) } },                    \
+                 RANGES(xl, xh, yl, yh, 65, 67)),                                                                 \
+    };
+#include "binary.def"
+#undef BINARY
+
+/* ---- functions ---- */
+
+#define BINARY(name, ...)                                                                                          \
+    cn_tensor *cn_##name(cn_tensor *x, cn_tensor *y)                                                               \
+    {                                                                                                              \
+        return cn_apply(&cn__op_##name, (cn_tensor *[]){ x, y }, 2, NULL, NULL);                                   \
+    }                                                                                                              \
+    cn_tensor *cn_##name##_s(cn_tensor *x, double y) { return cn_##name(x, cn__weak(x, y)); }                      \
+    bool cn_##name##_(cn_tensor *x, cn_tensor *y) { return cn__rebind(x, cn_##name(x, y)); }                       \
+    bool cn_##name##_s_(cn_tensor *x, double y) { return cn__rebind(x, cn_##name##_s(x, y)); }
+#include "binary.def"
+#undef BINARY
+
+cn_tensor *cn_rsub_s(cn_tensor *x, double y) { return cn_sub(cn__weak(x, y), x); }
+cn_tensor *cn_rdiv_s(cn_tensor *x, double y) { return cn_div(cn__weak(x, y), x); }

@@ -1,0 +1,53 @@
+/* classes.h: which element types a row of a MAP table has, said once for each class of rows.
+
+   REAL    f32, f64; whole numbers become f32 first
+   FLOAT   f32, f64; whole numbers are an error
+   NUMBER  and u8, i8, i32, i64
+   ANY     and bool
+   TEST    the same, with a bool result
+   BITS    whole numbers and bool
+   WHOLE   whole numbers
+
+   An expander defines ROWS, the table; DEFINE(name, R, expr), one loop that writes elements of type R; and includes
+   loops.h. There T is the element as stored, E as computed with, U the unsigned type of its width (whole numbers wrap
+   around), P the type of a plain number among them, and LOOP(name) the name of the loop. */
+#ifndef CN_MAP_CLASSES_H
+#define CN_MAP_CLASSES_H
+
+#define LOOPS_REAL(n)   [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#define LOOPS_FLOAT(n)  LOOPS_REAL(n)
+#define LOOPS_WHOLE(n)  [CN_U8] = n##_loop_u8, [CN_I8] = n##_loop_i8, [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
+#define LOOPS_BITS(n)   LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_bool
+#define LOOPS_NUMBER(n) LOOPS_REAL(n), LOOPS_WHOLE(n)
+#define LOOPS_ANY(n)    LOOPS_REAL(n), LOOPS_BITS(n)
+#define LOOPS_TEST(n)   LOOPS_ANY(n)
+
+#define DTYPES_REAL   .ints_to_float = true
+#define DTYPES_FLOAT  .dtypes = CN_FLOATS
+#define DTYPES_WHOLE  .dtypes = CN_INTS
+#define DTYPES_BITS   .dtypes = CN_INTS | CN_BIT(CN_BOOL)
+#define DTYPES_NUMBER .dtypes = CN_NUMBERS
+#define DTYPES_ANY    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL)
+#define DTYPES_TEST   DTYPES_ANY
+
+#define INFER_REAL   cn_infer_map
+#define INFER_FLOAT  cn_infer_map
+#define INFER_WHOLE  cn_infer_map
+#define INFER_BITS   cn_infer_map
+#define INFER_NUMBER cn_infer_map
+#define INFER_ANY    cn_infer_map
+#define INFER_TEST   cn_infer_map_bool
+
+#define GRAD_REAL(n)   .grad = n##_grad
+#define GRAD_FLOAT(n)  .grad = n##_grad
+#define GRAD_NUMBER(n) .grad = n##_grad
+#define GRAD_ANY(n)    .grad = n##_grad
+#define GRAD_TEST(n)   .no_grad = "its result is true or false"
+#define GRAD_BITS(n)   .no_grad = "bits do not change gradually"
+#define GRAD_WHOLE(n)  GRAD_BITS(n)
+
+#define CHEAP true
+#define DEAR  false
+#define NONE  0 /* what a class has no use for */
+
+#endif

@@ -1,0 +1,29 @@
+/* math_body.h: functions of a float type E, for math.h. */
+
+/* x·tanh(log(1 + e^x)) = x·n/(n + 2) with n = e^x (e^x + 2); past 20 the factor is 1 */
+static inline E NAME(mish)(E x)
+{
+    E e = EXP(x < 20 ? x : (E)20), n = e * (e + 2);
+    return x * (n / (n + 2));
+}
+
+/* The sign of the divisor, as in Python. */
+static inline E NAME(remainder)(E x, E y)
+{
+    E m = FMOD(x, y);
+    return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+}
+
+/* The floor of the exact quotient, which x / y may round up to. */
+static inline E NAME(floor_div)(E x, E y)
+{
+    if (y == 0) return x / y;
+    E m = FMOD(x, y), q = (x - m) / y;
+    if (m != 0 && (m < 0) != (y < 0)) q -= 1;
+    if (q == 0) return COPYSIGN((E)0, x / y);
+    E f = FLOOR(q);
+    return q - f > (E)0.5 ? f + 1 : f;
+}
+
+#undef E
+#undef NAME

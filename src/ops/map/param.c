@@ -1,0 +1,98 @@
+/* param.c: the operators of param.def: loops, gradients, records, functions. */
+#include "ops/shared.h"
+
+#include "classes.h"
+#include "math.h"
+#include "whole.h"
+
+/* ---- loops ---- */
+
+#define DEFINE(name, R, expression)                                       \
+    static void LOOP(name)(const cn_loop *l)                              \
+    {                                                                     \
+        const T *in = l->in[0];                                           \
+        R *out = l->out;                                                  \
+        const P p0 = PLAIN(P, l->args[0].f), p1 = PLAIN(P, l->args[1].f); \
+        (void)p1;                                                         \
+        for (int64_t i = 0; i < l->n; i++) {                              \
+            E x = (E)in[i];                                               \
+            out[i] = (R)(expression);                                     \
+        }                                                                 \
+    }
+#define PARAM(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
+#define ROWS "param.def"
+#include "loops.h"
+#undef PARAM
+
+/* ---- gradients ---- */
+
+#define PARAM(name, class, cost, doc, real, whole, wgsl, grad, ...)                                  \
+    static void name##_grad(cn_grad_call *c)                                                         \
+    {                                                                                                \
+        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->out[0];                                \
+        double p0 = c->args[0].f, p1 = c->args[1].f;                                                 \
+        (void)y;                                                                                     \
+        (void)p1;                                                                                    \
+        c->in_grad[0] = (grad);                                                                      \
+    }
+#include "param.def"
+#undef PARAM
+
+/* ---- records ---- */
+
+#define CASE(low, high, a, b, ...) { .in = { CN_RANGE(low, high, __VA_ARGS__) }, .args = { { .f = a }, { .f = b } } }
+#define PARAM(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high, a, b)                      \
+    const cn_op cn__op_##name_ = {                                                                              \
+        .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
+        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                         \
+        .wgsl = wgsl_, .onnx = onnx_,                                                                           \
+        CN_CASES(CASE(low, high, a, b, 2, 3, 4), CASE(low, high, a, b, 7), CASE(low, high, a, b, 3, 0),         \
+                 CASE(low, high, a, b, 1), CASE(low, high, a, b, 65, 67)),                                      \
+    };
+#include "param.def"
+#undef PARAM
+
+/* ---- functions ---- */
+
+static cn_tensor *apply(const cn_op *op, cn_tensor *x, double p0, double p1)
+{
+    return cn_apply(op, &x, 1, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = p0 }, { .f = p1 } });
+}
+
+cn_tensor *cn_leaky_relu(cn_tensor *x, double slope) { return apply(&cn__op_leaky_relu, x, slope, 0); }
+
+cn_tensor *cn_elu(cn_tensor *x, double alpha) { return apply(&cn__op_elu, x, alpha, 0); }
+
+cn_tensor *cn_celu(cn_tensor *x, double alpha)
+{
+    if (x && alpha == 0) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "celu: alpha must not be 0");
+        return NULL;
+    }
+    return apply(&cn__op_celu, x, alpha, 0);
+}
+
+cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
+{
+    return apply(&cn__op_softplus, x, beta, threshold);
+}
+
+/* Limits of whole numbers that are not whole make the result a float, as any number does. */
+static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
+{
+    if (!x) return NULL;
+    bool whole = floor(low) == low && floor(high) == high;
+    if (!cn_dtype_is_float(cn__dtype(x)) && !whole) x = cn_cast(x, CN_F32);
+    return apply(op, x, low, high);
+}
+
+cn_tensor *cn_clamp(cn_tensor *x, double low, double high) { return limit(&cn__op_clamp, x, low, high); }
+
+cn_tensor *cn_hardtanh(cn_tensor *x, double low, double high)
+{
+    if (x && low > high) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "hardtanh: low %g is above high %g", low, high);
+        return NULL;
+    }
+    return limit(&cn__op_hardtanh, x, low, high);
+}

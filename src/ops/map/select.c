@@ -1,0 +1,61 @@
+/* select.c: copy, where: elements moved as they are, whatever they mean. Loops by element size. */
+#include "ops/shared.h"
+
+static void copy_1(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n); }
+static void copy_2(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 2); }
+static void copy_4(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 4); }
+static void copy_8(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 8); }
+
+#define DEFINE(name, T)                                            \
+    static void name(const cn_loop *l)                             \
+    {                                                              \
+        const uint8_t *c = l->in[0];                               \
+        const T *x = l->in[1], *y = l->in[2];                      \
+        T *out = l->out;                                           \
+        for (int64_t i = 0; i < l->n; i++) out[i] = c[i] ? x[i] : y[i]; \
+    }
+DEFINE(where_1, uint8_t)
+DEFINE(where_2, uint16_t)
+DEFINE(where_4, uint32_t)
+DEFINE(where_8, uint64_t)
+
+#define BY_SIZE(n)                                                                                                 \
+    { [CN_BOOL] = n##_1, [CN_U8] = n##_1, [CN_I8] = n##_1, [CN_F16] = n##_2, [CN_BF16] = n##_2, [CN_I32] = n##_4,  \
+      [CN_F32] = n##_4,  [CN_I64] = n##_8, [CN_F64] = n##_8 }
+
+static void copy_grad(cn_grad_call *c) { c->in_grad[0] = c->out_grad[0]; }
+
+const cn_op cn__op_copy = {
+    .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
+    .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
+    CN_CASES({ .in = { CN_S(2, 3, 4) } }, { .in = { CN_S(7) } }, { .in = { CN_S0 } }, { .in = { CN_S(3, 0) } },
+             { .in = { CN_S(65, 67) } }),
+};
+
+static bool where_infer(cn_infer *i)
+{
+    if (i->in[0]->dtype != CN_BOOL)
+        return cn_infer_fail(i, CN_BAD_DTYPE, "the condition is %s; it must be bool", cn_dtype_name(i->in[0]->dtype));
+    return cn_infer_map(i);
+}
+
+static void where_grad(cn_grad_call *c)
+{
+    cn_tensor *g = c->out_grad[0], *condition = c->in[0], *zero = cn__weak(g, 0);
+    if (c->needs[1]) c->in_grad[1] = cn_where(condition, g, zero);
+    if (c->needs[2]) c->in_grad[2] = cn_where(condition, zero, g);
+}
+
+const cn_op cn__op_where = {
+    .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1, .dtypes = CN_ANY,
+    .free_dtype = 1, .not_differentiable = 1, .cheap = true,
+    .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x)", .onnx = "Where",
+    CN_CASES({ .in = { CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4) } }, { .in = { CN_BOOLS(7), CN_S(7), CN_S0 } },
+             { .in = { CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1) } }, { .in = { CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0) } },
+             { .in = { CN_BOOLS(65, 67), CN_S(65, 67), CN_S(65, 67) } }),
+};
+
+cn_tensor *cn_where(cn_tensor *condition, cn_tensor *x, cn_tensor *y)
+{
+    return cn_apply(&cn__op_where, (cn_tensor *[]){ condition, x, y }, 3, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* ternary.c: the operators of ternary.def: loops, gradients, records, functions. */
+#include "ops/shared.h"
+
+#include "classes.h"
+#include "math.h"
+#include "whole.h"
+
+/* ---- loops ---- */
+
+#define DEFINE(name, R, expression)                                      \
+    static void LOOP(name)(const cn_loop *l)                             \
+    {                                                                    \
+        const T *a = l->in[0], *b = l->in[1], *c = l->in[2];             \
+        R *out = l->out;                                                 \
+        const P p0 = PLAIN(P, l->args[0].f);                             \
+        (void)p0;                                                        \
+        for (int64_t i = 0; i < l->n; i++) {                             \
+            E x = (E)a[i], y = (E)b[i], z = (E)c[i];                     \
+            out[i] = (R)(expression);                                    \
+        }                                                                \
+    }
+#define TERNARY(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
+#define ROWS "ternary.def"
+#include "loops.h"
+#undef TERNARY
+
+/* ---- gradients ---- */
+
+static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, g, cn__weak(g, 0)); }
+
+#define TERNARY(name, class, cost, doc, real, whole, wgsl, of_x, of_y, of_z, ...)                          \
+    static void name##_grad(cn_grad_call *c)                                                               \
+    {                                                                                                      \
+        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->in[1], *z = c->in[2];                        \
+        double p0 = c->args[0].f;                                                                          \
+        (void)x, (void)y, (void)p0;                                                                        \
+        if (c->needs[0]) c->in_grad[0] = (of_x);                                                           \
+        if (c->needs[1]) c->in_grad[1] = (of_y);                                                           \
+        if (c->needs[2]) c->in_grad[2] = (of_z);                                                           \
+    }
+#include "ternary.def"
+#undef TERNARY
+
+/* ---- records ---- */
+
+#define CASE(xl, xh, yl, yh, zl, zh, ...)                                                                             \
+    { .in = { CN_RANGE(xl, xh, __VA_ARGS__), CN_RANGE(yl, yh, __VA_ARGS__), CN_RANGE(zl, zh, __VA_ARGS__) },          \
+      .args = { { .f = 2 } } }
+#define TERNARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, of_z, onnx_, xl, xh, yl, yh, zl, zh)        \
+    const cn_op cn__op_##name_ = {                                                                                    \
+        .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 3, .n_out = 1, .cheap = cost, DTYPES_##class,        \
+        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                               \
+        .wgsl = wgsl_, .onnx = onnx_,                                                                                 \
+        CN_CASES(CASE(xl, xh, yl, yh, zl, zh, 2, 3, 4), CASE(xl, xh, yl, yh, zl, zh, 7),                              \
+                 CASE(xl, xh, yl, yh, zl, zh, 3, 0), CASE(xl, xh, yl, yh, zl, zh, 65, 67),                            \
+                 { .in = { CN_RANGE(xl, xh, 2, 1, 4), CN_RANGE(yl, yh, 3, 1), CN_RANGE(zl, zh, 1) },                  \
+                   .args = { { .f = 2 } } }),                                                                       \
+    };
+#include "ternary.def"
+#undef TERNARY
+
+/* ---- functions ---- */
+
+static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *z, double p0)
+{
+    return cn_apply(op, (cn_tensor *[]){ x, y, z }, 3, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = p0 } });
+}
+
+cn_tensor *cn_clamp_t(cn_tensor *x, cn_tensor *low, cn_tensor *high) { return apply(&cn__op_clamp_t, x, low, high, 0); }
+
+cn_tensor *cn_lerp(cn_tensor *start, cn_tensor *end, cn_tensor *weight) { return apply(&cn__op_lerp, start, end, weight, 0); }
+
+cn_tensor *cn_addcmul(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
+{
+    if (!x || !a || !b) return NULL;
+    cn_dtype t = cn__result_dtype(&cn__op_addcmul, (cn_tensor *[]){ x, a, b }, 3);
+    if (!cn_dtype_is_float(t) && value != floor(value)) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "addcmul: %g times a product of %s is not whole", value, cn_dtype_name(t));
+        return NULL;
+    }
+    return apply(&cn__op_addcmul, x, a, b, value);
+}
+
+cn_tensor *cn_addcdiv(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value) { return apply(&cn__op_addcdiv, x, a, b, value); }

@@ -1,0 +1,126 @@
+/* unary.c: the operators of unary.def: loops, gradients, records, functions. */
+#include "ops/shared.h"
+
+#include "classes.h"
+#include "math.h"
+#include "whole.h"
+
+#define LN2              0.69314718055994530942
+#define SQRT_HALF        0.70710678118654752440
+#define TWO_OVER_SQRT_PI 1.12837916709551257390
+#define SELU_SCALE       1.0507009873554804934193349852946
+#define SELU_ALPHA       1.6732632423543772848170429916717
+#define GELU_A           0.79788456080286535588 /* √(2/π) */
+#define GELU_B           0.044715
+
+/* ---- loops ---- */
+
+#define DEFINE(name, R, expression)               \
+    static void LOOP(name)(const cn_loop *l)      \
+    {                                             \
+        const T *in = l->in[0];                   \
+        R *out = l->out;                          \
+        for (int64_t i = 0; i < l->n; i++) {      \
+            E x = (E)in[i];                       \
+            (void)x;                              \
+            out[i] = (R)(expression);             \
+        }                                         \
+    }
+#define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high) ROW_LOOP(name, class, real, whole)
+#define ROWS "unary.def"
+#include "loops.h"
+#undef UNARY
+
+/* ---- gradients that take more than one line ---- */
+
+static cn_tensor *zero(cn_tensor *g) { return cn__weak(g, 0); }
+static cn_tensor *unless(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, zero(g), g); }
+static cn_tensor *within(cn_tensor *x, double low, double high)
+{
+    return cn_logical_and(cn_gt_s(x, low), cn_lt_s(x, high));
+}
+
+/* y + λα = λα e^x where x < 0 */
+static cn_tensor *selu_grad_of(cn_tensor *g, cn_tensor *y)
+{
+    cn_tensor *left = cn_add_s(y, SELU_SCALE * SELU_ALPHA);
+    return cn_mul(g, cn_where(cn_gt_s(y, 0), cn__weak(left, SELU_SCALE), left));
+}
+
+/* Φ(x) + xφ(x) */
+static cn_tensor *gelu_grad_of(cn_tensor *g, cn_tensor *x)
+{
+    cn_tensor *distribution = cn_mul_s(cn_add_s(cn_erf(cn_mul_s(x, SQRT_HALF)), 1), 0.5);
+    cn_tensor *density = cn_mul_s(cn_exp(cn_mul_s(cn_square(x), -0.5)), 0.5 * GELU_A);
+    return cn_mul(g, cn_add(distribution, cn_mul(x, density)));
+}
+
+/* with t = tanh(u), u = a(x + bx³): (1 + t)/2 + x(1 - t²)/2 · a(1 + 3bx²) */
+static cn_tensor *gelu_tanh_grad_of(cn_tensor *g, cn_tensor *x)
+{
+    cn_tensor *square = cn_square(x);
+    cn_tensor *t = cn_tanh(cn_mul(x, cn_add_s(cn_mul_s(square, GELU_A * GELU_B), GELU_A)));
+    cn_tensor *inner = cn_add_s(cn_mul_s(square, 1.5 * GELU_A * GELU_B), 0.5 * GELU_A);
+    cn_tensor *slope = cn_mul(cn_mul(x, inner), cn_rsub_s(cn_square(t), 1));
+    return cn_mul(g, cn_add(cn_mul_s(cn_add_s(t, 1), 0.5), slope));
+}
+
+/* s + y(1 - s) with s = sigmoid(x) */
+static cn_tensor *silu_grad_of(cn_tensor *g, cn_tensor *x, cn_tensor *y)
+{
+    cn_tensor *s = cn_sigmoid(x);
+    return cn_mul(g, cn_add(s, cn_mul(y, cn_rsub_s(s, 1))));
+}
+
+/* with t = tanh(softplus(x)): t + x(1 - t²) sigmoid(x) */
+static cn_tensor *mish_grad_of(cn_tensor *g, cn_tensor *x)
+{
+    cn_tensor *t = cn_tanh(cn_softplus(x, 1, 20));
+    return cn_mul(g, cn_add(t, cn_mul(cn_mul(x, cn_sigmoid(x)), cn_rsub_s(cn_square(t), 1))));
+}
+
+/* 0 below -3, x/3 + 1/2, 1 from 3 */
+static cn_tensor *hardswish_grad_of(cn_tensor *g, cn_tensor *x)
+{
+    cn_tensor *middle = cn_mul(g, cn_add_s(cn_mul_s(x, 1.0 / 3), 0.5));
+    return cn_where(cn_ge_s(x, 3), g, unless(cn_le_s(x, -3), middle));
+}
+
+#define GRADIENT(name, expression)                                               \
+    static void name##_grad(cn_grad_call *c)                                     \
+    {                                                                            \
+        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->out[0];            \
+        (void)x;                                                                 \
+        (void)y;                                                                 \
+        c->in_grad[0] = (expression);                                            \
+    }
+#define GRADIENT_REAL(name, expression)   GRADIENT(name, expression)
+#define GRADIENT_NUMBER(name, expression) GRADIENT(name, expression)
+#define GRADIENT_ANY(name, expression)    GRADIENT(name, expression)
+#define GRADIENT_TEST(name, expression)
+#define GRADIENT_BITS(name, expression)
+#define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high) GRADIENT_##class(name, grad)
+#include "unary.def"
+#undef UNARY
+
+/* ---- records ---- */
+
+#define UNARY(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high)                            \
+    const cn_op cn__op_##name_ = {                                                                              \
+        .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
+        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                         \
+        .wgsl = wgsl_, .onnx = onnx_,                                                                           \
+        CN_CASES({ .in = { CN_RANGE(low, high, 2, 3, 4) } }, { .in = { CN_RANGE(low, high, 7) } },              \
+                 { .in = { { CN_FILL_UNIFORM, { 0, { 0 } }, low, high } } }, { .in = { CN_RANGE(low, high, 3, 0) } }, \
+                 { .in = { CN_RANGE(low, high, 65, 67) } }),                                                    \
+    };
+#include "unary.def"
+#undef UNARY
+
+/* ---- functions ---- */
+
+#define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high)                        \
+    cn_tensor *cn_##name(cn_tensor *x) { return cn_apply(&cn__op_##name, &x, 1, NULL, NULL); }         \
+    bool cn_##name##_(cn_tensor *x) { return cn__rebind(x, cn_##name(x)); }
+#include "unary.def"
+#undef UNARY

@@ -1,0 +1,140 @@
+/* Axes of reductions: a set is cut into runs of neighbours, and each run is one operator. */
+#include "ops/reduce/reduce.h"
+
+bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set)
+{
+    int ndim = cn__layout(x)->ndim;
+    *set = (INT64_C(1) << ndim) - 1;
+    if (axes.n <= 0) return true;
+    if (axes.n > CN_MAX_DIMS) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %d axes given", who, axes.n);
+    int64_t found = 0;
+    for (int k = 0; k < axes.n; k++) {
+        int d = cn__axis(axes.v[k], ndim ? ndim : 1); /* a single number has axis 0, as in PyTorch */
+        if (d < 0)
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of a tensor of %d dimensions", who,
+                            (long long)axes.v[k], ndim);
+        if (found >> d & 1) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %d is given twice", who, d);
+        found |= INT64_C(1) << d;
+    }
+    *set &= found;
+    return true;
+}
+
+/* The last run of neighbours becomes a's range; returns what is left of the set. */
+static int64_t take_run(int64_t set, cn__reduce_attrs *a)
+{
+    a->begin = a->end = 0;
+    if (!set) return 0;
+    a->end = 64 - __builtin_clzll((unsigned long long)set);
+    for (a->begin = a->end - 1; a->begin > 0 && set >> (a->begin - 1) & 1;) a->begin--;
+    return set & ((INT64_C(1) << a->begin) - 1);
+}
+
+static cn_tensor *reduce_runs(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim)
+{
+    cn_dims axes = {0, {0}};
+    for (int d = 0; d < CN_MAX_DIMS; d++)
+        if (set >> d & 1) axes.v[axes.n++] = d;
+    cn__reduce_attrs a = {.keepdim = true};
+    cn_dtype t = cn__dtype(x);
+    bool half = t == CN_F16 || t == CN_BF16;
+    cn_tensor *y = cn__wide(x);
+    while (set) {
+        set = take_run(set, &a);
+        y = cn_apply(op, &y, 1, &a, NULL);
+    }
+    if (y && half && cn_dtype_is_float(cn__dtype(y))) y = cn_cast(y, t);
+    return keepdim ? y : cn_squeeze(y, axes);
+}
+
+cn_tensor *cn__reduce(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim)
+{
+    if (!cn__alive(x)) return NULL;
+    set &= (INT64_C(1) << cn__layout(x)->ndim) - 1;
+    cn__reduce_attrs a = {.keepdim = keepdim};
+    if (!take_run(set, &a)) return cn_apply(op, &x, 1, &a, NULL);
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, reduce_runs(op, x, set, keepdim));
+}
+
+cn_tensor *cn__reduce_composite(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim, double number)
+{
+    cn__axes_attrs a = {.keepdim = keepdim};
+    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &a.axes)) return NULL;
+    return cn_apply(op, &x, 1, &a, (cn_arg[CN_MAX_ARGS]){{.f = number}});
+}
+
+int64_t cn__reduced_count(const cn_tensor *x, int64_t set)
+{
+    const cn_layout *l = cn__layout(x);
+    int64_t n = 1;
+    for (int d = 0; d < l->ndim; d++)
+        if (set >> d & 1) n *= l->shape[d];
+    return n;
+}
+
+cn_tensor *cn__keepdims(cn_tensor *y, const cn_tensor *x, const cn__reduce_attrs *a)
+{
+    if (a->keepdim || !y) return y;
+    cn_dims shape = cn_shape(x);
+    for (int64_t d = a->begin; d < a->end; d++) shape.v[d] = 1;
+    return cn_reshape(y, shape);
+}
+
+cn_tensor *cn__sum_to(cn_tensor *x, const cn_layout *to)
+{
+    if (!x) return NULL;
+    const cn_layout *from = cn__layout(x);
+    if (cn__same_shape(from, to)) return x;
+    int extra = from->ndim - to->ndim;
+    int64_t leading = (INT64_C(1) << extra) - 1, set = leading;
+    for (int d = extra; d < from->ndim; d++)
+        if (from->shape[d] != to->shape[d - extra]) set |= INT64_C(1) << d;
+    if (set == leading) return cn__reduce(&cn__op_sum, x, set, false);
+    cn_tensor *y = cn__reduce(&cn__op_sum, x, set, true);
+    cn_dims shape = {to->ndim, {0}};
+    for (int d = 0; d < to->ndim; d++) shape.v[d] = to->shape[d];
+    return extra ? cn_reshape(y, shape) : y;
+}
+
+bool cn__infer_reduce(cn_infer *i, cn_dtype dtype)
+{
+    const cn__reduce_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    if (a->begin < 0 || a->end < a->begin || a->end > x->ndim)
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes %lld to %lld of a tensor of %d dimensions", (long long)a->begin,
+                             (long long)a->end, x->ndim);
+    cn_layout *out = &i->out[0].layout;
+    out->ndim = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        bool reduced = d >= a->begin && d < a->end;
+        if (!reduced || a->keepdim) out->shape[out->ndim++] = reduced ? 1 : x->shape[d];
+    }
+    i->out[0].dtype = dtype;
+    return true;
+}
+
+bool cn__infer_reduce_some(cn_infer *i, cn_dtype dtype)
+{
+    if (!cn__infer_reduce(i, dtype)) return false;
+    if (cn__numel(&i->in[0]->layout) || !cn__numel(&i->out[0].layout)) return true;
+    char s[96];
+    return cn_infer_fail(i, CN_BAD_SHAPE, "nothing to choose from along an axis of size 0: %s",
+                         cn__shape_text(&i->in[0]->layout, s, sizeof s));
+}
+
+cn_tensor *cn__as(cn_tensor *y, cn_dtype t) { return !y || cn__dtype(y) == t ? y : cn_cast(y, t); }
+
+cn_tensor *cn__wide(cn_tensor *x)
+{
+    cn_dtype t = cn__dtype(x);
+    return t == CN_F16 || t == CN_BF16 ? cn_cast(x, CN_F32) : x;
+}
+
+cn_tensor *cn__wide_float(const char *who, cn_tensor *x)
+{
+    cn_dtype t = cn__dtype(x);
+    if (cn_dtype_is_float(t)) return cn__wide(x);
+    cn__fail(x->ctx, CN_BAD_DTYPE, "%s: needs a floating type, not %s; convert with cn_cast", who, cn_dtype_name(t));
+    return NULL;
+}

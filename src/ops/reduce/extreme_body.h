@@ -1,0 +1,101 @@
+/* Reducers of max and argmax (or min and argmin) for one T: BEATS(x, y) says which is better, WORST is where to start;
+   a NaN beats everything. */
+static void DIRECTED(begin)(void *state, int64_t n)
+{
+    T *s = state;
+    for (int64_t i = 0; i < n; i++) s[i] = WORST;
+}
+
+/* One expression without branches: it vectorises. */
+static inline void DIRECTED(absorb)(T *s, const T *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) s[i] = (BEATS(x[i], s[i]) | IS_NAN(x[i])) ? x[i] : s[i];
+}
+
+static void DIRECTED(columns)(void *state, const void *x, int64_t n, int64_t position)
+{
+    (void)position;
+    DIRECTED(absorb)(state, x, n);
+}
+
+static void DIRECTED(row)(void *state, const void *data, int64_t n, int64_t position)
+{
+    (void)position;
+    const T *x = data;
+    int64_t i = 0;
+    if (n >= LANES) {
+        T lane[LANES];
+        DIRECTED(begin)(lane, LANES);
+        for (; i + LANES <= n; i += LANES) DIRECTED(absorb)(lane, x + i, LANES);
+        for (int w = LANES / 2; w > 0; w /= 2) DIRECTED(absorb)(lane, lane + w, w);
+        DIRECTED(absorb)(state, lane, 1);
+    }
+    for (; i < n; i++) DIRECTED(absorb)(state, x + i, 1);
+}
+
+static void DIRECTED(merge)(void *state, const void *later, int64_t n) { DIRECTED(absorb)(state, later, n); }
+static void DIRECTED(end)(const void *state, void *out, int64_t n) { memcpy(out, state, sizeof(T) * (size_t)n); }
+
+static const cn_reducer DIRECTED(reducer) = {
+    sizeof(T), DIRECTED(begin), DIRECTED(row), DIRECTED(columns), DIRECTED(merge), DIRECTED(end),
+};
+
+typedef struct DIRECTED(place) {
+    int64_t index; /* -1: nothing seen yet */
+    T value;
+} DIRECTED(place);
+
+static void DIRECTED(arg_begin)(void *state, int64_t n)
+{
+    DIRECTED(place) *s = state;
+    for (int64_t i = 0; i < n; i++) s[i] = (DIRECTED(place)){-1, 0};
+}
+
+/* Only what is strictly better moves it: the first of equals stays. */
+static inline bool DIRECTED(arg_better)(const DIRECTED(place) *s, T x)
+{
+    return s->index < 0 || BEATS(x, s->value) || (IS_NAN(x) && !IS_NAN(s->value));
+}
+
+static inline void DIRECTED(arg_take)(DIRECTED(place) *s, T x, int64_t index)
+{
+    if (DIRECTED(arg_better)(s, x)) *s = (DIRECTED(place)){index, x};
+}
+
+/* First the best value, which vectorises; where it is only matters if it is news. */
+static void DIRECTED(arg_row)(void *state, const void *data, int64_t n, int64_t position)
+{
+    const T *x = data;
+    DIRECTED(place) *s = state;
+    T best = WORST;
+    DIRECTED(row)(&best, x, n, position);
+    if (!DIRECTED(arg_better)(s, best)) return;
+    int64_t i = 0;
+    while (i < n && x[i] != best && !IS_NAN(x[i])) i++;
+    if (i < n) *s = (DIRECTED(place)){position + i, best};
+}
+
+static void DIRECTED(arg_columns)(void *state, const void *data, int64_t n, int64_t position)
+{
+    const T *x = data;
+    for (int64_t i = 0; i < n; i++) DIRECTED(arg_take)((DIRECTED(place) *)state + i, x[i], position);
+}
+
+static void DIRECTED(arg_merge)(void *state, const void *later, int64_t n)
+{
+    const DIRECTED(place) *t = later;
+    for (int64_t i = 0; i < n; i++)
+        if (t[i].index >= 0) DIRECTED(arg_take)((DIRECTED(place) *)state + i, t[i].value, t[i].index);
+}
+
+static void DIRECTED(arg_end)(const void *state, void *out, int64_t n)
+{
+    const DIRECTED(place) *s = state;
+    int64_t *y = out;
+    for (int64_t i = 0; i < n; i++) y[i] = s[i].index;
+}
+
+static const cn_reducer DIRECTED(arg_reducer) = {
+    sizeof(DIRECTED(place)), DIRECTED(arg_begin), DIRECTED(arg_row), DIRECTED(arg_columns), DIRECTED(arg_merge),
+    DIRECTED(arg_end),
+};

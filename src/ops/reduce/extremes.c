@@ -1,0 +1,124 @@
+/* max, min (PyTorch's amax, amin), argmax, argmin, and both at once along an axis: max_dim, min_dim. */
+#include <math.h>
+
+#include "ops/reduce/reduce.h"
+
+#define LANES 32
+
+#define DIRECTED(f) NAME(PASTE(max, f))
+#define BEATS(x, y) ((x) > (y))
+#define WORST LEAST
+#define BODY "ops/reduce/extreme_body.h"
+#include "ops/reduce/each_dtype.h"
+#undef DIRECTED
+#undef BEATS
+#undef WORST
+
+#define DIRECTED(f) NAME(PASTE(min, f))
+#define BEATS(x, y) ((x) < (y))
+#define WORST MOST
+#define BODY "ops/reduce/extreme_body.h"
+#include "ops/reduce/each_dtype.h"
+
+#define REDUCERS(r)                                                                                            \
+    {[CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I32] = &r##_i32, [CN_I64] = &r##_i64, \
+     [CN_F32] = &r##_f32, [CN_F64] = &r##_f64}
+
+static bool infer(cn_infer *i) { return cn__infer_reduce_some(i, i->in[0]->dtype); }
+static bool infer_index(cn_infer *i) { return cn__infer_reduce_some(i, CN_I64); }
+
+/* Shared equally among ties. */
+static void grad(cn_grad_call *g)
+{
+    const cn__reduce_attrs *a = g->attrs;
+    cn_tensor *x = g->in[0];
+    cn_tensor *chosen = cn_cast(cn_eq(x, cn__keepdims(g->out[0], x, a)), cn__dtype(x));
+    int64_t set = (INT64_C(1) << a->end) - (INT64_C(1) << a->begin);
+    cn_tensor *share = cn_div(cn__keepdims(g->out_grad[0], x, a), cn__reduce(&cn__op_sum, chosen, set, true));
+    g->in_grad[0] = cn_mul(chosen, share);
+}
+
+#define CHOICE_CASES                                                                    \
+    CN_CASES({.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {.in = {CN_DISTINCT(3, 5, 7)}, .attrs = &(const cn__reduce_attrs){0, 2, 1}}, \
+             {.in = {CN_DISTINCT(5, 33)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},   \
+             {.in = {CN_DISTINCT(0, 3)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
+             {.in = {CN_DISTINCT(4, 1)}, .attrs = &(const cn__reduce_attrs){1, 2, 1}},    \
+             {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},                \
+             {.in = {CN_DISTINCT(2, 1200)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {.in = {CN_DISTINCT(40, 70)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}})
+
+const cn_op cn__op_max = {
+    .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
+    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
+    .reducers = REDUCERS(max_reducer), .onnx = "ReduceMax", CHOICE_CASES,
+};
+
+const cn_op cn__op_min = {
+    .name = "min", .doc = "Smallest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
+    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
+    .reducers = REDUCERS(min_reducer), .onnx = "ReduceMin", CHOICE_CASES,
+};
+
+const cn_op cn__op_argmax = {
+    .name = "argmax", .doc = "Where the largest element is, the first of equals; a NaN counts as largest.",
+    .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
+    .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
+    .reducers = REDUCERS(max_arg_reducer), .onnx = "ArgMax", CHOICE_CASES,
+};
+
+const cn_op cn__op_argmin = {
+    .name = "argmin", .doc = "Where the smallest element is, the first of equals; a NaN counts as smallest.",
+    .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
+    .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
+    .reducers = REDUCERS(min_arg_reducer), .onnx = "ArgMin", CHOICE_CASES,
+};
+
+static cn_tensor *value(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
+{
+    int64_t set;
+    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
+    return cn__reduce(op, x, set, keepdim);
+}
+
+static cn_tensor *place(const cn_op *op, cn_tensor *x, cn_dims axis, bool keepdim)
+{
+    if (!cn__alive(x)) return NULL;
+    if (axis.n <= 1) return value(op, x, axis, keepdim);
+    cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %d axes given; one is possible, or CN_ALL", op->name, axis.n);
+    return NULL;
+}
+
+cn_tensor *cn_max(cn_tensor *x, cn_dims axes, bool keepdim) { return value(&cn__op_max, x, axes, keepdim); }
+cn_tensor *cn_min(cn_tensor *x, cn_dims axes, bool keepdim) { return value(&cn__op_min, x, axes, keepdim); }
+cn_tensor *cn_argmax(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmax, x, axis, keepdim); }
+cn_tensor *cn_argmin(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmin, x, axis, keepdim); }
+
+/* The value is looked up where the index says, so that its gradient goes to that one element. */
+static cn_tensor *value_and_place(const cn_op *op, const cn_op *arg, cn_tensor *x, int64_t axis, bool keepdim,
+                                  cn_tensor **indices)
+{
+    if (indices) *indices = NULL;
+    if (!cn__alive(x)) return NULL;
+    cn_tensor *at = place(arg, x, CN_DIMS(axis), true), *best;
+    if (!at) return NULL;
+    if (cn__layout(x)->ndim == 0) {
+        best = cn__reduce(op, x, 0, false);
+    } else {
+        best = cn_gather(x, axis, at);
+        if (!keepdim) best = cn_squeeze(best, CN_DIMS(axis));
+        if (!keepdim) at = cn_squeeze(at, CN_DIMS(axis));
+    }
+    if (indices && best) *indices = at;
+    return best;
+}
+
+cn_tensor *cn_max_dim(cn_tensor *x, int64_t axis, bool keepdim, cn_tensor **indices)
+{
+    return value_and_place(&cn__op_max, &cn__op_argmax, x, axis, keepdim, indices);
+}
+
+cn_tensor *cn_min_dim(cn_tensor *x, int64_t axis, bool keepdim, cn_tensor **indices)
+{
+    return value_and_place(&cn__op_min, &cn__op_argmin, x, axis, keepdim, indices);
+}

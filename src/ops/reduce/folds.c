@@ -1,0 +1,116 @@
+/* sum, prod: a block in independent lanes, which vectorise; blocks in double, so that long sums keep their digits. */
+#include "ops/reduce/reduce.h"
+#include "ops/scan/scan.h"
+
+#define BLOCK 512
+#define LANES 16
+
+#define FOLD(a, b) ((a) + (b))
+#define UNIT 0
+#define T float
+#define LANE float
+#define STATE double
+#define NAME(f) sum_f32_##f
+#include "ops/reduce/fold_body.h"
+#define T double
+#define LANE double
+#define STATE double
+#define NAME(f) sum_f64_##f
+#include "ops/reduce/fold_body.h"
+#define T int64_t
+#define LANE uint64_t
+#define STATE uint64_t
+#define NAME(f) sum_i64_##f
+#include "ops/reduce/fold_body.h"
+#undef FOLD
+#undef UNIT
+
+#define FOLD(a, b) ((a) * (b))
+#define UNIT 1
+#define T float
+#define LANE double
+#define STATE double
+#define NAME(f) prod_f32_##f
+#include "ops/reduce/fold_body.h"
+#define T double
+#define LANE double
+#define STATE double
+#define NAME(f) prod_f64_##f
+#include "ops/reduce/fold_body.h"
+#define T int64_t
+#define LANE uint64_t
+#define STATE uint64_t
+#define NAME(f) prod_i64_##f
+#include "ops/reduce/fold_body.h"
+#undef FOLD
+#undef UNIT
+
+static bool infer(cn_infer *i) { return cn__infer_reduce(i, i->in[0]->dtype); }
+
+static void sum_grad(cn_grad_call *g)
+{
+    g->in_grad[0] = cn_expand(cn__keepdims(g->out_grad[0], g->in[0], g->attrs), cn_shape(g->in[0]));
+}
+
+/* The product is the last number of a cumprod: its gradient needs no division, so zeros are no special case. */
+static void prod_grad(cn_grad_call *g)
+{
+    const cn__reduce_attrs *a = g->attrs;
+    const cn_layout *l = cn__layout(g->in[0]);
+    int64_t outer = 1, n = 1, inner = 1;
+    for (int d = 0; d < l->ndim; d++) *(d < a->begin ? &outer : d < a->end ? &n : &inner) *= l->shape[d];
+    if (cn_numel(g->in[0]) == 0) {
+        g->in_grad[0] = cn_zeros_like(g->in[0]);
+        return;
+    }
+    cn_tensor *x = cn_reshape(g->in[0], CN_DIMS(outer, n, inner));
+    cn_tensor *last = cn_reshape(g->out_grad[0], CN_DIMS(outer, 1, inner));
+    if (n > 1) {
+        cn_tensor *none = cn_zeros(g->ctx, cn__dtype(g->in[0]), CN_DIMS(outer, n - 1, inner));
+        last = cn_cat((cn_tensor *[]){none, last}, 2, 1);
+    }
+    cn_tensor *dx = cn__cumprod_backward(x, cn_cumprod(x, 1), last, 1);
+    g->in_grad[0] = cn_reshape(dx, cn_shape(g->in[0]));
+}
+
+const cn_op cn__op_sum = {
+    .name = "sum", .doc = "Sum over axes; integers and bool add up in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
+    .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = sum_grad,
+    .reducers = {[CN_F32] = &sum_f32_reducer, [CN_F64] = &sum_f64_reducer, [CN_I64] = &sum_i64_reducer},
+    .onnx = "ReduceSum",
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_S(3, 5, 7)}, .attrs = &(const cn__reduce_attrs){1, 3, 1}},
+        {.in = {CN_S(7, 33)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}},
+        {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_S(0, 3)}, .attrs = &(const cn__reduce_attrs){1, 2, 1}},
+        {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},
+        {.in = {CN_S(2, 3001)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_S(3, 40, 600)}, .attrs = &(const cn__reduce_attrs){0, 2, 0}},
+        {.in = {CN_S(70001)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}}),
+};
+
+const cn_op cn__op_prod = {
+    .name = "prod", .doc = "Product over axes; integers and bool multiply in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
+    .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = prod_grad,
+    .reducers = {[CN_F32] = &prod_f32_reducer, [CN_F64] = &prod_f64_reducer, [CN_I64] = &prod_i64_reducer},
+    .onnx = "ReduceProd",
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_S(2, 3, 3)}, .attrs = &(const cn__reduce_attrs){0, 2, 1}},
+        {.in = {CN_S(5, 1, 2)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},
+        {.in = {CN_RANGE(0.95, 1.05, 3, 1030)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}),
+};
+
+/* Small integers would overflow their own type: PyTorch's rule. */
+static cn_tensor *fold(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
+{
+    int64_t set;
+    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
+    return cn__reduce(op, cn_dtype_is_float(cn__dtype(x)) ? x : cn__as(x, CN_I64), set, keepdim);
+}
+
+cn_tensor *cn_sum(cn_tensor *x, cn_dims axes, bool keepdim) { return fold(&cn__op_sum, x, axes, keepdim); }
+cn_tensor *cn_prod(cn_tensor *x, cn_dims axes, bool keepdim) { return fold(&cn__op_prod, x, axes, keepdim); }

@@ -1,0 +1,85 @@
+/* mean, var, std. */
+#include "ops/reduce/reduce.h"
+
+static cn_tensor *mean(cn_tensor *x, int64_t axes, bool keepdim)
+{
+    return cn_div_s(cn__reduce(&cn__op_sum, x, axes, keepdim), (double)cn__reduced_count(x, axes));
+}
+
+/* Two passes: sum (x - mean)^2 / max(0, count - correction). */
+static cn_tensor *var(cn_tensor *x, const cn__axes_attrs *a, double correction)
+{
+    cn_tensor *square = cn_square(cn_sub(x, mean(x, a->axes, true)));
+    double freedom = (double)cn__reduced_count(x, a->axes) - correction;
+    return cn_div_s(cn__reduce(&cn__op_sum, square, a->axes, a->keepdim), freedom > 0 ? freedom : 0);
+}
+
+static cn_tensor *compose_mean(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    const cn__axes_attrs *a = attrs;
+    cn_tensor *x = cn__wide_float("mean", in[0]);
+    return x ? cn__as(mean(x, a->axes, a->keepdim), cn__dtype(in[0])) : NULL;
+}
+
+static cn_tensor *compose_var(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx;
+    cn_tensor *x = cn__wide_float("var", in[0]);
+    return x ? cn__as(var(x, attrs, args[0].f), cn__dtype(in[0])) : NULL;
+}
+
+static cn_tensor *compose_std(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx;
+    cn_tensor *x = cn__wide_float("std", in[0]);
+    return x ? cn__as(cn__root(var(x, attrs, args[0].f), 2), cn__dtype(in[0])) : NULL;
+}
+
+const cn_op cn__op_mean = {
+    .name = "mean", .doc = "Mean over axes.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
+    .attr_size = sizeof(cn__axes_attrs), .compose = compose_mean, .onnx = "ReduceMean",
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}},
+        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 0}},
+        {.in = {CN_S(2, 3, 2, 5)}, .attrs = &(const cn__axes_attrs){13, 1}},
+        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}},
+        {.in = {CN_S0}, .attrs = &(const cn__axes_attrs){0, 0}},
+        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}}),
+};
+
+const cn_op cn__op_var = {
+    .name = "var", .doc = "Variance over axes; the divisor is the count less the correction.", .kind = CN_COMPOSITE,
+    .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axes_attrs), .compose = compose_var,
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
+        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}, .args = {{.f = 0}}},
+        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
+        {.in = {CN_S0}, .attrs = &(const cn__axes_attrs){0, 0}, .args = {{.f = 0}}},
+        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}, .args = {{.f = 1}}}),
+};
+
+const cn_op cn__op_std = {
+    .name = "std", .doc = "Standard deviation over axes: the root of var.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
+    .attr_size = sizeof(cn__axes_attrs), .compose = compose_std,
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
+        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}, .args = {{.f = 0}}},
+        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
+        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}, .args = {{.f = 1}}}),
+};
+
+cn_tensor *cn_mean(cn_tensor *x, cn_dims axes, bool keepdim)
+{
+    return cn__reduce_composite(&cn__op_mean, x, axes, keepdim, 0);
+}
+
+cn_tensor *cn_var(cn_tensor *x, cn_dims axes, double correction, bool keepdim)
+{
+    return cn__reduce_composite(&cn__op_var, x, axes, keepdim, correction);
+}
+
+cn_tensor *cn_std(cn_tensor *x, cn_dims axes, double correction, bool keepdim)
+{
+    return cn__reduce_composite(&cn__op_std, x, axes, keepdim, correction);
+}

@@ -1,0 +1,61 @@
+/* any, all: the state is one byte, 0 or 1. */
+#include <math.h>
+
+#include "ops/reduce/reduce.h"
+
+static void any_begin(void *state, int64_t n) { memset(state, 0, (size_t)n); }
+static void all_begin(void *state, int64_t n) { memset(state, 1, (size_t)n); }
+static void truth_end(const void *state, void *out, int64_t n) { memcpy(out, state, (size_t)n); }
+
+static void any_merge(void *state, const void *later, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)state)[i] |= ((const uint8_t *)later)[i];
+}
+
+static void all_merge(void *state, const void *later, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)state)[i] &= ((const uint8_t *)later)[i];
+}
+
+#define BODY "ops/reduce/truth_body.h"
+#include "ops/reduce/each_dtype.h"
+
+static bool infer(cn_infer *i) { return cn__infer_reduce(i, CN_BOOL); }
+
+#define TRUTH_CASES                                                                    \
+    CN_CASES({.in = {CN_BOOLS(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {.in = {CN_BOOLS(9, 2, 3)}, .attrs = &(const cn__reduce_attrs){1, 3, 1}}, \
+             {.in = {CN_S(3, 5)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}},        \
+             {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},        \
+             {.in = {CN_BOOLS(0, 3)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
+             {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},             \
+             {.in = {CN_BOOLS(1500, 2)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {.in = {CN_BOOLS(2, 1500)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}})
+
+const cn_op cn__op_any = {
+    .name = "any", .doc = "Whether any element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
+    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer,
+    .no_grad = "true or false does not change smoothly",
+    .reducers = {[CN_BOOL] = &any_u8, [CN_U8] = &any_u8, [CN_I8] = &any_i8, [CN_I32] = &any_i32, [CN_I64] = &any_i64,
+                 [CN_F32] = &any_f32, [CN_F64] = &any_f64},
+    TRUTH_CASES,
+};
+
+const cn_op cn__op_all = {
+    .name = "all", .doc = "Whether every element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
+    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer,
+    .no_grad = "true or false does not change smoothly",
+    .reducers = {[CN_BOOL] = &all_u8, [CN_U8] = &all_u8, [CN_I8] = &all_i8, [CN_I32] = &all_i32, [CN_I64] = &all_i64,
+                 [CN_F32] = &all_f32, [CN_F64] = &all_f64},
+    TRUTH_CASES,
+};
+
+static cn_tensor *truth(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
+{
+    int64_t set;
+    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
+    return cn__reduce(op, x, set, keepdim);
+}
+
+cn_tensor *cn_any(cn_tensor *x, cn_dims axes, bool keepdim) { return truth(&cn__op_any, x, axes, keepdim); }
+cn_tensor *cn_all(cn_tensor *x, cn_dims axes, bool keepdim) { return truth(&cn__op_all, x, axes, keepdim); }

@@ -1,0 +1,18 @@
+/* registry.c: the list of all built-in operators. */
+#include "core/core.h"
+
+#define CN_OP(name) extern const cn_op cn__op_##name;
+#include "ops.def"
+#undef CN_OP
+
+static const cn_op *const all[] = {
+#define CN_OP(name) &cn__op_##name,
+#include "ops.def"
+#undef CN_OP
+};
+
+const cn_op *const *cn_ops(int *count)
+{
+    if (count) *count = (int)(sizeof all / sizeof *all);
+    return all;
+}

@@ -1,0 +1,211 @@
+/* cumsum, cumprod, linear_scan: results that build on the one before, along an axis. */
+#include "ops/scan/scan.h"
+
+extern const cn_op cn__op_cumsum, cn__op_cumprod, cn__op_linear_scan;
+
+/* Neighbouring lines are computed side by side, up to STRIP of them. */
+#define STRIP 64
+typedef struct strip {
+    const void *x, *y;
+    void *out;
+    int64_t at, n, step, width; /* at: where the first elements are; step: from one to the next; all in elements */
+    int64_t lag;                /* y is read this much further on */
+} strip;
+
+#define FOLD(h, x, y) ((h) + (x))
+#define T float
+#define ACC double
+#define NAME cumsum_f32
+#include "ops/scan/cumulate_body.h"
+#define T double
+#define ACC double
+#define NAME cumsum_f64
+#include "ops/scan/cumulate_body.h"
+#define T int64_t
+#define ACC uint64_t
+#define NAME cumsum_i64
+#include "ops/scan/cumulate_body.h"
+#undef FOLD
+
+#define FOLD(h, x, y) ((h) * (x))
+#define T float
+#define ACC double
+#define NAME cumprod_f32
+#include "ops/scan/cumulate_body.h"
+#define T double
+#define ACC double
+#define NAME cumprod_f64
+#include "ops/scan/cumulate_body.h"
+#define T int64_t
+#define ACC uint64_t
+#define NAME cumprod_i64
+#include "ops/scan/cumulate_body.h"
+#undef FOLD
+
+#define FOLD(h, x, y) ((h) * (y) + (x))
+#define T float
+#define ACC double
+#define NAME linear_f32
+#include "ops/scan/cumulate_body.h"
+#define T double
+#define ACC double
+#define NAME linear_f64
+#include "ops/scan/cumulate_body.h"
+#undef FOLD
+
+typedef void (*strip_fn)(const strip *s);
+typedef struct job {
+    cn__lines lines;
+    strip_fn fn;
+    const void *x, *y;
+    int64_t strips; /* in each outer row */
+    bool reverse;
+} job;
+
+static void strips(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const job *j = user;
+    int64_t n = j->lines.n, inner = j->lines.inner;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t column = u % j->strips * STRIP, row = u / j->strips * n + (j->reverse ? n - 1 : 0);
+        j->fn(&(strip){
+            .x = j->x, .y = j->y, .out = k->out[0].data, .at = row * inner + column, .n = n,
+            .step = j->reverse ? -inner : inner, .width = inner - column < STRIP ? inner - column : STRIP,
+            .lag = j->reverse ? inner : 0,
+        });
+    }
+}
+
+static void run(const cn_kernel *k, const void *x, const void *y, strip_fn f32, strip_fn f64, strip_fn i64)
+{
+    const cn__scan_attrs *a = k->attrs;
+    if (k->out[0].numel == 0) return;
+    cn_dtype t = k->out[0].dtype;
+    job j = {.lines = cn__lines_of(&k->out[0], a->axis), .fn = t == CN_F32 ? f32 : t == CN_F64 ? f64 : i64,
+             .x = x, .y = y, .reverse = a->reverse};
+    j.strips = (j.lines.inner + STRIP - 1) / STRIP;
+    int64_t width = j.lines.inner < STRIP ? j.lines.inner : STRIP;
+    cn_parallel(k, j.lines.outer * j.strips, cn__grain(j.lines.n * width), strips, &j);
+}
+
+static void cumsum_cpu(const cn_kernel *k) { run(k, k->in[0].data, NULL, cumsum_f32, cumsum_f64, cumsum_i64); }
+static void cumprod_cpu(const cn_kernel *k) { run(k, k->in[0].data, NULL, cumprod_f32, cumprod_f64, cumprod_i64); }
+static void linear_cpu(const cn_kernel *k) { run(k, k->in[1].data, k->in[0].data, linear_f32, linear_f64, NULL); }
+
+static cn_tensor *cumsum(cn_tensor *x, int64_t axis, bool reverse)
+{
+    return cn_apply(&cn__op_cumsum, &x, 1, &(cn__scan_attrs){axis, reverse}, NULL);
+}
+
+cn_tensor *cn__linear_scan(cn_tensor *a, cn_tensor *b, int64_t axis, bool reverse)
+{
+    return cn_apply(&cn__op_linear_scan, (cn_tensor *[]){a, b}, 2, &(cn__scan_attrs){axis, reverse}, NULL);
+}
+
+/* (first, v[0], v[1], ..., v[n-2]) along the axis. */
+static cn_tensor *shifted(cn_tensor *v, int64_t axis, double first)
+{
+    if (!v) return NULL;
+    cn_dims shape = cn_shape(v);
+    if (shape.n == 0 || shape.v[axis] <= 1) return cn_full_like(v, first);
+    int64_t n = shape.v[axis];
+    shape.v[axis] = 1;
+    cn_tensor *head = cn_full(v->ctx, cn__dtype(v), shape, first);
+    return cn_cat((cn_tensor *[]){head, cn_narrow(v, axis, 0, n - 1)}, 2, axis);
+}
+
+static void cumsum_grad(cn_grad_call *g)
+{
+    const cn__scan_attrs *a = g->attrs;
+    g->in_grad[0] = cumsum(g->out_grad[0], a->axis, !a->reverse);
+}
+
+/* dx[i] = (x[0] ... x[i-1]) s[i],  s[i] = sum over k >= i of gy[k] x[i+1] ... x[k] = gy[i] + x[i+1] s[i+1]:
+   no division, so zeros are no special case, at any order. */
+cn_tensor *cn__cumprod_backward(cn_tensor *x, cn_tensor *y, cn_tensor *gy, int64_t axis)
+{
+    return cn_mul(shifted(y, axis, 1), cn__linear_scan(x, gy, axis, true));
+}
+
+static void cumprod_grad(cn_grad_call *g)
+{
+    const cn__scan_attrs *a = g->attrs;
+    g->in_grad[0] = cn__cumprod_backward(g->in[0], g->out[0], g->out_grad[0], a->axis);
+}
+
+/* What reaches h[i] reaches b[i], and through it all later h: the same scan, run the other way. */
+static void linear_grad(cn_grad_call *g)
+{
+    const cn__scan_attrs *a = g->attrs;
+    cn_tensor *db = cn__linear_scan(g->in[0], g->out_grad[0], a->axis, !a->reverse), *h = g->out[0];
+    if (g->needs[1]) g->in_grad[1] = db;
+    if (!g->needs[0]) return;
+    g->in_grad[0] = a->reverse ? cn_mul(shifted(db, a->axis, 0), h) : cn_mul(db, shifted(h, a->axis, 0));
+}
+
+/* cumprod has no reverse form: nobody asks for it, and its gradient would be another. */
+static bool infer_cumprod(cn_infer *i)
+{
+    const cn__scan_attrs *a = i->attrs;
+    return a->reverse ? cn_infer_fail(i, CN_BAD_ARGUMENT, "reverse is not possible") : cn__infer_scan(i);
+}
+
+static bool infer_linear(cn_infer *i)
+{
+    if (cn__same_shape(&i->in[0]->layout, &i->in[1]->layout)) return cn__infer_scan(i);
+    char s[96], t[96];
+    return cn_infer_fail(i, CN_BAD_SHAPE, "shapes differ: %s and %s", cn__shape_text(&i->in[0]->layout, s, sizeof s),
+                         cn__shape_text(&i->in[1]->layout, t, sizeof t));
+}
+
+const cn_op cn__op_cumsum = {
+    .name = "cumsum", .doc = "Running sum along an axis; integers and bool add up in i64.", .kind = CN_SCAN, .n_in = 1,
+    .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__scan_attrs), .infer = cn__infer_scan,
+    .grad = cumsum_grad, .cpu = cumsum_cpu, .onnx = "CumSum",
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S(5, 7)}, .attrs = &(const cn__scan_attrs){1, 1}},
+        {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S0}, .attrs = &(const cn__scan_attrs){0, 0}},
+        {.in = {CN_S(17, 131)}, .attrs = &(const cn__scan_attrs){0, 0}},
+        {.in = {CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}}),
+};
+
+const cn_op cn__op_cumprod = {
+    .name = "cumprod", .doc = "Running product along an axis; integers and bool multiply in i64.", .kind = CN_SCAN,
+    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__scan_attrs),
+    .infer = infer_cumprod, .grad = cumprod_grad, .cpu = cumprod_cpu,
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S(5, 7)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S0}, .attrs = &(const cn__scan_attrs){0, 0}},
+        {.in = {CN_RANGE(0.9, 1.1, 17, 131)}, .attrs = &(const cn__scan_attrs){0, 0}}),
+};
+
+const cn_op cn__op_linear_scan = {
+    .name = "linear_scan", .doc = "h[i] = a[i] h[i-1] + b[i] along an axis (reverse: h[i] = a[i+1] h[i+1] + b[i]).",
+    .kind = CN_SCAN, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__scan_attrs), .infer = infer_linear,
+    .grad = linear_grad, .cpu = linear_cpu,
+    CN_CASES(
+        {.in = {CN_S(2, 3, 4), CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S(2, 3, 4), CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 1}},
+        {.in = {CN_S(1, 2), CN_S(1, 2)}, .attrs = &(const cn__scan_attrs){0, 1}},
+        {.in = {CN_S(3, 0), CN_S(3, 0)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_RANGE(-1, 1, 17, 131), CN_S(17, 131)}, .attrs = &(const cn__scan_attrs){0, 1}},
+        {.in = {CN_RANGE(-1, 1, 3, 1001), CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}}),
+};
+
+cn_tensor *cn_cumsum(cn_tensor *x, int64_t axis)
+{
+    if (!cn__alive(x) || !cn__scan_axis("cumsum", x, &axis)) return NULL;
+    return cumsum(cn_dtype_is_float(cn__dtype(x)) || cn__dtype(x) == CN_I64 ? x : cn_cast(x, CN_I64), axis, false);
+}
+
+cn_tensor *cn_cumprod(cn_tensor *x, int64_t axis)
+{
+    if (!cn__alive(x) || !cn__scan_axis("cumprod", x, &axis)) return NULL;
+    if (!cn_dtype_is_float(cn__dtype(x)) && cn__dtype(x) != CN_I64) x = cn_cast(x, CN_I64);
+    return cn_apply(&cn__op_cumprod, &x, 1, &(cn__scan_attrs){axis, 0}, NULL);
+}

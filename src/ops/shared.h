@@ -1,0 +1,26 @@
+/* shared.h: what operators use of each other beyond the public ones. */
+#ifndef CN_OPS_SHARED_H
+#define CN_OPS_SHARED_H
+
+#include "core/core.h"
+
+/* Creation: what to make. */
+typedef struct cn__shape_attrs {
+    int64_t dtype, ndim, shape[CN_MAX_DIMS];
+} cn__shape_attrs;
+
+/* ops/reduce */
+typedef struct cn__reduce_attrs {
+    int64_t begin, end, keepdim;   /* axes [begin, end) */
+} cn__reduce_attrs;
+
+/* ops/map: a number as the other operand of x; takes x's dtype where it can. */
+cn_tensor *cn__weak(cn_tensor *x, double value);
+/* ops/map: gives the handle x the value y (NULL: an error stands). What in-place forms end with. */
+bool cn__rebind(cn_tensor *x, cn_tensor *y);
+
+/* Small helpers for wrappers and shape rules. */
+static inline const cn_layout *cn__layout(const cn_tensor *t) { return &cn__result_of(t)->meta.layout; }
+static inline cn_dtype cn__dtype(const cn_tensor *t) { return cn__result_of(t)->meta.dtype; }
+
+#endif

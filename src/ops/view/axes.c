@@ -1,0 +1,284 @@
+/* Views that rearrange axes: permute, transpose, squeeze, unsqueeze, expand, flip. */
+#include "ops/view/view.h"
+
+int64_t cn__from_front(int64_t axis, int ndim)
+{
+    int a = cn__axis(axis, ndim);
+    return a < 0 ? axis : a;
+}
+
+bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim)
+{
+    if (axis >= 0 && axis < ndim) return true;
+    char s[128];
+    return cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld is out of range for %s", (long long)axis,
+                         cn__shape_text(&i->in[0]->layout, s, sizeof s));
+}
+
+bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list)
+{
+    *list = (cn__list_attrs){0};
+    if (dims.n < 0 || dims.n > CN_MAX_DIMS)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a list of %d numbers; 0 to %d are possible", who, dims.n, CN_MAX_DIMS);
+    list->n = dims.n;
+    for (int d = 0; d < dims.n; d++) list->v[d] = dims.v[d];
+    return true;
+}
+
+const char *cn__list_text(const cn__list_attrs *list, char *buf, size_t size)
+{
+    cn_layout l = {.ndim = list->n < 0 ? 0 : list->n > CN_MAX_DIMS ? CN_MAX_DIMS : (int)list->n};
+    for (int d = 0; d < l.ndim; d++) l.shape[d] = list->v[d];
+    return cn__shape_text(&l, buf, size);
+}
+
+static void grad_reshape(cn_grad_call *g) { g->in_grad[0] = cn_reshape(g->out_grad[0], cn_shape(g->in[0])); }
+
+/* ---- permute, transpose ---- */
+
+static bool infer_permute(cn_infer *i)
+{
+    const cn__list_attrs *order = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    cn_meta *out = &i->out[0];
+    *out = *i->in[0];
+    unsigned seen = 0;
+    for (int d = 0; d < x->ndim && order->n == x->ndim; d++) {
+        int64_t a = order->v[d];
+        if (a < 0 || a >= x->ndim) break;
+        seen |= 1u << a;
+        out->layout.shape[d] = x->shape[a];
+        out->layout.stride[d] = x->stride[a];
+    }
+    if (order->n == x->ndim && seen == (1u << x->ndim) - 1) return true;
+    char s[128], t[128];
+    return cn_infer_fail(i, CN_BAD_ARGUMENT, "the order %s does not name each axis of %s once",
+                         cn__list_text(order, s, sizeof s), cn__shape_text(x, t, sizeof t));
+}
+
+static void grad_permute(cn_grad_call *g)
+{
+    const cn__list_attrs *order = g->attrs;
+    cn_dims inverse = {.n = (int)order->n};
+    for (int d = 0; d < inverse.n; d++) inverse.v[order->v[d]] = d;
+    g->in_grad[0] = cn_permute(g->out_grad[0], inverse);
+}
+
+const cn_op cn__op_permute = {
+    .name = "permute", .doc = "The axes in another order.", .kind = CN_VIEW, .onnx = "Transpose",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .infer = infer_permute, .grad = grad_permute,
+    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__list_attrs){ 3, { 2, 0, 1 } } },
+             { .in = { CN_S(5, 7) }, .attrs = &(const cn__list_attrs){ 2, { 1, 0 } } },
+             { .in = { CN_S(3, 0, 2) }, .attrs = &(const cn__list_attrs){ 3, { 1, 2, 0 } } },
+             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+             { .in = { CN_S(2, 1, 2, 1, 2, 1, 2, 3) }, .attrs = &(const cn__list_attrs){ 8, { 7, 0, 6, 1, 5, 2, 4, 3 } } },
+             { .in = { CN_S(17, 9, 33) }, .attrs = &(const cn__list_attrs){ 3, { 2, 1, 0 } } }),
+};
+
+cn_tensor *cn_permute(cn_tensor *x, cn_dims order)
+{
+    cn__list_attrs a;
+    if (!cn__alive(x) || !cn__list(x->ctx, "permute", order, &a)) return NULL;
+    for (int d = 0; d < a.n; d++) a.v[d] = cn__from_front(a.v[d], cn_ndim(x));
+    return cn_apply(&cn__op_permute, &x, 1, &a, NULL);
+}
+
+static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)args;
+    const cn__axes_attrs *t = attrs;
+    const cn_layout *x = cn__layout(in[0]);
+    int least = x->ndim ? x->ndim : 1, a = cn__axis(t->a, least), b = cn__axis(t->b, least);
+    if (a < 0 || b < 0) {
+        char s[128];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: axes %lld and %lld of %s", (long long)t->a, (long long)t->b,
+                 cn__shape_text(x, s, sizeof s));
+        return NULL;
+    }
+    cn_dims order = {.n = x->ndim};
+    for (int d = 0; d < x->ndim; d++) order.v[d] = d == a ? b : d == b ? a : d;
+    return cn_permute(in[0], order);
+}
+
+const cn_op cn__op_transpose = {
+    .name = "transpose", .doc = "Two axes exchanged.", .kind = CN_COMPOSITE, .onnx = "Transpose",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axes_attrs), .compose = compose_transpose,
+    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
+             { .in = { CN_S(5, 0) }, .attrs = &(const cn__axes_attrs){ 0, 1 } },
+             { .in = { CN_S0 }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
+             { .in = { CN_S(65, 63) }, .attrs = &(const cn__axes_attrs){ 1, 0 } }),
+};
+
+cn_tensor *cn_transpose(cn_tensor *x, int64_t a, int64_t b)
+{
+    return cn_apply(&cn__op_transpose, &x, 1, &(cn__axes_attrs){ a, b }, NULL);
+}
+
+/* ---- squeeze, unsqueeze ---- */
+
+/* The axes as bits; a single number may be given axis 0, as in PyTorch. */
+static bool axes_mask(cn_tensor *x, const char *who, cn_dims axes, cn__mask_attrs *mask)
+{
+    int ndim = cn_ndim(x), least = ndim ? ndim : 1;
+    mask->axes = 0;
+    if (axes.n == -1) mask->axes = (INT64_C(1) << ndim) - 1;
+    for (int d = 0; d < axes.n; d++) {
+        int a = d < CN_MAX_DIMS ? cn__axis(axes.v[d], least) : -1;
+        char s[128];
+        if (a < 0 || mask->axes >> a & 1)
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, a < 0 ? "%s: axis %lld is out of range for %s" : "%s: axis %lld of %s is given twice",
+                            who, d < CN_MAX_DIMS ? (long long)axes.v[d] : (long long)d, cn__shape_text(cn__layout(x), s, sizeof s));
+        mask->axes |= INT64_C(1) << a;
+    }
+    return true;
+}
+
+static bool infer_squeeze(cn_infer *i)
+{
+    const cn__mask_attrs *mask = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    cn_layout *out = &i->out[0].layout;
+    i->out[0].dtype = i->in[0]->dtype;
+    out->offset = x->offset;
+    out->ndim = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        if (x->shape[d] == 1 && mask->axes >> d & 1) continue;
+        out->shape[out->ndim] = x->shape[d];
+        out->stride[out->ndim++] = x->stride[d];
+    }
+    return true;
+}
+
+const cn_op cn__op_squeeze = {
+    .name = "squeeze", .doc = "Without axes of size 1.", .kind = CN_VIEW, .onnx = "Squeeze",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__mask_attrs), .infer = infer_squeeze, .grad = grad_reshape,
+    CN_CASES({ .in = { CN_S(1, 3, 1, 2) }, .attrs = &(const cn__mask_attrs){ 15 } },
+             { .in = { CN_S(1, 3, 1) }, .attrs = &(const cn__mask_attrs){ 6 } },
+             { .in = { CN_S(0, 1) }, .attrs = &(const cn__mask_attrs){ 2 } },
+             { .in = { CN_S0 }, .attrs = &(const cn__mask_attrs){ 1 } },
+             { .in = { CN_S(41, 1, 77) }, .attrs = &(const cn__mask_attrs){ 2 } }),
+};
+
+cn_tensor *cn_squeeze(cn_tensor *x, cn_dims axes)
+{
+    cn__mask_attrs a;
+    if (!cn__alive(x) || !axes_mask(x, "squeeze", axes, &a)) return NULL;
+    return cn_apply(&cn__op_squeeze, &x, 1, &a, NULL);
+}
+
+static bool infer_unsqueeze(cn_infer *i)
+{
+    const cn__axis_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    cn_layout *out = &i->out[0].layout;
+    if (!cn__infer_axis(i, a->axis, x->ndim + 1)) return false;
+    if (x->ndim == CN_MAX_DIMS) return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
+    i->out[0] = *i->in[0];
+    out->ndim = x->ndim + 1;
+    for (int d = (int)a->axis; d < x->ndim; d++) {
+        out->shape[d + 1] = x->shape[d];
+        out->stride[d + 1] = x->stride[d];
+    }
+    out->shape[a->axis] = 1;
+    out->stride[a->axis] = a->axis < x->ndim ? x->shape[a->axis] * x->stride[a->axis] : 1;
+    return true;
+}
+
+const cn_op cn__op_unsqueeze = {
+    .name = "unsqueeze", .doc = "With a further axis of size 1.", .kind = CN_VIEW, .onnx = "Unsqueeze",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axis_attrs), .infer = infer_unsqueeze, .grad = grad_reshape,
+    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(0, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S0 }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(31, 97) }, .attrs = &(const cn__axis_attrs){ 2 } }),
+};
+
+cn_tensor *cn_unsqueeze(cn_tensor *x, int64_t axis)
+{
+    if (!cn__alive(x)) return NULL;
+    cn__axis_attrs a = { cn__from_front(axis, cn_ndim(x) + 1) };
+    return cn_apply(&cn__op_unsqueeze, &x, 1, &a, NULL);
+}
+
+/* ---- expand ---- */
+
+/* Along axis d of the result, from axis s of x (negative: a new one). */
+static bool expand_axis(const cn_layout *x, int s, int64_t want, int64_t *size, int64_t *stride)
+{
+    int64_t have = s < 0 ? 1 : x->shape[s];
+    *size = want == -1 && s >= 0 ? have : want;
+    *stride = s < 0 || *size != have ? 0 : x->stride[s];
+    return *size >= 0 && (have == 1 || have == *size);
+}
+
+static bool infer_expand(cn_infer *i)
+{
+    const cn__list_attrs *to = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    cn_layout *out = &i->out[0].layout;
+    i->out[0].dtype = i->in[0]->dtype;
+    out->offset = x->offset;
+    bool ok = to->n >= x->ndim && to->n <= CN_MAX_DIMS;
+    out->ndim = ok ? (int)to->n : 0;
+    for (int d = 0; d < out->ndim && ok; d++)
+        ok = expand_axis(x, d - (out->ndim - x->ndim), to->v[d], &out->shape[d], &out->stride[d]);
+    if (ok) return true;
+    char s[128], t[128];
+    return cn_infer_fail(i, CN_BAD_SHAPE, "%s does not expand to %s", cn__shape_text(x, s, sizeof s),
+                         cn__list_text(to, t, sizeof t));
+}
+
+static void grad_expand(cn_grad_call *g) { g->in_grad[0] = cn__sum_to(g->out_grad[0], cn__layout(g->in[0])); }
+
+const cn_op cn__op_expand = {
+    .name = "expand", .doc = "Axes of size 1 repeated to a size, and new axes in front.", .kind = CN_VIEW, .onnx = "Expand",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .infer = infer_expand, .grad = grad_expand,
+    CN_CASES({ .in = { CN_S(3, 1) }, .attrs = &(const cn__list_attrs){ 3, { 2, -1, 4 } } },
+             { .in = { CN_S(1, 5) }, .attrs = &(const cn__list_attrs){ 2, { 7, 5 } } },
+             { .in = { CN_S(1, 2) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
+             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 2, { 3, 2 } } },
+             { .in = { CN_S(1, 19, 1) }, .attrs = &(const cn__list_attrs){ 4, { 5, 6, 19, 7 } } }),
+};
+
+cn_tensor *cn_expand(cn_tensor *x, cn_dims shape)
+{
+    cn__list_attrs a;
+    if (!cn__alive(x) || !cn__list(x->ctx, "expand", shape, &a)) return NULL;
+    return cn_apply(&cn__op_expand, &x, 1, &a, NULL);
+}
+
+/* ---- flip ---- */
+
+static bool infer_flip(cn_infer *i)
+{
+    const cn__mask_attrs *mask = i->attrs;
+    i->out[0] = *i->in[0];
+    cn_layout *out = &i->out[0].layout;
+    if (cn__numel(out) == 0) return true;
+    for (int d = 0; d < out->ndim; d++) {
+        if (!(mask->axes >> d & 1)) continue;
+        out->offset += (out->shape[d] - 1) * out->stride[d];
+        out->stride[d] = -out->stride[d];
+    }
+    return true;
+}
+
+static void grad_flip(cn_grad_call *g) { g->in_grad[0] = cn_apply(&cn__op_flip, g->out_grad, 1, g->attrs, NULL); }
+
+const cn_op cn__op_flip = {
+    .name = "flip", .doc = "In reverse order along axes.", .kind = CN_VIEW,
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__mask_attrs), .infer = infer_flip, .grad = grad_flip,
+    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__mask_attrs){ 5 } },
+             { .in = { CN_S(7) }, .attrs = &(const cn__mask_attrs){ 1 } },
+             { .in = { CN_S(3, 0) }, .attrs = &(const cn__mask_attrs){ 3 } },
+             { .in = { CN_S0 }, .attrs = &(const cn__mask_attrs){ 0 } },
+             { .in = { CN_S(37, 101) }, .attrs = &(const cn__mask_attrs){ 2 } }),
+};
+
+cn_tensor *cn_flip(cn_tensor *x, cn_dims axes)
+{
+    cn__mask_attrs a;
+    if (!cn__alive(x) || !axes_mask(x, "flip", axes, &a)) return NULL;
+    return cn_apply(&cn__op_flip, &x, 1, &a, NULL);
+}

@@ -1,0 +1,117 @@
+/* diagonal: x[i, i + offset] of two axes, as the last axis of the result. */
+#include "ops/view/move.h"
+#include "ops/view/view.h"
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* How many places the diagonal of (size1, size2) has. */
+static int64_t length_of(int64_t offset, int64_t size1, int64_t size2)
+{
+    int64_t n = offset >= 0 ? least(size1, size2 - offset) : least(size1 + offset, size2);
+    return n > 0 ? n : 0;
+}
+
+static bool check_axes(cn_infer *i, const cn__diagonal_attrs *a, int ndim)
+{
+    if (!cn__infer_axis(i, a->axis1, ndim) || !cn__infer_axis(i, a->axis2, ndim)) return false;
+    return a->axis1 != a->axis2 || cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld with itself", (long long)a->axis1);
+}
+
+static bool infer(cn_infer *i)
+{
+    const cn__diagonal_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    if (!check_axes(i, a, x->ndim)) return false;
+    cn_layout *out = &i->out[0].layout;
+    i->out[0].dtype = i->in[0]->dtype;
+    out->ndim = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        if (d == a->axis1 || d == a->axis2) continue;
+        out->shape[out->ndim] = x->shape[d];
+        out->stride[out->ndim++] = x->stride[d];
+    }
+    out->shape[out->ndim] = length_of(a->offset, x->shape[a->axis1], x->shape[a->axis2]);
+    out->stride[out->ndim++] = x->stride[a->axis1] + x->stride[a->axis2];
+    out->offset = x->offset;
+    if (cn__numel(out))
+        out->offset += a->offset >= 0 ? a->offset * x->stride[a->axis2] : -a->offset * x->stride[a->axis1];
+    return true;
+}
+
+static void grad(cn_grad_call *g)
+{
+    const cn__diagonal_attrs *of = g->attrs;
+    cn__diagonal_backward_attrs a = { *of, cn_size(g->in[0], (int)of->axis1), cn_size(g->in[0], (int)of->axis2) };
+    g->in_grad[0] = cn_apply(&cn__op_diagonal_backward, g->out_grad, 1, &a, NULL);
+}
+
+const cn_op cn__op_diagonal = {
+    .name = "diagonal", .doc = "A diagonal of two axes, as the last axis.", .kind = CN_VIEW,
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__diagonal_attrs), .infer = infer, .grad = grad,
+    CN_CASES({ .in = { CN_S(4, 4) }, .attrs = &(const cn__diagonal_attrs){ 0, 0, 1 } },
+             { .in = { CN_S(3, 2, 5) }, .attrs = &(const cn__diagonal_attrs){ 1, 0, 2 } },
+             { .in = { CN_S(5, 3) }, .attrs = &(const cn__diagonal_attrs){ -2, 0, 1 } },
+             { .in = { CN_S(2, 3) }, .attrs = &(const cn__diagonal_attrs){ 7, 1, 0 } },
+             { .in = { CN_S(0, 3, 3) }, .attrs = &(const cn__diagonal_attrs){ 0, 1, 2 } },
+             { .in = { CN_S(20, 9, 21) }, .attrs = &(const cn__diagonal_attrs){ -3, 2, 0 } }),
+};
+
+cn_tensor *cn_diagonal(cn_tensor *x, int64_t offset, int64_t axis1, int64_t axis2)
+{
+    if (!cn__alive(x)) return NULL;
+    int n = cn_ndim(x);
+    cn__diagonal_attrs a = { offset, cn__from_front(axis1, n), cn__from_front(axis2, n) };
+    return cn_apply(&cn__op_diagonal, &x, 1, &a, NULL);
+}
+
+/* ---- diagonal_backward: zeros with g on the diagonal ---- */
+
+static bool infer_backward(cn_infer *i)
+{
+    const cn__diagonal_backward_attrs *a = i->attrs;
+    const cn_layout *g = &i->in[0]->layout;
+    cn_layout *out = &i->out[0].layout;
+    i->out[0].dtype = i->in[0]->dtype;
+    if (g->ndim == CN_MAX_DIMS) return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", g->ndim);
+    if (!check_axes(i, &a->of, g->ndim + 1)) return false;
+    if (g->ndim == 0 || a->size1 < 0 || a->size2 < 0 || g->shape[g->ndim - 1] != length_of(a->of.offset, a->size1, a->size2)) {
+        char s[128];
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%s does not end with diagonal %lld of [%lld,%lld]", cn__shape_text(g, s, sizeof s),
+                             (long long)a->of.offset, (long long)a->size1, (long long)a->size2);
+    }
+    out->ndim = g->ndim + 1;
+    for (int d = 0, from = 0; d < out->ndim; d++)
+        out->shape[d] = d == a->of.axis1 ? a->size1 : d == a->of.axis2 ? a->size2 : g->shape[from++];
+    return true;
+}
+
+static void cpu_backward(const cn_kernel *k)
+{
+    const cn__diagonal_attrs *a = &((const cn__diagonal_backward_attrs *)k->attrs)->of;
+    cn__zero_result(k);
+    if (k->in[0].numel == 0) return;
+    cn__move m = cn__move_of(k, 0);
+    const int64_t *stride = k->out[0].stride;
+    for (int d = 0, to = 0; d < k->out[0].ndim; d++)
+        if (d != a->axis1 && d != a->axis2) m.to_stride[to++] = stride[d];
+    m.to_stride[m.ndim - 1] = stride[a->axis1] + stride[a->axis2];
+    m.to += m.bytes * (a->offset >= 0 ? a->offset * stride[a->axis2] : -a->offset * stride[a->axis1]);
+    cn__move_run(k, &m);
+}
+
+static void grad_backward(cn_grad_call *g)
+{
+    const cn__diagonal_backward_attrs *a = g->attrs;
+    g->in_grad[0] = cn_apply(&cn__op_diagonal, g->out_grad, 1, &a->of, NULL);
+}
+
+const cn_op cn__op_diagonal_backward = {
+    .name = "diagonal_backward", .doc = "The gradient of diagonal: zeros beside it.", .kind = CN_INDEX,
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__diagonal_backward_attrs),
+    .infer = infer_backward, .grad = grad_backward, .cpu = cpu_backward,
+    CN_CASES({ .in = { CN_S(4) }, .attrs = &(const cn__diagonal_backward_attrs){ { 0, 0, 1 }, 4, 4 } },
+             { .in = { CN_S(2, 3) }, .attrs = &(const cn__diagonal_backward_attrs){ { 1, 0, 2 }, 3, 5 } },
+             { .in = { CN_S(3) }, .attrs = &(const cn__diagonal_backward_attrs){ { -2, 0, 1 }, 5, 3 } },
+             { .in = { CN_S(2, 0) }, .attrs = &(const cn__diagonal_backward_attrs){ { 7, 2, 0 }, 2, 3 } },
+             { .in = { CN_S(9, 18) }, .attrs = &(const cn__diagonal_backward_attrs){ { -3, 2, 0 }, 21, 20 } }),
+};

@@ -1,0 +1,243 @@
+/* Parts along one axis: slice, select, narrow, split, chunk. Where a part starts is an argument, so that a window that
+   moves through the data meets the same plan every time. */
+#include "ops/view/move.h"
+#include "ops/view/view.h"
+
+/* x[start], x[start + step], ...: length of them. */
+static bool infer_slice(cn_infer *i)
+{
+    const cn__slice_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
+    int64_t size = x->shape[a->axis], start = i->args ? i->args[0].i : 0;
+    if (a->step < 1) return cn_infer_fail(i, CN_BAD_ARGUMENT, "a step of %lld; it must be positive", (long long)a->step);
+    bool inside = a->length == 0 ? start >= 0 && start <= size
+                                 : a->length > 0 && start >= 0 && start < size && (size - 1 - start) / a->step >= a->length - 1;
+    if (!inside)
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld; axis %lld has size %lld",
+                             (long long)a->length, (long long)start, (long long)a->step, (long long)a->axis, (long long)size);
+    i->out[0] = *i->in[0];
+    cn_layout *out = &i->out[0].layout;
+    out->shape[a->axis] = a->length;
+    if (a->length > 1) out->stride[a->axis] *= a->step;
+    if (cn__numel(out)) out->offset += start * x->stride[a->axis];
+    return true;
+}
+
+static void grad_slice(cn_grad_call *g)
+{
+    cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
+    a.length = cn_size(g->in[0], (int)a.axis);
+    g->in_grad[0] = cn_apply(&cn__op_slice_backward, g->out_grad, 1, &a, g->args);
+}
+
+const cn_op cn__op_slice = {
+    .name = "slice", .doc = "Every step-th element along an axis, from a start on.", .kind = CN_VIEW, .onnx = "Slice",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer_slice, .grad = grad_slice,
+    CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 3 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(7) }, .attrs = &(const cn__slice_attrs){ 0, 0, 2 }, .args = { { .i = 7 } } },
+             { .in = { CN_S(0, 3) }, .attrs = &(const cn__slice_attrs){ 1, 2, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(61, 50) }, .attrs = &(const cn__slice_attrs){ 0, 30, 2 }, .args = { { .i = 1 } } }),
+};
+
+/* A start or end as Python reads it. */
+static int64_t clamped(int64_t at, int64_t size)
+{
+    if (at < 0) at += size;
+    return at < 0 ? 0 : at > size ? size : at;
+}
+
+cn_tensor *cn_slice(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step)
+{
+    if (!cn__alive(x)) return NULL;
+    const cn_layout *l = cn__layout(x);
+    cn__slice_attrs a = { cn__from_front(axis, l->ndim), 0, step };
+    cn_arg args[CN_MAX_ARGS] = { { .i = 0 } };
+    if (a.axis >= 0 && a.axis < l->ndim && step > 0) { /* if not, the shape rule says so */
+        int64_t from = clamped(start, l->shape[a.axis]), to = clamped(end, l->shape[a.axis]);
+        args[0].i = from;
+        a.length = to > from ? (to - from - 1) / step + 1 : 0;
+    }
+    return cn_apply(&cn__op_slice, &x, 1, &a, args);
+}
+
+/* ---- slice_backward: zeros of the whole length, with g in the places the slice was taken from ---- */
+
+static bool infer_slice_backward(cn_infer *i)
+{
+    const cn__slice_attrs *a = i->attrs;
+    const cn_layout *g = &i->in[0]->layout;
+    if (!cn__infer_axis(i, a->axis, g->ndim)) return false;
+    int64_t n = g->shape[a->axis], start = i->args ? i->args[0].i : 0;
+    if (a->step < 1 || start < 0 || a->length < 0 || (n > 0 && (start >= a->length || (a->length - 1 - start) / a->step < n - 1)))
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not fit into %lld",
+                             (long long)n, (long long)start, (long long)a->step, (long long)a->length);
+    i->out[0] = *i->in[0];
+    i->out[0].layout.shape[a->axis] = a->length;
+    return true;
+}
+
+static void cpu_slice_backward(const cn_kernel *k)
+{
+    const cn__slice_attrs *a = k->attrs;
+    cn__zero_result(k);
+    if (k->in[0].numel == 0) return;
+    cn__move m = cn__move_of(k, 0);
+    cn__move_along(&m, (int)a->axis, k->args[0].i);
+    if (m.shape[a->axis] > 1) m.to_stride[a->axis] *= a->step;
+    cn__move_run(k, &m);
+}
+
+static void grad_slice_backward(cn_grad_call *g)
+{
+    cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
+    a.length = cn_size(g->in[0], (int)a.axis);
+    g->in_grad[0] = cn_apply(&cn__op_slice, g->out_grad, 1, &a, g->args);
+}
+
+const cn_op cn__op_slice_backward = {
+    .name = "slice_backward", .doc = "The gradient of slice: zeros around what is given.", .kind = CN_INDEX,
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__slice_attrs),
+    .infer = infer_slice_backward, .grad = grad_slice_backward, .cpu = cpu_slice_backward,
+    CN_CASES({ .in = { CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(3, 3, 2) }, .attrs = &(const cn__slice_attrs){ 1, 8, 3 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
+             { .in = { CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(30, 50) }, .attrs = &(const cn__slice_attrs){ 0, 61, 2 }, .args = { { .i = 1 } } }),
+};
+
+/* ---- select: one place along an axis, which goes ---- */
+
+static bool infer_select(cn_infer *i)
+{
+    const cn__axis_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout;
+    if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
+    int64_t index = i->args ? i->args[0].i : 0;
+    if (index < 0 || index >= x->shape[a->axis])
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "index %lld is out of range for axis %lld of size %lld", (long long)index,
+                             (long long)a->axis, (long long)x->shape[a->axis]);
+    i->out[0] = *i->in[0];
+    cn_layout *out = &i->out[0].layout;
+    out->ndim = x->ndim - 1;
+    for (int d = (int)a->axis; d < out->ndim; d++) {
+        out->shape[d] = x->shape[d + 1];
+        out->stride[d] = x->stride[d + 1];
+    }
+    if (cn__numel(out)) out->offset += index * x->stride[a->axis];
+    return true;
+}
+
+static void grad_select(cn_grad_call *g)
+{
+    const cn__axis_attrs *at = g->attrs;
+    cn__slice_attrs a = { at->axis, cn_size(g->in[0], (int)at->axis), 1 };
+    cn_tensor *row = cn_unsqueeze(g->out_grad[0], at->axis);
+    g->in_grad[0] = cn_apply(&cn__op_slice_backward, &row, 1, &a, g->args);
+}
+
+const cn_op cn__op_select = {
+    .name = "select", .doc = "One place along an axis; the axis goes.", .kind = CN_VIEW, .onnx = "Gather",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axis_attrs), .infer = infer_select, .grad = grad_select,
+    CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 2 } } },
+             { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__axis_attrs){ 0 }, .args = { { .i = 2 } } },
+             { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(0, 3) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(40, 3, 35) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 1 } } }),
+};
+
+cn_tensor *cn_select(cn_tensor *x, int64_t axis, int64_t index)
+{
+    if (!cn__alive(x)) return NULL;
+    const cn_layout *l = cn__layout(x);
+    cn__axis_attrs a = { cn__from_front(axis, l->ndim) };
+    int64_t size = a.axis >= 0 && a.axis < l->ndim ? l->shape[a.axis] : 0;
+    cn_arg args[CN_MAX_ARGS] = { { .i = index < 0 && index >= -size ? index + size : index } };
+    return cn_apply(&cn__op_select, &x, 1, &a, args);
+}
+
+/* ---- narrow, split, chunk: several ways to say slice ---- */
+
+static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    const cn__narrow_attrs *a = attrs;
+    const cn_layout *x = cn__layout(in[0]);
+    int axis = cn__axis(a->axis, x->ndim);
+    int64_t start = args ? args[0].i : 0, size = axis < 0 ? 0 : x->shape[axis];
+    if (start < 0 && start >= -size) start += size;
+    if (axis < 0 || start < 0 || start > size || a->length < 0 || a->length > size - start) {
+        char s[128];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld on, along axis %lld of %s", (long long)a->length,
+                 args ? (long long)args[0].i : 0, (long long)a->axis, cn__shape_text(x, s, sizeof s));
+        return NULL;
+    }
+    return cn_slice(in[0], axis, start, start + a->length, 1);
+}
+
+const cn_op cn__op_narrow = {
+    .name = "narrow", .doc = "A run of neighbours along an axis.", .kind = CN_COMPOSITE, .onnx = "Slice",
+    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__narrow_attrs), .compose = compose_narrow,
+    CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__narrow_attrs){ 1, 3 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__narrow_attrs){ -2, 2 }, .args = { { .i = -3 } } },
+             { .in = { CN_S(5) }, .attrs = &(const cn__narrow_attrs){ 0, 0 }, .args = { { .i = 5 } } },
+             { .in = { CN_S(3, 0) }, .attrs = &(const cn__narrow_attrs){ 0, 2 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(60, 51) }, .attrs = &(const cn__narrow_attrs){ 1, 40 }, .args = { { .i = 7 } } }),
+};
+
+cn_tensor *cn_narrow(cn_tensor *x, int64_t axis, int64_t start, int64_t length)
+{
+    cn_arg args[CN_MAX_ARGS] = { { .i = start } };
+    return cn_apply(&cn__op_narrow, &x, 1, &(cn__narrow_attrs){ axis, length }, args);
+}
+
+/* Parts of `size` (the last may be smaller) along an axis: `count` of them. */
+static int cut(cn_tensor *x, const char *who, int64_t size, int64_t count, int64_t axis, cn_tensor **out, int room)
+{
+    if (!out || count > room) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %lld parts, and room for %d", who, (long long)count, room);
+        return 0;
+    }
+    for (int k = 0; k < count; k++) {
+        out[k] = cn_slice(x, axis, k * size, (k + 1) * size, 1);
+        if (!out[k]) return 0;
+    }
+    return (int)count;
+}
+
+/* The axis counted from the front, or -1 and an error. */
+static int cut_axis(cn_tensor *x, const char *who, int64_t axis, bool possible, int64_t by)
+{
+    const cn_layout *l = cn__layout(x);
+    int a = possible ? cn__axis(axis, l->ndim) : -1;
+    char s[128];
+    if (a < 0)
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s along axis %lld, by %lld", who, cn__shape_text(l, s, sizeof s),
+                 (long long)axis, (long long)by);
+    return a;
+}
+
+int cn_split(cn_tensor *x, int64_t size, int64_t axis, cn_tensor **out, int room)
+{
+    if (!cn__alive(x)) return 0;
+    int a = cut_axis(x, "split", axis, size >= 0, size);
+    if (a < 0) return 0;
+    int64_t whole = cn__layout(x)->shape[a];
+    if (size == 0 && whole > 0) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "split: parts of size 0 never make up %lld", (long long)whole);
+        return 0;
+    }
+    if (size > whole) size = whole;
+    return cut(x, "split", size, whole ? (whole - 1) / size + 1 : 1, a, out, room);
+}
+
+int cn_chunk(cn_tensor *x, int64_t chunks, int64_t axis, cn_tensor **out, int room)
+{
+    if (!cn__alive(x)) return 0;
+    int a = cut_axis(x, "chunk", axis, chunks > 0, chunks);
+    if (a < 0) return 0;
+    int64_t whole = cn__layout(x)->shape[a], size = whole ? (whole - 1) / chunks + 1 : 0;
+    return cut(x, "chunk", size, whole ? (whole - 1) / size + 1 : chunks, a, out, room);
+}

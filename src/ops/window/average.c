@@ -1,0 +1,158 @@
+/* Average pooling, with windows of a fixed size or adapted to the result's size. It is linear: the gradient spreads
+   each result's share over its window, and the gradient of that pools again. The tests hold the kernels against loops
+   straight from the definition. */
+#include "ops/window/window.h"
+
+#define T float
+#define NAME(f) f##_f32
+#include "ops/window/average_body.h"
+#define T double
+#define NAME(f) f##_f64
+#include "ops/window/average_body.h"
+
+static void cpu(const cn_kernel *k)
+{
+    if (k->out[0].numel == 0) return;
+    cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
+    cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), k->in[0].dtype == CN_F32 ? average_f32 : average_f64, &p);
+}
+
+static void cpu_backward(const cn_kernel *k)
+{
+    if (k->out[0].numel == 0) return;
+    cn__pool p = cn__pool_of(k, &k->out[0], &k->in[0]);
+    double work = (double)(p.ih * p.iw) + (double)p.oh * p.work;
+    cn_parallel(k, p.planes, 1 + (int64_t)(16384 / work), k->in[0].dtype == CN_F32 ? average_backward_f32 : average_backward_f64, &p);
+}
+
+/* Either backward's gradient is its forward, with the same attributes. */
+static void grad_backward(cn_grad_call *g, const cn_op *forward)
+{
+    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs;
+    a.in[0] = a.in[1] = 0;
+    if (a.kernel[0] == 0) a.out[0] = cn_size(g->in[0], -2), a.out[1] = cn_size(g->in[0], -1);
+    if (g->needs[0]) g->in_grad[0] = cn_apply(forward, &g->out_grad[0], 1, &a, NULL);
+}
+
+static void grad_forward(cn_grad_call *g, const cn_op *backward)
+{
+    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs;
+    a.out[0] = a.out[1] = 0;
+    a.in[0] = cn_size(g->in[0], -2);
+    a.in[1] = cn_size(g->in[0], -1);
+    if (g->needs[0]) g->in_grad[0] = cn_apply(backward, &g->out_grad[0], 1, &a, NULL);
+}
+
+extern const cn_op cn__op_avg_pool2d_backward, cn__op_adaptive_avg_pool2d_backward;
+static void grad_fixed(cn_grad_call *g) { grad_forward(g, &cn__op_avg_pool2d_backward); }
+static void grad_adaptive(cn_grad_call *g) { grad_forward(g, &cn__op_adaptive_avg_pool2d_backward); }
+
+const cn_op cn__op_avg_pool2d = {
+    .name = "avg_pool2d", .doc = "The mean of each window of each plane.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
+    .grad = grad_fixed, .cpu = cpu, .scratch = cn__pool_scratch, .onnx = "AveragePool",
+    CN_CASES({ .in = { CN_S(2, 3, 6, 8) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_S(3, 7, 5) },
+               .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_S(2, 1, 6, 9) },
+               .attrs = &(const cn__pool_attrs){ { 3, 4 }, { 2, 3 }, { 1, 2 }, { 1, 1 }, 1, 0, { 0 }, { 0 } } },
+             { .in = { CN_S(1, 2, 6, 9) },
+               .attrs = &(const cn__pool_attrs){ { 3, 4 }, { 2, 3 }, { 1, 2 }, { 1, 1 }, 1, 1, { 0 }, { 0 } } },
+             { .in = { CN_S(0, 3, 4, 4) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_S(4, 8, 15, 14) },
+               .attrs = &(const cn__pool_attrs){ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 0, 1, { 0 }, { 0 } } }),
+};
+
+const cn_op cn__op_adaptive_avg_pool2d = {
+    .name = "adaptive_avg_pool2d", .doc = "The means of a given number of windows that share a plane.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
+    .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
+             { .in = { CN_S(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
+             { .in = { CN_S(2, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
+             { .in = { CN_S(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
+             { .in = { CN_S(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
+};
+
+static void grad_fixed_backward(cn_grad_call *g) { grad_backward(g, &cn__op_avg_pool2d); }
+static void grad_adaptive_backward(cn_grad_call *g) { grad_backward(g, &cn__op_adaptive_avg_pool2d); }
+
+const cn_op cn__op_avg_pool2d_backward = {
+    .name = "avg_pool2d_backward", .doc = "The gradient of average pooling: each window's share of what arrived.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
+    .grad = grad_fixed_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 3, 4) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 6, 8 }, { 0 } } },
+             { .in = { CN_S(3, 4, 6) },
+               .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 0, 1, { 7, 5 }, { 0 } } },
+             { .in = { CN_S(0, 3, 2, 2) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 4, 4 }, { 0 } } },
+             { .in = { CN_S(4, 8, 8, 7) },
+               .attrs = &(const cn__pool_attrs){ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 0, 0, { 15, 14 }, { 0 } } }),
+};
+
+const cn_op cn__op_adaptive_avg_pool2d_backward = {
+    .name = "adaptive_avg_pool2d_backward", .doc = "The gradient of adaptive average pooling.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
+    .grad = grad_adaptive_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 3, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 6, 7 } } },
+             { .in = { CN_S(3, 7, 3) }, .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
+             { .in = { CN_S(0, 2, 1, 1) }, .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
+             { .in = { CN_S(4, 9, 5, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 13, 11 } } }),
+};
+
+static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    return cn__pool_lines("avg_pool1d", &cn__op_avg_pool2d, in[0], attrs);
+}
+
+const cn_op cn__op_avg_pool1d = {
+    .name = "avg_pool1d", .doc = "The mean of each window of each line.",
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_1d,
+    .onnx = "AveragePool",
+    CN_CASES({ .in = { CN_S(2, 3, 10) },
+               .attrs = &(const cn__pool_attrs){ { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_S(3, 11) },
+               .attrs = &(const cn__pool_attrs){ { 1, 3 }, { 1, 3 }, { 0, 1 }, { 1, 1 }, 1, 1, { 0 }, { 0 } } },
+             { .in = { CN_S(0, 3, 4) },
+               .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
+};
+
+static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    return cn__pool_lines("adaptive_avg_pool1d", &cn__op_adaptive_avg_pool2d, in[0], attrs);
+}
+
+const cn_op cn__op_adaptive_avg_pool1d = {
+    .name = "adaptive_avg_pool1d", .doc = "The means of a given number of windows that share a line.",
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
+    CN_CASES({ .in = { CN_S(2, 3, 10) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
+             { .in = { CN_S(3, 5) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },
+             { .in = { CN_S(0, 3, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 2 } } }),
+};
+
+cn_tensor *cn_avg_pool2d(cn_tensor *x, const cn_pool_desc *desc)
+{
+    cn__pool_attrs a;
+    return cn__pool_attrs_of("avg_pool2d", x, desc, 2, true, &a) ? cn__pool_apply(&cn__op_avg_pool2d, x, &a) : NULL;
+}
+
+cn_tensor *cn_avg_pool1d(cn_tensor *x, const cn_pool_desc *desc)
+{
+    cn__pool_attrs a;
+    return cn__pool_attrs_of("avg_pool1d", x, desc, 1, true, &a) ? cn__pool_apply(&cn__op_avg_pool1d, x, &a) : NULL;
+}
+
+cn_tensor *cn_adaptive_avg_pool2d(cn_tensor *x, int64_t height, int64_t width)
+{
+    return cn__pool_apply(&cn__op_adaptive_avg_pool2d, x, &(cn__pool_attrs){ .out = { height, width } });
+}
+
+cn_tensor *cn_adaptive_avg_pool1d(cn_tensor *x, int64_t size)
+{
+    return cn__pool_apply(&cn__op_adaptive_avg_pool1d, x, &(cn__pool_attrs){ .out = { 1, size } });
+}

@@ -1,0 +1,148 @@
+/* Max pooling, with windows of a fixed size or adapted to the result's size. The operators on planes give a second
+   result: where in its plane each maximum was found. The tests hold them against loops straight from the definition. */
+#include <math.h>
+
+#include "ops/window/window.h"
+
+typedef struct sizes {
+    int64_t in, out; /* elements of a plane, and of a pooled one */
+} sizes;
+
+#define T float
+#define NAME(f) f##_f32
+#include "ops/window/max_body.h"
+#define T double
+#define NAME(f) f##_f64
+#include "ops/window/max_body.h"
+
+static void cpu(const cn_kernel *k)
+{
+    if (k->out[0].numel == 0) return;
+    cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
+    cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), k->in[0].dtype == CN_F32 ? max_f32 : max_f64, &p);
+}
+
+static void cpu_backward(const cn_kernel *k)
+{
+    if (k->out[0].numel == 0) return;
+    const cn_array *x = &k->out[0], *g = &k->in[0];
+    sizes s = { x->shape[x->ndim - 2] * x->shape[x->ndim - 1], g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
+    cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), x->dtype == CN_F32 ? max_backward_f32 : max_backward_f64,
+                &s);
+}
+
+static cn_tensor *flat(cn_tensor *x) { return cn_flatten(x, -2, -1); }
+
+static bool infer_backward(cn_infer *i)
+{
+    if (!cn__infer_pool_backward(i)) return false;
+    if (i->in[1]->dtype == CN_I64 && cn__same_shape(&i->in[0]->layout, &i->in[1]->layout)) return true;
+    return cn_infer_fail(i, CN_BAD_SHAPE, "gradient and places (i64) must have the same shape");
+}
+
+static void grad_backward(cn_grad_call *g)
+{
+    if (g->needs[0])
+        g->in_grad[0] = cn_reshape(cn_gather(flat(g->out_grad[0]), -1, flat(g->in[1])), cn_shape(g->in[0]));
+}
+
+const cn_op cn__op_max_pool2d_backward = {
+    .name = "max_pool2d_backward", .doc = "The gradient of max pooling: what arrived, added where the maxima were.",
+    .kind = CN_INDEX, .n_in = 2, .n_out = 1, .free_dtype = 2, .not_differentiable = 2,
+    .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .cpu = cpu_backward,
+    CN_CASES({ .in = { CN_S(2, 3, 2, 2), CN_IDX(20, 2, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
+             { .in = { CN_S(3, 1, 4), CN_IDX(7, 3, 1, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 1, 7 } } },
+             { .in = { CN_S(0, 3, 2, 2), CN_IDX(20, 0, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
+             { .in = { CN_S(40, 9, 10), CN_IDX(360, 40, 9, 10) }, .attrs = &(const cn__pool_attrs){ .in = { 18, 20 } } }),
+};
+
+static void grad(cn_grad_call *g)
+{
+    if (!g->needs[0] || !g->out_grad[0]) return;
+    cn__pool_attrs a = { .in = { cn_size(g->in[0], -2), cn_size(g->in[0], -1) } };
+    g->in_grad[0] = cn_apply(&cn__op_max_pool2d_backward, (cn_tensor *[]){ g->out_grad[0], g->out[1] }, 2, &a, NULL);
+}
+
+const cn_op cn__op_max_pool2d = {
+    .name = "max_pool2d", .doc = "The largest element of each window of each plane.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
+    .cpu = cpu, .scratch = cn__pool_scratch, .onnx = "MaxPool",
+    CN_CASES({ .in = { CN_DISTINCT(2, 3, 6, 8) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(3, 7, 5) },
+               .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(2, 1, 8, 9) },
+               .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 2, 3 }, { 1, 0 }, { 2, 3 }, 1, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(1, 2, 6, 5) },
+               .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, 1, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(0, 3, 4, 4) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(1, 1, 1) },
+               .attrs = &(const cn__pool_attrs){ { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(4, 8, 15, 14) },
+               .attrs = &(const cn__pool_attrs){ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
+};
+
+const cn_op cn__op_adaptive_max_pool2d = {
+    .name = "adaptive_max_pool2d", .doc = "The largest element of each of a given number of windows that share a plane.",
+    .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
+    .cpu = cpu, .scratch = cn__pool_scratch,
+    CN_CASES({ .in = { CN_DISTINCT(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
+             { .in = { CN_DISTINCT(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
+             { .in = { CN_DISTINCT(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
+             { .in = { CN_DISTINCT(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
+};
+
+static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    return cn__pool_lines("max_pool1d", &cn__op_max_pool2d, in[0], attrs);
+}
+
+const cn_op cn__op_max_pool1d = {
+    .name = "max_pool1d", .doc = "The largest element of each window of each line.",
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_1d,
+    .onnx = "MaxPool",
+    CN_CASES({ .in = { CN_DISTINCT(2, 3, 10) },
+               .attrs = &(const cn__pool_attrs){ { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(3, 11) },
+               .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 3 }, 1, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(0, 3, 4) },
+               .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
+};
+
+static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx, (void)args;
+    return cn__pool_lines("adaptive_max_pool1d", &cn__op_adaptive_max_pool2d, in[0], attrs);
+}
+
+const cn_op cn__op_adaptive_max_pool1d = {
+    .name = "adaptive_max_pool1d", .doc = "The largest element of each of a given number of windows that share a line.",
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
+    CN_CASES({ .in = { CN_DISTINCT(2, 3, 10) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
+             { .in = { CN_DISTINCT(3, 5) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },
+             { .in = { CN_DISTINCT(0, 3, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 2 } } }),
+};
+
+cn_tensor *cn_max_pool2d(cn_tensor *x, const cn_pool_desc *desc)
+{
+    cn__pool_attrs a;
+    return cn__pool_attrs_of("max_pool2d", x, desc, 2, false, &a) ? cn__pool_apply(&cn__op_max_pool2d, x, &a) : NULL;
+}
+
+cn_tensor *cn_max_pool1d(cn_tensor *x, const cn_pool_desc *desc)
+{
+    cn__pool_attrs a;
+    return cn__pool_attrs_of("max_pool1d", x, desc, 1, false, &a) ? cn__pool_apply(&cn__op_max_pool1d, x, &a) : NULL;
+}
+
+cn_tensor *cn_adaptive_max_pool2d(cn_tensor *x, int64_t height, int64_t width)
+{
+    return cn__pool_apply(&cn__op_adaptive_max_pool2d, x, &(cn__pool_attrs){ .out = { height, width } });
+}
+
+cn_tensor *cn_adaptive_max_pool1d(cn_tensor *x, int64_t size)
+{
+    return cn__pool_apply(&cn__op_adaptive_max_pool1d, x, &(cn__pool_attrs){ .out = { 1, size } });
+}

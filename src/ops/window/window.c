@@ -1,0 +1,155 @@
+/* Windows: their number, and which elements each one covers. */
+#include "ops/window/window.h"
+
+#define LARGEST INT32_MAX /* of kernel, stride, padding, dilation: no product of two overflows */
+
+/* PyTorch's rule: with ceil_mode a last, partial window counts if it starts inside the input or the padding before it. */
+static int64_t windows(const cn__pool_attrs *a, int d, int64_t in)
+{
+    int64_t left = in + 2 * a->padding[d] - a->dilation[d] * (a->kernel[d] - 1) - 1;
+    if (a->ceil_mode) left += a->stride[d] - 1;
+    if (left < 0) return 0;
+    int64_t n = left / a->stride[d] + 1;
+    return a->ceil_mode && (n - 1) * a->stride[d] >= in + a->padding[d] ? n - 1 : n;
+}
+
+static cn__span fixed_span(const cn__pool_attrs *a, int d, int64_t in, int64_t o)
+{
+    int64_t start = o * a->stride[d] - a->padding[d], step = a->dilation[d];
+    int64_t end = start + step * (a->kernel[d] - 1) + 1;
+    if (end > in + a->padding[d]) end = in + a->padding[d];
+    cn__span s = { start, end < in ? end : in, step, end - start };
+    if (start < 0) s.lo += (-start + step - 1) / step * step;
+    if (s.lo > s.hi) s.lo = s.hi;
+    if (a->exclude_padding) s.count = s.hi > s.lo ? s.hi - s.lo : 1;
+    return s;
+}
+
+static cn__span adaptive_span(int64_t in, int64_t out, int64_t o)
+{
+    int64_t whole = in / out, part = in % out; /* o * in / out without overflow */
+    cn__span s = { o * whole + o * part / out, (o + 1) * whole + ((o + 1) * part + out - 1) / out, 1, 0 };
+    s.count = s.hi - s.lo;
+    return s;
+}
+
+/* Fills in the spans of one axis; how many elements they have together. */
+static double taken(const cn__pool_attrs *a, int d, int64_t in, int64_t out, cn__span *spans)
+{
+    double sum = 0;
+    for (int64_t o = 0; o < out; o++) {
+        spans[o] = a->kernel[0] ? fixed_span(a, d, in, o) : adaptive_span(in, out, o);
+        sum += (double)((spans[o].hi - spans[o].lo) / spans[o].step + 1);
+    }
+    return sum;
+}
+
+size_t cn__pool_scratch(const cn_kernel *k, int threads)
+{
+    (void)threads;
+    const cn_array *x = &k->in[0], *y = &k->out[0]; /* one of them is the small one */
+    int64_t n = x->shape[x->ndim - 1] + x->shape[x->ndim - 2], m = y->shape[y->ndim - 1] + y->shape[y->ndim - 2];
+    return sizeof(cn__span) * (size_t)(n > m ? n : m);
+}
+
+cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *small)
+{
+    const cn__pool_attrs *a = k->attrs;
+    int h = big->ndim - 2, w = big->ndim - 1; /* axes */
+    cn__span *spans = k->scratch;
+    cn__pool p = { .planes = 1, .ih = big->shape[h], .iw = big->shape[w], .oh = small->shape[h], .ow = small->shape[w] };
+    for (int d = 0; d < h; d++) p.planes *= big->shape[d];
+    p.rows = spans;
+    p.cols = spans + p.oh;
+    p.work = (double)p.ow + taken(a, 1, p.iw, p.ow, spans + p.oh) * taken(a, 0, p.ih, p.oh, spans) / (double)(p.oh + 1);
+    return p;
+}
+
+bool cn__infer_planes(cn_infer *i, const int64_t size[2])
+{
+    i->out[0] = *i->in[0];
+    cn_layout *l = &i->out[0].layout;
+    l->shape[l->ndim - 2] = size[0];
+    l->shape[l->ndim - 1] = size[1];
+    return true;
+}
+
+static bool is_planes(cn_infer *i)
+{
+    const cn_layout *x = &i->in[0]->layout;
+    char s[96];
+    if (x->ndim == 3 || x->ndim == 4) return true;
+    return cn_infer_fail(i, CN_BAD_SHAPE, "takes (N, C, H, W) or (C, H, W), not %s", cn__shape_text(x, s, sizeof s));
+}
+
+bool cn__infer_pool(cn_infer *i)
+{
+    const cn__pool_attrs *a = i->attrs;
+    if (!is_planes(i)) return false;
+    const cn_layout *x = &i->in[0]->layout;
+    int64_t size[2];
+    for (int d = 0; d < 2; d++) {
+        int64_t in = x->shape[x->ndim - 2 + d];
+        size[d] = a->kernel[0] ? windows(a, d, in) : a->out[d];
+        char s[96];
+        if (in == 0 || (size[d] == 0 && a->kernel[0]))
+            return cn_infer_fail(i, CN_BAD_SHAPE, "no window fits into %s", cn__shape_text(x, s, sizeof s));
+    }
+    cn__infer_planes(i, size);
+    if (i->n_out == 2) i->out[1] = (cn_meta){ CN_I64, i->out[0].layout };
+    return true;
+}
+
+bool cn__infer_pool_backward(cn_infer *i)
+{
+    return is_planes(i) && cn__infer_planes(i, ((const cn__pool_attrs *)i->attrs)->in);
+}
+
+static bool in_range(const cn__pool_attrs *a, int d)
+{
+    return a->kernel[d] >= 1 && a->kernel[d] <= LARGEST && a->stride[d] >= 1 && a->stride[d] <= LARGEST &&
+           a->dilation[d] >= 1 && a->dilation[d] <= LARGEST && a->padding[d] >= 0 && a->padding[d] <= a->kernel[d] / 2;
+}
+
+bool cn__pool_attrs_of(const char *who, const cn_tensor *x, const cn_pool_desc *desc, int axes, bool average,
+                       cn__pool_attrs *a)
+{
+    if (!x) return false;
+    if (!desc) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: the size of the windows is needed", who);
+    *a = (cn__pool_attrs){ .kernel = { 1, 1 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .ceil_mode = desc->ceil_mode };
+    a->exclude_padding = average && desc->exclude_padding;
+    for (int d = 0; d < axes; d++) {
+        int at = 2 - axes + d;
+        a->kernel[at] = desc->kernel[d];
+        a->stride[at] = desc->stride[d] ? desc->stride[d] : desc->kernel[d];
+        a->padding[at] = desc->padding[d];
+        if (desc->dilation[d]) a->dilation[at] = desc->dilation[d];
+        if (!in_range(a, at))
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT,
+                            "%s: kernel %lld, stride %lld, padding %lld (at most half the kernel), dilation %lld", who,
+                            (long long)a->kernel[at], (long long)a->stride[at], (long long)a->padding[at],
+                            (long long)a->dilation[at]);
+        if (average && a->dilation[at] != 1)
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: only max pooling knows dilation", who);
+    }
+    return true;
+}
+
+cn_tensor *cn__pool_apply(const cn_op *op, cn_tensor *x, const cn__pool_attrs *a)
+{
+    if (!x) return NULL;
+    cn_ctx *ctx = x->ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    return cn_scope_return(ctx, s, cn_apply(op, &x, 1, a, NULL));
+}
+
+cn_tensor *cn__pool_lines(const char *who, const cn_op *op, cn_tensor *x, const cn__pool_attrs *a)
+{
+    const cn_layout *l = cn__layout(x);
+    char s[96];
+    if (l->ndim != 2 && l->ndim != 3) {
+        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: takes (N, C, L) or (C, L), not %s", who, cn__shape_text(l, s, sizeof s));
+        return NULL;
+    }
+    return cn_squeeze(cn__pool_apply(op, cn_unsqueeze(x, -2), a), CN_DIMS(-2));
+}

@@ -1,0 +1,79 @@
+/* build.h: what the parts of plan building share. One builder lives as long as one build. */
+#ifndef CN_PLAN_BUILD_H
+#define CN_PLAN_BUILD_H
+
+#include "plan/plan.h"
+
+#define GROUP_INSTRS 48   /* a group's program stays this short: its tiles stay in L1 */
+#define GROUP_LOADS 24
+#define CHEAP_CHAIN 8     /* computing this much again costs less than storing and reading */
+#define CHEAP_LOADS 3
+
+/* Where an operand comes from: a leaf, or the result of a node of this plan, perhaps through a view. */
+typedef struct source {
+    int leaf;                    /* or -1 */
+    int node, out;               /* or -1 */
+    int view;                    /* node whose layout it is seen through, or -1 */
+    bool number;
+    cn_dtype dtype;
+    const cn_layout *layout;
+} source;
+
+typedef struct list {
+    int first, last, n;
+} list;
+
+typedef struct draft_step {
+    cn__step step;
+    list loads, instrs, stores;
+    int64_t numel;
+} draft_step;
+
+typedef struct linked_load {
+    cn__operand operand;
+    int next;
+} linked_load;
+typedef struct linked_instr {
+    cn__instr instr;
+    int next;
+} linked_instr;
+typedef struct linked_store {
+    cn__store store;
+    int value_node;              /* node whose value is stored */
+    int next;
+} linked_store;
+
+typedef struct node_info {
+    int rep;                     /* the node that computes its value: itself, or an equal one before it */
+    int value;                   /* number of its first result among all results */
+    int uses;                    /* operands that could take it without storing */
+    int chain, loads;            /* length of what must be computed again if it is not stored */
+    int step;                    /* that computes it */
+    int in_group, group_value;   /* the last group that has it as a value, and which */
+    bool stored, materialized, must_store, in_chain;
+    bool updates;                /* assignment that takes over its donor's memory */
+} node_info;
+
+typedef struct builder {
+    cn_ctx *ctx;
+    cn__node *const *nodes;
+    int n;
+    const cn__ref *leaves;
+    int n_leaves;
+    cn__plan *plan;
+    cn__bump tmp;
+    node_info *info;
+    int *leaf_buffer, *value_buffer, *view_copy;
+    int *storage_taken;          /* by storage number: the step that takes it over, or -1 */
+    int n_storages;
+    cn__vec steps, loads, instrs, stores, buffers, stack;
+    bool failed;                 /* out of memory */
+} builder;
+
+source cn__resolve(const builder *b, cn__ref in);
+bool cn__flat(const builder *b, source s);           /* seen in the order in which it is computed */
+bool cn__simplify(builder *b);                       /* equal nodes become one */
+bool cn__fuse(builder *b);                           /* nodes → draft steps */
+bool cn__place(builder *b);                          /* buffers → arena offsets */
+
+#endif

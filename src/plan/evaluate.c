@@ -1,0 +1,387 @@
+/* Needing a number: collect the pending nodes that belong together, find or build their plan, run it, and say what
+   became of every node. Either all of it happens or nothing changes. */
+#include "plan/cache.h"
+#include "plan/plan.h"
+
+typedef struct collection {
+    cn_ctx *ctx;
+    cn__cache *c;              /* its vectors are reused from one evaluation to the next */
+    int n_storages;
+    bool failed;
+} collection;
+
+static cn__node **nodes_of(const collection *k) { return k->c->nodes.v; }
+
+/* ---- collect ---- */
+
+/* A view whose source has become known needs no plan. */
+static bool settle(cn__node *n)
+{
+    if (n->op->kind != CN_VIEW) return false;
+    cn__result *from = cn__res(n->in[0]);
+    if (n->in[0].node->state == CN__PENDING || !cn__stored(from)) return false;
+    cn__storage_ref(from->storage);
+    n->out->storage = from->storage;
+    n->out->storage->keeps += n->out->kept;
+    n->out->base = (cn__ref){n, 0};
+    cn__pending_remove(n);
+    return true;
+}
+
+static void gather(collection *k, cn__node *root)
+{
+    cn_ctx *ctx = k->ctx;
+    uint32_t part = root ? cn__comp_find(ctx, root->comp) : 0;
+    for (cn__node *n = ctx->first, *next; n; n = next) {
+        next = n->next;
+        if (root && cn__comp_find(ctx, n->comp) != part) continue;
+        if (settle(n)) continue;
+        if (!cn__vec_reserve(&ctx->memory, &k->c->nodes, k->c->nodes.n + 1, sizeof n)) {
+            k->failed = true;
+            return;
+        }
+        n->stamp = ctx->stamp;
+        n->index = (uint32_t)k->c->nodes.n;
+        n->want = 0;
+        nodes_of(k)[k->c->nodes.n++] = n;
+    }
+}
+
+/* A gradient that is still to come will need this, and computing it again is not cheap. */
+static bool save_for_backward(const cn__node *n)
+{
+    return n->needs_grad && !n->spent && !n->grad_leaf && n->op->kind != CN_MAP && n->op->kind != CN_VIEW && n->op->kind != CN_RANDOM;
+}
+
+static bool wanted(const cn__node *n, const cn__result *r, const cn__node *root, cn__want want)
+{
+    if (r->storage) return false; /* known from before */
+    if (r->kept || (n == root && r->handles)) return true;
+    if (r->handles && (want == CN__WANT_LIVE || !r->consumers || r->numel == 1)) return true;
+    return save_for_backward(n) && (r->consumers || r->handles);
+}
+
+static void decide_wants(collection *k, cn__node *root, cn__want want)
+{
+    for (size_t i = 0; i < k->c->nodes.n; i++) {
+        cn__node *n = nodes_of(k)[i];
+        for (int o = 0; o < n->n_out; o++)
+            if (wanted(n, &n->out[o], root, want)) n->want |= (uint8_t)(1u << o);
+        if (n->op->kind == CN_VIEW && n->want) {
+            cn__ref base = n->out->base;
+            if (!cn__res(base)->storage) base.node->want |= (uint8_t)(1u << base.out);
+        }
+    }
+}
+
+/* An assignment may take its predecessor's memory if no kept handle means the old value. */
+static bool may_donate(const cn__node *n)
+{
+    const cn__node *d = n->donor;
+    if (!d || !d->assignable || d->state != CN__EVALUATED || !n->want) return false;
+    const cn__result *r = d->out;
+    const cn__storage *s = r->storage;
+    return s && !s->lost && !s->borrowed && s->keeps == 0 && r->meta.layout.offset == 0 && r->meta.dtype == n->out->meta.dtype &&
+           cn__layout_contiguous(&r->meta.layout) && r->numel == n->out->numel;
+}
+
+/* ---- signature: all that decides a plan, as words ---- */
+
+static void put(collection *k, uint64_t word) { ((uint64_t *)k->c->words.v)[k->c->words.n++] = word; }
+
+static bool make_room(collection *k, size_t words)
+{
+    if (cn__vec_reserve(&k->ctx->memory, &k->c->words, k->c->words.n + words, sizeof(uint64_t))) return true;
+    k->failed = true;
+    return false;
+}
+
+static uint32_t storage_number(collection *k, cn__storage *s)
+{
+    if (!s) return UINT32_MAX;
+    if (s->stamp != k->ctx->stamp) {
+        s->stamp = k->ctx->stamp;
+        s->index = (uint32_t)k->n_storages++;
+    }
+    return s->index;
+}
+
+static uint32_t leaf_number(collection *k, cn__ref r)
+{
+    cn__result *res = cn__res(r);
+    if (res->leaf_stamp == k->ctx->stamp) return res->leaf;
+    if (!make_room(k, 2 + 2 * CN_MAX_DIMS) || !cn__vec_reserve(&k->ctx->memory, &k->c->leaves, k->c->leaves.n + 1, sizeof r)) {
+        k->failed = true;
+        return 0;
+    }
+    res->leaf_stamp = k->ctx->stamp;
+    res->leaf = (uint32_t)k->c->leaves.n;
+    ((cn__ref *)k->c->leaves.v)[k->c->leaves.n++] = r;
+    const cn_layout *l = &res->meta.layout;
+    bool number = r.node->state == CN__NUMBER;
+    put(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 | (uint64_t)storage_number(k, res->storage) << 32);
+    for (int d = 0; d < l->ndim; d++) put(k, (uint64_t)l->shape[d]), put(k, (uint64_t)l->stride[d]);
+    return res->leaf;
+}
+
+static uint32_t operand_number(collection *k, cn__ref in)
+{
+    if (!in.node) return UINT32_MAX;
+    if (in.node->state == CN__PENDING && in.node->stamp == k->ctx->stamp) return in.node->index * CN_MAX_OUT + (uint32_t)in.out;
+    return 0x80000000u | leaf_number(k, in);
+}
+
+static void sign_node(collection *k, cn__node *n)
+{
+    const cn_op *op = n->op;
+    size_t attr_words = (op->attr_size + 7) / 8;
+    n->donates = may_donate(n);
+    uint32_t donor = n->donates ? leaf_number(k, (cn__ref){n->donor, 0}) : UINT32_MAX;
+    for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves describe themselves first */
+    if (!make_room(k, 3 + attr_words + (size_t)n->n_in + 1)) return;
+    put(k, (uint64_t)(uintptr_t)op);
+    bool unconsumed = n->out[0].consumers == 0, has_args = n->args[0].u | n->args[1].u | n->args[2].u | n->args[3].u;
+    put(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
+    uint64_t *at = (uint64_t *)k->c->words.v + k->c->words.n;
+    if (attr_words) at[attr_words - 1] = 0;
+    if (op->attr_size) memcpy(at, n->attrs, op->attr_size);
+    k->c->words.n += attr_words;
+    for (int i = 0; i < n->n_in; i += 2) {
+        uint64_t second = i + 1 < n->n_in ? operand_number(k, n->in[i + 1]) : (uint32_t)n->n_in;
+        put(k, operand_number(k, n->in[i]) | second << 32);
+    }
+}
+
+static uint64_t hash_words(const uint64_t *w, size_t n)
+{
+    uint64_t a = 0x9e3779b97f4a7c15u, c = 0xc2b2ae3d27d4eb4fu;
+    for (size_t i = 0; i < n; i++) {
+        a = (a ^ w[i]) * 0x9fb21c651e98df25u;
+        a ^= a >> 32;
+        c += a;
+    }
+    return a ^ c;
+}
+
+static bool collect(collection *k, cn__node *root, cn__want want)
+{
+    cn_ctx *ctx = k->ctx;
+    k->c->nodes.n = k->c->leaves.n = k->c->words.n = 0;
+    ctx->stamp++;
+    gather(k, root);
+    if (!k->failed) decide_wants(k, root, want);
+    for (size_t i = 0; i < k->c->nodes.n && !k->failed; i++) sign_node(k, nodes_of(k)[i]);
+    return !k->failed || cn__fail(ctx, CN_NO_MEMORY, "out of memory: collecting %zu nodes", k->c->nodes.n);
+}
+
+/* ---- run ---- */
+
+static void drop_memories(cn_ctx *ctx, cn__cache *c, int n)
+{
+    for (int i = 0; i < n; i++) cn__storage_unref(ctx, ((cn__storage **)c->storages.v)[i]);
+}
+
+/* Memory for every output; empty storages to take over what assignments replace. All before anything runs. */
+static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
+{
+    if (!cn__vec_reserve(&ctx->memory, &c->storages, (size_t)p->n_memories, sizeof(cn__storage *)) ||
+        !cn__vec_reserve(&ctx->memory, &c->pointers, (size_t)p->n_memories, sizeof(void *)))
+        return cn__fail(ctx, CN_NO_MEMORY, "out of memory");
+    int made = 0;
+    for (int i = 0; i < p->n_buffers; i++) {
+        const cn__buffer *b = &p->buffers[i];
+        if (b->where != CN__AT_OUTPUT) continue;
+        cn__storage *s = cn__storage_new(ctx, p->device, b->bytes);
+        if (!s) {
+            drop_memories(ctx, c, made);
+            return false;
+        }
+        ((cn__storage **)c->storages.v)[b->index] = s; /* indices rise with i */
+        ((void **)c->pointers.v)[b->index] = s->data;
+        made++;
+    }
+    if (!cn__arena_reserve(ctx, p->arena_bytes + p->scratch_bytes + 64)) {
+        drop_memories(ctx, c, made);
+        return false;
+    }
+    return true;
+}
+
+static bool report(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code code)
+{
+    const cn__step *s = &p->steps[run->fault.step];
+    if (code != CN_BAD_INDEX) return cn__fail(ctx, code, "%s: failed on %s", s->name, p->device->name);
+    char shape[96];
+    return cn__fail(ctx, CN_BAD_INDEX, "%s: index %lld is out of range for size %lld (result %s)", s->op->name,
+                    (long long)run->fault.index, (long long)run->fault.size,
+                    cn__shape_text(&s->stores[0].to.layout, shape, sizeof shape));
+}
+
+/* ---- what became of the nodes ---- */
+
+static void take_over(cn_ctx *ctx, cn__storage *old, cn__storage *heir)
+{
+    (void)ctx;
+    *heir = (cn__storage){.device = old->device, .data = old->data, .bytes = old->bytes, .refs = 1};
+    old->lost = true;
+    old->data = NULL;
+}
+
+static void commit_outputs(collection *k, const cn__plan *p)
+{
+    for (int i = 0; i < p->n_outputs; i++) {
+        cn__node *n = nodes_of(k)[p->outputs[i].node];
+        cn__result *r = &n->out[p->outputs[i].out];
+        const cn__buffer *b = &p->buffers[p->outputs[i].buffer];
+        cn__storage *s;
+        if (b->where == CN__AT_DONOR) {
+            s = n->heir;
+            n->heir = NULL;
+            take_over(k->ctx, n->donor->out[0].storage, s);
+        } else {
+            s = ((cn__storage **)k->c->storages.v)[b->index];
+            cn__storage_ref(s);
+        }
+        r->storage = s;
+        s->keeps += r->kept;
+    }
+    drop_memories(k->ctx, k->c, p->n_memories);
+}
+
+static void commit(collection *k, const cn__plan *p)
+{
+    commit_outputs(k, p);
+    for (size_t i = 0; i < k->c->nodes.n; i++) {
+        cn__node *n = nodes_of(k)[i];
+        if (n->op->kind == CN_VIEW) {
+            cn__result *base = cn__res(n->out->base);
+            if (cn__stored(base) && base->storage) {
+                cn__storage_ref(base->storage);
+                n->out->storage = base->storage;
+                base->storage->keeps += n->out->kept;
+                n->out->base = (cn__ref){n, 0};
+            }
+        }
+        cn__block_free(&k->ctx->memory, n->heir, sizeof *n->heir); /* not needed after all */
+        n->heir = NULL;
+        n->refs++;
+        cn__pending_remove(n);
+    }
+    for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_cut(nodes_of(k)[i]);
+    for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_unref(nodes_of(k)[i]);
+}
+
+/* Handles that were assigned to get their old value back. */
+static void roll_back(collection *k, bool poisoned)
+{
+    size_t count = k->c->nodes.n;
+    for (size_t i = 0; i < count; i++) nodes_of(k)[i]->refs++;
+    for (size_t i = count; i-- > 0;) {
+        cn__node *n = nodes_of(k)[i];
+        if (n->donor && n->owner) {
+            cn_tensor *t = n->owner;
+            cn__node *old = n->donor;
+            cn__handle_rebind(t, (cn__ref){old, 0});
+            old->owner = t;
+            old->replaced = false;
+        }
+        if (poisoned) {
+            cn__pending_remove(n);
+            n->state = CN__FAILED;
+        }
+    }
+    for (size_t i = 0; i < count; i++) cn__node_unref(nodes_of(k)[i]);
+}
+
+static void free_heirs(collection *k)
+{
+    for (size_t i = 0; i < k->c->nodes.n; i++) {
+        cn__node *n = nodes_of(k)[i];
+        cn__block_free(&k->ctx->memory, n->heir, sizeof *n->heir);
+        n->heir = NULL;
+    }
+}
+
+static bool get_heirs(collection *k)
+{
+    for (size_t i = 0; i < k->c->nodes.n; i++) {
+        cn__node *n = nodes_of(k)[i];
+        if (!n->donates) continue;
+        n->heir = cn__block_new(&k->ctx->memory, sizeof *n->heir);
+        if (n->heir) continue;
+        free_heirs(k);
+        return cn__fail(k->ctx, CN_NO_MEMORY, "out of memory");
+    }
+    return true;
+}
+
+static cn__plan *find_plan(collection *k)
+{
+    cn_ctx *ctx = k->ctx;
+    cn__cache *c = k->c;
+    uint64_t hash = hash_words(c->words.v, c->words.n) & ctx->hash_mask;
+    cn__plan *p = cn__cache_find(c, hash, c->words.v, c->words.n);
+    if (p) {
+        ctx->count.plan_hits++;
+        return p;
+    }
+    ctx->count.plan_misses++;
+    p = cn__plan_build(ctx, nodes_of(k), (int)c->nodes.n, c->leaves.v, (int)c->leaves.n, k->n_storages);
+    if (p && !cn__cache_add(ctx, p, hash, c->words.v, c->words.n)) {
+        cn__plan_free(ctx, p);
+        p = NULL;
+    }
+    if (p && ctx->trace_plans) cn__plan_trace(ctx, p);
+    return p;
+}
+
+static bool run_plan(collection *k, cn__plan *p, bool *poisoned)
+{
+    cn_ctx *ctx = k->ctx;
+    if (!get_heirs(k) || !get_memories(ctx, k->c, p)) {
+        free_heirs(k);
+        return false;
+    }
+    cn__run run = {.ctx = ctx, .nodes = nodes_of(k), .leaves = k->c->leaves.v, .outputs = k->c->pointers.v, .arena = ctx->arena};
+    cn_code code = p->device->table->run(p->device, p, &run);
+    ctx->count.kernels += p->n_steps;
+    ctx->count.contractions += p->contractions;
+    if (code == CN_OK) {
+        commit(k, p);
+        return true;
+    }
+    *poisoned = true;
+    drop_memories(ctx, k->c, p->n_memories);
+    free_heirs(k);
+    return report(ctx, p, &run, code);
+}
+
+bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
+{
+    if (root && root->state != CN__PENDING) return true;
+    if (!ctx->first) return true;
+    if (ctx->evaluating) return cn__fail(ctx, CN_UNSUPPORTED, "evaluation asked for during an evaluation");
+    collection k = {.ctx = ctx, .c = ctx->cache};
+    if (root) root->refs++;
+    ctx->evaluating = true;
+    bool ok = collect(&k, root, want), poisoned = false;
+    if (ok && k.c->nodes.n) {
+        cn__plan *p = find_plan(&k);
+        ok = p && run_plan(&k, p, &poisoned);
+    }
+    ctx->count.evaluations++;
+    if (!ok) roll_back(&k, poisoned);
+    ctx->evaluating = false;
+    if (root) cn__node_unref(root);
+    return ok;
+}
+
+size_t cn_plan_print(cn_tensor *t, char *out, size_t size)
+{
+    if (size) out[0] = 0;
+    if (!cn__alive(t) || !cn__revive(t->ref) || t->ref.node->state != CN__PENDING) return 0;
+    collection k = {.ctx = t->ctx, .c = t->ctx->cache};
+    if (!collect(&k, t->ref.node, CN__WANT_ASKED) || !k.c->nodes.n) return 0;
+    const cn__plan *p = find_plan(&k);
+    return p ? cn__plan_show(p, out, size) : 0;
+}

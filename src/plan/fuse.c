@@ -1,0 +1,426 @@
+/* Nodes become steps. An elementwise node is stored only if someone needs it in memory; otherwise it is computed
+   inside every group that reads it. A stored elementwise node joins the group of its latest operand if it can: then
+   everything the group needs was there before the group, and steps stay in order. */
+#include "plan/build.h"
+
+static bool elementwise(const cn_op *op) { return op->kind == CN_MAP || op->kind == CN_RANDOM; }
+static bool takes_groups(const cn_op *op) { return elementwise(op) || op->kind == CN_REDUCE; }
+
+static draft_step *step_at(const builder *b, int i) { return (draft_step *)b->steps.v + i; }
+
+/* ---- growing lists ---- */
+
+static int append(builder *b, cn__vec *pool, list *l, const void *element, size_t size, size_t next_at)
+{
+    if (!cn__vec_reserve(&b->ctx->memory, pool, pool->n + 1, size)) {
+        b->failed = true;
+        return -1;
+    }
+    int at = (int)pool->n++;
+    memcpy((char *)pool->v + (size_t)at * size, element, size);
+    *(int *)((char *)pool->v + (size_t)at * size + next_at) = -1;
+    if (l->n) *(int *)((char *)pool->v + (size_t)l->last * size + next_at) = at;
+    else l->first = at;
+    l->last = at;
+    return l->n++;
+}
+
+static int new_step(builder *b, const cn_op *op, int node, bool group)
+{
+    if (!cn__vec_reserve(&b->ctx->memory, &b->steps, b->steps.n + 1, sizeof(draft_step))) {
+        b->failed = true;
+        return -1;
+    }
+    draft_step *d = step_at(b, (int)b->steps.n);
+    *d = (draft_step){.step = {.op = op, .node = node, .group = group}};
+    return (int)b->steps.n++;
+}
+
+static int new_buffer(builder *b, cn__where where, int index, size_t bytes)
+{
+    if (!cn__vec_reserve(&b->ctx->memory, &b->buffers, b->buffers.n + 1, sizeof(cn__buffer))) {
+        b->failed = true;
+        return 0;
+    }
+    ((cn__buffer *)b->buffers.v)[b->buffers.n] = (cn__buffer){where, index, 0, bytes, -1, -1};
+    return (int)b->buffers.n++;
+}
+
+/* ---- buffers ---- */
+
+static int buffer_of_leaf(builder *b, int leaf)
+{
+    if (b->leaf_buffer[leaf] < 0) {
+        cn__result *r = cn__res(b->leaves[leaf]);
+        b->leaf_buffer[leaf] = new_buffer(b, CN__AT_LEAF, leaf, (size_t)r->numel * cn_dtype_size(r->meta.dtype));
+    }
+    return b->leaf_buffer[leaf];
+}
+
+static int buffer_of_value(builder *b, int node, int out)
+{
+    int *at = &b->value_buffer[b->info[node].value + out];
+    if (*at < 0) {
+        cn__result *r = &b->nodes[node]->out[out];
+        *at = new_buffer(b, CN__AT_ARENA, -1, (size_t)r->numel * cn_dtype_size(r->meta.dtype));
+    }
+    return *at;
+}
+
+static cn__operand operand_of(builder *b, source s)
+{
+    cn__operand o = {.buffer = -1, .number = -1, .view_node = s.view, .view_leaf = -1, .dtype = s.dtype, .layout = *s.layout};
+    if (s.number) o.number = s.leaf;
+    else if (s.leaf >= 0) o.buffer = buffer_of_leaf(b, s.leaf), o.view_leaf = s.leaf;
+    else o.buffer = buffer_of_value(b, s.node, s.out);
+    return o;
+}
+
+/* ---- which elementwise nodes are stored ---- */
+
+static void count_use(builder *b, const cn__node *n, int k)
+{
+    if (!n->in[k].node) return;
+    source s = cn__resolve(b, n->in[k]);
+    if (s.node < 0) return;
+    node_info *from = &b->info[s.node];
+    bool same_size = n->op->kind == CN_REDUCE || cn__numel(s.layout) == n->out[0].numel;
+    if (takes_groups(n->op) && same_size && cn__flat(b, s)) from->uses++;
+    else from->must_store = true;
+}
+
+static void decide(builder *b, int i)
+{
+    const cn__node *n = b->nodes[i];
+    node_info *me = &b->info[i];
+    me->chain = n->op->cheap ? 1 : 3;
+    me->loads = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        if (!n->in[k].node) continue;
+        source s = cn__resolve(b, n->in[k]);
+        const node_info *from = s.node >= 0 ? &b->info[s.node] : NULL;
+        if (from && !from->materialized) {
+            me->chain += from->chain;
+            me->loads += from->loads;
+        } else if (!s.number) {
+            me->loads++;
+        }
+    }
+    if (!elementwise(n->op)) {
+        me->materialized = true;
+        return;
+    }
+    bool too_long = me->chain > GROUP_INSTRS / 2 || me->loads > GROUP_LOADS / 2;
+    bool worth_storing = me->uses > 1 && (me->chain > CHEAP_CHAIN || me->loads > CHEAP_LOADS);
+    me->materialized = me->stored || me->must_store || me->uses == 0 || too_long || worth_storing;
+}
+
+/* ---- building one group ---- */
+
+static int add_load(builder *b, int at, cn__operand o)
+{
+    draft_step *d = step_at(b, at);
+    int value = 0;
+    for (int i = d->loads.n ? d->loads.first : -1; i >= 0; i = ((linked_load *)b->loads.v)[i].next, value++) {
+        const cn__operand *p = &((linked_load *)b->loads.v)[i].operand;
+        if (p->buffer == o.buffer && p->number == o.number && p->view_node == o.view_node && p->view_leaf == o.view_leaf &&
+            p->dtype == o.dtype && p->layout.ndim == o.layout.ndim &&
+            !memcmp(p->layout.shape, o.layout.shape, sizeof(int64_t) * (size_t)o.layout.ndim) &&
+            !memcmp(p->layout.stride, o.layout.stride, sizeof(int64_t) * (size_t)o.layout.ndim))
+            return value;
+    }
+    linked_load load = {o, -1};
+    return append(b, &b->loads, &d->loads, &load, sizeof load, offsetof(linked_load, next));
+}
+
+/* The operand's layout over the consumer's shape: broadcast axes have stride 0. */
+static void broadcast(cn_layout *l, const cn_layout *over)
+{
+    cn_layout wide = {.ndim = over->ndim};
+    int lead = over->ndim - l->ndim;
+    for (int d = 0; d < over->ndim; d++) {
+        wide.shape[d] = over->shape[d];
+        wide.stride[d] = d < lead || l->shape[d - lead] == 1 ? 0 : l->stride[d - lead];
+    }
+    *l = wide;
+}
+
+/* Values are numbered loads first; while a group grows, an instruction's value is ~index. */
+static int value_of(builder *b, int at, const cn__node *n, int k)
+{
+    source s = cn__resolve(b, n->in[k]);
+    if (s.node >= 0 && b->info[s.node].in_group == at && cn__flat(b, s)) return b->info[s.node].group_value;
+    cn__operand o = operand_of(b, s);
+    if (s.number) o.layout = (cn_layout){.ndim = 0};
+    else if (n->op->kind != CN_REDUCE) broadcast(&o.layout, &n->out[0].meta.layout);
+    o.layout.offset = 0;
+    return add_load(b, at, o);
+}
+
+static int first_promoted(const cn__node *n)
+{
+    for (int k = 0; k < n->n_in; k++)
+        if (n->in[k].node && !(n->op->free_dtype >> k & 1)) return k;
+    return -1;
+}
+
+static void add_instr(builder *b, int at, int i)
+{
+    const cn__node *n = b->nodes[i];
+    int p = n->op->kind == CN_RANDOM ? -1 : first_promoted(n);
+    linked_instr li = {.instr = {.op = n->op, .node = i, .n_in = n->n_in, .out_dtype = n->out[0].meta.dtype}, .next = -1};
+    li.instr.dtype = p < 0 ? n->out[0].meta.dtype : cn__res(n->in[p])->meta.dtype;
+    for (int k = 0; k < n->n_in; k++) li.instr.in[k] = value_of(b, at, n, k);
+    if (n->op->attr_size) {
+        void *attrs = cn__bump_new(&b->ctx->memory, &b->plan->memory, n->op->attr_size);
+        if (attrs) memcpy(attrs, n->attrs, n->op->attr_size);
+        else b->failed = true;
+        li.instr.attrs = attrs;
+    }
+    int index = append(b, &b->instrs, &step_at(b, at)->instrs, &li, sizeof li, offsetof(linked_instr, next));
+    b->info[i].in_group = at;
+    b->info[i].group_value = ~index;
+}
+
+/* Puts node i and everything it needs that is not stored into the group, operands first, without recursion. */
+static void pull(builder *b, int at, int i)
+{
+    b->stack.n = 0;
+    int push = i;
+    for (;;) {
+        if (push >= 0) {
+            if (!cn__vec_reserve(&b->ctx->memory, &b->stack, b->stack.n + 1, sizeof(int))) b->failed = true;
+            if (b->failed) return;
+            ((int *)b->stack.v)[b->stack.n++] = push;
+        }
+        if (!b->stack.n) return;
+        int top = ((int *)b->stack.v)[b->stack.n - 1];
+        const cn__node *n = b->nodes[top];
+        push = -1;
+        for (int k = 0; k < n->n_in && push < 0; k++) {
+            if (!n->in[k].node) continue;
+            source s = cn__resolve(b, n->in[k]);
+            if (s.node >= 0 && !b->info[s.node].materialized && b->info[s.node].in_group != at) push = s.node;
+        }
+        if (push >= 0) continue;
+        b->stack.n--;
+        if (b->info[top].in_group != at && elementwise(n->op)) add_instr(b, at, top);
+    }
+}
+
+/* ---- joining groups ---- */
+
+typedef struct needs {
+    int latest;       /* the latest step that computes something i needs, or -1 */
+    bool direct;      /* in the order in which the group computes it */
+    int taker;        /* a step that takes over memory which i reads, or -1 */
+    bool bad_taker;   /* more than one such */
+} needs;
+
+static void note_source(builder *b, needs *r, source s)
+{
+    if (s.leaf >= 0 && !s.number) {
+        uint32_t st = cn__res(b->leaves[s.leaf])->storage->index;
+        int taker = b->storage_taken[st];
+        if (taker >= 0 && r->taker >= 0 && taker != r->taker) r->bad_taker = true;
+        if (taker > r->taker) r->taker = taker;
+    }
+    if (s.node < 0 || !b->info[s.node].materialized) return;
+    int step = b->info[s.node].step;
+    if (step < r->latest) return;
+    r->direct = (step > r->latest || r->direct) && cn__flat(b, s);
+    r->latest = step;
+}
+
+static void mark(builder *b, int i)
+{
+    if (b->info[i].in_chain) return;
+    if (!cn__vec_reserve(&b->ctx->memory, &b->stack, b->stack.n + 1, sizeof(int))) {
+        b->failed = true;
+        return;
+    }
+    b->info[i].in_chain = true;
+    ((int *)b->stack.v)[b->stack.n++] = i;
+}
+
+/* Looks at i and all that would be computed inside its group. */
+static needs what_it_needs(builder *b, int i)
+{
+    needs r = {-1, true, -1, false};
+    b->stack.n = 0;
+    mark(b, i);
+    for (size_t q = 0; q < b->stack.n; q++) {
+        const cn__node *n = b->nodes[((int *)b->stack.v)[q]];
+        for (int k = 0; k < n->n_in; k++) {
+            if (!n->in[k].node) continue;
+            source s = cn__resolve(b, n->in[k]);
+            note_source(b, &r, s);
+            if (s.node >= 0 && !b->info[s.node].materialized) mark(b, s.node);
+        }
+    }
+    for (size_t q = 0; q < b->stack.n; q++) b->info[((int *)b->stack.v)[q]].in_chain = false;
+    return r;
+}
+
+static bool room_in(const builder *b, int at, const node_info *me, int64_t numel)
+{
+    const draft_step *d = step_at(b, at);
+    return d->step.group && !d->step.op && d->numel == numel && d->instrs.n + me->chain <= GROUP_INSTRS &&
+           d->loads.n + me->loads <= GROUP_LOADS;
+}
+
+/* The group that node i may become part of, or -1. */
+static int group_for(builder *b, int i)
+{
+    const node_info *me = &b->info[i];
+    int64_t numel = b->nodes[i]->out[0].numel;
+    needs r = what_it_needs(b, i);
+    if (b->failed) return -1;
+    if (r.taker >= 0 && !r.bad_taker && (r.latest < r.taker || (r.latest == r.taker && r.direct)) && room_in(b, r.taker, me, numel))
+        return r.taker;
+    if (r.latest >= 0 && r.direct && r.taker < 0 && room_in(b, r.latest, me, numel)) return r.latest;
+    return -1;
+}
+
+/* ---- steps ---- */
+
+static void add_store(builder *b, int at, int node, int out, int value)
+{
+    const cn__result *r = &b->nodes[node]->out[out];
+    linked_store st = {.store = {.value = value,
+                                 .to = {.number = -1, .view_node = -1, .view_leaf = -1, .dtype = r->meta.dtype, .layout = r->meta.layout}},
+                       .value_node = node, .next = -1};
+    st.store.to.buffer = buffer_of_value(b, node, out);
+    append(b, &b->stores, &step_at(b, at)->stores, &st, sizeof st, offsetof(linked_store, next));
+    b->info[node].step = at;
+}
+
+static void build_elementwise(builder *b, int i)
+{
+    int at = group_for(b, i);
+    if (b->failed) return;
+    if (at < 0) {
+        at = new_step(b, NULL, i, true);
+        if (b->failed) return;
+        step_at(b, at)->numel = b->nodes[i]->out[0].numel;
+        step_at(b, at)->step.space = b->nodes[i]->out[0].meta.layout;
+    }
+    pull(b, at, i);
+    if (b->failed) return;
+    add_store(b, at, i, 0, b->info[i].group_value);
+    if (!b->info[i].updates) return;
+    int *taken = &b->storage_taken[b->nodes[i]->donor->out[0].storage->index];
+    if (*taken >= 0) { /* two handles meant the old value: one of them takes its memory */
+        b->info[i].updates = false;
+        return;
+    }
+    step_at(b, at)->step.updates = true;
+    *taken = at;
+}
+
+static void build_reduction(builder *b, int i)
+{
+    const cn__node *n = b->nodes[i];
+    int at = new_step(b, n->op, i, true);
+    if (b->failed) return;
+    source s = cn__resolve(b, n->in[0]);
+    step_at(b, at)->step.space = *s.layout;
+    step_at(b, at)->numel = cn__numel(s.layout);
+    pull(b, at, i);
+    if (b->failed) return;
+    int value = value_of(b, at, n, 0);
+    step_at(b, at)->step.reduced = value;
+    add_store(b, at, i, 0, value);
+}
+
+/* A kernel that wants its operand row-major gets a copy, made once for all that ask. */
+static cn__operand row_major_copy(builder *b, source s)
+{
+    int *memo = s.view >= 0 ? &b->view_copy[s.view] : &b->view_copy[b->n + s.leaf];
+    cn__operand o = {.buffer = *memo, .number = -1, .view_node = -1, .view_leaf = -1, .dtype = s.dtype, .layout = *s.layout};
+    cn__row_major(&o.layout);
+    if (*memo >= 0) return o;
+    o.buffer = *memo = new_buffer(b, CN__AT_ARENA, -1, (size_t)cn__numel(s.layout) * cn_dtype_size(s.dtype));
+    int at = new_step(b, NULL, -1, true);
+    if (b->failed) return o;
+    cn__operand from = operand_of(b, s);
+    draft_step *d = step_at(b, at);
+    d->numel = cn__numel(s.layout);
+    d->step.space = o.layout;
+    add_load(b, at, from);
+    linked_store st = {.store = {.value = 0, .to = o}, .value_node = -1, .next = -1};
+    append(b, &b->stores, &step_at(b, at)->stores, &st, sizeof st, offsetof(linked_store, next));
+    return o;
+}
+
+static void build_kernel(builder *b, int i)
+{
+    const cn__node *n = b->nodes[i];
+    cn__vec found = {0};
+    if (!cn__vec_reserve(&b->ctx->memory, &found, (size_t)n->n_in + 1, sizeof(linked_load))) b->failed = true;
+    linked_load *in = found.v;
+    for (int k = 0; k < n->n_in && !b->failed; k++) {
+        in[k] = (linked_load){.operand = {.buffer = -1, .number = -1, .view_node = -1, .view_leaf = -1, .layout = {.ndim = -1}}};
+        if (!n->in[k].node) continue;
+        source s = cn__resolve(b, n->in[k]);
+        bool as_is = n->op->strided || cn__layout_contiguous(s.layout);
+        in[k].operand = as_is ? operand_of(b, s) : row_major_copy(b, s);
+    }
+    int at = b->failed ? -1 : new_step(b, n->op, i, false);
+    for (int k = 0; k < n->n_in && !b->failed; k++)
+        append(b, &b->loads, &step_at(b, at)->loads, &in[k], sizeof *in, offsetof(linked_load, next));
+    for (int o = 0; o < n->n_out && !b->failed; o++) add_store(b, at, i, o, -1);
+    if (!b->failed) {
+        step_at(b, at)->step.contraction = n->op->kind == CN_CONTRACT;
+        step_at(b, at)->step.checks = n->op->checks_index;
+    }
+    cn__vec_free(&b->ctx->memory, &found, sizeof(linked_load));
+}
+
+/* Memory is taken over only if nobody reads its old value after, or differently within, the step that writes it. */
+static void check_takeovers(builder *b)
+{
+    for (int at = 0; at < (int)b->steps.n; at++) {
+        const draft_step *d = step_at(b, at);
+        for (int l = d->loads.n ? d->loads.first : -1; l >= 0; l = ((linked_load *)b->loads.v)[l].next) {
+            const cn__operand *o = &((linked_load *)b->loads.v)[l].operand;
+            if (o->buffer < 0 || o->view_leaf < 0) continue;
+            const cn__result *r = cn__res(b->leaves[o->view_leaf]);
+            int taker = b->storage_taken[r->storage->index];
+            if (taker < 0 || at < taker) continue;
+            bool in_step = at == taker && cn__layout_contiguous(&o->layout) && cn__numel(&o->layout) == d->numel &&
+                           o->view_node < 0 && r->meta.layout.offset == 0;
+            if (!in_step) b->storage_taken[r->storage->index] = -1;
+        }
+    }
+    for (int i = 0; i < b->n; i++)
+        if (b->info[i].updates && b->storage_taken[b->nodes[i]->donor->out[0].storage->index] < 0) b->info[i].updates = false;
+}
+
+bool cn__fuse(builder *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const cn__node *n = b->nodes[i];
+        node_info *me = &b->info[i];
+        if (me->rep != i) b->info[me->rep].stored |= n->want != 0 && n->op->kind != CN_VIEW;
+        me->stored |= n->want != 0;
+        me->in_group = me->step = -1;
+        me->updates = n->donates && n->out[0].consumers == 0 && elementwise(n->op);
+        if (me->rep != i || n->op->kind == CN_VIEW) continue;
+        for (int k = 0; k < n->n_in; k++) count_use(b, n, k);
+    }
+    for (int i = 0; i < b->n; i++)
+        if (b->info[i].rep == i && b->nodes[i]->op->kind != CN_VIEW) decide(b, i);
+    for (int pass = 0; pass < 2; pass++) { /* assignments in place come last */
+        for (int i = 0; i < b->n && !b->failed; i++) {
+            const node_info *me = &b->info[i];
+            const cn_op *op = b->nodes[i]->op;
+            if (me->rep != i || op->kind == CN_VIEW || !me->materialized || me->updates != (pass == 1)) continue;
+            if (elementwise(op)) build_elementwise(b, i);
+            else if (op->kind == CN_REDUCE) build_reduction(b, i);
+            else build_kernel(b, i);
+        }
+    }
+    if (!b->failed) check_takeovers(b);
+    return !b->failed;
+}

@@ -1,0 +1,148 @@
+/* Every intermediate gets a place in the arena by its lifetime. Blocks are handed out and taken back step by step;
+   a dying operand's place goes to the result that is computed element by element from it. */
+#include "plan/build.h"
+
+#define ALIGN 64
+
+typedef struct span {
+    size_t at, bytes;
+} span;
+
+typedef struct places {
+    builder *b;
+    cn__vec free;      /* of span, by address */
+    size_t top;        /* end of the arena so far */
+} places;
+
+static size_t round_up(size_t bytes) { return bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN; }
+static cn__buffer *buffer_at(const builder *b, int i) { return (cn__buffer *)b->buffers.v + i; }
+
+static void remove_span(places *p, size_t i)
+{
+    span *f = p->free.v;
+    memmove(f + i, f + i + 1, (p->free.n - i - 1) * sizeof *f);
+    p->free.n--;
+}
+
+static size_t take(places *p, size_t bytes)
+{
+    span *f = p->free.v;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < p->free.n; i++)
+        if (f[i].bytes >= bytes && (best == SIZE_MAX || f[i].bytes < f[best].bytes)) best = i;
+    if (best != SIZE_MAX) {
+        size_t at = f[best].at;
+        f[best].at += bytes;
+        f[best].bytes -= bytes;
+        if (!f[best].bytes) remove_span(p, best);
+        return at;
+    }
+    size_t at = p->top;
+    if (p->free.n && f[p->free.n - 1].at + f[p->free.n - 1].bytes == p->top) { /* grow the last hole */
+        at = f[p->free.n - 1].at;
+        p->free.n--;
+    }
+    p->top = at + bytes;
+    return at;
+}
+
+static bool give(places *p, size_t at, size_t bytes)
+{
+    if (!cn__vec_reserve(&p->b->ctx->memory, &p->free, p->free.n + 1, sizeof(span))) return false;
+    span *f = p->free.v;
+    size_t lo = 0, hi = p->free.n;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (f[mid].at < at) lo = mid + 1;
+        else hi = mid;
+    }
+    memmove(f + lo + 1, f + lo, (p->free.n - lo) * sizeof *f);
+    f[lo] = (span){at, bytes};
+    p->free.n++;
+    if (lo + 1 < p->free.n && f[lo].at + f[lo].bytes == f[lo + 1].at) {
+        f[lo].bytes += f[lo + 1].bytes;
+        remove_span(p, lo + 1);
+    }
+    if (lo > 0 && f[lo - 1].at + f[lo - 1].bytes == f[lo].at) {
+        f[lo - 1].bytes += f[lo].bytes;
+        remove_span(p, lo);
+    }
+    return true;
+}
+
+static void lifetimes(builder *b)
+{
+    for (int s = 0; s < b->plan->n_steps; s++) {
+        const cn__step *step = &b->plan->steps[s];
+        for (int i = 0; i < step->n_stores; i++) {
+            cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
+            if (buf->first < 0) buf->first = s;
+            buf->last = s;
+        }
+        for (int i = 0; i < step->n_loads; i++)
+            if (step->loads[i].buffer >= 0) buffer_at(b, step->loads[i].buffer)->last = s;
+    }
+}
+
+/* An arena operand that dies here, is read in order only, and is as large as the result. */
+static int dying_operand(const builder *b, const cn__step *step, int s, size_t bytes)
+{
+    if (!step->group || step->op) return -1;
+    for (int i = 0; i < step->n_loads; i++) {
+        int id = step->loads[i].buffer;
+        if (id < 0) continue;
+        const cn__buffer *buf = buffer_at(b, id);
+        if (buf->where != CN__AT_ARENA || buf->last != s || buf->first == s || buf->bytes != bytes || buf->index == -2) continue;
+        bool in_order = true;
+        for (int j = 0; j < step->n_loads; j++)
+            if (step->loads[j].buffer == id)
+                in_order &= cn__layout_contiguous(&step->loads[j].layout) && step->loads[j].view_node < 0 &&
+                            (size_t)cn__numel(&step->loads[j].layout) * cn_dtype_size(step->loads[j].dtype) == bytes;
+        if (in_order) return id;
+    }
+    return -1;
+}
+
+static bool place_step(places *p, int s, const int *dies, const int *next)
+{
+    builder *b = p->b;
+    const cn__step *step = &b->plan->steps[s];
+    for (int i = 0; i < step->n_stores; i++) {
+        cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
+        if (buf->where != CN__AT_ARENA || buf->first != s) continue;
+        int from = dying_operand(b, step, s, buf->bytes);
+        if (from >= 0) {
+            buf->offset = buffer_at(b, from)->offset;
+            buffer_at(b, from)->index = -2; /* its place has an heir: not given back */
+        } else {
+            buf->offset = take(p, round_up(buf->bytes));
+        }
+    }
+    for (int i = dies[s]; i >= 0; i = next[i]) {
+        const cn__buffer *buf = buffer_at(b, i);
+        if (buf->index != -2 && !give(p, buf->offset, round_up(buf->bytes))) return false;
+    }
+    return true;
+}
+
+bool cn__place(builder *b)
+{
+    lifetimes(b);
+    int steps = b->plan->n_steps, n = (int)b->buffers.n;
+    int *dies = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *dies * (size_t)(steps + 1));
+    int *next = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *next * (size_t)(n + 1));
+    if (!dies || !next) return false;
+    for (int s = 0; s < steps; s++) dies[s] = -1;
+    for (int i = 0; i < n; i++) {
+        const cn__buffer *buf = buffer_at(b, i);
+        if (buf->where != CN__AT_ARENA || buf->first < 0) continue;
+        next[i] = dies[buf->last];
+        dies[buf->last] = i;
+    }
+    places p = {.b = b};
+    bool ok = true;
+    for (int s = 0; s < steps && ok; s++) ok = place_step(&p, s, dies, next);
+    b->plan->arena_bytes = p.top;
+    cn__vec_free(&b->ctx->memory, &p.free, sizeof(span));
+    return ok;
+}

@@ -1,0 +1,77 @@
+/* A plan as text a person can read: one line a step. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "plan/cache.h"
+
+typedef struct text {
+    char *out;
+    size_t size, n;
+} text;
+
+static void say(text *t, const char *words, ...)
+{
+    va_list list;
+    va_start(list, words);
+    size_t room = t->n < t->size ? t->size - t->n : 0;
+    int n = vsnprintf(room ? t->out + t->n : NULL, room, words, list);
+    va_end(list);
+    if (n > 0) t->n += (size_t)n;
+}
+
+static void say_place(text *t, const cn__plan *p, const cn__operand *o)
+{
+    char shape[96];
+    if (o->number >= 0) {
+        say(t, "number");
+        return;
+    }
+    if (o->buffer < 0) {
+        say(t, "none");
+        return;
+    }
+    const cn__buffer *b = &p->buffers[o->buffer];
+    switch (b->where) {
+    case CN__AT_LEAF: say(t, "in%d", b->index); break;
+    case CN__AT_OUTPUT: say(t, "out%d", b->index); break;
+    case CN__AT_DONOR: say(t, "in%d (in place)", b->index); break;
+    case CN__AT_ARENA: say(t, "@%zu", b->offset); break;
+    }
+    say(t, ":%s%s", cn_dtype_name(o->dtype), cn__shape_text(&o->layout, shape, sizeof shape));
+    if (!cn__layout_contiguous(&o->layout)) say(t, "~"); /* strided */
+}
+
+size_t cn__plan_show(const cn__plan *p, char *out, size_t size)
+{
+    text t = {out, size, 0};
+    if (size) out[0] = 0;
+    say(&t, "plan: %d nodes, %d steps, %d inputs, %d outputs, arena %zu bytes, scratch %zu bytes\n", p->n_nodes, p->n_steps,
+        p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
+    for (int i = 0; i < p->n_steps; i++) {
+        const cn__step *s = &p->steps[i];
+        say(&t, "%4d  %-32s", i, s->name);
+        for (int k = 0; k < s->n_loads; k++) {
+            say(&t, k ? ", " : " ");
+            say_place(&t, p, &s->loads[k]);
+        }
+        say(&t, " ->");
+        for (int k = 0; k < s->n_stores; k++) {
+            say(&t, k ? ", " : " ");
+            say_place(&t, p, &s->stores[k].to);
+        }
+        say(&t, "\n");
+    }
+    return t.n;
+}
+
+void cn__plan_trace(cn_ctx *ctx, const cn__plan *p)
+{
+    char line[2048];
+    cn__plan_show(p, line, sizeof line);
+    for (char *at = line, *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        if (!end) break;
+        *end = 0;
+        if (ctx->logger) ctx->logger(ctx->logger_user, at);
+    }
+}

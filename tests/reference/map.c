@@ -1,0 +1,173 @@
+/* References of the elementwise operators: the definition, one element at a time. */
+#include <math.h>
+
+#include "ops/map/map.h"
+#include "support/reference.h"
+
+#define PI 3.14159265358979323846
+
+static bool is_float(cn_dtype t) { return t == CN_F16 || t == CN_BF16 || t == CN_F32 || t == CN_F64; }
+
+static int bits_of(cn_dtype t) { return t == CN_I64 ? 64 : t == CN_I32 ? 32 : 8; }
+
+/* v as an element of type t: whole numbers keep their low bits */
+static double as(cn_dtype t, double v)
+{
+    if (is_float(t)) return v;
+    if (t == CN_BOOL) return v != 0;
+    double range = pow(2, bits_of(t)), whole = trunc(v);
+    whole -= range * floor(whole / range);
+    return t != CN_U8 && whole >= range / 2 ? whole - range : whole;
+}
+
+/* The element of t that position `flat` of a result of this shape is computed from. */
+static double element(const ref_tensor *t, const ref_tensor *out, int64_t flat)
+{
+    int64_t index = 0, step = 1;
+    for (int d = 1; d <= t->ndim; d++) {
+        int64_t at = flat % out->shape[out->ndim - d];
+        flat /= out->shape[out->ndim - d];
+        if (t->shape[t->ndim - d] != 1) index += at * step;
+        step *= t->shape[t->ndim - d];
+    }
+    return t->v[index];
+}
+
+/* Operands x, y, z, plain numbers p, q, and t, the type of the operands. */
+typedef double (*formula)(double x, double y, double z, double p, double q, cn_dtype t);
+
+static void elementwise(const ref_call *c, formula f)
+{
+    ref_tensor *out = &c->out[0];
+    for (int64_t i = 0; i < out->numel; i++) {
+        double v[3] = { 0, 0, 0 };
+        for (int k = 0; k < c->n_in; k++) v[k] = element(&c->in[k], out, i);
+        double p = c->args ? c->args[0].f : 0, q = c->args ? c->args[1].f : 0;
+        out->v[i] = as(out->dtype, f(v[0], v[1], v[2], p, q, c->in[0].dtype));
+    }
+}
+
+static double whole_floor_div(double x, double y) { return y == 0 ? 0 : floor(x / y); }
+static double whole_fmod(double x, double y) { return y == 0 ? 0 : fmod(x, y); }
+static double power(double x, double y, cn_dtype t)
+{
+    if (is_float(t) || y >= 0) return pow(x, y);
+    return x == 0 ? 0 : trunc(pow(x, y));
+}
+static double shifted_left(double x, double y, cn_dtype t)
+{
+    return y < 0 || y >= bits_of(t) ? 0 : ldexp(x, (int)y);
+}
+static double shifted_right(double x, double y, cn_dtype t)
+{
+    return y < 0 || y >= bits_of(t) ? (x < 0 ? -1 : 0) : floor(ldexp(x, -(int)y));
+}
+static double larger(double x, double y) { return isnan(x) || isnan(y) ? NAN : x > y ? x : y; }
+static double smaller(double x, double y) { return isnan(x) || isnan(y) ? NAN : x < y ? x : y; }
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static int64_t whole(double x) { return (int64_t)x; }
+
+#define FORMULAS                                                                                    \
+    F(neg, -x)                                                                                      \
+    F(abs, fabs(x))                                                                                 \
+    F(sign, x > 0 ? 1 : x < 0 ? -1 : 0)                                                             \
+    F(square, x * x)                                                                                \
+    F(sqrt, sqrt(x))                                                                                \
+    F(rsqrt, 1 / sqrt(x))                                                                           \
+    F(reciprocal, 1 / x)                                                                            \
+    F(exp, exp(x))                                                                                  \
+    F(expm1, expm1(x))                                                                              \
+    F(log, log(x))                                                                                  \
+    F(log1p, log1p(x))                                                                              \
+    F(log2, log(x) / log(2))                                                                        \
+    F(sin, sin(x))                                                                                  \
+    F(cos, cos(x))                                                                                  \
+    F(tan, sin(x) / cos(x))                                                                         \
+    F(asin, asin(x))                                                                                \
+    F(acos, acos(x))                                                                                \
+    F(atan, atan(x))                                                                                \
+    F(sinh, (exp(x) - exp(-x)) / 2)                                                                 \
+    F(cosh, (exp(x) + exp(-x)) / 2)                                                                 \
+    F(tanh, 1 - 2 / (exp(2 * x) + 1))                                                               \
+    F(erf, erf(x))                                                                                  \
+    F(floor, floor(x))                                                                              \
+    F(ceil, ceil(x))                                                                                \
+    F(round, nearbyint(x))                                                                          \
+    F(trunc, trunc(x))                                                                              \
+    F(relu, larger(x, 0))                                                                           \
+    F(selu, 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * (exp(x) - 1)))                   \
+    F(gelu, x * erfc(-x / sqrt(2)) / 2)                                                             \
+    F(gelu_tanh, x * (1 + tanh(sqrt(2 / PI) * (x + 0.044715 * pow(x, 3)))) / 2)                     \
+    F(silu, x * sigmoid(x))                                                                         \
+    F(sigmoid, sigmoid(x))                                                                          \
+    F(log_sigmoid, log(sigmoid(x)))                                                                 \
+    F(softsign, x / (1 + fabs(x)))                                                                  \
+    F(mish, x * tanh(log(1 + exp(x))))                                                              \
+    F(hardsigmoid, x <= -3 ? 0 : x >= 3 ? 1 : x / 6 + 0.5)                                          \
+    F(hardswish, x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6)                                        \
+    F(isnan, isnan(x))                                                                              \
+    F(isinf, isinf(x))                                                                              \
+    F(isfinite, isfinite(x))                                                                        \
+    F(logical_not, x == 0)                                                                          \
+    F(bitwise_not, t == CN_BOOL ? 1 - x : -x - 1)                                                   \
+    F(copy, x)                                                                                      \
+    F(leaky_relu, x > 0 ? x : p * x)                                                                \
+    F(elu, x > 0 ? x : p * (exp(x) - 1))                                                            \
+    F(celu, larger(x, 0) + smaller(0, p * (exp(x / p) - 1)))                                        \
+    F(softplus, p * x > q ? x : log(1 + exp(p * x)) / p)                                            \
+    F(hardtanh, smaller(larger(x, p), q))                                                           \
+    F(clamp, smaller(larger(x, p), q))                                                              \
+    F(add, x + y)                                                                                   \
+    F(sub, x - y)                                                                                   \
+    F(mul, x * y)                                                                                   \
+    F(div, x / y)                                                                                   \
+    F(floor_div, is_float(t) ? floor(x / y) : whole_floor_div(x, y))                                \
+    F(remainder, is_float(t) ? x - y * floor(x / y) : y == 0 ? 0 : x - y * whole_floor_div(x, y))   \
+    F(fmod, is_float(t) ? fmod(x, y) : whole_fmod(x, y))                                            \
+    F(pow, power(x, y, t))                                                                          \
+    F(maximum, larger(x, y))                                                                        \
+    F(minimum, smaller(x, y))                                                                       \
+    F(atan2, atan2(x, y))                                                                           \
+    F(eq, x == y)                                                                                   \
+    F(ne, x != y)                                                                                   \
+    F(lt, x < y)                                                                                    \
+    F(le, x <= y)                                                                                   \
+    F(gt, x > y)                                                                                    \
+    F(ge, x >= y)                                                                                   \
+    F(logical_and, x != 0 && y != 0)                                                                \
+    F(logical_or, x != 0 || y != 0)                                                                 \
+    F(logical_xor, (x != 0) != (y != 0))                                                            \
+    F(bitwise_and, (double)(whole(x) & whole(y)))                                                   \
+    F(bitwise_or, (double)(whole(x) | whole(y)))                                                    \
+    F(bitwise_xor, (double)(whole(x) ^ whole(y)))                                                   \
+    F(shift_left, shifted_left(x, y, t))                                                            \
+    F(shift_right, shifted_right(x, y, t))                                                          \
+    F(where, x != 0 ? y : z)                                                                        \
+    F(clamp_t, smaller(larger(x, y), z))                                                            \
+    F(lerp, x + z * (y - x))                                                                        \
+    F(addcmul, x + p * y * z)                                                                       \
+    F(addcdiv, x + p * y / z)
+
+#define F(name, expression)                                                                                            \
+    static double name##_formula(double x, double y, double z, double p, double q, cn_dtype t)                         \
+    {                                                                                                                  \
+        (void)x, (void)y, (void)z, (void)p, (void)q, (void)t;                                                          \
+        return expression;                                                                                             \
+    }                                                                                                                  \
+    static void name##_reference(const ref_call *c) { elementwise(c, name##_formula); }
+FORMULAS
+#undef F
+
+static void cast_reference(const ref_call *c)
+{
+    const cn__cast_attrs *a = c->attrs;
+    for (int64_t i = 0; i < c->out[0].numel; i++) c->out[0].v[i] = as((cn_dtype)a->dtype, c->in[0].v[i]);
+}
+
+const ref_entry ref_map[] = {
+#define F(name, expression) { #name, name##_reference },
+    FORMULAS
+#undef F
+    { "cast", cast_reference },
+    { NULL, NULL },
+};

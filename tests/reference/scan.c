@@ -1,0 +1,120 @@
+/* Operators along one axis, straight from their definitions: take each line out, compute, put it back. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "ops/scan/scan.h"
+#include "support/reference.h"
+
+/* x, y: a line of each operand (y may be absent); v, at: n_out lines of values and indices to fill. */
+typedef void (*line_fn)(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at);
+
+static int64_t along(const ref_tensor *t, int64_t axis) { return t->ndim ? t->shape[axis] : 1; }
+
+static void each_line(const ref_call *c, line_fn fn)
+{
+    int64_t axis = *(const int64_t *)c->attrs, n = along(&c->in[0], axis), m = along(&c->out[0], axis), inner = 1;
+    for (int d = (int)axis + 1; d < c->in[0].ndim; d++) inner *= c->in[0].shape[d];
+    double *line = calloc((size_t)n * 4 + 1, sizeof *line);
+    if (!line) abort();
+    double *x = line, *y = line + n, *v = line + 2 * n, *at = line + 3 * n;
+    for (int64_t l = 0; n && l < c->in[0].numel / n; l++) {
+        int64_t from = l / inner * n * inner + l % inner, to = l / inner * m * inner + l % inner;
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = c->in[0].v[from + i * inner];
+            if (c->n_in > 1) y[i] = c->in[1].v[from + i * inner];
+        }
+        fn(c, x, y, n, v, at);
+        for (int64_t i = 0; i < m; i++) {
+            c->out[0].v[to + i * inner] = v[i];
+            if (c->n_out > 1) c->out[1].v[to + i * inner] = at[i];
+        }
+    }
+    free(line);
+}
+
+static void cumsum_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    (void)y, (void)at;
+    bool reverse = ((const cn__scan_attrs *)c->attrs)->reverse;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = 0;
+        for (int64_t k = reverse ? i : 0; k < (reverse ? n : i + 1); k++) v[i] += x[k];
+    }
+}
+
+static void cumprod_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    (void)c, (void)y, (void)at;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = 1;
+        for (int64_t k = 0; k <= i; k++) v[i] *= x[k];
+    }
+}
+
+static void linear_scan_line(const ref_call *c, const double *a, const double *b, int64_t n, double *h, double *at)
+{
+    (void)at;
+    if (((const cn__scan_attrs *)c->attrs)->reverse)
+        for (int64_t i = n - 1; i >= 0; i--) h[i] = i == n - 1 ? b[i] : a[i + 1] * h[i + 1] + b[i];
+    else
+        for (int64_t i = 0; i < n; i++) h[i] = i == 0 ? b[i] : a[i] * h[i - 1] + b[i];
+}
+
+static void cummax_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    (void)c, (void)y;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t best = 0;
+        for (int64_t k = 1; k <= i; k++)
+            if (isnan(x[k]) || x[k] >= x[best]) best = k;
+        v[i] = x[best];
+        at[i] = (double)best;
+    }
+}
+
+static bool greater(double a, double b) { return a > b || (isnan(a) && !isnan(b)); }
+
+/* An element's place: how many come before it, counting equals on its left. */
+static void in_order(const double *x, int64_t n, bool descending, double *v, double *at)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = 0;
+        for (int64_t k = 0; k < n; k++) {
+            bool before = descending ? greater(x[k], x[i]) : greater(x[i], x[k]);
+            bool equal = !greater(x[k], x[i]) && !greater(x[i], x[k]);
+            place += before || (equal && k < i);
+        }
+        v[place] = x[i];
+        at[place] = (double)i;
+    }
+}
+
+static void sort_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    (void)y;
+    in_order(x, n, ((const cn__sort_attrs *)c->attrs)->descending, v, at);
+}
+
+static void argsort_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    sort_line(c, x, y, n, at, v);
+}
+
+static void topk_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    (void)y;
+    in_order(x, n, ((const cn__topk_attrs *)c->attrs)->largest, v, at);
+}
+
+static void cumsum(const ref_call *c) { each_line(c, cumsum_line); }
+static void cumprod(const ref_call *c) { each_line(c, cumprod_line); }
+static void linear_scan(const ref_call *c) { each_line(c, linear_scan_line); }
+static void cummax(const ref_call *c) { each_line(c, cummax_line); }
+static void sort(const ref_call *c) { each_line(c, sort_line); }
+static void argsort(const ref_call *c) { each_line(c, argsort_line); }
+static void topk(const ref_call *c) { each_line(c, topk_line); }
+
+const ref_entry ref_scan[] = {
+    {"cumsum", cumsum}, {"cumprod", cumprod}, {"linear_scan", linear_scan}, {"cummax", cummax},
+    {"sort", sort}, {"argsort", argsort}, {"topk", topk}, {NULL, NULL},
+};

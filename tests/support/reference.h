@@ -1,0 +1,32 @@
+/* reference.h: the slow, obvious version of each operator, in f64, that the tests hold every kernel against. */
+#ifndef TESTS_REFERENCE_H
+#define TESTS_REFERENCE_H
+
+#include "cairn/cairn.h"
+
+typedef struct ref_tensor {
+    bool present;           /* an optional operand may be absent */
+    cn_dtype dtype;         /* what the operator saw; v is always f64 */
+    int ndim;
+    int64_t shape[CN_MAX_DIMS], numel;
+    double *v;              /* row-major */
+} ref_tensor;
+
+typedef struct ref_call {
+    int n_in, n_out;
+    const ref_tensor *in;
+    ref_tensor *out;        /* shapes set, v to fill */
+    const void *attrs;
+    const cn_arg *args;
+} ref_call;
+
+typedef struct ref_entry {
+    const char *op;
+    void (*fn)(const ref_call *call);
+} ref_entry;
+
+/* Each family's table ends with { NULL, NULL }. */
+extern const ref_entry ref_map[], ref_create[], ref_reduce[], ref_scan[], ref_view[], ref_join[], ref_index[], ref_window[],
+    ref_contract[], ref_block[];
+
+#endif
