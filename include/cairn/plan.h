@@ -4,8 +4,8 @@
        cn_plan_print(loss, text, sizeof text);    the plan that computing loss would run: kernels, fusions, memory
        cn_counters c = cn_count(cn);              nodes made, kernels run, plans found ...
 
-   CAIRN_TRACE=plan in the environment sends every new plan to the context's logger (stderr when it has none... see
-   docs/design.md); CAIRN_EAGER=1 evaluates every operation at once. */
+   CAIRN_TRACE=plan in the environment sends every new plan to the context's logger, line by line; CAIRN_EAGER=1
+   evaluates every operation at once. Both are read when a context is opened. */
 #ifndef CAIRN_PLAN_H
 #define CAIRN_PLAN_H
 

@@ -135,7 +135,7 @@ typedef struct funnel {
 static bool infer(funnel *f, cn_infer *i)
 {
     const cn_meta *few[CN_MAX_IN], **in = few;
-    if (f->n_in > CN_MAX_IN) in = cn__resize(&f->ctx->memory, NULL, 0, sizeof *in * (size_t)f->n_in);
+    if (f->n_in > CN_MAX_IN) in = cn__block_new(&f->ctx->memory, sizeof *in * (size_t)f->n_in);
     if (!in) return cn__fail(f->ctx, CN_NO_MEMORY, "%s: out of memory", f->op->name);
     for (int k = 0; k < f->n_in; k++) in[k] = f->in[k] ? &cn__result_of(f->in[k])->meta : NULL;
     i->ctx = f->ctx;
@@ -148,7 +148,7 @@ static bool infer(funnel *f, cn_infer *i)
     bool ok = f->op->infer(i);
     for (int k = 0; k < f->op->n_out && ok; k++)
         ok = cn__check_shape(f->ctx, f->op->name, i->out[k].dtype, i->out[k].layout.ndim, i->out[k].layout.shape);
-    if (in != few) cn__resize(&f->ctx->memory, in, sizeof *in * (size_t)f->n_in, 0);
+    if (in != few) cn__block_free(&f->ctx->memory, in, sizeof *in * (size_t)f->n_in);
     i->in = NULL;
     return ok;
 }
@@ -282,7 +282,7 @@ static bool apply(funnel *f)
     bool has_promoted = false;
     for (int k = 0; k < f->n_in; k++) has_promoted |= f->in[k] && !(k < 32 && op->free_dtype >> k & 1);
     if (has_promoted && op->kind != CN_VIEW) {
-        cn_dtype t, compute;
+        cn_dtype t = CN_F32, compute = CN_F32;
         if (!agree_on_dtype(f, &t) || !compute_dtype(f->ctx, op, t, &compute)) return false;
         if (compute != t) return apply_converted(f, compute);
     }
@@ -321,7 +321,7 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
     if (!ctx || !check_call(ctx, op, in, n_in)) return false;
     cn_tensor *few[CN_MAX_IN], **copy = few;
     size_t bytes = sizeof *copy * (size_t)n_in;
-    if (n_in > CN_MAX_IN) copy = cn__resize(&ctx->memory, NULL, 0, bytes);
+    if (n_in > CN_MAX_IN) copy = cn__block_new(&ctx->memory, bytes);
     if (!copy) return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
     if (n_in) memcpy(copy, in, bytes);
     funnel f = {ctx, op, copy, n_in, attrs, args, out};
@@ -333,7 +333,7 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
     } else {
         ok = apply(&f);
     }
-    if (copy != few) cn__resize(&ctx->memory, copy, bytes, 0);
+    if (copy != few) cn__block_free(&ctx->memory, copy, bytes);
     for (int k = 0; k < op->n_out && !ok; k++) out[k] = NULL;
     return ok;
 }

@@ -128,6 +128,7 @@ struct cn_ctx {
     uint32_t comp_epoch;
     uint32_t stamp;
 
+    cn__vec spare[4];              /* vectors of the last backward, for the next */
     void *arena;                   /* shared by all plans: only one runs at a time */
     size_t arena_bytes;
     struct cn__cache *cache;

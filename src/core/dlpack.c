@@ -72,7 +72,7 @@ cn_tensor *cn_from_dlpack(cn_ctx *ctx, DLManagedTensor *managed)
 {
     if (!ctx || !managed) return NULL;
     const DLTensor *d = &managed->dl_tensor;
-    cn_dtype dtype;
+    cn_dtype dtype = CN_F32;
     cn_layout l;
     if (!imported_layout(ctx, d, &dtype, &l)) return NULL;
     return cn__borrow_layout(ctx, dtype, &l, (char *)d->data + d->byte_offset, delete_imported, managed);

@@ -27,8 +27,24 @@ void cn__memory_open(cn__memory *m, const cn_allocator *a)
     if (!m->allocator.resize) m->allocator.resize = libc_resize;
 }
 
+static size_t large_bytes(int class) { return (size_t)4096 << class; }
+
+static int large_class(size_t bytes)
+{
+    int class = 0;
+    while (class < CN__LARGE_CLASSES && large_bytes(class) < bytes) class++;
+    return class;
+}
+
 void cn__memory_close(cn__memory *m)
 {
+    for (int class = 0; class < CN__LARGE_CLASSES; class++) {
+        for (void *p = m->free_large[class], *next; p; p = next) {
+            next = *(void **)p;
+            cn__resize(m, p, large_bytes(class), 0);
+        }
+        m->free_large[class] = NULL;
+    }
     for (slab *s = m->slabs, *next; s; s = next) {
         next = s->next;
         cn__resize(m, s, s->bytes, 0);
@@ -60,10 +76,31 @@ static bool add_slab(cn__memory *m, size_t class)
     return true;
 }
 
+static void *large_new(cn__memory *m, size_t bytes)
+{
+    int class = large_class(bytes);
+    if (class == CN__LARGE_CLASSES) return cn__resize(m, NULL, 0, bytes);
+    void *p = m->free_large[class];
+    if (!p) return cn__resize(m, NULL, 0, large_bytes(class));
+    m->free_large[class] = *(void **)p;
+    return p;
+}
+
+static void large_free(cn__memory *m, void *p, size_t bytes)
+{
+    int class = large_class(bytes);
+    if (class == CN__LARGE_CLASSES) {
+        cn__resize(m, p, bytes, 0);
+        return;
+    }
+    *(void **)p = m->free_large[class];
+    m->free_large[class] = p;
+}
+
 void *cn__block_new(cn__memory *m, size_t bytes)
 {
-    size_t class = class_of(bytes);
-    if (class > CN__BLOCK_CLASSES) return cn__resize(m, NULL, 0, bytes);
+    size_t class = class_of(bytes ? bytes : 1);
+    if (class > CN__BLOCK_CLASSES) return large_new(m, bytes);
     if (!m->free_blocks[class] && !add_slab(m, class)) return NULL;
     void *p = m->free_blocks[class];
     m->free_blocks[class] = *(void **)p;
@@ -73,9 +110,9 @@ void *cn__block_new(cn__memory *m, size_t bytes)
 void cn__block_free(cn__memory *m, void *p, size_t bytes)
 {
     if (!p) return;
-    size_t class = class_of(bytes);
+    size_t class = class_of(bytes ? bytes : 1);
     if (class > CN__BLOCK_CLASSES) {
-        cn__resize(m, p, bytes, 0);
+        large_free(m, p, bytes);
         return;
     }
     *(void **)p = m->free_blocks[class];
@@ -87,8 +124,10 @@ bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element)
     if (n <= a->capacity) return true;
     size_t capacity = a->capacity ? a->capacity : 64;
     while (capacity < n) capacity *= 2;
-    void *v = cn__resize(m, a->v, a->capacity * element, capacity * element);
+    void *v = cn__block_new(m, capacity * element);
     if (!v) return false;
+    if (a->v) memcpy(v, a->v, a->capacity * element);
+    cn__block_free(m, a->v, a->capacity * element);
     a->v = v;
     a->capacity = capacity;
     return true;
@@ -96,7 +135,7 @@ bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element)
 
 void cn__vec_free(cn__memory *m, cn__vec *a, size_t element)
 {
-    if (a->v) cn__resize(m, a->v, a->capacity * element, 0);
+    cn__block_free(m, a->v, a->capacity * element);
     *a = (cn__vec){0};
 }
 

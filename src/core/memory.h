@@ -5,11 +5,13 @@
 #include "cairn/base.h"
 
 #define CN__BLOCK 64                /* small blocks come in multiples of this */
-#define CN__BLOCK_CLASSES 32        /* up to 2 KiB; larger ones straight from the allocator */
+#define CN__BLOCK_CLASSES 32        /* up to 2 KiB */
+#define CN__LARGE_CLASSES 9         /* powers of two from 4 KiB to 1 MiB; larger ones straight from the allocator */
 
 typedef struct cn__memory {
     cn_allocator allocator;
     void *free_blocks[CN__BLOCK_CLASSES + 1];
+    void *free_large[CN__LARGE_CLASSES];
     void *slabs;                    /* chained */
     int64_t calls;                  /* to the allocator */
     size_t limit, live, peak;       /* tensor bytes, counted by storage.c */

@@ -216,6 +216,7 @@ bool cn__revive(cn__ref asked)
     cn__vec stack = {0};
     bool ok = cn__vec_reserve(&ctx->memory, &stack, 1, sizeof(cn__ref));
     if (ok) ((cn__ref *)stack.v)[stack.n++] = asked;
+    else cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", asked.node->op->name);
     while (ok && stack.n) {
         cn__ref top = ((cn__ref *)stack.v)[stack.n - 1];
         cn__node *n = top.node;

@@ -223,7 +223,7 @@ static bool offset_of(cn_tensor *t, const char *who, cn_dims index, int64_t *off
 
 double cn_get(cn_tensor *t, cn_dims index)
 {
-    int64_t at;
+    int64_t at = 0;
     uint64_t v = 0;
     if (!cn__alive(t) || !offset_of(t, "get", index, &at) || !element(t, at, &v)) return NAN;
     return cn__load_f64(cn_type(t), &v);
@@ -303,7 +303,7 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
 
 bool cn_set(cn_tensor *t, cn_dims index, double value)
 {
-    int64_t at;
+    int64_t at = 0;
     if (!cn__alive(t) || !offset_of(t, "set", index, &at)) return false;
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);

@@ -152,6 +152,8 @@ bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__gr
             for (int k = 0; k < step->instrs[i].n_in; k++) d.last_use[step->instrs[i].in[k]] = i;
         for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++) d.last_use[step->stores[s].value] = step->n_instrs;
         prepare_walks(&d);
+        for (int l = 0; l < step->n_loads; l++) /* filled once for all tiles: registers of their own */
+            if (step->loads[l].number >= 0) add_gather(&d, l);
         for (int i = 0; i < step->n_instrs; i++) add_loop(&d, i);
         if (step->op && d.slots[step->reduced].size == 0) add_gather(&d, step->reduced);
         if (step->op) g->reduced = d.slots[step->reduced];

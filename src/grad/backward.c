@@ -37,8 +37,8 @@ static bool find_nodes(walk *w, cn_tensor *const *outputs, int n_outputs)
 static bool sort_nodes(walk *w)
 {
     size_t n = w->nodes.n;
-    cn__vec other = {0};
-    if (!cn__vec_reserve(&w->ctx->memory, &other, n + 1, sizeof(cn__node *))) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    cn__vec *other = &w->sorted;
+    if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *))) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t s = nodes_of(w)[i]->seq;
@@ -47,18 +47,15 @@ static bool sort_nodes(walk *w)
     }
     for (int shift = 0; shift < 64 && n && (high - low) >> shift; shift += 8) {
         size_t at[257] = {0};
-        cn__node **from = w->nodes.v, **to = other.v;
+        cn__node **from = w->nodes.v, **to = other->v;
         for (size_t i = 0; i < n; i++) at[((from[i]->seq - low) >> shift & 255) + 1]++;
         for (int d = 0; d < 256; d++) at[d + 1] += at[d];
         for (size_t i = 0; i < n; i++) to[at[(from[i]->seq - low) >> shift & 255]++] = from[i];
-        void *v = w->nodes.v;
-        size_t capacity = w->nodes.capacity;
-        w->nodes.v = other.v;
-        w->nodes.capacity = other.capacity;
-        other.v = v;
-        other.capacity = capacity;
+        cn__vec swap = w->nodes;
+        w->nodes = *other;
+        w->nodes.n = n;
+        *other = swap;
     }
-    cn__vec_free(&w->ctx->memory, &other, sizeof(cn__node *));
     return true;
 }
 
@@ -163,11 +160,11 @@ static bool through(walk *w, cn__node *n)
     bool needs_few[CN_MAX_IN];
     if (count <= few) return ask_operator(w, n, in_few, grad_few, needs_few);
     size_t bytes = count * (2 * sizeof(cn_tensor *) + sizeof(bool));
-    char *many = cn__resize(&w->ctx->memory, NULL, 0, bytes);
+    char *many = cn__block_new(&w->ctx->memory, bytes);
     if (!many) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
     cn_tensor **in = (cn_tensor **)many;
     bool ok = ask_operator(w, n, in, in + count, (bool *)(in + 2 * count));
-    cn__resize(&w->ctx->memory, many, bytes, 0);
+    cn__block_free(&w->ctx->memory, many, bytes);
     return ok;
 }
 
@@ -246,9 +243,24 @@ static void clean_up(walk *w, bool ok)
     for (size_t i = 0; i < w->nodes.n; i++)
         if (nodes_of(w)[i]->spent) cn__node_cut(nodes_of(w)[i]);
     for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
-    cn__vec_free(&w->ctx->memory, &w->nodes, sizeof(cn__node *));
-    cn__vec_free(&w->ctx->memory, &w->slots, sizeof(cn_tensor *));
-    cn__vec_free(&w->ctx->memory, &w->leads, sizeof(bool));
+}
+
+/* A training loop walks the same graph again: the vectors of one walk serve the next. A walk inside a walk has its own. */
+static void swap_vectors(walk *w)
+{
+    cn__vec *own[4] = {&w->nodes, &w->slots, &w->leads, &w->sorted};
+    static const size_t size[4] = {sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool), sizeof(cn__node *)};
+    for (int i = 0; i < 4; i++) {
+        cn__vec *spare = &w->ctx->spare[i];
+        if (own[i]->v && spare->v) {
+            cn__vec_free(&w->ctx->memory, own[i], size[i]);
+            continue;
+        }
+        cn__vec swap = *own[i];
+        *own[i] = *spare;
+        *spare = swap;
+        own[i]->n = spare->n = 0;
+    }
 }
 
 bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs)
@@ -257,12 +269,14 @@ bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradien
     int no_grad = ctx->no_grad;
     ctx->no_grad = w->create_graph ? 0 : no_grad + 1;
     cn_scope s = cn_scope_begin(ctx);
+    swap_vectors(w);
     bool ready = find_nodes(w, outputs, n_outputs) && sort_nodes(w) && give_slots(w);
     bool ok = ready;
     if (ready) mark_leads(w);
     for (int i = 0; i < n_outputs && ok; i++) ok = seed(w, outputs[i], gradients ? gradients[i] : NULL);
     for (size_t i = w->nodes.n; i-- > 0 && ok;) ok = visit(w, nodes_of(w)[i]);
     clean_up(w, ok);
+    swap_vectors(w);
     cn_scope_end(ctx, s);
     ctx->no_grad = no_grad;
     return ok;

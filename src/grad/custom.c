@@ -32,7 +32,7 @@ static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in,
 {
     cn_ctx *ctx = result->ctx;
     size_t bytes = sizeof(cn_tensor *) * (size_t)(n_in + 1);
-    cn_tensor **all = cn__resize(&ctx->memory, NULL, 0, bytes);
+    cn_tensor **all = cn__block_new(&ctx->memory, bytes);
     if (!all) {
         cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
         return NULL;
@@ -40,7 +40,7 @@ static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in,
     all[0] = result;
     if (n_in) memcpy(all + 1, in, sizeof *all * (size_t)n_in);
     cn_tensor *y = cn_apply(op, all, n_in + 1, attrs, args);
-    cn__resize(&ctx->memory, all, bytes, 0);
+    cn__block_free(&ctx->memory, all, bytes);
     return y;
 }
 
@@ -93,7 +93,7 @@ static void checkpoint_grad(cn_grad_call *g)
     cn_ctx *ctx = g->ctx;
     int n = g->n_in - 1, asked = 0;
     size_t bytes = sizeof(cn_tensor *) * 3 * (size_t)(n + 1);
-    cn_tensor **sources = cn__resize(&ctx->memory, NULL, 0, bytes);
+    cn_tensor **sources = cn__block_new(&ctx->memory, bytes);
     if (!sources) {
         cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
         return;
@@ -110,7 +110,7 @@ static void checkpoint_grad(cn_grad_call *g)
             at++;
         }
     }
-    cn__resize(&ctx->memory, sources, bytes, 0);
+    cn__block_free(&ctx->memory, sources, bytes);
 }
 
 const cn_op cn__op_checkpoint = {
@@ -166,6 +166,7 @@ static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in,
     }
     checkpoint_attrs a = {fn, user, n_in};
     cn_arg args[CN_MAX_ARGS] = {{.u = stream}};
+    if (!ok) cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
     cn_tensor *wrapped = ok ? wrap(&cn__op_checkpoint, y, all.v, (int)all.n, &a, args) : NULL;
     cn__vec_free(&ctx->memory, &all, sizeof(cn_tensor *));
     return wrapped;

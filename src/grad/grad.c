@@ -121,12 +121,12 @@ bool cn_grad(cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs,
     cn_ctx *ctx = outputs[0]->ctx;
     walk w = {.ctx = ctx, .retain = desc->retain || desc->create_graph, .create_graph = desc->create_graph, .inputs = inputs, .n_inputs = n_inputs};
     size_t bytes = sizeof *w.found * (size_t)n_inputs;
-    w.found = cn__resize(&ctx->memory, NULL, 0, bytes);
+    w.found = cn__block_new(&ctx->memory, bytes);
     if (!w.found) return cn__fail(ctx, CN_NO_MEMORY, "grad: out of memory");
     memset(w.found, 0, bytes);
     bool ok = cn__walk_back(&w, outputs, desc->gradients, n_outputs) && hand_out(&w, grads, desc->allow_unused);
     for (int k = 0; k < n_inputs; k++)
         if (w.found[k]) cn__unhold(w.found[k]);
-    cn__resize(&ctx->memory, w.found, bytes, 0);
+    cn__block_free(&ctx->memory, w.found, bytes);
     return ok;
 }

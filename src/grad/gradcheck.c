@@ -30,7 +30,7 @@ static cn_tensor *weights_like(cn_tensor *x)
 {
     int64_t n = cn_numel(x);
     size_t bytes = sizeof(double) * (size_t)(n + 1);
-    double *w = cn__resize(&x->ctx->memory, NULL, 0, bytes);
+    double *w = cn__block_new(&x->ctx->memory, bytes);
     if (!w) {
         cn__fail(x->ctx, CN_NO_MEMORY, "gradcheck: out of memory");
         return NULL;
@@ -41,7 +41,7 @@ static cn_tensor *weights_like(cn_tensor *x)
         w[i] = (h >> 20 & 1 ? -1 : 1) * (0.5 + u);
     }
     cn_tensor *t = cn_from(x->ctx, CN_F64, cn_shape(x), w);
-    cn__resize(&x->ctx->memory, w, bytes, 0);
+    cn__block_free(&x->ctx->memory, w, bytes);
     return t;
 }
 
@@ -115,8 +115,8 @@ static bool run(check *c)
     for (int k = 0; k < c->n_inputs && ok; k++) {
         int64_t n = cn_numel(c->inputs[k]);
         size_t bytes = sizeof(double) * (size_t)(n + 1);
-        values[k] = cn__resize(&c->ctx->memory, NULL, 0, bytes);
-        analytic[k] = cn__resize(&c->ctx->memory, NULL, 0, bytes);
+        values[k] = cn__block_new(&c->ctx->memory, bytes);
+        analytic[k] = cn__block_new(&c->ctx->memory, bytes);
         ok = values[k] && analytic[k] && cn_read_f64(c->inputs[k], values[k], n);
         if (!ok) complain(c, "input %d cannot be read", k);
     }
@@ -124,8 +124,8 @@ static bool run(check *c)
     ok = ok && gradients(c, analytic) && compare(c, analytic);
     for (int k = 0; k < c->n_inputs; k++) {
         size_t bytes = sizeof(double) * (size_t)(cn_numel(c->inputs[k]) + 1);
-        if (values[k]) cn__resize(&c->ctx->memory, values[k], bytes, 0);
-        if (analytic[k]) cn__resize(&c->ctx->memory, analytic[k], bytes, 0);
+        if (values[k]) cn__block_free(&c->ctx->memory, values[k], bytes);
+        if (analytic[k]) cn__block_free(&c->ctx->memory, analytic[k], bytes);
     }
     return ok;
 }

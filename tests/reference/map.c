@@ -15,9 +15,8 @@ static double as(cn_dtype t, double v)
 {
     if (is_float(t)) return v;
     if (t == CN_BOOL) return v != 0;
-    double range = pow(2, bits_of(t)), whole = trunc(v);
-    whole -= range * floor(whole / range);
-    return t != CN_U8 && whole >= range / 2 ? whole - range : whole;
+    double range = pow(2, bits_of(t)), low = t == CN_U8 ? 0 : -range / 2, whole = trunc(v);
+    return whole < low || whole >= low + range ? whole - range * floor((whole - low) / range) : whole;
 }
 
 /* The element of t that position `flat` of a result of this shape is computed from. */

@@ -86,14 +86,14 @@ static size_t backward_scratch(const cn_kernel *k, int threads)
 static void cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 0, FORWARD_ROWS);
-    cn_parallel(k, a.heads * a.tq, cn__grain_of(a.tk * (a.e + a.ev + 8)),
+    cn_parallel(k, a.heads * a.tq, cn__grain_of((double)a.tk * (double)(a.e + a.ev + 8)),
                 k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 1, BACKWARD_ROWS);
-    cn_parallel(k, a.kv_heads, cn__grain_of(a.group * a.tq * a.tk * (2 * a.e + 2 * a.ev)),
+    cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * 4 * (double)(a.e + a.ev)),
                 k->in[0].dtype == CN_F64 ? backward_f64 : backward_f32, &a);
 }
 
@@ -140,7 +140,6 @@ static bool check(cn_infer *i, const cn_meta *const *in)
 static cn_meta lse_of(const cn_meta *q)
 {
     cn_meta m = *q;
-    m.dtype = q->dtype == CN_F64 ? CN_F64 : CN_F32; /* f32 for halves */
     m.layout.ndim--;
     return m;
 }

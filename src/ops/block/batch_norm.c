@@ -41,7 +41,7 @@ static void over_channels(const cn_kernel *k, cn_body body)
     image im = {.n = shape[0], .c = shape[1], .s = 1, .eps = k->args[0].f};
     for (int d = 2; d < k->out[0].ndim; d++) im.s *= shape[d];
     im.count = (double)im.n * (double)im.s;
-    int64_t grain = cn__grain_of(im.n * im.s * 4);
+    int64_t grain = cn__grain_of(4 * im.count);
     if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
     cn_parallel(k, im.c, grain < CHANNELS ? grain : CHANNELS, body, &im);
 }
@@ -64,7 +64,7 @@ static bool infer(cn_infer *i)
     if (!check(i, x, 1)) return false;
     i->out[0] = *i->in[0];
     for (int k = 1; k < 3; k++) {
-        i->out[k].dtype = i->in[0]->dtype == CN_F64 ? CN_F64 : CN_F32; /* statistics of halves are f32 */
+        i->out[k].dtype = i->in[0]->dtype;
         i->out[k].layout = (cn_layout){.ndim = 1, .shape = {x->shape[1]}};
     }
     return true;
@@ -203,8 +203,12 @@ static bool update(cn_tensor *running, cn_tensor *value, double momentum)
 static cn_tensor *train(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_batch_norm_desc *desc,
                         const cn_arg *args, double count)
 {
-    cn_tensor *out[CN_MAX_OUT];
-    if (!cn_apply_n(&cn__op_batch_norm, (cn_tensor *[]){x, weight, bias}, 3, NULL, args, out)) return NULL;
+    cn_tensor *out[CN_MAX_OUT], *in[3] = {x, weight, bias};
+    const cn_dtype t = cn__dtype(x);
+    if (t == CN_F16 || t == CN_BF16) /* statistics are not rounded to halves */
+        for (int k = 0; k < 3; k++) in[k] = cn__as(in[k], CN_F32);
+    if (!cn_apply_n(&cn__op_batch_norm, in, 3, NULL, args, out)) return NULL;
+    out[0] = cn__as(out[0], t);
     if (!count || (!desc->running_mean && !desc->running_var)) return out[0];
     cn_no_grad_begin(x->ctx);
     const double momentum = desc->momentum != 0 ? desc->momentum : 0.1;

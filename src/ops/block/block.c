@@ -1,38 +1,58 @@
 /* What block operators share: gradients by definition, and the definition of normalisation. */
 #include "ops/block/block.h"
 
-/* A node of its own for the same value, so that a gradient can be asked for here and not for what lies behind. */
-static cn_tensor *alias(cn_tensor *x)
+/* The operands again as nodes of their own. For the walk through the definition they are leaves, so that it does not
+   go on into what lies behind; afterwards they link its result to the operands, for higher orders. */
+static void relink(cn_grad_call *g, cn_tensor **in)
 {
-    return cn_permute(x, (cn_dims){cn_ndim(x), {0, 1, 2, 3, 4, 5, 6, 7}});
+    for (int k = 0; k < g->n_in; k++) {
+        const bool differentiable = g->in[k] && g->in[k]->ref.node->needs_grad;
+        in[k] = g->in[k];
+        if (differentiable) in[k] = cn_permute(g->in[k], (cn_dims){cn_ndim(g->in[k]), {0, 1, 2, 3, 4, 5, 6, 7}});
+    }
+}
+
+static void set_leaves(cn_grad_call *g, cn_tensor *const *in, bool leaf)
+{
+    for (int k = 0; k < g->n_in; k++)
+        if (in[k] && in[k] != g->in[k]) in[k]->ref.node->grad_leaf = leaf;
+}
+
+/* What the walk through the definition gives for each operand; NULL: it is not reached. */
+static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *const *out, cn_tensor **grads)
+{
+    cn_tensor *inputs[CN_MAX_IN], *found[CN_MAX_IN] = {0}, *outputs[CN_MAX_OUT], *gradients[CN_MAX_OUT];
+    int n_inputs = 0, n_outputs = 0;
+    for (int k = 0; k < g->n_in; k++)
+        if (g->needs[k]) inputs[n_inputs++] = in[k];
+    for (int k = 0; k < g->n_out; k++) {
+        if (!g->out_grad[k] || !cn_requires_grad(out[k])) continue;
+        outputs[n_outputs] = out[k];
+        gradients[n_outputs++] = g->out_grad[k];
+    }
+    cn_grad_desc desc = {.gradients = gradients, .retain = true, .create_graph = !g->ctx->no_grad, .allow_unused = true};
+    if (n_outputs && !cn_grad(outputs, n_outputs, inputs, n_inputs, found, &desc)) return false;
+    for (int k = 0, m = 0; k < g->n_in; k++) grads[k] = g->needs[k] ? found[m++] : NULL;
+    return true;
 }
 
 void cn__grad_by_definition(cn_grad_call *g, cn__definition define)
 {
     cn_ctx *ctx = g->ctx;
     const int depth = ctx->no_grad;
-    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = {0};
-    cn_tensor *inputs[CN_MAX_IN], *grads[CN_MAX_IN] = {0}, *outputs[CN_MAX_OUT], *gradients[CN_MAX_OUT];
-    int n_inputs = 0, n_outputs = 0;
-    ctx->no_grad = 0; /* the definition is recorded even when its gradient will not be */
-    for (int k = 0; k < g->n_in; k++) {
-        in[k] = g->needs[k] ? alias(g->in[k]) : g->in[k];
-        if (g->needs[k]) inputs[n_inputs++] = in[k];
-    }
+    const int64_t limit = ctx->pending_limit;
+    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = {0}, *grads[CN_MAX_IN];
+    ctx->pending_limit = INT64_MAX; /* an evaluation on the way would cut the leaves off from what lies behind */
+    ctx->no_grad = 0;               /* the definition is recorded even if its gradient is not */
+    relink(g, in);
     define(ctx, in, g->attrs, g->args, out);
     ctx->no_grad = depth;
-    for (int k = 0; k < g->n_out; k++) {
-        if (!g->out_grad[k] || !out[k] || !cn_requires_grad(out[k])) continue;
-        outputs[n_outputs] = out[k];
-        gradients[n_outputs++] = g->out_grad[k];
-    }
-    cn_grad_desc desc = {.gradients = gradients, .retain = true, .create_graph = depth == 0, .allow_unused = true};
-    if (n_outputs && !cn_grad(outputs, n_outputs, inputs, n_inputs, grads, &desc)) return;
-    for (int k = 0, m = 0; k < g->n_in; k++) {
-        if (!g->needs[k]) continue;
-        g->in_grad[k] = grads[m] ? grads[m] : cn_zeros_like(g->in[k]);
-        m++;
-    }
+    set_leaves(g, in, true);
+    const bool ok = !cn_failed(ctx) && differentiate(g, in, out, grads);
+    set_leaves(g, in, false);
+    ctx->pending_limit = limit;
+    for (int k = 0; k < g->n_in && ok; k++)
+        if (g->needs[k]) g->in_grad[k] = grads[k] ? grads[k] : cn_zeros_like(g->in[k]);
 }
 
 /* 1 / sqrt(mean of x² + eps), x already centred */

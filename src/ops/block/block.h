@@ -32,7 +32,7 @@ typedef struct cn__loss_attrs {
 
 extern const cn_op cn__op_softmax_backward, cn__op_log_softmax_backward, cn__op_layer_norm_backward,
     cn__op_rms_norm_backward, cn__op_batch_norm_backward, cn__op_attention_backward, cn__op_cross_entropy_backward,
-    cn__op_dropout_mask;
+    cn__op_cross_entropy_soft, cn__op_dropout_mask;
 
 /* All results of an operator from its operands, in simpler operators. A NULL result: an error stands. */
 typedef void (*cn__definition)(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
@@ -54,6 +54,16 @@ void cn__norm_backward_define(const cn__norm *n, cn_tensor *g, cn_tensor *x, cn_
 /* A parameter (C) as (C, 1, ...): against x (N, C, ...) of ndim dimensions. NULL stays NULL; another shape is an error. */
 cn_tensor *cn__per_channel(const char *who, cn_tensor *p, cn_tensor *x);
 static inline cn_tensor *cn__as(cn_tensor *x, cn_dtype t) { return x && cn__dtype(x) != t ? cn_cast(x, t) : x; }
+
+/* Losses over classes: x (N, C, d...) or (C). */
+static inline int cn__class_axis(int ndim) { return ndim > 1 ? 1 : 0; }
+bool cn__loss_fits(cn_ctx *ctx, const char *who, const cn__loss_attrs *a, const cn_meta *x, const cn_meta *target,
+                   const cn_meta *weight);                                        /* weight may be NULL */
+cn_tensor *cn__ignored(cn_tensor *target, const cn__loss_attrs *a);               /* where; NULL: all targets count */
+cn_tensor *cn__zero_where(cn_tensor *x, cn_tensor *mask);                         /* mask may be NULL */
+cn_tensor *cn__target_weights(cn_tensor *x, cn_tensor *target, cn_tensor *weight, cn_tensor *skip);
+cn_tensor *cn__class_weights(cn_tensor *weight, cn_tensor *x);                    /* (C) to broadcast against x */
+cn_tensor *cn__nll(cn_tensor *logp, cn_tensor *target, cn_tensor *weight, const cn__loss_attrs *a, double smoothing);
 
 /* A mask of 0 with probability p, else 1 / (1 - p): each element by its position alone, whatever the dtype. */
 typedef struct cn__dropout {
@@ -91,6 +101,6 @@ static inline int64_t cn__columns_at(const cn__columns *c, int64_t part, int *wi
 }
 
 /* Rows a chunk, so that it is worth handing to a thread; work: elements a row. */
-static inline int64_t cn__grain_of(int64_t work) { return work >= 16384 ? 1 : 16384 / (work > 0 ? work : 1); }
+static inline int64_t cn__grain_of(double work) { return work > 1 ? (int64_t)(16384 / work) + (work > 16384) : 16384; }
 
 #endif

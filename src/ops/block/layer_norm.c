@@ -36,7 +36,7 @@ static void forward(const cn_kernel *k, bool centred)
 {
     const cn__norm_attrs *a = k->attrs;
     norm j = norm_of(k, a->axes, centred);
-    cn_parallel(k, j.n_rows, cn__grain_of(j.n * 4), k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &j);
+    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &j);
 }
 
 static void backward(const cn_kernel *k, bool centred)
@@ -44,9 +44,9 @@ static void backward(const cn_kernel *k, bool centred)
     const cn__norm_backward_attrs *a = k->attrs;
     norm j = norm_of(k, a->axes, centred);
     const bool wide = k->in[0].dtype == CN_F64;
-    cn_parallel(k, j.n_rows, cn__grain_of(j.n * 8), wide ? backward_rows_f64 : backward_rows_f32, &j);
+    cn_parallel(k, j.n_rows, cn__grain_of(8 * (double)j.n), wide ? backward_rows_f64 : backward_rows_f32, &j);
     if (!a->weight && !a->bias) return;
-    int64_t grain = cn__grain_of(j.n_rows * 4);
+    int64_t grain = cn__grain_of(4 * (double)j.n_rows);
     if (grain < CN__COLUMNS) grain = CN__COLUMNS;
     cn_parallel(k, j.n, grain, wide ? backward_columns_f64 : backward_columns_f32, &j);
 }

@@ -105,7 +105,7 @@ static void NAME(run)(const cn_kernel *k, NAME(part) *row, NAME(part) *columns)
     if (k->in[0].numel == 0) return;
     job.part = job.c.inner == 1 ? row : columns;
     const int64_t width = job.c.inner < CN__COLUMNS ? job.c.inner : CN__COLUMNS;
-    cn_parallel(k, job.c.outer * job.c.blocks, cn__grain_of(job.c.n * width), NAME(parts), &job);
+    cn_parallel(k, job.c.outer * job.c.blocks, cn__grain_of((double)job.c.n * (double)width), NAME(parts), &job);
 }
 
 #undef T

@@ -112,7 +112,7 @@ static walk walk_begin(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
-static bool walk_line(const cn__conv *c, walk *w, line *l)
+static inline __attribute__((always_inline)) bool walk_line(const cn__conv *c, walk *w, line *l)
 {
     if (!w->left) return false;
     const int64_t *in = c->s.in, *out = c->s.out, *stride = c->a->stride;
@@ -155,4 +155,22 @@ void cn__conv_scatter(const cn__conv *c, char *image, int64_t channels, int64_t 
     if (c->direct) return;
     if (c->f64) scatter_f64(c, from, to, channels, at, len);
     else scatter_f32(c, from, to, channels, at, len);
+}
+
+void cn__conv_thin_y(const cn__conv *c, void *y, const void *image, const void *weight, int64_t at, int64_t len)
+{
+    if (c->f64) thin_y_f64(c, y, image, weight, at, len);
+    else thin_y_f32(c, y, image, weight, at, len);
+}
+
+void cn__conv_thin_x(const cn__conv *c, const void *y, void *image, const void *weight, int64_t channels)
+{
+    if (c->f64) thin_x_f64(c, y, image, weight, channels);
+    else thin_x_f32(c, y, image, weight, channels);
+}
+
+void cn__conv_thin_w(const cn__conv *c, const void *y, const void *image, void *weight, int64_t channels)
+{
+    if (c->f64) thin_w_f64(c, y, image, weight, channels);
+    else thin_w_f32(c, y, image, weight, channels);
 }

@@ -44,6 +44,13 @@ char *cn__conv_gather(const cn__conv *c, char *image, int64_t channels, int64_t 
 char *cn__conv_columns(const cn__conv *c, char *image, int64_t at, int thread);
 void cn__conv_scatter(const cn__conv *c, char *image, int64_t channels, int64_t at, int64_t len, int thread);
 
+/* Where a group has one output channel (depthwise convolution) its columns would be used once: each tap meets the lines of
+   the image instead. y from a position on; x and weight from a channel on, added to. */
+static inline bool cn__conv_thin(const cn__conv *c) { return c->s.o == 1; }
+void cn__conv_thin_y(const cn__conv *c, void *y, const void *image, const void *weight, int64_t at, int64_t len);
+void cn__conv_thin_x(const cn__conv *c, const void *y, void *image, const void *weight, int64_t channels);
+void cn__conv_thin_w(const cn__conv *c, const void *y, const void *image, void *weight, int64_t channels);
+
 static inline int64_t cn__conv_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* From a row of a chunk's columns to the next. */

@@ -1,4 +1,4 @@
-/* columns_body.h: an image to columns and back, for one element type. Included by columns.c, once for each.
+/* columns_body.h: an image to columns and back, and products without columns, for one element type. Included by columns.c, once for each.
 
        T        element type
        NAME(x)  x with a suffix of its own
@@ -12,7 +12,7 @@ static void NAME(gather)(const cn__conv *c, T *to, const T *image, int64_t chann
         const T *x = image + r / c->volume * c->pixels;
         walk w = walk_begin(c, r % c->volume, at, len);
         for (line l; walk_line(c, &w, &l); to += l.run) {
-            T *inside = to + l.skip;
+            T *restrict inside = to + l.skip;
             for (int64_t i = 0; i < l.skip; i++) to[i] = 0;
             if (step == 1) for (int64_t i = 0; i < l.count; i++) inside[i] = x[l.pixel + i];
             else for (int64_t i = 0; i < l.count; i++) inside[i] = x[l.pixel + i * step];
@@ -28,10 +28,63 @@ static void NAME(scatter)(const cn__conv *c, const T *from, T *image, int64_t ch
         T *x = image + r / c->volume * c->pixels;
         walk w = walk_begin(c, r % c->volume, at, len);
         for (line l; walk_line(c, &w, &l); from += l.run) {
-            const T *inside = from + l.skip;
+            const T *restrict inside = from + l.skip;
             if (step == 1) for (int64_t i = 0; i < l.count; i++) x[l.pixel + i] += inside[i];
             else for (int64_t i = 0; i < l.count; i++) x[l.pixel + i * step] += inside[i];
         }
+    }
+}
+
+/* y(len) = weight(row) · columns(row, len) */
+static void NAME(thin_y)(const cn__conv *c, T *y, const T *image, const T *weight, int64_t at, int64_t len)
+{
+    const int64_t step = c->a->stride[2];
+    for (int64_t i = 0; i < len; i++) y[i] = 0;
+    for (int64_t r = 0; r < c->row; r++) {
+        const T *x = image + r / c->volume * c->pixels, w = weight[r];
+        T *to = y;
+        walk at_tap = walk_begin(c, r % c->volume, at, len);
+        for (line l; walk_line(c, &at_tap, &l); to += l.run) {
+            T *restrict inside = to + l.skip;
+            if (step == 1) for (int64_t i = 0; i < l.count; i++) inside[i] += w * x[l.pixel + i];
+            else for (int64_t i = 0; i < l.count; i++) inside[i] += w * x[l.pixel + i * step];
+        }
+    }
+}
+
+/* image += scatter of weight(row)ᵀ · y(positions) */
+static void NAME(thin_x)(const cn__conv *c, const T *y, T *image, const T *weight, int64_t channels)
+{
+    const int64_t step = c->a->stride[2];
+    for (int64_t r = 0; r < channels * c->volume; r++) {
+        T *x = image + r / c->volume * c->pixels, w = weight[r];
+        const T *from = y;
+        walk at_tap = walk_begin(c, r % c->volume, 0, c->positions);
+        for (line l; walk_line(c, &at_tap, &l); from += l.run) {
+            const T *restrict inside = from + l.skip;
+            if (step == 1) for (int64_t i = 0; i < l.count; i++) x[l.pixel + i] += w * inside[i];
+            else for (int64_t i = 0; i < l.count; i++) x[l.pixel + i * step] += w * inside[i];
+        }
+    }
+}
+
+/* weight(row) += columns(row, positions) · y(positions); lanes, because one sum would be added up one by one. */
+static void NAME(thin_w)(const cn__conv *c, const T *y, const T *image, T *weight, int64_t channels)
+{
+    enum { LANES = 8 };
+    const int64_t step = c->a->stride[2];
+    for (int64_t r = 0; r < channels * c->volume; r++) {
+        const T *x = image + r / c->volume * c->pixels, *from = y;
+        T sum[LANES] = { 0 };
+        walk at_tap = walk_begin(c, r % c->volume, 0, c->positions);
+        for (line l; walk_line(c, &at_tap, &l); from += l.run) {
+            const T *p = x + l.pixel, *q = from + l.skip;
+            int64_t i = 0;
+            for (; step == 1 && i + LANES <= l.count; i += LANES)
+                for (int k = 0; k < LANES; k++) sum[k] += p[i + k] * q[i + k];
+            for (; i < l.count; i++) sum[i % LANES] += p[i * step] * q[i];
+        }
+        for (int k = 0; k < LANES; k++) weight[r] += sum[k];
     }
 }
 

@@ -108,10 +108,15 @@ static void conv_unit(const cn__conv *c, int64_t index, int thread)
 {
     const int64_t at = index % c->chunks * c->chunk, len = cn__conv_smaller(c->chunk, c->positions - at);
     const int64_t group = index / c->chunks % c->s.groups, n = index / c->chunks / c->s.groups;
+    char *x = cn__conv_x(c, n, group, 0), *weight = c->weight + group * c->s.o * c->row * c->size, *y = cn__conv_y(c, n, group, at);
+    if (cn__conv_thin(c)) {
+        cn__conv_thin_y(c, y, x, weight, at, len);
+        return;
+    }
     cn__gemm g = conv_product(c, c->s.c, len);
-    g.a = c->weight + group * c->s.o * c->row * c->size;
-    g.b = cn__conv_gather(c, cn__conv_x(c, n, group, 0), c->s.c, at, len, thread);
-    g.c = cn__conv_y(c, n, group, at);
+    g.a = weight;
+    g.b = cn__conv_gather(c, x, c->s.c, at, len, thread);
+    g.c = y;
     cn__conv_multiply(c, &g, thread);
 }
 
@@ -179,13 +184,17 @@ static void input_unit(const cn__conv *c, int64_t index, int thread)
 {
     const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
     const int64_t group = index / c->blocks % c->s.groups, n = index / c->blocks / c->s.groups;
-    char *x = cn__conv_x(c, n, group, first);
+    char *x = cn__conv_x(c, n, group, first), *weight = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
     const size_t bytes = (size_t)(channels * c->pixels * c->size);
-    if (!c->direct && bytes) memset(x, 0, bytes);
+    if (bytes) memset(x, 0, bytes);
+    if (cn__conv_thin(c)) {
+        cn__conv_thin_x(c, cn__conv_y(c, n, group, 0), x, weight, channels);
+        return;
+    }
     for (int64_t at = 0; at < c->positions; at += c->chunk) {
         const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
         cn__gemm g = input_product(c, channels, len);
-        g.a = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
+        g.a = weight;
         g.b = cn__conv_y(c, n, group, at);
         g.c = cn__conv_columns(c, x, at, thread);
         cn__conv_multiply(c, &g, thread);
@@ -282,11 +291,13 @@ static void weight_unit(const cn__conv *c, int64_t index, int thread)
     const size_t bytes = (size_t)(channels * c->volume * c->size);
     for (int64_t o = 0; o < c->s.o && bytes; o++) memset(sums + o * c->row * c->size, 0, bytes);
     for (int64_t n = c->s.n * part / parts; n < c->s.n * (part + 1) / parts; n++) {
-        for (int64_t at = 0; at < c->positions; at += c->chunk) {
+        char *x = cn__conv_x(c, n, group, first);
+        if (cn__conv_thin(c)) cn__conv_thin_w(c, cn__conv_y(c, n, group, 0), x, sums, channels);
+        for (int64_t at = 0; at < c->positions && !cn__conv_thin(c); at += c->chunk) {
             const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
             cn__gemm g = weight_product(c, channels, len);
             g.a = cn__conv_y(c, n, group, at);
-            g.b = cn__conv_gather(c, cn__conv_x(c, n, group, first), channels, at, len, thread);
+            g.b = cn__conv_gather(c, x, channels, at, len, thread);
             g.c = sums;
             cn__conv_multiply(c, &g, thread);
         }

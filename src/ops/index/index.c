@@ -10,6 +10,22 @@ bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index
     return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of a tensor of %d dimensions", who, (long long)axis, ndim);
 }
 
+bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to)
+{
+    const cn_layout *v = cn__layout(value);
+    bool fine = v->ndim <= to.n;
+    for (int d = 1; d <= v->ndim && fine; d++) {
+        int64_t size = v->shape[v->ndim - d];
+        fine = size == 1 || size == to.v[to.n - d];
+    }
+    if (fine) return true;
+    cn_layout l = { .ndim = to.n };
+    memcpy(l.shape, to.v, sizeof l.shape);
+    char s[96], t[96];
+    return cn__fail(value->ctx, CN_BAD_SHAPE, "%s: value %s does not broadcast to %s", who, cn__shape_text(v, s, sizeof s),
+                    cn__shape_text(&l, t, sizeof t));
+}
+
 bool cn__infer_index(cn_infer *i, int k)
 {
     cn_dtype t = i->in[k]->dtype;

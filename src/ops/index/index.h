@@ -30,6 +30,8 @@ typedef struct cn__slice_attrs {
 
 /* Wrappers: the axis counted from the front, or false and an error. A single number has one axis, of size 1. */
 bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index_attrs *a);
+/* Wrappers: whether a value broadcasts to what it is written to; if not, an error. */
+bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to);
 /* Shape rules: whether operand k is an index tensor. */
 bool cn__infer_index(cn_infer *i, int k);
 /* Gradients: zeros of operand k's shape. */

@@ -88,6 +88,7 @@ static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, const void *att
     int64_t named = cn_numel(at), places = 1, width = 1;
     for (int d = 0; d < x.n; d++) *(d < a->n ? &places : &width) *= x.v[d];
     for (int d = (int)a->n; d < x.n; d++) slices.v[slices.n++] = x.v[d];
+    if (!cn__index_value("index_put", in[1], slices)) return NULL;
     cn_tensor *flat = cn_reshape(in[0], CN_DIMS(places, width));
     cn_tensor *value = cn_reshape(cn_expand(in[1], slices), CN_DIMS(named, width));
     at = cn_reshape(at, CN_DIMS(named));

@@ -86,6 +86,7 @@ static void slice_of(int64_t size, int64_t *start, int64_t end, cn__slice_attrs 
 /* value broadcast to the slice; as PyTorch's assignment, axes of size 1 in front of it may be too many. */
 static cn_tensor *value_for(cn_tensor *value, cn_dims slice)
 {
+    if (!value) return NULL;
     cn_dims own = cn_shape(value);
     int drop = 0;
     while (own.n - drop > slice.n && own.v[drop] == 1) drop++;
@@ -94,7 +95,7 @@ static cn_tensor *value_for(cn_tensor *value, cn_dims slice)
         own.n -= drop;
         value = cn_reshape(value, own);
     }
-    return cn_expand(value, slice);
+    return value && cn__index_value("slice_assign", value, slice) ? cn_expand(value, slice) : NULL;
 }
 
 cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value)

@@ -104,7 +104,13 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, const void *a
                  cn__shape_text(cn__layout(in[0]), t, sizeof t));
         return NULL;
     }
-    int64_t axis = cn__from_front(a->axis, cn_ndim(in[0]) + 1);
+    int axis = cn__axis(a->axis, cn_ndim(in[0]) + 1);
+    if (axis < 0) {
+        char s[128];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "stack: no new axis %lld for %s", (long long)a->axis,
+                 cn__shape_text(cn__layout(in[0]), s, sizeof s));
+        return NULL;
+    }
     cn_tensor **rows = cn__resize(&ctx->memory, NULL, 0, bytes), *y = NULL;
     if (rows) {
         for (int k = 0; k < a->n; k++) rows[k] = cn_unsqueeze(in[k], axis);

@@ -2,19 +2,18 @@
 #include "ops/join/join.h"
 
 /* Along one axis: (outer, size, inner) → (outer, times, size, inner), or (outer, size, times, inner) for each element. */
-static cn_tensor *repeat_axis(cn_tensor *x, int axis, int64_t times, bool each)
+static cn_tensor *repeat_axis(cn_tensor *x, const char *who, int axis, int64_t times, bool each)
 {
     if (!x || times == 1) return x;
-    cn_dims shape = cn_shape(x), four = CN_DIMS(1, shape.v[axis], 1, 1);
+    cn_dims shape = cn_shape(x), four = CN_DIMS(1, shape.v[axis], 1, 1), all = shape;
+    if (__builtin_mul_overflow(shape.v[axis], times, &all.v[axis])) all.v[axis] = INT64_MAX;
+    if (!cn__check_shape(x->ctx, who, cn__dtype(x), all.n, all.v)) return NULL;
     for (int d = 0; d < shape.n; d++)
         if (d != axis) four.v[d < axis ? 0 : 3] *= shape.v[d];
     if (!each) four.v[1] = 1, four.v[2] = shape.v[axis];
     x = cn_reshape(x, four);
     four.v[each ? 2 : 1] = times;
-    x = cn_expand(x, four);
-    if (!x) return NULL; /* with it, shape.v[axis] * times is known not to overflow */
-    shape.v[axis] *= times;
-    return cn_reshape(x, shape);
+    return cn_reshape(cn_expand(x, four), all);
 }
 
 static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
@@ -31,12 +30,12 @@ static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, const void *
     }
     if (!ok) {
         char s[128], t[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: %s times for %s", cn__list_text(times, s, sizeof s),
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: %s does not say for each axis of %s how often", cn__list_text(times, s, sizeof s),
                  cn__shape_text(cn__layout(x), t, sizeof t));
         return NULL;
     }
     if (lead) x = cn_reshape(x, shape);
-    for (int d = shape.n - 1; d >= 0; d--) x = repeat_axis(x, d, times->v[d], false);
+    for (int d = shape.n - 1; d >= 0; d--) x = repeat_axis(x, "repeat", d, times->v[d], false);
     return x == in[0] ? cn_clone(x) : x;
 }
 
@@ -96,11 +95,11 @@ static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, const vo
     int axis = cn__axis(a->axis, cn_ndim(in[0]));
     if (axis < 0 || a->times < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat_interleave: %lld times along axis %lld of %s", (long long)a->times,
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat_interleave: not possible %lld times along axis %lld of %s", (long long)a->times,
                  (long long)a->axis, cn__shape_text(cn__layout(in[0]), s, sizeof s));
         return NULL;
     }
-    return a->times == 1 ? cn_clone(in[0]) : repeat_axis(in[0], axis, a->times, true);
+    return a->times == 1 ? cn_clone(in[0]) : repeat_axis(in[0], "repeat_interleave", axis, a->times, true);
 }
 
 const cn_op cn__op_repeat_interleave = {

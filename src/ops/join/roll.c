@@ -28,7 +28,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
     for (int d = 0; d < a->axes.n && ok; d++) ok = cn__axis(a->axes.v[d], l->ndim) >= 0;
     if (!ok) {
         char s[128], t[128], u[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "roll: shifts %s along axes %s of %s", cn__list_text(&a->shifts, s, sizeof s),
+        cn__fail(ctx, CN_BAD_ARGUMENT, "roll: shifts %s do not go with axes %s of %s", cn__list_text(&a->shifts, s, sizeof s),
                  cn__list_text(&a->axes, t, sizeof t), cn__shape_text(l, u, sizeof u));
         return NULL;
     }

@@ -2,21 +2,24 @@
 #include "ops/shared.h"
 
 #include "classes.h"
+#include "dispatch.h"
 #include "math.h"
 #include "whole.h"
 
 /* ---- loops ---- */
 
-#define DEFINE(name, R, expression)                       \
-    static void LOOP(name)(const cn_loop *l)              \
-    {                                                     \
-        const T *left = l->in[0], *right = l->in[1];      \
-        R *out = l->out;                                  \
-        for (int64_t i = 0; i < l->n; i++) {              \
-            E x = (E)left[i], y = (E)right[i];            \
-            out[i] = (R)(expression);                     \
-        }                                                 \
-    }
+#define DEFINE(name, R, expression)                  \
+    BODY(LOOP(name))                                 \
+    {                                                \
+        const T *left = l->in[0], *right = l->in[1]; \
+        R *out = l->out;                             \
+        INDEPENDENT                                  \
+        for (int64_t i = 0, n = l->n; i < n; i++) {         \
+            E x = (E)left[i], y = (E)right[i];       \
+            out[i] = (R)(expression);                \
+        }                                            \
+    }                                                \
+    DISPATCH(LOOP(name))
 #define BINARY(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
 #define ROWS "binary.def"
 #include "loops.h"

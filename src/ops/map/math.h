@@ -3,50 +3,48 @@
 #define CN_MAP_MATH_H
 
 #include <math.h>
-#include <stdint.h>
 
-#define PI 3.14159265358979323846
+#include "vector.h"
 
-#define OF_FLOAT(fn, x)     _Generic((x), float: fn##f, double: fn)(x)
-#define OF_FLOATS(fn, x, y) _Generic((x), float: fn##f, double: fn)(x, y)
+#define LIBM(fn, x)      _Generic((x), float: fn##f, double: fn)(x)
+#define LIBM2(fn, x, y)  _Generic((x), float: fn##f, double: fn)(x, y)
+#define VECTOR(fn, x)    _Generic((x), float: cn__##fn##_f32, double: fn)(x)
+#define TYPED(fn, x)     _Generic((x), float: fn##_f32, double: fn##_f64)(x)
+#define TYPED2(fn, x, y) _Generic((x), float: fn##_f32, double: fn##_f64)(x, y)
 
-#define ABS(x)      OF_FLOAT(fabs, x)
-#define SQRT(x)     OF_FLOAT(sqrt, x)
-#define FLOOR(x)    OF_FLOAT(floor, x)
-#define CEIL(x)     OF_FLOAT(ceil, x)
-#define ROUND(x)    OF_FLOAT(rint, x) /* half to even */
-#define TRUNC(x)    OF_FLOAT(trunc, x)
-#define EXP(x)      OF_FLOAT(exp, x)
-#define EXPM1(x)    OF_FLOAT(expm1, x)
-#define LOG(x)      OF_FLOAT(log, x)
-#define LOG1P(x)    OF_FLOAT(log1p, x)
-#define LOG2(x)     OF_FLOAT(log2, x)
-#define SIN(x)      OF_FLOAT(sin, x)
-#define COS(x)      OF_FLOAT(cos, x)
-#define TAN(x)      OF_FLOAT(tan, x)
-#define ASIN(x)     OF_FLOAT(asin, x)
-#define ACOS(x)     OF_FLOAT(acos, x)
-#define ATAN(x)     OF_FLOAT(atan, x)
-#define SINH(x)     OF_FLOAT(sinh, x)
-#define COSH(x)     OF_FLOAT(cosh, x)
-#define TANH(x)     OF_FLOAT(tanh, x)
-#define ERF(x)      OF_FLOAT(erf, x)
-#define POW(x, y)   OF_FLOATS(pow, x, y)
-#define ATAN2(x, y) OF_FLOATS(atan2, x, y)
-#define FMOD(x, y)  OF_FLOATS(fmod, x, y)
-#define COPYSIGN(x, y) OF_FLOATS(copysign, x, y)
+#define ABS(x)         LIBM(fabs, x)
+#define SQRT(x)        LIBM(sqrt, x)
+#define FLOOR(x)       LIBM(floor, x)
+#define CEIL(x)        LIBM(ceil, x)
+#define ROUND(x)       LIBM(rint, x) /* half to even */
+#define TRUNC(x)       LIBM(trunc, x)
+#define EXP(x)         VECTOR(exp, x)
+#define EXPM1(x)       VECTOR(expm1, x)
+#define LOG(x)         VECTOR(log, x)
+#define LOG1P(x)       VECTOR(log1p, x)
+#define LOG2(x)        LIBM(log2, x)
+#define SIN(x)         LIBM(sin, x)
+#define COS(x)         LIBM(cos, x)
+#define TAN(x)         LIBM(tan, x)
+#define ASIN(x)        LIBM(asin, x)
+#define ACOS(x)        LIBM(acos, x)
+#define ATAN(x)        LIBM(atan, x)
+#define SINH(x)        LIBM(sinh, x)
+#define COSH(x)        LIBM(cosh, x)
+#define TANH(x)        VECTOR(tanh, x)
+#define ERF(x)         VECTOR(erf, x)
+#define MISH(x)        TYPED(mish, x)
+#define CLAMP(x, a, b) _Generic((x), float: clamp_f32, double: clamp_f64)(x, a, b)
+#define FMOD(x, y)     LIBM2(fmod, x, y)
+#define ATAN2(x, y)    LIBM2(atan2, x, y)
+#define COPYSIGN(x, y) LIBM2(copysign, x, y)
+#define POWER(x, y)    TYPED2(power, x, y)
+#define FLOOR_DIV(x, y) TYPED2(floor_div, x, y)
+#define REMAINDER(x, y) TYPED2(remainder, x, y)
 
 /* NaN if either is */
-#define MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
-#define MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
-
-#define SOFTPLUS(x)    ((x) > 0 ? (x) + LOG1P(EXP(-(x))) : LOG1P(EXP(x)))
-#define MISH(x)        OF_REAL(mish, x)
-#define FLOOR_DIV(x, y) OF_REALS(floor_div, x, y)
-#define REMAINDER(x, y) OF_REALS(remainder, x, y)
-
-#define OF_REAL(f, x)     _Generic((x), float: f##_f32, double: f##_f64)(x)
-#define OF_REALS(f, x, y) _Generic((x), float: f##_f32, double: f##_f64)(x, y)
+#define MAX(x, y) (((x) > (y)) | ((x) != (x)) ? (x) : (y))
+#define MIN(x, y) (((x) < (y)) | ((x) != (x)) ? (x) : (y))
 
 #define E       float
 #define NAME(f) f##_f32

@@ -2,23 +2,26 @@
 #include "ops/shared.h"
 
 #include "classes.h"
+#include "dispatch.h"
 #include "math.h"
 #include "whole.h"
 
 /* ---- loops ---- */
 
 #define DEFINE(name, R, expression)                                       \
-    static void LOOP(name)(const cn_loop *l)                              \
+    BODY(LOOP(name))                                                      \
     {                                                                     \
         const T *in = l->in[0];                                           \
         R *out = l->out;                                                  \
         const P p0 = PLAIN(P, l->args[0].f), p1 = PLAIN(P, l->args[1].f); \
         (void)p1;                                                         \
-        for (int64_t i = 0; i < l->n; i++) {                              \
+        INDEPENDENT                                                       \
+        for (int64_t i = 0, n = l->n; i < n; i++) {                              \
             E x = (E)in[i];                                               \
             out[i] = (R)(expression);                                     \
         }                                                                 \
-    }
+    }                                                                     \
+    DISPATCH(LOOP(name))
 #define PARAM(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
 #define ROWS "param.def"
 #include "loops.h"
@@ -81,6 +84,7 @@ cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
 static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
 {
     if (!x) return NULL;
+    if (isnan(low) || isnan(high)) return cn_mul_s(x, NAN);
     bool whole = floor(low) == low && floor(high) == high;
     if (!cn_dtype_is_float(cn__dtype(x)) && !whole) x = cn_cast(x, CN_F32);
     return apply(op, x, low, high);

@@ -12,7 +12,7 @@ static void copy_8(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 
         const uint8_t *c = l->in[0];                               \
         const T *x = l->in[1], *y = l->in[2];                      \
         T *out = l->out;                                           \
-        for (int64_t i = 0; i < l->n; i++) out[i] = c[i] ? x[i] : y[i]; \
+        for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i]; \
     }
 DEFINE(where_1, uint8_t)
 DEFINE(where_2, uint16_t)

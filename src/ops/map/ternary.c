@@ -2,23 +2,26 @@
 #include "ops/shared.h"
 
 #include "classes.h"
+#include "dispatch.h"
 #include "math.h"
 #include "whole.h"
 
 /* ---- loops ---- */
 
-#define DEFINE(name, R, expression)                                      \
-    static void LOOP(name)(const cn_loop *l)                             \
-    {                                                                    \
-        const T *a = l->in[0], *b = l->in[1], *c = l->in[2];             \
-        R *out = l->out;                                                 \
-        const P p0 = PLAIN(P, l->args[0].f);                             \
-        (void)p0;                                                        \
-        for (int64_t i = 0; i < l->n; i++) {                             \
-            E x = (E)a[i], y = (E)b[i], z = (E)c[i];                     \
-            out[i] = (R)(expression);                                    \
-        }                                                                \
-    }
+#define DEFINE(name, R, expression)                          \
+    BODY(LOOP(name))                                         \
+    {                                                        \
+        const T *a = l->in[0], *b = l->in[1], *c = l->in[2]; \
+        R *out = l->out;                                     \
+        const P p0 = PLAIN(P, l->args[0].f);                 \
+        (void)p0;                                            \
+        INDEPENDENT                                          \
+        for (int64_t i = 0, n = l->n; i < n; i++) {                 \
+            E x = (E)a[i], y = (E)b[i], z = (E)c[i];         \
+            out[i] = (R)(expression);                        \
+        }                                                    \
+    }                                                        \
+    DISPATCH(LOOP(name))
 #define TERNARY(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
 #define ROWS "ternary.def"
 #include "loops.h"

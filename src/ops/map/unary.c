@@ -2,6 +2,7 @@
 #include "ops/shared.h"
 
 #include "classes.h"
+#include "dispatch.h"
 #include "math.h"
 #include "whole.h"
 
@@ -15,17 +16,19 @@
 
 /* ---- loops ---- */
 
-#define DEFINE(name, R, expression)               \
-    static void LOOP(name)(const cn_loop *l)      \
-    {                                             \
-        const T *in = l->in[0];                   \
-        R *out = l->out;                          \
-        for (int64_t i = 0; i < l->n; i++) {      \
-            E x = (E)in[i];                       \
-            (void)x;                              \
-            out[i] = (R)(expression);             \
-        }                                         \
-    }
+#define DEFINE(name, R, expression)          \
+    BODY(LOOP(name))                         \
+    {                                        \
+        const T *in = l->in[0];              \
+        R *out = l->out;                     \
+        INDEPENDENT                          \
+        for (int64_t i = 0, n = l->n; i < n; i++) { \
+            E x = (E)in[i];                  \
+            (void)x;                         \
+            out[i] = (R)(expression);        \
+        }                                    \
+    }                                        \
+    DISPATCH(LOOP(name))
 #define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high) ROW_LOOP(name, class, real, whole)
 #define ROWS "unary.def"
 #include "loops.h"

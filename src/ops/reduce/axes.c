@@ -11,7 +11,7 @@ bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set)
     for (int k = 0; k < axes.n; k++) {
         int d = cn__axis(axes.v[k], ndim ? ndim : 1); /* a single number has axis 0, as in PyTorch */
         if (d < 0)
-            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of a tensor of %d dimensions", who,
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld is out of range for %d dimensions", who,
                             (long long)axes.v[k], ndim);
         if (found >> d & 1) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %d is given twice", who, d);
         found |= INT64_C(1) << d;
@@ -102,7 +102,7 @@ bool cn__infer_reduce(cn_infer *i, cn_dtype dtype)
     const cn__reduce_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout;
     if (a->begin < 0 || a->end < a->begin || a->end > x->ndim)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes %lld to %lld of a tensor of %d dimensions", (long long)a->begin,
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes %lld to %lld are out of range for %d dimensions", (long long)a->begin,
                              (long long)a->end, x->ndim);
     cn_layout *out = &i->out[0].layout;
     out->ndim = 0;

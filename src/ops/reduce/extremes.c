@@ -95,13 +95,13 @@ cn_tensor *cn_argmax(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&c
 cn_tensor *cn_argmin(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmin, x, axis, keepdim); }
 
 /* The value is looked up where the index says, so that its gradient goes to that one element. */
-static cn_tensor *value_and_place(const cn_op *op, const cn_op *arg, cn_tensor *x, int64_t axis, bool keepdim,
-                                  cn_tensor **indices)
+static cn_tensor *value_and_place(const char *who, const cn_op *op, const cn_op *arg, cn_tensor *x, int64_t axis,
+                                  bool keepdim, cn_tensor **indices)
 {
+    int64_t set;
     if (indices) *indices = NULL;
-    if (!cn__alive(x)) return NULL;
-    cn_tensor *at = place(arg, x, CN_DIMS(axis), true), *best;
-    if (!at) return NULL;
+    if (!cn__alive(x) || !cn__axes(who, x, CN_DIMS(axis), &set)) return NULL;
+    cn_tensor *at = cn__reduce(arg, x, set, true), *best;
     if (cn__layout(x)->ndim == 0) {
         best = cn__reduce(op, x, 0, false);
     } else {
@@ -115,10 +115,10 @@ static cn_tensor *value_and_place(const cn_op *op, const cn_op *arg, cn_tensor *
 
 cn_tensor *cn_max_dim(cn_tensor *x, int64_t axis, bool keepdim, cn_tensor **indices)
 {
-    return value_and_place(&cn__op_max, &cn__op_argmax, x, axis, keepdim, indices);
+    return value_and_place("max_dim", &cn__op_max, &cn__op_argmax, x, axis, keepdim, indices);
 }
 
 cn_tensor *cn_min_dim(cn_tensor *x, int64_t axis, bool keepdim, cn_tensor **indices)
 {
-    return value_and_place(&cn__op_min, &cn__op_argmin, x, axis, keepdim, indices);
+    return value_and_place("min_dim", &cn__op_min, &cn__op_argmin, x, axis, keepdim, indices);
 }

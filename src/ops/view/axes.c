@@ -91,7 +91,7 @@ static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, const voi
     int least = x->ndim ? x->ndim : 1, a = cn__axis(t->a, least), b = cn__axis(t->b, least);
     if (a < 0 || b < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: axes %lld and %lld of %s", (long long)t->a, (long long)t->b,
+        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: %lld and %lld are not both axes of %s", (long long)t->a, (long long)t->b,
                  cn__shape_text(x, s, sizeof s));
         return NULL;
     }

@@ -14,7 +14,7 @@ static int64_t length_of(int64_t offset, int64_t size1, int64_t size2)
 static bool check_axes(cn_infer *i, const cn__diagonal_attrs *a, int ndim)
 {
     if (!cn__infer_axis(i, a->axis1, ndim) || !cn__infer_axis(i, a->axis2, ndim)) return false;
-    return a->axis1 != a->axis2 || cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld with itself", (long long)a->axis1);
+    return a->axis1 != a->axis2 || cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld has no diagonal with itself", (long long)a->axis1);
 }
 
 static bool infer(cn_infer *i)

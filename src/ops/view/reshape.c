@@ -27,7 +27,7 @@ static bool resolve(cn_ctx *ctx, const char *who, const cn_layout *x, const cn__
     if (!why && known != have) why = "the numbers of elements differ";
     if (!why) return true;
     char s[128], t[128];
-    return cn__fail(ctx, CN_BAD_SHAPE, "%s: %s as %s: %s", who, cn__shape_text(x, s, sizeof s),
+    return cn__fail(ctx, CN_BAD_SHAPE, "%s: %s cannot become %s: %s", who, cn__shape_text(x, s, sizeof s),
                     cn__list_text(want, t, sizeof t), why);
 }
 
@@ -127,7 +127,7 @@ static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, const void 
     int least = x->ndim ? x->ndim : 1, from = cn__axis(f->a, least), to = cn__axis(f->b, least);
     if (from < 0 || to < 0 || from > to) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "flatten: from axis %lld to axis %lld of %s", (long long)f->a, (long long)f->b,
+        cn__fail(ctx, CN_BAD_ARGUMENT, "flatten: from %lld to %lld is not a range of axes of %s", (long long)f->a, (long long)f->b,
                  cn__shape_text(x, s, sizeof s));
         return NULL;
     }

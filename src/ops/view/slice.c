@@ -14,7 +14,7 @@ static bool infer_slice(cn_infer *i)
     bool inside = a->length == 0 ? start >= 0 && start <= size
                                  : a->length > 0 && start >= 0 && start < size && (size - 1 - start) / a->step >= a->length - 1;
     if (!inside)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld; axis %lld has size %lld",
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not lie on axis %lld of size %lld",
                              (long long)a->length, (long long)start, (long long)a->step, (long long)a->axis, (long long)size);
     i->out[0] = *i->in[0];
     cn_layout *out = &i->out[0].layout;
@@ -170,7 +170,7 @@ static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, const void *
     if (start < 0 && start >= -size) start += size;
     if (axis < 0 || start < 0 || start > size || a->length < 0 || a->length > size - start) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld on, along axis %lld of %s", (long long)a->length,
+        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld on do not lie on axis %lld of %s", (long long)a->length,
                  args ? (long long)args[0].i : 0, (long long)a->axis, cn__shape_text(x, s, sizeof s));
         return NULL;
     }
@@ -214,7 +214,7 @@ static int cut_axis(cn_tensor *x, const char *who, int64_t axis, bool possible, 
     int a = possible ? cn__axis(axis, l->ndim) : -1;
     char s[128];
     if (a < 0)
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s along axis %lld, by %lld", who, cn__shape_text(l, s, sizeof s),
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s cannot be cut along axis %lld by %lld", who, cn__shape_text(l, s, sizeof s),
                  (long long)axis, (long long)by);
     return a;
 }

@@ -9,7 +9,7 @@ static bool infer(cn_infer *i)
     if (!cn__infer_axis(i, a->axis, x->ndim ? x->ndim : 1)) return false;
     int64_t length = x->ndim ? x->shape[a->axis] : 1;
     if (a->size < 0 || a->size > length || a->step < 1)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "windows of %lld by steps of %lld along axis %lld of size %lld",
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "windows of %lld by steps of %lld do not lie on axis %lld of size %lld",
                              (long long)a->size, (long long)a->step, (long long)a->axis, (long long)length);
     if (x->ndim == CN_MAX_DIMS) return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
     i->out[0] = *i->in[0];

@@ -1,0 +1,555 @@
+/* Every operator, by its own cases: forward against its f64 reference in every dtype, every layout against the contiguous
+   one, gradients against finite differences, planned against eager and 1 thread against 2 and 3 bit for bit, refusals,
+   and that nothing is left behind.
+
+       test_ops              all
+       test_ops matmul       operators whose name contains it
+       test_ops --list       their names */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/compare.h"
+#include "support/make.h"
+#include "support/reference_table.h"
+
+/* ---- what is counted ---- */
+
+typedef enum property { RECORD, FORWARD, LAYOUT, GRADIENT, SECOND_ORDER, EAGER, THREADS, REFUSAL, TIDY, PROPERTIES } property;
+
+static const char *const property_names[PROPERTIES] = { "records", "forward", "layouts", "gradients", "second order",
+                                                        "eager=planned", "threads", "refusals", "tidy" };
+static int counts[PROPERTIES];
+
+/* One case of one operator. */
+typedef struct trial {
+    const cn_op *op;
+    const cn_case *c;
+    int number, n_in;
+} trial;
+
+static bool expect(const trial *t, property p, bool ok, const char *what, const char *words)
+{
+    counts[p]++;
+    return check(ok, "%s, case %d, %s%s%s: %s", t->op->name, t->number, property_names[p], what[0] ? ", " : "", what, words);
+}
+
+/* Contexts are opened once; every case leaves them as it found them. */
+enum { LAZY, LAZY_2, LAZY_3, EAGERLY, CONTEXTS };
+static cn_ctx *contexts[CONTEXTS];
+
+/* Large enough for what is sampled to be the whole story under a sanitizer. */
+static bool is_thin(const trial *t) { return test_is_quick() && t->number >= 2; }
+
+/* ---- calling ---- */
+
+static bool call(cn_ctx *ctx, const trial *t, cn_tensor *const *in, cn_tensor **out)
+{
+    if (t->n_in) return cn_apply_n(t->op, in, t->n_in, t->c->attrs, t->c->args, out);
+    out[0] = cn_apply_in(ctx, t->op, t->c->attrs, t->c->args);
+    return out[0] != NULL;
+}
+
+static bool draw(const trial *t, cn_dtype dtype, test_layout layout, inputs *x)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s %d", t->op->name, t->number);
+    /* users' indices may be i32: seen with one of the dtypes. What a backward gets is always i64 */
+    cn_dtype index = dtype == CN_BF16 && !strstr(t->op->name, "_backward") ? CN_I32 : CN_I64;
+    return make_inputs(x, name, t->c, dtype, index, layout);
+}
+
+static void make_tensors(cn_ctx *ctx, const inputs *x, test_layout layout, cn_tensor **in)
+{
+    for (int k = 0; k < x->n; k++) in[k] = make_tensor(ctx, &x->in[k], layout);
+}
+
+/* The operator's results in a context; false: an error stands. */
+static bool run(cn_ctx *ctx, const trial *t, const inputs *x, test_layout layout, output *results)
+{
+    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 };
+    cn_scope s = cn_scope_begin(ctx);
+    make_tensors(ctx, x, layout, in);
+    bool ok = call(ctx, t, in, out);
+    for (int j = 0; j < t->op->n_out; j++) ok = take_output(&results[j], ok ? out[j] : NULL) && ok;
+    cn_scope_end(ctx, s);
+    return ok;
+}
+
+static void free_outputs(output *o, int n)
+{
+    for (int j = 0; j < n; j++) free_output(&o[j]);
+}
+
+/* ---- 1. forward against the reference ---- */
+
+static double largest(const double *v, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(v[i])) most = fmax(most, fabs(v[i]));
+    return most;
+}
+
+/* Elementwise operators round once. Where terms are summed, errors are of the size of the largest number seen, and grow
+   with the root of how many there are; composites round halves at every step. */
+static tolerance tolerance_of(const trial *t, const inputs *x, cn_dtype in, const output *got, const double *expected)
+{
+    static const double epsilon[CN_DTYPES] = { [CN_F16] = 0x1p-10, [CN_BF16] = 0x1p-7, [CN_F32] = 2e-5, [CN_F64] = 1e-10 };
+    double relative = fmax(epsilon[got->dtype], t->n_in && cn_dtype_is_float(in) ? epsilon[in] : 0);
+    if (t->op->kind == CN_VIEW) return (tolerance){ 0, 0 };
+    if (t->op->kind == CN_MAP || t->op->kind == CN_RANDOM) return (tolerance){ relative, 0 };
+    double scale = largest(expected, got->numel), terms = 0;
+    for (int k = 0; k < x->n; k++) {
+        if (!x->in[k].present) continue;
+        scale = fmax(scale, largest(x->in[k].v, x->in[k].numel));
+        terms = fmax(terms, (double)x->in[k].numel / fmax(1, (double)got->numel));
+    }
+    bool halves = got->dtype == CN_F16 || got->dtype == CN_BF16;
+    return (tolerance){ relative * sqrt(1 + terms / 16) * (halves && t->op->kind == CN_COMPOSITE ? 8 : 1), scale };
+}
+
+static void reference(const trial *t, const inputs *x, const output *results, ref_tensor *expected)
+{
+    for (int j = 0; j < t->op->n_out; j++) {
+        const output *o = &results[j];
+        expected[j] = (ref_tensor){ .present = true, .dtype = o->dtype, .ndim = o->shape.n, .numel = o->numel };
+        memcpy(expected[j].shape, o->shape.v, sizeof o->shape.v);
+        expected[j].v = calloc((size_t)o->numel + 1, sizeof(double));
+        if (!expected[j].v) abort();
+    }
+    ref_call c = { t->n_in, t->op->n_out, x->in, expected, t->c->attrs, t->c->args };
+    find_reference(t->op->name)->fn(&c);
+}
+
+/* A result's shape, where the kind alone decides it, and its dtype. */
+static bool sane(const trial *t, const inputs *x, cn_dtype dtype, const output *o)
+{
+    if (o->shape.n < 0 || o->shape.n > CN_MAX_DIMS) return false;
+    if (cn_dtype_is_float(dtype) && cn_dtype_is_float(o->dtype) && t->n_in && o->dtype != dtype && strcmp(t->op->name, "cast"))
+        return false;
+    if (t->op->kind != CN_MAP || t->n_in == 0) return true;
+    for (int d = 1; d <= o->shape.n; d++) {
+        int64_t size = 1;
+        for (int k = 0; k < x->n; k++)
+            if (x->in[k].present && d <= x->in[k].ndim && x->in[k].shape[x->in[k].ndim - d] != 1)
+                size = x->in[k].shape[x->in[k].ndim - d];
+        if (o->shape.v[o->shape.n - d] != size) return false;
+    }
+    return true;
+}
+
+/* Whether the operator takes this dtype, as its record says. What has no operands says its dtype itself. */
+static bool takes(const trial *t, cn_dtype dtype)
+{
+    uint32_t can = t->op->dtypes ? t->op->dtypes : CN_FLOATS;
+    if (t->n_in == 0 || can & CN_BIT(dtype)) return true;
+    if (dtype == CN_F16 || dtype == CN_BF16) return can & CN_BIT(CN_F32);
+    return dtype == CN_I64 && t->op->ints_to_float;
+}
+
+static void test_forward(const trial *t, cn_dtype dtype)
+{
+    inputs x;
+    if (!takes(t, dtype) || !draw(t, dtype, LAYOUT_CONTIGUOUS, &x)) return;
+    cn_ctx *ctx = contexts[LAZY];
+    output results[CN_MAX_OUT] = { 0 };
+    bool ok = run(ctx, t, &x, LAYOUT_CONTIGUOUS, results);
+    bool refused = !ok && !cn_dtype_is_float(dtype) && cn_error_code(ctx) == CN_BAD_DTYPE;
+    if (!refused) expect(t, FORWARD, ok, cn_dtype_name(dtype), cn_error(ctx));
+    cn_error_clear(ctx);
+    if (ok) {
+        ref_tensor expected[CN_MAX_OUT];
+        reference(t, &x, results, expected);
+        for (int j = 0; j < t->op->n_out; j++) {
+            difference d;
+            char what[48];
+            snprintf(what, sizeof what, "%s, result %d", cn_dtype_name(dtype), j);
+            tolerance room = tolerance_of(t, &x, dtype, &results[j], expected[j].v);
+            if (expect(t, FORWARD, sane(t, &x, dtype, &results[j]), what, "wrong shape or dtype"))
+                expect(t, FORWARD, close_to(expected[j].v, &results[j], room, &d), what, d.words);
+            free(expected[j].v);
+        }
+    }
+    free_outputs(results, CN_MAX_OUT);
+    free_inputs(&x);
+}
+
+/* ---- 2. layouts ---- */
+
+static void compare_layout(const trial *t, cn_dtype dtype, const inputs *x, output *expected, output *got, const char *what)
+{
+    bool exact = t->op->kind == CN_MAP || t->op->kind == CN_VIEW || t->op->kind == CN_INDEX;
+    for (int j = 0; j < t->op->n_out; j++) {
+        difference d;
+        bool same = same_bits(&expected[j], &got[j], &d);
+        if (!same && !exact && expected[j].numel == got[j].numel) {
+            double *v = calloc((size_t)expected[j].numel + 1, sizeof *v);
+            if (!v) abort();
+            for (int64_t i = 0; i < expected[j].numel; i++) v[i] = output_at(&expected[j], i);
+            same = close_to(v, &got[j], tolerance_of(t, x, dtype, &got[j], v), &d);
+            free(v);
+        }
+        expect(t, LAYOUT, same, what, d.words);
+    }
+}
+
+static void test_layout_of(const trial *t, cn_dtype dtype, test_layout layout)
+{
+    inputs x;
+    if (!takes(t, dtype) || !draw(t, dtype, layout, &x)) return;
+    cn_ctx *ctx = contexts[LAZY];
+    output expected[CN_MAX_OUT] = { 0 }, got[CN_MAX_OUT] = { 0 };
+    char what[48];
+    snprintf(what, sizeof what, "%s %s", cn_dtype_name(dtype), layout_name(layout));
+    if (layout_applies(&x, layout)) {
+        bool ok = run(ctx, t, &x, LAYOUT_CONTIGUOUS, expected) && run(ctx, t, &x, layout, got);
+        /* `view` never copies: some layouts it must refuse */
+        bool refused = !ok && strcmp(t->op->name, "view") == 0 && cn_error_code(ctx) == CN_BAD_SHAPE;
+        if (ok) compare_layout(t, dtype, &x, expected, got, what);
+        else if (!refused) expect(t, LAYOUT, false, what, cn_error(ctx));
+        cn_error_clear(ctx);
+    }
+    free_outputs(expected, CN_MAX_OUT);
+    free_outputs(got, CN_MAX_OUT);
+    free_inputs(&x);
+}
+
+/* ---- 3. gradients ---- */
+
+static bool is_differentiable(const trial *t, const inputs *x, int k)
+{
+    return x->in[k].present && cn_dtype_is_float(x->in[k].dtype) && !(t->op->not_differentiable >> k & 1);
+}
+
+/* The operator as a function of its differentiable operands. */
+typedef struct as_function {
+    const trial *t;
+    cn_tensor *const *in;
+    const int *place;     /* of each argument among the operands */
+    bool turned;          /* arguments reach it in another layout */
+} as_function;
+
+static cn_tensor *turn(cn_tensor *x)
+{
+    cn_dims order = { .n = cn_ndim(x) };
+    if (order.n == 0) return x;
+    if (order.n == 1) return cn_slice(cn_repeat_interleave(x, 2, 0), 0, 1, 2 * cn_size(x, 0), 2);
+    for (int d = 0; d < order.n; d++) order.v[d] = order.n - 1 - d;
+    return cn_permute(cn_clone(cn_permute(x, order)), order);
+}
+
+/* One floating result as it is; several weighted and joined. */
+static cn_tensor *joined(cn_tensor *const *out, int n)
+{
+    cn_tensor *parts[CN_MAX_OUT];
+    int found = 0, last = 0;
+    for (int j = 0; j < n; j++) {
+        if (!cn_dtype_is_float(cn_type(out[j]))) continue;
+        parts[found++] = cn_mul_s(cn_reshape(out[j], CN_DIMS(-1)), 1 + 0.3 * j);
+        last = j;
+    }
+    return found == 1 ? out[last] : found ? cn_cat(parts, found, 0) : NULL;
+}
+
+static cn_tensor *function(void *user, cn_tensor *const *in, int n_in)
+{
+    const as_function *f = user;
+    cn_tensor *all[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 };
+    memcpy(all, f->in, sizeof all);
+    for (int k = 0; k < n_in; k++) all[f->place[k]] = f->turned ? turn(in[k]) : in[k];
+    return call(cn_context(in[0]), f->t, all, out) ? joined(out, f->t->op->n_out) : NULL;
+}
+
+/* Whether there is a gradient to check: floating results that the operands reach, in f64. */
+static bool has_gradient(as_function *f, cn_tensor *const *in, int n_in)
+{
+    cn_ctx *ctx = cn_context(in[0]);
+    cn_scope s = cn_scope_begin(ctx);
+    for (int k = 0; k < n_in; k++) cn_set_requires_grad(in[k], true);
+    cn_tensor *y = function(f, in, n_in);
+    bool has = y && cn_type(y) == CN_F64 && cn_requires_grad(y);
+    cn_scope_end(ctx, s);
+    return has;
+}
+
+static void check_second_order(const trial *t, as_function *f, cn_tensor *const *in, int n_in, const cn_gradcheck_desc *desc)
+{
+    cn_ctx *ctx = cn_context(in[0]);
+    bool ok = cn_gradgradcheck(function, f, in, n_in, desc);
+    /* an operator of the gradient may say why it has none itself */
+    bool excused = !ok && cn_error_code(ctx) == CN_NO_GRADIENT && strstr(cn_error(ctx), " has no gradient: ") &&
+                   !strstr(cn_error(ctx), "none was given");
+    if (excused) skip();
+    else expect(t, SECOND_ORDER, ok, "", desc->words);
+    cn_error_clear(ctx);
+}
+
+static void check_gradients(const trial *t, const inputs *x)
+{
+    cn_ctx *ctx = contexts[LAZY];
+    cn_tensor *in[CN_MAX_IN] = { 0 }, *arguments[CN_MAX_IN];
+    int place[CN_MAX_IN], n = 0;
+    int64_t elements = 0;
+    make_tensors(ctx, x, LAYOUT_CONTIGUOUS, in);
+    for (int k = 0; k < x->n; k++) {
+        if (!is_differentiable(t, x, k)) continue;
+        elements += x->in[k].numel;
+        place[n] = k;
+        arguments[n++] = in[k];
+    }
+    char words[256] = "";
+    as_function f = { t, in, place, false };
+    cn_gradcheck_desc desc = { .max_elements = is_thin(t) ? 6 : 40, .words = words, .words_size = sizeof words };
+    if (n == 0 || !has_gradient(&f, arguments, n)) return;
+    expect(t, GRADIENT, cn_gradcheck(function, &f, arguments, n, &desc), "", words);
+    cn_error_clear(ctx);
+    desc.max_elements = is_thin(t) ? 3 : 10;
+    if (elements <= 400) check_second_order(t, &f, arguments, n, &desc);
+    f.turned = true;
+    expect(t, GRADIENT, cn_gradcheck(function, &f, arguments, n, &desc), "other layout", words);
+    cn_error_clear(ctx);
+}
+
+static void test_gradients(const trial *t)
+{
+    inputs x;
+    bool wanted = (t->op->grad || t->op->kind == CN_COMPOSITE) && !t->op->no_grad && !t->c->no_gradient_check;
+    if (!wanted || !takes(t, CN_F64) || !draw(t, CN_F64, LAYOUT_CONTIGUOUS, &x)) return;
+    cn_scope s = cn_scope_begin(contexts[LAZY]);
+    check_gradients(t, &x);
+    cn_scope_end(contexts[LAZY], s);
+    free_inputs(&x);
+}
+
+/* ---- 4 and 5. eager, planned, threads: bit for bit ---- */
+
+/* Results, a loss made from them by a chain that fuses, and the gradients of all operands. */
+enum { TRACED = CN_MAX_OUT + 1 + CN_MAX_IN };
+
+static cn_tensor *loss_of(const trial *t, cn_tensor *const *out)
+{
+    cn_tensor *loss = NULL;
+    for (int j = 0; j < t->op->n_out; j++) {
+        if (!cn_dtype_is_float(cn_type(out[j]))) continue;
+        cn_tensor *part = cn_sum(cn_add(cn_relu(cn_mul_s(out[j], 1.5)), out[j]), CN_ALL, false);
+        loss = loss ? cn_add(loss, part) : part;
+    }
+    return loss;
+}
+
+static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, output *results)
+{
+    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *param[CN_MAX_IN] = { 0 };
+    cn_scope s = cn_scope_begin(ctx);
+    cn_seed(ctx, 7);
+    make_tensors(ctx, x, LAYOUT_CONTIGUOUS, in);
+    bool learns = (t->op->grad || t->op->kind == CN_COMPOSITE) && !t->op->no_grad;
+    for (int k = 0; k < x->n && learns; k++)
+        if (is_differentiable(t, x, k)) in[k] = param[k] = cn_param(in[k]);
+    bool ok = call(ctx, t, in, out);
+    for (int j = 0; j < t->op->n_out && ok; j++) cn_keep(out[j]);
+    cn_tensor *loss = ok ? loss_of(t, out) : NULL;
+    if (loss && cn_requires_grad(loss)) ok = cn_backward(loss);
+    for (int j = 0; j < t->op->n_out; j++) ok = take_output(&results[j], ok ? out[j] : NULL) && ok;
+    ok = take_output(&results[CN_MAX_OUT], ok ? loss : NULL) && ok;
+    for (int k = 0; k < CN_MAX_IN; k++)
+        ok = take_output(&results[CN_MAX_OUT + 1 + k], ok ? cn_grad_of(param[k]) : NULL) && ok;
+    for (int j = 0; j < CN_MAX_OUT; j++)
+        if (out[j]) cn_release(out[j]);
+    for (int k = 0; k < CN_MAX_IN; k++)
+        if (param[k]) cn_release(param[k]);
+    cn_scope_end(ctx, s);
+    return ok;
+}
+
+static void compare_traces(const trial *t, property p, const output *expected, const output *got, const char *what)
+{
+    difference d;
+    bool same = true;
+    int i = 0;
+    for (; i < TRACED && same; i++) same = same_bits(&expected[i], &got[i], &d);
+    char where[96];
+    snprintf(where, sizeof where, "%s, %s %d", what, i - 1 < CN_MAX_OUT ? "result" : i - 1 == CN_MAX_OUT ? "loss" : "gradient",
+             i - 1 < CN_MAX_OUT ? i - 1 : i - 2 - CN_MAX_OUT);
+    expect(t, p, same, where, d.words);
+}
+
+static void test_traces(const trial *t, cn_dtype dtype, bool threads)
+{
+    static const char *const names[CONTEXTS] = { "", "2 threads", "3 threads", "eager" };
+    inputs x;
+    if (!takes(t, dtype) || !draw(t, dtype, LAYOUT_CONTIGUOUS, &x)) return;
+    output expected[TRACED] = { 0 };
+    bool ok = trace(contexts[LAZY], t, &x, expected);
+    bool refused = !ok && !cn_dtype_is_float(dtype) && cn_error_code(contexts[LAZY]) == CN_BAD_DTYPE;
+    if (!ok && !refused) expect(t, EAGER, false, cn_dtype_name(dtype), cn_error(contexts[LAZY]));
+    cn_error_clear(contexts[LAZY]);
+    for (int k = threads ? LAZY_2 : EAGERLY; k < CONTEXTS && ok; k++) {
+        output got[TRACED] = { 0 };
+        char what[64];
+        snprintf(what, sizeof what, "%s %s", cn_dtype_name(dtype), names[k]);
+        property p = k == EAGERLY ? EAGER : THREADS;
+        if (trace(contexts[k], t, &x, got)) compare_traces(t, p, expected, got, what);
+        else expect(t, p, false, what, cn_error(contexts[k]));
+        cn_error_clear(contexts[k]);
+        free_outputs(got, TRACED);
+    }
+    free_outputs(expected, TRACED);
+    free_inputs(&x);
+}
+
+/* ---- 6. refusals ---- */
+
+static void expect_refusal(const trial *t, cn_tensor *const *in, int n_in, bool says_why, const char *what)
+{
+    cn_ctx *ctx = contexts[LAZY];
+    cn_tensor *out[CN_MAX_OUT] = { 0 };
+    bool ok = cn_apply_n(t->op, in, n_in, t->c->attrs, t->c->args, out);
+    bool right = !ok && !out[0] && cn_failed(ctx) == says_why && (!says_why || strstr(cn_error(ctx), t->op->name));
+    char words[160];
+    snprintf(words, sizeof words, "%s, error \"%s\"", ok ? "accepted" : "refused", cn_error(ctx));
+    expect(t, REFUSAL, right, what, words);
+    cn_error_clear(ctx);
+}
+
+static void test_refusals(const trial *t)
+{
+    inputs x;
+    cn_dtype dtype = takes(t, CN_F32) ? CN_F32 : CN_I64;
+    if (!draw(t, dtype, LAYOUT_CONTIGUOUS, &x)) return;
+    cn_ctx *ctx = contexts[LAZY], *other = contexts[LAZY_2];
+    cn_scope s = cn_scope_begin(ctx), far = cn_scope_begin(other);
+    cn_tensor *in[CN_MAX_IN + 1] = { 0 }, *out[CN_MAX_OUT] = { 0 };
+    make_tensors(ctx, &x, LAYOUT_CONTIGUOUS, in);
+    int last = t->n_in - 1;
+    for (int k = 0; k <= last; k++) {
+        cn_tensor *whole = in[k];
+        if (k < 32 && t->op->optional >> k & 1) continue;
+        in[k] = NULL;
+        expect_refusal(t, in, t->n_in, false, "NULL operand");
+        in[k] = whole;
+    }
+    in[t->n_in] = t->n_in ? in[0] : cn_scalar(ctx, CN_F32, 1);
+    if (!t->op->variadic) expect_refusal(t, in, t->n_in + 1, true, "an operand too many");
+    if (t->op->n_in > 1) expect_refusal(t, in, t->op->n_in - 1, true, "an operand too few");
+    while (last > 0 && !in[last]) last--;
+    if (last > 0) {
+        cn_tensor *own = in[last];
+        in[last] = make_tensor(other, &x.in[last], LAYOUT_CONTIGUOUS);
+        expect_refusal(t, in, t->n_in, true, "operands of two contexts");
+        in[last] = own;
+    }
+    bool works = call(ctx, t, in, out) && cn_eval(out[0]) && !cn_failed(ctx);
+    expect(t, REFUSAL, works, "after the errors are cleared", cn_error(ctx));
+    cn_scope_end(other, far);
+    cn_scope_end(ctx, s);
+    free_inputs(&x);
+}
+
+/* ---- 7. the record ---- */
+
+/* What depends on an element's place or on a dtype cannot be said in one expression of the operands. */
+static bool is_expressible(const cn_op *op)
+{
+    static const char *const others[] = { "arange", "linspace", "eye", "tril", "triu", "cast" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(op->name, others[i]) == 0) return false;
+    return op->kind == CN_MAP;
+}
+
+static void test_record(const cn_op *op)
+{
+    trial t = { .op = op };
+    size_t length = op->doc ? strlen(op->doc) : 0;
+    expect(&t, RECORD, op->name[0], "", "no name");
+    expect(&t, RECORD, length && op->doc[length - 1] == '.', "", "doc is not a sentence");
+    expect(&t, RECORD, op->n_cases >= 3, "", "fewer than 3 cases");
+    expect(&t, RECORD, op->grad || op->no_grad || op->kind == CN_COMPOSITE, "", "operator without gradient or reason");
+    expect(&t, RECORD, !is_expressible(op) || op->wgsl, "", "a MAP without wgsl");
+    expect(&t, RECORD, find_reference(op->name) != NULL, "", "no reference");
+}
+
+/* ---- all of it ---- */
+
+static void expect_tidy(const trial *t, int which, const cn_counters *before)
+{
+    cn_ctx *ctx = contexts[which];
+    cn_counters now = cn_count(ctx);
+    char words[160];
+    snprintf(words, sizeof words, "handles %lld → %lld, live bytes %lld → %lld, error \"%s\"", (long long)before->handles,
+             (long long)now.handles, (long long)before->live_bytes, (long long)now.live_bytes, cn_error(ctx));
+    expect(t, TIDY, now.handles == before->handles && now.live_bytes == before->live_bytes && !cn_failed(ctx), "", words);
+    cn_error_clear(ctx);
+}
+
+static void test_case(const trial *t)
+{
+    static const cn_dtype dtypes[] = { CN_F64, CN_F32, CN_BF16, CN_I64, CN_F16, CN_I32, CN_U8, CN_I8, CN_BOOL };
+    cn_counters before[CONTEXTS];
+    bool thin = is_thin(t);
+    for (int k = 0; k < CONTEXTS; k++) before[k] = cn_count(contexts[k]);
+    int n_dtypes = !find_reference(t->op->name) ? 0 : t->n_in == 0 ? 1 : thin ? 3 : CN_DTYPES;
+    for (int d = 0; d < n_dtypes; d++) test_forward(t, dtypes[d]);
+    for (int l = LAYOUT_STRIDED; l < LAYOUTS && t->n_in; l++) {
+        test_layout_of(t, CN_F32, (test_layout)l);
+        if (!thin) test_layout_of(t, takes(t, CN_F64) ? CN_F64 : CN_I64, (test_layout)l);
+    }
+    test_gradients(t);
+    test_traces(t, takes(t, CN_F32) ? CN_F32 : CN_I64, true);
+    if (!thin && t->n_in) {
+        test_traces(t, CN_F64, true);
+        test_traces(t, CN_BF16, false);
+        test_traces(t, CN_I64, false);
+    }
+    if (t->number == 0) test_refusals(t);
+    for (int k = 0; k < CONTEXTS; k++) expect_tidy(t, k, &before[k]);
+}
+
+static void print_count(const char *before, int n)
+{
+    if (n < 1000) printf("%s%d", before, n);
+    else printf("%s%d,%03d", before, n / 1000, n % 1000);
+}
+
+static void print_summary(int operators, int cases)
+{
+    print_count("", operators);
+    print_count(" operators, ", cases);
+    for (int p = 0; p < PROPERTIES; p++) {
+        printf(p ? ", %s" : " cases: %s", property_names[p]);
+        print_count(" ", counts[p]);
+    }
+    printf("\n");
+}
+
+static bool needs_callbacks(const cn_op *op) { return strcmp(op->name, "custom") == 0 || strcmp(op->name, "checkpoint") == 0; }
+
+int main(int argc, char **argv)
+{
+    int n_ops, operators = 0, cases = 0;
+    const cn_op *const *ops = cn_ops(&n_ops);
+    bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
+    const char *part = argc > 1 && !list ? argv[1] : "";
+    for (int k = 0; k < CONTEXTS; k++) {
+        contexts[k] = cn_open(&(cn_desc){ .device = "cpu", .seed = 7, .threads = k == EAGERLY ? 1 : k + 1, .eager = k == EAGERLY });
+        if (!contexts[k]) return 1;
+    }
+    for (int i = 0; i < n_ops; i++) {
+        if (!strstr(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
+        if (list) printf("%s\n", ops[i]->name);
+        if (list) continue;
+        operators++;
+        check_group(ops[i]->name);
+        test_record(ops[i]);
+        for (int c = 0; c < ops[i]->n_cases; c++, cases++)
+            test_case(&(trial){ ops[i], &ops[i]->cases[c], c, count_operands(&ops[i]->cases[c]) });
+    }
+    for (int k = 0; k < CONTEXTS; k++) cn_close(contexts[k]);
+    if (list) return 0;
+    check_group("");
+    print_summary(operators, cases);
+    return finish();
+}
