@@ -3,7 +3,7 @@
    and that nothing is left behind.
 
        test_ops              all
-       test_ops matmul       operators whose name contains it
+       test_ops matmul       operators whose name contains it; =matmul: the one of that name
        test_ops --list       their names */
 #include <math.h>
 #include <stdio.h>
@@ -15,57 +15,6 @@
 #include "support/make.h"
 #include "support/reference_table.h"
 
-/* ---- what is counted ---- */
-
-typedef enum property { RECORD, FORWARD, LAYOUT, GRADIENT, SECOND_ORDER, EAGER, THREADS, REFUSAL, TIDY, PROPERTIES } property;
-
-static const char *const property_names[PROPERTIES] = { "records", "forward", "layouts", "gradients", "second order",
-                                                        "eager=planned", "threads", "refusals", "tidy" };
-static int counts[PROPERTIES];
-
-/* One case of one operator. */
-typedef struct trial {
-    const cn_op *op;
-    const cn_case *c;
-    int number, n_in;
-} trial;
-
-static bool expect(const trial *t, property p, bool ok, const char *what, const char *words)
-{
-    counts[p]++;
-    return check(ok, "%s, case %d, %s%s%s: %s", t->op->name, t->number, property_names[p], what[0] ? ", " : "", what, words);
-}
-
-/* Contexts are opened once; every case leaves them as it found them. */
-enum { LAZY, LAZY_2, LAZY_3, EAGERLY, CONTEXTS };
-static cn_ctx *contexts[CONTEXTS];
-
-/* Large enough for what is sampled to be the whole story under a sanitizer. */
-static bool is_thin(const trial *t) { return test_is_quick() && t->number >= 2; }
-
-/* ---- calling ---- */
-
-static bool call(cn_ctx *ctx, const trial *t, cn_tensor *const *in, cn_tensor **out)
-{
-    if (t->n_in) return cn_apply_n(t->op, in, t->n_in, t->c->attrs, t->c->args, out);
-    out[0] = cn_apply_in(ctx, t->op, t->c->attrs, t->c->args);
-    return out[0] != NULL;
-}
-
-static bool draw(const trial *t, cn_dtype dtype, test_layout layout, inputs *x)
-{
-    char name[96];
-    snprintf(name, sizeof name, "%s %d", t->op->name, t->number);
-    /* users' indices may be i32: seen with one of the dtypes. What a backward gets is always i64 */
-    cn_dtype index = dtype == CN_BF16 && !strstr(t->op->name, "_backward") ? CN_I32 : CN_I64;
-    return make_inputs(x, name, t->c, dtype, index, layout);
-}
-
-static void make_tensors(cn_ctx *ctx, const inputs *x, test_layout layout, cn_tensor **in)
-{
-    for (int k = 0; k < x->n; k++) in[k] = make_tensor(ctx, &x->in[k], layout);
-}
-
 /* The operator's results in a context; false: an error stands. */
 static bool run(cn_ctx *ctx, const trial *t, const inputs *x, test_layout layout, output *results)
 {
@@ -76,11 +25,6 @@ static bool run(cn_ctx *ctx, const trial *t, const inputs *x, test_layout layout
     for (int j = 0; j < t->op->n_out; j++) ok = take_output(&results[j], ok ? out[j] : NULL) && ok;
     cn_scope_end(ctx, s);
     return ok;
-}
-
-static void free_outputs(output *o, int n)
-{
-    for (int j = 0; j < n; j++) free_output(&o[j]);
 }
 
 /* ---- 1. forward against the reference ---- */
@@ -139,15 +83,6 @@ static bool sane(const trial *t, const inputs *x, cn_dtype dtype, const output *
         if (o->shape.v[o->shape.n - d] != size) return false;
     }
     return true;
-}
-
-/* Whether the operator takes this dtype, as its record says. What has no operands says its dtype itself. */
-static bool takes(const trial *t, cn_dtype dtype)
-{
-    uint32_t can = t->op->dtypes ? t->op->dtypes : CN_FLOATS;
-    if (t->n_in == 0 || can & CN_BIT(dtype)) return true;
-    if (dtype == CN_F16 || dtype == CN_BF16) return can & CN_BIT(CN_F32);
-    return dtype == CN_I64 && t->op->ints_to_float;
 }
 
 static void test_forward(const trial *t, cn_dtype dtype)
@@ -214,113 +149,6 @@ static void test_layout_of(const trial *t, cn_dtype dtype, test_layout layout)
     }
     free_outputs(expected, CN_MAX_OUT);
     free_outputs(got, CN_MAX_OUT);
-    free_inputs(&x);
-}
-
-/* ---- 3. gradients ---- */
-
-static bool is_differentiable(const trial *t, const inputs *x, int k)
-{
-    return x->in[k].present && cn_dtype_is_float(x->in[k].dtype) && !(t->op->not_differentiable >> k & 1);
-}
-
-/* The operator as a function of its differentiable operands. */
-typedef struct as_function {
-    const trial *t;
-    cn_tensor *const *in;
-    const int *place;     /* of each argument among the operands */
-    bool turned;          /* arguments reach it in another layout */
-} as_function;
-
-static cn_tensor *turn(cn_tensor *x)
-{
-    cn_dims order = { .n = cn_ndim(x) };
-    if (order.n == 0) return x;
-    if (order.n == 1) return cn_slice(cn_repeat_interleave(x, 2, 0), 0, 1, 2 * cn_size(x, 0), 2);
-    for (int d = 0; d < order.n; d++) order.v[d] = order.n - 1 - d;
-    return cn_permute(cn_clone(cn_permute(x, order)), order);
-}
-
-/* One floating result as it is; several weighted and joined. */
-static cn_tensor *joined(cn_tensor *const *out, int n)
-{
-    cn_tensor *parts[CN_MAX_OUT];
-    int found = 0, last = 0;
-    for (int j = 0; j < n; j++) {
-        if (!cn_dtype_is_float(cn_type(out[j]))) continue;
-        parts[found++] = cn_mul_s(cn_reshape(out[j], CN_DIMS(-1)), 1 + 0.3 * j);
-        last = j;
-    }
-    return found == 1 ? out[last] : found ? cn_cat(parts, found, 0) : NULL;
-}
-
-static cn_tensor *function(void *user, cn_tensor *const *in, int n_in)
-{
-    const as_function *f = user;
-    cn_tensor *all[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 };
-    memcpy(all, f->in, sizeof all);
-    for (int k = 0; k < n_in; k++) all[f->place[k]] = f->turned ? turn(in[k]) : in[k];
-    return call(cn_context(in[0]), f->t, all, out) ? joined(out, f->t->op->n_out) : NULL;
-}
-
-/* Whether there is a gradient to check: floating results that the operands reach, in f64. */
-static bool has_gradient(as_function *f, cn_tensor *const *in, int n_in)
-{
-    cn_ctx *ctx = cn_context(in[0]);
-    cn_scope s = cn_scope_begin(ctx);
-    for (int k = 0; k < n_in; k++) cn_set_requires_grad(in[k], true);
-    cn_tensor *y = function(f, in, n_in);
-    bool has = y && cn_type(y) == CN_F64 && cn_requires_grad(y);
-    cn_scope_end(ctx, s);
-    return has;
-}
-
-static void check_second_order(const trial *t, as_function *f, cn_tensor *const *in, int n_in, const cn_gradcheck_desc *desc)
-{
-    cn_ctx *ctx = cn_context(in[0]);
-    bool ok = cn_gradgradcheck(function, f, in, n_in, desc);
-    /* an operator of the gradient may say why it has none itself */
-    bool excused = !ok && cn_error_code(ctx) == CN_NO_GRADIENT && strstr(cn_error(ctx), " has no gradient: ") &&
-                   !strstr(cn_error(ctx), "none was given");
-    if (excused) skip();
-    else expect(t, SECOND_ORDER, ok, "", desc->words);
-    cn_error_clear(ctx);
-}
-
-static void check_gradients(const trial *t, const inputs *x)
-{
-    cn_ctx *ctx = contexts[LAZY];
-    cn_tensor *in[CN_MAX_IN] = { 0 }, *arguments[CN_MAX_IN];
-    int place[CN_MAX_IN], n = 0;
-    int64_t elements = 0;
-    make_tensors(ctx, x, LAYOUT_CONTIGUOUS, in);
-    for (int k = 0; k < x->n; k++) {
-        if (!is_differentiable(t, x, k)) continue;
-        elements += x->in[k].numel;
-        place[n] = k;
-        arguments[n++] = in[k];
-    }
-    char words[256] = "";
-    as_function f = { t, in, place, false };
-    cn_gradcheck_desc desc = { .max_elements = is_thin(t) ? 6 : 40, .words = words, .words_size = sizeof words };
-    if (n == 0 || !has_gradient(&f, arguments, n)) return;
-    expect(t, GRADIENT, cn_gradcheck(function, &f, arguments, n, &desc), "", words);
-    cn_error_clear(ctx);
-    desc.max_elements = is_thin(t) ? 3 : 10;
-    if (elements <= 400) check_second_order(t, &f, arguments, n, &desc);
-    f.turned = true;
-    expect(t, GRADIENT, cn_gradcheck(function, &f, arguments, n, &desc), "other layout", words);
-    cn_error_clear(ctx);
-}
-
-static void test_gradients(const trial *t)
-{
-    inputs x;
-    bool wanted = (t->op->grad || t->op->kind == CN_COMPOSITE) && !t->op->no_grad && !t->c->no_gradient_check;
-    if (!wanted || !takes(t, CN_F64) || !draw(t, CN_F64, LAYOUT_CONTIGUOUS, &x)) return;
-    cn_scope s = cn_scope_begin(contexts[LAZY]);
-    check_gradients(t, &x);
-    cn_scope_end(contexts[LAZY], s);
     free_inputs(&x);
 }
 
@@ -508,21 +336,9 @@ static void test_case(const trial *t)
     for (int k = 0; k < CONTEXTS; k++) expect_tidy(t, k, &before[k]);
 }
 
-static void print_count(const char *before, int n)
+static bool is_wanted(const char *name, const char *part)
 {
-    if (n < 1000) printf("%s%d", before, n);
-    else printf("%s%d,%03d", before, n / 1000, n % 1000);
-}
-
-static void print_summary(int operators, int cases)
-{
-    print_count("", operators);
-    print_count(" operators, ", cases);
-    for (int p = 0; p < PROPERTIES; p++) {
-        printf(p ? ", %s" : " cases: %s", property_names[p]);
-        print_count(" ", counts[p]);
-    }
-    printf("\n");
+    return part[0] == '=' ? strcmp(name, part + 1) == 0 : strstr(name, part) != NULL;
 }
 
 static bool needs_callbacks(const cn_op *op) { return strcmp(op->name, "custom") == 0 || strcmp(op->name, "checkpoint") == 0; }
@@ -538,7 +354,7 @@ int main(int argc, char **argv)
         if (!contexts[k]) return 1;
     }
     for (int i = 0; i < n_ops; i++) {
-        if (!strstr(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
+        if (!is_wanted(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
         if (list) printf("%s\n", ops[i]->name);
         if (list) continue;
         operators++;

@@ -58,10 +58,7 @@ void cn_close(cn_ctx *ctx)
     }
     cn__vec_free(&ctx->memory, &ctx->doomed, sizeof(cn__node *));
     cn__vec_free(&ctx->memory, &ctx->comps, sizeof(uint32_t));
-    cn__vec_free(&ctx->memory, &ctx->spare[0], sizeof(cn__node *));
-    cn__vec_free(&ctx->memory, &ctx->spare[1], sizeof(cn_tensor *));
-    cn__vec_free(&ctx->memory, &ctx->spare[2], sizeof(bool));
-    cn__vec_free(&ctx->memory, &ctx->spare[3], sizeof(cn__node *));
+    for (int i = 0; i < 5; i++) cn__vec_free(&ctx->memory, &ctx->spare[i], cn__spare_size[i]);
     cn__memory_close(&ctx->memory);
     cn__memory memory = ctx->memory;
     cn__resize(&memory, ctx, sizeof *ctx, 0);

@@ -83,7 +83,8 @@ struct cn__node {
     cn_tensor *owner;              /* the handle whose value this is, for assigned values and gradient leaves */
     cn__hook *hooks;
     bool replaced;                 /* its handle was assigned to */
-    cn_tensor **walk;              /* gradient of each result gathered by the backward under way, held */
+    const void *walk_of;           /* the walk under way that has it; walks nest */
+    cn_tensor **walk;              /* there: gradient gathered for each result, held */
     uint32_t walk_index;
 };
 
@@ -128,7 +129,7 @@ struct cn_ctx {
     uint32_t comp_epoch;
     uint32_t stamp;
 
-    cn__vec spare[4];              /* vectors of the last backward, for the next */
+    cn__vec spare[5];              /* vectors of the last backward, for the next */
     void *arena;                   /* shared by all plans: only one runs at a time */
     size_t arena_bytes;
     struct cn__cache *cache;
@@ -190,6 +191,9 @@ cn_tensor *cn__filled(cn_tensor *number);             /* ops/create: a plain num
 
 /* ops/reduce */
 cn_tensor *cn__sum_to(cn_tensor *x, const cn_layout *to); /* undoes a broadcast; x itself if the shapes agree */
+
+/* grad/backward.c */
+extern const size_t cn__spare_size[5];                /* of an element of each spare vector */
 
 /* plan/evaluate.c */
 typedef enum cn__want { CN__WANT_ASKED, CN__WANT_LIVE } cn__want; /* LIVE: store every value with a handle */

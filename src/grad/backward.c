@@ -4,17 +4,28 @@
 
 static cn__node **nodes_of(const walk *w) { return w->nodes.v; }
 
+/* What a node was to the walk around this one. */
+typedef struct saved {
+    cn__node *node;
+    const void *walk_of;
+    cn_tensor **walk;
+    uint32_t walk_index;
+} saved;
+
 /* ---- which nodes ---- */
 
 static bool add_node(walk *w, cn__node *n)
 {
-    if (n->walk || !n->needs_grad) return true;
-    if (!cn__vec_reserve(&w->ctx->memory, &w->nodes, w->nodes.n + 1, sizeof n)) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    if (n->walk_of == w || !n->needs_grad) return true;
+    if (!cn__vec_reserve(&w->ctx->memory, &w->nodes, w->nodes.n + 1, sizeof n) ||
+        !cn__vec_reserve(&w->ctx->memory, &w->saved, w->saved.n + 1, sizeof(saved)))
+        return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
     if (n->grad_leaf && n->replaced)
         return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a parameter of shape was assigned to after it was used; run backward before the assignment");
     if (!n->grad_leaf && (n->spent || !n->in))
         return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: the graph through `%s` was spent by an earlier backward; use retain there", n->op->name);
-    n->walk = (void *)n; /* a mark; slots follow */
+    if (n->walk_of) ((saved *)w->saved.v)[w->saved.n++] = (saved){n, n->walk_of, n->walk, n->walk_index};
+    n->walk_of = w;
     n->refs++;
     nodes_of(w)[w->nodes.n++] = n;
     return true;
@@ -89,7 +100,7 @@ static void mark_leads(walk *w)
         for (int k = 0; k < w->n_inputs && !leads[i]; k++) leads[i] = w->inputs[k]->ref.node == n;
         for (int k = 0; k < n->n_in && !leads[i] && !n->grad_leaf; k++) {
             cn__node *from = n->in[k].node;
-            if (from && from->walk && !(k < 32 && n->op->not_differentiable >> k & 1)) leads[i] = leads[from->walk_index];
+            if (from && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1)) leads[i] = leads[from->walk_index];
         }
     }
 }
@@ -136,7 +147,7 @@ static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_gr
         in[k] = handle_of(ctx, n->in[k]);
         in_grad[k] = NULL;
         cn__node *from = n->in[k].node;
-        needs[k] = from && from->needs_grad && from->walk && !(k < 32 && n->op->not_differentiable >> k & 1) && ((bool *)w->leads.v)[from->walk_index];
+        needs[k] = from && from->needs_grad && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1) && ((bool *)w->leads.v)[from->walk_index];
         if (from && !in[k]) return false;
     }
     for (int o = 0; o < n->n_out; o++)
@@ -237,23 +248,31 @@ static void clean_up(walk *w, bool ok)
         if (((cn_tensor **)w->slots.v)[i]) cn__unhold(((cn_tensor **)w->slots.v)[i]);
     for (size_t i = 0; i < w->nodes.n; i++) {
         cn__node *n = nodes_of(w)[i];
+        n->walk_of = NULL;
         n->walk = NULL;
         if (ok && !w->retain && !n->grad_leaf && ((bool *)w->leads.v)[i]) n->spent = true;
+    }
+    for (size_t i = 0; i < w->saved.n; i++) {
+        const saved *s = (const saved *)w->saved.v + i;
+        s->node->walk_of = s->walk_of;
+        s->node->walk = s->walk;
+        s->node->walk_index = s->walk_index;
     }
     for (size_t i = 0; i < w->nodes.n; i++)
         if (nodes_of(w)[i]->spent) cn__node_cut(nodes_of(w)[i]);
     for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
 }
 
+const size_t cn__spare_size[5] = {sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool), sizeof(cn__node *), sizeof(saved)};
+
 /* A training loop walks the same graph again: the vectors of one walk serve the next. A walk inside a walk has its own. */
 static void swap_vectors(walk *w)
 {
-    cn__vec *own[4] = {&w->nodes, &w->slots, &w->leads, &w->sorted};
-    static const size_t size[4] = {sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool), sizeof(cn__node *)};
-    for (int i = 0; i < 4; i++) {
+    cn__vec *own[5] = {&w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved};
+    for (int i = 0; i < 5; i++) {
         cn__vec *spare = &w->ctx->spare[i];
         if (own[i]->v && spare->v) {
-            cn__vec_free(&w->ctx->memory, own[i], size[i]);
+            cn__vec_free(&w->ctx->memory, own[i], cn__spare_size[i]);
             continue;
         }
         cn__vec swap = *own[i];

@@ -118,36 +118,50 @@ const cn_op cn__op_checkpoint = {
     .dtypes = CN_ANY, .free_dtype = UINT32_MAX, .not_differentiable = 1, .attr_size = sizeof(checkpoint_attrs), .infer = infer_first, .grad = checkpoint_grad,
 };
 
+typedef struct seen {
+    cn__node *node;
+    const void *walk_of;   /* before: this may happen inside a walk */
+} seen;
+
+static bool enqueue(cn_ctx *ctx, cn__vec *queue, cn__node *n)
+{
+    if (!n || n->walk_of == queue) return true;
+    if (!cn__vec_reserve(&ctx->memory, queue, queue->n + 1, sizeof(seen))) return false;
+    ((seen *)queue->v)[queue->n++] = (seen){n, n->walk_of};
+    n->walk_of = queue;
+    return true;
+}
+
+static bool add_parameter(cn_ctx *ctx, cn__vec *found, cn__node *n)
+{
+    if (!cn__vec_reserve(&ctx->memory, found, found->n + 1, sizeof(cn_tensor *))) return false;
+    n->refs++;
+    cn_tensor *t = cn__handle_new(ctx, (cn__ref){n, 0});
+    if (t) ((cn_tensor **)found->v)[found->n++] = t;
+    return t != NULL;
+}
+
 /* The leaves a gradient would reach from y, other than the inputs; the walked nodes are marked as spent, since
    their gradient will be asked of the second run. */
 static bool find_parameters(cn_tensor *y, cn_tensor *const *in, int n_in, cn__vec *found)
 {
     cn_ctx *ctx = y->ctx;
     cn__vec queue = {0};
-    bool ok = cn__vec_reserve(&ctx->memory, &queue, 1, sizeof(cn__node *));
-    if (ok) ((cn__node **)queue.v)[queue.n++] = y->ref.node;
+    bool ok = enqueue(ctx, &queue, y->ref.node);
     for (size_t q = 0; q < queue.n && ok; q++) {
-        cn__node *n = ((cn__node **)queue.v)[q];
+        cn__node *n = ((seen *)queue.v)[q].node;
         bool input = false;
         for (int k = 0; k < n_in; k++) input |= in[k]->ref.node == n;
-        if (input || !n->needs_grad || n->walk) continue;
-        n->walk = (void *)n;
+        if (input || !n->needs_grad) continue;
         if (n->grad_leaf) {
-            ok = cn__vec_reserve(&ctx->memory, found, found->n + 1, sizeof(cn_tensor *));
-            n->refs += ok;
-            cn_tensor *t = ok ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
-            if ((ok = t != NULL)) ((cn_tensor **)found->v)[found->n++] = t;
+            ok = add_parameter(ctx, found, n);
             continue;
         }
         n->spent = true;
-        for (int k = 0; k < n->n_in && n->in && ok; k++) {
-            if (!n->in[k].node) continue;
-            ok = cn__vec_reserve(&ctx->memory, &queue, queue.n + 1, sizeof(cn__node *));
-            if (ok) ((cn__node **)queue.v)[queue.n++] = n->in[k].node;
-        }
+        for (int k = 0; k < n->n_in && n->in && ok; k++) ok = enqueue(ctx, &queue, n->in[k].node);
     }
-    for (size_t q = 0; q < queue.n; q++) ((cn__node **)queue.v)[q]->walk = NULL;
-    cn__vec_free(&ctx->memory, &queue, sizeof(cn__node *));
+    for (size_t q = 0; q < queue.n; q++) ((seen *)queue.v)[q].node->walk_of = ((seen *)queue.v)[q].walk_of;
+    cn__vec_free(&ctx->memory, &queue, sizeof(seen));
     return ok || cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
 }
 

@@ -10,7 +10,7 @@ typedef struct walk {
     cn_tensor *const *inputs;  /* NULL: into the leaves' own gradients */
     int n_inputs;
     cn_tensor **found;         /* gradient of each input, held; NULL: not reached */
-    cn__vec nodes, slots, leads, sorted;
+    cn__vec nodes, slots, leads, sorted, saved;
 } walk;
 
 bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs);

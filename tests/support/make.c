@@ -77,14 +77,14 @@ static bool fill_uniform(pcg *r, ref_tensor *x, double low, double high)
     return true;
 }
 
-/* Evenly spaced, in random order. Small types repeat themselves: their references know about ties. */
+/* Evenly spaced, in random order; not symmetric, so that magnitudes differ as well. Small types repeat themselves: their references know about ties. */
 static void fill_distinct(pcg *r, ref_tensor *x, double low, double high)
 {
     double n = (double)x->numel;
     shuffled(r, x->v, x->numel);
     for (int64_t i = 0; i < x->numel; i++) {
         double rank = x->v[i];
-        if (cn_dtype_is_float(x->dtype)) x->v[i] = low + (rank + 0.5) / n * (high - low);
+        if (cn_dtype_is_float(x->dtype)) x->v[i] = low + (rank + 0.3) / n * (high - low);
         else if (x->dtype == CN_BOOL) x->v[i] = fmod(rank, 2);
         else x->v[i] = fmod(rank, 120) - (x->dtype == CN_U8 ? 0 : 60);
     }

@@ -55,8 +55,10 @@ static attention attention_of(const cn_kernel *k, int first, int rows)
     for (int d = 0; d < n - 2; d++) a.size[d] = q[d], a.heads *= q[d], a.kv_heads *= key[d];
     if (n > 2 && key[n - 3]) a.group = q[n - 3] / key[n - 3];
     a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
-    a.scale = k->args[0].f;
-    a.drop = (cn__dropout){k->args[1].f, k->args[2].u, k->args[3].u};
+    if (k->args) { /* not while scratch is asked for */
+        a.scale = k->args[0].f;
+        a.drop = (cn__dropout){k->args[1].f, k->args[2].u, k->args[3].u};
+    }
     a.mask = k->in[first + 3].data;
     if (a.mask) {
         const int nd = k->in[first + 3].ndim, shift = n - nd;

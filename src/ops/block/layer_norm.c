@@ -26,7 +26,8 @@ typedef struct norm {
 
 static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 {
-    norm j = {.n_rows = 1, .n = 1, .centred = centred, .eps = k->args[0].f, .rows = k->scratch};
+    norm j = {.n_rows = 1, .n = 1, .centred = centred, .rows = k->scratch};
+    if (k->args) j.eps = k->args[0].f; /* not while scratch is asked for */
     const int ndim = k->out[0].ndim;
     for (int d = 0; d < ndim; d++) *(d < ndim - axes ? &j.n_rows : &j.n) *= k->out[0].shape[d];
     return j;

@@ -103,7 +103,7 @@ static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn
     call c = { .ctx = ctx, .who = who, .axes = axes };
     if (!open_call(&c, in, desc)) return NULL;
     const int64_t *x = cn__layout(c.x)->shape, *w = cn__layout(c.weight)->shape;
-    if (c.a.groups < 1 || c.a.groups > INT32_MAX || w[1] > INT32_MAX || x[1] != w[0]) {
+    if (c.a.groups < 1 || c.a.groups > INT32_MAX || w[1] > INT32_MAX || x[1] != w[0] || x[1] % c.a.groups) {
         cn__fail(ctx, CN_BAD_SHAPE, "%s: input of %lld channels does not fit weight for %lld, in %lld groups", who, (long long)x[1],
                  (long long)w[0], (long long)c.a.groups);
         return NULL;

@@ -25,42 +25,21 @@ static void grad(cn_grad_call *g)
     if (g->needs[0]) g->in_grad[0] = cn_scatter_add(cn__zeros_for(g, 0), a->axis, g->in[1], g->out_grad[0]);
 }
 
-/* A run of results along the axis if it is the last one, else along the last one. */
-typedef struct run {
-    const char *x;
-    int64_t at, count;               /* in index and result */
-    int64_t step, next;              /* what an index is worth in x, and how x moves along the run; in bytes */
-    size_t item;
-} run;
-
-static void gather_run(const cn_kernel *k, const run *r, int64_t size)
-{
-    char *out = (char *)k->out[0].data + r->at * (int64_t)r->item;
-    for (int64_t c = 0; c < r->count; c++, out += r->item) {
-        int64_t t = cn__index_at(&k->in[1], r->at + c);
-        if (t >= 0 && t < size) {
-            cn__move(out, r->x + t * r->step + c * r->next, r->item);
-        } else {
-            cn_kernel_fault(k, t, size);
-            memset(out, 0, r->item);
-        }
-    }
-}
-
+/* Runs go along the axis if it is the last one, else along the last one. */
 static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const cn__space *s = user;
-    int64_t item = (int64_t)cn_dtype_size(k->in[0].dtype), inner = s->inner.numel;
-    int64_t length = inner == 1 ? s->n : s->inner.shape[0];
-    for (int64_t p = begin; p < end;) {
-        int64_t x = 0, unused = 0, left = length - p % length;
-        cn__side_offset(&s->outer, p / (s->n * inner), &x, &unused);
-        cn__side_offset(&s->inner, p % inner, &x, &unused);
-        run r = { (const char *)k->in[0].data + x * item, p, left < end - p ? left : end - p, s->x_step * item,
-                  inner == 1 ? 0 : item, (size_t)item };
-        gather_run(k, &r, s->size);
-        p += r.count;
+    int64_t inner = s->inner.numel, length = inner == 1 ? s->n : s->inner.shape[0];
+    cn__pick run = { .size = s->size, .step = s->x_step, .next = inner != 1 };
+    for (int64_t p = begin; p < end; p += run.count) {
+        int64_t left = length - p % length, unused = 0;
+        run.at = run.index = p;
+        run.count = left < end - p ? left : end - p;
+        run.x = 0;
+        cn__side_offset(&s->outer, p / (s->n * inner), &run.x, &unused);
+        cn__side_offset(&s->inner, p % inner, &run.x, &unused);
+        cn__pick_run(k, &run);
     }
 }
 

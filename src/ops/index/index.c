@@ -115,3 +115,26 @@ void cn__copy_all(const cn_kernel *k, void *dst, const void *src, int64_t bytes)
 {
     cn_parallel(k, bytes, 1 << 18, copy_part, &(copy){ dst, src });
 }
+
+#define T uint8_t
+#define NAME pick_8
+#include "ops/index/pick_body.h"
+#define T uint16_t
+#define NAME pick_16
+#include "ops/index/pick_body.h"
+#define T uint32_t
+#define NAME pick_32
+#include "ops/index/pick_body.h"
+#define T uint64_t
+#define NAME pick_64
+#include "ops/index/pick_body.h"
+
+void cn__pick_run(const cn_kernel *k, const cn__pick *p)
+{
+    switch (cn_dtype_size(k->in[0].dtype)) {
+    case 1: pick_8(k, p); break;
+    case 2: pick_16(k, p); break;
+    case 4: pick_32(k, p); break;
+    default: pick_64(k, p);
+    }
+}

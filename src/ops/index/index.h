@@ -74,16 +74,11 @@ static inline int64_t cn__index_at(const cn_array *index, int64_t i)
     return index->dtype == CN_I32 ? ((const int32_t *)index->data)[i] : ((const int64_t *)index->data)[i];
 }
 
-/* A copy whose size is a small power of two most of the time. */
-static inline void cn__move(char *dst, const char *src, size_t bytes)
-{
-    switch (bytes) {
-    case 1: *dst = *src; break;
-    case 2: memcpy(dst, src, 2); break;
-    case 4: memcpy(dst, src, 4); break;
-    case 8: memcpy(dst, src, 8); break;
-    default: memcpy(dst, src, bytes);
-    }
-}
+/* Elements picked from in[0] by in[1]: out[at + c] = x[index[c] · step + c · next] for c < count. */
+typedef struct cn__pick {
+    int64_t at, x, index;            /* where the run begins in result, x and index */
+    int64_t count, size, step, next; /* indices are in [0, size) */
+} cn__pick;
+void cn__pick_run(const cn_kernel *k, const cn__pick *p);
 
 #endif

@@ -7,9 +7,9 @@
 typedef struct lines {
     const cn_array *index, *source;
     int64_t n, count, size;
-    int64_t at, index_step, index_next;  /* index_next 0: the index has no other axes */
-    int64_t out, out_step, from, from_step;
-    bool fault;
+    int64_t at, index_step, out, out_step, from, from_step;
+    bool shared;                     /* one index for all lines */
+    bool fault;                      /* else indices were checked before */
 } lines;
 
 static inline bool in_range(const cn_kernel *k, const lines *l, int64_t t)
@@ -99,7 +99,7 @@ static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
     for (int64_t line = begin; line < end; line += l.count) {
         int64_t o = line / inner, i = line % inner, left = length - i % length;
         l.count = left < end - line ? left : end - line;
-        l.at = l.index_next ? o * s->n * inner + i : 0;
+        l.at = l.shared ? 0 : o * s->n * inner + i;
         l.out = l.from = 0;
         cn__side_offset(&s->outer, o, &l.out, &l.from);
         cn__side_offset(&s->inner, i, &l.out, &l.from);
@@ -124,7 +124,7 @@ static void scatter_with(const cn_kernel *k, lines_fn fn)
 {
     cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
     if (k->in[1].numel == 0) return;
-    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .index_next = 1, .fault = true } };
+    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .fault = true } };
     cn__space_of(&j.space, &k->in[1], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
     j.lines.index_step = j.space.inner.numel;
     write_lines(k, &j);
@@ -138,7 +138,7 @@ static void rows_with(const cn_kernel *k, lines_fn fn)
 {
     cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
     if (k->in[2].numel == 0) return;
-    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .index_step = 1, .fault = true } };
+    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .index_step = 1, .shared = true, .fault = true } };
     cn__space_of(&j.space, &k->in[2], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
     write_lines(k, &j);
 }
@@ -155,7 +155,7 @@ static void cpu_embedding_backward(const cn_kernel *k)
     source.ndim = 2;
     source.shape[0] = k->in[1].numel;
     source.shape[1] = k->out[0].shape[1];
-    job j = { .fn = adder(source.dtype), .lines = { .index = &k->in[1], .source = &source, .index_step = 1 } };
+    job j = { .fn = adder(source.dtype), .lines = { .index = &k->in[1], .source = &source, .index_step = 1, .shared = true } };
     cn__space_of(&j.space, &source, &k->out[0], &source, 0);
     write_lines(k, &j);
 }

@@ -46,36 +46,45 @@ static void grad_embedding(cn_grad_call *g)
 }
 
 /* Elements [begin, end) of the result, slice by slice. */
-static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+static void slices(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const cn__around *x = user;
-    const cn_array *index = &k->in[1];
-    int64_t item = (int64_t)cn_dtype_size(k->in[0].dtype), inner = x->inner, n = index->numel;
-    int64_t slice = begin / inner, skip = begin % inner, at = slice % n, base = slice / n * x->n;
-    char *out = (char *)k->out[0].data + begin * item;
-    for (int64_t p = begin; p < end;) {
-        int64_t count = inner - skip < end - p ? inner - skip : end - p, t = cn__index_at(index, at);
+    int64_t item = (int64_t)cn_dtype_size(k->in[0].dtype), inner = x->inner, n = k->in[1].numel, count;
+    for (int64_t p = begin; p < end; p += count) {
+        int64_t slice = p / inner, skip = p % inner, t = cn__index_at(&k->in[1], slice % n);
+        char *out = (char *)k->out[0].data + p * item;
+        count = inner - skip < end - p ? inner - skip : end - p;
         if (t >= 0 && t < x->n) {
-            cn__move(out, (const char *)k->in[0].data + ((base + t) * inner + skip) * item, (size_t)(count * item));
+            int64_t from = (slice / n * x->n + t) * inner + skip;
+            memcpy(out, (const char *)k->in[0].data + from * item, (size_t)(count * item));
         } else {
             cn_kernel_fault(k, t, x->n);
             memset(out, 0, (size_t)(count * item));
         }
-        p += count;
-        out += count * item;
-        skip = 0;
-        if (++at == n) {
-            at = 0;
-            base += x->n;
-        }
+    }
+}
+
+/* The same where slices are single elements. */
+static void elements(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const cn__around *x = user;
+    int64_t n = k->in[1].numel;
+    cn__pick run = { .size = x->n, .step = 1 };
+    for (int64_t p = begin; p < end; p += run.count) {
+        run.at = p;
+        run.index = p % n;
+        run.x = p / n * x->n;
+        run.count = n - run.index < end - p ? n - run.index : end - p;
+        cn__pick_run(k, &run);
     }
 }
 
 static void select_along(const cn_kernel *k, int64_t axis)
 {
     cn__around x = cn__around_axis(k->in[0].ndim, k->in[0].shape, axis);
-    if (k->out[0].numel) cn_parallel(k, k->out[0].numel, 16384, body, &x);
+    if (k->out[0].numel) cn_parallel(k, k->out[0].numel, 16384, x.inner == 1 ? elements : slices, &x);
 }
 
 static void cpu_select(const cn_kernel *k) { select_along(k, ((const cn__index_attrs *)k->attrs)->axis); }

@@ -29,24 +29,20 @@ static void grad(cn_grad_call *g)
     if (g->needs[1]) g->in_grad[1] = cn_slice(g->out_grad[0], a->axis, start, end, a->step);
 }
 
-/* Elements [begin, end) of the value. */
+/* Elements [begin, end) of the value. With step 1 neighbouring slices are one. */
 static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const cn__around *x = user;
     const cn__slice_attrs *a = k->attrs;
-    int64_t item = (int64_t)cn_dtype_size(k->out[0].dtype), inner = x->inner;
-    int64_t row = begin / inner, skip = begin % inner, at = row % a->n, outer = row / a->n;
-    for (int64_t p = begin; p < end;) {
-        int64_t count = inner - skip < end - p ? inner - skip : end - p;
-        int64_t to = ((outer * x->n + k->args[0].i + at * a->step) * inner + skip) * item;
-        cn__move((char *)k->out[0].data + to, (const char *)k->in[1].data + p * item, (size_t)(count * item));
-        p += count;
-        skip = 0;
-        if (++at == a->n) {
-            at = 0;
-            outer++;
-        }
+    bool joined = a->step == 1;
+    int64_t item = (int64_t)cn_dtype_size(k->out[0].dtype), inner = x->inner, count;
+    int64_t length = joined ? a->n * inner : inner, parts = joined ? 1 : a->n;
+    for (int64_t p = begin; p < end; p += count) {
+        int64_t part = p / length, skip = p % length;
+        int64_t to = (part / parts * x->n + k->args[0].i + part % parts * a->step) * inner + skip;
+        count = length - skip < end - p ? length - skip : end - p;
+        memcpy((char *)k->out[0].data + to * item, (const char *)k->in[1].data + p * item, (size_t)(count * item));
     }
 }
 

@@ -102,8 +102,8 @@ bool cn__infer_reduce(cn_infer *i, cn_dtype dtype)
     const cn__reduce_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout;
     if (a->begin < 0 || a->end < a->begin || a->end > x->ndim)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes %lld to %lld are out of range for %d dimensions", (long long)a->begin,
-                             (long long)a->end, x->ndim);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes %lld to %lld are out of range for %d dimensions",
+                             (long long)a->begin, (long long)a->end, x->ndim);
     cn_layout *out = &i->out[0].layout;
     out->ndim = 0;
     for (int d = 0; d < x->ndim; d++) {

@@ -22,15 +22,17 @@ static void DIRECTED(row)(void *state, const void *data, int64_t n, int64_t posi
 {
     (void)position;
     const T *x = data;
+    T best = *(T *)state;
     int64_t i = 0;
     if (n >= LANES) {
         T lane[LANES];
         DIRECTED(begin)(lane, LANES);
         for (; i + LANES <= n; i += LANES) DIRECTED(absorb)(lane, x + i, LANES);
         for (int w = LANES / 2; w > 0; w /= 2) DIRECTED(absorb)(lane, lane + w, w);
-        DIRECTED(absorb)(state, lane, 1);
+        DIRECTED(absorb)(&best, lane, 1);
     }
-    for (; i < n; i++) DIRECTED(absorb)(state, x + i, 1);
+    for (; i < n; i++) DIRECTED(absorb)(&best, x + i, 1);
+    *(T *)state = best;
 }
 
 static void DIRECTED(merge)(void *state, const void *later, int64_t n) { DIRECTED(absorb)(state, later, n); }

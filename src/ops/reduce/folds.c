@@ -91,8 +91,9 @@ const cn_op cn__op_sum = {
 };
 
 const cn_op cn__op_prod = {
-    .name = "prod", .doc = "Product over axes; integers and bool multiply in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
-    .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = prod_grad,
+    .name = "prod", .doc = "Product over axes; integers and bool multiply in i64.", .kind = CN_REDUCE,
+    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs),
+    .infer = infer, .grad = prod_grad,
     .reducers = {[CN_F32] = &prod_f32_reducer, [CN_F64] = &prod_f64_reducer, [CN_I64] = &prod_i64_reducer},
     .onnx = "ReduceProd",
     CN_CASES(

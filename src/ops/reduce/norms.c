@@ -72,9 +72,9 @@ const cn_op cn__op_norm = {
 };
 
 const cn_op cn__op_logsumexp = {
-    .name = "logsumexp", .doc = "log(sum(exp(x))) over axes without overflow.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
-    .dtypes = CN_FLOATS, .ints_to_float = true, .attr_size = sizeof(cn__axes_attrs), .compose = compose_logsumexp,
-    .onnx = "ReduceLogSumExp",
+    .name = "logsumexp", .doc = "log(sum(exp(x))) over axes without overflow.", .kind = CN_COMPOSITE,
+    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS, .ints_to_float = true, .attr_size = sizeof(cn__axes_attrs),
+    .compose = compose_logsumexp, .onnx = "ReduceLogSumExp",
     CN_CASES(
         {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}},
         {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}},

@@ -16,7 +16,8 @@ bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set); 
 cn_tensor *cn__reduce(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim);
 cn_tensor *cn__reduce_composite(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim, double number);
 int64_t cn__reduced_count(const cn_tensor *x, int64_t set);          /* elements that go into one result */
-cn_tensor *cn__keepdims(cn_tensor *y, const cn_tensor *x, const cn__reduce_attrs *a); /* y, a result over x, as if keepdim */
+/* y, a result of reducing x, as if with keepdim */
+cn_tensor *cn__keepdims(cn_tensor *y, const cn_tensor *x, const cn__reduce_attrs *a);
 
 bool cn__infer_reduce(cn_infer *i, cn_dtype dtype);
 bool cn__infer_reduce_some(cn_infer *i, cn_dtype dtype);             /* there must be something to choose from */
@@ -27,6 +28,6 @@ cn_tensor *cn__as(cn_tensor *y, cn_dtype t);                         /* y itself
 cn_tensor *cn__wide_float(const char *who, cn_tensor *x);            /* the same; integers are an error */
 
 /* norms.c */
-cn_tensor *cn__root(cn_tensor *v, double p);                         /* v^(1/p); where v is 0 the gradient is 0, not inf */
+cn_tensor *cn__root(cn_tensor *v, double p); /* v^(1/p); where v is 0 the gradient is 0, not inf */
 
 #endif

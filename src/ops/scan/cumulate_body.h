@@ -4,16 +4,18 @@ static void NAME(const strip *s)
     const T *x = s->x;
     const T *y = s->y;
     T *out = s->out;
-    ACC h[STRIP];
     (void)y;
-    for (int64_t c = 0; c < s->width; c++) h[c] = (ACC)(out[s->at + c] = x[s->at + c]);
-    for (int64_t i = 1; i < s->n; i++) {
-        int64_t at = s->at + i * s->step;
-        for (int64_t c = 0; c < s->width; c++) {
-            h[c] = FOLD(h[c], (ACC)x[at + c], (ACC)y[at + c + s->lag]);
-            out[at + c] = (T)h[c];
-        }
+    if (s->width == 1) { /* h stays in a register */
+        ACC h = (ACC)(out[s->at] = x[s->at]);
+        for (int64_t i = 1, at = s->at + s->step; i < s->n; i++, at += s->step)
+            out[at] = (T)(h = FOLD(h, (ACC)x[at], (ACC)y[at + s->lag]));
+        return;
     }
+    ACC h[STRIP];
+    for (int64_t c = 0; c < s->width; c++) h[c] = (ACC)(out[s->at + c] = x[s->at + c]);
+    for (int64_t i = 1, at = s->at + s->step; i < s->n; i++, at += s->step)
+        for (int64_t c = 0; c < s->width; c++)
+            out[at + c] = (T)(h[c] = FOLD(h[c], (ACC)x[at + c], (ACC)y[at + c + s->lag]));
 }
 
 #undef T

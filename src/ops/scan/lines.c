@@ -15,7 +15,8 @@ bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis)
     int ndim = cn__layout(x)->ndim;
     int d = cn__axis(*axis, ndim ? ndim : 1); /* a single number has axis 0, as in PyTorch */
     if (d < 0)
-        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld is out of range for %d dimensions", who, (long long)*axis, ndim);
+        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld is out of range for %d dimensions", who,
+                        (long long)*axis, ndim);
     *axis = d;
     return true;
 }
@@ -25,7 +26,8 @@ bool cn__infer_scan(cn_infer *i)
     int64_t axis = *(const int64_t *)i->attrs;
     const cn_meta *x = i->in[0];
     if (axis < 0 || axis >= (x->layout.ndim ? x->layout.ndim : 1))
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld is out of range for %d dimensions", (long long)axis, x->layout.ndim);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld is out of range for %d dimensions", (long long)axis,
+                             x->layout.ndim);
     for (int k = 0; k < i->n_out; k++) {
         i->out[k].layout = x->layout;
         i->out[k].dtype = k == 0 ? x->dtype : CN_I64;

@@ -21,11 +21,12 @@ typedef struct cn__lines {
     int64_t outer, n, inner;
 } cn__lines;
 cn__lines cn__lines_of(const cn_array *x, int64_t axis);
-int64_t cn__grain(int64_t work);                                     /* how many units of so much work make a chunk */
+int64_t cn__grain(int64_t work);                    /* how many units of so much work make a chunk */
 
 bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis); /* made non-negative; false: error set */
-bool cn__infer_scan(cn_infer *i);                                    /* every result like operand 0; attrs begin with the axis */
-cn_tensor *cn__scatter_back(cn_grad_call *g, int64_t axis);          /* results (values, indices): values' gradient to where they came from */
+bool cn__infer_scan(cn_infer *i);                   /* every result like operand 0; attrs begin with the axis */
+/* Of operators that give (values, indices): the values' gradient, put where they came from. */
+cn_tensor *cn__scatter_back(cn_grad_call *g, int64_t axis);
 
 /* linear_scan: h[i] = a[i] h[i-1] + b[i]; reverse: h[i] = a[i+1] h[i+1] + b[i]. h starts as b; a[0] is not used. */
 cn_tensor *cn__linear_scan(cn_tensor *a, cn_tensor *b, int64_t axis, bool reverse);

@@ -52,7 +52,7 @@ static void insertion_sort(item *a, int64_t n)
     }
 }
 
-/* By bytes of the key, lowest first; a byte that is the same in all costs nothing. Returns a or b, where the result is. */
+/* By bytes of the key, lowest first; a byte that is the same in all costs nothing. The result is in a or in b. */
 static item *radix_sort(item *a, item *b, int64_t n)
 {
     int64_t place[8][256] = {{0}};
@@ -192,8 +192,8 @@ static bool infer_topk(cn_infer *i)
     const cn_layout *x = &i->in[0]->layout;
     int64_t n = x->ndim ? x->shape[a->axis] : 1;
     if (a->k < 0 || a->k > n)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld of the %lld elements along axis %lld", (long long)a->k, (long long)n,
-                             (long long)a->axis);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld of the %lld elements along axis %lld", (long long)a->k,
+                             (long long)n, (long long)a->axis);
     if (x->ndim) i->out[0].layout.shape[a->axis] = i->out[1].layout.shape[a->axis] = a->k;
     return true;
 }

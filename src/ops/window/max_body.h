@@ -17,9 +17,9 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
             for (int64_t h = r.lo; h < r.hi; h += r.step) {
                 for (int64_t w = c.lo; w < c.hi; w += c.step) {
                     T v = plane[h * p->iw + w];
-                    if (!(v > best) && v == v) continue;
-                    best = v;
-                    place = h * p->iw + w;
+                    bool larger = (v > best) | (v != v); /* no branch: it could not be foretold */
+                    best = larger ? v : best;
+                    place = larger ? h * p->iw + w : place;
                 }
             }
             y[row * p->ow + j] = best;
