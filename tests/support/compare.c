@@ -18,10 +18,10 @@ bool take_output(output *o, cn_tensor *t)
     return cn_read(t, o->data, bytes);
 }
 
-void free_output(output *o)
+void free_outputs(output *o, int n)
 {
-    free(o->data);
-    *o = (output){ 0 };
+    for (int j = 0; j < n; j++) free(o[j].data);
+    memset(o, 0, (size_t)n * sizeof *o);
 }
 
 double output_at(const output *o, int64_t i) { return cn__load_f64(o->dtype, o->data + (size_t)i * cn_dtype_size(o->dtype)); }

@@ -13,7 +13,7 @@ typedef struct output {
 } output;
 
 bool take_output(output *o, cn_tensor *t); /* false: an error stands in the context. NULL gives an absent one */
-void free_output(output *o);
+void free_outputs(output *o, int n);
 double output_at(const output *o, int64_t i);
 
 /* Where two results differ first. */

@@ -77,7 +77,8 @@ static bool fill_uniform(pcg *r, ref_tensor *x, double low, double high)
     return true;
 }
 
-/* Evenly spaced, in random order; not symmetric, so that magnitudes differ as well. Small types repeat themselves: their references know about ties. */
+/* Evenly spaced, in random order; not symmetric, so that magnitudes differ as well. Small types repeat themselves: their
+   references know about ties. */
 static void fill_distinct(pcg *r, ref_tensor *x, double low, double high)
 {
     double n = (double)x->numel;

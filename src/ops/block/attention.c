@@ -268,7 +268,7 @@ cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor
     if (!q) return NULL;
     const cn_attention_desc none = {0};
     if (!desc) desc = &none;
-    cn__dropout d;
+    cn__dropout d = {0};
     if (!cn__dropout_begin(q->ctx, "scaled_dot_product_attention", desc->dropout, &d)) return NULL;
     const double width = cn_ndim(q) ? (double)cn_size(q, -1) : 0;
     const double scale = desc->scale != 0 ? desc->scale : width > 0 ? 1 / sqrt(width) : 1;

@@ -26,7 +26,8 @@ static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *cons
     for (int k = 0; k < g->n_in; k++)
         if (g->needs[k]) inputs[n_inputs++] = in[k];
     for (int k = 0; k < g->n_out; k++) {
-        if (!g->out_grad[k] || !cn_requires_grad(out[k])) continue;
+        /* of an empty result nothing comes, and its definition may be larger */
+        if (!g->out_grad[k] || !cn_numel(g->out_grad[k]) || !cn_requires_grad(out[k])) continue;
         outputs[n_outputs] = out[k];
         gradients[n_outputs++] = g->out_grad[k];
     }

@@ -93,7 +93,7 @@ const cn_op cn__op_dropout = {
 
 cn_tensor *cn_dropout(cn_tensor *x, double p, bool training)
 {
-    cn__dropout d;
+    cn__dropout d = {0};
     if (!x || !cn__dropout_begin(x->ctx, "dropout", training ? p : 0, &d)) return NULL;
     if (d.p == 0) return x;
     cn_arg args[CN_MAX_ARGS] = {{.f = d.p}, {.u = d.seed}, {.u = d.stream}};

@@ -57,6 +57,13 @@ cn_tensor *cn__reduce(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim)
     return cn_scope_return(x->ctx, s, reduce_runs(op, x, set, keepdim));
 }
 
+cn_tensor *cn__reduce_axes(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
+{
+    int64_t set;
+    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
+    return cn__reduce(op, x, set, keepdim);
+}
+
 cn_tensor *cn__reduce_composite(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim, double number)
 {
     cn__axes_attrs a = {.keepdim = keepdim};

@@ -74,23 +74,16 @@ const cn_op cn__op_argmin = {
     .reducers = REDUCERS(min_arg_reducer), .onnx = "ArgMin", CHOICE_CASES,
 };
 
-static cn_tensor *value(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
-{
-    int64_t set;
-    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
-    return cn__reduce(op, x, set, keepdim);
-}
-
 static cn_tensor *place(const cn_op *op, cn_tensor *x, cn_dims axis, bool keepdim)
 {
     if (!cn__alive(x)) return NULL;
-    if (axis.n <= 1) return value(op, x, axis, keepdim);
+    if (axis.n <= 1) return cn__reduce_axes(op, x, axis, keepdim);
     cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %d axes given; one is possible, or CN_ALL", op->name, axis.n);
     return NULL;
 }
 
-cn_tensor *cn_max(cn_tensor *x, cn_dims axes, bool keepdim) { return value(&cn__op_max, x, axes, keepdim); }
-cn_tensor *cn_min(cn_tensor *x, cn_dims axes, bool keepdim) { return value(&cn__op_min, x, axes, keepdim); }
+cn_tensor *cn_max(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_max, x, axes, keepdim); }
+cn_tensor *cn_min(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_min, x, axes, keepdim); }
 cn_tensor *cn_argmax(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmax, x, axis, keepdim); }
 cn_tensor *cn_argmin(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmin, x, axis, keepdim); }
 

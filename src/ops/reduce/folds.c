@@ -108,9 +108,8 @@ const cn_op cn__op_prod = {
 /* Small integers would overflow their own type: PyTorch's rule. */
 static cn_tensor *fold(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
 {
-    int64_t set;
-    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
-    return cn__reduce(op, cn_dtype_is_float(cn__dtype(x)) ? x : cn__as(x, CN_I64), set, keepdim);
+    if (!cn__alive(x)) return NULL;
+    return cn__reduce_axes(op, cn_dtype_is_float(cn__dtype(x)) ? x : cn__as(x, CN_I64), axes, keepdim);
 }
 
 cn_tensor *cn_sum(cn_tensor *x, cn_dims axes, bool keepdim) { return fold(&cn__op_sum, x, axes, keepdim); }

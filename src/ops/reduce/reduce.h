@@ -14,6 +14,7 @@ extern const cn_op cn__op_sum, cn__op_max, cn__op_min;
 /* axes.c */
 bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set); /* no list: all; false: error set */
 cn_tensor *cn__reduce(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim);
+cn_tensor *cn__reduce_axes(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim);
 cn_tensor *cn__reduce_composite(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim, double number);
 int64_t cn__reduced_count(const cn_tensor *x, int64_t set);          /* elements that go into one result */
 /* y, a result of reducing x, as if with keepdim */

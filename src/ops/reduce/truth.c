@@ -50,12 +50,5 @@ const cn_op cn__op_all = {
     TRUTH_CASES,
 };
 
-static cn_tensor *truth(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
-{
-    int64_t set;
-    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
-    return cn__reduce(op, x, set, keepdim);
-}
-
-cn_tensor *cn_any(cn_tensor *x, cn_dims axes, bool keepdim) { return truth(&cn__op_any, x, axes, keepdim); }
-cn_tensor *cn_all(cn_tensor *x, cn_dims axes, bool keepdim) { return truth(&cn__op_all, x, axes, keepdim); }
+cn_tensor *cn_any(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_any, x, axes, keepdim); }
+cn_tensor *cn_all(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_all, x, axes, keepdim); }

@@ -34,35 +34,29 @@ static void strips(const cn_kernel *k, void *user, int64_t begin, int64_t end, i
 
 static void cpu(const cn_kernel *k)
 {
-    const cn__scan_attrs *a = k->attrs;
+    const cn__axis_attrs *a = k->attrs;
     if (k->out[0].numel == 0) return;
     cn__lines l = cn__lines_of(&k->in[0], a->axis);
     int64_t width = l.inner < STRIP ? l.inner : STRIP;
     cn_parallel(k, l.outer * ((l.inner + STRIP - 1) / STRIP), cn__grain(l.n * width), strips, &l);
 }
 
-static bool infer(cn_infer *i)
-{
-    const cn__scan_attrs *a = i->attrs;
-    return a->reverse ? cn_infer_fail(i, CN_BAD_ARGUMENT, "reverse is not possible") : cn__infer_scan(i);
-}
-
 static void grad(cn_grad_call *g)
 {
-    const cn__scan_attrs *a = g->attrs;
+    const cn__axis_attrs *a = g->attrs;
     g->in_grad[0] = cn__scatter_back(g, a->axis);
 }
 
 const cn_op cn__op_cummax = {
     .name = "cummax", .doc = "Largest so far along an axis, and its index: the last of equals; NaN stays once met.",
-    .kind = CN_SCAN, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__scan_attrs),
-    .infer = infer, .grad = grad, .cpu = cpu,
+    .kind = CN_SCAN, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__axis_attrs),
+    .infer = cn__infer_scan, .grad = grad, .cpu = cpu,
     CN_CASES(
-        {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__scan_attrs){0, 0}},
-        {.in = {CN_DISTINCT(17, 131)}, .attrs = &(const cn__scan_attrs){0, 0}}),
+        {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__axis_attrs){1}},
+        {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
+        {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__axis_attrs){1}},
+        {.in = {CN_S0}, .attrs = &(const cn__axis_attrs){0}},
+        {.in = {CN_DISTINCT(17, 131)}, .attrs = &(const cn__axis_attrs){0}}),
 };
 
 cn_tensor *cn_cummax(cn_tensor *x, int64_t axis, cn_tensor **indices)
@@ -70,7 +64,7 @@ cn_tensor *cn_cummax(cn_tensor *x, int64_t axis, cn_tensor **indices)
     if (indices) *indices = NULL;
     if (!cn__alive(x) || !cn__scan_axis("cummax", x, &axis)) return NULL;
     cn_tensor *out[CN_MAX_OUT];
-    if (!cn_apply_n(&cn__op_cummax, &x, 1, &(cn__scan_attrs){axis, 0}, NULL, out)) return NULL;
+    if (!cn_apply_n(&cn__op_cummax, &x, 1, &(cn__axis_attrs){axis}, NULL, out)) return NULL;
     if (indices) *indices = out[1];
     return out[0];
 }

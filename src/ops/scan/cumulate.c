@@ -77,21 +77,38 @@ static void strips(const cn_kernel *k, void *user, int64_t begin, int64_t end, i
     }
 }
 
-static void run(const cn_kernel *k, const void *x, const void *y, strip_fn f32, strip_fn f64, strip_fn i64)
+static void run(const cn_kernel *k, job j)
 {
-    const cn__scan_attrs *a = k->attrs;
     if (k->out[0].numel == 0) return;
-    cn_dtype t = k->out[0].dtype;
-    job j = {.lines = cn__lines_of(&k->out[0], a->axis), .fn = t == CN_F32 ? f32 : t == CN_F64 ? f64 : i64,
-             .x = x, .y = y, .reverse = a->reverse};
+    j.lines = cn__lines_of(&k->out[0], ((const cn__axis_attrs *)k->attrs)->axis);
     j.strips = (j.lines.inner + STRIP - 1) / STRIP;
     int64_t width = j.lines.inner < STRIP ? j.lines.inner : STRIP;
     cn_parallel(k, j.lines.outer * j.strips, cn__grain(j.lines.n * width), strips, &j);
 }
 
-static void cumsum_cpu(const cn_kernel *k) { run(k, k->in[0].data, NULL, cumsum_f32, cumsum_f64, cumsum_i64); }
-static void cumprod_cpu(const cn_kernel *k) { run(k, k->in[0].data, NULL, cumprod_f32, cumprod_f64, cumprod_i64); }
-static void linear_cpu(const cn_kernel *k) { run(k, k->in[1].data, k->in[0].data, linear_f32, linear_f64, NULL); }
+static strip_fn by_dtype(const cn_kernel *k, strip_fn f32, strip_fn f64, strip_fn i64)
+{
+    cn_dtype t = k->out[0].dtype;
+    return t == CN_F32 ? f32 : t == CN_F64 ? f64 : i64;
+}
+
+static void cumsum_cpu(const cn_kernel *k)
+{
+    const cn__scan_attrs *a = k->attrs;
+    run(k, (job){.fn = by_dtype(k, cumsum_f32, cumsum_f64, cumsum_i64), .x = k->in[0].data, .reverse = a->reverse});
+}
+
+static void cumprod_cpu(const cn_kernel *k)
+{
+    run(k, (job){.fn = by_dtype(k, cumprod_f32, cumprod_f64, cumprod_i64), .x = k->in[0].data});
+}
+
+static void linear_cpu(const cn_kernel *k)
+{
+    const cn__scan_attrs *a = k->attrs;
+    run(k, (job){.fn = by_dtype(k, linear_f32, linear_f64, NULL), .x = k->in[1].data, .y = k->in[0].data,
+                 .reverse = a->reverse});
+}
 
 static cn_tensor *cumsum(cn_tensor *x, int64_t axis, bool reverse)
 {
@@ -130,7 +147,7 @@ cn_tensor *cn__cumprod_backward(cn_tensor *x, cn_tensor *y, cn_tensor *gy, int64
 
 static void cumprod_grad(cn_grad_call *g)
 {
-    const cn__scan_attrs *a = g->attrs;
+    const cn__axis_attrs *a = g->attrs;
     g->in_grad[0] = cn__cumprod_backward(g->in[0], g->out[0], g->out_grad[0], a->axis);
 }
 
@@ -142,13 +159,6 @@ static void linear_grad(cn_grad_call *g)
     if (g->needs[1]) g->in_grad[1] = db;
     if (!g->needs[0]) return;
     g->in_grad[0] = a->reverse ? cn_mul(shifted(db, a->axis, 0), h) : cn_mul(db, shifted(h, a->axis, 0));
-}
-
-/* cumprod has no reverse form: nobody asks for it, and its gradient would be another. */
-static bool infer_cumprod(cn_infer *i)
-{
-    const cn__scan_attrs *a = i->attrs;
-    return a->reverse ? cn_infer_fail(i, CN_BAD_ARGUMENT, "reverse is not possible") : cn__infer_scan(i);
 }
 
 static bool infer_linear(cn_infer *i)
@@ -174,14 +184,14 @@ const cn_op cn__op_cumsum = {
 
 const cn_op cn__op_cumprod = {
     .name = "cumprod", .doc = "Running product along an axis; integers and bool multiply in i64.", .kind = CN_SCAN,
-    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__scan_attrs),
-    .infer = infer_cumprod, .grad = cumprod_grad, .cpu = cumprod_cpu,
+    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__axis_attrs),
+    .infer = cn__infer_scan, .grad = cumprod_grad, .cpu = cumprod_cpu,
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S(5, 7)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__scan_attrs){0, 0}},
-        {.in = {CN_RANGE(0.9, 1.1, 17, 131)}, .attrs = &(const cn__scan_attrs){0, 0}}),
+        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axis_attrs){1}},
+        {.in = {CN_S(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
+        {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__axis_attrs){1}},
+        {.in = {CN_S0}, .attrs = &(const cn__axis_attrs){0}},
+        {.in = {CN_RANGE(0.9, 1.1, 17, 131)}, .attrs = &(const cn__axis_attrs){0}}),
 };
 
 const cn_op cn__op_linear_scan = {
@@ -207,5 +217,5 @@ cn_tensor *cn_cumprod(cn_tensor *x, int64_t axis)
 {
     if (!cn__alive(x) || !cn__scan_axis("cumprod", x, &axis)) return NULL;
     if (!cn_dtype_is_float(cn__dtype(x)) && cn__dtype(x) != CN_I64) x = cn_cast(x, CN_I64);
-    return cn_apply(&cn__op_cumprod, &x, 1, &(cn__scan_attrs){axis, 0}, NULL);
+    return cn_apply(&cn__op_cumprod, &x, 1, &(cn__axis_attrs){axis}, NULL);
 }

@@ -4,6 +4,10 @@
 
 #include "ops/shared.h"
 
+typedef struct cn__axis_attrs {
+    int64_t axis;
+} cn__axis_attrs;
+
 typedef struct cn__scan_attrs {
     int64_t axis, reverse;
 } cn__scan_attrs;

@@ -55,18 +55,18 @@ static void insertion_sort(item *a, int64_t n)
 /* By bytes of the key, lowest first; a byte that is the same in all costs nothing. The result is in a or in b. */
 static item *radix_sort(item *a, item *b, int64_t n)
 {
-    int64_t place[8][256] = {{0}};
-    for (int64_t i = 0; i < n; i++)
-        for (int d = 0; d < 8; d++) place[d][a[i].key >> 8 * d & 255]++;
-    for (int d = 0; d < 8; d++) {
-        if (place[d][a[0].key >> 8 * d & 255] == n) continue;
-        int64_t before = 0;
+    uint64_t differ = 0;
+    for (int64_t i = 1; i < n; i++) differ |= a[i].key ^ a[0].key;
+    for (int shift = 0; shift < 64; shift += 8) {
+        if (!(differ >> shift & 255)) continue;
+        int64_t place[256] = {0}, before = 0;
+        for (int64_t i = 0; i < n; i++) place[a[i].key >> shift & 255]++;
         for (int v = 0; v < 256; v++) {
-            int64_t count = place[d][v];
-            place[d][v] = before;
+            int64_t count = place[v];
+            place[v] = before;
             before += count;
         }
-        for (int64_t i = 0; i < n; i++) b[place[d][a[i].key >> 8 * d & 255]++] = a[i];
+        for (int64_t i = 0; i < n; i++) b[place[a[i].key >> shift & 255]++] = a[i];
         item *t = a;
         a = b;
         b = t;
@@ -76,7 +76,7 @@ static item *radix_sort(item *a, item *b, int64_t n)
 
 static item *sorted(item *a, item *b, int64_t n)
 {
-    if (n > 48) return radix_sort(a, b, n);
+    if (n > 64) return radix_sort(a, b, n);
     insertion_sort(a, n);
     return a;
 }
