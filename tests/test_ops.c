@@ -197,12 +197,13 @@ static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, output *results)
 static void compare_traces(const trial *t, property p, const output *expected, const output *got, const char *what)
 {
     difference d;
+    char where[96] = "";
     bool same = true;
-    int i = 0;
-    for (; i < TRACED && same; i++) same = same_bits(&expected[i], &got[i], &d);
-    char where[96];
-    snprintf(where, sizeof where, "%s, %s %d", what, i - 1 < CN_MAX_OUT ? "result" : i - 1 == CN_MAX_OUT ? "loss" : "gradient",
-             i - 1 < CN_MAX_OUT ? i - 1 : i - 2 - CN_MAX_OUT);
+    for (int i = 0; i < TRACED && same; i++) {
+        const char *part = i < CN_MAX_OUT ? "result" : i == CN_MAX_OUT ? "loss" : "gradient of operand";
+        snprintf(where, sizeof where, "%s, %s %d", what, part, i <= CN_MAX_OUT ? i % CN_MAX_OUT : i - 1 - CN_MAX_OUT);
+        same = same_bits(&expected[i], &got[i], &d);
+    }
     expect(t, p, same, where, d.words);
 }
 

@@ -169,7 +169,7 @@ static void settle_view(cn__node *n)
     cn__ref base = cn__res(n->in[0])->base;
     n->out->base = base;
     cn__result *from = cn__res(n->in[0]);
-    if (n->in[0].node->state == CN__PENDING || !cn__stored(from)) return;
+    if (!cn__stored(from)) return;
     cn__storage_ref(from->storage);
     n->out->storage = from->storage;
     n->out->base = (cn__ref){n, 0};

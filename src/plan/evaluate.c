@@ -19,7 +19,7 @@ static bool settle(cn__node *n)
 {
     if (n->op->kind != CN_VIEW) return false;
     cn__result *from = cn__res(n->in[0]);
-    if (n->in[0].node->state == CN__PENDING || !cn__stored(from)) return false;
+    if (!cn__stored(from)) return false;
     cn__storage_ref(from->storage);
     n->out->storage = from->storage;
     n->out->storage->keeps += n->out->kept;
@@ -127,7 +127,7 @@ static uint32_t leaf_number(collection *k, cn__ref r)
 static uint32_t operand_number(collection *k, cn__ref in)
 {
     if (!in.node) return UINT32_MAX;
-    if (in.node->state == CN__PENDING && in.node->stamp == k->ctx->stamp) return in.node->index * CN_MAX_OUT + (uint32_t)in.out;
+    if (cn__computed_here(k->ctx, in)) return in.node->index * CN_MAX_OUT + (uint32_t)in.out;
     return 0x80000000u | leaf_number(k, in);
 }
 
@@ -271,25 +271,34 @@ static void commit(collection *k, const cn__plan *p)
     for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_unref(nodes_of(k)[i]);
 }
 
+/* What could not be computed, and all that comes from it, is marked; the rest stays pending. */
+static void poison(collection *k, int failed)
+{
+    for (size_t i = (size_t)failed; i < k->c->nodes.n; i++) {
+        cn__node *n = nodes_of(k)[i];
+        bool bad = i == (size_t)failed;
+        for (int j = 0; j < n->n_in && !bad; j++) bad = n->in[j].node && n->in[j].node->state == CN__FAILED;
+        if (!bad) continue;
+        cn__pending_remove(n);
+        n->state = CN__FAILED;
+    }
+}
+
 /* Handles that were assigned to get their old value back. */
-static void roll_back(collection *k, bool poisoned)
+static void roll_back(collection *k, int failed)
 {
     size_t count = k->c->nodes.n;
     for (size_t i = 0; i < count; i++) nodes_of(k)[i]->refs++;
     for (size_t i = count; i-- > 0;) {
         cn__node *n = nodes_of(k)[i];
-        if (n->donor && n->owner) {
-            cn_tensor *t = n->owner;
-            cn__node *old = n->donor;
-            cn__handle_rebind(t, (cn__ref){old, 0});
-            old->owner = t;
-            old->replaced = false;
-        }
-        if (poisoned) {
-            cn__pending_remove(n);
-            n->state = CN__FAILED;
-        }
+        if (!n->donor || !n->owner) continue;
+        cn_tensor *t = n->owner;
+        cn__node *old = n->donor;
+        cn__handle_rebind(t, (cn__ref){old, 0});
+        old->owner = t;
+        old->replaced = false;
     }
+    if (failed >= 0) poison(k, failed);
     for (size_t i = 0; i < count; i++) cn__node_unref(nodes_of(k)[i]);
 }
 
@@ -335,7 +344,7 @@ static cn__plan *find_plan(collection *k)
     return p;
 }
 
-static bool run_plan(collection *k, cn__plan *p, bool *poisoned)
+static bool run_plan(collection *k, cn__plan *p, int *failed)
 {
     cn_ctx *ctx = k->ctx;
     if (!get_heirs(k) || !get_memories(ctx, k->c, p)) {
@@ -350,7 +359,7 @@ static bool run_plan(collection *k, cn__plan *p, bool *poisoned)
         commit(k, p);
         return true;
     }
-    *poisoned = true;
+    *failed = p->steps[run.fault.step].node;
     drop_memories(ctx, k->c, p->n_memories);
     free_heirs(k);
     return report(ctx, p, &run, code);
@@ -364,13 +373,14 @@ bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     collection k = {.ctx = ctx, .c = ctx->cache};
     if (root) root->refs++;
     ctx->evaluating = true;
-    bool ok = collect(&k, root, want), poisoned = false;
+    bool ok = collect(&k, root, want);
+    int failed = -1;
     if (ok && k.c->nodes.n) {
         cn__plan *p = find_plan(&k);
-        ok = p && run_plan(&k, p, &poisoned);
+        ok = p && run_plan(&k, p, &failed);
     }
     ctx->count.evaluations++;
-    if (!ok) roll_back(&k, poisoned);
+    if (!ok) roll_back(&k, failed);
     ctx->evaluating = false;
     if (root) cn__node_unref(root);
     return ok;

@@ -95,6 +95,13 @@ typedef struct cn__run {
     } fault;
 } cn__run;
 
+/* Whether an operand is a result of the collection under way. A node that is computed once more for one of its results stands
+   late in the list: what it still has of the others is read as it is, by nodes that may stand before it. */
+static inline bool cn__computed_here(const cn_ctx *ctx, cn__ref in)
+{
+    return in.node->state == CN__PENDING && in.node->stamp == ctx->stamp && !cn__stored(cn__res(in));
+}
+
 /* build.c */
 cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const cn__ref *leaves, int n_leaves,
                          int n_storages);

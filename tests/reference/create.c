@@ -10,7 +10,8 @@ static double as(cn_dtype t, double v)
 {
     if (is_float(t)) return v;
     if (t == CN_BOOL) return v != 0;
-    double range = t == CN_I64 ? 0x1p64 : t == CN_I32 ? 0x1p32 : 0x1p8, low = t == CN_U8 ? 0 : -range / 2, whole = trunc(v);
+    double range = t == CN_I64 ? 0x1p64 : t == CN_I32 ? 0x1p32 : 0x1p8, low = t == CN_U8 ? 0 : -range / 2;
+    double whole = trunc(v);
     return whole < low || whole >= low + range ? whole - range * floor((whole - low) / range) : whole;
 }
 
@@ -62,8 +63,10 @@ static uint32_t word(const ref_call *c, uint64_t position)
     uint32_t x[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32) };
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)x[0] * 0xD2511F53u, b = (uint64_t)x[2] * 0xCD9E8D57u;
-        uint32_t y[4] = { (uint32_t)(b >> 32) ^ x[1] ^ key[0], (uint32_t)b, (uint32_t)(a >> 32) ^ x[3] ^ key[1], (uint32_t)a };
-        for (int i = 0; i < 4; i++) x[i] = y[i];
+        x[0] = (uint32_t)(b >> 32) ^ x[1] ^ key[0];
+        x[1] = (uint32_t)b;
+        x[2] = (uint32_t)(a >> 32) ^ x[3] ^ key[1];
+        x[3] = (uint32_t)a;
         key[0] += 0x9E3779B9u;
         key[1] += 0xBB67AE85u;
     }

@@ -25,14 +25,18 @@ typedef struct visit {
     double count;           /* what an average divides by */
 } visit;
 
-static int64_t first(int64_t o, int64_t in, int64_t out) { return (int64_t)floor((double)o * (double)in / (double)out); }
+/* Adaptive windows: [first, last). */
+static int64_t first(int64_t o, int64_t in, int64_t out)
+{
+    return (int64_t)floor((double)o * (double)in / (double)out);
+}
+
 static int64_t last(int64_t o, int64_t in, int64_t out)
 {
     return (int64_t)ceil((double)(o + 1) * (double)in / (double)out);
 }
 
-/* One axis: whether kernel position u of window o lies in the input (and where), and how much the window's average
-   divides by: positions in the input, or in input and padding. */
+/* Along axis d: whether position u of window o lies in the input, and where. */
 static bool covers(const cn__pool_attrs *a, int d, int64_t in, int64_t out, int64_t o, int64_t u, int64_t *at)
 {
     if (a->kernel[0] == 0) *at = first(o, in, out) + u;
@@ -42,6 +46,7 @@ static bool covers(const cn__pool_attrs *a, int d, int64_t in, int64_t out, int6
 
 static int64_t reach(const cn__pool_attrs *a, int d, int64_t in) { return a->kernel[0] ? a->kernel[d] : in; }
 
+/* Along axis d: positions of window o in the input, or in input and padding. */
 static double divisor(const cn__pool_attrs *a, int d, int64_t in, int64_t out, int64_t o)
 {
     double count = 0;

@@ -1,4 +1,5 @@
-/* columns_body.h: an image to columns and back, and products without columns, for one element type. Included by columns.c, once for each.
+/* columns_body.h: an image to columns and back, and products without columns, for one element type. Included by
+   columns.c, once for each.
 
        T        element type
        NAME(x)  x with a suffix of its own

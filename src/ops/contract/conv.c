@@ -19,8 +19,9 @@ static bool measure_axis(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, 
         __builtin_mul_overflow(kernel - 1, dilation, &reach))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld or dilation %lld is too large", who, padding, dilation);
     if (reach >= padded)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: kernel of size %lld (dilation %lld) is larger than input of size %lld (padding %lld)",
-                        who, kernel, dilation, (long long)s->in[d], padding);
+        return cn__fail(ctx, CN_BAD_SHAPE,
+                        "%s: kernel of size %lld (dilation %lld) is larger than input of size %lld (padding %lld)", who, kernel,
+                        dilation, (long long)s->in[d], padding);
     s->out[d] = (padded - reach - 1) / stride + 1;
     return true;
 }
@@ -135,19 +136,20 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
 }
 
 #define ONES { 1, 1, 1 }
+#define PLAIN .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } }
 
 const cn_op cn__op_conv = {
     .name = "conv", .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
     .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
     .infer = conv_infer, .grad = conv_grad, .cpu = conv_cpu, .scratch = conv_scratch, .onnx = "Conv",
-    CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+    CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, PLAIN },
              { .in = { CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2) },
                .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 0 } } },
-             { .in = { CN_S(2, 3, 1, 2, 3), CN_S(4, 3, 1, 1, 1) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 3, 1, 2, 3), CN_S(4, 3, 1, 1, 1) }, PLAIN },
              { .in = { CN_S(2, 2, 1, 5, 5), CN_S(2, 1, 1, 1, 1) },
                .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0, 1, 1 }, ONES, 2, { 0 } } },
-             { .in = { CN_S(0, 2, 1, 3, 3), CN_S(2, 2, 1, 2, 2) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(2, 0, 1, 3, 3), CN_S(2, 0, 1, 2, 2) }, .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(0, 2, 1, 3, 3), CN_S(2, 2, 1, 2, 2) }, PLAIN },
+             { .in = { CN_S(2, 0, 1, 3, 3), CN_S(2, 0, 1, 2, 2) }, PLAIN },
              { .in = { CN_S(3, 16, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } }),
 };

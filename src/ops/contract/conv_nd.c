@@ -50,7 +50,8 @@ static bool bias_fits(const call *c, int64_t channels)
     const cn_layout *b = cn__layout(c->bias);
     char s[96];
     return (b->ndim == 1 && b->shape[0] == channels) ||
-           cn__fail(c->ctx, CN_BAD_SHAPE, "%s: bias is %s; [%lld] is needed", c->who, cn__shape_text(b, s, sizeof s), (long long)channels);
+           cn__fail(c->ctx, CN_BAD_SHAPE, "%s: bias is %s; [%lld] is needed", c->who, cn__shape_text(b, s, sizeof s),
+                    (long long)channels);
 }
 
 /* The result with the axes that x had, and the bias. */
@@ -81,20 +82,25 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
    has the same result for s sizes; output_padding chooses one, and what it has beyond that is zeros (`beyond`). */
 static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *beyond)
 {
-    const int64_t x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d];
-    const int64_t stride = c->a.stride[d], dilation = c->a.dilation[d], padding = c->a.padding[d];
-    const int64_t limit = INT32_MAX; /* so that nothing below overflows */
-    if (stride < 1 || dilation < 1 || padding < 0 || stride > limit || dilation > limit || padding > limit || x > limit || kernel > limit)
-        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: stride %lld, padding %lld or dilation %lld is not possible for size %lld and kernel %lld",
-                        c->who, (long long)stride, (long long)padding, (long long)dilation, (long long)x, (long long)kernel);
-    if (output_padding < 0 || (output_padding >= stride && output_padding >= dilation))
-        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: output_padding %lld; it must be less than stride %lld or dilation %lld", c->who,
-                        (long long)output_padding, (long long)stride, (long long)dilation);
-    *beyond = output_padding >= stride ? output_padding - (stride - 1) : 0;
-    c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + output_padding - *beyond;
+    const long long x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d], extra = output_padding;
+    const long long stride = c->a.stride[d], dilation = c->a.dilation[d], padding = c->a.padding[d];
+    const long long limit = INT32_MAX; /* so that nothing below overflows */
+    if (stride < 1 || stride > limit)
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: stride %lld is not possible", c->who, stride);
+    if (dilation < 1 || dilation > limit)
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: dilation %lld is not possible", c->who, dilation);
+    if (padding < 0 || padding > limit)
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: padding %lld is not possible", c->who, padding);
+    if (x > limit || kernel > limit)
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld or kernel of size %lld is too large", c->who, x, kernel);
+    if (extra < 0 || (extra >= stride && extra >= dilation))
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: output_padding %lld; it must be less than stride %lld or dilation %lld",
+                        c->who, extra, stride, dilation);
+    *beyond = extra >= stride ? extra - (stride - 1) : 0;
+    c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + extra - *beyond;
     if (c->a.size[d] < 1)
-        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld with kernel %lld and padding %lld gives size %lld", c->who,
-                        (long long)x, (long long)kernel, (long long)padding, (long long)c->a.size[d]);
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld with kernel %lld and padding %lld gives size %lld", c->who, x,
+                        kernel, padding, (long long)c->a.size[d]);
     return true;
 }
 

@@ -14,8 +14,10 @@ cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape);
 /* Loops fill blocks of this many elements in a wide type and convert them. */
 enum { CN__PIECE = 256 };
 
-#define CN__SHAPE(t, ...) &(const cn__shape_attrs){ t, (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
-#define CN__SHAPE0(t)     &(const cn__shape_attrs){ t, 0, { 0 } }
+/* Attributes of test cases. */
+#define CN__SHAPE(t, ...) \
+    &(const cn__shape_attrs){ t, (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
+#define CN__SHAPE0(t) &(const cn__shape_attrs){ t, 0, { 0 } }
 
 /* tril, triu: the last two sizes; the diagonal is an argument. */
 typedef struct cn__triangle_attrs {

@@ -49,12 +49,15 @@ static void loop(const cn_loop *l)
 }
 
 const cn_op cn__op_full = {
-    .name = "full", .doc = "Every element the same number.", .kind = CN_MAP, .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
+    .name = "full", .doc = "Every element the same number.", .kind = CN_MAP,
+    .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .loops = CN__EVERY_DTYPE(loop), .wgsl = "p0", .onnx = "ConstantOfShape",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), .args = { { .f = 1.5 } } },
-             { .attrs = CN__SHAPE(CN_F64, 7), .args = { { .f = -0.1 } } }, { .attrs = CN__SHAPE0(CN_I64), .args = { { .f = -3 } } },
-             { .attrs = CN__SHAPE(CN_BOOL, 3), .args = { { .f = 2 } } }, { .attrs = CN__SHAPE(CN_I8, 3, 0), .args = { { .f = 5 } } },
+             { .attrs = CN__SHAPE(CN_F64, 7), .args = { { .f = -0.1 } } },
+             { .attrs = CN__SHAPE0(CN_I64), .args = { { .f = -3 } } },
+             { .attrs = CN__SHAPE(CN_BOOL, 3), .args = { { .f = 2 } } },
+             { .attrs = CN__SHAPE(CN_I8, 3, 0), .args = { { .f = 5 } } },
              { .attrs = CN__SHAPE(CN_BF16, 65, 67), .args = { { .f = 2.5 } } }),
 };
 

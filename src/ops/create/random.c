@@ -15,7 +15,7 @@ static void in_blocks(const cn_loop *l, int words_each, block_fn block)
     uint32_t words[2 * CN__PIECE + 8];
     for (int64_t i = 0, n; i < l->n; i += n) {
         n = l->n - i < CN__PIECE ? l->n - i : CN__PIECE;
-        uint64_t first = (uint64_t)(l->start + i) * (uint64_t)words_each, end = first + (uint64_t)n * (uint64_t)words_each;
+        uint64_t first = (uint64_t)((l->start + i) * words_each), end = first + (uint64_t)(n * words_each);
         for (uint64_t b = first / 4; b * 4 < end; b++) {
             cn__philox_out four = cn__philox(l->args[0].u, l->args[1].u, b);
             memcpy(words + 4 * (b - first / 4), four.v, sizeof four.v);
@@ -129,27 +129,32 @@ static void bernoulli_f64(const cn_loop *l) { in_blocks(l, 2, bernoulli_block_f6
 #define ANY_FLOAT    CN_FLOATS | CN_BIT(CN_F16) | CN_BIT(CN_BF16)
 #define SEED(s, ...) .args = { { .u = s }, { .u = 3 }, __VA_ARGS__ }
 #define FLOAT_CASES                                                                                                   \
-    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), SEED(1, { 0 }) }, { .attrs = CN__SHAPE(CN_F64, 7), SEED(2, { 0 }) }, \
-             { .attrs = CN__SHAPE0(CN_F32), SEED(3, { 0 }) }, { .attrs = CN__SHAPE(CN_F16, 33), SEED(4, { 0 }) },        \
-             { .attrs = CN__SHAPE(CN_BF16, 33), SEED(5, { 0 }) }, { .attrs = CN__SHAPE(CN_F64, 3, 0), SEED(6, { 0 }) },  \
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), SEED(1, { 0 }) },                                                 \
+             { .attrs = CN__SHAPE(CN_F64, 7), SEED(2, { 0 }) }, { .attrs = CN__SHAPE0(CN_F32), SEED(3, { 0 }) },      \
+             { .attrs = CN__SHAPE(CN_F16, 33), SEED(4, { 0 }) }, { .attrs = CN__SHAPE(CN_BF16, 33), SEED(5, { 0 }) }, \
+             { .attrs = CN__SHAPE(CN_F64, 3, 0), SEED(6, { 0 }) },                                                    \
              { .attrs = CN__SHAPE(CN_F32, 65, 67), SEED(0x123456789abcdef0, { 0 }) })
 
 const cn_op cn__op_rand = {
-    .name = "rand", .doc = "Random numbers, even in [0, 1).", .kind = CN_RANDOM, .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
+    .name = "rand", .doc = "Random numbers, even in [0, 1).", .kind = CN_RANDOM,
+    .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .loops = { [CN_F16] = rand_f16, [CN_BF16] = rand_bf16, [CN_F32] = rand_f32, [CN_F64] = rand_f64 },
     .onnx = "RandomUniform", FLOAT_CASES,
 };
 
 const cn_op cn__op_randn = {
-    .name = "randn", .doc = "Random numbers, normal with mean 0 and deviation 1.", .kind = CN_RANDOM, .n_in = 0, .n_out = 1,
-    .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
+    .name = "randn", .doc = "Random numbers, normal with mean 0 and deviation 1.", .kind = CN_RANDOM,
+    .n_in = 0, .n_out = 1,
+    .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
+    .no_grad = "it has no operands",
     .loops = { [CN_F16] = randn_half, [CN_BF16] = randn_half, [CN_F32] = randn_f32, [CN_F64] = randn_f64 },
     .onnx = "RandomNormal", FLOAT_CASES,
 };
 
 const cn_op cn__op_randint = {
-    .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM, .n_in = 0, .n_out = 1,
+    .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM,
+    .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .loops = CN__EVERY_DTYPE(randint_loop),
     CN_CASES({ .attrs = CN__SHAPE(CN_I64, 2, 3, 4), SEED(1, { .i = -5 }, { .u = 11 }) },
@@ -160,7 +165,8 @@ const cn_op cn__op_randint = {
 };
 
 const cn_op cn__op_bernoulli = {
-    .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM, .n_in = 1, .n_out = 1,
+    .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM,
+    .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
     .loops = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 }, .onnx = "Bernoulli",
     CN_CASES({ .in = { CN_RANGE(0, 1, 2, 3, 4) }, SEED(1, { 0 }) }, { .in = { CN_RANGE(0, 1, 7) }, SEED(2, { 0 }) },

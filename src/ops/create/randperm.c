@@ -26,8 +26,10 @@ static void cpu(const cn_kernel *k)
 #define CASE(n, seed) { .attrs = CN__SHAPE(CN_I64, n), .args = { { .u = seed }, { .u = 3 } } }
 
 const cn_op cn__op_randperm = {
-    .name = "randperm", .doc = "The numbers from 0 to n - 1 in random order.", .kind = CN_SORT, .n_in = 0, .n_out = 1,
-    .dtypes = CN_BIT(CN_I64), .attr_size = sizeof(cn__shape_attrs), .infer = infer, .no_grad = "it has no operands", .cpu = cpu,
+    .name = "randperm", .doc = "The numbers from 0 to n - 1 in random order.", .kind = CN_SORT,
+    .n_in = 0, .n_out = 1,
+    .dtypes = CN_BIT(CN_I64), .attr_size = sizeof(cn__shape_attrs), .infer = infer, .cpu = cpu,
+    .no_grad = "it has no operands",
     CN_CASES(CASE(7, 1), CASE(0, 2), CASE(1, 3), CASE(4097, 4)),
 };
 
@@ -35,5 +37,6 @@ cn_tensor *cn_randperm(cn_ctx *ctx, int64_t n)
 {
     if (!ctx) return NULL;
     cn__shape_attrs a = cn__shaped(CN_I64, CN_DIMS(n));
-    return cn_apply_in(ctx, &cn__op_randperm, &a, (cn_arg[CN_MAX_ARGS]){ { .u = ctx->seed }, { .u = ctx->next_stream++ } });
+    cn_arg args[CN_MAX_ARGS] = { { .u = ctx->seed }, { .u = ctx->next_stream++ } };
+    return cn_apply_in(ctx, &cn__op_randperm, &a, args);
 }

@@ -73,7 +73,8 @@ static bool eye_infer(cn_infer *i)
 #define FROM(a, b) .args = { { .f = a }, { .f = b } }
 
 const cn_op cn__op_arange = {
-    .name = "arange", .doc = "start, start + step, ... up to but not including the end.", .kind = CN_MAP, .n_in = 0, .n_out = 1,
+    .name = "arange", .doc = "start, start + step, ... up to but not including the end.", .kind = CN_MAP,
+    .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
     .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(arange_loop), .onnx = "Range",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 7), FROM(0.5, 0.25) }, { .attrs = CN__SHAPE(CN_I64, 1), FROM(3, 2) },
@@ -82,7 +83,8 @@ const cn_op cn__op_arange = {
 };
 
 const cn_op cn__op_linspace = {
-    .name = "linspace", .doc = "Evenly spaced numbers from start to end, both included.", .kind = CN_MAP, .n_in = 0, .n_out = 1,
+    .name = "linspace", .doc = "Evenly spaced numbers from start to end, both included.", .kind = CN_MAP,
+    .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
     .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(linspace_loop),
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 7), FROM(-1, 2) }, { .attrs = CN__SHAPE(CN_F64, 1), FROM(3, 5) },
@@ -91,11 +93,13 @@ const cn_op cn__op_linspace = {
 };
 
 const cn_op cn__op_eye = {
-    .name = "eye", .doc = "1 on the diagonal, 0 elsewhere.", .kind = CN_MAP, .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
+    .name = "eye", .doc = "1 on the diagonal, 0 elsewhere.", .kind = CN_MAP,
+    .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = eye_infer, .no_grad = "it has no operands",
     .loops = CN__EVERY_DTYPE(eye_loop), .onnx = "EyeLike",
-    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 3, 3) }, { .attrs = CN__SHAPE(CN_F64, 2, 5) }, { .attrs = CN__SHAPE(CN_I64, 7, 3) },
-             { .attrs = CN__SHAPE(CN_BOOL, 1, 1) }, { .attrs = CN__SHAPE(CN_F16, 4, 0) }, { .attrs = CN__SHAPE(CN_F32, 65, 67) }),
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 3, 3) }, { .attrs = CN__SHAPE(CN_F64, 2, 5) },
+             { .attrs = CN__SHAPE(CN_I64, 7, 3) }, { .attrs = CN__SHAPE(CN_BOOL, 1, 1) },
+             { .attrs = CN__SHAPE(CN_F16, 4, 0) }, { .attrs = CN__SHAPE(CN_F32, 65, 67) }),
 };
 
 static cn_tensor *bad(cn_ctx *ctx, const char *words)
@@ -108,7 +112,8 @@ cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double s
 {
     if (!ctx) return NULL;
     if (!cn_dtype_is_float(t)) start = trunc(start), end = trunc(end), step = trunc(step);
-    if (!isfinite(start) || !isfinite(end) || !isfinite(step)) return bad(ctx, "arange: start, end and step must be finite");
+    if (!isfinite(start) || !isfinite(end) || !isfinite(step))
+        return bad(ctx, "arange: start, end and step must be finite");
     if (step == 0) return bad(ctx, "arange: a step of 0");
     if ((end - start) / step < 0) return bad(ctx, "arange: the step leads away from the end");
     double length = ceil((end - start) / step);

@@ -38,8 +38,8 @@ static bool infer(cn_infer *i)
     const cn_layout *l = &i->in[0]->layout;
     char text[96];
     if (l->ndim < 2 || l->shape[l->ndim - 2] != a->rows || l->shape[l->ndim - 1] != a->cols)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is not made of %lld by %lld matrices", cn__shape_text(l, text, sizeof text),
-                             (long long)a->rows, (long long)a->cols);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is not made of %lld by %lld matrices",
+                             cn__shape_text(l, text, sizeof text), (long long)a->rows, (long long)a->cols);
     return cn_infer_map(i);
 }
 
@@ -50,16 +50,19 @@ static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0],
 #define CASES                                                                                                     \
     CN_CASES({ .in = { CN_S(3, 4) }, SIZES(3, 4) }, { .in = { CN_S(2, 5, 3) }, SIZES(5, 3), .args = { { .i = 1 } } }, \
              { .in = { CN_S(4, 4) }, SIZES(4, 4), .args = { { .i = -2 } } }, { .in = { CN_S(3, 0) }, SIZES(3, 0) },   \
-             { .in = { CN_S(1, 1) }, SIZES(1, 1) }, { .in = { CN_S(2, 65, 33) }, SIZES(65, 33), .args = { { .i = -3 } } })
+             { .in = { CN_S(1, 1) }, SIZES(1, 1) },                                                                    \
+             { .in = { CN_S(2, 65, 33) }, SIZES(65, 33), .args = { { .i = -3 } } })
 
 const cn_op cn__op_tril = {
-    .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+    .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP,
+    .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = tril_grad,
     .loops = BY_SIZE(tril), .onnx = "Trilu", CASES,
 };
 
 const cn_op cn__op_triu = {
-    .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+    .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP,
+    .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = triu_grad,
     .loops = BY_SIZE(triu), .onnx = "Trilu", CASES,
 };

@@ -22,8 +22,8 @@ bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to)
     cn_layout l = { .ndim = to.n };
     memcpy(l.shape, to.v, sizeof l.shape);
     char s[96], t[96];
-    return cn__fail(value->ctx, CN_BAD_SHAPE, "%s: value %s does not broadcast to %s", who, cn__shape_text(v, s, sizeof s),
-                    cn__shape_text(&l, t, sizeof t));
+    return cn__fail(value->ctx, CN_BAD_SHAPE, "%s: value %s does not broadcast to %s", who,
+                    cn__shape_text(v, s, sizeof s), cn__shape_text(&l, t, sizeof t));
 }
 
 bool cn__infer_index(cn_infer *i, int k)
@@ -33,7 +33,10 @@ bool cn__infer_index(cn_infer *i, int k)
     return cn_infer_fail(i, CN_BAD_DTYPE, "an index is i32 or i64, not %s", cn_dtype_name(t));
 }
 
-cn_tensor *cn__zeros_for(const cn_grad_call *g, int k) { return cn_zeros(g->ctx, cn_type(g->in[k]), cn_shape(g->in[k])); }
+cn_tensor *cn__zeros_for(const cn_grad_call *g, int k)
+{
+    return cn_zeros(g->ctx, cn_type(g->in[k]), cn_shape(g->in[k]));
+}
 
 cn__around cn__around_axis(int ndim, const int64_t *shape, int64_t axis)
 {

@@ -164,7 +164,7 @@ static cn_tensor *compose_one_hot(cn_ctx *ctx, cn_tensor *const *in, const void 
 
 const cn_op cn__op_one_hot = {
     .name = "one_hot", .doc = "For each index a row of zeros with a 1 at that place, as i64.",
-    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1,
     .attr_size = sizeof(cn__one_hot_attrs), .no_grad = "the result is made of integers", .compose = compose_one_hot,
     .onnx = "OneHot",
     CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__one_hot_attrs){ 5 } },

@@ -124,7 +124,7 @@ static void scatter_with(const cn_kernel *k, lines_fn fn)
 {
     cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
     if (k->in[1].numel == 0) return;
-    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .fault = true } };
+    job j = { .fn = fn, .lines = { &k->in[1], &k->in[2], .fault = true } };
     cn__space_of(&j.space, &k->in[1], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
     j.lines.index_step = j.space.inner.numel;
     write_lines(k, &j);
@@ -138,7 +138,7 @@ static void rows_with(const cn_kernel *k, lines_fn fn)
 {
     cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
     if (k->in[2].numel == 0) return;
-    job j = { .fn = fn, .lines = { .index = &k->in[1], .source = &k->in[2], .index_step = 1, .shared = true, .fault = true } };
+    job j = { .fn = fn, .lines = { &k->in[1], &k->in[2], .index_step = 1, .shared = true, .fault = true } };
     cn__space_of(&j.space, &k->in[2], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
     write_lines(k, &j);
 }
@@ -155,7 +155,7 @@ static void cpu_embedding_backward(const cn_kernel *k)
     source.ndim = 2;
     source.shape[0] = k->in[1].numel;
     source.shape[1] = k->out[0].shape[1];
-    job j = { .fn = adder(source.dtype), .lines = { .index = &k->in[1], .source = &source, .index_step = 1, .shared = true } };
+    job j = { .fn = adder(source.dtype), .lines = { &k->in[1], &source, .index_step = 1, .shared = true } };
     cn__space_of(&j.space, &source, &k->out[0], &source, 0);
     write_lines(k, &j);
 }

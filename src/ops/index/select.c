@@ -9,7 +9,7 @@ static bool infer_select(cn_infer *i)
     char s[96];
     if (!cn__infer_index(i, 1)) return false;
     if (index->ndim > 1)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the index has one axis, not shape %s", cn__shape_text(index, s, sizeof s));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "an index has one axis, not shape %s", cn__shape_text(index, s, sizeof s));
     if (x->ndim == 0 && cn__numel(index) != 1)
         return cn_infer_fail(i, CN_BAD_SHAPE, "from a single number only one can be selected");
     i->out[0].dtype = i->in[0]->dtype;

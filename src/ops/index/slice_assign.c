@@ -108,6 +108,6 @@ cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t en
     shape.v[a.axis] = a.n;
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *v = value_for(cn__dtype(value) == cn__dtype(x) ? value : cn_cast(value, cn__dtype(x)), shape);
-    cn_tensor *y = cn_apply(&cn__op_slice_assign, (cn_tensor *[]){ x, v }, 2, &a, (cn_arg[CN_MAX_ARGS]){ { .i = start } });
-    return cn_scope_return(x->ctx, s, y);
+    cn_arg args[CN_MAX_ARGS] = { { .i = start } };
+    return cn_scope_return(x->ctx, s, cn_apply(&cn__op_slice_assign, (cn_tensor *[]){ x, v }, 2, &a, args));
 }

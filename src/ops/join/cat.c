@@ -73,7 +73,7 @@ const cn_op cn__op_cat = {
              { .in = { CN_S(0, 2), CN_S(0, 5) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 } },
              { .in = { CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2) }, .attrs = &(const cn__axis_attrs){ 0 } },
-             { .in = { CN_S(30, 17, 5), CN_S(30, 19, 5) }, .attrs = &(const cn__axis_attrs){ 1 } }),
+             { .in = { CN_S(150, 17, 8), CN_S(150, 19, 8) }, .attrs = &(const cn__axis_attrs){ 1 } }),
 };
 
 static bool all_given(cn_tensor *const *x, int n)

@@ -180,7 +180,7 @@ const cn_op cn__op_pad = {
              { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { 2 }, { -2 } } },
              { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { -1 }, { 3 } } },
              { .in = { CN_S(0, 3) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 1 }, { 0, 2 } } },
-             { .in = { CN_S(5, 23, 29) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 1, 2 }, { 0, 1, 3 } } },
+             { .in = { CN_S(5, 63, 99) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 1, 2 }, { 0, 1, 3 } } },
              { .in = { CN_S(3, 23, 29) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 3, 3 }, { 0, 3, 3 } } }),
 };
 

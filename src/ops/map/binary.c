@@ -92,12 +92,20 @@ static cn_tensor *pow_grad_of_exponent(cn_tensor *g, cn_tensor *x, cn_tensor *y,
 
 /* ---- functions ---- */
 
+/* Squares and roots need no logarithm. */
+static cn_tensor *with_number(const cn_op *op, cn_tensor *x, double y)
+{
+    if (op == &cn__op_pow && y == 2) return cn_square(x);
+    if (op == &cn__op_pow && y == 0.5) return cn_sqrt(x);
+    return cn_apply(op, (cn_tensor *[]){ x, cn__weak(x, y) }, 2, NULL, NULL);
+}
+
 #define BINARY(name, ...)                                                                                          \
     cn_tensor *cn_##name(cn_tensor *x, cn_tensor *y)                                                               \
     {                                                                                                              \
         return cn_apply(&cn__op_##name, (cn_tensor *[]){ x, y }, 2, NULL, NULL);                                   \
     }                                                                                                              \
-    cn_tensor *cn_##name##_s(cn_tensor *x, double y) { return cn_##name(x, cn__weak(x, y)); }                      \
+    cn_tensor *cn_##name##_s(cn_tensor *x, double y) { return with_number(&cn__op_##name, x, y); }                  \
     bool cn_##name##_(cn_tensor *x, cn_tensor *y) { return cn__rebind(x, cn_##name(x, y)); }                       \
     bool cn_##name##_s_(cn_tensor *x, double y) { return cn__rebind(x, cn_##name##_s(x, y)); }
 #include "binary.def"

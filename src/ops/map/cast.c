@@ -34,8 +34,8 @@ static void grad(cn_grad_call *c) { c->in_grad[0] = cn_cast(c->out_grad[0], cn__
 #define TO(t) .attrs = &(const cn__cast_attrs){ t }
 
 const cn_op cn__op_cast = {
-    .name = "cast", .doc = "The same numbers in another element type.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY,
-    .cheap = true, .attr_size = sizeof(cn__cast_attrs), .infer = infer, .grad = grad,
+    .name = "cast", .doc = "The same numbers in another element type.", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+    .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__cast_attrs), .infer = infer, .grad = grad,
     .loops = { [CN_BOOL] = from_bool, [CN_U8] = from_u8, [CN_I8] = from_i8, [CN_I32] = from_i32, [CN_I64] = from_i64,
                [CN_F16] = from_f16, [CN_BF16] = from_bf16, [CN_F32] = from_f32, [CN_F64] = from_f64 },
     .onnx = "Cast",
@@ -45,7 +45,8 @@ const cn_op cn__op_cast = {
              { .in = { CN_S(3, 5) }, TO(CN_F16), .no_gradient_check = true },
              { .in = { CN_S(3, 5) }, TO(CN_BF16), .no_gradient_check = true },
              { .in = { CN_RANGE(-99, 99, 9) }, TO(CN_I8) }, { .in = { CN_RANGE(0, 99, 9) }, TO(CN_U8) },
-             { .in = { CN_S0 }, TO(CN_I64) }, { .in = { CN_S(3, 0) }, TO(CN_BOOL) }, { .in = { CN_S(4, 4) }, TO(CN_BOOL) }),
+             { .in = { CN_S0 }, TO(CN_I64) }, { .in = { CN_S(3, 0) }, TO(CN_BOOL) },
+             { .in = { CN_S(4, 4) }, TO(CN_BOOL) }),
 };
 
 cn_tensor *cn_cast(cn_tensor *x, cn_dtype t)

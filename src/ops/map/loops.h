@@ -1,5 +1,5 @@
-/* loops.h: includes the table ROWS once for each element type; see classes.h. ROW_LOOP(name, class, real, whole) is what a
-   row comes down to here: `real` is its expression for floats, `whole` for all others. */
+/* loops.h: includes the table ROWS once for each element type; see classes.h. A row comes down to
+   ROW_LOOP(name, class, real, whole) here: `real` is its expression for floats, `whole` for all others. */
 #define ROW_LOOP(name, class, real, whole) ROW_##class(name, real, whole)
 
 #define ROW_REAL(name, real, whole)   DEFINE(name, T, real)

@@ -38,13 +38,13 @@
 #define FMOD(x, y)     LIBM2(fmod, x, y)
 #define ATAN2(x, y)    LIBM2(atan2, x, y)
 #define COPYSIGN(x, y) LIBM2(copysign, x, y)
-#define POWER(x, y)    TYPED2(power, x, y)
+#define POW(x, y)      LIBM2(pow, x, y)
 #define FLOOR_DIV(x, y) TYPED2(floor_div, x, y)
 #define REMAINDER(x, y) TYPED2(remainder, x, y)
 
 /* NaN if either is */
-#define MAX(x, y) (((x) > (y)) | ((x) != (x)) ? (x) : (y))
-#define MIN(x, y) (((x) < (y)) | ((x) != (x)) ? (x) : (y))
+#define MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
+#define MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 
 #define E       float
 #define NAME(f) f##_f32

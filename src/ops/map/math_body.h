@@ -14,14 +14,6 @@ static inline E NAME(clamp)(E x, E low, E high)
     return y > high ? high : y;
 }
 
-/* Exponents that people write often need no logarithm. */
-static inline E NAME(power)(E x, E y)
-{
-    if (y == 2) return x * x;
-    if (y == 1) return x;
-    return y == -1 ? 1 / x : LIBM2(pow, x, y);
-}
-
 /* The sign of the divisor, as in Python. */
 static inline E NAME(remainder)(E x, E y)
 {

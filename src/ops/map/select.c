@@ -1,19 +1,23 @@
 /* select.c: copy, where: elements moved as they are, whatever they mean. Loops by element size. */
 #include "ops/shared.h"
 
+#include "dispatch.h"
+
 static void copy_1(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n); }
 static void copy_2(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 2); }
 static void copy_4(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 4); }
 static void copy_8(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 8); }
 
-#define DEFINE(name, T)                                            \
-    static void name(const cn_loop *l)                             \
-    {                                                              \
-        const uint8_t *c = l->in[0];                               \
-        const T *x = l->in[1], *y = l->in[2];                      \
-        T *out = l->out;                                           \
+#define DEFINE(name, T)                                                        \
+    BODY(name)                                                                 \
+    {                                                                          \
+        const uint8_t *c = l->in[0];                                           \
+        const T *x = l->in[1], *y = l->in[2];                                  \
+        T *out = l->out;                                                       \
+        INDEPENDENT                                                            \
         for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i]; \
-    }
+    }                                                                          \
+    DISPATCH(name)
 DEFINE(where_1, uint8_t)
 DEFINE(where_2, uint16_t)
 DEFINE(where_4, uint32_t)
@@ -26,8 +30,8 @@ DEFINE(where_8, uint64_t)
 static void copy_grad(cn_grad_call *c) { c->in_grad[0] = c->out_grad[0]; }
 
 const cn_op cn__op_copy = {
-    .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
-    .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
+    .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY,
+    .cheap = true, .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
     CN_CASES({ .in = { CN_S(2, 3, 4) } }, { .in = { CN_S(7) } }, { .in = { CN_S0 } }, { .in = { CN_S(3, 0) } },
              { .in = { CN_S(65, 67) } }),
 };
@@ -47,8 +51,8 @@ static void where_grad(cn_grad_call *c)
 }
 
 const cn_op cn__op_where = {
-    .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1, .dtypes = CN_ANY,
-    .free_dtype = 1, .not_differentiable = 1, .cheap = true,
+    .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1,
+    .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1, .cheap = true,
     .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x)", .onnx = "Where",
     CN_CASES({ .in = { CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4) } }, { .in = { CN_BOOLS(7), CN_S(7), CN_S0 } },
              { .in = { CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1) } }, { .in = { CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0) } },

@@ -71,7 +71,10 @@ static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *
 
 cn_tensor *cn_clamp_t(cn_tensor *x, cn_tensor *low, cn_tensor *high) { return apply(&cn__op_clamp_t, x, low, high, 0); }
 
-cn_tensor *cn_lerp(cn_tensor *start, cn_tensor *end, cn_tensor *weight) { return apply(&cn__op_lerp, start, end, weight, 0); }
+cn_tensor *cn_lerp(cn_tensor *start, cn_tensor *end, cn_tensor *weight)
+{
+    return apply(&cn__op_lerp, start, end, weight, 0);
+}
 
 cn_tensor *cn_addcmul(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
 {
@@ -84,4 +87,7 @@ cn_tensor *cn_addcmul(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
     return apply(&cn__op_addcmul, x, a, b, value);
 }
 
-cn_tensor *cn_addcdiv(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value) { return apply(&cn__op_addcdiv, x, a, b, value); }
+cn_tensor *cn_addcdiv(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
+{
+    return apply(&cn__op_addcdiv, x, a, b, value);
+}

@@ -95,6 +95,7 @@ static cn_tensor *value_and_place(const char *who, const cn_op *op, const cn_op 
     if (indices) *indices = NULL;
     if (!cn__alive(x) || !cn__axes(who, x, CN_DIMS(axis), &set)) return NULL;
     cn_tensor *at = cn__reduce(arg, x, set, true), *best;
+    if (!at) return NULL;
     if (cn__layout(x)->ndim == 0) {
         best = cn__reduce(op, x, 0, false);
     } else {

@@ -42,6 +42,7 @@ static cn_tensor *logsumexp(cn_tensor *x, const cn__axes_attrs *a)
     cn_tensor *top = cn_detach(cn__reduce(&cn__op_max, x, a->axes, true));
     top = cn_masked_fill(top, cn_isinf(top), 0);
     cn_tensor *sum = cn__reduce(&cn__op_sum, cn_exp(cn_sub(x, top)), a->axes, a->keepdim);
+    if (!sum) return NULL;
     return cn_add(cn_log(sum), a->keepdim ? top : cn_reshape(top, cn_shape(sum)));
 }
 

@@ -113,5 +113,5 @@ static void zero(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
 void cn__zero_result(const cn_kernel *k)
 {
     int64_t bytes = k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype);
-    if (bytes) cn_parallel(k, bytes, 8 * CN__MOVE_GRAIN, zero, k->out[0].data);
+    if (bytes) cn_parallel(k, bytes, 16 * CN__MOVE_GRAIN, zero, k->out[0].data);
 }

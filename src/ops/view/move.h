@@ -20,6 +20,6 @@ void cn__move_run(const cn_kernel *k, const cn__move *m);    /* on all threads *
 void cn__move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes);
 void cn__zero_result(const cn_kernel *k);
 
-enum { CN__MOVE_GRAIN = 1 << 15 }; /* elements a thread takes at once */
+enum { CN__MOVE_GRAIN = 1 << 14 }; /* elements a thread takes at once */
 
 #endif

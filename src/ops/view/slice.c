@@ -106,7 +106,7 @@ const cn_op cn__op_slice_backward = {
              { .in = { CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
              { .in = { CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
              { .in = { CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
-             { .in = { CN_S(30, 50) }, .attrs = &(const cn__slice_attrs){ 0, 61, 2 }, .args = { { .i = 1 } } }),
+             { .in = { CN_S(100, 200) }, .attrs = &(const cn__slice_attrs){ 0, 201, 2 }, .args = { { .i = 1 } } }),
 };
 
 /* ---- select: one place along an axis, which goes ---- */

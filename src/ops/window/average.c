@@ -14,7 +14,8 @@ static void cpu(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
-    cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), k->in[0].dtype == CN_F32 ? average_f32 : average_f64, &p);
+    cn_body body = k->in[0].dtype == CN_F32 ? average_f32 : average_f64;
+    cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), body, &p);
 }
 
 static void cpu_backward(const cn_kernel *k)
@@ -22,7 +23,8 @@ static void cpu_backward(const cn_kernel *k)
     if (k->out[0].numel == 0) return;
     cn__pool p = cn__pool_of(k, &k->out[0], &k->in[0]);
     double work = (double)(p.ih * p.iw) + (double)p.oh * p.work;
-    cn_parallel(k, p.planes, 1 + (int64_t)(16384 / work), k->in[0].dtype == CN_F32 ? average_backward_f32 : average_backward_f64, &p);
+    cn_body body = k->in[0].dtype == CN_F32 ? average_backward_f32 : average_backward_f64;
+    cn_parallel(k, p.planes, 1 + (int64_t)(16384 / work), body, &p);
 }
 
 /* Either backward's gradient is its forward, with the same attributes. */
@@ -66,7 +68,7 @@ const cn_op cn__op_avg_pool2d = {
 };
 
 const cn_op cn__op_adaptive_avg_pool2d = {
-    .name = "adaptive_avg_pool2d", .doc = "The means of a given number of windows that share a plane.",
+    .name = "adaptive_avg_pool2d", .doc = "The mean of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
     .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch,
     CN_CASES({ .in = { CN_S(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
@@ -128,7 +130,7 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const v
 }
 
 const cn_op cn__op_adaptive_avg_pool1d = {
-    .name = "adaptive_avg_pool1d", .doc = "The means of a given number of windows that share a line.",
+    .name = "adaptive_avg_pool1d", .doc = "The mean of each of some windows that share a line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
     CN_CASES({ .in = { CN_S(2, 3, 10) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
              { .in = { CN_S(3, 5) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },

@@ -64,8 +64,8 @@ static void cpu_backward(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     resize z = resize_of(k, &k->out[0], &k->in[0]);
-    int64_t work = z.ih * z.iw + z.oh * z.ow;
-    cn_parallel(k, z.planes, 1 + 4096 / work, k->in[0].dtype == CN_F32 ? resize_backward_f32 : resize_backward_f64, &z);
+    cn_body body = k->in[0].dtype == CN_F32 ? resize_backward_f32 : resize_backward_f64;
+    cn_parallel(k, z.planes, 1 + 4096 / (z.ih * z.iw + z.oh * z.ow), body, &z);
 }
 
 /* (..., H, W) → (..., size): forward the result's, backward the operand's. */
@@ -74,8 +74,7 @@ static bool infer(cn_infer *i)
     const cn__resize_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout;
     char s[96];
-    if (x->ndim < 3 || x->ndim > 4)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "takes (N, C, H, W) or (C, H, W), not %s", cn__shape_text(x, s, sizeof s));
+    if (!cn__is_planes(i)) return false;
     if (a->size[0] < 1 || a->size[1] < 1 || x->shape[x->ndim - 2] == 0 || x->shape[x->ndim - 1] == 0)
         return cn_infer_fail(i, CN_BAD_SHAPE, "%s to %lld x %lld", cn__shape_text(x, s, sizeof s),
                              (long long)a->size[0], (long long)a->size[1]);
@@ -160,8 +159,8 @@ cn_tensor *cn_interpolate_nearest(cn_tensor *x, cn_dims size)
     for (int d = 0; d < size.n && fine; d++) fine = size.v[d] > 0 && cn_size(x, d - size.n) > 0;
     if (!fine) {
         char s[96];
-        cn__fail(x->ctx, CN_BAD_SHAPE, "interpolate_nearest: %s to %d sizes", cn__shape_text(cn__layout(x), s, sizeof s),
-                 size.n);
+        cn__shape_text(cn__layout(x), s, sizeof s);
+        cn__fail(x->ctx, CN_BAD_SHAPE, "interpolate_nearest: %s to %d sizes", s, size.n);
         return NULL;
     }
     cn__nearest_attrs a = { size.n, { size.v[0], size.n > 1 ? size.v[1] : 0 } };

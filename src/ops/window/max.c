@@ -8,10 +8,13 @@ typedef struct sizes {
     int64_t in, out; /* elements of a plane, and of a pooled one */
 } sizes;
 
+#define TILE 64
 #define T float
+#define PLACE int32_t
 #define NAME(f) f##_f32
 #include "ops/window/max_body.h"
 #define T double
+#define PLACE int64_t
 #define NAME(f) f##_f64
 #include "ops/window/max_body.h"
 
@@ -19,7 +22,8 @@ static void cpu(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
-    cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), k->in[0].dtype == CN_F32 ? max_f32 : max_f64, &p);
+    cn_body body = k->in[0].dtype == CN_F32 ? max_f32 : max_f64;
+    cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), body, &p);
 }
 
 static void cpu_backward(const cn_kernel *k)
@@ -27,8 +31,8 @@ static void cpu_backward(const cn_kernel *k)
     if (k->out[0].numel == 0) return;
     const cn_array *x = &k->out[0], *g = &k->in[0];
     sizes s = { x->shape[x->ndim - 2] * x->shape[x->ndim - 1], g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
-    cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), x->dtype == CN_F32 ? max_backward_f32 : max_backward_f64,
-                &s);
+    cn_body body = x->dtype == CN_F32 ? max_backward_f32 : max_backward_f64;
+    cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
 
 static cn_tensor *flat(cn_tensor *x) { return cn_flatten(x, -2, -1); }
@@ -53,7 +57,8 @@ const cn_op cn__op_max_pool2d_backward = {
     CN_CASES({ .in = { CN_S(2, 3, 2, 2), CN_IDX(20, 2, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
              { .in = { CN_S(3, 1, 4), CN_IDX(7, 3, 1, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 1, 7 } } },
              { .in = { CN_S(0, 3, 2, 2), CN_IDX(20, 0, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
-             { .in = { CN_S(40, 9, 10), CN_IDX(360, 40, 9, 10) }, .attrs = &(const cn__pool_attrs){ .in = { 18, 20 } } }),
+             { .in = { CN_S(40, 9, 10), CN_IDX(360, 40, 9, 10) },
+               .attrs = &(const cn__pool_attrs){ .in = { 18, 20 } } }),
 };
 
 static void grad(cn_grad_call *g)
@@ -84,7 +89,7 @@ const cn_op cn__op_max_pool2d = {
 };
 
 const cn_op cn__op_adaptive_max_pool2d = {
-    .name = "adaptive_max_pool2d", .doc = "The largest element of each of a given number of windows that share a plane.",
+    .name = "adaptive_max_pool2d", .doc = "The largest element of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
     .cpu = cpu, .scratch = cn__pool_scratch,
     CN_CASES({ .in = { CN_DISTINCT(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
@@ -108,7 +113,11 @@ const cn_op cn__op_max_pool1d = {
              { .in = { CN_DISTINCT(3, 11) },
                .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 3 }, 1, 0, { 0 }, { 0 } } },
              { .in = { CN_DISTINCT(0, 3, 4) },
-               .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
+               .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(2, 200) },
+               .attrs = &(const cn__pool_attrs){ { 1, 5 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(1, 250) },
+               .attrs = &(const cn__pool_attrs){ { 1, 70 }, { 1, 3 }, { 0, 35 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
 };
 
 static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
@@ -118,7 +127,7 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const v
 }
 
 const cn_op cn__op_adaptive_max_pool1d = {
-    .name = "adaptive_max_pool1d", .doc = "The largest element of each of a given number of windows that share a line.",
+    .name = "adaptive_max_pool1d", .doc = "The largest element of each of some windows that share a line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
     CN_CASES({ .in = { CN_DISTINCT(2, 3, 10) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
              { .in = { CN_DISTINCT(3, 5) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },

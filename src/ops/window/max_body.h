@@ -1,29 +1,82 @@
-/* Max pooling for elements of type T. */
+/* Max pooling for elements of type T; PLACE is an integer of the same width. A NaN is larger than everything, as in
+   PyTorch, and of equals the first counts. */
 
-/* A NaN is larger than everything, as in PyTorch. */
+static int64_t NAME(begin)(const cn__pool *p, cn__span r, cn__span c)
+{
+    return (r.lo < p->ih ? r.lo : p->ih - 1) * p->iw + (c.lo < p->iw ? c.lo : p->iw - 1);
+}
+
+/* Results [first, first + n) of a row, one window after the other. */
+static void NAME(each)(const cn__pool *p, const T *plane, cn__span r, int64_t first, int64_t n, T *y, int64_t *at)
+{
+    for (int64_t j = 0; j < n; j++) {
+        cn__span c = p->cols[first + j];
+        T best = -(T)INFINITY;
+        int64_t place = NAME(begin)(p, r, c);
+        for (int64_t h = r.lo; h < r.hi; h += r.step) {
+            for (int64_t w = c.lo; w < c.hi; w += c.step) {
+                T v = plane[h * p->iw + w];
+                if (!(v > best) && v == v) continue;
+                best = v;
+                place = h * p->iw + w;
+            }
+        }
+        y[j] = best;
+        at[j] = place;
+    }
+}
+
+static inline void NAME(larger)(const T *restrict x, PLACE here, PLACE stride, int64_t n, T *restrict best,
+                                PLACE *restrict place)
+{
+    for (int64_t j = 0; j < n; j++) {
+        PLACE step = (PLACE)j * stride, old = place[j];
+        T v = x[step], b = best[j];
+        bool is = (v > b) | (v != v);
+        best[j] = is ? v : b;
+        place[j] = is ? here + step : old;
+    }
+}
+
+/* The same for n <= TILE, all windows at once for one element of the window after the other: no branch depends on
+   data, and compilers make vectors of it. */
+static void NAME(together)(const cn__pool *p, const cn__pool_attrs *a, const T *plane, cn__span r, int64_t first,
+                           int64_t n, T *y, int64_t *at)
+{
+    T best[TILE];
+    PLACE place[TILE];
+    int64_t stride = a->stride[1];
+    for (int64_t j = 0; j < n; j++) best[j] = -(T)INFINITY, place[j] = (PLACE)NAME(begin)(p, r, p->cols[first + j]);
+    for (int64_t h = r.lo; h < r.hi; h += r.step) {
+        for (int64_t u = 0; u < a->kernel[1]; u++) {
+            int64_t w = first * stride - a->padding[1] + u * a->dilation[1];
+            int64_t skip = w < 0 ? (-w + stride - 1) / stride : 0, end = w < p->iw ? (p->iw - 1 - w) / stride + 1 : 0;
+            if (end > n) end = n;
+            if (skip >= end) continue;
+            int64_t here = h * p->iw + w + skip * stride;
+            if (stride == 1) NAME(larger)(plane + here, (PLACE)here, 1, end - skip, best + skip, place + skip);
+            else if (stride == 2) NAME(larger)(plane + here, (PLACE)here, 2, end - skip, best + skip, place + skip);
+            else NAME(larger)(plane + here, (PLACE)here, (PLACE)stride, end - skip, best + skip, place + skip);
+        }
+    }
+    for (int64_t j = 0; j < n; j++) y[j] = best[j], at[j] = place[j];
+}
+
 static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const cn__pool *p = user;
-    T *y = k->out[0].data;
-    int64_t *at = k->out[1].data;
+    const cn__pool_attrs *a = k->attrs;
+    bool narrow = a->kernel[0] && a->kernel[1] <= TILE && p->ih * p->iw <= INT32_MAX;
     for (int64_t row = begin; row < end; row++) {
         const T *plane = (const T *)k->in[0].data + row / p->oh * p->ih * p->iw;
         cn__span r = p->rows[row % p->oh];
-        for (int64_t j = 0; j < p->ow; j++) {
-            cn__span c = p->cols[j];
-            T best = -(T)INFINITY;
-            int64_t place = (r.lo < p->ih ? r.lo : p->ih - 1) * p->iw + (c.lo < p->iw ? c.lo : p->iw - 1);
-            for (int64_t h = r.lo; h < r.hi; h += r.step) {
-                for (int64_t w = c.lo; w < c.hi; w += c.step) {
-                    T v = plane[h * p->iw + w];
-                    bool larger = (v > best) | (v != v); /* no branch: it could not be foretold */
-                    best = larger ? v : best;
-                    place = larger ? h * p->iw + w : place;
-                }
-            }
-            y[row * p->ow + j] = best;
-            at[row * p->ow + j] = place;
+        for (int64_t j = 0; j < p->ow; j += TILE) {
+            int64_t n = p->ow - j < TILE ? p->ow - j : TILE;
+            T *y = (T *)k->out[0].data + row * p->ow + j;
+            int64_t *at = (int64_t *)k->out[1].data + row * p->ow + j;
+            if (narrow) NAME(together)(p, a, plane, r, j, n, y, at);
+            else NAME(each)(p, plane, r, j, n, y, at);
         }
     }
 }
@@ -42,4 +95,5 @@ static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, in
     }
 }
 #undef T
+#undef PLACE
 #undef NAME

@@ -3,7 +3,7 @@
 
 #define LARGEST INT32_MAX /* of kernel, stride, padding, dilation: no product of two overflows */
 
-/* PyTorch's rule: with ceil_mode a last, partial window counts if it starts inside the input or the padding before it. */
+/* PyTorch's rule: with ceil_mode a last, partial window counts if it starts in the input or the padding before it. */
 static int64_t windows(const cn__pool_attrs *a, int d, int64_t in)
 {
     int64_t left = in + 2 * a->padding[d] - a->dilation[d] * (a->kernel[d] - 1) - 1;
@@ -57,10 +57,11 @@ cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *sm
     const cn__pool_attrs *a = k->attrs;
     int h = big->ndim - 2, w = big->ndim - 1; /* axes */
     cn__span *spans = k->scratch;
-    cn__pool p = { .planes = 1, .ih = big->shape[h], .iw = big->shape[w], .oh = small->shape[h], .ow = small->shape[w] };
-    for (int d = 0; d < h; d++) p.planes *= big->shape[d];
+    cn__pool p = { .planes = 1, .ih = big->shape[h], .iw = big->shape[w], .oh = small->shape[h] };
+    p.ow = small->shape[w];
     p.rows = spans;
     p.cols = spans + p.oh;
+    for (int d = 0; d < h; d++) p.planes *= big->shape[d];
     p.work = (double)p.ow + taken(a, 1, p.iw, p.ow, spans + p.oh) * taken(a, 0, p.ih, p.oh, spans) / (double)(p.oh + 1);
     return p;
 }
@@ -74,7 +75,7 @@ bool cn__infer_planes(cn_infer *i, const int64_t size[2])
     return true;
 }
 
-static bool is_planes(cn_infer *i)
+bool cn__is_planes(cn_infer *i)
 {
     const cn_layout *x = &i->in[0]->layout;
     char s[96];
@@ -85,7 +86,7 @@ static bool is_planes(cn_infer *i)
 bool cn__infer_pool(cn_infer *i)
 {
     const cn__pool_attrs *a = i->attrs;
-    if (!is_planes(i)) return false;
+    if (!cn__is_planes(i)) return false;
     const cn_layout *x = &i->in[0]->layout;
     int64_t size[2];
     for (int d = 0; d < 2; d++) {
@@ -102,7 +103,7 @@ bool cn__infer_pool(cn_infer *i)
 
 bool cn__infer_pool_backward(cn_infer *i)
 {
-    return is_planes(i) && cn__infer_planes(i, ((const cn__pool_attrs *)i->attrs)->in);
+    return cn__is_planes(i) && cn__infer_planes(i, ((const cn__pool_attrs *)i->attrs)->in);
 }
 
 static bool in_range(const cn__pool_attrs *a, int d)

@@ -8,7 +8,7 @@
 typedef struct cn__pool_attrs {
     int64_t kernel[2], stride[2], padding[2], dilation[2], ceil_mode, exclude_padding;
     int64_t in[2];   /* backward: the size of what was pooled */
-    int64_t out[2];  /* adaptive: the size of the result, which decides the windows; 0: the kernel does */
+    int64_t out[2];  /* adaptive: the size of the result, which decides the windows; the rest is 0 */
 } cn__pool_attrs;
 
 typedef struct cn__resize_attrs {
@@ -38,7 +38,8 @@ cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *sm
 /* Shape rules: (N, C, H, W) or (C, H, W). forward: the pooled shape; backward: attrs.in for the last two. */
 bool cn__infer_pool(cn_infer *i);
 bool cn__infer_pool_backward(cn_infer *i);
-/* Any operator on planes: the operand's shape with its last two sizes replaced. */
+bool cn__is_planes(cn_infer *i);
+/* The operand's shape with its last two sizes replaced. */
 bool cn__infer_planes(cn_infer *i, const int64_t size[2]);
 
 /* A wrapper's part: attributes from a description of `axes` axes; false and an error if it makes no sense. */

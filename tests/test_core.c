@@ -1,0 +1,244 @@
+/* Tensors from data and back, scopes, printing, DLPack, dtypes; and bad input, which is an error in words and nothing worse. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/core.h"
+#include "support/check.h"
+
+static cn_ctx *cn;
+
+static bool text_is(cn_tensor *t, const char *expected)
+{
+    char text[1024];
+    cn_print(t, text, sizeof text);
+    return check(!strcmp(text, expected), "printed %s\ninstead of %s", text, expected);
+}
+
+/* An error stands, of this kind, with these words; afterwards none does. */
+static void refused(bool refused_it, cn_code code, const char *words)
+{
+    check(refused_it && cn_error_code(cn) == code && strstr(cn_error(cn), words), "wanted %s with \"%s\", got %s: %s", cn_code_name(code), words,
+          cn_code_name(cn_error_code(cn)), cn_error(cn));
+    cn_error_clear(cn);
+}
+
+static void data_in_and_out(void)
+{
+    float v[6] = {1, 2, 3, 4, 5, 6}, out[6];
+    cn_tensor *x = cn_from(cn, CN_F32, CN_DIMS(2, 3), v);
+    check(cn_ndim(x) == 2 && cn_size(x, 0) == 2 && cn_size(x, -1) == 3 && cn_numel(x) == 6 && cn_type(x) == CN_F32, "shape and type");
+    check(cn_strides(x).v[0] == 3 && cn_strides(x).v[1] == 1 && cn_is_contiguous(x) && !strcmp(cn_device(x), "cpu"), "strides and device");
+    check(cn_read(cn_transpose(x, 0, 1), out, sizeof out) && out[1] == 4 && out[2] == 2, "a strided view is read row-major");
+    check(cn_get(x, CN_DIMS(1, -1)) == 6 && cn_set(x, CN_DIMS(0, 1), 20) && cn_get(x, CN_DIMS(0, 1)) == 20, "elements");
+    check(cn_write(x, v, sizeof v) && cn_get(x, CN_DIMS(0, 1)) == 2, "write");
+    cn_tensor *column = cn_select(x, 1, 0);
+    cn_set(x, CN_DIMS(0, 0), -7);
+    check(cn_get(column, CN_DIMS(0)) == 1, "a view keeps the value it was taken of");
+    check(cn_item(cn_scalar(cn, CN_F32, 2.5)) == 2.5 && cn_item_i64(cn_scalar(cn, CN_I64, -9)) == -9, "numbers");
+    cn_tensor *half = cn_cast(x, CN_F16);
+    double d[6];
+    check(cn_read_f64(half, d, 6) && d[5] == 6, "conversion while reading");
+    text_is(cn_from(cn, CN_F32, CN_DIMS(2, 2), v), "tensor([[1., 2.],\n        [3., 4.]])");
+    text_is(cn_zeros(cn, CN_I64, CN_DIMS(0, 3)), "tensor([], size=(0, 3), dtype=i64)");
+    text_is(cn_scalar(cn, CN_BOOL, 1), "tensor(True)");
+    refused(!cn_read(x, out, 5), CN_BAD_ARGUMENT, "bytes");
+    refused(!cn_write(x, v, 4), CN_BAD_ARGUMENT, "write");
+    refused(isnan(cn_get(x, CN_DIMS(2, 0))), CN_BAD_INDEX, "index 2 of axis 0");
+    refused(isnan(cn_get(x, CN_DIMS(0))), CN_BAD_ARGUMENT, "1 indices for 2 dimensions");
+    refused(isnan(cn_item(x)), CN_BAD_SHAPE, "6 elements");
+    refused(!cn_data(cn_transpose(x, 0, 1)), CN_BAD_ARGUMENT, "contiguous");
+    refused(!cn_from(cn, CN_F32, CN_DIMS(3), NULL), CN_BAD_ARGUMENT, "no data");
+    refused(!cn_from(cn, (cn_dtype)77, CN_DIMS(3), v), CN_BAD_DTYPE, "77");
+}
+
+static void count_call(void *user) { ++*(int *)user; }
+
+static void borrowed_memory(void)
+{
+    int freed = 0;
+    float v[4] = {1, 2, 3, 4};
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *x = cn_borrow(cn, CN_F32, CN_DIMS(4), v, count_call, &freed), *y = cn_keep(cn_slice(x, 0, 1, 4, 2));
+    v[3] = 40;
+    check(cn_data(x) == v && cn_get(y, CN_DIMS(1)) == 40, "borrowed memory is used as it is");
+    cn_add_s_(x, 1);
+    check(v[0] == 1 && cn_get(x, CN_DIMS(0)) == 2, "and never written to");
+    cn_scope_end(cn, s);
+    check(freed == 0, "a view holds it");
+    cn_release(y);
+    check(freed == 1, "given back once");
+    refused(!cn_borrow(cn, CN_F32, CN_DIMS(1), (char *)v + 1, NULL, NULL), CN_BAD_ARGUMENT, "aligned");
+}
+
+static void scopes(void)
+{
+    int64_t before = cn_count(cn).handles;
+    cn_scope a = cn_scope_begin(cn);
+    cn_tensor *kept = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(3)));
+    cn_scope_begin(cn);
+    cn_ones(cn, CN_F32, CN_DIMS(3));
+    cn_scope inner = cn_scope_begin(cn);
+    cn_tensor *up = cn_scope_return(cn, inner, cn_mul_s(kept, 3));
+    check(cn_get(up, CN_DIMS(2)) == 3, "a tensor handed up lives on");
+    cn_scope_end(cn, a);
+    check(cn_count(cn).handles == before + 1, "ending a scope ends those inside: %lld handles left", (long long)(cn_count(cn).handles - before));
+    check(cn_get(kept, CN_DIMS(0)) == 1, "what is kept stays");
+    cn_release(kept);
+    check(cn_count(cn).handles == before && cn_count(cn).pending == 0, "and goes when released");
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(3));
+    cn_release(x);
+    refused(cn_failed(cn), CN_RELEASED, "not kept");
+}
+
+static void use_after_release(void)
+{
+#ifdef CAIRN_DEBUG
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *x = cn_name(cn_ones(cn, CN_F32, CN_DIMS(3)), "gone");
+    cn_scope_end(cn, s);
+    refused(!cn_relu(x), CN_RELEASED, "gone");
+    refused(!cn_keep(x), CN_RELEASED, "after its release");
+    refused(isnan(cn_item(x)), CN_RELEASED, "after its release");
+#endif
+}
+
+static void dlpack(void)
+{
+    float v[6] = {1, 2, 3, 4, 5, 6};
+    cn_ctx *other = cn_open(NULL);
+    cn_tensor *x = cn_transpose(cn_from(cn, CN_F32, CN_DIMS(2, 3), v), 0, 1);
+    DLManagedTensor *m = cn_to_dlpack(x);
+    check(m && m->dl_tensor.ndim == 2 && m->dl_tensor.shape[0] == 3 && m->dl_tensor.strides[0] == 1 && m->dl_tensor.dtype.bits == 32, "as DLPack describes it");
+    cn_tensor *y = cn_from_dlpack(other, m);
+    check(cn_get(y, CN_DIMS(2, 1)) == 6 && cn_item(cn_sum(y, CN_ALL, false)) == 21, "from one context to another without a copy");
+    cn_close(other);
+    m = cn_to_dlpack(cn_mul_s(x, 2));
+    check(m && ((float *)m->dl_tensor.data)[1] == 8, "a pending value is computed first: %g", m ? (double)((float *)m->dl_tensor.data)[1] : 0);
+    m->dl_tensor.dtype.lanes = 2;
+    refused(!cn_from_dlpack(cn, m), CN_BAD_DTYPE, "from_dlpack");
+    m->dl_tensor.dtype.lanes = 1;
+    m->dl_tensor.ndim = 9;
+    refused(!cn_from_dlpack(cn, m), CN_BAD_SHAPE, "9 dimensions");
+    m->dl_tensor.ndim = 2;
+    m->dl_tensor.device.device_type = 2;
+    refused(!cn_from_dlpack(cn, m), CN_BAD_DEVICE, "device type 2");
+    m->deleter(m);
+}
+
+static void promotion(void)
+{
+    static const struct {
+        cn_dtype a, b, sum;
+    } rows[] = {{CN_BOOL, CN_I8, CN_I8}, {CN_U8, CN_I64, CN_I64}, {CN_I64, CN_F16, CN_F16}, {CN_F16, CN_BF16, CN_F32}, {CN_BF16, CN_F32, CN_F32}, {CN_F32, CN_F64, CN_F64}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cn_tensor *s = cn_add(cn_ones(cn, rows[i].a, CN_DIMS(2)), cn_ones(cn, rows[i].b, CN_DIMS(2)));
+        check(cn_type(s) == rows[i].sum && cn_get(s, CN_DIMS(0)) == 2, "%s + %s gives %s", cn_dtype_name(rows[i].a), cn_dtype_name(rows[i].b), cn_dtype_name(cn_type(s)));
+    }
+    cn_tensor *f = cn_ones(cn, CN_F16, CN_DIMS(2)), *i = cn_ones(cn, CN_I32, CN_DIMS(2)), *zero_d = cn_ones(cn, CN_F64, CN_SCALAR);
+    check(cn_type(cn_add(f, zero_d)) == CN_F16 && cn_type(cn_add(i, zero_d)) == CN_F64, "a 0-d tensor decides only by category");
+    check(cn_type(cn_mul_s(i, 2)) == CN_I32 && cn_type(cn_mul_s(i, 0.5)) == CN_F32 && cn_type(cn_mul_s(f, 2)) == CN_F16, "plain numbers too");
+    check(cn_type(cn_div(i, i)) == CN_F32 && cn_type(cn_eq(f, i)) == CN_BOOL && cn_type(cn_sum(cn_gt_s(f, 0), CN_ALL, false)) == CN_I64, "division, comparison, counting");
+    refused(!cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(2, 2)), cn_ones(cn, CN_F64, CN_DIMS(2, 2))), CN_BAD_DTYPE, "cn_cast");
+    refused(!cn_add_(i, cn_full(cn, CN_F32, CN_DIMS(2), 0.5)), CN_BAD_DTYPE, "in place");
+}
+
+static void bad_shapes(void)
+{
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(2, 3));
+    int64_t huge = (int64_t)1 << 62;
+    refused(!cn_zeros(cn, CN_F32, CN_DIMS(-1, 3)), CN_BAD_SHAPE, "negative");
+    refused(!cn_zeros(cn, CN_F32, CN_DIMS(huge, huge)), CN_BAD_SHAPE, "too large");
+    refused(!cn_zeros(cn, CN_F32, CN_DIMS(huge, 0, huge)), CN_BAD_SHAPE, "too large");
+    refused(!cn_zeros(cn, CN_F32, ((cn_dims){9, {1}})), CN_BAD_SHAPE, "9 dimensions");
+    refused(!cn_expand(x, CN_DIMS(huge, 2, 3)), CN_BAD_SHAPE, "too large");
+    refused(!cn_repeat(x, CN_DIMS(huge, huge)), CN_BAD_SHAPE, "");
+    refused(!cn_reshape(x, CN_DIMS(4, 2)), CN_BAD_SHAPE, "[2,3]");
+    refused(!cn_reshape(x, CN_DIMS(-1, -1)), CN_BAD_SHAPE, "");
+    refused(!cn_view(cn_transpose(x, 0, 1), CN_DIMS(6)), CN_BAD_SHAPE, "view");
+    refused(!cn_permute(x, CN_DIMS(0, 0)), CN_BAD_ARGUMENT, "permute");
+    refused(!cn_transpose(x, 0, 2), CN_BAD_ARGUMENT, "transpose");
+    refused(!cn_narrow(x, 1, 2, 2), CN_BAD_ARGUMENT, "narrow");
+    refused(!cn_select(x, 0, 2), CN_BAD_ARGUMENT, "select");
+    refused(!cn_slice(x, 0, 0, 2, 0), CN_BAD_ARGUMENT, "slice");
+    refused(!cn_sum(x, CN_DIMS(0, 0), false), CN_BAD_ARGUMENT, "sum");
+    refused(!cn_max(cn_zeros(cn, CN_F32, CN_DIMS(2, 0)), CN_DIMS(1), false), CN_BAD_SHAPE, "max");
+    refused(!cn_cat((cn_tensor *[]){x, cn_ones(cn, CN_F32, CN_DIMS(2, 2))}, 2, 0), CN_BAD_SHAPE, "cat");
+    refused(!cn_arange(cn, CN_F32, 0, 10, 0), CN_BAD_ARGUMENT, "arange");
+    refused(!cn_arange(cn, CN_F32, 0, NAN, 1), CN_BAD_ARGUMENT, "arange");
+    refused(!cn_linspace(cn, CN_F32, 0, 1, -3), CN_BAD_SHAPE, "linspace");
+    refused(!cn_conv2d(cn_ones(cn, CN_F32, CN_DIMS(1, 3, 8, 8)), cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3, 3)), NULL, NULL), CN_BAD_SHAPE, "conv2d");
+    refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){x, x}, 2), CN_BAD_ARGUMENT, "einsum");
+    refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");
+    refused(!cn_layer_norm(x, 1, cn_ones(cn, CN_F32, CN_DIMS(2)), NULL, 1e-5), CN_BAD_SHAPE, "layer_norm");
+    refused(!cn_topk(x, 9, 1, true, NULL), CN_BAD_ARGUMENT, "topk");
+    refused(!cn_add_(x, cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3))), CN_BAD_SHAPE, "in place");
+    refused(!cn_assign(x, cn_ones(cn, CN_F32, CN_DIMS(3, 2))), CN_BAD_SHAPE, "assign");
+    check(cn_item(cn_sum(x, CN_ALL, false)) == 6, "after all that the context works");
+}
+
+static void bad_indices_in_data(void)
+{
+    int64_t bad[2] = {1, 7};
+    cn_tensor *x = cn_arange(cn, CN_F32, 0, 6, 1), *i = cn_from(cn, CN_I64, CN_DIMS(2), bad);
+    refused(!cn_eval(cn_gather(x, 0, i)), CN_BAD_INDEX, "gather: index 7");
+    refused(!cn_eval(cn_index_select(x, 0, i)), CN_BAD_INDEX, "7");
+    refused(!cn_eval(cn_embedding(cn_reshape(x, CN_DIMS(3, 2)), i)), CN_BAD_INDEX, "size 3");
+    refused(!cn_eval(cn_cross_entropy(cn_ones(cn, CN_F32, CN_DIMS(2, 3)), i, NULL)), CN_BAD_INDEX, "7");
+    refused(!cn_eval(cn_scatter(x, 0, i, cn_ones(cn, CN_F32, CN_DIMS(2)))), CN_BAD_INDEX, "scatter");
+    cn_tensor *y = cn_mul_s(cn_gather(x, 0, i), 2);
+    refused(!cn_eval(y), CN_BAD_INDEX, "gather");
+    refused(!cn_eval(y), CN_LET_GO, "failed");
+    check(cn_item(cn_sum(x, CN_ALL, false)) == 15, "its operands are unharmed");
+}
+
+static void memory_limit(void)
+{
+    cn_ctx *small = cn_open(&(cn_desc){.memory_limit = 1 << 20, .threads = 1});
+    cn_tensor *x = cn_ones(small, CN_F32, CN_DIMS(1 << 20));
+    check(!cn_eval(x) && cn_error_code(small) == CN_NO_MEMORY && strstr(cn_error(small), "limit"), "the limit: %s", cn_error(small));
+    cn_error_clear(small);
+    check(cn_item(cn_sum(x, CN_ALL, false)) == 1 << 20, "what needs no memory works: %s", cn_error(small));
+    cn_ctx *none = cn_open(&(cn_desc){.device = "toaster"});
+    check(!none, "an unknown device is no context");
+    cn_close(small);
+    cn_close(NULL);
+    check(!cn_add(NULL, NULL) && !cn_relu(NULL) && !cn_eval(NULL) && !cn_keep(NULL), "NULL everywhere is harmless");
+    cn_release(NULL);
+}
+
+static void a_seed_is_a_seed(void)
+{
+    float a[1000], b[1000], c[1000];
+    for (int threads = 1; threads <= 3; threads++) {
+        cn_ctx *r = cn_open(&(cn_desc){.seed = 9, .threads = threads, .eager = threads == 2});
+        cn_read(cn_randn(r, CN_F32, CN_DIMS(1000)), threads == 1 ? a : b, sizeof a);
+        if (threads > 1) check(!memcmp(a, b, sizeof a), "the same numbers with %d threads", threads);
+        cn_read(cn_randn(r, CN_F32, CN_DIMS(1000)), c, sizeof c);
+        check(memcmp(a, c, sizeof a), "and others the next time");
+        cn_seed(r, 9);
+        cn_read(cn_randn(r, CN_F32, CN_DIMS(1000)), c, sizeof c);
+        check(!memcmp(a, c, sizeof a), "seeding starts over");
+        cn_close(r);
+    }
+    double mean = 0, square = 0;
+    for (int i = 0; i < 1000; i++) mean += a[i] / 1000, square += a[i] * a[i] / 1000;
+    check(fabs(mean) < 0.1 && fabs(square - 1) < 0.15, "normal enough: mean %g, square %g", mean, square);
+}
+
+int main(void)
+{
+    cn = cn_open(&(cn_desc){.seed = 1, .threads = 2});
+    void (*const all[])(void) = {data_in_and_out, borrowed_memory, scopes, use_after_release, dlpack, promotion, bad_shapes, bad_indices_in_data, memory_limit, a_seed_is_a_seed};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        cn_scope s = cn_scope_begin(cn);
+        int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;
+        all[i]();
+        cn_scope_end(cn, s);
+        check(!cn_failed(cn), "group %zu leaves no error: %s", i, cn_error(cn));
+        cn_error_clear(cn);
+        check(cn_count(cn).handles == handles && cn_count(cn).live_bytes == bytes && cn_count(cn).pending == 0, "group %zu leaves nothing behind: %lld handles, %lld bytes, %lld pending", i,
+              (long long)(cn_count(cn).handles - handles), (long long)(cn_count(cn).live_bytes - bytes), (long long)cn_count(cn).pending);
+    }
+    cn_close(cn);
+    return finish();
+}
