@@ -119,6 +119,9 @@ typedef struct cn_kernel {
 typedef void (*cn_body)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread);
 CN_API void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user);
 CN_API int cn_threads(const cn_kernel *k);
+/* An operator with .tail says which elements [begin, end) of its one result are final, as soon as they are and each once:
+   what follows elementwise is then computed while they are still in the cache. */
+CN_API void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread);
 CN_API void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size); /* index not in [0, size) */
 
 /* A REDUCE on the CPU: how elements are folded into a state, in an order fixed by the shape alone. The engine cuts the
@@ -181,6 +184,7 @@ typedef struct cn_op {
     uint32_t free_dtype;          /* bit i: operand i keeps its own dtype (indices, masks) and is not promoted */
     bool ints_to_float;
     bool strided;                 /* CPU kernel takes any strides */
+    bool tail;                    /* CPU kernel calls cn_kernel_done for every element of its one result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     size_t attr_size;

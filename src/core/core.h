@@ -31,6 +31,8 @@ typedef struct cn__storage {
     int keeps;                     /* kept handles that mean such a result */
     bool lost;                     /* its memory was taken over by an assignment */
     bool borrowed;
+    bool assignable;               /* holds the value of a handle that is assigned to: all that read it belong together */
+    uint32_t comp, comp_epoch;     /* to which part of the pending graph, then */
     void (*free_fn)(void *user);
     void *user;
     uint32_t stamp, index;         /* its number in the collection under way */
@@ -68,7 +70,7 @@ struct cn__node {
     bool weak;                     /* a plain number: does not decide a dtype */
     bool donates;                  /* the memory of donor may be taken: decided by the collection under way */
     uint8_t want;                  /* bit i: result i is to be stored: likewise */
-    bool assignable;               /* the value of a handle that is assigned to: joins what reads it */
+    bool assignable;               /* the value of a handle that is assigned to: its memory may be taken over */
     uint16_t variant;              /* recomputation: never shared with the same node of another variant */
     int n_in, n_out;
     uint32_t comp, comp_epoch;     /* which connected part of the pending graph */
@@ -166,6 +168,7 @@ void cn__pending_add(cn__node *n);
 void cn__pending_remove(cn__node *n);
 bool cn__revive(cn__ref r);                           /* a let-go value becomes pending again, with all it needs */
 bool cn__comp_join(cn__node *n);                      /* after its operands are set */
+void cn__make_assignable(cn__node *n);                /* what reads its memory joins what will take it over */
 uint32_t cn__comp_find(cn_ctx *ctx, uint32_t c);
 extern const cn_op cn__leaf;
 

@@ -154,18 +154,33 @@ uint32_t cn__comp_find(cn_ctx *ctx, uint32_t c)
     return c;
 }
 
-/* n and the pending (or assignable) values it reads belong to one part of the graph. */
-static void join(cn_ctx *ctx, cn__node *n, cn__node *other)
+/* n and the pending values it reads belong to one part of the graph; so does all that reads memory which an assignment may
+   take over, through whatever view. */
+static void join(cn_ctx *ctx, cn__node *n, cn__ref in)
 {
-    if (other->state != CN__PENDING && !other->assignable) return;
-    if (other->comp_epoch != ctx->comp_epoch) {
-        other->comp = n->comp;
-        other->comp_epoch = ctx->comp_epoch;
+    cn__storage *s = cn__res(in)->storage;
+    bool pending = in.node->state == CN__PENDING;
+    if (!pending && !(s && s->assignable)) return;
+    uint32_t *comp = pending ? &in.node->comp : &s->comp, *epoch = pending ? &in.node->comp_epoch : &s->comp_epoch;
+    if (*epoch != ctx->comp_epoch) {
+        *comp = n->comp;
+        *epoch = ctx->comp_epoch;
         return;
     }
-    uint32_t *parent = ctx->comps.v, a = cn__comp_find(ctx, n->comp), b = cn__comp_find(ctx, other->comp);
+    uint32_t *parent = ctx->comps.v, a = cn__comp_find(ctx, n->comp), b = cn__comp_find(ctx, *comp);
     if (a != b) parent[a > b ? a : b] = a > b ? b : a;
     n->comp = a < b ? a : b;
+}
+
+void cn__make_assignable(cn__node *n)
+{
+    cn__storage *s = n->out->storage;
+    n->assignable = true;
+    if (!s || s->assignable) return;
+    s->assignable = true;
+    for (cn__node *q = n->ctx->first; q; q = q->next) /* those that read it already */
+        for (int i = 0; i < q->n_in; i++)
+            if (q->in[i].node && cn__res(q->in[i])->storage == s) join(n->ctx, q, q->in[i]);
 }
 
 bool cn__comp_join(cn__node *n)
@@ -178,8 +193,8 @@ bool cn__comp_join(cn__node *n)
     n->comp = c;
     n->comp_epoch = ctx->comp_epoch;
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i].node) join(ctx, n, n->in[i].node);
-    if (n->donor) join(ctx, n, n->donor);
+        if (n->in[i].node) join(ctx, n, n->in[i]);
+    if (n->donor) join(ctx, n, (cn__ref){n->donor, 0});
     return true;
 }
 

@@ -268,7 +268,8 @@ static void succeed(cn_tensor *t, cn__node *n)
         n->hooks = old->hooks;
         old->hooks = NULL;
     }
-    n->assignable = old->replaced = true;
+    cn__make_assignable(n);
+    old->replaced = true;
     cn__handle_rebind(t, (cn__ref){n, 0});
     n->owner = t;
 }

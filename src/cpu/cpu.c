@@ -63,6 +63,13 @@ void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size)
     k->run->fault_size = size;
 }
 
+void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
+{
+    const struct cn__cpu_run *r = k->run;
+    if (!r->tail || begin >= end) return;
+    cn__group_range(r->tail, r->plan_run, r->tail_scratch + (size_t)thread * (size_t)r->tail->n_regs * CN__REG_BYTES, begin, end);
+}
+
 typedef struct chunks {
     const cn_kernel *k;
     cn_body body;
@@ -91,6 +98,7 @@ void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, voi
 
 typedef struct cpu_step {
     bool group;
+    size_t scratch;
     cn__group g;
     cn_kernel k;
 } cpu_step;
@@ -140,6 +148,9 @@ static bool cpu_prepare(cn__device *d, cn__plan *plan)
             if (!prepare_kernel(ctx, plan, step, &s->k)) return false;
             if (step->op->scratch) scratch = step->op->scratch(&s->k, threads);
         }
+        scratch = (scratch + ALIGN - 1) / ALIGN * ALIGN;
+        s->scratch = scratch;
+        if (step->tail) scratch += c->steps[i - 1].scratch;
         if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
     }
     plan->arena_bytes = (plan->arena_bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -179,6 +190,17 @@ static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, v
     step->op->cpu(k);
 }
 
+/* An elementwise group that follows a kernel is run by it, on each part of the result as it is finished. */
+static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run, char *scratch)
+{
+    cpu->tail = NULL;
+    if (i + 1 >= plan->n_steps || !plan->steps[i + 1].tail) return;
+    cn__group_bind(&c->steps[i + 1].g, run, c->base);
+    cpu->tail = &c->steps[i + 1].g;
+    cpu->plan_run = run;
+    cpu->tail_scratch = scratch + c->steps[i].scratch;
+}
+
 static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
 {
     cpu_plan *c = plan->prepared;
@@ -188,7 +210,9 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
     for (int i = 0; i < plan->n_steps; i++) {
         const cn__step *step = &plan->steps[i];
         cpu_step *s = &c->steps[i];
+        if (step->tail) continue; /* ran inside the step before */
         if (!s->group) {
+            attach_tail(&cpu, plan, c, i, run, scratch);
             run_kernel(step, &s->k, run, c->base, &cpu, scratch);
             if (step->checks && atomic_load(&cpu.faulty)) {
                 run->fault.step = i;

@@ -17,12 +17,14 @@ typedef struct cn__cpu {
 
 struct cn__cpu_run {
     cn__workers *workers;
+    const struct cn__group *tail;        /* of the kernel under way: run on what it has finished */
+    const cn__run *plan_run;
+    char *tail_scratch;
     atomic_int faulty;
     int64_t fault_index, fault_size;
 };
 
 cn__device *cn__cpu_open(cn_ctx *ctx, int threads);
-cn__workers *cn__kernel_workers(const cn_kernel *k);
 
 /* ---- groups: a short program run tile by tile ---- */
 
@@ -55,7 +57,8 @@ typedef struct cn__walk {
     char *data;                          /* set for each run */
 } cn__walk;
 
-typedef struct cn__group {
+typedef struct cn__group cn__group;
+struct cn__group {
     const cn__step *step;
     int64_t numel;
     int n_walks;                         /* loads, then stores */
@@ -68,7 +71,7 @@ typedef struct cn__group {
     cn__entry *entries;
     int n_regs;
     cn__slot reduced;                    /* the value a reduction folds */
-} cn__group;
+};
 
 /* group.c */
 bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__group *g);
@@ -76,6 +79,7 @@ void cn__group_bind(cn__group *g, const cn__run *run, void *const *base);
 void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs);
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
+void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
 void cn__group_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch);
 size_t cn__group_scratch(const cn__group *g, int threads);
 

@@ -287,14 +287,18 @@ typedef struct job {
     int64_t part;        /* elements a part has */
 } job;
 
+void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end)
+{
+    cn__group_fill_numbers(g, run, regs);
+    for (int64_t at = begin; at < end; at += CN__TILE) cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
+}
+
 static void run_part(void *user, int64_t part, int thread)
 {
     const job *j = user;
     char *regs = j->scratch + (size_t)thread * (size_t)j->g->n_regs * CN__REG_BYTES;
-    cn__group_fill_numbers(j->g, j->run, regs);
     int64_t end = (part + 1) * j->part < j->g->numel ? (part + 1) * j->part : j->g->numel;
-    for (int64_t at = part * j->part; at < end; at += CN__TILE)
-        cn__group_tile(j->g, j->run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
+    cn__group_range(j->g, j->run, regs, part * j->part, end);
 }
 
 void cn__group_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)

@@ -34,7 +34,7 @@ cn_tensor *cn_param(cn_tensor *t)
     cn_tensor *p = cn_is_contiguous(t) ? cn_detach(t) : cn_detach(cn_contiguous(t));
     if (!p) return NULL;
     make_leaf(p);
-    p->ref.node->assignable = true;
+    cn__make_assignable(p->ref.node);
     return cn_keep(p);
 }
 

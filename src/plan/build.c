@@ -68,6 +68,11 @@ static bool finish_steps(builder *b)
         finish_step(b, &p->steps[i], (draft_step *)b->steps.v + i);
         p->contractions += p->steps[i].contraction;
     }
+    if (!b->failed) cn__find_tails(p);
+    for (int i = 0; i < p->n_steps && !b->failed; i++) {
+        if (p->steps[i].tail) add_name(p->steps[i - 1].name, sizeof p->steps[i - 1].name, p->steps[i].name);
+        else p->kernels++;
+    }
     return !b->failed;
 }
 

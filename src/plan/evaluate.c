@@ -23,6 +23,7 @@ static bool settle(cn__node *n)
     cn__storage_ref(from->storage);
     n->out->storage = from->storage;
     n->out->storage->keeps += n->out->kept;
+    if (n->assignable) cn__make_assignable(n);
     n->out->base = (cn__ref){n, 0};
     cn__pending_remove(n);
     return true;
@@ -244,6 +245,7 @@ static void commit_outputs(collection *k, const cn__plan *p)
         }
         r->storage = s;
         s->keeps += r->kept;
+        s->assignable |= n->assignable;
     }
     drop_memories(k->ctx, k->c, p->n_memories);
 }
@@ -259,6 +261,7 @@ static void commit(collection *k, const cn__plan *p)
                 cn__storage_ref(base->storage);
                 n->out->storage = base->storage;
                 base->storage->keeps += n->out->kept;
+                base->storage->assignable |= n->assignable;
                 n->out->base = (cn__ref){n, 0};
             }
         }
@@ -353,7 +356,7 @@ static bool run_plan(collection *k, cn__plan *p, int *failed)
     }
     cn__run run = {.ctx = ctx, .nodes = nodes_of(k), .leaves = k->c->leaves.v, .outputs = k->c->pointers.v, .arena = ctx->arena};
     cn_code code = p->device->table->run(p->device, p, &run);
-    ctx->count.kernels += p->n_steps;
+    ctx->count.kernels += p->kernels;
     ctx->count.contractions += p->contractions;
     if (code == CN_OK) {
         commit(k, p);

@@ -80,7 +80,7 @@ static void lifetimes(builder *b)
             buf->last = s;
         }
         for (int i = 0; i < step->n_loads; i++)
-            if (step->loads[i].buffer >= 0) buffer_at(b, step->loads[i].buffer)->last = s;
+            if (step->loads[i].buffer >= 0) buffer_at(b, step->loads[i].buffer)->last = s + (s + 1 < b->plan->n_steps && step[1].tail);
     }
 }
 
@@ -94,6 +94,7 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
         const cn__buffer *buf = buffer_at(b, id);
         if (buf->where != CN__AT_ARENA || buf->last != s || buf->first == s || buf->bytes != bytes || buf->index == -2) continue;
         bool in_order = true;
+        for (int j = 0; step->tail && j < step[-1].n_loads; j++) in_order &= step[-1].loads[j].buffer != id; /* still read beside us */
         for (int j = 0; j < step->n_loads; j++)
             if (step->loads[j].buffer == id)
                 in_order &= cn__layout_contiguous(&step->loads[j].layout) && step->loads[j].view_node < 0 &&

@@ -57,6 +57,7 @@ typedef struct cn__step {
     cn__store *stores;           /* kernel: results; reduction: one, of value reduced */
     int reduced;                 /* reduction: which value */
     bool contraction, checks;
+    bool tail;                   /* group that runs inside the kernel before it, on what that has finished */
     bool updates;                /* writes memory that an assignment takes over */
     size_t scratch;              /* offset in the arena */
     char name[56];
@@ -78,7 +79,7 @@ typedef struct cn__plan {
     } *outputs;
     int n_memories;                      /* outputs that need memory of their own */
     size_t arena_bytes, scratch_bytes;
-    int contractions;
+    int contractions, kernels;           /* a tail is no kernel of its own */
     void *prepared;                      /* the device's own */
 } cn__plan;
 

@@ -49,7 +49,8 @@ size_t cn__plan_show(const cn__plan *p, char *out, size_t size)
         p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
     for (int i = 0; i < p->n_steps; i++) {
         const cn__step *s = &p->steps[i];
-        say(&t, "%4d  %-32s", i, s->name);
+        if (s->tail) say(&t, "      + %-30s", s->name);
+        else say(&t, "%4d  %-32s", i, s->name);
         for (int k = 0; k < s->n_loads; k++) {
             say(&t, k ? ", " : " ");
             say_place(&t, p, &s->loads[k]);

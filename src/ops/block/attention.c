@@ -28,14 +28,8 @@ static const char *mask_at(const attention *a, int64_t head, int64_t i)
     return a->mask + at * (int64_t)cn_dtype_size(a->mask_dtype);
 }
 
-#define T       float
-#define NAME(f) f##_f32
-#define EXP     expf
-#include "ops/block/attention_body.h"
-#define T       double
-#define NAME(f) f##_f64
-#define EXP     exp
-#include "ops/block/attention_body.h"
+#define BODY "ops/block/attention_body.h"
+#include "ops/block/each_type.h"
 
 static int64_t mask_stride(const int64_t *shape, int ndim, int d)
 {
@@ -89,14 +83,14 @@ static void cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 0, FORWARD_ROWS);
     cn_parallel(k, a.heads * a.tq, cn__grain_of((double)a.tk * (double)(a.e + a.ev + 8)),
-                k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &a);
+                PICK(forward, k->in[0].dtype), &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 1, BACKWARD_ROWS);
     cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * 4 * (double)(a.e + a.ev)),
-                k->in[0].dtype == CN_F64 ? backward_f64 : backward_f32, &a);
+                PICK(backward, k->in[0].dtype), &a);
 }
 
 /* ---- shapes */

@@ -117,7 +117,3 @@ static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, i
             NAME(backward_row)(kernel, a, &h, row);
     }
 }
-
-#undef T
-#undef NAME
-#undef EXP

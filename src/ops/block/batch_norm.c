@@ -28,12 +28,8 @@ static channel channel_of(const image *im, const moments *m)
     return c;
 }
 
-#define T       float
-#define NAME(f) f##_f32
-#include "ops/block/batch_norm_body.h"
-#define T       double
-#define NAME(f) f##_f64
-#include "ops/block/batch_norm_body.h"
+#define BODY "ops/block/batch_norm_body.h"
+#include "ops/block/each_type.h"
 
 static void over_channels(const cn_kernel *k, cn_body body)
 {
@@ -116,7 +112,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
                            cn__per_channel("batch_norm", in[2], in[0]));
 }
 
-static void cpu(const cn_kernel *k) { over_channels(k, k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32); }
+static void cpu(const cn_kernel *k) { over_channels(k, PICK(forward, k->in[0].dtype)); }
 
 const cn_op cn__op_batch_norm = {
     .name = "batch_norm",
@@ -154,7 +150,7 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
     cn__norm_backward_define(&n, in[0], in[1], cn__per_channel("batch_norm_backward", in[2], in[1]), out);
 }
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
-static void backward_cpu(const cn_kernel *k) { over_channels(k, k->in[0].dtype == CN_F64 ? backward_f64 : backward_f32); }
+static void backward_cpu(const cn_kernel *k) { over_channels(k, PICK(backward, k->in[0].dtype)); }
 
 const cn_op cn__op_batch_norm_backward = {
     .name = "batch_norm_backward", .doc = "Gradients of batch_norm to x, weight and bias, from g, x and weight.",

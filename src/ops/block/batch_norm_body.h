@@ -76,6 +76,3 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
                 dx[i] = scale[j] * (g[i] - g_mean[j] - (x[i] - mean[j]) * gh_mean[j]);
         }
 }
-
-#undef T
-#undef NAME

@@ -31,30 +31,29 @@ static int64_t target_of(const cn_kernel *k, const loss *l, int64_t sample)
     return -1;
 }
 
-#define T       float
-#define NAME(f) f##_f32
-#define EXP     expf
-#include "ops/block/cross_entropy_body.h"
-#define T       double
-#define NAME(f) f##_f64
-#define EXP     exp
-#include "ops/block/cross_entropy_body.h"
+#define BODY "ops/block/cross_entropy_body.h"
+#include "ops/block/each_type.h"
+
+static double weight_of(const void *w, bool wide, int64_t c)
+{
+    return !w ? 1 : wide ? ((const double *)w)[c] : ((const float *)w)[c];
+}
 
 /* logits, target and weight stand at operands first, first + 1, first + 2. */
 static loss loss_of(const cn_kernel *k, int first)
 {
-    const bool wide = k->in[first].dtype == CN_F64;
     loss l = {.a = k->attrs, .target = k->in[first + 1].data, .target_dtype = k->in[first + 1].dtype,
               .smoothing = k->args[0].f, .total = 1};
     l.c = cn__columns_of(k->in[first].ndim, k->in[first].shape, cn__class_axis(k->in[first].ndim));
     l.none = l.a->reduction == CN_NONE;
     const void *w = k->in[first + 2].data;
-    for (int64_t c = 0; c < l.c.n; c++) l.weight_sum += wide ? weight_of_f64(w, c) : weight_of_f32(w, c);
+    const bool wide = k->in[first].dtype == CN_F64;
+    for (int64_t c = 0; c < l.c.n; c++) l.weight_sum += weight_of(w, wide, c);
     if (l.a->reduction != CN_MEAN) return l;
     l.total = 0;
     for (int64_t i = 0; i < k->in[first + 1].numel; i++) {
         const int64_t t = target_of(k, &l, i);
-        if (t >= 0) l.total += wide ? weight_of_f64(w, t) : weight_of_f32(w, t);
+        if (t >= 0) l.total += weight_of(w, wide, t);
     }
     return l;
 }
@@ -67,10 +66,9 @@ static double work_of(const loss *l)
 static void cpu(const cn_kernel *k)
 {
     loss l = loss_of(k, 0);
-    const bool wide = k->in[0].dtype == CN_F64;
     l.faults = true;
     l.each = l.none ? NULL : k->scratch;
-    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), wide ? forward_f64 : forward_f32, &l);
+    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), PICK(forward, k->in[0].dtype), &l);
     if (l.none) return;
     double sum = 0;
     for (int64_t i = 0; i < k->in[1].numel; i++) sum += l.each[i];
@@ -88,7 +86,7 @@ static void backward_cpu(const cn_kernel *k)
 {
     loss l = loss_of(k, 1);
     cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)),
-                k->in[1].dtype == CN_F64 ? backward_f64 : backward_f32, &l);
+                PICK(backward, k->in[1].dtype), &l);
 }
 
 /* ---- shapes */

@@ -76,9 +76,3 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
         }
     }
 }
-
-static double NAME(weight_of)(const void *w, int64_t t) { return w ? ((const T *)w)[t] : 1; }
-
-#undef T
-#undef NAME
-#undef EXP

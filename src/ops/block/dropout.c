@@ -2,16 +2,8 @@
 #include "core/philox.h"
 #include "ops/block/block.h"
 
-#define T       float
-#define NAME(f) f##_f32
-#include "ops/block/dropout_body.h"
-#undef T
-#undef NAME
-#define T       double
-#define NAME(f) f##_f64
-#include "ops/block/dropout_body.h"
-#undef T
-#undef NAME
+#define BODY "ops/block/dropout_body.h"
+#include "ops/block/each_type.h"
 
 static cn__dropout from_args(const cn_arg *args) { return (cn__dropout){args[0].f, args[1].u, args[2].u}; }
 

@@ -15,14 +15,8 @@ typedef struct norm {
     row_scale *rows;               /* backward: of each row */
 } norm;
 
-#define T       float
-#define NAME(f) f##_f32
-#define EXP     expf
-#include "ops/block/layer_norm_body.h"
-#define T       double
-#define NAME(f) f##_f64
-#define EXP     exp
-#include "ops/block/layer_norm_body.h"
+#define BODY "ops/block/layer_norm_body.h"
+#include "ops/block/each_type.h"
 
 static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 {
@@ -37,19 +31,19 @@ static void forward(const cn_kernel *k, bool centred)
 {
     const cn__norm_attrs *a = k->attrs;
     norm j = norm_of(k, a->axes, centred);
-    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), k->in[0].dtype == CN_F64 ? forward_f64 : forward_f32, &j);
+    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), PICK(forward, k->in[0].dtype), &j);
 }
 
 static void backward(const cn_kernel *k, bool centred)
 {
     const cn__norm_backward_attrs *a = k->attrs;
     norm j = norm_of(k, a->axes, centred);
-    const bool wide = k->in[0].dtype == CN_F64;
-    cn_parallel(k, j.n_rows, cn__grain_of(8 * (double)j.n), wide ? backward_rows_f64 : backward_rows_f32, &j);
+    const cn_dtype dtype = k->in[0].dtype;
+    cn_parallel(k, j.n_rows, cn__grain_of(8 * (double)j.n), PICK(backward_rows, dtype), &j);
     if (!a->weight && !a->bias) return;
     int64_t grain = cn__grain_of(4 * (double)j.n_rows);
     if (grain < CN__COLUMNS) grain = CN__COLUMNS;
-    cn_parallel(k, j.n, grain, wide ? backward_columns_f64 : backward_columns_f32, &j);
+    cn_parallel(k, j.n, grain, PICK(backward_columns, dtype), &j);
 }
 
 static size_t backward_scratch(const cn_kernel *k, int threads)

@@ -64,7 +64,3 @@ static void NAME(backward_columns)(const cn_kernel *k, void *user, int64_t begin
         for (int i = 0; i < width && db; i++) db[at + i] = (T)sum[i];
     }
 }
-
-#undef T
-#undef NAME
-#undef EXP

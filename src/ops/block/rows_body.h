@@ -60,12 +60,14 @@ static inline void NAME(row_exp)(const T *x, T shift, T *y, int64_t n)
 /* sum of exp(x - shift) */
 static inline double NAME(row_sum_exp)(const T *x, T shift, int64_t n)
 {
-    double s[CN__LANES] = {0};
-    int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) s[j] += EXP(x[i + j] - shift);
-    for (; i < n; i++) s[0] += EXP(x[i] - shift);
-    return NAME(fold)(s);
+    T part[256];
+    double s = 0;
+    for (int64_t i = 0; i < n; i += 256) {
+        const int64_t m = n - i < 256 ? n - i : 256;
+        NAME(row_exp)(x + i, shift, part, m);
+        s += NAME(row_sum)(part, m);
+    }
+    return s;
 }
 
 /* log(sum of exp(x)); -inf where nothing, or only -inf, is summed */
@@ -86,7 +88,10 @@ static inline void NAME(columns_max)(const T *x, int64_t n, int64_t step, int wi
 
 static inline void NAME(columns_sum_exp)(const T *x, int64_t n, int64_t step, int width, const T *shift, double *s)
 {
+    T part[CN__COLUMNS];
     for (int j = 0; j < width; j++) s[j] = 0;
-    for (int64_t i = 0; i < n; i++, x += step)
-        for (int j = 0; j < width; j++) s[j] += EXP(x[j] - shift[j]);
+    for (int64_t i = 0; i < n; i++, x += step) {
+        for (int j = 0; j < width; j++) part[j] = EXP(x[j] - shift[j]);
+        for (int j = 0; j < width; j++) s[j] += part[j];
+    }
 }

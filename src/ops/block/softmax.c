@@ -4,14 +4,8 @@
 
 #include "ops/block/block.h"
 
-#define T       float
-#define NAME(f) f##_f32
-#define EXP     expf
-#include "ops/block/softmax_body.h"
-#define T       double
-#define NAME(f) f##_f64
-#define EXP     exp
-#include "ops/block/softmax_body.h"
+#define BODY "ops/block/softmax_body.h"
+#include "ops/block/each_type.h"
 
 /* Serves the backwards too: g and y have one shape. */
 static bool infer(cn_infer *i)
@@ -70,11 +64,7 @@ static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void 
     return cn_div(e, sum_along(e, attrs));
 }
 
-static void softmax_cpu(const cn_kernel *k)
-{
-    if (k->in[0].dtype == CN_F64) run_f64(k, softmax_row_f64, softmax_columns_f64);
-    else run_f32(k, softmax_row_f32, softmax_columns_f32);
-}
+static void softmax_cpu(const cn_kernel *k) { PICK(softmax, k->in[0].dtype)(k); }
 
 const cn_op cn__op_softmax = {
     .name = "softmax", .doc = "exp(x) / sum of exp(x) along an axis.", .kind = CN_BLOCK, .n_in = 1, .n_out = 1,
@@ -108,11 +98,7 @@ static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, co
     return cn_mul(in[1], cn_sub(in[0], sum_along(cn_mul(in[0], in[1]), attrs)));
 }
 
-static void softmax_backward_cpu(const cn_kernel *k)
-{
-    if (k->in[0].dtype == CN_F64) run_f64(k, softmax_backward_row_f64, softmax_backward_columns_f64);
-    else run_f32(k, softmax_backward_row_f32, softmax_backward_columns_f32);
-}
+static void softmax_backward_cpu(const cn_kernel *k) { PICK(softmax_backward, k->in[0].dtype)(k); }
 
 const cn_op cn__op_softmax_backward = {
     .name = "softmax_backward", .doc = "Gradient of softmax from that of its result g and the result y.",
@@ -142,11 +128,7 @@ static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const v
     return cn_sub(x, cn_log(sum_along(cn_exp(x), attrs)));
 }
 
-static void log_softmax_cpu(const cn_kernel *k)
-{
-    if (k->in[0].dtype == CN_F64) run_f64(k, log_softmax_row_f64, log_softmax_columns_f64);
-    else run_f32(k, log_softmax_row_f32, log_softmax_columns_f32);
-}
+static void log_softmax_cpu(const cn_kernel *k) { PICK(log_softmax, k->in[0].dtype)(k); }
 
 const cn_op cn__op_log_softmax = {
     .name = "log_softmax", .doc = "x - log(sum of exp(x)) along an axis.", .kind = CN_BLOCK, .n_in = 1, .n_out = 1,
@@ -177,11 +159,7 @@ static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in
     return cn_sub(in[0], cn_mul(cn_exp(in[1]), sum_along(in[0], attrs)));
 }
 
-static void log_softmax_backward_cpu(const cn_kernel *k)
-{
-    if (k->in[0].dtype == CN_F64) run_f64(k, log_softmax_backward_row_f64, log_softmax_backward_columns_f64);
-    else run_f32(k, log_softmax_backward_row_f32, log_softmax_backward_columns_f32);
-}
+static void log_softmax_backward_cpu(const cn_kernel *k) { PICK(log_softmax_backward, k->in[0].dtype)(k); }
 
 const cn_op cn__op_log_softmax_backward = {
     .name = "log_softmax_backward", .doc = "Gradient of log_softmax from that of its result g and the result y.",

@@ -20,8 +20,10 @@ static void NAME(softmax_columns)(const T *x, const T *y, T *out, int64_t n, int
     T max[CN__COLUMNS];
     double sum[CN__COLUMNS] = {0};
     NAME(columns_max)(x, n, step, width, max);
-    for (int64_t i = 0; i < n; i++)
-        for (int j = 0; j < width; j++) sum[j] += out[i * step + j] = EXP(x[i * step + j] - max[j]);
+    for (int64_t i = 0; i < n; i++) {
+        for (int j = 0; j < width; j++) out[i * step + j] = EXP(x[i * step + j] - max[j]);
+        for (int j = 0; j < width; j++) sum[j] += out[i * step + j];
+    }
     for (int64_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++) out[i * step + j] /= (T)sum[j];
 }
@@ -108,6 +110,13 @@ static void NAME(run)(const cn_kernel *k, NAME(part) *row, NAME(part) *columns)
     cn_parallel(k, job.c.outer * job.c.blocks, cn__grain_of((double)job.c.n * (double)width), NAME(parts), &job);
 }
 
-#undef T
-#undef NAME
-#undef EXP
+static void NAME(softmax)(const cn_kernel *k) { NAME(run)(k, NAME(softmax_row), NAME(softmax_columns)); }
+static void NAME(log_softmax)(const cn_kernel *k) { NAME(run)(k, NAME(log_softmax_row), NAME(log_softmax_columns)); }
+static void NAME(softmax_backward)(const cn_kernel *k)
+{
+    NAME(run)(k, NAME(softmax_backward_row), NAME(softmax_backward_columns));
+}
+static void NAME(log_softmax_backward)(const cn_kernel *k)
+{
+    NAME(run)(k, NAME(log_softmax_backward_row), NAME(log_softmax_backward_columns));
+}

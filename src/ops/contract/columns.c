@@ -1,7 +1,6 @@
 /* columns.c: cutting a convolution's work, and the way between images and columns. */
 #include "ops/contract/columns.h"
 
-#include "cpu/cpu.h"
 
 enum {
     COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */

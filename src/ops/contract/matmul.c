@@ -1,19 +1,15 @@
 /* matmul: a(..., m, k) · b(..., k, n) → (..., m, n); the axes before the last two broadcast. */
-#include "cpu/cpu.h"
 #include "cpu/gemm.h"
 #include "ops/contract/contract.h"
 
 /* Also for vectors, as the wrapper takes them: a vector on the right has its inner axis first. */
 static bool inner_sizes_agree(cn_ctx *ctx, const cn_layout *a, const cn_layout *b)
 {
+    bool axes = a->ndim >= 1 && b->ndim >= 1;
+    if (axes && a->shape[a->ndim - 1] == b->shape[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
     char s[96], t[96];
-    cn__shape_text(a, s, sizeof s);
-    cn__shape_text(b, t, sizeof t);
-    if (a->ndim < 1 || b->ndim < 1)
-        return cn__fail(ctx, CN_BAD_SHAPE, "matmul: each operand needs an axis at least: %s @ %s", s, t);
-    if (a->shape[a->ndim - 1] != b->shape[b->ndim > 1 ? b->ndim - 2 : 0])
-        return cn__fail(ctx, CN_BAD_SHAPE, "matmul: inner sizes differ: %s @ %s", s, t);
-    return true;
+    return cn__fail(ctx, CN_BAD_SHAPE, axes ? "matmul: inner sizes differ: %s @ %s" : "matmul: each operand needs an axis at least: %s @ %s",
+                    cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
 }
 
 static bool infer(cn_infer *i)
@@ -124,10 +120,24 @@ static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *
 #define NAME(x) x##_64
 #include "matmul_body.h"
 
+typedef struct finished {
+    const cn_kernel *k;
+    int64_t m, n;
+} finished;
+
+static void rows_done(void *user, int64_t batch, int64_t begin, int64_t end, int thread)
+{
+    const finished *f = user;
+    cn_kernel_done(f->k, (batch * f->m + begin) * f->n, (batch * f->m + end) * f->n, thread);
+}
+
 static void cpu(const cn_kernel *k)
 {
     cn__gemm g = product(k);
     if (cn_dtype_is_float(k->out[0].dtype)) {
+        finished f = {k, g.m, g.n};
+        g.done = rows_done;
+        g.user = &f;
         cn__gemm_run(&g, cn__kernel_workers(k), k->scratch);
         return;
     }
@@ -136,6 +146,7 @@ static void cpu(const cn_kernel *k)
     double work = (double)g.n * (double)(g.k ? g.k : 1);
     cn_parallel(k, k->out[0].numel / g.n, work < 16384 ? (int64_t)(16384 / work) : 1,
                 size == 8 ? rows_64 : size == 4 ? rows_32 : rows_8, &g);
+    cn_kernel_done(k, 0, k->out[0].numel, 0);
 }
 
 static size_t scratch(const cn_kernel *k, int threads)
@@ -147,7 +158,7 @@ static size_t scratch(const cn_kernel *k, int threads)
 
 const cn_op cn__op_matmul = {
     .name = "matmul", .doc = "The matrix product over the last two axes; the axes before them broadcast.",
-    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .strided = true,
+    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .strided = true, .tail = true,
     .infer = infer, .grad = grad, .cpu = cpu, .scratch = scratch, .onnx = "MatMul",
     CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) } },
              { .in = { CN_S(1, 1), CN_S(1, 1) } },

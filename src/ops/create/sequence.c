@@ -124,6 +124,8 @@ cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double s
 
 cn_tensor *cn_linspace(cn_ctx *ctx, cn_dtype t, double start, double end, int64_t steps)
 {
+    if (!ctx) return NULL;
+    if (steps < 0) return bad(ctx, "linspace: the number of steps is negative");
     cn__shape_attrs a = cn__shaped(t, CN_DIMS(steps));
     return cn_apply_in(ctx, &cn__op_linspace, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = end } });
 }
