@@ -2,7 +2,6 @@
    by size of the graph. The tensors are tiny, so that arithmetic does not count.
 
        bench_overhead [--steps N]                                                                                       */
-#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

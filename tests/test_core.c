@@ -165,7 +165,7 @@ static void bad_shapes(void)
     refused(!cn_cat((cn_tensor *[]){x, cn_ones(cn, CN_F32, CN_DIMS(2, 2))}, 2, 0), CN_BAD_SHAPE, "cat");
     refused(!cn_arange(cn, CN_F32, 0, 10, 0), CN_BAD_ARGUMENT, "arange");
     refused(!cn_arange(cn, CN_F32, 0, NAN, 1), CN_BAD_ARGUMENT, "arange");
-    refused(!cn_linspace(cn, CN_F32, 0, 1, -3), CN_BAD_SHAPE, "linspace");
+    refused(!cn_linspace(cn, CN_F32, 0, 1, -3), CN_BAD_ARGUMENT, "linspace");
     refused(!cn_conv2d(cn_ones(cn, CN_F32, CN_DIMS(1, 3, 8, 8)), cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3, 3)), NULL, NULL), CN_BAD_SHAPE, "conv2d");
     refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){x, x}, 2), CN_BAD_ARGUMENT, "einsum");
     refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");

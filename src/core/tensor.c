@@ -312,6 +312,7 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
     cn_tensor *v = cn_clone(t); /* other views of the old value keep it */
     ctx->no_grad--;
     bool ok = v && cn_eval(v);
+    if (ok && cn__result_of(v)->storage->refs > 1) ok = (v = cn_from(ctx, cn_type(t), cn_shape(t), cn_data(v))); /* an equal node has the same memory */
     if (ok) {
         cn__result *r = cn__result_of(v);
         int64_t flat = 0;

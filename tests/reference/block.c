@@ -12,7 +12,7 @@ typedef struct lines {
 
 static lines lines_of(const ref_tensor *x, int64_t axis)
 {
-    lines l = {1, x->ndim ? x->shape[axis] : 1, 1};
+    lines l = { 1, x->ndim ? x->shape[axis] : 1, 1 };
     for (int d = 0; d < x->ndim; d++) {
         if (d < axis) l.outer *= x->shape[d];
         if (d > axis) l.inner *= x->shape[d];
@@ -85,7 +85,7 @@ typedef struct stats {
 
 static stats stats_of(const double *x, const int64_t *index, int64_t n, bool centred, double eps)
 {
-    stats s = {0, 0, 0};
+    stats s = { 0, 0, 0 };
     if (centred) {
         for (int64_t i = 0; i < n; i++) s.mean += x[index[i]];
         s.mean /= (double)n;
@@ -103,15 +103,16 @@ static void normalise(const double *x, double *y, const int64_t *index, int64_t 
 }
 
 /* dh_j/dx_i = r ([i = j] - 1/n - h_i h_j / n), without the 1/n if not centred; up: gradient of h */
-static void normalise_backward(const double *x, const double *up, double *dx, double *h, const int64_t *index, int64_t n,
-                               bool centred, double eps)
+static void normalise_backward(const double *x, const double *up, double *dx, double *h, const int64_t *index,
+                               int64_t n, bool centred, double eps)
 {
     const stats s = stats_of(x, index, n, centred, eps);
     for (int64_t i = 0; i < n; i++) h[index[i]] = (x[index[i]] - s.mean) * s.r;
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t j = 0; j < n; j++)
-            sum += up[index[j]] * s.r * ((i == j) - (centred ? 1.0 : 0.0) / (double)n - h[index[i]] * h[index[j]] / (double)n);
+            sum += up[index[j]] * s.r *
+                   ((i == j) - (centred ? 1.0 : 0.0) / (double)n - h[index[i]] * h[index[j]] / (double)n);
         dx[index[i]] = sum;
     }
 }
@@ -176,7 +177,7 @@ typedef struct image {
 
 static image image_of(const ref_tensor *x)
 {
-    image m = {x->shape[0], x->shape[1], 1};
+    image m = { x->shape[0], x->shape[1], 1 };
     for (int d = 2; d < x->ndim; d++) m.s *= x->shape[d];
     return m;
 }
@@ -259,11 +260,12 @@ static void instance_norm(const ref_call *c) { in_groups(c, c->in[0].shape[1]); 
 static uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t element)
 {
     uint64_t block = element / 4;
-    uint32_t c[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
-    uint32_t k[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t c[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32) };
+    uint32_t k[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)c[0] * 0xD2511F53u, b = (uint64_t)c[2] * 0xCD9E8D57u;
-        uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a};
+        uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1],
+                             (uint32_t)a };
         for (int i = 0; i < 4; i++) c[i] = next[i];
         k[0] += 0x9E3779B9u;
         k[1] += 0xBB67AE85u;
@@ -312,8 +314,14 @@ typedef struct scene {
 static scene scene_of(const ref_call *c, const ref_tensor *in)
 {
     const int n = in[0].ndim;
-    scene s = {.heads = 1, .group = 1, .q = &in[0], .k = &in[1], .v = &in[2], .mask = &in[3], .args = c->args,
-               .causal = ((const cn__attention_attrs *)c->attrs)->causal};
+    scene s = { .heads = 1,
+                .group = 1,
+                .q = &in[0],
+                .k = &in[1],
+                .v = &in[2],
+                .mask = &in[3],
+                .args = c->args,
+                .causal = ((const cn__attention_attrs *)c->attrs)->causal };
     s.tq = in[0].shape[n - 2], s.tk = in[1].shape[n - 2], s.e = in[0].shape[n - 1], s.ev = in[2].shape[n - 1];
     for (int d = 0; d < n - 2; d++) s.heads *= in[0].shape[d];
     if (n > 2) s.group = in[0].shape[n - 3] / in[1].shape[n - 3];
@@ -329,7 +337,8 @@ static double mask_value(const scene *s, int64_t head, int64_t i, int64_t j)
     const int n = s->q->ndim;
     position[n - 1] = j, position[n - 2] = i;
     for (int d = n - 3; d >= 0; d--) position[d] = head % s->q->shape[d], head /= s->q->shape[d];
-    for (int d = 0; d < m->ndim; d++) offset = offset * m->shape[d] + (m->shape[d] == 1 ? 0 : position[d + n - m->ndim]);
+    for (int d = 0; d < m->ndim; d++)
+        offset = offset * m->shape[d] + (m->shape[d] == 1 ? 0 : position[d + n - m->ndim]);
     return m->dtype == CN_BOOL ? (m->v[offset] ? 0 : -INFINITY) : m->v[offset];
 }
 
@@ -400,7 +409,10 @@ static lines classes_of(const ref_tensor *x) { return lines_of(x, x->ndim > 1 ? 
 
 static double weight_of(const ref_tensor *w, int64_t c) { return w->present ? w->v[c] : 1; }
 
-static bool counts(const cn__loss_attrs *a, double target) { return !a->has_ignore || target != (double)a->ignore_index; }
+static bool counts(const cn__loss_attrs *a, double target)
+{
+    return !a->has_ignore || target != (double)a->ignore_index;
+}
 
 /* What sums are divided by. */
 static double divisor(const cn__loss_attrs *a, const ref_tensor *target, const ref_tensor *w)
@@ -442,7 +454,7 @@ static void losses(const ref_call *c, bool logits, double smoothing)
 static void cross_entropy(const ref_call *c) { losses(c, true, c->args[0].f); }
 static void nll_loss(const ref_call *c) { losses(c, false, 0); }
 
-/* in: g, logits, target, weight, lse. Of mix_c w_c (lse - x_c), summed over c: the gradient to x_i through lse and itself. */
+/* in: g, logits, target, weight, lse. Of the sum over c of mix_c w_c (lse - x_c): to x_i, through lse and by itself. */
 static void cross_entropy_backward(const ref_call *c)
 {
     const cn__loss_attrs *a = c->attrs;

@@ -116,12 +116,7 @@ static void roll(const ref_call *c)
 }
 
 const ref_entry ref_join[] = {
-    { "cat", cat },
-    { "stack", stack },
-    { "pad", pad },
-    { "repeat", repeat },
-    { "tile", repeat },
-    { "repeat_interleave", repeat_interleave },
-    { "roll", roll },
-    { NULL, NULL },
+    { "cat", cat },       { "stack", stack }, { "pad", pad },
+    { "repeat", repeat }, { "tile", repeat }, { "repeat_interleave", repeat_interleave },
+    { "roll", roll },     { NULL, NULL },
 };

@@ -45,7 +45,7 @@ static void transpose(const ref_call *c)
 {
     const cn__axes_attrs *t = c->attrs;
     for (int64_t e = 0; e < c->out->numel; e++) {
-        int64_t at[CN_MAX_DIMS] = {0};
+        int64_t at[CN_MAX_DIMS] = { 0 };
         index_of(c->out, e, at);
         if (c->in->ndim) {
             int a = from_front(t->a, c->in->ndim), b = from_front(t->b, c->in->ndim);

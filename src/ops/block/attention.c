@@ -13,9 +13,9 @@ typedef struct attention {
     bool causal;
     double scale;
     cn__dropout drop;
-    const char *mask;              /* NULL: none */
+    const char *mask; /* NULL: none */
     cn_dtype mask_dtype;
-    int outer;                     /* axes before Tq */
+    int outer;                                                                /* axes before Tq */
     int64_t size[CN_MAX_DIMS], mask_stride[CN_MAX_DIMS], mask_row, mask_step; /* strides 0 where broadcast */
     char *scratch;
     size_t scratch_step, row_bytes; /* of a thread; of a row of Tk */
@@ -44,14 +44,16 @@ static attention attention_of(const cn_kernel *k, int first, int rows)
 {
     const int n = k->in[first].ndim;
     const int64_t *q = k->in[first].shape, *key = k->in[first + 1].shape;
-    attention a = {.heads = 1, .kv_heads = 1, .group = 1, .tq = q[n - 2], .tk = key[n - 2], .e = q[n - 1], .outer = n - 2};
+    attention a = {
+        .heads = 1, .kv_heads = 1, .group = 1, .tq = q[n - 2], .tk = key[n - 2], .e = q[n - 1], .outer = n - 2
+    };
     a.ev = k->in[first + 2].shape[n - 1];
     for (int d = 0; d < n - 2; d++) a.size[d] = q[d], a.heads *= q[d], a.kv_heads *= key[d];
     if (n > 2 && key[n - 3]) a.group = q[n - 3] / key[n - 3];
     a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
     if (k->args) { /* not while scratch is asked for */
         a.scale = k->args[0].f;
-        a.drop = (cn__dropout){k->args[1].f, k->args[2].u, k->args[3].u};
+        a.drop = (cn__dropout){ k->args[1].f, k->args[2].u, k->args[3].u };
     }
     a.mask = k->in[first + 3].data;
     if (a.mask) {
@@ -82,8 +84,8 @@ static size_t backward_scratch(const cn_kernel *k, int threads)
 static void cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 0, FORWARD_ROWS);
-    cn_parallel(k, a.heads * a.tq, cn__grain_of((double)a.tk * (double)(a.e + a.ev + 8)),
-                PICK(forward, k->in[0].dtype), &a);
+    cn_parallel(k, a.heads * a.tq, cn__grain_of((double)a.tk * (double)(a.e + a.ev + 8)), PICK(forward, k->in[0].dtype),
+                &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
@@ -108,7 +110,8 @@ static bool check_mask(cn_infer *i, const cn_meta *mask, const cn_layout *scores
     if (!mask) return true;
     const cn_layout *m = &mask->layout;
     if (mask->dtype != CN_BOOL && !cn_dtype_is_float(mask->dtype))
-        return cn_infer_fail(i, CN_BAD_DTYPE, "the mask is bool or of a floating type, not %s", cn_dtype_name(mask->dtype));
+        return cn_infer_fail(i, CN_BAD_DTYPE, "the mask is bool or of a floating type, not %s",
+                             cn_dtype_name(mask->dtype));
     bool fits = m->ndim <= scores->ndim;
     for (int d = 0; fits && d < m->ndim; d++)
         fits = m->shape[d] == 1 || m->shape[d] == scores->shape[d + scores->ndim - m->ndim];
@@ -190,7 +193,7 @@ static cn_tensor *scores(cn_ctx *ctx, cn_tensor *q, cn_tensor *k, cn_tensor *mas
 /* NULL: no dropout */
 static cn_tensor *drop_mask(cn_ctx *ctx, cn_tensor *s, const cn_arg *args)
 {
-    const cn__dropout d = {args[1].f, args[2].u, args[3].u};
+    const cn__dropout d = { args[1].f, args[2].u, args[3].u };
     return s && d.p > 0 ? cn__dropout_mask(ctx, cn__dtype(s), cn_shape(s), &d) : NULL;
 }
 
@@ -230,6 +233,11 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
 
 /* ---- the operators */
 
+#define CAUSAL(yes) \
+    .attrs = &(const cn__attention_attrs) { yes }
+#define SCALE(scale)   .args = { { scale } }
+#define DROP(scale, p) .args = { { scale }, { p }, { .u = 5 }, { .u = 6 } }
+
 /* A mask that learns, and a second order through lse, take the slow way. */
 static void grad(cn_grad_call *g)
 {
@@ -237,38 +245,56 @@ static void grad(cn_grad_call *g)
         cn__grad_by_definition(g, define);
         return;
     }
-    cn_tensor *out[CN_MAX_OUT], *in[6] = {g->out_grad[0], g->in[0], g->in[1], g->in[2], g->in[3], g->out[1]};
+    cn_tensor *out[CN_MAX_OUT], *in[6] = { g->out_grad[0], g->in[0], g->in[1], g->in[2], g->in[3], g->out[1] };
     if (!cn_apply_n(&cn__op_attention_backward, in, 6, g->attrs, g->args, out)) return;
     for (int k = 0; k < 3; k++)
         if (g->needs[k]) g->in_grad[k] = out[k];
 }
 
 const cn_op cn__op_scaled_dot_product_attention = {
-    .name = "scaled_dot_product_attention", .doc = "softmax(q kT scale + mask) v, and the log of the softmax's sum.",
-    .kind = CN_BLOCK, .n_in = 4, .n_out = 2, .optional = 8, .free_dtype = 8, .attr_size = sizeof(cn__attention_attrs),
-    .infer = infer, .grad = grad, .compose = compose, .cpu = cpu, .scratch = scratch, .onnx = "Attention",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.4 }, { 0.3 }, { .u = 5 }, { .u = 6 } } },
-             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3) }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.5 } } },
-             { .in = { CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } }, .no_gradient_check = true /* logsumexp of nothing is -inf */ },
-             { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.25 }, { 0.1 }, { .u = 5 }, { .u = 6 } } }),
+    .name = "scaled_dot_product_attention",
+    .doc = "softmax(q kT scale + mask) v, and the log of the softmax's sum.",
+    .kind = CN_BLOCK,
+    .n_in = 4,
+    .n_out = 2,
+    .optional = 8,
+    .free_dtype = 8,
+    .attr_size = sizeof(cn__attention_attrs),
+    .infer = infer,
+    .grad = grad,
+    .compose = compose,
+    .cpu = cpu,
+    .scratch = scratch,
+    .onnx = "Attention",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
+             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT }, CAUSAL(1), DROP(0.4, 0.3) },
+             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12) },
+               CAUSAL(0),
+               SCALE(0.5) },
+             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3) }, CAUSAL(1), SCALE(0.5) },
+             { .in = { CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1) }, CAUSAL(0), SCALE(0.5) },
+             { .in = { CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT },
+               CAUSAL(0),
+               SCALE(0.5),
+               .no_gradient_check = true /* the second result is -inf */ },
+             { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
+             { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT },
+               CAUSAL(1),
+               DROP(0.25, 0.1) }),
 };
 
 cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc)
 {
-    if (!q) return NULL;
-    const cn_attention_desc none = {0};
+    if (!cn__alive(q)) return NULL;
+    const cn_attention_desc none = { 0 };
     if (!desc) desc = &none;
-    cn__dropout d = {0};
+    cn__dropout d = { 0 };
     if (!cn__dropout_begin(q->ctx, "scaled_dot_product_attention", desc->dropout, &d)) return NULL;
     const double width = cn_ndim(q) ? (double)cn_size(q, -1) : 0;
     const double scale = desc->scale != 0 ? desc->scale : width > 0 ? 1 / sqrt(width) : 1;
-    cn_arg args[CN_MAX_ARGS] = {{.f = scale}, {.f = d.p}, {.u = d.seed}, {.u = d.stream}};
-    return cn_apply(&cn__op_scaled_dot_product_attention, (cn_tensor *[]){q, k, v, desc->mask}, 4,
-                    &(cn__attention_attrs){desc->causal}, args);
+    cn_arg args[CN_MAX_ARGS] = { { .f = scale }, { .f = d.p }, { .u = d.seed }, { .u = d.stream } };
+    return cn_apply(&cn__op_scaled_dot_product_attention, (cn_tensor *[]){ q, k, v, desc->mask }, 4,
+                    &(cn__attention_attrs){ desc->causal }, args);
 }
 
 static bool backward_infer(cn_infer *i)
@@ -286,13 +312,37 @@ static bool backward_infer(cn_infer *i)
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
 const cn_op cn__op_attention_backward = {
-    .name = "attention_backward", .doc = "Gradients of attention to q, k and v, from g, q, k, v, mask and the log of the sum.",
-    .kind = CN_BLOCK, .n_in = 6, .n_out = 3, .optional = 16, .free_dtype = 16, .attr_size = sizeof(cn__attention_attrs),
-    .infer = backward_infer, .grad = backward_grad, .cpu = backward_cpu, .scratch = backward_scratch,
-    CN_CASES({ .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 4, 3, 3), CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 4, 3) }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.4 }, { 0.3 }, { .u = 5 }, { .u = 6 } } },
-             { .in = { CN_S(2, 3, 2), CN_S(2, 3, 4), CN_S(2, 6, 4), CN_S(2, 6, 2), CN_BOOLS(3, 6), CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(3, 2), CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(1, 5), CN_RANGE(1, 3, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__attention_attrs){0}, .args = { { 0.5 } } },
-             { .in = { CN_S(2, 3, 23, 11), CN_S(2, 3, 23, 9), CN_S(2, 3, 29, 9), CN_S(2, 3, 29, 11), CN_ABSENT, CN_RANGE(3, 4, 2, 3, 23) }, .attrs = &(const cn__attention_attrs){1}, .args = { { 0.25 }, { 0.1 }, { .u = 5 }, { .u = 6 } } }),
+    .name = "attention_backward",
+    .doc = "Gradients of attention to q, k and v, from g, q, k, v, mask and the log of the sum.",
+    .kind = CN_BLOCK,
+    .n_in = 6,
+    .n_out = 3,
+    .optional = 16,
+    .free_dtype = 16,
+    .attr_size = sizeof(cn__attention_attrs),
+    .infer = backward_infer,
+    .grad = backward_grad,
+    .cpu = backward_cpu,
+    .scratch = backward_scratch,
+    CN_CASES(
+        { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) },
+          CAUSAL(0),
+          SCALE(0.5) },
+        { .in = { CN_S(2, 4, 3, 3), CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT,
+                  CN_RANGE(1, 3, 2, 4, 3) },
+          CAUSAL(1),
+          DROP(0.4, 0.3) },
+        { .in = { CN_S(2, 3, 2), CN_S(2, 3, 4), CN_S(2, 6, 4), CN_S(2, 6, 2), CN_BOOLS(3, 6), CN_RANGE(1, 3, 2, 3) },
+          CAUSAL(0),
+          SCALE(0.5) },
+        { .in = { CN_S(3, 2), CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(1, 5), CN_RANGE(1, 3, 3) },
+          CAUSAL(0),
+          SCALE(0.5) },
+        { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) },
+          CAUSAL(0),
+          SCALE(0.5) },
+        { .in = { CN_S(2, 3, 23, 11), CN_S(2, 3, 23, 9), CN_S(2, 3, 29, 9), CN_S(2, 3, 29, 11), CN_ABSENT,
+                  CN_RANGE(3, 4, 2, 3, 23) },
+          CAUSAL(1),
+          DROP(0.25, 0.1) }),
 };

@@ -4,7 +4,7 @@
 
 static inline T NAME(dot)(const T *x, const T *y, int64_t n)
 {
-    T s[CN__LANES] = {0};
+    T s[CN__LANES] = { 0 };
     int64_t i = 0;
     for (; i + CN__LANES <= n; i += CN__LANES)
         for (int j = 0; j < CN__LANES; j++) s[j] += x[i + j] * y[i + j];
@@ -76,11 +76,11 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
 typedef struct NAME(head) {
     const T *k, *v;
     T *dk, *dv;
-    T *p, *dp, *spare;             /* rows of scratch */
+    T *p, *dp, *spare; /* rows of scratch */
 } NAME(head);
 
 /* P = exp(score - lse);  dP = g vᵀ;  dS = P (dP - sum of P dP);  dq += dS k, dk += dSᵀ q, dv += Pᵀ g */
-static void NAME(backward_row)(const cn_kernel *kernel, const attention *a, const NAME(head) *h, int64_t row)
+static void NAME(backward_row)(const cn_kernel *kernel, const attention *a, const NAME(head) * h, int64_t row)
 {
     const T *g = (const T *)kernel->in[0].data + row * a->ev, *q = (const T *)kernel->in[1].data + row * a->e;
     T *dq = (T *)kernel->out[0].data + row * a->e;
@@ -107,9 +107,13 @@ static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, i
     for (int64_t kv = begin; kv < end; kv++) {
         const int64_t k = kv * a->tk * a->e, v = kv * a->tk * a->ev;
         const NAME(head) h = {
-            .k = (const T *)kernel->in[2].data + k, .v = (const T *)kernel->in[3].data + v,
-            .dk = (T *)kernel->out[1].data + k, .dv = (T *)kernel->out[2].data + v,
-            .p = (T *)scratch, .dp = (T *)(scratch + a->row_bytes), .spare = (T *)(scratch + 2 * a->row_bytes),
+            .k = (const T *)kernel->in[2].data + k,
+            .v = (const T *)kernel->in[3].data + v,
+            .dk = (T *)kernel->out[1].data + k,
+            .dv = (T *)kernel->out[2].data + v,
+            .p = (T *)scratch,
+            .dp = (T *)(scratch + a->row_bytes),
+            .spare = (T *)(scratch + 2 * a->row_bytes),
         };
         for (int64_t i = 0; i < a->tk * a->e; i++) h.dk[i] = 0;
         for (int64_t i = 0; i < a->tk * a->ev; i++) h.dv[i] = 0;

@@ -8,21 +8,21 @@ enum { CHANNELS = 32 }; /* at most, in a chunk */
 
 typedef struct image {
     int64_t n, c, s;
-    double count, eps;             /* count: n s, elements a channel */
+    double count, eps; /* count: n s, elements a channel */
 } image;
 
 typedef struct moments {
-    double shift, x, xx, g, gx;    /* sums of x - shift, (x - shift)², g, g (x - shift) */
+    double shift, x, xx, g, gx; /* sums of x - shift, (x - shift)², g, g (x - shift) */
 } moments;
 
 typedef struct channel {
-    double mean, var, r, gh;       /* r = 1 / sqrt(var + eps); gh = sum of g (x - mean) r */
+    double mean, var, r, gh; /* r = 1 / sqrt(var + eps); gh = sum of g (x - mean) r */
 } channel;
 
 static channel channel_of(const image *im, const moments *m)
 {
     const double mean = m->x / im->count, var = m->xx / im->count - mean * mean;
-    channel c = {.mean = m->shift + mean, .var = var < 0 ? 0 : var};
+    channel c = { .mean = m->shift + mean, .var = var < 0 ? 0 : var };
     c.r = 1 / sqrt(c.var + im->eps);
     c.gh = im->count > 0 ? (m->gx - mean * m->g) * c.r : 0;
     return c;
@@ -34,7 +34,7 @@ static channel channel_of(const image *im, const moments *m)
 static void over_channels(const cn_kernel *k, cn_body body)
 {
     const int64_t *shape = k->out[0].shape;
-    image im = {.n = shape[0], .c = shape[1], .s = 1, .eps = k->args[0].f};
+    image im = { .n = shape[0], .c = shape[1], .s = 1, .eps = k->args[0].f };
     for (int d = 2; d < k->out[0].ndim; d++) im.s *= shape[d];
     im.count = (double)im.n * (double)im.s;
     int64_t grain = cn__grain_of(4 * im.count);
@@ -61,14 +61,14 @@ static bool infer(cn_infer *i)
     i->out[0] = *i->in[0];
     for (int k = 1; k < 3; k++) {
         i->out[k].dtype = i->in[0]->dtype;
-        i->out[k].layout = (cn_layout){.ndim = 1, .shape = {x->shape[1]}};
+        i->out[k].layout = (cn_layout){ .ndim = 1, .shape = { x->shape[1] } };
     }
     return true;
 }
 
 static cn__norm described(const cn_tensor *x, const cn_arg *args)
 {
-    cn__norm n = {.centred = true, .eps = args[0].f};
+    cn__norm n = { .centred = true, .eps = args[0].f };
     for (int d = 0; d < cn_ndim(x); d++)
         if (d != 1) n.axes.v[n.axes.n++] = d;
     n.others = n.axes; /* a parameter's gradient is summed over the normalised axes */
@@ -91,10 +91,10 @@ static cn_tensor *statistics_grad(const cn_grad_call *g)
 
 static void grad(cn_grad_call *g)
 {
-    cn__norm_backward_attrs b = {.weight = g->needs[1], .bias = g->needs[2]};
-    cn_tensor *out[CN_MAX_OUT] = {0};
-    if (g->out_grad[0] && !cn_apply_n(&cn__op_batch_norm_backward, (cn_tensor *[]){g->out_grad[0], g->in[0], g->in[1]}, 3,
-                                      &b, g->args, out))
+    cn__norm_backward_attrs b = { .weight = g->needs[1], .bias = g->needs[2] };
+    cn_tensor *out[CN_MAX_OUT] = { 0 };
+    if (g->out_grad[0] && !cn_apply_n(&cn__op_batch_norm_backward,
+                                      (cn_tensor *[]){ g->out_grad[0], g->in[0], g->in[1] }, 3, &b, g->args, out))
         return;
     if (g->needs[0] && (g->out_grad[1] || g->out_grad[2])) {
         cn_tensor *s = statistics_grad(g);
@@ -117,14 +117,25 @@ static void cpu(const cn_kernel *k) { over_channels(k, PICK(forward, k->in[0].dt
 const cn_op cn__op_batch_norm = {
     .name = "batch_norm",
     .doc = "Normalises each channel of (N, C, ...) over the batch; also gives its mean and (biased) variance.",
-    .kind = CN_BLOCK, .n_in = 3, .n_out = 3, .optional = 6, .infer = infer, .grad = grad, .compose = compose, .cpu = cpu,
+    .kind = CN_BLOCK,
+    .n_in = 3,
+    .n_out = 3,
+    .optional = 6,
+    .infer = infer,
+    .grad = grad,
+    .compose = compose,
+    .cpu = cpu,
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
              { .in = { CN_S(7, 5), CN_S(5), CN_ABSENT }, .args = { { 1e-3 } } },
              { .in = { CN_S(2, 3, 2, 2), CN_ABSENT, CN_ABSENT }, .args = { { 1e-5 } } },
-             { .in = { CN_S(0, 3, 2), CN_S(3), CN_S(3) }, .args = { { 1e-5 } }, .no_gradient_check = true /* the mean of nothing is NaN */ },
+             { .in = { CN_S(0, 3, 2), CN_S(3), CN_S(3) },
+               .args = { { 1e-5 } },
+               .no_gradient_check = true /* the mean of nothing is NaN */ },
              { .in = { CN_S(9, 70), CN_S(70), CN_S(70) }, .args = { { 1e-5 } } },
              { .in = { CN_S(3, 37, 5, 7), CN_S(37), CN_S(37) }, .args = { { 1e-5 } } }),
 };
+
+#define BACK(eps, ...) .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, .args = { { eps } }
 
 /* ---- backward: g, x, weight → dx, dweight, dbias */
 
@@ -138,7 +149,7 @@ static bool backward_infer(cn_infer *i)
     i->out[0] = *i->in[1];
     for (int k = 1; k < 3; k++) {
         i->out[k].dtype = i->in[1]->dtype;
-        i->out[k].layout = (cn_layout){.ndim = 1, .shape = {(k == 1 ? a->weight : a->bias) ? x->shape[1] : 0}};
+        i->out[k].layout = (cn_layout){ .ndim = 1, .shape = { (k == 1 ? a->weight : a->bias) ? x->shape[1] : 0 } };
     }
     return true;
 }
@@ -153,13 +164,20 @@ static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_
 static void backward_cpu(const cn_kernel *k) { over_channels(k, PICK(backward, k->in[0].dtype)); }
 
 const cn_op cn__op_batch_norm_backward = {
-    .name = "batch_norm_backward", .doc = "Gradients of batch_norm to x, weight and bias, from g, x and weight.",
-    .kind = CN_BLOCK, .n_in = 3, .n_out = 3, .optional = 4, .attr_size = sizeof(cn__norm_backward_attrs),
-    .infer = backward_infer, .grad = backward_grad, .cpu = backward_cpu,
-    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, .attrs = &(const cn__norm_backward_attrs){0, 1, 1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(7, 5), CN_S(7, 5), CN_ABSENT }, .attrs = &(const cn__norm_backward_attrs){0, 0, 1}, .args = { { 1e-3 } } },
-             { .in = { CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3) }, .attrs = &(const cn__norm_backward_attrs){0, 1, 1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37) }, .attrs = &(const cn__norm_backward_attrs){0, 1, 1}, .args = { { 1e-5 } } }),
+    .name = "batch_norm_backward",
+    .doc = "Gradients of batch_norm to x, weight and bias, from g, x and weight.",
+    .kind = CN_BLOCK,
+    .n_in = 3,
+    .n_out = 3,
+    .optional = 4,
+    .attr_size = sizeof(cn__norm_backward_attrs),
+    .infer = backward_infer,
+    .grad = backward_grad,
+    .cpu = backward_cpu,
+    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
+             { .in = { CN_S(7, 5), CN_S(7, 5), CN_ABSENT }, BACK(1e-3, 0, 0, 1) },
+             { .in = { CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
+             { .in = { CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37) }, BACK(1e-5, 0, 1, 1) }),
 };
 
 /* ---- evaluation: (x - mean) / sqrt(var + eps) * weight + bias, all given by channel */
@@ -181,8 +199,14 @@ static cn_tensor *eval_compose(cn_ctx *ctx, cn_tensor *const *in, const void *at
 }
 
 const cn_op cn__op_batch_norm_eval = {
-    .name = "batch_norm_eval", .doc = "batch_norm by given statistics: x, weight, bias, mean, variance.",
-    .kind = CN_COMPOSITE, .n_in = 5, .n_out = 1, .optional = 6, .compose = eval_compose, .onnx = "BatchNormalization",
+    .name = "batch_norm_eval",
+    .doc = "batch_norm by given statistics: x, weight, bias, mean, variance.",
+    .kind = CN_COMPOSITE,
+    .n_in = 5,
+    .n_out = 1,
+    .optional = 6,
+    .compose = eval_compose,
+    .onnx = "BatchNormalization",
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3), CN_S(3), CN_RANGE(0.5, 2, 3) }, .args = { { 1e-5 } } },
              { .in = { CN_S(7, 5), CN_ABSENT, CN_S(5), CN_S(5), CN_RANGE(0.5, 2, 5) }, .args = { { 1e-3 } } },
              { .in = { CN_S(0, 3, 2), CN_S(3), CN_ABSENT, CN_S(3), CN_RANGE(0.5, 2, 3) }, .args = { { 1e-5 } } },
@@ -199,7 +223,7 @@ static bool update(cn_tensor *running, cn_tensor *value, double momentum)
 static cn_tensor *train(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_batch_norm_desc *desc,
                         const cn_arg *args, double count)
 {
-    cn_tensor *out[CN_MAX_OUT], *in[3] = {x, weight, bias};
+    cn_tensor *out[CN_MAX_OUT], *in[3] = { x, weight, bias };
     const cn_dtype t = cn__dtype(x);
     if (t == CN_F16 || t == CN_BF16) /* statistics are not rounded to halves */
         for (int k = 0; k < 3; k++) in[k] = cn__as(in[k], CN_F32);
@@ -219,15 +243,16 @@ static cn_tensor *train(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const 
 
 cn_tensor *cn_batch_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_batch_norm_desc *desc)
 {
-    if (!x) return NULL;
-    const cn_batch_norm_desc none = {0};
+    if (!cn__alive(x)) return NULL;
+    const cn_batch_norm_desc none = { 0 };
     if (!desc) desc = &none;
-    cn_arg args[CN_MAX_ARGS] = {{.f = desc->eps != 0 ? desc->eps : 1e-5}};
+    cn_arg args[CN_MAX_ARGS] = { { .f = desc->eps != 0 ? desc->eps : 1e-5 } };
     if (!desc->training) {
         if (!desc->running_mean || !desc->running_var)
-            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "batch_norm: running_mean and running_var are needed to evaluate"), NULL;
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "batch_norm: running_mean and running_var are needed to evaluate"),
+                   NULL;
         return cn_apply(&cn__op_batch_norm_eval,
-                        (cn_tensor *[]){x, weight, bias, desc->running_mean, desc->running_var}, 5, NULL, args);
+                        (cn_tensor *[]){ x, weight, bias, desc->running_mean, desc->running_var }, 5, NULL, args);
     }
     const double channels = cn_ndim(x) > 1 ? (double)cn_size(x, 1) : 1;
     const double count = channels > 0 ? (double)cn_numel(x) / channels : 0;

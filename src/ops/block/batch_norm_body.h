@@ -3,7 +3,7 @@
 /* Sums over a row, about the shift: of x - shift, (x - shift)², and with g: of g, g (x - shift). */
 static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
 {
-    double s[4][CN__LANES] = {{0}};
+    double s[4][CN__LANES] = { { 0 } };
     int64_t i = 0;
     for (; i + CN__LANES <= n; i += CN__LANES)
         for (int j = 0; j < CN__LANES; j++) {
@@ -21,7 +21,7 @@ static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
 /* Every image gives a row to each channel; x's first element of a channel is its shift, against cancellation. */
 static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_t begin, int64_t end, moments *m)
 {
-    for (int64_t c = begin; c < end; c++) m[c - begin] = (moments){.shift = im->count ? x[c * im->s] : 0};
+    for (int64_t c = begin; c < end; c++) m[c - begin] = (moments){ .shift = im->count ? x[c * im->s] : 0 };
     for (int64_t n = 0; n < im->n; n++)
         for (int64_t c = begin; c < end; c++) {
             const int64_t at = (n * im->c + c) * im->s;

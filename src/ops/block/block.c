@@ -8,7 +8,7 @@ static void relink(cn_grad_call *g, cn_tensor **in)
     for (int k = 0; k < g->n_in; k++) {
         const bool differentiable = g->in[k] && g->in[k]->ref.node->needs_grad;
         in[k] = g->in[k];
-        if (differentiable) in[k] = cn_permute(g->in[k], (cn_dims){cn_ndim(g->in[k]), {0, 1, 2, 3, 4, 5, 6, 7}});
+        if (differentiable) in[k] = cn_permute(g->in[k], (cn_dims){ cn_ndim(g->in[k]), { 0, 1, 2, 3, 4, 5, 6, 7 } });
     }
 }
 
@@ -21,7 +21,7 @@ static void set_leaves(cn_grad_call *g, cn_tensor *const *in, bool leaf)
 /* What the walk through the definition gives for each operand; NULL: it is not reached. */
 static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *const *out, cn_tensor **grads)
 {
-    cn_tensor *inputs[CN_MAX_IN], *found[CN_MAX_IN] = {0}, *outputs[CN_MAX_OUT], *gradients[CN_MAX_OUT];
+    cn_tensor *inputs[CN_MAX_IN], *found[CN_MAX_IN] = { 0 }, *outputs[CN_MAX_OUT], *gradients[CN_MAX_OUT];
     int n_inputs = 0, n_outputs = 0;
     for (int k = 0; k < g->n_in; k++)
         if (g->needs[k]) inputs[n_inputs++] = in[k];
@@ -31,7 +31,9 @@ static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *cons
         outputs[n_outputs] = out[k];
         gradients[n_outputs++] = g->out_grad[k];
     }
-    cn_grad_desc desc = {.gradients = gradients, .retain = true, .create_graph = !g->ctx->no_grad, .allow_unused = true};
+    cn_grad_desc desc = {
+        .gradients = gradients, .retain = true, .create_graph = !g->ctx->no_grad, .allow_unused = true
+    };
     if (n_outputs && !cn_grad(outputs, n_outputs, inputs, n_inputs, found, &desc)) return false;
     for (int k = 0, m = 0; k < g->n_in; k++) grads[k] = g->needs[k] ? found[m++] : NULL;
     return true;
@@ -42,7 +44,7 @@ void cn__grad_by_definition(cn_grad_call *g, cn__definition define)
     cn_ctx *ctx = g->ctx;
     const int depth = ctx->no_grad;
     const int64_t limit = ctx->pending_limit;
-    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = {0}, *grads[CN_MAX_IN];
+    cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *grads[CN_MAX_IN];
     ctx->pending_limit = INT64_MAX; /* an evaluation on the way would cut the leaves off from what lies behind */
     ctx->no_grad = 0;               /* the definition is recorded even if its gradient is not */
     relink(g, in);
@@ -95,7 +97,7 @@ cn_tensor *cn__per_channel(const char *who, cn_tensor *p, cn_tensor *x)
                  cn__shape_text(cn__layout(p), s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
         return NULL;
     }
-    cn_dims shape = {cn_ndim(x) - 1, {cn_size(x, 1)}};
+    cn_dims shape = { cn_ndim(x) - 1, { cn_size(x, 1) } };
     for (int d = 1; d < shape.n; d++) shape.v[d] = 1;
     return cn_reshape(p, shape);
 }

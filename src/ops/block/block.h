@@ -9,12 +9,12 @@ typedef struct cn__softmax_attrs {
 } cn__softmax_attrs;
 
 typedef struct cn__norm_attrs {
-    int64_t axes;                  /* normalised: the last so many */
+    int64_t axes; /* normalised: the last so many */
 } cn__norm_attrs;
 
-/* A result that nobody wants, because its operand was absent, has no elements. */
+/* A gradient that nobody wants has no elements. */
 typedef struct cn__norm_backward_attrs {
-    int64_t axes, weight, bias;    /* axes: 0 for batch_norm; weight, bias: whether there is one */
+    int64_t axes, weight, bias; /* axes: 0 for batch_norm; weight, bias: whether theirs is wanted */
 } cn__norm_backward_attrs;
 
 typedef struct cn__group_attrs {
@@ -26,7 +26,7 @@ typedef struct cn__attention_attrs {
 } cn__attention_attrs;
 
 typedef struct cn__loss_attrs {
-    int64_t reduction;             /* cn_reduction */
+    int64_t reduction; /* cn_reduction */
     int64_t has_ignore, ignore_index;
 } cn__loss_attrs;
 
@@ -44,25 +44,25 @@ void cn__grad_by_definition(cn_grad_call *g, cn__definition define);
 /* Definitions all norms share. centred: layer_norm, batch_norm; otherwise rms_norm.
    weight and bias (may be NULL) broadcast against x. */
 typedef struct cn__norm {
-    cn_dims axes, others;          /* normalised over; the rest */
+    cn_dims axes, others; /* normalised over; the rest */
     bool centred;
     double eps;
 } cn__norm;
 cn_tensor *cn__norm_define(const cn__norm *n, cn_tensor *x, cn_tensor *weight, cn_tensor *bias);
 void cn__norm_backward_define(const cn__norm *n, cn_tensor *g, cn_tensor *x, cn_tensor *weight, cn_tensor **out);
 
-/* A parameter (C) as (C, 1, ...): against x (N, C, ...) of ndim dimensions. NULL stays NULL; another shape is an error. */
+/* A parameter (C) as (C, 1, ...), against x (N, C, ...). NULL stays NULL; another shape is an error. */
 cn_tensor *cn__per_channel(const char *who, cn_tensor *p, cn_tensor *x);
 static inline cn_tensor *cn__as(cn_tensor *x, cn_dtype t) { return x && cn__dtype(x) != t ? cn_cast(x, t) : x; }
 
 /* Losses over classes: x (N, C, d...) or (C). */
 static inline int cn__class_axis(int ndim) { return ndim > 1 ? 1 : 0; }
 bool cn__loss_fits(cn_ctx *ctx, const char *who, const cn__loss_attrs *a, const cn_meta *x, const cn_meta *target,
-                   const cn_meta *weight);                                        /* weight may be NULL */
-cn_tensor *cn__ignored(cn_tensor *target, const cn__loss_attrs *a);               /* where; NULL: all targets count */
-cn_tensor *cn__zero_where(cn_tensor *x, cn_tensor *mask);                         /* mask may be NULL */
+                   const cn_meta *weight);                          /* weight may be NULL */
+cn_tensor *cn__ignored(cn_tensor *target, const cn__loss_attrs *a); /* where; NULL: all targets count */
+cn_tensor *cn__zero_where(cn_tensor *x, cn_tensor *mask);           /* mask may be NULL */
 cn_tensor *cn__target_weights(cn_tensor *x, cn_tensor *target, cn_tensor *weight, cn_tensor *skip);
-cn_tensor *cn__class_weights(cn_tensor *weight, cn_tensor *x);                    /* (C) to broadcast against x */
+cn_tensor *cn__class_weights(cn_tensor *weight, cn_tensor *x); /* (C) to broadcast against x */
 cn_tensor *cn__nll(cn_tensor *logp, cn_tensor *target, cn_tensor *weight, const cn__loss_attrs *a, double smoothing);
 
 /* A mask of 0 with probability p, else 1 / (1 - p): each element by its position alone, whatever the dtype. */
@@ -74,8 +74,8 @@ cn_tensor *cn__dropout_mask(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const cn
 bool cn__dropout_begin(cn_ctx *ctx, const char *who, double p, cn__dropout *d); /* numbers of its own; false: error */
 
 enum {
-    CN__LANES = 8,                 /* running sums side by side in a row */
-    CN__COLUMNS = 64,              /* columns worked on side by side */
+    CN__LANES = 8,    /* running sums side by side in a row */
+    CN__COLUMNS = 64, /* columns worked on side by side */
 };
 
 /* A tensor seen along one axis: (outer, n, inner), cut into blocks of columns: rows if inner is 1. */
@@ -84,7 +84,7 @@ typedef struct cn__columns {
 } cn__columns;
 static inline cn__columns cn__columns_of(int ndim, const int64_t *shape, int64_t axis)
 {
-    cn__columns c = {.outer = 1, .n = ndim ? shape[axis] : 1, .inner = 1};
+    cn__columns c = { .outer = 1, .n = ndim ? shape[axis] : 1, .inner = 1 };
     for (int d = 0; d < ndim; d++) {
         if (d < axis) c.outer *= shape[d];
         if (d > axis) c.inner *= shape[d];

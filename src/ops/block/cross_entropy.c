@@ -1,18 +1,20 @@
-/* cross_entropy: nll_loss of log_softmax in one kernel, and its backward operator. Logits (N, C), (N, C, d...) or (C); targets (N), (N, d...) or a number.
-   mean: divided by the weight of the targets that count, so NaN where none does. Weights of classes have no gradient. */
+/* cross_entropy: nll_loss of log_softmax in one kernel, and its backward operator.
+   Logits (N, C), (N, C, d...) or (C); targets (N), (N, d...) or a number. The second result is log of sum of exp(logits)
+   for each target, 0 where it does not count. mean divides by the weight of the targets that count, so that it is NaN
+   where none does. Weights of classes have no gradient. */
 #include <math.h>
 
 #include "ops/block/block.h"
 
 typedef struct loss {
-    cn__columns c;                 /* logits along their classes */
+    cn__columns c; /* logits along their classes */
     const cn__loss_attrs *a;
     cn_dtype target_dtype;
     const void *target;
-    double smoothing, weight_sum;  /* of all classes */
-    double total;                  /* what sums are divided by */
-    double *each;                  /* loss of every sample, before it is summed; NULL: no reduction */
-    bool none, faults;             /* faults: a class out of range is an error */
+    double smoothing, weight_sum; /* of all classes */
+    double total;                 /* what sums are divided by */
+    double *each;                 /* loss of every sample, before it is summed; NULL: no reduction */
+    bool none, faults;            /* faults: a class out of range is an error */
 } loss;
 
 /* Number of the first sample of a block of columns. */
@@ -24,7 +26,8 @@ static int64_t sample_of(const loss *l, int64_t part)
 /* -1: does not count */
 static int64_t target_of(const cn_kernel *k, const loss *l, int64_t sample)
 {
-    const int64_t t = l->target_dtype == CN_I64 ? ((const int64_t *)l->target)[sample] : ((const int32_t *)l->target)[sample];
+    const int64_t t =
+        l->target_dtype == CN_I64 ? ((const int64_t *)l->target)[sample] : ((const int32_t *)l->target)[sample];
     if (l->a->has_ignore && t == l->a->ignore_index) return -1;
     if (t >= 0 && t < l->c.n) return t;
     if (l->faults) cn_kernel_fault(k, t, l->c.n);
@@ -42,8 +45,11 @@ static double weight_of(const void *w, bool wide, int64_t c)
 /* logits, target and weight stand at operands first, first + 1, first + 2. */
 static loss loss_of(const cn_kernel *k, int first)
 {
-    loss l = {.a = k->attrs, .target = k->in[first + 1].data, .target_dtype = k->in[first + 1].dtype,
-              .smoothing = k->args[0].f, .total = 1};
+    loss l = { .a = k->attrs,
+               .target = k->in[first + 1].data,
+               .target_dtype = k->in[first + 1].dtype,
+               .smoothing = k->args[0].f,
+               .total = 1 };
     l.c = cn__columns_of(k->in[first].ndim, k->in[first].shape, cn__class_axis(k->in[first].ndim));
     l.none = l.a->reduction == CN_NONE;
     const void *w = k->in[first + 2].data;
@@ -85,8 +91,7 @@ static size_t scratch(const cn_kernel *k, int threads)
 static void backward_cpu(const cn_kernel *k)
 {
     loss l = loss_of(k, 1);
-    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)),
-                PICK(backward, k->in[1].dtype), &l);
+    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), PICK(backward, k->in[1].dtype), &l);
 }
 
 /* ---- shapes */
@@ -95,7 +100,7 @@ static bool infer(cn_infer *i)
 {
     const cn__loss_attrs *a = i->attrs;
     if (!cn__loss_fits(i->ctx, i->op->name, a, i->in[0], i->in[1], i->in[2])) return false;
-    for (int k = 0; k < 2; k++) i->out[k] = (cn_meta){i->in[0]->dtype, i->in[1]->layout};
+    for (int k = 0; k < 2; k++) i->out[k] = (cn_meta){ i->in[0]->dtype, i->in[1]->layout };
     if (a->reduction != CN_NONE) i->out[0].layout.ndim = 0;
     return true;
 }
@@ -118,36 +123,50 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
 
 /* ---- cross_entropy */
 
+#define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, .args = { { smoothing } }
+
 static void grad(cn_grad_call *g)
 {
     if (g->out_grad[1]) {
         cn__grad_by_definition(g, define);
         return;
     }
-    cn_tensor *in[5] = {g->out_grad[0], g->in[0], g->in[1], g->in[2], g->out[1]};
+    cn_tensor *in[5] = { g->out_grad[0], g->in[0], g->in[1], g->in[2], g->out[1] };
     g->in_grad[0] = cn_apply(&cn__op_cross_entropy_backward, in, 5, g->attrs, g->args);
 }
 
 const cn_op cn__op_cross_entropy = {
-    .name = "cross_entropy", .doc = "-log softmax(logits)[target], weighted, smoothed and reduced; and log of sum of exp(logits).",
-    .kind = CN_BLOCK, .n_in = 3, .n_out = 2, .optional = 4, .free_dtype = 2, .not_differentiable = 6, .checks_index = true,
-    .attr_size = sizeof(cn__loss_attrs), .infer = infer, .grad = grad, .compose = compose, .cpu = cpu, .scratch = scratch,
+    .name = "cross_entropy",
+    .doc = "-log softmax(logits)[target], weighted, smoothed and reduced; and log of sum of exp(logits).",
+    .kind = CN_BLOCK,
+    .n_in = 3,
+    .n_out = 2,
+    .optional = 4,
+    .free_dtype = 2,
+    .not_differentiable = 6,
+    .checks_index = true,
+    .attr_size = sizeof(cn__loss_attrs),
+    .infer = infer,
+    .grad = grad,
+    .compose = compose,
+    .cpu = cpu,
+    .scratch = scratch,
     .onnx = "SoftmaxCrossEntropyLoss",
-    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 0, 0 } },
-             { .in = { CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 1, 1 }, .args = { { 0.1 } } },
-             { .in = { CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4) }, .attrs = &(const cn__loss_attrs){ CN_NONE, 1, 0 }, .args = { { 0.2 } } },
-             { .in = { CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S(2, 5, 0), CN_IDX(5, 2, 0), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_NONE, 0, 0 } },
-             { .in = { CN_S(40, 77), CN_IDX(77, 40), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 1, 7 } },
-             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 1, 2 }, .args = { { 0.1 } } }),
+    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
+             { .in = { CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3) }, LOSS(0.1, CN_MEAN, 1, 1) },
+             { .in = { CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4) }, LOSS(0.2, CN_NONE, 1, 0) },
+             { .in = { CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
+             { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
+             { .in = { CN_S(2, 5, 0), CN_IDX(5, 2, 0), CN_ABSENT }, LOSS(0, CN_NONE, 0, 0) },
+             { .in = { CN_S(40, 77), CN_IDX(77, 40), CN_ABSENT }, LOSS(0, CN_MEAN, 1, 7) },
+             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, LOSS(0.1, CN_MEAN, 1, 2) }),
 };
 
 static bool backward_infer(cn_infer *i)
 {
     const cn__loss_attrs *a = i->attrs;
     if (!cn__loss_fits(i->ctx, i->op->name, a, i->in[1], i->in[2], i->in[3])) return false;
-    const cn_layout one = {.ndim = 0}, *target = &i->in[2]->layout;
+    const cn_layout one = { .ndim = 0 }, *target = &i->in[2]->layout;
     if (!cn__same_shape(&i->in[0]->layout, a->reduction == CN_NONE ? target : &one) ||
         !cn__same_shape(&i->in[4]->layout, target))
         return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient or lse does not have the shape of the result");
@@ -169,7 +188,8 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
     cn_tensor *index = cn_arange(ctx, CN_I64, 0, (double)classes, 1);
     cn_tensor *hot = cn_cast(cn_eq(cn_unsqueeze(target, axis), cn__class_weights(index, x)), cn__dtype(x));
     cn_tensor *hard = cn_mul_s(cn_unsqueeze(w, axis), 1 - args[0].f);
-    cn_tensor *soft = cn_mul_s(weight ? weight : cn_ones(ctx, cn__dtype(x), CN_DIMS(classes)), args[0].f / (double)classes);
+    cn_tensor *soft =
+        cn_mul_s(weight ? weight : cn_ones(ctx, cn__dtype(x), CN_DIMS(classes)), args[0].f / (double)classes);
     cn_tensor *p = cn_mul(cn_exp(cn_sub(x, cn_unsqueeze(in[4], axis))), cn_add(hard, cn_sum(soft, CN_ALL, false)));
     out[0] = cn_mul(g, cn_sub(p, cn_add(cn_mul(hot, hard), cn__class_weights(soft, x))));
 }
@@ -183,27 +203,44 @@ static cn_tensor *backward_compose(cn_ctx *ctx, cn_tensor *const *in, const void
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
 const cn_op cn__op_cross_entropy_backward = {
-    .name = "cross_entropy_backward", .doc = "Gradient of cross_entropy to the logits, from g, logits, target, weight and lse.",
-    .kind = CN_BLOCK, .n_in = 5, .n_out = 1, .optional = 8, .free_dtype = 4, .not_differentiable = 12,
-    .attr_size = sizeof(cn__loss_attrs), .infer = backward_infer, .grad = backward_grad, .compose = backward_compose,
+    .name = "cross_entropy_backward",
+    .doc = "Gradient of cross_entropy to the logits, from g, logits, target, weight and lse.",
+    .kind = CN_BLOCK,
+    .n_in = 5,
+    .n_out = 1,
+    .optional = 8,
+    .free_dtype = 4,
+    .not_differentiable = 12,
+    .attr_size = sizeof(cn__loss_attrs),
+    .infer = backward_infer,
+    .grad = backward_grad,
+    .compose = backward_compose,
     .cpu = backward_cpu,
-    CN_CASES({ .in = { CN_S0, CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT, CN_RANGE(1, 3, 4) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 0, 0 } },
-             { .in = { CN_S0, CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3), CN_RANGE(1, 3, 6) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 1, 1 }, .args = { { 0.1 } } },
-             { .in = { CN_S(2, 3), CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4), CN_RANGE(1, 3, 2, 3) }, .attrs = &(const cn__loss_attrs){ CN_NONE, 1, 0 }, .args = { { 0.2 } } },
-             { .in = { CN_S0, CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT, { CN_FILL_UNIFORM, { 0, { 0 } }, 1, 3 } }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S0, CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT, CN_S(0) }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S0, CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6), CN_RANGE(1, 3, 3, 5, 31) }, .attrs = &(const cn__loss_attrs){ CN_SUM, 1, 2 }, .args = { { 0.1 } } }),
+    CN_CASES(
+        { .in = { CN_S0, CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT, CN_RANGE(1, 3, 4) }, LOSS(0, CN_MEAN, 0, 0) },
+        { .in = { CN_S0, CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3), CN_RANGE(1, 3, 6) }, LOSS(0.1, CN_MEAN, 1, 1) },
+        { .in = { CN_S(2, 3), CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4), CN_RANGE(1, 3, 2, 3) },
+          LOSS(0.2, CN_NONE, 1, 0) },
+        { .in = { CN_S0,
+                  CN_S(5),
+                  { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 },
+                  CN_ABSENT,
+                  { CN_FILL_UNIFORM, { 0, { 0 } }, 1, 3 } },
+          LOSS(0, CN_SUM, 0, 0) },
+        { .in = { CN_S0, CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT, CN_S(0) }, LOSS(0, CN_SUM, 0, 0) },
+        { .in = { CN_S0, CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6), CN_RANGE(1, 3, 3, 5, 31) },
+          LOSS(0.1, CN_SUM, 1, 2) }),
 };
 
-static const cn_loss_desc usual = {.reduction = CN_MEAN};
+static const cn_loss_desc usual = { .reduction = CN_MEAN };
 
 cn_tensor *cn_cross_entropy(cn_tensor *logits, cn_tensor *target, const cn_loss_desc *desc)
 {
-    if (!logits || !target) return NULL;
+    if (!cn__alive(logits) || !cn__alive(target)) return NULL;
     if (!desc) desc = &usual;
-    cn_tensor *in[3] = {logits, target, desc->weight};
-    const cn__loss_attrs a = {desc->reduction, desc->has_ignore, desc->has_ignore ? desc->ignore_index : 0};
-    cn_arg args[CN_MAX_ARGS] = {{.f = desc->label_smoothing}};
+    cn_tensor *in[3] = { logits, target, desc->weight };
+    const cn__loss_attrs a = { desc->reduction, desc->has_ignore, desc->has_ignore ? desc->ignore_index : 0 };
+    cn_arg args[CN_MAX_ARGS] = { { .f = desc->label_smoothing } };
     if (!(desc->label_smoothing >= 0 && desc->label_smoothing <= 1)) {
         cn__fail(logits->ctx, CN_BAD_ARGUMENT, "cross_entropy: label smoothing of %g", desc->label_smoothing);
         return NULL;

@@ -5,7 +5,7 @@
 #define BODY "ops/block/dropout_body.h"
 #include "ops/block/each_type.h"
 
-static cn__dropout from_args(const cn_arg *args) { return (cn__dropout){args[0].f, args[1].u, args[2].u}; }
+static cn__dropout from_args(const cn_arg *args) { return (cn__dropout){ args[0].f, args[1].u, args[2].u }; }
 
 /* ---- dropout_mask: args p, seed, stream */
 
@@ -25,7 +25,8 @@ static bool mask_infer(cn_infer *i)
     const cn__shape_attrs *a = i->attrs;
     if (a->dtype != CN_F32 && a->dtype != CN_F64) return cn_infer_fail(i, CN_BAD_DTYPE, "f32 or f64");
     if (a->ndim < 0 || a->ndim > CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%lld dimensions; at most %d are possible", (long long)a->ndim, CN_MAX_DIMS);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%lld dimensions; at most %d are possible", (long long)a->ndim,
+                             CN_MAX_DIMS);
     i->out[0].dtype = (cn_dtype)a->dtype;
     i->out[0].layout.ndim = (int)a->ndim;
     memcpy(i->out[0].layout.shape, a->shape, sizeof a->shape);
@@ -33,27 +34,33 @@ static bool mask_infer(cn_infer *i)
 }
 
 const cn_op cn__op_dropout_mask = {
-    .name = "dropout_mask", .doc = "0 with probability p, else 1 / (1 - p).", .kind = CN_RANDOM, .n_out = 1,
-    .attr_size = sizeof(cn__shape_attrs), .infer = mask_infer, .no_grad = "drawn at random, from nothing",
+    .name = "dropout_mask",
+    .doc = "0 with probability p, else 1 / (1 - p).",
+    .kind = CN_RANDOM,
+    .n_out = 1,
+    .attr_size = sizeof(cn__shape_attrs),
+    .infer = mask_infer,
+    .no_grad = "drawn at random, from nothing",
     .loops = { [CN_F32] = mask_f32, [CN_F64] = mask_f64 },
     CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, .args = { { 0.3 }, { .u = 1 }, { .u = 2 } } },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, .args = { { 0.5 }, { .u = 1 }, { .u = 2 } } },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 0, { 0 } }, .args = { { 1.0 }, { .u = 1 }, { .u = 2 } } },
-             { .attrs = &(const cn__shape_attrs){ CN_F32, 3, { 7, 31, 29 } }, .args = { { 0.1 }, { .u = 9 }, { .u = 77 } } }),
+             { .attrs = &(const cn__shape_attrs){ CN_F32, 3, { 7, 31, 29 } },
+               .args = { { 0.1 }, { .u = 9 }, { .u = 77 } } }),
 };
 
 cn_tensor *cn__dropout_mask(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const cn__dropout *d)
 {
-    cn__shape_attrs a = {.dtype = dtype, .ndim = shape.n};
+    cn__shape_attrs a = { .dtype = dtype, .ndim = shape.n };
     for (int k = 0; k < shape.n; k++) a.shape[k] = shape.v[k];
-    cn_arg args[CN_MAX_ARGS] = {{.f = d->p}, {.u = d->seed}, {.u = d->stream}};
+    cn_arg args[CN_MAX_ARGS] = { { .f = d->p }, { .u = d->seed }, { .u = d->stream } };
     return cn_apply_in(ctx, &cn__op_dropout_mask, &a, args);
 }
 
 bool cn__dropout_begin(cn_ctx *ctx, const char *who, double p, cn__dropout *d)
 {
     if (!(p >= 0 && p <= 1)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a probability of %g", who, p);
-    *d = (cn__dropout){p, 0, 0};
+    *d = (cn__dropout){ p, 0, 0 };
     if (p > 0) d->seed = ctx->seed, d->stream = ctx->next_stream++;
     return true;
 }
@@ -74,8 +81,13 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
 }
 
 const cn_op cn__op_dropout = {
-    .name = "dropout", .doc = "Each element 0 with probability p, else x / (1 - p).", .kind = CN_COMPOSITE, .n_in = 1,
-    .n_out = 1, .compose = compose, .onnx = "Dropout",
+    .name = "dropout",
+    .doc = "Each element 0 with probability p, else x / (1 - p).",
+    .kind = CN_COMPOSITE,
+    .n_in = 1,
+    .n_out = 1,
+    .compose = compose,
+    .onnx = "Dropout",
     CN_CASES({ .in = { CN_S(3, 5) }, .args = { { 0.3 }, { .u = 1 }, { .u = 2 } } },
              { .in = { CN_S(0, 2) }, .args = { { 0.5 }, { .u = 1 }, { .u = 2 } } },
              { .in = { CN_S0 }, .args = { { 0.5 }, { .u = 4 }, { .u = 2 } } },
@@ -85,9 +97,9 @@ const cn_op cn__op_dropout = {
 
 cn_tensor *cn_dropout(cn_tensor *x, double p, bool training)
 {
-    cn__dropout d = {0};
-    if (!x || !cn__dropout_begin(x->ctx, "dropout", training ? p : 0, &d)) return NULL;
+    cn__dropout d = { 0 };
+    if (!cn__alive(x) || !cn__dropout_begin(x->ctx, "dropout", training ? p : 0, &d)) return NULL;
     if (d.p == 0) return x;
-    cn_arg args[CN_MAX_ARGS] = {{.f = d.p}, {.u = d.seed}, {.u = d.stream}};
+    cn_arg args[CN_MAX_ARGS] = { { .f = d.p }, { .u = d.seed }, { .u = d.stream } };
     return cn_apply(&cn__op_dropout, &x, 1, NULL, args);
 }

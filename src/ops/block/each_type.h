@@ -29,9 +29,10 @@
 #else
 #pragma GCC pop_options
 #endif
-#define PICK(f, dtype)                                                                       \
-    (__builtin_cpu_supports("avx2") ? (dtype) == CN_F64 ? f##_f64_avx2 : f##_f32_avx2        \
-                                    : (dtype) == CN_F64 ? f##_f64 : f##_f32)
+#define PICK(f, dtype)                                                                \
+    (__builtin_cpu_supports("avx2") ? (dtype) == CN_F64 ? f##_f64_avx2 : f##_f32_avx2 \
+     : (dtype) == CN_F64            ? f##_f64                                         \
+                                    : f##_f32)
 #else
 #define PICK(f, dtype) ((dtype) == CN_F64 ? f##_f64 : f##_f32)
 #endif

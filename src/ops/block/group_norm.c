@@ -28,7 +28,8 @@ static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, const void *a
     if (!check_image("group_norm", in[0])) return NULL;
     const int64_t channels = cn_size(in[0], 1);
     if (groups < 1 || channels % groups) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "group_norm: %lld groups of %lld channels", (long long)groups, (long long)channels);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "group_norm: %lld groups of %lld channels", (long long)groups,
+                 (long long)channels);
         return NULL;
     }
     if (cn_numel(in[0]) == groups) {
@@ -39,20 +40,31 @@ static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, const void *a
 }
 
 const cn_op cn__op_group_norm = {
-    .name = "group_norm", .doc = "Normalises each group of channels of (N, C, ...), then weight and bias by channel.",
-    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 6, .attr_size = sizeof(cn__group_attrs),
-    .compose = group_compose, .onnx = "GroupNormalization",
-    CN_CASES({ .in = { CN_S(2, 6, 3), CN_S(6), CN_S(6) }, .attrs = &(const cn__group_attrs){3}, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 4), CN_S(4), CN_ABSENT }, .attrs = &(const cn__group_attrs){1}, .args = { { 1e-3 } } },
-             { .in = { CN_S(0, 4, 3), CN_S(4), CN_S(4) }, .attrs = &(const cn__group_attrs){2}, .args = { { 1e-5 } } },
-             { .in = { CN_S(1, 4, 3, 3), CN_ABSENT, CN_ABSENT }, .attrs = &(const cn__group_attrs){4}, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 8, 9, 11), CN_S(8), CN_S(8) }, .attrs = &(const cn__group_attrs){2}, .args = { { 1e-5 } } }),
+    .name = "group_norm",
+    .doc = "Normalises each group of channels of (N, C, ...), then weight and bias by channel.",
+    .kind = CN_COMPOSITE,
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 6,
+    .attr_size = sizeof(cn__group_attrs),
+    .compose = group_compose,
+    .onnx = "GroupNormalization",
+    CN_CASES(
+        { .in = { CN_S(2, 6, 3), CN_S(6), CN_S(6) }, .attrs = &(const cn__group_attrs){ 3 }, .args = { { 1e-5 } } },
+        { .in = { CN_S(2, 4), CN_S(4), CN_ABSENT }, .attrs = &(const cn__group_attrs){ 1 }, .args = { { 1e-3 } } },
+        { .in = { CN_S(0, 4, 3), CN_S(4), CN_S(4) }, .attrs = &(const cn__group_attrs){ 2 }, .args = { { 1e-5 } } },
+        { .in = { CN_S(1, 4, 3, 3), CN_ABSENT, CN_ABSENT },
+          .attrs = &(const cn__group_attrs){ 4 },
+          .args = { { 1e-5 } } },
+        { .in = { CN_S(3, 8, 9, 11), CN_S(8), CN_S(8) },
+          .attrs = &(const cn__group_attrs){ 2 },
+          .args = { { 1e-5 } } }),
 };
 
 cn_tensor *cn_group_norm(cn_tensor *x, int64_t groups, cn_tensor *weight, cn_tensor *bias, double eps)
 {
-    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
-    return cn_apply(&cn__op_group_norm, (cn_tensor *[]){x, weight, bias}, 3, &(cn__group_attrs){groups}, args);
+    cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
+    return cn_apply(&cn__op_group_norm, (cn_tensor *[]){ x, weight, bias }, 3, &(cn__group_attrs){ groups }, args);
 }
 
 static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
@@ -69,8 +81,13 @@ static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, const void
 }
 
 const cn_op cn__op_instance_norm = {
-    .name = "instance_norm", .doc = "Normalises each channel of each sample of (N, C, ...), then weight and bias by channel.",
-    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 6, .compose = instance_compose,
+    .name = "instance_norm",
+    .doc = "Normalises each channel of each sample of (N, C, ...), then weight and bias by channel.",
+    .kind = CN_COMPOSITE,
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 6,
+    .compose = instance_compose,
     .onnx = "InstanceNormalization",
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
              { .in = { CN_S(2, 3, 2, 5), CN_ABSENT, CN_ABSENT }, .args = { { 1e-3 } } },
@@ -80,6 +97,6 @@ const cn_op cn__op_instance_norm = {
 
 cn_tensor *cn_instance_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, double eps)
 {
-    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
-    return cn_apply(&cn__op_instance_norm, (cn_tensor *[]){x, weight, bias}, 3, NULL, args);
+    cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
+    return cn_apply(&cn__op_instance_norm, (cn_tensor *[]){ x, weight, bias }, 3, NULL, args);
 }

@@ -5,14 +5,14 @@
 #include "ops/block/block.h"
 
 typedef struct row_scale {
-    double mean, r;                /* h = (x - mean) r */
+    double mean, r; /* h = (x - mean) r */
 } row_scale;
 
 typedef struct norm {
     int64_t n_rows, n;
     bool centred;
     double eps;
-    row_scale *rows;               /* backward: of each row */
+    row_scale *rows; /* backward: of each row */
 } norm;
 
 #define BODY "ops/block/layer_norm_body.h"
@@ -20,7 +20,7 @@ typedef struct norm {
 
 static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 {
-    norm j = {.n_rows = 1, .n = 1, .centred = centred, .rows = k->scratch};
+    norm j = { .n_rows = 1, .n = 1, .centred = centred, .rows = k->scratch };
     if (k->args) j.eps = k->args[0].f; /* not while scratch is asked for */
     const int ndim = k->out[0].ndim;
     for (int d = 0; d < ndim; d++) *(d < ndim - axes ? &j.n_rows : &j.n) *= k->out[0].shape[d];
@@ -58,7 +58,7 @@ static bool check_affine(cn_infer *i, const cn_layout *x, int64_t axes, int firs
 {
     if (axes < 1 || axes > x->ndim)
         return cn_infer_fail(i, CN_BAD_ARGUMENT, "over the last %lld axes of %d", (long long)axes, x->ndim);
-    cn_layout tail = {.ndim = (int)axes};
+    cn_layout tail = { .ndim = (int)axes };
     memcpy(tail.shape, x->shape + x->ndim - axes, sizeof *x->shape * (size_t)axes);
     for (int k = first; k < end; k++) {
         char s[96], t[96];
@@ -87,7 +87,7 @@ static bool backward_infer(cn_infer *i)
     for (int k = 1; k < i->n_out; k++) {
         const bool wanted = k == 1 ? a->weight : a->bias;
         cn_layout *l = &i->out[k].layout;
-        *l = (cn_layout){.ndim = wanted ? (int)a->axes : 1};
+        *l = (cn_layout){ .ndim = wanted ? (int)a->axes : 1 };
         if (wanted) memcpy(l->shape, x->shape + x->ndim - a->axes, sizeof *x->shape * (size_t)a->axes);
         i->out[k].dtype = i->in[1]->dtype;
     }
@@ -96,7 +96,7 @@ static bool backward_infer(cn_infer *i)
 
 static cn__norm described(const cn_tensor *x, int64_t axes, bool centred, const cn_arg *args)
 {
-    cn__norm n = {.axes = {0}, .others = {0}, .centred = centred, .eps = args[0].f};
+    cn__norm n = { .axes = { 0 }, .others = { 0 }, .centred = centred, .eps = args[0].f };
     for (int d = 0; d < cn_ndim(x); d++) {
         cn_dims *list = d < cn_ndim(x) - axes ? &n.others : &n.axes;
         list->v[list->n++] = d;
@@ -104,14 +104,18 @@ static cn__norm described(const cn_tensor *x, int64_t axes, bool centred, const 
     return n;
 }
 
+/* Of cases. */
+#define OVER(axes, eps) .attrs = &(const cn__norm_attrs){ axes }, .args = { { eps } }
+#define BACK(eps, ...)  .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, .args = { { eps } }
+
 /* ---- layer_norm */
 
 static void backward_call(cn_grad_call *g, const cn_op *op)
 {
     const cn__norm_attrs *a = g->attrs;
-    cn__norm_backward_attrs b = {.axes = a->axes, .weight = g->needs[1], .bias = g->n_in > 2 && g->needs[2]};
+    cn__norm_backward_attrs b = { .axes = a->axes, .weight = g->needs[1], .bias = g->n_in > 2 && g->needs[2] };
     cn_tensor *out[CN_MAX_OUT];
-    if (!cn_apply_n(op, (cn_tensor *[]){g->out_grad[0], g->in[0], g->in[1]}, 3, &b, g->args, out)) return;
+    if (!cn_apply_n(op, (cn_tensor *[]){ g->out_grad[0], g->in[0], g->in[1] }, 3, &b, g->args, out)) return;
     for (int k = 0; k < g->n_in; k++)
         if (g->needs[k]) g->in_grad[k] = out[k];
 }
@@ -128,21 +132,30 @@ static cn_tensor *layer_norm_compose(cn_ctx *ctx, cn_tensor *const *in, const vo
 static void layer_norm_cpu(const cn_kernel *k) { forward(k, true); }
 
 const cn_op cn__op_layer_norm = {
-    .name = "layer_norm", .doc = "Normalises over the last axes to mean 0 and variance 1, then weight and bias.",
-    .kind = CN_BLOCK, .n_in = 3, .n_out = 1, .optional = 6, .attr_size = sizeof(cn__norm_attrs), .infer = infer,
-    .grad = layer_norm_grad, .compose = layer_norm_compose, .cpu = layer_norm_cpu, .onnx = "LayerNormalization",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4), CN_S(4) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 3, 5), CN_S(3, 5), CN_ABSENT }, .attrs = &(const cn__norm_attrs){2}, .args = { { 1e-3 } } },
-             { .in = { CN_S(7), CN_ABSENT, CN_S(7) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(1, 0, 7), CN_S(7), CN_ABSENT }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 0), CN_S(0), CN_S(0) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } }),
+    .name = "layer_norm",
+    .doc = "Normalises over the last axes to mean 0 and variance 1, then weight and bias.",
+    .kind = CN_BLOCK,
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 6,
+    .attr_size = sizeof(cn__norm_attrs),
+    .infer = infer,
+    .grad = layer_norm_grad,
+    .compose = layer_norm_compose,
+    .cpu = layer_norm_cpu,
+    .onnx = "LayerNormalization",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4), CN_S(4) }, OVER(1, 1e-5) },
+             { .in = { CN_S(2, 3, 5), CN_S(3, 5), CN_ABSENT }, OVER(2, 1e-3) },
+             { .in = { CN_S(7), CN_ABSENT, CN_S(7) }, OVER(1, 1e-5) },
+             { .in = { CN_S(1, 0, 7), CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
+             { .in = { CN_S(3, 0), CN_S(0), CN_S(0) }, OVER(1, 1e-5) },
+             { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, OVER(1, 1e-5) }),
 };
 
 cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)
 {
-    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
-    return cn_apply(&cn__op_layer_norm, (cn_tensor *[]){x, weight, bias}, 3, &(cn__norm_attrs){axes}, args);
+    cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
+    return cn_apply(&cn__op_layer_norm, (cn_tensor *[]){ x, weight, bias }, 3, &(cn__norm_attrs){ axes }, args);
 }
 
 static void layer_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
@@ -156,15 +169,22 @@ static void layer_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g
 static void layer_norm_backward_cpu(const cn_kernel *k) { backward(k, true); }
 
 const cn_op cn__op_layer_norm_backward = {
-    .name = "layer_norm_backward", .doc = "Gradients of layer_norm to x, weight and bias, from g, x and weight.",
-    .kind = CN_BLOCK, .n_in = 3, .n_out = 3, .optional = 4, .attr_size = sizeof(cn__norm_backward_attrs),
-    .infer = backward_infer, .grad = layer_norm_backward_grad, .cpu = layer_norm_backward_cpu,
+    .name = "layer_norm_backward",
+    .doc = "Gradients of layer_norm to x, weight and bias, from g, x and weight.",
+    .kind = CN_BLOCK,
+    .n_in = 3,
+    .n_out = 3,
+    .optional = 4,
+    .attr_size = sizeof(cn__norm_backward_attrs),
+    .infer = backward_infer,
+    .grad = layer_norm_backward_grad,
+    .cpu = layer_norm_backward_cpu,
     .scratch = backward_scratch,
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, .attrs = &(const cn__norm_backward_attrs){2, 0, 1}, .args = { { 1e-3 } } },
-             { .in = { CN_S(7), CN_S(7), CN_S(7) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } },
-             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 1}, .args = { { 1e-5 } } }),
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 1) },
+             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 1) },
+             { .in = { CN_S(7), CN_S(7), CN_S(7) }, BACK(1e-5, 1, 1, 0) },
+             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, BACK(1e-5, 1, 1, 1) },
+             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 1) }),
 };
 
 /* ---- rms_norm */
@@ -181,20 +201,27 @@ static cn_tensor *rms_norm_compose(cn_ctx *ctx, cn_tensor *const *in, const void
 static void rms_norm_cpu(const cn_kernel *k) { forward(k, false); }
 
 const cn_op cn__op_rms_norm = {
-    .name = "rms_norm", .doc = "Divides by the root of the mean square over the last axes, then weight.",
-    .kind = CN_BLOCK, .n_in = 2, .n_out = 1, .optional = 2, .attr_size = sizeof(cn__norm_attrs), .infer = infer,
-    .grad = rms_norm_grad, .compose = rms_norm_compose, .cpu = rms_norm_cpu, .onnx = "RMSNormalization",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 3, 5), CN_S(3, 5) }, .attrs = &(const cn__norm_attrs){2}, .args = { { 1e-3 } } },
-             { .in = { CN_S(7), CN_ABSENT }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(0, 7), CN_S(7) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } },
-             { .in = { CN_S(40, 133), CN_S(133) }, .attrs = &(const cn__norm_attrs){1}, .args = { { 1e-5 } } }),
+    .name = "rms_norm",
+    .doc = "Divides by the root of the mean square over the last axes, then weight.",
+    .kind = CN_BLOCK,
+    .n_in = 2,
+    .n_out = 1,
+    .optional = 2,
+    .attr_size = sizeof(cn__norm_attrs),
+    .infer = infer,
+    .grad = rms_norm_grad,
+    .compose = rms_norm_compose,
+    .cpu = rms_norm_cpu,
+    .onnx = "RMSNormalization",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4) }, OVER(1, 1e-5) },
+             { .in = { CN_S(2, 3, 5), CN_S(3, 5) }, OVER(2, 1e-3) }, { .in = { CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
+             { .in = { CN_S(0, 7), CN_S(7) }, OVER(1, 1e-5) }, { .in = { CN_S(40, 133), CN_S(133) }, OVER(1, 1e-5) }),
 };
 
 cn_tensor *cn_rms_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, double eps)
 {
-    cn_arg args[CN_MAX_ARGS] = {{.f = eps}};
-    return cn_apply(&cn__op_rms_norm, (cn_tensor *[]){x, weight}, 2, &(cn__norm_attrs){axes}, args);
+    cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
+    return cn_apply(&cn__op_rms_norm, (cn_tensor *[]){ x, weight }, 2, &(cn__norm_attrs){ axes }, args);
 }
 
 static void rms_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
@@ -208,11 +235,19 @@ static void rms_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, 
 static void rms_norm_backward_cpu(const cn_kernel *k) { backward(k, false); }
 
 const cn_op cn__op_rms_norm_backward = {
-    .name = "rms_norm_backward", .doc = "Gradients of rms_norm to x and weight, from g, x and weight.",
-    .kind = CN_BLOCK, .n_in = 3, .n_out = 2, .optional = 4, .attr_size = sizeof(cn__norm_backward_attrs),
-    .infer = backward_infer, .grad = rms_norm_backward_grad, .cpu = rms_norm_backward_cpu, .scratch = backward_scratch,
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, .attrs = &(const cn__norm_backward_attrs){2, 0, 0}, .args = { { 1e-3 } } },
-             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } },
-             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, .attrs = &(const cn__norm_backward_attrs){1, 1, 0}, .args = { { 1e-5 } } }),
+    .name = "rms_norm_backward",
+    .doc = "Gradients of rms_norm to x and weight, from g, x and weight.",
+    .kind = CN_BLOCK,
+    .n_in = 3,
+    .n_out = 2,
+    .optional = 4,
+    .attr_size = sizeof(cn__norm_backward_attrs),
+    .infer = backward_infer,
+    .grad = rms_norm_backward_grad,
+    .cpu = rms_norm_backward_cpu,
+    .scratch = backward_scratch,
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 0) },
+             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 0) },
+             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, BACK(1e-5, 1, 1, 0) },
+             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 0) }),
 };

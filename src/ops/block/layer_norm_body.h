@@ -4,7 +4,7 @@
 static row_scale NAME(scale_of)(const T *x, int64_t n, const norm *j)
 {
     const double mean = j->centred ? NAME(row_sum)(x, n) / (double)n : 0;
-    return (row_scale){mean, 1 / sqrt(NAME(row_squares)(x, mean, n) / (double)n + j->eps)};
+    return (row_scale){ mean, 1 / sqrt(NAME(row_squares)(x, mean, n) / (double)n + j->eps) };
 }
 
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -51,7 +51,7 @@ static void NAME(backward_columns)(const cn_kernel *k, void *user, int64_t begin
     T *dw = k->out[1].numel ? k->out[1].data : NULL, *db = k->n_out > 2 && k->out[2].numel ? k->out[2].data : NULL;
     for (int64_t at = begin; at < end; at += CN__COLUMNS) {
         const int width = (int)(end - at < CN__COLUMNS ? end - at : CN__COLUMNS);
-        double sum[CN__COLUMNS] = {0}, dot[CN__COLUMNS] = {0};
+        double sum[CN__COLUMNS] = { 0 }, dot[CN__COLUMNS] = { 0 };
         for (int64_t row = 0; row < j->n_rows; row++) {
             const T *g = (const T *)k->in[0].data + row * j->n + at, *x = (const T *)k->in[1].data + row * j->n + at;
             const row_scale s = j->rows[row];

@@ -4,7 +4,7 @@
 /* The target's shape: x's without its classes. */
 static cn_layout without_classes(const cn_layout *x)
 {
-    cn_layout l = {.ndim = 0};
+    cn_layout l = { .ndim = 0 };
     for (int d = 0; d < x->ndim; d++)
         if (d != cn__class_axis(x->ndim)) l.shape[l.ndim++] = x->shape[d];
     return l;
@@ -20,9 +20,11 @@ bool cn__loss_fits(cn_ctx *ctx, const char *who, const cn__loss_attrs *a, const 
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no reduction %lld", who, (long long)a->reduction);
     if (x->layout.ndim < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: a number has no classes", who);
     if (target->dtype != CN_I32 && target->dtype != CN_I64)
-        return cn__fail(ctx, CN_BAD_DTYPE, "%s: the target is of i32 or i64, not %s", who, cn_dtype_name(target->dtype));
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: the target is of i32 or i64, not %s", who,
+                        cn_dtype_name(target->dtype));
     if (!cn__same_shape(&samples, &target->layout))
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: a target %s for %s", who, cn__shape_text(&target->layout, t, sizeof t), s);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: a target %s for %s", who, cn__shape_text(&target->layout, t, sizeof t),
+                        s);
     const int64_t classes = x->layout.shape[cn__class_axis(x->layout.ndim)];
     if (weight && (weight->layout.ndim != 1 || weight->layout.shape[0] != classes))
         return cn__fail(ctx, CN_BAD_SHAPE, "%s: weights %s for %lld classes", who,
@@ -70,31 +72,42 @@ cn_tensor *cn__nll(cn_tensor *logp, cn_tensor *target, cn_tensor *weight, const 
     return a->reduction == CN_SUM ? sum : cn_div(sum, cn_sum(w, CN_ALL, false));
 }
 
+#define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, .args = { { smoothing } }
+
 static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
 {
     (void)args;
-    const cn_meta *m[3] = {&cn__result_of(in[0])->meta, &cn__result_of(in[1])->meta, in[2] ? &cn__result_of(in[2])->meta : NULL};
+    const cn_meta *m[3] = { &cn__result_of(in[0])->meta, &cn__result_of(in[1])->meta,
+                            in[2] ? &cn__result_of(in[2])->meta : NULL };
     return cn__loss_fits(ctx, "nll_loss", attrs, m[0], m[1], m[2]) ? cn__nll(in[0], in[1], in[2], attrs, 0) : NULL;
 }
 
 const cn_op cn__op_nll_loss = {
-    .name = "nll_loss", .doc = "-x[target], weighted and reduced.", .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 4,
-    .free_dtype = 2, .not_differentiable = 6, .attr_size = sizeof(cn__loss_attrs), .compose = compose,
+    .name = "nll_loss",
+    .doc = "-x[target], weighted and reduced.",
+    .kind = CN_COMPOSITE,
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 4,
+    .free_dtype = 2,
+    .not_differentiable = 6,
+    .attr_size = sizeof(cn__loss_attrs),
+    .compose = compose,
     .onnx = "NegativeLogLikelihoodLoss",
-    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 0, 0 } },
-             { .in = { CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 1, 1 } },
-             { .in = { CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4) }, .attrs = &(const cn__loss_attrs){ CN_NONE, 1, 0 } },
-             { .in = { CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 1, 2 } }),
+    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
+             { .in = { CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3) }, LOSS(0, CN_MEAN, 1, 1) },
+             { .in = { CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4) }, LOSS(0, CN_NONE, 1, 0) },
+             { .in = { CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
+             { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
+             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, LOSS(0, CN_MEAN, 1, 2) }),
 };
 
 cn_tensor *cn_nll_loss(cn_tensor *log_probs, cn_tensor *target, const cn_loss_desc *desc)
 {
-    const cn_loss_desc usual = {.reduction = CN_MEAN};
+    const cn_loss_desc usual = { .reduction = CN_MEAN };
     if (!desc) desc = &usual;
-    const cn__loss_attrs a = {desc->reduction, desc->has_ignore, desc->has_ignore ? desc->ignore_index : 0};
-    return cn_apply(&cn__op_nll_loss, (cn_tensor *[]){log_probs, target, desc->weight}, 3, &a, NULL);
+    const cn__loss_attrs a = { desc->reduction, desc->has_ignore, desc->has_ignore ? desc->ignore_index : 0 };
+    return cn_apply(&cn__op_nll_loss, (cn_tensor *[]){ log_probs, target, desc->weight }, 3, &a, NULL);
 }
 
 /* ---- probabilities as target: -sum over c of w_c t_c logp_c, t smoothed; mean: over samples */
@@ -106,7 +119,8 @@ static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, const void *at
     const int axis = cn__class_axis(x->ndim);
     char s[96], t[96];
     if (a->has_ignore || x->ndim < 1 || !cn__same_shape(x, cn__layout(in[1]))) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "cross_entropy: probabilities have the logits' shape and ignore nothing; %s for %s",
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "cross_entropy: probabilities have the logits' shape and ignore nothing; %s for %s",
                  cn__shape_text(cn__layout(in[1]), s, sizeof s), cn__shape_text(x, t, sizeof t));
         return NULL;
     }
@@ -121,11 +135,18 @@ static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, const void *at
 }
 
 const cn_op cn__op_cross_entropy_soft = {
-    .name = "cross_entropy_soft", .doc = "cross_entropy with probabilities as target.", .kind = CN_COMPOSITE, .n_in = 3,
-    .n_out = 1, .optional = 4, .not_differentiable = 4, .attr_size = sizeof(cn__loss_attrs), .compose = soft_compose,
-    CN_CASES({ .in = { CN_S(4, 5), CN_RANGE(0, 1, 4, 5), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 0, 0 } },
-             { .in = { CN_S(2, 4, 3), CN_RANGE(0, 1, 2, 4, 3), CN_RANGE(0.5, 2, 4) }, .attrs = &(const cn__loss_attrs){ CN_NONE, 0, 0 }, .args = { { 0.2 } } },
-             { .in = { CN_S(5), CN_RANGE(0, 1, 5), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 }, .args = { { 0.1 } } },
-             { .in = { CN_S(0, 5), CN_RANGE(0, 1, 0, 5), CN_ABSENT }, .attrs = &(const cn__loss_attrs){ CN_SUM, 0, 0 } },
-             { .in = { CN_S(7, 11, 31), CN_RANGE(0, 1, 7, 11, 31), CN_RANGE(0.5, 2, 11) }, .attrs = &(const cn__loss_attrs){ CN_MEAN, 0, 0 }, .args = { { 0.1 } } }),
+    .name = "cross_entropy_soft",
+    .doc = "cross_entropy with probabilities as target.",
+    .kind = CN_COMPOSITE,
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 4,
+    .not_differentiable = 4,
+    .attr_size = sizeof(cn__loss_attrs),
+    .compose = soft_compose,
+    CN_CASES({ .in = { CN_S(4, 5), CN_RANGE(0, 1, 4, 5), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
+             { .in = { CN_S(2, 4, 3), CN_RANGE(0, 1, 2, 4, 3), CN_RANGE(0.5, 2, 4) }, LOSS(0.2, CN_NONE, 0, 0) },
+             { .in = { CN_S(5), CN_RANGE(0, 1, 5), CN_ABSENT }, LOSS(0.1, CN_SUM, 0, 0) },
+             { .in = { CN_S(0, 5), CN_RANGE(0, 1, 0, 5), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
+             { .in = { CN_S(7, 11, 31), CN_RANGE(0, 1, 7, 11, 31), CN_RANGE(0.5, 2, 11) }, LOSS(0.1, CN_MEAN, 0, 0) }),
 };

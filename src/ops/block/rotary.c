@@ -19,20 +19,24 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
         return NULL;
     }
     cn_tensor *a = cn_narrow(x, -1, 0, half), *b = cn_narrow(x, -1, half, half);
-    cn_tensor *turned[2] = {cn_sub(cn_mul(a, cos), cn_mul(b, sin)), cn_add(cn_mul(b, cos), cn_mul(a, sin))};
+    cn_tensor *turned[2] = { cn_sub(cn_mul(a, cos), cn_mul(b, sin)), cn_add(cn_mul(b, cos), cn_mul(a, sin)) };
     return cn__as(cn_cat(turned, 2, -1), cn__dtype(x));
 }
 
 const cn_op cn__op_rotary_embedding = {
-    .name = "rotary_embedding", .doc = "Turns the pairs (i, i + D/2) of x (..., T, D) by angles given as cos and sin (T, D/2).",
-    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .compose = compose, .onnx = "RotaryEmbedding",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3, 2), CN_S(3, 2) } },
-             { .in = { CN_S(5, 2), CN_S(5, 1), CN_S(5, 1) } },
+    .name = "rotary_embedding",
+    .doc = "Turns the pairs (i, i + D/2) of x (..., T, D) by angles given as cos and sin (T, D/2).",
+    .kind = CN_COMPOSITE,
+    .n_in = 3,
+    .n_out = 1,
+    .compose = compose,
+    .onnx = "RotaryEmbedding",
+    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3, 2), CN_S(3, 2) } }, { .in = { CN_S(5, 2), CN_S(5, 1), CN_S(5, 1) } },
              { .in = { CN_S(2, 0, 6), CN_S(0, 3), CN_S(0, 3) } },
              { .in = { CN_S(2, 3, 11, 34), CN_S(11, 17), CN_S(11, 17) } }),
 };
 
 cn_tensor *cn_rotary_embedding(cn_tensor *x, cn_tensor *cos, cn_tensor *sin)
 {
-    return cn_apply(&cn__op_rotary_embedding, (cn_tensor *[]){x, cos, sin}, 3, NULL, NULL);
+    return cn_apply(&cn__op_rotary_embedding, (cn_tensor *[]){ x, cos, sin }, 3, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static inline T NAME(row_max)(const T *x, int64_t n)
 
 static inline double NAME(row_sum)(const T *x, int64_t n)
 {
-    double s[CN__LANES] = {0};
+    double s[CN__LANES] = { 0 };
     int64_t i = 0;
     for (; i + CN__LANES <= n; i += CN__LANES)
         for (int j = 0; j < CN__LANES; j++) s[j] += x[i + j];
@@ -32,7 +32,7 @@ static inline double NAME(row_sum)(const T *x, int64_t n)
 
 static inline double NAME(row_dot)(const T *x, const T *y, int64_t n)
 {
-    double s[CN__LANES] = {0};
+    double s[CN__LANES] = { 0 };
     int64_t i = 0;
     for (; i + CN__LANES <= n; i += CN__LANES)
         for (int j = 0; j < CN__LANES; j++) s[j] += (double)x[i + j] * y[i + j];
@@ -43,7 +43,7 @@ static inline double NAME(row_dot)(const T *x, const T *y, int64_t n)
 /* sum of (x - mean)² */
 static inline double NAME(row_squares)(const T *x, double mean, int64_t n)
 {
-    double s[CN__LANES] = {0};
+    double s[CN__LANES] = { 0 };
     int64_t i = 0;
     for (; i + CN__LANES <= n; i += CN__LANES)
         for (int j = 0; j < CN__LANES; j++) s[j] += (x[i + j] - mean) * (x[i + j] - mean);

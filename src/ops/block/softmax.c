@@ -40,20 +40,20 @@ static cn_tensor *max_along(cn_tensor *x, const void *attrs)
 
 static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
 {
-    if (!x) return NULL;
+    if (!cn__alive(x)) return NULL;
     const int ndim = cn_ndim(x), at = cn__axis(axis, ndim ? ndim : 1);
     if (at < 0) {
         cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of %d dimensions", op->name, (long long)axis, ndim);
         return NULL;
     }
-    return cn_apply(op, &x, 1, &(cn__softmax_attrs){at}, NULL);
+    return cn_apply(op, &x, 1, &(cn__softmax_attrs){ at }, NULL);
 }
 
 /* ---- softmax */
 
 static void softmax_grad(cn_grad_call *g)
 {
-    g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){g->out_grad[0], g->out[0]}, 2, g->attrs, NULL);
+    g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){ g->out_grad[0], g->out[0] }, 2, g->attrs, NULL);
 }
 
 static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
@@ -67,17 +67,25 @@ static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void 
 static void softmax_cpu(const cn_kernel *k) { PICK(softmax, k->in[0].dtype)(k); }
 
 const cn_op cn__op_softmax = {
-    .name = "softmax", .doc = "exp(x) / sum of exp(x) along an axis.", .kind = CN_BLOCK, .n_in = 1, .n_out = 1,
-    .attr_size = sizeof(cn__softmax_attrs), .infer = infer, .grad = softmax_grad, .compose = softmax_compose,
-    .cpu = softmax_cpu, .onnx = "Softmax",
-    CN_CASES({ .in = { CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(4, 0, 3) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(0, 4) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){1} }),
+    .name = "softmax",
+    .doc = "exp(x) / sum of exp(x) along an axis.",
+    .kind = CN_BLOCK,
+    .n_in = 1,
+    .n_out = 1,
+    .attr_size = sizeof(cn__softmax_attrs),
+    .infer = infer,
+    .grad = softmax_grad,
+    .compose = softmax_compose,
+    .cpu = softmax_cpu,
+    .onnx = "Softmax",
+    CN_CASES({ .in = { CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(4, 0, 3) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(0, 4) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };
 
 cn_tensor *cn_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_softmax, x, axis); }
@@ -86,7 +94,7 @@ cn_tensor *cn_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_softmax
 static void softmax_backward_grad(cn_grad_call *g)
 {
     cn_tensor *d = g->out_grad[0], *up = g->in[0], *y = g->in[1];
-    if (g->needs[0]) g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){d, y}, 2, g->attrs, NULL);
+    if (g->needs[0]) g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){ d, y }, 2, g->attrs, NULL);
     if (!g->needs[1]) return;
     cn_tensor *left = cn_mul(d, cn_sub(up, sum_along(cn_mul(up, y), g->attrs)));
     g->in_grad[1] = cn_sub(left, cn_mul(up, sum_along(cn_mul(d, y), g->attrs)));
@@ -101,15 +109,22 @@ static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, co
 static void softmax_backward_cpu(const cn_kernel *k) { PICK(softmax_backward, k->in[0].dtype)(k); }
 
 const cn_op cn__op_softmax_backward = {
-    .name = "softmax_backward", .doc = "Gradient of softmax from that of its result g and the result y.",
-    .kind = CN_BLOCK, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__softmax_attrs), .infer = infer,
-    .grad = softmax_backward_grad, .compose = softmax_backward_compose, .cpu = softmax_backward_cpu,
-    CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(2, 7, 3), CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){0} }),
+    .name = "softmax_backward",
+    .doc = "Gradient of softmax from that of its result g and the result y.",
+    .kind = CN_BLOCK,
+    .n_in = 2,
+    .n_out = 1,
+    .attr_size = sizeof(cn__softmax_attrs),
+    .infer = infer,
+    .grad = softmax_backward_grad,
+    .compose = softmax_backward_compose,
+    .cpu = softmax_backward_cpu,
+    CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(2, 7, 3), CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } }),
 };
 
 /* ---- log_softmax */
@@ -117,7 +132,7 @@ const cn_op cn__op_softmax_backward = {
 static void log_softmax_grad(cn_grad_call *g)
 {
     g->in_grad[0] =
-        cn_apply(&cn__op_log_softmax_backward, (cn_tensor *[]){g->out_grad[0], g->out[0]}, 2, g->attrs, NULL);
+        cn_apply(&cn__op_log_softmax_backward, (cn_tensor *[]){ g->out_grad[0], g->out[0] }, 2, g->attrs, NULL);
 }
 
 static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
@@ -131,16 +146,24 @@ static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const v
 static void log_softmax_cpu(const cn_kernel *k) { PICK(log_softmax, k->in[0].dtype)(k); }
 
 const cn_op cn__op_log_softmax = {
-    .name = "log_softmax", .doc = "x - log(sum of exp(x)) along an axis.", .kind = CN_BLOCK, .n_in = 1, .n_out = 1,
-    .attr_size = sizeof(cn__softmax_attrs), .infer = infer, .grad = log_softmax_grad, .compose = log_softmax_compose,
-    .cpu = log_softmax_cpu, .onnx = "LogSoftmax",
-    CN_CASES({ .in = { CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(4, 0, 3) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){1} }),
+    .name = "log_softmax",
+    .doc = "x - log(sum of exp(x)) along an axis.",
+    .kind = CN_BLOCK,
+    .n_in = 1,
+    .n_out = 1,
+    .attr_size = sizeof(cn__softmax_attrs),
+    .infer = infer,
+    .grad = log_softmax_grad,
+    .compose = log_softmax_compose,
+    .cpu = log_softmax_cpu,
+    .onnx = "LogSoftmax",
+    CN_CASES({ .in = { CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(4, 0, 3) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };
 
 cn_tensor *cn_log_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_log_softmax, x, axis); }
@@ -162,13 +185,20 @@ static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in
 static void log_softmax_backward_cpu(const cn_kernel *k) { PICK(log_softmax_backward, k->in[0].dtype)(k); }
 
 const cn_op cn__op_log_softmax_backward = {
-    .name = "log_softmax_backward", .doc = "Gradient of log_softmax from that of its result g and the result y.",
-    .kind = CN_BLOCK, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__softmax_attrs), .infer = infer,
-    .grad = log_softmax_backward_grad, .compose = log_softmax_backward_compose, .cpu = log_softmax_backward_cpu,
-    CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(2, 7, 3), CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){0} },
-             { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){1} },
-             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){0} }),
+    .name = "log_softmax_backward",
+    .doc = "Gradient of log_softmax from that of its result g and the result y.",
+    .kind = CN_BLOCK,
+    .n_in = 2,
+    .n_out = 1,
+    .attr_size = sizeof(cn__softmax_attrs),
+    .infer = infer,
+    .grad = log_softmax_backward_grad,
+    .compose = log_softmax_backward_compose,
+    .cpu = log_softmax_backward_cpu,
+    CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(2, 7, 3), CN_S(2, 7, 3) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } }),
 };

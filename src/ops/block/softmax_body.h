@@ -18,7 +18,7 @@ static void NAME(softmax_columns)(const T *x, const T *y, T *out, int64_t n, int
 {
     (void)y;
     T max[CN__COLUMNS];
-    double sum[CN__COLUMNS] = {0};
+    double sum[CN__COLUMNS] = { 0 };
     NAME(columns_max)(x, n, step, width, max);
     for (int64_t i = 0; i < n; i++) {
         for (int j = 0; j < width; j++) out[i * step + j] = EXP(x[i * step + j] - max[j]);
@@ -58,7 +58,7 @@ static void NAME(softmax_backward_row)(const T *g, const T *y, T *dx, int64_t n,
 
 static void NAME(softmax_backward_columns)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
 {
-    double dot[CN__COLUMNS] = {0};
+    double dot[CN__COLUMNS] = { 0 };
     for (int64_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++) dot[j] += (double)g[i * step + j] * y[i * step + j];
     for (int64_t i = 0; i < n; i++)
@@ -75,7 +75,7 @@ static void NAME(log_softmax_backward_row)(const T *g, const T *y, T *dx, int64_
 
 static void NAME(log_softmax_backward_columns)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
 {
-    double sum[CN__COLUMNS] = {0};
+    double sum[CN__COLUMNS] = { 0 };
     for (int64_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++) sum[j] += g[i * step + j];
     for (int64_t i = 0; i < n; i++)
@@ -84,7 +84,7 @@ static void NAME(log_softmax_backward_columns)(const T *g, const T *y, T *dx, in
 
 typedef struct NAME(job) {
     cn__columns c;
-    NAME(part) *part;
+    NAME(part) * part;
 } NAME(job);
 
 static void NAME(parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -100,10 +100,10 @@ static void NAME(parts)(const cn_kernel *k, void *user, int64_t begin, int64_t e
     }
 }
 
-static void NAME(run)(const cn_kernel *k, NAME(part) *row, NAME(part) *columns)
+static void NAME(run)(const cn_kernel *k, NAME(part) * row, NAME(part) * columns)
 {
     const cn__softmax_attrs *a = k->attrs;
-    NAME(job) job = {.c = cn__columns_of(k->in[0].ndim, k->in[0].shape, a->axis)};
+    NAME(job) job = { .c = cn__columns_of(k->in[0].ndim, k->in[0].shape, a->axis) };
     if (k->in[0].numel == 0) return;
     job.part = job.c.inner == 1 ? row : columns;
     const int64_t width = job.c.inner < CN__COLUMNS ? job.c.inner : CN__COLUMNS;

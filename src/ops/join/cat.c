@@ -63,16 +63,27 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_cat = {
-    .name = "cat", .doc = "Tensors one after the other along an axis.", .kind = CN_INDEX, .onnx = "Concat",
-    .n_in = 1, .n_out = 1, .variadic = true, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__axis_attrs),
-    .infer = infer, .grad = grad, .cpu = cpu,
+    .name = "cat",
+    .doc = "Tensors one after the other along an axis.",
+    .kind = CN_INDEX,
+    .onnx = "Concat",
+    .n_in = 1,
+    .n_out = 1,
+    .variadic = true,
+    .dtypes = CN_ANY,
+    .strided = true,
+    .attr_size = sizeof(cn__axis_attrs),
+    .infer = infer,
+    .grad = grad,
+    .cpu = cpu,
     CN_CASES({ .in = { CN_S(2, 3), CN_S(4, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
              { .in = { CN_S(2, 1, 3), CN_S(2, 4, 3), CN_S(2, 2, 3) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(0), CN_S(2, 3), CN_S(0), CN_S(2, 2) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(3, 0), CN_S(3, 2) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(0, 2), CN_S(0, 5) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 } },
-             { .in = { CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2) },
+               .attrs = &(const cn__axis_attrs){ 0 } },
              { .in = { CN_S(150, 17, 8), CN_S(150, 19, 8) }, .attrs = &(const cn__axis_attrs){ 1 } }),
 };
 
@@ -100,8 +111,8 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, const void *a
     for (int k = 1; k < a->n; k++) {
         char s[128], t[128];
         if (cn__same_shape(cn__layout(in[k]), cn__layout(in[0]))) continue;
-        cn__fail(ctx, CN_BAD_SHAPE, "stack: operand %d is %s, the first %s", k, cn__shape_text(cn__layout(in[k]), s, sizeof s),
-                 cn__shape_text(cn__layout(in[0]), t, sizeof t));
+        cn__fail(ctx, CN_BAD_SHAPE, "stack: operand %d is %s, the first %s", k,
+                 cn__shape_text(cn__layout(in[k]), s, sizeof s), cn__shape_text(cn__layout(in[0]), t, sizeof t));
         return NULL;
     }
     int axis = cn__axis(a->axis, cn_ndim(in[0]) + 1);
@@ -123,8 +134,15 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, const void *a
 }
 
 const cn_op cn__op_stack = {
-    .name = "stack", .doc = "Tensors of one shape along a new axis.", .kind = CN_COMPOSITE,
-    .n_in = 1, .n_out = 1, .variadic = true, .dtypes = CN_ANY, .attr_size = sizeof(cn__stack_attrs), .compose = compose_stack,
+    .name = "stack",
+    .doc = "Tensors of one shape along a new axis.",
+    .kind = CN_COMPOSITE,
+    .n_in = 1,
+    .n_out = 1,
+    .variadic = true,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__stack_attrs),
+    .compose = compose_stack,
     CN_CASES({ .in = { CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__stack_attrs){ 0, 2 } },
              { .in = { CN_S(2, 3), CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__stack_attrs){ -1, 3 } },
              { .in = { CN_S0, CN_S0, CN_S0 }, .attrs = &(const cn__stack_attrs){ 0, 3 } },

@@ -1,4 +1,5 @@
-/* join.h: attributes of the operators that join, pad and repeat. cat's are cn__axis_attrs, repeat's and tile's cn__list_attrs. */
+/* join.h: attributes of the operators that join, pad and repeat.
+   cat has cn__axis_attrs, repeat and tile have cn__list_attrs. */
 #ifndef CN_OPS_JOIN_JOIN_H
 #define CN_OPS_JOIN_JOIN_H
 

@@ -10,7 +10,8 @@ static inline int64_t source(int64_t mode, int64_t p, int64_t size, int64_t befo
     if (mode == CN_PAD_REFLECT) return q < 0 ? -q : 2 * (size - 1) - q;
     if (mode == CN_PAD_REPLICATE) return q < 0 ? 0 : size - 1;
     if (mode != CN_PAD_CIRCULAR) return -1;
-    return q < 0 ? q + size + (after < 0 ? after : 0) : q - size - (before < 0 ? before : 0); /* round what is left of it */
+    /* round what is left of it when some is cut off */
+    return q < 0 ? q + size + (after < 0 ? after : 0) : q - size - (before < 0 ? before : 0);
 }
 
 /* What is left of the axis after cutting must be there, and enough of it to pad with. */
@@ -41,7 +42,8 @@ static bool infer(cn_infer *i)
         if (!possible(a->mode, size, a->before[d], a->after[d]))
             return cn_infer_fail(i, CN_BAD_SHAPE, "axis %d of size %lld cannot be padded by %lld and %lld (%s)", d,
                                  (long long)size, (long long)a->before[d], (long long)a->after[d], name[a->mode]);
-        if (__builtin_add_overflow(size, a->before[d], &size) || __builtin_add_overflow(size, a->after[d], &out->shape[d]))
+        if (__builtin_add_overflow(size, a->before[d], &size) ||
+            __builtin_add_overflow(size, a->after[d], &out->shape[d]))
             return cn_infer_fail(i, CN_BAD_SHAPE, "too large");
     }
     return true;
@@ -52,7 +54,7 @@ static bool infer(cn_infer *i)
 typedef struct job {
     const cn__pad_attrs *a;
     int64_t bytes;
-    char value[8];  /* an element of the constant */
+    uint64_t value; /* the constant, as an element */
 } job;
 
 /* Where the row of x begins that the result's row `at` comes from; NULL: it is all constant. */
@@ -80,7 +82,7 @@ static void pad_row(const cn_kernel *k, const job *j, char *to, const char *from
             cn__move_row(to, 1, from + q * stride * j->bytes, stride, n, j->bytes);
         } else if (j->a->mode == CN_PAD_CONSTANT) {
             n = q < 0 && -q < end - p && size ? -q : end - p;
-            cn__move_row(to, 1, j->value, 0, n, j->bytes);
+            cn__move_row(to, 1, (const char *)&j->value, 0, n, j->bytes);
         } else {
             n = 1;
             q = source(j->a->mode, p, size, before, j->a->after[last]);
@@ -110,7 +112,7 @@ static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
 static void cpu(const cn_kernel *k)
 {
     job j = { .a = k->attrs, .bytes = (int64_t)cn_dtype_size(k->out[0].dtype) };
-    cn__store_f64(k->out[0].dtype, j.value, k->args[0].f);
+    cn__store_f64(k->out[0].dtype, &j.value, k->args[0].f);
     if (k->out[0].numel == 0) return;
     if (k->out[0].ndim == 0) memcpy(k->out[0].data, k->in[0].data, (size_t)j.bytes);
     else cn_parallel(k, k->out[0].numel, CN__MOVE_GRAIN, body, &j);
@@ -163,25 +165,40 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_pad = {
-    .name = "pad", .doc = "Axes made longer by a constant, by reflection, by their ends or by going round.",
-    .kind = CN_INDEX, .onnx = "Pad",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__pad_attrs),
-    .infer = infer, .grad = grad, .cpu = cpu,
-    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 2 }, { 0, 1 } }, .args = { { .f = 1 } } },
-             { .in = { CN_S(3, 5) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { -1, 2 }, { 1, -3 } }, .args = { { .f = 1 } } },
-             { .in = { CN_S(0, 2) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 2, 0 }, { 1, 1 } }, .args = { { .f = 1 } } },
-             { .in = { CN_S(4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { -4 }, { 0 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 0 }, { 0 } } },
-             { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 2, 1 }, { 0, 1, 3 } } },
-             { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 3 }, { -2 } } },
-             { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REPLICATE, { 0, 2, 0 }, { 0, 1, 5 } } },
-             { .in = { CN_S(5) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REPLICATE, { -2 }, { 3 } } },
-             { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { 0, 3, 1 }, { 0, 1, 4 } } },
-             { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { 2 }, { -2 } } },
-             { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { -1 }, { 3 } } },
-             { .in = { CN_S(0, 3) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 1 }, { 0, 2 } } },
-             { .in = { CN_S(5, 63, 99) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 1, 2 }, { 0, 1, 3 } } },
-             { .in = { CN_S(3, 23, 29) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 3, 3 }, { 0, 3, 3 } } }),
+    .name = "pad",
+    .doc = "Axes made longer by a constant, by reflection, by their ends or by going round.",
+    .kind = CN_INDEX,
+    .onnx = "Pad",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .strided = true,
+    .attr_size = sizeof(cn__pad_attrs),
+    .infer = infer,
+    .grad = grad,
+    .cpu = cpu,
+    CN_CASES(
+        { .in = { CN_S(2, 3) },
+          .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 2 }, { 0, 1 } },
+          .args = { { .f = 1 } } },
+        { .in = { CN_S(3, 5) },
+          .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { -1, 2 }, { 1, -3 } },
+          .args = { { .f = 1 } } },
+        { .in = { CN_S(0, 2) },
+          .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 2, 0 }, { 1, 1 } },
+          .args = { { .f = 1 } } },
+        { .in = { CN_S(4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { -4 }, { 0 } } },
+        { .in = { CN_S0 }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 0 }, { 0 } } },
+        { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 2, 1 }, { 0, 1, 3 } } },
+        { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 3 }, { -2 } } },
+        { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REPLICATE, { 0, 2, 0 }, { 0, 1, 5 } } },
+        { .in = { CN_S(5) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REPLICATE, { -2 }, { 3 } } },
+        { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { 0, 3, 1 }, { 0, 1, 4 } } },
+        { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { 2 }, { -2 } } },
+        { .in = { CN_S(6) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CIRCULAR, { -1 }, { 3 } } },
+        { .in = { CN_S(0, 3) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 1 }, { 0, 2 } } },
+        { .in = { CN_S(5, 63, 99) }, .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 1, 2 }, { 0, 1, 3 } } },
+        { .in = { CN_S(3, 23, 29) }, .attrs = &(const cn__pad_attrs){ CN_PAD_REFLECT, { 0, 3, 3 }, { 0, 3, 3 } } }),
 };
 
 cn_tensor *cn_pad(cn_tensor *x, cn_dims pad, cn_pad_mode mode, double value)
@@ -191,8 +208,8 @@ cn_tensor *cn_pad(cn_tensor *x, cn_dims pad, cn_pad_mode mode, double value)
     cn__pad_attrs a = { .mode = mode };
     if (pad.n < 0 || pad.n > CN_MAX_DIMS || pad.n % 2 || pad.n / 2 > l->ndim) {
         char s[128];
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "pad: %d numbers for %s; two for each axis are expected, from the last on", pad.n,
-                 cn__shape_text(l, s, sizeof s));
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "pad: %d numbers for %s; two for each axis are expected, from the last on",
+                 pad.n, cn__shape_text(l, s, sizeof s));
         return NULL;
     }
     for (int p = 0; p < pad.n / 2; p++) {

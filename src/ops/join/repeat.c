@@ -1,7 +1,8 @@
 /* repeat, tile, repeat_interleave: x several times over. */
 #include "ops/join/join.h"
 
-/* Along one axis: (outer, size, inner) → (outer, times, size, inner), or (outer, size, times, inner) for each element. */
+/* Along one axis: (outer, size, inner) → (outer, times, size, inner), or, each element by itself,
+   (outer, size, times, inner). Four axes are enough whatever x has. */
 static cn_tensor *repeat_axis(cn_tensor *x, const char *who, int axis, int64_t times, bool each)
 {
     if (!x || times == 1) return x;
@@ -30,8 +31,8 @@ static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, const void *
     }
     if (!ok) {
         char s[128], t[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: %s does not say for each axis of %s how often", cn__list_text(times, s, sizeof s),
-                 cn__shape_text(cn__layout(x), t, sizeof t));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: %s does not say for each axis of %s how often",
+                 cn__list_text(times, s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
         return NULL;
     }
     if (lead) x = cn_reshape(x, shape);
@@ -40,17 +41,24 @@ static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, const void *
 }
 
 const cn_op cn__op_repeat = {
-    .name = "repeat", .doc = "The whole tensor so many times along each axis; new axes in front.",
-    .kind = CN_COMPOSITE, .onnx = "Tile",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .compose = compose_repeat,
-    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 3 } } },
-             { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 3, { 4, 1, 2 } } },
-             { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
-             { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
-             { .in = { CN_S(0, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
-             { .in = { CN_S(1, 2, 1, 2, 1, 2, 1, 2) }, .attrs = &(const cn__list_attrs){ 8, { 2, 1, 1, 2, 1, 2, 2, 2 } } },
-             { .in = { CN_S(11, 13) }, .attrs = &(const cn__list_attrs){ 3, { 2, 3, 5 } } }),
+    .name = "repeat",
+    .doc = "The whole tensor so many times along each axis; new axes in front.",
+    .kind = CN_COMPOSITE,
+    .onnx = "Tile",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__list_attrs),
+    .compose = compose_repeat,
+    CN_CASES(
+        { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 3 } } },
+        { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 3, { 4, 1, 2 } } },
+        { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
+        { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
+        { .in = { CN_S(0, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
+        { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
+        { .in = { CN_S(1, 2, 1, 2, 1, 2, 1, 2) }, .attrs = &(const cn__list_attrs){ 8, { 2, 1, 1, 2, 1, 2, 2, 2 } } },
+        { .in = { CN_S(11, 13) }, .attrs = &(const cn__list_attrs){ 3, { 2, 3, 5 } } }),
 };
 
 cn_tensor *cn_repeat(cn_tensor *x, cn_dims times)
@@ -71,9 +79,15 @@ static cn_tensor *compose_tile(cn_ctx *ctx, cn_tensor *const *in, const void *at
 }
 
 const cn_op cn__op_tile = {
-    .name = "tile", .doc = "repeat, where the numbers may be fewer than the axes: they count from the last.",
-    .kind = CN_COMPOSITE, .onnx = "Tile",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .compose = compose_tile,
+    .name = "tile",
+    .doc = "repeat, where the numbers may be fewer than the axes: they count from the last.",
+    .kind = CN_COMPOSITE,
+    .onnx = "Tile",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__list_attrs),
+    .compose = compose_tile,
     CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 1, { 2 } } },
              { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
              { .in = { CN_S(2, 0) }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
@@ -95,16 +109,22 @@ static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, const vo
     int axis = cn__axis(a->axis, cn_ndim(in[0]));
     if (axis < 0 || a->times < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat_interleave: not possible %lld times along axis %lld of %s", (long long)a->times,
-                 (long long)a->axis, cn__shape_text(cn__layout(in[0]), s, sizeof s));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat_interleave: not possible %lld times along axis %lld of %s",
+                 (long long)a->times, (long long)a->axis, cn__shape_text(cn__layout(in[0]), s, sizeof s));
         return NULL;
     }
     return a->times == 1 ? cn_clone(in[0]) : repeat_axis(in[0], "repeat_interleave", axis, a->times, true);
 }
 
 const cn_op cn__op_repeat_interleave = {
-    .name = "repeat_interleave", .doc = "Each element so many times along an axis.", .kind = CN_COMPOSITE,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__interleave_attrs), .compose = compose_interleave,
+    .name = "repeat_interleave",
+    .doc = "Each element so many times along an axis.",
+    .kind = CN_COMPOSITE,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__interleave_attrs),
+    .compose = compose_interleave,
     CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__interleave_attrs){ 2, 1 } },
              { .in = { CN_S(5, 2) }, .attrs = &(const cn__interleave_attrs){ 3, -2 } },
              { .in = { CN_S(3) }, .attrs = &(const cn__interleave_attrs){ 1, 0 } },

@@ -28,8 +28,9 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
     for (int d = 0; d < a->axes.n && ok; d++) ok = cn__axis(a->axes.v[d], l->ndim) >= 0;
     if (!ok) {
         char s[128], t[128], u[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "roll: shifts %s do not go with axes %s of %s", cn__list_text(&a->shifts, s, sizeof s),
-                 cn__list_text(&a->axes, t, sizeof t), cn__shape_text(l, u, sizeof u));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "roll: shifts %s do not go with axes %s of %s",
+                 cn__list_text(&a->shifts, s, sizeof s), cn__list_text(&a->axes, t, sizeof t),
+                 cn__shape_text(l, u, sizeof u));
         return NULL;
     }
     if (a->axes.n == 0) return roll_flat(in[0], a->shifts.v[0]);
@@ -39,8 +40,14 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, 
 }
 
 const cn_op cn__op_roll = {
-    .name = "roll", .doc = "Pushed along axes, going round.", .kind = CN_COMPOSITE,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__roll_attrs), .compose = compose,
+    .name = "roll",
+    .doc = "Pushed along axes, going round.",
+    .kind = CN_COMPOSITE,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__roll_attrs),
+    .compose = compose,
     CN_CASES({ .in = { CN_S(3, 4) }, .attrs = &(const cn__roll_attrs){ { 1, { 1 } }, { 1, { 1 } } } },
              { .in = { CN_S(3, 5) }, .attrs = &(const cn__roll_attrs){ { 2, { -7, 2 } }, { 2, { -1, 0 } } } },
              { .in = { CN_S(2, 5) }, .attrs = &(const cn__roll_attrs){ { 1, { 3 } }, { 0, { 0 } } } },
@@ -54,6 +61,7 @@ cn_tensor *cn_roll(cn_tensor *x, cn_dims shifts, cn_dims axes)
 {
     cn__roll_attrs a;
     if (axes.n == -1) axes.n = 0;
-    if (!cn__alive(x) || !cn__list(x->ctx, "roll", shifts, &a.shifts) || !cn__list(x->ctx, "roll", axes, &a.axes)) return NULL;
+    if (!cn__alive(x) || !cn__list(x->ctx, "roll", shifts, &a.shifts) || !cn__list(x->ctx, "roll", axes, &a.axes))
+        return NULL;
     return cn_apply(&cn__op_roll, &x, 1, &a, NULL);
 }

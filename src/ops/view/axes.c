@@ -17,9 +17,10 @@ bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim)
 
 bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list)
 {
-    *list = (cn__list_attrs){0};
+    *list = (cn__list_attrs){ 0 };
     if (dims.n < 0 || dims.n > CN_MAX_DIMS)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a list of %d numbers; 0 to %d are possible", who, dims.n, CN_MAX_DIMS);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a list of %d numbers; 0 to %d are possible", who, dims.n,
+                        CN_MAX_DIMS);
     list->n = dims.n;
     for (int d = 0; d < dims.n; d++) list->v[d] = dims.v[d];
     return true;
@@ -27,7 +28,7 @@ bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list)
 
 const char *cn__list_text(const cn__list_attrs *list, char *buf, size_t size)
 {
-    cn_layout l = {.ndim = list->n < 0 ? 0 : list->n > CN_MAX_DIMS ? CN_MAX_DIMS : (int)list->n};
+    cn_layout l = { .ndim = list->n < 0 ? 0 : list->n > CN_MAX_DIMS ? CN_MAX_DIMS : (int)list->n };
     for (int d = 0; d < l.ndim; d++) l.shape[d] = list->v[d];
     return cn__shape_text(&l, buf, size);
 }
@@ -59,20 +60,29 @@ static bool infer_permute(cn_infer *i)
 static void grad_permute(cn_grad_call *g)
 {
     const cn__list_attrs *order = g->attrs;
-    cn_dims inverse = {.n = (int)order->n};
+    cn_dims inverse = { .n = (int)order->n };
     for (int d = 0; d < inverse.n; d++) inverse.v[order->v[d]] = d;
     g->in_grad[0] = cn_permute(g->out_grad[0], inverse);
 }
 
 const cn_op cn__op_permute = {
-    .name = "permute", .doc = "The axes in another order.", .kind = CN_VIEW, .onnx = "Transpose",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .infer = infer_permute, .grad = grad_permute,
-    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__list_attrs){ 3, { 2, 0, 1 } } },
-             { .in = { CN_S(5, 7) }, .attrs = &(const cn__list_attrs){ 2, { 1, 0 } } },
-             { .in = { CN_S(3, 0, 2) }, .attrs = &(const cn__list_attrs){ 3, { 1, 2, 0 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
-             { .in = { CN_S(2, 1, 2, 1, 2, 1, 2, 3) }, .attrs = &(const cn__list_attrs){ 8, { 7, 0, 6, 1, 5, 2, 4, 3 } } },
-             { .in = { CN_S(17, 9, 33) }, .attrs = &(const cn__list_attrs){ 3, { 2, 1, 0 } } }),
+    .name = "permute",
+    .doc = "The axes in another order.",
+    .kind = CN_VIEW,
+    .onnx = "Transpose",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__list_attrs),
+    .infer = infer_permute,
+    .grad = grad_permute,
+    CN_CASES(
+        { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__list_attrs){ 3, { 2, 0, 1 } } },
+        { .in = { CN_S(5, 7) }, .attrs = &(const cn__list_attrs){ 2, { 1, 0 } } },
+        { .in = { CN_S(3, 0, 2) }, .attrs = &(const cn__list_attrs){ 3, { 1, 2, 0 } } },
+        { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+        { .in = { CN_S(2, 1, 2, 1, 2, 1, 2, 3) }, .attrs = &(const cn__list_attrs){ 8, { 7, 0, 6, 1, 5, 2, 4, 3 } } },
+        { .in = { CN_S(17, 9, 33) }, .attrs = &(const cn__list_attrs){ 3, { 2, 1, 0 } } }),
 };
 
 cn_tensor *cn_permute(cn_tensor *x, cn_dims order)
@@ -91,18 +101,25 @@ static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, const voi
     int least = x->ndim ? x->ndim : 1, a = cn__axis(t->a, least), b = cn__axis(t->b, least);
     if (a < 0 || b < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: %lld and %lld are not both axes of %s", (long long)t->a, (long long)t->b,
-                 cn__shape_text(x, s, sizeof s));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: %lld and %lld are not both axes of %s", (long long)t->a,
+                 (long long)t->b, cn__shape_text(x, s, sizeof s));
         return NULL;
     }
-    cn_dims order = {.n = x->ndim};
+    cn_dims order = { .n = x->ndim };
     for (int d = 0; d < x->ndim; d++) order.v[d] = d == a ? b : d == b ? a : d;
     return cn_permute(in[0], order);
 }
 
 const cn_op cn__op_transpose = {
-    .name = "transpose", .doc = "Two axes exchanged.", .kind = CN_COMPOSITE, .onnx = "Transpose",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axes_attrs), .compose = compose_transpose,
+    .name = "transpose",
+    .doc = "Two axes exchanged.",
+    .kind = CN_COMPOSITE,
+    .onnx = "Transpose",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__axes_attrs),
+    .compose = compose_transpose,
     CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
              { .in = { CN_S(5, 0) }, .attrs = &(const cn__axes_attrs){ 0, 1 } },
              { .in = { CN_S0 }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
@@ -120,14 +137,15 @@ cn_tensor *cn_transpose(cn_tensor *x, int64_t a, int64_t b)
 static bool axes_mask(cn_tensor *x, const char *who, cn_dims axes, cn__mask_attrs *mask)
 {
     int ndim = cn_ndim(x), least = ndim ? ndim : 1;
-    mask->axes = 0;
-    if (axes.n == -1) mask->axes = (INT64_C(1) << ndim) - 1;
-    for (int d = 0; d < axes.n; d++) {
-        int a = d < CN_MAX_DIMS ? cn__axis(axes.v[d], least) : -1;
+    cn__list_attrs list = { 0 };
+    mask->axes = axes.n == -1 ? (INT64_C(1) << ndim) - 1 : 0;
+    if (axes.n != -1 && !cn__list(x->ctx, who, axes, &list)) return false;
+    for (int d = 0; d < list.n; d++) {
+        int a = cn__axis(list.v[d], least);
         char s[128];
         if (a < 0 || mask->axes >> a & 1)
-            return cn__fail(x->ctx, CN_BAD_ARGUMENT, a < 0 ? "%s: axis %lld is out of range for %s" : "%s: axis %lld of %s is given twice",
-                            who, d < CN_MAX_DIMS ? (long long)axes.v[d] : (long long)d, cn__shape_text(cn__layout(x), s, sizeof s));
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld is %s %s", who, (long long)list.v[d],
+                            a < 0 ? "out of range for" : "given twice for", cn__shape_text(cn__layout(x), s, sizeof s));
         mask->axes |= INT64_C(1) << a;
     }
     return true;
@@ -150,8 +168,16 @@ static bool infer_squeeze(cn_infer *i)
 }
 
 const cn_op cn__op_squeeze = {
-    .name = "squeeze", .doc = "Without axes of size 1.", .kind = CN_VIEW, .onnx = "Squeeze",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__mask_attrs), .infer = infer_squeeze, .grad = grad_reshape,
+    .name = "squeeze",
+    .doc = "Without axes of size 1.",
+    .kind = CN_VIEW,
+    .onnx = "Squeeze",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__mask_attrs),
+    .infer = infer_squeeze,
+    .grad = grad_reshape,
     CN_CASES({ .in = { CN_S(1, 3, 1, 2) }, .attrs = &(const cn__mask_attrs){ 15 } },
              { .in = { CN_S(1, 3, 1) }, .attrs = &(const cn__mask_attrs){ 6 } },
              { .in = { CN_S(0, 1) }, .attrs = &(const cn__mask_attrs){ 2 } },
@@ -172,7 +198,8 @@ static bool infer_unsqueeze(cn_infer *i)
     const cn_layout *x = &i->in[0]->layout;
     cn_layout *out = &i->out[0].layout;
     if (!cn__infer_axis(i, a->axis, x->ndim + 1)) return false;
-    if (x->ndim == CN_MAX_DIMS) return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
+    if (x->ndim == CN_MAX_DIMS)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
     i->out[0] = *i->in[0];
     out->ndim = x->ndim + 1;
     for (int d = (int)a->axis; d < x->ndim; d++) {
@@ -185,8 +212,16 @@ static bool infer_unsqueeze(cn_infer *i)
 }
 
 const cn_op cn__op_unsqueeze = {
-    .name = "unsqueeze", .doc = "With a further axis of size 1.", .kind = CN_VIEW, .onnx = "Unsqueeze",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axis_attrs), .infer = infer_unsqueeze, .grad = grad_reshape,
+    .name = "unsqueeze",
+    .doc = "With a further axis of size 1.",
+    .kind = CN_VIEW,
+    .onnx = "Unsqueeze",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__axis_attrs),
+    .infer = infer_unsqueeze,
+    .grad = grad_reshape,
     CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(0, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
@@ -232,8 +267,16 @@ static bool infer_expand(cn_infer *i)
 static void grad_expand(cn_grad_call *g) { g->in_grad[0] = cn__sum_to(g->out_grad[0], cn__layout(g->in[0])); }
 
 const cn_op cn__op_expand = {
-    .name = "expand", .doc = "Axes of size 1 repeated to a size, and new axes in front.", .kind = CN_VIEW, .onnx = "Expand",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .infer = infer_expand, .grad = grad_expand,
+    .name = "expand",
+    .doc = "Axes of size 1 repeated to a size, and new axes in front.",
+    .kind = CN_VIEW,
+    .onnx = "Expand",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__list_attrs),
+    .infer = infer_expand,
+    .grad = grad_expand,
     CN_CASES({ .in = { CN_S(3, 1) }, .attrs = &(const cn__list_attrs){ 3, { 2, -1, 4 } } },
              { .in = { CN_S(1, 5) }, .attrs = &(const cn__list_attrs){ 2, { 7, 5 } } },
              { .in = { CN_S(1, 2) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
@@ -267,8 +310,15 @@ static bool infer_flip(cn_infer *i)
 static void grad_flip(cn_grad_call *g) { g->in_grad[0] = cn_apply(&cn__op_flip, g->out_grad, 1, g->attrs, NULL); }
 
 const cn_op cn__op_flip = {
-    .name = "flip", .doc = "In reverse order along axes.", .kind = CN_VIEW,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__mask_attrs), .infer = infer_flip, .grad = grad_flip,
+    .name = "flip",
+    .doc = "In reverse order along axes.",
+    .kind = CN_VIEW,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__mask_attrs),
+    .infer = infer_flip,
+    .grad = grad_flip,
     CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__mask_attrs){ 5 } },
              { .in = { CN_S(7) }, .attrs = &(const cn__mask_attrs){ 1 } },
              { .in = { CN_S(3, 0) }, .attrs = &(const cn__mask_attrs){ 3 } },

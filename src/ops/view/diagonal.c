@@ -14,7 +14,8 @@ static int64_t length_of(int64_t offset, int64_t size1, int64_t size2)
 static bool check_axes(cn_infer *i, const cn__diagonal_attrs *a, int ndim)
 {
     if (!cn__infer_axis(i, a->axis1, ndim) || !cn__infer_axis(i, a->axis2, ndim)) return false;
-    return a->axis1 != a->axis2 || cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld has no diagonal with itself", (long long)a->axis1);
+    return a->axis1 != a->axis2 ||
+           cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld has no diagonal with itself", (long long)a->axis1);
 }
 
 static bool infer(cn_infer *i)
@@ -46,8 +47,15 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_diagonal = {
-    .name = "diagonal", .doc = "A diagonal of two axes, as the last axis.", .kind = CN_VIEW,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__diagonal_attrs), .infer = infer, .grad = grad,
+    .name = "diagonal",
+    .doc = "A diagonal of two axes, as the last axis.",
+    .kind = CN_VIEW,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__diagonal_attrs),
+    .infer = infer,
+    .grad = grad,
     CN_CASES({ .in = { CN_S(4, 4) }, .attrs = &(const cn__diagonal_attrs){ 0, 0, 1 } },
              { .in = { CN_S(3, 2, 5) }, .attrs = &(const cn__diagonal_attrs){ 1, 0, 2 } },
              { .in = { CN_S(5, 3) }, .attrs = &(const cn__diagonal_attrs){ -2, 0, 1 } },
@@ -72,12 +80,15 @@ static bool infer_backward(cn_infer *i)
     const cn_layout *g = &i->in[0]->layout;
     cn_layout *out = &i->out[0].layout;
     i->out[0].dtype = i->in[0]->dtype;
-    if (g->ndim == CN_MAX_DIMS) return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", g->ndim);
+    if (g->ndim == CN_MAX_DIMS)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", g->ndim);
     if (!check_axes(i, &a->of, g->ndim + 1)) return false;
-    if (g->ndim == 0 || a->size1 < 0 || a->size2 < 0 || g->shape[g->ndim - 1] != length_of(a->of.offset, a->size1, a->size2)) {
+    if (g->ndim == 0 || a->size1 < 0 || a->size2 < 0 ||
+        g->shape[g->ndim - 1] != length_of(a->of.offset, a->size1, a->size2)) {
         char s[128];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s does not end with diagonal %lld of [%lld,%lld]", cn__shape_text(g, s, sizeof s),
-                             (long long)a->of.offset, (long long)a->size1, (long long)a->size2);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%s does not end with diagonal %lld of [%lld,%lld]",
+                             cn__shape_text(g, s, sizeof s), (long long)a->of.offset, (long long)a->size1,
+                             (long long)a->size2);
     }
     out->ndim = g->ndim + 1;
     for (int d = 0, from = 0; d < out->ndim; d++)
@@ -106,9 +117,17 @@ static void grad_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_diagonal_backward = {
-    .name = "diagonal_backward", .doc = "The gradient of diagonal: zeros beside it.", .kind = CN_INDEX,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__diagonal_backward_attrs),
-    .infer = infer_backward, .grad = grad_backward, .cpu = cpu_backward,
+    .name = "diagonal_backward",
+    .doc = "The gradient of diagonal: zeros beside it.",
+    .kind = CN_INDEX,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .strided = true,
+    .attr_size = sizeof(cn__diagonal_backward_attrs),
+    .infer = infer_backward,
+    .grad = grad_backward,
+    .cpu = cpu_backward,
     CN_CASES({ .in = { CN_S(4) }, .attrs = &(const cn__diagonal_backward_attrs){ { 0, 0, 1 }, 4, 4 } },
              { .in = { CN_S(2, 3) }, .attrs = &(const cn__diagonal_backward_attrs){ { 1, 0, 2 }, 3, 5 } },
              { .in = { CN_S(3) }, .attrs = &(const cn__diagonal_backward_attrs){ { -2, 0, 1 }, 5, 3 } },

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static inline __attribute__((always_inline)) void carry(char *to, int64_t to_step, const char *from, int64_t from_step,
-                                                         int64_t n, size_t bytes)
+                                                        int64_t n, size_t bytes)
 {
     for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, bytes);
 }
@@ -65,7 +65,8 @@ static void span(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
     while (begin < end) {
         int64_t n = m->shape[last] - at[last];
         if (n > end - begin) n = end - begin;
-        cn__move_row(m->to + to * m->bytes, m->to_stride[last], m->from + from * m->bytes, m->from_stride[last], n, m->bytes);
+        cn__move_row(m->to + to * m->bytes, m->to_stride[last], m->from + from * m->bytes, m->from_stride[last], n,
+                     m->bytes);
         begin += n;
         to -= at[last] * m->to_stride[last]; /* back to the row's start, and on to the next row */
         from -= at[last] * m->from_stride[last];
@@ -92,8 +93,10 @@ void cn__move_run(const cn_kernel *k, const cn__move *m)
 
 cn__move cn__move_of(const cn_kernel *k, int operand)
 {
-    cn__move m = {.to = k->out[0].data, .from = k->in[operand].data, .ndim = k->in[operand].ndim,
-                  .bytes = (int64_t)cn_dtype_size(k->out[0].dtype)};
+    cn__move m = { .to = k->out[0].data,
+                   .from = k->in[operand].data,
+                   .ndim = k->in[operand].ndim,
+                   .bytes = (int64_t)cn_dtype_size(k->out[0].dtype) };
     for (int d = 0; d < m.ndim; d++) {
         m.shape[d] = k->in[operand].shape[d];
         m.from_stride[d] = k->in[operand].stride[d];

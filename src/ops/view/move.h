@@ -14,8 +14,8 @@ typedef struct cn__move {
 
 /* The operand to the start of the (first) result, axis by axis; to be adjusted before it is carried out. */
 cn__move cn__move_of(const cn_kernel *k, int operand);
-void cn__move_along(cn__move *m, int axis, int64_t by);      /* lets it begin `by` elements further along the result's axis */
-void cn__move_run(const cn_kernel *k, const cn__move *m);    /* on all threads */
+void cn__move_along(cn__move *m, int axis, int64_t by);   /* to a place so much further along the result's axis */
+void cn__move_run(const cn_kernel *k, const cn__move *m); /* on all threads */
 
 void cn__move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes);
 void cn__zero_result(const cn_kernel *k);

@@ -74,8 +74,16 @@ static void grad_view(cn_grad_call *g) { g->in_grad[0] = cn_reshape(g->out_grad[
 
 /* An axis can be cut up whatever its stride. */
 const cn_op cn__op_view = {
-    .name = "view", .doc = "The same memory in another shape.", .kind = CN_VIEW, .onnx = "Reshape",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .infer = infer_view, .grad = grad_view,
+    .name = "view",
+    .doc = "The same memory in another shape.",
+    .kind = CN_VIEW,
+    .onnx = "Reshape",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__list_attrs),
+    .infer = infer_view,
+    .grad = grad_view,
     CN_CASES({ .in = { CN_S(6, 4) }, .attrs = &(const cn__list_attrs){ 4, { 2, 3, 1, 4 } } },
              { .in = { CN_S(15) }, .attrs = &(const cn__list_attrs){ 2, { 5, -1 } } },
              { .in = { CN_S(0, 6) }, .attrs = &(const cn__list_attrs){ 3, { 3, 0, 5 } } },
@@ -101,9 +109,15 @@ static cn_tensor *compose_reshape(cn_ctx *ctx, cn_tensor *const *in, const void 
 }
 
 const cn_op cn__op_reshape = {
-    .name = "reshape", .doc = "The same elements in another shape: a view where possible, else a copy.",
-    .kind = CN_COMPOSITE, .onnx = "Reshape",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__list_attrs), .compose = compose_reshape,
+    .name = "reshape",
+    .doc = "The same elements in another shape: a view where possible, else a copy.",
+    .kind = CN_COMPOSITE,
+    .onnx = "Reshape",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__list_attrs),
+    .compose = compose_reshape,
     CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__list_attrs){ 2, { 4, 6 } } },
              { .in = { CN_S(3, 5) }, .attrs = &(const cn__list_attrs){ 1, { -1 } } },
              { .in = { CN_S(0, 4) }, .attrs = &(const cn__list_attrs){ 2, { -1, 8 } } },
@@ -127,11 +141,11 @@ static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, const void 
     int least = x->ndim ? x->ndim : 1, from = cn__axis(f->a, least), to = cn__axis(f->b, least);
     if (from < 0 || to < 0 || from > to) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "flatten: from %lld to %lld is not a range of axes of %s", (long long)f->a, (long long)f->b,
-                 cn__shape_text(x, s, sizeof s));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "flatten: from %lld to %lld is not a range of axes of %s", (long long)f->a,
+                 (long long)f->b, cn__shape_text(x, s, sizeof s));
         return NULL;
     }
-    cn_dims shape = {.n = x->ndim ? x->ndim - (to - from) : 1, .v = { 1 }};
+    cn_dims shape = { .n = x->ndim ? x->ndim - (to - from) : 1, .v = { 1 } };
     for (int d = 0, o = 0; d < x->ndim; d++) {
         if (d > from && d <= to) shape.v[o - 1] *= x->shape[d];
         else shape.v[o++] = x->shape[d];
@@ -140,8 +154,14 @@ static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, const void 
 }
 
 const cn_op cn__op_flatten = {
-    .name = "flatten", .doc = "Neighbouring axes made one.", .kind = CN_COMPOSITE,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axes_attrs), .compose = compose_flatten,
+    .name = "flatten",
+    .doc = "Neighbouring axes made one.",
+    .kind = CN_COMPOSITE,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__axes_attrs),
+    .compose = compose_flatten,
     CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
              { .in = { CN_S(2, 3, 5, 2) }, .attrs = &(const cn__axes_attrs){ 1, 2 } },
              { .in = { CN_S(3, 0, 2) }, .attrs = &(const cn__axes_attrs){ 1, -1 } },

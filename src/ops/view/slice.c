@@ -10,12 +10,15 @@ static bool infer_slice(cn_infer *i)
     const cn_layout *x = &i->in[0]->layout;
     if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
     int64_t size = x->shape[a->axis], start = i->args ? i->args[0].i : 0;
-    if (a->step < 1) return cn_infer_fail(i, CN_BAD_ARGUMENT, "a step of %lld; it must be positive", (long long)a->step);
-    bool inside = a->length == 0 ? start >= 0 && start <= size
-                                 : a->length > 0 && start >= 0 && start < size && (size - 1 - start) / a->step >= a->length - 1;
+    if (a->step < 1)
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "a step of %lld; it must be positive", (long long)a->step);
+    bool inside = a->length == 0
+                      ? start >= 0 && start <= size
+                      : a->length > 0 && start >= 0 && start < size && (size - 1 - start) / a->step >= a->length - 1;
     if (!inside)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not lie on axis %lld of size %lld",
-                             (long long)a->length, (long long)start, (long long)a->step, (long long)a->axis, (long long)size);
+        return cn_infer_fail(
+            i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not lie on axis %lld of size %lld",
+            (long long)a->length, (long long)start, (long long)a->step, (long long)a->axis, (long long)size);
     i->out[0] = *i->in[0];
     cn_layout *out = &i->out[0].layout;
     out->shape[a->axis] = a->length;
@@ -32,8 +35,16 @@ static void grad_slice(cn_grad_call *g)
 }
 
 const cn_op cn__op_slice = {
-    .name = "slice", .doc = "Every step-th element along an axis, from a start on.", .kind = CN_VIEW, .onnx = "Slice",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer_slice, .grad = grad_slice,
+    .name = "slice",
+    .doc = "Every step-th element along an axis, from a start on.",
+    .kind = CN_VIEW,
+    .onnx = "Slice",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__slice_attrs),
+    .infer = infer_slice,
+    .grad = grad_slice,
     CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
              { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 3 }, .args = { { .i = 0 } } },
              { .in = { CN_S(7) }, .attrs = &(const cn__slice_attrs){ 0, 0, 2 }, .args = { { .i = 7 } } },
@@ -71,7 +82,8 @@ static bool infer_slice_backward(cn_infer *i)
     const cn_layout *g = &i->in[0]->layout;
     if (!cn__infer_axis(i, a->axis, g->ndim)) return false;
     int64_t n = g->shape[a->axis], start = i->args ? i->args[0].i : 0;
-    if (a->step < 1 || start < 0 || a->length < 0 || (n > 0 && (start >= a->length || (a->length - 1 - start) / a->step < n - 1)))
+    if (a->step < 1 || start < 0 || a->length < 0 ||
+        (n > 0 && (start >= a->length || (a->length - 1 - start) / a->step < n - 1)))
         return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not fit into %lld",
                              (long long)n, (long long)start, (long long)a->step, (long long)a->length);
     i->out[0] = *i->in[0];
@@ -98,9 +110,17 @@ static void grad_slice_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_slice_backward = {
-    .name = "slice_backward", .doc = "The gradient of slice: zeros around what is given.", .kind = CN_INDEX,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .strided = true, .attr_size = sizeof(cn__slice_attrs),
-    .infer = infer_slice_backward, .grad = grad_slice_backward, .cpu = cpu_slice_backward,
+    .name = "slice_backward",
+    .doc = "The gradient of slice: zeros around what is given.",
+    .kind = CN_INDEX,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .strided = true,
+    .attr_size = sizeof(cn__slice_attrs),
+    .infer = infer_slice_backward,
+    .grad = grad_slice_backward,
+    .cpu = cpu_slice_backward,
     CN_CASES({ .in = { CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
              { .in = { CN_S(3, 3, 2) }, .attrs = &(const cn__slice_attrs){ 1, 8, 3 }, .args = { { .i = 1 } } },
              { .in = { CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
@@ -118,8 +138,8 @@ static bool infer_select(cn_infer *i)
     if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
     int64_t index = i->args ? i->args[0].i : 0;
     if (index < 0 || index >= x->shape[a->axis])
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "index %lld is out of range for axis %lld of size %lld", (long long)index,
-                             (long long)a->axis, (long long)x->shape[a->axis]);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "index %lld is out of range for axis %lld of size %lld",
+                             (long long)index, (long long)a->axis, (long long)x->shape[a->axis]);
     i->out[0] = *i->in[0];
     cn_layout *out = &i->out[0].layout;
     out->ndim = x->ndim - 1;
@@ -140,8 +160,16 @@ static void grad_select(cn_grad_call *g)
 }
 
 const cn_op cn__op_select = {
-    .name = "select", .doc = "One place along an axis; the axis goes.", .kind = CN_VIEW, .onnx = "Gather",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__axis_attrs), .infer = infer_select, .grad = grad_select,
+    .name = "select",
+    .doc = "One place along an axis; the axis goes.",
+    .kind = CN_VIEW,
+    .onnx = "Gather",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__axis_attrs),
+    .infer = infer_select,
+    .grad = grad_select,
     CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 2 } } },
              { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__axis_attrs){ 0 }, .args = { { .i = 2 } } },
              { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 }, .args = { { .i = 0 } } },
@@ -170,16 +198,24 @@ static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, const void *
     if (start < 0 && start >= -size) start += size;
     if (axis < 0 || start < 0 || start > size || a->length < 0 || a->length > size - start) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld on do not lie on axis %lld of %s", (long long)a->length,
-                 args ? (long long)args[0].i : 0, (long long)a->axis, cn__shape_text(x, s, sizeof s));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld on do not lie on axis %lld of %s",
+                 (long long)a->length, args ? (long long)args[0].i : 0, (long long)a->axis,
+                 cn__shape_text(x, s, sizeof s));
         return NULL;
     }
     return cn_slice(in[0], axis, start, start + a->length, 1);
 }
 
 const cn_op cn__op_narrow = {
-    .name = "narrow", .doc = "A run of neighbours along an axis.", .kind = CN_COMPOSITE, .onnx = "Slice",
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__narrow_attrs), .compose = compose_narrow,
+    .name = "narrow",
+    .doc = "A run of neighbours along an axis.",
+    .kind = CN_COMPOSITE,
+    .onnx = "Slice",
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__narrow_attrs),
+    .compose = compose_narrow,
     CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__narrow_attrs){ 1, 3 }, .args = { { .i = 1 } } },
              { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__narrow_attrs){ -2, 2 }, .args = { { .i = -3 } } },
              { .in = { CN_S(5) }, .attrs = &(const cn__narrow_attrs){ 0, 0 }, .args = { { .i = 5 } } },
@@ -214,8 +250,8 @@ static int cut_axis(cn_tensor *x, const char *who, int64_t axis, bool possible, 
     int a = possible ? cn__axis(axis, l->ndim) : -1;
     char s[128];
     if (a < 0)
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s cannot be cut along axis %lld by %lld", who, cn__shape_text(l, s, sizeof s),
-                 (long long)axis, (long long)by);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s cannot be cut along axis %lld by %lld", who,
+                 cn__shape_text(l, s, sizeof s), (long long)axis, (long long)by);
     return a;
 }
 

@@ -9,9 +9,11 @@ static bool infer(cn_infer *i)
     if (!cn__infer_axis(i, a->axis, x->ndim ? x->ndim : 1)) return false;
     int64_t length = x->ndim ? x->shape[a->axis] : 1;
     if (a->size < 0 || a->size > length || a->step < 1)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "windows of %lld by steps of %lld do not lie on axis %lld of size %lld",
+        return cn_infer_fail(i, CN_BAD_ARGUMENT,
+                             "windows of %lld by steps of %lld do not lie on axis %lld of size %lld",
                              (long long)a->size, (long long)a->step, (long long)a->axis, (long long)length);
-    if (x->ndim == CN_MAX_DIMS) return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
+    if (x->ndim == CN_MAX_DIMS)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
     i->out[0] = *i->in[0];
     cn_layout *out = &i->out[0].layout;
     out->ndim = x->ndim + 1;
@@ -35,8 +37,15 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_unfold = {
-    .name = "unfold", .doc = "Windows along an axis, which may overlap.", .kind = CN_VIEW,
-    .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__unfold_attrs), .infer = infer, .grad = grad,
+    .name = "unfold",
+    .doc = "Windows along an axis, which may overlap.",
+    .kind = CN_VIEW,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .attr_size = sizeof(cn__unfold_attrs),
+    .infer = infer,
+    .grad = grad,
     CN_CASES({ .in = { CN_S(2, 7) }, .attrs = &(const cn__unfold_attrs){ 1, 3, 2 } },
              { .in = { CN_S(5, 3) }, .attrs = &(const cn__unfold_attrs){ 0, 2, 1 } },
              { .in = { CN_S(9) }, .attrs = &(const cn__unfold_attrs){ 0, 2, 3 } },
@@ -64,7 +73,8 @@ static bool infer_backward(cn_infer *i)
     int64_t windows = g->shape[a->of.axis], size = g->shape[g->ndim - 1];
     if (size != a->of.size || size > a->length || a->of.step < 1 || windows != (a->length - size) / a->of.step + 1) {
         char s[128];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s are not windows of %lld by steps of %lld along axis %lld of size %lld",
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "%s are not windows of %lld by steps of %lld along axis %lld of size %lld",
                              cn__shape_text(g, s, sizeof s), (long long)a->of.size, (long long)a->of.step,
                              (long long)a->of.axis, (long long)a->length);
     }
@@ -80,10 +90,10 @@ typedef struct gather {
     int64_t length, inner, windows, size, step; /* out (outer, length, inner), g (outer, windows, inner, size) */
 } gather;
 
-#define T float
+#define T    float
 #define NAME gather_f32
 #include "ops/view/unfold_body.h"
-#define T double
+#define T    double
 #define NAME gather_f64
 #include "ops/view/unfold_body.h"
 
@@ -94,7 +104,8 @@ static void cpu_backward(const cn_kernel *k)
     for (int d = (int)a->of.axis + 1; d < k->out[0].ndim; d++) j.inner *= k->out[0].shape[d];
     if (k->out[0].numel == 0) return;
     int64_t overlap = j.size / j.step + 1;
-    cn_parallel(k, k->out[0].numel, 16384 / (overlap < 1024 ? overlap : 1024), k->in[0].dtype == CN_F64 ? gather_f64 : gather_f32, &j);
+    cn_parallel(k, k->out[0].numel, 16384 / (overlap < 1024 ? overlap : 1024),
+                k->in[0].dtype == CN_F64 ? gather_f64 : gather_f32, &j);
 }
 
 static void grad_backward(cn_grad_call *g)
@@ -104,9 +115,15 @@ static void grad_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_unfold_backward = {
-    .name = "unfold_backward", .doc = "The gradient of unfold: windows added up where they lay.", .kind = CN_INDEX,
-    .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__unfold_backward_attrs),
-    .infer = infer_backward, .grad = grad_backward, .cpu = cpu_backward,
+    .name = "unfold_backward",
+    .doc = "The gradient of unfold: windows added up where they lay.",
+    .kind = CN_INDEX,
+    .n_in = 1,
+    .n_out = 1,
+    .attr_size = sizeof(cn__unfold_backward_attrs),
+    .infer = infer_backward,
+    .grad = grad_backward,
+    .cpu = cpu_backward,
     CN_CASES({ .in = { CN_S(2, 3, 3) }, .attrs = &(const cn__unfold_backward_attrs){ { 1, 3, 2 }, 7 } },
              { .in = { CN_S(4, 3, 2) }, .attrs = &(const cn__unfold_backward_attrs){ { 0, 2, 1 }, 5 } },
              { .in = { CN_S(3, 2) }, .attrs = &(const cn__unfold_backward_attrs){ { 0, 2, 3 }, 10 } },

@@ -11,7 +11,8 @@ static void NAME(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
         if (last >= j->windows) last = j->windows - 1;
         for (; i < j->inner && begin < end; i++, begin++) {
             T sum = 0;
-            for (int64_t w = first; w <= last; w++) sum += g[((o * j->windows + w) * j->inner + i) * j->size + p - w * j->step];
+            for (int64_t w = first; w <= last; w++)
+                sum += g[((o * j->windows + w) * j->inner + i) * j->size + p - w * j->step];
             out[begin] = sum;
         }
         i = 0;

@@ -57,8 +57,8 @@ extern const cn_op cn__op_copy; /* ops/map */
 extern const cn_op cn__op_flip, cn__op_slice_backward, cn__op_diagonal_backward, cn__op_unfold_backward;
 
 /* axes.c */
-int64_t cn__from_front(int64_t axis, int ndim);                    /* the axis counted from the front; unchanged if out of range */
-bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim);          /* is it in [0, ndim)? An error if not */
+int64_t cn__from_front(int64_t axis, int ndim);           /* counted from the front; as it is if out of range */
+bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim); /* is it in [0, ndim)? An error if not */
 bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list);
 const char *cn__list_text(const cn__list_attrs *list, char *buf, size_t size);
 

@@ -1,0 +1,19 @@
+#!/bin/sh
+# peers.sh: virtual environments with the frameworks that `make bench` compares with, below .venv/. Quick when they are there.
+# A peer that cannot be had is left out, with a line that says so.
+set -u
+cd "$(dirname "$0")/.."
+peer() { # folder, package...
+    dir=.venv/$1
+    shift
+    [ -f "$dir/ready" ] && return
+    echo "installing $* (once; PyTorch takes some 5 GB with its dependencies)"
+    if python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"; then
+        touch "$dir/ready"
+    else
+        echo "left out: $* could not be installed"
+        rm -rf "$dir"
+    fi
+}
+peer torch torch numpy setuptools
+peer jax jax optax
