@@ -279,6 +279,8 @@ static int group_for(builder *b, int i)
     if (r.taker >= 0 && !r.bad_taker && (r.latest < r.taker || (r.latest == r.taker && r.direct)) && room_in(b, r.taker, me, numel))
         return r.taker;
     if (r.latest >= 0 && r.direct && r.taker < 0 && room_in(b, r.latest, me, numel)) return r.latest;
+    int last = (int)b->steps.n - 1; /* assignments of one optimizer step read the same gradient: one pass for all */
+    if (me->updates && r.taker < 0 && r.latest < last && last >= 0 && step_at(b, last)->step.updates && room_in(b, last, me, numel)) return last;
     return -1;
 }
 

@@ -40,6 +40,7 @@ typedef struct graph_instr {
 typedef struct graph {
     uint64_t seed;
     bool smooth; /* f64 and differentiable everywhere: a function of its parameters */
+    bool busy;   /* few shapes, many assignments, gradients and steps: as training does */
     int n;
     graph_instr code[GRAPH_ROOM];
 } graph;

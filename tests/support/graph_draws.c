@@ -38,6 +38,8 @@ static cn_dims draw_shape(graph_maker *m)
         for (int d = 0; d < s.n; d++) s.v[d] = between(m, 1, 4);
         return s;
     }
+    int known = m->p->busy && graph_chance(m, 70) ? graph_pick(m, ALL_DTYPES, 0) : -1;
+    if (known >= 0) return *shape_of(m, known);
     int kind = (int)graph_below(m, 100);
     if (kind < 8) s = CN_DIMS(between(m, 100, 700));
     else if (kind < 14) s = CN_DIMS(between(m, 15, 40), between(m, 15, 40));
@@ -141,6 +143,7 @@ bool draw_number(graph_maker *m, graph_instr *i)
 {
     if (!take(m, i, dtypes_of(i->op->class), 0)) return false;
     i->x[0] = plain_number(m, dtype_of(m, i->in[0]));
+    if (m->p->smooth && i->x[0] == 0) i->x[0] = 1.5; /* nothing is divided by 0 */
     return true;
 }
 bool draw_where(graph_maker *m, graph_instr *i)
@@ -524,7 +527,8 @@ static int target(graph_maker *m, uint32_t dtypes)
     int v = -1;
     for (int tries = 0; tries < 8; tries++) {
         v = graph_pick(m, dtypes, 0);
-        if (v >= 0 && (m->model.v[v].kept || graph_chance(m, 10))) return v;
+        if (v < 0 || !(m->model.v[v].kept || graph_chance(m, 10))) continue;
+        if (!m->p->busy || m->model.node[m->model.v[v].node].param || graph_chance(m, 40)) return v;
     }
     return v;
 }

@@ -74,6 +74,11 @@ static const int usual[GRAPH_GROUPS] = {
     [G_REDUCE] = 9, [G_BLOCK] = 4, [G_CONTRACT] = 5, [G_INDEX] = 4, [G_SCAN] = 4, [G_JOIN] = 5, [G_IN_PLACE] = 3, [G_ASSIGN] = 4,
     [G_READ] = 5, [G_SCOPE] = 2, [G_KEEP] = 2, [G_GRAD] = 4,
 };
+static const int busy_usual[GRAPH_GROUPS] = {
+    [G_LEAF] = 5, [G_CREATE] = 2, [G_UNARY] = 10, [G_BINARY] = 16, [G_NUMBER] = 6, [G_TERNARY] = 3, [G_CAST] = 2, [G_VIEW] = 18,
+    [G_REDUCE] = 5, [G_BLOCK] = 3, [G_CONTRACT] = 5, [G_INDEX] = 2, [G_SCAN] = 2, [G_JOIN] = 3, [G_IN_PLACE] = 8, [G_ASSIGN] = 18,
+    [G_READ] = 4, [G_SCOPE] = 1, [G_KEEP] = 2, [G_GRAD] = 14,
+};
 static const int smooth_usual[GRAPH_GROUPS] = {
     [G_LEAF] = 8, [G_UNARY] = 14, [G_BINARY] = 16, [G_NUMBER] = 5, [G_TERNARY] = 4, [G_VIEW] = 18, [G_REDUCE] = 8, [G_BLOCK] = 5,
     [G_CONTRACT] = 7, [G_INDEX] = 4, [G_SCAN] = 3, [G_JOIN] = 5,
@@ -81,7 +86,7 @@ static const int smooth_usual[GRAPH_GROUPS] = {
 
 static graph_group draw_group(graph_maker *m)
 {
-    const int *weight = m->p->smooth ? smooth_usual : usual;
+    const int *weight = m->p->smooth ? smooth_usual : m->p->busy ? busy_usual : usual;
     int total = 0, g = 0;
     for (int k = 0; k < GRAPH_GROUPS; k++) total += weight[k];
     for (int64_t at = graph_below(m, total); at >= weight[g]; g++) at -= weight[g];
@@ -117,7 +122,7 @@ static void add_one(graph_maker *m)
 void graph_make(graph *p, uint64_t seed, bool smooth)
 {
     static graph_maker m; /* large */
-    *p = (graph){.seed = seed, .smooth = smooth};
+    *p = (graph){.seed = seed, .smooth = smooth, .busy = !smooth && seed % 2};
     memset(&m, 0, sizeof m);
     m.p = p;
     m.state = seed * 0x2545f4914f6cdd1du + smooth;
