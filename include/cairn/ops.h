@@ -194,7 +194,7 @@ CN_API cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn
 typedef enum cn_reduction { CN_MEAN, CN_SUM, CN_NONE } cn_reduction;
 typedef struct cn_loss_desc {
     cn_tensor *weight;         /* one a class; may be NULL */
-    int64_t ignore_index;      /* targets that do not count, if has_ignore */
+    int64_t ignore_index;      /* targets that do not count: this one if has_ignore, else -100 */
     bool has_ignore;
     double label_smoothing;
     cn_reduction reduction;

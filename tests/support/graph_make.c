@@ -128,6 +128,8 @@ void graph_make(graph *p, uint64_t seed, bool smooth)
     m.state = seed * 0x2545f4914f6cdd1du + smooth;
     graph_instr first = {.op = graph_op_named(smooth || graph_chance(&m, 70) ? "param" : "from"), .keep = true};
     first.op->draw(&m, &first);
+    int64_t side = 24 + graph_below(&m, 24);
+    if (p->busy && graph_chance(&m, 50)) first.dims = graph_chance(&m, 60) ? CN_DIMS(side, side) : CN_DIMS(40 * side); /* several tiles */
     graph_emit(&m, &first);
     int length = (int)(smooth ? 4 + graph_below(&m, 18) : 6 + graph_below(&m, 50));
     for (int tries = 0; tries < 6 * length && p->n < length; tries++) add_one(&m);

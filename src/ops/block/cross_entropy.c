@@ -239,12 +239,12 @@ cn_tensor *cn_cross_entropy(cn_tensor *logits, cn_tensor *target, const cn_loss_
     if (!cn__alive(logits) || !cn__alive(target)) return NULL;
     if (!desc) desc = &usual;
     cn_tensor *in[3] = { logits, target, desc->weight };
-    const cn__loss_attrs a = { desc->reduction, desc->has_ignore, desc->has_ignore ? desc->ignore_index : 0 };
+    const bool soft = cn_dtype_is_float(cn__dtype(target)); /* probabilities ignore nothing; indices -100 by default */
+    const cn__loss_attrs a = { desc->reduction, !soft || desc->has_ignore, desc->has_ignore ? desc->ignore_index : -100 };
     cn_arg args[CN_MAX_ARGS] = { { .f = desc->label_smoothing } };
     if (!(desc->label_smoothing >= 0 && desc->label_smoothing <= 1)) {
         cn__fail(logits->ctx, CN_BAD_ARGUMENT, "cross_entropy: label smoothing of %g", desc->label_smoothing);
         return NULL;
     }
-    const bool soft = cn_dtype_is_float(cn__dtype(target));
     return cn_apply(soft ? &cn__op_cross_entropy_soft : &cn__op_cross_entropy, in, 3, &a, args);
 }

@@ -106,7 +106,7 @@ cn_tensor *cn_nll_loss(cn_tensor *log_probs, cn_tensor *target, const cn_loss_de
 {
     const cn_loss_desc usual = { .reduction = CN_MEAN };
     if (!desc) desc = &usual;
-    const cn__loss_attrs a = { desc->reduction, desc->has_ignore, desc->has_ignore ? desc->ignore_index : 0 };
+    const cn__loss_attrs a = { desc->reduction, true, desc->has_ignore ? desc->ignore_index : -100 }; /* PyTorch's default */
     return cn_apply(&cn__op_nll_loss, (cn_tensor *[]){ log_probs, target, desc->weight }, 3, &a, NULL);
 }
 
