@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/core.h"
+#include "ops/contract/contract.h"
 #include "support/check.h"
 
 static cn_ctx *cn;
@@ -49,6 +50,21 @@ static void data_in_and_out(void)
     refused(!cn_data(cn_transpose(x, 0, 1)), CN_BAD_ARGUMENT, "contiguous");
     refused(!cn_from(cn, CN_F32, CN_DIMS(3), NULL), CN_BAD_ARGUMENT, "no data");
     refused(!cn_from(cn, (cn_dtype)77, CN_DIMS(3), v), CN_BAD_DTYPE, "77");
+}
+
+static void any_byte_is_a_bool(void)
+{
+    unsigned char v[3000], out[3000];
+    for (int i = 0; i < 3000; i++) v[i] = (unsigned char)(i % 7 ? i : 0);
+    cn_tensor *x = cn_from(cn, CN_BOOL, CN_DIMS(3000), v);
+    bool from = cn_read(x, out, sizeof out);
+    for (int i = 0; i < 3000; i++) from &= out[i] == (v[i] != 0);
+    check(from, "from: bytes other than 0 are stored as 1");
+    v[0] = 255;
+    v[1] = 0;
+    v[2999] = 128;
+    check(cn_write(x, v, sizeof v) && cn_read(x, out, sizeof out) && out[0] == 1 && out[1] == 0 && out[2999] == 1, "write: too");
+    check(cn_item_i64(cn_sum(cn_slice(x, 0, 0, 3, 1), CN_ALL, false)) == 2, "and are counted as 1");
 }
 
 static void count_call(void *user) { ++*(int *)user; }
@@ -168,6 +184,8 @@ static void bad_shapes(void)
     refused(!cn_linspace(cn, CN_F32, 0, 1, -3), CN_BAD_ARGUMENT, "linspace");
     refused(!cn_conv2d(cn_ones(cn, CN_F32, CN_DIMS(1, 3, 8, 8)), cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3, 3)), NULL, NULL), CN_BAD_SHAPE, "conv2d");
     refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){x, x}, 2), CN_BAD_ARGUMENT, "einsum");
+    refused(!cn_einsum("ij,jk,kl", (cn_tensor *[]){x, x}, 2), CN_BAD_ARGUMENT, "2 operands given, \"ij,jk,kl\" names 3");
+    refused(!cn_apply(&cn__op_einsum, &x, 1, &(cn__einsum_attrs){.text = "ij,jk"}, NULL), CN_BAD_ARGUMENT, "1 operands given, \"ij,jk\" names 2");
     refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");
     refused(!cn_layer_norm(x, 1, cn_ones(cn, CN_F32, CN_DIMS(2)), NULL, 1e-5), CN_BAD_SHAPE, "layer_norm");
     refused(!cn_topk(x, 9, 1, true, NULL), CN_BAD_ARGUMENT, "topk");
@@ -228,7 +246,7 @@ static void a_seed_is_a_seed(void)
 int main(void)
 {
     cn = cn_open(&(cn_desc){.seed = 1, .threads = 2});
-    void (*const all[])(void) = {data_in_and_out, borrowed_memory, scopes, use_after_release, dlpack, promotion, bad_shapes, bad_indices_in_data, memory_limit, a_seed_is_a_seed};
+    void (*const all[])(void) = {data_in_and_out, any_byte_is_a_bool, borrowed_memory, scopes, use_after_release, dlpack, promotion, bad_shapes, bad_indices_in_data, memory_limit, a_seed_is_a_seed};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;

@@ -37,12 +37,15 @@ static void print_dtypes(const cn_op *op)
         printf("%s%s", gap, cn_dtype_name((cn_dtype)t));
         gap = " ";
     }
-    if (can & CN_BIT(CN_F32)) printf(" (halves by f32%s)", op->ints_to_float ? ", integers become f32" : "");
+    bool halves = can & CN_BIT(CN_F32) && !(can & CN_BIT(CN_F16));
+    if (halves) printf(" (halves by f32%s)", op->ints_to_float ? ", integers become f32" : "");
 }
 
 static void print_row(const cn_op *op)
 {
-    printf("| `%s` | %s | ", op->name, op->doc);
+    printf("| `%s` | ", op->name);
+    for (const char *c = op->doc; *c; c++) printf(*c == '|' ? "\\|" : "%c", *c);
+    printf(" | ");
     print_dtypes(op);
     printf(" | %s | cpu | %s |\n", op->grad ? "yes" : op->kind == CN_COMPOSITE && !op->no_grad ? "its parts'" : op->no_grad ? op->no_grad : "none",
            op->onnx ? op->onnx : "");

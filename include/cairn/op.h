@@ -192,11 +192,11 @@ typedef struct cn_op {
     void (*grad)(cn_grad_call *g);
     const char *no_grad;          /* or why there is none */
     uint32_t not_differentiable;  /* bit i: operand i has no gradient by nature (indices, masks) */
-    cn_tensor *(*compose)(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args);
+    cn_tensor *(*compose)(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);
     cn_loop_fn loops[CN_DTYPES];  /* MAP, RANDOM: one tile, by dtype of the first promoted operand (RANDOM: of the result) */
     const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with int64_t begin, end: the axes */
     void (*cpu)(const cn_kernel *k);
-    size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data */
+    size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
     const char *wgsl;             /* MAP: an expression in x, y, z, p0..p3 */
     const char *onnx;
     const cn_case *cases;

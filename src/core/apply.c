@@ -276,7 +276,7 @@ static bool apply(funnel *f)
 {
     const cn_op *op = f->op;
     if (op->kind == CN_COMPOSITE || (op->compose && !f->ctx->device->table->supports(f->ctx->device, op))) {
-        f->out[0] = op->compose(f->ctx, f->in, f->attrs, f->args);
+        f->out[0] = op->compose(f->ctx, f->in, f->n_in, f->attrs, f->args);
         return f->out[0] != NULL;
     }
     bool has_promoted = false;

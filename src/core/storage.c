@@ -1,7 +1,7 @@
 /* Memory of tensors. What is given back is kept for a while, by size: a training loop asks for the same sizes again. */
 #include "core/core.h"
 
-#define CACHE_FLOOR ((size_t)16 << 20)
+#define CACHE_FLOOR ((size_t)64 << 20)
 
 static size_t round_up(size_t bytes)
 {
@@ -100,7 +100,7 @@ void cn__storage_unref(cn_ctx *ctx, cn__storage *s)
         return;
     }
     ctx->memory.live -= s->bytes;
-    if (ctx->memory.cached_bytes + s->bytes > CACHE_FLOOR + ctx->memory.live / 4) {
+    if (ctx->memory.cached_bytes + s->bytes > CACHE_FLOOR + ctx->memory.live / 2) {
         give_back(ctx, s);
         return;
     }

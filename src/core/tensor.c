@@ -17,6 +17,17 @@ static bool layout_of(cn_ctx *ctx, const char *who, cn_dtype dtype, cn_dims shap
     return true;
 }
 
+/* Kernels rely on a bool being 0 or 1; what users have may be any byte. */
+static void upload_bools(cn__storage *s, const unsigned char *data, size_t n)
+{
+    unsigned char part[1024];
+    for (size_t at = 0; at < n; at += sizeof part) {
+        size_t count = n - at < sizeof part ? n - at : sizeof part;
+        for (size_t i = 0; i < count; i++) part[i] = data[at + i] != 0;
+        s->device->table->upload(s->device, s->data, at, part, count);
+    }
+}
+
 cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
 {
     cn_layout l;
@@ -28,7 +39,8 @@ cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
     }
     cn__storage *s = cn__storage_new(ctx, ctx->device, bytes);
     if (!s) return NULL;
-    ctx->device->table->upload(ctx->device, s->data, 0, data, bytes);
+    if (dtype == CN_BOOL) upload_bools(s, data, bytes);
+    else ctx->device->table->upload(ctx->device, s->data, 0, data, bytes);
     cn__node *n = cn__leaf_new(ctx, dtype, &l, s);
     return n ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
 }
@@ -268,7 +280,7 @@ static void succeed(cn_tensor *t, cn__node *n)
         n->hooks = old->hooks;
         old->hooks = NULL;
     }
-    cn__make_assignable(n);
+    if (n->state == CN__PENDING || n->out->storage->refs == 1) cn__make_assignable(n); /* not where an equal node has the same memory */
     old->replaced = true;
     cn__handle_rebind(t, (cn__ref){n, 0});
     n->owner = t;

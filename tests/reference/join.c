@@ -36,7 +36,7 @@ static void cat(const ref_call *c)
 
 static void stack(const ref_call *c)
 {
-    const cn__stack_attrs *a = c->attrs;
+    const cn__axis_attrs *a = c->attrs;
     int axis = (int)(a->axis < 0 ? a->axis + c->out->ndim : a->axis);
     for (int64_t e = 0; e < c->out->numel; e++) {
         int64_t o[CN_MAX_DIMS], x[CN_MAX_DIMS];

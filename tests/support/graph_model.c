@@ -200,7 +200,7 @@ static bool act(graph_model *m, const graph_instr *i)
     case ACT_BEGIN: return ++m->depth < GRAPH_ROOM;
     case ACT_END: return end_scope(m);
     case ACT_KEEP:
-        if (v->kept) return false;
+        if (v->kept || !(m->node[v->node].source || m->node[v->node].born == m->evaluations)) return false; /* perhaps let go: too late */
         v->kept = true;
         m->node[v->node].kept++;
         return true;
@@ -208,13 +208,10 @@ static bool act(graph_model *m, const graph_instr *i)
     case ACT_BACKWARD: return backward(m, i);
     case ACT_READ_GRAD: m->evaluations++; return param;
     case ACT_ZERO_GRAD: v->has_grad = false; return param;
-    case ACT_STEP: {
+    case ACT_STEP:
         if (!param || !v->has_grad) return false;
-        int node = new_node(m, i, false);
-        m->node[node].source = true, m->node[node].n_in = 0; /* from its gradient, which lives as it does */
-        replace(m, v, node);
+        replace(m, v, new_node(m, i, false)); /* from its old value: so it lasts as long as it is kept */
         return true;
-    }
     case ACT_NO_GRAD: return ++m->no_grad == 1;
     case ACT_WITH_GRAD: return m->no_grad-- > 0;
     default: return true;

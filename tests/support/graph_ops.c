@@ -193,7 +193,7 @@ static graph_op table[] = {
     VALUE("cat", "012a", G_JOIN, OP_SMOOTH, 3, join, cat, cat),
     VALUE("stack", "012a", G_JOIN, OP_SMOOTH, 3, join, stack, stack),
     VALUE("pad", "0Dax", G_JOIN, OP_SMOOTH, 1, pad, pad, pad),
-    VALUE("repeat", "0D", G_JOIN, OP_SMOOTH, 1, repeat, repeat, repeat),
+    VALUE("repeat", "0D", G_JOIN, OP_VIEW | OP_SMOOTH, 1, repeat, repeat, repeat),
     VALUE("roll", "0DE", G_JOIN, OP_SMOOTH, 1, roll, roll, roll),
 
     ACTION("assign", "01", G_ASSIGN, ACT_ASSIGN, 2, assign, assign),

@@ -207,8 +207,9 @@ static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const c
     out[1] = cn_logsumexp(s, CN_DIMS(-1), false);
 }
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
+    (void)n_in;
     cn_tensor *out[2];
     define(ctx, in, attrs, args, out);
     return out[0];

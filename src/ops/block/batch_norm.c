@@ -104,9 +104,9 @@ static void grad(cn_grad_call *g)
         if (g->needs[k]) g->in_grad[k] = out[k] ? out[k] : cn_zeros_like(g->in[k]);
 }
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)attrs;
+    (void)ctx, (void)n_in, (void)attrs;
     const cn__norm n = described(in[0], args);
     return cn__norm_define(&n, in[0], cn__per_channel("batch_norm", in[1], in[0]),
                            cn__per_channel("batch_norm", in[2], in[0]));
@@ -182,9 +182,9 @@ const cn_op cn__op_batch_norm_backward = {
 
 /* ---- evaluation: (x - mean) / sqrt(var + eps) * weight + bias, all given by channel */
 
-static cn_tensor *eval_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *eval_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs;
+    (void)n_in, (void)attrs;
     if (cn_ndim(in[0]) < 2) {
         cn__fail(ctx, CN_BAD_SHAPE, "batch_norm: x is (N, C, ...), not of %d dimensions", cn_ndim(in[0]));
         return NULL;

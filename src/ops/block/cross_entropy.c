@@ -115,9 +115,9 @@ static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const c
     out[1] = cn__zero_where(cn_logsumexp(in[0], CN_DIMS(axis), false), cn__ignored(in[1], attrs));
 }
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx;
+    (void)ctx, (void)n_in;
     return cn__nll(cn_log_softmax(in[0], cn__class_axis(cn_ndim(in[0]))), in[1], in[2], attrs, args[0].f);
 }
 
@@ -159,7 +159,8 @@ const cn_op cn__op_cross_entropy = {
              { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
              { .in = { CN_S(2, 5, 0), CN_IDX(5, 2, 0), CN_ABSENT }, LOSS(0, CN_NONE, 0, 0) },
              { .in = { CN_S(40, 77), CN_IDX(77, 40), CN_ABSENT }, LOSS(0, CN_MEAN, 1, 7) },
-             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, LOSS(0.1, CN_MEAN, 1, 2) }),
+             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, LOSS(0.1, CN_MEAN, 1, 2) },
+             { .in = { CN_S(160, 101), CN_IDX(101, 160), CN_RANGE(0.5, 2, 101) }, LOSS(0.1, CN_MEAN, 1, 3) }),
 };
 
 static bool backward_infer(cn_infer *i)
@@ -194,8 +195,9 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
     out[0] = cn_mul(g, cn_sub(p, cn_add(cn_mul(hot, hard), cn__class_weights(soft, x))));
 }
 
-static cn_tensor *backward_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *backward_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
+    (void)n_in;
     cn_tensor *out;
     backward_define(ctx, in, attrs, args, &out);
     return out;
@@ -229,7 +231,9 @@ const cn_op cn__op_cross_entropy_backward = {
           LOSS(0, CN_SUM, 0, 0) },
         { .in = { CN_S0, CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT, CN_S(0) }, LOSS(0, CN_SUM, 0, 0) },
         { .in = { CN_S0, CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6), CN_RANGE(1, 3, 3, 5, 31) },
-          LOSS(0.1, CN_SUM, 1, 2) }),
+          LOSS(0.1, CN_SUM, 1, 2) },
+        { .in = { CN_S0, CN_S(160, 101), CN_IDX(101, 160), CN_RANGE(0.5, 2, 101), CN_RANGE(4, 6, 160) },
+          LOSS(0.1, CN_MEAN, 1, 3) }),
 };
 
 static const cn_loss_desc usual = { .reduction = CN_MEAN };

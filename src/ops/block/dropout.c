@@ -67,9 +67,9 @@ bool cn__dropout_begin(cn_ctx *ctx, const char *who, double p, cn__dropout *d)
 
 /* ---- dropout: args p, seed, stream */
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs;
+    (void)n_in, (void)attrs;
     const cn_dtype t = cn__dtype(in[0]);
     if (!cn_dtype_is_float(t)) {
         cn__fail(ctx, CN_BAD_DTYPE, "dropout: not possible for %s", cn_dtype_name(t));

@@ -22,8 +22,9 @@ static bool check_image(const char *who, cn_tensor *x)
     return cn__fail(x->ctx, CN_BAD_SHAPE, "%s: x is (N, C, ...), not of %d dimensions", who, cn_ndim(x));
 }
 
-static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
+    (void)n_in;
     const int64_t groups = ((const cn__group_attrs *)attrs)->groups;
     if (!check_image("group_norm", in[0])) return NULL;
     const int64_t channels = cn_size(in[0], 1);
@@ -67,9 +68,9 @@ cn_tensor *cn_group_norm(cn_tensor *x, int64_t groups, cn_tensor *weight, cn_ten
     return cn_apply(&cn__op_group_norm, (cn_tensor *[]){ x, weight, bias }, 3, &(cn__group_attrs){ groups }, args);
 }
 
-static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs;
+    (void)n_in, (void)attrs;
     if (!check_image("instance_norm", in[0])) return NULL;
     int64_t space = 1;
     for (int d = 2; d < cn_ndim(in[0]); d++) space *= cn_size(in[0], d);

@@ -122,9 +122,9 @@ static void backward_call(cn_grad_call *g, const cn_op *op)
 
 static void layer_norm_grad(cn_grad_call *g) { backward_call(g, &cn__op_layer_norm_backward); }
 
-static cn_tensor *layer_norm_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *layer_norm_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx;
+    (void)ctx, (void)n_in;
     const cn__norm n = described(in[0], ((const cn__norm_attrs *)attrs)->axes, true, args);
     return cn__norm_define(&n, in[0], in[1], in[2]);
 }
@@ -191,9 +191,9 @@ const cn_op cn__op_layer_norm_backward = {
 
 static void rms_norm_grad(cn_grad_call *g) { backward_call(g, &cn__op_rms_norm_backward); }
 
-static cn_tensor *rms_norm_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *rms_norm_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx;
+    (void)ctx, (void)n_in;
     const cn__norm n = described(in[0], ((const cn__norm_attrs *)attrs)->axes, false, args);
     return cn__norm_define(&n, in[0], in[1], NULL);
 }

@@ -74,9 +74,9 @@ cn_tensor *cn__nll(cn_tensor *logp, cn_tensor *target, cn_tensor *weight, const 
 
 #define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, .args = { { smoothing } }
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn_meta *m[3] = { &cn__result_of(in[0])->meta, &cn__result_of(in[1])->meta,
                             in[2] ? &cn__result_of(in[2])->meta : NULL };
     return cn__loss_fits(ctx, "nll_loss", attrs, m[0], m[1], m[2]) ? cn__nll(in[0], in[1], in[2], attrs, 0) : NULL;
@@ -112,8 +112,9 @@ cn_tensor *cn_nll_loss(cn_tensor *log_probs, cn_tensor *target, const cn_loss_de
 
 /* ---- probabilities as target: -sum over c of w_c t_c logp_c, t smoothed; mean: over samples */
 
-static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
+    (void)n_in;
     const cn__loss_attrs *a = attrs;
     const cn_layout *x = cn__layout(in[0]);
     const int axis = cn__class_axis(x->ndim);

@@ -2,9 +2,9 @@
 #include "ops/block/block.h"
 
 /* (a, b) → (a cos - b sin, b cos + a sin), x = [a b] */
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     cn_tensor *x = in[0], *cos = in[1], *sin = in[2];
     const int64_t half = cn_ndim(x) >= 2 ? cn_size(x, -1) / 2 : 0;
     if (cn_ndim(x) < 2 || cn_size(x, -1) % 2) {

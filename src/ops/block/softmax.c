@@ -56,9 +56,9 @@ static void softmax_grad(cn_grad_call *g)
     g->in_grad[0] = cn_apply(&cn__op_softmax_backward, (cn_tensor *[]){ g->out_grad[0], g->out[0] }, 2, g->attrs, NULL);
 }
 
-static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     if (!cn_numel(in[0])) return cn_clone(in[0]);
     cn_tensor *e = cn_exp(cn_sub(in[0], cn_detach(max_along(in[0], attrs))));
     return cn_div(e, sum_along(e, attrs));
@@ -85,7 +85,8 @@ const cn_op cn__op_softmax = {
              { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){ 1 } },
-             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
+             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(130, 401) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };
 
 cn_tensor *cn_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_softmax, x, axis); }
@@ -100,9 +101,10 @@ static void softmax_backward_grad(cn_grad_call *g)
     g->in_grad[1] = cn_sub(left, cn_mul(up, sum_along(cn_mul(d, y), g->attrs)));
 }
 
-static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs,
+                                           const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     return cn_mul(in[1], cn_sub(in[0], sum_along(cn_mul(in[0], in[1]), attrs)));
 }
 
@@ -124,7 +126,8 @@ const cn_op cn__op_softmax_backward = {
              { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){ 1 } },
-             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } }),
+             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S(130, 401), CN_S(130, 401) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };
 
 /* ---- log_softmax */
@@ -135,9 +138,10 @@ static void log_softmax_grad(cn_grad_call *g)
         cn_apply(&cn__op_log_softmax_backward, (cn_tensor *[]){ g->out_grad[0], g->out[0] }, 2, g->attrs, NULL);
 }
 
-static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs,
+                                      const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     if (!cn_numel(in[0])) return cn_clone(in[0]);
     cn_tensor *x = cn_sub(in[0], cn_detach(max_along(in[0], attrs)));
     return cn_sub(x, cn_log(sum_along(cn_exp(x), attrs)));
@@ -163,7 +167,8 @@ const cn_op cn__op_log_softmax = {
              { .in = { CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_RANGE(-60, 60, 3, 11) }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S(5, 6, 130) }, .attrs = &(const cn__softmax_attrs){ 1 } },
-             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
+             { .in = { CN_S(9, 701) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(3, 61, 300) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };
 
 cn_tensor *cn_log_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_log_softmax, x, axis); }
@@ -176,9 +181,10 @@ static void log_softmax_backward_grad(cn_grad_call *g)
     if (g->needs[1]) g->in_grad[1] = cn_neg(cn_mul(de, sum_along(g->in[0], g->attrs)));
 }
 
-static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs,
+                                               const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     return cn_sub(in[0], cn_mul(cn_exp(in[1]), sum_along(in[0], attrs)));
 }
 
@@ -200,5 +206,6 @@ const cn_op cn__op_log_softmax_backward = {
              { .in = { CN_S(4, 0), CN_S(4, 0) }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){ 1 } },
-             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } }),
+             { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } },
+             { .in = { CN_S(3, 61, 300), CN_S(3, 61, 300) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };

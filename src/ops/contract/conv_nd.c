@@ -128,29 +128,29 @@ static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn
 
 /* ---- the operators ---- */
 
-static cn_tensor *compose1(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose1(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     return convolve(ctx, "conv1d", 1, in, attrs);
 }
-static cn_tensor *compose2(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose2(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     return convolve(ctx, "conv2d", 2, in, attrs);
 }
-static cn_tensor *compose3(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose3(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     return convolve(ctx, "conv3d", 3, in, attrs);
 }
-static cn_tensor *compose_transpose1(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_transpose1(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     return convolve_transposed(ctx, "conv_transpose1d", 1, in, attrs);
 }
-static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     return convolve_transposed(ctx, "conv_transpose2d", 2, in, attrs);
 }
 

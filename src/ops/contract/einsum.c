@@ -144,8 +144,12 @@ static bool read_result(equation *e, const char *p)
     return true;
 }
 
-static bool read_equation(equation *e, cn_tensor *const *in, term *terms)
+static bool read_equation(equation *e, cn_tensor *const *in, int n_in, term *terms)
 {
+    int named = 1;
+    for (const char *p = e->text; *p; p++) named += *p == ',';
+    if (named != n_in)
+        return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: %d operands given, \"%s\" names %d", n_in, e->text, named);
     for (int i = 0; i < LABELS; i++) e->size[i] = -1;
     const char *p = e->text;
     for (;; p++) {
@@ -284,12 +288,12 @@ static bool multiply(const equation *e, term *a, term *b, const bool *keep)
     return a->x != NULL;
 }
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)args;
     equation e = { .ctx = ctx, .text = ((const cn__einsum_attrs *)attrs)->text };
     term terms[MOST_TERMS];
-    if (!read_equation(&e, in, terms)) return NULL;
+    if (!read_equation(&e, in, n_in, terms)) return NULL;
     prepare(&e, &terms[0]);
     bool keep[LABELS];
     for (int t = 1; t < e.n; t++) {
@@ -341,11 +345,5 @@ cn_tensor *cn_einsum(const char *equation, cn_tensor *const *x, int n)
         return NULL;
     }
     memcpy(a.text, equation, length);
-    int named = 1;
-    for (const char *p = equation; *p; p++) named += *p == ',';
-    if (named != n) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "einsum: %d operands given, \"%s\" names %d", n, equation, named);
-        return NULL;
-    }
     return cn_apply(&cn__op_einsum, x, n, &a, NULL);
 }

@@ -2,9 +2,9 @@
 #include "ops/contract/contract.h"
 
 /* x(..., in) · weight(out, in)ᵀ + bias(out). A weight without its first axis gives one feature and no axis for it. */
-static cn_tensor *linear(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *linear(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     const cn_layout *x = cn__layout(in[0]), *w = cn__layout(in[1]), *bias = in[2] ? cn__layout(in[2]) : NULL;
     char s[96], t[96];
     if (x->ndim < 1 || w->ndim < 1 || w->ndim > 2 || x->shape[x->ndim - 1] != w->shape[w->ndim - 1]) {
@@ -48,9 +48,9 @@ static bool vectors(cn_ctx *ctx, const char *who, cn_tensor *const *in)
                     cn__shape_text(b, t, sizeof t));
 }
 
-static cn_tensor *dot(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *dot(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     if (!vectors(ctx, "dot", in)) return NULL;
     int64_t a = cn__layout(in[0])->shape[0], b = cn__layout(in[1])->shape[0];
     if (a != b) {
@@ -72,9 +72,9 @@ cn_tensor *cn_dot(cn_tensor *a, cn_tensor *b)
     return cn_apply(&cn__op_dot, (cn_tensor *[]){ a, b }, 2, NULL, NULL);
 }
 
-static cn_tensor *outer(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *outer(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     return vectors(ctx, "outer", in) ? cn_mul(cn_unsqueeze(in[0], 1), in[1]) : NULL;
 }
 

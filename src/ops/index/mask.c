@@ -8,9 +8,9 @@ static bool is_mask(const char *who, const cn_tensor *mask)
 }
 
 /* The number takes x's dtype, whatever it is. */
-static cn_tensor *compose_fill(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_fill(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs;
+    (void)n_in, (void)attrs;
     if (!is_mask("masked_fill", in[1])) return NULL;
     return cn_where(in[1], cn_scalar(ctx, cn__dtype(in[0]), args[0].f), in[0]);
 }
@@ -89,9 +89,9 @@ static bool broadcast(const char *who, cn_tensor *a, cn_tensor *b, cn_dims *to)
     return true;
 }
 
-static cn_tensor *compose_select(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_select(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)attrs, (void)args;
+    (void)ctx, (void)n_in, (void)attrs, (void)args;
     cn_dims shape;
     if (!is_mask("masked_select", in[1]) || !broadcast("masked_select", in[0], in[1], &shape)) return NULL;
     cn_tensor *at = true_places(cn_expand(in[1], shape), 1, flat_place);
@@ -115,9 +115,9 @@ cn_tensor *cn_masked_select(cn_tensor *x, cn_tensor *mask)
 }
 
 /* NaN is not zero. */
-static cn_tensor *compose_nonzero(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_nonzero(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)attrs, (void)args;
+    (void)ctx, (void)n_in, (void)attrs, (void)args;
     return true_places(cn__dtype(in[0]) == CN_BOOL ? in[0] : cn_cast(in[0], CN_BOOL), cn_ndim(in[0]), place);
 }
 
@@ -146,9 +146,9 @@ static int64_t classes_of(cn_ctx *ctx, cn_tensor *index, int64_t asked)
     return cn_failed(ctx) ? 0 : largest + 1;
 }
 
-static cn_tensor *compose_one_hot(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_one_hot(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     cn_dims shape = cn_shape(in[0]);
     if (shape.n == CN_MAX_DIMS) {
         cn__fail(ctx, CN_BAD_SHAPE, "one_hot: an index of %d axes leaves none for the classes", CN_MAX_DIMS);

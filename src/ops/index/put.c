@@ -29,7 +29,8 @@ const cn_op cn__op_wrap_index = {
     .attr_size = sizeof(cn__wrap_attrs), .infer = infer_wrap, .no_grad = "indices have no gradient", .cpu = cpu_wrap,
     CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__wrap_attrs){ 5 } },
              { .in = { CN_IDX(5, 0) }, .attrs = &(const cn__wrap_attrs){ 5 } },
-             { .in = { CN_IDX(900, 3000) }, .attrs = &(const cn__wrap_attrs){ 1000 } }),
+             { .in = { CN_IDX(900, 3000) }, .attrs = &(const cn__wrap_attrs){ 1000 } },
+             { .in = { CN_IDX(900, 40000) }, .attrs = &(const cn__wrap_attrs){ 1000 } }),
 };
 
 cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size)
@@ -37,9 +38,9 @@ cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size)
     return cn_apply(&cn__op_wrap_index, &index, 1, &(cn__wrap_attrs){ size }, NULL);
 }
 
-static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     cn_tensor *x = in[0], *index = in[1];
     int64_t size = cn_numel(x), n = cn_numel(index);
     if (size == 0 && n > 0) {
@@ -73,9 +74,9 @@ static cn_tensor *linear_index(cn_tensor *const *index, int64_t n, cn_dims x)
 }
 
 /* in: x (s0, ..., rest...), value, one index for each of s0, ... */
-static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__put_attrs *a = attrs;
     cn_dims x = cn_shape(in[0]);
     cn_tensor *at = linear_index(in + 2, a->n, x);

@@ -64,7 +64,9 @@ const cn_op cn__op_slice_assign = {
              { .in = { CN_S(3, 4), CN_S(3, 0) }, .attrs = &(const cn__slice_attrs){ 1, 0, 1 }, .args = { { .i = 4 } } },
              { .in = { CN_S(0, 4), CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 2, 1 } },
              { .in = { CN_S(20, 30, 17), CN_S(20, 9, 17) }, .attrs = &(const cn__slice_attrs){ 1, 9, 3 },
-               .args = { { .i = 2 } } }),
+               .args = { { .i = 2 } } },
+             { .in = { CN_S(70, 60, 33), CN_S(70, 20, 33) }, .attrs = &(const cn__slice_attrs){ 1, 20, 3 },
+               .args = { { .i = 1 } } }),
 };
 
 /* Python's x[start:end:step]: from the end if negative, cut to the size. */

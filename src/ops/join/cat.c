@@ -84,7 +84,8 @@ const cn_op cn__op_cat = {
              { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 } },
              { .in = { CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2), CN_S(3), CN_S(1), CN_S(2) },
                .attrs = &(const cn__axis_attrs){ 0 } },
-             { .in = { CN_S(150, 17, 8), CN_S(150, 19, 8) }, .attrs = &(const cn__axis_attrs){ 1 } }),
+             { .in = { CN_S(150, 17, 8), CN_S(150, 19, 8) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(40, 30, 31), CN_S(40, 28, 31) }, .attrs = &(const cn__axis_attrs){ 1 } }),
 };
 
 static bool all_given(cn_tensor *const *x, int n)
@@ -103,12 +104,12 @@ cn_tensor *cn_cat(cn_tensor *const *x, int n, int64_t axis)
     return cn_apply(&cn__op_cat, x, n, &a, NULL);
 }
 
-static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)args;
-    const cn__stack_attrs *a = attrs;
-    size_t bytes = sizeof(cn_tensor *) * (size_t)a->n;
-    for (int k = 1; k < a->n; k++) {
+    const cn__axis_attrs *a = attrs;
+    size_t bytes = sizeof(cn_tensor *) * (size_t)n_in;
+    for (int k = 1; k < n_in; k++) {
         char s[128], t[128];
         if (cn__same_shape(cn__layout(in[k]), cn__layout(in[0]))) continue;
         cn__fail(ctx, CN_BAD_SHAPE, "stack: operand %d is %s, the first %s", k,
@@ -124,8 +125,8 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, const void *a
     }
     cn_tensor **rows = cn__resize(&ctx->memory, NULL, 0, bytes), *y = NULL;
     if (rows) {
-        for (int k = 0; k < a->n; k++) rows[k] = cn_unsqueeze(in[k], axis);
-        y = cn_cat(rows, (int)a->n, axis);
+        for (int k = 0; k < n_in; k++) rows[k] = cn_unsqueeze(in[k], axis);
+        y = cn_cat(rows, n_in, axis);
     } else {
         cn__fail(ctx, CN_NO_MEMORY, "stack: out of memory");
     }
@@ -141,18 +142,18 @@ const cn_op cn__op_stack = {
     .n_out = 1,
     .variadic = true,
     .dtypes = CN_ANY,
-    .attr_size = sizeof(cn__stack_attrs),
+    .attr_size = sizeof(cn__axis_attrs),
     .compose = compose_stack,
-    CN_CASES({ .in = { CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__stack_attrs){ 0, 2 } },
-             { .in = { CN_S(2, 3), CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__stack_attrs){ -1, 3 } },
-             { .in = { CN_S0, CN_S0, CN_S0 }, .attrs = &(const cn__stack_attrs){ 0, 3 } },
-             { .in = { CN_S(0, 2), CN_S(0, 2) }, .attrs = &(const cn__stack_attrs){ 1, 2 } },
-             { .in = { CN_S(0), CN_S(0) }, .attrs = &(const cn__stack_attrs){ 0, 2 } },
-             { .in = { CN_S(41, 33), CN_S(41, 33) }, .attrs = &(const cn__stack_attrs){ 1, 2 } }),
+    CN_CASES({ .in = { CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(2, 3), CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__axis_attrs){ -1 } },
+             { .in = { CN_S0, CN_S0, CN_S0 }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(0, 2), CN_S(0, 2) }, .attrs = &(const cn__axis_attrs){ 1 } },
+             { .in = { CN_S(0), CN_S(0) }, .attrs = &(const cn__axis_attrs){ 0 } },
+             { .in = { CN_S(41, 33), CN_S(41, 33) }, .attrs = &(const cn__axis_attrs){ 1 } }),
 };
 
 cn_tensor *cn_stack(cn_tensor *const *x, int n, int64_t axis)
 {
     if (!all_given(x, n)) return NULL;
-    return cn_apply(&cn__op_stack, x, n, &(cn__stack_attrs){ axis, n }, NULL);
+    return cn_apply(&cn__op_stack, x, n, &(cn__axis_attrs){ axis }, NULL);
 }

@@ -1,13 +1,9 @@
 /* join.h: attributes of the operators that join, pad and repeat.
-   cat has cn__axis_attrs, repeat and tile have cn__list_attrs. */
+   cat and stack have cn__axis_attrs, repeat and tile have cn__list_attrs. */
 #ifndef CN_OPS_JOIN_JOIN_H
 #define CN_OPS_JOIN_JOIN_H
 
 #include "ops/view/view.h"
-
-typedef struct cn__stack_attrs {
-    int64_t axis, n; /* n operands */
-} cn__stack_attrs;
 
 /* By axis; a negative number cuts off. args[0].f: the value of CN_PAD_CONSTANT. */
 typedef struct cn__pad_attrs {

@@ -17,9 +17,9 @@ static cn_tensor *repeat_axis(cn_tensor *x, const char *who, int axis, int64_t t
     return cn_reshape(cn_expand(x, four), all);
 }
 
-static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__list_attrs *times = attrs;
     cn_tensor *x = in[0];
     cn_dims shape = { .n = (int)times->n };
@@ -68,9 +68,9 @@ cn_tensor *cn_repeat(cn_tensor *x, cn_dims times)
     return cn_apply(&cn__op_repeat, &x, 1, &a, NULL);
 }
 
-static cn_tensor *compose_tile(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_tile(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     const cn__list_attrs *times = attrs;
     int n = (int)times->n, ndim = cn_ndim(in[0]), lead = ndim > n ? ndim - n : 0;
     cn_dims all = { .n = n + lead };
@@ -102,9 +102,9 @@ cn_tensor *cn_tile(cn_tensor *x, cn_dims times)
     return cn_apply(&cn__op_tile, &x, 1, &a, NULL);
 }
 
-static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__interleave_attrs *a = attrs;
     int axis = cn__axis(a->axis, cn_ndim(in[0]));
     if (axis < 0 || a->times < 0) {

@@ -19,9 +19,9 @@ static cn_tensor *roll_flat(cn_tensor *x, int64_t shift)
     return cn_reshape(y, cn_shape(x));
 }
 
-static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__roll_attrs *a = attrs;
     const cn_layout *l = cn__layout(in[0]);
     bool ok = a->axes.n == 0 ? a->shifts.n == 1 : a->shifts.n == a->axes.n;

@@ -14,24 +14,24 @@ static cn_tensor *var(cn_tensor *x, const cn__axes_attrs *a, double correction)
     return cn_div_s(cn__reduce(&cn__op_sum, square, a->axes, a->keepdim), freedom > 0 ? freedom : 0);
 }
 
-static cn_tensor *compose_mean(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_mean(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     const cn__axes_attrs *a = attrs;
     cn_tensor *x = cn__wide_float("mean", in[0]);
     return x ? cn__as(mean(x, a->axes, a->keepdim), cn__dtype(in[0])) : NULL;
 }
 
-static cn_tensor *compose_var(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_var(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx;
+    (void)ctx, (void)n_in;
     cn_tensor *x = cn__wide_float("var", in[0]);
     return x ? cn__as(var(x, attrs, args[0].f), cn__dtype(in[0])) : NULL;
 }
 
-static cn_tensor *compose_std(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_std(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx;
+    (void)ctx, (void)n_in;
     cn_tensor *x = cn__wide_float("std", in[0]);
     return x ? cn__as(cn__root(var(x, attrs, args[0].f), 2), cn__dtype(in[0])) : NULL;
 }

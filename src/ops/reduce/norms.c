@@ -28,9 +28,9 @@ static cn_tensor *norm(cn_tensor *x, double p, const cn__axes_attrs *a)
     return p == 0 || p == 1 ? sum : cn__root(sum, p);
 }
 
-static cn_tensor *compose_norm(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_norm(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx;
+    (void)ctx, (void)n_in;
     cn_tensor *x = cn__wide_float("norm", in[0]);
     return x ? cn__as(norm(x, args[0].f, attrs), cn__dtype(in[0])) : NULL;
 }
@@ -46,9 +46,9 @@ static cn_tensor *logsumexp(cn_tensor *x, const cn__axes_attrs *a)
     return cn_add(cn_log(sum), a->keepdim ? top : cn_reshape(top, cn_shape(sum)));
 }
 
-static cn_tensor *compose_logsumexp(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_logsumexp(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     cn_dtype t = cn__dtype(in[0]);
     if (!cn_dtype_is_float(t)) t = CN_F32;
     cn_tensor *x = cn__as(in[0], t == CN_F64 ? CN_F64 : CN_F32);

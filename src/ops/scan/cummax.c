@@ -56,7 +56,8 @@ const cn_op cn__op_cummax = {
         {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
         {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__axis_attrs){1}},
         {.in = {CN_S0}, .attrs = &(const cn__axis_attrs){0}},
-        {.in = {CN_DISTINCT(17, 131)}, .attrs = &(const cn__axis_attrs){0}}),
+        {.in = {CN_DISTINCT(17, 131)}, .attrs = &(const cn__axis_attrs){0}},
+        {.in = {CN_DISTINCT(90, 601)}, .attrs = &(const cn__axis_attrs){1}}),
 };
 
 cn_tensor *cn_cummax(cn_tensor *x, int64_t axis, cn_tensor **indices)

@@ -179,7 +179,8 @@ const cn_op cn__op_cumsum = {
         {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__scan_attrs){1, 0}},
         {.in = {CN_S0}, .attrs = &(const cn__scan_attrs){0, 0}},
         {.in = {CN_S(17, 131)}, .attrs = &(const cn__scan_attrs){0, 0}},
-        {.in = {CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}}),
+        {.in = {CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_S(90, 601)}, .attrs = &(const cn__scan_attrs){1, 1}}),
 };
 
 const cn_op cn__op_cumprod = {
@@ -191,7 +192,8 @@ const cn_op cn__op_cumprod = {
         {.in = {CN_S(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
         {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__axis_attrs){1}},
         {.in = {CN_S0}, .attrs = &(const cn__axis_attrs){0}},
-        {.in = {CN_RANGE(0.9, 1.1, 17, 131)}, .attrs = &(const cn__axis_attrs){0}}),
+        {.in = {CN_RANGE(0.9, 1.1, 17, 131)}, .attrs = &(const cn__axis_attrs){0}},
+        {.in = {CN_RANGE(0.9, 1.1, 171, 300)}, .attrs = &(const cn__axis_attrs){0}}),
 };
 
 const cn_op cn__op_linear_scan = {
@@ -204,7 +206,8 @@ const cn_op cn__op_linear_scan = {
         {.in = {CN_S(1, 2), CN_S(1, 2)}, .attrs = &(const cn__scan_attrs){0, 1}},
         {.in = {CN_S(3, 0), CN_S(3, 0)}, .attrs = &(const cn__scan_attrs){1, 0}},
         {.in = {CN_RANGE(-1, 1, 17, 131), CN_S(17, 131)}, .attrs = &(const cn__scan_attrs){0, 1}},
-        {.in = {CN_RANGE(-1, 1, 3, 1001), CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}}),
+        {.in = {CN_RANGE(-1, 1, 3, 1001), CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}},
+        {.in = {CN_RANGE(-1, 1, 90, 601), CN_S(90, 601)}, .attrs = &(const cn__scan_attrs){1, 0}}),
 };
 
 cn_tensor *cn_cumsum(cn_tensor *x, int64_t axis)

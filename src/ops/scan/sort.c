@@ -227,9 +227,9 @@ const cn_op cn__op_topk = {
         {.in = {CN_DISTINCT(2, 1500)}, .attrs = &(const cn__topk_attrs){1, 9, 1}}),
 };
 
-static cn_tensor *compose_argsort(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_argsort(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     const cn__sort_attrs *a = attrs;
     cn_tensor *indices;
     cn_sort(in[0], a->axis, a->descending, &indices);

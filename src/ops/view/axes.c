@@ -93,9 +93,9 @@ cn_tensor *cn_permute(cn_tensor *x, cn_dims order)
     return cn_apply(&cn__op_permute, &x, 1, &a, NULL);
 }
 
-static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__axes_attrs *t = attrs;
     const cn_layout *x = cn__layout(in[0]);
     int least = x->ndim ? x->ndim : 1, a = cn__axis(t->a, least), b = cn__axis(t->b, least);

@@ -132,5 +132,6 @@ const cn_op cn__op_diagonal_backward = {
              { .in = { CN_S(2, 3) }, .attrs = &(const cn__diagonal_backward_attrs){ { 1, 0, 2 }, 3, 5 } },
              { .in = { CN_S(3) }, .attrs = &(const cn__diagonal_backward_attrs){ { -2, 0, 1 }, 5, 3 } },
              { .in = { CN_S(2, 0) }, .attrs = &(const cn__diagonal_backward_attrs){ { 7, 2, 0 }, 2, 3 } },
-             { .in = { CN_S(900, 18) }, .attrs = &(const cn__diagonal_backward_attrs){ { -3, 2, 0 }, 21, 20 } }),
+             { .in = { CN_S(900, 18) }, .attrs = &(const cn__diagonal_backward_attrs){ { -3, 2, 0 }, 21, 20 } },
+             { .in = { CN_S(9000, 4) }, .attrs = &(const cn__diagonal_backward_attrs){ { 1, 0, 2 }, 4, 5 } }),
 };

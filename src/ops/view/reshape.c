@@ -99,9 +99,9 @@ cn_tensor *cn_view(cn_tensor *x, cn_dims shape)
     return cn_apply(&cn__op_view, &x, 1, &a, NULL);
 }
 
-static cn_tensor *compose_reshape(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_reshape(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     cn_layout to;
     if (!resolve(ctx, "reshape", cn__layout(in[0]), attrs, &to)) return NULL;
     cn_tensor *x = restride(cn__layout(in[0]), &to) ? in[0] : cn_clone(in[0]);
@@ -133,9 +133,9 @@ cn_tensor *cn_reshape(cn_tensor *x, cn_dims shape)
     return cn_apply(&cn__op_reshape, &x, 1, &a, NULL);
 }
 
-static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__axes_attrs *f = attrs;
     const cn_layout *x = cn__layout(in[0]);
     int least = x->ndim ? x->ndim : 1, from = cn__axis(f->a, least), to = cn__axis(f->b, least);

@@ -126,7 +126,8 @@ const cn_op cn__op_slice_backward = {
              { .in = { CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
              { .in = { CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
              { .in = { CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
-             { .in = { CN_S(100, 200) }, .attrs = &(const cn__slice_attrs){ 0, 201, 2 }, .args = { { .i = 1 } } }),
+             { .in = { CN_S(100, 200) }, .attrs = &(const cn__slice_attrs){ 0, 201, 2 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(160, 210) }, .attrs = &(const cn__slice_attrs){ 0, 650, 4 }, .args = { { .i = 3 } } }),
 };
 
 /* ---- select: one place along an axis, which goes ---- */
@@ -189,8 +190,9 @@ cn_tensor *cn_select(cn_tensor *x, int64_t axis, int64_t index)
 
 /* ---- narrow, split, chunk: several ways to say slice ---- */
 
-static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
+    (void)n_in;
     const cn__narrow_attrs *a = attrs;
     const cn_layout *x = cn__layout(in[0]);
     int axis = cn__axis(a->axis, x->ndim);

@@ -129,5 +129,6 @@ const cn_op cn__op_unfold_backward = {
              { .in = { CN_S(3, 2) }, .attrs = &(const cn__unfold_backward_attrs){ { 0, 2, 3 }, 10 } },
              { .in = { CN_S(0, 2, 2) }, .attrs = &(const cn__unfold_backward_attrs){ { 1, 2, 2 }, 4 } },
              { .in = { CN_S(4, 0) }, .attrs = &(const cn__unfold_backward_attrs){ { 0, 0, 1 }, 3 } },
-             { .in = { CN_S(40, 15, 4, 8) }, .attrs = &(const cn__unfold_backward_attrs){ { 1, 8, 3 }, 51 } }),
+             { .in = { CN_S(40, 15, 4, 8) }, .attrs = &(const cn__unfold_backward_attrs){ { 1, 8, 3 }, 51 } },
+             { .in = { CN_S(75, 15, 4, 8) }, .attrs = &(const cn__unfold_backward_attrs){ { 1, 8, 3 }, 51 } }),
 };

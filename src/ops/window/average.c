@@ -75,7 +75,8 @@ const cn_op cn__op_adaptive_avg_pool2d = {
              { .in = { CN_S(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
              { .in = { CN_S(2, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
              { .in = { CN_S(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
-             { .in = { CN_S(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
+             { .in = { CN_S(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
+             { .in = { CN_S(16, 15, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
 };
 
 static void grad_fixed_backward(cn_grad_call *g) { grad_backward(g, &cn__op_avg_pool2d); }
@@ -105,9 +106,9 @@ const cn_op cn__op_adaptive_avg_pool2d_backward = {
              { .in = { CN_S(4, 9, 5, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 13, 11 } } }),
 };
 
-static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     return cn__pool_lines("avg_pool1d", &cn__op_avg_pool2d, in[0], attrs);
 }
 
@@ -123,9 +124,10 @@ const cn_op cn__op_avg_pool1d = {
                .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
 };
 
-static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs,
+                                      const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     return cn__pool_lines("adaptive_avg_pool1d", &cn__op_adaptive_avg_pool2d, in[0], attrs);
 }
 

@@ -100,7 +100,8 @@ const cn_op cn__op_interpolate_bilinear = {
              { .in = { CN_S(1, 2, 7, 6) }, .attrs = &(const cn__resize_attrs){ { 3, 4 }, 0 } },
              { .in = { CN_S(2, 1, 1) }, .attrs = &(const cn__resize_attrs){ { 3, 1 }, 1 } },
              { .in = { CN_S(0, 2, 4, 5) }, .attrs = &(const cn__resize_attrs){ { 3, 3 }, 0 } },
-             { .in = { CN_S(3, 5, 13, 11) }, .attrs = &(const cn__resize_attrs){ { 20, 19 }, 1 } }),
+             { .in = { CN_S(3, 5, 13, 11) }, .attrs = &(const cn__resize_attrs){ { 20, 19 }, 1 } },
+             { .in = { CN_S(5, 9, 13, 11) }, .attrs = &(const cn__resize_attrs){ { 20, 19 }, 0 } }),
 };
 
 static void grad_backward(cn_grad_call *g) { grad_by(g, &cn__op_interpolate_bilinear); }
@@ -128,9 +129,9 @@ static cn_tensor *nearest(cn_ctx *ctx, int64_t in, int64_t out)
     return cn_minimum_s(cn_cast(at, CN_I64), (double)(in - 1));
 }
 
-static cn_tensor *compose_nearest(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_nearest(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)args;
+    (void)n_in, (void)args;
     const cn__nearest_attrs *a = attrs;
     cn_tensor *x = in[0];
     for (int d = 0; d < a->axes && x; d++) {

@@ -95,12 +95,13 @@ const cn_op cn__op_adaptive_max_pool2d = {
     CN_CASES({ .in = { CN_DISTINCT(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
              { .in = { CN_DISTINCT(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
              { .in = { CN_DISTINCT(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
-             { .in = { CN_DISTINCT(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
+             { .in = { CN_DISTINCT(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
+             { .in = { CN_DISTINCT(16, 15, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
 };
 
-static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     return cn__pool_lines("max_pool1d", &cn__op_max_pool2d, in[0], attrs);
 }
 
@@ -120,9 +121,10 @@ const cn_op cn__op_max_pool1d = {
                .attrs = &(const cn__pool_attrs){ { 1, 70 }, { 1, 3 }, { 0, 35 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
 };
 
-static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args)
+static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs,
+                                      const cn_arg *args)
 {
-    (void)ctx, (void)args;
+    (void)ctx, (void)n_in, (void)args;
     return cn__pool_lines("adaptive_max_pool1d", &cn__op_adaptive_max_pool2d, in[0], attrs);
 }
 
