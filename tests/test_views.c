@@ -224,7 +224,6 @@ static void numbers(void)
     is("flip", cn_flip(z, CN_DIMS(0)), CN_SCALAR, V(3));
     is("squeeze", cn_squeeze(z, CN_DIMS(-1)), CN_SCALAR, V(3));
     is("unsqueeze", cn_unsqueeze(z, -1), CN_DIMS(1), V(3));
-    is("transpose", cn_transpose(z, -1, 0), CN_SCALAR, V(3));
     is("expand", cn_expand(z, CN_DIMS(2)), CN_DIMS(2), V(3, 3));
     is("unfold", cn_unfold(z, 0, 1, 1), CN_DIMS(1), V(3));
     is("stack", cn_stack((cn_tensor *[]){ z, z }, 2, -1), CN_DIMS(2), V(3, 3));

@@ -117,6 +117,7 @@ cn_tensor *cn_keep(cn_tensor *t)
 {
     if (!cn__alive(t)) return NULL;
     t->refs++;
+    cn__revive(t->ref); /* let go: computed again before what it came from is overwritten */
     if (t->kept++ == 0) {
         cn__result *r = cn__result_of(t);
         r->kept++;

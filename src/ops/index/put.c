@@ -40,7 +40,7 @@ cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size)
 
 static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)n_in, (void)attrs, (void)args;
+    (void)attrs, (void)args;
     cn_tensor *x = in[0], *index = in[1];
     int64_t size = cn_numel(x), n = cn_numel(index);
     if (size == 0 && n > 0) {
@@ -76,9 +76,13 @@ static cn_tensor *linear_index(cn_tensor *const *index, int64_t n, cn_dims x)
 /* in: x (s0, ..., rest...), value, one index for each of s0, ... */
 static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)n_in, (void)args;
+    (void)args;
     const cn__put_attrs *a = attrs;
     cn_dims x = cn_shape(in[0]);
+    if (a->n != n_in - 2) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "index_put: %d index tensors given, %lld named", n_in - 2, (long long)a->n);
+        return NULL;
+    }
     cn_tensor *at = linear_index(in + 2, a->n, x);
     if (!at) return NULL;
     cn_dims slices = cn_shape(at); /* and then the value's: the index's shape and the rest of x */
