@@ -266,8 +266,12 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
     for (int i = 0; i < g->n_entries; i++) {
         const cn__entry *e = &g->entries[i];
         if (e->kind == CN__DO_LOOP) {
-            cn_loop l = {.out = slot_at(g, &e->out, regs, start), .n = n, .start = start, .attrs = e->attrs,
-                         .args = run->nodes[e->node]->args};
+            cn_loop l; /* field by field: clearing all of it costs more than a short loop */
+            l.out = slot_at(g, &e->out, regs, start);
+            l.n = n;
+            l.start = start;
+            l.attrs = e->attrs;
+            l.args = run->nodes[e->node]->args;
             for (int k = 0; k < e->n_in; k++) l.in[k] = slot_at(g, &e->in[k], regs, start);
             e->loop(&l);
         } else if (e->kind == CN__DO_GATHER) {

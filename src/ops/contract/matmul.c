@@ -50,21 +50,34 @@ static cn_tensor *as_rows(cn_tensor *x)
     return cn_reshape(x, CN_DIMS(batch_count(l) * l->shape[l->ndim - 2], l->shape[l->ndim - 1]));
 }
 
-/* da = g·bᵀ, db = aᵀ·g, each summed over what was broadcast. One b for the whole batch (a layer's weight) gets its
-   gradient from a single product over all rows. */
+/* The last two axes lie in memory the other way round: a weight seen through a transpose. */
+static bool column_major(const cn_layout *l)
+{
+    return l->stride[l->ndim - 2] == 1 && l->stride[l->ndim - 1] != 1;
+}
+
+/* x·y, or (yᵀ·xᵀ)ᵀ, which has the same bits, where the result is wanted column by column. */
+static cn_tensor *product_laid_out(cn_tensor *x, cn_tensor *y, bool by_columns)
+{
+    if (!by_columns) return cn_matmul(x, y);
+    return cn_transpose(cn_matmul(cn_transpose(y, -2, -1), cn_transpose(x, -2, -1)), -2, -1);
+}
+
+/* da = g·bᵀ, db = aᵀ·g, each summed over what was broadcast, and laid out as the operand is. One b for the whole batch
+   (a layer's weight) gets its gradient from a single product over all rows. */
 static void grad(cn_grad_call *g)
 {
     cn_tensor *a = g->in[0], *b = g->in[1], *y = g->out_grad[0];
-    if (g->needs[0]) g->in_grad[0] = cn__sum_to(cn_matmul(y, cn_transpose(b, -2, -1)), cn__layout(a));
+    const cn_layout *la = cn__layout(a), *lb = cn__layout(b);
+    if (g->needs[0]) g->in_grad[0] = cn__sum_to(product_laid_out(y, cn_transpose(b, -2, -1), column_major(la)), la);
     if (!g->needs[1]) return;
-    const cn_layout *l = cn__layout(b);
-    if (cn__layout(y)->ndim > 2 && batch_count(l) == 1) {
-        cn_tensor *db = cn_matmul(cn_transpose(as_rows(a), 0, 1), as_rows(y));
-        cn_dims shape = {l->ndim, {0}};
-        memcpy(shape.v, l->shape, sizeof *l->shape * (size_t)l->ndim);
+    if (cn__layout(y)->ndim > 2 && batch_count(lb) == 1) {
+        cn_tensor *db = product_laid_out(cn_transpose(as_rows(a), 0, 1), as_rows(y), column_major(lb));
+        cn_dims shape = {lb->ndim, {0}};
+        memcpy(shape.v, lb->shape, sizeof *lb->shape * (size_t)lb->ndim);
         g->in_grad[1] = cn_reshape(db, shape);
     } else {
-        g->in_grad[1] = cn__sum_to(cn_matmul(cn_transpose(a, -2, -1), y), l);
+        g->in_grad[1] = cn__sum_to(product_laid_out(cn_transpose(a, -2, -1), y, column_major(lb)), lb);
     }
 }
 

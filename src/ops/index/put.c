@@ -40,7 +40,7 @@ cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size)
 
 static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     cn_tensor *x = in[0], *index = in[1];
     int64_t size = cn_numel(x), n = cn_numel(index);
     if (size == 0 && n > 0) {
