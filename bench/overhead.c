@@ -75,10 +75,9 @@ static void update(mlp *p, double lr, int t)
     for (int i = 0; i < t; i++) c1 *= b1, c2 *= b2;
     for (int i = 0; i < 6; i++) {
         cn_tensor *g = cn_grad_of(p->w[i]);
-        cn_tensor *m = cn_add(cn_mul_s(p->m[i], b1), cn_mul_s(g, 1 - b1));
-        cn_tensor *v = cn_add(cn_mul_s(p->v[i], b2), cn_mul_s(cn_square(g), 1 - b2));
-        cn_tensor *d = cn_div(cn_mul_s(m, lr / (1 - c1)), cn_add_s(cn_sqrt(cn_mul_s(v, 1 / (1 - c2))), 1e-8));
-        cn_assign(p->w[i], cn_sub(p->w[i], d));
+        cn_tensor *m = cn_lerp(p->m[i], g, cn_scalar(cn_context(g), CN_F32, 1 - b1));
+        cn_tensor *v = cn_addcmul(cn_mul_s(p->v[i], b2), g, g, 1 - b2);
+        cn_assign(p->w[i], cn_addcdiv(p->w[i], m, cn_add_s(cn_sqrt(cn_mul_s(v, 1 / (1 - c2))), 1e-8), -lr / (1 - c1)));
         cn_assign(p->m[i], m);
         cn_assign(p->v[i], v);
         cn_zero_grad(p->w[i]);

@@ -70,11 +70,11 @@ static void adam(model *net, double lr)
     double c1 = 1 - pow(0.9, ++net->steps), c2 = 1 - pow(0.999, net->steps);
     for (int i = 0; i < net->n; i++) {
         cn_tensor *p = net->p[i], *g = cn_grad_of(p);
-        cn_tensor *m = cn_add(cn_mul_s(net->m[i], 0.9), cn_mul_s(g, 0.1));
-        cn_tensor *v = cn_add(cn_mul_s(net->v[i], 0.999), cn_mul_s(cn_square(g), 0.001));
+        cn_tensor *m = cn_lerp(net->m[i], g, cn_scalar(net->cn, CN_F32, 0.1));
+        cn_tensor *v = cn_addcmul(cn_mul_s(net->v[i], 0.999), g, g, 0.001);
         cn_tensor *from = net->decay > 0 ? cn_mul_s(p, 1 - lr * net->decay) : p;
         cn_tensor *size = cn_add_s(cn_mul_s(cn_sqrt(v), 1 / sqrt(c2)), 1e-8);
-        cn_assign(p, cn_sub(from, cn_div(cn_mul_s(m, lr / c1), size)));
+        cn_assign(p, cn_addcdiv(from, m, size, -lr / c1));
         cn_assign(net->m[i], m);
         cn_assign(net->v[i], v);
         cn_zero_grad(p);

@@ -301,3 +301,19 @@ void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
     run r = { .p = &p, .kernel = choose_kernel(g->f64), .scratch = scratch };
     cn__workers_run(w, p.parts, run_part, &r);
 }
+
+size_t cn__gemm_alone_scratch(bool f64)
+{
+    const size_t size = f64 ? sizeof(double) : sizeof(float), rows = (size_t)round_up(BLOCK_ROWS, TILE_ROWS);
+    return (rows + TILE_COLS) * SLICE * size; /* each term is a multiple of 64 bytes */
+}
+
+void cn__gemm_run_alone(const cn__gemm *g, void *scratch)
+{
+    plan p;
+    if (!make_plan(&p, g)) return;
+    p.counters = 0;
+    p.g.done = NULL;
+    const run r = { .p = &p, .kernel = choose_kernel(g->f64), .scratch = scratch };
+    for (int64_t part = 0; part < p.parts; part++) run_part((void *)&r, part, 0);
+}

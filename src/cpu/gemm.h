@@ -49,4 +49,9 @@ size_t cn__gemm_scratch(const cn__gemm *g, int threads);
 /* scratch: 64-byte aligned, of the size for cn__workers_count(w) threads; its contents mean nothing before or after. */
 void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch);
 
+/* The same bits on the calling thread alone, for kernels that share their work by themselves. `done` is not called.
+ * scratch: cn__gemm_alone_scratch bytes, 64-byte aligned, enough for any sizes. */
+size_t cn__gemm_alone_scratch(bool f64);
+void cn__gemm_run_alone(const cn__gemm *g, void *scratch);
+
 #endif

@@ -5,11 +5,15 @@
 #include <math.h>
 
 #include "core/philox.h"
+#include "cpu/gemm.h"
 #include "ops/block/block.h"
+
+enum { BLOCK_ROWS = 64 }; /* query rows whose scores are in scratch at a time */
 
 typedef struct attention {
     int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */
     int64_t tq, tk, e, ev;
+    int64_t blocks, ld;             /* of query rows a head; elements from one row of scores to the next */
     bool causal;
     double scale;
     cn__dropout drop;
@@ -17,9 +21,20 @@ typedef struct attention {
     cn_dtype mask_dtype;
     int outer;                                                                /* axes before Tq */
     int64_t size[CN_MAX_DIMS], mask_stride[CN_MAX_DIMS], mask_row, mask_step; /* strides 0 where broadcast */
-    char *scratch;
-    size_t scratch_step, row_bytes; /* of a thread; of a row of Tk */
+    char *scratch, *gemm_scratch;
+    size_t scratch_step, gemm_step; /* of a thread */
 } attention;
+
+typedef struct matrix_f32 {
+    const float *v;
+    int64_t row, col; /* strides */
+} matrix_f32;
+typedef struct matrix_f64 {
+    const double *v;
+    int64_t row, col;
+} matrix_f64;
+typedef matrix_f32 matrix_f32_avx2;
+typedef matrix_f64 matrix_f64_avx2;
 
 static const char *mask_at(const attention *a, int64_t head, int64_t i)
 {
@@ -28,71 +43,77 @@ static const char *mask_at(const attention *a, int64_t head, int64_t i)
     return a->mask + at * (int64_t)cn_dtype_size(a->mask_dtype);
 }
 
+/* Where a head begins, counted over all axes but the last `own`. */
+static int64_t head_offset(const cn_array *x, int64_t head, int own)
+{
+    int64_t at = 0;
+    for (int d = x->ndim - own - 1; d >= 0; head /= x->shape[d--]) at += head % x->shape[d] * x->stride[d];
+    return at;
+}
+
+static int64_t keys_seen(const attention *a, int64_t i) { return a->causal && i + 1 < a->tk ? i + 1 : a->tk; }
+
 #define BODY "ops/block/attention_body.h"
 #include "ops/block/each_type.h"
 
-static int64_t mask_stride(const int64_t *shape, int ndim, int d)
-{
-    if (d < 0 || shape[d] == 1) return 0;
-    int64_t stride = 1;
-    for (int i = d + 1; i < ndim; i++) stride *= shape[i];
-    return stride;
-}
+static int64_t broadcast_stride(const cn_array *x, int d) { return d < 0 || x->shape[d] == 1 ? 0 : x->stride[d]; }
 
 /* q is operand number `first`; mask is always the one after v. */
-static attention attention_of(const cn_kernel *k, int first, int rows)
+static attention attention_of(const cn_kernel *k, int first, int buffers)
 {
-    const int n = k->in[first].ndim;
-    const int64_t *q = k->in[first].shape, *key = k->in[first + 1].shape;
-    attention a = {
-        .heads = 1, .kv_heads = 1, .group = 1, .tq = q[n - 2], .tk = key[n - 2], .e = q[n - 1], .outer = n - 2
-    };
+    const cn_array *q = &k->in[first], *key = &k->in[first + 1], *mask = &k->in[first + 3];
+    const int n = q->ndim;
+    attention a = { .heads = 1, .kv_heads = 1, .group = 1, .tq = q->shape[n - 2], .tk = key->shape[n - 2], .e = q->shape[n - 1], .outer = n - 2 };
     a.ev = k->in[first + 2].shape[n - 1];
-    for (int d = 0; d < n - 2; d++) a.size[d] = q[d], a.heads *= q[d], a.kv_heads *= key[d];
-    if (n > 2 && key[n - 3]) a.group = q[n - 3] / key[n - 3];
+    for (int d = 0; d < n - 2; d++) a.size[d] = q->shape[d], a.heads *= q->shape[d], a.kv_heads *= key->shape[d];
+    if (n > 2 && key->shape[n - 3]) a.group = q->shape[n - 3] / key->shape[n - 3];
+    a.blocks = (a.tq + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    a.ld = (a.tk + 15) / 16 * 16;
     a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
     if (k->args) { /* not while scratch is asked for */
         a.scale = k->args[0].f;
         a.drop = (cn__dropout){ k->args[1].f, k->args[2].u, k->args[3].u };
     }
-    a.mask = k->in[first + 3].data;
+    a.mask = mask->data;
     if (a.mask) {
-        const int nd = k->in[first + 3].ndim, shift = n - nd;
-        const int64_t *m = k->in[first + 3].shape;
-        for (int d = 0; d < n - 2; d++) a.mask_stride[d] = mask_stride(m, nd, d - shift);
-        a.mask_row = mask_stride(m, nd, nd - 2);
-        a.mask_step = mask_stride(m, nd, nd - 1);
-        a.mask_dtype = k->in[first + 3].dtype;
+        const int shift = n - mask->ndim;
+        for (int d = 0; d < n - 2; d++) a.mask_stride[d] = broadcast_stride(mask, d - shift);
+        a.mask_row = broadcast_stride(mask, mask->ndim - 2);
+        a.mask_step = broadcast_stride(mask, mask->ndim - 1);
+        a.mask_dtype = mask->dtype;
     }
+    const size_t size = cn_dtype_size(q->dtype);
     a.scratch = k->scratch;
-    a.row_bytes = ((size_t)a.tk * cn_dtype_size(k->in[0].dtype) + 63) / 64 * 64;
-    a.scratch_step = a.row_bytes * (size_t)rows;
+    a.scratch_step = ((size_t)(BLOCK_ROWS * buffers + 1) * (size_t)a.ld * size + 63) / 64 * 64;
+    a.gemm_step = cn__gemm_alone_scratch(q->dtype == CN_F64);
     return a;
 }
 
-enum { FORWARD_ROWS = 2, BACKWARD_ROWS = 3 };
+enum { FORWARD_BUFFERS = 1, BACKWARD_BUFFERS = 3 };
 
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    return attention_of(k, 0, FORWARD_ROWS).scratch_step * (size_t)threads;
+    const attention a = attention_of(k, 0, FORWARD_BUFFERS);
+    return (a.scratch_step + a.gemm_step) * (size_t)threads;
 }
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
-    return attention_of(k, 1, BACKWARD_ROWS).scratch_step * (size_t)threads;
+    const attention a = attention_of(k, 1, BACKWARD_BUFFERS);
+    return (a.scratch_step + a.gemm_step) * (size_t)threads;
 }
 
 static void cpu(const cn_kernel *k)
 {
-    attention a = attention_of(k, 0, FORWARD_ROWS);
-    cn_parallel(k, a.heads * a.tq, cn__grain_of((double)a.tk * (double)(a.e + a.ev + 8)), PICK(forward, k->in[0].dtype),
-                &a);
+    attention a = attention_of(k, 0, FORWARD_BUFFERS);
+    a.gemm_scratch = a.scratch + a.scratch_step * (size_t)cn_threads(k);
+    cn_parallel(k, a.heads * a.blocks, cn__grain_of((double)BLOCK_ROWS * (double)a.tk * (double)(a.e + a.ev + 8) / 4), PICK(forward, k->in[0].dtype), &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
-    attention a = attention_of(k, 1, BACKWARD_ROWS);
-    cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * 4 * (double)(a.e + a.ev)),
-                PICK(backward, k->in[0].dtype), &a);
+    attention a = attention_of(k, 1, BACKWARD_BUFFERS);
+    a.gemm_scratch = a.scratch + a.scratch_step * (size_t)cn_threads(k);
+    cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * (double)(a.e + a.ev)), PICK(backward, k->in[0].dtype), &a);
 }
 
 /* ---- shapes */
@@ -264,6 +285,7 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .infer = infer,
     .grad = grad,
     .compose = compose,
+    .strided = true,
     .cpu = cpu,
     .scratch = scratch,
     .onnx = "Attention",
@@ -323,6 +345,7 @@ const cn_op cn__op_attention_backward = {
     .attr_size = sizeof(cn__attention_attrs),
     .infer = backward_infer,
     .grad = backward_grad,
+    .strided = true,
     .cpu = backward_cpu,
     .scratch = backward_scratch,
     CN_CASES(

@@ -1,42 +1,42 @@
-/* Attention for one T: a row of scores at a time. */
+/* Attention for one T: blocks of query rows, their scores and what follows from them by matrix products. */
 #include "ops/block/rows_body.h"
 #include "ops/block/dropout_body.h"
 
-static inline T NAME(dot)(const T *x, const T *y, int64_t n)
+/* C (rows, cols) = or += A (rows, inner) · B (inner, cols), inside a part that a thread already runs. */
+static void NAME(product)(const attention *a, int thread, bool add, int64_t rows, int64_t cols, int64_t inner, NAME(matrix) x,
+                          NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
 {
-    T s[CN__LANES] = { 0 };
-    int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) s[j] += x[i + j] * y[i + j];
-    for (; i < n; i++) s[0] += x[i] * y[i];
-    for (int j = 1; j < CN__LANES; j++) s[0] += s[j];
-    return s[0];
+    const cn__gemm g = { .f64 = sizeof(T) == 8, .accumulate = add, .m = rows, .n = cols, .k = inner,
+                         .a = x.v, .a_row = x.row, .a_col = x.col, .b = y.v, .b_row = y.row, .b_col = y.col,
+                         .c = c, .c_row = c_row, .c_col = c_col };
+    cn__gemm_run_alone(&g, a->gemm_scratch + (size_t)thread * a->gemm_step);
 }
 
-static inline void NAME(add_scaled)(T *y, T a, const T *x, int64_t n)
+static NAME(matrix) NAME(transposed)(NAME(matrix) m) { return (NAME(matrix)){ m.v, m.col, m.row }; }
+
+/* The matrix of a head, from row `first` on. */
+static NAME(matrix) NAME(matrix_of)(const cn_array *x, int64_t head, int64_t first)
 {
-    for (int64_t i = 0; i < n; i++) y[i] += a * x[i];
+    const int64_t row = x->stride[x->ndim - 2];
+    return (NAME(matrix)){ (const T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1] };
 }
 
 /* What the mask adds to the first n scores of a row. */
 static void NAME(mask_row)(const attention *a, int64_t head, int64_t i, T *add, int64_t n)
 {
     const char *from = mask_at(a, head, i);
-    if (a->mask_dtype == CN_BOOL) {
-        for (int64_t j = 0; j < n; j++) add[j] = from[a->mask_step * j] ? 0 : (T)-INFINITY;
-    } else if (a->mask_step) {
-        cn__convert(sizeof(T) == 8 ? CN_F64 : CN_F32, add, a->mask_dtype, from, n);
-    } else {
-        const T value = (T)cn__load_f64(a->mask_dtype, from);
-        for (int64_t j = 0; j < n; j++) add[j] = value;
+    const int64_t step = a->mask_step * (int64_t)cn_dtype_size(a->mask_dtype);
+    for (int64_t j = 0; j < n; j++) {
+        const double value = cn__load_f64(a->mask_dtype, from + j * step);
+        add[j] = a->mask_dtype != CN_BOOL ? (T)value : value != 0 ? 0 : (T)-INFINITY;
     }
 }
 
-/* The scores of query i of a head, with scale and mask; returns how many keys it sees. */
-static int64_t NAME(score_row)(const attention *a, const T *q, const T *k, int64_t head, int64_t i, T *s, T *spare)
+/* Row i of a head's scores, from the product: scaled and masked. Keys it does not see are left out; returns how many it sees. */
+static int64_t NAME(finish_scores)(const attention *a, int64_t head, int64_t i, T *s, T *spare)
 {
-    const int64_t n = a->causal && i + 1 < a->tk ? i + 1 : a->tk;
-    for (int64_t j = 0; j < n; j++) s[j] = NAME(dot)(q, k + j * a->e, a->e) * (T)a->scale;
+    const int64_t n = keys_seen(a, i);
+    for (int64_t j = 0; j < n; j++) s[j] *= (T)a->scale;
     if (a->mask) {
         NAME(mask_row)(a, head, i, spare, n);
         for (int64_t j = 0; j < n; j++) s[j] += spare[j];
@@ -44,80 +44,94 @@ static int64_t NAME(score_row)(const attention *a, const T *q, const T *k, int64
     return n;
 }
 
-/* x *= dropout's mask at that row of (..., heads, Tq, Tk) */
-static void NAME(drop_row)(const attention *a, int64_t row, T *x, T *spare, int64_t n)
+static void NAME(zero)(T *x, int64_t n)
 {
-    NAME(dropout_fill)(spare, (uint64_t)row * (uint64_t)a->tk, n, &a->drop);
-    for (int64_t j = 0; j < n; j++) x[j] *= spare[j];
+    for (int64_t j = 0; j < n; j++) x[j] = 0;
 }
 
-/* out = softmax(q kᵀ scale + mask) v, for rows [begin, end) of (..., heads, Tq) */
+/* dropout's mask at that row of (..., heads, Tq, Tk) */
+static void NAME(drop_row)(const attention *a, int64_t head, int64_t i, T *to, int64_t n)
+{
+    NAME(dropout_fill)(to, (uint64_t)(head * a->tq + i) * (uint64_t)a->tk, n, &a->drop);
+}
+
+/* out = softmax(q kᵀ scale + mask) v, for blocks [begin, end) of query rows of all heads */
 static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
     const attention *a = user;
-    T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = (T *)((char *)s + a->row_bytes);
-    for (int64_t row = begin; row < end; row++) {
-        const int64_t head = row / a->tq, kv = head / a->group;
-        const T *q = (const T *)kernel->in[0].data + row * a->e, *k = (const T *)kernel->in[1].data + kv * a->tk * a->e;
-        const T *v = (const T *)kernel->in[2].data + kv * a->tk * a->ev;
-        T *out = (T *)kernel->out[0].data + row * a->ev;
-        const int64_t n = NAME(score_row)(a, q, k, head, row % a->tq, s, spare);
-        const T max = NAME(row_max)(s, n);
-        NAME(row_exp)(s, max, s, n);
-        const double sum = NAME(row_sum)(s, n);
-        ((T *)kernel->out[1].data)[row] = max == (T)-INFINITY ? max : (T)(max + log(sum));
-        for (int64_t j = 0; j < n; j++) s[j] /= (T)sum;
-        if (a->drop.p > 0) NAME(drop_row)(a, row, s, spare, n);
-        for (int64_t d = 0; d < a->ev; d++) out[d] = 0;
-        for (int64_t j = 0; j < n; j++) NAME(add_scaled)(out, s[j], v + j * a->ev, a->ev);
+    T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = s + BLOCK_ROWS * a->ld;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t head = block / a->blocks, first = block % a->blocks * BLOCK_ROWS;
+        const int64_t rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS, n = keys_seen(a, first + rows - 1);
+        const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first), k = NAME(matrix_of)(&kernel->in[1], head / a->group, 0);
+        const NAME(matrix) v = NAME(matrix_of)(&kernel->in[2], head / a->group, 0);
+        T *out = (T *)kernel->out[0].data + (head * a->tq + first) * a->ev, *lse = (T *)kernel->out[1].data + head * a->tq + first;
+        NAME(product)(a, thread, false, rows, n, a->e, q, NAME(transposed)(k), s, a->ld, 1);
+        for (int64_t r = 0; r < rows; r++) {
+            T *row = s + r * a->ld;
+            const int64_t seen = NAME(finish_scores)(a, head, first + r, row, spare);
+            const T max = NAME(row_max)(row, seen);
+            NAME(row_exp)(row, max, row, seen);
+            const double sum = NAME(row_sum)(row, seen);
+            lse[r] = max == (T)-INFINITY ? max : (T)(max + log(sum));
+            for (int64_t j = 0; j < seen; j++) row[j] /= (T)sum;
+            if (a->drop.p > 0) {
+                NAME(drop_row)(a, head, first + r, spare, seen);
+                for (int64_t j = 0; j < seen; j++) row[j] *= spare[j];
+            }
+            NAME(zero)(row + seen, n - seen);
+        }
+        NAME(product)(a, thread, false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1 }, v, out, a->ev, 1);
     }
 }
 
-typedef struct NAME(head) {
-    const T *k, *v;
-    T *dk, *dv;
-    T *p, *dp, *spare; /* rows of scratch */
-} NAME(head);
-
-/* P = exp(score - lse);  dP = g vᵀ;  dS = P (dP - sum of P dP);  dq += dS k, dk += dSᵀ q, dv += Pᵀ g */
-static void NAME(backward_row)(const cn_kernel *kernel, const attention *a, const NAME(head) * h, int64_t row)
+/* A block's rows of P = exp(score - lse), weights = P·dropout, dS = P (dP - sum of P dP) scale, in place of dP. */
+static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int64_t rows, int64_t n, T *p, T *dp, T *weights,
+                                T *spare)
 {
-    const T *g = (const T *)kernel->in[0].data + row * a->ev, *q = (const T *)kernel->in[1].data + row * a->e;
-    T *dq = (T *)kernel->out[0].data + row * a->e;
-    const int64_t n = NAME(score_row)(a, q, h->k, row / a->tq, row % a->tq, h->p, h->spare);
-    NAME(row_exp)(h->p, ((const T *)kernel->in[5].data)[row], h->p, n);
-    for (int64_t j = 0; j < n; j++) h->dp[j] = NAME(dot)(g, h->v + j * a->ev, a->ev);
-    if (a->drop.p > 0) NAME(drop_row)(a, row, h->dp, h->spare, n);
-    for (int64_t j = 0; j < n; j++)
-        NAME(add_scaled)(h->dv + j * a->ev, a->drop.p > 0 ? h->p[j] * h->spare[j] : h->p[j], g, a->ev);
-    const T sum = (T)NAME(row_dot)(h->p, h->dp, n);
-    for (int64_t d = 0; d < a->e; d++) dq[d] = 0;
-    for (int64_t j = 0; j < n; j++) {
-        const T ds = h->p[j] * (h->dp[j] - sum) * (T)a->scale;
-        NAME(add_scaled)(dq, ds, h->k + j * a->e, a->e);
-        NAME(add_scaled)(h->dk + j * a->e, ds, q, a->e);
+    const cn_array *l = &kernel->in[5];
+    const T *lse = (const T *)l->data + head_offset(l, head, 1);
+    for (int64_t r = 0; r < rows; r++, p += a->ld, dp += a->ld, weights += a->ld) {
+        const int64_t seen = NAME(finish_scores)(a, head, first + r, p, spare);
+        NAME(row_exp)(p, lse[(first + r) * l->stride[l->ndim - 1]], p, seen);
+        NAME(zero)(p + seen, n - seen);
+        if (a->drop.p > 0) {
+            NAME(drop_row)(a, head, first + r, spare, seen);
+            for (int64_t j = 0; j < seen; j++) weights[j] = p[j] * spare[j], dp[j] *= spare[j];
+            NAME(zero)(weights + seen, n - seen);
+        }
+        const T sum = (T)NAME(row_dot)(p, dp, seen);
+        for (int64_t j = 0; j < seen; j++) dp[j] = p[j] * (dp[j] - sum) * (T)a->scale;
+        NAME(zero)(dp + seen, n - seen);
     }
+}
+
+/* dP = g vᵀ; then dv += weightsᵀ g, dq = dS k, dk += dSᵀ q, for one block of a query head */
+static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int thread)
+{
+    const int64_t kv = head / a->group, rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS, n = keys_seen(a, first + rows - 1);
+    T *p = (T *)(a->scratch + (size_t)thread * a->scratch_step), *dp = p + BLOCK_ROWS * a->ld;
+    T *weights = a->drop.p > 0 ? dp + BLOCK_ROWS * a->ld : p, *spare = dp + 2 * BLOCK_ROWS * a->ld;
+    const NAME(matrix) g = NAME(matrix_of)(&kernel->in[0], head, first), q = NAME(matrix_of)(&kernel->in[1], head, first);
+    const NAME(matrix) k = NAME(matrix_of)(&kernel->in[2], kv, 0), v = NAME(matrix_of)(&kernel->in[3], kv, 0);
+    T *dq = (T *)kernel->out[0].data + (head * a->tq + first) * a->e;
+    T *dk = (T *)kernel->out[1].data + kv * a->tk * a->e, *dv = (T *)kernel->out[2].data + kv * a->tk * a->ev;
+    NAME(product)(a, thread, false, rows, n, a->e, q, NAME(transposed)(k), p, a->ld, 1);
+    NAME(product)(a, thread, false, rows, n, a->ev, g, NAME(transposed)(v), dp, a->ld, 1);
+    NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
+    NAME(product)(a, thread, true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld }, g, dv, a->ev, 1);
+    NAME(product)(a, thread, false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1 }, k, dq, a->e, 1);
+    NAME(product)(a, thread, true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld }, q, dk, a->e, 1);
 }
 
 /* One head of k and v: all queries that look at it, in order. */
 static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
     const attention *a = user;
-    char *scratch = a->scratch + (size_t)thread * a->scratch_step;
     for (int64_t kv = begin; kv < end; kv++) {
-        const int64_t k = kv * a->tk * a->e, v = kv * a->tk * a->ev;
-        const NAME(head) h = {
-            .k = (const T *)kernel->in[2].data + k,
-            .v = (const T *)kernel->in[3].data + v,
-            .dk = (T *)kernel->out[1].data + k,
-            .dv = (T *)kernel->out[2].data + v,
-            .p = (T *)scratch,
-            .dp = (T *)(scratch + a->row_bytes),
-            .spare = (T *)(scratch + 2 * a->row_bytes),
-        };
-        for (int64_t i = 0; i < a->tk * a->e; i++) h.dk[i] = 0;
-        for (int64_t i = 0; i < a->tk * a->ev; i++) h.dv[i] = 0;
-        for (int64_t row = kv * a->group * a->tq; row < (kv + 1) * a->group * a->tq; row++)
-            NAME(backward_row)(kernel, a, &h, row);
+        NAME(zero)((T *)kernel->out[1].data + kv * a->tk * a->e, a->tk * a->e);
+        NAME(zero)((T *)kernel->out[2].data + kv * a->tk * a->ev, a->tk * a->ev);
+        for (int64_t head = kv * a->group; head < (kv + 1) * a->group; head++)
+            for (int64_t first = 0; first < a->tq; first += BLOCK_ROWS) NAME(backward_block)(kernel, a, head, first, thread);
     }
 }

@@ -4,7 +4,11 @@
 
 #include "ops/block/block.h"
 
-enum { CHANNELS = 32 }; /* at most, in a chunk */
+enum {
+    CHANNELS = 32, /* at most, in a chunk */
+    LANES = 16,    /* sums side by side */
+    BLOCK = 512,   /* elements summed in their own type; blocks are summed in f64 */
+};
 
 typedef struct image {
     int64_t n, c, s;

@@ -1,27 +1,69 @@
 /* batch_norm for one T, on (N, C, S); a chunk is a few channels. */
 
-/* Sums over a row, about the shift: of x - shift, (x - shift)², and with g: of g, g (x - shift). */
-static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
+/* Adds the sums of n elements about the shift: of x - shift, (x - shift)², and with g: of g, g (x - shift). */
+static void NAME(add_exactly)(moments *m, const T *x, const T *g, int64_t n)
 {
-    double s[4][CN__LANES] = { { 0 } };
-    int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) {
-            const double d = x[i + j] - m->shift, u = g ? g[i + j] : 0;
-            s[0][j] += d, s[1][j] += d * d, s[2][j] += u, s[3][j] += u * d;
-        }
-    for (; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const double d = x[i] - m->shift, u = g ? g[i] : 0;
         m->x += d, m->xx += d * d, m->g += u, m->gx += u * d;
     }
-    for (int j = 0; j < CN__LANES && n >= CN__LANES; j++)
-        m->x += s[0][j], m->xx += s[1][j], m->g += s[2][j], m->gx += s[3][j];
 }
 
-/* Every image gives a row to each channel; x's first element of a channel is its shift, against cancellation. */
+/* The same for n a multiple of LANES and at most BLOCK: each lane sums few enough elements that T will do. */
+static void NAME(add_block)(moments *m, const T *restrict x, int64_t n)
+{
+    T sum[LANES] = { 0 }, square[LANES] = { 0 };
+    const T shift = (T)m->shift;
+    for (int64_t i = 0; i < n; i += LANES) {
+        for (int j = 0; j < LANES; j++) sum[j] += x[i + j] - shift;
+        for (int j = 0; j < LANES; j++) square[j] += (x[i + j] - shift) * (x[i + j] - shift);
+    }
+    double s = 0, ss = 0;
+    for (int j = 0; j < LANES; j++) s += sum[j], ss += square[j];
+    if (isfinite(ss)) m->x += s, m->xx += ss;
+    else NAME(add_exactly)(m, x, NULL, n); /* T overflowed, perhaps */
+}
+
+static void NAME(add_block_g)(moments *m, const T *restrict x, const T *restrict g, int64_t n)
+{
+    T s[4][LANES] = { { 0 } };
+    const T shift = (T)m->shift;
+    for (int64_t i = 0; i < n; i += LANES)
+        for (int j = 0; j < LANES; j++) {
+            const T d = x[i + j] - shift, u = g[i + j];
+            s[0][j] += d, s[1][j] += d * d, s[2][j] += u, s[3][j] += u * d;
+        }
+    moments sum = { 0 };
+    for (int j = 0; j < LANES; j++) sum.x += s[0][j], sum.xx += s[1][j], sum.g += s[2][j], sum.gx += s[3][j];
+    if (isfinite(sum.xx) && isfinite(sum.g) && isfinite(sum.gx))
+        m->x += sum.x, m->xx += sum.xx, m->g += sum.g, m->gx += sum.gx;
+    else NAME(add_exactly)(m, x, g, n);
+}
+
+static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
+{
+    const int64_t whole = n - n % LANES;
+    for (int64_t i = 0; i < whole; i += BLOCK) {
+        const int64_t some = whole - i < BLOCK ? whole - i : BLOCK;
+        if (g) NAME(add_block_g)(m, x + i, g + i, some);
+        else NAME(add_block)(m, x + i, some);
+    }
+    NAME(add_exactly)(m, x + whole, g ? g + whole : NULL, n - whole);
+}
+
+/* About what the mean of a channel is, against cancellation: the mean of its first few elements. */
+static double NAME(shift_of)(const T *x, int64_t n)
+{
+    double sum = 0;
+    if (n > LANES) n = LANES;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return isfinite(sum) ? (T)(sum / (double)n) : 0;
+}
+
+/* Every image gives a row to each channel. */
 static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_t begin, int64_t end, moments *m)
 {
-    for (int64_t c = begin; c < end; c++) m[c - begin] = (moments){ .shift = im->count ? x[c * im->s] : 0 };
+    for (int64_t c = begin; c < end; c++) m[c - begin] = (moments){ .shift = im->count > 0 ? NAME(shift_of)(x + c * im->s, im->s) : 0 };
     for (int64_t n = 0; n < im->n; n++)
         for (int64_t c = begin; c < end; c++) {
             const int64_t at = (n * im->c + c) * im->s;

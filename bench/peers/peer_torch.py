@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""The reference workloads in PyTorch: prints `name median_ms peak_rss_mb`, a line each, as build/bench_workloads does.
+
+    .venv/torch/bin/python bench/peers/peer_torch.py [--threads 2] [--compile] [--only gpt-mini,mlp] [--seconds 4]
+
+Shapes, f32 and the optimizers are those of bench/workloads.c; change them there and in both peers, or not at all.
+Each workload runs in a process of its own, so that its peak memory is its own.
+"""
+import argparse
+import os
+import resource
+import statistics
+import sys
+import time
+
+parser = argparse.ArgumentParser(description="the reference workloads in PyTorch")
+parser.add_argument("--threads", type=int, default=2)
+parser.add_argument("--compile", action="store_true", help="models and functions pass through torch.compile")
+parser.add_argument("--only", default="", help="names, separated by commas")
+parser.add_argument("--seconds", type=float, default=4.0, help="for each workload")
+args = parser.parse_args()
+os.environ["OMP_NUM_THREADS"] = str(args.threads)  # read when torch is loaded
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.set_num_threads(args.threads)
+torch.manual_seed(1)
+
+
+def compiled(f):
+    return torch.compile(f) if args.compile else f
+
+
+def training(model, optimizer, x, y):
+    """A step: loss, gradients, update. Logits are (..., classes), labels of the shape before that."""
+    run, y = compiled(model), y.flatten()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(run(x).flatten(0, -2), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def mlp(batch, *width):
+    parts = [nn.Linear(width[0], width[1])]
+    for a, b in zip(width[1:], width[2:]):
+        parts += [nn.ReLU(), nn.Linear(a, b)]
+    model = nn.Sequential(*parts)
+    return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
+                    torch.randn(batch, width[0]), torch.randint(width[-1], (batch,)))
+
+
+def cnn(batch):
+    parts = []
+    for a, b in ((1, 32), (32, 64)):
+        parts += [nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2)]
+    model = nn.Sequential(*parts, nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10))
+    return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
+                    torch.randn(batch, 1, 28, 28), torch.randint(10, (batch,)))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+        self.ln2 = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x):  # (B,T,C) -> (B,T,C)
+        B, T, C = x.shape
+        h = self.qkv(self.ln1(x)).view(B, T, 3, self.heads, C // self.heads)
+        q, k, v = h.permute(2, 0, 3, 1, 4)  # (3,B,H,T,D)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(y.transpose(1, 2).reshape(B, T, C))
+        return x + self.down(F.gelu(self.up(self.ln2(x)), approximate="tanh"))
+
+
+class GPT(nn.Module):
+    def __init__(self, vocab, context, layers, heads, width):
+        super().__init__()
+        self.tok = nn.Embedding(vocab, width)
+        self.pos = nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.ln = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocab, bias=False)
+
+    def forward(self, tokens):  # (B,T) -> (B,T,vocab)
+        x = self.tok(tokens) + self.pos(torch.arange(tokens.shape[1]))
+        return self.head(self.ln(self.blocks(x)))
+
+
+def gpt(vocab, context, layers, heads, width, batch):
+    model = GPT(vocab, context, layers, heads, width)
+    return training(model, torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01),
+                    torch.randint(vocab, (batch, context)), torch.randint(vocab, (batch, context)))
+
+
+def chain(n):
+    def f(a, b, c):
+        a = a.abs()
+        return (torch.tanh(a * b + c) * torch.sigmoid(a - b) + a * a).sqrt() / c - b
+
+    run, a, b, c = compiled(f), torch.randn(n), torch.randn(n), torch.rand(n) + 0.5
+    return lambda: run(a, b, c)
+
+
+def matmul(n):
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    return lambda: a @ b  # one call of the library: there is nothing for torch.compile to do
+
+
+WORKLOADS = {
+    "mlp-tiny": lambda: mlp(16, 2, 16, 16, 2),
+    "mlp": lambda: mlp(64, 784, 128, 10),
+    "mlp-wide": lambda: mlp(128, 784, 1024, 1024, 10),
+    "cnn": lambda: cnn(64),
+    "gpt-mini": lambda: gpt(65, 64, 4, 4, 128, 12),
+    "gpt-small": lambda: gpt(512, 256, 6, 6, 384, 4),
+    "chain-16m": lambda: chain(1 << 24),
+    "matmul-256": lambda: matmul(256),
+    "matmul-1024": lambda: matmul(1024),
+    "matmul-2048": lambda: matmul(2048),
+}
+
+
+def measure(name):
+    step = WORKLOADS[name]()
+    for _ in range(3):
+        step()
+    times, end = [], time.perf_counter() + args.seconds
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{name} {statistics.median(times) * 1e3:.4f} {peak:.0f}", flush=True)
+
+
+bad = 0
+for name in WORKLOADS:
+    if args.only and name not in args.only.split(","):
+        continue
+    child = os.fork()
+    if child == 0:
+        try:
+            measure(name)
+        except Exception as error:
+            print(f"{name} FAILED {type(error).__name__}", flush=True)
+            print(error, file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    bad |= os.waitpid(child, 0)[1] != 0
+sys.exit(bad)
