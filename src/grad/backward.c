@@ -21,7 +21,7 @@ static bool add_node(walk *w, cn__node *n)
         !cn__vec_reserve(&w->ctx->memory, &w->saved, w->saved.n + 1, sizeof(saved)))
         return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
     if (n->grad_leaf && n->replaced)
-        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a parameter of shape was assigned to after it was used; run backward before the assignment");
+        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a parameter was assigned to after it was used; run backward before the assignment");
     if (!n->grad_leaf && (n->spent || !n->in))
         return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: the graph through `%s` was spent by an earlier backward; use retain there", n->op->name);
     if (n->walk_of) ((saved *)w->saved.v)[w->saved.n++] = (saved){n, n->walk_of, n->walk, n->walk_index};
@@ -107,7 +107,7 @@ static void mark_leads(walk *w)
 
 /* ---- gradients arriving ---- */
 
-static bool arrive(walk *w, cn__ref to, cn_tensor *g)
+static bool arrive(cn__ref to, cn_tensor *g)
 {
     cn_tensor **slot = &to.node->walk[to.out];
     cn_tensor *sum = *slot ? cn_add(*slot, g) : g;
@@ -115,7 +115,6 @@ static bool arrive(walk *w, cn__ref to, cn_tensor *g)
     cn__hold(sum);
     if (*slot) cn__unhold(*slot);
     *slot = sum;
-    (void)w;
     return true;
 }
 
@@ -159,7 +158,7 @@ static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_gr
         if (!needs[k]) continue;
         if (!in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK)) continue; /* what arrived does not reach it */
         if (!in_grad[k]) return cn__fail(ctx, CN_NO_GRADIENT, "%s gave no gradient for operand %d", n->op->name, k);
-        if (!fit(w, n, k, &in_grad[k]) || !arrive(w, n->in[k], in_grad[k])) return false;
+        if (!fit(w, n, k, &in_grad[k]) || !arrive(n->in[k], in_grad[k])) return false;
     }
     return true;
 }
@@ -239,7 +238,7 @@ static bool seed(walk *w, cn_tensor *out, cn_tensor *g)
     if (!g) return false;
     if (!cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
         return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: the given gradient has another shape than the output");
-    return arrive(w, out->ref, g);
+    return arrive(out->ref, g);
 }
 
 static void clean_up(walk *w, bool ok)

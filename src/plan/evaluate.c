@@ -220,9 +220,8 @@ static bool report(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code c
 
 /* ---- what became of the nodes ---- */
 
-static void take_over(cn_ctx *ctx, cn__storage *old, cn__storage *heir)
+static void take_over(cn__storage *old, cn__storage *heir)
 {
-    (void)ctx;
     *heir = (cn__storage){.device = old->device, .data = old->data, .bytes = old->bytes, .refs = 1};
     old->lost = true;
     old->data = NULL;
@@ -238,7 +237,7 @@ static void commit_outputs(collection *k, const cn__plan *p)
         if (b->where == CN__AT_DONOR) {
             s = n->heir;
             n->heir = NULL;
-            take_over(k->ctx, n->donor->out[0].storage, s);
+            take_over(n->donor->out[0].storage, s);
         } else {
             s = ((cn__storage **)k->c->storages.v)[b->index];
             cn__storage_ref(s);
