@@ -11,7 +11,7 @@ help:
 	@echo "make demo          train a small network and watch its decision boundary"
 	@echo "make test          every test: release, sanitizers, clang, installation, examples"
 	@echo "make test-long     the same with the long variants"
-	@echo "make bench         measure the overhead per operation"
+	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
 	@echo "make format        clang-format over the sources"
 	@echo "make docs          write docs/operators.md from the operators themselves"
 	@echo "make install-deps  install the tools all of this needs (Debian, Ubuntu)"
@@ -35,10 +35,10 @@ test-long:
 	@scripts/test.sh --long
 
 bench:
-	$(SETUP_BUILD)
+	$(SETUP_BUILD) python3
 	$(CONFIGURE)
-	$(BUILD) bench_overhead
-	@build/bench_overhead
+	$(BUILD) all_bench
+	@scripts/bench.py $(ARGS)
 
 format:
 	@scripts/setup.sh clang-format

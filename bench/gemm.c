@@ -59,17 +59,13 @@ typedef int (*dnnl_fn)(char ta, char tb, int64_t m, int64_t n, int64_t k, float 
 
 typedef struct library {
     const char *name, *package, *files[4];
-    bool dnnl;       /* else it has the interface of cblas */
+    bool dnnl; /* else it has the interface of cblas */
     void (*entry)(void);
 } library;
 
 static library libraries[] = {
-    { .name = "OpenBLAS",
-      .package = "libopenblas0-pthread",
-      .files = { "openblas-pthread/libopenblas.so.0", "libopenblas.so.0", "libopenblas.so" } },
-    { .name = "BLIS",
-      .package = "libblis4-pthread",
-      .files = { "blis-pthread/libblis.so.4", "libblis.so.4", "libblis.so" } },
+    { .name = "OpenBLAS", .package = "libopenblas0-pthread", .files = { "libopenblas.so.0", "libopenblas.so" } },
+    { .name = "BLIS", .package = "libblis4-pthread", .files = { "libblis.so.4", "libblis.so" } },
     { .name = "oneDNN",
       .package = "libdnnl3 (Debian 12: libdnnl2)",
       .files = { "libdnnl.so.3", "libdnnl.so.2", "libdnnl.so" },
@@ -80,7 +76,7 @@ enum { LIBRARIES = sizeof libraries / sizeof *libraries, OURS = LIBRARIES, RUNNE
 static cn__workers *workers;
 static void *scratch;
 
-/* The libraries read the number of threads when they are loaded. */
+/* The number of threads is read when a library is loaded. RTLD_LOCAL: two of them have a cblas_sgemm. */
 static void load_libraries(int threads)
 {
     static const char *const variables[] = { "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS" };
@@ -90,13 +86,7 @@ static void load_libraries(int threads)
     for (int i = 0; i < LIBRARIES; i++) {
         library *l = &libraries[i];
         void *handle = NULL;
-        /* A folder in a name needs the folder of the system's libraries before it; dlopen knows only the plain ones. */
-        for (int k = 0; !handle && k < 4 && l->files[k]; k++) {
-            char path[128];
-            bool plain = !strchr(l->files[k], '/');
-            snprintf(path, sizeof path, "%s%s", plain ? "" : "/usr/lib/x86_64-linux-gnu/", l->files[k]);
-            handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        }
+        for (int k = 0; !handle && k < 4 && l->files[k]; k++) handle = dlopen(l->files[k], RTLD_NOW | RTLD_LOCAL);
         void *entry = handle ? dlsym(handle, l->dnnl ? "dnnl_sgemm" : "cblas_sgemm") : NULL;
         memcpy(&l->entry, &entry, sizeof entry); /* ISO C has no cast from an object to a function */
     }

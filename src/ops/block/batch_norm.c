@@ -136,7 +136,8 @@ const cn_op cn__op_batch_norm = {
                .args = { { 1e-5 } },
                .no_gradient_check = true /* the mean of nothing is NaN */ },
              { .in = { CN_S(9, 70), CN_S(70), CN_S(70) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 37, 5, 7), CN_S(37), CN_S(37) }, .args = { { 1e-5 } } }),
+             { .in = { CN_S(3, 37, 5, 7), CN_S(37), CN_S(37) }, .args = { { 1e-5 } } },
+             { .in = { CN_S(2, 3, 23, 29), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } }),
 };
 
 #define BACK(eps, ...) .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, .args = { { eps } }
@@ -181,7 +182,8 @@ const cn_op cn__op_batch_norm_backward = {
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
              { .in = { CN_S(7, 5), CN_S(7, 5), CN_ABSENT }, BACK(1e-3, 0, 0, 1) },
              { .in = { CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
-             { .in = { CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37) }, BACK(1e-5, 0, 1, 1) }),
+             { .in = { CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37) }, BACK(1e-5, 0, 1, 1) },
+             { .in = { CN_S(2, 3, 23, 29), CN_S(2, 3, 23, 29), CN_S(3) }, BACK(1e-5, 0, 1, 1) }),
 };
 
 /* ---- evaluation: (x - mean) / sqrt(var + eps) * weight + bias, all given by channel */

@@ -9,35 +9,37 @@ static void NAME(add_exactly)(moments *m, const T *x, const T *g, int64_t n)
     }
 }
 
-/* The same for n a multiple of LANES and at most BLOCK: each lane sums few enough elements that T will do. */
-static void NAME(add_block)(moments *m, const T *restrict x, int64_t n)
-{
-    T sum[LANES] = { 0 }, square[LANES] = { 0 };
-    const T shift = (T)m->shift;
-    for (int64_t i = 0; i < n; i += LANES) {
-        for (int j = 0; j < LANES; j++) sum[j] += x[i + j] - shift;
-        for (int j = 0; j < LANES; j++) square[j] += (x[i + j] - shift) * (x[i + j] - shift);
-    }
-    double s = 0, ss = 0;
-    for (int j = 0; j < LANES; j++) s += sum[j], ss += square[j];
-    if (isfinite(ss)) m->x += s, m->xx += ss;
-    else NAME(add_exactly)(m, x, NULL, n); /* T overflowed, perhaps */
-}
+/* The same for n a multiple of LANES and at most BLOCK: each lane sums few enough elements that T will do. Vectors of
+   fixed size, because compilers take a loop over lanes apart. */
+typedef T NAME(lanes) __attribute__((vector_size(LANES * sizeof(T) / 2)));
+typedef T NAME(loose) __attribute__((vector_size(LANES * sizeof(T) / 2), aligned(sizeof(T)), may_alias));
 
-static void NAME(add_block_g)(moments *m, const T *restrict x, const T *restrict g, int64_t n)
+static void NAME(add_block)(moments *m, const T *x, const T *g, int64_t n)
 {
-    T s[4][LANES] = { { 0 } };
+    NAME(lanes) s[4][2];
+    for (int k = 0; k < 4; k++) s[k][0] = s[k][1] = (NAME(lanes)){ 0 };
     const T shift = (T)m->shift;
-    for (int64_t i = 0; i < n; i += LANES)
-        for (int j = 0; j < LANES; j++) {
-            const T d = x[i + j] - shift, u = g[i + j];
-            s[0][j] += d, s[1][j] += d * d, s[2][j] += u, s[3][j] += u * d;
-        }
-    moments sum = { 0 };
-    for (int j = 0; j < LANES; j++) sum.x += s[0][j], sum.xx += s[1][j], sum.g += s[2][j], sum.gx += s[3][j];
-    if (isfinite(sum.xx) && isfinite(sum.g) && isfinite(sum.gx))
-        m->x += sum.x, m->xx += sum.xx, m->g += sum.g, m->gx += sum.gx;
-    else NAME(add_exactly)(m, x, g, n);
+    const NAME(loose) *p = (const void *)x, *q = (const void *)g;
+    if (g)
+        for (int64_t i = 0; i < n / LANES; i++)
+            for (int j = 0; j < 2; j++) {
+                const NAME(lanes) d = p[2 * i + j] - shift, u = q[2 * i + j];
+                s[0][j] += d, s[1][j] += d * d, s[2][j] += u, s[3][j] += u * d;
+            }
+    else
+        for (int64_t i = 0; i < n / LANES; i++)
+            for (int j = 0; j < 2; j++) {
+                const NAME(lanes) d = p[2 * i + j] - shift;
+                s[0][j] += d, s[1][j] += d * d;
+            }
+    double sum[4] = { 0 };
+    for (int k = 0; k < (g ? 4 : 2); k++) {
+        const NAME(lanes) both = s[k][0] + s[k][1];
+        for (int j = 0; j < LANES / 2; j++) sum[k] += both[j];
+    }
+    if (isfinite(sum[1]) && isfinite(sum[2]) && isfinite(sum[3]))
+        m->x += sum[0], m->xx += sum[1], m->g += sum[2], m->gx += sum[3];
+    else NAME(add_exactly)(m, x, g, n); /* T overflowed, perhaps */
 }
 
 static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
@@ -45,8 +47,7 @@ static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
     const int64_t whole = n - n % LANES;
     for (int64_t i = 0; i < whole; i += BLOCK) {
         const int64_t some = whole - i < BLOCK ? whole - i : BLOCK;
-        if (g) NAME(add_block_g)(m, x + i, g + i, some);
-        else NAME(add_block)(m, x + i, some);
+        NAME(add_block)(m, x + i, g ? g + i : NULL, some);
     }
     NAME(add_exactly)(m, x + whole, g ? g + whole : NULL, n - whole);
 }

@@ -1,7 +1,6 @@
 /* columns.c: cutting a convolution's work, and the way between images and columns. */
 #include "ops/contract/columns.h"
 
-
 enum {
     COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */
     LEAST_POSITIONS = 128,  /* in a chunk, however many channels there are */
@@ -127,6 +126,32 @@ static inline __attribute__((always_inline)) bool walk_line(const cn__conv *c, w
     return true;
 }
 
+/* Planes convolved to planes of the same size with stride 1: position p sees pixel p + offset, and a row of columns is the
+   plane itself, moved, with zeros where the pixel would be beside the plane. */
+static bool keeps_size(const cn__conv *c)
+{
+    bool is = c->s.in[0] == 1 && c->s.kernel[0] == 1;
+    for (int d = 0; d < 3; d++) is &= c->s.in[d] == c->s.out[d] && c->a->stride[d] == 1;
+    return is;
+}
+
+/* A row of columns: positions from first up to last see pixels, but for `gap` of them in each line, from `edge` on. */
+typedef struct moved {
+    int64_t offset, first, last, edge, gap;
+} moved;
+
+static moved moved_by(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
+{
+    const int64_t down = tap / c->s.kernel[2] * c->a->dilation[1] - c->a->padding[1], width = c->s.in[2];
+    const int64_t right = tap % c->s.kernel[2] * c->a->dilation[2] - c->a->padding[2];
+    moved m = { .offset = down * width + right };
+    m.first = clamp(-m.offset, at, at + len);
+    m.last = clamp(c->pixels - m.offset, m.first, at + len);
+    m.gap = cn__conv_smaller(right < 0 ? -right : right, width);
+    m.edge = right < 0 ? 0 : width - m.gap;
+    return m;
+}
+
 #define T float
 #define NAME(x) x##_f32
 #include "columns_body.h"
@@ -143,8 +168,9 @@ char *cn__conv_gather(const cn__conv *c, char *image, int64_t channels, int64_t 
 {
     void *to = cn__conv_columns(c, image, at, thread), *from = image;
     if (c->direct) return to;
-    if (c->f64) gather_f64(c, to, from, channels, at, len);
-    else gather_f32(c, to, from, channels, at, len);
+    const bool whole = keeps_size(c);
+    if (c->f64) (whole ? gather_moved_f64 : gather_f64)(c, to, from, channels, at, len);
+    else (whole ? gather_moved_f32 : gather_f32)(c, to, from, channels, at, len);
     return to;
 }
 
@@ -152,8 +178,9 @@ void cn__conv_scatter(const cn__conv *c, char *image, int64_t channels, int64_t 
 {
     void *from = cn__conv_columns(c, image, at, thread), *to = image;
     if (c->direct) return;
-    if (c->f64) scatter_f64(c, from, to, channels, at, len);
-    else scatter_f32(c, from, to, channels, at, len);
+    const bool whole = keeps_size(c);
+    if (c->f64) (whole ? scatter_moved_f64 : scatter_f64)(c, from, to, channels, at, len);
+    else (whole ? scatter_moved_f32 : scatter_f32)(c, from, to, channels, at, len);
 }
 
 void cn__conv_thin_y(const cn__conv *c, void *y, const void *image, const void *weight, int64_t at, int64_t len)

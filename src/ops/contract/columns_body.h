@@ -22,7 +22,7 @@ static void NAME(gather)(const cn__conv *c, T *to, const T *image, int64_t chann
     }
 }
 
-static void NAME(scatter)(const cn__conv *c, const T *from, T *image, int64_t channels, int64_t at, int64_t len)
+static void NAME(scatter)(const cn__conv *c, T *from, T *image, int64_t channels, int64_t at, int64_t len)
 {
     const int64_t step = c->a->stride[2];
     for (int64_t r = 0; r < channels * c->volume; r++) {
@@ -34,6 +34,40 @@ static void NAME(scatter)(const cn__conv *c, const T *from, T *image, int64_t ch
             else for (int64_t i = 0; i < l.count; i++) x[l.pixel + i * step] += inside[i];
         }
     }
+}
+
+/* Zeros in a row of columns where the pixel is of another line than the position. */
+static void NAME(clear_edges)(const cn__conv *c, const moved *m, T *row, int64_t at, int64_t len)
+{
+    const int64_t width = c->s.in[2], end = at + len;
+    for (int64_t p = at - at % width + m->edge; m->gap && p < end; p += width)
+        for (int64_t i = p < at ? at : p; i < p + m->gap && i < end; i++) row[i - at] = 0;
+}
+
+static void NAME(gather_moved)(const cn__conv *c, T *to, const T *image, int64_t channels, int64_t at, int64_t len)
+{
+    for (int64_t ch = 0; ch < channels; ch++, image += c->pixels)
+        for (int64_t tap = 0; tap < c->volume; tap++, to += len) {
+            const moved m = moved_by(c, tap, at, len);
+            const int64_t before = m.first - at, count = m.last - m.first;
+            for (int64_t i = 0; i < before; i++) to[i] = 0;
+            if (count) memcpy(to + before, image + m.first + m.offset, (size_t)count * sizeof(T));
+            for (int64_t i = before + count; i < len; i++) to[i] = 0;
+            NAME(clear_edges)(c, &m, to, at, len);
+        }
+}
+
+static void NAME(scatter_moved)(const cn__conv *c, T *from, T *image, int64_t channels, int64_t at, int64_t len)
+{
+    for (int64_t ch = 0; ch < channels; ch++, image += c->pixels)
+        for (int64_t tap = 0; tap < c->volume; tap++, from += len) {
+            const moved m = moved_by(c, tap, at, len);
+            NAME(clear_edges)(c, &m, from, at, len);
+            if (m.first == m.last) continue;
+            T *restrict x = image + m.first + m.offset;
+            const T *restrict inside = from + (m.first - at);
+            for (int64_t i = 0; i < m.last - m.first; i++) x[i] += inside[i];
+        }
 }
 
 /* y(len) = weight(row) · columns(row, len) */

@@ -105,6 +105,14 @@ static cn__gemm conv_product(const cn__conv *c, int64_t channels, int64_t len)
                        .b_row = cn__conv_column_row(c, len), .b_col = 1, .c_row = c->positions, .c_col = 1 };
 }
 
+/* Positions [at, at + len) of all channels of a group of an image are final. */
+static void conv_done(const cn__conv *c, int64_t item, int64_t at, int64_t len, int thread)
+{
+    const int64_t first = item * c->s.o * c->positions + at;
+    if (len == c->positions) cn_kernel_done(c->k, first, first + c->s.o * len, thread);
+    else for (int64_t o = 0; o < c->s.o; o++) cn_kernel_done(c->k, first + o * c->positions, first + o * c->positions + len, thread);
+}
+
 static void conv_unit(const cn__conv *c, int64_t index, int thread)
 {
     const int64_t at = index % c->chunks * c->chunk, len = cn__conv_smaller(c->chunk, c->positions - at);
@@ -112,13 +120,14 @@ static void conv_unit(const cn__conv *c, int64_t index, int thread)
     char *x = cn__conv_x(c, n, group, 0), *weight = c->weight + group * c->s.o * c->row * c->size, *y = cn__conv_y(c, n, group, at);
     if (cn__conv_thin(c)) {
         cn__conv_thin_y(c, y, x, weight, at, len);
-        return;
+    } else {
+        cn__gemm g = conv_product(c, c->s.c, len);
+        g.a = weight;
+        g.b = cn__conv_gather(c, x, c->s.c, at, len, thread);
+        g.c = y;
+        cn__conv_multiply(c, &g, thread);
     }
-    cn__gemm g = conv_product(c, c->s.c, len);
-    g.a = weight;
-    g.b = cn__conv_gather(c, x, c->s.c, at, len, thread);
-    g.c = y;
-    cn__conv_multiply(c, &g, thread);
+    conv_done(c, index / c->chunks, at, len, thread);
 }
 
 static cn__conv conv_of(const cn_kernel *k) { return cn__conv_cut(k, &k->in[0], &k->in[1], &k->out[0], 1, conv_product); }
@@ -140,7 +149,7 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
 
 const cn_op cn__op_conv = {
     .name = "conv", .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
-    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
+    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .tail = true, .attr_size = sizeof(cn__conv_attrs),
     .infer = conv_infer, .grad = conv_grad, .cpu = conv_cpu, .scratch = conv_scratch, .onnx = "Conv",
     CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, PLAIN },
              { .in = { CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2) },
@@ -151,7 +160,9 @@ const cn_op cn__op_conv = {
              { .in = { CN_S(0, 2, 1, 3, 3), CN_S(2, 2, 1, 2, 2) }, PLAIN },
              { .in = { CN_S(2, 0, 1, 3, 3), CN_S(2, 0, 1, 2, 2) }, PLAIN },
              { .in = { CN_S(3, 16, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7) }, /* several chunks */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 0 } } }),
 };
 
 /* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit: a block of channels of a group of an image ---- */
@@ -239,7 +250,9 @@ const cn_op cn__op_conv_input_grad = {
              { .in = { CN_S(2, 0, 1, 2, 2), CN_S(0, 2, 1, 2, 2) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 3 } } },
              { .in = { CN_S(3, 20, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 19, 17 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 19, 17 } } },
+             { .in = { CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 39, 41 } } }),
 };
 
 /* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit: a block of channels of a group, over a part of the
@@ -321,9 +334,12 @@ static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t e
     }
 }
 
+/* Small weights are shared out by images rather than by blocks of channels, each of which reads all of y. */
 static cn__conv weight_of(const cn_kernel *k)
 {
-    return cn__conv_cut(k, &k->in[1], &k->out[0], &k->in[0], CN__CONV_SHARES, weight_product);
+    const int64_t images = k->in[1].shape[0], small = 1 << 16;
+    const int64_t parts = k->out[0].numel <= small && images > 1 ? cn__conv_smaller(images, CN__CONV_SHARES) : 1;
+    return cn__conv_cut(k, &k->in[1], &k->out[0], &k->in[0], CN__CONV_SHARES / parts, weight_product);
 }
 
 static void weight_cpu(const cn_kernel *k)
@@ -357,5 +373,7 @@ const cn_op cn__op_conv_weight_grad = {
              { .in = { CN_S(2, 2, 1, 2, 2), CN_S(2, 0, 1, 3, 3) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 2 } } },
              { .in = { CN_S(3, 20, 1, 19, 17), CN_S(3, 16, 1, 19, 17) },
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
+             { .in = { CN_S(1, 2, 1, 39, 41), CN_S(1, 2, 1, 39, 41) },
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 7, 7 } } }),
 };

@@ -54,16 +54,14 @@ static bool bias_fits(const call *c, int64_t channels)
                     (long long)channels);
 }
 
-/* The result with the axes that x had, and the bias. */
+/* The result with the bias and the axes that x had; the bias first, so that it is added while y is being computed. */
 static cn_tensor *close_call(const call *c, cn_tensor *y)
 {
-    cn_dims extra = { 0, { 0 } }, channels = { c->axes + 1, { -1, 1, 1, 1 } };
+    cn_dims extra = { 0, { 0 } };
     if (!c->batch) extra.v[extra.n++] = 0;
     for (int d = 0; d < 3 - c->axes; d++) extra.v[extra.n++] = 2 + d;
-    if (extra.n) y = cn_squeeze(y, extra);
-    if (!c->bias) return y;
-    channels.v[0] = cn__layout(c->bias)->shape[0];
-    return cn_add(y, cn_reshape(c->bias, channels));
+    if (c->bias) y = cn_add(y, cn_reshape(c->bias, CN_DIMS(cn__layout(c->bias)->shape[0], 1, 1, 1)));
+    return extra.n ? cn_squeeze(y, extra) : y;
 }
 
 static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *const *in, const cn_conv_desc *desc)

@@ -9,20 +9,14 @@ typedef struct sizes {
 } sizes;
 
 #define TILE 64
-#define T float
-#define PLACE int32_t
-#define NAME(f) f##_f32
-#include "ops/window/max_body.h"
-#define T double
-#define PLACE int64_t
-#define NAME(f) f##_f64
-#include "ops/window/max_body.h"
+#define BODY "ops/window/max_body.h"
+#include "ops/block/each_type.h"
 
 static void cpu(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
-    cn_body body = k->in[0].dtype == CN_F32 ? max_f32 : max_f64;
+    cn_body body = PICK(max, k->in[0].dtype);
     cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), body, &p);
 }
 
@@ -31,7 +25,7 @@ static void cpu_backward(const cn_kernel *k)
     if (k->out[0].numel == 0) return;
     const cn_array *x = &k->out[0], *g = &k->in[0];
     sizes s = { x->shape[x->ndim - 2] * x->shape[x->ndim - 1], g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
-    cn_body body = x->dtype == CN_F32 ? max_backward_f32 : max_backward_f64;
+    cn_body body = PICK(max_backward, x->dtype);
     cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
 
@@ -82,6 +76,12 @@ const cn_op cn__op_max_pool2d = {
                .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, 1, 0, { 0 }, { 0 } } },
              { .in = { CN_DISTINCT(0, 3, 4, 4) },
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(2, 5, 15) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(1, 2, 4, 151) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
+             { .in = { CN_DISTINCT(2, 7, 23) },
+               .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 1, 0, { 0 }, { 0 } } },
              { .in = { CN_DISTINCT(1, 1, 1) },
                .attrs = &(const cn__pool_attrs){ { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
              { .in = { CN_DISTINCT(4, 8, 15, 14) },

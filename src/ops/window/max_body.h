@@ -1,4 +1,4 @@
-/* Max pooling for elements of type T; PLACE is an integer of the same width. A NaN is larger than everything, as in
+/* Max pooling for elements of type T. A NaN is larger than everything, as in
    PyTorch, and of equals the first counts. */
 
 static int64_t NAME(begin)(const cn__pool *p, cn__span r, cn__span c)
@@ -26,11 +26,11 @@ static void NAME(each)(const cn__pool *p, const T *plane, cn__span r, int64_t fi
     }
 }
 
-static inline void NAME(larger)(const T *restrict x, PLACE here, PLACE stride, int64_t n, T *restrict best,
-                                PLACE *restrict place)
+static inline void NAME(larger)(const T *restrict x, int32_t here, int32_t stride, int64_t n, T *restrict best,
+                                int32_t *restrict place)
 {
     for (int64_t j = 0; j < n; j++) {
-        PLACE step = (PLACE)j * stride, old = place[j];
+        int32_t step = (int32_t)j * stride, old = place[j];
         T v = x[step], b = best[j];
         bool is = (v > b) | (v != v);
         best[j] = is ? v : b;
@@ -44,9 +44,9 @@ static void NAME(together)(const cn__pool *p, const cn__pool_attrs *a, const T *
                            int64_t n, T *y, int64_t *at)
 {
     T best[TILE];
-    PLACE place[TILE];
+    int32_t place[TILE];
     int64_t stride = a->stride[1];
-    for (int64_t j = 0; j < n; j++) best[j] = -(T)INFINITY, place[j] = (PLACE)NAME(begin)(p, r, p->cols[first + j]);
+    for (int64_t j = 0; j < n; j++) best[j] = -(T)INFINITY, place[j] = (int32_t)NAME(begin)(p, r, p->cols[first + j]);
     for (int64_t h = r.lo; h < r.hi; h += r.step) {
         for (int64_t u = 0; u < a->kernel[1]; u++) {
             int64_t w = first * stride - a->padding[1] + u * a->dilation[1];
@@ -54,12 +54,49 @@ static void NAME(together)(const cn__pool *p, const cn__pool_attrs *a, const T *
             if (end > n) end = n;
             if (skip >= end) continue;
             int64_t here = h * p->iw + w + skip * stride;
-            if (stride == 1) NAME(larger)(plane + here, (PLACE)here, 1, end - skip, best + skip, place + skip);
-            else if (stride == 2) NAME(larger)(plane + here, (PLACE)here, 2, end - skip, best + skip, place + skip);
-            else NAME(larger)(plane + here, (PLACE)here, (PLACE)stride, end - skip, best + skip, place + skip);
+            if (stride == 1) NAME(larger)(plane + here, (int32_t)here, 1, end - skip, best + skip, place + skip);
+            else if (stride == 2) NAME(larger)(plane + here, (int32_t)here, 2, end - skip, best + skip, place + skip);
+            else NAME(larger)(plane + here, (int32_t)here, (int32_t)stride, end - skip, best + skip, place + skip);
         }
     }
     for (int64_t j = 0; j < n; j++) y[j] = best[j], at[j] = place[j];
+}
+
+/* The same for windows of 2 by 2 side by side, from `here` in the plane on. Not inline: a fixed n would be unrolled into
+   branches on data. */
+static __attribute__((noinline)) void NAME(squares)(const T *restrict x, int64_t here, int64_t width, int64_t n,
+                                                    T *restrict y, int64_t *restrict at)
+{
+    const T *restrict up = x + here, *restrict down = up + width;
+    const int32_t from = (int32_t)here, below = (int32_t)width;
+    for (int64_t j = 0; j < n; j++) {
+        const T a = up[2 * j], b = up[2 * j + 1], c = down[2 * j], d = down[2 * j + 1];
+        T best = a;
+        int32_t place = 0;
+        bool is = (b > best) | (b != b);
+        best = is ? b : best, place = is ? 1 : place;
+        is = (c > best) | (c != c);
+        best = is ? c : best, place = is ? below : place;
+        is = (d > best) | (d != d);
+        y[j] = is ? d : best;
+        at[j] = from + 2 * (int32_t)j + (is ? below + 1 : place);
+    }
+}
+
+/* A row of them as whole vectors, the last of which may repeat some windows. */
+static void NAME(square_row)(const T *x, int64_t here, int64_t width, int64_t n, T *y, int64_t *at)
+{
+    const int64_t step = n < 8 ? 4 : 8, whole = n - n % step, last = n - step;
+    NAME(squares)(x, here, width, whole ? whole : n, y, at);
+    if (whole && whole < n) NAME(squares)(x, here + 2 * last, width, step, y + last, at + last);
+}
+
+static bool NAME(is_squares)(const cn__pool *p, const cn__pool_attrs *a)
+{
+    bool is = p->ih / 2 >= p->oh && p->iw / 2 >= p->ow; /* none hangs over the end */
+    for (int d = 0; d < 2; d++)
+        is &= a->kernel[d] == 2 && a->stride[d] == 2 && a->padding[d] == 0 && a->dilation[d] == 1;
+    return is;
 }
 
 static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -68,6 +105,7 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
     const cn__pool *p = user;
     const cn__pool_attrs *a = k->attrs;
     bool narrow = a->kernel[0] && a->kernel[1] <= TILE && p->ih * p->iw <= INT32_MAX;
+    bool squares = narrow && NAME(is_squares)(p, a);
     for (int64_t row = begin; row < end; row++) {
         const T *plane = (const T *)k->in[0].data + row / p->oh * p->ih * p->iw;
         cn__span r = p->rows[row % p->oh];
@@ -75,7 +113,8 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
             int64_t n = p->ow - j < TILE ? p->ow - j : TILE;
             T *y = (T *)k->out[0].data + row * p->ow + j;
             int64_t *at = (int64_t *)k->out[1].data + row * p->ow + j;
-            if (narrow) NAME(together)(p, a, plane, r, j, n, y, at);
+            if (squares) NAME(square_row)(plane, r.lo * p->iw + 2 * j, p->iw, n, y, at);
+            else if (narrow) NAME(together)(p, a, plane, r, j, n, y, at);
             else NAME(each)(p, plane, r, j, n, y, at);
         }
     }
@@ -94,6 +133,3 @@ static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, in
             if (at[i] >= 0 && at[i] < s->in) x[at[i]] += g[i];
     }
 }
-#undef T
-#undef PLACE
-#undef NAME

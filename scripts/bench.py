@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Measures Cairn beside PyTorch and JAX on the same workloads and prints one table.
+
+    make bench [ARGS="--rounds 1 --seconds 1"]        builds first
+    scripts/bench.py [--rounds 3] [--seconds 2] [--only gpt-mini,mlp] [--threads 2] [--no-peers]
+
+Everyone runs a workload in turn before the next workload starts, round after round, so that a busy spell of the machine
+meets all of them; figures are medians over the rounds. Ratios are peer / Cairn: above 1, Cairn is quicker or smaller.
+A peer that is not installed is left out; one that fails or takes longer than 180 s for a workload is shown as "-".
+The figures go to build/bench.json, the ratios of time also to build/bench.svg.
+"""
+import argparse
+import json
+import math
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+LIMIT = 180  # seconds for one workload of one peer
+BUSY = 0.1  # cores used by others, on average, from which the figures are doubted
+
+# key, name in the table, folder below .venv, script, flags
+PEERS = [
+    ("torch", "PyTorch", "torch", "peer_torch.py", []),
+    ("torch_compile", "compiled", "torch", "peer_torch.py", ["--compile"]),
+    ("jax", "JAX", "jax", "peer_jax.py", []),
+]
+NAMES = {"cairn": "Cairn", **{key: name for key, name, *_ in PEERS}}
+LEGEND = {"torch": "PyTorch, eager", "torch_compile": "PyTorch, torch.compile", "jax": "JAX, jit"}
+COLORS = {"torch": "#d9541e", "torch_compile": "#8a3ab9", "jax": "#1f77b4"}
+
+
+def runners(peers):
+    """Commands by key, Cairn first; a peer without its virtual environment is named and left out."""
+    found = {"cairn": [str(BUILD / "bench_workloads")]}
+    for key, _, folder, script, flags in PEERS if peers else []:
+        venv = ROOT / ".venv" / folder
+        if (venv / "ready").exists():
+            found[key] = [str(venv / "bin/python"), str(ROOT / "bench/peers" / script), *flags]
+        else:
+            print(f"left out: {LEGEND[key]} is not in .venv/{folder} (scripts/peers.sh installs it)")
+    return found
+
+
+def run(command, workload, args):
+    """{"ms", "mb"} and for some "compile_s", or None."""
+    command = [*command, "--only", workload, "--threads", str(args.threads), "--seconds", str(args.seconds)]
+    # A group of its own: the programs fork, and all of them have to go when the time is over.
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            note(f"{' '.join(command)}: no result in {LIMIT} s")
+            return None
+        raise
+    for words in map(str.split, out.splitlines()):
+        if len(words) >= 3 and words[0] == workload and words[1] != "FAILED":
+            return dict(zip(("ms", "mb", "compile_s"), map(float, words[1:4])))
+    note(f"{' '.join(command)}: no result\n{(out + err).strip()[-800:]}")
+    return None
+
+
+def note(text, end="\n"):
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
+def cpu_seconds():
+    """Of everybody on this machine, and of what was started here; both in seconds since some start."""
+    try:
+        words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    except OSError:
+        return 0, 0
+    user, nice, system, _, _, _, _, steal = map(int, words[1:9])
+    used = os.times()
+    mine = used.user + used.system + used.children_user + used.children_system
+    return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK"), mine
+
+
+def measure(commands, workloads, args):
+    """samples[workload][key] = figures of the rounds that gave a result."""
+    samples = {w: {key: [] for key in commands} for w in workloads}
+    gave_up = set()
+    for n in range(args.rounds):
+        for w in workloads:
+            for key, command in commands.items():
+                if (w, key) in gave_up:
+                    continue
+                if sys.stderr.isatty():
+                    note(f"round {n + 1} of {args.rounds}: {w}, {LEGEND.get(key, 'Cairn')}", end="")
+                figures = run(command, w, args)
+                if figures:
+                    samples[w][key].append(figures)
+                else:
+                    gave_up.add((w, key))
+    if sys.stderr.isatty():
+        note("", end="")
+    return samples
+
+
+def medians(samples):
+    return {w: {key: {what: statistics.median(f[what] for f in rounds) for what in rounds[0]} if rounds else None
+                for key, rounds in by_key.items()} for w, by_key in samples.items()}
+
+
+def ratio(row, key, what):
+    return row[key][what] / row["cairn"][what] if row[key] and row["cairn"] and row["cairn"][what] else None
+
+
+# ---- the table
+
+
+def number(x):
+    """Three digits that count."""
+    if x is None:
+        return "-"
+    return f"{x:.0f}" if x >= 100 else f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x > 0 else "0"
+
+
+def print_table(results, keys):
+    peers = keys[1:]
+    groups = [("ms a step", keys, lambda row, key: number(row[key] and row[key]["ms"]))]
+    if peers:
+        groups.append(("time: peer / Cairn", peers, lambda row, key: number(ratio(row, key, "ms"))))
+    groups.append(("peak memory, MB", keys, lambda row, key: number(row[key] and row[key]["mb"])))
+    if peers:
+        groups.append(("memory: peer / Cairn", peers, lambda row, key: number(ratio(row, key, "mb"))))
+    first = max(len(w) for w in ["workload", *results])
+    head, names = " " * first, "workload".ljust(first)
+    for title, columns, _ in groups:
+        width = max(9 * len(columns), len(title) + 2)
+        head += " | " + title.center(width)
+        names += " | " + "".join(NAMES[c].rjust(9) for c in columns).rjust(width)
+    print(f"{head.rstrip()}\n{names}")
+    for w, row in results.items():
+        line = w.ljust(first)
+        for title, columns, cell in groups:
+            width = max(9 * len(columns), len(title) + 2)
+            line += " | " + "".join(cell(row, c).rjust(9) for c in columns).rjust(width)
+        print(line)
+    for key in peers:
+        ratios = [r for row in results.values() if (r := ratio(row, key, "ms"))]
+        if len(ratios) > 1:
+            print(f"{LEGEND[key]}: geometric mean of peer / Cairn {number(statistics.geometric_mean(ratios))}")
+
+
+# ---- the picture
+
+
+def ticks(low, high):
+    steps = [m * 10.0 ** e for e in range(-3, 5) for m in (1, 2, 5)]
+    return [t for t in steps if low <= t <= high]
+
+
+def svg(results, peers, words):
+    """Bars that start at 1 (as quick as Cairn) on a log axis: to the right the peer is slower, to the left quicker."""
+    rows = {w: [(key, ratio(row, key, "ms")) for key in peers] for w, row in results.items()}
+    found = [r for bars in rows.values() for _, r in bars if r]
+    low, high = min(0.5, min(found) / 1.5), max(2, max(found) * 1.5)
+    left, width, bar, gap, top = 120, 660, 14, 12, 92
+    step = bar * len(peers) + gap
+    bottom = top + step * len(rows)
+
+    def x(r):
+        return left + width * math.log(r / low) / math.log(high / low)
+
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{bottom + 48}" '
+           f'font-family="sans-serif" font-size="13" fill="#222">',
+           '<rect width="100%" height="100%" fill="#fff"/>',
+           '<text x="16" y="26" font-size="17" font-weight="bold">Time of a step: peer / Cairn</text>',
+           f'<text x="16" y="46" fill="#666">{escape(words)}</text>']
+    at = 16
+    for key in peers:
+        out.append(f'<rect x="{at}" y="60" width="12" height="12" fill="{COLORS[key]}"/>'
+                   f'<text x="{at + 18}" y="71">{escape(LEGEND[key])}</text>')
+        at += 40 + 7.5 * len(LEGEND[key])
+    for t in ticks(low, high):
+        out.append(f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="{top - 6}" y2="{bottom}" '
+                   f'stroke="{"#222" if t == 1 else "#ddd"}"/>'
+                   f'<text x="{x(t):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">{t:g}</text>')
+    out.append(f'<text x="{x(1) + 6:.1f}" y="{bottom + 38}" fill="#666">Cairn is quicker →</text>'
+               f'<text x="{x(1) - 6:.1f}" y="{bottom + 38}" fill="#666" text-anchor="end">←</text>')
+    for i, (w, bars) in enumerate(rows.items()):
+        y = top + i * step
+        out.append(f'<text x="{left - 10}" y="{y + bar * len(peers) / 2 + 5:.1f}" text-anchor="end">{escape(w)}</text>')
+        for k, (key, r) in enumerate(bars):
+            a, b = sorted((x(1), x(r or 1)))
+            side = 'text-anchor="end"' if r and r < 1 else ""
+            out.append(f'<rect x="{a:.1f}" y="{y + k * bar + 1}" width="{max(b - a, 1):.1f}" height="{bar - 2}" '
+                       f'fill="{COLORS[key]}"/>'
+                       f'<text x="{a - 4 if r and r < 1 else b + 4:.1f}" y="{y + (k + 1) * bar - 3}" '
+                       f'font-size="11" {side}>{number(r)}</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+# ---- all of it
+
+
+def cpu_name():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def versions(commands):
+    """Of the peers, from the folders pip writes: nothing is loaded for it."""
+    found = {}
+    for folder in sorted({f for key, _, f, *_ in PEERS if key in commands}):
+        for info in (ROOT / ".venv" / folder).glob(f"lib/python3*/site-packages/{folder}-*.dist-info"):
+            found[folder] = info.name[len(folder) + 1:-len(".dist-info")]
+    return found
+
+
+def known_workloads():
+    out = subprocess.run([BUILD / "bench_workloads", "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line.split()[0] for line in out.splitlines()]
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="scripts/bench.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured (3)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for a workload in a round (2)")
+    parser.add_argument("--only", default="", metavar="NAME,NAME", help="these workloads alone")
+    parser.add_argument("--threads", type=int, default=2, help="for everyone (2)")
+    parser.add_argument("--no-peers", action="store_true", help="Cairn alone; nothing is installed")
+    args = parser.parse_args()
+    if args.rounds < 1 or args.threads < 1 or args.seconds <= 0:
+        parser.error("--rounds, --threads and --seconds are above zero")
+    if not (BUILD / "bench_workloads").exists():
+        parser.error("build/bench_workloads is not there: run `make build`, or `make bench` for all of it")
+    known = known_workloads()
+    args.workloads = args.only.split(",") if args.only else known
+    for w in args.workloads:
+        if w not in known:
+            parser.error(f"no workload is called '{w}'; there are {', '.join(known)}")
+    return args
+
+
+def main():
+    args = options()
+    sys.stdout.reconfigure(line_buffering=True)
+    if not args.no_peers:
+        subprocess.run([ROOT / "scripts/peers.sh"], check=False)
+    commands = runners(not args.no_peers)
+    if not args.only:
+        subprocess.run([BUILD / "bench_overhead"], check=True)
+        print()
+    all_before, mine_before, start = *cpu_seconds(), time.monotonic()
+    samples = measure(commands, args.workloads, args)
+    all_after, mine_after = cpu_seconds()
+    others = (all_after - all_before - (mine_after - mine_before)) / (time.monotonic() - start)
+    results = medians(samples)
+    peers = [key for key in commands if key != "cairn"]
+    rounds = "1 round" if args.rounds == 1 else f"median of {args.rounds} rounds"
+    have = versions(commands)
+    threads = "1 thread" if args.threads == 1 else f"{args.threads} threads"
+    words = "; ".join([cpu_name(), threads, f"{rounds} of {args.seconds:g} s", *map(" ".join, have.items())])
+    print(words)
+    print_table(results, list(commands))
+    if others > BUSY:
+        print(f"NOT TO BE QUOTED: other programs kept {others:.1f} cores busy meanwhile; threads that wait for each "
+              "other lose far more than that share")
+    (BUILD / "bench.json").write_text(json.dumps(
+        {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "seconds": args.seconds, "versions": have,
+         "cores_used_by_others": round(others, 2),
+         "results": results, "samples": samples}, indent=1) + "\n")
+    written = ["build/bench.json"]
+    if any(ratio(row, key, "ms") for row in results.values() for key in peers):
+        (BUILD / "bench.svg").write_text(svg(results, peers, words))
+        written.append("build/bench.svg")
+    print("written:", ", ".join(written))
+    return 0 if all(row["cairn"] for row in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
