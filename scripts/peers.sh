@@ -8,7 +8,7 @@ peer() { # folder, package...
     shift
     [ -f "$dir/ready" ] && return
     echo "installing $* (once; PyTorch takes some 5 GB with its dependencies)"
-    if python3 -m venv "$dir" && "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"; then
+    if { python3 -m venv "$dir" || { echo "(Debian: apt-get install python3-venv)"; false; }; } && "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"; then
         touch "$dir/ready"
     else
         echo "left out: $* could not be installed"
