@@ -66,6 +66,9 @@ class Tally:
                 omitted = [f"… {len(text) - 100} lines left out …"] if len(text) > 100 else []
                 for line in text[:30] + omitted + text[-70:] if omitted else text:
                     print(f"    {line}")
+            elif name.startswith("test_"):  # what a test program says about itself
+                for line in result.out.rstrip().splitlines()[:-1][-4:]:
+                    print(f"    {line}")
             sys.stdout.flush()
 
     def check(self, stage, name, result):

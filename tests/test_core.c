@@ -243,10 +243,35 @@ static void a_seed_is_a_seed(void)
     check(fabs(mean) < 0.1 && fabs(square - 1) < 0.15, "normal enough: mean %g, square %g", mean, square);
 }
 
+static void remember(void *user, const char *line)
+{
+    char *text = user;
+    strncat(text, line, 4000 - strlen(text));
+    strncat(text, "\n", 4000 - strlen(text));
+}
+
+static void environment(void)
+{
+    char text[4096] = "";
+    setenv("CAIRN_TRACE", "plan", 1);
+    cn_ctx *traced = cn_open(&(cn_desc){.threads = 1, .logger = remember, .logger_user = text});
+    unsetenv("CAIRN_TRACE");
+    for (int i = 0; i < 2; i++) cn_item(cn_sum(cn_relu(cn_ones(traced, CN_F32, CN_DIMS(6))), CN_ALL, false));
+    check(strstr(text, "plan:") == text && strstr(text, "full+relu+sum"), "a new plan is traced: %s", text);
+    check(!strstr(text + 1, "plan:"), "one that is found is not: %s", text);
+    cn_close(traced);
+    setenv("CAIRN_EAGER", "1", 1);
+    cn_ctx *eager = cn_open(&(cn_desc){.threads = 1});
+    unsetenv("CAIRN_EAGER");
+    cn_tensor *x = cn_relu(cn_ones(eager, CN_F32, CN_DIMS(6)));
+    check(cn_count(eager).kernels == 2 && cn_count(eager).pending == 0 && x, "CAIRN_EAGER=1 evaluates each operation at once");
+    cn_close(eager);
+}
+
 int main(void)
 {
     cn = cn_open(&(cn_desc){.seed = 1, .threads = 2});
-    void (*const all[])(void) = {data_in_and_out, any_byte_is_a_bool, borrowed_memory, scopes, use_after_release, dlpack, promotion, bad_shapes, bad_indices_in_data, memory_limit, a_seed_is_a_seed};
+    void (*const all[])(void) = {data_in_and_out, any_byte_is_a_bool, borrowed_memory, scopes, use_after_release, dlpack, promotion, bad_shapes, bad_indices_in_data, memory_limit, a_seed_is_a_seed, environment};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;
