@@ -16,7 +16,10 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int by_value(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 static double median(double *v, int n)
 {
@@ -33,8 +36,8 @@ static cn_tensor *chain(cn_tensor *x, cn_tensor *y, int n)
 
 static void bench_chain(int n, int steps)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 1, .threads = 1, .pending_limit = 1 << 20});
-    float v[4] = {1, 2, 3, 4};
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = 1, .pending_limit = 1 << 20 });
+    float v[4] = { 1, 2, 3, 4 };
     cn_tensor *x = cn_keep(cn_from(cn, CN_F32, CN_DIMS(4), v)), *y = cn_keep(cn_from(cn, CN_F32, CN_DIMS(4), v));
     double *hit = malloc(sizeof *hit * (size_t)steps), miss = 0;
     int64_t allocations = 0;
@@ -49,8 +52,8 @@ static void bench_chain(int n, int steps)
         cn_scope_end(cn, scope);
         allocations = cn_count(cn).allocations - before;
     }
-    printf("chain of %d additions    hit %7.3f us a node   miss %7.3f us a node   %lld allocations in the last step\n", n,
-           median(hit, steps - 1) / n, miss / n, (long long)allocations);
+    printf("chain of %d additions    hit %7.3f us a node   miss %7.3f us a node   %lld allocations in the last step\n",
+           n, median(hit, steps - 1) / n, miss / n, (long long)allocations);
     free(hit);
     cn_close(cn);
 }
@@ -86,8 +89,8 @@ static void update(mlp *p, double lr, int t)
 
 static void bench_mlp(int steps)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 1, .threads = 1});
-    static const int64_t width[4] = {2, 16, 16, 2};
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = 1 });
+    static const int64_t width[4] = { 2, 16, 16, 2 };
     mlp p;
     for (int l = 0; l < 3; l++) {
         p.w[2 * l] = cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(width[l + 1], width[l])), 0.5));
@@ -97,7 +100,8 @@ static void bench_mlp(int steps)
         p.m[i] = cn_keep(cn_zeros_like(p.w[i]));
         p.v[i] = cn_keep(cn_zeros_like(p.w[i]));
     }
-    cn_tensor *x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(16, 2))), *y = cn_keep(cn_randint(cn, CN_I64, 0, 2, CN_DIMS(16)));
+    cn_tensor *x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(16, 2))),
+              *y = cn_keep(cn_randint(cn, CN_I64, 0, 2, CN_DIMS(16)));
     cn_eval_all(cn);
     double *hit = malloc(sizeof *hit * (size_t)steps), miss = 0;
     int64_t allocations = 0, nodes = 0, kernels = 0;
@@ -121,8 +125,9 @@ static void bench_mlp(int steps)
     }
     if (cn_failed(cn)) printf("failed: %s\n", cn_error(cn));
     double us = median(hit, steps - 1);
-    printf("mlp 2-16-16-2, Adam        hit %7.1f us a step (%lld nodes, %lld kernels: %.3f us a node)   miss %.0f us   %lld allocations in the last step\n",
-           us, (long long)nodes, (long long)kernels, us / (double)nodes, miss, (long long)allocations);
+    printf(
+        "mlp 2-16-16-2, Adam        hit %7.1f us a step (%lld nodes, %lld kernels: %.3f us a node)   miss %.0f us   %lld allocations in the last step\n",
+        us, (long long)nodes, (long long)kernels, us / (double)nodes, miss, (long long)allocations);
     free(hit);
     cn_close(cn);
 }
@@ -130,8 +135,8 @@ static void bench_mlp(int steps)
 /* A graph with branches, built and planned once. */
 static void bench_planning(int n)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 1, .threads = 1, .pending_limit = 1 << 20});
-    float v[4] = {1, 2, 3, 4};
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = 1, .pending_limit = 1 << 20 });
+    float v[4] = { 1, 2, 3, 4 };
     cn_tensor *x = cn_from(cn, CN_F32, CN_DIMS(2, 2), v), *y = x;
     double t0 = now_us();
     for (int i = 0; i < n / 5; i++) {
@@ -141,7 +146,8 @@ static void bench_planning(int n)
     double t1 = now_us();
     cn_eval(x);
     double t2 = now_us();
-    printf("graph of %6d nodes       made in %8.1f us, planned and run in %9.1f us: %.3f us a node\n", n, t1 - t0, t2 - t1, (t2 - t0) / n);
+    printf("graph of %6d nodes       made in %8.1f us, planned and run in %9.1f us: %.3f us a node\n", n, t1 - t0,
+           t2 - t1, (t2 - t0) / n);
     cn_close(cn);
 }
 

@@ -21,7 +21,7 @@ static struct options {
     double seconds;
     const char *only;
     bool plan;
-} options = {2, 4, NULL, false};
+} options = { 2, 4, NULL, false };
 
 /* ---- a model: its parameters, and Adam's state ---- */
 
@@ -54,14 +54,15 @@ typedef struct layer {
 static layer linear(model *net, int64_t in, int64_t out, bool bias)
 {
     double bound = 1 / sqrt((double)in);
-    layer l = {add_param(net, uniform(net, CN_DIMS(out, in), bound)), NULL};
+    layer l = { add_param(net, uniform(net, CN_DIMS(out, in), bound)), NULL };
     if (bias) l.b = add_param(net, uniform(net, CN_DIMS(out), bound));
     return l;
 }
 
 static layer affine(model *net, int64_t n)
 {
-    return (layer){add_param(net, cn_ones(net->cn, CN_F32, CN_DIMS(n))), add_param(net, cn_zeros(net->cn, CN_F32, CN_DIMS(n)))};
+    return (layer){ add_param(net, cn_ones(net->cn, CN_F32, CN_DIMS(n))),
+                    add_param(net, cn_zeros(net->cn, CN_F32, CN_DIMS(n))) };
 }
 
 /* p -= lr (m / c1 / (sqrt(v / c2) + eps)), and AdamW's decay before it: one fused group a parameter. */
@@ -133,7 +134,7 @@ typedef struct cnn {
 
 static void cnn_new(cnn *m, cn_ctx *cn, int64_t batch)
 {
-    static const int64_t channels[3] = {1, 32, 64};
+    static const int64_t channels[3] = { 1, 32, 64 };
     m->net.cn = cn;
     for (int i = 0; i < 2; i++) {
         double bound = 1 / sqrt((double)channels[i] * 9);
@@ -154,9 +155,11 @@ static void cnn_step(void *user)
     cnn *m = user;
     cn_tensor *x = m->net.x;
     for (int i = 0; i < 2; i++) {
-        x = cn_conv2d(x, m->conv[i].w, m->conv[i].b, &(cn_conv_desc){.padding = {1, 1}});
-        x = cn_batch_norm(x, m->norm[i].w, m->norm[i].b, &(cn_batch_norm_desc){.running_mean = m->mean[i], .running_var = m->var[i], .training = true});
-        x = cn_max_pool2d(cn_relu(x), &(cn_pool_desc){.kernel = {2, 2}});
+        x = cn_conv2d(x, m->conv[i].w, m->conv[i].b, &(cn_conv_desc){ .padding = { 1, 1 } });
+        x = cn_batch_norm(
+            x, m->norm[i].w, m->norm[i].b,
+            &(cn_batch_norm_desc){ .running_mean = m->mean[i], .running_var = m->var[i], .training = true });
+        x = cn_max_pool2d(cn_relu(x), &(cn_pool_desc){ .kernel = { 2, 2 } });
     }
     x = cn_relu(cn_linear(cn_flatten(x, 1, -1), m->full[0].w, m->full[0].b));
     train(&m->net, cn_cross_entropy(cn_linear(x, m->full[1].w, m->full[1].b), m->net.y, NULL));
@@ -175,9 +178,10 @@ typedef struct gpt {
     } block[12];
 } gpt;
 
-static void gpt_new(gpt *m, cn_ctx *cn, int64_t vocab, int64_t context, int layers, int64_t heads, int64_t width, int64_t batch)
+static void gpt_new(gpt *m, cn_ctx *cn, int64_t vocab, int64_t context, int layers, int64_t heads, int64_t width,
+                    int64_t batch)
 {
-    *m = (gpt){.vocab = vocab, .context = context, .heads = heads, .width = width, .batch = batch, .layers = layers};
+    *m = (gpt){ .vocab = vocab, .context = context, .heads = heads, .width = width, .batch = batch, .layers = layers };
     m->net.cn = cn;
     m->net.decay = 0.01;
     m->tok = add_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(vocab, width)));
@@ -203,7 +207,8 @@ static cn_tensor *block_forward(const gpt *m, const struct block *b, cn_tensor *
     int64_t B = m->batch, T = m->context, C = m->width, H = m->heads;
     cn_tensor *h = cn_linear(cn_layer_norm(x, 1, b->ln1.w, b->ln1.b, 1e-5), b->qkv.w, b->qkv.b);
     h = cn_permute(cn_view(h, CN_DIMS(B, T, 3, H, C / H)), CN_DIMS(2, 0, 3, 1, 4)); /* (3,B,H,T,D) */
-    cn_tensor *y = cn_scaled_dot_product_attention(cn_select(h, 0, 0), cn_select(h, 0, 1), cn_select(h, 0, 2), &(cn_attention_desc){.causal = true});
+    cn_tensor *y = cn_scaled_dot_product_attention(cn_select(h, 0, 0), cn_select(h, 0, 1), cn_select(h, 0, 2),
+                                                   &(cn_attention_desc){ .causal = true });
     y = cn_reshape(cn_transpose(y, 1, 2), CN_DIMS(B, T, C));
     x = cn_add(x, cn_linear(y, b->proj.w, b->proj.b));
     h = cn_gelu_tanh(cn_linear(cn_layer_norm(x, 1, b->ln2.w, b->ln2.b, 1e-5), b->up.w, b->up.b));
@@ -229,7 +234,9 @@ static void chain_step(void *user)
 {
     pair *p = user;
     cn_tensor *a = cn_abs(p->a), *b = p->b, *c = p->c;
-    cn_eval(cn_sub(cn_div(cn_sqrt(cn_add(cn_mul(cn_tanh(cn_add(cn_mul(a, b), c)), cn_sigmoid(cn_sub(a, b))), cn_mul(a, a))), c), b));
+    cn_eval(cn_sub(
+        cn_div(cn_sqrt(cn_add(cn_mul(cn_tanh(cn_add(cn_mul(a, b), c)), cn_sigmoid(cn_sub(a, b))), cn_mul(a, a))), c),
+        b));
 }
 
 static void matmul_step(void *user)
@@ -245,9 +252,12 @@ static cnn a_cnn;
 static gpt a_gpt;
 static pair a_pair;
 
-static void *new_mlp_tiny(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 16, 3, (const int64_t[]){2, 16, 16, 2}), &a_mlp; }
-static void *new_mlp(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 64, 2, (const int64_t[]){784, 128, 10}), &a_mlp; }
-static void *new_mlp_wide(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 128, 3, (const int64_t[]){784, 1024, 1024, 10}), &a_mlp; }
+static void *new_mlp_tiny(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 16, 3, (const int64_t[]){ 2, 16, 16, 2 }), &a_mlp; }
+static void *new_mlp(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 64, 2, (const int64_t[]){ 784, 128, 10 }), &a_mlp; }
+static void *new_mlp_wide(cn_ctx *cn)
+{
+    return mlp_new(&a_mlp, cn, 128, 3, (const int64_t[]){ 784, 1024, 1024, 10 }), &a_mlp;
+}
 static void *new_cnn(cn_ctx *cn) { return cnn_new(&a_cnn, cn, 64), &a_cnn; }
 static void *new_gpt_mini(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 65, 64, 4, 4, 128, 12), &a_gpt; }
 static void *new_gpt_small(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 512, 256, 6, 6, 384, 4), &a_gpt; }
@@ -255,13 +265,14 @@ static void *new_gpt_small(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 512, 256, 6,
 static void *new_chain(cn_ctx *cn)
 {
     cn_dims n = CN_DIMS(1 << 24);
-    a_pair = (pair){cn_keep(cn_randn(cn, CN_F32, n)), cn_keep(cn_randn(cn, CN_F32, n)), cn_keep(cn_add_s(cn_rand(cn, CN_F32, n), 0.5))};
+    a_pair = (pair){ cn_keep(cn_randn(cn, CN_F32, n)), cn_keep(cn_randn(cn, CN_F32, n)),
+                     cn_keep(cn_add_s(cn_rand(cn, CN_F32, n), 0.5)) };
     return &a_pair;
 }
 
 static void *new_product(cn_ctx *cn, int64_t n)
 {
-    a_pair = (pair){cn_keep(cn_randn(cn, CN_F32, CN_DIMS(n, n))), cn_keep(cn_randn(cn, CN_F32, CN_DIMS(n, n))), NULL};
+    a_pair = (pair){ cn_keep(cn_randn(cn, CN_F32, CN_DIMS(n, n))), cn_keep(cn_randn(cn, CN_F32, CN_DIMS(n, n))), NULL };
     return &a_pair;
 }
 static void *new_matmul_256(cn_ctx *cn) { return new_product(cn, 256); }
@@ -273,16 +284,16 @@ static const struct workload {
     void *(*make)(cn_ctx *cn);
     void (*step)(void *user);
 } workloads[] = {
-    {"mlp-tiny", "2-16-16-2, batch 16: overhead alone", new_mlp_tiny, mlp_step},
-    {"mlp", "784-128-10, batch 64", new_mlp, mlp_step},
-    {"mlp-wide", "784-1024-1024-10, batch 128", new_mlp_wide, mlp_step},
-    {"cnn", "two convolutions with batch norm on 64 images of 28x28", new_cnn, cnn_step},
-    {"gpt-mini", "4 layers, 4 heads, width 128, context 64, batch 12", new_gpt_mini, gpt_step},
-    {"gpt-small", "6 layers, 6 heads, width 384, context 256, batch 4", new_gpt_small, gpt_step},
-    {"chain-16m", "ten elementwise operations on 16 M elements", new_chain, chain_step},
-    {"matmul-256", "256x256 by 256x256", new_matmul_256, matmul_step},
-    {"matmul-1024", "1024x1024 by 1024x1024", new_matmul_1024, matmul_step},
-    {"matmul-2048", "2048x2048 by 2048x2048", new_matmul_2048, matmul_step},
+    { "mlp-tiny", "2-16-16-2, batch 16: overhead alone", new_mlp_tiny, mlp_step },
+    { "mlp", "784-128-10, batch 64", new_mlp, mlp_step },
+    { "mlp-wide", "784-1024-1024-10, batch 128", new_mlp_wide, mlp_step },
+    { "cnn", "two convolutions with batch norm on 64 images of 28x28", new_cnn, cnn_step },
+    { "gpt-mini", "4 layers, 4 heads, width 128, context 64, batch 12", new_gpt_mini, gpt_step },
+    { "gpt-small", "6 layers, 6 heads, width 384, context 256, batch 4", new_gpt_small, gpt_step },
+    { "chain-16m", "ten elementwise operations on 16 M elements", new_chain, chain_step },
+    { "matmul-256", "256x256 by 256x256", new_matmul_256, matmul_step },
+    { "matmul-1024", "1024x1024 by 1024x1024", new_matmul_1024, matmul_step },
+    { "matmul-2048", "2048x2048 by 2048x2048", new_matmul_2048, matmul_step },
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
@@ -295,7 +306,10 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int by_value(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 static double one_step(cn_ctx *cn, const struct workload *w, void *user)
 {
@@ -311,12 +325,13 @@ static int run(const struct workload *w)
 {
     enum { MOST_TIMES = 1 << 20 };
     static double times[MOST_TIMES];
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 1, .threads = options.threads});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = options.threads });
     void *user = w->make(cn);
     cn_eval_all(cn);
     for (int i = 0; i < 3; i++) one_step(cn, w, user);
     int n = 0;
-    for (double end = now() + options.seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);) times[n++] = one_step(cn, w, user);
+    for (double end = now() + options.seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);)
+        times[n++] = one_step(cn, w, user);
     if (cn_failed(cn)) {
         printf("%s FAILED %s\n", w->name, cn_error(cn));
         return 1;

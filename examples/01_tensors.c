@@ -15,10 +15,10 @@ static void show(const char *what, cn_tensor *t)
 int main(void)
 {
     /* Everything lives in a context. The same seed gives the same numbers everywhere. */
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 42});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 42 });
 
     /* From data (copied), or made. */
-    float v[6] = {1, 2, 3, 4, 5, 6};
+    float v[6] = { 1, 2, 3, 4, 5, 6 };
     cn_tensor *x = cn_from(cn, CN_F32, CN_DIMS(2, 3), v);
     cn_tensor *r = cn_rand(cn, CN_F32, CN_DIMS(3));
     show("x", x);

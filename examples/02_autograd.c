@@ -18,19 +18,21 @@ int main(void)
     cn_ctx *cn = cn_open(NULL);
 
     /* A parameter is kept and has a gradient. */
-    double start[2] = {-1.2, 1};
+    double start[2] = { -1.2, 1 };
     cn_tensor *p = cn_param(cn_from(cn, CN_F64, CN_DIMS(2), start));
 
     for (int step = 0; step <= 20000; step++) {
-        cn_scope s = cn_scope_begin(cn);      /* what the step makes is gone at its end */
+        cn_scope s = cn_scope_begin(cn); /* what the step makes is gone at its end */
         cn_tensor *height = valley(NULL, &p, 1);
-        cn_backward(height);                  /* fills cn_grad_of(p) */
+        cn_backward(height); /* fills cn_grad_of(p) */
         cn_no_grad_begin(cn);
         cn_assign(p, cn_sub(p, cn_mul_s(cn_grad_of(p), 1e-3)));
         cn_no_grad_end(cn);
         cn_zero_grad(p);
-        cn_eval_all(cn);                      /* one plan: found again from the second step on */
-        if (step % 4000 == 0) printf("step %5d  height %.6f  at (%.4f, %.4f)\n", step, cn_item(height), cn_get(p, CN_DIMS(0)), cn_get(p, CN_DIMS(1)));
+        cn_eval_all(cn); /* one plan: found again from the second step on */
+        if (step % 4000 == 0)
+            printf("step %5d  height %.6f  at (%.4f, %.4f)\n", step, cn_item(height), cn_get(p, CN_DIMS(0)),
+                   cn_get(p, CN_DIMS(1)));
         cn_scope_end(cn, s);
     }
     cn_counters c = cn_count(cn);
@@ -39,14 +41,14 @@ int main(void)
     /* Second order: the derivative of x³ is 3x², its derivative 6x. */
     cn_tensor *x = cn_param(cn_full(cn, CN_F64, CN_SCALAR, 2)), *first, *second;
     cn_tensor *cube = cn_pow_s(x, 3);
-    cn_grad(&cube, 1, &x, 1, &first, &(cn_grad_desc){.create_graph = true});
+    cn_grad(&cube, 1, &x, 1, &first, &(cn_grad_desc){ .create_graph = true });
     cn_grad(&first, 1, &x, 1, &second, NULL);
     printf("x = 2: x^3 = %g, first derivative %g, second %g\n", cn_item(cube), cn_item(first), cn_item(second));
 
     /* The checker compares with finite differences. */
     char words[128] = "they agree";
     cn_tensor *at = cn_from(cn, CN_F64, CN_DIMS(2), start);
-    bool right = cn_gradcheck(valley, NULL, &at, 1, &(cn_gradcheck_desc){.words = words, .words_size = sizeof words});
+    bool right = cn_gradcheck(valley, NULL, &at, 1, &(cn_gradcheck_desc){ .words = words, .words_size = sizeof words });
     printf("gradient against finite differences: %s\n", words);
 
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));

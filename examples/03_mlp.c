@@ -8,7 +8,7 @@
 #include "cairn/cairn.h"
 
 enum { POINTS = 256, LAYERS = 3, PARAMS = 2 * LAYERS };
-static const int64_t WIDTH[LAYERS + 1] = {2, 16, 16, 2};
+static const int64_t WIDTH[LAYERS + 1] = { 2, 16, 16, 2 };
 
 typedef struct mlp {
     cn_tensor *p[PARAMS], *m[PARAMS], *v[PARAMS]; /* parameters, and Adam's two running means */
@@ -18,7 +18,8 @@ static mlp mlp_new(cn_ctx *cn)
 {
     mlp net;
     for (int l = 0; l < LAYERS; l++) {
-        net.p[2 * l] = cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(WIDTH[l + 1], WIDTH[l])), sqrt(2.0 / (double)WIDTH[l])));
+        net.p[2 * l] =
+            cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(WIDTH[l + 1], WIDTH[l])), sqrt(2.0 / (double)WIDTH[l])));
         net.p[2 * l + 1] = cn_param(cn_zeros(cn, CN_F32, CN_DIMS(WIDTH[l + 1])));
     }
     for (int i = 0; i < PARAMS; i++) {
@@ -88,7 +89,8 @@ static void picture(cn_ctx *cn, const mlp *net, cn_tensor *x, cn_tensor *y)
     cn_scope_end(cn, s);
     for (int i = 0; i < ROWS * COLS; i++) canvas[i / COLS][i % COLS] = side[i] > 0 ? '.' : ' ';
     for (int i = 0; i < POINTS; i++) {
-        int c = (int)((points[i][0] + 1.5f) / 4.0f * (COLS - 1) + 0.5f), r = (int)((1.5f - points[i][1]) / 2.5f * (ROWS - 1) + 0.5f);
+        int c = (int)((points[i][0] + 1.5f) / 4.0f * (COLS - 1) + 0.5f),
+            r = (int)((1.5f - points[i][1]) / 2.5f * (ROWS - 1) + 0.5f);
         if (r >= 0 && r < ROWS && c >= 0 && c < COLS) canvas[r][c] = moon[i] > 0 ? '#' : 'o';
     }
     for (int r = 0; r < ROWS; r++) printf("    %s\n", canvas[r]);
@@ -97,7 +99,7 @@ static void picture(cn_ctx *cn, const mlp *net, cn_tensor *x, cn_tensor *y)
 int main(int argc, char **argv)
 {
     int steps = argc > 1 ? atoi(argv[1]) : 600;
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 1});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     mlp net = mlp_new(cn);
     cn_tensor *x, *y;
     half_moons(cn, &x, &y);
@@ -111,15 +113,16 @@ int main(int argc, char **argv)
         adam(&net, 0.01, step);
         cn_no_grad_end(cn);
         cn_eval_all(cn);
-        if (step == 1 || step % 100 == 0) printf("step %4d  loss %.4f  accuracy %5.1f %%\n", step, cn_item(loss), 100 * cn_item(right));
+        if (step == 1 || step % 100 == 0)
+            printf("step %4d  loss %.4f  accuracy %5.1f %%\n", step, cn_item(loss), 100 * cn_item(right));
         accuracy = cn_item(right);
         cn_scope_end(cn, s);
     }
     printf("\nWhat it learned: the plane, cut in two (o and # are the points, dots are where it says #).\n\n");
     picture(cn, &net, x, y);
     cn_counters c = cn_count(cn);
-    printf("\n%lld plans built, %lld times one was found again; %lld kernels for %lld operations.\n", (long long)c.plan_misses, (long long)c.plan_hits,
-           (long long)c.kernels, (long long)c.nodes);
+    printf("\n%lld plans built, %lld times one was found again; %lld kernels for %lld operations.\n",
+           (long long)c.plan_misses, (long long)c.plan_hits, (long long)c.kernels, (long long)c.nodes);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && (steps < 300 || accuracy > 0.97);
     cn_close(cn);

@@ -27,14 +27,21 @@ static void stairs_grad(cn_grad_call *g)
 }
 
 static const cn_op STAIRS = {
-    .name = "stairs", .doc = "x + p·sin(x).", .kind = CN_MAP, .n_in = 1, .n_out = 1,
-    .infer = cn_infer_map, .grad = stairs_grad, .loops = {[CN_F32] = stairs_f32, [CN_F64] = stairs_f64},
+    .name = "stairs",
+    .doc = "x + p·sin(x).",
+    .kind = CN_MAP,
+    .n_in = 1,
+    .n_out = 1,
+    .infer = cn_infer_map,
+    .grad = stairs_grad,
+    .loops = { [CN_F32] = stairs_f32, [CN_F64] = stairs_f64 },
     .wgsl = "x + sin(x) * p0",
 };
 
 static cn_tensor *stairs(cn_tensor *x, double p)
 {
-    return cn_apply(&STAIRS, &x, 1, NULL, (cn_arg[CN_MAX_ARGS]){{.f = p}}); /* p is an argument: it never rebuilds a plan */
+    return cn_apply(&STAIRS, &x, 1, NULL,
+                    (cn_arg[CN_MAX_ARGS]){ { .f = p } }); /* p is an argument: it never rebuilds a plan */
 }
 
 static cn_tensor *checked(void *user, cn_tensor *const *in, int n)
@@ -45,7 +52,7 @@ static cn_tensor *checked(void *user, cn_tensor *const *in, int n)
 
 int main(void)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 3});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3 });
     double p = 0.8;
 
     /* Gradient and second-order gradient against finite differences. */
@@ -58,7 +65,8 @@ int main(void)
     char plan[2048];
     cn_plan_print(y, plan, sizeof plan);
     printf("%s", plan);
-    printf("sum %.4f, of halves %.4f\n", cn_item(y), cn_item(cn_sum(stairs(cn_ones(cn, CN_F16, CN_DIMS(4)), p), CN_ALL, false)));
+    printf("sum %.4f, of halves %.4f\n", cn_item(y),
+           cn_item(cn_sum(stairs(cn_ones(cn, CN_F16, CN_DIMS(4)), p), CN_ALL, false)));
 
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     ok = ok && !cn_failed(cn);

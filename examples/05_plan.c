@@ -19,9 +19,10 @@ static void show_plan(const char *what, cn_tensor *t)
 
 int main(void)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 1, .threads = 1});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = 1 });
     cn_tensor *x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(32, 64)));
-    cn_tensor *w = cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(64, 16)), 0.1)), *b = cn_param(cn_zeros(cn, CN_F32, CN_DIMS(16)));
+    cn_tensor *w = cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(64, 16)), 0.1)),
+              *b = cn_param(cn_zeros(cn, CN_F32, CN_DIMS(16)));
     cn_eval_all(cn);
 
     /* Forward: @n is a place in the arena, in0.. are operands, out0.. results that are stored; ~ marks strided access. */
@@ -44,14 +45,15 @@ int main(void)
         cn_counters before = cn_count(cn);
         cn_eval_all(cn);
         cn_counters after = cn_count(cn);
-        printf("step %d: loss %.5f, %lld kernels, plan %s\n", step, cn_item(loss), (long long)(after.kernels - before.kernels),
-               after.plan_hits > before.plan_hits ? "found" : "built");
+        printf("step %d: loss %.5f, %lld kernels, plan %s\n", step, cn_item(loss),
+               (long long)(after.kernels - before.kernels), after.plan_hits > before.plan_hits ? "found" : "built");
         cn_scope_end(cn, s);
     }
 
     /* The learning rate changed in every step: numbers are arguments, not structure. */
     cn_counters c = cn_count(cn);
-    printf("%lld plans, arena %lld bytes, %lld bytes live\n", (long long)c.plans, (long long)c.arena_bytes, (long long)c.live_bytes);
+    printf("%lld plans, arena %lld bytes, %lld bytes live\n", (long long)c.plans, (long long)c.arena_bytes,
+           (long long)c.live_bytes);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn);
     cn_close(cn);

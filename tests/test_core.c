@@ -18,18 +18,21 @@ static bool text_is(cn_tensor *t, const char *expected)
 /* An error stands, of this kind, with these words; afterwards none does. */
 static void refused(bool refused_it, cn_code code, const char *words)
 {
-    check(refused_it && cn_error_code(cn) == code && strstr(cn_error(cn), words), "wanted %s with \"%s\", got %s: %s", cn_code_name(code), words,
-          cn_code_name(cn_error_code(cn)), cn_error(cn));
+    check(refused_it && cn_error_code(cn) == code && strstr(cn_error(cn), words), "wanted %s with \"%s\", got %s: %s",
+          cn_code_name(code), words, cn_code_name(cn_error_code(cn)), cn_error(cn));
     cn_error_clear(cn);
 }
 
 static void data_in_and_out(void)
 {
-    float v[6] = {1, 2, 3, 4, 5, 6}, out[6];
+    float v[6] = { 1, 2, 3, 4, 5, 6 }, out[6];
     cn_tensor *x = cn_from(cn, CN_F32, CN_DIMS(2, 3), v);
-    check(cn_ndim(x) == 2 && cn_size(x, 0) == 2 && cn_size(x, -1) == 3 && cn_numel(x) == 6 && cn_type(x) == CN_F32, "shape and type");
-    check(cn_strides(x).v[0] == 3 && cn_strides(x).v[1] == 1 && cn_is_contiguous(x) && !strcmp(cn_device(x), "cpu"), "strides and device");
-    check(cn_read(cn_transpose(x, 0, 1), out, sizeof out) && out[1] == 4 && out[2] == 2, "a strided view is read row-major");
+    check(cn_ndim(x) == 2 && cn_size(x, 0) == 2 && cn_size(x, -1) == 3 && cn_numel(x) == 6 && cn_type(x) == CN_F32,
+          "shape and type");
+    check(cn_strides(x).v[0] == 3 && cn_strides(x).v[1] == 1 && cn_is_contiguous(x) && !strcmp(cn_device(x), "cpu"),
+          "strides and device");
+    check(cn_read(cn_transpose(x, 0, 1), out, sizeof out) && out[1] == 4 && out[2] == 2,
+          "a strided view is read row-major");
     check(cn_get(x, CN_DIMS(1, -1)) == 6 && cn_set(x, CN_DIMS(0, 1), 20) && cn_get(x, CN_DIMS(0, 1)) == 20, "elements");
     check(cn_write(x, v, sizeof v) && cn_get(x, CN_DIMS(0, 1)) == 2, "write");
     cn_tensor *column = cn_select(x, 1, 0);
@@ -63,7 +66,8 @@ static void any_byte_is_a_bool(void)
     v[0] = 255;
     v[1] = 0;
     v[2999] = 128;
-    check(cn_write(x, v, sizeof v) && cn_read(x, out, sizeof out) && out[0] == 1 && out[1] == 0 && out[2999] == 1, "write: too");
+    check(cn_write(x, v, sizeof v) && cn_read(x, out, sizeof out) && out[0] == 1 && out[1] == 0 && out[2999] == 1,
+          "write: too");
     check(cn_item_i64(cn_sum(cn_slice(x, 0, 0, 3, 1), CN_ALL, false)) == 2, "and are counted as 1");
 }
 
@@ -72,7 +76,7 @@ static void count_call(void *user) { ++*(int *)user; }
 static void borrowed_memory(void)
 {
     int freed = 0;
-    float v[4] = {1, 2, 3, 4};
+    float v[4] = { 1, 2, 3, 4 };
     cn_scope s = cn_scope_begin(cn);
     cn_tensor *x = cn_borrow(cn, CN_F32, CN_DIMS(4), v, count_call, &freed), *y = cn_keep(cn_slice(x, 0, 1, 4, 2));
     v[3] = 40;
@@ -97,7 +101,8 @@ static void scopes(void)
     cn_tensor *up = cn_scope_return(cn, inner, cn_mul_s(kept, 3));
     check(cn_get(up, CN_DIMS(2)) == 3, "a tensor handed up lives on");
     cn_scope_end(cn, a);
-    check(cn_count(cn).handles == before + 1, "ending a scope ends those inside: %lld handles left", (long long)(cn_count(cn).handles - before));
+    check(cn_count(cn).handles == before + 1, "ending a scope ends those inside: %lld handles left",
+          (long long)(cn_count(cn).handles - before));
     check(cn_get(kept, CN_DIMS(0)) == 1, "what is kept stays");
     cn_release(kept);
     check(cn_count(cn).handles == before && cn_count(cn).pending == 0, "and goes when released");
@@ -120,16 +125,20 @@ static void use_after_release(void)
 
 static void dlpack(void)
 {
-    float v[6] = {1, 2, 3, 4, 5, 6};
+    float v[6] = { 1, 2, 3, 4, 5, 6 };
     cn_ctx *other = cn_open(NULL);
     cn_tensor *x = cn_transpose(cn_from(cn, CN_F32, CN_DIMS(2, 3), v), 0, 1);
     DLManagedTensor *m = cn_to_dlpack(x);
-    check(m && m->dl_tensor.ndim == 2 && m->dl_tensor.shape[0] == 3 && m->dl_tensor.strides[0] == 1 && m->dl_tensor.dtype.bits == 32, "as DLPack describes it");
+    check(m && m->dl_tensor.ndim == 2 && m->dl_tensor.shape[0] == 3 && m->dl_tensor.strides[0] == 1 &&
+              m->dl_tensor.dtype.bits == 32,
+          "as DLPack describes it");
     cn_tensor *y = cn_from_dlpack(other, m);
-    check(cn_get(y, CN_DIMS(2, 1)) == 6 && cn_item(cn_sum(y, CN_ALL, false)) == 21, "from one context to another without a copy");
+    check(cn_get(y, CN_DIMS(2, 1)) == 6 && cn_item(cn_sum(y, CN_ALL, false)) == 21,
+          "from one context to another without a copy");
     cn_close(other);
     m = cn_to_dlpack(cn_mul_s(x, 2));
-    check(m && ((float *)m->dl_tensor.data)[1] == 8, "a pending value is computed first: %g", m ? (double)((float *)m->dl_tensor.data)[1] : 0);
+    check(m && ((float *)m->dl_tensor.data)[1] == 8, "a pending value is computed first: %g",
+          m ? (double)((float *)m->dl_tensor.data)[1] : 0);
     m->dl_tensor.dtype.lanes = 2;
     refused(!cn_from_dlpack(cn, m), CN_BAD_DTYPE, "from_dlpack");
     m->dl_tensor.dtype.lanes = 1;
@@ -145,16 +154,24 @@ static void promotion(void)
 {
     static const struct {
         cn_dtype a, b, sum;
-    } rows[] = {{CN_BOOL, CN_I8, CN_I8}, {CN_U8, CN_I64, CN_I64}, {CN_I64, CN_F16, CN_F16}, {CN_F16, CN_BF16, CN_F32}, {CN_BF16, CN_F32, CN_F32}, {CN_F32, CN_F64, CN_F64}};
+    } rows[] = { { CN_BOOL, CN_I8, CN_I8 },   { CN_U8, CN_I64, CN_I64 },   { CN_I64, CN_F16, CN_F16 },
+                 { CN_F16, CN_BF16, CN_F32 }, { CN_BF16, CN_F32, CN_F32 }, { CN_F32, CN_F64, CN_F64 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cn_tensor *s = cn_add(cn_ones(cn, rows[i].a, CN_DIMS(2)), cn_ones(cn, rows[i].b, CN_DIMS(2)));
-        check(cn_type(s) == rows[i].sum && cn_get(s, CN_DIMS(0)) == 2, "%s + %s gives %s", cn_dtype_name(rows[i].a), cn_dtype_name(rows[i].b), cn_dtype_name(cn_type(s)));
+        check(cn_type(s) == rows[i].sum && cn_get(s, CN_DIMS(0)) == 2, "%s + %s gives %s", cn_dtype_name(rows[i].a),
+              cn_dtype_name(rows[i].b), cn_dtype_name(cn_type(s)));
     }
-    cn_tensor *f = cn_ones(cn, CN_F16, CN_DIMS(2)), *i = cn_ones(cn, CN_I32, CN_DIMS(2)), *zero_d = cn_ones(cn, CN_F64, CN_SCALAR);
-    check(cn_type(cn_add(f, zero_d)) == CN_F16 && cn_type(cn_add(i, zero_d)) == CN_F64, "a 0-d tensor decides only by category");
-    check(cn_type(cn_mul_s(i, 2)) == CN_I32 && cn_type(cn_mul_s(i, 0.5)) == CN_F32 && cn_type(cn_mul_s(f, 2)) == CN_F16, "plain numbers too");
-    check(cn_type(cn_div(i, i)) == CN_F32 && cn_type(cn_eq(f, i)) == CN_BOOL && cn_type(cn_sum(cn_gt_s(f, 0), CN_ALL, false)) == CN_I64, "division, comparison, counting");
-    refused(!cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(2, 2)), cn_ones(cn, CN_F64, CN_DIMS(2, 2))), CN_BAD_DTYPE, "cn_cast");
+    cn_tensor *f = cn_ones(cn, CN_F16, CN_DIMS(2)), *i = cn_ones(cn, CN_I32, CN_DIMS(2)),
+              *zero_d = cn_ones(cn, CN_F64, CN_SCALAR);
+    check(cn_type(cn_add(f, zero_d)) == CN_F16 && cn_type(cn_add(i, zero_d)) == CN_F64,
+          "a 0-d tensor decides only by category");
+    check(cn_type(cn_mul_s(i, 2)) == CN_I32 && cn_type(cn_mul_s(i, 0.5)) == CN_F32 && cn_type(cn_mul_s(f, 2)) == CN_F16,
+          "plain numbers too");
+    check(cn_type(cn_div(i, i)) == CN_F32 && cn_type(cn_eq(f, i)) == CN_BOOL &&
+              cn_type(cn_sum(cn_gt_s(f, 0), CN_ALL, false)) == CN_I64,
+          "division, comparison, counting");
+    refused(!cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(2, 2)), cn_ones(cn, CN_F64, CN_DIMS(2, 2))), CN_BAD_DTYPE,
+            "cn_cast");
     refused(!cn_add_(i, cn_full(cn, CN_F32, CN_DIMS(2), 0.5)), CN_BAD_DTYPE, "in place");
 }
 
@@ -165,7 +182,7 @@ static void bad_shapes(void)
     refused(!cn_zeros(cn, CN_F32, CN_DIMS(-1, 3)), CN_BAD_SHAPE, "negative");
     refused(!cn_zeros(cn, CN_F32, CN_DIMS(huge, huge)), CN_BAD_SHAPE, "too large");
     refused(!cn_zeros(cn, CN_F32, CN_DIMS(huge, 0, huge)), CN_BAD_SHAPE, "too large");
-    refused(!cn_zeros(cn, CN_F32, ((cn_dims){9, {1}})), CN_BAD_SHAPE, "9 dimensions");
+    refused(!cn_zeros(cn, CN_F32, ((cn_dims){ 9, { 1 } })), CN_BAD_SHAPE, "9 dimensions");
     refused(!cn_expand(x, CN_DIMS(huge, 2, 3)), CN_BAD_SHAPE, "too large");
     refused(!cn_repeat(x, CN_DIMS(huge, huge)), CN_BAD_SHAPE, "");
     refused(!cn_reshape(x, CN_DIMS(4, 2)), CN_BAD_SHAPE, "[2,3]");
@@ -178,14 +195,17 @@ static void bad_shapes(void)
     refused(!cn_slice(x, 0, 0, 2, 0), CN_BAD_ARGUMENT, "slice");
     refused(!cn_sum(x, CN_DIMS(0, 0), false), CN_BAD_ARGUMENT, "sum");
     refused(!cn_max(cn_zeros(cn, CN_F32, CN_DIMS(2, 0)), CN_DIMS(1), false), CN_BAD_SHAPE, "max");
-    refused(!cn_cat((cn_tensor *[]){x, cn_ones(cn, CN_F32, CN_DIMS(2, 2))}, 2, 0), CN_BAD_SHAPE, "cat");
+    refused(!cn_cat((cn_tensor *[]){ x, cn_ones(cn, CN_F32, CN_DIMS(2, 2)) }, 2, 0), CN_BAD_SHAPE, "cat");
     refused(!cn_arange(cn, CN_F32, 0, 10, 0), CN_BAD_ARGUMENT, "arange");
     refused(!cn_arange(cn, CN_F32, 0, NAN, 1), CN_BAD_ARGUMENT, "arange");
     refused(!cn_linspace(cn, CN_F32, 0, 1, -3), CN_BAD_ARGUMENT, "linspace");
-    refused(!cn_conv2d(cn_ones(cn, CN_F32, CN_DIMS(1, 3, 8, 8)), cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3, 3)), NULL, NULL), CN_BAD_SHAPE, "conv2d");
-    refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){x, x}, 2), CN_BAD_ARGUMENT, "einsum");
-    refused(!cn_einsum("ij,jk,kl", (cn_tensor *[]){x, x}, 2), CN_BAD_ARGUMENT, "2 operands given, \"ij,jk,kl\" names 3");
-    refused(!cn_apply(&cn__op_einsum, &x, 1, &(cn__einsum_attrs){.text = "ij,jk"}, NULL), CN_BAD_ARGUMENT, "1 operands given, \"ij,jk\" names 2");
+    refused(!cn_conv2d(cn_ones(cn, CN_F32, CN_DIMS(1, 3, 8, 8)), cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3, 3)), NULL, NULL),
+            CN_BAD_SHAPE, "conv2d");
+    refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){ x, x }, 2), CN_BAD_ARGUMENT, "einsum");
+    refused(!cn_einsum("ij,jk,kl", (cn_tensor *[]){ x, x }, 2), CN_BAD_ARGUMENT,
+            "2 operands given, \"ij,jk,kl\" names 3");
+    refused(!cn_apply(&cn__op_einsum, &x, 1, &(cn__einsum_attrs){ .text = "ij,jk" }, NULL), CN_BAD_ARGUMENT,
+            "1 operands given, \"ij,jk\" names 2");
     refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");
     refused(!cn_layer_norm(x, 1, cn_ones(cn, CN_F32, CN_DIMS(2)), NULL, 1e-5), CN_BAD_SHAPE, "layer_norm");
     refused(!cn_topk(x, 9, 1, true, NULL), CN_BAD_ARGUMENT, "topk");
@@ -196,7 +216,7 @@ static void bad_shapes(void)
 
 static void bad_indices_in_data(void)
 {
-    int64_t bad[2] = {1, 7};
+    int64_t bad[2] = { 1, 7 };
     cn_tensor *x = cn_arange(cn, CN_F32, 0, 6, 1), *i = cn_from(cn, CN_I64, CN_DIMS(2), bad);
     refused(!cn_eval(cn_gather(x, 0, i)), CN_BAD_INDEX, "gather: index 7");
     refused(!cn_eval(cn_index_select(x, 0, i)), CN_BAD_INDEX, "7");
@@ -211,12 +231,13 @@ static void bad_indices_in_data(void)
 
 static void memory_limit(void)
 {
-    cn_ctx *small = cn_open(&(cn_desc){.memory_limit = 1 << 20, .threads = 1});
+    cn_ctx *small = cn_open(&(cn_desc){ .memory_limit = 1 << 20, .threads = 1 });
     cn_tensor *x = cn_ones(small, CN_F32, CN_DIMS(1 << 20));
-    check(!cn_eval(x) && cn_error_code(small) == CN_NO_MEMORY && strstr(cn_error(small), "limit"), "the limit: %s", cn_error(small));
+    check(!cn_eval(x) && cn_error_code(small) == CN_NO_MEMORY && strstr(cn_error(small), "limit"), "the limit: %s",
+          cn_error(small));
     cn_error_clear(small);
     check(cn_item(cn_sum(x, CN_ALL, false)) == 1 << 20, "what needs no memory works: %s", cn_error(small));
-    cn_ctx *none = cn_open(&(cn_desc){.device = "toaster"});
+    cn_ctx *none = cn_open(&(cn_desc){ .device = "toaster" });
     check(!none, "an unknown device is no context");
     cn_close(small);
     cn_close(NULL);
@@ -228,7 +249,7 @@ static void a_seed_is_a_seed(void)
 {
     float a[1000], b[1000], c[1000];
     for (int threads = 1; threads <= 3; threads++) {
-        cn_ctx *r = cn_open(&(cn_desc){.seed = 9, .threads = threads, .eager = threads == 2});
+        cn_ctx *r = cn_open(&(cn_desc){ .seed = 9, .threads = threads, .eager = threads == 2 });
         cn_read(cn_randn(r, CN_F32, CN_DIMS(1000)), threads == 1 ? a : b, sizeof a);
         if (threads > 1) check(!memcmp(a, b, sizeof a), "the same numbers with %d threads", threads);
         cn_read(cn_randn(r, CN_F32, CN_DIMS(1000)), c, sizeof c);
@@ -254,24 +275,28 @@ static void environment(void)
 {
     char text[4096] = "";
     setenv("CAIRN_TRACE", "plan", 1);
-    cn_ctx *traced = cn_open(&(cn_desc){.threads = 1, .logger = remember, .logger_user = text});
+    cn_ctx *traced = cn_open(&(cn_desc){ .threads = 1, .logger = remember, .logger_user = text });
     unsetenv("CAIRN_TRACE");
     for (int i = 0; i < 2; i++) cn_item(cn_sum(cn_relu(cn_ones(traced, CN_F32, CN_DIMS(6))), CN_ALL, false));
     check(strstr(text, "plan:") == text && strstr(text, "full+relu+sum"), "a new plan is traced: %s", text);
     check(!strstr(text + 1, "plan:"), "one that is found is not: %s", text);
     cn_close(traced);
     setenv("CAIRN_EAGER", "1", 1);
-    cn_ctx *eager = cn_open(&(cn_desc){.threads = 1});
+    cn_ctx *eager = cn_open(&(cn_desc){ .threads = 1 });
     unsetenv("CAIRN_EAGER");
     cn_tensor *x = cn_relu(cn_ones(eager, CN_F32, CN_DIMS(6)));
-    check(cn_count(eager).kernels == 2 && cn_count(eager).pending == 0 && x, "CAIRN_EAGER=1 evaluates each operation at once");
+    check(cn_count(eager).kernels == 2 && cn_count(eager).pending == 0 && x,
+          "CAIRN_EAGER=1 evaluates each operation at once");
     cn_close(eager);
 }
 
 int main(void)
 {
-    cn = cn_open(&(cn_desc){.seed = 1, .threads = 2});
-    void (*const all[])(void) = {data_in_and_out, any_byte_is_a_bool, borrowed_memory, scopes, use_after_release, dlpack, promotion, bad_shapes, bad_indices_in_data, memory_limit, a_seed_is_a_seed, environment};
+    cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
+    void (*const all[])(void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory,
+                                  scopes,          use_after_release,  dlpack,
+                                  promotion,       bad_shapes,         bad_indices_in_data,
+                                  memory_limit,    a_seed_is_a_seed,   environment };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;
@@ -279,8 +304,10 @@ int main(void)
         cn_scope_end(cn, s);
         check(!cn_failed(cn), "group %zu leaves no error: %s", i, cn_error(cn));
         cn_error_clear(cn);
-        check(cn_count(cn).handles == handles && cn_count(cn).live_bytes == bytes && cn_count(cn).pending == 0, "group %zu leaves nothing behind: %lld handles, %lld bytes, %lld pending", i,
-              (long long)(cn_count(cn).handles - handles), (long long)(cn_count(cn).live_bytes - bytes), (long long)cn_count(cn).pending);
+        check(cn_count(cn).handles == handles && cn_count(cn).live_bytes == bytes && cn_count(cn).pending == 0,
+              "group %zu leaves nothing behind: %lld handles, %lld bytes, %lld pending", i,
+              (long long)(cn_count(cn).handles - handles), (long long)(cn_count(cn).live_bytes - bytes),
+              (long long)cn_count(cn).pending);
     }
     cn_close(cn);
     return finish();

@@ -10,7 +10,7 @@
 /* ---- an allocator that fails when told, and knows what is still out ---- */
 
 typedef struct faulty {
-    int64_t calls, fail_at;   /* 0: never */
+    int64_t calls, fail_at; /* 0: never */
     int64_t blocks;
     size_t bytes;
 } faulty;
@@ -40,7 +40,7 @@ typedef struct net {
 
 static bool net_new(cn_ctx *cn, net *m)
 {
-    const cn_dims shape[PARAMS] = {CN_DIMS(7, 4), CN_DIMS(4, 8), CN_DIMS(8), CN_DIMS(8, 3), CN_DIMS(3)};
+    const cn_dims shape[PARAMS] = { CN_DIMS(7, 4), CN_DIMS(4, 8), CN_DIMS(8), CN_DIMS(8, 3), CN_DIMS(3) };
     for (int i = 0; i < PARAMS; i++) {
         m->p[i] = cn_param(cn_mul_s(cn_randn(cn, CN_F32, shape[i]), 0.4));
         m->velocity[i] = cn_keep(cn_zeros(cn, CN_F32, shape[i]));
@@ -59,7 +59,7 @@ static cn_tensor *hidden(void *user, cn_tensor *const *in, int n_in)
 /* False if recording it failed; then assignments made so far stand, since they are single calls. */
 static bool record(cn_ctx *cn, net *m, cn_tensor **loss_out)
 {
-    static const int64_t tokens[6] = {0, 3, 6, 2, 2, 5}, classes[6] = {0, 1, 2, 2, 1, 0};
+    static const int64_t tokens[6] = { 0, 3, 6, 2, 2, 5 }, classes[6] = { 0, 1, 2, 2, 1, 0 };
     cn_tensor *e = cn_embedding(m->p[0], cn_from(cn, CN_I64, CN_DIMS(6), tokens));
     cn_tensor *h = e ? cn_checkpoint(hidden, m, &e, 1) : NULL;
     cn_tensor *logits = cn_add(cn_matmul(h, m->p[3]), m->p[4]);
@@ -88,23 +88,29 @@ static bool step(cn_ctx *cn, net *m)
 /* True when the fault was reached. */
 static bool run_with_fault(int64_t n, int threads)
 {
-    faulty f = {.fail_at = n};
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 3, .threads = threads, .allocator = {faulty_resize, &f}});
-    net m = {0};
+    faulty f = { .fail_at = n };
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3, .threads = threads, .allocator = { faulty_resize, &f } });
+    net m = { 0 };
     bool reached = false;
     if (cn) {
         bool ok = net_new(cn, &m) && step(cn, &m) && step(cn, &m);
         reached = f.calls >= n;
-        check(ok == !reached || (reached && !cn_failed(cn)), "allocation %lld: a failure and an error go together: %s", (long long)n, cn_error(cn));
-        if (!ok) check(cn_error_code(cn) == CN_NO_MEMORY, "allocation %lld: the error is about memory: %s", (long long)n, cn_error(cn));
+        check(ok == !reached || (reached && !cn_failed(cn)), "allocation %lld: a failure and an error go together: %s",
+              (long long)n, cn_error(cn));
+        if (!ok)
+            check(cn_error_code(cn) == CN_NO_MEMORY, "allocation %lld: the error is about memory: %s", (long long)n,
+                  cn_error(cn));
         cn_error_clear(cn);
         f.fail_at = 0;
-        if (m.velocity[PARAMS - 1]) check(step(cn, &m) && !cn_failed(cn), "allocation %lld: the next step works: %s", (long long)n, cn_error(cn));
+        if (m.velocity[PARAMS - 1])
+            check(step(cn, &m) && !cn_failed(cn), "allocation %lld: the next step works: %s", (long long)n,
+                  cn_error(cn));
         cn_close(cn);
     } else {
         reached = true;
     }
-    check(f.blocks == 0 && f.bytes == 0, "allocation %lld: nothing leaks: %lld blocks, %zu bytes", (long long)n, (long long)f.blocks, f.bytes);
+    check(f.blocks == 0 && f.bytes == 0, "allocation %lld: nothing leaks: %lld blocks, %zu bytes", (long long)n,
+          (long long)f.blocks, f.bytes);
     return reached;
 }
 
@@ -122,8 +128,8 @@ static void a_failed_step_changes_nothing(void)
     float before[32], after[32], whole[32];
     int failed = 0;
     for (int64_t n = 1; n < 400; n++) {
-        faulty f = {0};
-        cn_ctx *cn = cn_open(&(cn_desc){.seed = 3, .threads = 1, .allocator = {faulty_resize, &f}});
+        faulty f = { 0 };
+        cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3, .threads = 1, .allocator = { faulty_resize, &f } });
         net m;
         net_new(cn, &m);
         cn_eval_all(cn);
@@ -138,7 +144,9 @@ static void a_failed_step_changes_nothing(void)
         f.fail_at = 0;
         cn_error_clear(cn);
         cn_read(m.p[1], after, sizeof after);
-        if (!ok) check(!memcmp(before, after, sizeof after), "allocation %lld of an evaluation: the parameters are as before", (long long)n);
+        if (!ok)
+            check(!memcmp(before, after, sizeof after),
+                  "allocation %lld of an evaluation: the parameters are as before", (long long)n);
         if (ok && !reached) memcpy(whole, after, sizeof whole);
         cn_close(cn);
         if (!reached) break;
@@ -150,7 +158,7 @@ static void a_failed_step_changes_nothing(void)
 static void a_long_run_does_not_grow(void)
 {
     int steps = test_is_quick() ? 1000 : 10000;
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 3, .threads = 2});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3, .threads = 2 });
     net m;
     net_new(cn, &m);
     step(cn, &m);
@@ -160,19 +168,22 @@ static void a_long_run_does_not_grow(void)
     for (int i = 2; i < steps && ok; i++) {
         ok = step(cn, &m);
         cn_counters now = cn_count(cn);
-        if (now.live_bytes != first.live_bytes || now.handles != first.handles || now.live_nodes != first.live_nodes || now.plans != first.plans ||
-            now.arena_bytes != first.arena_bytes || now.allocations != first.allocations) {
-            check(false, "step %d: bytes %lld handles %lld nodes %lld plans %lld arena %lld allocations %lld; after the second step %lld %lld %lld %lld %lld %lld", i,
-                  (long long)now.live_bytes, (long long)now.handles, (long long)now.live_nodes, (long long)now.plans, (long long)now.arena_bytes, (long long)now.allocations,
-                  (long long)first.live_bytes, (long long)first.handles, (long long)first.live_nodes, (long long)first.plans, (long long)first.arena_bytes,
-                  (long long)first.allocations);
+        if (now.live_bytes != first.live_bytes || now.handles != first.handles || now.live_nodes != first.live_nodes ||
+            now.plans != first.plans || now.arena_bytes != first.arena_bytes || now.allocations != first.allocations) {
+            check(
+                false,
+                "step %d: bytes %lld handles %lld nodes %lld plans %lld arena %lld allocations %lld; after the second step %lld %lld %lld %lld %lld %lld",
+                i, (long long)now.live_bytes, (long long)now.handles, (long long)now.live_nodes, (long long)now.plans,
+                (long long)now.arena_bytes, (long long)now.allocations, (long long)first.live_bytes,
+                (long long)first.handles, (long long)first.live_nodes, (long long)first.plans,
+                (long long)first.arena_bytes, (long long)first.allocations);
             break;
         }
     }
     check(ok && !cn_failed(cn), "%d steps: %s", steps, cn_error(cn));
     check(true, "nothing grows");
-    printf("%d steps: %lld live bytes, %lld handles, %lld plans, 0 allocations after the second step\n", steps, (long long)first.live_bytes,
-           (long long)first.handles, (long long)first.plans);
+    printf("%d steps: %lld live bytes, %lld handles, %lld plans, 0 allocations after the second step\n", steps,
+           (long long)first.live_bytes, (long long)first.handles, (long long)first.plans);
     cn_close(cn);
 }
 

@@ -13,7 +13,7 @@ static cn_tensor *param(cn_dims shape, const double *v)
     return p;
 }
 
-static const double ABC[6] = {0.5, -1.25, 2, 0.75, -0.5, 1.5};
+static const double ABC[6] = { 0.5, -1.25, 2, 0.75, -0.5, 1.5 };
 
 static double at(cn_tensor *t, int64_t i) { return cn_get(cn_reshape(t, CN_DIMS(-1)), CN_DIMS(i)); }
 
@@ -29,12 +29,16 @@ static void backward_and_accumulation(void)
     cn_zero_grad(w);
     check(!cn_grad_of(w), "zero_grad forgets");
     cn_tensor *y = cn_mul_s(w, 3);
-    check(!cn_backward(y) && cn_error_code(cn) == CN_BAD_SHAPE, "several elements need a gradient to start from: %s", cn_error(cn));
+    check(!cn_backward(y) && cn_error_code(cn) == CN_BAD_SHAPE, "several elements need a gradient to start from: %s",
+          cn_error(cn));
     cn_error_clear(cn);
-    double seed[3] = {1, 10, 100};
-    check(cn_backward_with(y, &(cn_backward_desc){.gradient = cn_from(cn, CN_F64, CN_DIMS(3), seed)}), "%s", cn_error(cn));
+    double seed[3] = { 1, 10, 100 };
+    check(cn_backward_with(y, &(cn_backward_desc){ .gradient = cn_from(cn, CN_F64, CN_DIMS(3), seed) }), "%s",
+          cn_error(cn));
     check(at(cn_grad_of(w), 2) == 300, "a given gradient: %g", at(cn_grad_of(w), 2));
-    check(!cn_backward(cn_sum(cn_from(cn, CN_F64, CN_DIMS(3), ABC), CN_ALL, false)) && cn_error_code(cn) == CN_NO_GRADIENT, "nothing requires a gradient: %s", cn_error(cn));
+    check(!cn_backward(cn_sum(cn_from(cn, CN_F64, CN_DIMS(3), ABC), CN_ALL, false)) &&
+              cn_error_code(cn) == CN_NO_GRADIENT,
+          "nothing requires a gradient: %s", cn_error(cn));
     cn_error_clear(cn);
     cn_release(w);
 }
@@ -43,14 +47,15 @@ static void spent_and_retained(void)
 {
     check_group("retain");
     cn_tensor *w = param(CN_DIMS(3), ABC), *loss = cn_sum(cn_exp(w), CN_ALL, false);
-    check(cn_backward_with(loss, &(cn_backward_desc){.retain = true}), "%s", cn_error(cn));
+    check(cn_backward_with(loss, &(cn_backward_desc){ .retain = true }), "%s", cn_error(cn));
     check(cn_backward(loss), "a retained graph is walked again: %s", cn_error(cn));
     check(!cn_backward(loss) && strstr(cn_error(cn), "spent"), "a spent graph is an error: %s", cn_error(cn));
     cn_error_clear(cn);
     check(fabs(at(cn_grad_of(w), 0) - 2 * exp(0.5)) < 1e-12, "two walks count");
     cn_tensor *y = cn_sum(cn_square(w), CN_ALL, false);
     cn_assign(w, cn_mul_s(w, 2));
-    check(!cn_backward(y) && strstr(cn_error(cn), "assigned"), "a parameter assigned to before backward: %s", cn_error(cn));
+    check(!cn_backward(y) && strstr(cn_error(cn), "assigned"), "a parameter assigned to before backward: %s",
+          cn_error(cn));
     cn_error_clear(cn);
     cn_release(w);
 }
@@ -60,15 +65,18 @@ static void grad_of_anything(void)
     check_group("grad");
     cn_tensor *a = param(CN_DIMS(2, 3), ABC), *b = param(CN_DIMS(3), ABC), *c = param(CN_DIMS(2), ABC);
     cn_tensor *h = cn_mul(a, b), *y = cn_sum(cn_square(h), CN_ALL, false), *g[3];
-    cn_tensor *in[3] = {a, h, c};
-    check(cn_grad(&y, 1, in, 2, g, &(cn_grad_desc){.retain = true}), "%s", cn_error(cn));
-    check(fabs(at(g[1], 4) - 2 * ABC[4] * ABC[1]) < 1e-12 && fabs(at(g[0], 4) - 2 * ABC[4] * ABC[1] * ABC[1]) < 1e-12, "of a leaf and of an intermediate");
+    cn_tensor *in[3] = { a, h, c };
+    check(cn_grad(&y, 1, in, 2, g, &(cn_grad_desc){ .retain = true }), "%s", cn_error(cn));
+    check(fabs(at(g[1], 4) - 2 * ABC[4] * ABC[1]) < 1e-12 && fabs(at(g[0], 4) - 2 * ABC[4] * ABC[1] * ABC[1]) < 1e-12,
+          "of a leaf and of an intermediate");
     check(!cn_grad_of(a), "leaves' own gradients are not touched");
-    check(!cn_grad(&y, 1, in, 3, g, &(cn_grad_desc){.retain = true}) && cn_error_code(cn) == CN_NO_GRADIENT, "an input not reached is an error: %s", cn_error(cn));
+    check(!cn_grad(&y, 1, in, 3, g, &(cn_grad_desc){ .retain = true }) && cn_error_code(cn) == CN_NO_GRADIENT,
+          "an input not reached is an error: %s", cn_error(cn));
     cn_error_clear(cn);
-    check(cn_grad(&y, 1, in, 3, g, &(cn_grad_desc){.retain = true, .allow_unused = true}) && !g[2], "or NULL when allowed");
+    check(cn_grad(&y, 1, in, 3, g, &(cn_grad_desc){ .retain = true, .allow_unused = true }) && !g[2],
+          "or NULL when allowed");
     cn_tensor *first, *second;
-    check(cn_grad(&y, 1, &b, 1, &first, &(cn_grad_desc){.create_graph = true}), "%s", cn_error(cn));
+    check(cn_grad(&y, 1, &b, 1, &first, &(cn_grad_desc){ .create_graph = true }), "%s", cn_error(cn));
     cn_tensor *s = cn_sum(first, CN_ALL, false);
     check(cn_grad(&s, 1, &b, 1, &second, NULL), "the gradient of a gradient: %s", cn_error(cn));
     check(fabs(at(second, 1) - 2 * (ABC[1] * ABC[1] + ABC[4] * ABC[4])) < 1e-12, "is right: %g", at(second, 1));
@@ -88,10 +96,12 @@ static void no_grad_and_detach(void)
     cn_tensor *y = cn_sum(cn_mul(w, cn_detach(w)), CN_ALL, false);
     cn_backward(y);
     check(at(cn_grad_of(w), 2) == ABC[2], "no gradient flows through detach");
-    check(!cn_requires_grad(cn_gt_s(w, 0)) && !cn_requires_grad(cn_argmax(w, CN_ALL, false)), "results that are not floats require none");
+    check(!cn_requires_grad(cn_gt_s(w, 0)) && !cn_requires_grad(cn_argmax(w, CN_ALL, false)),
+          "results that are not floats require none");
     check(!cn_set_requires_grad(cn_exp(w), true), "requires_grad is for leaves: %s", cn_error(cn));
     cn_error_clear(cn);
-    check(!cn_param(cn_arange(cn, CN_I64, 0, 3, 1)) && cn_error_code(cn) == CN_BAD_DTYPE, "and for floats: %s", cn_error(cn));
+    check(!cn_param(cn_arange(cn, CN_I64, 0, 3, 1)) && cn_error_code(cn) == CN_BAD_DTYPE, "and for floats: %s",
+          cn_error(cn));
     cn_error_clear(cn);
     cn_release(w);
 }
@@ -109,7 +119,8 @@ static void hooks(void)
     cn_tensor *w = param(CN_DIMS(3), ABC), *h = cn_mul_s(w, 4);
     check(cn_add_hook(w, halve, &called) && cn_add_hook(h, halve, &called), "%s", cn_error(cn));
     cn_backward(cn_sum(h, CN_ALL, false));
-    check(called == 2 && at(cn_grad_of(w), 0) == 1, "hooks on a leaf and on an intermediate see and change gradients: %g", at(cn_grad_of(w), 0));
+    check(called == 2 && at(cn_grad_of(w), 0) == 1,
+          "hooks on a leaf and on an intermediate see and change gradients: %g", at(cn_grad_of(w), 0));
     cn_no_grad_begin(cn);
     cn_assign(w, cn_mul_s(w, 2));
     cn_no_grad_end(cn);
@@ -131,7 +142,10 @@ static void cube_backward(void *user, cn_tensor *const *in, int n, cn_tensor *ou
     (void)n, (void)out;
     grads[0] = cn_mul(g, cn_mul_s(cn_square(in[0]), *(double *)user));
 }
-static cn_tensor *cube(void *user, cn_tensor *const *in, int n) { return cn_custom_apply(&(cn_custom){cube_forward, cube_backward, user}, in, n); }
+static cn_tensor *cube(void *user, cn_tensor *const *in, int n)
+{
+    return cn_custom_apply(&(cn_custom){ cube_forward, cube_backward, user }, in, n);
+}
 
 static void custom_gradients_and_the_checker(void)
 {
@@ -139,11 +153,12 @@ static void custom_gradients_and_the_checker(void)
     double right = 3, wrong = 3.01;
     cn_tensor *x = cn_from(cn, CN_F64, CN_DIMS(2, 3), ABC);
     char words[256] = "";
-    cn_gradcheck_desc d = {.words = words, .words_size = sizeof words};
+    cn_gradcheck_desc d = { .words = words, .words_size = sizeof words };
     check(cn_gradcheck(cube, &right, &x, 1, &d), "a right custom gradient passes: %s", words);
     check(cn_gradgradcheck(cube, &right, &x, 1, &d), "and its second order: %s", words);
-    check(!cn_gradcheck(cube, &wrong, &x, 1, &d) && strstr(words, "finite difference"), "a gradient wrong by 0.3 %% is caught: %s", words);
-    cn_tensor *f = cn_from(cn, CN_F32, CN_DIMS(1), (float[]){1});
+    check(!cn_gradcheck(cube, &wrong, &x, 1, &d) && strstr(words, "finite difference"),
+          "a gradient wrong by 0.3 %% is caught: %s", words);
+    cn_tensor *f = cn_from(cn, CN_F32, CN_DIMS(1), (float[]){ 1 });
     check(!cn_gradcheck(cube, &right, &f, 1, &d) && strstr(words, "f64"), "f32 is refused: %s", words);
 }
 
@@ -167,14 +182,17 @@ static void recomputation(void)
     double g[2][4];
     int64_t arena[2];
     for (int again = 0; again < 2; again++) {
-        cn_ctx *c = cn_open(&(cn_desc){.seed = 5, .threads = 1});
+        cn_ctx *c = cn_open(&(cn_desc){ .seed = 5, .threads = 1 });
         layer l[6];
-        for (int i = 0; i < 6; i++) l[i] = (layer){cn_param(cn_mul_s(cn_randn(c, CN_F64, CN_DIMS(16, 16)), 0.3)), cn_param(cn_zeros(c, CN_F64, CN_DIMS(16))), 0};
+        for (int i = 0; i < 6; i++)
+            l[i] = (layer){ cn_param(cn_mul_s(cn_randn(c, CN_F64, CN_DIMS(16, 16)), 0.3)),
+                            cn_param(cn_zeros(c, CN_F64, CN_DIMS(16))), 0 };
         cn_tensor *x = cn_keep(cn_randn(c, CN_F64, CN_DIMS(300, 16)));
         cn_eval_all(c);
         cn_scope s = cn_scope_begin(c);
         cn_tensor *h = x;
-        for (int i = 0; i < 6; i++) h = again ? cn_checkpoint(layer_forward, &l[i], &h, 1) : layer_forward(&l[i], &h, 1);
+        for (int i = 0; i < 6; i++)
+            h = again ? cn_checkpoint(layer_forward, &l[i], &h, 1) : layer_forward(&l[i], &h, 1);
         check(cn_backward(cn_mean(cn_square(h), CN_ALL, false)), "%s", cn_error(c));
         cn_eval_all(c);
         for (int i = 0; i < 4; i++) g[again][i] = at(cn_grad_of(i % 2 ? l[i].b : l[i].w), i);
@@ -183,8 +201,10 @@ static void recomputation(void)
         check(l[2].calls == 1 + again && !cn_failed(c), "the function ran %d times: %s", l[2].calls, cn_error(c));
         cn_close(c);
     }
-    check(!memcmp(g[0], g[1], sizeof g[0]), "with and without recomputation, dropout included, gradients have the same bits");
-    check(arena[1] < arena[0] * 7 / 10, "and recomputation needs less memory: %lld, %lld bytes", (long long)arena[1], (long long)arena[0]);
+    check(!memcmp(g[0], g[1], sizeof g[0]),
+          "with and without recomputation, dropout included, gradients have the same bits");
+    check(arena[1] < arena[0] * 7 / 10, "and recomputation needs less memory: %lld, %lld bytes", (long long)arena[1],
+          (long long)arena[0]);
 }
 
 static void missing_gradients_are_errors(void)
@@ -192,7 +212,8 @@ static void missing_gradients_are_errors(void)
     check_group("missing");
     cn_tensor *w = param(CN_DIMS(3), ABC);
     cn_tensor *p = cn_bernoulli(cn_sigmoid(w));
-    check(!cn_requires_grad(p) || (!cn_backward(cn_sum(p, CN_ALL, false)) && cn_error_code(cn) == CN_NO_GRADIENT), "bernoulli: %s", cn_error(cn));
+    check(!cn_requires_grad(p) || (!cn_backward(cn_sum(p, CN_ALL, false)) && cn_error_code(cn) == CN_NO_GRADIENT),
+          "bernoulli: %s", cn_error(cn));
     cn_error_clear(cn);
     cn_release(w);
 }
@@ -200,20 +221,28 @@ static void missing_gradients_are_errors(void)
 static void deep_graphs(void)
 {
     check_group("deep");
-    cn_ctx *c = cn_open(&(cn_desc){.threads = 1, .pending_limit = 1 << 20});
-    double one[2] = {1, 1};
+    cn_ctx *c = cn_open(&(cn_desc){ .threads = 1, .pending_limit = 1 << 20 });
+    double one[2] = { 1, 1 };
     cn_tensor *w = cn_param(cn_from(c, CN_F64, CN_DIMS(2), one)), *x = w;
     int depth = test_is_quick() ? 20000 : 100000;
     for (int i = 0; i < depth; i++) x = cn_mul_s(x, i % 2 ? 2 : 0.5);
-    check(cn_backward(cn_sum(x, CN_ALL, false)) && at(cn_grad_of(w), 1) == 1, "%d operations deep: %s", depth, cn_error(c));
+    check(cn_backward(cn_sum(x, CN_ALL, false)) && at(cn_grad_of(w), 1) == 1, "%d operations deep: %s", depth,
+          cn_error(c));
     cn_close(c);
 }
 
 int main(void)
 {
-    cn = cn_open(&(cn_desc){.seed = 1, .threads = 2});
-    void (*const all[])(void) = {backward_and_accumulation, spent_and_retained, grad_of_anything, no_grad_and_detach, hooks,
-                                 custom_gradients_and_the_checker, recomputation, missing_gradients_are_errors, deep_graphs};
+    cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
+    void (*const all[])(void) = { backward_and_accumulation,
+                                  spent_and_retained,
+                                  grad_of_anything,
+                                  no_grad_and_detach,
+                                  hooks,
+                                  custom_gradients_and_the_checker,
+                                  recomputation,
+                                  missing_gradients_are_errors,
+                                  deep_graphs };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;
@@ -221,7 +250,8 @@ int main(void)
         cn_scope_end(cn, s);
         check(!cn_failed(cn), "group %zu leaves no error: %s", i, cn_error(cn));
         cn_error_clear(cn);
-        check(cn_count(cn).handles == handles && cn_count(cn).live_bytes == bytes, "group %zu leaves nothing behind: %lld handles, %lld bytes", i,
+        check(cn_count(cn).handles == handles && cn_count(cn).live_bytes == bytes,
+              "group %zu leaves nothing behind: %lld handles, %lld bytes", i,
               (long long)(cn_count(cn).handles - handles), (long long)(cn_count(cn).live_bytes - bytes));
     }
     cn_close(cn);

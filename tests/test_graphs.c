@@ -20,12 +20,14 @@
 #include "support/graph.h"
 
 typedef enum way { LAZY, EAGER, TWO_THREADS, THREE_THREADS, SHORT_OF_ROOM, COLLIDING, AGAIN, WAYS } way;
-static const char *const way_name[WAYS] = {"lazy", "eager", "2 threads", "3 threads", "pending_limit 5", "colliding hashes", "second time"};
+static const char *const way_name[WAYS] = { "lazy",       "eager",           "2 threads",
+                                            "3 threads",  "pending_limit 5", "colliding hashes",
+                                            "second time" };
 enum { SHRINK_TRIES = 2500, SHOWN_FAILURES = 6 };
 
 static cn_ctx *open_for(way w)
 {
-    cn_desc d = {.device = "cpu", .threads = w == TWO_THREADS ? 2 : w == THREE_THREADS ? 3 : 1, .eager = w == EAGER};
+    cn_desc d = { .device = "cpu", .threads = w == TWO_THREADS ? 2 : w == THREE_THREADS ? 3 : 1, .eager = w == EAGER };
     if (w == SHORT_OF_ROOM) d.pending_limit = 5;
     if (w == COLLIDING) d.plan_limit = 3;
     cn_ctx *ctx = cn_open(&d);
@@ -47,7 +49,7 @@ static bool run_in(way w, const graph *p, graph_log *log)
 
 typedef struct verdict {
     way way;
-    bool error;         /* rather than a difference */
+    bool error; /* rather than a difference */
     char words[768];
 } verdict;
 
@@ -61,7 +63,7 @@ static bool fault(verdict *v, way w, const graph_log *log)
 static bool agrees(const graph *p, way w, const graph_log *expected, verdict *v)
 {
     static graph_log got;
-    *v = (verdict){.way = w};
+    *v = (verdict){ .way = w };
     if (!run_in(w, p, &got)) return fault(v, w, &got);
     char words[400];
     if (graph_logs_agree(expected, &got, words, sizeof words)) return true;
@@ -74,7 +76,7 @@ static bool still_fails(const graph *p, void *user)
 {
     static graph_log lazy;
     const verdict *first = user;
-    verdict v = {.way = LAZY};
+    verdict v = { .way = LAZY };
     bool fine = run_in(LAZY, p, &lazy) || fault(&v, LAZY, &lazy);
     if (fine && first->way != LAZY) fine = agrees(p, first->way, &lazy, &v);
     return !fine && v.error == first->error && v.way == first->way;
@@ -86,13 +88,14 @@ static int make_inputs(const graph *p, cn_ctx *ctx, cn_tensor **in)
 {
     int n = 0;
     for (int k = 0; k < p->n; k++)
-        if (p->code[k].op && p->code[k].op->act == ACT_PARAM && n < CN_MAX_IN) in[n++] = graph_leaf_tensor(ctx, &p->code[k]);
+        if (p->code[k].op && p->code[k].op->act == ACT_PARAM && n < CN_MAX_IN)
+            in[n++] = graph_leaf_tensor(ctx, &p->code[k]);
     return n;
 }
 
 static bool is_mild(graph *p, cn_tensor *const *in, int n)
 {
-    output o = {0};
+    output o = { 0 };
     cn_tensor *y = graph_function(p, in, n);
     bool mild = y && take_output(&o, y);
     for (int64_t k = 0; k < o.numel && mild; k++) mild = fabs(output_at(&o, k)) < 1e4;
@@ -105,7 +108,7 @@ typedef enum outcome { RIGHT, WRONG, NOT_MILD } outcome;
 /* A difference that is too coarse or too fine for a function is no fault of its gradient: one of three steps must agree. */
 static outcome check_gradients(graph *p, char *words, size_t size)
 {
-    static const double steps[] = {1e-5, 1e-4, 1e-6};
+    static const double steps[] = { 1e-5, 1e-4, 1e-6 };
     cn_ctx *ctx = open_for(LAZY);
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *in[CN_MAX_IN];
@@ -113,7 +116,9 @@ static outcome check_gradients(graph *p, char *words, size_t size)
     for (int k = 0; k < n; k++) cn_set_requires_grad(in[k], true);
     outcome result = n && is_mild(p, in, n) ? WRONG : NOT_MILD;
     for (int k = 0; k < 3 && result == WRONG; k++) {
-        cn_gradcheck_desc d = {.eps = steps[k], .atol = 1e-4, .rtol = 2e-3, .max_elements = 6, .words = words, .words_size = size};
+        cn_gradcheck_desc d = {
+            .eps = steps[k], .atol = 1e-4, .rtol = 2e-3, .max_elements = 6, .words = words, .words_size = size
+        };
         if (cn_gradcheck(graph_function, p, in, n, &d)) result = RIGHT;
         if (cn_failed(ctx)) break;
     }
@@ -173,7 +178,7 @@ static void show_shrunk(const graph *p, graph_fails fails, void *user)
 static void test_ways(const graph *p)
 {
     static graph_log lazy;
-    verdict v = {.way = LAZY};
+    verdict v = { .way = LAZY };
     if (!check(run_in(LAZY, p, &lazy) || fault(&v, LAZY, &lazy), "seed %" PRIu64 ": %s", p->seed, v.words)) {
         show_shrunk(p, still_fails, &v);
         return;
@@ -211,7 +216,7 @@ int main(int argc, char **argv)
     uint64_t count = test_is_quick() ? 60 : test_is_long() ? 10000 : 2000;
     uint64_t last = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? first : count;
 #ifndef __SANITIZE_ADDRESS__
-    static const int deadly[] = {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGABRT};
+    static const int deadly[] = { SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGABRT };
     for (size_t k = 0; k < sizeof deadly / sizeof *deadly; k++) signal(deadly[k], say_which);
 #endif
     for (uint64_t seed = first; seed <= last; seed++) test_one(seed, argc == 2);

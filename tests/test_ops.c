@@ -43,7 +43,9 @@ static double largest(const double *v, int64_t n)
    with the root of how many there are; composites round halves at every step. */
 static tolerance tolerance_of(const trial *t, const inputs *x, cn_dtype in, const output *got, const double *expected)
 {
-    static const double epsilon[CN_DTYPES] = { [CN_F16] = 0x1p-10, [CN_BF16] = 0x1p-7, [CN_F32] = 2e-5, [CN_F64] = 1e-10 };
+    static const double epsilon[CN_DTYPES] = {
+        [CN_F16] = 0x1p-10, [CN_BF16] = 0x1p-7, [CN_F32] = 2e-5, [CN_F64] = 1e-10
+    };
     double relative = fmax(epsilon[got->dtype], t->n_in && cn_dtype_is_float(in) ? epsilon[in] : 0);
     if (t->op->kind == CN_VIEW) return (tolerance){ 0, 0 };
     if (t->op->kind == CN_MAP || t->op->kind == CN_RANDOM) return (tolerance){ relative, 0 };
@@ -74,7 +76,8 @@ static void reference(const trial *t, const inputs *x, const output *results, re
 static bool sane(const trial *t, const inputs *x, cn_dtype dtype, const output *o)
 {
     if (o->shape.n < 0 || o->shape.n > CN_MAX_DIMS) return false;
-    if (cn_dtype_is_float(dtype) && cn_dtype_is_float(o->dtype) && t->n_in && o->dtype != dtype && strcmp(t->op->name, "cast"))
+    if (cn_dtype_is_float(dtype) && cn_dtype_is_float(o->dtype) && t->n_in && o->dtype != dtype &&
+        strcmp(t->op->name, "cast"))
         return false;
     if (t->op->kind != CN_MAP || t->n_in == 0) return true;
     for (int d = 1; d <= o->shape.n; d++) {
@@ -116,7 +119,8 @@ static void test_forward(const trial *t, cn_dtype dtype)
 
 /* ---- 2. layouts ---- */
 
-static void compare_layout(const trial *t, cn_dtype dtype, const inputs *x, output *expected, output *got, const char *what)
+static void compare_layout(const trial *t, cn_dtype dtype, const inputs *x, output *expected, output *got,
+                           const char *what)
 {
     bool exact = t->op->kind == CN_MAP || t->op->kind == CN_VIEW || t->op->kind == CN_INDEX;
     for (int j = 0; j < t->op->n_out; j++) {
@@ -309,9 +313,11 @@ static void expect_tidy(const trial *t, int which, const cn_counters *before)
     cn_ctx *ctx = contexts[which];
     cn_counters now = cn_count(ctx);
     char words[160];
-    snprintf(words, sizeof words, "handles %lld → %lld, live bytes %lld → %lld, error \"%s\"", (long long)before->handles,
-             (long long)now.handles, (long long)before->live_bytes, (long long)now.live_bytes, cn_error(ctx));
-    expect(t, TIDY, now.handles == before->handles && now.live_bytes == before->live_bytes && !cn_failed(ctx), "", words);
+    snprintf(words, sizeof words, "handles %lld → %lld, live bytes %lld → %lld, error \"%s\"",
+             (long long)before->handles, (long long)now.handles, (long long)before->live_bytes,
+             (long long)now.live_bytes, cn_error(ctx));
+    expect(t, TIDY, now.handles == before->handles && now.live_bytes == before->live_bytes && !cn_failed(ctx), "",
+           words);
     cn_error_clear(ctx);
 }
 
@@ -343,7 +349,10 @@ static bool is_wanted(const char *name, const char *part)
     return part[0] == '=' ? strcmp(name, part + 1) == 0 : strstr(name, part) != NULL;
 }
 
-static bool needs_callbacks(const cn_op *op) { return strcmp(op->name, "custom") == 0 || strcmp(op->name, "checkpoint") == 0; }
+static bool needs_callbacks(const cn_op *op)
+{
+    return strcmp(op->name, "custom") == 0 || strcmp(op->name, "checkpoint") == 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -352,7 +361,8 @@ int main(int argc, char **argv)
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
     const char *part = argc > 1 && !list ? argv[1] : "";
     for (int k = 0; k < CONTEXTS; k++) {
-        contexts[k] = cn_open(&(cn_desc){ .device = "cpu", .seed = 7, .threads = k == EAGERLY ? 1 : k + 1, .eager = k == EAGERLY });
+        contexts[k] = cn_open(
+            &(cn_desc){ .device = "cpu", .seed = 7, .threads = k == EAGERLY ? 1 : k + 1, .eager = k == EAGERLY });
         if (!contexts[k]) return 1;
     }
     for (int i = 0; i < n_ops; i++) {

@@ -5,7 +5,7 @@
 #include "core/core.h"
 #include "support/check.h"
 
-static cn_ctx *open_lazy(void) { return cn_open(&(cn_desc){.seed = 7, .threads = 2}); }
+static cn_ctx *open_lazy(void) { return cn_open(&(cn_desc){ .seed = 7, .threads = 2 }); }
 
 static cn_tensor *numbers(cn_ctx *cn, cn_dims shape, float first)
 {
@@ -20,7 +20,8 @@ static bool equal_bytes(cn_tensor *a, cn_tensor *b)
 {
     size_t n = (size_t)cn_numel(a) * cn_dtype_size(cn_type(a));
     void *x = malloc(n + 1), *y = malloc(n + 1);
-    bool same = cn_numel(a) == cn_numel(b) && cn_type(a) == cn_type(b) && cn_read(a, x, n) && cn_read(b, y, n) && !memcmp(x, y, n);
+    bool same = cn_numel(a) == cn_numel(b) && cn_type(a) == cn_type(b) && cn_read(a, x, n) && cn_read(b, y, n) &&
+                !memcmp(x, y, n);
     free(x);
     free(y);
     return same;
@@ -34,8 +35,10 @@ typedef struct net {
 
 static net net_new(cn_ctx *cn)
 {
-    return (net){cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(3, 8)), 0.5)), cn_param(cn_zeros(cn, CN_F32, CN_DIMS(8))),
-                 cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(8, 2)), 0.5)), cn_param(cn_zeros(cn, CN_F32, CN_DIMS(2)))};
+    return (net){ cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(3, 8)), 0.5)),
+                  cn_param(cn_zeros(cn, CN_F32, CN_DIMS(8))),
+                  cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(8, 2)), 0.5)),
+                  cn_param(cn_zeros(cn, CN_F32, CN_DIMS(2))) };
 }
 
 static cn_tensor *net_forward(const net *m, cn_tensor *x)
@@ -43,11 +46,14 @@ static cn_tensor *net_forward(const net *m, cn_tensor *x)
     return cn_add(cn_matmul(cn_tanh(cn_add(cn_matmul(x, m->w1), m->b1)), m->w2), m->b2);
 }
 
-static cn_tensor *net_loss(const net *m, cn_tensor *x, cn_tensor *y) { return cn_mean(cn_square(cn_sub(net_forward(m, x), y)), CN_ALL, false); }
+static cn_tensor *net_loss(const net *m, cn_tensor *x, cn_tensor *y)
+{
+    return cn_mean(cn_square(cn_sub(net_forward(m, x), y)), CN_ALL, false);
+}
 
 static bool net_step(cn_ctx *cn, net *m, double lr)
 {
-    cn_tensor *all[4] = {m->w1, m->b1, m->w2, m->b2};
+    cn_tensor *all[4] = { m->w1, m->b1, m->w2, m->b2 };
     cn_no_grad_begin(cn);
     for (int i = 0; i < 4; i++) {
         cn_assign(all[i], cn_sub(all[i], cn_mul_s(cn_grad_of(all[i]), lr)));
@@ -81,19 +87,21 @@ static void rule_1_values_never_change(void)
     cn_no_grad_begin(cn);
     cn_add_s_(p, 1);
     cn_no_grad_end(cn);
-    check(cn_get(p, CN_DIMS(1, 2)) == old + 101 && cn_get(view, CN_DIMS(2, 1)) == old, "in-place forms rebind the handle alone");
+    check(cn_get(p, CN_DIMS(1, 2)) == old + 101 && cn_get(view, CN_DIMS(2, 1)) == old,
+          "in-place forms rebind the handle alone");
     check(!cn_failed(cn), "no error: %s", cn_error(cn));
     cn_close(cn);
 }
 
 static void rule_2_when_never_changes_what(void)
 {
-    cn_ctx *lazy = open_lazy(), *eager = cn_open(&(cn_desc){.seed = 7, .threads = 1, .eager = true});
+    cn_ctx *lazy = open_lazy(), *eager = cn_open(&(cn_desc){ .seed = 7, .threads = 1, .eager = true });
     net a = net_new(lazy), b = net_new(eager);
     for (int i = 0; i < 20; i++) one_step(lazy, &a, 0.1), one_step(eager, &b, 0.1);
     check(equal_bytes(a.w1, b.w1) && equal_bytes(a.b1, b.b1) && equal_bytes(a.w2, b.w2) && equal_bytes(a.b2, b.b2),
           "20 training steps, evaluated one operation at a time and one step at a time, give the same bits");
-    check(cn_count(eager).kernels > cn_count(lazy).kernels, "and the lazy ones in fewer kernels (%lld, %lld)", (long long)cn_count(lazy).kernels, (long long)cn_count(eager).kernels);
+    check(cn_count(eager).kernels > cn_count(lazy).kernels, "and the lazy ones in fewer kernels (%lld, %lld)",
+          (long long)cn_count(lazy).kernels, (long long)cn_count(eager).kernels);
     cn_close(lazy);
     cn_close(eager);
 }
@@ -103,8 +111,10 @@ static void rule_3_mistakes_surface_at_the_call(void)
     cn_ctx *cn = open_lazy();
     cn_tensor *a = numbers(cn, CN_DIMS(3, 4), 0), *b = numbers(cn, CN_DIMS(5, 6), 0);
     check(!cn_matmul(a, b), "shapes that do not fit give NULL at once");
-    check(strstr(cn_error(cn), "matmul") && strstr(cn_error(cn), "[3,4]") && strstr(cn_error(cn), "[5,6]"), "the error names operator and shapes: %s", cn_error(cn));
-    check(!cn_add(cn_relu(NULL), a) && strstr(cn_error(cn), "matmul"), "NULL in gives NULL out, and the first error stays");
+    check(strstr(cn_error(cn), "matmul") && strstr(cn_error(cn), "[3,4]") && strstr(cn_error(cn), "[5,6]"),
+          "the error names operator and shapes: %s", cn_error(cn));
+    check(!cn_add(cn_relu(NULL), a) && strstr(cn_error(cn), "matmul"),
+          "NULL in gives NULL out, and the first error stays");
     cn_error_clear(cn);
     check(cn_add(a, a) && !cn_failed(cn), "the context stays usable");
     check(!cn_add(a, b) && strstr(cn_error(cn), "broadcast"), "%s", cn_error(cn));
@@ -117,7 +127,7 @@ static void rule_3_mistakes_surface_at_the_call(void)
 
 static void rule_4_the_pending_graph_is_bounded(void)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.threads = 1, .pending_limit = 500});
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .pending_limit = 500 });
     cn_tensor *x = cn_keep(cn_zeros(cn, CN_F32, CN_DIMS(4)));
     int64_t most = 0;
     for (int i = 0; i < 20000; i++) {
@@ -146,7 +156,8 @@ static void rule_5_scalars_are_arguments(void)
         cn_scope_end(cn, s);
         if (i == 1) misses = cn_count(cn).plan_misses;
     }
-    check(cn_count(cn).plan_misses == misses, "learning rates, probabilities, random counters and slice offsets rebuild no plan: %lld new",
+    check(cn_count(cn).plan_misses == misses,
+          "learning rates, probabilities, random counters and slice offsets rebuild no plan: %lld new",
           (long long)(cn_count(cn).plan_misses - misses));
     check(!cn_failed(cn), "no error: %s", cn_error(cn));
     cn_close(cn);
@@ -180,7 +191,7 @@ static void rule_7_a_hit_is_proved(void)
 {
     cn_ctx *cn = open_lazy();
     cn->hash_mask = 0; /* every graph has the same hash */
-    float v[3] = {2, 3, 5}, w[3] = {7, 11, 13};
+    float v[3] = { 2, 3, 5 }, w[3] = { 7, 11, 13 };
     for (int i = 0; i < 3; i++) {
         cn_scope s = cn_scope_begin(cn);
         cn_tensor *x = cn_from(cn, CN_F32, CN_DIMS(3), v), *y = cn_from(cn, CN_F32, CN_DIMS(3), w);
@@ -189,10 +200,13 @@ static void rule_7_a_hit_is_proved(void)
         check(cn_get(cn_sub(x, y), CN_DIMS(1)) == -8, "x-y");
         check(cn_get(cn_sub(y, x), CN_DIMS(1)) == 8, "y-x");
         check(cn_item(cn_sum(x, CN_ALL, false)) == 10, "sum");
-        check(cn_get(cn_mul(cn_transpose(cn_expand(x, CN_DIMS(2, 3)), 0, 1), cn_full(cn, CN_F32, CN_DIMS(3, 2), 2)), CN_DIMS(2, 1)) == 10, "views");
+        check(cn_get(cn_mul(cn_transpose(cn_expand(x, CN_DIMS(2, 3)), 0, 1), cn_full(cn, CN_F32, CN_DIMS(3, 2), 2)),
+                     CN_DIMS(2, 1)) == 10,
+              "views");
         cn_scope_end(cn, s);
     }
-    check(cn_count(cn).plan_hits > 0 && cn_count(cn).plans >= 5, "plans are found among %lld that collide", (long long)cn_count(cn).plans);
+    check(cn_count(cn).plan_hits > 0 && cn_count(cn).plans >= 5, "plans are found among %lld that collide",
+          (long long)cn_count(cn).plans);
     cn_close(cn);
 }
 
@@ -202,7 +216,7 @@ static void rule_8_all_or_nothing(void)
     cn_tensor *table = cn_param(numbers(cn, CN_DIMS(6, 4), 0)), *other = cn_param(numbers(cn, CN_DIMS(4), 1));
     cn_tensor *was_table = cn_keep(cn_clone(table)), *was_other = cn_keep(cn_clone(other));
     cn_eval_all(cn);
-    int64_t good[3] = {0, 5, 2}, bad[3] = {0, 6, 2};
+    int64_t good[3] = { 0, 5, 2 }, bad[3] = { 0, 6, 2 };
     for (int round = 0; round < 3; round++) {
         cn_scope s = cn_scope_begin(cn);
         cn_tensor *e = cn_embedding(table, cn_from(cn, CN_I64, CN_DIMS(3), round == 1 ? bad : good));
@@ -216,12 +230,16 @@ static void rule_8_all_or_nothing(void)
         bool ok = cn_eval_all(cn);
         cn_scope_end(cn, s);
         if (round == 1) {
-            check(!ok && cn_error_code(cn) == CN_BAD_INDEX && strstr(cn_error(cn), "embedding") && strstr(cn_error(cn), "6"), "an index out of range: %s", cn_error(cn));
+            check(!ok && cn_error_code(cn) == CN_BAD_INDEX && strstr(cn_error(cn), "embedding") &&
+                      strstr(cn_error(cn), "6"),
+                  "an index out of range: %s", cn_error(cn));
             cn_error_clear(cn);
         } else {
             check(ok, "round %d: %s", round, cn_error(cn));
         }
-        if (round < 2) check(equal_bytes(table, was_table) && equal_bytes(other, was_other), "round %d leaves every parameter as it was", round);
+        if (round < 2)
+            check(equal_bytes(table, was_table) && equal_bytes(other, was_other),
+                  "round %d leaves every parameter as it was", round);
     }
     check(!equal_bytes(table, was_table) && !equal_bytes(other, was_other), "and the next step works");
     check(!cn_failed(cn), "no error: %s", cn_error(cn));
@@ -230,16 +248,19 @@ static void rule_8_all_or_nothing(void)
 
 static void rule_8_memory(void)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.seed = 7, .threads = 1, .memory_limit = 64 * 1024});
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 7, .threads = 1, .memory_limit = 64 * 1024 });
     net m = net_new(cn);
     cn_tensor *was = cn_keep(cn_clone(m.w1));
     cn_eval_all(cn);
     one_step(cn, &m, 0);
     check(!cn_failed(cn) && equal_bytes(m.w1, was), "a step within the limit: %s", cn_error(cn));
     cn_scope s = cn_scope_begin(cn);
-    cn_tensor *big = cn_sum(cn_matmul(cn_randn(cn, CN_F32, CN_DIMS(200, 8)), cn_transpose(cn_matmul(cn_randn(cn, CN_F32, CN_DIMS(200, 3)), m.w1), 0, 1)), CN_ALL, false);
+    cn_tensor *big = cn_sum(cn_matmul(cn_randn(cn, CN_F32, CN_DIMS(200, 8)),
+                                      cn_transpose(cn_matmul(cn_randn(cn, CN_F32, CN_DIMS(200, 3)), m.w1), 0, 1)),
+                            CN_ALL, false);
     cn_backward(big);
-    check(!net_step(cn, &m, 0.1) && cn_error_code(cn) == CN_NO_MEMORY, "a step past the limit is an error: %s", cn_error(cn));
+    check(!net_step(cn, &m, 0.1) && cn_error_code(cn) == CN_NO_MEMORY, "a step past the limit is an error: %s",
+          cn_error(cn));
     cn_scope_end(cn, s);
     cn_error_clear(cn);
     check(equal_bytes(m.w1, was), "that changes no parameter");
@@ -264,18 +285,21 @@ static void what_is_let_go(void)
         cn_backward(loss);
         net_step(cn, &m, 0.1);
         int64_t kernels = cn_count(cn).kernels;
-        check(isfinite(cn_item(loss)) && isfinite(cn_item(metric)), "a loss and a metric read after the step have their value");
+        check(isfinite(cn_item(loss)) && isfinite(cn_item(metric)),
+              "a loss and a metric read after the step have their value");
         check(isfinite(cn_get(hidden, CN_DIMS(0, 0))), "and so has a kept temporary");
         check(cn_count(cn).kernels == kernels, "none of them was computed again");
         check(isnan(cn_get(logits, CN_DIMS(0, 0))) && cn_error_code(cn) == CN_LET_GO, "a let-go temporary is an error");
-        check(strstr(cn_error(cn), "`logits`") && strstr(cn_error(cn), "cn_keep"), "that says what to do: %s", cn_error(cn));
+        check(strstr(cn_error(cn), "`logits`") && strstr(cn_error(cn), "cn_keep"), "that says what to do: %s",
+              cn_error(cn));
         cn_error_clear(cn);
         cn_release(hidden);
         cn_scope_end(cn, s);
     }
     cn_tensor *a = numbers(cn, CN_DIMS(4, 4), 0), *b = cn_mul_s(a, 3), *c = cn_sum(b, CN_ALL, false);
     cn_item(c);
-    check(cn_get(b, CN_DIMS(0, 0)) == 3 * cn_get(a, CN_DIMS(0, 0)), "a let-go temporary whose sources are there is computed again");
+    check(cn_get(b, CN_DIMS(0, 0)) == 3 * cn_get(a, CN_DIMS(0, 0)),
+          "a let-go temporary whose sources are there is computed again");
     check(!cn_failed(cn), "no error: %s", cn_error(cn));
     cn_close(cn);
 }
@@ -310,7 +334,8 @@ static void kept_readers_are_computed_before_an_overwrite(void)
     cn_tensor *reader = cn_keep(cn_mul_s(p, 10));
     cn_assign(p, cn_add_s(p, 1));
     cn_eval(p);
-    check(cn_get(p, CN_DIMS(3)) == v + 1 && cn_get(reader, CN_DIMS(3)) == (float)(10 * v), "the reader has its value: %g", cn_get(reader, CN_DIMS(3)));
+    check(cn_get(p, CN_DIMS(3)) == v + 1 && cn_get(reader, CN_DIMS(3)) == (float)(10 * v),
+          "the reader has its value: %g", cn_get(reader, CN_DIMS(3)));
     check(!cn_failed(cn), "no error: %s", cn_error(cn));
     cn_close(cn);
 }
@@ -318,14 +343,16 @@ static void kept_readers_are_computed_before_an_overwrite(void)
 /* Adam's shape: two states and a parameter that read each other's old and new values. */
 static void updates_that_read_each_other(void)
 {
-    cn_ctx *cn = open_lazy(), *eager = cn_open(&(cn_desc){.seed = 7, .threads = 1, .eager = true});
+    cn_ctx *cn = open_lazy(), *eager = cn_open(&(cn_desc){ .seed = 7, .threads = 1, .eager = true });
     cn_tensor *result[2];
     for (int e = 0; e < 2; e++) {
         cn_ctx *c = e ? eager : cn;
-        cn_tensor *p = cn_keep(numbers(c, CN_DIMS(30, 40), 1)), *m = cn_keep(cn_zeros_like(p)), *v = cn_keep(cn_ones_like(p));
+        cn_tensor *p = cn_keep(numbers(c, CN_DIMS(30, 40), 1)), *m = cn_keep(cn_zeros_like(p)),
+                  *v = cn_keep(cn_ones_like(p));
         for (int i = 0; i < 5; i++) {
             cn_scope s = cn_scope_begin(c);
-            cn_tensor *g = cn_sin(p), *m2 = cn_add(cn_mul_s(m, 0.9), cn_mul_s(g, 0.1)), *v2 = cn_add(cn_mul_s(v, 0.99), cn_mul_s(cn_square(g), 0.01));
+            cn_tensor *g = cn_sin(p), *m2 = cn_add(cn_mul_s(m, 0.9), cn_mul_s(g, 0.1)),
+                      *v2 = cn_add(cn_mul_s(v, 0.99), cn_mul_s(cn_square(g), 0.01));
             cn_tensor *p2 = cn_sub(p, cn_div(m2, cn_add_s(cn_sqrt(v2), 0.1)));
             cn_assign(m, m2);
             cn_assign(v, cn_add(v2, cn_mul_s(cn_transpose(cn_reshape(m, CN_DIMS(40, 30)), 0, 1), 0.001)));
@@ -358,12 +385,13 @@ static void micro_batches_take_one_batch_of_memory(void)
         arena[many] = cn_count(cn).arena_bytes;
         cn_close(cn);
     }
-    check(arena[0] == arena[1], "accumulating 16 micro-batches takes the memory of 4: %lld, %lld", (long long)arena[1], (long long)arena[0]);
+    check(arena[0] == arena[1], "accumulating 16 micro-batches takes the memory of 4: %lld, %lld", (long long)arena[1],
+          (long long)arena[0]);
 }
 
 static void the_cache_is_bounded(void)
 {
-    cn_ctx *cn = cn_open(&(cn_desc){.threads = 1, .plan_limit = 8});
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .plan_limit = 8 });
     for (int i = 1; i < 60; i++) {
         cn_scope s = cn_scope_begin(cn);
         check(cn_item(cn_sum(cn_ones(cn, CN_F32, CN_DIMS(i)), CN_ALL, false)) == i, "sum of %d ones", i);

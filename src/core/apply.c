@@ -32,7 +32,7 @@ bool cn_infer_map(cn_infer *i)
         const cn_layout *x = &i->in[k]->layout;
         if (cn__same_shape(x, l)) continue;
         int n = x->ndim > l->ndim ? x->ndim : l->ndim;
-        cn_layout wide = {.ndim = n};
+        cn_layout wide = { .ndim = n };
         for (int d = 0; d < n; d++) {
             int a = d - (n - l->ndim), b = d - (n - x->ndim);
             int64_t p = a >= 0 ? l->shape[a] : 1, q = b >= 0 ? x->shape[b] : 1;
@@ -67,7 +67,7 @@ cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak)
     n->out->numel = 1;
     n->args[0].f = value;
     n->refs = 1;
-    return cn__handle_new(ctx, (cn__ref){n, 0});
+    return cn__handle_new(ctx, (cn__ref){ n, 0 });
 }
 
 cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value)
@@ -91,7 +91,7 @@ static int combine(int strong, int lesser)
 
 cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in)
 {
-    int tier[3] = {-1, -1, -1};
+    int tier[3] = { -1, -1, -1 };
     for (int i = 0; i < n_in; i++) {
         if (!in[i] || (i < 32 && op->free_dtype >> i & 1)) continue;
         const cn__result *r = cn__result_of(in[i]);
@@ -125,7 +125,7 @@ static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
 typedef struct funnel {
     cn_ctx *ctx;
     const cn_op *op;
-    cn_tensor **in;     /* a copy that may be changed */
+    cn_tensor **in; /* a copy that may be changed */
     int n_in;
     const void *attrs;
     const cn_arg *args;
@@ -172,7 +172,7 @@ static void settle_view(cn__node *n)
     if (!cn__stored(from)) return;
     cn__storage_ref(from->storage);
     n->out->storage = from->storage;
-    n->out->base = (cn__ref){n, 0};
+    n->out->base = (cn__ref){ n, 0 };
     n->state = CN__EVALUATED;
     cn__node_cut(n);
 }
@@ -220,7 +220,7 @@ static bool finish(funnel *f, cn__node *n)
     bool ok = queue(f, n);
     for (int k = 0; k < f->op->n_out && ok; k++) {
         n->refs++;
-        f->out[k] = cn__handle_new(f->ctx, (cn__ref){n, k});
+        f->out[k] = cn__handle_new(f->ctx, (cn__ref){ n, k });
         ok = f->out[k] != NULL;
     }
     if (ok && n->state == CN__PENDING && !f->ctx->evaluating) {
@@ -324,7 +324,7 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
     if (n_in > CN_MAX_IN) copy = cn__block_new(&ctx->memory, bytes);
     if (!copy) return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
     if (n_in) memcpy(copy, in, bytes);
-    funnel f = {ctx, op, copy, n_in, attrs, args, out};
+    funnel f = { ctx, op, copy, n_in, attrs, args, out };
     bool ok;
     if (op->kind == CN_COMPOSITE) {
         cn_scope s = cn_scope_begin(ctx);

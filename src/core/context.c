@@ -5,7 +5,7 @@
 #include "cpu/cpu.h"
 
 #define PENDING_LIMIT 16384
-#define PLAN_LIMIT 256
+#define PLAN_LIMIT    256
 
 static bool environment_says(const char *name, const char *value)
 {
@@ -21,7 +21,7 @@ static int count_cores(void)
 
 cn_ctx *cn_open(const cn_desc *desc)
 {
-    static const cn_desc defaults = {0};
+    static const cn_desc defaults = { 0 };
     if (!desc) desc = &defaults;
     if (desc->device && strcmp(desc->device, "auto") && strcmp(desc->device, "cpu")) return NULL;
     cn__memory memory;

@@ -10,17 +10,18 @@ struct cn__run;
 
 typedef struct cn__device cn__device;
 typedef struct cn__device_table {
-    const char *kind;                                         /* "cpu" */
+    const char *kind; /* "cpu" */
     void (*close)(cn__device *d);
-    void *(*alloc)(cn__device *d, size_t bytes);              /* 64-byte aligned; NULL: no memory */
+    void *(*alloc)(cn__device *d, size_t bytes); /* 64-byte aligned; NULL: no memory */
     void (*free)(cn__device *d, void *memory, size_t bytes);
     void (*upload)(cn__device *d, void *to, size_t offset, const void *from, size_t bytes);
     bool (*download)(cn__device *d, const void *from, size_t offset, void *to, size_t bytes);
-    void *(*host)(cn__device *d, void *memory);               /* the memory as the CPU sees it, or NULL */
-    bool (*supports)(cn__device *d, const cn_op *op);         /* has a kernel for it */
-    bool (*prepare)(cn__device *d, struct cn__plan *plan);    /* plan->prepared; false: no memory */
+    void *(*host)(cn__device *d, void *memory);            /* the memory as the CPU sees it, or NULL */
+    bool (*supports)(cn__device *d, const cn_op *op);      /* has a kernel for it */
+    bool (*prepare)(cn__device *d, struct cn__plan *plan); /* plan->prepared; false: no memory */
     void (*unprepare)(cn__device *d, struct cn__plan *plan);
-    cn_code (*run)(cn__device *d, struct cn__plan *plan, struct cn__run *run); /* CN_OK, or why not; run->fault says where */
+    cn_code (*run)(cn__device *d, struct cn__plan *plan,
+                   struct cn__run *run); /* CN_OK, or why not; run->fault says where */
     int (*threads)(cn__device *d);
 } cn__device_table;
 

@@ -3,13 +3,14 @@
 
 typedef struct exported {
     DLManagedTensor managed;
-    cn_tensor *tensor;   /* kept */
+    cn_tensor *tensor; /* kept */
     int64_t shape[CN_MAX_DIMS], strides[CN_MAX_DIMS];
 } exported;
 
 static const DLDataType types[CN_DTYPES] = {
-    [CN_BOOL] = {6, 8, 1}, [CN_U8] = {1, 8, 1},   [CN_I8] = {0, 8, 1},   [CN_I32] = {0, 32, 1}, [CN_I64] = {0, 64, 1},
-    [CN_F16] = {2, 16, 1}, [CN_BF16] = {4, 16, 1}, [CN_F32] = {2, 32, 1}, [CN_F64] = {2, 64, 1},
+    [CN_BOOL] = { 6, 8, 1 },  [CN_U8] = { 1, 8, 1 },   [CN_I8] = { 0, 8, 1 },
+    [CN_I32] = { 0, 32, 1 },  [CN_I64] = { 0, 64, 1 }, [CN_F16] = { 2, 16, 1 },
+    [CN_BF16] = { 4, 16, 1 }, [CN_F32] = { 2, 32, 1 }, [CN_F64] = { 2, 64, 1 },
 };
 
 static void delete_exported(DLManagedTensor *m)
@@ -38,10 +39,16 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     e->tensor = cn_keep(own);
     memcpy(e->shape, r->meta.layout.shape, sizeof e->shape);
     memcpy(e->strides, r->meta.layout.stride, sizeof e->strides);
-    e->managed = (DLManagedTensor){
-        .dl_tensor = {.data = r->storage->data, .device = {1, 0}, .ndim = r->meta.layout.ndim, .dtype = types[r->meta.dtype], .shape = e->shape,
-                      .strides = e->strides, .byte_offset = (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype)},
-        .manager_ctx = e, .deleter = delete_exported};
+    e->managed = (DLManagedTensor){ .dl_tensor = { .data = r->storage->data,
+                                                   .device = { 1, 0 },
+                                                   .ndim = r->meta.layout.ndim,
+                                                   .dtype = types[r->meta.dtype],
+                                                   .shape = e->shape,
+                                                   .strides = e->strides,
+                                                   .byte_offset =
+                                                       (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype) },
+                                    .manager_ctx = e,
+                                    .deleter = delete_exported };
     cn_scope_end(ctx, s);
     return &e->managed;
 }
@@ -55,13 +62,16 @@ static void delete_imported(void *user)
 static bool imported_layout(cn_ctx *ctx, const DLTensor *d, cn_dtype *dtype, cn_layout *l)
 {
     int t = 0;
-    while (t < CN_DTYPES && (types[t].code != d->dtype.code || types[t].bits != d->dtype.bits || d->dtype.lanes != 1)) t++;
-    if (t == CN_DTYPES) return cn__fail(ctx, CN_BAD_DTYPE, "from_dlpack: type code %d of %d bits", d->dtype.code, d->dtype.bits);
-    if (d->device.device_type != 1) return cn__fail(ctx, CN_BAD_DEVICE, "from_dlpack: device type %d is not the CPU", (int)d->device.device_type);
+    while (t < CN_DTYPES && (types[t].code != d->dtype.code || types[t].bits != d->dtype.bits || d->dtype.lanes != 1))
+        t++;
+    if (t == CN_DTYPES)
+        return cn__fail(ctx, CN_BAD_DTYPE, "from_dlpack: type code %d of %d bits", d->dtype.code, d->dtype.bits);
+    if (d->device.device_type != 1)
+        return cn__fail(ctx, CN_BAD_DEVICE, "from_dlpack: device type %d is not the CPU", (int)d->device.device_type);
     if (d->ndim && !d->shape) return cn__fail(ctx, CN_BAD_ARGUMENT, "from_dlpack: no shape");
     *dtype = (cn_dtype)t;
     if (!cn__check_shape(ctx, "from_dlpack", *dtype, d->ndim, d->shape)) return false;
-    *l = (cn_layout){.ndim = d->ndim};
+    *l = (cn_layout){ .ndim = d->ndim };
     for (int i = 0; i < d->ndim; i++) l->shape[i] = d->shape[i];
     cn__row_major(l);
     for (int i = 0; i < d->ndim && d->strides; i++) l->stride[i] = d->strides[i];

@@ -42,7 +42,4 @@ void cn_error_clear(cn_ctx *ctx)
     ctx->words[0] = 0;
 }
 
-const char *cn_code_name(cn_code code)
-{
-    return (size_t)code < sizeof names / sizeof *names ? names[code] : "?";
-}
+const char *cn_code_name(cn_code code) { return (size_t)code < sizeof names / sizeof *names ? names[code] : "?"; }

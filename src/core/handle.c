@@ -2,7 +2,7 @@
 #include "core/core.h"
 
 #ifdef CAIRN_DEBUG
-#define QUARANTINE 1   /* released handles are reused last, so that a use after release is noticed */
+#define QUARANTINE 1 /* released handles are reused last, so that a use after release is noticed */
 #else
 #define QUARANTINE 0
 #endif
@@ -12,7 +12,8 @@ bool cn__alive(const cn_tensor *t)
     if (!t) return false;
 #ifdef CAIRN_DEBUG
     if (t->magic != CN__ALIVE)
-        return cn__fail(t->ctx, CN_RELEASED, "a tensor%s%s was used after its release", t->name[0] ? " named " : "", t->name);
+        return cn__fail(t->ctx, CN_RELEASED, "a tensor%s%s was used after its release", t->name[0] ? " named " : "",
+                        t->name);
 #endif
     return true;
 }
@@ -138,7 +139,7 @@ void cn_release(cn_tensor *t)
     unref(t);
 }
 
-cn_scope cn_scope_begin(cn_ctx *ctx) { return (cn_scope){ctx ? ctx->scope.n : 0}; }
+cn_scope cn_scope_begin(cn_ctx *ctx) { return (cn_scope){ ctx ? ctx->scope.n : 0 }; }
 
 void cn_scope_end(cn_ctx *ctx, cn_scope scope)
 {
@@ -153,7 +154,7 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
     if (t) t->refs++;
     cn_scope_end(ctx, scope);
     if (!t) return NULL;
-    if (!cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) { 
+    if (!cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) {
         cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
         unref(t);
         return NULL;
@@ -164,7 +165,7 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
 
 void cn__handles_close(cn_ctx *ctx)
 {
-    cn_scope_end(ctx, (cn_scope){0});
+    cn_scope_end(ctx, (cn_scope){ 0 });
     while (ctx->handles) { /* kept and never released */
         cn_tensor *t = ctx->handles;
         if (t->kept) unmark_kept(t);

@@ -66,7 +66,7 @@ bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim, con
     for (int i = 0; i < ndim; i++) {
         int64_t size = shape[i] ? shape[i] : 1;
         if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > INT64_MAX / 4) {
-            cn_layout l = {.ndim = ndim};
+            cn_layout l = { .ndim = ndim };
             memcpy(l.shape, shape, sizeof *shape * (size_t)ndim);
             char text[128];
             if (empty && bytes < 0) break;

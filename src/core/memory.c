@@ -32,13 +32,13 @@ static size_t large_bytes(int class) { return (size_t)4096 << class; }
 static int large_class(size_t bytes)
 {
     int class = 0;
-    while (class < CN__LARGE_CLASSES && large_bytes(class) < bytes) class++;
+    while (class < CN__LARGE_CLASSES && large_bytes(class) < bytes) class ++;
     return class;
 }
 
 void cn__memory_close(cn__memory *m)
 {
-    for (int class = 0; class < CN__LARGE_CLASSES; class++) {
+    for (int class = 0; class < CN__LARGE_CLASSES; class ++) {
         for (void *p = m->free_large[class], *next; p; p = next) {
             next = *(void **)p;
             cn__resize(m, p, large_bytes(class), 0);
@@ -136,7 +136,7 @@ bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element)
 void cn__vec_free(cn__memory *m, cn__vec *a, size_t element)
 {
     cn__block_free(m, a->v, a->capacity * element);
-    *a = (cn__vec){0};
+    *a = (cn__vec){ 0 };
 }
 
 void *cn__bump_new(cn__memory *m, cn__bump *b, size_t bytes)
@@ -165,5 +165,5 @@ void cn__bump_free(cn__memory *m, cn__bump *b)
         next = s->next;
         cn__resize(m, s, s->bytes, 0);
     }
-    *b = (cn__bump){0};
+    *b = (cn__bump){ 0 };
 }

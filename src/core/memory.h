@@ -4,31 +4,31 @@
 
 #include "cairn/base.h"
 
-#define CN__BLOCK 64                /* small blocks come in multiples of this */
-#define CN__BLOCK_CLASSES 32        /* up to 2 KiB */
-#define CN__LARGE_CLASSES 9         /* powers of two from 4 KiB to 1 MiB; larger ones straight from the allocator */
+#define CN__BLOCK         64 /* small blocks come in multiples of this */
+#define CN__BLOCK_CLASSES 32 /* up to 2 KiB */
+#define CN__LARGE_CLASSES 9  /* powers of two from 4 KiB to 1 MiB; larger ones straight from the allocator */
 
 typedef struct cn__memory {
     cn_allocator allocator;
     void *free_blocks[CN__BLOCK_CLASSES + 1];
     void *free_large[CN__LARGE_CLASSES];
-    void *slabs;                    /* chained */
-    int64_t calls;                  /* to the allocator */
-    size_t limit, live, peak;       /* tensor bytes, counted by storage.c */
-    void *cached[48];               /* tensor memory given back, by power of two */
+    void *slabs;              /* chained */
+    int64_t calls;            /* to the allocator */
+    size_t limit, live, peak; /* tensor bytes, counted by storage.c */
+    void *cached[48];         /* tensor memory given back, by power of two */
     size_t cached_bytes;
 } cn__memory;
 
 void cn__memory_open(cn__memory *m, const cn_allocator *a);
 void cn__memory_close(cn__memory *m);
 void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes);
-void *cn__block_new(cn__memory *m, size_t bytes);   /* not zeroed; NULL: no memory */
+void *cn__block_new(cn__memory *m, size_t bytes); /* not zeroed; NULL: no memory */
 void cn__block_free(cn__memory *m, void *p, size_t bytes);
 
 /* A growing array of plain elements. */
 typedef struct cn__vec {
     void *v;
-    size_t n, capacity;             /* in elements */
+    size_t n, capacity; /* in elements */
 } cn__vec;
 bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element);
 void cn__vec_free(cn__memory *m, cn__vec *a, size_t element);

@@ -2,8 +2,11 @@
 #include "core/core.h"
 
 static bool infer_leaf(cn_infer *i) { return cn_infer_fail(i, CN_BAD_ARGUMENT, "a leaf is not applied"); }
-const cn_op cn__leaf = {.name = "leaf", .doc = "A value given from outside.", .kind = CN_VIEW, .infer = infer_leaf,
-                        .no_grad = "it has no operands"};
+const cn_op cn__leaf = { .name = "leaf",
+                         .doc = "A value given from outside.",
+                         .kind = CN_VIEW,
+                         .infer = infer_leaf,
+                         .no_grad = "it has no operands" };
 
 cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t attr_size)
 {
@@ -31,7 +34,7 @@ cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t
     for (int i = 0; i < n_out; i++) {
         cn__result *r = &n->out[i];
         r->storage = NULL;
-        r->base = (cn__ref){n, i};
+        r->base = (cn__ref){ n, i };
         r->handles = r->kept = r->consumers = 0;
         r->leaf_stamp = 0;
     }
@@ -47,7 +50,7 @@ cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__stor
         return NULL;
     }
     n->state = CN__EVALUATED;
-    n->out->meta = (cn_meta){dtype, *l};
+    n->out->meta = (cn_meta){ dtype, *l };
     n->out->numel = cn__numel(l);
     n->out->storage = s;
     n->refs = 1;
@@ -194,7 +197,7 @@ bool cn__comp_join(cn__node *n)
     n->comp_epoch = ctx->comp_epoch;
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i].node) join(ctx, n, n->in[i]);
-    if (n->donor) join(ctx, n, (cn__ref){n->donor, 0});
+    if (n->donor) join(ctx, n, (cn__ref){ n->donor, 0 });
     return true;
 }
 
@@ -217,9 +220,10 @@ static bool fail_lost(cn__ref asked, cn__ref source)
     cn_ctx *ctx = asked.node->ctx;
     if (source.node->state == CN__FAILED)
         return cn__fail(ctx, CN_LET_GO, "`%s` was not computed: the evaluation it belonged to failed", name_of(asked));
-    return cn__fail(ctx, CN_LET_GO,
-                    "`%s` was let go when an assignment replaced `%s`, which it came from: use it before, or cn_keep it",
-                    name_of(asked), name_of(source));
+    return cn__fail(
+        ctx, CN_LET_GO,
+        "`%s` was let go when an assignment replaced `%s`, which it came from: use it before, or cn_keep it",
+        name_of(asked), name_of(source));
 }
 
 /* Depth first with a stack of its own; a node is put on the pending list after its operands. */
@@ -228,7 +232,7 @@ bool cn__revive(cn__ref asked)
     cn_ctx *ctx = asked.node->ctx;
     if (cn__stored(cn__res(asked)) || asked.node->state == CN__PENDING || asked.node->state == CN__NUMBER) return true;
     if (lost(asked)) return fail_lost(asked, asked);
-    cn__vec stack = {0};
+    cn__vec stack = { 0 };
     bool ok = cn__vec_reserve(&ctx->memory, &stack, 1, sizeof(cn__ref));
     if (ok) ((cn__ref *)stack.v)[stack.n++] = asked;
     else cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", asked.node->op->name);
@@ -238,9 +242,11 @@ bool cn__revive(cn__ref asked)
         size_t before = stack.n;
         for (int i = 0; i < n->n_in && ok && n->state != CN__PENDING; i++) {
             cn__ref in = n->in[i];
-            if (!in.node || in.node->state == CN__PENDING || in.node->state == CN__NUMBER || cn__stored(cn__res(in))) continue;
+            if (!in.node || in.node->state == CN__PENDING || in.node->state == CN__NUMBER || cn__stored(cn__res(in)))
+                continue;
             if (lost(in)) ok = fail_lost(asked, in);
-            else if (!cn__vec_reserve(&ctx->memory, &stack, stack.n + 1, sizeof in)) ok = cn__fail(ctx, CN_NO_MEMORY, "out of memory");
+            else if (!cn__vec_reserve(&ctx->memory, &stack, stack.n + 1, sizeof in))
+                ok = cn__fail(ctx, CN_NO_MEMORY, "out of memory");
             else ((cn__ref *)stack.v)[stack.n++] = in;
         }
         if (!ok || stack.n > before) continue;

@@ -84,7 +84,7 @@ cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
             return NULL;
         }
     }
-    *s = (cn__storage){.device = d, .data = data, .bytes = bytes, .refs = 1};
+    *s = (cn__storage){ .device = d, .data = data, .bytes = bytes, .refs = 1 };
     count(ctx, bytes);
     return s;
 }

@@ -9,9 +9,10 @@
 
 static bool layout_of(cn_ctx *ctx, const char *who, cn_dtype dtype, cn_dims shape, cn_layout *l)
 {
-    if ((unsigned)dtype >= CN_DTYPES) return cn__fail(ctx, CN_BAD_DTYPE, "%s: %d is not an element type", who, (int)dtype);
+    if ((unsigned)dtype >= CN_DTYPES)
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: %d is not an element type", who, (int)dtype);
     if (!cn__check_shape(ctx, who, dtype, shape.n, shape.v)) return false;
-    *l = (cn_layout){.ndim = shape.n};
+    *l = (cn_layout){ .ndim = shape.n };
     memcpy(l->shape, shape.v, sizeof l->shape);
     cn__row_major(l);
     return true;
@@ -42,7 +43,7 @@ cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
     if (dtype == CN_BOOL) upload_bools(s, data, bytes);
     else ctx->device->table->upload(ctx->device, s->data, 0, data, bytes);
     cn__node *n = cn__leaf_new(ctx, dtype, &l, s);
-    return n ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
+    return n ? cn__handle_new(ctx, (cn__ref){ n, 0 }) : NULL;
 }
 
 cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, void (*free_fn)(void *user), void *user)
@@ -52,7 +53,8 @@ cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, voi
     return cn__borrow_layout(ctx, dtype, &l, data, free_fn, user);
 }
 
-cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user), void *user)
+cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user),
+                             void *user)
 {
     void *host = ctx->device->table->host(ctx->device, data);
     if (!host && cn__numel(l)) {
@@ -60,7 +62,8 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
         return NULL;
     }
     if ((uintptr_t)data % cn_dtype_size(dtype)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: data is not aligned to its elements of %zu bytes", cn_dtype_size(dtype));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: data is not aligned to its elements of %zu bytes",
+                 cn_dtype_size(dtype));
         return NULL;
     }
     cn__storage *s = cn__block_new(&ctx->memory, sizeof *s);
@@ -68,9 +71,9 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
         cn__fail(ctx, CN_NO_MEMORY, "borrow: out of memory");
         return NULL;
     }
-    *s = (cn__storage){.device = ctx->device, .data = data, .refs = 1, .borrowed = true};
+    *s = (cn__storage){ .device = ctx->device, .data = data, .refs = 1, .borrowed = true };
     cn__node *n = cn__leaf_new(ctx, dtype, l, s);
-    cn_tensor *t = n ? cn__handle_new(ctx, (cn__ref){n, 0}) : NULL;
+    cn_tensor *t = n ? cn__handle_new(ctx, (cn__ref){ n, 0 }) : NULL;
     if (t) { /* only now is the memory ours to give back */
         s->free_fn = free_fn;
         s->user = user;
@@ -84,7 +87,10 @@ cn_ctx *cn_context(const cn_tensor *t) { return t ? t->ctx : NULL; }
 cn_dtype cn_type(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.dtype : CN_F32; }
 int cn_ndim(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.layout.ndim : 0; }
 int64_t cn_numel(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->numel : 0; }
-bool cn_is_contiguous(const cn_tensor *t) { return cn__alive(t) && cn__layout_contiguous(&cn__result_of(t)->meta.layout); }
+bool cn_is_contiguous(const cn_tensor *t)
+{
+    return cn__alive(t) && cn__layout_contiguous(&cn__result_of(t)->meta.layout);
+}
 const char *cn_device(const cn_tensor *t) { return cn__alive(t) ? t->ref.node->device->name : ""; }
 
 int64_t cn_size(const cn_tensor *t, int axis)
@@ -99,12 +105,18 @@ int64_t cn_size(const cn_tensor *t, int axis)
 
 static cn_dims as_dims(const cn_tensor *t, const int64_t *v)
 {
-    cn_dims d = {cn__result_of(t)->meta.layout.ndim, {0}};
+    cn_dims d = { cn__result_of(t)->meta.layout.ndim, { 0 } };
     memcpy(d.v, v, sizeof *v * (size_t)d.n);
     return d;
 }
-cn_dims cn_shape(const cn_tensor *t) { return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.shape) : (cn_dims){0, {0}}; }
-cn_dims cn_strides(const cn_tensor *t) { return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.stride) : (cn_dims){0, {0}}; }
+cn_dims cn_shape(const cn_tensor *t)
+{
+    return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.shape) : (cn_dims){ 0, { 0 } };
+}
+cn_dims cn_strides(const cn_tensor *t)
+{
+    return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.stride) : (cn_dims){ 0, { 0 } };
+}
 
 cn_tensor *cn_name(cn_tensor *t, const char *name)
 {
@@ -147,7 +159,8 @@ bool cn_read(cn_tensor *t, void *out, size_t bytes)
 {
     if (!cn__alive(t)) return false;
     size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
-    if (have != bytes) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %zu bytes asked for, the tensor has %zu", bytes, have);
+    if (have != bytes)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %zu bytes asked for, the tensor has %zu", bytes, have);
     cn_scope s = cn_scope_begin(t->ctx);
     cn_ctx *ctx = t->ctx;
     cn_tensor *r = readable(t);
@@ -160,7 +173,8 @@ bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
 {
     if (!cn__alive(t)) return false;
     if (count != cn_numel(t))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %lld elements asked for, the tensor has %lld", (long long)count, (long long)cn_numel(t));
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %lld elements asked for, the tensor has %lld", (long long)count,
+                        (long long)cn_numel(t));
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn_cast(t, CN_F64));
@@ -197,13 +211,15 @@ static bool element(cn_tensor *t, int64_t offset, void *out)
     if (!cn_eval(t)) return false;
     r = cn__result_of(t);
     size_t size = cn_dtype_size(r->meta.dtype);
-    return r->storage->device->table->download(r->storage->device, r->storage->data, (size_t)(r->meta.layout.offset + offset) * size, out, size);
+    return r->storage->device->table->download(r->storage->device, r->storage->data,
+                                               (size_t)(r->meta.layout.offset + offset) * size, out, size);
 }
 
 static bool single(cn_tensor *t, void *out)
 {
     if (!cn__alive(t)) return false;
-    if (cn_numel(t) != 1) return cn__fail(t->ctx, CN_BAD_SHAPE, "item: the tensor has %lld elements", (long long)cn_numel(t));
+    if (cn_numel(t) != 1)
+        return cn__fail(t->ctx, CN_BAD_SHAPE, "item: the tensor has %lld elements", (long long)cn_numel(t));
     return element(t, 0, out);
 }
 
@@ -222,12 +238,14 @@ int64_t cn_item_i64(cn_tensor *t)
 static bool offset_of(cn_tensor *t, const char *who, cn_dims index, int64_t *offset)
 {
     const cn_layout *l = &cn__result_of(t)->meta.layout;
-    if (index.n != l->ndim) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: %d indices for %d dimensions", who, index.n, l->ndim);
+    if (index.n != l->ndim)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: %d indices for %d dimensions", who, index.n, l->ndim);
     *offset = 0;
     for (int d = 0; d < l->ndim; d++) {
         int64_t i = index.v[d] < 0 ? index.v[d] + l->shape[d] : index.v[d];
         if (i < 0 || i >= l->shape[d])
-            return cn__fail(t->ctx, CN_BAD_INDEX, "%s: index %lld of axis %d is out of range for size %lld", who, (long long)index.v[d], d, (long long)l->shape[d]);
+            return cn__fail(t->ctx, CN_BAD_INDEX, "%s: index %lld of axis %d is out of range for size %lld", who,
+                            (long long)index.v[d], d, (long long)l->shape[d]);
         *offset += i * l->stride[d];
     }
     return true;
@@ -262,7 +280,8 @@ static bool same_shape(cn_tensor *t, cn_tensor *v, const char *who)
     const cn_layout *a = &cn__result_of(t)->meta.layout, *b = &cn__result_of(v)->meta.layout;
     if (cn__same_shape(a, b)) return true;
     char x[96], y[96];
-    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: a value of shape %s for a tensor of shape %s", who, cn__shape_text(b, x, sizeof x), cn__shape_text(a, y, sizeof y));
+    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: a value of shape %s for a tensor of shape %s", who,
+                    cn__shape_text(b, x, sizeof x), cn__shape_text(a, y, sizeof y));
 }
 
 /* The handle leaves its old value, and what the old value was to gradients passes on. */
@@ -280,9 +299,10 @@ static void succeed(cn_tensor *t, cn__node *n)
         n->hooks = old->hooks;
         old->hooks = NULL;
     }
-    if (n->state == CN__PENDING || n->out->storage->refs == 1) cn__make_assignable(n); /* not where an equal node has the same memory */
+    if (n->state == CN__PENDING || n->out->storage->refs == 1)
+        cn__make_assignable(n); /* not where an equal node has the same memory */
     old->replaced = true;
-    cn__handle_rebind(t, (cn__ref){n, 0});
+    cn__handle_rebind(t, (cn__ref){ n, 0 });
     n->owner = t;
 }
 
@@ -305,7 +325,8 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
 {
     if (!cn__alive(t)) return false;
     size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
-    if (have != bytes) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "write: %zu bytes given, the tensor has %zu", bytes, have);
+    if (have != bytes)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "write: %zu bytes given, the tensor has %zu", bytes, have);
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *v = cn_from(ctx, cn_type(t), cn_shape(t), data);
@@ -324,11 +345,14 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
     cn_tensor *v = cn_clone(t); /* other views of the old value keep it */
     ctx->no_grad--;
     bool ok = v && cn_eval(v);
-    if (ok && cn__result_of(v)->storage->refs > 1) ok = (v = cn_from(ctx, cn_type(t), cn_shape(t), cn_data(v))); /* an equal node has the same memory */
+    if (ok && cn__result_of(v)->storage->refs > 1)
+        ok = (v = cn_from(ctx, cn_type(t), cn_shape(t), cn_data(v))); /* an equal node has the same memory */
     if (ok) {
         cn__result *r = cn__result_of(v);
         int64_t flat = 0;
-        for (int d = 0; d < index.n; d++) flat = flat * r->meta.layout.shape[d] + (index.v[d] < 0 ? index.v[d] + r->meta.layout.shape[d] : index.v[d]);
+        for (int d = 0; d < index.n; d++)
+            flat =
+                flat * r->meta.layout.shape[d] + (index.v[d] < 0 ? index.v[d] + r->meta.layout.shape[d] : index.v[d]);
         uint64_t bits = 0;
         cn__store_f64(r->meta.dtype, &bits, value);
         size_t size = cn_dtype_size(r->meta.dtype);

@@ -67,7 +67,8 @@ void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
 {
     const struct cn__cpu_run *r = k->run;
     if (!r->tail || begin >= end) return;
-    cn__group_range(r->tail, r->plan_run, r->tail_scratch + (size_t)thread * (size_t)r->tail->n_regs * CN__REG_BYTES, begin, end);
+    cn__group_range(r->tail, r->plan_run, r->tail_scratch + (size_t)thread * (size_t)r->tail->n_regs * CN__REG_BYTES,
+                    begin, end);
 }
 
 typedef struct chunks {
@@ -88,7 +89,7 @@ void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, voi
 {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
-    chunks c = {k, body, user, n, grain};
+    chunks c = { k, body, user, n, grain };
     int64_t parts = (n - 1) / grain + 1;
     if (parts == 1) run_chunk(&c, 0, 0);
     else cn__workers_run(k->run->workers, parts, run_chunk, &c);
@@ -105,12 +106,12 @@ typedef struct cpu_step {
 
 typedef struct cpu_plan {
     cpu_step *steps;
-    void **base;         /* of each buffer, for the run under way */
+    void **base; /* of each buffer, for the run under way */
 } cpu_plan;
 
 static void view_of(cn_array *v, const cn__operand *o)
 {
-    *v = (cn_array){.dtype = o->dtype, .ndim = o->layout.ndim};
+    *v = (cn_array){ .dtype = o->dtype, .ndim = o->layout.ndim };
     if (o->layout.ndim < 0) return;
     v->numel = cn__numel(&o->layout);
     memcpy(v->shape, o->layout.shape, sizeof v->shape);
@@ -119,11 +120,17 @@ static void view_of(cn_array *v, const cn__operand *o)
 
 static bool prepare_kernel(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn_kernel *k)
 {
-    cn_array *views = cn__bump_new(&ctx->memory, &plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
+    cn_array *views =
+        cn__bump_new(&ctx->memory, &plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
     if (!views) return false;
     for (int i = 0; i < step->n_loads; i++) view_of(&views[i], &step->loads[i]);
     for (int i = 0; i < step->n_stores; i++) view_of(&views[step->n_loads + i], &step->stores[i].to);
-    *k = (cn_kernel){.op = step->op, .attrs = step->attrs, .n_in = step->n_loads, .n_out = step->n_stores, .in = views, .out = views + step->n_loads};
+    *k = (cn_kernel){ .op = step->op,
+                      .attrs = step->attrs,
+                      .n_in = step->n_loads,
+                      .n_out = step->n_stores,
+                      .in = views,
+                      .out = views + step->n_loads };
     return true;
 }
 
@@ -179,11 +186,13 @@ static void find_buffers(const cn__plan *plan, const cn__run *run, void **base)
     }
 }
 
-static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, void *const *base, struct cn__cpu_run *cpu, void *scratch)
+static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, void *const *base,
+                       struct cn__cpu_run *cpu, void *scratch)
 {
     cn_array *views = (cn_array *)k->in;
     for (int i = 0; i < step->n_loads; i++) views[i].data = cn__operand_data(&step->loads[i], run, base);
-    for (int i = 0; i < step->n_stores; i++) views[step->n_loads + i].data = cn__operand_data(&step->stores[i].to, run, base);
+    for (int i = 0; i < step->n_stores; i++)
+        views[step->n_loads + i].data = cn__operand_data(&step->stores[i].to, run, base);
     k->args = run->nodes[step->node]->args;
     k->run = cpu;
     k->scratch = scratch;
@@ -191,7 +200,8 @@ static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, v
 }
 
 /* An elementwise group that follows a kernel is run by it, on each part of the result as it is finished. */
-static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run, char *scratch)
+static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
+                        char *scratch)
 {
     cpu->tail = NULL;
     if (i + 1 >= plan->n_steps || !plan->steps[i + 1].tail) return;
@@ -204,7 +214,7 @@ static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan 
 static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
 {
     cpu_plan *c = plan->prepared;
-    struct cn__cpu_run cpu = {.workers = ((cn__cpu *)d)->workers};
+    struct cn__cpu_run cpu = { .workers = ((cn__cpu *)d)->workers };
     char *scratch = run->arena ? (char *)run->arena + plan->arena_bytes : NULL;
     find_buffers(plan, run, c->base);
     for (int i = 0; i < plan->n_steps; i++) {
@@ -238,15 +248,25 @@ static void cpu_close(cn__device *d)
 }
 
 static const cn__device_table table = {
-    .kind = "cpu", .close = cpu_close, .alloc = cpu_alloc, .free = cpu_free, .upload = cpu_upload, .download = cpu_download,
-    .host = cpu_host, .supports = cpu_supports, .prepare = cpu_prepare, .unprepare = cpu_unprepare, .run = cpu_run, .threads = cpu_threads,
+    .kind = "cpu",
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .host = cpu_host,
+    .supports = cpu_supports,
+    .prepare = cpu_prepare,
+    .unprepare = cpu_unprepare,
+    .run = cpu_run,
+    .threads = cpu_threads,
 };
 
 cn__device *cn__cpu_open(cn_ctx *ctx, int threads)
 {
     cn__cpu *c = cn__resize(&ctx->memory, NULL, 0, sizeof *c);
     if (!c) return NULL;
-    *c = (cn__cpu){.device = {&table, ctx, "cpu"}};
+    *c = (cn__cpu){ .device = { &table, ctx, "cpu" } };
     c->workers = cn__workers_open(threads);
     if (c->workers) return &c->device;
     cn__resize(&ctx->memory, c, sizeof *c, 0);

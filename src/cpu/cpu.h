@@ -7,7 +7,7 @@
 #include "cpu/workers.h"
 #include "plan/plan.h"
 
-#define CN__TILE 512                     /* elements a group computes at a time */
+#define CN__TILE      512 /* elements a group computes at a time */
 #define CN__REG_BYTES (CN__TILE * 8)
 
 typedef struct cn__cpu {
@@ -17,7 +17,7 @@ typedef struct cn__cpu {
 
 struct cn__cpu_run {
     cn__workers *workers;
-    const struct cn__group *tail;        /* of the kernel under way: run on what it has finished */
+    const struct cn__group *tail; /* of the kernel under way: run on what it has finished */
     const cn__run *plan_run;
     char *tail_scratch;
     atomic_int faulty;
@@ -33,8 +33,8 @@ typedef enum cn__place_kind { CN__IN_MEMORY, CN__IN_REGISTER } cn__place_kind;
 /* Where a value is while a tile is computed. */
 typedef struct cn__slot {
     cn__place_kind kind;
-    int index;                           /* register, or operand whose memory it is */
-    size_t size;                         /* bytes an element */
+    int index;   /* register, or operand whose memory it is */
+    size_t size; /* bytes an element */
 } cn__slot;
 
 typedef enum cn__entry_kind { CN__DO_GATHER, CN__DO_LOOP, CN__DO_STORE } cn__entry_kind;
@@ -44,7 +44,7 @@ typedef struct cn__entry {
     int n_in, node;
     cn__slot in[CN_MAX_IN], out;
     const void *attrs;
-    int operand;                         /* gather: which */
+    int operand; /* gather: which */
 } cn__entry;
 
 /* An operand as walked: contiguous, a number, or strides over merged axes. */
@@ -54,23 +54,23 @@ typedef struct cn__walk {
     int ndim;
     int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
     size_t size;
-    char *data;                          /* set for each run */
+    char *data; /* set for each run */
 } cn__walk;
 
 typedef struct cn__group cn__group;
 struct cn__group {
     const cn__step *step;
     int64_t numel;
-    int n_walks;                         /* loads, then stores */
+    int n_walks; /* loads, then stores */
     cn__walk *walks;
     int n_numbers;
     struct cn__number_load {
         int operand, reg;
-    } *numbers;
+    } * numbers;
     int n_entries;
     cn__entry *entries;
     int n_regs;
-    cn__slot reduced;                    /* the value a reduction folds */
+    cn__slot reduced; /* the value a reduction folds */
 };
 
 /* group.c */

@@ -34,8 +34,8 @@ typedef struct draft {
     cn__group *g;
     const cn__plan *plan;
     const cn__step *step;
-    cn__slot *slots;       /* of each value */
-    int *last_use;         /* of each value: index of the last instruction that reads it */
+    cn__slot *slots; /* of each value */
+    int *last_use;   /* of each value: index of the last instruction that reads it */
     bool *free_regs;
 } draft;
 
@@ -64,13 +64,13 @@ static void release_after(draft *d, int at)
 static void add_gather(draft *d, int load)
 {
     cn__slot *s = &d->slots[load];
-    *s = (cn__slot){CN__IN_REGISTER, take_register(d), d->g->walks[load].size};
+    *s = (cn__slot){ CN__IN_REGISTER, take_register(d), d->g->walks[load].size };
     if (d->step->loads[load].number >= 0) {
         d->g->numbers[d->g->n_numbers].operand = load;
         d->g->numbers[d->g->n_numbers++].reg = s->index;
         return;
     }
-    d->g->entries[d->g->n_entries++] = (cn__entry){.kind = CN__DO_GATHER, .operand = load, .out = *s};
+    d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_GATHER, .operand = load, .out = *s };
 }
 
 /* The memory this value may be written to at once: it is stored, and nobody still reads what lies there. */
@@ -91,7 +91,9 @@ static void add_loop(draft *d, int at)
     const cn__instr *i = &d->step->instrs[at];
     for (int k = 0; k < i->n_in; k++)
         if (i->in[k] < d->step->n_loads && d->slots[i->in[k]].size == 0) add_gather(d, i->in[k]);
-    cn__entry e = {.kind = CN__DO_LOOP, .loop = i->op->loops[i->dtype], .n_in = i->n_in, .node = i->node, .attrs = i->attrs};
+    cn__entry e = {
+        .kind = CN__DO_LOOP, .loop = i->op->loops[i->dtype], .n_in = i->n_in, .node = i->node, .attrs = i->attrs
+    };
     for (int k = 0; k < i->n_in; k++) e.in[k] = d->slots[i->in[k]];
     int value = d->step->n_loads + at, memory = direct_store(d, value, at);
     e.out.size = cn_dtype_size(i->out_dtype);
@@ -114,8 +116,9 @@ static void add_stores(draft *d)
         int value = d->step->stores[s].value;
         if (value < d->step->n_loads && from->size == 0) add_gather(d, value);
         if (from->kind == CN__IN_MEMORY && from->index == d->step->n_loads + s) continue;
-        d->g->entries[d->g->n_entries++] =
-            (cn__entry){.kind = CN__DO_STORE, .in = {*from}, .out = {CN__IN_MEMORY, d->step->n_loads + s, from->size}};
+        d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_STORE,
+                                                        .in = { *from },
+                                                        .out = { CN__IN_MEMORY, d->step->n_loads + s, from->size } };
     }
 }
 
@@ -128,7 +131,7 @@ static void prepare_walks(draft *d)
         w->size = cn_dtype_size(w->operand->dtype);
         w->contiguous = w->operand->number < 0 && cn__layout_contiguous(&w->operand->layout);
         merge_axes(w, &w->operand->layout);
-        if (i < st->n_loads && w->contiguous) d->slots[i] = (cn__slot){CN__IN_MEMORY, i, w->size};
+        if (i < st->n_loads && w->contiguous) d->slots[i] = (cn__slot){ CN__IN_MEMORY, i, w->size };
     }
 }
 
@@ -136,12 +139,12 @@ bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__gr
 {
     int values = step->n_loads + step->n_instrs, most = values + step->n_stores + 1;
     cn__memory *m = &ctx->memory;
-    *g = (cn__group){.step = step, .numel = cn__numel(&step->space)};
+    *g = (cn__group){ .step = step, .numel = cn__numel(&step->space) };
     g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
     g->entries = cn__bump_new(m, &plan->memory, sizeof *g->entries * (size_t)(most + step->n_loads));
     g->numbers = cn__bump_new(m, &plan->memory, sizeof *g->numbers * (size_t)(step->n_loads + 1));
-    cn__bump tmp = {0};
-    draft d = {.g = g, .plan = plan, .step = step};
+    cn__bump tmp = { 0 };
+    draft d = { .g = g, .plan = plan, .step = step };
     d.slots = cn__bump_new(m, &tmp, sizeof *d.slots * (size_t)most);
     d.last_use = cn__bump_new(m, &tmp, sizeof *d.last_use * (size_t)most);
     d.free_regs = cn__bump_new(m, &tmp, sizeof *d.free_regs * (size_t)(most + 1));
@@ -150,7 +153,8 @@ bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__gr
         for (int v = 0; v < values; v++) d.last_use[v] = -1;
         for (int i = 0; i < step->n_instrs; i++)
             for (int k = 0; k < step->instrs[i].n_in; k++) d.last_use[step->instrs[i].in[k]] = i;
-        for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++) d.last_use[step->stores[s].value] = step->n_instrs;
+        for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++)
+            d.last_use[step->stores[s].value] = step->n_instrs;
         prepare_walks(&d);
         for (int l = 0; l < step->n_loads; l++) /* filled once for all tiles: registers of their own */
             if (step->loads[l].number >= 0) add_gather(&d, l);
@@ -184,9 +188,15 @@ static void fill(char *to, const void *element, size_t size, int64_t n)
 {
     switch (size) {
     case 1: memset(to, *(const uint8_t *)element, (size_t)n); return;
-    case 2: for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = *(const uint16_t *)element; return;
-    case 4: for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = *(const uint32_t *)element; return;
-    default: for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = *(const uint64_t *)element; return;
+    case 2:
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = *(const uint16_t *)element;
+        return;
+    case 4:
+        for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = *(const uint32_t *)element;
+        return;
+    default:
+        for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = *(const uint64_t *)element;
+        return;
     }
 }
 
@@ -214,10 +224,18 @@ static void copy_run(char *to, const char *from, int64_t stride, size_t size, in
         return;
     }
     switch (size) {
-    case 1: for (int64_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i * stride]; return;
-    case 2: for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = ((const uint16_t *)from)[i * stride]; return;
-    case 4: for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * stride]; return;
-    default: for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * stride]; return;
+    case 1:
+        for (int64_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i * stride];
+        return;
+    case 2:
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = ((const uint16_t *)from)[i * stride];
+        return;
+    case 4:
+        for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * stride];
+        return;
+    default:
+        for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * stride];
+        return;
     }
 }
 
@@ -253,7 +271,8 @@ static void gather(const cn__walk *w, char *to, int64_t start, int64_t n)
 
 static inline char *slot_at(const cn__group *g, const cn__slot *s, char *regs, int64_t start)
 {
-    return s->kind == CN__IN_REGISTER ? regs + (size_t)s->index * CN__REG_BYTES : g->walks[s->index].data + start * (int64_t)s->size;
+    return s->kind == CN__IN_REGISTER ? regs + (size_t)s->index * CN__REG_BYTES
+                                      : g->walks[s->index].data + start * (int64_t)s->size;
 }
 
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start)
@@ -282,19 +301,23 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
     }
 }
 
-size_t cn__group_scratch(const cn__group *g, int threads) { return (size_t)threads * (size_t)g->n_regs * CN__REG_BYTES; }
+size_t cn__group_scratch(const cn__group *g, int threads)
+{
+    return (size_t)threads * (size_t)g->n_regs * CN__REG_BYTES;
+}
 
 typedef struct job {
     const cn__group *g;
     const cn__run *run;
     char *scratch;
-    int64_t part;        /* elements a part has */
+    int64_t part; /* elements a part has */
 } job;
 
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end)
 {
     cn__group_fill_numbers(g, run, regs);
-    for (int64_t at = begin; at < end; at += CN__TILE) cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
+    for (int64_t at = begin; at < end; at += CN__TILE)
+        cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
 }
 
 static void run_part(void *user, int64_t part, int thread)
@@ -308,7 +331,7 @@ static void run_part(void *user, int64_t part, int thread)
 void cn__group_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)
 {
     int64_t tiles = 32 / (1 + g->n_entries); /* about the same work in every part, however long the program */
-    job j = {g, run, scratch, CN__TILE * (tiles > 4 ? tiles : 4)};
+    job j = { g, run, scratch, CN__TILE * (tiles > 4 ? tiles : 4) };
     int64_t parts = (g->numel + j.part - 1) / j.part;
     if (parts <= 4) j.part *= 4, parts = (parts + 3) / 4; /* too little to share */
     if (parts == 1) run_part(&j, 0, 0);

@@ -2,13 +2,13 @@
    alone, so neither fusion nor the number of threads changes a bit. */
 #include "cpu/cpu.h"
 
-#define ROW_CHUNK (64 * CN__TILE)   /* elements of a row folded into one state */
-#define COLUMN_CHUNK 256            /* positions folded into one row of states */
+#define ROW_CHUNK    (64 * CN__TILE) /* elements of a row folded into one state */
+#define COLUMN_CHUNK 256             /* positions folded into one row of states */
 
 typedef struct shape3 {
     int64_t outer, reduced, inner;
-    int64_t chunks;                 /* of the reduced range */
-    int64_t tiles;                  /* of the inner range */
+    int64_t chunks; /* of the reduced range */
+    int64_t tiles;  /* of the inner range */
     const cn_reducer *r;
 } shape3;
 
@@ -16,7 +16,7 @@ static shape3 shape_of(const cn__group *g)
 {
     const int64_t *axes = g->step->attrs; /* begin, end */
     const cn_layout *l = &g->step->space;
-    shape3 s = {1, 1, 1, 1, 1, NULL};
+    shape3 s = { 1, 1, 1, 1, 1, NULL };
     for (int d = 0; d < l->ndim; d++) *(d < axes[0] ? &s.outer : d < axes[1] ? &s.reduced : &s.inner) *= l->shape[d];
     int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
     s.chunks = s.reduced > chunk ? (s.reduced + chunk - 1) / chunk : 1;
@@ -28,7 +28,10 @@ static shape3 shape_of(const cn__group *g)
 }
 
 static size_t regs_bytes(const cn__group *g) { return (size_t)g->n_regs * CN__REG_BYTES; }
-static size_t thread_bytes(const cn__group *g, const shape3 *s) { return regs_bytes(g) + ((size_t)CN__TILE * s->r->state + 63) / 64 * 64; }
+static size_t thread_bytes(const cn__group *g, const shape3 *s)
+{
+    return regs_bytes(g) + ((size_t)CN__TILE * s->r->state + 63) / 64 * 64;
+}
 
 size_t cn__reduce_scratch(const cn__group *g, int threads)
 {
@@ -43,7 +46,7 @@ typedef struct job {
     char *scratch, *partial, *out;
     shape3 s;
     size_t out_size;
-    int64_t units;                  /* a part */
+    int64_t units; /* a part */
 } job;
 
 static char *regs_of(const job *j, int thread) { return j->scratch + (size_t)thread * thread_bytes(j->g, &j->s); }
@@ -89,7 +92,8 @@ static void columns(const job *j, char *regs, char *state, int64_t o, int64_t ti
         int64_t rows = end - at < together ? end - at : together, start = (o * s->reduced + at) * s->inner + first;
         cn__group_tile(j->g, j->run, regs, start, rows * width);
         const char *x = cn__slot_at(j->g, &j->g->reduced, regs, start);
-        for (int64_t i = 0; i < rows; i++) s->r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
+        for (int64_t i = 0; i < rows; i++)
+            s->r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
     }
 }
 
@@ -99,7 +103,8 @@ static void run_rows(void *user, int64_t part, int thread)
     const shape3 *s = &j->s;
     char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
     cn__group_fill_numbers(j->g, j->run, regs);
-    int64_t begin = part * j->units, total = s->outer * s->chunks, end = begin + j->units < total ? begin + j->units : total;
+    int64_t begin = part * j->units, total = s->outer * s->chunks,
+            end = begin + j->units < total ? begin + j->units : total;
     if (s->reduced <= CN__TILE) {
         short_rows(j, regs, state, begin, end);
         return;
@@ -120,12 +125,14 @@ static void run_columns(void *user, int64_t part, int thread)
     const shape3 *s = &j->s;
     char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
     cn__group_fill_numbers(j->g, j->run, regs);
-    int64_t begin = part * j->units, total = s->outer * s->tiles * s->chunks, end = begin + j->units < total ? begin + j->units : total;
+    int64_t begin = part * j->units, total = s->outer * s->tiles * s->chunks,
+            end = begin + j->units < total ? begin + j->units : total;
     for (int64_t u = begin; u < end; u++) {
         int64_t chunk = u % s->chunks, tile = u / s->chunks % s->tiles, o = u / s->chunks / s->tiles;
         int64_t first = tile * CN__TILE, width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
         if (s->chunks > 1) { /* states of a column tile: one row for each chunk */
-            char *to = j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks + chunk * width) * s->r->state;
+            char *to =
+                j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks + chunk * width) * s->r->state;
             columns(j, regs, to, o, tile, chunk);
             continue;
         }
@@ -141,7 +148,8 @@ static void merge_chunks(const job *j)
         for (int64_t first = 0; first < s->inner; first += CN__TILE) {
             int64_t width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
             char *state = j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks) * s->r->state;
-            for (int64_t c = 1; c < s->chunks; c++) s->r->merge(state, state + (size_t)(c * width) * s->r->state, width);
+            for (int64_t c = 1; c < s->chunks; c++)
+                s->r->merge(state, state + (size_t)(c * width) * s->r->state, width);
             s->r->end(state, j->out + (size_t)(o * s->inner + first) * j->out_size, width);
         }
     }
@@ -150,7 +158,9 @@ static void merge_chunks(const job *j)
 void cn__reduce_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)
 {
     const cn__walk *out = &g->walks[g->step->n_loads];
-    job j = {.g = g, .run = run, .scratch = scratch, .out = out->data, .s = shape_of(g), .out_size = out->size, .units = 1};
+    job j = {
+        .g = g, .run = run, .scratch = scratch, .out = out->data, .s = shape_of(g), .out_size = out->size, .units = 1
+    };
     const shape3 *s = &j.s;
     j.partial = scratch + (size_t)cn__workers_count(w) * thread_bytes(g, s);
     int64_t total = s->outer * s->chunks * (s->inner == 1 ? 1 : s->tiles);

@@ -21,10 +21,13 @@ static bool add_node(walk *w, cn__node *n)
         !cn__vec_reserve(&w->ctx->memory, &w->saved, w->saved.n + 1, sizeof(saved)))
         return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
     if (n->grad_leaf && n->replaced)
-        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a parameter was assigned to after it was used; run backward before the assignment");
+        return cn__fail(w->ctx, CN_NO_GRADIENT,
+                        "backward: a parameter was assigned to after it was used; run backward before the assignment");
     if (!n->grad_leaf && (n->spent || !n->in))
-        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: the graph through `%s` was spent by an earlier backward; use retain there", n->op->name);
-    if (n->walk_of) ((saved *)w->saved.v)[w->saved.n++] = (saved){n, n->walk_of, n->walk, n->walk_index};
+        return cn__fail(w->ctx, CN_NO_GRADIENT,
+                        "backward: the graph through `%s` was spent by an earlier backward; use retain there",
+                        n->op->name);
+    if (n->walk_of) ((saved *)w->saved.v)[w->saved.n++] = (saved){ n, n->walk_of, n->walk, n->walk_index };
     n->walk_of = w;
     n->refs++;
     nodes_of(w)[w->nodes.n++] = n;
@@ -39,7 +42,8 @@ static bool find_nodes(walk *w, cn_tensor *const *outputs, int n_outputs)
         cn__node *n = nodes_of(w)[q];
         if (n->grad_leaf) continue;
         for (int k = 0; k < n->n_in; k++)
-            if (n->in[k].node && !(k < 32 && n->op->not_differentiable >> k & 1) && !add_node(w, n->in[k].node)) return false;
+            if (n->in[k].node && !(k < 32 && n->op->not_differentiable >> k & 1) && !add_node(w, n->in[k].node))
+                return false;
     }
     return true;
 }
@@ -49,7 +53,8 @@ static bool sort_nodes(walk *w)
 {
     size_t n = w->nodes.n;
     cn__vec *other = &w->sorted;
-    if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *))) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *)))
+        return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t s = nodes_of(w)[i]->seq;
@@ -57,7 +62,7 @@ static bool sort_nodes(walk *w)
         high = s > high ? s : high;
     }
     for (int shift = 0; shift < 64 && n && (high - low) >> shift; shift += 8) {
-        size_t at[257] = {0};
+        size_t at[257] = { 0 };
         cn__node **from = w->nodes.v, **to = other->v;
         for (size_t i = 0; i < n; i++) at[((from[i]->seq - low) >> shift & 255) + 1]++;
         for (int d = 0; d < 256; d++) at[d + 1] += at[d];
@@ -100,7 +105,8 @@ static void mark_leads(walk *w)
         for (int k = 0; k < w->n_inputs && !leads[i]; k++) leads[i] = w->inputs[k]->ref.node == n;
         for (int k = 0; k < n->n_in && !leads[i] && !n->grad_leaf; k++) {
             cn__node *from = n->in[k].node;
-            if (from && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1)) leads[i] = leads[from->walk_index];
+            if (from && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1))
+                leads[i] = leads[from->walk_index];
         }
     }
 }
@@ -127,7 +133,8 @@ static bool fit(walk *w, const cn__node *n, int k, cn_tensor **g)
     if (cn__same_shape(&cn__result_of(*g)->meta.layout, &x->meta.layout)) return true;
     char a[96], b[96];
     return cn__fail(w->ctx, CN_NO_GRADIENT, "%s: its gradient has shape %s for operand %d of shape %s", n->op->name,
-                    cn__shape_text(&cn__result_of(*g)->meta.layout, a, sizeof a), k, cn__shape_text(&x->meta.layout, b, sizeof b));
+                    cn__shape_text(&cn__result_of(*g)->meta.layout, a, sizeof a), k,
+                    cn__shape_text(&x->meta.layout, b, sizeof b));
 }
 
 static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
@@ -141,18 +148,29 @@ static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_gr
 {
     cn_ctx *ctx = w->ctx;
     cn_tensor *out[CN_MAX_OUT];
-    if (!n->op->grad) return cn__fail(ctx, CN_NO_GRADIENT, "%s has no gradient: %s", n->op->name, n->op->no_grad ? n->op->no_grad : "none was given");
+    if (!n->op->grad)
+        return cn__fail(ctx, CN_NO_GRADIENT, "%s has no gradient: %s", n->op->name,
+                        n->op->no_grad ? n->op->no_grad : "none was given");
     for (int k = 0; k < n->n_in; k++) {
         in[k] = handle_of(ctx, n->in[k]);
         in_grad[k] = NULL;
         cn__node *from = n->in[k].node;
-        needs[k] = from && from->needs_grad && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1) && ((bool *)w->leads.v)[from->walk_index];
+        needs[k] = from && from->needs_grad && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1) &&
+                   ((bool *)w->leads.v)[from->walk_index];
         if (from && !in[k]) return false;
     }
     for (int o = 0; o < n->n_out; o++)
-        if (!(out[o] = handle_of(ctx, (cn__ref){n, o}))) return false;
-    cn_grad_call call = {.ctx = ctx, .attrs = n->attrs, .args = n->args, .n_in = n->n_in, .n_out = n->n_out, .in = in, .out = out,
-                         .out_grad = n->walk, .needs = needs, .in_grad = in_grad};
+        if (!(out[o] = handle_of(ctx, (cn__ref){ n, o }))) return false;
+    cn_grad_call call = { .ctx = ctx,
+                          .attrs = n->attrs,
+                          .args = n->args,
+                          .n_in = n->n_in,
+                          .n_out = n->n_out,
+                          .in = in,
+                          .out = out,
+                          .out_grad = n->walk,
+                          .needs = needs,
+                          .in_grad = in_grad };
     n->op->grad(&call);
     for (int k = 0; k < n->n_in; k++) {
         if (!needs[k]) continue;
@@ -232,8 +250,11 @@ static bool visit(walk *w, cn__node *n)
 
 static bool seed(walk *w, cn_tensor *out, cn_tensor *g)
 {
-    if (!out->ref.node->needs_grad) return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: nothing it was computed from requires a gradient");
-    if (!g && cn_numel(out) != 1) return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a tensor of %lld elements needs a gradient to start from", (long long)cn_numel(out));
+    if (!out->ref.node->needs_grad)
+        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: nothing it was computed from requires a gradient");
+    if (!g && cn_numel(out) != 1)
+        return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a tensor of %lld elements needs a gradient to start from",
+                        (long long)cn_numel(out));
     if (!g) g = cn_ones_like(out);
     if (!g) return false;
     if (!cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
@@ -262,12 +283,13 @@ static void clean_up(walk *w, bool ok)
     for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
 }
 
-const size_t cn__spare_size[5] = {sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool), sizeof(cn__node *), sizeof(saved)};
+const size_t cn__spare_size[5] = { sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool), sizeof(cn__node *),
+                                   sizeof(saved) };
 
 /* A training loop walks the same graph again: the vectors of one walk serve the next. A walk inside a walk has its own. */
 static void swap_vectors(walk *w)
 {
-    cn__vec *own[5] = {&w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved};
+    cn__vec *own[5] = { &w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved };
     for (int i = 0; i < 5; i++) {
         cn__vec *spare = &w->ctx->spare[i];
         if (own[i]->v && spare->v) {

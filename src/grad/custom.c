@@ -23,12 +23,23 @@ static void custom_grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_custom = {
-    .name = "custom", .doc = "A user's function with a gradient of its own.", .kind = CN_VIEW, .n_in = 1, .n_out = 1, .variadic = true,
-    .dtypes = CN_ANY, .free_dtype = UINT32_MAX, .not_differentiable = 1, .attr_size = sizeof(custom_attrs), .infer = infer_first, .grad = custom_grad,
+    .name = "custom",
+    .doc = "A user's function with a gradient of its own.",
+    .kind = CN_VIEW,
+    .n_in = 1,
+    .n_out = 1,
+    .variadic = true,
+    .dtypes = CN_ANY,
+    .free_dtype = UINT32_MAX,
+    .not_differentiable = 1,
+    .attr_size = sizeof(custom_attrs),
+    .infer = infer_first,
+    .grad = custom_grad,
 };
 
 /* result, then the inputs */
-static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in, int n_in, const void *attrs,
+                       const cn_arg *args)
 {
     cn_ctx *ctx = result->ctx;
     size_t bytes = sizeof(cn_tensor *) * (size_t)(n_in + 1);
@@ -52,7 +63,7 @@ cn_tensor *cn_custom_apply(const cn_custom *fn, cn_tensor *const *in, int n_in)
     ctx->no_grad++;
     cn_tensor *result = fn->forward(fn->user, in, n_in);
     ctx->no_grad--;
-    custom_attrs a = {*fn};
+    custom_attrs a = { *fn };
     cn_tensor *y = cn__alive(result) ? wrap(&cn__op_custom, result, in, n_in, &a, NULL) : NULL;
     return cn_scope_return(ctx, s, y);
 }
@@ -62,7 +73,7 @@ cn_tensor *cn_custom_apply(const cn_custom *fn, cn_tensor *const *in, int n_in)
 typedef struct checkpoint_attrs {
     cn_function fn;
     void *user;
-    int64_t n_in;     /* the inputs proper; parameters the function met on its way follow */
+    int64_t n_in; /* the inputs proper; parameters the function met on its way follow */
 } checkpoint_attrs;
 
 /* Runs the function again on cut-off inputs, with the same random numbers, as nodes that are not shared with the first run. */
@@ -102,7 +113,7 @@ static void checkpoint_grad(cn_grad_call *g)
     cn_tensor *y = run_again(g, a, sources);
     for (int k = 0; k < n && y; k++)
         if (g->needs[k + 1]) wanted[asked++] = sources[k];
-    cn_grad_desc desc = {.gradients = g->out_grad, .create_graph = !ctx->no_grad, .allow_unused = true};
+    cn_grad_desc desc = { .gradients = g->out_grad, .create_graph = !ctx->no_grad, .allow_unused = true };
     if (y && asked && cn_grad(&y, 1, wanted, asked, grads, &desc)) {
         for (int k = 0, at = 0; k < n; k++) {
             if (!g->needs[k + 1]) continue;
@@ -114,20 +125,30 @@ static void checkpoint_grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_checkpoint = {
-    .name = "checkpoint", .doc = "A function whose backward computes it again.", .kind = CN_VIEW, .n_in = 1, .n_out = 1, .variadic = true,
-    .dtypes = CN_ANY, .free_dtype = UINT32_MAX, .not_differentiable = 1, .attr_size = sizeof(checkpoint_attrs), .infer = infer_first, .grad = checkpoint_grad,
+    .name = "checkpoint",
+    .doc = "A function whose backward computes it again.",
+    .kind = CN_VIEW,
+    .n_in = 1,
+    .n_out = 1,
+    .variadic = true,
+    .dtypes = CN_ANY,
+    .free_dtype = UINT32_MAX,
+    .not_differentiable = 1,
+    .attr_size = sizeof(checkpoint_attrs),
+    .infer = infer_first,
+    .grad = checkpoint_grad,
 };
 
 typedef struct seen {
     cn__node *node;
-    const void *walk_of;   /* before: this may happen inside a walk */
+    const void *walk_of; /* before: this may happen inside a walk */
 } seen;
 
 static bool enqueue(cn_ctx *ctx, cn__vec *queue, cn__node *n)
 {
     if (!n || n->walk_of == queue) return true;
     if (!cn__vec_reserve(&ctx->memory, queue, queue->n + 1, sizeof(seen))) return false;
-    ((seen *)queue->v)[queue->n++] = (seen){n, n->walk_of};
+    ((seen *)queue->v)[queue->n++] = (seen){ n, n->walk_of };
     n->walk_of = queue;
     return true;
 }
@@ -136,7 +157,7 @@ static bool add_parameter(cn_ctx *ctx, cn__vec *found, cn__node *n)
 {
     if (!cn__vec_reserve(&ctx->memory, found, found->n + 1, sizeof(cn_tensor *))) return false;
     n->refs++;
-    cn_tensor *t = cn__handle_new(ctx, (cn__ref){n, 0});
+    cn_tensor *t = cn__handle_new(ctx, (cn__ref){ n, 0 });
     if (t) ((cn_tensor **)found->v)[found->n++] = t;
     return t != NULL;
 }
@@ -146,7 +167,7 @@ static bool add_parameter(cn_ctx *ctx, cn__vec *found, cn__node *n)
 static bool find_parameters(cn_tensor *y, cn_tensor *const *in, int n_in, cn__vec *found)
 {
     cn_ctx *ctx = y->ctx;
-    cn__vec queue = {0};
+    cn__vec queue = { 0 };
     bool ok = enqueue(ctx, &queue, y->ref.node);
     for (size_t q = 0; q < queue.n && ok; q++) {
         cn__node *n = ((seen *)queue.v)[q].node;
@@ -171,15 +192,15 @@ static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in,
     uint64_t stream = ctx->next_stream;
     cn_tensor *y = fn(user, in, n_in);
     if (!cn__alive(y) || !y->ref.node->needs_grad) return y;
-    cn__vec all = {0};
+    cn__vec all = { 0 };
     bool ok = cn__vec_reserve(&ctx->memory, &all, (size_t)n_in, sizeof(cn_tensor *));
     if (ok) {
         memcpy(all.v, in, sizeof(cn_tensor *) * (size_t)n_in);
         all.n = (size_t)n_in;
         ok = find_parameters(y, in, n_in, &all);
     }
-    checkpoint_attrs a = {fn, user, n_in};
-    cn_arg args[CN_MAX_ARGS] = {{.u = stream}};
+    checkpoint_attrs a = { fn, user, n_in };
+    cn_arg args[CN_MAX_ARGS] = { { .u = stream } };
     if (!ok) cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
     cn_tensor *wrapped = ok ? wrap(&cn__op_checkpoint, y, all.v, (int)all.n, &a, args) : NULL;
     cn__vec_free(&ctx->memory, &all, sizeof(cn_tensor *));

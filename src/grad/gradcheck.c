@@ -12,7 +12,7 @@ typedef struct check {
     cn_tensor *const *inputs;
     int n_inputs;
     const cn_gradcheck_desc *desc;
-    double **values;       /* of each input */
+    double **values; /* of each input */
 } check;
 
 static bool complain(const check *c, const char *words, ...)
@@ -68,7 +68,7 @@ static double function_value(const check *c)
 /* Gradients of the same sum, into flat arrays. An input that is not reached has gradient 0. */
 static bool gradients(const check *c, double **out)
 {
-    cn_tensor *in[CN_MAX_IN], *g[CN_MAX_IN] = {0};
+    cn_tensor *in[CN_MAX_IN], *g[CN_MAX_IN] = { 0 };
     bool ok = true;
     cn_scope s = cn_scope_begin(c->ctx);
     for (int k = 0; k < c->n_inputs; k++) in[k] = input_from(c, k, c->values[k]);
@@ -76,7 +76,7 @@ static bool gradients(const check *c, double **out)
     if (!w) ok = complain(c, "the function failed: %s", cn_error(c->ctx));
     if (ok && cn_type(y) != CN_F64) ok = complain(c, "the result is %s, not f64", cn_dtype_name(cn_type(y)));
     if (ok && cn_requires_grad(y)) {
-        cn_grad_desc d = {.gradients = &w, .allow_unused = true};
+        cn_grad_desc d = { .gradients = &w, .allow_unused = true };
         if (!cn_grad(&y, 1, in, c->n_inputs, g, &d)) ok = complain(c, "no gradient: %s", cn_error(c->ctx));
     }
     for (int k = 0; k < c->n_inputs && ok; k++) {
@@ -90,7 +90,8 @@ static bool gradients(const check *c, double **out)
 
 static bool compare(const check *c, double *const *analytic)
 {
-    double eps = c->desc->eps ? c->desc->eps : 1e-6, atol = c->desc->atol ? c->desc->atol : 1e-5, rtol = c->desc->rtol ? c->desc->rtol : 1e-3;
+    double eps = c->desc->eps ? c->desc->eps : 1e-6, atol = c->desc->atol ? c->desc->atol : 1e-5,
+           rtol = c->desc->rtol ? c->desc->rtol : 1e-3;
     for (int k = 0; k < c->n_inputs; k++) {
         int64_t n = cn_numel(c->inputs[k]), most = c->desc->max_elements, step = most > 0 && n > most ? n / most : 1;
         for (int64_t i = 0; i < n; i += step) {
@@ -102,7 +103,8 @@ static bool compare(const check *c, double *const *analytic)
             c->values[k][i] = x;
             double numeric = (up - down) / (2 * eps), got = analytic[k][i];
             if (fabs(numeric - got) <= atol + rtol * fabs(numeric)) continue;
-            return complain(c, "input %d, element %lld: gradient %.9g, finite difference %.9g", k, (long long)i, got, numeric);
+            return complain(c, "input %d, element %lld: gradient %.9g, finite difference %.9g", k, (long long)i, got,
+                            numeric);
         }
     }
     return true;
@@ -110,7 +112,7 @@ static bool compare(const check *c, double *const *analytic)
 
 static bool run(check *c)
 {
-    double *analytic[CN_MAX_IN] = {0}, *values[CN_MAX_IN] = {0};
+    double *analytic[CN_MAX_IN] = { 0 }, *values[CN_MAX_IN] = { 0 };
     bool ok = true;
     for (int k = 0; k < c->n_inputs && ok; k++) {
         int64_t n = cn_numel(c->inputs[k]);
@@ -132,12 +134,14 @@ static bool run(check *c)
 
 bool cn_gradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, const cn_gradcheck_desc *desc)
 {
-    static const cn_gradcheck_desc defaults = {0};
-    check c = {.fn = fn, .user = user, .inputs = inputs, .n_inputs = n_inputs, .desc = desc ? desc : &defaults};
-    if (n_inputs < 1 || n_inputs > CN_MAX_IN) return complain(&c, "%d inputs; 1 to %d are possible", n_inputs, CN_MAX_IN);
+    static const cn_gradcheck_desc defaults = { 0 };
+    check c = { .fn = fn, .user = user, .inputs = inputs, .n_inputs = n_inputs, .desc = desc ? desc : &defaults };
+    if (n_inputs < 1 || n_inputs > CN_MAX_IN)
+        return complain(&c, "%d inputs; 1 to %d are possible", n_inputs, CN_MAX_IN);
     for (int k = 0; k < n_inputs; k++) {
         if (!cn__alive(inputs[k])) return complain(&c, "input %d is missing", k);
-        if (cn_type(inputs[k]) != CN_F64) return complain(&c, "input %d is %s: finite differences need f64", k, cn_dtype_name(cn_type(inputs[k])));
+        if (cn_type(inputs[k]) != CN_F64)
+            return complain(&c, "input %d is %s: finite differences need f64", k, cn_dtype_name(cn_type(inputs[k])));
     }
     c.ctx = inputs[0]->ctx;
     return run(&c);
@@ -154,12 +158,12 @@ typedef struct inner {
 static cn_tensor *gradient_sum(void *user, cn_tensor *const *in, int n_in)
 {
     const inner *f = user;
-    cn_tensor *y = f->fn(f->user, in, n_in), *g[CN_MAX_IN] = {0};
+    cn_tensor *y = f->fn(f->user, in, n_in), *g[CN_MAX_IN] = { 0 };
     cn_tensor *w = y ? weights_like(y) : NULL;
     if (!w) return NULL;
     cn_tensor *total = cn_full(y->ctx, CN_F64, CN_SCALAR, 0);
     if (!cn_requires_grad(y)) return total;
-    cn_grad_desc d = {.gradients = &w, .create_graph = true, .allow_unused = true};
+    cn_grad_desc d = { .gradients = &w, .create_graph = true, .allow_unused = true };
     if (!cn_grad(&y, 1, in, n_in, g, &d)) return NULL;
     for (int k = 0; k < n_in; k++)
         if (g[k]) total = cn_add(total, cn_sum(cn_mul(g[k], weights_like(g[k])), CN_ALL, false));
@@ -168,6 +172,6 @@ static cn_tensor *gradient_sum(void *user, cn_tensor *const *in, int n_in)
 
 bool cn_gradgradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, const cn_gradcheck_desc *desc)
 {
-    inner f = {fn, user};
+    inner f = { fn, user };
     return cn_gradcheck(gradient_sum, &f, inputs, n_inputs, desc);
 }

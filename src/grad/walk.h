@@ -7,9 +7,9 @@
 typedef struct walk {
     cn_ctx *ctx;
     bool retain, create_graph;
-    cn_tensor *const *inputs;  /* NULL: into the leaves' own gradients */
+    cn_tensor *const *inputs; /* NULL: into the leaves' own gradients */
     int n_inputs;
-    cn_tensor **found;         /* gradient of each input, held; NULL: not reached */
+    cn_tensor **found; /* gradient of each input, held; NULL: not reached */
     cn__vec nodes, slots, leads, sorted, saved;
 } walk;
 

@@ -23,7 +23,8 @@ static void add_name(char *name, size_t size, const char *part)
 static void name_step(cn__step *s)
 {
     for (int i = 0; i < s->n_instrs; i++)
-        if (strcmp(s->instrs[i].op->name, "copy") || s->n_instrs == 1) add_name(s->name, sizeof s->name, s->instrs[i].op->name);
+        if (strcmp(s->instrs[i].op->name, "copy") || s->n_instrs == 1)
+            add_name(s->name, sizeof s->name, s->instrs[i].op->name);
     if (s->op) add_name(s->name, sizeof s->name, s->op->name);
     if (!s->name[0]) add_name(s->name, sizeof s->name, "copy");
 }
@@ -82,7 +83,8 @@ static bool finish_outputs(builder *b)
     cn__plan *p = b->plan;
     int count = 0;
     for (int i = 0; i < b->n; i++)
-        for (int o = 0; o < b->nodes[i]->n_out; o++) count += b->nodes[i]->op->kind != CN_VIEW && b->nodes[i]->want >> o & 1;
+        for (int o = 0; o < b->nodes[i]->n_out; o++)
+            count += b->nodes[i]->op->kind != CN_VIEW && b->nodes[i]->want >> o & 1;
     p->outputs = keep(b, sizeof *p->outputs * (size_t)count);
     if (b->failed) return false;
     for (int i = 0; i < b->n; i++) {
@@ -154,9 +156,10 @@ void cn__plan_free(cn_ctx *ctx, cn__plan *plan)
     cn__bump_free(&ctx->memory, &memory);
 }
 
-cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const cn__ref *leaves, int n_leaves, int n_storages)
+cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const cn__ref *leaves, int n_leaves,
+                         int n_storages)
 {
-    cn__bump memory = {0};
+    cn__bump memory = { 0 };
     cn__plan *plan = cn__bump_new(&ctx->memory, &memory, sizeof *plan);
     if (!plan) {
         cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");
@@ -166,9 +169,15 @@ cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const
     plan->device = nodes[0]->device;
     plan->n_nodes = n_nodes;
     plan->n_leaves = n_leaves;
-    builder b = {.ctx = ctx, .nodes = nodes, .n = n_nodes, .leaves = leaves, .n_leaves = n_leaves, .plan = plan, .n_storages = n_storages};
-    bool ok = open_builder(&b) && cn__simplify(&b) && cn__fuse(&b) && finish_outputs(&b) && finish_steps(&b) && cn__place(&b) &&
-              keep_buffers(&b) && plan->device->table->prepare(plan->device, plan);
+    builder b = { .ctx = ctx,
+                  .nodes = nodes,
+                  .n = n_nodes,
+                  .leaves = leaves,
+                  .n_leaves = n_leaves,
+                  .plan = plan,
+                  .n_storages = n_storages };
+    bool ok = open_builder(&b) && cn__simplify(&b) && cn__fuse(&b) && finish_outputs(&b) && finish_steps(&b) &&
+              cn__place(&b) && keep_buffers(&b) && plan->device->table->prepare(plan->device, plan);
     close_builder(&b);
     if (ok) return plan;
     cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");

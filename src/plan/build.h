@@ -4,16 +4,16 @@
 
 #include "plan/plan.h"
 
-#define GROUP_INSTRS 48   /* a group's program stays this short: its tiles stay in L1 */
-#define GROUP_LOADS 24
-#define CHEAP_CHAIN 8     /* computing this much again costs less than storing and reading */
-#define CHEAP_LOADS 3
+#define GROUP_INSTRS 48 /* a group's program stays this short: its tiles stay in L1 */
+#define GROUP_LOADS  24
+#define CHEAP_CHAIN  8 /* computing this much again costs less than storing and reading */
+#define CHEAP_LOADS  3
 
 /* Where an operand comes from: a leaf, or the result of a node of this plan, perhaps through a view. */
 typedef struct source {
-    int leaf;                    /* or -1 */
-    int node, out;               /* or -1 */
-    int view;                    /* node whose layout it is seen through, or -1 */
+    int leaf;      /* or -1 */
+    int node, out; /* or -1 */
+    int view;      /* node whose layout it is seen through, or -1 */
     bool number;
     cn_dtype dtype;
     const cn_layout *layout;
@@ -39,19 +39,19 @@ typedef struct linked_instr {
 } linked_instr;
 typedef struct linked_store {
     cn__store store;
-    int value_node;              /* node whose value is stored */
+    int value_node; /* node whose value is stored */
     int next;
 } linked_store;
 
 typedef struct node_info {
-    int rep;                     /* the node that computes its value: itself, or an equal one before it */
-    int value;                   /* number of its first result among all results */
-    int uses;                    /* operands that could take it without storing */
-    int chain, loads;            /* length of what must be computed again if it is not stored */
-    int step;                    /* that computes it */
-    int in_group, group_value;   /* the last group that has it as a value, and which */
+    int rep;                   /* the node that computes its value: itself, or an equal one before it */
+    int value;                 /* number of its first result among all results */
+    int uses;                  /* operands that could take it without storing */
+    int chain, loads;          /* length of what must be computed again if it is not stored */
+    int step;                  /* that computes it */
+    int in_group, group_value; /* the last group that has it as a value, and which */
     bool stored, materialized, must_store, in_chain;
-    bool updates;                /* assignment that takes over its donor's memory */
+    bool updates; /* assignment that takes over its donor's memory */
 } node_info;
 
 typedef struct builder {
@@ -64,17 +64,17 @@ typedef struct builder {
     cn__bump tmp;
     node_info *info;
     int *leaf_buffer, *value_buffer, *view_copy;
-    int *storage_taken;          /* by storage number: the step that takes it over, or -1 */
+    int *storage_taken; /* by storage number: the step that takes it over, or -1 */
     int n_storages;
     cn__vec steps, loads, instrs, stores, buffers, stack;
-    bool failed;                 /* out of memory */
+    bool failed; /* out of memory */
 } builder;
 
 source cn__resolve(const builder *b, cn__ref in);
-bool cn__flat(const builder *b, source s);           /* seen in the order in which it is computed */
-bool cn__simplify(builder *b);                       /* equal nodes become one */
-bool cn__fuse(builder *b);                           /* nodes → draft steps */
+bool cn__flat(const builder *b, source s); /* seen in the order in which it is computed */
+bool cn__simplify(builder *b);             /* equal nodes become one */
+bool cn__fuse(builder *b);                 /* nodes → draft steps */
 void cn__find_tails(cn__plan *plan);
-bool cn__place(builder *b);                          /* buffers → arena offsets */
+bool cn__place(builder *b); /* buffers → arena offsets */
 
 #endif

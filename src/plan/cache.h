@@ -11,6 +11,7 @@ typedef struct cn__cache {
 } cn__cache;
 
 cn__plan *cn__cache_find(cn__cache *c, uint64_t hash, const uint64_t *words, size_t n);
-bool cn__cache_add(cn_ctx *ctx, cn__plan *p, uint64_t hash, const uint64_t *words, size_t n); /* the least recently used goes */
+bool cn__cache_add(cn_ctx *ctx, cn__plan *p, uint64_t hash, const uint64_t *words,
+                   size_t n); /* the least recently used goes */
 
 #endif

@@ -5,7 +5,7 @@
 
 typedef struct collection {
     cn_ctx *ctx;
-    cn__cache *c;              /* its vectors are reused from one evaluation to the next */
+    cn__cache *c; /* its vectors are reused from one evaluation to the next */
     int n_storages;
     bool failed;
 } collection;
@@ -24,7 +24,7 @@ static bool settle(cn__node *n)
     n->out->storage = from->storage;
     n->out->storage->keeps += n->out->kept;
     if (n->assignable) cn__make_assignable(n);
-    n->out->base = (cn__ref){n, 0};
+    n->out->base = (cn__ref){ n, 0 };
     cn__pending_remove(n);
     return true;
 }
@@ -51,7 +51,8 @@ static void gather(collection *k, cn__node *root)
 /* A gradient that is still to come will need this, and computing it again is not cheap. */
 static bool save_for_backward(const cn__node *n)
 {
-    return n->needs_grad && !n->spent && !n->grad_leaf && n->op->kind != CN_MAP && n->op->kind != CN_VIEW && n->op->kind != CN_RANDOM;
+    return n->needs_grad && !n->spent && !n->grad_leaf && n->op->kind != CN_MAP && n->op->kind != CN_VIEW &&
+           n->op->kind != CN_RANDOM;
 }
 
 static bool wanted(const cn__node *n, const cn__result *r, const cn__node *root, cn__want want)
@@ -82,8 +83,8 @@ static bool may_donate(const cn__node *n)
     if (!d || !d->assignable || d->state != CN__EVALUATED || !n->want) return false;
     const cn__result *r = d->out;
     const cn__storage *s = r->storage;
-    return s && !s->lost && !s->borrowed && s->keeps == 0 && r->meta.layout.offset == 0 && r->meta.dtype == n->out->meta.dtype &&
-           cn__layout_contiguous(&r->meta.layout) && r->numel == n->out->numel;
+    return s && !s->lost && !s->borrowed && s->keeps == 0 && r->meta.layout.offset == 0 &&
+           r->meta.dtype == n->out->meta.dtype && cn__layout_contiguous(&r->meta.layout) && r->numel == n->out->numel;
 }
 
 /* ---- signature: all that decides a plan, as words ---- */
@@ -111,7 +112,8 @@ static uint32_t leaf_number(collection *k, cn__ref r)
 {
     cn__result *res = cn__res(r);
     if (res->leaf_stamp == k->ctx->stamp) return res->leaf;
-    if (!make_room(k, 2 + 2 * CN_MAX_DIMS) || !cn__vec_reserve(&k->ctx->memory, &k->c->leaves, k->c->leaves.n + 1, sizeof r)) {
+    if (!make_room(k, 2 + 2 * CN_MAX_DIMS) ||
+        !cn__vec_reserve(&k->ctx->memory, &k->c->leaves, k->c->leaves.n + 1, sizeof r)) {
         k->failed = true;
         return 0;
     }
@@ -120,7 +122,8 @@ static uint32_t leaf_number(collection *k, cn__ref r)
     ((cn__ref *)k->c->leaves.v)[k->c->leaves.n++] = r;
     const cn_layout *l = &res->meta.layout;
     bool number = r.node->state == CN__NUMBER;
-    put(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 | (uint64_t)storage_number(k, res->storage) << 32);
+    put(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 |
+               (uint64_t)storage_number(k, res->storage) << 32);
     for (int d = 0; d < l->ndim; d++) put(k, (uint64_t)l->shape[d]), put(k, (uint64_t)l->stride[d]);
     return res->leaf;
 }
@@ -137,12 +140,13 @@ static void sign_node(collection *k, cn__node *n)
     const cn_op *op = n->op;
     size_t attr_words = (op->attr_size + 7) / 8;
     n->donates = may_donate(n);
-    uint32_t donor = n->donates ? leaf_number(k, (cn__ref){n->donor, 0}) : UINT32_MAX;
+    uint32_t donor = n->donates ? leaf_number(k, (cn__ref){ n->donor, 0 }) : UINT32_MAX;
     for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves describe themselves first */
     if (!make_room(k, 3 + attr_words + (size_t)n->n_in + 1)) return;
     put(k, (uint64_t)(uintptr_t)op);
     bool unconsumed = n->out[0].consumers == 0, has_args = n->args[0].u | n->args[1].u | n->args[2].u | n->args[3].u;
-    put(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 | (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
+    put(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 |
+               (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
     uint64_t *at = (uint64_t *)k->c->words.v + k->c->words.n;
     if (attr_words) at[attr_words - 1] = 0;
     if (op->attr_size) memcpy(at, n->attrs, op->attr_size);
@@ -222,7 +226,7 @@ static bool report(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code c
 
 static void take_over(cn__storage *old, cn__storage *heir)
 {
-    *heir = (cn__storage){.device = old->device, .data = old->data, .bytes = old->bytes, .refs = 1};
+    *heir = (cn__storage){ .device = old->device, .data = old->data, .bytes = old->bytes, .refs = 1 };
     old->lost = true;
     old->data = NULL;
 }
@@ -261,7 +265,7 @@ static void commit(collection *k, const cn__plan *p)
                 n->out->storage = base->storage;
                 base->storage->keeps += n->out->kept;
                 base->storage->assignable |= n->assignable;
-                n->out->base = (cn__ref){n, 0};
+                n->out->base = (cn__ref){ n, 0 };
             }
         }
         cn__block_free(&k->ctx->memory, n->heir, sizeof *n->heir); /* not needed after all */
@@ -296,7 +300,7 @@ static void roll_back(collection *k, int failed)
         if (!n->donor || !n->owner) continue;
         cn_tensor *t = n->owner;
         cn__node *old = n->donor;
-        cn__handle_rebind(t, (cn__ref){old, 0});
+        cn__handle_rebind(t, (cn__ref){ old, 0 });
         old->owner = t;
         old->replaced = false;
     }
@@ -353,7 +357,9 @@ static bool run_plan(collection *k, cn__plan *p, int *failed)
         free_heirs(k);
         return false;
     }
-    cn__run run = {.ctx = ctx, .nodes = nodes_of(k), .leaves = k->c->leaves.v, .outputs = k->c->pointers.v, .arena = ctx->arena};
+    cn__run run = {
+        .ctx = ctx, .nodes = nodes_of(k), .leaves = k->c->leaves.v, .outputs = k->c->pointers.v, .arena = ctx->arena
+    };
     cn_code code = p->device->table->run(p->device, p, &run);
     ctx->count.kernels += p->kernels;
     ctx->count.contractions += p->contractions;
@@ -372,7 +378,7 @@ bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     if (root && root->state != CN__PENDING) return true;
     if (!ctx->first) return true;
     if (ctx->evaluating) return cn__fail(ctx, CN_UNSUPPORTED, "evaluation asked for during an evaluation");
-    collection k = {.ctx = ctx, .c = ctx->cache};
+    collection k = { .ctx = ctx, .c = ctx->cache };
     if (root) root->refs++;
     ctx->evaluating = true;
     bool ok = collect(&k, root, want);
@@ -392,7 +398,7 @@ size_t cn_plan_print(cn_tensor *t, char *out, size_t size)
 {
     if (size) out[0] = 0;
     if (!cn__alive(t) || !cn__revive(t->ref) || t->ref.node->state != CN__PENDING) return 0;
-    collection k = {.ctx = t->ctx, .c = t->ctx->cache};
+    collection k = { .ctx = t->ctx, .c = t->ctx->cache };
     if (!collect(&k, t->ref.node, CN__WANT_ASKED) || !k.c->nodes.n) return 0;
     const cn__plan *p = find_plan(&k);
     return p ? cn__plan_show(p, out, size) : 0;

@@ -32,7 +32,7 @@ static int new_step(builder *b, const cn_op *op, int node, bool group)
         return -1;
     }
     draft_step *d = step_at(b, (int)b->steps.n);
-    *d = (draft_step){.step = {.op = op, .node = node, .group = group}};
+    *d = (draft_step){ .step = { .op = op, .node = node, .group = group } };
     return (int)b->steps.n++;
 }
 
@@ -42,7 +42,7 @@ static int new_buffer(builder *b, cn__where where, int index, size_t bytes)
         b->failed = true;
         return 0;
     }
-    ((cn__buffer *)b->buffers.v)[b->buffers.n] = (cn__buffer){where, index, 0, bytes, -1, -1};
+    ((cn__buffer *)b->buffers.v)[b->buffers.n] = (cn__buffer){ where, index, 0, bytes, -1, -1 };
     return (int)b->buffers.n++;
 }
 
@@ -69,7 +69,9 @@ static int buffer_of_value(builder *b, int node, int out)
 
 static cn__operand operand_of(builder *b, source s)
 {
-    cn__operand o = {.buffer = -1, .number = -1, .view_node = s.view, .view_leaf = -1, .dtype = s.dtype, .layout = *s.layout};
+    cn__operand o = {
+        .buffer = -1, .number = -1, .view_node = s.view, .view_leaf = -1, .dtype = s.dtype, .layout = *s.layout
+    };
     if (s.number) o.number = s.leaf;
     else if (s.leaf >= 0) o.buffer = buffer_of_leaf(b, s.leaf), o.view_leaf = s.leaf;
     else o.buffer = buffer_of_value(b, s.node, s.out);
@@ -123,20 +125,20 @@ static int add_load(builder *b, int at, cn__operand o)
     int value = 0;
     for (int i = d->loads.n ? d->loads.first : -1; i >= 0; i = ((linked_load *)b->loads.v)[i].next, value++) {
         const cn__operand *p = &((linked_load *)b->loads.v)[i].operand;
-        if (p->buffer == o.buffer && p->number == o.number && p->view_node == o.view_node && p->view_leaf == o.view_leaf &&
-            p->dtype == o.dtype && p->layout.ndim == o.layout.ndim &&
+        if (p->buffer == o.buffer && p->number == o.number && p->view_node == o.view_node &&
+            p->view_leaf == o.view_leaf && p->dtype == o.dtype && p->layout.ndim == o.layout.ndim &&
             !memcmp(p->layout.shape, o.layout.shape, sizeof(int64_t) * (size_t)o.layout.ndim) &&
             !memcmp(p->layout.stride, o.layout.stride, sizeof(int64_t) * (size_t)o.layout.ndim))
             return value;
     }
-    linked_load load = {o, -1};
+    linked_load load = { o, -1 };
     return append(b, &b->loads, &d->loads, &load, sizeof load, offsetof(linked_load, next));
 }
 
 /* The operand's layout over the consumer's shape: broadcast axes have stride 0. */
 static void broadcast(cn_layout *l, const cn_layout *over)
 {
-    cn_layout wide = {.ndim = over->ndim};
+    cn_layout wide = { .ndim = over->ndim };
     int lead = over->ndim - l->ndim;
     for (int d = 0; d < over->ndim; d++) {
         wide.shape[d] = over->shape[d];
@@ -151,7 +153,7 @@ static int value_of(builder *b, int at, const cn__node *n, int k)
     source s = cn__resolve(b, n->in[k]);
     if (s.node >= 0 && b->info[s.node].in_group == at && cn__flat(b, s)) return b->info[s.node].group_value;
     cn__operand o = operand_of(b, s);
-    if (s.number) o.layout = (cn_layout){.ndim = 0};
+    if (s.number) o.layout = (cn_layout){ .ndim = 0 };
     else if (n->op->kind != CN_REDUCE) broadcast(&o.layout, &n->out[0].meta.layout);
     o.layout.offset = 0;
     return add_load(b, at, o);
@@ -168,7 +170,8 @@ static void add_instr(builder *b, int at, int i)
 {
     const cn__node *n = b->nodes[i];
     int p = n->op->kind == CN_RANDOM ? -1 : first_promoted(n);
-    linked_instr li = {.instr = {.op = n->op, .node = i, .n_in = n->n_in, .out_dtype = n->out[0].meta.dtype}, .next = -1};
+    linked_instr li = { .instr = { .op = n->op, .node = i, .n_in = n->n_in, .out_dtype = n->out[0].meta.dtype },
+                        .next = -1 };
     li.instr.dtype = p < 0 ? n->out[0].meta.dtype : cn__res(n->in[p])->meta.dtype;
     for (int k = 0; k < n->n_in; k++) li.instr.in[k] = value_of(b, at, n, k);
     if (n->op->attr_size) {
@@ -211,10 +214,10 @@ static void pull(builder *b, int at, int i)
 /* ---- joining groups ---- */
 
 typedef struct needs {
-    int latest;       /* the latest step that computes something i needs, or -1 */
-    bool direct;      /* in the order in which the group computes it */
-    int taker;        /* a step that takes over memory which i reads, or -1 */
-    bool bad_taker;   /* more than one such */
+    int latest;     /* the latest step that computes something i needs, or -1 */
+    bool direct;    /* in the order in which the group computes it */
+    int taker;      /* a step that takes over memory which i reads, or -1 */
+    bool bad_taker; /* more than one such */
 } needs;
 
 static void note_source(builder *b, needs *r, source s)
@@ -246,7 +249,7 @@ static void mark(builder *b, int i)
 /* Looks at i and all that would be computed inside its group. */
 static needs what_it_needs(builder *b, int i)
 {
-    needs r = {-1, true, -1, false};
+    needs r = { -1, true, -1, false };
     b->stack.n = 0;
     mark(b, i);
     for (size_t q = 0; q < b->stack.n; q++) {
@@ -276,11 +279,14 @@ static int group_for(builder *b, int i)
     int64_t numel = b->nodes[i]->out[0].numel;
     needs r = what_it_needs(b, i);
     if (b->failed) return -1;
-    if (r.taker >= 0 && !r.bad_taker && (r.latest < r.taker || (r.latest == r.taker && r.direct)) && room_in(b, r.taker, me, numel))
+    if (r.taker >= 0 && !r.bad_taker && (r.latest < r.taker || (r.latest == r.taker && r.direct)) &&
+        room_in(b, r.taker, me, numel))
         return r.taker;
     if (r.latest >= 0 && r.direct && r.taker < 0 && room_in(b, r.latest, me, numel)) return r.latest;
     int last = (int)b->steps.n - 1; /* assignments of one optimizer step read the same gradient: one pass for all */
-    if (me->updates && r.taker < 0 && r.latest < last && last >= 0 && step_at(b, last)->step.updates && room_in(b, last, me, numel)) return last;
+    if (me->updates && r.taker < 0 && r.latest < last && last >= 0 && step_at(b, last)->step.updates &&
+        room_in(b, last, me, numel))
+        return last;
     return -1;
 }
 
@@ -289,9 +295,14 @@ static int group_for(builder *b, int i)
 static void add_store(builder *b, int at, int node, int out, int value)
 {
     const cn__result *r = &b->nodes[node]->out[out];
-    linked_store st = {.store = {.value = value,
-                                 .to = {.number = -1, .view_node = -1, .view_leaf = -1, .dtype = r->meta.dtype, .layout = r->meta.layout}},
-                       .value_node = node, .next = -1};
+    linked_store st = { .store = { .value = value,
+                                   .to = { .number = -1,
+                                           .view_node = -1,
+                                           .view_leaf = -1,
+                                           .dtype = r->meta.dtype,
+                                           .layout = r->meta.layout } },
+                        .value_node = node,
+                        .next = -1 };
     st.store.to.buffer = buffer_of_value(b, node, out);
     append(b, &b->stores, &step_at(b, at)->stores, &st, sizeof st, offsetof(linked_store, next));
     b->info[node].step = at;
@@ -339,7 +350,9 @@ static void build_reduction(builder *b, int i)
 static cn__operand row_major_copy(builder *b, source s)
 {
     int *memo = s.view >= 0 ? &b->view_copy[s.view] : &b->view_copy[b->n + s.leaf];
-    cn__operand o = {.buffer = *memo, .number = -1, .view_node = -1, .view_leaf = -1, .dtype = s.dtype, .layout = *s.layout};
+    cn__operand o = {
+        .buffer = *memo, .number = -1, .view_node = -1, .view_leaf = -1, .dtype = s.dtype, .layout = *s.layout
+    };
     cn__row_major(&o.layout);
     if (*memo >= 0) return o;
     o.buffer = *memo = new_buffer(b, CN__AT_ARENA, -1, (size_t)cn__numel(s.layout) * cn_dtype_size(s.dtype));
@@ -350,7 +363,7 @@ static cn__operand row_major_copy(builder *b, source s)
     d->numel = cn__numel(s.layout);
     d->step.space = o.layout;
     add_load(b, at, from);
-    linked_store st = {.store = {.value = 0, .to = o}, .value_node = -1, .next = -1};
+    linked_store st = { .store = { .value = 0, .to = o }, .value_node = -1, .next = -1 };
     append(b, &b->stores, &step_at(b, at)->stores, &st, sizeof st, offsetof(linked_store, next));
     return o;
 }
@@ -358,11 +371,13 @@ static cn__operand row_major_copy(builder *b, source s)
 static void build_kernel(builder *b, int i)
 {
     const cn__node *n = b->nodes[i];
-    cn__vec found = {0};
+    cn__vec found = { 0 };
     if (!cn__vec_reserve(&b->ctx->memory, &found, (size_t)n->n_in + 1, sizeof(linked_load))) b->failed = true;
     linked_load *in = found.v;
     for (int k = 0; k < n->n_in && !b->failed; k++) {
-        in[k] = (linked_load){.operand = {.buffer = -1, .number = -1, .view_node = -1, .view_leaf = -1, .layout = {.ndim = -1}}};
+        in[k] = (linked_load){
+            .operand = { .buffer = -1, .number = -1, .view_node = -1, .view_leaf = -1, .layout = { .ndim = -1 } }
+        };
         if (!n->in[k].node) continue;
         source s = cn__resolve(b, n->in[k]);
         bool as_is = n->op->strided || cn__layout_contiguous(s.layout);
@@ -396,7 +411,8 @@ static void check_takeovers(builder *b)
         }
     }
     for (int i = 0; i < b->n; i++)
-        if (b->info[i].updates && b->storage_taken[b->nodes[i]->donor->out[0].storage->index] < 0) b->info[i].updates = false;
+        if (b->info[i].updates && b->storage_taken[b->nodes[i]->donor->out[0].storage->index] < 0)
+            b->info[i].updates = false;
 }
 
 /* What follows a kernel element by element can run on each part of its result as soon as that is finished, if it reads
@@ -413,7 +429,8 @@ void cn__find_tails(cn__plan *p)
         for (int l = 0; l < g->n_loads; l++) {
             if (g->loads[l].buffer != result) continue;
             reads = true;
-            in_order &= g->loads[l].view_node < 0 && cn__layout_contiguous(&g->loads[l].layout) && cn__numel(&g->loads[l].layout) == numel;
+            in_order &= g->loads[l].view_node < 0 && cn__layout_contiguous(&g->loads[l].layout) &&
+                        cn__numel(&g->loads[l].layout) == numel;
         }
         g->tail = reads && in_order;
     }

@@ -10,8 +10,8 @@ typedef struct span {
 
 typedef struct places {
     builder *b;
-    cn__vec free;      /* of span, by address */
-    size_t top;        /* end of the arena so far */
+    cn__vec free; /* of span, by address */
+    size_t top;   /* end of the arena so far */
 } places;
 
 static size_t round_up(size_t bytes) { return bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN; }
@@ -57,7 +57,7 @@ static bool give(places *p, size_t at, size_t bytes)
         else hi = mid;
     }
     memmove(f + lo + 1, f + lo, (p->free.n - lo) * sizeof *f);
-    f[lo] = (span){at, bytes};
+    f[lo] = (span){ at, bytes };
     p->free.n++;
     if (lo + 1 < p->free.n && f[lo].at + f[lo].bytes == f[lo + 1].at) {
         f[lo].bytes += f[lo + 1].bytes;
@@ -80,7 +80,8 @@ static void lifetimes(builder *b)
             buf->last = s;
         }
         for (int i = 0; i < step->n_loads; i++)
-            if (step->loads[i].buffer >= 0) buffer_at(b, step->loads[i].buffer)->last = s + (s + 1 < b->plan->n_steps && step[1].tail);
+            if (step->loads[i].buffer >= 0)
+                buffer_at(b, step->loads[i].buffer)->last = s + (s + 1 < b->plan->n_steps && step[1].tail);
     }
 }
 
@@ -92,9 +93,11 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
         int id = step->loads[i].buffer;
         if (id < 0) continue;
         const cn__buffer *buf = buffer_at(b, id);
-        if (buf->where != CN__AT_ARENA || buf->last != s || buf->first == s || buf->bytes != bytes || buf->index == -2) continue;
+        if (buf->where != CN__AT_ARENA || buf->last != s || buf->first == s || buf->bytes != bytes || buf->index == -2)
+            continue;
         bool in_order = true;
-        for (int j = 0; step->tail && j < step[-1].n_loads; j++) in_order &= step[-1].loads[j].buffer != id; /* still read beside us */
+        for (int j = 0; step->tail && j < step[-1].n_loads; j++)
+            in_order &= step[-1].loads[j].buffer != id; /* still read beside us */
         for (int j = 0; j < step->n_loads; j++)
             if (step->loads[j].buffer == id)
                 in_order &= cn__layout_contiguous(&step->loads[j].layout) && step->loads[j].view_node < 0 &&
@@ -140,7 +143,7 @@ bool cn__place(builder *b)
         next[i] = dies[buf->last];
         dies[buf->last] = i;
     }
-    places p = {.b = b};
+    places p = { .b = b };
     bool ok = true;
     for (int s = 0; s < steps && ok; s++) ok = place_step(&p, s, dies, next);
     b->plan->arena_bytes = p.top;

@@ -9,34 +9,34 @@
 #include "core/core.h"
 
 typedef enum cn__where {
-    CN__AT_LEAF,     /* memory of an operand from outside: index = leaf */
-    CN__AT_OUTPUT,   /* memory made for this run: index = output */
-    CN__AT_ARENA,    /* offset in the arena */
-    CN__AT_DONOR,    /* the memory of leaf `index`, which an assignment takes over */
+    CN__AT_LEAF,   /* memory of an operand from outside: index = leaf */
+    CN__AT_OUTPUT, /* memory made for this run: index = output */
+    CN__AT_ARENA,  /* offset in the arena */
+    CN__AT_DONOR,  /* the memory of leaf `index`, which an assignment takes over */
 } cn__where;
 
 typedef struct cn__buffer {
     cn__where where;
     int index;
     size_t offset, bytes;
-    int first, last;             /* steps between which it holds a value */
+    int first, last; /* steps between which it holds a value */
 } cn__buffer;
 
 /* How a step reads or writes a value. */
 typedef struct cn__operand {
-    int buffer;                  /* -1: none, or a number */
-    int number;                  /* leaf that is a plain number, or -1 */
-    int view_node, view_leaf;    /* whose layout.offset counts, or -1 */
+    int buffer;               /* -1: none, or a number */
+    int number;               /* leaf that is a plain number, or -1 */
+    int view_node, view_leaf; /* whose layout.offset counts, or -1 */
     cn_dtype dtype;
-    cn_layout layout;            /* its offset is not used: it may change from run to run */
+    cn_layout layout; /* its offset is not used: it may change from run to run */
 } cn__operand;
 
 typedef struct cn__instr {
     const cn_op *op;
-    int node;                    /* for its args */
-    cn_dtype dtype;              /* which loop: of the first promoted operand */
+    int node;       /* for its args */
+    cn_dtype dtype; /* which loop: of the first promoted operand */
     cn_dtype out_dtype;
-    int n_in, in[CN_MAX_IN];     /* values */
+    int n_in, in[CN_MAX_IN]; /* values */
     const void *attrs;
 } cn__instr;
 
@@ -46,26 +46,26 @@ typedef struct cn__store {
 } cn__store;
 
 typedef struct cn__step {
-    const cn_op *op;             /* kernel, or the reduction that ends a group; NULL: elementwise group */
+    const cn_op *op; /* kernel, or the reduction that ends a group; NULL: elementwise group */
     bool group;
-    int node;                    /* of op */
+    int node; /* of op */
     const void *attrs;
-    cn_layout space;             /* group: what is iterated over, row-major */
+    cn_layout space; /* group: what is iterated over, row-major */
     int n_loads, n_instrs, n_stores;
-    cn__operand *loads;          /* kernel: operands */
+    cn__operand *loads; /* kernel: operands */
     cn__instr *instrs;
-    cn__store *stores;           /* kernel: results; reduction: one, of value reduced */
-    int reduced;                 /* reduction: which value */
+    cn__store *stores; /* kernel: results; reduction: one, of value reduced */
+    int reduced;       /* reduction: which value */
     bool contraction, checks;
-    bool tail;                   /* group that runs inside the kernel before it, on what that has finished */
-    bool updates;                /* writes memory that an assignment takes over */
-    size_t scratch;              /* offset in the arena */
+    bool tail;      /* group that runs inside the kernel before it, on what that has finished */
+    bool updates;   /* writes memory that an assignment takes over */
+    size_t scratch; /* offset in the arena */
     char name[56];
 } cn__step;
 
 typedef struct cn__plan {
-    struct cn__plan *chain;              /* same slot of the cache */
-    struct cn__plan *newer, *older;      /* by use */
+    struct cn__plan *chain;         /* same slot of the cache */
+    struct cn__plan *newer, *older; /* by use */
     uint64_t hash;
     uint64_t *signature;
     size_t signature_words;
@@ -76,11 +76,11 @@ typedef struct cn__plan {
     cn__buffer *buffers;
     struct cn__output {
         int node, out, buffer;
-    } *outputs;
-    int n_memories;                      /* outputs that need memory of their own */
+    } * outputs;
+    int n_memories; /* outputs that need memory of their own */
     size_t arena_bytes, scratch_bytes;
-    int contractions, kernels;           /* a tail is no kernel of its own */
-    void *prepared;                      /* the device's own */
+    int contractions, kernels; /* a tail is no kernel of its own */
+    void *prepared;            /* the device's own */
 } cn__plan;
 
 /* One run of a plan. */
@@ -88,7 +88,7 @@ typedef struct cn__run {
     cn_ctx *ctx;
     cn__node *const *nodes;
     const cn__ref *leaves;
-    void *const *outputs;        /* memory of their own, by number */
+    void *const *outputs; /* memory of their own, by number */
     void *arena;
     struct {
         int step;

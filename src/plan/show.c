@@ -43,10 +43,10 @@ static void say_place(text *t, const cn__plan *p, const cn__operand *o)
 
 size_t cn__plan_show(const cn__plan *p, char *out, size_t size)
 {
-    text t = {out, size, 0};
+    text t = { out, size, 0 };
     if (size) out[0] = 0;
-    say(&t, "plan: %d nodes, %d steps, %d inputs, %d outputs, arena %zu bytes, scratch %zu bytes\n", p->n_nodes, p->n_steps,
-        p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
+    say(&t, "plan: %d nodes, %d steps, %d inputs, %d outputs, arena %zu bytes, scratch %zu bytes\n", p->n_nodes,
+        p->n_steps, p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
     for (int i = 0; i < p->n_steps; i++) {
         const cn__step *s = &p->steps[i];
         if (s->tail) say(&t, "      + %-30s", s->name);

@@ -24,7 +24,10 @@ void free_outputs(output *o, int n)
     memset(o, 0, (size_t)n * sizeof *o);
 }
 
-double output_at(const output *o, int64_t i) { return cn__load_f64(o->dtype, o->data + (size_t)i * cn_dtype_size(o->dtype)); }
+double output_at(const output *o, int64_t i)
+{
+    return cn__load_f64(o->dtype, o->data + (size_t)i * cn_dtype_size(o->dtype));
+}
 
 static bool differs(difference *d, int64_t i, double expected, double got)
 {

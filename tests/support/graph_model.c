@@ -83,12 +83,13 @@ static bool passes_gradient(const graph_op *op, int k)
 static int new_node(graph_model *m, const graph_instr *i, bool is_float)
 {
     graph_node *n = &m->node[m->n_nodes];
-    *n = (graph_node){.source = i->n_in == 0, .view = i->op->traits & OP_VIEW, .born = m->evaluations};
+    *n = (graph_node){ .source = i->n_in == 0, .view = i->op->traits & OP_VIEW, .born = m->evaluations };
     for (int k = 0; k < i->n_in; k++) {
         if (i->in[k] < 0) continue;
         const graph_value *v = &m->v[i->in[k]];
         n->in[n->n_in++] = v->node;
-        if (!m->no_grad && is_float && passes_gradient(i->op, k) && m->node[v->node].needs_grad && cn_dtype_is_float(v->meta.dtype))
+        if (!m->no_grad && is_float && passes_gradient(i->op, k) && m->node[v->node].needs_grad &&
+            cn_dtype_is_float(v->meta.dtype))
             n->needs_grad = true;
     }
     return m->n_nodes++;
@@ -170,7 +171,8 @@ static bool backward(graph_model *m, const graph_instr *i)
     for (int k = 0; k < i->n_in; k++) {
         if (i->in[k] < 0) continue;
         find_reached(m, m->v[i->in[k]].node, yes);
-        for (int p = 0; p < m->n; p++) m->v[p].has_grad |= m->v[p].exists && m->node[m->v[p].node].param && yes[m->v[p].node];
+        for (int p = 0; p < m->n; p++)
+            m->v[p].has_grad |= m->v[p].exists && m->node[m->v[p].node].param && yes[m->v[p].node];
     }
     for (int k = 0; k < i->n_in && !i->flag; k++) /* flag: retained */
         if (i->in[k] >= 0) spend(m, m->v[i->in[k]].node);
@@ -200,7 +202,8 @@ static bool act(graph_model *m, const graph_instr *i)
     case ACT_BEGIN: return ++m->depth < GRAPH_ROOM;
     case ACT_END: return end_scope(m);
     case ACT_KEEP:
-        if (v->kept || !(m->node[v->node].source || m->node[v->node].born == m->evaluations)) return false; /* perhaps let go: too late */
+        if (v->kept || !(m->node[v->node].source || m->node[v->node].born == m->evaluations))
+            return false; /* perhaps let go: too late */
         v->kept = true;
         m->node[v->node].kept++;
         return true;
@@ -221,7 +224,7 @@ static bool act(graph_model *m, const graph_instr *i)
 static bool add_value(graph_model *m, const graph_instr *i)
 {
     graph_value *v = &m->v[m->n];
-    *v = (graph_value){.exists = true, .alive = true, .in_scope = true, .depth = m->depth, .meta = i->out};
+    *v = (graph_value){ .exists = true, .alive = true, .in_scope = true, .depth = m->depth, .meta = i->out };
     v->node = new_node(m, i, cn_dtype_is_float(i->out.dtype));
     if (i->op->act == ACT_SECOND) { /* computed from what the first result was computed from */
         const graph_node *first = &m->node[m->v[i->in[0]].node];
@@ -241,7 +244,8 @@ static bool operands(const graph_model *m, const graph_instr *i, const graph_met
         in[k] = NULL;
         if (i->in[k] < 0) continue;
         if (i->in[k] >= m->n || !m->v[i->in[k]].exists || !m->v[i->in[k]].alive) return false;
-        bool looked_at = i->op->act != ACT_RELEASE && i->op->act != ACT_READ_GRAD && i->op->act != ACT_ZERO_GRAD && i->op->act != ACT_WRITE;
+        bool looked_at = i->op->act != ACT_RELEASE && i->op->act != ACT_READ_GRAD && i->op->act != ACT_ZERO_GRAD &&
+                         i->op->act != ACT_WRITE;
         if (looked_at && !graph_usable(m, i->in[k])) return false;
         in[k] = &m->v[i->in[k]].meta;
     }
@@ -251,17 +255,17 @@ static bool operands(const graph_model *m, const graph_instr *i, const graph_met
 bool graph_accept(graph_model *m, graph_instr *i)
 {
     if (!i->op) {
-        m->v[m->n++] = (graph_value){0};
+        m->v[m->n++] = (graph_value){ 0 };
         return true;
     }
-    const graph_meta *in[GRAPH_IN] = {0};
+    const graph_meta *in[GRAPH_IN] = { 0 };
     static graph_model after; /* large */
-    i->out = (graph_meta){0};
+    i->out = (graph_meta){ 0 };
     if (!operands(m, i, in) || !i->op->rule(i, in, &i->out)) return false;
     after = *m;
     bool ok = i->op->traits & OP_ACTION ? act(&after, i) : add_value(&after, i);
     if (!ok) return false;
-    if (i->op->traits & OP_ACTION) after.v[after.n] = (graph_value){0};
+    if (i->op->traits & OP_ACTION) after.v[after.n] = (graph_value){ 0 };
     after.n++;
     *m = after;
     return true;

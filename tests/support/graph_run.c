@@ -14,7 +14,7 @@ static double leaf_number(const graph_instr *i, int64_t at)
     z = (z ^ z >> 29) * 0xbf58476d1ce4e5b9u;
     z ^= z >> 32;
     double u = (double)(z >> 11) * 0x1p-53;
-    static const double wild[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-40};
+    static const double wild[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-40 };
     if (i->flag && z % 5 == 0) return wild[z / 5 % 10];
     if (i->a[0] > 0) return (double)(z / 7 % (uint64_t)i->a[0]); /* an index */
     if (i->dtype == CN_BOOL) return (double)(z & 1);
@@ -54,7 +54,8 @@ static bool fail(graph_runner *r, int at, const char *words)
 static bool fail_as_context_says(graph_runner *r, int at)
 {
     char words[600];
-    snprintf(words, sizeof words, "%s: %s", cn_code_name(cn_error_code(r->ctx)), cn_failed(r->ctx) ? cn_error(r->ctx) : "failed without an error");
+    snprintf(words, sizeof words, "%s: %s", cn_code_name(cn_error_code(r->ctx)),
+             cn_failed(r->ctx) ? cn_error(r->ctx) : "failed without an error");
     return fail(r, at, words);
 }
 
@@ -81,7 +82,7 @@ static bool record(graph_runner *r, int at, const char *what, int value, cn_tens
 
 static bool record_item(graph_runner *r, int at, int value, cn_tensor *t)
 {
-    output o = {true, CN_F64, CN_SCALAR, 1, malloc(sizeof(double))};
+    output o = { true, CN_F64, CN_SCALAR, 1, malloc(sizeof(double)) };
     double number = cn_item(t);
     if (!o.data) abort();
     memcpy(o.data, &number, sizeof number);
@@ -104,7 +105,8 @@ bool graph_logs_agree(const graph_log *a, const graph_log *b, char *words, size_
     }
     for (int k = 0; k < a->n; k++) {
         if (same_bits(&a->entry[k].data, &b->entry[k].data, &d)) continue;
-        snprintf(words, size, "%s of t%d, read at %d: %s", a->entry[k].what, a->entry[k].value, a->entry[k].at, d.words);
+        snprintf(words, size, "%s of t%d, read at %d: %s", a->entry[k].what, a->entry[k].value, a->entry[k].at,
+                 d.words);
         return false;
     }
     return true;
@@ -118,8 +120,9 @@ static bool as_modelled(graph_runner *r, int at, cn_tensor *t)
     cn_dims shape = cn_shape(t);
     if (cn_type(t) == m->dtype && graph_same_dims(&shape, &m->shape)) return true;
     char words[200];
-    snprintf(words, sizeof words, "the result is %s of %d axes and %lld elements, not %s of %d axes and %lld elements", cn_dtype_name(cn_type(t)),
-             shape.n, (long long)graph_numel(&shape), cn_dtype_name(m->dtype), m->shape.n, (long long)graph_numel(&m->shape));
+    snprintf(words, sizeof words, "the result is %s of %d axes and %lld elements, not %s of %d axes and %lld elements",
+             cn_dtype_name(cn_type(t)), shape.n, (long long)graph_numel(&shape), cn_dtype_name(m->dtype), m->shape.n,
+             (long long)graph_numel(&m->shape));
     return fail(r, at, words);
 }
 
@@ -150,7 +153,7 @@ static bool backward(graph_runner *r, int at, cn_tensor *const *in)
     const graph_instr *i = &r->p->code[at];
     cn_tensor *loss = loss_of(i, in);
     if (i->a[0] == 1 && loss && !record(r, at, "loss", i->in[0], loss)) return false;
-    if (!loss || !cn_backward_with(loss, &(cn_backward_desc){.retain = i->flag})) return false;
+    if (!loss || !cn_backward_with(loss, &(cn_backward_desc){ .retain = i->flag })) return false;
     return i->a[0] != 2 || record(r, at, "loss", i->in[0], loss);
 }
 
@@ -164,7 +167,7 @@ static bool step(cn_tensor *p, double rate)
 
 static bool write(cn_tensor *t, const graph_instr *i)
 {
-    graph_instr leaf = {.dtype = cn_type(t), .dims = cn_shape(t), .seed = i->seed};
+    graph_instr leaf = { .dtype = cn_type(t), .dims = cn_shape(t), .seed = i->seed };
     void *data = leaf_numbers(&leaf);
     bool ok = cn_write(t, data, (size_t)cn_numel(t) * cn_dtype_size(leaf.dtype));
     free(data);
@@ -173,7 +176,9 @@ static bool write(cn_tensor *t, const graph_instr *i)
 
 static bool in_place(const graph_instr *i, cn_tensor *const *in)
 {
-    return i->op->unary_ ? i->op->unary_(in[0]) : i->op->binary_ ? i->op->binary_(in[0], in[1]) : i->op->number_(in[0], i->x[0]);
+    return i->op->unary_    ? i->op->unary_(in[0])
+           : i->op->binary_ ? i->op->binary_(in[0], in[1])
+                            : i->op->number_(in[0], i->x[0]);
 }
 
 static bool look(graph_runner *r, int at, cn_tensor *t)
@@ -224,7 +229,7 @@ static bool act(graph_runner *r, int at, cn_tensor *const *in)
 static bool run_one(graph_runner *r, int at)
 {
     const graph_instr *i = &r->p->code[at];
-    cn_tensor *in[GRAPH_IN] = {0};
+    cn_tensor *in[GRAPH_IN] = { 0 };
     for (int k = 0; k < i->n_in; k++) in[k] = i->in[k] < 0 ? NULL : r->v[i->in[k]];
     if (!(i->op->traits & OP_ACTION)) return make_value(r, at, in);
     return (act(r, at, in) && !cn_failed(r->ctx)) || fail_as_context_says(r, at);
@@ -252,7 +257,8 @@ static bool nothing_left(graph_runner *r)
     cn_counters c = cn_count(r->ctx);
     if (!c.handles && !c.live_nodes && !c.pending) return true;
     char words[160];
-    snprintf(words, sizeof words, "left behind: %lld handles, %lld nodes, %lld pending", (long long)c.handles, (long long)c.live_nodes, (long long)c.pending);
+    snprintf(words, sizeof words, "left behind: %lld handles, %lld nodes, %lld pending", (long long)c.handles,
+             (long long)c.live_nodes, (long long)c.pending);
     return fail(r, r->p->n, words);
 }
 

@@ -102,7 +102,7 @@ static bool smaller_sizes(shrinker *s)
     for (int k = 0; k < s->p->n; k++) {
         const graph_instr *i = &s->p->code[k];
         for (int d = 0; i->op && d < i->dims.n; d++) {
-            int64_t size = i->dims.v[d], tries[] = {1, 2, 3, size / 8, size / 2, size - 1};
+            int64_t size = i->dims.v[d], tries[] = { 1, 2, 3, size / 8, size / 2, size - 1 };
             for (int t = 0; t < 6; t++) {
                 if (tries[t] < 1 || tries[t] >= size) continue;
                 c = *s->p;
@@ -184,8 +184,9 @@ static void close_holes(graph *p)
 void graph_shrink(graph *p, graph_fails fails, void *user, int tries)
 {
     static graph before;
-    shrinker s = {p, fails, user, tries};
-    for (bool any = true; any && s.left > 0;) any = drop_some(&s) | bypass_some(&s) | smaller_sizes(&s) | fewer_axes(&s) | plainer(&s);
+    shrinker s = { p, fails, user, tries };
+    for (bool any = true; any && s.left > 0;)
+        any = drop_some(&s) | bypass_some(&s) | smaller_sizes(&s) | fewer_axes(&s) | plainer(&s);
     before = *p;
     close_holes(p);
     if (!graph_validate(p, NULL) || !fails(p, user)) *p = before; /* numbers of instructions mattered: leave it */
@@ -207,7 +208,8 @@ static void print_dims(const cn_dims *d, FILE *out)
 
 static const char *dtype_word(cn_dtype t)
 {
-    static const char *const words[CN_DTYPES] = {"CN_BOOL", "CN_U8", "CN_I8", "CN_I32", "CN_I64", "CN_F16", "CN_BF16", "CN_F32", "CN_F64"};
+    static const char *const words[CN_DTYPES] = { "CN_BOOL", "CN_U8",   "CN_I8",  "CN_I32", "CN_I64",
+                                                  "CN_F16",  "CN_BF16", "CN_F32", "CN_F64" };
     return words[t];
 }
 

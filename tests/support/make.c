@@ -163,7 +163,9 @@ bool make_inputs(inputs *x, const char *name, const cn_case *c, cn_dtype dtype, 
         const cn_spec *s = &c->in[k];
         ref_tensor *t = &x->in[k];
         if (s->fill == CN_FILL_ABSENT) continue;
-        *t = (ref_tensor){ .present = true, .dtype = dtype_for(s, dtype, index), .ndim = s->shape.n, .numel = product(&s->shape) };
+        *t = (ref_tensor){
+            .present = true, .dtype = dtype_for(s, dtype, index), .ndim = s->shape.n, .numel = product(&s->shape)
+        };
         memcpy(t->shape, s->shape.v, sizeof t->shape);
         t->v = must(calloc((size_t)t->numel + 1, sizeof *t->v));
         pcg r = seeded(name, k);

@@ -4,14 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const property_names[PROPERTIES] = { "records", "forward", "layouts", "gradients", "second order",
-                                                        "eager=planned", "threads", "refusals", "tidy" };
+static const char *const property_names[PROPERTIES] = { "records",   "forward",      "layouts",
+                                                        "gradients", "second order", "eager=planned",
+                                                        "threads",   "refusals",     "tidy" };
 static int counts[PROPERTIES];
 
 bool expect(const trial *t, property p, bool ok, const char *what, const char *words)
 {
     counts[p]++;
-    return check(ok, "%s, case %d, %s%s%s: %s", t->op->name, t->number, property_names[p], what[0] ? ", " : "", what, words);
+    return check(ok, "%s, case %d, %s%s%s: %s", t->op->name, t->number, property_names[p], what[0] ? ", " : "", what,
+                 words);
 }
 
 static void print_number(const char *before, int n)

@@ -7,8 +7,8 @@
 typedef struct as_function {
     const trial *t;
     cn_tensor *const *in;
-    const int *place;     /* of each argument among the operands */
-    bool turned;          /* arguments reach it in another layout */
+    const int *place; /* of each argument among the operands */
+    bool turned;      /* arguments reach it in another layout */
 } as_function;
 
 static cn_tensor *turn(cn_tensor *x)
@@ -54,7 +54,8 @@ static bool is_reached(as_function *f, cn_tensor *const *in, int n_in)
     return reached;
 }
 
-static void check_second_order(const trial *t, as_function *f, cn_tensor *const *in, int n_in, const cn_gradcheck_desc *desc)
+static void check_second_order(const trial *t, as_function *f, cn_tensor *const *in, int n_in,
+                               const cn_gradcheck_desc *desc)
 {
     cn_ctx *ctx = cn_context(in[0]);
     bool ok = cn_gradgradcheck(function, f, in, n_in, desc);
@@ -94,7 +95,8 @@ static void check_gradients(cn_ctx *ctx, const trial *t, const inputs *x)
 void try_gradients(cn_ctx *ctx, const trial *t)
 {
     inputs x;
-    if (!has_grad(t->op) || t->c->no_gradient_check || !takes(t, CN_F64) || !draw(t, CN_F64, LAYOUT_CONTIGUOUS, &x)) return;
+    if (!has_grad(t->op) || t->c->no_gradient_check || !takes(t, CN_F64) || !draw(t, CN_F64, LAYOUT_CONTIGUOUS, &x))
+        return;
     cn_scope s = cn_scope_begin(ctx);
     check_gradients(ctx, t, &x);
     cn_scope_end(ctx, s);

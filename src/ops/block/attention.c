@@ -13,7 +13,7 @@ enum { BLOCK_ROWS = 64 }; /* query rows whose scores are in scratch at a time */
 typedef struct attention {
     int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */
     int64_t tq, tk, e, ev;
-    int64_t blocks, ld;             /* of query rows a head; elements from one row of scores to the next */
+    int64_t blocks, ld; /* of query rows a head; elements from one row of scores to the next */
     bool causal;
     double scale;
     cn__dropout drop;
@@ -63,7 +63,13 @@ static attention attention_of(const cn_kernel *k, int first, int buffers)
 {
     const cn_array *q = &k->in[first], *key = &k->in[first + 1], *mask = &k->in[first + 3];
     const int n = q->ndim;
-    attention a = { .heads = 1, .kv_heads = 1, .group = 1, .tq = q->shape[n - 2], .tk = key->shape[n - 2], .e = q->shape[n - 1], .outer = n - 2 };
+    attention a = { .heads = 1,
+                    .kv_heads = 1,
+                    .group = 1,
+                    .tq = q->shape[n - 2],
+                    .tk = key->shape[n - 2],
+                    .e = q->shape[n - 1],
+                    .outer = n - 2 };
     a.ev = k->in[first + 2].shape[n - 1];
     for (int d = 0; d < n - 2; d++) a.size[d] = q->shape[d], a.heads *= q->shape[d], a.kv_heads *= key->shape[d];
     if (n > 2 && key->shape[n - 3]) a.group = q->shape[n - 3] / key->shape[n - 3];
@@ -106,14 +112,16 @@ static void cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 0, FORWARD_BUFFERS);
     a.gemm_scratch = a.scratch + a.scratch_step * (size_t)cn_threads(k);
-    cn_parallel(k, a.heads * a.blocks, cn__grain_of((double)BLOCK_ROWS * (double)a.tk * (double)(a.e + a.ev + 8) / 4), PICK(forward, k->in[0].dtype), &a);
+    cn_parallel(k, a.heads * a.blocks, cn__grain_of((double)BLOCK_ROWS * (double)a.tk * (double)(a.e + a.ev + 8) / 4),
+                PICK(forward, k->in[0].dtype), &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
     attention a = attention_of(k, 1, BACKWARD_BUFFERS);
     a.gemm_scratch = a.scratch + a.scratch_step * (size_t)cn_threads(k);
-    cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * (double)(a.e + a.ev)), PICK(backward, k->in[0].dtype), &a);
+    cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * (double)(a.e + a.ev)),
+                PICK(backward, k->in[0].dtype), &a);
 }
 
 /* ---- shapes */

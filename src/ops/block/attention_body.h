@@ -3,12 +3,23 @@
 #include "ops/block/dropout_body.h"
 
 /* C (rows, cols) = or += A (rows, inner) · B (inner, cols), inside a part that a thread already runs. */
-static void NAME(product)(const attention *a, int thread, bool add, int64_t rows, int64_t cols, int64_t inner, NAME(matrix) x,
-                          NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
+static void NAME(product)(const attention *a, int thread, bool add, int64_t rows, int64_t cols, int64_t inner,
+                          NAME(matrix) x, NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
 {
-    const cn__gemm g = { .f64 = sizeof(T) == 8, .accumulate = add, .m = rows, .n = cols, .k = inner,
-                         .a = x.v, .a_row = x.row, .a_col = x.col, .b = y.v, .b_row = y.row, .b_col = y.col,
-                         .c = c, .c_row = c_row, .c_col = c_col };
+    const cn__gemm g = { .f64 = sizeof(T) == 8,
+                         .accumulate = add,
+                         .m = rows,
+                         .n = cols,
+                         .k = inner,
+                         .a = x.v,
+                         .a_row = x.row,
+                         .a_col = x.col,
+                         .b = y.v,
+                         .b_row = y.row,
+                         .b_col = y.col,
+                         .c = c,
+                         .c_row = c_row,
+                         .c_col = c_col };
     cn__gemm_run_alone(&g, a->gemm_scratch + (size_t)thread * a->gemm_step);
 }
 
@@ -62,10 +73,13 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
     T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = s + BLOCK_ROWS * a->ld;
     for (int64_t block = begin; block < end; block++) {
         const int64_t head = block / a->blocks, first = block % a->blocks * BLOCK_ROWS;
-        const int64_t rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS, n = keys_seen(a, first + rows - 1);
-        const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first), k = NAME(matrix_of)(&kernel->in[1], head / a->group, 0);
+        const int64_t rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
+                      n = keys_seen(a, first + rows - 1);
+        const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first),
+                           k = NAME(matrix_of)(&kernel->in[1], head / a->group, 0);
         const NAME(matrix) v = NAME(matrix_of)(&kernel->in[2], head / a->group, 0);
-        T *out = (T *)kernel->out[0].data + (head * a->tq + first) * a->ev, *lse = (T *)kernel->out[1].data + head * a->tq + first;
+        T *out = (T *)kernel->out[0].data + (head * a->tq + first) * a->ev,
+          *lse = (T *)kernel->out[1].data + head * a->tq + first;
         NAME(product)(a, thread, false, rows, n, a->e, q, NAME(transposed)(k), s, a->ld, 1);
         for (int64_t r = 0; r < rows; r++) {
             T *row = s + r * a->ld;
@@ -86,8 +100,8 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
 }
 
 /* A block's rows of P = exp(score - lse), weights = P·dropout, dS = P (dP - sum of P dP) scale, in place of dP. */
-static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int64_t rows, int64_t n, T *p, T *dp, T *weights,
-                                T *spare)
+static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int64_t rows,
+                                int64_t n, T *p, T *dp, T *weights, T *spare)
 {
     const cn_array *l = &kernel->in[5];
     const T *lse = (const T *)l->data + head_offset(l, head, 1);
@@ -109,10 +123,12 @@ static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int
 /* dP = g vᵀ; then dv += weightsᵀ g, dq = dS k, dk += dSᵀ q, for one block of a query head */
 static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int thread)
 {
-    const int64_t kv = head / a->group, rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS, n = keys_seen(a, first + rows - 1);
+    const int64_t kv = head / a->group, rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
+                  n = keys_seen(a, first + rows - 1);
     T *p = (T *)(a->scratch + (size_t)thread * a->scratch_step), *dp = p + BLOCK_ROWS * a->ld;
     T *weights = a->drop.p > 0 ? dp + BLOCK_ROWS * a->ld : p, *spare = dp + 2 * BLOCK_ROWS * a->ld;
-    const NAME(matrix) g = NAME(matrix_of)(&kernel->in[0], head, first), q = NAME(matrix_of)(&kernel->in[1], head, first);
+    const NAME(matrix) g = NAME(matrix_of)(&kernel->in[0], head, first),
+                       q = NAME(matrix_of)(&kernel->in[1], head, first);
     const NAME(matrix) k = NAME(matrix_of)(&kernel->in[2], kv, 0), v = NAME(matrix_of)(&kernel->in[3], kv, 0);
     T *dq = (T *)kernel->out[0].data + (head * a->tq + first) * a->e;
     T *dk = (T *)kernel->out[1].data + kv * a->tk * a->e, *dv = (T *)kernel->out[2].data + kv * a->tk * a->ev;
@@ -132,6 +148,7 @@ static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, i
         NAME(zero)((T *)kernel->out[1].data + kv * a->tk * a->e, a->tk * a->e);
         NAME(zero)((T *)kernel->out[2].data + kv * a->tk * a->ev, a->tk * a->ev);
         for (int64_t head = kv * a->group; head < (kv + 1) * a->group; head++)
-            for (int64_t first = 0; first < a->tq; first += BLOCK_ROWS) NAME(backward_block)(kernel, a, head, first, thread);
+            for (int64_t first = 0; first < a->tq; first += BLOCK_ROWS)
+                NAME(backward_block)(kernel, a, head, first, thread);
     }
 }

@@ -15,7 +15,8 @@ static cn__conv describe(const cn_kernel *k, const cn_array *x, const cn_array *
 {
     const cn__conv_attrs *a = k->attrs;
     cn__conv c = { .k = k, .a = a, .x = x->data, .weight = weight->data, .y = y->data, .f64 = x->dtype == CN_F64 };
-    c.s = (cn__conv_sizes){ x->shape[0], a->groups, weight->shape[1], weight->shape[0] / a->groups, { 0 }, { 0 }, { 0 } };
+    c.s =
+        (cn__conv_sizes){ x->shape[0], a->groups, weight->shape[1], weight->shape[0] / a->groups, { 0 }, { 0 }, { 0 } };
     c.size = c.f64 ? sizeof(double) : sizeof(float);
     c.volume = c.positions = c.pixels = 1;
     c.direct = true;
@@ -152,10 +153,10 @@ static moved moved_by(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
     return m;
 }
 
-#define T float
+#define T       float
 #define NAME(x) x##_f32
 #include "columns_body.h"
-#define T double
+#define T       double
 #define NAME(x) x##_f64
 #include "columns_body.h"
 

@@ -20,8 +20,8 @@ static bool measure_axis(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, 
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld or dilation %lld is too large", who, padding, dilation);
     if (reach >= padded)
         return cn__fail(ctx, CN_BAD_SHAPE,
-                        "%s: kernel of size %lld (dilation %lld) is larger than input of size %lld (padding %lld)", who, kernel,
-                        dilation, (long long)s->in[d], padding);
+                        "%s: kernel of size %lld (dilation %lld) is larger than input of size %lld (padding %lld)", who,
+                        kernel, dilation, (long long)s->in[d], padding);
     s->out[d] = (padded - reach - 1) / stride + 1;
     return true;
 }
@@ -32,10 +32,11 @@ bool cn__conv_measure(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, con
     const long long groups = a->groups, channels = x[1], each = weight[1], outputs = weight[0];
     if (groups < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld groups; at least 1 is needed", who, groups);
     if (channels % groups || channels / groups != each)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld input channels, but the weight is for %lld groups of %lld", who, channels,
-                        groups, each);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld input channels, but the weight is for %lld groups of %lld", who,
+                        channels, groups, each);
     if (outputs % groups)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld output channels do not divide into %lld groups", who, outputs, groups);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld output channels do not divide into %lld groups", who, outputs,
+                        groups);
     *s = (cn__conv_sizes){ .n = x[0], .groups = groups, .c = each, .o = outputs / groups };
     for (int d = 0; d < 3; d++) {
         s->in[d] = x[2 + d];
@@ -50,8 +51,8 @@ static bool five_axes(cn_infer *i)
     const cn_layout *a = &i->in[0]->layout, *b = &i->in[1]->layout;
     char s[96], t[96];
     return (a->ndim == 5 && b->ndim == 5) ||
-           cn_infer_fail(i, CN_BAD_SHAPE, "the operator itself takes five axes, not %s and %s", cn__shape_text(a, s, sizeof s),
-                         cn__shape_text(b, t, sizeof t));
+           cn_infer_fail(i, CN_BAD_SHAPE, "the operator itself takes five axes, not %s and %s",
+                         cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
 }
 
 static bool gives(cn_infer *i, int64_t n, int64_t channels, const int64_t *axes)
@@ -67,9 +68,8 @@ static bool gradient_fits(cn_infer *i, const cn__conv_sizes *s)
     const cn_layout y = { .ndim = 5, .shape = { s->n, s->groups * s->o, s->out[0], s->out[1], s->out[2] } };
     const cn_layout *g = &i->in[0]->layout;
     char p[96], q[96];
-    return cn__same_shape(&y, g) ||
-           cn_infer_fail(i, CN_BAD_SHAPE, "the gradient is %s, but the convolution gives %s", cn__shape_text(g, p, sizeof p),
-                         cn__shape_text(&y, q, sizeof q));
+    return cn__same_shape(&y, g) || cn_infer_fail(i, CN_BAD_SHAPE, "the gradient is %s, but the convolution gives %s",
+                                                  cn__shape_text(g, p, sizeof p), cn__shape_text(&y, q, sizeof q));
 }
 
 /* One of the three with the attributes of another; like: whose last three sizes it must give, or NULL. */
@@ -101,8 +101,16 @@ static void conv_grad(cn_grad_call *g)
 static cn__gemm conv_product(const cn__conv *c, int64_t channels, int64_t len)
 {
     (void)channels; /* all of them */
-    return (cn__gemm){ .f64 = c->f64, .m = c->s.o, .n = len, .k = c->row, .a_row = c->row, .a_col = 1,
-                       .b_row = cn__conv_column_row(c, len), .b_col = 1, .c_row = c->positions, .c_col = 1 };
+    return (cn__gemm){ .f64 = c->f64,
+                       .m = c->s.o,
+                       .n = len,
+                       .k = c->row,
+                       .a_row = c->row,
+                       .a_col = 1,
+                       .b_row = cn__conv_column_row(c, len),
+                       .b_col = 1,
+                       .c_row = c->positions,
+                       .c_col = 1 };
 }
 
 /* Positions [at, at + len) of all channels of a group of an image are final. */
@@ -110,14 +118,17 @@ static void conv_done(const cn__conv *c, int64_t item, int64_t at, int64_t len, 
 {
     const int64_t first = item * c->s.o * c->positions + at;
     if (len == c->positions) cn_kernel_done(c->k, first, first + c->s.o * len, thread);
-    else for (int64_t o = 0; o < c->s.o; o++) cn_kernel_done(c->k, first + o * c->positions, first + o * c->positions + len, thread);
+    else
+        for (int64_t o = 0; o < c->s.o; o++)
+            cn_kernel_done(c->k, first + o * c->positions, first + o * c->positions + len, thread);
 }
 
 static void conv_unit(const cn__conv *c, int64_t index, int thread)
 {
     const int64_t at = index % c->chunks * c->chunk, len = cn__conv_smaller(c->chunk, c->positions - at);
     const int64_t group = index / c->chunks % c->s.groups, n = index / c->chunks / c->s.groups;
-    char *x = cn__conv_x(c, n, group, 0), *weight = c->weight + group * c->s.o * c->row * c->size, *y = cn__conv_y(c, n, group, at);
+    char *x = cn__conv_x(c, n, group, 0), *weight = c->weight + group * c->s.o * c->row * c->size,
+         *y = cn__conv_y(c, n, group, at);
     if (cn__conv_thin(c)) {
         cn__conv_thin_y(c, y, x, weight, at, len);
     } else {
@@ -130,7 +141,10 @@ static void conv_unit(const cn__conv *c, int64_t index, int thread)
     conv_done(c, index / c->chunks, at, len, thread);
 }
 
-static cn__conv conv_of(const cn_kernel *k) { return cn__conv_cut(k, &k->in[0], &k->in[1], &k->out[0], 1, conv_product); }
+static cn__conv conv_of(const cn_kernel *k)
+{
+    return cn__conv_cut(k, &k->in[0], &k->in[1], &k->out[0], 1, conv_product);
+}
 
 static void conv_cpu(const cn_kernel *k)
 {
@@ -144,13 +158,29 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
     return cn__conv_scratch(&c, threads);
 }
 
-#define ONES { 1, 1, 1 }
-#define PLAIN .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 0 } }
+#define ONES    \
+    {           \
+        1, 1, 1 \
+    }
+#define PLAIN                        \
+    .attrs = &(const cn__conv_attrs) \
+    {                                \
+        ONES, { 0 }, ONES, 1, { 0 }  \
+    }
 
 const cn_op cn__op_conv = {
-    .name = "conv", .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
-    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .tail = true, .attr_size = sizeof(cn__conv_attrs),
-    .infer = conv_infer, .grad = conv_grad, .cpu = conv_cpu, .scratch = conv_scratch, .onnx = "Conv",
+    .name = "conv",
+    .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
+    .kind = CN_CONTRACT,
+    .n_in = 2,
+    .n_out = 1,
+    .tail = true,
+    .attr_size = sizeof(cn__conv_attrs),
+    .infer = conv_infer,
+    .grad = conv_grad,
+    .cpu = conv_cpu,
+    .scratch = conv_scratch,
+    .onnx = "Conv",
     CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, PLAIN },
              { .in = { CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2) },
                .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 0 } } },
@@ -189,15 +219,24 @@ static void input_grad(cn_grad_call *g)
 /* columns(c·t, len) = weight(o, c·t)ᵀ · y(o, len) */
 static cn__gemm input_product(const cn__conv *c, int64_t channels, int64_t len)
 {
-    return (cn__gemm){ .f64 = c->f64, .m = channels * c->volume, .n = len, .k = c->s.o, .a_row = 1, .a_col = c->row,
-                       .b_row = c->positions, .b_col = 1, .c_row = cn__conv_column_row(c, len), .c_col = 1 };
+    return (cn__gemm){ .f64 = c->f64,
+                       .m = channels * c->volume,
+                       .n = len,
+                       .k = c->s.o,
+                       .a_row = 1,
+                       .a_col = c->row,
+                       .b_row = c->positions,
+                       .b_col = 1,
+                       .c_row = cn__conv_column_row(c, len),
+                       .c_col = 1 };
 }
 
 static void input_unit(const cn__conv *c, int64_t index, int thread)
 {
     const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
     const int64_t group = index / c->blocks % c->s.groups, n = index / c->blocks / c->s.groups;
-    char *x = cn__conv_x(c, n, group, first), *weight = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
+    char *x = cn__conv_x(c, n, group, first),
+         *weight = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
     const size_t bytes = (size_t)(channels * c->pixels * c->size);
     if (bytes) memset(x, 0, bytes);
     if (cn__conv_thin(c)) {
@@ -236,9 +275,16 @@ static size_t input_scratch(const cn_kernel *k, int threads)
 }
 
 const cn_op cn__op_conv_input_grad = {
-    .name = "conv_input_grad", .doc = "The gradient of conv for its input, of a given size: a transposed convolution.",
-    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
-    .infer = input_infer, .grad = input_grad, .cpu = input_cpu, .scratch = input_scratch,
+    .name = "conv_input_grad",
+    .doc = "The gradient of conv for its input, of a given size: a transposed convolution.",
+    .kind = CN_CONTRACT,
+    .n_in = 2,
+    .n_out = 1,
+    .attr_size = sizeof(cn__conv_attrs),
+    .infer = input_infer,
+    .grad = input_grad,
+    .cpu = input_cpu,
+    .scratch = input_scratch,
     CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 3, 2) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 4, 5 } } },
              { .in = { CN_S(1, 6, 3, 4, 2), CN_S(6, 2, 2, 3, 2) },
@@ -278,9 +324,17 @@ static void weight_grad(cn_grad_call *g)
 /* weight(o, c·t) += y(o, len) · columns(c·t, len)ᵀ */
 static cn__gemm weight_product(const cn__conv *c, int64_t channels, int64_t len)
 {
-    return (cn__gemm){ .f64 = c->f64, .accumulate = true, .m = c->s.o, .n = channels * c->volume, .k = len,
-                       .a_row = c->positions, .a_col = 1, .b_row = 1, .b_col = cn__conv_column_row(c, len),
-                       .c_row = c->row, .c_col = 1 };
+    return (cn__gemm){ .f64 = c->f64,
+                       .accumulate = true,
+                       .m = c->s.o,
+                       .n = channels * c->volume,
+                       .k = len,
+                       .a_row = c->positions,
+                       .a_col = 1,
+                       .b_row = 1,
+                       .b_col = cn__conv_column_row(c, len),
+                       .c_row = c->row,
+                       .c_col = 1 };
 }
 
 static int64_t weight_parts(const cn__conv *c)
@@ -301,7 +355,8 @@ static char *weight_sums(const cn__conv *c, int64_t part)
 static void weight_unit(const cn__conv *c, int64_t index, int thread)
 {
     const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
-    const int64_t group = index / c->blocks % c->s.groups, part = index / c->blocks / c->s.groups, parts = weight_parts(c);
+    const int64_t group = index / c->blocks % c->s.groups, part = index / c->blocks / c->s.groups,
+                  parts = weight_parts(c);
     char *sums = weight_sums(c, part) + (group * c->s.o * c->row + first * c->volume) * c->size;
     const size_t bytes = (size_t)(channels * c->volume * c->size);
     for (int64_t o = 0; o < c->s.o && bytes; o++) memset(sums + o * c->row * c->size, 0, bytes);
@@ -328,7 +383,8 @@ static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t e
     void *to = c->weight;
     for (int64_t i = begin; i < end; i++) {
         double sum = 0;
-        for (int64_t p = 0; p < parts; p++) sum += c->f64 ? ((const double *)sums)[p * n + i] : ((const float *)sums)[p * n + i];
+        for (int64_t p = 0; p < parts; p++)
+            sum += c->f64 ? ((const double *)sums)[p * n + i] : ((const float *)sums)[p * n + i];
         if (c->f64) ((double *)to)[i] = sum;
         else ((float *)to)[i] = (float)sum;
     }
@@ -346,7 +402,8 @@ static void weight_cpu(const cn_kernel *k)
 {
     cn__conv c = weight_of(k);
     const int64_t parts = weight_parts(&c);
-    const double work = (double)c.s.o * (double)(c.block * c.volume) * (double)c.positions * (double)c.s.n / (double)parts;
+    const double work =
+        (double)c.s.o * (double)(c.block * c.volume) * (double)c.positions * (double)c.s.n / (double)parts;
     cn__conv_run(&c, parts * c.s.groups * c.blocks, work, weight_unit);
     if (parts > 1) cn_parallel(k, weight_numel(&c), 4096, merge_parts, &c);
 }
@@ -359,9 +416,16 @@ static size_t weight_scratch(const cn_kernel *k, int threads)
 }
 
 const cn_op cn__op_conv_weight_grad = {
-    .name = "conv_weight_grad", .doc = "The gradient of conv for its weight, of a given kernel size.",
-    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__conv_attrs),
-    .infer = weight_infer, .grad = weight_grad, .cpu = weight_cpu, .scratch = weight_scratch,
+    .name = "conv_weight_grad",
+    .doc = "The gradient of conv for its weight, of a given kernel size.",
+    .kind = CN_CONTRACT,
+    .n_in = 2,
+    .n_out = 1,
+    .attr_size = sizeof(cn__conv_attrs),
+    .infer = weight_infer,
+    .grad = weight_grad,
+    .cpu = weight_cpu,
+    .scratch = weight_scratch,
     CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 4, 5) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 2 } } },
              { .in = { CN_S(3, 6, 3, 4, 2), CN_S(3, 4, 3, 5, 4) },

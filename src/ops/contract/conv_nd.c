@@ -31,7 +31,8 @@ static bool open_call(call *c, cn_tensor *const *in, const cn_conv_desc *desc)
     c->batch = x->ndim == c->axes + 2;
     if ((x->ndim != c->axes + 1 && !c->batch) || w->ndim != c->axes + 2)
         return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input %s and weight %s; %d or %d axes and %d are needed", c->who,
-                        cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t), c->axes + 1, c->axes + 2, c->axes + 2);
+                        cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t), c->axes + 1, c->axes + 2,
+                        c->axes + 2);
     c->a = (cn__conv_attrs){ { 1, 1, 1 }, { 0 }, { 1, 1, 1 }, or_one(desc->groups), { 0 } };
     for (int i = 0, d = 3 - c->axes; d < 3; i++, d++) {
         c->a.stride[d] = or_one(desc->stride[i]);
@@ -68,7 +69,8 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
 {
     call c = { .ctx = ctx, .who = who, .axes = axes };
     cn__conv_sizes s;
-    if (!open_call(&c, in, desc) || !cn__conv_measure(ctx, who, &c.a, cn__layout(c.x)->shape, cn__layout(c.weight)->shape, &s) ||
+    if (!open_call(&c, in, desc) ||
+        !cn__conv_measure(ctx, who, &c.a, cn__layout(c.x)->shape, cn__layout(c.weight)->shape, &s) ||
         !bias_fits(&c, s.groups * s.o))
         return NULL;
     return close_call(&c, cn_apply(&cn__op_conv, (cn_tensor *[]){ c.x, c.weight }, 2, &c.a, NULL));
@@ -80,7 +82,8 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
    has the same result for s sizes; output_padding chooses one, and what it has beyond that is zeros (`beyond`). */
 static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *beyond)
 {
-    const long long x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d], extra = output_padding;
+    const long long x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d],
+                    extra = output_padding;
     const long long stride = c->a.stride[d], dilation = c->a.dilation[d], padding = c->a.padding[d];
     const long long limit = INT32_MAX; /* so that nothing below overflows */
     if (stride < 1 || stride > limit)
@@ -90,26 +93,30 @@ static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *bey
     if (padding < 0 || padding > limit)
         return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: padding %lld is not possible", c->who, padding);
     if (x > limit || kernel > limit)
-        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld or kernel of size %lld is too large", c->who, x, kernel);
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld or kernel of size %lld is too large", c->who, x,
+                        kernel);
     if (extra < 0 || (extra >= stride && extra >= dilation))
-        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: output_padding %lld; it must be less than stride %lld or dilation %lld",
-                        c->who, extra, stride, dilation);
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT,
+                        "%s: output_padding %lld; it must be less than stride %lld or dilation %lld", c->who, extra,
+                        stride, dilation);
     *beyond = extra >= stride ? extra - (stride - 1) : 0;
     c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + extra - *beyond;
     if (c->a.size[d] < 1)
-        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld with kernel %lld and padding %lld gives size %lld", c->who, x,
-                        kernel, padding, (long long)c->a.size[d]);
+        return cn__fail(c->ctx, CN_BAD_SHAPE,
+                        "%s: input of size %lld with kernel %lld and padding %lld gives size %lld", c->who, x, kernel,
+                        padding, (long long)c->a.size[d]);
     return true;
 }
 
-static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn_tensor *const *in, const cn_conv_desc *desc)
+static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn_tensor *const *in,
+                                      const cn_conv_desc *desc)
 {
     call c = { .ctx = ctx, .who = who, .axes = axes };
     if (!open_call(&c, in, desc)) return NULL;
     const int64_t *x = cn__layout(c.x)->shape, *w = cn__layout(c.weight)->shape;
     if (c.a.groups < 1 || c.a.groups > INT32_MAX || w[1] > INT32_MAX || x[1] != w[0] || x[1] % c.a.groups) {
-        cn__fail(ctx, CN_BAD_SHAPE, "%s: input of %lld channels does not fit weight for %lld, in %lld groups", who, (long long)x[1],
-                 (long long)w[0], (long long)c.a.groups);
+        cn__fail(ctx, CN_BAD_SHAPE, "%s: input of %lld channels does not fit weight for %lld, in %lld groups", who,
+                 (long long)x[1], (long long)w[0], (long long)c.a.groups);
         return NULL;
     }
     cn_dims pad = { 6, { 0 } }; /* last axis first, before and after */
@@ -154,10 +161,15 @@ static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, int n_in
 
 /* What all five have in common. */
 #define CONVOLUTION .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 1u << 2, .attr_size = sizeof(cn_conv_desc)
-#define DESC(...) .attrs = &(const cn_conv_desc){ __VA_ARGS__ }
+#define DESC(...) \
+    .attrs = &(const cn_conv_desc) { __VA_ARGS__ }
 
 const cn_op cn__op_conv1d = {
-    .name = "conv1d", .doc = "Convolution over one axis.", CONVOLUTION, .compose = compose1, .onnx = "Conv",
+    .name = "conv1d",
+    .doc = "Convolution over one axis.",
+    CONVOLUTION,
+    .compose = compose1,
+    .onnx = "Conv",
     CN_CASES({ .in = { CN_S(2, 3, 7), CN_S(4, 3, 3), CN_S(4) }, DESC(.groups = 1) },
              { .in = { CN_S(4, 9), CN_S(6, 2, 2), CN_ABSENT }, DESC({ 2 }, { 1 }, { 3 }, 2, { 0 }) },
              { .in = { CN_S(0, 3, 7), CN_S(4, 3, 3), CN_S(4) }, DESC(.groups = 1) },
@@ -165,24 +177,37 @@ const cn_op cn__op_conv1d = {
 };
 
 const cn_op cn__op_conv2d = {
-    .name = "conv2d", .doc = "Convolution over two axes.", CONVOLUTION, .compose = compose2, .onnx = "Conv",
-    CN_CASES({ .in = { CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2) }, DESC(.groups = 1) },
-             { .in = { CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4) }, DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
-             { .in = { CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT }, DESC(.groups = 1) },
-             { .in = { CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3) }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12) }, DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) }),
+    .name = "conv2d",
+    .doc = "Convolution over two axes.",
+    CONVOLUTION,
+    .compose = compose2,
+    .onnx = "Conv",
+    CN_CASES(
+        { .in = { CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2) }, DESC(.groups = 1) },
+        { .in = { CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4) }, DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
+        { .in = { CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT }, DESC(.groups = 1) },
+        { .in = { CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3) }, DESC(.groups = 1) },
+        { .in = { CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12) }, DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) }),
 };
 
 const cn_op cn__op_conv3d = {
-    .name = "conv3d", .doc = "Convolution over three axes.", CONVOLUTION, .compose = compose3, .onnx = "Conv",
+    .name = "conv3d",
+    .doc = "Convolution over three axes.",
+    CONVOLUTION,
+    .compose = compose3,
+    .onnx = "Conv",
     CN_CASES({ .in = { CN_S(1, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 1, 2, 2, 3), CN_ABSENT }, DESC({ 1, 2, 1 }, { 1, 0, 2 }, { 2, 1, 1 }, 2, { 0 }) },
+             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 1, 2, 2, 3), CN_ABSENT },
+               DESC({ 1, 2, 1 }, { 1, 0, 2 }, { 2, 1, 1 }, 2, { 0 }) },
              { .in = { CN_S(0, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
              { .in = { CN_S(2, 3, 9, 9, 9), CN_S(4, 3, 3, 3, 3), CN_S(4) }, DESC(.padding = { 1, 1, 1 }) }),
 };
 
 const cn_op cn__op_conv_transpose1d = {
-    .name = "conv_transpose1d", .doc = "Transposed convolution over one axis.", CONVOLUTION, .compose = compose_transpose1,
+    .name = "conv_transpose1d",
+    .doc = "Transposed convolution over one axis.",
+    CONVOLUTION,
+    .compose = compose_transpose1,
     .onnx = "ConvTranspose",
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3, 2, 3), CN_S(2) }, DESC(.groups = 1) },
              { .in = { CN_S(4, 5), CN_S(4, 3, 4), CN_S(6) }, DESC({ 3 }, { 1 }, { 2 }, 2, { 2 }) },
@@ -192,12 +217,16 @@ const cn_op cn__op_conv_transpose1d = {
 };
 
 const cn_op cn__op_conv_transpose2d = {
-    .name = "conv_transpose2d", .doc = "Transposed convolution over two axes.", CONVOLUTION, .compose = compose_transpose2,
+    .name = "conv_transpose2d",
+    .doc = "Transposed convolution over two axes.",
+    CONVOLUTION,
+    .compose = compose_transpose2,
     .onnx = "ConvTranspose",
-    CN_CASES({ .in = { CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
-             { .in = { CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2) }, DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
-             { .in = { CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6) }, DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
+    CN_CASES(
+        { .in = { CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
+        { .in = { CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2) }, DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
+        { .in = { CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT }, DESC(.groups = 1) },
+        { .in = { CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6) }, DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
 };
 
 static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)

@@ -30,7 +30,10 @@ typedef struct equation {
 
 /* Capital letters come first where the result is not spelled out. */
 static int label_of(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : -1; }
-static char letter_of(int label) { return (char)(label >= LETTERS ? '.' : label < 26 ? 'A' + label : 'a' + label - 26); }
+static char letter_of(int label)
+{
+    return (char)(label >= LETTERS ? '.' : label < 26 ? 'A' + label : 'a' + label - 26);
+}
 
 static bool has(const labels *l, int label)
 {
@@ -51,7 +54,8 @@ static const char *read_labels(const equation *e, const char *p, term *t)
         if (label >= 0 && t->l.n < CN_MAX_DIMS) {
             t->l.v[t->l.n++] = label;
         } else if (label >= 0) {
-            cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: more than %d axes of one tensor in \"%s\"", CN_MAX_DIMS, e->text);
+            cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: more than %d axes of one tensor in \"%s\"", CN_MAX_DIMS,
+                     e->text);
             return NULL;
         } else if (!strncmp(p, "...", 3) && t->dots < 0) {
             t->dots = t->l.n;
@@ -68,8 +72,9 @@ static const char *read_labels(const equation *e, const char *p, term *t)
 static bool fill_dots(const equation *e, term *t, int axes)
 {
     if (t->l.n + axes > CN_MAX_DIMS)
-        return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: the result of \"%s\" would have %d axes; at most %d are possible",
-                        e->text, t->l.n + axes, CN_MAX_DIMS);
+        return cn__fail(e->ctx, CN_BAD_SHAPE,
+                        "einsum: the result of \"%s\" would have %d axes; at most %d are possible", e->text,
+                        t->l.n + axes, CN_MAX_DIMS);
     for (int i = t->l.n - 1; i >= t->dots; i--) t->l.v[i + axes] = t->l.v[i];
     for (int i = 0; i < axes; i++) t->l.v[t->dots + i] = LABELS - axes + i;
     t->l.n += axes;
@@ -245,8 +250,8 @@ static void sum_out(term *t, const bool *keep, const labels *other)
 }
 
 /* Nothing is contracted: (batch, rows, 1...) times (batch, 1..., columns). */
-static cn_tensor *spread_product(const equation *e, const term *a, const term *b, const labels *batch, const labels *rows,
-                                 const labels *columns)
+static cn_tensor *spread_product(const equation *e, const term *a, const term *b, const labels *batch,
+                                 const labels *rows, const labels *columns)
 {
     labels left = join(batch, rows), right = join(batch, columns);
     cn_dims wide = sizes_of(e, &left), high = sizes_of(e, batch);
@@ -271,8 +276,8 @@ static bool multiply(const equation *e, term *a, term *b, const bool *keep)
     for (int i = 0; i < b->l.n; i++)
         if (!has(&a->l, b->l.v[i])) columns.v[columns.n++] = b->l.v[i];
     if (batch.n + rows.n + columns.n > CN_MAX_DIMS)
-        return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: \"%s\" needs more than %d axes on the way; split it in two", e->text,
-                        CN_MAX_DIMS);
+        return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: \"%s\" needs more than %d axes on the way; split it in two",
+                        e->text, CN_MAX_DIMS);
     labels left = join(&batch, &rows), out = join(&left, &columns);
     if (inner.n) {
         labels a_order = join(&left, &inner), b_order = join(&batch, &inner);
@@ -311,9 +316,16 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_einsum = {
-    .name = "einsum", .doc = "Sums of products of the operands' elements, by an equation such as \"bij,jk->bik\".",
-    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .variadic = true, .dtypes = CN_NUMBERS,
-    .attr_size = sizeof(cn__einsum_attrs), .compose = compose, .onnx = "Einsum",
+    .name = "einsum",
+    .doc = "Sums of products of the operands' elements, by an equation such as \"bij,jk->bik\".",
+    .kind = CN_COMPOSITE,
+    .n_in = 1,
+    .n_out = 1,
+    .variadic = true,
+    .dtypes = CN_NUMBERS,
+    .attr_size = sizeof(cn__einsum_attrs),
+    .compose = compose,
+    .onnx = "Einsum",
     CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) }, .attrs = &(const cn__einsum_attrs){ .text = "ij,jk->ik" } },
              { .in = { CN_S(3, 4), CN_S(4, 5) }, .attrs = &(const cn__einsum_attrs){ .text = "ij, jk" } },
              { .in = { CN_S(2, 3) }, .attrs = &(const cn__einsum_attrs){ .text = "ba" } },
@@ -322,10 +334,13 @@ const cn_op cn__op_einsum = {
              { .in = { CN_S(3, 2, 3, 2) }, .attrs = &(const cn__einsum_attrs){ .text = "ijij->" } },
              { .in = { CN_S(2, 3), CN_S(2, 3) }, .attrs = &(const cn__einsum_attrs){ .text = "ij,ij->ji" } },
              { .in = { CN_S(3), CN_S(2), CN_S(4) }, .attrs = &(const cn__einsum_attrs){ .text = "i,j,k->kij" } },
-             { .in = { CN_S(2, 3, 4, 5), CN_S(2, 3, 6, 5) }, .attrs = &(const cn__einsum_attrs){ .text = "bhqd,bhkd->bhqk" } },
-             { .in = { CN_S(2, 3, 4), CN_S(5, 1, 4, 2) }, .attrs = &(const cn__einsum_attrs){ .text = "...ij,...jk->...ik" } },
+             { .in = { CN_S(2, 3, 4, 5), CN_S(2, 3, 6, 5) },
+               .attrs = &(const cn__einsum_attrs){ .text = "bhqd,bhkd->bhqk" } },
+             { .in = { CN_S(2, 3, 4), CN_S(5, 1, 4, 2) },
+               .attrs = &(const cn__einsum_attrs){ .text = "...ij,...jk->...ik" } },
              { .in = { CN_S(2, 3, 4), CN_S(4) }, .attrs = &(const cn__einsum_attrs){ .text = "...i,i" } },
-             { .in = { CN_S(2, 3), CN_S(4, 3, 5), CN_S(5, 2) }, .attrs = &(const cn__einsum_attrs){ .text = "bn,anm,mb->ba" } },
+             { .in = { CN_S(2, 3), CN_S(4, 3, 5), CN_S(5, 2) },
+               .attrs = &(const cn__einsum_attrs){ .text = "bn,anm,mb->ba" } },
              { .in = { CN_S(2, 1), CN_S(3, 4) }, .attrs = &(const cn__einsum_attrs){ .text = "ij,jk->ik" } },
              { .in = { CN_S(2, 0), CN_S(0, 3) }, .attrs = &(const cn__einsum_attrs){ .text = "ij,jk->ik" } },
              { .in = { CN_S0, CN_S(3) }, .attrs = &(const cn__einsum_attrs){ .text = ",i->i" } },

@@ -22,15 +22,18 @@ static cn_tensor *linear(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void
 }
 
 const cn_op cn__op_linear = {
-    .name = "linear", .doc = "x · weightᵀ + bias over the last axis; the bias may be absent.",
-    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 1u << 2, .dtypes = CN_NUMBERS,
-    .compose = linear, .onnx = "Gemm",
-    CN_CASES({ .in = { CN_S(2, 3), CN_S(4, 3), CN_S(4) } },
-             { .in = { CN_S(2, 3, 5), CN_S(7, 5), CN_ABSENT } },
-             { .in = { CN_S(3), CN_S(2, 3), CN_S(2) } },
-             { .in = { CN_S(2, 3), CN_S(3), CN_ABSENT } },
-             { .in = { CN_S(0, 3), CN_S(4, 3), CN_S(4) } },
-             { .in = { CN_S(2, 0), CN_S(4, 0), CN_S(1) } },
+    .name = "linear",
+    .doc = "x · weightᵀ + bias over the last axis; the bias may be absent.",
+    .kind = CN_COMPOSITE,
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 1u << 2,
+    .dtypes = CN_NUMBERS,
+    .compose = linear,
+    .onnx = "Gemm",
+    CN_CASES({ .in = { CN_S(2, 3), CN_S(4, 3), CN_S(4) } }, { .in = { CN_S(2, 3, 5), CN_S(7, 5), CN_ABSENT } },
+             { .in = { CN_S(3), CN_S(2, 3), CN_S(2) } }, { .in = { CN_S(2, 3), CN_S(3), CN_ABSENT } },
+             { .in = { CN_S(0, 3), CN_S(4, 3), CN_S(4) } }, { .in = { CN_S(2, 0), CN_S(4, 0), CN_S(1) } },
              { .in = { CN_S(33, 65), CN_S(70, 65), CN_S(70) } }),
 };
 
@@ -61,16 +64,18 @@ static cn_tensor *dot(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *a
 }
 
 const cn_op cn__op_dot = {
-    .name = "dot", .doc = "The sum of the products of two vectors' elements.",
-    .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .compose = dot,
+    .name = "dot",
+    .doc = "The sum of the products of two vectors' elements.",
+    .kind = CN_COMPOSITE,
+    .n_in = 2,
+    .n_out = 1,
+    .dtypes = CN_NUMBERS,
+    .compose = dot,
     CN_CASES({ .in = { CN_S(5), CN_S(5) } }, { .in = { CN_S(0), CN_S(0) } }, { .in = { CN_S(1), CN_S(1) } },
              { .in = { CN_S(3001), CN_S(3001) } }),
 };
 
-cn_tensor *cn_dot(cn_tensor *a, cn_tensor *b)
-{
-    return cn_apply(&cn__op_dot, (cn_tensor *[]){ a, b }, 2, NULL, NULL);
-}
+cn_tensor *cn_dot(cn_tensor *a, cn_tensor *b) { return cn_apply(&cn__op_dot, (cn_tensor *[]){ a, b }, 2, NULL, NULL); }
 
 static cn_tensor *outer(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
@@ -79,8 +84,13 @@ static cn_tensor *outer(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void 
 }
 
 const cn_op cn__op_outer = {
-    .name = "outer", .doc = "Every product of an element of one vector and an element of the other.",
-    .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .compose = outer,
+    .name = "outer",
+    .doc = "Every product of an element of one vector and an element of the other.",
+    .kind = CN_COMPOSITE,
+    .n_in = 2,
+    .n_out = 1,
+    .dtypes = CN_NUMBERS,
+    .compose = outer,
     CN_CASES({ .in = { CN_S(3), CN_S(4) } }, { .in = { CN_S(0), CN_S(2) } }, { .in = { CN_S(1), CN_S(1) } },
              { .in = { CN_S(61), CN_S(53) } }),
 };

@@ -8,7 +8,9 @@ static bool inner_sizes_agree(cn_ctx *ctx, const cn_layout *a, const cn_layout *
     bool axes = a->ndim >= 1 && b->ndim >= 1;
     if (axes && a->shape[a->ndim - 1] == b->shape[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
     char s[96], t[96];
-    return cn__fail(ctx, CN_BAD_SHAPE, axes ? "matmul: inner sizes differ: %s @ %s" : "matmul: each operand needs an axis at least: %s @ %s",
+    return cn__fail(ctx, CN_BAD_SHAPE,
+                    axes ? "matmul: inner sizes differ: %s @ %s"
+                         : "matmul: each operand needs an axis at least: %s @ %s",
                     cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
 }
 
@@ -26,8 +28,8 @@ static bool infer(cn_infer *i)
         int da = d - (out->ndim - a->ndim), db = d - (out->ndim - b->ndim);
         int64_t p = da >= 0 ? a->shape[da] : 1, q = db >= 0 ? b->shape[db] : 1;
         if (p != q && p != 1 && q != 1)
-            return cn_infer_fail(i, CN_BAD_SHAPE, "batch axes do not broadcast: %s @ %s", cn__shape_text(a, s, sizeof s),
-                                 cn__shape_text(b, t, sizeof t));
+            return cn_infer_fail(i, CN_BAD_SHAPE, "batch axes do not broadcast: %s @ %s",
+                                 cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
         out->shape[d] = p == 1 ? q : p;
     }
     out->shape[out->ndim - 2] = a->shape[a->ndim - 2];
@@ -51,10 +53,7 @@ static cn_tensor *as_rows(cn_tensor *x)
 }
 
 /* The last two axes lie in memory the other way round: a weight seen through a transpose. */
-static bool column_major(const cn_layout *l)
-{
-    return l->stride[l->ndim - 2] == 1 && l->stride[l->ndim - 1] != 1;
-}
+static bool column_major(const cn_layout *l) { return l->stride[l->ndim - 2] == 1 && l->stride[l->ndim - 1] != 1; }
 
 /* x·y, or (yᵀ·xᵀ)ᵀ, which has the same bits, where the result is wanted column by column. */
 static cn_tensor *product_laid_out(cn_tensor *x, cn_tensor *y, bool by_columns)
@@ -73,7 +72,7 @@ static void grad(cn_grad_call *g)
     if (!g->needs[1]) return;
     if (cn__layout(y)->ndim > 2 && batch_count(lb) == 1) {
         cn_tensor *db = product_laid_out(cn_transpose(as_rows(a), 0, 1), as_rows(y), column_major(lb));
-        cn_dims shape = {lb->ndim, {0}};
+        cn_dims shape = { lb->ndim, { 0 } };
         memcpy(shape.v, lb->shape, sizeof *lb->shape * (size_t)lb->ndim);
         g->in_grad[1] = cn_reshape(db, shape);
     } else {
@@ -91,7 +90,7 @@ static void batch_strides(const cn_array *x, int dims, int64_t *stride)
 static cn__gemm product(const cn_kernel *k)
 {
     const cn_array *a = &k->in[0], *b = &k->in[1], *c = &k->out[0];
-    cn__gemm g = {.f64 = c->dtype == CN_F64, .a = a->data, .b = b->data, .c = c->data, .batch_dims = c->ndim - 2};
+    cn__gemm g = { .f64 = c->dtype == CN_F64, .a = a->data, .b = b->data, .c = c->data, .batch_dims = c->ndim - 2 };
     g.m = a->shape[a->ndim - 2];
     g.k = a->shape[a->ndim - 1];
     g.n = b->shape[b->ndim - 1];
@@ -123,13 +122,13 @@ static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *
     }
 }
 
-#define T uint8_t
+#define T       uint8_t
 #define NAME(x) x##_8
 #include "matmul_body.h"
-#define T uint32_t
+#define T       uint32_t
 #define NAME(x) x##_32
 #include "matmul_body.h"
-#define T uint64_t
+#define T       uint64_t
 #define NAME(x) x##_64
 #include "matmul_body.h"
 
@@ -148,7 +147,7 @@ static void cpu(const cn_kernel *k)
 {
     cn__gemm g = product(k);
     if (cn_dtype_is_float(k->out[0].dtype)) {
-        finished f = {k, g.m, g.n};
+        finished f = { k, g.m, g.n };
         g.done = rows_done;
         g.user = &f;
         cn__gemm_run(&g, cn__kernel_workers(k), k->scratch);
@@ -158,7 +157,10 @@ static void cpu(const cn_kernel *k)
     size_t size = cn_dtype_size(k->out[0].dtype);
     double work = (double)g.n * (double)(g.k ? g.k : 1);
     cn_parallel(k, k->out[0].numel / g.n, work < 16384 ? (int64_t)(16384 / work) : 1,
-                size == 8 ? rows_64 : size == 4 ? rows_32 : rows_8, &g);
+                size == 8   ? rows_64
+                : size == 4 ? rows_32
+                            : rows_8,
+                &g);
     cn_kernel_done(k, 0, k->out[0].numel, 0);
 }
 
@@ -170,21 +172,26 @@ static size_t scratch(const cn_kernel *k, int threads)
 }
 
 const cn_op cn__op_matmul = {
-    .name = "matmul", .doc = "The matrix product over the last two axes; the axes before them broadcast.",
-    .kind = CN_CONTRACT, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .strided = true, .tail = true,
-    .infer = infer, .grad = grad, .cpu = cpu, .scratch = scratch, .onnx = "MatMul",
-    CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) } },
-             { .in = { CN_S(1, 1), CN_S(1, 1) } },
-             { .in = { CN_S(7, 13), CN_S(13, 5) } },
-             { .in = { CN_S(2, 3, 4), CN_S(4, 5) } },
-             { .in = { CN_S(3, 4), CN_S(2, 4, 5) } },
-             { .in = { CN_S(2, 1, 3, 4), CN_S(5, 4, 2) } },
+    .name = "matmul",
+    .doc = "The matrix product over the last two axes; the axes before them broadcast.",
+    .kind = CN_CONTRACT,
+    .n_in = 2,
+    .n_out = 1,
+    .dtypes = CN_NUMBERS,
+    .strided = true,
+    .tail = true,
+    .infer = infer,
+    .grad = grad,
+    .cpu = cpu,
+    .scratch = scratch,
+    .onnx = "MatMul",
+    CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) } }, { .in = { CN_S(1, 1), CN_S(1, 1) } },
+             { .in = { CN_S(7, 13), CN_S(13, 5) } }, { .in = { CN_S(2, 3, 4), CN_S(4, 5) } },
+             { .in = { CN_S(3, 4), CN_S(2, 4, 5) } }, { .in = { CN_S(2, 1, 3, 4), CN_S(5, 4, 2) } },
              { .in = { CN_S(2, 3, 2, 2), CN_S(1, 1, 2, 3) } },
              { .in = { CN_S(1, 2, 1, 2, 1, 2, 2, 3), CN_S(2, 1, 2, 1, 2, 1, 3, 2) } },
-             { .in = { CN_S(3, 0), CN_S(0, 4) } },
-             { .in = { CN_S(0, 3, 2), CN_S(2, 4) } },
-             { .in = { CN_S(2, 0, 3), CN_S(2, 3, 2) } },
-             { .in = { CN_S(65, 300), CN_S(300, 67) } }),
+             { .in = { CN_S(3, 0), CN_S(0, 4) } }, { .in = { CN_S(0, 3, 2), CN_S(2, 4) } },
+             { .in = { CN_S(2, 0, 3), CN_S(2, 3, 2) } }, { .in = { CN_S(65, 300), CN_S(300, 67) } }),
 };
 
 cn_tensor *cn_matmul(cn_tensor *a, cn_tensor *b)

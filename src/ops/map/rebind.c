@@ -22,12 +22,13 @@ bool cn__rebind(cn_tensor *x, cn_tensor *y)
         return cn__fail(x->ctx, CN_BAD_SHAPE, "in place: a result of shape %s does not fit into %s",
                         cn__shape_text(cn__layout(y), s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
     if (category(cn__dtype(y)) > category(cn__dtype(x)))
-        return cn__fail(x->ctx, CN_BAD_DTYPE, "in place: a result of %s does not fit into %s", cn_dtype_name(cn__dtype(y)),
-                        cn_dtype_name(cn__dtype(x)));
+        return cn__fail(x->ctx, CN_BAD_DTYPE, "in place: a result of %s does not fit into %s",
+                        cn_dtype_name(cn__dtype(y)), cn_dtype_name(cn__dtype(x)));
     cn__node *old = x->ref.node, *new = y->ref.node;
     if (!new->needs_grad) return cn_assign(x, y);
     if (old->grad_leaf)
-        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "in place: not on a leaf that requires a gradient; use cn_no_grad_begin, or cn_assign");
+        return cn__fail(x->ctx, CN_BAD_ARGUMENT,
+                        "in place: not on a leaf that requires a gradient; use cn_no_grad_begin, or cn_assign");
     if (cn__dtype(y) != cn__dtype(x)) y = cn_cast(y, cn__dtype(x));
     if (y) cn__handle_rebind(x, y->ref); /* the gradient flows through */
     return y != NULL;
