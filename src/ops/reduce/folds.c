@@ -102,7 +102,8 @@ const cn_op cn__op_prod = {
         {.in = {CN_S(5, 1, 2)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
         {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
         {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},
-        {.in = {CN_RANGE(0.95, 1.05, 3, 1030)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}),
+        {.in = {CN_RANGE(0.95, 1.05, 3, 1030)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {.in = {CN_RANGE(0.99, 1.01, 600, 3)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}}), /* three chunks */
 };
 
 /* Small integers would overflow their own type: PyTorch's rule. */
