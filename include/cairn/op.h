@@ -9,6 +9,7 @@
                                    .infer = cn_infer_map, .grad = cube_grad, .loops = { [CN_F32] = cube_f32 } };
        cn_tensor *y = cn_apply(&cube, &x, 1, NULL, NULL);
 
+   Lifetime   The struct must outlive the context: plans know an operator by its address.
    Structure and arguments  `attrs` (axes, flags, sizes) are part of a plan's identity: a plain struct of int64_t and
               double fields (no padding), compared byte by byte. `args` (learning rates, probabilities, offsets) are
               numbers fed to a plan: changing one never rebuilds it.

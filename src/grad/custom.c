@@ -2,12 +2,6 @@
    node that looks at the function's result and names what the gradient goes to. */
 #include "grad/walk.h"
 
-static bool infer_first(cn_infer *i)
-{
-    i->out[0] = *i->in[0];
-    return true;
-}
-
 /* ---- custom gradients ---- */
 
 typedef struct custom_attrs {
@@ -33,7 +27,7 @@ const cn_op cn__op_custom = {
     .free_dtype = UINT32_MAX,
     .not_differentiable = 1,
     .attr_size = sizeof(custom_attrs),
-    .infer = infer_first,
+    .infer = cn__infer_same,
     .grad = custom_grad,
 };
 
@@ -135,7 +129,7 @@ const cn_op cn__op_checkpoint = {
     .free_dtype = UINT32_MAX,
     .not_differentiable = 1,
     .attr_size = sizeof(checkpoint_attrs),
-    .infer = infer_first,
+    .infer = cn__infer_same,
     .grad = checkpoint_grad,
 };
 

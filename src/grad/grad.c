@@ -3,7 +3,7 @@
 
 /* ---- leaves ---- */
 
-static bool infer_same(cn_infer *i)
+bool cn__infer_same(cn_infer *i)
 {
     i->out[0] = *i->in[0];
     return true;
@@ -16,7 +16,7 @@ const cn_op cn__op_detach = {
     .n_in = 1,
     .n_out = 1,
     .dtypes = CN_ANY,
-    .infer = infer_same,
+    .infer = cn__infer_same,
     .no_grad = "cutting it off is its purpose",
     .not_differentiable = 1,
     .onnx = "Identity",

@@ -13,6 +13,7 @@ typedef struct walk {
     cn__vec nodes, slots, leads, sorted, saved;
 } walk;
 
+bool cn__infer_same(cn_infer *i); /* a VIEW that looks at its first operand as it is */
 bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs);
 
 #endif
