@@ -40,8 +40,9 @@ static void NAME(scatter)(const cn__conv *c, T *from, T *image, int64_t channels
 static void NAME(clear_edges)(const cn__conv *c, const moved *m, T *row, int64_t at, int64_t len)
 {
     const int64_t width = c->s.in[2], end = at + len;
-    for (int64_t p = at - at % width + m->edge; m->gap && p < end; p += width)
-        for (int64_t i = p < at ? at : p; i < p + m->gap && i < end; i++) row[i - at] = 0;
+    for (int64_t gap = 0; gap < m->gap; gap++)
+        for (int64_t p = at - at % width + m->edge + gap; p < end; p += width)
+            if (p >= at) row[p - at] = 0;
 }
 
 static void NAME(gather_moved)(const cn__conv *c, T *to, const T *image, int64_t channels, int64_t at, int64_t len)
