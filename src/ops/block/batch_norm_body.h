@@ -61,6 +61,15 @@ static double NAME(shift_of)(const T *x, int64_t n)
     return isfinite(sum) ? (T)(sum / (double)n) : 0;
 }
 
+/* The rows of one channel lie far apart, and no hardware guesses the next one. */
+static void NAME(fetch_row)(const image *im, const T *x, const T *g, int64_t at)
+{
+    for (int64_t i = at; i < at + im->s; i += 64 / (int64_t)sizeof(T)) {
+        __builtin_prefetch(x + i);
+        if (g) __builtin_prefetch(g + i);
+    }
+}
+
 /* Every image gives a row to each channel. */
 static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_t begin, int64_t end, moments *m)
 {
@@ -68,6 +77,7 @@ static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_
     for (int64_t n = 0; n < im->n; n++)
         for (int64_t c = begin; c < end; c++) {
             const int64_t at = (n * im->c + c) * im->s;
+            if (end - begin == 1 && n + 1 < im->n) NAME(fetch_row)(im, x, g, at + im->c * im->s);
             NAME(add_moments)(&m[c - begin], x + at, g ? g + at : NULL, im->s);
         }
 }
