@@ -4,6 +4,7 @@
 
    y is linear in x and in the weight, and so the gradient of each of the three operators is made of the other two. */
 #include "ops/contract/columns.h"
+#include "ops/contract/taps.h"
 
 /* ---- sizes ---- */
 
@@ -148,12 +149,19 @@ static cn__conv conv_of(const cn_kernel *k)
 
 static void conv_cpu(const cn_kernel *k)
 {
+    const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (cn__taps_suit(&t)) {
+        cn__taps_run(&t);
+        return;
+    }
     const cn__conv c = conv_of(k);
     cn__conv_run(&c, c.s.n * c.s.groups * c.chunks, (double)c.s.o * (double)c.row * (double)c.chunk, conv_unit);
 }
 
 static size_t conv_scratch(const cn_kernel *k, int threads)
 {
+    const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (cn__taps_suit(&t)) return cn__taps_scratch(&t, threads);
     const cn__conv c = conv_of(k);
     return cn__conv_scratch(&c, threads);
 }
@@ -192,7 +200,27 @@ const cn_op cn__op_conv = {
              { .in = { CN_S(3, 16, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
              { .in = { CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7) }, /* several chunks */
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 0 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3) }, /* one channel to one, by taps */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 3, { 0 } } },
+             { .in = { CN_S(1, 2, 1, 31, 40), CN_S(9, 2, 1, 3, 3) }, /* several chunks */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 38, 1, 12, 12), CN_S(8, 38, 1, 3, 3) }, /* several slices of channels */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(1, 4, 1, 11, 12), CN_S(50, 4, 1, 3, 3) }, /* several blocks of rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 5, 6, 5, 7), CN_S(14, 5, 2, 2, 2) }, /* three axes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 1, 0, 1 }, { 1, 2, 1 }, 1, { 0 } } },
+             { .in = { CN_S(3, 5, 1, 1, 150), CN_S(3, 5, 1, 1, 9) }, /* one axis, few rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 7 }, { 1, 1, 2 }, 1, { 0 } } },
+             { .in = { CN_S(2, 4, 1, 1, 160), CN_S(4, 2, 1, 1, 17) }, /* two rows a group */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 2, { 0 } } },
+             { .in = { CN_S(2, 2, 1, 1, 170), CN_S(1, 2, 1, 1, 25) }, /* one row */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 12 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 2, 1, 1, 127), CN_S(9, 2, 1, 1, 17) }, /* a position too few for taps */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 0 } } },
+             { .in = { CN_S(2, 4, 1, 1, 140), CN_S(7, 4, 1, 1, 9) }, /* tiles of four and three rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 0 } } }),
 };
 
 /* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit: a block of channels of a group of an image ---- */
@@ -263,6 +291,11 @@ static cn__conv input_of(const cn_kernel *k)
 
 static void input_cpu(const cn_kernel *k)
 {
+    const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (cn__taps_suit(&t)) {
+        cn__taps_run(&t);
+        return;
+    }
     const cn__conv c = input_of(k);
     const double work = (double)c.s.o * (double)(c.block * c.volume) * (double)c.positions;
     cn__conv_run(&c, c.s.n * c.s.groups * c.blocks, work, input_unit);
@@ -270,6 +303,8 @@ static void input_cpu(const cn_kernel *k)
 
 static size_t input_scratch(const cn_kernel *k, int threads)
 {
+    const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (cn__taps_suit(&t)) return cn__taps_scratch(&t, threads);
     const cn__conv c = input_of(k);
     return cn__conv_scratch(&c, threads);
 }
@@ -298,7 +333,27 @@ const cn_op cn__op_conv_input_grad = {
              { .in = { CN_S(3, 20, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 19, 17 } } },
              { .in = { CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7) },
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 39, 41 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 39, 41 } } },
+             { .in = { CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3) }, /* one channel to one, by taps */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 3, { 1, 13, 11 } } },
+             { .in = { CN_S(1, 2, 1, 29, 42), CN_S(2, 9, 1, 3, 3) }, /* several chunks */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 31, 40 } } },
+             { .in = { CN_S(2, 38, 1, 12, 12), CN_S(38, 8, 1, 3, 3) }, /* several slices of channels */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 12, 12 } } },
+             { .in = { CN_S(1, 4, 1, 11, 12), CN_S(4, 50, 1, 3, 3) }, /* several blocks of rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 11, 12 } } },
+             { .in = { CN_S(2, 5, 7, 3, 8), CN_S(5, 14, 2, 2, 2) }, /* three axes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 1, 0, 1 }, { 1, 2, 1 }, 1, { 6, 5, 7 } } },
+             { .in = { CN_S(3, 5, 1, 1, 148), CN_S(5, 3, 1, 1, 9) }, /* one axis, few rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 7 }, { 1, 1, 2 }, 1, { 1, 1, 150 } } },
+             { .in = { CN_S(2, 4, 1, 1, 150), CN_S(4, 2, 1, 1, 17) }, /* two rows a group */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 2, { 1, 1, 160 } } },
+             { .in = { CN_S(2, 2, 1, 1, 170), CN_S(2, 1, 1, 1, 25) }, /* one row */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 12 }, ONES, 1, { 1, 1, 170 } } },
+             { .in = { CN_S(2, 2, 1, 1, 127), CN_S(2, 9, 1, 1, 17) }, /* a position too few for taps */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 1, 1, 127 } } },
+             { .in = { CN_S(2, 4, 1, 1, 140), CN_S(4, 7, 1, 1, 9) }, /* tiles of four and three rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 1, 1, 140 } } }),
 };
 
 /* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit: a block of channels of a group, over a part of the
@@ -400,6 +455,11 @@ static cn__conv weight_of(const cn_kernel *k)
 
 static void weight_cpu(const cn_kernel *k)
 {
+    const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (cn__taps_suit_weight(&t)) {
+        cn__taps_weigh(&t);
+        return;
+    }
     cn__conv c = weight_of(k);
     const int64_t parts = weight_parts(&c);
     const double work =
@@ -410,6 +470,8 @@ static void weight_cpu(const cn_kernel *k)
 
 static size_t weight_scratch(const cn_kernel *k, int threads)
 {
+    const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (cn__taps_suit_weight(&t)) return cn__taps_weigh_scratch(&t, threads);
     const cn__conv c = weight_of(k);
     const int64_t parts = weight_parts(&c);
     return cn__conv_scratch(&c, threads) + (parts > 1 ? (size_t)(parts * weight_numel(&c) * c.size) : 0);
@@ -439,5 +501,21 @@ const cn_op cn__op_conv_weight_grad = {
              { .in = { CN_S(3, 20, 1, 19, 17), CN_S(3, 16, 1, 19, 17) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
              { .in = { CN_S(1, 2, 1, 39, 41), CN_S(1, 2, 1, 39, 41) },
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 7, 7 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 7, 7 } } },
+             { .in = { CN_S(3, 9, 1, 23, 23), CN_S(3, 2, 1, 23, 23) }, /* summed by taps */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
+             { .in = { CN_S(35, 4, 1, 1, 512), CN_S(35, 1, 1, 1, 512) }, /* several images in one sum */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 1, { 1, 1, 7 } } },
+             { .in = { CN_S(2, 3, 1, 40, 31), CN_S(2, 3, 1, 40, 31) }, /* one channel to one, several chunks */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 2 }, { 1, 1, 2 }, 3, { 1, 3, 3 } } },
+             { .in = { CN_S(1, 90, 1, 23, 24), CN_S(1, 90, 1, 23, 24) }, /* blocks of rows and slices of channels */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
+             { .in = { CN_S(2, 24, 1, 1, 511), CN_S(2, 3, 1, 1, 511) }, /* a position too few for taps */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 1 }, ONES, 1, { 1, 1, 3 } } },
+             { .in = { CN_S(2, 2, 1, 1, 520), CN_S(2, 1, 1, 1, 520) }, /* two rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 6 }, ONES, 1, { 1, 1, 13 } } },
+             { .in = { CN_S(2, 3, 1, 1, 520), CN_S(2, 1, 1, 1, 520) }, /* three rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 6 }, ONES, 1, { 1, 1, 13 } } },
+             { .in = { CN_S(2, 5, 1, 1, 520), CN_S(2, 1, 1, 1, 520) }, /* tiles of three and two rows */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 1, 5 } } }),
 };

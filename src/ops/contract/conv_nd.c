@@ -187,7 +187,9 @@ const cn_op cn__op_conv2d = {
         { .in = { CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4) }, DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
         { .in = { CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT }, DESC(.groups = 1) },
         { .in = { CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3) }, DESC(.groups = 1) },
-        { .in = { CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12) }, DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) }),
+        { .in = { CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12) }, DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) },
+        { .in = { CN_S(2, 4, 12, 13), CN_S(9, 4, 3, 3), CN_S(9) }, DESC(.padding = { 1, 1 }) },
+        { .in = { CN_S(1, 4, 33, 35), CN_S(9, 4, 3, 3), CN_S(9) }, DESC(.padding = { 1, 1 }) }), /* several chunks */
 };
 
 const cn_op cn__op_conv3d = {
