@@ -1,15 +1,17 @@
-/* math.h: what the rows of the MAP tables compute with. Capitals are generic: EXP(x) is a float for a float x. */
+/* math.h: what the rows of the MAP tables compute with. Capitals are generic: EXP(x) is a float for a float x. They stand
+   inside a loop of dispatch.h, which says what `fused` is. */
 #ifndef CN_MAP_MATH_H
 #define CN_MAP_MATH_H
 
 #include <math.h>
 
-#include "vector.h"
+#include "wide.h"
 
 #define LIBM(fn, x)      _Generic((x), float: fn##f, double: fn)(x)
 #define LIBM2(fn, x, y)  _Generic((x), float: fn##f, double: fn)(x, y)
-#define VECTOR(fn, x)    _Generic((x), float: cn__##fn##_f32, double: fn)(x)
-#define TYPED(fn, x)     _Generic((x), float: fn##_f32, double: fn##_f64)(x)
+#define VECTOR(fn, x)    _Generic((x), float: cn__f32_##fn(x, fused), double: fn(x))
+#define VECTOR2(fn, x, y) _Generic((x), float: cn__f32_##fn(x, y, fused), double: fn(x, y))
+#define COMPOSED(fn, x)  _Generic((x), float: cn__f32_##fn(x, fused), double: fn##_f64(x))
 #define TYPED2(fn, x, y) _Generic((x), float: fn##_f32, double: fn##_f64)(x, y)
 
 #define ABS(x)         LIBM(fabs, x)
@@ -22,9 +24,9 @@
 #define EXPM1(x)       VECTOR(expm1, x)
 #define LOG(x)         VECTOR(log, x)
 #define LOG1P(x)       VECTOR(log1p, x)
-#define LOG2(x)        LIBM(log2, x)
-#define SIN(x)         LIBM(sin, x)
-#define COS(x)         LIBM(cos, x)
+#define LOG2(x)        VECTOR(log2, x)
+#define SIN(x)         VECTOR(sin, x) /* of a float: near 0 only, see cn__f32_sine */
+#define COS(x)         VECTOR(cos, x)
 #define TAN(x)         LIBM(tan, x)
 #define ASIN(x)        LIBM(asin, x)
 #define ACOS(x)        LIBM(acos, x)
@@ -33,18 +35,47 @@
 #define COSH(x)        LIBM(cosh, x)
 #define TANH(x)        VECTOR(tanh, x)
 #define ERF(x)         VECTOR(erf, x)
-#define MISH(x)        TYPED(mish, x)
+#define SIGMOID(x)     COMPOSED(sigmoid, x)
+#define LOG_SIGMOID(x) COMPOSED(log_sigmoid, x)
+#define SILU(x)        COMPOSED(silu, x)
+#define GELU(x)        COMPOSED(gelu, x)
+#define GELU_TANH(x)   COMPOSED(gelu_tanh, x)
+#define MISH(x)        COMPOSED(mish, x)
+#define SOFTPLUS(x, p, limit) \
+    _Generic((x), float: cn__f32_softplus(x, p, limit, fused), double: softplus_f64(x, p, limit))
 #define CLAMP(x, a, b) _Generic((x), float: clamp_f32, double: clamp_f64)(x, a, b)
 #define FMOD(x, y)     LIBM2(fmod, x, y)
 #define ATAN2(x, y)    LIBM2(atan2, x, y)
 #define COPYSIGN(x, y) LIBM2(copysign, x, y)
-#define POW(x, y)      LIBM2(pow, x, y)
+#define POW(x, y)      VECTOR2(pow, x, y)
 #define FLOOR_DIV(x, y) TYPED2(floor_div, x, y)
 #define REMAINDER(x, y) TYPED2(remainder, x, y)
 
 /* NaN if either is */
 #define MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
 #define MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
+
+/* ---- what wide.h and vector.h have for f32; far on the left the limits, where the formulas would give NaN ---- */
+
+static inline double sigmoid_f64(double x) { return 1 / (1 + exp(-x)); }
+static inline double silu_f64(double x) { return x < -800 ? -0.0 : x / (1 + exp(-x)); }
+static inline double gelu_f64(double x) { return x < -40 ? -0.0 : 0.5 * x * erfc(-0.70710678118654752440 * x); }
+static inline double log_sigmoid_f64(double x) { return (x < 0 ? x : 0) - log1p(exp(-fabs(x))); }
+static inline double softplus_f64(double x, double p, double limit)
+{
+    return x * p > limit ? x : log1p(exp(x * p)) / p;
+}
+static inline double gelu_tanh_f64(double x)
+{
+    return x < -40 ? -0.0 : x / (1 + exp(x * (CN__GELU_A + CN__GELU_B * x * x)));
+}
+static inline double mish_f64(double x)
+{
+    double e = exp(x < 20 ? x : 20), n = e * (e + 2);
+    return x < -800 ? -0.0 : x * (n / (n + 2));
+}
+
+/* ---- functions of either type ---- */
 
 #define E       float
 #define NAME(f) f##_f32

@@ -1,12 +1,5 @@
 /* math_body.h: functions of a float type E, for math.h. */
 
-/* x·tanh(log(1 + e^x)) = x·n/(n + 2) with n = e^x (e^x + 2); past 20 the factor is 1 */
-static inline E NAME(mish)(E x)
-{
-    E e = EXP(x < 20 ? x : (E)20), n = e * (e + 2);
-    return x * (n / (n + 2));
-}
-
 /* For limits that are not NaN; x may be. */
 static inline E NAME(clamp)(E x, E low, E high)
 {
