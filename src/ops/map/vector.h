@@ -121,7 +121,7 @@ CN__INLINE float cn__f32_tanh(float x, bool fused)
     q = MULADD(q, z, -0x1.55553ep-2f);
     int32_t n = cn__exp_reduce(2 * (a > 9.1f ? 9.1f : a), &r, fused);
     float power = cn__power_of_2(n), far = 1 - 2 / MULADD(power, cn__expm1_reduced(r, fused), power + 1);
-    return a < 0.6f ? MULADD(x * z, q, x) : copysignf(far, x);
+    return copysignf(a < 0.6f ? MULADD(a * z, q, a) : far, x);
 }
 
 /* ---- logarithm ---- */

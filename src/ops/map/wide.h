@@ -64,7 +64,7 @@ CN__INLINE double cn__wide_split(double x, double *m)
     return cn__f64_of_bits(u >> 52 | cn__bits_of_f64(0x1p52)) - (0x1p52 + 1023);
 }
 
-/* log(1 + x) for x > -1, finite. While 1 + x is near 1, what counts is x itself. */
+/* log(1 + x) for x > -1, finite (NaN is for the caller to see to). While 1 + x is near 1, what counts is x itself. */
 CN__INLINE double cn__wide_log1p(double x, bool fused)
 {
     double m, k = cn__wide_split(1 + x, &m), f = k == 0 ? x : m - 1;
@@ -128,7 +128,7 @@ CN__INLINE float cn__f32_softplus(float x, float p, float limit, bool fused)
 {
     double v = (double)x * p, low = v < -200 ? -200 : v;
     double y = cn__wide_log1p(cn__wide_exp(v > 40 ? 40 : low, fused), fused);
-    y = v > 40 ? v : y;
+    y = v <= 40 ? y : v;
     return x * p > limit ? x : (float)(y * (1 / (double)p));
 }
 
@@ -136,7 +136,7 @@ CN__INLINE float cn__f32_log_sigmoid(float x, bool fused)
 {
     float a = fabsf(x);
     double y = cn__wide_log1p(cn__wide_exp(-(double)(a > 200 ? 200 : a), fused), fused);
-    return (float)((x < 0 ? x : 0) - y);
+    return (float)((x > 0 ? 0 : x) - y);
 }
 
 /* x·tanh(log(1 + e^x)) = x·n/(n + 2) with n = e^x (e^x + 2); past 20 the factor is 1 */
