@@ -90,7 +90,7 @@ CN__INLINE float cn__f32_expm1(float x, bool fused)
    2^-k + 2^(n-k) is exact in two parts. */
 CN__INLINE float cn__f32_logistic(float x, int32_t n, float r, bool fused)
 {
-    int32_t k = n > 0 ? n >> 1 : 0, a = -k, b = n - k;
+    int32_t half = n >> 1, k = half > 0 ? half : 0, a = -k, b = n - k;
     float larger = cn__power_of_2(a > b ? a : b), smaller = cn__power_of_2(a > b ? b : a);
     float sum = larger + smaller, rest = smaller - (sum - larger);
     return x * cn__power_of_2(a) / (sum + MULADD(cn__power_of_2(b), cn__expm1_reduced(r, fused), rest));

@@ -94,7 +94,8 @@ CN__INLINE double cn__wide_log2(double x, bool fused)
 CN__INLINE float cn__f32_log1p(float x, bool fused)
 {
     float y = (float)cn__wide_log1p(x, fused);
-    y = (x == 0) | (x == INFINITY) ? x : y;
+    y = x == INFINITY ? x : y;
+    y = x == 0 ? x : y;
     y = x == -1 ? -INFINITY : y;
     return x >= -1 ? y : NAN;
 }
@@ -113,7 +114,7 @@ CN__INLINE float cn__f32_pow(float x, float y, bool fused)
     double a = fabsf(x), e = y, log = cn__wide_log2(a, fused);
     log = a < INFINITY ? log : a;
     log = a == 0 ? -INFINITY : log;
-    double v = (a == 1) | (e == 0) ? 0 : e * log, low = v < -200 ? -200 : v;
+    double v = ((a == 1) | (e == 0)) ? 0 : e * log, low = v < -200 ? -200 : v;
     double z = cn__wide_exp2(v > 200 ? 200 : low, fused);
     double whole = fabs(e) >= 0x1p24 ? 0 : e, shifted = whole + CN__WIDE_ROUNDER;
     bool is_whole = shifted - CN__WIDE_ROUNDER == whole;
