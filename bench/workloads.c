@@ -1,8 +1,9 @@
 /* The reference workloads, one line each: `name median_ms peak_rss_mb`, as the peers print them.
 
-       bench_workloads [--list] [--only gpt-mini,mlp] [--threads 2] [--seconds 4] [--plan]
+       bench_workloads [--list] [--extra] [--only gpt-mini,mlp] [--threads 2] [--seconds 4] [--plan]
 
-   Shapes, dtype (f32) and optimizer are the peers'. Every workload runs in a process of its own, so that memory is its own. */
+   Shapes, dtype and optimizer are the peers'. Every workload runs in a process of its own, so that memory is its own.
+   --extra: the workloads of extra.h instead, where sizes, element types and operators are others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ static struct options {
     int threads;
     double seconds;
     const char *only;
-    bool plan;
-} options = { 2, 4, NULL, false };
+    bool plan, extra;
+} options = { 2, 4, NULL, false, false };
 
 /* ---- a model: its parameters, and Adam's state ---- */
 
@@ -30,13 +31,17 @@ typedef struct model {
     cn_tensor *p[MOST], *m[MOST], *v[MOST];
     int n, steps;
     double decay;
+    bool sgd, f64;
     cn_tensor *x, *y;
 } model;
+
+static cn_dtype floats(const model *net) { return net->f64 ? CN_F64 : CN_F32; }
 
 static cn_tensor *add_param(model *net, cn_tensor *t)
 {
     int i = net->n++;
     net->p[i] = cn_param(t);
+    if (net->sgd) return net->p[i];
     net->m[i] = cn_keep(cn_zeros_like(t));
     net->v[i] = cn_keep(cn_zeros_like(t));
     return net->p[i];
@@ -44,7 +49,7 @@ static cn_tensor *add_param(model *net, cn_tensor *t)
 
 static cn_tensor *uniform(model *net, cn_dims shape, double bound)
 {
-    return cn_mul_s(cn_sub_s(cn_rand(net->cn, CN_F32, shape), 0.5), 2 * bound);
+    return cn_mul_s(cn_sub_s(cn_rand(net->cn, floats(net), shape), 0.5), 2 * bound);
 }
 
 typedef struct layer {
@@ -82,11 +87,22 @@ static void adam(model *net, double lr)
     }
 }
 
+static void sgd(model *net, double lr)
+{
+    net->steps++;
+    for (int i = 0; i < net->n; i++) {
+        cn_tensor *p = net->p[i];
+        cn_assign(p, cn_sub(p, cn_mul_s(cn_grad_of(p), lr)));
+        cn_zero_grad(p);
+    }
+}
+
 static void train(model *net, cn_tensor *loss)
 {
     cn_backward(loss);
     cn_no_grad_begin(net->cn);
-    adam(net, 1e-3);
+    if (net->sgd) sgd(net, 1e-1);
+    else adam(net, 1e-3);
     cn_no_grad_end(net->cn);
     if (options.plan && net->steps == 2) {
         static char text[1 << 17];
@@ -109,7 +125,7 @@ static void mlp_new(mlp *m, cn_ctx *cn, int64_t batch, int layers, const int64_t
     m->net.cn = cn;
     m->layers = layers;
     for (int i = 0; i < layers; i++) m->l[i] = linear(&m->net, width[i], width[i + 1], true);
-    m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(batch, width[0])));
+    m->net.x = cn_keep(cn_randn(cn, floats(&m->net), CN_DIMS(batch, width[0])));
     m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, width[layers], CN_DIMS(batch)));
 }
 
@@ -245,12 +261,20 @@ static void matmul_step(void *user)
     cn_eval(cn_matmul(p->a, p->b));
 }
 
-/* ---- the list ---- */
+#include "extra.h"
+
+/* ---- the lists ---- */
 
 static mlp a_mlp;
 static cnn a_cnn;
 static gpt a_gpt;
 static pair a_pair;
+static resnet a_resnet;
+static autoencoder an_autoencoder;
+static lstm an_lstm;
+static encoder an_encoder;
+static normed a_normed;
+static table a_table;
 
 static void *new_mlp_tiny(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 16, 3, (const int64_t[]){ 2, 16, 16, 2 }), &a_mlp; }
 static void *new_mlp(cn_ctx *cn) { return mlp_new(&a_mlp, cn, 64, 2, (const int64_t[]){ 784, 128, 10 }), &a_mlp; }
@@ -279,11 +303,32 @@ static void *new_matmul_256(cn_ctx *cn) { return new_product(cn, 256); }
 static void *new_matmul_1024(cn_ctx *cn) { return new_product(cn, 1024); }
 static void *new_matmul_2048(cn_ctx *cn) { return new_product(cn, 2048); }
 
+static void *new_mlp_odd(cn_ctx *cn)
+{
+    return mlp_new(&a_mlp, cn, 37, 3, (const int64_t[]){ 777, 301, 103, 11 }), &a_mlp;
+}
+static void *new_mlp_f64(cn_ctx *cn)
+{
+    a_mlp.net.f64 = true;
+    return mlp_new(&a_mlp, cn, 64, 2, (const int64_t[]){ 784, 256, 10 }), &a_mlp;
+}
+static void *new_resnet(cn_ctx *cn) { return resnet_new(&a_resnet, cn, 32), &a_resnet; }
+static void *new_autoencoder(cn_ctx *cn) { return autoencoder_new(&an_autoencoder, cn, 32), &an_autoencoder; }
+static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 32, 32, 64, 128), &an_lstm; }
+static void *new_encoder(cn_ctx *cn) { return encoder_new(&an_encoder, cn, 100, 3, 192, 8), &an_encoder; }
+static void *new_rows(cn_ctx *cn)
+{
+    a_pair = (pair){ .a = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(4096, 1000))) };
+    return &a_pair;
+}
+static void *new_normed(cn_ctx *cn) { return normed_new(&a_normed, cn, 4096, 768), &a_normed; }
+static void *new_table(cn_ctx *cn) { return table_new(&a_table, cn, 50000, 128, 8192), &a_table; }
+
 static const struct workload {
     const char *name, *words;
     void *(*make)(cn_ctx *cn);
     void (*step)(void *user);
-} workloads[] = {
+} reference[] = {
     { "mlp-tiny", "2-16-16-2, batch 16: overhead alone", new_mlp_tiny, mlp_step },
     { "mlp", "784-128-10, batch 64", new_mlp, mlp_step },
     { "mlp-wide", "784-1024-1024-10, batch 128", new_mlp_wide, mlp_step },
@@ -295,7 +340,19 @@ static const struct workload {
     { "matmul-1024", "1024x1024 by 1024x1024", new_matmul_1024, matmul_step },
     { "matmul-2048", "2048x2048 by 2048x2048", new_matmul_2048, matmul_step },
 };
-enum { WORKLOADS = sizeof workloads / sizeof *workloads };
+
+static const struct workload extra[] = {
+    { "mlp-odd", "777-301-103-11, batch 37", new_mlp_odd, mlp_step },
+    { "mlp-f64", "784-256-10, batch 64, in f64", new_mlp_f64, mlp_step },
+    { "cnn-strided", "two residual blocks of stride 2 on 32 images of 3x32x32", new_resnet, resnet_step },
+    { "autoencoder", "strided convolutions and back, 32 images of 28x28", new_autoencoder, autoencoder_step },
+    { "lstm", "input 64, hidden 128, 32 steps, batch 32", new_lstm, lstm_step },
+    { "encoder", "2 layers, 3 heads, width 192, context 100, batch 8, dropout", new_encoder, encoder_step },
+    { "softmax-rows", "log_softmax of 4096 rows of 1000, summed over the rows", new_rows, rows_step },
+    { "layernorm-bwd", "layer_norm of 4096 rows of 768, and its gradients", new_normed, normed_step },
+    { "gather-embed", "8192 rows of an embedding of 50,000x128, SGD", new_table, table_step },
+};
+enum { REFERENCE = sizeof reference / sizeof *reference, EXTRA = sizeof extra / sizeof *extra };
 
 /* ---- timing ---- */
 
@@ -344,40 +401,29 @@ static int run(const struct workload *w)
     return 0;
 }
 
-static bool chosen(const char *name)
+/* By name if names were given, else as a member of the list that was asked for. */
+static bool chosen(const char *name, bool list)
 {
     size_t n = strlen(name);
     for (const char *at = options.only; at && *at; at += strcspn(at, ","), at += *at == ',')
         if (!strncmp(at, name, n) && (at[n] == 0 || at[n] == ',')) return true;
-    return !options.only;
+    return !options.only && list;
 }
 
-static int usage(int code)
+static void print_list(const struct workload *w, int n)
 {
-    printf("usage: bench_workloads [--list] [--only NAME,NAME] [--threads N] [--seconds S] [--plan]\n");
-    return code;
+    for (int k = 0; k < n; k++) printf("%-14s %s\n", w[k].name, w[k].words);
 }
 
-int main(int argc, char **argv)
+static int run_list(const struct workload *w, int n, bool list)
 {
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--list")) {
-            for (int k = 0; k < WORKLOADS; k++) printf("%-14s %s\n", workloads[k].name, workloads[k].words);
-            return 0;
-        }
-        if (!strcmp(argv[i], "--plan")) options.plan = true;
-        else if (i + 1 < argc && !strcmp(argv[i], "--only")) options.only = argv[++i];
-        else if (i + 1 < argc && !strcmp(argv[i], "--threads")) options.threads = atoi(argv[++i]);
-        else if (i + 1 < argc && !strcmp(argv[i], "--seconds")) options.seconds = atof(argv[++i]);
-        else return usage(strcmp(argv[i], "--help") != 0);
-    }
     int bad = 0;
-    for (int k = 0; k < WORKLOADS; k++) {
-        if (!chosen(workloads[k].name)) continue;
+    for (int k = 0; k < n; k++) {
+        if (!chosen(w[k].name, list)) continue;
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
-            int code = run(&workloads[k]);
+            int code = run(&w[k]);
             fflush(stdout);
             _exit(code);
         }
@@ -386,4 +432,30 @@ int main(int argc, char **argv)
         bad |= status != 0;
     }
     return bad;
+}
+
+static int usage(int code)
+{
+    printf("usage: bench_workloads [--list] [--extra] [--only NAME,NAME] [--threads N] [--seconds S] [--plan]\n");
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--list")) {
+            print_list(reference, REFERENCE);
+            printf("\n");
+            print_list(extra, EXTRA);
+            return 0;
+        }
+        if (!strcmp(argv[i], "--plan")) options.plan = true;
+        else if (!strcmp(argv[i], "--extra")) options.extra = true;
+        else if (i + 1 < argc && !strcmp(argv[i], "--only")) options.only = argv[++i];
+        else if (i + 1 < argc && !strcmp(argv[i], "--threads")) options.threads = atoi(argv[++i]);
+        else if (i + 1 < argc && !strcmp(argv[i], "--seconds")) options.seconds = atof(argv[++i]);
+        else return usage(strcmp(argv[i], "--help") != 0);
+    }
+    int bad = run_list(reference, REFERENCE, !options.extra);
+    return run_list(extra, EXTRA, options.extra) | bad;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The reference workloads in JAX, on the CPU: prints `name median_ms peak_rss_mb compile_s`, a line each.
 
-    .venv/jax/bin/python bench/peers/peer_jax.py [--threads 2] [--only gpt-mini,mlp] [--seconds 4]
+    .venv/jax/bin/python bench/peers/peer_jax.py [--threads 2] [--extra] [--only gpt-mini,mlp] [--seconds 4]
 
-Shapes, f32 and the optimizers (from optax) are those of bench/workloads.c. A step is one compiled function that takes
+Shapes, dtypes and the optimizers (from optax) are those of bench/workloads.c. A step is one compiled function that takes
 over the memory of the parameters and moments it replaces; tracing and compiling it is compile_s, apart from the times.
 """
 import argparse
@@ -15,28 +15,30 @@ import time
 
 parser = argparse.ArgumentParser(description="the reference workloads in JAX")
 parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("--only", default="", help="names, separated by commas")
+parser.add_argument("--extra", action="store_true", help="the extra workloads instead of the reference ones")
+parser.add_argument("--only", default="", help="names from either list, separated by commas")
 parser.add_argument("--seconds", type=float, default=4.0, help="for each workload")
 args = parser.parse_args()
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:args.threads])  # XLA starts a thread for each core it may use
 
 # Loaded in the children only (see the end): threads of XLA do not survive a fork.
-jax = jnp = lax = optax = np = rng = None
+jax = jnp = lax = optax = np = rng = floats = None
 
 
 def load():
-    global jax, jnp, lax, optax, np, rng
+    global jax, jnp, lax, optax, np, rng, floats
     import jax
     import jax.numpy as jnp
     import numpy as np
     import optax
     from jax import lax
     rng = np.random.default_rng(1)
+    floats = np.float32
 
 
 def randn(*shape):
-    return jnp.asarray(rng.standard_normal(shape, dtype=np.float32))
+    return jnp.asarray(rng.standard_normal(shape, dtype=floats))
 
 
 def randint(high, *shape):
@@ -45,7 +47,7 @@ def randint(high, *shape):
 
 def uniform(fan_in, *shape):
     bound = fan_in ** -0.5
-    return jnp.asarray(rng.uniform(-bound, bound, shape).astype(np.float32))
+    return jnp.asarray(rng.uniform(-bound, bound, shape).astype(floats))
 
 
 def compiled(f, *inputs, donate=()):
@@ -98,15 +100,31 @@ def mlp(batch, *width):
     return training(loss, optax.adam(1e-3), layers, randn(batch, width[0]), randint(width[-1], batch))
 
 
-def conv_block(p, running, x):
-    """Convolution, batch norm in training, relu, pooling. (N,H,W,C), the layout XLA is quickest with on a CPU."""
-    x = lax.conv_general_dilated(x, p["w"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) + p["b"]
+def mlp_f64(batch, *width):
+    global floats
+    jax.config.update("jax_enable_x64", True)
+    floats = np.float64
+    return mlp(batch, *width)
+
+
+NHWC = ("NHWC", "HWIO", "NHWC")  # the layout XLA is quickest with on a CPU
+
+
+def batch_norm(p, running, x):
+    """In training: the result, and the new running statistics."""
     mean = x.mean((0, 1, 2))
     var = jnp.square(x - mean).mean((0, 1, 2))
     count = x.size // mean.size
     seen = lax.stop_gradient((mean, var * count / (count - 1)))
     running = tuple(0.9 * old + 0.1 * new for old, new in zip(running, seen))
-    x = jax.nn.relu((x - mean) * (lax.rsqrt(var + 1e-5) * p["scale"]) + p["shift"])
+    return (x - mean) * (lax.rsqrt(var + 1e-5) * p["scale"]) + p["shift"], running
+
+
+def conv_block(p, running, x):
+    """Convolution, batch norm, relu, pooling."""
+    x = lax.conv_general_dilated(x, p["w"], (1, 1), "SAME", dimension_numbers=NHWC) + p["b"]
+    x, running = batch_norm(p, running, x)
+    x = jax.nn.relu(x)
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"), running
 
 
@@ -141,29 +159,31 @@ def block(p, heads, x):  # (B,T,C) -> (B,T,C)
     return x + apply(p["down"], jax.nn.gelu(apply(p["up"], layer_norm(p["ln2"], x)), approximate=True))
 
 
+def norm(width):
+    return jnp.ones(width), jnp.zeros(width)
+
+
+def new_block(width):
+    return {"ln1": norm(width), "qkv": linear(width, 3 * width), "proj": linear(width, width),
+            "ln2": norm(width), "up": linear(width, 4 * width), "down": linear(4 * width, width)}
+
+
 def gpt(vocab, context, layers, heads, width, batch):
-    def norm():
-        return jnp.ones(width), jnp.zeros(width)
-
-    def new_block():
-        return {"ln1": norm(), "qkv": linear(width, 3 * width), "proj": linear(width, width),
-                "ln2": norm(), "up": linear(width, 4 * width), "down": linear(4 * width, width)}
-
     def loss(params, buffers, tokens, y):
         x = params["tok"][tokens] + params["pos"]
         for p in params["blocks"]:
             x = block(p, heads, x)
         return cross_entropy(apply(params["head"], layer_norm(params["ln"], x)), y), buffers
 
-    params = {"tok": randn(vocab, width), "pos": randn(context, width), "blocks": [new_block() for _ in range(layers)],
-              "ln": norm(), "head": linear(width, vocab, bias=False)}
+    params = {"tok": randn(vocab, width), "pos": randn(context, width), "blocks": [new_block(width) for _ in range(layers)],
+              "ln": norm(width), "head": linear(width, vocab, bias=False)}
     return training(loss, optax.adamw(1e-3, weight_decay=0.01), params,
                     randint(vocab, batch, context), randint(vocab, batch, context))
 
 
 def pure(f, *inputs):
     run, seconds = compiled(f, *inputs)
-    return lambda: run(*inputs).block_until_ready(), seconds
+    return lambda: jax.block_until_ready(run(*inputs)), seconds
 
 
 def chain(n):
@@ -178,7 +198,119 @@ def matmul(n):
     return pure(lambda a, b: a @ b, randn(n, n), randn(n, n))
 
 
-WORKLOADS = {
+def conv_norm(p, running, x, stride):
+    pad = [(p["w"].shape[0] // 2,) * 2] * 2
+    return batch_norm(p, running, lax.conv_general_dilated(x, p["w"], (stride, stride), pad, dimension_numbers=NHWC))
+
+
+def residual(p, running, x):
+    """Half the height and width, twice the channels."""
+    h, first = conv_norm(p[0], running[0], x, 2)
+    h, second = conv_norm(p[1], running[1], jax.nn.relu(h), 1)
+    skip, shortcut = conv_norm(p[2], running[2], x, 2)
+    return jax.nn.relu(h + skip), [first, second, shortcut]
+
+
+def resnet(batch):
+    def conv(a, b, size):
+        return {"w": uniform(size * size * a, size, size, a, b), "scale": jnp.ones(b), "shift": jnp.zeros(b)}
+
+    def loss(params, buffers, x, y):
+        x, stem = conv_norm(params["stem"], buffers[0], x, 1)
+        x, first = residual(params["blocks"][0], buffers[1], jax.nn.relu(x))
+        x, second = residual(params["blocks"][1], buffers[2], x)
+        x = lax.reduce_window(x, 0.0, lax.add, (1, 4, 4, 1), (1, 4, 4, 1), "VALID") / 16
+        return cross_entropy(apply(params["full"], x.reshape(batch, -1)), y), [stem, first, second]
+
+    params = {"stem": conv(3, 32, 3),
+              "blocks": [[conv(n, 2 * n, 3), conv(2 * n, 2 * n, 3), conv(n, 2 * n, 1)] for n in (32, 64)],
+              "full": linear(128 * 2 * 2, 10)}
+    buffers = [(jnp.zeros(32), jnp.ones(32)), *([(jnp.zeros(n), jnp.ones(n)) for _ in range(3)] for n in (64, 128))]
+    return training(loss, optax.adam(1e-3), params, randn(batch, 32, 32, 3), randint(10, batch), buffers)
+
+
+def autoencoder(batch):
+    def conv(a, b, size, fan_in):
+        return uniform(fan_in, size, size, a, b), uniform(fan_in, b)
+
+    def loss(params, buffers, x, y):
+        for w, b in params["down"]:
+            x = jax.nn.relu(lax.conv_general_dilated(x, w, (2, 2), [(1, 1)] * 2, dimension_numbers=NHWC) + b)
+        (w0, b0), (w1, b1) = params["up"]
+        x = jax.nn.relu(lax.conv_transpose(x, w0, (2, 2), "SAME", dimension_numbers=NHWC) + b0)
+        x = jax.nn.sigmoid(lax.conv_transpose(x, w1, (2, 2), "SAME", dimension_numbers=NHWC) + b1)
+        return jnp.square(x - y).mean(), buffers
+
+    params = {"down": [conv(1, 32, 3, 9), conv(32, 64, 3, 32 * 9)],
+              "up": [conv(64, 32, 4, 32 * 16), conv(32, 1, 4, 16)]}
+    x = jnp.asarray(rng.random((batch, 28, 28, 1), dtype=np.float32))
+    return training(loss, optax.adam(1e-3), params, x, x)
+
+
+def lstm(steps, batch, width, hidden):
+    def loss(params, buffers, x, y):
+        def one(state, of_x):  # gates in PyTorch's order: input, forget, cell, output
+            h, c = state
+            i, f, g, o = jnp.split(of_x + apply(params["again"], h), 4, axis=1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+        start = jnp.zeros((batch, hidden))
+        (h, _), _ = lax.scan(one, (start, start), apply(params["in"], x))
+        return cross_entropy(apply(params["head"], h), y), buffers
+
+    params = {"in": (uniform(hidden, width, 4 * hidden), uniform(hidden, 4 * hidden)),
+              "again": linear(hidden, 4 * hidden), "head": linear(hidden, 10)}
+    return training(loss, optax.adam(1e-3), params, randn(steps, batch, width), randint(10, batch))
+
+
+def dropout(key, x):
+    return jnp.where(jax.random.bernoulli(key, 0.9, x.shape), x / 0.9, 0)
+
+
+def encoder_block(p, heads, keys, x):  # (B,T,C) -> (B,T,C)
+    B, T, C = x.shape
+    h = apply(p["qkv"], layer_norm(p["ln1"], x)).reshape(B, T, 3, heads, C // heads)
+    y = jax.nn.dot_product_attention(h[:, :, 0], h[:, :, 1], h[:, :, 2])
+    x = x + dropout(keys[0], apply(p["proj"], y.reshape(B, T, C)))
+    h = jax.nn.gelu(apply(p["up"], layer_norm(p["ln2"], x)), approximate=False)
+    return x + apply(p["down"], dropout(keys[1], h))
+
+
+def encoder(context, heads, width, batch):
+    def loss(params, key, x, y):
+        key, *keys = jax.random.split(key, 5)
+        x = x + params["pos"]
+        for i, p in enumerate(params["blocks"]):
+            x = encoder_block(p, heads, keys[2 * i:], x)
+        return cross_entropy(apply(params["head"], layer_norm(params["ln"], x).mean(1)), y), key
+
+    params = {"pos": randn(context, width), "blocks": [new_block(width) for _ in range(2)],
+              "ln": norm(width), "head": linear(width, 10)}
+    return training(loss, optax.adamw(1e-3, weight_decay=0.01), params,
+                    randn(batch, context, width), randint(10, batch), jax.random.key(1))
+
+
+def softmax_rows(rows, width):
+    return pure(lambda x: jax.nn.log_softmax(x, 1).sum(0), randn(rows, width))
+
+
+def layer_norm_backward(rows, width):
+    def f(x, p, gradient):
+        y, back = jax.vjp(lambda x, p: layer_norm(p, x), x, p)
+        return y, back(gradient)
+
+    return pure(f, randn(rows, width), norm(width), randn(rows, width))
+
+
+def table(rows, width, batch):
+    def loss(params, buffers, x, y):
+        return jnp.square(params[x] - y).mean(), buffers
+
+    return training(loss, optax.sgd(0.1), randn(rows, width), randint(rows, batch), randn(batch, width))
+
+
+REFERENCE = {
     "mlp-tiny": lambda: mlp(16, 2, 16, 16, 2),
     "mlp": lambda: mlp(64, 784, 128, 10),
     "mlp-wide": lambda: mlp(128, 784, 1024, 1024, 10),
@@ -190,6 +322,21 @@ WORKLOADS = {
     "matmul-1024": lambda: matmul(1024),
     "matmul-2048": lambda: matmul(2048),
 }
+
+EXTRA = {
+    "mlp-odd": lambda: mlp(37, 777, 301, 103, 11),
+    "mlp-f64": lambda: mlp_f64(64, 784, 256, 10),
+    "cnn-strided": lambda: resnet(32),
+    "autoencoder": lambda: autoencoder(32),
+    "lstm": lambda: lstm(32, 32, 64, 128),
+    "encoder": lambda: encoder(100, 3, 192, 8),
+    "softmax-rows": lambda: softmax_rows(4096, 1000),
+    "layernorm-bwd": lambda: layer_norm_backward(4096, 768),
+    "gather-embed": lambda: table(50000, 128, 8192),
+}
+
+WORKLOADS = REFERENCE | EXTRA
+CHOSEN = args.only.split(",") if args.only else EXTRA if args.extra else REFERENCE
 
 
 def measure(name):
@@ -208,7 +355,7 @@ def measure(name):
 
 bad = 0
 for name in WORKLOADS:
-    if args.only and name not in args.only.split(","):
+    if name not in CHOSEN:
         continue
     child = os.fork()
     if child == 0:

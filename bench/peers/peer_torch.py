@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The reference workloads in PyTorch: prints `name median_ms peak_rss_mb`, a line each, as build/bench_workloads does.
 
-    .venv/torch/bin/python bench/peers/peer_torch.py [--threads 2] [--compile] [--only gpt-mini,mlp] [--seconds 4]
+    .venv/torch/bin/python bench/peers/peer_torch.py [--threads 2] [--compile] [--extra] [--only gpt-mini,mlp]
 
-Shapes, f32 and the optimizers are those of bench/workloads.c; change them there and in both peers, or not at all.
+Shapes, dtypes and the optimizers are those of bench/workloads.c; change them there and in both peers, or not at all.
 Each workload runs in a process of its own, so that its peak memory is its own.
 """
 import argparse
@@ -16,7 +16,8 @@ import time
 parser = argparse.ArgumentParser(description="the reference workloads in PyTorch")
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--compile", action="store_true", help="models and functions pass through torch.compile")
-parser.add_argument("--only", default="", help="names, separated by commas")
+parser.add_argument("--extra", action="store_true", help="the extra workloads instead of the reference ones")
+parser.add_argument("--only", default="", help="names from either list, separated by commas")
 parser.add_argument("--seconds", type=float, default=4.0, help="for each workload")
 args = parser.parse_args()
 os.environ["OMP_NUM_THREADS"] = str(args.threads)  # read when torch is loaded
@@ -33,25 +34,30 @@ def compiled(f):
     return torch.compile(f) if args.compile else f
 
 
-def training(model, optimizer, x, y):
-    """A step: loss, gradients, update. Logits are (..., classes), labels of the shape before that."""
-    run, y = compiled(model), y.flatten()
+def cross_entropy(logits, labels):
+    """Logits are (..., classes), labels of the shape before that."""
+    return F.cross_entropy(logits.flatten(0, -2), labels.flatten())
+
+
+def training(model, optimizer, x, y, loss=cross_entropy):
+    """A step: loss, gradients, update."""
+    run = compiled(model)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(run(x).flatten(0, -2), y).backward()
+        loss(run(x), y).backward()
         optimizer.step()
 
     return step
 
 
-def mlp(batch, *width):
+def mlp(batch, *width, dtype=torch.float32):
     parts = [nn.Linear(width[0], width[1])]
     for a, b in zip(width[1:], width[2:]):
         parts += [nn.ReLU(), nn.Linear(a, b)]
-    model = nn.Sequential(*parts)
+    model = nn.Sequential(*parts).to(dtype)
     return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
-                    torch.randn(batch, width[0]), torch.randint(width[-1], (batch,)))
+                    torch.randn(batch, width[0], dtype=dtype), torch.randint(width[-1], (batch,)))
 
 
 def cnn(batch):
@@ -117,7 +123,103 @@ def matmul(n):
     return lambda: a @ b  # one call of the library: there is nothing for torch.compile to do
 
 
-WORKLOADS = {
+def conv_norm(a, b, size, stride):
+    return nn.Sequential(nn.Conv2d(a, b, size, stride, size // 2, bias=False), nn.BatchNorm2d(b))
+
+
+class Residual(nn.Module):
+    """Half the height and width, twice the channels."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.first = conv_norm(channels, 2 * channels, 3, 2)
+        self.second = conv_norm(2 * channels, 2 * channels, 3, 1)
+        self.shortcut = conv_norm(channels, 2 * channels, 1, 2)
+
+    def forward(self, x):
+        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
+
+
+def resnet(batch):
+    model = nn.Sequential(conv_norm(3, 32, 3, 1), nn.ReLU(), Residual(32), Residual(64), nn.AvgPool2d(4), nn.Flatten(),
+                          nn.Linear(128 * 2 * 2, 10))
+    return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
+                    torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,)))
+
+
+def autoencoder(batch):
+    model = nn.Sequential(nn.Conv2d(1, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(),
+                          nn.ConvTranspose2d(64, 32, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(32, 1, 4, 2, 1), nn.Sigmoid())
+    x = torch.rand(batch, 1, 28, 28)
+    return training(model, torch.optim.Adam(model.parameters(), lr=1e-3), x, x, F.mse_loss)
+
+
+class LSTM(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.lstm = nn.LSTM(width, hidden)
+        self.head = nn.Linear(hidden, 10)
+
+    def forward(self, x):  # (T,B,width) -> (B,10)
+        return self.head(self.lstm(x)[0][-1])
+
+
+def lstm(steps, batch, width, hidden):
+    model = LSTM(width, hidden)
+    return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
+                    torch.randn(steps, batch, width), torch.randint(10, (batch,)))
+
+
+class EncoderBlock(Block):
+    def forward(self, x):  # (B,T,C) -> (B,T,C)
+        B, T, C = x.shape
+        q, k, v = self.qkv(self.ln1(x)).view(B, T, 3, self.heads, C // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v)
+        x = x + F.dropout(self.proj(y.transpose(1, 2).reshape(B, T, C)), 0.1)
+        return x + self.down(F.dropout(F.gelu(self.up(self.ln2(x))), 0.1))
+
+
+class Encoder(nn.Module):
+    def __init__(self, context, heads, width):
+        super().__init__()
+        self.pos = nn.Parameter(torch.randn(context, width))
+        self.blocks = nn.Sequential(*(EncoderBlock(width, heads) for _ in range(2)))
+        self.ln = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):  # (B,T,C) -> (B,10)
+        return self.head(self.ln(self.blocks(x + self.pos)).mean(1))
+
+
+def encoder(context, heads, width, batch):
+    model = Encoder(context, heads, width)
+    return training(model, torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01),
+                    torch.randn(batch, context, width), torch.randint(10, (batch,)))
+
+
+def softmax_rows(rows, width):
+    run, x = compiled(lambda x: F.log_softmax(x, 1).sum(0)), torch.randn(rows, width)
+    return lambda: run(x)
+
+
+def layer_norm_backward(rows, width):
+    model, x, gradient = nn.LayerNorm(width), torch.randn(rows, width, requires_grad=True), torch.randn(rows, width)
+    run, inputs = compiled(model), [x, *model.parameters()]
+
+    def step():
+        y = run(x)
+        return y, torch.autograd.grad(y, inputs, gradient)
+
+    return step
+
+
+def table(rows, width, batch):
+    model = nn.Embedding(rows, width)
+    return training(model, torch.optim.SGD(model.parameters(), lr=0.1),
+                    torch.randint(rows, (batch,)), torch.randn(batch, width), F.mse_loss)
+
+
+REFERENCE = {
     "mlp-tiny": lambda: mlp(16, 2, 16, 16, 2),
     "mlp": lambda: mlp(64, 784, 128, 10),
     "mlp-wide": lambda: mlp(128, 784, 1024, 1024, 10),
@@ -129,6 +231,21 @@ WORKLOADS = {
     "matmul-1024": lambda: matmul(1024),
     "matmul-2048": lambda: matmul(2048),
 }
+
+EXTRA = {
+    "mlp-odd": lambda: mlp(37, 777, 301, 103, 11),
+    "mlp-f64": lambda: mlp(64, 784, 256, 10, dtype=torch.float64),
+    "cnn-strided": lambda: resnet(32),
+    "autoencoder": lambda: autoencoder(32),
+    "lstm": lambda: lstm(32, 32, 64, 128),
+    "encoder": lambda: encoder(100, 3, 192, 8),
+    "softmax-rows": lambda: softmax_rows(4096, 1000),
+    "layernorm-bwd": lambda: layer_norm_backward(4096, 768),
+    "gather-embed": lambda: table(50000, 128, 8192),
+}
+
+WORKLOADS = REFERENCE | EXTRA
+CHOSEN = args.only.split(",") if args.only else EXTRA if args.extra else REFERENCE
 
 
 def measure(name):
@@ -146,7 +263,7 @@ def measure(name):
 
 bad = 0
 for name in WORKLOADS:
-    if args.only and name not in args.only.split(","):
+    if name not in CHOSEN:
         continue
     child = os.fork()
     if child == 0:
