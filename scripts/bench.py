@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Measures Cairn beside PyTorch and JAX on the same workloads and prints one table.
+"""Measures Cairn beside PyTorch and JAX on the same workloads and prints a table of the reference workloads.
 
     make bench [ARGS="--rounds 1 --seconds 1"]        builds first
-    scripts/bench.py [--rounds 3] [--seconds 2] [--only gpt-mini,mlp] [--threads 2] [--no-peers]
+    scripts/bench.py [--rounds 3] [--seconds 2] [--extra | --all | --only gpt-mini,lstm] [--threads 2] [--no-peers]
+
+--extra measures the extra workloads instead, --all both lists; the extra ones have a table of their own.
 
 Everyone runs a workload in turn before the next workload starts, round after round, so that a busy spell of the machine
 meets all of them; figures are medians over the rounds. Ratios are peer / Cairn: above 1, Cairn is quicker or smaller.
@@ -227,8 +229,10 @@ def versions(commands):
 
 
 def known_workloads():
+    """The names of both lists: the reference workloads and the extra ones."""
     out = subprocess.run([BUILD / "bench_workloads", "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [line.split()[0] for line in out.splitlines()]
+    reference, extra = ([line.split()[0] for line in part.splitlines()] for part in out.split("\n\n"))
+    return reference, extra
 
 
 def options():
@@ -236,7 +240,10 @@ def options():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured (3)")
     parser.add_argument("--seconds", type=float, default=2.0, help="for a workload in a round (2)")
-    parser.add_argument("--only", default="", metavar="NAME,NAME", help="these workloads alone")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--extra", action="store_true", help="the extra workloads instead of the reference ones")
+    which.add_argument("--all", action="store_true", help="both")
+    which.add_argument("--only", default="", metavar="NAME,NAME", help="these workloads alone, from both lists")
     parser.add_argument("--threads", type=int, default=2, help="for everyone (2)")
     parser.add_argument("--no-peers", action="store_true", help="Cairn alone; nothing is installed")
     args = parser.parse_args()
@@ -244,11 +251,12 @@ def options():
         parser.error("--rounds, --threads and --seconds are above zero")
     if not (BUILD / "bench_workloads").exists():
         parser.error("build/bench_workloads is not there: run `make build`, or `make bench` for all of it")
-    known = known_workloads()
-    args.workloads = args.only.split(",") if args.only else known
-    for w in args.workloads:
-        if w not in known:
-            parser.error(f"no workload is called '{w}'; there are {', '.join(known)}")
+    reference, extra = known_workloads()
+    chosen = args.only.split(",") if args.only else extra if args.extra else reference + extra if args.all else reference
+    for w in chosen:
+        if w not in reference + extra:
+            parser.error(f"no workload is called '{w}'; there are {', '.join(reference + extra)}")
+    args.lists = [names for names in ([w for w in chosen if w in part] for part in (reference, extra)) if names]
     return args
 
 
@@ -258,11 +266,11 @@ def main():
     if not args.no_peers:
         subprocess.run([ROOT / "scripts/peers.sh"], check=False)
     commands = runners(not args.no_peers)
-    if not args.only:
+    if not args.only and not args.extra:
         subprocess.run([BUILD / "bench_overhead"], check=True)
         print()
     all_before, mine_before, start = *cpu_seconds(), time.monotonic()
-    samples = measure(commands, args.workloads, args)
+    samples = measure(commands, sum(args.lists, []), args)
     all_after, mine_after = cpu_seconds()
     others = (all_after - all_before - (mine_after - mine_before)) / (time.monotonic() - start)
     results = medians(samples)
@@ -272,7 +280,8 @@ def main():
     threads = "1 thread" if args.threads == 1 else f"{args.threads} threads"
     words = "; ".join([cpu_name(), threads, f"{rounds} of {args.seconds:g} s", *map(" ".join, have.items())])
     print(words)
-    print_table(results, list(commands))
+    for names in args.lists:
+        print_table({w: results[w] for w in names}, list(commands))
     if others > BUSY:
         print(f"NOT TO BE QUOTED: other programs kept {others:.1f} cores busy meanwhile; threads that wait for each "
               "other lose far more than that share")
