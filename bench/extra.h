@@ -134,7 +134,7 @@ static void lstm_step(void *user)
     cn_tensor *of_x = cn_linear(m->net.x, m->in.w, m->in.b); /* (T,B,4H) */
     cn_tensor *h = cn_zeros(m->net.cn, CN_F32, CN_DIMS(m->batch, m->hidden)), *c = h;
     for (int64_t t = 0; t < m->steps; t++) {
-        cn_tensor *gate[4];
+        cn_tensor *gate[4] = { NULL };
         cn_chunk(cn_add(cn_select(of_x, 0, t), cn_linear(h, m->again.w, m->again.b)), 4, 1, gate, 4);
         c = cn_add(cn_mul(cn_sigmoid(gate[1]), c), cn_mul(cn_sigmoid(gate[0]), cn_tanh(gate[2])));
         h = cn_mul(cn_sigmoid(gate[3]), cn_tanh(c));

@@ -281,6 +281,7 @@ def main():
     words = "; ".join([cpu_name(), threads, f"{rounds} of {args.seconds:g} s", *map(" ".join, have.items())])
     print(words)
     for names in args.lists:
+        print()
         print_table({w: results[w] for w in names}, list(commands))
     if others > BUSY:
         print(f"NOT TO BE QUOTED: other programs kept {others:.1f} cores busy meanwhile; threads that wait for each "
