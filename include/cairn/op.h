@@ -26,7 +26,7 @@ extern "C" {
 
 #define CN_MAX_IN 8    /* operands with a fixed meaning; operators like cat take more, see .variadic */
 #define CN_MAX_OUT 4
-#define CN_MAX_ARGS 4
+#define CN_MAX_ARGS 8
 
 typedef enum cn_kind {
     CN_MAP,       /* elementwise, any arity, operands broadcast */
@@ -70,7 +70,7 @@ typedef struct cn_infer {
     cn_meta out[CN_MAX_OUT];      /* to fill: dtype, ndim, shape; strides are row-major unless VIEW */
 } cn_infer;
 CN_API bool cn_infer_fail(cn_infer *i, cn_code code, const char *words, ...); /* returns false */
-CN_API bool cn_infer_map(cn_infer *i);      /* MAP: broadcast shape, dtype of the operands */
+CN_API bool cn_infer_map(cn_infer *i);      /* MAP: broadcast shape, dtype of the operands; the same for every result */
 CN_API bool cn_infer_map_bool(cn_infer *i); /* the same with a bool result */
 
 /* Gradients are written with operators, so they run on every device and differentiate again. */
@@ -86,9 +86,11 @@ typedef struct cn_grad_call {
     cn_tensor **in_grad;          /* to fill where needed; a broadcast operand of a MAP is summed to its shape for you */
 } cn_grad_call;
 
-/* One tile of a MAP or RANDOM: contiguous elements [start, start + n) of the row-major result. */
+/* One tile of a MAP or RANDOM: contiguous elements [start, start + n) of the row-major result. Where a MAP has several
+   results, all of one shape, a loop always fills all of them: what nobody needs goes to memory that is thrown away. */
 typedef struct cn_loop {
     void *out;
+    void *more[CN_MAX_OUT - 1];   /* results after the first */
     const void *in[CN_MAX_IN];
     int64_t n, start;
     const void *attrs;
@@ -188,6 +190,7 @@ typedef struct cn_op {
     bool tail;                    /* CPU kernel calls cn_kernel_done for every element of its one result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
+    bool copies;                  /* MAP: the result is the operand as it is */
     size_t attr_size;
     bool (*infer)(cn_infer *i);
     void (*grad)(cn_grad_call *g);
@@ -198,7 +201,7 @@ typedef struct cn_op {
     const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with int64_t begin, end: the axes */
     void (*cpu)(const cn_kernel *k);
     size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
-    const char *wgsl;             /* MAP: an expression in x, y, z, p0..p3 */
+    const char *wgsl;             /* MAP: an expression in x, y, z, u, v, p0..p7; several results: statements that set r0, r1, .. */
     const char *onnx;
     const cn_case *cases;
     int n_cases;

@@ -45,6 +45,7 @@ bool cn_infer_map(cn_infer *i)
         }
         *l = wide;
     }
+    for (int k = 1; k < i->n_out; k++) i->out[k] = *out;
     return true;
 }
 
@@ -132,6 +133,13 @@ typedef struct funnel {
     cn_tensor **out;
 } funnel;
 
+/* A tile of a MAP is a tile of all its results. */
+static bool results_fit(funnel *f, const cn_infer *i, int k)
+{
+    if (f->op->kind != CN_MAP || cn__same_shape(&i->out[k].layout, &i->out[0].layout)) return true;
+    return cn__fail(f->ctx, CN_BAD_SHAPE, "%s: results of an elementwise operator must have one shape", f->op->name);
+}
+
 static bool infer(funnel *f, cn_infer *i)
 {
     const cn_meta *few[CN_MAX_IN], **in = few;
@@ -147,7 +155,8 @@ static bool infer(funnel *f, cn_infer *i)
     i->n_out = f->op->n_out;
     bool ok = f->op->infer(i);
     for (int k = 0; k < f->op->n_out && ok; k++)
-        ok = cn__check_shape(f->ctx, f->op->name, i->out[k].dtype, i->out[k].layout.ndim, i->out[k].layout.shape);
+        ok = cn__check_shape(f->ctx, f->op->name, i->out[k].dtype, i->out[k].layout.ndim, i->out[k].layout.shape) &&
+             results_fit(f, i, k);
     if (in != few) cn__block_free(&f->ctx->memory, in, sizeof *in * (size_t)f->n_in);
     i->in = NULL;
     return ok;

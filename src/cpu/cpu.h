@@ -41,8 +41,8 @@ typedef enum cn__entry_kind { CN__DO_GATHER, CN__DO_LOOP, CN__DO_STORE } cn__ent
 typedef struct cn__entry {
     cn__entry_kind kind;
     cn_loop_fn loop;
-    int n_in, node;
-    cn__slot in[CN_MAX_IN], out;
+    int n_in, n_out, node;
+    cn__slot in[CN_MAX_IN], out[CN_MAX_OUT];
     const void *attrs;
     int operand; /* gather: which */
 } cn__entry;

@@ -48,17 +48,19 @@ static int take_register(draft *d)
     return r;
 }
 
+static void release(draft *d, int value)
+{
+    bool number = value < d->step->n_loads && d->step->loads[value].number >= 0;
+    if (d->slots[value].kind == CN__IN_REGISTER && !number) d->free_regs[d->slots[value].index] = true;
+}
+
 static void release_after(draft *d, int at)
 {
-    int values = d->step->n_loads + d->step->n_instrs;
-    for (int k = 0; at >= 0 && k < d->step->instrs[at].n_in; k++) {
-        int v = d->step->instrs[at].in[k];
-        if (v < values && d->last_use[v] == at && d->slots[v].kind == CN__IN_REGISTER) {
-            bool number = v < d->step->n_loads && d->step->loads[v].number >= 0;
-            if (!number) d->free_regs[d->slots[v].index] = true;
-            d->last_use[v] = at; /* an operand read twice by one loop is released once: setting twice is harmless */
-        }
-    }
+    const cn__instr *i = &d->step->instrs[at];
+    for (int k = 0; k < i->n_in; k++)
+        if (d->last_use[i->in[k]] == at) release(d, i->in[k]);
+    for (int o = 0; o < i->n_out; o++)
+        if (d->last_use[i->out + o] < 0) release(d, i->out + o); /* nobody needs it */
 }
 
 static void add_gather(draft *d, int load)
@@ -70,7 +72,7 @@ static void add_gather(draft *d, int load)
         d->g->numbers[d->g->n_numbers++].reg = s->index;
         return;
     }
-    d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_GATHER, .operand = load, .out = *s };
+    d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_GATHER, .operand = load, .out = { *s } };
 }
 
 /* The memory this value may be written to at once: it is stored, and nobody still reads what lies there. */
@@ -91,20 +93,20 @@ static void add_loop(draft *d, int at)
     const cn__instr *i = &d->step->instrs[at];
     for (int k = 0; k < i->n_in; k++)
         if (i->in[k] < d->step->n_loads && d->slots[i->in[k]].size == 0) add_gather(d, i->in[k]);
-    cn__entry e = {
-        .kind = CN__DO_LOOP, .loop = i->op->loops[i->dtype], .n_in = i->n_in, .node = i->node, .attrs = i->attrs
-    };
+    cn__entry e = { .kind = CN__DO_LOOP,
+                    .loop = i->op->loops[i->dtype],
+                    .n_in = i->n_in,
+                    .n_out = i->n_out,
+                    .node = i->node,
+                    .attrs = i->attrs };
     for (int k = 0; k < i->n_in; k++) e.in[k] = d->slots[i->in[k]];
-    int value = d->step->n_loads + at, memory = direct_store(d, value, at);
-    e.out.size = cn_dtype_size(i->out_dtype);
-    if (memory >= 0) {
-        e.out.kind = CN__IN_MEMORY;
-        e.out.index = memory;
-    } else {
-        e.out.kind = CN__IN_REGISTER;
-        e.out.index = take_register(d);
+    for (int o = 0; o < i->n_out; o++) {
+        int memory = direct_store(d, i->out + o, at);
+        e.out[o].size = cn_dtype_size(i->out_dtype[o]);
+        e.out[o].kind = memory >= 0 ? CN__IN_MEMORY : CN__IN_REGISTER;
+        e.out[o].index = memory >= 0 ? memory : take_register(d);
+        d->slots[i->out + o] = e.out[o];
     }
-    d->slots[value] = e.out;
     d->g->entries[d->g->n_entries++] = e;
     release_after(d, at);
 }
@@ -118,7 +120,7 @@ static void add_stores(draft *d)
         if (from->kind == CN__IN_MEMORY && from->index == d->step->n_loads + s) continue;
         d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_STORE,
                                                         .in = { *from },
-                                                        .out = { CN__IN_MEMORY, d->step->n_loads + s, from->size } };
+                                                        .out = { { CN__IN_MEMORY, d->step->n_loads + s, from->size } } };
     }
 }
 
@@ -137,7 +139,7 @@ static void prepare_walks(draft *d)
 
 bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__group *g)
 {
-    int values = step->n_loads + step->n_instrs, most = values + step->n_stores + 1;
+    int values = step->n_values, most = values + step->n_stores + 1;
     cn__memory *m = &ctx->memory;
     *g = (cn__group){ .step = step, .numel = cn__numel(&step->space) };
     g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
@@ -286,7 +288,8 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
         const cn__entry *e = &g->entries[i];
         if (e->kind == CN__DO_LOOP) {
             cn_loop l; /* field by field: clearing all of it costs more than a short loop */
-            l.out = slot_at(g, &e->out, regs, start);
+            l.out = slot_at(g, &e->out[0], regs, start);
+            for (int k = 1; k < e->n_out; k++) l.more[k - 1] = slot_at(g, &e->out[k], regs, start);
             l.n = n;
             l.start = start;
             l.attrs = e->attrs;
@@ -294,9 +297,9 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
             for (int k = 0; k < e->n_in; k++) l.in[k] = slot_at(g, &e->in[k], regs, start);
             e->loop(&l);
         } else if (e->kind == CN__DO_GATHER) {
-            gather(&g->walks[e->operand], slot_at(g, &e->out, regs, start), start, n);
+            gather(&g->walks[e->operand], slot_at(g, &e->out[0], regs, start), start, n);
         } else {
-            memmove(slot_at(g, &e->out, regs, start), slot_at(g, &e->in[0], regs, start), (size_t)n * e->in[0].size);
+            memmove(slot_at(g, &e->out[0], regs, start), slot_at(g, &e->in[0], regs, start), (size_t)n * e->in[0].size);
         }
     }
 }

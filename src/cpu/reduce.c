@@ -12,6 +12,14 @@ typedef struct shape3 {
     const cn_reducer *r;
 } shape3;
 
+static cn_dtype dtype_of(const cn__step *s, int value)
+{
+    if (value < s->n_loads) return s->loads[value].dtype;
+    const cn__instr *i = &s->instrs[s->n_instrs - 1];
+    while (value < i->out) i--;
+    return i->out_dtype[value - i->out];
+}
+
 static shape3 shape_of(const cn__group *g)
 {
     const int64_t *axes = g->step->attrs; /* begin, end */
@@ -21,9 +29,7 @@ static shape3 shape_of(const cn__group *g)
     int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
     s.chunks = s.reduced > chunk ? (s.reduced + chunk - 1) / chunk : 1;
     s.tiles = (s.inner + CN__TILE - 1) / CN__TILE;
-    int v = g->step->reduced, loads = g->step->n_loads;
-    cn_dtype t = v < loads ? g->step->loads[v].dtype : g->step->instrs[v - loads].out_dtype;
-    s.r = g->step->op->reducers[t];
+    s.r = g->step->op->reducers[dtype_of(g->step, g->step->reduced)];
     return s;
 }
 

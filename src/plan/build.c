@@ -37,6 +37,7 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
     out->n_loads = d->loads.n;
     out->n_instrs = d->instrs.n;
     out->n_stores = d->stores.n;
+    out->n_values = d->loads.n + d->n_results;
     out->loads = keep(b, sizeof *out->loads * (size_t)d->loads.n);
     out->instrs = keep(b, sizeof *out->instrs * (size_t)d->instrs.n);
     out->stores = keep(b, sizeof *out->stores * (size_t)d->stores.n);
@@ -46,6 +47,7 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
     for (int i = 0, l = d->instrs.first; i < d->instrs.n; l = ((linked_instr *)b->instrs.v)[l].next, i++) {
         out->instrs[i] = ((linked_instr *)b->instrs.v)[l].instr;
         for (int k = 0; k < out->instrs[i].n_in; k++) out->instrs[i].in[k] = final_value(out, out->instrs[i].in[k]);
+        out->instrs[i].out = final_value(out, out->instrs[i].out);
     }
     for (int i = 0, l = d->stores.first; i < d->stores.n; l = ((linked_store *)b->stores.v)[l].next, i++) {
         out->stores[i] = ((linked_store *)b->stores.v)[l].store;

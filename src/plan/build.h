@@ -26,6 +26,7 @@ typedef struct list {
 typedef struct draft_step {
     cn__step step;
     list loads, instrs, stores;
+    int n_results; /* of instrs */
     int64_t numel;
 } draft_step;
 
@@ -46,11 +47,13 @@ typedef struct linked_store {
 typedef struct node_info {
     int rep;                   /* the node that computes its value: itself, or an equal one before it */
     int value;                 /* number of its first result among all results */
-    int uses;                  /* operands that could take it without storing */
+    int uses;                  /* operands that could take it without storing; assignments in place count once */
+    uint8_t needed;            /* bit o: result o is wanted, or some node of the plan reads it */
     int chain, loads;          /* length of what must be computed again if it is not stored */
     int step;                  /* that computes it */
     int in_group, group_value; /* the last group that has it as a value, and which */
     bool stored, materialized, must_store, in_chain;
+    bool assigned; /* an assignment in place reads it */
     bool updates; /* assignment that takes over its donor's memory */
 } node_info;
 

@@ -144,7 +144,7 @@ static void sign_node(collection *k, cn__node *n)
     for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves describe themselves first */
     if (!make_room(k, 3 + attr_words + (size_t)n->n_in + 1)) return;
     put(k, (uint64_t)(uintptr_t)op);
-    bool unconsumed = n->out[0].consumers == 0, has_args = n->args[0].u | n->args[1].u | n->args[2].u | n->args[3].u;
+    bool unconsumed = n->out[0].consumers == 0, has_args = cn__has_args(n);
     put(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 |
                (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
     uint64_t *at = (uint64_t *)k->c->words.v + k->c->words.n;

@@ -86,9 +86,11 @@ static void count_use(builder *b, const cn__node *n, int k)
     source s = cn__resolve(b, n->in[k]);
     if (s.node < 0) return;
     node_info *from = &b->info[s.node];
+    from->needed |= (uint8_t)(1u << s.out);
     bool same_size = n->op->kind == CN_REDUCE || cn__numel(s.layout) == n->out[0].numel;
-    if (takes_groups(n->op) && same_size && cn__flat(b, s)) from->uses++;
-    else from->must_store = true;
+    if (!takes_groups(n->op) || !same_size || !cn__flat(b, s)) from->must_store = true;
+    else if (!b->info[n->index].updates) from->uses++;
+    else if (!from->assigned) from->assigned = true, from->uses++; /* they are computed in one group */
 }
 
 static void decide(builder *b, int i)
@@ -147,11 +149,11 @@ static void broadcast(cn_layout *l, const cn_layout *over)
     *l = wide;
 }
 
-/* Values are numbered loads first; while a group grows, an instruction's value is ~index. */
+/* Values are numbered loads first; while a group grows, the results of its instructions are ~0, ~1, .. */
 static int value_of(builder *b, int at, const cn__node *n, int k)
 {
     source s = cn__resolve(b, n->in[k]);
-    if (s.node >= 0 && b->info[s.node].in_group == at && cn__flat(b, s)) return b->info[s.node].group_value;
+    if (s.node >= 0 && b->info[s.node].in_group == at && cn__flat(b, s)) return b->info[s.node].group_value - s.out;
     cn__operand o = operand_of(b, s);
     if (s.number) o.layout = (cn_layout){ .ndim = 0 };
     else if (n->op->kind != CN_REDUCE) broadcast(&o.layout, &n->out[0].meta.layout);
@@ -166,12 +168,26 @@ static int first_promoted(const cn__node *n)
     return -1;
 }
 
+/* A copy of what the group computes is that value: storing it twice needs no loop. */
+static bool add_copy(builder *b, int at, int i)
+{
+    if (!b->nodes[i]->op->copies) return false;
+    int value = value_of(b, at, b->nodes[i], 0);
+    if (value >= 0) return false;
+    b->info[i].in_group = at;
+    b->info[i].group_value = value;
+    return true;
+}
+
 static void add_instr(builder *b, int at, int i)
 {
     const cn__node *n = b->nodes[i];
+    draft_step *d = step_at(b, at);
     int p = n->op->kind == CN_RANDOM ? -1 : first_promoted(n);
-    linked_instr li = { .instr = { .op = n->op, .node = i, .n_in = n->n_in, .out_dtype = n->out[0].meta.dtype },
-                        .next = -1 };
+    linked_instr li = {
+        .instr = { .op = n->op, .node = i, .n_in = n->n_in, .n_out = n->n_out, .out = ~d->n_results }, .next = -1
+    };
+    for (int o = 0; o < n->n_out; o++) li.instr.out_dtype[o] = n->out[o].meta.dtype;
     li.instr.dtype = p < 0 ? n->out[0].meta.dtype : cn__res(n->in[p])->meta.dtype;
     for (int k = 0; k < n->n_in; k++) li.instr.in[k] = value_of(b, at, n, k);
     if (n->op->attr_size) {
@@ -180,9 +196,10 @@ static void add_instr(builder *b, int at, int i)
         else b->failed = true;
         li.instr.attrs = attrs;
     }
-    int index = append(b, &b->instrs, &step_at(b, at)->instrs, &li, sizeof li, offsetof(linked_instr, next));
+    append(b, &b->instrs, &d->instrs, &li, sizeof li, offsetof(linked_instr, next));
     b->info[i].in_group = at;
-    b->info[i].group_value = ~index;
+    b->info[i].group_value = li.instr.out;
+    d->n_results += n->n_out;
 }
 
 /* Puts node i and everything it needs that is not stored into the group, operands first, without recursion. */
@@ -207,7 +224,7 @@ static void pull(builder *b, int at, int i)
         }
         if (push >= 0) continue;
         b->stack.n--;
-        if (b->info[top].in_group != at && elementwise(n->op)) add_instr(b, at, top);
+        if (b->info[top].in_group != at && elementwise(n->op) && !add_copy(b, at, top)) add_instr(b, at, top);
     }
 }
 
@@ -320,8 +337,10 @@ static void build_elementwise(builder *b, int i)
     }
     pull(b, at, i);
     if (b->failed) return;
-    add_store(b, at, i, 0, b->info[i].group_value);
-    if (!b->info[i].updates) return;
+    int needed = b->info[i].needed ? b->info[i].needed : 1;
+    for (int o = 0; o < b->nodes[i]->n_out && !b->failed; o++)
+        if (needed >> o & 1) add_store(b, at, i, o, b->info[i].group_value - o);
+    if (b->failed || !b->info[i].updates) return;
     int *taken = &b->storage_taken[b->nodes[i]->donor->out[0].storage->index];
     if (*taken >= 0) { /* two handles meant the old value: one of them takes its memory */
         b->info[i].updates = false;
@@ -442,6 +461,7 @@ bool cn__fuse(builder *b)
         const cn__node *n = b->nodes[i];
         node_info *me = &b->info[i];
         if (me->rep != i) b->info[me->rep].stored |= n->want != 0 && n->op->kind != CN_VIEW;
+        b->info[me->rep].needed |= n->want;
         me->stored |= n->want != 0;
         me->in_group = me->step = -1;
         me->updates = n->donates && n->out[0].consumers == 0 && elementwise(n->op);

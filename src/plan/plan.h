@@ -1,7 +1,7 @@
 /* plan.h: a plan, as devices see it: steps in order, over buffers.
 
    A step is one kernel, or a group: a straight-line program over elements that may end in a reduction. Values of a
-   group are numbered: first its loads, then its instructions. What changes from run to run (memory, scalars, random
+   group are numbered: first its loads, then the results of its instructions. What changes from run to run (memory, scalars, random
    counters, offsets of views) is found through node and leaf numbers in cn__run. */
 #ifndef CN_PLAN_PLAN_H
 #define CN_PLAN_PLAN_H
@@ -35,8 +35,9 @@ typedef struct cn__instr {
     const cn_op *op;
     int node;       /* for its args */
     cn_dtype dtype; /* which loop: of the first promoted operand */
-    cn_dtype out_dtype;
+    cn_dtype out_dtype[CN_MAX_OUT];
     int n_in, in[CN_MAX_IN]; /* values */
+    int n_out, out;          /* values out, out + 1, .. are its results */
     const void *attrs;
 } cn__instr;
 
@@ -52,6 +53,7 @@ typedef struct cn__step {
     const void *attrs;
     cn_layout space; /* group: what is iterated over, row-major */
     int n_loads, n_instrs, n_stores;
+    int n_values; /* group: loads and results of instructions */
     cn__operand *loads; /* kernel: operands */
     cn__instr *instrs;
     cn__store *stores; /* kernel: results; reduction: one, of value reduced */
@@ -101,6 +103,13 @@ typedef struct cn__run {
 static inline bool cn__computed_here(const cn_ctx *ctx, cn__ref in)
 {
     return in.node->state == CN__PENDING && in.node->stamp == ctx->stamp && !cn__stored(cn__res(in));
+}
+
+static inline bool cn__has_args(const cn__node *n)
+{
+    uint64_t any = 0;
+    for (int i = 0; i < CN_MAX_ARGS; i++) any |= n->args[i].u;
+    return any != 0;
 }
 
 /* build.c */

@@ -39,10 +39,7 @@ static uint64_t operand_key(const builder *b, cn__ref in)
 
 static bool can_share(const cn__node *n)
 {
-    if (n->op->kind == CN_VIEW || n->op->kind == CN_RANDOM || n->donor) return false;
-    for (int i = 0; i < CN_MAX_ARGS; i++)
-        if (n->args[i].u) return false;
-    return true;
+    return n->op->kind != CN_VIEW && n->op->kind != CN_RANDOM && !n->donor && !cn__has_args(n);
 }
 
 static uint64_t node_key(const builder *b, const cn__node *n)

@@ -31,7 +31,7 @@ static void copy_grad(cn_grad_call *c) { c->in_grad[0] = c->out_grad[0]; }
 
 const cn_op cn__op_copy = {
     .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY,
-    .cheap = true, .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
+    .cheap = true, .copies = true, .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
     CN_CASES({ .in = { CN_S(2, 3, 4) } }, { .in = { CN_S(7) } }, { .in = { CN_S0 } }, { .in = { CN_S(3, 0) } },
              { .in = { CN_S(65, 67) } }),
 };
