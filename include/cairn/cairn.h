@@ -6,6 +6,7 @@
 #include "tensor.h"
 #include "ops.h"
 #include "grad.h"
+#include "optim.h"
 #include "plan.h"
 #include "op.h"
 #include "dlpack.h"

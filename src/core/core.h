@@ -188,6 +188,8 @@ void cn__unhold(cn_tensor *t);
 /* tensor.c */
 cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user),
                              void *user);
+bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value,
+                    int n); /* or none of them; values are replaced by what was made of them */
 
 /* apply.c */
 cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak);

@@ -306,19 +306,30 @@ static void succeed(cn_tensor *t, cn__node *n)
     n->owner = t;
 }
 
-bool cn_assign(cn_tensor *t, cn_tensor *value)
+/* The value in memory of its own, for t. */
+static cn_tensor *to_assign(cn_tensor *t, cn_tensor *value)
 {
-    if (!cn__alive(t) || !cn__alive(value)) return false;
-    if (!same_shape(t, value, "assign")) return false;
-    cn_ctx *ctx = t->ctx;
+    if (!cn__alive(t) || !cn__alive(value) || !same_shape(t, value, "assign")) return NULL;
+    return cn_clone(cn_type(value) == cn_type(t) ? value : cn_cast(value, cn_type(t)));
+}
+
+bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
+{
     cn_scope s = cn_scope_begin(ctx);
     ctx->no_grad++;
-    cn_tensor *v = cn_type(value) == cn_type(t) ? value : cn_cast(value, cn_type(t));
-    v = v ? cn_clone(v) : NULL;
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = (value[i] = to_assign(t[i], value[i])) != NULL;
     ctx->no_grad--;
-    if (v) succeed(t, v->ref.node);
+    if (ok && !cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + (size_t)n, sizeof(uint32_t)))
+        ok = cn__fail(ctx, CN_NO_MEMORY, "assign: out of memory");
+    for (int i = 0; i < n && ok; i++) succeed(t[i], value[i]->ref.node); /* from here on nothing can fail */
     cn_scope_end(ctx, s);
-    return v != NULL;
+    return ok;
+}
+
+bool cn_assign(cn_tensor *t, cn_tensor *value)
+{
+    return cn__alive(t) && cn__assign_all(t->ctx, &t, &value, 1);
 }
 
 bool cn_write(cn_tensor *t, const void *data, size_t bytes)

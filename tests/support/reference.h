@@ -27,6 +27,6 @@ typedef struct ref_entry {
 
 /* Each family's table ends with { NULL, NULL }. */
 extern const ref_entry ref_map[], ref_create[], ref_reduce[], ref_scan[], ref_view[], ref_join[], ref_index[], ref_window[],
-    ref_contract[], ref_block[];
+    ref_contract[], ref_block[], ref_optim[];
 
 #endif

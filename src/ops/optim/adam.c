@@ -1,0 +1,71 @@
+/* adam.c: adam_step and amsgrad_step, with both kinds of weight decay.
+
+       g = sign g + decay p          m = m + (1 - beta1)(g - m)          v = beta2 v + (1 - beta2) g²
+       p = shrink p - rate m / (√v / root + eps)                          AMSGrad: the largest v so far in the root */
+#include "ops/shared.h"
+
+#include "cairn/optim.h"
+#include "ops/map/dispatch.h"
+#include "ops/map/math.h"
+#include "optim.h"
+
+#define TEMPLATE "adam_body.h"
+#include "each_type.h"
+
+#define NUMBERS(rate, beta1, beta2, root, eps, decay, shrink, sign)                                            \
+    .args = { { .f = rate }, { .f = beta1 }, { .f = beta2 }, { .f = root },                                    \
+              { .f = eps },  { .f = decay }, { .f = shrink }, { .f = sign } }
+#define EARLY     NUMBERS(0.5, 0.9, 0.999, 0.0316, 1e-8, 0, 1, 1)
+#define DECOUPLED NUMBERS(0.01, 0.9, 0.99, 0.7, 1e-3, 0, 0.99, 1)
+#define COUPLED   NUMBERS(0.01, 0.4, 0.95, 1, 1e-8, 0.1, 1, -1)
+/* p, g, m, v, and the largest v: of signs that add up, so that no result is small by cancellation */
+#define UP(...)   { CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
+                    CN_RANGE(0.5, 2, __VA_ARGS__) }
+#define DOWN(...) { CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
+                    CN_RANGE(0.5, 2, __VA_ARGS__) }
+#define UP_TOP(...)   { CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
+                        CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__) }
+#define DOWN_TOP(...) { CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
+                        CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__) }
+#define UPDATE                                                                                                 \
+    "let g = select(p7 * y, p7 * y + p5 * x, p5 != 0); r1 = mix(z, g, 1 - p1); r2 = u * p2 + (1 - p2) * g * g; "
+
+const cn_op cn__op_adam_step = {
+    .name = "adam_step", .doc = "New p, m and v from p, g, m and v: one step of Adam or AdamW.", .kind = CN_MAP,
+    .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(adam_step),
+    .wgsl = UPDATE "r0 = x * p6 - p0 * r1 / (sqrt(r2) / p3 + p4);",
+    CN_CASES({ .in = UP(2, 3, 4), EARLY }, { .in = DOWN(7), COUPLED }, { .in = UP(65, 67), DECOUPLED },
+             { .in = UP(3, 0), EARLY }, { .in = UP(1), DECOUPLED }, { .in = DOWN(5, 7), COUPLED },
+             { .in = { CN_RANGE(3, 5, 2, 1, 4), CN_RANGE(0.5, 2, 3, 1), CN_RANGE(0.5, 2, 1), CN_RANGE(0.5, 2, 4) },
+               EARLY }),
+};
+
+const cn_op cn__op_amsgrad_step = {
+    .name = "amsgrad_step", .doc = "The same with the largest v so far as fifth operand and fourth result.",
+    .kind = CN_MAP, .n_in = 5, .n_out = 4, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(amsgrad_step),
+    .wgsl = UPDATE "r3 = max(v, r2); r0 = x * p6 - p0 * r1 / (sqrt(r3) / p3 + p4);",
+    CN_CASES({ .in = UP_TOP(2, 3, 4), EARLY }, { .in = DOWN_TOP(7), COUPLED }, { .in = UP_TOP(65, 67), DECOUPLED },
+             { .in = UP_TOP(3, 0), EARLY }, { .in = UP_TOP(1), DECOUPLED }),
+};
+
+bool cn_adam_step(cn_tensor *const *p, cn_tensor *const *m, cn_tensor *const *v, int n, const cn_adam_desc *desc)
+{
+    cn_adam_desc d = desc ? *desc : (cn_adam_desc){ 0 };
+    cn_ctx *ctx = p && n > 0 && p[0] ? p[0]->ctx : NULL;
+    if (ctx && d.step < 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: step is %lld; the first is 1", (long long)d.step);
+    if (ctx && (!m || !v)) return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: m and v are needed");
+    double beta1 = d.beta1 != 0 ? d.beta1 : 0.9, beta2 = d.beta2 != 0 ? d.beta2 : 0.999;
+    cn_arg args[CN_MAX_ARGS] = {
+        [CN__ADAM_RATE].f = d.lr / (1 - pow(beta1, (double)d.step)),
+        [CN__ADAM_BETA1].f = beta1,
+        [CN__ADAM_BETA2].f = beta2,
+        [CN__ADAM_ROOT].f = sqrt(1 - pow(beta2, (double)d.step)),
+        [CN__ADAM_EPS].f = d.eps != 0 ? d.eps : 1e-8,
+        [CN__ADAM_DECAY].f = d.decoupled ? 0 : d.weight_decay,
+        [CN__ADAM_SHRINK].f = d.decoupled ? 1 - d.lr * d.weight_decay : 1,
+        [CN__ADAM_SIGN].f = d.maximize ? -1 : 1,
+    };
+    cn_tensor *const *tensors[] = { p, m, v, d.vmax };
+    return cn__step_all(d.vmax ? &cn__op_amsgrad_step : &cn__op_adam_step, tensors, n, args);
+}

@@ -1,0 +1,28 @@
+/* optim.h: what optimizer steps share.
+
+   Operands of a step are p, g and the states; its results are the new p and the new states, in the same order. All
+   numbers are arguments: p0, p1, ... in the order of these enums. */
+#ifndef CN_OPS_OPTIM_H
+#define CN_OPS_OPTIM_H
+
+#include "cairn/op.h"
+
+enum { CN__SGD_LR, CN__SGD_DECAY, CN__SGD_SIGN, CN__SGD_MOMENTUM, CN__SGD_FRESH, CN__SGD_NESTEROV };
+enum {
+    CN__ADAM_RATE,   /* lr / (1 - beta1^step) */
+    CN__ADAM_BETA1,
+    CN__ADAM_BETA2,
+    CN__ADAM_ROOT,   /* √(1 - beta2^step) */
+    CN__ADAM_EPS,
+    CN__ADAM_DECAY,  /* coupled: added to the gradient */
+    CN__ADAM_SHRINK, /* decoupled: what p is multiplied by */
+    CN__ADAM_SIGN,   /* of the gradient: -1 to maximize */
+};
+
+/* Applies op to every parameter that has a gradient. tensors[0]: the n parameters; tensors[k]: their state k. */
+bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args);
+
+#define CN__STEP_LOOPS(f) .loops = { [CN_F32] = f##_f32, [CN_F64] = f##_f64 }
+#define CN__NO_GRADIENT   .no_grad = "an update is not part of what is differentiated"
+
+#endif

@@ -1,0 +1,45 @@
+/* step.c: one operator for all parameters; then all assignments or none. */
+#include "ops/shared.h"
+
+#include "optim.h"
+
+typedef struct changes { /* handles and the values they are to get */
+    cn_tensor **of, **to;
+    int n;
+} changes;
+
+static bool add_update(changes *c, const cn_op *op, cn_tensor *const *const *tensors, int i, const cn_arg *args)
+{
+    cn_tensor *p = tensors[0][i], *in[CN_MAX_IN] = { p, cn_grad_of(p) };
+    if (!p) return false;
+    if (!in[1]) return true;
+    c->of[c->n] = p;
+    for (int k = 1; k < op->n_out; k++) {
+        in[k + 1] = c->of[c->n + k] = tensors[k][i];
+        if (!in[k + 1] && !cn_failed(p->ctx))
+            return cn__fail(p->ctx, CN_BAD_ARGUMENT, "%s: parameter %d has no state", op->name, i);
+    }
+    if (!cn_apply_n(op, in, op->n_in, NULL, args, c->to + c->n)) return false;
+    c->n += op->n_out;
+    return true;
+}
+
+bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args)
+{
+    if (n < 1) return true;
+    if (!tensors[0] || !tensors[0][0]) return false; /* NULL: the error was said where it happened */
+    cn_ctx *ctx = tensors[0][0]->ctx;
+    size_t room = (size_t)n * (size_t)op->n_out, bytes = 2 * room * sizeof(cn_tensor *);
+    cn_tensor **all = cn__block_new(&ctx->memory, bytes);
+    if (!all) return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+    changes c = { all, all + room, 0 };
+    cn_scope s = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = add_update(&c, op, tensors, i, args);
+    ok = ok && cn__assign_all(ctx, c.of, c.to, c.n);
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, s);
+    cn__block_free(&ctx->memory, all, bytes);
+    return ok;
+}
