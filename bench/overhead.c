@@ -71,22 +71,6 @@ static cn_tensor *forward(const mlp *p, cn_tensor *x)
     return x;
 }
 
-/* Adam, by hand. */
-static void update(mlp *p, double lr, int t)
-{
-    double b1 = 0.9, b2 = 0.999, c1 = 1, c2 = 1;
-    for (int i = 0; i < t; i++) c1 *= b1, c2 *= b2;
-    for (int i = 0; i < 6; i++) {
-        cn_tensor *g = cn_grad_of(p->w[i]);
-        cn_tensor *m = cn_lerp(p->m[i], g, cn_scalar(cn_context(g), CN_F32, 1 - b1));
-        cn_tensor *v = cn_addcmul(cn_mul_s(p->v[i], b2), g, g, 1 - b2);
-        cn_assign(p->w[i], cn_addcdiv(p->w[i], m, cn_add_s(cn_sqrt(cn_mul_s(v, 1 / (1 - c2))), 1e-8), -lr / (1 - c1)));
-        cn_assign(p->m[i], m);
-        cn_assign(p->v[i], v);
-        cn_zero_grad(p->w[i]);
-    }
-}
-
 static void bench_mlp(int steps)
 {
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = 1 });
@@ -110,9 +94,8 @@ static void bench_mlp(int steps)
         double t = now_us();
         cn_scope scope = cn_scope_begin(cn);
         cn_backward(cn_cross_entropy(forward(&p, x), y, NULL));
-        cn_no_grad_begin(cn);
-        update(&p, 1e-3, s + 1);
-        cn_no_grad_end(cn);
+        cn_adam_step(p.w, p.m, p.v, 6, &(cn_adam_desc){ .lr = 1e-3, .step = s + 1 });
+        for (int i = 0; i < 6; i++) cn_zero_grad(p.w[i]);
         cn_eval_all(cn);
         cn_scope_end(cn, scope);
         t = now_us() - t;

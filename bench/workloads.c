@@ -70,40 +70,17 @@ static layer affine(model *net, int64_t n)
                     add_param(net, cn_zeros(net->cn, CN_F32, CN_DIMS(n))) };
 }
 
-/* p -= lr (m / c1 / (sqrt(v / c2) + eps)), and AdamW's decay before it: one fused group a parameter. */
-static void adam(model *net, double lr)
-{
-    double c1 = 1 - pow(0.9, ++net->steps), c2 = 1 - pow(0.999, net->steps);
-    for (int i = 0; i < net->n; i++) {
-        cn_tensor *p = net->p[i], *g = cn_grad_of(p);
-        cn_tensor *m = cn_lerp(net->m[i], g, cn_scalar(net->cn, CN_F32, 0.1));
-        cn_tensor *v = cn_addcmul(cn_mul_s(net->v[i], 0.999), g, g, 0.001);
-        cn_tensor *from = net->decay > 0 ? cn_mul_s(p, 1 - lr * net->decay) : p;
-        cn_tensor *size = cn_add_s(cn_mul_s(cn_sqrt(v), 1 / sqrt(c2)), 1e-8);
-        cn_assign(p, cn_addcdiv(from, m, size, -lr / c1));
-        cn_assign(net->m[i], m);
-        cn_assign(net->v[i], v);
-        cn_zero_grad(p);
-    }
-}
-
-static void sgd(model *net, double lr)
-{
-    net->steps++;
-    for (int i = 0; i < net->n; i++) {
-        cn_tensor *p = net->p[i];
-        cn_assign(p, cn_sub(p, cn_mul_s(cn_grad_of(p), lr)));
-        cn_zero_grad(p);
-    }
-}
-
 static void train(model *net, cn_tensor *loss)
 {
     cn_backward(loss);
-    cn_no_grad_begin(net->cn);
-    if (net->sgd) sgd(net, 1e-1);
-    else adam(net, 1e-3);
-    cn_no_grad_end(net->cn);
+    net->steps++;
+    if (net->sgd) {
+        cn_sgd_step(net->p, NULL, net->n, &(cn_sgd_desc){ .lr = 1e-1 });
+    } else {
+        cn_adam_desc adam = { .lr = 1e-3, .weight_decay = net->decay, .decoupled = true, .step = net->steps };
+        cn_adam_step(net->p, net->m, net->v, net->n, &adam);
+    }
+    for (int i = 0; i < net->n; i++) cn_zero_grad(net->p[i]);
     if (options.plan && net->steps == 2) {
         static char text[1 << 17];
         cn_plan_print(loss, text, sizeof text);
