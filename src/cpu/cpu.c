@@ -98,10 +98,9 @@ void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, voi
 /* ---- prepare ---- */
 
 typedef struct cpu_step {
-    bool group;
     size_t scratch;
-    cn__group g;
-    cn_kernel k;
+    cn__group *g; /* or k; joined steps' groups stand side by side */
+    cn_kernel *k;
 } cpu_step;
 
 typedef struct cpu_plan {
@@ -118,46 +117,56 @@ static void view_of(cn_array *v, const cn__operand *o)
     memcpy(v->stride, o->layout.stride, sizeof v->stride);
 }
 
-static bool prepare_kernel(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn_kernel *k)
+static bool prepare_kernel(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cpu_step *s)
 {
-    cn_array *views =
-        cn__bump_new(&ctx->memory, &plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
-    if (!views) return false;
+    size_t count = (size_t)(step->n_loads + step->n_stores);
+    cn_array *views = cn__bump_new(&ctx->memory, &plan->memory, sizeof *views * count);
+    s->k = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s->k);
+    if (!views || !s->k) return false;
     for (int i = 0; i < step->n_loads; i++) view_of(&views[i], &step->loads[i]);
     for (int i = 0; i < step->n_stores; i++) view_of(&views[step->n_loads + i], &step->stores[i].to);
-    *k = (cn_kernel){ .op = step->op,
-                      .attrs = step->attrs,
-                      .n_in = step->n_loads,
-                      .n_out = step->n_stores,
-                      .in = views,
-                      .out = views + step->n_loads };
+    *s->k = (cn_kernel){ .op = step->op,
+                         .attrs = step->attrs,
+                         .n_in = step->n_loads,
+                         .n_out = step->n_stores,
+                         .in = views,
+                         .out = views + step->n_loads };
     return true;
+}
+
+static bool prepare_groups(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cpu_step *s)
+{
+    cn__group *g = cn__bump_new(&ctx->memory, &plan->memory, sizeof *g * (size_t)step->together);
+    for (int i = 0; g && i < step->together; i++) {
+        if (!cn__group_prepare(ctx, plan, &step[i], &g[i])) return false;
+        s[i].g = &g[i];
+    }
+    if (g) cn__groups_count(g, step->together);
+    return g != NULL;
+}
+
+static size_t scratch_of(const cn__step *step, const cpu_step *s, int threads)
+{
+    size_t bytes = 0;
+    if (!step->group) bytes = step->op->scratch ? step->op->scratch(s->k, threads) : 0;
+    else bytes = step->op ? cn__reduce_scratch(s->g, threads) : cn__groups_scratch(s->g, step->together, threads);
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static bool cpu_prepare(cn__device *d, cn__plan *plan)
 {
     cn_ctx *ctx = d->ctx;
-    int threads = cpu_threads(d);
     cpu_plan *c = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c);
     if (!c) return false;
     c->steps = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c->steps * (size_t)(plan->n_steps + 1));
     c->base = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c->base * (size_t)(plan->n_buffers + 1));
     if (!c->steps || !c->base) return false;
-    for (int i = 0; i < plan->n_steps; i++) {
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
         const cn__step *step = &plan->steps[i];
         cpu_step *s = &c->steps[i];
-        size_t scratch = 0;
-        s->group = step->group;
-        if (step->group) {
-            if (!cn__group_prepare(ctx, plan, step, &s->g)) return false;
-            scratch = step->op ? cn__reduce_scratch(&s->g, threads) : cn__group_scratch(&s->g, threads);
-        } else {
-            if (!prepare_kernel(ctx, plan, step, &s->k)) return false;
-            if (step->op->scratch) scratch = step->op->scratch(&s->k, threads);
-        }
-        scratch = (scratch + ALIGN - 1) / ALIGN * ALIGN;
-        s->scratch = scratch;
-        if (step->tail) scratch += c->steps[i - 1].scratch;
+        if (!(step->group ? prepare_groups : prepare_kernel)(ctx, plan, step, s)) return false;
+        s->scratch = scratch_of(step, s, cpu_threads(d));
+        size_t scratch = s->scratch + (step->tail ? s[-1].scratch : 0);
         if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
     }
     plan->arena_bytes = (plan->arena_bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -205,8 +214,8 @@ static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan 
 {
     cpu->tail = NULL;
     if (i + 1 >= plan->n_steps || !plan->steps[i + 1].tail) return;
-    cn__group_bind(&c->steps[i + 1].g, run, c->base);
-    cpu->tail = &c->steps[i + 1].g;
+    cn__group_bind(c->steps[i + 1].g, run, c->base);
+    cpu->tail = c->steps[i + 1].g;
     cpu->plan_run = run;
     cpu->tail_scratch = scratch + c->steps[i].scratch;
 }
@@ -217,13 +226,13 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
     struct cn__cpu_run cpu = { .workers = ((cn__cpu *)d)->workers };
     char *scratch = run->arena ? (char *)run->arena + plan->arena_bytes : NULL;
     find_buffers(plan, run, c->base);
-    for (int i = 0; i < plan->n_steps; i++) {
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
         const cn__step *step = &plan->steps[i];
         cpu_step *s = &c->steps[i];
         if (step->tail) continue; /* ran inside the step before */
-        if (!s->group) {
+        if (!step->group) {
             attach_tail(&cpu, plan, c, i, run, scratch);
-            run_kernel(step, &s->k, run, c->base, &cpu, scratch);
+            run_kernel(step, s->k, run, c->base, &cpu, scratch);
             if (step->checks && atomic_load(&cpu.faulty)) {
                 run->fault.step = i;
                 run->fault.index = cpu.fault_index;
@@ -232,9 +241,9 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
             }
             continue;
         }
-        cn__group_bind(&s->g, run, c->base);
-        if (step->op) cn__reduce_run(&s->g, run, cpu.workers, scratch);
-        else if (s->g.numel) cn__group_run(&s->g, run, cpu.workers, scratch);
+        for (int k = 0; k < step->together; k++) cn__group_bind(&s->g[k], run, c->base);
+        if (step->op) cn__reduce_run(s->g, run, cpu.workers, scratch);
+        else cn__groups_run(s->g, step->together, run, cpu.workers, scratch);
     }
     return CN_OK;
 }

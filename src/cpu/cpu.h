@@ -71,6 +71,7 @@ struct cn__group {
     cn__entry *entries;
     int n_regs;
     cn__slot reduced; /* the value a reduction folds */
+    int64_t tiles;    /* of all groups of its kernel up to and with this one */
 };
 
 /* group.c */
@@ -80,8 +81,10 @@ void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs);
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
-void cn__group_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch);
-size_t cn__group_scratch(const cn__group *g, int threads);
+/* n groups that are one kernel: their tiles are counted through and shared among threads. */
+void cn__groups_count(cn__group *g, int n);
+void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch);
+size_t cn__groups_scratch(const cn__group *g, int n, int threads);
 
 /* reduce.c */
 size_t cn__reduce_scratch(const cn__group *g, int threads);

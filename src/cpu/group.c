@@ -304,18 +304,6 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
     }
 }
 
-size_t cn__group_scratch(const cn__group *g, int threads)
-{
-    return (size_t)threads * (size_t)g->n_regs * CN__REG_BYTES;
-}
-
-typedef struct job {
-    const cn__group *g;
-    const cn__run *run;
-    char *scratch;
-    int64_t part; /* elements a part has */
-} job;
-
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end)
 {
     cn__group_fill_numbers(g, run, regs);
@@ -323,20 +311,64 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
         cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
 }
 
+/* ---- groups that are one kernel ---- */
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+void cn__groups_count(cn__group *g, int n)
+{
+    for (int i = 0; i < n; i++) g[i].tiles = (i ? g[i - 1].tiles : 0) + (g[i].numel + CN__TILE - 1) / CN__TILE;
+}
+
+static size_t regs_bytes(const cn__group *g, int n)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++) most = g[i].n_regs > most ? g[i].n_regs : most;
+    return (size_t)most * CN__REG_BYTES;
+}
+
+size_t cn__groups_scratch(const cn__group *g, int n, int threads) { return (size_t)threads * regs_bytes(g, n); }
+
+typedef struct job {
+    const cn__group *g;
+    int n;
+    const cn__run *run;
+    char *scratch;
+    size_t regs_bytes;
+    int64_t part; /* tiles a part has */
+} job;
+
+/* The first group that ends after this tile. */
+static int group_of(const job *j, int64_t tile)
+{
+    int low = 0, high = j->n - 1;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (j->g[mid].tiles > tile) high = mid;
+        else low = mid + 1;
+    }
+    return low;
+}
+
 static void run_part(void *user, int64_t part, int thread)
 {
     const job *j = user;
-    char *regs = j->scratch + (size_t)thread * (size_t)j->g->n_regs * CN__REG_BYTES;
-    int64_t end = (part + 1) * j->part < j->g->numel ? (part + 1) * j->part : j->g->numel;
-    cn__group_range(j->g, j->run, regs, part * j->part, end);
+    char *regs = j->scratch + (size_t)thread * j->regs_bytes;
+    int64_t tile = part * j->part, end = smaller(tile + j->part, j->g[j->n - 1].tiles);
+    for (int i = group_of(j, tile); tile < end; i++) {
+        const cn__group *g = &j->g[i];
+        int64_t first = i ? g[-1].tiles : 0, last = smaller(end, g->tiles);
+        if (tile < last) cn__group_range(g, j->run, regs, (tile - first) * CN__TILE, smaller((last - first) * CN__TILE, g->numel));
+        tile = last;
+    }
 }
 
-void cn__group_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)
+void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch)
 {
     int64_t tiles = 32 / (1 + g->n_entries); /* about the same work in every part, however long the program */
-    job j = { g, run, scratch, CN__TILE * (tiles > 4 ? tiles : 4) };
-    int64_t parts = (g->numel + j.part - 1) / j.part;
+    job j = { g, n, run, scratch, regs_bytes(g, n), tiles > 4 ? tiles : 4 };
+    int64_t parts = (g[n - 1].tiles + j.part - 1) / j.part;
     if (parts <= 4) j.part *= 4, parts = (parts + 3) / 4; /* too little to share */
     if (parts == 1) run_part(&j, 0, 0);
-    else cn__workers_run(w, parts, run_part, &j);
+    else if (parts) cn__workers_run(w, parts, run_part, &j);
 }

@@ -29,6 +29,34 @@ static void name_step(cn__step *s)
     if (!s->name[0]) add_name(s->name, sizeof s->name, "copy");
 }
 
+static void name_joined(cn__step *s)
+{
+    char times[16];
+    int n = snprintf(times, sizeof times, " x %d", s->together);
+    size_t room = sizeof s->name - (size_t)n, length = strlen(s->name);
+    if (length >= room) length = room - 1;
+    memcpy(s->name + length, times, (size_t)n + 1);
+}
+
+/* A value that was to be stored for others, all of which came to be computed beside it. */
+static bool unread(const builder *b, const draft_step *d, const cn__store *s)
+{
+    const cn__buffer *buf = (const cn__buffer *)b->buffers.v + s->to.buffer;
+    return d->step.group && !d->step.op && buf->where == CN__AT_ARENA && !b->read[s->to.buffer];
+}
+
+static bool find_read(builder *b)
+{
+    b->read = cn__bump_new(&b->ctx->memory, &b->tmp, b->buffers.n + 1);
+    if (!b->read) return false;
+    memset(b->read, 0, b->buffers.n + 1);
+    for (size_t i = 0; i < b->loads.n; i++) {
+        int buffer = ((const linked_load *)b->loads.v)[i].operand.buffer;
+        if (buffer >= 0) b->read[buffer] = true;
+    }
+    return true;
+}
+
 static int final_value(const cn__step *s, int value) { return value >= 0 ? value : s->n_loads + ~value; }
 
 static void finish_step(builder *b, cn__step *out, const draft_step *d)
@@ -36,7 +64,7 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
     *out = d->step;
     out->n_loads = d->loads.n;
     out->n_instrs = d->instrs.n;
-    out->n_stores = d->stores.n;
+    out->n_stores = 0;
     out->n_values = d->loads.n + d->n_results;
     out->loads = keep(b, sizeof *out->loads * (size_t)d->loads.n);
     out->instrs = keep(b, sizeof *out->instrs * (size_t)d->instrs.n);
@@ -50,8 +78,10 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
         out->instrs[i].out = final_value(out, out->instrs[i].out);
     }
     for (int i = 0, l = d->stores.first; i < d->stores.n; l = ((linked_store *)b->stores.v)[l].next, i++) {
-        out->stores[i] = ((linked_store *)b->stores.v)[l].store;
-        out->stores[i].value = final_value(out, out->stores[i].value);
+        cn__store s = ((linked_store *)b->stores.v)[l].store;
+        if (unread(b, d, &s)) continue;
+        s.value = final_value(out, s.value);
+        out->stores[out->n_stores++] = s;
     }
     out->reduced = final_value(out, d->step.reduced);
     if (out->op && out->op->attr_size) {
@@ -67,14 +97,18 @@ static bool finish_steps(builder *b)
     cn__plan *p = b->plan;
     p->n_steps = (int)b->steps.n;
     p->steps = keep(b, sizeof *p->steps * b->steps.n);
+    b->failed |= !find_read(b);
     for (int i = 0; i < p->n_steps && !b->failed; i++) {
         finish_step(b, &p->steps[i], (draft_step *)b->steps.v + i);
         p->contractions += p->steps[i].contraction;
     }
     if (!b->failed) cn__find_tails(p);
+    b->failed |= !b->failed && !cn__join_steps(b);
     for (int i = 0; i < p->n_steps && !b->failed; i++) {
-        if (p->steps[i].tail) add_name(p->steps[i - 1].name, sizeof p->steps[i - 1].name, p->steps[i].name);
-        else p->kernels++;
+        cn__step *s = &p->steps[i];
+        if (s->tail) add_name(s[-1].name, sizeof s[-1].name, s->name);
+        if (s->together > 1) name_joined(s);
+        p->kernels += !s->tail && !s->joined;
     }
     return !b->failed;
 }

@@ -70,6 +70,7 @@ typedef struct builder {
     int *storage_taken; /* by storage number: the step that takes it over, or -1 */
     int n_storages;
     cn__vec steps, loads, instrs, stores, buffers, stack;
+    bool *read; /* by buffer: some step loads it */
     bool failed; /* out of memory */
 } builder;
 
@@ -78,6 +79,7 @@ bool cn__flat(const builder *b, source s); /* seen in the order in which it is c
 bool cn__simplify(builder *b);             /* equal nodes become one */
 bool cn__fuse(builder *b);                 /* nodes → draft steps */
 void cn__find_tails(cn__plan *plan);
+bool cn__join_steps(builder *b); /* same program, other memory: one kernel */
 bool cn__place(builder *b); /* buffers → arena offsets */
 
 #endif

@@ -72,23 +72,24 @@ static bool give(places *p, size_t at, size_t bytes)
 
 static void lifetimes(builder *b)
 {
-    for (int s = 0; s < b->plan->n_steps; s++) {
+    for (int s = 0, begin = 0, end = 0; s < b->plan->n_steps; s++) {
         const cn__step *step = &b->plan->steps[s];
+        if (!step->joined) begin = s, end = s + step->together - 1; /* steps of one kernel run in any order */
         for (int i = 0; i < step->n_stores; i++) {
             cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
-            if (buf->first < 0) buf->first = s;
-            buf->last = s;
+            if (buf->first < 0) buf->first = begin;
+            buf->last = end;
         }
         for (int i = 0; i < step->n_loads; i++)
             if (step->loads[i].buffer >= 0)
-                buffer_at(b, step->loads[i].buffer)->last = s + (s + 1 < b->plan->n_steps && step[1].tail);
+                buffer_at(b, step->loads[i].buffer)->last = end + (s + 1 < b->plan->n_steps && step[1].tail);
     }
 }
 
 /* An arena operand that dies here, is read in order only, and is as large as the result. */
 static int dying_operand(const builder *b, const cn__step *step, int s, size_t bytes)
 {
-    if (!step->group || step->op) return -1;
+    if (!step->group || step->op || step->joined || step->together > 1) return -1; /* others may still read it */
     for (int i = 0; i < step->n_loads; i++) {
         int id = step->loads[i].buffer;
         if (id < 0) continue;
@@ -107,10 +108,9 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
     return -1;
 }
 
-static bool place_step(places *p, int s, const int *dies, const int *next)
+static void place_results(places *p, const cn__step *step, int s)
 {
     builder *b = p->b;
-    const cn__step *step = &b->plan->steps[s];
     for (int i = 0; i < step->n_stores; i++) {
         cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
         if (buf->where != CN__AT_ARENA || buf->first != s) continue;
@@ -122,6 +122,13 @@ static bool place_step(places *p, int s, const int *dies, const int *next)
             buf->offset = take(p, round_up(buf->bytes));
         }
     }
+}
+
+static bool place_step(places *p, int s, const int *dies, const int *next)
+{
+    const builder *b = p->b;
+    const cn__step *step = &b->plan->steps[s];
+    for (int i = 0; !step->joined && i < step->together; i++) place_results(p, &step[i], s);
     for (int i = dies[s]; i >= 0; i = next[i]) {
         const cn__buffer *buf = buffer_at(b, i);
         if (buf->index != -2 && !give(p, buf->offset, round_up(buf->bytes))) return false;

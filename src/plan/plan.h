@@ -60,6 +60,8 @@ typedef struct cn__step {
     int reduced;       /* reduction: which value */
     bool contraction, checks;
     bool tail;      /* group that runs inside the kernel before it, on what that has finished */
+    bool joined;    /* elementwise group that is part of the kernel of the one before it */
+    int together;   /* steps that this one begins a kernel of: itself and those joined to it */
     bool updates;   /* writes memory that an assignment takes over */
     size_t scratch; /* offset in the arena */
     char name[56];
@@ -81,7 +83,7 @@ typedef struct cn__plan {
     } * outputs;
     int n_memories; /* outputs that need memory of their own */
     size_t arena_bytes, scratch_bytes;
-    int contractions, kernels; /* a tail is no kernel of its own */
+    int contractions, kernels; /* what is a tail or joined is no kernel of its own */
     void *prepared;            /* the device's own */
 } cn__plan;
 
