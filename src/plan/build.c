@@ -211,7 +211,8 @@ cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const
                   .leaves = leaves,
                   .n_leaves = n_leaves,
                   .plan = plan,
-                  .n_storages = n_storages };
+                  .n_storages = n_storages,
+                  .last_check = -1 };
     bool ok = open_builder(&b) && cn__simplify(&b) && cn__fuse(&b) && finish_outputs(&b) && finish_steps(&b) &&
               cn__place(&b) && keep_buffers(&b) && plan->device->table->prepare(plan->device, plan);
     close_builder(&b);

@@ -67,6 +67,7 @@ typedef struct builder {
     cn__bump tmp;
     node_info *info;
     int *leaf_buffer, *value_buffer, *view_copy;
+    int last_check;     /* the latest step that may find an index out of range */
     int *storage_taken; /* by storage number: the step that takes it over, or -1 */
     int n_storages;
     cn__vec steps, loads, instrs, stores, buffers, stack;

@@ -235,6 +235,7 @@ typedef struct needs {
     bool direct;    /* in the order in which the group computes it */
     int taker;      /* a step that takes over memory which i reads, or -1 */
     bool bad_taker; /* more than one such */
+    bool shares;    /* the last step computes some of what i needs */
 } needs;
 
 static void note_source(builder *b, needs *r, source s)
@@ -266,11 +267,14 @@ static void mark(builder *b, int i)
 /* Looks at i and all that would be computed inside its group. */
 static needs what_it_needs(builder *b, int i)
 {
-    needs r = { -1, true, -1, false };
+    needs r = { -1, true, -1, false, false };
+    int last = (int)b->steps.n - 1;
     b->stack.n = 0;
     mark(b, i);
     for (size_t q = 0; q < b->stack.n; q++) {
-        const cn__node *n = b->nodes[((int *)b->stack.v)[q]];
+        int at = ((int *)b->stack.v)[q];
+        const cn__node *n = b->nodes[at];
+        r.shares |= b->info[at].in_group == last;
         for (int k = 0; k < n->n_in; k++) {
             if (!n->in[k].node) continue;
             source s = cn__resolve(b, n->in[k]);
@@ -285,6 +289,7 @@ static needs what_it_needs(builder *b, int i)
 static bool room_in(const builder *b, int at, const node_info *me, int64_t numel)
 {
     const draft_step *d = step_at(b, at);
+    if (me->updates && at < b->last_check) return false; /* a plan that fails has overwritten nothing */
     return d->step.group && !d->step.op && d->numel == numel && d->instrs.n + me->chain <= GROUP_INSTRS &&
            d->loads.n + me->loads <= GROUP_LOADS;
 }
@@ -300,8 +305,8 @@ static int group_for(builder *b, int i)
         room_in(b, r.taker, me, numel))
         return r.taker;
     if (r.latest >= 0 && r.direct && r.taker < 0 && room_in(b, r.latest, me, numel)) return r.latest;
-    int last = (int)b->steps.n - 1; /* assignments of one optimizer step read the same gradient: one pass for all */
-    if (me->updates && r.taker < 0 && r.latest < last && last >= 0 && step_at(b, last)->step.updates &&
+    int last = (int)b->steps.n - 1; /* assignments made from one computation: one pass for all */
+    if (me->updates && r.taker < 0 && r.latest < last && r.shares && step_at(b, last)->step.updates &&
         room_in(b, last, me, numel))
         return last;
     return -1;
@@ -409,6 +414,7 @@ static void build_kernel(builder *b, int i)
     if (!b->failed) {
         step_at(b, at)->step.contraction = n->op->kind == CN_CONTRACT;
         step_at(b, at)->step.checks = n->op->checks_index;
+        if (n->op->checks_index) b->last_check = at;
     }
     cn__vec_free(&b->ctx->memory, &found, sizeof(linked_load));
 }
