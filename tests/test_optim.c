@@ -16,7 +16,7 @@ typedef struct model {
     cn_tensor *p[MOST], *m[MOST], *v[MOST], *top[MOST];
 } model;
 
-static const int64_t mixed[] = { 0, 1, 7, 512, 3, 513, 100000, 1, 4099 };
+static const int64_t mixed[] = { 0, 1, 7, 7, 512, 513, 100000, 1, 4099 };
 enum { MIXED = sizeof mixed / sizeof *mixed };
 
 static model model_new(cn_desc desc, cn_dtype dtype, const int64_t *sizes, int n)
@@ -274,6 +274,11 @@ static void joined_steps_are_independent(void)
     check(fabs(cn_get(x, CN_DIMS(N - 1)) - exp(a0)) < 1e-5 && fabs(cn_get(y, CN_DIMS(2)) - exp(c0)) < 1e-5, "and right");
 
     kernels = cn_count(cn).kernels;
+    cn_keep(cn_exp(b)), cn_keep(cn_sin(c));
+    cn_eval_all(cn);
+    check(cn_count(cn).kernels == kernels + 2, "two kinds: %d kernels", (int)(cn_count(cn).kernels - kernels));
+
+    kernels = cn_count(cn).kernels;
     cn_tensor *old = cn_keep(cn_exp(a));
     cn_assign(a, cn_exp(b)); /* overwrites what the kernel before it reads */
     cn_eval_all(cn);
@@ -282,8 +287,11 @@ static void joined_steps_are_independent(void)
     check(fabs(cn_get(old, CN_DIMS(N - 1)) - exp(a0)) < 1e-5 && fabs(cn_get(a, CN_DIMS(N - 1)) - exp(b0)) < 1e-5,
           "the old value is read first");
 
+    kernels = cn_count(cn).kernels;
     cn_tensor *first = cn_keep(cn_exp(cn_reshape(b, CN_DIMS(2, N / 2)))); /* read transposed: cannot be one pass */
     cn_tensor *second = cn_keep(cn_exp(cn_transpose(first, 0, 1)));
+    cn_eval_all(cn);
+    check(cn_count(cn).kernels == kernels + 2, "one needs the other: %d kernels", (int)(cn_count(cn).kernels - kernels));
     check(fabs(cn_get(second, CN_DIMS(N / 2 - 1, 1)) - exp(exp(b0))) < 1e-4, "one reads what the other writes");
     check(!cn_failed(cn), "%s", cn_error(cn));
     cn_close(cn);

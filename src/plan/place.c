@@ -72,17 +72,17 @@ static bool give(places *p, size_t at, size_t bytes)
 
 static void lifetimes(builder *b)
 {
-    for (int s = 0, begin = 0, end = 0; s < b->plan->n_steps; s++) {
+    for (int s = 0, begin = 0; s < b->plan->n_steps; s++) {
         const cn__step *step = &b->plan->steps[s];
-        if (!step->joined) begin = s, end = s + step->together - 1; /* steps of one kernel run in any order */
+        if (!step->joined) begin = s; /* a kernel's results have their places before any operand's is given back */
         for (int i = 0; i < step->n_stores; i++) {
             cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
             if (buf->first < 0) buf->first = begin;
-            buf->last = end;
+            buf->last = s;
         }
         for (int i = 0; i < step->n_loads; i++)
             if (step->loads[i].buffer >= 0)
-                buffer_at(b, step->loads[i].buffer)->last = end + (s + 1 < b->plan->n_steps && step[1].tail);
+                buffer_at(b, step->loads[i].buffer)->last = s + (s + 1 < b->plan->n_steps && step[1].tail);
     }
 }
 
