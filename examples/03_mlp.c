@@ -1,4 +1,4 @@
-/* 03: a network by hand. Two interleaved half moons, a 2-16-16-2 network, Adam written out, and what it learned as a picture.
+/* 03: a network by hand. Two interleaved half moons, a 2-16-16-2 network, Adam, and what it learned as a picture.
 
    Run it:  build/example_03_mlp [steps] */
 #include <math.h>
@@ -37,19 +37,6 @@ static cn_tensor *forward(const mlp *net, cn_tensor *x)
         if (l + 1 < LAYERS) x = cn_relu(x);
     }
     return x;
-}
-
-static void adam(mlp *net, double lr, int step)
-{
-    double correct1 = 1 - pow(0.9, step), correct2 = 1 - pow(0.999, step);
-    for (int i = 0; i < PARAMS; i++) {
-        cn_tensor *g = cn_grad_of(net->p[i]);
-        cn_assign(net->m[i], cn_add(cn_mul_s(net->m[i], 0.9), cn_mul_s(g, 0.1)));
-        cn_assign(net->v[i], cn_add(cn_mul_s(net->v[i], 0.999), cn_mul_s(cn_square(g), 0.001)));
-        cn_tensor *size = cn_add_s(cn_sqrt(cn_div_s(net->v[i], correct2)), 1e-8);
-        cn_assign(net->p[i], cn_sub(net->p[i], cn_mul_s(cn_div(net->m[i], size), lr / correct1)));
-        cn_zero_grad(net->p[i]);
-    }
 }
 
 static void half_moons(cn_ctx *cn, cn_tensor **x, cn_tensor **y)
@@ -109,9 +96,8 @@ int main(int argc, char **argv)
         cn_tensor *scores = forward(&net, x), *loss = cn_cross_entropy(scores, y, NULL);
         cn_tensor *right = cn_mean(cn_cast(cn_eq(cn_argmax(scores, CN_DIMS(1), false), y), CN_F32), CN_ALL, false);
         cn_backward(loss);
-        cn_no_grad_begin(cn);
-        adam(&net, 0.01, step);
-        cn_no_grad_end(cn);
+        cn_adam_step(net.p, net.m, net.v, PARAMS, &(cn_adam_desc){ .lr = 0.01, .step = step });
+        for (int i = 0; i < PARAMS; i++) cn_zero_grad(net.p[i]);
         cn_eval_all(cn);
         if (step == 1 || step % 100 == 0)
             printf("step %4d  loss %.4f  accuracy %5.1f %%\n", step, cn_item(loss), 100 * cn_item(right));

@@ -156,7 +156,8 @@ static void a_hundred_steps_are_those_of_plain_operators(void)
     for (int i = 0; i < RULES; i++) {
         for (cn_dtype t = CN_F32; t <= CN_F64; t++) {
             if (t != CN_F32 && t != CN_F64) continue;
-            model a = model_new((cn_desc){ .threads = 1 }, t, sizes, 3), b = model_new((cn_desc){ .threads = 1 }, t, sizes, 3);
+            model a = model_new((cn_desc){ .threads = 1 }, t, sizes, 3),
+                  b = model_new((cn_desc){ .threads = 1 }, t, sizes, 3);
             bool ok = train(&a, &rules[i], 100, false) && train(&b, &rules[i], 100, true);
             check(ok, "%s: %s%s", rules[i].name, cn_error(a.cn), cn_error(b.cn));
             check(same_models(&a, &b), "%s in %s: 100 steps, bit for bit", rules[i].name, cn_dtype_name(t));
@@ -208,8 +209,9 @@ static void one_kernel_updates_all(void)
         backward(&net, t);
         cn_eval_all(net.cn); /* gradients are kept: from here on there is the step alone */
         cn_counters before = cn_count(net.cn);
-        cn_adam_step(net.p, net.m, net.v, MIXED,
-                     &(cn_adam_desc){ .lr = 0.1 / t, .weight_decay = t, .decoupled = t > 2, .maximize = t > 3, .step = t });
+        cn_adam_step(
+            net.p, net.m, net.v, MIXED,
+            &(cn_adam_desc){ .lr = 0.1 / t, .weight_decay = t, .decoupled = t > 2, .maximize = t > 3, .step = t });
         cn_eval_all(net.cn);
         cn_counters after = cn_count(net.cn);
         check(after.kernels == before.kernels + 1, "%d kernels", (int)(after.kernels - before.kernels));
@@ -247,7 +249,8 @@ static void plans_say_so(void)
         cn_adam_step(net.p, net.m, net.v, net.n, &(cn_adam_desc){ .lr = 0.1, .step = t });
         zero_grad(&net);
         size_t length = cn_plan_print(loss, text, sizeof text);
-        check(length && length < sizeof text && strstr(text, "adam_step x 9 "), "one kernel for 9 parameters:\n%s", text);
+        check(length && length < sizeof text && strstr(text, "adam_step x 9 "), "one kernel for 9 parameters:\n%s",
+              text);
         cn_eval_all(net.cn);
         cn_scope_end(net.cn, s);
     }
@@ -270,8 +273,10 @@ static void joined_steps_are_independent(void)
     int64_t kernels = cn_count(cn).kernels;
     cn_tensor *x = cn_keep(cn_exp(a)), *y = cn_keep(cn_exp(c));
     cn_eval_all(cn);
-    check(cn_count(cn).kernels == kernels + 1, "two of one kind, of two sizes: %d kernels", (int)(cn_count(cn).kernels - kernels));
-    check(fabs(cn_get(x, CN_DIMS(N - 1)) - exp(a0)) < 1e-5 && fabs(cn_get(y, CN_DIMS(2)) - exp(c0)) < 1e-5, "and right");
+    check(cn_count(cn).kernels == kernels + 1, "two of one kind, of two sizes: %d kernels",
+          (int)(cn_count(cn).kernels - kernels));
+    check(fabs(cn_get(x, CN_DIMS(N - 1)) - exp(a0)) < 1e-5 && fabs(cn_get(y, CN_DIMS(2)) - exp(c0)) < 1e-5,
+          "and right");
 
     kernels = cn_count(cn).kernels;
     cn_keep(cn_exp(b)), cn_keep(cn_sin(c));
@@ -291,7 +296,8 @@ static void joined_steps_are_independent(void)
     cn_tensor *first = cn_keep(cn_exp(cn_reshape(b, CN_DIMS(2, N / 2)))); /* read transposed: cannot be one pass */
     cn_tensor *second = cn_keep(cn_exp(cn_transpose(first, 0, 1)));
     cn_eval_all(cn);
-    check(cn_count(cn).kernels == kernels + 2, "one needs the other: %d kernels", (int)(cn_count(cn).kernels - kernels));
+    check(cn_count(cn).kernels == kernels + 2, "one needs the other: %d kernels",
+          (int)(cn_count(cn).kernels - kernels));
     check(fabs(cn_get(second, CN_DIMS(N / 2 - 1, 1)) - exp(exp(b0))) < 1e-4, "one reads what the other writes");
     check(!cn_failed(cn), "%s", cn_error(cn));
     cn_close(cn);
@@ -310,8 +316,8 @@ static const cn_op *find_op(const char *name)
 
 static bool apply_adam(model *net, cn_tensor **out)
 {
-    cn_arg args[CN_MAX_ARGS] = { { .f = 0.1 }, { .f = 0.9 }, { .f = 0.99 }, { .f = 0.5 },
-                                 { .f = 1e-8 }, { .f = 0 },  { .f = 1 },    { .f = 1 } };
+    cn_arg args[CN_MAX_ARGS] = { { .f = 0.1 },  { .f = 0.9 }, { .f = 0.99 }, { .f = 0.5 },
+                                 { .f = 1e-8 }, { .f = 0 },   { .f = 1 },    { .f = 1 } };
     return cn_apply_n(find_op("adam_step"), (cn_tensor *[]){ net->p[0], net->p[1], net->m[0], cn_square(net->p[1]) }, 4,
                       NULL, args, out);
 }
@@ -355,7 +361,9 @@ static bool two_shapes(cn_infer *i)
 
 static void results_have_one_shape(void)
 {
-    static const cn_op crooked = { .name = "crooked", .doc = ".", .kind = CN_MAP, .n_in = 1, .n_out = 2, .infer = two_shapes };
+    static const cn_op crooked = {
+        .name = "crooked", .doc = ".", .kind = CN_MAP, .n_in = 1, .n_out = 2, .infer = two_shapes
+    };
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(3)), *out[2];
     check(!cn_apply_n(&crooked, &x, 1, NULL, NULL, out) && strstr(cn_error(cn), "one shape"), "%s", cn_error(cn));
@@ -367,7 +375,8 @@ static void results_have_one_shape(void)
 static void bad_calls_assign_nothing(void)
 {
     static const int64_t sizes[] = { 4, 5, 6 };
-    model net = model_new((cn_desc){ .threads = 1 }, CN_F32, sizes, 3), was = model_new((cn_desc){ .threads = 1 }, CN_F32, sizes, 3);
+    model net = model_new((cn_desc){ .threads = 1 }, CN_F32, sizes, 3),
+          was = model_new((cn_desc){ .threads = 1 }, CN_F32, sizes, 3);
     backward(&net, 1);
     cn_tensor *right = net.v[2];
     struct {
@@ -441,7 +450,9 @@ static void memory_runs_out(void)
         check(same_models(&net, ok ? &whole : &before), "allocation %lld: all or none", (long long)n);
         zero_grad(&net);
         cn_scope_end(net.cn, s);
-        if (!ok) check(train(&net, r, 1, false) && same_models(&net, &whole), "allocation %lld: the next step works: %s", (long long)n, cn_error(net.cn));
+        if (!ok)
+            check(train(&net, r, 1, false) && same_models(&net, &whole), "allocation %lld: the next step works: %s",
+                  (long long)n, cn_error(net.cn));
         cn_close(net.cn);
         if (!reached) break;
     }

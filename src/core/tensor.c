@@ -327,10 +327,7 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
     return ok;
 }
 
-bool cn_assign(cn_tensor *t, cn_tensor *value)
-{
-    return cn__alive(t) && cn__assign_all(t->ctx, &t, &value, 1);
-}
+bool cn_assign(cn_tensor *t, cn_tensor *value) { return cn__alive(t) && cn__assign_all(t->ctx, &t, &value, 1); }
 
 bool cn_write(cn_tensor *t, const void *data, size_t bytes)
 {

@@ -118,9 +118,9 @@ static void add_stores(draft *d)
         int value = d->step->stores[s].value;
         if (value < d->step->n_loads && from->size == 0) add_gather(d, value);
         if (from->kind == CN__IN_MEMORY && from->index == d->step->n_loads + s) continue;
-        d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_STORE,
-                                                        .in = { *from },
-                                                        .out = { { CN__IN_MEMORY, d->step->n_loads + s, from->size } } };
+        d->g->entries[d->g->n_entries++] = (cn__entry){
+            .kind = CN__DO_STORE, .in = { *from }, .out = { { CN__IN_MEMORY, d->step->n_loads + s, from->size } }
+        };
     }
 }
 
@@ -358,7 +358,8 @@ static void run_part(void *user, int64_t part, int thread)
     for (int i = group_of(j, tile); tile < end; i++) {
         const cn__group *g = &j->g[i];
         int64_t first = i ? g[-1].tiles : 0, last = smaller(end, g->tiles);
-        if (tile < last) cn__group_range(g, j->run, regs, (tile - first) * CN__TILE, smaller((last - first) * CN__TILE, g->numel));
+        if (tile < last)
+            cn__group_range(g, j->run, regs, (tile - first) * CN__TILE, smaller((last - first) * CN__TILE, g->numel));
         tile = last;
     }
 }

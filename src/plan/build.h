@@ -54,7 +54,7 @@ typedef struct node_info {
     int in_group, group_value; /* the last group that has it as a value, and which */
     bool stored, materialized, must_store, in_chain;
     bool assigned; /* an assignment in place reads it */
-    bool updates; /* assignment that takes over its donor's memory */
+    bool updates;  /* assignment that takes over its donor's memory */
 } node_info;
 
 typedef struct builder {
@@ -71,7 +71,7 @@ typedef struct builder {
     int *storage_taken; /* by storage number: the step that takes it over, or -1 */
     int n_storages;
     cn__vec steps, loads, instrs, stores, buffers, stack;
-    bool *read; /* by buffer: some step loads it */
+    bool *read;  /* by buffer: some step loads it */
     bool failed; /* out of memory */
 } builder;
 
@@ -81,6 +81,6 @@ bool cn__simplify(builder *b);             /* equal nodes become one */
 bool cn__fuse(builder *b);                 /* nodes → draft steps */
 void cn__find_tails(cn__plan *plan);
 bool cn__join_steps(builder *b); /* same program, other memory: one kernel */
-bool cn__place(builder *b); /* buffers → arena offsets */
+bool cn__place(builder *b);      /* buffers → arena offsets */
 
 #endif

@@ -53,7 +53,7 @@ typedef struct cn__step {
     const void *attrs;
     cn_layout space; /* group: what is iterated over, row-major */
     int n_loads, n_instrs, n_stores;
-    int n_values; /* group: loads and results of instructions */
+    int n_values;       /* group: loads and results of instructions */
     cn__operand *loads; /* kernel: operands */
     cn__instr *instrs;
     cn__store *stores; /* kernel: results; reduction: one, of value reduced */

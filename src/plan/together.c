@@ -2,7 +2,8 @@
    one kernel: the updates of a hundred small parameters are one launch. Their sizes, layouts and numbers may differ. */
 #include "plan/build.h"
 
-#define LITTLE 16384 /* elements: results in the arena larger than this are worth the place of a dying operand instead */
+#define LITTLE \
+    16384 /* elements: results in the arena larger than this are worth the place of a dying operand instead */
 
 /* What each piece of memory was last used by. Assignments take over memory of leaves, so that counts, not the buffer. */
 typedef struct uses {
@@ -27,7 +28,8 @@ static bool same_program(const cn__step *x, const cn__step *y)
 {
     if (x->n_loads != y->n_loads || x->n_instrs != y->n_instrs || x->n_stores != y->n_stores) return false;
     for (int i = 0; i < x->n_loads; i++)
-        if (x->loads[i].dtype != y->loads[i].dtype || (x->loads[i].number < 0) != (y->loads[i].number < 0)) return false;
+        if (x->loads[i].dtype != y->loads[i].dtype || (x->loads[i].number < 0) != (y->loads[i].number < 0))
+            return false;
     for (int i = 0; i < x->n_instrs; i++)
         if (!same_instr(&x->instrs[i], &y->instrs[i])) return false;
     for (int i = 0; i < x->n_stores; i++)
@@ -76,8 +78,8 @@ bool cn__join_steps(builder *b)
     for (int i = 0, head = 0; i < p->n_steps; i++) {
         cn__step *s = &p->steps[i], *first = &p->steps[head];
         s->together = 1;
-        s->joined = i > head && may_share(b, first) && may_share(b, s) && same_program(first, s) &&
-                    independent(b, &u, s, head);
+        s->joined =
+            i > head && may_share(b, first) && may_share(b, s) && same_program(first, s) && independent(b, &u, s, head);
         if (s->joined) first->together++;
         else head = i;
         note_uses(b, &u, s, i);
