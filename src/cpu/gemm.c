@@ -1,45 +1,30 @@
 /* gemm.c: what to multiply in which order, and who does it; the arithmetic is in gemm_body.h.
  *
- * A product is cut into blocks of at most BLOCK_ROWS rows, by its sizes alone. A block goes through k in slices: the
- * rows of A are packed (L2), then each panel of B a register tile wide is packed (L1) and meets every tile of A.
- * Operands that are used too seldom to repay packing are read where they are. */
+ * A product is cut into blocks of rows and columns, by its sizes alone. k is cut into slices so short that what a register
+ * tile reads of B stays in the first cache. An operand that several blocks read is packed once, by all threads, before
+ * the first block begins; one that a single block reads is packed by it, just before use; one that is used too seldom
+ * to repay packing is read where it is. */
 #include "gemm.h"
+
+#include "core/dtype.h"
+#include "gemm_kernel.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 enum {
-    TILE_ROWS = 6, /* with two vectors of columns: 12 accumulators, two of B and one of A leave one of 16 registers */
-    ACCUMULATORS = 12,
-    TILE_COLS = 16,   /* widest tile of any instruction set: blocks are cut the same way for all of them */
-    SLICE = 256,      /* longest slice of k: a panel of B is 16 KB */
-    BLOCK_ROWS = 288, /* most rows in a block: a packed slice of A is 288 KB in f32 */
-    LEAST_ROWS = 48,  /* blocks are not cut smaller than this for the sake of sharing the work */
+    SLICE = 256,           /* longest slice of k: a panel of B is 16 KB */
+    BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the second cache */
+    LEAST_ROWS = 48,       /* blocks are not cut smaller than this for the sake of sharing the work */
     LEAST_COLS = 64,
-    A_REUSE = 4, /* A is packed when it meets more panels of B than this */
-    B_REUSE = 4, /* B is packed when it meets more tiles of A than this */
+    GOOD_ROWS = 96,    /* nor, if there is a choice, smaller than this */
+    A_REUSE = 4,       /* A is packed when it meets more panels of B than this */
+    A_ROW_REUSE = 16,  /* the same where its rows are contiguous */
+    FEW_ROWS = 256,    /* as many rows of A as can be read in place by several blocks of columns */
+    B_REUSE = 4,       /* B is packed when it meets more tiles of A than this */
+    GROUP = 4,         /* panels of B that a block packs at once for itself */
+    WIDENED = 1 << 13, /* halves that are widened at a time, before they are packed */
 };
-
-/* One block: C(m,n) = or += A(m,k)·B(k,n). */
-typedef struct block {
-    bool accumulate;
-    int64_t m, n, k;
-    const void *a;
-    int64_t a_row, a_col;
-    const void *b;
-    int64_t b_row, b_col;
-    void *c;
-    int64_t c_row, c_col;
-    void *a_pack, *b_pack;
-} block;
-
-typedef void (*block_kernel)(const block *g);
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -50,68 +35,31 @@ static int64_t round_up(int64_t a, int64_t unit) { return divide_up(a, unit) * u
 /* The slices of k are equal, but for the last. */
 static int64_t k_step(int64_t k) { return k <= SLICE ? larger(k, 1) : divide_up(k, divide_up(k, SLICE)); }
 
-#define SCALAR float
-#define BYTES  16
-#define LOW    0, 4, 1, 5
-#define HIGH   2, 6, 3, 7
-#define TARGET
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f32
-#include "gemm_body.h"
-
-#define SCALAR double
-#define BYTES  16
-#define LOW    0, 2
-#define HIGH   1, 3
-#define TARGET
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f64
-#include "gemm_body.h"
-
-#if defined(__x86_64__)
-#define SCALAR       float
-#define BYTES        32
-#define LOW          0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH         4, 12, 5, 13, 6, 14, 7, 15
-#define TARGET       __attribute__((target("avx2,fma")))
-#define FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
-#define NAME(x)      x##_f32_avx2
-#include "gemm_body.h"
-
-#define SCALAR       double
-#define BYTES        32
-#define LOW          0, 4, 1, 5
-#define HIGH         2, 6, 3, 7
-#define TARGET       __attribute__((target("avx2,fma")))
-#define FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
-#define NAME(x)      x##_f64_avx2
-#include "gemm_body.h"
-#endif
-
-static block_kernel choose_kernel(bool f64)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return f64 ? block_f64_avx2 : block_f32_avx2;
-#endif
-    return f64 ? block_f64 : block_f32;
-}
+/* Where the blocks find an operand. */
+typedef enum source { IN_PLACE, PACKED_BY_BLOCK, PACKED_ONCE } source;
 
 /* How a product is cut: by sizes and strides alone. */
 typedef struct plan {
-    cn__gemm g;         /* as it is computed: batch folded into rows, perhaps transposed */
+    cn__gemm g; /* as it is computed: batch folded into rows, perhaps transposed */
+    const cn__gemm_kernel *kernel;
+    int64_t size; /* of an element of C, and of A and B once packed */
+    int64_t a_size, b_size;
     int64_t fold;       /* rows of the product as given: g has a multiple of it */
     bool transposed;    /* computes C' = B'·A' */
+    bool alone;         /* on one thread, with little scratch: nothing is packed once */
     int64_t items;      /* batch items of g */
     int64_t rows, cols; /* of a block */
     int64_t row_blocks, col_blocks;
     int64_t group; /* blocks in a part */
     int64_t parts;
-    size_t counters, a_bytes, b_bytes; /* scratch: once; for each thread */
+    source a, b;
+    int64_t a_tiles, b_panels;           /* packed once: how many there are of an item */
+    size_t counters, a_shared, b_shared; /* scratch, once */
+    size_t a_own, b_own, widened;        /* and for each thread */
 } plan;
 
 typedef struct run {
     const plan *p;
-    block_kernel kernel;
     char *scratch;
 } run;
 
@@ -148,14 +96,17 @@ static void fold_batch(cn__gemm *g)
 }
 
 /* C' = B'·A' where the rows of C suit vectors better than its columns: more of them, or contiguous. */
-static bool transpose(cn__gemm *g)
+static bool transpose(cn__gemm *g, int width)
 {
-    const int64_t as_rows = smaller(g->m, TILE_COLS) * 4 + (g->c_row == 1),
-                  as_cols = smaller(g->n, TILE_COLS) * 4 + (g->c_col == 1);
+    const int64_t as_rows = cn__smaller(g->m, width) * 4 + (g->c_row == 1),
+                  as_cols = cn__smaller(g->n, width) * 4 + (g->c_col == 1);
     if (as_rows <= as_cols) return false;
     const void *a = g->a;
     g->a = g->b;
     g->b = a;
+    const cn__gemm_storage storage = g->a_storage;
+    g->a_storage = g->b_storage;
+    g->b_storage = storage;
     swap_sizes(&g->m, &g->n);
     swap_sizes(&g->a_row, &g->b_col);
     swap_sizes(&g->a_col, &g->b_row);
@@ -164,25 +115,42 @@ static bool transpose(cn__gemm *g)
     return true;
 }
 
-/* Blocks as large as the caches allow, then halved until there are enough of them for the amount of work. */
+/* How many blocks share a product well: up to four of a small one, 16 of a large one. */
+static int64_t enough_blocks(double work)
+{
+    const double few = work / (1 << 20) < 4 ? work / (1 << 20) : 4,
+                 many = work / (1 << 23) < 16 ? work / (1 << 23) : 16;
+    return (int64_t)(few > many ? few : many);
+}
+
+/* Is it worth packing? Halves are widened while they are packed. */
+static bool packs_a(const plan *p)
+{
+    return p->g.a_storage || p->g.n > (p->g.a_col == 1 ? A_ROW_REUSE : A_REUSE) * p->kernel->width;
+}
+
+static bool packs_b(const plan *p) { return p->g.b_storage || p->g.m > B_REUSE * p->kernel->rows || p->g.b_col != 1; }
+
+/* Blocks as large as the caches allow, then halved until there are enough of them. Rows first: then a block of A is read
+ * by one thread alone, and whole rows of C are finished at once. But columns first where A is small and not packed:
+ * then a block of B is, and there is nothing to pack beforehand. */
 static void cut_blocks(plan *p)
 {
     const cn__gemm *g = &p->g;
     const double work = (double)p->items * (double)g->m * (double)g->n * (double)larger(g->k, 1);
-    const double few = work / (1 << 19) < 4 ? work / (1 << 19) : 4,
-                 many = work / (1 << 23) < 16 ? work / (1 << 23) : 16;
-    const double enough = few > many ? few : many;
-    int64_t rows = divide_up(g->m, divide_up(g->m, BLOCK_ROWS)), cols = g->n;
+    const int64_t enough = p->alone ? 1 : enough_blocks(work), most_rows = BLOCK_BYTES / (SLICE * p->size);
+    const int64_t good_rows = !packs_a(p) && g->m <= FEW_ROWS ? g->m : GOOD_ROWS;
+    int64_t rows = divide_up(g->m, divide_up(g->m, most_rows)), cols = g->n;
     for (;;) {
-        p->rows = round_up(rows, TILE_ROWS);
-        p->cols = round_up(cols, TILE_COLS);
+        p->rows = round_up(rows, p->kernel->rows);
+        p->cols = round_up(cols, p->kernel->width);
         p->row_blocks = divide_up(g->m, p->rows);
         p->col_blocks = divide_up(g->n, p->cols);
-        if ((double)p->row_blocks * (double)p->col_blocks * (double)p->items >= enough) break;
+        if ((double)p->row_blocks * (double)p->col_blocks * (double)p->items >= (double)enough) break;
         const bool can_rows = rows >= 2 * LEAST_ROWS, can_cols = cols >= 2 * LEAST_COLS;
         if (!can_rows && !can_cols) break;
-        if (can_cols && (cols >= rows || !can_rows)) cols = divide_up(cols, 2);
-        else rows = divide_up(rows, 2);
+        if (rows >= 2 * good_rows || !can_cols) rows = divide_up(rows, 2);
+        else cols = divide_up(cols, 2);
     }
     const double block_work = (double)p->rows * (double)p->cols * (double)larger(g->k, 1);
     const int64_t blocks = p->items * p->row_blocks * p->col_blocks;
@@ -190,25 +158,41 @@ static void cut_blocks(plan *p)
     p->parts = divide_up(blocks, p->group);
 }
 
-/* False where there is nothing to do. */
-static bool make_plan(plan *p, const cn__gemm *g)
+static size_t bytes(const plan *p, int64_t elements) { return (size_t)round_up(elements * p->size, 64); }
+
+static void choose_sources(plan *p)
 {
-    p->g = *g;
-    p->fold = g->m;
-    p->items = 1;
+    const cn__gemm *g = &p->g;
+    const int rows = p->kernel->rows, width = p->kernel->width;
+    const int64_t k = k_step(g->k);
+    p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !p->alone ? PACKED_ONCE : PACKED_BY_BLOCK;
+    p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !p->alone ? PACKED_ONCE : PACKED_BY_BLOCK;
+    p->a_tiles = divide_up(g->m, rows);
+    p->b_panels = divide_up(g->n, width);
+    p->a_shared = p->a == PACKED_ONCE ? bytes(p, p->items * p->a_tiles * rows * g->k) : 0;
+    p->b_shared = p->b == PACKED_ONCE ? bytes(p, p->items * p->b_panels * width * g->k) : 0;
+    p->a_own = p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
+    p->b_own = p->b == PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: for the last columns */
+    p->widened = g->a_storage || g->b_storage ? bytes(p, WIDENED) : 0;
+}
+
+/* False where there is nothing to do. */
+static bool make_plan(plan *p, const cn__gemm *g, bool alone)
+{
+    *p = (plan){ .g = *g, .kernel = cn__gemm_kernel_for(g->f64), .fold = g->m, .alone = alone, .items = 1 };
+    p->size = g->f64 ? sizeof(double) : sizeof(float);
     for (int i = 0; i < g->batch_dims; i++) p->items *= g->batch_shape[i];
     if (p->items == 0 || g->m == 0 || g->n == 0) return false;
     fold_batch(&p->g);
     p->items /= p->g.m / p->fold;
-    p->transposed = transpose(&p->g);
+    p->transposed = transpose(&p->g, p->kernel->width);
+    p->a_size = p->g.a_storage ? sizeof(uint16_t) : (size_t)p->size;
+    p->b_size = p->g.b_storage ? sizeof(uint16_t) : (size_t)p->size;
     cut_blocks(p);
-
-    const size_t size = g->f64 ? sizeof(double) : sizeof(float), k = (size_t)k_step(g->k);
+    choose_sources(p);
     const bool shared_rows = (p->transposed ? p->row_blocks : p->col_blocks) > 1;
     const int64_t row_groups = p->items * (p->transposed ? p->col_blocks : p->row_blocks);
-    p->counters = shared_rows ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
-    p->a_bytes = (size_t)round_up(p->rows * (int64_t)(k * size), 64);
-    p->b_bytes = (size_t)round_up(TILE_COLS * (int64_t)(k * size), 64);
+    p->counters = shared_rows && !alone ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
     return true;
 }
 
@@ -217,7 +201,7 @@ static void call_done(const plan *p, int64_t item, int64_t begin, int64_t end, i
 {
     const int64_t m = p->transposed ? p->g.n : p->g.m, first = item * (m / p->fold);
     while (begin < end) {
-        const int64_t at = begin / p->fold, base = at * p->fold, stop = smaller(end, base + p->fold);
+        const int64_t at = begin / p->fold, base = at * p->fold, stop = cn__smaller(end, base + p->fold);
         p->g.done(p->g.user, first + at, begin - base, stop - base, thread);
         begin = stop;
     }
@@ -236,42 +220,248 @@ static void finish_block(const run *r, int64_t item, int64_t row, int64_t col, i
         if (atomic_fetch_add_explicit(finished, 1, memory_order_acq_rel) + 1 < across) return;
     }
     const int64_t m = p->transposed ? p->g.n : p->g.m;
-    call_done(p, item, at * size, smaller(m, (at + 1) * size), thread);
+    call_done(p, item, at * size, cn__smaller(m, (at + 1) * size), thread);
 }
 
-static void run_block(const run *r, int64_t item, int64_t row, int64_t col, int thread)
+/* Elements from the start of A, B and C to those of a batch item. */
+typedef struct place {
+    int64_t a, b, c;
+} place;
+
+static place place_of(const cn__gemm *g, int64_t item)
+{
+    place at = { 0, 0, 0 };
+    for (int d = g->batch_dims - 1; d >= 0; d--) {
+        const int64_t x = item % g->batch_shape[d];
+        item /= g->batch_shape[d];
+        at.a += x * g->a_batch[d];
+        at.b += x * g->b_batch[d];
+        at.c += x * g->c_batch[d];
+    }
+    return at;
+}
+
+/* ---- packing ---- */
+
+static char *own_scratch(const run *r, int thread)
+{
+    const plan *p = r->p;
+    return r->scratch + p->counters + p->a_shared + p->b_shared + (size_t)thread * (p->a_own + p->b_own + p->widened);
+}
+
+static float *widened(const run *r, int thread)
+{
+    return (float *)(void *)(own_scratch(r, thread) + r->p->a_own + r->p->b_own);
+}
+
+/* (outer,inner) halves, strides as given, to rows of `inner` floats. */
+static void widen(float *to, cn__gemm_storage storage, const uint16_t *from, int64_t outer, int64_t inner,
+                  int64_t outer_step, int64_t inner_step)
+{
+    for (int64_t i = 0; i < outer; i++, to += inner, from += outer_step) {
+        if (inner_step == 1) {
+            cn__convert(CN_F32, to, storage == CN__GEMM_F16 ? CN_F16 : CN_BF16, from, inner);
+            continue;
+        }
+        for (int64_t q = 0; q < inner; q++) {
+            const uint16_t half = from[q * inner_step];
+            to[q] = storage == CN__GEMM_F16 ? cn__f16_to_f32(half) : cn__bf16_to_f32(half);
+        }
+    }
+}
+
+/* rows of A from (row, k0) on, to tiles. */
+static void pack_a(const run *r, char *to, int64_t offset, int64_t rows, int64_t k, int thread)
 {
     const plan *p = r->p;
     const cn__gemm *g = &p->g;
-    const int64_t size = g->f64 ? sizeof(double) : sizeof(float), i = row * p->rows, q = col * p->cols;
-    int64_t a = i * g->a_row, b = q * g->b_col, c = i * g->c_row + q * g->c_col, rest = item;
-    for (int d = g->batch_dims - 1; d >= 0; d--) {
-        const int64_t x = rest % g->batch_shape[d];
-        rest /= g->batch_shape[d];
-        a += x * g->a_batch[d];
-        b += x * g->b_batch[d];
-        c += x * g->c_batch[d];
+    const char *const a = (const char *)g->a + offset * p->a_size;
+    if (!g->a_storage) {
+        p->kernel->pack_a(to, a, rows, k, g->a_row, g->a_col);
+        return;
     }
-    char *const pack = r->scratch + p->counters + (size_t)thread * (p->a_bytes + p->b_bytes);
-    char *const c_at = (char *)g->c + c * size;
-    const bool empty = g->k == 0; /* A and B may be NULL then: point somewhere */
-    const block one = { .accumulate = g->accumulate,
-                        .m = smaller(p->rows, g->m - i),
-                        .n = smaller(p->cols, g->n - q),
-                        .k = g->k,
-                        .a = empty ? c_at : (const char *)g->a + a * size,
-                        .a_row = empty ? 0 : g->a_row,
-                        .a_col = g->a_col,
-                        .b = empty ? c_at : (const char *)g->b + b * size,
-                        .b_row = g->b_row,
-                        .b_col = empty ? 0 : g->b_col,
-                        .c = c_at,
-                        .c_row = g->c_row,
-                        .c_col = g->c_col,
-                        .a_pack = pack,
-                        .b_pack = pack + p->a_bytes };
-    if (!empty || !g->accumulate) r->kernel(&one);
-    finish_block(r, item, row, col, thread);
+    float *const wide = widened(r, thread);
+    const int64_t step = WIDENED / k / p->kernel->rows * p->kernel->rows;
+    const bool by_columns = g->a_row == 1;
+    for (int64_t i = 0; i < rows; i += step) {
+        const int64_t some = cn__smaller(step, rows - i);
+        const uint16_t *const from = (const uint16_t *)(const void *)a + i * g->a_row;
+        if (by_columns) widen(wide, g->a_storage, from, k, some, g->a_col, g->a_row);
+        else widen(wide, g->a_storage, from, some, k, g->a_row, g->a_col);
+        p->kernel->pack_a(to + i * k * p->size, wide, some, k, by_columns ? 1 : k, by_columns ? some : 1);
+    }
+}
+
+/* cols of B from (k0, col) on, to panels. */
+static void pack_b(const run *r, char *to, int64_t offset, int64_t k, int64_t cols, int thread)
+{
+    const plan *p = r->p;
+    const cn__gemm *g = &p->g;
+    const char *const b = (const char *)g->b + offset * p->b_size;
+    if (!g->b_storage) {
+        p->kernel->pack_b(to, b, k, cols, g->b_row, g->b_col);
+        return;
+    }
+    float *const wide = widened(r, thread);
+    const int64_t step = WIDENED / k / p->kernel->width * p->kernel->width;
+    const bool by_columns = g->b_row == 1;
+    for (int64_t q = 0; q < cols; q += step) {
+        const int64_t some = cn__smaller(step, cols - q);
+        const uint16_t *const from = (const uint16_t *)(const void *)b + q * g->b_col;
+        if (by_columns) widen(wide, g->b_storage, from, some, k, g->b_col, g->b_row);
+        else widen(wide, g->b_storage, from, k, some, g->b_row, g->b_col);
+        p->kernel->pack_b(to + q * k * p->size, wide, k, some, by_columns ? 1 : some, by_columns ? k : 1);
+    }
+}
+
+/* Packed once: slice by slice of k, tiles (panels) of a slice one after the other. */
+enum { PACK_ROWS = 8, PACK_PANELS = 4 }; /* tiles of A, panels of B in a part */
+
+static char *shared_a(const run *r, int64_t item, int64_t k0)
+{
+    const plan *p = r->p;
+    return r->scratch + p->counters + (item * p->g.k + k0) * p->a_tiles * p->kernel->rows * p->size;
+}
+
+static char *shared_b(const run *r, int64_t item, int64_t k0)
+{
+    const plan *p = r->p;
+    return r->scratch + p->counters + p->a_shared + (item * p->g.k + k0) * p->b_panels * p->kernel->width * p->size;
+}
+
+static int64_t slices(const plan *p) { return divide_up(p->g.k, k_step(p->g.k)); }
+
+static int64_t a_parts(const plan *p) { return p->a == PACKED_ONCE ? divide_up(p->a_tiles, PACK_ROWS) : 0; }
+
+static int64_t b_parts(const plan *p) { return p->b == PACKED_ONCE ? divide_up(p->b_panels, PACK_PANELS) : 0; }
+
+static void pack_part(void *user, int64_t part, int thread)
+{
+    const run *r = user;
+    const plan *p = r->p;
+    const cn__gemm *g = &p->g;
+    const int64_t in_slice = a_parts(p) + b_parts(p), step = k_step(g->k);
+    const int64_t item = part / in_slice / slices(p), k0 = part / in_slice % slices(p) * step, at = part % in_slice;
+    const int64_t k = cn__smaller(step, g->k - k0);
+    const place from = place_of(g, item);
+    if (at < a_parts(p)) {
+        const int64_t row = at * PACK_ROWS * p->kernel->rows;
+        pack_a(r, shared_a(r, item, k0) + row * k * p->size, from.a + row * g->a_row + k0 * g->a_col,
+               cn__smaller(PACK_ROWS * p->kernel->rows, g->m - row), k, thread);
+    } else {
+        const int64_t col = (at - a_parts(p)) * PACK_PANELS * p->kernel->width;
+        pack_b(r, shared_b(r, item, k0) + col * k * p->size, from.b + k0 * g->b_row + col * g->b_col, k,
+               cn__smaller(PACK_PANELS * p->kernel->width, g->n - col), thread);
+    }
+}
+
+/* ---- blocks ---- */
+
+typedef struct turn {
+    const run *r;
+    int thread;
+    int64_t item, row, col; /* of the block: its first ones */
+    place at;
+    char *a_own, *b_own;
+    cn__gemm_block b; /* with the whole m and n of the block */
+} turn;
+
+/* Columns [q, q + n) of the block, in a slice of k. */
+static void multiply(const turn *t, int64_t q, int64_t n, const char *b, int64_t b_panel, int64_t b_row)
+{
+    const plan *p = t->r->p;
+    cn__gemm_block some = t->b;
+    some.n = n;
+    some.b = b;
+    some.b_panel = b_panel;
+    some.b_row = b_row;
+    some.c = (char *)t->b.c + q * t->b.c_col * p->size;
+    p->kernel->multiply(&some);
+}
+
+static void use_b(const turn *t, int64_t k0)
+{
+    const plan *p = t->r->p;
+    const cn__gemm *g = &p->g;
+    const int width = p->kernel->width;
+    const int64_t k = t->b.k, n = t->b.n;
+    const int64_t offset = t->at.b + k0 * g->b_row + t->col * g->b_col;
+    const char *const b = (const char *)g->b + offset * p->b_size;
+    if (p->b == PACKED_ONCE) {
+        multiply(t, 0, n, shared_b(t->r, t->item, k0) + t->col * k * p->size, width * k, width);
+        return;
+    }
+    if (g->m == 1 && !g->b_storage && g->b_row == 1 && g->b_col != 1 && n >= p->kernel->lanes) {
+        cn__gemm_block row = t->b;
+        row.b = b;
+        row.b_panel = g->b_col;
+        p->kernel->multiply_row(&row);
+        return;
+    }
+    int64_t done = p->b == IN_PLACE ? n / width * width : 0;
+    if (done) multiply(t, 0, done, b, width, g->b_row);
+    for (int64_t cols = 0; done < n; done += cols) {
+        cols = cn__smaller(GROUP * width, n - done);
+        pack_b(t->r, t->b_own, offset + done * g->b_col, k, cols, t->thread);
+        multiply(t, done, cols, t->b_own, width * k, width);
+    }
+}
+
+static void use_a(turn *t, int64_t k0)
+{
+    const plan *p = t->r->p;
+    const cn__gemm *g = &p->g;
+    const int rows = p->kernel->rows;
+    const int64_t k = t->b.k;
+    const int64_t offset = t->at.a + t->row * g->a_row + k0 * g->a_col;
+    if (p->a == IN_PLACE) {
+        t->b.a = (const char *)g->a + offset * p->a_size;
+        t->b.a_tile = rows * g->a_row;
+        t->b.a_row = g->a_row;
+        t->b.a_col = g->a_col;
+        return;
+    }
+    if (p->a == PACKED_BY_BLOCK) pack_a(t->r, t->a_own, offset, t->b.m, k, t->thread);
+    t->b.a = p->a == PACKED_ONCE ? shared_a(t->r, t->item, k0) + t->row * k * p->size : t->a_own;
+    t->b.a_tile = rows * k;
+    t->b.a_row = 1;
+    t->b.a_col = rows;
+}
+
+/* k = 0: nothing is added. */
+static void clear(const cn__gemm_block *b, int64_t size)
+{
+    for (int64_t i = 0; i < b->m; i++) {
+        for (int64_t q = 0; q < b->n; q++) memset((char *)b->c + (i * b->c_row + q * b->c_col) * size, 0, (size_t)size);
+    }
+}
+
+static void run_block(const run *r, int64_t item, int64_t row_block, int64_t col_block, int thread)
+{
+    const plan *p = r->p;
+    const cn__gemm *g = &p->g;
+    char *const own = own_scratch(r, thread);
+    turn t = { .r = r,
+               .thread = thread,
+               .item = item,
+               .row = row_block * p->rows,
+               .col = col_block * p->cols,
+               .at = place_of(g, item),
+               .a_own = own,
+               .b_own = own + p->a_own };
+    t.b = (cn__gemm_block){ .m = cn__smaller(p->rows, g->m - t.row),
+                            .n = cn__smaller(p->cols, g->n - t.col),
+                            .c = (char *)g->c + (t.at.c + t.row * g->c_row + t.col * g->c_col) * p->size,
+                            .c_row = g->c_row,
+                            .c_col = g->c_col };
+    for (int64_t k0 = 0, step = k_step(g->k); k0 < g->k; k0 += step) {
+        t.b.k = cn__smaller(step, g->k - k0);
+        t.b.add = g->accumulate || k0 > 0;
+        use_a(&t, k0);
+        use_b(&t, k0);
+    }
+    if (g->k == 0 && !g->accumulate) clear(&t.b, p->size);
+    finish_block(r, item, row_block, col_block, thread);
 }
 
 static void run_part(void *user, int64_t part, int thread)
@@ -279,41 +469,46 @@ static void run_part(void *user, int64_t part, int thread)
     const run *r = user;
     const plan *p = r->p;
     const int64_t in_item = p->row_blocks * p->col_blocks, begin = part * p->group;
-    const int64_t end = smaller(begin + p->group, p->items * in_item);
+    const int64_t end = cn__smaller(begin + p->group, p->items * in_item);
     for (int64_t at = begin; at < end; at++) {
         const int64_t in = at % in_item;
         run_block(r, at / in_item, in / p->col_blocks, in % p->col_blocks, thread);
     }
 }
 
+static int64_t pack_parts(const plan *p) { return p->items * slices(p) * (a_parts(p) + b_parts(p)); }
+
 size_t cn__gemm_scratch(const cn__gemm *g, int threads)
 {
     plan p;
-    if (!make_plan(&p, g)) return 0;
-    return p.counters + (size_t)larger(threads, 1) * (p.a_bytes + p.b_bytes);
+    if (!make_plan(&p, g, false)) return 0;
+    return p.counters + p.a_shared + p.b_shared + (size_t)larger(threads, 1) * (p.a_own + p.b_own + p.widened);
 }
 
 void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
 {
     plan p;
-    if (!make_plan(&p, g)) return;
+    if (!make_plan(&p, g, false)) return;
     if (g->done) memset(scratch, 0, p.counters);
-    run r = { .p = &p, .kernel = choose_kernel(g->f64), .scratch = scratch };
+    run r = { .p = &p, .scratch = scratch };
+    if (pack_parts(&p)) cn__workers_run(w, pack_parts(&p), pack_part, &r);
     cn__workers_run(w, p.parts, run_part, &r);
 }
 
 size_t cn__gemm_alone_scratch(bool f64)
 {
-    const size_t size = f64 ? sizeof(double) : sizeof(float), rows = (size_t)round_up(BLOCK_ROWS, TILE_ROWS);
-    return (rows + TILE_COLS) * SLICE * size; /* each term is a multiple of 64 bytes */
+    const cn__gemm_kernel *kernel = cn__gemm_kernel_for(f64);
+    const size_t size = f64 ? sizeof(double) : sizeof(float);
+    const size_t rows = (size_t)round_up(BLOCK_BYTES / (SLICE * (int64_t)size), kernel->rows);
+    return (rows + GROUP * (size_t)kernel->width) * SLICE * size +
+           WIDENED * sizeof(float); /* each term is a multiple of 64 bytes */
 }
 
 void cn__gemm_run_alone(const cn__gemm *g, void *scratch)
 {
     plan p;
-    if (!make_plan(&p, g)) return;
-    p.counters = 0;
+    if (!make_plan(&p, g, true)) return;
     p.g.done = NULL;
-    const run r = { .p = &p, .kernel = choose_kernel(g->f64), .scratch = scratch };
-    for (int64_t part = 0; part < p.parts; part++) run_part((void *)&r, part, 0);
+    run r = { .p = &p, .scratch = scratch };
+    for (int64_t part = 0; part < p.parts; part++) run_part(&r, part, 0);
 }

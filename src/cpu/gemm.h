@@ -24,12 +24,16 @@ enum { CN__GEMM_BATCH_DIMS = 6 };
  * are final, by the thread that finished them. Every row is named once. Not called where m, n or the batch is empty. */
 typedef void (*cn__gemm_done)(void *user, int64_t batch, int64_t row_begin, int64_t row_end, int thread);
 
+/* How elements of A or B are stored: as they are computed, or as halves, which are widened to f32 on the way. */
+typedef enum cn__gemm_storage { CN__GEMM_PLAIN, CN__GEMM_F16, CN__GEMM_BF16 } cn__gemm_storage;
+
 /* Strides are in elements. Those of A and B may be 0 or negative; elements of C overlap neither each other
  * nor A or B. */
 typedef struct cn__gemm {
-    bool f64;        /* else f32 */
-    bool accumulate; /* C += A·B, else C = A·B */
-    int64_t m, n, k; /* (m,k)·(k,n) -> (m,n); k = 0 gives zeros */
+    bool f64;                              /* else f32 */
+    cn__gemm_storage a_storage, b_storage; /* halves only with f32 */
+    bool accumulate;                       /* C += A·B, else C = A·B */
+    int64_t m, n, k;                       /* (m,k)·(k,n) -> (m,n); k = 0 gives zeros */
     const void *a;
     int64_t a_row, a_col;
     const void *b;

@@ -1,12 +1,13 @@
-/* gemm_body.h: one block of a matrix product for one element type and one instruction set.
- * Included by gemm.c once for each, with these parameters:
+/* gemm_body.h: the functions of a cn__gemm_kernel for one element type and one instruction set.
+ * Included by gemm_kernel.c once for each, with these parameters:
  *
- *     SCALAR      element type
- *     BYTES       size of a vector register
- *     LOW, HIGH   lane numbers that interleave the lower / upper halves of two vectors
- *     TARGET      attribute that lets a function use the instruction set
- *     FMA(x,y,z)  x·y + z for vectors
- *     NAME(x)     x with a suffix of its own
+ *     SCALAR         element type
+ *     BYTES          size of a vector register
+ *     ROWS, VECTORS  a register tile: its rows, and how many vectors wide it is
+ *     LOW, HIGH      lane numbers that interleave the lower / upper halves of two vectors
+ *     TARGET         attribute that lets a function use the instruction set
+ *     FMA(x,y,z)     x·y + z for vectors
+ *     NAME(x)        x with a suffix of its own
  *
  * No include guard, and the parameters are undefined at the end: both on purpose. */
 
@@ -14,8 +15,12 @@ typedef SCALAR NAME(vec) __attribute__((vector_size(BYTES)));
 typedef SCALAR NAME(loose) __attribute__((vector_size(BYTES), aligned(sizeof(SCALAR)), may_alias));
 enum {
     NAME(lanes) = BYTES / sizeof(SCALAR),
-    NAME(width) = 2 * NAME(lanes),                                   /* columns of a tile */
-    NAME(reach) = NAME(lanes) > TILE_ROWS ? NAME(lanes) : TILE_ROWS, /* rows that whole vectors of a tile of A cover */
+    NAME(width) = VECTORS * NAME(lanes),                   /* columns of a tile */
+    NAME(reach) = NAME(lanes) > ROWS ? NAME(lanes) : ROWS, /* rows that whole vectors of a tile of A cover */
+    NAME(over) = NAME(reach) - NAME(lanes),
+    NAME(hop) =
+        NAME(over) > 0 && NAME(over) <= NAME(lanes) ? NAME(over) : NAME(lanes), /* from one of them to the next */
+    NAME(most) = ROWS * VECTORS,                                                /* accumulators */
 };
 
 /* C(rows,width) = or += A(rows,k)·B(k,width); rows of B and C are contiguous. */
@@ -30,49 +35,68 @@ typedef struct NAME(job) {
     bool add;
 } NAME(job);
 
-/* The register tile: rows and vectors are constants where this is inlined, so that acc lives in registers. */
+/* The register tile. All but j is constant where this is inlined, so that acc lives in registers. */
 TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(job) * j, const int rows,
-                                                                    const int vectors)
+                                                                    const int vectors, const bool packed)
 {
-    const SCALAR *const a = j->a, *const b = j->b;
-    const int64_t k = j->k, a_row = j->a_row, a_col = j->a_col, b_row = j->b_row;
-    NAME(vec) acc[ACCUMULATORS], y[ACCUMULATORS];
+    const SCALAR *a = j->a, *b = j->b;
+    SCALAR *const c = j->c;
+    const int64_t k = j->k, c_row = j->c_row;
+    const int64_t a_row = packed ? 1 : j->a_row, a_col = packed ? ROWS : j->a_col;
+    const int64_t b_row = packed ? NAME(width) : j->b_row;
+    NAME(vec) acc[NAME(most)], y[NAME(most)];
     for (int i = 0; i < rows; i++) {
         for (int v = 0; v < vectors; v++) acc[i * vectors + v] = (NAME(vec)){ 0 };
-        __builtin_prefetch(j->c + i * j->c_row, 1);
+        __builtin_prefetch(c + i * c_row, 1);
     }
-    for (int64_t p = 0; p < k; p++) {
-        for (int v = 0; v < vectors; v++) y[v] = *(const NAME(loose) *)(b + p * b_row + v * NAME(lanes));
+#pragma GCC unroll 4
+    for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
+        for (int v = 0; v < vectors; v++) y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
         for (int i = 0; i < rows; i++) {
-            const NAME(vec) x = a[p * a_col + i * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
+            const NAME(vec) x = a[i * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
             for (int v = 0; v < vectors; v++) acc[i * vectors + v] = FMA(x, y[v], acc[i * vectors + v]);
         }
     }
-    for (int i = 0; i < rows; i++) {
-        for (int v = 0; v < vectors; v++) {
-            NAME(loose) *c = (NAME(loose) *)(j->c + i * j->c_row + v * NAME(lanes));
-            if (j->add) acc[i * vectors + v] = *c + acc[i * vectors + v];
-            *c = acc[i * vectors + v];
+    if (j->add) {
+        for (int i = 0; i < rows; i++) {
+            for (int v = 0; v < vectors; v++) {
+                acc[i * vectors + v] = *(NAME(loose) *)(c + i * c_row + v * NAME(lanes)) + acc[i * vectors + v];
+            }
         }
     }
+    for (int i = 0; i < rows; i++) {
+        for (int v = 0; v < vectors; v++) { *(NAME(loose) *)(c + i * c_row + v * NAME(lanes)) = acc[i * vectors + v]; }
+    }
 }
+
+TARGET static void NAME(whole_tile)(const NAME(job) * j) { NAME(tile)(j, ROWS, VECTORS, true); }
 
 TARGET static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
 {
     switch (rows) {
-    case 1: NAME(tile)(j, 1, 2); break;
-    case 2: NAME(tile)(j, 2, 2); break;
-    case 3: NAME(tile)(j, 3, 2); break;
-    case 4: NAME(tile)(j, 4, 2); break;
-    case 5: NAME(tile)(j, 5, 2); break;
-    default: NAME(tile)(j, TILE_ROWS, 2); break;
+    case 1: NAME(tile)(j, 1, VECTORS, false); break;
+    case 2: NAME(tile)(j, 2, VECTORS, false); break;
+    case 3: NAME(tile)(j, 3, VECTORS, false); break;
+    case 4: NAME(tile)(j, 4, VECTORS, false); break;
+    case 5: NAME(tile)(j, 5, VECTORS, false); break;
+#if ROWS > 6
+    case 6: NAME(tile)(j, 6, VECTORS, false); break;
+    case 7: NAME(tile)(j, 7, VECTORS, false); break;
+#endif
+#if ROWS > 8
+    case 8: NAME(tile)(j, 8, VECTORS, false); break;
+    case 9: NAME(tile)(j, 9, VECTORS, false); break;
+    case 10: NAME(tile)(j, 10, VECTORS, false); break;
+    case 11: NAME(tile)(j, 11, VECTORS, false); break;
+#endif
+    default: NAME(tile)(j, ROWS, VECTORS, false); break;
     }
 }
 
 /* A tile that C cannot take as whole vectors goes through a buffer. */
 TARGET static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t cols, int64_t c_col)
 {
-    SCALAR out[TILE_ROWS * NAME(width)];
+    SCALAR out[ROWS * NAME(width)];
     NAME(job) apart = *j;
     apart.c = out;
     apart.c_row = NAME(width);
@@ -89,11 +113,10 @@ TARGET static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t c
 
 /* A square of lanes x lanes, transposed: log2(lanes) rounds that interleave the first half of the rows with the
  * second. */
-TARGET static inline __attribute__((always_inline)) void NAME(transpose)(SCALAR *to, int64_t to_row, const SCALAR *from,
-                                                                         int64_t from_row)
+TARGET static inline __attribute__((always_inline)) void NAME(turn)(NAME(vec) * x, const SCALAR *from, int64_t from_row)
 {
     enum { LANES = NAME(lanes) };
-    NAME(vec) x[LANES], y[LANES];
+    NAME(vec) y[LANES];
     for (int i = 0; i < LANES; i++) x[i] = *(const NAME(loose) *)(from + i * from_row);
     for (int round = 1; round < LANES; round *= 2) {
         for (int i = 0; i < LANES / 2; i++) {
@@ -102,7 +125,14 @@ TARGET static inline __attribute__((always_inline)) void NAME(transpose)(SCALAR 
         }
         for (int i = 0; i < LANES; i++) x[i] = y[i];
     }
-    for (int i = 0; i < LANES; i++) *(NAME(loose) *)(to + i * to_row) = x[i];
+}
+
+TARGET static inline __attribute__((always_inline)) void NAME(transpose)(SCALAR *to, int64_t to_row, const SCALAR *from,
+                                                                         int64_t from_row)
+{
+    NAME(vec) x[NAME(lanes)];
+    NAME(turn)(x, from, from_row);
+    for (int i = 0; i < NAME(lanes); i++) *(NAME(loose) *)(to + i * to_row) = x[i];
 }
 
 /* Some rows of A, element by element. */
@@ -110,7 +140,7 @@ TARGET static void NAME(pack_a_ragged)(SCALAR *to, const SCALAR *a, int64_t rows
                                        int64_t a_col)
 {
     for (int64_t p = 0; p < k; p++) {
-        for (int64_t i = 0; i < rows; i++) to[p * TILE_ROWS + i] = a[p * a_col + i * a_row];
+        for (int64_t i = 0; i < rows; i++) to[p * ROWS + i] = a[p * a_col + i * a_row];
     }
 }
 
@@ -118,21 +148,21 @@ TARGET static void NAME(pack_a_ragged)(SCALAR *to, const SCALAR *a, int64_t rows
  * than the tile spills into the place of the next p, which is written after it; hence not for the last p. */
 TARGET static void NAME(pack_a_cols)(SCALAR *to, const SCALAR *a, int64_t rows, int64_t k, int64_t a_col)
 {
-    const int64_t group = 8 * TILE_ROWS;
+    const int64_t group = 8 * ROWS;
     for (int64_t begin = 0; begin < rows; begin += group) {
         int64_t whole = begin; /* tiles before this row are copied by vectors */
-        while (whole < begin + group && rows - whole >= NAME(reach)) whole += TILE_ROWS;
+        while (whole < begin + group && rows - whole >= NAME(reach)) whole += ROWS;
         for (int64_t p = 0; p < k - 1; p++) {
-            for (int64_t r = begin; r < whole; r += TILE_ROWS) {
-                for (int i = 0; i + NAME(lanes) <= NAME(reach); i += 2) {
-                    *(NAME(loose) *)(to + r * k + p * TILE_ROWS + i) = *(const NAME(loose) *)(a + p * a_col + r + i);
+            for (int64_t r = begin; r < whole; r += ROWS) {
+                for (int i = 0; i + NAME(lanes) <= NAME(reach); i += NAME(hop)) {
+                    *(NAME(loose) *)(to + r * k + p * ROWS + i) = *(const NAME(loose) *)(a + p * a_col + r + i);
                 }
             }
         }
-        for (int64_t r = begin; r < smaller(rows, begin + group); r += TILE_ROWS) {
+        for (int64_t r = begin; r < cn__smaller(rows, begin + group); r += ROWS) {
             const int64_t p = r < whole ? k - 1 : 0;
             NAME(pack_a_ragged)
-            (to + r * k + p * TILE_ROWS, a + p * a_col + r, smaller(rows - r, TILE_ROWS), k - p, 1, a_col);
+            (to + r * k + p * ROWS, a + p * a_col + r, cn__smaller(rows - r, ROWS), k - p, 1, a_col);
         }
     }
 }
@@ -143,24 +173,25 @@ TARGET static void NAME(pack_a_rows)(SCALAR *to, const SCALAR *a, int64_t k, int
 {
     int64_t p = 0;
     for (; p + NAME(lanes) <= k; p += NAME(lanes)) {
-        for (int i = 0; i + NAME(lanes) <= NAME(reach); i += 2) {
-            NAME(transpose)(to + p * TILE_ROWS + i, TILE_ROWS, a + p + i * a_row, a_row);
+        for (int i = 0; i + NAME(lanes) <= NAME(reach); i += NAME(hop)) {
+            NAME(transpose)(to + p * ROWS + i, ROWS, a + p + i * a_row, a_row);
         }
     }
-    NAME(pack_a_ragged)(to + p * TILE_ROWS, a + p, TILE_ROWS, k - p, a_row, 1);
+    NAME(pack_a_ragged)(to + p * ROWS, a + p, ROWS, k - p, a_row, 1);
 }
 
-/* A(rows,k) to tiles of (k,TILE_ROWS), one after the other. */
-TARGET static void NAME(pack_a)(SCALAR *to, const SCALAR *a, int64_t rows, int64_t k, int64_t a_row, int64_t a_col)
+/* A(rows,k) to tiles of (k,ROWS), one after the other. */
+TARGET static void NAME(pack_a)(void *packed, const void *from, int64_t rows, int64_t k, int64_t a_row, int64_t a_col)
 {
+    SCALAR *to = packed;
+    const SCALAR *a = from;
     if (a_row == 1) {
         NAME(pack_a_cols)(to, a, rows, k, a_col);
         return;
     }
-    for (int64_t r = 0; r < rows; r += TILE_ROWS, to += TILE_ROWS * k) {
-        const SCALAR *const from = a + r * a_row;
-        if (rows - r >= NAME(reach) && a_col == 1) NAME(pack_a_rows)(to, from, k, a_row);
-        else NAME(pack_a_ragged)(to, from, smaller(rows - r, TILE_ROWS), k, a_row, a_col);
+    for (int64_t r = 0; r < rows; r += ROWS, to += ROWS * k, a += ROWS * a_row) {
+        if (rows - r >= NAME(reach) && a_col == 1) NAME(pack_a_rows)(to, a, k, a_row);
+        else NAME(pack_a_ragged)(to, a, cn__smaller(rows - r, ROWS), k, a_row, a_col);
     }
 }
 
@@ -174,87 +205,135 @@ TARGET static void NAME(pack_b_ragged)(SCALAR *to, const SCALAR *b, int64_t k, i
     }
 }
 
-/* B(k,cols) to (k,width). */
-TARGET static void NAME(pack_b)(SCALAR *to, const SCALAR *b, int64_t k, int64_t cols, int64_t b_row, int64_t b_col)
+/* Whole panels of a B with contiguous rows, all at once, so that a row is read in one go. */
+TARGET static void NAME(pack_b_rows)(SCALAR *to, const SCALAR *b, int64_t k, int64_t panels, int64_t b_row)
 {
-    const int lanes = NAME(lanes), width = NAME(width);
-    if (cols == width && b_col == 1) {
-        for (int64_t p = 0; p < k; p++, to += width, b += b_row) {
-            *(NAME(loose) *)to = *(const NAME(loose) *)b;
-            *(NAME(loose) *)(to + lanes) = *(const NAME(loose) *)(b + lanes);
+    for (int64_t p = 0; p < k; p++, to += NAME(width), b += b_row) {
+        for (int64_t q = 0; q < panels; q++) {
+            SCALAR *const panel = to + q * k * NAME(width);
+            const SCALAR *const row = b + q * NAME(width);
+            for (int v = 0; v < NAME(width); v += NAME(lanes))
+                *(NAME(loose) *)(panel + v) = *(const NAME(loose) *)(row + v);
         }
-    } else if (cols == width && b_row == 1) {
-        int64_t p = 0;
-        for (; p + lanes <= k; p += lanes) {
-            NAME(transpose)(to + p * width, width, b + p, b_col);
-            NAME(transpose)(to + p * width + lanes, width, b + p + lanes * b_col, b_col);
-        }
-        NAME(pack_b_ragged)(to + p * width, b + p, k - p, cols, b_row, b_col);
-    } else {
-        NAME(pack_b_ragged)(to, b, k, cols, b_row, b_col);
     }
 }
 
-/* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. a_tile: from a tile of A to the next, by row. */
-TARGET static void NAME(panel)(const block *g, NAME(job) * j, int64_t a_tile, int64_t cols)
+/* A whole panel of a B with contiguous columns. */
+TARGET static void NAME(pack_b_cols)(SCALAR *to, const SCALAR *b, int64_t k, int64_t b_col)
 {
-    const SCALAR *const a = j->a;
-    SCALAR *const c = j->c;
-    const bool whole = cols == NAME(width) && g->c_col == 1;
-    for (int64_t r = 0; r < g->m; r += TILE_ROWS) {
-        const int64_t rows = smaller(g->m - r, TILE_ROWS);
-        j->a = a + r * a_tile;
-        j->c = c + r * g->c_row;
-        if (whole) NAME(tile_of)(j, rows);
+    int64_t p = 0;
+    for (; p + NAME(lanes) <= k; p += NAME(lanes)) {
+        for (int v = 0; v < NAME(width); v += NAME(lanes)) {
+            NAME(transpose)(to + p * NAME(width) + v, NAME(width), b + p + v * b_col, b_col);
+        }
+    }
+    NAME(pack_b_ragged)(to + p * NAME(width), b + p, k - p, NAME(width), 1, b_col);
+}
+
+/* B(k,cols) to panels of (k,width), one after the other. */
+TARGET static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols, int64_t b_row, int64_t b_col)
+{
+    const int64_t width = NAME(width), whole = cols / width, rest = cols % width;
+    SCALAR *to = packed;
+    const SCALAR *b = from;
+    if (b_col == 1) {
+        NAME(pack_b_rows)(to, b, k, whole, b_row);
+    } else {
+        for (int64_t q = 0; q < whole; q++) {
+            if (b_row == 1) NAME(pack_b_cols)(to + q * width * k, b + q * width * b_col, k, b_col);
+            else NAME(pack_b_ragged)(to + q * width * k, b + q * width * b_col, k, width, b_row, b_col);
+        }
+    }
+    if (rest) NAME(pack_b_ragged)(to + whole * width * k, b + whole * width * b_col, k, rest, b_row, b_col);
+}
+
+/* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. */
+TARGET static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
+{
+    const bool vectors = cols == NAME(width) && g->c_col == 1;
+    const bool packed = vectors && g->a_row == 1 && g->a_col == ROWS && g->b_row == NAME(width);
+    for (int64_t r = 0; r < g->m; r += ROWS, j->a += g->a_tile, j->c += ROWS * g->c_row) {
+        const int64_t rows = cn__smaller(g->m - r, ROWS);
+        if (packed && rows == ROWS) NAME(whole_tile)(j);
+        else if (vectors) NAME(tile_of)(j, rows);
         else NAME(tile_apart)(j, rows, cols, g->c_col);
     }
 }
 
-/* The block for k in [k0, k0 + k). */
-TARGET static void NAME(slice)(const block *g, int64_t k0, int64_t k, bool add)
+TARGET static void NAME(multiply)(const cn__gemm_block *g)
 {
-    SCALAR *const a_pack = g->a_pack, *const b_pack = g->b_pack;
-    const SCALAR *a = (const SCALAR *)g->a + k0 * g->a_col;
-    const bool pack_a = g->n > A_REUSE * NAME(width), pack_b = g->m > B_REUSE * TILE_ROWS || g->b_col != 1;
-    if (pack_a) {
-        NAME(pack_a)(a_pack, a, g->m, k, g->a_row, g->a_col);
-        a = a_pack;
-    }
     int64_t cols = 0;
     for (int64_t q = 0; q < g->n; q += cols) {
         /* A single row has accumulators to spare, and reads more of B at a time. */
-        const bool wide = g->m == 1 && !pack_b && g->c_col == 1 && g->n - q >= 4 * NAME(width);
-        cols = smaller(g->n - q, wide ? 4 * NAME(width) : NAME(width));
-        const SCALAR *b = (const SCALAR *)g->b + k0 * g->b_row + q * g->b_col;
-        const bool copy = pack_b || cols < NAME(width);
-        if (copy) NAME(pack_b)(b_pack, b, k, cols, g->b_row, g->b_col);
+        const bool wide = g->m == 1 && g->b_panel == NAME(width) && g->c_col == 1 && g->n - q >= 8 * NAME(lanes);
+        cols = cn__smaller(g->n - q, wide ? 8 * NAME(lanes) : NAME(width));
         NAME(job)
-        j = { .k = k,
-              .a = a,
-              .a_row = pack_a ? 1 : g->a_row,
-              .a_col = pack_a ? TILE_ROWS : g->a_col,
-              .b = copy ? b_pack : b,
-              .b_row = copy ? NAME(width) : g->b_row,
+        j = { .k = g->k,
+              .a = g->a,
+              .a_row = g->a_row,
+              .a_col = g->a_col,
+              .b = (const SCALAR *)g->b + (g->b_panel == NAME(width) ? q : q / NAME(width) * g->b_panel),
+              .b_row = g->b_row,
               .c = (SCALAR *)g->c + q * g->c_col,
               .c_row = g->c_row,
-              .add = add };
-        if (wide) NAME(tile)(&j, 1, 8);
-        else NAME(panel)(g, &j, pack_a ? k : g->a_row, cols);
+              .add = g->add };
+        if (wide) NAME(tile)(&j, 1, 8, false);
+        else NAME(panel)(g, &j, cols);
     }
 }
 
-TARGET static void NAME(block)(const block *g)
+/* One row of A and `vectors` times lanes columns, each contiguous: squares of B are turned in registers. */
+TARGET static inline __attribute__((always_inline)) void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
+                                                                           SCALAR *out, const int vectors)
 {
-    const int64_t step = k_step(g->k);
-    int64_t k0 = 0;
-    do {
-        NAME(slice)(g, k0, smaller(step, g->k - k0), g->accumulate || k0 > 0);
-        k0 += step;
-    } while (k0 < g->k);
+    const SCALAR *a = g->a, *b = (const SCALAR *)g->b + q * g->b_panel;
+    NAME(vec) acc[4] = { { 0 } }, y[NAME(lanes)] = { { 0 } };
+    int64_t p = 0;
+    for (; p + NAME(lanes) <= g->k; p += NAME(lanes)) {
+        for (int v = 0; v < vectors; v++) {
+            NAME(turn)(y, b + p + v * NAME(lanes) * g->b_panel, g->b_panel);
+            for (int i = 0; i < NAME(lanes); i++) acc[v] = FMA(a[(p + i) * g->a_col] - (NAME(vec)){ 0 }, y[i], acc[v]);
+        }
+    }
+    for (; p < g->k; p++) {
+        for (int v = 0; v < vectors; v++) {
+            for (int l = 0; l < NAME(lanes); l++) y[0][l] = b[p + (v * NAME(lanes) + l) * g->b_panel];
+            acc[v] = FMA(a[p * g->a_col] - (NAME(vec)){ 0 }, y[0], acc[v]);
+        }
+    }
+    for (int v = 0; v < vectors; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
 }
+
+/* The last columns are computed once more with some before them, so that vectors are whole: n ≥ lanes. */
+TARGET static void NAME(multiply_row)(const cn__gemm_block *g)
+{
+    SCALAR out[4 * NAME(lanes)];
+    for (int64_t q = 0; q < g->n;) {
+        const bool four = g->n - q >= 4 * NAME(lanes);
+        const int64_t cols = cn__smaller(g->n - q, four ? 4 * NAME(lanes) : NAME(lanes)),
+                      spare = four ? 0 : NAME(lanes) - cols;
+        if (four) NAME(row_columns)(g, q, out, 4);
+        else NAME(row_columns)(g, q - spare, out, 1);
+        for (int64_t i = 0; i < cols; i++) {
+            SCALAR *c = (SCALAR *)g->c + (q + i) * g->c_col;
+            *c = g->add ? *c + out[spare + i] : out[spare + i];
+        }
+        q += cols;
+    }
+}
+
+static const cn__gemm_kernel NAME(kernel) = { .rows = ROWS,
+                                              .width = NAME(width),
+                                              .lanes = NAME(lanes),
+                                              .pack_a = NAME(pack_a),
+                                              .pack_b = NAME(pack_b),
+                                              .multiply = NAME(multiply),
+                                              .multiply_row = NAME(multiply_row) };
 
 #undef SCALAR
 #undef BYTES
+#undef ROWS
+#undef VECTORS
 #undef LOW
 #undef HIGH
 #undef TARGET

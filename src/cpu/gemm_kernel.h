@@ -1,0 +1,38 @@
+/* gemm_kernel.h: the arithmetic of a matrix product on one core, for one element type and one instruction set.
+ *
+ * A(m,k) is packed into tiles of (k,rows), B(k,n) into panels of (k,width): what a register tile reads lies in the order
+ * in which it is read. Places of rows and columns that are not there are never used for a result. */
+#ifndef CN_CPU_GEMM_KERNEL_H
+#define CN_CPU_GEMM_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* C(m,n) = or += A(m,k)·B(k,n) with k summed in ascending order from zero. */
+typedef struct cn__gemm_block {
+    int64_t m, n, k;
+    const void *a;
+    int64_t a_tile, a_row, a_col; /* from a tile to the next; within it */
+    const void *b;
+    int64_t b_panel, b_row; /* from a panel to the next; within it, where columns are contiguous */
+    void *c;
+    int64_t c_row, c_col;
+    bool add;
+} cn__gemm_block;
+
+typedef struct cn__gemm_kernel {
+    int rows, width, lanes; /* of a register tile; of a vector */
+    void (*pack_a)(void *to, const void *a, int64_t rows, int64_t k, int64_t a_row, int64_t a_col);
+    void (*pack_b)(void *to, const void *b, int64_t k, int64_t cols, int64_t b_row, int64_t b_col);
+    /* Every panel of B has `width` columns that may be read, also the last. */
+    void (*multiply)(const cn__gemm_block *g);
+    /* m = 1, n ≥ lanes, and the columns of B are contiguous, b_panel apart: no packing. */
+    void (*multiply_row)(const cn__gemm_block *g);
+} cn__gemm_kernel;
+
+static inline int64_t cn__smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The best one for this processor. */
+const cn__gemm_kernel *cn__gemm_kernel_for(bool f64);
+
+#endif

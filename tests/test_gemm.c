@@ -1,0 +1,341 @@
+/* The matrix product: every kernel that this processor can run, also those chosen on other processors only, on all
+   shapes where its paths begin and end. The bits are compared with the rule that gemm.h states, computed plainly. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "core/dtype.h"
+
+/* The sources themselves, so that a kernel can be put in the place of the one that would be chosen. */
+#define cn__gemm_kernel_for best_kernel_for
+#include "cpu/gemm_kernel.c"
+#undef cn__gemm_kernel_for
+
+/* The tiles of other instruction sets, in plain vector code. */
+#define SCALAR  float
+#define BYTES   64
+#define ROWS    12
+#define VECTORS 2
+#define LOW     0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define TARGET
+#define FMA(x, y, z) ((x) * (y) + (z))
+#define NAME(x)      x##_f32_wide
+#include "cpu/gemm_body.h"
+
+#define SCALAR  double
+#define BYTES   64
+#define ROWS    12
+#define VECTORS 2
+#define LOW     0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH    4, 12, 5, 13, 6, 14, 7, 15
+#define TARGET
+#define FMA(x, y, z) ((x) * (y) + (z))
+#define NAME(x)      x##_f64_wide
+#include "cpu/gemm_body.h"
+
+#define SCALAR  float
+#define BYTES   16
+#define ROWS    8
+#define VECTORS 3
+#define LOW     0, 4, 1, 5
+#define HIGH    2, 6, 3, 7
+#define TARGET
+#define FMA(x, y, z) ((x) * (y) + (z))
+#define NAME(x)      x##_f32_tall
+#include "cpu/gemm_body.h"
+
+#define SCALAR  double
+#define BYTES   16
+#define ROWS    8
+#define VECTORS 3
+#define LOW     0, 2
+#define HIGH    1, 3
+#define TARGET
+#define FMA(x, y, z) ((x) * (y) + (z))
+#define NAME(x)      x##_f64_tall
+#include "cpu/gemm_body.h"
+
+static const cn__gemm_kernel *kernel_now;
+static const cn__gemm_kernel *kernel_under_test(bool f64)
+{
+    (void)f64;
+    return kernel_now;
+}
+#define cn__gemm_kernel_for kernel_under_test
+#include "cpu/gemm.c"
+#undef cn__gemm_kernel_for
+
+/* ---- a product, and what it must give ---- */
+
+typedef struct trial {
+    int64_t m, n, k;
+    int64_t batch;   /* 0: none */
+    bool b_shared;   /* one B for all batch items */
+    bool at, bt, ct; /* stored the other way round */
+    int64_t gap;     /* elements skipped between those of a row */
+    bool accumulate;
+    cn__gemm_storage a_half, b_half;
+} trial;
+
+typedef struct buffer {
+    char *data;
+    size_t bytes;
+} buffer;
+
+static uint32_t noise = 1;
+
+static double next_number(void)
+{
+    noise = noise * 1664525 + 1013904223;
+    return (double)(noise >> 8) / (1 << 23) - 1;
+}
+
+static buffer new_buffer(int64_t n, cn_dtype t)
+{
+    const size_t bytes = (size_t)n * cn_dtype_size(t);
+    buffer b = { aligned_alloc(64, bytes / 64 * 64 + 64), bytes };
+    if (!b.data) abort();
+    for (int64_t i = 0; i < n; i++) cn__store_f64(t, b.data + (size_t)i * cn_dtype_size(t), next_number());
+    return b;
+}
+
+static cn_dtype type_of(bool f64, cn__gemm_storage s)
+{
+    return s == CN__GEMM_F16 ? CN_F16 : s == CN__GEMM_BF16 ? CN_BF16 : f64 ? CN_F64 : CN_F32;
+}
+
+typedef struct matrix {
+    int64_t row, col, item; /* strides */
+    int64_t size;
+} matrix;
+
+static matrix lay_out(int64_t rows, int64_t cols, bool turned, int64_t gap, int64_t batch)
+{
+    const int64_t near = 1 + gap;
+    matrix x = turned ? (matrix){ near, rows * near, 0, 0 } : (matrix){ cols * near, near, 0, 0 };
+    x.item = rows * cols * near;
+    x.size = x.item * (batch ? batch : 1);
+    return x;
+}
+
+typedef struct rows_seen {
+    unsigned char *seen;
+    int64_t m;
+} rows_seen;
+
+static void note_rows(void *user, int64_t batch, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const rows_seen *r = user;
+    for (int64_t i = begin; i < end; i++) r->seen[batch * r->m + i]++;
+}
+
+/* The rule: k in equal slices, a slice from zero in ascending order, slices added in ascending order. */
+static double expected(const trial *t, bool f64, bool fused, double old, const double *a, const double *b)
+{
+    const int64_t step = k_step(t->k);
+    double c = t->accumulate ? old : 0;
+    for (int64_t k0 = 0; k0 < t->k; k0 += step) {
+        double sum = 0;
+        for (int64_t p = k0; p < cn__smaller(k0 + step, t->k); p++) {
+            if (f64) sum = fused ? fma(a[p], b[p], sum) : a[p] * b[p] + sum;
+            else if (fused) sum = fmaf((float)a[p], (float)b[p], (float)sum);
+            else sum = (float)a[p] * (float)b[p] + (float)sum;
+        }
+        c = k0 == 0 && !t->accumulate ? sum : f64 ? c + sum : (double)((float)c + (float)sum);
+    }
+    return c;
+}
+
+typedef struct kernel_row {
+    const char *name;
+    const cn__gemm_kernel *kernel;
+    bool f64, fused;
+} kernel_row;
+
+/* (rows,cols) as row-major doubles. */
+static double *as_doubles(cn_dtype t, const void *data, int64_t first, int64_t rows, int64_t cols, int64_t row,
+                          int64_t col)
+{
+    double *x = malloc(sizeof(double) * (size_t)(rows * cols + 1));
+    if (!x) abort();
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t q = 0; q < cols; q++) {
+            const size_t at = (size_t)(first + i * row + q * col) * cn_dtype_size(t);
+            x[i * cols + q] = cn__load_f64(t, (const char *)data + at);
+        }
+    }
+    return x;
+}
+
+static bool compare_item(const kernel_row *row, const trial *t, const cn__gemm *g, const buffer *old, int64_t item)
+{
+    const cn_dtype tc = row->f64 ? CN_F64 : CN_F32;
+    double *a = as_doubles(type_of(row->f64, t->a_half), g->a, item * g->a_batch[0], t->m, t->k, g->a_row, g->a_col);
+    double *b = as_doubles(type_of(row->f64, t->b_half), g->b, item * g->b_batch[0], t->n, t->k, g->b_col, g->b_row);
+    double *before = as_doubles(tc, old->data, item * g->c_batch[0], t->m, t->n, g->c_row, g->c_col);
+    double *after = as_doubles(tc, g->c, item * g->c_batch[0], t->m, t->n, g->c_row, g->c_col);
+    bool ok = true;
+    for (int64_t at = 0; ok && at < t->m * t->n; at++) {
+        const int64_t i = at / t->n, q = at % t->n;
+        const double want = expected(t, row->f64, row->fused, before[at], a + i * t->k, b + q * t->k);
+        ok = after[at] == want;
+        if (!ok)
+            check(false, "%s: (%lld,%lld)·(%lld,%lld) element %lld,%lld of item %lld: %.17g, not %.17g", row->name,
+                  (long long)t->m, (long long)t->k, (long long)t->k, (long long)t->n, (long long)i, (long long)q,
+                  (long long)item, after[at], want);
+    }
+    free(a), free(b), free(before), free(after);
+    return ok;
+}
+
+static void compare(const kernel_row *row, const trial *t, const cn__gemm *g, const buffer *old)
+{
+    bool ok = true;
+    for (int64_t item = 0; ok && item < (t->batch ? t->batch : 1); item++) ok = compare_item(row, t, g, old, item);
+    if (ok) check(true, "%s", row->name);
+}
+
+static void run_trial(const kernel_row *row, const trial *t, cn__workers *const *pools, int n_pools)
+{
+    const matrix a = lay_out(t->m, t->k, t->at, t->gap, t->batch), c = lay_out(t->m, t->n, t->ct, t->gap, t->batch);
+    const matrix b = lay_out(t->k, t->n, t->bt, t->gap, t->b_shared ? 0 : t->batch);
+    buffer abuf = new_buffer(a.size, type_of(row->f64, t->a_half));
+    buffer bbuf = new_buffer(b.size, type_of(row->f64, t->b_half));
+    buffer old = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32);
+    buffer got = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32), first = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32);
+    const int64_t items = t->batch ? t->batch : 1;
+    rows_seen seen = { calloc((size_t)(items * t->m + 1), 1), t->m };
+    cn__gemm g = { .f64 = row->f64,
+                   .a_storage = t->a_half,
+                   .b_storage = t->b_half,
+                   .accumulate = t->accumulate,
+                   .m = t->m,
+                   .n = t->n,
+                   .k = t->k,
+                   .a = abuf.data,
+                   .a_row = a.row,
+                   .a_col = a.col,
+                   .b = bbuf.data,
+                   .b_row = b.row,
+                   .b_col = b.col,
+                   .c = got.data,
+                   .c_row = c.row,
+                   .c_col = c.col,
+                   .batch_dims = t->batch > 0,
+                   .batch_shape = { t->batch },
+                   .a_batch = { a.item },
+                   .b_batch = { t->b_shared ? 0 : b.item },
+                   .c_batch = { c.item },
+                   .done = note_rows,
+                   .user = &seen };
+    kernel_now = row->kernel;
+    for (int i = 0; seen.seen && i <= n_pools; i++) { /* the last time: alone */
+        memcpy(got.data, old.data, got.bytes);
+        memset(seen.seen, 0, (size_t)(items * t->m));
+        size_t bytes =
+            i < n_pools ? cn__gemm_scratch(&g, cn__workers_count(pools[i])) : cn__gemm_alone_scratch(row->f64);
+        bytes = bytes / 64 * 64 + 64;
+        char *scratch = aligned_alloc(64, bytes);
+        if (!scratch) abort();
+        memset(scratch, 0xff, bytes); /* NaN */
+        if (i < n_pools) cn__gemm_run(&g, pools[i], scratch);
+        else cn__gemm_run_alone(&g, scratch);
+        free(scratch);
+        if (i == 0) compare(row, t, &g, &old);
+        if (i == 0) memcpy(first.data, got.data, got.bytes);
+        else
+            check(memcmp(first.data, got.data, got.bytes) == 0, "%s: %lldx%lldx%lld differs with %d threads", row->name,
+                  (long long)t->m, (long long)t->k, (long long)t->n, i < n_pools ? cn__workers_count(pools[i]) : 0);
+        int64_t unfinished = 0;
+        for (int64_t r = 0; i < n_pools && t->n && r < items * t->m; r++) unfinished += seen.seen[r] != 1;
+        check(unfinished == 0, "%s: %lldx%lldx%lld: %lld rows are not finished once", row->name, (long long)t->m,
+              (long long)t->k, (long long)t->n, (long long)unfinished);
+    }
+    free(seen.seen);
+    free(abuf.data), free(bbuf.data), free(old.data), free(got.data), free(first.data);
+}
+
+static void run_trials(const kernel_row *row, cn__workers *const *pools, int n_pools)
+{
+    static const int64_t sizes[][3] = {
+        /* m, n, k */
+        { 1, 1, 1 },      { 1, 7, 5 },      { 1, 70, 33 },   { 1, 200, 300 }, { 5, 3, 2 },     { 6, 16, 8 },
+        { 7, 17, 9 },     { 12, 32, 16 },   { 13, 33, 17 },  { 24, 65, 40 },  { 25, 64, 40 },  { 49, 31, 257 },
+        { 100, 100, 30 }, { 64, 260, 21 },  { 200, 3, 64 },  { 3, 200, 64 },  { 0, 4, 3 },     { 4, 0, 3 },
+        { 4, 5, 0 },      { 130, 130, 70 }, { 97, 300, 50 }, { 300, 97, 50 }, { 37, 41, 600 },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int turned = 0; turned < 8; turned++) {
+            trial t = { .m = sizes[i][0],
+                        .n = sizes[i][1],
+                        .k = sizes[i][2],
+                        .at = turned & 1,
+                        .bt = turned & 2,
+                        .ct = turned & 4 };
+            t.gap = (int64_t)((i + (size_t)turned) % 5 == 4) * 2;
+            t.accumulate = (i + (size_t)turned) % 3 == 1;
+            if (test_is_quick() && (i + (size_t)turned) % 4) continue;
+            run_trial(row, &t, pools, n_pools);
+            if (!row->f64) {
+                t.a_half = (cn__gemm_storage)((i + 1) % 3);
+                t.b_half = (cn__gemm_storage)((i + (size_t)turned) % 3);
+                run_trial(row, &t, pools, n_pools);
+            }
+        }
+    }
+    static const trial batches[] = {
+        { .batch = 3, .m = 9, .n = 20, .k = 11 },
+        { .batch = 5, .m = 7, .n = 40, .k = 13, .b_shared = true },
+        { .batch = 2, .m = 100, .n = 90, .k = 80, .bt = true },
+        { .batch = 40, .m = 6, .n = 5, .k = 4, .ct = true },
+        { .batch = 4, .m = 1, .n = 50, .k = 30, .bt = true },
+        { .batch = 3, .m = 150, .n = 100, .k = 60, .at = true },
+        { .batch = 3, .m = 60, .n = 70, .k = 40, .b_shared = true, .gap = 1 },
+        { .batch = 1, .m = 3, .n = 3, .k = 3 },
+    };
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) run_trial(row, &batches[i], pools, n_pools);
+    if (test_is_quick()) return;
+    static const trial large[] = { { .m = 300, .n = 280, .k = 270 },
+                                   { .m = 290, .n = 500, .k = 100, .bt = true },
+                                   { .m = 600, .n = 130, .k = 100, .at = true } };
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) run_trial(row, &large[i], pools, n_pools);
+}
+
+int main(void)
+{
+    bool plain_fuses = false;
+#if defined(__aarch64__)
+    plain_fuses = true;
+#endif
+    kernel_row rows[16] = { { "f32", &kernel_f32, false, plain_fuses },
+                            { "f64", &kernel_f64, true, plain_fuses },
+                            { "f32, 12 rows of 2 vectors of 64 bytes", &kernel_f32_wide, false, false },
+                            { "f64, 12 rows of 2 vectors of 64 bytes", &kernel_f64_wide, true, false },
+                            { "f32, 8 rows of 3 vectors of 16 bytes", &kernel_f32_tall, false, false },
+                            { "f64, 8 rows of 3 vectors of 16 bytes", &kernel_f64_tall, true, false } };
+    int n = 6;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        rows[n++] = (kernel_row){ "f32 avx2", &kernel_f32_avx2, false, true };
+        rows[n++] = (kernel_row){ "f64 avx2", &kernel_f64_avx2, true, true };
+    }
+    if (best_kernel_for(false) == &kernel_f32_avx512) {
+        rows[n++] = (kernel_row){ "f32 avx512", &kernel_f32_avx512, false, true };
+        rows[n++] = (kernel_row){ "f64 avx512", &kernel_f64_avx512, true, true };
+    }
+#endif
+    cn__workers *pools[3] = { cn__workers_open(1), cn__workers_open(2), cn__workers_open(3) };
+    if (!pools[0] || !pools[1] || !pools[2]) abort();
+    for (int i = 0; i < n; i++) {
+        check_group(rows[i].name);
+        run_trials(&rows[i], pools, 3);
+    }
+    check(best_kernel_for(true) != NULL && best_kernel_for(false) != NULL, "a kernel is chosen");
+    for (int i = 0; i < 3; i++) cn__workers_close(pools[i]);
+    printf("%d kernels\n", n);
+    return finish();
+}
