@@ -218,6 +218,34 @@ static void missing_gradients_are_errors(void)
     cn_release(w);
 }
 
+/* A loss that uses overlapping pieces of x, its rows in turn, and x as a whole. */
+static cn_tensor *of_pieces(void *user, cn_tensor *const *in, int n)
+{
+    (void)user, (void)n;
+    cn_tensor *x = in[0], *half[2];
+    cn_tensor *y = cn_mul(cn_slice(x, 1, 0, 4, 1), cn_slice(x, 1, 1, 5, 1));
+    y = cn_add(y, cn_mul(cn_slice(x, 1, 2, 6, 1), cn_exp(cn_slice(x, 1, 0, 4, 1))));
+    for (int i = 0; i < 4; i++) y = cn_add(y, cn_square(cn_slice(cn_select(x, 0, i), 0, i % 3, i % 3 + 4, 1)));
+    if (cn_chunk(x, 2, 1, half, 2) != 2) return NULL;
+    return cn_add(cn_sum(y, CN_ALL, false),
+                  cn_sum(cn_mul(cn_mul(half[0], half[1]), cn_slice(x, 1, 0, 6, 2)), CN_ALL, false));
+}
+
+static void pieces_of_one_tensor(void)
+{
+    check_group("pieces");
+    cn_tensor *x = cn_param(cn_randn(cn, CN_F64, CN_DIMS(4, 6)));
+    char why[256] = "";
+    cn_gradcheck_desc d = { .words = why, .words_size = sizeof why };
+    check(cn_gradcheck(of_pieces, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
+    check(cn_gradgradcheck(of_pieces, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
+    cn_tensor *g[4] = { x, x, x, x };
+    check(cn_chunk(NULL, 4, 1, g, 4) == 0 && !g[0] && !g[3], "what is not cut is NULL");
+    cn_grad(NULL, 0, (cn_tensor *[]){ x }, 1, g + 3, NULL);
+    check(!g[3], "no gradient is NULL");
+    cn_release(x);
+}
+
 static void deep_graphs(void)
 {
     check_group("deep");
@@ -242,6 +270,7 @@ int main(void)
                                   custom_gradients_and_the_checker,
                                   recomputation,
                                   missing_gradients_are_errors,
+                                  pieces_of_one_tensor,
                                   deep_graphs };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);

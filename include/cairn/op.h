@@ -84,6 +84,8 @@ typedef struct cn_grad_call {
     cn_tensor *const *out_grad;   /* gradient of each result (NULL: none arrived) */
     const bool *needs;            /* which operands want one */
     cn_tensor **in_grad;          /* to fill where needed; a broadcast operand of a MAP is summed to its shape for you */
+    cn_tensor *const *so_far;     /* what arrived for each operand from elsewhere (NULL: nothing yet) */
+    bool *summed;                 /* set where in_grad already contains so_far: for an operand used piece by piece */
 } cn_grad_call;
 
 /* One tile of a MAP or RANDOM: contiguous elements [start, start + n) of the row-major result. Where a MAP has several
@@ -187,6 +189,7 @@ typedef struct cn_op {
     uint32_t free_dtype;          /* bit i: operand i keeps its own dtype (indices, masks) and is not promoted */
     bool ints_to_float;
     bool strided;                 /* CPU kernel takes any strides */
+    bool in_place;                /* CPU kernel may get its first operand's memory for its result, if nobody needs it later */
     bool tail;                    /* CPU kernel calls cn_kernel_done for every element of its one result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */

@@ -113,10 +113,10 @@ static void mark_leads(walk *w)
 
 /* ---- gradients arriving ---- */
 
-static bool arrive(cn__ref to, cn_tensor *g)
+static bool arrive(cn__ref to, cn_tensor *g, bool summed)
 {
     cn_tensor **slot = &to.node->walk[to.out];
-    cn_tensor *sum = *slot ? cn_add(*slot, g) : g;
+    cn_tensor *sum = *slot && !summed ? cn_add(*slot, g) : g;
     if (!sum) return false;
     cn__hold(sum);
     if (*slot) cn__unhold(*slot);
@@ -144,7 +144,13 @@ static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
     return cn__handle_new(ctx, r);
 }
 
-static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_grad, bool *needs)
+/* What the operator is asked with: one place for each operand. */
+typedef struct call_room {
+    cn_tensor **in, **in_grad, **so_far;
+    bool *needs, *summed;
+} call_room;
+
+static bool ask_operator(walk *w, cn__node *n, call_room r)
 {
     cn_ctx *ctx = w->ctx;
     cn_tensor *out[CN_MAX_OUT];
@@ -152,12 +158,14 @@ static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_gr
         return cn__fail(ctx, CN_NO_GRADIENT, "%s has no gradient: %s", n->op->name,
                         n->op->no_grad ? n->op->no_grad : "none was given");
     for (int k = 0; k < n->n_in; k++) {
-        in[k] = handle_of(ctx, n->in[k]);
-        in_grad[k] = NULL;
+        r.in[k] = handle_of(ctx, n->in[k]);
+        r.in_grad[k] = NULL;
+        r.summed[k] = false;
         cn__node *from = n->in[k].node;
-        needs[k] = from && from->needs_grad && from->walk_of == w && !(k < 32 && n->op->not_differentiable >> k & 1) &&
-                   ((bool *)w->leads.v)[from->walk_index];
-        if (from && !in[k]) return false;
+        r.needs[k] = from && from->needs_grad && from->walk_of == w &&
+                     !(k < 32 && n->op->not_differentiable >> k & 1) && ((bool *)w->leads.v)[from->walk_index];
+        r.so_far[k] = r.needs[k] ? from->walk[n->in[k].out] : NULL;
+        if (from && !r.in[k]) return false;
     }
     for (int o = 0; o < n->n_out; o++)
         if (!(out[o] = handle_of(ctx, (cn__ref){ n, o }))) return false;
@@ -166,32 +174,35 @@ static bool ask_operator(walk *w, cn__node *n, cn_tensor **in, cn_tensor **in_gr
                           .args = n->args,
                           .n_in = n->n_in,
                           .n_out = n->n_out,
-                          .in = in,
+                          .in = r.in,
                           .out = out,
                           .out_grad = n->walk,
-                          .needs = needs,
-                          .in_grad = in_grad };
+                          .needs = r.needs,
+                          .in_grad = r.in_grad,
+                          .so_far = r.so_far,
+                          .summed = r.summed };
     n->op->grad(&call);
     for (int k = 0; k < n->n_in; k++) {
-        if (!needs[k]) continue;
-        if (!in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK)) continue; /* what arrived does not reach it */
-        if (!in_grad[k]) return cn__fail(ctx, CN_NO_GRADIENT, "%s gave no gradient for operand %d", n->op->name, k);
-        if (!fit(w, n, k, &in_grad[k]) || !arrive(n->in[k], in_grad[k])) return false;
+        if (!r.needs[k]) continue;
+        if (!r.in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK)) continue; /* what arrived does not reach it */
+        if (!r.in_grad[k]) return cn__fail(ctx, CN_NO_GRADIENT, "%s gave no gradient for operand %d", n->op->name, k);
+        if (!fit(w, n, k, &r.in_grad[k]) || !arrive(n->in[k], r.in_grad[k], r.summed[k])) return false;
     }
     return true;
 }
 
 static bool through(walk *w, cn__node *n)
 {
-    size_t few = CN_MAX_IN, count = (size_t)n->n_in;
-    cn_tensor *in_few[CN_MAX_IN], *grad_few[CN_MAX_IN];
-    bool needs_few[CN_MAX_IN];
-    if (count <= few) return ask_operator(w, n, in_few, grad_few, needs_few);
-    size_t bytes = count * (2 * sizeof(cn_tensor *) + sizeof(bool));
+    size_t count = (size_t)n->n_in;
+    cn_tensor *in[CN_MAX_IN], *in_grad[CN_MAX_IN], *so_far[CN_MAX_IN];
+    bool needs[CN_MAX_IN], summed[CN_MAX_IN];
+    if (count <= CN_MAX_IN) return ask_operator(w, n, (call_room){ in, in_grad, so_far, needs, summed });
+    size_t bytes = count * (3 * sizeof(cn_tensor *) + 2 * sizeof(bool));
     char *many = cn__block_new(&w->ctx->memory, bytes);
     if (!many) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
-    cn_tensor **in = (cn_tensor **)many;
-    bool ok = ask_operator(w, n, in, in + count, (bool *)(in + 2 * count));
+    cn_tensor **t = (cn_tensor **)many;
+    bool *flags = (bool *)(t + 3 * count);
+    bool ok = ask_operator(w, n, (call_room){ t, t + count, t + 2 * count, flags, flags + count });
     cn__block_free(&w->ctx->memory, many, bytes);
     return ok;
 }
@@ -259,7 +270,7 @@ static bool seed(walk *w, cn_tensor *out, cn_tensor *g)
     if (!g) return false;
     if (!cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
         return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: the given gradient has another shape than the output");
-    return arrive(out->ref, g);
+    return arrive(out->ref, g, false);
 }
 
 static void clean_up(walk *w, bool ok)

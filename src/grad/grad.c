@@ -136,12 +136,12 @@ bool cn_grad(cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs,
 {
     static const cn_grad_desc defaults = { 0 };
     if (!desc) desc = &defaults;
+    for (int i = 0; i < n_inputs; i++) grads[i] = NULL;
     if (n_outputs < 1 || n_inputs < 1) return false;
     for (int i = 0; i < n_outputs; i++)
         if (!cn__alive(outputs[i])) return false;
     for (int i = 0; i < n_inputs; i++) {
         if (!cn__alive(inputs[i])) return false;
-        grads[i] = NULL;
         if (!inputs[i]->ref.node->needs_grad)
             return cn__fail(inputs[i]->ctx, CN_NO_GRADIENT, "grad: input %d does not require a gradient", i);
     }

@@ -86,16 +86,31 @@ static void lifetimes(builder *b)
     }
 }
 
+static bool can_inherit(const cn__buffer *buf, int s, size_t bytes)
+{
+    return buf->where == CN__AT_ARENA && buf->last == s && buf->first != s && buf->bytes == bytes && buf->index != -2;
+}
+
+/* The first operand of a kernel that works in place, if it dies here and is not another operand too. */
+static int dying_first(const builder *b, const cn__step *step, int s, size_t bytes)
+{
+    const cn__operand *first = &step->loads[0];
+    if (first->buffer < 0 || !can_inherit(buffer_at(b, first->buffer), s, bytes)) return -1;
+    for (int i = 1; i < step->n_loads; i++)
+        if (step->loads[i].buffer == first->buffer) return -1;
+    bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0 && first->view_node < 0;
+    return whole && (size_t)cn__numel(&first->layout) * cn_dtype_size(first->dtype) == bytes ? first->buffer : -1;
+}
+
 /* An arena operand that dies here, is read in order only, and is as large as the result. */
 static int dying_operand(const builder *b, const cn__step *step, int s, size_t bytes)
 {
+    if (step->op && step->op->in_place) return dying_first(b, step, s, bytes);
     if (!step->group || step->op || step->joined || step->together > 1) return -1; /* others may still read it */
     for (int i = 0; i < step->n_loads; i++) {
         int id = step->loads[i].buffer;
         if (id < 0) continue;
-        const cn__buffer *buf = buffer_at(b, id);
-        if (buf->where != CN__AT_ARENA || buf->last != s || buf->first == s || buf->bytes != bytes || buf->index == -2)
-            continue;
+        if (!can_inherit(buffer_at(b, id), s, bytes)) continue;
         bool in_order = true;
         for (int j = 0; step->tail && j < step[-1].n_loads; j++)
             in_order &= step[-1].loads[j].buffer != id; /* still read beside us */

@@ -103,6 +103,18 @@ static void slice_backward(const ref_call *c)
     }
 }
 
+static void slice_add(const ref_call *c)
+{
+    const cn__slice_attrs *a = c->attrs;
+    for (int64_t e = 0; e < c->out->numel; e++) c->out->v[e] = c->in[0].v[e];
+    for (int64_t e = 0; e < c->in[1].numel; e++) {
+        int64_t at[CN_MAX_DIMS];
+        index_of(&c->in[1], e, at);
+        at[a->axis] = c->args[0].i + at[a->axis] * a->step;
+        c->out->v[flat_of(c->out, at)] += c->in[1].v[e];
+    }
+}
+
 static void narrow(const ref_call *c)
 {
     const cn__narrow_attrs *a = c->attrs;
@@ -195,6 +207,7 @@ const ref_entry ref_view[] = {
     { "flip", flip },
     { "slice", slice },
     { "slice_backward", slice_backward },
+    { "slice_add", slice_add },
     { "select", select_ },
     { "narrow", narrow },
     { "diagonal", diagonal },

@@ -65,8 +65,7 @@ static void span(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
     while (begin < end) {
         int64_t n = m->shape[last] - at[last];
         if (n > end - begin) n = end - begin;
-        cn__move_row(m->to + to * m->bytes, m->to_stride[last], m->from + from * m->bytes, m->from_stride[last], n,
-                     m->bytes);
+        m->row(m->to + to * m->bytes, m->to_stride[last], m->from + from * m->bytes, m->from_stride[last], n, m->bytes);
         begin += n;
         to -= at[last] * m->to_stride[last]; /* back to the row's start, and on to the next row */
         from -= at[last] * m->from_stride[last];
@@ -95,6 +94,7 @@ cn__move cn__move_of(const cn_kernel *k, int operand)
 {
     cn__move m = { .to = k->out[0].data,
                    .from = k->in[operand].data,
+                   .row = cn__move_row,
                    .ndim = k->in[operand].ndim,
                    .bytes = (int64_t)cn_dtype_size(k->out[0].dtype) };
     for (int d = 0; d < m.ndim; d++) {

@@ -10,6 +10,7 @@ typedef struct cn__move {
     int64_t bytes; /* an element */
     int ndim;
     int64_t shape[CN_MAX_DIMS], to_stride[CN_MAX_DIMS], from_stride[CN_MAX_DIMS]; /* in elements */
+    void (*row)(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes);
 } cn__move;
 
 /* The operand to the start of the (first) result, axis by axis; to be adjusted before it is carried out. */

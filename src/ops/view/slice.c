@@ -27,11 +27,20 @@ static bool infer_slice(cn_infer *i)
     return true;
 }
 
+/* A piece of x's gradient: into zeros if it is the first to arrive, else onto what is there. */
+static void put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
+{
+    g->summed[0] = g->so_far[0] != NULL;
+    if (g->summed[0])
+        g->in_grad[0] = cn_apply(&cn__op_slice_add, (cn_tensor *[]){ g->so_far[0], piece }, 2, a, g->args);
+    else g->in_grad[0] = cn_apply(&cn__op_slice_backward, &piece, 1, a, g->args);
+}
+
 static void grad_slice(cn_grad_call *g)
 {
     cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
     a.length = cn_size(g->in[0], (int)a.axis);
-    g->in_grad[0] = cn_apply(&cn__op_slice_backward, g->out_grad, 1, &a, g->args);
+    put_back(g, g->out_grad[0], &a);
 }
 
 const cn_op cn__op_slice = {
@@ -130,6 +139,91 @@ const cn_op cn__op_slice_backward = {
              { .in = { CN_S(160, 210) }, .attrs = &(const cn__slice_attrs){ 0, 650, 4 }, .args = { { .i = 3 } } }),
 };
 
+/* ---- slice_add: a slice of x is added to ---- */
+
+static bool infer_slice_add(cn_infer *i)
+{
+    const cn__slice_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout, *piece = &i->in[1]->layout;
+    char s[96], t[96];
+    if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
+    cn_layout slice = *x;
+    slice.shape[a->axis] = piece->ndim == x->ndim ? piece->shape[a->axis] : -1;
+    if (!cn__same_shape(&slice, piece) || a->length != x->shape[a->axis])
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is no slice of %s along axis %lld",
+                             cn__shape_text(piece, s, sizeof s), cn__shape_text(x, t, sizeof t), (long long)a->axis);
+    const cn_meta *const *in = i->in++; /* does the piece fit? Its own rule says so */
+    bool fits = infer_slice_backward(i);
+    i->in = in;
+    return fits;
+}
+
+static void add_row_f32(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes)
+{
+    (void)bytes;
+    float *y = (float *)(void *)to;
+    const float *x = (const float *)(const void *)from;
+    if (to_stride == 1 && from_stride == 1)
+        for (int64_t i = 0; i < n; i++) y[i] += x[i];
+    else
+        for (int64_t i = 0; i < n; i++) y[i * to_stride] += x[i * from_stride];
+}
+
+static void add_row_f64(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes)
+{
+    (void)bytes;
+    double *y = (double *)(void *)to;
+    const double *x = (const double *)(const void *)from;
+    for (int64_t i = 0; i < n; i++) y[i * to_stride] += x[i * from_stride];
+}
+
+static void cpu_slice_add(const cn_kernel *k)
+{
+    const cn__slice_attrs *a = k->attrs;
+    if (k->out[0].data != k->in[0].data) {
+        cn__move all = cn__move_of(k, 0);
+        cn__move_run(k, &all);
+    }
+    if (k->in[1].numel == 0) return;
+    cn__move m = cn__move_of(k, 1);
+    m.row = k->out[0].dtype == CN_F64 ? add_row_f64 : add_row_f32;
+    cn__move_along(&m, (int)a->axis, k->args[0].i);
+    if (m.shape[a->axis] > 1) m.to_stride[a->axis] *= a->step;
+    cn__move_run(k, &m);
+}
+
+static void grad_slice_add(cn_grad_call *g)
+{
+    cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
+    a.length = cn_size(g->in[1], (int)a.axis);
+    if (g->needs[0]) g->in_grad[0] = g->out_grad[0];
+    if (g->needs[1]) g->in_grad[1] = cn_apply(&cn__op_slice, g->out_grad, 1, &a, g->args);
+}
+
+const cn_op cn__op_slice_add = {
+    .name = "slice_add",
+    .doc = "x with a slice along an axis added to: how the gradient of several slices of one tensor is put together.",
+    .kind = CN_INDEX,
+    .n_in = 2,
+    .n_out = 1,
+    .strided = true,
+    .in_place = true,
+    .attr_size = sizeof(cn__slice_attrs),
+    .infer = infer_slice_add,
+    .grad = grad_slice_add,
+    .cpu = cpu_slice_add,
+    CN_CASES({ .in = { CN_S(4, 5), CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(3, 8, 2), CN_S(3, 3, 2) },
+               .attrs = &(const cn__slice_attrs){ 1, 8, 3 },
+               .args = { { .i = 1 } } },
+             { .in = { CN_S(7), CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
+             { .in = { CN_S(0, 3), CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(1), CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(201, 200), CN_S(100, 200) },
+               .attrs = &(const cn__slice_attrs){ 0, 201, 2 },
+               .args = { { .i = 1 } } }),
+};
+
 /* ---- select: one place along an axis, which goes ---- */
 
 static bool infer_select(cn_infer *i)
@@ -156,8 +250,7 @@ static void grad_select(cn_grad_call *g)
 {
     const cn__axis_attrs *at = g->attrs;
     cn__slice_attrs a = { at->axis, cn_size(g->in[0], (int)at->axis), 1 };
-    cn_tensor *row = cn_unsqueeze(g->out_grad[0], at->axis);
-    g->in_grad[0] = cn_apply(&cn__op_slice_backward, &row, 1, &a, g->args);
+    put_back(g, cn_unsqueeze(g->out_grad[0], at->axis), &a);
 }
 
 const cn_op cn__op_select = {
@@ -257,8 +350,15 @@ static int cut_axis(cn_tensor *x, const char *who, int64_t axis, bool possible, 
     return a;
 }
 
+/* What is not filled is NULL, so that a caller who goes on does no harm. */
+static void clear(cn_tensor **out, int room)
+{
+    for (int k = 0; out && k < room; k++) out[k] = NULL;
+}
+
 int cn_split(cn_tensor *x, int64_t size, int64_t axis, cn_tensor **out, int room)
 {
+    clear(out, room);
     if (!cn__alive(x)) return 0;
     int a = cut_axis(x, "split", axis, size >= 0, size);
     if (a < 0) return 0;
@@ -273,6 +373,7 @@ int cn_split(cn_tensor *x, int64_t size, int64_t axis, cn_tensor **out, int room
 
 int cn_chunk(cn_tensor *x, int64_t chunks, int64_t axis, cn_tensor **out, int room)
 {
+    clear(out, room);
     if (!cn__alive(x)) return 0;
     int a = cut_axis(x, "chunk", axis, chunks > 0, chunks);
     if (a < 0) return 0;

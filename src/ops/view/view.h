@@ -24,7 +24,7 @@ typedef struct cn__axes_attrs {
     int64_t a, b;
 } cn__axes_attrs;
 
-/* slice, slice_backward: length is the result's along the axis. args[0].i: where the slice starts. */
+/* slice, slice_backward, slice_add: length is the result's along the axis. args[0].i: where the slice starts. */
 typedef struct cn__slice_attrs {
     int64_t axis, length, step;
 } cn__slice_attrs;
@@ -54,7 +54,7 @@ typedef struct cn__unfold_backward_attrs {
 
 /* Operators that others here are built on. */
 extern const cn_op cn__op_copy; /* ops/map */
-extern const cn_op cn__op_flip, cn__op_slice_backward, cn__op_diagonal_backward, cn__op_unfold_backward;
+extern const cn_op cn__op_flip, cn__op_slice_backward, cn__op_slice_add, cn__op_diagonal_backward, cn__op_unfold_backward;
 
 /* axes.c */
 int64_t cn__from_front(int64_t axis, int ndim);           /* counted from the front; as it is if out of range */
