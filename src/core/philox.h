@@ -2,13 +2,21 @@
    (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011).
 
        float u = cn__unit_f32(cn__random_u32(seed, stream, i));
+       cn__random_words(seed, stream, i, 256, words);
 
    The number depends on (seed, stream, element) alone: any order, any number of threads, any device gives the same.
-   Element i is lane i & 3 of block i >> 2, so a loop over a whole block calls cn__philox once. */
+   Element i is lane i & 3 of block i >> 2. Many elements at once are several times as fast as one after the other. */
 #ifndef CAIRN_CORE_PHILOX_H
 #define CAIRN_CORE_PHILOX_H
 
 #include <stdint.h>
+
+/* the multipliers of c[0] and c[2]; what is added to the key after each round */
+#define CN__PHILOX_M0 0xD2511F53u
+#define CN__PHILOX_M1 0xCD9E8D57u
+#define CN__PHILOX_W0 0x9E3779B9u
+#define CN__PHILOX_W1 0xBB67AE85u
+enum { CN__PHILOX_ROUNDS = 10 };
 
 typedef struct {
     uint32_t v[4];
@@ -16,7 +24,7 @@ typedef struct {
 
 static inline cn__philox_out cn__philox_round(cn__philox_out c, uint32_t key0, uint32_t key1)
 {
-    uint64_t p0 = (uint64_t)0xD2511F53 * c.v[0], p1 = (uint64_t)0xCD9E8D57 * c.v[2];
+    uint64_t p0 = (uint64_t)CN__PHILOX_M0 * c.v[0], p1 = (uint64_t)CN__PHILOX_M1 * c.v[2];
     return (cn__philox_out){ {
         (uint32_t)(p1 >> 32) ^ c.v[1] ^ key0,
         (uint32_t)p1,
@@ -30,10 +38,10 @@ static inline cn__philox_out cn__philox(uint64_t seed, uint64_t stream, uint64_t
 {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     cn__philox_out c = { { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32) } };
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < CN__PHILOX_ROUNDS; round++) {
         c = cn__philox_round(c, key0, key1);
-        key0 += 0x9E3779B9;
-        key1 += 0xBB67AE85;
+        key0 += CN__PHILOX_W0;
+        key1 += CN__PHILOX_W1;
     }
     return c;
 }
@@ -42,6 +50,10 @@ static inline uint32_t cn__random_u32(uint64_t seed, uint64_t stream, uint64_t e
 {
     return cn__philox(seed, stream, element >> 2).v[element & 3];
 }
+
+/* Elements [first, first + n), as fast as this machine can; and the same on any machine */
+void cn__random_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words);
+void cn__random_words_portable(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words);
 
 /* [0, 1) in steps of 2^-24 */
 static inline float cn__unit_f32(uint32_t bits) { return (float)(int32_t)(bits >> 8) * 0x1p-24f; }

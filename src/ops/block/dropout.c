@@ -9,15 +9,11 @@ static cn__dropout from_args(const cn_arg *args) { return (cn__dropout){ args[0]
 
 /* ---- dropout_mask: args p, seed, stream */
 
-static void mask_f32(const cn_loop *l)
+static void mask(const cn_loop *l)
 {
+    const cn__shape_attrs *a = l->attrs;
     const cn__dropout d = from_args(l->args);
-    dropout_fill_f32(l->out, (uint64_t)l->start, l->n, &d);
-}
-static void mask_f64(const cn_loop *l)
-{
-    const cn__dropout d = from_args(l->args);
-    dropout_fill_f64(l->out, (uint64_t)l->start, l->n, &d);
+    PICK(dropout_fill, a->dtype)(l->out, (uint64_t)l->start, l->n, &d);
 }
 
 static bool mask_infer(cn_infer *i)
@@ -41,7 +37,7 @@ const cn_op cn__op_dropout_mask = {
     .attr_size = sizeof(cn__shape_attrs),
     .infer = mask_infer,
     .no_grad = "drawn at random, from nothing",
-    .loops = { [CN_F32] = mask_f32, [CN_F64] = mask_f64 },
+    .loops = { [CN_F32] = mask, [CN_F64] = mask },
     CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, .args = { { 0.3 }, { .u = 1 }, { .u = 2 } } },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, .args = { { 0.5 }, { .u = 1 }, { .u = 2 } } },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 0, { 0 } }, .args = { { 1.0 }, { .u = 1 }, { .u = 2 } } },

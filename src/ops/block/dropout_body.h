@@ -1,11 +1,14 @@
 /* Elements [start, start + n) of a dropout mask, for one T. */
-static inline void NAME(dropout_fill)(T *out, uint64_t start, int64_t n, const cn__dropout *d)
+static inline void NAME(dropout_fill)(void *mask, uint64_t start, int64_t n, const cn__dropout *d)
 {
+    enum { AT_ONCE = 256 };
+    uint32_t words[AT_ONCE];
+    T *out = mask;
     const T scale = (T)(d->p < 1 ? 1 / (1 - d->p) : 0);
-    for (int64_t i = 0; i < n;) {
-        const uint64_t at = start + (uint64_t)i;
-        const cn__philox_out r = cn__philox(d->seed, d->stream, at >> 2);
-        for (int lane = (int)(at & 3); lane < 4 && i < n; lane++, i++)
-            out[i] = cn__unit_f32(r.v[lane]) < (float)d->p ? 0 : scale;
+    const float p = (float)d->p;
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        cn__random_words(d->seed, d->stream, start + (uint64_t)i, some, words);
+        for (int64_t k = 0; k < some; k++) out[i + k] = cn__unit_f32(words[k]) < p ? 0 : scale;
     }
 }

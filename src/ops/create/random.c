@@ -4,73 +4,74 @@
 #include "create.h"
 #include "core/philox.h"
 #include "draw.h"
-
-#include <math.h>
+#include "ops/map/dispatch.h"
+#include "ops/map/wide.h"
 
 /* Elements [from, from + n) of the tile; w: their words. */
 typedef void (*block_fn)(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n);
 
-static void in_blocks(const cn_loop *l, int words_each, block_fn block)
+CN__INLINE void in_blocks(const cn_loop *l, int words_each, block_fn block)
 {
-    uint32_t words[2 * CN__PIECE + 8];
+    uint32_t words[2 * CN__PIECE];
     for (int64_t i = 0, n; i < l->n; i += n) {
         n = l->n - i < CN__PIECE ? l->n - i : CN__PIECE;
-        uint64_t first = (uint64_t)((l->start + i) * words_each), end = first + (uint64_t)(n * words_each);
-        for (uint64_t b = first / 4; b * 4 < end; b++) {
-            cn__philox_out four = cn__philox(l->args[0].u, l->args[1].u, b);
-            memcpy(words + 4 * (b - first / 4), four.v, sizeof four.v);
-        }
-        block(l, words + first % 4, i, n);
+        cn__random_words(l->args[0].u, l->args[1].u, (uint64_t)((l->start + i) * words_each), n * words_each, words);
+        block(l, words, i, n);
     }
 }
 
 /* ---- rand: as many bits as the type holds, so that nothing is rounded up to 1 ---- */
 
-static void rand_block_f16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void rand_block_f16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     uint16_t *out = (uint16_t *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_f16((float)(w[i] >> 21) * 0x1p-11f);
+    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_f16((float)(int32_t)(w[i] >> 21) * 0x1p-11f);
 }
 
-static void rand_block_bf16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void rand_block_bf16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     uint16_t *out = (uint16_t *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_bf16((float)(w[i] >> 24) * 0x1p-8f);
+    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_bf16((float)(int32_t)(w[i] >> 24) * 0x1p-8f);
 }
 
-static void rand_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void rand_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     float *out = (float *)l->out + from;
     for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f32(w[i]);
 }
 
-static void rand_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void rand_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     double *out = (double *)l->out + from;
     for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f64(w[2 * i], w[2 * i + 1]);
 }
 
-static void rand_f16(const cn_loop *l) { in_blocks(l, 1, rand_block_f16); }
-static void rand_bf16(const cn_loop *l) { in_blocks(l, 1, rand_block_bf16); }
-static void rand_f32(const cn_loop *l) { in_blocks(l, 1, rand_block_f32); }
-static void rand_f64(const cn_loop *l) { in_blocks(l, 2, rand_block_f64); }
+BODY(rand_f16) { in_blocks(l, 1, rand_block_f16); }
+BODY(rand_bf16) { in_blocks(l, 1, rand_block_bf16); }
+BODY(rand_f32) { in_blocks(l, 1, rand_block_f32); }
+BODY(rand_f64) { in_blocks(l, 2, rand_block_f64); }
+DISPATCH(rand_f16)
+DISPATCH(rand_bf16)
+DISPATCH(rand_f32)
+DISPATCH(rand_f64)
 
 /* ---- randn: √(-2 log u)·cos(2πv), u in (0, 1], v in [0, 1) (Box and Muller) ---- */
 
-static void normal_f32(const uint32_t *w, int64_t n, float *out)
+/* Nothing is fused, whatever the machine can do: the same numbers everywhere. */
+CN__INLINE void normal_f32(const uint32_t *w, int64_t n, float *out)
 {
     for (int64_t i = 0; i < n; i++) {
         float u = 1 - cn__unit_f32(w[2 * i]), v = cn__unit_f32(w[2 * i + 1]);
-        out[i] = sqrtf(-2 * logf(u)) * cosf(6.28318530717958647692f * v);
+        out[i] = sqrtf(-2 * cn__f32_log(u, false)) * cn__f32_cos(6.28318530717958647692f * v, false);
     }
 }
 
-static void randn_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void randn_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     normal_f32(w, n, (float *)l->out + from);
 }
 
-static void randn_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void randn_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     double *out = (double *)l->out + from;
     for (int64_t i = 0; i < n; i++) {
@@ -79,7 +80,7 @@ static void randn_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, i
     }
 }
 
-static void randn_block_half(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void randn_block_half(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     const cn__shape_attrs *a = l->attrs;
     float f32[CN__PIECE];
@@ -87,13 +88,16 @@ static void randn_block_half(const cn_loop *l, const uint32_t *w, int64_t from, 
     cn__convert((cn_dtype)a->dtype, (uint16_t *)l->out + from, CN_F32, f32, n);
 }
 
-static void randn_half(const cn_loop *l) { in_blocks(l, 2, randn_block_half); }
-static void randn_f32(const cn_loop *l) { in_blocks(l, 2, randn_block_f32); }
-static void randn_f64(const cn_loop *l) { in_blocks(l, 2, randn_block_f64); }
+BODY(randn_half) { in_blocks(l, 2, randn_block_half); }
+BODY(randn_f32) { in_blocks(l, 2, randn_block_f32); }
+BODY(randn_f64) { in_blocks(l, 2, randn_block_f64); }
+DISPATCH(randn_half)
+DISPATCH(randn_f32)
+DISPATCH(randn_f64)
 
 /* ---- randint: arguments 2 and 3 are the lowest number and how many there are ---- */
 
-static void randint_block(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void randint_block(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     const cn__shape_attrs *a = l->attrs;
     cn_dtype t = (cn_dtype)a->dtype;
@@ -103,26 +107,29 @@ static void randint_block(const cn_loop *l, const uint32_t *w, int64_t from, int
     cn__convert(t, (char *)l->out + (size_t)from * cn_dtype_size(t), CN_I64, i64, n);
 }
 
-static void randint_loop(const cn_loop *l) { in_blocks(l, 2, randint_block); }
+BODY(randint_loop) { in_blocks(l, 2, randint_block); }
+DISPATCH(randint_loop)
 
 /* ---- bernoulli: whether rand < p; never for NaN ---- */
 
-static void bernoulli_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void bernoulli_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     const float *p = (const float *)l->in[0] + from;
     float *out = (float *)l->out + from;
     for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f32(w[i]) < p[i];
 }
 
-static void bernoulli_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
+CN__INLINE void bernoulli_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
 {
     const double *p = (const double *)l->in[0] + from;
     double *out = (double *)l->out + from;
     for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f64(w[2 * i], w[2 * i + 1]) < p[i];
 }
 
-static void bernoulli_f32(const cn_loop *l) { in_blocks(l, 1, bernoulli_block_f32); }
-static void bernoulli_f64(const cn_loop *l) { in_blocks(l, 2, bernoulli_block_f64); }
+BODY(bernoulli_f32) { in_blocks(l, 1, bernoulli_block_f32); }
+BODY(bernoulli_f64) { in_blocks(l, 2, bernoulli_block_f64); }
+DISPATCH(bernoulli_f32)
+DISPATCH(bernoulli_f64)
 
 /* ---- records ---- */
 

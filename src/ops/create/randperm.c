@@ -13,13 +13,17 @@ static bool infer(cn_infer *i)
 static void cpu(const cn_kernel *k)
 {
     int64_t *out = k->out[0].data, n = k->out[0].numel;
+    uint32_t words[2 * CN__PIECE];
     for (int64_t i = 0; i < n; i++) out[i] = i;
-    for (int64_t i = n - 1; i > 0; i--) {
-        cn__philox_out four = cn__philox(k->args[0].u, k->args[1].u, (uint64_t)i >> 1);
-        const uint32_t *w = four.v + 2 * (i & 1);
-        int64_t j = (int64_t)cn__below((uint64_t)i + 1, w[0], w[1]), swap = out[i];
-        out[i] = out[j];
-        out[j] = swap;
+    for (int64_t end = n, begin; end > 0; end = begin) {
+        begin = end > CN__PIECE ? end - CN__PIECE : 0;
+        cn__random_words(k->args[0].u, k->args[1].u, 2 * (uint64_t)begin, 2 * (end - begin), words);
+        for (int64_t i = end - 1; i >= begin; i--) {
+            const uint32_t *w = words + 2 * (i - begin);
+            int64_t j = (int64_t)cn__below((uint64_t)i + 1, w[0], w[1]), swap = out[i];
+            out[i] = out[j];
+            out[j] = swap;
+        }
     }
 }
 
