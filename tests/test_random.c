@@ -11,7 +11,8 @@
 
 extern const cn_op cn__op_rand, cn__op_randn, cn__op_randint, cn__op_bernoulli, cn__op_dropout_mask;
 
-static const uint64_t seed = 0x9876543210abcdef, stream = 0x1234567800000007;
+#define SEED   0x9876543210abcdef
+#define STREAM 0x1234567800000007
 
 /* ---- words ---- */
 
@@ -30,8 +31,8 @@ static void run_of_words(int which, uint64_t first, int64_t n, uint32_t *words)
     const uint32_t untouched = 0xa5a5a5a5;
     int64_t wrong = 0;
     for (int64_t i = 0; i < n + 32; i++) words[i] = untouched;
-    generators[which].words(seed, stream, first, n, words);
-    for (int64_t i = 0; i < n; i++) wrong += words[i] != cn__random_u32(seed, stream, first + (uint64_t)i);
+    generators[which].words(SEED, STREAM, first, n, words);
+    for (int64_t i = 0; i < n; i++) wrong += words[i] != cn__random_u32(SEED, STREAM, first + (uint64_t)i);
     for (int64_t i = n; i < n + 32; i++) wrong += words[i] != untouched;
     check(wrong == 0, "%s: %lld of %lld words from %llu on are wrong", generators[which].name, (long long)wrong,
           (long long)n, (unsigned long long)first);
@@ -66,7 +67,7 @@ typedef struct draw {
     cn_arg args[CN_MAX_ARGS];
 } draw;
 
-#define PLACE { .u = 0x9876543210abcdef }, { .u = 0x1234567800000007 }
+#define PLACE { .u = SEED }, { .u = STREAM }
 static const draw draws[] = {
     { &cn__op_rand, CN_F16, { PLACE } },
     { &cn__op_rand, CN_BF16, { PLACE } },
@@ -123,7 +124,7 @@ static const draw *draw_of(const cn_op *op, cn_dtype dtype)
 
 /* ---- operators: against their definitions, one by one ---- */
 
-static float uniform(int64_t i) { return cn__unit_f32(cn__random_u32(seed, stream, (uint64_t)i)); }
+static float uniform(int64_t i) { return cn__unit_f32(cn__random_u32(SEED, STREAM, (uint64_t)i)); }
 
 /* This file is compiled without AVX2 and calls for nothing fused. */
 static float normal(int64_t i)

@@ -7,7 +7,7 @@
 
 enum { AT_ONCE = 8, MOST_WORDS = 4 * AT_ONCE };
 
-/* The words of so many blocks from `block` on. */
+/* The words of one group of blocks, of which `block` is the first. */
 typedef void (*group_fn)(uint64_t seed, uint64_t stream, uint64_t block, uint32_t *words);
 
 /* Whole groups go straight to their place; the first and the last may be wanted in part. */
@@ -45,8 +45,8 @@ void cn__random_words_portable(uint64_t seed, uint64_t stream, uint64_t first, i
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* A word of four counters, each in the low half of its lane. What the high halves hold does not matter: a product takes
-   the low ones alone. */
+/* c[k]: word k of four counters, each in the low half of its lane. What the high halves hold does not matter: a product
+   takes the low ones alone. */
 typedef struct four_counters {
     __m256i c[4];
 } four_counters;
