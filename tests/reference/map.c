@@ -48,6 +48,13 @@ static void elementwise(const ref_call *c, formula f)
 
 static double whole_floor_div(double x, double y) { return y == 0 ? 0 : floor(x / y); }
 static double whole_fmod(double x, double y) { return y == 0 ? 0 : fmod(x, y); }
+/* d/dx of x/2 (1 + tanh(u)), u = √(2/π)(x + 0.044715 x³) */
+static double gelu_tanh_slope(double x)
+{
+    double a = sqrt(0.5 / atan(1)), t = tanh(a * (x + 0.044715 * x * x * x));
+    return (1 + t) / 2 + x / 2 * (1 - t * t) * a * (1 + 3 * 0.044715 * x * x);
+}
+
 static double power(double x, double y, cn_dtype t)
 {
     if (is_float(t) || y >= 0) return pow(x, y);
@@ -126,6 +133,12 @@ static int64_t whole(double x) { return (int64_t)x; }
     F(pow, power(x, y, t))                                                                          \
     F(maximum, larger(x, y))                                                                        \
     F(minimum, smaller(x, y))                                                                       \
+    F(relu_backward, y <= 0 ? 0 : x)                                                                \
+    F(tanh_backward, x * (1 - y * y))                                                               \
+    F(sigmoid_backward, x * y * (1 - y))                                                            \
+    F(silu_backward, x * (1 + exp(-y) + y * exp(-y)) / pow(1 + exp(-y), 2))                         \
+    F(gelu_backward, x * (erfc(-y / sqrt(2)) / 2 + y * exp(-y * y / 2) / sqrt(8 * atan(1))))        \
+    F(gelu_tanh_backward, x * gelu_tanh_slope(y))                                                   \
     F(atan2, atan2(x, y))                                                                           \
     F(eq, x == y)                                                                                   \
     F(ne, x != y)                                                                                   \

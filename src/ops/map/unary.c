@@ -4,15 +4,13 @@
 #include "classes.h"
 #include "dispatch.h"
 #include "math.h"
+#include "slope.h"
 #include "whole.h"
 
 #define LN2              0.69314718055994530942
-#define SQRT_HALF        0.70710678118654752440
 #define TWO_OVER_SQRT_PI 1.12837916709551257390
 #define SELU_SCALE       1.0507009873554804934193349852946
 #define SELU_ALPHA       1.6732632423543772848170429916717
-#define GELU_A           0.79788456080286535588 /* √(2/π) */
-#define GELU_B           0.044715
 
 /* ---- loops ---- */
 
@@ -74,31 +72,6 @@ static cn_tensor *selu_grad_of(cn_tensor *g, cn_tensor *y)
 {
     cn_tensor *left = cn_add_s(y, SELU_SCALE * SELU_ALPHA);
     return cn_mul(g, cn_where(cn_gt_s(y, 0), cn__weak(left, SELU_SCALE), left));
-}
-
-/* Φ(x) + xφ(x) */
-static cn_tensor *gelu_grad_of(cn_tensor *g, cn_tensor *x)
-{
-    cn_tensor *distribution = cn_mul_s(cn_add_s(cn_erf(cn_mul_s(x, SQRT_HALF)), 1), 0.5);
-    cn_tensor *density = cn_mul_s(cn_exp(cn_mul_s(cn_square(x), -0.5)), 0.5 * GELU_A);
-    return cn_mul(g, cn_add(distribution, cn_mul(x, density)));
-}
-
-/* with t = tanh(u), u = a(x + bx³): (1 + t)/2 + x(1 - t²)/2 · a(1 + 3bx²) */
-static cn_tensor *gelu_tanh_grad_of(cn_tensor *g, cn_tensor *x)
-{
-    cn_tensor *square = cn_square(x);
-    cn_tensor *t = cn_tanh(cn_mul(x, cn_add_s(cn_mul_s(square, GELU_A * GELU_B), GELU_A)));
-    cn_tensor *inner = cn_add_s(cn_mul_s(square, 1.5 * GELU_A * GELU_B), 0.5 * GELU_A);
-    cn_tensor *slope = cn_mul(cn_mul(x, inner), cn_rsub_s(cn_square(t), 1));
-    return cn_mul(g, cn_add(cn_mul_s(cn_add_s(t, 1), 0.5), slope));
-}
-
-/* s + y(1 - s) with s = sigmoid(x) */
-static cn_tensor *silu_grad_of(cn_tensor *g, cn_tensor *x, cn_tensor *y)
-{
-    cn_tensor *s = cn_sigmoid(x);
-    return cn_mul(g, cn_add(s, cn_mul(y, cn_rsub_s(s, 1))));
 }
 
 /* with t = tanh(softplus(x)): t + x(1 - t²) sigmoid(x) */

@@ -1,0 +1,17 @@
+/* slope.h: the operators of slope.def, for the gradients of unary.def. */
+#ifndef CN_MAP_SLOPE_H
+#define CN_MAP_SLOPE_H
+
+#include "cairn/op.h"
+
+#define SLOPE(name, ...) extern const cn_op cn__op_##name;
+#include "slope.def"
+#undef SLOPE
+
+/* g times the slope at v */
+static inline cn_tensor *cn__slope(const cn_op *op, cn_tensor *g, cn_tensor *v)
+{
+    return cn_apply(op, (cn_tensor *[]){ g, v }, 2, NULL, NULL);
+}
+
+#endif
