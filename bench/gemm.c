@@ -38,6 +38,7 @@ static const shape shapes[] = {
     { 1024, 128, 512, .batch = 1 },
     { 1024, 512, 128, .batch = 1 },
     { 64, 32, 64, .batch = 48 },
+    { 768, 64, 64, .batch = 48 },
     { 1024, 384, 1152, .bt = true, .batch = 1 },
     { 1024, 384, 1152, .at = true, .batch = 1 },
     { 128, 1024, 1024, .bt = true, .batch = 1 },

@@ -241,6 +241,18 @@ static bool finish(funnel *f, cn__node *n)
 }
 
 static bool apply(funnel *f);
+static bool record(funnel *f);
+
+/* The operator takes halves as they are; its f32 results are rounded. */
+static bool apply_widening(funnel *f, cn_dtype t)
+{
+    if (!record(f)) return false;
+    for (int k = 0; k < f->op->n_out; k++) {
+        f->out[k] = cn_cast(f->out[k], t);
+        if (!f->out[k]) return false;
+    }
+    return true;
+}
 
 /* Halves are computed in f32 and rounded back: what the operator would have given in the half type is kept as dtype. */
 static bool apply_converted(funnel *f, cn_dtype compute)
@@ -293,8 +305,15 @@ static bool apply(funnel *f)
     if (has_promoted && op->kind != CN_VIEW) {
         cn_dtype t = CN_F32, compute = CN_F32;
         if (!agree_on_dtype(f, &t) || !compute_dtype(f->ctx, op, t, &compute)) return false;
-        if (compute != t) return apply_converted(f, compute);
+        if (compute != t)
+            return op->widens && cn_dtype_is_float(t) ? apply_widening(f, t) : apply_converted(f, compute);
     }
+    return record(f);
+}
+
+static bool record(funnel *f)
+{
+    const cn_op *op = f->op;
     for (int k = 0; k < f->n_in; k++) {
         if (!f->in[k]) continue;
         if (f->in[k]->ref.node->state == CN__NUMBER && op->kind != CN_MAP) f->in[k] = cn__filled(f->in[k]);

@@ -2,6 +2,8 @@
 #include "cpu/gemm.h"
 #include "ops/contract/contract.h"
 
+static bool is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
+
 /* Also for vectors, as the wrapper takes them: a vector on the right has its inner axis first. */
 static bool inner_sizes_agree(cn_ctx *ctx, const cn_layout *a, const cn_layout *b)
 {
@@ -34,7 +36,7 @@ static bool infer(cn_infer *i)
     }
     out->shape[out->ndim - 2] = a->shape[a->ndim - 2];
     out->shape[out->ndim - 1] = b->shape[b->ndim - 1];
-    i->out[0].dtype = i->in[0]->dtype;
+    i->out[0].dtype = is_half(i->in[0]->dtype) ? CN_F32 : i->in[0]->dtype;
     return true;
 }
 
@@ -66,7 +68,8 @@ static cn_tensor *product_laid_out(cn_tensor *x, cn_tensor *y, bool by_columns)
    (a layer's weight) gets its gradient from a single product over all rows. */
 static void grad(cn_grad_call *g)
 {
-    cn_tensor *a = g->in[0], *b = g->in[1], *y = g->out_grad[0];
+    cn_tensor *a = g->in[0], *b = g->in[1], *y = cn_cast(g->out_grad[0], cn__dtype(a)); /* of halves it is f32 */
+    if (!y) return;
     const cn_layout *la = cn__layout(a), *lb = cn__layout(b);
     if (g->needs[0]) g->in_grad[0] = cn__sum_to(product_laid_out(y, cn_transpose(b, -2, -1), column_major(la)), la);
     if (!g->needs[1]) return;
@@ -87,10 +90,21 @@ static void batch_strides(const cn_array *x, int dims, int64_t *stride)
     for (int d = 0; d < dims; d++) stride[d] = d < lead || x->shape[d - lead] == 1 ? 0 : x->stride[d - lead];
 }
 
+static cn__gemm_storage storage(cn_dtype t)
+{
+    return t == CN_F16 ? CN__GEMM_F16 : t == CN_BF16 ? CN__GEMM_BF16 : CN__GEMM_PLAIN;
+}
+
 static cn__gemm product(const cn_kernel *k)
 {
     const cn_array *a = &k->in[0], *b = &k->in[1], *c = &k->out[0];
-    cn__gemm g = { .f64 = c->dtype == CN_F64, .a = a->data, .b = b->data, .c = c->data, .batch_dims = c->ndim - 2 };
+    cn__gemm g = { .f64 = c->dtype == CN_F64,
+                   .a_storage = storage(a->dtype),
+                   .b_storage = storage(b->dtype),
+                   .a = a->data,
+                   .b = b->data,
+                   .c = c->data,
+                   .batch_dims = c->ndim - 2 };
     g.m = a->shape[a->ndim - 2];
     g.k = a->shape[a->ndim - 1];
     g.n = b->shape[b->ndim - 1];
@@ -179,6 +193,7 @@ const cn_op cn__op_matmul = {
     .n_out = 1,
     .dtypes = CN_NUMBERS,
     .strided = true,
+    .widens = true,
     .tail = true,
     .infer = infer,
     .grad = grad,
