@@ -4,15 +4,17 @@
 
 #include "ops/block/block.h"
 
-typedef struct row_scale {
-    double mean, r; /* h = (x - mean) r */
-} row_scale;
+enum {
+    BLOCK_ROWS = 32, /* whose shares of dweight and dbias are summed in their own type; blocks are summed in f64 */
+    MOST_PARTS = 64, /* of the rows on the way back */
+};
 
 typedef struct norm {
     int64_t n_rows, n;
     bool centred;
     double eps;
-    row_scale *rows; /* backward: of each row */
+    int64_t parts, part_rows; /* backward: from the sizes alone */
+    double *sums;             /* backward: of dweight and dbias, (parts, 2, n); then as much for each thread */
 } norm;
 
 #define BODY "ops/block/layer_norm_body.h"
@@ -20,7 +22,7 @@ typedef struct norm {
 
 static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 {
-    norm j = { .n_rows = 1, .n = 1, .centred = centred, .rows = k->scratch };
+    norm j = { .n_rows = 1, .n = 1, .centred = centred };
     if (k->args) j.eps = k->args[0].f; /* not while scratch is asked for */
     const int ndim = k->out[0].ndim;
     for (int d = 0; d < ndim; d++) *(d < ndim - axes ? &j.n_rows : &j.n) *= k->out[0].shape[d];
@@ -34,23 +36,30 @@ static void forward(const cn_kernel *k, bool centred)
     cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), PICK(forward, k->in[0].dtype), &j);
 }
 
-static void backward(const cn_kernel *k, bool centred)
+static norm backward_norm_of(const cn_kernel *k, bool centred)
 {
     const cn__norm_backward_attrs *a = k->attrs;
     norm j = norm_of(k, a->axes, centred);
+    const int64_t least = cn__grain_of(8 * (double)j.n), even = (j.n_rows + MOST_PARTS - 1) / MOST_PARTS;
+    j.part_rows = least > even ? least : even;
+    j.parts = (j.n_rows + j.part_rows - 1) / j.part_rows;
+    if (a->weight || a->bias) j.sums = k->scratch;
+    return j;
+}
+
+static void backward(const cn_kernel *k, bool centred)
+{
+    norm j = backward_norm_of(k, centred);
     const cn_dtype dtype = k->in[0].dtype;
-    cn_parallel(k, j.n_rows, cn__grain_of(8 * (double)j.n), PICK(backward_rows, dtype), &j);
-    if (!a->weight && !a->bias) return;
-    int64_t grain = cn__grain_of(4 * (double)j.n_rows);
-    if (grain < CN__COLUMNS) grain = CN__COLUMNS;
-    cn_parallel(k, j.n, grain, PICK(backward_columns, dtype), &j);
+    cn_parallel(k, j.parts, 1, PICK(backward_parts, dtype), &j);
+    if (j.sums) cn_parallel(k, 2 * j.n, cn__grain_of((double)j.parts), PICK(merge_parts, dtype), &j);
 }
 
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
-    (void)threads;
     const cn__norm_backward_attrs *a = k->attrs;
-    return sizeof(row_scale) * (size_t)norm_of(k, a->axes, true).n_rows;
+    const norm j = backward_norm_of(k, true);
+    return a->weight || a->bias ? sizeof(double) * 2 * (size_t)(j.n * (j.parts + threads)) : 0;
 }
 
 /* weight and bias have the shape of x's last axes. */

@@ -1,10 +1,14 @@
 /* layer_norm and rms_norm for one T, on (rows, n). */
 #include "ops/block/rows_body.h"
 
-static row_scale NAME(scale_of)(const T *x, int64_t n, const norm *j)
+typedef struct NAME(scale) {
+    T mean, r; /* h = (x - mean) r */
+} NAME(scale);
+
+static NAME(scale) NAME(scale_of)(const T *x, int64_t n, const norm *j)
 {
-    const double mean = j->centred ? NAME(row_sum)(x, n) / (double)n : 0;
-    return (row_scale){ mean, 1 / sqrt(NAME(row_squares)(x, mean, n) / (double)n + j->eps) };
+    const T mean = j->centred ? (T)(NAME(row_sum)(x, n) / (double)n) : 0;
+    return (NAME(scale)){ mean, (T)(1 / sqrt(NAME(row_squares)(x, mean, n) / (double)n + j->eps)) };
 }
 
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -15,52 +19,105 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
     for (int64_t row = begin; row < end; row++) {
         const T *x = (const T *)k->in[0].data + row * j->n;
         T *y = (T *)k->out[0].data + row * j->n;
-        const row_scale s = NAME(scale_of)(x, j->n, j);
-        const T mean = (T)s.mean, r = (T)s.r;
-        for (int64_t i = 0; i < j->n; i++) y[i] = (x[i] - mean) * r;
-        if (w)
-            for (int64_t i = 0; i < j->n; i++) y[i] *= w[i];
-        if (b)
-            for (int64_t i = 0; i < j->n; i++) y[i] += b[i];
+        const NAME(scale) s = NAME(scale_of)(x, j->n, j);
+        for (int64_t i = 0; i < j->n; i++) {
+            T h = (x[i] - s.mean) * s.r;
+            if (w) h *= w[i];
+            y[i] = b ? h + b[i] : h;
+        }
     }
 }
 
-/* dx = r (gw - mean(gw) - h mean(gw h)), h = (x - mean) r. dx holds gw on the way. */
-static void NAME(backward_rows)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+/* A row on the way back, and where it leaves its share of dweight and dbias (NULL: nobody wants them). */
+typedef struct NAME(line) {
+    const T *g, *x, *w;
+    T *dw, *db;
+    NAME(scale) s;
+} NAME(line);
+
+/* Elements [begin, end), a multiple of 2 CN__LANES: adds g h to dw and g to db, and the sums of gw and gw h to sum. */
+static void NAME(add_lanes)(const NAME(line) *l, int64_t begin, int64_t end, double *sum)
 {
-    (void)thread;
-    const norm *j = user;
-    const int64_t n = j->n;
-    const T *w = k->in[2].data;
-    for (int64_t row = begin; row < end; row++) {
-        const T *g = (const T *)k->in[0].data + row * n, *x = (const T *)k->in[1].data + row * n;
-        T *dx = (T *)k->out[0].data + row * n;
-        const row_scale s = j->rows[row] = NAME(scale_of)(x, n, j);
-        for (int64_t i = 0; i < n; i++) dx[i] = w ? g[i] * w[i] : g[i];
-        const double sum = NAME(row_sum)(dx, n), dot = (NAME(row_dot)(dx, x, n) - s.mean * sum) * s.r;
-        const T mean = (T)s.mean, r = (T)s.r, c1 = j->centred ? (T)(sum / (double)n) : 0, c2 = (T)(dot / (double)n);
-        for (int64_t i = 0; i < n; i++) dx[i] = r * (dx[i] - c1 - (x[i] - mean) * r * c2);
+    NAME(lanes) s[2] = { { 0 }, { 0 } }, t[2] = { { 0 }, { 0 } };
+    const NAME(loose) *g = (const void *)(l->g + begin), *x = (const void *)(l->x + begin);
+    const NAME(loose) *w = l->w ? (const void *)(l->w + begin) : NULL;
+    NAME(loose) *dw = l->dw ? (void *)(l->dw + begin) : NULL, *db = l->dw ? (void *)(l->db + begin) : NULL;
+    const T mean = l->s.mean, r = l->s.r;
+    for (int64_t i = 0; i < (end - begin) / CN__LANES; i += 2)
+        for (int j = 0; j < 2; j++) {
+            NAME(lanes) u = g[i + j];
+            const NAME(lanes) h = (x[i + j] - mean) * r;
+            if (dw) dw[i + j] += u * h, db[i + j] += u;
+            if (w) u *= w[i + j];
+            s[j] += u, t[j] += u * h;
+        }
+    sum[0] += NAME(fold)(s), sum[1] += NAME(fold)(t);
+}
+
+/* The same for any number of elements. */
+static void NAME(add_each)(const NAME(line) *l, int64_t begin, int64_t end, double *sum)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const T h = (l->x[i] - l->s.mean) * l->s.r, u = l->w ? l->g[i] * l->w[i] : l->g[i];
+        if (l->dw) l->dw[i] += l->g[i] * h, l->db[i] += l->g[i];
+        sum[0] += u, sum[1] += (double)u * h;
     }
 }
 
-/* dweight = sum over rows of g h, dbias = sum over rows of g; for columns [begin, end) at a time */
-static void NAME(backward_columns)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+/* dx = r (gw - mean(gw) - h mean(gw h)) */
+static void NAME(backward_row)(const NAME(line) *l, const norm *j, T *dx)
+{
+    const int64_t n = j->n, whole = n - n % (2 * CN__LANES);
+    double sum[2] = { 0 };
+    for (int64_t i = 0; i < whole; i += SUMMED) NAME(add_lanes)(l, i, whole - i < SUMMED ? whole : i + SUMMED, sum);
+    NAME(add_each)(l, whole, n, sum);
+    const T c1 = j->centred ? (T)(sum[0] / (double)n) : 0, c2 = (T)(sum[1] / (double)n);
+    const T *g = l->g, *x = l->x, *w = l->w, mean = l->s.mean, r = l->s.r;
+    for (int64_t i = 0; i < n; i++) dx[i] = r * ((w ? g[i] * w[i] : g[i]) - c1 - (x[i] - mean) * r * c2);
+}
+
+/* Rows of one block: their shares of dweight and dbias are summed in T, in `share`. */
+static void NAME(backward_block)(const cn_kernel *k, const norm *j, int64_t begin, int64_t end, T *share)
+{
+    const int64_t n = j->n;
+    for (int64_t row = begin; row < end; row++) {
+        const T *x = (const T *)k->in[1].data + row * n;
+        const NAME(line) l = { .g = (const T *)k->in[0].data + row * n,
+                               .x = x,
+                               .w = k->in[2].data,
+                               .dw = share,
+                               .db = share ? share + n : NULL,
+                               .s = NAME(scale_of)(x, n, j) };
+        NAME(backward_row)(&l, j, (T *)k->out[0].data + row * n);
+    }
+}
+
+static void NAME(backward_parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    const norm *j = user;
+    T *share = j->sums ? (T *)(j->sums + 2 * j->n * (j->parts + thread)) : NULL;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t first = part * j->part_rows, last = part + 1 < j->parts ? first + j->part_rows : j->n_rows;
+        double *sums = j->sums ? j->sums + 2 * j->n * part : NULL;
+        for (int64_t i = 0; i < 2 * j->n && sums; i++) sums[i] = 0;
+        for (int64_t row = first; row < last; row += BLOCK_ROWS) {
+            for (int64_t i = 0; i < 2 * j->n && sums; i++) share[i] = 0;
+            NAME(backward_block)(k, j, row, last - row < BLOCK_ROWS ? last : row + BLOCK_ROWS, share);
+            for (int64_t i = 0; i < 2 * j->n && sums; i++) sums[i] += share[i];
+        }
+    }
+}
+
+/* dweight and dbias from the sums of all parts, in order; for columns [begin, end) of the two side by side */
+static void NAME(merge_parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const norm *j = user;
     T *dw = k->out[1].numel ? k->out[1].data : NULL, *db = k->n_out > 2 && k->out[2].numel ? k->out[2].data : NULL;
-    for (int64_t at = begin; at < end; at += CN__COLUMNS) {
-        const int width = (int)(end - at < CN__COLUMNS ? end - at : CN__COLUMNS);
-        double sum[CN__COLUMNS] = { 0 }, dot[CN__COLUMNS] = { 0 };
-        for (int64_t row = 0; row < j->n_rows; row++) {
-            const T *g = (const T *)k->in[0].data + row * j->n + at, *x = (const T *)k->in[1].data + row * j->n + at;
-            const row_scale s = j->rows[row];
-            for (int i = 0; i < width; i++) {
-                sum[i] += g[i];
-                dot[i] += g[i] * ((x[i] - s.mean) * s.r);
-            }
-        }
-        for (int i = 0; i < width && dw; i++) dw[at + i] = (T)dot[i];
-        for (int i = 0; i < width && db; i++) db[at + i] = (T)sum[i];
+    for (int64_t part = 1; part < j->parts; part++)
+        for (int64_t i = begin; i < end; i++) j->sums[i] += j->sums[2 * j->n * part + i];
+    for (int64_t i = begin; i < end; i++) {
+        T *to = i < j->n ? dw : db;
+        if (to) to[i < j->n ? i : i - j->n] = j->parts ? (T)j->sums[i] : 0;
     }
 }

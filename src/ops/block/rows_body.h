@@ -1,12 +1,57 @@
-/* Sums over contiguous elements, for one T. Several running sums side by side: independent, so they vectorise, and in
-   an order fixed by n alone. Include with T, NAME(f) and EXP defined. */
+/* Sums over contiguous elements, for one T. A block is summed in T, in lanes, each of so few elements that T will do;
+   blocks are summed in f64. The order is fixed by n alone. Include with T, NAME(f) and EXP(x) defined. */
+#define SUMMED 512 /* elements a block */
 
-static inline double NAME(fold)(const double *lane)
+/* Vectors of fixed size, because compilers take a loop over lanes apart; they work on two at a time. */
+typedef T NAME(lanes) __attribute__((vector_size(CN__LANES * sizeof(T))));
+typedef T NAME(loose) __attribute__((vector_size(CN__LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+
+static inline double NAME(fold)(const NAME(lanes) *two)
 {
+    const NAME(lanes) both = two[0] + two[1];
     double s = 0;
-    for (int j = 0; j < CN__LANES; j++) s += lane[j];
+    for (int j = 0; j < CN__LANES; j++) s += both[j];
     return s;
 }
+
+/* sum of (x - shift) (y - shift); without y: of x - shift */
+CN__INLINE double NAME(sum_exactly)(const T *x, const T *y, T shift, int64_t n)
+{
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i] - (double)shift;
+        s += y ? d * (y[i] - (double)shift) : d;
+    }
+    return s;
+}
+
+/* The same for n at most SUMMED and a multiple of 2 CN__LANES. */
+CN__INLINE double NAME(sum_block)(const T *x, const T *y, T shift, int64_t n)
+{
+    NAME(lanes) s[2] = { { 0 }, { 0 } };
+    const NAME(loose) *p = (const void *)x, *q = (const void *)y;
+    for (int64_t i = 0; i < n / CN__LANES; i += 2)
+        for (int j = 0; j < 2; j++) {
+            const NAME(lanes) d = p[i + j] - shift;
+            s[j] += y ? d * (q[i + j] - shift) : d;
+        }
+    const double sum = NAME(fold)(s);
+    return isfinite(sum) ? sum : NAME(sum_exactly)(x, y, shift, n); /* T overflowed, perhaps */
+}
+
+CN__INLINE double NAME(sum_about)(const T *x, const T *y, T shift, int64_t n)
+{
+    const int64_t whole = n - n % (2 * CN__LANES);
+    double s = 0;
+    for (int64_t i = 0; i < whole; i += SUMMED)
+        s += NAME(sum_block)(x + i, y ? y + i : NULL, shift, whole - i < SUMMED ? whole - i : SUMMED);
+    return s + NAME(sum_exactly)(x + whole, y ? y + whole : NULL, shift, n - whole);
+}
+
+static inline double NAME(row_sum)(const T *x, int64_t n) { return NAME(sum_about)(x, NULL, 0, n); }
+static inline double NAME(row_dot)(const T *x, const T *y, int64_t n) { return NAME(sum_about)(x, y, 0, n); }
+/* sum of (x - mean)² */
+static inline double NAME(row_squares)(const T *x, T mean, int64_t n) { return NAME(sum_about)(x, x, mean, n); }
 
 static inline T NAME(row_max)(const T *x, int64_t n)
 {
@@ -18,37 +63,6 @@ static inline T NAME(row_max)(const T *x, int64_t n)
     for (; i < n; i++) m[0] = x[i] > m[0] ? x[i] : m[0];
     for (int j = 1; j < CN__LANES; j++) m[0] = m[j] > m[0] ? m[j] : m[0];
     return m[0];
-}
-
-static inline double NAME(row_sum)(const T *x, int64_t n)
-{
-    double s[CN__LANES] = { 0 };
-    int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) s[j] += x[i + j];
-    for (; i < n; i++) s[0] += x[i];
-    return NAME(fold)(s);
-}
-
-static inline double NAME(row_dot)(const T *x, const T *y, int64_t n)
-{
-    double s[CN__LANES] = { 0 };
-    int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) s[j] += (double)x[i + j] * y[i + j];
-    for (; i < n; i++) s[0] += (double)x[i] * y[i];
-    return NAME(fold)(s);
-}
-
-/* sum of (x - mean)² */
-static inline double NAME(row_squares)(const T *x, double mean, int64_t n)
-{
-    double s[CN__LANES] = { 0 };
-    int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) s[j] += (x[i + j] - mean) * (x[i + j] - mean);
-    for (; i < n; i++) s[0] += (x[i] - mean) * (x[i] - mean);
-    return NAME(fold)(s);
 }
 
 /* y = exp(x - shift); y may be x */
