@@ -4,11 +4,13 @@
 
 #define ROW_CHUNK    (64 * CN__TILE) /* elements of a row folded into one state */
 #define COLUMN_CHUNK 256             /* positions folded into one row of states */
+#define BAND         4               /* at most so many tiles side by side: memory likes long runs, their states the cache */
 
 typedef struct shape3 {
     int64_t outer, reduced, inner;
     int64_t chunks; /* of the reduced range */
-    int64_t tiles;  /* of the inner range */
+    int64_t band;   /* columns a thread folds side by side; decides who does what, never a bit */
+    int64_t bands;  /* of the inner range */
     const cn_reducer *r;
 } shape3;
 
@@ -20,15 +22,20 @@ static cn_dtype dtype_of(const cn__step *s, int value)
     return i->out_dtype[value - i->out];
 }
 
-static shape3 shape_of(const cn__group *g)
+static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static shape3 shape_of(const cn__group *g, int threads)
 {
     const int64_t *axes = g->step->attrs; /* begin, end */
     const cn_layout *l = &g->step->space;
-    shape3 s = { 1, 1, 1, 1, 1, NULL };
+    shape3 s = { 1, 1, 1, 1, 1, 1, NULL };
     for (int d = 0; d < l->ndim; d++) *(d < axes[0] ? &s.outer : d < axes[1] ? &s.reduced : &s.inner) *= l->shape[d];
     int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
-    s.chunks = s.reduced > chunk ? (s.reduced + chunk - 1) / chunk : 1;
-    s.tiles = (s.inner + CN__TILE - 1) / CN__TILE;
+    s.chunks = s.reduced > chunk ? divide_up(s.reduced, chunk) : 1;
+    int64_t tiles = BAND; /* fewer if not all threads would have enough to do */
+    while (tiles > 1 && s.outer * s.chunks * divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads) tiles /= 2;
+    s.band = tiles * CN__TILE;
+    s.bands = divide_up(s.inner, s.band);
     s.r = g->step->op->reducers[dtype_of(g->step, g->step->reduced)];
     return s;
 }
@@ -36,12 +43,12 @@ static shape3 shape_of(const cn__group *g)
 static size_t regs_bytes(const cn__group *g) { return (size_t)g->n_regs * CN__REG_BYTES; }
 static size_t thread_bytes(const cn__group *g, const shape3 *s)
 {
-    return regs_bytes(g) + ((size_t)CN__TILE * s->r->state + 63) / 64 * 64;
+    return regs_bytes(g) + ((size_t)s->band * s->r->state + 63) / 64 * 64;
 }
 
 size_t cn__reduce_scratch(const cn__group *g, int threads)
 {
-    shape3 s = shape_of(g);
+    shape3 s = shape_of(g, threads);
     size_t partial = s.chunks > 1 ? (size_t)(s.outer * s.inner * s.chunks) * s.r->state : 0;
     return (size_t)threads * thread_bytes(g, &s) + partial + 64;
 }
@@ -85,21 +92,30 @@ static void long_row(const job *j, char *regs, void *state, int64_t o, int64_t c
     }
 }
 
-/* Columns [first, first + width): position by position; when a row is short, several positions to a tile. */
-static void columns(const job *j, char *regs, char *state, int64_t o, int64_t tile, int64_t chunk)
+/* A tile of the operand: `rows` positions of `width` columns, from element `start` on. */
+static void fold_tile(const job *j, char *regs, char *state, int64_t start, int64_t rows, int64_t width, int64_t at)
+{
+    cn__group_tile(j->g, j->run, regs, start, rows * width);
+    const char *x = cn__slot_at(j->g, &j->g->reduced, regs, start);
+    for (int64_t i = 0; i < rows; i++)
+        j->s.r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
+}
+
+static int64_t band_width(const shape3 *s, int64_t first) { return s->inner - first < s->band ? s->inner - first : s->band; }
+
+/* The band of columns from `first` on: position by position; when a row is short, several positions to a tile. */
+static void columns(const job *j, char *regs, char *state, int64_t o, int64_t first, int64_t chunk)
 {
     const shape3 *s = &j->s;
-    int64_t first = tile * CN__TILE, width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
-    int64_t at = s->chunks > 1 ? chunk * COLUMN_CHUNK : 0;
+    int64_t width = band_width(s, first), at = s->chunks > 1 ? chunk * COLUMN_CHUNK : 0;
     int64_t end = s->chunks == 1 || chunk + 1 == s->chunks ? s->reduced : at + COLUMN_CHUNK;
-    int64_t together = width == s->inner ? CN__TILE / width : 1;
+    int64_t together = s->inner < CN__TILE ? CN__TILE / s->inner : 1;
     s->r->begin(state, width);
     for (; at < end; at += together) {
         int64_t rows = end - at < together ? end - at : together, start = (o * s->reduced + at) * s->inner + first;
-        cn__group_tile(j->g, j->run, regs, start, rows * width);
-        const char *x = cn__slot_at(j->g, &j->g->reduced, regs, start);
-        for (int64_t i = 0; i < rows; i++)
-            s->r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
+        for (int64_t c = 0; c < width; c += CN__TILE)
+            fold_tile(j, regs, state + (size_t)c * s->r->state, start + c, rows,
+                      width - c < CN__TILE ? width - c : CN__TILE, at);
     }
 }
 
@@ -131,18 +147,18 @@ static void run_columns(void *user, int64_t part, int thread)
     const shape3 *s = &j->s;
     char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
     cn__group_fill_numbers(j->g, j->run, regs);
-    int64_t begin = part * j->units, total = s->outer * s->tiles * s->chunks,
+    int64_t begin = part * j->units, total = s->outer * s->bands * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
     for (int64_t u = begin; u < end; u++) {
-        int64_t chunk = u % s->chunks, tile = u / s->chunks % s->tiles, o = u / s->chunks / s->tiles;
-        int64_t first = tile * CN__TILE, width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
-        if (s->chunks > 1) { /* states of a column tile: one row for each chunk */
+        int64_t chunk = u % s->chunks, o = u / s->chunks / s->bands;
+        int64_t first = u / s->chunks % s->bands * s->band, width = band_width(s, first);
+        if (s->chunks > 1) { /* states of a band: one row for each chunk */
             char *to =
                 j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks + chunk * width) * s->r->state;
-            columns(j, regs, to, o, tile, chunk);
+            columns(j, regs, to, o, first, chunk);
             continue;
         }
-        columns(j, regs, state, o, tile, 0);
+        columns(j, regs, state, o, first, 0);
         s->r->end(state, j->out + (size_t)(o * s->inner + first) * j->out_size, width);
     }
 }
@@ -151,8 +167,8 @@ static void merge_chunks(const job *j)
 {
     const shape3 *s = &j->s;
     for (int64_t o = 0; o < s->outer; o++) {
-        for (int64_t first = 0; first < s->inner; first += CN__TILE) {
-            int64_t width = s->inner - first < CN__TILE ? s->inner - first : CN__TILE;
+        for (int64_t first = 0; first < s->inner; first += s->band) {
+            int64_t width = band_width(s, first);
             char *state = j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks) * s->r->state;
             for (int64_t c = 1; c < s->chunks; c++)
                 s->r->merge(state, state + (size_t)(c * width) * s->r->state, width);
@@ -165,13 +181,14 @@ void cn__reduce_run(const cn__group *g, const cn__run *run, cn__workers *w, char
 {
     const cn__walk *out = &g->walks[g->step->n_loads];
     job j = {
-        .g = g, .run = run, .scratch = scratch, .out = out->data, .s = shape_of(g), .out_size = out->size, .units = 1
+        .g = g, .run = run, .scratch = scratch, .out = out->data, .s = shape_of(g, cn__workers_count(w)),
+        .out_size = out->size, .units = 1
     };
     const shape3 *s = &j.s;
     j.partial = scratch + (size_t)cn__workers_count(w) * thread_bytes(g, s);
-    int64_t total = s->outer * s->chunks * (s->inner == 1 ? 1 : s->tiles);
+    int64_t total = s->outer * s->chunks * s->bands;
     if (s->outer == 0 || s->inner == 0) return;
-    int64_t unit = (s->reduced / s->chunks + 1) * (s->inner == 1 ? 1 : s->inner < CN__TILE ? s->inner : CN__TILE);
+    int64_t unit = (s->reduced / s->chunks + 1) * band_width(s, 0);
     int64_t enough = 16384 / (1 + g->n_entries);
     j.units = unit < enough ? enough / unit + 1 : 1;
     int64_t parts = (total + j.units - 1) / j.units;

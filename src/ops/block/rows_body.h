@@ -53,15 +53,21 @@ static inline double NAME(row_dot)(const T *x, const T *y, int64_t n) { return N
 /* sum of (x - mean)² */
 static inline double NAME(row_squares)(const T *x, T mean, int64_t n) { return NAME(sum_about)(x, x, mean, n); }
 
+static inline void NAME(larger)(T *m, const T *x, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) m[j] = x[j] > m[j] ? x[j] : m[j];
+}
+
+/* NaN is no maximum. */
 static inline T NAME(row_max)(const T *x, int64_t n)
 {
-    T m[CN__LANES];
-    for (int j = 0; j < CN__LANES; j++) m[j] = -INFINITY;
+    enum { SIDE_BY_SIDE = 4 * CN__LANES };
+    T m[SIDE_BY_SIDE];
+    for (int j = 0; j < SIDE_BY_SIDE; j++) m[j] = -INFINITY;
     int64_t i = 0;
-    for (; i + CN__LANES <= n; i += CN__LANES)
-        for (int j = 0; j < CN__LANES; j++) m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
-    for (; i < n; i++) m[0] = x[i] > m[0] ? x[i] : m[0];
-    for (int j = 1; j < CN__LANES; j++) m[0] = m[j] > m[0] ? m[j] : m[0];
+    for (; i + SIDE_BY_SIDE <= n; i += SIDE_BY_SIDE) NAME(larger)(m, x + i, SIDE_BY_SIDE);
+    NAME(larger)(m, x + i, n - i);
+    for (int w = SIDE_BY_SIDE / 2; w > 0; w /= 2) NAME(larger)(m, m + w, w);
     return m[0];
 }
 

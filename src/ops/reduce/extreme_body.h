@@ -7,16 +7,13 @@ static void DIRECTED(begin)(void *state, int64_t n)
 }
 
 /* One expression without branches: it vectorises. No restrict: on two parts of one array gcc 12 then loses writes. */
-static inline void DIRECTED(absorb)(T *s, const T *x, int64_t n)
+static inline __attribute__((always_inline)) void DIRECTED(absorb)(T *s, const T *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) s[i] = (BEATS(x[i], s[i]) | IS_NAN(x[i])) ? x[i] : s[i];
 }
 
-static void DIRECTED(columns)(void *state, const void *x, int64_t n, int64_t position)
-{
-    (void)position;
-    DIRECTED(absorb)(state, x, n);
-}
+COLUMNS_BODY(DIRECTED(columns)) { DIRECTED(absorb)(state, data, n); }
+COLUMNS(DIRECTED(columns))
 
 static void DIRECTED(row)(void *state, const void *data, int64_t n, int64_t position)
 {

@@ -29,13 +29,13 @@ static void NAME(row)(void *state, const void *data, int64_t n, int64_t position
     *(STATE *)state = s;
 }
 
-static void NAME(columns)(void *state, const void *data, int64_t n, int64_t position)
+COLUMNS_BODY(NAME(columns))
 {
-    (void)position;
     STATE *s = state;
     const T *x = data;
     for (int64_t i = 0; i < n; i++) s[i] = FOLD(s[i], (STATE)x[i]);
 }
+COLUMNS(NAME(columns))
 
 static void NAME(merge)(void *state, const void *later, int64_t n)
 {
