@@ -14,7 +14,12 @@ static void NAME(columns)(const loss *l, const T *x, const T *w, int width, doub
         for (int j = 0; j < width; j++) lse[j] = max[j] == (T)-INFINITY ? max[j] : max[j] + log(lse[j]);
     }
     for (int j = 0; j < width; j++) smooth[j] = 0;
-    for (int64_t i = 0; i < classes && l->smoothing > 0; i++)
+    if (l->smoothing <= 0) return;
+    if (step == 1) {
+        smooth[0] = w ? NAME(row_dot)(x, w, classes) : NAME(row_sum)(x, classes);
+        return;
+    }
+    for (int64_t i = 0; i < classes; i++)
         for (int j = 0; j < width; j++) smooth[j] += (double)x[i * step + j] * (w ? w[i] : 1);
 }
 

@@ -158,7 +158,10 @@ const cn_op cn__op_layer_norm = {
              { .in = { CN_S(7), CN_ABSENT, CN_S(7) }, OVER(1, 1e-5) },
              { .in = { CN_S(1, 0, 7), CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
              { .in = { CN_S(3, 0), CN_S(0), CN_S(0) }, OVER(1, 1e-5) },
-             { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, OVER(1, 1e-5) }),
+             { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, OVER(1, 1e-5) },
+             { .in = { CN_S(3, 1045), CN_S(1045), CN_S(1045) }, OVER(1, 1e-5) }, /* blocks of a row */
+             /* Squares are beyond f32. So small a gradient is lost in differences. */
+             { .in = { CN_RANGE(-1e25, 1e25, 3, 40), CN_S(40), CN_S(40) }, OVER(1, 1e-5), .no_gradient_check = true }),
 };
 
 cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)
@@ -193,7 +196,9 @@ const cn_op cn__op_layer_norm_backward = {
              { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 1) },
              { .in = { CN_S(7), CN_S(7), CN_S(7) }, BACK(1e-5, 1, 1, 0) },
              { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, BACK(1e-5, 1, 1, 1) },
-             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 1) }),
+             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 1) }, /* parts */
+             { .in = { CN_S(70, 20), CN_S(70, 20), CN_S(20) }, BACK(1e-5, 1, 1, 1) },    /* blocks of rows */
+             { .in = { CN_S(3, 1045), CN_S(3, 1045), CN_S(1045) }, BACK(1e-5, 1, 1, 1) }),
 };
 
 /* ---- rms_norm */
@@ -258,5 +263,6 @@ const cn_op cn__op_rms_norm_backward = {
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 0) },
              { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 0) },
              { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, BACK(1e-5, 1, 1, 0) },
-             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 0) }),
+             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 0) },
+             { .in = { CN_S(70, 20), CN_S(70, 20), CN_S(20) }, BACK(1e-5, 1, 1, 0) }),
 };

@@ -60,10 +60,12 @@ static void NAME(softmax_backward_row)(const T *g, const T *y, T *dx, int64_t n,
 static void NAME(softmax_backward_columns)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
 {
     double dot[CN__COLUMNS] = { 0 };
+    T rounded[CN__COLUMNS];
     for (int64_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++) dot[j] += (double)g[i * step + j] * y[i * step + j];
+    for (int j = 0; j < width; j++) rounded[j] = (T)dot[j];
     for (int64_t i = 0; i < n; i++)
-        for (int j = 0; j < width; j++) dx[i * step + j] = y[i * step + j] * (g[i * step + j] - (T)dot[j]);
+        for (int j = 0; j < width; j++) dx[i * step + j] = y[i * step + j] * (g[i * step + j] - rounded[j]);
 }
 
 /* g - exp(y) (sum of g) */
@@ -77,10 +79,12 @@ static void NAME(log_softmax_backward_row)(const T *g, const T *y, T *dx, int64_
 static void NAME(log_softmax_backward_columns)(const T *g, const T *y, T *dx, int64_t n, int64_t step, int width)
 {
     double sum[CN__COLUMNS] = { 0 };
+    T rounded[CN__COLUMNS];
     for (int64_t i = 0; i < n; i++)
         for (int j = 0; j < width; j++) sum[j] += g[i * step + j];
+    for (int j = 0; j < width; j++) rounded[j] = (T)sum[j];
     for (int64_t i = 0; i < n; i++)
-        for (int j = 0; j < width; j++) dx[i * step + j] = g[i * step + j] - EXP(y[i * step + j]) * (T)sum[j];
+        for (int j = 0; j < width; j++) dx[i * step + j] = g[i * step + j] - EXP(y[i * step + j]) * rounded[j];
 }
 
 typedef struct NAME(job) {

@@ -87,6 +87,8 @@ const cn_op cn__op_sum = {
         {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},
         {.in = {CN_S(2, 3001)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
         {.in = {CN_S(3, 40, 600)}, .attrs = &(const cn__reduce_attrs){0, 2, 0}},
+        {.in = {CN_S(4, 3, 1030)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, /* a band of three tiles */
+        {.in = {CN_S(2, 257, 520)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, /* and two chunks */
         {.in = {CN_S(70001)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}}),
 };
 
