@@ -159,9 +159,7 @@ const cn_op cn__op_layer_norm = {
              { .in = { CN_S(1, 0, 7), CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
              { .in = { CN_S(3, 0), CN_S(0), CN_S(0) }, OVER(1, 1e-5) },
              { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, OVER(1, 1e-5) },
-             { .in = { CN_S(3, 1045), CN_S(1045), CN_S(1045) }, OVER(1, 1e-5) }, /* blocks of a row */
-             /* Squares are beyond f32. So small a gradient is lost in differences. */
-             { .in = { CN_RANGE(-1e25, 1e25, 3, 40), CN_S(40), CN_S(40) }, OVER(1, 1e-5), .no_gradient_check = true }),
+             { .in = { CN_S(3, 1045), CN_S(1045), CN_S(1045) }, OVER(1, 1e-5) }), /* blocks of a row */
 };
 
 cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)

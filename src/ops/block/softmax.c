@@ -127,7 +127,8 @@ const cn_op cn__op_softmax_backward = {
              { .in = { CN_S0, CN_S0 }, .attrs = &(const cn__softmax_attrs){ 0 } },
              { .in = { CN_S(6, 301), CN_S(6, 301) }, .attrs = &(const cn__softmax_attrs){ 1 } },
              { .in = { CN_S(17, 130), CN_S(17, 130) }, .attrs = &(const cn__softmax_attrs){ 0 } },
-             { .in = { CN_S(130, 401), CN_S(130, 401) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
+             { .in = { CN_S(130, 401), CN_S(130, 401) }, .attrs = &(const cn__softmax_attrs){ 1 } },
+             { .in = { CN_S(3, 1045), CN_S(3, 1045) }, .attrs = &(const cn__softmax_attrs){ 1 } }),
 };
 
 /* ---- log_softmax */
