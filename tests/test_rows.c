@@ -118,11 +118,28 @@ static void try(const row_test *t)
     printf("%-28s %.2f\n", t->name, error);
 }
 
+/* softmax of 0 and x is e^x / (1 + e^x), also where that falls below the normal range, and down to 0. */
+static void small_ones(void)
+{
+    for (int i = 0; i <= 440; i++) {
+        const float x[2] = { 0, i < 440 ? -0.25f * (float)i : -INFINITY };
+        float y[2] = { -1, -1 };
+        cn_scope scope = cn_scope_begin(cn);
+        cn_read(cn_softmax(cn_from(cn, CN_F32, CN_DIMS(2), x), 0), y, sizeof y);
+        cn_scope_end(cn, scope);
+        const double expected = exp(x[1]) / (1 + exp(x[1]));
+        check(fabs(y[1] - expected) <= fmax(expected * 0x1p-22, 0x1p-149), "softmax of 0, %g: %a", (double)x[1],
+              (double)y[1]);
+    }
+}
+
 int main(void)
 {
     cn = cn_open(NULL);
     if (!cn) return 1;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) try(&tests[i]);
+    check_group("small numbers");
+    small_ones();
     cn_close(cn);
     return finish();
 }

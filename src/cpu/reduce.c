@@ -4,7 +4,7 @@
 
 #define ROW_CHUNK    (64 * CN__TILE) /* elements of a row folded into one state */
 #define COLUMN_CHUNK 256             /* positions folded into one row of states */
-#define BAND         4               /* at most so many tiles side by side: memory likes long runs, their states the cache */
+#define BAND         4               /* tiles side by side, at most: memory likes long runs, states must fit the cache */
 
 typedef struct shape3 {
     int64_t outer, reduced, inner;
@@ -101,7 +101,10 @@ static void fold_tile(const job *j, char *regs, char *state, int64_t start, int6
         j->s.r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
 }
 
-static int64_t band_width(const shape3 *s, int64_t first) { return s->inner - first < s->band ? s->inner - first : s->band; }
+static int64_t band_width(const shape3 *s, int64_t first)
+{
+    return s->inner - first < s->band ? s->inner - first : s->band;
+}
 
 /* The band of columns from `first` on: position by position; when a row is short, several positions to a tile. */
 static void columns(const job *j, char *regs, char *state, int64_t o, int64_t first, int64_t chunk)
@@ -180,10 +183,13 @@ static void merge_chunks(const job *j)
 void cn__reduce_run(const cn__group *g, const cn__run *run, cn__workers *w, char *scratch)
 {
     const cn__walk *out = &g->walks[g->step->n_loads];
-    job j = {
-        .g = g, .run = run, .scratch = scratch, .out = out->data, .s = shape_of(g, cn__workers_count(w)),
-        .out_size = out->size, .units = 1
-    };
+    job j = { .g = g,
+              .run = run,
+              .scratch = scratch,
+              .out = out->data,
+              .s = shape_of(g, cn__workers_count(w)),
+              .out_size = out->size,
+              .units = 1 };
     const shape3 *s = &j.s;
     j.partial = scratch + (size_t)cn__workers_count(w) * thread_bytes(g, s);
     int64_t total = s->outer * s->chunks * s->bands;

@@ -1,5 +1,5 @@
 /* Sums over contiguous elements, for one T. A block is summed in T, in lanes, each of so few elements that T will do;
-   blocks are summed in f64. The order is fixed by n alone. Include with T, NAME(f) and EXP(x) defined. */
+   blocks are summed in f64. The order is fixed by n alone. Include with T, NAME(f), EXP(x) and EXP_DOWN(x) defined. */
 #define SUMMED 512 /* elements a block */
 
 /* Vectors of fixed size, because compilers take a loop over lanes apart; they work on two at a time. */
@@ -77,14 +77,20 @@ static inline void NAME(row_exp)(const T *x, T shift, T *y, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = EXP(x[i] - shift);
 }
 
-/* sum of exp(x - shift) */
+/* The same for a shift that no x exceeds. */
+static inline void NAME(row_exp_down)(const T *x, T shift, T *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = EXP_DOWN(x[i] - shift);
+}
+
+/* sum of exp(x - shift), which no x exceeds */
 static inline double NAME(row_sum_exp)(const T *x, T shift, int64_t n)
 {
     T part[256];
     double s = 0;
     for (int64_t i = 0; i < n; i += 256) {
         const int64_t m = n - i < 256 ? n - i : 256;
-        NAME(row_exp)(x + i, shift, part, m);
+        NAME(row_exp_down)(x + i, shift, part, m);
         s += NAME(row_sum)(part, m);
     }
     return s;
@@ -111,7 +117,7 @@ static inline void NAME(columns_sum_exp)(const T *x, int64_t n, int64_t step, in
     T part[CN__COLUMNS];
     for (int j = 0; j < width; j++) s[j] = 0;
     for (int64_t i = 0; i < n; i++, x += step) {
-        for (int j = 0; j < width; j++) part[j] = EXP(x[j] - shift[j]);
+        for (int j = 0; j < width; j++) part[j] = EXP_DOWN(x[j] - shift[j]);
         for (int j = 0; j < width; j++) s[j] += part[j];
     }
 }

@@ -9,7 +9,7 @@ typedef void NAME(part)(const T *x, const T *y, T *out, int64_t n, int64_t step,
 static void NAME(softmax_row)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width)
 {
     (void)y, (void)step, (void)width;
-    NAME(row_exp)(x, NAME(row_max)(x, n), out, n);
+    NAME(row_exp_down)(x, NAME(row_max)(x, n), out, n);
     const T scale = (T)(1 / NAME(row_sum)(out, n));
     for (int64_t i = 0; i < n; i++) out[i] *= scale;
 }
@@ -21,7 +21,7 @@ static void NAME(softmax_columns)(const T *x, const T *y, T *out, int64_t n, int
     double sum[CN__COLUMNS] = { 0 };
     NAME(columns_max)(x, n, step, width, max);
     for (int64_t i = 0; i < n; i++) {
-        for (int j = 0; j < width; j++) out[i * step + j] = EXP(x[i * step + j] - max[j]);
+        for (int j = 0; j < width; j++) out[i * step + j] = EXP_DOWN(x[i * step + j] - max[j]);
         for (int j = 0; j < width; j++) sum[j] += out[i * step + j];
     }
     for (int j = 0; j < width; j++) scale[j] = (T)(1 / sum[j]);
