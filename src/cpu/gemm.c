@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    SLICE = 256,           /* longest slice of k: a panel of B is 16 KB */
+    SLICE = 384,           /* longest slice of k: a panel of B is 24 KB */
     BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the second cache */
     LEAST_ROWS = 48,       /* blocks are not cut smaller than this for the sake of sharing the work */
     LEAST_COLS = 64,
@@ -23,7 +23,7 @@ enum {
     FEW_ROWS = 256,    /* as many rows of A as can be read in place by several blocks of columns */
     B_REUSE = 4,       /* B is packed when it meets more tiles of A than this */
     GROUP = 4,         /* panels of B that a block packs at once for itself */
-    WIDENED = 1 << 13, /* halves that are widened at a time, before they are packed */
+    WIDENED = 1 << 14, /* halves that are widened at a time, before they are packed */
 };
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }

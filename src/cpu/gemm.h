@@ -7,7 +7,7 @@
  *
  * Nothing is allocated and nothing fails. The bits of an element of C depend on its row of A, its column of B, k and
  * the instruction set, and on nothing else: not on m, n, strides, the batch, nor the number of threads. (k is cut into
- * equal blocks of at most 256; a block is summed in ascending order from zero, the blocks are added to C in ascending
+ * equal blocks of at most 384; a block is summed in ascending order from zero, the blocks are added to C in ascending
  * order.) */
 #ifndef CN_CPU_GEMM_H
 #define CN_CPU_GEMM_H
