@@ -8,7 +8,7 @@
 #include "cpu/gemm.h"
 #include "ops/block/block.h"
 
-enum { BLOCK_ROWS = 64 }; /* query rows whose scores are in scratch at a time */
+enum { BLOCK_ROWS = 48 }; /* query rows whose scores are in scratch at a time: whole tiles of the product */
 
 typedef struct attention {
     int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */

@@ -85,10 +85,11 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             T *row = s + r * a->ld;
             const int64_t seen = NAME(finish_scores)(a, head, first + r, row, spare);
             const T max = NAME(row_max)(row, seen);
-            NAME(row_exp)(row, max, row, seen);
+            NAME(row_exp_down)(row, max, row, seen);
             const double sum = NAME(row_sum)(row, seen);
             lse[r] = max == (T)-INFINITY ? max : (T)(max + log(sum));
-            for (int64_t j = 0; j < seen; j++) row[j] /= (T)sum;
+            const T each = (T)(1 / sum);
+            for (int64_t j = 0; j < seen; j++) row[j] *= each;
             if (a->drop.p > 0) {
                 NAME(drop_row)(a, head, first + r, spare, seen);
                 for (int64_t j = 0; j < seen; j++) row[j] *= spare[j];
