@@ -119,7 +119,7 @@ static bool transpose(cn__gemm *g, int width)
 static int64_t enough_blocks(double work)
 {
     const double few = work / (1 << 20) < 4 ? work / (1 << 20) : 4,
-                 many = work / (1 << 23) < 16 ? work / (1 << 23) : 16;
+                 many = work / (1 << 21) < 16 ? work / (1 << 21) : 16;
     return (int64_t)(few > many ? few : many);
 }
 
