@@ -39,6 +39,7 @@ static const shape shapes[] = {
     { 1024, 512, 128, .batch = 1 },
     { 64, 32, 64, .batch = 48 },
     { 768, 64, 64, .batch = 48 },
+    { 768, 128, 384, .bt = true, .batch = 1 },
     { 1024, 384, 1152, .bt = true, .batch = 1 },
     { 1024, 384, 1152, .at = true, .batch = 1 },
     { 128, 1024, 1024, .bt = true, .batch = 1 },
@@ -200,8 +201,8 @@ static double now(void)
 /* Seconds a call, over some 15 ms of calls. */
 static double measure(int who, const shape *s)
 {
-    /* Idle threads of another library spin for some 20 ms before they sleep, and would take a core from this one. */
-    nanosleep(&(struct timespec){ .tv_nsec = 30000000 }, NULL);
+    /* Idle threads of another library spin for a while before they sleep, and would take a core from this one. */
+    nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
     double start = now(), once;
     int calls = 0;
     do product(who, s), calls++;
