@@ -5,6 +5,8 @@
 #include "core/core.h"
 #include "support/check.h"
 
+extern const cn_op cn__op_slice_add;
+
 static cn_ctx *cn;
 
 static cn_tensor *param(cn_dims shape, const double *v)
@@ -231,9 +233,26 @@ static cn_tensor *of_pieces(void *user, cn_tensor *const *in, int n)
                   cn_sum(cn_mul(cn_mul(half[0], half[1]), cn_slice(x, 1, 0, 6, 2)), CN_ALL, false));
 }
 
+/* A tensor gets a piece of itself added: its memory must not be taken over while the piece is read. */
+static void piece_of_itself(void)
+{
+    struct {
+        int64_t axis, length, step;
+    } attrs = { 0, 6, 1 };
+    cn_arg from[CN_MAX_ARGS] = { { .i = 1 } };
+    cn_tensor *y = cn_mul_s(cn_from(cn, CN_F64, CN_DIMS(6), ABC), 2);
+    cn_tensor *in[2] = { y, cn_slice(y, 0, 0, 4, 1) };
+    cn_tensor *z = cn_mul_s(cn_apply(&cn__op_slice_add, in, 2, &attrs, from), 1);
+    for (int i = 0; i < 6; i++) {
+        double want = 2 * ABC[i] + (i > 0 && i < 5 ? 2 * ABC[i - 1] : 0);
+        check(at(z, i) == want, "element %d: %g, not %g", i, at(z, i), want);
+    }
+}
+
 static void pieces_of_one_tensor(void)
 {
     check_group("pieces");
+    piece_of_itself();
     cn_tensor *x = cn_param(cn_randn(cn, CN_F64, CN_DIMS(4, 6)));
     char why[256] = "";
     cn_gradcheck_desc d = { .words = why, .words_size = sizeof why };
