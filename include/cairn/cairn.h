@@ -9,6 +9,7 @@
 #include "optim.h"
 #include "plan.h"
 #include "op.h"
+#include "dict.h"
 #include "dlpack.h"
 
 #endif

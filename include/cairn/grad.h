@@ -21,6 +21,11 @@ extern "C" {
 #endif
 
 CN_API cn_tensor *cn_param(cn_tensor *t);            /* detached, kept, requires a gradient: a leaf of its own */
+/* A list of them, as modules give it (nn.h) and optimizers take it (optim.h). */
+typedef struct cn_params {
+    cn_tensor *const *v;
+    int n;
+} cn_params;
 CN_API bool cn_requires_grad(const cn_tensor *t);
 CN_API bool cn_set_requires_grad(cn_tensor *t, bool on); /* of a leaf of a floating type */
 CN_API cn_tensor *cn_grad_of(cn_tensor *t);          /* the gradient gathered so far; NULL if none. Belongs to t */

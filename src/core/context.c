@@ -50,6 +50,7 @@ cn_ctx *cn_open(const cn_desc *desc)
 void cn_close(cn_ctx *ctx)
 {
     if (!ctx) return;
+    cn__objects_close(ctx);
     cn__handles_close(ctx);
     cn__cache_close(ctx);
     if (ctx->device) {

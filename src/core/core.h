@@ -135,6 +135,7 @@ struct cn_ctx {
     void *arena;      /* shared by all plans: only one runs at a time */
     size_t arena_bytes;
     struct cn__cache *cache;
+    struct cn__object *objects; /* newest first: object.h */
     cn_counters count;
     uint64_t hash_mask; /* tests plant collisions with it */
 };
@@ -152,6 +153,9 @@ bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim,
 bool cn__same_shape(const cn_layout *a, const cn_layout *b);
 int cn__axis(int64_t axis, int ndim);                                   /* from the end if negative; -1: out of range */
 const char *cn__shape_text(const cn_layout *l, char *buf, size_t size); /* "[2,3]" */
+
+/* object.c */
+void cn__objects_close(cn_ctx *ctx);
 
 /* storage.c */
 cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes); /* NULL: error set */

@@ -1,0 +1,202 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cairn/dict.h"
+#include "core/object.h"
+
+typedef struct entry {
+    char *name;
+    cn_tensor *tensor; /* kept; NULL: a text */
+    char *text;
+} entry;
+
+/* Entries of a kind in order, and a table from names to them: open addressing, number + 1, 0 is free. */
+typedef struct table {
+    cn__vec entries;
+    cn__vec slots; /* of uint32_t; n is their number, a power of two */
+} table;
+
+struct cn_dict {
+    cn__object object;
+    table tensors, texts;
+};
+
+static entry *entry_at(const table *t, size_t i) { return (entry *)t->entries.v + i; }
+
+static uint64_t hash_name(const char *name)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return h ^ h >> 29;
+}
+
+/* The slot that holds the name, or the free one where it would go. */
+static uint32_t *slot_of(const table *t, const char *name)
+{
+    uint32_t *slots = t->slots.v;
+    for (size_t i = hash_name(name);; i++) {
+        uint32_t *s = &slots[i & (t->slots.n - 1)];
+        if (*s == 0 || strcmp(entry_at(t, *s - 1)->name, name) == 0) return s;
+    }
+}
+
+static entry *find(const table *t, const char *name)
+{
+    if (!name || t->entries.n == 0) return NULL;
+    uint32_t s = *slot_of(t, name);
+    return s ? entry_at(t, s - 1) : NULL;
+}
+
+/* At most half of the slots are taken. */
+static bool make_room(cn_ctx *ctx, table *t)
+{
+    size_t wanted = t->slots.n ? t->slots.n : 16;
+    while (wanted < 2 * (t->entries.n + 1)) wanted *= 2;
+    if (!cn__vec_reserve(&ctx->memory, &t->entries, t->entries.n + 1, sizeof(entry)) ||
+        !cn__vec_reserve(&ctx->memory, &t->slots, wanted, sizeof(uint32_t)))
+        return cn__fail(ctx, CN_NO_MEMORY, "dict: out of memory");
+    if (wanted == t->slots.n) return true;
+    t->slots.n = wanted;
+    memset(t->slots.v, 0, wanted * sizeof(uint32_t));
+    for (size_t i = 0; i < t->entries.n; i++) *slot_of(t, entry_at(t, i)->name) = (uint32_t)i + 1;
+    return true;
+}
+
+static entry *find_or_add(cn_ctx *ctx, table *t, const char *name)
+{
+    entry *e = find(t, name);
+    if (e) return e;
+    if (!make_room(ctx, t)) return NULL;
+    char *copy = cn__copy_text(ctx, name);
+    if (!copy) return NULL;
+    e = entry_at(t, t->entries.n++);
+    *e = (entry){ .name = copy };
+    *slot_of(t, name) = (uint32_t)t->entries.n;
+    return e;
+}
+
+static void free_table(cn_ctx *ctx, table *t)
+{
+    for (size_t i = 0; i < t->entries.n; i++) {
+        entry *e = entry_at(t, i);
+        cn__free_text(ctx, e->name);
+        cn__free_text(ctx, e->text);
+        cn_release(e->tensor);
+    }
+    cn__vec_free(&ctx->memory, &t->entries, sizeof(entry));
+    cn__vec_free(&ctx->memory, &t->slots, sizeof(uint32_t));
+}
+
+static void destroy(void *self)
+{
+    cn_dict *d = self;
+    free_table(d->object.ctx, &d->tensors);
+    free_table(d->object.ctx, &d->texts);
+}
+
+cn_dict *cn_dict_new(cn_ctx *ctx) { return ctx ? cn__object_new(ctx, sizeof(cn_dict), destroy) : NULL; }
+void cn_dict_free(cn_dict *d) { cn__object_free(d); }
+cn_ctx *cn_dict_context(const cn_dict *d) { return d ? d->object.ctx : NULL; }
+
+bool cn_dict_set(cn_dict *d, const char *name, cn_tensor *t)
+{
+    if (!d || !name || !t) return false;
+    entry *e = find_or_add(d->object.ctx, &d->tensors, name);
+    if (!e) return false;
+    cn_keep(t);
+    cn_release(e->tensor);
+    e->tensor = t;
+    return true;
+}
+
+cn_tensor *cn_dict_get(const cn_dict *d, const char *name)
+{
+    entry *e = d ? find(&d->tensors, name) : NULL;
+    return e ? e->tensor : NULL;
+}
+
+static entry *nth(const table *t, int64_t i)
+{
+    return i >= 0 && (size_t)i < t->entries.n ? entry_at(t, (size_t)i) : NULL;
+}
+
+int64_t cn_dict_count(const cn_dict *d) { return d ? (int64_t)d->tensors.entries.n : 0; }
+
+const char *cn_dict_name(const cn_dict *d, int64_t i)
+{
+    entry *e = d ? nth(&d->tensors, i) : NULL;
+    return e ? e->name : NULL;
+}
+
+cn_tensor *cn_dict_at(const cn_dict *d, int64_t i)
+{
+    entry *e = d ? nth(&d->tensors, i) : NULL;
+    return e ? e->tensor : NULL;
+}
+
+bool cn_dict_set_text(cn_dict *d, const char *name, const char *text)
+{
+    if (!d || !name || !text) return false;
+    char *copy = cn__copy_text(d->object.ctx, text);
+    entry *e = copy ? find_or_add(d->object.ctx, &d->texts, name) : NULL;
+    if (!e) {
+        cn__free_text(d->object.ctx, copy);
+        return false;
+    }
+    cn__free_text(d->object.ctx, e->text);
+    e->text = copy;
+    return true;
+}
+
+const char *cn_dict_text(const cn_dict *d, const char *name)
+{
+    entry *e = d ? find(&d->texts, name) : NULL;
+    return e ? e->text : NULL;
+}
+
+int64_t cn_dict_texts(const cn_dict *d) { return d ? (int64_t)d->texts.entries.n : 0; }
+
+const char *cn_dict_text_name(const cn_dict *d, int64_t i)
+{
+    entry *e = d ? nth(&d->texts, i) : NULL;
+    return e ? e->name : NULL;
+}
+
+bool cn_dict_set_number(cn_dict *d, const char *name, double value)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", value);
+    return cn_dict_set_text(d, name, text);
+}
+
+bool cn_dict_number(const cn_dict *d, const char *name, double *value)
+{
+    const char *text = cn_dict_text(d, name);
+    if (!text || !*text) return false;
+    char *end;
+    double v = strtod(text, &end);
+    if (*end) return false;
+    *value = v;
+    return true;
+}
+
+bool cn_dict_set_whole(cn_dict *d, const char *name, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return cn_dict_set_text(d, name, text);
+}
+
+bool cn_dict_whole(const cn_dict *d, const char *name, int64_t *value)
+{
+    const char *text = cn_dict_text(d, name);
+    if (!text || !*text) return false;
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (*end || errno) return false;
+    *value = v;
+    return true;
+}

@@ -1,0 +1,31 @@
+/* core/object.h: what lives as long as its context unless freed before: modules, optimizers, loaders, files.
+
+       typedef struct cn_thing { cn__object object; int x; } cn_thing;      the object comes first
+       cn_thing *t = cn__object_new(ctx, sizeof *t, thing_destroy);         zeroed; NULL: an error stands
+       cn__object_free(t);                                                  calls thing_destroy, then gives the memory back
+
+   An object that another one owns is adopted: its owner's destroy frees it, the context does not. */
+#ifndef CN_CORE_OBJECT_H
+#define CN_CORE_OBJECT_H
+
+#include "core/core.h"
+
+typedef struct cn__object {
+    cn_ctx *ctx;
+    struct cn__object *prev, *next; /* of the context; an adopted one is in no list */
+    bool adopted;
+    size_t bytes;
+    void (*destroy)(void *self); /* frees what it holds, not itself; may be NULL */
+} cn__object;
+
+void *cn__object_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self));
+void cn__object_free(void *self);  /* NULL is fine */
+bool cn__object_adopt(void *self); /* false: it has an owner already */
+
+/* Memory of the context with errors set. Zeroed; n is 0: NULL without an error. */
+void *cn__alloc(cn_ctx *ctx, size_t bytes);
+void cn__free(cn_ctx *ctx, void *p, size_t bytes);
+char *cn__copy_text(cn_ctx *ctx, const char *text); /* NULL in, NULL out */
+void cn__free_text(cn_ctx *ctx, char *text);
+
+#endif
