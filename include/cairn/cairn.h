@@ -10,6 +10,7 @@
 #include "plan.h"
 #include "op.h"
 #include "dict.h"
+#include "nn.h"
 #include "dlpack.h"
 
 #endif

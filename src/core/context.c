@@ -39,6 +39,7 @@ cn_ctx *cn_open(const cn_desc *desc)
     ctx->pending_limit = desc->pending_limit > 0 ? desc->pending_limit : PENDING_LIMIT;
     ctx->plan_limit = desc->plan_limit > 0 ? desc->plan_limit : PLAN_LIMIT;
     ctx->comp_epoch = 1;
+    ctx->default_dtype = CN_F32;
     ctx->next_variant = 1;
     ctx->hash_mask = UINT64_MAX;
     if (cn__cache_open(ctx)) ctx->device = cn__cpu_open(ctx, desc->threads > 0 ? desc->threads : count_cores());

@@ -115,6 +115,7 @@ struct cn_ctx {
     void *logger_user;
     bool eager, trace_plans;
     int no_grad; /* depth */
+    cn_dtype default_dtype; /* of new parameters */
     uint16_t variant, next_variant;
     int64_t pending_limit;
     int plan_limit;

@@ -1,0 +1,128 @@
+/* cairn/nn.h: modules: parameters with names, and what is done with them. PyTorch's torch.nn.
+
+       cn_module *mlp = cn_nn_sequential(cn, 3, cn_nn_linear(cn, 784, 128, NULL), cn_nn_function(cn, cn_relu),
+                                         cn_nn_linear(cn, 128, 10, NULL));
+       cn_tensor *logits = cn_forward(mlp, x);                       (64,784) -> (64,10)
+       cn_optim *opt = cn_adamw(cn, cn_parameters(mlp), NULL);       optim.h
+       char table[4096];
+       cn_summary(mlp, x, table, sizeof table);                      layers, shapes, parameters
+
+   A module of your own is a type and what it holds:
+
+       typedef struct block { cn_module *up, *down; } block;
+       static cn_tensor *block_forward(cn_module *m, cn_tensor *x)
+       {
+           block *b = cn_module_data(m);
+           return cn_add(x, cn_forward(b->down, cn_gelu(cn_forward(b->up, x))));
+       }
+       static const cn_module_type block_type = { .name = "Block", .forward = block_forward, .data_bytes = sizeof(block) };
+
+       cn_module *m = cn_module_new(cn, &block_type);
+       block *b = cn_module_data(m);
+       b->up = cn_module_child(m, "up", cn_nn_linear(cn, 64, 256, NULL));
+       b->down = cn_module_child(m, "down", cn_nn_linear(cn, 256, 64, NULL));
+
+   Names      cn_nn_NAME makes a module, as torch.nn.Name does; the same word without nn_ is the function (cn_linear). Parameters
+              and buffers have PyTorch's names ("0.weight", "layers.2.self_attn.in_proj_bias"): its checkpoints load.
+   Defaults   Layers, initial values and options are PyTorch's. New parameters are f32, or what cn_set_default_dtype says.
+   Ownership  A module belongs to its context until cn_module_free; a child belongs to its parent. The module keeps its
+              parameters and buffers: their handles stay the same for as long as it lives.
+   Errors     NULL in gives NULL out: a model whose parts failed to be made is NULL, and the error says why. */
+#ifndef CAIRN_NN_H
+#define CAIRN_NN_H
+
+#include "dict.h"
+#include "grad.h"
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cn_module cn_module;
+
+/* ---- using modules ---- */
+CN_API cn_tensor *cn_forward(cn_module *m, cn_tensor *x);
+CN_API bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out); /* for modules with several; out not given: NULL */
+CN_API void cn_module_free(cn_module *m); /* with all its children; NULL is fine */
+
+CN_API cn_params cn_parameters(cn_module *m);       /* each once, in order; good until the next call for m */
+typedef struct cn_named {
+    const char *name; /* "0.weight" */
+    cn_tensor *tensor;
+    bool buffer;      /* state that is not trained: running statistics */
+} cn_named;
+typedef struct cn_named_list {
+    const cn_named *v;
+    int n;
+} cn_named_list;
+CN_API cn_named_list cn_module_named(cn_module *m);  /* PyTorch's state_dict; good until the next call for m */
+CN_API cn_tensor *cn_module_get(cn_module *m, const char *name);     /* parameter or buffer by its whole name; NULL if there is none */
+CN_API cn_module *cn_module_find(cn_module *m, const char *name);    /* a child by its whole name: "layers.0"; NULL likewise */
+CN_API int64_t cn_module_count(cn_module *m);                        /* numbers in its parameters, each parameter once */
+
+CN_API void cn_module_train(cn_module *m, bool on);  /* dropout, batch statistics; on at the start */
+CN_API bool cn_module_training(const cn_module *m);
+CN_API bool cn_module_freeze(cn_module *m, bool on); /* its parameters take no gradients */
+CN_API void cn_module_zero_grad(cn_module *m);
+CN_API bool cn_module_to(cn_module *m, const char *device); /* "cpu"; an error where there is no such device */
+CN_API bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t);  /* of parameters made from now on: f32 (the default), f64 or a half */
+CN_API cn_dtype cn_default_dtype(const cn_ctx *ctx);
+
+/* A table of layers: names, shapes of what they give for x, numbers of parameters. Nothing is computed. Returns the length
+   of the whole text, 0 on error; writes at most size bytes, always ended by 0. */
+CN_API size_t cn_summary(cn_module *m, cn_tensor *x, char *out, size_t size);
+
+/* Everything named, to a dict and from one. Loading assigns all or nothing. */
+CN_API bool cn_module_save(cn_module *m, cn_dict *d, const char *prefix);
+typedef struct cn_module_load_desc {
+    const char *prefix;     /* of the names in the dict; NULL: none */
+    bool lenient;           /* names missing on either side are passed over (PyTorch's strict=False) */
+    /* The name in the dict of a parameter; writes to out, or returns false where it has none. NULL: the same name. */
+    bool (*rename)(void *user, const char *name, char *out, size_t size);
+    void *user;
+} cn_module_load_desc;
+CN_API bool cn_module_load(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc);
+
+/* ---- modules of your own ---- */
+typedef struct cn_module_type {
+    const char *name;
+    cn_tensor *(*forward)(cn_module *m, cn_tensor *x);   /* one of these two */
+    bool (*forward_all)(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out);
+    size_t data_bytes;                                   /* of cn_module_data, zero at the start */
+    void (*describe)(const cn_module *m, char *out, size_t size); /* options, for summaries: "3, 8, kernel 3x3"; may be NULL */
+    void (*destroy)(cn_module *m);                       /* frees what data holds besides children and tensors; may be NULL */
+} cn_module_type;
+CN_API cn_module *cn_module_new(cn_ctx *ctx, const cn_module_type *type);
+CN_API void *cn_module_data(const cn_module *m);
+CN_API const cn_module_type *cn_module_type_of(const cn_module *m);
+CN_API cn_ctx *cn_module_context(const cn_module *m);
+/* Each returns what it was given to hold (a parameter: the new handle), or NULL. NULL without an error in the context adds
+   nothing: an optional bias. */
+CN_API cn_tensor *cn_module_param(cn_module *m, const char *name, cn_tensor *initial);
+CN_API cn_tensor *cn_module_share(cn_module *m, const char *name, cn_tensor *param); /* another module's parameter: tied weights */
+CN_API cn_tensor *cn_module_buffer(cn_module *m, const char *name, cn_tensor *initial);
+CN_API cn_module *cn_module_child(cn_module *m, const char *name, cn_module *child);
+/* The module, or NULL if an error stands, freeing it: the last line of a maker. */
+CN_API cn_module *cn_module_made(cn_module *m);
+
+/* ---- containers ---- */
+CN_API cn_module *cn_nn_sequential(cn_ctx *ctx, int n, ...);            /* of cn_module *; children "0", "1", ... */
+CN_API cn_module *cn_nn_list(cn_ctx *ctx, int n, ...);                  /* ModuleList: only holds them */
+CN_API bool cn_module_append(cn_module *list, cn_module *child);        /* to a sequential or a list, under the next number */
+CN_API int cn_module_children(const cn_module *m);
+CN_API cn_module *cn_module_at(const cn_module *m, int i);
+CN_API cn_module *cn_nn_residual(cn_ctx *ctx, cn_module *inner);        /* x + inner(x); child "inner" */
+CN_API cn_module *cn_nn_function(cn_ctx *ctx, cn_tensor *(*fn)(cn_tensor *x)); /* cn_relu, cn_tanh, your own */
+CN_API cn_module *cn_nn_flatten(cn_ctx *ctx, int64_t from, int64_t to); /* PyTorch's defaults are 1, -1 */
+
+/* ---- layers ---- */
+typedef struct cn_linear_desc {
+    bool no_bias;
+} cn_linear_desc;
+CN_API cn_module *cn_nn_linear(cn_ctx *ctx, int64_t in, int64_t out, const cn_linear_desc *desc); /* weight (out,in), bias (out) */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

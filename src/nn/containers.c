@@ -1,0 +1,121 @@
+/* Modules that hold modules, and modules that hold nothing. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "nn/nn.h"
+
+/* ---- lists ---- */
+
+static cn_tensor *sequential_forward(cn_module *m, cn_tensor *x)
+{
+    const int n = cn_module_children(m);
+    for (int i = 0; i < n; i++) x = cn_forward(cn_module_at(m, i), x);
+    return x;
+}
+
+static const cn_module_type sequential_type = { .name = "Sequential", .forward = sequential_forward };
+static const cn_module_type list_type = { .name = "ModuleList" };
+
+bool cn_module_append(cn_module *list, cn_module *child)
+{
+    if (!list || !child) return false;
+    const cn_module_type *type = cn_module_type_of(list);
+    if (type != &sequential_type && type != &list_type)
+        return cn__fail(cn_module_context(list), CN_BAD_ARGUMENT, "module_append: a %s is not a list", type->name);
+    char name[16];
+    snprintf(name, sizeof name, "%d", cn_module_children(list));
+    return cn_module_child(list, name, child) != NULL;
+}
+
+static cn_module *list_of(cn_ctx *ctx, const cn_module_type *type, int n, va_list modules)
+{
+    cn_module *m = cn_module_new(ctx, type);
+    bool ok = m != NULL;
+    for (int i = 0; i < n; i++) {
+        cn_module *child = va_arg(modules, cn_module *);
+        if (!child && m && !cn_failed(ctx))
+            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: module %d of %d is NULL", type->name, i, n);
+        ok = cn_module_append(m, child) && ok;
+    }
+    if (ok || !m) return m;
+    cn_module_free(m);
+    return NULL;
+}
+
+cn_module *cn_nn_sequential(cn_ctx *ctx, int n, ...)
+{
+    va_list modules;
+    va_start(modules, n);
+    cn_module *m = list_of(ctx, &sequential_type, n, modules);
+    va_end(modules);
+    return m;
+}
+
+cn_module *cn_nn_list(cn_ctx *ctx, int n, ...)
+{
+    va_list modules;
+    va_start(modules, n);
+    cn_module *m = list_of(ctx, &list_type, n, modules);
+    va_end(modules);
+    return m;
+}
+
+/* ---- residual ---- */
+
+static cn_tensor *residual_forward(cn_module *m, cn_tensor *x) { return cn_add(x, cn_forward(cn_module_at(m, 0), x)); }
+static const cn_module_type residual_type = { .name = "Residual", .forward = residual_forward };
+
+cn_module *cn_nn_residual(cn_ctx *ctx, cn_module *inner)
+{
+    if (!inner) return NULL;
+    cn_module *m = cn_module_new(ctx, &residual_type);
+    cn_module_child(m, "inner", inner);
+    return cn_module_made(m);
+}
+
+/* ---- functions ---- */
+
+typedef struct function {
+    cn_tensor *(*fn)(cn_tensor *x);
+} function;
+
+static cn_tensor *function_forward(cn_module *m, cn_tensor *x) { return ((function *)cn_module_data(m))->fn(x); }
+static const cn_module_type function_type = { .name = "Function",
+                                              .forward = function_forward,
+                                              .data_bytes = sizeof(function) };
+
+cn_module *cn_nn_function(cn_ctx *ctx, cn_tensor *(*fn)(cn_tensor *x))
+{
+    if (ctx && !fn) cn__fail(ctx, CN_BAD_ARGUMENT, "nn_function: no function given");
+    if (!fn) return NULL;
+    cn_module *m = cn_module_new(ctx, &function_type);
+    if (m) ((function *)cn_module_data(m))->fn = fn;
+    return m;
+}
+
+typedef struct flatten {
+    int64_t from, to;
+} flatten;
+
+static cn_tensor *flatten_forward(cn_module *m, cn_tensor *x)
+{
+    const flatten *f = cn_module_data(m);
+    return cn_flatten(x, f->from, f->to);
+}
+
+static void flatten_describe(const cn_module *m, char *out, size_t size)
+{
+    const flatten *f = cn_module_data(m);
+    snprintf(out, size, "axes %lld to %lld", (long long)f->from, (long long)f->to);
+}
+
+static const cn_module_type flatten_type = {
+    .name = "Flatten", .forward = flatten_forward, .data_bytes = sizeof(flatten), .describe = flatten_describe
+};
+
+cn_module *cn_nn_flatten(cn_ctx *ctx, int64_t from, int64_t to)
+{
+    cn_module *m = cn_module_new(ctx, &flatten_type);
+    if (m) *(flatten *)cn_module_data(m) = (flatten){ from, to };
+    return m;
+}

@@ -1,0 +1,344 @@
+/* Modules: a tree of named parameters and buffers. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "nn/module.h"
+
+static slot *slot_at(const cn__vec *v, size_t i) { return (slot *)v->v + i; }
+
+/* ---- life ---- */
+
+static void destroy(void *self)
+{
+    cn_module *m = self;
+    cn_ctx *ctx = m->object.ctx;
+    if (m->type->destroy) m->type->destroy(m);
+    for (size_t i = 0; i < m->slots.n; i++) {
+        slot *s = slot_at(&m->slots, i);
+        cn__free_text(ctx, s->name);
+        cn_release(s->tensor);
+        cn__object_free(s->child);
+    }
+    cn__vec_free(&ctx->memory, &m->slots, sizeof(slot));
+    cn__vec_free(&ctx->memory, &m->params, sizeof(cn_tensor *));
+    cn__vec_free(&ctx->memory, &m->named, sizeof(cn_named));
+    cn__bump_free(&ctx->memory, &m->names);
+    cn__free(ctx, m->data, m->type->data_bytes);
+}
+
+cn_module *cn_module_new(cn_ctx *ctx, const cn_module_type *type)
+{
+    if (!ctx || !type) return NULL;
+    cn_module *m = cn__object_new(ctx, sizeof *m, destroy);
+    if (!m) return NULL;
+    m->type = type;
+    m->training = true;
+    m->data = cn__alloc(ctx, type->data_bytes);
+    if (m->data || type->data_bytes == 0) return m;
+    m->type = &(const cn_module_type){ 0 };
+    cn__object_free(m);
+    return NULL;
+}
+
+void cn_module_free(cn_module *m)
+{
+    if (!m) return;
+    if (m->object.adopted)
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module_free: this %s belongs to another module", m->type->name);
+    else cn__object_free(m);
+}
+
+cn_module *cn_module_made(cn_module *m)
+{
+    if (!m || !cn_failed(m->object.ctx)) return m;
+    cn_module_free(m);
+    return NULL;
+}
+
+void *cn_module_data(const cn_module *m) { return m ? m->data : NULL; }
+const cn_module_type *cn_module_type_of(const cn_module *m) { return m ? m->type : NULL; }
+cn_ctx *cn_module_context(const cn_module *m) { return m ? m->object.ctx : NULL; }
+
+/* ---- what it holds ---- */
+
+static slot *find_slot(const cn_module *m, const char *name, size_t n)
+{
+    for (size_t i = 0; i < m->slots.n; i++) {
+        slot *s = slot_at(&m->slots, i);
+        if (strncmp(s->name, name, n) == 0 && s->name[n] == 0) return s;
+    }
+    return NULL;
+}
+
+/* A place for something new under the name, or NULL and an error. */
+static slot *new_slot(cn_module *m, const char *name)
+{
+    cn_ctx *ctx = m->object.ctx;
+    if (!name || !*name || strchr(name, '.')) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: \"%s\" is no name for a part", m->type->name, name ? name : "");
+        return NULL;
+    }
+    if (find_slot(m, name, strlen(name))) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: \"%s\" is there already", m->type->name, name);
+        return NULL;
+    }
+    if (!cn__vec_reserve(&ctx->memory, &m->slots, m->slots.n + 1, sizeof(slot))) {
+        cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", m->type->name);
+        return NULL;
+    }
+    char *copy = cn__copy_text(ctx, name);
+    if (!copy) return NULL;
+    slot *s = slot_at(&m->slots, m->slots.n++);
+    *s = (slot){ .name = copy };
+    return s;
+}
+
+static void drop_slot(cn_module *m) { cn__free_text(m->object.ctx, slot_at(&m->slots, --m->slots.n)->name); }
+
+static cn_tensor *hold(cn_module *m, const char *name, cn_tensor *t, slot_kind kind)
+{
+    if (!m || !t) return NULL;
+    slot *s = new_slot(m, name);
+    if (!s) return NULL;
+    s->kind = kind;
+    s->tensor = kind == SLOT_PARAM ? cn_param(t) : cn_keep(t);
+    if (s->tensor) return cn_name(s->tensor, name);
+    drop_slot(m);
+    return NULL;
+}
+
+cn_tensor *cn_module_param(cn_module *m, const char *name, cn_tensor *initial)
+{
+    return hold(m, name, initial, SLOT_PARAM);
+}
+cn_tensor *cn_module_buffer(cn_module *m, const char *name, cn_tensor *initial)
+{
+    return hold(m, name, initial, SLOT_BUFFER);
+}
+cn_tensor *cn_module_share(cn_module *m, const char *name, cn_tensor *param)
+{
+    return hold(m, name, param, SLOT_SHARED);
+}
+
+cn_module *cn_module_child(cn_module *m, const char *name, cn_module *child)
+{
+    if (!m || !child) return NULL;
+    if (child->object.ctx != m->object.ctx || child == m || child->object.adopted) {
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: child \"%s\" %s", m->type->name, name ? name : "",
+                 child->object.adopted ? "has a parent already" : "is of another context, or itself");
+        return NULL;
+    }
+    slot *s = new_slot(m, name);
+    if (!s) return NULL;
+    cn__object_adopt(child);
+    s->kind = SLOT_CHILD;
+    s->child = child;
+    return child;
+}
+
+int cn_module_children(const cn_module *m)
+{
+    int n = 0;
+    for (size_t i = 0; m && i < m->slots.n; i++) n += slot_at(&m->slots, i)->child != NULL;
+    return n;
+}
+
+cn_module *cn_module_at(const cn_module *m, int i)
+{
+    for (size_t k = 0; m && k < m->slots.n; k++) {
+        slot *s = slot_at(&m->slots, k);
+        if (s->child && i-- == 0) return s->child;
+    }
+    return NULL;
+}
+
+cn_module *cn_module_find(cn_module *m, const char *name)
+{
+    while (m && name && *name) {
+        size_t n = strcspn(name, ".");
+        slot *s = find_slot(m, name, n);
+        m = s ? s->child : NULL;
+        name += n + (name[n] == '.');
+    }
+    return m;
+}
+
+cn_tensor *cn_module_get(cn_module *m, const char *name)
+{
+    if (!m || !name) return NULL;
+    for (size_t n; (n = strcspn(name, ".")), name[n] == '.'; name += n + 1) {
+        slot *s = find_slot(m, name, n);
+        if (!s || !s->child) return NULL;
+        m = s->child;
+    }
+    slot *s = find_slot(m, name, strlen(name));
+    return s ? s->tensor : NULL;
+}
+
+/* ---- walking the tree: own tensors first, then children, as PyTorch orders a state_dict ---- */
+
+typedef bool visit(void *user, const char *name, slot *s);
+
+static bool walk(cn_module *m, char *name, size_t used, size_t room, visit *fn, void *user)
+{
+    for (int children = 0; children < 2; children++)
+        for (size_t i = 0; i < m->slots.n; i++) {
+            slot *s = slot_at(&m->slots, i);
+            if ((s->child != NULL) != children) continue;
+            size_t n = strlen(s->name);
+            if (used + n + 2 > room)
+                return cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module: names longer than %zu", room);
+            memcpy(name + used, s->name, n + 1);
+            if (!s->child) {
+                if (!fn(user, name, s)) return false;
+                continue;
+            }
+            memcpy(name + used + n, ".", 2);
+            if (!walk(s->child, name, used + n + 1, room, fn, user)) return false;
+        }
+    return true;
+}
+
+static bool walk_all(cn_module *m, visit *fn, void *user)
+{
+    char name[512] = "";
+    return walk(m, name, 0, sizeof name, fn, user);
+}
+
+static bool add_param(void *user, const char *name, slot *s)
+{
+    cn_module *root = user;
+    (void)name;
+    if (s->kind == SLOT_BUFFER) return true;
+    cn_tensor **v = root->params.v;
+    for (size_t i = 0; i < root->params.n; i++)
+        if (v[i] == s->tensor) return true; /* tied */
+    if (!cn__vec_reserve(&root->object.ctx->memory, &root->params, root->params.n + 1, sizeof *v))
+        return cn__fail(root->object.ctx, CN_NO_MEMORY, "parameters: out of memory");
+    ((cn_tensor **)root->params.v)[root->params.n++] = s->tensor;
+    return true;
+}
+
+cn_params cn_parameters(cn_module *m)
+{
+    if (!m) return (cn_params){ NULL, 0 };
+    m->params.n = 0;
+    if (!walk_all(m, add_param, m)) return (cn_params){ NULL, 0 };
+    return (cn_params){ m->params.v, (int)m->params.n };
+}
+
+static bool add_named(void *user, const char *name, slot *s)
+{
+    cn_module *root = user;
+    cn__memory *memory = &root->object.ctx->memory;
+    size_t bytes = strlen(name) + 1;
+    char *copy = cn__bump_new(memory, &root->names, bytes);
+    if (!copy || !cn__vec_reserve(memory, &root->named, root->named.n + 1, sizeof(cn_named)))
+        return cn__fail(root->object.ctx, CN_NO_MEMORY, "module_named: out of memory");
+    memcpy(copy, name, bytes);
+    ((cn_named *)root->named.v)[root->named.n++] = (cn_named){ copy, s->tensor, s->kind == SLOT_BUFFER };
+    return true;
+}
+
+cn_named_list cn_module_named(cn_module *m)
+{
+    if (!m) return (cn_named_list){ NULL, 0 };
+    m->named.n = 0;
+    cn__bump_free(&m->object.ctx->memory, &m->names);
+    if (!walk_all(m, add_named, m)) return (cn_named_list){ NULL, 0 };
+    return (cn_named_list){ m->named.v, (int)m->named.n };
+}
+
+int64_t cn_module_count(cn_module *m)
+{
+    cn_params p = cn_parameters(m);
+    int64_t n = 0;
+    for (int i = 0; i < p.n; i++) n += cn_numel(p.v[i]);
+    return n;
+}
+
+/* ---- state that is not numbers ---- */
+
+void cn_module_train(cn_module *m, bool on)
+{
+    if (!m) return;
+    m->training = on;
+    for (int i = 0; i < cn_module_children(m); i++) cn_module_train(cn_module_at(m, i), on);
+}
+
+bool cn_module_training(const cn_module *m) { return m && m->training; }
+
+bool cn_module_freeze(cn_module *m, bool on)
+{
+    cn_params p = cn_parameters(m);
+    for (int i = 0; i < p.n; i++)
+        if (!cn_set_requires_grad(p.v[i], !on)) return false;
+    return m != NULL;
+}
+
+void cn_module_zero_grad(cn_module *m)
+{
+    cn_params p = cn_parameters(m);
+    for (int i = 0; i < p.n; i++) cn_zero_grad(p.v[i]);
+}
+
+bool cn_module_to(cn_module *m, const char *device)
+{
+    if (!m) return false;
+    if (device && strcmp(device, "cpu") == 0) return true;
+    return cn__fail(m->object.ctx, CN_BAD_DEVICE, "module_to: there is no device \"%s\" here, only \"cpu\"",
+                    device ? device : "");
+}
+
+bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t)
+{
+    if (!ctx) return false;
+    if (!cn_dtype_is_float(t))
+        return cn__fail(ctx, CN_BAD_DTYPE, "set_default_dtype: %s is not a floating type", cn_dtype_name(t));
+    ctx->default_dtype = t;
+    return true;
+}
+
+cn_dtype cn_default_dtype(const cn_ctx *ctx) { return ctx ? ctx->default_dtype : CN_F32; }
+
+cn_tensor *cn__uniform(cn_ctx *ctx, cn_dims shape, double bound)
+{
+    cn_scope s = cn_scope_begin(ctx);
+    return cn_scope_return(ctx, s, cn_mul_s(cn_sub_s(cn_rand(ctx, ctx->default_dtype, shape), 0.5), 2 * bound));
+}
+
+/* ---- forward ---- */
+
+static void remember_shape(cn_module *m, cn_tensor *y)
+{
+    if (y) m->out_shape = cn_shape(y);
+}
+
+cn_tensor *cn_forward(cn_module *m, cn_tensor *x)
+{
+    if (!m || !x) return NULL;
+    cn_tensor *y = NULL;
+    if (m->type->forward) y = m->type->forward(m, x);
+    else if (!m->type->forward_all)
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s only holds modules: it has no forward", m->type->name);
+    else if (!m->type->forward_all(m, &x, 1, &y, 1)) y = NULL;
+    remember_shape(m, y);
+    return y;
+}
+
+bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    for (int i = 0; i < n_out; i++) out[i] = NULL;
+    if (!m || n_in < 1 || !in[0]) return false;
+    bool ok = false;
+    if (m->type->forward_all) ok = m->type->forward_all(m, in, n_in, out, n_out);
+    else if (n_in != 1 || n_out > 1 || !m->type->forward)
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: %d tensors in and %d out", m->type->name, n_in, n_out);
+    else {
+        cn_tensor *y = m->type->forward(m, in[0]);
+        if (n_out == 1) out[0] = y;
+        ok = y != NULL;
+    }
+    if (ok && n_out > 0) remember_shape(m, out[0]);
+    return ok;
+}

@@ -1,0 +1,91 @@
+/* A module's state to a dict and back: everything is checked first, then all of it is assigned. */
+#include <stdio.h>
+
+#include "nn/module.h"
+
+bool cn_module_save(cn_module *m, cn_dict *d, const char *prefix)
+{
+    if (!m || !d) return false;
+    cn_named_list named = cn_module_named(m);
+    for (int i = 0; i < named.n; i++) {
+        char name[512];
+        int n = snprintf(name, sizeof name, "%s%s", prefix ? prefix : "", named.v[i].name);
+        if (n >= (int)sizeof name)
+            return cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module_save: a name of %d letters", n);
+        if (!cn_dict_set(d, name, named.v[i].tensor)) return false;
+    }
+    return !cn_failed(m->object.ctx);
+}
+
+/* The value for a parameter in the dict: NULL if it has none, which is an error unless lenient. */
+static cn_tensor *value_for(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc, const cn_named *to)
+{
+    char name[512], renamed[400];
+    const char *own = to->name;
+    if (desc->rename) {
+        if (!desc->rename(desc->user, to->name, renamed, sizeof renamed)) return NULL;
+        own = renamed;
+    }
+    snprintf(name, sizeof name, "%s%s", desc->prefix ? desc->prefix : "", own);
+    cn_tensor *from = cn_dict_get(d, name);
+    if (!from) {
+        if (!desc->lenient) cn__fail(m->object.ctx, CN_NOT_FOUND, "module_load: there is no \"%s\"", name);
+        return NULL;
+    }
+    cn_dims a = cn_shape(from), b = cn_shape(to->tensor);
+    if (a.n == b.n && memcmp(a.v, b.v, (size_t)a.n * sizeof *a.v) == 0) return from;
+    char from_text[128], to_text[128];
+    cn__shape_text(&cn__result_of(from)->meta.layout, from_text, sizeof from_text);
+    cn__shape_text(&cn__result_of(to->tensor)->meta.layout, to_text, sizeof to_text);
+    cn__fail(m->object.ctx, CN_BAD_SHAPE, "module_load: \"%s\" is %s in the file and %s here", name, from_text,
+             to_text);
+    return NULL;
+}
+
+/* Names in the dict, below the prefix, that nothing here asked for. */
+static bool all_used(cn_module *m, const cn_dict *d, const char *prefix, int64_t used)
+{
+    int64_t n = 0;
+    const size_t length = prefix ? strlen(prefix) : 0;
+    for (int64_t i = 0; i < cn_dict_count(d); i++) n += strncmp(cn_dict_name(d, i), prefix ? prefix : "", length) == 0;
+    if (n <= used) return true;
+    for (int64_t i = 0; i < cn_dict_count(d); i++) {
+        const char *name = cn_dict_name(d, i);
+        if (strncmp(name, prefix ? prefix : "", length) == 0 && !cn_module_get(m, name + length))
+            return cn__fail(m->object.ctx, CN_NOT_FOUND, "module_load: \"%s\" in the file has no place in this %s",
+                            name, m->type->name);
+    }
+    return true;
+}
+
+static bool load_all(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc, cn_named_list named,
+                     cn_tensor **to, cn_tensor **value)
+{
+    int n = 0;
+    for (int i = 0; i < named.n; i++) {
+        cn_tensor *v = value_for(m, d, desc, &named.v[i]);
+        if (cn_failed(m->object.ctx)) return false;
+        if (!v) continue;
+        to[n] = named.v[i].tensor;
+        value[n++] = v;
+    }
+    if (!desc->lenient && !desc->rename && !all_used(m, d, desc->prefix, n)) return false;
+    cn_no_grad_begin(m->object.ctx);
+    bool ok = cn__assign_all(m->object.ctx, to, value, n) && cn_eval_all(m->object.ctx);
+    cn_no_grad_end(m->object.ctx);
+    return ok;
+}
+
+bool cn_module_load(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc)
+{
+    if (!m || !d || cn_failed(m->object.ctx)) return false;
+    cn_named_list named = cn_module_named(m);
+    const size_t bytes = (size_t)named.n * 2 * sizeof(cn_tensor *);
+    cn_tensor **room = cn__alloc(m->object.ctx, bytes);
+    if (!room) return named.n == 0 && !cn_failed(m->object.ctx);
+    cn_scope s = cn_scope_begin(m->object.ctx);
+    bool ok = load_all(m, d, desc ? desc : &(const cn_module_load_desc){ 0 }, named, room, room + named.n);
+    cn_scope_end(m->object.ctx, s);
+    cn__free(m->object.ctx, room, bytes);
+    return ok;
+}

@@ -1,0 +1,158 @@
+/* The table of a model's layers. Shapes come from calling forward, which computes nothing. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "nn/module.h"
+
+/* Text that goes on being counted when there is no more room for it. */
+typedef struct page {
+    char *out;
+    size_t size, used;
+    int name_width, shape_width;
+} page;
+
+static void put(page *p, const char *words, ...)
+{
+    va_list list;
+    va_start(list, words);
+    const bool room = p->used < p->size;
+    int n = vsnprintf(room ? p->out + p->used : NULL, room ? p->size - p->used : 0, words, list);
+    va_end(list);
+    if (n > 0) p->used += (size_t)n;
+}
+
+/* 1234567 as 1,234,567 */
+static const char *grouped(int64_t n, char out[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, n), used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0 && digits[i - 1] != '-') out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+static void shape_text(const cn_dims *shape, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "(");
+    for (int i = 0; i < shape->n && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, i ? "," : "", shape->v[i]);
+    if (used < size) snprintf(out + used, size - used, ")");
+}
+
+static int64_t own_count(const cn_module *m)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < m->slots.n; i++) {
+        const slot *s = (const slot *)m->slots.v + i;
+        if (s->kind == SLOT_PARAM) n += cn_numel(s->tensor);
+    }
+    return n;
+}
+
+static void label(const cn_module *m, const char *name, int depth, char *out, size_t size)
+{
+    char options[128] = "";
+    if (m->type->describe) m->type->describe(m, options, sizeof options);
+    snprintf(out, size, "%*s%s%s%s%s%s%s", 2 * depth, "", name, *name ? ": " : "", m->type->name, *options ? "(" : "",
+             options, *options ? ")" : "");
+}
+
+typedef void row(page *p, cn_module *m, const char *name, int depth);
+
+static void each(page *p, cn_module *m, const char *name, int depth, row *fn)
+{
+    fn(p, m, name, depth);
+    for (size_t i = 0; i < m->slots.n; i++) {
+        slot *s = (slot *)m->slots.v + i;
+        if (s->child) each(p, s->child, s->name, depth + 1, fn);
+    }
+}
+
+static void measure(page *p, cn_module *m, const char *name, int depth)
+{
+    char text[256], shape[160];
+    label(m, name, depth, text, sizeof text);
+    shape_text(&m->out_shape, shape, sizeof shape); /* "()" if not reached */
+    if ((int)strlen(text) > p->name_width) p->name_width = (int)strlen(text);
+    if ((int)strlen(shape) > p->shape_width) p->shape_width = (int)strlen(shape);
+}
+
+static void print_row(page *p, cn_module *m, const char *name, int depth)
+{
+    char text[256], shape[160] = "", count[32] = "";
+    label(m, name, depth, text, sizeof text);
+    if (m->out_shape.n >= 0) shape_text(&m->out_shape, shape, sizeof shape);
+    if (own_count(m)) grouped(own_count(m), count);
+    put(p, "%-*s  %-*s  %14s\n", p->name_width, text, p->shape_width, shape, count);
+}
+
+static void forget_shapes(page *p, cn_module *m, const char *name, int depth)
+{
+    (void)p, (void)name, (void)depth;
+    m->out_shape = (cn_dims){ .n = -1 }; /* not reached */
+}
+
+static void print_totals(page *p, cn_module *m)
+{
+    int64_t all = 0, trained = 0, buffers = 0, bytes = 0;
+    cn_params params = cn_parameters(m);
+    for (int i = 0; i < params.n; i++) {
+        const int64_t n = cn_numel(params.v[i]);
+        all += n;
+        trained += cn_requires_grad(params.v[i]) ? n : 0;
+        bytes += n * (int64_t)cn_dtype_size(cn_type(params.v[i]));
+    }
+    cn_named_list named = cn_module_named(m);
+    for (int i = 0; i < named.n; i++) buffers += named.v[i].buffer ? cn_numel(named.v[i].tensor) : 0;
+    char a[32], b[32], c[32];
+    put(p, "parameters %s, trained %s", grouped(all, a), grouped(trained, b));
+    if (buffers) put(p, ", buffers %s", grouped(buffers, c));
+    put(p, "; %.1f MB\n", (double)bytes / 1e6);
+}
+
+/* Evaluation mode for one forward: no statistics are gathered. Each module's own mode is put back. */
+static void set_mode(page *p, cn_module *m, const char *name, int depth)
+{
+    (void)p, (void)name, (void)depth;
+    m->was_training = m->training;
+    m->training = false;
+}
+
+static void restore_mode(page *p, cn_module *m, const char *name, int depth)
+{
+    (void)p, (void)name, (void)depth;
+    m->training = m->was_training;
+}
+
+static bool look_forward(page *p, cn_module *m, cn_tensor *x)
+{
+    cn_ctx *ctx = m->object.ctx;
+    const uint64_t stream = ctx->next_stream; /* looking draws no random numbers */
+    each(p, m, "", 0, set_mode);
+    cn_scope s = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    bool ok = cn_forward(m, x) != NULL;
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, s);
+    each(p, m, "", 0, restore_mode);
+    ctx->next_stream = stream;
+    return ok;
+}
+
+size_t cn_summary(cn_module *m, cn_tensor *x, char *out, size_t size)
+{
+    if (size) *out = 0;
+    if (!m) return 0;
+    page p = { .out = out, .size = size, .name_width = 5, .shape_width = 6 };
+    each(&p, m, "", 0, forget_shapes);
+    if (x && !look_forward(&p, m, x)) return 0;
+    each(&p, m, "", 0, measure);
+    put(&p, "%-*s  %-*s  %14s\n", p.name_width, "layer", p.shape_width, "result", "parameters");
+    each(&p, m, "", 0, print_row);
+    print_totals(&p, m);
+    return p.used;
+}
