@@ -127,6 +127,7 @@ CN_API cn_tensor *cn_masked_select(cn_tensor *x, cn_tensor *mask);   /* evaluate
 CN_API cn_tensor *cn_nonzero(cn_tensor *x);                          /* evaluates x */
 CN_API cn_tensor *cn_one_hot(cn_tensor *index, int64_t classes);     /* i64 */
 CN_API cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value);
+CN_API bool cn_slice_assign_(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value); /* in place */
 CN_API cn_tensor *cn_index_put(cn_tensor *x, cn_tensor *const *index, int n, cn_tensor *value, bool accumulate); /* x[index0, index1, ...] = value */
 
 /* ---- scans and sorting ---- */
@@ -191,6 +192,9 @@ typedef struct cn_attention_desc {
     double scale;      /* 0: 1/sqrt(width) */
 } cn_attention_desc;
 CN_API cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc); /* (..., heads, T, width); fewer k, v heads are shared (grouped) */
+/* Decoding: q, k, v (B, T, heads, width) of new tokens look at keys, values (B, L, heads, width), of which the first `used` are
+   filled, and at each other causally. scale 0: 1/sqrt(width). `used` is a number, not structure. No gradient. */
+CN_API cn_tensor *cn_cached_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *keys, cn_tensor *values, int64_t used, double scale);
 typedef enum cn_reduction { CN_MEAN, CN_SUM, CN_NONE } cn_reduction;
 typedef struct cn_loss_desc {
     cn_tensor *weight;         /* one a class; may be NULL */

@@ -195,6 +195,7 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
                              void *user);
 bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value,
                     int n); /* or none of them; values are replaced by what was made of them */
+bool cn__assign_made(cn_tensor *t, cn_tensor *value); /* a pending result made for t, which nobody else has: not copied */
 
 /* apply.c */
 cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak);

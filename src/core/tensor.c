@@ -327,6 +327,15 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
     return ok;
 }
 
+bool cn__assign_made(cn_tensor *t, cn_tensor *value)
+{
+    cn_ctx *ctx = t->ctx;
+    if (!cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + 1, sizeof(uint32_t)))
+        return cn__fail(ctx, CN_NO_MEMORY, "assign: out of memory");
+    succeed(t, value->ref.node);
+    return true;
+}
+
 bool cn_assign(cn_tensor *t, cn_tensor *value) { return cn__alive(t) && cn__assign_all(t->ctx, &t, &value, 1); }
 
 bool cn_write(cn_tensor *t, const void *data, size_t bytes)

@@ -329,6 +329,19 @@ static void add_store(builder *b, int at, int node, int out, int value)
     b->info[node].step = at;
 }
 
+/* The step writes into the memory of the value it replaces. */
+static void take_over(builder *b, int i, int at)
+{
+    if (!b->info[i].updates) return;
+    int *taken = &b->storage_taken[b->nodes[i]->donor->out[0].storage->index];
+    if (*taken >= 0) { /* two handles meant the old value: one of them takes its memory */
+        b->info[i].updates = false;
+        return;
+    }
+    step_at(b, at)->step.updates = true;
+    *taken = at;
+}
+
 static void build_elementwise(builder *b, int i)
 {
     int at = group_for(b, i);
@@ -344,14 +357,7 @@ static void build_elementwise(builder *b, int i)
     int needed = b->info[i].needed ? b->info[i].needed : 1;
     for (int o = 0; o < b->nodes[i]->n_out && !b->failed; o++)
         if (needed >> o & 1) add_store(b, at, i, o, b->info[i].group_value - o);
-    if (b->failed || !b->info[i].updates) return;
-    int *taken = &b->storage_taken[b->nodes[i]->donor->out[0].storage->index];
-    if (*taken >= 0) { /* two handles meant the old value: one of them takes its memory */
-        b->info[i].updates = false;
-        return;
-    }
-    step_at(b, at)->step.updates = true;
-    *taken = at;
+    if (!b->failed) take_over(b, i, at);
 }
 
 static void build_reduction(builder *b, int i)
@@ -414,6 +420,7 @@ static void build_kernel(builder *b, int i)
         step_at(b, at)->step.contraction = n->op->kind == CN_CONTRACT;
         step_at(b, at)->step.checks = n->op->checks_index;
         if (n->op->checks_index) b->last_check = at;
+        take_over(b, i, at);
     }
     cn__vec_free(&b->ctx->memory, &found, sizeof(linked_load));
 }
@@ -429,8 +436,9 @@ static void check_takeovers(builder *b)
             const cn__result *r = cn__res(b->leaves[o->view_leaf]);
             int taker = b->storage_taken[r->storage->index];
             if (taker < 0 || at < taker) continue;
-            bool in_step = at == taker && cn__layout_contiguous(&o->layout) && cn__numel(&o->layout) == d->numel &&
-                           o->view_node < 0 && r->meta.layout.offset == 0;
+            bool whole = cn__layout_contiguous(&o->layout) && o->view_node < 0 && r->meta.layout.offset == 0;
+            bool in_order = d->step.group ? cn__numel(&o->layout) == d->numel : l == d->loads.first;
+            bool in_step = at == taker && whole && in_order;
             if (!in_step) b->storage_taken[r->storage->index] = -1;
         }
     }
@@ -469,7 +477,8 @@ bool cn__fuse(builder *b)
         b->info[me->rep].needed |= n->want;
         me->stored |= n->want != 0;
         me->in_group = me->step = -1;
-        me->updates = n->donates && n->out[0].consumers == 0 && elementwise(n->op);
+        bool in_place = elementwise(n->op) || (n->op->in_place && n->in[0].node == n->donor);
+        me->updates = n->donates && n->out[0].consumers == 0 && in_place;
         if (me->rep != i || n->op->kind == CN_VIEW) continue;
         for (int k = 0; k < n->n_in; k++) count_use(b, n, k);
     }

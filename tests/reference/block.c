@@ -374,6 +374,33 @@ static void attention(const ref_call *c)
         }
 }
 
+/* out[b,i,h] = sum over j of softmax(q[b,i,h] · key[b,j,kv] scale) value[b,j,kv]; the keys are the used ones, then new ones up to i */
+static void cached_attention(const ref_call *c)
+{
+    const ref_tensor *q = &c->in[0], *k = &c->in[1], *v = &c->in[2], *keys = &c->in[3], *values = &c->in[4];
+    const int64_t B = q->shape[0], T = q->shape[1], H = q->shape[2], E = q->shape[3], K = k->shape[2], V = v->shape[3],
+                  L = keys->shape[1], used = c->args[0].i;
+    double *p = malloc(sizeof *p * (size_t)(used + T + 1));
+    for (int64_t n = 0; n < B * T * H; n++) {
+        const int64_t b = n / (T * H), i = n / H % T, kv = n % H / (H / K), seen = used + i + 1;
+        double max = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < seen; j++) {
+            const double *key = j < used ? keys->v + ((b * L + j) * K + kv) * E : k->v + ((b * T + j - used) * K + kv) * E;
+            p[j] = 0;
+            for (int64_t e = 0; e < E; e++) p[j] += q->v[n * E + e] * key[e] * c->args[1].f;
+            max = fmax(max, p[j]);
+        }
+        for (int64_t j = 0; j < seen; j++) sum += p[j] = exp(p[j] - max);
+        for (int64_t e = 0; e < V; e++) {
+            double y = 0;
+            for (int64_t j = 0; j < seen; j++)
+                y += p[j] / sum * (j < used ? values->v[((b * L + j) * K + kv) * V + e] : v->v[((b * T + j - used) * K + kv) * V + e]);
+            c->out[0].v[n * V + e] = y;
+        }
+    }
+    free(p);
+}
+
 /* in: g, q, k, v, mask, lse */
 static void attention_backward(const ref_call *c)
 {
@@ -510,6 +537,7 @@ const ref_entry ref_block[] = {
     { "rotary_embedding", rotary_embedding },
     { "scaled_dot_product_attention", attention },
     { "attention_backward", attention_backward },
+    { "cached_attention", cached_attention },
     { "cross_entropy", cross_entropy },
     { "cross_entropy_backward", cross_entropy_backward },
     { "nll_loss", nll_loss },

@@ -25,16 +25,7 @@ typedef struct attention {
     size_t scratch_step, gemm_step; /* of a thread */
 } attention;
 
-typedef struct matrix_f32 {
-    const float *v;
-    int64_t row, col; /* strides */
-} matrix_f32;
-typedef struct matrix_f64 {
-    const double *v;
-    int64_t row, col;
-} matrix_f64;
-typedef matrix_f32 matrix_f32_avx2;
-typedef matrix_f64 matrix_f64_avx2;
+static void *product_scratch(const attention *a, int thread) { return a->gemm_scratch + (size_t)thread * a->gemm_step; }
 
 static const char *mask_at(const attention *a, int64_t head, int64_t i)
 {

@@ -1,29 +1,7 @@
 /* Attention for one T: blocks of query rows, their scores and what follows from them by matrix products. */
 #include "ops/block/rows_body.h"
 #include "ops/block/dropout_body.h"
-
-/* C (rows, cols) = or += A (rows, inner) · B (inner, cols), inside a part that a thread already runs. */
-static void NAME(product)(const attention *a, int thread, bool add, int64_t rows, int64_t cols, int64_t inner,
-                          NAME(matrix) x, NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
-{
-    const cn__gemm g = { .f64 = sizeof(T) == 8,
-                         .accumulate = add,
-                         .m = rows,
-                         .n = cols,
-                         .k = inner,
-                         .a = x.v,
-                         .a_row = x.row,
-                         .a_col = x.col,
-                         .b = y.v,
-                         .b_row = y.row,
-                         .b_col = y.col,
-                         .c = c,
-                         .c_row = c_row,
-                         .c_col = c_col };
-    cn__gemm_run_alone(&g, a->gemm_scratch + (size_t)thread * a->gemm_step);
-}
-
-static NAME(matrix) NAME(transposed)(NAME(matrix) m) { return (NAME(matrix)){ m.v, m.col, m.row }; }
+#include "ops/block/product_body.h"
 
 /* The matrix of a head, from row `first` on. */
 static NAME(matrix) NAME(matrix_of)(const cn_array *x, int64_t head, int64_t first)
@@ -80,7 +58,7 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
         const NAME(matrix) v = NAME(matrix_of)(&kernel->in[2], head / a->group, 0);
         T *out = (T *)kernel->out[0].data + (head * a->tq + first) * a->ev,
           *lse = (T *)kernel->out[1].data + head * a->tq + first;
-        NAME(product)(a, thread, false, rows, n, a->e, q, NAME(transposed)(k), s, a->ld, 1);
+        NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, NAME(transposed)(k), s, a->ld, 1);
         for (int64_t r = 0; r < rows; r++) {
             T *row = s + r * a->ld;
             const int64_t seen = NAME(finish_scores)(a, head, first + r, row, spare);
@@ -96,7 +74,8 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             }
             NAME(zero)(row + seen, n - seen);
         }
-        NAME(product)(a, thread, false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1 }, v, out, a->ev, 1);
+        NAME(product)
+        (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1 }, v, out, a->ev, 1);
     }
 }
 
@@ -133,12 +112,13 @@ static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, in
     const NAME(matrix) k = NAME(matrix_of)(&kernel->in[2], kv, 0), v = NAME(matrix_of)(&kernel->in[3], kv, 0);
     T *dq = (T *)kernel->out[0].data + (head * a->tq + first) * a->e;
     T *dk = (T *)kernel->out[1].data + kv * a->tk * a->e, *dv = (T *)kernel->out[2].data + kv * a->tk * a->ev;
-    NAME(product)(a, thread, false, rows, n, a->e, q, NAME(transposed)(k), p, a->ld, 1);
-    NAME(product)(a, thread, false, rows, n, a->ev, g, NAME(transposed)(v), dp, a->ld, 1);
+    NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, NAME(transposed)(k), p, a->ld, 1);
+    NAME(product)(product_scratch(a, thread), false, rows, n, a->ev, g, NAME(transposed)(v), dp, a->ld, 1);
     NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
-    NAME(product)(a, thread, true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld }, g, dv, a->ev, 1);
-    NAME(product)(a, thread, false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1 }, k, dq, a->e, 1);
-    NAME(product)(a, thread, true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld }, q, dk, a->e, 1);
+    NAME(product)
+    (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld }, g, dv, a->ev, 1);
+    NAME(product)(product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1 }, k, dq, a->e, 1);
+    NAME(product)(product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld }, q, dk, a->e, 1);
 }
 
 /* One head of k and v: all queries that look at it, in order. */

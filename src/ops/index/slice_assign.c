@@ -50,14 +50,15 @@ static void cpu(const cn_kernel *k)
 {
     const cn_array *out = &k->out[0];
     cn__around x = cn__around_axis(out->ndim, out->shape, ((const cn__slice_attrs *)k->attrs)->axis);
-    cn__copy_all(k, out->data, k->in[0].data, out->numel * (int64_t)cn_dtype_size(out->dtype));
+    if (out->data != k->in[0].data)
+        cn__copy_all(k, out->data, k->in[0].data, out->numel * (int64_t)cn_dtype_size(out->dtype));
     if (k->in[1].numel) cn_parallel(k, k->in[1].numel, 16384, body, &x);
 }
 
 const cn_op cn__op_slice_assign = {
     .name = "slice_assign", .doc = "x with a slice along an axis replaced by a value.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer,
-    .grad = grad, .cpu = cpu,
+    .grad = grad, .in_place = true, .cpu = cpu,
     CN_CASES({ .in = { CN_S(4, 5), CN_S(4, 2) }, .attrs = &(const cn__slice_attrs){ 1, 2, 2 }, .args = { { .i = 1 } } },
              { .in = { CN_S(5, 3, 2), CN_S(2, 3, 2) }, .attrs = &(const cn__slice_attrs){ 0, 2, 3 } },
              { .in = { CN_S(7), CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 6 } } },
@@ -112,4 +113,16 @@ cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t en
     cn_tensor *v = value_for(cn__dtype(value) == cn__dtype(x) ? value : cn_cast(value, cn__dtype(x)), shape);
     cn_arg args[CN_MAX_ARGS] = { { .i = start } };
     return cn_scope_return(x->ctx, s, cn_apply(&cn__op_slice_assign, (cn_tensor *[]){ x, v }, 2, &a, args));
+}
+
+/* The node is made for x alone, so that it can write into x's own memory when nobody needs the old value. */
+bool cn_slice_assign_(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value)
+{
+    if (!x || !value) return false;
+    cn_scope s = cn_scope_begin(x->ctx);
+    cn_tensor *y = cn_slice_assign(x, axis, start, end, step, value);
+    bool fresh = y && y->ref.node->state == CN__PENDING && !y->ref.node->needs_grad && y->ref.node->op == &cn__op_slice_assign;
+    bool ok = fresh ? cn__assign_made(x, y) : cn__rebind(x, y);
+    cn_scope_end(x->ctx, s);
+    return ok;
 }

@@ -1,0 +1,127 @@
+/* cached_attention: what decoding does with keys and values it has computed before.
+   q (B,T,H,E), k (B,T,K,E), v (B,T,K,V) of new tokens; keys (B,L,K,E), values (B,L,K,V), of which the first `used` count.
+   Query i sees all of those and the new tokens up to i. args: used, scale. */
+#include <math.h>
+
+#include "cpu/gemm.h"
+#include "ops/block/block.h"
+
+enum { BLOCK_ROWS = 48 }; /* query rows whose scores are in scratch at a time */
+
+typedef struct cached {
+    int64_t batch, t, heads, group, e; /* group: query heads a key head */
+    int64_t used, blocks, ld;          /* ld: elements from one row of scores to the next */
+    double scale;
+    char *scratch, *gemm_scratch;
+    size_t step, gemm_step; /* of a thread */
+} cached;
+
+#define BODY "ops/block/cached_attention_body.h"
+#include "ops/block/each_type.h"
+
+static cached cached_of(const cn_kernel *k)
+{
+    const cn_array *q = &k->in[0], *keys = &k->in[3];
+    cached a = { .batch = q->shape[0], .t = q->shape[1], .heads = q->shape[2], .e = q->shape[3] };
+    a.group = keys->shape[2] ? a.heads / keys->shape[2] : 1;
+    a.blocks = (a.t + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    a.ld = (keys->shape[1] + a.t + 15) / 16 * 16;
+    if (k->args) a.used = k->args[0].i, a.scale = k->args[1].f;
+    const int64_t rows = a.t < BLOCK_ROWS ? a.t : BLOCK_ROWS;
+    a.step = ((size_t)(rows * a.ld) * cn_dtype_size(q->dtype) + 63) / 64 * 64;
+    a.gemm_step = cn__gemm_alone_scratch(q->dtype == CN_F64);
+    a.scratch = k->scratch;
+    return a;
+}
+
+static size_t scratch(const cn_kernel *k, int threads)
+{
+    const cached a = cached_of(k);
+    return (a.step + a.gemm_step) * (size_t)threads;
+}
+
+static void cpu(const cn_kernel *k)
+{
+    cached a = cached_of(k);
+    a.gemm_scratch = a.scratch + a.step * (size_t)cn_threads(k);
+    const double work = (double)(a.t < BLOCK_ROWS ? a.t : BLOCK_ROWS) * (double)(a.used + a.t) * (double)(a.e + 8) / 2;
+    if (k->out[0].numel)
+        cn_parallel(k, a.batch * a.heads * a.blocks, cn__grain_of(work), PICK(cached, k->in[0].dtype), &a);
+}
+
+static bool infer(cn_infer *i)
+{
+    const cn_layout *x[5];
+    for (int n = 0; n < 5; n++) {
+        x[n] = &i->in[n]->layout;
+        if (x[n]->ndim != 4)
+            return cn_infer_fail(i, CN_BAD_SHAPE, "operand %d has %d axes; all are (batch, tokens, heads, width)", n,
+                                 x[n]->ndim);
+    }
+    const cn_layout *q = x[0], *k = x[1], *v = x[2], *keys = x[3], *values = x[4];
+    bool fits = k->shape[2] > 0 && q->shape[2] % k->shape[2] == 0 && q->shape[3] == k->shape[3];
+    for (int n = 1; n < 5; n++) fits &= x[n]->shape[0] == q->shape[0] && x[n]->shape[2] == k->shape[2];
+    fits &= k->shape[1] == q->shape[1] && v->shape[1] == q->shape[1] && values->shape[1] == keys->shape[1];
+    fits &= keys->shape[3] == k->shape[3] && values->shape[3] == v->shape[3];
+    char s[3][96];
+    if (!fits)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "q %s, k %s, keys %s", cn__shape_text(q, s[0], sizeof s[0]),
+                             cn__shape_text(k, s[1], sizeof s[1]), cn__shape_text(keys, s[2], sizeof s[2]));
+    const int64_t used = i->args ? i->args[0].i : 0;
+    if (used < 0 || used > keys->shape[1])
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld places used of %lld", (long long)used,
+                             (long long)keys->shape[1]);
+    i->out[0] = *i->in[0];
+    i->out[0].layout.shape[3] = v->shape[3];
+    return true;
+}
+
+/* Which places count is decided by numbers: by `used` for the caches, by the order of tokens for the new ones. */
+static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+{
+    (void)n_in, (void)attrs;
+    const int64_t t = cn_size(in[0], 1), l = cn_size(in[3], 1);
+    cn_tensor *old =
+        cn_expand(cn_unsqueeze(cn_lt_s(cn_arange(ctx, CN_I64, 0, (double)l, 1), (double)args[0].i), 0), CN_DIMS(t, l));
+    cn_tensor *row = cn_unsqueeze(cn_arange(ctx, CN_I64, 0, (double)t, 1), 1), *column = cn_transpose(row, 0, 1);
+    cn_tensor *mask = cn_cat((cn_tensor *[]){ old, cn_le(column, row) }, 2, 1);
+    cn_tensor *q = cn_transpose(in[0], 1, 2);
+    cn_tensor *k = cn_transpose(cn_cat((cn_tensor *[]){ in[3], in[1] }, 2, 1), 1, 2);
+    cn_tensor *v = cn_transpose(cn_cat((cn_tensor *[]){ in[4], in[2] }, 2, 1), 1, 2);
+    const cn_attention_desc desc = { .mask = mask, .scale = args[1].f };
+    return cn_contiguous(cn_transpose(cn_scaled_dot_product_attention(q, k, v, &desc), 1, 2));
+}
+
+const cn_op cn__op_cached_attention = {
+    .name = "cached_attention",
+    .doc = "New tokens look at keys and values computed before, and at each other causally: q, k, v, keys, values.",
+    .kind = CN_BLOCK,
+    .n_in = 5,
+    .n_out = 1,
+    .strided = true,
+    .infer = infer,
+    .no_grad = "a step of decoding; scaled_dot_product_attention is the one to train with",
+    .compose = compose,
+    .cpu = cpu,
+    .scratch = scratch,
+    CN_CASES(
+        { .in = { CN_S(1, 1, 2, 4), CN_S(1, 1, 2, 4), CN_S(1, 1, 2, 4), CN_S(1, 5, 2, 4), CN_S(1, 5, 2, 4) },
+          .args = { { .i = 3 }, { .f = 0.5 } } },
+        { .in = { CN_S(2, 3, 4, 5), CN_S(2, 3, 2, 5), CN_S(2, 3, 2, 6), CN_S(2, 7, 2, 5), CN_S(2, 7, 2, 6) },
+          .args = { { .i = 7 }, { .f = 0.4 } } },
+        { .in = { CN_S(1, 2, 1, 3), CN_S(1, 2, 1, 3), CN_S(1, 2, 1, 3), CN_S(1, 4, 1, 3), CN_S(1, 4, 1, 3) },
+          .args = { { .i = 0 }, { .f = 1 } } },
+        { .in = { CN_S(0, 2, 1, 3), CN_S(0, 2, 1, 3), CN_S(0, 2, 1, 3), CN_S(0, 4, 1, 3), CN_S(0, 4, 1, 3) },
+          .args = { { .i = 2 }, { .f = 1 } } },
+        { .in = { CN_S(1, 53, 3, 17), CN_S(1, 53, 3, 17), CN_S(1, 53, 3, 17), CN_S(1, 90, 3, 17), CN_S(1, 90, 3, 17) },
+          .args = { { .i = 71 }, { .f = 0.25 } } }),
+};
+
+cn_tensor *cn_cached_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *keys, cn_tensor *values,
+                               int64_t used, double scale)
+{
+    if (!q || !k || !v || !keys || !values) return NULL;
+    if (scale == 0 && cn_ndim(q) == 4) scale = 1 / sqrt((double)cn_size(q, 3));
+    cn_arg args[CN_MAX_ARGS] = { { .i = used }, { .f = scale } };
+    return cn_apply(&cn__op_cached_attention, (cn_tensor *[]){ q, k, v, keys, values }, 5, NULL, args);
+}

@@ -1,0 +1,28 @@
+/* Matrices with strides, and their product inside a part that a thread already runs, for one T. */
+typedef struct NAME(matrix) {
+    const T *v;
+    int64_t row, col;
+} NAME(matrix);
+
+static NAME(matrix) NAME(transposed)(NAME(matrix) m) { return (NAME(matrix)){ m.v, m.col, m.row }; }
+
+/* C (rows, cols) = or += X (rows, inner) · Y (inner, cols); scratch: cn__gemm_alone_scratch bytes */
+static void NAME(product)(void *scratch, bool add, int64_t rows, int64_t cols, int64_t inner, NAME(matrix) x,
+                          NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
+{
+    const cn__gemm g = { .f64 = sizeof(T) == 8,
+                         .accumulate = add,
+                         .m = rows,
+                         .n = cols,
+                         .k = inner,
+                         .a = x.v,
+                         .a_row = x.row,
+                         .a_col = x.col,
+                         .b = y.v,
+                         .b_row = y.row,
+                         .b_col = y.col,
+                         .c = c,
+                         .c_row = c_row,
+                         .c_col = c_col };
+    cn__gemm_run_alone(&g, scratch);
+}
