@@ -208,11 +208,14 @@ static void folders_without_permission(cn_ctx *cn)
     cn_save(d, "closed/x.safetensors");
     chmod("closed/x.safetensors", 0400);
     chmod("closed", 0555);
+    cn_save(d, "readonly.safetensors");
+    chmod("readonly.safetensors", 0444);
     bool root = geteuid() == 0;
     if (root && seteuid(65534)) skip();
     else {
         refused(cn, d, "closed/x.safetensors", EACCES);
         refused(cn, d, "closed/y.safetensors", EACCES);
+        refused(cn, d, "readonly.safetensors", EACCES);
         if (root)
             check(!cn_load(cn, "closed/x.safetensors") && strstr(cn_error(cn), "Permission denied"), "reading: %s",
                   cn_error(cn));

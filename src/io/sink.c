@@ -27,7 +27,7 @@ static bool look(cn__sink *s, bool *direct)
     if (S_ISDIR(st.st_mode)) return fail(s, EISDIR);
     *direct = !S_ISREG(st.st_mode);
     s->mode = st.st_mode & 0777;
-    return *direct || access(s->target, W_OK) == 0 || fail(s, errno);
+    return *direct || faccessat(AT_FDCWD, s->target, W_OK, AT_EACCESS) == 0 || fail(s, errno);
 }
 
 /* TARGET.tmp-PID, or with a number after it where something lies already. */

@@ -28,7 +28,8 @@ static void write_value(cn__out *o, const cn__json *j)
 
 static bool same(const cn__json *a, const cn__json *b)
 {
-    if (a->type != b->type || a->key_bytes != b->key_bytes || (a->key && memcmp(a->key, b->key, a->key_bytes))) return false;
+    if (a->type != b->type || a->key_bytes != b->key_bytes || (a->key && memcmp(a->key, b->key, a->key_bytes)))
+        return false;
     if (a->type == CN__JSON_BOOL) return a->is_true == b->is_true;
     if (a->type == CN__JSON_NUMBER) return !memcmp(&a->number, &b->number, sizeof a->number);
     if (a->type == CN__JSON_NULL) return true;
