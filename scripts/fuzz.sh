@@ -19,7 +19,8 @@ fi
 work=build/fuzz
 mkdir -p $work/failures
 flags=(-std=c17 -O1 -g -D_DEFAULT_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math
-       -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Iinclude -Isrc -Itests -Itests/fuzz)
+       -Iinclude -Isrc -Itests -Itests/fuzz)
+sanitizers=(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 libraries=(-lm -pthread)
 
 if ! command -v clang >/dev/null; then
@@ -37,26 +38,29 @@ if printf '#include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | cla
     libraries+=(-lz)
 fi
 
-# The library and the tests' dicts, instrumented. A source is compiled again if it, a header or this script is newer.
+# The library and the tests' dicts, instrumented; but not the kernels: those the tests run under sanitizers, and instrumenting them takes
+# minutes. A source is compiled again if it, a header or this script is newer.
 newest_header=$(find include src tests/support tests/fuzz scripts/fuzz.sh \( -name '*.h' -o -name '*.def' -o -name fuzz.sh \) -printf '%T@ %p\n' |
                 sort -n | tail -n 1 | cut -d' ' -f2-)
 compile() { # SOURCE
     local object=$work/objects/${1//\//_}.o
     [ "$object" -nt "$1" ] && [ "$object" -nt "$newest_header" ] && return
-    clang "${flags[@]}" -fsanitize=fuzzer-no-link -c "$1" -o "$object"
+    local instruments=("${sanitizers[@]}" -fsanitize=fuzzer-no-link)
+    case $1 in src/cpu/* | src/ops/*) instruments=() ;; esac
+    clang "${flags[@]}" "${instruments[@]}" -c "$1" -o "$object"
 }
 export -f compile
 export work newest_header
 mkdir -p $work/objects
 sources=$(find src -name '*.c' | sort; echo tests/support/dicts.c)
-declare -p flags >$work/flags.sh # arrays are not exported
+declare -p flags sanitizers >$work/flags.sh # arrays are not exported
 echo "$sources" | xargs -P "$(nproc)" -I{} bash -c ". $work/flags.sh; compile {}"
 objects=()
 for source in $sources; do objects+=("$work/objects/${source//\//_}.o"); done
 
 failed=0
 for name in "${names[@]}"; do
-    clang "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/fuzz_$name.c" "${objects[@]}" "${libraries[@]}" -o "$work/$name"
+    clang "${flags[@]}" "${sanitizers[@]}" -fsanitize=fuzzer "tests/fuzz/fuzz_$name.c" "${objects[@]}" "${libraries[@]}" -o "$work/$name"
     mkdir -p "$work/corpus/$name"
     seeds=()
     [ -d "tests/fuzz/corpus/$name" ] && seeds=("tests/fuzz/corpus/$name")

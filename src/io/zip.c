@@ -9,15 +9,26 @@ void cn__crc_open(cn__crc *c)
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t v = i;
         for (int bit = 0; bit < 8; bit++) v = v & 1 ? 0xedb88320u ^ v >> 1 : v >> 1;
-        c->table[i] = v;
+        c->table[0][i] = v;
     }
+    for (int k = 1; k < 8; k++)
+        for (int i = 0; i < 256; i++) c->table[k][i] = c->table[0][c->table[k - 1][i] & 255] ^ c->table[k - 1][i] >> 8;
 }
 
+/* Eight bytes at a time: each looked up by how far it is from the end. */
 uint32_t cn__crc_add(const cn__crc *c, uint32_t crc, const void *data, size_t bytes)
 {
-    const unsigned char *p = data;
+    const unsigned char *p = data, *end = p + bytes;
     crc = ~crc;
-    for (size_t i = 0; i < bytes; i++) crc = c->table[(crc ^ p[i]) & 255] ^ crc >> 8;
+    for (; end - p >= 8; p += 8) {
+        uint32_t first = crc ^ (uint32_t)cn__little(p, 4);
+        crc = 0;
+        for (int i = 0; i < 4; i++) {
+            crc ^= c->table[7 - i][first >> (8 * i) & 255];
+            crc ^= c->table[3 - i][p[4 + i]];
+        }
+    }
+    for (; p < end; p++) crc = c->table[0][(crc ^ *p) & 255] ^ crc >> 8;
     return ~crc;
 }
 

@@ -17,8 +17,9 @@ enum {
     CN__ZIP_UTF8 = 1 << 11,
 };
 
+/* table[k][b]: what byte b does to the checksum when k more bytes follow. */
 typedef struct cn__crc {
-    uint32_t table[256];
+    uint32_t table[8][256];
 } cn__crc;
 void cn__crc_open(cn__crc *c);
 uint32_t cn__crc_add(const cn__crc *c, uint32_t crc, const void *data, size_t bytes); /* begins with 0 */
