@@ -1,5 +1,5 @@
-/* Files: what is saved is what is loaded, also by and from others; mapped memory; refusals in words. What damages files and
-   saving is in test_io_faults.c. */
+/* Files: what is saved is what is loaded, also by and from others; mapped memory; refusals in words.
+   Damaged files and failing disks are in test_io_faults.c. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

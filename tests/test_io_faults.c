@@ -47,7 +47,7 @@ typedef struct outcome {
     int loaded, refused;
 } outcome;
 
-/* From memory exactly as long as the file, now and then from a file: an error in words or a dict whose numbers can be read. */
+/* From memory exactly as long as the file, now and then from a file: an error, or a dict whose numbers can be read. */
 static void try(cn_ctx *cn, const unsigned char *data, size_t bytes, bool from_file, outcome *o)
 {
     cn_dict *d;

@@ -49,7 +49,7 @@ typedef struct cn__element {
 } cn__element;
 /* The bytes of a tensor of this type and shape; false: negative sizes, or more than can be. */
 bool cn__element_bytes(cn__element e, cn_dims shape, size_t *bytes);
-/* From data inside the source, all of it checked to be there: borrowed where that is possible, else copied or converted. */
+/* From data inside the source, checked to be all there: borrowed where that is possible, else copied or converted. */
 cn_tensor *cn__element_tensor(const cn__source *s, cn__element e, cn_dims shape, const unsigned char *data,
                               const char *name);
 

@@ -2,12 +2,12 @@
 
        cn__bump memory = { 0 };
        const cn__json *root = cn__json_read(ctx, &memory, text, bytes, "tokenizer.json");   NULL: an error stands
-       const cn__json *vocab = cn__json_get(root, "vocab");                                 NULL: no such key, not an object
+       const cn__json *vocab = cn__json_get(root, "vocab");                                 NULL: no such key
        for (uint32_t i = 0; vocab && i < vocab->n; i++) use(vocab->v[i].key, vocab->v[i].whole);
        cn__bump_free(&ctx->memory, &memory);                                                the tree is gone
 
-   Strict: RFC 8259 and nothing else. Text must be UTF-8, without byte order mark; a lone surrogate, a key that stands twice in an
-   object, a number too large for a double and anything after the value are errors, which say line and column.
+   Strict: RFC 8259 and nothing else. Text must be UTF-8, without byte order mark; a lone surrogate, a key that stands
+   twice in an object, a number too large for a double and anything after the value are errors. They say line and column.
    The tree copies what it needs: the text read may go. */
 #ifndef CN_IO_JSON_H
 #define CN_IO_JSON_H

@@ -1,4 +1,4 @@
-/* npz: a zip file with an npy file for each array. Read with and without the 64-bit records, written with them always. */
+/* npz: a zip file with an npy file for each array. Read with and without 64-bit records, written with them always. */
 #include <stdio.h>
 
 #include "io/json.h"

@@ -1,5 +1,6 @@
-/* safetensors: 8 bytes, the length of a JSON header; the header: {"name": {"dtype", "shape", "data_offsets": [from, to]}, ...,
-   "__metadata__": {"name": "text", ...}}, with spaces at its end; then the numbers, every byte of them some tensor's. */
+/* safetensors: 8 bytes, the length of a JSON header; the header, with spaces at its end,
+   {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [from, to]}, ..., "__metadata__": {"name": "text", ...}};
+   the numbers, every byte of them some tensor's. */
 #include <stdlib.h>
 
 #include "io/files.h"

@@ -4,10 +4,10 @@
 
 #include "cairn/io.h"
 
-/* Every element type in shapes from none to eight dimensions, empty ones too; views, pending values, a plain number; texts. */
+/* Every element type in shapes of none to eight dimensions, empty ones too; a view, a pending value, a number; texts. */
 cn_dict *dict_of_everything(cn_ctx *cn, bool with_bf16);
 
-/* The same names, types, shapes, bytes and texts; in the same order if that is asked. Words about the first difference, or NULL. */
+/* By names, types, shapes, bytes and texts; by order if that is asked. Words about the first difference, or NULL. */
 const char *dicts_differ(const cn_dict *a, const cn_dict *b, bool same_order);
 
 /* Reads every number of every tensor and prints the dict: what a sanitizer should see. */
