@@ -15,6 +15,7 @@
 #include "core/device.h"
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "core/watch.h"
 
 typedef struct cn__node cn__node;
 
@@ -138,6 +139,7 @@ struct cn_ctx {
     struct cn__cache *cache;
     struct cn__object *objects; /* newest first: object.h */
     cn_counters count;
+    cn__watch *watch;   /* NULL: nobody looks on */
     uint64_t hash_mask; /* tests plant collisions with it */
 };
 

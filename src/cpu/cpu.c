@@ -22,14 +22,18 @@ static void cpu_free(cn__device *d, void *memory, size_t bytes)
 
 static void cpu_upload(cn__device *d, void *to, size_t offset, const void *from, size_t bytes)
 {
-    (void)d;
+    cn__watch *w = d->ctx->watch;
+    const int64_t began = w ? cn__watch_now() : 0;
     if (bytes) memcpy((char *)to + offset, from, bytes);
+    if (w) w->transfer(w, d->name, true, bytes, began);
 }
 
 static bool cpu_download(cn__device *d, const void *from, size_t offset, void *to, size_t bytes)
 {
-    (void)d;
+    cn__watch *w = d->ctx->watch;
+    const int64_t began = w ? cn__watch_now() : 0;
     if (bytes) memcpy(to, (const char *)from + offset, bytes);
+    if (w) w->transfer(w, d->name, false, bytes, began);
     return true;
 }
 
@@ -220,30 +224,39 @@ static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan 
     cpu->tail_scratch = scratch + c->steps[i].scratch;
 }
 
-static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
+static void run_step(const cn__plan *plan, int i, const cn__run *run, struct cn__cpu_run *cpu, char *scratch)
 {
     cpu_plan *c = plan->prepared;
+    const cn__step *step = &plan->steps[i];
+    cpu_step *s = &c->steps[i];
+    if (!step->group) {
+        attach_tail(cpu, plan, c, i, run, scratch);
+        run_kernel(step, s->k, run, c->base, cpu, scratch);
+        return;
+    }
+    for (int k = 0; k < step->together; k++) cn__group_bind(&s->g[k], run, c->base);
+    if (step->op) cn__reduce_run(s->g, run, cpu->workers, scratch);
+    else cn__groups_run(s->g, step->together, run, cpu->workers, scratch);
+}
+
+static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
+{
     struct cn__cpu_run cpu = { .workers = ((cn__cpu *)d)->workers };
     char *scratch = run->arena ? (char *)run->arena + plan->arena_bytes : NULL;
-    find_buffers(plan, run, c->base);
+    cn__watch *w = d->ctx->watch;
+    find_buffers(plan, run, ((cpu_plan *)plan->prepared)->base);
     for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
         const cn__step *step = &plan->steps[i];
-        cpu_step *s = &c->steps[i];
         if (step->tail) continue; /* ran inside the step before */
-        if (!step->group) {
-            attach_tail(&cpu, plan, c, i, run, scratch);
-            run_kernel(step, s->k, run, c->base, &cpu, scratch);
-            if (step->checks && atomic_load(&cpu.faulty)) {
-                run->fault.step = i;
-                run->fault.index = cpu.fault_index;
-                run->fault.size = cpu.fault_size;
-                return CN_BAD_INDEX;
-            }
-            continue;
+        const int64_t began = w ? cn__watch_now() : 0;
+        run_step(plan, i, run, &cpu, scratch);
+        if (w) w->step(w, plan, i, began);
+        if (step->checks && atomic_load(&cpu.faulty)) {
+            run->fault.step = i;
+            run->fault.index = cpu.fault_index;
+            run->fault.size = cpu.fault_size;
+            return CN_BAD_INDEX;
         }
-        for (int k = 0; k < step->together; k++) cn__group_bind(&s->g[k], run, c->base);
-        if (step->op) cn__reduce_run(s->g, run, cpu.workers, scratch);
-        else cn__groups_run(s->g, step->together, run, cpu.workers, scratch);
     }
     return CN_OK;
 }

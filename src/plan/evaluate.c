@@ -330,7 +330,7 @@ static bool get_heirs(collection *k)
     return true;
 }
 
-static cn__plan *find_plan(collection *k)
+static cn__plan *find_or_build(collection *k)
 {
     cn_ctx *ctx = k->ctx;
     cn__cache *c = k->c;
@@ -347,6 +347,20 @@ static cn__plan *find_plan(collection *k)
         p = NULL;
     }
     if (p && ctx->trace_plans) cn__plan_trace(ctx, p);
+    return p;
+}
+
+static void mark_moment(const cn_ctx *ctx, cn__moment m, bool built)
+{
+    if (ctx->watch) ctx->watch->moment(ctx->watch, m, built);
+}
+
+static cn__plan *find_plan(collection *k)
+{
+    const int64_t misses = k->ctx->count.plan_misses;
+    mark_moment(k->ctx, CN__PLANNING_BEGINS, false);
+    cn__plan *p = find_or_build(k);
+    mark_moment(k->ctx, CN__PLANNING_ENDS, k->ctx->count.plan_misses > misses);
     return p;
 }
 
@@ -381,6 +395,7 @@ bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     collection k = { .ctx = ctx, .c = ctx->cache };
     if (root) root->refs++;
     ctx->evaluating = true;
+    mark_moment(ctx, CN__EVALUATION_BEGINS, false);
     bool ok = collect(&k, root, want);
     int failed = -1;
     if (ok && k.c->nodes.n) {
@@ -391,6 +406,7 @@ bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     if (!ok) roll_back(&k, failed);
     ctx->evaluating = false;
     if (root) cn__node_unref(root);
+    mark_moment(ctx, CN__EVALUATION_ENDS, false);
     return ok;
 }
 
@@ -400,6 +416,6 @@ size_t cn_plan_print(cn_tensor *t, char *out, size_t size)
     if (!cn__alive(t) || !cn__revive(t->ref) || t->ref.node->state != CN__PENDING) return 0;
     collection k = { .ctx = t->ctx, .c = t->ctx->cache };
     if (!collect(&k, t->ref.node, CN__WANT_ASKED) || !k.c->nodes.n) return 0;
-    const cn__plan *p = find_plan(&k);
+    const cn__plan *p = find_or_build(&k);
     return p ? cn__plan_show(p, out, size) : 0;
 }

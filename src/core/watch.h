@@ -1,0 +1,35 @@
+/* core/watch.h: someone who looks on while plans are found and run. A context without one pays for a test of a pointer.
+
+   Times are of the monotonic clock, in nanoseconds. A watch must not use its context beyond the allocator. */
+#ifndef CN_CORE_WATCH_H
+#define CN_CORE_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+struct cn__plan;
+
+typedef enum cn__moment {
+    CN__EVALUATION_BEGINS,
+    CN__PLANNING_BEGINS, /* looking for a plan, and building it if there is none */
+    CN__PLANNING_ENDS,
+    CN__EVALUATION_ENDS,
+} cn__moment;
+
+typedef struct cn__watch cn__watch;
+struct cn__watch {
+    void (*moment)(cn__watch *w, cn__moment m, bool built); /* built: a plan, in the planning that ends */
+    void (*step)(cn__watch *w, const struct cn__plan *plan, int step, int64_t began);
+    void (*transfer)(cn__watch *w, const char *device, bool up, size_t bytes, int64_t began);
+};
+
+static inline int64_t cn__watch_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,367 @@
+/* A profile: what looks on while plans run. A kernel is known by its name and its operands, which are written down as words;
+   the words are looked up in a table, so that what is noted a run is four numbers. */
+#include <stdio.h>
+
+#include "look/profile.h"
+#include "plan/plan.h"
+
+static cn_profile *profile_of(cn__watch *w) { return (cn_profile *)((char *)w - offsetof(cn_profile, watch)); }
+
+static void add(cn__tally *t, int64_t ns, double flops, double bytes)
+{
+    t->calls++;
+    t->ns += ns;
+    t->flops += flops;
+    t->bytes += bytes;
+}
+
+/* ---- operands as words: dtype, number of axes and whether it is a result in one; then the sizes ---- */
+
+typedef struct key {
+    const char *name;
+    int device, n;
+    cn_profile_class kind;
+    int64_t joined; /* elements of the steps that are one kernel with this one */
+    uint64_t hash;
+    int64_t words[CN__SHAPE_WORDS];
+} key;
+
+/* Its words are not cleared: there are many, and few are used. */
+static void begin_key(key *k, const char *name, int device, cn_profile_class kind)
+{
+    k->name = name;
+    k->device = device;
+    k->kind = kind;
+    k->n = 0;
+    k->joined = 0;
+}
+
+static void put_operand(key *k, const cn__operand *o, bool result)
+{
+    const int n = o->layout.ndim;
+    if (o->buffer < 0 || n < 0 || k->n + 1 + n > CN__SHAPE_WORDS) return; /* numbers and absent operands have no size */
+    k->words[k->n++] = (int64_t)o->dtype | n << 8 | (int64_t)result << 16;
+    for (int d = 0; d < n; d++) k->words[k->n++] = o->layout.shape[d];
+}
+
+static uint64_t hash_key(const key *k)
+{
+    uint64_t h = 14695981039346656037u ^ (uint64_t)k->device ^ (uint64_t)k->joined << 8;
+    for (const char *c = k->name; *c; c++) h = (h ^ (unsigned char)*c) * 1099511628211u;
+    for (int i = 0; i < k->n; i++) {
+        h = (h ^ (uint64_t)k->words[i]) * 0x9fb21c651e98df25u;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+static void words_of(key *k, const cn__step *s)
+{
+    for (int i = 0; i < s->n_loads; i++) put_operand(k, &s->loads[i], false);
+    for (int i = 0; i < s->n_stores; i++) put_operand(k, &s->stores[i].to, true);
+    for (int i = 1; i < s->together; i++) k->joined += cn__numel(&s[i].space);
+}
+
+static void say_operand(const int64_t *w, char *out, size_t size)
+{
+    cn_layout l = { .ndim = (int)(w[0] >> 8 & 0xff) };
+    for (int d = 0; d < l.ndim; d++) l.shape[d] = w[1 + d];
+    char shape[96];
+    snprintf(out, size, "%s%s", cn_dtype_name((cn_dtype)(w[0] & 0xff)), cn__shape_text(&l, shape, sizeof shape));
+}
+
+void cn__profile_shape_text(const cn__profile_shape *s, char *out, size_t size)
+{
+    size_t n = 0;
+    bool results = false;
+    out[0] = 0;
+    for (int i = 0; i < s->n_words; i += 1 + (int)(s->words[i] >> 8 & 0xff)) {
+        char one[112];
+        say_operand(&s->words[i], one, sizeof one);
+        const bool arrow = (s->words[i] >> 16) != 0 && !results;
+        const char *between = arrow ? (i ? " -> " : "-> ") : i ? ", " : "";
+        if (n + strlen(between) + strlen(one) + 1 > size) return;
+        n += (size_t)snprintf(out + n, size - n, "%s%s", between, one);
+        results |= arrow;
+    }
+}
+
+/* ---- what a kernel computes ---- */
+
+static bool is(const cn__step *s, const char *name) { return strcmp(s->op->name, name) == 0; }
+
+static bool only_copies(const cn__step *s)
+{
+    for (int i = 0; i < s->n_instrs; i++)
+        if (!s->instrs[i].op->copies) return false;
+    return true;
+}
+
+static cn_profile_class class_of(const cn__step *s)
+{
+    if (s->group) return s->op ? CN_PROFILE_REDUCE : only_copies(s) ? CN_PROFILE_MOVE : CN_PROFILE_ELEMENTWISE;
+    if (s->op->kind == CN_CONTRACT) return CN_PROFILE_MATMUL;
+    if (is(s, "scaled_dot_product_attention") || is(s, "attention_backward")) return CN_PROFILE_ATTENTION;
+    return CN_PROFILE_OTHER;
+}
+
+/* q (heads, T, e), k (heads, S, e), v (heads, S, ev): two products forward, five backward. */
+static double attention_flops(const cn_layout *q, const cn_layout *k, const cn_layout *v, bool backward)
+{
+    const int n = q->ndim;
+    if (n < 2 || !q->shape[n - 1]) return 0;
+    const double e = (double)q->shape[n - 1], ev = (double)v->shape[n - 1];
+    return 2.0 * (double)cn__numel(q) / e * (double)k->shape[n - 2] * (backward ? 3 * e + 2 * ev : e + ev);
+}
+
+static double conv_flops(const cn_layout *y, const cn_layout *weight)
+{
+    return weight->shape[0] ? 2.0 * (double)cn__numel(y) * (double)(cn__numel(weight) / weight->shape[0]) : 0;
+}
+
+static double flops_of(const cn__step *s)
+{
+    if (s->group || !s->n_stores || s->n_loads < 2) return 0;
+    const cn_layout *a = &s->loads[0].layout, *b = &s->loads[1].layout, *out = &s->stores[0].to.layout;
+    if (is(s, "matmul")) return a->ndim ? 2.0 * (double)cn__numel(out) * (double)a->shape[a->ndim - 1] : 0;
+    if (is(s, "conv")) return conv_flops(out, b);
+    if (is(s, "conv_input_grad")) return conv_flops(a, b);
+    if (is(s, "conv_weight_grad")) return conv_flops(a, out);
+    if (is(s, "scaled_dot_product_attention")) return attention_flops(a, b, &s->loads[2].layout, false);
+    if (is(s, "attention_backward")) return attention_flops(b, &s->loads[2].layout, &s->loads[3].layout, true);
+    return 0;
+}
+
+/* Elements that are there: an axis of stride 0 is one element seen many times. */
+static double bytes_of_operand(const cn__operand *o)
+{
+    if (o->buffer < 0 || o->layout.ndim < 0) return 0;
+    double n = (double)cn_dtype_size(o->dtype);
+    for (int d = 0; d < o->layout.ndim; d++)
+        if (o->layout.stride[d] || o->layout.shape[d] == 0) n *= (double)o->layout.shape[d];
+    return n;
+}
+
+static double bytes_of_step(const cn__step *s, int but)
+{
+    double n = 0;
+    for (int i = 0; i < s->n_loads; i++)
+        if (s->loads[i].buffer != but) n += bytes_of_operand(&s->loads[i]);
+    for (int i = 0; i < s->n_stores; i++) n += bytes_of_operand(&s->stores[i].to);
+    return n;
+}
+
+/* All steps that the kernel is made of; a tail finds the result it continues in the cache. */
+static double bytes_of(const cn__plan *plan, int step)
+{
+    const cn__step *s = &plan->steps[step];
+    double n = 0;
+    for (int i = 0; i < s->together; i++) n += bytes_of_step(s + i, -1);
+    if (step + 1 < plan->n_steps && s[1].tail) n += bytes_of_step(s + 1, s->n_stores ? s->stores[0].to.buffer : -1);
+    return n;
+}
+
+/* ---- the table of kernels ---- */
+
+static bool same(const cn_profile *p, const cn__profile_shape *s, const key *k)
+{
+    const cn__profile_row *row = &cn__profile_rows_of(p)[s->row];
+    return s->hash == k->hash && s->n_words == k->n && s->joined == k->joined && row->kind == k->kind &&
+           row->device == k->device && strcmp(row->name, k->name) == 0 &&
+           (!k->n || memcmp(s->words, k->words, sizeof *k->words * (size_t)k->n) == 0);
+}
+
+/* The slot that holds the kernel, or the free one where it would go. */
+static uint32_t *slot_of(const cn_profile *p, const key *k)
+{
+    uint32_t *slots = p->slots.v;
+    for (size_t i = k->hash;; i++) {
+        uint32_t *s = &slots[i & (p->slots.n - 1)];
+        if (*s == 0 || same(p, &cn__profile_shapes_of(p)[*s - 1], k)) return s;
+    }
+}
+
+/* At most half of the slots are taken. */
+static bool make_room(cn_profile *p)
+{
+    cn__memory *m = &p->object.ctx->memory;
+    const size_t wanted = p->slots.n < 2 * (p->shapes.n + 1) ? (p->slots.n ? 2 * p->slots.n : 64) : p->slots.n;
+    if (!cn__vec_reserve(m, &p->shapes, p->shapes.n + 1, sizeof(cn__profile_shape)) ||
+        !cn__vec_reserve(m, &p->rows, p->rows.n + 1, sizeof(cn__profile_row)) ||
+        !cn__vec_reserve(m, &p->slots, wanted, sizeof(uint32_t)))
+        return false;
+    if (wanted == p->slots.n) return true;
+    p->slots.n = wanted;
+    uint32_t *slots = memset(p->slots.v, 0, sizeof *slots * wanted);
+    for (size_t i = 1; i < p->shapes.n; i++) {
+        size_t at = cn__profile_shapes_of(p)[i].hash;
+        while (slots[at & (wanted - 1)]) at++;
+        slots[at & (wanted - 1)] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static void *copy_of(cn_profile *p, const void *from, size_t bytes)
+{
+    void *to = cn__bump_new(&p->object.ctx->memory, &p->memory, bytes ? bytes : 1);
+    return to && bytes ? memcpy(to, from, bytes) : to;
+}
+
+static int row_of(cn_profile *p, const key *k)
+{
+    for (size_t i = 1; i < p->rows.n; i++) {
+        const cn__profile_row *r = &cn__profile_rows_of(p)[i];
+        if (r->kind == k->kind && r->device == k->device && strcmp(r->name, k->name) == 0) return (int)i;
+    }
+    const char *name = copy_of(p, k->name, strlen(k->name) + 1);
+    if (!name) return -1;
+    cn__profile_rows_of(p)[p->rows.n] = (cn__profile_row){ .name = name, .device = k->device, .kind = k->kind };
+    return (int)p->rows.n++;
+}
+
+/* The number of the kernel's shape; 0, the shape without a name, if there is no memory. */
+static int shape_of(cn_profile *p, key *k, const cn__plan *plan, int step)
+{
+    k->hash = hash_key(k);
+    const uint32_t found = *slot_of(p, k);
+    if (found) return (int)found - 1;
+    const int64_t *words = make_room(p) ? copy_of(p, k->words, sizeof *words * (size_t)k->n) : NULL;
+    const int row = words ? row_of(p, k) : -1;
+    if (row < 0) return 0;
+    cn__profile_shape s = { .hash = k->hash, .row = row, .n_words = k->n, .words = words, .joined = k->joined };
+    if (plan) s.flops = flops_of(&plan->steps[step]), s.bytes = bytes_of(plan, step);
+    *slot_of(p, k) = (uint32_t)p->shapes.n + 1;
+    cn__profile_shapes_of(p)[p->shapes.n] = s;
+    return (int)p->shapes.n++;
+}
+
+static int device_of(cn_profile *p, const char *name)
+{
+    for (int i = 0; i < p->n_devices; i++)
+        if (strcmp(p->device[i].name, name) == 0) return i;
+    if (p->n_devices == CN__DEVICES) return CN__DEVICES - 1;
+    snprintf(p->device[p->n_devices].name, sizeof p->device->name, "%s", name);
+    return p->n_devices++;
+}
+
+/* ---- looking on ---- */
+
+static void note_event(cn_profile *p, int shape, int64_t began, int64_t ns, int64_t bytes)
+{
+    if (p->most_events == 0) return;
+    if ((int64_t)p->events.n >= p->most_events ||
+        !cn__vec_reserve(&p->object.ctx->memory, &p->events, p->events.n + 1, sizeof(cn__profile_event))) {
+        p->dropped++;
+        return;
+    }
+    ((cn__profile_event *)p->events.v)[p->events.n++] = (cn__profile_event){ began, ns, bytes, shape };
+}
+
+static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began)
+{
+    const int64_t ns = cn__watch_now() - began;
+    cn_profile *p = profile_of(w);
+    const cn__step *s = &plan->steps[step];
+    key k;
+    begin_key(&k, s->name, device_of(p, plan->device->name), class_of(s));
+    words_of(&k, s);
+    const int shape = shape_of(p, &k, plan, step);
+    const cn__profile_shape *known = &cn__profile_shapes_of(p)[shape];
+    add(&cn__profile_rows_of(p)[known->row].tally, ns, known->flops, known->bytes);
+    add(&p->device[k.device].kind[k.kind], ns, known->flops, known->bytes);
+    p->kernels++;
+    note_event(p, shape, began, ns, 0);
+}
+
+static void on_transfer(cn__watch *w, const char *device, bool up, size_t bytes, int64_t began)
+{
+    const int64_t ns = cn__watch_now() - began;
+    cn_profile *p = profile_of(w);
+    key k;
+    begin_key(&k, up ? "upload" : "download", device_of(p, device), CN_PROFILE_TRANSFER);
+    const int shape = shape_of(p, &k, NULL, 0);
+    add(&cn__profile_rows_of(p)[cn__profile_shapes_of(p)[shape].row].tally, ns, 0, (double)bytes);
+    add(&p->device[k.device].kind[CN_PROFILE_TRANSFER], ns, 0, (double)bytes);
+    if (p->inside) p->transfers_inside_ns += ns;
+    note_event(p, shape, began, ns, (int64_t)bytes);
+}
+
+static void on_moment(cn__watch *w, cn__moment m, bool built)
+{
+    cn_profile *p = profile_of(w);
+    const int64_t now = cn__watch_now();
+    switch (m) {
+    case CN__EVALUATION_BEGINS:
+        p->inside = true;
+        p->evaluation_began = now;
+        break;
+    case CN__PLANNING_BEGINS: p->planning_began = now; break;
+    case CN__PLANNING_ENDS:
+        p->built += built;
+        add(&p->planning, now - p->planning_began, 0, 0);
+        note_event(p, built ? CN__EVENT_BUILDING : CN__EVENT_PLANNING, p->planning_began, now - p->planning_began, 0);
+        break;
+    case CN__EVALUATION_ENDS:
+        p->inside = false;
+        p->evaluations++;
+        p->inside_ns += now - p->evaluation_began;
+        note_event(p, CN__EVENT_EVALUATION, p->evaluation_began, now - p->evaluation_began, 0);
+        break;
+    }
+}
+
+/* ---- begin and end ---- */
+
+static void destroy(void *self)
+{
+    cn_profile *p = self;
+    cn_ctx *ctx = p->object.ctx;
+    if (p->running) ctx->watch = NULL;
+    cn__vec_free(&ctx->memory, &p->rows, sizeof(cn__profile_row));
+    cn__vec_free(&ctx->memory, &p->shapes, sizeof(cn__profile_shape));
+    cn__vec_free(&ctx->memory, &p->slots, sizeof(uint32_t));
+    cn__vec_free(&ctx->memory, &p->events, sizeof(cn__profile_event));
+    cn__bump_free(&ctx->memory, &p->memory);
+}
+
+cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
+{
+    if (!ctx) return NULL;
+    if (ctx->watch || ctx->evaluating) {
+        cn__fail(ctx, CN_UNSUPPORTED, "profile: %s",
+                 ctx->watch ? "another one is running: cn_profile_end it first" : "begun during an evaluation");
+        return NULL;
+    }
+    cn_profile *p = cn__object_new(ctx, sizeof *p, destroy);
+    if (!p) return NULL;
+    if (!make_room(p)) {
+        cn__fail(ctx, CN_NO_MEMORY, "out of memory: a profile");
+        cn__object_free(p);
+        return NULL;
+    }
+    cn__profile_rows_of(p)[p->rows.n++] = (cn__profile_row){ .name = "(not told apart)", .kind = CN_PROFILE_OTHER };
+    cn__profile_shapes_of(p)[p->shapes.n++] = (cn__profile_shape){ 0 };
+    const int64_t events = desc ? desc->events : 0;
+    p->most_events = events == 0 ? 200000 : events < 0 ? 0 : events;
+    p->watch = (cn__watch){ on_moment, on_step, on_transfer };
+    p->running = true;
+    ctx->watch = &p->watch;
+    p->began = cn__watch_now();
+    return p;
+}
+
+bool cn_profile_end(cn_profile *p)
+{
+    if (!p || !p->running) return false;
+    if (p->inside) return cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile: ended during an evaluation");
+    p->ended = cn__watch_now();
+    p->running = false;
+    p->object.ctx->watch = NULL;
+    return true;
+}
+
+void cn_profile_free(cn_profile *p)
+{
+    if (p && p->inside) cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile: freed during an evaluation");
+    else cn__object_free(p);
+}
