@@ -8,7 +8,8 @@
            cn_progress_step(bar, 1, "loss %.3f", loss);
        }
        cn_progress_finish(bar);
-       cn_curve_png(cn, "loss.png", (cn_series[]){ { "train", x, y, n } }, 1, &(cn_curve_desc){ .title = "Loss", .smooth = 0.9 });
+       cn_curve_png(cn, "loss.png", (cn_series[]){ { .name = "train", .y = losses, .n = steps } }, 1,
+                     &(cn_curve_desc){ .title = "Loss", .smooth = 0.9 });
 
    Ownership  Bars and logs belong to their context, or until their cn_..._free. Texts are copied.
    Errors     NULL or false, and an error in the context. A NULL bar or log takes every call and does nothing.
@@ -95,6 +96,7 @@ typedef struct cn_series {
     const double *x, *y;  /* x NULL: 0, 1, 2, .. */
     int64_t n;
     unsigned color;       /* 0xRRGGBB; 0: the next of a palette */
+    bool exact;           /* not smoothed, whatever the curve asks for: few points that mean what they say, as of validation */
 } cn_series;
 
 typedef struct cn_curve_line {

@@ -164,6 +164,8 @@ static bool open_files(cn_logbook *b, const char *path, const cn_logbook_desc *o
     const bool alone = ends_in(path, ".csv");
     if (strlen(path) + 16 > sizeof csv)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the path is too long: '%.80s...'", path);
+    if (o->no_csv && (alone || o->no_events))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: neither CSV nor events are wanted for '%s'", path);
     if (!alone && !make_folder(ctx, path)) return false;
     snprintf(csv, sizeof csv, alone ? "%s" : "%s/log.csv", path);
     b->csv_path = cn__copy_text(ctx, csv);

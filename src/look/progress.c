@@ -283,8 +283,10 @@ static bool say_plain(cn_progress *p, double t)
 
 static bool wants_lines(const cn_progress *p) { return p->lines > 0 || p->lines_seconds > 0; }
 
+/* The last line is left to cn_progress_finish. */
 static bool line_is_due(const cn_progress *p, double t)
 {
+    if (p->total > 0 && p->done >= p->total) return false;
     if (p->lines > 0 && p->total > 0 && floor(100 * fraction(p) / p->lines) > floor(p->line_percent / p->lines))
         return true;
     return p->lines_seconds > 0 && t - (p->drawn < 0 ? p->began : p->drawn) >= p->lines_seconds;

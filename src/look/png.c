@@ -1,0 +1,171 @@
+/* PNG: rows as they are, compressed with the fixed codes of deflate. Pictures of lines are mostly the pixel before and the row
+   above, so repeats are looked for there alone. */
+#include "look/chart.h"
+
+enum { LEAST_MATCH = 3, MOST_MATCH = 258, FARTHEST = 32768 };
+
+typedef struct bytes {
+    cn_ctx *ctx;
+    cn__vec v; /* unsigned char */
+    uint64_t bits;
+    int n_bits;
+    bool failed;
+} bytes;
+
+static void put_byte(bytes *b, unsigned x)
+{
+    if (b->failed || !cn__vec_reserve(&b->ctx->memory, &b->v, b->v.n + 1, 1)) {
+        b->failed = true;
+        return;
+    }
+    ((unsigned char *)b->v.v)[b->v.n++] = (unsigned char)x;
+}
+
+static void put_big(bytes *b, uint32_t x)
+{
+    for (int i = 24; i >= 0; i -= 8) put_byte(b, x >> i & 0xff);
+}
+
+/* ---- deflate ---- */
+
+static void put_bits(bytes *b, unsigned x, int n)
+{
+    b->bits |= (uint64_t)x << b->n_bits;
+    b->n_bits += n;
+    for (; b->n_bits >= 8; b->n_bits -= 8, b->bits >>= 8) put_byte(b, b->bits & 0xff);
+}
+
+/* Codes are written from their highest bit. */
+static void put_code(bytes *b, unsigned code, int n)
+{
+    unsigned turned = 0;
+    for (int i = 0; i < n; i++) turned |= (code >> i & 1) << (n - 1 - i);
+    put_bits(b, turned, n);
+}
+
+static void put_symbol(bytes *b, unsigned s)
+{
+    if (s < 144) put_code(b, 0x30 + s, 8);
+    else if (s < 256) put_code(b, 0x190 + s - 144, 9);
+    else if (s < 280) put_code(b, s - 256, 7);
+    else put_code(b, 0xc0 + s - 280, 8);
+}
+
+/* Lengths come in groups of four of one number of extra bits, distances in groups of two; the first groups have none. */
+static void put_match(bytes *b, unsigned length, unsigned distance)
+{
+    const unsigned l = length - LEAST_MATCH, d = distance - 1;
+    int extra = 0;
+    if (length == MOST_MATCH) put_symbol(b, 285);
+    else {
+        while (l >> extra >= 8) extra++;
+        const unsigned group = extra ? 4 * (unsigned)extra + (l >> extra) : l;
+        put_symbol(b, 257 + group);
+        put_bits(b, l & ((1u << extra) - 1), extra);
+    }
+    for (extra = 0; d >> extra >= 4;) extra++;
+    put_code(b, extra ? 2 * (unsigned)extra + (d >> extra) : d, 5);
+    put_bits(b, d & ((1u << extra) - 1), extra);
+}
+
+static size_t match_at(const unsigned char *p, size_t at, size_t n, size_t distance)
+{
+    if (distance > at || distance > FARTHEST) return 0;
+    size_t most = n - at < MOST_MATCH ? n - at : MOST_MATCH, k = 0;
+    while (k < most && p[at + k] == p[at + k - distance]) k++;
+    return k;
+}
+
+static void deflate(bytes *b, const unsigned char *p, size_t n, size_t row)
+{
+    put_bits(b, 1, 1); /* the last block */
+    put_bits(b, 1, 2); /* of fixed codes */
+    for (size_t at = 0; at < n;) {
+        const size_t left = match_at(p, at, n, 3), above = match_at(p, at, n, row), best = left > above ? left : above;
+        if (best < LEAST_MATCH) {
+            put_symbol(b, p[at++]);
+            continue;
+        }
+        put_match(b, (unsigned)best, (unsigned)(left > above ? 3 : row));
+        at += best;
+    }
+    put_symbol(b, 256);
+    put_bits(b, 0, 7); /* to a whole byte */
+}
+
+static uint32_t adler(const unsigned char *p, size_t n)
+{
+    uint32_t a = 1, b = 0;
+    for (size_t i = 0; i < n; i++) {
+        a = (a + p[i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    return b << 16 | a;
+}
+
+/* ---- chunks ---- */
+
+static uint32_t crc32(const unsigned char *p, size_t n)
+{
+    uint32_t c = 0xffffffffu;
+    for (size_t i = 0; i < n; i++) {
+        c ^= p[i];
+        for (int k = 0; k < 8; k++) c = c >> 1 ^ (0xedb88320u & (0u - (c & 1)));
+    }
+    return ~c;
+}
+
+static size_t begin_chunk(bytes *b, const char *kind)
+{
+    const size_t at = b->v.n;
+    put_big(b, 0);
+    for (int i = 0; i < 4; i++) put_byte(b, (unsigned char)kind[i]);
+    return at;
+}
+
+static void end_chunk(bytes *b, size_t at)
+{
+    if (b->failed) return;
+    unsigned char *p = (unsigned char *)b->v.v + at;
+    const uint32_t n = (uint32_t)(b->v.n - at - 8);
+    for (int i = 0; i < 4; i++) p[i] = (unsigned char)(n >> (24 - 8 * i));
+    put_big(b, crc32(p + 4, (size_t)n + 4));
+}
+
+/* Each row begins with the kind of its filter: none. */
+static unsigned char *rows_of(cn_ctx *ctx, const unsigned char *rgb, int width, int height, size_t *n)
+{
+    const size_t row = (size_t)width * 3;
+    *n = (row + 1) * (size_t)height;
+    unsigned char *p = cn__alloc(ctx, *n);
+    for (size_t y = 0; p && y < (size_t)height; y++) memcpy(p + y * (row + 1) + 1, rgb + y * row, row);
+    return p;
+}
+
+bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *rgb, int width, int height)
+{
+    static const unsigned char start[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
+    static const unsigned char form[5] = { 8, 2, 0, 0, 0 }; /* 8 bits, RGB, deflate, filters, not interlaced */
+    bytes b = { .ctx = ctx };
+    size_t n;
+    unsigned char *rows = rows_of(ctx, rgb, width, height, &n);
+    if (!rows) return false;
+    for (int i = 0; i < 8; i++) put_byte(&b, start[i]);
+    size_t at = begin_chunk(&b, "IHDR");
+    put_big(&b, (uint32_t)width);
+    put_big(&b, (uint32_t)height);
+    for (int i = 0; i < 5; i++) put_byte(&b, form[i]);
+    end_chunk(&b, at);
+    at = begin_chunk(&b, "IDAT");
+    put_byte(&b, 0x78);
+    put_byte(&b, 0x01);
+    deflate(&b, rows, n, (size_t)width * 3 + 1);
+    put_big(&b, adler(rows, n));
+    end_chunk(&b, at);
+    end_chunk(&b, begin_chunk(&b, "IEND"));
+    const bool ok = !b.failed && fwrite(b.v.v, 1, b.v.n, f) == b.v.n;
+    if (b.failed) cn__fail(ctx, CN_NO_MEMORY, "out of memory: a picture");
+    cn__vec_free(&ctx->memory, &b.v, 1);
+    cn__free(ctx, rows, n);
+    return ok;
+}
