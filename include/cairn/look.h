@@ -41,8 +41,8 @@ typedef struct cn_clock {
 
    train  63% ████████████▌        630/1000  12.3 it/s  0:51<0:30  loss 0.123
 
-   Elapsed time stands before <, time left after it. Rate and time left come from at least the last half of the run, without
-   its fastest and slowest eighths: neither a slow first step nor one long pause decides them. Drawn at most ten times a second. */
+   Elapsed time stands before <, time left after it. Rate and time left come from the last half of the run, without its
+   fastest and slowest eighths: neither a slow first step nor one long pause decides them. Drawn at most ten times a second. */
 typedef struct cn_progress cn_progress;
 
 typedef struct cn_progress_desc {

@@ -369,7 +369,7 @@ static void draw_lines(picture *p)
 {
     const cn_curve_desc *d = &p->c->desc;
     for (int i = 0; i < d->n_lines; i++) {
-        const double y = y_at(p, d->lines[i].y);
+        const double y = floor(y_at(p, d->lines[i].y)) + 0.5;
         if (!isfinite(y) || y < p->top - 0.5 || y > p->bottom + 0.5) continue;
         p->on->line(p->on, &(cn__stroke){ MARK, 1.5, 1, 6 }, (cn__spot[]){ { p->left, y }, { p->right, y } }, 2);
         if (given(d->lines[i].label))

@@ -194,7 +194,7 @@ size_t cn_profile_print(const cn_profile *p, char *out, size_t size)
         if (n > width) width = n;
     }
     char total[24];
-    say(&t, "profile of %s: %" PRId64 " evaluations, %" PRId64 " kernels, %" PRId64 " plans built\n\n",
+    say(&t, "profile of %s: %" PRId64 " evaluations, %" PRId64 " kernels; plans built: %" PRId64 "\n\n",
         time_text((double)whole * 1e-9, total, sizeof total), p->evaluations, p->kernels, p->built);
     say_classes(&t, p, width, whole);
     say_head(&t, width, "kernel");

@@ -114,11 +114,11 @@ static int by_speed(const void *a, const void *b)
     return (d > 0) - (d < 0);
 }
 
-/* Seconds a step. Of the latest slices the fastest and the slowest eighth do not count. */
+/* Seconds a step. Of the latest slices, half of all once there are enough, the fastest and the slowest eighth do not count. */
 static double pace(const cn_progress *p, double t)
 {
     slice s[SLICES / 2];
-    const int n = p->n_slices < SLICES / 2 ? p->n_slices : SLICES / 2, cut = n / 8;
+    const int n = p->n_slices < SLICES / 4 ? p->n_slices : p->n_slices / 2, cut = n / 8;
     if (n < 2) return p->done > p->first ? (t - p->began) / (double)(p->done - p->first) : 0;
     memcpy(s, p->slices + p->n_slices - n, sizeof *s * (size_t)n);
     qsort(s, (size_t)n, sizeof *s, by_speed);
