@@ -11,7 +11,8 @@
        cn_curve_png(cn, "loss.png", (cn_series[]){ { .name = "train", .y = losses, .n = steps } }, 1,
                      &(cn_curve_desc){ .title = "Loss", .smooth = 0.9 });
 
-   Ownership  Bars and logs belong to their context, or until their cn_..._free. Texts are copied.
+   Ownership  Bars and logs belong to their context, or until their cn_..._free. Texts are copied. A stream that a bar was given
+              must stay open until the bar is finished or freed.
    Errors     NULL or false, and an error in the context. A NULL bar or log takes every call and does nothing.
    Printing   Only where asked: a bar is drawn to .out if that is a terminal; elsewhere it is silent unless lines are asked for. */
 #ifndef CAIRN_LOOK_H

@@ -174,10 +174,18 @@ static bool open_files(cn_logbook *b, const char *path, const cn_logbook_desc *o
     return alone || o->no_events || open_events(b, path, o);
 }
 
+static bool write_out(cn_logbook *b)
+{
+    if (b->csv && (fflush(b->csv) != 0 || ferror(b->csv))) return cannot(b->object.ctx, "write", b->csv_path);
+    if (b->events && (fflush(b->events) != 0 || ferror(b->events)))
+        return cannot(b->object.ctx, "write", b->events_path);
+    return true;
+}
+
 static void destroy(void *self)
 {
     cn_logbook *b = self;
-    cn_logbook_flush(b);
+    write_out(b);
     if (b->csv) fclose(b->csv);
     if (b->events) fclose(b->events);
     cn__free_text(b->object.ctx, b->csv_path);
@@ -209,10 +217,7 @@ bool cn_logbook_flush(cn_logbook *b)
 {
     if (!b) return false;
     b->flushed = now(b);
-    if (b->csv && (fflush(b->csv) != 0 || ferror(b->csv))) return cannot(b->object.ctx, "write", b->csv_path);
-    if (b->events && (fflush(b->events) != 0 || ferror(b->events)))
-        return cannot(b->object.ctx, "write", b->events_path);
-    return true;
+    return write_out(b);
 }
 
 static bool check_name(cn_ctx *ctx, const char *name)
