@@ -1,4 +1,5 @@
-/* 12: where the time goes. A small network is trained under a profile: a table of classes and kernels, and a trace that a browser shows.
+/* 12: where the time goes. A small network is trained under a profile: a table of classes and kernels, and a trace that
+   a browser shows.
 
    Run it:  build/example_12_profiling [steps]        then open trace.json in ui.perfetto.dev or chrome://tracing */
 #include <math.h>
