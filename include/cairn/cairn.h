@@ -10,6 +10,8 @@
 #include "plan.h"
 #include "op.h"
 #include "dict.h"
+#include "look.h"
+#include "profile.h"
 #include "nn.h"
 #include "loss.h"
 #include "gpt.h"
