@@ -3,7 +3,10 @@
  * A product is cut into blocks of rows and columns, by its sizes alone. k is cut into slices so short that what a register
  * tile reads of B stays in the first cache. An operand that several blocks read is packed once, by all threads, before
  * the first block begins; one that a single block reads is packed by it, just before use; one that is used too seldom
- * to repay packing is read where it is. */
+ * to repay packing is read where it is.
+ *
+ * Where C has too few rows and columns to make enough blocks and k is long, slices of k are multiplied apart from each
+ * other, each into a C of its own, and these are then added to C in the order of the slices: the bits are the same. */
 #include "gemm.h"
 
 #include "core/dtype.h"
@@ -24,6 +27,10 @@ enum {
     B_REUSE = 4,       /* B is packed when it meets more tiles of A than this */
     GROUP = 4,         /* panels of B that a block packs at once for itself */
     WIDENED = 1 << 14, /* halves that are widened at a time, before they are packed */
+    LEAST_SLICES = 4,  /* worth multiplying apart */
+    APART_BYTES = 1 << 22, /* of all C that are there at a time */
+    LEAST_WORK = 1 << 18,  /* multiplications in a part */
+    LEAST_SUMS = 1 << 15,  /* additions in a part */
 };
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -46,21 +53,26 @@ typedef struct plan {
     int64_t a_size, b_size;
     int64_t fold;       /* rows of the product as given: g has a multiple of it */
     bool transposed;    /* computes C' = B'·A' */
-    bool alone;         /* on one thread, with little scratch: nothing is packed once */
+    bool alone;         /* on one thread, with little scratch */
     int64_t items;      /* batch items of g */
     int64_t rows, cols; /* of a block */
     int64_t row_blocks, col_blocks;
     int64_t group; /* blocks in a part */
     int64_t parts;
+    bool apart;    /* slices of k are multiplied apart */
+    bool dot;      /* and one in each lane of a panel: C is a single element */
+    int64_t round; /* so many at a time */
+    int64_t lines; /* rows of C as given that a part adds up */
     source a, b;
     int64_t a_tiles, b_panels;           /* packed once: how many there are of an item */
-    size_t counters, a_shared, b_shared; /* scratch, once */
-    size_t a_own, b_own, widened;        /* and for each thread */
+    size_t counters, a_shared, b_shared, sums; /* scratch, once */
+    size_t a_own, b_own, widened;              /* and for each thread */
 } plan;
 
 typedef struct run {
     const plan *p;
     char *scratch;
+    int64_t first, count; /* slices of this round, where they are multiplied apart */
 } run;
 
 static void swap_sizes(int64_t *a, int64_t *b)
@@ -131,6 +143,18 @@ static bool packs_a(const plan *p)
 
 static bool packs_b(const plan *p) { return p->g.b_storage || p->g.m > B_REUSE * p->kernel->rows || p->g.b_col != 1; }
 
+static int64_t slices(const plan *p) { return divide_up(p->g.k, k_step(p->g.k)); }
+
+static int64_t blocks(const plan *p) { return p->items * p->row_blocks * p->col_blocks; }
+
+static void set_blocks(plan *p, int64_t rows, int64_t cols)
+{
+    p->rows = round_up(rows, p->kernel->rows);
+    p->cols = round_up(cols, p->kernel->width);
+    p->row_blocks = divide_up(p->g.m, p->rows);
+    p->col_blocks = divide_up(p->g.n, p->cols);
+}
+
 /* Blocks as large as the caches allow, then halved until there are enough of them. Rows first: then a block of A is read
  * by one thread alone, and whole rows of C are finished at once. But columns first where A is small and not packed:
  * then a block of B is, and there is nothing to pack beforehand. */
@@ -140,22 +164,33 @@ static void cut_blocks(plan *p)
     const double work = (double)p->items * (double)g->m * (double)g->n * (double)larger(g->k, 1);
     const int64_t enough = p->alone ? 1 : enough_blocks(work), most_rows = BLOCK_BYTES / (SLICE * p->size);
     const int64_t good_rows = !packs_a(p) && g->m <= FEW_ROWS ? g->m : GOOD_ROWS;
-    int64_t rows = divide_up(g->m, divide_up(g->m, most_rows)), cols = g->n;
+    const int64_t uncut = divide_up(g->m, divide_up(g->m, most_rows));
+    int64_t rows = uncut, cols = g->n;
     for (;;) {
-        p->rows = round_up(rows, p->kernel->rows);
-        p->cols = round_up(cols, p->kernel->width);
-        p->row_blocks = divide_up(g->m, p->rows);
-        p->col_blocks = divide_up(g->n, p->cols);
-        if ((double)p->row_blocks * (double)p->col_blocks * (double)p->items >= (double)enough) break;
+        set_blocks(p, rows, cols);
+        if (blocks(p) >= enough) break;
         const bool can_rows = rows >= 2 * LEAST_ROWS, can_cols = cols >= 2 * LEAST_COLS;
         if (!can_rows && !can_cols) break;
         if (rows >= 2 * good_rows || !can_cols) rows = divide_up(rows, 2);
         else cols = divide_up(cols, 2);
     }
-    const double block_work = (double)p->rows * (double)p->cols * (double)larger(g->k, 1);
-    const int64_t blocks = p->items * p->row_blocks * p->col_blocks;
-    p->group = block_work < (1 << 18) ? (int64_t)((1 << 18) / block_work) : 1;
-    p->parts = divide_up(blocks, p->group);
+    const double narrow = (double)p->kernel->width / (double)cn__smaller(g->n, p->kernel->width);
+    p->apart = 2 * blocks(p) <= enough_blocks(work * narrow) && slices(p) >= LEAST_SLICES && !p->alone;
+    if (p->apart) set_blocks(p, uncut, g->n);
+    p->dot = p->apart && p->items == 1 && g->m == 1 && g->n == 1;
+}
+
+/* Which blocks, or which slices of them, are one part of the work. */
+static void cut_parts(plan *p)
+{
+    const cn__gemm *g = &p->g;
+    const double work = (double)p->rows * (double)p->cols * (double)(p->apart ? k_step(g->k) : larger(g->k, 1));
+    p->group = p->dot ? p->kernel->width : work < LEAST_WORK ? (int64_t)(LEAST_WORK / work) : 1;
+    p->parts = divide_up(blocks(p), p->group);
+    if (!p->apart) return;
+    const int64_t lines = p->transposed ? g->n : g->m, line = p->transposed ? g->m : g->n;
+    p->round = cn__smaller(slices(p), larger(1, APART_BYTES / p->size / (p->items * g->m * g->n)));
+    p->lines = cn__smaller(lines, round_up(divide_up(LEAST_SUMS, line * p->round), p->kernel->lanes));
 }
 
 static size_t bytes(const plan *p, int64_t elements) { return (size_t)round_up(elements * p->size, 64); }
@@ -165,14 +200,16 @@ static void choose_sources(plan *p)
     const cn__gemm *g = &p->g;
     const int rows = p->kernel->rows, width = p->kernel->width;
     const int64_t k = k_step(g->k);
-    p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !p->alone ? PACKED_ONCE : PACKED_BY_BLOCK;
-    p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !p->alone ? PACKED_ONCE : PACKED_BY_BLOCK;
+    const bool alone = p->alone || p->apart; /* nothing is packed once */
+    p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
+    p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     p->a_tiles = divide_up(g->m, rows);
     p->b_panels = divide_up(g->n, width);
     p->a_shared = p->a == PACKED_ONCE ? bytes(p, p->items * p->a_tiles * rows * g->k) : 0;
     p->b_shared = p->b == PACKED_ONCE ? bytes(p, p->items * p->b_panels * width * g->k) : 0;
-    p->a_own = p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
+    p->a_own = p->dot ? bytes(p, width * k) : p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
     p->b_own = p->b == PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: for the last columns */
+    p->sums = p->apart ? bytes(p, p->round * p->items * g->m * g->n) : 0;
     p->widened = g->a_storage || g->b_storage ? bytes(p, WIDENED) : 0;
 }
 
@@ -189,10 +226,11 @@ static bool make_plan(plan *p, const cn__gemm *g, bool alone)
     p->a_size = p->g.a_storage ? sizeof(uint16_t) : (size_t)p->size;
     p->b_size = p->g.b_storage ? sizeof(uint16_t) : (size_t)p->size;
     cut_blocks(p);
+    cut_parts(p);
     choose_sources(p);
     const bool shared_rows = (p->transposed ? p->row_blocks : p->col_blocks) > 1;
     const int64_t row_groups = p->items * (p->transposed ? p->col_blocks : p->row_blocks);
-    p->counters = shared_rows && !alone ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
+    p->counters = shared_rows && !alone && !p->apart ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
     return true;
 }
 
@@ -243,10 +281,14 @@ static place place_of(const cn__gemm *g, int64_t item)
 
 /* ---- packing ---- */
 
+static size_t shared_bytes(const plan *p) { return p->counters + p->a_shared + p->b_shared + p->sums; }
+
+static size_t own_bytes(const plan *p) { return p->a_own + p->b_own + p->widened; }
+
 static char *own_scratch(const run *r, int thread)
 {
     const plan *p = r->p;
-    return r->scratch + p->counters + p->a_shared + p->b_shared + (size_t)thread * (p->a_own + p->b_own + p->widened);
+    return r->scratch + shared_bytes(p) + (size_t)thread * own_bytes(p);
 }
 
 static float *widened(const run *r, int thread)
@@ -292,26 +334,32 @@ static void pack_a(const run *r, char *to, int64_t offset, int64_t rows, int64_t
     }
 }
 
-/* cols of B from (k0, col) on, to panels. */
-static void pack_b(const run *r, char *to, int64_t offset, int64_t k, int64_t cols, int thread)
+/* (k,cols) elements, strides as given, to panels. */
+static void pack_panels(const run *r, char *to, const char *from, cn__gemm_storage storage, int64_t k, int64_t cols,
+                        int64_t row_step, int64_t col_step, int thread)
 {
     const plan *p = r->p;
-    const cn__gemm *g = &p->g;
-    const char *const b = (const char *)g->b + offset * p->b_size;
-    if (!g->b_storage) {
-        p->kernel->pack_b(to, b, k, cols, g->b_row, g->b_col);
+    if (!storage) {
+        p->kernel->pack_b(to, from, k, cols, row_step, col_step);
         return;
     }
     float *const wide = widened(r, thread);
     const int64_t step = WIDENED / k / p->kernel->width * p->kernel->width;
-    const bool by_columns = g->b_row == 1;
+    const bool by_columns = row_step == 1;
     for (int64_t q = 0; q < cols; q += step) {
         const int64_t some = cn__smaller(step, cols - q);
-        const uint16_t *const from = (const uint16_t *)(const void *)b + q * g->b_col;
-        if (by_columns) widen(wide, g->b_storage, from, some, k, g->b_col, g->b_row);
-        else widen(wide, g->b_storage, from, k, some, g->b_row, g->b_col);
+        const uint16_t *const halves = (const uint16_t *)(const void *)from + q * col_step;
+        if (by_columns) widen(wide, storage, halves, some, k, col_step, row_step);
+        else widen(wide, storage, halves, k, some, row_step, col_step);
         p->kernel->pack_b(to + q * k * p->size, wide, k, some, by_columns ? 1 : some, by_columns ? k : 1);
     }
+}
+
+/* cols of B from (k0, col) on, to panels. */
+static void pack_b(const run *r, char *to, int64_t offset, int64_t k, int64_t cols, int thread)
+{
+    const cn__gemm *g = &r->p->g;
+    pack_panels(r, to, (const char *)g->b + offset * r->p->b_size, g->b_storage, k, cols, g->b_row, g->b_col, thread);
 }
 
 /* Packed once: slice by slice of k, tiles (panels) of a slice one after the other. */
@@ -328,8 +376,6 @@ static char *shared_b(const run *r, int64_t item, int64_t k0)
     const plan *p = r->p;
     return r->scratch + p->counters + p->a_shared + (item * p->g.k + k0) * p->b_panels * p->kernel->width * p->size;
 }
-
-static int64_t slices(const plan *p) { return divide_up(p->g.k, k_step(p->g.k)); }
 
 static int64_t a_parts(const plan *p) { return p->a == PACKED_ONCE ? divide_up(p->a_tiles, PACK_ROWS) : 0; }
 
@@ -436,7 +482,7 @@ static void clear(const cn__gemm_block *b, int64_t size)
     }
 }
 
-static void run_block(const run *r, int64_t item, int64_t row_block, int64_t col_block, int thread)
+static turn begin_block(const run *r, int64_t item, int64_t row_block, int64_t col_block, int thread)
 {
     const plan *p = r->p;
     const cn__gemm *g = &p->g;
@@ -454,13 +500,24 @@ static void run_block(const run *r, int64_t item, int64_t row_block, int64_t col
                             .c = (char *)g->c + (t.at.c + t.row * g->c_row + t.col * g->c_col) * p->size,
                             .c_row = g->c_row,
                             .c_col = g->c_col };
-    for (int64_t k0 = 0, step = k_step(g->k); k0 < g->k; k0 += step) {
-        t.b.k = cn__smaller(step, g->k - k0);
-        t.b.add = g->accumulate || k0 > 0;
-        use_a(&t, k0);
-        use_b(&t, k0);
-    }
-    if (g->k == 0 && !g->accumulate) clear(&t.b, p->size);
+    return t;
+}
+
+static void multiply_slice(turn *t, int64_t slice, bool add)
+{
+    const int64_t k = t->r->p->g.k, step = k_step(k), k0 = slice * step;
+    t->b.k = cn__smaller(step, k - k0);
+    t->b.add = add;
+    use_a(t, k0);
+    use_b(t, k0);
+}
+
+static void run_block(const run *r, int64_t item, int64_t row_block, int64_t col_block, int thread)
+{
+    const plan *p = r->p;
+    turn t = begin_block(r, item, row_block, col_block, thread);
+    for (int64_t slice = 0; slice < slices(p); slice++) multiply_slice(&t, slice, p->g.accumulate || slice > 0);
+    if (p->g.k == 0 && !p->g.accumulate) clear(&t.b, p->size);
     finish_block(r, item, row_block, col_block, thread);
 }
 
@@ -476,13 +533,99 @@ static void run_part(void *user, int64_t part, int thread)
     }
 }
 
+/* ---- slices apart ---- */
+
+/* What a slice of this round adds to an item of C: (m,n), contiguous. */
+static char *sum_of(const run *r, int64_t slice, int64_t item)
+{
+    const plan *p = r->p;
+    return r->scratch + shared_bytes(p) - p->sums + (slice * p->items + item) * p->g.m * p->g.n * p->size;
+}
+
+/* Slices [slice, slice + count) of this round, all of length k: each is a column of A and of B. */
+static void multiply_lanes(const run *r, int64_t slice, int64_t count, int64_t k, int thread)
+{
+    const plan *p = r->p;
+    const cn__gemm *g = &p->g;
+    const int64_t k0 = (r->first + slice) * k_step(g->k);
+    char *const a = own_scratch(r, thread), *const b = a + p->a_own;
+    pack_panels(r, a, (const char *)g->a + k0 * g->a_col * p->a_size, g->a_storage, k, count, g->a_col, k * g->a_col,
+                thread);
+    pack_panels(r, b, (const char *)g->b + k0 * g->b_row * p->b_size, g->b_storage, k, count, g->b_row, k * g->b_row,
+                thread);
+    p->kernel->multiply_lanes(sum_of(r, slice, 0), a, b, k, count);
+}
+
+static void multiply_dot(const run *r, int64_t begin, int64_t end, int thread)
+{
+    const int64_t k = r->p->g.k, step = k_step(k), whole = cn__smaller(end, k / step - r->first);
+    if (begin < whole) multiply_lanes(r, begin, whole - begin, step, thread);
+    if (whole < end) multiply_lanes(r, whole, 1, k % step, thread);
+}
+
+static void multiply_part(void *user, int64_t part, int thread)
+{
+    const run *r = user;
+    const plan *p = r->p;
+    const int64_t begin = part * p->group, end = cn__smaller(begin + p->group, r->count * blocks(p));
+    if (p->dot) {
+        multiply_dot(r, begin, end, thread);
+        return;
+    }
+    for (int64_t at = begin; at < end; at++) {
+        const int64_t slice = at / blocks(p), block = at % blocks(p);
+        turn t = begin_block(r, block / p->row_blocks, block % p->row_blocks, 0, thread);
+        t.b.c = sum_of(r, slice, t.item) + t.row * p->g.n * p->size;
+        t.b.c_row = p->g.n;
+        t.b.c_col = 1;
+        multiply_slice(&t, r->first + slice, false);
+    }
+}
+
+static int64_t lines(const plan *p) { return p->transposed ? p->g.n : p->g.m; }
+
+/* Some rows of C as given: all slices of this round are added to them. */
+static void add_part(void *user, int64_t part, int thread)
+{
+    const run *r = user;
+    const plan *p = r->p;
+    const cn__gemm *g = &p->g;
+    const int64_t in_item = divide_up(lines(p), p->lines), item = part / in_item, begin = part % in_item * p->lines;
+    const int64_t end = cn__smaller(begin + p->lines, lines(p)), row = p->transposed ? 0 : begin,
+                  col = p->transposed ? begin : 0;
+    const char *const from = sum_of(r, 0, item) + (row * g->n + col) * p->size;
+    char *const c = (char *)g->c + (place_of(g, item).c + row * g->c_row + col * g->c_col) * p->size;
+    cn__gemm_sum sum = { .m = p->transposed ? g->m : end - begin,
+                         .n = p->transposed ? end - begin : g->n,
+                         .count = r->count,
+                         .from = from,
+                         .from_row = g->n,
+                         .step = p->items * g->m * g->n,
+                         .c = c,
+                         .c_row = g->c_row,
+                         .c_col = g->c_col,
+                         .add = g->accumulate || r->first > 0 };
+    p->kernel->sum(&sum);
+    if (g->done && r->first + r->count == slices(p)) call_done(p, item, begin, end, thread);
+}
+
+static void run_apart(run *r, cn__workers *w)
+{
+    const plan *p = r->p;
+    for (r->first = 0; r->first < slices(p); r->first += r->count) {
+        r->count = cn__smaller(p->round, slices(p) - r->first);
+        cn__workers_run(w, divide_up(r->count * blocks(p), p->group), multiply_part, r);
+        cn__workers_run(w, p->items * divide_up(lines(p), p->lines), add_part, r);
+    }
+}
+
 static int64_t pack_parts(const plan *p) { return p->items * slices(p) * (a_parts(p) + b_parts(p)); }
 
 size_t cn__gemm_scratch(const cn__gemm *g, int threads)
 {
     plan p;
     if (!make_plan(&p, g, false)) return 0;
-    return p.counters + p.a_shared + p.b_shared + (size_t)larger(threads, 1) * (p.a_own + p.b_own + p.widened);
+    return shared_bytes(&p) + (size_t)larger(threads, 1) * own_bytes(&p);
 }
 
 void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
@@ -492,7 +635,8 @@ void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
     if (g->done) memset(scratch, 0, p.counters);
     run r = { .p = &p, .scratch = scratch };
     if (pack_parts(&p)) cn__workers_run(w, pack_parts(&p), pack_part, &r);
-    cn__workers_run(w, p.parts, run_part, &r);
+    if (p.apart) run_apart(&r, w);
+    else cn__workers_run(w, p.parts, run_part, &r);
 }
 
 size_t cn__gemm_alone_scratch(bool f64)

@@ -195,13 +195,18 @@ TARGET static void NAME(pack_a)(void *packed, const void *from, int64_t rows, in
     }
 }
 
-/* Element by element, with zeros for the columns that are not there. */
+/* Element by element, with zeros for the columns that are not there; in the order in which they lie. */
 TARGET static void NAME(pack_b_ragged)(SCALAR *to, const SCALAR *b, int64_t k, int64_t cols, int64_t b_row,
                                        int64_t b_col)
 {
-    for (int64_t p = 0; p < k; p++, to += NAME(width)) {
-        for (int64_t q = 0; q < cols; q++) to[q] = b[p * b_row + q * b_col];
-        for (int64_t q = cols; q < NAME(width); q++) to[q] = 0;
+    if (cols < NAME(width)) {
+        for (int64_t i = 0; i < k * NAME(width); i++) to[i] = 0;
+    }
+    for (int64_t q = 0; b_row == 1 && q < cols; q++) {
+        for (int64_t p = 0; p < k; p++) to[p * NAME(width) + q] = b[p + q * b_col];
+    }
+    for (int64_t p = 0; b_row != 1 && p < k; p++) {
+        for (int64_t q = 0; q < cols; q++) to[p * NAME(width) + q] = b[p * b_row + q * b_col];
     }
 }
 
@@ -244,7 +249,14 @@ TARGET static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64
             else NAME(pack_b_ragged)(to + q * width * k, b + q * width * b_col, k, width, b_row, b_col);
         }
     }
-    if (rest) NAME(pack_b_ragged)(to + whole * width * k, b + whole * width * b_col, k, rest, b_row, b_col);
+    if (!rest) return;
+    to += whole * width * k;
+    b += whole * width * b_col;
+    /* Rows whose whole vectors end before the last row does. */
+    const int64_t over = b_row > 0 ? (width - rest + b_row - 1) / b_row : k;
+    const int64_t rows = b_col == 1 && over < k ? k - over : 0;
+    NAME(pack_b_rows)(to, b, rows, 1, b_row);
+    NAME(pack_b_ragged)(to + rows * width, b + rows * b_row, k - rows, rest, b_row, b_col);
 }
 
 /* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. */
@@ -322,13 +334,55 @@ TARGET static void NAME(multiply_row)(const cn__gemm_block *g)
     }
 }
 
+TARGET static void NAME(multiply_lanes)(void *sums, const void *a, const void *b, int64_t k, int64_t count)
+{
+    const SCALAR *x = a, *y = b;
+    NAME(vec) acc[VECTORS] = { { 0 } };
+    SCALAR out[NAME(width)];
+    for (int64_t p = 0; p < k; p++, x += NAME(width), y += NAME(width)) {
+        for (int v = 0; v < VECTORS; v++)
+            acc[v] = FMA(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
+    }
+    for (int v = 0; v < VECTORS; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
+    for (int64_t q = 0; q < count; q++) ((SCALAR *)sums)[q] = out[q];
+}
+
+/* n columns of a row; n is constant where there are many, and then `out` lives in registers. */
+TARGET static inline __attribute__((always_inline)) void NAME(sum_columns)(const cn__gemm_sum *s, const SCALAR *from,
+                                                                           SCALAR *c, const int64_t n)
+{
+    SCALAR out[4 * NAME(lanes)];
+    for (int64_t i = 0; i < n; i++) out[i] = s->add ? c[i * s->c_col] + from[i] : from[i];
+    for (int64_t at = 1; at < s->count; at++) {
+        from += s->step;
+        for (int64_t i = 0; i < n; i++) out[i] += from[i];
+    }
+    for (int64_t i = 0; i < n; i++) c[i * s->c_col] = out[i];
+}
+
+TARGET static void NAME(sum)(const cn__gemm_sum *s)
+{
+    enum { MANY = 4 * NAME(lanes) };
+    const bool joined = s->from_row == s->n && s->c_row == s->n && s->c_col == 1; /* all rows are one */
+    const int64_t rows = joined ? 1 : s->m, cols = joined ? s->m * s->n : s->n;
+    for (int64_t i = 0; i < rows; i++) {
+        const SCALAR *from = (const SCALAR *)s->from + i * s->from_row;
+        SCALAR *c = (SCALAR *)s->c + i * s->c_row;
+        int64_t q = 0;
+        for (; q + MANY <= cols; q += MANY) NAME(sum_columns)(s, from + q, c + q * s->c_col, MANY);
+        if (q < cols) NAME(sum_columns)(s, from + q, c + q * s->c_col, cols - q);
+    }
+}
+
 static const cn__gemm_kernel NAME(kernel) = { .rows = ROWS,
                                               .width = NAME(width),
                                               .lanes = NAME(lanes),
                                               .pack_a = NAME(pack_a),
                                               .pack_b = NAME(pack_b),
                                               .multiply = NAME(multiply),
-                                              .multiply_row = NAME(multiply_row) };
+                                              .multiply_row = NAME(multiply_row),
+                                              .multiply_lanes = NAME(multiply_lanes),
+                                              .sum = NAME(sum) };
 
 #undef SCALAR
 #undef BYTES

@@ -20,6 +20,16 @@ typedef struct cn__gemm_block {
     bool add;
 } cn__gemm_block;
 
+/* C(m,n) = or += the sum of `count` matrices (m,n) that lie `step` apart, added one after the other. */
+typedef struct cn__gemm_sum {
+    int64_t m, n, count;
+    const void *from;
+    int64_t from_row, step; /* columns are contiguous */
+    void *c;
+    int64_t c_row, c_col;
+    bool add;
+} cn__gemm_sum;
+
 typedef struct cn__gemm_kernel {
     int rows, width, lanes; /* of a register tile; of a vector */
     void (*pack_a)(void *to, const void *a, int64_t rows, int64_t k, int64_t a_row, int64_t a_col);
@@ -28,6 +38,9 @@ typedef struct cn__gemm_kernel {
     void (*multiply)(const cn__gemm_block *g);
     /* m = 1, n ≥ lanes, and the columns of B are contiguous, b_panel apart: no packing. */
     void (*multiply_row)(const cn__gemm_block *g);
+    /* Of the first `count` columns of two panels (k,width): the sums over k of their products. */
+    void (*multiply_lanes)(void *sums, const void *a, const void *b, int64_t k, int64_t count);
+    void (*sum)(const cn__gemm_sum *s);
 } cn__gemm_kernel;
 
 static inline int64_t cn__smaller(int64_t a, int64_t b) { return a < b ? a : b; }
