@@ -65,6 +65,7 @@ static const cn__gemm_kernel *kernel_under_test(bool f64)
     return kernel_now;
 }
 #define cn__gemm_kernel_for kernel_under_test
+#define APART_BYTES         (1 << 12) /* so that small products take several rounds */
 #include "cpu/gemm.c"
 #undef cn__gemm_kernel_for
 
@@ -78,6 +79,7 @@ typedef struct trial {
     int64_t gap;     /* elements skipped between those of a row */
     bool accumulate;
     cn__gemm_storage a_half, b_half;
+    bool apart; /* slices of k are expected to be multiplied apart */
 } trial;
 
 typedef struct buffer {
@@ -121,16 +123,46 @@ static matrix lay_out(int64_t rows, int64_t cols, bool turned, int64_t gap, int6
     return x;
 }
 
+/* How often each row was finished, and what it was then. */
 typedef struct rows_seen {
     unsigned char *seen;
-    int64_t m;
+    const cn__gemm *g;
+    char *then;
 } rows_seen;
+
+static size_t element_size(const cn__gemm *g) { return g->f64 ? sizeof(double) : sizeof(float); }
+
+static size_t element_at(const cn__gemm *g, int64_t item, int64_t i, int64_t q)
+{
+    return (size_t)(item * g->c_batch[0] + i * g->c_row + q * g->c_col) * element_size(g);
+}
 
 static void note_rows(void *user, int64_t batch, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const rows_seen *r = user;
-    for (int64_t i = begin; i < end; i++) r->seen[batch * r->m + i]++;
+    for (int64_t i = begin; i < end; i++) {
+        r->seen[batch * r->g->m + i]++;
+        for (int64_t q = 0; q < r->g->n; q++) {
+            const size_t at = element_at(r->g, batch, i, q);
+            memcpy(r->then + at, (const char *)r->g->c + at, element_size(r->g));
+        }
+    }
+}
+
+/* Rows that were not finished once, or changed after that. */
+static int64_t rows_missed(const rows_seen *r, int64_t items)
+{
+    int64_t missed = 0;
+    for (int64_t row = 0; r->g->n && row < items * r->g->m; row++) {
+        bool right = r->seen[row] == 1;
+        for (int64_t q = 0; right && q < r->g->n; q++) {
+            const size_t at = element_at(r->g, row / r->g->m, row % r->g->m, q);
+            right = memcmp(r->then + at, (const char *)r->g->c + at, element_size(r->g)) == 0;
+        }
+        missed += !right;
+    }
+    return missed;
 }
 
 /* The rule: k in equal slices, a slice from zero in ascending order, slices added in ascending order. */
@@ -148,6 +180,14 @@ static double expected(const trial *t, bool f64, bool fused, double old, const d
         c = k0 == 0 && !t->accumulate ? sum : f64 ? c + sum : (double)((float)c + (float)sum);
     }
     return c;
+}
+
+/* Summed in f64 without regard to order: within k roundings of what was computed. */
+static bool near_sum(const trial *t, bool f64, double old, const double *a, const double *b, double got)
+{
+    double sum = t->accumulate ? old : 0, size = fabs(sum);
+    for (int64_t p = 0; p < t->k; p++) sum += a[p] * b[p], size += fabs(a[p] * b[p]);
+    return fabs(got - sum) <= size * (double)(t->k + 1) * (f64 ? 1e-15 : 1e-7);
 }
 
 typedef struct kernel_row {
@@ -182,7 +222,7 @@ static bool compare_item(const kernel_row *row, const trial *t, const cn__gemm *
     for (int64_t at = 0; ok && at < t->m * t->n; at++) {
         const int64_t i = at / t->n, q = at % t->n;
         const double want = expected(t, row->f64, row->fused, before[at], a + i * t->k, b + q * t->k);
-        ok = after[at] == want;
+        ok = after[at] == want && near_sum(t, row->f64, before[at], a + i * t->k, b + q * t->k, after[at]);
         if (!ok)
             check(false, "%s: (%lld,%lld)·(%lld,%lld) element %lld,%lld of item %lld: %.17g, not %.17g", row->name,
                   (long long)t->m, (long long)t->k, (long long)t->k, (long long)t->n, (long long)i, (long long)q,
@@ -208,7 +248,7 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
     buffer old = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32);
     buffer got = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32), first = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32);
     const int64_t items = t->batch ? t->batch : 1;
-    rows_seen seen = { calloc((size_t)(items * t->m + 1), 1), t->m };
+    rows_seen seen = { .seen = calloc((size_t)(items * t->m + 1), 1), .then = malloc(got.bytes + 1) };
     cn__gemm g = { .f64 = row->f64,
                    .a_storage = t->a_half,
                    .b_storage = t->b_half,
@@ -232,8 +272,12 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
                    .c_batch = { c.item },
                    .done = note_rows,
                    .user = &seen };
+    seen.g = &g;
     kernel_now = row->kernel;
-    for (int i = 0; seen.seen && i <= n_pools; i++) { /* the last time: alone */
+    plan p;
+    check(!t->apart || (make_plan(&p, &g, false) && p.apart), "%s: %lldx%lldx%lld is not cut along k", row->name,
+          (long long)t->m, (long long)t->k, (long long)t->n);
+    for (int i = 0; seen.seen && seen.then && i <= n_pools; i++) { /* the last time: alone */
         memcpy(got.data, old.data, got.bytes);
         memset(seen.seen, 0, (size_t)(items * t->m));
         size_t bytes =
@@ -250,13 +294,46 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
         else
             check(memcmp(first.data, got.data, got.bytes) == 0, "%s: %lldx%lldx%lld differs with %d threads", row->name,
                   (long long)t->m, (long long)t->k, (long long)t->n, i < n_pools ? cn__workers_count(pools[i]) : 0);
-        int64_t unfinished = 0;
-        for (int64_t r = 0; i < n_pools && t->n && r < items * t->m; r++) unfinished += seen.seen[r] != 1;
+        const int64_t unfinished = i < n_pools ? rows_missed(&seen, items) : 0;
         check(unfinished == 0, "%s: %lldx%lldx%lld: %lld rows are not finished once", row->name, (long long)t->m,
               (long long)t->k, (long long)t->n, (long long)unfinished);
     }
-    free(seen.seen);
+    free(seen.seen), free(seen.then);
     free(abuf.data), free(bbuf.data), free(old.data), free(got.data), free(first.data);
+}
+
+/* Few rows and columns, and so much of k that its slices are multiplied apart. */
+static void run_long_trials(const kernel_row *row, cn__workers *const *pools, int n_pools)
+{
+    static const trial trials[] = {
+        { .m = 24, .n = 40, .k = 2200 },             /* one slice fills a round */
+        { .m = 9, .n = 12, .k = 20000 },             /* several do */
+        { .m = 9, .n = 12, .k = 20000, .bt = true }, /* the last columns lie one by one */
+        { .m = 3, .n = 70, .k = 10500, .at = true }, /* wide */
+        { .m = 70, .n = 3, .k = 10500, .ct = true }, /* tall: computed as its transpose, or not */
+        { .m = 70, .n = 3, .k = 10500 },
+        { .m = 1, .n = 80, .k = 26500, .bt = true },  /* one row times columns */
+        { .m = 171, .n = 20, .k = 3700, .at = true }, /* several blocks of rows */
+        { .m = 30, .n = 30, .k = 2500, .gap = 2 },
+        { .m = 1, .n = 1, .k = 530000 },               /* slices in lanes */
+        { .m = 1, .n = 1, .k = 384 * 1400, .gap = 1 }, /* all of the same length */
+        { .batch = 2, .m = 20, .n = 24, .k = 4400, .at = true, .bt = true },
+        { .batch = 2, .m = 20, .n = 24, .k = 4400, .ct = true },
+        { .batch = 3, .m = 8, .n = 30, .k = 3000, .b_shared = true },
+        { .batch = 2, .m = 1, .n = 1, .k = 530000 },
+    };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        if (test_is_quick() && i % 3) continue;
+        trial t = trials[i];
+        t.apart = true;
+        t.accumulate = i % 2;
+        run_trial(row, &t, pools, n_pools);
+        if (row->f64) continue;
+        t.accumulate = !t.accumulate;
+        t.a_half = (cn__gemm_storage)(i % 3);
+        t.b_half = (cn__gemm_storage)((i + 1) % 3);
+        run_trial(row, &t, pools, n_pools);
+    }
 }
 
 static void run_trials(const kernel_row *row, cn__workers *const *pools, int n_pools)
@@ -333,6 +410,7 @@ int main(void)
     for (int i = 0; i < n; i++) {
         check_group(rows[i].name);
         run_trials(&rows[i], pools, 3);
+        run_long_trials(&rows[i], pools, 3);
     }
     check(best_kernel_for(true) != NULL && best_kernel_for(false) != NULL, "a kernel is chosen");
     for (int i = 0; i < 3; i++) cn__workers_close(pools[i]);

@@ -20,18 +20,21 @@ enum {
     BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the second cache */
     LEAST_ROWS = 48,       /* blocks are not cut smaller than this for the sake of sharing the work */
     LEAST_COLS = 64,
-    GOOD_ROWS = 96,    /* nor, if there is a choice, smaller than this */
-    A_REUSE = 4,       /* A is packed when it meets more panels of B than this */
-    A_ROW_REUSE = 16,  /* the same where its rows are contiguous */
-    FEW_ROWS = 256,    /* as many rows of A as can be read in place by several blocks of columns */
-    B_REUSE = 4,       /* B is packed when it meets more tiles of A than this */
-    GROUP = 4,         /* panels of B that a block packs at once for itself */
-    WIDENED = 1 << 14, /* halves that are widened at a time, before they are packed */
-    LEAST_SLICES = 4,  /* worth multiplying apart */
-    APART_BYTES = 1 << 22, /* of all C that are there at a time */
-    LEAST_WORK = 1 << 18,  /* multiplications in a part */
-    LEAST_SUMS = 1 << 15,  /* additions in a part */
+    GOOD_ROWS = 96,       /* nor, if there is a choice, smaller than this */
+    A_REUSE = 4,          /* A is packed when it meets more panels of B than this */
+    A_ROW_REUSE = 16,     /* the same where its rows are contiguous */
+    FEW_ROWS = 256,       /* as many rows of A as can be read in place by several blocks of columns */
+    B_REUSE = 4,          /* B is packed when it meets more tiles of A than this */
+    GROUP = 4,            /* panels of B that a block packs at once for itself */
+    WIDENED = 1 << 14,    /* halves that are widened at a time, before they are packed */
+    LEAST_SLICES = 4,     /* worth multiplying apart */
+    LEAST_WORK = 1 << 18, /* multiplications in a part */
+    LEAST_SUMS = 1 << 15, /* additions in a part */
 };
+
+#ifndef APART_BYTES
+#define APART_BYTES (1 << 22) /* of the C of slices, all that there are at a time; tests take less */
+#endif
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -64,7 +67,7 @@ typedef struct plan {
     int64_t round; /* so many at a time */
     int64_t lines; /* rows of C as given that a part adds up */
     source a, b;
-    int64_t a_tiles, b_panels;           /* packed once: how many there are of an item */
+    int64_t a_tiles, b_panels;                 /* packed once: how many there are of an item */
     size_t counters, a_shared, b_shared, sums; /* scratch, once */
     size_t a_own, b_own, widened;              /* and for each thread */
 } plan;
@@ -230,7 +233,8 @@ static bool make_plan(plan *p, const cn__gemm *g, bool alone)
     choose_sources(p);
     const bool shared_rows = (p->transposed ? p->row_blocks : p->col_blocks) > 1;
     const int64_t row_groups = p->items * (p->transposed ? p->col_blocks : p->row_blocks);
-    p->counters = shared_rows && !alone && !p->apart ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
+    p->counters =
+        shared_rows && !alone && !p->apart ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
     return true;
 }
 

@@ -341,7 +341,8 @@ TARGET static void NAME(multiply_lanes)(void *sums, const void *a, const void *b
     SCALAR out[NAME(width)];
     for (int64_t p = 0; p < k; p++, x += NAME(width), y += NAME(width)) {
         for (int v = 0; v < VECTORS; v++)
-            acc[v] = FMA(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
+            acc[v] =
+                FMA(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
     }
     for (int v = 0; v < VECTORS; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
     for (int64_t q = 0; q < count; q++) ((SCALAR *)sums)[q] = out[q];
