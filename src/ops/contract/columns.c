@@ -40,26 +40,26 @@ cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *wei
     const int64_t fitting = COLUMN_BYTES / c.size / (c.block * c.volume) / LEAST_POSITIONS * LEAST_POSITIONS;
     c.chunk = cn__conv_smaller(larger(fitting, LEAST_POSITIONS), c.positions);
     c.chunks = divide_up(c.positions, c.chunk);
+    c.packs = cn__gemm_alone_scratch(c.f64);
     c.columns = c.direct ? 0 : aligned((size_t)(c.block * c.volume * c.chunk * c.size));
     for (int i = 0; i < 4; i++) { /* the last block and the last chunk are smaller, and may need more */
         cn__gemm g = product(&c, i & 1 ? c.s.c - (c.blocks - 1) * c.block : c.block,
                              i & 2 ? c.positions - (c.chunks - 1) * c.chunk : c.chunk);
-        const size_t bytes = cn__gemm_scratch(&g, 1);
-        if (bytes > c.packs) c.packs = bytes;
+        const size_t one = cn__gemm_scratch(&g, 1), each = cn__gemm_scratch(&g, 2) - one;
+        if (each > c.packs) c.packs = each;
+        if (one - each > c.once) c.once = one - each;
     }
     return c;
 }
 
-size_t cn__conv_scratch(const cn__conv *c, int threads) { return (size_t)threads * (c->columns + c->packs); }
+/* Products that run apart take from `packs` of their thread; one that all threads share needs `once` beside them. */
+size_t cn__conv_scratch(const cn__conv *c, int threads) { return (size_t)threads * (c->columns + c->packs) + c->once; }
 
-/* A product has a part of its scratch for each thread, as large as the whole for one thread. Threads that run products of
-   different sizes at once each start from where their part is `packs` bytes after the last thread's. */
 void cn__conv_multiply(const cn__conv *c, const cn__gemm *g, int thread)
 {
-    const size_t own = cn__gemm_scratch(g, 1);
-    if (!own) return; /* nothing to compute */
     char *packs = (char *)c->k->scratch + (size_t)cn_threads(c->k) * c->columns;
-    cn__gemm_run(g, cn__kernel_workers(c->k), packs + (size_t)thread * (c->packs - own));
+    if (c->together) cn__gemm_run(g, cn__kernel_workers(c->k), packs);
+    else cn__gemm_run_alone(g, packs + (size_t)thread * c->packs);
 }
 
 typedef struct units {
@@ -76,9 +76,11 @@ static void run_units(const cn_kernel *k, void *user, int64_t begin, int64_t end
 
 void cn__conv_run(const cn__conv *c, int64_t n, double work, cn__conv_unit unit)
 {
-    units u = { c, unit };
+    cn__conv all = *c;
+    all.together = n < cn_threads(c->k);
+    units u = { &all, unit };
     const double least = 1 << 16;
-    if (n < cn_threads(c->k)) run_units(c->k, &u, 0, n, 0);
+    if (all.together) run_units(c->k, &u, 0, n, 0);
     else cn_parallel(c->k, n, work < least ? (int64_t)(least / (work + 1)) + 1 : 1, run_units, &u);
 }
 
