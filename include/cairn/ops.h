@@ -195,7 +195,7 @@ CN_API cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn
 /* Decoding: q, k, v (B, T, heads, width) of new tokens look at keys, values (B, L, heads, width), of which the first `used` are
    filled, and at each other causally. scale 0: 1/sqrt(width). `used` is a number, not structure. No gradient. */
 CN_API cn_tensor *cn_cached_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *keys, cn_tensor *values, int64_t used, double scale);
-typedef enum cn_reduction { CN_MEAN, CN_SUM, CN_NONE } cn_reduction;
+typedef enum cn_reduction { CN_MEAN, CN_SUM, CN_NONE, CN_BATCHMEAN } cn_reduction; /* the last: cn_kl_div only, see loss.h */
 typedef struct cn_loss_desc {
     cn_tensor *weight;         /* one a class; may be NULL */
     int64_t ignore_index;      /* targets that do not count: this one if has_ignore, else -100 */

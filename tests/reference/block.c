@@ -518,6 +518,61 @@ static void cross_entropy_soft(const ref_call *c)
     free(each);
 }
 
+/* ---- ctc_loss: log_probs, targets and lengths at in[0..4) */
+
+/* The probability of all class sequences that spell target n once repetitions, then blanks, are struck out; of those that
+   have class `fixed` at step `when`, if that is not negative. ways[j][0]: j labels so far, then a blank (or nothing);
+   ways[j][1]: j labels so far, the last of them just now. */
+static double spellings(const ref_tensor *in, int64_t blank, int64_t n, int64_t when, int64_t fixed)
+{
+    const int64_t samples = in[0].shape[1], classes = in[0].shape[2], length = (int64_t)in[3].v[n];
+    int64_t start = in[1].ndim == 2 ? n * in[1].shape[1] : 0;
+    for (int64_t i = 0; i < n && in[1].ndim == 1; i++) start += (int64_t)in[3].v[i];
+    double(*ways)[2] = room(length + 1, sizeof *ways), (*next)[2] = room(length + 1, sizeof *ways), sum;
+    ways[0][0] = 1;
+    for (int64_t t = 0; t < (int64_t)in[2].v[n]; t++) {
+        for (int64_t j = 0; j <= length; j++) next[j][0] = next[j][1] = 0;
+        for (int64_t j = 0; j <= length; j++)
+            for (int64_t c = 0; c < classes; c++) {
+                const double p = t == when && c != fixed ? 0 : exp(in[0].v[(t * samples + n) * classes + c]);
+                const bool last = j > 0 && c == (int64_t)in[1].v[start + j - 1];
+                const bool new = j < length && c == (int64_t)in[1].v[start + j];
+                if (c == blank) next[j][0] += p * (ways[j][0] + ways[j][1]);
+                if (last) next[j][1] += p * ways[j][1];
+                if (new) next[j + 1][1] += p * (ways[j][0] + (last ? 0 : ways[j][1]));
+            }
+        double(*old)[2] = ways;
+        ways = next;
+        next = old;
+    }
+    sum = ways[length][0] + ways[length][1];
+    free(ways);
+    free(next);
+    return sum;
+}
+
+static void ctc_loss(const ref_call *c)
+{
+    const cn__ctc_attrs *a = c->attrs;
+    for (int64_t n = 0; n < c->out[0].numel; n++) {
+        const double p = spellings(c->in, a->blank, n, -1, 0);
+        c->out[0].v[n] = p == 0 && a->zero_infinity ? 0 : -log(p);
+    }
+}
+
+/* -d log P / d log_probs: how much of P has this class at this step */
+static void ctc_loss_backward(const ref_call *c)
+{
+    const cn__ctc_attrs *a = c->attrs;
+    const ref_tensor *x = &c->in[1];
+    for (int64_t i = 0; i < x->numel; i++) {
+        const int64_t t = i / x->shape[2] / x->shape[1], n = i / x->shape[2] % x->shape[1], k = i % x->shape[2];
+        const double p = spellings(x, a->blank, n, -1, 0);
+        const bool counts = t < (int64_t)c->in[3].v[n] && !(p == 0 && a->zero_infinity);
+        c->out[0].v[i] = counts ? -c->in[0].v[n] * spellings(x, a->blank, n, t, k) / p : 0;
+    }
+}
+
 const ref_entry ref_block[] = {
     { "softmax", softmax },
     { "log_softmax", log_softmax },
@@ -542,5 +597,7 @@ const ref_entry ref_block[] = {
     { "cross_entropy_backward", cross_entropy_backward },
     { "nll_loss", nll_loss },
     { "cross_entropy_soft", cross_entropy_soft },
+    { "ctc_loss", ctc_loss },
+    { "ctc_loss_backward", ctc_loss_backward },
     { NULL, NULL },
 };

@@ -158,7 +158,8 @@ static int64_t whole(double x) { return (int64_t)x; }
     F(clamp_t, smaller(larger(x, y), z))                                                            \
     F(lerp, x + z * (y - x))                                                                        \
     F(addcmul, x + p * y * z)                                                                       \
-    F(addcdiv, x + p * y / z)
+    F(addcdiv, x + p * y / z)                                                                       \
+    F(binary_cross_entropy, -z * (y * larger(log(x), -100) + (1 - y) * larger(log(1 - x), -100)))
 
 #define F(name, expression)                                                                                            \
     static double name##_formula(double x, double y, double z, double p, double q, cn_dtype t)                         \

@@ -30,9 +30,13 @@ typedef struct cn__loss_attrs {
     int64_t has_ignore, ignore_index;
 } cn__loss_attrs;
 
+typedef struct cn__ctc_attrs {
+    int64_t blank, zero_infinity;
+} cn__ctc_attrs;
+
 extern const cn_op cn__op_softmax_backward, cn__op_log_softmax_backward, cn__op_layer_norm_backward,
     cn__op_rms_norm_backward, cn__op_batch_norm_backward, cn__op_attention_backward, cn__op_cross_entropy_backward,
-    cn__op_cross_entropy_soft, cn__op_dropout_mask;
+    cn__op_cross_entropy_soft, cn__op_ctc_loss, cn__op_ctc_loss_backward, cn__op_dropout_mask;
 
 /* All results of an operator from its operands, in simpler operators. A NULL result: an error stands. */
 typedef void (*cn__definition)(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,

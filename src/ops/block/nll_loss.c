@@ -10,14 +10,19 @@ static cn_layout without_classes(const cn_layout *x)
     return l;
 }
 
+static bool reduces(cn_ctx *ctx, const char *who, const cn__loss_attrs *a)
+{
+    return (a->reduction >= CN_MEAN && a->reduction <= CN_NONE) ||
+           cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no reduction %lld", who, (long long)a->reduction);
+}
+
 bool cn__loss_fits(cn_ctx *ctx, const char *who, const cn__loss_attrs *a, const cn_meta *x, const cn_meta *target,
                    const cn_meta *weight)
 {
     char s[96], t[96];
     cn__shape_text(&x->layout, s, sizeof s);
     const cn_layout samples = without_classes(&x->layout);
-    if (a->reduction < CN_MEAN || a->reduction > CN_NONE)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no reduction %lld", who, (long long)a->reduction);
+    if (!reduces(ctx, who, a)) return false;
     if (x->layout.ndim < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: a number has no classes", who);
     if (target->dtype != CN_I32 && target->dtype != CN_I64)
         return cn__fail(ctx, CN_BAD_DTYPE, "%s: the target is of i32 or i64, not %s", who,
@@ -119,6 +124,7 @@ static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
     const cn_layout *x = cn__layout(in[0]);
     const int axis = cn__class_axis(x->ndim);
     char s[96], t[96];
+    if (!reduces(ctx, "cross_entropy", a)) return NULL;
     if (a->has_ignore || x->ndim < 1 || !cn__same_shape(x, cn__layout(in[1]))) {
         cn__fail(ctx, CN_BAD_ARGUMENT,
                  "cross_entropy: probabilities have the logits' shape and ignore nothing; %s for %s",

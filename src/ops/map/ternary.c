@@ -29,7 +29,22 @@
 
 /* ---- gradients ---- */
 
+static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *z, double p0)
+{
+    return cn_apply(op, (cn_tensor *[]){ x, y, z }, 3, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = p0 } });
+}
+
 static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, g, cn__weak(g, 0)); }
+
+/* g z (x - y)/(x (1 - x)), the divisor not below 1e-12: PyTorch's, which goes on where the logarithm has stopped */
+static cn_tensor *bce_grad_of_input(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z)
+{
+    cn_tensor *spread = cn_clamp(cn_mul(cn_rsub_s(x, 1), x), 1e-12, INFINITY);
+    return cn_div(cn_mul(cn_mul(g, z), cn_sub(x, y)), spread);
+}
+static cn_tensor *bce_log(cn_tensor *log) { return cn_clamp(log, -100, 0); }
+
+extern const cn_op cn__op_binary_cross_entropy;
 
 #define TERNARY(name, class, cost, doc, real, whole, wgsl, of_x, of_y, of_z, ...)                          \
     static void name##_grad(cn_grad_call *c)                                                               \
@@ -63,11 +78,6 @@ static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn
 #undef TERNARY
 
 /* ---- functions ---- */
-
-static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *z, double p0)
-{
-    return cn_apply(op, (cn_tensor *[]){ x, y, z }, 3, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = p0 } });
-}
 
 cn_tensor *cn_clamp_t(cn_tensor *x, cn_tensor *low, cn_tensor *high) { return apply(&cn__op_clamp_t, x, low, high, 0); }
 

@@ -1,0 +1,148 @@
+/* cairn/loss.h: losses: how far a result is from what it should be.
+
+       cn_tensor *loss = cn_mse_loss(model(x), y, NULL);                          the mean over all elements
+       cn_tensor *each = cn_huber_loss(p, y, &(cn_huber_desc){ .delta = 2, .reduction = CN_NONE });
+       cn_tensor *hit = cn_bce_with_logits_loss(z, t, &(cn_bce_desc){ .pos_weight = w });
+       cn_backward(loss);
+
+   Formulas   PyTorch's (torch.nn.functional), with its defaults, its reductions and its gradients at kinks.
+              cn_cross_entropy and cn_nll_loss are in ops.h.
+   Zero       A descriptor may be NULL, and a field left at 0 has PyTorch's default, which its comment says.
+   Shapes     Input and target have one shape: where PyTorch broadcasts and warns, this is an error. Weights broadcast
+              to the input's shape. The mean of nothing is NaN.
+   Dtypes     The input is of a floating type. Targets of other types are converted as in any arithmetic.
+   Gradients  Also of targets, weights and variances, as often as one likes; of ctc_loss to log_probs, once.
+   Errors     NULL, and an error in the context: shapes, dtypes and arguments at the call, what is found wrong in lengths
+              or class indices when it is computed. Ranges of values are not looked at: a probability outside of [0, 1]
+              or a negative variance gives NaN. */
+#ifndef CAIRN_LOSS_H
+#define CAIRN_LOSS_H
+
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- differences: d = input - target ---- */
+
+typedef struct cn_plain_loss_desc {
+    cn_reduction reduction;
+} cn_plain_loss_desc;
+CN_API cn_tensor *cn_mse_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc); /* d² */
+CN_API cn_tensor *cn_l1_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);  /* |d| */
+
+typedef struct cn_smooth_l1_desc {
+    double beta; /* 0: 1. What PyTorch does for a beta of 0 is cn_l1_loss */
+    cn_reduction reduction;
+} cn_smooth_l1_desc;
+/* d²/2β where |d| < β, else |d| - β/2 */
+CN_API cn_tensor *cn_smooth_l1_loss(cn_tensor *input, cn_tensor *target, const cn_smooth_l1_desc *desc);
+
+typedef struct cn_huber_desc {
+    double delta; /* 0: 1 */
+    cn_reduction reduction;
+} cn_huber_desc;
+/* d²/2 where |d| ≤ δ, else δ(|d| - δ/2) */
+CN_API cn_tensor *cn_huber_loss(cn_tensor *input, cn_tensor *target, const cn_huber_desc *desc);
+
+/* ---- probabilities ---- */
+
+typedef struct cn_bce_desc {
+    cn_tensor *weight;     /* of each element; broadcasts; may be NULL */
+    cn_tensor *pos_weight; /* of what is true, with logits only; broadcasts; may be NULL */
+    cn_reduction reduction;
+} cn_bce_desc;
+/* -(t log x + (1 - t) log(1 - x)), logarithms not below -100; the gradient divides by no less than 1e-12 */
+CN_API cn_tensor *cn_bce_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *desc);
+/* The same of sigmoid(x), computed without overflow or loss of digits */
+CN_API cn_tensor *cn_bce_with_logits_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *desc);
+
+typedef struct cn_kl_div_desc {
+    bool log_target;        /* the target too is the logarithm of probabilities */
+    cn_reduction reduction; /* CN_BATCHMEAN is the divergence; CN_MEAN, PyTorch's default, divides by all elements */
+} cn_kl_div_desc;
+/* t (log t - x), x the logarithm of probabilities; 0 where t is */
+CN_API cn_tensor *cn_kl_div(cn_tensor *input, cn_tensor *target, const cn_kl_div_desc *desc);
+
+typedef struct cn_gaussian_nll_desc {
+    bool full;  /* with the constant log(2π)/2 */
+    double eps; /* 0: 1e-6. A variance counts as no less, its gradient as if it had not been touched */
+    cn_reduction reduction;
+} cn_gaussian_nll_desc;
+/* (log v + d²/v)/2; the variance has the input's shape, or 1 as the last size, or no last axis */
+CN_API cn_tensor *cn_gaussian_nll_loss(cn_tensor *input, cn_tensor *target, cn_tensor *variance,
+                                       const cn_gaussian_nll_desc *desc);
+
+typedef struct cn_poisson_nll_desc {
+    bool no_log_input; /* the input is the rate itself, not its logarithm */
+    bool full;         /* with Stirling's approximation of log(t!), for t > 1 */
+    double eps;        /* 0: 1e-8; added to the rate before its logarithm is taken */
+    cn_reduction reduction;
+} cn_poisson_nll_desc;
+/* e^x - t x, or x - t log(x + eps) */
+CN_API cn_tensor *cn_poisson_nll_loss(cn_tensor *input, cn_tensor *target, const cn_poisson_nll_desc *desc);
+
+/* ---- margins: targets are 1 or -1 ---- */
+
+typedef struct cn_margin_loss_desc {
+    double margin;  /* 0: 1 for hinge_embedding, 0 for the others */
+    bool no_margin; /* 0 itself */
+    cn_reduction reduction;
+} cn_margin_loss_desc;
+/* x where t is 1, max(0, margin - x) where t is -1 */
+CN_API cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn_margin_loss_desc *desc);
+/* max(0, -t (x1 - x2) + margin) */
+CN_API cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tensor *target,
+                                         const cn_margin_loss_desc *desc);
+/* 1 - cos where t is 1, max(0, cos - margin) where t is -1; inputs (N, D) and target (N), or (D) and a number */
+CN_API cn_tensor *cn_cosine_embedding_loss(cn_tensor *input1, cn_tensor *input2, cn_tensor *target,
+                                           const cn_margin_loss_desc *desc);
+/* log(1 + exp(-t x)) */
+CN_API cn_tensor *cn_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);
+
+typedef struct cn_multi_margin_desc {
+    double p;          /* 1 or 2; 0: 1 */
+    double margin;     /* 0: 1 */
+    bool no_margin;    /* 0 itself */
+    cn_tensor *weight; /* one a class; may be NULL */
+    cn_reduction reduction;
+} cn_multi_margin_desc;
+/* w_t/C · sum over c ≠ t of max(0, margin - x_t + x_c)^p; input (N, C) and class indices (N), or (C) and a number */
+CN_API cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_multi_margin_desc *desc);
+
+typedef struct cn_triplet_margin_desc {
+    double margin; /* above 0; 0: 1 */
+    double p, eps; /* of the distances, as cn_pairwise_distance's; 0: 2, 1e-6 */
+    bool swap;     /* the negative is as near as it is to the anchor or to the positive, whichever is less */
+    cn_reduction reduction;
+} cn_triplet_margin_desc;
+/* max(0, |a - p| - |a - n| + margin), distances over the last axis */
+CN_API cn_tensor *cn_triplet_margin_loss(cn_tensor *anchor, cn_tensor *positive, cn_tensor *negative,
+                                         const cn_triplet_margin_desc *desc);
+
+/* ---- sequences ---- */
+
+typedef struct cn_ctc_desc {
+    int64_t blank;      /* its class */
+    bool zero_infinity; /* what cannot be aligned has loss 0 and gradient 0, not infinity and NaN */
+    cn_reduction reduction; /* mean: of losses divided by the lengths of their targets */
+} cn_ctc_desc;
+/* -log of the probability that log_probs (T, N, C) spell the targets: (N, S), or all one after another (sum of lengths).
+   Lengths (N) say how many steps and how many labels each has; indices and lengths are of i32 or i64. Without a batch:
+   (T, C), (S), and lengths of one number. The gradient is that of this formula: PyTorch's is the same once it has passed
+   log_softmax, but differs by exp(log_probs) before. */
+CN_API cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tensor *input_lengths,
+                              cn_tensor *target_lengths, const cn_ctc_desc *desc);
+
+/* ---- what some of them are made of; both broadcast ---- */
+
+/* Σ ab / (max(|a|, eps) max(|b|, eps)) along an axis; PyTorch's defaults are 1, 1e-8 */
+CN_API cn_tensor *cn_cosine_similarity(cn_tensor *a, cn_tensor *b, int64_t axis, double eps);
+/* The p-norm of a - b + eps over the last axis; PyTorch's defaults are 2, 1e-6, false */
+CN_API cn_tensor *cn_pairwise_distance(cn_tensor *a, cn_tensor *b, double p, double eps, bool keepdim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

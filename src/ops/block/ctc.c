@@ -1,0 +1,229 @@
+/* ctc_loss: -log of the probability of all paths that spell a target (Graves et al., 2006), and its backward operator.
+   log_probs (T, N, C); targets (N, S), or flat: all of them one after another; lengths (N). A target a, b, .. has the
+   states blank, a, blank, b, .., blank: a path stays, goes on by one, or skips a blank between two labels that differ.
+   The backward computes the forward probabilities again rather than keeping T (2S + 1) of them a sample. */
+#include <math.h>
+
+#include "ops/block/block.h"
+
+typedef struct sample {
+    const int64_t *label;          /* of each state */
+    int64_t states, width, frames; /* width: of a row in memory */
+    int64_t place;                 /* widths of the samples before */
+} sample;
+
+typedef struct ctc {
+    int64_t steps, classes, stride; /* stride: from a step to the next */
+    bool zero_infinity;
+    sample *samples;
+    void *rows;
+} ctc;
+
+#define LOG(x) _Generic((x), float: cn__f32_log(x, FUSED), double: log(x))
+#define BODY   "ops/block/ctc_body.h"
+#include "ops/block/each_type.h"
+#undef LOG
+
+static int64_t whole_at(const cn_array *a, int64_t i)
+{
+    return a->dtype == CN_I64 ? ((const int64_t *)a->data)[i] : ((const int32_t *)a->data)[i];
+}
+
+/* log_probs and what follows it stand at operands in[0..4). */
+typedef struct operands {
+    const cn_array *in;
+    const cn_kernel *k;
+    bool faults; /* what is out of range is an error; otherwise it was found before */
+} operands;
+
+static bool is_in_range(const operands *o, int64_t index, int64_t size)
+{
+    if (index >= 0 && index < size) return true;
+    if (o->faults) cn_kernel_fault(o->k, index, size);
+    return false;
+}
+
+/* The states of sample n, whose labels begin at `start` of the targets; false: out of range somewhere. */
+static bool fill_sample(const operands *o, const cn__ctc_attrs *a, int64_t n, int64_t start, int64_t length,
+                        int64_t *label, sample *s)
+{
+    const int64_t steps = o->in[0].shape[0], classes = o->in[0].shape[2], frames = whole_at(&o->in[2], n);
+    *s = (sample){ .label = label, .states = 1, .width = 3 };
+    label[0] = a->blank;
+    if (!is_in_range(o, frames, steps + 1)) return false;
+    for (int64_t i = 0; i < length; i++) {
+        label[2 * i + 1] = whole_at(&o->in[1], start + i);
+        label[2 * i + 2] = a->blank;
+        if (!is_in_range(o, label[2 * i + 1], classes)) return false;
+    }
+    s->states = 2 * length + 1;
+    s->width = s->states + 2;
+    s->frames = frames;
+    return true;
+}
+
+/* Places in all rows of one kind: 2S + 3 a sample, whether targets are flat or not. */
+static int64_t places(const cn_array *in) { return 2 * in[1].numel + 3 * in[0].shape[1]; }
+
+/* A sample that is out of range is left with no frames. */
+static ctc ctc_of(const operands *o)
+{
+    const cn__ctc_attrs *a = o->k->attrs;
+    const int64_t samples = o->in[0].shape[1], classes = o->in[0].shape[2], total = o->in[1].numel;
+    const bool flat = o->in[1].ndim == 1;
+    const int64_t most = flat ? total : o->in[1].shape[1];
+    ctc c = { o->in[0].shape[0], classes, samples * classes, a->zero_infinity, o->k->scratch, NULL };
+    int64_t *label = (int64_t *)(void *)(c.samples + samples), start = 0, place = 0;
+    c.rows = label + places(o->in);
+    for (int64_t n = 0; n < samples; n++) {
+        if (!flat) start = n * most;
+        int64_t length = whole_at(&o->in[3], n), room = flat ? total - start : most;
+        if (!is_in_range(o, length, room + 1)) length = 0;
+        sample *s = &c.samples[n];
+        if (!fill_sample(o, a, n, start, length, label + place, s)) s->frames = 0;
+        s->place = place;
+        place += 2 * length + 3;
+        start += length;
+    }
+    if (flat && start < total) is_in_range(o, start, start); /* labels that are nobody's */
+    return c;
+}
+
+static int64_t grain_of(const ctc *c, const cn_array *in)
+{
+    const int64_t samples = in[0].shape[1] > 0 ? in[0].shape[1] : 1;
+    return cn__grain_of(8 * (double)c->steps * (double)(places(in) / samples));
+}
+
+static size_t scratch_of(const cn_array *in, int64_t rows)
+{
+    const int64_t each = (int64_t)sizeof(int64_t) + rows * (int64_t)cn_dtype_size(in[0].dtype);
+    return (size_t)(in[0].shape[1] * (int64_t)sizeof(sample) + places(in) * each);
+}
+
+static void cpu(const cn_kernel *k)
+{
+    ctc c = ctc_of(&(operands){ k->in, k, true });
+    cn_parallel(k, k->in[0].shape[1], grain_of(&c, k->in), PICK(forward, k->in[0].dtype), &c);
+}
+static size_t scratch(const cn_kernel *k, int threads)
+{
+    (void)threads;
+    return scratch_of(k->in, 3);
+}
+
+static void backward_cpu(const cn_kernel *k)
+{
+    ctc c = ctc_of(&(operands){ k->in + 1, k, false });
+    cn_parallel(k, k->in[1].shape[1], grain_of(&c, k->in + 1), PICK(backward, k->in[1].dtype), &c);
+}
+static size_t backward_scratch(const cn_kernel *k, int threads)
+{
+    (void)threads;
+    return scratch_of(k->in + 1, k->in[1].shape[0] + 3);
+}
+
+/* ---- shapes: log_probs, targets and lengths at operands first.. */
+
+static bool fits(cn_infer *i, int first)
+{
+    static const char *const names[4] = { "", "targets", "input lengths", "target lengths" };
+    char s[96], t[96];
+    const cn_layout *x = &i->in[first]->layout, *targets = &i->in[first + 1]->layout;
+    const int64_t blank = ((const cn__ctc_attrs *)i->attrs)->blank;
+    if (x->ndim != 3)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "log_probs are (T, N, C), not %s", cn__shape_text(x, s, sizeof s));
+    cn__shape_text(x, s, sizeof s);
+    for (int j = 1; j < 4; j++) {
+        const cn_meta *m = i->in[first + j];
+        if (m->dtype != CN_I32 && m->dtype != CN_I64)
+            return cn_infer_fail(i, CN_BAD_DTYPE, "%s are of i32 or i64, not %s", names[j], cn_dtype_name(m->dtype));
+        if (j > 1 && (m->layout.ndim != 1 || m->layout.shape[0] != x->shape[1]))
+            return cn_infer_fail(i, CN_BAD_SHAPE, "%s %s for log_probs %s", names[j],
+                                 cn__shape_text(&m->layout, t, sizeof t), s);
+    }
+    if (targets->ndim != 1 && (targets->ndim != 2 || targets->shape[0] != x->shape[1]))
+        return cn_infer_fail(i, CN_BAD_SHAPE, "targets are (N, S) or all in one axis, not %s for log_probs %s",
+                             cn__shape_text(targets, t, sizeof t), s);
+    if (blank < 0 || blank >= x->shape[2])
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "no class %lld for blanks in log_probs %s", (long long)blank, s);
+    return true;
+}
+
+static bool infer(cn_infer *i)
+{
+    if (!fits(i, 0)) return false;
+    i->out[0] = (cn_meta){ i->in[0]->dtype, { .ndim = 1, .shape = { i->in[0]->layout.shape[1] } } };
+    return true;
+}
+
+static bool backward_infer(cn_infer *i)
+{
+    char s[96];
+    if (!fits(i, 1)) return false;
+    const cn_layout *g = &i->in[0]->layout;
+    if (g->ndim != 1 || g->shape[0] != i->in[1]->layout.shape[1])
+        return cn_infer_fail(i, CN_BAD_SHAPE, "a gradient %s of losses (N)", cn__shape_text(g, s, sizeof s));
+    i->out[0] = *i->in[1];
+    return true;
+}
+
+static void grad(cn_grad_call *g)
+{
+    cn_tensor *in[5] = { g->out_grad[0], g->in[0], g->in[1], g->in[2], g->in[3] };
+    g->in_grad[0] = cn_apply(&cn__op_ctc_loss_backward, in, 5, g->attrs, g->args);
+}
+
+/* ---- records */
+
+#define CTC(...)            .attrs = &(const cn__ctc_attrs){ __VA_ARGS__ }
+#define FROM_TO(a, b, ...)  { CN_FILL_INDEX, CN_SHAPE(__VA_ARGS__), a, (b) + 1 }
+#define LOG_PROBS(...)      CN_RANGE(-3, -0.5, __VA_ARGS__)
+
+const cn_op cn__op_ctc_loss = {
+    .name = "ctc_loss",
+    .doc = "-log of the probability of all alignments of log_probs (T, N, C) with targets: one a sample.",
+    .kind = CN_BLOCK,
+    .n_in = 4,
+    .n_out = 1,
+    .free_dtype = 14,
+    .not_differentiable = 14,
+    .checks_index = true,
+    .attr_size = sizeof(cn__ctc_attrs),
+    .infer = infer,
+    .grad = grad,
+    .cpu = cpu,
+    .scratch = scratch,
+    CN_CASES({ .in = { LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2) }, CTC(0, 0) },
+             { .in = { LOG_PROBS(7, 3, 4), FROM_TO(0, 2, 6), FROM_TO(5, 7, 3), FROM_TO(2, 2, 3) }, CTC(3, 0) },
+             { .in = { LOG_PROBS(6, 1, 2), FROM_TO(1, 1, 1, 3), FROM_TO(6, 6, 1), FROM_TO(3, 3, 1) }, CTC(0, 1) },
+             { .in = { LOG_PROBS(4, 2, 3), CN_IDX(3, 2, 0), FROM_TO(1, 4, 2), FROM_TO(0, 0, 2) }, CTC(1, 0) },
+             { .in = { LOG_PROBS(4, 0, 3), CN_IDX(3, 0, 2), CN_IDX(4, 0), CN_IDX(3, 0) }, CTC(0, 0) },
+             { .in = { LOG_PROBS(3, 2, 4), FROM_TO(1, 3, 2, 5), FROM_TO(2, 3, 2), FROM_TO(4, 5, 2) }, CTC(0, 1) },
+             { .in = { LOG_PROBS(12, 9, 11), FROM_TO(1, 10, 9, 4), FROM_TO(9, 12, 9), FROM_TO(0, 4, 9) }, CTC(0, 0) },
+             { .in = { LOG_PROBS(23, 17, 6), FROM_TO(1, 5, 17, 8), FROM_TO(17, 23, 17), FROM_TO(3, 8, 17) },
+               CTC(0, 1) }),
+};
+
+const cn_op cn__op_ctc_loss_backward = {
+    .name = "ctc_loss_backward",
+    .doc = "Gradient of ctc_loss to log_probs, from g (N) and ctc_loss's operands.",
+    .kind = CN_BLOCK,
+    .n_in = 5,
+    .n_out = 1,
+    .free_dtype = 28,
+    .not_differentiable = 28,
+    .attr_size = sizeof(cn__ctc_attrs),
+    .infer = backward_infer,
+    .no_grad = "a second derivative would take another pass over all alignments",
+    .cpu = backward_cpu,
+    .scratch = backward_scratch,
+    CN_CASES(
+        { .in = { CN_S(2), LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2) }, CTC(0, 0) },
+        { .in = { CN_S(3), LOG_PROBS(7, 3, 4), FROM_TO(0, 2, 6), FROM_TO(5, 7, 3), FROM_TO(2, 2, 3) }, CTC(3, 0) },
+        { .in = { CN_S(2), LOG_PROBS(4, 2, 3), CN_IDX(3, 2, 0), FROM_TO(1, 4, 2), FROM_TO(0, 0, 2) }, CTC(1, 0) },
+        { .in = { CN_S(0), LOG_PROBS(4, 0, 3), CN_IDX(3, 0, 2), CN_IDX(4, 0), CN_IDX(3, 0) }, CTC(0, 0) },
+        { .in = { CN_S(2), LOG_PROBS(3, 2, 4), FROM_TO(1, 3, 2, 5), FROM_TO(2, 3, 2), FROM_TO(4, 5, 2) }, CTC(0, 1) },
+        { .in = { CN_S(9), LOG_PROBS(12, 9, 11), FROM_TO(1, 10, 9, 4), FROM_TO(9, 12, 9), FROM_TO(0, 4, 9) },
+          CTC(0, 0) }),
+};

@@ -1,0 +1,114 @@
+/* ctc_loss and its backward for one T. A row has a place for each state of a sample and two more, of probability 0, before
+   the states (forward in time) or behind them (backward): a step reads from its own state and its two neighbours. */
+
+/* log(e^a + e^b + e^c), -infinity where all are */
+static inline T NAME(log_sum)(T a, T b, T c)
+{
+    T top = a > b ? a : b;
+    top = top > c ? top : c;
+    top = top == (T)-INFINITY ? 0 : top;
+    return LOG(EXP_DOWN(a - top) + EXP_DOWN(b - top) + EXP_DOWN(c - top)) + top;
+}
+
+/* 0 where a state can be reached from the one but one before, else -infinity; 0 again behind the states. */
+static void NAME(skips)(const sample *s, T *skip)
+{
+    for (int64_t i = 0; i < s->states + 2; i++)
+        skip[i] = i >= s->states || (i > 1 && s->label[i] != s->label[i - 2]) ? 0 : (T)-INFINITY;
+}
+
+static void NAME(fill)(T *x, int64_t n, T value)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = value;
+}
+
+/* The log-probability of all ways to be in each state after the first step. */
+static void NAME(alpha_begin)(const sample *s, const T *x, T *alpha)
+{
+    NAME(fill)(alpha - 2, s->states + 2, (T)-INFINITY);
+    for (int64_t i = 0; i < 2 && i < s->states; i++) alpha[i] = x[s->label[i]];
+}
+
+static void NAME(alpha_step)(const sample *s, const T *x, const T *skip, const T *before, T *alpha)
+{
+    alpha[-1] = alpha[-2] = (T)-INFINITY;
+    for (int64_t i = 0; i < s->states; i++)
+        alpha[i] = NAME(log_sum)(before[i], before[i - 1], before[i - 2] + skip[i]);
+    for (int64_t i = 0; i < s->states; i++) alpha[i] += x[s->label[i]];
+}
+
+/* A path ends in the last label or the blank behind it. */
+static T NAME(alpha_end)(const sample *s, const T *alpha)
+{
+    return -NAME(log_sum)(alpha[s->states - 1], alpha[s->states - 2], (T)-INFINITY);
+}
+
+static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const ctc *c = user;
+    T *out = k->out[0].data;
+    for (int64_t n = begin; n < end; n++) {
+        const sample *s = &c->samples[n];
+        const T *x = (const T *)k->in[0].data + n * c->classes;
+        T *skip = (T *)c->rows + 3 * s->place, *alpha = skip + s->width + 2, *before = alpha + s->width;
+        T loss = s->states > 1 ? (T)INFINITY : 0; /* in no time, nothing can be said */
+        if (s->frames > 0) {
+            NAME(skips)(s, skip);
+            NAME(alpha_begin)(s, x, alpha);
+            for (int64_t t = 1; t < s->frames; t++) {
+                T *old = before;
+                before = alpha;
+                alpha = old;
+                NAME(alpha_step)(s, x + t * c->stride, skip, before, alpha);
+            }
+            loss = NAME(alpha_end)(s, alpha);
+        }
+        out[n] = c->zero_infinity && loss == (T)INFINITY ? 0 : loss;
+    }
+}
+
+/* beta: the log-probability of all ways to go on from each state after step t; next: with the step t + 1 itself. */
+static void NAME(beta_step)(const sample *s, const T *x, const T *skip, T *next, T *beta)
+{
+    for (int64_t i = 0; i < s->states; i++) next[i] = beta[i] + x[s->label[i]];
+    next[s->states] = next[s->states + 1] = (T)-INFINITY;
+    for (int64_t i = 0; i < s->states; i++)
+        beta[i] = NAME(log_sum)(next[i], next[i + 1], next[i + 2] + skip[i + 2]);
+}
+
+/* dx = -g · the probability of being in each label's states at each step, given the target; dx is 0 so far. */
+static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *skip, T *dx)
+{
+    T *alphas = skip + s->width + 2, *beta = skip + s->width * (s->frames + 1), *next = beta + s->width;
+    NAME(skips)(s, skip);
+    NAME(alpha_begin)(s, x, alphas);
+    for (int64_t t = 1; t < s->frames; t++)
+        NAME(alpha_step)(s, x + t * c->stride, skip, alphas + (t - 1) * s->width, alphas + t * s->width);
+    const T loss = NAME(alpha_end)(s, alphas + (s->frames - 1) * s->width);
+    if (loss == (T)INFINITY) {
+        for (int64_t t = 0; t < s->frames; t++) NAME(fill)(dx + t * c->stride, c->classes, c->zero_infinity ? 0 : (T)NAN);
+        return;
+    }
+    for (int64_t i = 0; i < s->states; i++) beta[i] = i + 2 < s->states ? (T)-INFINITY : 0;
+    for (int64_t t = s->frames - 1; t >= 0; t--) {
+        const T *alpha = alphas + t * s->width;
+        if (t + 1 < s->frames) NAME(beta_step)(s, x + (t + 1) * c->stride, skip, next, beta);
+        for (int64_t i = 0; i < s->states; i++) next[i] = EXP(alpha[i] + beta[i] + loss);
+        for (int64_t i = 0; i < s->states; i++) dx[t * c->stride + s->label[i]] -= g * next[i];
+    }
+}
+
+static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const ctc *c = user;
+    const T *g = k->in[0].data;
+    for (int64_t n = begin; n < end; n++) {
+        const sample *s = &c->samples[n];
+        const T *x = (const T *)k->in[1].data + n * c->classes;
+        T *dx = (T *)k->out[0].data + n * c->classes;
+        for (int64_t t = 0; t < c->steps; t++) NAME(fill)(dx + t * c->stride, c->classes, 0);
+        if (s->frames > 0) NAME(occupancy)(c, s, x, g[n], (T *)c->rows + (c->steps + 3) * s->place, dx);
+    }
+}
