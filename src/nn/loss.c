@@ -70,11 +70,12 @@ cn_tensor *cn_l1_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_d
     return cn__loss_end(&l, fits ? cn_abs(cn_sub(input, target)) : NULL);
 }
 
-/* d²/2 within the limit, limit·(|d| - limit/2) beyond: with c = d clamped, both are c (d - c/2) */
-static cn_tensor *bent(cn_tensor *input, cn_tensor *target, double limit)
+extern const cn_op cn__op_huber;
+
+static cn_tensor *huber(cn_tensor *input, cn_tensor *target, double delta)
 {
-    cn_tensor *d = cn_sub(input, target), *c = cn_clamp(d, -limit, limit);
-    return cn_mul(c, cn_sub(d, cn_mul_s(c, 0.5)));
+    cn_tensor *d = cn_sub(input, target);
+    return cn_apply(&cn__op_huber, &d, 1, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = delta } });
 }
 
 static bool is_limit(cn__loss *l, const char *name, double limit)
@@ -88,7 +89,7 @@ cn_tensor *cn_smooth_l1_loss(cn_tensor *input, cn_tensor *target, const cn_smoot
     const double beta = desc && desc->beta != 0 ? desc->beta : 1;
     if (!cn__loss_begin(&l, "smooth_l1_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = is_limit(&l, "beta", beta) && cn__loss_alike(&l, input, target, "a target");
-    return cn__loss_end(&l, fits ? cn_mul_s(bent(input, target, beta), 1 / beta) : NULL);
+    return cn__loss_end(&l, fits ? cn_mul_s(huber(input, target, beta), 1 / beta) : NULL);
 }
 
 cn_tensor *cn_huber_loss(cn_tensor *input, cn_tensor *target, const cn_huber_desc *desc)
@@ -97,7 +98,7 @@ cn_tensor *cn_huber_loss(cn_tensor *input, cn_tensor *target, const cn_huber_des
     const double delta = desc && desc->delta != 0 ? desc->delta : 1;
     if (!cn__loss_begin(&l, "huber_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = is_limit(&l, "delta", delta) && cn__loss_alike(&l, input, target, "a target");
-    return cn__loss_end(&l, fits ? bent(input, target, delta) : NULL);
+    return cn__loss_end(&l, fits ? huber(input, target, delta) : NULL);
 }
 
 /* ---- probabilities */

@@ -20,7 +20,6 @@ cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tensor *inpu
     const bool single = cn_ndim(log_probs) == 2 && cn_ndim(targets) == 1;
     if (single) {
         in[0] = cn_unsqueeze(log_probs, 1);
-        in[1] = cn_unsqueeze(targets, 0);
         for (int i = 2; i < 4; i++)
             if (cn_ndim(in[i]) == 0) in[i] = cn_unsqueeze(in[i], 0);
     }

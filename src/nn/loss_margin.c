@@ -1,9 +1,7 @@
-/* loss_margin.c: losses that ask for a distance, and what measures distances. */
+/* loss_margin.c: losses that ask for a distance, and what measures distances. At a kink max(0, x) has the gradient 0. */
 #include <math.h>
 
 #include "nn/loss.h"
-
-static cn_tensor *above_zero(cn_tensor *x) { return cn_clamp(x, 0, INFINITY); } /* the gradient at 0 is 1 */
 
 static cn_tensor *where_is(cn_tensor *target, double value, cn_tensor *x)
 {
@@ -27,7 +25,7 @@ cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn
     cn_tensor *each = NULL;
     /* a target that is neither 1 nor -1 counts as both, as in PyTorch */
     if (cn__loss_alike(&l, input, target, "a target"))
-        each = cn_add(unless_is(target, 1, above_zero(cn_rsub_s(input, margin))), unless_is(target, -1, input));
+        each = cn_add(unless_is(target, 1, cn_relu(cn_rsub_s(input, margin))), unless_is(target, -1, input));
     return cn__loss_end(&l, each);
 }
 
@@ -39,7 +37,7 @@ cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tenso
     if (!cn__loss_begin(&l, "margin_ranking_loss", input1, desc->reduction)) return NULL;
     const bool fits = cn__loss_alike(&l, input1, input2, "inputs") && cn__loss_alike(&l, input1, target, "a target");
     cn_tensor *each = NULL;
-    if (fits) each = above_zero(cn_add_s(cn_mul(cn_neg(target), cn_sub(input1, input2)), desc->margin));
+    if (fits) each = cn_relu(cn_add_s(cn_mul(cn_neg(target), cn_sub(input1, input2)), desc->margin));
     return cn__loss_end(&l, each);
 }
 
@@ -71,7 +69,7 @@ static cn_tensor *cosine_embedding(cn__loss *l, cn_tensor *a, cn_tensor *b, cn_t
                  cn__shape_text(cn__layout(a), s, sizeof s), cn__shape_text(cn__layout(target), t, sizeof t));
         return NULL;
     }
-    cn_tensor *c = cosine(a, b), *apart = above_zero(cn_sub_s(c, margin));
+    cn_tensor *c = cosine(a, b), *apart = cn_relu(cn_sub_s(c, margin));
     return cn_add(where_is(target, 1, cn_rsub_s(c, 1)), where_is(target, -1, apart));
 }
 
@@ -116,7 +114,7 @@ cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_mu
     if (!is_multi_margin(&l, input, target, p, desc->weight)) return cn__loss_end(&l, NULL);
     const int64_t classes = cn_size(input, -1);
     cn_tensor *at = cn_unsqueeze(target, -1), *own = cn_gather(input, -1, at);
-    cn_tensor *short_of = cn_relu(cn_add_s(cn_sub(input, own), margin)); /* the gradient at 0 is 0 */
+    cn_tensor *short_of = cn_relu(cn_add_s(cn_sub(input, own), margin));
     if (p == 2) short_of = cn_square(short_of);
     cn_tensor *is_own = cn_eq(at, cn_arange(l.ctx, CN_I64, 0, (double)classes, 1));
     short_of = cn_masked_fill(short_of, is_own, 0);
@@ -162,7 +160,7 @@ static cn_tensor *triplet_margin(cn__loss *l, cn_tensor *const *x, const cn_trip
     cn_tensor *near = cn_pairwise_distance(x[0], x[1], p, eps, false);
     cn_tensor *far = cn_pairwise_distance(x[0], x[2], p, eps, false);
     if (desc->swap) far = cn_minimum(far, cn_pairwise_distance(x[1], x[2], p, eps, false));
-    return above_zero(cn_add_s(cn_sub(near, far), margin));
+    return cn_relu(cn_add_s(cn_sub(near, far), margin));
 }
 
 cn_tensor *cn_triplet_margin_loss(cn_tensor *anchor, cn_tensor *positive, cn_tensor *negative,

@@ -123,6 +123,7 @@ static int64_t whole(double x) { return (int64_t)x; }
     F(softplus, p * x > q ? x : log(1 + exp(p * x)) / p)                                            \
     F(hardtanh, smaller(larger(x, p), q))                                                           \
     F(clamp, smaller(larger(x, p), q))                                                              \
+    F(huber, fabs(x) <= p ? x * x / 2 : p * (fabs(x) - p / 2))                                      \
     F(add, x + y)                                                                                   \
     F(sub, x - y)                                                                                   \
     F(mul, x * y)                                                                                   \

@@ -36,10 +36,10 @@ static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *
 
 static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, g, cn__weak(g, 0)); }
 
-/* g z (x - y)/(x (1 - x)), the divisor not below 1e-12: PyTorch's, which goes on where the logarithm has stopped */
+/* g z (x - y)/(x (1 - x)), the divisor not below 1e-12 (in f32): PyTorch's, which goes on where the logarithm stops */
 static cn_tensor *bce_grad_of_input(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z)
 {
-    cn_tensor *spread = cn_clamp(cn_mul(cn_rsub_s(x, 1), x), 1e-12, INFINITY);
+    cn_tensor *spread = cn_clamp(cn_mul(cn_rsub_s(x, 1), x), 1e-12f, INFINITY);
     return cn_div(cn_mul(cn_mul(g, z), cn_sub(x, y)), spread);
 }
 static cn_tensor *bce_log(cn_tensor *log) { return cn_clamp(log, -100, 0); }
