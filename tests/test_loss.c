@@ -23,8 +23,8 @@ typedef struct array {
 
 /* One field for each option of any loss. */
 typedef struct options {
-    double reduction, beta, delta, margin, no_margin, p, eps, swap, full, log_target, no_log_input, blank, zero_infinity,
-        axis, keepdim;
+    double reduction, beta, delta, margin, no_margin, p, eps, swap, full, log_target, no_log_input, blank,
+        zero_infinity, axis, keepdim;
 } options;
 
 typedef struct sample {
@@ -41,13 +41,20 @@ static double *option_of(options *o, const char *key)
         const char *key;
         double *at;
     } all[] = {
-        { "reduction", &o->reduction }, { "beta", &o->beta },
-        { "delta", &o->delta },         { "margin", &o->margin },
-        { "no_margin", &o->no_margin }, { "p", &o->p },
-        { "eps", &o->eps },             { "swap", &o->swap },
-        { "full", &o->full },           { "log_target", &o->log_target },
-        { "blank", &o->blank },         { "no_log_input", &o->no_log_input },
-        { "axis", &o->axis },           { "zero_infinity", &o->zero_infinity },
+        { "reduction", &o->reduction },
+        { "beta", &o->beta },
+        { "delta", &o->delta },
+        { "margin", &o->margin },
+        { "no_margin", &o->no_margin },
+        { "p", &o->p },
+        { "eps", &o->eps },
+        { "swap", &o->swap },
+        { "full", &o->full },
+        { "log_target", &o->log_target },
+        { "blank", &o->blank },
+        { "no_log_input", &o->no_log_input },
+        { "axis", &o->axis },
+        { "zero_infinity", &o->zero_infinity },
         { "keepdim", &o->keepdim },
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -138,19 +145,40 @@ static bool read_sample(FILE *f, sample *s)
 typedef cn_tensor *(*loss_fn)(cn_tensor *const *in, const options *o, cn_tensor *weight, cn_tensor *pos_weight);
 #define LOSS(name) \
     static cn_tensor *name(cn_tensor *const *in, const options *o, cn_tensor *weight, cn_tensor *pos_weight)
-#define UNUSED (void)in, (void)o, (void)weight, (void)pos_weight
+#define UNUSED  (void)in, (void)o, (void)weight, (void)pos_weight
 #define REDUCED .reduction = (cn_reduction)o->reduction
 
-LOSS(mse) { UNUSED; return cn_mse_loss(in[0], in[1], o->reduction != 0 ? &(cn_plain_loss_desc){ REDUCED } : NULL); }
-LOSS(l1) { UNUSED; return cn_l1_loss(in[0], in[1], &(cn_plain_loss_desc){ REDUCED }); }
-LOSS(smooth_l1) { UNUSED; return cn_smooth_l1_loss(in[0], in[1], &(cn_smooth_l1_desc){ o->beta, REDUCED }); }
-LOSS(huber) { UNUSED; return cn_huber_loss(in[0], in[1], &(cn_huber_desc){ o->delta, REDUCED }); }
-LOSS(bce) { UNUSED; return cn_bce_loss(in[0], in[1], &(cn_bce_desc){ weight, pos_weight, REDUCED }); }
-LOSS(bce_with_logits)
+LOSS(mse)
 {
-    return cn_bce_with_logits_loss(in[0], in[1], &(cn_bce_desc){ weight, pos_weight, REDUCED });
+    UNUSED;
+    return cn_mse_loss(in[0], in[1], o->reduction != 0 ? &(cn_plain_loss_desc){ REDUCED } : NULL);
 }
-LOSS(kl_div) { UNUSED; return cn_kl_div(in[0], in[1], &(cn_kl_div_desc){ o->log_target != 0, REDUCED }); }
+LOSS(l1)
+{
+    UNUSED;
+    return cn_l1_loss(in[0], in[1], &(cn_plain_loss_desc){ REDUCED });
+}
+LOSS(smooth_l1)
+{
+    UNUSED;
+    return cn_smooth_l1_loss(in[0], in[1], &(cn_smooth_l1_desc){ o->beta, REDUCED });
+}
+LOSS(huber)
+{
+    UNUSED;
+    return cn_huber_loss(in[0], in[1], &(cn_huber_desc){ o->delta, REDUCED });
+}
+LOSS(bce)
+{
+    UNUSED;
+    return cn_bce_loss(in[0], in[1], &(cn_bce_desc){ weight, pos_weight, REDUCED });
+}
+LOSS(bce_with_logits) { return cn_bce_with_logits_loss(in[0], in[1], &(cn_bce_desc){ weight, pos_weight, REDUCED }); }
+LOSS(kl_div)
+{
+    UNUSED;
+    return cn_kl_div(in[0], in[1], &(cn_kl_div_desc){ o->log_target != 0, REDUCED });
+}
 LOSS(gaussian_nll)
 {
     UNUSED;
@@ -184,7 +212,11 @@ LOSS(cosine_embedding)
     const cn_margin_loss_desc desc = margin_of(o);
     return cn_cosine_embedding_loss(in[0], in[1], in[2], &desc);
 }
-LOSS(soft_margin) { UNUSED; return cn_soft_margin_loss(in[0], in[1], &(cn_plain_loss_desc){ REDUCED }); }
+LOSS(soft_margin)
+{
+    UNUSED;
+    return cn_soft_margin_loss(in[0], in[1], &(cn_plain_loss_desc){ REDUCED });
+}
 LOSS(multi_margin)
 {
     UNUSED;
@@ -197,8 +229,16 @@ LOSS(triplet_margin)
     const cn_triplet_margin_desc desc = { o->margin, o->p, o->eps, o->swap != 0, REDUCED };
     return cn_triplet_margin_loss(in[0], in[1], in[2], &desc);
 }
-LOSS(cosine_similarity) { UNUSED; return cn_cosine_similarity(in[0], in[1], (int64_t)o->axis, 1e-8); }
-LOSS(pairwise_distance) { UNUSED; return cn_pairwise_distance(in[0], in[1], o->p, 1e-6, o->keepdim != 0); }
+LOSS(cosine_similarity)
+{
+    UNUSED;
+    return cn_cosine_similarity(in[0], in[1], (int64_t)o->axis, 1e-8);
+}
+LOSS(pairwise_distance)
+{
+    UNUSED;
+    return cn_pairwise_distance(in[0], in[1], o->p, 1e-6, o->keepdim != 0);
+}
 LOSS(ctc)
 {
     UNUSED;
@@ -303,7 +343,8 @@ static bool run(cn_ctx *ctx, const sample *s, cn_dtype dtype, result *r)
     return ok;
 }
 
-static void compare(const sample *s, const char *what, const double *expected, const array *got, int n, double tolerance)
+static void compare(const sample *s, const char *what, const double *expected, const array *got, int n,
+                    double tolerance)
 {
     double largest = 0;
     for (int i = 0; i < n; i++)
@@ -364,9 +405,18 @@ static cn_tensor *smooth_fn(void *user, cn_tensor *const *in, int n_in)
     return find_loss(s->name)(in, &s->o, NULL, NULL);
 }
 
-#define S23 { 2, { 2, 3 } }
-#define S2 { 1, { 2 } }
-#define MEAN { .reduction = CN_MEAN }
+#define S23         \
+    {               \
+        2, { 2, 3 } \
+    }
+#define S2       \
+    {            \
+        1, { 2 } \
+    }
+#define MEAN                 \
+    {                        \
+        .reduction = CN_MEAN \
+    }
 static const smooth smooths[] = {
     { "mse_loss", MEAN, { S23, S23 }, { -2, -2 }, { 2, 2 } },
     { "smooth_l1_loss", { .beta = 0.5 }, { S23, S23 }, { -2, -2 }, { 2, 2 } },
@@ -489,23 +539,28 @@ static void refuses_shapes(cn_ctx *ctx)
 
 static void refuses_numbers(cn_ctx *ctx)
 {
-    cn_tensor *x = cn_rand(ctx, CN_F32, CN_DIMS(3, 4)), *i = cn_cast(x, CN_I64), *one = cn_cast(cn_select(x, 1, 0), CN_I64);
+    cn_tensor *x = cn_rand(ctx, CN_F32, CN_DIMS(3, 4)), *i = cn_cast(x, CN_I64),
+              *one = cn_cast(cn_select(x, 1, 0), CN_I64);
     const cn_code argument = CN_BAD_ARGUMENT;
     const cn_reduction batch = CN_BATCHMEAN;
     refused(ctx, cn_mse_loss(i, i, NULL), CN_BAD_DTYPE, "mse_loss: the input is of a floating type, not i64");
     refused(ctx, cn_ctc_loss(i, i, one, one, NULL), CN_BAD_DTYPE, "ctc_loss");
     refused(ctx, cn_multi_margin_loss(x, cn_select(x, 1, 0), NULL), CN_BAD_DTYPE, "multi_margin_loss: the target");
     refused(ctx, cn_mse_loss(x, x, &(cn_plain_loss_desc){ batch }), argument, "mse_loss: no reduction 3");
-    refused(ctx, cn_kl_div(x, x, &(cn_kl_div_desc){ .reduction = (cn_reduction)4 }), argument, "kl_div: no reduction 4");
+    refused(ctx, cn_kl_div(x, x, &(cn_kl_div_desc){ .reduction = (cn_reduction)4 }), argument,
+            "kl_div: no reduction 4");
     refused(ctx, cn_nll_loss(x, one, &(cn_loss_desc){ .reduction = batch }), argument, "nll_loss: no reduction 3");
-    refused(ctx, cn_cross_entropy(x, one, &(cn_loss_desc){ .reduction = batch }), argument, "cross_entropy: no reduction");
-    refused(ctx, cn_cross_entropy(x, x, &(cn_loss_desc){ .reduction = batch }), argument, "cross_entropy: no reduction");
+    refused(ctx, cn_cross_entropy(x, one, &(cn_loss_desc){ .reduction = batch }), argument,
+            "cross_entropy: no reduction");
+    refused(ctx, cn_cross_entropy(x, x, &(cn_loss_desc){ .reduction = batch }), argument,
+            "cross_entropy: no reduction");
     refused(ctx, cn_smooth_l1_loss(x, x, &(cn_smooth_l1_desc){ .beta = -1 }), argument, "a beta of -1");
     refused(ctx, cn_huber_loss(x, x, &(cn_huber_desc){ .delta = (double)NAN }), argument, "a delta of");
     refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .pos_weight = x }), argument, "bce_with_logits_loss");
     refused(ctx, cn_gaussian_nll_loss(x, x, x, &(cn_gaussian_nll_desc){ .eps = -1 }), argument, "an eps of -1");
     refused(ctx, cn_multi_margin_loss(x, one, &(cn_multi_margin_desc){ .p = 3 }), argument, "p is 1 or 2, not 3");
-    refused(ctx, cn_triplet_margin_loss(x, x, x, &(cn_triplet_margin_desc){ .margin = -1 }), argument, "a margin of -1");
+    refused(ctx, cn_triplet_margin_loss(x, x, x, &(cn_triplet_margin_desc){ .margin = -1 }), argument,
+            "a margin of -1");
     check(!cn_mse_loss(NULL, x, NULL) && !cn_mse_loss(x, NULL, NULL) && !cn_gaussian_nll_loss(x, x, NULL, NULL) &&
               !cn_ctc_loss(x, NULL, one, one, NULL) && !cn_cosine_similarity(NULL, x, 1, 1e-8) && !cn_failed(ctx),
           "NULL in gives NULL out: %s", cn_error(ctx));
@@ -578,7 +633,8 @@ static void impossible_alignment(cn_ctx *ctx)
 {
     check_group("impossible alignment");
     cn_tensor *x = cn_param(cn_log_softmax(cn_rand(ctx, CN_F64, CN_DIMS(2, 1, 3)), 2));
-    cn_tensor *target = wholes(ctx, CN_DIMS(1, 2), (const int64_t[]){ 1, 1 }), *two = cn_full(ctx, CN_I64, CN_DIMS(1), 2);
+    cn_tensor *target = wholes(ctx, CN_DIMS(1, 2), (const int64_t[]){ 1, 1 }),
+              *two = cn_full(ctx, CN_I64, CN_DIMS(1), 2);
     for (int zero = 0; zero < 2; zero++) {
         cn_tensor *loss = cn_ctc_loss(x, target, two, two, &(cn_ctc_desc){ .zero_infinity = zero });
         cn_keep(loss);
@@ -596,13 +652,21 @@ static void impossible_alignment(cn_ctx *ctx)
 static void fuses(cn_ctx *ctx)
 {
     check_group("fusion");
-    const char *const names[] = { "mse_loss",          "l1_loss",          "smooth_l1_loss",       "huber_loss",
-                                  "bce_loss",          "kl_div",           "bce_with_logits_loss", "poisson_nll_loss",
-                                  "hinge_embedding_loss", "soft_margin_loss" };
+    const char *const names[] = { "mse_loss",
+                                  "l1_loss",
+                                  "smooth_l1_loss",
+                                  "huber_loss",
+                                  "bce_loss",
+                                  "kl_div",
+                                  "bce_with_logits_loss",
+                                  "poisson_nll_loss",
+                                  "hinge_embedding_loss",
+                                  "soft_margin_loss" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const cn_scope scope = cn_scope_begin(ctx);
         const options o = { 0 };
-        cn_tensor *in[4] = { cn_param(cn_rand(ctx, CN_F32, CN_DIMS(64, 1000))), cn_rand(ctx, CN_F32, CN_DIMS(64, 1000)) };
+        cn_tensor *in[4] = { cn_param(cn_rand(ctx, CN_F32, CN_DIMS(64, 1000))),
+                             cn_rand(ctx, CN_F32, CN_DIMS(64, 1000)) };
         cn_eval_all(ctx);
         cn_tensor *loss = cn_keep(find_loss(names[i])(in, &o, NULL, NULL));
         const int64_t before = cn_count(ctx).kernels;
@@ -624,7 +688,8 @@ static void tidy(cn_ctx *ctx)
     check(loss && cn_count(ctx).handles == before + 1, "a loss leaves one handle: %lld",
           (long long)(cn_count(ctx).handles - before));
     cn_mse_loss(x, cn_select(x, 0, 0), NULL);
-    check(cn_count(ctx).handles == before + 2, "a refused one none: %lld", (long long)(cn_count(ctx).handles - before - 2));
+    check(cn_count(ctx).handles == before + 2, "a refused one none: %lld",
+          (long long)(cn_count(ctx).handles - before - 2));
     cn_error_clear(ctx);
 }
 

@@ -124,8 +124,8 @@ CN_API cn_tensor *cn_triplet_margin_loss(cn_tensor *anchor, cn_tensor *positive,
 /* ---- sequences ---- */
 
 typedef struct cn_ctc_desc {
-    int64_t blank;      /* its class */
-    bool zero_infinity; /* what cannot be aligned has loss 0 and gradient 0, not infinity and NaN */
+    int64_t blank;          /* its class */
+    bool zero_infinity;     /* what cannot be aligned has loss 0 and gradient 0, not infinity and NaN */
     cn_reduction reduction; /* mean: of losses divided by the lengths of their targets */
 } cn_ctc_desc;
 /* -log of the probability that log_probs (T, N, C) spell the targets: (N, S), or all one after another (sum of lengths).

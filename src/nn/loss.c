@@ -46,8 +46,7 @@ bool cn__loss_spreads(cn__loss *l, cn_tensor *x, cn_tensor *w, const char *name)
     const cn_layout *to = cn__layout(x), *from = cn__layout(w);
     const int skip = to->ndim - from->ndim;
     bool fits = skip >= 0;
-    for (int d = 0; d < from->ndim && fits; d++)
-        fits = from->shape[d] == 1 || from->shape[d] == to->shape[skip + d];
+    for (int d = 0; d < from->ndim && fits; d++) fits = from->shape[d] == 1 || from->shape[d] == to->shape[skip + d];
     return fits || cn__fail(l->ctx, CN_BAD_SHAPE, "%s: %s does not broadcast to the input: %s to %s", l->who, name,
                             cn__shape_text(from, t, sizeof t), cn__shape_text(to, s, sizeof s));
 }

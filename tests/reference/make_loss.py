@@ -52,7 +52,7 @@ def signs(*shape):
 
 
 def case(name, fn, inputs, options=None, **kwargs):
-    """inputs: {role: tensor}; a floating one whose role does not begin with _ gets a gradient. fn(*inputs, **kwargs)."""
+    """fn(*inputs, **kwargs). inputs: {role: tensor}; a floating one gets a gradient unless its role begins with _."""
     options = dict(options or {})
     if "reduction" in kwargs:
         options["reduction"] = REDUCTIONS[kwargs["reduction"]]
@@ -124,7 +124,8 @@ def probabilities():
             case("bce_loss", bce, {"x": inner(2, 3), "target": target, "_weight": w}, reduction=reduction)
             case("bce_with_logits_loss", logits, {"x": x, "target": target, "_weight": w}, reduction=reduction)
             case("bce_with_logits_loss", positive, {"x": x, "target": target, "_pos_weight": w}, reduction=reduction)
-        both = {"x": normal(4, 3), "target": unit(4, 3), "_weight": uniform(0.5, 2, 4, 3), "_pos_weight": uniform(0.5, 2, 3)}
+        weights = {"_weight": uniform(0.5, 2, 4, 3), "_pos_weight": uniform(0.5, 2, 3)}
+        both = {"x": normal(4, 3), "target": unit(4, 3), **weights}
         case("bce_with_logits_loss", logits, both, reduction=reduction)
     edge = torch.tensor([0, 0, 1, 1, 0.0, 1.0])
     case("bce_loss", bce, {"x": edge, "_target": torch.tensor([0, 1, 0, 1, 0.5, 0.5])}, reduction="none")
@@ -161,7 +162,8 @@ def likelihoods():
                 case("gaussian_nll_loss", gaussian, inputs, {"full": full}, reduction=reduction, full=full)
         inputs = {"x": normal(4), "target": normal(4), "variance": torch.tensor([0, 0.125, 0.25, 1])}
         case("gaussian_nll_loss", gaussian, inputs, {"eps": 0.25}, reduction=reduction, eps=0.25)
-        case("gaussian_nll_loss", gaussian, {"x": normal(0, 3), "target": normal(0, 3), "variance": normal(0, 3)}, reduction=reduction)
+        inputs = {"x": normal(0, 3), "target": normal(0, 3), "variance": normal(0, 3)}
+        case("gaussian_nll_loss", gaussian, inputs, reduction=reduction)
 
     for log_input in (True, False):
         for full in (False, True):
@@ -170,7 +172,8 @@ def likelihoods():
                     x = normal(*shape) if log_input else uniform(0.2, 3, *shape)
                     inputs = {"x": x, "target": uniform(0.2, 6, *shape)}
                     options = {"no_log_input": not log_input, "full": full}
-                    case("poisson_nll_loss", F.poisson_nll_loss, inputs, options, reduction=reduction, log_input=log_input, full=full)
+                    given = {"reduction": reduction, "log_input": log_input, "full": full}
+                    case("poisson_nll_loss", F.poisson_nll_loss, inputs, options, **given)
     counts = torch.tensor([0.0, 1, 2, 7])
     inputs = {"x": torch.tensor([0.0, 0.5, 1, 2]), "_target": counts}
     options = {"no_log_input": 1, "full": 1, "eps": 0.5}
@@ -205,10 +208,10 @@ def classes():
     for reduction in ("mean", "sum", "none"):
         for p in (1, 2):
             for margin in (None, 0.5):
-                given = {} if margin is None else {"margin": margin}
+                given = {"p": p} if margin is None else {"p": p, "margin": margin}
                 for shape, target in (((3, 4), torch.tensor([0, 3, 2])), ((4,), torch.tensor(3))):
                     inputs = {"x": normal(*shape), "target": target}
-                    case("multi_margin_loss", F.multi_margin_loss, inputs, {"p": p, **given}, reduction=reduction, p=p, **given)
+                    case("multi_margin_loss", F.multi_margin_loss, inputs, given, reduction=reduction, **given)
             inputs = {"x": normal(4, 5), "target": torch.tensor([1, 0, 4, 3]), "_weight": uniform(0.5, 2, 5)}
             case("multi_margin_loss", weighted, inputs, {"p": p}, reduction=reduction, p=p)
     kink = {"x": torch.tensor([[1.0, 0, 2, 1], [0.5, 0.5, -0.5, 1]]), "target": torch.tensor([0, 1])}
@@ -224,18 +227,24 @@ def triplets():
                 given = {"swap": swap, "p": p, "margin": 0.75}
                 case("triplet_margin_loss", F.triplet_margin_loss, inputs, given, reduction=reduction, **given)
     same = torch.tensor([[1.0, 2, 3], [0, 0, 0]])
-    case("triplet_margin_loss", F.triplet_margin_loss, {"x": same, "y": same.clone(), "z": same.clone()}, reduction="sum")
+    case("triplet_margin_loss", F.triplet_margin_loss, {"x": same, "y": same, "z": same}, reduction="sum")
+
+
+def distances():
+    def similarity(inputs, axis):
+        case("cosine_similarity", lambda x, y: F.cosine_similarity(x, y, axis), inputs, {"axis": axis, "reduction": 2})
+
+    def distance(inputs, p, keepdim):
+        options = {"p": p, "keepdim": keepdim, "reduction": 2}
+        case("pairwise_distance", lambda x, y: F.pairwise_distance(x, y, p, keepdim=keepdim), inputs, options)
+
     for shape, axis in (((3, 4), 1), ((3, 4), 0), ((2, 3, 4), -1), ((5,), 0)):
-        inputs = {"x": normal(*shape), "y": normal(*shape)}
-        case("cosine_similarity", lambda x, y: F.cosine_similarity(x, y, dim=axis), inputs, {"axis": axis, "reduction": 2})
-    near = {"x": torch.tensor([[0.0, 0, 0], [1, 2, 2]]), "y": torch.tensor([[1.0, 2, 2], [0, 0, 0]])}
-    case("cosine_similarity", lambda x, y: F.cosine_similarity(x, y, dim=1), near, {"axis": 1, "reduction": 2})
-    case("cosine_similarity", lambda x, y: F.cosine_similarity(x, y, dim=1), {"x": normal(3, 4), "y": normal(1, 4)}, {"axis": 1, "reduction": 2})
+        similarity({"x": normal(*shape), "y": normal(*shape)}, axis)
+    similarity({"x": torch.tensor([[0.0, 0, 0], [1, 2, 2]]), "y": torch.tensor([[1.0, 2, 2], [0, 0, 0]])}, 1)
+    similarity({"x": normal(3, 4), "y": normal(1, 4)}, 1)
     for p in (1, 2, 2.5, math.inf):
-        inputs = {"x": normal(3, 4), "y": normal(3, 4)}
-        case("pairwise_distance", lambda x, y: F.pairwise_distance(x, y, p), inputs, {"p": p, "reduction": 2})
-        inputs = {"x": normal(3, 4), "y": normal(4)}
-        case("pairwise_distance", lambda x, y: F.pairwise_distance(x, y, p, keepdim=True), inputs, {"p": p, "keepdim": 1, "reduction": 2})
+        distance({"x": normal(3, 4), "y": normal(3, 4)}, p, False)
+        distance({"x": normal(3, 4), "y": normal(4)}, p, True)
 
 
 def alignments():
@@ -268,4 +277,5 @@ likelihoods()
 margins()
 classes()
 triplets()
+distances()
 alignments()

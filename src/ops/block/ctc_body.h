@@ -2,7 +2,7 @@
    the states (forward in time) or behind them (backward): a step reads from its own state and its two neighbours. */
 
 /* log(e^a + e^b + e^c), -infinity where all are */
-static inline T NAME(log_sum)(T a, T b, T c)
+CN__INLINE T NAME(log_sum)(T a, T b, T c)
 {
     T top = a > b ? a : b;
     top = top > c ? top : c;
@@ -29,12 +29,13 @@ static void NAME(alpha_begin)(const sample *s, const T *x, T *alpha)
     for (int64_t i = 0; i < 2 && i < s->states; i++) alpha[i] = x[s->label[i]];
 }
 
-static void NAME(alpha_step)(const sample *s, const T *x, const T *skip, const T *before, T *alpha)
+static void NAME(alpha_step)(const sample *s, const T *x, const T *restrict skip, const T *restrict before,
+                             T *restrict alpha)
 {
+    const int64_t states = s->states;
     alpha[-1] = alpha[-2] = (T)-INFINITY;
-    for (int64_t i = 0; i < s->states; i++)
-        alpha[i] = NAME(log_sum)(before[i], before[i - 1], before[i - 2] + skip[i]);
-    for (int64_t i = 0; i < s->states; i++) alpha[i] += x[s->label[i]];
+    for (int64_t i = 0; i < states; i++) alpha[i] = NAME(log_sum)(before[i], before[i - 1], before[i - 2] + skip[i]);
+    for (int64_t i = 0; i < states; i++) alpha[i] += x[s->label[i]];
 }
 
 /* A path ends in the last label or the blank behind it. */
@@ -69,12 +70,12 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
 }
 
 /* beta: the log-probability of all ways to go on from each state after step t; next: with the step t + 1 itself. */
-static void NAME(beta_step)(const sample *s, const T *x, const T *skip, T *next, T *beta)
+static void NAME(beta_step)(const sample *s, const T *x, const T *restrict skip, T *restrict next, T *restrict beta)
 {
-    for (int64_t i = 0; i < s->states; i++) next[i] = beta[i] + x[s->label[i]];
-    next[s->states] = next[s->states + 1] = (T)-INFINITY;
-    for (int64_t i = 0; i < s->states; i++)
-        beta[i] = NAME(log_sum)(next[i], next[i + 1], next[i + 2] + skip[i + 2]);
+    const int64_t states = s->states;
+    for (int64_t i = 0; i < states; i++) next[i] = beta[i] + x[s->label[i]];
+    next[states] = next[states + 1] = (T)-INFINITY;
+    for (int64_t i = 0; i < states; i++) beta[i] = NAME(log_sum)(next[i], next[i + 1], next[i + 2] + skip[i + 2]);
 }
 
 /* dx = -g · the probability of being in each label's states at each step, given the target; dx is 0 so far. */
@@ -87,7 +88,8 @@ static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *s
         NAME(alpha_step)(s, x + t * c->stride, skip, alphas + (t - 1) * s->width, alphas + t * s->width);
     const T loss = NAME(alpha_end)(s, alphas + (s->frames - 1) * s->width);
     if (loss == (T)INFINITY) {
-        for (int64_t t = 0; t < s->frames; t++) NAME(fill)(dx + t * c->stride, c->classes, c->zero_infinity ? 0 : (T)NAN);
+        for (int64_t t = 0; t < s->frames; t++)
+            NAME(fill)(dx + t * c->stride, c->classes, c->zero_infinity ? 0 : (T)NAN);
         return;
     }
     for (int64_t i = 0; i < s->states; i++) beta[i] = i + 2 < s->states ? (T)-INFINITY : 0;
