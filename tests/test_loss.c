@@ -1,5 +1,5 @@
 /* Losses against PyTorch: values and gradients of reference/loss.txt, in f64 and f32, eager and planned alike; gradients
-   by finite differences; refusals; what a loss costs in kernels. */
+   by finite differences; refusals; what a loss costs in kernels; memory that runs out. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -679,6 +679,77 @@ static void fuses(cn_ctx *ctx)
     }
 }
 
+/* ---- memory that runs out: each allocation fails once, and nothing worse than an error happens */
+
+typedef struct faulty {
+    int64_t calls, fail_at, blocks;
+} faulty;
+
+static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
+{
+    faulty *f = user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        f->blocks -= p != NULL;
+        free(p);
+        return NULL;
+    }
+    if (++f->calls == f->fail_at) return NULL;
+    void *q = realloc(p, new_bytes);
+    f->blocks += q && !p;
+    return q;
+}
+
+/* Each kind of loss once, added up, and the gradient. */
+static bool losses_at_once(cn_ctx *ctx)
+{
+    cn_tensor *x = cn_param(cn_log_softmax(cn_rand(ctx, CN_F32, CN_DIMS(4, 2, 3)), 2)), *y = cn_rand_like(x);
+    cn_tensor *two = cn_full(ctx, CN_I64, CN_DIMS(2), 2), *flat = cn_ones(ctx, CN_I64, CN_DIMS(4));
+    cn_tensor *row = cn_reshape(x, CN_DIMS(4, 6)), *class = cn_ones(ctx, CN_I64, CN_DIMS(4));
+    cn_tensor *loss = cn_ctc_loss(x, flat, cn_mul_s(two, 2), two, NULL);
+    loss = cn_add(loss, cn_kl_div(x, y, &(cn_kl_div_desc){ .reduction = CN_BATCHMEAN }));
+    loss = cn_add(loss, cn_gaussian_nll_loss(x, y, y, NULL));
+    loss = cn_add(loss, cn_triplet_margin_loss(x, y, y, &(cn_triplet_margin_desc){ .swap = true }));
+    loss = cn_add(loss, cn_multi_margin_loss(row, class, NULL));
+    loss = cn_add(loss, cn_cosine_embedding_loss(row, row, class, NULL));
+    const bool ok = loss && cn_backward(loss) && cn_eval_all(ctx) && !cn_failed(ctx);
+    cn_release(x);
+    return ok;
+}
+
+static void out_of_memory(void)
+{
+    check_group("out of memory");
+    const int64_t stride = test_is_quick() ? 17 : 1;
+    bool done = false;
+    int64_t n = 1;
+    for (; n < 20000 && !done; n += stride) {
+        faulty f = { .fail_at = n };
+        cn_ctx *ctx = cn_open(&(cn_desc){ .seed = 3, .threads = 1, .allocator = { faulty_resize, &f } });
+        const bool ok = ctx && losses_at_once(ctx);
+        done = ok && f.calls < n;
+        check(ok || !ctx || cn_error_code(ctx) == CN_NO_MEMORY, "allocation %lld: %s", (long long)n, cn_error(ctx));
+        cn_close(ctx);
+        check(f.blocks == 0, "allocation %lld: %lld blocks are left", (long long)n, (long long)f.blocks);
+    }
+    check(done && n > 40, "no end after %lld allocations", (long long)n);
+}
+
+static void halves(cn_ctx *ctx)
+{
+    check_group("halves");
+    cn_tensor *x = cn_sub_s(cn_mul_s(cn_rand(ctx, CN_F32, CN_DIMS(40, 50)), 4), 2), *y = cn_rand_like(x);
+    const double whole = cn_item(cn_bce_with_logits_loss(x, y, NULL)), bent = cn_item(cn_huber_loss(x, y, NULL));
+    for (int i = 0; i < 2; i++) {
+        const cn_dtype t = i ? CN_F16 : CN_BF16;
+        cn_tensor *h = cn_bce_with_logits_loss(cn_cast(x, t), cn_cast(y, t), NULL);
+        cn_tensor *b = cn_huber_loss(cn_cast(x, t), y, NULL);
+        check(cn_type(h) == t && fabs(cn_item(h) - whole) < 0.01, "%s: %g, not %g", cn_dtype_name(t), cn_item(h),
+              whole);
+        check(cn_type(b) == CN_F32 && fabs(cn_item(b) - bent) < 0.01, "beside f32: %g, not %g", cn_item(b), bent);
+    }
+}
+
 static void tidy(cn_ctx *ctx)
 {
     check_group("tidy");
@@ -708,6 +779,8 @@ int main(void)
     out_of_range(planned);
     impossible_alignment(planned);
     fuses(planned);
+    halves(planned);
+    out_of_memory();
     tidy(planned);
     check_group("");
     check(!cn_failed(planned) && !cn_failed(eager), "an error is left: %s", cn_error(planned));
