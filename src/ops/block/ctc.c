@@ -16,6 +16,7 @@ typedef struct ctc {
     int64_t steps, classes, stride; /* stride: from a step to the next */
     bool zero_infinity;
     sample *samples;
+    double *levels; /* (N, T): what was taken away from rows; backward only */
     void *rows;
 } ctc;
 
@@ -33,13 +34,13 @@ static int64_t whole_at(const cn_array *a, int64_t i)
 typedef struct operands {
     const cn_array *in;
     const cn_kernel *k;
-    bool faults; /* what is out of range is an error; otherwise it was found before */
+    bool forward; /* what is out of range is an error; otherwise it was found before */
 } operands;
 
 static bool is_in_range(const operands *o, int64_t index, int64_t size)
 {
     if (index >= 0 && index < size) return true;
-    if (o->faults) cn_kernel_fault(o->k, index, size);
+    if (o->forward) cn_kernel_fault(o->k, index, size);
     return false;
 }
 
@@ -72,9 +73,10 @@ static ctc ctc_of(const operands *o)
     const int64_t samples = o->in[0].shape[1], classes = o->in[0].shape[2], total = o->in[1].numel;
     const bool flat = o->in[1].ndim == 1;
     const int64_t most = flat ? total : o->in[1].shape[1];
-    ctc c = { o->in[0].shape[0], classes, samples * classes, a->zero_infinity, o->k->scratch, NULL };
+    ctc c = { o->in[0].shape[0], classes, samples * classes, a->zero_infinity, o->k->scratch, NULL, NULL };
     int64_t *label = (int64_t *)(void *)(c.samples + samples), start = 0, place = 0;
-    c.rows = label + places(o->in);
+    c.levels = (double *)(void *)(label + places(o->in));
+    c.rows = o->forward ? c.levels : c.levels + samples * c.steps;
     for (int64_t n = 0; n < samples; n++) {
         if (!flat) start = n * most;
         int64_t length = whole_at(&o->in[3], n), room = flat ? total - start : most;
@@ -95,10 +97,10 @@ static int64_t grain_of(const ctc *c, const cn_array *in)
     return cn__grain_of(8 * (double)c->steps * (double)(places(in) / samples));
 }
 
-static size_t scratch_of(const cn_array *in, int64_t rows)
+static size_t scratch_of(const cn_array *in, int64_t rows, int64_t levels)
 {
-    const int64_t each = (int64_t)sizeof(int64_t) + rows * (int64_t)cn_dtype_size(in[0].dtype);
-    return (size_t)(in[0].shape[1] * (int64_t)sizeof(sample) + places(in) * each);
+    const int64_t place = (int64_t)sizeof(int64_t) + rows * (int64_t)cn_dtype_size(in[0].dtype);
+    return (size_t)(in[0].shape[1] * (int64_t)(sizeof(sample) + (size_t)levels * sizeof(double)) + places(in) * place);
 }
 
 static void cpu(const cn_kernel *k)
@@ -109,7 +111,7 @@ static void cpu(const cn_kernel *k)
 static size_t scratch(const cn_kernel *k, int threads)
 {
     (void)threads;
-    return scratch_of(k->in, 3);
+    return scratch_of(k->in, 3, 0);
 }
 
 static void backward_cpu(const cn_kernel *k)
@@ -120,7 +122,8 @@ static void backward_cpu(const cn_kernel *k)
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
     (void)threads;
-    return scratch_of(k->in + 1, k->in[1].shape[0] + 3);
+    const int64_t steps = k->in[1].shape[0];
+    return scratch_of(k->in + 1, steps + 3, steps);
 }
 
 /* ---- shapes: log_probs, targets and lengths at operands first.. */

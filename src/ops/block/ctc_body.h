@@ -1,5 +1,8 @@
 /* ctc_loss and its backward for one T. A row has a place for each state of a sample and two more, of probability 0, before
-   the states (forward in time) or behind them (backward): a step reads from its own state and its two neighbours. */
+   the states (forward in time) or behind them (backward): a step reads from its own state and its two neighbours.
+   Log-probabilities become very negative over many steps: each row is lowered to a largest of 0, and what was taken away
+   is summed in f64, so that f32 has its digits for differences. */
+#include "ops/block/rows_body.h"
 
 /* log(e^a + e^b + e^c), -infinity where all are */
 CN__INLINE T NAME(log_sum)(T a, T b, T c)
@@ -22,20 +25,31 @@ static void NAME(fill)(T *x, int64_t n, T value)
     for (int64_t i = 0; i < n; i++) x[i] = value;
 }
 
-/* The log-probability of all ways to be in each state after the first step. */
-static void NAME(alpha_begin)(const sample *s, const T *x, T *alpha)
+/* Takes the largest away from all; returns it. */
+static double NAME(lower)(T *row, int64_t n)
+{
+    const T top = NAME(row_max)(row, n);
+    if (!isfinite(top)) return 0;
+    for (int64_t i = 0; i < n; i++) row[i] -= top;
+    return top;
+}
+
+/* The log-probability of all ways to be in each state after the first step, less what is returned. */
+static double NAME(alpha_begin)(const sample *s, const T *x, T *alpha)
 {
     NAME(fill)(alpha - 2, s->states + 2, (T)-INFINITY);
     for (int64_t i = 0; i < 2 && i < s->states; i++) alpha[i] = x[s->label[i]];
+    return NAME(lower)(alpha, s->states);
 }
 
-static void NAME(alpha_step)(const sample *s, const T *x, const T *restrict skip, const T *restrict before,
-                             T *restrict alpha)
+static double NAME(alpha_step)(const sample *s, const T *x, const T *restrict skip, const T *restrict before,
+                               T *restrict alpha)
 {
     const int64_t states = s->states;
     alpha[-1] = alpha[-2] = (T)-INFINITY;
     for (int64_t i = 0; i < states; i++) alpha[i] = NAME(log_sum)(before[i], before[i - 1], before[i - 2] + skip[i]);
     for (int64_t i = 0; i < states; i++) alpha[i] += x[s->label[i]];
+    return NAME(lower)(alpha, states);
 }
 
 /* A path ends in the last label or the blank behind it. */
@@ -53,41 +67,45 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
         const sample *s = &c->samples[n];
         const T *x = (const T *)k->in[0].data + n * c->classes;
         T *skip = (T *)c->rows + 3 * s->place, *alpha = skip + s->width + 2, *before = alpha + s->width;
-        T loss = s->states > 1 ? (T)INFINITY : 0; /* in no time, nothing can be said */
+        double loss = s->states > 1 ? INFINITY : 0; /* in no time, nothing can be said */
         if (s->frames > 0) {
             NAME(skips)(s, skip);
-            NAME(alpha_begin)(s, x, alpha);
+            double level = NAME(alpha_begin)(s, x, alpha);
             for (int64_t t = 1; t < s->frames; t++) {
                 T *old = before;
                 before = alpha;
                 alpha = old;
-                NAME(alpha_step)(s, x + t * c->stride, skip, before, alpha);
+                level += NAME(alpha_step)(s, x + t * c->stride, skip, before, alpha);
             }
-            loss = NAME(alpha_end)(s, alpha);
+            loss = NAME(alpha_end)(s, alpha) - level;
         }
-        out[n] = c->zero_infinity && loss == (T)INFINITY ? 0 : loss;
+        out[n] = (T)(c->zero_infinity && loss == INFINITY ? 0 : loss);
     }
 }
 
-/* beta: the log-probability of all ways to go on from each state after step t; next: with the step t + 1 itself. */
-static void NAME(beta_step)(const sample *s, const T *x, const T *restrict skip, T *restrict next, T *restrict beta)
+/* beta: the log-probability of all ways to go on from each state after step t, less what is returned; next: with the step
+   t + 1 itself. */
+static double NAME(beta_step)(const sample *s, const T *x, const T *restrict skip, T *restrict next, T *restrict beta)
 {
     const int64_t states = s->states;
     for (int64_t i = 0; i < states; i++) next[i] = beta[i] + x[s->label[i]];
     next[states] = next[states + 1] = (T)-INFINITY;
     for (int64_t i = 0; i < states; i++) beta[i] = NAME(log_sum)(next[i], next[i + 1], next[i + 2] + skip[i + 2]);
+    return NAME(lower)(beta, states);
 }
 
 /* dx = -g · the probability of being in each label's states at each step, given the target; dx is 0 so far. */
-static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *skip, T *dx)
+static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *skip, double *level, T *dx)
 {
     T *alphas = skip + s->width + 2, *beta = skip + s->width * (s->frames + 1), *next = beta + s->width;
     NAME(skips)(s, skip);
-    NAME(alpha_begin)(s, x, alphas);
-    for (int64_t t = 1; t < s->frames; t++)
-        NAME(alpha_step)(s, x + t * c->stride, skip, alphas + (t - 1) * s->width, alphas + t * s->width);
-    const T loss = NAME(alpha_end)(s, alphas + (s->frames - 1) * s->width);
-    if (loss == (T)INFINITY) {
+    level[0] = NAME(alpha_begin)(s, x, alphas);
+    for (int64_t t = 1; t < s->frames; t++) {
+        T *alpha = alphas + t * s->width;
+        level[t] = level[t - 1] + NAME(alpha_step)(s, x + t * c->stride, skip, alpha - s->width, alpha);
+    }
+    double rest = NAME(alpha_end)(s, alphas + (s->frames - 1) * s->width) - level[s->frames - 1]; /* the loss */
+    if (rest == INFINITY) {
         for (int64_t t = 0; t < s->frames; t++)
             NAME(fill)(dx + t * c->stride, c->classes, c->zero_infinity ? 0 : (T)NAN);
         return;
@@ -95,8 +113,9 @@ static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *s
     for (int64_t i = 0; i < s->states; i++) beta[i] = i + 2 < s->states ? (T)-INFINITY : 0;
     for (int64_t t = s->frames - 1; t >= 0; t--) {
         const T *alpha = alphas + t * s->width;
-        if (t + 1 < s->frames) NAME(beta_step)(s, x + (t + 1) * c->stride, skip, next, beta);
-        for (int64_t i = 0; i < s->states; i++) next[i] = EXP(alpha[i] + beta[i] + loss);
+        if (t + 1 < s->frames) rest += NAME(beta_step)(s, x + (t + 1) * c->stride, skip, next, beta);
+        const T shift = (T)(level[t] + rest);
+        for (int64_t i = 0; i < s->states; i++) next[i] = EXP(alpha[i] + beta[i] + shift);
         for (int64_t i = 0; i < s->states; i++) dx[t * c->stride + s->label[i]] -= g * next[i];
     }
 }
@@ -111,6 +130,7 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
         const T *x = (const T *)k->in[1].data + n * c->classes;
         T *dx = (T *)k->out[0].data + n * c->classes;
         for (int64_t t = 0; t < c->steps; t++) NAME(fill)(dx + t * c->stride, c->classes, 0);
-        if (s->frames > 0) NAME(occupancy)(c, s, x, g[n], (T *)c->rows + (c->steps + 3) * s->place, dx);
+        T *rows = (T *)c->rows + (c->steps + 3) * s->place;
+        if (s->frames > 0) NAME(occupancy)(c, s, x, g[n], rows, c->levels + n * c->steps, dx);
     }
 }
