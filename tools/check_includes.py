@@ -20,6 +20,7 @@ ALLOWED = {
     "cpu": ["core/", "plan/plan.h"],
     "gpu": ["core/", "plan/plan.h"],
     "nn": ["core/", "ops/"],
+    "gpt": ["core/", "nn/"],
     "optim": ["core/", "ops/"],
     "data": ["core/", "ops/"],
     "io": ["core/", "ops/"],

@@ -11,6 +11,7 @@
 #include "op.h"
 #include "dict.h"
 #include "nn.h"
+#include "gpt.h"
 #include "dlpack.h"
 
 #endif

@@ -20,12 +20,14 @@ enum {
     BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the second cache */
     LEAST_ROWS = 48,       /* blocks are not cut smaller than this for the sake of sharing the work */
     LEAST_COLS = 64,
+    LONG_COLS = 192,      /* the same where B is read once, row by row: in pieces worth fetching */
     GOOD_ROWS = 96,       /* nor, if there is a choice, smaller than this */
     A_REUSE = 4,          /* A is packed when it meets more panels of B than this */
     A_ROW_REUSE = 16,     /* the same where its rows are contiguous */
     FEW_ROWS = 256,       /* as many rows of A as can be read in place by several blocks of columns */
     B_REUSE = 4,          /* B is packed when it meets more tiles of A than this */
     GROUP = 4,            /* panels of B that a block packs at once for itself */
+    READING = 8,          /* multiplications that take as long as reading an element of B: so many rows cost at least */
     WIDENED = 1 << 14,    /* halves that are widened at a time, before they are packed */
     LEAST_SLICES = 4,     /* worth multiplying apart */
     LEAST_WORK = 1 << 18, /* multiplications in a part */
@@ -164,15 +166,16 @@ static void set_blocks(plan *p, int64_t rows, int64_t cols)
 static void cut_blocks(plan *p)
 {
     const cn__gemm *g = &p->g;
-    const double work = (double)p->items * (double)g->m * (double)g->n * (double)larger(g->k, 1);
+    const double work = (double)p->items * (double)larger(g->m, READING) * (double)g->n * (double)larger(g->k, 1);
     const int64_t enough = p->alone ? 1 : enough_blocks(work), most_rows = BLOCK_BYTES / (SLICE * p->size);
     const int64_t good_rows = !packs_a(p) && g->m <= FEW_ROWS ? g->m : GOOD_ROWS;
+    const int64_t least_cols = g->m <= READING ? LONG_COLS : LEAST_COLS;
     const int64_t uncut = divide_up(g->m, divide_up(g->m, most_rows));
     int64_t rows = uncut, cols = g->n;
     for (;;) {
         set_blocks(p, rows, cols);
         if (blocks(p) >= enough) break;
-        const bool can_rows = rows >= 2 * LEAST_ROWS, can_cols = cols >= 2 * LEAST_COLS;
+        const bool can_rows = rows >= 2 * LEAST_ROWS, can_cols = cols >= 2 * least_cols;
         if (!can_rows && !can_cols) break;
         if (rows >= 2 * good_rows || !can_cols) rows = divide_up(rows, 2);
         else cols = divide_up(cols, 2);
@@ -187,7 +190,8 @@ static void cut_blocks(plan *p)
 static void cut_parts(plan *p)
 {
     const cn__gemm *g = &p->g;
-    const double work = (double)p->rows * (double)p->cols * (double)(p->apart ? k_step(g->k) : larger(g->k, 1));
+    const double work = (double)larger(cn__smaller(p->rows, g->m), READING) * (double)p->cols *
+                        (double)(p->apart ? k_step(g->k) : larger(g->k, 1));
     p->group = p->dot ? p->kernel->width : work < LEAST_WORK ? (int64_t)(LEAST_WORK / work) : 1;
     p->parts = divide_up(blocks(p), p->group);
     if (!p->apart) return;

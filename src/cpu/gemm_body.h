@@ -272,13 +272,52 @@ TARGET static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t c
     }
 }
 
+enum { NAME(strip) = 4096 / (int)sizeof(SCALAR), NAME(line) = 64 / BYTES ? 64 / BYTES : 1 };
+
+/* sum[q] gets rows [p, p + rows) of B times A, for a strip of n columns, a cache line of them at a time. What the next rows will
+   need is fetched meanwhile: a strip of a row is too short for the processor to see it coming. */
+TARGET static inline __attribute__((always_inline)) void NAME(strip_rows)(const cn__gemm_block *g, const SCALAR *b,
+                                                                          SCALAR *sum, int64_t n, int64_t p,
+                                                                          const int rows)
+{
+    const SCALAR *a = (const SCALAR *)g->a + p * g->a_col;
+    b += p * g->b_row;
+    const bool more = p + 2 * rows <= g->k;
+    for (int64_t q = 0; q < n; q += NAME(line) * NAME(lanes)) {
+        NAME(vec) acc[NAME(line)];
+        for (int v = 0; v < NAME(line); v++) acc[v] = *(NAME(loose) *)(sum + q + v * NAME(lanes));
+        for (int i = 0; i < rows; i++) {
+            const NAME(vec) x = a[i * g->a_col] - (NAME(vec)){ 0 };
+            if (more) __builtin_prefetch(b + (rows + i) * g->b_row + q);
+            for (int v = 0; v < NAME(line); v++)
+                acc[v] = FMA(x, *(const NAME(loose) *)(b + i * g->b_row + q + v * NAME(lanes)), acc[v]);
+        }
+        for (int v = 0; v < NAME(line); v++) *(NAME(loose) *)(sum + q + v * NAME(lanes)) = acc[v];
+    }
+}
+
+/* One row of A and n columns, a whole number of cache lines: B is read row by row, as it lies in memory. The sums are those of a
+   register tile, in the same order. */
+TARGET static void NAME(multiply_rows)(const cn__gemm_block *g, const SCALAR *b, SCALAR *c, int64_t n)
+{
+    SCALAR sum[NAME(strip)];
+    for (int64_t first = 0, cols; first < n; first += cols) {
+        cols = cn__smaller(n - first, NAME(strip));
+        for (int64_t q = 0; q < cols; q++) sum[q] = 0;
+        int64_t p = 0;
+        for (; p + 8 <= g->k; p += 8) NAME(strip_rows)(g, b + first, sum, cols, p, 8);
+        for (; p < g->k; p++) NAME(strip_rows)(g, b + first, sum, cols, p, 1);
+        for (int64_t q = 0; q < cols; q++) c[first + q] = g->add ? c[first + q] + sum[q] : sum[q];
+    }
+}
+
 TARGET static void NAME(multiply)(const cn__gemm_block *g)
 {
     int64_t cols = 0;
     for (int64_t q = 0; q < g->n; q += cols) {
-        /* A single row has accumulators to spare, and reads more of B at a time. */
-        const bool wide = g->m == 1 && g->b_panel == NAME(width) && g->c_col == 1 && g->n - q >= 8 * NAME(lanes);
-        cols = cn__smaller(g->n - q, wide ? 8 * NAME(lanes) : NAME(width));
+        const int64_t lines = (g->n - q) / (NAME(line) * NAME(lanes)) * (NAME(line) * NAME(lanes));
+        const bool wide = g->m == 1 && g->b_panel == NAME(width) && g->c_col == 1 && lines >= 8 * NAME(lanes);
+        cols = wide ? lines : cn__smaller(g->n - q, NAME(width));
         NAME(job)
         j = { .k = g->k,
               .a = g->a,
@@ -289,7 +328,7 @@ TARGET static void NAME(multiply)(const cn__gemm_block *g)
               .c = (SCALAR *)g->c + q * g->c_col,
               .c_row = g->c_row,
               .add = g->add };
-        if (wide) NAME(tile)(&j, 1, 8, false);
+        if (wide) NAME(multiply_rows)(g, j.b, j.c, cols);
         else NAME(panel)(g, &j, cols);
     }
 }
@@ -303,6 +342,9 @@ TARGET static inline __attribute__((always_inline)) void NAME(row_columns)(const
     int64_t p = 0;
     for (; p + NAME(lanes) <= g->k; p += NAME(lanes)) {
         for (int v = 0; v < vectors; v++) {
+            if (p % (64 / (int)sizeof(SCALAR)) == 0)
+                for (int l = 0; l < NAME(lanes); l++)
+                    __builtin_prefetch(b + p + (v * NAME(lanes) + l) * g->b_panel + 512 / sizeof(SCALAR));
             NAME(turn)(y, b + p + v * NAME(lanes) * g->b_panel, g->b_panel);
             for (int i = 0; i < NAME(lanes); i++) acc[v] = FMA(a[(p + i) * g->a_col] - (NAME(vec)){ 0 }, y[i], acc[v]);
         }

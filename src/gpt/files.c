@@ -1,0 +1,65 @@
+/* GPTs out of files and into them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpt/gpt.h"
+
+bool cn_gpt_save(cn_module *gpt, cn_dict *d)
+{
+    const cn_gpt_desc *config = cn_gpt_config(gpt);
+    if (!config || !d) return false;
+    return cn_module_save(gpt, d, "") && cn_dict_set_text(d, "model", "gpt") &&
+           cn_dict_set_whole(d, "heads", config->heads) && cn_dict_set_number(d, "dropout", config->dropout);
+}
+
+static int64_t count_layers(const cn_dict *file, const char *prefix)
+{
+    char name[64];
+    for (int64_t n = 0;; n++) {
+        snprintf(name, sizeof name, "%sh.%" PRId64 ".ln_1.weight", prefix, n);
+        if (!cn_dict_get(file, name)) return n;
+    }
+}
+
+/* The sizes that a file's tensors have. */
+static bool read_config(cn_ctx *ctx, const cn_dict *file, const char *prefix, cn_gpt_desc *d)
+{
+    char name[2][64];
+    snprintf(name[0], sizeof name[0], "%swte.weight", prefix);
+    snprintf(name[1], sizeof name[1], "%swpe.weight", prefix);
+    cn_tensor *wte = cn_dict_get(file, name[0]), *wpe = cn_dict_get(file, name[1]);
+    if (!wte || !wpe || cn_ndim(wte) != 2 || cn_ndim(wpe) != 2)
+        return cn__fail(ctx, CN_NOT_FOUND,
+                        "gpt_from: no \"wte.weight\" and \"wpe.weight\", each (rows, width): not a GPT-2");
+    const char *model = cn_dict_text(file, "model");
+    *d = (cn_gpt_desc){ .vocab = cn_size(wte, 0), .context = cn_size(wpe, 0), .width = cn_size(wte, 1) };
+    d->layers = count_layers(file, prefix);
+    d->heads = d->width >= 64 && d->width % 64 == 0 ? d->width / 64 : 1;
+    cn_dict_whole(file, "heads", &d->heads);
+    cn_dict_number(file, "dropout", &d->dropout);
+    d->untied = model && strcmp(model, "gpt") == 0 && cn_dict_get(file, "lm_head.weight");
+    return true;
+}
+
+static bool same_name(void *user, const char *name, char *out, size_t size)
+{
+    (void)user;
+    snprintf(out, size, "%s", name);
+    return true;
+}
+
+cn_module *cn_gpt_from(cn_ctx *ctx, const cn_dict *file, const cn_gpt_desc *desc)
+{
+    if (!ctx || !file) return NULL;
+    const char *prefix = cn_dict_get(file, "transformer.wte.weight") ? "transformer." : "";
+    cn_gpt_desc d;
+    if (!read_config(ctx, file, prefix, &d)) return NULL;
+    if (desc && desc->heads) d.heads = desc->heads;
+    if (desc && desc->dropout) d.dropout = desc->dropout;
+    cn_module *m = cn_nn_gpt(ctx, &d);
+    /* every parameter must be there; masks and a tied output that the file has besides are passed over */
+    if (m && cn_module_load(m, file, &(cn_module_load_desc){ .prefix = prefix, .rename = same_name })) return m;
+    cn_module_free(m);
+    return NULL;
+}

@@ -1,0 +1,301 @@
+/* Sampling: tokens go in, keys and values stay, the next token is drawn from the logits. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/philox.h"
+#include "gpt/gpt.h"
+
+enum { FIRST_LENGTH = 64 }; /* of the caches; they double as the text grows */
+
+typedef struct choice {
+    float logit;
+    int32_t token;
+} choice;
+
+struct cn_sampler {
+    cn__object object;
+    cn_module *gpt;
+    cn_sampler_desc desc;
+    const cn_gpt_desc *config;
+    cn__gpt_cache *cache; /* one a layer */
+    int64_t length;       /* of the caches now; 0: there are none */
+    int32_t *history;     /* the tokens in them: (context) */
+    int64_t used;
+    float *logits;
+    choice *choices; /* (vocab) */
+    bool ready;      /* logits are of the next token */
+    int32_t pending; /* drawn, and not taken in yet; -1: none */
+    uint64_t seed, stream, drawn;
+};
+
+/* ---- life ---- */
+
+static void drop_caches(cn_sampler *s)
+{
+    for (int64_t i = 0; s->cache && i < s->config->layers; i++) {
+        cn_release(s->cache[i].keys), cn_release(s->cache[i].values);
+        s->cache[i] = (cn__gpt_cache){ NULL, NULL };
+    }
+    s->length = 0;
+}
+
+static void destroy(void *self)
+{
+    cn_sampler *s = self;
+    cn_ctx *ctx = s->object.ctx;
+    drop_caches(s);
+    cn__free(ctx, s->cache, sizeof *s->cache * (size_t)s->config->layers);
+    cn__free(ctx, s->history, sizeof *s->history * (size_t)s->config->context);
+    cn__free(ctx, s->logits, sizeof *s->logits * (size_t)s->config->vocab);
+    cn__free(ctx, s->choices, sizeof *s->choices * (size_t)s->config->vocab);
+}
+
+static bool valid(cn_ctx *ctx, const cn_sampler_desc *d)
+{
+    if (!(d->temperature >= 0) || isinf(d->temperature))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: a temperature of %g", d->temperature);
+    if (d->top_k < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: top_k is %" PRId64, d->top_k);
+    if (!(d->top_p >= 0 && d->top_p <= 1)) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: top_p is %g", d->top_p);
+    return true;
+}
+
+cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
+{
+    if (!gpt) return NULL;
+    cn_ctx *ctx = cn_module_context(gpt);
+    const cn_gpt_desc *config = cn_gpt_config(gpt);
+    const cn_sampler_desc none = { 0 };
+    if (!config) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: this module is not a GPT"), NULL;
+    if (!valid(ctx, desc ? desc : &none)) return NULL;
+    cn_sampler *s = cn__object_new(ctx, sizeof *s, destroy);
+    if (!s) return NULL;
+    s->gpt = gpt;
+    s->config = config;
+    s->desc = desc ? *desc : none;
+    if (s->desc.temperature == 0) s->desc.temperature = 1;
+    s->pending = -1;
+    s->seed = s->desc.seed ? s->desc.seed : ctx->seed;
+    s->stream = s->desc.seed ? 0 : ctx->next_stream++;
+    s->cache = cn__alloc(ctx, sizeof *s->cache * (size_t)config->layers);
+    s->history = cn__alloc(ctx, sizeof *s->history * (size_t)config->context);
+    s->logits = cn__alloc(ctx, sizeof *s->logits * (size_t)config->vocab);
+    s->choices = cn__alloc(ctx, sizeof *s->choices * (size_t)config->vocab);
+    if (s->cache && s->history && s->logits && s->choices) return s;
+    cn__object_free(s);
+    return NULL;
+}
+
+void cn_sampler_free(cn_sampler *s) { cn__object_free(s); }
+int64_t cn_sampler_used(const cn_sampler *s) { return s ? s->used + (s->pending >= 0) : 0; }
+void cn_sampler_reset(cn_sampler *s)
+{
+    if (!s) return;
+    s->used = 0;
+    s->pending = -1;
+    s->ready = false;
+}
+
+/* ---- caches ---- */
+
+/* A longer cache with what the old one had. */
+static cn_tensor *grown(cn_sampler *s, cn_tensor *old, int64_t length)
+{
+    const int64_t heads = s->config->heads, width = s->config->width / heads;
+    cn_tensor *new = cn_zeros(s->object.ctx, cn_type(cn_parameters(s->gpt).v[0]), CN_DIMS(1, length, heads, width));
+    if (old) new = cn_slice_assign(new, 1, 0, cn_size(old, 1), 1, old);
+    cn_keep(new);
+    if (!new || !cn_eval(new)) return cn_release(new), NULL;
+    cn_release(old);
+    return new;
+}
+
+static bool make_room(cn_sampler *s, int64_t tokens)
+{
+    int64_t length = s->length ? s->length : FIRST_LENGTH;
+    while (length < tokens) length *= 2;
+    if (length > s->config->context) length = s->config->context;
+    if (length == s->length) return true;
+    for (int64_t i = 0; i < s->config->layers; i++) {
+        cn_tensor **both[2] = { &s->cache[i].keys, &s->cache[i].values };
+        for (int k = 0; k < 2; k++) {
+            if (*both[k] && cn_size(*both[k], 1) == length) continue; /* from a try that failed half way */
+            cn_tensor *new = grown(s, *both[k], length);
+            if (!new) return false;
+            *both[k] = new;
+        }
+    }
+    s->length = length;
+    return true;
+}
+
+/* ---- tokens in ---- */
+
+/* Takes in a piece that fits into the context; `last` says that the logits after it are wanted. */
+static bool take_piece(cn_sampler *s, const int32_t *tokens, int64_t n, bool last)
+{
+    cn_ctx *ctx = s->object.ctx;
+    if (!make_room(s, s->used + n)) return false;
+    cn_scope scope = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    cn_tensor *logits = cn__gpt_step(s->gpt, cn_from(ctx, CN_I32, CN_DIMS(1, n), tokens), s->cache, s->used);
+    logits = logits && cn_type(logits) != CN_F32 ? cn_cast(logits, CN_F32) : logits;
+    bool ok = logits && (last ? cn_read(logits, s->logits, sizeof(float) * (size_t)s->config->vocab) : cn_eval(logits));
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, scope);
+    if (!ok) return false;
+    for (int64_t i = 0; i < n; i++) s->history[s->used + i] = tokens[i];
+    s->used += n;
+    s->ready = last;
+    return true;
+}
+
+/* Pieces come in a few sizes only, so that their plans are found again. */
+static bool take(cn_sampler *s, const int32_t *tokens, int64_t n)
+{
+    static const int64_t sizes[] = { 64, 16, 4, 1 };
+    while (n > 0) {
+        int k = 0;
+        while (sizes[k] > n) k++;
+        if (!take_piece(s, tokens, sizes[k], sizes[k] == n)) return false;
+        tokens += sizes[k];
+        n -= sizes[k];
+    }
+    return true;
+}
+
+/* A full context goes on with its last half, whose positions change: it is taken in anew. */
+static bool slide(cn_sampler *s)
+{
+    const int64_t half = s->config->context / 2, from = s->used - half;
+    if (half == 0) return s->used = 0, true;
+    const size_t bytes = sizeof(int32_t) * (size_t)half;
+    int32_t *kept = cn__alloc(s->object.ctx, bytes);
+    if (!kept) return false;
+    for (int64_t i = 0; i < half; i++) kept[i] = s->history[from + i];
+    s->used = 0;
+    bool ok = take(s, kept, half);
+    cn__free(s->object.ctx, kept, bytes);
+    return ok;
+}
+
+static bool take_in(cn_sampler *s, const int32_t *tokens, int64_t n)
+{
+    while (n > 0) {
+        if (s->used == s->config->context && !slide(s)) return false;
+        int64_t room = s->config->context - s->used, piece = n < room ? n : room;
+        if (!take(s, tokens, piece)) return false;
+        tokens += piece;
+        n -= piece;
+    }
+    return true;
+}
+
+/* What was drawn last is taken in when something is to follow it. */
+static bool settle(cn_sampler *s)
+{
+    if (s->pending < 0) return true;
+    if (!take_in(s, &s->pending, 1)) return false;
+    s->pending = -1;
+    return true;
+}
+
+bool cn_sampler_feed(cn_sampler *s, const int32_t *tokens, int64_t n)
+{
+    if (!s || n < 0 || (n && !tokens) || cn_failed(s->object.ctx)) return false;
+    for (int64_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= s->config->vocab)
+            return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: token %d, the vocabulary is %" PRId64, tokens[i],
+                            s->config->vocab);
+    return settle(s) && take_in(s, tokens, n);
+}
+
+const float *cn_sampler_logits(cn_sampler *s) { return s && settle(s) && s->ready ? s->logits : NULL; }
+
+/* ---- tokens out ---- */
+
+static int more_likely(const void *a, const void *b)
+{
+    const choice *x = a, *y = b;
+    if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+/* The k most likely choices come to the front, in any order (quickselect). */
+static void select_best(choice *c, int64_t n, int64_t k)
+{
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        const choice pivot = c[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (more_likely(&c[i], &pivot) < 0) i++;
+            while (more_likely(&c[j], &pivot) > 0) j--;
+            if (i > j) break;
+            const choice swap = c[i];
+            c[i++] = c[j], c[j--] = swap;
+        }
+        if (k <= j + 1) high = j;
+        else if (k > i) low = i;
+        else return;
+    }
+}
+
+static double chance(const cn_sampler *s, const choice *c, double best)
+{
+    return exp((c->logit - best) / s->desc.temperature);
+}
+
+/* How many of the n choices, most likely first, have top_p of the probability. */
+static int64_t within(const cn_sampler *s, int64_t n, double best, double all)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if ((sum += chance(s, &s->choices[i], best)) >= s->desc.top_p * all) return i + 1;
+    return n;
+}
+
+static double total(const cn_sampler *s, int64_t n, double best)
+{
+    double all = 0;
+    for (int64_t i = 0; i < n; i++) all += chance(s, &s->choices[i], best);
+    return all;
+}
+
+static int32_t draw(cn_sampler *s)
+{
+    const cn_sampler_desc *d = &s->desc;
+    choice *c = s->choices;
+    int64_t n = 0;
+    double best = -INFINITY;
+    for (int64_t i = 0; i < s->config->vocab; i++) {
+        if (isnan(s->logits[i])) continue;
+        c[n++] = (choice){ s->logits[i], (int32_t)i };
+        best = fmax(best, s->logits[i]);
+    }
+    if (n == 0 || isinf(best)) return -1;
+    const int64_t k = d->greedy ? 1 : d->top_k && d->top_k < n ? d->top_k : n;
+    if (k < n) select_best(c, n, k);
+    n = k;
+    double all = total(s, n, best);
+    if (d->top_p > 0 && d->top_p < 1) {
+        qsort(c, (size_t)n, sizeof *c, more_likely);
+        n = within(s, n, best, all);
+        all = total(s, n, best);
+    }
+    const double at = all * (cn__random_u32(s->seed, s->stream, s->drawn++) + 0.5) * 0x1p-32;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if ((sum += chance(s, &c[i], best)) >= at) return c[i].token;
+    return c[n - 1].token;
+}
+
+int64_t cn_sampler_next(cn_sampler *s)
+{
+    if (!s || cn_failed(s->object.ctx) || !settle(s)) return -1;
+    if (!s->ready)
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: nothing to go on from: feed it a token first"), -1;
+    s->pending = draw(s);
+    if (s->pending < 0) return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: the logits are not finite"), -1;
+    return s->pending;
+}
