@@ -1,0 +1,463 @@
+#include "io/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FEW         8    /* members found by looking at each */
+#define NUMBER_ROOM 1100 /* more digits than any double needs to be told from its neighbours */
+
+typedef struct reader {
+    cn_ctx *ctx;
+    cn__bump *memory;
+    const char *who;
+    const unsigned char *text, *at, *end;
+    cn__vec open; /* of cn__json: members of what is still open */
+    int depth;
+} reader;
+
+static bool value(reader *r, cn__json *j);
+
+/* ---- errors ---- */
+
+static bool fail_at(reader *r, const unsigned char *place, const char *words)
+{
+    size_t line = 1, column = 1;
+    for (const unsigned char *p = r->text; p < place; p++) {
+        if (*p == '\n') line++, column = 1;
+        else column += (*p & 0xc0) != 0x80; /* characters, not bytes */
+    }
+    return cn__fail(r->ctx, CN_BAD_FILE, "%s: JSON, line %zu, column %zu: %s", r->who, line, column, words);
+}
+
+static bool fail(reader *r, const char *words)
+{
+    return fail_at(r, r->at, r->at == r->end ? "the text ends here" : words);
+}
+
+static void *take(reader *r, size_t bytes)
+{
+    void *p = cn__bump_new(&r->ctx->memory, r->memory, bytes);
+    if (!p) cn__fail(r->ctx, CN_NO_MEMORY, "%s: out of memory", r->who);
+    return p;
+}
+
+/* ---- characters ---- */
+
+/* Bytes of the character at p, 0 if it is not UTF-8. */
+static size_t utf8_length(const unsigned char *p, size_t room)
+{
+    if (p[0] < 0x80) return 1;
+    size_t n = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    if (n == 0 || n > room) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+    bool surrogate = p[0] == 0xed && p[1] >= 0xa0;
+    bool beyond = p[0] == 0xf4 && p[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : n;
+}
+
+size_t cn__utf8_valid(const char *text, size_t bytes)
+{
+    size_t at = 0;
+    while (at < bytes) {
+        size_t n = utf8_length((const unsigned char *)text + at, bytes - at);
+        if (n == 0) break;
+        at += n;
+    }
+    return at;
+}
+
+static char *put_utf8(char *to, uint32_t c)
+{
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
+    *to++ = (char)(lead[more] | c >> (6 * more));
+    while (more--) *to++ = (char)(0x80 | (c >> (6 * more) & 0x3f));
+    return to;
+}
+
+static bool four_digits(reader *r, uint32_t *out)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        if (r->at == r->end) return fail(r, "");
+        unsigned c = *r->at, low = c | 0x20;
+        if (c >= '0' && c <= '9') v = v << 4 | (c - '0');
+        else if (low >= 'a' && low <= 'f') v = v << 4 | (low - 'a' + 10);
+        else return fail(r, "\\u wants four hexadecimal digits");
+    }
+    *out = v;
+    return true;
+}
+
+/* After "\u"; a character beyond 16 bits is two escapes, a high and a low surrogate. */
+static bool unicode_escape(reader *r, char **to)
+{
+    const unsigned char *start = r->at - 2;
+    uint32_t c, low;
+    if (!four_digits(r, &c)) return false;
+    if (c >= 0xdc00 && c < 0xe000) return fail_at(r, start, "a low surrogate without a high one before it");
+    if (c >= 0xd800 && c < 0xdc00) {
+        if (r->end - r->at < 2 || r->at[0] != '\\' || r->at[1] != 'u')
+            return fail_at(r, start, "a high surrogate without a low one after it");
+        r->at += 2;
+        if (!four_digits(r, &low)) return false;
+        if (low < 0xdc00 || low >= 0xe000) return fail_at(r, start, "a high surrogate without a low one after it");
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    }
+    *to = put_utf8(*to, c);
+    return true;
+}
+
+static bool escape(reader *r, char **to)
+{
+    static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
+    if (++r->at == r->end) return fail(r, "");
+    unsigned char c = *r->at;
+    const char *found = c ? strchr(from, c) : NULL;
+    if (c != 'u' && !found) return fail(r, "no such escape");
+    r->at++;
+    if (c == 'u') return unicode_escape(r, to);
+    *(*to)++ = is[found - from];
+    return true;
+}
+
+/* From the opening quote; a text is never longer than it is written. */
+static bool string(reader *r, const char **text, uint32_t *bytes)
+{
+    const unsigned char *close = ++r->at;
+    while (close < r->end && *close != '"') close += *close == '\\' && r->end - close > 1 ? 2 : 1;
+    size_t room = (size_t)(close - r->at);
+    if (room >= UINT32_MAX) return fail(r, "a text of 4 GiB");
+    char *start = take(r, room + 1), *to = start;
+    if (!to) return false;
+    while (r->at < r->end && *r->at != '"') {
+        if (*r->at == '\\') {
+            if (!escape(r, &to)) return false;
+            continue;
+        }
+        if (*r->at < 0x20) return fail(r, "a control character in a text must be escaped");
+        size_t n = utf8_length(r->at, (size_t)(r->end - r->at));
+        if (n == 0) return fail(r, "not UTF-8");
+        while (n--) *to++ = (char)*r->at++;
+    }
+    if (r->at == r->end) return fail(r, "");
+    r->at++;
+    *text = start;
+    *bytes = (uint32_t)(to - start);
+    return true;
+}
+
+/* ---- numbers ---- */
+
+static bool digit_here(const reader *r) { return r->at < r->end && *r->at >= '0' && *r->at <= '9'; }
+
+/* Copies a run of digits; false: there is none, or too many. */
+static bool digits(reader *r, char *out, size_t *n)
+{
+    if (!digit_here(r)) return fail(r, "a digit is missing");
+    while (digit_here(r)) {
+        if (*n == NUMBER_ROOM) return fail(r, "a number of more than a thousand digits");
+        out[(*n)++] = (char)*r->at++;
+    }
+    return true;
+}
+
+static bool exponent(reader *r, int *out)
+{
+    bool minus = ++r->at < r->end && *r->at == '-';
+    if (r->at < r->end && (*r->at == '-' || *r->at == '+')) r->at++;
+    if (!digit_here(r)) return fail(r, "a digit is missing");
+    int e = 0;
+    for (; digit_here(r); r->at++) e = e < 1000000 ? e * 10 + (*r->at - '0') : e;
+    *out = minus ? -e : e;
+    return true;
+}
+
+static bool whole_number(const char *digits, size_t n, bool minus, int64_t *out)
+{
+    uint64_t v = 0, most = minus ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t d = (uint64_t)(digits[i] - '0');
+        if (v > (most - d) / 10) return false;
+        v = v * 10 + d;
+    }
+    *out = minus ? (int64_t)-v : (int64_t)v;
+    return true;
+}
+
+/* All digits without the point, times a power of ten: strtod reads that the same in every locale. */
+static bool number(reader *r, cn__json *j)
+{
+    const unsigned char *start = r->at;
+    char d[NUMBER_ROOM + 16];
+    size_t n = 0, before;
+    int e = 0;
+    bool minus = *r->at == '-', plain = true;
+    r->at += minus;
+    if (!digits(r, d, &n)) return false;
+    if (d[0] == '0' && n > 1) return fail_at(r, start, "a number must not begin with 0");
+    before = n;
+    if (r->at < r->end && *r->at == '.') {
+        r->at++;
+        plain = false;
+        if (!digits(r, d, &n)) return false;
+    }
+    if (r->at < r->end && (*r->at | 0x20) == 'e') {
+        plain = false;
+        if (!exponent(r, &e)) return false;
+    }
+    j->type = CN__JSON_NUMBER;
+    j->is_whole = plain && whole_number(d, n, minus, &j->whole);
+    snprintf(d + n, sizeof d - n, "e%d", e - (int)(n - before));
+    j->number = strtod(d, NULL);
+    if (minus) j->number = -j->number;
+    return isinf(j->number) ? fail_at(r, start, "a number too large") : true;
+}
+
+/* ---- objects and arrays ---- */
+
+static uint64_t hash(const char *key, size_t n)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+    return h ^ h >> 29;
+}
+
+static bool key_is(const cn__json *member, const char *key, size_t n)
+{
+    return member->key_bytes == n && memcmp(member->key, key, n) == 0;
+}
+
+static size_t slots_for(uint32_t n)
+{
+    size_t slots = 16;
+    while (slots < 2 * (size_t)n) slots *= 2;
+    return slots;
+}
+
+/* The slot that holds the key, or the free one where it would go. */
+static uint32_t *slot_of(uint32_t *slots, size_t mask, const cn__json *v, const char *key, size_t n)
+{
+    for (size_t i = hash(key, n);; i++) {
+        uint32_t *s = &slots[i & mask];
+        if (*s == 0 || key_is(&v[*s - 1], key, n)) return s;
+    }
+}
+
+/* Finds keys that stand twice, and makes the table of a large object. */
+static bool index_keys(reader *r, cn__json *object, const cn__json *v)
+{
+    size_t mask = slots_for(object->n) - 1;
+    uint32_t few[2 * FEW] = { 0 };
+    uint32_t *slots = object->n > FEW ? take(r, (mask + 1) * sizeof *slots) : few;
+    if (!slots) return false;
+    for (uint32_t i = 0; i < object->n; i++) {
+        uint32_t *s = slot_of(slots, mask, v, v[i].key, v[i].key_bytes);
+        if (*s) return fail_at(r, r->text + v[i].at, "a key that stands twice in its object");
+        *s = i + 1;
+    }
+    object->slots = object->n > FEW ? slots : NULL;
+    return true;
+}
+
+static void skip_space(reader *r)
+{
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t')) r->at++;
+}
+
+static bool expect(reader *r, char c, const char *words)
+{
+    skip_space(r);
+    if (r->at == r->end || *r->at != c) return fail(r, words);
+    r->at++;
+    return true;
+}
+
+static bool member(reader *r, cn__json *j, bool keyed)
+{
+    skip_space(r);
+    j->at = (size_t)(r->at - r->text);
+    if (keyed) {
+        if (r->at == r->end || *r->at != '"') return fail(r, "a key in quotes is missing");
+        if (!string(r, &j->key, &j->key_bytes) || !expect(r, ':', "a colon is missing")) return false;
+        skip_space(r);
+    }
+    return value(r, j);
+}
+
+/* The members since mark move from the stack to the tree. */
+static bool close_container(reader *r, cn__json *j, size_t mark)
+{
+    size_t n = r->open.n - mark;
+    if (n >= UINT32_MAX / 4) return fail(r, "too many members");
+    j->n = (uint32_t)n;
+    cn__json *v = n ? take(r, n * sizeof *v) : NULL;
+    if (n && !v) return false;
+    if (n) memcpy(v, (cn__json *)r->open.v + mark, n * sizeof *v);
+    j->v = v;
+    r->open.n = mark;
+    return j->type == CN__JSON_ARRAY || index_keys(r, j, v);
+}
+
+static bool container(reader *r, cn__json *j, char close)
+{
+    size_t mark = r->open.n;
+    bool keyed = close == '}';
+    j->type = keyed ? CN__JSON_OBJECT : CN__JSON_ARRAY;
+    if (r->depth == CN__JSON_DEPTH) return fail(r, "too many objects and arrays inside one another");
+    r->depth++;
+    r->at++;
+    skip_space(r);
+    bool more = r->at == r->end || *r->at != close;
+    if (!more) r->at++;
+    while (more) {
+        cn__json m = { 0 };
+        if (!member(r, &m, keyed)) return false;
+        if (!cn__vec_reserve(&r->ctx->memory, &r->open, r->open.n + 1, sizeof m))
+            return cn__fail(r->ctx, CN_NO_MEMORY, "%s: out of memory", r->who);
+        ((cn__json *)r->open.v)[r->open.n++] = m;
+        skip_space(r);
+        if (r->at == r->end || (*r->at != ',' && *r->at != close))
+            return fail(r, keyed ? "a comma or } is missing" : "a comma or ] is missing");
+        more = *r->at++ == ',';
+    }
+    r->depth--;
+    return close_container(r, j, mark);
+}
+
+static bool word(reader *r, const char *w)
+{
+    size_t n = strlen(w);
+    if ((size_t)(r->end - r->at) < n || memcmp(r->at, w, n)) return fail(r, "a value is missing");
+    r->at += n;
+    return true;
+}
+
+static bool value(reader *r, cn__json *j)
+{
+    if (r->at == r->end) return fail(r, "");
+    switch (*r->at) {
+    case '{': return container(r, j, '}');
+    case '[': return container(r, j, ']');
+    case '"': j->type = CN__JSON_TEXT; return string(r, &j->text, &j->n);
+    case 't':
+        j->type = CN__JSON_BOOL;
+        j->is_true = true;
+        return word(r, "true");
+    case 'f': j->type = CN__JSON_BOOL; return word(r, "false");
+    case 'n': j->type = CN__JSON_NULL; return word(r, "null");
+    default: return *r->at == '-' || digit_here(r) ? number(r, j) : fail(r, "a value is missing");
+    }
+}
+
+const cn__json *cn__json_read(cn_ctx *ctx, cn__bump *memory, const char *text, size_t bytes, const char *who)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    reader r = { .ctx = ctx, .memory = memory, .who = who, .text = t, .at = t, .end = t + bytes };
+    cn__json *root = take(&r, sizeof *root);
+    skip_space(&r);
+    bool ok = root && value(&r, root);
+    skip_space(&r);
+    if (ok && r.at < r.end) ok = fail(&r, "something follows the value");
+    cn__vec_free(&ctx->memory, &r.open, sizeof(cn__json));
+    return ok ? root : NULL;
+}
+
+const cn__json *cn__json_get_n(const cn__json *object, const char *key, size_t key_bytes)
+{
+    if (!object || object->type != CN__JSON_OBJECT || !key) return NULL;
+    if (object->slots) {
+        uint32_t s = *slot_of((uint32_t *)object->slots, slots_for(object->n) - 1, object->v, key, key_bytes);
+        return s ? &object->v[s - 1] : NULL;
+    }
+    for (uint32_t i = 0; i < object->n; i++)
+        if (key_is(&object->v[i], key, key_bytes)) return &object->v[i];
+    return NULL;
+}
+
+const cn__json *cn__json_get(const cn__json *object, const char *key)
+{
+    return key ? cn__json_get_n(object, key, strlen(key)) : NULL;
+}
+
+const char *cn__json_text(const cn__json *j)
+{
+    return j && j->type == CN__JSON_TEXT && strlen(j->text) == j->n ? j->text : NULL;
+}
+
+/* ---- writing ---- */
+
+static bool out_fail(cn__out *o, cn_code code, const char *words)
+{
+    o->failed = true;
+    return cn__fail(o->ctx, code, "JSON: %s", words);
+}
+
+bool cn__out_put(cn__out *o, const char *bytes, size_t n)
+{
+    if (o->failed) return false;
+    if (!cn__vec_reserve(&o->ctx->memory, &o->text, o->text.n + n, 1))
+        return out_fail(o, CN_NO_MEMORY, "out of memory");
+    if (n) memcpy((char *)o->text.v + o->text.n, bytes, n);
+    o->text.n += n;
+    return true;
+}
+
+bool cn__out_word(cn__out *o, const char *word) { return cn__out_put(o, word, strlen(word)); }
+
+static bool put_escaped(cn__out *o, unsigned char c)
+{
+    static const char is[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
+    const char *found = c ? strchr(is, c) : NULL;
+    char escape[8];
+    if (found) snprintf(escape, sizeof escape, "\\%c", as[found - is]);
+    else snprintf(escape, sizeof escape, "\\u%04x", c);
+    return cn__out_word(o, escape);
+}
+
+bool cn__out_text(cn__out *o, const char *text, size_t bytes)
+{
+    if (cn__utf8_valid(text, bytes) != bytes) return out_fail(o, CN_BAD_ARGUMENT, "a text that is not UTF-8");
+    cn__out_put(o, "\"", 1);
+    size_t done = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        cn__out_put(o, text + done, i - done);
+        put_escaped(o, c);
+        done = i + 1;
+    }
+    cn__out_put(o, text + done, bytes - done);
+    return cn__out_put(o, "\"", 1);
+}
+
+bool cn__out_whole(cn__out *o, int64_t value)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, value);
+    return cn__out_word(o, digits);
+}
+
+/* As few digits as give the same number; the point is a point in every locale. */
+bool cn__out_number(cn__out *o, double value)
+{
+    if (!isfinite(value)) return out_fail(o, CN_BAD_ARGUMENT, "NaN and infinity cannot be written");
+    char digits[40];
+    for (int n = 15; n <= 17; n++) {
+        snprintf(digits, sizeof digits, "%.*g", n, value);
+        if (strtod(digits, NULL) == value) break;
+    }
+    size_t whole = strspn(digits, "-0123456789");
+    if (digits[whole] && digits[whole] != 'e') digits[whole] = '.';
+    return cn__out_word(o, digits);
+}
+
+void cn__out_free(cn__out *o) { cn__vec_free(&o->ctx->memory, &o->text, 1); }
