@@ -101,7 +101,7 @@ static bool four_digits(reader *r, uint32_t *out)
 static bool unicode_escape(reader *r, char **to)
 {
     const unsigned char *start = r->at - 2;
-    uint32_t c, low;
+    uint32_t c = 0, low = 0;
     if (!four_digits(r, &c)) return false;
     if (c >= 0xdc00 && c < 0xe000) return fail_at(r, start, "a low surrogate without a high one before it");
     if (c >= 0xd800 && c < 0xdc00) {

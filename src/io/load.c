@@ -1,0 +1,44 @@
+#include "io/files.h"
+
+typedef bool (*loader)(const cn__source *s, cn_dict *d);
+
+static bool load_npy(const cn__source *s, cn_dict *d) { return cn__npy_load(s, d, "arr_0"); }
+
+static bool begins(const cn__source *s, size_t at, const char *with, size_t n)
+{
+    return s->bytes >= at + n && !memcmp(s->data + at, with, n);
+}
+
+static loader loader_of(const cn__source *s)
+{
+    if (begins(s, 0, "\x93NUMPY", 6)) return load_npy;
+    if (begins(s, 0, "PK\3\4", 4) || begins(s, 0, "PK\5\6", 4) || begins(s, 0, "PK\6\6", 4)) return cn__npz_load;
+    if (begins(s, 8, "{", 1)) return cn__safetensors_load;
+    cn__source_fail(s, CN_BAD_FILE, s->bytes ? "not a safetensors, npz or npy file" : "the file is empty");
+    return NULL;
+}
+
+static cn_dict *load(const cn__source *s)
+{
+    loader how = loader_of(s);
+    cn_dict *d = how ? cn_dict_new(s->ctx) : NULL;
+    if (d && how(s, d)) return d;
+    cn_dict_free(d);
+    return NULL;
+}
+
+cn_dict *cn_load(cn_ctx *ctx, const char *path)
+{
+    if (!ctx || !path) return NULL;
+    cn__content *c = cn__content_open(ctx, path);
+    if (!c) return NULL;
+    cn_dict *d = load(&(cn__source){ ctx, path, c->data, c->bytes, c });
+    cn__content_give(c);
+    return d;
+}
+
+cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes)
+{
+    if (!ctx || (!data && bytes)) return NULL;
+    return load(&(cn__source){ ctx, "from memory", data, bytes, NULL });
+}

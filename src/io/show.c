@@ -1,0 +1,132 @@
+/* A dict as a table. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "io/files.h"
+
+#define LONGEST_TEXT 72 /* characters shown of a text */
+
+typedef struct page {
+    char *out;
+    size_t size, n; /* n: of the whole text */
+} page;
+
+__attribute__((format(printf, 2, 3))) static void print(page *p, const char *words, ...)
+{
+    va_list list;
+    va_start(list, words);
+    size_t room = p->n < p->size ? p->size - p->n : 0;
+    int n = vsnprintf(room ? p->out + p->n : NULL, room, words, list);
+    va_end(list);
+    p->n += n > 0 ? (size_t)n : 0;
+}
+
+/* Files come from anywhere: what would move the cursor is shown as a question mark. Returns the characters. */
+static int print_safely(page *p, const char *text, int most)
+{
+    int n = 0;
+    for (const char *c = text; *c; c++) {
+        bool begins = ((unsigned char)*c & 0xc0) != 0x80;
+        if (begins && n == most) {
+            print(p, "…");
+            return n + 1;
+        }
+        n += begins;
+        print(p, "%c", (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+    }
+    return n;
+}
+
+static void pad(page *p, int from, int to) { print(p, "%*s", to > from ? to - from : 0, ""); }
+
+static int characters(const char *text)
+{
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* 1234567 as 1,234,567. */
+static const char *grouped(char out[32], uint64_t v)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)v), k = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0) out[k++] = ',';
+        out[k++] = digits[i];
+    }
+    out[k] = 0;
+    return out;
+}
+
+static const char *shape_text(cn_tensor *t, char out[192])
+{
+    return cn__shape_text(&cn__result_of(t)->meta.layout, out, 192);
+}
+
+typedef struct widths {
+    int name, dtype, shape, bytes;
+} widths;
+
+static int larger(int a, int b) { return a > b ? a : b; }
+
+static widths measure(const cn_dict *d)
+{
+    widths w = { characters("name"), characters("type"), characters("shape"), characters("bytes") };
+    char text[192];
+    for (int64_t i = 0; i < cn_dict_count(d); i++) {
+        cn_tensor *t = cn_dict_at(d, i);
+        w.name = larger(w.name, characters(cn_dict_name(d, i)));
+        w.dtype = larger(w.dtype, characters(cn_dtype_name(cn_type(t))));
+        w.shape = larger(w.shape, characters(shape_text(t, text)));
+        w.bytes = larger(w.bytes, characters(grouped(text, cn__tensor_bytes(t))));
+    }
+    return w;
+}
+
+static void print_row(page *p, widths w, const char *name, const char *dtype, const char *shape, const char *bytes)
+{
+    pad(p, print_safely(p, name, -1), w.name);
+    print(p, "  %-*s  %-*s  %*s\n", w.dtype, dtype, w.shape, shape, w.bytes, bytes);
+}
+
+static void print_tensors(page *p, const cn_dict *d)
+{
+    widths w = measure(d);
+    uint64_t bytes = 0, numbers = 0;
+    char shape[192], size[32], sum[32];
+    if (cn_dict_count(d)) print_row(p, w, "name", "type", "shape", "bytes");
+    for (int64_t i = 0; i < cn_dict_count(d); i++) {
+        cn_tensor *t = cn_dict_at(d, i);
+        print_row(p, w, cn_dict_name(d, i), cn_dtype_name(cn_type(t)), shape_text(t, shape),
+                  grouped(size, cn__tensor_bytes(t)));
+        bytes += cn__tensor_bytes(t);
+        numbers += (uint64_t)cn_numel(t);
+    }
+    print(p, "%lld tensor%s, %s numbers, %s bytes\n", (long long)cn_dict_count(d), cn_dict_count(d) == 1 ? "" : "s",
+          grouped(size, numbers), grouped(sum, bytes));
+}
+
+static void print_texts(page *p, const cn_dict *d)
+{
+    int width = 0;
+    for (int64_t i = 0; i < cn_dict_texts(d); i++) width = larger(width, characters(cn_dict_text_name(d, i)));
+    for (int64_t i = 0; i < cn_dict_texts(d); i++) {
+        const char *name = cn_dict_text_name(d, i);
+        pad(p, print_safely(p, name, -1), width);
+        print(p, "  ");
+        print_safely(p, cn_dict_text(d, name), LONGEST_TEXT);
+        print(p, "\n");
+    }
+}
+
+size_t cn_dict_print(const cn_dict *d, char *out, size_t size)
+{
+    if (size) out[0] = 0;
+    if (!d) return 0;
+    page p = { out, size, 0 };
+    print_tensors(&p, d);
+    if (cn_dict_texts(d)) print(&p, "\n");
+    print_texts(&p, d);
+    return p.n;
+}

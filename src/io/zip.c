@@ -1,0 +1,92 @@
+#include "io/zip.h"
+
+#ifdef CAIRN_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+void cn__crc_open(cn__crc *c)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t v = i;
+        for (int bit = 0; bit < 8; bit++) v = v & 1 ? 0xedb88320u ^ v >> 1 : v >> 1;
+        c->table[i] = v;
+    }
+}
+
+uint32_t cn__crc_add(const cn__crc *c, uint32_t crc, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    crc = ~crc;
+    for (size_t i = 0; i < bytes; i++) crc = c->table[(crc ^ p[i]) & 255] ^ crc >> 8;
+    return ~crc;
+}
+
+#ifdef CAIRN_HAVE_ZLIB
+
+/* zlib does not say how much it gives back: the size stands before each block. */
+typedef union block {
+    size_t bytes;
+    max_align_t aligned;
+} block;
+
+static void *take(void *ctx, unsigned count, unsigned each)
+{
+    size_t bytes = (size_t)count * each + sizeof(block);
+    block *b = cn__alloc(ctx, bytes);
+    if (!b) return NULL;
+    b->bytes = bytes;
+    return b + 1;
+}
+
+static void give(void *ctx, void *p)
+{
+    block *b = p;
+    if (b) cn__free(ctx, b - 1, b[-1].bytes);
+}
+
+/* zlib counts in 32 bits. */
+static unsigned part(size_t bytes) { return bytes < 1u << 30 ? (unsigned)bytes : 1u << 30; }
+
+static int inflate_all(z_stream *z, const unsigned char *in, size_t in_bytes, unsigned char *out, size_t out_bytes)
+{
+    size_t in_at = 0, out_at = 0;
+    for (;;) {
+        z->next_in = (unsigned char *)in + in_at;
+        z->avail_in = part(in_bytes - in_at);
+        z->next_out = out + out_at;
+        z->avail_out = part(out_bytes - out_at);
+        unsigned had_in = z->avail_in, had_out = z->avail_out;
+        int code = inflate(z, Z_NO_FLUSH);
+        in_at += had_in - z->avail_in;
+        out_at += had_out - z->avail_out;
+        if (code == Z_STREAM_END) return in_at == in_bytes && out_at == out_bytes ? Z_OK : Z_DATA_ERROR;
+        if (code != Z_OK) return code;
+    }
+}
+
+bool cn__inflate(const cn__source *s, const char *name, const unsigned char *in, size_t in_bytes, unsigned char *out,
+                 size_t out_bytes)
+{
+    z_stream z = { .zalloc = take, .zfree = give, .opaque = s->ctx };
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
+    int code = inflate_all(&z, in, in_bytes, out, out_bytes);
+    inflateEnd(&z);
+    if (code == Z_OK) return true;
+    if (code == Z_MEM_ERROR) return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
+    return cn__source_fail(s, CN_BAD_FILE, "entry \"%.100s\": its compressed data is damaged", name);
+}
+
+#else
+
+bool cn__inflate(const cn__source *s, const char *name, const unsigned char *in, size_t in_bytes, unsigned char *out,
+                 size_t out_bytes)
+{
+    (void)in, (void)in_bytes, (void)out, (void)out_bytes;
+    return cn__source_fail(
+        s, CN_UNSUPPORTED,
+        "entry \"%.100s\" is compressed, and Cairn was built without zlib: install zlib (zlib1g-dev, "
+        "zlib-devel) and configure again, or write the file with numpy.savez",
+        name);
+}
+
+#endif
