@@ -104,25 +104,36 @@ bool cn_token_is_special(const cn_tokenizer *t, int32_t id)
 
 /* ---- special tokens ---- */
 
+static int32_t refuse(cn_tokenizer *t, const char *why)
+{
+    cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "tokenizer_add_special: the token %s", why);
+    return -1;
+}
+
+static int32_t make_special(cn_tokenizer *t, int32_t id)
+{
+    const cn__token *token = cn__token_at(t, id);
+    if (!(token->flags & CN__TOKEN_ADDED) && !cn__token_add(t, id)) return -1;
+    ((cn__token *)t->tokens.v)[id].flags |= CN__TOKEN_LITERAL | CN__TOKEN_ADDED | CN__TOKEN_SPECIAL;
+    return id;
+}
+
 int32_t cn_tokenizer_add_special(cn_tokenizer *t, const char *text)
 {
     if (!t || !text) return -1;
     size_t n = strlen(text);
-    if (n == 0 || !is_utf8(text, n)) {
-        cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "tokenizer_add_special: the token is empty or not UTF-8");
-        return -1;
-    }
+    if (n == 0 || !is_utf8(text, n)) return refuse(t, "is empty or not UTF-8");
+    /* Files write bytes in letters: it must not look like other bytes there, nor take the place of a single one. */
+    size_t bytes = 0;
+    bool spelled = t->kind != CN_TOKENS_CHARACTERS && cn__spelled_bytes(text, n, NULL, &bytes);
+    if (spelled && (bytes == 1 || bytes != n)) return refuse(t, "is a byte, or written as bytes are in files");
     int32_t id = cn__token_find(t, text, n, true);
-    const cn__token *old = id < 0 ? NULL : cn__token_at(t, id);
-    if (old && old->flags & CN__TOKEN_SPECIAL) return id;
-    uint32_t flags = CN__TOKEN_LITERAL | CN__TOKEN_ADDED | CN__TOKEN_SPECIAL;
-    if (!old) {
+    if (id < 0 && spelled) id = cn__token_find(t, text, n, false);
+    if (id < 0) {
         id = (int32_t)t->tokens.n;
-        return cn__token_put(t, id, text, n, flags) && cn__token_add(t, id) ? id : -1;
+        if (!cn__token_put(t, id, text, n, CN__TOKEN_LITERAL)) return -1;
     }
-    if (!(old->flags & CN__TOKEN_ADDED) && !cn__token_add(t, id)) return -1;
-    ((cn__token *)t->tokens.v)[id].flags |= flags;
-    return id;
+    return make_special(t, id);
 }
 
 void cn_tokenizer_allow_special(cn_tokenizer *t, bool allow)

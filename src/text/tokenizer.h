@@ -55,6 +55,9 @@ bool cn__token_replace(cn_tokenizer *t, int32_t id, const char *text, size_t n, 
 bool cn__token_add(cn_tokenizer *t, int32_t id); /* a token with CN__TOKEN_ADDED joins those that are looked for */
 int32_t cn__token_find(const cn_tokenizer *t, const char *text, size_t n, bool literal); /* -1: none */
 const cn__token *cn__token_at(const cn_tokenizer *t, int64_t id);                        /* NULL: none */
+/* A token as files of byte-level BPE write it: true, and the bytes it means, if it is all letters of the alphabet. */
+bool cn__spelled_bytes(const char *text, size_t n, char *out, size_t *out_n); /* out: n bytes, or NULL */
+size_t cn__spell_bytes(const char *bytes, size_t n, char *out);               /* out: 2 n bytes */
 bool cn__merge_put(cn_tokenizer *t, int32_t left, int32_t right, int32_t result); /* with the next rank */
 void cn__bytes_ready(cn_tokenizer *t); /* byte_id, once all tokens are there */
 

@@ -42,7 +42,7 @@ typedef struct trainer {
     cn__vec places;            /* of place */
     cn__vec heap;              /* of candidate */
     cn__vec fresh;             /* of uint32_t: pairs that the merge under way made more of */
-    uint32_t merge;            /* its number, from 1 */
+    uint32_t merge;            /* its number + 1 */
 } trainer;
 
 static bool reserve(trainer *r, cn__vec *v, size_t n, size_t element)
@@ -168,10 +168,9 @@ static bool more(trainer *r, int32_t left, int32_t right, uint32_t in)
     pair *p = find_pair(r, left, right);
     if (!p) return false;
     p->count += ((word *)r->words.v)[in].count;
-    if (p->fresh != r->merge || r->merge == 0) {
+    if (p->fresh != r->merge) {
         if (!reserve(r, &r->fresh, r->fresh.n + 1, sizeof(uint32_t))) return false;
-        if (p->fresh != r->merge || p->places == 0)
-            ((uint32_t *)r->fresh.v)[r->fresh.n++] = (uint32_t)(p - (pair *)r->pairs.v);
+        ((uint32_t *)r->fresh.v)[r->fresh.n++] = (uint32_t)(p - (pair *)r->pairs.v);
         p->fresh = r->merge;
     }
     place *places = r->places.v;
@@ -387,7 +386,7 @@ cn_tokenizer *cn_bpe_train(cn_ctx *ctx, const char *text, size_t n, int64_t voca
                  (long long)vocab_size, d.n_special);
         return NULL;
     }
-    trainer r = { .ctx = ctx, .t = start(ctx, &d) };
+    trainer r = { .ctx = ctx, .t = start(ctx, &d), .merge = 1 };
     if (!r.t) return NULL;
     bool ok = train(&r, text, n, vocab_size, d.min_frequency ? d.min_frequency : 2);
     free_trainer(&r);

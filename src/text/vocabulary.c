@@ -1,6 +1,9 @@
 /* The tokens of a tokenizer, by number and by text, and its merges. */
 #include "text/tokenizer.h"
 
+#include "text/alphabet.h"
+#include "text/unicode.h"
+
 static void destroy(void *self)
 {
     cn_tokenizer *t = self;
@@ -137,6 +140,27 @@ bool cn__token_add(cn_tokenizer *t, int32_t id)
 void cn__bytes_ready(cn_tokenizer *t)
 {
     for (int b = 0; b < 256; b++) t->byte_id[b] = cn__token_find(t, &(char){ (char)b }, 1, false);
+}
+
+bool cn__spelled_bytes(const char *text, size_t n, char *out, size_t *out_n)
+{
+    *out_n = 0;
+    for (size_t at = 0; at < n;) {
+        cn__rune r = cn__utf8_next(text + at, n - at);
+        int byte = r.state == CN__UTF8_WHOLE ? cn__byte_of_letter(r.code) : -1;
+        if (byte < 0) return false;
+        if (out) out[*out_n] = (char)byte;
+        ++*out_n;
+        at += r.n;
+    }
+    return true;
+}
+
+size_t cn__spell_bytes(const char *bytes, size_t n, char *out)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) at += (size_t)cn__utf8_put(cn__letter_of_byte((unsigned char)bytes[i]), out + at);
+    return at;
 }
 
 /* ---- merges ---- */
