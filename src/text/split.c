@@ -14,10 +14,10 @@ typedef struct seen {
 static seen look(const char *text, size_t n)
 {
     unsigned char c = (unsigned char)*text;
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return (seen){ CN__LETTER, 1 };
-    if (c == ' ') return (seen){ CN__SPACE, 1 };
+    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return (seen){ CN__RUNE_LETTER, 1 };
+    if (c == ' ') return (seen){ CN__RUNE_SPACE, 1 };
     cn__rune r = cn__utf8_next(text, n);
-    if (r.state != CN__UTF8_WHOLE) return (seen){ CN__OTHER, 1 };
+    if (r.state != CN__UTF8_WHOLE) return (seen){ CN__RUNE_OTHER, 1 };
     return (seen){ cn__kind_of(r.code), r.n };
 }
 
@@ -41,7 +41,7 @@ static size_t run_of(cn__rune_kind kind, const char *text, size_t n)
     return at;
 }
 
-size_t cn__space_run(const char *text, size_t n) { return run_of(CN__SPACE, text, n); }
+size_t cn__space_run(const char *text, size_t n) { return run_of(CN__RUNE_SPACE, text, n); }
 
 /* A run of spaces leaves its last one to what follows, unless it has no other or the text ends. */
 static size_t spaces(const char *text, size_t n)
@@ -49,7 +49,7 @@ static size_t spaces(const char *text, size_t n)
     size_t at = 0, last = 0;
     while (at < n) {
         seen c = look(text + at, n - at);
-        if (c.kind != CN__SPACE) return last > 0 ? last : at;
+        if (c.kind != CN__RUNE_SPACE) return last > 0 ? last : at;
         last = at;
         at += c.n;
     }
@@ -62,5 +62,5 @@ size_t cn__split_next(const char *text, size_t n)
     if (short_form) return short_form;
     size_t lead = text[0] == ' ' && n > 1;
     seen c = look(text + lead, n - lead);
-    return c.kind == CN__SPACE ? spaces(text, n) : lead + run_of(c.kind, text + lead, n - lead);
+    return c.kind == CN__RUNE_SPACE ? spaces(text, n) : lead + run_of(c.kind, text + lead, n - lead);
 }

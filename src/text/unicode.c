@@ -2,11 +2,11 @@
 
 #include <stdbool.h>
 
-#define SPACE  CN__SPACE
-#define LETTER CN__LETTER
-#define NUMBER CN__NUMBER
+#define SPACE  CN__RUNE_SPACE
+#define LETTER CN__RUNE_LETTER
+#define NUMBER CN__RUNE_NUMBER
 
-/* In order; what is in none of them is CN__OTHER. */
+/* In order; what is in none of them is CN__RUNE_OTHER. */
 static const struct range {
     uint32_t first, last;
     uint8_t kind;
@@ -25,7 +25,7 @@ cn__rune_kind cn__kind_of(uint32_t code)
         else high = middle;
     }
     bool inside = low < sizeof ranges / sizeof *ranges && ranges[low].first <= code;
-    return inside ? (cn__rune_kind)ranges[low].kind : CN__OTHER;
+    return inside ? (cn__rune_kind)ranges[low].kind : CN__RUNE_OTHER;
 }
 
 /* The second byte has a narrower range after some first bytes: no overlong forms, no surrogates, nothing above U+10FFFF. */

@@ -20,7 +20,7 @@ typedef struct cn__rune {
 cn__rune cn__utf8_next(const char *text, size_t n); /* n > 0 */
 int cn__utf8_put(uint32_t code, char out[4]);       /* how many bytes; a code point that exists */
 
-typedef enum cn__rune_kind { CN__OTHER, CN__SPACE, CN__LETTER, CN__NUMBER } cn__rune_kind;
+typedef enum cn__rune_kind { CN__RUNE_OTHER, CN__RUNE_SPACE, CN__RUNE_LETTER, CN__RUNE_NUMBER } cn__rune_kind;
 cn__rune_kind cn__kind_of(uint32_t code);
 
 #endif
