@@ -11,7 +11,7 @@ typedef struct reader {
     cn_ctx *ctx;
     const char *who; /* the file, for errors */
     cn_tokenizer *t;
-    size_t numbers; /* those of tokens must be below: holes are fine, but not a gigabyte of them */
+    size_t numbers;          /* those of tokens must be below: holes are fine, but not a gigabyte of them */
     cn__vec spelled, joined; /* of char */
 } reader;
 
@@ -173,8 +173,9 @@ static bool read_added_flags(const reader *r, const cn__json *a, uint32_t *flags
 static bool read_added_token(reader *r, const cn__json *a)
 {
     const cn__json *id = cn__json_get(a, "id"), *text = cn__json_get(a, "content");
-    uint32_t flags;
-    if (!text || text->type != CN__JSON_TEXT || text->n == 0) return refuse(r, CN_BAD_FILE, "an added token has no text");
+    uint32_t flags = 0;
+    if (!text || text->type != CN__JSON_TEXT || text->n == 0)
+        return refuse(r, CN_BAD_FILE, "an added token has no text");
     if (!check_number(r, id) || !read_added_flags(r, a, &flags)) return false;
     const cn__token *old = cn__token_at(r->t, id->whole);
     int32_t same = cn__token_find(r->t, text->text, text->n, true);
@@ -249,10 +250,12 @@ static bool read_pre_tokenizer(reader *r, const cn__json *j)
             t->split = true;
         } else if (is_word(part, "type", "ByteLevel")) {
             bool prefix, regex;
-            if (!read_flag(r, part, "add_prefix_space", true, &prefix) || !read_flag(r, part, "use_regex", true, &regex))
+            if (!read_flag(r, part, "add_prefix_space", true, &prefix) ||
+                !read_flag(r, part, "use_regex", true, &regex))
                 return false;
             if (prefix && t->split)
-                return refuse(r, CN_UNSUPPORTED, "a space before every word (Split, then add_prefix_space) is not implemented");
+                return refuse(r, CN_UNSUPPORTED,
+                              "a space before every word (Split, then add_prefix_space) is not implemented");
             t->add_prefix_space = prefix;
             t->split |= regex;
             byte_level = true;
@@ -260,7 +263,8 @@ static bool read_pre_tokenizer(reader *r, const cn__json *j)
             return refuse_part(r, "pre_tokenizer", part);
         }
     }
-    return byte_level || refuse(r, CN_UNSUPPORTED, "the model BPE without the pre_tokenizer ByteLevel is not implemented");
+    return byte_level ||
+           refuse(r, CN_UNSUPPORTED, "the model BPE without the pre_tokenizer ByteLevel is not implemented");
 }
 
 static bool read_decoder(const reader *r, const cn__json *j, const char *type)
@@ -322,7 +326,8 @@ static bool read_root(reader *r, const cn__json *root)
     const cn__json *model = cn__json_get(root, "model"), *added = cn__json_get(root, "added_tokens");
     const cn__json *vocab = cn__json_get(model, "vocab");
     if (!model || model->type != CN__JSON_OBJECT)
-        return refuse(r, CN_BAD_FILE, "this is no tokenizer.json: it has no model (vocab.json: cn_tokenizer_load_pair)");
+        return refuse(r, CN_BAD_FILE,
+                      "this is no tokenizer.json: it has no model (vocab.json: cn_tokenizer_load_pair)");
     r->numbers = 2 * ((vocab ? vocab->n : 0) + (size_t)(added && added->type == CN__JSON_ARRAY ? added->n : 0)) + 65536;
     bool bpe = strcmp(word_of(model, "type", cn__json_get(model, "merges") ? "BPE" : ""), "BPE") == 0;
     if (!bpe && !is_word(model, "type", "WordLevel")) return refuse_part(r, "model", model);

@@ -9,14 +9,14 @@
 #include "core/object.h"
 
 typedef enum cn__token_flags {
-    CN__TOKEN_HERE = 1,        /* numbers may have holes */
+    CN__TOKEN_HERE = 1, /* numbers may have holes */
     CN__TOKEN_LITERAL = 2,
     CN__TOKEN_ADDED = 4,       /* found in a text before anything else is done with it */
     CN__TOKEN_SPECIAL = 8,     /* added, and may be turned off */
     CN__TOKEN_STRIP_LEFT = 16, /* takes the white space beside it */
     CN__TOKEN_STRIP_RIGHT = 32,
-    CN__TOKEN_LATE = 64,       /* looked for in what the other added tokens leave ("normalized") */
-    CN__TOKEN_IN_MODEL = 128,  /* stands in the model's vocabulary, not only among the added ones */
+    CN__TOKEN_LATE = 64,      /* looked for in what the other added tokens leave ("normalized") */
+    CN__TOKEN_IN_MODEL = 128, /* stands in the model's vocabulary, not only among the added ones */
 } cn__token_flags;
 
 typedef struct cn__token {
@@ -37,27 +37,28 @@ struct cn_tokenizer {
     bool ignore_merges; /* a piece that is a token is that token, whatever the merges say */
     bool fuse_unknown;  /* unknown bytes in a row are one token */
     bool no_special;
-    int32_t unknown;    /* -1: none */
-    int32_t byte_id[256]; /* -1: no token is this byte */
+    int32_t unknown;        /* -1: none */
+    int32_t byte_id[256];   /* -1: no token is this byte */
     bool starts_added[256]; /* an added token begins with this byte */
-    cn__vec tokens;     /* of cn__token, by number */
-    cn__vec bytes;      /* of char: texts of tokens, a 0 after each */
-    cn__vec slots;      /* of int32_t: number + 1 by text, open addressing; n is their number, a power of two */
-    cn__vec merges;     /* of cn__merge, by rank */
-    cn__vec pairs;      /* of cn__merge by left and right, open addressing; a free one has left -1 */
-    cn__vec added;      /* of int32_t: added tokens, the longest first */
+    cn__vec tokens;         /* of cn__token, by number */
+    cn__vec bytes;          /* of char: texts of tokens, a 0 after each */
+    cn__vec slots;          /* of int32_t: number + 1 by text, open addressing; n is their number, a power of two */
+    cn__vec merges;         /* of cn__merge, by rank */
+    cn__vec pairs;          /* of cn__merge by left and right, open addressing; a free one has left -1 */
+    cn__vec added;          /* of int32_t: added tokens, the longest first */
 };
 
 /* vocabulary.c */
 cn_tokenizer *cn__tokenizer_new(cn_ctx *ctx, cn_tokenizer_kind kind); /* without tokens */
-bool cn__token_put(cn_tokenizer *t, int64_t id, const char *text, size_t n, uint32_t flags); /* the number must be free */
+bool cn__token_put(cn_tokenizer *t, int64_t id, const char *text, size_t n,
+                   uint32_t flags); /* the number must be free */
 bool cn__token_replace(cn_tokenizer *t, int32_t id, const char *text, size_t n, uint32_t flags);
 bool cn__token_add(cn_tokenizer *t, int32_t id); /* a token with CN__TOKEN_ADDED joins those that are looked for */
 int32_t cn__token_find(const cn_tokenizer *t, const char *text, size_t n, bool literal); /* -1: none */
 const cn__token *cn__token_at(const cn_tokenizer *t, int64_t id);                        /* NULL: none */
 /* A token as files of byte-level BPE write it: true, and the bytes it means, if it is all letters of the alphabet. */
-bool cn__spelled_bytes(const char *text, size_t n, char *out, size_t *out_n); /* out: n bytes, or NULL */
-size_t cn__spell_bytes(const char *bytes, size_t n, char *out);               /* out: 2 n bytes */
+bool cn__spelled_bytes(const char *text, size_t n, char *out, size_t *out_n);     /* out: n bytes, or NULL */
+size_t cn__spell_bytes(const char *bytes, size_t n, char *out);                   /* out: 2 n bytes */
 bool cn__merge_put(cn_tokenizer *t, int32_t left, int32_t right, int32_t result); /* with the next rank */
 void cn__bytes_ready(cn_tokenizer *t); /* byte_id, once all tokens are there */
 

@@ -104,7 +104,7 @@ bool cn__token_put(cn_tokenizer *t, int64_t id, const char *text, size_t n, uint
     if (id < 0 || id >= INT32_MAX)
         return cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "tokenizer: %lld is no number of a token", (long long)id);
     size_t count = (size_t)id < t->tokens.n ? t->tokens.n : (size_t)id + 1;
-    uint32_t at;
+    uint32_t at = 0;
     if (!reserve(t, &t->tokens, count, sizeof(cn__token)) || !make_room(t, count) || !keep_text(t, text, n, &at))
         return false;
     cn__token *tokens = t->tokens.v;
@@ -118,7 +118,7 @@ bool cn__token_put(cn_tokenizer *t, int64_t id, const char *text, size_t n, uint
 /* The slot under the old text stays and leads to a token with another text, which no search for the old one takes. */
 bool cn__token_replace(cn_tokenizer *t, int32_t id, const char *text, size_t n, uint32_t flags)
 {
-    uint32_t at;
+    uint32_t at = 0;
     if (!keep_text(t, text, n, &at)) return false;
     ((cn__token *)t->tokens.v)[id] = (cn__token){ at, (uint32_t)n, flags | CN__TOKEN_HERE };
     enter(t, id);

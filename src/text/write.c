@@ -59,8 +59,10 @@ static void write_pipeline(writer *w)
 {
     words(w, "  \"normalizer\": null,\n  \"pre_tokenizer\": { ");
     if (w->t->kind == CN_TOKENS_CHARACTERS) {
-        words(w, "\"type\": \"Split\", \"pattern\": { \"Regex\": \"[\\\\s\\\\S]\" }, \"behavior\": \"Isolated\", \"invert\": false },\n"
-                 "  \"post_processor\": null,\n  \"decoder\": { \"type\": \"Fuse\" },\n");
+        words(
+            w,
+            "\"type\": \"Split\", \"pattern\": { \"Regex\": \"[\\\\s\\\\S]\" }, \"behavior\": \"Isolated\", \"invert\": false },\n"
+            "  \"post_processor\": null,\n  \"decoder\": { \"type\": \"Fuse\" },\n");
         return;
     }
     words(w, "\"type\": \"ByteLevel\"");
@@ -132,7 +134,11 @@ static bool write_model(writer *w)
 {
     bool characters = w->t->kind == CN_TOKENS_CHARACTERS;
     words(w, "  \"model\": {\n    \"type\": ");
-    words(w, characters ? "\"WordLevel\",\n" : "\"BPE\",\n    \"dropout\": null,\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null");
+    words(
+        w,
+        characters
+            ? "\"WordLevel\",\n"
+            : "\"BPE\",\n    \"dropout\": null,\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null");
     if (!characters) {
         flag(w, "fuse_unk", w->t->fuse_unknown);
         flag(w, "byte_fallback", false);

@@ -86,8 +86,8 @@ def main():
     (OUT / "gpt2.json").write_text(compact(json.loads(tokenizer.to_str())), encoding="utf-8")
     write_cases(tokenizer, "gpt2", texts)
 
-    # Training is compared on a smaller text, which is stored with what came out.
-    small = text[:12000] + " ".join(TEXTS)
+    # Training is compared on a smaller text, which is stored with what came out. Cairn cuts special tokens out of it first.
+    small = text[:12000] + " ".join(each for each in TEXTS if "<|endoftext|>" not in each)
     (OUT / "corpus.txt").write_text(small, encoding="utf-8", newline="")
     model = json.loads(new_tokenizer(700, small, add_prefix_space=False).to_str())["model"]
     merges = [f"{model['vocab'][left]} {model['vocab'][right]}" for left, right in model["merges"]]
