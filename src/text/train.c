@@ -340,18 +340,27 @@ static bool train(trainer *r, const char *text, size_t n, int64_t vocab_size, in
 
 /* ---- the tokenizer ---- */
 
+/* They stand in the model's vocabulary too: Hugging Face gives added tokens that do not the numbers after it. */
+static bool put_special(cn_tokenizer *t, const cn_bpe_desc *d)
+{
+    for (int i = 0; i < d->n_special; i++) {
+        if (cn_tokenizer_add_special(t, d->special[i]) != i)
+            return cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "bpe_train: a special token is missing or given twice");
+        ((cn__token *)t->tokens.v)[i].flags |= CN__TOKEN_IN_MODEL;
+    }
+    return true;
+}
+
 /* Special tokens, then the bytes in the order of their letters in the alphabet, as GPT-2 has them. */
 static cn_tokenizer *start(cn_ctx *ctx, const cn_bpe_desc *d)
 {
     cn_tokenizer *t = cn__tokenizer_new(ctx, CN_TOKENS_BPE);
-    bool ok = t != NULL;
-    for (int i = 0; ok && i < d->n_special; i++) ok = cn_tokenizer_add_special(t, d->special[i]) == i;
+    bool ok = t && put_special(t, d);
     for (int turn = 0; ok && turn < 2; turn++)
         for (int b = 0; ok && b < 256; b++)
             if (cn__prints(b) == (turn == 0))
                 ok = cn__token_put(t, (int64_t)t->tokens.n, &(char){ (char)b }, 1, CN__TOKEN_IN_MODEL);
     if (!ok) {
-        if (t) cn__fail(ctx, CN_BAD_ARGUMENT, "bpe_train: a special token is missing or given twice");
         cn_tokenizer_free(t);
         return NULL;
     }

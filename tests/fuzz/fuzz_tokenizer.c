@@ -1,0 +1,48 @@
+/* Any bytes as a tokenizer.json; if they are one, any bytes as text: there and back again, saved and read again. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cairn/cairn.h"
+#include "cairn/text.h"
+
+/* A tokenizer that was made here is tried with the same bytes as text. */
+static void try_text(const cn_tokenizer *t, const char *text, size_t n, bool lossless)
+{
+    int64_t count = cn_encode(t, text, n, NULL, 0);
+    if (count < 0) return; /* a byte without a token */
+    int32_t *ids = malloc(((size_t)count + 1) * sizeof *ids);
+    if (cn_encode(t, text, n, ids, count) != count) abort();
+    int64_t bytes = cn_decode(t, ids, count, NULL, 0);
+    char *back = malloc((size_t)bytes + 1), whole[1 << 12];
+    if (cn_decode(t, ids, count, back, bytes + 1) != bytes) abort();
+    if (lossless && ((size_t)bytes != n || memcmp(back, text, n) != 0)) abort();
+    cn_decoder d = { .tokenizer = t };
+    for (int64_t i = 0; i < count; i++)
+        if (cn_decode_next(&d, ids[i], whole, sizeof whole) < 0) abort();
+    cn_decode_end(&d, whole, sizeof whole);
+    free(back);
+    free(ids);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
+    if (!cn) return 0;
+    cn_tokenizer *t = cn_tokenizer_parse(cn, text, size);
+    if ((t != NULL) == cn_failed(cn)) abort();
+    cn_error_clear(cn);
+    if (t) {
+        try_text(t, text, size, false);
+        cn_tokenizer_allow_special(t, false);
+        try_text(t, "a b <s> \xF0\x9F\x98\x80 it's  12\n", 23, false);
+    } else {
+        cn_bpe_desc desc = { .no_split = size & 1, .special = (const char *[]){ "<s>" }, .n_special = 1 };
+        try_text(cn_bpe_train(cn, text, size, 300, &desc), text, size, true);
+        try_text(cn_tokenizer_characters(cn, text, size / 2, NULL), text, size, false);
+    }
+    cn_close(cn);
+    return 0;
+}
