@@ -10,12 +10,14 @@
        int64_t got = cn_decode_next(&d, id, words, sizeof words);          whole characters only
        fwrite(words, 1, (size_t)got, stdout);
 
-   Kinds      Bytes: 256 tokens. Characters: the code points of a text, and one token for all others. BPE: byte pairs as in
-              GPT-2, trained here or read from Hugging Face's tokenizer.json or GPT-2's vocab.json and merges.txt.
-   Any bytes  A text need not be UTF-8. With bytes and BPE, cn_decode gives back exactly what cn_encode was given (but for a
-              space put in front, and white space beside tokens that strip it, where the file asks for that).
-   Special    Tokens such as <|endoftext|> are found in the text, unless cn_tokenizer_allow_special says no: then a text that
-              spells one out is text like any other. What a post-processor would put around a text is the caller's to add.
+   Kinds      Bytes: 256 tokens. Characters: the code points of a text, and one token for all others. BPE: byte pairs as
+              in GPT-2, trained here or read from Hugging Face's tokenizer.json or GPT-2's vocab.json and merges.txt.
+   Any bytes  A text need not be UTF-8. With bytes and BPE, cn_decode gives back exactly what cn_encode was given (but for
+              a space put in front, and white space beside tokens that strip it, where the file asks for that).
+   Special    Tokens such as <|endoftext|> are found in the text, unless cn_tokenizer_allow_special says no: then a text
+              that spells one out is text like any other.
+   Files      Tokens are those of Hugging Face's encode with add_special_tokens=False: what a file says of truncation,
+              padding and post-processors is not read, and not saved again.
    Ownership  A tokenizer belongs to its context, or until cn_tokenizer_free. Texts of tokens live as long as it.
    Errors     NULL, false or -1, and an error in the context. What a tokenizer.json asks for and Cairn does not have is
               CN_UNSUPPORTED and named: other models, normalizers, patterns. */
@@ -46,24 +48,27 @@ typedef struct cn_bpe_desc {
     bool add_prefix_space;       /* a text is encoded as if it began with a space */
     bool no_split;               /* merge across words: no cutting by GPT-2's pattern first */
 } cn_bpe_desc;
-/* Special tokens, 256 bytes, then merges until there are vocab_size tokens or no pair is frequent enough: the most frequent
-   pair first, of equally frequent ones that with the smaller numbers. The same text gives the same tokenizer. */
+/* Special tokens, 256 bytes, then merges until there are vocab_size tokens or no pair is frequent enough: the most
+   frequent pair first, of equally frequent ones that with the smaller numbers. The same text gives the same tokenizer.
+   Special tokens that stand in the text are left out of it. */
 CN_API cn_tokenizer *cn_bpe_train(cn_ctx *ctx, const char *text, size_t n, int64_t vocab_size, const cn_bpe_desc *desc);
 
 /* ---- files ---- */
 
-CN_API cn_tokenizer *cn_tokenizer_load(cn_ctx *ctx, const char *path);                  /* tokenizer.json */
-CN_API cn_tokenizer *cn_tokenizer_parse(cn_ctx *ctx, const char *json, size_t n);       /* the same, in memory */
+CN_API cn_tokenizer *cn_tokenizer_load(cn_ctx *ctx, const char *path);            /* tokenizer.json */
+CN_API cn_tokenizer *cn_tokenizer_parse(cn_ctx *ctx, const char *json, size_t n); /* the same, in memory */
 CN_API cn_tokenizer *cn_tokenizer_load_pair(cn_ctx *ctx, const char *vocab_json, const char *merges_txt);
-CN_API bool cn_tokenizer_save(const cn_tokenizer *t, const char *path);                 /* tokenizer.json; whole or not at all */
+CN_API bool cn_tokenizer_save(const cn_tokenizer *t, const char *path); /* tokenizer.json; whole or not at all */
 CN_API void cn_tokenizer_free(cn_tokenizer *t);
 
 /* ---- what there is ---- */
 
 CN_API cn_tokenizer_kind cn_tokenizer_kind_of(const cn_tokenizer *t);
-CN_API int64_t cn_token_count(const cn_tokenizer *t);                      /* the largest number + 1 */
-CN_API const char *cn_token_text(const cn_tokenizer *t, int32_t id, size_t *n); /* ended by 0; n may be NULL. NULL: no such token */
-CN_API int32_t cn_token_id(const cn_tokenizer *t, const char *text, size_t n);  /* of the token that is this text; -1: none */
+CN_API int64_t cn_token_count(const cn_tokenizer *t); /* the largest number + 1 */
+/* Ended by 0; n may be NULL. NULL: no such token. */
+CN_API const char *cn_token_text(const cn_tokenizer *t, int32_t id, size_t *n);
+/* Of the token that is this text; -1: none. */
+CN_API int32_t cn_token_id(const cn_tokenizer *t, const char *text, size_t n);
 CN_API bool cn_token_is_special(const cn_tokenizer *t, int32_t id);
 
 /* A special token under a new number, or an old one made special. Its number; -1: an error. */
@@ -77,8 +82,9 @@ CN_API int64_t cn_encode(const cn_tokenizer *t, const char *text, size_t n, int3
 /* How many bytes the tokens have, the first `room` of them in out, a 0 after them if there is room. -1: an error. */
 CN_API int64_t cn_decode(const cn_tokenizer *t, const int32_t *ids, int64_t n, char *out, int64_t room);
 
-/* Token by token. What comes out is always UTF-8: a character waits until it is whole, and bytes that cannot become one come
-   out as U+FFFD. Each call gives the number of bytes; if they are more than `room`, nothing was done: call again with more. */
+/* Token by token. What comes out is always UTF-8: a character waits until it is whole, and bytes that cannot become one
+   come out as U+FFFD. Each call gives the number of bytes; if they are more than `room`, nothing was done: call again with
+   more. */
 typedef struct cn_decoder {
     const cn_tokenizer *tokenizer;
     int waiting;            /* bytes of a character begun */

@@ -1,5 +1,5 @@
-/* text/alphabet.h: GPT-2's letters for bytes. Bytes that print in Latin-1 are themselves; the other 68 are U+0100, U+0101, ... in
-   their order: a space is U+0120. */
+/* text/alphabet.h: GPT-2's letters for bytes. Bytes that print in Latin-1 are themselves; the other 68 are U+0100,
+   U+0101, ... in their order: a space is U+0120. */
 #ifndef CN_TEXT_ALPHABET_H
 #define CN_TEXT_ALPHABET_H
 

@@ -50,7 +50,8 @@ static void put(sink *s, const char *bytes, int n)
         if (s->count < s->room) s->out[s->count] = bytes[i];
 }
 
-/* Whole characters of the text go to the sink, U+FFFD for what is none. Returns how much was used: all but a character begun. */
+/* Whole characters of the text go to the sink, U+FFFD for what is none. Returns how much was used: all but a character
+   begun. */
 static size_t put_whole(sink *s, const char *text, size_t n)
 {
     size_t at = 0;

@@ -177,10 +177,10 @@ static bool read_added_token(reader *r, const cn__json *a)
     if (!text || text->type != CN__JSON_TEXT || text->n == 0)
         return refuse(r, CN_BAD_FILE, "an added token has no text");
     if (!check_number(r, id) || !read_added_flags(r, a, &flags)) return false;
+    if (!reserve(r, &r->spelled, text->n)) return false; /* so that searching cannot fail */
     const cn__token *old = cn__token_at(r->t, id->whole);
     int32_t same = cn__token_find(r->t, text->text, text->n, true);
     if (same < 0) same = find_written(r, text->text, text->n);
-    if (cn_failed(r->ctx)) return false;
     if ((old || same >= 0) && same != id->whole)
         return refuse(r, CN_BAD_FILE, "the added token \"%.40s\" is not token %lld of the model", text->text,
                       (long long)id->whole);

@@ -35,6 +35,7 @@ static void mark_codes(uint64_t *seen, const char *text, size_t n)
 static bool put_characters(cn_tokenizer *t, const uint64_t *seen)
 {
     for (uint32_t code = 0; code < CODES; code++) {
+        if (!seen[code / 64]) code |= 63; /* 64 at once */
         if (!(seen[code / 64] >> code % 64 & 1)) continue;
         char text[4];
         size_t n = (size_t)cn__utf8_put(code, text);

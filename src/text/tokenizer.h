@@ -1,7 +1,8 @@
 /* text/tokenizer.h: what a tokenizer is inside.
 
-   Tokens have numbers and texts, which are bytes. Files of byte-level BPE write bytes in letters, one a byte (alphabet.h); such
-   tokens are kept as the bytes they mean. Other tokens are literal: their text is what the file says. */
+   Tokens have numbers and texts, which are bytes. Files of byte-level BPE write bytes in letters, one a byte
+   (alphabet.h); such tokens are kept as the bytes they mean. Other tokens are literal: their text is what the file
+   says. */
 #ifndef CN_TEXT_TOKENIZER_H
 #define CN_TEXT_TOKENIZER_H
 
@@ -67,7 +68,7 @@ typedef struct cn__match {
     int32_t id;      /* -1: none */
     size_t from, to; /* with the white space that the token takes */
 } cn__match;
-/* The first added token from a place on, the longest if several begin there; late ones are looked for in a second turn. */
+/* The first added token from a place on, the longest if several begin there; late ones have a turn of their own. */
 cn__match cn__next_added(const cn_tokenizer *t, const char *text, size_t n, size_t from, bool late);
 
 static inline const char *cn__token_bytes(const cn_tokenizer *t, const cn__token *token)

@@ -28,7 +28,7 @@ cn__rune_kind cn__kind_of(uint32_t code)
     return inside ? (cn__rune_kind)ranges[low].kind : CN__RUNE_OTHER;
 }
 
-/* The second byte has a narrower range after some first bytes: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Narrower after some first bytes: no overlong forms, no surrogates, nothing above U+10FFFF. */
 static void second_byte(unsigned char first, unsigned char *low, unsigned char *high)
 {
     *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;

@@ -59,10 +59,9 @@ static void write_pipeline(writer *w)
 {
     words(w, "  \"normalizer\": null,\n  \"pre_tokenizer\": { ");
     if (w->t->kind == CN_TOKENS_CHARACTERS) {
-        words(
-            w,
-            "\"type\": \"Split\", \"pattern\": { \"Regex\": \"[\\\\s\\\\S]\" }, \"behavior\": \"Isolated\", \"invert\": false },\n"
-            "  \"post_processor\": null,\n  \"decoder\": { \"type\": \"Fuse\" },\n");
+        words(w, "\"type\": \"Split\", \"pattern\": { \"Regex\": \"[\\\\s\\\\S]\" }, "
+                 "\"behavior\": \"Isolated\", \"invert\": false },\n"
+                 "  \"post_processor\": null,\n  \"decoder\": { \"type\": \"Fuse\" },\n");
         return;
     }
     words(w, "\"type\": \"ByteLevel\"");
