@@ -31,7 +31,7 @@ TEXTS = [
     "😀😃 👩‍👩‍👧‍👦 🇨🇭 👍🏽", "a😀b", " 😀", "x\u200dy\u200bz\ufeff", "\ufeffBOM", "e\u20dd", "ǅ ʰ ª º", "\U0001e030\U00016d40 \ua7cb",
     "\x00", "a\x00b", "\x01\x02\x7f", "\u0080\u009f\u00ad", "\ue000\U000f0000\U0010ffff", "\ufffd", "\ufffe\uffff",
     "<|endoftext|>", "a<|endoftext|>b", "a <|endoftext|> b", "<|endoftext|><|endoftext|>", "<|endoftext|", "<|<|endoftext|>|>",
-    "x <mask> y", "x   <mask>   y", "<mask><mask>", "\u00a0<mask>\n", "foo<extra>bar", "foo<extra> bar", "<extra>extra>", "<ex<extra>",
+    "x <mask> y", "x<mask>", "xx<ma<mask>", "x   <mask>   y", "<mask><mask>", "\u00a0<mask>\n", "foo<extra>bar", "foo<extra> bar", "<extra>extra>", "<ex<extra>",
     "A" * 300, " " * 200 + "x", "ab" * 150, "\n" * 64 + "end", "0" * 99, "=" * 80, "αβγ" * 40, "supercalifragilisticexpialidocious",
     "ĠtheĊ", "Ġ", "é", "\u0143", "Ā",
 ]
@@ -95,7 +95,7 @@ def main():
 
     tokenizer = new_tokenizer(350, text, add_prefix_space=True)
     tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, rstrip=True)])
-    tokenizer.add_tokens([AddedToken("<extra>"), AddedToken("extra>"), AddedToken("<ex")])
+    tokenizer.add_tokens([AddedToken("<extra>"), AddedToken("extra>"), AddedToken("<ex"), AddedToken("x<ma")])
     data = json.loads(tokenizer.to_str())
     data["model"]["merges"] = [" ".join(pair) for pair in data["model"]["merges"]]
     (OUT / "prefix.json").write_text(compact(data), encoding="utf-8")
