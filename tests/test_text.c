@@ -741,6 +741,9 @@ static void nothing_grows(void)
         if (i == 3) bytes = f.bytes;
     }
     check(f.bytes == bytes, "%zu bytes after 4 turns, %zu after 200", bytes, f.bytes);
+    static const char small[] = BPE("\"vocab\":{\"a\":1,\"aa\":2},\"merges\":[\"a a\"]");
+    for (int i = 0; i < 5000; i++) cn_tokenizer_free(cn_tokenizer_parse(cn, small, strlen(small)));
+    check(f.bytes == bytes, "%zu bytes before 5000 small ones, %zu after", bytes, f.bytes);
     cn_close(cn);
     free(corpus.v);
     free(json.v);

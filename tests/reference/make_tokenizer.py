@@ -47,7 +47,7 @@ def draw_texts():
     random.seed(7)
     letters = "aZé中ж1٣½ \n\t\u00a0\u3000'.!-_<|>😀\u0301\x00\x7f\xad" + "strevmld'"
     texts = []
-    for _ in range(60):
+    for _ in range(50):
         texts.append("".join(random.choice(letters) for _ in range(random.randint(2, 40))))
     return texts
 
