@@ -1,0 +1,164 @@
+/* The threads of a loader and their queue. One lock for all of it: it is taken once for several items. */
+#include "data/loader.h"
+
+typedef struct cn__seat {
+    cn__crew *crew;
+    pthread_t id;
+    cn__fetch fetch;
+} seat;
+
+/* A few items of a parcel, taken under the lock and made outside of it. */
+typedef struct portion {
+    cn__parcel *parcel;
+    int64_t first, n;
+} portion;
+
+static portion take(cn__crew *c)
+{
+    cn__parcel *b = c->hand;
+    portion p = { b, b->handed, b->n - b->handed };
+    if (p.n > c->portion) p.n = c->portion;
+    b->handed += p.n;
+    if (b->handed == b->n) c->hand = b->next;
+    c->busy++;
+    return p;
+}
+
+static void note_failure(cn__parcel *b, int64_t i, const cn__fetch *f)
+{
+    if (b->code && b->failed_at < i) return;
+    b->code = f->code ? f->code : CN_BAD_FILE;
+    b->failed_at = i;
+    memcpy(b->error, f->error, sizeof b->error);
+}
+
+/* With the lock held on entry and on return, not between. After a failure the rest of the portion is not made. */
+static void make(cn__crew *c, portion p, cn__fetch *f)
+{
+    int64_t i = p.first;
+    bool ok = true;
+    pthread_mutex_unlock(&c->lock);
+    for (; i < p.first + p.n && ok && !atomic_load_explicit(&c->cancel, memory_order_relaxed); i++)
+        ok = cn__parcel_make(c->spec, p.parcel, i, f);
+    pthread_mutex_lock(&c->lock);
+    if (!ok) note_failure(p.parcel, i - 1, f);
+    p.parcel->done += p.n;
+    if (p.parcel->done == p.parcel->n && !atomic_load_explicit(&c->cancel, memory_order_relaxed)) {
+        pthread_mutex_unlock(&c->lock);
+        cn__parcel_finish(c->spec, p.parcel, f);
+        pthread_mutex_lock(&c->lock);
+        p.parcel->ready = true;
+    }
+    c->busy--;
+    pthread_cond_broadcast(&c->done);
+}
+
+static void *work(void *user)
+{
+    seat *s = user;
+    cn__crew *c = s->crew;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        if (c->hand) make(c, take(c), &s->fetch);
+        else pthread_cond_wait(&c->work, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    cn__arena_free(&s->fetch.arena);
+    return NULL;
+}
+
+bool cn__crew_open(cn__crew *c, cn_ctx *ctx, const cn__spec *s, int workers)
+{
+    c->spec = s;
+    c->seat_count = c->wanted = workers;
+    c->portion = workers ? s->batch / (4 * workers) : s->batch;
+    if (c->portion < 1) c->portion = 1;
+    atomic_init(&c->cancel, false);
+    if (workers && !(c->seats = cn__alloc(ctx, (size_t)workers * sizeof *c->seats))) return false;
+    if (pthread_mutex_init(&c->lock, NULL)) return cn__fail(ctx, CN_NO_MEMORY, "loader: no lock to be had");
+    if (pthread_cond_init(&c->work, NULL)) goto no_work;
+    if (pthread_cond_init(&c->done, NULL)) goto no_done;
+    c->opened = true;
+    return true;
+no_done:
+    pthread_cond_destroy(&c->work);
+no_work:
+    pthread_mutex_destroy(&c->lock);
+    return cn__fail(ctx, CN_NO_MEMORY, "loader: no condition to be had");
+}
+
+/* Fewer threads than wanted will do; with none at all, the calling thread does the work. */
+static void start(cn__crew *c)
+{
+    for (; c->started < c->wanted; c->started++) {
+        seat *s = &c->seats[c->started];
+        s->crew = c;
+        if (pthread_create(&s->id, NULL, work, s)) break;
+    }
+    c->wanted = c->started;
+}
+
+void cn__crew_close(cn__crew *c, cn_ctx *ctx)
+{
+    if (c->opened) {
+        pthread_mutex_lock(&c->lock);
+        c->stop = true;
+        pthread_cond_broadcast(&c->work);
+        pthread_mutex_unlock(&c->lock);
+        for (int i = 0; i < c->started; i++) pthread_join(c->seats[i].id, NULL);
+        pthread_cond_destroy(&c->work);
+        pthread_cond_destroy(&c->done);
+        pthread_mutex_destroy(&c->lock);
+    }
+    cn__arena_free(&c->own.arena);
+    cn__free(ctx, c->seats, (size_t)c->seat_count * sizeof *c->seats);
+}
+
+void cn__crew_push(cn__crew *c, cn__parcel *b)
+{
+    if (c->started < c->wanted) start(c);
+    pthread_mutex_lock(&c->lock);
+    if (c->last) c->last->next = b;
+    else c->first = b;
+    c->last = b;
+    if (!c->hand) c->hand = b;
+    c->queued++;
+    pthread_cond_broadcast(&c->work);
+    pthread_mutex_unlock(&c->lock);
+}
+
+cn__parcel *cn__crew_first(cn__crew *c)
+{
+    pthread_mutex_lock(&c->lock);
+    cn__parcel *b = c->first;
+    while (b && !b->ready) {
+        if (c->started) pthread_cond_wait(&c->done, &c->lock);
+        else make(c, take(c), &c->own);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return b;
+}
+
+void cn__crew_pop(cn__crew *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->first = c->first->next;
+    if (!c->first) c->last = NULL;
+    c->queued--;
+    pthread_mutex_unlock(&c->lock);
+}
+
+cn__parcel *cn__crew_drain(cn__crew *c)
+{
+    if (!c->opened) return NULL;
+    pthread_mutex_lock(&c->lock);
+    c->hand = NULL;
+    atomic_store_explicit(&c->cancel, true, memory_order_relaxed);
+    while (c->busy) pthread_cond_wait(&c->done, &c->lock);
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
+    cn__parcel *chain = c->first;
+    c->first = c->last = NULL;
+    c->queued = 0;
+    pthread_mutex_unlock(&c->lock);
+    return chain;
+}

@@ -1,0 +1,210 @@
+/* Folders of images: folder/class/.../file. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "data/data.h"
+
+enum { MAX_DEPTH = 16 };
+
+typedef struct folder {
+    cn_dataset base;
+    cn__vec paths; /* of char *, those of a class together and sorted */
+    cn__vec first; /* of size_t: where each class begins */
+    int channels;
+} folder;
+
+static bool is_image(const char *name)
+{
+    static const char *const kinds[] = { ".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pbm" };
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcasecmp(dot, kinds[i])) return true;
+    return false;
+}
+
+static void free_texts(cn_ctx *ctx, cn__vec *texts)
+{
+    for (size_t i = 0; i < texts->n; i++) cn__free_text(ctx, ((char **)texts->v)[i]);
+    cn__vec_free(&ctx->memory, texts, sizeof(char *));
+}
+
+static char *join(cn_ctx *ctx, const char *a, const char *b)
+{
+    size_t bytes = strlen(a) + strlen(b) + 2;
+    char *path = cn__alloc(ctx, bytes);
+    if (path) snprintf(path, bytes, "%s/%s", a, b);
+    return path;
+}
+
+/* Names in a folder, sorted; hidden ones are passed over. */
+static bool list(cn_ctx *ctx, const char *path, cn__vec *names)
+{
+    DIR *dir = opendir(path);
+    if (!dir) return cn__fail(ctx, CN_BAD_FILE, "dataset_folder: %s: %s", path, strerror(errno));
+    bool ok = true;
+    for (struct dirent *e; ok && (e = readdir(dir));) {
+        if (e->d_name[0] == '.') continue;
+        ok = cn__vec_reserve(&ctx->memory, names, names->n + 1, sizeof(char *)) ||
+             cn__fail(ctx, CN_NO_MEMORY, "dataset_folder: out of memory");
+        char *copy = ok ? cn__copy_text(ctx, e->d_name) : NULL;
+        if (copy) ((char **)names->v)[names->n++] = copy;
+        ok = copy;
+    }
+    closedir(dir);
+    cn__sort_texts(names);
+    return ok;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static bool collect(folder *d, const char *path, int depth);
+
+static bool collect_one(folder *d, const char *path, const char *name, int depth)
+{
+    cn_ctx *ctx = d->base.shared.object.ctx;
+    char *full = join(ctx, path, name);
+    if (!full) return false;
+    if (is_folder(full) || !is_image(name)) {
+        bool ok = !is_folder(full) || depth == MAX_DEPTH || collect(d, full, depth + 1);
+        cn__free_text(ctx, full);
+        return ok;
+    }
+    if (!cn__vec_reserve(&ctx->memory, &d->paths, d->paths.n + 1, sizeof(char *))) {
+        cn__free_text(ctx, full);
+        return cn__fail(ctx, CN_NO_MEMORY, "dataset_folder: out of memory");
+    }
+    ((char **)d->paths.v)[d->paths.n++] = full;
+    return true;
+}
+
+static bool collect(folder *d, const char *path, int depth)
+{
+    cn_ctx *ctx = d->base.shared.object.ctx;
+    cn__vec names = { 0 };
+    bool ok = list(ctx, path, &names);
+    for (size_t i = 0; i < names.n && ok; i++) ok = collect_one(d, path, ((char **)names.v)[i], depth);
+    free_texts(ctx, &names);
+    return ok;
+}
+
+static bool collect_class(folder *d, const char *path, const char *name)
+{
+    cn_ctx *ctx = d->base.shared.object.ctx;
+    char *full = join(ctx, path, name);
+    if (!full) return false;
+    bool ok = true;
+    if (is_folder(full)) {
+        ok = cn__vec_reserve(&ctx->memory, &d->first, d->first.n + 1, sizeof(size_t)) ||
+             cn__fail(ctx, CN_NO_MEMORY, "dataset_folder: out of memory");
+        ok = ok && cn__add_class(&d->base, name, strlen(name));
+        if (ok) ((size_t *)d->first.v)[d->first.n++] = d->paths.n;
+        ok = ok && collect(d, full, 1);
+    }
+    cn__free_text(ctx, full);
+    return ok;
+}
+
+static bool collect_classes(folder *d, const char *path)
+{
+    cn_ctx *ctx = d->base.shared.object.ctx;
+    cn__vec names = { 0 };
+    bool ok = list(ctx, path, &names);
+    for (size_t i = 0; i < names.n && ok; i++) ok = collect_class(d, path, ((char **)names.v)[i]);
+    free_texts(ctx, &names);
+    d->base.count = (int64_t)d->paths.n;
+    if (ok && !d->paths.n) ok = cn__fail(ctx, CN_BAD_FILE, "dataset_folder: %s: no images in folders of it", path);
+    return ok;
+}
+
+/* ---- items */
+
+static float *to_floats(cn__fetch *f, const cn__picture *p)
+{
+    int64_t n = p->channels * p->height * p->width;
+    float *x = cn__arena_take(&f->arena, (size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n && x; i++) x[i] = p->data[i];
+    return x;
+}
+
+static bool resize_into(cn__fetch *f, const cn__picture *p, const cn_dims *shape, uint8_t *out)
+{
+    int64_t n = shape->v[0] * shape->v[1] * shape->v[2];
+    cn__image in = { p->channels, p->height, p->width, to_floats(f, p) };
+    cn__image to = { p->channels, shape->v[1], shape->v[2], cn__arena_take(&f->arena, (size_t)n * sizeof(float)) };
+    if (!in.data || !to.data || !cn__image_resize(&f->arena, &in, &to)) return cn__fetch_no_memory(f);
+    for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)lrintf(fminf(fmaxf(to.data[i], 0), 255));
+    return true;
+}
+
+static int64_t class_of(const folder *d, size_t index)
+{
+    const size_t *first = d->first.v;
+    size_t low = 0, high = d->first.n; /* the last class that begins at index or before */
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (first[mid] <= index) low = mid;
+        else high = mid;
+    }
+    return (int64_t)low;
+}
+
+static bool folder_get(const cn_dataset *base, int64_t index, cn__fetch *f, void *const *fields)
+{
+    const folder *d = (const folder *)base;
+    const char *path = ((char **)d->paths.v)[index];
+    const uint8_t *data;
+    size_t bytes;
+    cn__picture p;
+    if (!cn__file_read(f, path, &data, &bytes)) return false;
+    if (!cn__picture_decode(data, bytes, d->channels, f, &p)) {
+        char words[sizeof f->error];
+        memcpy(words, f->error, sizeof words);
+        return cn__fetch_fail(f, f->code, "%.120s: %.120s", path, words);
+    }
+    *(int64_t *)fields[1] = class_of(d, (size_t)index);
+    if (!cn__field_varies(&base->field[0])) return resize_into(f, &p, &base->field[0].shape, fields[0]);
+    uint8_t *x = cn_room_take(fields[0], CN_DIMS(p.channels, p.height, p.width));
+    if (!x) return cn__fetch_no_memory(f);
+    memcpy(x, p.data, (size_t)(p.channels * p.height * p.width));
+    return true;
+}
+
+static void folder_close(cn_dataset *base)
+{
+    folder *d = (folder *)base;
+    cn_ctx *ctx = base->shared.object.ctx;
+    free_texts(ctx, &d->paths);
+    cn__vec_free(&ctx->memory, &d->first, sizeof(size_t));
+}
+
+cn_dataset *cn_dataset_folder(cn_ctx *ctx, const char *path, const cn_folder_desc *desc)
+{
+    static const cn_folder_desc defaults = { 0 };
+    if (!ctx || !path) return NULL;
+    if (!desc) desc = &defaults;
+    int channels = desc->channels ? desc->channels : 3;
+    if ((channels != 1 && channels != 3) || desc->height < 0 || desc->width < 0 || desc->height > 1 << 15 ||
+        desc->width > 1 << 15 || !desc->height != !desc->width) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_folder: images of %d channels, %lld by %lld", channels,
+                 (long long)desc->height, (long long)desc->width);
+        return NULL;
+    }
+    int64_t height = desc->height ? desc->height : -1, width = desc->width ? desc->width : -1;
+    cn_field field[2] = { { CN_U8, CN_DIMS(channels, height, width), 0 }, { .dtype = CN_I64 } };
+    folder *d = (folder *)cn__dataset_new(ctx, sizeof *d, 0, field, 2);
+    if (!d) return NULL;
+    d->base.get = folder_get;
+    d->base.close = folder_close;
+    d->channels = channels;
+    if (collect_classes(d, path)) return &d->base;
+    cn_dataset_free(&d->base);
+    return NULL;
+}

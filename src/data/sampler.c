@@ -1,0 +1,288 @@
+/* Which items, in what order: an epoch at a time. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "data/data.h"
+
+static void destroy(void *self)
+{
+    cn_data_sampler *s = self;
+    if (s->close) s->close(s);
+}
+
+static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t count, int64_t domain,
+                         bool (*fill)(const cn_data_sampler *, uint64_t, int64_t, int64_t *))
+{
+    if (!ctx) return NULL;
+    if (count < 0 || (uint64_t)count > SIZE_MAX / 32 || (domain == 0 && count > 0)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld samples of %lld items", who, (long long)count, (long long)domain);
+        return NULL;
+    }
+    cn_data_sampler *s = cn__shared_new(ctx, bytes, destroy);
+    if (!s) return NULL;
+    s->count = count;
+    s->domain = domain;
+    s->fill = fill;
+    return s;
+}
+
+void cn_data_sampler_free(cn_data_sampler *s) { cn__shared_drop(s); }
+int64_t cn_data_sampler_count(const cn_data_sampler *s) { return s ? s->count : 0; }
+
+bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
+{
+    if (!s || !indices || epoch < 0) return false;
+    return s->fill(s, seed, epoch, indices) || cn__fail(s->shared.object.ctx, CN_BAD_ARGUMENT,
+                                                        "sampler: it gave no order for epoch %lld", (long long)epoch);
+}
+
+/* ---- sequential, random */
+
+static bool fill_sequential(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    (void)seed, (void)epoch;
+    for (int64_t i = 0; i < s->count; i++) out[i] = i;
+    return true;
+}
+
+cn_data_sampler *cn_data_sampler_sequential(cn_ctx *ctx, int64_t count)
+{
+    return sampler_new(ctx, "data_sampler_sequential", sizeof(cn_data_sampler), count, count, fill_sequential);
+}
+
+static bool fill_replaced(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    for (int64_t i = 0; i < s->count; i++) out[i] = cn_draw_below(&d, s->domain);
+    return true;
+}
+
+/* Permutations one after the other; a part of the last one: its items are drawn first, from all (Fisher and Yates). */
+static bool fill_random(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    int64_t n = s->domain, done = 0;
+    for (; done + n <= s->count && n > 0; done += n) {
+        for (int64_t i = 0; i < n; i++) out[done + i] = i;
+        cn__shuffle(&d, out + done, n);
+    }
+    int64_t rest = s->count - done; /* below n: reservoir over all, then in random order */
+    for (int64_t i = 0; i < n && rest; i++) {
+        int64_t at = i < rest ? i : cn_draw_below(&d, i + 1);
+        if (at < rest) out[done + at] = i;
+    }
+    cn__shuffle(&d, out + done, rest);
+    return true;
+}
+
+cn_data_sampler *cn_data_sampler_random(cn_ctx *ctx, int64_t count, const cn_random_desc *desc)
+{
+    static const cn_random_desc defaults = { 0 };
+    if (!desc) desc = &defaults;
+    return sampler_new(ctx, "data_sampler_random", sizeof(cn_data_sampler), desc->samples ? desc->samples : count,
+                       count, desc->replacement ? fill_replaced : fill_random);
+}
+
+/* ---- weighted */
+
+typedef struct weighted {
+    cn_data_sampler base;
+    double *value; /* (domain): the sum of weights up to and with each; without replacement, the weights */
+} weighted;
+
+static void weighted_close(cn_data_sampler *s)
+{
+    cn__free(s->shared.object.ctx, ((weighted *)s)->value, (size_t)s->domain * sizeof(double));
+}
+
+static bool fill_weighted(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    const double *sum = ((const weighted *)s)->value;
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    for (int64_t i = 0; i < s->count; i++) {
+        double at = cn_draw_unit(&d) * sum[s->domain - 1];
+        int64_t low = 0, high = s->domain - 1; /* the first whose sum is above */
+        while (low < high) {
+            int64_t mid = low + (high - low) / 2;
+            if (sum[mid] > at) high = mid;
+            else low = mid + 1;
+        }
+        while (low > 0 && sum[low] == sum[low - 1]) low--; /* rounding led past the last */
+        out[i] = low;
+    }
+    return true;
+}
+
+typedef struct arrival {
+    double time;
+    int64_t index;
+} arrival;
+
+static int compare_arrivals(const void *a, const void *b)
+{
+    const arrival *x = a, *y = b;
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Items arrive at rates that are their weights; the first `count` to arrive (Efraimidis and Spirakis, 2006). */
+static bool fill_weighted_once(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    const double *weight = ((const weighted *)s)->value;
+    cn_ctx *ctx = s->shared.object.ctx;
+    size_t bytes = (size_t)s->domain * sizeof(arrival);
+    arrival *a = cn__alloc(ctx, bytes);
+    if (!a) return s->count == 0;
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    for (int64_t i = 0; i < s->domain; i++) {
+        double time = -log(1 - cn_draw_unit(&d));
+        a[i] = (arrival){ weight[i] > 0 ? time / weight[i] : INFINITY, i };
+    }
+    qsort(a, (size_t)s->domain, sizeof *a, compare_arrivals);
+    for (int64_t i = 0; i < s->count; i++) out[i] = a[i].index;
+    cn__free(ctx, a, bytes);
+    return true;
+}
+
+/* False: an error stands. */
+static bool take_weights(cn_ctx *ctx, const double *weights, int64_t n, bool sums, double *value, int64_t *positive)
+{
+    double total = 0;
+    *positive = 0;
+    for (int64_t i = 0; i < n; i++) {
+        total += weights[i];
+        value[i] = sums ? total : weights[i];
+        *positive += weights[i] > 0;
+        if (!(weights[i] >= 0) || !isfinite(total))
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: weight %lld is %g", (long long)i, weights[i]);
+    }
+    return total > 0 || cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: no weight is above 0");
+}
+
+cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, int64_t count,
+                                          const cn_weighted_desc *desc)
+{
+    static const cn_weighted_desc defaults = { 0 };
+    if (!ctx || !weights) return NULL;
+    if (!desc) desc = &defaults;
+    if (count < 1) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: %lld weights", (long long)count);
+        return NULL;
+    }
+    weighted *w = sampler_new(ctx, "data_sampler_weighted", sizeof *w, desc->samples ? desc->samples : count, count,
+                              desc->no_replacement ? fill_weighted_once : fill_weighted);
+    if (!w) return NULL;
+    int64_t positive = 0;
+    w->base.close = weighted_close;
+    w->value = cn__alloc(ctx, (size_t)count * sizeof *w->value);
+    bool ok = w->value && take_weights(ctx, weights, count, !desc->no_replacement, w->value, &positive);
+    if (ok && desc->no_replacement && w->base.count > positive)
+        ok = cn__fail(ctx, CN_BAD_ARGUMENT,
+                      "data_sampler_weighted: %lld samples without replacement of %lld weights above 0",
+                      (long long)w->base.count, (long long)positive);
+    if (ok) return &w->base;
+    cn_data_sampler_free(&w->base);
+    return NULL;
+}
+
+/* ---- one rank's share */
+
+typedef struct distributed {
+    cn_data_sampler base;
+    cn_distributed_desc desc;
+} distributed;
+
+static bool fill_distributed(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    const cn_distributed_desc *desc = &((const distributed *)s)->desc;
+    cn_ctx *ctx = s->shared.object.ctx;
+    size_t bytes = (size_t)s->domain * sizeof(int64_t);
+    int64_t *all = cn__alloc(ctx, bytes);
+    if (!all) return s->count == 0;
+    for (int64_t i = 0; i < s->domain; i++) all[i] = i;
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    if (!desc->in_order) cn__shuffle(&d, all, s->domain);
+    for (int64_t i = 0; i < s->count; i++) out[i] = all[(i * desc->world + desc->rank) % s->domain];
+    cn__free(ctx, all, bytes);
+    return true;
+}
+
+cn_data_sampler *cn_data_sampler_distributed(cn_ctx *ctx, int64_t count, const cn_distributed_desc *desc)
+{
+    cn_distributed_desc d = desc ? *desc : (cn_distributed_desc){ 0 };
+    if (!ctx) return NULL;
+    if (d.world == 0) d.world = 1;
+    if (d.world < 1 || d.rank < 0 || d.rank >= d.world) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_distributed: rank %d of %d", d.rank, d.world);
+        return NULL;
+    }
+    int64_t share = count < 0 ? count : d.drop_last ? count / d.world : count / d.world + (count % d.world != 0);
+    distributed *s = sampler_new(ctx, "data_sampler_distributed", sizeof *s, share, count, fill_distributed);
+    if (s) s->desc = d;
+    return s ? &s->base : NULL;
+}
+
+/* ---- a list, a user's own */
+
+typedef struct chosen {
+    cn_data_sampler base;
+    int64_t *index;
+    bool shuffle;
+} chosen;
+
+static bool fill_chosen(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    const chosen *c = (const chosen *)s;
+    if (s->count) memcpy(out, c->index, (size_t)s->count * sizeof *out);
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    if (c->shuffle) cn__shuffle(&d, out, s->count);
+    return true;
+}
+
+static void chosen_close(cn_data_sampler *s)
+{
+    cn__free(s->shared.object.ctx, ((chosen *)s)->index, (size_t)s->count * sizeof(int64_t));
+}
+
+cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indices, int64_t count, bool shuffle)
+{
+    if (!ctx || (!indices && count)) return NULL;
+    chosen *c = sampler_new(ctx, "data_sampler_subset", sizeof *c, count, -1, fill_chosen);
+    if (!c) return NULL;
+    c->base.close = chosen_close;
+    c->shuffle = shuffle;
+    c->index = cn__alloc(ctx, (size_t)count * sizeof *c->index);
+    if (count && !c->index) {
+        cn_data_sampler_free(&c->base);
+        return NULL;
+    }
+    if (count) memcpy(c->index, indices, (size_t)count * sizeof *c->index);
+    return &c->base;
+}
+
+typedef struct own {
+    cn_data_sampler base;
+    cn_sample_fn fn;
+    void *user;
+} own;
+
+static bool fill_own(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
+{
+    const own *o = (const own *)s;
+    return o->fn(o->user, seed, epoch, s->count, out);
+}
+
+cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn, void *user)
+{
+    if (!ctx) return NULL;
+    if (!fn) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_new: a function is needed");
+        return NULL;
+    }
+    own *o = sampler_new(ctx, "data_sampler_new", sizeof *o, count, -1, fill_own);
+    if (!o) return NULL;
+    o->fn = fn;
+    o->user = user;
+    return &o->base;
+}

@@ -1,0 +1,471 @@
+/* Images: readers of files, and transforms against plain references, torch's numbers and formulas in f64. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cairn/cairn.h"
+#include "data/data.h"
+#include "support/check.h"
+#include "support/samples.h"
+
+static const char *reference(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/tests/reference/%s", CAIRN_SOURCE_DIR, name);
+    return path;
+}
+
+static double at(cn_tensor *t, int64_t c, int64_t r, int64_t i) { return cn_get(t, CN_DIMS(c, r, i)); }
+
+/* ---- readers */
+
+static void pnm_files(cn_ctx *cn)
+{
+    const struct {
+        const char *text;
+        size_t bytes;
+        int channels;
+        int want[6]; /* of a (c, 1, 2) image */
+    } good[] = {
+        { "P2 2 1 255 7 200", 16, 1, { 7, 200 } },
+        { "P2 # c\n2#x\n1 100\n0 50\n", 22, 1, { 0, 128 } },
+        { "P5 2 1 255\n\x07\xc8", 13, 1, { 7, 200 } },
+        { "P5 2 1 65535\n\x80\x00\xff\xff", 17, 1, { 128, 255 } },
+        { "P1 2 1 10", 9, 1, { 0, 255 } },
+        { "P4 2 1\n\x80", 8, 1, { 0, 255 } },
+        { "P3 2 1 255 1 2 3 4 5 6", 22, 3, { 1, 4, 2, 5, 3, 6 } },
+        { "P6 2 1 255\n\1\2\3\4\5\6", 17, 3, { 1, 4, 2, 5, 3, 6 } },
+        { "P5 2 1 255\n\x07\xc8", 13, 3, { 7, 200, 7, 200, 7, 200 } },
+        { "P3 2 1 255 255 0 0 0 255 0", 26, 1, { 76, 150 } },
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        write_file("good.pnm", good[i].text, good[i].bytes);
+        cn_tensor *t = cn_image_read(cn, "good.pnm", good[i].channels);
+        bool right = t && cn_size(t, 0) == good[i].channels && cn_size(t, 1) == 1 && cn_size(t, 2) == 2;
+        for (int k = 0; right && k < 2 * good[i].channels; k++) right = at(t, k / 2, 0, k % 2) == good[i].want[k];
+        check(right, "image %zu: %s", i, cn_error(cn));
+    }
+    const char *const bad[] = { "P7 2 1 255\n..",
+                                "P5",
+                                "P5 2 1 255\n.",
+                                "P5 0 1 255\n..",
+                                "P5 2 1 0\n..",
+                                "P5 2 1 70000\n....",
+                                "P5 -2 1 255",
+                                "P5 99999999999 1 255\n..",
+                                "P5 1073741824 1073741824 255\n..",
+                                "P2 2 1 255 7",
+                                "P2 2 1 255 7 256",
+                                "P3 2 1 255 1 2 3",
+                                "P1 2 1 12",
+                                "P4 9 1\n.",
+                                "P2 2 1 255 x y z",
+                                "P6 30000 30000 255\n.",
+                                "hello",
+                                "" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_text("bad.pnm", bad[i]);
+        check(!cn_image_read(cn, "bad.pnm", 0) && cn_error_code(cn) == CN_BAD_FILE, "bad image %zu: %s: %s", i,
+              cn_code_name(cn_error_code(cn)), cn_error(cn));
+        cn_error_clear(cn);
+    }
+    check(!cn_image_read(cn, "good.pnm", 2) && cn_error_code(cn) == CN_BAD_ARGUMENT, "two channels");
+    cn_error_clear(cn);
+}
+
+/* False: this build has not the library for it, and says so. */
+static bool is_readable(cn_ctx *cn, const char *name, cn_tensor **t, int channels)
+{
+    *t = cn_image_read(cn, reference(name), channels);
+    if (*t) return true;
+    check(cn_error_code(cn) == CN_UNSUPPORTED && strstr(cn_error(cn), "install"), "%s: %s", name, cn_error(cn));
+    cn_error_clear(cn);
+    skip();
+    return false;
+}
+
+static void png_files(cn_ctx *cn)
+{
+    cn_tensor *t;
+    if (!is_readable(cn, "rgb.png", &t, 3)) return;
+    check(cn_size(t, 1) == 2 && cn_size(t, 2) == 3 && at(t, 0, 0, 0) == 10 && at(t, 1, 0, 2) == 17 &&
+              at(t, 2, 1, 1) == 105,
+          "rgb.png");
+    if (is_readable(cn, "grey16.png", &t, 1))
+        check(at(t, 0, 0, 0) == 1 && at(t, 0, 1, 0) == 255 && at(t, 0, 1, 1) == 0, "grey16.png");
+    if (is_readable(cn, "palette.png", &t, 3))
+        check(at(t, 0, 0, 1) == 255 && at(t, 1, 0, 2) == 255 && at(t, 2, 0, 3) == 3, "palette.png");
+    if (is_readable(cn, "alpha.png", &t, 3)) check(at(t, 0, 0, 0) == 9 && at(t, 2, 1, 0) == 4, "alpha.png");
+}
+
+static void jpeg_files(cn_ctx *cn)
+{
+    cn_tensor *t;
+    if (!is_readable(cn, "grey.jpg", &t, 1)) return;
+    check(cn_size(t, 1) == 8 && cn_size(t, 2) == 16 && at(t, 0, 3, 2) == 100 && at(t, 0, 7, 15) == 200, "grey.jpg");
+    if (!is_readable(cn, "colour.jpg", &t, 3)) return;
+    double y = 128, cb = -20, cr = 50;
+    check(fabs(at(t, 0, 4, 4) - (y + 1.402 * cr)) <= 1 &&
+              fabs(at(t, 1, 4, 4) - (y - 0.344136 * cb - 0.714136 * cr)) <= 1 &&
+              fabs(at(t, 2, 4, 4) - (y + 1.772 * cb)) <= 1,
+          "colour.jpg: %g %g %g", at(t, 0, 4, 4), at(t, 1, 4, 4), at(t, 2, 4, 4));
+}
+
+/* Every file cut off everywhere, and with every byte changed: an image or an error, never a crash. */
+static void damaged_files(cn_ctx *cn)
+{
+    const char *const names[] = { "rgb.png", "grey16.png", "palette.png", "alpha.png", "grey.jpg", "colour.jpg" };
+    int refused = 0;
+    for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
+        unsigned char data[512];
+        FILE *in = fopen(reference(names[f]), "rb");
+        size_t n = in ? fread(data, 1, sizeof data, in) : 0;
+        if (in) fclose(in);
+        check(n > 40, "%s is there", names[f]);
+        for (size_t i = 0; i < 2 * n; i++) {
+            cn_scope s = cn_scope_begin(cn);
+            unsigned char was = data[i / 2];
+            if (i % 2) data[i / 2] ^= (unsigned char)(1 + i % 255);
+            write_file("damaged", data, i % 2 ? n : i / 2);
+            data[i / 2] = was;
+            cn_tensor *t = cn_image_read(cn, "damaged", 0);
+            check((t == NULL) == cn_failed(cn), "%s, damage %zu: %s", names[f], i, cn_error(cn));
+            refused += !t;
+            cn_error_clear(cn);
+            cn_scope_end(cn, s);
+        }
+    }
+    check(refused > 500, "most of it is refused: %d", refused);
+}
+
+/* ---- geometry */
+
+static cn_tensor *test_image(cn_ctx *cn, int64_t c, int64_t h, int64_t w)
+{
+    static float x[4096];
+    for (int64_t k = 0; k < c * h * w; k++) x[k] = (float)((37 * k + 11) % 101) / 100;
+    return cn_from(cn, CN_F32, CN_DIMS(c, h, w), x);
+}
+
+static double distance(cn_tensor *t, const double *want)
+{
+    double worst = 0, got[4096];
+    cn_read_f64(t, got, cn_numel(t));
+    for (int64_t i = 0; i < cn_numel(t); i++) worst = fmax(worst, fabs(got[i] - want[i]));
+    return worst;
+}
+
+static void as_torch_does(cn_ctx *cn)
+{
+    FILE *f = fopen(reference("images.txt"), "r");
+    char what[16];
+    int c, h, w, lines = 0;
+    double a, b, want[4096];
+    while (f && fscanf(f, "%15s %d %d %d %lf %lf", what, &c, &h, &w, &a, &b) == 6) {
+        bool resize = !strcmp(what, "resize");
+        int64_t n = resize ? c * (int64_t)a * (int64_t)b : (int64_t)c * h * w;
+        for (int64_t i = 0; i < n; i++)
+            if (fscanf(f, "%lf", &want[i]) != 1) n = -1;
+        cn_transform *t = cn_transform_new(cn);
+        if (resize) cn_transform_resize(t, (int64_t)a, (int64_t)b);
+        else cn_transform_random_rotation(t, a, a);
+        cn_tensor *y = cn_transform_apply(t, test_image(cn, c, h, w), 1);
+        check(y && cn_numel(y) == n && distance(y, want) < 2e-6, "%s %d %d %d to %g %g: off by %g", what, c, h, w, a, b,
+              y ? distance(y, want) : 0);
+        lines++;
+    }
+    if (f) fclose(f);
+    check(lines == 9, "nine cases: %d", lines);
+}
+
+static cn_tensor *numbered(cn_ctx *cn, int64_t c, int64_t h, int64_t w) /* u8: 1, 2, 3, ... */
+{
+    unsigned char x[256];
+    for (int64_t i = 0; i < c * h * w; i++) x[i] = (unsigned char)(i + 1);
+    return cn_from(cn, CN_U8, CN_DIMS(c, h, w), x);
+}
+
+static cn_transform *to_u8(cn_ctx *cn)
+{
+    cn_transform *t = cn_transform_new(cn);
+    cn_transform_to_u8(t);
+    return t;
+}
+
+static void exact_moves(cn_ctx *cn)
+{
+    cn_tensor *x = numbered(cn, 2, 4, 4), *y;
+    cn_transform *t = to_u8(cn);
+    y = cn_transform_apply(t, x, 1);
+    check(cn_type(y) == CN_U8 && at(y, 1, 3, 3) == 32 && at(y, 0, 0, 0) == 1, "nothing to do, bytes stay");
+    for (int quarter = 0; quarter <= 4; quarter++) { /* counter-clockwise: the right side comes to the top */
+        t = to_u8(cn);
+        cn_transform_random_rotation(t, 90 * quarter, 90 * quarter);
+        y = cn_transform_apply(t, x, 1);
+        bool right = true;
+        for (int64_t c = 0; c < 2; c++)
+            for (int64_t r = 0; r < 4; r++)
+                for (int64_t i = 0; i < 4; i++) {
+                    int64_t from_r = r, from_i = i;
+                    for (int q = 0; q < quarter; q++) {
+                        int64_t old = from_r;
+                        from_r = from_i;
+                        from_i = 3 - old;
+                    }
+                    right = right && at(y, c, r, i) == at(x, c, from_r, from_i);
+                }
+        check(right, "%d degrees", 90 * quarter);
+    }
+    t = to_u8(cn);
+    cn_transform_random_hflip(t, 1);
+    y = cn_transform_apply(t, numbered(cn, 2, 2, 3), 1);
+    check(at(y, 0, 0, 0) == 3 && at(y, 0, 0, 1) == 2 && at(y, 1, 1, 2) == 10, "left to right");
+    t = to_u8(cn);
+    cn_transform_random_vflip(t, 1);
+    y = cn_transform_apply(t, numbered(cn, 2, 3, 2), 1);
+    check(at(y, 0, 0, 0) == 5 && at(y, 0, 1, 1) == 4 && at(y, 1, 2, 1) == 8, "upside down");
+    t = to_u8(cn);
+    cn_transform_random_hflip(t, 0);
+    check(at(cn_transform_apply(t, x, 3), 0, 0, 0) == 1, "never");
+    t = to_u8(cn);
+    cn_transform_center_crop(t, 2, 6);
+    y = cn_transform_apply(t, x, 1);
+    check(cn_size(y, 1) == 2 && cn_size(y, 2) == 6 && at(y, 0, 0, 0) == 0 && at(y, 0, 0, 1) == 5 &&
+              at(y, 0, 1, 4) == 12 && at(y, 1, 1, 5) == 0,
+          "the middle, zeros around");
+}
+
+static void random_crops(cn_ctx *cn)
+{
+    cn_transform *t = to_u8(cn);
+    cn_transform_random_crop(t, 3, 2, 1);
+    cn_tensor *x = numbered(cn, 1, 4, 4);
+    int seen[4][5] = { { 0 } };
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        cn_scope s = cn_scope_begin(cn);
+        cn_tensor *y = cn_transform_apply(t, x, seed);
+        int fits = 0;
+        for (int64_t top = -1; top <= 2; top++)
+            for (int64_t left = -1; left <= 3; left++) {
+                bool same = true;
+                for (int64_t r = 0; r < 3; r++)
+                    for (int64_t i = 0; i < 2; i++) {
+                        bool inside = r + top >= 0 && r + top < 4 && i + left >= 0 && i + left < 4;
+                        same = same && at(y, 0, r, i) == (inside ? at(x, 0, r + top, i + left) : 0);
+                    }
+                if (same) seen[top + 1][left + 1]++;
+                fits += same;
+            }
+        check(fits == 1, "seed %d: a part of the padded image", (int)seed);
+        cn_scope_end(cn, s);
+    }
+    for (int r = 0; r < 4; r++)
+        for (int i = 0; i < 5; i++)
+            check(seen[r][i] > 5 && seen[r][i] < 45, "part %d %d came %d times of about 20", r, i, seen[r][i]);
+    t = cn_transform_new(cn);
+    cn_transform_random_crop(t, 7, 2, 1);
+    check(!cn_transform_apply(t, x, 1) && strstr(cn_error(cn), "random_crop: 7 by 2 of an image of 4 by 4"),
+          "too large: %s", cn_error(cn));
+    cn_error_clear(cn);
+    t = cn_transform_new(cn);
+    cn_transform_random_resized_crop(t, 5, 6);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        cn_tensor *y = cn_transform_apply(t, cn_full(cn, CN_F32, CN_DIMS(3, 9, 17), 0.25), seed);
+        double low = cn_item(cn_min(y, CN_ALL, false)), high = cn_item(cn_max(y, CN_ALL, false));
+        check(cn_size(y, 1) == 5 && cn_size(y, 2) == 6 && fabs(low - 0.25) < 1e-6 && fabs(high - 0.25) < 1e-6,
+              "a flat part is flat");
+    }
+}
+
+static void erasing(cn_ctx *cn)
+{
+    cn_transform *erase = cn_transform_new(cn), *cut = cn_transform_new(cn);
+    cn_transform_random_erasing(erase, 1, 0.5);
+    cn_transform_cutout(cut, 4);
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(2, 20, 20));
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        cn_scope s = cn_scope_begin(cn);
+        double left = cn_item(cn_sum(cn_eq_s(cn_transform_apply(erase, x, seed), 0.5), CN_ALL, false)) / 2;
+        check(left >= 4 && left <= 0.36 * 400, "seed %d: %g pixels erased", (int)seed, left);
+        double zeros = cn_item(cn_sum(cn_eq_s(cn_transform_apply(cut, x, seed), 0), CN_ALL, false)) / 2;
+        check(zeros >= 4 && zeros <= 16, "seed %d: %g pixels cut out", (int)seed, zeros);
+        cn_scope_end(cn, s);
+    }
+}
+
+/* ---- colours, as torchvision's tensors do, in f64 */
+
+static double clamp(double v) { return fmin(fmax(v, 0), 1); }
+static double luminance(const double *p) { return 0.2989 * p[0] + 0.587 * p[1] + 0.114 * p[2]; }
+
+static void turn_hue(const double *p, double turn, double *out)
+{
+    double high = fmax(p[0], fmax(p[1], p[2])), low = fmin(p[0], fmin(p[1], p[2])), range = high - low;
+    double divisor = range == 0 ? 1 : range, s = range / (high == low ? 1 : high);
+    double rc = (high - p[0]) / divisor, gc = (high - p[1]) / divisor, bc = (high - p[2]) / divisor;
+    double h = high == p[0] ? bc - gc : high == p[1] ? 2 + rc - bc : 4 + gc - rc;
+    h = fmod(fmod(h / 6 + 1, 1) + turn + 1, 1);
+    for (int c = 0; c < 3; c++) { /* v - v s max(0, min(k, 4 - k, 1)), k = (n + 6 h) mod 6, n = 5, 3, 1 */
+        double k = fmod(5 - 2 * c + 6 * h, 6);
+        out[c] = high - high * s * fmax(0, fmin(fmin(k, 4 - k), 1));
+    }
+}
+
+/* mode: 0 brightness, 1 contrast, 2 saturation, 3 hue; x: (n, 3) */
+static void adjust(int mode, double factor, double (*x)[3], int n)
+{
+    double mean = 0;
+    for (int i = 0; i < n; i++) mean += luminance(x[i]) / n;
+    for (int i = 0; i < n; i++) {
+        double old[3] = { x[i][0], x[i][1], x[i][2] }, other = mode == 0 ? 0 : mode == 1 ? mean : luminance(old);
+        if (mode == 3) turn_hue(old, factor, x[i]);
+        else
+            for (int c = 0; c < 3; c++) x[i][c] = clamp(factor * old[c] + (1 - factor) * other);
+    }
+}
+
+static void colours(cn_ctx *cn)
+{
+    enum { N = 30 };
+    for (int mode = 0; mode < 5; mode++) { /* each alone, then all */
+        double strength[4] = { 0.6, 0.7, 0.8, 0.45 };
+        for (int i = 0; i < 4; i++) strength[i] *= mode == 4 || mode == i;
+        cn_transform *t = cn_transform_new(cn);
+        cn_transform_color_jitter(t, strength[0], strength[1], strength[2], strength[3]);
+        for (uint64_t seed = 0; seed < 40; seed++) {
+            cn_draw d = cn__item_draw(seed, 0, 0);
+            int64_t order[4] = { 0, 1, 2, 3 };
+            double factor[4], x[N][3], want[3 * N];
+            cn__shuffle(&d, order, 4);
+            for (int i = 0; i < 4; i++)
+                factor[i] = cn_draw_uniform(&d, i == 3 ? -strength[3] : 1 - strength[i],
+                                            i == 3 ? strength[3] : 1 + strength[i]);
+            cn_tensor *image = test_image(cn, 3, 5, 6);
+            for (int k = 0; k < 3 * N; k++) x[k % N][k / N] = cn_get(image, CN_DIMS(k / N, k % N / 6, k % 6));
+            for (int i = 0; i < 4; i++)
+                if (strength[order[i]] > 0) adjust((int)order[i], factor[order[i]], x, N);
+            for (int k = 0; k < 3 * N; k++) want[k] = x[k % N][k / N];
+            check(distance(cn_transform_apply(t, image, seed), want) < 3e-6, "colours %d, seed %d: off by %g", mode,
+                  (int)seed, distance(cn_transform_apply(t, image, seed), want));
+        }
+    }
+    cn_transform *t = cn_transform_new(cn);
+    cn_transform_color_jitter(t, 0, 0, 0.9, 0.5);
+    cn_tensor *grey = test_image(cn, 1, 3, 3);
+    check(cn_get(cn_transform_apply(t, grey, 1), CN_DIMS(0, 1, 1)) == cn_get(grey, CN_DIMS(0, 1, 1)),
+          "grey has no colours to change");
+}
+
+static void normalizing(cn_ctx *cn)
+{
+    cn_transform *t = cn_transform_new(cn);
+    const float mean[2] = { 0.25f, 0.5f }, std[2] = { 0.5f, 2 };
+    cn_transform_normalize(t, mean, std, 2);
+    cn_tensor *x = test_image(cn, 2, 2, 3), *y = cn_transform_apply(t, x, 1);
+    bool right = true;
+    for (int64_t c = 0; c < 2; c++)
+        for (int64_t i = 0; i < 6; i++)
+            right = right && (float)at(y, c, i / 3, i % 3) == ((float)at(x, c, i / 3, i % 3) - mean[c]) / std[c];
+    check(right, "exactly");
+    check((float)at(cn_transform_apply(t, numbered(cn, 2, 1, 1), 1), 0, 0, 0) == (1.0f / 255 - 0.25f) / 0.5f,
+          "bytes are divided by 255");
+    check(!cn_transform_apply(t, test_image(cn, 3, 2, 2), 1) &&
+              strstr(cn_error(cn), "2 means for an image of 3 channels"),
+          "words: %s", cn_error(cn));
+    cn_error_clear(cn);
+}
+
+/* ---- pipelines */
+
+static void pipelines(cn_ctx *cn)
+{
+    cn_dataset *d = cn_dataset_folder(cn, "pictures", NULL);
+    cn_transform *t = cn_transform_new(cn);
+    cn_transform_resize(t, 8, 8);
+    cn_transform_normalize(t, (float[]){ 0.5f, 0.5f, 0.5f }, (float[]){ 0.5f, 0.5f, 0.5f }, 3);
+    cn_field f = cn_transform_field(t, cn_dataset_field(d, 0));
+    check(f.dtype == CN_F32 && f.shape.n == 3 && f.shape.v[0] == 3 && f.shape.v[1] == 8 && f.shape.v[2] == 8,
+          "the field that comes of it");
+    cn_dataset *by_name = cn_dataset_transform(d, t),
+               *by_hand = cn_dataset_map(
+                   d, &(cn_map_desc){
+                          .fn = cn_transform_map, .user = t, .fields = 2, .field = { f, cn_dataset_field(d, 1) } });
+    tape a = { 0 }, b = { 0 };
+    tape_epochs(&a, cn_loader_new(by_name, &(cn_loader_desc){ .batch = 12 }), cn, 1);
+    tape_epochs(&b, cn_loader_new(by_hand, &(cn_loader_desc){ .batch = 5, .workers = 2 }), cn, 1);
+    tape_free(&b);
+    tape_epochs(&b, cn_loader_new(by_hand, &(cn_loader_desc){ .batch = 12, .workers = 2 }), cn, 1);
+    check(a.n > 0 && tapes_equal(&a, &b), "by cn_dataset_transform or cn_dataset_map");
+    tape_free(&a);
+    tape_free(&b);
+    check(!cn_transform_resize(t, 4, 4) && strstr(cn_error(cn), "in use"), "it does not change while in use: %s",
+          cn_error(cn));
+    cn_error_clear(cn);
+
+    cn_dataset *wrong = cn_dataset_map(d, &(cn_map_desc){ .fn = cn_transform_map, .user = t });
+    cn_batch batch;
+    check(cn_loader_next(cn_loader_new(wrong, NULL), &batch) && cn_type(batch.x) == CN_U8 && cn_size(batch.x, 3) == 8,
+          "as bytes, if that is what is declared: %s", cn_error(cn));
+    wrong = cn_dataset_map(d, &(cn_map_desc){ .fn = cn_transform_map,
+                                              .user = t,
+                                              .fields = 2,
+                                              .field = { { CN_F32, CN_DIMS(3, 8, 9), 0 }, cn_dataset_field(d, 1) } });
+    check(!cn_loader_next(cn_loader_new(wrong, NULL), &batch) && strstr(cn_error(cn), "no such field"),
+          "not as another shape: %s", cn_error(cn));
+    cn_error_clear(cn);
+    cn_tensor *flat = cn_zeros(cn, CN_F32, CN_DIMS(3, 4));
+    check(!cn_dataset_transform(cn_dataset_tensors(&flat, 1), t) && cn_error_code(cn) == CN_BAD_SHAPE, "no image: %s",
+          cn_error(cn));
+    cn_error_clear(cn);
+}
+
+static void arguments_that_cannot_be(cn_ctx *cn)
+{
+    cn_transform *t = cn_transform_new(cn);
+    const float zero[1] = { 0 };
+    bool (*const tries[])(cn_transform *, double) = { cn_transform_random_hflip, cn_transform_random_vflip };
+    for (int i = 0; i < 2; i++) {
+        check(!tries[i](t, 1.5) && cn_error_code(cn) == CN_BAD_ARGUMENT, "a chance of 1.5");
+        cn_error_clear(cn);
+        check(!tries[i](t, NAN) && cn_failed(cn), "no chance at all");
+        cn_error_clear(cn);
+    }
+    check(!cn_transform_resize(t, 0, 3) && cn_failed(cn), "no height");
+    cn_error_clear(cn);
+    check(!cn_transform_resize(t, 3, (int64_t)1 << 40) && cn_failed(cn), "an absurd width");
+    cn_error_clear(cn);
+    check(!cn_transform_color_jitter(t, 0, 0, 0, 0.6) && cn_failed(cn), "more than half a circle");
+    cn_error_clear(cn);
+    check(!cn_transform_normalize(t, zero, zero, 1) && cn_failed(cn), "a deviation of 0");
+    cn_error_clear(cn);
+    check(!cn_transform_random_rotation(t, 2, 1) && cn_failed(cn), "no angle between");
+    cn_error_clear(cn);
+    check(!cn_transform_resize(NULL, 1, 1) && !cn_transform_apply(t, NULL, 1) && !cn_dataset_transform(NULL, t) &&
+              !cn_failed(cn),
+          "NULL in");
+    check(!cn_transform_apply(t, cn_zeros(cn, CN_I64, CN_DIMS(1, 2, 2)), 1) && cn_failed(cn), "no image: %s",
+          cn_error(cn));
+    cn_error_clear(cn);
+}
+
+int main(void)
+{
+    write_samples();
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 2, .threads = 1 });
+    pnm_files(cn);
+    png_files(cn);
+    jpeg_files(cn);
+    damaged_files(cn);
+    as_torch_does(cn);
+    exact_moves(cn);
+    random_crops(cn);
+    erasing(cn);
+    colours(cn);
+    normalizing(cn);
+    pipelines(cn);
+    arguments_that_cannot_be(cn);
+    check(!cn_failed(cn), "no error is left: %s", cn_error(cn));
+    cn_close(cn);
+    return finish();
+}
