@@ -6,6 +6,7 @@
 #define CN_OPS_OPTIM_H
 
 #include "cairn/op.h"
+#include "cairn/optim.h"
 
 enum { CN__SGD_LR, CN__SGD_DECAY, CN__SGD_SIGN, CN__SGD_MOMENTUM, CN__SGD_FRESH, CN__SGD_NESTEROV };
 enum {
@@ -18,6 +19,11 @@ enum {
     CN__ADAM_SHRINK, /* decoupled: what p is multiplied by */
     CN__ADAM_SIGN,   /* of the gradient: -1 to maximize */
 };
+
+/* The arguments for these numbers as they are: no defaults. */
+void cn__sgd_args(const cn_sgd_step_desc *d, cn_arg args[CN_MAX_ARGS]);
+void cn__adam_args(const cn_adam_step_desc *d, cn_arg args[CN_MAX_ARGS]);
+extern const cn_op cn__op_sgd_step, cn__op_momentum_step, cn__op_adam_step, cn__op_amsgrad_step;
 
 /* Applies op to every parameter that has a gradient. tensors[0]: the n parameters; tensors[k]: their state k. */
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args);
