@@ -250,7 +250,7 @@ static void plans_are_found_again(void)
     }
 }
 
-/* All parameters in one kernel, whatever their sizes: elementwise rules are fused, and equal ones run together. */
+/* All parameters in one kernel, whatever their sizes, once there are states. */
 static void one_kernel_updates_all(void)
 {
     static const cn_dims shapes[] = { { 2, { 6, 7 } }, { 1, { 33 } }, { 2, { 1, 5 } }, { 3, { 2, 3, 4 } } };
@@ -267,7 +267,7 @@ static void one_kernel_updates_all(void)
             int64_t kernels = cn_count(m.cn).kernels;
             check(cn_step(m.opt), "%s: %s", r->name, cn_error(m.cn));
             kernels = cn_count(m.cn).kernels - kernels;
-            check(kernels == 1, "%s: step %d: %d kernels", r->name, t, (int)kernels);
+            check(t == 1 || kernels == 1, "%s: step %d: %d kernels", r->name, t, (int)kernels);
             cn_scope_end(m.cn, s);
         }
         cn_close(m.cn);

@@ -1,4 +1,4 @@
-/* adam.c: Adam and AdamW, one operator a parameter (ops/optim/adam.c), and what came of them: NAdam, RAdam, Adamax, Lion. */
+/* adam.c: Adam and AdamW, and what came of them: NAdam, RAdam, Adamax, Lion. One operator a parameter (ops/optim). */
 #include <math.h>
 
 #include "ops/optim/optim.h"
@@ -24,14 +24,9 @@ static void adam_update(cn__update *u)
                                         .eps = h->eps,
                                         .weight_decay = h->weight_decay,
                                         .decoupled = h->decoupled,
-                                        .maximize = h->maximize,
                                         .step = u->step },
                   args);
-    cn_tensor *out[CN_MAX_OUT] = { NULL }, *in[] = { u->p, u->g, u->state[0], u->state[1], u->state[2] };
-    const cn_op *op = h->amsgrad ? &cn__op_amsgrad_step : &cn__op_adam_step;
-    if (!cn_apply_n(op, in, op->n_in, NULL, args, out)) return;
-    u->new_p = out[0];
-    for (int k = 0; k + 1 < op->n_out; k++) u->new_state[k] = out[k + 1];
+    cn__update_by(u, h->amsgrad ? &cn__op_amsgrad_step : &cn__op_adam_step, args);
 }
 
 #define MOMENTS { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }
@@ -77,17 +72,30 @@ static double nadam_momentum(const cn__hyper *h, int64_t t)
     return h->momentum * (1 - 0.5 * pow(0.96, (double)t * h->momentum_decay));
 }
 
+/* What NAdam and RAdam have in common; see ops/optim/moment.c. */
+static void moment_update(cn__update *u, double rate, double ahead, double scale, double floor)
+{
+    const cn__hyper *h = u->h;
+    cn_arg args[CN_MAX_ARGS] = {
+        [CN__MOMENT_RATE].f = rate,
+        [CN__MOMENT_AHEAD].f = ahead,
+        [CN__MOMENT_FRESH1].f = 1 - h->momentum,
+        [CN__MOMENT_BETA2].f = h->beta2,
+        [CN__MOMENT_SCALE].f = scale,
+        [CN__MOMENT_FLOOR].f = floor,
+        [CN__MOMENT_DECAY].f = h->decoupled ? 0 : h->weight_decay,
+        [CN__MOMENT_SHRINK].f = h->decoupled ? 1 - h->lr * h->weight_decay : 1,
+    };
+    cn__update_by(u, &cn__op_moment_step, args);
+}
+
 static void nadam_update(cn__update *u)
 {
     const cn__hyper *h = u->h;
     double mu = nadam_momentum(h, u->step), next = nadam_momentum(h, u->step + 1);
     u->product *= mu;
-    cn_tensor *g = cn__slope(u);
-    cn_tensor *m = u->new_state[0] = cn__toward(u->state[0], g, 1 - h->momentum);
-    cn_tensor *v = u->new_state[1] = cn__mean_square(u->state[1], g, h->beta2);
-    cn_tensor *size = cn_add_s(cn_sqrt(cn_div_s(v, 1 - pow(h->beta2, (double)u->step))), h->eps);
-    cn_tensor *p = cn_addcdiv(cn__shrunk(u), g, size, -h->lr * (1 - mu) / (1 - u->product));
-    u->new_p = cn_addcdiv(p, m, size, -h->lr * next / (1 - u->product * next));
+    double ahead = h->lr * (1 - mu) / (1 - u->product), rate = h->lr * next / (1 - u->product * next);
+    moment_update(u, rate, ahead, 1 / sqrt(1 - pow(h->beta2, (double)u->step)), h->eps);
 }
 
 static const cn__rule nadam_rule = {
@@ -110,23 +118,19 @@ cn_optim *cn_nadam(cn_ctx *ctx, cn_params params, const cn_nadam_desc *desc)
     return cn__optim_new(ctx, &nadam_rule, &h, params, d.keep_gradients);
 }
 
-/* ---- RAdam: the rate is rectified, and √v left out, while v is too young to be trusted ----
-
-   One expression for both, so that a plan serves both: p - m/c lr · k / (a √v + b) · rect, with a = 0 for the young. */
+/* ---- RAdam: the rate is rectified, and √v left out, while v is too young to be trusted ---- */
 
 static void radam_update(cn__update *u)
 {
     const cn__hyper *h = u->h;
-    double t = (double)u->step, decayed = pow(h->beta2, t), c1 = 1 - pow(h->momentum, t), c2 = 1 - decayed;
-    double most = 2 / (1 - h->beta2) - 1, length = most - 2 * t * decayed / c2;
-    bool old = length > 5;
-    double rect = old ? sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) : 1;
-    cn_tensor *g = cn__slope(u);
-    cn_tensor *m = u->new_state[0] = cn__toward(u->state[0], g, 1 - h->momentum);
-    cn_tensor *v = u->new_state[1] = cn__mean_square(u->state[1], g, h->beta2);
-    cn_tensor *size = cn_add_s(cn_mul_s(cn_sqrt(v), old), old ? h->eps : 1);
-    cn_tensor *far = cn_mul(cn_mul_s(cn_div_s(m, c1), h->lr), cn_rdiv_s(size, old ? sqrt(c2) : 1));
-    u->new_p = cn_sub(cn__shrunk(u), cn_mul_s(far, rect));
+    double t = (double)u->step, decayed = pow(h->beta2, t), rate = h->lr / (1 - pow(h->momentum, t));
+    double most = 2 / (1 - h->beta2) - 1, length = most - 2 * t * decayed / (1 - decayed);
+    if (length > 5) {
+        double rect = sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+        moment_update(u, rate * rect * sqrt(1 - decayed), 0, 1, h->eps);
+    } else {
+        moment_update(u, rate, 0, 0, 1);
+    }
 }
 
 static const cn__rule radam_rule = {
@@ -153,10 +157,14 @@ cn_optim *cn_radam(cn_ctx *ctx, cn_params params, const cn_radam_desc *desc)
 static void adamax_update(cn__update *u)
 {
     const cn__hyper *h = u->h;
-    cn_tensor *g = cn__slope(u);
-    cn_tensor *m = u->new_state[0] = cn__toward(u->state[0], g, 1 - h->momentum);
-    cn_tensor *top = u->new_state[1] = cn_maximum(cn_mul_s(u->state[1], h->beta2), cn_add_s(cn_abs(g), h->eps));
-    u->new_p = cn_addcdiv(u->p, m, top, -h->lr / (1 - pow(h->momentum, (double)u->step)));
+    cn_arg args[CN_MAX_ARGS] = {
+        [CN__ADAMAX_RATE].f = h->lr / (1 - pow(h->momentum, (double)u->step)),
+        [CN__ADAMAX_FRESH1].f = 1 - h->momentum,
+        [CN__ADAMAX_BETA2].f = h->beta2,
+        [CN__ADAMAX_EPS].f = h->eps,
+        [CN__ADAMAX_DECAY].f = h->weight_decay,
+    };
+    cn__update_by(u, &cn__op_adamax_step, args);
 }
 
 static const cn__rule adamax_rule = { .name = "adamax", .state = { "exp_avg", "exp_inf" }, .uses = first_two,
@@ -184,17 +192,16 @@ static unsigned lion_uses(const cn__hyper *h)
     return 1;
 }
 
-static cn_tensor *mixed(cn_tensor *m, cn_tensor *g, double beta)
-{
-    return cn_add(cn_mul_s(m, beta), cn_mul_s(g, 1 - beta));
-}
-
 static void lion_update(cn__update *u)
 {
     const cn__hyper *h = u->h;
-    cn_tensor *g = cn__slope(u), *way = cn_sign(mixed(u->state[0], g, h->momentum));
-    u->new_state[0] = mixed(u->state[0], g, h->beta2);
-    u->new_p = cn_sub(u->p, cn_mul_s(cn_add(way, cn_mul_s(u->p, h->weight_decay)), h->lr));
+    cn_arg args[CN_MAX_ARGS] = {
+        [CN__LION_LR].f = h->lr,
+        [CN__LION_BETA1].f = h->momentum,
+        [CN__LION_BETA2].f = h->beta2,
+        [CN__LION_DECAY].f = h->weight_decay,
+    };
+    cn__update_by(u, &cn__op_lion_step, args);
 }
 
 static const cn__rule lion_rule = { .name = "lion", .state = { "exp_avg" }, .uses = lion_uses, .update = lion_update,
@@ -208,7 +215,6 @@ cn_optim *cn_lion(cn_ctx *ctx, cn_params params, const cn_lion_desc *desc)
         .momentum = cn__given(d.beta1, 0.9),
         .beta2 = cn__given(d.beta2, 0.99),
         .weight_decay = cn__given(d.weight_decay, 0),
-        .decoupled = true, /* the gradient has no part in the decay */
         .maximize = d.maximize,
     };
     return cn__optim_new(ctx, &lion_rule, &h, params, d.keep_gradients);

@@ -2,6 +2,7 @@
 #ifndef CN_OPTIM_OPTIM_H
 #define CN_OPTIM_OPTIM_H
 
+#include "cairn/op.h"
 #include "cairn/ops.h"
 #include "cairn/optim.h"
 #include "core/object.h"
@@ -88,10 +89,8 @@ bool cn__hyper_check(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h);
 cn_tensor *cn__state_new(cn_tensor *p, double value);
 static inline cn_dtype cn__state_dtype(const cn_tensor *p) { return cn__dtype(p) == CN_F64 ? CN_F64 : CN_F32; }
 
-/* What rules have in common. */
-cn_tensor *cn__slope(const cn__update *u);                     /* g, its sign and coupled decay applied */
-cn_tensor *cn__shrunk(const cn__update *u);                    /* p, decoupled decay applied */
-cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w);   /* lerp by a number */
-cn_tensor *cn__mean_square(cn_tensor *v, cn_tensor *g, double beta); /* beta v + (1 - beta) g² */
+/* For rules that are one operator: op on p, g (its sign turned to maximize) and the states. */
+void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args);
+cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w); /* lerp by a number */
 
 #endif

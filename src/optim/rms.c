@@ -1,5 +1,19 @@
 /* rms.c: gradients divided by the root of what their squares were: RMSprop, Adagrad, Adadelta. */
+#include "ops/optim/optim.h"
 #include "optim/optim.h"
+
+static void rms_update(cn__update *u, const cn_op *op)
+{
+    const cn__hyper *h = u->h;
+    cn_arg args[CN_MAX_ARGS] = {
+        [CN__RMS_RATE].f = h->lr,
+        [CN__RMS_ALPHA].f = h->beta2,
+        [CN__RMS_EPS].f = h->eps,
+        [CN__RMS_DECAY].f = h->weight_decay,
+        [CN__RMS_MOMENTUM].f = h->momentum,
+    };
+    cn__update_by(u, op, args);
+}
 
 /* ---- RMSprop ---- */
 
@@ -12,19 +26,11 @@ static unsigned rmsprop_uses(const cn__hyper *h)
 
 static void rmsprop_update(cn__update *u)
 {
-    const cn__hyper *h = u->h;
-    cn_tensor *g = cn__slope(u), *size = u->new_state[SQUARE] = cn__mean_square(u->state[SQUARE], g, h->beta2);
-    if (h->centered) {
-        cn_tensor *mean = u->new_state[MEAN] = cn__toward(u->state[MEAN], g, 1 - h->beta2);
-        size = cn_addcmul(size, mean, mean, -1);
-    }
-    size = cn_add_s(cn_sqrt(size), h->eps);
-    if (!u->state[BUFFER]) {
-        u->new_p = cn_addcdiv(u->p, g, size, -h->lr);
-        return;
-    }
-    cn_tensor *b = u->new_state[BUFFER] = cn_addcdiv(cn_mul_s(u->state[BUFFER], h->momentum), g, size, 1);
-    u->new_p = cn_add(u->p, cn_mul_s(b, -h->lr));
+    static const cn_op *const ops[2][2] = {
+        { &cn__op_rmsprop_step, &cn__op_rmsprop_momentum_step },
+        { &cn__op_rmsprop_centered_step, &cn__op_rmsprop_centered_momentum_step },
+    };
+    rms_update(u, ops[u->state[MEAN] != NULL][u->state[BUFFER] != NULL]);
 }
 
 static const cn__rule rmsprop_rule = { .name = "rmsprop", .state = { "square_avg", "grad_avg", "momentum_buffer" },
@@ -53,10 +59,13 @@ static unsigned adagrad_uses(const cn__hyper *h)
     return 1;
 }
 
+/* In plain operators, which fuse to one loop: there is one state, and nothing is computed twice. */
 static void adagrad_update(cn__update *u)
 {
     const cn__hyper *h = u->h;
-    cn_tensor *g = cn__slope(u), *sum = u->new_state[0] = cn_addcmul(u->state[0], g, g, 1);
+    cn_tensor *g = h->maximize ? cn_neg(u->g) : u->g;
+    if (h->weight_decay != 0) g = cn_add(g, cn_mul_s(u->p, h->weight_decay));
+    cn_tensor *sum = u->new_state[0] = cn_addcmul(u->state[0], g, g, 1);
     double rate = h->lr / (1 + (double)(u->step - 1) * h->lr_decay);
     u->new_p = cn_addcdiv(u->p, g, cn_add_s(cn_sqrt(sum), h->eps), -rate);
 }
@@ -87,15 +96,7 @@ static unsigned adadelta_uses(const cn__hyper *h)
     return 3;
 }
 
-static void adadelta_update(cn__update *u)
-{
-    const cn__hyper *h = u->h;
-    cn_tensor *g = cn__slope(u), *square = u->new_state[0] = cn__mean_square(u->state[0], g, h->beta2);
-    cn_tensor *size = cn_sqrt(cn_add_s(square, h->eps));
-    cn_tensor *way = cn_mul(cn_div(cn_sqrt(cn_add_s(u->state[1], h->eps)), size), g);
-    u->new_state[1] = cn__mean_square(u->state[1], way, h->beta2);
-    u->new_p = cn_add(u->p, cn_mul_s(way, -h->lr));
-}
+static void adadelta_update(cn__update *u) { rms_update(u, &cn__op_adadelta_step); }
 
 static const cn__rule adadelta_rule = {
     .name = "adadelta", .state = { "square_avg", "acc_delta" }, .uses = adadelta_uses, .update = adadelta_update

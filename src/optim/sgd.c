@@ -13,15 +13,9 @@ static void update(cn__update *u)
                                       .dampening = h->dampening,
                                       .weight_decay = h->weight_decay,
                                       .nesterov = h->nesterov,
-                                      .maximize = h->maximize,
                                       .step = u->first ? 1 : 2 },
                  args);
-    cn_tensor *out[CN_MAX_OUT] = { NULL };
-    bool heavy = u->state[0] != NULL;
-    cn_tensor *in[] = { u->p, u->g, u->state[0] };
-    if (!cn_apply_n(heavy ? &cn__op_momentum_step : &cn__op_sgd_step, in, heavy ? 3 : 2, NULL, args, out)) return;
-    u->new_p = out[0];
-    u->new_state[0] = out[1];
+    cn__update_by(u, u->state[0] ? &cn__op_momentum_step : &cn__op_sgd_step, args);
 }
 
 static const cn__rule rule = {

@@ -8,24 +8,18 @@ cn_tensor *cn__state_new(cn_tensor *p, double value)
     return cn_full(p->ctx, cn__state_dtype(p), cn_shape(p), value);
 }
 
-cn_tensor *cn__slope(const cn__update *u)
-{
-    cn_tensor *g = u->h->maximize ? cn_neg(u->g) : u->g;
-    if (u->h->weight_decay == 0 || u->h->decoupled) return g;
-    return cn_add(g, cn_mul_s(u->p, u->h->weight_decay));
-}
-
-cn_tensor *cn__shrunk(const cn__update *u)
-{
-    if (u->h->weight_decay == 0 || !u->h->decoupled) return u->p;
-    return cn_mul_s(u->p, 1 - u->h->lr * u->h->weight_decay);
-}
-
 cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w) { return cn_lerp(a, b, cn__weak(a, w)); }
 
-cn_tensor *cn__mean_square(cn_tensor *v, cn_tensor *g, double beta)
+void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args)
 {
-    return cn_addcmul(cn_mul_s(v, beta), g, g, 1 - beta);
+    cn_tensor *in[CN_MAX_IN] = { u->p, u->h->maximize ? cn_neg(u->g) : u->g }, *out[CN_MAX_OUT] = { NULL };
+    int used[CN__STATES], n = 0;
+    for (int k = 0; k < CN__STATES; k++)
+        if (u->state[k]) used[n++] = k;
+    for (int i = 0; i < n; i++) in[2 + i] = u->state[used[i]];
+    if (!cn_apply_n(op, in, op->n_in, NULL, args, out)) return;
+    u->new_p = out[0];
+    for (int i = 0; i < n; i++) u->new_state[used[i]] = out[1 + i];
 }
 
 /* ---- recording ---- */
