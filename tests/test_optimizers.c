@@ -1,5 +1,5 @@
-/* Optimizers as objects: 100 steps against PyTorch's; groups, clipping, averages, states; what a step costs; and that a step
-   that fails has not happened. */
+/* Optimizers as objects: 100 steps against PyTorch's; groups, clipping, averages, states; what a step costs; and that a
+   step that fails has not happened. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +140,10 @@ static const rule rules[] = {
       .rmsprop = { .lr = 0.005, .alpha = 0.95, .momentum = 0.5, .centered = true, .maximize = true, .eps = 1e-3 } },
     { "adagrad", ADAGRAD, .adagrad = { 0 } },
     { "adagrad_all", ADAGRAD,
-      .adagrad = { .lr = 0.1, .lr_decay = 0.05, .weight_decay = 0.1, .initial_accumulator_value = 0.3,
+      .adagrad = { .lr = 0.1,
+                   .lr_decay = 0.05,
+                   .weight_decay = 0.1,
+                   .initial_accumulator_value = 0.3,
                    .maximize = true } },
     { "adadelta", ADADELTA, .adadelta = { 0 } },
     { "adadelta_all", ADADELTA,
@@ -149,12 +152,20 @@ static const rule rules[] = {
     { "lion_decay", LION, .lion = { .lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.3, .maximize = true } },
     { "muon", MUON, .muon = { 0 } },
     { "muon_rms", MUON,
-      .muon = { .lr = 0.02, .weight_decay = 0.2, .momentum = 0.9, .no_nesterov = true,
+      .muon = { .lr = 0.02,
+                .weight_decay = 0.2,
+                .momentum = 0.9,
+                .no_nesterov = true,
                 .adjust_lr = CN_MUON_MATCH_RMS_ADAMW } },
     { "muon_full", MUON, .muon = { .lr = 0.02, .full_precision = true } },
     { "muon_full_spectral", MUON,
-      .muon = { .lr = 0.02, .no_nesterov = true, .ns_steps = 3, .ns_coefficients = { 2, -1.5, 0.5 },
-                .adjust_lr = CN_MUON_SPECTRAL_UNCLAMPED, .weight_decay = CN_ZERO, .full_precision = true } },
+      .muon = { .lr = 0.02,
+                .no_nesterov = true,
+                .ns_steps = 3,
+                .ns_coefficients = { 2, -1.5, 0.5 },
+                .adjust_lr = CN_MUON_SPECTRAL_UNCLAMPED,
+                .weight_decay = CN_ZERO,
+                .full_precision = true } },
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -331,10 +342,11 @@ static void halves_are_computed_in_f32(void)
                                                  cn_data(cn_cast(cn_detach(half.p[k]), CN_F32))));
                     add_gradient(&half, k, t, 1);
                     cn_tensor *g = cn_cast(cn_grad_of(half.p[k]), CN_F32);
-                    cn_backward_with(wide.p[k], &(cn_backward_desc){ .gradient = cn_from(wide.cn, CN_F32, cn_shape(g),
-                                                                                         cn_data(g)) });
+                    cn_backward_with(wide.p[k], &(cn_backward_desc){
+                                                    .gradient = cn_from(wide.cn, CN_F32, cn_shape(g), cn_data(g)) });
                 }
-                check(cn_step(half.opt) && cn_step(wide.opt), "%s: %s%s", r->name, cn_error(half.cn), cn_error(wide.cn));
+                check(cn_step(half.opt) && cn_step(wide.opt), "%s: %s%s", r->name, cn_error(half.cn),
+                      cn_error(wide.cn));
                 int n = read_all(half.p, half.n, x);
                 cn_tensor *rounded[MOST];
                 for (int k = 0; k < wide.n; k++) rounded[k] = cn_cast(cn_detach(wide.p[k]), halves[h]);
@@ -354,9 +366,9 @@ static void groups_have_numbers_of_their_own(const stored *s)
     check_group("groups");
     model m = model_new((cn_desc){ .threads = 1 }, CN_F64, vectors, 4);
     m.opt = cn_adamw(m.cn, (cn_params){ m.p, 2 }, &(cn_adamw_desc){ .lr = 0.01 });
-    int second = cn_optim_add_group(
-        m.opt, (cn_params){ m.p + 2, 2 },
-        &(cn_group_desc){ .lr = 0.05, .weight_decay = CN_ZERO, .momentum = 0.5, .beta2 = 0.9 });
+    int second =
+        cn_optim_add_group(m.opt, (cn_params){ m.p + 2, 2 },
+                           &(cn_group_desc){ .lr = 0.05, .weight_decay = CN_ZERO, .momentum = 0.5, .beta2 = 0.9 });
     check(second == 1 && cn_optim_groups(m.opt) == 2, "its number");
     check(cn_optim_lr(m.opt, 0) == 0.01 && cn_optim_lr(m.opt, 1) == 0.05 && cn_optim_weight_decay(m.opt, 0) == 0.01 &&
               cn_optim_weight_decay(m.opt, 1) == 0 && cn_optim_momentum(m.opt, 1) == 0.5,
@@ -378,7 +390,8 @@ static void clipping_is_pytorchs(const stored *s, cn_dtype dtype)
         const char *name;
         double order, most;
     } cases[] = {
-        { "clip_2", 0, 1 }, { "clip_1", 1, 0.5 }, { "clip_inf", INFINITY, 0.25 }, { "clip_3", 3, 1 }, { "clip_loose", 2, 100 },
+        { "clip_2", 0, 1 }, { "clip_1", 1, 0.5 },     { "clip_inf", INFINITY, 0.25 },
+        { "clip_3", 3, 1 }, { "clip_loose", 2, 100 },
     };
     double want[NUMBERS], have[NUMBERS], tolerance = dtype == CN_F64 ? 1e-12 : 1e-5;
     for (int i = 0; i < 6; i++) {
@@ -389,7 +402,8 @@ static void clipping_is_pytorchs(const stored *s, cn_dtype dtype)
             if (i == 5 || has_gradient(k, 4)) add_gradient(&m, k, 4, 1);
         cn_tensor *seen[MOST + 1] = { NULL };
         int64_t before = cn_count(m.cn).evaluations;
-        if (i < 5) seen[0] = cn_clip_grad_norm(params(&m), cases[i].most, &(cn_clip_desc){ .norm_type = cases[i].order });
+        if (i < 5)
+            seen[0] = cn_clip_grad_norm(params(&m), cases[i].most, &(cn_clip_desc){ .norm_type = cases[i].order });
         else check(cn_clip_grad_value(params(&m), 0.4), "%s", cn_error(m.cn));
         check(cn_count(m.cn).evaluations == before, "%s: nothing is computed yet", name);
         for (int k = 0; k < m.n; k++) seen[k + 1] = cn_grad_of(m.p[k]);
@@ -412,7 +426,8 @@ static void norms_that_are_not_finite(void)
 {
     check_group("not finite");
     model m = model_new((cn_desc){ .threads = 1 }, CN_F32, vectors, 4);
-    check(cn_clip_grad_norm(params(&m), 1, NULL) && cn_item(cn_clip_grad_norm(params(&m), 1, NULL)) == 0, "no gradients");
+    check(cn_clip_grad_norm(params(&m), 1, NULL) && cn_item(cn_clip_grad_norm(params(&m), 1, NULL)) == 0,
+          "no gradients");
     add_gradient(&m, 0, 1, 1);
     double before = cn_get(cn_grad_of(m.p[0]), CN_DIMS(0, 0));
     cn_backward(cn_sum(cn_mul_s(m.p[1], INFINITY), CN_ALL, false));
@@ -515,7 +530,8 @@ static void averages_are_pytorchs(const stored *s, cn_dtype dtype)
         cn_dict *d = cn_dict_new(cn);
         cn_ema *other = cn_ema_of(m, &(cn_ema_desc){ .decay = 0.9, .plain = plain, .average_buffers = plain });
         says(cn, !cn_ema_load(other, d, "x/"), "no n_averaged");
-        check(cn_ema_save(e, d, "x/") && cn_ema_load(other, d, "x/") && cn_ema_updates(other) == 10, "%s", cn_error(cn));
+        check(cn_ema_save(e, d, "x/") && cn_ema_load(other, d, "x/") && cn_ema_updates(other) == 10, "%s",
+              cn_error(cn));
         check(cn_ema_apply(other), "%s", cn_error(cn));
         read_statistics(m, again);
         check(!memcmp(have, again, 16 * sizeof *own), "loaded averages are those saved");
@@ -591,7 +607,8 @@ static void states_have_pytorchs_names(void)
 static void bad_states_are_refused(void)
 {
     check_group("bad states");
-    model m = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 }), twin = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 });
+    model m = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 }),
+          twin = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 });
     for (int t = 1; t <= 2; t++) take_step(&m, t, true), take_step(&twin, t, true);
     cn_optim *sgd = cn_sgd(m.cn, params(&m), NULL), *fewer = cn_adam(m.cn, (cn_params){ m.p, 3 }, NULL);
     cn_dict *of_sgd = cn_dict_new(m.cn), *of_fewer = cn_dict_new(m.cn), *d = cn_dict_new(m.cn);
@@ -619,11 +636,13 @@ static void bad_states_are_refused(void)
 static void bad_calls_are_refused(void)
 {
     check_group("refusals");
-    model m = model_new((cn_desc){ .threads = 1 }, CN_F32, vectors, 4), other = model_new((cn_desc){ .threads = 1 }, CN_F32, vectors, 1);
+    model m = model_new((cn_desc){ .threads = 1 }, CN_F32, vectors, 4),
+          other = model_new((cn_desc){ .threads = 1 }, CN_F32, vectors, 1);
     cn_ctx *cn = m.cn;
     cn_params all = params(&m);
     says(cn, !cn_adam(cn, (cn_params){ NULL, 0 }, NULL), "adam: no parameters");
-    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ m.p[0], m.p[1], m.p[0] }, 3 }, NULL), "parameter 2 is there twice");
+    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ m.p[0], m.p[1], m.p[0] }, 3 }, NULL),
+         "parameter 2 is there twice");
     says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ m.p[0], NULL }, 2 }, NULL), "parameter 1 is NULL");
     says(cn, !cn_adam(cn, params(&other), NULL), "another context");
     says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ cn_mul_s(m.p[0], 2) }, 1 }, NULL), "only leaves");
@@ -653,7 +672,8 @@ static void bad_calls_are_refused(void)
 static void no_step_while_an_error_stands(void)
 {
     check_group("errors");
-    model m = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 }), was = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 });
+    model m = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 }),
+          was = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 });
     for (int k = 0; k < m.n; k++) add_gradient(&m, k, 1, 1);
     cn_add(m.p[0], m.p[1]);
     check(cn_failed(m.cn) && !cn_step(m.opt), "refused");
@@ -668,7 +688,8 @@ static void no_step_while_an_error_stands(void)
     check(rows && !cn_step(m.opt) && cn_error_code(m.cn) == CN_BAD_INDEX, "%s", cn_error(m.cn));
     cn_error_clear(m.cn);
     check(same_numbers(&m, &was) && cn_grad_of(m.p[0]), "nothing has changed: %s", cn_error(m.cn));
-    check(cn_step(m.opt) && take_step(&was, 2, true) && same_numbers(&m, &was), "and it can be taken: %s", cn_error(m.cn));
+    check(cn_step(m.opt) && take_step(&was, 2, true) && same_numbers(&m, &was), "and it can be taken: %s",
+          cn_error(m.cn));
     cn_close(m.cn);
     cn_close(was.cn);
 }
@@ -714,7 +735,8 @@ static bool step_with_fault(const rule *r, int before, int64_t n, int *failed)
         check(same_numbers(&net, &twin), "%s: allocation %d: the step is whole", r->name, (int)n);
     } else {
         check(same_numbers(&net, &twin), "%s: allocation %d: parameters are as before", r->name, (int)n);
-        check(cn_grad_of(net.p[0]) && cn_grad_of(net.p[net.n - 1]), "%s: allocation %d: gradients too", r->name, (int)n);
+        check(cn_grad_of(net.p[0]) && cn_grad_of(net.p[net.n - 1]), "%s: allocation %d: gradients too", r->name,
+              (int)n);
         check(cn_step(net.opt), "%s: allocation %d: the next try: %s", r->name, (int)n, cn_error(net.cn));
         take_step(&twin, before + 1, true);
         check(same_numbers(&net, &twin), "%s: allocation %d: states and counts were as before", r->name, (int)n);
@@ -751,7 +773,8 @@ static bool everything(faulty *f, int64_t n)
         cn_ctx *cn = m.cn;
         cn_tensor *more = cn_param(cn_ones(cn, CN_F32, CN_DIMS(3)));
         cn_optim_add_group(m.opt, (cn_params){ &more, 1 }, NULL);
-        cn_schedule *parts[] = { cn_schedule_constant(m.opt, 0, 0), cn_schedule_milestones(m.opt, (int64_t[]){ 3 }, 1, 0) };
+        cn_schedule *parts[] = { cn_schedule_constant(m.opt, 0, 0),
+                                 cn_schedule_milestones(m.opt, (int64_t[]){ 3 }, 1, 0) };
         cn_schedule *s = cn_schedule_sequential(m.opt, parts, 2, (int64_t[]){ 2 });
         cn_ema *e = cn_ema_new(cn, params(&m), NULL);
         for (int k = 0; k < m.n; k++) add_gradient(&m, k, 1, 1);

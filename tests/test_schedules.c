@@ -96,7 +96,9 @@ static cn_schedule *make_plateau(cn_optim *o, const char *name)
     if (!strcmp(name, "plateau_abs"))
         d = (cn_schedule_plateau_desc){ .factor = 0.7, .patience = -1, .threshold = 0.01, .absolute = true };
     if (!strcmp(name, "plateau_max_abs"))
-        d = (cn_schedule_plateau_desc){ .max = true, .factor = 0.7, .threshold = 0.05, .absolute = true, .patience = 1 };
+        d = (cn_schedule_plateau_desc){
+            .max = true, .factor = 0.7, .threshold = 0.05, .absolute = true, .patience = 1
+        };
     return cn_schedule_plateau(o, &d);
 }
 
@@ -114,8 +116,8 @@ static cn_schedule *make_parts(cn_optim *o, const char *name)
     }
     if (!strcmp(name, "sequential")) {
         cn_schedule_linear_desc up = { .start_factor = 0.1, .total_iters = 10 };
-        return cn_schedule_sequential(
-            o, (cn_schedule *[]){ cn_schedule_linear(o, &up), cn_schedule_cosine(o, 50, 0) }, 2, (int64_t[]){ 10 });
+        return cn_schedule_sequential(o, (cn_schedule *[]){ cn_schedule_linear(o, &up), cn_schedule_cosine(o, 50, 0) },
+                                      2, (int64_t[]){ 10 });
     }
     if (!strcmp(name, "sequential_many"))
         return cn_schedule_sequential(o,
@@ -146,11 +148,11 @@ static bool step(cn_schedule *s, const char *name, int t)
 }
 
 static const char *const names[] = {
-    "every",           "every_gamma",     "milestones",      "milestones_zero", "exponential",      "constant",
+    "every",           "every_gamma",     "milestones",      "milestones_zero", "exponential",       "constant",
     "constant_long",   "linear",          "linear_down",     "polynomial",      "polynomial_square", "cosine",
-    "cosine_back",     "restarts",        "restarts_longer", "one_cycle",       "one_cycle_linear", "one_cycle_three",
-    "cyclic",          "cyclic_halves",   "cyclic_exp",      "plateau",         "plateau_max",      "plateau_abs",
-    "plateau_max_abs", "lambda",          "multiplicative",  "chained",         "chained_three",    "sequential",
+    "cosine_back",     "restarts",        "restarts_longer", "one_cycle",       "one_cycle_linear",  "one_cycle_three",
+    "cyclic",          "cyclic_halves",   "cyclic_exp",      "plateau",         "plateau_max",       "plateau_abs",
+    "plateau_max_abs", "lambda",          "multiplicative",  "chained",         "chained_three",     "sequential",
     "sequential_many", "sequential_poly",
 };
 enum { NAMES = sizeof names / sizeof *names };
@@ -173,8 +175,8 @@ static void rates_are_pytorchs(void)
         cn_schedule *schedule = make(opt, names[i]);
         for (int t = 0; t <= STEPS && schedule; t++) {
             for (int g = 0; g < GROUPS; g++)
-                check(close_to(cn_optim_lr(opt, g), lr[g][t]), "%s: step %d, group %d: %.17g, not %.17g", names[i], t, g,
-                      cn_optim_lr(opt, g), lr[g][t]);
+                check(close_to(cn_optim_lr(opt, g), lr[g][t]), "%s: step %d, group %d: %.17g, not %.17g", names[i], t,
+                      g, cn_optim_lr(opt, g), lr[g][t]);
             double m = cn_optim_momentum(opt, 0);
             check(close_to(m, moves ? momentum[t] : 0.9), "%s: step %d: momentum %.17g", names[i], t, m);
             check(cn_schedule_steps(schedule) == t, "%s: %d steps", names[i], t);
@@ -205,7 +207,8 @@ static void a_loaded_schedule_goes_on(void)
               cn_error(cn));
         for (int t = BEFORE; t < ALL; t++) {
             for (int g = 0; g < GROUPS; g++)
-                check(cn_optim_lr(one, g) == cn_optim_lr(two, g) && cn_optim_momentum(one, g) == cn_optim_momentum(two, g),
+                check(cn_optim_lr(one, g) == cn_optim_lr(two, g) &&
+                          cn_optim_momentum(one, g) == cn_optim_momentum(two, g),
                       "%s: step %d, group %d: %.17g and %.17g", names[i], t, g, cn_optim_lr(one, g),
                       cn_optim_lr(two, g));
             step(first, names[i], t);
@@ -267,8 +270,8 @@ static void failed_steps_change_no_rate(void)
               cn_schedule_steps(parts[0]) == 2,
           "all as before");
 
-    cn_schedule *cycle =
-        cn_schedule_one_cycle(opt, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .fixed_momentum = true });
+    cn_schedule *cycle = cn_schedule_one_cycle(
+        opt, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .fixed_momentum = true });
     for (int t = 0; t < 10; t++) check(cn_schedule_step(cycle), "%d: %s", t, cn_error(cn));
     lr = cn_optim_lr(opt, 0);
     says(cn, !cn_schedule_step(cycle), "step 11 of 10");
@@ -292,7 +295,8 @@ static void bad_calls_are_refused(void)
     says(cn, !cn_schedule_cosine(o, 0, 0), "t_max");
     says(cn, !cn_schedule_cosine_restarts(o, 3, -1, 0), "t_mult");
     says(cn, !cn_schedule_one_cycle(o, NULL), "max_lr");
-    says(cn, !cn_schedule_one_cycle(o, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .pct_start = 0.1 }),
+    says(cn,
+         !cn_schedule_one_cycle(o, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .pct_start = 0.1 }),
          "without steps");
     says(cn, !cn_schedule_cyclic(o, NULL), "base_lr");
     says(cn, !cn_schedule_plateau(o, &(cn_schedule_plateau_desc){ .factor = 1 }), "factor");
@@ -311,7 +315,8 @@ static void bad_calls_are_refused(void)
     cn_tensor *p = cn_param(cn_ones(cn, CN_F32, CN_DIMS(2)));
     cn_optim *ada = cn_adagrad(cn, (cn_params){ &p, 1 }, NULL);
     double lr = cn_optim_lr(ada, 0);
-    says(cn, !cn_schedule_one_cycle(ada, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10 }), "no momentum");
+    says(cn, !cn_schedule_one_cycle(ada, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10 }),
+         "no momentum");
     check(cn_optim_lr(ada, 0) == lr, "a schedule that is not made sets no lr");
     check(!cn_schedule_step(NULL) && !cn_schedule_every(NULL, 1, 0) && !cn_schedule_save(NULL, NULL, ""), "NULL");
     cn_schedule_free(NULL);

@@ -6,15 +6,16 @@
        cn_step(opt);                                           new parameters; the gradients are forgotten
        cn_schedule_step(s);                                    schedule.h: new learning rates
 
-   Formulas   PyTorch's, in its order of operations; Lion's, which it has not, stands below. A parameter without a gradient is
-              passed over, with its state and its count of steps.
-   Numbers    0 in a descriptor stands for PyTorch's default, which stands beside the field; CN_ZERO for 0 itself. None of
-              them is structure: a new learning rate or step never rebuilds a plan.
+   Formulas   PyTorch's; Lion's, which it has not, stands below. A parameter without a gradient is passed over, with its
+              state and its count of steps.
+   Numbers    0 in a descriptor stands for PyTorch's default, which stands beside the field; CN_ZERO for 0 itself. None
+              of them is structure: a new learning rate or step never rebuilds a plan.
    Evaluation cn_step computes everything pending, as cn_eval_all does: the loss and what else was made on the way too.
    State      Made by a parameter's first step, of its shape; f32 beside halves, which are computed in f32.
    Accumulation  Gradients of several cn_backward add up until cn_step or cn_optim_zero_grad.
    Ownership  An optimizer belongs to its context until cn_optim_free. It keeps its parameters.
-   Errors     cn_step refuses while an error stands. If it fails, parameters, states, counts and gradients are as before.
+   Errors     cn_step refuses while an error stands. If it fails, parameters, states, counts and gradients are as
+              before.
 
    The steps of SGD and Adam alone, without an object, are at the end. */
 #ifndef CAIRN_OPTIM_H
@@ -32,7 +33,7 @@ extern "C" {
 
 typedef struct cn_optim cn_optim;
 
-/* ---- making one; the fields have PyTorch's names. keep_gradients: cn_step leaves them for you to look at and forget ---- */
+/* ---- making one; the fields have PyTorch's names. keep_gradients: cn_step leaves them for you to forget ---- */
 
 typedef struct cn_sgd_desc {
     double lr;                   /* 1e-3 */
@@ -139,8 +140,8 @@ CN_API void cn_optim_zero_grad(cn_optim *opt);         /* forgets the gradients 
 CN_API cn_ctx *cn_optim_context(const cn_optim *opt);
 CN_API cn_params cn_optim_params(const cn_optim *opt); /* of all groups, in order; good until a group is added */
 
-/* More parameters, with numbers of their own. The first group, number 0, is what the optimizer was made with. Returns the
-   number of the new group, -1 on error: so a parameter that the optimizer has already. */
+/* More parameters, with numbers of their own. The first group, number 0, is what the optimizer was made with. Returns
+   the number of the new group, -1 on error: a parameter that the optimizer has already is one. */
 typedef struct cn_group_desc {
     double lr, weight_decay, eps;  /* 0: the optimizer's */
     double momentum;               /* or beta1, of those that have betas */
@@ -158,8 +159,8 @@ CN_API double cn_optim_weight_decay(const cn_optim *opt, int group);
 CN_API bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay);
 
 /* The state, by numbers of parameters as in PyTorch: tensors prefix + "state/0/exp_avg", texts prefix + "state/0/step",
-   "param_groups/0/lr", ... What is saved is the value of now, whatever later steps do. Loading checks kind, groups and shapes
-   first; then everything is loaded, or nothing. A run that goes on from a loaded state goes on bit for bit. */
+   "param_groups/0/lr", ... What is saved is the value of now, whatever later steps do. Loading checks kind, groups and
+   shapes first; then everything is loaded, or nothing. A run that goes on from a loaded state goes on bit for bit. */
 CN_API bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix);
 CN_API bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix);
 
@@ -169,8 +170,8 @@ typedef struct cn_clip_desc {
     double norm_type;            /* 2; INFINITY: the largest */
     bool error_if_nonfinite;     /* computes the norm at once; if it is not finite, nothing is clipped */
 } cn_clip_desc;
-/* Scales them by min(1, max_norm / (norm + 1e-6)). Returns the norm of all of them together, before; nothing is computed
-   yet. NULL: an error, and no gradient has changed. */
+/* Scales them by min(1, max_norm / (norm + 1e-6)). Returns the norm of all of them together, before; nothing is
+   computed yet. NULL: an error, and no gradient has changed. */
 CN_API cn_tensor *cn_clip_grad_norm(cn_params params, double max_norm, const cn_clip_desc *desc);
 CN_API bool cn_clip_grad_value(cn_params params, double clip_value); /* to [-clip_value, clip_value] */
 
@@ -188,7 +189,7 @@ typedef struct cn_sgd_step_desc {
     double lr;
     double momentum, dampening, weight_decay;
     bool nesterov, maximize;
-    int64_t step;                  /* 1: the buffers are filled by the gradients as they are; matters with dampening only */
+    int64_t step;                  /* 1: the buffers are filled by the gradients as they are; only dampening asks */
 } cn_sgd_step_desc;
 /* buf may be NULL if there is no momentum. */
 CN_API bool cn_sgd_step(cn_tensor *const *p, cn_tensor *const *buf, int n, const cn_sgd_step_desc *desc);

@@ -1,17 +1,19 @@
 /* cairn/schedule.h: learning rates that change with the steps. PyTorch's torch.optim.lr_scheduler.
 
-       cn_schedule *parts[] = { cn_schedule_linear(opt, &(cn_schedule_linear_desc){ .start_factor = 0.01, .total_iters = 100 }),
-                                cn_schedule_cosine(opt, 900, 0) };
+       cn_schedule_linear_desc warm_up = { .start_factor = 0.01, .total_iters = 100 };
+       cn_schedule *parts[] = { cn_schedule_linear(opt, &warm_up), cn_schedule_cosine(opt, 900, 0) };
        cn_schedule *s = cn_schedule_sequential(opt, parts, 2, (int64_t[]){ 100 });
        cn_step(opt);
        cn_schedule_step(s);                      sets the lr of every group for the next step
 
-   Formulas   PyTorch's; most multiply the lr a group has, so that schedules can be chained and an lr set by hand is respected.
-              Making a schedule sets the first lr, as there; a group's first lr is what later schedules call its initial one.
-   Numbers    0 in a descriptor stands for PyTorch's default, which stands beside the field; CN_ZERO (optim.h) for 0 itself.
-   State      A schedule's is its own count; the lr is the optimizer's. To go on: make optimizer and schedule, then load both.
-   Ownership  A schedule belongs to its context until cn_schedule_free, a part of a sequence or chain to that. Free schedules
-              before their optimizer; add groups before making schedules.
+   Formulas   PyTorch's; most multiply the lr a group has, so that schedules can be chained and an lr set by hand is
+              respected. Making a schedule sets the first lr, as there; the lr a group had before its first schedule is
+              the initial one for all.
+   Numbers    0 stands for PyTorch's default, which stands beside the field; CN_ZERO (optim.h) for 0 itself.
+   State      A schedule's is its own count; the lr is the optimizer's. To go on: make optimizer and schedule, then load
+              both.
+   Ownership  A schedule belongs to its context until cn_schedule_free, a part of a sequence or chain to that. Free
+              schedules before their optimizer; add groups before making schedules.
    Errors     A step that fails changes no lr. NULL in gives NULL out. */
 #ifndef CAIRN_SCHEDULE_H
 #define CAIRN_SCHEDULE_H
@@ -47,12 +49,13 @@ typedef struct cn_schedule_linear_desc {
 } cn_schedule_linear_desc;
 CN_API cn_schedule *cn_schedule_linear(cn_optim *opt, const cn_schedule_linear_desc *desc);
 
-CN_API cn_schedule *cn_schedule_polynomial(cn_optim *opt, int64_t total_iters, double power);       /* PolynomialLR: 5, 1 */
+/* PolynomialLR: down to 0 in total_iters (5) steps, by a power (1). */
+CN_API cn_schedule *cn_schedule_polynomial(cn_optim *opt, int64_t total_iters, double power);
 
-/* CosineAnnealingLR from the initial lr to eta_min and back every t_max steps; CosineAnnealingWarmRestarts: to eta_min in t_0
-   steps, then from the start in t_0 t_mult, and so on. */
+/* CosineAnnealingLR: from the initial lr to eta_min in t_max steps, and back. CosineAnnealingWarmRestarts: to eta_min in
+   t_0 steps, then from the start in t_0 t_mult, and so on; t_mult 0: 1. */
 CN_API cn_schedule *cn_schedule_cosine(cn_optim *opt, int64_t t_max, double eta_min);
-CN_API cn_schedule *cn_schedule_cosine_restarts(cn_optim *opt, int64_t t_0, int64_t t_mult, double eta_min); /* t_mult 0: 1 */
+CN_API cn_schedule *cn_schedule_cosine_restarts(cn_optim *opt, int64_t t_0, int64_t t_mult, double eta_min);
 
 /* OneCycleLR: up to max_lr and down to far below, momentum (beta1) the other way. */
 typedef struct cn_schedule_one_cycle_desc {
@@ -97,8 +100,9 @@ typedef double (*cn_schedule_fn)(void *user, int group, int64_t step);
 CN_API cn_schedule *cn_schedule_lambda(cn_optim *opt, cn_schedule_fn fn, void *user);
 CN_API cn_schedule *cn_schedule_multiplicative(cn_optim *opt, cn_schedule_fn fn, void *user);
 
-/* ChainedScheduler: all of them at every step. SequentialLR: the next one from each of the n - 1 milestones on. The parts
-   are schedules of the same optimizer and belong to the new one; plateaus cannot be parts, nor chains and sequences parts of a sequence. */
+/* ChainedScheduler: all of them at every step. SequentialLR: the next one from each of the n - 1 milestones on. The
+   parts are schedules of the same optimizer and belong to the new one; a plateau cannot be a part, and a chain or a
+   sequence not part of a sequence. */
 CN_API cn_schedule *cn_schedule_chained(cn_optim *opt, cn_schedule *const *parts, int n);
 CN_API cn_schedule *cn_schedule_sequential(cn_optim *opt, cn_schedule *const *parts, int n, const int64_t *milestones);
 

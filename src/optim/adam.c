@@ -29,7 +29,10 @@ static void adam_update(cn__update *u)
     cn__update_by(u, h->amsgrad ? &cn__op_amsgrad_step : &cn__op_adam_step, args);
 }
 
-#define MOMENTS { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" }
+#define MOMENTS                                   \
+    {                                             \
+        "exp_avg", "exp_avg_sq", "max_exp_avg_sq" \
+    }
 static const cn__rule adam_rule = {
     .name = "adam", .state = MOMENTS, .uses = adam_uses, .update = adam_update, .has_momentum = true, .has_betas = true
 };
@@ -98,9 +101,12 @@ static void nadam_update(cn__update *u)
     moment_update(u, rate, ahead, 1 / sqrt(1 - pow(h->beta2, (double)u->step)), h->eps);
 }
 
-static const cn__rule nadam_rule = {
-    .name = "nadam", .state = MOMENTS, .uses = first_two, .update = nadam_update, .has_momentum = true, .has_betas = true
-};
+static const cn__rule nadam_rule = { .name = "nadam",
+                                     .state = MOMENTS,
+                                     .uses = first_two,
+                                     .update = nadam_update,
+                                     .has_momentum = true,
+                                     .has_betas = true };
 
 cn_optim *cn_nadam(cn_ctx *ctx, cn_params params, const cn_nadam_desc *desc)
 {
@@ -133,9 +139,12 @@ static void radam_update(cn__update *u)
     }
 }
 
-static const cn__rule radam_rule = {
-    .name = "radam", .state = MOMENTS, .uses = first_two, .update = radam_update, .has_momentum = true, .has_betas = true
-};
+static const cn__rule radam_rule = { .name = "radam",
+                                     .state = MOMENTS,
+                                     .uses = first_two,
+                                     .update = radam_update,
+                                     .has_momentum = true,
+                                     .has_betas = true };
 
 cn_optim *cn_radam(cn_ctx *ctx, cn_params params, const cn_radam_desc *desc)
 {
@@ -167,8 +176,12 @@ static void adamax_update(cn__update *u)
     cn__update_by(u, &cn__op_adamax_step, args);
 }
 
-static const cn__rule adamax_rule = { .name = "adamax", .state = { "exp_avg", "exp_inf" }, .uses = first_two,
-                                      .update = adamax_update, .has_momentum = true, .has_betas = true };
+static const cn__rule adamax_rule = { .name = "adamax",
+                                      .state = { "exp_avg", "exp_inf" },
+                                      .uses = first_two,
+                                      .update = adamax_update,
+                                      .has_momentum = true,
+                                      .has_betas = true };
 
 cn_optim *cn_adamax(cn_ctx *ctx, cn_params params, const cn_adamax_desc *desc)
 {
@@ -204,8 +217,12 @@ static void lion_update(cn__update *u)
     cn__update_by(u, &cn__op_lion_step, args);
 }
 
-static const cn__rule lion_rule = { .name = "lion", .state = { "exp_avg" }, .uses = lion_uses, .update = lion_update,
-                                    .has_momentum = true, .has_betas = true };
+static const cn__rule lion_rule = { .name = "lion",
+                                    .state = { "exp_avg" },
+                                    .uses = lion_uses,
+                                    .update = lion_update,
+                                    .has_momentum = true,
+                                    .has_betas = true };
 
 cn_optim *cn_lion(cn_ctx *ctx, cn_params params, const cn_lion_desc *desc)
 {

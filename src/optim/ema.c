@@ -11,10 +11,10 @@ struct cn_ema {
     double decay;
     bool plain, average_buffers, applied;
     int64_t updates;
-    int n, n_params;                /* parameters, then buffers */
-    cn_tensor **weight, **average;  /* kept */
-    cn_tensor **aside;              /* the weights' own values while the averages are applied; kept */
-    cn_tensor **to;                 /* room for values to assign */
+    int n, n_params;               /* parameters, then buffers */
+    cn_tensor **weight, **average; /* kept */
+    cn_tensor **aside;             /* the weights' own values while the averages are applied; kept */
+    cn_tensor **to;                /* room for values to assign */
 };
 enum { ARRAYS = 4 };
 
@@ -125,8 +125,8 @@ cn_params cn_ema_averages(const cn_ema *e) { return e ? (cn_params){ e->average,
 
 static cn_tensor *averaged(const cn_ema *e, int i)
 {
-    bool copied = e->updates == 0 || !cn_dtype_is_float(cn__dtype(e->weight[i])) ||
-                  (i >= e->n_params && !e->average_buffers);
+    bool copied =
+        e->updates == 0 || !cn_dtype_is_float(cn__dtype(e->weight[i])) || (i >= e->n_params && !e->average_buffers);
     if (copied) return cn_detach(e->weight[i]);
     double share = e->plain ? 1 / ((double)e->updates + 1) : 1 - e->decay;
     cn_tensor *w = e->weight[i], *a = e->average[i];

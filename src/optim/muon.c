@@ -61,12 +61,17 @@ static bool accepts(cn_tensor *p)
 {
     if (cn_ndim(p) == 2) return true;
     char shape[96];
-    return cn__fail(p->ctx, CN_BAD_SHAPE, "muon: only matrices, not a parameter of shape %s; give it to another optimizer",
+    return cn__fail(p->ctx, CN_BAD_SHAPE,
+                    "muon: only matrices, not a parameter of shape %s; give it to another optimizer",
                     cn__shape_text(cn__layout(p), shape, sizeof shape));
 }
 
-static const cn__rule rule = { .name = "muon", .state = { "momentum_buffer" }, .uses = uses, .update = update,
-                               .accepts = accepts, .has_momentum = true };
+static const cn__rule rule = { .name = "muon",
+                               .state = { "momentum_buffer" },
+                               .uses = uses,
+                               .update = update,
+                               .accepts = accepts,
+                               .has_momentum = true };
 
 cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc)
 {

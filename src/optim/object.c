@@ -50,8 +50,10 @@ static bool param_fits(cn_optim *opt, cn_tensor *p, int i)
         return cn__fail(ctx, CN_BAD_DTYPE, "%s: parameter %d is of %s, which has no gradients", who, i,
                         cn_dtype_name(cn__dtype(p)));
     if (p->ref.node->needs_grad && !p->ref.node->grad_leaf)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d was computed from others: only leaves (cn_param) have a "
-                        "gradient of their own", who, i);
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "%s: parameter %d was computed from others: only leaves (cn_param) have a "
+                        "gradient of their own",
+                        who, i);
     if (has_param(opt, p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is there twice", who, i);
     return !opt->rule->accepts || opt->rule->accepts(p);
 }

@@ -1,4 +1,4 @@
-/* optim/optim.h: what an optimizer is: a rule that makes one parameter's new values, and the numbers and states it needs. */
+/* optim/optim.h: what an optimizer is: a rule for one parameter's new values, and the numbers and states it needs. */
 #ifndef CN_OPTIM_OPTIM_H
 #define CN_OPTIM_OPTIM_H
 
@@ -27,21 +27,21 @@ typedef struct cn__hyper {
 typedef struct cn__update {
     const cn__hyper *h;
     cn_tensor *p, *g;
-    cn_tensor *state[CN__STATES];     /* those the rule uses */
-    bool first;                       /* state 0 has not been used before */
-    int64_t step;                     /* this one: 1, 2, ... */
-    double product;                   /* NAdam's, of the momenta; to be replaced */
+    cn_tensor *state[CN__STATES]; /* those the rule uses */
+    bool first;                   /* state 0 has not been used before */
+    int64_t step;                 /* this one: 1, 2, ... */
+    double product;               /* NAdam's, of the momenta; to be replaced */
     cn_tensor *new_p, *new_state[CN__STATES];
 } cn__update;
 
 typedef struct cn__rule {
     const char *name;
-    const char *state[CN__STATES];               /* PyTorch's names; NULL ends them */
-    unsigned (*uses)(const cn__hyper *h);        /* bit k: state k */
-    void (*update)(cn__update *u);               /* a NULL among the results: an error stands */
-    bool (*accepts)(cn_tensor *p);               /* false: an error stands; NULL: any parameter */
-    bool has_momentum;                           /* that a schedule may move */
-    bool has_betas;                              /* momentum is beta1 */
+    const char *state[CN__STATES];        /* PyTorch's names; NULL ends them */
+    unsigned (*uses)(const cn__hyper *h); /* bit k: state k */
+    void (*update)(cn__update *u);        /* a NULL among the results: an error stands */
+    bool (*accepts)(cn_tensor *p);        /* false: an error stands; NULL: any parameter */
+    bool has_momentum;                    /* that a schedule may move */
+    bool has_betas;                       /* momentum is beta1 */
 } cn__rule;
 
 typedef struct cn__group {
@@ -53,25 +53,25 @@ typedef struct cn__group {
 typedef struct cn__slot {
     cn_tensor *p; /* kept */
     int group;
-    int64_t step;                  /* taken so far */
+    int64_t step; /* taken so far */
     double product;
-    cn_tensor *state[CN__STATES];  /* kept; NULL before they are needed */
+    cn_tensor *state[CN__STATES]; /* kept; NULL before they are needed */
     /* during a step */
     bool moved;
-    unsigned fresh;                /* bit k: state k was made by it */
+    unsigned fresh; /* bit k: state k was made by it */
     double next_product;
-    cn_tensor *forgotten;          /* its gradient, held until the step has succeeded */
+    cn_tensor *forgotten; /* its gradient, held until the step has succeeded */
 } cn__slot;
 
 struct cn_optim {
     cn__object object;
     const cn__rule *rule;
-    cn__hyper h;      /* what new groups start from */
+    cn__hyper h; /* what new groups start from */
     bool keep_gradients;
-    cn__vec groups;   /* of cn__group */
-    cn__vec slots;    /* of cn__slot, group after group */
-    cn__vec params;   /* of cn_tensor *, the same */
-    cn__vec of, to;   /* of cn_tensor *: room for a step's assignments */
+    cn__vec groups; /* of cn__group */
+    cn__vec slots;  /* of cn__slot, group after group */
+    cn__vec params; /* of cn_tensor *, the same */
+    cn__vec of, to; /* of cn_tensor *: room for a step's assignments */
 };
 
 static inline cn__group *cn__optim_group(const cn_optim *opt, int i) { return (cn__group *)opt->groups.v + i; }

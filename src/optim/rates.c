@@ -151,7 +151,8 @@ static double cosine_lr(const cn_schedule *s, int g)
     double lr = cn__lr_now(s, g), length = (double)s->u.cosine.length, low = s->u.cosine.eta_min;
     double at = (double)s->now.at;
     if (s->first) return lr;
-    if ((s->now.at - 1 - s->u.cosine.length) % (2 * s->u.cosine.length) == 0) /* from the bottom, where the ratio is 0/0 */
+    if ((s->now.at - 1 - s->u.cosine.length) % (2 * s->u.cosine.length) ==
+        0) /* from the bottom, where the ratio is 0/0 */
         return lr + (s->base[g] - low) * (1 - cos(PI / length)) / 2;
     return (1 + cos(PI * at / length)) / (1 + cos(PI * (at - 1) / length)) * (lr - low) + low;
 }
@@ -266,8 +267,9 @@ static bool one_advance(cn_schedule *s)
                     (long long)s->u.one.total_steps);
 }
 
-static const cn__pace one_cycle = { .name = "one_cycle", .lr = one_lr, .advance = one_advance,
-                                    .momentum = one_momentum };
+static const cn__pace one_cycle = {
+    .name = "one_cycle", .lr = one_lr, .advance = one_advance, .momentum = one_momentum
+};
 static const cn__pace one_cycle_fixed = { .name = "one_cycle", .lr = one_lr, .advance = one_advance };
 
 cn_schedule *cn_schedule_one_cycle(cn_optim *opt, const cn_schedule_one_cycle_desc *desc)

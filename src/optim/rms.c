@@ -6,10 +6,8 @@ static void rms_update(cn__update *u, const cn_op *op)
 {
     const cn__hyper *h = u->h;
     cn_arg args[CN_MAX_ARGS] = {
-        [CN__RMS_RATE].f = h->lr,
-        [CN__RMS_ALPHA].f = h->beta2,
-        [CN__RMS_EPS].f = h->eps,
-        [CN__RMS_DECAY].f = h->weight_decay,
+        [CN__RMS_RATE].f = h->lr,           [CN__RMS_ALPHA].f = h->beta2,
+        [CN__RMS_EPS].f = h->eps,           [CN__RMS_DECAY].f = h->weight_decay,
         [CN__RMS_MOMENTUM].f = h->momentum,
     };
     cn__update_by(u, op, args);
@@ -33,8 +31,11 @@ static void rmsprop_update(cn__update *u)
     rms_update(u, ops[u->state[MEAN] != NULL][u->state[BUFFER] != NULL]);
 }
 
-static const cn__rule rmsprop_rule = { .name = "rmsprop", .state = { "square_avg", "grad_avg", "momentum_buffer" },
-                                       .uses = rmsprop_uses, .update = rmsprop_update, .has_momentum = true };
+static const cn__rule rmsprop_rule = { .name = "rmsprop",
+                                       .state = { "square_avg", "grad_avg", "momentum_buffer" },
+                                       .uses = rmsprop_uses,
+                                       .update = rmsprop_update,
+                                       .has_momentum = true };
 
 cn_optim *cn_rmsprop(cn_ctx *ctx, cn_params params, const cn_rmsprop_desc *desc)
 {

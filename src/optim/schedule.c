@@ -144,7 +144,8 @@ bool cn_schedule_step_metric(cn_schedule *s, double value)
 {
     if (!ready(s)) return false;
     if (s->pace != &cn__plateau)
-        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: its steps take no metric: cn_schedule_step", s->pace->name);
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: its steps take no metric: cn_schedule_step",
+                        s->pace->name);
     remember(s);
     const cn_schedule_plateau_desc *d = &s->u.plateau;
     cn__pace_state *n = &s->now;

@@ -15,9 +15,9 @@ typedef struct cn__pace {
 } cn__pace;
 
 typedef struct cn__pace_state {
-    int64_t at;            /* PyTorch's last_epoch */
-    int64_t cur, length;   /* restarts: PyTorch's T_cur, T_i */
-    double best;           /* plateau */
+    int64_t at;          /* PyTorch's last_epoch */
+    int64_t cur, length; /* restarts: PyTorch's T_cur, T_i */
+    double best;         /* plateau */
     int64_t bad, cooling;
 } cn__pace_state;
 
@@ -28,7 +28,7 @@ struct cn_schedule {
     cn__pace_state now, before; /* before: to undo a step that fails */
     bool first;                 /* this step is the one that making it takes */
     int n_groups;
-    double *base;               /* a group: its initial lr; then lr and momentum before the step under way */
+    double *base; /* a group: its initial lr; then lr and momentum before the step under way */
     cn_schedule **parts;
     int n_parts;
     int64_t *milestones;

@@ -1,4 +1,4 @@
-/* state.c: an optimizer's state, to a dict and from one. Loading prepares all of it beside the old, then puts it in place. */
+/* state.c: an optimizer's state, to a dict and from one. Loading prepares all of it, then puts it in place. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,8 +25,8 @@ typedef struct number {
     size_t at; /* in cn__hyper */
 } number;
 static const number numbers[] = {
-    { "lr", offsetof(cn__hyper, lr) },           { "weight_decay", offsetof(cn__hyper, weight_decay) },
-    { "eps", offsetof(cn__hyper, eps) },         { "momentum", offsetof(cn__hyper, momentum) },
+    { "lr", offsetof(cn__hyper, lr) },       { "weight_decay", offsetof(cn__hyper, weight_decay) },
+    { "eps", offsetof(cn__hyper, eps) },     { "momentum", offsetof(cn__hyper, momentum) },
     { "beta2", offsetof(cn__hyper, beta2) },
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
@@ -54,8 +54,7 @@ static bool save_slot(cn_optim *opt, cn_dict *d, const char *prefix, size_t i)
     const cn__slot *s = cn__optim_slot(opt, i);
     if (s->step == 0) return true;
     bool ok = cn_dict_set_whole(d, name_of(name, prefix, "state", i, "step"), s->step) &&
-              (s->product == 1 ||
-               cn_dict_set_number(d, name_of(name, prefix, "state", i, "mu_product"), s->product));
+              (s->product == 1 || cn_dict_set_number(d, name_of(name, prefix, "state", i, "mu_product"), s->product));
     for (int k = 0; k < CN__STATES && ok; k++)
         if (s->state[k])
             ok = cn_dict_set(d, name_of(name, prefix, "state", i, opt->rule->state[k]), cn_detach(s->state[k]));
@@ -136,7 +135,8 @@ static bool load_slot(loading *l, size_t i)
     cn__slot *s = &l->slots[i];
     const cn__slot *old = cn__optim_slot(l->opt, i);
     *s = (cn__slot){ .p = old->p, .group = old->group, .product = 1 };
-    if (!cn_dict_whole(l->d, name_of(name, l->prefix, "state", i, "step"), &s->step)) return true; /* it had taken none */
+    if (!cn_dict_whole(l->d, name_of(name, l->prefix, "state", i, "step"), &s->step))
+        return true; /* it had taken none */
     if (s->step < 0) return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: %s is negative", name);
     cn_dict_number(l->d, name_of(name, l->prefix, "state", i, "mu_product"), &s->product);
     unsigned uses = l->opt->rule->uses(&l->groups[s->group].h);

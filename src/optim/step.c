@@ -3,10 +3,7 @@
 
 /* ---- what rules have in common ---- */
 
-cn_tensor *cn__state_new(cn_tensor *p, double value)
-{
-    return cn_full(p->ctx, cn__state_dtype(p), cn_shape(p), value);
-}
+cn_tensor *cn__state_new(cn_tensor *p, double value) { return cn_full(p->ctx, cn__state_dtype(p), cn_shape(p), value); }
 
 cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w) { return cn_lerp(a, b, cn__weak(a, w)); }
 
@@ -81,7 +78,7 @@ static bool record(cn_optim *opt)
     return ok;
 }
 
-/* ---- gradients go before the evaluation, so that their memory can be used again; a hold is enough to bring them back ---- */
+/* ---- gradients go before the evaluation, so that their memory can be used again; a hold brings them back ---- */
 
 static void forget_gradients(cn_optim *opt)
 {

@@ -40,7 +40,8 @@ class Lion(torch.optim.Optimizer):
                 m = self.state[p].setdefault("m", np.zeros_like(g))
                 way = np.sign(b1 * m + (1 - b1) * g)
                 self.state[p]["m"] = (b2 * m + (1 - b2) * g).astype(g.dtype)
-                p.copy_(torch.tensor(p.numpy() - group["lr"] * (way + group["weight_decay"] * p.numpy()), dtype=p.dtype))
+                x = p.numpy()
+                p.copy_(torch.tensor(x - group["lr"] * (way + group["weight_decay"] * x), dtype=p.dtype))
 
 
 class FullMuon(O.Muon):
@@ -93,7 +94,8 @@ CASES = {
     "rmsprop_momentum": (O.RMSprop, dict(lr=0.005, momentum=0.9, weight_decay=0.1)),
     "rmsprop_all": (O.RMSprop, dict(lr=0.005, alpha=0.95, momentum=0.5, centered=True, maximize=True, eps=1e-3)),
     "adagrad": (O.Adagrad, dict()),
-    "adagrad_all": (O.Adagrad, dict(lr=0.1, lr_decay=0.05, weight_decay=0.1, initial_accumulator_value=0.3, maximize=True)),
+    "adagrad_all": (O.Adagrad, dict(lr=0.1, lr_decay=0.05, weight_decay=0.1, initial_accumulator_value=0.3,
+                                    maximize=True)),
     "adadelta": (O.Adadelta, dict()),
     "adadelta_all": (O.Adadelta, dict(lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.1, maximize=True)),
     "lion": (Lion, dict()),
@@ -150,7 +152,8 @@ def groups(out):
     """Two groups; the second has numbers of its own."""
     torch.set_default_dtype(torch.float64)
     params = start(SHAPES, torch.float64)
-    opt = O.AdamW([dict(params=params[:2]), dict(params=params[2:], lr=0.05, weight_decay=0.0, betas=(0.5, 0.9))], lr=0.01)
+    second = dict(params=params[2:], lr=0.05, weight_decay=0.0, betas=(0.5, 0.9))
+    opt = O.AdamW([dict(params=params[:2]), second], lr=0.01)
     for t in range(1, 11):
         for k, p in enumerate(params):
             p.grad = gradient(p, k, t)
@@ -234,7 +237,8 @@ SCHEDULES = {
                                               final_div_factor=100.0, cycle_momentum=False),
     "cyclic": lambda o: S.CyclicLR(o, 0.01, 0.2, step_size_up=8),
     "cyclic_halves": lambda o: S.CyclicLR(o, 0.01, 0.2, step_size_up=5, step_size_down=9, mode="triangular2"),
-    "cyclic_exp": lambda o: S.CyclicLR(o, 0.01, 0.2, step_size_up=6, mode="exp_range", gamma=0.97, cycle_momentum=False),
+    "cyclic_exp": lambda o: S.CyclicLR(o, 0.01, 0.2, step_size_up=6, mode="exp_range", gamma=0.97,
+                                       cycle_momentum=False),
     "plateau": lambda o: S.ReduceLROnPlateau(o, patience=3),
     "plateau_max": lambda o: S.ReduceLROnPlateau(o, mode="max", factor=0.5, patience=2, cooldown=3, min_lr=0.004),
     "plateau_abs": lambda o: S.ReduceLROnPlateau(o, factor=0.7, patience=0, threshold=0.01, threshold_mode="abs"),
@@ -246,9 +250,9 @@ SCHEDULES = {
     "chained_three": lambda o: S.ChainedScheduler([S.LinearLR(o, 0.2, 1.0, 9), S.StepLR(o, 10, 0.7),
                                                    S.MultiStepLR(o, [3, 33])]),
     "sequential": lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.1, 1.0, 10), S.CosineAnnealingLR(o, 50)], [10]),
-    "sequential_many": lambda o: S.SequentialLR(o, [S.ConstantLR(o, 0.1, 20), S.ExponentialLR(o, 0.9), S.StepLR(o, 3, 0.5),
-                                                    S.LambdaLR(o, waves), S.CosineAnnealingWarmRestarts(o, 4)],
-                                                [8, 20, 31, 45]),
+    "sequential_many": lambda o: S.SequentialLR(o, [S.ConstantLR(o, 0.1, 20), S.ExponentialLR(o, 0.9),
+                                                    S.StepLR(o, 3, 0.5), S.LambdaLR(o, waves),
+                                                    S.CosineAnnealingWarmRestarts(o, 4)], [8, 20, 31, 45]),
     "sequential_poly": lambda o: S.SequentialLR(o, [S.CosineAnnealingWarmRestarts(o, 6), S.PolynomialLR(o, 30, 1.5),
                                                     S.ConstantLR(o, 0.5, 4), S.LinearLR(o, 0.3, 0.9, 8)], [12, 30, 44]),
 }

@@ -39,7 +39,8 @@ const cn_op cn__op_moment_step = {
 const cn_op cn__op_adamax_step = {
     .name = "adamax_step", .doc = "New p, m and v from p, g, m and v: one step of Adamax.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(adamax_step),
-    .wgsl = "let g = select(y, y + p4 * x, p4 != 0); r1 = mix(z, g, p1); r2 = max(u * p2, abs(g) + p3); r0 = x - p0 * r1 / r2;",
+    .wgsl = "let g = select(y, y + p4 * x, p4 != 0); r1 = mix(z, g, p1); r2 = max(u * p2, abs(g) + p3); "
+            "r0 = x - p0 * r1 / r2;",
     CN_CASES({ .in = FOUR(2, 3, 4), FEW(0.1, 0.1, 0.999, 1e-8, 0) }, { .in = DOWN(7), FEW(0.1, 0.6, 0.9, 1e-3, 0.1) },
              { .in = FOUR(65, 67), FEW(0.1, 0.1, 0.5, 1e-8, 0.1) }, { .in = FOUR(3, 0), FEW(0.1, 0.1, 0.9, 1e-8, 0) }),
 };
@@ -49,6 +50,7 @@ const cn_op cn__op_lion_step = {
     .n_in = 3, .n_out = 2, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(lion_step),
     .wgsl = "r0 = x - p0 * (sign(p1 * z + (1 - p1) * y) + p3 * x); r1 = p2 * z + (1 - p2) * y;",
     CN_CASES({ .in = THREE(2, 3, 4), FEW(0.1, 0.9, 0.99, 0, 0) }, { .in = THREE(65, 67), FEW(0.1, 0.5, 0.9, 0.1, 0) },
-             { .in = { CN_RANGE(-5, -3, 7), CN_RANGE(-2, -0.5, 7), CN_RANGE(-2, -0.5, 7) }, FEW(0.1, 0.9, 0.99, 0.1, 0) },
+             { .in = { CN_RANGE(-5, -3, 7), CN_RANGE(-2, -0.5, 7), CN_RANGE(-2, -0.5, 7) },
+               FEW(0.1, 0.9, 0.99, 0.1, 0) },
              { .in = THREE(3, 0), FEW(0.1, 0.9, 0.99, 0, 0) }),
 };

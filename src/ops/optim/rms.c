@@ -1,6 +1,7 @@
 /* rms.c: rmsprop_step, as it is and with momentum, centered, or both; adadelta_step.
 
-       g = g + decay p          v = alpha v + (1 - alpha) g²          centered: c = c + (1 - alpha)(g - c), v - c² in the root
+       g = g + decay p          v = alpha v + (1 - alpha) g²
+       centered: c = c + (1 - alpha)(g - c), and v - c² in the root
        w = g / (√v + eps), with momentum b = momentum b + w and w = b; Adadelta: w = √(d + eps) / √(v + eps) g,
        d = alpha d + (1 - alpha) w²
        p = p - rate w */
@@ -17,7 +18,7 @@
     .args = { { .f = rate }, { .f = alpha }, { .f = eps }, { .f = decay }, { .f = momentum } }
 #define PLAIN    NUMBERS(0.1, 0.99, 1e-8, 0, 0.9)
 #define DECAYING NUMBERS(0.1, 0.4, 1e-3, 0.1, 0.5)
-/* p, g, v, then c (small beside the root of v) and b: of signs that add up, so that no result is small by cancellation */
+/* p, g, v, then c (small beside √v) and b: of signs that add up, so that no result is small by cancellation */
 #define P(...) CN_RANGE(5, 9, __VA_ARGS__)
 #define G(...) CN_RANGE(-1.5, -0.5, __VA_ARGS__)
 #define V(...) CN_RANGE(4, 9, __VA_ARGS__)
