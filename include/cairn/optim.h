@@ -160,7 +160,8 @@ CN_API bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_de
 
 /* The state, by numbers of parameters as in PyTorch: tensors prefix + "state/0/exp_avg", texts prefix + "state/0/step",
    "param_groups/0/lr", ... What is saved is the value of now, whatever later steps do. Loading checks kind, groups and
-   shapes first; then everything is loaded, or nothing. A run that goes on from a loaded state goes on bit for bit. */
+   shapes first; then everything is loaded, or nothing. A run that goes on from a loaded state goes on bit for bit.
+   In one dict with a model's parameters both need a prefix: cn_module_load refuses names it does not know. */
 CN_API bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix);
 CN_API bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix);
 
