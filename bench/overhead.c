@@ -94,7 +94,7 @@ static void bench_mlp(int steps)
         double t = now_us();
         cn_scope scope = cn_scope_begin(cn);
         cn_backward(cn_cross_entropy(forward(&p, x), y, NULL));
-        cn_adam_step(p.w, p.m, p.v, 6, &(cn_adam_desc){ .lr = 1e-3, .step = s + 1 });
+        cn_adam_step(p.w, p.m, p.v, 6, &(cn_adam_step_desc){ .lr = 1e-3, .step = s + 1 });
         for (int i = 0; i < 6; i++) cn_zero_grad(p.w[i]);
         cn_eval_all(cn);
         cn_scope_end(cn, scope);

@@ -75,9 +75,9 @@ static void train(model *net, cn_tensor *loss)
     cn_backward(loss);
     net->steps++;
     if (net->sgd) {
-        cn_sgd_step(net->p, NULL, net->n, &(cn_sgd_desc){ .lr = 1e-1 });
+        cn_sgd_step(net->p, NULL, net->n, &(cn_sgd_step_desc){ .lr = 1e-1 });
     } else {
-        cn_adam_desc adam = { .lr = 1e-3, .weight_decay = net->decay, .decoupled = true, .step = net->steps };
+        cn_adam_step_desc adam = { .lr = 1e-3, .weight_decay = net->decay, .decoupled = true, .step = net->steps };
         cn_adam_step(net->p, net->m, net->v, net->n, &adam);
     }
     for (int i = 0; i < net->n; i++) cn_zero_grad(net->p[i]);

@@ -96,7 +96,7 @@ int main(int argc, char **argv)
         cn_tensor *scores = forward(&net, x), *loss = cn_cross_entropy(scores, y, NULL);
         cn_tensor *right = cn_mean(cn_cast(cn_eq(cn_argmax(scores, CN_DIMS(1), false), y), CN_F32), CN_ALL, false);
         cn_backward(loss);
-        cn_adam_step(net.p, net.m, net.v, PARAMS, &(cn_adam_desc){ .lr = 0.01, .step = step });
+        cn_adam_step(net.p, net.m, net.v, PARAMS, &(cn_adam_step_desc){ .lr = 0.01, .step = step });
         for (int i = 0; i < PARAMS; i++) cn_zero_grad(net.p[i]);
         cn_eval_all(cn);
         if (step == 1 || step % 100 == 0)

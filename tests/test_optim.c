@@ -67,7 +67,7 @@ static bool same_models(const model *a, const model *b)
 
 /* ---- equal to the same in plain operators ---- */
 
-static void adam_by_hand(model *net, const cn_adam_desc *d)
+static void adam_by_hand(model *net, const cn_adam_step_desc *d)
 {
     double c1 = 1 - pow(0.9, (double)d->step), root = sqrt(1 - pow(0.999, (double)d->step));
     for (int i = 0; i < net->n; i++) {
@@ -86,7 +86,7 @@ static void adam_by_hand(model *net, const cn_adam_desc *d)
     }
 }
 
-static void sgd_by_hand(model *net, const cn_sgd_desc *d)
+static void sgd_by_hand(model *net, const cn_sgd_step_desc *d)
 {
     for (int i = 0; i < net->n; i++) {
         cn_tensor *p = net->p[i], *g = cn_grad_of(p);
@@ -105,8 +105,8 @@ static void sgd_by_hand(model *net, const cn_sgd_desc *d)
 typedef struct rule {
     const char *name;
     bool adam, top;
-    cn_adam_desc a;
-    cn_sgd_desc s;
+    cn_adam_step_desc a;
+    cn_sgd_step_desc s;
 } rule;
 
 static const rule rules[] = {
@@ -123,8 +123,8 @@ enum { RULES = sizeof rules / sizeof *rules };
 
 static bool take_step(model *net, const rule *r, int t, bool by_hand)
 {
-    cn_adam_desc a = r->a;
-    cn_sgd_desc s = r->s;
+    cn_adam_step_desc a = r->a;
+    cn_sgd_step_desc s = r->s;
     a.step = s.step = t;
     a.vmax = r->top ? net->top : NULL;
     if (!by_hand)
@@ -177,7 +177,7 @@ static void halves_are_rounded_once(void)
     cn_assign(a.p[0], p);
     cn_backward(cn_sum(cn_square(p), CN_ALL, false));
     cn_backward(cn_sum(cn_square(a.p[0]), CN_ALL, false));
-    cn_adam_desc d = { .lr = 0.01, .step = 1 };
+    cn_adam_step_desc d = { .lr = 0.01, .step = 1 };
     check(cn_adam_step(&p, &m, &v, 1, &d) && cn_adam_step(a.p, a.m, a.v, 1, &d), "a step: %s", cn_error(a.cn));
     check(cn_type(p) == CN_BF16 && same_values(p, cn_cast(a.p[0], CN_BF16)), "a bf16 parameter is the rounded f32 one");
     check(cn_type(m) == CN_F32, "its state stays f32");
@@ -211,7 +211,7 @@ static void one_kernel_updates_all(void)
         cn_counters before = cn_count(net.cn);
         cn_adam_step(
             net.p, net.m, net.v, MIXED,
-            &(cn_adam_desc){ .lr = 0.1 / t, .weight_decay = t, .decoupled = t > 2, .maximize = t > 3, .step = t });
+            &(cn_adam_step_desc){ .lr = 0.1 / t, .weight_decay = t, .decoupled = t > 2, .maximize = t > 3, .step = t });
         cn_eval_all(net.cn);
         cn_counters after = cn_count(net.cn);
         check(after.kernels == before.kernels + 1, "%d kernels", (int)(after.kernels - before.kernels));
@@ -246,7 +246,7 @@ static void plans_say_so(void)
         cn_scope s = cn_scope_begin(net.cn);
         cn_tensor *loss = joint_loss(&net);
         cn_backward(loss);
-        cn_adam_step(net.p, net.m, net.v, net.n, &(cn_adam_desc){ .lr = 0.1, .step = t });
+        cn_adam_step(net.p, net.m, net.v, net.n, &(cn_adam_step_desc){ .lr = 0.1, .step = t });
         zero_grad(&net);
         size_t length = cn_plan_print(loss, text, sizeof text);
         check(length && length < sizeof text && strstr(text, "adam_step x 9 "), "one kernel for 9 parameters:\n%s",
@@ -389,20 +389,20 @@ static void bad_calls_assign_nothing(void)
                 { right, 0, "step" } };
     for (int i = 0; i < 4; i++) {
         net.v[2] = bad[i].v;
-        bool ok = cn_adam_step(net.p, net.m, net.v, 3, &(cn_adam_desc){ .lr = 1, .step = bad[i].step });
+        bool ok = cn_adam_step(net.p, net.m, net.v, 3, &(cn_adam_step_desc){ .lr = 1, .step = bad[i].step });
         check(!ok && strstr(cn_error(net.cn), bad[i].says), "refused: %s", cn_error(net.cn));
         cn_error_clear(net.cn);
         net.v[2] = right;
         check(cn_eval_all(net.cn) && same_models(&net, &was), "nothing was assigned: %s", bad[i].says);
     }
-    check(!cn_adam_step(net.p, NULL, net.v, 3, &(cn_adam_desc){ .step = 1 }) && cn_failed(net.cn), "no states at all");
+    check(!cn_adam_step(net.p, NULL, net.v, 3, &(cn_adam_step_desc){ .step = 1 }) && cn_failed(net.cn), "no states at all");
     cn_error_clear(net.cn);
-    check(!cn_sgd_step(net.p, NULL, 3, &(cn_sgd_desc){ .momentum = 0.9 }) && cn_failed(net.cn), "no buffers");
+    check(!cn_sgd_step(net.p, NULL, 3, &(cn_sgd_step_desc){ .momentum = 0.9 }) && cn_failed(net.cn), "no buffers");
     cn_error_clear(net.cn);
-    check(!cn_sgd_step(net.p, net.m, 3, &(cn_sgd_desc){ .nesterov = true }) && cn_failed(net.cn), "nesterov alone");
+    check(!cn_sgd_step(net.p, net.m, 3, &(cn_sgd_step_desc){ .nesterov = true }) && cn_failed(net.cn), "nesterov alone");
     cn_error_clear(net.cn);
     cn_zero_grad(net.p[1]);
-    check(cn_adam_step(net.p, net.m, net.v, 3, &(cn_adam_desc){ .lr = 1, .step = 1 }), "%s", cn_error(net.cn));
+    check(cn_adam_step(net.p, net.m, net.v, 3, &(cn_adam_step_desc){ .lr = 1, .step = 1 }), "%s", cn_error(net.cn));
     check(!same_values(net.p[0], was.p[0]) && same_values(net.p[1], was.p[1]) && !same_values(net.p[2], was.p[2]),
           "a parameter without gradient is passed over");
     check(cn_grad_of(net.p[0]) != NULL, "gradients are left as they are");

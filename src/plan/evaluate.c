@@ -290,22 +290,37 @@ static void poison(collection *k, int failed)
     }
 }
 
-/* Handles that were assigned to get their old value back. */
+/* A handle that was assigned to gets its old value back. */
+static void take_back(cn__node *n)
+{
+    if (!n->donor || !n->owner) return;
+    cn_tensor *t = n->owner;
+    cn__node *old = n->donor;
+    cn__handle_rebind(t, (cn__ref){ old, 0 });
+    old->owner = t;
+    old->replaced = false;
+}
+
 static void roll_back(collection *k, int failed)
 {
     size_t count = k->c->nodes.n;
     for (size_t i = 0; i < count; i++) nodes_of(k)[i]->refs++;
-    for (size_t i = count; i-- > 0;) {
-        cn__node *n = nodes_of(k)[i];
-        if (!n->donor || !n->owner) continue;
-        cn_tensor *t = n->owner;
-        cn__node *old = n->donor;
-        cn__handle_rebind(t, (cn__ref){ old, 0 });
-        old->owner = t;
-        old->replaced = false;
-    }
+    for (size_t i = count; i-- > 0;) take_back(nodes_of(k)[i]);
     if (failed >= 0) poison(k, failed);
     for (size_t i = 0; i < count; i++) cn__node_unref(nodes_of(k)[i]);
+}
+
+/* The same where there was no memory even to list the nodes. */
+static void roll_back_unlisted(cn_ctx *ctx, const cn__node *root)
+{
+    uint32_t part = root ? cn__comp_find(ctx, root->comp) : 0;
+    for (cn__node *n = ctx->first; n; n = n->next) n->refs++;
+    for (cn__node *n = ctx->last; n; n = n->prev)
+        if (!root || cn__comp_find(ctx, n->comp) == part) take_back(n);
+    for (cn__node *n = ctx->first, *next; n; n = next) {
+        next = n->next;
+        cn__node_unref(n);
+    }
 }
 
 static void free_heirs(collection *k)
@@ -403,7 +418,8 @@ bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
         ok = p && run_plan(&k, p, &failed);
     }
     ctx->count.evaluations++;
-    if (!ok) roll_back(&k, failed);
+    if (k.failed) roll_back_unlisted(ctx, root);
+    else if (!ok) roll_back(&k, failed);
     ctx->evaluating = false;
     if (root) cn__node_unref(root);
     mark_moment(ctx, CN__EVALUATION_ENDS, false);

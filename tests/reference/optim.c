@@ -50,6 +50,97 @@ static void adam(const ref_call *c)
     }
 }
 
+static double slope(const ref_call *c, int64_t i, int decay)
+{
+    return element(&c->in[1], c->out, i) + number(c, decay) * element(&c->in[0], c->out, i);
+}
+
+static void moment(const ref_call *c)
+{
+    double fresh = number(c, CN__MOMENT_FRESH1), beta2 = number(c, CN__MOMENT_BETA2);
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double g = slope(c, i, CN__MOMENT_DECAY);
+        double m = (1 - fresh) * element(&c->in[2], c->out, i) + fresh * g;
+        double v = beta2 * element(&c->in[3], c->out, i) + (1 - beta2) * g * g;
+        c->out[1].v[i] = m;
+        c->out[2].v[i] = v;
+        c->out[0].v[i] = number(c, CN__MOMENT_SHRINK) * element(&c->in[0], c->out, i) -
+                         (number(c, CN__MOMENT_AHEAD) * g + number(c, CN__MOMENT_RATE) * m) /
+                             (number(c, CN__MOMENT_SCALE) * sqrt(v) + number(c, CN__MOMENT_FLOOR));
+    }
+}
+
+static void adamax(const ref_call *c)
+{
+    double fresh = number(c, CN__ADAMAX_FRESH1);
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double g = slope(c, i, CN__ADAMAX_DECAY);
+        double m = c->out[1].v[i] = (1 - fresh) * element(&c->in[2], c->out, i) + fresh * g;
+        double top = c->out[2].v[i] =
+            fmax(number(c, CN__ADAMAX_BETA2) * element(&c->in[3], c->out, i), fabs(g) + number(c, CN__ADAMAX_EPS));
+        c->out[0].v[i] = element(&c->in[0], c->out, i) - number(c, CN__ADAMAX_RATE) * m / top;
+    }
+}
+
+static void lion(const ref_call *c)
+{
+    double beta1 = number(c, CN__LION_BETA1), beta2 = number(c, CN__LION_BETA2);
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double p = element(&c->in[0], c->out, i), g = element(&c->in[1], c->out, i), m = element(&c->in[2], c->out, i);
+        double mixed = beta1 * m + (1 - beta1) * g, way = mixed > 0 ? 1 : mixed < 0 ? -1 : 0;
+        c->out[0].v[i] = p - number(c, CN__LION_LR) * (way + number(c, CN__LION_DECAY) * p);
+        c->out[1].v[i] = beta2 * m + (1 - beta2) * g;
+    }
+}
+
+/* States: v, then the mean if there is one, then the buffer if there is one. */
+static void rmsprop(const ref_call *c, bool centered, bool heavy)
+{
+    double alpha = number(c, CN__RMS_ALPHA);
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double g = slope(c, i, CN__RMS_DECAY);
+        double size = c->out[1].v[i] = alpha * element(&c->in[2], c->out, i) + (1 - alpha) * g * g;
+        if (centered) {
+            double mean = c->out[2].v[i] = alpha * element(&c->in[3], c->out, i) + (1 - alpha) * g;
+            size -= mean * mean;
+        }
+        double way = g / (sqrt(size) + number(c, CN__RMS_EPS));
+        if (heavy)
+            way = c->out[2 + centered].v[i] =
+                number(c, CN__RMS_MOMENTUM) * element(&c->in[3 + centered], c->out, i) + way;
+        c->out[0].v[i] = element(&c->in[0], c->out, i) - number(c, CN__RMS_RATE) * way;
+    }
+}
+
+static void rmsprop_plain(const ref_call *c) { rmsprop(c, false, false); }
+static void rmsprop_momentum(const ref_call *c) { rmsprop(c, false, true); }
+static void rmsprop_centered(const ref_call *c) { rmsprop(c, true, false); }
+static void rmsprop_both(const ref_call *c) { rmsprop(c, true, true); }
+
+static void adadelta(const ref_call *c)
+{
+    double rho = number(c, CN__RMS_ALPHA), eps = number(c, CN__RMS_EPS);
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double g = slope(c, i, CN__RMS_DECAY), d = element(&c->in[3], c->out, i);
+        double v = c->out[1].v[i] = rho * element(&c->in[2], c->out, i) + (1 - rho) * g * g;
+        double way = sqrt(d + eps) / sqrt(v + eps) * g;
+        c->out[2].v[i] = rho * d + (1 - rho) * way * way;
+        c->out[0].v[i] = element(&c->in[0], c->out, i) - number(c, CN__RMS_RATE) * way;
+    }
+}
+
 const ref_entry ref_optim[] = {
-    { "sgd_step", sgd }, { "momentum_step", sgd }, { "adam_step", adam }, { "amsgrad_step", adam }, { NULL, NULL },
+    { "sgd_step", sgd },
+    { "momentum_step", sgd },
+    { "adam_step", adam },
+    { "amsgrad_step", adam },
+    { "moment_step", moment },
+    { "adamax_step", adamax },
+    { "lion_step", lion },
+    { "rmsprop_step", rmsprop_plain },
+    { "rmsprop_momentum_step", rmsprop_momentum },
+    { "rmsprop_centered_step", rmsprop_centered },
+    { "rmsprop_centered_momentum_step", rmsprop_both },
+    { "adadelta_step", adadelta },
+    { NULL, NULL },
 };

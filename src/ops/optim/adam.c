@@ -48,24 +48,31 @@ const cn_op cn__op_amsgrad_step = {
              { .in = UP_TOP(3, 0), EARLY }, { .in = UP_TOP(1), DECOUPLED }),
 };
 
-bool cn_adam_step(cn_tensor *const *p, cn_tensor *const *m, cn_tensor *const *v, int n, const cn_adam_desc *desc)
+void cn__adam_args(const cn_adam_step_desc *d, cn_arg args[CN_MAX_ARGS])
 {
-    cn_adam_desc d = desc ? *desc : (cn_adam_desc){ 0 };
+    memset(args, 0, sizeof *args * CN_MAX_ARGS);
+    args[CN__ADAM_RATE].f = d->lr / (1 - pow(d->beta1, (double)d->step));
+    args[CN__ADAM_BETA1].f = d->beta1;
+    args[CN__ADAM_BETA2].f = d->beta2;
+    args[CN__ADAM_ROOT].f = sqrt(1 - pow(d->beta2, (double)d->step));
+    args[CN__ADAM_EPS].f = d->eps;
+    args[CN__ADAM_DECAY].f = d->decoupled ? 0 : d->weight_decay;
+    args[CN__ADAM_SHRINK].f = d->decoupled ? 1 - d->lr * d->weight_decay : 1;
+    args[CN__ADAM_SIGN].f = d->maximize ? -1 : 1;
+}
+
+bool cn_adam_step(cn_tensor *const *p, cn_tensor *const *m, cn_tensor *const *v, int n, const cn_adam_step_desc *desc)
+{
+    cn_adam_step_desc d = desc ? *desc : (cn_adam_step_desc){ 0 };
     cn_ctx *ctx = p && n > 0 && p[0] ? p[0]->ctx : NULL;
     if (ctx && d.step < 1)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: step is %lld; the first is 1", (long long)d.step);
     if (ctx && (!m || !v)) return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: m and v are needed");
-    double beta1 = d.beta1 != 0 ? d.beta1 : 0.9, beta2 = d.beta2 != 0 ? d.beta2 : 0.999;
-    cn_arg args[CN_MAX_ARGS] = {
-        [CN__ADAM_RATE].f = d.lr / (1 - pow(beta1, (double)d.step)),
-        [CN__ADAM_BETA1].f = beta1,
-        [CN__ADAM_BETA2].f = beta2,
-        [CN__ADAM_ROOT].f = sqrt(1 - pow(beta2, (double)d.step)),
-        [CN__ADAM_EPS].f = d.eps != 0 ? d.eps : 1e-8,
-        [CN__ADAM_DECAY].f = d.decoupled ? 0 : d.weight_decay,
-        [CN__ADAM_SHRINK].f = d.decoupled ? 1 - d.lr * d.weight_decay : 1,
-        [CN__ADAM_SIGN].f = d.maximize ? -1 : 1,
-    };
+    if (d.beta1 == 0) d.beta1 = 0.9;
+    if (d.beta2 == 0) d.beta2 = 0.999;
+    if (d.eps == 0) d.eps = 1e-8;
+    cn_arg args[CN_MAX_ARGS];
+    cn__adam_args(&d, args);
     cn_tensor *const *tensors[] = { p, m, v, d.vmax };
     return cn__step_all(d.vmax ? &cn__op_amsgrad_step : &cn__op_adam_step, tensors, n, args);
 }

@@ -6,6 +6,7 @@
 #define CN_OPS_OPTIM_H
 
 #include "cairn/op.h"
+#include "cairn/optim.h"
 
 enum { CN__SGD_LR, CN__SGD_DECAY, CN__SGD_SIGN, CN__SGD_MOMENTUM, CN__SGD_FRESH, CN__SGD_NESTEROV };
 enum {
@@ -18,6 +19,28 @@ enum {
     CN__ADAM_SHRINK, /* decoupled: what p is multiplied by */
     CN__ADAM_SIGN,   /* of the gradient: -1 to maximize */
 };
+
+/* The arguments for these numbers as they are: no defaults. */
+void cn__sgd_args(const cn_sgd_step_desc *d, cn_arg args[CN_MAX_ARGS]);
+void cn__adam_args(const cn_adam_step_desc *d, cn_arg args[CN_MAX_ARGS]);
+extern const cn_op cn__op_sgd_step, cn__op_momentum_step, cn__op_adam_step, cn__op_amsgrad_step;
+
+enum {
+    CN__MOMENT_RATE,
+    CN__MOMENT_AHEAD,  /* of the gradient itself */
+    CN__MOMENT_FRESH1, /* 1 - beta1 */
+    CN__MOMENT_BETA2,
+    CN__MOMENT_SCALE,  /* the divisor: scale √v + floor */
+    CN__MOMENT_FLOOR,
+    CN__MOMENT_DECAY,
+    CN__MOMENT_SHRINK,
+};
+enum { CN__ADAMAX_RATE, CN__ADAMAX_FRESH1, CN__ADAMAX_BETA2, CN__ADAMAX_EPS, CN__ADAMAX_DECAY };
+enum { CN__LION_LR, CN__LION_BETA1, CN__LION_BETA2, CN__LION_DECAY };
+enum { CN__RMS_RATE, CN__RMS_ALPHA, CN__RMS_EPS, CN__RMS_DECAY, CN__RMS_MOMENTUM };
+extern const cn_op cn__op_moment_step, cn__op_adamax_step, cn__op_lion_step, cn__op_adadelta_step;
+extern const cn_op cn__op_rmsprop_step, cn__op_rmsprop_momentum_step, cn__op_rmsprop_centered_step,
+    cn__op_rmsprop_centered_momentum_step;
 
 /* Applies op to every parameter that has a gradient. tensors[0]: the n parameters; tensors[k]: their state k. */
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args);

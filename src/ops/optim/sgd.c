@@ -40,21 +40,26 @@ const cn_op cn__op_momentum_step = {
              { .in = UP(1), HEAVY(0, 1, 0.9, 0.5, 0) }),
 };
 
-bool cn_sgd_step(cn_tensor *const *p, cn_tensor *const *buf, int n, const cn_sgd_desc *desc)
+void cn__sgd_args(const cn_sgd_step_desc *d, cn_arg args[CN_MAX_ARGS])
 {
-    cn_sgd_desc d = desc ? *desc : (cn_sgd_desc){ 0 };
+    memset(args, 0, sizeof *args * CN_MAX_ARGS);
+    args[CN__SGD_LR].f = d->lr;
+    args[CN__SGD_DECAY].f = d->weight_decay;
+    args[CN__SGD_SIGN].f = d->maximize ? -1 : 1;
+    args[CN__SGD_MOMENTUM].f = d->momentum;
+    args[CN__SGD_FRESH].f = d->step == 1 ? 1 : 1 - d->dampening;
+    args[CN__SGD_NESTEROV].f = d->nesterov;
+}
+
+bool cn_sgd_step(cn_tensor *const *p, cn_tensor *const *buf, int n, const cn_sgd_step_desc *desc)
+{
+    cn_sgd_step_desc d = desc ? *desc : (cn_sgd_step_desc){ 0 };
     cn_ctx *ctx = p && n > 0 && p[0] ? p[0]->ctx : NULL;
     if (ctx && d.momentum != 0 && !buf) return cn__fail(ctx, CN_BAD_ARGUMENT, "sgd_step: momentum needs buffers");
     if (ctx && d.nesterov && (d.momentum <= 0 || d.dampening != 0))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "sgd_step: nesterov needs momentum, and no dampening");
-    cn_arg args[CN_MAX_ARGS] = {
-        [CN__SGD_LR].f = d.lr,
-        [CN__SGD_DECAY].f = d.weight_decay,
-        [CN__SGD_SIGN].f = d.maximize ? -1 : 1,
-        [CN__SGD_MOMENTUM].f = d.momentum,
-        [CN__SGD_FRESH].f = d.step == 1 ? 1 : 1 - d.dampening,
-        [CN__SGD_NESTEROV].f = d.nesterov,
-    };
+    cn_arg args[CN_MAX_ARGS];
+    cn__sgd_args(&d, args);
     cn_tensor *const *tensors[] = { p, buf };
     return cn__step_all(d.momentum != 0 ? &cn__op_momentum_step : &cn__op_sgd_step, tensors, n, args);
 }

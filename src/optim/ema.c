@@ -1,0 +1,236 @@
+/* ema.c: averages of weights. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cairn/average.h"
+#include "cairn/nn.h"
+#include "optim/optim.h"
+
+struct cn_ema {
+    cn__object object;
+    double decay;
+    bool plain, average_buffers, applied;
+    int64_t updates;
+    int n, n_params;               /* parameters, then buffers */
+    cn_tensor **weight, **average; /* kept */
+    cn_tensor **aside;             /* the weights' own values while the averages are applied; kept */
+    cn_tensor **to;                /* room for values to assign */
+};
+enum { ARRAYS = 4 };
+
+static size_t room(const cn_ema *e) { return ARRAYS * (size_t)e->n * sizeof(cn_tensor *); }
+
+static void destroy(void *self)
+{
+    cn_ema *e = self;
+    if (!e->weight) return;
+    for (int i = 0; i < e->n; i++) {
+        cn_release(e->aside[i]);
+        cn_release(e->average[i]);
+        cn_release(e->weight[i]);
+    }
+    cn__free(e->object.ctx, e->weight, room(e));
+}
+
+/* An average starts as a copy of its weight; of halves in f32, where a small share is not rounded away. */
+static cn_tensor *first_average(cn_tensor *weight)
+{
+    cn_dtype t = cn__dtype(weight);
+    return t == CN_F16 || t == CN_BF16 ? cn_cast(weight, CN_F32) : cn_clone(weight);
+}
+
+static bool add(cn_ema *e, int i, cn_tensor *weight)
+{
+    cn_ctx *ctx = e->object.ctx;
+    if (!cn__alive(weight)) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensor %d is NULL", i);
+    if (weight->ctx != ctx) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensor %d is of another context", i);
+    for (int k = 0; k < i; k++)
+        if (e->weight[k] == weight) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensor %d is there twice", i);
+    e->average[i] = cn_keep(first_average(weight));
+    if (!e->average[i]) return false;
+    e->weight[i] = cn_keep(weight);
+    return true;
+}
+
+static bool fill(cn_ema *e, cn_params params, cn_params buffers)
+{
+    cn_ctx *ctx = e->object.ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    bool ok = true;
+    for (int i = 0; i < params.n && ok; i++) ok = add(e, i, params.v[i]);
+    for (int i = 0; i < buffers.n && ok; i++) ok = add(e, params.n + i, buffers.v[i]);
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, s);
+    return ok && cn_eval_all(ctx);
+}
+
+cn_ema *cn_ema_new(cn_ctx *ctx, cn_params params, const cn_ema_desc *desc)
+{
+    if (!ctx || cn_failed(ctx)) return NULL;
+    cn_ema_desc d = desc ? *desc : (cn_ema_desc){ 0 };
+    double decay = cn__given(d.decay, 0.999);
+    if (!(decay >= 0 && decay <= 1)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "ema: decay is %g; it must lie between 0 and 1", decay);
+        return NULL;
+    }
+    if (params.n < 1 || !params.v || d.buffers.n < 0 || (d.buffers.n && !d.buffers.v)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "ema: no parameters");
+        return NULL;
+    }
+    cn_ema *e = cn__object_new(ctx, sizeof *e, destroy);
+    if (!e) return NULL;
+    e->decay = decay;
+    e->plain = d.plain;
+    e->average_buffers = d.average_buffers;
+    e->n_params = params.n;
+    e->n = params.n + d.buffers.n;
+    e->weight = cn__alloc(ctx, room(e));
+    if (e->weight) {
+        e->average = e->weight + e->n;
+        e->aside = e->average + e->n;
+        e->to = e->aside + e->n;
+        if (fill(e, params, d.buffers)) return e;
+    }
+    cn__object_free(e);
+    return NULL;
+}
+
+cn_ema *cn_ema_of(cn_module *m, const cn_ema_desc *desc)
+{
+    if (!m) return NULL;
+    cn_ctx *ctx = cn_module_context(m);
+    cn_ema_desc d = desc ? *desc : (cn_ema_desc){ 0 };
+    cn_named_list named = cn_module_named(m);
+    size_t bytes = (size_t)named.n * sizeof(cn_tensor *);
+    cn_tensor **buffers = cn__alloc(ctx, bytes);
+    if (cn_failed(ctx)) {
+        cn__free(ctx, buffers, bytes);
+        return NULL;
+    }
+    int n = 0;
+    for (int i = 0; i < named.n; i++)
+        if (named.v[i].buffer) buffers[n++] = named.v[i].tensor;
+    d.buffers = (cn_params){ buffers, n };
+    cn_ema *e = cn_ema_new(ctx, cn_parameters(m), &d);
+    cn__free(ctx, buffers, bytes);
+    return e;
+}
+
+void cn_ema_free(cn_ema *e) { cn__object_free(e); }
+int64_t cn_ema_updates(const cn_ema *e) { return e ? e->updates : 0; }
+cn_params cn_ema_averages(const cn_ema *e) { return e ? (cn_params){ e->average, e->n } : (cn_params){ NULL, 0 }; }
+
+/* ---- updates ---- */
+
+static cn_tensor *averaged(const cn_ema *e, int i)
+{
+    bool copied =
+        e->updates == 0 || !cn_dtype_is_float(cn__dtype(e->weight[i])) || (i >= e->n_params && !e->average_buffers);
+    if (copied) return cn_detach(e->weight[i]);
+    double share = e->plain ? 1 / ((double)e->updates + 1) : 1 - e->decay;
+    cn_tensor *w = e->weight[i], *a = e->average[i];
+    return cn__toward(a, cn__dtype(w) == cn__dtype(a) ? w : cn_cast(w, cn__dtype(a)), share);
+}
+
+static bool ready(const cn_ema *e, const char *who, bool applied)
+{
+    if (!e || cn_failed(e->object.ctx)) return false;
+    if (e->applied == applied) return true;
+    return cn__fail(e->object.ctx, CN_BAD_ARGUMENT, "%s: the averages are %s", who,
+                    applied ? "not applied" : "applied; restore the weights first");
+}
+
+bool cn_ema_update(cn_ema *e)
+{
+    if (!ready(e, "ema_update", false)) return false;
+    cn_ctx *ctx = e->object.ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    bool ok = true;
+    for (int i = 0; i < e->n && ok; i++) ok = (e->to[i] = averaged(e, i)) != NULL;
+    ok = ok && cn__assign_all(ctx, e->average, e->to, e->n);
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, s);
+    ok = ok && cn_eval_all(ctx);
+    e->updates += ok;
+    return ok;
+}
+
+static void drop_aside(cn_ema *e)
+{
+    for (int i = 0; i < e->n; i++) {
+        cn_release(e->aside[i]);
+        e->aside[i] = NULL;
+    }
+}
+
+/* A detached weight keeps the value of now. */
+static bool put_aside(cn_ema *e)
+{
+    cn_ctx *ctx = e->object.ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    bool ok = true;
+    for (int i = 0; i < e->n && ok; i++) ok = (e->aside[i] = cn_keep(cn_detach(e->weight[i]))) != NULL;
+    cn_scope_end(ctx, s);
+    return ok;
+}
+
+static bool give_weights(cn_ema *e, cn_tensor *const *values)
+{
+    memcpy(e->to, values, (size_t)e->n * sizeof *values);
+    return cn__assign_all(e->object.ctx, e->weight, e->to, e->n) && cn_eval_all(e->object.ctx);
+}
+
+bool cn_ema_apply(cn_ema *e)
+{
+    if (!ready(e, "ema_apply", false)) return false;
+    e->applied = put_aside(e) && give_weights(e, e->average);
+    if (!e->applied) drop_aside(e);
+    return e->applied;
+}
+
+bool cn_ema_restore(cn_ema *e)
+{
+    if (!ready(e, "ema_restore", true) || !give_weights(e, e->aside)) return false;
+    e->applied = false;
+    drop_aside(e);
+    return true;
+}
+
+/* ---- state ---- */
+
+static const char *name_of(char out[256], const char *prefix, int i)
+{
+    prefix = prefix ? prefix : "";
+    int n = i < 0 ? snprintf(out, 256, "%sn_averaged", prefix) : snprintf(out, 256, "%saverages/%d", prefix, i);
+    return n >= 0 && n < 256 ? out : NULL;
+}
+
+bool cn_ema_save(cn_ema *e, cn_dict *dict, const char *prefix)
+{
+    if (!dict || !ready(e, "ema_save", false)) return false;
+    char name[256];
+    cn_ctx *ctx = e->object.ctx;
+    cn_scope s = cn_scope_begin(ctx);
+    bool ok = cn_dict_set_whole(dict, name_of(name, prefix, -1), e->updates);
+    for (int i = 0; i < e->n && ok; i++) ok = cn_dict_set(dict, name_of(name, prefix, i), cn_detach(e->average[i]));
+    cn_scope_end(ctx, s);
+    return ok || cn__fail(ctx, CN_BAD_ARGUMENT, "ema_save: the prefix is too long");
+}
+
+bool cn_ema_load(cn_ema *e, const cn_dict *dict, const char *prefix)
+{
+    if (!dict || !ready(e, "ema_load", false)) return false;
+    char name[256];
+    cn_ctx *ctx = e->object.ctx;
+    int64_t updates = 0;
+    if (!cn_dict_whole(dict, name_of(name, prefix, -1), &updates) || updates < 0)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no n_averaged");
+    for (int i = 0; i < e->n; i++)
+        if (!(e->to[i] = cn_dict_get(dict, name_of(name, prefix, i))))
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no averages/%d", i);
+    if (!cn__assign_all(ctx, e->average, e->to, e->n) || !cn_eval_all(ctx)) return false;
+    e->updates = updates;
+    return true;
+}

@@ -1,0 +1,228 @@
+/* object.c: making optimizers, their groups, and the numbers of these. */
+#include <math.h>
+
+#include "optim/optim.h"
+
+/* ---- checks ---- */
+
+static bool at_least_0(cn_ctx *ctx, const cn__rule *r, const char *what, double v)
+{
+    if (v >= 0 && isfinite(v)) return true;
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s is %g; it must be 0 or more", r->name, what, v);
+}
+
+static bool below_1(cn_ctx *ctx, const cn__rule *r, const char *what, double v)
+{
+    if (v >= 0 && v < 1) return true;
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s is %g; it must be 0 or more and below 1", r->name, what, v);
+}
+
+bool cn__hyper_check(cn_ctx *ctx, const cn__rule *r, const cn__hyper *h)
+{
+    bool ok = at_least_0(ctx, r, "lr", h->lr) && at_least_0(ctx, r, "weight_decay", h->weight_decay) &&
+              at_least_0(ctx, r, "eps", h->eps) && at_least_0(ctx, r, "momentum_decay", h->momentum_decay) &&
+              at_least_0(ctx, r, "lr_decay", h->lr_decay) &&
+              at_least_0(ctx, r, "initial_accumulator_value", h->initial_value);
+    if (!ok) return false;
+    if (r->has_betas) return below_1(ctx, r, "beta1", h->momentum) && below_1(ctx, r, "beta2", h->beta2);
+    if (!at_least_0(ctx, r, "momentum", h->momentum)) return false;
+    if (!(h->beta2 >= 0 && h->beta2 <= 1))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: alpha or rho is %g; it must lie between 0 and 1", r->name, h->beta2);
+    if (h->nesterov && (h->momentum <= 0 || h->dampening != 0))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: nesterov needs momentum, and no dampening", r->name);
+    return true;
+}
+
+static bool has_param(const cn_optim *opt, const cn_tensor *p)
+{
+    for (size_t i = 0; i < opt->params.n; i++)
+        if (((cn_tensor **)opt->params.v)[i] == p) return true;
+    return false;
+}
+
+static bool param_fits(cn_optim *opt, cn_tensor *p, int i)
+{
+    cn_ctx *ctx = opt->object.ctx;
+    const char *who = opt->rule->name;
+    if (!cn__alive(p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is NULL", who, i);
+    if (p->ctx != ctx) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is of another context", who, i);
+    if (!cn_dtype_is_float(cn__dtype(p)))
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: parameter %d is of %s, which has no gradients", who, i,
+                        cn_dtype_name(cn__dtype(p)));
+    if (p->ref.node->needs_grad && !p->ref.node->grad_leaf)
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "%s: parameter %d was computed from others: only leaves (cn_param) have a "
+                        "gradient of their own",
+                        who, i);
+    if (has_param(opt, p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is there twice", who, i);
+    return !opt->rule->accepts || opt->rule->accepts(p);
+}
+
+/* ---- groups ---- */
+
+static bool make_room(cn_optim *opt, size_t more)
+{
+    cn__memory *m = &opt->object.ctx->memory;
+    size_t n = opt->slots.n + more;
+    if (cn__vec_reserve(m, &opt->groups, opt->groups.n + 1, sizeof(cn__group)) &&
+        cn__vec_reserve(m, &opt->slots, n, sizeof(cn__slot)) &&
+        cn__vec_reserve(m, &opt->params, n, sizeof(cn_tensor *)) &&
+        cn__vec_reserve(m, &opt->of, n * (1 + CN__STATES), sizeof(cn_tensor *)) &&
+        cn__vec_reserve(m, &opt->to, n * (1 + CN__STATES), sizeof(cn_tensor *)))
+        return true;
+    return cn__fail(opt->object.ctx, CN_NO_MEMORY, "%s: out of memory", opt->rule->name);
+}
+
+/* All of them, or none: -1. */
+static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
+{
+    cn_ctx *ctx = opt->object.ctx;
+    if (params.n < 1 || !params.v) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no parameters", opt->rule->name);
+        return -1;
+    }
+    if (!cn__hyper_check(ctx, opt->rule, h) || !make_room(opt, (size_t)params.n)) return -1;
+    size_t first = opt->params.n;
+    for (int i = 0; i < params.n; i++) {
+        if (!param_fits(opt, params.v[i], i)) {
+            opt->params.n = first;
+            return -1;
+        }
+        ((cn_tensor **)opt->params.v)[opt->params.n++] = params.v[i];
+    }
+    int group = (int)opt->groups.n++;
+    *cn__optim_group(opt, group) = (cn__group){ .h = *h, .initial_lr = NAN, .first = (int)first, .n = params.n };
+    for (int i = 0; i < params.n; i++)
+        *cn__optim_slot(opt, opt->slots.n++) = (cn__slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
+    return group;
+}
+
+int cn_optim_add_group(cn_optim *opt, cn_params params, const cn_group_desc *desc)
+{
+    if (!opt) return -1;
+    cn_group_desc d = desc ? *desc : (cn_group_desc){ 0 };
+    cn__hyper h = opt->h;
+    h.lr = cn__given(d.lr, h.lr);
+    h.weight_decay = cn__given(d.weight_decay, h.weight_decay);
+    h.eps = cn__given(d.eps, h.eps);
+    h.momentum = cn__given(d.momentum, h.momentum);
+    h.beta2 = cn__given(d.beta2, h.beta2);
+    return add_group(opt, params, &h);
+}
+
+/* ---- making and freeing ---- */
+
+static void destroy(void *self)
+{
+    cn_optim *opt = self;
+    cn__memory *m = &opt->object.ctx->memory;
+    for (size_t i = 0; i < opt->slots.n; i++) {
+        cn__slot *s = cn__optim_slot(opt, i);
+        for (int k = 0; k < CN__STATES; k++) cn_release(s->state[k]);
+        cn_release(s->p);
+    }
+    cn__vec_free(m, &opt->groups, sizeof(cn__group));
+    cn__vec_free(m, &opt->slots, sizeof(cn__slot));
+    cn__vec_free(m, &opt->params, sizeof(cn_tensor *));
+    cn__vec_free(m, &opt->of, sizeof(cn_tensor *));
+    cn__vec_free(m, &opt->to, sizeof(cn_tensor *));
+}
+
+cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, cn_params params, bool keep_gradients)
+{
+    if (!ctx || cn_failed(ctx)) return NULL; /* parameters of a model that could not be made */
+    cn_optim *opt = cn__object_new(ctx, sizeof *opt, destroy);
+    if (!opt) return NULL;
+    opt->rule = rule;
+    opt->h = *h;
+    opt->keep_gradients = keep_gradients;
+    if (add_group(opt, params, h) == 0) return opt;
+    cn__object_free(opt);
+    return NULL;
+}
+
+void cn_optim_free(cn_optim *opt) { cn__object_free(opt); }
+
+/* ---- looking at one ---- */
+
+cn_ctx *cn_optim_context(const cn_optim *opt) { return opt ? opt->object.ctx : NULL; }
+int cn_optim_groups(const cn_optim *opt) { return opt ? (int)opt->groups.n : 0; }
+
+cn_params cn_optim_params(const cn_optim *opt)
+{
+    return opt ? (cn_params){ opt->params.v, (int)opt->params.n } : (cn_params){ NULL, 0 };
+}
+
+static cn__group *find(const cn_optim *opt, int group)
+{
+    if (!opt) return NULL;
+    if (group >= 0 && (size_t)group < opt->groups.n) return cn__optim_group(opt, group);
+    cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: group %d of %d", opt->rule->name, group, (int)opt->groups.n);
+    return NULL;
+}
+
+cn_params cn_optim_group_params(const cn_optim *opt, int group)
+{
+    const cn__group *g = find(opt, group);
+    return g ? (cn_params){ (cn_tensor **)opt->params.v + g->first, g->n } : (cn_params){ NULL, 0 };
+}
+
+double cn_optim_lr(const cn_optim *opt, int group)
+{
+    const cn__group *g = find(opt, group);
+    return g ? g->h.lr : NAN;
+}
+
+double cn_optim_momentum(const cn_optim *opt, int group)
+{
+    const cn__group *g = find(opt, group);
+    return g ? g->h.momentum : NAN;
+}
+
+double cn_optim_weight_decay(const cn_optim *opt, int group)
+{
+    const cn__group *g = find(opt, group);
+    return g ? g->h.weight_decay : NAN;
+}
+
+static bool change(cn_optim *opt, cn__group *g, const cn__hyper *h)
+{
+    if (!cn__hyper_check(opt->object.ctx, opt->rule, h)) return false;
+    g->h = *h;
+    return true;
+}
+
+bool cn_optim_set_lr(cn_optim *opt, int group, double lr)
+{
+    cn__group *g = find(opt, group);
+    if (!g) return false;
+    cn__hyper h = g->h;
+    h.lr = lr;
+    return change(opt, g, &h);
+}
+
+bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum)
+{
+    cn__group *g = find(opt, group);
+    if (!g) return false;
+    if (!opt->rule->has_momentum)
+        return cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: has no momentum", opt->rule->name);
+    cn__hyper h = g->h;
+    h.momentum = momentum;
+    return change(opt, g, &h);
+}
+
+bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay)
+{
+    cn__group *g = find(opt, group);
+    if (!g) return false;
+    cn__hyper h = g->h;
+    h.weight_decay = weight_decay;
+    return change(opt, g, &h);
+}
+
+void cn_optim_zero_grad(cn_optim *opt)
+{
+    if (!opt) return;
+    for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__optim_slot(opt, i)->p);
+}

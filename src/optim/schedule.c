@@ -1,0 +1,342 @@
+/* schedule.c: schedules as objects: making, stepping, undoing; chains and sequences; their state. */
+#include "optim/schedule.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- making and freeing ---- */
+
+static void destroy(void *self)
+{
+    cn_schedule *s = self;
+    cn_ctx *ctx = s->object.ctx;
+    for (int i = 0; i < s->n_parts; i++) cn__object_free(s->parts[i]);
+    cn__free(ctx, s->parts, (size_t)s->n_parts * sizeof(cn_schedule *));
+    cn__free(ctx, s->milestones, (size_t)s->n_milestones * sizeof(int64_t));
+    cn__free(ctx, s->base, 3 * (size_t)s->n_groups * sizeof(double));
+}
+
+cn_schedule *cn__schedule_new(cn_optim *opt, const cn__pace *pace)
+{
+    if (!opt || cn_failed(opt->object.ctx)) return NULL;
+    cn_ctx *ctx = opt->object.ctx;
+    cn_schedule *s = cn__object_new(ctx, sizeof *s, destroy);
+    if (!s) return NULL;
+    s->opt = opt;
+    s->pace = pace;
+    s->n_groups = cn_optim_groups(opt);
+    s->base = cn__alloc(ctx, 3 * (size_t)s->n_groups * sizeof(double));
+    if (!s->base) {
+        s->n_groups = 0;
+        cn__object_free(s);
+        return NULL;
+    }
+    for (int g = 0; g < s->n_groups; g++) {
+        const cn__group *group = cn__optim_group(opt, g);
+        s->base[g] = isnan(group->initial_lr) ? group->h.lr : group->initial_lr;
+    }
+    return s;
+}
+
+bool cn__schedule_milestones(cn_schedule *s, const int64_t *milestones, int n)
+{
+    cn_ctx *ctx = s->object.ctx;
+    for (int i = 0; i < n; i++)
+        if (!milestones || milestones[i] < (i ? milestones[i - 1] : 0))
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: milestones must rise", s->pace->name);
+    if (n < 1) return true;
+    s->milestones = cn__alloc(ctx, (size_t)n * sizeof(int64_t));
+    if (!s->milestones) return false;
+    memcpy(s->milestones, milestones, (size_t)n * sizeof(int64_t));
+    s->n_milestones = n;
+    return true;
+}
+
+void cn_schedule_free(cn_schedule *s)
+{
+    if (!s) return;
+    if (s->object.adopted) {
+        cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_free: it is a part of another schedule");
+        return;
+    }
+    cn__object_free(s);
+}
+
+int64_t cn_schedule_steps(const cn_schedule *s) { return s ? s->now.at : 0; }
+
+/* ---- stepping ---- */
+
+static bool apply(cn_schedule *s, double (*lr)(const cn_schedule *s, int group))
+{
+    for (int g = 0; g < s->n_groups; g++) {
+        if (!cn_optim_set_lr(s->opt, g, lr(s, g))) return false;
+        if (s->pace->momentum && !cn_optim_set_momentum(s->opt, g, s->pace->momentum(s, g))) return false;
+    }
+    return true;
+}
+
+bool cn__pace_step(cn_schedule *s, bool first)
+{
+    if (s->pace->step) return s->pace->step(s);
+    s->now.at++;
+    s->first = first;
+    bool ok = (!s->pace->advance || s->pace->advance(s)) && apply(s, s->pace->lr);
+    s->first = false;
+    return ok;
+}
+
+static void remember(cn_schedule *s)
+{
+    s->before = s->now;
+    for (int g = 0; g < s->n_groups; g++) {
+        s->base[s->n_groups + g] = cn__optim_group(s->opt, g)->h.lr;
+        s->base[2 * s->n_groups + g] = cn__optim_group(s->opt, g)->h.momentum;
+    }
+    for (int i = 0; i < s->n_parts; i++) remember(s->parts[i]);
+}
+
+static void undo(cn_schedule *s)
+{
+    s->now = s->before;
+    for (int g = 0; g < s->n_groups; g++) {
+        cn__optim_group(s->opt, g)->h.lr = s->base[s->n_groups + g];
+        cn__optim_group(s->opt, g)->h.momentum = s->base[2 * s->n_groups + g];
+    }
+    for (int i = 0; i < s->n_parts; i++) undo(s->parts[i]);
+}
+
+/* Each group has an initial lr from its first schedule on. */
+cn_schedule *cn__schedule_begin(cn_schedule *s)
+{
+    if (!s) return NULL;
+    for (int g = 0; g < s->n_groups; g++) {
+        cn__group *group = cn__optim_group(s->opt, g);
+        if (isnan(group->initial_lr)) group->initial_lr = group->h.lr;
+        s->base[g] = group->initial_lr;
+    }
+    s->now.at = -1;
+    remember(s);
+    if (cn__pace_step(s, true)) return s;
+    undo(s);
+    cn__object_free(s);
+    return NULL;
+}
+
+static bool ready(const cn_schedule *s)
+{
+    if (!s || cn_failed(s->object.ctx)) return false;
+    if (s->n_groups == cn_optim_groups(s->opt)) return true;
+    return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: a group was added after the schedule was made", s->pace->name);
+}
+
+bool cn_schedule_step(cn_schedule *s)
+{
+    if (!ready(s)) return false;
+    if (s->pace == &cn__plateau)
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "plateau: its steps need a metric: cn_schedule_step_metric");
+    remember(s);
+    bool ok = cn__pace_step(s, false);
+    if (!ok) undo(s);
+    return ok;
+}
+
+bool cn_schedule_step_metric(cn_schedule *s, double value)
+{
+    if (!ready(s)) return false;
+    if (s->pace != &cn__plateau)
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: its steps take no metric: cn_schedule_step",
+                        s->pace->name);
+    remember(s);
+    const cn_schedule_plateau_desc *d = &s->u.plateau;
+    cn__pace_state *n = &s->now;
+    double t = d->threshold;
+    bool better = d->max ? value > (d->absolute ? n->best + t : n->best * (1 + t))
+                         : value < (d->absolute ? n->best - t : n->best * (1 - t));
+    if (better) n->best = value;
+    n->at++;
+    n->bad = better ? 0 : n->bad + 1;
+    if (n->cooling > 0) {
+        n->cooling--;
+        n->bad = 0;
+    }
+    if (n->bad <= d->patience) return true;
+    n->bad = 0;
+    n->cooling = d->cooldown;
+    bool ok = apply(s, s->pace->lr);
+    if (!ok) undo(s);
+    return ok;
+}
+
+/* ---- parts ---- */
+
+static bool part_fits(const cn_schedule *s, cn_schedule *const *parts, int i, bool sequence)
+{
+    cn_ctx *ctx = s->object.ctx;
+    const char *who = s->pace->name;
+    const cn_schedule *p = parts[i];
+    if (!p) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d is NULL", who, i);
+    if (p->opt != s->opt) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d is of another optimizer", who, i);
+    if (p->pace == &cn__plateau) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d needs a metric", who, i);
+    if (sequence && p->n_parts) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d has parts itself", who, i);
+    bool taken = p->object.adopted;
+    for (int k = 0; k < i; k++) taken |= parts[k] == p;
+    return !taken || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d is a part already", who, i);
+}
+
+static bool take_parts(cn_schedule *s, cn_schedule *const *parts, int n, bool sequence)
+{
+    cn_ctx *ctx = s->object.ctx;
+    if (n < 1 || !parts) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no parts", s->pace->name);
+    for (int i = 0; i < n; i++)
+        if (!part_fits(s, parts, i, sequence)) return false;
+    s->parts = cn__alloc(ctx, (size_t)n * sizeof *parts);
+    if (!s->parts) return false;
+    memcpy(s->parts, parts, (size_t)n * sizeof *parts);
+    s->n_parts = n;
+    for (int i = 0; i < n; i++) cn__object_adopt(parts[i]);
+    return true;
+}
+
+static bool step_chain(cn_schedule *s)
+{
+    s->now.at++;
+    for (int i = 0; i < s->n_parts; i++)
+        if (!cn__pace_step(s->parts[i], false)) return false;
+    return true;
+}
+
+static const cn__pace chained = { .name = "chained", .step = step_chain };
+
+cn_schedule *cn_schedule_chained(cn_optim *opt, cn_schedule *const *parts, int n)
+{
+    cn_schedule *s = cn__schedule_new(opt, &chained);
+    if (!s || take_parts(s, parts, n, false)) return s;
+    cn__object_free(s);
+    return NULL;
+}
+
+/* How many milestones have been reached. */
+static int reached(const cn_schedule *s, int64_t at)
+{
+    int n = 0;
+    while (n < s->n_milestones && s->milestones[n] <= at) n++;
+    return n;
+}
+
+static bool step_sequence(cn_schedule *s)
+{
+    int i = reached(s, ++s->now.at);
+    cn_schedule *p = s->parts[i];
+    if (i == 0 || s->milestones[i - 1] != s->now.at) return cn__pace_step(p, false);
+    p->now.at = 0;
+    return apply(p, p->pace->start ? p->pace->start : p->pace->lr);
+}
+
+static const cn__pace sequential = { .name = "sequential", .step = step_sequence };
+
+/* Making the parts has moved the lr: back to the start, and the part whose turn it is begins again. */
+static bool begin_sequence(cn_schedule *s)
+{
+    for (int g = 0; g < s->n_groups; g++)
+        if (!cn_optim_set_lr(s->opt, g, cn__optim_group(s->opt, g)->initial_lr)) return false;
+    for (int i = 0; i < s->n_parts; i++) s->parts[i]->now.at--;
+    return cn__pace_step(s->parts[reached(s, 0)], true);
+}
+
+cn_schedule *cn_schedule_sequential(cn_optim *opt, cn_schedule *const *parts, int n, const int64_t *milestones)
+{
+    cn_schedule *s = cn__schedule_new(opt, &sequential);
+    if (!s) return NULL;
+    if (cn__schedule_milestones(s, milestones, n - 1) && take_parts(s, parts, n, true) && begin_sequence(s)) return s;
+    cn__object_free(s);
+    return NULL;
+}
+
+/* ---- state ---- */
+
+enum { NAME = 256 };
+
+static const char *name_of(char out[NAME], const char *prefix, const char *what)
+{
+    int n = snprintf(out, NAME, "%s%s", prefix, what);
+    return n >= 0 && n < NAME ? out : NULL;
+}
+
+static const char *base_name(char out[NAME], const char *prefix, int group)
+{
+    int n = snprintf(out, NAME, "%sbase_lrs/%d", prefix, group);
+    return n >= 0 && n < NAME ? out : NULL;
+}
+
+static const char *part_prefix(char out[NAME], const char *prefix, int part)
+{
+    int n = snprintf(out, NAME, "%sschedulers/%d/", prefix, part);
+    return n >= 0 && n < NAME ? out : NULL;
+}
+
+static bool save(cn_schedule *s, cn_dict *d, const char *prefix)
+{
+    char name[NAME];
+    const cn__pace_state *n = &s->now;
+    bool ok = prefix && cn_dict_set_text(d, name_of(name, prefix, "scheduler"), s->pace->name) &&
+              cn_dict_set_whole(d, name_of(name, prefix, "last_epoch"), n->at) &&
+              cn_dict_set_whole(d, name_of(name, prefix, "T_cur"), n->cur) &&
+              cn_dict_set_whole(d, name_of(name, prefix, "T_i"), n->length) &&
+              cn_dict_set_number(d, name_of(name, prefix, "best"), n->best) &&
+              cn_dict_set_whole(d, name_of(name, prefix, "num_bad_epochs"), n->bad) &&
+              cn_dict_set_whole(d, name_of(name, prefix, "cooldown_counter"), n->cooling);
+    for (int g = 0; g < s->n_groups && ok; g++) ok = cn_dict_set_number(d, base_name(name, prefix, g), s->base[g]);
+    for (int i = 0; i < s->n_parts && ok; i++) ok = save(s->parts[i], d, part_prefix(name, prefix, i));
+    return ok;
+}
+
+bool cn_schedule_save(cn_schedule *s, cn_dict *dict, const char *prefix)
+{
+    if (!s || !dict || cn_failed(s->object.ctx)) return false;
+    return save(s, dict, prefix ? prefix : "") ||
+           cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_save: the prefix is too long");
+}
+
+static bool same_kind(cn_schedule *s, const cn_dict *d, const char *prefix)
+{
+    char name[NAME];
+    const char *kind = prefix ? cn_dict_text(d, name_of(name, prefix, "scheduler")) : NULL;
+    if (!kind || strcmp(kind, s->pace->name) != 0)
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: the dict has %s%s for %s", prefix ? prefix : "",
+                        kind ? kind : "nothing", s->pace->name);
+    return true;
+}
+
+/* All is read, and with `keep` put in place too: the second time nothing can fail. */
+static bool load(cn_schedule *s, const cn_dict *d, const char *prefix, bool keep)
+{
+    if (!same_kind(s, d, prefix)) return false;
+    char name[NAME];
+    cn__pace_state n = s->now;
+    bool ok = cn_dict_whole(d, name_of(name, prefix, "last_epoch"), &n.at) &&
+              cn_dict_whole(d, name_of(name, prefix, "T_cur"), &n.cur) &&
+              cn_dict_whole(d, name_of(name, prefix, "T_i"), &n.length) &&
+              cn_dict_number(d, name_of(name, prefix, "best"), &n.best) &&
+              cn_dict_whole(d, name_of(name, prefix, "num_bad_epochs"), &n.bad) &&
+              cn_dict_whole(d, name_of(name, prefix, "cooldown_counter"), &n.cooling);
+    if (!ok) return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: the dict has no %s", name);
+    if (n.at < -1 || n.cur < 0 || n.length < 0)
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: %s: counts are negative", s->pace->name);
+    for (int g = 0; g < s->n_groups; g++) {
+        double base = s->base[g];
+        if (!cn_dict_number(d, base_name(name, prefix, g), &base))
+            return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: the dict has no %s", name);
+        if (keep) s->base[g] = base;
+    }
+    if (keep) s->now = n;
+    for (int i = 0; i < s->n_parts; i++)
+        if (!load(s->parts[i], d, part_prefix(name, prefix, i), keep)) return false;
+    return true;
+}
+
+bool cn_schedule_load(cn_schedule *s, const cn_dict *dict, const char *prefix)
+{
+    if (!s || !dict || cn_failed(s->object.ctx)) return false;
+    prefix = prefix ? prefix : "";
+    return load(s, dict, prefix, false) && load(s, dict, prefix, true);
+}

@@ -1,0 +1,195 @@
+/* state.c: an optimizer's state, to a dict and from one. Loading prepares all of it, then puts it in place. */
+#include <math.h>
+#include <stdio.h>
+
+#include "optim/optim.h"
+
+enum { NAME = 256 };
+
+/* prefix + kind/index/what */
+static const char *name_of(char out[NAME], const char *prefix, const char *kind, size_t index, const char *what)
+{
+    int n = snprintf(out, NAME, "%s%s/%zu/%s", prefix ? prefix : "", kind, index, what);
+    return n >= 0 && n < NAME ? out : NULL;
+}
+
+static const char *kind_name(char out[NAME], const char *prefix)
+{
+    int n = snprintf(out, NAME, "%s%s", prefix ? prefix : "", "optimizer");
+    return n >= 0 && n < NAME ? out : NULL;
+}
+
+/* The numbers of a group that a dict has. */
+typedef struct number {
+    const char *name;
+    size_t at; /* in cn__hyper */
+} number;
+static const number numbers[] = {
+    { "lr", offsetof(cn__hyper, lr) },       { "weight_decay", offsetof(cn__hyper, weight_decay) },
+    { "eps", offsetof(cn__hyper, eps) },     { "momentum", offsetof(cn__hyper, momentum) },
+    { "beta2", offsetof(cn__hyper, beta2) },
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+static double *number_at(cn__hyper *h, int i) { return (double *)(void *)((char *)h + numbers[i].at); }
+
+/* ---- saving ---- */
+
+static bool save_group(cn_optim *opt, cn_dict *d, const char *prefix, int i)
+{
+    char name[NAME];
+    cn__group *g = cn__optim_group(opt, i);
+    bool ok = cn_dict_set_whole(d, name_of(name, prefix, "param_groups", (size_t)i, "params"), g->n);
+    for (int k = 0; k < NUMBERS && ok; k++)
+        ok = cn_dict_set_number(d, name_of(name, prefix, "param_groups", (size_t)i, numbers[k].name),
+                                *number_at(&g->h, k));
+    if (ok && !isnan(g->initial_lr))
+        ok = cn_dict_set_number(d, name_of(name, prefix, "param_groups", (size_t)i, "initial_lr"), g->initial_lr);
+    return ok;
+}
+
+/* A detached state keeps the value of now when the state goes on. */
+static bool save_slot(cn_optim *opt, cn_dict *d, const char *prefix, size_t i)
+{
+    char name[NAME];
+    const cn__slot *s = cn__optim_slot(opt, i);
+    if (s->step == 0) return true;
+    bool ok = cn_dict_set_whole(d, name_of(name, prefix, "state", i, "step"), s->step) &&
+              (s->product == 1 || cn_dict_set_number(d, name_of(name, prefix, "state", i, "mu_product"), s->product));
+    for (int k = 0; k < CN__STATES && ok; k++)
+        if (s->state[k])
+            ok = cn_dict_set(d, name_of(name, prefix, "state", i, opt->rule->state[k]), cn_detach(s->state[k]));
+    return ok;
+}
+
+bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix)
+{
+    if (!opt || !dict) return false;
+    cn_ctx *ctx = opt->object.ctx;
+    if (cn_failed(ctx)) return false;
+    char name[NAME];
+    cn_scope scope = cn_scope_begin(ctx);
+    bool ok = cn_dict_set_text(dict, kind_name(name, prefix), opt->rule->name);
+    for (int i = 0; i < (int)opt->groups.n && ok; i++) ok = save_group(opt, dict, prefix, i);
+    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = save_slot(opt, dict, prefix, i);
+    cn_scope_end(ctx, scope);
+    return ok || cn__fail(ctx, CN_BAD_ARGUMENT, "optim_save: the prefix is too long");
+}
+
+/* ---- loading ---- */
+
+typedef struct loading {
+    cn_optim *opt;
+    cn_ctx *ctx;
+    const cn_dict *d;
+    const char *prefix;
+    cn__group *groups; /* as they are to be */
+    cn__slot *slots;
+} loading;
+
+static bool missing(loading *l, const char *name)
+{
+    return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has no %s", name ? name : "name as long as this");
+}
+
+static bool load_group(loading *l, int i)
+{
+    char name[NAME];
+    cn__group *g = &l->groups[i];
+    int64_t n = 0;
+    *g = *cn__optim_group(l->opt, i);
+    const char *count = name_of(name, l->prefix, "param_groups", (size_t)i, "params");
+    if (!cn_dict_whole(l->d, count, &n)) return missing(l, count);
+    if (n != g->n)
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: group %d has %d parameters, in the dict %lld", i, g->n,
+                        (long long)n);
+    for (int k = 0; k < NUMBERS; k++) {
+        const char *at = name_of(name, l->prefix, "param_groups", (size_t)i, numbers[k].name);
+        if (!cn_dict_number(l->d, at, number_at(&g->h, k))) return missing(l, at);
+    }
+    g->initial_lr = NAN;
+    cn_dict_number(l->d, name_of(name, l->prefix, "param_groups", (size_t)i, "initial_lr"), &g->initial_lr);
+    return cn__hyper_check(l->ctx, l->opt->rule, &g->h);
+}
+
+/* NULL and no error: it is not needed. */
+static cn_tensor *load_state(loading *l, const cn__slot *s, const char *name, bool needed)
+{
+    cn_tensor *from = cn_dict_get(l->d, name);
+    if (!from) {
+        if (needed) missing(l, name);
+        return NULL;
+    }
+    char a[96], b[96];
+    if (!cn__same_shape(cn__layout(from), cn__layout(s->p))) {
+        cn__fail(l->ctx, CN_BAD_SHAPE, "optim_load: %s: %s for a parameter of shape %s", name,
+                 cn__shape_text(cn__layout(from), a, sizeof a), cn__shape_text(cn__layout(s->p), b, sizeof b));
+        return NULL;
+    }
+    cn_dtype t = cn__state_dtype(s->p);
+    return cn_keep(cn_clone(cn__dtype(from) == t ? from : cn_cast(from, t)));
+}
+
+static bool load_slot(loading *l, size_t i)
+{
+    char name[NAME];
+    cn__slot *s = &l->slots[i];
+    const cn__slot *old = cn__optim_slot(l->opt, i);
+    *s = (cn__slot){ .p = old->p, .group = old->group, .product = 1 };
+    if (!cn_dict_whole(l->d, name_of(name, l->prefix, "state", i, "step"), &s->step))
+        return true; /* it had taken none */
+    if (s->step < 0) return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: %s is negative", name);
+    cn_dict_number(l->d, name_of(name, l->prefix, "state", i, "mu_product"), &s->product);
+    unsigned uses = l->opt->rule->uses(&l->groups[s->group].h);
+    for (int k = 0; k < CN__STATES && l->opt->rule->state[k]; k++) {
+        const char *at = name_of(name, l->prefix, "state", i, l->opt->rule->state[k]);
+        s->state[k] = load_state(l, s, at, s->step > 0 && uses >> k & 1);
+        if (cn_failed(l->ctx)) return false;
+    }
+    return true;
+}
+
+static bool load_all(loading *l)
+{
+    char name[NAME];
+    const char *kind = cn_dict_text(l->d, kind_name(name, l->prefix));
+    if (!kind) return missing(l, name);
+    if (strcmp(kind, l->opt->rule->name) != 0)
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has the state of %s, not of %s", kind,
+                        l->opt->rule->name);
+    if (cn_dict_text(l->d, name_of(name, l->prefix, "param_groups", l->opt->groups.n, "params")))
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has more than %d groups", (int)l->opt->groups.n);
+    for (int i = 0; i < (int)l->opt->groups.n; i++)
+        if (!load_group(l, i)) return false;
+    for (size_t i = 0; i < l->opt->slots.n; i++)
+        if (!load_slot(l, i)) return false;
+    return cn_eval_all(l->ctx);
+}
+
+static void release_states(cn__slot *slots, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < CN__STATES; k++) cn_release(slots[i].state[k]);
+}
+
+bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix)
+{
+    if (!opt || !dict || cn_failed(opt->object.ctx)) return false;
+    cn_ctx *ctx = opt->object.ctx;
+    size_t groups = opt->groups.n * sizeof(cn__group), slots = opt->slots.n * sizeof(cn__slot);
+    loading l = { opt, ctx, dict, prefix, cn__alloc(ctx, groups), cn__alloc(ctx, slots) };
+    cn_scope scope = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    bool ok = l.groups && l.slots && load_all(&l);
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, scope);
+    if (ok) {
+        release_states(opt->slots.v, opt->slots.n);
+        memcpy(opt->slots.v, l.slots, slots);
+        memcpy(opt->groups.v, l.groups, groups);
+    } else if (l.slots) {
+        release_states(l.slots, opt->slots.n);
+    }
+    cn__free(ctx, l.groups, groups);
+    cn__free(ctx, l.slots, slots);
+    return ok;
+}

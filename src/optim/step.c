@@ -1,0 +1,127 @@
+/* step.c: cn_step: every parameter's new values, then all assignments or none, then what it takes to undo. */
+#include "optim/optim.h"
+
+/* ---- what rules have in common ---- */
+
+cn_tensor *cn__state_new(cn_tensor *p, double value) { return cn_full(p->ctx, cn__state_dtype(p), cn_shape(p), value); }
+
+cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w) { return cn_lerp(a, b, cn__weak(a, w)); }
+
+void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args)
+{
+    cn_tensor *in[CN_MAX_IN] = { u->p, u->h->maximize ? cn_neg(u->g) : u->g }, *out[CN_MAX_OUT] = { NULL };
+    int used[CN__STATES], n = 0;
+    for (int k = 0; k < CN__STATES; k++)
+        if (u->state[k]) used[n++] = k;
+    for (int i = 0; i < n; i++) in[2 + i] = u->state[used[i]];
+    if (!cn_apply_n(op, in, op->n_in, NULL, args, out)) return;
+    u->new_p = out[0];
+    for (int i = 0; i < n; i++) u->new_state[used[i]] = out[1 + i];
+}
+
+/* ---- recording ---- */
+
+static void change(cn_optim *opt, cn_tensor *t, cn_tensor *value)
+{
+    ((cn_tensor **)opt->of.v)[opt->of.n++] = t;
+    ((cn_tensor **)opt->to.v)[opt->to.n++] = value;
+}
+
+/* States that are not there yet. */
+static bool make_states(cn__slot *s, unsigned uses, double value)
+{
+    for (int k = 0; k < CN__STATES; k++) {
+        if (s->state[k] || !(uses >> k & 1)) continue;
+        s->state[k] = cn_keep(cn__state_new(s->p, value));
+        if (!s->state[k]) return false;
+        s->fresh |= 1u << k;
+    }
+    return true;
+}
+
+static bool record_slot(cn_optim *opt, cn__slot *s)
+{
+    cn_tensor *g = cn_grad_of(s->p);
+    if (!g) return true;
+    const cn__hyper *h = &cn__optim_group(opt, s->group)->h;
+    unsigned uses = opt->rule->uses(h);
+    if (!make_states(s, uses, h->initial_value)) return false;
+    cn_dtype t = cn__state_dtype(s->p);
+    cn__update u = { .h = h, .step = s->step + 1, .product = s->product, .first = s->fresh & 1 };
+    u.p = cn__dtype(s->p) == t ? s->p : cn_cast(s->p, t);
+    u.g = cn__dtype(g) == t ? g : cn_cast(g, t);
+    for (int k = 0; k < CN__STATES; k++) u.state[k] = uses >> k & 1 ? s->state[k] : NULL;
+    opt->rule->update(&u);
+    if (!u.new_p) return false;
+    change(opt, s->p, u.new_p);
+    for (int k = 0; k < CN__STATES; k++) {
+        if (!u.state[k]) continue;
+        if (!u.new_state[k]) return false;
+        change(opt, s->state[k], u.new_state[k]);
+    }
+    s->moved = true;
+    s->next_product = u.product;
+    return true;
+}
+
+static bool record(cn_optim *opt)
+{
+    cn_ctx *ctx = opt->object.ctx;
+    opt->of.n = opt->to.n = 0;
+    cn_scope scope = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    bool ok = true;
+    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__optim_slot(opt, i));
+    ok = ok && cn__assign_all(ctx, opt->of.v, opt->to.v, (int)opt->of.n);
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, scope);
+    return ok;
+}
+
+/* ---- gradients go before the evaluation, so that their memory can be used again; a hold brings them back ---- */
+
+static void forget_gradients(cn_optim *opt)
+{
+    for (size_t i = 0; i < opt->slots.n; i++) {
+        cn__slot *s = cn__optim_slot(opt, i);
+        if (!s->moved) continue;
+        s->forgotten = cn_grad_of(s->p);
+        cn__hold(s->forgotten);
+        cn_zero_grad(s->p);
+    }
+}
+
+static void let_go(cn__slot *s, bool ok)
+{
+    cn_tensor *g = s->forgotten;
+    s->forgotten = NULL;
+    if (!g) return;
+    if (!ok && !s->p->grad) s->p->grad = cn_keep(g);
+    cn__unhold(g);
+}
+
+static void finish(cn__slot *s, bool ok)
+{
+    let_go(s, ok);
+    if (ok && s->moved) {
+        s->step++;
+        s->product = s->next_product;
+    }
+    for (int k = 0; k < CN__STATES && !ok; k++) {
+        if (!(s->fresh >> k & 1)) continue;
+        cn_release(s->state[k]);
+        s->state[k] = NULL;
+    }
+    s->fresh = 0;
+    s->moved = false;
+}
+
+bool cn_step(cn_optim *opt)
+{
+    if (!opt || cn_failed(opt->object.ctx)) return false;
+    bool ok = record(opt);
+    if (ok && !opt->keep_gradients) forget_gradients(opt);
+    ok = ok && cn_eval_all(opt->object.ctx);
+    for (size_t i = 0; i < opt->slots.n; i++) finish(cn__optim_slot(opt, i), ok);
+    return ok;
+}
