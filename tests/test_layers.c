@@ -93,7 +93,8 @@ static void run_case(cn_ctx *cn, const stored_case *c)
     cn_tensor *in[4] = { 0 }, *weights = NULL, *y = NULL;
     int n = 0;
     for (int i = 0; i < c->n; i++) {
-        cn_tensor *t = has_role(&c->v[i], "input") || has_role(&c->v[i], "weights") ? stored_tensor_of(cn, &c->v[i]) : NULL;
+        cn_tensor *t =
+            has_role(&c->v[i], "input") || has_role(&c->v[i], "weights") ? stored_tensor_of(cn, &c->v[i]) : NULL;
         if (has_role(&c->v[i], "weights")) weights = t;
         if (has_role(&c->v[i], "input")) in[n++] = cn_dtype_is_float(cn_type(t)) ? cn_param(t) : cn_keep(t);
     }
@@ -256,11 +257,11 @@ static void all_equal(cn_ctx *cn, cn_module *m, const char *name, double value)
 static void initial_values(cn_ctx *cn)
 {
     check_group("initial values");
-    cn_module *m = cn_nn_list(
-        cn, 8, cn_nn_linear(cn, 100, 300, NULL), cn_nn_conv2d(cn, 16, 64, 3, CONV(.groups = 2)),
-        cn_nn_conv_transpose2d(cn, 16, 64, 3, CONV(.groups = 2)), cn_nn_bilinear(cn, 20, 30, 40, NULL),
-        cn_nn_batch_norm2d(cn, 5, NULL), cn_nn_prelu(cn, 3, 0.25), cn_nn_layer_norm(cn, CN_DIMS(2, 3), NULL),
-        cn_nn_embedding(cn, 200, 300, &(cn_nn_embedding_desc){ .has_padding = true, .padding_idx = 7 }));
+    cn_module *m =
+        cn_nn_list(cn, 8, cn_nn_linear(cn, 100, 300, NULL), cn_nn_conv2d(cn, 16, 64, 3, CONV(.groups = 2)),
+                   cn_nn_conv_transpose2d(cn, 16, 64, 3, CONV(.groups = 2)), cn_nn_bilinear(cn, 20, 30, 40, NULL),
+                   cn_nn_batch_norm2d(cn, 5, NULL), cn_nn_prelu(cn, 3, 0.25), cn_nn_layer_norm(cn, CN_DIMS(2, 3), NULL),
+                   cn_nn_embedding(cn, 200, 300, &(cn_nn_embedding_desc){ .has_padding = true, .padding_idx = 7 }));
     drawn_within(cn, m, "0.weight", 1 / sqrt(100));
     drawn_within(cn, m, "0.bias", 1 / sqrt(100));
     drawn_within(cn, m, "1.weight", 1 / sqrt(8 * 9));
@@ -324,7 +325,8 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "Conv2d: stride -1", cn_nn_conv2d(cn, 3, 4, 3, CONV(.stride = -1)));
     refused(cn, "Conv2d: padding -1", cn_nn_conv2d(cn, 3, 4, 3, CONV(.padding = -1)));
     refused(cn, "Conv2d: dilation", cn_nn_conv2d(cn, 3, 4, 3, CONV(.dilation = INT64_MAX)));
-    refused(cn, "Conv2d: 3 numbers for the stride of 2 axes", cn_nn_conv2d(cn, 3, 4, 3, CONV(.strides = CN_DIMS(1, 1, 1))));
+    refused(cn, "Conv2d: 3 numbers for the stride of 2 axes",
+            cn_nn_conv2d(cn, 3, 4, 3, CONV(.strides = CN_DIMS(1, 1, 1))));
     refused(cn, "Conv2d: no padding keeps the size", cn_nn_conv2d(cn, 3, 4, 3, CONV(.same = true, .stride = 2)));
     refused(cn, "Conv2d: either a padding", cn_nn_conv2d(cn, 3, 4, 3, CONV(.same = true, .padding = 1)));
     refused(cn, "Conv2d: output_padding", cn_nn_conv2d(cn, 3, 4, 3, CONV(.output_padding = 1)));
@@ -342,7 +344,8 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "Upsample: a scale of -1", cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = -1 }));
     refused(cn, "Upsample: 1 sizes",
             cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .size = CN_DIMS(3), .mode = CN_UPSAMPLE_BILINEAR }));
-    refused(cn, "Upsample: align_corners", cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .align_corners = true }));
+    refused(cn, "Upsample: align_corners",
+            cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .align_corners = true }));
     refused(cn, "BatchNorm2d: 0 channels", cn_nn_batch_norm2d(cn, 0, NULL));
     refused(cn, "BatchNorm1d: momentum 2", cn_nn_batch_norm1d(cn, 3, BATCH(.momentum = 2)));
     refused(cn, "InstanceNorm2d: -3 channels", cn_nn_instance_norm2d(cn, -3, NULL));
@@ -392,8 +395,8 @@ static void refused_inputs(cn_ctx *cn)
                     CN_DIMS(1, 3));
     refused_forward(cn, "InstanceNorm1d(3, not affine, no running statistics): takes (N, C, L) or (C, L), C = 3",
                     cn_nn_instance_norm1d(cn, 3, NULL), CN_DIMS(2, 4));
-    refused_forward(cn, "LayerNorm(3, 4): takes last sizes 3x4, not [2,4]",
-                    cn_nn_layer_norm(cn, CN_DIMS(3, 4), NULL), CN_DIMS(2, 4));
+    refused_forward(cn, "LayerNorm(3, 4): takes last sizes 3x4, not [2,4]", cn_nn_layer_norm(cn, CN_DIMS(3, 4), NULL),
+                    CN_DIMS(2, 4));
     refused_forward(cn, "RMSNorm(3, not affine): ", cn_nn_rms_norm(cn, CN_DIMS(3), NORM(.no_affine = true)),
                     CN_DIMS(2, 4));
     refused_forward(cn, "GroupNorm(2, 4): takes (N, 4, ...)", cn_nn_group_norm(cn, 2, 4, NULL), CN_DIMS(2, 6));
@@ -441,8 +444,12 @@ static void summaries(cn_ctx *cn)
     char text[4096];
     cn_module *m = cnn(cn);
     cn_summary(m, cn_ones(cn, CN_F32, CN_DIMS(2, 1, 6, 6)), text, sizeof text);
-    const char *const parts[] = { "Conv2d(1, 4, kernel 3x3, padding 1x1, no bias)", "BatchNorm2d(4)", "ReLU",
-                                  "MaxPool2d(kernel 2x2, stride 2x2)", "GroupNorm(2, 6)", "AdaptiveAvgPool2d(1x1)",
+    const char *const parts[] = { "Conv2d(1, 4, kernel 3x3, padding 1x1, no bias)",
+                                  "BatchNorm2d(4)",
+                                  "ReLU",
+                                  "MaxPool2d(kernel 2x2, stride 2x2)",
+                                  "GroupNorm(2, 6)",
+                                  "AdaptiveAvgPool2d(1x1)",
                                   "(2,6,2,2)" };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         check(strstr(text, parts[i]) != NULL, "%s in\n%s", parts[i], text);
@@ -473,9 +480,10 @@ static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_byt
 
 static bool train_once(cn_ctx *cn)
 {
-    cn_module *m = cnn(cn), *more = cn_nn_sequential(cn, 4, cn_nn_instance_norm1d(cn, 3, INSTANCE(.running_stats = true)),
-                                                     cn_nn_prelu(cn, 3, 0.25), cn_nn_alpha_dropout(cn, 0.5),
-                                                     cn_nn_conv1d(cn, 3, 2, 2, CONV(.same = true)));
+    cn_module *m = cnn(cn),
+              *more = cn_nn_sequential(cn, 4, cn_nn_instance_norm1d(cn, 3, INSTANCE(.running_stats = true)),
+                                       cn_nn_prelu(cn, 3, 0.25), cn_nn_alpha_dropout(cn, 0.5),
+                                       cn_nn_conv1d(cn, 3, 2, 2, CONV(.same = true)));
     cn_module *pair = cn_nn_bilinear(cn, 3, 2, 2, NULL);
     cn_tensor *logits = cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(2, 1, 6, 6))), *y = NULL;
     cn_tensor *in[2] = { logits, cn_forward(more, cn_randn(cn, CN_F32, CN_DIMS(2, 3, 1 + 1))) };
