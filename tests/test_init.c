@@ -158,8 +158,8 @@ static void dirac(cn_ctx *cn)
 static void orthogonal(cn_ctx *cn)
 {
     check_group("orthogonal");
-    const cn_dims shapes[] = { CN_DIMS(30, 50),     CN_DIMS(50, 30), CN_DIMS(40, 40),
-                               CN_DIMS(8, 3, 2, 5), CN_DIMS(1, 9),   CN_DIMS(9, 1) };
+    const cn_dims shapes[] = { CN_DIMS(30, 50), CN_DIMS(50, 30), CN_DIMS(40, 40), CN_DIMS(8, 3, 2, 5), CN_DIMS(1, 9),
+                               CN_DIMS(9, 1), CN_DIMS(150, 200), CN_DIMS(129, 129) };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         cn_scope s = cn_scope_begin(cn);
         cn_tensor *w = parameter(cn, CN_F64, shapes[i]);

@@ -401,13 +401,18 @@ static void refused_inputs(cn_ctx *cn)
                     CN_DIMS(2, 4));
     refused_forward(cn, "GroupNorm(2, 4): takes (N, 4, ...)", cn_nn_group_norm(cn, 2, 4, NULL), CN_DIMS(2, 6));
     refused_forward(cn, "Dropout2d(0.5): takes (N, C, H, W)", cn_nn_dropout2d(cn, 0.5), CN_DIMS(2, 4, 3));
-    refused_forward(cn, "GLU(axis -1): takes an even size", cn_nn_glu(cn, -1), CN_DIMS(2, 3));
-    refused_forward(cn, "PReLU(3): takes (N, 3, ...)", cn_nn_prelu(cn, 3, 0.25), CN_DIMS(2, 4));
+    refused_forward(cn, "GLU(axis -1): glu: takes an even size", cn_nn_glu(cn, -1), CN_DIMS(2, 3));
+    refused_forward(cn, "PReLU(3): prelu: with 3 weights takes (N, 3, ...), not [2,4]", cn_nn_prelu(cn, 3, 0.25), CN_DIMS(2, 4));
     refused_forward(cn, "Unflatten(axis 1, 2x3): takes", cn_nn_unflatten(cn, 1, CN_DIMS(2, 3)), CN_DIMS(2, 7));
     refused_forward(cn, "PixelShuffle(2): takes", cn_nn_pixel_shuffle(cn, 2), CN_DIMS(2, 6, 3, 3));
     refused_forward(cn, "Bilinear(2, 3, 4): takes two tensors", cn_nn_bilinear(cn, 2, 3, 4, NULL), CN_DIMS(2, 2));
     refused_forward(cn, "ReflectionPad(3, 3): pad: ", cn_nn_reflection_pad(cn, CN_DIMS(3, 3)), CN_DIMS(1, 1, 2));
     refused_forward(cn, "Softmax(axis 2): softmax: ", cn_nn_softmax(cn, 2), CN_DIMS(2, 2));
+    cn_module *pair = cn_nn_bilinear(cn, 2, 3, 4, NULL);
+    cn_tensor *in[2] = { cn_ones(cn, CN_F32, CN_DIMS(5, 2)), cn_ones(cn, CN_F32, CN_DIMS(6, 3)) }, *y;
+    refused(cn, "Bilinear(2, 3, 4): takes (..., 2) and (..., 3), not [5,2] and [6,3]",
+            cn_forward_all(pair, in, 2, &y, 1) ? y : NULL);
+    cn_module_free(pair);
     /* a batch that was refused does not count */
     cn_module *b = cn_nn_batch_norm1d(cn, 3, NULL);
     refused(cn, "BatchNorm1d", cn_forward(b, cn_ones(cn, CN_F32, CN_DIMS(1, 3))));

@@ -233,6 +233,15 @@ CN_API cn_module *cn_nn_glu(cn_ctx *ctx, int64_t axis);                      /* 
 CN_API cn_module *cn_nn_softmax(cn_ctx *ctx, int64_t axis);
 CN_API cn_module *cn_nn_log_softmax(cn_ctx *ctx, int64_t axis);
 
+/* The functions among these that ops.h does not have: made of its operators. */
+CN_API cn_tensor *cn_relu6(cn_tensor *x);
+CN_API cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight); /* weight (1), or one for each size of axis 1 */
+CN_API cn_tensor *cn_tanhshrink(cn_tensor *x);
+CN_API cn_tensor *cn_softshrink(cn_tensor *x, double lambda);
+CN_API cn_tensor *cn_hardshrink(cn_tensor *x, double lambda);
+CN_API cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value);
+CN_API cn_tensor *cn_glu(cn_tensor *x, int64_t axis);
+
 /* ---- shapes ---- */
 CN_API cn_module *cn_nn_identity(cn_ctx *ctx);
 CN_API cn_module *cn_nn_unflatten(cn_ctx *ctx, int64_t axis, cn_dims sizes);         /* -1 once */

@@ -4,6 +4,71 @@
 
 #include "nn/nn.h"
 
+/* ---- functions that are no operators of their own ---- */
+
+cn_tensor *cn_relu6(cn_tensor *x) { return cn_hardtanh(x, 0, 6); }
+
+cn_tensor *cn_tanhshrink(cn_tensor *x)
+{
+    if (!cn__alive(x)) return NULL;
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, cn_sub(x, cn_tanh(x)));
+}
+
+/* x less what of it lies within ±lambda: 0 there, with gradient 0, x ∓ lambda beyond */
+cn_tensor *cn_softshrink(cn_tensor *x, double lambda)
+{
+    if (!cn__alive(x)) return NULL;
+    if (!(lambda >= 0)) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "softshrink: lambda %g must not be below 0", lambda);
+        return NULL;
+    }
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, cn_sub(x, cn_clamp(x, -lambda, lambda)));
+}
+
+cn_tensor *cn_hardshrink(cn_tensor *x, double lambda)
+{
+    if (!cn__alive(x)) return NULL;
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, cn_masked_fill(x, cn_le_s(cn_abs(x), lambda), 0));
+}
+
+cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value)
+{
+    if (!cn__alive(x)) return NULL;
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, cn_masked_fill(x, cn_le_s(x, threshold), value));
+}
+
+/* a · sigmoid(b), a and b the halves of x along the axis */
+cn_tensor *cn_glu(cn_tensor *x, int64_t axis)
+{
+    if (!cn__alive(x)) return NULL;
+    const int n = cn_ndim(x);
+    if (axis < -n || axis >= n || cn_size(x, (int)axis) % 2)
+        return cn__wrong_shape(x, "glu: takes an even size along axis %lld", (long long)axis);
+    const int64_t half = cn_size(x, (int)axis) / 2;
+    cn_scope s = cn_scope_begin(x->ctx);
+    cn_tensor *gate = cn_sigmoid(cn_narrow(x, axis, half, half));
+    return cn_scope_return(x->ctx, s, cn_mul(cn_narrow(x, axis, 0, half), gate));
+}
+
+/* max(x, 0) + weight min(x, 0) */
+cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
+{
+    if (!cn__alive(x) || !cn__alive(weight)) return NULL;
+    const int64_t channels = cn_numel(weight);
+    if (cn_ndim(weight) > 1 || (channels != 1 && (cn_ndim(x) < 2 || cn_size(x, 1) != channels)))
+        return cn__wrong_shape(x, "prelu: with %lld weights takes (N, %lld, ...)", (long long)channels,
+                               (long long)channels);
+    cn_dims shape = { .n = channels == 1 ? 0 : cn_ndim(x) };
+    for (int d = 0; d < shape.n; d++) shape.v[d] = d == 1 ? channels : 1;
+    cn_scope s = cn_scope_begin(x->ctx);
+    cn_tensor *below = cn_mul(cn_reshape(weight, shape), cn_clamp(x, -INFINITY, 0));
+    return cn_scope_return(x->ctx, s, cn_add(cn_relu(x), below));
+}
+
 /* ---- without options ---- */
 
 typedef struct plain {
@@ -19,16 +84,13 @@ static cn_module *make_plain(cn_ctx *ctx, const cn_module_type *type, cn_tensor 
     return m;
 }
 
-static cn_tensor *relu6(cn_tensor *x) { return cn_hardtanh(x, 0, 6); }
-static cn_tensor *tanhshrink(cn_tensor *x) { return cn_sub(x, cn_tanh(x)); }
-
 #define PLAIN(word, name_, fn_)                                                \
     static const cn_module_type word##_type = { .name = name_,                 \
                                                 .forward = plain_forward,      \
                                                 .data_bytes = sizeof(plain) }; \
     cn_module *cn_nn_##word(cn_ctx *ctx) { return make_plain(ctx, &word##_type, fn_); }
 PLAIN(relu, "ReLU", cn_relu)
-PLAIN(relu6, "ReLU6", relu6)
+PLAIN(relu6, "ReLU6", cn_relu6)
 PLAIN(selu, "SELU", cn_selu)
 PLAIN(gelu, "GELU", cn_gelu)
 PLAIN(gelu_tanh, "GELU(tanh)", cn_gelu_tanh)
@@ -39,7 +101,7 @@ PLAIN(log_sigmoid, "LogSigmoid", cn_log_sigmoid)
 PLAIN(hardsigmoid, "Hardsigmoid", cn_hardsigmoid)
 PLAIN(hardswish, "Hardswish", cn_hardswish)
 PLAIN(tanh, "Tanh", cn_tanh)
-PLAIN(tanhshrink, "Tanhshrink", tanhshrink)
+PLAIN(tanhshrink, "Tanhshrink", cn_tanhshrink)
 PLAIN(softsign, "Softsign", cn_softsign)
 
 /* ---- with numbers ---- */
@@ -53,8 +115,7 @@ typedef struct numbers {
 static cn_tensor *numbers_forward(cn_module *m, cn_tensor *x)
 {
     const numbers *n = cn_module_data(m);
-    cn_scope s = cn_scope_begin(x->ctx);
-    return cn_scope_return(x->ctx, s, n->fn(x, n->v[0], n->v[1]));
+    return n->fn(x, n->v[0], n->v[1]);
 }
 
 static void numbers_describe(const cn_module *m, char *out, size_t size)
@@ -89,20 +150,13 @@ static cn_tensor *leaky_relu(cn_tensor *x, double slope, double unused)
 static cn_tensor *elu(cn_tensor *x, double alpha, double unused) { return (void)unused, cn_elu(x, alpha); }
 static cn_tensor *celu(cn_tensor *x, double alpha, double unused) { return (void)unused, cn_celu(x, alpha); }
 
-/* x less what of it lies within ±lambda: 0 there, with gradient 0, x ∓ lambda beyond */
 static cn_tensor *softshrink(cn_tensor *x, double lambda, double unused)
 {
-    (void)unused;
-    return cn_sub(x, cn_clamp(x, -lambda, lambda));
+    return (void)unused, cn_softshrink(x, lambda);
 }
 static cn_tensor *hardshrink(cn_tensor *x, double lambda, double unused)
 {
-    (void)unused;
-    return cn_masked_fill(x, cn_le_s(cn_abs(x), lambda), 0);
-}
-static cn_tensor *threshold(cn_tensor *x, double limit, double value)
-{
-    return cn_masked_fill(x, cn_le_s(x, limit), value);
+    return (void)unused, cn_hardshrink(x, lambda);
 }
 
 static const cn_module_type leaky_relu_type = NUMBERS("LeakyReLU");
@@ -135,11 +189,11 @@ cn_module *cn_nn_hardtanh(cn_ctx *ctx, double low, double high)
     if (!require(ctx, &hardtanh_type, low < high, "low has to be below high")) return NULL;
     return make_numbers(ctx, &hardtanh_type, (numbers){ 2, { low, high }, cn_hardtanh });
 }
-cn_module *cn_nn_softplus(cn_ctx *ctx, double beta, double threshold_)
+cn_module *cn_nn_softplus(cn_ctx *ctx, double beta, double threshold)
 {
     if (!require(ctx, &softplus_type, isfinite(beta) && beta != 0, "beta has to be a finite number other than 0"))
         return NULL;
-    return make_numbers(ctx, &softplus_type, (numbers){ 2, { beta, threshold_ }, cn_softplus });
+    return make_numbers(ctx, &softplus_type, (numbers){ 2, { beta, threshold }, cn_softplus });
 }
 cn_module *cn_nn_softshrink(cn_ctx *ctx, double lambda)
 {
@@ -151,10 +205,10 @@ cn_module *cn_nn_hardshrink(cn_ctx *ctx, double lambda)
     if (!require(ctx, &hardshrink_type, !isnan(lambda), "lambda has to be a number")) return NULL;
     return make_numbers(ctx, &hardshrink_type, (numbers){ 1, { lambda }, hardshrink });
 }
-cn_module *cn_nn_threshold(cn_ctx *ctx, double limit, double value)
+cn_module *cn_nn_threshold(cn_ctx *ctx, double threshold, double value)
 {
-    if (!require(ctx, &threshold_type, !isnan(limit), "the threshold has to be a number")) return NULL;
-    return make_numbers(ctx, &threshold_type, (numbers){ 2, { limit, value }, threshold });
+    if (!require(ctx, &threshold_type, !isnan(threshold), "the threshold has to be a number")) return NULL;
+    return make_numbers(ctx, &threshold_type, (numbers){ 2, { threshold, value }, cn_threshold });
 }
 
 /* ---- along an axis ---- */
@@ -177,17 +231,9 @@ static cn_tensor *log_softmax_forward(cn_module *m, cn_tensor *x)
     return cn_log_softmax(x, ((const along *)cn_module_data(m))->axis);
 }
 
-/* a · sigmoid(b), a and b the halves of x along the axis */
 static cn_tensor *glu_forward(cn_module *m, cn_tensor *x)
 {
-    const int64_t axis = ((const along *)cn_module_data(m))->axis;
-    const int n = cn_ndim(x);
-    if (axis < -n || axis >= n || cn_size(x, (int)axis) % 2)
-        return cn__wrong_shape(x, "an even size along axis %lld", (long long)axis);
-    const int64_t half = cn_size(x, (int)axis) / 2;
-    cn_scope s = cn_scope_begin(x->ctx);
-    cn_tensor *gate = cn_sigmoid(cn_narrow(x, axis, half, half));
-    return cn_scope_return(x->ctx, s, cn_mul(cn_narrow(x, axis, 0, half), gate));
+    return cn_glu(x, ((const along *)cn_module_data(m))->axis);
 }
 
 #define ALONG(name_, forward_)                                                                      \
@@ -217,18 +263,9 @@ typedef struct prelu {
     cn_tensor *weight;
 } prelu;
 
-/* max(x, 0) + weight min(x, 0); weight by channel, axis 1 */
 static cn_tensor *prelu_forward(cn_module *m, cn_tensor *x)
 {
-    const prelu *p = cn_module_data(m);
-    const int axis = cn_ndim(x) > 1 ? 1 : 0;
-    if (p->channels > 1 && (cn_ndim(x) < 1 || cn_size(x, axis) != p->channels))
-        return cn__wrong_shape(x, "(N, %lld, ...)", (long long)p->channels);
-    cn_dims shape = { .n = p->channels > 1 ? cn_ndim(x) : 0 };
-    for (int d = 0; d < shape.n; d++) shape.v[d] = d == axis ? p->channels : 1;
-    cn_scope s = cn_scope_begin(x->ctx);
-    cn_tensor *below = cn_mul(cn_reshape(p->weight, shape), cn_clamp(x, -INFINITY, 0));
-    return cn_scope_return(x->ctx, s, cn_add(cn_relu(x), below));
+    return cn_prelu(x, ((const prelu *)cn_module_data(m))->weight);
 }
 
 static void prelu_describe(const cn_module *m, char *out, size_t size)

@@ -38,6 +38,7 @@ static cn_tensor *batch_norm(const norm *n, cn_tensor *x, bool training)
     desc.training = training || !n->mean;
     if (!desc.training || !n->mean) return cn_batch_norm(x, n->weight, n->bias, &desc);
     desc.momentum = momentum_of(n);
+    if (n->cumulative && cn_failed(x->ctx)) return NULL; /* the number could not be read */
     if (desc.momentum == 0) desc.running_mean = desc.running_var = NULL;
     cn_tensor *y = cn_batch_norm(x, n->weight, n->bias, &desc);
     cn_no_grad_begin(x->ctx);
@@ -51,7 +52,7 @@ static cn_tensor *batch_forward(cn_module *m, cn_tensor *x)
     const norm *n = cn_module_data(m);
     if (cn_ndim(x) < n->axes[0] || cn_ndim(x) > n->axes[1] || cn_size(x, 1) != n->channels) {
         static const char *const rest[] = { [3] = ") or (N, C, L", [4] = ", H, W", [5] = ", D, H, W" };
-        return cn__wrong_shape(x, "(N, C%s), C = %lld", rest[n->axes[1]], (long long)n->channels);
+        return cn__wrong_shape(x, "takes (N, C%s), C = %lld", rest[n->axes[1]], (long long)n->channels);
     }
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, batch_norm(n, x, cn_module_training(m)));
@@ -94,7 +95,7 @@ static cn_tensor *instance_forward(cn_module *m, cn_tensor *x)
     const bool single = axes == whole - 1; /* (C,...) without N */
     if (axes < n->axes[0] || axes > whole || cn_size(x, single ? 0 : 1) != n->channels) {
         const char *rest = whole == 3 ? "L" : "H, W";
-        return cn__wrong_shape(x, "(N, C, %s) or (C, %s), C = %lld", rest, rest, (long long)n->channels);
+        return cn__wrong_shape(x, "takes (N, C, %s) or (C, %s), C = %lld", rest, rest, (long long)n->channels);
     }
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *y = instance_norm(n, single ? cn_unsqueeze(x, 0) : x, cn_module_training(m));

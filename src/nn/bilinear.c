@@ -37,11 +37,11 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
         return cn__fail(ctx, CN_BAD_ARGUMENT, "takes two tensors and gives one, not %d and %d", n_in, n_out);
     if (!in[1]) return false;
     if (!fits(b, in[0], in[1])) {
-        char second[128];
+        char first[128], second[128];
+        cn__shape_text(&cn__result_of(in[0])->meta.layout, first, sizeof first);
         cn__shape_text(&cn__result_of(in[1])->meta.layout, second, sizeof second);
-        cn__wrong_shape(in[0], "(..., %lld) and (..., %lld), not %s after", (long long)b->in1, (long long)b->in2,
-                        second);
-        return false;
+        return cn__fail(ctx, CN_BAD_SHAPE, "takes (..., %lld) and (..., %lld), not %s and %s", (long long)b->in1,
+                        (long long)b->in2, first, second);
     }
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *y = cn_scope_return(ctx, s, product(b, in[0], in[1]));

@@ -33,14 +33,14 @@ const char *cn__by_text(const int64_t *v, int n, char *out, size_t size)
     return out;
 }
 
-cn_tensor *cn__wrong_shape(cn_tensor *x, const char *takes, ...)
+cn_tensor *cn__wrong_shape(cn_tensor *x, const char *wanted, ...)
 {
     char words[160], shape[128];
     va_list list;
-    va_start(list, takes);
-    vsnprintf(words, sizeof words, takes, list);
+    va_start(list, wanted);
+    vsnprintf(words, sizeof words, wanted, list);
     va_end(list);
     cn__shape_text(&cn__result_of(x)->meta.layout, shape, sizeof shape);
-    cn__fail(x->ctx, CN_BAD_SHAPE, "takes %s, not %s", words, shape);
+    cn__fail(x->ctx, CN_BAD_SHAPE, "%s, not %s", words, shape);
     return NULL;
 }

@@ -30,7 +30,7 @@ static cn_tensor *forward(cn_module *m, cn_tensor *x)
     const conv *c = cn_module_data(m);
     if (!c->pads) return c->apply(x, c->weight, c->bias, &c->call);
     if (cn_ndim(x) != c->axes + 1 && cn_ndim(x) != c->axes + 2)
-        return cn__wrong_shape(x, "%d or %d axes", c->axes + 1, c->axes + 2);
+        return cn__wrong_shape(x, "takes %d or %d axes", c->axes + 1, c->axes + 2);
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, c->apply(padded(c, x), c->weight, c->bias, &c->call));
 }

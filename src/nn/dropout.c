@@ -33,13 +33,13 @@ static cn_tensor *by_channel(cn_module *m, cn_tensor *x, int channel)
 
 static cn_tensor *forward1(cn_module *m, cn_tensor *x)
 {
-    if (cn_ndim(x) != 2 && cn_ndim(x) != 3) return cn__wrong_shape(x, "(N, C, L) or (C, L)");
+    if (cn_ndim(x) != 2 && cn_ndim(x) != 3) return cn__wrong_shape(x, "takes (N, C, L) or (C, L)");
     return by_channel(m, x, cn_ndim(x) - 2);
 }
 
 static cn_tensor *forward2(cn_module *m, cn_tensor *x)
 {
-    if (cn_ndim(x) != 4) return cn__wrong_shape(x, "(N, C, H, W)");
+    if (cn_ndim(x) != 4) return cn__wrong_shape(x, "takes (N, C, H, W)");
     return by_channel(m, x, 1);
 }
 

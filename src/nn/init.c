@@ -219,6 +219,8 @@ bool cn_init_kaiming_normal(cn_tensor *t, double a, cn_fan mode, const char *non
 
 /* ---- orthogonal ---- */
 
+enum { BLOCK = 32 }; /* vectors made orthogonal together: what earlier blocks have of them goes by matrix products */
+
 static double dot(const double *a, const double *b, int64_t n)
 {
     double sum = 0;
@@ -226,8 +228,19 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* n vectors of `length`, one after the other, made orthonormal: what earlier ones have of it is taken off each, twice
-   over, so that rounding does not show. False: they are dependent. */
+/* Vectors [k, k + n) without what the first k have of them: w - (w qᵀ) q, twice over, so that rounding does not show. */
+static bool project(cn_ctx *ctx, double *v, int64_t k, int64_t n, int64_t length)
+{
+    cn_scope s = cn_scope_begin(ctx);
+    cn_tensor *q = cn_borrow(ctx, CN_F64, CN_DIMS(k, length), v, NULL, NULL);
+    cn_tensor *w = cn_borrow(ctx, CN_F64, CN_DIMS(n, length), v + k * length, NULL, NULL);
+    for (int pass = 0; pass < 2; pass++) w = cn_sub(w, cn_matmul(cn_matmul(w, cn_transpose(q, 0, 1)), q));
+    const bool ok = cn_read(w, v + k * length, (size_t)(n * length) * sizeof *v);
+    cn_scope_end(ctx, s);
+    return ok;
+}
+
+/* The same one by one, within a block; each is made of length 1. False: they are dependent. */
 static bool orthonormalise(double *v, int64_t n, int64_t length)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -244,16 +257,25 @@ static bool orthonormalise(double *v, int64_t n, int64_t length)
     return true;
 }
 
+static bool make_orthogonal(cn_ctx *ctx, double *v, int64_t n, int64_t length)
+{
+    for (int64_t k = 0; k < n; k += BLOCK) {
+        const int64_t count = n - k < BLOCK ? n - k : BLOCK;
+        if (k && !project(ctx, v, k, count, length)) return false;
+        if (!orthonormalise(v + k * length, count, length))
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "init_orthogonal: the vectors drawn depend on each other");
+    }
+    return true;
+}
+
 static cn_tensor *orthogonal_vectors(cn_ctx *ctx, int64_t n, int64_t length)
 {
     const size_t bytes = (size_t)(n * length) * sizeof(double);
     cn_tensor *drawn = cn_randn(ctx, CN_F64, CN_DIMS(n, length)), *made = NULL;
     double *v = drawn ? cn__alloc(ctx, bytes) : NULL;
     if (!v) return NULL;
-    if (cn_read(drawn, v, bytes)) {
-        if (orthonormalise(v, n, length)) made = cn_from(ctx, CN_F64, CN_DIMS(n, length), v);
-        else cn__fail(ctx, CN_BAD_ARGUMENT, "init_orthogonal: the vectors drawn depend on each other");
-    }
+    if (cn_read(drawn, v, bytes) && make_orthogonal(ctx, v, n, length))
+        made = cn_from(ctx, CN_F64, CN_DIMS(n, length), v);
     cn__free(ctx, v, bytes);
     return made;
 }

@@ -18,7 +18,7 @@ const char *cn__by_text(const int64_t *v, int n, char *out, size_t size);
 /* An option of which 0 means the usual value and a negative number none. */
 static inline double cn__or_usual(double value, double usual) { return value == 0 ? usual : value < 0 ? 0 : value; }
 
-/* Forward was given a shape the layer does not take: "takes (N, 8, H, W), not [3,3]". The layer is named by cn_forward. */
-cn_tensor *cn__wrong_shape(cn_tensor *x, const char *takes, ...);
+/* An error: "takes (N, 8, H, W), not [3,3]", of which the end is x's shape. The layer is named by cn_forward. */
+__attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, const char *wanted, ...); /* returns NULL */
 
 #endif

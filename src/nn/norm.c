@@ -32,7 +32,7 @@ static bool fits(const norm *n, cn_tensor *x)
 static cn_tensor *not_last(const norm *n, cn_tensor *x)
 {
     char sizes[96];
-    return cn__wrong_shape(x, "last sizes %s", cn__by_text(n->shape.v, n->shape.n, sizes, sizeof sizes));
+    return cn__wrong_shape(x, "takes last sizes %s", cn__by_text(n->shape.v, n->shape.n, sizes, sizeof sizes));
 }
 
 static cn_tensor *layer_forward(cn_module *m, cn_tensor *x)
@@ -52,7 +52,7 @@ static cn_tensor *group_forward(cn_module *m, cn_tensor *x)
 {
     const norm *n = cn_module_data(m);
     if (cn_ndim(x) < 2 || cn_size(x, 1) != n->shape.v[1])
-        return cn__wrong_shape(x, "(N, %lld, ...)", (long long)n->shape.v[1]);
+        return cn__wrong_shape(x, "takes (N, %lld, ...)", (long long)n->shape.v[1]);
     return cn_group_norm(x, n->shape.v[0], n->weight, n->bias, n->eps);
 }
 

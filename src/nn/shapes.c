@@ -21,7 +21,7 @@ static cn_tensor *unflatten_forward(cn_module *m, cn_tensor *x)
     const cn_dims from = cn_shape(x);
     const int64_t axis = u->axis < 0 ? u->axis + from.n : u->axis;
     if (axis < 0 || axis >= from.n || from.n - 1 + u->sizes.n > CN_MAX_DIMS)
-        return cn__wrong_shape(x, "an axis %lld and at most %d in the end", (long long)u->axis, CN_MAX_DIMS);
+        return cn__wrong_shape(x, "takes an axis %lld and at most %d in the end", (long long)u->axis, CN_MAX_DIMS);
     int64_t known = 1, open = -1;
     cn_dims to = { 0 };
     for (int d = 0; d < axis; d++) to.v[to.n++] = from.v[d];
@@ -33,7 +33,7 @@ static cn_tensor *unflatten_forward(cn_module *m, cn_tensor *x)
     for (int d = (int)axis + 1; d < from.n; d++) to.v[to.n++] = from.v[d];
     const int64_t size = from.v[axis];
     if (open < 0 ? known != size : size % known)
-        return cn__wrong_shape(x, "a size made of %lld along axis %lld", (long long)known, (long long)u->axis);
+        return cn__wrong_shape(x, "takes a size made of %lld along axis %lld", (long long)known, (long long)u->axis);
     if (open >= 0) to.v[open] = size / known;
     return cn_reshape(x, to);
 }
@@ -90,7 +90,7 @@ static cn_tensor *shuffle_forward(cn_module *m, cn_tensor *x)
 {
     const int64_t r = ((const shuffle *)cn_module_data(m))->factor;
     if (cn_ndim(x) < 3 || cn_size(x, -3) % (r * r))
-        return cn__wrong_shape(x, "(..., C, H, W), C a multiple of %lld", (long long)(r * r));
+        return cn__wrong_shape(x, "takes (..., C, H, W), C a multiple of %lld", (long long)(r * r));
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, shuffled(x, r));
 }

@@ -25,7 +25,7 @@ static cn_tensor *forward(cn_module *m, cn_tensor *x)
     const bool bilinear = u->mode == CN_UPSAMPLE_BILINEAR;
     const int axes = cn_ndim(x) - 2;
     if (axes > 2 || axes < (bilinear ? 2 : 1) || (u->size.n && u->size.n != axes))
-        return cn__wrong_shape(x, "(N, C, %s)", bilinear || u->size.n == 2 ? "H, W" : "L");
+        return cn__wrong_shape(x, "takes (N, C, %s)", bilinear || u->size.n == 2 ? "H, W" : "L");
     cn_dims size;
     if (!sizes_for(u, x, &size)) return NULL;
     return bilinear ? cn_interpolate_bilinear(x, size.v[0], size.v[1], u->align_corners)
