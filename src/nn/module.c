@@ -312,13 +312,16 @@ static void remember_shape(cn_module *m, cn_tensor *y)
 static void name_layer(cn_module *m)
 {
     cn_ctx *ctx = m->object.ctx;
-    char words[sizeof ctx->words], options[128] = "";
+    char head[256], options[128] = "";
     if (cn_module_children(m) > 0 || strncmp(ctx->words, m->type->name, strlen(m->type->name)) == 0) return;
     if (m->type->describe) m->type->describe(m, options, sizeof options);
-    memcpy(words, ctx->words, sizeof words);
-    const bool any = *options != 0;
-    int n = snprintf(ctx->words, sizeof words, "%s%s%s%s: ", m->type->name, any ? "(" : "", options, any ? ")" : "");
-    if (n > 0 && (size_t)n < sizeof words) snprintf(ctx->words + n, sizeof words - (size_t)n, "%s", words);
+    if (*options) snprintf(head, sizeof head, "%s(%s): ", m->type->name, options);
+    else snprintf(head, sizeof head, "%s: ", m->type->name);
+    const size_t n = strlen(head), room = sizeof ctx->words - n - 1, length = strlen(ctx->words);
+    const size_t kept = length < room ? length : room;
+    memmove(ctx->words + n, ctx->words, kept);
+    memcpy(ctx->words, head, n);
+    ctx->words[n + kept] = 0;
 }
 
 cn_tensor *cn_forward(cn_module *m, cn_tensor *x)
