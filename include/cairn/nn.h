@@ -116,11 +116,142 @@ CN_API cn_module *cn_nn_residual(cn_ctx *ctx, cn_module *inner);        /* x + i
 CN_API cn_module *cn_nn_function(cn_ctx *ctx, cn_tensor *(*fn)(cn_tensor *x)); /* cn_relu, cn_tanh, your own */
 CN_API cn_module *cn_nn_flatten(cn_ctx *ctx, int64_t from, int64_t to); /* PyTorch's defaults are 1, -1 */
 
-/* ---- layers ---- */
+/* ---- layers: options that are 0 are PyTorch's defaults; sizes and numbers in the argument list are meant as they are ---- */
 typedef struct cn_linear_desc {
     bool no_bias;
 } cn_linear_desc;
 CN_API cn_module *cn_nn_linear(cn_ctx *ctx, int64_t in, int64_t out, const cn_linear_desc *desc); /* weight (out,in), bias (out) */
+/* Of two tensors (cn_forward_all): y_o = x1 · W_o · x2 + b_o; weight (out,in1,in2), bias (out). */
+CN_API cn_module *cn_nn_bilinear(cn_ctx *ctx, int64_t in1, int64_t in2, int64_t out, const cn_linear_desc *desc);
+
+typedef struct cn_nn_embedding_desc {
+    bool has_padding;
+    int64_t padding_idx; /* if has_padding: this row is 0 at the start and takes no gradient; may count from the end */
+} cn_nn_embedding_desc;
+CN_API cn_module *cn_nn_embedding(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn_embedding_desc *desc); /* weight (rows,width) */
+
+/* ---- convolutions: weight (out,in/groups,kernel...), transposed (in,out/groups,kernel...); bias (out) ---- */
+typedef struct cn_nn_conv_desc {
+    int64_t stride, padding, dilation;                 /* of every axis; 0: 1, 0, 1 */
+    int64_t output_padding;                            /* transposed only */
+    int64_t groups;                                    /* 0: 1 */
+    bool no_bias;
+    bool same;                                         /* PyTorch's padding='same': as large as the input; stride 1; not transposed */
+    cn_pad_mode padding_mode;                          /* CN_PAD_CONSTANT: zeros; the others not transposed */
+    cn_dims kernels, strides, paddings, dilations, output_paddings; /* one for each axis, in place of one for all */
+} cn_nn_conv_desc;
+CN_API cn_module *cn_nn_conv1d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc);
+CN_API cn_module *cn_nn_conv2d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc);
+CN_API cn_module *cn_nn_conv3d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc);
+CN_API cn_module *cn_nn_conv_transpose1d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc);
+CN_API cn_module *cn_nn_conv_transpose2d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc);
+
+/* ---- windows ---- */
+typedef struct cn_nn_pool_desc {
+    int64_t stride, padding;                           /* 0: the kernel, 0 */
+    int64_t dilation;                                  /* 0: 1; max only */
+    bool ceil_mode, exclude_padding;                   /* exclude_padding: PyTorch's count_include_pad=False; average only */
+    cn_dims kernels, strides, paddings, dilations;     /* one for each axis, in place of one for all */
+} cn_nn_pool_desc;
+CN_API cn_module *cn_nn_max_pool1d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_max_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_avg_pool1d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_avg_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_adaptive_avg_pool1d(cn_ctx *ctx, int64_t size);
+CN_API cn_module *cn_nn_adaptive_avg_pool2d(cn_ctx *ctx, int64_t height, int64_t width);
+CN_API cn_module *cn_nn_adaptive_max_pool1d(cn_ctx *ctx, int64_t size);
+CN_API cn_module *cn_nn_adaptive_max_pool2d(cn_ctx *ctx, int64_t height, int64_t width);
+
+typedef enum cn_upsample_mode { CN_UPSAMPLE_NEAREST, CN_UPSAMPLE_BILINEAR } cn_upsample_mode;
+typedef struct cn_nn_upsample_desc {
+    cn_dims size;             /* of the last axes, (L) or (H,W); or */
+    double scale;             /* of each of them: size times scale has to be whole */
+    cn_upsample_mode mode;
+    bool align_corners;       /* bilinear only */
+} cn_nn_upsample_desc;
+CN_API cn_module *cn_nn_upsample(cn_ctx *ctx, const cn_nn_upsample_desc *desc); /* (N,C,L) nearest only, (N,C,H,W) */
+
+/* ---- normalisation: weight and bias where not taken away; eps and momentum: 0 is PyTorch's default, negative means 0 ---- */
+typedef struct cn_nn_batch_norm_desc {
+    double eps, momentum;     /* 0: 1e-5, 0.1 */
+    bool cumulative;          /* PyTorch's momentum=None: running statistics are the mean of all batches */
+    bool no_affine;           /* no weight and bias */
+    bool no_running_stats;    /* PyTorch's track_running_stats=False: always the batch's own */
+} cn_nn_batch_norm_desc;
+/* (N,C) or (N,C,L); (N,C,H,W); (N,C,D,H,W). Buffers running_mean (C), running_var (C), num_batches_tracked (i64). */
+CN_API cn_module *cn_nn_batch_norm1d(cn_ctx *ctx, int64_t channels, const cn_nn_batch_norm_desc *desc);
+CN_API cn_module *cn_nn_batch_norm2d(cn_ctx *ctx, int64_t channels, const cn_nn_batch_norm_desc *desc);
+CN_API cn_module *cn_nn_batch_norm3d(cn_ctx *ctx, int64_t channels, const cn_nn_batch_norm_desc *desc);
+
+typedef struct cn_nn_instance_norm_desc {
+    double eps, momentum;     /* 0: 1e-5, 0.1 */
+    bool affine;              /* weight and bias; PyTorch has none by default */
+    bool running_stats;       /* PyTorch's track_running_stats=True: evaluation by running statistics */
+} cn_nn_instance_norm_desc;
+CN_API cn_module *cn_nn_instance_norm1d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc); /* (C,L) or (N,C,L) */
+CN_API cn_module *cn_nn_instance_norm2d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc); /* (C,H,W) or (N,C,H,W) */
+
+typedef struct cn_nn_norm_desc {
+    double eps;               /* 0: 1e-5; of RMSNorm: the distance from 1 to the next number, in f64 for f64, else in f32 */
+    bool no_affine, no_bias;  /* RMSNorm never has a bias */
+} cn_nn_norm_desc;
+CN_API cn_module *cn_nn_layer_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc); /* of the last axes, all normalised together */
+CN_API cn_module *cn_nn_rms_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc);
+CN_API cn_module *cn_nn_group_norm(cn_ctx *ctx, int64_t groups, int64_t channels, const cn_nn_norm_desc *desc); /* (N,C,...) */
+
+/* ---- dropout: p is the probability of 0 (PyTorch's default is 0.5); nothing is done in evaluation ---- */
+CN_API cn_module *cn_nn_dropout(cn_ctx *ctx, double p);
+CN_API cn_module *cn_nn_dropout1d(cn_ctx *ctx, double p);      /* whole channels of (N,C,L) or (C,L) */
+CN_API cn_module *cn_nn_dropout2d(cn_ctx *ctx, double p);      /* whole channels of (N,C,H,W) */
+CN_API cn_module *cn_nn_alpha_dropout(cn_ctx *ctx, double p);  /* keeps mean and variance of what SELU gives */
+
+/* ---- activations; in comments PyTorch's defaults ---- */
+CN_API cn_module *cn_nn_relu(cn_ctx *ctx);
+CN_API cn_module *cn_nn_relu6(cn_ctx *ctx);
+CN_API cn_module *cn_nn_leaky_relu(cn_ctx *ctx, double slope);               /* 0.01 */
+CN_API cn_module *cn_nn_prelu(cn_ctx *ctx, int64_t channels, double slope);  /* 1, 0.25; parameter weight (channels), of axis 1 */
+CN_API cn_module *cn_nn_elu(cn_ctx *ctx, double alpha);                      /* 1 */
+CN_API cn_module *cn_nn_celu(cn_ctx *ctx, double alpha);                     /* 1 */
+CN_API cn_module *cn_nn_selu(cn_ctx *ctx);
+CN_API cn_module *cn_nn_gelu(cn_ctx *ctx);
+CN_API cn_module *cn_nn_gelu_tanh(cn_ctx *ctx);                              /* PyTorch's approximate='tanh' */
+CN_API cn_module *cn_nn_silu(cn_ctx *ctx);
+CN_API cn_module *cn_nn_mish(cn_ctx *ctx);
+CN_API cn_module *cn_nn_sigmoid(cn_ctx *ctx);
+CN_API cn_module *cn_nn_log_sigmoid(cn_ctx *ctx);
+CN_API cn_module *cn_nn_hardsigmoid(cn_ctx *ctx);
+CN_API cn_module *cn_nn_hardswish(cn_ctx *ctx);
+CN_API cn_module *cn_nn_tanh(cn_ctx *ctx);
+CN_API cn_module *cn_nn_tanhshrink(cn_ctx *ctx);                             /* x - tanh(x) */
+CN_API cn_module *cn_nn_hardtanh(cn_ctx *ctx, double low, double high);      /* -1, 1 */
+CN_API cn_module *cn_nn_softplus(cn_ctx *ctx, double beta, double threshold); /* 1, 20 */
+CN_API cn_module *cn_nn_softsign(cn_ctx *ctx);
+CN_API cn_module *cn_nn_softshrink(cn_ctx *ctx, double lambda);              /* 0.5: towards 0 by lambda */
+CN_API cn_module *cn_nn_hardshrink(cn_ctx *ctx, double lambda);              /* 0.5: 0 within ±lambda */
+CN_API cn_module *cn_nn_threshold(cn_ctx *ctx, double threshold, double value); /* x where above threshold, else value */
+CN_API cn_module *cn_nn_glu(cn_ctx *ctx, int64_t axis);                      /* -1: half of it times the sigmoid of the other */
+CN_API cn_module *cn_nn_softmax(cn_ctx *ctx, int64_t axis);
+CN_API cn_module *cn_nn_log_softmax(cn_ctx *ctx, int64_t axis);
+
+/* The functions among these that ops.h does not have: made of its operators. */
+CN_API cn_tensor *cn_relu6(cn_tensor *x);
+CN_API cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight); /* weight (1), or one for each size of axis 1 */
+CN_API cn_tensor *cn_tanhshrink(cn_tensor *x);
+CN_API cn_tensor *cn_softshrink(cn_tensor *x, double lambda);
+CN_API cn_tensor *cn_hardshrink(cn_tensor *x, double lambda);
+CN_API cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value);
+CN_API cn_tensor *cn_glu(cn_tensor *x, int64_t axis);
+
+/* ---- shapes ---- */
+CN_API cn_module *cn_nn_identity(cn_ctx *ctx);
+CN_API cn_module *cn_nn_unflatten(cn_ctx *ctx, int64_t axis, cn_dims sizes);         /* -1 once */
+CN_API cn_module *cn_nn_pixel_shuffle(cn_ctx *ctx, int64_t factor);                  /* (...,C·r²,H,W) -> (...,C,H·r,W·r) */
+/* pad: F.pad's order: last axis first, (before, after) pairs: CN_DIMS(left, right, top, bottom). */
+CN_API cn_module *cn_nn_zero_pad(cn_ctx *ctx, cn_dims pad);
+CN_API cn_module *cn_nn_constant_pad(cn_ctx *ctx, cn_dims pad, double value);
+CN_API cn_module *cn_nn_reflection_pad(cn_ctx *ctx, cn_dims pad);
+CN_API cn_module *cn_nn_replication_pad(cn_ctx *ctx, cn_dims pad);
+CN_API cn_module *cn_nn_circular_pad(cn_ctx *ctx, cn_dims pad);
 
 #ifdef __cplusplus
 }

@@ -301,12 +301,6 @@ bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t)
 
 cn_dtype cn_default_dtype(const cn_ctx *ctx) { return ctx ? ctx->default_dtype : CN_F32; }
 
-cn_tensor *cn__uniform(cn_ctx *ctx, cn_dims shape, double bound)
-{
-    cn_scope s = cn_scope_begin(ctx);
-    return cn_scope_return(ctx, s, cn_mul_s(cn_sub_s(cn_rand(ctx, ctx->default_dtype, shape), 0.5), 2 * bound));
-}
-
 /* ---- forward ---- */
 
 static void remember_shape(cn_module *m, cn_tensor *y)
@@ -314,14 +308,32 @@ static void remember_shape(cn_module *m, cn_tensor *y)
     if (y) m->out_shape = cn_shape(y);
 }
 
+/* An error that came up within a layer starts with the layer, unless it does: "Linear(6, 5): linear: ...". */
+static void name_layer(cn_module *m)
+{
+    cn_ctx *ctx = m->object.ctx;
+    char head[256], options[128] = "";
+    if (cn_module_children(m) > 0 || strncmp(ctx->words, m->type->name, strlen(m->type->name)) == 0) return;
+    if (m->type->describe) m->type->describe(m, options, sizeof options);
+    if (*options) snprintf(head, sizeof head, "%s(%s): ", m->type->name, options);
+    else snprintf(head, sizeof head, "%s: ", m->type->name);
+    const size_t n = strlen(head), room = sizeof ctx->words - n - 1, length = strlen(ctx->words);
+    const size_t kept = length < room ? length : room;
+    memmove(ctx->words + n, ctx->words, kept);
+    memcpy(ctx->words, head, n);
+    ctx->words[n + kept] = 0;
+}
+
 cn_tensor *cn_forward(cn_module *m, cn_tensor *x)
 {
     if (!m || !x) return NULL;
+    const bool sound = !cn_failed(m->object.ctx);
     cn_tensor *y = NULL;
     if (m->type->forward) y = m->type->forward(m, x);
     else if (!m->type->forward_all)
         cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s only holds modules: it has no forward", m->type->name);
     else if (!m->type->forward_all(m, &x, 1, &y, 1)) y = NULL;
+    if (sound && cn_failed(m->object.ctx)) name_layer(m);
     remember_shape(m, y);
     return y;
 }
@@ -330,6 +342,7 @@ bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
 {
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!m || n_in < 1 || !in[0]) return false;
+    const bool sound = !cn_failed(m->object.ctx);
     bool ok = false;
     if (m->type->forward_all) ok = m->type->forward_all(m, in, n_in, out, n_out);
     else if (n_in != 1 || n_out > 1 || !m->type->forward)
@@ -339,6 +352,7 @@ bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
         if (n_out == 1) out[0] = y;
         ok = y != NULL;
     }
+    if (sound && cn_failed(m->object.ctx)) name_layer(m);
     if (ok && n_out > 0) remember_shape(m, out[0]);
     return ok;
 }

@@ -1,0 +1,118 @@
+/* LayerNorm, RMSNorm and GroupNorm: statistics of each sample. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "nn/nn.h"
+
+typedef struct norm {
+    cn_dims shape; /* of the normalised axes; of GroupNorm groups and channels */
+    double eps;    /* negative: by x's dtype */
+    cn_tensor *weight, *bias;
+} norm;
+
+static void describe(const cn_module *m, char *out, size_t size)
+{
+    const norm *n = cn_module_data(m);
+    size_t used = 0;
+    for (int d = 0; d < n->shape.n && used < size; d++)
+        used += (size_t)snprintf(out + used, size - used, "%s%lld", d ? ", " : "", (long long)n->shape.v[d]);
+    if (!n->weight && used < size) snprintf(out + used, size - used, ", not affine");
+}
+
+/* The normalised axes are x's last ones. */
+static bool fits(const norm *n, cn_tensor *x)
+{
+    if (cn_ndim(x) < n->shape.n) return false;
+    for (int d = 0; d < n->shape.n; d++)
+        if (cn_size(x, d - n->shape.n) != n->shape.v[d]) return false;
+    return true;
+}
+
+static cn_tensor *not_last(const norm *n, cn_tensor *x)
+{
+    char sizes[96];
+    return cn__wrong_shape(x, "takes last sizes %s", cn__by_text(n->shape.v, n->shape.n, sizes, sizeof sizes));
+}
+
+static cn_tensor *layer_forward(cn_module *m, cn_tensor *x)
+{
+    const norm *n = cn_module_data(m);
+    return fits(n, x) ? cn_layer_norm(x, n->shape.n, n->weight, n->bias, n->eps) : not_last(n, x);
+}
+
+static cn_tensor *rms_forward(cn_module *m, cn_tensor *x)
+{
+    const norm *n = cn_module_data(m);
+    const double least = cn_type(x) == CN_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    return fits(n, x) ? cn_rms_norm(x, n->shape.n, n->weight, n->eps < 0 ? least : n->eps) : not_last(n, x);
+}
+
+static cn_tensor *group_forward(cn_module *m, cn_tensor *x)
+{
+    const norm *n = cn_module_data(m);
+    if (cn_ndim(x) < 2 || cn_size(x, 1) != n->shape.v[1])
+        return cn__wrong_shape(x, "takes (N, %lld, ...)", (long long)n->shape.v[1]);
+    return cn_group_norm(x, n->shape.v[0], n->weight, n->bias, n->eps);
+}
+
+#define TYPE(name_, forward_)                                                                \
+    {                                                                                        \
+        .name = name_, .forward = forward_, .data_bytes = sizeof(norm), .describe = describe \
+    }
+static const cn_module_type layer_type = TYPE("LayerNorm", layer_forward);
+static const cn_module_type rms_type = TYPE("RMSNorm", rms_forward);
+static const cn_module_type group_type = TYPE("GroupNorm", group_forward);
+
+static bool check_shape(cn_ctx *ctx, const char *who, cn_dims shape)
+{
+    if (shape.n < 1 || shape.n > CN_MAX_DIMS)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: over %d axes; 1 to %d are possible", who, shape.n, CN_MAX_DIMS);
+    for (int d = 0; d < shape.n; d++)
+        if (shape.v[d] < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a size of %lld", who, (long long)shape.v[d]);
+    return true;
+}
+
+/* Weights and biases of the shape given. */
+static cn_module *make(cn_ctx *ctx, const cn_module_type *type, const norm *n, cn_dims shape, bool weight, bool bias)
+{
+    if (isnan(n->eps)) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: eps is not a number", type->name);
+    cn_module *m = cn_failed(ctx) ? NULL : cn_module_new(ctx, type);
+    if (!m) return NULL;
+    norm *to = cn_module_data(m);
+    *to = *n;
+    cn_scope s = cn_scope_begin(ctx);
+    if (weight) to->weight = cn_module_param(m, "weight", cn_ones(ctx, ctx->default_dtype, shape));
+    if (weight && bias) to->bias = cn_module_param(m, "bias", cn_zeros(ctx, ctx->default_dtype, shape));
+    cn_scope_end(ctx, s);
+    return cn_module_made(m);
+}
+
+cn_module *cn_nn_layer_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc)
+{
+    const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
+    if (!ctx || !check_shape(ctx, "LayerNorm", shape)) return NULL;
+    const norm n = { .shape = shape, .eps = cn__or_usual(d.eps, 1e-5) };
+    return make(ctx, &layer_type, &n, shape, !d.no_affine, !d.no_bias);
+}
+
+cn_module *cn_nn_rms_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc)
+{
+    const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
+    if (!ctx || !check_shape(ctx, "RMSNorm", shape)) return NULL;
+    const norm n = { .shape = shape, .eps = cn__or_usual(d.eps, -1) };
+    return make(ctx, &rms_type, &n, shape, !d.no_affine, false);
+}
+
+cn_module *cn_nn_group_norm(cn_ctx *ctx, int64_t groups, int64_t channels, const cn_nn_norm_desc *desc)
+{
+    const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
+    if (!ctx) return NULL;
+    if (groups < 1 || channels < 1 || channels % groups) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "GroupNorm: %lld channels do not divide into %lld groups", (long long)channels,
+                 (long long)groups);
+        return NULL;
+    }
+    const norm n = { .shape = CN_DIMS(groups, channels), .eps = cn__or_usual(d.eps, 1e-5) };
+    return make(ctx, &group_type, &n, CN_DIMS(channels), !d.no_affine, !d.no_bias);
+}
