@@ -115,7 +115,7 @@ static double unit_of(double size) { return size * 0.104; }
 static double raster_width(const char *text, double size, bool bold)
 {
     double units = 0;
-    for (int n; *text; text += n) units += letter_width(letter(cn__utf8_next(text, &n))) + 1;
+    for (int n; *text; text += n) units += letter_width(letter(cn__letter_next(text, &n))) + 1;
     return (units - 1) * unit_of(size) + (bold ? 1 : 0);
 }
 
@@ -153,7 +153,7 @@ static void cover_text(raster *r, const pen *p, const char *text)
 {
     double shift = 0.5;
     for (int n; *text; text += n) {
-        const char *g = letter(cn__utf8_next(text, &n));
+        const char *g = letter(cn__letter_next(text, &n));
         const int width = letter_width(g);
         for (int y = 0; y < 9; y++)
             for (int x = 0; x < width; x++)

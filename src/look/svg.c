@@ -30,7 +30,7 @@ static void put_named(FILE *f, const char *name, double x)
 static void put_text(FILE *f, const char *s)
 {
     for (int n; *s; s += n) {
-        const uint32_t c = cn__utf8_next(s, &n);
+        const uint32_t c = cn__letter_next(s, &n);
         if (c == '<') fputs("&lt;", f);
         else if (c == '>') fputs("&gt;", f);
         else if (c == '&') fputs("&amp;", f);

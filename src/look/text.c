@@ -6,7 +6,7 @@
 
 #include "look/text.h"
 
-uint32_t cn__utf8_next(const char *s, int *n)
+uint32_t cn__letter_next(const char *s, int *n)
 {
     static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
     const unsigned char *u = (const unsigned char *)s;
@@ -47,7 +47,7 @@ int cn__utf8_columns(uint32_t c)
 int cn__text_columns(const char *s)
 {
     int columns = 0;
-    for (int n; *s; s += n) columns += cn__utf8_columns(cn__utf8_next(s, &n));
+    for (int n; *s; s += n) columns += cn__utf8_columns(cn__letter_next(s, &n));
     return columns;
 }
 
@@ -61,7 +61,7 @@ int cn__text_fit(char *out, size_t size, const char *s, int columns, bool utf8)
     int used = 0;
     size_t at = 0;
     for (int n; *s; s += n) {
-        const uint32_t c = cn__utf8_next(s, &n);
+        const uint32_t c = cn__letter_next(s, &n);
         const bool plain = is_control(c) || c == 0xfffd || (c >= 0x80 && !utf8);
         const int width = plain ? 1 : cn__utf8_columns(c);
         if (used + width > room || at + (size_t)n + 4 > size) break;

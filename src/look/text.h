@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The next character of UTF-8, *n bytes long. What is no UTF-8 gives 0xFFFD, a byte at a time. */
-uint32_t cn__utf8_next(const char *s, int *n);
+uint32_t cn__letter_next(const char *s, int *n);
 int cn__utf8_columns(uint32_t c);    /* 0: combining; 2: wide */
 int cn__text_columns(const char *s); /* of the whole */
 
