@@ -17,6 +17,7 @@
 #include "gpt.h"
 #include "dict.h"
 #include "io.h"
+#include "checkpoint.h"
 #include "look.h"
 #include "profile.h"
 #include "op.h"

@@ -1,0 +1,81 @@
+/* Checkpoints: the model under its own names, everything else beside it under a prefix. */
+#include <stdio.h>
+
+#include "cairn/checkpoint.h"
+#include "cairn/io.h"
+#include "core/object.h"
+
+static bool add_extra(cn_dict *file, const cn_dict *extra)
+{
+    cn_ctx *ctx = cn_dict_context(file);
+    for (int64_t i = 0; i < cn_dict_count(extra); i++) {
+        const char *name = cn_dict_name(extra, i);
+        if (cn_dict_get(file, name)) return cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: \"%s\" is there already", name);
+        if (!cn_dict_set(file, name, cn_dict_at(extra, i))) return false;
+    }
+    for (int64_t i = 0; i < cn_dict_texts(extra); i++) {
+        const char *name = cn_dict_text_name(extra, i);
+        if (cn_dict_text(file, name))
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: \"%s\" is there already", name);
+        if (!cn_dict_set_text(file, name, cn_dict_text(extra, name))) return false;
+    }
+    return true;
+}
+
+static bool put_all(const cn_training *run, const cn_dict *extra, cn_dict *file)
+{
+    cn_ctx *ctx = cn_dict_context(file);
+    bool ok = cn_module_save(run->model, file, "") && cn_random_save(ctx, file, "random/") &&
+              cn_dict_set_whole(file, "step", run->step);
+    if (ok && run->optim) ok = cn_optim_save(run->optim, file, "optim/");
+    if (ok && run->schedule) ok = cn_schedule_save(run->schedule, file, "schedule/");
+    if (ok && run->loader) ok = cn_loader_save(run->loader, file, "loader/");
+    return ok && add_extra(file, extra);
+}
+
+bool cn_checkpoint_save(const cn_training *run, const cn_dict *extra, const char *path)
+{
+    if (!run || !run->model || !path) return false;
+    cn_ctx *ctx = cn_module_context(run->model);
+    if (cn_failed(ctx)) return false;
+    cn_dict *file = cn_dict_new(ctx);
+    bool ok = file && put_all(run, extra, file) && cn_save(file, path);
+    cn_dict_free(file);
+    return ok;
+}
+
+/* Names beside the model's are not the model's business. */
+static bool same_name(void *user, const char *name, char *out, size_t size)
+{
+    (void)user;
+    snprintf(out, size, "%s", name);
+    return true;
+}
+
+/* The model last: until then it is as it was. */
+bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
+{
+    if (!run || !run->model || !file) return false;
+    cn_ctx *ctx = cn_module_context(run->model);
+    if (cn_failed(ctx)) return false;
+    int64_t step;
+    if (!cn_dict_whole(file, "step", &step))
+        return cn__fail(ctx, CN_BAD_FILE, "checkpoint: the file has no step: it is a model alone");
+    bool ok = true;
+    if (run->optim) ok = cn_optim_load(run->optim, file, "optim/");
+    if (ok && run->schedule) ok = cn_schedule_load(run->schedule, file, "schedule/");
+    if (ok && run->loader) ok = cn_loader_load(run->loader, file, "loader/");
+    ok = ok && cn_module_load(run->model, file, &(cn_module_load_desc){ .rename = same_name });
+    ok = ok && cn_random_load(ctx, file, "random/");
+    if (ok) run->step = step;
+    return ok;
+}
+
+bool cn_checkpoint_load(cn_training *run, const char *path)
+{
+    if (!run || !run->model || !path) return false;
+    cn_dict *file = cn_load(cn_module_context(run->model), path);
+    bool ok = file && cn_checkpoint_from(run, file);
+    cn_dict_free(file);
+    return ok;
+}
