@@ -402,7 +402,8 @@ static void refused_inputs(cn_ctx *cn)
     refused_forward(cn, "GroupNorm(2, 4): takes (N, 4, ...)", cn_nn_group_norm(cn, 2, 4, NULL), CN_DIMS(2, 6));
     refused_forward(cn, "Dropout2d(0.5): takes (N, C, H, W)", cn_nn_dropout2d(cn, 0.5), CN_DIMS(2, 4, 3));
     refused_forward(cn, "GLU(axis -1): glu: takes an even size", cn_nn_glu(cn, -1), CN_DIMS(2, 3));
-    refused_forward(cn, "PReLU(3): prelu: with 3 weights takes (N, 3, ...), not [2,4]", cn_nn_prelu(cn, 3, 0.25), CN_DIMS(2, 4));
+    refused_forward(cn, "PReLU(3): prelu: with 3 weights takes (N, 3, ...), not [2,4]", cn_nn_prelu(cn, 3, 0.25),
+                    CN_DIMS(2, 4));
     refused_forward(cn, "Unflatten(axis 1, 2x3): takes", cn_nn_unflatten(cn, 1, CN_DIMS(2, 3)), CN_DIMS(2, 7));
     refused_forward(cn, "PixelShuffle(2): takes", cn_nn_pixel_shuffle(cn, 2), CN_DIMS(2, 6, 3, 3));
     refused_forward(cn, "Bilinear(2, 3, 4): takes two tensors", cn_nn_bilinear(cn, 2, 3, 4, NULL), CN_DIMS(2, 2));

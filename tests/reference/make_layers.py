@@ -218,6 +218,7 @@ def run(case, mode, dtype):
     stored += [("grad", str(i), x.grad) for i, x in enumerate(inputs) if x.requires_grad]
     stored += [("grad", name, p.grad) for name, p in module.named_parameters()]
     stored += [("after", name, b) for name, b in module.named_buffers()]
+    stored = [(role, name, t.detach().clone()) for role, name, t in stored]
     return [(role, name, t.to(dtype) if t.is_floating_point() else t) for role, name, t in stored]
 
 
