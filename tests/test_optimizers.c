@@ -197,7 +197,7 @@ static model new_of(const rule *r, cn_dtype dtype, cn_desc desc)
 /* Newton-Schulz in bf16 has two to three digits, and orders of summing differ: an update may be off by that. */
 static double tolerance(const rule *r, cn_dtype dtype)
 {
-    if (r->kind == MUON && !r->muon.full_precision) return r->muon.lr ? 0.02 : 0.002;
+    if (r->kind == MUON && !r->muon.full_precision) return r->muon.lr ? 2e-3 : 5e-4;
     return dtype == CN_F64 ? 1e-11 : 1e-5;
 }
 
