@@ -151,8 +151,8 @@ static double cosine_lr(const cn_schedule *s, int g)
     double lr = cn__lr_now(s, g), length = (double)s->u.cosine.length, low = s->u.cosine.eta_min;
     double at = (double)s->now.at;
     if (s->first) return lr;
-    if ((s->now.at - 1 - s->u.cosine.length) % (2 * s->u.cosine.length) ==
-        0) /* from the bottom, where the ratio is 0/0 */
+    /* at the bottom the ratio below is 0/0 */
+    if ((s->now.at - 1 - s->u.cosine.length) % (2 * s->u.cosine.length) == 0)
         return lr + (s->base[g] - low) * (1 - cos(PI / length)) / 2;
     return (1 + cos(PI * at / length)) / (1 + cos(PI * (at - 1) / length)) * (lr - low) + low;
 }
@@ -165,7 +165,7 @@ cn_schedule *cn_schedule_cosine(cn_optim *opt, int64_t t_max, double eta_min)
     if (!s) return NULL;
     s->u.cosine.length = t_max;
     s->u.cosine.eta_min = cn__given(eta_min, 0);
-    if (t_max < 1) return refused(s, "t_max", (double)t_max);
+    if (t_max < 1 || t_max > INT64_MAX / 4) return refused(s, "t_max", (double)t_max);
     if (!(eta_min >= CN_ZERO)) return refused(s, "eta_min", eta_min);
     return cn__schedule_begin(s);
 }
