@@ -78,7 +78,7 @@ static void resumed_runs_are_equal(void)
     check(cn_checkpoint_save(&whole.c, NULL, "a.safetensors") && cn_checkpoint_save(&second.c, NULL, "b.safetensors"),
           "both saved");
     cn_dict *a = cn_load(whole.cn, "a.safetensors"), *b = cn_load(whole.cn, "b.safetensors");
-    check(cn_dict_count(a) == cn_dict_count(b) && cn_dict_count(a) > 3 * cn_module_named(whole.c.model).n,
+    check(cn_dict_count(a) == cn_dict_count(b) && cn_dict_count(a) >= 3 * cn_module_named(whole.c.model).n,
           "optimizer state is there");
     for (int64_t i = 0; i < cn_dict_texts(a); i++) {
         const char *name = cn_dict_text_name(a, i), *x = cn_dict_text(a, name), *y = cn_dict_text(b, name);

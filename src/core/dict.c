@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -168,15 +169,19 @@ bool cn_dict_set_number(cn_dict *d, const char *name, double value)
 {
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
+    text[strcspn(text, ",")] = text[strcspn(text, ",")] ? '.' : 0; /* some locales have a comma */
     return cn_dict_set_text(d, name, text);
 }
 
 bool cn_dict_number(const cn_dict *d, const char *name, double *value)
 {
     const char *text = cn_dict_text(d, name);
-    if (!text || !*text) return false;
-    char *end;
-    double v = strtod(text, &end);
+    char local[64], *end;
+    if (!text || !*text || strlen(text) >= sizeof local) return false;
+    strcpy(local, text);
+    char *point = strchr(local, '.');
+    if (point) *point = *localeconv()->decimal_point;
+    double v = strtod(local, &end);
     if (*end) return false;
     *value = v;
     return true;

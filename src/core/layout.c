@@ -57,11 +57,9 @@ bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim, con
     if (ndim < 0 || ndim > CN_MAX_DIMS)
         return cn__fail(ctx, CN_BAD_SHAPE, "%s: %d dimensions; at most %d are possible", who, ndim, CN_MAX_DIMS);
     int64_t bytes = (int64_t)cn_dtype_size(dtype);
-    bool empty = false;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0)
             return cn__fail(ctx, CN_BAD_SHAPE, "%s: size %lld of axis %d is negative", who, (long long)shape[i], i);
-        if (shape[i] == 0) empty = true;
     }
     for (int i = 0; i < ndim; i++) {
         int64_t size = shape[i] ? shape[i] : 1;
@@ -69,7 +67,6 @@ bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim, con
             cn_layout l = { .ndim = ndim };
             memcpy(l.shape, shape, sizeof *shape * (size_t)ndim);
             char text[128];
-            if (empty && bytes < 0) break;
             return cn__fail(ctx, CN_BAD_SHAPE, "%s: shape %s is too large", who, cn__shape_text(&l, text, sizeof text));
         }
     }
