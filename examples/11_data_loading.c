@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "cairn/cairn.h"
-#include "cairn/data.h"
 #include "cairn/image.h"
 
 enum { SIDE = 12, SHAPES = 3, ITEMS = 600, BATCH = 30 };
