@@ -7,10 +7,9 @@
 #include <time.h>
 
 #include "cairn/cairn.h"
-#include "cairn/data.h"
 #include "cairn/image.h"
 
-enum { SIDE = 12, SHAPES = 3, ITEMS = 600, BATCH = 30, HIDDEN = 32, PARAMS = 4 };
+enum { SIDE = 12, SHAPES = 3, ITEMS = 600, BATCH = 30 };
 
 /* Item `index`: a disc, a frame or a cross of random place and size, written straight into the batch's memory. It runs
    in several threads at a time, so it changes nothing but its fields; what is random comes from `random` alone. */
@@ -39,19 +38,16 @@ static void show(const cn_batch *b)
                 putchar(" .:+#"[(int)fmin(fmax(cn_get(b->x, CN_DIMS(n, 0, r, c)) * 2 + 2, 0), 4)]);
 }
 
-static double train_epoch(cn_ctx *cn, cn_loader *loader, cn_tensor *const *p)
+static double train_epoch(cn_ctx *cn, cn_loader *loader, cn_module *net, cn_optim *opt)
 {
     cn_batch b;
     double right = 0;
     /* A batch belongs to the scope it came in: ending that after each step gives its memory back to the loader. */
     for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
-        cn_tensor *x = cn_reshape(b.x, CN_DIMS(b.n, SIDE * SIDE)), *h = cn_relu(cn_linear(x, p[0], p[1]));
-        cn_tensor *scores = cn_linear(h, p[2], p[3]);
+        cn_tensor *scores = cn_forward(net, b.x);
         cn_tensor *hits = cn_sum(cn_eq(cn_argmax(scores, CN_DIMS(1), false), b.y), CN_ALL, false);
         cn_backward(cn_cross_entropy(scores, b.y, NULL));
-        cn_sgd_step(p, NULL, PARAMS, &(cn_sgd_desc){ .lr = 0.1 });
-        for (int i = 0; i < PARAMS; i++) cn_zero_grad(p[i]);
-        cn_eval_all(cn);
+        cn_step(opt);
         right += cn_item(hits);
     }
     return right / ITEMS;
@@ -89,12 +85,12 @@ int main(void)
     cn_batch b, c;
     if (cn_loader_next(loader, &b)) show(&b);
     cn_loader_reset(loader, 0);
-    cn_tensor *p[PARAMS] = { cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(HIDDEN, SIDE * SIDE)), 0.1)),
-                             cn_param(cn_zeros(cn, CN_F32, CN_DIMS(HIDDEN))),
-                             cn_param(cn_mul_s(cn_randn(cn, CN_F32, CN_DIMS(SHAPES, HIDDEN)), 0.2)),
-                             cn_param(cn_zeros(cn, CN_F32, CN_DIMS(SHAPES))) };
+    cn_module *net = cn_nn_sequential(cn, 4, cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, SIDE * SIDE, 32, NULL),
+                                      cn_nn_relu(cn), cn_nn_linear(cn, 32, SHAPES, NULL));
+    cn_optim *opt = cn_adamw(cn, cn_parameters(net), &(cn_adamw_desc){ .lr = 5e-3 });
     double right = 0;
-    for (int e = 0; e < 9; e++) printf("epoch %d  right %5.1f %%\n", e, 100 * (right = train_epoch(cn, loader, p)));
+    for (int e = 0; e < 9; e++)
+        printf("epoch %d  right %5.1f %%\n", e, 100 * (right = train_epoch(cn, loader, net, opt)));
 
     disk.tv_nsec = 500000; /* half a millisecond an item: workers fetch some while others wait */
     time_epoch(cn, data, 0);

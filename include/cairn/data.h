@@ -203,7 +203,7 @@ CN_API cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indic
 typedef bool (*cn_sample_fn)(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t *indices);
 CN_API cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn, void *user);
 CN_API int64_t cn_data_sampler_count(const cn_data_sampler *s);
-CN_API bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices); /* of an epoch */
+CN_API bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices);
 CN_API void cn_data_sampler_free(cn_data_sampler *s);
 
 /* ---- Loaders ---- */

@@ -19,6 +19,8 @@ typedef struct taps {
     float *weight;  /* (n, most) */
 } taps;
 
+static double triangle(double distance, double reach) { return fmax(0, 1 - fabs(distance) / reach); }
+
 static bool make_taps(cn__arena *a, int64_t from, int64_t to, taps *t)
 {
     double scale = (double)from / (double)to, reach = scale > 1 ? scale : 1;
@@ -29,19 +31,12 @@ static bool make_taps(cn__arena *a, int64_t from, int64_t to, taps *t)
     if (!t->first || !t->count || !t->weight) return false;
     for (int64_t i = 0; i < to; i++) {
         double centre = ((double)i + 0.5) * scale, sum = 0;
-        int64_t low = (int64_t)(centre - reach + 0.5), high = (int64_t)(centre + reach + 0.5);
-        if (centre - reach + 0.5 < 0) low = 0;
-        if (high > from) high = from;
+        int64_t low = (int64_t)fmax(centre - reach + 0.5, 0), high = (int64_t)fmin(centre + reach + 0.5, (double)from);
         t->first[i] = low;
         t->count[i] = high - low;
-        double w[2];
-        for (int pass = 0; pass < 2; pass++)
-            for (int64_t k = low; k < high; k++) {
-                w[0] = fabs(((double)k - centre + 0.5) / reach);
-                w[1] = w[0] < 1 ? 1 - w[0] : 0;
-                if (pass == 0) sum += w[1];
-                else t->weight[i * t->most + k - low] = (float)(w[1] / sum);
-            }
+        for (int64_t k = low; k < high; k++) sum += triangle((double)k - centre + 0.5, reach);
+        for (int64_t k = low; k < high; k++)
+            t->weight[i * t->most + k - low] = (float)(triangle((double)k - centre + 0.5, reach) / sum);
     }
     return true;
 }

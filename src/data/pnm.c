@@ -49,16 +49,10 @@ static int64_t sample(reader *r, int kind, int64_t max, int64_t column)
     case 1: return bit(r);
     case 2:
     case 3: return number(r);
-    case 4: {
-        int64_t v = *r->p >> (7 - column % 8) & 1;
-        return v;
+    case 4: return *r->p >> (7 - column % 8) & 1;
     }
-    default: {
-        int64_t v = *r->p++;
-        if (max > 255) v = v << 8 | *r->p++;
-        return v;
-    }
-    }
+    int64_t v = *r->p++;
+    return max > 255 ? v << 8 | *r->p++ : v;
 }
 
 /* (row, column, channel) as they come, into (channel, row, column); 0 .. max to 0 .. 255 */
