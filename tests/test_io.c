@@ -294,7 +294,7 @@ static void a_parameter_leaves_the_file(const char *path)
     const void *mapped = cn_data(p);
     for (int i = 0; i < 2; i++) {
         cn_backward(cn_sum(p, CN_ALL, false));
-        cn_sgd_step(&p, NULL, 1, &(cn_sgd_desc){ .lr = 1 });
+        cn_sgd_step(&p, NULL, 1, &(cn_sgd_step_desc){ .lr = 1 });
         cn_zero_grad(p);
         cn_eval_all(cn);
         check(cn_data(p) != mapped, "step %d: the parameter has memory of its own", i);
@@ -332,7 +332,7 @@ static void assigning_never_writes_to_the_file(void)
     cn_tensor *p = cn_param(cn_dict_get(other, "b"));
     for (int i = 0; i < 3; i++) {
         cn_backward(cn_sum(p, CN_ALL, false));
-        cn_sgd_step(&p, NULL, 1, &(cn_sgd_desc){ .lr = 1 });
+        cn_sgd_step(&p, NULL, 1, &(cn_sgd_step_desc){ .lr = 1 });
         cn_zero_grad(p);
         cn_eval_all(cn);
     }
