@@ -2,7 +2,7 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, checks or examples; NAME picks test programs or examples by a part of their name.
+STAGE is release, asan, tsan, clang, fuzz, checks, commands or examples; NAME picks test programs or examples by a part of their name.
 A test program prints as its last line "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
 missing last line, or a non-zero exit without a failed check counts as one failure. The last line printed here is the sum.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang"}
-STAGES = ["release", "asan", "tsan", "clang", "checks", "examples"]
+STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 # An allocation too large to serve must come back as NULL, as it does without a sanitizer.
@@ -170,6 +170,27 @@ def run_clang(tally):
     tally.check("clang", "builds without warnings", result)
 
 
+def run_fuzzers(tally, options):
+    """A short look by each fuzzer; status 77: there is no fuzzer runtime here."""
+    result = run(["scripts/fuzz.sh", "120" if options.long else "8"], 3600)
+    if result.status == 77:
+        tally.add("fuzz", "fuzzers", result, 0, 0, 1)
+        return
+    found = [line for line in result.out.splitlines() if line.endswith("nothing found")]
+    missed = [line for line in result.out.splitlines() if "FOUND" in line]
+    failed = len(missed) or int(result.status != 0)
+    tally.add("fuzz", "test_fuzzers", result, len(found), failed)
+
+
+def run_commands(tally, options):
+    """Tests of programs from outside, in Python: tests/test_NAME.py."""
+    if not build(tally, "release", ["all"]):
+        return
+    for path in sorted((ROOT / "tests").glob("test_*.py")):
+        if options.wants(path.stem):
+            run_test(tally, "commands", path.stem, [sys.executable, path], {"CAIRN_BUILD": str(BUILD)}, 1200)
+
+
 def run_checks(tally):
     if not build(tally, "release", ["all"]):
         return
@@ -211,8 +232,12 @@ def main():
             run_tests(tally, config, options)
     if "clang" in options.stages:
         run_clang(tally)
+    if "fuzz" in options.stages:
+        run_fuzzers(tally, options)
     if "checks" in options.stages:
         run_checks(tally)
+    if "commands" in options.stages:
+        run_commands(tally, options)
     if "examples" in options.stages:
         run_examples(tally, options)
     print(tally.summary())

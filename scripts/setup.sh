@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Installs the tools that are missing: all of them, or those named. Does nothing, quickly, when all are there.
-#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3]
+#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3 zlib png jpeg]
 set -euo pipefail
 
-[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3
+[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3 zlib png jpeg
+
+header() { echo "#include <stdio.h>
+#include <$1>" | cc -E - >/dev/null 2>&1; }
 
 present() {
     case $1 in
         clang-rt) [ -d "$(clang --print-runtime-dir 2>/dev/null)" ] ;;
+        zlib) header zlib.h ;;
+        png) header png.h ;;
+        jpeg) header jpeglib.h ;;
         *) command -v "$1" >/dev/null ;;
     esac
 }
@@ -17,6 +23,9 @@ package() {
         gcc | g++ | make) echo build-essential ;;
         ninja) echo ninja-build ;;
         clang-rt) echo libclang-rt-14-dev ;;
+        zlib) echo zlib1g-dev ;;
+        png) echo libpng-dev ;;
+        jpeg) echo libjpeg-dev ;;
         *) echo "$1" ;;
     esac
 }
