@@ -260,11 +260,10 @@ static void plans(cn_ctx *cn)
     cn_module *m = cn_nn_transformer_encoder(
         cn, 8, 2, &(cn_transformer_desc){ .dim_feedforward = 16, .num_layers = 2, .dropout = 0.1 });
     cn_tensor *x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(10, 4, 8)));
-    cn_eval_all(cn); /* the first values are not part of a step */
-    training_step(cn, m, x);
+    for (int i = 0; i < 2; i++) training_step(cn, m, x); /* in the first, equal zeros and ones still share memory */
     const int64_t before = cn_count(cn).plan_misses;
     training_step(cn, m, x);
-    check(cn_count(cn).plan_misses == before, "%lld plans are made for the second step",
+    check(cn_count(cn).plan_misses == before, "%lld plans are made for another step",
           (long long)(cn_count(cn).plan_misses - before));
     cn_release(x);
     cn_module_free(m);
