@@ -103,26 +103,29 @@ static void autoencoder_step(void *user)
     train(&m->net, mse(x, m->net.x));
 }
 
-/* ---- an LSTM from operators; gates in PyTorch's order: input, forget, cell, output ---- */
+/* ---- an LSTM that sorts sequences into ten classes ---- */
 
 typedef struct lstm {
     model net;
-    int64_t steps, batch, hidden;
-    layer in, again, head;
+    cn_module *lstm;
+    layer head;
 } lstm;
 
-static layer gates(model *net, int64_t in, int64_t hidden)
+/* A module's parameters, for the optimizer. */
+static void adopt(model *net, cn_module *m)
 {
-    double bound = 1 / sqrt((double)hidden);
-    return (layer){ add_param(net, uniform(net, CN_DIMS(4 * hidden, in), bound)),
-                    add_param(net, uniform(net, CN_DIMS(4 * hidden), bound)) };
+    cn_params p = cn_parameters(m);
+    for (int i = 0; i < p.n; i++) {
+        net->p[net->n] = p.v[i];
+        net->m[net->n] = cn_keep(cn_zeros_like(p.v[i]));
+        net->v[net->n++] = cn_keep(cn_zeros_like(p.v[i]));
+    }
 }
 
 static void lstm_new(lstm *m, cn_ctx *cn, int64_t steps, int64_t batch, int64_t in, int64_t hidden)
 {
-    *m = (lstm){ .net.cn = cn, .steps = steps, .batch = batch, .hidden = hidden };
-    m->in = gates(&m->net, in, hidden);
-    m->again = gates(&m->net, hidden, hidden);
+    *m = (lstm){ .net.cn = cn, .lstm = cn_nn_lstm(cn, in, hidden, NULL) };
+    adopt(&m->net, m->lstm);
     m->head = linear(&m->net, hidden, 10, true);
     m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(steps, batch, in)));
     m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, 10, CN_DIMS(batch)));
@@ -131,14 +134,7 @@ static void lstm_new(lstm *m, cn_ctx *cn, int64_t steps, int64_t batch, int64_t 
 static void lstm_step(void *user)
 {
     lstm *m = user;
-    cn_tensor *of_x = cn_linear(m->net.x, m->in.w, m->in.b); /* (T,B,4H) */
-    cn_tensor *h = cn_zeros(m->net.cn, CN_F32, CN_DIMS(m->batch, m->hidden)), *c = h;
-    for (int64_t t = 0; t < m->steps; t++) {
-        cn_tensor *gate[4] = { NULL };
-        cn_chunk(cn_add(cn_select(of_x, 0, t), cn_linear(h, m->again.w, m->again.b)), 4, 1, gate, 4);
-        c = cn_add(cn_mul(cn_sigmoid(gate[1]), c), cn_mul(cn_sigmoid(gate[0]), cn_tanh(gate[2])));
-        h = cn_mul(cn_sigmoid(gate[3]), cn_tanh(c));
-    }
+    cn_tensor *h = cn_select(cn_forward(m->lstm, m->net.x), 0, -1);
     train(&m->net, cn_cross_entropy(cn_linear(h, m->head.w, m->head.b), m->net.y, NULL));
 }
 

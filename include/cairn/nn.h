@@ -253,6 +253,72 @@ CN_API cn_module *cn_nn_reflection_pad(cn_ctx *ctx, cn_dims pad);
 CN_API cn_module *cn_nn_replication_pad(cn_ctx *ctx, cn_dims pad);
 CN_API cn_module *cn_nn_circular_pad(cn_ctx *ctx, cn_dims pad);
 
+/* ---- recurrent: cn_forward gives y alone, cn_forward_all takes (x, h0) and gives (y, h_n); an LSTM (x, h0, c0) and (y, h_n, c_n).
+   x (T,B,in), or (T,in) without a batch; y (T,B,hidden), twice as wide if bidirectional; h and c (layers·directions,B,hidden),
+   zeros if not given. Names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ... ---- */
+typedef struct cn_rnn_desc {
+    int num_layers;             /* 0: 1 */
+    bool no_bias, batch_first, bidirectional;
+    bool relu;                  /* RNN only, instead of tanh */
+    double dropout;             /* of what one layer gives the next, while training */
+    int64_t proj_size;          /* not supported: an error unless 0 */
+} cn_rnn_desc;
+CN_API cn_module *cn_nn_rnn(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc);
+CN_API cn_module *cn_nn_lstm(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc); /* gates i, f, g, o */
+CN_API cn_module *cn_nn_gru(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc);  /* gates r, z, n */
+/* One step: x (B,in) or (in), with h, or h and c; gives h, or h and c. */
+typedef struct cn_rnn_cell_desc {
+    bool no_bias;
+    bool relu;                  /* RNNCell only */
+} cn_rnn_cell_desc;
+CN_API cn_module *cn_nn_rnn_cell(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_cell_desc *desc);
+CN_API cn_module *cn_nn_lstm_cell(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_cell_desc *desc);
+CN_API cn_module *cn_nn_gru_cell(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_cell_desc *desc);
+
+/* ---- attention and transformers. Steps come first, (T,B,width), unless batch_first; (T,width) without a batch.
+   Masks are PyTorch's: of bool, true where nobody may look (the operator cn_scaled_dot_product_attention means the opposite),
+   or of a floating type, added to the scores. A query that may look nowhere gives NaN. ---- */
+typedef struct cn_multihead_desc {
+    int64_t kdim, vdim;                /* widths of k and v; 0: embed_dim */
+    double dropout;                    /* of the weights, while training */
+    bool no_bias, batch_first;
+    bool add_bias_kv, add_zero_attn;   /* not supported: an error */
+} cn_multihead_desc;
+CN_API cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num_heads, const cn_multihead_desc *desc);
+typedef struct cn_mha_desc {
+    cn_tensor *key_padding_mask;       /* (B,Tk), or (Tk) without a batch */
+    cn_tensor *attn_mask;              /* (Tq,Tk) or (B·heads,Tq,Tk) */
+    bool is_causal;                    /* query i looks at keys up to i; no attn_mask is needed for it */
+    bool per_head;                     /* weights (B,heads,Tq,Tk); else their mean over heads, (B,Tq,Tk) */
+} cn_mha_desc;
+/* weights: NULL if not needed, which is faster. */
+CN_API cn_tensor *cn_attention_forward(cn_module *mha, cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_mha_desc *call, cn_tensor **weights);
+
+typedef struct cn_transformer_desc {
+    int64_t dim_feedforward;           /* 0: 2048 */
+    double dropout;                    /* 0: none; PyTorch's default is 0.1 */
+    double layer_norm_eps;             /* 0: 1e-5 */
+    bool gelu;                         /* instead of relu */
+    bool norm_first, batch_first, no_bias;
+    int num_layers;                    /* of a stack; 0: 6 */
+    bool final_norm;                   /* of a stack: "norm" after its layers */
+    int decoder_layers;                /* of a Transformer, whose num_layers are the encoder's; 0: as many. Its stacks end with a norm */
+} cn_transformer_desc;
+CN_API cn_module *cn_nn_transformer_encoder_layer(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc);
+CN_API cn_module *cn_nn_transformer_decoder_layer(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc);
+CN_API cn_module *cn_nn_transformer_encoder(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc);
+CN_API cn_module *cn_nn_transformer_decoder(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc);
+CN_API cn_module *cn_nn_transformer(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc);
+/* cn_forward(encoder, src), cn_forward_all(decoder, (tgt, memory)) and cn_forward_all(transformer, (src, tgt)) do without masks. */
+typedef struct cn_transformer_masks {
+    cn_tensor *src_mask, *tgt_mask, *memory_mask;                      /* attn_mask of each attention */
+    cn_tensor *src_key_padding_mask, *tgt_key_padding_mask, *memory_key_padding_mask;
+    bool src_is_causal, tgt_is_causal, memory_is_causal;
+} cn_transformer_masks;
+CN_API cn_tensor *cn_encoder_forward(cn_module *m, cn_tensor *src, const cn_transformer_masks *masks);                    /* a layer or a stack */
+CN_API cn_tensor *cn_decoder_forward(cn_module *m, cn_tensor *tgt, cn_tensor *memory, const cn_transformer_masks *masks);
+CN_API cn_tensor *cn_transformer_forward(cn_module *m, cn_tensor *src, cn_tensor *tgt, const cn_transformer_masks *masks);
+
 #ifdef __cplusplus
 }
 #endif

@@ -599,5 +599,7 @@ const ref_entry ref_block[] = {
     { "cross_entropy_soft", cross_entropy_soft },
     { "ctc_loss", ctc_loss },
     { "ctc_loss_backward", ctc_loss_backward },
+    { "recurrent", ref_recurrent },
+    { "recurrent_backward", ref_recurrent_backward },
     { NULL, NULL },
 };

@@ -1,0 +1,268 @@
+/* MultiheadAttention: projections of q, k and v, attention in every head, a projection of what comes out. */
+#include <math.h>
+#include <stdio.h>
+
+#include "nn/attention.h"
+
+typedef struct attention {
+    int64_t width, heads, kdim, vdim;
+    double dropout;
+    bool batch_first;
+    cn_tensor *in_weight, *weight[3], *in_bias; /* in_weight (3E,E), or one each for q, k and v */
+    cn_module *out;
+} attention;
+
+static const cn_module_type attention_type;
+
+/* ---- shapes ---- */
+
+/* The call under way: sizes, whether there is a batch. */
+typedef struct scene {
+    cn_ctx *ctx;
+    const attention *a;
+    int64_t batch, tq, tk;
+    bool batched;
+} scene;
+
+static bool check_operand(const scene *s, const char *name, cn_tensor *t, int64_t batch, int64_t steps, int64_t width)
+{
+    const int first = s->a->batch_first ? 1 : 0; /* the axis of steps */
+    const bool fits = cn_ndim(t) == (s->batched ? 3 : 2) && cn_size(t, -1) == width &&
+                      cn_size(t, s->batched ? first : 0) == steps && (!s->batched || cn_size(t, 1 - first) == batch);
+    if (fits) return true;
+    char text[96];
+    return cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: %s is %s; %lld steps%s of width %lld were expected",
+                    name, cn__shape_text(cn__layout(t), text, sizeof text), (long long)steps,
+                    s->batched ? " in the batch" : "", (long long)width);
+}
+
+static bool set_scene(scene *s, cn_tensor *q, cn_tensor *k, cn_tensor *v)
+{
+    const attention *a = s->a;
+    const int axis = a->batch_first ? 1 : 0;
+    char text[96];
+    s->batched = cn_ndim(q) == 3;
+    if (!s->batched && cn_ndim(q) != 2)
+        return cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: q is %s, not [%s,%lld] nor [steps,%lld]",
+                        cn__shape_text(cn__layout(q), text, sizeof text),
+                        a->batch_first ? "batch,steps" : "steps,batch", (long long)a->width, (long long)a->width);
+    s->batch = s->batched ? cn_size(q, 1 - axis) : 1;
+    s->tq = cn_size(q, s->batched ? axis : 0);
+    s->tk = cn_ndim(k) == cn_ndim(q) ? cn_size(k, s->batched ? axis : 0) : -1;
+    return check_operand(s, "q", q, s->batch, s->tq, a->width) && check_operand(s, "k", k, s->batch, s->tk, a->kdim) &&
+           check_operand(s, "v", v, s->batch, s->tk, a->vdim);
+}
+
+/* ---- projections: (B,H,T,D) each ---- */
+
+/* n projections side by side, rows [first, first + n) of in_proj */
+static void project(const scene *s, cn_tensor *x, cn_tensor *weight, int first, int n, cn_tensor **out)
+{
+    const attention *a = s->a;
+    const int64_t E = a->width;
+    cn_tensor *bias = a->in_bias;
+    if (a->in_weight && n < 3) weight = cn_narrow(weight, 0, first * E, n * E);
+    if (bias && n < 3) bias = cn_narrow(bias, 0, first * E, n * E);
+    cn_tensor *y = cn_linear(s->batched ? x : cn_unsqueeze(x, 0), weight, bias);
+    const bool steps_first = s->batched && !a->batch_first;
+    y = cn_reshape(y, CN_DIMS(cn_size(y, 0), cn_size(y, 1), n, a->heads, E / a->heads));
+    y = cn_permute(y, steps_first ? CN_DIMS(2, 1, 3, 0, 4) : CN_DIMS(2, 0, 3, 1, 4)); /* (n,B,H,T,D) */
+    for (int k = 0; k < n; k++) out[k] = cn_select(y, 0, k);
+}
+
+static void project_all(const scene *s, cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *out[3])
+{
+    const attention *a = s->a;
+    cn_tensor *const in[3] = { q, k, v };
+    if (a->in_weight && q == k && k == v) project(s, q, a->in_weight, 0, 3, out);
+    else if (a->in_weight && k == v) {
+        project(s, q, a->in_weight, 0, 1, out);
+        project(s, k, a->in_weight, 1, 2, out + 1);
+    } else
+        for (int i = 0; i < 3; i++) project(s, in[i], a->in_weight ? a->in_weight : a->weight[i], i, 1, out + i);
+}
+
+/* ---- masks: PyTorch's modules say true where nobody may look, operators say true where one may ---- */
+
+/* As (B,1,1,Tk), or (1,1,Tq,Tk), or (B,H,Tq,Tk); NULL with an error if it has another shape. */
+static cn_tensor *shape_mask(const scene *s, cn_tensor *mask, bool of_keys)
+{
+    const cn_dims d = cn_shape(mask);
+    const int64_t heads = s->a->heads;
+    if (of_keys && d.n == (s->batched ? 2 : 1) && d.v[d.n - 1] == s->tk && (!s->batched || d.v[0] == s->batch))
+        return cn_reshape(mask, CN_DIMS(s->batch, 1, 1, s->tk));
+    if (!of_keys && d.n == 2 && d.v[0] == s->tq && d.v[1] == s->tk)
+        return cn_reshape(mask, CN_DIMS(1, 1, s->tq, s->tk));
+    if (!of_keys && d.n == 3 && d.v[0] == s->batch * heads && d.v[1] == s->tq && d.v[2] == s->tk)
+        return cn_reshape(mask, CN_DIMS(s->batch, heads, s->tq, s->tk));
+    char text[96];
+    cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: %s %s for %lld queries and %lld keys, batch %lld, %lld heads",
+             of_keys ? "key_padding_mask" : "attn_mask", cn__shape_text(cn__layout(mask), text, sizeof text),
+             (long long)s->tq, (long long)s->tk, (long long)s->batch, (long long)heads);
+    return NULL;
+}
+
+static cn_tensor *as_added(const scene *s, cn_tensor *mask, cn_dtype dtype)
+{
+    if (!mask || cn_type(mask) != CN_BOOL) return mask;
+    return cn_masked_fill(cn_zeros(s->ctx, dtype, cn_shape(mask)), mask, -INFINITY);
+}
+
+/* Both masks as one for cn_scaled_dot_product_attention; *mask stays NULL if there are none. */
+static bool join_masks(const scene *s, const cn_mha_desc *call, cn_dtype dtype, cn_tensor **mask)
+{
+    cn_tensor *keys = NULL, *pairs = NULL;
+    *mask = NULL;
+    if (call->key_padding_mask && !(keys = shape_mask(s, call->key_padding_mask, true))) return false;
+    if (call->attn_mask && !(pairs = shape_mask(s, call->attn_mask, false))) return false;
+    if (!keys && !pairs) return true;
+    const bool bools = (!keys || cn_type(keys) == CN_BOOL) && (!pairs || cn_type(pairs) == CN_BOOL);
+    if (!bools) keys = as_added(s, keys, dtype), pairs = as_added(s, pairs, dtype);
+    if (keys && pairs) *mask = bools ? cn_logical_or(keys, pairs) : cn_add(keys, pairs);
+    else *mask = keys ? keys : pairs;
+    if (bools) *mask = cn_logical_not(*mask);
+    return *mask != NULL;
+}
+
+/* ---- attention ---- */
+
+/* The same with its weights, (B,H,Tq,Tk). */
+static cn_tensor *attend_openly(const scene *s, cn_tensor *const qkv[3], cn_tensor *mask, bool causal, double dropout,
+                                cn_tensor **weights)
+{
+    const double scale = 1 / sqrt((double)(s->a->width / s->a->heads));
+    cn_tensor *scores = cn_matmul(cn_mul_s(qkv[0], scale), cn_transpose(qkv[1], -2, -1));
+    if (mask && cn_type(mask) == CN_BOOL) scores = cn_masked_fill(scores, cn_logical_not(mask), -INFINITY);
+    else if (mask) scores = cn_add(scores, mask);
+    if (causal) {
+        cn_tensor *all = cn_ones(s->ctx, CN_F32, CN_DIMS(s->tq, s->tk));
+        scores = cn_masked_fill(scores, cn_gt_s(cn_triu(all, 1), 0), -INFINITY);
+    }
+    *weights = cn_dropout(cn_softmax(scores, -1), dropout, dropout > 0);
+    return cn_matmul(*weights, qkv[2]);
+}
+
+/* (B,H,Tq,D) -> q's own shape */
+static cn_tensor *join_heads(const scene *s, cn_tensor *y)
+{
+    const int64_t E = s->a->width;
+    if (!s->batched) return cn_reshape(cn_permute(y, CN_DIMS(0, 2, 1, 3)), CN_DIMS(s->tq, E));
+    if (s->a->batch_first) return cn_reshape(cn_permute(y, CN_DIMS(0, 2, 1, 3)), CN_DIMS(s->batch, s->tq, E));
+    return cn_reshape(cn_permute(y, CN_DIMS(2, 0, 1, 3)), CN_DIMS(s->tq, s->batch, E));
+}
+
+cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_mha_desc *call,
+                                cn_tensor **weights)
+{
+    if (weights) *weights = NULL;
+    if (!m || !q || !k || !v) return NULL;
+    scene s = { .ctx = cn_module_context(m), .a = cn_module_data(m) };
+    if (cn_module_type_of(m) != &attention_type) {
+        cn__fail(s.ctx, CN_BAD_ARGUMENT, "attention_forward: a %s is no MultiheadAttention",
+                 cn_module_type_of(m)->name);
+        return NULL;
+    }
+    const cn_mha_desc none = { 0 }, *c = call ? call : &none;
+    cn_tensor *qkv[3] = { NULL }, *mask, *y;
+    if (!set_scene(&s, q, k, v) || !join_masks(&s, c, cn_type(q), &mask)) return NULL;
+    const double dropout = cn_module_training(m) ? s.a->dropout : 0;
+    project_all(&s, q, k, v, qkv);
+    if (weights) {
+        y = attend_openly(&s, qkv, mask, c->is_causal, dropout, weights);
+        if (!c->per_head) *weights = cn_mean(*weights, CN_DIMS(1), false);
+        if (!s.batched) *weights = cn_squeeze(*weights, CN_DIMS(0));
+    } else {
+        const cn_attention_desc d = { .mask = mask, .causal = c->is_causal, .dropout = dropout };
+        y = cn_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &d);
+    }
+    return cn_forward(s.a->out, join_heads(&s, y));
+}
+
+/* in: x, or q, k and v; out: the result, weights averaged over heads */
+static bool forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    if ((n_in != 1 && n_in != 3) || n_out > 2)
+        return cn__fail(
+            cn_module_context(m), CN_BAD_ARGUMENT,
+            "MultiheadAttention: %d tensors in and %d out; it takes x, or q, k and v, and gives y and weights", n_in,
+            n_out);
+    cn_tensor *y = cn_attention_forward(m, in[0], in[n_in / 2], in[n_in - 1], NULL, n_out > 1 ? &out[1] : NULL);
+    if (n_out > 0) out[0] = y;
+    return y != NULL;
+}
+
+/* ---- maker ---- */
+
+cn_tensor *cn__xavier(cn_ctx *ctx, int64_t out, int64_t in)
+{
+    return cn__uniform(ctx, CN_DIMS(out, in), sqrt(6 / (double)(in + out)));
+}
+
+bool cn__set_param(cn_tensor *param, cn_tensor *value)
+{
+    if (!param || !value) return false;
+    cn_no_grad_begin(cn_context(param));
+    const bool ok = cn_assign(param, value);
+    cn_no_grad_end(cn_context(param));
+    return ok;
+}
+
+static void describe(const cn_module *m, char *out, size_t size)
+{
+    const attention *a = cn_module_data(m);
+    int n = snprintf(out, size, "%lld, %lld heads", (long long)a->width, (long long)a->heads);
+    if (a->dropout > 0) n += snprintf(out + n, size - (size_t)n, ", dropout %g", a->dropout);
+    if (!a->in_bias) snprintf(out + n, size - (size_t)n, ", no bias");
+}
+
+static const cn_module_type attention_type = {
+    .name = "MultiheadAttention", .forward_all = forward_all, .data_bytes = sizeof(attention), .describe = describe
+};
+
+static bool check_options(cn_ctx *ctx, int64_t width, int64_t heads, const cn_multihead_desc *d)
+{
+    if (width < 1 || heads < 1 || width % heads != 0)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: a width of %lld for %lld heads", (long long)width,
+                        (long long)heads);
+    if (d->kdim < 0 || d->vdim < 0)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: kdim %lld and vdim %lld", (long long)d->kdim,
+                        (long long)d->vdim);
+    if (d->dropout < 0 || d->dropout > 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: a dropout of %g is no probability", d->dropout);
+    if (d->add_bias_kv || d->add_zero_attn)
+        return cn__fail(ctx, CN_UNSUPPORTED, "MultiheadAttention: %s is not supported",
+                        d->add_bias_kv ? "add_bias_kv" : "add_zero_attn");
+    return true;
+}
+
+static void add_parts(cn_module *m, attention *a, bool bias)
+{
+    static const char *const names[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+    cn_ctx *ctx = cn_module_context(m);
+    const int64_t E = a->width, in[3] = { E, a->kdim, a->vdim };
+    if (a->kdim == E && a->vdim == E) a->in_weight = cn_module_param(m, "in_proj_weight", cn__xavier(ctx, 3 * E, E));
+    else
+        for (int k = 0; k < 3; k++) a->weight[k] = cn_module_param(m, names[k], cn__xavier(ctx, E, in[k]));
+    if (bias) a->in_bias = cn_module_param(m, "in_proj_bias", cn_zeros(ctx, ctx->default_dtype, CN_DIMS(3 * E)));
+    a->out = cn_module_child(m, "out_proj", cn_nn_linear(ctx, E, E, &(cn_linear_desc){ .no_bias = !bias }));
+    if (bias) cn__set_param(cn_module_get(a->out, "bias"), cn_zeros(ctx, ctx->default_dtype, CN_DIMS(E)));
+}
+
+cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num_heads, const cn_multihead_desc *desc)
+{
+    const cn_multihead_desc d = desc ? *desc : (cn_multihead_desc){ 0 };
+    if (!ctx || !check_options(ctx, embed_dim, num_heads, &d)) return NULL;
+    cn_module *m = cn_module_new(ctx, &attention_type);
+    attention *a = cn_module_data(m);
+    if (!a) return NULL;
+    *a = (attention){ .width = embed_dim,
+                      .heads = num_heads,
+                      .kdim = d.kdim ? d.kdim : embed_dim,
+                      .vdim = d.vdim ? d.vdim : embed_dim,
+                      .dropout = d.dropout,
+                      .batch_first = d.batch_first };
+    cn_scope s = cn_scope_begin(ctx);
+    add_parts(m, a, !d.no_bias);
+    cn_scope_end(ctx, s);
+    return cn_module_made(m);
+}

@@ -1,0 +1,249 @@
+/* RNN, LSTM and GRU over sequences. The input's part of the gates is one product for all steps; what has to go step by step
+   is the operator `recurrent`. */
+#include <math.h>
+#include <stdio.h>
+
+#include "nn/nn.h"
+#include "ops/block/recurrent.h"
+
+/* One direction of one layer. */
+typedef struct part {
+    cn_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
+    cn_tensor *h, *c; /* states after the last step: of the forward under way */
+} part;
+
+typedef struct recurrent {
+    cn__recurrent_kind kind;
+    int64_t in, hidden;
+    int layers, directions;
+    double dropout;
+    bool batch_first;
+    part *parts; /* layers * directions, forward before backward */
+    size_t parts_bytes;
+} recurrent;
+
+static const char *const kind_names[] = { "RNN", "RNN", "LSTM", "GRU" };
+
+/* ---- forward ---- */
+
+/* What the user gave, as (T,B,I) and (L·D,B,H). */
+typedef struct given {
+    cn_tensor *x, *h0, *c0;
+    bool batched;
+} given;
+
+static bool wrong_shape(cn_module *m, const char *what, cn_tensor *t, const char *wanted)
+{
+    char text[96];
+    return cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s: %s is %s, not %s", cn_module_type_of(m)->name, what,
+                    cn__shape_text(cn__layout(t), text, sizeof text), wanted);
+}
+
+static cn_tensor *first_state(cn_module *m, const recurrent *r, const given *g, cn_tensor *given_state,
+                              const char *what)
+{
+    const int64_t parts = r->layers * r->directions, batch = cn_size(g->x, 1);
+    if (!given_state)
+        return cn_zeros(cn_module_context(m), cn_type(r->parts[0].weight_hh), CN_DIMS(parts, batch, r->hidden));
+    cn_tensor *state = g->batched || cn_ndim(given_state) != 2 ? given_state : cn_unsqueeze(given_state, 1);
+    if (!state) return NULL;
+    const bool same = g->batched || cn_ndim(given_state) == 2; /* both with a batch, or both without */
+    if (same && cn_ndim(state) == 3 && cn_size(state, 0) == parts && cn_size(state, 1) == batch &&
+        cn_size(state, 2) == r->hidden)
+        return state;
+    char wanted[96];
+    if (g->batched)
+        snprintf(wanted, sizeof wanted, "[%lld,%lld,%lld]", (long long)parts, (long long)batch, (long long)r->hidden);
+    else snprintf(wanted, sizeof wanted, "[%lld,%lld]", (long long)parts, (long long)r->hidden);
+    wrong_shape(m, what, given_state, wanted);
+    return NULL;
+}
+
+static bool take_inputs(cn_module *m, cn_tensor *const *in, int n_in, given *g)
+{
+    const recurrent *r = cn_module_data(m);
+    const bool lstm = r->kind == CN__LSTM;
+    if (n_in != 1 && n_in != (lstm ? 3 : 2))
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: %d tensors in; it takes x, or x %s",
+                        kind_names[r->kind], n_in, lstm ? "with h0 and c0" : "and h0");
+    cn_tensor *x = in[0];
+    g->batched = cn_ndim(x) == 3;
+    if ((cn_ndim(x) != 2 && !g->batched) || cn_size(x, -1) != r->in) {
+        char wanted[96];
+        snprintf(wanted, sizeof wanted, "[%s,%lld] or, without a batch, [steps,%lld]",
+                 r->batch_first ? "batch,steps" : "steps,batch", (long long)r->in, (long long)r->in);
+        return wrong_shape(m, "x", x, wanted);
+    }
+    g->x = !g->batched ? cn_unsqueeze(x, 1) : r->batch_first ? cn_transpose(x, 0, 1) : x;
+    if (!g->x) return false;
+    if (cn_size(g->x, 0) == 0) return wrong_shape(m, "x", x, "a sequence of one step or more");
+    g->h0 = first_state(m, r, g, n_in > 1 ? in[1] : NULL, "h0");
+    g->c0 = lstm ? first_state(m, r, g, n_in > 1 ? in[2] : NULL, "c0") : NULL;
+    return g->h0 && (g->c0 || !lstm);
+}
+
+/* (T,B,I) -> (T,B,H), and the part's last states */
+static cn_tensor *run_part(const recurrent *r, int at, const given *g, cn_tensor *x)
+{
+    part *p = &r->parts[at];
+    const bool reverse = at % r->directions == 1;
+    const int64_t last = reverse ? 0 : cn_size(x, 0) - 1;
+    cn_tensor *of_x = cn_linear(x, p->weight_ih, p->bias_ih), *out[3];
+    cn_tensor *in[5] = { of_x, p->weight_hh, p->bias_hh, cn_select(g->h0, 0, at),
+                         g->c0 ? cn_select(g->c0, 0, at) : NULL };
+    if (!of_x || !cn_apply_n(&cn__op_recurrent, in, 5, &(cn__recurrent_attrs){ r->kind, reverse }, NULL, out))
+        return NULL;
+    p->h = cn_select(out[0], 0, last);
+    p->c = g->c0 ? cn_select(out[1], 0, last) : NULL;
+    return out[0];
+}
+
+static cn_tensor *run_layer(const recurrent *r, int layer, const given *g, cn_tensor *x)
+{
+    if (r->directions == 1) return run_part(r, layer, g, x);
+    cn_tensor *both[2] = { run_part(r, 2 * layer, g, x), run_part(r, 2 * layer + 1, g, x) };
+    return cn_cat(both, 2, 2);
+}
+
+/* (L·D,B,H) from all parts' h, or c; without the batch's axis where x had none */
+static cn_tensor *last_states(cn_module *m, const given *g, bool of_c)
+{
+    const recurrent *r = cn_module_data(m);
+    cn_ctx *ctx = cn_module_context(m);
+    const int n = r->layers * r->directions;
+    const size_t bytes = (size_t)n * sizeof(cn_tensor *);
+    cn_tensor **all = cn__alloc(ctx, bytes);
+    if (!all) return NULL;
+    for (int i = 0; i < n; i++) all[i] = of_c ? r->parts[i].c : r->parts[i].h;
+    cn_tensor *states = cn_stack(all, n, 0);
+    cn__free(ctx, all, bytes);
+    return g->batched ? states : cn_squeeze(states, CN_DIMS(1));
+}
+
+/* in: x, h0, c0; out: y, h_n, c_n */
+static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    const recurrent *r = cn_module_data(m);
+    const int most = r->kind == CN__LSTM ? 3 : 2;
+    given g;
+    if (n_out > most)
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: %d tensors out; it gives %d", kind_names[r->kind],
+                        n_out, most);
+    if (!take_inputs(m, in, n_in, &g)) return false;
+    cn_tensor *y = g.x;
+    for (int layer = 0; layer < r->layers; layer++) {
+        if (layer > 0) y = cn_dropout(y, r->dropout, cn_module_training(m));
+        y = run_layer(r, layer, &g, y);
+    }
+    if (n_out > 0) out[0] = !g.batched ? cn_squeeze(y, CN_DIMS(1)) : r->batch_first ? cn_transpose(y, 0, 1) : y;
+    for (int k = 1; k < n_out; k++) out[k] = last_states(m, &g, k == 2);
+    return !cn_failed(cn_module_context(m));
+}
+
+/* ---- makers ---- */
+
+static void describe(const cn_module *m, char *out, size_t size)
+{
+    const recurrent *r = cn_module_data(m);
+    int n = snprintf(out, size, "%lld, %lld", (long long)r->in, (long long)r->hidden);
+    if (r->layers > 1) n += snprintf(out + n, size - (size_t)n, ", %d layers", r->layers);
+    if (r->directions > 1) n += snprintf(out + n, size - (size_t)n, ", bidirectional");
+    if (r->parts && !r->parts[0].bias_ih) n += snprintf(out + n, size - (size_t)n, ", no bias");
+    if (r->dropout > 0) snprintf(out + n, size - (size_t)n, ", dropout %g", r->dropout);
+}
+
+static void destroy(cn_module *m)
+{
+    const recurrent *r = cn_module_data(m);
+    cn__free(cn_module_context(m), r->parts, r->parts_bytes);
+}
+
+static const cn_module_type types[] = {
+    { .name = "RNN",
+      .forward_all = forward,
+      .data_bytes = sizeof(recurrent),
+      .describe = describe,
+      .destroy = destroy },
+    { .name = "LSTM",
+      .forward_all = forward,
+      .data_bytes = sizeof(recurrent),
+      .describe = describe,
+      .destroy = destroy },
+    { .name = "GRU",
+      .forward_all = forward,
+      .data_bytes = sizeof(recurrent),
+      .describe = describe,
+      .destroy = destroy },
+};
+
+static cn_tensor *add_param(cn_module *m, const char *what, int layer, bool reverse, cn_dims shape, double bound)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_l%d%s", what, layer, reverse ? "_reverse" : "");
+    return cn_module_param(m, name, cn__uniform(cn_module_context(m), shape, bound));
+}
+
+static void fill_part(cn_module *m, int at, bool bias)
+{
+    const recurrent *r = cn_module_data(m);
+    const int layer = at / r->directions;
+    const bool reverse = at % r->directions == 1;
+    const int64_t rows = cn__recurrent_gates(r->kind) * r->hidden, in = layer ? r->hidden * r->directions : r->in;
+    const double bound = r->hidden > 0 ? 1 / sqrt((double)r->hidden) : 0;
+    part *p = &r->parts[at];
+    p->weight_ih = add_param(m, "weight_ih", layer, reverse, CN_DIMS(rows, in), bound);
+    p->weight_hh = add_param(m, "weight_hh", layer, reverse, CN_DIMS(rows, r->hidden), bound);
+    if (!bias) return;
+    p->bias_ih = add_param(m, "bias_ih", layer, reverse, CN_DIMS(rows), bound);
+    p->bias_hh = add_param(m, "bias_hh", layer, reverse, CN_DIMS(rows), bound);
+}
+
+static bool check_options(cn_ctx *ctx, const char *name, int64_t in, int64_t hidden, const cn_rnn_desc *d)
+{
+    if (in < 1 || hidden < 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld to %lld", name, (long long)in, (long long)hidden);
+    if (d->num_layers < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d layers", name, d->num_layers);
+    if (d->dropout < 0 || d->dropout > 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a dropout of %g is no probability", name, d->dropout);
+    if (d->proj_size != 0)
+        return cn__fail(ctx, CN_UNSUPPORTED, "%s: projections (proj_size %lld) are not supported", name,
+                        (long long)d->proj_size);
+    return true;
+}
+
+static cn_module *make(cn_ctx *ctx, const cn_module_type *type, cn__recurrent_kind kind, int64_t in, int64_t hidden,
+                       const cn_rnn_desc *desc)
+{
+    const cn_rnn_desc d = desc ? *desc : (cn_rnn_desc){ 0 };
+    if (!ctx || !check_options(ctx, type->name, in, hidden, &d)) return NULL;
+    cn_module *m = cn_module_new(ctx, type);
+    recurrent *r = cn_module_data(m);
+    if (!r) return NULL;
+    *r = (recurrent){ .kind = kind,
+                      .in = in,
+                      .hidden = hidden,
+                      .layers = d.num_layers ? d.num_layers : 1,
+                      .directions = d.bidirectional ? 2 : 1,
+                      .dropout = d.dropout,
+                      .batch_first = d.batch_first };
+    const int n = r->layers * r->directions;
+    r->parts_bytes = (size_t)n * sizeof(part);
+    r->parts = cn__alloc(ctx, r->parts_bytes);
+    cn_scope s = cn_scope_begin(ctx);
+    for (int i = 0; i < n && r->parts; i++) fill_part(m, i, !d.no_bias);
+    cn_scope_end(ctx, s);
+    return cn_module_made(m);
+}
+
+cn_module *cn_nn_rnn(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc)
+{
+    return make(ctx, &types[0], desc && desc->relu ? CN__RNN_RELU : CN__RNN_TANH, in, hidden, desc);
+}
+cn_module *cn_nn_lstm(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc)
+{
+    return make(ctx, &types[1], CN__LSTM, in, hidden, desc);
+}
+cn_module *cn_nn_gru(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc)
+{
+    return make(ctx, &types[2], CN__GRU, in, hidden, desc);
+}

@@ -1,0 +1,312 @@
+/* Transformer layers, stacks of them, and an encoder with a decoder. */
+#include <stdio.h>
+
+#include "nn/attention.h"
+
+/* ---- LayerNorm ---- */
+
+typedef struct norm {
+    int64_t width;
+    cn_tensor *weight, *bias;
+    double eps;
+} norm;
+
+static cn_tensor *norm_forward(cn_module *m, cn_tensor *x)
+{
+    const norm *n = cn_module_data(m);
+    return cn_layer_norm(x, 1, n->weight, n->bias, n->eps);
+}
+
+static void norm_describe(const cn_module *m, char *out, size_t size)
+{
+    snprintf(out, size, "%lld", (long long)((const norm *)cn_module_data(m))->width);
+}
+
+static const cn_module_type norm_type = {
+    .name = "LayerNorm", .forward = norm_forward, .data_bytes = sizeof(norm), .describe = norm_describe
+};
+
+static cn_module *norm_new(cn_ctx *ctx, int64_t width, const cn_transformer_desc *d)
+{
+    cn_module *m = cn_module_new(ctx, &norm_type);
+    norm *n = cn_module_data(m);
+    if (!n) return NULL;
+    *n = (norm){ .width = width, .eps = d->layer_norm_eps != 0 ? d->layer_norm_eps : 1e-5 };
+    n->weight = cn_module_param(m, "weight", cn_ones(ctx, ctx->default_dtype, CN_DIMS(width)));
+    if (!d->no_bias) n->bias = cn_module_param(m, "bias", cn_zeros(ctx, ctx->default_dtype, CN_DIMS(width)));
+    return m;
+}
+
+/* ---- a layer: an encoder's has no `across` ---- */
+
+typedef struct layer {
+    cn_module *self, *across, *linear1, *linear2, *norm[3]; /* the last norm is the one of the linear part */
+    double dropout;
+    bool norm_first, gelu;
+    int64_t width, heads;
+} layer;
+
+/* One attention's masks, and where keys and values come from (NULL: from x itself). */
+typedef struct look {
+    cn_module *attention;
+    cn_tensor *memory;
+    cn_mha_desc masks;
+} look;
+
+static cn_tensor *attend(cn_module *m, const look *l, cn_tensor *x)
+{
+    const layer *t = cn_module_data(m);
+    cn_tensor *kv = l->memory ? l->memory : x;
+    return cn_dropout(cn_attention_forward(l->attention, x, kv, kv, &l->masks, NULL), t->dropout,
+                      cn_module_training(m));
+}
+
+static cn_tensor *feed_forward(cn_module *m, cn_tensor *x)
+{
+    const layer *t = cn_module_data(m);
+    const bool training = cn_module_training(m);
+    cn_tensor *h = cn_forward(t->linear1, x);
+    h = cn_dropout(t->gelu ? cn_gelu(h) : cn_relu(h), t->dropout, training);
+    return cn_dropout(cn_forward(t->linear2, h), t->dropout, training);
+}
+
+/* A sublayer with its residual: x + f(norm(x)), or norm(x + f(x)); l NULL: the linear part */
+static cn_tensor *sublayer(cn_module *m, int number, const look *l, cn_tensor *x)
+{
+    const layer *t = cn_module_data(m);
+    cn_module *n = t->norm[number];
+    cn_tensor *in = t->norm_first ? cn_forward(n, x) : x;
+    cn_tensor *y = cn_add(x, l ? attend(m, l, in) : feed_forward(m, in));
+    return t->norm_first ? y : cn_forward(n, y);
+}
+
+/* memory NULL: an encoder's layer */
+static cn_tensor *layer_forward(cn_module *m, cn_tensor *x, cn_tensor *memory, const cn_transformer_masks *k)
+{
+    const layer *t = cn_module_data(m);
+    look self = {
+        t->self,
+        NULL,
+        { .key_padding_mask = k->src_key_padding_mask, .attn_mask = k->src_mask, .is_causal = k->src_is_causal }
+    };
+    if (memory) {
+        self.masks = (cn_mha_desc){ .key_padding_mask = k->tgt_key_padding_mask,
+                                    .attn_mask = k->tgt_mask,
+                                    .is_causal = k->tgt_is_causal };
+        const look across = { t->across,
+                              memory,
+                              { .key_padding_mask = k->memory_key_padding_mask,
+                                .attn_mask = k->memory_mask,
+                                .is_causal = k->memory_is_causal } };
+        x = sublayer(m, 1, &across, sublayer(m, 0, &self, x));
+    } else x = sublayer(m, 0, &self, x);
+    return sublayer(m, memory ? 2 : 1, NULL, x);
+}
+
+static void layer_describe(const cn_module *m, char *out, size_t size)
+{
+    const layer *t = cn_module_data(m);
+    snprintf(out, size, "%lld, %lld heads%s%s", (long long)t->width, (long long)t->heads,
+             t->norm_first ? ", norm first" : "", t->gelu ? ", gelu" : "");
+}
+
+/* ---- stacks: children "layers", and perhaps "norm" ---- */
+
+typedef struct stack {
+    cn_module *layers, *norm; /* norm: NULL if there is none */
+} stack;
+
+static cn_tensor *stack_forward(cn_module *m, cn_tensor *x, cn_tensor *memory, const cn_transformer_masks *k)
+{
+    const stack *s = cn_module_data(m);
+    const int n = cn_module_children(s->layers);
+    for (int i = 0; i < n && x; i++) x = layer_forward(cn_module_at(s->layers, i), x, memory, k);
+    return s->norm ? cn_forward(s->norm, x) : x;
+}
+
+typedef struct pair {
+    cn_module *encoder, *decoder;
+} pair;
+
+/* ---- calls ---- */
+
+static cn_tensor *encode_plainly(cn_module *m, cn_tensor *x) { return cn_encoder_forward(m, x, NULL); }
+
+static bool two_in(cn_module *m, int n_in, int n_out, const char *words)
+{
+    return (n_in == 2 && n_out <= 1) ||
+           cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: %d tensors in and %d out; it takes %s, and gives one",
+                    cn_module_type_of(m)->name, n_in, n_out, words);
+}
+
+static bool decode_plainly(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    if (!two_in(m, n_in, n_out, "tgt and memory")) return false;
+    cn_tensor *y = cn_decoder_forward(m, in[0], in[1], NULL);
+    if (n_out > 0) out[0] = y;
+    return y != NULL;
+}
+
+static bool transform_plainly(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    if (!two_in(m, n_in, n_out, "src and tgt")) return false;
+    cn_tensor *y = cn_transformer_forward(m, in[0], in[1], NULL);
+    if (n_out > 0) out[0] = y;
+    return y != NULL;
+}
+
+static const cn_module_type encoder_layer_type = { .name = "TransformerEncoderLayer",
+                                                   .forward = encode_plainly,
+                                                   .data_bytes = sizeof(layer),
+                                                   .describe = layer_describe };
+static const cn_module_type decoder_layer_type = { .name = "TransformerDecoderLayer",
+                                                   .forward_all = decode_plainly,
+                                                   .data_bytes = sizeof(layer),
+                                                   .describe = layer_describe };
+static const cn_module_type encoder_type = { .name = "TransformerEncoder",
+                                             .forward = encode_plainly,
+                                             .data_bytes = sizeof(stack) };
+static const cn_module_type decoder_type = { .name = "TransformerDecoder",
+                                             .forward_all = decode_plainly,
+                                             .data_bytes = sizeof(stack) };
+static const cn_module_type transformer_type = { .name = "Transformer",
+                                                 .forward_all = transform_plainly,
+                                                 .data_bytes = sizeof(pair) };
+
+static cn_tensor *not_a(cn_module *m, const char *who, const char *what)
+{
+    cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: a %s is no %s", who, cn_module_type_of(m)->name, what);
+    return NULL;
+}
+
+cn_tensor *cn_encoder_forward(cn_module *m, cn_tensor *src, const cn_transformer_masks *masks)
+{
+    static const cn_transformer_masks none;
+    if (!m || !src) return NULL;
+    if (cn_module_type_of(m) == &encoder_layer_type) return layer_forward(m, src, NULL, masks ? masks : &none);
+    if (cn_module_type_of(m) == &encoder_type) return stack_forward(m, src, NULL, masks ? masks : &none);
+    return not_a(m, "encoder_forward", "TransformerEncoder nor one of its layers");
+}
+
+cn_tensor *cn_decoder_forward(cn_module *m, cn_tensor *tgt, cn_tensor *memory, const cn_transformer_masks *masks)
+{
+    static const cn_transformer_masks none;
+    if (!m || !tgt || !memory) return NULL;
+    if (cn_module_type_of(m) == &decoder_layer_type) return layer_forward(m, tgt, memory, masks ? masks : &none);
+    if (cn_module_type_of(m) == &decoder_type) return stack_forward(m, tgt, memory, masks ? masks : &none);
+    return not_a(m, "decoder_forward", "TransformerDecoder nor one of its layers");
+}
+
+cn_tensor *cn_transformer_forward(cn_module *m, cn_tensor *src, cn_tensor *tgt, const cn_transformer_masks *masks)
+{
+    if (!m || !src || !tgt) return NULL;
+    if (cn_module_type_of(m) != &transformer_type) return not_a(m, "transformer_forward", "Transformer");
+    const pair *p = cn_module_data(m);
+    return cn_decoder_forward(p->decoder, tgt, cn_encoder_forward(p->encoder, src, masks), masks);
+}
+
+/* ---- makers ---- */
+
+static cn_module *layer_new(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
+                            const cn_transformer_desc *d)
+{
+    static const char *const norms[3] = { "norm1", "norm2", "norm3" };
+    if (d->dim_feedforward < 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dim_feedforward %lld", type->name, (long long)d->dim_feedforward);
+        return NULL;
+    }
+    cn_module *m = cn_module_new(ctx, type);
+    layer *t = cn_module_data(m);
+    if (!t) return NULL;
+    const bool decoder = type == &decoder_layer_type;
+    const int64_t inner = d->dim_feedforward ? d->dim_feedforward : 2048;
+    const cn_multihead_desc attention = { .dropout = d->dropout, .no_bias = d->no_bias, .batch_first = d->batch_first };
+    const cn_linear_desc linear = { .no_bias = d->no_bias };
+    *t = (layer){ .dropout = d->dropout, .norm_first = d->norm_first, .gelu = d->gelu, .width = width, .heads = heads };
+    t->self = cn_module_child(m, "self_attn", cn_nn_multihead_attention(ctx, width, heads, &attention));
+    if (decoder)
+        t->across = cn_module_child(m, "multihead_attn", cn_nn_multihead_attention(ctx, width, heads, &attention));
+    t->linear1 = cn_module_child(m, "linear1", cn_nn_linear(ctx, width, inner, &linear));
+    t->linear2 = cn_module_child(m, "linear2", cn_nn_linear(ctx, inner, width, &linear));
+    for (int i = 0; i < (decoder ? 3 : 2); i++) t->norm[i] = cn_module_child(m, norms[i], norm_new(ctx, width, d));
+    return m;
+}
+
+static cn_module *stack_new(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
+                            const cn_transformer_desc *d, int layers, bool ends_with_norm)
+{
+    if (layers < 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d layers", type->name, layers);
+        return NULL;
+    }
+    cn_module *m = cn_module_new(ctx, type);
+    stack *s = cn_module_data(m);
+    if (!s) return NULL;
+    s->layers = cn_module_child(m, "layers", cn_nn_list(ctx, 0));
+    bool ok = s->layers != NULL;
+    for (int i = 0; i < (layers ? layers : 6) && ok; i++)
+        ok = cn_module_append(
+            s->layers,
+            layer_new(ctx, type == &encoder_type ? &encoder_layer_type : &decoder_layer_type, width, heads, d));
+    if (ends_with_norm) s->norm = cn_module_child(m, "norm", norm_new(ctx, width, d));
+    return m;
+}
+
+/* What every maker begins and ends with: the descriptor's default, temporaries. */
+typedef cn_module *maker(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
+                         const cn_transformer_desc *d);
+
+static cn_module *make(cn_ctx *ctx, const cn_module_type *type, maker *fn, int64_t width, int64_t heads,
+                       const cn_transformer_desc *desc)
+{
+    static const cn_transformer_desc defaults;
+    if (!ctx) return NULL;
+    cn_scope s = cn_scope_begin(ctx);
+    cn_module *m = fn(ctx, type, width, heads, desc ? desc : &defaults);
+    cn_scope_end(ctx, s);
+    return cn_module_made(m);
+}
+
+static cn_module *one_stack(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
+                            const cn_transformer_desc *d)
+{
+    return stack_new(ctx, type, width, heads, d, d->num_layers, d->final_norm);
+}
+
+/* All matrices are drawn anew, as torch.nn.Transformer does. */
+static cn_module *both_stacks(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
+                              const cn_transformer_desc *d)
+{
+    cn_module *m = cn_module_new(ctx, type);
+    pair *p = cn_module_data(m);
+    if (!p) return NULL;
+    const int layers = d->decoder_layers ? d->decoder_layers : d->num_layers;
+    p->encoder = cn_module_child(m, "encoder", stack_new(ctx, &encoder_type, width, heads, d, d->num_layers, true));
+    p->decoder = cn_module_child(m, "decoder", stack_new(ctx, &decoder_type, width, heads, d, layers, true));
+    cn_params all = cn_parameters(m);
+    for (int i = 0; i < all.n; i++)
+        if (cn_ndim(all.v[i]) == 2)
+            cn__set_param(all.v[i], cn__xavier(ctx, cn_size(all.v[i], 0), cn_size(all.v[i], 1)));
+    return m;
+}
+
+cn_module *cn_nn_transformer_encoder_layer(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc)
+{
+    return make(ctx, &encoder_layer_type, layer_new, d_model, nhead, desc);
+}
+cn_module *cn_nn_transformer_decoder_layer(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc)
+{
+    return make(ctx, &decoder_layer_type, layer_new, d_model, nhead, desc);
+}
+cn_module *cn_nn_transformer_encoder(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc)
+{
+    return make(ctx, &encoder_type, one_stack, d_model, nhead, desc);
+}
+cn_module *cn_nn_transformer_decoder(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc)
+{
+    return make(ctx, &decoder_type, one_stack, d_model, nhead, desc);
+}
+cn_module *cn_nn_transformer(cn_ctx *ctx, int64_t d_model, int64_t nhead, const cn_transformer_desc *desc)
+{
+    return make(ctx, &transformer_type, both_stacks, d_model, nhead, desc);
+}

@@ -1,0 +1,242 @@
+/* RNN, LSTM, GRU and their cells against PyTorch's results and gradients (reference/make_recurrent.py), and what they refuse. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cairn/cairn.h"
+#include "support/check.h"
+#include "support/named_cases.h"
+
+static cn_module *make_module(cn_ctx *cn, const named_case *c)
+{
+    const int64_t in = (int64_t)named_option(c, "size"), hidden = (int64_t)named_option(c, "hidden");
+    const bool no_bias = !named_option(c, "bias"), relu = named_option(c, "relu");
+    const cn_rnn_desc d = { .num_layers = (int)named_option(c, "layers"),
+                            .no_bias = no_bias,
+                            .batch_first = named_option(c, "batch_first"),
+                            .bidirectional = named_option(c, "bidirectional"),
+                            .relu = relu,
+                            .dropout = named_option(c, "dropout") };
+    const cn_rnn_cell_desc e = { .no_bias = no_bias, .relu = relu };
+    if (strcmp(c->name, "rnn") == 0) return cn_nn_rnn(cn, in, hidden, &d);
+    if (strcmp(c->name, "lstm") == 0) return cn_nn_lstm(cn, in, hidden, &d);
+    if (strcmp(c->name, "gru") == 0) return cn_nn_gru(cn, in, hidden, &d);
+    if (strcmp(c->name, "rnn_cell") == 0) return cn_nn_rnn_cell(cn, in, hidden, &e);
+    if (strcmp(c->name, "lstm_cell") == 0) return cn_nn_lstm_cell(cn, in, hidden, &e);
+    if (strcmp(c->name, "gru_cell") == 0) return cn_nn_gru_cell(cn, in, hidden, &e);
+    return NULL;
+}
+
+static void test_case(cn_ctx *cn, const named_case *c)
+{
+    const bool f32 = named_option(c, "f32");
+    const double relative = f32 ? 1e-5 : 1e-9;
+    cn_set_default_dtype(cn, f32 ? CN_F32 : CN_F64);
+    cn_module *m = make_module(cn, c);
+    if (!check(m != NULL, "%s (%s) is made: %s", c->name, c->options, cn_error(cn))) return;
+    check(cn_module_load(m, c->d, &(cn_module_load_desc){ .prefix = "p." }), "%s (%s): %s", c->name, c->options,
+          cn_error(cn));
+    cn_module_train(m, named_option(c, "train"));
+    cn_tensor *in[3] = { NULL }, *out[3] = { NULL };
+    int n_in = 0, n_out = 0;
+    for (cn_tensor *t; n_in < 3 && (t = named_get(c, "in", n_in)); n_in++) in[n_in] = cn_param(t);
+    while (n_out < 3 && named_get(c, "out", n_out)) n_out++;
+    check(cn_forward_all(m, in, n_in, out, n_out), "%s (%s): %s", c->name, c->options, cn_error(cn));
+    check(cn_backward(named_loss(out, n_out)), "%s (%s): %s", c->name, c->options, cn_error(cn));
+    for (int k = 0; k < n_out; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "out.%d", k);
+        named_check(c, name, out[k], relative);
+    }
+    named_check_gradients(c, m, in, n_in, relative);
+    if (n_in == 1) named_check(c, "out.0", cn_forward(m, in[0]), relative);
+    for (int k = 0; k < n_in; k++) cn_release(in[k]);
+    cn_module_free(m);
+    cn_error_clear(cn);
+}
+
+static void stored_cases(void)
+{
+    int cases = 0;
+    FILE *f = named_open(CAIRN_SOURCE_DIR "/tests/reference/recurrent.bin", &cases);
+    for (int k = 0; f && k < cases; k++) {
+        cn_ctx *cn = cn_open(&(cn_desc){ .seed = 5 });
+        named_case c;
+        if (named_next(f, cn, &c)) {
+            check_group(c.name);
+            test_case(cn, &c);
+            named_free(&c);
+        }
+        cn_close(cn);
+    }
+    check(cases > 50, "%d cases", cases);
+    if (f) fclose(f);
+}
+
+/* ---- first values, names, dropout ---- */
+
+static void first_values(cn_ctx *cn)
+{
+    check_group("first values");
+    cn_module *m = cn_nn_lstm(cn, 30, 25, &(cn_rnn_desc){ .num_layers = 2, .bidirectional = true });
+    const char *expected[] = { "weight_ih_l0",       "weight_hh_l0",         "bias_ih_l0",
+                               "bias_hh_l0",         "weight_ih_l0_reverse", "weight_hh_l0_reverse",
+                               "bias_ih_l0_reverse", "bias_hh_l0_reverse",   "weight_ih_l1" };
+    cn_named_list named = cn_module_named(m);
+    check(named.n == 16, "%d parameters", named.n);
+    for (int i = 0; i < 9 && i < named.n; i++)
+        check(strcmp(named.v[i].name, expected[i]) == 0, "name %d is %s", i, named.v[i].name);
+    check(cn_size(cn_module_get(m, "weight_ih_l1"), 1) == 50, "a second layer sees both directions");
+    cn_tensor *w = cn_module_get(m, "weight_ih_l0");
+    const double high = cn_item(cn_max(w, CN_ALL, false)), low = cn_item(cn_min(w, CN_ALL, false));
+    check(high <= 0.2 && high > 0.19 && low >= -0.2 && low < -0.19, "uniform within 1/5: %g to %g", low, high);
+    char text[4096];
+    check(cn_summary(m, cn_ones(cn, CN_F32, CN_DIMS(7, 3, 30)), text, sizeof text) &&
+              strstr(text, "LSTM(30, 25, 2 layers, bidirectional)") && strstr(text, "(7,3,50)"),
+          "\n%s", text);
+    cn_module_free(m);
+}
+
+static void dropout(cn_ctx *cn)
+{
+    check_group("dropout");
+    cn_module *m = cn_nn_gru(cn, 8, 16, &(cn_rnn_desc){ .num_layers = 2, .dropout = 0.5 });
+    cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(5, 4, 8));
+    float a[320], b[320];
+    cn_read(cn_forward(m, x), a, sizeof a), cn_read(cn_forward(m, x), b, sizeof b);
+    check(memcmp(a, b, sizeof a) != 0, "while training two forwards differ");
+    cn_module_train(m, false);
+    cn_read(cn_forward(m, x), a, sizeof a), cn_read(cn_forward(m, x), b, sizeof b);
+    check(memcmp(a, b, sizeof a) == 0, "and after that they do not");
+    cn_module_free(m);
+}
+
+/* ---- training: plans, speed of the graph ---- */
+
+static void training_step(cn_ctx *cn, cn_module *m, cn_tensor *x)
+{
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *y = cn_forward(m, x);
+    cn_backward(cn_mean(cn_square(y), CN_ALL, false));
+    cn_params p = cn_parameters(m);
+    cn_sgd_step(p.v, NULL, p.n, &(cn_sgd_desc){ .lr = 0.1 });
+    cn_module_zero_grad(m);
+    cn_eval_all(cn);
+    cn_scope_end(cn, s);
+}
+
+static void plans(cn_ctx *cn)
+{
+    check_group("plans");
+    cn_module *m = cn_nn_lstm(cn, 8, 16, &(cn_rnn_desc){ .num_layers = 2 });
+    cn_tensor *x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(10, 4, 8)));
+    cn_eval_all(cn); /* the first values are not part of a step */
+    training_step(cn, m, x);
+    const cn_counters before = cn_count(cn);
+    training_step(cn, m, x);
+    const cn_counters after = cn_count(cn);
+    check(after.plan_misses == before.plan_misses, "%lld plans are made for the second step",
+          (long long)(after.plan_misses - before.plan_misses));
+    check(after.kernels - before.kernels < 40, "%lld kernels for 2 layers of 10 steps, however many steps there are",
+          (long long)(after.kernels - before.kernels));
+    cn_release(x);
+    cn_module_free(m);
+}
+
+/* ---- refusals ---- */
+
+static void refused(cn_ctx *cn, bool ok, cn_code code, const char *words)
+{
+    check(!ok && cn_error_code(cn) == code && strstr(cn_error(cn), words), "%s: %s", words, cn_error(cn));
+    cn_error_clear(cn);
+}
+
+static void refusals(cn_ctx *cn)
+{
+    check_group("refusals");
+    refused(cn, cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .proj_size = 2 }), CN_UNSUPPORTED,
+            "LSTM: projections (proj_size 2)");
+    refused(cn, cn_nn_gru(cn, 3, 0, NULL), CN_BAD_ARGUMENT, "GRU: 3 to 0");
+    refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .num_layers = -1 }), CN_BAD_ARGUMENT, "RNN: -1 layers");
+    refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .dropout = 1.5 }), CN_BAD_ARGUMENT, "dropout of 1.5");
+    refused(cn, cn_nn_gru_cell(cn, 0, 4, NULL), CN_BAD_ARGUMENT, "GRUCell: 0 to 4");
+    cn_module *m = cn_nn_lstm(cn, 3, 4, NULL);
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(5, 2, 3)), *h = cn_ones(cn, CN_F32, CN_DIMS(1, 2, 4)), *out[4];
+    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(5, 2, 7))), CN_BAD_SHAPE, "x is [5,2,7]");
+    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(3))), CN_BAD_SHAPE, "x is [3]");
+    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(0, 2, 3))), CN_BAD_SHAPE, "one step or more");
+    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h }, 2, out, 1), CN_BAD_ARGUMENT, "x with h0 and c0");
+    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h, cn_ones(cn, CN_F32, CN_DIMS(2, 2, 4)) }, 3, out, 1),
+            CN_BAD_SHAPE, "c0 is [2,2,4], not [1,2,4]");
+    refused(cn, cn_forward_all(m, (cn_tensor *[]){ cn_select(x, 1, 0), h, h }, 3, out, 1), CN_BAD_SHAPE,
+            "h0 is [1,2,4], not [1,4]");
+    refused(cn, cn_forward_all(m, &x, 1, out, 4), CN_BAD_ARGUMENT, "4 tensors out; it gives 3");
+    cn_module *cell = cn_nn_lstm_cell(cn, 3, 4, NULL);
+    cn_tensor *row = cn_ones(cn, CN_F32, CN_DIMS(2, 3));
+    refused(cn, cn_forward(cell, cn_ones(cn, CN_F32, CN_DIMS(2, 5))), CN_BAD_SHAPE, "x is [2,5], not [batch,3]");
+    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row }, 2, out, 2), CN_BAD_ARGUMENT, "2 tensors in");
+    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row, row }, 3, out, 2), CN_BAD_SHAPE, "h is [2,3]");
+    check(cn_nn_lstm(NULL, 3, 4, NULL) == NULL && cn_forward(m, NULL) == NULL && !cn_failed(cn), "NULL in, NULL out");
+    cn_module_free(m), cn_module_free(cell);
+}
+
+/* ---- memory that runs out ---- */
+
+typedef struct faulty {
+    int64_t calls, fail_at, blocks;
+} faulty;
+
+static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
+{
+    faulty *f = user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        f->blocks -= p != NULL;
+        free(p);
+        return NULL;
+    }
+    if (++f->calls == f->fail_at) return NULL;
+    void *q = realloc(p, new_bytes);
+    f->blocks += q && !p;
+    return q;
+}
+
+static bool forward_and_backward(cn_ctx *cn)
+{
+    cn_module *m = cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .num_layers = 2, .bidirectional = true, .dropout = 0.2 });
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(3, 2, 3)), *out[3];
+    if (!cn_forward_all(m, &x, 1, out, 3) || !cn_backward(named_loss(out, 3))) return false;
+    return cn_eval_all(cn) && cn_grad_of(cn_module_get(m, "weight_hh_l0")) && !cn_failed(cn);
+}
+
+static void out_of_memory(void)
+{
+    check_group("out of memory");
+    int64_t n = 1;
+    for (bool done = false; !done && n < 5000; n++) {
+        faulty f = { .fail_at = n };
+        cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .allocator = { faulty_resize, &f } });
+        if (cn) {
+            bool ok = forward_and_backward(cn);
+            check(ok || cn_error_code(cn) == CN_NO_MEMORY, "allocation %lld: %s", (long long)n, cn_error(cn));
+            done = ok && f.calls < n;
+            cn_close(cn);
+        }
+        check(f.blocks == 0, "allocation %lld: %lld blocks left", (long long)n, (long long)f.blocks);
+    }
+    check(n > 20 && n < 5000, "%lld allocations", (long long)n);
+}
+
+int main(void)
+{
+    stored_cases();
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3 });
+    first_values(cn);
+    dropout(cn);
+    plans(cn);
+    refusals(cn);
+    check(!cn_failed(cn), "no error left: %s", cn_error(cn));
+    cn_close(cn);
+    out_of_memory();
+    return finish();
+}
