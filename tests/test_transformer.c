@@ -248,7 +248,7 @@ static void training_step(cn_ctx *cn, cn_module *m, cn_tensor *x)
     cn_backward(
         cn_mean(cn_square(cn_encoder_forward(m, x, &(cn_transformer_masks){ .src_is_causal = true })), CN_ALL, false));
     cn_params p = cn_parameters(m);
-    cn_sgd_step(p.v, NULL, p.n, &(cn_sgd_desc){ .lr = 0.1 });
+    cn_sgd_step(p.v, NULL, p.n, &(cn_sgd_step_desc){ .lr = 0.1 });
     cn_module_zero_grad(m);
     cn_eval_all(cn);
     cn_scope_end(cn, s);
