@@ -113,15 +113,12 @@ static void dropout(cn_ctx *cn)
 
 /* ---- training: plans, speed of the graph ---- */
 
-static void training_step(cn_ctx *cn, cn_module *m, cn_tensor *x)
+static void training_step(cn_ctx *cn, cn_module *m, cn_optim *o, cn_tensor *x)
 {
     cn_scope s = cn_scope_begin(cn);
     cn_tensor *y = cn_forward(m, x);
     cn_backward(cn_mean(cn_square(y), CN_ALL, false));
-    cn_params p = cn_parameters(m);
-    cn_sgd_step(p.v, NULL, p.n, &(cn_sgd_step_desc){ .lr = 0.1 });
-    cn_module_zero_grad(m);
-    cn_eval_all(cn);
+    cn_step(o);
     cn_scope_end(cn, s);
 }
 
@@ -130,17 +127,18 @@ static void plans(cn_ctx *cn)
     check_group("plans");
     cn_module *m = cn_nn_lstm(cn, 8, 16, &(cn_rnn_desc){ .num_layers = 2 });
     cn_tensor *x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(10, 4, 8)));
+    cn_optim *o = cn_sgd(cn, cn_parameters(m), &(cn_sgd_desc){ .lr = 0.1 });
     cn_eval_all(cn); /* the first values are not part of a step */
-    training_step(cn, m, x);
+    training_step(cn, m, o, x);
     const cn_counters before = cn_count(cn);
-    training_step(cn, m, x);
+    training_step(cn, m, o, x);
     const cn_counters after = cn_count(cn);
     check(after.plan_misses == before.plan_misses, "%lld plans are made for the second step",
           (long long)(after.plan_misses - before.plan_misses));
     check(after.kernels - before.kernels < 40, "%lld kernels for 2 layers of 10 steps, however many steps there are",
           (long long)(after.kernels - before.kernels));
     cn_release(x);
-    cn_module_free(m);
+    cn_optim_free(o), cn_module_free(m);
 }
 
 /* ---- refusals ---- */

@@ -2,7 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "nn/attention.h"
+#include "cairn/init.h"
+#include "nn/nn.h"
+#include "ops/shared.h"
 
 typedef struct attention {
     int64_t width, heads, kdim, vdim;
@@ -193,20 +195,6 @@ static bool forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor 
 
 /* ---- maker ---- */
 
-cn_tensor *cn__xavier(cn_ctx *ctx, int64_t out, int64_t in)
-{
-    return cn__uniform(ctx, CN_DIMS(out, in), sqrt(6 / (double)(in + out)));
-}
-
-bool cn__set_param(cn_tensor *param, cn_tensor *value)
-{
-    if (!param || !value) return false;
-    cn_no_grad_begin(cn_context(param));
-    const bool ok = cn_assign(param, value);
-    cn_no_grad_end(cn_context(param));
-    return ok;
-}
-
 static void describe(const cn_module *m, char *out, size_t size)
 {
     const attention *a = cn_module_data(m);
@@ -235,17 +223,22 @@ static bool check_options(cn_ctx *ctx, int64_t width, int64_t heads, const cn_mu
     return true;
 }
 
+static cn_tensor *xavier(cn_ctx *ctx, int64_t out, int64_t in)
+{
+    return cn__uniform(ctx, CN_DIMS(out, in), sqrt(6 / (double)(in + out)));
+}
+
 static void add_parts(cn_module *m, attention *a, bool bias)
 {
     static const char *const names[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     cn_ctx *ctx = cn_module_context(m);
     const int64_t E = a->width, in[3] = { E, a->kdim, a->vdim };
-    if (a->kdim == E && a->vdim == E) a->in_weight = cn_module_param(m, "in_proj_weight", cn__xavier(ctx, 3 * E, E));
+    if (a->kdim == E && a->vdim == E) a->in_weight = cn_module_param(m, "in_proj_weight", xavier(ctx, 3 * E, E));
     else
-        for (int k = 0; k < 3; k++) a->weight[k] = cn_module_param(m, names[k], cn__xavier(ctx, E, in[k]));
+        for (int k = 0; k < 3; k++) a->weight[k] = cn_module_param(m, names[k], xavier(ctx, E, in[k]));
     if (bias) a->in_bias = cn_module_param(m, "in_proj_bias", cn_zeros(ctx, ctx->default_dtype, CN_DIMS(3 * E)));
     a->out = cn_module_child(m, "out_proj", cn_nn_linear(ctx, E, E, &(cn_linear_desc){ .no_bias = !bias }));
-    if (bias) cn__set_param(cn_module_get(a->out, "bias"), cn_zeros(ctx, ctx->default_dtype, CN_DIMS(E)));
+    if (bias) cn_init_zeros(cn_module_get(a->out, "bias"));
 }
 
 cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num_heads, const cn_multihead_desc *desc)

@@ -22,8 +22,6 @@ typedef struct recurrent {
     size_t parts_bytes;
 } recurrent;
 
-static const char *const kind_names[] = { "RNN", "RNN", "LSTM", "GRU" };
-
 /* ---- forward ---- */
 
 /* What the user gave, as (T,B,I) and (L·D,B,H). */
@@ -35,7 +33,7 @@ typedef struct given {
 static bool wrong_shape(cn_module *m, const char *what, cn_tensor *t, const char *wanted)
 {
     char text[96];
-    return cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s: %s is %s, not %s", cn_module_type_of(m)->name, what,
+    return cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s is %s, not %s", what,
                     cn__shape_text(cn__layout(t), text, sizeof text), wanted);
 }
 
@@ -64,8 +62,8 @@ static bool take_inputs(cn_module *m, cn_tensor *const *in, int n_in, given *g)
     const recurrent *r = cn_module_data(m);
     const bool lstm = r->kind == CN__LSTM;
     if (n_in != 1 && n_in != (lstm ? 3 : 2))
-        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: %d tensors in; it takes x, or x %s",
-                        kind_names[r->kind], n_in, lstm ? "with h0 and c0" : "and h0");
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%d tensors in; it takes x, or x %s", n_in,
+                        lstm ? "with h0 and c0" : "and h0");
     cn_tensor *x = in[0];
     g->batched = cn_ndim(x) == 3;
     if ((cn_ndim(x) != 2 && !g->batched) || cn_size(x, -1) != r->in) {
@@ -127,8 +125,7 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
     const int most = r->kind == CN__LSTM ? 3 : 2;
     given g;
     if (n_out > most)
-        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: %d tensors out; it gives %d", kind_names[r->kind],
-                        n_out, most);
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%d tensors out; it gives %d", n_out, most);
     if (!take_inputs(m, in, n_in, &g)) return false;
     cn_tensor *y = g.x;
     for (int layer = 0; layer < r->layers; layer++) {

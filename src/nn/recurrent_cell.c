@@ -15,7 +15,7 @@ static bool is_wrong(cn_module *m, const char *what, cn_tensor *t, int axes, int
 {
     if (cn_ndim(t) == axes && cn_size(t, -1) == width && (axes < 2 || cn_size(t, 0) == batch)) return false;
     char text[96];
-    cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s: %s is %s, not [%s%lld]", cn_module_type_of(m)->name, what,
+    cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s is %s, not [%s%lld]", what,
              cn__shape_text(cn__layout(t), text, sizeof text), axes > 1 ? "batch," : "", (long long)width);
     return true;
 }
@@ -28,9 +28,9 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
     const int states = l->kind == CN__LSTM ? 2 : 1, axes = cn_ndim(in[0]) == 1 ? 1 : 2;
     const char *const names[] = { "x", "h", "c" };
     if ((n_in != 1 && n_in != 1 + states) || n_out > states)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d tensors in and %d out; it takes x with%s %s, and gives %s",
-                        cn_module_type_of(m)->name, n_in, n_out, states > 1 ? "out or with both" : " or without",
-                        states > 1 ? "h and c" : "h", states > 1 ? "both" : "h");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%d tensors in and %d out; it takes x with%s %s, and gives %s", n_in,
+                        n_out, states > 1 ? "out or with both" : " or without", states > 1 ? "h and c" : "h",
+                        states > 1 ? "both" : "h");
     const int64_t batch = axes > 1 ? cn_size(in[0], 0) : 1;
     for (int k = 0; k < n_in; k++) {
         if (!in[k]) return false;

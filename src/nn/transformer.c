@@ -1,41 +1,8 @@
 /* Transformer layers, stacks of them, and an encoder with a decoder. */
 #include <stdio.h>
 
-#include "nn/attention.h"
-
-/* ---- LayerNorm ---- */
-
-typedef struct norm {
-    int64_t width;
-    cn_tensor *weight, *bias;
-    double eps;
-} norm;
-
-static cn_tensor *norm_forward(cn_module *m, cn_tensor *x)
-{
-    const norm *n = cn_module_data(m);
-    return cn_layer_norm(x, 1, n->weight, n->bias, n->eps);
-}
-
-static void norm_describe(const cn_module *m, char *out, size_t size)
-{
-    snprintf(out, size, "%lld", (long long)((const norm *)cn_module_data(m))->width);
-}
-
-static const cn_module_type norm_type = {
-    .name = "LayerNorm", .forward = norm_forward, .data_bytes = sizeof(norm), .describe = norm_describe
-};
-
-static cn_module *norm_new(cn_ctx *ctx, int64_t width, const cn_transformer_desc *d)
-{
-    cn_module *m = cn_module_new(ctx, &norm_type);
-    norm *n = cn_module_data(m);
-    if (!n) return NULL;
-    *n = (norm){ .width = width, .eps = d->layer_norm_eps != 0 ? d->layer_norm_eps : 1e-5 };
-    n->weight = cn_module_param(m, "weight", cn_ones(ctx, ctx->default_dtype, CN_DIMS(width)));
-    if (!d->no_bias) n->bias = cn_module_param(m, "bias", cn_zeros(ctx, ctx->default_dtype, CN_DIMS(width)));
-    return m;
-}
+#include "cairn/init.h"
+#include "nn/nn.h"
 
 /* ---- a layer: an encoder's has no `across` ---- */
 
@@ -207,6 +174,11 @@ cn_tensor *cn_transformer_forward(cn_module *m, cn_tensor *src, cn_tensor *tgt, 
 
 /* ---- makers ---- */
 
+static cn_module *norm_new(cn_ctx *ctx, int64_t width, const cn_transformer_desc *d)
+{
+    return cn_nn_layer_norm(ctx, CN_DIMS(width), &(cn_nn_norm_desc){ .eps = d->layer_norm_eps, .no_bias = d->no_bias });
+}
+
 static cn_module *layer_new(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
                             const cn_transformer_desc *d)
 {
@@ -285,8 +257,7 @@ static cn_module *both_stacks(cn_ctx *ctx, const cn_module_type *type, int64_t w
     p->decoder = cn_module_child(m, "decoder", stack_new(ctx, &decoder_type, width, heads, d, layers, true));
     cn_params all = cn_parameters(m);
     for (int i = 0; i < all.n; i++)
-        if (cn_ndim(all.v[i]) == 2)
-            cn__set_param(all.v[i], cn__xavier(ctx, cn_size(all.v[i], 0), cn_size(all.v[i], 1)));
+        if (cn_ndim(all.v[i]) > 1) cn_init_xavier_uniform(all.v[i], 1);
     return m;
 }
 

@@ -24,8 +24,9 @@ bool named_has(const named_case *c, const char *key);
 
 cn_tensor *named_get(const named_case *c, const char *prefix, int number); /* "in.0"; NULL: not there */
 
-/* Checks that got has the shape of the tensor stored as `name`, and its numbers: within relative · the largest of them.
-   NaN for NaN. */
+/* Checks that got has the shape of what is expected, and its numbers: within relative · the largest of them. NaN for NaN.
+   named_check: what is stored as `name`. */
+bool named_compare(const named_case *c, const char *name, cn_tensor *expected, cn_tensor *got, double relative);
 bool named_check(const named_case *c, const char *name, cn_tensor *got, double relative);
 
 /* The sum of all outputs, each times the fixed wave that named_cases.weights gives for its number. */
