@@ -1,0 +1,157 @@
+/* 10: a module of your own. It turns a number into waves: parameters, a child, a buffer and an initialiser, with checked
+   gradients, then used, summed up, saved and loaded as any other.
+
+   A network of two layers bends slowly: it cannot follow a curve that goes up and down ten times. Given sines and cosines
+   of its input instead of the input itself, it can (Rahimi and Recht 2007, "Random features for large-scale kernel machines").
+
+   Run it:  build/example_10_own_module [steps] */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cairn/cairn.h"
+
+enum { POINTS = 256, WAVES = 24, WIDTH = 32 };
+
+/* What it holds. The frequencies are drawn once and never trained, but without them the weights mean nothing: a buffer. */
+typedef struct waves {
+    cn_tensor *frequency, *amplitude; /* (in, n), (n) */
+    cn_module *mix;                   /* 2n -> out */
+} waves;
+
+/* The formula alone, a function of tensors: x (N, in) -> (N, 2n), amplitude · [cos(x f), sin(x f)] */
+static cn_tensor *wave(cn_tensor *x, cn_tensor *frequency, cn_tensor *amplitude)
+{
+    cn_tensor *angle = cn_matmul(x, frequency); /* (N, n) */
+    cn_tensor *both[] = { cn_mul(cn_cos(angle), amplitude), cn_mul(cn_sin(angle), amplitude) };
+    return cn_cat(both, 2, 1);
+}
+
+static cn_tensor *waves_forward(cn_module *m, cn_tensor *x)
+{
+    waves *w = cn_module_data(m);
+    return cn_forward(w->mix, wave(x, w->frequency, w->amplitude));
+}
+
+static void waves_describe(const cn_module *m, char *out, size_t size)
+{
+    const waves *w = cn_module_data(m);
+    snprintf(out, size, "%d waves", (int)cn_size(w->amplitude, 0));
+}
+
+static const cn_module_type waves_type = {
+    .name = "Waves", .forward = waves_forward, .describe = waves_describe, .data_bytes = sizeof(waves)
+};
+
+/* An initialiser: from the context's random numbers, a new value for a tensor. Here e^u, u uniform: as many frequencies
+   between 1 and 2 as between 10 and 20. */
+static bool init_log_uniform(cn_tensor *t, double low, double high)
+{
+    cn_scope s = cn_scope_begin(cn_context(t));
+    cn_tensor *u = cn_add_s(cn_mul_s(cn_rand_like(t), log(high) - log(low)), log(low));
+    bool ok = cn_assign(t, cn_exp(u));
+    cn_scope_end(cn_context(t), s);
+    return ok;
+}
+
+/* The maker: a type, then what it holds, each under a name. Were one of them NULL, so would the module be. */
+static cn_module *waves_new(cn_ctx *cn, int64_t in, int64_t n, int64_t out)
+{
+    cn_module *m = cn_module_new(cn, &waves_type);
+    if (!m) return NULL;
+    waves *w = cn_module_data(m);
+    w->frequency = cn_module_buffer(m, "frequency", cn_zeros(cn, cn_default_dtype(cn), CN_DIMS(in, n)));
+    w->amplitude = cn_module_param(m, "amplitude", cn_ones(cn, cn_default_dtype(cn), CN_DIMS(n)));
+    w->mix = cn_module_child(m, "mix", cn_nn_linear(cn, 2 * n, out, NULL));
+    init_log_uniform(w->frequency, 1, 40);
+    return cn_module_made(m);
+}
+
+/* ---- are its gradients right? ---- */
+
+static cn_tensor *wave_of(void *user, cn_tensor *const *in, int n)
+{
+    (void)user, (void)n;
+    return wave(in[0], in[1], in[2]);
+}
+
+static bool check_gradients(cn_ctx *cn)
+{
+    char words[256] = "";
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *in[] = { cn_randn(cn, CN_F64, CN_DIMS(3, 2)), cn_randn(cn, CN_F64, CN_DIMS(2, 4)),
+                        cn_randn(cn, CN_F64, CN_DIMS(4)) };
+    bool ok = cn_gradcheck(wave_of, NULL, in, 3, &(cn_gradcheck_desc){ .words = words, .words_size = sizeof words });
+    cn_scope_end(cn, s);
+    printf("gradients against finite differences: %s\n\n", ok ? "they agree" : words);
+    return ok;
+}
+
+/* ---- using it ---- */
+
+static cn_module *model(cn_ctx *cn)
+{
+    return cn_nn_sequential(cn, 3, waves_new(cn, 1, WAVES, WIDTH), cn_nn_relu(cn), cn_nn_linear(cn, WIDTH, 1, NULL));
+}
+
+static double train(cn_ctx *cn, cn_module *net, cn_tensor *x, cn_tensor *y, int steps)
+{
+    cn_optim *opt = cn_adam(cn, cn_parameters(net), &(cn_adam_desc){ .lr = 1e-2 });
+    double value = NAN;
+    for (int i = 0; i < steps; i++) {
+        cn_scope s = cn_scope_begin(cn);
+        cn_tensor *loss = cn_mse_loss(cn_forward(net, x), y, NULL);
+        cn_backward(loss);
+        cn_step(opt);
+        value = cn_item(loss);
+        cn_scope_end(cn, s);
+    }
+    cn_optim_free(opt);
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    int steps = argc > 1 ? atoi(argv[1]) : 400;
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3 });
+    bool right = check_gradients(cn);
+
+    cn_tensor *x = cn_keep(cn_reshape(cn_linspace(cn, CN_F32, -1, 1, POINTS), CN_DIMS(POINTS, 1)));
+    cn_tensor *y = cn_keep(cn_mul(cn_sin(cn_mul_s(x, 31)), cn_cos(cn_mul_s(x, 2))));
+    cn_module *net = model(cn);
+    char text[8192];
+    cn_summary(net, x, text, sizeof text);
+    printf("%s\n", text);
+
+    /* Beside it, a plain network of about as many parameters. */
+    cn_module *plain = cn_nn_sequential(cn, 5, cn_nn_linear(cn, 1, 48, NULL), cn_nn_relu(cn),
+                                        cn_nn_linear(cn, 48, 32, NULL), cn_nn_relu(cn), cn_nn_linear(cn, 32, 1, NULL));
+    double loss = train(cn, net, x, y, steps), plain_loss = train(cn, plain, x, y, steps);
+    printf("after %d steps the loss is %.5f with waves; a plain network's, of %d parameters, is %.5f\n\n", steps, loss,
+           (int)cn_module_count(plain), plain_loss);
+
+    /* Saved by names, loaded by names into a model that began with other random numbers. */
+    const char *path = "waves.safetensors";
+    cn_dict *file = cn_dict_new(cn);
+    bool saved = cn_module_save(net, file, "") && cn_save(file, path);
+    cn_module *again = model(cn);
+    bool loaded = saved && cn_module_load(again, cn_load(cn, path), NULL);
+    remove(path);
+    cn_dict_print(file, text, sizeof text);
+    printf("%s\n", text);
+
+    static double in[POINTS], want[POINTS], got[POINTS];
+    cn_read_f64(x, in, POINTS);
+    cn_read_f64(cn_forward(net, x), want, POINTS);
+    cn_read_f64(cn_forward(again, x), got, POINTS);
+    bool same = loaded;
+    for (int i = 0; i < POINTS; i++) same = same && want[i] == got[i];
+    cn_curve_text(cn, &(cn_series){ .x = in, .y = got, .n = POINTS }, 1,
+                  &(cn_curve_desc){ .title = "what the loaded model gives", .width = 72, .height = 10 }, text, sizeof text);
+    printf("%s\nthe loaded model gives %s numbers\n", text, same ? "the same" : "other");
+
+    if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
+    bool ok = !cn_failed(cn) && right && same && (steps < 300 || (loss < 0.01 && loss < plain_loss / 5));
+    cn_close(cn);
+    return !ok;
+}
