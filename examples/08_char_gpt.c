@@ -1,0 +1,130 @@
+/* 08: a language model. A small GPT reads a text letter by letter and learns what comes next; then it writes. A few seconds
+   are enough to get letters, short words and line lengths right, not to make sense.
+
+   Run it:  build/example_08_char_gpt [text] [steps]       any text file; more of both, and it writes better */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cairn/cairn.h"
+
+enum { CONTEXT = 64, BATCH = 16, WRITTEN = 400 };
+
+/* Where there is no file: a text of our own, over and over. */
+static const char spare[] = "A cairn is a heap of stones that people leave where a path is hard to find. Nobody builds it "
+                            "alone: whoever comes by adds a stone, and whoever comes next finds the way. ";
+
+static char *read_text(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = malloc(1 << 20);
+    *n = 0;
+    if (f && text) *n = fread(text, 1, 1 << 20, f);
+    if (f) fclose(f);
+    for (int i = 0; text && !f && i < 60; i++, *n += sizeof spare - 1) memcpy(text + *n, spare, sizeof spare - 1);
+    printf("%s: %zu bytes\n", f ? path : "no such file, so a text of three lines, 60 times", *n);
+    return text;
+}
+
+/* What one can know without looking back: how often each letter occurs. -Σ p log p, in nats. */
+static double letter_entropy(const int32_t *tokens, int64_t n, int64_t vocab)
+{
+    double *count = calloc((size_t)vocab, sizeof *count), sum = 0;
+    for (int64_t i = 0; count && i < n; i++) count[tokens[i]]++;
+    for (int64_t c = 0; count && c < vocab; c++)
+        if (count[c] > 0) sum -= count[c] / (double)n * log(count[c] / (double)n);
+    free(count);
+    return sum;
+}
+
+static cn_loader *windows(cn_ctx *cn, const int32_t *tokens, int64_t n, int64_t stride, bool shuffle)
+{
+    cn_tokens_desc desc = { .type = CN_TOKEN_I32, .context = CONTEXT, .stride = stride };
+    return cn_loader_new(cn_dataset_token_array(cn, tokens, n, &desc),
+                         &(cn_loader_desc){ .batch = BATCH, .shuffle = shuffle, .drop_last = shuffle });
+}
+
+static void train(cn_ctx *cn, cn_module *gpt, cn_loader *loader, int64_t steps)
+{
+    cn_optim *opt = cn_adamw(cn, cn_parameters(gpt), &(cn_adamw_desc){ .lr = 3e-3, .weight_decay = 0.1 });
+    int64_t warm = steps / 10 + 1;
+    cn_schedule *parts[] = {
+        cn_schedule_linear(opt, &(cn_schedule_linear_desc){ .start_factor = 0.05, .total_iters = warm }),
+        cn_schedule_cosine(opt, steps - warm + 1, 1e-4),
+    };
+    cn_schedule *schedule = cn_schedule_sequential(opt, parts, 2, &warm);
+    cn_progress *bar = cn_progress_new(cn, &(cn_progress_desc){ .total = steps, .out = stdout, .lines = 20 });
+    cn_batch b;
+    for (int64_t i = 0; i < steps && !cn_failed(cn);) /* an epoch after the other */
+        for (cn_scope s = cn_scope_begin(cn); i < steps && cn_loader_next(loader, &b); cn_scope_end(cn, s), i++) {
+            cn_tensor *loss = cn_gpt_loss(gpt, b.x, b.y);
+            cn_backward(loss);
+            cn_clip_grad_norm(cn_optim_params(opt), 1, NULL);
+            cn_step(opt);
+            cn_schedule_step(schedule);
+            cn_progress_step(bar, 1, "loss %.3f", cn_item(loss));
+        }
+    cn_progress_finish(bar);
+}
+
+static double evaluate(cn_ctx *cn, cn_module *gpt, cn_loader *loader)
+{
+    double sum = 0, n = 0;
+    cn_batch b;
+    cn_module_train(gpt, false);
+    cn_no_grad_begin(cn);
+    for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s), n += (double)b.n)
+        sum += (double)b.n * cn_item(cn_gpt_loss(gpt, b.x, b.y));
+    cn_no_grad_end(cn);
+    cn_module_train(gpt, true);
+    return sum / n;
+}
+
+static void write_on(cn_module *gpt, cn_tokenizer *letters, const char *prompt, double temperature)
+{
+    cn_sampler *sampler = cn_sampler_new(gpt, &(cn_sampler_desc){ .temperature = temperature, .seed = 5 });
+    cn_decoder decoder = { .tokenizer = letters };
+    int32_t ids[64];
+    char words[16];
+    int64_t n = cn_encode(letters, prompt, strlen(prompt), ids, 64);
+    printf("\n-- temperature %g --\n%s", temperature, prompt);
+    if (n > 0) cn_sampler_feed(sampler, ids, n);
+    for (int i = 0; i < WRITTEN; i++) {
+        int64_t token = cn_sampler_next(sampler);
+        int64_t got = token < 0 ? 0 : cn_decode_next(&decoder, (int32_t)token, words, sizeof words);
+        if (got > 0) fwrite(words, 1, (size_t)got, stdout);
+    }
+    printf("\n");
+    cn_sampler_free(sampler);
+}
+
+int main(int argc, char **argv)
+{
+    int steps = argc > 2 ? atoi(argv[2]) : 300;
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
+    size_t bytes;
+    char *text = read_text(argc > 1 ? argv[1] : "docs/design.md", &bytes);
+    cn_tokenizer *letters = cn_tokenizer_characters(cn, text, bytes, NULL);
+    int64_t n = cn_encode(letters, text, bytes, NULL, 0), vocab = cn_token_count(letters), learnt = n * 9 / 10;
+    int32_t *tokens = malloc((size_t)(n > 0 ? n : 1) * sizeof *tokens);
+    cn_encode(letters, text, bytes, tokens, n);
+
+    cn_module *gpt = cn_nn_gpt(cn, &(cn_gpt_desc){ .vocab = vocab, .context = CONTEXT, .layers = 2, .heads = 4, .width = 64, .dropout = 0.1 });
+    printf("%d letters, %d different; a GPT of %d parameters\n", (int)n, (int)vocab, (int)cn_module_count(gpt));
+    cn_loader *rest = windows(cn, tokens + learnt, n - learnt, 0, false); /* the last tenth is not learnt */
+    double before = evaluate(cn, gpt, rest);
+    train(cn, gpt, windows(cn, tokens, learnt, 7, true), steps);
+    double after = evaluate(cn, gpt, rest), blind = letter_entropy(tokens, n, vocab);
+    printf("\nloss on the tenth it did not read: %.3f before, %.3f after. All letters alike would be %.3f;\n"
+           "knowing how often each occurs, but not what came before, %.3f.\n", before, after, log((double)vocab), blind);
+    write_on(gpt, letters, "The ", 0.5);
+    write_on(gpt, letters, "The ", 1);
+
+    if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
+    bool ok = !cn_failed(cn) && (steps < 200 || after < blind - 0.2);
+    cn_close(cn);
+    free(text);
+    free(tokens);
+    return !ok;
+}
