@@ -23,8 +23,8 @@ static points moons(cn_ctx *cn, int n, uint64_t stream)
     for (int i = 0; i < n; i++) {
         double t = cn_draw_uniform(&draw, 0, 3.14159265);
         moon[i] = i % 2;
-        place[i][0] = (float)((moon[i] ? 1 - cos(t) : cos(t)) + 0.12 * cn_draw_normal(&draw));
-        place[i][1] = (float)((moon[i] ? 0.5 - sin(t) : sin(t)) + 0.12 * cn_draw_normal(&draw));
+        place[i][0] = (float)((moon[i] ? 1 - cos(t) : cos(t)) + 0.15 * cn_draw_normal(&draw));
+        place[i][1] = (float)((moon[i] ? 0.5 - sin(t) : sin(t)) + 0.15 * cn_draw_normal(&draw));
     }
     return (points){ cn_keep(cn_from(cn, CN_F32, CN_DIMS(n, 2), place)),
                      cn_keep(cn_from(cn, CN_I64, CN_DIMS(n), moon)) };
@@ -82,8 +82,9 @@ int main(int argc, char **argv)
     double untrained = accuracy(cn, net, test);
 
     /* A bar in a terminal; a line for every quarter where the output goes to a file. */
-    cn_progress *bar = cn_progress_new(cn, &(cn_progress_desc){ .total = epochs * cn_loader_batches(loader),
-                                                                .label = "train", .out = stdout, .lines = 25 });
+    cn_progress *bar = cn_progress_new(
+        cn, &(cn_progress_desc){
+                .total = epochs * cn_loader_batches(loader), .label = "train", .out = stdout, .lines = 25 });
     cn_batch b;
     for (int epoch = 0; epoch < epochs; epoch++)
         for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
@@ -98,8 +99,9 @@ int main(int argc, char **argv)
     double trained = accuracy(cn, net, test);
     printf("\n    %-*s        %s\n", COLS, "before training", "after");
     for (int r = 0; r < ROWS; r++) printf("    %s        %s\n", before[r], after[r]);
-    printf("\nThe darker, the likelier moon 1. Of %d points it never saw, it had %.1f %% right before and has %.1f %% now.\n",
-           TEST, 100 * untrained, 100 * trained);
+    printf(
+        "\nThe darker, the likelier moon 1. Of %d points it never saw, it had %.1f %% right before and has %.1f %% now.\n",
+        TEST, 100 * untrained, 100 * trained);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && (epochs < 20 || (trained > 0.97 && trained > untrained));
     cn_close(cn);

@@ -13,18 +13,14 @@
 
 enum { SIDE = 28, BATCH = 100, SHOWN = 5 };
 
-static cn_dataset *digits(cn_ctx *cn, const char *folder, const char *part, int64_t most)
+static cn_dataset *digits(cn_ctx *cn, const char *folder, const char *part, bool quick)
 {
     char images[512], labels[512];
     snprintf(images, sizeof images, "%s/%s-images-idx3-ubyte", folder, part);
     snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte", folder, part);
-    cn_dataset *all = cn_dataset_idx(cn, images, labels);
-    if (!all || most >= cn_dataset_count(all)) return all;
-    int64_t *first = malloc((size_t)most * sizeof *first);
-    for (int64_t i = 0; first && i < most; i++) first[i] = i;
-    cn_dataset *some = first ? cn_dataset_subset(all, first, most) : NULL;
-    free(first);
-    return some;
+    cn_dataset *all = cn_dataset_idx(cn, images, labels), *parts[2] = { all };
+    if (quick) cn_dataset_split(all, (double[]){ 0.1, 0.9 }, 2, 1, parts);
+    return parts[0];
 }
 
 /* (N,1,28,28) -> (N,10) */
@@ -42,12 +38,15 @@ static void train(cn_ctx *cn, cn_module *net, cn_dataset *data, int epochs)
 {
     cn_transform *t = cn_transform_new(cn);
     cn_transform_random_crop(t, SIDE, SIDE, 2); /* moved by up to two pixels */
-    cn_loader *loader = cn_loader_new(cn_dataset_transform(data, t),
-                                      &(cn_loader_desc){ .batch = BATCH, .shuffle = true, .drop_last = true, .workers = 1 });
+    cn_loader *loader =
+        cn_loader_new(cn_dataset_transform(data, t),
+                      &(cn_loader_desc){ .batch = BATCH, .shuffle = true, .drop_last = true, .workers = 1 });
     int64_t steps = epochs * cn_loader_batches(loader);
     cn_optim *opt = cn_adamw(cn, cn_parameters(net), NULL);
-    cn_schedule *cycle = cn_schedule_one_cycle(opt, &(cn_schedule_one_cycle_desc){ .max_lr = 1e-2, .total_steps = steps });
-    cn_progress *bar = cn_progress_new(cn, &(cn_progress_desc){ .total = steps, .label = "train", .out = stdout, .lines = 10 });
+    cn_schedule *cycle =
+        cn_schedule_one_cycle(opt, &(cn_schedule_one_cycle_desc){ .max_lr = 1e-2, .total_steps = steps });
+    cn_progress *bar =
+        cn_progress_new(cn, &(cn_progress_desc){ .total = steps, .label = "train", .out = stdout, .lines = 10 });
     cn_batch b;
     double mean = 2.3; /* of the last batches: one alone says little */
     for (int e = 0; e < epochs; e++)
@@ -62,15 +61,22 @@ static void train(cn_ctx *cn, cn_module *net, cn_dataset *data, int epochs)
     cn_progress_finish(bar);
 }
 
-/* The share it gets right, and the first few it does not, side by side. */
+/* Images (28,28) side by side, without their margins; a character is twice as high as wide. */
+static void show(float image[][SIDE * SIDE], int n)
+{
+    for (int r = 4; r < SIDE - 4; r += 2, putchar('\n'))
+        for (int i = 0; i < n; i++)
+            for (int c = 3; c < SIDE - 3; c++)
+                putchar(" .:+#"[(int)(2.49f * (image[i][r * SIDE + c] + image[i][(r + 1) * SIDE + c]))]);
+}
+
+/* The share it gets right; the first few it does not are shown. */
 static double test(cn_ctx *cn, cn_module *net, cn_dataset *data)
 {
     static float wrong[SHOWN][SIDE * SIDE], image[BATCH][SIDE * SIDE];
     double said[BATCH], is[BATCH];
-    int64_t right = 0;
-    int shown = 0;
-    char words[SHOWN][40];
-    cn_module_train(net, false); /* no dropout, running statistics */
+    int64_t mistakes = 0;
+    cn_module_train(net, false); /* no dropout; running statistics instead of the batch's */
     cn_no_grad_begin(cn);
     cn_loader *loader = cn_loader_new(data, &(cn_loader_desc){ .batch = BATCH });
     cn_batch b;
@@ -79,18 +85,15 @@ static double test(cn_ctx *cn, cn_module *net, cn_dataset *data)
         cn_read_f64(b.y, is, b.n);
         cn_read(b.x, image, (size_t)b.n * sizeof *image);
         for (int64_t i = 0; i < b.n; i++) {
-            right += said[i] == is[i];
-            if (said[i] == is[i] || shown == SHOWN) continue;
-            memcpy(wrong[shown], image[i], sizeof *wrong);
-            snprintf(words[shown++], sizeof *words, "a %g, read as %g", is[i], said[i]);
+            if (said[i] == is[i] || mistakes++ >= SHOWN) continue;
+            memcpy(wrong[mistakes - 1], image[i], sizeof *wrong);
+            printf("   a %g, read as %g    ", is[i], said[i]);
         }
     }
     cn_no_grad_end(cn);
-    for (int i = 0; i < shown; i++) printf("  %-*s", SIDE, words[i]);
-    for (int r = 3; r < SIDE - 3; r += 2, printf("\n")) /* characters are twice as high as wide */
-        for (int i = 0; i < shown; i++)
-            for (int c = -2; c < SIDE; c++) putchar(c < 0 || r < 4 ? ' ' : " .:+#"[(int)(4.99f * wrong[i][r * SIDE + c])]);
-    return (double)right / (double)cn_dataset_count(data);
+    putchar('\n');
+    show(wrong, mistakes < SHOWN ? (int)mistakes : SHOWN);
+    return 1 - (double)mistakes / (double)cn_dataset_count(data);
 }
 
 int main(int argc, char **argv)
@@ -99,17 +102,19 @@ int main(int argc, char **argv)
     bool quick = env && *env == '1';
     int epochs = argc > 2 ? atoi(argv[2]) : quick ? 1 : 3;
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
-    cn_dataset *training = digits(cn, folder, "train", quick ? 6000 : 60000), *held_out = digits(cn, folder, "t10k", quick ? 2000 : 10000);
-    if (!held_out) {
-        printf("skipped: %s\nscripts/get_digits.sh gets the digits.\n", cn_error(cn));
+    cn_dataset *learnt = digits(cn, folder, "train", quick), *unseen = digits(cn, folder, "t10k", quick);
+    if (!learnt || !unseen) {
+        FILE *there = fopen(folder, "r"); /* a folder that is there and cannot be used is an error */
+        printf("%s: %s\nscripts/get_digits.sh gets the digits\n", there ? "error" : "skipped", cn_error(cn));
+        if (there) fclose(there);
         cn_close(cn);
-        return 0;
+        return there != NULL;
     }
     cn_module *net = model(cn);
-    printf("MNIST: %d digits to learn from, %d for the test; %d parameters\n", (int)cn_dataset_count(training),
-           (int)cn_dataset_count(held_out), (int)cn_module_count(net));
-    train(cn, net, training, epochs);
-    double accuracy = test(cn, net, held_out), bar = quick ? 0.9 : 0.98;
+    printf("MNIST: %d digits to learn from, %d for the test; %d parameters\n", (int)cn_dataset_count(learnt),
+           (int)cn_dataset_count(unseen), (int)cn_module_count(net));
+    train(cn, net, learnt, epochs);
+    double accuracy = test(cn, net, unseen), bar = quick ? 0.9 : 0.98;
     printf("\n%.2f %% of the digits it never saw are right", 100 * accuracy);
     printf(accuracy < bar ? "; %.0f %% were expected\n" : "\n", 100 * bar);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));

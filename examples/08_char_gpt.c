@@ -9,33 +9,30 @@
 
 #include "cairn/cairn.h"
 
-enum { CONTEXT = 64, BATCH = 16, WRITTEN = 400 };
+enum { CONTEXT = 32, BATCH = 16, WRITTEN = 300 };
 
-/* Where there is no file: a text of our own, over and over. */
-static const char spare[] = "A cairn is a heap of stones that people leave where a path is hard to find. Nobody builds it "
-                            "alone: whoever comes by adds a stone, and whoever comes next finds the way. ";
+/* Where the file is not there: a text of our own, over and over. */
+static const char spare[] = "A cairn is a heap of stones, left where a path is hard to find. Nobody builds it alone: "
+                            "whoever comes by adds a stone, and whoever comes next finds the way.\n";
 
 static char *read_text(const char *path, size_t *n)
 {
+    enum { MOST = 1 << 20 };
     FILE *f = fopen(path, "rb");
-    char *text = malloc(1 << 20);
-    *n = 0;
-    if (f && text) *n = fread(text, 1, 1 << 20, f);
+    char *text = malloc(MOST);
+    *n = text && f ? fread(text, 1, MOST, f) : 0;
     if (f) fclose(f);
-    for (int i = 0; text && !f && i < 60; i++, *n += sizeof spare - 1) memcpy(text + *n, spare, sizeof spare - 1);
-    printf("%s: %zu bytes\n", f ? path : "no such file, so a text of three lines, 60 times", *n);
+    for (; text && !f && *n < 10000; *n += sizeof spare - 1) memcpy(text + *n, spare, sizeof spare - 1);
+    printf("%s: %zu bytes\n", f ? path : "no such file; two lines of our own instead, repeated", *n);
     return text;
 }
 
-/* What one can know without looking back: how often each letter occurs. -Σ p log p, in nats. */
-static double letter_entropy(const int32_t *tokens, int64_t n, int64_t vocab)
+/* What one can know without looking back, from how often each letter occurs: -Σ p log p, in nats. */
+static double letter_entropy(cn_ctx *cn, const int32_t *tokens, int64_t n, int64_t vocab)
 {
-    double *count = calloc((size_t)vocab, sizeof *count), sum = 0;
-    for (int64_t i = 0; count && i < n; i++) count[tokens[i]]++;
-    for (int64_t c = 0; count && c < vocab; c++)
-        if (count[c] > 0) sum -= count[c] / (double)n * log(count[c] / (double)n);
-    free(count);
-    return sum;
+    cn_tensor *ids = cn_from(cn, CN_I32, CN_DIMS(n), tokens), *ones = cn_ones(cn, CN_F32, CN_DIMS(n));
+    cn_tensor *p = cn_div_s(cn_scatter_add(cn_zeros(cn, CN_F32, CN_DIMS(vocab)), 0, ids, ones), (double)n);
+    return -cn_item(cn_sum(cn_mul(p, cn_log(cn_add_s(p, 1e-12))), CN_ALL, false));
 }
 
 static cn_loader *windows(cn_ctx *cn, const int32_t *tokens, int64_t n, int64_t stride, bool shuffle)
@@ -47,7 +44,7 @@ static cn_loader *windows(cn_ctx *cn, const int32_t *tokens, int64_t n, int64_t 
 
 static void train(cn_ctx *cn, cn_module *gpt, cn_loader *loader, int64_t steps)
 {
-    cn_optim *opt = cn_adamw(cn, cn_parameters(gpt), &(cn_adamw_desc){ .lr = 3e-3, .weight_decay = 0.1 });
+    cn_optim *opt = cn_adamw(cn, cn_parameters(gpt), &(cn_adamw_desc){ .lr = 5e-3, .weight_decay = 0.1 });
     int64_t warm = steps / 10 + 1;
     cn_schedule *parts[] = {
         cn_schedule_linear(opt, &(cn_schedule_linear_desc){ .start_factor = 0.05, .total_iters = warm }),
@@ -72,12 +69,10 @@ static double evaluate(cn_ctx *cn, cn_module *gpt, cn_loader *loader)
 {
     double sum = 0, n = 0;
     cn_batch b;
-    cn_module_train(gpt, false);
     cn_no_grad_begin(cn);
     for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s), n += (double)b.n)
         sum += (double)b.n * cn_item(cn_gpt_loss(gpt, b.x, b.y));
     cn_no_grad_end(cn);
-    cn_module_train(gpt, true);
     return sum / n;
 }
 
@@ -101,7 +96,7 @@ static void write_on(cn_module *gpt, cn_tokenizer *letters, const char *prompt, 
 
 int main(int argc, char **argv)
 {
-    int steps = argc > 2 ? atoi(argv[2]) : 300;
+    int steps = argc > 2 ? atoi(argv[2]) : 600;
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     size_t bytes;
     char *text = read_text(argc > 1 ? argv[1] : "docs/design.md", &bytes);
@@ -110,19 +105,21 @@ int main(int argc, char **argv)
     int32_t *tokens = malloc((size_t)(n > 0 ? n : 1) * sizeof *tokens);
     cn_encode(letters, text, bytes, tokens, n);
 
-    cn_module *gpt = cn_nn_gpt(cn, &(cn_gpt_desc){ .vocab = vocab, .context = CONTEXT, .layers = 2, .heads = 4, .width = 64, .dropout = 0.1 });
+    cn_module *gpt =
+        cn_nn_gpt(cn, &(cn_gpt_desc){ .vocab = vocab, .context = CONTEXT, .layers = 2, .heads = 4, .width = 64 });
     printf("%d letters, %d different; a GPT of %d parameters\n", (int)n, (int)vocab, (int)cn_module_count(gpt));
     cn_loader *rest = windows(cn, tokens + learnt, n - learnt, 0, false); /* the last tenth is not learnt */
     double before = evaluate(cn, gpt, rest);
     train(cn, gpt, windows(cn, tokens, learnt, 7, true), steps);
-    double after = evaluate(cn, gpt, rest), blind = letter_entropy(tokens, n, vocab);
+    double after = evaluate(cn, gpt, rest), blind = letter_entropy(cn, tokens, n, vocab);
     printf("\nloss on the tenth it did not read: %.3f before, %.3f after. All letters alike would be %.3f;\n"
-           "knowing how often each occurs, but not what came before, %.3f.\n", before, after, log((double)vocab), blind);
+           "knowing how often each occurs, but not what came before, %.3f.\n",
+           before, after, log((double)vocab), blind);
     write_on(gpt, letters, "The ", 0.5);
     write_on(gpt, letters, "The ", 1);
 
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
-    bool ok = !cn_failed(cn) && (steps < 200 || after < blind - 0.2);
+    bool ok = !cn_failed(cn) && (steps < 300 || after < blind - 0.5);
     cn_close(cn);
     free(text);
     free(tokens);

@@ -85,7 +85,8 @@ static void compare(const char *layer, cn_tensor *const *got, int n, const cn_di
     char room[128];
     for (int i = 0; i < n; i++) {
         cn_tensor *want = cn_dict_get(file, entry(room, layer, "out", i));
-        if (!check(same_shape(want, got[i]) && cn_type(want) == cn_type(got[i]), "%s: another shape or type", room)) continue;
+        if (!check(same_shape(want, got[i]) && cn_type(want) == cn_type(got[i]), "%s: another shape or type", room))
+            continue;
         double d = distance(want, got[i]);
         check(d <= tolerance, "%s differs by %g: %s", room, d, cn_error(cn_context(want)));
     }
@@ -105,7 +106,8 @@ static void save(cn_ctx *cn, const char *layer, cn_module *m, const cn_dict *fil
     for (int i = 0; i < MOST && (t = cn_dict_get(file, entry(room, layer, "in", i))); i++) cn_dict_set(back, room, t);
     int n = run(cn, layer, m, file, out);
     for (int i = 0; i < n; i++) cn_dict_set(back, entry(room, layer, "out", i), out[i]);
-    if (n) check(distance(out[0], cn_dict_get(file, entry(room, layer, "out", 0))) > 1e-3, "%s: nothing changed", layer);
+    if (n)
+        check(distance(out[0], cn_dict_get(file, entry(room, layer, "out", 0))) > 1e-3, "%s: nothing changed", layer);
 }
 
 static void there_and_back(cn_ctx *cn, const cn_dict *file, const char *path)
@@ -142,8 +144,10 @@ static void names_stay(const cn_dict *file, const cn_dict *back)
 /* Strict means strict: a name too many, one too few, another shape. Nothing has changed then. */
 static void refusals(cn_ctx *cn, const cn_dict *file)
 {
-    static const char *const wrong[][2] = { { "linear_no_bias", "linear" }, { "linear", "linear_no_bias" },
-                                            { "batch_norm1d", "batch_norm2d" }, { "linear", "rms_norm" } };
+    static const char *const wrong[][2] = { { "linear_no_bias", "linear" },
+                                            { "linear", "linear_no_bias" },
+                                            { "batch_norm1d", "batch_norm2d" },
+                                            { "linear", "rms_norm" } };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char prefix[128];
         snprintf(prefix, sizeof prefix, "%s/state/", wrong[i][1]);
