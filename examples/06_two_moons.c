@@ -99,9 +99,8 @@ int main(int argc, char **argv)
     double trained = accuracy(cn, net, test);
     printf("\n    %-*s        %s\n", COLS, "before training", "after");
     for (int r = 0; r < ROWS; r++) printf("    %s        %s\n", before[r], after[r]);
-    printf(
-        "\nThe darker, the likelier moon 1. Of %d points it never saw, it had %.1f %% right before and has %.1f %% now.\n",
-        TEST, 100 * untrained, 100 * trained);
+    printf("\nThe darker, the likelier moon 1. Of %d new points it has %.1f %% right; untrained it had %.1f %%.\n",
+           TEST, 100 * trained, 100 * untrained);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && (epochs < 20 || (trained > 0.97 && trained > untrained));
     cn_close(cn);

