@@ -82,9 +82,8 @@ int main(int argc, char **argv)
     double untrained = accuracy(cn, net, test);
 
     /* A bar in a terminal; a line for every quarter where the output goes to a file. */
-    cn_progress *bar = cn_progress_new(
-        cn, &(cn_progress_desc){
-                .total = epochs * cn_loader_batches(loader), .label = "train", .out = stdout, .lines = 25 });
+    int64_t steps = epochs * cn_loader_batches(loader);
+    cn_progress *bar = cn_progress_new(cn, &(cn_progress_desc){ .total = steps, .out = stdout, .lines = 25 });
     cn_batch b;
     for (int epoch = 0; epoch < epochs; epoch++)
         for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
