@@ -1,0 +1,116 @@
+/* 09: a network that PyTorch trained, taught something new. The file beside this one holds a network that reads the ten
+   digits of a seven-segment display. It is loaded, compared with PyTorch's own answers, frozen but for its last layer,
+   taught to read ten letters instead, and saved so that PyTorch opens it.
+
+   In Python such a file is written, and read again, by
+
+       from safetensors.torch import load_file, save_file
+       save_file(model.state_dict(), "model.safetensors")
+       model.load_state_dict(load_file("model.safetensors"))
+
+   Run it:  build/example_09_pytorch_checkpoint [file [new file]] */
+#include <stdio.h>
+
+#include "cairn/cairn.h"
+
+enum { SIDE = 12, SIGNS = 10, LETTERS = 1000, BATCH = 50, EPOCHS = 10 };
+
+/* (N,1,12,12) -> (N,10). The order of PyTorch's nn.Sequential gives its names: "0.weight", "1.running_mean" */
+static cn_module *model(cn_ctx *cn)
+{
+    cn_nn_conv_desc same = { .padding = 1 };
+    return cn_nn_sequential(cn, 10, cn_nn_conv2d(cn, 1, 8, 3, &same), cn_nn_batch_norm2d(cn, 8, NULL), cn_nn_relu(cn),
+                            cn_nn_max_pool2d(cn, 2, NULL), cn_nn_conv2d(cn, 8, 16, 3, &same),
+                            cn_nn_batch_norm2d(cn, 16, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
+                            cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, 144, SIGNS, NULL));
+}
+
+/* The new task: A b C d E F H L P U, moved by up to a pixel, in noise. */
+static bool draw_letter(void *user, int64_t index, cn_draw *random, void *const *fields, char *error, size_t size)
+{
+    static const char *const letters[SIGNS] = { "abcefg", "cdefg", "adef", "bcdeg", "adefg",
+                                                "aefg",   "bcefg", "def",  "abefg", "bcdef" };
+    static const struct bar {
+        int row, col, rows, cols;
+    } bars[] = { { 1, 3, 1, 4 }, { 2, 7, 3, 1 }, { 6, 7, 3, 1 }, { 9, 3, 1, 4 },
+                 { 6, 2, 3, 1 }, { 2, 2, 3, 1 }, { 5, 3, 1, 4 } }; /* segments a to g */
+    float(*x)[SIDE] = fields[0];
+    *(int64_t *)fields[1] = index % SIGNS;
+    for (int i = 0; i < SIDE * SIDE; i++) x[i / SIDE][i % SIDE] = (float)(0.3 * cn_draw_normal(random));
+    int64_t down = cn_draw_below(random, 3) - 1, right = cn_draw_below(random, 3) - 1;
+    for (const char *c = letters[index % SIGNS]; *c; c++) {
+        const struct bar *b = &bars[*c - 'a'];
+        for (int i = 0; i < b->rows * b->cols; i++) x[down + b->row + i / b->cols][right + b->col + i % b->cols] += 1;
+    }
+    (void)user, (void)error, (void)size;
+    return true;
+}
+
+static double distance(cn_tensor *a, cn_tensor *b) { return cn_item(cn_max(cn_abs(cn_sub(a, b)), CN_ALL, false)); }
+
+/* One pass over the letters, with an optimizer to learn or without one to be tested. The share that was right. */
+static double epoch(cn_ctx *cn, cn_module *net, cn_loader *loader, cn_optim *opt)
+{
+    double right = 0;
+    cn_batch b;
+    for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
+        cn_tensor *scores = cn_forward(net, b.x);
+        cn_tensor *hits = cn_sum(cn_eq(cn_argmax(scores, CN_DIMS(1), false), b.y), CN_ALL, false);
+        if (opt && cn_backward(cn_cross_entropy(scores, b.y, NULL))) cn_step(opt);
+        right += cn_item(hits);
+    }
+    return right / LETTERS;
+}
+
+int main(int argc, char **argv)
+{
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
+    cn_dict *file = cn_load(cn, argc > 1 ? argv[1] : "examples/09_segments.safetensors");
+    cn_module *net = model(cn);
+    char text[4096];
+    if (file && cn_dict_print(file, text, sizeof text)) printf("%s\n", text);
+
+    /* Strict: a name too many, too few or of another shape is an error, and nothing is loaded. A plain state dict needs
+       no prefix; this file also has a batch, and what PyTorch says of it. */
+    if (!cn_module_load(net, file, &(cn_module_load_desc){ .prefix = "model." })) {
+        printf("error: %s\n", cn_error(cn));
+        cn_close(cn);
+        return 1;
+    }
+    cn_module_train(net, false); /* PyTorch's model.eval() */
+    cn_tensor *x = cn_dict_get(file, "check.x"),
+              *theirs = cn_dict_get(file, "check.logits"); /* (20,1,12,12), (20,10) */
+    double far = distance(cn_forward(net, x), theirs);
+    printf("the largest difference to PyTorch's logits is %.1e\n\n", far);
+
+    /* Only the last layer learns. Statistics stay what they are too: the network is in evaluation. */
+    cn_module *last = cn_module_find(net, "9");
+    cn_module_freeze(net, true);
+    cn_module_freeze(last, false);
+    cn_tensor *features = cn_keep(cn_clone(cn_module_get(net, "4.weight")));
+    cn_dataset_desc desc = { .count = LETTERS, .fields = 2, .get = draw_letter };
+    desc.field[0] = (cn_field){ CN_F32, CN_DIMS(1, SIDE, SIDE), 0 };
+    desc.field[1] = (cn_field){ CN_I64, CN_SCALAR, 0 };
+    cn_loader *loader = cn_loader_new(cn_dataset_new(cn, &desc), &(cn_loader_desc){ .batch = BATCH, .shuffle = true });
+    cn_optim *opt = cn_adam(cn, cn_parameters(last), &(cn_adam_desc){ .lr = 1e-2 });
+    double before = epoch(cn, net, loader, NULL); /* every epoch draws them anew: these are never seen again */
+    for (int e = 0; e < EPOCHS; e++) printf("epoch %d  right %5.1f %%\n", e, 100 * epoch(cn, net, loader, opt));
+    double after = epoch(cn, net, loader, NULL);
+    bool kept = distance(features, cn_module_get(net, "4.weight")) == 0;
+    printf("letters read: %.1f %% before, %.1f %% after; %d of %d parameters have learned, the others are %s\n",
+           100 * before, 100 * after, (int)cn_module_count(last), (int)cn_module_count(net),
+           kept ? "as they were" : "changed");
+
+    /* Under the names they came with: a state dict for PyTorch. */
+    const char *path = argc > 2 ? argv[2] : "build/letters.safetensors";
+    cn_dict *out = cn_dict_new(cn);
+    bool saved = cn_module_save(net, out, "") && cn_save(out, path);
+    if (saved)
+        printf("saved to %s: %d tensors, the last is %s\n", path, (int)cn_dict_count(out),
+               cn_dict_name(out, cn_dict_count(out) - 1));
+
+    if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
+    bool ok = !cn_failed(cn) && far < 1e-4 && kept && saved && before < 0.5 && after > 0.9;
+    cn_close(cn);
+    return !ok;
+}

@@ -1,0 +1,119 @@
+/* 10: a module of your own. A small network cannot follow a curve that goes up and down ten times; given sines and
+   cosines of its input, it can. So here is a layer of waves: parameter, buffer, child, initialiser, checked gradients.
+
+   Run it:  build/example_10_own_module */
+#include <math.h>
+#include <stdio.h>
+
+#include "cairn/cairn.h"
+
+enum { POINTS = 256, WAVES = 24, WIDTH = 32, STEPS = 400 };
+
+/* What it holds. Frequencies are drawn once and not trained, but without them the weights mean nothing: a buffer. */
+typedef struct waves {
+    cn_tensor *frequency, *amplitude; /* (in, n), (n) */
+    cn_module *mix;                   /* 2n -> out */
+} waves;
+
+/* The formula alone, as cn_gradcheck takes functions: x (N, in) -> (N, 2n), amplitude · [cos(x f), sin(x f)] */
+static cn_tensor *wave(void *user, cn_tensor *const *in, int n)
+{
+    (void)user, (void)n;
+    cn_tensor *angle = cn_matmul(in[0], in[1]); /* (N, n) */
+    return cn_cat((cn_tensor *[]){ cn_mul(cn_cos(angle), in[2]), cn_mul(cn_sin(angle), in[2]) }, 2, 1);
+}
+
+static cn_tensor *waves_forward(cn_module *m, cn_tensor *x)
+{
+    waves *w = cn_module_data(m);
+    return cn_forward(w->mix, wave(NULL, (cn_tensor *[]){ x, w->frequency, w->amplitude }, 3));
+}
+
+static const cn_module_type waves_type = { .name = "Waves", .forward = waves_forward, .data_bytes = sizeof(waves) };
+
+/* An initialiser gives a tensor a new value. e^u, u uniform: as many between 1 and 2 as between 10 and 20. */
+static bool init_log_uniform(cn_tensor *t, double low, double high)
+{
+    return cn_assign(t, cn_exp(cn_add_s(cn_mul_s(cn_rand_like(t), log(high / low)), log(low))));
+}
+
+/* The maker: a type, then what it holds, each under a name. Were one of them NULL, so would the module be. */
+static cn_module *waves_new(cn_ctx *cn, int64_t in, int64_t n, int64_t out)
+{
+    cn_module *m = cn_module_new(cn, &waves_type);
+    if (!m) return NULL;
+    waves *w = cn_module_data(m);
+    w->frequency = cn_module_buffer(m, "frequency", cn_zeros(cn, cn_default_dtype(cn), CN_DIMS(in, n)));
+    w->amplitude = cn_module_param(m, "amplitude", cn_ones(cn, cn_default_dtype(cn), CN_DIMS(n)));
+    w->mix = cn_module_child(m, "mix", cn_nn_linear(cn, 2 * n, out, NULL));
+    init_log_uniform(w->frequency, 1, 40);
+    return cn_module_made(m);
+}
+
+/* Gradients with regard to all three, against finite differences in f64. */
+static bool check_gradients(cn_ctx *cn)
+{
+    char words[256] = "they agree";
+    cn_tensor *in[] = { cn_randn(cn, CN_F64, CN_DIMS(3, 2)), cn_randn(cn, CN_F64, CN_DIMS(2, 4)),
+                        cn_randn(cn, CN_F64, CN_DIMS(4)) };
+    bool ok = cn_gradcheck(wave, NULL, in, 3, &(cn_gradcheck_desc){ .words = words, .words_size = sizeof words });
+    printf("gradients against finite differences: %s\n\n", words);
+    return ok;
+}
+
+static cn_module *model(cn_ctx *cn, cn_module *first)
+{
+    return cn_nn_sequential(cn, 3, first, cn_nn_relu(cn), cn_nn_linear(cn, WIDTH, 1, NULL));
+}
+
+static double train(cn_ctx *cn, cn_module *net, cn_tensor *x, cn_tensor *y)
+{
+    cn_optim *opt = cn_adam(cn, cn_parameters(net), &(cn_adam_desc){ .lr = 1e-2 });
+    double value = NAN;
+    cn_scope s = cn_scope_begin(cn);
+    for (int i = 0; i < STEPS; i++, cn_scope_end(cn, s)) {
+        cn_tensor *loss = cn_mse_loss(cn_forward(net, x), y, NULL);
+        cn_backward(loss);
+        cn_step(opt);
+        value = cn_item(loss);
+    }
+    return value;
+}
+
+int main(void)
+{
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 3 });
+    bool right = check_gradients(cn);
+    cn_tensor *x = cn_keep(cn_reshape(cn_linspace(cn, CN_F32, -1, 1, POINTS), CN_DIMS(POINTS, 1)));
+    cn_tensor *y = cn_keep(cn_mul(cn_sin(cn_mul_s(x, 31)), cn_cos(cn_mul_s(x, 2))));
+    cn_module *net = model(cn, waves_new(cn, 1, WAVES, WIDTH)), *again = model(cn, waves_new(cn, 1, WAVES, WIDTH)),
+              *plain = model(cn, cn_nn_linear(cn, 1, WIDTH, NULL));
+    static char text[8192];
+    cn_summary(net, x, text, sizeof text);
+    printf("%s\n", text);
+    double loss = train(cn, net, x, y), plain_loss = train(cn, plain, x, y);
+    printf("after %d steps the loss is %.5f; with a linear layer in place of the waves %.5f\n\n", STEPS, loss,
+           plain_loss);
+
+    /* Saved by names, and loaded by names into a model with other random numbers. */
+    const char *path = "waves.safetensors";
+    cn_dict *file = cn_dict_new(cn);
+    if (cn_module_save(net, file, "")) cn_save(file, path);
+    cn_module_load(again, cn_load(cn, path), NULL);
+    remove(path);
+    cn_dict_print(file, text, sizeof text);
+    printf("%s\n", text);
+
+    static double got[POINTS];
+    cn_tensor *first = cn_forward(net, x), *second = cn_forward(again, x);
+    bool same = cn_item(cn_sum(cn_ne(first, second), CN_ALL, false)) == 0;
+    cn_read_f64(second, got, POINTS);
+    cn_curve_desc curve = { .title = "what the loaded model gives", .width = 72, .height = 10 };
+    cn_curve_text(cn, &(cn_series){ .y = got, .n = POINTS }, 1, &curve, text, sizeof text);
+    printf("%s\nthe loaded model gives %s numbers\n", text, same ? "the same" : "other");
+
+    if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
+    bool ok = !cn_failed(cn) && right && same && loss < 0.01 && loss < plain_loss / 5;
+    cn_close(cn);
+    return !ok;
+}
