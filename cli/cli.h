@@ -44,6 +44,7 @@ typedef struct command {
 } command;
 extern const command commands[];
 extern const int n_commands;
+extern const char *program; /* as it was called: for commands to try */
 
 int train_gpt(settings *s);
 int train_mlp(settings *s);
@@ -218,7 +219,7 @@ typedef struct job {
     bool (*measure)(struct job *j, metric *m, int *n); /* the first metric is the loss; may be NULL */
     void (*sample)(struct job *j, const char *title);  /* may be NULL */
     bool (*describe)(struct job *j, cn_dict *d);       /* what is needed to make the model again */
-    const char *next;                                  /* a command to try: %s is the model file */
+    const char *next;                                  /* a command to try, after "cairn": its first %s is the folder */
     /* the loop's own */
     cn_progress *bar;
     cn_logbook *log;

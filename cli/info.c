@@ -31,6 +31,7 @@ static int show_tokenizer(cn_ctx *cn, const char *path)
         printf(" '");
         for (size_t k = 0; k < length; k++)
             if (words[k] == '\n') printf("\\n");
+            else if (length == 1 && (unsigned char)words[k] > 127) printf("\\x%02x", (unsigned char)words[k]);
             else print_clean(stdout, words + k, 1);
         putchar('\'');
     }

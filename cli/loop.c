@@ -231,19 +231,20 @@ static void quote(char *out, size_t size, const char *path)
 
 static void say_next(const job *j, const cn_training *t)
 {
-    char file[600], line[800];
+    char file[600], folder[600], line[800];
     quote(file, sizeof file, j->file);
+    quote(folder, sizeof folder, j->out);
     const char *kind = j->s->command->name;
-    if (interrupted())
-        say(j, "interrupted after step %" PRId64 ", and saved. To go on:\n  cairn %s --resume %s", t->step, kind, file);
-    else if (t->step < j->steps)
-        say(j, "stopped after step %" PRId64 ", and saved. To go on:\n  cairn %s --resume %s", t->step, kind, file);
-    if (interrupted() || t->step < j->steps) return;
-    snprintf(line, sizeof line, j->next, file);
-    say(j,
-        "\nWritten to %s: %s.safetensors, log.csv, loss.svg, loss.png, config.conf\nTry next\n  %s\n  cairn info %s\n"
-        "  cairn %s --resume %s --%s N     a longer run, from here",
-        j->out, j->name, line, file, kind, file, find_option(j->s->command->bit, "steps", 5) ? "steps" : "epochs");
+    if (t->step < j->steps) {
+        say(j, "%s after step %" PRId64 ", and saved. To go on:\n  %s %s --resume %s",
+            interrupted() ? "interrupted" : "stopped", t->step, program, kind, file);
+        return;
+    }
+    snprintf(line, sizeof line, j->next, folder);
+    say(j, "\nWritten to %s: %s.safetensors, log.csv, loss.svg, loss.png, config.conf\nTry next\n  %s %s", j->out,
+        j->name, program, line);
+    say(j, "  %s info %s\n  %s %s --resume %s --%s N     to train it further", program, file, program, kind, file,
+        find_option(j->s->command->bit, "steps", 5) ? "steps" : "epochs");
 }
 
 /* What is owed after the last step, whatever it was that ended them. */

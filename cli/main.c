@@ -30,6 +30,8 @@ const command commands[] = {
 };
 const int n_commands = sizeof commands / sizeof *commands;
 
+const char *program = "cairn";
+
 /* ---- errors and memory ---- */
 
 static void complain(const char *words, va_list list)
@@ -111,6 +113,7 @@ static int run_command(const command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 0) program = argv[0];
     if (argc < 2 || is_help(argv[1]) || !strcmp(argv[1], "help")) {
         print_help();
         return argc < 2 ? USAGE : DONE;

@@ -100,7 +100,7 @@ static int make_parts(job *j, pictures *p)
     j->baseline_words = "entropy of the classes";
     j->loss = class_loss;
     j->describe = describe;
-    j->next = "cairn eval %s --images OTHER-IMAGES --labels OTHER-LABELS";
+    j->next = "eval %s --images OTHER-IMAGES --labels OTHER-LABELS";
     say(j, "images: %" PRId64 " of %" PRId64 "x%" PRId64 ", %" PRId64 " classes; %" PRId64 " are held out",
         cn_dataset_count(p->train), p->image.v[1], p->image.v[2], p->survey.classes,
         p->held_out ? cn_dataset_count(p->held_out) : 0);

@@ -235,7 +235,7 @@ static int make_parts(job *j, corpus *c)
     j->loss = text_loss;
     j->sample = sample;
     j->describe = describe;
-    j->next = "cairn generate %s --prompt \"The \"";
+    j->next = "generate %s --prompt \"static \"";
     return DONE;
 }
 

@@ -112,7 +112,7 @@ static int make_parts(job *j, table *t)
     j->baseline_words = t->classes ? "entropy of the classes" : "always the mean";
     j->loss = t->classes ? class_loss : value_loss;
     j->describe = describe;
-    j->next = "cairn eval %s --data OTHER.csv";
+    j->next = "eval %s --data OTHER.csv";
     say(j, "table: %" PRId64 " rows, %" PRId64 " columns in, %" PRId64 " %s out; %" PRId64 " rows are held out",
         cn_dataset_count(t->all), t->inputs, t->outputs, t->classes ? "classes" : "number",
         t->held_out ? cn_dataset_count(t->held_out) : 0);
