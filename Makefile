@@ -8,7 +8,7 @@ BUILD       = @cmake --build build --target
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
-	@echo "make demo          train a small network and watch its decision boundary"
+	@echo "make demo          train a language model on this project's own text, about a minute: build/demo"
 	@echo "make test          every test: release, sanitizers, clang, installation, examples"
 	@echo "make test-long     the same with the long variants"
 	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
@@ -20,13 +20,13 @@ help:
 build:
 	$(SETUP_BUILD)
 	$(CONFIGURE)
-	$(BUILD) cairn cairn_static all_examples all_bench all_tools
+	$(BUILD) cairn cairn_static cairn_cli all_examples all_bench all_tools
 
 demo:
 	$(SETUP_BUILD)
 	$(CONFIGURE)
-	$(BUILD) example_03_mlp
-	@build/example_03_mlp
+	$(BUILD) cairn_cli
+	@build/cairn train gpt --config examples/demo.conf --out build/demo
 
 test:
 	@scripts/test.sh

@@ -1,0 +1,186 @@
+/* Config files, and settings inside checkpoints.
+
+       # comment
+       threads = 2            for every command that has it
+       [train.gpt]            or [train]: every kind
+       layers = 6
+       include = *.c          lists: a line for each */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text)) text++;
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1])) text[--n] = 0;
+    return text;
+}
+
+/* "train.gpt" and "train": the commands that a section speaks of; 0: none. */
+static unsigned commands_of(const char *section)
+{
+    unsigned found = 0;
+    char name[32];
+    const size_t n = strlen(section);
+    for (int i = 0; i < n_commands; i++) {
+        snprintf(name, sizeof name, "%s", commands[i].name);
+        for (char *c = name; *c; c++)
+            if (*c == ' ') *c = '.';
+        const bool all_below = !strncmp(name, section, n) && name[n] == '.';
+        if (!strcmp(name, section) || all_below) found |= commands[i].bit;
+    }
+    return found;
+}
+
+/* Written "\n" for a line end, "\t" and "\\", as write_value does. In place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *c = text; *c; c++) {
+        const char next = *c == '\\' ? c[1] : 0;
+        const char meant = next == 'n' ? '\n' : next == 't' ? '\t' : next == '\\' ? '\\' : 0;
+        *to++ = meant ? meant : *c;
+        c += meant != 0;
+    }
+    *to = 0;
+}
+
+typedef struct place {
+    settings *s;
+    const char *path;
+    int line;
+    unsigned section;
+    source by;
+} place;
+
+static int take_key(const place *p, const char *key, const char *value)
+{
+    const option *any = find_option(p->section, key, strlen(key));
+    if (!any) {
+        const char *near = nearest(key, p->section);
+        if (near) return fail("%s: line %d: unknown key '%s': did you mean '%s'?", p->path, p->line, key, near);
+        return fail("%s: line %d: unknown key '%s'", p->path, p->line, key);
+    }
+    const option *mine = find_option(p->section & p->s->command->bit, key, strlen(key));
+    if (!mine || !strcmp(mine->name, "config")) return DONE; /* somebody else's */
+    char error[300];
+    if (set_option(p->s, mine, value, p->by, error, sizeof error)) return DONE;
+    return fail("%s: line %d: %s: %s", p->path, p->line, key, error);
+}
+
+static int take_line(place *p, char *line)
+{
+    line = trim(line);
+    if (!*line || *line == '#') return DONE;
+    const size_t n = strlen(line);
+    if (*line == '[') {
+        if (line[n - 1] != ']') return fail("%s: line %d: a section without ]: %s", p->path, p->line, line);
+        line[n - 1] = 0;
+        p->section = commands_of(trim(line + 1));
+        return p->section ? DONE : fail("%s: line %d: no command has a section [%s]", p->path, p->line, line + 1);
+    }
+    char *equals = strchr(line, '=');
+    if (!equals) return fail("%s: line %d: not 'key = value': %.60s", p->path, p->line, line);
+    *equals = 0;
+    char *value = trim(equals + 1);
+    char *comment = strstr(value, " #");
+    if (comment) *comment = 0;
+    value = trim(value);
+    unescape(value);
+    return take_key(p, trim(line), value);
+}
+
+int read_config(settings *s, const char *path, source by)
+{
+    text t = { 0 };
+    if (read_file(path, &t) != DONE) return FAILED;
+    int code = DONE;
+    if (memchr(t.bytes, 0, t.n)) code = fail("%s: not a config file: it has bytes that are 0", path);
+    place p = { .s = s, .path = path, .section = EVERY, .by = by };
+    for (char *at = t.bytes, *next; code == DONE && *at; at = next) {
+        const size_t n = strcspn(at, "\n");
+        next = at + n + (at[n] == '\n');
+        at[n] = 0;
+        p.line++;
+        code = take_line(&p, at);
+    }
+    free(t.bytes);
+    return code;
+}
+
+int read_configs(settings *s)
+{
+    if (is_file("cairn.conf") && read_config(s, "cairn.conf", BY_CONFIG_HERE) != DONE) return FAILED;
+    return given(s, "config") ? read_config(s, text_of(s, "config"), BY_CONFIG) : DONE;
+}
+
+static void write_value(FILE *f, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '\n') fputs("\\n", f);
+        else if (*value == '\t') fputs("\\t", f);
+        else if (*value == '\\') fputs("\\\\", f);
+        else fputc(*value, f);
+    }
+}
+
+int write_config(const settings *s, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) return fail("%s: %s", path, strerror(errno));
+    fprintf(f, "# what this run was made with: cairn %s --config THIS\n[", s->command->name);
+    for (const char *c = s->command->name; *c; c++) fputc(*c == ' ' ? '.' : *c, f);
+    fprintf(f, "]\n");
+    for (int i = 0; i < n_options; i++) {
+        if (!(options[i].commands & s->command->bit) || options[i].here) continue;
+        for (int k = 0; k < s->of[i].n; k++) {
+            fprintf(f, "%s = ", options[i].name);
+            write_value(f, s->of[i].item[k]);
+            fputc('\n', f);
+        }
+    }
+    const bool bad = ferror(f);
+    return fclose(f) || bad ? fail("%s: %s", path, strerror(errno)) : DONE;
+}
+
+/* ---- in checkpoints: option/data/0, option/data/1, option/layers ---- */
+
+static void name_of(const option *o, int k, char *out, size_t size)
+{
+    if (o->kind == LIST) snprintf(out, size, "option/%s/%d", o->name, k);
+    else snprintf(out, size, "option/%s", o->name);
+}
+
+bool keep_settings(const settings *s, cn_dict *d)
+{
+    char name[64];
+    bool ok = true;
+    for (int i = 0; i < n_options; i++) {
+        if (!(options[i].commands & s->command->bit) || options[i].here) continue;
+        for (int k = 0; k < s->of[i].n; k++) {
+            name_of(&options[i], k, name, sizeof name);
+            ok = ok && cn_dict_set_text(d, name, s->of[i].item[k]);
+        }
+    }
+    return ok;
+}
+
+int take_settings(settings *s, const cn_dict *d)
+{
+    char name[64], error[300];
+    for (int i = 0; i < n_options; i++) {
+        if (!(options[i].commands & s->command->bit) || options[i].here) continue;
+        for (int k = 0;; k++) {
+            name_of(&options[i], k, name, sizeof name);
+            const char *value = cn_dict_text(d, name);
+            if (!value || (options[i].kind != LIST && k)) break;
+            if (!set_option(s, &options[i], value, BY_CHECKPOINT, error, sizeof error))
+                return fail("the checkpoint's %s: %s", name, error);
+        }
+    }
+    return DONE;
+}

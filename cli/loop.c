@@ -1,0 +1,297 @@
+/* The training loop of every kind of model: steps, measurements, samples, checkpoints, and going on from one. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* ---- interruptions: the first is a wish, the second is not ---- */
+
+static volatile sig_atomic_t signal_seen;
+
+static void remember_signal(int number) { signal_seen = number; }
+int interrupted(void) { return signal_seen; }
+
+static void watch_signals(void)
+{
+    struct sigaction a = { .sa_handler = remember_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+/* ---- words ---- */
+
+void say(const job *j, const char *words, ...)
+{
+    if (flag_of(j->s, "quiet")) return;
+    char line[2048];
+    va_list list;
+    va_start(list, words);
+    vsnprintf(line, sizeof line, words, list);
+    va_end(list);
+    if (j->bar) cn_progress_note(j->bar, "%s", line);
+    else printf("%s\n", line);
+}
+
+/* ---- beginning ---- */
+
+static int take_checkpoint(job *j)
+{
+    const char *path = text_of(j->s, "resume"), *kind = strrchr(j->s->command->name, ' ') + 1;
+    j->resumed = cn_load(j->cn, path);
+    if (!j->resumed) return fail_in(j->cn);
+    const char *model = cn_dict_text(j->resumed, "model");
+    int64_t step;
+    if (!cn_dict_whole(j->resumed, "step", &step) || !model) return fail("%s: not a checkpoint of a run", path);
+    if (strcmp(model, kind)) return fail("%s: the checkpoint of a %.20s, not of a %s", path, model, kind);
+    return take_settings(j->s, j->resumed);
+}
+
+int begin_job(job *j, settings *s)
+{
+    j->s = s;
+    j->cn = open_context(s);
+    if (!j->cn) return FAILED;
+    if (!given(s, "resume")) return DONE;
+    const int code = take_checkpoint(j);
+    cn_seed(j->cn, (uint64_t)whole_of(s, "seed"));
+    return code;
+}
+
+void end_job(job *j)
+{
+    cn_close(j->cn);
+    free(j->out);
+    free(j->file);
+}
+
+/* Matrices decay, biases and norms do not: two groups. */
+static cn_optim *new_optim(job *j)
+{
+    const cn_params all = cn_parameters(j->model);
+    cn_tensor **list = need(((size_t)all.n + 1) * sizeof *list);
+    int matrices = 0, others = 0;
+    for (int i = 0; i < all.n; i++)
+        if (cn_ndim(all.v[i]) > 1) list[matrices++] = all.v[i];
+    for (int i = 0; i < all.n; i++)
+        if (cn_ndim(all.v[i]) <= 1) list[matrices + others++] = all.v[i];
+    const double decay = number_of(j->s, "decay");
+    cn_adamw_desc desc = { .lr = number_of(j->s, "lr"),
+                           .beta2 = number_of(j->s, "beta2"),
+                           .weight_decay = decay > 0 ? decay : CN_ZERO };
+    cn_optim *opt = cn_adamw(j->cn, (cn_params){ list, matrices }, &desc);
+    if (opt && others) {
+        cn_group_desc plain = { .weight_decay = CN_ZERO };
+        if (cn_optim_add_group(opt, (cn_params){ list + matrices, others }, &plain) < 0) opt = NULL;
+    }
+    free(list);
+    return opt;
+}
+
+static cn_schedule *new_schedule(job *j, cn_optim *opt)
+{
+    int64_t warmup = whole_of(j->s, "warmup");
+    if (warmup > j->steps / 2) warmup = j->steps / 2;
+    const double low = number_of(j->s, "min-lr");
+    if (!warmup) return cn_schedule_cosine(opt, j->steps, low);
+    cn_schedule_linear_desc rise = { .start_factor = 1 / (double)(warmup + 1), .total_iters = warmup };
+    cn_schedule *parts[] = { cn_schedule_linear(opt, &rise), cn_schedule_cosine(opt, j->steps - warmup, low) };
+    return cn_schedule_sequential(opt, parts, 2, &warmup);
+}
+
+/* The checkpoint's own folder is where a resumed run goes on. */
+int open_folder(job *j)
+{
+    const bool beside = j->resumed && j->s->of[find_option(j->s->command->bit, "out", 3) - options].by == BY_DEFAULT;
+    j->out = beside ? folder_of(text_of(j->s, "resume")) : copy_text(text_of(j->s, "out"));
+    if (make_folder(j->out) != DONE) return FAILED;
+    char name[192];
+    snprintf(name, sizeof name, "%s.safetensors", j->name);
+    j->file = join_path(j->out, name);
+    char *config = join_path(j->out, "config.conf");
+    const int code = write_config(j->s, config);
+    free(config);
+    return code;
+}
+
+static void introduce(const job *j, int64_t done)
+{
+    const int64_t threads = whole_of(j->s, "threads");
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const cn_params p = cn_parameters(j->model);
+    say(j, "%s on %s, %" PRId64 " threads: %" PRId64 " parameters", j->name, p.n ? cn_device(p.v[0]) : "cpu",
+        threads ? threads : (int64_t)cores, cn_module_count(j->model));
+    if (j->baseline > 0)
+        say(j, "%s: a loss of %.4f; below that, something was learned", j->baseline_words, j->baseline);
+    if (done) say(j, "going on after step %" PRId64 " of %" PRId64, done, j->steps);
+}
+
+/* ---- steps ---- */
+
+static bool next_batch(job *j, cn_batch *b)
+{
+    return cn_loader_next(j->train, b) || (!cn_failed(j->cn) && cn_loader_next(j->train, b)); /* an epoch may end */
+}
+
+/* One step: its mean loss, or NaN. */
+static double take_step(job *j, cn_training *t, double *norm)
+{
+    const int64_t parts = whole_of(j->s, "accumulate");
+    const double clip = number_of(j->s, "clip");
+    double sum = 0;
+    cn_scope all = cn_scope_begin(j->cn);
+    for (int64_t i = 0; i < parts; i++) {
+        cn_batch b;
+        cn_scope s = cn_scope_begin(j->cn);
+        if (!next_batch(j, &b)) break;
+        cn_tensor *loss = j->loss(j->model, &b, NULL);
+        cn_backward(parts > 1 ? cn_mul_s(loss, 1 / (double)parts) : loss);
+        if (i + 1 < parts) {
+            cn_eval_all(j->cn);
+            sum += cn_item(loss);
+            cn_scope_end(j->cn, s);
+            continue;
+        }
+        cn_tensor *size = clip > 0 ? cn_clip_grad_norm(cn_optim_params(t->optim), clip, NULL) : NULL;
+        cn_step(t->optim);
+        sum += cn_item(loss);
+        *norm = size ? cn_item(size) : 0;
+    }
+    cn_scope_end(j->cn, all);
+    cn_schedule_step(t->schedule);
+    return cn_failed(j->cn) ? NAN : sum / (double)parts;
+}
+
+static bool measure(job *j, int64_t step)
+{
+    if (!j->measure) return true;
+    metric m[MOST_METRICS];
+    int n = 0;
+    cn_module_train(j->model, false);
+    const bool ok = j->measure(j, m, &n);
+    cn_module_train(j->model, true);
+    if (interrupted() || !ok) return ok;
+    char line[256];
+    int at = snprintf(line, sizeof line, "step %" PRId64 ": held out:", step);
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/held_out", m[i].name);
+        cn_logbook_scalar(j->log, step, name, m[i].value);
+        if (at > 0 && at < (int)sizeof line)
+            at += snprintf(line + at, sizeof line - (size_t)at, "%s %s %.4f", i ? "," : "", m[i].name, m[i].value);
+    }
+    say(j, "%s", line);
+    return !cn_failed(j->cn);
+}
+
+static bool save(job *j, const cn_training *t)
+{
+    cn_dict *extra = cn_dict_new(j->cn);
+    bool ok = keep_settings(j->s, extra) && cn_dict_set_text(extra, "model", strrchr(j->s->command->name, ' ') + 1);
+    ok = ok && j->describe(j, extra) && cn_checkpoint_save(t, extra, j->file);
+    cn_dict_free(extra);
+    return ok;
+}
+
+static bool due(int64_t every, int64_t step, int64_t last) { return every && step % every == 0 && step < last; }
+
+static int steps(job *j, cn_training *t)
+{
+    int64_t last = j->steps;
+    if (given(j->s, "stop-at") && whole_of(j->s, "stop-at") < last) last = whole_of(j->s, "stop-at");
+    while (t->step < last && !interrupted()) {
+        double norm = 0;
+        const double loss = take_step(j, t, &norm);
+        if (cn_failed(j->cn)) return fail_in(j->cn);
+        if (!isfinite(loss))
+            return fail("step %" PRId64 ": the loss is %g: a smaller --lr may help", t->step + 1, loss);
+        t->step++;
+        cn_logbook_scalar(j->log, t->step, "loss/train", loss);
+        cn_logbook_scalar(j->log, t->step, "grad_norm", norm);
+        cn_logbook_scalar(j->log, t->step, "lr", cn_optim_lr(t->optim, 0));
+        cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", loss, cn_progress_rate(j->bar) * j->amount, j->unit);
+        if (interrupted()) break;
+        if (due(j->eval_every, t->step, last) && !measure(j, t->step)) return fail_in(j->cn);
+        if (j->sample && due(whole_of(j->s, "sample-every"), t->step, last)) j->sample(j, "sample");
+        if (due(whole_of(j->s, "save-every"), t->step, last) && !save(j, t)) return fail_in(j->cn);
+    }
+    return DONE;
+}
+
+static void quote(char *out, size_t size, const char *path)
+{
+    const bool plain = path[strcspn(path, " '\"$&;()<>|*?\\`\n\t")] == 0;
+    snprintf(out, size, plain ? "%s" : "\"%s\"", path);
+}
+
+static void say_next(const job *j, const cn_training *t)
+{
+    char file[600], folder[600], line[800];
+    quote(file, sizeof file, j->file);
+    quote(folder, sizeof folder, j->out);
+    const char *kind = j->s->command->name;
+    if (t->step < j->steps) {
+        say(j, "%s after step %" PRId64 ", and saved. To go on:\n  %s %s --resume %s",
+            interrupted() ? "interrupted" : "stopped", t->step, program, kind, file);
+        return;
+    }
+    snprintf(line, sizeof line, j->next, folder);
+    say(j, "\nWritten to %s: %s.safetensors, log.csv, loss.svg, loss.png, config.conf\nTry next\n  %s %s", j->out,
+        j->name, program, line);
+    say(j, "  %s info %s\n  %s %s --resume %s --%s N     to train it further", program, file, program, kind, file,
+        find_option(j->s->command->bit, "steps", 5) ? "steps" : "epochs");
+}
+
+/* What is owed after the last step, whatever it was that ended them. */
+static int finish(job *j, cn_training *t)
+{
+    if (!save(j, t)) return fail_in(j->cn);
+    if (!interrupted() && !measure(j, t->step)) return fail_in(j->cn);
+    cn_logbook_flush(j->log);
+    cn_progress_finish(j->bar);
+    cn_progress_free(j->bar);
+    j->bar = NULL;
+    if (j->sample && !interrupted()) j->sample(j, "sample, after");
+    if (draw_losses(j, !flag_of(j->s, "quiet") && !interrupted()) != DONE) return FAILED;
+    say_next(j, t);
+    return interrupted() ? 128 + interrupted() : DONE;
+}
+
+int end_profile(cn_ctx *cn, const settings *s, cn_profile *p, FILE *out)
+{
+    if (!p) return DONE;
+    cn_profile_end(p);
+    fputc('\n', out);
+    cn_profile_show(p, out);
+    const char *file = text_of(s, "profile");
+    return *file && !cn_profile_trace(p, file) ? fail_in(cn) : DONE;
+}
+
+int run_job(job *j)
+{
+    cn_optim *opt = j->model ? new_optim(j) : NULL;
+    cn_training t = {
+        .model = j->model, .optim = opt, .schedule = opt ? new_schedule(j, opt) : NULL, .loader = j->train
+    };
+    if (!t.schedule || !t.loader) return fail_in(j->cn);
+    if (j->resumed && !cn_checkpoint_from(&t, j->resumed)) return fail_in(j->cn);
+    introduce(j, t.step);
+    if (t.step >= j->steps) return say(j, "nothing to do: all %" PRId64 " steps are done", j->steps), DONE;
+    cn_logbook_desc log = { .fresh = !j->resumed, .resume_step = j->resumed ? t.step + 1 : 0 };
+    j->log = cn_logbook_new(j->cn, j->out, &log);
+    if (!j->log) return fail_in(j->cn);
+    if (j->sample && !j->resumed) j->sample(j, "sample, before");
+    cn_profile *profile = given(j->s, "profile") ? cn_profile_begin(j->cn, NULL) : NULL;
+    watch_signals();
+    cn_progress_desc bar = { .total = j->steps, .done = t.step, .label = "train", .out = stdout, .lines = 10 };
+    if (!flag_of(j->s, "quiet")) j->bar = cn_progress_new(j->cn, &bar);
+    int code = !j->resumed && j->eval_every && !measure(j, 0) ? fail_in(j->cn) : steps(j, &t);
+    if (code == DONE) code = finish(j, &t);
+    const int shown = end_profile(j->cn, j->s, profile, stdout);
+    return code == DONE ? shown : code;
+}

@@ -1,0 +1,133 @@
+/* cairn: the command. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+const command commands[] = {
+    { "train gpt", TRAIN_GPT, NULL, false, "train a language model on texts",
+      "cairn train gpt --data my-texts --include '*.md' --tokenizer bpe --out run\n"
+      "cairn train gpt --resume run/gpt-l4-h4-w128-c128.safetensors",
+      train_gpt },
+    { "train mlp", TRAIN_MLP, NULL, false, "train a network on a table of numbers",
+      "cairn train mlp --data iris.csv --target species --classes --epochs 50", train_mlp },
+    { "train cnn", TRAIN_CNN, NULL, false, "train a network on images with labels",
+      "cairn train cnn --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz", train_cnn },
+    { "generate", GENERATE, "MODEL", false, "write text with a model: a file, or the folder it is in (GPT-2's as well)",
+      "cairn generate run --prompt \"static \" --tokens 300\n"
+      "cairn generate gpt2 --prompt-file question.txt --temperature 0.7 --seed 1",
+      generate },
+    { "eval", EVAL, "MODEL", false, "measure a model: loss and perplexity, or accuracy",
+      "cairn eval run --data other-texts\ncairn eval run/mlp-h64-64.safetensors --data more.csv", evaluate },
+    { "info", INFO, "FILE", false, "what is in a file: safetensors, npz, npy, tokenizer.json",
+      "cairn info run/gpt-l4-h4-w128-c128.safetensors", info },
+    { "bench", BENCH, NULL, false, "time the reference workloads: name, milliseconds a step, megabytes",
+      "cairn bench --only mlp,gpt-mini --threads 2", bench },
+    { "ops", OPS, "WORD", true, "list operators: all, or those with a word in name, kind or text", "cairn ops softmax",
+      list_ops },
+    { "devices", DEVICES, NULL, false, "list what can be computed on", "cairn devices", list_devices },
+};
+const int n_commands = sizeof commands / sizeof *commands;
+
+const char *program = "cairn";
+
+/* ---- errors and memory ---- */
+
+static void complain(const char *words, va_list list)
+{
+    fflush(stdout);
+    fputs("cairn: ", stderr);
+    vfprintf(stderr, words, list);
+    fputc('\n', stderr);
+}
+
+int fail(const char *words, ...)
+{
+    va_list list;
+    va_start(list, words);
+    complain(words, list);
+    va_end(list);
+    return FAILED;
+}
+
+int usage(const char *words, ...)
+{
+    va_list list;
+    va_start(list, words);
+    complain(words, list);
+    va_end(list);
+    return USAGE;
+}
+
+int fail_in(cn_ctx *cn) { return fail("%s", cn_failed(cn) ? cn_error(cn) : "failed without a reason"); }
+
+void *grow(void *p, size_t bytes)
+{
+    p = realloc(p, bytes ? bytes : 1);
+    if (p) return p;
+    fprintf(stderr, "cairn: out of memory: %zu bytes\n", bytes);
+    exit(FAILED);
+}
+
+void *need(size_t bytes) { return memset(grow(NULL, bytes), 0, bytes); }
+
+char *copy_text(const char *words)
+{
+    const size_t n = strlen(words) + 1;
+    return memcpy(grow(NULL, n), words, n);
+}
+
+/* ---- which command ---- */
+
+static bool is_help(const char *arg) { return !strcmp(arg, "--help") || !strcmp(arg, "-h"); }
+
+static const command *find_command(const char *name)
+{
+    for (int i = 0; i < n_commands; i++)
+        if (!strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *word)
+{
+    const char *near = nearest(word, 0);
+    if (near) return usage("no command '%s': did you mean '%s'?", word, near);
+    return usage("no command '%s': see cairn --help", word);
+}
+
+static int run_command(const command *c, int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+        if (is_help(argv[i])) return print_command_help(c->name, c->bit), DONE;
+    settings *s = need(sizeof *s);
+    s->command = c;
+    int code = parse_options(s, argc, argv);
+    if (code == DONE) code = read_configs(s);
+    if (code == DONE) code = c->run(s);
+    free_settings(s);
+    free(s);
+    if (fflush(stdout) && code == DONE) code = fail("the output cannot be written");
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 0) program = argv[0];
+    if (argc < 2 || is_help(argv[1]) || !strcmp(argv[1], "help")) {
+        print_help();
+        return argc < 2 ? USAGE : DONE;
+    }
+    if (!strcmp(argv[1], "--version")) return printf("cairn %s\n", cn_version()) < 0;
+    char name[64];
+    snprintf(name, sizeof name, "%s", argv[1]);
+    if (strcmp(name, "train")) {
+        const command *c = find_command(name);
+        return c ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
+    }
+    if (argc > 2 && is_help(argv[2])) return print_command_help("train", TRAIN), DONE;
+    snprintf(name, sizeof name, "train %s", argc > 2 ? argv[2] : "");
+    const command *c = find_command(name);
+    if (c) return run_command(c, argc - 3, argv + 3);
+    return argc > 2 ? unknown_command(name) : usage("train what? gpt, mlp or cnn: see cairn train --help");
+}

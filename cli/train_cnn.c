@@ -1,0 +1,123 @@
+/* cairn train cnn: convolutions for images with labels. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct pictures {
+    cn_dataset *train, *held_out;
+    survey survey;
+    cn_loader *loader;
+    cn_dims image; /* (channels,height,width) */
+} pictures;
+
+static cn_dataset *open_idx(const job *j, const char *images, const char *labels)
+{
+    cn_dataset *d = cn_dataset_idx(j->cn, images, labels);
+    if (!d) return fail_in(j->cn), NULL;
+    if (cn_dataset_field(d, 0).shape.n != 3)
+        return fail("%s: not images: height and width are asked for", images), NULL;
+    if (cn_dataset_field(d, 1).shape.n != 0) return fail("%s: not labels: one number an image", labels), NULL;
+    return d;
+}
+
+static int read_pictures(job *j, pictures *p)
+{
+    const settings *s = j->s;
+    if (!given(s, "images") || !given(s, "labels")) return usage("which images? --images FILE --labels FILE");
+    if (given(s, "test-images") != given(s, "test-labels"))
+        return usage("--test-images and --test-labels belong together");
+    cn_dataset *all = p->train = open_idx(j, text_of(s, "images"), text_of(s, "labels"));
+    if (!all) return FAILED;
+    p->image = cn_dataset_field(all, 0).shape;
+    const double val = number_of(s, "val");
+    if (given(s, "test-images")) {
+        p->held_out = open_idx(j, text_of(s, "test-images"), text_of(s, "test-labels"));
+        if (!p->held_out) return FAILED;
+        if (memcmp(p->image.v, cn_dataset_field(p->held_out, 0).shape.v, 3 * sizeof(int64_t)))
+            return fail("%s: images of another size than those of %s", text_of(s, "test-images"), text_of(s, "images"));
+    } else if (val > 0) {
+        cn_dataset *parts[2];
+        if (!cn_dataset_split(all, (double[]){ 1 - val, val }, 2, (uint64_t)whole_of(s, "seed"), parts))
+            return fail_in(j->cn);
+        p->train = parts[0], p->held_out = parts[1];
+        if (!cn_dataset_count(p->train) || !cn_dataset_count(p->held_out))
+            return fail("%s: %" PRId64 " images are too few to hold a share of %g out", text_of(s, "images"),
+                        cn_dataset_count(all), val);
+    }
+    return survey_items(j->cn, p->train, true, false, &p->survey) ? DONE : FAILED;
+}
+
+static bool measure(job *j, metric *m, int *n)
+{
+    const pictures *p = j->user;
+    score s;
+    if (!score_all(j->model, p->loader, class_loss, &s)) return false;
+    m[0] = (metric){ "loss", s.loss };
+    m[1] = (metric){ "accuracy", s.accuracy };
+    *n = 2;
+    return true;
+}
+
+static bool describe(job *j, cn_dict *d)
+{
+    const pictures *p = j->user;
+    return cn_dict_set_whole(d, "channels", p->image.v[0]) && cn_dict_set_whole(d, "height", p->image.v[1]) &&
+           cn_dict_set_whole(d, "width", p->image.v[2]) && cn_dict_set_whole(d, "outputs", p->survey.classes);
+}
+
+static cn_loader *loader(const job *j, cn_dataset *d, bool train)
+{
+    const int64_t batch = whole_of(j->s, "batch");
+    cn_loader_desc desc = { .batch = batch,
+                            .shuffle = train,
+                            .drop_last = train && cn_dataset_count(d) >= batch,
+                            .workers = train ? (int)whole_of(j->s, "workers") : 0,
+                            .seed = (uint64_t)whole_of(j->s, "seed") + 1 };
+    return cn_loader_new(d, &desc);
+}
+
+static int make_parts(job *j, pictures *p)
+{
+    snprintf(j->name, sizeof j->name, "cnn-c%s-h%s", text_of(j->s, "channels"), text_of(j->s, "hidden"));
+    for (char *c = j->name; *c; c++)
+        if (*c == ',') *c = '-';
+    j->model = j->resumed ? cnn_in(j->cn, j->resumed, j->s) : new_cnn(j->cn, j->s, p->image, p->survey.classes);
+    if (!j->model) return cn_failed(j->cn) && !j->resumed ? fail_in(j->cn) : FAILED;
+    j->train = loader(j, p->train, true);
+    if (p->held_out) {
+        p->loader = loader(j, p->held_out, false);
+        j->measure = measure;
+    }
+    if (cn_failed(j->cn)) return fail_in(j->cn);
+    const int64_t parts = whole_of(j->s, "accumulate"), batches = cn_loader_batches(j->train);
+    const int64_t an_epoch = batches > parts ? batches / parts : 1;
+    j->steps = whole_of(j->s, "epochs") * an_epoch;
+    j->eval_every = whole_of(j->s, "eval-every") ? whole_of(j->s, "eval-every") : an_epoch;
+    j->amount = (double)(whole_of(j->s, "batch") * parts);
+    j->unit = "images";
+    j->baseline = class_entropy(&p->survey);
+    j->baseline_words = "entropy of the classes";
+    j->loss = class_loss;
+    j->describe = describe;
+    j->next = "eval %s --images OTHER-IMAGES --labels OTHER-LABELS";
+    say(j, "images: %" PRId64 " of %" PRId64 "x%" PRId64 ", %" PRId64 " classes; %" PRId64 " are held out",
+        cn_dataset_count(p->train), p->image.v[1], p->image.v[2], p->survey.classes,
+        p->held_out ? cn_dataset_count(p->held_out) : 0);
+    return DONE;
+}
+
+int train_cnn(settings *s)
+{
+    job j = { 0 };
+    pictures p = { 0 };
+    j.user = &p;
+    int code = begin_job(&j, s);
+    if (code == DONE) code = read_pictures(&j, &p);
+    if (code == DONE) code = make_parts(&j, &p);
+    if (code == DONE) code = open_folder(&j);
+    if (code == DONE) code = run_job(&j);
+    end_job(&j);
+    free_survey(&p.survey);
+    return code;
+}

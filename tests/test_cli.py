@@ -1,0 +1,463 @@
+#!/usr/bin/env python3
+"""The cairn command, every part of it on tiny sizes:  tests/test_cli.py [build/cairn]
+
+Prints what failed, and as its last line "N passed, M failed".
+"""
+
+import gzip
+import json
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CAIRN = str(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "cairn").resolve())
+passed = failed = 0
+
+TINY = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4", "--warmup", "5",
+        "--eval-windows", "8", "--tokens", "20", "--threads", "2"]
+GPT = "gpt-l2-h2-w32-c32.safetensors"
+COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices"]
+
+
+def check(ok, what, detail=""):
+    global passed, failed
+    if ok:
+        passed += 1
+        return
+    failed += 1
+    print(f"FAILED {what}\n    {str(detail)[-1500:]}")
+
+
+def cairn(*words, **more):
+    return subprocess.run([CAIRN, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, timeout=120, **more)
+
+
+def works(*words, **more):
+    result = cairn(*words, **more)
+    check(result.returncode == 0 and not result.stderr, f"cairn {' '.join(map(str, words))}",
+          f"exit {result.returncode}: {result.stderr.decode(errors='replace')}")
+    return result.stdout.decode(errors="replace")
+
+
+def refuses(code, words, *parts, **more):
+    """One line that names what is wrong, and this exit status."""
+    result = cairn(*words, **more)
+    err = result.stderr.decode(errors="replace")
+    ok = result.returncode == code and err.count("\n") == 1 and all(part in err for part in parts)
+    check(ok, f"cairn {' '.join(map(str, words))} is refused with {code} and {parts}", f"exit {result.returncode}: {err}")
+
+
+def tensors(path):
+    """The texts of a safetensors file, and its tensors as bytes."""
+    data = Path(path).read_bytes()
+    (n,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + n])
+    texts = header.pop("__metadata__", {})
+    return texts, {k: (v["dtype"], v["shape"], data[8 + n:][slice(*v["data_offsets"])]) for k, v in header.items()}
+
+
+def log_of(folder, name):
+    rows = [line.split(",") for line in (Path(folder) / "log.csv").read_text().splitlines()[1:]]
+    return [(int(row[0]), float(row[3])) for row in rows if row[2] == name]
+
+
+def wait_for(path, text, process, seconds=60):
+    """Until a log holds some text."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        if path.exists() and text in path.read_text():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+# ---- data
+
+
+def write_text(path, words=4000, seed=1):
+    rng = random.Random(seed)
+    subject, verb, thing = "the cat|a dog|my bird|the fox".split("|"), "sees|likes|finds".split("|"), "milk|a bone|seeds|été".split("|")
+    path.write_text("".join(f"{rng.choice(subject)} {rng.choice(verb)} {rng.choice(thing)}.\n" for _ in range(words // 4)))
+
+
+def write_tables(folder):
+    rng = random.Random(2)
+    circle, line = ["a,b,where"], ["a,b,y"]
+    for _ in range(300):
+        a, b = rng.gauss(100, 20), rng.gauss(0, 0.01)
+        circle.append(f"{a},{b},{'in' if ((a - 100) / 20) ** 2 + (b / 0.01) ** 2 < 1.4 else 'out'}")
+        line.append(f"{a},{b},{1000 * a - 2e5 * b + 7}")
+    (folder / "circle.csv").write_text("\n".join(circle) + "\n")
+    (folder / "line.csv").write_text("\n".join(line) + "\n")
+
+
+def write_images(folder, n, images, labels, opener, seed):
+    """Upright and level strokes."""
+    rng = random.Random(seed)
+    with opener(folder / images, "wb") as x, opener(folder / labels, "wb") as y:
+        x.write(struct.pack(">IIII", 0x803, n, 8, 8))
+        y.write(struct.pack(">II", 0x801, n))
+        for _ in range(n):
+            pixels, label, at = [rng.randrange(80) for _ in range(64)], rng.randrange(2), rng.randrange(8)
+            for i in range(8):
+                pixels[i * 8 + at if label else at * 8 + i] = 255
+            x.write(bytes(pixels))
+            y.write(bytes([label]))
+
+
+# ---- tests; each has a folder with text.txt, the tables and the images
+
+
+def test_help(folder):
+    union = set()
+    for name in COMMANDS:
+        text = works(*name.split(), "--help", cwd=folder)
+        options = set(re.findall(r"--([a-z0-9-]+)", text))
+        union |= options
+        check("usage: cairn " + name in text and "For example" in text, f"{name} --help", text)
+        refuses(2, [*name.split(), "--no-such-option"], "no option '--no-such-option'", cwd=folder)
+        # every option that the help does not name is unknown to the command, every one that it names is known
+        for option in sorted(options - {"help"}):
+            err = cairn(*name.split(), f"--{option}=", cwd=folder).stderr.decode()
+            check("no option" not in err, f"{name} has --{option}", err)
+    source = (ROOT / "cli" / "options.c").read_text()
+    table = re.findall(r'\{ *[A-Z_"a-zA-Z]+, ([^"{}]*?), "([a-z0-9-]+)",', source)
+    check(len(table) > 50, "the table of options is read", len(table))
+    check({name for _, name in table} <= union, "every option is in a help text", {n for _, n in table} - union)
+    train = works("train", "--help", cwd=folder)
+    for bits, name in table:
+        if "TRAIN" in bits:
+            check(f"--{name}" in train, f"train --help has --{name}")
+    check("train gpt" in works("--help") and "usage" in works("help"), "--help")
+    check(re.fullmatch(r"cairn \d+\.\d+\.\d+\n", works("--version")), "--version")
+
+
+def test_wrong_words(folder):
+    refuses(2, ["trian"], "did you mean 'train'")
+    refuses(2, ["evaluate"], "no command 'evaluate'")
+    refuses(2, ["train"], "gpt, mlp or cnn")
+    refuses(2, ["train", "gtp"], "did you mean 'train gpt'")
+    refuses(2, ["train", "gpt", "--layesr", "3"], "did you mean --layers")
+    refuses(2, ["train", "gpt", "--layers"], "--layers needs a value")
+    refuses(2, ["train", "gpt", "--layers", "many"], "--layers", "'many' is not a whole number")
+    refuses(2, ["train", "gpt", "--layers", "0"], "--layers", "not between")
+    refuses(2, ["train", "gpt", "--lr", "nan"], "--lr", "not a number")
+    refuses(2, ["train", "gpt", "--steps", "99999999999999999999"], "--steps")
+    refuses(2, ["train", "gpt", "--quiet=perhaps"], "--quiet")
+    refuses(2, ["train", "gpt", "stray"], "takes no 'stray'")
+    refuses(2, ["train", "gpt"], "--data")
+    refuses(2, ["train", "mlp", "--data", folder / "line.csv"], "--target")
+    refuses(2, ["train", "mlp", "--data", "x", "--target", "y", "--hidden", "4,,4"], "--hidden")
+    refuses(2, ["train", "cnn"], "--images")
+    refuses(2, ["generate"], "which MODEL")
+    refuses(2, ["generate", "a", "b"], "takes one MODEL")
+    refuses(2, ["train", "gpt", "--data", folder / "text.txt", "--width", "33", "--heads", "2"], "multiple", cwd=folder)
+    check(cairn().returncode == 2, "no command at all")
+
+
+def test_bad_files(folder):
+    (folder / "empty.txt").write_text("")
+    (folder / "short.txt").write_text("too short")
+    (folder / "nothing").mkdir()
+    train = ["train", "gpt", *TINY]
+    refuses(1, [*train, "--data", "none.txt"], "none.txt: No such file", cwd=folder)
+    refuses(1, [*train, "--data", "empty.txt"], "empty", cwd=folder)
+    refuses(1, [*train, "--data", "short.txt", "--quiet"], "tokens", "33", cwd=folder)
+    refuses(1, [*train, "--data", "nothing"], "no text file", cwd=folder)
+    refuses(1, [*train, "--data", "text.txt", "--tokenizer", "none.json"], "none.json", cwd=folder)
+    refuses(1, [*train, "--data", "text.txt", "--out", "text.txt/x"], "text.txt", cwd=folder)
+    refuses(1, [*train, "--data", "text.txt", "--resume", "none"], "none", cwd=folder)
+    refuses(1, [*train, "--data", "text.txt", "--resume", "text.txt"], "text.txt", cwd=folder)
+    refuses(1, [*train, "--data", "text.txt", "--device", "gpu"], "no GPU backend", cwd=folder)
+    refuses(1, ["train", "mlp", "--data", "none.csv", "--target", "y"], "none.csv", cwd=folder)
+    refuses(1, ["train", "mlp", "--data", "line.csv", "--target", "z"], "z", cwd=folder)
+    refuses(1, ["train", "mlp", "--data", "circle.csv", "--target", "where"], "circle.csv", cwd=folder)
+    refuses(1, ["train", "cnn", "--images", "text.txt", "--labels", "y.idx"], "text.txt", cwd=folder)
+    refuses(1, ["train", "cnn", "--images", "y.idx", "--labels", "y.idx"], "y.idx", cwd=folder)
+    refuses(1, ["info", "none"], "none", cwd=folder)
+    refuses(1, ["info", "text.txt"], "text.txt", cwd=folder)
+    refuses(1, ["generate", "none"], "none", cwd=folder)
+    refuses(1, ["generate", "nothing"], "no .safetensors", cwd=folder)
+    refuses(1, ["eval", "text.txt", "--data", "text.txt"], "text.txt", cwd=folder)
+    refuses(1, ["ops", "no-such-operator"], "no-such-operator")
+
+
+def test_train_gpt(folder):
+    out = works("train", "gpt", "--data", "text.txt", *TINY, "--steps", 150, "--eval-every", 50, "--lr", "0.003",
+                "--sample-every", 100, "--out", "run", "--profile", "trace.json", cwd=folder)
+    run = folder / "run"
+    for name in [GPT, "tokenizer.json", "log.csv", "loss.svg", "loss.png", "config.conf"]:
+        check((run / name).stat().st_size > 0 if (run / name).exists() else False, f"{name} is written")
+    check(list(run.glob("events.out.tfevents.*")), "TensorBoard's events are written")
+    for words in ["2 threads", "parameters", "unigram entropy", "bits per byte", "sample, before", "sample, after",
+                  "tokens/s", "generate run --prompt", "outside matmul", "held out"]:
+        check(words in out, f"train says '{words}'", out)
+    losses, held = log_of(run, "loss/train"), log_of(run, "loss/held_out")
+    check([step for step, _ in losses] == list(range(1, 151)), "every step is logged once")
+    check([step for step, _ in held] == [0, 50, 100, 150], "measured every 50 steps", held)
+    unigram = float(re.search(r"unigram entropy: a loss of ([\d.]+)", out)[1])
+    check(held[-1][1] < unigram - 0.5 < held[0][1], "the loss falls below the unigram entropy", (unigram, held))
+    check("traceEvents" in (folder / "trace.json").read_text(), "a trace is written")
+    check("unigram entropy" in (run / "loss.svg").read_text(), "the picture shows the unigram entropy")
+    texts, named = tensors(run / GPT)
+    check(texts["model"] == "gpt" and texts["step"] == "150", "the checkpoint says what it is", texts)
+    check(named["wte.weight"][1] == [256, 32] and "optim/state/0/exp_avg" in named, "it has model and optimizer")
+    score = works("eval", "run", "--data", "text.txt", cwd=folder)
+    loss = float(re.search(r"loss ([\d.]+)", score)[1])
+    check(abs(loss - held[-1][1]) < 0.3 and "perplexity" in score, "eval measures about the same", score)
+    check("wte.weight" in works("info", "run", cwd=folder), "info of a folder")
+    check("256 tokens" in works("info", run / "tokenizer.json", cwd=folder), "info of a tokenizer")
+    works("train", "gpt", "--config", run / "config.conf", "--steps", 2, "--quiet", "--out", "again", cwd=folder)
+
+
+def test_tokenizers(folder):
+    tree = folder / "tree" / "deep"
+    tree.mkdir(parents=True)
+    write_text(tree / "a.md")
+    (tree / "b.bin").write_bytes(b"\0\1binary")
+    (tree / "c.c").write_text("int main(void) { return 0; }\n" * 200)
+    (tree / "loop").symlink_to("..")
+    for kind, count in [("chars", None), ("bpe", 300)]:
+        out = works("train", "gpt", "--data", "tree", *TINY, "--tokenizer", kind, "--vocab", 300, "--steps", 3, "--out", kind,
+                    cwd=folder)
+        kinds = int(re.search(r"of (\d+) kinds", out)[1])
+        check(kinds == count if count else 10 < kinds < 100, f"{kind}: {kinds} tokens")
+        check("text: 2 files" in out, "binary files and circles are passed over", out)
+        works("generate", kind, "--prompt", "the été", "--tokens", 5, "--seed", 1, cwd=folder)
+        works("eval", kind, "--data", "tree", "--include", "*.md", "--quiet", cwd=folder)
+    out = works("train", "gpt", "--data", "tree", "--include", "*.c", *TINY, "--tokenizer", "bpe/tokenizer.json", "--steps", 2,
+                "--out", "reused", cwd=folder)
+    check("text: 1 files" in out and "300 kinds" in out, "a tokenizer of a file, and --include", out)
+
+
+def same_files(a, b, what):
+    one, other = tensors(a), tensors(b)
+    different = [name for name in one[1] if one[1][name] != other[1].get(name)]
+    check(one[1].keys() == other[1].keys() and not different, f"{what}: every tensor is the same", different[:5])
+    check(Path(a).read_bytes() == Path(b).read_bytes(), f"{what}: the files are the same",
+          {k: (v, other[0].get(k)) for k, v in one[0].items() if v != other[0].get(k)})
+
+
+RUN = ["--data", "text.txt", *TINY, "--dropout", "0.1", "--accumulate", "2", "--quiet"]
+
+
+def test_resume(folder):
+    works("train", "gpt", *RUN, "--steps", 40, "--eval-every", 7, "--out", "whole", cwd=folder)
+    works("train", "gpt", *RUN, "--steps", 40, "--eval-every", 7, "--stop-at", 20, "--out", "parts", cwd=folder)
+    half = (folder / "parts" / GPT).read_bytes()
+    check(tensors(folder / "parts" / GPT)[0]["step"] == "20", "--stop-at stops there")
+    works("train", "gpt", "--resume", f"parts/{GPT}", "--quiet", cwd=folder)
+    same_files(folder / "whole" / GPT, folder / "parts" / GPT, "20 + 20 steps")
+    check(log_of(folder / "whole", "loss/train") == log_of(folder / "parts", "loss/train"), "the log goes on")
+    check("nothing to do" in works("train", "gpt", "--resume", f"parts/{GPT}", cwd=folder), "a run that is done")
+    works("train", "gpt", *RUN, "--steps", 40, "--eval-every", 7, "--seed", 2, "--out", "other", cwd=folder)
+    check((folder / "other" / GPT).read_bytes() != (folder / "whole" / GPT).read_bytes(), "another seed, another model")
+    (folder / "half.safetensors").write_bytes(half)
+    refuses(1, ["train", "gpt", "--resume", "half.safetensors", "--width", "64"], "width", cwd=folder)
+    refuses(1, ["train", "mlp", "--resume", "half.safetensors"], "of a gpt, not of a mlp", cwd=folder)
+    (folder / "cut.safetensors").write_bytes(half[:len(half) // 2])
+    refuses(1, ["train", "gpt", "--resume", "cut.safetensors"], "cut.safetensors", cwd=folder)
+    text = (folder / "text.txt").read_bytes()
+    (folder / "text.txt").write_bytes(text + b"more")
+    refuses(1, ["train", "gpt", "--resume", "half.safetensors"], "another text", cwd=folder)
+    (folder / "text.txt").write_bytes(text)
+    for kind, words, file in [("mlp", ["--data", "circle.csv", "--target", "where", "--classes"], "mlp-h8.safetensors"),
+                              ("cnn", ["--images", "x.idx", "--labels", "y.idx", "--channels", "4,4"], "cnn-c4-4-h8.safetensors")]:
+        words = ["train", kind, *words, "--epochs", 4, "--batch", 32, "--hidden", 8, "--dropout", "0.2", "--quiet"]
+        works(*words, "--out", kind + "1", cwd=folder)
+        works(*words, "--out", kind + "2", "--stop-at", 9, cwd=folder)
+        works("train", kind, "--resume", f"{kind}2/{file}", "--quiet", cwd=folder)
+        same_files(folder / (kind + "1") / file, folder / (kind + "2") / file, kind)
+
+
+def start(folder, *words):
+    return subprocess.Popen([CAIRN, *map(str, words)], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def test_interrupt(folder):
+    words = ["train", "gpt", "--data", "text.txt", *TINY, "--dropout", "0.1", "--steps", 400, "--eval-every", 0, "--save-every", 0]
+    for number, name in [(signal.SIGINT, "int"), (signal.SIGTERM, "term")]:
+        process = start(folder, *words, "--out", name)
+        check(wait_for(folder / name / "log.csv", "loss/train", process), "training begins")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        check(process.returncode == 128 + number, f"{name}: exit {128 + number}", (process.returncode, err))
+        check(b"interrupted after step" in out and b"--resume" in out, f"{name}: says how to go on", out)
+        step = int(tensors(folder / name / GPT)[0]["step"])
+        check(0 < step < 400, f"{name}: saved in the middle", step)
+        works("train", "gpt", "--resume", f"{name}/{GPT}", "--quiet", cwd=folder)
+    works(*words, "--quiet", "--out", "calm", cwd=folder)
+    for name in ["int", "term"]:
+        same_files(folder / "calm" / GPT, folder / name / GPT, f"interrupted by {name}")
+
+
+def test_kill(folder):
+    """Whenever it is ended by force, the checkpoint is whole: the last one or the one before."""
+    words = ["train", "gpt", "--data", "text.txt", *TINY, "--steps", 100000, "--save-every", 1, "--eval-every", 0]
+    rng = random.Random(3)
+    for i in range(6):
+        process = start(folder, *words, "--out", f"kill{i}")
+        end = time.monotonic() + 60
+        while not (folder / f"kill{i}" / GPT).exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        time.sleep(rng.random() * 0.2)
+        process.kill()
+        process.communicate()
+        path = folder / f"kill{i}" / GPT
+        check(int(tensors(path)[0]["step"]) > 0, "a checkpoint after kill -9")
+        works("info", path, cwd=folder)
+        works("train", "gpt", "--resume", path, "--stop-at", int(tensors(path)[0]["step"]) + 1, "--quiet", cwd=folder)
+
+
+def test_generate(folder):
+    works("train", "gpt", "--data", "text.txt", *TINY, "--steps", 30, "--quiet", "--out", "run", cwd=folder)
+    words = ["generate", "run", "--prompt", "the ", "--tokens", 120]
+    one, two, other = (works(*words, "--seed", seed, cwd=folder) for seed in (7, 7, 8))
+    check(one == two and one.startswith("the ") and len(one) > 40, "the same seed gives the same text", (one, two))
+    check(one != other, "another seed gives another text")
+    check(works(*words, cwd=folder) != works(*words, cwd=folder), "no seed: another text each time")
+    greedy = [works(*words, "--greedy", "--seed", seed, cwd=folder) for seed in (1, 2)]
+    check(greedy[0] == greedy[1], "--greedy leaves nothing to chance")
+    check(works(*words, "--top-k", 1, "--seed", 5, cwd=folder) == greedy[0], "--top-k 1 is greedy")
+    check(works(*words, "--top-p", "0.000001", "--seed", 5, cwd=folder) == greedy[0], "--top-p of nearly 0 is greedy")
+    (folder / "prompt.txt").write_text("the ")
+    check(works("generate", "run", "--prompt-file", "prompt.txt", "--tokens", 120, "--seed", 7, cwd=folder) == one, "--prompt-file")
+    check(works("generate", "run", "--prompt", "x", "--tokens", 0, cwd=folder) == "x", "--tokens 0")
+    result = cairn("generate", "run", "--tokens", 20, "-v", cwd=folder)
+    check(b"tokens/s" in result.stderr and result.returncode == 0, "-v says the speed", result.stderr)
+    result.stdout.decode()  # whole characters: UTF-8, whatever the bytes that were drawn
+    refuses(2, ["generate", "run", "--prompt", "a", "--prompt-file", "prompt.txt"], "not both", cwd=folder)
+    hugging_face = folder / "hf"
+    hugging_face.mkdir()
+    texts, named = tensors(folder / "run" / GPT)
+    write_safetensors(hugging_face / "model.safetensors",
+                      {"transformer." + k: v for k, v in named.items() if not k.startswith("optim/")}, {"format": "pt"})
+    (hugging_face / "tokenizer.json").write_bytes((folder / "run" / "tokenizer.json").read_bytes())
+    (hugging_face / "config.json").write_text('{"model_type": "gpt2", "n_head": 2}')
+    again = works("generate", "hf", "--prompt", "the ", "--tokens", 120, "--seed", 7, cwd=folder)
+    check(again == one, "a Hugging Face folder, heads from config.json", again)
+    (hugging_face / "config.json").unlink()
+    check(works("generate", "hf", "--heads", 2, "--prompt", "the ", "--tokens", 120, "--seed", 7, cwd=folder) == one, "--heads")
+    check("perplexity" in works("eval", "hf", "--heads", 2, "--data", "text.txt", cwd=folder), "eval of a Hugging Face folder")
+    (hugging_face / "tokenizer.json").unlink()
+    refuses(1, ["generate", "hf", "--prompt", "a"], "tokenizer.json", cwd=folder)
+    refuses(1, ["generate", "hf", "--tokenizer", "prompt.txt"], "prompt.txt", cwd=folder)
+
+
+def write_safetensors(path, named, texts):
+    header, offset = {"__metadata__": texts}, 0
+    for name, (dtype, shape, data) in named.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    head = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(head)) + head + b"".join(data for _, _, data in named.values()))
+
+
+def test_mlp(folder):
+    out = works("train", "mlp", "--data", "circle.csv", "--target", "where", "--classes", "--epochs", 60, "--lr", "0.01",
+                "--val", "0.2", "--out", "m", cwd=folder)
+    check(log_of(folder / "m", "accuracy/held_out")[-1][1] > 0.85, "an MLP learns a circle", out)
+    check(float(re.search(r"accuracy ([\d.]+)", works("eval", "m", "--data", "circle.csv", cwd=folder))[1]) > 0.85, "eval")
+    rows = (folder / "circle.csv").read_text().splitlines()
+    (folder / "outs.csv").write_text("\n".join([rows[0], *(r for r in rows if r.endswith("out"))]))
+    check(float(re.search(r"accuracy ([\d.]+)", works("eval", "m", "--data", "outs.csv", cwd=folder))[1]) > 0.8,
+          "classes go by name, not by their number in the table")
+    (folder / "alien.csv").write_text("a,b,where\n1,2,elsewhere\n")
+    refuses(1, ["eval", "m", "--data", "alien.csv"], "no class 'elsewhere'", cwd=folder)
+    (folder / "wide.csv").write_text("a,b,c,where\n1,2,3,in\n")
+    refuses(1, ["eval", "m", "--data", "wide.csv"], "3 columns", cwd=folder)
+    works("train", "mlp", "--data", "line.csv", "--target", "y", "--epochs", 60, "--lr", "0.01", "--quiet", "--out", "v", cwd=folder)
+    check(log_of(folder / "v", "R2/held_out")[-1][1] > 0.97, "an MLP learns a plane")
+    check("R2 0.9" in works("eval", "v", "--data", "line.csv", cwd=folder), "eval of quantities")
+    refuses(1, ["generate", "m", "--prompt", "x"], "writes no text", cwd=folder)
+
+
+def test_cnn(folder):
+    out = works("train", "cnn", "--images", "x.idx", "--labels", "y.idx", "--test-images", "tx.gz", "--test-labels", "ty.gz",
+                "--channels", "4,8", "--hidden", 16, "--epochs", 12, "--batch", 32, "--lr", "0.005", "--out", "c", cwd=folder)
+    check(log_of(folder / "c", "accuracy/held_out")[-1][1] > 0.9, "a CNN tells strokes apart", out)
+    check(float(re.search(r"accuracy ([\d.]+)", works("eval", "c", "--images", "tx.gz", "--labels", "ty.gz", cwd=folder))[1]) > 0.9, "eval")
+    refuses(2, ["eval", "c"], "--images", cwd=folder)
+    refuses(2, ["train", "cnn", "--images", "x.idx", "--labels", "y.idx", "--channels", "4"], "--channels", cwd=folder)
+
+
+def test_config(folder):
+    (folder / "cairn.conf").write_text("threads = 1\n[train.gpt]\nlayers = 1   # a comment\nheads = 1\n\n[train]\nbatch = 3\n")
+    (folder / "mine.conf").write_text("# mine\n[train.gpt]\nheads = 2\nwidth = 32\ndata = text.txt\ndata = text.txt\n[generate]\ntokens = 4\n")
+    base = ["train", "gpt", "--context", 32, "--steps", 1, "--tokens", 4]
+    out = works(*base, "--data", "text.txt", "--width", 16, "--out", "a", cwd=folder)
+    check("gpt-l1-h1-w16-c32 on cpu, 1 threads" in out, "./cairn.conf is read", out)
+    out = works(*base, "--config", "mine.conf", "--out", "b", cwd=folder)
+    check("gpt-l1-h2-w32-c32" in out and "text: 2 files" in out, "--config overrides ./cairn.conf", out)
+    out = works(*base, "--config", "mine.conf", "--heads", 4, "--layers", 2, "--data", "text.txt", "--out", "c", cwd=folder)
+    check("gpt-l2-h4-w32-c32" in out and "text: 1 files" in out, "the command line overrides both", out)
+    check("batch = 3" in (folder / "a" / "config.conf").read_text(), "[train] speaks of every kind")
+    check(len(works("generate", "c", "--config", "mine.conf", "--prompt", "ab", "--seed", 1, cwd=folder).encode()) <= 18, "[generate]")
+    for text, words in [("[train.gpt]\n\nlayesr = 3\n", ["line 3", "'layesr'", "did you mean 'layers'"]),
+                        ("[train.gpt]\ntarget = 3\n", ["line 2", "'target'"]), ("[nonsense]\n", ["line 1", "nonsense"]),
+                        ("[train.gpt\n", ["line 1"]), ("layers\n", ["line 1", "key = value"]),
+                        ("\nlayers = x\n", ["line 2", "not a whole number"]), ("a\0b", ["bytes that are 0"])]:
+        (folder / "bad.conf").write_text(text)
+        refuses(1, [*base, "--data", "text.txt", "--config", "bad.conf"], "bad.conf", *words, cwd=folder)
+    refuses(1, [*base, "--config", "none.conf"], "none.conf", cwd=folder)
+    (folder / "cairn.conf").unlink()
+
+
+def test_others(folder):
+    check("matmul" in works("ops") and "operators" in works("ops"), "ops")
+    check(0 < works("ops", "SOFTMAX").count("\n") < works("ops").count("\n"), "ops by a word")
+    devices = works("devices")
+    check(re.search(r"cpu +\d+ cores", devices) and "gpu" in devices, "devices", devices)
+    check("gpt-mini" in works("bench", "--list"), "bench --list")
+    line = works("bench", "--only", "mlp", "--seconds", "0.05", "--threads", 1)
+    check(re.fullmatch(r"mlp [\d.]+ \d+\n", line), "bench", line)
+
+
+def test_hostile(folder):
+    """Damaged checkpoints: an error of one line or a success, never a crash."""
+    works("train", "gpt", *RUN, "--steps", 2, "--out", "run", cwd=folder)
+    good = (folder / "run" / GPT).read_bytes()
+    (n,) = struct.unpack("<Q", good[:8])
+    rng = random.Random(4)
+    (folder / "bad").mkdir()
+    (folder / "bad" / "tokenizer.json").write_bytes((folder / "run" / "tokenizer.json").read_bytes())
+    for i in range(40):
+        data = bytearray(good)
+        for _ in range(rng.choice([1, 3, 20])):
+            data[rng.randrange(8 + n)] = rng.randrange(256) if i % 2 else rng.choice(b'0123456789{}[],":-')
+        (folder / "bad" / "m.safetensors").write_bytes(data)
+        for words in (["generate", "bad", "--tokens", 2, "--seed", 1], ["info", "bad"],
+                      ["train", "gpt", "--resume", "bad/m.safetensors", "--quiet", "--stop-at", 2, "--out", "hostile"]):
+            result = cairn(*words, cwd=folder)
+            check(result.returncode in (0, 1, 2), f"a damaged file {i}: {words[0]} ends well", (result.returncode, result.stderr[-500:]))
+
+
+def main():
+    tests = [value for name, value in globals().items() if name.startswith("test_")]
+    for test in tests:
+        with tempfile.TemporaryDirectory(prefix="cairn_cli_") as name:
+            folder = Path(name)
+            write_text(folder / "text.txt")
+            write_tables(folder)
+            write_images(folder, 300, "x.idx", "y.idx", open, 5)
+            write_images(folder, 100, "tx.gz", "ty.gz", gzip.open, 6)
+            try:
+                test(folder)
+            except Exception as error:  # what went wrong before may leave no file to look at
+                check(False, f"{test.__name__}: {type(error).__name__}", error)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    os.environ.pop("CAIRN_EAGER", None)
+    sys.exit(main())
