@@ -8,14 +8,14 @@ trap 'rm -rf "$dir"' EXIT
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md > "$dir/program.c"
 cc -std=c17 -Wall -Wextra "$dir/program.c" -Iinclude build/libcairn.a -lm -lpthread -o "$dir/program"
 "$dir/program" > "$dir/out"
-tail -n 3 "$dir/out" | tr -d '\n' | grep -q 'tensor(\[\[1\.' || { echo "README.md: the program learned something else:"; cat "$dir/out"; exit 1; }
+tail -n 1 "$dir/out" | grep -q '^step 1000  loss 0\.00' || { echo "README.md: the program learned something else:"; cat "$dir/out"; exit 1; }
 
 bad=0
 for name in $(grep -ohE '\]\(([a-zA-Z_./-]+)\)' README.md CONTRIBUTING.md docs/*.md | tr -d '()]'); do
     [ -e "$name" ] || [ -e "docs/$name" ] || { echo "a document links to $name, which is not there"; bad=1; }
 done
 for name in $(grep -ohE '`(src|tests|examples|docs|tools|bench|scripts|include)/[a-zA-Z0-9_./-]+`' README.md CONTRIBUTING.md docs/*.md | tr -d '`'); do
-    case $name in *FAMILY*|*NAME*|src/gpu*|src/nn*|src/optim*|src/data*|src/io*|src/dist*) continue ;; esac
+    case $name in *FAMILY*|*NAME*|src/gpu*|src/dist*) continue ;; esac
     [ -e "$name" ] || { echo "a document names $name, which is not there"; bad=1; }
 done
 for target in $(grep -ohE '(^|`)make [a-z][a-z-]*' README.md CONTRIBUTING.md docs/*.md | sed 's/.*make //' | sort -u); do
