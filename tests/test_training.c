@@ -1,5 +1,5 @@
-/* A hundred steps of training beside PyTorch's (reference/make_training.py): the same start and the same batches give the same
-   first gradients, the same losses all the way and the same parameters at the end. */
+/* A hundred steps of training beside PyTorch's (reference/make_training.py): the same start and the same batches give
+   the same first gradients, the same losses all the way and the same parameters at the end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* named_cases.h: references written by tests/reference/named_cases.py: cases of named tensors, and how results are held against them.
+/* named_cases.h: references written by tests/reference/named_cases.py: cases of named tensors, and how results are held
+   against them.
 
        FILE *f = named_open(CAIRN_SOURCE_DIR "/tests/reference/recurrent.bin", &n);
        named_case c;
