@@ -129,7 +129,7 @@ static cn_optim *make_optimizer(cn_ctx *cn, const named_case *c, cn_module *m)
                                   .nesterov = named_option(c, "nesterov") });
 }
 
-/* The biases of keys have no gradient, since softmax does not see them; what Adam makes of rounding errors is nobody's. */
+/* The biases of keys have no gradient, since softmax does not see them; Adam makes something of rounding errors. */
 static cn_tensor *without_keys(cn_tensor *bias)
 {
     const int64_t width = cn_size(bias, 0) / 3;

@@ -1,5 +1,5 @@
-/* MultiheadAttention and transformers against PyTorch's results and gradients (reference/make_recurrent.py), and what they
-   refuse. */
+/* MultiheadAttention and transformers against PyTorch's results and gradients (reference/make_recurrent.py), and what
+   they refuse. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
