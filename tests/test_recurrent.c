@@ -1,4 +1,5 @@
-/* RNN, LSTM, GRU and their cells against PyTorch's results and gradients (reference/make_recurrent.py), and what they refuse. */
+/* RNN, LSTM, GRU and their cells against PyTorch's results and gradients (reference/make_recurrent.py), and what they
+   refuse. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

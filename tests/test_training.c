@@ -1,5 +1,5 @@
-/* A hundred steps of training beside PyTorch's (reference/make_training.py): the same start and the same batches give the same
-   first gradients, the same losses all the way and the same parameters at the end. */
+/* A hundred steps of training beside PyTorch's (reference/make_training.py): the same start and the same batches give
+   the same first gradients, the same losses all the way and the same parameters at the end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ static cn_optim *make_optimizer(cn_ctx *cn, const named_case *c, cn_module *m)
                                   .nesterov = named_option(c, "nesterov") });
 }
 
-/* The biases of keys have no gradient, since softmax does not see them; what Adam makes of rounding errors is nobody's. */
+/* The biases of keys have no gradient, since softmax does not see them; Adam makes something of rounding errors. */
 static cn_tensor *without_keys(cn_tensor *bias)
 {
     const int64_t width = cn_size(bias, 0) / 3;

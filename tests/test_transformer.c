@@ -1,5 +1,5 @@
-/* MultiheadAttention and transformers against PyTorch's results and gradients (reference/make_recurrent.py), and what they
-   refuse. */
+/* MultiheadAttention and transformers against PyTorch's results and gradients (reference/make_recurrent.py), and what
+   they refuse. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +267,59 @@ static void plans(cn_ctx *cn)
     cn_optim_free(o), cn_module_free(m);
 }
 
+/* ---- memory that runs out ---- */
+
+typedef struct faulty {
+    int64_t calls, fail_at, blocks;
+} faulty;
+
+static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
+{
+    faulty *f = user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        f->blocks -= p != NULL;
+        free(p);
+        return NULL;
+    }
+    if (++f->calls == f->fail_at) return NULL;
+    void *q = realloc(p, new_bytes);
+    f->blocks += q && !p;
+    return q;
+}
+
+static bool forward_and_backward(cn_ctx *cn)
+{
+    const cn_transformer_desc d = { .dim_feedforward = 6, .num_layers = 1, .dropout = 0.2, .batch_first = true };
+    const bool padding[6] = { false, false, true, false, false, false };
+    cn_module *m = cn_nn_transformer(cn, 4, 2, &d);
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(2, 3, 4)), *mask = cn_from(cn, CN_BOOL, CN_DIMS(2, 3), padding),
+              *weights;
+    cn_tensor *y =
+        cn_transformer_forward(m, x, x, &(cn_transformer_masks){ .src_key_padding_mask = mask, .tgt_is_causal = true });
+    y = cn_attention_forward(cn_module_find(m, "encoder.layers.0.self_attn"), y, x, x, NULL, &weights);
+    if (!y || !cn_backward(named_loss((cn_tensor *[]){ y, weights }, 2))) return false;
+    return cn_eval_all(cn) && cn_grad_of(cn_module_get(m, "encoder.layers.0.linear1.weight")) && !cn_failed(cn);
+}
+
+static void out_of_memory(void)
+{
+    check_group("out of memory");
+    int64_t n = 1;
+    for (bool done = false; !done && n < 5000; n++) {
+        faulty f = { .fail_at = n };
+        cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .allocator = { faulty_resize, &f } });
+        if (cn) {
+            bool ok = forward_and_backward(cn);
+            check(ok || cn_error_code(cn) == CN_NO_MEMORY, "allocation %lld: %s", (long long)n, cn_error(cn));
+            done = ok && f.calls < n;
+            cn_close(cn);
+        }
+        check(f.blocks == 0, "allocation %lld: %lld blocks left", (long long)n, (long long)f.blocks);
+    }
+    check(n > 20 && n < 5000, "%lld allocations", (long long)n);
+}
+
 int main(void)
 {
     stored_cases();
@@ -278,5 +331,6 @@ int main(void)
     plans(cn);
     check(!cn_failed(cn), "no error left: %s", cn_error(cn));
     cn_close(cn);
+    out_of_memory();
     return finish();
 }

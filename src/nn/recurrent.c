@@ -1,5 +1,5 @@
-/* RNN, LSTM and GRU over sequences. The input's part of the gates is one product for all steps; what has to go step by step
-   is the operator `recurrent`. */
+/* RNN, LSTM and GRU over sequences. The input's part of the gates is one product for all steps; what has to go step by
+   step is the operator `recurrent`. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* named_cases.h: references written by tests/reference/named_cases.py: cases of named tensors, and how results are held against them.
+/* named_cases.h: references written by tests/reference/named_cases.py: cases of named tensors, and how results are held
+   against them.
 
        FILE *f = named_open(CAIRN_SOURCE_DIR "/tests/reference/recurrent.bin", &n);
        named_case c;
@@ -24,8 +25,8 @@ bool named_has(const named_case *c, const char *key);
 
 cn_tensor *named_get(const named_case *c, const char *prefix, int number); /* "in.0"; NULL: not there */
 
-/* Checks that got has the shape of what is expected, and its numbers: within relative · the largest of them. NaN for NaN.
-   named_check: what is stored as `name`. */
+/* Checks that got has the shape of what is expected, and its numbers: within relative · the largest of them; NaN where
+   there is NaN. named_check: what is stored as `name`. */
 bool named_compare(const named_case *c, const char *name, cn_tensor *expected, cn_tensor *got, double relative);
 bool named_check(const named_case *c, const char *name, cn_tensor *got, double relative);
 

@@ -1,18 +1,19 @@
-/* recurrent: one direction of a layer over a whole sequence, and its backward operator. At each step, with p = h·wᵀ + b,
+/* recurrent: a layer over a whole sequence, and its backward operator. At each step, with p = h·wᵀ + b,
 
        RNN    h = tanh(x + p), or relu
        LSTM   i f g o = x + p;  c = σ(f) c + σ(i) tanh(g);  h = σ(o) tanh(c)
        GRU    r z n = x, and p;  n = tanh(xₙ + σ(r) pₙ);  h = (1 - σ(z)) n + σ(z) h
 
-   x (T,B,G·H) is the input's part of the gates, with its bias. The results are h and c of every step, and what the backward
-   needs: the gates of an LSTM, r, z, n and pₙ of a GRU, nothing of an RNN. The gradient of w is one product over all
-   steps. Threads share the batch. */
+   x (T,B,G·H) is the input's part of the gates, with its bias. The results are h and c of every step, and what the
+   backward needs: the gates of an LSTM, r, z, n and pₙ of a GRU, nothing of an RNN. The gradient of w is one product
+   over all steps. Threads share the batch. */
 #include <math.h>
 
 #include "cpu/gemm.h"
 #include "ops/block/recurrent.h"
 
-enum { ROWS = 16 }; /* of the batch that go through the steps together */
+/* Rows of the batch that go through the steps together: more where w, which each step reads again, is large. */
+enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */ };
 
 typedef struct recurrent {
     int64_t kind, gates, steps, batch, width;
@@ -54,6 +55,8 @@ static recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
                         .scratch_step = cn__gemm_alone_scratch(y->dtype == CN_F64) };
 }
 
+static int64_t rows_of(const recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
+
 static size_t scratch(const cn_kernel *k, int threads)
 {
     return cn__gemm_alone_scratch(k->in[0].dtype == CN_F64) * (size_t)threads;
@@ -62,13 +65,13 @@ static size_t scratch(const cn_kernel *k, int threads)
 static void cpu(const cn_kernel *k)
 {
     recurrent r = recurrent_of(k, &k->out[0]);
-    cn_parallel(k, r.batch, ROWS, PICK(forward, k->in[0].dtype), &r);
+    cn_parallel(k, r.batch, rows_of(&r), PICK(forward, k->in[0].dtype), &r);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
     recurrent r = recurrent_of(k, &k->in[0]);
-    cn_parallel(k, r.batch, ROWS, PICK(backward, k->in[0].dtype), &r);
+    cn_parallel(k, r.batch, rows_of(&r), PICK(backward, k->in[0].dtype), &r);
 }
 
 /* ---- shapes */
@@ -347,8 +350,7 @@ static void grad(cn_grad_call *g)
 
 const cn_op cn__op_recurrent = {
     .name = "recurrent",
-    .doc =
-        "A layer of an RNN, LSTM or GRU over a sequence: states of every step, from its gates' input part, w, b, h0, c0.",
+    .doc = "A layer of an RNN, LSTM or GRU over a sequence: all states, from its gates' input part, w, b, h0, c0.",
     .kind = CN_BLOCK,
     .n_in = 5,
     .n_out = 3,
