@@ -83,7 +83,8 @@ int main(int argc, char **argv)
     double far = distance(cn_forward(net, x), theirs);
     printf("the largest difference to PyTorch's logits is %.1e\n\n", far);
 
-    /* Only the last layer learns. Statistics stay what they are too: the network is in evaluation. */
+    /* Only the last layer learns: what is frozen gets no gradients, and the optimizer passes it over. Running statistics
+       stay what they are too, because the network is in evaluation. */
     cn_module *last = cn_module_find(net, "9");
     cn_module_freeze(net, true);
     cn_module_freeze(last, false);
@@ -92,7 +93,7 @@ int main(int argc, char **argv)
     desc.field[0] = (cn_field){ CN_F32, CN_DIMS(1, SIDE, SIDE), 0 };
     desc.field[1] = (cn_field){ CN_I64, CN_SCALAR, 0 };
     cn_loader *loader = cn_loader_new(cn_dataset_new(cn, &desc), &(cn_loader_desc){ .batch = BATCH, .shuffle = true });
-    cn_optim *opt = cn_adam(cn, cn_parameters(last), &(cn_adam_desc){ .lr = 1e-2 });
+    cn_optim *opt = cn_adam(cn, cn_parameters(net), &(cn_adam_desc){ .lr = 1e-2 });
     double before = epoch(cn, net, loader, NULL); /* every epoch draws them anew: these are never seen again */
     for (int e = 0; e < EPOCHS; e++) printf("epoch %d  right %5.1f %%\n", e, 100 * epoch(cn, net, loader, opt));
     double after = epoch(cn, net, loader, NULL);

@@ -1,8 +1,8 @@
 /* State dicts between PyTorch and Cairn. What PyTorch wrote for a layer loads by its names, strictly, and gives
    PyTorch's output; what Cairn writes after its parameters have changed has the same names, types and shapes, and loads
    again. That PyTorch loads it too: reference/check_transfer.py, with the file this leaves where it runs. */
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cairn/cairn.h"
@@ -51,6 +51,7 @@ static cn_module *loaded(cn_ctx *cn, const char *layer, const cn_dict *file)
 {
     char prefix[128];
     snprintf(prefix, sizeof prefix, "%s/state/", layer);
+    cn_error_clear(cn); /* of the layer before */
     cn_module *m = make(cn, layer);
     cn_module_train(m, false);
     bool ok = cn_module_load(m, file, &(cn_module_load_desc){ .prefix = prefix });
@@ -107,8 +108,8 @@ static void save(cn_ctx *cn, const char *layer, cn_module *m, const cn_dict *fil
     for (int i = 0; i < MOST && (t = cn_dict_get(file, entry(room, layer, "in", i))); i++) cn_dict_set(back, room, t);
     int n = run(cn, layer, m, file, out);
     for (int i = 0; i < n; i++) cn_dict_set(back, entry(room, layer, "out", i), out[i]);
-    if (n)
-        check(distance(out[0], cn_dict_get(file, entry(room, layer, "out", 0))) > 1e-3, "%s: nothing changed", layer);
+    double d = n ? distance(out[0], cn_dict_get(file, entry(room, layer, "out", 0))) : NAN;
+    check(d > 1e-3, "%s: its output has changed by %g only", layer, d);
 }
 
 static void there_and_back(cn_ctx *cn, const cn_dict *file, const char *path)
