@@ -4,11 +4,12 @@ SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
 CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
 BUILD       = @cmake --build build --target
 
-.PHONY: help build demo test test-long bench format docs install-deps clean
+.PHONY: help build demo digits test test-long bench format docs install-deps clean
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
 	@echo "make demo          train a language model on this project's own text, about a minute: build/demo"
+	@echo "make digits        get MNIST and train a convolutional network on it, a minute or two"
 	@echo "make test          every test: release, sanitizers, clang, installation, examples"
 	@echo "make test-long     the same with the long variants"
 	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
@@ -27,6 +28,13 @@ demo:
 	$(CONFIGURE)
 	$(BUILD) cairn_cli
 	@build/cairn train gpt --config examples/demo.conf --out build/demo
+
+digits:
+	@scripts/get_digits.sh
+	$(SETUP_BUILD)
+	$(CONFIGURE)
+	$(BUILD) example_07_digits
+	@build/example_07_digits
 
 test:
 	@scripts/test.sh
