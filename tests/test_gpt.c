@@ -233,6 +233,30 @@ static void files(cn_ctx *cn)
     cn_module_free(m), cn_module_free(again), cn_module_free(theirs);
 }
 
+/* A file that Hugging Face's transformers wrote, with its answers (tests/reference/make_gpt2.py). */
+static void hugging_face(cn_ctx *cn)
+{
+    check_group("Hugging Face");
+    cn_dict *file = cn_load(cn, CAIRN_SOURCE_DIR "/tests/reference/gpt2.safetensors");
+    cn_module *m = cn_gpt_from(cn, file, &(cn_gpt_desc){ .heads = 4 });
+    if (!check(m != NULL, "loaded: %s", cn_error(cn))) return;
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *tokens = cn_dict_get(file, "check.tokens"), *greedy = cn_dict_get(file, "check.greedy");
+    cn_tensor *logits = cn_select(cn_forward(m, tokens), 0, 0);
+    const double worst = cn_item(cn_max(cn_abs(cn_sub(logits, cn_dict_get(file, "check.logits"))), CN_ALL, false));
+    check(worst < 2e-5, "logits differ by %g", worst);
+    cn_sampler *sampler = cn_sampler_new(m, &(cn_sampler_desc){ .greedy = true });
+    cn_sampler_feed(sampler, cn_data(tokens), cn_numel(tokens));
+    for (int64_t i = 0; i < cn_numel(greedy); i++) {
+        const int64_t token = cn_sampler_next(sampler);
+        check(token == (int64_t)cn_get(greedy, CN_DIMS(i)), "token %d is %d", (int)i, (int)token);
+    }
+    cn_scope_end(cn, s);
+    cn_sampler_free(sampler);
+    cn_module_free(m);
+    cn_dict_free(file);
+}
+
 static void refusals(cn_ctx *cn)
 {
     check_group("refusals");
@@ -270,8 +294,7 @@ static void learns(cn_ctx *cn)
     int32_t tokens[8 * 33], x[8 * 32], y[8 * 32];
     double first = 0, last = 0;
     for (int step = 0; step < 100; step++) {
-        for (int i = 0; i < 8 * 33; i++)
-            tokens[i] = (i % 33 * 3 + i / 33 * 5 + step) % VOCAB; /* counts by threes */
+        for (int i = 0; i < 8 * 33; i++) tokens[i] = (i % 33 * 3 + i / 33 * 5 + step) % VOCAB; /* counts by threes */
         for (int i = 0; i < 8 * 32; i++) x[i] = tokens[i / 32 * 33 + i % 32], y[i] = tokens[i / 32 * 33 + i % 32 + 1];
         cn_scope s = cn_scope_begin(cn);
         cn_tensor *loss =
@@ -306,6 +329,7 @@ int main(void)
     frequencies(cn, (cn_sampler_desc){ .temperature = 1.7, .top_k = 6, .seed = 2 });
     frequencies(cn, (cn_sampler_desc){ .temperature = 2, .top_p = 0.6, .seed = 3 });
     files(cn);
+    hugging_face(cn);
     refusals(cn);
     learns(cn);
     check(!cn_failed(cn), "no error left: %s", cn_error(cn));
