@@ -10,6 +10,13 @@ cc -std=c17 -Wall -Wextra "$dir/program.c" -Iinclude build/libcairn.a -lm -lpthr
 "$dir/program" > "$dir/out"
 tail -n 1 "$dir/out" | grep -q '^step 1000  loss 0\.00' || { echo "README.md: the program learned something else:"; cat "$dir/out"; exit 1; }
 
+# The commands of the README, as written but for their length, in a folder that has what they name.
+root=$PWD
+ln -s "$root/build" "$root/docs" "$root/README.md" "$dir"
+grep -E '^build/cairn ' README.md | sed 's/ *#.*//; s/--steps [0-9]*/--steps 3/' > "$dir/commands"
+[ "$(wc -l < "$dir/commands")" -ge 3 ] || { echo "README.md: no commands found"; exit 1; }
+(cd "$dir" && sh -e ./commands) > "$dir/out" 2>&1 || { echo "README.md: a command failed:"; cat "$dir/out"; exit 1; }
+
 bad=0
 for name in $(grep -ohE '\]\(([a-zA-Z_./-]+)\)' README.md CONTRIBUTING.md docs/*.md | tr -d '()]'); do
     [ -e "$name" ] || [ -e "docs/$name" ] || { echo "a document links to $name, which is not there"; bad=1; }
