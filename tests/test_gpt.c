@@ -314,6 +314,14 @@ static void learns(cn_ctx *cn)
         check(token == 10 + 3 * i, "it goes on with %lld", (long long)token);
     }
     check(cn_module_training(m), "sampling leaves the mode");
+    cn_sampler_reset(s);
+    int32_t prompt[7] = { 1, 4, 7, 10, 13, 16, 19 };
+    cn_sampler_feed(s, prompt, 7);
+    float expected[VOCAB];
+    cn_module_train(m, false);
+    whole(m, prompt, 7, expected);
+    check(largest_difference(expected, cn_sampler_logits(s)) < 1e-4, "and leaves nothing out, though dropout is on: %g",
+          largest_difference(expected, cn_sampler_logits(s)));
     cn_sampler_free(s);
 }
 

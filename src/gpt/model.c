@@ -122,11 +122,17 @@ typedef struct network {
     double dropout;
 } network;
 
+static cn_tensor *network_step(cn_module *m, cn_tensor *x)
+{
+    const network *n = cn_module_data(m);
+    return cn_forward(n->c_proj, cn_gelu_tanh(cn_forward(n->c_fc, x)));
+}
+
 static cn_tensor *network_forward(cn_module *m, cn_tensor *x)
 {
     const network *n = cn_module_data(m);
     const double p = cn_module_training(m) ? n->dropout : 0;
-    return cn_dropout(cn_forward(n->c_proj, cn_gelu_tanh(cn_forward(n->c_fc, x))), p, p > 0);
+    return cn_dropout(network_step(m, x), p, p > 0);
 }
 
 static const cn_module_type network_type = { .name = "MLP", .forward = network_forward, .data_bytes = sizeof(network) };
@@ -155,11 +161,12 @@ static cn_tensor *block_forward(cn_module *m, cn_tensor *x)
     return cn_add(x, cn_forward(b->mlp, cn_forward(b->ln_2, x)));
 }
 
+/* A step of decoding leaves nothing out, whatever the mode. */
 static cn_tensor *block_step(cn_module *m, cn_tensor *x, cn__gpt_cache *cache, int64_t used)
 {
     const block *b = cn_module_data(m);
     x = cn_add(x, attention_step(b->attn, cn_forward(b->ln_1, x), cache, used));
-    return cn_add(x, cn_forward(b->mlp, cn_forward(b->ln_2, x)));
+    return cn_add(x, network_step(b->mlp, cn_forward(b->ln_2, x)));
 }
 
 static const cn_module_type block_type = { .name = "Block", .forward = block_forward, .data_bytes = sizeof(block) };
