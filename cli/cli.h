@@ -84,7 +84,7 @@ typedef struct option {
     option_kind kind;
     const char *value;   /* what the help calls it: "N" */
     const char *initial; /* default; NULL: none */
-    double low, high;    /* limits of WHOLE and NUMBER */
+    double low, high;    /* limits of WHOLE and NUMBER; of SIZES: how many */
     bool here;           /* about this invocation, not about the run: checkpoints do not keep it */
     const char *words;
 } option;
@@ -153,7 +153,8 @@ char *find_model(const char *path); /* the file itself, or the newest in a folde
 cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model);
 int64_t heads_beside(const char *model); /* n_head of a config.json there; 0: unknown */
 bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32_t **ids, int64_t *count);
-void print_clean(FILE *out, const char *words, size_t n); /* without control characters */
+char *clean_text(const char *words, size_t n);            /* a copy without control characters but line ends and tabs */
+void print_clean(FILE *out, const char *words, size_t n); /* the same, printed */
 
 /* ---- models.c ---- */
 
@@ -213,7 +214,7 @@ typedef struct job {
     const char *unit; /* "tokens" */
     double baseline;  /* loss of who knows only how frequent everything is; 0: none */
     const char *baseline_words;
-    int64_t eval_every;
+    int64_t eval_every, sample_every;
     void *user;
     loss_fn loss;
     bool (*measure)(struct job *j, metric *m, int *n); /* the first metric is the loss; may be NULL */

@@ -99,8 +99,7 @@ cn_tensor *mlp_buffer(cn_module *mlp, bool last, const char *name)
 cn_module *new_cnn(cn_ctx *cn, const settings *s, cn_dims image, int64_t classes)
 {
     int64_t c[2];
-    if (sizes_of(s, "channels", c, 2) != 2)
-        return usage("--channels: '%s' is not two sizes such as 16,32", text_of(s, "channels")), NULL;
+    sizes_of(s, "channels", c, 2);
     const int64_t hidden = whole_of(s, "hidden"), flat = c[1] * (image.v[1] / 4) * (image.v[2] / 4);
     if (flat < 1)
         return fail("images of %" PRId64 "x%" PRId64 " are too small: 4x4 at least", image.v[1], image.v[2]), NULL;

@@ -53,8 +53,8 @@ const option options[] = {
       "attention heads, of a file that does not say (default: config.json's, or width / 64)" },
     { MODEL_GROUP, TRAIN_GPT, "width", 0, WHOLE, "N", "128", 1, 1e5, false, "numbers a token is described by" },
     { MODEL_GROUP, TRAIN_GPT, "context", 0, WHOLE, "N", "128", 1, 1e6, false, "tokens it looks back at" },
-    { MODEL_GROUP, TRAIN_MLP, "hidden", 0, SIZES, "N,N,...", "64,64", 0, 0, false, "widths of the hidden layers" },
-    { MODEL_GROUP, TRAIN_CNN, "channels", 0, SIZES, "N,N", "16,32", 0, 0, false, "of the two convolutions" },
+    { MODEL_GROUP, TRAIN_MLP, "hidden", 0, SIZES, "N,N,...", "64,64", 1, 8, false, "widths of the hidden layers" },
+    { MODEL_GROUP, TRAIN_CNN, "channels", 0, SIZES, "N,N", "16,32", 2, 2, false, "of the two convolutions" },
     { MODEL_GROUP, TRAIN_CNN, "hidden", 0, WHOLE, "N", "128", 1, 1e6, false,
       "width of the linear layer before the last" },
     { MODEL_GROUP, TRAIN, "dropout", 0, NUMBER, "P", "0", 0, 0.99, false, "probability of leaving a number out" },
@@ -233,7 +233,7 @@ static bool check_value(const option *o, const char **value, char *error, size_t
     case WHOLE:
     case NUMBER: return check_number(o, *value, error, size);
     case SIZES:
-        if (read_sizes(*value, sizes, 8) > 0) return true;
+        if (read_sizes(*value, sizes, 8) >= (int)o->low && read_sizes(*value, sizes, (int)o->high) > 0) return true;
         snprintf(error, size, "'%s' is not a list of sizes such as %s", *value, o->initial);
         return false;
     case FLAG: {

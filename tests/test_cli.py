@@ -258,6 +258,9 @@ def test_resume(folder):
     same_files(folder / "whole" / GPT, folder / "parts" / GPT, "20 + 20 steps")
     check(log_of(folder / "whole", "loss/train") == log_of(folder / "parts", "loss/train"), "the log goes on")
     check("nothing to do" in works("train", "gpt", "--resume", f"parts/{GPT}", cwd=folder), "a run that is done")
+    works("train", "gpt", *RUN[:-1], "--steps", 40, "--eval-every", 3, "--sample-every", 4, "--save-every", 11, "--out", "watched",
+          cwd=folder)
+    check(tensors(folder / "watched" / GPT)[1] == tensors(folder / "whole" / GPT)[1], "watching a run does not change it")
     works("train", "gpt", *RUN, "--steps", 40, "--eval-every", 7, "--seed", 2, "--out", "other", cwd=folder)
     check((folder / "other" / GPT).read_bytes() != (folder / "whole" / GPT).read_bytes(), "another seed, another model")
     (folder / "half.safetensors").write_bytes(half)
