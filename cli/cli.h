@@ -71,9 +71,10 @@ typedef enum option_kind {
     WHOLE,
     NUMBER,
     TEXT,
-    LIST,  /* one or more words, and given repeatedly */
-    MAYBE, /* a flag that may have a value */
-    SIZES, /* 16,32 */
+    LIST,   /* one or more words, and given repeatedly */
+    MAYBE,  /* a flag that may have a value */
+    SIZES,  /* 16,32 */
+    CHOICE, /* one of what .value lists: a|b */
 } option_kind;
 
 typedef struct option {
@@ -130,6 +131,7 @@ const char *nearest(const char *word, unsigned among_options_of); /* of 0: among
 
 int read_config(settings *s, const char *path, source by); /* DONE or FAILED */
 int read_configs(settings *s);                             /* ./cairn.conf and --config */
+void print_settings(const settings *s, FILE *f);           /* key = value lines */
 int write_config(const settings *s, const char *path);
 bool keep_settings(const settings *s, cn_dict *d); /* as texts "option/name" */
 int take_settings(settings *s, const cn_dict *d);  /* those, below the command line */

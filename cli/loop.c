@@ -132,6 +132,7 @@ static void introduce(const job *j, int64_t done)
         threads ? threads : (int64_t)cores, cn_module_count(j->model));
     if (j->baseline > 0)
         say(j, "%s: a loss of %.4f; below that, something was learned", j->baseline_words, j->baseline);
+    if (flag_of(j->s, "verbose")) print_settings(j->s, stdout);
     if (done) say(j, "going on after step %" PRId64 " of %" PRId64, done, j->steps);
 }
 
@@ -200,6 +201,8 @@ static void tell(const job *j, int64_t step, const metric *m, int n)
     for (int i = 0; i < n; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s/held_out", m[i].name);
+        for (char *c = name; *c; c++)
+            if (*c == ' ') *c = '_';
         cn_logbook_scalar(j->log, step, name, m[i].value);
         if (at > 0 && at < (int)sizeof line)
             at += snprintf(line + at, sizeof line - (size_t)at, "%s %s %.4f", i ? "," : "", m[i].name, m[i].value);
@@ -237,6 +240,7 @@ static int steps(job *j, cn_training *t)
     int64_t last = j->steps;
     if (given(j->s, "stop-at") && whole_of(j->s, "stop-at") < last) last = whole_of(j->s, "stop-at");
     while (t->step < last && !interrupted()) {
+        const double lr = cn_optim_lr(t->optim, 0);
         double norm = 0;
         const double loss = take_step(j, t, &norm);
         if (cn_failed(j->cn)) return fail_in(j->cn);
@@ -245,7 +249,7 @@ static int steps(job *j, cn_training *t)
         t->step++;
         cn_logbook_scalar(j->log, t->step, "loss/train", loss);
         cn_logbook_scalar(j->log, t->step, "grad_norm", norm);
-        cn_logbook_scalar(j->log, t->step, "lr", cn_optim_lr(t->optim, 0));
+        cn_logbook_scalar(j->log, t->step, "lr", lr);
         cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", loss, cn_progress_rate(j->bar) * j->amount, j->unit);
         if (interrupted()) break;
         if (due(j->eval_every, t->step, last) && !measure(j, t->step)) return fail_in(j->cn);

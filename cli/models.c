@@ -8,8 +8,6 @@
 cn_ctx *open_context(const settings *s)
 {
     const char *device = text_of(s, "device");
-    if (strcmp(device, "auto") && strcmp(device, "cpu") && strcmp(device, "gpu"))
-        return usage("--device: '%s' is not auto, cpu or gpu", device), NULL;
     const bool train = s->command->bit & TRAIN;
     cn_desc desc = { .device = device,
                      .threads = (int)whole_of(s, "threads"),

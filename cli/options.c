@@ -112,7 +112,7 @@ const option options[] = {
       "of everything random: the same seed, the same run" },
     { ALL_GROUP, GENERATE, "seed", 's', WHOLE, "N", NULL, 0, 9e15, true,
       "the same seed, the same text (default: another one each time)" },
-    { ALL_GROUP, COMPUTES & ~BENCH, "device", 0, TEXT, "NAME", "auto", 0, 0, true, "auto, cpu or gpu" },
+    { ALL_GROUP, COMPUTES & ~BENCH, "device", 0, CHOICE, "auto|cpu|gpu", "auto", 0, 0, true, "what to compute on" },
     { ALL_GROUP, COMPUTES, "threads", 'j', WHOLE, "N", "0", 0, 1024, true, "to compute with; 0: one a core" },
     { ALL_GROUP, TRAIN | GENERATE | EVAL, "profile", 0, MAYBE, "[FILE.json]", NULL, 0, 0, true,
       "show at the end where the time went; a file gets a trace for chrome://tracing" },
@@ -226,6 +226,15 @@ static const char *yes_or_no(const char *value)
     return NULL;
 }
 
+/* Whether value is one of the words between bars. */
+static bool is_choice(const char *choices, const char *value)
+{
+    const size_t n = strlen(value);
+    for (const char *at = choices; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
+        if (strcspn(at, "|") == n && !memcmp(at, value, n)) return true;
+    return false;
+}
+
 static bool check_value(const option *o, const char **value, char *error, size_t size)
 {
     int64_t sizes[8];
@@ -247,6 +256,10 @@ static bool check_value(const option *o, const char **value, char *error, size_t
         if (**value) return true;
         if (!strcmp(o->name, "prompt")) return true;
         snprintf(error, size, "is empty");
+        return false;
+    case CHOICE:
+        if (is_choice(o->value, *value)) return true;
+        snprintf(error, size, "'%s' is not one of %s", *value, o->value);
         return false;
     case MAYBE: return true;
     }

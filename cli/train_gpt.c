@@ -91,13 +91,13 @@ static int check_text(const job *j, corpus *c)
 
 /* ---- loaders ---- */
 
-/* Windows anywhere in the text. The order is drawn anew for every 1,000 batches, however long the run is. */
+/* Windows anywhere in the text. Places are drawn for 1,000 batches at a time, however long the run is. */
 static cn_loader *train_loader(const job *j, const corpus *c)
 {
-    const int64_t batch = whole_of(j->s, "batch");
+    const int64_t batch = whole_of(j->s, "batch"), drawn = batch > 10000 ? 10 : 1000;
     const cn_tokens_desc windows = { .type = CN_TOKEN_I32, .context = whole_of(j->s, "context"), .stride = 1 };
     cn_dataset *d = cn_dataset_token_array(j->cn, c->train, c->n_train, &windows);
-    cn_random_desc anywhere = { .replacement = true, .samples = batch * 1000 };
+    cn_random_desc anywhere = { .replacement = true, .samples = batch * drawn };
     cn_data_sampler *order = cn_data_sampler_random(j->cn, cn_dataset_count(d), &anywhere);
     cn_loader_desc desc = { .batch = batch,
                             .sampler = order,

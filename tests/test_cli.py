@@ -152,6 +152,7 @@ def test_wrong_words(folder):
     refuses(2, ["train", "gpt", "--lr", "nan"], "--lr", "not a number")
     refuses(2, ["train", "gpt", "--steps", "99999999999999999999"], "--steps")
     refuses(2, ["train", "gpt", "--quiet=perhaps"], "--quiet")
+    refuses(2, ["train", "gpt", "--device", "tpu"], "'tpu' is not one of auto|cpu|gpu")
     refuses(2, ["train", "gpt", "stray"], "takes no 'stray'")
     refuses(2, ["train", "gpt"], "--data")
     refuses(2, ["train", "mlp", "--data", folder / "line.csv"], "--target")
