@@ -3,7 +3,8 @@
    options.c   one table of options: parsing, defaults, help and config keys come from it
    config.c    config files, and the settings that a checkpoint keeps
    files.c     texts, folders and tokenizers       models.c  MLPs and CNNs, new or out of a file
-   loop.c      the training loop of every kind     report.c  its curves and last words
+   loop.c      the training loop of every kind     report.c  its curves
+   epochs.c    what MLPs and CNNs share
    main.c      the commands; each has a file of its own */
 #ifndef CAIRN_CLI_H
 #define CAIRN_CLI_H
@@ -210,7 +211,7 @@ typedef struct job {
     cn_dict *resumed; /* the checkpoint; NULL: a fresh run */
     char name[160];   /* of the model file, without folder and ending: made of the settings */
     cn_module *model;
-    cn_loader *train;
+    cn_loader *train, *held_out;
     int64_t steps;    /* of the whole run */
     double amount;    /* of units in a step */
     const char *unit; /* "tokens" */
@@ -236,6 +237,12 @@ void say(const job *j, const char *words, ...) LIKE_PRINTF(2, 3); /* a line; abo
 int end_profile(cn_ctx *cn, const settings *s, cn_profile *p,
                 FILE *out); /* the table, and the trace that --profile asks for */
 int interrupted(void);      /* the signal that came, or 0 */
+
+/* ---- epochs.c ---- */
+
+int hold_out(const job *j, cn_dataset *all, const char *path,
+             cn_dataset *parts[2]);               /* parts[1]: NULL if there is none */
+int lay_out_epochs(job *j, cn_dataset *parts[2]); /* loaders, steps, measurements */
 
 /* ---- report.c ---- */
 

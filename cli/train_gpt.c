@@ -11,9 +11,8 @@ typedef struct corpus {
     int32_t *train, *held_out;
     int64_t n_train, n_held_out;
     size_t bytes_held_out;
-    double entropy;    /* of single tokens, nats */
-    char hash[24];     /* of the text */
-    cn_loader *loader; /* of what is held out */
+    double entropy; /* of single tokens, nats */
+    char hash[24];  /* of the text */
 } corpus;
 
 /* ---- text to tokens ---- */
@@ -125,7 +124,7 @@ static bool measure(job *j, metric *m, int *n)
 {
     const corpus *c = j->user;
     score s;
-    if (!score_all(j->model, c->loader, text_loss, &s)) return false;
+    if (!score_all(j->model, j->held_out, text_loss, &s)) return false;
     m[0] = (metric){ "loss", s.loss };
     m[1] = (metric){ "bits per byte", s.loss / log(2) * (double)c->n_held_out / (double)c->bytes_held_out };
     *n = 2;
@@ -223,7 +222,7 @@ static int make_parts(job *j, corpus *c)
     j->model = cn_nn_gpt(j->cn, &desc);
     j->train = j->model ? train_loader(j, c) : NULL;
     if (number_of(s, "val") > 0 && j->train) {
-        c->loader = held_out_loader(j, c);
+        j->held_out = held_out_loader(j, c);
         j->measure = measure;
     }
     if (!j->train || cn_failed(j->cn)) return fail_in(j->cn);
