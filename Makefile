@@ -21,7 +21,7 @@ help:
 build:
 	$(SETUP_BUILD)
 	$(CONFIGURE)
-	$(BUILD) cairn cairn_static cairn_cli all_examples all_bench all_tools
+	$(BUILD) cairn_shared cairn_static cairn_cli all_examples all_bench all_tools
 
 demo:
 	$(SETUP_BUILD)

@@ -299,6 +299,15 @@ def test_interrupt(folder):
         step = int(tensors(folder / name / GPT)[0]["step"])
         check(0 < step < 400, f"{name}: saved in the middle", step)
         works("train", "gpt", "--resume", f"{name}/{GPT}", "--quiet", cwd=folder)
+    process = start(folder, *words, "--accumulate", 100000, "--out", "twice")  # a step of minutes
+    check(wait_for(folder / "twice" / "log.csv", "step", process), "training begins")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    check(process.poll() is None, "after the first Ctrl-C the step is finished")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    check(process.returncode == -signal.SIGINT, "the second ends it at once", process.returncode)
     works(*words, "--quiet", "--out", "calm", cwd=folder)
     for name in ["int", "term"]:
         same_files(folder / "calm" / GPT, folder / name / GPT, f"interrupted by {name}")
