@@ -21,7 +21,7 @@ help:
 build:
 	$(SETUP_BUILD)
 	$(CONFIGURE)
-	$(BUILD) cairn cairn_static cairn_cli all_examples all_bench all_tools
+	$(BUILD) cairn_shared cairn_static cairn_cli all_examples all_bench all_tools
 
 demo:
 	$(SETUP_BUILD)
@@ -50,7 +50,7 @@ bench:
 
 format:
 	@scripts/setup.sh clang-format
-	@find include src examples tests bench tools \( -name '*.[ch]' -o -name '*.cpp' \) -print0 | xargs -0 clang-format -i
+	@find include src cli examples tests bench tools \( -name '*.[ch]' -o -name '*.cpp' \) -print0 | xargs -0 clang-format -i
 
 docs:
 	$(SETUP_BUILD)

@@ -3,7 +3,8 @@
    options.c   one table of options: parsing, defaults, help and config keys come from it
    config.c    config files, and the settings that a checkpoint keeps
    files.c     texts, folders and tokenizers       models.c  MLPs and CNNs, new or out of a file
-   loop.c      the training loop of every kind     report.c  its curves and last words
+   loop.c      the training loop of every kind     report.c  its curves
+   epochs.c    what MLPs and CNNs share
    main.c      the commands; each has a file of its own */
 #ifndef CAIRN_CLI_H
 #define CAIRN_CLI_H
@@ -71,9 +72,10 @@ typedef enum option_kind {
     WHOLE,
     NUMBER,
     TEXT,
-    LIST,  /* one or more words, and given repeatedly */
-    MAYBE, /* a flag that may have a value */
-    SIZES, /* 16,32 */
+    LIST,   /* one or more words, and given repeatedly */
+    MAYBE,  /* a flag that may have a value */
+    SIZES,  /* 16,32 */
+    CHOICE, /* one of what .value lists: a|b */
 } option_kind;
 
 typedef struct option {
@@ -84,7 +86,7 @@ typedef struct option {
     option_kind kind;
     const char *value;   /* what the help calls it: "N" */
     const char *initial; /* default; NULL: none */
-    double low, high;    /* limits of WHOLE and NUMBER */
+    double low, high;    /* limits of WHOLE and NUMBER; of SIZES: how many */
     bool here;           /* about this invocation, not about the run: checkpoints do not keep it */
     const char *words;
 } option;
@@ -130,6 +132,7 @@ const char *nearest(const char *word, unsigned among_options_of); /* of 0: among
 
 int read_config(settings *s, const char *path, source by); /* DONE or FAILED */
 int read_configs(settings *s);                             /* ./cairn.conf and --config */
+void print_settings(const settings *s, FILE *f);           /* key = value lines */
 int write_config(const settings *s, const char *path);
 bool keep_settings(const settings *s, cn_dict *d); /* as texts "option/name" */
 int take_settings(settings *s, const cn_dict *d);  /* those, below the command line */
@@ -153,7 +156,8 @@ char *find_model(const char *path); /* the file itself, or the newest in a folde
 cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model);
 int64_t heads_beside(const char *model); /* n_head of a config.json there; 0: unknown */
 bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32_t **ids, int64_t *count);
-void print_clean(FILE *out, const char *words, size_t n); /* without control characters */
+char *clean_text(const char *words, size_t n);            /* a copy without control characters but line ends and tabs */
+void print_clean(FILE *out, const char *words, size_t n); /* the same, printed */
 
 /* ---- models.c ---- */
 
@@ -207,13 +211,13 @@ typedef struct job {
     cn_dict *resumed; /* the checkpoint; NULL: a fresh run */
     char name[160];   /* of the model file, without folder and ending: made of the settings */
     cn_module *model;
-    cn_loader *train;
+    cn_loader *train, *held_out;
     int64_t steps;    /* of the whole run */
     double amount;    /* of units in a step */
     const char *unit; /* "tokens" */
     double baseline;  /* loss of who knows only how frequent everything is; 0: none */
     const char *baseline_words;
-    int64_t eval_every;
+    int64_t eval_every, sample_every;
     void *user;
     loss_fn loss;
     bool (*measure)(struct job *j, metric *m, int *n); /* the first metric is the loss; may be NULL */
@@ -233,6 +237,12 @@ void say(const job *j, const char *words, ...) LIKE_PRINTF(2, 3); /* a line; abo
 int end_profile(cn_ctx *cn, const settings *s, cn_profile *p,
                 FILE *out); /* the table, and the trace that --profile asks for */
 int interrupted(void);      /* the signal that came, or 0 */
+
+/* ---- epochs.c ---- */
+
+int hold_out(const job *j, cn_dataset *all, const char *path,
+             cn_dataset *parts[2]);               /* parts[1]: NULL if there is none */
+int lay_out_epochs(job *j, cn_dataset *parts[2]); /* loaders, steps, measurements */
 
 /* ---- report.c ---- */
 

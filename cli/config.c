@@ -128,13 +128,8 @@ static void write_value(FILE *f, const char *value)
     }
 }
 
-int write_config(const settings *s, const char *path)
+void print_settings(const settings *s, FILE *f)
 {
-    FILE *f = fopen(path, "w");
-    if (!f) return fail("%s: %s", path, strerror(errno));
-    fprintf(f, "# what this run was made with: cairn %s --config THIS\n[", s->command->name);
-    for (const char *c = s->command->name; *c; c++) fputc(*c == ' ' ? '.' : *c, f);
-    fprintf(f, "]\n");
     for (int i = 0; i < n_options; i++) {
         if (!(options[i].commands & s->command->bit) || options[i].here) continue;
         for (int k = 0; k < s->of[i].n; k++) {
@@ -143,6 +138,16 @@ int write_config(const settings *s, const char *path)
             fputc('\n', f);
         }
     }
+}
+
+int write_config(const settings *s, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) return fail("%s: %s", path, strerror(errno));
+    fprintf(f, "# what this run was made with: cairn %s --config THIS\n[", s->command->name);
+    for (const char *c = s->command->name; *c; c++) fputc(*c == ' ' ? '.' : *c, f);
+    fprintf(f, "]\n");
+    print_settings(s, f);
     const bool bad = ferror(f);
     return fclose(f) || bad ? fail("%s: %s", path, strerror(errno)) : DONE;
 }

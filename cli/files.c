@@ -143,14 +143,26 @@ bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32
     return *count >= 0 && !cn_failed(cn);
 }
 
-void print_clean(FILE *out, const char *words, size_t n)
+char *clean_text(const char *words, size_t n)
 {
+    static const char dot[] = "·"; /* two bytes */
+    char *out = grow(NULL, 2 * n + 1), *to = out;
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)words[i];
         const bool c1 = c == 0xc2 && i + 1 < n && (unsigned char)words[i + 1] < 0xa0; /* U+0080 to U+009F */
-        if ((c < 32 && c != '\n' && c != '\t') || c == 127 || c1) fputs("·", out), i += c1;
-        else fputc(c, out);
+        const bool control = (c < 32 && c != '\n' && c != '\t') || c == 127 || c1;
+        if (control) *to++ = dot[0], *to++ = dot[1], i += c1;
+        else *to++ = (char)c;
     }
+    *to = 0;
+    return out;
+}
+
+void print_clean(FILE *out, const char *words, size_t n)
+{
+    char *clean = clean_text(words, n);
+    fputs(clean, out);
+    free(clean);
 }
 
 /* ---- models ---- */

@@ -134,6 +134,7 @@ int generate(settings *s)
     char *path = code == DONE ? find_model(s->argument) : NULL;
     writer w = { .cn = path ? open_context(s) : NULL, .clean = isatty(STDOUT_FILENO) };
     if (code == DONE && !w.cn) code = FAILED;
+    if (code == DONE && flag_of(s, "verbose")) fprintf(stderr, "cairn: %s\n", path);
     if (code == DONE) code = open_model(&w, s, path);
     cn_profile *p = code == DONE && given(s, "profile") ? cn_profile_begin(w.cn, NULL) : NULL;
     if (code == DONE) code = write_text(&w, s, &prompt);

@@ -29,13 +29,17 @@ static void watch_signals(void)
 void say(const job *j, const char *words, ...)
 {
     if (flag_of(j->s, "quiet")) return;
-    char line[2048];
-    va_list list;
+    va_list list, again;
     va_start(list, words);
-    vsnprintf(line, sizeof line, words, list);
+    va_copy(again, list);
+    const int n = vsnprintf(NULL, 0, words, list);
+    char *line = need((size_t)(n < 0 ? 0 : n) + 1);
+    if (n > 0) vsnprintf(line, (size_t)n + 1, words, again);
+    va_end(again);
     va_end(list);
     if (j->bar) cn_progress_note(j->bar, "%s", line);
-    else printf("%s\n", line);
+    else printf("%s\n", line), fflush(stdout);
+    free(line);
 }
 
 /* ---- beginning ---- */
@@ -128,6 +132,7 @@ static void introduce(const job *j, int64_t done)
         threads ? threads : (int64_t)cores, cn_module_count(j->model));
     if (j->baseline > 0)
         say(j, "%s: a loss of %.4f; below that, something was learned", j->baseline_words, j->baseline);
+    if (flag_of(j->s, "verbose")) print_settings(j->s, stdout);
     if (done) say(j, "going on after step %" PRId64 " of %" PRId64, done, j->steps);
 }
 
@@ -167,25 +172,55 @@ static double take_step(job *j, cn_training *t, double *norm)
     return cn_failed(j->cn) ? NAN : sum / (double)parts;
 }
 
-static bool measure(job *j, int64_t step)
+/* Looking at a model leaves its run as it is: random numbers that are taken meanwhile are given back. */
+static cn_dict *hold_random(job *j)
 {
-    if (!j->measure) return true;
-    metric m[MOST_METRICS];
-    int n = 0;
-    cn_module_train(j->model, false);
-    const bool ok = j->measure(j, m, &n);
-    cn_module_train(j->model, true);
-    if (interrupted() || !ok) return ok;
+    cn_dict *d = cn_dict_new(j->cn);
+    cn_random_save(j->cn, d, "");
+    return d;
+}
+
+static void put_random_back(job *j, cn_dict *d)
+{
+    if (!cn_failed(j->cn)) cn_random_load(j->cn, d, "");
+    cn_dict_free(d);
+}
+
+static void show_sample(job *j, const char *title)
+{
+    if (!j->sample || flag_of(j->s, "quiet")) return;
+    cn_dict *random = hold_random(j);
+    j->sample(j, title);
+    put_random_back(j, random);
+}
+
+static void tell(const job *j, int64_t step, const metric *m, int n)
+{
     char line[256];
     int at = snprintf(line, sizeof line, "step %" PRId64 ": held out:", step);
     for (int i = 0; i < n; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s/held_out", m[i].name);
+        for (char *c = name; *c; c++)
+            if (*c == ' ') *c = '_';
         cn_logbook_scalar(j->log, step, name, m[i].value);
         if (at > 0 && at < (int)sizeof line)
             at += snprintf(line + at, sizeof line - (size_t)at, "%s %s %.4f", i ? "," : "", m[i].name, m[i].value);
     }
     say(j, "%s", line);
+}
+
+static bool measure(job *j, int64_t step)
+{
+    if (!j->measure) return true;
+    metric m[MOST_METRICS];
+    int n = 0;
+    cn_dict *random = hold_random(j);
+    cn_module_train(j->model, false);
+    const bool ok = j->measure(j, m, &n);
+    cn_module_train(j->model, true);
+    put_random_back(j, random);
+    if (ok && !interrupted()) tell(j, step, m, n);
     return !cn_failed(j->cn);
 }
 
@@ -205,6 +240,7 @@ static int steps(job *j, cn_training *t)
     int64_t last = j->steps;
     if (given(j->s, "stop-at") && whole_of(j->s, "stop-at") < last) last = whole_of(j->s, "stop-at");
     while (t->step < last && !interrupted()) {
+        const double lr = cn_optim_lr(t->optim, 0);
         double norm = 0;
         const double loss = take_step(j, t, &norm);
         if (cn_failed(j->cn)) return fail_in(j->cn);
@@ -213,11 +249,11 @@ static int steps(job *j, cn_training *t)
         t->step++;
         cn_logbook_scalar(j->log, t->step, "loss/train", loss);
         cn_logbook_scalar(j->log, t->step, "grad_norm", norm);
-        cn_logbook_scalar(j->log, t->step, "lr", cn_optim_lr(t->optim, 0));
+        cn_logbook_scalar(j->log, t->step, "lr", lr);
         cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", loss, cn_progress_rate(j->bar) * j->amount, j->unit);
         if (interrupted()) break;
         if (due(j->eval_every, t->step, last) && !measure(j, t->step)) return fail_in(j->cn);
-        if (j->sample && due(whole_of(j->s, "sample-every"), t->step, last)) j->sample(j, "sample");
+        if (due(j->sample_every, t->step, last)) show_sample(j, "sample");
         if (due(whole_of(j->s, "save-every"), t->step, last) && !save(j, t)) return fail_in(j->cn);
     }
     return DONE;
@@ -256,7 +292,7 @@ static int finish(job *j, cn_training *t)
     cn_progress_finish(j->bar);
     cn_progress_free(j->bar);
     j->bar = NULL;
-    if (j->sample && !interrupted()) j->sample(j, "sample, after");
+    if (!interrupted()) show_sample(j, "sample, after");
     if (draw_losses(j, !flag_of(j->s, "quiet") && !interrupted()) != DONE) return FAILED;
     say_next(j, t);
     return interrupted() ? 128 + interrupted() : DONE;
@@ -285,7 +321,7 @@ int run_job(job *j)
     cn_logbook_desc log = { .fresh = !j->resumed, .resume_step = j->resumed ? t.step + 1 : 0 };
     j->log = cn_logbook_new(j->cn, j->out, &log);
     if (!j->log) return fail_in(j->cn);
-    if (j->sample && !j->resumed) j->sample(j, "sample, before");
+    if (!j->resumed) show_sample(j, "sample, before");
     cn_profile *profile = given(j->s, "profile") ? cn_profile_begin(j->cn, NULL) : NULL;
     watch_signals();
     cn_progress_desc bar = { .total = j->steps, .done = t.step, .label = "train", .out = stdout, .lines = 10 };

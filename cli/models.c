@@ -8,8 +8,6 @@
 cn_ctx *open_context(const settings *s)
 {
     const char *device = text_of(s, "device");
-    if (strcmp(device, "auto") && strcmp(device, "cpu") && strcmp(device, "gpu"))
-        return usage("--device: '%s' is not auto, cpu or gpu", device), NULL;
     const bool train = s->command->bit & TRAIN;
     cn_desc desc = { .device = device,
                      .threads = (int)whole_of(s, "threads"),
@@ -99,8 +97,7 @@ cn_tensor *mlp_buffer(cn_module *mlp, bool last, const char *name)
 cn_module *new_cnn(cn_ctx *cn, const settings *s, cn_dims image, int64_t classes)
 {
     int64_t c[2];
-    if (sizes_of(s, "channels", c, 2) != 2)
-        return usage("--channels: '%s' is not two sizes such as 16,32", text_of(s, "channels")), NULL;
+    sizes_of(s, "channels", c, 2);
     const int64_t hidden = whole_of(s, "hidden"), flat = c[1] * (image.v[1] / 4) * (image.v[2] / 4);
     if (flat < 1)
         return fail("images of %" PRId64 "x%" PRId64 " are too small: 4x4 at least", image.v[1], image.v[2]), NULL;

@@ -53,8 +53,8 @@ const option options[] = {
       "attention heads, of a file that does not say (default: config.json's, or width / 64)" },
     { MODEL_GROUP, TRAIN_GPT, "width", 0, WHOLE, "N", "128", 1, 1e5, false, "numbers a token is described by" },
     { MODEL_GROUP, TRAIN_GPT, "context", 0, WHOLE, "N", "128", 1, 1e6, false, "tokens it looks back at" },
-    { MODEL_GROUP, TRAIN_MLP, "hidden", 0, SIZES, "N,N,...", "64,64", 0, 0, false, "widths of the hidden layers" },
-    { MODEL_GROUP, TRAIN_CNN, "channels", 0, SIZES, "N,N", "16,32", 0, 0, false, "of the two convolutions" },
+    { MODEL_GROUP, TRAIN_MLP, "hidden", 0, SIZES, "N,N,...", "64,64", 1, 8, false, "widths of the hidden layers" },
+    { MODEL_GROUP, TRAIN_CNN, "channels", 0, SIZES, "N,N", "16,32", 2, 2, false, "of the two convolutions" },
     { MODEL_GROUP, TRAIN_CNN, "hidden", 0, WHOLE, "N", "128", 1, 1e6, false,
       "width of the linear layer before the last" },
     { MODEL_GROUP, TRAIN, "dropout", 0, NUMBER, "P", "0", 0, 0.99, false, "probability of leaving a number out" },
@@ -112,7 +112,7 @@ const option options[] = {
       "of everything random: the same seed, the same run" },
     { ALL_GROUP, GENERATE, "seed", 's', WHOLE, "N", NULL, 0, 9e15, true,
       "the same seed, the same text (default: another one each time)" },
-    { ALL_GROUP, COMPUTES & ~BENCH, "device", 0, TEXT, "NAME", "auto", 0, 0, true, "auto, cpu or gpu" },
+    { ALL_GROUP, COMPUTES & ~BENCH, "device", 0, CHOICE, "auto|cpu|gpu", "auto", 0, 0, true, "what to compute on" },
     { ALL_GROUP, COMPUTES, "threads", 'j', WHOLE, "N", "0", 0, 1024, true, "to compute with; 0: one a core" },
     { ALL_GROUP, TRAIN | GENERATE | EVAL, "profile", 0, MAYBE, "[FILE.json]", NULL, 0, 0, true,
       "show at the end where the time went; a file gets a trace for chrome://tracing" },
@@ -226,6 +226,15 @@ static const char *yes_or_no(const char *value)
     return NULL;
 }
 
+/* Whether value is one of the words between bars. */
+static bool is_choice(const char *choices, const char *value)
+{
+    const size_t n = strlen(value);
+    for (const char *at = choices; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
+        if (strcspn(at, "|") == n && !memcmp(at, value, n)) return true;
+    return false;
+}
+
 static bool check_value(const option *o, const char **value, char *error, size_t size)
 {
     int64_t sizes[8];
@@ -233,7 +242,7 @@ static bool check_value(const option *o, const char **value, char *error, size_t
     case WHOLE:
     case NUMBER: return check_number(o, *value, error, size);
     case SIZES:
-        if (read_sizes(*value, sizes, 8) > 0) return true;
+        if (read_sizes(*value, sizes, 8) >= (int)o->low && read_sizes(*value, sizes, (int)o->high) > 0) return true;
         snprintf(error, size, "'%s' is not a list of sizes such as %s", *value, o->initial);
         return false;
     case FLAG: {
@@ -247,6 +256,10 @@ static bool check_value(const option *o, const char **value, char *error, size_t
         if (**value) return true;
         if (!strcmp(o->name, "prompt")) return true;
         snprintf(error, size, "is empty");
+        return false;
+    case CHOICE:
+        if (is_choice(o->value, *value)) return true;
+        snprintf(error, size, "'%s' is not one of %s", *value, o->value);
         return false;
     case MAYBE: return true;
     }

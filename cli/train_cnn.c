@@ -5,9 +5,8 @@
 #include "cli.h"
 
 typedef struct pictures {
-    cn_dataset *train, *held_out;
+    cn_dataset *parts[2]; /* to train on, held out */
     survey survey;
-    cn_loader *loader;
     cn_dims image; /* (channels,height,width) */
 } pictures;
 
@@ -27,36 +26,17 @@ static int read_pictures(job *j, pictures *p)
     if (!given(s, "images") || !given(s, "labels")) return usage("which images? --images FILE --labels FILE");
     if (given(s, "test-images") != given(s, "test-labels"))
         return usage("--test-images and --test-labels belong together");
-    cn_dataset *all = p->train = open_idx(j, text_of(s, "images"), text_of(s, "labels"));
+    cn_dataset *all = open_idx(j, text_of(s, "images"), text_of(s, "labels"));
     if (!all) return FAILED;
     p->image = cn_dataset_field(all, 0).shape;
-    const double val = number_of(s, "val");
     if (given(s, "test-images")) {
-        p->held_out = open_idx(j, text_of(s, "test-images"), text_of(s, "test-labels"));
-        if (!p->held_out) return FAILED;
-        if (memcmp(p->image.v, cn_dataset_field(p->held_out, 0).shape.v, 3 * sizeof(int64_t)))
+        p->parts[0] = all;
+        p->parts[1] = open_idx(j, text_of(s, "test-images"), text_of(s, "test-labels"));
+        if (!p->parts[1]) return FAILED;
+        if (memcmp(p->image.v, cn_dataset_field(p->parts[1], 0).shape.v, 3 * sizeof(int64_t)))
             return fail("%s: images of another size than those of %s", text_of(s, "test-images"), text_of(s, "images"));
-    } else if (val > 0) {
-        cn_dataset *parts[2];
-        if (!cn_dataset_split(all, (double[]){ 1 - val, val }, 2, (uint64_t)whole_of(s, "seed"), parts))
-            return fail_in(j->cn);
-        p->train = parts[0], p->held_out = parts[1];
-        if (!cn_dataset_count(p->train) || !cn_dataset_count(p->held_out))
-            return fail("%s: %" PRId64 " images are too few to hold a share of %g out", text_of(s, "images"),
-                        cn_dataset_count(all), val);
-    }
-    return survey_items(j->cn, p->train, true, false, &p->survey) ? DONE : FAILED;
-}
-
-static bool measure(job *j, metric *m, int *n)
-{
-    const pictures *p = j->user;
-    score s;
-    if (!score_all(j->model, p->loader, class_loss, &s)) return false;
-    m[0] = (metric){ "loss", s.loss };
-    m[1] = (metric){ "accuracy", s.accuracy };
-    *n = 2;
-    return true;
+    } else if (hold_out(j, all, text_of(s, "images"), p->parts) != DONE) return FAILED;
+    return survey_items(j->cn, p->parts[0], true, false, &p->survey) ? DONE : FAILED;
 }
 
 static bool describe(job *j, cn_dict *d)
@@ -66,17 +46,6 @@ static bool describe(job *j, cn_dict *d)
            cn_dict_set_whole(d, "width", p->image.v[2]) && cn_dict_set_whole(d, "outputs", p->survey.classes);
 }
 
-static cn_loader *loader(const job *j, cn_dataset *d, bool train)
-{
-    const int64_t batch = whole_of(j->s, "batch");
-    cn_loader_desc desc = { .batch = batch,
-                            .shuffle = train,
-                            .drop_last = train && cn_dataset_count(d) >= batch,
-                            .workers = train ? (int)whole_of(j->s, "workers") : 0,
-                            .seed = (uint64_t)whole_of(j->s, "seed") + 1 };
-    return cn_loader_new(d, &desc);
-}
-
 static int make_parts(job *j, pictures *p)
 {
     snprintf(j->name, sizeof j->name, "cnn-c%s-h%s", text_of(j->s, "channels"), text_of(j->s, "hidden"));
@@ -84,17 +53,6 @@ static int make_parts(job *j, pictures *p)
         if (*c == ',') *c = '-';
     j->model = j->resumed ? cnn_in(j->cn, j->resumed, j->s) : new_cnn(j->cn, j->s, p->image, p->survey.classes);
     if (!j->model) return cn_failed(j->cn) && !j->resumed ? fail_in(j->cn) : FAILED;
-    j->train = loader(j, p->train, true);
-    if (p->held_out) {
-        p->loader = loader(j, p->held_out, false);
-        j->measure = measure;
-    }
-    if (cn_failed(j->cn)) return fail_in(j->cn);
-    const int64_t parts = whole_of(j->s, "accumulate"), batches = cn_loader_batches(j->train);
-    const int64_t an_epoch = batches > parts ? batches / parts : 1;
-    j->steps = whole_of(j->s, "epochs") * an_epoch;
-    j->eval_every = whole_of(j->s, "eval-every") ? whole_of(j->s, "eval-every") : an_epoch;
-    j->amount = (double)(whole_of(j->s, "batch") * parts);
     j->unit = "images";
     j->baseline = class_entropy(&p->survey);
     j->baseline_words = "entropy of the classes";
@@ -102,9 +60,9 @@ static int make_parts(job *j, pictures *p)
     j->describe = describe;
     j->next = "eval %s --images OTHER-IMAGES --labels OTHER-LABELS";
     say(j, "images: %" PRId64 " of %" PRId64 "x%" PRId64 ", %" PRId64 " classes; %" PRId64 " are held out",
-        cn_dataset_count(p->train), p->image.v[1], p->image.v[2], p->survey.classes,
-        p->held_out ? cn_dataset_count(p->held_out) : 0);
-    return DONE;
+        cn_dataset_count(p->parts[0]), p->image.v[1], p->image.v[2], p->survey.classes,
+        p->parts[1] ? cn_dataset_count(p->parts[1]) : 0);
+    return lay_out_epochs(j, p->parts);
 }
 
 int train_cnn(settings *s)

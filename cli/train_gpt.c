@@ -11,9 +11,8 @@ typedef struct corpus {
     int32_t *train, *held_out;
     int64_t n_train, n_held_out;
     size_t bytes_held_out;
-    double entropy;    /* of single tokens, nats */
-    char hash[24];     /* of the text */
-    cn_loader *loader; /* of what is held out */
+    double entropy; /* of single tokens, nats */
+    char hash[24];  /* of the text */
 } corpus;
 
 /* ---- text to tokens ---- */
@@ -91,13 +90,13 @@ static int check_text(const job *j, corpus *c)
 
 /* ---- loaders ---- */
 
-/* Windows anywhere in the text. The order is drawn anew for every 1,000 batches, however long the run is. */
+/* Windows anywhere in the text. Places are drawn for 1,000 batches at a time, however long the run is. */
 static cn_loader *train_loader(const job *j, const corpus *c)
 {
-    const int64_t batch = whole_of(j->s, "batch");
+    const int64_t batch = whole_of(j->s, "batch"), drawn = batch > 10000 ? 10 : 1000;
     const cn_tokens_desc windows = { .type = CN_TOKEN_I32, .context = whole_of(j->s, "context"), .stride = 1 };
     cn_dataset *d = cn_dataset_token_array(j->cn, c->train, c->n_train, &windows);
-    cn_random_desc anywhere = { .replacement = true, .samples = batch * 1000 };
+    cn_random_desc anywhere = { .replacement = true, .samples = batch * drawn };
     cn_data_sampler *order = cn_data_sampler_random(j->cn, cn_dataset_count(d), &anywhere);
     cn_loader_desc desc = { .batch = batch,
                             .sampler = order,
@@ -125,31 +124,44 @@ static bool measure(job *j, metric *m, int *n)
 {
     const corpus *c = j->user;
     score s;
-    if (!score_all(j->model, c->loader, text_loss, &s)) return false;
+    if (!score_all(j->model, j->held_out, text_loss, &s)) return false;
     m[0] = (metric){ "loss", s.loss };
     m[1] = (metric){ "bits per byte", s.loss / log(2) * (double)c->n_held_out / (double)c->bytes_held_out };
     *n = 2;
     return true;
 }
 
-static void print_sample(const char *title, const char *words, size_t n)
+static void say_sample(const job *j, const char *title, const text *t)
 {
-    printf("%s:\n", title);
-    for (size_t at = 0; at < n;) {
-        size_t end = at;
-        while (end < n && words[end] != '\n') end++;
-        fputs("    ", stdout);
-        print_clean(stdout, words + at, end - at);
-        putchar('\n');
-        at = end + 1;
+    char *clean = clean_text(t->bytes, t->n);
+    say(j, "%s:", title);
+    for (char *at = clean; *at;) {
+        const size_t n = strcspn(at, "\n");
+        const bool more = at[n] == '\n';
+        say(j, "    %.*s", (int)n, at);
+        at += n + more;
     }
-    fflush(stdout);
+    free(clean);
 }
 
-/* A sampler of its own seed: the run's random numbers stay as they are. */
+static void draw_tokens(const job *j, cn_sampler *sampler, const cn_tokenizer *tokenizer, text *t)
+{
+    cn_decoder decoder = { .tokenizer = tokenizer };
+    for (int64_t i = 0; i < whole_of(j->s, "tokens") && !interrupted(); i++) {
+        char word[1024];
+        const int64_t id = cn_sampler_next(sampler);
+        if (id < 0) return;
+        const int64_t got = cn_decode_next(&decoder, (int32_t)id, word, sizeof word);
+        if (got <= 0 || got > (int64_t)sizeof word) continue;
+        t->bytes = grow(t->bytes, t->n + (size_t)got);
+        memcpy(t->bytes + t->n, word, (size_t)got);
+        t->n += (size_t)got;
+    }
+}
+
 static void sample(job *j, const char *title)
 {
-    if (flag_of(j->s, "quiet") || !whole_of(j->s, "tokens")) return;
+    if (!whole_of(j->s, "tokens")) return;
     const corpus *c = j->user;
     const char *prompt = text_of(j->s, "prompt");
     cn_sampler_desc desc = { .temperature = number_of(j->s, "temperature"),
@@ -157,23 +169,11 @@ static void sample(job *j, const char *title)
                              .seed = (uint64_t)whole_of(j->s, "seed") + 1 };
     int32_t *ids = NULL;
     int64_t n = 0;
+    text t = { .bytes = copy_text(prompt), .n = strlen(prompt) };
     cn_sampler *sampler = cn_sampler_new(j->model, &desc);
-    if (*prompt && encode_text(j->cn, c->tokenizer, prompt, strlen(prompt), &ids, &n) && n > 0)
-        cn_sampler_feed(sampler, ids, n);
-    else cn_sampler_feed(sampler, c->train, 1);
-    cn_decoder decoder = { .tokenizer = c->tokenizer };
-    text t = { .bytes = need(1) };
-    for (int64_t i = 0; i < whole_of(j->s, "tokens") && !interrupted() && !cn_failed(j->cn); i++) {
-        char word[1024];
-        const int64_t id = cn_sampler_next(sampler),
-                      got = id < 0 ? 0 : cn_decode_next(&decoder, (int32_t)id, word, sizeof word);
-        if (got <= 0 || got > (int64_t)sizeof word) continue;
-        t.bytes = grow(t.bytes, t.n + (size_t)got);
-        memcpy(t.bytes + t.n, word, (size_t)got);
-        t.n += (size_t)got;
-    }
-    if (j->bar) say(j, "%s:", title), title = "  it says";
-    if (!interrupted()) print_sample(title, t.bytes, t.n);
+    encode_text(j->cn, c->tokenizer, prompt, strlen(prompt), &ids, &n);
+    if (cn_sampler_feed(sampler, n > 0 ? ids : c->train, n > 0 ? n : 1)) draw_tokens(j, sampler, c->tokenizer, &t);
+    if (!interrupted()) say_sample(j, title, &t);
     cn_sampler_free(sampler);
     free(ids), free(t.bytes);
 }
@@ -222,7 +222,7 @@ static int make_parts(job *j, corpus *c)
     j->model = cn_nn_gpt(j->cn, &desc);
     j->train = j->model ? train_loader(j, c) : NULL;
     if (number_of(s, "val") > 0 && j->train) {
-        c->loader = held_out_loader(j, c);
+        j->held_out = held_out_loader(j, c);
         j->measure = measure;
     }
     if (!j->train || cn_failed(j->cn)) return fail_in(j->cn);
@@ -230,6 +230,7 @@ static int make_parts(job *j, corpus *c)
     j->amount = (double)(whole_of(s, "batch") * whole_of(s, "accumulate") * desc.context);
     j->unit = "tokens";
     j->eval_every = whole_of(s, "eval-every");
+    j->sample_every = whole_of(s, "sample-every");
     j->baseline = c->entropy;
     j->baseline_words = "unigram entropy";
     j->loss = text_loss;

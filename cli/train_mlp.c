@@ -5,9 +5,8 @@
 #include "cli.h"
 
 typedef struct table {
-    cn_dataset *all, *train, *held_out;
-    survey survey; /* of the part to train on */
-    cn_loader *loader;
+    cn_dataset *all, *parts[2]; /* to train on, held out */
+    survey survey;              /* of the part to train on */
     int64_t inputs, outputs;
     bool classes;
 } table;
@@ -23,25 +22,14 @@ static int read_table(job *j, table *t)
     if (!t->all) return fail_in(j->cn);
     t->inputs = cn_dataset_field(t->all, 0).shape.v[0];
     t->outputs = t->classes ? cn_dataset_classes(t->all) : 1;
-    const double val = number_of(j->s, "val");
-    t->train = t->all;
-    if (val > 0) {
-        cn_dataset *parts[2];
-        if (!cn_dataset_split(t->all, (double[]){ 1 - val, val }, 2, (uint64_t)whole_of(j->s, "seed"), parts))
-            return fail_in(j->cn);
-        t->train = parts[0], t->held_out = parts[1];
-        if (!cn_dataset_count(t->train) || !cn_dataset_count(t->held_out))
-            return fail("%s: %" PRId64 " rows are too few to hold a share of %g out", paths[0],
-                        cn_dataset_count(t->all), val);
-    }
-    return survey_items(j->cn, t->train, t->classes, true, &t->survey) ? DONE : FAILED;
+    if (hold_out(j, t->all, paths[0], t->parts) != DONE) return FAILED;
+    return survey_items(j->cn, t->parts[0], t->classes, true, &t->survey) ? DONE : FAILED;
 }
 
 /* The network computes in units of its own: mean 0, deviation 1 in every column. */
 static bool set_units(job *j, const table *t)
 {
-    const size_t n = (size_t)t->inputs * sizeof(double);
-    cn_tensor *mean = cn_from(j->cn, CN_F64, CN_DIMS(t->inputs), n ? t->survey.mean : NULL);
+    cn_tensor *mean = cn_from(j->cn, CN_F64, CN_DIMS(t->inputs), t->survey.mean);
     cn_tensor *std = cn_from(j->cn, CN_F64, CN_DIMS(t->inputs), t->survey.std);
     bool ok =
         cn_assign(mlp_buffer(j->model, false, "mean"), mean) && cn_assign(mlp_buffer(j->model, false, "std"), std);
@@ -50,17 +38,6 @@ static bool set_units(job *j, const table *t)
              cn_assign(mlp_buffer(j->model, true, "mean"), cn_full(j->cn, CN_F64, CN_DIMS(1), t->survey.y_mean)) &&
              cn_assign(mlp_buffer(j->model, true, "std"), cn_full(j->cn, CN_F64, CN_DIMS(1), t->survey.y_std));
     return ok && cn_eval_all(j->cn);
-}
-
-static bool measure(job *j, metric *m, int *n)
-{
-    const table *t = j->user;
-    score s;
-    if (!score_all(j->model, t->loader, j->loss, &s)) return false;
-    m[0] = (metric){ "loss", s.loss };
-    m[1] = t->classes ? (metric){ "accuracy", s.accuracy } : (metric){ "R2", 1 - s.loss };
-    *n = 2;
-    return true;
 }
 
 static bool describe(job *j, cn_dict *d)
@@ -75,17 +52,6 @@ static bool describe(job *j, cn_dict *d)
     return ok;
 }
 
-static cn_loader *loader(const job *j, cn_dataset *d, bool train)
-{
-    const int64_t batch = whole_of(j->s, "batch");
-    cn_loader_desc desc = { .batch = batch,
-                            .shuffle = train,
-                            .drop_last = train && cn_dataset_count(d) >= batch,
-                            .workers = train ? (int)whole_of(j->s, "workers") : 0,
-                            .seed = (uint64_t)whole_of(j->s, "seed") + 1 };
-    return cn_loader_new(d, &desc);
-}
-
 static int make_parts(job *j, table *t)
 {
     snprintf(j->name, sizeof j->name, "mlp-h%s", text_of(j->s, "hidden"));
@@ -96,17 +62,6 @@ static int make_parts(job *j, table *t)
         if (!j->model) return FAILED;
     } else j->model = new_mlp(j->cn, j->s, t->inputs, t->outputs);
     if (!j->model || !set_units(j, t)) return fail_in(j->cn);
-    j->train = loader(j, t->train, true);
-    if (t->held_out) {
-        t->loader = loader(j, t->held_out, false);
-        j->measure = measure;
-    }
-    if (cn_failed(j->cn)) return fail_in(j->cn);
-    const int64_t parts = whole_of(j->s, "accumulate"), batches = cn_loader_batches(j->train);
-    const int64_t an_epoch = batches > parts ? batches / parts : 1;
-    j->steps = whole_of(j->s, "epochs") * an_epoch;
-    j->eval_every = whole_of(j->s, "eval-every") ? whole_of(j->s, "eval-every") : an_epoch;
-    j->amount = (double)(whole_of(j->s, "batch") * parts);
     j->unit = "rows";
     j->baseline = t->classes ? class_entropy(&t->survey) : 1;
     j->baseline_words = t->classes ? "entropy of the classes" : "always the mean";
@@ -115,8 +70,8 @@ static int make_parts(job *j, table *t)
     j->next = "eval %s --data OTHER.csv";
     say(j, "table: %" PRId64 " rows, %" PRId64 " columns in, %" PRId64 " %s out; %" PRId64 " rows are held out",
         cn_dataset_count(t->all), t->inputs, t->outputs, t->classes ? "classes" : "number",
-        t->held_out ? cn_dataset_count(t->held_out) : 0);
-    return DONE;
+        t->parts[1] ? cn_dataset_count(t->parts[1]) : 0);
+    return lay_out_epochs(j, t->parts);
 }
 
 int train_mlp(settings *s)

@@ -152,6 +152,7 @@ def test_wrong_words(folder):
     refuses(2, ["train", "gpt", "--lr", "nan"], "--lr", "not a number")
     refuses(2, ["train", "gpt", "--steps", "99999999999999999999"], "--steps")
     refuses(2, ["train", "gpt", "--quiet=perhaps"], "--quiet")
+    refuses(2, ["train", "gpt", "--device", "tpu"], "'tpu' is not one of auto|cpu|gpu")
     refuses(2, ["train", "gpt", "stray"], "takes no 'stray'")
     refuses(2, ["train", "gpt"], "--data")
     refuses(2, ["train", "mlp", "--data", folder / "line.csv"], "--target")
@@ -258,6 +259,9 @@ def test_resume(folder):
     same_files(folder / "whole" / GPT, folder / "parts" / GPT, "20 + 20 steps")
     check(log_of(folder / "whole", "loss/train") == log_of(folder / "parts", "loss/train"), "the log goes on")
     check("nothing to do" in works("train", "gpt", "--resume", f"parts/{GPT}", cwd=folder), "a run that is done")
+    works("train", "gpt", *RUN[:-1], "--steps", 40, "--eval-every", 3, "--sample-every", 4, "--save-every", 11, "--out", "watched",
+          cwd=folder)
+    check(tensors(folder / "watched" / GPT)[1] == tensors(folder / "whole" / GPT)[1], "watching a run does not change it")
     works("train", "gpt", *RUN, "--steps", 40, "--eval-every", 7, "--seed", 2, "--out", "other", cwd=folder)
     check((folder / "other" / GPT).read_bytes() != (folder / "whole" / GPT).read_bytes(), "another seed, another model")
     (folder / "half.safetensors").write_bytes(half)
@@ -295,6 +299,15 @@ def test_interrupt(folder):
         step = int(tensors(folder / name / GPT)[0]["step"])
         check(0 < step < 400, f"{name}: saved in the middle", step)
         works("train", "gpt", "--resume", f"{name}/{GPT}", "--quiet", cwd=folder)
+    process = start(folder, *words, "--accumulate", 100000, "--out", "twice")  # a step of minutes
+    check(wait_for(folder / "twice" / "log.csv", "step", process), "training begins")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    check(process.poll() is None, "after the first Ctrl-C the step is finished")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    check(process.returncode == -signal.SIGINT, "the second ends it at once", process.returncode)
     works(*words, "--quiet", "--out", "calm", cwd=folder)
     for name in ["int", "term"]:
         same_files(folder / "calm" / GPT, folder / name / GPT, f"interrupted by {name}")
