@@ -9,6 +9,7 @@ trap 'rm -rf "$work"' EXIT
 # A moved installation shows any path that was fixed at build time.
 cmake --install "$build" --prefix "$work/first" >/dev/null
 mv "$work/first" "$work/prefix"
+"$work/prefix/bin/cairn" --version >/dev/null
 cp "$here/main.c" "$here/CMakeLists.txt" "$work"
 cd "$work"
 
