@@ -5,6 +5,7 @@ enum {
     COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */
     LEAST_POSITIONS = 128,  /* in a chunk, however many channels there are */
     LEAST_ROWS = 64,        /* of the column matrix, where channels are shared out */
+    WALKS = 16,             /* taps walked at once */
 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -88,44 +89,64 @@ void cn__conv_run(const cn__conv *c, int64_t n, double work, cn__conv_unit unit)
 
 /* A row of columns: one tap of the kernel, position after position. */
 typedef struct walk {
-    int64_t left;                 /* positions to come */
-    int64_t depth, height, width; /* the next one */
+    int64_t left, whole;          /* positions to come, and whole lines of them from the next line's beginning on */
+    int64_t depth, height, width; /* the next position */
     int64_t shift[3];             /* pixel = position·stride + shift */
-    int64_t first, last;          /* widths from first up to last see a pixel */
+    int64_t first[3], last[3];    /* positions from first up to last see a pixel */
 } walk;
 
-/* Positions of one line of y: `run` of them; after `skip` of them, `count` see pixels, the first of which is `pixel`. */
-typedef struct line {
-    int64_t run, skip, count, pixel;
-} line;
+/* Lines of y, or a part of one, that see pixels alike: `run` positions in each; after `skip` of them `count` see pixels,
+   in the first line from `pixel` on. */
+typedef struct lines {
+    int64_t lines, run, skip, count, pixel;
+} lines;
 
 static walk walk_begin(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
 {
-    const int64_t *kernel = c->s.kernel, *out = c->s.out, stride = c->a->stride[2];
+    const int64_t *kernel = c->s.kernel, *out = c->s.out;
     const int64_t place[3] = { tap / kernel[2] / kernel[1], tap / kernel[2] % kernel[1], tap % kernel[2] };
     walk w = { .left = len, .depth = at / out[2] / out[1], .height = at / out[2] % out[1], .width = at % out[2] };
-    for (int d = 0; d < 3; d++) w.shift[d] = place[d] * c->a->dilation[d] - c->a->padding[d];
-    const int64_t room = c->s.in[2] - 1 - w.shift[2];
-    w.first = w.shift[2] < 0 ? divide_up(-w.shift[2], stride) : 0;
-    w.last = room < 0 ? 0 : room / stride + 1;
+    const int64_t begun = w.width ? cn__conv_smaller(out[2] - w.width, len) : 0;
+    w.whole = (len - begun) / out[2];
+    for (int d = 0; d < 3; d++) {
+        const int64_t stride = c->a->stride[d], shift = place[d] * c->a->dilation[d] - c->a->padding[d];
+        const int64_t room = c->s.in[d] - 1 - shift;
+        w.shift[d] = shift;
+        w.first[d] = shift < 0 ? divide_up(-shift, stride) : 0;
+        w.last[d] = room < 0 ? 0 : room / stride + 1;
+    }
     return w;
+}
+
+/* Taps from `tap` on, as many as are walked at once: what is divided for them is divided once for all channels. */
+static int64_t walks_begin(const cn__conv *c, walk *walks, int64_t tap, int64_t at, int64_t len)
+{
+    const int64_t n = cn__conv_smaller(WALKS, c->volume - tap);
+    for (int64_t i = 0; i < n; i++) walks[i] = walk_begin(c, tap + i, at, len);
+    return n;
 }
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
-static inline __attribute__((always_inline)) bool walk_line(const cn__conv *c, walk *w, line *l)
+static inline __attribute__((always_inline)) bool walk_next(const cn__conv *c, walk *w, lines *l)
 {
     if (!w->left) return false;
-    const int64_t *in = c->s.in, *out = c->s.out, *stride = c->a->stride;
-    const int64_t z = w->depth * stride[0] + w->shift[0], y = w->height * stride[1] + w->shift[1];
-    const int64_t end = cn__conv_smaller(out[2], w->width + w->left), first = clamp(w->first, w->width, end);
-    const bool inside = z >= 0 && z < in[0] && y >= 0 && y < in[1];
-    *l = (line){ .run = end - w->width, .skip = first - w->width };
-    if (inside) l->count = clamp(w->last, first, end) - first;
-    if (l->count) l->pixel = (z * in[1] + y) * in[2] + first * stride[2] + w->shift[2];
-    w->left -= l->run;
+    const int64_t *in = c->s.in, *out = c->s.out, *stride = c->a->stride, y = w->height;
+    const bool whole = w->width == 0 && w->whole > 0;
+    const int64_t stop = cn__conv_smaller(out[1], y + (whole ? w->whole : 1));
+    const int64_t alike = y < w->first[1] ? w->first[1] : y < w->last[1] ? w->last[1] : stop;
+    const int64_t end = cn__conv_smaller(out[2], w->width + w->left), first = clamp(w->first[2], w->width, end);
+    const bool inside = w->depth >= w->first[0] && w->depth < w->last[0] && y >= w->first[1] && y < w->last[1];
+    *l = (lines){ .lines = cn__conv_smaller(alike, stop) - y, .run = end - w->width, .skip = first - w->width };
+    if (inside) l->count = clamp(w->last[2], first, end) - first;
+    if (l->count)
+        l->pixel = ((w->depth * stride[0] + w->shift[0]) * in[1] + y * stride[1] + w->shift[1]) * in[2] +
+                   first * stride[2] + w->shift[2];
+    w->left -= l->lines * l->run;
+    w->whole -= whole ? l->lines : 0;
     w->width = 0;
-    if (++w->height == out[1]) w->height = 0, w->depth++;
+    w->height += l->lines;
+    if (w->height == out[1]) w->height = 0, w->depth++;
     return true;
 }
 
@@ -156,9 +177,15 @@ static moved moved_by(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
 }
 
 #define T       float
+#define EVENS   0, 2, 5, 7
+#define LOW     0, 4, 1, 5
+#define HIGH    2, 6, 3, 7
 #define NAME(x) x##_f32
 #include "columns_body.h"
 #define T       double
+#define EVENS   0, 3
+#define LOW     0, 2
+#define HIGH    1, 3
 #define NAME(x) x##_f64
 #include "columns_body.h"
 

@@ -2,37 +2,89 @@
    columns.c, once for each.
 
        T        element type
+       EVENS    of two vectors, the second of which begins with the last element of the first: every other element
+       LOW      the lower half of a vector, each element before one of a second vector
+       HIGH     the upper half
        NAME(x)  x with a suffix of its own
 
    No include guard, and the parameters are undefined at the end: both on purpose. */
 
-static void NAME(gather)(const cn__conv *c, T *to, const T *image, int64_t channels, int64_t at, int64_t len)
+typedef T NAME(vec) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+enum { NAME(lanes) = 16 / sizeof(T) };
+
+/* to[i] = from[i·step]. Lines are short: a call of memcpy would cost more than the copy. */
+static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, const T *restrict from, int64_t n, int64_t step)
 {
-    const int64_t step = c->a->stride[2];
-    for (int64_t r = 0; r < channels * c->volume; r++) {
-        const T *x = image + r / c->volume * c->pixels;
-        walk w = walk_begin(c, r % c->volume, at, len);
-        for (line l; walk_line(c, &w, &l); to += l.run) {
-            T *restrict inside = to + l.skip;
+    enum { LANES = NAME(lanes) };
+    int64_t i = 0;
+    if (step == 1)
+        for (; i + LANES <= n; i += LANES) *(NAME(vec) *)(to + i) = *(const NAME(vec) *)(from + i);
+    if (step == 2)
+        for (; i + LANES <= n; i += LANES) {
+            const T *p = from + 2 * i; /* beyond the last element taken nothing is read */
+            *(NAME(vec) *)(to + i) =
+                __builtin_shufflevector(*(const NAME(vec) *)p, *(const NAME(vec) *)(p + LANES - 1), EVENS);
+        }
+    for (; i < n; i++) to[i] = from[i * step];
+}
+
+/* to[i·step] += from[i] */
+static inline __attribute__((always_inline)) void NAME(give)(T *restrict to, const T *restrict from, int64_t n, int64_t step)
+{
+    enum { LANES = NAME(lanes) };
+    const NAME(vec) none = { 0 };
+    int64_t i = 0;
+    if (step == 1)
+        for (; i + LANES <= n; i += LANES) *(NAME(vec) *)(to + i) += *(const NAME(vec) *)(from + i);
+    if (step == 2)
+        for (; i + LANES < n; i += LANES) { /* one more follows: elements up to it may be written */
+            const NAME(vec) v = *(const NAME(vec) *)(from + i);
+            *(NAME(vec) *)(to + 2 * i) += __builtin_shufflevector(v, none, LOW);
+            *(NAME(vec) *)(to + 2 * i + LANES) += __builtin_shufflevector(v, none, HIGH);
+        }
+    for (; i < n; i++) to[i * step] += from[i];
+}
+
+static void NAME(gather_row)(const cn__conv *c, walk w, T *to, const T *x)
+{
+    const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
+    for (lines l; walk_next(c, &w, &l);) {
+        const T *from = x + l.pixel;
+        for (int64_t y = 0; y < l.lines; y++, to += l.run, from += line) {
             for (int64_t i = 0; i < l.skip; i++) to[i] = 0;
-            if (step == 1) for (int64_t i = 0; i < l.count; i++) inside[i] = x[l.pixel + i];
-            else for (int64_t i = 0; i < l.count; i++) inside[i] = x[l.pixel + i * step];
+            NAME(take)(to + l.skip, from, l.count, step);
             for (int64_t i = l.skip + l.count; i < l.run; i++) to[i] = 0;
         }
     }
 }
 
+static void NAME(scatter_row)(const cn__conv *c, walk w, const T *from, T *x)
+{
+    const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
+    for (lines l; walk_next(c, &w, &l); from += l.lines * l.run)
+        for (int64_t y = 0; y < l.lines && l.count; y++)
+            NAME(give)(x + l.pixel + y * line, from + y * l.run + l.skip, l.count, step);
+}
+
+static void NAME(gather)(const cn__conv *c, T *to, const T *image, int64_t channels, int64_t at, int64_t len)
+{
+    walk begun[WALKS];
+    for (int64_t tap = 0, n; tap < c->volume; tap += n) {
+        n = walks_begin(c, begun, tap, at, len);
+        for (int64_t ch = 0; ch < channels; ch++)
+            for (int64_t i = 0; i < n; i++)
+                NAME(gather_row)(c, begun[i], to + (ch * c->volume + tap + i) * len, image + ch * c->pixels);
+    }
+}
+
 static void NAME(scatter)(const cn__conv *c, T *from, T *image, int64_t channels, int64_t at, int64_t len)
 {
-    const int64_t step = c->a->stride[2];
-    for (int64_t r = 0; r < channels * c->volume; r++) {
-        T *x = image + r / c->volume * c->pixels;
-        walk w = walk_begin(c, r % c->volume, at, len);
-        for (line l; walk_line(c, &w, &l); from += l.run) {
-            const T *restrict inside = from + l.skip;
-            if (step == 1) for (int64_t i = 0; i < l.count; i++) x[l.pixel + i] += inside[i];
-            else for (int64_t i = 0; i < l.count; i++) x[l.pixel + i * step] += inside[i];
-        }
+    walk begun[WALKS];
+    for (int64_t tap = 0, n; tap < c->volume; tap += n) {
+        n = walks_begin(c, begun, tap, at, len);
+        for (int64_t ch = 0; ch < channels; ch++)
+            for (int64_t i = 0; i < n; i++)
+                NAME(scatter_row)(c, begun[i], from + (ch * c->volume + tap + i) * len, image + ch * c->pixels);
     }
 }
 
@@ -74,33 +126,37 @@ static void NAME(scatter_moved)(const cn__conv *c, T *from, T *image, int64_t ch
 /* y(len) = weight(row) · columns(row, len) */
 static void NAME(thin_y)(const cn__conv *c, T *y, const T *image, const T *weight, int64_t at, int64_t len)
 {
-    const int64_t step = c->a->stride[2];
+    const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
     for (int64_t i = 0; i < len; i++) y[i] = 0;
     for (int64_t r = 0; r < c->row; r++) {
         const T *x = image + r / c->volume * c->pixels, w = weight[r];
         T *to = y;
         walk at_tap = walk_begin(c, r % c->volume, at, len);
-        for (line l; walk_line(c, &at_tap, &l); to += l.run) {
-            T *restrict inside = to + l.skip;
-            if (step == 1) for (int64_t i = 0; i < l.count; i++) inside[i] += w * x[l.pixel + i];
-            else for (int64_t i = 0; i < l.count; i++) inside[i] += w * x[l.pixel + i * step];
-        }
+        for (lines l; walk_next(c, &at_tap, &l); to += l.lines * l.run)
+            for (int64_t h = 0; h < l.lines && l.count; h++) {
+                T *restrict inside = to + h * l.run + l.skip;
+                const T *seen = x + l.pixel + h * line;
+                if (step == 1) for (int64_t i = 0; i < l.count; i++) inside[i] += w * seen[i];
+                else for (int64_t i = 0; i < l.count; i++) inside[i] += w * seen[i * step];
+            }
     }
 }
 
 /* image += scatter of weight(row)ᵀ · y(positions) */
 static void NAME(thin_x)(const cn__conv *c, const T *y, T *image, const T *weight, int64_t channels)
 {
-    const int64_t step = c->a->stride[2];
+    const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
     for (int64_t r = 0; r < channels * c->volume; r++) {
         T *x = image + r / c->volume * c->pixels, w = weight[r];
         const T *from = y;
         walk at_tap = walk_begin(c, r % c->volume, 0, c->positions);
-        for (line l; walk_line(c, &at_tap, &l); from += l.run) {
-            const T *restrict inside = from + l.skip;
-            if (step == 1) for (int64_t i = 0; i < l.count; i++) x[l.pixel + i] += w * inside[i];
-            else for (int64_t i = 0; i < l.count; i++) x[l.pixel + i * step] += w * inside[i];
-        }
+        for (lines l; walk_next(c, &at_tap, &l); from += l.lines * l.run)
+            for (int64_t h = 0; h < l.lines && l.count; h++) {
+                const T *restrict inside = from + h * l.run + l.skip;
+                T *seen = x + l.pixel + h * line;
+                if (step == 1) for (int64_t i = 0; i < l.count; i++) seen[i] += w * inside[i];
+                else for (int64_t i = 0; i < l.count; i++) seen[i * step] += w * inside[i];
+            }
     }
 }
 
@@ -108,21 +164,25 @@ static void NAME(thin_x)(const cn__conv *c, const T *y, T *image, const T *weigh
 static void NAME(thin_w)(const cn__conv *c, const T *y, const T *image, T *weight, int64_t channels)
 {
     enum { LANES = 8 };
-    const int64_t step = c->a->stride[2];
+    const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
     for (int64_t r = 0; r < channels * c->volume; r++) {
         const T *x = image + r / c->volume * c->pixels, *from = y;
         T sum[LANES] = { 0 };
         walk at_tap = walk_begin(c, r % c->volume, 0, c->positions);
-        for (line l; walk_line(c, &at_tap, &l); from += l.run) {
-            const T *p = x + l.pixel, *q = from + l.skip;
-            int64_t i = 0;
-            for (; step == 1 && i + LANES <= l.count; i += LANES)
-                for (int k = 0; k < LANES; k++) sum[k] += p[i + k] * q[i + k];
-            for (; i < l.count; i++) sum[i % LANES] += p[i * step] * q[i];
-        }
+        for (lines l; walk_next(c, &at_tap, &l); from += l.lines * l.run)
+            for (int64_t h = 0; h < l.lines && l.count; h++) {
+                const T *p = x + l.pixel + h * line, *q = from + h * l.run + l.skip;
+                int64_t i = 0;
+                for (; step == 1 && i + LANES <= l.count; i += LANES)
+                    for (int k = 0; k < LANES; k++) sum[k] += p[i + k] * q[i + k];
+                for (; i < l.count; i++) sum[i % LANES] += p[i * step] * q[i];
+            }
         for (int k = 0; k < LANES; k++) weight[r] += sum[k];
     }
 }
 
 #undef T
+#undef EVENS
+#undef LOW
+#undef HIGH
 #undef NAME
