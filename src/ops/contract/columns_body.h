@@ -13,23 +13,26 @@ typedef T NAME(vec) __attribute__((vector_size(16), aligned(sizeof(T)), may_alia
 enum { NAME(lanes) = 16 / sizeof(T) };
 
 /* to[i] = from[i·step]. Lines are short: a call of memcpy would cost more than the copy. */
-static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, const T *restrict from, int64_t n, int64_t step)
+static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, const T *restrict from, int64_t n,
+                                                             int64_t step)
 {
     enum { LANES = NAME(lanes) };
     int64_t i = 0;
-    if (step == 1)
-        for (; i + LANES <= n; i += LANES) *(NAME(vec) *)(to + i) = *(const NAME(vec) *)(from + i);
-    if (step == 2)
-        for (; i + LANES <= n; i += LANES) {
-            const T *p = from + 2 * i; /* beyond the last element taken nothing is read */
-            *(NAME(vec) *)(to + i) =
-                __builtin_shufflevector(*(const NAME(vec) *)p, *(const NAME(vec) *)(p + LANES - 1), EVENS);
+    if (step <= 2 && n >= LANES)
+        for (;; i = i + LANES < n - LANES ? i + LANES : n - LANES) { /* the last vector ends with the line */
+            const NAME(vec) low = *(const NAME(vec) *)(from + i * step);
+            if (step == 1) *(NAME(vec) *)(to + i) = low;
+            else
+                *(NAME(vec) *)(to + i) =
+                    __builtin_shufflevector(low, *(const NAME(vec) *)(from + 2 * i + LANES - 1), EVENS);
+            if (i + LANES == n) return;
         }
     for (; i < n; i++) to[i] = from[i * step];
 }
 
 /* to[i·step] += from[i] */
-static inline __attribute__((always_inline)) void NAME(give)(T *restrict to, const T *restrict from, int64_t n, int64_t step)
+static inline __attribute__((always_inline)) void NAME(give)(T *restrict to, const T *restrict from, int64_t n,
+                                                             int64_t step)
 {
     enum { LANES = NAME(lanes) };
     const NAME(vec) none = { 0 };
@@ -136,8 +139,10 @@ static void NAME(thin_y)(const cn__conv *c, T *y, const T *image, const T *weigh
             for (int64_t h = 0; h < l.lines && l.count; h++) {
                 T *restrict inside = to + h * l.run + l.skip;
                 const T *seen = x + l.pixel + h * line;
-                if (step == 1) for (int64_t i = 0; i < l.count; i++) inside[i] += w * seen[i];
-                else for (int64_t i = 0; i < l.count; i++) inside[i] += w * seen[i * step];
+                if (step == 1)
+                    for (int64_t i = 0; i < l.count; i++) inside[i] += w * seen[i];
+                else
+                    for (int64_t i = 0; i < l.count; i++) inside[i] += w * seen[i * step];
             }
     }
 }
@@ -154,8 +159,10 @@ static void NAME(thin_x)(const cn__conv *c, const T *y, T *image, const T *weigh
             for (int64_t h = 0; h < l.lines && l.count; h++) {
                 const T *restrict inside = from + h * l.run + l.skip;
                 T *seen = x + l.pixel + h * line;
-                if (step == 1) for (int64_t i = 0; i < l.count; i++) seen[i] += w * inside[i];
-                else for (int64_t i = 0; i < l.count; i++) seen[i * step] += w * inside[i];
+                if (step == 1)
+                    for (int64_t i = 0; i < l.count; i++) seen[i] += w * inside[i];
+                else
+                    for (int64_t i = 0; i < l.count; i++) seen[i * step] += w * inside[i];
             }
     }
 }
