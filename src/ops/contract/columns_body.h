@@ -12,22 +12,28 @@
 typedef T NAME(vec) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 enum { NAME(lanes) = 16 / sizeof(T) };
 
-/* to[i] = from[i·step]. Lines are short: a call of memcpy would cost more than the copy. */
+/* to[i] = from[i·step] for step 1 or 2. Lines are short: a call of memcpy would cost more than the copy. */
+static inline __attribute__((always_inline)) void NAME(take_near)(T *restrict to, const T *restrict from, int64_t n,
+                                                                  const int step)
+{
+    enum { LANES = NAME(lanes) };
+    const int64_t last = n - LANES;
+    for (int64_t i = 0;; i = i + LANES < last ? i + LANES : last) { /* the last vector ends with the line */
+        const T *p = from + i * step;
+        NAME(vec) v = *(const NAME(vec) *)p;
+        if (step == 2) v = __builtin_shufflevector(v, *(const NAME(vec) *)(p + LANES - 1), EVENS);
+        *(NAME(vec) *)(to + i) = v;
+        if (i == last) return;
+    }
+}
+
+/* to[i] = from[i·step] */
 static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, const T *restrict from, int64_t n,
                                                              int64_t step)
 {
-    enum { LANES = NAME(lanes) };
-    int64_t i = 0;
-    if (step <= 2 && n >= LANES)
-        for (;; i = i + LANES < n - LANES ? i + LANES : n - LANES) { /* the last vector ends with the line */
-            const NAME(vec) low = *(const NAME(vec) *)(from + i * step);
-            if (step == 1) *(NAME(vec) *)(to + i) = low;
-            else
-                *(NAME(vec) *)(to + i) =
-                    __builtin_shufflevector(low, *(const NAME(vec) *)(from + 2 * i + LANES - 1), EVENS);
-            if (i + LANES == n) return;
-        }
-    for (; i < n; i++) to[i] = from[i * step];
+    if (n >= NAME(lanes) && step == 1) NAME(take_near)(to, from, n, 1);
+    else if (n >= NAME(lanes) && step == 2) NAME(take_near)(to, from, n, 2);
+    else for (int64_t i = 0; i < n; i++) to[i] = from[i * step];
 }
 
 /* to[i·step] += from[i] */
