@@ -5,7 +5,8 @@ enum {
     COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */
     LEAST_POSITIONS = 128,  /* in a chunk, however many channels there are */
     LEAST_ROWS = 64,        /* of the column matrix, where channels are shared out */
-    WALKS = 16,             /* taps walked at once */
+    BLOCK_CHANNELS = 16, /* a multiple of these is shared out: whole panels of a product, whatever the kernel's size */
+    WALKS = 16,          /* taps walked at once */
 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -37,6 +38,7 @@ cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *wei
     cn__conv c = describe(k, x, weight, y);
     const int64_t channels = larger(c.s.c, 1), least = divide_up(LEAST_ROWS, c.volume);
     c.block = cn__conv_smaller(larger(divide_up(channels, larger(blocks, 1)), least), channels);
+    if (c.block < channels) c.block = cn__conv_smaller(divide_up(c.block, BLOCK_CHANNELS) * BLOCK_CHANNELS, channels);
     c.blocks = divide_up(channels, c.block);
     const int64_t fitting = COLUMN_BYTES / c.size / (c.block * c.volume) / LEAST_POSITIONS * LEAST_POSITIONS;
     c.chunk = cn__conv_smaller(larger(fitting, LEAST_POSITIONS), c.positions);

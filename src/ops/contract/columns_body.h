@@ -33,7 +33,8 @@ static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, con
 {
     if (n >= NAME(lanes) && step == 1) NAME(take_near)(to, from, n, 1);
     else if (n >= NAME(lanes) && step == 2) NAME(take_near)(to, from, n, 2);
-    else for (int64_t i = 0; i < n; i++) to[i] = from[i * step];
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = from[i * step];
 }
 
 /* to[i·step] += from[i] */

@@ -429,19 +429,29 @@ static void weight_unit(const cn__conv *c, int64_t index, int thread)
     }
 }
 
+/* Parts in order, some weights at a time, so that sums next to each other are read together. */
 static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)thread;
+    enum { MERGED = 64 };
     const cn__conv *c = user;
-    const int64_t n = weight_numel(c), parts = weight_parts(c);
-    const void *sums = weight_sums(c, 0);
-    void *to = c->weight;
-    for (int64_t i = begin; i < end; i++) {
-        double sum = 0;
-        for (int64_t p = 0; p < parts; p++)
-            sum += c->f64 ? ((const double *)sums)[p * n + i] : ((const float *)sums)[p * n + i];
-        if (c->f64) ((double *)to)[i] = sum;
-        else ((float *)to)[i] = (float)sum;
+    const int64_t numel = weight_numel(c), parts = weight_parts(c);
+    const char *const sums = weight_sums(c, 0);
+    for (int64_t i = begin, n; i < end; i += n) {
+        double sum[MERGED] = { 0 };
+        n = cn__conv_smaller(MERGED, end - i);
+        for (int64_t p = 0; p < parts; p++) {
+            const void *from = sums + (p * numel + i) * c->size;
+            if (c->f64)
+                for (int64_t j = 0; j < n; j++) sum[j] += ((const double *)from)[j];
+            else
+                for (int64_t j = 0; j < n; j++) sum[j] += ((const float *)from)[j];
+        }
+        void *to = c->weight + i * c->size;
+        if (c->f64)
+            for (int64_t j = 0; j < n; j++) ((double *)to)[j] = sum[j];
+        else
+            for (int64_t j = 0; j < n; j++) ((float *)to)[j] = (float)sum[j];
     }
 }
 
