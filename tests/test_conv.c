@@ -1,5 +1,6 @@
 /* Convolutions where cases of single operators do not reach: values that are not finite, sizes from the far end of int64_t,
-   products so large that threads which run several of them at once could meet in their scratch. */
+   products so large that threads which run several of them at once could meet in their scratch; strides against the plain
+   definition. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,155 @@ static void distant_taps(void)
     check(cn_numel(y) == SIZE * SIZE && cn_read_f64(y, got, SIZE * SIZE), "%s", cn_error(cn));
     for (int i = 0; i < SIZE * SIZE; i++) check(got[i] == 6, "position %d: %g", i, got[i]);
 }
+
+/* ---- strides, against the definition ---- */
+
+typedef struct trial {
+    int64_t n, groups, c, o; /* c and o: channels of a group */
+    int64_t in[3], kernel[3], stride[3], padding[3], dilation[3];
+} trial;
+
+typedef struct numbers {
+    int64_t numel;
+    double *at;
+} numbers;
+
+/* Small whole numbers, so that every sum is exact in f32 in whatever order it is made. */
+static numbers whole_numbers(int64_t numel, uint32_t seed)
+{
+    numbers a = { numel, calloc((size_t)numel, sizeof(double)) };
+    for (int64_t i = 0; a.at && i < numel; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        a.at[i] = (double)(seed >> 29) - 3;
+    }
+    return a;
+}
+
+static int64_t out_size(const trial *t, int d)
+{
+    return (t->in[d] + 2 * t->padding[d] - (t->kernel[d] - 1) * t->dilation[d] - 1) / t->stride[d] + 1;
+}
+
+/* Pixel that tap k sees from position p along all three axes, or -1. */
+static int64_t pixel_of(const trial *t, int64_t p, int64_t k)
+{
+    int64_t pixel = 0, below_p = out_size(t, 1) * out_size(t, 2), below_k = t->kernel[1] * t->kernel[2];
+    for (int d = 0; d < 3; d++) {
+        const int64_t at = p / below_p * t->stride[d] + k / below_k * t->dilation[d] - t->padding[d];
+        if (at < 0 || at >= t->in[d]) return -1;
+        pixel = pixel * t->in[d] + at;
+        p %= below_p, k %= below_k;
+        if (d < 2) below_p /= out_size(t, d + 1), below_k /= t->kernel[d + 1];
+    }
+    return pixel;
+}
+
+static int64_t product(const int64_t *a) { return a[0] * a[1] * a[2]; }
+
+/* y from x and w; dx and dw from g. */
+static void by_definition(const trial *t, numbers x, numbers w, numbers g, numbers y, numbers dx, numbers dw)
+{
+    const int64_t pixels = product(t->in), taps = product(t->kernel);
+    const int64_t positions = y.numel / (t->n * t->groups * t->o);
+    for (int64_t i = 0; i < y.numel; i++) {
+        const int64_t p = i % positions, row = i / positions % (t->groups * t->o), item = i / positions / t->o;
+        for (int64_t j = 0; j < t->c * taps; j++) {
+            const int64_t pixel = pixel_of(t, p, j % taps);
+            if (pixel < 0) continue;
+            const int64_t at = (item * t->c + j / taps) * pixels + pixel, weight = row * t->c * taps + j;
+            y.at[i] += x.at[at] * w.at[weight];
+            dx.at[at] += g.at[i] * w.at[weight];
+            dw.at[weight] += g.at[i] * x.at[at];
+        }
+    }
+}
+
+static void expect(const trial *t, cn_dtype dtype, const char *what, cn_tensor *got, numbers want)
+{
+    double *read = calloc((size_t)want.numel, sizeof(double));
+    int64_t wrong = -1;
+    check(read && cn_numel(got) == want.numel && cn_read_f64(got, read, want.numel), "%s", cn_error(cn));
+    for (int64_t i = want.numel - 1; i >= 0; i--)
+        if (read[i] != want.at[i]) wrong = i;
+    check(wrong < 0, "%s, %s, %dx%dx%d by %dx%dx%d, stride %d %d %d: element %d is %g, not %g", what,
+          dtype == CN_F64 ? "f64" : "f32", (int)t->in[0], (int)t->in[1], (int)t->in[2], (int)t->kernel[0],
+          (int)t->kernel[1], (int)t->kernel[2], (int)t->stride[0], (int)t->stride[1], (int)t->stride[2], (int)wrong,
+          wrong < 0 ? 0 : read[wrong], wrong < 0 ? 0 : want.at[wrong]);
+    free(read);
+}
+
+static void meets_definition(const trial *t, cn_dtype dtype)
+{
+    const int64_t out[3] = { out_size(t, 0), out_size(t, 1), out_size(t, 2) }, *in = t->in, *kernel = t->kernel;
+    const int64_t channels = t->groups * t->c, rows = t->groups * t->o;
+    numbers x = whole_numbers(t->n * channels * product(in), 1), w = whole_numbers(rows * t->c * product(kernel), 2);
+    numbers g = whole_numbers(t->n * rows * product(out), 3), y = { g.numel, calloc((size_t)g.numel, sizeof(double)) };
+    numbers dx = { x.numel, calloc((size_t)x.numel, sizeof(double)) };
+    numbers dw = { w.numel, calloc((size_t)w.numel, sizeof(double)) };
+    by_definition(t, x, w, g, y, dx, dw);
+    const cn_dims x_dims = CN_DIMS(t->n, channels, in[0], in[1], in[2]);
+    const cn_dims w_dims = CN_DIMS(rows, t->c, kernel[0], kernel[1], kernel[2]);
+    cn_tensor *image = cn_param(cn_cast(cn_from(cn, CN_F64, x_dims, x.at), dtype));
+    cn_tensor *weight = cn_param(cn_cast(cn_from(cn, CN_F64, w_dims, w.at), dtype));
+    cn_tensor *from = cn_cast(cn_from(cn, CN_F64, CN_DIMS(t->n, rows, out[0], out[1], out[2]), g.at), dtype);
+    cn_conv_desc desc = { .groups = t->groups };
+    memcpy(desc.stride, t->stride, sizeof t->stride);
+    memcpy(desc.padding, t->padding, sizeof t->padding);
+    memcpy(desc.dilation, t->dilation, sizeof t->dilation);
+    cn_tensor *got = cn_conv3d(image, weight, NULL, &desc);
+    check(cn_backward_with(got, &(cn_backward_desc){ .gradient = from }), "%s", cn_error(cn));
+    expect(t, dtype, "y", got, y);
+    expect(t, dtype, "gradient of x", cn_grad_of(image), dx);
+    expect(t, dtype, "gradient of the weight", cn_grad_of(weight), dw);
+    free(x.at), free(w.at), free(g.at), free(y.at), free(dx.at), free(dw.at);
+}
+
+/* Lines of every length around a vector's, whole and begun in the middle of a chunk, above, beside and below the image. */
+static void strides(void)
+{
+    static const trial trials[] = {
+        { 2, 1, 3, 5, { 1, 17, 19 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } },
+        { 1, 1, 2, 3, { 1, 18, 23 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 0, 0 }, { 1, 1, 1 } },
+        { 1, 2, 3, 2, { 1, 23, 21 }, { 1, 3, 3 }, { 1, 3, 3 }, { 0, 1, 2 }, { 1, 1, 1 } },
+        { 2, 1, 4, 6, { 1, 15, 15 }, { 1, 1, 1 }, { 1, 2, 2 }, { 0, 0, 0 }, { 1, 1, 1 } },
+        { 2, 1, 4, 6, { 1, 15, 16 }, { 1, 1, 1 }, { 1, 3, 3 }, { 0, 1, 1 }, { 1, 1, 1 } },
+        { 1, 1, 2, 4, { 1, 21, 25 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 2, 2 }, { 1, 2, 2 } },
+        { 1, 1, 2, 4, { 1, 22, 25 }, { 1, 3, 2 }, { 1, 2, 1 }, { 0, 3, 3 }, { 1, 3, 2 } },
+        { 1, 2, 2, 3, { 1, 19, 26 }, { 1, 2, 5 }, { 1, 1, 2 }, { 0, 0, 4 }, { 1, 2, 1 } },
+        { 2, 5, 1, 1, { 1, 13, 14 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } }, /* depthwise */
+        { 1, 3, 2, 1, { 1, 14, 13 }, { 1, 3, 3 }, { 1, 3, 3 }, { 0, 2, 1 }, { 1, 2, 1 } },
+        { 2, 1, 3, 4, { 1, 1, 101 }, { 1, 1, 5 }, { 1, 1, 2 }, { 0, 0, 2 }, { 1, 1, 1 } }, /* one axis */
+        { 2, 1, 3, 4, { 1, 1, 95 }, { 1, 1, 4 }, { 1, 1, 3 }, { 0, 0, 3 }, { 1, 1, 2 } },
+        { 1, 1, 2, 3, { 7, 8, 9 }, { 3, 3, 3 }, { 2, 2, 2 }, { 1, 1, 1 }, { 1, 1, 1 } }, /* three axes */
+        { 1, 2, 2, 2, { 9, 7, 11 }, { 2, 3, 2 }, { 3, 1, 2 }, { 2, 2, 1 }, { 1, 2, 3 } },
+        { 1, 1, 3, 4, { 1, 3, 3 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 5, 5 }, { 1, 1, 1 } }, /* lines beside the image */
+        { 1,
+          1,
+          2,
+          3,
+          { 1, 6, 7 },
+          { 1, 5, 5 },
+          { 1, 2, 2 },
+          { 0, 2, 2 },
+          { 1, 1, 1 } }, /* more taps than are walked at once */
+        { 2,
+          1,
+          40,
+          5,
+          { 1, 33, 47 },
+          { 1, 5, 5 },
+          { 1, 2, 2 },
+          { 0, 2, 1 },
+          { 1, 1, 1 } }, /* chunks that end within lines */
+        { 3, 1, 40, 20, { 1, 11, 9 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } }, /* blocks of channels */
+    };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        meets_definition(&trials[i], CN_F32);
+        meets_definition(&trials[i], CN_F64);
+    }
+}
+
+/* ---- threads ---- */
 
 typedef struct sizes {
     int64_t images, in, out, width, kernel, stride;
@@ -97,6 +247,8 @@ int main(void)
     infinite_pixels();
     check_group("distant taps");
     distant_taps();
+    check_group("strides");
+    strides();
     cn_close(cn);
     check_group("bits across threads");
     bits_across_threads();
