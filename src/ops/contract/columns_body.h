@@ -58,14 +58,12 @@ static inline __attribute__((always_inline)) void NAME(give)(T *restrict to, con
 static void NAME(gather_row)(const cn__conv *c, walk w, T *to, const T *x)
 {
     const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
-    for (lines l; walk_next(c, &w, &l);) {
-        const T *from = x + l.pixel;
-        for (int64_t y = 0; y < l.lines; y++, to += l.run, from += line) {
+    for (lines l; walk_next(c, &w, &l);)
+        for (int64_t y = 0; y < l.lines; y++, to += l.run) {
             for (int64_t i = 0; i < l.skip; i++) to[i] = 0;
-            NAME(take)(to + l.skip, from, l.count, step);
+            if (l.count) NAME(take)(to + l.skip, x + l.pixel + y * line, l.count, step);
             for (int64_t i = l.skip + l.count; i < l.run; i++) to[i] = 0;
         }
-    }
 }
 
 static void NAME(scatter_row)(const cn__conv *c, walk w, const T *from, T *x)
