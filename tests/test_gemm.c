@@ -336,6 +336,94 @@ static void run_long_trials(const kernel_row *row, cn__workers *const *pools, in
     }
 }
 
+/* ---- B packed once ---- */
+
+static void run_filled(const cn__gemm *g)
+{
+    const size_t bytes = cn__gemm_alone_scratch(g->f64) / 64 * 64 + 64;
+    char *scratch = aligned_alloc(64, bytes);
+    if (!scratch) abort();
+    memset(scratch, 0xff, bytes); /* NaN */
+    cn__gemm_run_alone(g, scratch);
+    free(scratch);
+}
+
+/* The packed (t->k,t->n) matrix b, used up to k rows and n columns, against the same product with b as it lies. */
+static void use_packed(const kernel_row *row, const trial *t, const matrix *b, const void *bdata, const void *packed,
+                       int64_t k, int64_t n)
+{
+    const matrix a = lay_out(t->m, k, t->at, t->gap, 0), c = lay_out(t->m, n, t->ct, t->gap, 0);
+    const cn_dtype type = row->f64 ? CN_F64 : CN_F32;
+    buffer abuf = new_buffer(a.size, type), want = new_buffer(c.size, type), got = new_buffer(c.size, type);
+    memcpy(got.data, want.data, got.bytes);
+    cn__gemm g = { .f64 = row->f64,
+                   .accumulate = t->accumulate,
+                   .m = t->m,
+                   .n = n,
+                   .k = k,
+                   .a = abuf.data,
+                   .a_row = a.row,
+                   .a_col = a.col,
+                   .b = bdata,
+                   .b_row = b->row,
+                   .b_col = b->col,
+                   .c = want.data,
+                   .c_row = c.row,
+                   .c_col = c.col };
+    run_filled(&g);
+    g.b = packed, g.b_packed = t->k, g.b_row = g.b_col = INT64_MIN / 64; /* not looked at */
+    g.c = got.data;
+    run_filled(&g);
+    check(memcmp(want.data, got.data, got.bytes) == 0, "%s: packed (%lld,%lld), %lldx%lldx%lld of it differs", row->name,
+          (long long)t->k, (long long)t->n, (long long)t->m, (long long)k, (long long)n);
+    free(abuf.data), free(want.data), free(got.data);
+}
+
+static void run_packed_trial(const kernel_row *row, const trial *t)
+{
+    kernel_now = row->kernel;
+    const matrix b = lay_out(t->k, t->n, t->bt, t->gap, 0);
+    buffer bbuf = new_buffer(b.size, row->f64 ? CN_F64 : CN_F32);
+    const size_t bytes = cn__gemm_pack_bytes(row->f64, t->k, t->n);
+    char *packed = aligned_alloc(64, bytes + 64);
+    if (!packed) abort();
+    memset(packed, 0xff, bytes + 64); /* NaN */
+    cn__gemm_pack_b(packed, row->f64, t->k, t->n, bbuf.data, b.row, b.col);
+    bool beyond = false;
+    for (size_t i = 0; i < 64; i++) beyond |= (unsigned char)packed[bytes + i] != 0xff;
+    check(bytes % 64 == 0 && !beyond, "%s: (%lld,%lld) is packed into more than pack_bytes", row->name, (long long)t->k,
+          (long long)t->n);
+    use_packed(row, t, &b, bbuf.data, packed, t->k, t->n);
+    use_packed(row, t, &b, bbuf.data, packed, t->k, (t->n + 1) / 2);
+    use_packed(row, t, &b, bbuf.data, packed, t->k * 2 / 3 + 1, t->n);
+    use_packed(row, t, &b, bbuf.data, packed, 1, 1);
+    use_packed(row, t, &b, bbuf.data, packed, 0, t->n);
+    free(bbuf.data), free(packed);
+}
+
+/* Odd sizes, k of one slice and of several, more rows than one block takes; every way to lay things out. */
+static void run_packed_trials(const kernel_row *row)
+{
+    static const int64_t sizes[][3] = {
+        /* m, n, k */
+        { 1, 1, 1 },    { 1, 70, 33 },  { 1, 200, 1 },   { 5, 3, 2 },    { 6, 16, 8 },    { 13, 33, 17 },
+        { 49, 31, 57 }, { 48, 300, 32 }, { 200, 3, 64 }, { 180, 65, 40 }, { 37, 41, 600 }, { 16, 100, 1155 },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int turned = 0; turned < 8; turned++) {
+            trial t = { .m = sizes[i][0],
+                        .n = sizes[i][1],
+                        .k = sizes[i][2],
+                        .at = turned & 1,
+                        .bt = turned & 2,
+                        .ct = turned & 4,
+                        .gap = (int64_t)((i + (size_t)turned) % 3 == 2) * 2,
+                        .accumulate = (i + (size_t)turned) % 2 };
+            run_packed_trial(row, &t);
+        }
+    }
+}
+
 static void run_trials(const kernel_row *row, cn__workers *const *pools, int n_pools)
 {
     static const int64_t sizes[][3] = {
@@ -411,6 +499,7 @@ int main(void)
         check_group(rows[i].name);
         run_trials(&rows[i], pools, 3);
         run_long_trials(&rows[i], pools, 3);
+        run_packed_trials(&rows[i]);
     }
     check(best_kernel_for(true) != NULL && best_kernel_for(false) != NULL, "a kernel is chosen");
     for (int i = 0; i < 3; i++) cn__workers_close(pools[i]);

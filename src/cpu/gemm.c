@@ -48,7 +48,7 @@ static int64_t round_up(int64_t a, int64_t unit) { return divide_up(a, unit) * u
 static int64_t k_step(int64_t k) { return k <= SLICE ? larger(k, 1) : divide_up(k, divide_up(k, SLICE)); }
 
 /* Where the blocks find an operand. */
-typedef enum source { IN_PLACE, PACKED_BY_BLOCK, PACKED_ONCE } source;
+typedef enum source { IN_PLACE, PACKED_BY_BLOCK, PACKED_ONCE, GIVEN_PACKED } source;
 
 /* How a product is cut: by sizes and strides alone. */
 typedef struct plan {
@@ -115,6 +115,7 @@ static void fold_batch(cn__gemm *g)
 /* C' = B'·A' where the rows of C suit vectors better than its columns: more of them, or contiguous. */
 static bool transpose(cn__gemm *g, int width)
 {
+    if (g->b_packed) return false;
     const int64_t as_rows = cn__smaller(g->m, width) * 4 + (g->c_row == 1),
                   as_cols = cn__smaller(g->n, width) * 4 + (g->c_col == 1);
     if (as_rows <= as_cols) return false;
@@ -210,12 +211,13 @@ static void choose_sources(plan *p)
     const bool alone = p->alone || p->apart; /* nothing is packed once */
     p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
+    if (g->b_packed) p->b = GIVEN_PACKED;
     p->a_tiles = divide_up(g->m, rows);
     p->b_panels = divide_up(g->n, width);
     p->a_shared = p->a == PACKED_ONCE ? bytes(p, p->items * p->a_tiles * rows * g->k) : 0;
     p->b_shared = p->b == PACKED_ONCE ? bytes(p, p->items * p->b_panels * width * g->k) : 0;
     p->a_own = p->dot ? bytes(p, width * k) : p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
-    p->b_own = p->b == PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: for the last columns */
+    p->b_own = p->b >= PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: for the last columns */
     p->sums = p->apart ? bytes(p, p->round * p->items * g->m * g->n) : 0;
     p->widened = g->a_storage || g->b_storage ? bytes(p, WIDENED) : 0;
 }
@@ -441,6 +443,11 @@ static void use_b(const turn *t, int64_t k0)
     const int64_t k = t->b.k, n = t->b.n;
     const int64_t offset = t->at.b + k0 * g->b_row + t->col * g->b_col;
     const char *const b = (const char *)g->b + offset * p->b_size;
+    if (p->b == GIVEN_PACKED) { /* panels of all rows, one after the other */
+        const int64_t first = t->col * g->b_packed + k0 * width;
+        multiply(t, 0, n, (const char *)g->b + first * p->size, width * g->b_packed, width);
+        return;
+    }
     if (p->b == PACKED_ONCE) {
         multiply(t, 0, n, shared_b(t->r, t->item, k0) + t->col * k * p->size, width * k, width);
         return;
@@ -663,4 +670,15 @@ void cn__gemm_run_alone(const cn__gemm *g, void *scratch)
     p.g.done = NULL;
     run r = { .p = &p, .scratch = scratch };
     for (int64_t part = 0; part < p.parts; part++) run_part(&r, part, 0);
+}
+
+size_t cn__gemm_pack_bytes(bool f64, int64_t k, int64_t n)
+{
+    const int64_t size = f64 ? sizeof(double) : sizeof(float);
+    return (size_t)round_up(k * round_up(n, cn__gemm_kernel_for(f64)->width) * size, 64);
+}
+
+void cn__gemm_pack_b(void *to, bool f64, int64_t k, int64_t n, const void *b, int64_t b_row, int64_t b_col)
+{
+    cn__gemm_kernel_for(f64)->pack_b(to, b, k, n, b_row, b_col);
 }

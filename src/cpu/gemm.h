@@ -38,6 +38,7 @@ typedef struct cn__gemm {
     int64_t a_row, a_col;
     const void *b;
     int64_t b_row, b_col;
+    int64_t b_packed; /* not 0: b is what cn__gemm_pack_b made of so many rows, b_row and b_col are not looked at */
     void *c;
     int64_t c_row, c_col;
     int batch_dims; /* 0..6 */
@@ -57,5 +58,15 @@ void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch);
  * scratch: cn__gemm_alone_scratch bytes, 64-byte aligned, enough for any sizes. */
 size_t cn__gemm_alone_scratch(bool f64);
 void cn__gemm_run_alone(const cn__gemm *g, void *scratch);
+
+/* B for run_alone, packed once and used often: `to` takes cn__gemm_pack_bytes(f64, k, n), 64-byte aligned. A product with
+ * .b = to and .b_packed = k may use all of it, or the first rows, or the first columns. Not for batches, nor halves. The
+ * bits are those of the product with B as it was.
+ *
+ *     cn__gemm_pack_b(packed, false, k, n, b, n, 1);
+ *     g.b = packed, g.b_packed = k;
+ *     for (...) cn__gemm_run_alone(&g, scratch); */
+size_t cn__gemm_pack_bytes(bool f64, int64_t k, int64_t n);
+void cn__gemm_pack_b(void *to, bool f64, int64_t k, int64_t n, const void *b, int64_t b_row, int64_t b_col);
 
 #endif

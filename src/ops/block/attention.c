@@ -8,6 +8,7 @@
 #include "cpu/gemm.h"
 #include "ops/block/block.h"
 
+enum { PACKED_BYTES = 1 << 22 }; /* at most, a thread: longer heads are packed for each block, part by part */
 enum { BLOCK_ROWS = 48 }; /* query rows whose scores are in scratch at a time: whole tiles of the product */
 
 typedef struct attention {
@@ -21,8 +22,8 @@ typedef struct attention {
     cn_dtype mask_dtype;
     int outer;                                                                /* axes before Tq */
     int64_t size[CN_MAX_DIMS], mask_stride[CN_MAX_DIMS], mask_row, mask_step; /* strides 0 where broadcast */
-    char *scratch, *gemm_scratch;
-    size_t scratch_step, gemm_step; /* of a thread */
+    char *scratch, *gemm_scratch, *packed;
+    size_t scratch_step, gemm_step, packed_step; /* of a thread; packed_step 0: nothing is packed */
 } attention;
 
 static void *product_scratch(const attention *a, int thread) { return a->gemm_scratch + (size_t)thread * a->gemm_step; }
@@ -86,31 +87,73 @@ static attention attention_of(const cn_kernel *k, int first, int buffers)
     return a;
 }
 
-enum { FORWARD_BUFFERS = 1, BACKWARD_BUFFERS = 3 };
+/* Room for what is packed of a head: kᵀ and v, or kᵀ, vᵀ and k. */
+static void plan_packing(attention *a, bool f64, bool backward)
+{
+    if (a->group * a->blocks < 2 || a->tk == 0) return;
+    const int64_t n = keys_seen(a, a->tq - 1);
+    const size_t kt = cn__gemm_pack_bytes(f64, a->e, n);
+    const size_t all = backward ? kt + cn__gemm_pack_bytes(f64, a->ev, n) + cn__gemm_pack_bytes(f64, n, a->e)
+                                : kt + cn__gemm_pack_bytes(f64, n, a->ev);
+    if (all <= PACKED_BYTES) a->packed_step = all;
+}
+
+static attention forward_of(const cn_kernel *k)
+{
+    attention a = attention_of(k, 0, 1);
+    plan_packing(&a, k->in[0].dtype == CN_F64, false);
+    return a;
+}
+
+static attention backward_of(const cn_kernel *k)
+{
+    attention a = attention_of(k, 1, 3);
+    plan_packing(&a, k->in[0].dtype == CN_F64, true);
+    return a;
+}
+
+static size_t scratch_bytes(const attention *a, int threads)
+{
+    return (a->scratch_step + a->gemm_step + a->packed_step) * (size_t)threads;
+}
 
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    const attention a = attention_of(k, 0, FORWARD_BUFFERS);
-    return (a.scratch_step + a.gemm_step) * (size_t)threads;
+    const attention a = forward_of(k);
+    return scratch_bytes(&a, threads);
 }
+
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
-    const attention a = attention_of(k, 1, BACKWARD_BUFFERS);
-    return (a.scratch_step + a.gemm_step) * (size_t)threads;
+    const attention a = backward_of(k);
+    return scratch_bytes(&a, threads);
+}
+
+static void share_scratch(attention *a, int threads)
+{
+    a->gemm_scratch = a->scratch + a->scratch_step * (size_t)threads;
+    a->packed = a->gemm_scratch + a->gemm_step * (size_t)threads;
+}
+
+/* Whole heads, which are packed once, if threads then still end together. */
+static int64_t forward_grain(const attention *a, int threads)
+{
+    const int64_t grain = cn__grain_of((double)BLOCK_ROWS * (double)a->tk * (double)(a->e + a->ev + 8) / 4);
+    const bool whole = a->packed_step && (a->heads % threads == 0 || a->heads >= 4 * threads);
+    return whole ? (grain + a->blocks - 1) / a->blocks * a->blocks : grain;
 }
 
 static void cpu(const cn_kernel *k)
 {
-    attention a = attention_of(k, 0, FORWARD_BUFFERS);
-    a.gemm_scratch = a.scratch + a.scratch_step * (size_t)cn_threads(k);
-    cn_parallel(k, a.heads * a.blocks, cn__grain_of((double)BLOCK_ROWS * (double)a.tk * (double)(a.e + a.ev + 8) / 4),
-                PICK(forward, k->in[0].dtype), &a);
+    attention a = forward_of(k);
+    share_scratch(&a, cn_threads(k));
+    cn_parallel(k, a.heads * a.blocks, forward_grain(&a, cn_threads(k)), PICK(forward, k->in[0].dtype), &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
-    attention a = attention_of(k, 1, BACKWARD_BUFFERS);
-    a.gemm_scratch = a.scratch + a.scratch_step * (size_t)cn_threads(k);
+    attention a = backward_of(k);
+    share_scratch(&a, cn_threads(k));
     cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * (double)(a.e + a.ev)),
                 PICK(backward, k->in[0].dtype), &a);
 }

@@ -7,7 +7,7 @@
 static NAME(matrix) NAME(matrix_of)(const cn_array *x, int64_t head, int64_t first)
 {
     const int64_t row = x->stride[x->ndim - 2];
-    return (NAME(matrix)){ (const T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1] };
+    return (NAME(matrix)){ (const T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1], 0 };
 }
 
 /* What the mask adds to the first n scores of a row. */
@@ -44,21 +44,62 @@ static void NAME(drop_row)(const attention *a, int64_t head, int64_t i, T *to, i
     NAME(dropout_fill)(to, (uint64_t)(head * a->tq + i) * (uint64_t)a->tk, n, &a->drop);
 }
 
+/* (rows, cols), for the blocks of a head; to: cn__gemm_pack_bytes */
+static NAME(matrix) NAME(pack)(void *to, int64_t rows, int64_t cols, NAME(matrix) m)
+{
+    cn__gemm_pack_b(to, sizeof(T) == 8, rows, cols, m.v, m.row, m.col);
+    return (NAME(matrix)){ to, 0, 0, rows };
+}
+
+/* What blocks of queries read of a head of k and v. Several of them: it is packed. */
+typedef struct NAME(keys) {
+    NAME(matrix) k, kt, v, vt; /* forward: kt and v; backward: all but v */
+} NAME(keys);
+
+static NAME(keys) NAME(keys_of)(const cn_array *key, const cn_array *value, int64_t kv)
+{
+    const NAME(matrix) k = NAME(matrix_of)(key, kv, 0), v = NAME(matrix_of)(value, kv, 0);
+    return (NAME(keys)){ k, NAME(transposed)(k), v, NAME(transposed)(v) };
+}
+
+static void NAME(pack_forward)(const attention *a, NAME(keys) * h, int thread)
+{
+    const int64_t n = keys_seen(a, a->tq - 1);
+    char *to = a->packed + (size_t)thread * a->packed_step;
+    h->kt = NAME(pack)(to, a->e, n, h->kt);
+    h->v = NAME(pack)(to + cn__gemm_pack_bytes(sizeof(T) == 8, a->e, n), n, a->ev, h->v);
+}
+
+static void NAME(pack_backward)(const attention *a, NAME(keys) * h, int thread)
+{
+    const int64_t n = keys_seen(a, a->tq - 1);
+    char *to = a->packed + (size_t)thread * a->packed_step;
+    h->kt = NAME(pack)(to, a->e, n, h->kt);
+    to += cn__gemm_pack_bytes(sizeof(T) == 8, a->e, n);
+    h->vt = NAME(pack)(to, a->ev, n, h->vt);
+    h->k = NAME(pack)(to + cn__gemm_pack_bytes(sizeof(T) == 8, a->ev, n), n, a->e, h->k);
+}
+
 /* out = softmax(q kᵀ scale + mask) v, for blocks [begin, end) of query rows of all heads */
 static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
     const attention *a = user;
     T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = s + BLOCK_ROWS * a->ld;
-    for (int64_t block = begin; block < end; block++) {
+    NAME(keys) keys;
+    for (int64_t block = begin, kv = -1; block < end; block++) {
         const int64_t head = block / a->blocks, first = block % a->blocks * BLOCK_ROWS;
+        if (head / a->group != kv) {
+            kv = head / a->group;
+            keys = NAME(keys_of)(&kernel->in[1], &kernel->in[2], kv);
+            const int64_t readers = (kv + 1) * a->group * a->blocks - block;
+            if (a->packed_step && readers > 1 && end - block > 1) NAME(pack_forward)(a, &keys, thread);
+        }
         const int64_t rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
                       n = keys_seen(a, first + rows - 1);
-        const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first),
-                           k = NAME(matrix_of)(&kernel->in[1], head / a->group, 0);
-        const NAME(matrix) v = NAME(matrix_of)(&kernel->in[2], head / a->group, 0);
+        const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first);
         T *out = (T *)kernel->out[0].data + (head * a->tq + first) * a->ev,
           *lse = (T *)kernel->out[1].data + head * a->tq + first;
-        NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, NAME(transposed)(k), s, a->ld, 1);
+        NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys.kt, s, a->ld, 1);
         for (int64_t r = 0; r < rows; r++) {
             T *row = s + r * a->ld;
             const int64_t seen = NAME(finish_scores)(a, head, first + r, row, spare);
@@ -75,7 +116,7 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             NAME(zero)(row + seen, n - seen);
         }
         NAME(product)
-        (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1 }, v, out, a->ev, 1);
+        (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out, a->ev, 1);
     }
 }
 
@@ -101,7 +142,8 @@ static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int
 }
 
 /* dP = g vᵀ; then dv += weightsᵀ g, dq = dS k, dk += dSᵀ q, for one block of a query head */
-static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int thread)
+static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, const NAME(keys) * keys, int64_t head,
+                                 int64_t first, int thread)
 {
     const int64_t kv = head / a->group, rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
                   n = keys_seen(a, first + rows - 1);
@@ -109,16 +151,15 @@ static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, in
     T *weights = a->drop.p > 0 ? dp + BLOCK_ROWS * a->ld : p, *spare = dp + 2 * BLOCK_ROWS * a->ld;
     const NAME(matrix) g = NAME(matrix_of)(&kernel->in[0], head, first),
                        q = NAME(matrix_of)(&kernel->in[1], head, first);
-    const NAME(matrix) k = NAME(matrix_of)(&kernel->in[2], kv, 0), v = NAME(matrix_of)(&kernel->in[3], kv, 0);
     T *dq = (T *)kernel->out[0].data + (head * a->tq + first) * a->e;
     T *dk = (T *)kernel->out[1].data + kv * a->tk * a->e, *dv = (T *)kernel->out[2].data + kv * a->tk * a->ev;
-    NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, NAME(transposed)(k), p, a->ld, 1);
-    NAME(product)(product_scratch(a, thread), false, rows, n, a->ev, g, NAME(transposed)(v), dp, a->ld, 1);
+    NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys->kt, p, a->ld, 1);
+    NAME(product)(product_scratch(a, thread), false, rows, n, a->ev, g, keys->vt, dp, a->ld, 1);
     NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
     NAME(product)
-    (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld }, g, dv, a->ev, 1);
-    NAME(product)(product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1 }, k, dq, a->e, 1);
-    NAME(product)(product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld }, q, dk, a->e, 1);
+    (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv, a->ev, 1);
+    NAME(product)(product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq, a->e, 1);
+    NAME(product)(product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk, a->e, 1);
 }
 
 /* One head of k and v: all queries that look at it, in order. */
@@ -128,8 +169,10 @@ static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, i
     for (int64_t kv = begin; kv < end; kv++) {
         NAME(zero)((T *)kernel->out[1].data + kv * a->tk * a->e, a->tk * a->e);
         NAME(zero)((T *)kernel->out[2].data + kv * a->tk * a->ev, a->tk * a->ev);
+        NAME(keys) keys = NAME(keys_of)(&kernel->in[2], &kernel->in[3], kv);
+        if (a->packed_step && a->group * a->blocks > 1) NAME(pack_backward)(a, &keys, thread);
         for (int64_t head = kv * a->group; head < (kv + 1) * a->group; head++)
             for (int64_t first = 0; first < a->tq; first += BLOCK_ROWS)
-                NAME(backward_block)(kernel, a, head, first, thread);
+                NAME(backward_block)(kernel, a, &keys, head, first, thread);
     }
 }

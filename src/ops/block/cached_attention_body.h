@@ -6,7 +6,7 @@
 static NAME(matrix) NAME(head_of)(const cn_array *x, int64_t batch, int64_t head, int64_t first)
 {
     const T *v = (const T *)x->data + batch * x->stride[0] + first * x->stride[1] + head * x->stride[2];
-    return (NAME(matrix)){ v, x->stride[1], x->stride[3] };
+    return (NAME(matrix)){ v, x->stride[1], x->stride[3], 0 };
 }
 
 /* One block of query rows of one head. Scores over the caches come first in a row, then those over the new tokens. */
@@ -36,9 +36,9 @@ static void NAME(cached_block)(const cn_kernel *k, const cached *a, int64_t part
     const int64_t width = y->shape[3], step = a->heads * width;
     T *out = (T *)y->data + ((b * a->t + first) * a->heads + head) * width;
     if (a->used)
-        NAME(product)(scratch, false, rows, width, a->used, (NAME(matrix)){ s, a->ld, 1 }, values, out, step, 1);
+        NAME(product)(scratch, false, rows, width, a->used, (NAME(matrix)){ s, a->ld, 1, 0 }, values, out, step, 1);
     NAME(product)
-    (scratch, a->used > 0, rows, width, fresh, (NAME(matrix)){ s + a->used, a->ld, 1 },
+    (scratch, a->used > 0, rows, width, fresh, (NAME(matrix)){ s + a->used, a->ld, 1, 0 },
      NAME(head_of)(&k->in[2], b, kv, 0), out, step, 1);
 }
 

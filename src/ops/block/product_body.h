@@ -2,11 +2,12 @@
 typedef struct NAME(matrix) {
     const T *v;
     int64_t row, col;
+    int64_t packed; /* not 0: v is what cn__gemm_pack_b made of so many rows */
 } NAME(matrix);
 
-static NAME(matrix) NAME(transposed)(NAME(matrix) m) { return (NAME(matrix)){ m.v, m.col, m.row }; }
+static NAME(matrix) NAME(transposed)(NAME(matrix) m) { return (NAME(matrix)){ m.v, m.col, m.row, 0 }; }
 
-/* C (rows, cols) = or += X (rows, inner) · Y (inner, cols); scratch: cn__gemm_alone_scratch bytes */
+/* C (rows, cols) = or += X (rows, inner) · Y (inner, cols), which may be packed; scratch: cn__gemm_alone_scratch bytes */
 static void NAME(product)(void *scratch, bool add, int64_t rows, int64_t cols, int64_t inner, NAME(matrix) x,
                           NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
 {
@@ -21,6 +22,7 @@ static void NAME(product)(void *scratch, bool add, int64_t rows, int64_t cols, i
                          .b = y.v,
                          .b_row = y.row,
                          .b_col = y.col,
+                         .b_packed = y.packed,
                          .c = c,
                          .c_row = c_row,
                          .c_col = c_col };

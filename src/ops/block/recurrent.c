@@ -13,11 +13,12 @@
 #include "ops/block/recurrent.h"
 
 /* Rows of the batch that go through the steps together: more where w, which each step reads again, is large. */
-enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */ };
+enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */, LEAST_ROWS = 4 };
 
 typedef struct recurrent {
     int64_t kind, gates, steps, batch, width;
     bool reverse;
+    const void *packed; /* w, or for the forward its transpose, for all threads; NULL: as it lies */
     char *scratch;
     size_t scratch_step; /* of a thread */
 } recurrent;
@@ -57,20 +58,47 @@ static recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
 
 static int64_t rows_of(const recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
 
+/* Every step reads w again: packed once, unless there are too few rows for all the steps to repay it. */
+static bool packs(const recurrent *r) { return r->steps > 1 && r->batch >= LEAST_ROWS; }
+
+/* w's (inner,cols) as the products of a step read it */
+static void pack_w(recurrent *r, const cn_array *w, int threads, bool transposed)
+{
+    if (!packs(r)) return;
+    char *to = r->scratch + r->scratch_step * (size_t)threads;
+    const int64_t H = r->width, GH = r->gates * H;
+    if (transposed) cn__gemm_pack_b(to, w->dtype == CN_F64, H, GH, w->data, 1, H);
+    else cn__gemm_pack_b(to, w->dtype == CN_F64, GH, H, w->data, H, 1);
+    r->packed = to;
+}
+
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    return cn__gemm_alone_scratch(k->in[0].dtype == CN_F64) * (size_t)threads;
+    const recurrent r = recurrent_of(k, &k->out[0]);
+    const bool f64 = k->in[0].dtype == CN_F64;
+    return r.scratch_step * (size_t)threads +
+           (packs(&r) ? cn__gemm_pack_bytes(f64, r.width, r.gates * r.width) : 0);
+}
+
+static size_t backward_scratch(const cn_kernel *k, int threads)
+{
+    const recurrent r = recurrent_of(k, &k->in[0]);
+    const bool f64 = k->in[0].dtype == CN_F64;
+    return r.scratch_step * (size_t)threads +
+           (packs(&r) ? cn__gemm_pack_bytes(f64, r.gates * r.width, r.width) : 0);
 }
 
 static void cpu(const cn_kernel *k)
 {
     recurrent r = recurrent_of(k, &k->out[0]);
+    pack_w(&r, &k->in[1], cn_threads(k), true);
     cn_parallel(k, r.batch, rows_of(&r), PICK(forward, k->in[0].dtype), &r);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
     recurrent r = recurrent_of(k, &k->in[0]);
+    pack_w(&r, &k->in[2], cn_threads(k), false);
     cn_parallel(k, r.batch, rows_of(&r), PICK(backward, k->in[0].dtype), &r);
 }
 
@@ -398,7 +426,7 @@ const cn_op cn__op_recurrent_backward = {
     .infer = backward_infer,
     .grad = backward_grad,
     .cpu = backward_cpu,
-    .scratch = scratch,
+    .scratch = backward_scratch,
     CN_CASES({ .in = BACK_PLAIN(3, 2, 4), KIND(CN__RNN_TANH, 0) }, { .in = BACK_PLAIN(4, 1, 3), KIND(CN__RNN_RELU, 1) },
              { .in = BACK_LONG(3, 2, 3), KIND(CN__LSTM, 0) }, { .in = BACK_LONG(2, 3, 1), KIND(CN__LSTM, 1) },
              { .in = BACK_GATED(3, 2, 3), KIND(CN__GRU, 0) }, { .in = BACK_GATED(2, 3, 2), KIND(CN__GRU, 1) },

@@ -59,13 +59,14 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
     const cn_array *x = &k->in[0], *h0 = &k->in[3], *c0 = &k->in[4], *y = &k->out[0], *c = &k->out[1];
     const cn_array *product = r->kind == CN__LSTM || r->kind == CN__GRU ? &k->out[2] : y;
     const int64_t H = r->width, GH = r->gates * H;
-    const NAME(matrix) w = NAME(transposed)((NAME(matrix)){ k->in[1].data, H, 1 });
+    const NAME(matrix) w = r->packed ? (NAME(matrix)){ r->packed, 0, 0, H }
+                                     : NAME(transposed)((NAME(matrix)){ k->in[1].data, H, 1, 0 });
     const T *b = k->in[2].data;
     for (int64_t s = 0; s < r->steps; s++) {
         const int64_t t = step_of(r, s);
         const T *h = NAME(before)(r, y, h0, s, begin);
         NAME(product)
-        (scratch_at(r, thread), false, end - begin, GH, H, (NAME(matrix)){ h, H, 1 }, w,
+        (scratch_at(r, thread), false, end - begin, GH, H, (NAME(matrix)){ h, H, 1, 0 }, w,
          NAME(rows_at)(product, t, begin), product->shape[2], 1);
         for (int64_t i = begin; i < end; i++) {
             const T *xi = NAME(rows_at)(x, t, i);
@@ -146,13 +147,14 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
     const recurrent *r = user;
     const int64_t H = r->width, GH = r->gates * H;
     T *dh = (T *)k->out[2].data + begin * H, *dc = r->kind == CN__LSTM ? (T *)k->out[3].data + begin * H : NULL;
-    const NAME(matrix) w = { k->in[2].data, H, 1 };
+    const NAME(matrix) w =
+        r->packed ? (NAME(matrix)){ r->packed, 0, 0, GH } : (NAME(matrix)){ k->in[2].data, H, 1, 0 };
     for (int64_t j = 0; j < (end - begin) * H; j++) dh[j] = 0;
     for (int64_t j = 0; dc && j < (end - begin) * H; j++) dc[j] = 0;
     for (int64_t s = r->steps - 1; s >= 0; s--) {
         for (int64_t i = begin; i < end; i++)
             NAME(back_row)(r, k, s, i, dh + (i - begin) * H, dc ? dc + (i - begin) * H : NULL);
         const T *d = NAME(rows_at)(&k->out[r->kind == CN__GRU], step_of(r, s), begin);
-        NAME(product)(scratch_at(r, thread), true, end - begin, H, GH, (NAME(matrix)){ d, GH, 1 }, w, dh, H, 1);
+        NAME(product)(scratch_at(r, thread), true, end - begin, H, GH, (NAME(matrix)){ d, GH, 1, 0 }, w, dh, H, 1);
     }
 }
