@@ -13,7 +13,7 @@
 #include "ops/block/recurrent.h"
 
 /* Rows of the batch that go through the steps together: more where w, which each step reads again, is large. */
-enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */, LEAST_ROWS = 4 };
+enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */ };
 
 typedef struct recurrent {
     int64_t kind, gates, steps, batch, width;
@@ -58,8 +58,8 @@ static recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
 
 static int64_t rows_of(const recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
 
-/* Every step reads w again: packed once, unless there are too few rows for all the steps to repay it. */
-static bool packs(const recurrent *r) { return r->steps > 1 && r->batch >= LEAST_ROWS; }
+/* Every step reads w again. */
+static bool packs(const recurrent *r) { return r->steps > 1; }
 
 /* w's (inner,cols) as the products of a step read it */
 static void pack_w(recurrent *r, const cn_array *w, int threads, bool transposed)
