@@ -91,14 +91,15 @@ static bool can_inherit(const cn__buffer *buf, int s, size_t bytes)
     return buf->where == CN__AT_ARENA && buf->last == s && buf->first != s && buf->bytes == bytes && buf->index != -2;
 }
 
-/* The first operand of a kernel that works in place, if it dies here and is not another operand too. */
+/* The first operand of a kernel that works in place, if it dies here and is not another operand too. A view of it will
+   do, if it leaves nothing out. */
 static int dying_first(const builder *b, const cn__step *step, int s, size_t bytes)
 {
     const cn__operand *first = &step->loads[0];
     if (first->buffer < 0 || !can_inherit(buffer_at(b, first->buffer), s, bytes)) return -1;
     for (int i = 1; i < step->n_loads; i++)
         if (step->loads[i].buffer == first->buffer) return -1;
-    bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0 && first->view_node < 0;
+    bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0;
     return whole && (size_t)cn__numel(&first->layout) * cn_dtype_size(first->dtype) == bytes ? first->buffer : -1;
 }
 

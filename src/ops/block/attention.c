@@ -345,7 +345,9 @@ const cn_op cn__op_scaled_dot_product_attention = {
              { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
              { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT },
                CAUSAL(1),
-               DROP(0.25, 0.1) }),
+               DROP(0.25, 0.1) },
+             { .in = { CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT }, CAUSAL(1), SCALE(0.5) },
+             { .in = { CN_S(3, 49, 3), CN_S(3, 40, 3), CN_S(3, 40, 2), CN_ABSENT }, CAUSAL(0), SCALE(0.5) }),
 };
 
 cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc)
@@ -410,5 +412,9 @@ const cn_op cn__op_attention_backward = {
         { .in = { CN_S(2, 3, 23, 11), CN_S(2, 3, 23, 9), CN_S(2, 3, 29, 9), CN_S(2, 3, 29, 11), CN_ABSENT,
                   CN_RANGE(3, 4, 2, 3, 23) },
           CAUSAL(1),
-          DROP(0.25, 0.1) }),
+          DROP(0.25, 0.1) },
+        { .in = { CN_S(4, 101, 17), CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT,
+                  CN_RANGE(4, 6, 4, 101) },
+          CAUSAL(1),
+          SCALE(0.5) }),
 };

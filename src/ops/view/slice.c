@@ -27,13 +27,32 @@ static bool infer_slice(cn_infer *i)
     return true;
 }
 
-/* A piece of x's gradient: into zeros if it is the first to arrive, else onto what is there. */
+/* The axes of x from the longest stride to the shortest, and at[d], where axis d is among them. */
+static cn_dims memory_order(const cn_layout *x, cn_dims *at)
+{
+    cn_dims order = { .n = x->ndim };
+    for (int d = 0; d < x->ndim; d++) {
+        int k = d;
+        for (; k > 0 && x->stride[order.v[k - 1]] < x->stride[d]; k--) order.v[k] = order.v[k - 1];
+        order.v[k] = d;
+    }
+    at->n = x->ndim;
+    for (int k = 0; k < x->ndim; k++) at->v[order.v[k]] = k;
+    return order;
+}
+
+/* A piece of x's gradient: into zeros if it is the first to arrive, else onto what is there. The gradient lies in memory
+   as x does, so that what x is a view of can take it as it is. */
 static void put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
 {
+    cn_dims at;
+    const cn_dims order = memory_order(cn__layout(g->in[0]), &at);
+    cn__slice_attrs there = { at.v[a->axis], a->length, a->step };
+    cn_tensor *in[2] = { cn_permute(g->so_far[0], order), cn_permute(piece, order) }, *sum;
     g->summed[0] = g->so_far[0] != NULL;
-    if (g->summed[0])
-        g->in_grad[0] = cn_apply(&cn__op_slice_add, (cn_tensor *[]){ g->so_far[0], piece }, 2, a, g->args);
-    else g->in_grad[0] = cn_apply(&cn__op_slice_backward, &piece, 1, a, g->args);
+    if (g->summed[0]) sum = cn_apply(&cn__op_slice_add, in, 2, &there, g->args);
+    else sum = cn_apply(&cn__op_slice_backward, &in[1], 1, &there, g->args);
+    g->in_grad[0] = cn_permute(sum, at);
 }
 
 static void grad_slice(cn_grad_call *g)
