@@ -1,5 +1,6 @@
 /* Views and joins where cases of single operators do not reach: many operands, windows that move, views of views, and
    arguments from the far ends of int64_t. */
+#include <math.h>
 #include <stdint.h>
 
 #include "cairn/cairn.h"
@@ -231,10 +232,32 @@ static void numbers(void)
     refused("split", !cn_split(z, 1, 0, out, 1), CN_BAD_ARGUMENT);
 }
 
+/* Gradients of parts of a view are put together as the memory lies that it looks at: nothing is left to rearrange. */
+static void gradient_layout(void)
+{
+    cn_tensor *x = cn_param(cn_randn(cn, CN_F64, CN_DIMS(2, 5, 3, 4))), *part[3];
+    cn_tensor *h = cn_permute(x, CN_DIMS(2, 0, 3, 1)); /* (3,2,4,5) */
+    for (int k = 0; k < 3; k++) part[k] = cn_mul_s(cn_square(cn_select(h, 0, k)), k + 1);
+    cn_backward(cn_sum(cn_add(cn_add(part[0], part[1]), cn_add(part[2], cn_square(cn_select(h, 0, 1)))), CN_ALL, false));
+    cn_tensor *g = cn_grad_of(x);
+    check(g && cn_is_contiguous(g), "the gradient of parts of a permuted tensor lies as the tensor does");
+    double value[120] = { 0 }, got[120] = { 0 };
+    cn_read(cn_detach(x), value, sizeof value);
+    cn_read(g, got, sizeof got);
+    bool same = true;
+    for (int i = 0; i < 120; i++) {
+        const int k = i / 4 % 3; /* 2 (k + 1) x, and once more for part 1 */
+        same &= fabs(got[i] - 2 * (k + 1 + (k == 1)) * value[i]) < 1e-12;
+    }
+    check(same, "gradients of parts of a permuted tensor");
+    cn_zero_grad(x);
+    cn_release(x);
+}
+
 int main(void)
 {
     static void (*const all[])(void) = { many_operands, moving_window, views_of_views, python_clamps,
-                                         extremes,      parts,         numbers };
+                                         extremes,      parts,         numbers,       gradient_layout };
     for (int eager = 0; eager < 2; eager++) {
         cn = cn_open(&(cn_desc){ .threads = 2, .eager = eager });
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
