@@ -374,8 +374,8 @@ static void use_packed(const kernel_row *row, const trial *t, const matrix *b, c
     g.b = packed, g.b_packed = t->k, g.b_row = g.b_col = INT64_MIN / 64; /* not looked at */
     g.c = got.data;
     run_filled(&g);
-    check(memcmp(want.data, got.data, got.bytes) == 0, "%s: packed (%lld,%lld), %lldx%lldx%lld of it differs", row->name,
-          (long long)t->k, (long long)t->n, (long long)t->m, (long long)k, (long long)n);
+    check(memcmp(want.data, got.data, got.bytes) == 0, "%s: packed (%lld,%lld), %lldx%lldx%lld of it differs",
+          row->name, (long long)t->k, (long long)t->n, (long long)t->m, (long long)k, (long long)n);
     free(abuf.data), free(want.data), free(got.data);
 }
 
@@ -406,7 +406,7 @@ static void run_packed_trials(const kernel_row *row)
 {
     static const int64_t sizes[][3] = {
         /* m, n, k */
-        { 1, 1, 1 },    { 1, 70, 33 },  { 1, 200, 1 },   { 5, 3, 2 },    { 6, 16, 8 },    { 13, 33, 17 },
+        { 1, 1, 1 },    { 1, 70, 33 },   { 1, 200, 1 },  { 5, 3, 2 },     { 6, 16, 8 },    { 13, 33, 17 },
         { 49, 31, 57 }, { 48, 300, 32 }, { 200, 3, 64 }, { 180, 65, 40 }, { 37, 41, 600 }, { 16, 100, 1155 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -238,7 +238,8 @@ static void gradient_layout(void)
     cn_tensor *x = cn_param(cn_randn(cn, CN_F64, CN_DIMS(2, 5, 3, 4))), *part[3];
     cn_tensor *h = cn_permute(x, CN_DIMS(2, 0, 3, 1)); /* (3,2,4,5) */
     for (int k = 0; k < 3; k++) part[k] = cn_mul_s(cn_square(cn_select(h, 0, k)), k + 1);
-    cn_backward(cn_sum(cn_add(cn_add(part[0], part[1]), cn_add(part[2], cn_square(cn_select(h, 0, 1)))), CN_ALL, false));
+    cn_backward(
+        cn_sum(cn_add(cn_add(part[0], part[1]), cn_add(part[2], cn_square(cn_select(h, 0, 1)))), CN_ALL, false));
     cn_tensor *g = cn_grad_of(x);
     check(g && cn_is_contiguous(g), "the gradient of parts of a permuted tensor lies as the tensor does");
     double value[120] = { 0 }, got[120] = { 0 };
@@ -257,7 +258,7 @@ static void gradient_layout(void)
 int main(void)
 {
     static void (*const all[])(void) = { many_operands, moving_window, views_of_views, python_clamps,
-                                         extremes,      parts,         numbers,       gradient_layout };
+                                         extremes,      parts,         numbers,        gradient_layout };
     for (int eager = 0; eager < 2; eager++) {
         cn = cn_open(&(cn_desc){ .threads = 2, .eager = eager });
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -441,8 +441,6 @@ static void use_b(const turn *t, int64_t k0)
     const cn__gemm *g = &p->g;
     const int width = p->kernel->width;
     const int64_t k = t->b.k, n = t->b.n;
-    const int64_t offset = t->at.b + k0 * g->b_row + t->col * g->b_col;
-    const char *const b = (const char *)g->b + offset * p->b_size;
     if (p->b == GIVEN_PACKED) { /* panels of all rows, one after the other */
         const int64_t first = t->col * g->b_packed + k0 * width;
         multiply(t, 0, n, (const char *)g->b + first * p->size, width * g->b_packed, width);
@@ -452,6 +450,8 @@ static void use_b(const turn *t, int64_t k0)
         multiply(t, 0, n, shared_b(t->r, t->item, k0) + t->col * k * p->size, width * k, width);
         return;
     }
+    const int64_t offset = t->at.b + k0 * g->b_row + t->col * g->b_col;
+    const char *const b = (const char *)g->b + offset * p->b_size;
     if (g->m == 1 && !g->b_storage && g->b_row == 1 && g->b_col != 1 && n >= p->kernel->lanes) {
         cn__gemm_block row = t->b;
         row.b = b;

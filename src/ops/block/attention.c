@@ -9,7 +9,7 @@
 #include "ops/block/block.h"
 
 enum { PACKED_BYTES = 1 << 22 }; /* at most, a thread: longer heads are packed for each block, part by part */
-enum { BLOCK_ROWS = 48 }; /* query rows whose scores are in scratch at a time: whole tiles of the product */
+enum { BLOCK_ROWS = 48 };        /* query rows whose scores are in scratch at a time: whole tiles of the product */
 
 typedef struct attention {
     int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */
@@ -331,23 +331,22 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .cpu = cpu,
     .scratch = scratch,
     .onnx = "Attention",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
-             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT }, CAUSAL(1), DROP(0.4, 0.3) },
-             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12) },
-               CAUSAL(0),
-               SCALE(0.5) },
-             { .in = { CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3) }, CAUSAL(1), SCALE(0.5) },
-             { .in = { CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1) }, CAUSAL(0), SCALE(0.5) },
-             { .in = { CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT },
-               CAUSAL(0),
-               SCALE(0.5),
-               .no_gradient_check = true /* the second result is -inf */ },
-             { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
-             { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT },
-               CAUSAL(1),
-               DROP(0.25, 0.1) },
-             { .in = { CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT }, CAUSAL(1), SCALE(0.5) },
-             { .in = { CN_S(3, 49, 3), CN_S(3, 40, 3), CN_S(3, 40, 2), CN_ABSENT }, CAUSAL(0), SCALE(0.5) }),
+    CN_CASES(
+        { .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
+        { .in = { CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT }, CAUSAL(1), DROP(0.4, 0.3) },
+        { .in = { CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12) },
+          CAUSAL(0),
+          SCALE(0.5) },
+        { .in = { CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3) }, CAUSAL(1), SCALE(0.5) },
+        { .in = { CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1) }, CAUSAL(0), SCALE(0.5) },
+        { .in = { CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT },
+          CAUSAL(0),
+          SCALE(0.5),
+          .no_gradient_check = true /* the second result is -inf */ },
+        { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
+        { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT }, CAUSAL(1), DROP(0.25, 0.1) },
+        { .in = { CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT }, CAUSAL(1), SCALE(0.5) },
+        { .in = { CN_S(3, 49, 3), CN_S(3, 40, 3), CN_S(3, 40, 2), CN_ABSENT }, CAUSAL(0), SCALE(0.5) }),
 };
 
 cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc)

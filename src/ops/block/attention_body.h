@@ -158,7 +158,8 @@ static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, co
     NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
     NAME(product)
     (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv, a->ev, 1);
-    NAME(product)(product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq, a->e, 1);
+    NAME(product)
+    (product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq, a->e, 1);
     NAME(product)(product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk, a->e, 1);
 }
 

@@ -76,16 +76,14 @@ static size_t scratch(const cn_kernel *k, int threads)
 {
     const recurrent r = recurrent_of(k, &k->out[0]);
     const bool f64 = k->in[0].dtype == CN_F64;
-    return r.scratch_step * (size_t)threads +
-           (packs(&r) ? cn__gemm_pack_bytes(f64, r.width, r.gates * r.width) : 0);
+    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(f64, r.width, r.gates * r.width) : 0);
 }
 
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
     const recurrent r = recurrent_of(k, &k->in[0]);
     const bool f64 = k->in[0].dtype == CN_F64;
-    return r.scratch_step * (size_t)threads +
-           (packs(&r) ? cn__gemm_pack_bytes(f64, r.gates * r.width, r.width) : 0);
+    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(f64, r.gates * r.width, r.width) : 0);
 }
 
 static void cpu(const cn_kernel *k)
