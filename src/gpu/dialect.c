@@ -1,0 +1,94 @@
+#include "gpu/dialect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *words, size_t size)
+{
+    if (w->InstanceRequestAdapter2) { /* both forms side by side: the old one has our name and other arguments */
+        snprintf(words, size, "the WebGPU library is a Dawn of before spring 2025: take a newer one; scripts/gpu.sh fetches one");
+        return false;
+    }
+    *dialect = w->DevicePoll ? CN__WGPU_NATIVE
+               : w->GetInstanceCapabilities && !w->HasInstanceFeature ? CN__OLD_DAWN
+                                                                     : CN__DAWN;
+    if (w->SetLogLevel) w->SetLogLevel(0);
+    return true;
+}
+
+const char *cn__dialect_name(cn__dialect dialect) { return dialect == CN__WGPU_NATIVE ? "wgpu-native" : "Dawn"; }
+
+WGPUBackendType cn__dialect_backend(void)
+{
+#if defined(__EMSCRIPTEN__)
+    return WGPUBackendType_WebGPU;
+#elif defined(__APPLE__)
+    return WGPUBackendType_Metal;
+#elif defined(_WIN32)
+    return WGPUBackendType_D3D12;
+#else
+    return WGPUBackendType_Vulkan;
+#endif
+}
+
+WGPUFeatureName cn__dialect_feature(cn__dialect dialect, cn__feature feature)
+{
+    static const WGPUFeatureName values[][CN__FEATURES] = {
+        [CN__DAWN] = { [CN__F16] = 0xB, [CN__TIMESTAMPS] = 9, [CN__SUBGROUPS] = 0x12, [CN__LOCKING] = 0x50004 },
+        [CN__OLD_DAWN] = { [CN__F16] = 0xA, [CN__TIMESTAMPS] = 3, [CN__SUBGROUPS] = 0x11, [CN__LOCKING] = 0x50004 },
+        [CN__WGPU_NATIVE] = { [CN__F16] = 0xB, [CN__TIMESTAMPS] = 9, [CN__SUBGROUPS] = 0x30021 },
+    };
+    return values[dialect][feature];
+}
+
+const char *cn__dialect_enable(cn__dialect dialect, cn__feature feature)
+{
+    if (feature == CN__F16) return "enable f16;\n";
+    return feature == CN__SUBGROUPS && dialect != CN__WGPU_NATIVE ? "enable subgroups;\n" : "";
+}
+
+void cn__dialect_limits(WGPULimits *l)
+{
+    memset(l, 0xff, sizeof *l); /* all bits set: no wish */
+    l->nextInChain = NULL;
+}
+
+/* The same backend as wgpu-native numbers it: one bit each. */
+static WGPUFlags backend_bit(void)
+{
+    switch (cn__dialect_backend()) {
+    case WGPUBackendType_Vulkan: return 1 << 0;
+    case WGPUBackendType_Metal: return 1 << 2;
+    case WGPUBackendType_D3D12: return 1 << 3;
+    default: return 1 << 5;
+    }
+}
+
+size_t cn__dialect_count_adapters(const cn__wgpu *w, WGPUInstance instance)
+{
+    if (!w->InstanceEnumerateAdapters) return 0;
+    WGPUInstanceEnumerateAdapterOptions options = { .backends = backend_bit() };
+    return w->InstanceEnumerateAdapters(instance, &options, NULL);
+}
+
+WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t number)
+{
+    enum { MOST = 64 };
+    WGPUAdapter all[MOST];
+    WGPUInstanceEnumerateAdapterOptions options = { .backends = backend_bit() };
+    size_t n = cn__dialect_count_adapters(w, instance);
+    if (number >= n || n > MOST) return NULL;
+    n = w->InstanceEnumerateAdapters(instance, &options, all);
+    for (size_t i = 0; i < n; i++) {
+        if (i != number) w->AdapterRelease(all[i]);
+    }
+    return number < n ? all[number] : NULL;
+}
+
+/* wgpu-native reports lack of memory and a lost device as errors of validation. */
+cn_code cn__dialect_code(WGPUErrorType type, const char *words)
+{
+    if (type == WGPUErrorType_OutOfMemory || strstr(words, "Not enough memory") || strstr(words, "Out of memory")) return CN_NO_MEMORY;
+    if (strstr(words, "device is lost") || strstr(words, "Device is lost")) return CN_BAD_DEVICE;
+    return CN_BAD_ARGUMENT;
+}

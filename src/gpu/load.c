@@ -1,0 +1,90 @@
+#define _GNU_SOURCE /* dladdr */
+#include "gpu/load.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__APPLE__)
+#define SUFFIX ".dylib"
+#else
+#define SUFFIX ".so"
+#endif
+
+#define HOW_TO_GET_ONE                                                                                                 \
+    "Dawn (libwebgpu_dawn" SUFFIX ") and wgpu-native (libwgpu_native" SUFFIX ") will do; scripts/gpu.sh fetches both"
+
+static const char *const known[] = { "libwebgpu_dawn" SUFFIX, "libwgpu_native" SUFFIX };
+enum { KNOWN = sizeof known / sizeof *known };
+
+static const struct {
+    const char *name;
+    size_t at; /* its place in cn__wgpu */
+    bool needed;
+} functions[] = {
+#define CN__WGPU(needed, result, name, arguments) { "wgpu" #name, offsetof(cn__wgpu, name), needed },
+#include "gpu/functions.def"
+#undef CN__WGPU
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+/* Never taken out of memory again: drivers leave threads and exit handlers behind. */
+static void *open_library(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
+
+/* The name of a library that would stand beside the code that runs now. */
+static bool beside(char *path, size_t size, const char *name)
+{
+    Dl_info info;
+    if (!dladdr((const void *)known, &info) || !info.dli_fname) return false;
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (!slash) return false;
+    int length = (int)(slash - info.dli_fname) + 1;
+    return (size_t)snprintf(path, size, "%.*s%s", length, info.dli_fname, name) < size;
+}
+
+static void *find_library(char *words, size_t size)
+{
+    const char *named = getenv("CAIRN_WEBGPU_LIB");
+    if (named && named[0]) {
+        void *library = open_library(named);
+        if (!library) snprintf(words, size, "CAIRN_WEBGPU_LIB cannot be opened: %s. " HOW_TO_GET_ONE, dlerror());
+        return library;
+    }
+    for (int i = 0; i < KNOWN; i++) {
+        char path[4096];
+        void *library = beside(path, sizeof path, known[i]) ? open_library(path) : NULL;
+        if (library) return library;
+    }
+    for (int i = 0; i < KNOWN; i++) {
+        void *library = open_library(known[i]);
+        if (library) return library;
+    }
+    snprintf(words, size,
+             "no WebGPU library: CAIRN_WEBGPU_LIB is not set, and neither beside the program nor among the system's libraries "
+             "is one. " HOW_TO_GET_ONE);
+    return NULL;
+}
+
+bool cn__wgpu_load(cn__wgpu *w, char *words, size_t size)
+{
+    *w = (cn__wgpu){ .library = find_library(words, size) };
+    if (!w->library) return false;
+    for (int i = 0; i < FUNCTIONS; i++) {
+        void *function = dlsym(w->library, functions[i].name);
+        if (!function && functions[i].needed) {
+            snprintf(words, size, "the WebGPU library has no function %s: it is too old, or something else. " HOW_TO_GET_ONE,
+                     functions[i].name);
+            cn__wgpu_unload(w);
+            return false;
+        }
+        memcpy((char *)w + functions[i].at, &function, sizeof function);
+    }
+    return true;
+}
+
+void cn__wgpu_unload(cn__wgpu *w)
+{
+    if (w->library) dlclose(w->library);
+    *w = (cn__wgpu){ 0 };
+}

@@ -1,0 +1,22 @@
+/* load.h: a WebGPU library, found and opened at run time. */
+#ifndef CN_GPU_LOAD_H
+#define CN_GPU_LOAD_H
+
+#include <stdbool.h>
+
+#include "gpu/webgpu.h"
+
+/* w->QueueSubmit(...) is wgpuQueueSubmit(...). */
+typedef struct cn__wgpu {
+#define CN__WGPU(needed, result, name, arguments) result(*name) arguments;
+#include "gpu/functions.def"
+#undef CN__WGPU
+    void *library;
+} cn__wgpu;
+
+/* Looks at CAIRN_WEBGPU_LIB, then beside the program or libcairn, then among the system's libraries. False: there is none
+   that would do, and words says what is missing and how to get it. */
+bool cn__wgpu_load(cn__wgpu *w, char *words, size_t size);
+void cn__wgpu_unload(cn__wgpu *w);
+
+#endif
