@@ -78,7 +78,8 @@ void cn__gpu_pause(int *round)
     nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
-static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView words, void *user1, void *user2)
+static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView words, void *user1,
+                       void *user2)
 {
     (void)user2;
     cn__gpu_request *r = user1;
@@ -99,7 +100,9 @@ void cn__gpu_request_adapter(cn__gpu_system *s, const cn__gpu_way *way, cn__gpu_
                                           .powerPreference = way->power,
                                           .forceFallbackAdapter = way->fallback,
                                           .backendType = cn__dialect_backend() };
-    WGPURequestAdapterCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_adapter, .userdata1 = r };
+    WGPURequestAdapterCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                            .callback = on_adapter,
+                                            .userdata1 = r };
     r->pending = true;
     s->w.InstanceRequestAdapter(s->instance, &options, info);
 }
@@ -141,8 +144,7 @@ static int kind_rank(const cn_gpu_info *info)
 
 static bool has_feature(cn__gpu_system *s, WGPUAdapter adapter, cn__feature feature)
 {
-    WGPUFeatureName name = cn__dialect_feature(s->dialect, feature);
-    return name && (s->w.AdapterHasFeature(adapter, name) & 0xff);
+    return cn__dialect_feature(&s->w, s->dialect, adapter, feature) != 0;
 }
 
 bool cn__gpu_read_card(cn__gpu_system *s, WGPUAdapter adapter, cn_gpu_info *info)
@@ -191,7 +193,8 @@ static bool is_fit(const cn_gpu_info *info, char *words, size_t size)
         return false;
     }
     if (strncmp(info->name, "llvmpipe", 8) == 0 && mesa && atoi(mesa + 5) < 25) {
-        snprintf(words, size, "%s of %s is too old: loops may end after 65,535 rounds. Mesa 25 will do; scripts/gpu.sh fetches it",
+        snprintf(words, size,
+                 "%s of %s is too old: loops may end after 65,535 rounds. Mesa 25 will do; scripts/gpu.sh fetches it",
                  info->name, mesa);
         return false;
     }
@@ -237,7 +240,8 @@ static void take_answer(cn__gpu_system *s, int i)
         return;
     }
     cn__gpu_card card = { .way = s->ways[i] };
-    if (cn__gpu_read_card(s, r->adapter, &card.info) && is_fit(&card.info, s->why_not, sizeof s->why_not) && !is_listed(s, &card))
+    if (cn__gpu_read_card(s, r->adapter, &card.info) && is_fit(&card.info, s->why_not, sizeof s->why_not) &&
+        !is_listed(s, &card))
         add_card(s, &card);
     s->w.AdapterRelease(r->adapter);
     r->adapter = NULL;
@@ -296,7 +300,8 @@ const char *cn_gpu_why_not(cn_ctx *ctx)
 static bool check_number(cn__gpu_system *s, const char *who, int i)
 {
     if (i >= 0 && i < s->n_cards) return true;
-    if (s->n_cards) return cn__fail(s->ctx, CN_BAD_DEVICE, "%s: no gpu:%d: there are %d, from gpu:0", who, i, s->n_cards);
+    if (s->n_cards)
+        return cn__fail(s->ctx, CN_BAD_DEVICE, "%s: no gpu:%d: there are %d, from gpu:0", who, i, s->n_cards);
     return cn__fail(s->ctx, CN_BAD_DEVICE, "%s: there is no GPU: %s", who, s->why_not);
 }
 
@@ -324,8 +329,8 @@ static int find_named(cn__gpu_system *s, const char *name)
     for (int i = 0; i < s->n_cards; i++) {
         if (has_part(s->cards[i].info.name, name)) return i;
     }
-    cn__fail(s->ctx, CN_BAD_DEVICE, "gpu_find: CAIRN_GPU is \"%s\", and no GPU has that in its name; gpu:0 is \"%s\"", name,
-             s->cards[0].info.name);
+    cn__fail(s->ctx, CN_BAD_DEVICE, "gpu_find: CAIRN_GPU is \"%s\", and no GPU has that in its name; gpu:0 is \"%s\"",
+             name, s->cards[0].info.name);
     return -1;
 }
 

@@ -6,12 +6,13 @@
 bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *words, size_t size)
 {
     if (w->InstanceRequestAdapter2) { /* both forms side by side: the old one has our name and other arguments */
-        snprintf(words, size, "the WebGPU library is a Dawn of before spring 2025: take a newer one; scripts/gpu.sh fetches one");
+        snprintf(words, size,
+                 "the WebGPU library is a Dawn of before spring 2025: take a newer one; scripts/gpu.sh fetches one");
         return false;
     }
-    *dialect = w->DevicePoll ? CN__WGPU_NATIVE
+    *dialect = w->DevicePoll                                          ? CN__WGPU_NATIVE
                : w->GetInstanceCapabilities && !w->HasInstanceFeature ? CN__OLD_DAWN
-                                                                     : CN__DAWN;
+                                                                      : CN__DAWN;
     if (w->SetLogLevel) w->SetLogLevel(0);
     return true;
 }
@@ -31,14 +32,15 @@ WGPUBackendType cn__dialect_backend(void)
 #endif
 }
 
-WGPUFeatureName cn__dialect_feature(cn__dialect dialect, cn__feature feature)
+WGPUFeatureName cn__dialect_feature(const cn__wgpu *w, cn__dialect dialect, WGPUAdapter adapter, cn__feature feature)
 {
     static const WGPUFeatureName values[][CN__FEATURES] = {
         [CN__DAWN] = { [CN__F16] = 0xB, [CN__TIMESTAMPS] = 9, [CN__SUBGROUPS] = 0x12, [CN__LOCKING] = 0x50004 },
         [CN__OLD_DAWN] = { [CN__F16] = 0xA, [CN__TIMESTAMPS] = 3, [CN__SUBGROUPS] = 0x11, [CN__LOCKING] = 0x50004 },
         [CN__WGPU_NATIVE] = { [CN__F16] = 0xB, [CN__TIMESTAMPS] = 9, [CN__SUBGROUPS] = 0x30021 },
     };
-    return values[dialect][feature];
+    WGPUFeatureName value = values[dialect][feature];
+    return value && (w->AdapterHasFeature(adapter, value) & 0xff) ? value : 0; /* the upper bytes may be anything */
 }
 
 const char *cn__dialect_enable(cn__dialect dialect, cn__feature feature)
@@ -88,7 +90,8 @@ WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t
 /* wgpu-native reports lack of memory and a lost device as errors of validation. */
 cn_code cn__dialect_code(WGPUErrorType type, const char *words)
 {
-    if (type == WGPUErrorType_OutOfMemory || strstr(words, "Not enough memory") || strstr(words, "Out of memory")) return CN_NO_MEMORY;
+    if (type == WGPUErrorType_OutOfMemory || strstr(words, "Not enough memory") || strstr(words, "Out of memory"))
+        return CN_NO_MEMORY;
     if (strstr(words, "device is lost") || strstr(words, "Device is lost")) return CN_BAD_DEVICE;
     return CN_BAD_ARGUMENT;
 }

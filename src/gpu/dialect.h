@@ -28,8 +28,8 @@ typedef enum cn__feature {
 } cn__feature;
 #define CN__FEATURES 4
 
-/* The value to ask for, or 0: the dialect has none. */
-WGPUFeatureName cn__dialect_feature(cn__dialect dialect, cn__feature feature);
+/* The value to ask for, or 0: the adapter has none. */
+WGPUFeatureName cn__dialect_feature(const cn__wgpu *w, cn__dialect dialect, WGPUAdapter adapter, cn__feature feature);
 /* The line a shader needs before it may use a feature; "" if none. */
 const char *cn__dialect_enable(cn__dialect dialect, cn__feature feature);
 

@@ -77,7 +77,8 @@ typedef struct cn__gpu_fault {
 } cn__gpu_fault;
 
 typedef struct cn__gpu_desc {
-    size_t memory_limit; /* bytes of buffers; 0: half the memory where the card has none of its own, else the driver's */
+    size_t
+        memory_limit; /* bytes of buffers; 0: half the memory where the card has none of its own, else the driver's */
 } cn__gpu_desc;
 
 typedef struct cn__gpu_stats {
@@ -137,15 +138,16 @@ typedef struct cn__gpu {
 cn__gpu *cn__gpu_open(cn_ctx *ctx, int card, const cn__gpu_desc *desc);
 /* The same without waiting: NULL if it cannot even begin. To be closed in any case. */
 cn__gpu *cn__gpu_open_begin(cn_ctx *ctx, int card, const cn__gpu_desc *desc);
-bool cn__gpu_open_done(cn__gpu *g);            /* looks; true: it is open, or is not going to be */
-bool cn__gpu_open_end(cn__gpu *g);             /* waits; false: it could not be opened */
-void cn__gpu_close(cn__gpu *g);                /* waits for what is under way; frees all its buffers */
-void cn__gpu_lose(cn__gpu *g);                 /* as if the driver had failed */
+bool cn__gpu_open_done(cn__gpu *g); /* looks; true: it is open, or is not going to be */
+bool cn__gpu_open_end(cn__gpu *g);  /* waits; false: it could not be opened */
+void cn__gpu_close(cn__gpu *g);     /* waits for what is under way; frees all its buffers */
+void cn__gpu_lose(cn__gpu *g);      /* as if the driver had failed */
 bool cn__gpu_is_lost(const cn__gpu *g);
-bool cn__gpu_ok(cn__gpu *g, const char *who);  /* nothing was reported; otherwise reports it to the context */
+bool cn__gpu_ok(cn__gpu *g, const char *who); /* nothing was reported; otherwise reports it to the context */
+bool cn__gpu_forgive(cn__gpu *g);             /* forgets what was reported; true: something was */
 WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who);
 bool cn__gpu_submit(cn__gpu *g);
-void cn__gpu_process(cn__gpu *g);              /* lets callbacks come */
+void cn__gpu_process(cn__gpu *g); /* lets callbacks come */
 
 /* ---- memory.c */
 
@@ -167,8 +169,8 @@ bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buff
 
 /* A download for later. What is read is what the buffer holds at read_begin. */
 cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
-bool cn__gpu_read_done(cn__gpu_read *r);           /* looks, does not wait */
-bool cn__gpu_read_end(cn__gpu_read *r, void *to);  /* waits, and frees r; NULL: it is not wanted any more */
+bool cn__gpu_read_done(cn__gpu_read *r);          /* looks, does not wait */
+bool cn__gpu_read_end(cn__gpu_read *r, void *to); /* waits, and frees r; NULL: it is not wanted any more */
 
 bool cn__gpu_ring_before_submit(cn__gpu *g); /* true: a chunk goes with this submission */
 void cn__gpu_ring_after_submit(cn__gpu *g);
@@ -180,12 +182,14 @@ typedef struct cn__gpu_program_desc {
     const char *name;
     const char *source; /* WGSL; all bindings in group 0 */
     const char *entry;  /* NULL: "main" */
+    int bindings;
     size_t group_bytes; /* of workgroup memory it declares: not every implementation looks */
 } cn__gpu_program_desc;
 
 typedef struct cn__gpu_program {
     WGPUComputePipeline pipeline;
-    WGPUBindGroupLayout layout;
+    WGPUBindGroupLayout layout; /* NULL: no bindings */
+    int bindings;
     char name[48];
 } cn__gpu_program;
 

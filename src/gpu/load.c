@@ -12,7 +12,7 @@
 #define SUFFIX ".so"
 #endif
 
-#define HOW_TO_GET_ONE                                                                                                 \
+#define HOW_TO_GET_ONE \
     "Dawn (libwebgpu_dawn" SUFFIX ") and wgpu-native (libwgpu_native" SUFFIX ") will do; scripts/gpu.sh fetches both"
 
 static const char *const known[] = { "libwebgpu_dawn" SUFFIX, "libwgpu_native" SUFFIX };
@@ -60,9 +60,10 @@ static void *find_library(char *words, size_t size)
         void *library = open_library(known[i]);
         if (library) return library;
     }
-    snprintf(words, size,
-             "no WebGPU library: CAIRN_WEBGPU_LIB is not set, and neither beside the program nor among the system's libraries "
-             "is one. " HOW_TO_GET_ONE);
+    snprintf(
+        words, size,
+        "no WebGPU library: CAIRN_WEBGPU_LIB is not set, and neither beside the program nor among the system's libraries "
+        "is one. " HOW_TO_GET_ONE);
     return NULL;
 }
 
@@ -73,7 +74,8 @@ bool cn__wgpu_load(cn__wgpu *w, char *words, size_t size)
     for (int i = 0; i < FUNCTIONS; i++) {
         void *function = dlsym(w->library, functions[i].name);
         if (!function && functions[i].needed) {
-            snprintf(words, size, "the WebGPU library has no function %s: it is too old, or something else. " HOW_TO_GET_ONE,
+            snprintf(words, size,
+                     "the WebGPU library has no function %s: it is too old, or something else. " HOW_TO_GET_ONE,
                      functions[i].name);
             cn__wgpu_unload(w);
             return false;

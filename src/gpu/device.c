@@ -1,0 +1,252 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/object.h"
+#include "gpu/gpu.h"
+
+/* ---- What the driver reports */
+
+static void keep_fault(cn__gpu_fault *f, cn_code code, const char *words)
+{
+    pthread_mutex_lock(&f->lock);
+    if (!f->set) {
+        f->code = code;
+        snprintf(f->words, sizeof f->words, "%s", words);
+        f->set = true;
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void keep_loss(cn__gpu_fault *f, const char *words)
+{
+    pthread_mutex_lock(&f->lock);
+    if (!f->lost) {
+        snprintf(f->lost_words, sizeof f->lost_words, "%s", words);
+        f->lost = true;
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void on_error(const WGPUDevice *device, WGPUErrorType type, WGPUStringView words, void *user1, void *user2)
+{
+    (void)device, (void)user2;
+    char text[sizeof(((cn__gpu_fault *)0)->words)];
+    cn__gpu_copy_words(text, sizeof text, words);
+    cn_code code = cn__dialect_code(type, text);
+    if (code == CN_BAD_DEVICE) keep_loss(user1, text);
+    else keep_fault(user1, code, text);
+}
+
+static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUStringView words, void *user1,
+                    void *user2)
+{
+    (void)device, (void)reason, (void)user2;
+    char text[sizeof(((cn__gpu_fault *)0)->lost_words)];
+    cn__gpu_copy_words(text, sizeof text, words);
+    keep_loss(user1, text);
+}
+
+bool cn__gpu_is_lost(const cn__gpu *g) { return g->fault.lost; }
+
+bool cn__gpu_forgive(cn__gpu *g)
+{
+    pthread_mutex_lock(&g->fault.lock);
+    bool was = g->fault.set;
+    g->fault.set = false;
+    pthread_mutex_unlock(&g->fault.lock);
+    return was;
+}
+
+bool cn__gpu_ok(cn__gpu *g, const char *who)
+{
+    if (!g->fault.set && !g->fault.lost) return true;
+    pthread_mutex_lock(&g->fault.lock);
+    if (g->fault.lost)
+        cn__fail(g->ctx, CN_BAD_DEVICE, "%s: the GPU \"%s\" was lost: %s", who, g->info.name, g->fault.lost_words);
+    else cn__fail(g->ctx, g->fault.code, "%s: %s", who, g->fault.words);
+    g->fault.set = false;
+    pthread_mutex_unlock(&g->fault.lock);
+    return false;
+}
+
+void cn__gpu_process(cn__gpu *g) { g->w->InstanceProcessEvents(g->system->instance); }
+
+/* ---- Opening: an adapter is asked for, then its device */
+
+static size_t default_limit(const cn_gpu_info *info)
+{
+    if (strcmp(info->kind, "discrete") == 0) return SIZE_MAX;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : SIZE_MAX;
+}
+
+cn__gpu *cn__gpu_open_begin(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
+{
+    cn__gpu_system *s = cn__gpu_system_of(ctx);
+    cn_gpu_info info;
+    if (!s || !cn_gpu_describe(ctx, card, &info)) return NULL;
+    cn__gpu *g = cn__alloc(ctx, sizeof *g);
+    if (!g) return NULL;
+    g->ctx = ctx;
+    g->system = s;
+    g->w = &s->w;
+    g->info = info;
+    g->memory_limit = desc && desc->memory_limit ? desc->memory_limit : default_limit(&info);
+    pthread_mutex_init(&g->fault.lock, NULL);
+    s->refs++;
+    g->opening = true;
+    cn__gpu_request_adapter(s, &s->cards[card].way, &g->request);
+    return g;
+}
+
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView words, void *user1, void *user2)
+{
+    (void)user2;
+    cn__gpu *g = user1;
+    g->device = status == WGPURequestDeviceStatus_Success ? device : NULL;
+    if (!g->device) cn__gpu_copy_words(g->words, sizeof g->words, words);
+    g->opening = false;
+}
+
+/* Everything the adapter has: a device that was not asked for more gets a quarter of it. */
+static void request_device(cn__gpu *g, WGPUAdapter adapter)
+{
+    WGPUFeatureName features[CN__FEATURES];
+    size_t n = 0;
+    for (int i = 0; i < CN__FEATURES; i++) {
+        features[n] = cn__dialect_feature(g->w, g->system->dialect, adapter, (cn__feature)i);
+        if (features[n]) n++;
+    }
+    cn__dialect_limits(&g->limits);
+    g->w->AdapterGetLimits(adapter, &g->limits);
+    WGPUDeviceDescriptor d = {
+        .label = { "cairn", WGPU_STRLEN },
+        .requiredFeatureCount = n,
+        .requiredFeatures = features,
+        .requiredLimits = &g->limits,
+        .defaultQueue.label = { NULL, WGPU_STRLEN },
+        .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowSpontaneous,
+                                    .callback = on_lost,
+                                    .userdata1 = &g->fault },
+        .uncapturedErrorCallbackInfo = { .callback = on_error, .userdata1 = &g->fault },
+    };
+    WGPURequestDeviceCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                           .callback = on_device,
+                                           .userdata1 = g };
+    g->w->AdapterRequestDevice(adapter, &d, info);
+}
+
+static void give_up(cn__gpu *g, const char *words)
+{
+    snprintf(g->words, sizeof g->words, "%s", words);
+    g->opening = false;
+}
+
+bool cn__gpu_open_done(cn__gpu *g)
+{
+    if (!g->opening) return true;
+    cn__gpu_process(g);
+    if (g->request.pending) return false;
+    if (g->asked) return !g->opening;
+    g->asked = true;
+    cn_gpu_info found;
+    WGPUAdapter adapter = g->request.adapter;
+    if (!adapter) give_up(g, g->request.words);
+    else if (!cn__gpu_read_card(g->system, adapter, &found) || !cn__gpu_same_card(&found, &g->info))
+        give_up(g, "another card stands in its place now");
+    else request_device(g, adapter);
+    return !g->opening;
+}
+
+bool cn__gpu_open_end(cn__gpu *g)
+{
+    for (int round = 0; !cn__gpu_open_done(g);) cn__gpu_pause(&round);
+    if (g->queue) return true;
+    if (g->request.adapter) g->w->AdapterRelease(g->request.adapter);
+    g->request.adapter = NULL;
+    if (!g->device) return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" cannot be opened: %s", g->info.name, g->words);
+    g->queue = g->w->DeviceGetQueue(g->device);
+    cn__dialect_limits(&g->limits);
+    if (!g->queue || g->w->DeviceGetLimits(g->device, &g->limits) != WGPUStatus_Success)
+        return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" was opened, and gives no queue", g->info.name);
+    return cn__gpu_ok(g, "gpu: open");
+}
+
+cn__gpu *cn__gpu_open(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
+{
+    cn__gpu *g = cn__gpu_open_begin(ctx, card, desc);
+    if (!g || cn__gpu_open_end(g)) return g;
+    cn__gpu_close(g);
+    return NULL;
+}
+
+/* ---- Commands */
+
+WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who)
+{
+    if (!cn__gpu_ok(g, who)) return NULL;
+    if (!g->encoder) g->encoder = g->w->DeviceCreateCommandEncoder(g->device, NULL);
+    return cn__gpu_ok(g, who) ? g->encoder : NULL;
+}
+
+static void drop_commands(cn__gpu *g)
+{
+    if (g->encoder) g->w->CommandEncoderRelease(g->encoder);
+    g->encoder = NULL;
+}
+
+/* A command buffer with an error in it must not be submitted: one implementation ends the process, the other drops it and
+   reads zeros afterwards. Errors show, at the latest, when it is finished. */
+static bool finish_and_submit(cn__gpu *g)
+{
+    WGPUCommandBuffer commands = g->w->CommandEncoderFinish(g->encoder, NULL);
+    drop_commands(g);
+    bool ok = cn__gpu_ok(g, "gpu: submit");
+    if (ok && commands) {
+        g->w->QueueSubmit(g->queue, 1, &commands);
+        g->stats.submissions++;
+    }
+    if (commands) g->w->CommandBufferRelease(commands);
+    return ok && cn__gpu_ok(g, "gpu: submit");
+}
+
+bool cn__gpu_submit(cn__gpu *g)
+{
+    if (!cn__gpu_ok(g, "gpu: submit")) {
+        drop_commands(g);
+        return false;
+    }
+    if (!g->encoder) return true;
+    bool uploads = cn__gpu_ring_before_submit(g);
+    bool ok = finish_and_submit(g);
+    if (uploads) cn__gpu_ring_after_submit(g);
+    return ok;
+}
+
+/* ---- The end */
+
+void cn__gpu_lose(cn__gpu *g)
+{
+    if (g->fault.lost || !g->device) return;
+    drop_commands(g);
+    keep_loss(&g->fault, "it was destroyed"); /* not every implementation says so at once */
+    g->w->DeviceDestroy(g->device);
+    cn__gpu_process(g);
+}
+
+void cn__gpu_close(cn__gpu *g)
+{
+    if (!g) return;
+    for (int round = 0; !cn__gpu_open_done(g);) cn__gpu_pause(&round);
+    drop_commands(g);
+    cn__gpu_transfer_close(g);
+    cn__gpu_memory_close(g);
+    cn__gpu_lose(g);
+    if (g->queue) g->w->QueueRelease(g->queue);
+    if (g->device) g->w->DeviceRelease(g->device);
+    if (g->request.adapter) g->w->AdapterRelease(g->request.adapter);
+    cn__gpu_process(g);
+    pthread_mutex_destroy(&g->fault.lock);
+    cn__gpu_system_release(g->system);
+    cn__free(g->ctx, g, sizeof *g);
+}

@@ -1,0 +1,191 @@
+#include "gpu/gpu.h"
+
+/* Size classes: four to the octave, from 256 bytes, so that at most a fifth of a buffer lies idle. */
+static size_t class_bytes(int class)
+{
+    size_t octave = (size_t)256 << (class / 4);
+    return octave + octave / 4 * (size_t)(class % 4);
+}
+
+static int class_of(size_t bytes)
+{
+    int class = 0;
+    while (class + 4 < CN__GPU_CLASSES && class_bytes(class + 4) <= bytes) class += 4;
+    while (class + 1 < CN__GPU_CLASSES && class_bytes(class) < bytes) class ++;
+    return class;
+}
+
+static const WGPUBufferUsage usages[CN__GPU_USES] = {
+    [CN__GPU_STORAGE] = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst,
+    [CN__GPU_READBACK] = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst,
+};
+
+/* ---- Buffers of the driver's */
+
+static WGPUBuffer try_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bool mapped)
+{
+    WGPUBufferDescriptor d = {
+        .label = { NULL, WGPU_STRLEN }, .usage = usage, .size = bytes, .mappedAtCreation = mapped
+    };
+    WGPUBuffer handle = g->w->DeviceCreateBuffer(g->device, &d);
+    if (!g->fault.set && !g->fault.lost) return handle;
+    if (handle) g->w->BufferRelease(handle);
+    return NULL;
+}
+
+WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bool mapped)
+{
+    if (!cn__gpu_ok(g, "gpu: memory")) return NULL;
+    if (bytes > g->limits.maxBufferSize) {
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes asked for, and \"%s\" has no buffers above %llu", bytes,
+                 g->info.name, (unsigned long long)g->limits.maxBufferSize);
+        return NULL;
+    }
+    WGPUBuffer handle = try_buffer(g, bytes, usage, mapped);
+    if (!handle && g->stats.pooled && !g->fault.lost) { /* there may be room in the pool */
+        cn__gpu_forgive(g);
+        cn__gpu_trim(g);
+        handle = try_buffer(g, bytes, usage, mapped);
+    }
+    if (!handle && cn__gpu_ok(g, "gpu: memory"))
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: the driver did not give %zu bytes", bytes);
+    if (handle) g->stats.created++;
+    return handle;
+}
+
+/* Commands that use it must have been submitted. */
+void cn__gpu_destroy_buffer(cn__gpu *g, WGPUBuffer handle)
+{
+    if (!g->fault.lost) g->w->BufferDestroy(handle);
+    g->w->BufferRelease(handle);
+}
+
+/* ---- Ours */
+
+static void count_in(cn__gpu *g, cn__gpu_buffer *b)
+{
+    b->prev = NULL;
+    b->next = g->in_use;
+    if (b->next) b->next->prev = b;
+    g->in_use = b;
+    g->stats.live++;
+    g->stats.live_bytes += b->capacity;
+    size_t held = g->stats.live_bytes + g->stats.pooled_bytes;
+    if (held > g->stats.peak_bytes) g->stats.peak_bytes = held;
+}
+
+static void count_out(cn__gpu *g, cn__gpu_buffer *b)
+{
+    if (b->prev) b->prev->next = b->next;
+    else g->in_use = b->next;
+    if (b->next) b->next->prev = b->prev;
+    g->stats.live--;
+    g->stats.live_bytes -= b->capacity;
+}
+
+static cn__gpu_buffer *from_pool(cn__gpu *g, int class, cn__gpu_use use)
+{
+    cn__gpu_buffer *b = g->pool[use][class];
+    if (!b) return NULL;
+    g->pool[use][class] = b->next;
+    g->stats.pooled--;
+    g->stats.pooled_bytes -= b->capacity;
+    g->stats.reused++;
+    return b;
+}
+
+static bool make_room(cn__gpu *g, size_t capacity)
+{
+    size_t limit = g->memory_limit, live = g->stats.live_bytes;
+    if (capacity > limit || live > limit - capacity)
+        return cn__fail(g->ctx, CN_NO_MEMORY,
+                        "gpu: out of memory: %zu bytes asked for, and of the limit of %zu, %zu are in use", capacity,
+                        limit, live);
+    if (g->stats.pooled_bytes > limit - capacity - live) cn__gpu_trim(g);
+    return true;
+}
+
+static cn__gpu_buffer *made_new(cn__gpu *g, int class, cn__gpu_use use)
+{
+    size_t capacity = class_bytes(class);
+    if (capacity > g->limits.maxBufferSize) capacity = g->limits.maxBufferSize & ~(size_t)3;
+    if (!make_room(g, capacity)) return NULL;
+    cn__gpu_buffer *b = cn__block_new(&g->ctx->memory, sizeof *b);
+    if (!b) {
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: out of memory");
+        return NULL;
+    }
+    *b = (cn__gpu_buffer){ .handle = cn__gpu_make_buffer(g, capacity, usages[use], false),
+                           .capacity = capacity,
+                           .use = use };
+    if (b->handle) return b;
+    cn__block_free(&g->ctx->memory, b, sizeof *b);
+    return NULL;
+}
+
+cn__gpu_buffer *cn__gpu_buffer_for(cn__gpu *g, size_t bytes, cn__gpu_use use)
+{
+    if (!cn__gpu_ok(g, "gpu: memory")) return NULL;
+    if (bytes > (g->limits.maxBufferSize & ~(uint64_t)3)) {
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes asked for, and \"%s\" has no buffers above %llu", bytes,
+                 g->info.name, (unsigned long long)g->limits.maxBufferSize);
+        return NULL;
+    }
+    int class = class_of(bytes);
+    cn__gpu_buffer *b = from_pool(g, class, use);
+    if (!b) b = made_new(g, class, use);
+    if (!b) return NULL;
+    b->bytes = bytes;
+    count_in(g, b);
+    return b;
+}
+
+cn__gpu_buffer *cn__gpu_buffer_new(cn__gpu *g, size_t bytes) { return cn__gpu_buffer_for(g, bytes, CN__GPU_STORAGE); }
+
+/* Commands recorded before may still use it; whoever gets it next records after them. */
+void cn__gpu_buffer_free(cn__gpu *g, cn__gpu_buffer *b)
+{
+    if (!b) return;
+    count_out(g, b);
+    int class = class_of(b->bytes);
+    b->next = g->pool[b->use][class];
+    g->pool[b->use][class] = b;
+    g->stats.pooled++;
+    g->stats.pooled_bytes += b->capacity;
+}
+
+static void destroy(cn__gpu *g, cn__gpu_buffer *b)
+{
+    cn__gpu_destroy_buffer(g, b->handle);
+    cn__block_free(&g->ctx->memory, b, sizeof *b);
+}
+
+static void empty_pool(cn__gpu *g)
+{
+    for (int i = 0; i < CN__GPU_USES * CN__GPU_CLASSES; i++) {
+        cn__gpu_buffer **list = &g->pool[i / CN__GPU_CLASSES][i % CN__GPU_CLASSES];
+        for (cn__gpu_buffer *b = *list, *next; b; b = next) {
+            next = b->next;
+            destroy(g, b);
+        }
+        *list = NULL;
+    }
+    g->stats.pooled = 0;
+    g->stats.pooled_bytes = 0;
+}
+
+void cn__gpu_trim(cn__gpu *g)
+{
+    if (g->encoder) cn__gpu_submit(g); /* what is recorded may use them */
+    empty_pool(g);
+}
+
+void cn__gpu_memory_close(cn__gpu *g)
+{
+    empty_pool(g);
+    for (cn__gpu_buffer *b = g->in_use, *next; b; b = next) {
+        next = b->next;
+        destroy(g, b);
+    }
+    g->in_use = NULL;
+}

@@ -1,0 +1,257 @@
+#include "core/object.h"
+#include "gpu/gpu.h"
+
+static bool check_range(cn__gpu *g, const char *who, const cn__gpu_buffer *b, size_t offset, size_t bytes)
+{
+    if (offset <= b->bytes && bytes <= b->bytes - offset) return true;
+    return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: bytes %zu to %zu of a buffer of %zu", who, offset, offset + bytes,
+                    b->bytes);
+}
+
+/* ---- The ring: chunks of mapped memory, filled one after the other. A submission takes the current one along: it is
+   unmapped before, and mapped again when the device is done with it. */
+
+static void on_chunk(WGPUMapAsyncStatus status, WGPUStringView words, void *user1, void *user2)
+{
+    (void)words, (void)user2;
+    cn__gpu_chunk *c = user1;
+    c->is_mapped = status == WGPUMapAsyncStatus_Success;
+    c->pending = false;
+}
+
+static void chunk_drop(cn__gpu *g, cn__gpu_chunk *c)
+{
+    if (c->handle) cn__gpu_destroy_buffer(g, c->handle);
+    *c = (cn__gpu_chunk){ 0 };
+}
+
+static bool chunk_ready(cn__gpu *g, cn__gpu_chunk *c)
+{
+    for (int round = 0; c->pending; cn__gpu_pause(&round)) cn__gpu_process(g);
+    if (c->handle && !c->is_mapped) chunk_drop(g, c);
+    if (!c->handle) {
+        c->handle = cn__gpu_make_buffer(g, CN__GPU_CHUNK, WGPUBufferUsage_MapWrite | WGPUBufferUsage_CopySrc, true);
+        c->is_mapped = c->handle != NULL;
+    }
+    if (!cn__gpu_ok(g, "gpu: upload") || !c->handle) return false;
+    if (!c->memory) c->memory = g->w->BufferGetMappedRange(c->handle, 0, CN__GPU_CHUNK);
+    return c->memory || cn__fail(g->ctx, CN_NO_MEMORY, "gpu: upload: the driver's memory cannot be reached");
+}
+
+bool cn__gpu_ring_before_submit(cn__gpu *g)
+{
+    cn__gpu_chunk *c = &g->chunks[g->chunk];
+    if (!c->used) return false;
+    g->w->BufferUnmap(c->handle);
+    c->memory = NULL;
+    c->is_mapped = false;
+    return true;
+}
+
+void cn__gpu_ring_after_submit(cn__gpu *g)
+{
+    cn__gpu_chunk *c = &g->chunks[g->chunk];
+    c->used = 0;
+    g->chunk = (g->chunk + 1) % CN__GPU_CHUNKS;
+    if (cn__gpu_is_lost(g)) return;
+    c->pending = true;
+    WGPUBufferMapCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                       .callback = on_chunk,
+                                       .userdata1 = c };
+    g->w->BufferMapAsync(c->handle, WGPUMapMode_Write, 0, CN__GPU_CHUNK, info);
+}
+
+/* Offset and size in steps of 4. */
+static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
+{
+    while (bytes) {
+        cn__gpu_chunk *c = &g->chunks[g->chunk];
+        if (c->used == CN__GPU_CHUNK) {
+            if (!cn__gpu_submit(g)) return false;
+            continue;
+        }
+        if (!chunk_ready(g, c)) return false;
+        WGPUCommandEncoder e = cn__gpu_encoder(g, "gpu: upload");
+        if (!e) return false;
+        size_t room = CN__GPU_CHUNK - c->used, n = bytes < room ? bytes : room;
+        memcpy(c->memory + c->used, from, n);
+        g->w->CommandEncoderCopyBufferToBuffer(e, c->handle, c->used, to->handle, offset, n);
+        c->used += n;
+        offset += n, from += n, bytes -= n;
+    }
+    return true;
+}
+
+/* Some bytes of one word. The others keep their value, unless they lie past the end. */
+static bool put_part(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
+{
+    char word[4] = { 0 };
+    size_t at = offset & 3, start = offset - at;
+    size_t held = to->bytes - start < 4 ? to->bytes - start : 4;
+    if ((at > 0 || bytes < held) && !cn__gpu_download(g, to, start, word, held)) return false;
+    memcpy(word + at, from, bytes);
+    return put(g, to, start, word, 4);
+}
+
+bool cn__gpu_upload(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const void *from, size_t bytes)
+{
+    const char *p = from;
+    if (!cn__gpu_ok(g, "gpu: upload") || !check_range(g, "gpu: upload", to, offset, bytes)) return false;
+    g->stats.uploaded_bytes += (int64_t)bytes;
+    size_t head = (4 - (offset & 3)) & 3;
+    if (head > bytes) head = bytes;
+    if (head && !put_part(g, to, offset, p, head)) return false;
+    offset += head, p += head, bytes -= head;
+    size_t whole = bytes & ~(size_t)3;
+    if (!put(g, to, offset, p, whole)) return false;
+    return bytes == whole || put_part(g, to, offset + whole, p + whole, bytes - whole);
+}
+
+bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buffer *from, size_t from_offset,
+                  size_t bytes)
+{
+    size_t padded = (bytes + 3) & ~(size_t)3;
+    if (!check_range(g, "gpu: copy", to, to_offset, bytes) || !check_range(g, "gpu: copy", from, from_offset, bytes))
+        return false;
+    bool ends = bytes == padded || to_offset + bytes == to->bytes; /* nobody's bytes are written over */
+    if (to == from || (to_offset | from_offset) & 3 || !ends)
+        return cn__fail(g->ctx, CN_BAD_ARGUMENT,
+                        "gpu: copy: from %zu to %zu, %zu bytes: not in steps of 4, or within one buffer", from_offset,
+                        to_offset, bytes);
+    WGPUCommandEncoder e = cn__gpu_encoder(g, "gpu: copy");
+    if (e && padded)
+        g->w->CommandEncoderCopyBufferToBuffer(e, from->handle, from_offset, to->handle, to_offset, padded);
+    return e != NULL;
+}
+
+/* ---- Reading: copied into a buffer that can be mapped, which is mapped when the copy is made */
+
+struct cn__gpu_read {
+    cn__gpu_read *prev, *next;
+    cn__gpu *gpu;
+    cn__gpu_buffer *staging; /* NULL: nothing to read */
+    size_t skip, bytes;      /* the first byte wanted, and how many */
+    size_t mapped_bytes;
+    bool pending;
+    WGPUMapAsyncStatus status;
+    char words[160];
+};
+
+static void on_read(WGPUMapAsyncStatus status, WGPUStringView words, void *user1, void *user2)
+{
+    (void)user2;
+    cn__gpu_read *r = user1;
+    r->status = status;
+    cn__gpu_copy_words(r->words, sizeof r->words, words);
+    r->pending = false;
+}
+
+static cn__gpu_read *read_new(cn__gpu *g)
+{
+    cn__gpu_read *r = cn__alloc(g->ctx, sizeof *r);
+    if (!r) return NULL;
+    r->gpu = g;
+    r->next = g->reads;
+    if (r->next) r->next->prev = r;
+    g->reads = r;
+    return r;
+}
+
+static void read_free(cn__gpu_read *r)
+{
+    cn__gpu *g = r->gpu;
+    if (r->prev) r->prev->next = r->next;
+    else g->reads = r->next;
+    if (r->next) r->next->prev = r->prev;
+    cn__gpu_buffer_free(g, r->staging);
+    cn__free(g->ctx, r, sizeof *r);
+}
+
+static bool read_start(cn__gpu_read *r, cn__gpu_buffer *from, size_t offset)
+{
+    cn__gpu *g = r->gpu;
+    size_t start = offset & ~(size_t)3;
+    r->skip = offset - start;
+    r->mapped_bytes = (r->skip + r->bytes + 3) & ~(size_t)3;
+    r->staging = cn__gpu_buffer_for(g, r->mapped_bytes, CN__GPU_READBACK);
+    WGPUCommandEncoder e = r->staging ? cn__gpu_encoder(g, "gpu: download") : NULL;
+    if (!e) return false;
+    g->w->CommandEncoderCopyBufferToBuffer(e, from->handle, start, r->staging->handle, 0, r->mapped_bytes);
+    if (!cn__gpu_submit(g)) return false;
+    r->pending = true;
+    WGPUBufferMapCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                       .callback = on_read,
+                                       .userdata1 = r };
+    g->w->BufferMapAsync(r->staging->handle, WGPUMapMode_Read, 0, r->mapped_bytes, info);
+    g->stats.downloaded_bytes += (int64_t)r->bytes;
+    return true;
+}
+
+cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
+{
+    if (!cn__gpu_ok(g, "gpu: download") || !check_range(g, "gpu: download", from, offset, bytes)) return NULL;
+    cn__gpu_read *r = read_new(g);
+    if (!r) return NULL;
+    r->bytes = bytes;
+    if (bytes == 0 || read_start(r, from, offset)) return r;
+    read_free(r);
+    return NULL;
+}
+
+bool cn__gpu_read_done(cn__gpu_read *r)
+{
+    if (r->pending) cn__gpu_process(r->gpu);
+    return !r->pending;
+}
+
+/* A mapped range may only be asked for after success. */
+static bool read_take(cn__gpu_read *r, void *to)
+{
+    cn__gpu *g = r->gpu;
+    if (!r->staging) return true;
+    if (r->status != WGPUMapAsyncStatus_Success)
+        return cn__gpu_ok(g, "gpu: download") && cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: download: %s", r->words);
+    const char *memory =
+        cn__gpu_is_lost(g) ? NULL : g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes);
+    if (memory && to) memcpy(to, memory + r->skip, r->bytes);
+    if (!cn__gpu_is_lost(g)) g->w->BufferUnmap(r->staging->handle);
+    if (memory) return cn__gpu_ok(g, "gpu: download");
+    return cn__gpu_ok(g, "gpu: download") &&
+           cn__fail(g->ctx, CN_NO_MEMORY, "gpu: download: the driver's memory cannot be reached");
+}
+
+bool cn__gpu_read_end(cn__gpu_read *r, void *to)
+{
+    if (!r) return false;
+    for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
+    bool ok = read_take(r, to);
+    read_free(r);
+    return ok;
+}
+
+/* In pieces, so that staging stays small: one is copied by the device while another is copied here. */
+bool cn__gpu_download(cn__gpu *g, cn__gpu_buffer *from, size_t offset, void *to, size_t bytes)
+{
+    enum { PIECE = 8 << 20 };
+    if (!cn__gpu_ok(g, "gpu: download") || !check_range(g, "gpu: download", from, offset, bytes)) return false;
+    cn__gpu_read *ahead = cn__gpu_read_begin(g, from, offset, bytes < PIECE ? bytes : PIECE);
+    bool ok = ahead != NULL;
+    for (size_t at = 0; ahead; at += PIECE) {
+        cn__gpu_read *r = ahead;
+        size_t next = at + PIECE, left = next < bytes ? bytes - next : 0;
+        ahead = left && ok ? cn__gpu_read_begin(g, from, offset + next, left < PIECE ? left : PIECE) : NULL;
+        if (left && !ahead) ok = false;
+        if (!cn__gpu_read_end(r, (char *)to + at)) ok = false;
+    }
+    return ok;
+}
+
+void cn__gpu_transfer_close(cn__gpu *g)
+{
+    while (g->reads) cn__gpu_read_end(g->reads, NULL);
+    for (int i = 0; i < CN__GPU_CHUNKS; i++) {
+        cn__gpu_chunk *c = &g->chunks[i];
+        for (int round = 0; c->pending; cn__gpu_pause(&round)) cn__gpu_process(g);
+        chunk_drop(g, c);
+    }
+}
