@@ -189,10 +189,17 @@ WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who)
     return cn__gpu_ok(g, who) ? g->encoder : NULL;
 }
 
-static void drop_commands(cn__gpu *g)
+static void release_encoder(cn__gpu *g)
 {
     if (g->encoder) g->w->CommandEncoderRelease(g->encoder);
     g->encoder = NULL;
+}
+
+/* What was recorded is not going to be: neither are its uploads. */
+static void drop_commands(cn__gpu *g)
+{
+    release_encoder(g);
+    g->chunks[g->chunk].used = 0;
 }
 
 /* A command buffer with an error in it must not be submitted: one implementation ends the process, the other drops it and
@@ -200,7 +207,7 @@ static void drop_commands(cn__gpu *g)
 static bool finish_and_submit(cn__gpu *g)
 {
     WGPUCommandBuffer commands = g->w->CommandEncoderFinish(g->encoder, NULL);
-    drop_commands(g);
+    release_encoder(g);
     bool ok = cn__gpu_ok(g, "gpu: submit");
     if (ok && commands) {
         g->w->QueueSubmit(g->queue, 1, &commands);
