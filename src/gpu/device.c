@@ -21,7 +21,7 @@ static void keep_loss(cn__gpu_fault *f, const char *words)
 {
     pthread_mutex_lock(&f->lock);
     if (!f->lost) {
-        snprintf(f->lost_words, sizeof f->lost_words, "%s", words);
+        snprintf(f->lost_words, sizeof f->lost_words, "%.*s", (int)sizeof f->lost_words - 1, words);
         f->lost = true;
     }
     pthread_mutex_unlock(&f->lock);
