@@ -30,7 +30,7 @@ static cn__gpu_system *system_new(cn_ctx *ctx)
     s->listed = true;
     if (!cn__wgpu_load(&s->w, s->why_not, sizeof s->why_not)) return s;
     if (!cn__dialect_find(&s->w, &s->dialect, s->why_not, sizeof s->why_not)) return s;
-    s->instance = s->w.CreateInstance(NULL);
+    s->instance = cn__dialect_instance(&s->w, s->dialect);
     if (s->instance) begin_search(s);
     else snprintf(s->why_not, sizeof s->why_not, "%s could not be started", cn__dialect_name(s->dialect));
     return s;

@@ -66,6 +66,24 @@ static WGPUFlags backend_bit(void)
     }
 }
 
+/* Left to itself wgpu-native starts OpenGL as well, slowly and not without leaks. How to name a backend has changed between
+   its versions: only the one that was tried is told. */
+WGPUInstance cn__dialect_instance(const cn__wgpu *w, cn__dialect dialect)
+{
+    enum { EXTRAS = 0x30004, USUAL_FLAGS = 1 << 24, TRIED = 29 };
+    struct {
+        WGPUChainedStruct chain;
+        WGPUFlags backends, flags;
+        uint64_t room[24]; /* all defaults */
+    } extras = { .chain.sType = EXTRAS, .backends = backend_bit(), .flags = USUAL_FLAGS };
+    struct {
+        WGPUChainedStruct *next;
+        uint64_t room[8];
+    } descriptor = { .next = &extras.chain };
+    bool told = dialect == CN__WGPU_NATIVE && w->GetVersion && w->GetVersion() >> 24 == TRIED;
+    return w->CreateInstance(told ? &descriptor : NULL);
+}
+
 size_t cn__dialect_count_adapters(const cn__wgpu *w, WGPUInstance instance)
 {
     if (!w->InstanceEnumerateAdapters) return 0;

@@ -16,6 +16,8 @@ typedef enum cn__dialect {
 bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *words, size_t size);
 const char *cn__dialect_name(cn__dialect dialect);
 
+WGPUInstance cn__dialect_instance(const cn__wgpu *w, cn__dialect dialect);
+
 /* What this system's graphics cards are reached through. Always named: Dawn would hand out an adapter that computes
    nothing, wgpu-native one of OpenGL. */
 WGPUBackendType cn__dialect_backend(void);
