@@ -62,14 +62,6 @@ void cn__gpu_system_release(cn__gpu_system *s)
 
 /* ---- Getting an adapter */
 
-void cn__gpu_copy_words(char *to, size_t size, WGPUStringView words)
-{
-    size_t n = !words.data ? 0 : words.length == WGPU_STRLEN ? strlen(words.data) : words.length;
-    if (n >= size) n = size - 1;
-    if (n) memcpy(to, words.data, n);
-    to[n] = 0;
-}
-
 /* Software drivers compute on the processor that waits: leave it to them. */
 void cn__gpu_pause(int *round)
 {
@@ -84,7 +76,7 @@ static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGP
     (void)user2;
     cn__gpu_request *r = user1;
     r->adapter = status == WGPURequestAdapterStatus_Success ? adapter : NULL;
-    cn__gpu_copy_words(r->words, sizeof r->words, words);
+    cn__dialect_words(r->words, sizeof r->words, words);
     r->pending = false;
 }
 
@@ -171,9 +163,9 @@ bool cn__gpu_read_card(cn__gpu_system *s, WGPUAdapter adapter, cn_gpu_info *info
         .group_bytes = l.maxComputeWorkgroupStorageSize,
         .groups = l.maxComputeWorkgroupsPerDimension,
     };
-    cn__gpu_copy_words(info->name, sizeof info->name, a.device);
-    cn__gpu_copy_words(info->vendor, sizeof info->vendor, a.vendor);
-    cn__gpu_copy_words(info->driver, sizeof info->driver, a.description);
+    cn__dialect_words(info->name, sizeof info->name, a.device);
+    cn__dialect_words(info->vendor, sizeof info->vendor, a.vendor);
+    cn__dialect_words(info->driver, sizeof info->driver, a.description);
     s->w.AdapterInfoFreeMembers(a);
     return true;
 }

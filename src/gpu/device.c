@@ -31,7 +31,7 @@ static void on_error(const WGPUDevice *device, WGPUErrorType type, WGPUStringVie
 {
     (void)device, (void)user2;
     char text[sizeof(((cn__gpu_fault *)0)->words)];
-    cn__gpu_copy_words(text, sizeof text, words);
+    cn__dialect_words(text, sizeof text, words);
     cn_code code = cn__dialect_code(type, text);
     if (code == CN_BAD_DEVICE) keep_loss(user1, text);
     else keep_fault(user1, code, text);
@@ -42,7 +42,7 @@ static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUS
 {
     (void)device, (void)reason, (void)user2;
     char text[sizeof(((cn__gpu_fault *)0)->lost_words)];
-    cn__gpu_copy_words(text, sizeof text, words);
+    cn__dialect_words(text, sizeof text, words);
     keep_loss(user1, text);
 }
 
@@ -104,7 +104,7 @@ static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStr
     (void)user2;
     cn__gpu *g = user1;
     g->device = status == WGPURequestDeviceStatus_Success ? device : NULL;
-    if (!g->device) cn__gpu_copy_words(g->words, sizeof g->words, words);
+    if (!g->device) cn__dialect_words(g->words, sizeof g->words, words);
     g->opening = false;
 }
 

@@ -1,5 +1,6 @@
 #include "gpu/dialect.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +104,22 @@ WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t
         if (i != number) w->AdapterRelease(all[i]);
     }
     return number < n ? all[number] : NULL;
+}
+
+void cn__dialect_words(char *to, size_t size, WGPUStringView words)
+{
+    static const char preface[] = "Validation Error\n\nCaused by:\n";
+    const char *from = words.data;
+    size_t n = !from ? 0 : words.length == WGPU_STRLEN ? strlen(from) : words.length;
+    if (n >= sizeof preface - 1 && memcmp(from, preface, sizeof preface - 1) == 0) {
+        from += sizeof preface - 1;
+        n -= sizeof preface - 1;
+    }
+    for (; n && isspace((unsigned char)*from); n--) from++;
+    while (n && isspace((unsigned char)from[n - 1])) n--;
+    if (n >= size) n = size - 1;
+    if (n) memcpy(to, from, n);
+    to[n] = 0;
 }
 
 /* wgpu-native reports lack of memory and a lost device as errors of validation. */

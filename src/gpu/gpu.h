@@ -63,7 +63,6 @@ bool cn__gpu_search(cn__gpu_system *s, bool wait); /* true: the list is complete
 void cn__gpu_request_adapter(cn__gpu_system *s, const cn__gpu_way *way, cn__gpu_request *r);
 bool cn__gpu_read_card(cn__gpu_system *s, WGPUAdapter adapter, cn_gpu_info *info);
 bool cn__gpu_same_card(const cn_gpu_info *a, const cn_gpu_info *b);
-void cn__gpu_copy_words(char *to, size_t size, WGPUStringView words);
 void cn__gpu_pause(int *round); /* between two looks at something that takes its time */
 
 /* ---- device.c */

@@ -142,7 +142,7 @@ static void on_read(WGPUMapAsyncStatus status, WGPUStringView words, void *user1
     (void)user2;
     cn__gpu_read *r = user1;
     r->status = status;
-    cn__gpu_copy_words(r->words, sizeof r->words, words);
+    cn__dialect_words(r->words, sizeof r->words, words);
     r->pending = false;
 }
 
