@@ -463,6 +463,30 @@ static void test_programs(cn__gpu *g)
     cn_error_clear(g->ctx);
 }
 
+/* An error that nobody has asked about drops what is recorded, uploads too; then all goes on. */
+static void test_dropped_commands(cn__gpu *g)
+{
+    check_group("dropped commands");
+    enum { SIZE = CN__GPU_CHUNK + 100 };
+    unsigned char *sent = calloc(1, SIZE), *got = calloc(1, SIZE);
+    cn__gpu_buffer *b = cn__gpu_buffer_new(g, SIZE);
+    check(cn__gpu_upload(g, b, 0, sent, CN__GPU_CHUNK), "a chunk full");
+    WGPUBufferDescriptor bad = { .label = { NULL, WGPU_STRLEN },
+                                 .usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_Storage,
+                                 .size = 64 };
+    WGPUBuffer made = g->w->DeviceCreateBuffer(g->device, &bad);
+    check(!cn__gpu_submit(g) && says(g->ctx, CN_BAD_ARGUMENT, "submit"), "the error shows");
+    check(g->chunks[g->chunk].used == 0 && cn__gpu_submit(g), "nothing is left of the upload");
+    fill(sent, SIZE, 8);
+    check(g->chunks[g->chunk].used == 0 && cn__gpu_upload(g, b, 0, sent, SIZE) &&
+              cn__gpu_download(g, b, 0, got, SIZE) && memcmp(sent, got, SIZE) == 0,
+          "again: %s", cn_error(g->ctx));
+    if (made) g->w->BufferRelease(made);
+    cn__gpu_buffer_free(g, b);
+    free(sent);
+    free(got);
+}
+
 /* ---- Loss */
 
 static void test_loss(cn_ctx *ctx)
@@ -698,6 +722,7 @@ int main(int argc, char **argv)
         test_pool(g);
         test_limits(g);
         test_programs(g);
+        test_dropped_commands(g);
     }
     cn__gpu_close(g);
     test_budget(ctx);
