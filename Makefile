@@ -4,12 +4,13 @@ SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
 CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
 BUILD       = @cmake --build build --target
 
-.PHONY: help build demo digits test test-long bench format docs install-deps clean
+.PHONY: help build demo digits gpu test test-long bench format docs install-deps clean
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
 	@echo "make demo          train a language model on this project's own text, about a minute: build/demo"
 	@echo "make digits        get MNIST and train a convolutional network on it, a minute or two"
+	@echo "make gpu           get WebGPU libraries and software drivers to test with, below build/gpu"
 	@echo "make test          every test: release, sanitizers, clang, installation, examples"
 	@echo "make test-long     the same with the long variants"
 	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
@@ -35,6 +36,9 @@ digits:
 	$(CONFIGURE)
 	$(BUILD) example_07_digits
 	@build/example_07_digits
+
+gpu:
+	@scripts/gpu.sh
 
 test:
 	@scripts/test.sh

@@ -19,12 +19,25 @@ static const char *instruction_set(void)
 #endif
 }
 
+/* Cards are found and described; there are no kernels for them yet. */
+static void list_gpus(cn_ctx *cn)
+{
+    if (!cn_gpu_available(cn)) printf("gpu  none: %s\n", cn_gpu_why_not(cn));
+    for (int i = 0; i < cn_gpu_count(cn); i++) {
+        cn_gpu_info gpu;
+        if (!cn_gpu_describe(cn, i, &gpu)) continue;
+        printf("gpu:%d  %s (%s, %s, by %s)%s; seen, but this build has no GPU backend to compute on it\n", i, gpu.name,
+               gpu.kind, gpu.backend, gpu.implementation, gpu.f16 ? ", f16" : "");
+    }
+}
+
 int list_devices(settings *s)
 {
     (void)s;
     printf("cpu  %ld cores, %s\n", sysconf(_SC_NPROCESSORS_ONLN), instruction_set());
-    cn_ctx *gpu = cn_open(&(cn_desc){ .device = "gpu" });
-    printf("gpu  %s\n", gpu ? "one: --device gpu" : "none: this build has no GPU backend");
-    cn_close(gpu);
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
+    if (!cn) return fail("out of memory");
+    list_gpus(cn);
+    cn_close(cn);
     return DONE;
 }

@@ -7,6 +7,7 @@
 #include "ops.h"
 #include "grad.h"
 #include "plan.h"
+#include "gpu.h"
 #include "nn.h"
 #include "init.h"
 #include "loss.h"
