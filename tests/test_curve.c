@@ -9,6 +9,7 @@
 #include "cairn/cairn.h"
 #include "cairn/look.h"
 #include "support/check.h"
+#include "support/faulty.h"
 
 static unsigned char *read_whole(const char *path, size_t *n)
 {
@@ -422,25 +423,6 @@ static void text_is_exact(cn_ctx *cn)
 }
 
 /* ---- memory that runs out ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    if (q) f->blocks += p == NULL;
-    return q;
-}
 
 static bool draw(cn_ctx *cn, int kind)
 {

@@ -6,30 +6,7 @@
 
 #include "core/core.h"
 #include "support/check.h"
-
-/* ---- an allocator that fails when told, and knows what is still out ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at; /* 0: never */
-    int64_t blocks;
-    size_t bytes;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    if (new_bytes == 0) {
-        if (p) f->blocks--, f->bytes -= old_bytes;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    if (!q) return NULL;
-    f->blocks += p == NULL;
-    f->bytes += new_bytes - old_bytes;
-    return q;
-}
+#include "support/faulty.h"
 
 /* ---- a two-layer network with an embedding, momentum and a checkpointed part ---- */
 

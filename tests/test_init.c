@@ -7,6 +7,7 @@
 #include "cairn/cairn.h"
 #include "cairn/init.h"
 #include "support/check.h"
+#include "support/faulty.h"
 
 typedef struct moments {
     double mean, std, low, high, fourth; /* fourth: of (x - mean) / std; 3 if normal, 1.8 if uniform */
@@ -262,25 +263,6 @@ static void refusals(cn_ctx *cn)
 }
 
 /* ---- memory that runs out ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    f->blocks += q && !p;
-    return q;
-}
 
 static void out_of_memory(void)
 {

@@ -7,6 +7,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/faulty.h"
 #include "support/samples.h"
 
 static double now(void)
@@ -395,27 +396,6 @@ static void collating(void)
 }
 
 /* ---- memory */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-    size_t bytes;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    if (new_bytes == 0) {
-        if (p) f->blocks--, f->bytes -= old_bytes;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    if (!q) return NULL;
-    f->blocks += p == NULL;
-    f->bytes += new_bytes - old_bytes;
-    return q;
-}
 
 static void memory_does_not_grow(void)
 {

@@ -14,6 +14,7 @@
 #include "cairn/cairn.h"
 #include "cairn/look.h"
 #include "support/check.h"
+#include "support/faulty.h"
 
 static double clock_now(void *user) { return *(double *)user; }
 
@@ -612,25 +613,6 @@ static void events_are_tensorboards(cn_ctx *cn)
 }
 
 /* ---- memory that runs out ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    if (q) f->blocks += p == NULL;
-    return q;
-}
 
 static void memory_may_run_out(void)
 {

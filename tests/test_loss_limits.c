@@ -6,6 +6,7 @@
 #include "cairn/cairn.h"
 #include "cairn/loss.h"
 #include "support/check.h"
+#include "support/faulty.h"
 
 static cn_tensor *wholes(cn_ctx *ctx, cn_dims shape, const int64_t *v) { return cn_from(ctx, CN_I64, shape, v); }
 
@@ -220,25 +221,6 @@ static void tidy(cn_ctx *ctx)
 }
 
 /* ---- memory that runs out: each allocation fails once, and nothing worse than an error happens */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    f->blocks += q && !p;
-    return q;
-}
 
 /* Each kind of loss once, added up, and the gradient. */
 static bool losses_at_once(cn_ctx *ctx)

@@ -5,6 +5,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/faulty.h"
 
 static cn_module *small_model(cn_ctx *cn)
 {
@@ -186,25 +187,6 @@ static void refusals(cn_ctx *cn)
 }
 
 /* Memory that runs out while a model is made, saved, loaded and shown. */
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    f->blocks += q && !p;
-    return q;
-}
-
 static bool whole_life(cn_ctx *cn)
 {
     cn_module *m = small_model(cn);

@@ -8,6 +8,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/faulty.h"
 
 enum { MOST = 16 };
 typedef struct model {
@@ -408,21 +409,6 @@ static void bad_calls_assign_nothing(void)
     check(cn_grad_of(net.p[0]) != NULL, "gradients are left as they are");
     cn_close(net.cn);
     cn_close(was.cn);
-}
-
-typedef struct faulty {
-    int64_t calls, fail_at; /* 0: never */
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        free(p);
-        return NULL;
-    }
-    return ++f->calls == f->fail_at ? NULL : realloc(p, new_bytes);
 }
 
 /* Each allocation of a step fails once: every parameter has its old value or every one its new. */

@@ -9,6 +9,7 @@
 #include "cairn/cairn.h"
 #include "cairn/schedule.h"
 #include "support/check.h"
+#include "support/faulty.h"
 #include "support/stored.h"
 
 enum { MOST = 8, NUMBERS = 256 };
@@ -696,24 +697,6 @@ static void no_step_while_an_error_stands(void)
 }
 
 /* ---- memory runs out ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks; /* fail_at 0: never */
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    f->blocks += p == NULL;
-    return realloc(p, new_bytes);
-}
 
 /* The second step of the loop: first steps make states, later ones find them. */
 static bool step_with_fault(const rule *r, int before, int64_t n, int *failed)

@@ -6,6 +6,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/faulty.h"
 #include "support/named_cases.h"
 
 /* ---- what was stored ---- */
@@ -268,25 +269,6 @@ static void plans(cn_ctx *cn)
 }
 
 /* ---- memory that runs out ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at, blocks;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        f->blocks -= p != NULL;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    f->blocks += q && !p;
-    return q;
-}
 
 static bool forward_and_backward(cn_ctx *cn)
 {
