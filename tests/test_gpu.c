@@ -399,11 +399,11 @@ static bool computes(cn__gpu *g)
     for (int i = 0; i < N; i++) x[i] = (float)i;
     ok = ok && cn__gpu_upload(g, b[0], 0, x, sizeof x);
     ok = ok &&
-         cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[0] }, { .buffer = b[1] } }, (N + 63) / 64, 1, 1);
+         cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[0] }, { .buffer = b[1] } }, (N + 63) / 64);
     for (int i = 0; i < N; i++) x[i] = -1;
     ok = ok && cn__gpu_upload(g, b[0], 0, x, sizeof x); /* after the dispatch, which must not see it */
     ok = ok &&
-         cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[1] }, { .buffer = b[2] } }, (N + 63) / 64, 1, 1);
+         cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[1] }, { .buffer = b[2] } }, (N + 63) / 64);
     ok = ok && cn__gpu_download(g, b[2], 0, y, sizeof y);
     for (int i = 0; i < N && ok; i++) ok = y[i] == 4 * (float)i + 3;
     for (int i = 0; i < 3; i++) cn__gpu_buffer_free(g, b[i]);
@@ -445,17 +445,17 @@ static void test_programs(cn__gpu *g)
                     odd[] = { { .buffer = a, .offset = 4 }, { .buffer = b } },
                     past[] = { { .buffer = a, .bytes = 5000 }, { .buffer = b } },
                     good[] = { { .buffer = a }, { .buffer = b } };
-    bool aliased = cn__gpu_dispatch(g, p, 2, same, 1, 1, 1) && cn__gpu_submit(g);
+    bool aliased = cn__gpu_dispatch(g, p, 2, same, 1) && cn__gpu_submit(g);
     check(!aliased && cn_error_code(g->ctx) == CN_BAD_ARGUMENT, "one buffer read and written: %s", cn_error(g->ctx));
     cn_error_clear(g->ctx);
-    check(!cn__gpu_dispatch(g, p, 2, odd, 1, 1, 1) && says(g->ctx, CN_BAD_ARGUMENT, "binding 0"), "an odd offset");
-    check(!cn__gpu_dispatch(g, p, 2, past, 1, 1, 1) && says(g->ctx, CN_BAD_ARGUMENT, "binding 0"), "past the end");
-    check(!cn__gpu_dispatch(g, p, 1, good, 1, 1, 1) && says(g->ctx, CN_BAD_ARGUMENT, "1 bindings given"),
+    check(!cn__gpu_dispatch(g, p, 2, odd, 1) && says(g->ctx, CN_BAD_ARGUMENT, "binding 0"), "an odd offset");
+    check(!cn__gpu_dispatch(g, p, 2, past, 1) && says(g->ctx, CN_BAD_ARGUMENT, "binding 0"), "past the end");
+    check(!cn__gpu_dispatch(g, p, 1, good, 1) && says(g->ctx, CN_BAD_ARGUMENT, "1 bindings given"),
           "one binding");
-    check(!cn__gpu_dispatch(g, p, 2, good, 65536, 1, 1) && says(g->ctx, CN_BAD_ARGUMENT, "at most 65535"),
+    check(!cn__gpu_dispatch(g, p, 2, good, (int64_t)65535 * 65535 + 1) && says(g->ctx, CN_UNSUPPORTED, "at most"),
           "too many groups");
-    check(cn__gpu_dispatch(g, p, 2, good, 0, 1, 1) && cn__gpu_submit(g), "none at all");
-    check(cn__gpu_dispatch(g, p, 2, good, 1, 1, 1) && cn__gpu_submit(g), "one: %s", cn_error(g->ctx));
+    check(cn__gpu_dispatch(g, p, 2, good, 0) && cn__gpu_submit(g), "none at all");
+    check(cn__gpu_dispatch(g, p, 2, good, 1) && cn__gpu_submit(g), "one: %s", cn_error(g->ctx));
     cn__gpu_buffer_free(g, a);
     cn__gpu_buffer_free(g, b);
     cn__gpu_program_free(g, p);
@@ -511,7 +511,7 @@ static void test_loss(cn_ctx *ctx)
     check(!cn__gpu_buffer_new(g, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "buffer");
     check(!cn__gpu_copy(g, a, 0, b, 0, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "copy");
     check(!make_axpb(g) && says(ctx, CN_BAD_DEVICE, "was lost"), "program");
-    check(!cn__gpu_dispatch(g, p, 2, both, 1, 1, 1) && says(ctx, CN_BAD_DEVICE, "was lost"), "dispatch");
+    check(!cn__gpu_dispatch(g, p, 2, both, 1) && says(ctx, CN_BAD_DEVICE, "was lost"), "dispatch");
     check(!cn__gpu_submit(g) && says(ctx, CN_BAD_DEVICE, "was lost"), "submit");
     bool read = cn__gpu_read_end(under_way, bytes); /* whichever came first */
     check(read || says(ctx, CN_BAD_DEVICE, "was lost"), "the read under way");
@@ -546,7 +546,7 @@ static void test_sudden_loss(cn_ctx *ctx)
         if (way / 2 == 1) ok = (q = make_axpb(g)) && cn__gpu_submit(g) && cn__gpu_download(g, a, 0, bytes, 64);
         if (way / 2 == 2) {
             cn__gpu_binding both[] = { { .buffer = a }, { .buffer = b } };
-            ok = cn__gpu_dispatch(g, p, 2, both, 1, 1, 1) && cn__gpu_upload(g, b, 0, bytes, 64) && cn__gpu_submit(g) &&
+            ok = cn__gpu_dispatch(g, p, 2, both, 1) && cn__gpu_upload(g, b, 0, bytes, 64) && cn__gpu_submit(g) &&
                  cn__gpu_download(g, a, 0, bytes, 64);
         }
         check(!ok && cn__gpu_is_lost(g) && says(ctx, CN_BAD_DEVICE, "was lost"), "way %d: %s", way, cn_error(ctx));

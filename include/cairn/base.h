@@ -83,7 +83,7 @@ typedef struct cn_allocator {
 typedef void (*cn_logger)(void *user, const char *line);
 
 typedef struct cn_desc {
-    const char *device;      /* "auto" (default) or "cpu" */
+    const char *device;      /* "auto" (default), "cpu", "gpu", "gpu:1" (gpu.h); a GPU that cannot be had is an error in the context */
     uint64_t seed;           /* of all random numbers */
     int threads;             /* 0: one a core */
     cn_allocator allocator;  /* default: malloc */

@@ -48,6 +48,18 @@ CN_API bool cn_gpu_available(cn_ctx *ctx);
 CN_API const char *cn_gpu_why_not(cn_ctx *ctx);                /* "" if there is one */
 CN_API int cn_gpu_find(cn_ctx *ctx, const char *device);       /* number of "gpu", "gpu:1"; -1 with an error */
 
+/* What a context's GPU has done so far. */
+typedef struct cn_gpu_counters {
+    int64_t dispatches, submissions;
+    int64_t uploaded_bytes, downloaded_bytes; /* tensors */
+    int64_t parameter_bytes;                  /* numbers of kernels: sizes, places, learning rates */
+    int64_t readbacks;                        /* times that somebody waited for the GPU */
+    int64_t fallbacks;                        /* steps that ran on the CPU, for lack of a kernel */
+    int64_t pipelines, bind_groups;           /* made */
+    int64_t buffers, buffer_bytes;            /* held now */
+} cn_gpu_counters;
+CN_API cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx); /* zeros if the context has no GPU */
+
 #ifdef __cplusplus
 }
 #endif

@@ -140,6 +140,14 @@ typedef struct cn_reducer {
     void (*end)(const void *state, void *out, int64_t n);                     /* result elements from states */
 } cn_reducer;
 
+/* The same on the GPU, as WGSL expressions: s and t are states, x the element (f32, or i32 for whole numbers and bool),
+   at its position (i32). One for floats, one for whole numbers. */
+typedef struct cn_wgsl_reducer {
+    const char *state;            /* type: "f32", "vec2<f32>" */
+    const char *begin, *fold;     /* a fresh state; s with x folded in */
+    const char *merge, *end;      /* s with the later t absorbed; the result; "count" is how many elements were folded */
+} cn_wgsl_reducer;
+
 /* Test cases: each operand's shape and how it is filled; the tests do the rest (every dtype, layout, device). */
 typedef enum cn_fill {
     CN_FILL_NONE,       /* ends the list */
@@ -179,6 +187,8 @@ typedef struct cn_case {
 #define CN_NUMBERS (CN_FLOATS | CN_INTS)
 #define CN_ANY 0x1ffu
 
+struct cn__gpu_call;
+
 typedef struct cn_op {
     const char *name, *doc;
     cn_kind kind;
@@ -206,6 +216,11 @@ typedef struct cn_op {
     void (*cpu)(const cn_kernel *k);
     size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
     const char *wgsl;             /* MAP: an expression in x, y, z, u, v, p0..p7; several results: statements that set r0, r1, .. */
+    const char *wgsl_whole;       /* the same for whole numbers and bool, where it differs */
+    /* Or printed for its attributes: the expression may also use i, the number of the element. Returns its length. */
+    int (*wgsl_print)(const void *attrs, cn_dtype operand, char *out, size_t size);
+    const cn_wgsl_reducer *wgsl_reducer, *wgsl_reducer_whole; /* REDUCE */
+    bool (*gpu)(struct cn__gpu_call *c); /* any other kind: launches its kernels (gpu/kernel.h) */
     const char *onnx;
     const cn_case *cases;
     int n_cases;

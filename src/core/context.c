@@ -3,6 +3,7 @@
 
 #include "core/core.h"
 #include "cpu/cpu.h"
+#include "gpu/backend.h"
 
 #define PENDING_LIMIT 16384
 #define PLAN_LIMIT    256
@@ -19,11 +20,26 @@ static int count_cores(void)
     return n < 1 ? 1 : n > 64 ? 64 : (int)n;
 }
 
+static bool is_gpu(const char *device) { return device && !strncmp(device, "gpu", 3) && strchr(":", device[3]); }
+
+static bool known_device(const char *device)
+{
+    return !strcmp(device, "auto") || !strcmp(device, "cpu") || is_gpu(device);
+}
+
+/* Where it cannot be had the context is a CPU's, with an error that says why. */
+static void open_gpu(cn_ctx *ctx, const char *device)
+{
+    int card = cn_gpu_find(ctx, device);
+    cn__device *gpu = card >= 0 ? cn__gpu_device_open(ctx, card, ctx->device) : NULL;
+    if (gpu) ctx->device = gpu;
+}
+
 cn_ctx *cn_open(const cn_desc *desc)
 {
     static const cn_desc defaults = { 0 };
     if (!desc) desc = &defaults;
-    if (desc->device && strcmp(desc->device, "auto") && strcmp(desc->device, "cpu")) return NULL;
+    if (desc->device && !known_device(desc->device)) return NULL;
     cn__memory memory;
     cn__memory_open(&memory, &desc->allocator);
     cn_ctx *ctx = cn__resize(&memory, NULL, 0, sizeof *ctx);
@@ -43,6 +59,7 @@ cn_ctx *cn_open(const cn_desc *desc)
     ctx->next_variant = 1;
     ctx->hash_mask = UINT64_MAX;
     if (cn__cache_open(ctx)) ctx->device = cn__cpu_open(ctx, desc->threads > 0 ? desc->threads : count_cores());
+    if (ctx->device && is_gpu(desc->device)) open_gpu(ctx, desc->device);
     if (ctx->device) return ctx;
     cn_close(ctx);
     return NULL;

@@ -10,12 +10,14 @@ struct cn__run;
 
 typedef struct cn__device cn__device;
 typedef struct cn__device_table {
-    const char *kind; /* "cpu" */
+    const char *kind;                /* "cpu", "gpu" */
+    unsigned char element[CN_DTYPES]; /* bytes that an element takes there */
     void (*close)(cn__device *d);
     void *(*alloc)(cn__device *d, size_t bytes); /* 64-byte aligned; NULL: no memory */
     void (*free)(cn__device *d, void *memory, size_t bytes);
-    void (*upload)(cn__device *d, void *to, size_t offset, const void *from, size_t bytes);
-    bool (*download)(cn__device *d, const void *from, size_t offset, void *to, size_t bytes);
+    /* n elements, from the one numbered `at` on; on our side they are as cn_dtype_size says */
+    bool (*upload)(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n);
+    bool (*download)(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n);
     void *(*host)(cn__device *d, void *memory);            /* the memory as the CPU sees it, or NULL */
     bool (*supports)(cn__device *d, const cn_op *op);      /* has a kernel for it */
     bool (*prepare)(cn__device *d, struct cn__plan *plan); /* plan->prepared; false: no memory */
@@ -30,5 +32,7 @@ struct cn__device {
     cn_ctx *ctx;
     char name[16];
 };
+
+static inline size_t cn__device_element(const cn__device *d, cn_dtype t) { return d->table->element[t]; }
 
 #endif

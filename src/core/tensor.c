@@ -19,31 +19,38 @@ static bool layout_of(cn_ctx *ctx, const char *who, cn_dtype dtype, cn_dims shap
 }
 
 /* Kernels rely on a bool being 0 or 1; what users have may be any byte. */
-static void upload_bools(cn__storage *s, const unsigned char *data, size_t n)
+static bool upload_bools(cn__storage *s, const unsigned char *data, int64_t n)
 {
-    unsigned char part[1024];
-    for (size_t at = 0; at < n; at += sizeof part) {
-        size_t count = n - at < sizeof part ? n - at : sizeof part;
-        for (size_t i = 0; i < count; i++) part[i] = data[at + i] != 0;
-        s->device->table->upload(s->device, s->data, at, part, count);
+    enum { PART = 1024 };
+    unsigned char part[PART];
+    bool ok = true;
+    for (int64_t at = 0; at < n && ok; at += PART) {
+        int64_t count = n - at < PART ? n - at : PART;
+        for (int64_t i = 0; i < count; i++) part[i] = data[at + i] != 0;
+        ok = s->device->table->upload(s->device, s->data, at, CN_BOOL, part, count);
     }
+    return ok;
 }
 
 cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
 {
     cn_layout l;
     if (!ctx || !layout_of(ctx, "from", dtype, shape, &l)) return NULL;
-    size_t bytes = (size_t)cn__numel(&l) * cn_dtype_size(dtype);
-    if (!data && bytes) {
+    int64_t n = cn__numel(&l);
+    if (!data && n) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "from: no data");
         return NULL;
     }
-    cn__storage *s = cn__storage_new(ctx, ctx->device, bytes);
+    cn__storage *s = cn__storage_new(ctx, ctx->device, (size_t)n * cn__device_element(ctx->device, dtype));
     if (!s) return NULL;
-    if (dtype == CN_BOOL) upload_bools(s, data, bytes);
-    else ctx->device->table->upload(ctx->device, s->data, 0, data, bytes);
-    cn__node *n = cn__leaf_new(ctx, dtype, &l, s);
-    return n ? cn__handle_new(ctx, (cn__ref){ n, 0 }) : NULL;
+    bool ok = dtype == CN_BOOL ? upload_bools(s, data, n) :
+                                 ctx->device->table->upload(ctx->device, s->data, 0, dtype, data, n);
+    if (!ok) {
+        cn__storage_unref(ctx, s);
+        return NULL;
+    }
+    cn__node *leaf = cn__leaf_new(ctx, dtype, &l, s);
+    return leaf ? cn__handle_new(ctx, (cn__ref){ leaf, 0 }) : NULL;
 }
 
 cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, void (*free_fn)(void *user), void *user)
@@ -148,11 +155,11 @@ static cn_tensor *readable(cn_tensor *t)
     return t && cn_eval(t) ? t : NULL;
 }
 
-static bool download(cn_tensor *t, void *out, size_t bytes)
+static bool download(cn_tensor *t, void *out)
 {
     const cn__result *r = cn__result_of(t);
-    size_t at = (size_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype);
-    return r->storage->device->table->download(r->storage->device, r->storage->data, at, out, bytes);
+    cn__device *d = r->storage->device;
+    return d->table->download(d, r->storage->data, r->meta.layout.offset, r->meta.dtype, out, r->numel);
 }
 
 bool cn_read(cn_tensor *t, void *out, size_t bytes)
@@ -164,7 +171,7 @@ bool cn_read(cn_tensor *t, void *out, size_t bytes)
     cn_scope s = cn_scope_begin(t->ctx);
     cn_ctx *ctx = t->ctx;
     cn_tensor *r = readable(t);
-    bool ok = r && download(r, out, bytes);
+    bool ok = r && download(r, out);
     cn_scope_end(ctx, s);
     return ok;
 }
@@ -178,7 +185,7 @@ bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn_cast(t, CN_F64));
-    bool ok = r && download(r, out, (size_t)count * sizeof *out);
+    bool ok = r && download(r, out);
     cn_scope_end(ctx, s);
     return ok;
 }
@@ -197,7 +204,9 @@ const void *cn_data(cn_tensor *t)
     if (!cn_eval(t)) return NULL;
     const cn__result *r = cn__result_of(t);
     char *p = r->storage->device->table->host(r->storage->device, r->storage->data);
-    return p ? p + r->meta.layout.offset * (int64_t)cn_dtype_size(r->meta.dtype) : NULL;
+    if (p) return p + r->meta.layout.offset * (int64_t)cn_dtype_size(r->meta.dtype);
+    cn__fail(t->ctx, CN_BAD_DEVICE, "data: the tensor is on %s; cn_read copies it", r->storage->device->name);
+    return NULL;
 }
 
 /* One element as raw bytes. */
@@ -210,9 +219,8 @@ static bool element(cn_tensor *t, int64_t offset, void *out)
     }
     if (!cn_eval(t)) return false;
     r = cn__result_of(t);
-    size_t size = cn_dtype_size(r->meta.dtype);
-    return r->storage->device->table->download(r->storage->device, r->storage->data,
-                                               (size_t)(r->meta.layout.offset + offset) * size, out, size);
+    cn__device *d = r->storage->device;
+    return d->table->download(d, r->storage->data, r->meta.layout.offset + offset, r->meta.dtype, out, 1);
 }
 
 static bool single(cn_tensor *t, void *out)
@@ -266,9 +274,12 @@ size_t cn_print(cn_tensor *t, char *out, size_t size)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *r = readable(t);
-    const void *data = r ? cn_data(r) : NULL;
-    size_t n = 0;
-    if (data) n = cn__format(cn_type(r), cn_ndim(r), cn__result_of(r)->meta.layout.shape, data, out, size);
+    size_t bytes = r ? (size_t)cn_numel(r) * cn_dtype_size(cn_type(r)) + 1 : 0, n = 0;
+    void *data = r ? cn__resize(&ctx->memory, NULL, 0, bytes) : NULL;
+    if (r && !data) cn__fail(ctx, CN_NO_MEMORY, "print: out of memory");
+    if (data && download(r, data))
+        n = cn__format(cn_type(r), cn_ndim(r), cn__result_of(r)->meta.layout.shape, data, out, size);
+    if (data) cn__resize(&ctx->memory, data, bytes, 0);
     cn_scope_end(ctx, s);
     return n;
 }
@@ -352,6 +363,21 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
     return v != NULL;
 }
 
+/* The same in memory of its own. */
+static cn_tensor *own_copy(cn_tensor *v)
+{
+    const cn__result *r = cn__result_of(v);
+    size_t bytes = (size_t)r->numel * cn_dtype_size(r->meta.dtype);
+    void *host = cn__resize(&v->ctx->memory, NULL, 0, bytes ? bytes : 1);
+    if (!host) {
+        cn__fail(v->ctx, CN_NO_MEMORY, "set: out of memory");
+        return NULL;
+    }
+    cn_tensor *made = download(v, host) ? cn_from(v->ctx, r->meta.dtype, cn_shape(v), host) : NULL;
+    cn__resize(&v->ctx->memory, host, bytes ? bytes : 1, 0);
+    return made;
+}
+
 bool cn_set(cn_tensor *t, cn_dims index, double value)
 {
     int64_t at = 0;
@@ -362,8 +388,8 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
     cn_tensor *v = cn_clone(t); /* other views of the old value keep it */
     ctx->no_grad--;
     bool ok = v && cn_eval(v);
-    if (ok && cn__result_of(v)->storage->refs > 1)
-        ok = (v = cn_from(ctx, cn_type(t), cn_shape(t), cn_data(v))); /* an equal node has the same memory */
+    if (ok && cn__result_of(v)->storage->refs > 1) /* an equal node has the same memory */
+        ok = (v = own_copy(v)) != NULL;
     if (ok) {
         cn__result *r = cn__result_of(v);
         int64_t flat = 0;
@@ -372,9 +398,9 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
                 flat * r->meta.layout.shape[d] + (index.v[d] < 0 ? index.v[d] + r->meta.layout.shape[d] : index.v[d]);
         uint64_t bits = 0;
         cn__store_f64(r->meta.dtype, &bits, value);
-        size_t size = cn_dtype_size(r->meta.dtype);
-        r->storage->device->table->upload(r->storage->device, r->storage->data, (size_t)flat * size, &bits, size);
-        succeed(t, v->ref.node);
+        cn__device *d = r->storage->device;
+        ok = d->table->upload(d, r->storage->data, flat, r->meta.dtype, &bits, 1);
+        if (ok) succeed(t, v->ref.node);
     }
     cn_scope_end(ctx, s);
     return ok;

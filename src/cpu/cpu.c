@@ -20,20 +20,23 @@ static void cpu_free(cn__device *d, void *memory, size_t bytes)
     if (p) cn__resize(&d->ctx->memory, p - (size_t)p[-1], bytes + ALIGN, 0);
 }
 
-static void cpu_upload(cn__device *d, void *to, size_t offset, const void *from, size_t bytes)
+static bool cpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n)
 {
     cn__watch *w = d->ctx->watch;
     const int64_t began = w ? cn__watch_now() : 0;
-    if (bytes) memcpy((char *)to + offset, from, bytes);
-    if (w) w->transfer(w, d->name, true, bytes, began);
+    size_t size = cn_dtype_size(t);
+    if (n) memcpy((char *)to + (size_t)at * size, from, (size_t)n * size);
+    if (w) w->transfer(w, d->name, true, (size_t)n * size, began);
+    return true;
 }
 
-static bool cpu_download(cn__device *d, const void *from, size_t offset, void *to, size_t bytes)
+static bool cpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
 {
     cn__watch *w = d->ctx->watch;
     const int64_t began = w ? cn__watch_now() : 0;
-    if (bytes) memcpy(to, (const char *)from + offset, bytes);
-    if (w) w->transfer(w, d->name, false, bytes, began);
+    size_t size = cn_dtype_size(t);
+    if (n) memcpy(to, (const char *)from + (size_t)at * size, (size_t)n * size);
+    if (w) w->transfer(w, d->name, false, (size_t)n * size, began);
     return true;
 }
 
@@ -108,6 +111,7 @@ typedef struct cpu_step {
 } cpu_step;
 
 typedef struct cpu_plan {
+    bool alone; /* one step, without its tail */
     cpu_step *steps;
     void **base; /* of each buffer, for the run under way */
 } cpu_plan;
@@ -224,13 +228,13 @@ static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan 
     cpu->tail_scratch = scratch + c->steps[i].scratch;
 }
 
-static void run_step(const cn__plan *plan, int i, const cn__run *run, struct cn__cpu_run *cpu, char *scratch)
+static void run_step(const cn__plan *plan, cpu_plan *c, int i, const cn__run *run, struct cn__cpu_run *cpu,
+                     char *scratch)
 {
-    cpu_plan *c = plan->prepared;
     const cn__step *step = &plan->steps[i];
     cpu_step *s = &c->steps[i];
     if (!step->group) {
-        attach_tail(cpu, plan, c, i, run, scratch);
+        if (!c->alone) attach_tail(cpu, plan, c, i, run, scratch);
         run_kernel(step, s->k, run, c->base, cpu, scratch);
         return;
     }
@@ -249,7 +253,7 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
         const cn__step *step = &plan->steps[i];
         if (step->tail) continue; /* ran inside the step before */
         const int64_t began = w ? cn__watch_now() : 0;
-        run_step(plan, i, run, &cpu, scratch);
+        run_step(plan, plan->prepared, i, run, &cpu, scratch);
         if (w) w->step(w, plan, i, began);
         if (step->checks && atomic_load(&cpu.faulty)) {
             run->fault.step = i;
@@ -259,6 +263,42 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
         }
     }
     return CN_OK;
+}
+
+/* ---- one step for another device ---- */
+
+struct cn__cpu_alone {
+    cn__device *cpu;
+    cn__plan *plan;
+    int step;
+    size_t scratch;
+    cpu_plan prepared;
+};
+
+cn__cpu_alone *cn__cpu_prepare_alone(cn__device *cpu, cn__plan *plan, int i)
+{
+    cn_ctx *ctx = cpu->ctx;
+    const cn__step *step = &plan->steps[i];
+    cn__cpu_alone *a = cn__bump_new(&ctx->memory, &plan->memory, sizeof *a);
+    cpu_step *s = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s * (size_t)(i + step->together));
+    if (!a || !s || !(step->group ? prepare_groups : prepare_kernel)(ctx, plan, step, &s[i])) return NULL;
+    *a = (cn__cpu_alone){ cpu, plan, i, scratch_of(step, &s[i], cpu_threads(cpu)), { .alone = true, .steps = s } };
+    return a;
+}
+
+cn_code cn__cpu_run_alone(cn__cpu_alone *a, cn__run *run, void **base)
+{
+    struct cn__cpu_run cpu = { .workers = ((cn__cpu *)a->cpu)->workers };
+    void *scratch = cpu_alloc(a->cpu, a->scratch);
+    if (!scratch) return CN_NO_MEMORY;
+    a->prepared.base = base;
+    run_step(a->plan, &a->prepared, a->step, run, &cpu, scratch);
+    cpu_free(a->cpu, scratch, a->scratch);
+    if (!atomic_load(&cpu.faulty)) return CN_OK;
+    run->fault.step = a->step;
+    run->fault.index = cpu.fault_index;
+    run->fault.size = cpu.fault_size;
+    return CN_BAD_INDEX;
 }
 
 /* ---- the device ---- */
@@ -271,6 +311,8 @@ static void cpu_close(cn__device *d)
 
 static const cn__device_table table = {
     .kind = "cpu",
+    .element = { [CN_BOOL] = 1, [CN_U8] = 1, [CN_I8] = 1, [CN_I32] = 4, [CN_I64] = 8, [CN_F16] = 2, [CN_BF16] = 2,
+                 [CN_F32] = 4, [CN_F64] = 8 },
     .close = cpu_close,
     .alloc = cpu_alloc,
     .free = cpu_free,

@@ -182,15 +182,33 @@ cn__gpu *cn__gpu_open(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
 
 /* ---- Commands */
 
+static void end_pass(cn__gpu *g)
+{
+    if (!g->pass) return;
+    g->w->ComputePassEncoderEnd(g->pass);
+    g->w->ComputePassEncoderRelease(g->pass);
+    g->pass = NULL;
+}
+
 WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who)
 {
     if (!cn__gpu_ok(g, who)) return NULL;
+    end_pass(g);
     if (!g->encoder) g->encoder = g->w->DeviceCreateCommandEncoder(g->device, NULL);
     return cn__gpu_ok(g, who) ? g->encoder : NULL;
 }
 
+WGPUComputePassEncoder cn__gpu_pass(cn__gpu *g, const char *who)
+{
+    if (g->pass) return cn__gpu_ok(g, who) ? g->pass : NULL;
+    WGPUCommandEncoder e = cn__gpu_encoder(g, who);
+    if (e) g->pass = g->w->CommandEncoderBeginComputePass(e, NULL);
+    return cn__gpu_ok(g, who) ? g->pass : NULL;
+}
+
 static void release_encoder(cn__gpu *g)
 {
+    end_pass(g);
     if (g->encoder) g->w->CommandEncoderRelease(g->encoder);
     g->encoder = NULL;
 }
@@ -206,6 +224,7 @@ static void drop_commands(cn__gpu *g)
    reads zeros afterwards. Errors show, at the latest, when it is finished. */
 static bool finish_and_submit(cn__gpu *g)
 {
+    end_pass(g);
     WGPUCommandBuffer commands = g->w->CommandEncoderFinish(g->encoder, NULL);
     release_encoder(g);
     bool ok = cn__gpu_ok(g, "gpu: submit");

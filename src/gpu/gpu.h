@@ -124,6 +124,7 @@ typedef struct cn__gpu {
     WGPUQueue queue;
     cn__gpu_fault fault;
     WGPUCommandEncoder encoder; /* commands since the last submission, or NULL */
+    WGPUComputePassEncoder pass; /* of it, while dispatches follow each other */
 
     size_t memory_limit;
     cn__gpu_buffer *in_use;
@@ -144,7 +145,8 @@ void cn__gpu_lose(cn__gpu *g);      /* as if the driver had failed */
 bool cn__gpu_is_lost(const cn__gpu *g);
 bool cn__gpu_ok(cn__gpu *g, const char *who); /* nothing was reported; otherwise reports it to the context */
 bool cn__gpu_forgive(cn__gpu *g);             /* forgets what was reported; true: something was */
-WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who);
+WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who); /* for copies */
+WGPUComputePassEncoder cn__gpu_pass(cn__gpu *g, const char *who); /* for dispatches */
 bool cn__gpu_submit(cn__gpu *g);
 void cn__gpu_process(cn__gpu *g); /* lets callbacks come */
 
@@ -201,7 +203,10 @@ enum { CN__GPU_BINDINGS = 16 };
 
 cn__gpu_program *cn__gpu_program_new(cn__gpu *g, const cn__gpu_program_desc *desc);
 void cn__gpu_program_free(cn__gpu *g, cn__gpu_program *p); /* before its device is closed */
-bool cn__gpu_dispatch(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings, uint32_t x,
-                      uint32_t y, uint32_t z);
+WGPUBindGroup cn__gpu_bind(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings);
+/* Workgroups are folded where an axis has no room for all: a program counts x + y * (number along x), and looks whether
+   that is below the number it should have. */
+bool cn__gpu_launch_bound(cn__gpu *g, const cn__gpu_program *p, WGPUBindGroup bound, int64_t groups);
+bool cn__gpu_dispatch(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings, int64_t groups);
 
 #endif

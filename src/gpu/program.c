@@ -76,15 +76,21 @@ static bool fill_entry(cn__gpu *g, const char *who, const cn__gpu_binding *b, WG
     return true;
 }
 
-static WGPUBindGroup bind(cn__gpu *g, const char *who, const cn__gpu_program *p, const cn__gpu_binding *bindings)
+WGPUBindGroup cn__gpu_bind(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings)
 {
+    char who[64];
+    snprintf(who, sizeof who, "gpu: %s", p->name);
+    if (n != p->bindings) {
+        cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: %d bindings given, %d declared", who, n, p->bindings);
+        return NULL;
+    }
     WGPUBindGroupEntry entries[CN__GPU_BINDINGS] = { 0 };
-    for (int i = 0; i < p->bindings; i++) {
+    for (int i = 0; i < n; i++) {
         entries[i].binding = (uint32_t)i;
         if (!fill_entry(g, who, &bindings[i], &entries[i])) return NULL;
     }
     WGPUBindGroupDescriptor d = {
-        .label = text(NULL), .layout = p->layout, .entryCount = (size_t)p->bindings, .entries = entries
+        .label = text(NULL), .layout = p->layout, .entryCount = (size_t)n, .entries = entries
     };
     WGPUBindGroup group = g->w->DeviceCreateBindGroup(g->device, &d);
     if (cn__gpu_ok(g, who)) return group;
@@ -92,29 +98,30 @@ static WGPUBindGroup bind(cn__gpu *g, const char *who, const cn__gpu_program *p,
     return NULL;
 }
 
-bool cn__gpu_dispatch(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings, uint32_t x,
-                      uint32_t y, uint32_t z)
+bool cn__gpu_launch_bound(cn__gpu *g, const cn__gpu_program *p, WGPUBindGroup bound, int64_t groups)
 {
+    if (groups <= 0) return true;
     char who[64];
     snprintf(who, sizeof who, "gpu: %s", p->name);
-    uint32_t most = g->limits.maxComputeWorkgroupsPerDimension;
-    if (x > most || y > most || z > most)
-        return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: %u x %u x %u workgroups, and an axis has at most %u", who, x, y,
-                        z, most);
-    if (n != p->bindings)
-        return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: %d bindings given, %d declared", who, n, p->bindings);
-    WGPUCommandEncoder e = cn__gpu_encoder(g, who);
-    if (!e) return false;
-    if (!x || !y || !z) return true;
-    WGPUBindGroup group = n ? bind(g, who, p, bindings) : NULL;
-    if (n && !group) return false;
-    WGPUComputePassEncoder pass = g->w->CommandEncoderBeginComputePass(e, NULL);
+    int64_t most = g->limits.maxComputeWorkgroupsPerDimension;
+    int64_t y = (groups + most - 1) / most, x = (groups + y - 1) / y;
+    if (y > most)
+        return cn__fail(g->ctx, CN_UNSUPPORTED, "%s: %lld workgroups, and \"%s\" has at most %lld", who,
+                        (long long)groups, g->info.name, (long long)(most * most));
+    WGPUComputePassEncoder pass = cn__gpu_pass(g, who);
+    if (!pass) return false;
     g->w->ComputePassEncoderSetPipeline(pass, p->pipeline);
-    if (group) g->w->ComputePassEncoderSetBindGroup(pass, 0, group, 0, NULL);
-    g->w->ComputePassEncoderDispatchWorkgroups(pass, x, y, z);
-    g->w->ComputePassEncoderEnd(pass);
-    g->w->ComputePassEncoderRelease(pass);
-    if (group) g->w->BindGroupRelease(group);
+    if (bound) g->w->ComputePassEncoderSetBindGroup(pass, 0, bound, 0, NULL);
+    g->w->ComputePassEncoderDispatchWorkgroups(pass, (uint32_t)x, (uint32_t)y, 1);
     g->stats.dispatches++;
     return cn__gpu_ok(g, who);
+}
+
+bool cn__gpu_dispatch(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings, int64_t groups)
+{
+    WGPUBindGroup bound = n || p->bindings ? cn__gpu_bind(g, p, n, bindings) : NULL;
+    if (p->bindings && !bound) return false;
+    bool ok = cn__gpu_launch_bound(g, p, bound, groups);
+    if (bound) g->w->BindGroupRelease(bound);
+    return ok;
 }

@@ -48,11 +48,13 @@ static int new_buffer(builder *b, cn__where where, int index, size_t bytes)
 
 /* ---- buffers ---- */
 
+static size_t element_bytes(const builder *b, cn_dtype t) { return cn__device_element(b->plan->device, t); }
+
 static int buffer_of_leaf(builder *b, int leaf)
 {
     if (b->leaf_buffer[leaf] < 0) {
         cn__result *r = cn__res(b->leaves[leaf]);
-        b->leaf_buffer[leaf] = new_buffer(b, CN__AT_LEAF, leaf, (size_t)r->numel * cn_dtype_size(r->meta.dtype));
+        b->leaf_buffer[leaf] = new_buffer(b, CN__AT_LEAF, leaf, (size_t)r->numel * element_bytes(b, r->meta.dtype));
     }
     return b->leaf_buffer[leaf];
 }
@@ -62,7 +64,7 @@ static int buffer_of_value(builder *b, int node, int out)
     int *at = &b->value_buffer[b->info[node].value + out];
     if (*at < 0) {
         cn__result *r = &b->nodes[node]->out[out];
-        *at = new_buffer(b, CN__AT_ARENA, -1, (size_t)r->numel * cn_dtype_size(r->meta.dtype));
+        *at = new_buffer(b, CN__AT_ARENA, -1, (size_t)r->numel * element_bytes(b, r->meta.dtype));
     }
     return *at;
 }
@@ -384,7 +386,7 @@ static cn__operand row_major_copy(builder *b, source s)
     };
     cn__row_major(&o.layout);
     if (*memo >= 0) return o;
-    o.buffer = *memo = new_buffer(b, CN__AT_ARENA, -1, (size_t)cn__numel(s.layout) * cn_dtype_size(s.dtype));
+    o.buffer = *memo = new_buffer(b, CN__AT_ARENA, -1, (size_t)cn__numel(s.layout) * element_bytes(b, s.dtype));
     int at = new_step(b, NULL, -1, true);
     if (b->failed) return o;
     cn__operand from = operand_of(b, s);

@@ -100,7 +100,7 @@ static int dying_first(const builder *b, const cn__step *step, int s, size_t byt
     for (int i = 1; i < step->n_loads; i++)
         if (step->loads[i].buffer == first->buffer) return -1;
     bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0;
-    return whole && (size_t)cn__numel(&first->layout) * cn_dtype_size(first->dtype) == bytes ? first->buffer : -1;
+    return whole && (size_t)cn__numel(&first->layout) * cn__device_element(b->plan->device, first->dtype) == bytes ? first->buffer : -1;
 }
 
 /* An arena operand that dies here, is read in order only, and is as large as the result. */
@@ -118,7 +118,9 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
         for (int j = 0; j < step->n_loads; j++)
             if (step->loads[j].buffer == id)
                 in_order &= cn__layout_contiguous(&step->loads[j].layout) && step->loads[j].view_node < 0 &&
-                            (size_t)cn__numel(&step->loads[j].layout) * cn_dtype_size(step->loads[j].dtype) == bytes;
+                            (size_t)cn__numel(&step->loads[j].layout) *
+                                    cn__device_element(b->plan->device, step->loads[j].dtype) ==
+                                bytes;
         if (in_order) return id;
     }
     return -1;

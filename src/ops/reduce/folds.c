@@ -73,11 +73,14 @@ static void prod_grad(cn_grad_call *g)
     g->in_grad[0] = cn_reshape(dx, cn_shape(g->in[0]));
 }
 
+static const cn_wgsl_reducer sum_real = { "f32", "0.0", "s + x", "s + t", "s" };
+static const cn_wgsl_reducer sum_whole = { "i32", "0", "s + x", "s + t", "s" };
+
 const cn_op cn__op_sum = {
     .name = "sum", .doc = "Sum over axes; integers and bool add up in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = sum_grad,
     .reducers = {[CN_F32] = &sum_f32_reducer, [CN_F64] = &sum_f64_reducer, [CN_I64] = &sum_i64_reducer},
-    .onnx = "ReduceSum",
+    .wgsl_reducer = &sum_real, .wgsl_reducer_whole = &sum_whole, .onnx = "ReduceSum",
     CN_CASES(
         {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
         {.in = {CN_S(3, 5, 7)}, .attrs = &(const cn__reduce_attrs){1, 3, 1}},

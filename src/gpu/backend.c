@@ -1,0 +1,197 @@
+/* The GPU behind the device table. */
+#include <stdlib.h>
+
+#include "core/object.h"
+#include "cpu/cpu.h"
+#include "gpu/backend.h"
+
+/* ---- elements as words ---- */
+
+static bool whole_to_word(cn_ctx *ctx, int64_t x, uint32_t *to)
+{
+    if (x < INT32_MIN || x > INT32_MAX)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: %lld: whole numbers on a GPU have 32 bits", (long long)x);
+    *to = (uint32_t)(int32_t)x;
+    return true;
+}
+
+bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, int64_t n)
+{
+    switch (t) {
+    case CN_F32:
+    case CN_I32: memcpy(to, from, (size_t)n * sizeof *to); return true;
+    case CN_F64:
+    case CN_F16:
+    case CN_BF16: cn__convert(CN_F32, to, t, from, n); return true;
+    case CN_I64:
+        for (int64_t i = 0; i < n; i++)
+            if (!whole_to_word(ctx, ((const int64_t *)from)[i], &to[i])) return false;
+        return true;
+    default: cn__convert(CN_I32, to, t, from, n); return true;
+    }
+}
+
+void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
+{
+    if (t == CN_F32 || t == CN_I32) memcpy(to, from, (size_t)n * sizeof *from);
+    else cn__convert(t, to, cn_dtype_is_float(t) ? CN_F32 : CN_I32, from, n);
+}
+
+bool cn__gpu_read_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, uint32_t *to, size_t n)
+{
+    size_t begin = ((size_t)b->word + at) * sizeof *to;
+    d->count.readbacks++;
+    return cn__gpu_download(d->gpu, d->heap.slabs[b->slab].buffer, begin, to, n * sizeof *to);
+}
+
+bool cn__gpu_write_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, const uint32_t *from, size_t n)
+{
+    size_t begin = ((size_t)b->word + at) * sizeof *from;
+    return cn__gpu_upload(d->gpu, d->heap.slabs[b->slab].buffer, begin, from, n * sizeof *from);
+}
+
+/* ---- the table ---- */
+
+static cn__gpu_device *gpu_of(cn__device *d) { return (cn__gpu_device *)d; }
+
+static void *gpu_alloc(cn__device *d, size_t bytes) { return cn__gpu_block_new(&gpu_of(d)->heap, bytes); }
+
+static void gpu_free(cn__device *d, void *memory, size_t bytes)
+{
+    (void)bytes;
+    cn__gpu_block_free(&gpu_of(d)->heap, memory);
+}
+
+enum { PIECE = 16384 }; /* elements converted at a time */
+
+static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n)
+{
+    cn__watch *w = d->ctx->watch;
+    const int64_t began = w ? cn__watch_now() : 0;
+    bool ok = true;
+    if (t == CN_F32 || t == CN_I32) {
+        ok = cn__gpu_write_words(gpu_of(d), to, (uint32_t)at, from, (size_t)n);
+    } else {
+        uint32_t *words = cn__alloc(d->ctx, PIECE * sizeof *words);
+        ok = words != NULL;
+        for (int64_t i = 0; i < n && ok; i += PIECE) {
+            int64_t count = n - i < PIECE ? n - i : PIECE;
+            ok = cn__gpu_to_words(d->ctx, t, (const char *)from + (size_t)i * cn_dtype_size(t), words, count) &&
+                 cn__gpu_write_words(gpu_of(d), to, (uint32_t)(at + i), words, (size_t)count);
+        }
+        cn__free(d->ctx, words, PIECE * sizeof *words);
+    }
+    if (w) w->transfer(w, d->name, true, (size_t)n * sizeof(uint32_t), began);
+    return ok;
+}
+
+/* What kernels found wrong since the last look. */
+static bool look_at_status(cn__gpu_device *d)
+{
+    if (!d->checkers.n) return true;
+    uint32_t status[4];
+    cn__gpu_buffer *slab = d->heap.slabs[0].buffer;
+    if (!cn__gpu_download(d->gpu, slab, 0, status, sizeof status)) return false;
+    if (!status[0]) return true;
+    const uint32_t none[4] = { 0 };
+    cn__gpu_upload(d->gpu, slab, 0, none, sizeof none);
+    const char *name = status[0] <= d->checkers.n ? (const char *)d->checkers.v + (status[0] - 1) * 56 : "kernel";
+    return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", name, (int32_t)status[1],
+                    status[2]);
+}
+
+static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
+{
+    cn__watch *w = d->ctx->watch;
+    const int64_t began = w ? cn__watch_now() : 0;
+    bool ok = true;
+    if (t == CN_F32 || t == CN_I32) {
+        ok = cn__gpu_read_words(gpu_of(d), from, (uint32_t)at, to, (size_t)n);
+    } else {
+        uint32_t *words = cn__alloc(d->ctx, (size_t)n * sizeof *words + 1);
+        ok = words && cn__gpu_read_words(gpu_of(d), from, (uint32_t)at, words, (size_t)n);
+        if (ok) cn__gpu_from_words(t, words, to, n);
+        cn__free(d->ctx, words, (size_t)n * sizeof *words + 1);
+    }
+    if (w) w->transfer(w, d->name, false, (size_t)n * sizeof(uint32_t), began);
+    return ok && look_at_status(gpu_of(d));
+}
+
+static void *gpu_host(cn__device *d, void *memory)
+{
+    (void)d, (void)memory;
+    return NULL;
+}
+
+/* An operator without a kernel is put together from others where it can be, else it runs on the CPU. */
+static bool gpu_supports(cn__device *d, const cn_op *op)
+{
+    (void)d;
+    return op->gpu || op->wgsl || op->wgsl_print || op->wgsl_reducer || op->kind == CN_VIEW || !op->compose;
+}
+
+static int gpu_threads(cn__device *d) { return gpu_of(d)->cpu->table->threads(gpu_of(d)->cpu); }
+
+static void gpu_close(cn__device *device)
+{
+    cn__gpu_device *d = gpu_of(device);
+    cn_ctx *ctx = device->ctx;
+    if (d->gpu) {
+        cn__gpu_programs_close(d);
+        cn__gpu_heap_close(&d->heap);
+        cn__gpu_close(d->gpu);
+    }
+    cn__vec_free(&ctx->memory, &d->checkers, 56);
+    if (d->cpu) d->cpu->table->close(d->cpu);
+    cn__free(ctx, d, sizeof *d);
+}
+
+static const cn__device_table table = {
+    .kind = "gpu",
+    .element = { [CN_BOOL] = 4, [CN_U8] = 4, [CN_I8] = 4, [CN_I32] = 4, [CN_I64] = 4, [CN_F16] = 4, [CN_BF16] = 4,
+                 [CN_F32] = 4, [CN_F64] = 4 },
+    .close = gpu_close,
+    .alloc = gpu_alloc,
+    .free = gpu_free,
+    .upload = gpu_upload,
+    .download = gpu_download,
+    .host = gpu_host,
+    .supports = gpu_supports,
+    .prepare = cn__gpu_prepare,
+    .unprepare = cn__gpu_unprepare,
+    .run = cn__gpu_run,
+    .threads = gpu_threads,
+};
+
+cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
+{
+    cn__gpu_device *d = cn__alloc(ctx, sizeof *d);
+    if (!d) return NULL;
+    d->device = (cn__device){ &table, ctx, "gpu" };
+    const char *strict = getenv("CAIRN_GPU_STRICT");
+    d->strict = strict && !strcmp(strict, "1");
+    d->gpu = cn__gpu_open(ctx, card, NULL);
+    if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu)) {
+        d->cpu = cpu;
+        cn__log(ctx, "gpu: %s (%s, %s, %s)", d->gpu->info.name, d->gpu->info.kind, d->gpu->info.backend,
+                d->gpu->info.implementation);
+        return &d->device;
+    }
+    gpu_close(&d->device);
+    return NULL;
+}
+
+cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx)
+{
+    if (!ctx || !ctx->device || ctx->device->table != &table) return (cn_gpu_counters){ 0 };
+    const cn__gpu_device *d = (const cn__gpu_device *)ctx->device;
+    const cn__gpu_stats *s = &d->gpu->stats;
+    cn_gpu_counters c = d->count;
+    c.dispatches = s->dispatches;
+    c.submissions = s->submissions;
+    c.uploaded_bytes = s->uploaded_bytes;
+    c.downloaded_bytes = s->downloaded_bytes;
+    c.buffers = s->live;
+    c.buffer_bytes = (int64_t)s->live_bytes;
+    return c;
+}

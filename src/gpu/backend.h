@@ -1,0 +1,191 @@
+/* gpu/backend.h: the GPU behind the device table, and what its parts share.
+
+   heap.c      blocks of memory, cut from slabs: all tensors and the arena lie in one buffer as long as it can grow
+   source.c    the text around a kernel: bindings, operands, numbers; programs, found again by their text
+   library.c   functions that WGSL lacks
+   group.c     elementwise groups and reductions as WGSL
+   plan.c      a plan's steps as launches, prepared once, encoded from a flat list
+   fallback.c  steps for which there is no kernel, run by the CPU
+   backend.c   the table */
+#ifndef CN_GPU_BACKEND_H
+#define CN_GPU_BACKEND_H
+
+#include "gpu/gpu.h"
+#include "gpu/kernel.h"
+#include "plan/plan.h"
+
+/* ---- heap.c */
+
+enum {
+    CN__GPU_SLABS = 12,
+    CN__GPU_STATUS_WORDS = 16, /* at the start of slab 0: which step found an index out of range, the index, the size */
+};
+
+typedef struct cn__gpu_block {
+    int slab;
+    uint32_t word; /* where it begins */
+    size_t bytes;
+} cn__gpu_block;
+
+typedef struct cn__gpu_slab {
+    cn__gpu_buffer *buffer;
+    size_t bytes;
+    size_t blocks;    /* taken */
+    cn__vec free;     /* of spans, by address */
+    uint32_t version; /* counts its buffers */
+} cn__gpu_slab;
+
+typedef struct cn__gpu_heap {
+    cn__gpu *gpu;
+    size_t slab_limit, first_bytes;
+    int n;
+    cn__gpu_slab slabs[CN__GPU_SLABS];
+} cn__gpu_heap;
+
+bool cn__gpu_heap_open(cn__gpu_heap *h, cn__gpu *g);
+void cn__gpu_heap_close(cn__gpu_heap *h);
+cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes); /* NULL: no memory; no error is left */
+void cn__gpu_block_free(cn__gpu_heap *h, cn__gpu_block *b);
+
+/* ---- commands: one launch of a kernel */
+
+/* A word of a command's parameters. What may change from run to run is looked up again. */
+typedef enum cn__gpu_word_kind {
+    CN__GPU_FIXED,     /* value */
+    CN__GPU_BASE,      /* where operand `index` begins, in words from the start of its slab */
+    CN__GPU_SCRATCH,   /* where the scratch memory begins */
+    CN__GPU_NUMBER,    /* plain number: leaf `index`, as dtype `part` */
+    CN__GPU_ARG_REAL,  /* argument `part` of node `index`, as f32 */
+    CN__GPU_ARG_WHOLE, /* as i32 */
+    CN__GPU_ARG_LOW,   /* its low word */
+    CN__GPU_ARG_HIGH,
+} cn__gpu_word_kind;
+
+typedef struct cn__gpu_word {
+    cn__gpu_word_kind kind;
+    int index, part;
+    uint32_t value;
+} cn__gpu_word;
+
+/* An operand or result as a text names it. */
+typedef struct cn__gpu_port {
+    const cn__operand *operand;
+    bool result;
+    int number; /* inK, outK */
+    int word;   /* of its base, among the command's words; of the first of groups that are one kernel */
+} cn__gpu_port;
+
+typedef struct cn__gpu_command {
+    char name[56];
+    const char *body; /* text without what source.c puts around it: ends in fn kernel */
+    cn__vec words;    /* of cn__gpu_word */
+    cn__vec ports;    /* of cn__gpu_port */
+    cn__vec operands; /* of const cn__operand *: all whose memory is used, ports and those of groups joined to it */
+    int par, args, scratch; /* the first word of par(), of arg(), of tmp(); or -1 */
+    bool joined;            /* words of operands are found from J on */
+    bool updates, checks;
+    int size, group_bytes;
+    int64_t groups;
+    size_t first; /* in the plan's parameters, in words */
+    uint32_t serial;
+    /* for the memory it has at present */
+    bool bound_once;
+    uint16_t slabs; /* bit s: uses slab s */
+    unsigned char *slab_of; /* each operand's */
+    cn__gpu_program *program;
+    WGPUBindGroup bound;
+    uint32_t versions[CN__GPU_SLABS];
+} cn__gpu_command;
+
+typedef struct cn__gpu_step {
+    int first, n;   /* commands; n 0: nothing to do, or the CPU's */
+    bool by_cpu;
+    void *fallback; /* of fallback.c */
+} cn__gpu_step;
+
+typedef struct cn__gpu_plan {
+    struct cn__gpu_device *device;
+    cn__plan *plan;
+    cn__vec commands; /* of cn__gpu_command * */
+    cn__gpu_step *steps;
+    uint32_t *words; /* as the device has them, once sent */
+    size_t n_words;
+    bool sent, failed;
+    int n_slabs; /* of the heap, when it was prepared */
+    cn__gpu_buffer *params;
+    int fallbacks;
+} cn__gpu_plan;
+
+/* ---- source.c */
+
+typedef struct cn__gpu_entry {
+    struct cn__gpu_entry *next;
+    cn__gpu_program *program;
+    uint64_t hash;
+    cn__vec text; /* of char */
+} cn__gpu_entry;
+
+enum { CN__GPU_PROGRAM_SLOTS = 512 };
+
+/* Text that grows; after a failure it stays as it is, and `failed` says so. */
+typedef struct cn__gpu_source {
+    cn__memory *memory;
+    cn__vec text;
+    bool failed;
+} cn__gpu_source;
+void cn__gpu_say(cn__gpu_source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool cn__gpu_mentions(const char *text, const char *name); /* as a whole word */
+const char *cn__gpu_type(cn_dtype t);                      /* "f32", "i32" */
+
+bool cn__gpu_assemble(struct cn__gpu_device *d, cn__gpu_command *c); /* finds or makes its program */
+void cn__gpu_programs_close(struct cn__gpu_device *d);
+
+/* library.c: declares the functions that a text mentions, and those they need. */
+void cn__gpu_library(cn__gpu_source *s, const char *text, const char *more);
+
+/* ---- group.c */
+
+bool cn__gpu_group_possible(const cn__step *step);
+/* The program of an elementwise group as `fn element(i: u32)`, or with a tail's `fn put(i: u32, value: f32)`. */
+bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together);
+bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step);
+const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail);
+
+/* ---- plan.c */
+
+cn__gpu_command *cn__gpu_command_new(cn__gpu_plan *p, const char *name); /* NULL: no memory */
+int cn__gpu_add_word(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_word word); /* its number; -1: no memory */
+/* Names an operand inK or outK; first: the word from which its base is counted. */
+int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o, bool result, int number, int first);
+int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o); /* its number among operands */
+bool cn__gpu_prepare(struct cn__device *d, cn__plan *plan);
+void cn__gpu_unprepare(struct cn__device *d, cn__plan *plan);
+cn_code cn__gpu_run(struct cn__device *d, cn__plan *plan, cn__run *run);
+const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *word);
+
+/* ---- fallback.c */
+
+bool cn__gpu_fallback_prepare(cn__gpu_plan *p, int step);
+void cn__gpu_fallback_free(cn__gpu_plan *p, int step);
+cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int step, cn__run *run);
+
+/* ---- backend.c */
+
+typedef struct cn__gpu_device {
+    cn__device device;
+    cn__gpu *gpu;
+    cn__device *cpu; /* for steps without a kernel */
+    cn__gpu_heap heap;
+    cn__gpu_entry *programs[CN__GPU_PROGRAM_SLOTS];
+    cn__vec checkers; /* of char[56]: names of steps that look at indices, by serial - 1 */
+    cn_gpu_counters count;
+    bool strict;      /* a step without a kernel is an error */
+} cn__gpu_device;
+
+cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu); /* cpu is its own from then on */
+bool cn__gpu_read_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, uint32_t *to, size_t n);
+bool cn__gpu_write_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, const uint32_t *from, size_t n);
+bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, int64_t n);
+void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n);
+
+#endif

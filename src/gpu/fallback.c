@@ -1,0 +1,120 @@
+/* Steps that no kernel here can do: their operands come to the CPU, which computes them, and results go back. Counted,
+   noticed in the log, and refused where CAIRN_GPU_STRICT=1. */
+#include "core/object.h"
+#include "cpu/cpu.h"
+#include "gpu/backend.h"
+
+typedef struct copy {
+    const cn__operand *operand;
+    void *memory;
+    int64_t n; /* elements */
+} copy;
+
+typedef struct fallback {
+    cn__cpu_alone *alone;
+    void **base; /* of each buffer of the plan */
+    cn__vec copies;
+} fallback;
+
+bool cn__gpu_fallback_prepare(cn__gpu_plan *p, int i)
+{
+    cn_ctx *ctx = p->plan->device->ctx;
+    const cn__step *s = &p->plan->steps[i];
+    if (p->device->strict) return cn__fail(ctx, CN_UNSUPPORTED, "%s: has no kernel on the GPU", s->name);
+    cn__log(ctx, "gpu: %s has no kernel and runs on the CPU", s->name);
+    fallback *f = cn__bump_new(&ctx->memory, &p->plan->memory, sizeof *f);
+    if (!f) return false;
+    f->alone = cn__cpu_prepare_alone(p->device->cpu, p->plan, i);
+    f->base = cn__bump_new(&ctx->memory, &p->plan->memory, sizeof *f->base * (size_t)(p->plan->n_buffers + 1));
+    p->steps[i].fallback = f;
+    return f->alone && f->base;
+}
+
+void cn__gpu_fallback_free(cn__gpu_plan *p, int i)
+{
+    fallback *f = p->steps[i].fallback;
+    if (f) cn__vec_free(&p->plan->device->ctx->memory, &f->copies, sizeof(copy));
+}
+
+static int64_t elements(const cn__gpu_plan *p, const cn__run *run, const cn__operand *o)
+{
+    const cn__buffer *b = &p->plan->buffers[o->buffer];
+    if (b->where == CN__AT_LEAF) return (int64_t)(cn__res(run->leaves[b->index])->storage->bytes / sizeof(uint32_t));
+    return (int64_t)(b->bytes / sizeof(uint32_t));
+}
+
+/* The whole of the memory an operand looks at, from its first word. */
+static const cn__gpu_block *memory_of(const cn__gpu_plan *p, const cn__run *run, const cn__operand *o, uint32_t *at)
+{
+    cn__operand whole = *o;
+    whole.view_node = whole.view_leaf = -1;
+    const cn__gpu_block *b = cn__gpu_block_of(p->plan, run, &whole, at);
+    *at -= b->word;
+    return b;
+}
+
+static bool transfer(cn__gpu_plan *p, const cn__run *run, const copy *c, bool down)
+{
+    cn_ctx *ctx = run->ctx;
+    uint32_t at;
+    const cn__gpu_block *b = memory_of(p, run, c->operand, &at);
+    size_t bytes = sizeof(uint32_t) * (size_t)c->n;
+    uint32_t *words = cn__alloc(ctx, bytes ? bytes : 1);
+    if (!words) return false;
+    bool ok;
+    if (down) {
+        ok = cn__gpu_read_words(p->device, b, at, words, (size_t)c->n);
+        if (ok) cn__gpu_from_words(c->operand->dtype, words, c->memory, c->n);
+    } else {
+        ok = cn__gpu_to_words(ctx, c->operand->dtype, c->memory, words, c->n) &&
+             cn__gpu_write_words(p->device, b, at, words, (size_t)c->n);
+    }
+    cn__free(ctx, words, bytes ? bytes : 1);
+    return ok;
+}
+
+static bool add_copy(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn__operand *o)
+{
+    if (o->buffer < 0 || f->base[o->buffer]) return true;
+    cn_ctx *ctx = run->ctx;
+    copy c = { o, NULL, elements(p, run, o) };
+    c.memory = cn__alloc(ctx, (size_t)c.n * cn_dtype_size(o->dtype) + 64);
+    if (!c.memory) return false;
+    if (!cn__vec_reserve(&ctx->memory, &f->copies, f->copies.n + 1, sizeof c)) {
+        cn__free(ctx, c.memory, (size_t)c.n * cn_dtype_size(o->dtype) + 64);
+        return cn__fail(ctx, CN_NO_MEMORY, "gpu: out of memory");
+    }
+    ((copy *)f->copies.v)[f->copies.n++] = c;
+    f->base[o->buffer] = c.memory;
+    return true;
+}
+
+static void drop_copies(fallback *f, cn_ctx *ctx)
+{
+    for (size_t i = 0; i < f->copies.n; i++) {
+        copy *c = (copy *)f->copies.v + i;
+        f->base[c->operand->buffer] = NULL;
+        cn__free(ctx, c->memory, (size_t)c->n * cn_dtype_size(c->operand->dtype) + 64);
+    }
+    f->copies.n = 0;
+}
+
+cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int i, cn__run *run)
+{
+    const cn__step *s = &p->plan->steps[i];
+    fallback *f = p->steps[i].fallback;
+    bool ok = true;
+    for (int k = 0; k < s->together; k++)
+        for (int l = 0; l < s[k].n_loads && ok; l++) ok = add_copy(p, f, run, &s[k].loads[l]);
+    size_t loads = f->copies.n;
+    for (size_t c = 0; c < loads && ok; c++) ok = transfer(p, run, (copy *)f->copies.v + c, true);
+    for (int k = 0; k < s->together; k++)
+        for (int l = 0; l < s[k].n_stores && ok; l++) ok = add_copy(p, f, run, &s[k].stores[l].to);
+    cn_code code = ok ? cn__cpu_run_alone(f->alone, run, f->base) : CN_OK;
+    for (size_t c = loads; c < f->copies.n && ok && code == CN_OK; c++)
+        ok = transfer(p, run, (copy *)f->copies.v + c, false);
+    drop_copies(f, run->ctx);
+    p->device->count.fallbacks++;
+    if (code != CN_OK) return code;
+    return ok ? CN_OK : run->ctx->code != CN_OK ? run->ctx->code : CN_NO_MEMORY;
+}

@@ -1,0 +1,187 @@
+/* Blocks of GPU memory. A kernel binds whole slabs and is told where its operands begin, so that operands may overlap or
+   be the same, and one bind group serves as long as there is one slab. A slab grows by being copied into a larger
+   buffer; when it may not grow any more, there is another. */
+#include <stdlib.h>
+
+#include "gpu/backend.h"
+
+#define STEP        ((size_t)64)
+#define FIRST_BYTES ((size_t)4 << 20)
+#define MOST_BYTES  ((size_t)1 << 30)
+
+typedef struct span {
+    size_t at, bytes;
+} span;
+
+static cn__memory *memory_of(const cn__gpu_heap *h) { return &h->gpu->ctx->memory; }
+
+static void remove_span(cn__gpu_slab *s, size_t i)
+{
+    span *f = s->free.v;
+    memmove(f + i, f + i + 1, (s->free.n - i - 1) * sizeof *f);
+    s->free.n--;
+}
+
+/* There is always room: between n blocks lie n + 1 spans at most, reserved when a block is taken. */
+static void give(cn__gpu_slab *s, size_t at, size_t bytes)
+{
+    span *f = s->free.v;
+    size_t lo = 0, hi = s->free.n;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (f[mid].at < at) lo = mid + 1;
+        else hi = mid;
+    }
+    memmove(f + lo + 1, f + lo, (s->free.n - lo) * sizeof *f);
+    f[lo] = (span){ at, bytes };
+    s->free.n++;
+    if (lo + 1 < s->free.n && f[lo].at + f[lo].bytes == f[lo + 1].at) {
+        f[lo].bytes += f[lo + 1].bytes;
+        remove_span(s, lo + 1);
+    }
+    if (lo > 0 && f[lo - 1].at + f[lo - 1].bytes == f[lo].at) {
+        f[lo - 1].bytes += f[lo].bytes;
+        remove_span(s, lo);
+    }
+}
+
+static bool take(cn__gpu_slab *s, size_t bytes, size_t *at)
+{
+    span *f = s->free.v;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < s->free.n; i++)
+        if (f[i].bytes >= bytes && (best == SIZE_MAX || f[i].bytes < f[best].bytes)) best = i;
+    if (best == SIZE_MAX) return false;
+    *at = f[best].at;
+    f[best].at += bytes;
+    f[best].bytes -= bytes;
+    if (!f[best].bytes) remove_span(s, best);
+    return true;
+}
+
+/* ---- slabs ---- */
+
+static size_t free_at_end(const cn__gpu_slab *s)
+{
+    const span *last = s->free.n ? (const span *)s->free.v + s->free.n - 1 : NULL;
+    return last && last->at + last->bytes == s->bytes ? last->bytes : 0;
+}
+
+static bool affordable(const cn__gpu_heap *h, size_t bytes)
+{
+    size_t limit = h->gpu->memory_limit, live = h->gpu->stats.live_bytes;
+    return bytes <= limit && live <= limit - bytes;
+}
+
+static bool room_for_spans(cn__gpu_heap *h, cn__gpu_slab *s)
+{
+    return cn__vec_reserve(memory_of(h), &s->free, s->blocks + 3, sizeof(span));
+}
+
+static bool new_buffer(cn__gpu_heap *h, cn__gpu_slab *s, size_t bytes)
+{
+    if (!affordable(h, bytes) || !room_for_spans(h, s)) return false;
+    cn__gpu_buffer *b = cn__gpu_buffer_new(h->gpu, bytes);
+    if (!b) return false;
+    if (s->buffer && !cn__gpu_copy(h->gpu, b, 0, s->buffer, 0, s->bytes)) {
+        cn__gpu_buffer_free(h->gpu, b);
+        return false;
+    }
+    if (s->buffer) {
+        cn__gpu_buffer_free(h->gpu, s->buffer);
+        cn__gpu_trim(h->gpu);
+    }
+    s->buffer = b;
+    s->version++;
+    give(s, s->bytes, bytes - s->bytes);
+    s->bytes = bytes;
+    return true;
+}
+
+static bool grow(cn__gpu_heap *h, cn__gpu_slab *s, size_t bytes)
+{
+    size_t least = s->bytes + bytes - free_at_end(s), most = h->slab_limit;
+    if (least > most) return false;
+    size_t twice = s->bytes * 2 < most ? s->bytes * 2 : most;
+    return (twice > least && new_buffer(h, s, twice)) || new_buffer(h, s, least);
+}
+
+static bool add_slab(cn__gpu_heap *h, size_t bytes)
+{
+    if (h->n == CN__GPU_SLABS || bytes > h->slab_limit) return false;
+    cn__gpu_slab *s = &h->slabs[h->n];
+    size_t wanted = bytes > h->first_bytes ? bytes : h->first_bytes;
+    if (!new_buffer(h, s, wanted) && (wanted == bytes || !new_buffer(h, s, bytes))) return false;
+    h->n++;
+    return true;
+}
+
+static bool take_anywhere(cn__gpu_heap *h, size_t bytes, int *slab, size_t *at)
+{
+    for (*slab = 0; *slab < h->n; ++*slab)
+        if (take(&h->slabs[*slab], bytes, at)) return true;
+    return false;
+}
+
+static size_t size_from(const char *text, size_t otherwise)
+{
+    long long n = text ? atoll(text) : 0;
+    return n > 0 ? (size_t)n : otherwise;
+}
+
+bool cn__gpu_heap_open(cn__gpu_heap *h, cn__gpu *g)
+{
+    uint64_t most = g->limits.maxStorageBufferBindingSize;
+    if (g->limits.maxBufferSize < most) most = g->limits.maxBufferSize;
+    if (most > MOST_BYTES) most = MOST_BYTES;
+    *h = (cn__gpu_heap){ .gpu = g, .first_bytes = FIRST_BYTES };
+    h->slab_limit = size_from(getenv("CAIRN_GPU_SLAB"), (size_t)most) / STEP * STEP;
+    if (h->slab_limit > most) h->slab_limit = (size_t)most / STEP * STEP;
+    if (h->first_bytes > h->slab_limit) h->first_bytes = h->slab_limit;
+    if (!add_slab(h, STEP)) return cn__fail(g->ctx, CN_NO_MEMORY, "gpu: out of memory");
+    size_t at;
+    return take(&h->slabs[0], CN__GPU_STATUS_WORDS * sizeof(uint32_t), &at);
+}
+
+void cn__gpu_heap_close(cn__gpu_heap *h)
+{
+    for (int i = 0; i < h->n; i++) {
+        cn__gpu_buffer_free(h->gpu, h->slabs[i].buffer);
+        cn__vec_free(memory_of(h), &h->slabs[i].free, sizeof(span));
+    }
+    h->n = 0;
+}
+
+/* ---- blocks ---- */
+
+cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes)
+{
+    bytes = bytes ? (bytes + STEP - 1) / STEP * STEP : STEP;
+    if (bytes > h->slab_limit) return NULL;
+    int slab;
+    size_t at;
+    const bool clean = h->gpu->ctx->code == CN_OK;
+    bool ok = take_anywhere(h, bytes, &slab, &at);
+    for (int i = 0; i < h->n && !ok; i++) ok = grow(h, &h->slabs[i], bytes) && take_anywhere(h, bytes, &slab, &at);
+    if (!ok) ok = add_slab(h, bytes) && take_anywhere(h, bytes, &slab, &at);
+    if (clean && h->gpu->ctx->code == CN_NO_MEMORY) cn_error_clear(h->gpu->ctx); /* the caller may have another way */
+    if (!ok) return NULL;
+    cn__gpu_slab *s = &h->slabs[slab];
+    cn__gpu_block *b = cn__block_new(memory_of(h), sizeof *b);
+    if (b && room_for_spans(h, s)) {
+        s->blocks++;
+        *b = (cn__gpu_block){ slab, (uint32_t)(at / sizeof(uint32_t)), bytes };
+        return b;
+    }
+    give(s, at, bytes);
+    cn__block_free(memory_of(h), b, sizeof *b);
+    return NULL;
+}
+
+void cn__gpu_block_free(cn__gpu_heap *h, cn__gpu_block *b)
+{
+    if (!b) return;
+    h->slabs[b->slab].blocks--;
+    give(&h->slabs[b->slab], (size_t)b->word * sizeof(uint32_t), b->bytes);
+    cn__block_free(memory_of(h), b, sizeof *b);
+}

@@ -1,0 +1,475 @@
+/* A plan on the GPU: its steps as commands, made once; a run fills in what has changed, sends it in one piece, and encodes
+   all launches into one submission. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/object.h"
+#include "gpu/backend.h"
+
+enum { ALIGN_WORDS = 64, SERIAL_WORD = 1, ARG_WORDS = 3 * CN_MAX_ARGS };
+
+static cn__gpu_command *command_at(const cn__gpu_plan *p, size_t i) { return ((cn__gpu_command **)p->commands.v)[i]; }
+static cn__memory *memory_of(const cn__gpu_plan *p) { return &p->plan->device->ctx->memory; }
+
+/* ---- commands ---- */
+
+cn__gpu_command *cn__gpu_command_new(cn__gpu_plan *p, const char *name)
+{
+    cn__gpu_command *c = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *c);
+    if (!c || !cn__vec_reserve(memory_of(p), &p->commands, p->commands.n + 1, sizeof c)) {
+        p->failed = true;
+        return NULL;
+    }
+    ((cn__gpu_command **)p->commands.v)[p->commands.n++] = c;
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->par = c->args = c->scratch = -1;
+    cn__gpu_add_word(p, c, (cn__gpu_word){ .kind = CN__GPU_FIXED }); /* groups */
+    cn__gpu_add_word(p, c, (cn__gpu_word){ .kind = CN__GPU_FIXED }); /* serial */
+    return p->failed ? NULL : c;
+}
+
+int cn__gpu_add_word(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_word word)
+{
+    if (!cn__vec_reserve(memory_of(p), &c->words, c->words.n + 1, sizeof word)) {
+        p->failed = true;
+        return 0;
+    }
+    ((cn__gpu_word *)c->words.v)[c->words.n] = word;
+    return (int)c->words.n++;
+}
+
+int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o)
+{
+    for (size_t i = 0; i < c->operands.n; i++)
+        if (((const cn__operand **)c->operands.v)[i] == o) return (int)i;
+    if (!cn__vec_reserve(memory_of(p), &c->operands, c->operands.n + 1, sizeof o)) {
+        p->failed = true;
+        return 0;
+    }
+    ((const cn__operand **)c->operands.v)[c->operands.n] = o;
+    return (int)c->operands.n++;
+}
+
+int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o, bool result, int number, int first)
+{
+    int operand = cn__gpu_add_operand(p, c, o);
+    int word = cn__gpu_add_word(p, c, (cn__gpu_word){ .kind = CN__GPU_BASE, .index = operand });
+    if (!cn__vec_reserve(memory_of(p), &c->ports, c->ports.n + 1, sizeof(cn__gpu_port))) {
+        p->failed = true;
+        return 0;
+    }
+    ((cn__gpu_port *)c->ports.v)[c->ports.n] = (cn__gpu_port){ o, result, number, word - first };
+    return (int)c->ports.n++;
+}
+
+static void command_free(cn__gpu_plan *p, cn__gpu_command *c)
+{
+    cn__memory *m = memory_of(p);
+    if (c->bound) p->device->gpu->w->BindGroupRelease(c->bound);
+    cn__vec_free(m, &c->words, sizeof(cn__gpu_word));
+    cn__vec_free(m, &c->ports, sizeof(cn__gpu_port));
+    cn__vec_free(m, &c->operands, sizeof(cn__operand *));
+}
+
+/* ---- what an operator's kernel says ---- */
+
+typedef struct call {
+    cn__gpu_call c;
+    cn__gpu_plan *p;
+    const cn__step *step, *tail;
+    cn__vec params; /* of uint32_t, for the launches that follow */
+    int64_t scratch;
+} call;
+
+static call *call_of(cn__gpu_call *c) { return (call *)c; }
+
+void cn__gpu_param(cn__gpu_call *c, uint32_t value)
+{
+    call *k = call_of(c);
+    if (!cn__vec_reserve(memory_of(k->p), &k->params, k->params.n + 1, sizeof value)) k->p->failed = true;
+    else ((uint32_t *)k->params.v)[k->params.n++] = value;
+}
+
+void cn__gpu_param_f32(cn__gpu_call *c, float value) { cn__gpu_param(c, cn__bits_of_f32(value)); }
+void cn__gpu_params_clear(cn__gpu_call *c) { call_of(c)->params.n = 0; }
+
+void cn__gpu_scratch(cn__gpu_call *c, int64_t words)
+{
+    call *k = call_of(c);
+    k->scratch = words;
+    size_t bytes = (size_t)words * sizeof(uint32_t);
+    if (bytes > k->p->plan->scratch_bytes) k->p->plan->scratch_bytes = bytes;
+}
+
+char *cn__gpu_text(cn__gpu_call *c, const char *format, ...)
+{
+    call *k = call_of(c);
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    char *text = n < 0 ? NULL : cn__bump_new(memory_of(k->p), &k->p->plan->memory, (size_t)n + 1);
+    if (text) vsnprintf(text, (size_t)n + 1, format, again);
+    else k->p->failed = true;
+    va_end(again);
+    return text;
+}
+
+static void add_ports(call *k, cn__gpu_command *c, const char *code)
+{
+    char name[24];
+    for (int i = 0; i < k->step->n_loads; i++) {
+        snprintf(name, sizeof name, "in%d", i);
+        bool used = cn__gpu_mentions(code, name);
+        snprintf(name, sizeof name, "raw%d", i);
+        if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->loads[i], false, i, 0);
+    }
+    for (int i = 0; i < k->step->n_stores; i++) {
+        snprintf(name, sizeof name, "out%d", i);
+        bool used = cn__gpu_mentions(code, name);
+        snprintf(name, sizeof name, "set_raw%d", i);
+        if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->stores[i].to, true, i, 0);
+    }
+}
+
+static void add_numbers(call *k, cn__gpu_command *c, const char *code)
+{
+    c->par = (int)c->words.n;
+    for (size_t i = 0; i < k->params.n; i++)
+        cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = CN__GPU_FIXED, .value = ((uint32_t *)k->params.v)[i] });
+    if (cn__gpu_mentions(code, "tmp") || cn__gpu_mentions(code, "set_tmp"))
+        c->scratch = cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = CN__GPU_SCRATCH });
+    if (!cn__gpu_mentions(code, "arg") && !cn__gpu_mentions(code, "argu") && !cn__gpu_mentions(code, "argh")) return;
+    c->args = (int)c->words.n;
+    static const cn__gpu_word_kind kinds[3] = { CN__GPU_ARG_REAL, CN__GPU_ARG_LOW, CN__GPU_ARG_HIGH };
+    for (int i = 0; i < ARG_WORDS; i++)
+        cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = kinds[i % 3], .index = k->step->node, .part = i / 3 });
+}
+
+/* put() without anything fused behind it stores the result. */
+static const char *with_tail(call *k, cn__gpu_command *c, const char *code)
+{
+    if (!cn__gpu_mentions(code, "put")) return code;
+    const char *put = k->tail ? cn__gpu_emit_tail(k->p, c, k->step, k->tail)
+                              : "fn put(i: u32, value: f32) { out0(i, value); }\n";
+    if (!put) return NULL;
+    if (cn__gpu_mentions(put, "out0")) cn__gpu_add_port(k->p, c, &k->step->stores[0].to, true, 0, 0);
+    return cn__gpu_text(&k->c, "%s%s", put, code);
+}
+
+bool cn__gpu_run_groups(cn__gpu_call *call_, const cn__gpu_launch *l)
+{
+    call *k = call_of(call_);
+    if (!l->code || l->groups <= 0) return !k->p->failed;
+    cn__gpu_command *c = cn__gpu_command_new(k->p, l->name ? l->name : k->step->name);
+    if (!c) return false;
+    add_ports(k, c, l->code);
+    add_numbers(k, c, l->code);
+    c->body = with_tail(k, c, l->code);
+    c->groups = l->groups;
+    c->size = l->size;
+    c->group_bytes = l->group_bytes;
+    c->updates = k->step->updates;
+    c->checks = k->step->checks && cn__gpu_mentions(l->code, "fault");
+    return c->body && !k->p->failed;
+}
+
+bool cn__gpu_each(cn__gpu_call *c, int64_t n, const char *code)
+{
+    enum { SIZE = 256 };
+    if (n <= 0 || !code) return !call_of(c)->p->failed;
+    call *k = call_of(c);
+    size_t had = k->params.n;
+    cn__gpu_param(c, (uint32_t)n);
+    const char *text = cn__gpu_text(c, "%s\nfn kernel(group: u32, local: u32) {\n    let i = group * %du + local;\n"
+                                       "    if (i < par(%zuu)) { each(i); }\n}\n",
+                                    code, SIZE, had);
+    bool ok = cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = text, .groups = (n + SIZE - 1) / SIZE, .size = SIZE });
+    k->params.n = had;
+    return ok;
+}
+
+/* ---- prepare ---- */
+
+static void array_of(cn_array *v, const cn__operand *o)
+{
+    static char present;
+    *v = (cn_array){ .dtype = o->dtype, .ndim = o->layout.ndim };
+    if (o->layout.ndim < 0) return;
+    v->data = &present;
+    v->numel = cn__numel(&o->layout);
+    memcpy(v->shape, o->layout.shape, sizeof v->shape);
+    memcpy(v->stride, o->layout.stride, sizeof v->stride);
+}
+
+static bool prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail)
+{
+    cn_array *views = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
+    if (!views) return false;
+    for (int i = 0; i < step->n_loads; i++) array_of(&views[i], &step->loads[i]);
+    for (int i = 0; i < step->n_stores; i++) array_of(&views[step->n_loads + i], &step->stores[i].to);
+    call k = { .c = { .ctx = p->plan->device->ctx,
+                      .op = step->op,
+                      .attrs = step->attrs,
+                      .n_in = step->n_loads,
+                      .n_out = step->n_stores,
+                      .in = views,
+                      .out = views + step->n_loads,
+                      .limits = &p->device->gpu->info },
+               .p = p,
+               .step = step,
+               .tail = tail };
+    bool ok = step->op->gpu(&k.c);
+    cn__vec_free(memory_of(p), &k.params, sizeof(uint32_t));
+    return ok && !p->failed;
+}
+
+static bool has_kernel(const cn__step *s) { return s->group ? cn__gpu_group_possible(s) : s->op->gpu != NULL; }
+
+/* A tail is part of the kernel before it, if both can run here. */
+static bool takes_tail(const cn__plan *plan, int i)
+{
+    return i + 1 < plan->n_steps && plan->steps[i + 1].tail && has_kernel(&plan->steps[i]) &&
+           cn__gpu_group_possible(&plan->steps[i + 1]);
+}
+
+static bool prepare_step(cn__gpu_plan *p, int i)
+{
+    const cn__step *s = &p->plan->steps[i];
+    cn__gpu_step *g = &p->steps[i];
+    g->first = (int)p->commands.n;
+    if (s->tail && takes_tail(p->plan, i - 1)) return true;
+    bool ok = true;
+    for (int k = 0; k < s->together; k++) g->by_cpu |= !has_kernel(&s[k]);
+    if (g->by_cpu) {
+        p->fallbacks++;
+        ok = cn__gpu_fallback_prepare(p, i);
+    } else if (!s->group) {
+        ok = prepare_kernel(p, s, takes_tail(p->plan, i) ? s + 1 : NULL);
+    } else {
+        ok = s->op ? cn__gpu_emit_reduction(p, s) : cn__gpu_emit_group(p, s, s->together);
+    }
+    g->n = (int)p->commands.n - g->first;
+    return ok && !p->failed;
+}
+
+static bool name_checker(cn__gpu_plan *p, cn__gpu_command *c)
+{
+    cn__vec *v = &p->device->checkers;
+    if (!cn__vec_reserve(memory_of(p), v, v->n + 1, sizeof c->name)) return false;
+    memcpy((char *)v->v + v->n * sizeof c->name, c->name, sizeof c->name);
+    c->serial = (uint32_t)++v->n;
+    return true;
+}
+
+static bool lay_out_words(cn__gpu_plan *p)
+{
+    for (size_t i = 0; i < p->commands.n; i++) {
+        cn__gpu_command *c = command_at(p, i);
+        if (c->checks && !name_checker(p, c)) return false;
+        ((cn__gpu_word *)c->words.v)[0].value = (uint32_t)c->groups;
+        ((cn__gpu_word *)c->words.v)[SERIAL_WORD].value = c->serial;
+        c->slab_of = cn__bump_new(memory_of(p), &p->plan->memory, c->operands.n + 1);
+        if (!c->slab_of) return false;
+        c->first = p->n_words;
+        p->n_words += (c->words.n + ALIGN_WORDS - 1) / ALIGN_WORDS * ALIGN_WORDS;
+    }
+    p->words = cn__bump_new(memory_of(p), &p->plan->memory, p->n_words * sizeof *p->words);
+    return p->words != NULL;
+}
+
+bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
+{
+    cn__gpu_device *d = (cn__gpu_device *)device;
+    cn__gpu_plan *p = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p);
+    if (!p) return false;
+    *p = (cn__gpu_plan){ .device = d, .plan = plan, .n_slabs = d->heap.n };
+    plan->prepared = p;
+    plan->scratch_bytes = 0;
+    p->steps = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p->steps * (size_t)(plan->n_steps + 1));
+    bool ok = p->steps != NULL;
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) ok = prepare_step(p, i);
+    ok = ok && lay_out_words(p);
+    if (ok && p->n_words) p->params = cn__gpu_buffer_new(d->gpu, p->n_words * sizeof *p->words);
+    return ok && (p->params || !p->n_words);
+}
+
+void cn__gpu_unprepare(cn__device *device, cn__plan *plan)
+{
+    cn__gpu_plan *p = plan->prepared;
+    for (size_t i = 0; i < p->commands.n; i++) command_free(p, command_at(p, i));
+    for (int i = 0; p->steps && i < plan->n_steps; i++) cn__gpu_fallback_free(p, i);
+    cn__vec_free(&device->ctx->memory, &p->commands, sizeof(cn__gpu_command *));
+    cn__gpu_buffer_free(p->device->gpu, p->params);
+    plan->prepared = NULL;
+}
+
+/* ---- run: where everything is ---- */
+
+const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *word)
+{
+    const cn__buffer *b = &plan->buffers[o->buffer];
+    const cn__gpu_block *block = run->arena;
+    int64_t at = 0;
+    if (b->where == CN__AT_LEAF || b->where == CN__AT_DONOR) block = cn__res(run->leaves[b->index])->storage->data;
+    else if (b->where == CN__AT_OUTPUT) block = run->outputs[b->index];
+    else at = (int64_t)(b->offset / sizeof(uint32_t));
+    if (o->view_node >= 0) at += run->nodes[o->view_node]->out[0].meta.layout.offset;
+    else if (o->view_leaf >= 0) at += cn__res(run->leaves[o->view_leaf])->meta.layout.offset;
+    *word = (uint32_t)(block->word + at);
+    return block;
+}
+
+static uint32_t number_word(const cn__run *run, const cn__gpu_word *w)
+{
+    double value = run->leaves[w->index].node->args[0].f;
+    uint64_t element = 0;
+    uint32_t word = 0;
+    cn__store_f64((cn_dtype)w->part, &element, value);
+    cn__gpu_to_words(run->ctx, (cn_dtype)w->part, &element, &word, 1);
+    return word;
+}
+
+static uint32_t whole_of(double x) { return (uint32_t)(int32_t)(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : x); }
+
+static uint32_t word_now(const cn__gpu_plan *p, const cn__run *run, const cn__gpu_word *w, const uint32_t *bases)
+{
+    switch (w->kind) {
+    case CN__GPU_FIXED: return w->value;
+    case CN__GPU_BASE: return bases[w->index];
+    case CN__GPU_SCRATCH:
+        return ((const cn__gpu_block *)run->arena)->word + (uint32_t)(p->plan->arena_bytes / sizeof(uint32_t));
+    case CN__GPU_NUMBER: return number_word(run, w);
+    case CN__GPU_ARG_REAL: return cn__bits_of_f32((float)run->nodes[w->index]->args[w->part].f);
+    case CN__GPU_ARG_WHOLE: return whole_of(run->nodes[w->index]->args[w->part].f);
+    case CN__GPU_ARG_LOW: return (uint32_t)run->nodes[w->index]->args[w->part].u;
+    case CN__GPU_ARG_HIGH: return (uint32_t)(run->nodes[w->index]->args[w->part].u >> 32);
+    }
+    return 0;
+}
+
+static void set_word(cn__gpu_plan *p, size_t at, uint32_t value)
+{
+    if (p->words[at] == value) return;
+    p->words[at] = value;
+    p->sent = false;
+}
+
+/* Looks up the memory of a command; true if it is in the slabs it was in before. */
+static bool look_up(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run, uint32_t *bases)
+{
+    bool same = c->bound_once;
+    uint16_t slabs = c->updates || c->checks ? 1 : 0;
+    for (size_t i = 0; i <= c->operands.n; i++) {
+        const cn__gpu_block *b = run->arena;
+        if (i < c->operands.n) b = cn__gpu_block_of(p->plan, run, ((const cn__operand **)c->operands.v)[i], &bases[i]);
+        else if (c->scratch < 0) break;
+        same = same && c->slab_of[i] == b->slab;
+        c->slab_of[i] = (unsigned char)b->slab;
+        slabs |= (uint16_t)(1u << b->slab);
+    }
+    c->slabs = slabs;
+    c->bound_once = true;
+    return same;
+}
+
+static bool bind(cn__gpu_plan *p, cn__gpu_command *c)
+{
+    const cn__gpu_heap *h = &p->device->heap;
+    cn__gpu_binding bindings[CN__GPU_SLABS + 1] = { { p->params, c->first * sizeof(uint32_t),
+                                                      c->words.n * sizeof(uint32_t) } };
+    int n = 1;
+    for (int i = 0; i < h->n; i++) {
+        c->versions[i] = h->slabs[i].version;
+        if (c->slabs >> i & 1) bindings[n++] = (cn__gpu_binding){ h->slabs[i].buffer, 0, h->slabs[i].bytes };
+    }
+    if (c->bound) p->device->gpu->w->BindGroupRelease(c->bound);
+    c->bound = cn__gpu_bind(p->device->gpu, c->program, n, bindings);
+    if (c->bound) p->device->count.bind_groups++;
+    return c->bound != NULL;
+}
+
+static bool bound_to_these(const cn__gpu_plan *p, const cn__gpu_command *c)
+{
+    const cn__gpu_heap *h = &p->device->heap;
+    for (int i = 0; i < h->n; i++)
+        if (c->slabs >> i & 1 && c->versions[i] != h->slabs[i].version) return false;
+    return c->bound != NULL;
+}
+
+static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
+{
+    enum { FEW = 64 };
+    uint32_t few[FEW], *bases = few;
+    size_t bytes = sizeof *bases * (c->operands.n + 1);
+    if (c->operands.n > FEW && !(bases = cn__block_new(memory_of(p), bytes)))
+        return cn__fail(run->ctx, CN_NO_MEMORY, "gpu: out of memory");
+    bool ok = true;
+    if (!look_up(p, c, run, bases)) ok = cn__gpu_assemble(p->device, c) && bind(p, c);
+    else if (!bound_to_these(p, c)) ok = bind(p, c);
+    const cn__gpu_word *words = c->words.v;
+    for (size_t i = 0; i < c->words.n && ok; i++) set_word(p, c->first + i, word_now(p, run, &words[i], bases));
+    if (bases != few) cn__block_free(memory_of(p), bases, bytes);
+    return ok;
+}
+
+/* ---- run: encode ---- */
+
+static bool send_words(cn__gpu_plan *p)
+{
+    if (p->sent || !p->n_words) return true;
+    size_t bytes = p->n_words * sizeof *p->words;
+    if (!cn__gpu_upload(p->device->gpu, p->params, 0, p->words, bytes)) return false;
+    p->device->gpu->stats.uploaded_bytes -= (int64_t)bytes; /* counted apart: it is not data */
+    p->device->count.parameter_bytes += (int64_t)bytes;
+    p->sent = true;
+    return true;
+}
+
+static bool encode(cn__gpu_plan *p, int first, int n)
+{
+    for (int i = first; i < first + n; i++) {
+        const cn__gpu_command *c = command_at(p, (size_t)i);
+        if (!cn__gpu_launch_bound(p->device->gpu, c->program, c->bound, c->groups)) return false;
+    }
+    return true;
+}
+
+static cn_code code_of(const cn_ctx *ctx) { return ctx->code == CN_OK ? CN_BAD_DEVICE : ctx->code; }
+
+static bool still_fits(const cn__gpu_plan *p)
+{
+    if (p->n_slabs == p->device->heap.n) return true;
+    for (size_t i = 0; i < p->commands.n; i++)
+        if (command_at(p, i)->joined) return false;
+    return true;
+}
+
+cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
+{
+    cn_ctx *ctx = device->ctx;
+    cn__gpu_device *d = (cn__gpu_device *)device;
+    if (!still_fits(plan->prepared)) {
+        cn__gpu_unprepare(device, plan);
+        if (!cn__gpu_prepare(device, plan)) return code_of(ctx);
+    }
+    cn__gpu_plan *p = plan->prepared;
+    cn__watch *w = ctx->watch;
+    bool ok = true;
+    for (size_t i = 0; i < p->commands.n && ok; i++) ok = ready(p, command_at(p, i), run);
+    ok = ok && send_words(p);
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
+        const int64_t began = w ? cn__watch_now() : 0;
+        run->fault.step = i;
+        if (p->steps[i].by_cpu) {
+            cn_code code = cn__gpu_fallback_run(p, i, run);
+            if (code != CN_OK) return code;
+        } else {
+            ok = encode(p, p->steps[i].first, p->steps[i].n);
+        }
+        if (w && !plan->steps[i].tail) w->step(w, plan, i, began);
+    }
+    ok = ok && cn__gpu_submit(d->gpu);
+    return ok ? CN_OK : code_of(ctx);
+}

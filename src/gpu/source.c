@@ -1,0 +1,230 @@
+/* The text around a kernel: which slabs it binds, how its operands and numbers are reached. What comes out depends on
+   types and ranks alone, so that few programs serve many shapes. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/object.h"
+#include "gpu/backend.h"
+
+void cn__gpu_say(cn__gpu_source *s, const char *format, ...)
+{
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    if (n < 0 || !cn__vec_reserve(s->memory, &s->text, s->text.n + (size_t)n + 1, 1)) s->failed = true;
+    else s->text.n += (size_t)vsnprintf((char *)s->text.v + s->text.n, (size_t)n + 1, format, again);
+    va_end(again);
+}
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+bool cn__gpu_mentions(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += n)
+        if ((at == text || !in_word(at[-1])) && !in_word(at[n])) return true;
+    return false;
+}
+
+const char *cn__gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "f32" : "i32"; }
+
+/* ---- operands ---- */
+
+static void say_word(cn__gpu_source *s, const cn__gpu_command *c, int word)
+{
+    cn__gpu_say(s, c->joined ? "P[J + %du]" : "P[%du]", word);
+}
+
+static void declare_in(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p, int slab, const char *body)
+{
+    char name[16];
+    snprintf(name, sizeof name, "raw%d", p->number);
+    if (cn__gpu_mentions(body, name)) {
+        cn__gpu_say(s, "fn %s(i: u32) -> u32 { return h%d[", name, slab);
+        say_word(s, c, p->word);
+        cn__gpu_say(s, " + i]; }\n");
+    }
+    snprintf(name, sizeof name, "in%d", p->number);
+    if (cn__gpu_mentions(body, name)) {
+        const char *type = cn__gpu_type(p->operand->dtype);
+        cn__gpu_say(s, "fn %s(i: u32) -> %s { return bitcast<%s>(h%d[", name, type, type, slab);
+        say_word(s, c, p->word);
+        cn__gpu_say(s, " + i]); }\n");
+    }
+}
+
+/* What is stored of a value, as a word: what other types would have made of it. */
+static const char *stored_as(cn_dtype t)
+{
+    switch (t) {
+    case CN_BOOL: return "u32(v != 0)";
+    case CN_U8: return "u32(v) & 255u";
+    case CN_I8: return "bitcast<u32>((v << 24u) >> 24u)";
+    case CN_F16: return "bitcast<u32>(to_f16(v))";
+    case CN_BF16: return "bitcast<u32>(to_bf16(v))";
+    default: return "bitcast<u32>(v)";
+    }
+}
+
+static void declare_out(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p, int slab, const char *body)
+{
+    char name[16];
+    snprintf(name, sizeof name, "set_raw%d", p->number);
+    if (cn__gpu_mentions(body, name)) {
+        cn__gpu_say(s, "fn %s(i: u32, w: u32) { h%d[", name, slab);
+        say_word(s, c, p->word);
+        cn__gpu_say(s, " + i] = w; }\n");
+    }
+    snprintf(name, sizeof name, "out%d", p->number);
+    if (cn__gpu_mentions(body, name)) {
+        cn__gpu_say(s, "fn %s(i: u32, v: %s) { h%d[", name, cn__gpu_type(p->operand->dtype), slab);
+        say_word(s, c, p->word);
+        cn__gpu_say(s, " + i] = %s; }\n", stored_as(p->operand->dtype));
+    }
+}
+
+/* ---- the rest ---- */
+
+static void declare_numbers(cn__gpu_source *s, const cn__gpu_command *c)
+{
+    const char *body = c->body;
+    if (cn__gpu_mentions(body, "par")) cn__gpu_say(s, "fn par(n: u32) -> u32 { return P[%du + n]; }\n", c->par);
+    if (cn__gpu_mentions(body, "pari"))
+        cn__gpu_say(s, "fn pari(n: u32) -> i32 { return bitcast<i32>(P[%du + n]); }\n", c->par);
+    if (cn__gpu_mentions(body, "parf"))
+        cn__gpu_say(s, "fn parf(n: u32) -> f32 { return bitcast<f32>(P[%du + n]); }\n", c->par);
+    if (cn__gpu_mentions(body, "arg"))
+        cn__gpu_say(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
+    if (cn__gpu_mentions(body, "argu"))
+        cn__gpu_say(s, "fn argu(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 1);
+    if (cn__gpu_mentions(body, "argh"))
+        cn__gpu_say(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
+}
+
+static void declare_scratch(cn__gpu_source *s, const cn__gpu_command *c, int slab)
+{
+    if (cn__gpu_mentions(c->body, "tmp"))
+        cn__gpu_say(s, "fn tmp(i: u32) -> u32 { return h%d[P[%du] + i]; }\n", slab, c->scratch);
+    if (cn__gpu_mentions(c->body, "set_tmp"))
+        cn__gpu_say(s, "fn set_tmp(i: u32, w: u32) { h%d[P[%du] + i] = w; }\n", slab, c->scratch);
+}
+
+static void declare_bindings(cn__gpu_source *s, const cn__gpu_command *c)
+{
+    cn__gpu_say(s, "@group(0) @binding(0) var<storage, read> P: array<u32>;\n");
+    for (int i = 0, at = 1; i < CN__GPU_SLABS; i++)
+        if (c->slabs >> i & 1)
+            cn__gpu_say(s, "@group(0) @binding(%d) var<storage, read_write> h%d: array<u32>;\n", at++, i);
+}
+
+/* Word 0: the number of groups. Word 1: the serial number that a fault leaves. */
+static void say_main(cn__gpu_source *s, const cn__gpu_command *c)
+{
+    if (c->checks)
+        cn__gpu_say(s, "fn fault(index: i32, size: u32) {\n    if (h0[0] == 0u) { h0[1] = bitcast<u32>(index); h0[2] = "
+                       "size; h0[0] = P[1]; }\n}\n");
+    cn__gpu_say(s, "%s", c->body);
+    cn__gpu_say(s, "\n@compute @workgroup_size(%d)\nfn main(@builtin(workgroup_id) w: vec3<u32>, "
+                   "@builtin(num_workgroups) n: vec3<u32>, @builtin(local_invocation_index) local: u32) {\n"
+                   "    let group = w.x + w.y * n.x;\n    if (group >= P[0]) { return; }\n%s"
+                   "    kernel(group, local);\n}\n",
+                c->size, c->updates ? "    if (h0[0] != 0u) { return; }\n" : "");
+}
+
+/* What a port's memory is at present. */
+static int slab_of(const cn__gpu_command *c, const cn__operand *o)
+{
+    for (size_t k = 0; k < c->operands.n; k++)
+        if (((const cn__operand **)c->operands.v)[k] == o) return c->slab_of[k];
+    return 0;
+}
+
+static bool compose(cn__gpu_source *s, const cn__gpu_command *c)
+{
+    declare_bindings(s, c);
+    if (c->joined) cn__gpu_say(s, "var<private> J: u32;\n");
+    const cn__gpu_port *ports = c->ports.v;
+    bool halves = false;
+    for (size_t i = 0; i < c->ports.n; i++) {
+        const cn__gpu_port *p = &ports[i];
+        (p->result ? declare_out : declare_in)(s, c, p, slab_of(c, p->operand), c->body);
+        halves |= p->result && (p->operand->dtype == CN_F16 || p->operand->dtype == CN_BF16);
+    }
+    declare_numbers(s, c);
+    if (c->scratch >= 0) declare_scratch(s, c, c->slab_of[c->operands.n]);
+    cn__gpu_library(s, c->body, halves ? "to_f16 to_bf16" : "");
+    say_main(s, c);
+    return !s->failed;
+}
+
+/* ---- programs ---- */
+
+static uint64_t hash_text(const char *t)
+{
+    uint64_t h = 1469598103934665603u;
+    for (; *t; t++) h = (h ^ (unsigned char)*t) * 1099511628211u;
+    return h ^ h >> 29;
+}
+
+static cn__gpu_entry *find(cn__gpu_device *d, uint64_t hash, const char *text)
+{
+    for (cn__gpu_entry *e = d->programs[hash % CN__GPU_PROGRAM_SLOTS]; e; e = e->next)
+        if (e->hash == hash && !strcmp(e->text.v, text)) return e;
+    return NULL;
+}
+
+static cn__gpu_entry *make(cn__gpu_device *d, const cn__gpu_command *c, uint64_t hash, const char *text)
+{
+    cn__gpu_entry *e = cn__alloc(d->device.ctx, sizeof *e);
+    if (!e) return NULL;
+    int bindings = 1;
+    for (int i = 0; i < CN__GPU_SLABS; i++) bindings += c->slabs >> i & 1;
+    e->program = cn__gpu_program_new(d->gpu, &(cn__gpu_program_desc){ .name = c->name,
+                                                                      .source = text,
+                                                                      .bindings = bindings,
+                                                                      .group_bytes = (size_t)c->group_bytes });
+    if (!e->program) {
+        cn__free(d->device.ctx, e, sizeof *e);
+        return NULL;
+    }
+    e->hash = hash;
+    e->next = d->programs[hash % CN__GPU_PROGRAM_SLOTS];
+    d->programs[hash % CN__GPU_PROGRAM_SLOTS] = e;
+    d->count.pipelines++;
+    return e;
+}
+
+bool cn__gpu_assemble(cn__gpu_device *d, cn__gpu_command *c)
+{
+    cn_ctx *ctx = d->device.ctx;
+    cn__gpu_source s = { .memory = &ctx->memory };
+    bool ok = compose(&s, c) || cn__fail(ctx, CN_NO_MEMORY, "gpu: out of memory");
+    uint64_t hash = ok ? hash_text(s.text.v) : 0;
+    cn__gpu_entry *e = ok ? find(d, hash, s.text.v) : NULL;
+    c->program = e ? e->program : NULL;
+    if (ok && !e && (e = make(d, c, hash, s.text.v))) {
+        c->program = e->program;
+        e->text = s.text; /* the program's from now on */
+        return true;
+    }
+    if (ok && !e && ctx->trace_plans) cn__log(ctx, "%s", (const char *)s.text.v);
+    cn__vec_free(&ctx->memory, &s.text, 1);
+    return e != NULL;
+}
+
+void cn__gpu_programs_close(cn__gpu_device *d)
+{
+    cn_ctx *ctx = d->device.ctx;
+    for (int i = 0; i < CN__GPU_PROGRAM_SLOTS; i++) {
+        for (cn__gpu_entry *e = d->programs[i], *next; e; e = next) {
+            next = e->next;
+            cn__gpu_program_free(d->gpu, e->program);
+            cn__vec_free(&ctx->memory, &e->text, 1);
+            cn__free(ctx, e, sizeof *e);
+        }
+        d->programs[i] = NULL;
+    }
+}
