@@ -405,8 +405,8 @@ static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
     size_t bytes = sizeof *bases * (c->operands.n + 1);
     if (c->operands.n > FEW && !(bases = cn__block_new(memory_of(p), bytes)))
         return cn__fail(run->ctx, CN_NO_MEMORY, "gpu: out of memory");
-    bool ok = true;
-    if (!look_up(p, c, run, bases)) ok = cn__gpu_assemble(p->device, c) && bind(p, c);
+    bool ok = true, same = look_up(p, c, run, bases);
+    if (!same || !c->program) ok = cn__gpu_assemble(p->device, c) && bind(p, c);
     else if (!bound_to_these(p, c)) ok = bind(p, c);
     const cn__gpu_word *words = c->words.v;
     for (size_t i = 0; i < c->words.n && ok; i++) set_word(p, c->first + i, word_now(p, run, &words[i], bases));
