@@ -228,12 +228,22 @@ static int64_t tiles_of(const cn__step *s)
     return (cn__numel(&s->space) + tile - 1) / tile;
 }
 
-static void emit_kernel(cn__gpu_source *s, int numel)
+/* The bound of the loop is not known to the compiler: unrolled, a program takes twice as long to compile and runs no
+   faster. */
+static void emit_loop(cn__gpu_source *s, const char *numel, const char *group)
 {
     cn__gpu_say(s,
-                "fn kernel(group: u32, local: u32) {\n    for (var k = 0u; k < %du; k++) {\n"
-                "        let i = group * %du + k * %du + local;\n        if (i < P[%du]) { element(i); }\n    }\n}\n",
-                PER_INVOCATION, GROUP_SIZE * PER_INVOCATION, GROUP_SIZE, numel);
+                "    let first = %s * %du;\n    let end = min(%s, first + %du);\n"
+                "    for (var i = first + local; i < end; i += %du) { element(i); }\n}\n",
+                group, GROUP_SIZE * PER_INVOCATION, numel, GROUP_SIZE * PER_INVOCATION, GROUP_SIZE);
+}
+
+static void emit_kernel(cn__gpu_source *s, int numel)
+{
+    char size[24];
+    snprintf(size, sizeof size, "P[%du]", numel);
+    cn__gpu_say(s, "fn kernel(group: u32, local: u32) {\n");
+    emit_loop(s, size, "group");
 }
 
 /* Which of the joined groups a workgroup belongs to: the first that ends after it. Words from `table` on: how many, the end
@@ -244,10 +254,9 @@ static void emit_joined_kernel(cn__gpu_source *s, int table, int first, int stri
                 "fn kernel(group: u32, local: u32) {\n    var low = 0u; var high = P[%du] - 1u;\n"
                 "    while (low < high) {\n        let mid = (low + high) / 2u;\n"
                 "        if (P[%du + mid] > group) { high = mid; } else { low = mid + 1u; }\n    }\n"
-                "    J = %du + low * %du;\n    var begin = 0u;\n    if (low > 0u) { begin = P[%du + low]; }\n"
-                "    for (var k = 0u; k < %du; k++) {\n        let i = (group - begin) * %du + k * %du + local;\n"
-                "        if (i < P[J]) { element(i); }\n    }\n}\n",
-                table, table + 1, first, stride, table, PER_INVOCATION, GROUP_SIZE * PER_INVOCATION, GROUP_SIZE);
+                "    J = %du + low * %du;\n    var begin = 0u;\n    if (low > 0u) { begin = P[%du + low]; }\n",
+                table, table + 1, first, stride, table);
+    emit_loop(s, "P[J]", "(group - begin)");
 }
 
 static bool same_layouts(const cn__step *a, const cn__step *b)
