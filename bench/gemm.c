@@ -177,7 +177,7 @@ static void make_operands(const shape *s)
 
 static bool right(const shape *s)
 {
-    const double near = 1e-3 + 1e-7 * s->k;
+    const double near = 1e-3 + 1e-6 * s->k;
     for (int i = 0; i < s->batch; i++)
         for (int col = 0; col < s->n; col++)
             if (!(fabs(data.c[(size_t)i * s->m * s->n + col] - data.expected[i * s->n + col]) < near)) return false;
