@@ -37,17 +37,42 @@ void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
     else cn__convert(t, to, cn_dtype_is_float(t) ? CN_F32 : CN_I32, from, n);
 }
 
+/* A piece of a block that lies in one slab. */
+typedef struct piece {
+    cn__gpu_buffer *buffer;
+    size_t offset, words; /* offset in bytes */
+} piece;
+
+static piece piece_at(const cn__gpu_device *d, const cn__gpu_block *b, size_t at, size_t n)
+{
+    size_t word = (size_t)b->word + at, slab_words = d->heap.slab_limit / sizeof(uint32_t), k = 0;
+    if (b->n_slabs > 1) {
+        k = word / slab_words;
+        word %= slab_words;
+        if (n > slab_words - word) n = slab_words - word;
+    }
+    return (piece){ d->heap.slabs[b->slab + (int)k].buffer, word * sizeof(uint32_t), n };
+}
+
 bool cn__gpu_read_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, uint32_t *to, size_t n)
 {
-    size_t begin = ((size_t)b->word + at) * sizeof *to;
     d->count.readbacks++;
-    return cn__gpu_download(d->gpu, d->heap.slabs[b->slab].buffer, begin, to, n * sizeof *to);
+    for (size_t done = 0; done < n;) {
+        piece p = piece_at(d, b, at + done, n - done);
+        if (!cn__gpu_download(d->gpu, p.buffer, p.offset, to + done, p.words * sizeof *to)) return false;
+        done += p.words;
+    }
+    return true;
 }
 
 bool cn__gpu_write_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, const uint32_t *from, size_t n)
 {
-    size_t begin = ((size_t)b->word + at) * sizeof *from;
-    return cn__gpu_upload(d->gpu, d->heap.slabs[b->slab].buffer, begin, from, n * sizeof *from);
+    for (size_t done = 0; done < n;) {
+        piece p = piece_at(d, b, at + done, n - done);
+        if (!cn__gpu_upload(d->gpu, p.buffer, p.offset, from + done, p.words * sizeof *from)) return false;
+        done += p.words;
+    }
+    return true;
 }
 
 /* ---- the table ---- */

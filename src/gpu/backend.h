@@ -17,19 +17,21 @@
 /* ---- heap.c */
 
 enum {
-    CN__GPU_SLABS = 12,
+    CN__GPU_SLABS = 32,
     CN__GPU_STATUS_WORDS = 16, /* at the start of slab 0: which step found an index out of range, the index, the size */
 };
 
+/* What is larger than a slab may be is a wide block: it has several slabs, one after the other, to itself. */
 typedef struct cn__gpu_block {
-    int slab;
+    int slab, n_slabs;
     uint32_t word; /* where it begins */
     size_t bytes;
 } cn__gpu_block;
 
 typedef struct cn__gpu_slab {
-    cn__gpu_buffer *buffer;
+    cn__gpu_buffer *buffer; /* NULL: given up */
     size_t bytes;
+    bool wide;        /* part of a wide block */
     size_t blocks;    /* taken */
     cn__vec free;     /* of spans, by address */
     uint32_t version; /* counts its buffers */
@@ -38,7 +40,8 @@ typedef struct cn__gpu_slab {
 typedef struct cn__gpu_heap {
     cn__gpu *gpu;
     size_t slab_limit, first_bytes;
-    int n;
+    int n;        /* slabs, those given up included */
+    int ordinary; /* those that blocks are cut from */
     cn__gpu_slab slabs[CN__GPU_SLABS];
 } cn__gpu_heap;
 
@@ -75,6 +78,11 @@ typedef struct cn__gpu_port {
     int word;   /* of its base, among the command's words; of the first of groups that are one kernel */
 } cn__gpu_port;
 
+/* Which slabs an operand lies in. */
+typedef struct cn__gpu_seat {
+    unsigned char slab, n;
+} cn__gpu_seat;
+
 typedef struct cn__gpu_command {
     char name[56];
     const char *body; /* text without what source.c puts around it: ends in fn kernel */
@@ -90,8 +98,8 @@ typedef struct cn__gpu_command {
     uint32_t serial;
     /* for the memory it has at present */
     bool bound_once;
-    uint16_t slabs; /* bit s: uses slab s */
-    unsigned char *slab_of; /* each operand's */
+    uint32_t slabs; /* bit s: uses slab s */
+    struct cn__gpu_seat *seats; /* each operand's, and the scratch memory's */
     cn__gpu_program *program;
     WGPUBindGroup bound;
     uint32_t versions[CN__GPU_SLABS];

@@ -199,7 +199,7 @@ typedef struct cn__gpu_binding {
     size_t offset, bytes; /* bytes 0: to the end of what was asked for */
 } cn__gpu_binding;
 
-enum { CN__GPU_BINDINGS = 16 };
+enum { CN__GPU_BINDINGS = 33 };
 
 cn__gpu_program *cn__gpu_program_new(cn__gpu *g, const cn__gpu_program_desc *desc);
 void cn__gpu_program_free(cn__gpu *g, cn__gpu_program *p); /* before its device is closed */

@@ -328,7 +328,7 @@ bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together)
             n = 1;
             continue;
         }
-        bool one_slab = p->device->heap.n == 1; /* a text names slabs: all its groups must lie in the same */
+        bool one_slab = p->device->heap.ordinary == 1; /* a text names slabs: all its groups must lie in the same */
         for (n = 1; one_slab && i + n < together && tiles_of(&step[i + n]) && same_layouts(&step[i], &step[i + n]);) n++;
         if (!(n == 1 ? emit_one(p, &step[i]) : emit_joined(p, &step[i], n))) return false;
     }

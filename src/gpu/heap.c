@@ -106,20 +106,67 @@ static bool grow(cn__gpu_heap *h, cn__gpu_slab *s, size_t bytes)
     return (twice > least && new_buffer(h, s, twice)) || new_buffer(h, s, least);
 }
 
+/* The first of n places in a row that have no slab; -1: there are none. */
+static int find_places(const cn__gpu_heap *h, int n)
+{
+    for (int i = 0, run = 0; i < CN__GPU_SLABS; i++) {
+        run = h->slabs[i].buffer ? 0 : run + 1;
+        if (run == n) return i + 1 - n;
+    }
+    return -1;
+}
+
 static bool add_slab(cn__gpu_heap *h, size_t bytes)
 {
-    if (h->n == CN__GPU_SLABS || bytes > h->slab_limit) return false;
-    cn__gpu_slab *s = &h->slabs[h->n];
+    int at = find_places(h, 1);
+    if (at < 0 || bytes > h->slab_limit) return false;
+    cn__gpu_slab *s = &h->slabs[at];
     size_t wanted = bytes > h->first_bytes ? bytes : h->first_bytes;
     if (!new_buffer(h, s, wanted) && (wanted == bytes || !new_buffer(h, s, bytes))) return false;
-    h->n++;
+    h->ordinary++;
+    if (at >= h->n) h->n = at + 1;
+    return true;
+}
+
+static void give_up(cn__gpu_heap *h, cn__gpu_slab *s)
+{
+    cn__gpu_buffer_free(h->gpu, s->buffer);
+    s->buffer = NULL;
+    s->bytes = 0;
+    s->wide = false;
+}
+
+static void free_wide(cn__gpu_heap *h, const cn__gpu_block *b)
+{
+    for (int i = 0; i < b->n_slabs; i++) give_up(h, &h->slabs[b->slab + i]);
+    cn__gpu_trim(h->gpu); /* so large that the pool is no place for it */
+}
+
+static bool take_wide(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
+{
+    int n = (int)((bytes + h->slab_limit - 1) / h->slab_limit), first = n <= CN__GPU_SLABS ? find_places(h, n) : -1;
+    if (first < 0 || !affordable(h, bytes)) return false;
+    *b = (cn__gpu_block){ first, 0, 0, bytes };
+    for (int i = 0; i < n; i++, b->n_slabs++) {
+        cn__gpu_slab *s = &h->slabs[first + i];
+        size_t left = bytes - (size_t)i * h->slab_limit;
+        s->buffer = cn__gpu_buffer_new(h->gpu, left < h->slab_limit ? left : h->slab_limit);
+        if (!s->buffer) {
+            free_wide(h, b);
+            return false;
+        }
+        s->bytes = s->buffer->bytes;
+        s->wide = true;
+        s->version++;
+    }
+    if (first + n > h->n) h->n = first + n;
     return true;
 }
 
 static bool take_anywhere(cn__gpu_heap *h, size_t bytes, int *slab, size_t *at)
 {
     for (*slab = 0; *slab < h->n; ++*slab)
-        if (take(&h->slabs[*slab], bytes, at)) return true;
+        if (!h->slabs[*slab].wide && take(&h->slabs[*slab], bytes, at)) return true;
     return false;
 }
 
@@ -146,7 +193,7 @@ bool cn__gpu_heap_open(cn__gpu_heap *h, cn__gpu *g)
 void cn__gpu_heap_close(cn__gpu_heap *h)
 {
     for (int i = 0; i < h->n; i++) {
-        cn__gpu_buffer_free(h->gpu, h->slabs[i].buffer);
+        give_up(h, &h->slabs[i]);
         cn__vec_free(memory_of(h), &h->slabs[i].free, sizeof(span));
     }
     h->n = 0;
@@ -154,26 +201,34 @@ void cn__gpu_heap_close(cn__gpu_heap *h)
 
 /* ---- blocks ---- */
 
+static bool take_block(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
+{
+    int slab;
+    size_t at;
+    bool ok = take_anywhere(h, bytes, &slab, &at);
+    for (int i = 0; i < h->n && !ok; i++)
+        ok = h->slabs[i].buffer && !h->slabs[i].wide && grow(h, &h->slabs[i], bytes) &&
+             take_anywhere(h, bytes, &slab, &at);
+    if (!ok) ok = add_slab(h, bytes) && take_anywhere(h, bytes, &slab, &at);
+    if (!ok) return false;
+    cn__gpu_slab *s = &h->slabs[slab];
+    if (!room_for_spans(h, s)) {
+        give(s, at, bytes); /* where it came from there is room */
+        return false;
+    }
+    s->blocks++;
+    *b = (cn__gpu_block){ slab, 1, (uint32_t)(at / sizeof(uint32_t)), bytes };
+    return true;
+}
+
 cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes)
 {
     bytes = bytes ? (bytes + STEP - 1) / STEP * STEP : STEP;
-    if (bytes > h->slab_limit) return NULL;
-    int slab;
-    size_t at;
     const bool clean = h->gpu->ctx->code == CN_OK;
-    bool ok = take_anywhere(h, bytes, &slab, &at);
-    for (int i = 0; i < h->n && !ok; i++) ok = grow(h, &h->slabs[i], bytes) && take_anywhere(h, bytes, &slab, &at);
-    if (!ok) ok = add_slab(h, bytes) && take_anywhere(h, bytes, &slab, &at);
-    if (clean && h->gpu->ctx->code == CN_NO_MEMORY) cn_error_clear(h->gpu->ctx); /* the caller may have another way */
-    if (!ok) return NULL;
-    cn__gpu_slab *s = &h->slabs[slab];
     cn__gpu_block *b = cn__block_new(memory_of(h), sizeof *b);
-    if (b && room_for_spans(h, s)) {
-        s->blocks++;
-        *b = (cn__gpu_block){ slab, (uint32_t)(at / sizeof(uint32_t)), bytes };
-        return b;
-    }
-    give(s, at, bytes);
+    bool ok = b && (bytes > h->slab_limit ? take_wide : take_block)(h, b, bytes);
+    if (clean && h->gpu->ctx->code == CN_NO_MEMORY) cn_error_clear(h->gpu->ctx); /* the caller may have another way */
+    if (ok) return b;
     cn__block_free(memory_of(h), b, sizeof *b);
     return NULL;
 }
@@ -181,7 +236,11 @@ cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes)
 void cn__gpu_block_free(cn__gpu_heap *h, cn__gpu_block *b)
 {
     if (!b) return;
-    h->slabs[b->slab].blocks--;
-    give(&h->slabs[b->slab], (size_t)b->word * sizeof(uint32_t), b->bytes);
+    if (b->n_slabs > 1) {
+        free_wide(h, b);
+    } else {
+        h->slabs[b->slab].blocks--;
+        give(&h->slabs[b->slab], (size_t)b->word * sizeof(uint32_t), b->bytes);
+    }
     cn__block_free(memory_of(h), b, sizeof *b);
 }

@@ -270,8 +270,8 @@ static bool lay_out_words(cn__gpu_plan *p)
         if (c->checks && !name_checker(p, c)) return false;
         ((cn__gpu_word *)c->words.v)[0].value = (uint32_t)c->groups;
         ((cn__gpu_word *)c->words.v)[SERIAL_WORD].value = c->serial;
-        c->slab_of = cn__bump_new(memory_of(p), &p->plan->memory, c->operands.n + 1);
-        if (!c->slab_of) return false;
+        c->seats = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *c->seats * (c->operands.n + 1));
+        if (!c->seats) return false;
         c->first = p->n_words;
         p->n_words += (c->words.n + ALIGN_WORDS - 1) / ALIGN_WORDS * ALIGN_WORDS;
     }
@@ -284,7 +284,7 @@ bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
     cn__gpu_device *d = (cn__gpu_device *)device;
     cn__gpu_plan *p = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p);
     if (!p) return false;
-    *p = (cn__gpu_plan){ .device = d, .plan = plan, .n_slabs = d->heap.n };
+    *p = (cn__gpu_plan){ .device = d, .plan = plan, .n_slabs = d->heap.ordinary };
     plan->prepared = p;
     plan->scratch_bytes = 0;
     p->steps = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p->steps * (size_t)(plan->n_steps + 1));
@@ -356,20 +356,40 @@ static void set_word(cn__gpu_plan *p, size_t at, uint32_t value)
     p->sent = false;
 }
 
+/* An operand within a wide block that lies in one of its slabs is like any other. */
+static cn__gpu_seat seat_in(const cn__gpu_plan *p, const cn__gpu_block *b, size_t bytes, uint32_t *word)
+{
+    cn__gpu_seat all = { (unsigned char)b->slab, (unsigned char)b->n_slabs };
+    if (b->n_slabs == 1 || !bytes) return all;
+    uint32_t slab_words = (uint32_t)(p->device->heap.slab_limit / sizeof(uint32_t));
+    uint32_t first = *word / slab_words, last = (uint32_t)((*word + (bytes - 1) / sizeof(uint32_t)) / slab_words);
+    if (first != last) return all;
+    *word -= first * slab_words;
+    return (cn__gpu_seat){ (unsigned char)((uint32_t)b->slab + first), 1 };
+}
+
 /* Looks up the memory of a command; true if it is in the slabs it was in before. */
 static bool look_up(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run, uint32_t *bases)
 {
     bool same = c->bound_once;
-    uint16_t slabs = c->updates || c->checks ? 1 : 0;
+    c->slabs = c->updates || c->checks ? 1 : 0;
     for (size_t i = 0; i <= c->operands.n; i++) {
         const cn__gpu_block *b = run->arena;
-        if (i < c->operands.n) b = cn__gpu_block_of(p->plan, run, ((const cn__operand **)c->operands.v)[i], &bases[i]);
-        else if (c->scratch < 0) break;
-        same = same && c->slab_of[i] == b->slab;
-        c->slab_of[i] = (unsigned char)b->slab;
-        slabs |= (uint16_t)(1u << b->slab);
+        cn__gpu_seat seat = { 0, 1 };
+        if (i < c->operands.n) {
+            const cn__operand *o = ((const cn__operand **)c->operands.v)[i];
+            const cn__buffer *buffer = &p->plan->buffers[o->buffer];
+            b = cn__gpu_block_of(p->plan, run, o, &bases[i]);
+            seat = seat_in(p, b, buffer->where == CN__AT_ARENA && o->view_node < 0 ? buffer->bytes : 0, &bases[i]);
+        } else if (c->scratch < 0) {
+            break;
+        } else {
+            seat = (cn__gpu_seat){ (unsigned char)b->slab, (unsigned char)b->n_slabs };
+        }
+        same = same && c->seats[i].slab == seat.slab && c->seats[i].n == seat.n;
+        c->seats[i] = seat;
+        for (int k = 0; k < seat.n; k++) c->slabs |= 1u << (seat.slab + k);
     }
-    c->slabs = slabs;
     c->bound_once = true;
     return same;
 }
@@ -440,7 +460,7 @@ static cn_code code_of(const cn_ctx *ctx) { return ctx->code == CN_OK ? CN_BAD_D
 
 static bool still_fits(const cn__gpu_plan *p)
 {
-    if (p->n_slabs == p->device->heap.n) return true;
+    if (p->n_slabs == p->device->heap.ordinary) return true;
     for (size_t i = 0; i < p->commands.n; i++)
         if (command_at(p, i)->joined) return false;
     return true;

@@ -33,26 +33,50 @@ const char *cn__gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "f32" : "i3
 
 /* ---- operands ---- */
 
-static void say_word(cn__gpu_source *s, const cn__gpu_command *c, int word)
+/* Where an operand begins, as an expression. */
+typedef struct base {
+    char word[24];
+    cn__gpu_seat seat;
+    uint32_t slab_words; /* of each slab of a wide block but the last */
+} base;
+
+static base base_at(const cn__gpu_device *d, cn__gpu_seat seat, bool joined, int word)
 {
-    cn__gpu_say(s, c->joined ? "P[J + %du]" : "P[%du]", word);
+    base b = { .seat = seat, .slab_words = (uint32_t)(d->heap.slab_limit / sizeof(uint32_t)) };
+    snprintf(b.word, sizeof b.word, joined ? "P[J + %du]" : "P[%du]", word);
+    return b;
 }
 
-static void declare_in(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p, int slab, const char *body)
+/* before word-of-element-i after, in whichever slab it lies */
+static void say_access(cn__gpu_source *s, const base *b, const char *before, const char *after)
 {
-    char name[16];
+    if (b->seat.n == 1) {
+        cn__gpu_say(s, " { %sh%d[%s + i]%s; }\n", before, b->seat.slab, b->word, after);
+        return;
+    }
+    cn__gpu_say(s, " {\n    let w = %s + i;\n    switch w / %uu {\n", b->word, b->slab_words);
+    for (int k = 0; k < b->seat.n; k++) {
+        if (k + 1 < b->seat.n) cn__gpu_say(s, "        case %du: {", k);
+        else cn__gpu_say(s, "        default: {");
+        cn__gpu_say(s, " %sh%d[w - %uu]%s; }\n", before, b->seat.slab + k, (unsigned)k * b->slab_words, after);
+    }
+    cn__gpu_say(s, "    }\n}\n");
+}
+
+static void declare_in(cn__gpu_source *s, const base *b, const cn__gpu_port *p, const char *body)
+{
+    char name[16], before[40];
     snprintf(name, sizeof name, "raw%d", p->number);
     if (cn__gpu_mentions(body, name)) {
-        cn__gpu_say(s, "fn %s(i: u32) -> u32 { return h%d[", name, slab);
-        say_word(s, c, p->word);
-        cn__gpu_say(s, " + i]; }\n");
+        cn__gpu_say(s, "fn %s(i: u32) -> u32", name);
+        say_access(s, b, "return ", "");
     }
     snprintf(name, sizeof name, "in%d", p->number);
     if (cn__gpu_mentions(body, name)) {
         const char *type = cn__gpu_type(p->operand->dtype);
-        cn__gpu_say(s, "fn %s(i: u32) -> %s { return bitcast<%s>(h%d[", name, type, type, slab);
-        say_word(s, c, p->word);
-        cn__gpu_say(s, " + i]); }\n");
+        snprintf(before, sizeof before, "return bitcast<%s>(", type);
+        cn__gpu_say(s, "fn %s(i: u32) -> %s", name, type);
+        say_access(s, b, before, ")");
     }
 }
 
@@ -69,20 +93,19 @@ static const char *stored_as(cn_dtype t)
     }
 }
 
-static void declare_out(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p, int slab, const char *body)
+static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p, const char *body)
 {
-    char name[16];
+    char name[16], after[64];
     snprintf(name, sizeof name, "set_raw%d", p->number);
     if (cn__gpu_mentions(body, name)) {
-        cn__gpu_say(s, "fn %s(i: u32, w: u32) { h%d[", name, slab);
-        say_word(s, c, p->word);
-        cn__gpu_say(s, " + i] = w; }\n");
+        cn__gpu_say(s, "fn %s(i: u32, v: u32)", name);
+        say_access(s, b, "", " = v");
     }
     snprintf(name, sizeof name, "out%d", p->number);
     if (cn__gpu_mentions(body, name)) {
-        cn__gpu_say(s, "fn %s(i: u32, v: %s) { h%d[", name, cn__gpu_type(p->operand->dtype), slab);
-        say_word(s, c, p->word);
-        cn__gpu_say(s, " + i] = %s; }\n", stored_as(p->operand->dtype));
+        snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
+        cn__gpu_say(s, "fn %s(i: u32, v: %s)", name, cn__gpu_type(p->operand->dtype));
+        say_access(s, b, "", after);
     }
 }
 
@@ -104,12 +127,16 @@ static void declare_numbers(cn__gpu_source *s, const cn__gpu_command *c)
         cn__gpu_say(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
 }
 
-static void declare_scratch(cn__gpu_source *s, const cn__gpu_command *c, int slab)
+static void declare_scratch(cn__gpu_source *s, const base *b, const char *body)
 {
-    if (cn__gpu_mentions(c->body, "tmp"))
-        cn__gpu_say(s, "fn tmp(i: u32) -> u32 { return h%d[P[%du] + i]; }\n", slab, c->scratch);
-    if (cn__gpu_mentions(c->body, "set_tmp"))
-        cn__gpu_say(s, "fn set_tmp(i: u32, w: u32) { h%d[P[%du] + i] = w; }\n", slab, c->scratch);
+    if (cn__gpu_mentions(body, "tmp")) {
+        cn__gpu_say(s, "fn tmp(i: u32) -> u32");
+        say_access(s, b, "return ", "");
+    }
+    if (cn__gpu_mentions(body, "set_tmp")) {
+        cn__gpu_say(s, "fn set_tmp(i: u32, v: u32)");
+        say_access(s, b, "", " = v");
+    }
 }
 
 static void declare_bindings(cn__gpu_source *s, const cn__gpu_command *c)
@@ -135,14 +162,14 @@ static void say_main(cn__gpu_source *s, const cn__gpu_command *c)
 }
 
 /* What a port's memory is at present. */
-static int slab_of(const cn__gpu_command *c, const cn__operand *o)
+static cn__gpu_seat seat_of(const cn__gpu_command *c, const cn__operand *o)
 {
     for (size_t k = 0; k < c->operands.n; k++)
-        if (((const cn__operand **)c->operands.v)[k] == o) return c->slab_of[k];
-    return 0;
+        if (((const cn__operand **)c->operands.v)[k] == o) return c->seats[k];
+    return (cn__gpu_seat){ 0, 1 };
 }
 
-static bool compose(cn__gpu_source *s, const cn__gpu_command *c)
+static bool compose(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c)
 {
     declare_bindings(s, c);
     if (c->joined) cn__gpu_say(s, "var<private> J: u32;\n");
@@ -150,11 +177,15 @@ static bool compose(cn__gpu_source *s, const cn__gpu_command *c)
     bool halves = false;
     for (size_t i = 0; i < c->ports.n; i++) {
         const cn__gpu_port *p = &ports[i];
-        (p->result ? declare_out : declare_in)(s, c, p, slab_of(c, p->operand), c->body);
+        base b = base_at(d, seat_of(c, p->operand), c->joined, p->word);
+        (p->result ? declare_out : declare_in)(s, &b, p, c->body);
         halves |= p->result && (p->operand->dtype == CN_F16 || p->operand->dtype == CN_BF16);
     }
     declare_numbers(s, c);
-    if (c->scratch >= 0) declare_scratch(s, c, c->slab_of[c->operands.n]);
+    if (c->scratch >= 0) {
+        base b = base_at(d, c->seats[c->operands.n], false, c->scratch);
+        declare_scratch(s, &b, c->body);
+    }
     cn__gpu_library(s, c->body, halves ? "to_f16 to_bf16" : "");
     say_main(s, c);
     return !s->failed;
@@ -201,7 +232,7 @@ bool cn__gpu_assemble(cn__gpu_device *d, cn__gpu_command *c)
 {
     cn_ctx *ctx = d->device.ctx;
     cn__gpu_source s = { .memory = &ctx->memory };
-    bool ok = compose(&s, c) || cn__fail(ctx, CN_NO_MEMORY, "gpu: out of memory");
+    bool ok = compose(&s, d, c) || cn__fail(ctx, CN_NO_MEMORY, "gpu: out of memory");
     uint64_t hash = ok ? hash_text(s.text.v) : 0;
     cn__gpu_entry *e = ok ? find(d, hash, s.text.v) : NULL;
     c->program = e ? e->program : NULL;
