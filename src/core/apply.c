@@ -107,6 +107,8 @@ cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in)
 static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *compute)
 {
     uint32_t can = op->dtypes ? op->dtypes : CN_FLOATS;
+    if (ctx->device->table->halves_in_maps_only && op->kind != CN_MAP && op->kind != CN_RANDOM)
+        can &= ~(CN_BIT(CN_F16) | CN_BIT(CN_BF16));
     *compute = t;
     if (can & CN_BIT(t)) return true;
     *compute = CN_F32;

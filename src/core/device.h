@@ -12,6 +12,7 @@ typedef struct cn__device cn__device;
 typedef struct cn__device_table {
     const char *kind;                /* "cpu", "gpu" */
     unsigned char element[CN_DTYPES]; /* bytes that an element takes there */
+    bool halves_in_maps_only;         /* other operators compute in f32 what they get in f16 and bf16 */
     void (*close)(cn__device *d);
     void *(*alloc)(cn__device *d, size_t bytes); /* 64-byte aligned; NULL: no memory */
     void (*free)(cn__device *d, void *memory, size_t bytes);

@@ -15,14 +15,16 @@ static bool whole_to_word(cn_ctx *ctx, int64_t x, uint32_t *to)
     return true;
 }
 
+bool cn__gpu_as_here(cn_dtype t) { return t == CN_F32 || t == CN_I32 || t == CN_F16 || t == CN_BF16; }
+
 bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, int64_t n)
 {
     switch (t) {
     case CN_F32:
     case CN_I32: memcpy(to, from, (size_t)n * sizeof *to); return true;
-    case CN_F64:
     case CN_F16:
-    case CN_BF16: cn__convert(CN_F32, to, t, from, n); return true;
+    case CN_BF16: memcpy(to, from, (size_t)n * sizeof(uint16_t)); return true; /* two in a word, as here */
+    case CN_F64: cn__convert(CN_F32, to, t, from, n); return true;
     case CN_I64:
         for (int64_t i = 0; i < n; i++)
             if (!whole_to_word(ctx, ((const int64_t *)from)[i], &to[i])) return false;
@@ -33,44 +35,44 @@ bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, i
 
 void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
 {
-    if (t == CN_F32 || t == CN_I32) memcpy(to, from, (size_t)n * sizeof *from);
+    if (cn__gpu_as_here(t)) memcpy(to, from, (size_t)n * cn_dtype_size(t));
     else cn__convert(t, to, cn_dtype_is_float(t) ? CN_F32 : CN_I32, from, n);
 }
 
 /* A piece of a block that lies in one slab. */
 typedef struct piece {
     cn__gpu_buffer *buffer;
-    size_t offset, words; /* offset in bytes */
+    size_t offset, bytes;
 } piece;
 
-static piece piece_at(const cn__gpu_device *d, const cn__gpu_block *b, size_t at, size_t n)
+static piece piece_at(const cn__gpu_device *d, const cn__gpu_block *b, size_t at, size_t bytes)
 {
-    size_t word = (size_t)b->word + at, slab_words = d->heap.slab_limit / sizeof(uint32_t), k = 0;
+    size_t begin = (size_t)b->word * sizeof(uint32_t) + at, limit = d->heap.slab_limit, k = 0;
     if (b->n_slabs > 1) {
-        k = word / slab_words;
-        word %= slab_words;
-        if (n > slab_words - word) n = slab_words - word;
+        k = begin / limit;
+        begin %= limit;
+        if (bytes > limit - begin) bytes = limit - begin;
     }
-    return (piece){ d->heap.slabs[b->slab + (int)k].buffer, word * sizeof(uint32_t), n };
+    return (piece){ d->heap.slabs[b->slab + (int)k].buffer, begin, bytes };
 }
 
-bool cn__gpu_read_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, uint32_t *to, size_t n)
+bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, void *to, size_t bytes)
 {
     d->count.readbacks++;
-    for (size_t done = 0; done < n;) {
-        piece p = piece_at(d, b, at + done, n - done);
-        if (!cn__gpu_download(d->gpu, p.buffer, p.offset, to + done, p.words * sizeof *to)) return false;
-        done += p.words;
+    for (size_t done = 0; done < bytes;) {
+        piece p = piece_at(d, b, at + done, bytes - done);
+        if (!cn__gpu_download(d->gpu, p.buffer, p.offset, (char *)to + done, p.bytes)) return false;
+        done += p.bytes;
     }
     return true;
 }
 
-bool cn__gpu_write_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, const uint32_t *from, size_t n)
+bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, const void *from, size_t bytes)
 {
-    for (size_t done = 0; done < n;) {
-        piece p = piece_at(d, b, at + done, n - done);
-        if (!cn__gpu_upload(d->gpu, p.buffer, p.offset, from + done, p.words * sizeof *from)) return false;
-        done += p.words;
+    for (size_t done = 0; done < bytes;) {
+        piece p = piece_at(d, b, at + done, bytes - done);
+        if (!cn__gpu_upload(d->gpu, p.buffer, p.offset, (const char *)from + done, p.bytes)) return false;
+        done += p.bytes;
     }
     return true;
 }
@@ -93,20 +95,21 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
 {
     cn__watch *w = d->ctx->watch;
     const int64_t began = w ? cn__watch_now() : 0;
+    const size_t size = cn__device_element(d, t);
     bool ok = true;
-    if (t == CN_F32 || t == CN_I32) {
-        ok = cn__gpu_write_words(gpu_of(d), to, (uint32_t)at, from, (size_t)n);
+    if (cn__gpu_as_here(t)) {
+        ok = cn__gpu_write_block(gpu_of(d), to, (size_t)at * size, from, (size_t)n * size);
     } else {
         uint32_t *words = cn__alloc(d->ctx, PIECE * sizeof *words);
         ok = words != NULL;
         for (int64_t i = 0; i < n && ok; i += PIECE) {
             int64_t count = n - i < PIECE ? n - i : PIECE;
             ok = cn__gpu_to_words(d->ctx, t, (const char *)from + (size_t)i * cn_dtype_size(t), words, count) &&
-                 cn__gpu_write_words(gpu_of(d), to, (uint32_t)(at + i), words, (size_t)count);
+                 cn__gpu_write_block(gpu_of(d), to, (size_t)(at + i) * size, words, (size_t)count * size);
         }
         cn__free(d->ctx, words, PIECE * sizeof *words);
     }
-    if (w) w->transfer(w, d->name, true, (size_t)n * sizeof(uint32_t), began);
+    if (w) w->transfer(w, d->name, true, (size_t)n * size, began);
     return ok;
 }
 
@@ -129,16 +132,17 @@ static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t
 {
     cn__watch *w = d->ctx->watch;
     const int64_t began = w ? cn__watch_now() : 0;
+    const size_t size = cn__device_element(d, t);
     bool ok = true;
-    if (t == CN_F32 || t == CN_I32) {
-        ok = cn__gpu_read_words(gpu_of(d), from, (uint32_t)at, to, (size_t)n);
+    if (cn__gpu_as_here(t)) {
+        ok = cn__gpu_read_block(gpu_of(d), from, (size_t)at * size, to, (size_t)n * size);
     } else {
         uint32_t *words = cn__alloc(d->ctx, (size_t)n * sizeof *words + 1);
-        ok = words && cn__gpu_read_words(gpu_of(d), from, (uint32_t)at, words, (size_t)n);
+        ok = words && cn__gpu_read_block(gpu_of(d), from, (size_t)at * size, words, (size_t)n * size);
         if (ok) cn__gpu_from_words(t, words, to, n);
         cn__free(d->ctx, words, (size_t)n * sizeof *words + 1);
     }
-    if (w) w->transfer(w, d->name, false, (size_t)n * sizeof(uint32_t), began);
+    if (w) w->transfer(w, d->name, false, (size_t)n * size, began);
     return ok && look_at_status(gpu_of(d));
 }
 
@@ -173,8 +177,9 @@ static void gpu_close(cn__device *device)
 
 static const cn__device_table table = {
     .kind = "gpu",
-    .element = { [CN_BOOL] = 4, [CN_U8] = 4, [CN_I8] = 4, [CN_I32] = 4, [CN_I64] = 4, [CN_F16] = 4, [CN_BF16] = 4,
+    .element = { [CN_BOOL] = 4, [CN_U8] = 4, [CN_I8] = 4, [CN_I32] = 4, [CN_I64] = 4, [CN_F16] = 2, [CN_BF16] = 2,
                  [CN_F32] = 4, [CN_F64] = 4 },
+    .halves_in_maps_only = true,
     .close = gpu_close,
     .alloc = gpu_alloc,
     .free = gpu_free,

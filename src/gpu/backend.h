@@ -55,7 +55,7 @@ void cn__gpu_block_free(cn__gpu_heap *h, cn__gpu_block *b);
 /* A word of a command's parameters. What may change from run to run is looked up again. */
 typedef enum cn__gpu_word_kind {
     CN__GPU_FIXED,     /* value */
-    CN__GPU_BASE,      /* where operand `index` begins, in words from the start of its slab */
+    CN__GPU_BASE,      /* where operand `index` begins, in elements from the start of its slab */
     CN__GPU_SCRATCH,   /* where the scratch memory begins */
     CN__GPU_NUMBER,    /* plain number: leaf `index`, as dtype `part` */
     CN__GPU_ARG_REAL,  /* argument `part` of node `index`, as f32 */
@@ -90,6 +90,7 @@ typedef struct cn__gpu_command {
     cn__vec ports;    /* of cn__gpu_port */
     cn__vec operands; /* of const cn__operand *: all whose memory is used, ports and those of groups joined to it */
     int par, args, scratch; /* the first word of par(), of arg(), of tmp(); or -1 */
+    int numel;              /* the word that has a group's size, as its text calls it */
     bool joined;            /* words of operands are found from J on */
     bool updates, checks;
     int size, group_bytes;
@@ -149,12 +150,12 @@ bool cn__gpu_assemble(struct cn__gpu_device *d, cn__gpu_command *c); /* finds or
 void cn__gpu_programs_close(struct cn__gpu_device *d);
 
 /* library.c: declares the functions that a text mentions, and those they need. */
-void cn__gpu_library(cn__gpu_source *s, const char *text, const char *more);
+void cn__gpu_library(cn__gpu_source *s, const char *text);
 
 /* ---- group.c */
 
 bool cn__gpu_group_possible(const cn__step *step);
-/* The program of an elementwise group as `fn element(i: u32)`, or with a tail's `fn put(i: u32, value: f32)`. */
+/* The program of an elementwise group as `fn element(i: u32)`. */
 bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together);
 bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step);
 const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail);
@@ -169,7 +170,8 @@ int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *
 bool cn__gpu_prepare(struct cn__device *d, cn__plan *plan);
 void cn__gpu_unprepare(struct cn__device *d, cn__plan *plan);
 cn_code cn__gpu_run(struct cn__device *d, cn__plan *plan, cn__run *run);
-const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *word);
+/* The memory an operand lies in, and at which of its elements it begins, counted from the start of the slab. */
+const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *at);
 
 /* ---- fallback.c */
 
@@ -191,9 +193,13 @@ typedef struct cn__gpu_device {
 } cn__gpu_device;
 
 cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu); /* cpu is its own from then on */
-bool cn__gpu_read_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, uint32_t *to, size_t n);
-bool cn__gpu_write_words(cn__gpu_device *d, const cn__gpu_block *b, uint32_t at, const uint32_t *from, size_t n);
+bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, void *to, size_t bytes);
+bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, const void *from, size_t bytes);
+/* n elements as the GPU has them: halves two in a word, everything else a word each. */
+bool cn__gpu_as_here(cn_dtype t); /* just as the CPU has them */
 bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, int64_t n);
 void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n);
+static inline bool cn__gpu_is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
+static inline uint32_t cn__gpu_per_word(cn_dtype t) { return cn__gpu_is_half(t) ? 2 : 1; }
 
 #endif

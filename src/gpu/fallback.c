@@ -39,35 +39,37 @@ void cn__gpu_fallback_free(cn__gpu_plan *p, int i)
 static int64_t elements(const cn__gpu_plan *p, const cn__run *run, const cn__operand *o)
 {
     const cn__buffer *b = &p->plan->buffers[o->buffer];
-    if (b->where == CN__AT_LEAF) return (int64_t)(cn__res(run->leaves[b->index])->storage->bytes / sizeof(uint32_t));
-    return (int64_t)(b->bytes / sizeof(uint32_t));
+    size_t size = cn__device_element(p->plan->device, o->dtype);
+    if (b->where == CN__AT_LEAF) return (int64_t)(cn__res(run->leaves[b->index])->storage->bytes / size);
+    return (int64_t)(b->bytes / size);
 }
 
-/* The whole of the memory an operand looks at, from its first word. */
-static const cn__gpu_block *memory_of(const cn__gpu_plan *p, const cn__run *run, const cn__operand *o, uint32_t *at)
+/* The whole of the memory an operand looks at, and at which byte of its block it begins. */
+static const cn__gpu_block *memory_of(const cn__gpu_plan *p, const cn__run *run, const cn__operand *o, size_t *at)
 {
     cn__operand whole = *o;
     whole.view_node = whole.view_leaf = -1;
-    const cn__gpu_block *b = cn__gpu_block_of(p->plan, run, &whole, at);
-    *at -= b->word;
+    uint32_t element;
+    const cn__gpu_block *b = cn__gpu_block_of(p->plan, run, &whole, &element);
+    *at = (size_t)element * cn__device_element(p->plan->device, o->dtype) - (size_t)b->word * sizeof(uint32_t);
     return b;
 }
 
 static bool transfer(cn__gpu_plan *p, const cn__run *run, const copy *c, bool down)
 {
     cn_ctx *ctx = run->ctx;
-    uint32_t at;
+    size_t at;
     const cn__gpu_block *b = memory_of(p, run, c->operand, &at);
-    size_t bytes = sizeof(uint32_t) * (size_t)c->n;
+    size_t bytes = cn__device_element(p->plan->device, c->operand->dtype) * (size_t)c->n;
     uint32_t *words = cn__alloc(ctx, bytes ? bytes : 1);
     if (!words) return false;
     bool ok;
     if (down) {
-        ok = cn__gpu_read_words(p->device, b, at, words, (size_t)c->n);
+        ok = cn__gpu_read_block(p->device, b, at, words, bytes);
         if (ok) cn__gpu_from_words(c->operand->dtype, words, c->memory, c->n);
     } else {
         ok = cn__gpu_to_words(ctx, c->operand->dtype, c->memory, words, c->n) &&
-             cn__gpu_write_words(p->device, b, at, words, (size_t)c->n);
+             cn__gpu_write_block(p->device, b, at, words, bytes);
     }
     cn__free(ctx, words, bytes ? bytes : 1);
     return ok;

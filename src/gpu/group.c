@@ -230,25 +230,36 @@ static int64_t tiles_of(const cn__step *s)
 
 /* The bound of the loop is not known to the compiler: unrolled, a program takes twice as long to compile and runs no
    faster. */
-static void emit_loop(cn__gpu_source *s, const char *numel, const char *group)
+static void emit_loop(cn__gpu_source *s, const char *numel, const char *group, bool pairs)
 {
-    cn__gpu_say(s,
-                "    let first = %s * %du;\n    let end = min(%s, first + %du);\n"
-                "    for (var i = first + local; i < end; i += %du) { element(i); }\n}\n",
-                group, GROUP_SIZE * PER_INVOCATION, numel, GROUP_SIZE * PER_INVOCATION, GROUP_SIZE);
+    cn__gpu_say(s, "    let first = %s * %du;\n    let end = min(%s, first + %du);\n", group,
+                GROUP_SIZE * PER_INVOCATION, numel, GROUP_SIZE * PER_INVOCATION);
+    if (pairs)
+        cn__gpu_say(s,
+                    "    for (var k = first + 2u * local; k < end; k += %du) {\n"
+                    "        for (var i = k; i < min(end, k + 2u); i++) { element(i); }\n    }\n}\n",
+                    2 * GROUP_SIZE);
+    else cn__gpu_say(s, "    for (var i = first + local; i < end; i += %du) { element(i); }\n}\n", GROUP_SIZE);
 }
 
-static void emit_kernel(cn__gpu_source *s, int numel)
+static bool in_pairs(const cn__step *s)
+{
+    for (int i = 0; i < s->n_stores; i++)
+        if (cn__gpu_is_half(s->stores[i].to.dtype)) return true;
+    return false;
+}
+
+static void emit_kernel(cn__gpu_source *s, int numel, bool pairs)
 {
     char size[24];
     snprintf(size, sizeof size, "P[%du]", numel);
     cn__gpu_say(s, "fn kernel(group: u32, local: u32) {\n");
-    emit_loop(s, size, "group");
+    emit_loop(s, size, "group", pairs);
 }
 
 /* Which of the joined groups a workgroup belongs to: the first that ends after it. Words from `table` on: how many, the end
    of each in groups, then from `first` on the words of each, the first of them its size. */
-static void emit_joined_kernel(cn__gpu_source *s, int table, int first, int stride)
+static void emit_joined_kernel(cn__gpu_source *s, int table, int first, int stride, bool pairs)
 {
     cn__gpu_say(s,
                 "fn kernel(group: u32, local: u32) {\n    var low = 0u; var high = P[%du] - 1u;\n"
@@ -256,7 +267,7 @@ static void emit_joined_kernel(cn__gpu_source *s, int table, int first, int stri
                 "        if (P[%du + mid] > group) { high = mid; } else { low = mid + 1u; }\n    }\n"
                 "    J = %du + low * %du;\n    var begin = 0u;\n    if (low > 0u) { begin = P[%du + low]; }\n",
                 table, table + 1, first, stride, table);
-    emit_loop(s, "P[J]", "(group - begin)");
+    emit_loop(s, "P[J]", "(group - begin)", pairs);
 }
 
 static bool same_layouts(const cn__step *a, const cn__step *b)
@@ -282,7 +293,8 @@ static bool emit_one(cn__gpu_plan *p, const cn__step *step)
     emit_values(&e);
     emit_stores(&e);
     say(&e, "}\n");
-    emit_kernel(&s, numel);
+    c->numel = numel;
+    emit_kernel(&s, numel, in_pairs(step));
     c->groups = tiles_of(step);
     c->size = GROUP_SIZE;
     c->updates = step->updates;
@@ -315,7 +327,7 @@ static bool emit_joined(cn__gpu_plan *p, const cn__step *step, int n)
         say(&e, "}\n");
         stride = (int)c->words.n - e.first;
     }
-    emit_joined_kernel(&s, table, first, stride);
+    emit_joined_kernel(&s, table, first, stride, in_pairs(step));
     c->size = GROUP_SIZE;
     c->body = keep_text(p, &s);
     return c->body != NULL;

@@ -10,8 +10,9 @@
 
    When      Once for each step of a plan, before it first runs: shapes, strides and attributes are known, memory and
              arguments are not. A step may launch several kernels, one after the other.
-   Words     Every element, whatever its type, is one 32-bit word on the GPU: floats (f16, bf16 and f64 too) as f32,
-             whole numbers (i64 too) as i32, bool as 0 or 1. So element offsets are word offsets, whatever the type.
+   Words     An element is one 32-bit word on the GPU: f64 as f32, whole numbers (i64 too) as i32, bool as 0 or 1. f16 and
+             bf16 lie two in a word, and kernels meet them only as operands, through inK, where the operator says .widens:
+             elsewhere they have been converted.
    WGSL      A kernel's text may use, with K the number of an operand or result:
                inK(i), rawK(i)       element i of operand K, counted from its first: f32 or i32 (bool: i32 0 or 1); its word
                outK(i, v), set_rawK(i, w)   element i of result K; of a bool, any v other than 0 is true

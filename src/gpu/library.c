@@ -26,14 +26,14 @@ static const function functions[] = {
 
 enum { COUNT = sizeof functions / sizeof *functions };
 
-void cn__gpu_library(cn__gpu_source *s, const char *text, const char *more)
+void cn__gpu_library(cn__gpu_source *s, const char *text)
 {
     bool wanted[COUNT] = { 0 };
     bool changed = true;
     while (changed) {
         changed = false;
         for (int i = 0; i < COUNT; i++) {
-            bool now = cn__gpu_mentions(text, functions[i].name) || cn__gpu_mentions(more, functions[i].name);
+            bool now = cn__gpu_mentions(text, functions[i].name);
             for (int k = 0; k < COUNT && !now; k++)
                 now = wanted[k] && k != i && cn__gpu_mentions(functions[k].text, functions[i].name);
             changed |= now && !wanted[i];

@@ -227,11 +227,20 @@ static bool prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step
 
 static bool has_kernel(const cn__step *s) { return s->group ? cn__gpu_group_possible(s) : s->op->gpu != NULL; }
 
+/* Halves are written in pairs, by one invocation: no kernel promises that to its tail. */
+static bool stores_halves(const cn__step *s)
+{
+    for (int i = 0; i < s->n_stores; i++)
+        if (cn__gpu_is_half(s->stores[i].to.dtype)) return true;
+    return false;
+}
+
 /* A tail is part of the kernel before it, if both can run here. */
 static bool takes_tail(const cn__plan *plan, int i)
 {
-    return i + 1 < plan->n_steps && plan->steps[i + 1].tail && has_kernel(&plan->steps[i]) &&
-           cn__gpu_group_possible(&plan->steps[i + 1]);
+    const cn__step *tail = &plan->steps[i + 1];
+    return i + 1 < plan->n_steps && tail->tail && has_kernel(&plan->steps[i]) && !stores_halves(tail) &&
+           cn__gpu_group_possible(tail);
 }
 
 static bool prepare_step(cn__gpu_plan *p, int i)
@@ -307,17 +316,17 @@ void cn__gpu_unprepare(cn__device *device, cn__plan *plan)
 
 /* ---- run: where everything is ---- */
 
-const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *word)
+const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *begin)
 {
     const cn__buffer *b = &plan->buffers[o->buffer];
     const cn__gpu_block *block = run->arena;
     int64_t at = 0;
     if (b->where == CN__AT_LEAF || b->where == CN__AT_DONOR) block = cn__res(run->leaves[b->index])->storage->data;
     else if (b->where == CN__AT_OUTPUT) block = run->outputs[b->index];
-    else at = (int64_t)(b->offset / sizeof(uint32_t));
+    else at = (int64_t)(b->offset / cn__device_element(plan->device, o->dtype));
     if (o->view_node >= 0) at += run->nodes[o->view_node]->out[0].meta.layout.offset;
     else if (o->view_leaf >= 0) at += cn__res(run->leaves[o->view_leaf])->meta.layout.offset;
-    *word = (uint32_t)(block->word + at);
+    *begin = (uint32_t)(block->word * cn__gpu_per_word(o->dtype) + at);
     return block;
 }
 
@@ -325,6 +334,10 @@ static uint32_t number_word(const cn__run *run, const cn__gpu_word *w)
 {
     double value = run->leaves[w->index].node->args[0].f;
     uint64_t element = 0;
+    if (cn_dtype_is_float((cn_dtype)w->part)) {
+        cn__store_f64((cn_dtype)w->part, &element, value); /* rounded as it would be in memory */
+        return cn__bits_of_f32((float)cn__load_f64((cn_dtype)w->part, &element));
+    }
     uint32_t word = 0;
     cn__store_f64((cn_dtype)w->part, &element, value);
     cn__gpu_to_words(run->ctx, (cn_dtype)w->part, &element, &word, 1);
@@ -357,14 +370,16 @@ static void set_word(cn__gpu_plan *p, size_t at, uint32_t value)
 }
 
 /* An operand within a wide block that lies in one of its slabs is like any other. */
-static cn__gpu_seat seat_in(const cn__gpu_plan *p, const cn__gpu_block *b, size_t bytes, uint32_t *word)
+static cn__gpu_seat seat_in(const cn__gpu_plan *p, const cn__gpu_block *b, const cn__operand *o, uint32_t *begin)
 {
     cn__gpu_seat all = { (unsigned char)b->slab, (unsigned char)b->n_slabs };
-    if (b->n_slabs == 1 || !bytes) return all;
-    uint32_t slab_words = (uint32_t)(p->device->heap.slab_limit / sizeof(uint32_t));
-    uint32_t first = *word / slab_words, last = (uint32_t)((*word + (bytes - 1) / sizeof(uint32_t)) / slab_words);
+    const cn__buffer *buffer = &p->plan->buffers[o->buffer];
+    size_t size = cn__device_element(p->plan->device, o->dtype), bytes = buffer->bytes;
+    if (b->n_slabs == 1 || buffer->where != CN__AT_ARENA || o->view_node >= 0 || !bytes) return all;
+    uint32_t in_slab = (uint32_t)(p->device->heap.slab_limit / size);
+    uint32_t first = *begin / in_slab, last = (uint32_t)((*begin + (bytes - 1) / size) / in_slab);
     if (first != last) return all;
-    *word -= first * slab_words;
+    *begin -= first * in_slab;
     return (cn__gpu_seat){ (unsigned char)((uint32_t)b->slab + first), 1 };
 }
 
@@ -378,9 +393,8 @@ static bool look_up(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run, uin
         cn__gpu_seat seat = { 0, 1 };
         if (i < c->operands.n) {
             const cn__operand *o = ((const cn__operand **)c->operands.v)[i];
-            const cn__buffer *buffer = &p->plan->buffers[o->buffer];
             b = cn__gpu_block_of(p->plan, run, o, &bases[i]);
-            seat = seat_in(p, b, buffer->where == CN__AT_ARENA && o->view_node < 0 ? buffer->bytes : 0, &bases[i]);
+            seat = seat_in(p, b, o, &bases[i]);
         } else if (c->scratch < 0) {
             break;
         } else {

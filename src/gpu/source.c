@@ -37,28 +37,30 @@ const char *cn__gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "f32" : "i3
 typedef struct base {
     char word[24];
     cn__gpu_seat seat;
-    uint32_t slab_words; /* of each slab of a wide block but the last */
+    uint32_t in_slab; /* elements of each slab of a wide block but the last */
+    bool halves;
 } base;
 
-static base base_at(const cn__gpu_device *d, cn__gpu_seat seat, bool joined, int word)
+static base base_at(const cn__gpu_device *d, cn__gpu_seat seat, bool halves, bool joined, int word)
 {
-    base b = { .seat = seat, .slab_words = (uint32_t)(d->heap.slab_limit / sizeof(uint32_t)) };
+    base b = { .seat = seat, .in_slab = (uint32_t)(d->heap.slab_limit / (halves ? 2 : 4)), .halves = halves };
     snprintf(b.word, sizeof b.word, joined ? "P[J + %du]" : "P[%du]", word);
     return b;
 }
 
-/* before word-of-element-i after, in whichever slab it lies */
+/* before word-of-element-i after, in whichever slab it lies; e is the element counted from the start of the slab */
 static void say_access(cn__gpu_source *s, const base *b, const char *before, const char *after)
 {
+    const char *shift = b->halves ? " >> 1u" : "";
     if (b->seat.n == 1) {
-        cn__gpu_say(s, " { %sh%d[%s + i]%s; }\n", before, b->seat.slab, b->word, after);
+        cn__gpu_say(s, " {\n    let e = %s + i;\n    %sh%d[e%s]%s;\n}\n", b->word, before, b->seat.slab, shift, after);
         return;
     }
-    cn__gpu_say(s, " {\n    let w = %s + i;\n    switch w / %uu {\n", b->word, b->slab_words);
+    cn__gpu_say(s, " {\n    let e = %s + i;\n    switch e / %uu {\n", b->word, b->in_slab);
     for (int k = 0; k < b->seat.n; k++) {
         if (k + 1 < b->seat.n) cn__gpu_say(s, "        case %du: {", k);
         else cn__gpu_say(s, "        default: {");
-        cn__gpu_say(s, " %sh%d[w - %uu]%s; }\n", before, b->seat.slab + k, (unsigned)k * b->slab_words, after);
+        cn__gpu_say(s, " %sh%d[(e - %uu)%s]%s; }\n", before, b->seat.slab + k, (unsigned)k * b->in_slab, shift, after);
     }
     cn__gpu_say(s, "    }\n}\n");
 }
@@ -73,10 +75,12 @@ static void declare_in(cn__gpu_source *s, const base *b, const cn__gpu_port *p, 
     }
     snprintf(name, sizeof name, "in%d", p->number);
     if (cn__gpu_mentions(body, name)) {
-        const char *type = cn__gpu_type(p->operand->dtype);
-        snprintf(before, sizeof before, "return bitcast<%s>(", type);
-        cn__gpu_say(s, "fn %s(i: u32) -> %s", name, type);
-        say_access(s, b, before, ")");
+        cn_dtype t = p->operand->dtype;
+        snprintf(before, sizeof before, "return bitcast<%s>(", cn__gpu_type(t));
+        cn__gpu_say(s, "fn %s(i: u32) -> %s", name, cn__gpu_type(t));
+        if (t == CN_F16) say_access(s, b, "return unpack2x16float(", " >> (16u * (e & 1u))).x");
+        else if (t == CN_BF16) say_access(s, b, "return bitcast<f32>((", " >> (16u * (e & 1u))) << 16u)");
+        else say_access(s, b, before, ")");
     }
 }
 
@@ -87,10 +91,23 @@ static const char *stored_as(cn_dtype t)
     case CN_BOOL: return "u32(v != 0)";
     case CN_U8: return "u32(v) & 255u";
     case CN_I8: return "bitcast<u32>((v << 24u) >> 24u)";
-    case CN_F16: return "bitcast<u32>(to_f16(v))";
-    case CN_BF16: return "bitcast<u32>(to_bf16(v))";
+    case CN_F16: return "pack2x16float(vec2<f32>(even, odd))"; /* exact: they are halves' values */
+    case CN_BF16: return "(bitcast<u32>(even) >> 16u) | bitcast<u32>(odd)";
     default: return "bitcast<u32>(v)";
     }
+}
+
+/* The first of a pair waits for the second, which the same invocation computes next; the last may be alone. */
+static void declare_half_out(cn__gpu_source *s, const cn__gpu_command *c, const base *b, const cn__gpu_port *p)
+{
+    char after[64];
+    snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
+    cn__gpu_say(s, "fn put_pair%d(i: u32, even: f32, odd: f32)", p->number);
+    say_access(s, b, "", after);
+    cn__gpu_say(s,
+                "var<private> even%d: f32;\nfn out%d(i: u32, v: f32) {\n    if ((i & 1u) == 1u) { put_pair%d(i, even%d, v); }\n"
+                "    else if (i + 1u == P[%s%du]) { put_pair%d(i, v, 0.0); }\n    even%d = v;\n}\n",
+                p->number, p->number, p->number, p->number, c->joined ? "J + " : "", c->numel, p->number, p->number);
 }
 
 static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p, const char *body)
@@ -174,19 +191,19 @@ static bool compose(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_co
     declare_bindings(s, c);
     if (c->joined) cn__gpu_say(s, "var<private> J: u32;\n");
     const cn__gpu_port *ports = c->ports.v;
-    bool halves = false;
     for (size_t i = 0; i < c->ports.n; i++) {
         const cn__gpu_port *p = &ports[i];
-        base b = base_at(d, seat_of(c, p->operand), c->joined, p->word);
-        (p->result ? declare_out : declare_in)(s, &b, p, c->body);
-        halves |= p->result && (p->operand->dtype == CN_F16 || p->operand->dtype == CN_BF16);
+        bool half = cn__gpu_is_half(p->operand->dtype);
+        base b = base_at(d, seat_of(c, p->operand), half, c->joined, p->word);
+        if (p->result && half) declare_half_out(s, c, &b, p);
+        else (p->result ? declare_out : declare_in)(s, &b, p, c->body);
     }
     declare_numbers(s, c);
     if (c->scratch >= 0) {
-        base b = base_at(d, c->seats[c->operands.n], false, c->scratch);
+        base b = base_at(d, c->seats[c->operands.n], false, false, c->scratch);
         declare_scratch(s, &b, c->body);
     }
-    cn__gpu_library(s, c->body, halves ? "to_f16 to_bf16" : "");
+    cn__gpu_library(s, c->body);
     say_main(s, c);
     return !s->failed;
 }
