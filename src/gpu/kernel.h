@@ -53,12 +53,18 @@ typedef struct cn__gpu_launch {
     int64_t groups;
     int size;          /* invocations of a group */
     int group_bytes;   /* of var<workgroup> that the code declares */
+    int first;         /* the operand that the code calls 0: for those that take more than CN_MAX_IN */
 } cn__gpu_launch;
 bool cn__gpu_run_groups(cn__gpu_call *c, const cn__gpu_launch *l);
 /* `fn each(i: u32)` called for every i below n. */
 bool cn__gpu_each(cn__gpu_call *c, int64_t n, const char *code);
 
+/* Whether result 0 is operand 0's memory, for operators with .in_place: then only what changes needs to be written. */
+bool cn__gpu_in_place(const cn__gpu_call *c);
+
 /* Text in pieces: printf's format; lives as long as the plan. NULL only if memory ran out, which launches accept. */
 char *cn__gpu_text(cn__gpu_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* As part of another: "" in place of NULL; the launch fails. */
+static inline const char *cn__gpu_piece(const char *text) { return text ? text : ""; }
 
 #endif

@@ -116,14 +116,14 @@ char *cn__gpu_text(cn__gpu_call *c, const char *format, ...)
     return text;
 }
 
-static void add_ports(call *k, cn__gpu_command *c, const char *code)
+static void add_ports(call *k, cn__gpu_command *c, const char *code, int first)
 {
     char name[24];
-    for (int i = 0; i < k->step->n_loads; i++) {
+    for (int i = 0; i < CN_MAX_IN && first + i < k->step->n_loads; i++) {
         snprintf(name, sizeof name, "in%d", i);
         bool used = cn__gpu_mentions(code, name);
         snprintf(name, sizeof name, "raw%d", i);
-        if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->loads[i], false, i, 0);
+        if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->loads[first + i], false, i, 0);
     }
     for (int i = 0; i < k->step->n_stores; i++) {
         snprintf(name, sizeof name, "out%d", i);
@@ -131,6 +131,15 @@ static void add_ports(call *k, cn__gpu_command *c, const char *code)
         snprintf(name, sizeof name, "set_raw%d", i);
         if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->stores[i].to, true, i, 0);
     }
+}
+
+bool cn__gpu_in_place(const cn__gpu_call *c)
+{
+    const call *k = (const call *)c;
+    const cn__buffer *from = &k->p->plan->buffers[k->step->loads[0].buffer];
+    const cn__buffer *to = &k->p->plan->buffers[k->step->stores[0].to.buffer];
+    if (to->where == CN__AT_DONOR) return from->where == CN__AT_LEAF && from->index == to->index;
+    return to->where == CN__AT_ARENA && from->where == CN__AT_ARENA && from->offset == to->offset;
 }
 
 static void add_numbers(call *k, cn__gpu_command *c, const char *code)
@@ -164,7 +173,7 @@ bool cn__gpu_run_groups(cn__gpu_call *call_, const cn__gpu_launch *l)
     if (!l->code || l->groups <= 0) return !k->p->failed;
     cn__gpu_command *c = cn__gpu_command_new(k->p, l->name ? l->name : k->step->name);
     if (!c) return false;
-    add_ports(k, c, l->code);
+    add_ports(k, c, l->code, l->first);
     add_numbers(k, c, l->code);
     c->body = with_tail(k, c, l->code);
     c->groups = l->groups;

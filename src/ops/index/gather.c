@@ -51,11 +51,31 @@ static void cpu(const cn_kernel *k)
     cn_parallel(k, k->out[0].numel, 8192, body, &s);
 }
 
+/* Numbers: after the axis, along it, x's size, x's step. */
+static bool gpu(cn__gpu_call *c)
+{
+    if (c->out[0].numel == 0) return true;
+    cn__space s;
+    cn__space_of(&s, &c->in[1], &c->in[0], &c->in[1], ((const cn__index_attrs *)c->attrs)->axis);
+    const int64_t numbers[] = { s.inner.numel, s.n, s.size, s.x_step };
+    for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
+    int next = 4;
+    const char *outer = cn__gpu_side(c, "outer", &s.outer, &next), *inner = cn__gpu_side(c, "inner", &s.inner, &next);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c,
+                                     "%s%sfn each(i: u32) {\n"
+                                     "    let t = in1(i);\n"
+                                     "    if (t < 0 || t >= pari(2u)) { fault(t, par(2u)); set_raw0(i, 0u); return; }\n"
+                                     "    let at = outer(i / (par(0u) * par(1u))) + inner(i %% par(0u));\n"
+                                     "    set_raw0(i, raw0(at.x + u32(t) * par(3u)));\n}\n",
+                                     outer, inner));
+}
+
 const cn_op cn__op_gather = {
     .name = "gather", .doc = "Picks along an axis, at each place the element that the index there names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer, .grad = grad, .cpu = cpu,
-    .onnx = "GatherElements",
+    .gpu = gpu, .onnx = "GatherElements",
     CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
              { .in = { CN_S(4, 5), CN_IDX(4, 7, 5) }, .attrs = &(const cn__index_attrs){ 0 } },
              { .in = { CN_S(4, 3, 5), CN_IDX(3, 2, 6, 3) }, .attrs = &(const cn__index_attrs){ 1 } },

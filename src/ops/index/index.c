@@ -101,6 +101,21 @@ void cn__side_offset(const cn__side *s, int64_t at, int64_t *x, int64_t *source)
     }
 }
 
+const char *cn__gpu_side(cn__gpu_call *c, const char *name, const cn__side *s, int *next)
+{
+    const char *steps = "";
+    for (int g = 0; g < s->n; g++) {
+        cn__gpu_param(c, (uint32_t)s->shape[g]);
+        cn__gpu_param(c, (uint32_t)s->x[g]);
+        cn__gpu_param(c, (uint32_t)s->source[g]);
+        steps = cn__gpu_piece(cn__gpu_text(c, "%s    v += (t %% par(%du)) * vec2<u32>(par(%du), par(%du)); t /= par(%du);\n",
+                                           steps, *next, *next + 1, *next + 2, *next));
+        *next += 3;
+    }
+    return cn__gpu_piece(cn__gpu_text(
+        c, "fn %s(at: u32) -> vec2<u32> {\n    var t = at; var v = vec2<u32>(0u);\n%s    return v;\n}\n", name, steps));
+}
+
 typedef struct copy {
     char *dst;
     const char *src;

@@ -35,13 +35,10 @@ cn_tensor *cn_masked_fill(cn_tensor *x, cn_tensor *mask, double value)
 /* What is true in a mask, evaluated now: (count, width) i64 that row writes, at by at. */
 typedef void (*row_fn)(int64_t *row, int64_t at, cn_dims shape);
 
-static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
+static cn_tensor *list_places(cn_ctx *ctx, const uint8_t *is, cn_dims shape, int64_t width, row_fn row)
 {
-    mask = cn_contiguous(mask);
-    const uint8_t *is = mask ? cn_data(mask) : NULL;
-    if (!is && (!mask || cn_numel(mask) || cn_failed(cn_context(mask)))) return NULL;
-    cn_ctx *ctx = cn_context(mask);
-    int64_t numel = cn_numel(mask), count = 0;
+    int64_t numel = 1, count = 0;
+    for (int d = 0; d < shape.n; d++) numel *= shape.v[d];
     for (int64_t p = 0; p < numel; p++) count += is[p] != 0;
     size_t bytes = sizeof(int64_t) * (size_t)(count * width + 1);
     int64_t *list = cn__resize(&ctx->memory, NULL, 0, bytes), *next = list;
@@ -51,11 +48,25 @@ static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
     }
     for (int64_t p = 0; p < numel; p++) {
         if (!is[p]) continue;
-        row(next, p, cn_shape(mask));
+        row(next, p, shape);
         next += width;
     }
     cn_tensor *t = cn_from(ctx, CN_I64, CN_DIMS(count, width), list);
     cn__resize(&ctx->memory, list, bytes, 0);
+    return t;
+}
+
+/* Whatever device the mask is on, the list is made here. */
+static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
+{
+    if (!mask) return NULL;
+    cn_ctx *ctx = cn_context(mask);
+    int64_t numel = cn_numel(mask);
+    uint8_t *is = cn__resize(&ctx->memory, NULL, 0, (size_t)numel + 1);
+    cn_tensor *t = NULL;
+    if (!is) cn__fail(ctx, CN_NO_MEMORY, "no memory for a mask of %lld elements", (long long)numel);
+    else if (cn_read(mask, is, (size_t)numel)) t = list_places(ctx, is, cn_shape(mask), width, row);
+    if (is) cn__resize(&ctx->memory, is, (size_t)numel + 1, 0);
     return t;
 }
 

@@ -23,10 +23,20 @@ static void wrap(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
 
 static void cpu_wrap(const cn_kernel *k) { cn_parallel(k, k->in[0].numel, 16384, wrap, NULL); }
 
+static bool gpu_wrap(cn__gpu_call *c)
+{
+    cn__gpu_param(c, (uint32_t)((const cn__wrap_attrs *)c->attrs)->size);
+    return cn__gpu_each(c, c->in[0].numel,
+                        "fn each(i: u32) {\n    let t = in0(i); let size = pari(0u);\n"
+                        "    if (t < -size || t >= size) { fault(t, par(0u)); out0(i, 0); return; }\n"
+                        "    out0(i, select(t, t + size, t < 0));\n}\n");
+}
+
 const cn_op cn__op_wrap_index = {
     .name = "wrap_index", .doc = "Indices along an axis, those that count from its end turned into plain ones.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
     .attr_size = sizeof(cn__wrap_attrs), .infer = infer_wrap, .no_grad = "indices have no gradient", .cpu = cpu_wrap,
+    .gpu = gpu_wrap,
     CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__wrap_attrs){ 5 } },
              { .in = { CN_IDX(5, 0) }, .attrs = &(const cn__wrap_attrs){ 5 } },
              { .in = { CN_IDX(900, 3000) }, .attrs = &(const cn__wrap_attrs){ 1000 } },

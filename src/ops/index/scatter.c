@@ -2,6 +2,7 @@
    says. Along the axis they go in the index's order: the last write wins and sums are always made in the same order.
    Lines along the axis do not touch each other, so threads share those. */
 #include "ops/index/index.h"
+#include "ops/scan/order.h"
 
 /* Neighbouring lines of one block of x: for each a < n, count elements of source and result. */
 typedef struct lines {
@@ -160,6 +161,145 @@ static void cpu_embedding_backward(const cn_kernel *k)
     write_lines(k, &j);
 }
 
+/* ---- on the GPU: what is written to a place is gathered, in the index's order ---- */
+
+typedef struct gpu_job {
+    const cn_array *source;
+    cn__space space;
+    int operand; /* that is the source; if it is the first, what is written into is zeros */
+    bool shared; /* one index for all lines */
+    bool add, fault;
+} gpu_job;
+
+/* old(i), element i of what is written into, and source(i): as numbers where they are added, else as words. */
+static const char *gpu_values(cn__gpu_call *c, const gpu_job *j)
+{
+    const char *type = !j->add ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32", *get = j->add ? "in" : "raw";
+    const char *old = j->operand == 0 ? "0" : j->add ? "in0(i)" : "raw0(i)";
+    return cn__gpu_piece(cn__gpu_text(c,
+                                      "fn old(i: u32) -> %s { return %s(%s); }\n"
+                                      "fn source(i: u32) -> %s { return %s%d(i); }\n",
+                                      type, type, old, type, get, j->operand));
+}
+
+/* Each element of the result looks at all indices of its line: for few of them. Numbers: after the axis, x's size, indices of
+   a line, places of the source. */
+static bool gpu_looking(cn__gpu_call *c, const gpu_job *j)
+{
+    const cn__space *s = &j->space;
+    int64_t inner = s->inner.numel, places = j->source->numel / (s->outer.numel * inner);
+    const int64_t numbers[] = { inner, s->size, s->n, places };
+    for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
+    return cn__gpu_each(
+        c, c->out[0].numel,
+        cn__gpu_text(c,
+                     "%sfn each(i: u32) {\n"
+                     "    let inner = par(0u); let size = par(1u); let n = par(2u); let r = i %% inner;\n"
+                     "    let place = bitcast<i32>(i / inner %% size); let o = i / (inner * size);\n"
+                     "    var v = old(i);\n"
+                     "    for (var a = 0u; a < n; a++) {\n"
+                     "        let t = in1(%s);\n"
+                     "        if (t == place) { v %s source((o * par(3u) + a) * inner + r); }\n%s    }\n"
+                     "    %s(i, v);\n}\n",
+                     gpu_values(c, j), j->shared ? "a" : "(o * n + a) * inner + r", j->add ? "+=" : "=",
+                     j->fault ? "        if (place == 0 && (t < 0 || u32(t) >= size)) { fault(t, size); }\n" : "",
+                     j->add ? "out0" : "set_raw0"));
+}
+
+/* The indices of each line with their places, in order: those that name one place are neighbours, and the first of them
+   (or the last, where the last one wins) writes there. */
+static bool gpu_order(cn__gpu_call *c, const gpu_job *j)
+{
+    const cn__space *s = &j->space;
+    const int par = CN__ORDER_PAR;
+    int64_t lines = s->outer.numel * s->inner.numel;
+    cn__order o = { .lines = j->shared ? 1 : lines, .n = s->n, .across = !j->shared && s->inner.numel > 1,
+                    .numbers = { (uint32_t)s->inner.numel, (uint32_t)s->size, (uint32_t)s->n } };
+    const char *at = cn__gpu_piece(j->shared ? "i" : cn__gpu_text(c, "(line / par(%du) * par(%du) + i) * par(%du) + line %% par(%du)",
+                                                                  par, par + 2, par, par));
+    o.load = cn__gpu_piece(cn__gpu_text(c,
+                                        "fn load(line: u32, i: u32) -> vec2<u32> {\n    let t = in1(%s);\n"
+                                        "    if (t >= 0 && u32(t) < par(%du)) { return vec2<u32>(u32(t), i); }\n%s"
+                                        "    return vec2<u32>(0xffffffffu, i);\n}\n",
+                                        at, par + 1, j->fault ? cn__gpu_piece(cn__gpu_text(c, "    fault(t, par(%du));\n", par + 1)) : ""));
+    return cn__gpu_order(c, &o);
+}
+
+static bool gpu_in_order(cn__gpu_call *c, const gpu_job *j)
+{
+    const cn__space *s = &j->space;
+    if (!cn__gpu_each(c, c->out[0].numel, j->operand == 0 ? "fn each(i: u32) { set_raw0(i, 0u); }\n"
+                                                   : "fn each(i: u32) { set_raw0(i, raw0(i)); }\n") ||
+        !gpu_order(c, j))
+        return false;
+    const int64_t numbers[] = { s->inner.numel, s->n, s->size, s->x_step, s->source_step };
+    cn__gpu_params_clear(c);
+    for (int k = 0; k < 5; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
+    int next = 5;
+    const char *outer = cn__gpu_side(c, "outer", &s->outer, &next), *inner = cn__gpu_side(c, "inner", &s->inner, &next);
+    const char *sum = "    if (p > 0u && tmp(w - 2u) == key) { return; }\n"
+                      "    var v = old(to);\n"
+                      "    for (var q = p; q < n && tmp(w) == key; q++) { v += source(at.y + tmp(w + 1u) * par(4u)); w += 2u; }\n"
+                      "    out0(to, v);\n";
+    const char *last = "    if (p + 1u < n && tmp(w + 2u) == key) { return; }\n"
+                       "    set_raw0(to, source(at.y + tmp(w + 1u) * par(4u)));\n";
+    return cn__gpu_each(c, s->outer.numel * s->n * s->inner.numel,
+                        cn__gpu_text(c,
+                                     "%s%s%sfn each(i: u32) {\n"
+                                     "    let width = par(0u); let n = par(1u); let r = i %% width; let p = i / width %% n;\n"
+                                     "    let o = i / (width * n); let line = %s; var w = 2u * (line * n + p);\n"
+                                     "    let key = tmp(w);\n    if (key >= par(2u)) { return; }\n"
+                                     "    let at = outer(o) + inner(r); let to = at.x + key * par(3u);\n%s}\n",
+                                     outer, inner, gpu_values(c, j), j->shared ? "0u" : "o * width + r", j->add ? sum : last));
+}
+
+/* Whether index and source lie along the other axes as x does. */
+static bool same_around(const cn_array *a, const cn_array *b, int64_t axis)
+{
+    bool same = a->ndim == b->ndim;
+    for (int d = 0; d < a->ndim && same; d++) same = d == axis || a->shape[d] == b->shape[d];
+    return same;
+}
+
+static bool gpu_write(cn__gpu_call *c, gpu_job *j, const cn_array *index, int64_t axis)
+{
+    enum { FEW = 32 };
+    cn__space_of(&j->space, index, &c->out[0], j->source, axis);
+    bool plain = same_around(index, &c->out[0], axis) && same_around(j->source, &c->out[0], axis);
+    return (plain && j->space.n <= FEW && c->out[0].numel ? gpu_looking : gpu_in_order)(c, j);
+}
+
+static bool gpu_scatter_with(cn__gpu_call *c, bool add)
+{
+    gpu_job j = { .source = &c->in[2], .operand = 2, .add = add, .fault = true };
+    if (c->in[1].numel == 0) return cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, raw0(i)); }\n");
+    return gpu_write(c, &j, &c->in[1], ((const cn__index_attrs *)c->attrs)->axis);
+}
+
+static bool gpu_scatter(cn__gpu_call *c) { return gpu_scatter_with(c, false); }
+static bool gpu_scatter_add(cn__gpu_call *c) { return gpu_scatter_with(c, true); }
+
+static bool gpu_rows_with(cn__gpu_call *c, bool add)
+{
+    gpu_job j = { .source = &c->in[2], .operand = 2, .shared = true, .add = add, .fault = true };
+    if (c->in[2].numel == 0) return cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, raw0(i)); }\n");
+    return gpu_write(c, &j, &c->in[2], ((const cn__index_attrs *)c->attrs)->axis);
+}
+
+static bool gpu_index_copy(cn__gpu_call *c) { return gpu_rows_with(c, false); }
+static bool gpu_index_add(cn__gpu_call *c) { return gpu_rows_with(c, true); }
+
+static bool gpu_embedding_backward(cn__gpu_call *c)
+{
+    if (c->in[0].numel == 0) return cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, 0u); }\n");
+    cn_array source = c->in[0];
+    source.ndim = 2;
+    source.shape[0] = c->in[1].numel;
+    source.shape[1] = c->out[0].shape[1];
+    gpu_job j = { .source = &source, .shared = true, .add = true };
+    return gpu_write(c, &j, &source, 0);
+}
+
 /* Along every axis but the skipped one (-1: none) the index is not larger; an empty index always fits. */
 static bool fits(const cn_layout *index, const cn_layout *x, int64_t skipped)
 {
@@ -285,7 +425,7 @@ const cn_op cn__op_scatter = {
     .name = "scatter", .doc = "x with a source's elements written along an axis to the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter,
-    .cpu = cpu_scatter, .onnx = "ScatterElements",
+    .cpu = cpu_scatter, .gpu = gpu_scatter, .onnx = "ScatterElements",
     CN_CASES({ .in = { CN_S(6), CN_PERM(6), CN_S(6) }, .attrs = &(const cn__index_attrs){ 0 } },
              { .in = { CN_S(4, 5), CN_IDX(4, 1, 3), CN_S(2, 5) }, .attrs = &(const cn__index_attrs){ 0 } },
              { .in = { CN_S(3, 4, 2), CN_IDX(4, 3, 1, 2), CN_S(3, 2, 2) }, .attrs = &(const cn__index_attrs){ 1 } },
@@ -301,7 +441,7 @@ const cn_op cn__op_scatter_add = {
     .name = "scatter_add", .doc = "x with a source's elements added along an axis at the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter_add,
-    .cpu = cpu_scatter_add, .onnx = "ScatterElements",
+    .cpu = cpu_scatter_add, .gpu = gpu_scatter_add, .onnx = "ScatterElements",
     CN_CASES({ .in = { CN_S(4, 5), CN_IDX(4, 6, 5), CN_S(6, 5) }, .attrs = &(const cn__index_attrs){ 0 } },
              { .in = { CN_S(4, 5), CN_IDX(5, 3, 2), CN_S(4, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
              { .in = { CN_S(3, 3, 4), CN_IDX(3, 2, 5, 3), CN_S(2, 5, 4) }, .attrs = &(const cn__index_attrs){ 1 } },
@@ -316,7 +456,7 @@ const cn_op cn__op_index_copy = {
     .name = "index_copy", .doc = "x with a source's slices along an axis written to the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_rows, .grad = grad_index_copy,
-    .cpu = cpu_index_copy,
+    .cpu = cpu_index_copy, .gpu = gpu_index_copy,
     CN_CASES({ .in = { CN_S(5, 4), CN_PERM(5), CN_S(5, 4) }, .attrs = &(const cn__index_attrs){ 0 } },
              { .in = { CN_S(3, 4, 2), CN_IDX(4, 1), CN_S(3, 1, 2) }, .attrs = &(const cn__index_attrs){ 1 } },
              { .in = { CN_S(3, 4), CN_IDX(4, 0), CN_S(3, 0) }, .attrs = &(const cn__index_attrs){ 1 } },
@@ -329,7 +469,7 @@ const cn_op cn__op_index_add = {
     .name = "index_add", .doc = "x with a source's slices along an axis added at the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_rows, .grad = grad_index_add,
-    .cpu = cpu_index_add,
+    .cpu = cpu_index_add, .gpu = gpu_index_add,
     CN_CASES({ .in = { CN_S(5, 4), CN_IDX(5, 7), CN_S(7, 4) }, .attrs = &(const cn__index_attrs){ 0 } },
              { .in = { CN_S(3, 4, 2), CN_IDX(4, 5), CN_S(3, 5, 2) }, .attrs = &(const cn__index_attrs){ 1 } },
              { .in = { CN_S(7), CN_IDX(7, 9), CN_S(9) }, .attrs = &(const cn__index_attrs){ 0 } },
@@ -342,7 +482,7 @@ const cn_op cn__op_embedding_backward = {
     .name = "embedding_backward", .doc = "The gradient of embedding's weight: each row the sum of what arrived for it.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .attr_size = sizeof(cn__rows_attrs), .infer = infer_embedding_backward, .grad = grad_embedding_backward,
-    .cpu = cpu_embedding_backward,
+    .cpu = cpu_embedding_backward, .gpu = gpu_embedding_backward,
     CN_CASES({ .in = { CN_S(2, 5, 4), CN_IDX(6, 2, 5) }, .attrs = &(const cn__rows_attrs){ 6 } },
              { .in = { CN_S(3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 2 } }, .attrs = &(const cn__rows_attrs){ 2 } },
              { .in = { CN_S(0, 3), CN_IDX(4, 0) }, .attrs = &(const cn__rows_attrs){ 4 } },

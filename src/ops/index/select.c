@@ -90,11 +90,28 @@ static void select_along(const cn_kernel *k, int64_t axis)
 static void cpu_select(const cn_kernel *k) { select_along(k, ((const cn__index_attrs *)k->attrs)->axis); }
 static void cpu_embedding(const cn_kernel *k) { select_along(k, 0); }
 
+/* The result is (outer, indices, inner); numbers: inner, indices, x's size. */
+static bool gpu_along(cn__gpu_call *c, int64_t axis)
+{
+    cn__around x = cn__around_axis(c->in[0].ndim, c->in[0].shape, axis);
+    cn__gpu_param(c, (uint32_t)x.inner);
+    cn__gpu_param(c, (uint32_t)c->in[1].numel);
+    cn__gpu_param(c, (uint32_t)x.n);
+    return cn__gpu_each(c, c->out[0].numel,
+                        "fn each(i: u32) {\n"
+                        "    let slice = i / par(0u); let t = in1(slice % par(1u));\n"
+                        "    if (t < 0 || t >= pari(2u)) { fault(t, par(2u)); set_raw0(i, 0u); return; }\n"
+                        "    set_raw0(i, raw0((slice / par(1u) * par(2u) + u32(t)) * par(0u) + i % par(0u)));\n}\n");
+}
+
+static bool gpu_select(cn__gpu_call *c) { return gpu_along(c, ((const cn__index_attrs *)c->attrs)->axis); }
+static bool gpu_embedding(cn__gpu_call *c) { return gpu_along(c, 0); }
+
 const cn_op cn__op_index_select = {
     .name = "index_select", .doc = "The slices along an axis that a list of indices names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_select, .grad = grad_select,
-    .cpu = cpu_select, .onnx = "Gather",
+    .cpu = cpu_select, .gpu = gpu_select, .onnx = "Gather",
     CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 7) }, .attrs = &(const cn__index_attrs){ 1 } },
              { .in = { CN_S(3, 4, 5), CN_IDX(4, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
              { .in = { CN_S(7), CN_IDX(7, 9) }, .attrs = &(const cn__index_attrs){ 0 } },
@@ -109,7 +126,8 @@ const cn_op cn__op_index_select = {
 const cn_op cn__op_embedding = {
     .name = "embedding", .doc = "For each index the row of the weight that it names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
-    .checks_index = true, .infer = infer_embedding, .grad = grad_embedding, .cpu = cpu_embedding, .onnx = "Gather",
+    .checks_index = true, .infer = infer_embedding, .grad = grad_embedding, .cpu = cpu_embedding, .gpu = gpu_embedding,
+    .onnx = "Gather",
     CN_CASES({ .in = { CN_S(6, 4), CN_IDX(6, 2, 5) } }, { .in = { CN_S(5, 3), CN_IDX(5, 0) } },
              { .in = { CN_S(5, 0), CN_IDX(5, 2) } }, { .in = { CN_S(5, 3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 } } },
              { .in = { CN_S(1, 1), CN_IDX(1, 3) } }, { .in = { CN_S(70, 100), CN_IDX(70, 20, 11) } }),

@@ -55,10 +55,30 @@ static void cpu(const cn_kernel *k)
     if (k->in[1].numel) cn_parallel(k, k->in[1].numel, 16384, body, &x);
 }
 
+/* In place the slice is written, else every element once. Numbers: after the axis, along it, of the slice, its step. */
+static bool gpu(cn__gpu_call *c)
+{
+    const cn__slice_attrs *a = c->attrs;
+    cn__around x = cn__around_axis(c->out[0].ndim, c->out[0].shape, a->axis);
+    const int64_t numbers[] = { x.inner, x.n, a->n, a->step };
+    for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
+    if (cn__gpu_in_place(c))
+        return cn__gpu_each(c, c->in[1].numel,
+                            "fn each(j: u32) {\n"
+                            "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
+                            "    set_raw0((t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner, raw1(j));\n}\n");
+    return cn__gpu_each(c, c->out[0].numel,
+                        "fn each(i: u32) {\n"
+                        "    let inner = par(0u); let t = i / inner; let place = t % par(1u);\n"
+                        "    let d = place - argu(0u); let n = d / par(3u);\n"
+                        "    if (place < argu(0u) || d % par(3u) != 0u || n >= par(2u)) { set_raw0(i, raw0(i)); return; }\n"
+                        "    set_raw0(i, raw1((t / par(1u) * par(2u) + n) * inner + i % inner));\n}\n");
+}
+
 const cn_op cn__op_slice_assign = {
     .name = "slice_assign", .doc = "x with a slice along an axis replaced by a value.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer,
-    .grad = grad, .in_place = true, .cpu = cpu,
+    .grad = grad, .in_place = true, .cpu = cpu, .gpu = gpu,
     CN_CASES({ .in = { CN_S(4, 5), CN_S(4, 2) }, .attrs = &(const cn__slice_attrs){ 1, 2, 2 }, .args = { { .i = 1 } } },
              { .in = { CN_S(5, 3, 2), CN_S(2, 3, 2) }, .attrs = &(const cn__slice_attrs){ 0, 2, 3 } },
              { .in = { CN_S(7), CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 6 } } },

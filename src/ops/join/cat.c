@@ -1,4 +1,6 @@
 /* cat: tensors one after the other along an axis. stack: along a new one. */
+#include <stdio.h>
+
 #include "ops/join/join.h"
 #include "ops/view/move.h"
 
@@ -49,6 +51,55 @@ static void cpu(const cn_kernel *k)
     }
 }
 
+/* On the GPU a launch copies a few operands. Numbers: length of the result from one place before the axis to the next; for
+   each operand where its elements begin and end among all of the launch, its own such length, and where that goes. */
+typedef struct batch {
+    const char *copies, *choice;
+    int64_t end;
+    int at;
+} batch;
+
+static void add_operand(cn__gpu_call *c, batch *b, int n, int name, int64_t length, int64_t start)
+{
+    char from[16];
+    snprintf(from, sizeof from, "from%d", name);
+    int end = cn__gpu_number(c, &b->at, b->end + c->in[n].numel), own = cn__gpu_number(c, &b->at, length);
+    int begin = cn__gpu_number(c, &b->at, b->end), to = cn__gpu_number(c, &b->at, start);
+    const char *walk = cn__gpu_walk_array(c, from, &b->at, &c->in[n]);
+    b->end += c->in[n].numel;
+    b->copies = cn__gpu_piece(cn__gpu_text(c,
+                                           "%s%sfn copy%d(j: u32) { set_raw0(j / par(%du) * par(0u) + par(%du) + j %% "
+                                           "par(%du), raw%d(from%d(j))); }\n",
+                                           b->copies, walk, name, own, to, own, name, name));
+    b->choice = cn__gpu_piece(cn__gpu_text(c, "%s    if (i < par(%du)) { copy%d(i - par(%du)); return; }\n", b->choice,
+                                           end, name, begin));
+}
+
+static bool gpu(cn__gpu_call *c)
+{
+    enum { FEW = 6, SIZE = 256 }; /* each in a slab of its own, the result and the numbers: 8 bindings, which are everywhere */
+    int axis = (int)((const cn__axis_attrs *)c->attrs)->axis;
+    int64_t start = 0, inner = 1;
+    for (int d = axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
+    for (int first = 0; first < c->n_in; first += FEW) {
+        batch b = { "", "", 0, 0 };
+        cn__gpu_params_clear(c);
+        cn__gpu_number(c, &b.at, c->out[0].shape[axis] * inner);
+        for (int n = first; n < c->n_in && n < first + FEW; n++) {
+            if (c->in[n].numel == 0) continue;
+            int64_t length = c->in[n].shape[axis] * inner;
+            add_operand(c, &b, n, n - first, length, start);
+            start += length;
+        }
+        const char *code = cn__gpu_text(c, "%sfn kernel(group: u32, local: u32) {\n    let i = group * %du + local;\n%s}\n",
+                                        b.copies, SIZE, b.choice);
+        if (!cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = code, .groups = (b.end + SIZE - 1) / SIZE, .size = SIZE,
+                                                      .first = first }))
+            return false;
+    }
+    return true;
+}
+
 static void grad(cn_grad_call *g)
 {
     int64_t axis = ((const cn__axis_attrs *)g->attrs)->axis, start = 0;
@@ -76,6 +127,7 @@ const cn_op cn__op_cat = {
     .infer = infer,
     .grad = grad,
     .cpu = cpu,
+    .gpu = gpu,
     CN_CASES({ .in = { CN_S(2, 3), CN_S(4, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
              { .in = { CN_S(2, 1, 3), CN_S(2, 4, 3), CN_S(2, 2, 3) }, .attrs = &(const cn__axis_attrs){ 1 } },
              { .in = { CN_S(0), CN_S(2, 3), CN_S(0), CN_S(2, 2) }, .attrs = &(const cn__axis_attrs){ 1 } },

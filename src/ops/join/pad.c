@@ -118,6 +118,83 @@ static void cpu(const cn_kernel *k)
     else cn_parallel(k, k->out[0].numel, CN__MOVE_GRAIN, body, &j);
 }
 
+/* ---- on the GPU ---- */
+
+/* The constant as the result's type has it. A whole number is cut out of the bits of the f64: f32 has too few. */
+static const char *gpu_constant(cn_dtype t)
+{
+    if (cn_dtype_is_float(t)) return "fn constant() -> f32 { return arg(0u); }\n";
+    if (t == CN_BOOL) return "fn constant() -> i32 { return i32(((argh(0u) & 0x7fffffffu) | argu(0u)) != 0u); }\n";
+    return "fn constant() -> i32 {\n"
+           "    let power = (argh(0u) >> 20u) & 0x7ffu;\n"
+           "    if (power < 1023u || power > 1054u) { return select(0, bitcast<i32>(0x80000000u), power > 1054u); }\n"
+           "    let top = (argh(0u) & 0xfffffu) | 0x100000u; let e = power - 1023u;\n"
+           "    var v = top >> (20u - min(e, 20u));\n"
+           "    if (e > 20u) { v = (top << (e - 20u)) | (argu(0u) >> (52u - e)); }\n"
+           "    return select(bitcast<i32>(v), -bitcast<i32>(v), argh(0u) >> 31u == 1u);\n"
+           "}\n";
+}
+
+/* An axis of the walk: those that are not padded are merged where they can be. */
+typedef struct gpu_axis {
+    int64_t size, stride, before, after;
+} gpu_axis;
+
+static int gpu_axes(const cn__gpu_call *c, gpu_axis *axes)
+{
+    const cn__pad_attrs *a = c->attrs;
+    int n = 0;
+    for (int d = 0; d < c->in[0].ndim; d++) {
+        gpu_axis x = { c->in[0].shape[d], c->in[0].stride[d], a->before[d], a->after[d] };
+        gpu_axis *last = n ? &axes[n - 1] : NULL;
+        bool plain = x.before == 0 && x.after == 0;
+        if (plain && last && last->before == 0 && last->after == 0 && last->stride == x.stride * x.size)
+            *last = (gpu_axis){ last->size * x.size, x.stride, 0, 0 };
+        else axes[n++] = x;
+    }
+    return n;
+}
+
+/* Statements that turn q, the place along the padded axis, into the place along x's. */
+static const char *gpu_source(cn__gpu_call *c, int64_t mode, const gpu_axis *x, int *at)
+{
+    int size = cn__gpu_number(c, at, x->size);
+    switch (mode) {
+    case CN_PAD_REFLECT:
+        return cn__gpu_text(c, "q = abs(q); if (q >= pari(%du)) { q = 2 * (pari(%du) - 1) - q; }", size, size);
+    case CN_PAD_REPLICATE: return cn__gpu_text(c, "q = clamp(q, 0, pari(%du) - 1);", size);
+    case CN_PAD_CIRCULAR: {
+        int up = cn__gpu_number(c, at, x->size + (x->after < 0 ? x->after : 0));
+        int down = cn__gpu_number(c, at, x->size + (x->before < 0 ? x->before : 0));
+        return cn__gpu_text(c, "if (q < 0) { q += pari(%du); } else if (q >= pari(%du)) { q -= pari(%du); }", up, size, down);
+    }
+    default: return cn__gpu_text(c, "inside = inside && q >= 0 && q < pari(%du);", size);
+    }
+}
+
+static bool gpu(cn__gpu_call *c)
+{
+    int64_t mode = ((const cn__pad_attrs *)c->attrs)->mode;
+    gpu_axis axes[CN_MAX_DIMS];
+    const char *walk = "";
+    int at = 0;
+    for (int d = gpu_axes(c, axes) - 1; d >= 0; d--) {
+        const gpu_axis *x = &axes[d];
+        int size = cn__gpu_number(c, &at, x->size + x->before + x->after), before = cn__gpu_number(c, &at, x->before);
+        int stride = cn__gpu_number(c, &at, x->stride);
+        const char *source = x->before || x->after ? cn__gpu_piece(gpu_source(c, mode, x, &at)) : "";
+        walk = cn__gpu_piece(cn__gpu_text(c,
+                                          "%s    q = i32(t %% par(%du)) - pari(%du); t /= par(%du); %s\n"
+                                          "    o += bitcast<u32>(q) * par(%du);\n",
+                                          walk, size, before, size, source, stride));
+    }
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c,
+                                     "%sfn each(i: u32) {\n    var t = i; var o = 0u; var q = 0; var inside = true;\n%s"
+                                     "    if (inside) { set_raw0(i, raw0(o)); } else { out0(i, constant()); }\n}\n",
+                                     gpu_constant(c->out[0].dtype), walk));
+}
+
 /* ---- gradient: what was padded is folded back, one axis after the other ---- */
 
 static cn_tensor *with_zeros(cn_tensor *x, int axis, int64_t before, int64_t after)
@@ -177,6 +254,7 @@ const cn_op cn__op_pad = {
     .infer = infer,
     .grad = grad,
     .cpu = cpu,
+    .gpu = gpu,
     CN_CASES(
         { .in = { CN_S(2, 3) },
           .attrs = &(const cn__pad_attrs){ CN_PAD_CONSTANT, { 1, 2 }, { 0, 1 } },

@@ -41,6 +41,22 @@ static void cpu(const cn_kernel *k)
     cn_parallel(k, l.outer * ((l.inner + STRIP - 1) / STRIP), cn__grain(l.n * width), strips, &l);
 }
 
+/* A state is the word of the largest and its place. */
+static bool gpu(cn__gpu_call *c)
+{
+    cn__gpu_scan s = { .state = "vec2<u32>" };
+    s.load = "fn load(at: u32, i: u32) -> vec2<u32> { return vec2<u32>(raw0(at), i); }\n";
+    s.store = "fn store(at: u32, i: u32, s: vec2<u32>) { set_raw0(at, s.x); set_raw1(at, s.y); }\n";
+    if (cn_dtype_is_float(c->in[0].dtype))
+        s.merge = "fn merge(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n"
+                  "    let x = bitcast<f32>(a.x); let y = bitcast<f32>(b.x);\n"
+                  "    if (isnan(y) || (!isnan(x) && y >= x)) { return b; }\n    return a;\n}\n";
+    else
+        s.merge = "fn merge(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n"
+                  "    if (bitcast<i32>(b.x) >= bitcast<i32>(a.x)) { return b; }\n    return a;\n}\n";
+    return cn__gpu_scan_lines(c, cn__lines_of(&c->in[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
+}
+
 static void grad(cn_grad_call *g)
 {
     const cn__axis_attrs *a = g->attrs;
@@ -50,7 +66,7 @@ static void grad(cn_grad_call *g)
 const cn_op cn__op_cummax = {
     .name = "cummax", .doc = "Largest so far along an axis, and its index: the last of equals; NaN stays once met.",
     .kind = CN_SCAN, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__axis_attrs),
-    .infer = cn__infer_scan, .grad = grad, .cpu = cpu,
+    .infer = cn__infer_scan, .grad = grad, .cpu = cpu, .gpu = gpu,
     CN_CASES(
         {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__axis_attrs){1}},
         {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__axis_attrs){1}},

@@ -110,6 +110,37 @@ static void linear_cpu(const cn_kernel *k)
                  .reverse = a->reverse});
 }
 
+/* ---- on the GPU ---- */
+
+static bool gpu_fold(cn__gpu_call *c, const char *sign, bool reverse)
+{
+    const char *type = cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
+    cn__gpu_scan s = { .state = type, .reverse = reverse };
+    s.load = cn__gpu_piece(cn__gpu_text(c, "fn load(at: u32, i: u32) -> %s { return in0(at); }\n", type));
+    s.merge = cn__gpu_piece(cn__gpu_text(c, "fn merge(a: %s, b: %s) -> %s { return a %s b; }\n", type, type, type, sign));
+    s.store = cn__gpu_piece(cn__gpu_text(c, "fn store(at: u32, i: u32, s: %s) { out0(at, s); }\n", type));
+    return cn__gpu_scan_lines(c, cn__lines_of(&c->out[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
+}
+
+static bool cumsum_gpu(cn__gpu_call *c) { return gpu_fold(c, "+", ((const cn__scan_attrs *)c->attrs)->reverse); }
+static bool cumprod_gpu(cn__gpu_call *c) { return gpu_fold(c, "*", false); }
+
+/* A state is how h before it becomes h after it: h -> s.x h + s.y. Products that no h goes into may overflow: nothing times
+   them is nothing. The first a is not used. */
+static bool linear_gpu(cn__gpu_call *c)
+{
+    const cn__scan_attrs *a = c->attrs;
+    cn__gpu_scan s = { .state = "vec2<f32>", .reverse = a->reverse };
+    s.load = "fn load(at: u32, i: u32) -> vec2<f32> {\n"
+             "    if (i == 0u) { return vec2<f32>(0.0, in1(at)); }\n"
+             "    return vec2<f32>(in0(at + select(0u, par(0u), par(2u) != 0u)), in1(at));\n}\n";
+    s.merge = "fn times(a: f32, b: f32) -> f32 { if (a == 0.0 || b == 0.0) { return 0.0; } return a * b; }\n"
+              "fn merge(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {\n"
+              "    return vec2<f32>(times(b.x, a.x), times(b.x, a.y) + b.y);\n}\n";
+    s.store = "fn store(at: u32, i: u32, s: vec2<f32>) { out0(at, s.y); }\n";
+    return cn__gpu_scan_lines(c, cn__lines_of(&c->out[0], a->axis), &s);
+}
+
 static cn_tensor *cumsum(cn_tensor *x, int64_t axis, bool reverse)
 {
     return cn_apply(&cn__op_cumsum, &x, 1, &(cn__scan_attrs){axis, reverse}, NULL);
@@ -172,7 +203,7 @@ static bool infer_linear(cn_infer *i)
 const cn_op cn__op_cumsum = {
     .name = "cumsum", .doc = "Running sum along an axis; integers and bool add up in i64.", .kind = CN_SCAN, .n_in = 1,
     .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__scan_attrs), .infer = cn__infer_scan,
-    .grad = cumsum_grad, .cpu = cumsum_cpu, .onnx = "CumSum",
+    .grad = cumsum_grad, .cpu = cumsum_cpu, .gpu = cumsum_gpu, .onnx = "CumSum",
     CN_CASES(
         {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
         {.in = {CN_S(5, 7)}, .attrs = &(const cn__scan_attrs){1, 1}},
@@ -186,7 +217,7 @@ const cn_op cn__op_cumsum = {
 const cn_op cn__op_cumprod = {
     .name = "cumprod", .doc = "Running product along an axis; integers and bool multiply in i64.", .kind = CN_SCAN,
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__axis_attrs),
-    .infer = cn__infer_scan, .grad = cumprod_grad, .cpu = cumprod_cpu,
+    .infer = cn__infer_scan, .grad = cumprod_grad, .cpu = cumprod_cpu, .gpu = cumprod_gpu,
     CN_CASES(
         {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axis_attrs){1}},
         {.in = {CN_S(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
@@ -199,7 +230,7 @@ const cn_op cn__op_cumprod = {
 const cn_op cn__op_linear_scan = {
     .name = "linear_scan", .doc = "h[i] = a[i] h[i-1] + b[i] along an axis (reverse: h[i] = a[i+1] h[i+1] + b[i]).",
     .kind = CN_SCAN, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__scan_attrs), .infer = infer_linear,
-    .grad = linear_grad, .cpu = linear_cpu,
+    .grad = linear_grad, .cpu = linear_cpu, .gpu = linear_gpu,
     CN_CASES(
         {.in = {CN_S(2, 3, 4), CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
         {.in = {CN_S(2, 3, 4), CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 1}},

@@ -2,6 +2,7 @@
 #ifndef CN_OPS_SCAN_H
 #define CN_OPS_SCAN_H
 
+#include "gpu/kernel.h"
 #include "ops/shared.h"
 
 typedef struct cn__axis_attrs {
@@ -26,6 +27,15 @@ typedef struct cn__lines {
 } cn__lines;
 cn__lines cn__lines_of(const cn_array *x, int64_t axis);
 int64_t cn__grain(int64_t work);                    /* how many units of so much work make a chunk */
+
+/* A scan along an axis on the GPU. Texts: the type of a state; `fn load(at: u32, i: u32) -> STATE`, the state of one
+   element (at: where it is, i: its number along the line); `fn merge(a: STATE, b: STATE) -> STATE`, of b after a; and
+   `fn store(at: u32, i: u32, s: STATE)`, given the state of all up to i. par(0): elements after the axis. */
+typedef struct cn__gpu_scan {
+    const char *state, *load, *merge, *store;
+    bool reverse;
+} cn__gpu_scan;
+bool cn__gpu_scan_lines(cn__gpu_call *c, cn__lines l, const cn__gpu_scan *s);
 
 bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis); /* made non-negative; false: error set */
 bool cn__infer_scan(cn_infer *i);                   /* every result like operand 0; attrs begin with the axis */

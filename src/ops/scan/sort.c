@@ -1,5 +1,6 @@
 /* sort, argsort, topk. Elements of every dtype become unsigned keys in the order wanted, so that one sort serves all.
    NaN is the largest, and equals keep their order. */
+#include "ops/scan/order.h"
 #include "ops/scan/scan.h"
 
 typedef struct item {
@@ -185,6 +186,50 @@ static size_t topk_scratch(const cn_kernel *k, int threads)
     return (size_t)threads * room(cn__lines_of(&k->in[0], a->axis).n, k->in[0].ndim ? a->k : 1) * sizeof(item);
 }
 
+/* ---- on the GPU: the same keys, of 32 bits. Numbers: after the axis, along it, how many are wanted, what turns keys round ---- */
+
+static bool run_gpu(cn__gpu_call *c, int64_t axis, int64_t k, bool flip)
+{
+    static const char whole_key[] = "fn key_of(w: u32) -> u32 { return w ^ 0x80000000u; }\n";
+    static const char real_key[] = "fn key_of(w: u32) -> u32 {\n"
+                                   "    let a = w & 0x7fffffffu;\n"
+                                   "    if (a > 0x7f800000u) { return 0xffffffffu; }\n"
+                                   "    if (a == 0u) { return 0x80000000u; }\n"
+                                   "    return select(w | 0x80000000u, ~w, a != w);\n}\n";
+    cn__lines l = cn__lines_of(&c->in[0], axis);
+    if (c->out[0].numel == 0) return true;
+    int64_t wanted = k < 0 ? l.n : k;
+    cn__order o = { .lines = l.outer * l.inner, .n = l.n, .keep = wanted < l.n ? wanted : 0, .across = l.inner > 1,
+                    .numbers = { (uint32_t)l.inner, (uint32_t)l.n, (uint32_t)wanted, flip ? UINT32_MAX : 0 } };
+    const int par = CN__ORDER_PAR;
+    o.common = cn__gpu_text(c,
+                            "fn place(line: u32, i: u32, n: u32) -> u32 {\n"
+                            "    let inner = par(%du); return (line / inner * n + i) * inner + line %% inner;\n}\n",
+                            par);
+    o.load = cn__gpu_piece(cn__gpu_text(c,
+                                        "%sfn load(line: u32, i: u32) -> vec2<u32> {\n"
+                                        "    return vec2<u32>(key_of(raw0(place(line, i, par(%du)))) ^ par(%du), i);\n}\n",
+                                        cn_dtype_is_float(c->in[0].dtype) ? real_key : whole_key, par + 1, par + 3));
+    o.store = cn__gpu_piece(cn__gpu_text(c,
+                                         "fn store(line: u32, i: u32, p: vec2<u32>) {\n    if (i >= par(%du)) { return; }\n"
+                                         "    let to = place(line, i, par(%du));\n"
+                                         "    set_raw0(to, raw0(place(line, p.y, par(%du)))); set_raw1(to, p.y);\n}\n",
+                                         par + 2, par + 2, par + 1));
+    return cn__gpu_order(c, &o);
+}
+
+static bool sort_gpu(cn__gpu_call *c)
+{
+    const cn__sort_attrs *a = c->attrs;
+    return run_gpu(c, a->axis, -1, a->descending);
+}
+
+static bool topk_gpu(cn__gpu_call *c)
+{
+    const cn__topk_attrs *a = c->attrs;
+    return run_gpu(c, a->axis, c->in[0].ndim ? a->k : 1, a->largest);
+}
+
 static bool infer_topk(cn_infer *i)
 {
     if (!cn__infer_scan(i)) return false;
@@ -203,7 +248,7 @@ static void grad(cn_grad_call *g) { g->in_grad[0] = cn__scatter_back(g, *(const 
 const cn_op cn__op_sort = {
     .name = "sort", .doc = "Elements in order along an axis, and where they came from; stable; NaN is the largest.",
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__sort_attrs),
-    .infer = cn__infer_scan, .grad = grad, .cpu = sort_cpu, .scratch = sort_scratch,
+    .infer = cn__infer_scan, .grad = grad, .cpu = sort_cpu, .scratch = sort_scratch, .gpu = sort_gpu,
     CN_CASES(
         {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__sort_attrs){1, 0}},
         {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__sort_attrs){1, 1}},
@@ -216,7 +261,8 @@ const cn_op cn__op_sort = {
 const cn_op cn__op_topk = {
     .name = "topk", .doc = "The k largest (or smallest) elements along an axis in order, and where they are.",
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__topk_attrs),
-    .infer = infer_topk, .grad = grad, .cpu = topk_cpu, .scratch = topk_scratch, .onnx = "TopK",
+    .infer = infer_topk, .grad = grad, .cpu = topk_cpu, .scratch = topk_scratch, .gpu = topk_gpu,
+    .onnx = "TopK",
     CN_CASES(
         {.in = {CN_DISTINCT(2, 5, 4)}, .attrs = &(const cn__topk_attrs){1, 2, 1}},
         {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__topk_attrs){1, 7, 0}},

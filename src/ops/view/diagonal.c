@@ -110,6 +110,24 @@ static void cpu_backward(const cn_kernel *k)
     cn__move_run(k, &m);
 }
 
+/* Zeros first, then the diagonal. */
+static bool gpu_backward(cn__gpu_call *c)
+{
+    const cn__diagonal_attrs *a = &((const cn__diagonal_backward_attrs *)c->attrs)->of;
+    if (!cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, 0u); }\n")) return false;
+    const int64_t *stride = c->out[0].stride;
+    int64_t to[CN_MAX_DIMS];
+    int n = 0, at = 0;
+    for (int d = 0; d < c->out[0].ndim; d++)
+        if (d != a->axis1 && d != a->axis2) to[n++] = stride[d];
+    to[n] = stride[a->axis1] + stride[a->axis2];
+    cn__gpu_number(c, &at, a->offset >= 0 ? a->offset * stride[a->axis2] : -a->offset * stride[a->axis1]);
+    const char *there = cn__gpu_walk(c, "there", &at, c->in[0].ndim, c->in[0].shape, to);
+    const char *here = cn__gpu_walk_array(c, "here", &at, &c->in[0]);
+    return cn__gpu_each(c, c->in[0].numel,
+                        cn__gpu_text(c, "%s%sfn each(i: u32) { set_raw0(par(0u) + there(i), raw0(here(i))); }\n", there, here));
+}
+
 static void grad_backward(cn_grad_call *g)
 {
     const cn__diagonal_backward_attrs *a = g->attrs;
@@ -128,6 +146,7 @@ const cn_op cn__op_diagonal_backward = {
     .infer = infer_backward,
     .grad = grad_backward,
     .cpu = cpu_backward,
+    .gpu = gpu_backward,
     CN_CASES({ .in = { CN_S(4) }, .attrs = &(const cn__diagonal_backward_attrs){ { 0, 0, 1 }, 4, 4 } },
              { .in = { CN_S(2, 3) }, .attrs = &(const cn__diagonal_backward_attrs){ { 1, 0, 2 }, 3, 5 } },
              { .in = { CN_S(3) }, .attrs = &(const cn__diagonal_backward_attrs){ { -2, 0, 1 }, 5, 3 } },

@@ -118,3 +118,37 @@ void cn__zero_result(const cn_kernel *k)
     int64_t bytes = k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype);
     if (bytes) cn_parallel(k, bytes, 16 * CN__MOVE_GRAIN, zero, k->out[0].data);
 }
+
+/* ---- on the GPU ---- */
+
+int cn__gpu_number(cn__gpu_call *c, int *at, int64_t value)
+{
+    cn__gpu_param(c, (uint32_t)value);
+    return (*at)++;
+}
+
+const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape, const int64_t *stride)
+{
+    cn__move m = { .ndim = ndim };
+    memcpy(m.shape, shape, sizeof *shape * (size_t)ndim);
+    memcpy(m.to_stride, stride, sizeof *stride * (size_t)ndim);
+    memcpy(m.from_stride, stride, sizeof *stride * (size_t)ndim);
+    m = merged(&m);
+    if (m.ndim == 1 && m.to_stride[0] == 1)
+        return cn__gpu_piece(cn__gpu_text(c, "fn %s(i: u32) -> u32 { return i; }\n", name));
+    const char *steps = "";
+    for (int d = m.ndim - 1; d > 0; d--) {
+        int size = cn__gpu_number(c, at, m.shape[d]), step = cn__gpu_number(c, at, m.to_stride[d]);
+        steps = cn__gpu_piece(
+            cn__gpu_text(c, "%s    o += (t %% par(%du)) * par(%du); t /= par(%du);\n", steps, size, step, size));
+    }
+    return cn__gpu_piece(cn__gpu_text(c,
+                                      "fn %s(i: u32) -> u32 {\n    var t = i; var o = 0u;\n%s"
+                                      "    return o + t * par(%du);\n}\n",
+                                      name, steps, cn__gpu_number(c, at, m.to_stride[0])));
+}
+
+const char *cn__gpu_walk_array(cn__gpu_call *c, const char *name, int *at, const cn_array *x)
+{
+    return cn__gpu_walk(c, name, at, x->ndim, x->shape, x->stride);
+}

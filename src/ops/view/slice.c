@@ -130,6 +130,45 @@ static void cpu_slice_backward(const cn_kernel *k)
     cn__move_run(k, &m);
 }
 
+/* Sizes for the GPU, from par(0) on: after the axis, of the axis, of the slice, its step. */
+static int gpu_sizes(cn__gpu_call *c, const cn_array *piece)
+{
+    const cn__slice_attrs *a = c->attrs;
+    int at = 0;
+    int64_t inner = 1;
+    for (int d = (int)a->axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
+    cn__gpu_number(c, &at, inner);
+    cn__gpu_number(c, &at, a->length);
+    cn__gpu_number(c, &at, piece->shape[a->axis]);
+    cn__gpu_number(c, &at, a->step);
+    return at;
+}
+
+/* Which element of the piece belongs to element i of the whole, or NONE; and the other way round. */
+static const char in_piece[] = "const NONE = 0xffffffffu;\n"
+                               "fn in_piece(i: u32) -> u32 {\n"
+                               "    let inner = par(0u); let t = i / inner; let c = t % par(1u);\n"
+                               "    if (c < argu(0u)) { return NONE; }\n"
+                               "    let d = c - argu(0u); let n = d / par(3u);\n"
+                               "    if (d % par(3u) != 0u || n >= par(2u)) { return NONE; }\n"
+                               "    return (t / par(1u) * par(2u) + n) * inner + i % inner;\n"
+                               "}\n";
+static const char in_whole[] = "fn in_whole(j: u32) -> u32 {\n"
+                               "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
+                               "    return (t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner;\n"
+                               "}\n";
+
+static bool gpu_slice_backward(cn__gpu_call *c)
+{
+    int at = gpu_sizes(c, &c->in[0]);
+    const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c,
+                                     "%s%sfn each(i: u32) {\n    let j = in_piece(i); var w = 0u;\n"
+                                     "    if (j != NONE) { w = raw0(piece(j)); }\n    set_raw0(i, w);\n}\n",
+                                     in_piece, piece));
+}
+
 static void grad_slice_backward(cn_grad_call *g)
 {
     cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
@@ -149,6 +188,7 @@ const cn_op cn__op_slice_backward = {
     .infer = infer_slice_backward,
     .grad = grad_slice_backward,
     .cpu = cpu_slice_backward,
+    .gpu = gpu_slice_backward,
     CN_CASES({ .in = { CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
              { .in = { CN_S(3, 3, 2) }, .attrs = &(const cn__slice_attrs){ 1, 8, 3 }, .args = { { .i = 1 } } },
              { .in = { CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
@@ -211,6 +251,24 @@ static void cpu_slice_add(const cn_kernel *k)
     cn__move_run(k, &m);
 }
 
+/* In place only the slice is looked at; else every element is written once. */
+static bool gpu_slice_add(cn__gpu_call *c)
+{
+    int at = gpu_sizes(c, &c->in[1]);
+    const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[1]);
+    if (cn__gpu_in_place(c))
+        return cn__gpu_each(c, c->in[1].numel,
+                            cn__gpu_text(c,
+                                         "%s%sfn each(j: u32) { let i = in_whole(j); out0(i, in0(i) + in1(piece(j))); }\n",
+                                         in_whole, piece));
+    const char *whole = cn__gpu_walk_array(c, "whole", &at, &c->in[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c,
+                                     "%s%s%sfn each(i: u32) {\n    let j = in_piece(i); var v = in0(whole(i));\n"
+                                     "    if (j != NONE) { v += in1(piece(j)); }\n    out0(i, v);\n}\n",
+                                     in_piece, piece, whole));
+}
+
 static void grad_slice_add(cn_grad_call *g)
 {
     cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
@@ -231,6 +289,7 @@ const cn_op cn__op_slice_add = {
     .infer = infer_slice_add,
     .grad = grad_slice_add,
     .cpu = cpu_slice_add,
+    .gpu = gpu_slice_add,
     CN_CASES({ .in = { CN_S(4, 5), CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
              { .in = { CN_S(3, 8, 2), CN_S(3, 3, 2) },
                .attrs = &(const cn__slice_attrs){ 1, 8, 3 },
