@@ -83,7 +83,8 @@ typedef struct cn_allocator {
 typedef void (*cn_logger)(void *user, const char *line);
 
 typedef struct cn_desc {
-    const char *device;      /* "auto" (default), "cpu", "gpu", "gpu:1" (gpu.h); a GPU that cannot be had is an error in the context */
+    const char *device;      /* "cpu", "gpu", "gpu:1" (gpu.h); "auto", the default: what CAIRN_DEVICE says, else "cpu". A GPU that
+                                cannot be had is an error in the context, which is the CPU's then */
     uint64_t seed;           /* of all random numbers */
     int threads;             /* 0: one a core */
     cn_allocator allocator;  /* default: malloc */

@@ -20,11 +20,18 @@ static int count_cores(void)
     return n < 1 ? 1 : n > 64 ? 64 : (int)n;
 }
 
-static bool is_gpu(const char *device) { return device && !strncmp(device, "gpu", 3) && strchr(":", device[3]); }
+static const char *wanted_device(const char *device)
+{
+    if (device && strcmp(device, "auto")) return device;
+    const char *set = getenv("CAIRN_DEVICE");
+    return set && set[0] ? set : "cpu";
+}
+
+static bool is_gpu(const char *device) { return !strncmp(device, "gpu", 3) && strchr(":", device[3]); }
 
 static bool known_device(const char *device)
 {
-    return !strcmp(device, "auto") || !strcmp(device, "cpu") || is_gpu(device);
+    return !strcmp(device, "cpu") || is_gpu(device);
 }
 
 /* Where it cannot be had the context is a CPU's, with an error that says why. */
@@ -39,7 +46,8 @@ cn_ctx *cn_open(const cn_desc *desc)
 {
     static const cn_desc defaults = { 0 };
     if (!desc) desc = &defaults;
-    if (desc->device && !known_device(desc->device)) return NULL;
+    const char *device = wanted_device(desc->device);
+    if (!known_device(device)) return NULL;
     cn__memory memory;
     cn__memory_open(&memory, &desc->allocator);
     cn_ctx *ctx = cn__resize(&memory, NULL, 0, sizeof *ctx);
@@ -59,7 +67,7 @@ cn_ctx *cn_open(const cn_desc *desc)
     ctx->next_variant = 1;
     ctx->hash_mask = UINT64_MAX;
     if (cn__cache_open(ctx)) ctx->device = cn__cpu_open(ctx, desc->threads > 0 ? desc->threads : count_cores());
-    if (ctx->device && is_gpu(desc->device)) open_gpu(ctx, desc->device);
+    if (ctx->device && is_gpu(device)) open_gpu(ctx, device);
     if (ctx->device) return ctx;
     cn_close(ctx);
     return NULL;
