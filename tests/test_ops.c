@@ -285,13 +285,13 @@ static void test_refusals(const trial *t)
 
 /* ---- 6. the record ---- */
 
-/* What depends on an element's place or on a dtype cannot be said in one expression of the operands. */
-static bool is_expressible(const cn_op *op)
+/* Elementwise operators and reductions run on the GPU by what their record says. */
+static bool is_expressed(const cn_op *op)
 {
-    static const char *const others[] = { "arange", "linspace", "eye", "tril", "triu", "cast" };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(op->name, others[i]) == 0) return false;
-    return op->kind == CN_MAP;
+    bool takes_whole = op->dtypes & (CN_INTS | CN_BIT(CN_BOOL));
+    if (op->kind == CN_MAP || op->kind == CN_RANDOM) return op->wgsl || op->wgsl_print;
+    if (op->kind == CN_REDUCE) return op->wgsl_reducer && (!takes_whole || op->wgsl_reducer_whole);
+    return true;
 }
 
 static void test_record(const cn_op *op)
@@ -302,7 +302,7 @@ static void test_record(const cn_op *op)
     expect(&t, RECORD, length && op->doc[length - 1] == '.', "", "doc is not a sentence");
     expect(&t, RECORD, op->n_cases >= 3, "", "fewer than 3 cases");
     expect(&t, RECORD, op->grad || op->no_grad || op->kind == CN_COMPOSITE, "", "operator without gradient or reason");
-    expect(&t, RECORD, !is_expressible(op) || op->wgsl, "", "a MAP without wgsl");
+    expect(&t, RECORD, is_expressed(op), "", "a MAP, RANDOM or REDUCE without wgsl");
     expect(&t, RECORD, find_reference(op->name) != NULL, "", "no reference");
 }
 

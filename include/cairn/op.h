@@ -215,9 +215,12 @@ typedef struct cn_op {
     const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with int64_t begin, end: the axes */
     void (*cpu)(const cn_kernel *k);
     size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
-    const char *wgsl;             /* MAP: an expression in x, y, z, u, v, p0..p7; several results: statements that set r0, r1, .. */
+    /* MAP, RANDOM: an expression in x, y, z, u, v (f32 or i32) and what it mentions of: p0..p7 the arguments, q0.. 1 less
+       them, k0.. 1/(1 less them), lo0.., hi0.. their low and high words, a0.. the attributes' low words, i the number of the
+       element, bits the width of x. Several results: statements that set r0, r1, .. */
+    const char *wgsl;
     const char *wgsl_whole;       /* the same for whole numbers and bool, where it differs */
-    /* Or printed for its attributes: the expression may also use i, the number of the element. Returns its length. */
+    /* Or printed for its attributes and the dtype it is computed in. Returns its length. */
     int (*wgsl_print)(const void *attrs, cn_dtype operand, char *out, size_t size);
     const cn_wgsl_reducer *wgsl_reducer, *wgsl_reducer_whole; /* REDUCE */
     bool (*gpu)(struct cn__gpu_call *c); /* any other kind: launches its kernels (gpu/kernel.h) */

@@ -62,6 +62,8 @@ typedef enum cn__gpu_word_kind {
     CN__GPU_ARG_WHOLE, /* as i32 */
     CN__GPU_ARG_LOW,   /* its low word */
     CN__GPU_ARG_HIGH,
+    CN__GPU_ARG_REST,  /* 1 less the argument, as f32 */
+    CN__GPU_ARG_SCALE, /* 1 / (1 less the argument), or 0 if there is none, as f32 */
 } cn__gpu_word_kind;
 
 typedef struct cn__gpu_word {

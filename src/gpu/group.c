@@ -139,19 +139,26 @@ static void emit_load(const emit *e, int load)
 static void emit_numbers(const emit *e, const cn__instr *i, const char *expression)
 {
     bool real = cn_dtype_is_float(i->dtype);
-    for (int k = 0; k < CN_MAX_ARGS; k++) {
-        char name[8];
-        snprintf(name, sizeof name, "p%d", k);
-        if (cn__gpu_mentions(expression, name))
-            say(e, " let %s = bitcast<%s>(P[%s%du]);", name, real ? "f32" : "i32", jump(e),
-                word(e, real ? CN__GPU_ARG_REAL : CN__GPU_ARG_WHOLE, i->node, k, 0));
-        snprintf(name, sizeof name, "lo%d", k);
-        if (cn__gpu_mentions(expression, name))
-            say(e, " let %s = P[%s%du];", name, jump(e), word(e, CN__GPU_ARG_LOW, i->node, k, 0));
-        snprintf(name, sizeof name, "hi%d", k);
-        if (cn__gpu_mentions(expression, name))
-            say(e, " let %s = P[%s%du];", name, jump(e), word(e, CN__GPU_ARG_HIGH, i->node, k, 0));
-    }
+    const struct {
+        const char *prefix, *type;
+        cn__gpu_word_kind kind;
+    } names[] = { { "p", real ? "f32" : "i32", real ? CN__GPU_ARG_REAL : CN__GPU_ARG_WHOLE },
+                  { "q", "f32", CN__GPU_ARG_REST },
+                  { "k", "f32", CN__GPU_ARG_SCALE },
+                  { "lo", "u32", CN__GPU_ARG_LOW },
+                  { "hi", "u32", CN__GPU_ARG_HIGH },
+                  { "a", "u32", CN__GPU_FIXED } };
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (int k = 0; k < CN_MAX_ARGS; k++) {
+            char name[8];
+            snprintf(name, sizeof name, "%s%d", names[n].prefix, k);
+            if (!cn__gpu_mentions(expression, name)) continue;
+            uint32_t attr = names[n].kind == CN__GPU_FIXED ? (uint32_t)((const int64_t *)i->attrs)[k] : 0;
+            say(e, " let %s = bitcast<%s>(P[%s%du]);", name, names[n].type, jump(e),
+                word(e, names[n].kind, i->node, k, attr));
+        }
+    if (cn__gpu_mentions(expression, "bits"))
+        say(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
 }
 
 /* As narrow types would have it, so that a chain in one kernel gives what its parts would have given. */
@@ -413,18 +420,22 @@ static void say_reducer(cn__gpu_source *s, const cn_wgsl_reducer *r, const char 
         cn__gpu_say(s, "fn finish(s: %s, count: u32) -> %s { return %s(%s); }\n", r->state, result, result, r->end);
 }
 
-/* Lanes of a workgroup share a result: lane l folds elements l, l + lanes, .. and states are merged pairwise. Words:
-   how many results, elements of each, inner size, parts (slices of the elements, reduced apart). */
-static void say_reduce(cn__gpu_source *s, const cn_wgsl_reducer *r, int lanes, int w, bool from_states, bool to_states)
+/* Lanes of a workgroup share a result: lane l folds elements l, l + lanes, .. and states are merged pairwise. Neighbours in
+   a workgroup look at neighbours in memory: they are lanes of a result where its elements lie side by side (rows), else
+   results. Words: how many results, elements of each, inner size, parts (slices of the elements, reduced apart). */
+static void say_reduce(cn__gpu_source *s, const cn_wgsl_reducer *r, int lanes, bool rows, int w, bool from_states,
+                       bool to_states)
 {
     int results = GROUP_SIZE / lanes;
     if (lanes > 1) cn__gpu_say(s, "var<workgroup> shared_states: array<%s, %d>;\n", r->state, GROUP_SIZE);
     cn__gpu_say(s,
-                "fn kernel(group: u32, local: u32) {\n    let at = group * %du + local %% %du;\n    let lane = local / "
-                "%du;\n    let n = P[%du]; let inner = P[%du]; let parts = P[%du];\n    var best = begin();\n"
+                "fn kernel(group: u32, local: u32) {\n    let mine = local %s %du; let lane = local %s %du;\n"
+                "    let at = group * %du + mine; let slot = lane * %du + mine;\n"
+                "    let n = P[%du]; let inner = P[%du]; let parts = P[%du];\n    var best = begin();\n"
                 "    if (at < P[%du]) {\n        let o = at / parts; let part = at %% parts;\n"
                 "        let per = (n + parts - 1u) / parts;\n        let stop = min(n, (part + 1u) * per);\n",
-                results, results, results, w + 1, w + 2, w + 3, w);
+                rows ? "/" : "%", rows ? lanes : results, rows ? "%" : "/", rows ? lanes : results, results, results, w + 1,
+                w + 2, w + 3, w);
     if (from_states)
         cn__gpu_say(s, "        for (var k = lane; k < n; k += %du) { best = merge(best, state(at * n + k)); }\n", lanes);
     else
@@ -436,9 +447,9 @@ static void say_reduce(cn__gpu_source *s, const cn_wgsl_reducer *r, int lanes, i
     cn__gpu_say(s, "    }\n");
     if (lanes > 1)
         cn__gpu_say(s,
-                    "    shared_states[local] = best;\n    workgroupBarrier();\n    for (var half = %du; half > 0u; half /= 2u) "
-                    "{\n        if (lane < half) { shared_states[local] = merge(shared_states[local], shared_states[local + half * "
-                    "%du]); }\n        workgroupBarrier();\n    }\n    best = shared_states[local];\n",
+                    "    shared_states[slot] = best;\n    workgroupBarrier();\n    for (var half = %du; half > 0u; half /= 2u) "
+                    "{\n        if (lane < half) { shared_states[slot] = merge(shared_states[slot], shared_states[slot + half * "
+                    "%du]); }\n        workgroupBarrier();\n    }\n    best = shared_states[slot];\n",
                     lanes / 2, results);
     cn__gpu_say(s, "    if (at < P[%du] && lane == 0u) {\n", w);
     if (to_states) say_store_state(s, state_words(r));
@@ -485,7 +496,7 @@ static bool emit_second(cn__gpu_plan *p, const cn__step *step, const cn_wgsl_red
     cn__gpu_add_port(p, c, &step->stores[0].to, true, 0, 0);
     say_load_state(&s, r, state_words(r));
     say_reducer(&s, r, NULL, cn__gpu_type(step->stores[0].to.dtype));
-    say_reduce(&s, r, lanes, w, true, false);
+    say_reduce(&s, r, lanes, true, w, true, false);
     return finish_reduce(p, c, &s, lanes, results);
 }
 
@@ -524,7 +535,7 @@ bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step)
     say(&e, "    return v%d;\n}\n", step->reduced);
     if (parts == 1) cn__gpu_add_port(p, c, &step->stores[0].to, true, 0, 0);
     say_reducer(&s, r, type, parts > 1 ? NULL : cn__gpu_type(step->stores[0].to.dtype));
-    say_reduce(&s, r, lanes, w, false, parts > 1);
+    say_reduce(&s, r, lanes, sh.inner == 1, w, false, parts > 1);
     if (!finish_reduce(p, c, &s, lanes, results * parts)) return false;
     return parts == 1 || emit_second(p, step, r, sh, parts);
 }

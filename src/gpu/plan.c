@@ -353,7 +353,13 @@ static uint32_t number_word(const cn__run *run, const cn__gpu_word *w)
     return word;
 }
 
-static uint32_t whole_of(double x) { return (uint32_t)(int32_t)(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : x); }
+static uint32_t whole_of(double x)
+{
+    if (x != x) return 0;
+    return (uint32_t)(int32_t)(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : x);
+}
+
+static float scale_of(double x) { return (float)(x < 1 ? 1 / (1 - x) : 0); }
 
 static uint32_t word_now(const cn__gpu_plan *p, const cn__run *run, const cn__gpu_word *w, const uint32_t *bases)
 {
@@ -367,6 +373,8 @@ static uint32_t word_now(const cn__gpu_plan *p, const cn__run *run, const cn__gp
     case CN__GPU_ARG_WHOLE: return whole_of(run->nodes[w->index]->args[w->part].f);
     case CN__GPU_ARG_LOW: return (uint32_t)run->nodes[w->index]->args[w->part].u;
     case CN__GPU_ARG_HIGH: return (uint32_t)(run->nodes[w->index]->args[w->part].u >> 32);
+    case CN__GPU_ARG_REST: return cn__bits_of_f32((float)(1 - run->nodes[w->index]->args[w->part].f));
+    case CN__GPU_ARG_SCALE: return cn__bits_of_f32(scale_of(run->nodes[w->index]->args[w->part].f));
     }
     return 0;
 }

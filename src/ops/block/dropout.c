@@ -38,6 +38,7 @@ const cn_op cn__op_dropout_mask = {
     .infer = mask_infer,
     .no_grad = "drawn at random, from nothing",
     .loops = { [CN_F32] = mask, [CN_F64] = mask },
+    .wgsl = "select(k0, 0.0, unit(random_word(lo1, hi1, lo2, hi2, i)) < p0)",
     CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, .args = { { 0.3 }, { .u = 1 }, { .u = 2 } } },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, .args = { { 0.5 }, { .u = 1 }, { .u = 2 } } },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 0, { 0 } }, .args = { { 1.0 }, { .u = 1 }, { .u = 2 } } },

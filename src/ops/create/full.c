@@ -1,4 +1,6 @@
 /* full.c: tensors of one number: full, and with it zeros, ones and the _like forms. */
+#include <stdio.h>
+
 #include "create.h"
 
 bool cn__infer_created(cn_infer *i)
@@ -48,11 +50,18 @@ static void loop(const cn_loop *l)
     }
 }
 
+/* A bool is true of any number but 0, half of one included: of the argument's words. */
+static int wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
+{
+    (void)attrs;
+    return snprintf(out, size, "%s", t == CN_BOOL ? "((hi0 & 0x7fffffffu) | lo0) != 0u" : "p0");
+}
+
 const cn_op cn__op_full = {
     .name = "full", .doc = "Every element the same number.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .loops = CN__EVERY_DTYPE(loop), .wgsl = "p0", .onnx = "ConstantOfShape",
+    .loops = CN__EVERY_DTYPE(loop), .wgsl_print = wgsl, .onnx = "ConstantOfShape",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), .args = { { .f = 1.5 } } },
              { .attrs = CN__SHAPE(CN_F64, 7), .args = { { .f = -0.1 } } },
              { .attrs = CN__SHAPE0(CN_I64), .args = { { .f = -3 } } },

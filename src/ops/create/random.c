@@ -1,6 +1,8 @@
 /* random.c: rand, randn, randint, bernoulli: each element from its own place in a stream of random words.
    Arguments: seed, stream, and what the operator adds. Where an element takes two words, they are those at 2·position
    and 2·position + 1. */
+#include <stdio.h>
+
 #include "create.h"
 #include "core/philox.h"
 #include "draw.h"
@@ -131,6 +133,42 @@ BODY(bernoulli_f64) { in_blocks(l, 2, bernoulli_block_f64); }
 DISPATCH(bernoulli_f32)
 DISPATCH(bernoulli_f64)
 
+/* ---- the same on the GPU, bit for bit; of f64 what is nearest in f32, and of its normal draws some places ---- */
+
+#define WORD "random_word(lo0, hi0, lo1, hi1, i)"
+#define PAIR "random_pair(lo0, hi0, lo1, hi1, i)"
+
+static int rand_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
+{
+    (void)attrs;
+    switch (t) {
+    case CN_F16: return snprintf(out, size, "f32(" WORD " >> 21u) * 0x1p-11f");
+    case CN_BF16: return snprintf(out, size, "f32(" WORD " >> 24u) * 0x1p-8f");
+    case CN_F64: return snprintf(out, size, "unit_53(" PAIR ")");
+    default: return snprintf(out, size, "unit(" WORD ")");
+    }
+}
+
+/* There is no argument 7: a zero that no compiler knows of. */
+static int randn_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
+{
+    (void)attrs;
+    return snprintf(out, size, "%s", t == CN_F64 ? "normal_wide(" PAIR ")" : "normal(" PAIR ", lo7)");
+}
+
+static int randint_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
+{
+    (void)attrs;
+    const char *sum = "add_64(below(vec2<u32>(lo3, hi3), " PAIR "), vec2<u32>(lo2, hi2))";
+    return snprintf(out, size, cn_dtype_is_float(t) ? "nearest_signed_64(%s)" : "%s.x", sum);
+}
+
+static int bernoulli_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
+{
+    (void)attrs;
+    return snprintf(out, size, "%s", t == CN_F64 ? "unit_53_below(" PAIR ", x)" : "unit(" WORD ") < x && !isnan(x)");
+}
+
 /* ---- records ---- */
 
 #define ANY_FLOAT    CN_FLOATS | CN_BIT(CN_F16) | CN_BIT(CN_BF16)
@@ -147,7 +185,7 @@ const cn_op cn__op_rand = {
     .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .loops = { [CN_F16] = rand_f16, [CN_BF16] = rand_bf16, [CN_F32] = rand_f32, [CN_F64] = rand_f64 },
-    .onnx = "RandomUniform", FLOAT_CASES,
+    .wgsl_print = rand_wgsl, .onnx = "RandomUniform", FLOAT_CASES,
 };
 
 const cn_op cn__op_randn = {
@@ -156,14 +194,14 @@ const cn_op cn__op_randn = {
     .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
     .no_grad = "it has no operands",
     .loops = { [CN_F16] = randn_half, [CN_BF16] = randn_half, [CN_F32] = randn_f32, [CN_F64] = randn_f64 },
-    .onnx = "RandomNormal", FLOAT_CASES,
+    .wgsl_print = randn_wgsl, .onnx = "RandomNormal", FLOAT_CASES,
 };
 
 const cn_op cn__op_randint = {
     .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .loops = CN__EVERY_DTYPE(randint_loop),
+    .loops = CN__EVERY_DTYPE(randint_loop), .wgsl_print = randint_wgsl,
     CN_CASES({ .attrs = CN__SHAPE(CN_I64, 2, 3, 4), SEED(1, { .i = -5 }, { .u = 11 }) },
              { .attrs = CN__SHAPE(CN_U8, 7), SEED(2, { .i = 0 }, { .u = 256 }) },
              { .attrs = CN__SHAPE(CN_F32, 3, 0), SEED(3, { .i = 0 }, { .u = 5 }) },
@@ -175,7 +213,7 @@ const cn_op cn__op_bernoulli = {
     .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM,
     .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
-    .loops = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 }, .onnx = "Bernoulli",
+    .loops = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 }, .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
     CN_CASES({ .in = { CN_RANGE(0, 1, 2, 3, 4) }, SEED(1, { 0 }) }, { .in = { CN_RANGE(0, 1, 7) }, SEED(2, { 0 }) },
              { .in = { CN_RANGE(0, 1, 3, 0) }, SEED(3, { 0 }) }, { .in = { CN_RANGE(0, 1, 1) }, SEED(4, { 0 }) },
              { .in = { CN_RANGE(0, 1, 65, 67) }, SEED(5, { 0 }) }),

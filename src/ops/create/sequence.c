@@ -70,13 +70,19 @@ static bool eye_infer(cn_infer *i)
     return a->ndim == 2 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a matrix has 2 dimensions");
 }
 
+/* a2: how many */
+#define LINSPACE                                                                                                   \
+    "select(p1 - f32(a2 - 1u - i) * ((p1 - p0) / f32(max(a2, 2u) - 1u)), p0 + f32(i) * ((p1 - p0) / f32(max(a2, "    \
+    "2u) - 1u)), i < a2 / 2u || a2 == 1u)"
+
 #define FROM(a, b) .args = { { .f = a }, { .f = b } }
 
 const cn_op cn__op_arange = {
     .name = "arange", .doc = "start, start + step, ... up to but not including the end.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
-    .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(arange_loop), .onnx = "Range",
+    .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(arange_loop),
+    .wgsl = "p0 + f32(i) * p1", .wgsl_whole = "p0 + i32(i) * p1", .onnx = "Range",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 7), FROM(0.5, 0.25) }, { .attrs = CN__SHAPE(CN_I64, 1), FROM(3, 2) },
              { .attrs = CN__SHAPE(CN_I32, 0), FROM(3, 2) }, { .attrs = CN__SHAPE(CN_U8, 9), FROM(250, 1) },
              { .attrs = CN__SHAPE(CN_F16, 33), FROM(1, -0.5) }, { .attrs = CN__SHAPE(CN_F64, 4097), FROM(-1, 0.1) }),
@@ -87,6 +93,8 @@ const cn_op cn__op_linspace = {
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
     .no_grad = "it has no operands", .loops = CN__EVERY_DTYPE(linspace_loop),
+    .wgsl = LINSPACE,
+    .wgsl_whole = "spaced_whole(p0, p1, real_of(lo0, hi0), real_of(lo1, hi1), i, a2)",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 7), FROM(-1, 2) }, { .attrs = CN__SHAPE(CN_F64, 1), FROM(3, 5) },
              { .attrs = CN__SHAPE(CN_F32, 0), FROM(3, 5) }, { .attrs = CN__SHAPE(CN_I32, 5), FROM(0, 10) },
              { .attrs = CN__SHAPE(CN_BF16, 32), FROM(1, 0) }, { .attrs = CN__SHAPE(CN_F64, 4097), FROM(0, 1) }),
@@ -96,7 +104,7 @@ const cn_op cn__op_eye = {
     .name = "eye", .doc = "1 on the diagonal, 0 elsewhere.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = eye_infer, .no_grad = "it has no operands",
-    .loops = CN__EVERY_DTYPE(eye_loop), .onnx = "EyeLike",
+    .loops = CN__EVERY_DTYPE(eye_loop), .wgsl = "i / a3 == i % a3", .onnx = "EyeLike",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 3, 3) }, { .attrs = CN__SHAPE(CN_F64, 2, 5) },
              { .attrs = CN__SHAPE(CN_I64, 7, 3) }, { .attrs = CN__SHAPE(CN_BOOL, 1, 1) },
              { .attrs = CN__SHAPE(CN_F16, 4, 0) }, { .attrs = CN__SHAPE(CN_F32, 65, 67) }),

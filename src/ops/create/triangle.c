@@ -46,6 +46,10 @@ static bool infer(cn_infer *i)
 static void tril_grad(cn_grad_call *c) { c->in_grad[0] = cn_tril(c->out_grad[0], c->args[0].i); }
 static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0], c->args[0].i); }
 
+/* column less row beside the diagonal; a0, a1: rows and columns */
+#define SIDE(compare) "i32(i % a1) - i32(i / a1 % a0) " compare " saturated(lo0, hi0)"
+#define WITHIN(compare)                                                                                            \
+    .wgsl = "select(0.0, x, " SIDE(compare) ")", .wgsl_whole = "select(0, x, " SIDE(compare) ")"
 #define SIZES(r, c) .attrs = &(const cn__triangle_attrs){ r, c }
 #define CASES                                                                                                     \
     CN_CASES({ .in = { CN_S(3, 4) }, SIZES(3, 4) }, { .in = { CN_S(2, 5, 3) }, SIZES(5, 3), .args = { { .i = 1 } } }, \
@@ -57,14 +61,14 @@ const cn_op cn__op_tril = {
     .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = tril_grad,
-    .loops = BY_SIZE(tril), .onnx = "Trilu", CASES,
+    .loops = BY_SIZE(tril), WITHIN("<="), .onnx = "Trilu", CASES,
 };
 
 const cn_op cn__op_triu = {
     .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = triu_grad,
-    .loops = BY_SIZE(triu), .onnx = "Trilu", CASES,
+    .loops = BY_SIZE(triu), WITHIN(">="), .onnx = "Trilu", CASES,
 };
 
 static cn_tensor *triangle(const cn_op *op, cn_tensor *x, int64_t diagonal)

@@ -1,4 +1,6 @@
 /* cast.c: conversion between element types; the rules are in core/dtype.h. */
+#include <stdio.h>
+
 #include "ops/shared.h"
 
 #include "map.h"
@@ -29,6 +31,19 @@ static bool infer(cn_infer *i)
     return true;
 }
 
+/* To halves it is rounded, to narrow whole numbers cut, where the result is kept. */
+static int wgsl(const void *attrs, cn_dtype from, char *out, size_t size)
+{
+    const cn__cast_attrs *a = attrs;
+    const char *expression = "x";
+    if (cn_dtype_is_float(from)) {
+        if (a->dtype == CN_BOOL) expression = "x != 0 || isnan(x)";
+        else if (a->dtype == CN_U8 || a->dtype == CN_I8) expression = "low_byte(x)";
+        else if (!cn_dtype_is_float((cn_dtype)a->dtype)) expression = "to_whole(x)";
+    }
+    return snprintf(out, size, "%s", expression);
+}
+
 static void grad(cn_grad_call *c) { c->in_grad[0] = cn_cast(c->out_grad[0], cn__dtype(c->in[0])); }
 
 #define TO(t) .attrs = &(const cn__cast_attrs){ t }
@@ -38,7 +53,7 @@ const cn_op cn__op_cast = {
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__cast_attrs), .infer = infer, .grad = grad,
     .loops = { [CN_BOOL] = from_bool, [CN_U8] = from_u8, [CN_I8] = from_i8, [CN_I32] = from_i32, [CN_I64] = from_i64,
                [CN_F16] = from_f16, [CN_BF16] = from_bf16, [CN_F32] = from_f32, [CN_F64] = from_f64 },
-    .onnx = "Cast",
+    .wgsl_print = wgsl, .onnx = "Cast",
     CN_CASES({ .in = { CN_S(2, 3, 4) }, TO(CN_F64) }, { .in = { CN_S(7) }, TO(CN_I32) },
              /* a difference of 1e-6 is lost in a narrower type: no gradient to be measured */
              { .in = { CN_S(65, 67) }, TO(CN_F32), .no_gradient_check = true },

@@ -50,4 +50,7 @@
 #define DEAR  false
 #define NONE  0 /* what a class has no use for */
 
+/* WGSL for floats, and for whole numbers and bool: stands after .wgsl = */
+#define BOTH(real, whole) real, .wgsl_whole = whole
+
 #endif

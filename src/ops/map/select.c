@@ -53,7 +53,7 @@ static void where_grad(cn_grad_call *c)
 const cn_op cn__op_where = {
     .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1,
     .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1, .cheap = true,
-    .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x)", .onnx = "Where",
+    .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x != 0)", .onnx = "Where",
     CN_CASES({ .in = { CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4) } }, { .in = { CN_BOOLS(7), CN_S(7), CN_S0 } },
              { .in = { CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1) } }, { .in = { CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0) } },
              { .in = { CN_BOOLS(65, 67), CN_S(65, 67), CN_S(65, 67) } }),

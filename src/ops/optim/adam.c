@@ -28,7 +28,7 @@
 #define DOWN_TOP(...) { CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
                         CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__) }
 #define UPDATE                                                                                                 \
-    "let g = select(p7 * y, p7 * y + p5 * x, p5 != 0); r1 = mix(z, g, 1 - p1); r2 = u * p2 + (1 - p2) * g * g; "
+    "let g = select(p7 * y, p7 * y + p5 * x, p5 != 0); r1 = mixed(z, g, q1); r2 = u * p2 + q2 * g * g; "
 
 const cn_op cn__op_adam_step = {
     .name = "adam_step", .doc = "New p, m and v from p, g, m and v: one step of Adam or AdamW.", .kind = CN_MAP,
@@ -43,7 +43,7 @@ const cn_op cn__op_adam_step = {
 const cn_op cn__op_amsgrad_step = {
     .name = "amsgrad_step", .doc = "The same with the largest v so far as fifth operand and fourth result.",
     .kind = CN_MAP, .n_in = 5, .n_out = 4, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(amsgrad_step),
-    .wgsl = UPDATE "r3 = max(v, r2); r0 = x * p6 - p0 * r1 / (sqrt(r3) / p3 + p4);",
+    .wgsl = UPDATE "r3 = larger(v, r2); r0 = x * p6 - p0 * r1 / (sqrt(r3) / p3 + p4);",
     CN_CASES({ .in = UP_TOP(2, 3, 4), EARLY }, { .in = DOWN_TOP(7), COUPLED }, { .in = UP_TOP(65, 67), DECOUPLED },
              { .in = UP_TOP(3, 0), EARLY }, { .in = UP_TOP(1), DECOUPLED }),
 };

@@ -30,7 +30,7 @@
 const cn_op cn__op_moment_step = {
     .name = "moment_step", .doc = "New p, m and v from p, g, m and v: one step of NAdam or RAdam.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(moment_step),
-    .wgsl = "let g = select(y, y + p6 * x, p6 != 0); r1 = mix(z, g, p2); r2 = u * p3 + (1 - p3) * g * g; "
+    .wgsl = "let g = select(y, y + p6 * x, p6 != 0); r1 = mixed(z, g, p2); r2 = u * p3 + q3 * g * g; "
             "let size = sqrt(r2) * p4 + p5; r0 = x * p7 - p1 * g / size - p0 * r1 / size;",
     CN_CASES({ .in = FOUR(2, 3, 4), NESTEROV }, { .in = DOWN(7), YOUNG }, { .in = FOUR(65, 67), OLD },
              { .in = FOUR(3, 0), OLD }, { .in = FOUR(1), YOUNG }),
@@ -39,7 +39,7 @@ const cn_op cn__op_moment_step = {
 const cn_op cn__op_adamax_step = {
     .name = "adamax_step", .doc = "New p, m and v from p, g, m and v: one step of Adamax.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(adamax_step),
-    .wgsl = "let g = select(y, y + p4 * x, p4 != 0); r1 = mix(z, g, p1); r2 = max(u * p2, abs(g) + p3); "
+    .wgsl = "let g = select(y, y + p4 * x, p4 != 0); r1 = mixed(z, g, p1); r2 = larger(u * p2, abs(g) + p3); "
             "r0 = x - p0 * r1 / r2;",
     CN_CASES({ .in = FOUR(2, 3, 4), FEW(0.1, 0.1, 0.999, 1e-8, 0) }, { .in = DOWN(7), FEW(0.1, 0.6, 0.9, 1e-3, 0.1) },
              { .in = FOUR(65, 67), FEW(0.1, 0.1, 0.5, 1e-8, 0.1) }, { .in = FOUR(3, 0), FEW(0.1, 0.1, 0.9, 1e-8, 0) }),
@@ -48,7 +48,7 @@ const cn_op cn__op_adamax_step = {
 const cn_op cn__op_lion_step = {
     .name = "lion_step", .doc = "New p and m from p, g and m: one step of Lion.", .kind = CN_MAP,
     .n_in = 3, .n_out = 2, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(lion_step),
-    .wgsl = "r0 = x - p0 * (sign(p1 * z + (1 - p1) * y) + p3 * x); r1 = p2 * z + (1 - p2) * y;",
+    .wgsl = "let m = p1 * z + q1 * y; r0 = x - p0 * (f32(m > 0) - f32(m < 0) + p3 * x); r1 = p2 * z + q2 * y;",
     CN_CASES({ .in = THREE(2, 3, 4), FEW(0.1, 0.9, 0.99, 0, 0) }, { .in = THREE(65, 67), FEW(0.1, 0.5, 0.9, 0.1, 0) },
              { .in = { CN_RANGE(-5, -3, 7), CN_RANGE(-2, -0.5, 7), CN_RANGE(-2, -0.5, 7) },
                FEW(0.1, 0.9, 0.99, 0.1, 0) },

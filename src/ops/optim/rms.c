@@ -27,7 +27,7 @@
 #define STEP(name_, in_, out_, doc_)                                                                           \
     .name = #name_, .doc = doc_, .kind = CN_MAP, .n_in = in_, .n_out = out_, .infer = cn_infer_map,            \
     CN__NO_GRADIENT, CN__STEP_LOOPS(name_)
-#define SLOPE "let g = select(y, y + p3 * x, p3 != 0); r1 = z * p1 + (1 - p1) * g * g; "
+#define SLOPE "let g = select(y, y + p3 * x, p3 != 0); r1 = z * p1 + q1 * g * g; "
 
 const cn_op cn__op_rmsprop_step = {
     STEP(rmsprop_step, 3, 2, "New p and v from p, g and v: one step of RMSprop."),
@@ -46,7 +46,7 @@ const cn_op cn__op_rmsprop_momentum_step = {
 
 const cn_op cn__op_rmsprop_centered_step = {
     STEP(rmsprop_centered_step, 4, 3, "RMSprop with the mean of gradients as fourth operand and third result."),
-    .wgsl = SLOPE "r2 = mix(u, g, 1 - p1); r0 = x - p0 * g / (sqrt(r1 - r2 * r2) + p2);",
+    .wgsl = SLOPE "r2 = mixed(u, g, q1); r0 = x - p0 * g / (sqrt(r1 - r2 * r2) + p2);",
     CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4) }, PLAIN },
              { .in = { P(65, 67), G(65, 67), V(65, 67), C(65, 67) }, PLAIN },
              { .in = { P(7), CN_RANGE(0.5, 1.5, 7), V(7), CN_RANGE(0.1, 0.5, 7) }, DECAYING },
@@ -55,7 +55,7 @@ const cn_op cn__op_rmsprop_centered_step = {
 
 const cn_op cn__op_rmsprop_centered_momentum_step = {
     STEP(rmsprop_centered_momentum_step, 5, 4, "RMSprop with both: the mean of gradients, then the momentum buffer."),
-    .wgsl = SLOPE "r2 = mix(u, g, 1 - p1); r3 = v * p4 + g / (sqrt(r1 - r2 * r2) + p2); r0 = x - p0 * r3;",
+    .wgsl = SLOPE "r2 = mixed(u, g, q1); r3 = v * p4 + g / (sqrt(r1 - r2 * r2) + p2); r0 = x - p0 * r3;",
     CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4), B(2, 3, 4) }, PLAIN },
              { .in = { P(65, 67), G(65, 67), V(65, 67), C(65, 67), B(65, 67) }, PLAIN },
              { .in = { P(3, 0), G(3, 0), V(3, 0), C(3, 0), B(3, 0) }, PLAIN }),
@@ -63,7 +63,7 @@ const cn_op cn__op_rmsprop_centered_momentum_step = {
 
 const cn_op cn__op_adadelta_step = {
     STEP(adadelta_step, 4, 3, "New p, v and d from p, g, v and d: one step of Adadelta."),
-    .wgsl = SLOPE "let w = sqrt(u + p2) / sqrt(r1 + p2) * g; r2 = u * p1 + (1 - p1) * w * w; r0 = x - p0 * w;",
+    .wgsl = SLOPE "let w = sqrt(u + p2) / sqrt(r1 + p2) * g; r2 = u * p1 + q1 * w * w; r0 = x - p0 * w;",
     CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), V(2, 3, 4) }, PLAIN },
              { .in = { P(65, 67), G(65, 67), V(65, 67), V(65, 67) }, PLAIN },
              { .in = { P(7), CN_RANGE(0.5, 1.5, 7), V(7), V(7) }, DECAYING },

@@ -24,6 +24,20 @@
     {[CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I32] = &r##_i32, [CN_I64] = &r##_i64, \
      [CN_F32] = &r##_f32, [CN_F64] = &r##_f64}
 
+static const cn_wgsl_reducer max_real = { "f32", "-infinity()", "larger(s, x)", "larger(s, t)", "s" };
+static const cn_wgsl_reducer min_real = { "f32", "infinity()", "smaller(s, x)", "smaller(s, t)", "s" };
+static const cn_wgsl_reducer max_whole = { "i32", "bitcast<i32>(0x80000000u)", "max(s, x)", "max(s, t)", "s" };
+static const cn_wgsl_reducer min_whole = { "i32", "2147483647", "min(s, x)", "min(s, t)", "s" };
+
+/* (a word that is greater the better the element, its place): NaN is best, whichever way. */
+#define PLACE(word)                                                                                                \
+    { "vec2<u32>", "vec2<u32>(0u, 0xffffffffu)", "first_of(s, vec2<u32>(" word ", u32(at)))", "first_of(s, t)",      \
+      "bitcast<i32>(s.y)" }
+static const cn_wgsl_reducer argmax_real = PLACE("ordered(x)");
+static const cn_wgsl_reducer argmin_real = PLACE("ordered(select(-x, x, isnan(x)))");
+static const cn_wgsl_reducer argmax_whole = PLACE("bitcast<u32>(x) ^ 0x80000000u");
+static const cn_wgsl_reducer argmin_whole = PLACE("bitcast<u32>(x) ^ 0x7fffffffu");
+
 static bool infer(cn_infer *i) { return cn__infer_reduce_some(i, i->in[0]->dtype); }
 static bool infer_index(cn_infer *i) { return cn__infer_reduce_some(i, CN_I64); }
 
@@ -53,27 +67,31 @@ static void grad(cn_grad_call *g)
 const cn_op cn__op_max = {
     .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
-    .reducers = REDUCERS(max_reducer), .onnx = "ReduceMax", CHOICE_CASES,
+    .reducers = REDUCERS(max_reducer), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
+    .onnx = "ReduceMax", CHOICE_CASES,
 };
 
 const cn_op cn__op_min = {
     .name = "min", .doc = "Smallest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
-    .reducers = REDUCERS(min_reducer), .onnx = "ReduceMin", CHOICE_CASES,
+    .reducers = REDUCERS(min_reducer), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
+    .onnx = "ReduceMin", CHOICE_CASES,
 };
 
 const cn_op cn__op_argmax = {
     .name = "argmax", .doc = "Where the largest element is, the first of equals; a NaN counts as largest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
-    .reducers = REDUCERS(max_arg_reducer), .onnx = "ArgMax", CHOICE_CASES,
+    .reducers = REDUCERS(max_arg_reducer), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
+    .onnx = "ArgMax", CHOICE_CASES,
 };
 
 const cn_op cn__op_argmin = {
     .name = "argmin", .doc = "Where the smallest element is, the first of equals; a NaN counts as smallest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
-    .reducers = REDUCERS(min_arg_reducer), .onnx = "ArgMin", CHOICE_CASES,
+    .reducers = REDUCERS(min_arg_reducer), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
+    .onnx = "ArgMin", CHOICE_CASES,
 };
 
 static cn_tensor *place(const cn_op *op, cn_tensor *x, cn_dims axis, bool keepdim)

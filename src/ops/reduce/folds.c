@@ -76,6 +76,9 @@ static void prod_grad(cn_grad_call *g)
 static const cn_wgsl_reducer sum_real = { "f32", "0.0", "s + x", "s + t", "s" };
 static const cn_wgsl_reducer sum_whole = { "i32", "0", "s + x", "s + t", "s" };
 
+static const cn_wgsl_reducer prod_real = { "f32", "1.0", "s * x", "s * t", "s" };
+static const cn_wgsl_reducer prod_whole = { "i32", "1", "s * x", "s * t", "s" };
+
 const cn_op cn__op_sum = {
     .name = "sum", .doc = "Sum over axes; integers and bool add up in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = sum_grad,
@@ -100,7 +103,7 @@ const cn_op cn__op_prod = {
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs),
     .infer = infer, .grad = prod_grad,
     .reducers = {[CN_F32] = &prod_f32_reducer, [CN_F64] = &prod_f64_reducer, [CN_I64] = &prod_i64_reducer},
-    .onnx = "ReduceProd",
+    .wgsl_reducer = &prod_real, .wgsl_reducer_whole = &prod_whole, .onnx = "ReduceProd",
     CN_CASES(
         {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
         {.in = {CN_S(2, 3, 3)}, .attrs = &(const cn__reduce_attrs){0, 2, 1}},

@@ -22,6 +22,11 @@ static void all_merge(void *state, const void *later, int64_t n)
 
 static bool infer(cn_infer *i) { return cn__infer_reduce(i, CN_BOOL); }
 
+static const cn_wgsl_reducer any_real = { "i32", "0", "s | i32(x != 0.0 || isnan(x))", "s | t", "s" };
+static const cn_wgsl_reducer any_whole = { "i32", "0", "s | i32(x != 0)", "s | t", "s" };
+static const cn_wgsl_reducer all_real = { "i32", "1", "s & i32(x != 0.0 || isnan(x))", "s & t", "s" };
+static const cn_wgsl_reducer all_whole = { "i32", "1", "s & i32(x != 0)", "s & t", "s" };
+
 #define TRUTH_CASES                                                                    \
     CN_CASES({.in = {CN_BOOLS(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
              {.in = {CN_BOOLS(9, 2, 3)}, .attrs = &(const cn__reduce_attrs){1, 3, 1}}, \
@@ -38,6 +43,7 @@ const cn_op cn__op_any = {
     .no_grad = "true or false does not change smoothly",
     .reducers = {[CN_BOOL] = &any_u8, [CN_U8] = &any_u8, [CN_I8] = &any_i8, [CN_I32] = &any_i32, [CN_I64] = &any_i64,
                  [CN_F32] = &any_f32, [CN_F64] = &any_f64},
+    .wgsl_reducer = &any_real, .wgsl_reducer_whole = &any_whole,
     TRUTH_CASES,
 };
 
@@ -47,6 +53,7 @@ const cn_op cn__op_all = {
     .no_grad = "true or false does not change smoothly",
     .reducers = {[CN_BOOL] = &all_u8, [CN_U8] = &all_u8, [CN_I8] = &all_i8, [CN_I32] = &all_i32, [CN_I64] = &all_i64,
                  [CN_F32] = &all_f32, [CN_F64] = &all_f64},
+    .wgsl_reducer = &all_real, .wgsl_reducer_whole = &all_whole,
     TRUTH_CASES,
 };
 
