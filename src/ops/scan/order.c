@@ -15,10 +15,12 @@ typedef struct tiles {
     const char *load, *store;
 } tiles;
 
-static const char from_scratch[] = "fn load(line: u32, i: u32) -> vec2<u32> {\n"
-                                   "    let w = par(5u) + 2u * (line * par(1u) + i); return vec2<u32>(tmp(w), tmp(w + 1u));\n}\n";
-static const char to_scratch[] = "fn store(line: u32, i: u32, p: vec2<u32>) {\n"
-                                 "    let w = par(6u) + 2u * (line * par(7u) + i); set_tmp(w, p.x); set_tmp(w + 1u, p.y);\n}\n";
+static const char from_scratch[] =
+    "fn load(line: u32, i: u32) -> vec2<u32> {\n"
+    "    let w = par(5u) + 2u * (line * par(1u) + i); return vec2<u32>(tmp(w), tmp(w + 1u));\n}\n";
+static const char to_scratch[] =
+    "fn store(line: u32, i: u32, p: vec2<u32>) {\n"
+    "    let w = par(6u) + 2u * (line * par(7u) + i); set_tmp(w, p.x); set_tmp(w + 1u, p.y);\n}\n";
 
 static const char declarations[] =
     "var<workgroup> pairs: array<vec2<u32>, 1024>;\n"
@@ -59,7 +61,8 @@ static const char tile_kernel[] =
 
 static void add_numbers(cn__gpu_call *c, const cn__order *o, const tiles *t)
 {
-    const int64_t numbers[CN__ORDER_PAR] = { t->lines, t->n, t->width, t->parts, t->keep, t->from, t->to, t->to_n, o->across };
+    const int64_t numbers[CN__ORDER_PAR] = { t->lines, t->n,  t->width, t->parts, t->keep,
+                                             t->from,  t->to, t->to_n,  o->across };
     cn__gpu_params_clear(c);
     for (int k = 0; k < CN__ORDER_PAR; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
     for (int k = 0; k < CN__ORDER_NUMBERS; k++) cn__gpu_param(c, o->numbers[k]);
@@ -67,13 +70,15 @@ static void add_numbers(cn__gpu_call *c, const cn__order *o, const tiles *t)
 
 static bool run_tiles(cn__gpu_call *c, const cn__order *o, const tiles *t)
 {
-    static const char steps[] = "fn steps(width: u32, local: u32) {\n"
-                                "    for (var k = 2u; k <= width; k *= 2u) { mirrored(k / 2u, local); straight(k / 4u, local); }\n}\n";
+    static const char steps[] =
+        "fn steps(width: u32, local: u32) {\n"
+        "    for (var k = 2u; k <= width; k *= 2u) { mirrored(k / 2u, local); straight(k / 4u, local); }\n}\n";
     static const char last_steps[] = "fn steps(width: u32, local: u32) { straight(width / 2u, local); }\n";
     int64_t rows = TILE / t->width;
     add_numbers(c, o, t);
-    const char *code = cn__gpu_text(c, "%s%s%s%s%s%s", declarations, cn__gpu_piece(o->common), t->merge ? last_steps : steps, t->load ? t->load : from_scratch,
-                                    t->store ? t->store : to_scratch, tile_kernel);
+    const char *code =
+        cn__gpu_text(c, "%s%s%s%s%s%s", declarations, cn__gpu_piece(o->common), t->merge ? last_steps : steps,
+                     t->load ? t->load : from_scratch, t->store ? t->store : to_scratch, tile_kernel);
     return cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = code,
                                                     .groups = (t->lines + rows - 1) / rows * t->parts,
                                                     .size = SIZE,

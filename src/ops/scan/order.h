@@ -10,12 +10,12 @@
 enum { CN__ORDER_PAR = 9, CN__ORDER_NUMBERS = 6 };
 
 typedef struct cn__order {
-    int64_t lines, n; /* n pairs in each line */
-    int64_t keep;     /* 0: all are wanted; else so many from the front */
+    int64_t lines, n;   /* n pairs in each line */
+    int64_t keep;       /* 0: all are wanted; else so many from the front */
     const char *common; /* text that load and store need, or NULL */
-    const char *load;  /* `fn load(line: u32, i: u32) -> vec2<u32>`: pair i of a line as it comes; its place is i */
-    const char *store; /* `fn store(line: u32, i: u32, p: vec2<u32>)`: pair i in order; i may reach beyond keep */
-    bool across;       /* neighbours in memory belong to neighbouring lines */
+    const char *load;   /* `fn load(line: u32, i: u32) -> vec2<u32>`: pair i of a line as it comes; its place is i */
+    const char *store;  /* `fn store(line: u32, i: u32, p: vec2<u32>)`: pair i in order; i may reach beyond keep */
+    bool across;        /* neighbours in memory belong to neighbouring lines */
     uint32_t numbers[CN__ORDER_NUMBERS]; /* par(CN__ORDER_PAR), .. in load and store */
 } cn__order;
 /* store NULL: leaves pair i of a line in words 2 (line n + i) and the next of the scratch memory. Parameters are cleared. */
