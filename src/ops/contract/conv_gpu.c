@@ -22,12 +22,10 @@
 
 /* f: radices of a column's digits, m: of k's; s: scale; b, a, o: how far the next row, group or digit lies in b, in a, in
    the result. Digit 0 is the image's or channel's, the others those of the axes. */
-#define NUMBERS(ONE, AXES)                              \
-    ONE(rows) ONE(columns) ONE(depth) AXES(f) AXES(m)   \
-    AXES(fs) AXES(ms) AXES(base) AXES(lim)              \
-    ONE(bg) ONE(bf) ONE(bm) AXES(b)                     \
-    ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am)      \
-    ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
+#define NUMBERS(ONE, AXES)                                                                                         \
+    ONE(rows)                                                                                                      \
+    ONE(columns) ONE(depth) AXES(f) AXES(m) AXES(fs) AXES(ms) AXES(base) AXES(lim) ONE(bg) ONE(bf) ONE(bm) AXES(b) \
+        ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am) ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
 #define FIELD(name)  int64_t name;
 #define FIELDS(name) int64_t name[3];
 #define NAME(name)   #name,
@@ -100,7 +98,8 @@ static phase_axis phase_of(int64_t stride, int64_t dilation, int64_t padding, in
 static problem input_problem(const cn__conv_sizes *s, const cn__conv_attrs *a, const int64_t *phase)
 {
     const int64_t taps = volume(s->kernel), places = volume(s->out), pixels = volume(s->in);
-    const int64_t tap[3] = { s->kernel[1] * s->kernel[2], s->kernel[2], 1 }, pixel[3] = { s->in[1] * s->in[2], s->in[2], 1 };
+    const int64_t tap[3] = { s->kernel[1] * s->kernel[2], s->kernel[2], 1 },
+                  pixel[3] = { s->in[1] * s->in[2], s->in[2], 1 };
     problem p = { .rows = s->c, .columns = s->n, .depth = s->o };
     for (int d = 0; d < 3; d++) {
         const phase_axis f = phase_of(a->stride[d], a->dilation[d], a->padding[d], s->in[d], s->kernel[d], phase[d]);
@@ -120,14 +119,14 @@ static problem input_problem(const cn__conv_sizes *s, const cn__conv_attrs *a, c
 /* ---- how it is cut ---- */
 
 typedef struct form {
-    int a, b;             /* operands */
-    bool tail;            /* results go through put() */
-    bool checked;         /* b may lie outside of the image */
-    int axes;             /* the last ones, that are there */
-    bool tiled;           /* tiles in workgroup memory; or each invocation on its own */
-    int vector, vectors;  /* rows of an invocation */
-    int columns, lanes;   /* of an invocation, of a group side by side */
-    int row_lanes;        /* tiled: invocations above each other */
+    int a, b;            /* operands */
+    bool tail;           /* results go through put() */
+    bool checked;        /* b may lie outside of the image */
+    int axes;            /* the last ones, that are there */
+    bool tiled;          /* tiles in workgroup memory; or each invocation on its own */
+    int vector, vectors; /* rows of an invocation */
+    int columns, lanes;  /* of an invocation, of a group side by side */
+    int row_lanes;       /* tiled: invocations above each other */
     int64_t groups, parts, numel;
 } form;
 
@@ -136,17 +135,19 @@ enum { TILE_COLUMNS = 64, TILE_DEPTH = 16 };
 static int rows_at_once(const form *f) { return f->vector * f->vectors * f->row_lanes; }
 static int columns_at_once(const form *f) { return f->columns * f->lanes; }
 
-/* Each invocation on its own: up to 16 rows, so that an element of b is used as often; all invocations of a group have the
-   same rows, so that elements of a are the same for all. */
-static void choose_alone(form *f, const problem *p)
+/* Each invocation on its own; all of a group have the same rows, so that elements of a are the same for all. A processor
+   that plays the GPU has no fast way to share b either: there it helps to do much with what was read. */
+static void choose_alone(form *f, const problem *p, bool software)
 {
-    const int64_t blocks = ceil_div(at_least_one(p->rows), 16), rows = ceil_div(p->rows, blocks);
+    const int64_t most_rows = software ? 8 : 16, most_columns = software ? 8 : 2;
+    const int64_t row_blocks = ceil_div(p->rows, most_rows), rows = ceil_div(p->rows, row_blocks);
     f->vector = rows > 1 ? 4 : 1;
-    f->vectors = (int)at_least_one(ceil_div(rows, f->vector));
+    f->vectors = (int)ceil_div(rows, f->vector);
     f->row_lanes = 1;
     f->lanes = 64;
     while (f->lanes > 16 && p->columns <= f->lanes / 2) f->lanes /= 2;
-    f->columns = p->columns > 2 * f->lanes ? 2 : 1;
+    const int64_t blocks = ceil_div(p->columns, f->lanes * most_columns);
+    f->columns = (int)(blocks > 4 ? most_columns : ceil_div(p->columns, f->lanes * blocks));
 }
 
 /* 64 x 64 or 32 x 64 results by a group, 4 x 4 by an invocation. */
@@ -173,7 +174,7 @@ static void choose_parts(form *f, const problem *p, int64_t groups, bool softwar
 /* ---- the text ---- */
 
 typedef struct text {
-    char v[12288];
+    char v[20480];
     size_t n;
     bool failed;
 } text;
@@ -209,12 +210,13 @@ static void say_functions(text *t, const form *f)
 /* Which rows, columns, group, part and problem a group has, and the problem's numbers. */
 static void say_head(text *t, const form *f)
 {
-    say(t, "fn kernel(group: u32, local: u32) {\n    var rest = group;\n"
-           "    let row = i32(rest %% par(0u)) * %d; rest /= par(0u);\n"
-           "    let first = i32(rest %% par(1u)) * %d; rest /= par(1u);\n"
-           "    let g = i32(rest %% par(2u)); rest /= par(2u);\n"
-           "    let parts = i32(par(3u)); let part = i32(rest) %% parts;\n"
-           "    let problem = %du + rest / par(3u) * %du;\n",
+    say(t,
+        "fn kernel(group: u32, local: u32) {\n    var rest = group;\n"
+        "    let row = i32(rest %% par(0u)) * %d; rest /= par(0u);\n"
+        "    let first = i32(rest %% par(1u)) * %d; rest /= par(1u);\n"
+        "    let g = i32(rest %% par(2u)); rest /= par(2u);\n"
+        "    let parts = i32(par(3u)); let part = i32(rest) %% parts;\n"
+        "    let problem = %du + rest / par(3u) * %du;\n",
         rows_at_once(f), columns_at_once(f), HEAD, COUNT);
     for (int i = 0; i < COUNT; i++) say(t, "    let %s = pari(problem + %du);\n", names[i], i);
     say(t, "    if (first >= columns) { return; }\n"
@@ -228,7 +230,8 @@ static const char digit_of[4] = { 'x', 'y', 'z', 'w' };
 static void say_column(text *t, const form *f, int j, const char *column)
 {
     say(t, "    let d%d = digits(min(%s, columns - 1), vec3<i32>(f1, f2, f3));\n", j, column);
-    for (int d = 4 - f->axes; d < 4; d++) say(t, "    let q%d_%d = d%d.%c * fs%d + base%d;\n", d, j, j, digit_of[d], d, d);
+    for (int d = 4 - f->axes; d < 4; d++)
+        say(t, "    let q%d_%d = d%d.%c * fs%d + base%d;\n", d, j, j, digit_of[d], d, d);
     say(t, "    let from%d = group_b + d%d.x * bf", j, j);
     for (int d = 4 - f->axes; d < 4; d++) say(t, " + q%d_%d * b%d", d, j, d);
     say(t, ";\n");
@@ -274,15 +277,16 @@ static void say_sums(text *t, const form *f)
 static void say_stores(text *t, const form *f, const char *own_row, int between_rows, const char *own_column)
 {
     for (int j = 0; j < f->columns; j++) {
-        say(t, "    { let column = %s + %d;\n    if (column < columns) {\n"
-               "        let d = digits(column, vec3<i32>(f1, f2, f3));\n"
-               "        let to = g * og + obase + d.x * of0 + d.y * of1 + d.z * of2 + d.w * of3 + %s * orow;\n",
+        say(t,
+            "    { let column = %s + %d;\n    if (column < columns) {\n"
+            "        let d = digits(column, vec3<i32>(f1, f2, f3));\n"
+            "        let to = g * og + obase + d.x * of0 + d.y * of1 + d.z * of2 + d.w * of3 + %s * orow;\n",
             own_column, j * f->lanes, own_row);
         for (int r = 0; r < f->vector * f->vectors; r++) {
             const int v = r / f->vector, below = r * between_rows;
             char part[3] = { '.', digit_of[r % f->vector], 0 };
-            say(t, "        if (%s + %d < rows) { store(part, to + %d * orow, s%d_%d%s); }\n", own_row, below, below, v, j,
-                f->vector > 1 ? part : "");
+            say(t, "        if (%s + %d < rows) { store(part, to + %d * orow, s%d_%d%s); }\n", own_row, below, below, v,
+                j, f->vector > 1 ? part : "");
         }
         say(t, "    } }\n");
     }
@@ -306,8 +310,8 @@ static void say_alone(text *t, const form *f)
     for (int v = 0; v < f->vectors; v++) {
         if (f->vector == 1) say(t, "        let w%d = a(w + r%d);\n", v, v);
         else
-            say(t, "        let w%d = vec4<f32>(a(w + r%d), a(w + r%d), a(w + r%d), a(w + r%d));\n", v, 4 * v, 4 * v + 1,
-                4 * v + 2, 4 * v + 3);
+            say(t, "        let w%d = vec4<f32>(a(w + r%d), a(w + r%d), a(w + r%d), a(w + r%d));\n", v, 4 * v,
+                4 * v + 1, 4 * v + 2, 4 * v + 3);
         for (int j = 0; j < f->columns; j++)
             say(t, "        s%d_%d = fma(w%d, %s(x%d), s%d_%d);\n", v, j, v, sum_type(f), j, v, j);
     }
@@ -324,31 +328,36 @@ static void say_tiled(text *t, const form *f)
         TILE_DEPTH * TILE_COLUMNS);
     say_functions(t, f);
     say_head(t, f);
-    say(t, "    let x = i32(local) %% %d; let y = i32(local) / %d;\n"
-           "    let column = i32(local) %% %d; let line = i32(local) / %d;\n",
+    say(t,
+        "    let x = i32(local) %% %d; let y = i32(local) / %d;\n"
+        "    let column = i32(local) %% %d; let line = i32(local) / %d;\n",
         f->lanes, f->lanes, TILE_COLUMNS, TILE_COLUMNS);
     say_column(t, f, 0, "first + column");
     for (int r = 0; r < 4; r++) say(t, "    let r%d = min(row + y + %d, rows - 1) * arow;\n", r, r * f->row_lanes);
     say_sums(t, f);
-    say(t, "    var m = digits(begin + x, radix); let m_step = digits(%d, radix);\n"
-           "    var n = digits(begin + line, radix); let n_step = digits(%d, radix);\n"
-           "    for (var k = begin; k < end; k += %d) {\n",
+    say(t,
+        "    var m = digits(begin + x, radix); let m_step = digits(%d, radix);\n"
+        "    var n = digits(begin + line, radix); let n_step = digits(%d, radix);\n"
+        "    for (var k = begin; k < end; k += %d) {\n",
         TILE_DEPTH, every, TILE_DEPTH);
     say_k(t, f, "m", true, false);
     say(t, "        let some = k + x < end;\n");
     for (int r = 0; r < 4; r++)
         say(t, "        tile_a[x * %d + y + %d] = select(0.0, a(select(0, w + r%d, some)), some);\n", rows + 1,
             r * f->row_lanes, r);
-    say(t, "        m = advance(m, m_step, radix);\n        for (var i = line; i < %d; i += %d) {\n", TILE_DEPTH, every);
+    say(t, "        m = advance(m, m_step, radix);\n        for (var i = line; i < %d; i += %d) {\n", TILE_DEPTH,
+        every);
     say_k(t, f, "n", false, true);
     say_fetch(t, f, 0, "k + i < end");
-    say(t, "        tile_b[i * %d + column] = x0;\n        n = advance(n, n_step, radix);\n        }\n"
-           "        workgroupBarrier();\n        for (var i = 0; i < %d; i++) {\n"
-           "        let at = i * %d + y;\n"
-           "        let w0 = vec4<f32>(tile_a[at], tile_a[at + %d], tile_a[at + %d], tile_a[at + %d]);\n",
+    say(t,
+        "        tile_b[i * %d + column] = x0;\n        n = advance(n, n_step, radix);\n        }\n"
+        "        workgroupBarrier();\n        for (var i = 0; i < %d; i++) {\n"
+        "        let at = i * %d + y;\n"
+        "        let w0 = vec4<f32>(tile_a[at], tile_a[at + %d], tile_a[at + %d], tile_a[at + %d]);\n",
         TILE_COLUMNS, TILE_DEPTH, rows + 1, f->row_lanes, 2 * f->row_lanes, 3 * f->row_lanes);
     for (int j = 0; j < f->columns; j++)
-        say(t, "        s0_%d = fma(w0, vec4<f32>(tile_b[i * %d + x + %d]), s0_%d);\n", j, TILE_COLUMNS, j * f->lanes, j);
+        say(t, "        s0_%d = fma(w0, vec4<f32>(tile_b[i * %d + x + %d]), s0_%d);\n", j, TILE_COLUMNS, j * f->lanes,
+            j);
     say(t, "        }\n        workgroupBarrier();\n    }\n");
     say_stores(t, f, "(row + y)", f->row_lanes, "first + x");
 }
@@ -373,7 +382,8 @@ static bool launch(cn__gpu_call *c, const form *f, const problem *p, int64_t pro
     text t = { .n = 0 };
     (f->tiled ? say_tiled : say_alone)(&t, f);
     if (t.failed) return cn__fail(c->ctx, CN_UNSUPPORTED, "%s: the kernel's text is too long", c->op->name);
-    const int64_t row_blocks = ceil_div(p->rows, rows_at_once(f)), column_blocks = ceil_div(p->columns, columns_at_once(f));
+    const int64_t row_blocks = ceil_div(p->rows, rows_at_once(f)),
+                  column_blocks = ceil_div(p->columns, columns_at_once(f));
     const int64_t head[HEAD] = { row_blocks, column_blocks, f->groups, f->parts, f->numel };
     cn__gpu_params_clear(c);
     for (int i = 0; i < HEAD; i++) cn__gpu_param(c, (uint32_t)head[i]);
@@ -392,8 +402,9 @@ static bool add_up(cn__gpu_call *c, const form *f)
     cn__gpu_param(c, (uint32_t)f->parts);
     cn__gpu_param(c, (uint32_t)f->numel);
     return cn__gpu_each(c, f->numel,
-                        cn__gpu_text(c, "fn each(i: u32) {\n    var sum = 0.0;\n    for (var p = 0u; p < par(0u); p++) { "
-                                        "sum += bitcast<f32>(tmp(p * par(1u) + i)); }\n    %s(i, sum);\n}\n",
+                        cn__gpu_text(c,
+                                     "fn each(i: u32) {\n    var sum = 0.0;\n    for (var p = 0u; p < par(0u); p++) { "
+                                     "sum += bitcast<f32>(tmp(p * par(1u) + i)); }\n    %s(i, sum);\n}\n",
                                      f->tail ? "put" : "out0"));
 }
 
@@ -401,7 +412,7 @@ static bool add_up(cn__gpu_call *c, const form *f)
 static void choose(cn__gpu_call *c, form *f, const problem *p, int64_t problems)
 {
     const bool software = strcmp(c->limits->kind, "software") == 0;
-    if (software || p->rows <= 16) choose_alone(f, p);
+    if (software || p->rows <= 16) choose_alone(f, p, software);
     else choose_tiles(f, p);
     const int64_t blocks = ceil_div(p->rows, rows_at_once(f)) * ceil_div(p->columns, columns_at_once(f));
     choose_parts(f, p, blocks * f->groups * problems, software);
