@@ -13,6 +13,15 @@ static const function functions[] = {
     { "infinity", "fn infinity() -> f32 { var w = 0x7f800000u; return bitcast<f32>(w); }\n" },
     { "not_a_number", "fn not_a_number() -> f32 { var w = 0x7fc00000u; return bitcast<f32>(w); }\n" },
 
+    /* a * b / c and what is left, however large the product; c < 2^31 */
+    { "muldiv", "fn muldiv(a: u32, b: u32, c: u32) -> vec2<u32> {\n"
+                "    if (a == 0u || b <= 0xffffffffu / a) { return vec2<u32>(a * b / c, a * b % c); }\n"
+                "    var q = 0u; var r = 0u;\n    for (var bit = 32u; bit > 0u; bit--) {\n"
+                "        q *= 2u; r *= 2u;\n        if (r >= c) { r -= c; q++; }\n"
+                "        if (((a >> (bit - 1u)) & 1u) == 0u) { continue; }\n"
+                "        q += b / c; r += b % c;\n        if (r >= c) { r -= c; q++; }\n    }\n"
+                "    return vec2<u32>(q, r);\n}\n" },
+
     /* to nearest, ties to even; the f32 that has the narrower type's value */
     { "to_bf16", "fn to_bf16(x: f32) -> f32 {\n    let w = bitcast<u32>(x);\n    if (isnan(x)) { return x; }\n"
                  "    return bitcast<f32>((w + 0x7fffu + ((w >> 16u) & 1u)) & 0xffff0000u);\n}\n" },

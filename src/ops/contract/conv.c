@@ -4,6 +4,7 @@
 
    y is linear in x and in the weight, and so the gradient of each of the three operators is made of the other two. */
 #include "ops/contract/columns.h"
+#include "ops/contract/conv_gpu.h"
 #include "ops/contract/taps.h"
 
 /* ---- sizes ---- */
@@ -188,6 +189,7 @@ const cn_op cn__op_conv = {
     .grad = conv_grad,
     .cpu = conv_cpu,
     .scratch = conv_scratch,
+    .gpu = cn__conv_gpu,
     .onnx = "Conv",
     CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, PLAIN },
              { .in = { CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2) },
@@ -320,6 +322,7 @@ const cn_op cn__op_conv_input_grad = {
     .grad = input_grad,
     .cpu = input_cpu,
     .scratch = input_scratch,
+    .gpu = cn__conv_input_gpu,
     CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 3, 2) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 4, 5 } } },
              { .in = { CN_S(1, 6, 3, 4, 2), CN_S(6, 2, 2, 3, 2) },
@@ -498,6 +501,7 @@ const cn_op cn__op_conv_weight_grad = {
     .grad = weight_grad,
     .cpu = weight_cpu,
     .scratch = weight_scratch,
+    .gpu = cn__conv_weight_gpu,
     CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 4, 5) },
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 2 } } },
              { .in = { CN_S(3, 6, 3, 4, 2), CN_S(3, 4, 3, 5, 4) },

@@ -1,4 +1,5 @@
 /* unfold: windows of `size` along an axis, `step` apart; the window's elements become the last axis. */
+#include "gpu/kernel.h"
 #include "ops/view/view.h"
 
 /* A single number is unfolded as if it had an axis of size 1. */
@@ -108,6 +109,26 @@ static void cpu_backward(const cn_kernel *k)
                 k->in[0].dtype == CN_F64 ? gather_f64 : gather_f32, &j);
 }
 
+/* par: length, inner, windows, size, step; as above. */
+static bool gpu_backward(cn__gpu_call *c)
+{
+    const cn__unfold_backward_attrs *a = c->attrs;
+    int64_t inner = 1;
+    for (int d = (int)a->of.axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
+    const int64_t step = a->of.step < a->length ? a->of.step : a->length; /* larger ones are the same, with one window */
+    const int64_t numbers[] = { a->length, inner, c->in[0].shape[a->of.axis], a->of.size, step };
+    for (int i = 0; i < 5; i++) cn__gpu_param(c, (uint32_t)numbers[i]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        "fn each(i: u32) {\n"
+                        "    let inner = i % par(1u); let p = i / par(1u) % par(0u); let outer = i / par(1u) / par(0u);\n"
+                        "    let size = par(3u); let step = par(4u); var w = 0u;\n"
+                        "    if (p >= size) { w = (p - size) / step + 1u; }\n"
+                        "    var sum = 0.0;\n"
+                        "    for (; w <= p / step && w < par(2u); w++) {\n"
+                        "        sum += in0(((outer * par(2u) + w) * par(1u) + inner) * size + p - w * step);\n    }\n"
+                        "    out0(i, sum);\n}\n");
+}
+
 static void grad_backward(cn_grad_call *g)
 {
     const cn__unfold_backward_attrs *a = g->attrs;
@@ -124,6 +145,7 @@ const cn_op cn__op_unfold_backward = {
     .infer = infer_backward,
     .grad = grad_backward,
     .cpu = cpu_backward,
+    .gpu = gpu_backward,
     CN_CASES({ .in = { CN_S(2, 3, 3) }, .attrs = &(const cn__unfold_backward_attrs){ { 1, 3, 2 }, 7 } },
              { .in = { CN_S(4, 3, 2) }, .attrs = &(const cn__unfold_backward_attrs){ { 0, 2, 1 }, 5 } },
              { .in = { CN_S(3, 2) }, .attrs = &(const cn__unfold_backward_attrs){ { 0, 2, 3 }, 10 } },

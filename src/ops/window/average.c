@@ -27,6 +27,40 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, p.planes, 1 + (int64_t)(16384 / work), body, &p);
 }
 
+/* Sums of rows of a window are summed. */
+static bool gpu(cn__gpu_call *c)
+{
+    const char *windows = cn__pool_text(c, &c->in[0], &c->out[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c, "%s%s", windows,
+                                     "fn each(i: u32) {\n"
+                                     "    let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));\n"
+                                     "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);\n"
+                                     "    var sum = 0.0;\n"
+                                     "    for (var h = r.x; h < r.y; h++) {\n"
+                                     "        let line = plane + u32(h) * par(1u); var part = 0.0;\n"
+                                     "        for (var w = c.x; w < c.y; w++) { part += in0(line + u32(w)); }\n"
+                                     "        sum += part;\n    }\n"
+                                     "    out0(i, sum / (f32(r.w) * f32(c.w)));\n}\n"));
+}
+
+/* Each element gathers its shares, window after window. */
+static bool gpu_backward(cn__gpu_call *c)
+{
+    const char *windows = cn__pool_text(c, &c->out[0], &c->in[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c, "%s%s", windows,
+                                     "fn each(i: u32) {\n"
+                                     "    let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));\n"
+                                     "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
+                                     "    var sum = 0.0;\n"
+                                     "    for (var h = r.x; h < r.y; h++) {\n"
+                                     "        let line = plane + u32(h) * par(3u); let count = f32(span(0u, h).w);\n"
+                                     "        for (var w = c.x; w < c.y; w++) {\n"
+                                     "            sum += in0(line + u32(w)) / (count * f32(span(1u, w).w));\n        }\n    }\n"
+                                     "    out0(i, sum);\n}\n"));
+}
+
 /* Either backward's gradient is its forward, with the same attributes. */
 static void grad_backward(cn_grad_call *g, const cn_op *forward)
 {
@@ -52,7 +86,7 @@ static void grad_adaptive(cn_grad_call *g) { grad_forward(g, &cn__op_adaptive_av
 const cn_op cn__op_avg_pool2d = {
     .name = "avg_pool2d", .doc = "The mean of each window of each plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
-    .grad = grad_fixed, .cpu = cpu, .scratch = cn__pool_scratch, .onnx = "AveragePool",
+    .grad = grad_fixed, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu, .onnx = "AveragePool",
     CN_CASES({ .in = { CN_S(2, 3, 6, 8) },
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
              { .in = { CN_S(3, 7, 5) },
@@ -70,7 +104,7 @@ const cn_op cn__op_avg_pool2d = {
 const cn_op cn__op_adaptive_avg_pool2d = {
     .name = "adaptive_avg_pool2d", .doc = "The mean of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
-    .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch,
+    .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
     CN_CASES({ .in = { CN_S(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
              { .in = { CN_S(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
              { .in = { CN_S(2, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
@@ -86,6 +120,7 @@ const cn_op cn__op_avg_pool2d_backward = {
     .name = "avg_pool2d_backward", .doc = "The gradient of average pooling: each window's share of what arrived.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_fixed_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
+    .gpu = gpu_backward,
     CN_CASES({ .in = { CN_S(2, 3, 3, 4) },
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 6, 8 }, { 0 } } },
              { .in = { CN_S(3, 4, 6) },
@@ -100,6 +135,7 @@ const cn_op cn__op_adaptive_avg_pool2d_backward = {
     .name = "adaptive_avg_pool2d_backward", .doc = "The gradient of adaptive average pooling.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_adaptive_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
+    .gpu = gpu_backward,
     CN_CASES({ .in = { CN_S(2, 3, 3, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 6, 7 } } },
              { .in = { CN_S(3, 7, 3) }, .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
              { .in = { CN_S(0, 2, 1, 1) }, .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },

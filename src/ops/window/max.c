@@ -29,6 +29,47 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
 
+/* Elements are compared by rank, in which a NaN is the largest and -0 equals 0; WGSL promises nothing of the like. */
+static bool gpu(cn__gpu_call *c)
+{
+    const char *windows = cn__pool_text(c, &c->in[0], &c->out[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c, "%s%s", windows,
+                                     "fn rank(word: u32) -> i32 {\n"
+                                     "    let size = i32(word & 0x7fffffffu);\n"
+                                     "    if (size > 0x7f800000) { return 0x7fffffff; }\n"
+                                     "    return select(size, -size, word >> 31u == 1u);\n}\n"
+                                     "fn each(i: u32) {\n"
+                                     "    let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));\n"
+                                     "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u); let width = pari(1u);\n"
+                                     "    var best = 0xff800000u; var most = -0x7f800000;\n"
+                                     "    var place = min(r.x, pari(0u) - 1) * width + min(c.x, width - 1);\n"
+                                     "    for (var h = r.x; h < r.y; h += r.z) {\n"
+                                     "        for (var w = c.x; w < c.y; w += c.z) {\n"
+                                     "            let here = h * width + w; let v = raw0(plane + u32(here)); let k = rank(v);\n"
+                                     "            if (k > most || k == 0x7fffffff) { best = v; most = k; place = here; }\n"
+                                     "        }\n    }\n"
+                                     "    set_raw0(i, best); out1(i, place);\n}\n"));
+}
+
+/* Each element gathers what arrived at the windows that found it, in order. */
+static bool gpu_backward(cn__gpu_call *c)
+{
+    const char *windows = cn__pool_text(c, &c->out[0], &c->in[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c, "%s%s", windows,
+                                     "fn each(i: u32) {\n"
+                                     "    let here = i32(i % (par(0u) * par(1u)));\n"
+                                     "    let r = windows(0u, here / pari(1u)); let c = windows(1u, here % pari(1u));\n"
+                                     "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
+                                     "    var sum = 0.0;\n"
+                                     "    for (var h = r.x; h < r.y; h++) {\n"
+                                     "        for (var w = c.x; w < c.y; w++) {\n"
+                                     "            let at = plane + u32(h) * par(3u) + u32(w);\n"
+                                     "            if (in1(at) == here) { sum += in0(at); }\n        }\n    }\n"
+                                     "    out0(i, sum);\n}\n"));
+}
+
 static cn_tensor *flat(cn_tensor *x) { return cn_flatten(x, -2, -1); }
 
 static bool infer_backward(cn_infer *i)
@@ -48,6 +89,7 @@ const cn_op cn__op_max_pool2d_backward = {
     .name = "max_pool2d_backward", .doc = "The gradient of max pooling: what arrived, added where the maxima were.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .free_dtype = 2, .not_differentiable = 2,
     .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .cpu = cpu_backward,
+    .gpu = gpu_backward,
     CN_CASES({ .in = { CN_S(2, 3, 2, 2), CN_IDX(20, 2, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
              { .in = { CN_S(3, 1, 4), CN_IDX(7, 3, 1, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 1, 7 } } },
              { .in = { CN_S(0, 3, 2, 2), CN_IDX(20, 0, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
@@ -58,14 +100,16 @@ const cn_op cn__op_max_pool2d_backward = {
 static void grad(cn_grad_call *g)
 {
     if (!g->needs[0] || !g->out_grad[0]) return;
-    cn__pool_attrs a = { .in = { cn_size(g->in[0], -2), cn_size(g->in[0], -1) } };
+    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs; /* which windows an element may be the largest of */
+    a.in[0] = cn_size(g->in[0], -2);
+    a.in[1] = cn_size(g->in[0], -1);
     g->in_grad[0] = cn_apply(&cn__op_max_pool2d_backward, (cn_tensor *[]){ g->out_grad[0], g->out[1] }, 2, &a, NULL);
 }
 
 const cn_op cn__op_max_pool2d = {
     .name = "max_pool2d", .doc = "The largest element of each window of each plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
-    .cpu = cpu, .scratch = cn__pool_scratch, .onnx = "MaxPool",
+    .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu, .onnx = "MaxPool",
     CN_CASES({ .in = { CN_DISTINCT(2, 3, 6, 8) },
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
              { .in = { CN_DISTINCT(3, 7, 5) },
@@ -91,7 +135,7 @@ const cn_op cn__op_max_pool2d = {
 const cn_op cn__op_adaptive_max_pool2d = {
     .name = "adaptive_max_pool2d", .doc = "The largest element of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
-    .cpu = cpu, .scratch = cn__pool_scratch,
+    .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
     CN_CASES({ .in = { CN_DISTINCT(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
              { .in = { CN_DISTINCT(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
              { .in = { CN_DISTINCT(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
