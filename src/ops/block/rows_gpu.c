@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Some eight elements a lane; more lanes where there are few rows. */
+/* Up to sixteen elements a lane; more lanes where there are few rows. */
 cn__gpu_rows cn__gpu_rows_of(int64_t rows, int64_t n, int64_t inner)
 {
-    enum { EACH = 8, ENOUGH = 1 << 14 };
+    enum { EACH = 16, ENOUGH = 1 << 14 };
     cn__gpu_rows r = { .rows = rows, .lanes = 1, .beside = inner > 1 };
     while (r.lanes < CN__GPU_ROWS_SIZE && n > EACH * r.lanes && (!r.beside || rows * r.lanes < ENOUGH)) r.lanes *= 4;
     while (r.lanes < CN__GPU_ROWS_SIZE && n > r.lanes && rows * r.lanes < ENOUGH / 4) r.lanes *= 4;
