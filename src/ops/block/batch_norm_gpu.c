@@ -5,7 +5,7 @@
 #include "ops/block/block_gpu.h"
 #include "ops/block/rows_gpu.h"
 
-enum { MOMENTS = 4, PART = 8192 /* elements of one */, MOST_PARTS = 64 };
+enum { MOMENTS = 4, PART = 2048 /* elements of one */, MOST_PARTS = 64 };
 
 static const char shared[] = "struct part { c: u32, first: u32, end: u32 }\n"
                              "fn count_of(p: u32) -> u32 {\n"

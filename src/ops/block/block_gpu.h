@@ -11,5 +11,8 @@ bool cn__gpu_norm_backward(cn__gpu_call *c, bool centred);
 /* batch_norm_gpu.c */
 bool cn__gpu_batch_norm(cn__gpu_call *c);
 bool cn__gpu_batch_norm_backward(cn__gpu_call *c);
+/* cross_entropy_gpu.c */
+bool cn__gpu_cross_entropy(cn__gpu_call *c);
+bool cn__gpu_cross_entropy_backward(cn__gpu_call *c);
 
 #endif
