@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ops/block/block.h"
+#include "ops/block/block_gpu.h"
 
 enum {
     CHANNELS = 32, /* at most, in a chunk */
@@ -129,6 +130,7 @@ const cn_op cn__op_batch_norm = {
     .grad = grad,
     .compose = compose,
     .cpu = cpu,
+    .gpu = cn__gpu_batch_norm,
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
              { .in = { CN_S(7, 5), CN_S(5), CN_ABSENT }, .args = { { 1e-3 } } },
              { .in = { CN_S(2, 3, 2, 2), CN_ABSENT, CN_ABSENT }, .args = { { 1e-5 } } },
@@ -179,6 +181,7 @@ const cn_op cn__op_batch_norm_backward = {
     .infer = backward_infer,
     .grad = backward_grad,
     .cpu = backward_cpu,
+    .gpu = cn__gpu_batch_norm_backward,
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
              { .in = { CN_S(7, 5), CN_S(7, 5), CN_ABSENT }, BACK(1e-3, 0, 0, 1) },
              { .in = { CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3) }, BACK(1e-5, 0, 1, 1) },

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ops/block/block.h"
+#include "ops/block/block_gpu.h"
 
 typedef struct loss {
     cn__columns c; /* logits along their classes */
@@ -150,6 +151,7 @@ const cn_op cn__op_cross_entropy = {
     .grad = grad,
     .compose = compose,
     .cpu = cpu,
+    .gpu = cn__gpu_cross_entropy,
     .scratch = scratch,
     .onnx = "SoftmaxCrossEntropyLoss",
     CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
@@ -218,6 +220,7 @@ const cn_op cn__op_cross_entropy_backward = {
     .grad = backward_grad,
     .compose = backward_compose,
     .cpu = backward_cpu,
+    .gpu = cn__gpu_cross_entropy_backward,
     CN_CASES(
         { .in = { CN_S0, CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT, CN_RANGE(1, 3, 4) }, LOSS(0, CN_MEAN, 0, 0) },
         { .in = { CN_S0, CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3), CN_RANGE(1, 3, 6) }, LOSS(0.1, CN_MEAN, 1, 1) },

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ops/block/block.h"
+#include "ops/block/block_gpu.h"
 
 enum {
     BLOCK_ROWS = 32, /* whose shares of dweight and dbias are summed in their own type; blocks are summed in f64 */
@@ -139,6 +140,7 @@ static cn_tensor *layer_norm_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in
 }
 
 static void layer_norm_cpu(const cn_kernel *k) { forward(k, true); }
+static bool layer_norm_gpu(cn__gpu_call *c) { return cn__gpu_norm(c, true); }
 
 const cn_op cn__op_layer_norm = {
     .name = "layer_norm",
@@ -152,6 +154,7 @@ const cn_op cn__op_layer_norm = {
     .grad = layer_norm_grad,
     .compose = layer_norm_compose,
     .cpu = layer_norm_cpu,
+    .gpu = layer_norm_gpu,
     .onnx = "LayerNormalization",
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4), CN_S(4) }, OVER(1, 1e-5) },
              { .in = { CN_S(2, 3, 5), CN_S(3, 5), CN_ABSENT }, OVER(2, 1e-3) },
@@ -177,6 +180,7 @@ static void layer_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const 
 }
 static void layer_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, layer_norm_backward_define); }
 static void layer_norm_backward_cpu(const cn_kernel *k) { backward(k, true); }
+static bool layer_norm_backward_gpu(cn__gpu_call *c) { return cn__gpu_norm_backward(c, true); }
 
 const cn_op cn__op_layer_norm_backward = {
     .name = "layer_norm_backward",
@@ -189,6 +193,7 @@ const cn_op cn__op_layer_norm_backward = {
     .infer = backward_infer,
     .grad = layer_norm_backward_grad,
     .cpu = layer_norm_backward_cpu,
+    .gpu = layer_norm_backward_gpu,
     .scratch = backward_scratch,
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 1) },
              { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 1) },
@@ -211,6 +216,7 @@ static cn_tensor *rms_norm_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
 }
 
 static void rms_norm_cpu(const cn_kernel *k) { forward(k, false); }
+static bool rms_norm_gpu(cn__gpu_call *c) { return cn__gpu_norm(c, false); }
 
 const cn_op cn__op_rms_norm = {
     .name = "rms_norm",
@@ -224,6 +230,7 @@ const cn_op cn__op_rms_norm = {
     .grad = rms_norm_grad,
     .compose = rms_norm_compose,
     .cpu = rms_norm_cpu,
+    .gpu = rms_norm_gpu,
     .onnx = "RMSNormalization",
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4) }, OVER(1, 1e-5) },
              { .in = { CN_S(2, 3, 5), CN_S(3, 5) }, OVER(2, 1e-3) }, { .in = { CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
@@ -245,6 +252,7 @@ static void rms_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const vo
 }
 static void rms_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, rms_norm_backward_define); }
 static void rms_norm_backward_cpu(const cn_kernel *k) { backward(k, false); }
+static bool rms_norm_backward_gpu(cn__gpu_call *c) { return cn__gpu_norm_backward(c, false); }
 
 const cn_op cn__op_rms_norm_backward = {
     .name = "rms_norm_backward",
@@ -257,6 +265,7 @@ const cn_op cn__op_rms_norm_backward = {
     .infer = backward_infer,
     .grad = rms_norm_backward_grad,
     .cpu = rms_norm_backward_cpu,
+    .gpu = rms_norm_backward_gpu,
     .scratch = backward_scratch,
     CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 0) },
              { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 0) },
