@@ -6,6 +6,7 @@
 
 #include "core/philox.h"
 #include "cpu/gemm.h"
+#include "ops/block/attention_gpu.h"
 #include "ops/block/block.h"
 
 enum { PACKED_BYTES = 1 << 22 }; /* at most, a thread: longer heads are packed for each block, part by part */
@@ -330,6 +331,7 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .strided = true,
     .cpu = cpu,
     .scratch = scratch,
+    .gpu = cn__attention_gpu,
     .onnx = "Attention",
     CN_CASES(
         { .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },

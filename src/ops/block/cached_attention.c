@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cpu/gemm.h"
+#include "ops/block/attention_gpu.h"
 #include "ops/block/block.h"
 
 enum { BLOCK_ROWS = 48 }; /* query rows whose scores are in scratch at a time */
@@ -104,6 +105,7 @@ const cn_op cn__op_cached_attention = {
     .compose = compose,
     .cpu = cpu,
     .scratch = scratch,
+    .gpu = cn__cached_attention_gpu,
     CN_CASES(
         { .in = { CN_S(1, 1, 2, 4), CN_S(1, 1, 2, 4), CN_S(1, 1, 2, 4), CN_S(1, 5, 2, 4), CN_S(1, 5, 2, 4) },
           .args = { { .i = 3 }, { .f = 0.5 } } },

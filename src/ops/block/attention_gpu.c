@@ -1,0 +1,419 @@
+/* Attention on the GPU, in memory that does not grow with the product of lengths.
+
+   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 x 32 numbers in workgroup memory: 8 vec4 a
+             row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a column of vec4 read
+             from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a tile of scores, as a mat4x4 whose
+             i-th vec4 is row i. Heads wider than a tile are taken in parts of 32 columns, zeros beyond the end.
+   Forward   One workgroup for 32 queries goes through the keys, with the running maximum and sum of each row.
+   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays in
+             scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them, for dk and
+             dv. Nothing is added to memory: results do not depend on the order of workgroups.
+   Slices    Of results, a workgroup has at most some columns in registers; for wider heads there are several. */
+#include "ops/block/attention_gpu.h"
+#include "ops/block/block.h"
+
+enum { TILE = 32, SIZE = 64, TILE_BYTES = TILE * TILE * 4, SLICE = 4, BACKWARD_SLICE = 2 };
+
+/* ---- numbers ---- */
+
+/* par(TQ) .. and from TABLES on for each operand and result: the steps of rows and columns, then size and step of each outer
+   axis, the last first. */
+static const char numbers[] =
+    "const TQ = 0u; const TK = 1u; const E = 2u; const EV = 3u; const GROUP = 4u; const OUTER = 5u;\n"
+    "const BLOCKS = 6u; const SLICES = 7u; const PARTS = 8u; const TABLES = 9u;\n"
+    "fn table(k: u32) -> u32 { return TABLES + k * (2u + 2u * par(OUTER)); }\n"
+    "fn head_at(k: u32, head: u32) -> u32 {\n"
+    "    var at = 0u; var rest = head;\n"
+    "    for (var d = 0u; d < par(OUTER); d++) {\n"
+    "        let axis = table(k) + 2u + 2u * d;\n"
+    "        at += rest % par(axis) * par(axis + 1u); rest /= par(axis);\n"
+    "    }\n"
+    "    return at;\n"
+    "}\n";
+
+typedef struct sizes {
+    int64_t tq, tk, e, ev, heads, kv_heads, group;
+    int outer;
+} sizes;
+
+static int64_t parts_of(int64_t n, int64_t part) { return n > part ? (n + part - 1) / part : 1; }
+
+static void common_params(cn__gpu_call *c, const sizes *s, int64_t blocks, int64_t slices, int64_t parts)
+{
+    const int64_t values[] = { s->tq, s->tk, s->e, s->ev, s->group, s->outer, blocks, slices, parts };
+    cn__gpu_params_clear(c);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) cn__gpu_param(c, (uint32_t)values[i]);
+}
+
+static int64_t stride_of(const cn_array *x, int d) { return d < 0 || x->shape[d] == 1 ? 0 : x->stride[d]; }
+
+/* x: (outer .., rows, columns), or without columns; heads are counted over the outer axes of `like`, along which x may be
+   broadcast */
+static void table_param(cn__gpu_call *c, const sizes *s, const cn_array *x, int own, const cn_array *like)
+{
+    const int first = x->ndim - own - s->outer;
+    cn__gpu_param(c, (uint32_t)stride_of(x, x->ndim - own));
+    cn__gpu_param(c, own > 1 ? (uint32_t)stride_of(x, x->ndim - 1) : 0);
+    for (int d = s->outer - 1; d >= 0; d--) {
+        cn__gpu_param(c, (uint32_t)like->shape[d]);
+        cn__gpu_param(c, (uint32_t)stride_of(x, first + d));
+    }
+}
+
+/* ---- pieces of text ---- */
+
+/* Memory that ran out fails the launch; pieces may be printed all the same. */
+static const char *piece(const char *text) { return text ? text : ""; }
+
+/* The text for each number below n, in place of #. */
+static const char *for_each(cn__gpu_call *c, int n, const char *text)
+{
+    const char *all = "";
+    for (int i = 0; i < n; i++) {
+        const char *from = text, *to;
+        for (; (to = strchr(from, '#')); from = to + 1)
+            all = piece(cn__gpu_text(c, "%s%.*s%d", all, (int)(to - from), from, i));
+        all = piece(cn__gpu_text(c, "%s%s", all, from));
+    }
+    return all;
+}
+
+/* Four elements of a row of operand k, whose head begins at `at`, to v. */
+static const char *reader(cn__gpu_call *c, int k, const char *at, const char *row)
+{
+    return piece(cn__gpu_text(c,
+                              "            let across = par(table(%du) + 1u);\n"
+                              "            let start = %s + %s * par(table(%du)) + col * across;\n"
+                              "            v.x = in%d(start);\n"
+                              "            if (col + 1u < columns) { v.y = in%d(start + across); }\n"
+                              "            if (col + 2u < columns) { v.z = in%d(start + 2u * across); }\n"
+                              "            if (col + 3u < columns) { v.w = in%d(start + 3u * across); }\n",
+                              k, at, row, k, k, k, k, k));
+}
+
+/* 32 rows from `first` and columns from `column` on to a tile. */
+static const char *loader(cn__gpu_call *c, const char *name, char tile, const char *rows, const char *columns,
+                          const char *read)
+{
+    return piece(cn__gpu_text(c,
+                              "fn %s(first: u32, column: u32, local: u32) {\n"
+                              "    let columns = par(%s);\n"
+                              "    for (var i = local; i < 256u; i += 64u) {\n"
+                              "        let row = first + i / 8u; let col = column + i %% 8u * 4u;\n"
+                              "        var v = vec4<f32>();\n"
+                              "        if (row < %s && col < columns) {\n%s        }\n"
+                              "        %c[i / 8u * 8u + ((i %% 8u) ^ (i / 32u))] = v;\n"
+                              "    }\n"
+                              "}\n",
+                              name, columns, rows, read, tile));
+}
+
+/* Rows of tile a times rows of tile b, added to sums. */
+static const char *dots(cn__gpu_call *c, const char *name, char a, char b)
+{
+    return piece(cn__gpu_text(c,
+                              "fn %s(y: u32, x: u32, sums: mat4x4<f32>) -> mat4x4<f32> {\n"
+                              "    var s0 = sums[0]; var s1 = sums[1]; var s2 = sums[2]; var s3 = sums[3];\n"
+                              "    for (var k = 0u; k < 8u; k++) {\n"
+                              "        let i = y * 32u + (k ^ y); let j = x * 32u + (k ^ x);\n"
+                              "        let m = mat4x4<f32>(%c[j], %c[j + 8u], %c[j + 16u], %c[j + 24u]);\n"
+                              "        s0 += %c[i] * m; s1 += %c[i + 8u] * m;\n"
+                              "        s2 += %c[i + 16u] * m; s3 += %c[i + 24u] * m;\n"
+                              "    }\n"
+                              "    return mat4x4<f32>(s0, s1, s2, s3);\n"
+                              "}\n",
+                              name, b, b, b, b, a, a, a, a));
+}
+
+/* Rows of tile a times columns of tile b, added to sums. */
+static const char *mix(cn__gpu_call *c, const char *name, char a, char b)
+{
+    return piece(cn__gpu_text(c,
+                              "fn %s(y: u32, x: u32, sums: mat4x4<f32>) -> mat4x4<f32> {\n"
+                              "    var s0 = sums[0]; var s1 = sums[1]; var s2 = sums[2]; var s3 = sums[3];\n"
+                              "    for (var k = 0u; k < 8u; k++) {\n"
+                              "        let i = y * 32u + (k ^ y); let j = k * 32u + (x ^ k);\n"
+                              "        let m = mat4x4<f32>(%c[j], %c[j + 8u], %c[j + 16u], %c[j + 24u]);\n"
+                              "        s0 += m * %c[i]; s1 += m * %c[i + 8u];\n"
+                              "        s2 += m * %c[i + 16u]; s3 += m * %c[i + 24u];\n"
+                              "    }\n"
+                              "    return mat4x4<f32>(s0, s1, s2, s3);\n"
+                              "}\n",
+                              name, b, b, b, b, a, a, a, a));
+}
+
+/* The four rows of an invocation, to a tile. */
+static const char *keeper(cn__gpu_call *c, const char *name, char tile)
+{
+    return piece(cn__gpu_text(c,
+                              "fn %s(y: u32, x: u32, m: mat4x4<f32>) {\n"
+                              "    let i = y * 32u + (x ^ y);\n"
+                              "    %c[i] = m[0]; %c[i + 8u] = m[1]; %c[i + 16u] = m[2]; %c[i + 24u] = m[3];\n"
+                              "}\n",
+                              name, tile, tile, tile, tile));
+}
+
+/* Four rows of a result, from row `row` on, and their four columns from `col` on. */
+static const char *storer(cn__gpu_call *c, const char *name, int out, const char *rows, const char *columns)
+{
+    return piece(cn__gpu_text(c,
+                              "fn %s_row(at: u32, row: u32, col: u32, v: vec4<f32>) {\n"
+                              "    let to = at + row * par(table(%du)) + col; let columns = par(%s);\n"
+                              "    if (row >= par(%s)) { return; }\n"
+                              "    if (col < columns) { out%d(to, v.x); }\n"
+                              "    if (col + 1u < columns) { out%d(to + 1u, v.y); }\n"
+                              "    if (col + 2u < columns) { out%d(to + 2u, v.z); }\n"
+                              "    if (col + 3u < columns) { out%d(to + 3u, v.w); }\n"
+                              "}\n"
+                              "fn %s(at: u32, row: u32, col: u32, m: mat4x4<f32>) {\n"
+                              "    %s_row(at, row, col, m[0]); %s_row(at, row + 1u, col, m[1]);\n"
+                              "    %s_row(at, row + 2u, col, m[2]); %s_row(at, row + 3u, col, m[3]);\n"
+                              "}\n",
+                              name, c->n_in + out, columns, rows, out, out, out, out, name, name, name, name, name));
+}
+
+/* Scores of four keys. UNSEEN instead of -inf, about which WGSL promises nothing; what is seen is LEAST or more. */
+static const char scores_text[] =
+    "const LEAST = -3.4028e38; const UNSEEN = -3.4028234e38;\n"
+    "var<private> head: u32; var<private> q_at: u32; var<private> k_at: u32; var<private> v_at: u32;\n"
+    "var<private> mask_at: u32;\n"
+    "fn scores(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {\n"
+    "    let n = select(0u, seen(query), query < par(TQ)); var s = products * scale();\n"
+    "    if (MASKS) {\n"
+    "        if (key < n) { s.x = masked(s.x, query, key); }\n"
+    "        if (key + 1u < n) { s.y = masked(s.y, query, key + 1u); }\n"
+    "        if (key + 2u < n) { s.z = masked(s.z, query, key + 2u); }\n"
+    "        if (key + 3u < n) { s.w = masked(s.w, query, key + 3u); }\n"
+    "    }\n"
+    "    return select(vec4<f32>(UNSEEN), s, vec4<u32>(key, key + 1u, key + 2u, key + 3u) < vec4<u32>(n));\n"
+    "}\n"
+    "fn total(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }\n"
+    "fn largest(v: vec4<f32>) -> f32 { return max(max(v.x, v.y), max(v.z, v.w)); }\n"
+    "fn by_rows(m: mat4x4<f32>, v: vec4<f32>) -> mat4x4<f32> {\n"
+    "    return mat4x4<f32>(m[0] * v.x, m[1] * v.y, m[2] * v.z, m[3] * v.w);\n"
+    "}\n";
+
+/* k: the mask's number among operands; absent, all are seen */
+static const char *mask_text(cn__gpu_call *c, int k)
+{
+    if (!c->in[k].data) return "const MASKS = false;\nfn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
+    const char *rule = c->in[k].dtype == CN_BOOL ? "return select(UNSEEN, s, m != 0);"
+                                                 : "if (bitcast<u32>(m) == 0xff800000u) { return UNSEEN; }\n"
+                                                   "    return select(s + m, LEAST, s + m < LEAST);";
+    return piece(cn__gpu_text(c,
+                              "const MASKS = true;\n"
+                              "fn masked(s: f32, query: u32, key: u32) -> f32 {\n"
+                              "    let m = in%d(mask_at + query * par(table(%du)) + key * par(table(%du) + 1u));\n"
+                              "    %s\n"
+                              "}\n",
+                              k, k, k, rule));
+}
+
+/* What dropout multiplies the weights of four keys by: elements of (heads, Tq, Tk), four to a block of Philox. */
+static const char dropout_text[] =
+    "fn wide_product(a: u32, b: u32) -> vec2<u32> {\n"
+    "    let low = (a & 0xffffu) * (b & 0xffffu); let mid = (a >> 16u) * (b & 0xffffu) + (low >> 16u);\n"
+    "    let more = (a & 0xffffu) * (b >> 16u) + (mid & 0xffffu);\n"
+    "    return vec2<u32>(a * b, (a >> 16u) * (b >> 16u) + (mid >> 16u) + (more >> 16u));\n"
+    "}\n"
+    "fn random_block(low: u32, high: u32) -> vec4<u32> {\n"
+    "    var c = vec4<u32>(low, high, argu(3u), argh(3u)); var key = vec2<u32>(argu(2u), argh(2u));\n"
+    "    for (var round = 0u; round < 10u; round++) {\n"
+    "        let p = wide_product(0xD2511F53u, c.x); let q = wide_product(0xCD9E8D57u, c.z);\n"
+    "        c = vec4<u32>(q.y ^ c.y ^ key.x, q.x, p.y ^ c.w ^ key.y, p.x);\n"
+    "        key += vec2<u32>(0x9E3779B9u, 0xBB67AE85u);\n"
+    "    }\n"
+    "    return c;\n"
+    "}\n"
+    "fn dropped(v: vec4<f32>, query: u32, key: u32) -> vec4<f32> {\n"
+    "    if (!(arg(1u) > 0.0)) { return v; }\n"
+    "    let row = wide_product(head * par(TQ) + query, par(TK)); let low = row.x + key;\n"
+    "    let high = row.y + select(0u, 1u, low < key);\n"
+    "    let block = (low >> 2u) | (high << 30u); let lane = low & 3u;\n"
+    "    var w = random_block(block, high >> 2u);\n"
+    "    if (lane != 0u) {\n"
+    "        let n = random_block(block + 1u, (high >> 2u) + select(0u, 1u, block == 0xffffffffu));\n"
+    "        if (lane == 1u) { w = vec4<u32>(w.yzw, n.x); }\n"
+    "        else if (lane == 2u) { w = vec4<u32>(w.zw, n.xy); }\n"
+    "        else { w = vec4<u32>(w.w, n.xyz); }\n"
+    "    }\n"
+    "    let unit = vec4<f32>(w >> vec4<u32>(8u)) * 5.9604644775390625e-8;\n"
+    "    let kept = select(0.0, 1.0 / (1.0 - arg(1u)), arg(1u) < 1.0);\n"
+    "    return v * select(vec4<f32>(kept), vec4<f32>(), unit < vec4<f32>(arg(1u)));\n"
+    "}\n";
+
+/* ---- forward ---- */
+
+/* %s: declarations of results' sums; the next parts of values; how they are stored */
+static const char forward_text[] =
+    "var<workgroup> a: array<vec4<f32>, 256>;\n" /* queries */
+    "var<workgroup> b: array<vec4<f32>, 256>;\n" /* keys, then weights */
+    "var<workgroup> d: array<vec4<f32>, 256>;\n" /* values */
+    "var<workgroup> rows: array<vec4<f32>, 64>;\n"
+    "fn weights(s: vec4<f32>, top: f32) -> vec4<f32> {\n"
+    "    return select(exp(s - vec4<f32>(top)), vec4<f32>(), s <= vec4<f32>(UNSEEN));\n"
+    "}\n"
+    "fn finished(v: vec4<f32>, sum: f32) -> vec4<f32> {\n" /* of no weights at all: NaN, as of a softmax of -inf */
+    "    return select(v / sum, vec4<f32>(select(not_a_number(), 0.0, keys() == 0u)), sum == 0.0);\n"
+    "}\n"
+    "fn store(at: u32, row: u32, col: u32, m: mat4x4<f32>, sum: vec4<f32>) {\n"
+    "    store_rows(at, row, col, mat4x4<f32>(finished(m[0], sum.x), finished(m[1], sum.y), finished(m[2], sum.z),\n"
+    "                                         finished(m[3], sum.w)));\n"
+    "}\n"
+    "fn kernel(group: u32, local: u32) {\n"
+    "    let x = local %% 8u; let y = local / 8u;\n"
+    "    let first = group %% par(BLOCKS) * 32u; let query = first + 4u * y;\n"
+    "    let slice = group / par(BLOCKS) %% par(SLICES) * SLICE;\n"
+    "    head = group / par(BLOCKS) / par(SLICES);\n"
+    "    begin();\n"
+    "    var top = vec4<f32>(UNSEEN); var sum = vec4<f32>();\n"
+    "%s"
+    "    let n = seen(min(first + 31u, par(TQ) - 1u));\n"
+    "    for (var key = 0u; key < n; key += 32u) {\n"
+    "        var s = mat4x4<f32>();\n"
+    "        for (var part = 0u; part < par(PARTS); part++) {\n"
+    "            if (key == 0u || par(PARTS) > 1u) { load_q(first, part * 32u, local); }\n"
+    "            load_k(key, part * 32u, local);\n"
+    "            if (part == 0u) { load_v(key, slice * 32u, local); }\n"
+    "            workgroupBarrier();\n"
+    "            s = dots(y, x, s);\n"
+    "            if (part + 1u == par(PARTS)) {\n"
+    "                let k = key + 4u * x;\n"
+    "                s = mat4x4<f32>(scores(s[0], query, k), scores(s[1], query + 1u, k), scores(s[2], query + 2u, k),\n"
+    "                                scores(s[3], query + 3u, k));\n"
+    "                rows[local] = vec4<f32>(largest(s[0]), largest(s[1]), largest(s[2]), largest(s[3]));\n"
+    "            }\n"
+    "            workgroupBarrier();\n"
+    "        }\n"
+    "        var next = top;\n"
+    "        for (var i = 0u; i < 8u; i++) { next = max(next, rows[y * 8u + i]); }\n"
+    "        let fade = select(exp(top - next), vec4<f32>(), top <= vec4<f32>(UNSEEN));\n"
+    "        top = next;\n"
+    "        let w = mat4x4<f32>(weights(s[0], top.x), weights(s[1], top.y), weights(s[2], top.z), weights(s[3], top.w));\n"
+    "        sum = sum * fade + vec4<f32>(total(w[0]), total(w[1]), total(w[2]), total(w[3]));\n"
+    "        let k = key + 4u * x;\n"
+    "        keep(y, x, mat4x4<f32>(dropped(w[0], query, k), dropped(w[1], query + 1u, k), dropped(w[2], query + 2u, k),\n"
+    "                               dropped(w[3], query + 3u, k)));\n"
+    "%s"
+    "    }\n"
+    "    rows[local] = sum;\n"
+    "    workgroupBarrier();\n"
+    "    sum = vec4<f32>();\n"
+    "    for (var i = 0u; i < 8u; i++) { sum += rows[y * 8u + i]; }\n"
+    "    if (x == 0u && slice == 0u) { store_sums(query, top, sum); }\n"
+    "    let out_at = head_at(RESULT, head);\n"
+    "%s"
+    "}\n";
+
+/* The values of part # of a slice; those of the first came with the keys. */
+static const char forward_mix[] =
+    "        if (#u > 0u) { load_v(key, (slice + #u) * 32u, local); }\n"
+    "        workgroupBarrier();\n"
+    "        o# = mix(y, x, by_rows(o#, fade));\n"
+    "        workgroupBarrier();\n";
+
+/* own: what differs between plain attention and that over a cache */
+static bool forward_launch(cn__gpu_call *c, const sizes *s, const char *own)
+{
+    const int64_t blocks = parts_of(s->tq, TILE), slices = parts_of(s->ev, SLICE * TILE);
+    const int parts = (int)parts_of(s->ev < SLICE * TILE ? s->ev : SLICE * TILE, TILE);
+    const char *kernel =
+        cn__gpu_text(c, forward_text, for_each(c, parts, "    var o# = mat4x4<f32>();\n"), for_each(c, parts, forward_mix),
+                     for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, o#, sum);\n"));
+    const char *code = cn__gpu_text(c, "%sconst SLICE = %du; const RESULT = %du;\n%s%s%s%s%s%s%s%s", numbers, SLICE, c->n_in,
+                                    scores_text, own, loader(c, "load_q", 'a', "par(TQ)", "E", reader(c, 0, "q_at", "row")),
+                                    dots(c, "dots", 'a', 'b'), mix(c, "mix", 'b', 'd'), keeper(c, "keep", 'b'),
+                                    storer(c, "store_rows", 0, "TQ", "EV"), piece(kernel));
+    return cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = code,
+                                                    .groups = s->heads * slices * blocks,
+                                                    .size = SIZE,
+                                                    .group_bytes = 3 * TILE_BYTES + SIZE * 16 });
+}
+
+/* first: q's number among operands */
+static sizes sizes_of(const cn__gpu_call *c, int first)
+{
+    const cn_array *q = &c->in[first], *k = &c->in[first + 1], *v = &c->in[first + 2];
+    const int n = q->ndim;
+    sizes s = { q->shape[n - 2], k->shape[n - 2], q->shape[n - 1], v->shape[n - 1], 1, 1, 1, n - 2 };
+    for (int d = 0; d < n - 2; d++) s.heads *= q->shape[d], s.kv_heads *= k->shape[d];
+    if (s.kv_heads) s.group = s.heads / s.kv_heads;
+    return s;
+}
+
+/* Which keys a query sees of those there are. */
+static const char *keys_text(const cn__gpu_call *c)
+{
+    const cn__attention_attrs *a = c->attrs;
+    return a->causal ? "fn keys() -> u32 { return par(TK); }\n"
+                       "fn seen(query: u32) -> u32 { return min(query + 1u, par(TK)); }\n"
+                     : "fn keys() -> u32 { return par(TK); }\nfn seen(query: u32) -> u32 { return par(TK); }\n";
+}
+
+bool cn__attention_gpu(cn__gpu_call *c)
+{
+    const sizes s = sizes_of(c, 0);
+    common_params(c, &s, parts_of(s.tq, TILE), parts_of(s.ev, SLICE * TILE), parts_of(s.e, TILE));
+    for (int i = 0; i < c->n_in; i++) table_param(c, &s, &c->in[i], 2, i == 1 || i == 2 ? &c->in[1] : &c->in[0]);
+    table_param(c, &s, &c->out[0], 2, &c->in[0]);
+    const char *own = cn__gpu_text(
+        c,
+        "%s%s%s%s%s"
+        "fn scale() -> f32 { return arg(0u); }\n"
+        "fn begin() {\n"
+        "    let kv = head / par(GROUP);\n"
+        "    q_at = head_at(0u, head); k_at = head_at(1u, kv); v_at = head_at(2u, kv); mask_at = head_at(3u, head);\n"
+        "}\n"
+        "fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {\n"
+        "    let lse = select(top + log(sum), vec4<f32>(-infinity()), sum == vec4<f32>());\n"
+        "    let to = head * par(TQ) + row;\n"
+        "    if (row < par(TQ)) { out1(to, lse.x); }\n"
+        "    if (row + 1u < par(TQ)) { out1(to + 1u, lse.y); }\n"
+        "    if (row + 2u < par(TQ)) { out1(to + 2u, lse.z); }\n"
+        "    if (row + 3u < par(TQ)) { out1(to + 3u, lse.w); }\n"
+        "}\n",
+        keys_text(c), mask_text(c, 3), dropout_text, loader(c, "load_k", 'b', "par(TK)", "E", reader(c, 1, "k_at", "row")),
+        loader(c, "load_v", 'd', "par(TK)", "EV", reader(c, 2, "v_at", "row")));
+    return forward_launch(c, &s, piece(own));
+}
+
+/* (B, T, heads, width) */
+static void token_table(cn__gpu_call *c, const cn_array *x)
+{
+    const int64_t values[] = { x->stride[1], x->stride[3], x->shape[2], x->stride[2], x->shape[0], x->stride[0] };
+    for (int i = 0; i < 6; i++) cn__gpu_param(c, (uint32_t)values[i]);
+}
+
+bool cn__cached_attention_gpu(cn__gpu_call *c)
+{
+    const cn_array *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
+    const sizes s = { q->shape[1], k->shape[1], q->shape[3], v->shape[3], q->shape[0] * q->shape[2],
+                      k->shape[0] * k->shape[2], k->shape[2] ? q->shape[2] / k->shape[2] : 1, 2 };
+    if (!c->out[0].numel) return true;
+    common_params(c, &s, parts_of(s.tq, TILE), parts_of(s.ev, SLICE * TILE), parts_of(s.e, TILE));
+    for (int i = 0; i < c->n_in; i++) token_table(c, &c->in[i]);
+    token_table(c, &c->out[0]);
+    const char *read[2];
+    for (int i = 0; i < 2; i++) /* cached, or new */
+        read[i] = piece(cn__gpu_text(c, "            if (row < argu(0u)) {\n%s            } else {\n%s            }\n",
+                                     reader(c, 3 + i, i ? "values_at" : "keys_at", "row"),
+                                     reader(c, 1 + i, i ? "v_at" : "k_at", "(row - argu(0u))")));
+    const char *own = cn__gpu_text(
+        c,
+        "var<private> keys_at: u32; var<private> values_at: u32;\n"
+        "const MASKS = false;\n"
+        "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n"
+        "fn dropped(v: vec4<f32>, query: u32, key: u32) -> vec4<f32> { return v; }\n"
+        "fn keys() -> u32 { return argu(0u) + par(TK); }\n"
+        "fn seen(query: u32) -> u32 { return argu(0u) + min(query + 1u, par(TK)); }\n"
+        "fn scale() -> f32 { return arg(1u); }\n"
+        "fn begin() {\n"
+        "    let kv = head / par(GROUP);\n"
+        "    q_at = head_at(0u, head); k_at = head_at(1u, kv); v_at = head_at(2u, kv);\n"
+        "    keys_at = head_at(3u, kv); values_at = head_at(4u, kv);\n"
+        "}\n"
+        "fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {}\n"
+        "%s%s",
+        loader(c, "load_k", 'b', "keys()", "E", read[0]), loader(c, "load_v", 'd', "keys()", "EV", read[1]));
+    return forward_launch(c, &s, piece(own));
+}
