@@ -167,23 +167,57 @@ static void read_free(cn__gpu_read *r)
     cn__free(g->ctx, r, sizeof *r);
 }
 
-static bool read_start(cn__gpu_read *r, cn__gpu_buffer *from, size_t offset)
+/* Copies that fill staging from its start. */
+static bool read_record(cn__gpu_read *r, size_t n, const cn__gpu_part *parts)
 {
     cn__gpu *g = r->gpu;
-    size_t start = offset & ~(size_t)3;
-    r->skip = offset - start;
-    r->mapped_bytes = (r->skip + r->bytes + 3) & ~(size_t)3;
+    for (size_t i = 0; i < n; i++) r->mapped_bytes += parts[i].bytes;
     r->staging = cn__gpu_buffer_for(g, r->mapped_bytes, CN__GPU_READBACK);
     WGPUCommandEncoder e = r->staging ? cn__gpu_encoder(g, "gpu: download") : NULL;
     if (!e) return false;
-    g->w->CommandEncoderCopyBufferToBuffer(e, from->handle, start, r->staging->handle, 0, r->mapped_bytes);
-    if (!cn__gpu_submit(g)) return false;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        const cn__gpu_part *p = &parts[i];
+        g->w->CommandEncoderCopyBufferToBuffer(e, p->from->handle, p->offset, r->staging->handle, at, p->bytes);
+        at += p->bytes;
+    }
+    return true;
+}
+
+void cn__gpu_read_map(cn__gpu_read *r)
+{
+    cn__gpu *g = r->gpu;
+    if (cn__gpu_is_lost(g)) return;
     r->pending = true;
     WGPUBufferMapCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
                                        .callback = on_read,
                                        .userdata1 = r };
     g->w->BufferMapAsync(r->staging->handle, WGPUMapMode_Read, 0, r->mapped_bytes, info);
     g->stats.downloaded_bytes += (int64_t)r->bytes;
+}
+
+cn__gpu_read *cn__gpu_read_record(cn__gpu *g, size_t n, const cn__gpu_part *parts)
+{
+    bool ok = cn__gpu_ok(g, "gpu: download");
+    for (size_t i = 0; i < n && ok; i++)
+        ok = check_range(g, "gpu: download", parts[i].from, parts[i].offset, parts[i].bytes);
+    cn__gpu_read *r = ok ? read_new(g) : NULL;
+    if (!r) return NULL;
+    ok = read_record(r, n, parts);
+    r->bytes = r->mapped_bytes;
+    if (ok) return r;
+    read_free(r);
+    return NULL;
+}
+
+/* Whole words around the bytes that are wanted. */
+static bool read_start(cn__gpu_read *r, cn__gpu_buffer *from, size_t offset)
+{
+    size_t start = offset & ~(size_t)3;
+    r->skip = offset - start;
+    cn__gpu_part part = { from, start, (r->skip + r->bytes + 3) & ~(size_t)3 };
+    if (!read_record(r, 1, &part) || !cn__gpu_submit(r->gpu)) return false;
+    cn__gpu_read_map(r);
     return true;
 }
 
@@ -229,6 +263,15 @@ bool cn__gpu_read_end(cn__gpu_read *r, void *to)
     return ok;
 }
 
+void cn__gpu_read_drop(cn__gpu_read *r)
+{
+    if (!r) return;
+    cn__gpu *g = r->gpu;
+    for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
+    if (r->status == WGPUMapAsyncStatus_Success && !cn__gpu_is_lost(g)) g->w->BufferUnmap(r->staging->handle);
+    read_free(r);
+}
+
 /* In pieces, so that staging stays small: one is copied by the device while another is copied here. */
 bool cn__gpu_download(cn__gpu *g, cn__gpu_buffer *from, size_t offset, void *to, size_t bytes)
 {
@@ -248,7 +291,7 @@ bool cn__gpu_download(cn__gpu *g, cn__gpu_buffer *from, size_t offset, void *to,
 
 void cn__gpu_transfer_close(cn__gpu *g)
 {
-    while (g->reads) cn__gpu_read_end(g->reads, NULL);
+    while (g->reads) cn__gpu_read_drop(g->reads);
     for (int i = 0; i < CN__GPU_CHUNKS; i++) {
         cn__gpu_chunk *c = &g->chunks[i];
         for (int round = 0; c->pending; cn__gpu_pause(&round)) cn__gpu_process(g);
