@@ -41,7 +41,7 @@ void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
 
 /* A piece of a block that lies in one slab. */
 typedef struct piece {
-    cn__gpu_buffer *buffer;
+    int slab;
     size_t offset, bytes;
 } piece;
 
@@ -53,7 +53,32 @@ static piece piece_at(const cn__gpu_device *d, const cn__gpu_block *b, size_t at
         begin %= limit;
         if (bytes > limit - begin) bytes = limit - begin;
     }
-    return (piece){ d->heap.slabs[b->slab + (int)k].buffer, begin, bytes };
+    return (piece){ b->slab + (int)k, begin, bytes };
+}
+
+static bool read_slab(cn__gpu_device *d, int slab, size_t begin, void *to, size_t bytes)
+{
+    while (!cn__gpu_download(d->gpu, d->heap.slabs[slab].buffer, begin, to, bytes)) {
+        if (!d->redo.running && !cn__gpu_is_lost(d->gpu)) cn__gpu_redo_mend(d);
+        if (!cn__gpu_recover(d)) return false;
+    }
+    d->redo.tries = 0;
+    return true;
+}
+
+/* A device that is had back has been sent it, too. */
+static bool write_slab(cn__gpu_device *d, int slab, size_t begin, const void *from, size_t bytes)
+{
+    size_t mark = d->redo.log.n;
+    cn__gpu_log_upload(d, slab, begin, from, bytes);
+    if (cn__gpu_upload(d->gpu, d->heap.slabs[slab].buffer, begin, from, bytes)) {
+        cn__gpu_redo_uploaded(d);
+        return true;
+    }
+    if (cn__gpu_is_lost(d->gpu)) return cn__gpu_recover(d);
+    cn__gpu_redo_cut(d, mark);
+    if (!d->redo.running) cn__gpu_redo_mend(d);
+    return false;
 }
 
 bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, void *to, size_t bytes)
@@ -61,7 +86,7 @@ bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, vo
     d->count.readbacks++;
     for (size_t done = 0; done < bytes;) {
         piece p = piece_at(d, b, at + done, bytes - done);
-        if (!cn__gpu_download(d->gpu, p.buffer, p.offset, (char *)to + done, p.bytes)) return false;
+        if (!read_slab(d, p.slab, p.offset, (char *)to + done, p.bytes)) return false;
         done += p.bytes;
     }
     return true;
@@ -71,7 +96,7 @@ bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, c
 {
     for (size_t done = 0; done < bytes;) {
         piece p = piece_at(d, b, at + done, bytes - done);
-        if (!cn__gpu_upload(d->gpu, p.buffer, p.offset, (const char *)from + done, p.bytes)) return false;
+        if (!write_slab(d, p.slab, p.offset, (const char *)from + done, p.bytes)) return false;
         done += p.bytes;
     }
     return true;
@@ -81,7 +106,13 @@ bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, c
 
 static cn__gpu_device *gpu_of(cn__device *d) { return (cn__gpu_device *)d; }
 
-static void *gpu_alloc(cn__device *d, size_t bytes) { return cn__gpu_block_new(&gpu_of(d)->heap, bytes); }
+static void *gpu_alloc(cn__device *d, size_t bytes)
+{
+    cn__gpu_block *b;
+    while (!(b = cn__gpu_block_new(&gpu_of(d)->heap, bytes)) && cn__gpu_recover(gpu_of(d)))
+        continue;
+    return b;
+}
 
 static void gpu_free(cn__device *d, void *memory, size_t bytes)
 {
@@ -118,11 +149,10 @@ static bool look_at_status(cn__gpu_device *d)
 {
     if (!d->checkers.n) return true;
     uint32_t status[4];
-    cn__gpu_buffer *slab = d->heap.slabs[0].buffer;
-    if (!cn__gpu_download(d->gpu, slab, 0, status, sizeof status)) return false;
+    if (!read_slab(d, 0, 0, status, sizeof status)) return false;
     if (!status[0]) return true;
     const uint32_t none[4] = { 0 };
-    cn__gpu_upload(d->gpu, slab, 0, none, sizeof none);
+    write_slab(d, 0, 0, none, sizeof none);
     const char *name = status[0] <= d->checkers.n ? (const char *)d->checkers.v + (status[0] - 1) * 56 : "kernel";
     return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", name, (int32_t)status[1],
                     status[2]);
@@ -166,6 +196,7 @@ static void gpu_close(cn__device *device)
     cn__gpu_device *d = gpu_of(device);
     cn_ctx *ctx = device->ctx;
     if (d->gpu) {
+        cn__gpu_redo_close(d);
         cn__gpu_programs_close(d);
         cn__gpu_heap_close(&d->heap);
         cn__gpu_close(d->gpu);
@@ -201,7 +232,7 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     const char *strict = getenv("CAIRN_GPU_STRICT");
     d->strict = strict && !strcmp(strict, "1");
     d->gpu = cn__gpu_open(ctx, card, NULL);
-    if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu)) {
+    if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu) && cn__gpu_redo_open(d)) {
         d->cpu = cpu;
         cn__log(ctx, "gpu: %s (%s, %s, %s)", d->gpu->info.name, d->gpu->info.kind, d->gpu->info.backend,
                 d->gpu->info.implementation);
@@ -209,6 +240,16 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     }
     gpu_close(&d->device);
     return NULL;
+}
+
+cn__gpu *cn__gpu_of(cn_ctx *ctx)
+{
+    return ctx && ctx->device && ctx->device->table == &table ? gpu_of(ctx->device)->gpu : NULL;
+}
+
+void cn__gpu_break(cn_ctx *ctx)
+{
+    if (cn__gpu_of(ctx)) cn__gpu_lose(cn__gpu_of(ctx));
 }
 
 cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx)

@@ -310,7 +310,8 @@ bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
     for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) ok = prepare_step(p, i);
     ok = ok && lay_out_words(p);
     if (ok && p->n_words) p->params = cn__gpu_buffer_new(d->gpu, p->n_words * sizeof *p->words);
-    return ok && (p->params || !p->n_words);
+    p->complete = ok && (p->params || !p->n_words);
+    return p->complete;
 }
 
 void cn__gpu_unprepare(cn__device *device, cn__plan *plan)
@@ -469,12 +470,14 @@ static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
 
 static bool send_words(cn__gpu_plan *p)
 {
-    if (p->sent || !p->n_words) return true;
+    cn__gpu_log_words(p->device, p->words, p->n_words);
+    if (!p->n_words || (p->sent && p->generation == p->device->gpu->generation)) return true;
     size_t bytes = p->n_words * sizeof *p->words;
     if (!cn__gpu_upload(p->device->gpu, p->params, 0, p->words, bytes)) return false;
     p->device->gpu->stats.uploaded_bytes -= (int64_t)bytes; /* counted apart: it is not data */
     p->device->count.parameter_bytes += (int64_t)bytes;
     p->sent = true;
+    p->generation = p->device->gpu->generation;
     return true;
 }
 
@@ -482,45 +485,86 @@ static bool encode(cn__gpu_plan *p, int first, int n)
 {
     for (int i = first; i < first + n; i++) {
         const cn__gpu_command *c = command_at(p, (size_t)i);
+        cn__gpu_log_launch(p->device, c);
         if (!cn__gpu_launch_bound(p->device->gpu, c->program, c->bound, c->groups)) return false;
     }
     return true;
 }
 
-static cn_code code_of(const cn_ctx *ctx) { return ctx->code == CN_OK ? CN_BAD_DEVICE : ctx->code; }
-
 static bool still_fits(const cn__gpu_plan *p)
 {
+    if (!p || !p->complete) return false;
     if (p->n_slabs == p->device->heap.ordinary) return true;
     for (size_t i = 0; i < p->commands.n; i++)
         if (command_at(p, i)->joined) return false;
     return true;
 }
 
-cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
+static bool make_ready(cn__device *device, cn__plan *plan, cn__run *run)
 {
-    cn_ctx *ctx = device->ctx;
-    cn__gpu_device *d = (cn__gpu_device *)device;
     if (!still_fits(plan->prepared)) {
-        cn__gpu_unprepare(device, plan);
-        if (!cn__gpu_prepare(device, plan)) return code_of(ctx);
+        if (plan->prepared) cn__gpu_unprepare(device, plan);
+        if (!cn__gpu_prepare(device, plan)) return false;
     }
     cn__gpu_plan *p = plan->prepared;
-    cn__watch *w = ctx->watch;
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
+        run->fault.step = i;
+        for (int k = 0; k < p->steps[i].n; k++)
+            if (!ready(p, command_at(p, (size_t)(p->steps[i].first + k)), run)) return false;
+    }
+    return send_words(p);
+}
+
+static bool run_steps(cn__gpu_plan *p, cn__run *run, cn_code *found)
+{
+    const cn__plan *plan = p->plan;
+    cn__watch *w = run->ctx->watch;
     bool ok = true;
-    for (size_t i = 0; i < p->commands.n && ok; i++) ok = ready(p, command_at(p, i), run);
-    ok = ok && send_words(p);
     for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
         const int64_t began = w ? cn__watch_now() : 0;
         run->fault.step = i;
         if (p->steps[i].by_cpu) {
             cn_code code = cn__gpu_fallback_run(p, i, run);
-            if (code != CN_OK) return code;
+            ok = code == CN_OK;
+            if (!ok && run->ctx->code == CN_OK) *found = code;
         } else {
             ok = encode(p, p->steps[i].first, p->steps[i].n);
         }
         if (w && !plan->steps[i].tail) w->step(w, plan, i, began);
     }
-    ok = ok && cn__gpu_submit(d->gpu);
-    return ok ? CN_OK : code_of(ctx);
+    return ok && cn__gpu_redo_submit(p->device);
+}
+
+/* Puts in front of an error what was being computed: "matmul: [2,3], [3,4] to [2,4]: " */
+static void name_step(cn_ctx *ctx, const cn__step *s)
+{
+    char words[240], shapes[200], one[96];
+    int n = 0;
+    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
+    for (int i = 0; i < s->n_loads && n < 100; i++)
+        if (s->loads[i].layout.ndim >= 0)
+            n += snprintf(shapes + n, sizeof shapes - (size_t)n, "%s%s", n ? ", " : "",
+                          cn__shape_text(&s->loads[i].layout, one, sizeof one));
+    snprintf(shapes + n, sizeof shapes - (size_t)n, " to %s",
+             s->n_stores ? cn__shape_text(&s->stores[0].to.layout, one, sizeof one) : "nothing");
+    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shapes, words);
+}
+
+cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
+{
+    cn_ctx *ctx = device->ctx;
+    cn__gpu_device *d = (cn__gpu_device *)device;
+    const bool clean = ctx->code == CN_OK;
+    cn_code code = CN_OK; /* of an index, which the caller reports */
+    do {
+        if (cn__gpu_redo_begin(d) && make_ready(device, plan, run) && run_steps(plan->prepared, run, &code)) {
+            cn__gpu_redo_done(d);
+            return CN_OK;
+        }
+    } while (cn__gpu_redo_failed(d));
+    if (code != CN_OK) return code;
+    if (!clean) return ctx->code;
+    cn__fail(ctx, CN_NO_MEMORY, "out of memory"); /* if nobody said anything: the host's */
+    name_step(ctx, &plan->steps[run->fault.step]);
+    return ctx->code;
 }
