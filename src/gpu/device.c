@@ -52,6 +52,15 @@ static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUS
 
 bool cn__gpu_is_lost(const cn__gpu *g) { return g->fault.lost; }
 
+/* A device that was destroyed does not say so; it fails to make things. */
+bool cn__gpu_is_alive(cn__gpu *g)
+{
+    if (g->fault.lost || !g->device) return false;
+    WGPUCommandEncoder e = g->w->DeviceCreateCommandEncoder(g->device, NULL);
+    if (e) g->w->CommandEncoderRelease(e);
+    return !g->fault.lost;
+}
+
 bool cn__gpu_forgive(cn__gpu *g)
 {
     pthread_mutex_lock(&g->fault.lock);

@@ -151,7 +151,8 @@ void cn__gpu_lose(cn__gpu *g);      /* as if the driver had failed */
    programs, bind groups and reads are not. */
 bool cn__gpu_reopen(cn__gpu *g);
 void cn__gpu_drop(cn__gpu *g); /* what was recorded and not submitted, uploads too, is not going to be */
-bool cn__gpu_is_lost(const cn__gpu *g);
+bool cn__gpu_is_lost(const cn__gpu *g); /* as far as anybody said */
+bool cn__gpu_is_alive(cn__gpu *g);      /* asks: before what must not be done on a device that is gone */
 bool cn__gpu_ok(cn__gpu *g, const char *who); /* nothing was reported; otherwise reports it to the context */
 bool cn__gpu_forgive(cn__gpu *g);             /* forgets what was reported; true: something was */
 WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who); /* for copies */

@@ -297,7 +297,24 @@ static bool lay_out_words(cn__gpu_plan *p)
     return p->words != NULL;
 }
 
-bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
+/* Puts in front of an error what was being computed: "matmul: [2,3], [3,4] to [2,4]: " */
+static void name_step(cn_ctx *ctx, const cn__step *s)
+{
+    cn__fail(ctx, CN_NO_MEMORY, "out of memory"); /* if nobody said anything: the host's */
+    if (!s) return;
+    char words[240], shapes[200], one[96];
+    int n = 0;
+    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
+    for (int i = 0; i < s->n_loads && n < 100; i++)
+        if (s->loads[i].layout.ndim >= 0)
+            n += snprintf(shapes + n, sizeof shapes - (size_t)n, "%s%s", n ? ", " : "",
+                          cn__shape_text(&s->loads[i].layout, one, sizeof one));
+    snprintf(shapes + n, sizeof shapes - (size_t)n, " to %s",
+             s->n_stores ? cn__shape_text(&s->stores[0].to.layout, one, sizeof one) : "nothing");
+    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shapes, words);
+}
+
+static bool prepare(cn__device *device, cn__plan *plan, int *step)
 {
     cn__gpu_device *d = (cn__gpu_device *)device;
     cn__gpu_plan *p = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p);
@@ -307,11 +324,26 @@ bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
     plan->scratch_bytes = 0;
     p->steps = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p->steps * (size_t)(plan->n_steps + 1));
     bool ok = p->steps != NULL;
-    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) ok = prepare_step(p, i);
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
+        *step = i;
+        ok = prepare_step(p, i);
+    }
     ok = ok && lay_out_words(p);
     if (ok && p->n_words) p->params = cn__gpu_buffer_new(d->gpu, p->n_words * sizeof *p->words);
     p->complete = ok && (p->params || !p->n_words);
     return p->complete;
+}
+
+bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
+{
+    cn_ctx *ctx = device->ctx;
+    const bool clean = ctx->code == CN_OK;
+    int step = 0;
+    bool ok;
+    while (!(ok = prepare(device, plan, &step)) && cn__gpu_recover((cn__gpu_device *)device))
+        if (plan->prepared) cn__gpu_unprepare(device, plan);
+    if (!ok && clean) name_step(ctx, plan->n_steps ? &plan->steps[step] : NULL);
+    return ok;
 }
 
 void cn__gpu_unprepare(cn__device *device, cn__plan *plan)
@@ -504,7 +536,7 @@ static bool make_ready(cn__device *device, cn__plan *plan, cn__run *run)
 {
     if (!still_fits(plan->prepared)) {
         if (plan->prepared) cn__gpu_unprepare(device, plan);
-        if (!cn__gpu_prepare(device, plan)) return false;
+        if (!prepare(device, plan, &run->fault.step)) return false;
     }
     cn__gpu_plan *p = plan->prepared;
     for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
@@ -535,21 +567,6 @@ static bool run_steps(cn__gpu_plan *p, cn__run *run, cn_code *found)
     return ok && cn__gpu_redo_submit(p->device);
 }
 
-/* Puts in front of an error what was being computed: "matmul: [2,3], [3,4] to [2,4]: " */
-static void name_step(cn_ctx *ctx, const cn__step *s)
-{
-    char words[240], shapes[200], one[96];
-    int n = 0;
-    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
-    for (int i = 0; i < s->n_loads && n < 100; i++)
-        if (s->loads[i].layout.ndim >= 0)
-            n += snprintf(shapes + n, sizeof shapes - (size_t)n, "%s%s", n ? ", " : "",
-                          cn__shape_text(&s->loads[i].layout, one, sizeof one));
-    snprintf(shapes + n, sizeof shapes - (size_t)n, " to %s",
-             s->n_stores ? cn__shape_text(&s->stores[0].to.layout, one, sizeof one) : "nothing");
-    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shapes, words);
-}
-
 cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
 {
     cn_ctx *ctx = device->ctx;
@@ -564,7 +581,6 @@ cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
     } while (cn__gpu_redo_failed(d));
     if (code != CN_OK) return code;
     if (!clean) return ctx->code;
-    cn__fail(ctx, CN_NO_MEMORY, "out of memory"); /* if nobody said anything: the host's */
     name_step(ctx, &plan->steps[run->fault.step]);
     return ctx->code;
 }

@@ -402,17 +402,15 @@ static bool go_through_log(cn__gpu_device *d)
     return ok;
 }
 
-/* The memory of the device as copy and log have it; waits, to see that it went well. */
+/* The memory of the device as copy and log have it. */
 static bool restore(cn__gpu_device *d)
 {
     cn__gpu_stats *s = &d->gpu->stats;
-    const int64_t uploaded = s->uploaded_bytes, downloaded = s->downloaded_bytes;
-    uint32_t word;
+    const int64_t uploaded = s->uploaded_bytes;
     cn__gpu_drop(d->gpu);
     cn__gpu_forgive(d->gpu);
-    bool ok = go_through_log(d) && cn__gpu_download(d->gpu, d->heap.slabs[0].buffer, 0, &word, sizeof word);
+    bool ok = go_through_log(d);
     s->uploaded_bytes = uploaded;
-    s->downloaded_bytes = downloaded;
     d->redo.dropped = d->gpu->dropped;
     return ok;
 }
@@ -423,7 +421,11 @@ static bool reopen(cn__gpu_device *d)
     for (int i = 0; i < CN__GPU_PROGRAM_SLOTS; i++)
         for (cn__gpu_entry *e = d->programs[i]; e; e = e->next) cn__gpu_program_forget(d->gpu, e->program);
     for (int i = 0; i < d->heap.n; i++) d->heap.slabs[i].version++;
-    return restore(d);
+    const int64_t downloaded = d->gpu->stats.downloaded_bytes;
+    uint32_t word; /* waits for all of it */
+    bool ok = restore(d) && cn__gpu_download(d->gpu, d->heap.slabs[0].buffer, 0, &word, sizeof word);
+    d->gpu->stats.downloaded_bytes = downloaded;
+    return ok;
 }
 
 static bool give_up(cn__gpu_device *d, const char *why, const char *words)

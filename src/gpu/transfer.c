@@ -33,6 +33,7 @@ static bool chunk_ready(cn__gpu *g, cn__gpu_chunk *c)
         c->handle = cn__gpu_make_buffer(g, CN__GPU_CHUNK, WGPUBufferUsage_MapWrite | WGPUBufferUsage_CopySrc, true);
         c->is_mapped = c->handle != NULL;
     }
+    if (!c->memory) cn__gpu_is_alive(g);
     if (!cn__gpu_ok(g, "gpu: upload") || !c->handle) return false;
     if (!c->memory) c->memory = g->w->BufferGetMappedRange(c->handle, 0, CN__GPU_CHUNK);
     return c->memory || cn__fail(g->ctx, CN_NO_MEMORY, "gpu: upload: the driver's memory cannot be reached");
@@ -61,6 +62,20 @@ void cn__gpu_ring_after_submit(cn__gpu *g)
     g->w->BufferMapAsync(c->handle, WGPUMapMode_Write, 0, CN__GPU_CHUNK, info);
 }
 
+/* Where there is no memory for another chunk, one of those that are there will do. */
+static bool find_chunk(cn__gpu *g)
+{
+    const bool clean = g->ctx->code == CN_OK;
+    if (chunk_ready(g, &g->chunks[g->chunk])) return true;
+    for (int i = 0; i < CN__GPU_CHUNKS && !cn__gpu_is_lost(g); i++) {
+        if (!g->chunks[i].handle || !chunk_ready(g, &g->chunks[i])) continue;
+        g->chunk = i;
+        if (clean) cn_error_clear(g->ctx);
+        return true;
+    }
+    return false;
+}
+
 /* Offset and size in steps of 4. */
 static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
 {
@@ -70,7 +85,8 @@ static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from,
             if (!cn__gpu_submit(g)) return false;
             continue;
         }
-        if (!chunk_ready(g, c)) return false;
+        if (!find_chunk(g)) return false;
+        c = &g->chunks[g->chunk];
         WGPUCommandEncoder e = cn__gpu_encoder(g, "gpu: upload");
         if (!e) return false;
         size_t room = CN__GPU_CHUNK - c->used, n = bytes < room ? bytes : room;
@@ -245,10 +261,10 @@ static bool read_take(cn__gpu_read *r, void *to)
     if (!r->staging) return true;
     if (r->status != WGPUMapAsyncStatus_Success)
         return cn__gpu_ok(g, "gpu: download") && cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: download: %s", r->words);
-    const char *memory =
-        cn__gpu_is_lost(g) ? NULL : g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes);
+    bool alive = cn__gpu_is_alive(g);
+    const char *memory = alive ? g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes) : NULL;
     if (memory && to) memcpy(to, memory + r->skip, r->bytes);
-    if (!cn__gpu_is_lost(g)) g->w->BufferUnmap(r->staging->handle);
+    if (alive) g->w->BufferUnmap(r->staging->handle);
     if (memory) return cn__gpu_ok(g, "gpu: download");
     return cn__gpu_ok(g, "gpu: download") &&
            cn__fail(g->ctx, CN_NO_MEMORY, "gpu: download: the driver's memory cannot be reached");
