@@ -248,14 +248,12 @@ static void expect_step(net *n, int step, const float *expected, const char *wha
     check(!memcmp(weights, expected, sizeof weights), "%s %lld: the failed step has left a trace", what, (long long)at);
 }
 
-/* The n-th buffer from the step on is refused, alone or with all after it. No slab is left as it was, so that there are
-   buffers to be made. Returns false once there are fewer. */
+/* The n-th buffer from the step on is refused, alone or with all after it. Returns false once there are fewer. */
 static bool refuse_at(int64_t at, bool all, const float *expected, int *errors)
 {
     cn_ctx *cn = open_with(NULL, NULL);
     net n;
     bool ok = net_open(&n, cn);
-    n.dropout = 0;
     check(ok, "open: %s", cn_error(cn));
     cn__gpu *g = cn__gpu_of(cn);
     g->fail_after = all ? -at : at;
@@ -273,32 +271,44 @@ static bool refuse_at(int64_t at, bool all, const float *expected, int *errors)
     return reached;
 }
 
+/* The same while the network is made. */
+static bool refuse_making(int64_t at, bool all, int *errors)
+{
+    cn_ctx *cn = open_with(NULL, NULL);
+    cn__gpu *g = cn__gpu_of(cn);
+    net n;
+    g->fail_after = all ? -at : at;
+    bool ok = net_open(&n, cn) && !cn_failed(cn), reached = all ? g->fail_after == -1 : g->fail_after == 0;
+    check(ok || (reached && cn_error_code(cn) == CN_NO_MEMORY), "making, buffer %lld: %s", (long long)at, cn_error(cn));
+    *errors += !ok;
+    g->fail_after = 0;
+    cn_error_clear(cn);
+    check(net_open(&n, cn) && net_step(&n, 0, NULL), "making, buffer %lld: the next: %s", (long long)at, cn_error(cn));
+    cn_close(cn);
+    return reached;
+}
+
 static void test_no_buffers(void)
 {
     check_group("no buffers");
     float expected[WEIGHTS];
-    cn_ctx *cn = open_with(NULL, NULL);
-    net n;
-    if (!check(net_open(&n, cn), "open: %s", cn_error(cn))) return;
-    n.dropout = 0;
-    check(net_step(&n, 0, NULL) && net_read(&n, expected), "undisturbed: %s", cn_error(cn));
-    cn_close(cn);
+    if (!train(NULL, 1, NULL, expected, NULL)) return;
     for (int all = 0; all < 2; all++) {
         int errors = 0;
         int64_t at = 1;
+        while (at < 200 && refuse_making(at, all, &errors)) at++;
+        check(errors > 0 && at > 1 && at < 200, "making: %d errors of %lld buffers", errors, (long long)at - 1);
+        errors = 0, at = 1;
         while (at < 200 && refuse_at(at, all, expected, &errors)) at++;
         check(errors > 0 && at > 1 && at < 200, "%d errors of %lld buffers", errors, (long long)at - 1);
     }
 }
 
-/* Opening: a context of a CPU, with an error. */
-static void test_no_buffer_at_first(void)
+/* So small that a step needs some more of them. */
+static void test_no_slabs(void)
 {
-    check_group("no memory at all");
-    setenv("CAIRN_GPU_SLAB", "9000000000", 1);
-    cn_ctx *cn = open_with(NULL, NULL);
-    check(cn && !cn_failed(cn), "a slab that is too large is made smaller: %s", cn_error(cn));
-    cn_close(cn);
+    setenv("CAIRN_GPU_SLAB", "2048", 1);
+    test_no_buffers();
     unsetenv("CAIRN_GPU_SLAB");
 }
 
@@ -312,7 +322,6 @@ static void test_no_host_memory(void)
         cn_ctx *cn = open_with("2", &f);
         net n;
         bool ok = net_open(&n, cn);
-        n.dropout = 0;
         const int64_t before = f.calls;
         f.fail_at = at ? before + at : 0;
         int done = 0;
@@ -358,6 +367,7 @@ static void test_bad_kernel(void)
           cn_error(cn));
     cn_error_clear(cn);
     check(cn_read(x, out, sizeof out) && !memcmp(v, out, sizeof v), "what was uploaded is there: %s", cn_error(cn));
+    check(cn_read(cn_mul_s(x, 2), out, sizeof out) && out[5] == 2 * v[5], "the same plan: %s", cn_error(cn));
     check(net_read(&n, weights) && !memcmp(weights, expected, sizeof weights), "so are the weights: %s", cn_error(cn));
     made = made ? (g->w->BufferRelease(made), NULL) : NULL;
     made = g->w->DeviceCreateBuffer(g->device, &bad);
@@ -420,7 +430,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } tests[] = { { "found", test_lost_and_found },      { "lost", test_lost_for_good },   { "never", test_never_found },
-                  { "status", test_status },             { "buffers", test_no_buffers },   { "first", test_no_buffer_at_first },
+                  { "status", test_status },             { "buffers", test_no_buffers },   { "slabs", test_no_slabs },
                   { "host", test_no_host_memory },       { "kernel", test_bad_kernel },    { "growth", test_no_growth } };
     cn_ctx *cn = cn_open(NULL);
     bool any = cn_gpu_available(cn);

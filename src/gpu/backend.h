@@ -132,6 +132,7 @@ typedef struct cn__gpu_plan {
     bool sent, failed;
     bool complete;       /* nothing is missing that runs need */
     uint32_t generation; /* of the device that was sent them */
+    int64_t dropped;     /* of it, then: later drops may have been of them */
     int n_slabs; /* of the heap, when it was prepared */
     cn__gpu_buffer *params;
     int fallbacks;

@@ -503,13 +503,15 @@ static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
 static bool send_words(cn__gpu_plan *p)
 {
     cn__gpu_log_words(p->device, p->words, p->n_words);
-    if (!p->n_words || (p->sent && p->generation == p->device->gpu->generation)) return true;
+    const cn__gpu *g = p->device->gpu;
+    if (!p->n_words || (p->sent && p->generation == g->generation && p->dropped == g->dropped)) return true;
     size_t bytes = p->n_words * sizeof *p->words;
     if (!cn__gpu_upload(p->device->gpu, p->params, 0, p->words, bytes)) return false;
     p->device->gpu->stats.uploaded_bytes -= (int64_t)bytes; /* counted apart: it is not data */
     p->device->count.parameter_bytes += (int64_t)bytes;
     p->sent = true;
-    p->generation = p->device->gpu->generation;
+    p->generation = g->generation;
+    p->dropped = g->dropped;
     return true;
 }
 
@@ -558,7 +560,7 @@ static bool run_steps(cn__gpu_plan *p, cn__run *run, cn_code *found)
         if (p->steps[i].by_cpu) {
             cn_code code = cn__gpu_fallback_run(p, i, run);
             ok = code == CN_OK;
-            if (!ok && run->ctx->code == CN_OK) *found = code;
+            if (code == CN_BAD_INDEX) *found = code;
         } else {
             ok = encode(p, p->steps[i].first, p->steps[i].n);
         }

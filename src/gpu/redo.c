@@ -430,6 +430,8 @@ static bool reopen(cn__gpu_device *d)
 
 static bool give_up(cn__gpu_device *d, const char *why, const char *words)
 {
+    lose_track(d);
+    cn__vec_free(memory_of(d), &d->redo.log, sizeof(uint32_t));
     d->redo.given_up = true;
     return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: the GPU \"%s\" was lost, and %s%s", d->gpu->info.name, why,
                     words);
@@ -475,7 +477,7 @@ bool cn__gpu_redo_begin(cn__gpu_device *d)
 
 void cn__gpu_redo_done(cn__gpu_device *d)
 {
-    d->redo.running = false;
+    d->redo.running = d->redo.launched = false;
     d->redo.tries = 0;
 }
 
