@@ -15,6 +15,8 @@
 
 enum { BATCH = 8, IN = 4, HIDDEN = 16, OUT = 3, PARAMS = 4, WEIGHTS = IN * HIDDEN + HIDDEN + HIDDEN * OUT + OUT };
 
+#define DROPOUT 0.25
+
 static uint32_t drawn(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -43,9 +45,9 @@ static cn_tensor *make_param(cn_ctx *cn, cn_dims shape, uint32_t seed)
     return cn_param(cn_from(cn, CN_F32, shape, v));
 }
 
-static bool net_open(net *n, cn_ctx *cn)
+static bool net_open(net *n, cn_ctx *cn, double dropout)
 {
-    *n = (net){ .cn = cn, .dropout = 0.25 };
+    *n = (net){ .cn = cn, .dropout = dropout };
     n->p[0] = make_param(cn, CN_DIMS(IN, HIDDEN), 1);
     n->p[1] = make_param(cn, CN_DIMS(1, HIDDEN), 2);
     n->p[2] = make_param(cn, CN_DIMS(HIDDEN, OUT), 3);
@@ -109,11 +111,11 @@ static cn_ctx *open_with(const char *mirror, faulty *f)
 }
 
 /* A whole training; its weights. */
-static bool train(const char *mirror, int steps, const mishap *m, float *weights, cn_gpu_counters *count)
+static bool train(const char *mirror, int steps, double dropout, const mishap *m, float *weights, cn_gpu_counters *count)
 {
     cn_ctx *cn = open_with(mirror, NULL);
     net n;
-    bool ok = cn_gpu_counted(cn).buffers > 0 && net_open(&n, cn);
+    bool ok = cn_gpu_counted(cn).buffers > 0 && net_open(&n, cn, dropout);
     for (int i = 0; i < steps && ok; i++) ok = net_step(&n, i, m);
     ok = ok && net_read(&n, weights);
     check(ok, "training: %s", cn_error(cn));
@@ -156,7 +158,7 @@ static void test_recovery(const char *mirror, bool silently, uint32_t seed, int 
     }
     float weights[WEIGHTS];
     cn_gpu_counters n = { 0 };
-    if (!train(mirror, steps, &(mishap){ lose, &plan }, weights, &n)) return;
+    if (!train(mirror, steps, DROPOUT, &(mishap){ lose, &plan }, weights, &n)) return;
     check(plan.done == MISHAPS && n.recoveries > 0 && n.recoveries <= MISHAPS, "%d losses, %lld recoveries", plan.done,
           (long long)n.recoveries);
     int first = 0;
@@ -170,7 +172,7 @@ static void test_lost_and_found(void)
     check_group("recovery");
     const int steps = test_is_quick() ? 40 : 200;
     float expected[WEIGHTS], again[WEIGHTS];
-    if (!train(NULL, steps, NULL, expected, NULL) || !train("0", steps, NULL, again, NULL)) return;
+    if (!train(NULL, steps, DROPOUT, NULL, expected, NULL) || !train("0", steps, DROPOUT, NULL, again, NULL)) return;
     check(!memcmp(expected, again, sizeof again), "copies are taken without a trace");
     test_recovery(NULL, false, 1, steps, expected);
     test_recovery("7", false, 2, steps, expected);
@@ -185,7 +187,7 @@ static void test_lost_for_good(void)
         cn_ctx *cn = open_with("0", NULL);
         net n;
         float weights[WEIGHTS];
-        bool ok = net_open(&n, cn) && net_step(&n, 0, NULL);
+        bool ok = net_open(&n, cn, DROPOUT) && net_step(&n, 0, NULL);
         plan_of_mishaps plan = { .step = { 1 }, .place = { place } };
         for (int i = 1; i < MISHAPS; i++) plan.step[i] = -1;
         check(ok, "a step: %s", cn_error(cn));
@@ -206,7 +208,7 @@ static void test_never_found(void)
     check_group("no other device");
     cn_ctx *cn = open_with(NULL, NULL);
     net n;
-    bool ok = net_open(&n, cn) && net_step(&n, 0, NULL);
+    bool ok = net_open(&n, cn, DROPOUT) && net_step(&n, 0, NULL);
     check(ok, "a step: %s", cn_error(cn));
     cn__gpu_break(cn);
     cn__gpu_of(cn)->fail_after = -1;
@@ -238,7 +240,7 @@ static void test_status(void)
     cn_close(cn);
 }
 
-/* ---- out of memory ---- */
+/* ---- out of memory: without dropout, whose next draw is another one ---- */
 
 static void expect_step(net *n, int step, const float *expected, const char *what, int64_t at)
 {
@@ -253,7 +255,7 @@ static bool refuse_at(int64_t at, bool all, const float *expected, int *errors)
 {
     cn_ctx *cn = open_with(NULL, NULL);
     net n;
-    bool ok = net_open(&n, cn);
+    bool ok = net_open(&n, cn, 0);
     check(ok, "open: %s", cn_error(cn));
     cn__gpu *g = cn__gpu_of(cn);
     g->fail_after = all ? -at : at;
@@ -278,12 +280,12 @@ static bool refuse_making(int64_t at, bool all, int *errors)
     cn__gpu *g = cn__gpu_of(cn);
     net n;
     g->fail_after = all ? -at : at;
-    bool ok = net_open(&n, cn) && !cn_failed(cn), reached = all ? g->fail_after == -1 : g->fail_after == 0;
+    bool ok = net_open(&n, cn, 0) && !cn_failed(cn), reached = all ? g->fail_after == -1 : g->fail_after == 0;
     check(ok || (reached && cn_error_code(cn) == CN_NO_MEMORY), "making, buffer %lld: %s", (long long)at, cn_error(cn));
     *errors += !ok;
     g->fail_after = 0;
     cn_error_clear(cn);
-    check(net_open(&n, cn) && net_step(&n, 0, NULL), "making, buffer %lld: the next: %s", (long long)at, cn_error(cn));
+    check(net_open(&n, cn, 0) && net_step(&n, 0, NULL), "making, buffer %lld: the next: %s", (long long)at, cn_error(cn));
     cn_close(cn);
     return reached;
 }
@@ -292,7 +294,7 @@ static void test_no_buffers(void)
 {
     check_group("no buffers");
     float expected[WEIGHTS];
-    if (!train(NULL, 1, NULL, expected, NULL)) return;
+    if (!train(NULL, 1, 0, NULL, expected, NULL)) return;
     for (int all = 0; all < 2; all++) {
         int errors = 0;
         int64_t at = 1;
@@ -321,7 +323,7 @@ static void test_no_host_memory(void)
         faulty f = { 0 };
         cn_ctx *cn = open_with("2", &f);
         net n;
-        bool ok = net_open(&n, cn);
+        bool ok = net_open(&n, cn, 0);
         const int64_t before = f.calls;
         f.fail_at = at ? before + at : 0;
         int done = 0;
@@ -352,7 +354,7 @@ static void test_bad_kernel(void)
     cn_ctx *cn = open_with(NULL, NULL);
     net n;
     float expected[WEIGHTS], weights[WEIGHTS];
-    bool ok = net_open(&n, cn) && net_step(&n, 0, NULL) && net_read(&n, expected);
+    bool ok = net_open(&n, cn, DROPOUT) && net_step(&n, 0, NULL) && net_read(&n, expected);
     check(ok, "a step: %s", cn_error(cn));
     /* an error reported while a step is encoded: its commands are dropped, with the uploads before them */
     cn__gpu *g = cn__gpu_of(cn);
@@ -397,7 +399,7 @@ static void test_no_growth(void)
     const int steps = test_is_quick() ? 400 : 5000, first = 120;
     cn_ctx *cn = open_with(NULL, NULL);
     net n;
-    if (!check(net_open(&n, cn), "open: %s", cn_error(cn))) return;
+    if (!check(net_open(&n, cn, DROPOUT), "open: %s", cn_error(cn))) return;
     cn_gpu_counters then = { 0 }, before, now = cn_gpu_counted(cn);
     int64_t most = 0, odd = 0;
     long kib = 0;
