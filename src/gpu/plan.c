@@ -161,7 +161,8 @@ static const char *with_tail(call *k, cn__gpu_command *c, const char *code)
 {
     if (!cn__gpu_mentions(code, "put")) return code;
     const char *put = k->tail ? cn__gpu_emit_tail(k->p, c, k->step, k->tail)
-                              : "fn put(i: u32, value: f32) { out0(i, value); }\n";
+                              : cn__gpu_text(&k->c, "fn put(i: u32, value: %s) { out0(i, value); }\n",
+                                             cn__gpu_type(k->step->stores[0].to.dtype));
     if (!put) return NULL;
     if (cn__gpu_mentions(put, "out0")) cn__gpu_add_port(k->p, c, &k->step->stores[0].to, true, 0, 0);
     return cn__gpu_text(&k->c, "%s%s", put, code);
