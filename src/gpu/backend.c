@@ -1,4 +1,5 @@
 /* The GPU behind the device table. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/object.h"
@@ -168,6 +169,7 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     cn__gpu_device *d = cn__alloc(ctx, sizeof *d);
     if (!d) return NULL;
     d->device = (cn__device){ &table, ctx, "gpu" };
+    if (card > 0) snprintf(d->device.name, sizeof d->device.name, "gpu:%d", card);
     const char *strict = getenv("CAIRN_GPU_STRICT");
     d->strict = strict && !strcmp(strict, "1");
     d->gpu = cn__gpu_open(ctx, card, NULL);

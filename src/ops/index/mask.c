@@ -38,8 +38,9 @@ typedef void (*row_fn)(int64_t *row, int64_t at, cn_dims shape);
 static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
 {
     mask = cn_contiguous(mask);
-    const uint8_t *is = mask ? cn_data(mask) : NULL;
-    if (!is && (!mask || cn_numel(mask) || cn_failed(cn_context(mask)))) return NULL;
+    cn__host h;
+    if (!cn__host_open(mask, &h)) return NULL;
+    const uint8_t *is = h.data;
     cn_ctx *ctx = cn_context(mask);
     int64_t numel = cn_numel(mask), count = 0;
     for (int64_t p = 0; p < numel; p++) count += is[p] != 0;
@@ -47,6 +48,7 @@ static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
     int64_t *list = cn__resize(&ctx->memory, NULL, 0, bytes), *next = list;
     if (!list) {
         cn__fail(ctx, CN_NO_MEMORY, "no memory for %lld indices", (long long)count);
+        cn__host_close(&h);
         return NULL;
     }
     for (int64_t p = 0; p < numel; p++) {
@@ -55,6 +57,7 @@ static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
         next += width;
     }
     cn_tensor *t = cn_from(ctx, CN_I64, CN_DIMS(count, width), list);
+    cn__host_close(&h);
     cn__resize(&ctx->memory, list, bytes, 0);
     return t;
 }
