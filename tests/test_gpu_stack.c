@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "cairn/cairn.h"
+#include "gpu/variants.h"
 #include "support/check.h"
 
 static cn_ctx *open_on(const char *device) { return cn_open(&(cn_desc){ .device = device, .seed = 5, .threads = 2 }); }
@@ -92,6 +94,145 @@ static void masked(cn_ctx *cn)
     cn_tensor *where = cn_nonzero(cn_lt_s(x, 0));
     check(cn_numel(where) == 2 && cn_get(where, CN_DIMS(1, 0)) == 3, "where: %s", cn_error(cn));
     cn_scope_end(cn, s);
+}
+
+/* ---- numbers that come later ---- */
+
+static void read_later(cn_ctx *cn, bool gpu)
+{
+    check_group(gpu ? "reading" : "reading, cpu");
+    float v[6] = { 1, 2, 3, 4, 5, 6 }, w[6] = { 0 }, back[6] = { 0 };
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *x = cn_keep(cn_from(cn, CN_F32, CN_DIMS(2, 3), v));
+    cn_tensor *y = cn_keep(cn_mul_s(cn_transpose(x, 0, 1), 2));
+    cn_eval_all(cn);
+    cn_gpu_counters before = cn_gpu_counted(cn);
+    cn_reading *r = cn_read_begin(x), *q = cn_read_begin(y);
+    check(r && q && cn_gpu_counted(cn).submissions == before.submissions, "begun without a submission: %s", cn_error(cn));
+    check(cn_read_done(r) == !gpu, "there at once on the CPU only");
+    check(cn_write(x, w, sizeof w) && cn_write(y, w, sizeof w), "written over");
+    cn_tensor *z = cn_add_s(x, 1);
+    check(cn_eval(z) && cn_gpu_counted(cn).submissions == before.submissions + gpu, "they go with the next submission: %lld",
+          (long long)(cn_gpu_counted(cn).submissions - before.submissions));
+    check(cn_read_end(r, back, sizeof back) && difference(back, v, 6) == 0, "what it was: %s", cn_error(cn));
+    check(cn_read_end(q, back, sizeof back) && back[0] == 2 && back[1] == 8 && back[5] == 12, "of a view: %s", cn_error(cn));
+    check(cn_gpu_counted(cn).submissions == before.submissions + gpu, "ending causes none");
+    cn_release(x);
+    cn_release(y);
+    cn_scope_end(cn, s);
+}
+
+static void read_kinds(cn_ctx *cn)
+{
+    check_group("reading");
+    cn_scope s = cn_scope_begin(cn);
+    int64_t whole[3];
+    unsigned char bools[3];
+    double real;
+    cn_tensor *i = cn_arange(cn, CN_I64, -1, 2, 1);
+    cn_reading *a = cn_read_begin(i), *b = cn_read_begin(cn_gt_s(i, 0)), *c = cn_read_begin(cn_scalar(cn, CN_F64, 2.5));
+    int looks = 0;
+    while (!cn_read_done(a) && looks < 100000000) looks++; /* nobody submits anything: it goes by itself */
+    check(cn_read_done(a), "done after %d looks", looks);
+    check(cn_read_end(a, whole, sizeof whole) && whole[0] == -1 && whole[2] == 1, "whole numbers: %s", cn_error(cn));
+    check(cn_read_end(b, bools, sizeof bools) && !bools[1] && bools[2] == 1, "bools: %s", cn_error(cn));
+    check(cn_read_end(c, &real, sizeof real) && real == 2.5, "a number: %s", cn_error(cn));
+    check(!cn_read_end(cn_read_begin(i), whole, 4) && cn_error_code(cn) == CN_BAD_ARGUMENT, "too few bytes: %s", cn_error(cn));
+    cn_error_clear(cn);
+    check(cn_read_end(cn_read_begin(i), NULL, 0), "not wanted");
+    check(!cn_read_begin(NULL) && cn_read_done(NULL) && !cn_read_end(NULL, whole, 24) && !cn_failed(cn), "nothing");
+    cn_tensor *none = cn_zeros(cn, CN_F32, CN_DIMS(0));
+    check(cn_read_end(cn_read_begin(none), whole, 0), "no elements: %s", cn_error(cn));
+    cn_read_begin(i); /* left for the context to free */
+    cn_scope_end(cn, s);
+}
+
+/* ---- forms of kernels ---- */
+
+static int form(int preferred)
+{
+    cn_ctx *cn = open_on("gpu");
+    int choice = cn__gpu_variant(cn, "matmul", preferred);
+    cn_close(cn);
+    return choice;
+}
+
+static void write_verdict(cn_ctx *cn, const char *words)
+{
+    char path[1024];
+    check(cn_gpu_verdict_path(cn, path, sizeof path) && strstr(path, "/cairn/doctor-"), "a place for the verdict: %s", path);
+    FILE *f = fopen(path, "w");
+    if (check(f != NULL, "%s", path)) fputs(words, f), fclose(f);
+}
+
+static void quarantine(cn_ctx *cn)
+{
+    check_group("variants");
+    enum { TILED, DIRECT, PLAIN };
+    char folder[1100], cwd[1024];
+    if (!getcwd(cwd, sizeof cwd)) return;
+    snprintf(folder, sizeof folder, "%s/cairn", cwd);
+    mkdir(folder, 0777);
+    const char *cache = getenv("XDG_CACHE_HOME");
+    char *kept = cache ? strdup(cache) : NULL;
+    setenv("XDG_CACHE_HOME", cwd, 1);
+    unsetenv("CAIRN_GPU_MATMUL");
+    write_verdict(cn, "PASS all\n");
+    check(form(TILED) == TILED && form(DIRECT) == DIRECT, "what is preferred");
+    write_verdict(cn, "FAIL some\nquarantine matmul tiled\nquarantine matmul plain\nquarantine other tiled\nquarantine matmul\n");
+    check(form(TILED) == PLAIN, "the safe one instead of one in quarantine: %d", form(TILED));
+    check(form(DIRECT) == DIRECT && form(PLAIN) == PLAIN, "others stay, and the safe one");
+    setenv("CAIRN_GPU_MATMUL", "tiled", 1);
+    check(form(DIRECT) == TILED, "what the environment says");
+    setenv("CAIRN_GPU_MATMUL", "nonsense", 1);
+    check(form(DIRECT) == DIRECT, "if it says something");
+    unsetenv("CAIRN_GPU_MATMUL");
+    char path[8];
+    check(!cn_gpu_verdict_path(cn, path, sizeof path), "no room for the path");
+    write_verdict(cn, "");
+    if (kept) setenv("XDG_CACHE_HOME", kept, 1); /* drivers keep compiled shaders there */
+    else unsetenv("XDG_CACHE_HOME");
+    free(kept);
+}
+
+/* ---- profiles ---- */
+
+static void profiled(cn_ctx *cn)
+{
+    check_group("profile");
+    cn_gpu_info card;
+    check(cn_gpu_describe(cn, cn_gpu_find(cn, "gpu"), &card), "described");
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *x = cn_keep(cn_rand(cn, CN_F32, CN_DIMS(512, 512)));
+    cn_eval(x);
+    cn_profile *p = cn_profile_begin(cn, NULL);
+    enum { EVALUATIONS = 3 };
+    for (int i = 0; i < EVALUATIONS; i++) {
+        cn_tensor *y = cn_sum(cn_exp(cn_mul_s(cn_add_s(x, i), 0.5)), CN_DIMS(1), false);
+        cn_eval(y);
+    }
+    cn_profile_end(p);
+    cn_gpu_counters c = cn_profile_gpu(p);
+    check(c.dispatches >= EVALUATIONS && c.submissions >= EVALUATIONS, "%lld dispatches, %lld submissions",
+          (long long)c.dispatches, (long long)c.submissions);
+    check(cn_profile_gpu_timed(p) == card.timestamps, "timed by the GPU if it has a clock");
+    double kernels = 0, share = 0;
+    int64_t calls = 0;
+    for (int k = 0; k < CN_PROFILE_CLASSES; k++) {
+        const cn_profile_row r = cn_profile_total(p, (cn_profile_class)k);
+        share += r.share;
+        if (k < CN_PROFILE_TRANSFER) kernels += r.seconds, calls += r.calls;
+    }
+    check(calls == cn_profile_kernels(p) && calls >= EVALUATIONS, "%lld kernels", (long long)calls);
+    check(kernels > 0 && kernels < cn_profile_seconds(p) && fabs(share - 1) < 1e-6, "%g s in kernels, shares add up to %g",
+          kernels, share);
+    char text[8000];
+    cn_profile_print(p, text, sizeof text);
+    check(strstr(text, "dispatches") && strstr(text, "submissions"), "shown: %s", text);
+    cn_profile_free(p);
+    cn_release(x);
+    cn_scope_end(cn, s);
+    check(!cn_failed(cn), "%s", cn_error(cn));
 }
 
 /* ---- files ---- */
@@ -326,6 +467,12 @@ int main(void)
         masked(gpu);
         files(cpu, gpu);
         datasets(gpu);
+        read_later(gpu, true);
+        read_later(cpu, false);
+        read_kinds(gpu);
+        read_kinds(cpu);
+        quarantine(gpu);
+        profiled(gpu);
         check(!cn_failed(gpu) && !cn_failed(cpu), "an error is left: %s%s", cn_error(gpu), cn_error(cpu));
         mlp();
         gpt();

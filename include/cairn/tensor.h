@@ -66,6 +66,14 @@ CN_API double cn_item(cn_tensor *t);                         /* of a tensor of o
 CN_API int64_t cn_item_i64(cn_tensor *t);
 CN_API double cn_get(cn_tensor *t, cn_dims index);
 
+/* Numbers later: of a value that is only looked at now and then, a loss in a log, without waiting for it. What is read is
+   what t was at cn_read_begin, which evaluates it. On a GPU it comes along with the steps that follow, some of them later;
+   on the CPU it is there at once. Readings left over are freed with the context. */
+typedef struct cn_reading cn_reading;
+CN_API cn_reading *cn_read_begin(cn_tensor *t);                     /* NULL: an error */
+CN_API bool cn_read_done(cn_reading *r);                            /* does not wait; NULL is done */
+CN_API bool cn_read_end(cn_reading *r, void *out, size_t bytes);    /* waits if it must, and frees r; out NULL: not wanted */
+
 /* Numbers in. The handle gets a new value. */
 CN_API bool cn_assign(cn_tensor *t, cn_tensor *value);       /* same shape; value is converted to t's dtype */
 CN_API bool cn_set(cn_tensor *t, cn_dims index, double value);
