@@ -13,9 +13,11 @@ cn_ctx *open_context(const settings *s)
                      .threads = (int)whole_of(s, "threads"),
                      .seed = train ? (uint64_t)whole_of(s, "seed") : 1 };
     cn_ctx *cn = cn_open(&desc);
-    if (!cn && !strcmp(device, "gpu")) fail("--device gpu: this build has no GPU backend; cpu is there");
-    else if (!cn) fail("the device '%s' cannot be opened: out of memory or threads", device);
-    return cn;
+    if (!cn) fail("the device '%s' cannot be opened: out of memory or threads", device);
+    if (!cn || !cn_failed(cn)) return cn;
+    fail("--device %s: %s", device, cn_error(cn)); /* what is missing, and how to get it */
+    cn_close(cn);
+    return NULL;
 }
 
 settings *settings_in(const cn_dict *model, const char *name)
