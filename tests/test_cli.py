@@ -37,7 +37,8 @@ def check(ok, what, detail=""):
 
 
 def cairn(*words, **more):
-    return subprocess.run([CAIRN, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, timeout=120, **more)
+    more.setdefault("timeout", 120)
+    return subprocess.run([CAIRN, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, **more)
 
 
 def works(*words, **more):
@@ -459,7 +460,8 @@ def test_gpu(folder):
         print("skipped: no software GPU: run scripts/gpu.sh")
         return
     env["XDG_CACHE_HOME"] = str(folder / "cache")
-    more = {"cwd": folder, "env": env}
+    env["MESA_SHADER_CACHE_DIR"] = str(ROOT / "build" / "gpu" / "shaders")  # compiled once, not each time
+    more = {"cwd": folder, "env": env, "timeout": 600}
     check(re.search(r"gpu:0 +\S.*software", works("devices", **more)), "devices", works("devices", **more))
     steps = ["--data", "text.txt", *TINY, "--steps", 12, "--eval-every", 6, "--lr", "0.003"]
     out = works("train", "gpt", *steps, "--device", "gpu", "--out", "g", "--profile", **more)
