@@ -200,9 +200,9 @@ WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who)
 
 WGPUComputePassEncoder cn__gpu_pass(cn__gpu *g, const char *who)
 {
-    if (g->pass) return cn__gpu_ok(g, who) ? g->pass : NULL;
+    if (g->pass && !g->timer.on) return cn__gpu_ok(g, who) ? g->pass : NULL;
     WGPUCommandEncoder e = cn__gpu_encoder(g, who);
-    if (e) g->pass = g->w->CommandEncoderBeginComputePass(e, NULL);
+    if (e) g->pass = cn__gpu_timed_pass(g, e);
     return cn__gpu_ok(g, who) ? g->pass : NULL;
 }
 
@@ -218,6 +218,7 @@ static void drop_commands(cn__gpu *g)
 {
     release_encoder(g);
     g->chunks[g->chunk].used = 0;
+    cn__gpu_reads_submitted(g, false);
 }
 
 /* A command buffer with an error in it must not be submitted: one implementation ends the process, the other drops it and
@@ -246,6 +247,7 @@ bool cn__gpu_submit(cn__gpu *g)
     bool uploads = cn__gpu_ring_before_submit(g);
     bool ok = finish_and_submit(g);
     if (uploads) cn__gpu_ring_after_submit(g);
+    cn__gpu_reads_submitted(g, ok);
     return ok;
 }
 
@@ -266,6 +268,7 @@ void cn__gpu_close(cn__gpu *g)
     for (int round = 0; !cn__gpu_open_done(g);) cn__gpu_pause(&round);
     drop_commands(g);
     cn__gpu_transfer_close(g);
+    cn__gpu_timer_close(g);
     cn__gpu_memory_close(g);
     cn__gpu_lose(g);
     if (g->queue) g->w->QueueRelease(g->queue);

@@ -498,6 +498,69 @@ static bool still_fits(const cn__gpu_plan *p)
     return true;
 }
 
+/* ---- run: timed, while somebody looks on ---- */
+
+typedef struct stopwatch {
+    cn__gpu *gpu; /* NULL: it has no clock */
+    cn__watch *watch;
+    const cn__plan *plan;
+    int64_t host;  /* our clock, when launches of this look began */
+    int step;      /* whose launches are being added up; -1: none */
+    int64_t began, ns;
+} stopwatch;
+
+static void tell_step(stopwatch *s)
+{
+    if (s->step >= 0) s->watch->step(s->watch, s->plan, s->step, s->host + s->began, s->host + s->began + s->ns);
+    s->step = -1;
+}
+
+static void add_launch(void *user, int step, int64_t began, int64_t ended)
+{
+    stopwatch *s = user;
+    if (s->step != step) {
+        tell_step(s);
+        s->step = step;
+        s->began = began;
+        s->ns = 0;
+    }
+    s->ns += ended - began;
+}
+
+static bool look_at_times(stopwatch *s)
+{
+    if (!s->gpu) return true;
+    bool ok = cn__gpu_timer_look(s->gpu, add_launch, s);
+    tell_step(s);
+    s->host = cn__watch_now();
+    return ok;
+}
+
+static bool begin_step(stopwatch *s, const cn__gpu_step *step, int i)
+{
+    if (!s->gpu) return true;
+    bool full = s->gpu->timer.n + step->n > CN__GPU_TIMED;
+    s->gpu->timer.now = i;
+    return !(full || step->by_cpu) || look_at_times(s);
+}
+
+/* The GPU's steps are told when their times are known; others now. */
+static void end_step(stopwatch *s, const cn__gpu_step *step, int i, int64_t began)
+{
+    if (!s->watch || s->plan->steps[i].tail) return;
+    if (!s->gpu || step->by_cpu || !step->n) s->watch->step(s->watch, s->plan, i, began, cn__watch_now());
+}
+
+static stopwatch start_watch(cn__gpu *g, const cn__plan *plan, cn__watch *w)
+{
+    stopwatch s = { .watch = w, .plan = plan, .step = -1 };
+    if (!w) return s;
+    s.gpu = cn__gpu_timer_begin(g) ? g : NULL;
+    w->by_device = s.gpu != NULL;
+    s.host = cn__watch_now();
+    return s;
+}
+
 cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
 {
     cn_ctx *ctx = device->ctx;
@@ -511,17 +574,21 @@ cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
     bool ok = true;
     for (size_t i = 0; i < p->commands.n && ok; i++) ok = ready(p, command_at(p, i), run);
     ok = ok && send_words(p);
+    stopwatch s = start_watch(d->gpu, plan, w);
     for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
-        const int64_t began = w ? cn__watch_now() : 0;
+        const cn__gpu_step *step = &p->steps[i];
         run->fault.step = i;
-        if (p->steps[i].by_cpu) {
-            cn_code code = cn__gpu_fallback_run(p, i, run);
-            if (code != CN_OK) return code;
-        } else {
-            ok = encode(p, p->steps[i].first, p->steps[i].n);
+        ok = begin_step(&s, step, i);
+        const int64_t began = w ? cn__watch_now() : 0;
+        cn_code code = ok && step->by_cpu ? cn__gpu_fallback_run(p, i, run) : CN_OK;
+        if (code != CN_OK) {
+            cn__gpu_timer_end(d->gpu);
+            return code;
         }
-        if (w && !plan->steps[i].tail) w->step(w, plan, i, began);
+        if (!step->by_cpu) ok = ok && encode(p, step->first, step->n);
+        end_step(&s, step, i, began);
     }
-    ok = ok && cn__gpu_submit(d->gpu);
+    ok = ok && look_at_times(&s) && cn__gpu_submit(d->gpu);
+    cn__gpu_timer_end(d->gpu);
     return ok ? CN_OK : code_of(ctx);
 }

@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "core/object.h"
 #include "gpu/gpu.h"
 
@@ -132,7 +134,9 @@ struct cn__gpu_read {
     cn__gpu_buffer *staging; /* NULL: nothing to read */
     size_t skip, bytes;      /* the first byte wanted, and how many */
     size_t mapped_bytes;
-    bool pending;
+    bool recorded; /* to be mapped when the commands with its copy are submitted */
+    bool looked_at;
+    bool pending;  /* recorded, or being mapped */
     WGPUMapAsyncStatus status;
     char words[160];
 };
@@ -177,17 +181,34 @@ static bool read_start(cn__gpu_read *r, cn__gpu_buffer *from, size_t offset)
     WGPUCommandEncoder e = r->staging ? cn__gpu_encoder(g, "gpu: download") : NULL;
     if (!e) return false;
     g->w->CommandEncoderCopyBufferToBuffer(e, from->handle, start, r->staging->handle, 0, r->mapped_bytes);
-    if (!cn__gpu_submit(g)) return false;
-    r->pending = true;
-    WGPUBufferMapCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
-                                       .callback = on_read,
-                                       .userdata1 = r };
-    g->w->BufferMapAsync(r->staging->handle, WGPUMapMode_Read, 0, r->mapped_bytes, info);
     g->stats.downloaded_bytes += (int64_t)r->bytes;
+    r->pending = r->recorded = true;
     return true;
 }
 
-cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
+static void read_map(cn__gpu_read *r)
+{
+    WGPUBufferMapCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
+                                       .callback = on_read,
+                                       .userdata1 = r };
+    r->gpu->w->BufferMapAsync(r->staging->handle, WGPUMapMode_Read, 0, r->mapped_bytes, info);
+}
+
+void cn__gpu_reads_submitted(cn__gpu *g, bool ok)
+{
+    for (cn__gpu_read *r = g->reads; r; r = r->next) {
+        if (!r->recorded) continue;
+        r->recorded = false;
+        if (ok) {
+            read_map(r);
+        } else {
+            r->pending = false;
+            snprintf(r->words, sizeof r->words, "its commands were dropped, after an error");
+        }
+    }
+}
+
+cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
 {
     if (!cn__gpu_ok(g, "gpu: download") || !check_range(g, "gpu: download", from, offset, bytes)) return NULL;
     cn__gpu_read *r = read_new(g);
@@ -198,9 +219,19 @@ cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset
     return NULL;
 }
 
+cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
+{
+    cn__gpu_read *r = cn__gpu_read_record(g, from, offset, bytes);
+    if (!r || cn__gpu_submit(g)) return r;
+    read_free(r);
+    return NULL;
+}
+
 bool cn__gpu_read_done(cn__gpu_read *r)
 {
-    if (r->pending) cn__gpu_process(r->gpu);
+    if (r->recorded && r->looked_at) cn__gpu_submit(r->gpu);
+    r->looked_at = r->recorded;
+    if (r->pending && !r->recorded) cn__gpu_process(r->gpu);
     return !r->pending;
 }
 
@@ -223,6 +254,11 @@ static bool read_take(cn__gpu_read *r, void *to)
 bool cn__gpu_read_end(cn__gpu_read *r, void *to)
 {
     if (!r) return false;
+    if (r->recorded && !to) { /* whoever gets the memory next records after this copy */
+        read_free(r);
+        return true;
+    }
+    if (r->recorded) cn__gpu_submit(r->gpu);
     for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
     bool ok = read_take(r, to);
     read_free(r);
