@@ -51,7 +51,7 @@ static int64_t compute(cn_ctx *ctx, const cn_op *op, bool real, double *out)
 }
 
 /* To 2e-5, and whatever is made of numbers below the normal range. */
-#define SMALL 1e-36
+#define SMALL 1e-33
 static bool is_close(double a, double b)
 {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
