@@ -22,10 +22,14 @@
 
 /* f: radices of a column's digits, m: of k's; s: scale; b, a, o: how far the next row, group or digit lies in b, in a, in
    the result. Digit 0 is the image's or channel's, the others those of the axes. */
-#define NUMBERS(ONE, AXES)                                                                                         \
-    ONE(rows)                                                                                                      \
-    ONE(columns) ONE(depth) AXES(f) AXES(m) AXES(fs) AXES(ms) AXES(base) AXES(lim) ONE(bg) ONE(bf) ONE(bm) AXES(b) \
-        ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am) ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
+/* clang-format off */
+#define NUMBERS(ONE, AXES)                            \
+    ONE(rows) ONE(columns) ONE(depth) AXES(f) AXES(m) \
+    AXES(fs) AXES(ms) AXES(base) AXES(lim)            \
+    ONE(bg) ONE(bf) ONE(bm) AXES(b)                   \
+    ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am)    \
+    ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
+/* clang-format on */
 #define FIELD(name)  int64_t name;
 #define FIELDS(name) int64_t name[3];
 #define NAME(name)   #name,
@@ -291,8 +295,8 @@ static void say_stores(text *t, const form *f, const char *own_row, int between,
         "        let to = g * og + obase + d.x * of0 + d.y * of1 + d.z * of2 + d.w * of3 + %s * orow;\n"
         "        for (var r = 0; r < min(%d, (rows - %s + %d) / %d); r++) {\n"
         "            store(part, to + r * %d * orow, sums[j * %d + r]);\n        }\n    }\n}\n",
-        f->columns, own_column, f->lanes - 1, f->lanes, own_column, f->lanes, own_row, rows, own_row, between - 1, between,
-        between, rows);
+        f->columns, own_column, f->lanes - 1, f->lanes, own_column, f->lanes, own_row, rows, own_row, between - 1,
+        between, between, rows);
 }
 
 static void say_alone(text *t, const form *f)
