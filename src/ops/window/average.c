@@ -74,20 +74,21 @@ static bool gpu(cn__gpu_call *c)
 }
 
 /* Each element gathers its shares, window after window. */
+static const char backward_text[] =
+    "fn each(i: u32) {\n"
+    "    let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));\n"
+    "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
+    "    var sum = 0.0;\n"
+    "    for (var h = r.x; h < r.y; h++) {\n"
+    "        let line = plane + u32(h) * par(3u); let count = f32(span(0u, h).w);\n"
+    "        for (var w = c.x; w < c.y; w++) { sum += in0(line + u32(w)) / (count * f32(span(1u, w).w)); }\n"
+    "    }\n"
+    "    out0(i, sum);\n}\n";
+
 static bool gpu_backward(cn__gpu_call *c)
 {
     const char *windows = cn__pool_text(c, &c->out[0], &c->in[0]);
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c, "%s%s", windows,
-                                     "fn each(i: u32) {\n"
-                                     "    let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));\n"
-                                     "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
-                                     "    var sum = 0.0;\n"
-                                     "    for (var h = r.x; h < r.y; h++) {\n"
-                                     "        let line = plane + u32(h) * par(3u); let count = f32(span(0u, h).w);\n"
-                                     "        for (var w = c.x; w < c.y; w++) {\n"
-                                     "            sum += in0(line + u32(w)) / (count * f32(span(1u, w).w));\n        }\n    }\n"
-                                     "    out0(i, sum);\n}\n"));
+    return cn__gpu_each(c, c->out[0].numel, cn__gpu_text(c, "%s%s", windows, backward_text));
 }
 
 /* Either backward's gradient is its forward, with the same attributes. */
