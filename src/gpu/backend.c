@@ -256,6 +256,8 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     const char *strict = getenv("CAIRN_GPU_STRICT");
     d->strict = strict && !strcmp(strict, "1");
     d->gpu = cn__gpu_open(ctx, card, NULL);
+    const char *kind = getenv("CAIRN_GPU_KIND"); /* kernels look at it: what a real card would run, tested without one */
+    if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
     if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu)) {
         d->cpu = cpu;
         cn__gpu_variants_open(d);
