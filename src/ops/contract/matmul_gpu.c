@@ -156,12 +156,11 @@ static const char plain[] =
     "    store(part * numel() + e, s);\n"
     "}\n";
 
-static const char sum_of_parts[] =
-    "fn each(i: u32) {\n"
-    "    var s = T(0);\n"
-    "    for (var p = 0u; p < par(1u); p++) { s += bitcast<T>(tmp(p * par(0u) + i)); }\n"
-    "    put(i, s);\n"
-    "}\n";
+static const char sum_of_parts[] = "fn each(i: u32) {\n"
+                                   "    var s = T(0);\n"
+                                   "    for (var p = 0u; p < par(1u); p++) { s += bitcast<T>(tmp(p * par(0u) + i)); }\n"
+                                   "    put(i, s);\n"
+                                   "}\n";
 
 /* ---- what is to be multiplied ---- */
 
@@ -255,8 +254,10 @@ static void give(cn__gpu_call *c, const product *p)
     int64_t part = (p->k + p->parts - 1) / p->parts;
     bool a_along = size_of_stride(p->a_col) <= size_of_stride(p->a_row);
     bool b_along = size_of_stride(p->b_row) < size_of_stride(p->b_col);
-    const int64_t numbers[] = { p->m,     p->n,     p->k,     p->a_row, p->a_col, p->b_row,
-                                p->b_col, p->numel, p->parts, part,     a_along | b_along << 1, p->axes };
+    const int64_t numbers[] = {
+        p->m,   p->n, p->k, p->a_row, p->a_col, p->b_row, p->b_col, p->numel, p->parts, part, a_along | b_along << 1,
+        p->axes
+    };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) cn__gpu_param(c, (uint32_t)numbers[i]);
     for (int d = 0; d < p->axes; d++) {
         cn__gpu_param(c, (uint32_t)p->size[d]);
