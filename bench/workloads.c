@@ -1,9 +1,11 @@
 /* The reference workloads, one line each: `name median_ms peak_rss_mb`, as the peers print them.
 
-       bench_workloads [--list] [--extra] [--only gpt-mini,mlp] [--threads 2] [--seconds 4] [--plan]
+       bench_workloads [--list] [--extra] [--only gpt-mini,mlp] [--device gpu] [--threads 2] [--seconds 4] [--plan]
 
    Shapes, dtype and optimizer are the peers'. Every workload runs in a process of its own, so that memory is its own.
-   --extra: the workloads of extra.h instead, where sizes, element types and operators are others. */
+   --extra: the workloads of extra.h instead, where sizes, element types and operators are others.
+   On a GPU each step is waited for, and a line goes on: `first_step_ms dispatches submissions pipelines fallbacks`, of
+   which the first has the compilation of shaders in it, and the others are of a step. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +22,9 @@ enum { MOST = 256 };
 static struct options {
     int threads;
     double seconds;
-    const char *only;
+    const char *only, *device;
     bool plan, extra;
-} options = { 2, 4, NULL, false, false };
+} options = { .threads = 2, .seconds = 4, .device = "auto" };
 
 /* ---- a model: its parameters, and Adam's state ---- */
 
@@ -345,27 +347,54 @@ static int by_value(const void *a, const void *b)
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-static double one_step(cn_ctx *cn, const struct workload *w, void *user)
+/* What the GPU does for steps, without what waiting for them costs it. */
+typedef struct work {
+    int64_t dispatches, submissions, pipelines, fallbacks;
+} work;
+
+static void add_work(work *sum, cn_gpu_counters from, cn_gpu_counters to)
+{
+    sum->dispatches += to.dispatches - from.dispatches;
+    sum->submissions += to.submissions - from.submissions;
+    sum->pipelines += to.pipelines - from.pipelines;
+    sum->fallbacks += to.fallbacks - from.fallbacks;
+}
+
+/* gate: a number on the GPU; it can be read when all before it is done. NULL: nothing runs on after a step. */
+static double one_step(cn_ctx *cn, const struct workload *w, void *user, cn_tensor *gate, work *sum)
 {
     cn_scope s = cn_scope_begin(cn);
+    cn_gpu_counters before = cn_gpu_counted(cn);
     double t = now();
     w->step(user);
+    add_work(sum, before, cn_gpu_counted(cn));
+    if (gate) cn_item(gate);
     t = now() - t;
     cn_scope_end(cn, s);
     return t;
 }
 
+enum { NO_DEVICE = 3 };
+
 static int run(const struct workload *w)
 {
     enum { MOST_TIMES = 1 << 20 };
     static double times[MOST_TIMES];
-    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = options.threads });
+    cn_ctx *cn = cn_open(&(cn_desc){ .device = options.device, .seed = 1, .threads = options.threads });
+    if (!cn || cn_failed(cn)) {
+        fprintf(stderr, "cairn: --device %s: %s\n", options.device, cn ? cn_error(cn) : "out of memory");
+        return NO_DEVICE;
+    }
     void *user = w->make(cn);
+    cn_tensor *gate = strncmp(options.device, "gpu", 3) ? NULL : cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1)));
     cn_eval_all(cn);
-    for (int i = 0; i < 3; i++) one_step(cn, w, user);
+    if (gate) cn_item(gate);
+    work warm = { 0 }, sum = { 0 };
+    double first = one_step(cn, w, user, gate, &warm);
+    for (int i = 0; i < 2; i++) one_step(cn, w, user, gate, &warm);
     int n = 0;
     for (double end = now() + options.seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);)
-        times[n++] = one_step(cn, w, user);
+        times[n++] = one_step(cn, w, user, gate, &sum);
     if (cn_failed(cn)) {
         printf("%s FAILED %s\n", w->name, cn_error(cn));
         return 1;
@@ -373,7 +402,11 @@ static int run(const struct workload *w)
     qsort(times, (size_t)n, sizeof *times, by_value);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%s %.4f %.0f\n", w->name, times[n / 2] * 1e3, (double)usage.ru_maxrss / 1024);
+    printf("%s %.4f %.0f", w->name, times[n / 2] * 1e3, (double)usage.ru_maxrss / 1024);
+    if (gate)
+        printf(" %.1f %.1f %.1f %.1f %.1f", first * 1e3, (double)sum.dispatches / n, (double)sum.submissions / n,
+               (double)sum.pipelines / n, (double)sum.fallbacks / n);
+    printf("\n");
     cn_close(cn);
     return 0;
 }
@@ -407,13 +440,15 @@ static int run_list(const struct workload *w, int n, bool list)
         int status = 1;
         if (child > 0) waitpid(child, &status, 0);
         bad |= status != 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == NO_DEVICE) break;
     }
     return bad;
 }
 
 static int usage(int code)
 {
-    printf("usage: bench_workloads [--list] [--extra] [--only NAME,NAME] [--threads N] [--seconds S] [--plan]\n");
+    printf("usage: bench_workloads [--list] [--extra] [--only NAME,NAME] [--device gpu] [--threads N] [--seconds S] "
+           "[--plan]\n");
     return code;
 }
 
@@ -429,6 +464,7 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--plan")) options.plan = true;
         else if (!strcmp(argv[i], "--extra")) options.extra = true;
         else if (i + 1 < argc && !strcmp(argv[i], "--only")) options.only = argv[++i];
+        else if (i + 1 < argc && !strcmp(argv[i], "--device")) options.device = argv[++i];
         else if (i + 1 < argc && !strcmp(argv[i], "--threads")) options.threads = atoi(argv[++i]);
         else if (i + 1 < argc && !strcmp(argv[i], "--seconds")) options.seconds = atof(argv[++i]);
         else return usage(strcmp(argv[i], "--help") != 0);

@@ -31,7 +31,8 @@ enum {
     OPS = 1 << 7,
     DEVICES = 1 << 8,
     TRAIN = TRAIN_GPT | TRAIN_MLP | TRAIN_CNN,
-    EVERY = (1 << 9) - 1,
+    DOCTOR = 1 << 9,
+    EVERY = (1 << 10) - 1,
 };
 
 typedef struct command {
@@ -56,6 +57,7 @@ int info(settings *s);
 int bench(settings *s);
 int list_ops(settings *s);
 int list_devices(settings *s);
+int doctor(settings *s);
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 int fail(const char *words, ...) LIKE_PRINTF(1, 2);  /* one line to stderr; gives FAILED */

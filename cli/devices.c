@@ -19,15 +19,15 @@ static const char *instruction_set(void)
 #endif
 }
 
-/* Cards are found and described; there are no kernels for them yet. */
 static void list_gpus(cn_ctx *cn)
 {
     if (!cn_gpu_available(cn)) printf("gpu  none: %s\n", cn_gpu_why_not(cn));
     for (int i = 0; i < cn_gpu_count(cn); i++) {
         cn_gpu_info gpu;
         if (!cn_gpu_describe(cn, i, &gpu)) continue;
-        printf("gpu:%d  %s (%s, %s, by %s)%s; seen, but this build has no GPU backend to compute on it\n", i, gpu.name,
-               gpu.kind, gpu.backend, gpu.implementation, gpu.f16 ? ", f16" : "");
+        printf("gpu:%d  %s (%s, %s, by %s)%s%s\n", i, gpu.name, gpu.kind, gpu.backend, gpu.implementation,
+               gpu.f16 ? ", f16" : "", gpu.timestamps ? ", timestamps" : "");
+        if (gpu.driver[0]) printf("       driver: %s\n", gpu.driver);
     }
 }
 

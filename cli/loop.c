@@ -143,12 +143,25 @@ static bool next_batch(job *j, cn_batch *b)
     return cn_loader_next(j->train, b) || (!cn_failed(j->cn) && cn_loader_next(j->train, b)); /* an epoch may end */
 }
 
-/* One step: its mean loss, or NaN. */
-static double take_step(job *j, cn_training *t, double *norm)
+/* A step that was taken, and numbers of it that may come some steps later: a GPU is not waited for. */
+typedef struct taken {
+    int64_t step;
+    double lr, others; /* others: losses of all batches but the last, added up */
+    cn_reading *loss, *norm;
+} taken;
+
+enum { LATEST = 8 }; /* steps that numbers may be late */
+typedef struct backlog {
+    taken of[LATEST + 1];
+    int n;
+    double loss; /* the last one known, or NaN */
+} backlog;
+
+static void take_step(job *j, cn_training *t, taken *out)
 {
     const int64_t parts = whole_of(j->s, "accumulate");
     const double clip = number_of(j->s, "clip");
-    double sum = 0;
+    *out = (taken){ .step = t->step + 1, .lr = cn_optim_lr(t->optim, 0) };
     cn_scope all = cn_scope_begin(j->cn);
     for (int64_t i = 0; i < parts; i++) {
         cn_batch b;
@@ -158,18 +171,42 @@ static double take_step(job *j, cn_training *t, double *norm)
         cn_backward(parts > 1 ? cn_mul_s(loss, 1 / (double)parts) : loss);
         if (i + 1 < parts) {
             cn_eval_all(j->cn);
-            sum += cn_item(loss);
+            out->others += cn_item(loss);
             cn_scope_end(j->cn, s);
             continue;
         }
         cn_tensor *size = clip > 0 ? cn_clip_grad_norm(cn_optim_params(t->optim), clip, NULL) : NULL;
         cn_step(t->optim);
-        sum += cn_item(loss);
-        *norm = size ? cn_item(size) : 0;
+        out->loss = cn_read_begin(loss);
+        out->norm = size ? cn_read_begin(size) : NULL;
     }
     cn_scope_end(j->cn, all);
     cn_schedule_step(t->schedule);
-    return cn_failed(j->cn) ? NAN : sum / (double)parts;
+}
+
+static int note_step(job *j, const taken *s, double *mean)
+{
+    float loss = NAN, norm = 0;
+    cn_read_end(s->loss, &loss, sizeof loss);
+    if (s->norm) cn_read_end(s->norm, &norm, sizeof norm);
+    if (cn_failed(j->cn)) return fail_in(j->cn);
+    *mean = (s->others + (double)loss) / (double)whole_of(j->s, "accumulate");
+    if (!isfinite(*mean)) return fail("step %" PRId64 ": the loss is %g: a smaller --lr may help", s->step, *mean);
+    cn_logbook_scalar(j->log, s->step, "loss/train", *mean);
+    cn_logbook_scalar(j->log, s->step, "grad_norm", norm);
+    cn_logbook_scalar(j->log, s->step, "lr", s->lr);
+    return DONE;
+}
+
+/* What is there, and whatever must be until no more than so many are left. */
+static int catch_up(job *j, backlog *b, int left)
+{
+    while (b->n > left || (b->n && cn_read_done(b->of[0].loss) && cn_read_done(b->of[0].norm))) {
+        const int code = note_step(j, &b->of[0], &b->loss);
+        memmove(b->of, b->of + 1, (size_t)--b->n * sizeof *b->of);
+        if (code != DONE) return code;
+    }
+    return DONE;
 }
 
 /* Looking at a model leaves its run as it is: random numbers that are taken meanwhile are given back. */
@@ -239,24 +276,24 @@ static int steps(job *j, cn_training *t)
 {
     int64_t last = j->steps;
     if (given(j->s, "stop-at") && whole_of(j->s, "stop-at") < last) last = whole_of(j->s, "stop-at");
+    backlog late = { .loss = NAN };
     while (t->step < last && !interrupted()) {
-        const double lr = cn_optim_lr(t->optim, 0);
-        double norm = 0;
-        const double loss = take_step(j, t, &norm);
+        take_step(j, t, &late.of[late.n++]);
         if (cn_failed(j->cn)) return fail_in(j->cn);
-        if (!isfinite(loss))
-            return fail("step %" PRId64 ": the loss is %g: a smaller --lr may help", t->step + 1, loss);
         t->step++;
-        cn_logbook_scalar(j->log, t->step, "loss/train", loss);
-        cn_logbook_scalar(j->log, t->step, "grad_norm", norm);
-        cn_logbook_scalar(j->log, t->step, "lr", lr);
-        cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", loss, cn_progress_rate(j->bar) * j->amount, j->unit);
+        const bool looks = due(j->eval_every, t->step, last) || due(j->sample_every, t->step, last) ||
+                           due(whole_of(j->s, "save-every"), t->step, last) || t->step == last;
+        const int code = catch_up(j, &late, looks ? 0 : LATEST);
+        if (code != DONE) return code;
+        if (isnan(late.loss)) cn_progress_step(j->bar, 1, "the first loss is on its way");
+        else
+            cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", late.loss, cn_progress_rate(j->bar) * j->amount, j->unit);
         if (interrupted()) break;
         if (due(j->eval_every, t->step, last) && !measure(j, t->step)) return fail_in(j->cn);
         if (due(j->sample_every, t->step, last)) show_sample(j, "sample");
         if (due(whole_of(j->s, "save-every"), t->step, last) && !save(j, t)) return fail_in(j->cn);
     }
-    return DONE;
+    return catch_up(j, &late, 0);
 }
 
 static void quote(char *out, size_t size, const char *path)

@@ -22,11 +22,14 @@ const command commands[] = {
       "cairn eval run --data other-texts\ncairn eval run/mlp-h64-64.safetensors --data more.csv", evaluate },
     { "info", INFO, "FILE", false, "what is in a file: safetensors, npz, npy, tokenizer.json",
       "cairn info run/gpt-l4-h4-w128-c128.safetensors", info },
-    { "bench", BENCH, NULL, false, "time the reference workloads: name, milliseconds a step, megabytes",
-      "cairn bench --only mlp,gpt-mini --threads 2", bench },
+    { "bench", BENCH, NULL, false, "time the reference workloads, a line each: name, milliseconds a step, megabytes; on a GPU also milliseconds of the "
+      "first step (shaders are compiled in it), then of a step: dispatches, submissions, new pipelines, steps run by the CPU",
+      "cairn bench --only mlp,gpt-mini --threads 2\ncairn bench --only mlp --device gpu", bench },
     { "ops", OPS, "WORD", true, "list operators: all, or those with a word in name, kind or text", "cairn ops softmax",
       list_ops },
     { "devices", DEVICES, NULL, false, "list what can be computed on", "cairn devices", list_devices },
+    { "doctor", DOCTOR, NULL, false, "try every operator on a GPU against the CPU, and kernels in all their forms",
+      "cairn doctor\ncairn doctor --device gpu:1 --only matmul", doctor },
 };
 const int n_commands = sizeof commands / sizeof *commands;
 

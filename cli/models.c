@@ -13,9 +13,11 @@ cn_ctx *open_context(const settings *s)
                      .threads = (int)whole_of(s, "threads"),
                      .seed = train ? (uint64_t)whole_of(s, "seed") : 1 };
     cn_ctx *cn = cn_open(&desc);
-    if (!cn && !strcmp(device, "gpu")) fail("--device gpu: this build has no GPU backend; cpu is there");
-    else if (!cn) fail("the device '%s' cannot be opened: out of memory or threads", device);
-    return cn;
+    if (!cn) fail("the device '%s' cannot be opened: out of memory or threads", device);
+    if (!cn || !cn_failed(cn)) return cn;
+    fail("--device %s: %s", device, cn_error(cn)); /* what is missing, and how to get it */
+    cn_close(cn);
+    return NULL;
 }
 
 settings *settings_in(const cn_dict *model, const char *name)
@@ -215,17 +217,23 @@ enum { MOST_CLASSES = 100000 };
 
 static bool count_classes(cn_ctx *cn, const cn_batch *b, survey *v)
 {
-    const int64_t *y = cn_data(b->y);
-    for (int64_t i = 0; y && i < b->n; i++) {
-        if (y[i] < 0 || y[i] >= MOST_CLASSES)
-            return fail("label %" PRId64 ": labels are whole numbers from 0 to %d", y[i], MOST_CLASSES - 1), false;
+    int64_t *y = grow(NULL, (size_t)b->n * sizeof *y);
+    bool ok = cn_read(b->y, y, (size_t)b->n * sizeof *y);
+    if (!ok) fail_in(cn);
+    for (int64_t i = 0; i < b->n && ok; i++) {
+        ok = y[i] >= 0 && y[i] < MOST_CLASSES;
+        if (!ok) {
+            fail("label %" PRId64 ": labels are whole numbers from 0 to %d", y[i], MOST_CLASSES - 1);
+            break;
+        }
         if (y[i] >= v->classes) {
             v->of_class = grow(v->of_class, (size_t)(y[i] + 1) * sizeof *v->of_class);
             while (v->classes <= y[i]) v->of_class[v->classes++] = 0;
         }
         v->of_class[y[i]]++;
     }
-    return y || (fail_in(cn), false);
+    free(y);
+    return ok;
 }
 
 /* Sums of values and squares; finish_columns makes them means and deviations. Shifted by the first row: digits stay. */

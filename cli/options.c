@@ -108,11 +108,17 @@ const option options[] = {
     { "Benchmark", BENCH, "only", 0, TEXT, "NAME,...", NULL, 0, 0, true, "run these" },
     { "Benchmark", BENCH, "extra", 0, FLAG, NULL, NULL, 0, 0, true, "run those of other sizes, types and operators" },
     { "Benchmark", BENCH, "seconds", 0, NUMBER, "S", "4", 0.01, 3600, true, "to measure each" },
+    { "Examination", DOCTOR, "only", 0, TEXT, "PART", NULL, 0, 0, true,
+      "of names: look at these alone; the verdict is not written then" },
+    { "Examination", DOCTOR, "large", 0, FLAG, NULL, NULL, 0, 0, true,
+      "large sizes too where the GPU is a CPU; elsewhere they are tried anyway" },
     { ALL_GROUP, TRAIN, "seed", 's', WHOLE, "N", "1", 0, 9e15, false,
       "of everything random: the same seed, the same run" },
     { ALL_GROUP, GENERATE, "seed", 's', WHOLE, "N", NULL, 0, 9e15, true,
       "the same seed, the same text (default: another one each time)" },
-    { ALL_GROUP, COMPUTES & ~BENCH, "device", 0, CHOICE, "auto|cpu|gpu", "auto", 0, 0, true, "what to compute on" },
+    { ALL_GROUP, COMPUTES, "device", 0, CHOICE, "auto|cpu|gpu|gpu:N", "auto", 0, 0, true,
+      "what to compute on; gpu is the fastest card, N the number that cairn devices shows; auto is the cpu" },
+    { ALL_GROUP, DOCTOR, "device", 0, CHOICE, "gpu|gpu:N", "gpu", 0, 0, true, "the one to examine" },
     { ALL_GROUP, COMPUTES, "threads", 'j', WHOLE, "N", "0", 0, 1024, true, "to compute with; 0: one a core" },
     { ALL_GROUP, TRAIN | GENERATE | EVAL, "profile", 0, MAYBE, "[FILE.json]", NULL, 0, 0, true,
       "show at the end where the time went; a file gets a trace for chrome://tracing" },
@@ -226,12 +232,16 @@ static const char *yes_or_no(const char *value)
     return NULL;
 }
 
-/* Whether value is one of the words between bars. */
+/* Whether value is one of the words between bars; N at the end of a word is a number. */
 static bool is_choice(const char *choices, const char *value)
 {
-    const size_t n = strlen(value);
-    for (const char *at = choices; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
-        if (strcspn(at, "|") == n && !memcmp(at, value, n)) return true;
+    const size_t n = strlen(value), digits = n - strcspn(value, "0123456789");
+    for (const char *at = choices; at; at = strchr(at, '|'), at = at ? at + 1 : NULL) {
+        const size_t word = strcspn(at, "|"), same = at[word - 1] == 'N' ? word - 1 : word;
+        const bool numbered = same < word && digits && digits < 4 && n - digits == same &&
+                              strspn(value + same, "0123456789") == digits;
+        if ((numbered || (same == word && n == word)) && !memcmp(at, value, same)) return true;
+    }
     return false;
 }
 

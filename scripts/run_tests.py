@@ -3,6 +3,9 @@
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
 STAGE is release, asan, tsan, clang, fuzz, checks, commands or examples; NAME picks test programs or examples by a part of their name.
+Programs called test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu: in the release stage on two
+implementations of WebGPU, the operators on two drivers each; test_gpu under the address sanitizer too. Without them, as
+where nothing can be downloaded, they run as they are, on a graphics card if there is one, and are skipped otherwise.
 A test program prints as its last line "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
 missing last line, or a non-zero exit without a failed check counts as one failure. The last line printed here is the sum.
 """
@@ -35,6 +38,11 @@ SANITIZER_ENV = {
 }
 
 
+# Implementation and driver of software GPUs: env.sh, which scripts/gpu.sh writes, has a function gpu_NAME for each.
+GPUS = ["wgpu_lavapipe", "dawn_lavapipe"]
+MORE_GPUS = ["wgpu_swiftshader", "dawn_swiftshader"]  # slow: for test_gpu_ops, quickly
+
+
 class Result:
     """How one command ended: its exit status (None after a timeout), output, and time."""
 
@@ -60,7 +68,7 @@ class Tally:
             self.passed += passed
             self.failed += failed
             self.skipped += skipped
-            print(f"{stage:<9} {name:<28} {result.seconds:7.1f} s  {counts}{note}")
+            print(f"{stage:<9} {name:<29} {result.seconds:7.1f} s  {counts}{note}")
             if failed:
                 text = (result.out + result.err).rstrip().splitlines()
                 omitted = [f"… {len(text) - 100} lines left out …"] if len(text) > 100 else []
@@ -111,7 +119,7 @@ def build(tally, config, targets):
     if result.status != 0:
         tally.check(config, "build", result)
         return False
-    print(f"{config:<9} {'build':<28} {result.seconds:7.1f} s", flush=True)
+    print(f"{config:<9} {'build':<29} {result.seconds:7.1f} s", flush=True)
     return True
 
 
@@ -143,6 +151,35 @@ def run_test(tally, config, name, command, env, timeout):
     tally.add(config, name, result, passed, failed, skipped, note)
 
 
+def software_gpus(tally, config, options):
+    """Which software GPUs there are; says what is missing."""
+    if not any(options.wants(path.stem) for path in (ROOT / "tests").glob("test_gpu*.c")):
+        return []
+    result = run(["scripts/gpu.sh"], 900)
+    text = (BUILD / "gpu" / "env.sh").read_text() if result.status == 0 else ""
+    missing = [gpu for gpu in GPUS + MORE_GPUS if f"gpu_{gpu}()" not in text]
+    if missing and config == "release":
+        words = "; ".join(result.err.strip().splitlines()[-4:])
+        tally.add(config, "scripts/gpu.sh", result, 0, 0, len(missing), f"  (cannot be had: {', '.join(missing)}: {words})")
+    return [gpu for gpu in GPUS + MORE_GPUS if gpu not in missing]
+
+
+def on_gpu(gpu, command):
+    return ["bash", "-c", '. "$0" && "$@"', BUILD / "gpu" / "env.sh", f"gpu_{gpu}", *command]
+
+
+def gpu_jobs(config, gpus, name, command, env):
+    """A test of the GPU on the adapters it is for: (label, command, environment)."""
+    if config == "release":
+        wanted = GPUS + (MORE_GPUS if name == "test_gpu_ops" else [])
+        quick = {gpu: {"CAIRN_TEST_QUICK": "1"} for gpu in MORE_GPUS}
+        return [(f"{name} {gpu}", on_gpu(gpu, command), {**env, **quick.get(gpu, {})}) for gpu in gpus if gpu in wanted]
+    if config == "asan" and name == "test_gpu" and GPUS[0] in gpus:  # the libraries leak of their own accord
+        options = env["ASAN_OPTIONS"] + ":detect_leaks=0"
+        return [(f"{name} {GPUS[0]}", on_gpu(GPUS[0], command), {**env, "ASAN_OPTIONS": options})]
+    return []
+
+
 def run_tests(tally, config, options):
     if not build(tally, config, ["all_tests"]):
         return
@@ -156,9 +193,18 @@ def run_tests(tally, config, options):
     if config == "tsan":
         prefix = without_address_randomisation()
     timeout = 1800 if options.long else 600
+    gpus = software_gpus(tally, config, options) if config != "tsan" else []
+    wanted = []
+    for name, command in test_programs(config):
+        if not options.wants(name):
+            continue
+        if name.startswith("test_gpu") and gpus:
+            wanted = gpu_jobs(config, gpus, name, command, env) + wanted  # they take longest
+        elif not name.startswith("test_gpu") or config == "release":
+            wanted.append((name, prefix + command, env))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(run_test, tally, config, name, prefix + command, env, timeout)
-                for name, command in test_programs(config) if options.wants(name)]
+        jobs = [pool.submit(run_test, tally, config, name, command, own, timeout * (3 if " " in name else 1))
+                for name, command, own in wanted]
         for job in jobs:
             job.result()
 

@@ -24,7 +24,7 @@ passed = failed = 0
 TINY = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4", "--warmup", "5",
         "--eval-windows", "8", "--tokens", "20", "--threads", "2"]
 GPT = "gpt-l2-h2-w32-c32.safetensors"
-COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices"]
+COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices", "doctor"]
 
 
 def check(ok, what, detail=""):
@@ -37,7 +37,8 @@ def check(ok, what, detail=""):
 
 
 def cairn(*words, **more):
-    return subprocess.run([CAIRN, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, timeout=120, **more)
+    more.setdefault("timeout", 120)
+    return subprocess.run([CAIRN, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, **more)
 
 
 def works(*words, **more):
@@ -53,6 +54,21 @@ def refuses(code, words, *parts, **more):
     err = result.stderr.decode(errors="replace")
     ok = result.returncode == code and err.count("\n") == 1 and all(part in err for part in parts)
     check(ok, f"cairn {' '.join(map(str, words))} is refused with {code} and {parts}", f"exit {result.returncode}: {err}")
+
+
+def without_gpu():
+    """An environment in which no graphics card is found."""
+    return {**os.environ, "CAIRN_WEBGPU_LIB": "/nonexistent/libwebgpu.so"}
+
+
+def with_gpu():
+    """The environment of a software GPU, if scripts/gpu.sh was run; else None."""
+    script = ROOT / "build" / "gpu" / "env.sh"
+    if not script.exists():
+        return None
+    result = subprocess.run(["bash", "-c", f". '{script}' && gpu_wgpu_lavapipe env -0"], capture_output=True)
+    words = [word.split("=", 1) for word in result.stdout.decode().split("\0") if "=" in word]
+    return dict(words) if result.returncode == 0 else None
 
 
 def tensors(path):
@@ -177,7 +193,10 @@ def test_bad_files(folder):
     refuses(1, [*train, "--data", "text.txt", "--out", "text.txt/x"], "text.txt", cwd=folder)
     refuses(1, [*train, "--data", "text.txt", "--resume", "none"], "none", cwd=folder)
     refuses(1, [*train, "--data", "text.txt", "--resume", "text.txt"], "text.txt", cwd=folder)
-    refuses(1, [*train, "--data", "text.txt", "--device", "gpu"], "no GPU backend", cwd=folder)
+    refuses(1, [*train, "--data", "text.txt", "--device", "gpu"], "--device gpu", "there is no GPU", "CAIRN_WEBGPU_LIB", cwd=folder,
+            env=without_gpu())
+    refuses(1, ["bench", "--only", "mlp", "--device", "gpu"], "--device gpu", "there is no GPU", env=without_gpu())
+    refuses(1, ["doctor"], "--device gpu", "there is no GPU", env=without_gpu())
     refuses(1, ["train", "mlp", "--data", "none.csv", "--target", "y"], "none.csv", cwd=folder)
     refuses(1, ["train", "mlp", "--data", "line.csv", "--target", "z"], "z", cwd=folder)
     refuses(1, ["train", "mlp", "--data", "circle.csv", "--target", "where"], "circle.csv", cwd=folder)
@@ -433,6 +452,34 @@ def test_others(folder):
     check("gpt-mini" in works("bench", "--list"), "bench --list")
     line = works("bench", "--only", "mlp", "--seconds", "0.05", "--threads", 1)
     check(re.fullmatch(r"mlp [\d.]+ \d+\n", line), "bench", line)
+
+
+def test_gpu(folder):
+    env = with_gpu()
+    if not env:
+        print("skipped: no software GPU: run scripts/gpu.sh")
+        return
+    env["XDG_CACHE_HOME"] = str(folder / "cache")
+    env["MESA_SHADER_CACHE_DIR"] = str(ROOT / "build" / "gpu" / "shaders")  # compiled once, not each time
+    more = {"cwd": folder, "env": env, "timeout": 600}
+    check(re.search(r"gpu:0 +\S.*software", works("devices", **more)), "devices", works("devices", **more))
+    steps = ["--data", "text.txt", *TINY, "--steps", 12, "--eval-every", 6, "--lr", "0.003"]
+    out = works("train", "gpt", *steps, "--device", "gpu", "--out", "g", "--profile", **more)
+    check("on gpu" in out and "dispatches" in out, "train --device gpu says where it was", out)
+    works("train", "gpt", *steps, "--out", "c", cwd=folder)
+    on_gpu, on_cpu = log_of(folder / "g", "loss/train"), log_of(folder / "c", "loss/train")
+    check([s for s, _ in on_gpu] == list(range(1, 13)), "every loss is logged, under its step", on_gpu)
+    check(len(on_gpu) == len(on_cpu) and all(abs(a - b) < 0.01 for (_, a), (_, b) in zip(on_gpu, on_cpu)),
+          "losses on the GPU are the CPU's", (on_gpu, on_cpu))
+    works("train", "gpt", "--resume", f"g/{GPT}", "--steps", 14, "--device", "gpu:0", "--quiet", **more)
+    check(works("generate", "g", "--tokens", 5, "--seed", 1, "--device", "gpu", **more), "generate")
+    check(re.search(r"loss [\d.]+", works("eval", "g", "--data", "text.txt", "--device", "gpu", **more)), "eval")
+    line = works("bench", "--only", "mlp", "--seconds", "0.05", "--device", "gpu", **more)
+    check(re.fullmatch(r"mlp [\d.]+ \d+( [\d.]+){5}\n", line) and float(line.split()[4]) > 1, "bench", line)
+    refuses(1, ["bench", "--only", "mlp", "--device", "gpu:9"], "gpu:9", **more)
+    out = works("doctor", "--only", "relu", **more)
+    check(re.search(r"PASS +relu +\d+ checks +worst", out) and ", 0 failed" in out, "doctor", out)
+    check(not (folder / "cache").exists(), "a partial verdict is not kept")
 
 
 def test_hostile(folder):

@@ -34,7 +34,7 @@ static int64_t compute(cn_ctx *ctx, const cn_op *op, bool real, double *out)
     cn_tensor *in[CN_MAX_IN] = { 0 };
     cn_scope s = cn_scope_begin(ctx);
     for (int k = 0; k < op->n_in; k++) in[k] = operand(ctx, real, k, op->n_in);
-    cn_tensor *y = cn_apply(op, in, op->n_in, op->attr_size ? op->cases[0].attrs : NULL, op->cases[0].args);
+    cn_tensor *y = cn_apply(op, in, op->n_in, NULL, op->cases[0].args);
     int64_t n = y ? cn_numel(y) : -1;
     y = cn_cast(y, cn_dtype_is_float(y ? cn_type(y) : CN_F32) ? CN_F32 : CN_I32);
     bool floats = y && cn_dtype_is_float(cn_type(y));
@@ -50,14 +50,24 @@ static int64_t compute(cn_ctx *ctx, const cn_op *op, bool real, double *out)
     return n;
 }
 
-/* To 2e-5 of the result; where x/y or a sine is large, of what it was made from. */
+/* To 2e-5, and whatever is made of numbers below the normal range. */
+#define SMALL 1e-33
 static bool is_close(double a, double b)
 {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
     if (a == b) return true;
     if (fabs(a) < 0x1p-126 && fabs(b) < 0x1p-126) return true;
     if (fabs(a) >= 3.3e38 || fabs(b) >= 3.3e38) return fabs(a) > 3e38 && fabs(b) > 3e38 && (a > 0) == (b > 0);
-    return fabs(a - b) <= 2e-5 * fmax(fabs(a), fabs(b)) + 1e-37;
+    return fabs(a - b) <= 2e-5 * fmax(fabs(a), fabs(b)) + SMALL;
+}
+
+/* A sine where neighbouring floats lie further apart than a turn; infinity, or nearly, times a slope that is 0 on one side
+   and hardly more on the other. */
+static bool is_pointless(const cn_op *op, double x)
+{
+    bool turns = !strcmp(op->name, "sin") || !strcmp(op->name, "cos") || !strcmp(op->name, "tan");
+    if (turns) return isfinite(x) && fabs(x) > 1e6;
+    return strstr(op->name, "_backward") && fabs(x) > 1e6;
 }
 
 static void test_op(const cn_op *op, bool real)
@@ -69,6 +79,7 @@ static void test_op(const cn_op *op, bool real)
     for (int64_t i = 0; i < n && same; i++) {
         double x = real ? (double)reals[op->n_in == 1 ? i : i / across] : wholes[op->n_in == 1 ? i : i / across];
         double y = op->n_in == 1 ? 0 : real ? (double)reals[i % across] : wholes[i % across];
+        if (is_pointless(op, x)) continue;
         check(is_close(a[i], b[i]), "%s of %g and %g: %.9g, not %.9g", op->name, x, y, b[i], a[i]);
     }
     cn_error_clear(cpu);
@@ -135,12 +146,8 @@ static void test_reductions(void)
     }
 }
 
-/* What GPUs may round in their own way when the result is a choice, or differs by nature far out. */
 static bool is_left_out(const cn_op *op)
 {
-    static const char *const names[] = { "randint", "cast" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(op->name, names[i]) == 0) return true;
     return op->kind != CN_MAP || op->n_in < 1 || op->n_in > 2 || op->n_out != 1 || op->attr_size > 0;
 }
 

@@ -1,5 +1,5 @@
-/* Indices, joins, scans and sorts on the GPU, beyond the operators' cases: sizes that need several launches, indices out of
-   range, what is written in place. The CPU says what is right.
+/* Indices, joins, scans and sorts on the GPU, beyond the operators' cases: sizes that need several launches, indices out
+   of range, what is written in place. The CPU says what is right.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>

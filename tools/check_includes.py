@@ -36,6 +36,7 @@ EXCEPTIONS = [
     ("core/context.c", "gpu/backend.h"),  # and the one it was asked for
     ("gpu/", "cpu/cpu.h"),            # steps without a kernel run there
     ("ops/", "gpu/kernel.h"),         # operators say what runs on the GPU
+    ("ops/", "gpu/variants.h"),       # and ask which form of it is to be trusted
     ("ops/", "cpu/gemm.h"),           # CPU kernels of operators share the matrix product
     ("ops/", "cpu/workers.h"),        # and the threads
 ]

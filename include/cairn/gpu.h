@@ -62,6 +62,19 @@ typedef struct cn_gpu_counters {
 } cn_gpu_counters;
 CN_API cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx); /* zeros if the context has no GPU */
 
+/* Kernels of which there are several forms. `cairn doctor` tries each; what it finds wrong on an adapter and driver stands in
+   a file of the user's cache, one for each, as a line "quarantine NAME CHOICE", and is not chosen there any more. */
+#define CN_GPU_CHOICES 6
+typedef struct cn_gpu_variant {
+    const char *name;                    /* "matmul" */
+    const char *variable;                /* of the environment: the choice it names is taken, whatever is preferred */
+    const char *choices[CN_GPU_CHOICES]; /* NULL after the last */
+    const char *safe;                    /* taken instead of one that is wrong */
+    const char *operators;               /* that have these kernels, with spaces between them */
+} cn_gpu_variant;
+CN_API const cn_gpu_variant *cn_gpu_variants(int *n);
+CN_API bool cn_gpu_verdict_path(cn_ctx *ctx, char *out, size_t size); /* of the context's GPU; false: it has none, or no cache */
+
 #ifdef __cplusplus
 }
 #endif

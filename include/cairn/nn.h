@@ -65,7 +65,7 @@ CN_API void cn_module_train(cn_module *m, bool on);  /* dropout, batch statistic
 CN_API bool cn_module_training(const cn_module *m);
 CN_API bool cn_module_freeze(cn_module *m, bool on); /* its parameters take no gradients */
 CN_API void cn_module_zero_grad(cn_module *m);
-CN_API bool cn_module_to(cn_module *m, const char *device); /* "cpu"; an error where there is no such device */
+CN_API bool cn_module_to(cn_module *m, const char *device); /* that of its context: everything in a context is on one device; else an error */
 CN_API bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t);  /* of parameters made from now on: f32 (the default), f64 or a half */
 CN_API cn_dtype cn_default_dtype(const cn_ctx *ctx);
 

@@ -9,6 +9,10 @@
    What is timed  Every kernel of every plan that runs between begin and end, under the name cn_plan_print shows for it; looking
               for plans and building them; the rest of each evaluation; copies between your memory and tensors. What remains
               is time outside: your code, and recording operations. Shares are of the whole and add up to 100 %.
+   On a GPU   What it did is counted: dispatches, submissions, bytes there and back. Kernels are timed by its own clock, where
+              it has one that programs may read (gpu.h: timestamps); each evaluation is then waited for, and each kernel is a
+              pass of its own, which takes longer than without a profile. Without such a clock, a kernel's time is that of
+              recording its commands. Drivers may round their clock: a time of 0 is one below its step.
    Cost       Two readings of the clock and a table lookup a kernel while a profile runs; nothing otherwise.
    Ownership  A profile belongs to its context, or until cn_profile_free. Names in rows are good while the profile is.
    Errors     One profile runs at a time in a context: another is an error. Lack of memory never disturbs what is profiled:
@@ -18,7 +22,7 @@
 
 #include <stdio.h>
 
-#include "base.h"
+#include "gpu.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +68,9 @@ CN_API bool cn_profile_row_at(const cn_profile *p, int i, cn_profile_row *row); 
 CN_API cn_profile_row cn_profile_total(const cn_profile *p, cn_profile_class c); /* all devices */
 CN_API double cn_profile_seconds(const cn_profile *p);                        /* from begin to end, or till now */
 CN_API int64_t cn_profile_kernels(const cn_profile *p);                       /* run so far: as cn_count counts them */
+
+CN_API cn_gpu_counters cn_profile_gpu(const cn_profile *p);                   /* counted from begin to end, or till now */
+CN_API bool cn_profile_gpu_timed(const cn_profile *p);                        /* kernels were timed by the GPU's clock */
 
 /* The table. Returns the length of the whole text; writes at most size bytes, always ended by 0. */
 CN_API size_t cn_profile_print(const cn_profile *p, char *out, size_t size);

@@ -37,7 +37,8 @@ CN_API cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t);
 CN_API cn_tensor *cn_keep(cn_tensor *t);    /* returns t */
 CN_API void cn_release(cn_tensor *t);       /* NULL is fine */
 
-/* From data. cn_from copies; cn_borrow uses the memory as it is, until nothing refers to it: then free_fn is called. */
+/* From data. cn_from copies; cn_borrow uses the memory as it is (a GPU copies it), until nothing refers to it: then
+   free_fn is called. */
 CN_API cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data);
 CN_API cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data,
                             void (*free_fn)(void *user), void *user);
@@ -60,10 +61,18 @@ CN_API bool cn_eval(cn_tensor *t);
 CN_API bool cn_eval_all(cn_ctx *ctx);                        /* everything pending that someone can want */
 CN_API bool cn_read(cn_tensor *t, void *out, size_t bytes);  /* row-major, exactly the tensor's bytes */
 CN_API bool cn_read_f64(cn_tensor *t, double *out, int64_t count); /* any dtype, converted */
-CN_API const void *cn_data(cn_tensor *t);                    /* contiguous memory, valid while t is and is not assigned */
+CN_API const void *cn_data(cn_tensor *t);                    /* contiguous memory, valid while t is and is not assigned; CPU only */
 CN_API double cn_item(cn_tensor *t);                         /* of a tensor of one element */
 CN_API int64_t cn_item_i64(cn_tensor *t);
 CN_API double cn_get(cn_tensor *t, cn_dims index);
+
+/* Numbers later: of a value that is only looked at now and then, a loss in a log, without waiting for it. What is read is
+   what t was at cn_read_begin, which evaluates it. On a GPU it comes along with the steps that follow, some of them later;
+   on the CPU it is there at once. Readings left over are freed with the context. */
+typedef struct cn_reading cn_reading;
+CN_API cn_reading *cn_read_begin(cn_tensor *t);                     /* NULL: an error */
+CN_API bool cn_read_done(cn_reading *r);                            /* does not wait; NULL is done */
+CN_API bool cn_read_end(cn_reading *r, void *out, size_t bytes);    /* waits if it must, and frees r; out NULL: not wanted */
 
 /* Numbers in. The handle gets a new value. */
 CN_API bool cn_assign(cn_tensor *t, cn_tensor *value);       /* same shape; value is converted to t's dtype */

@@ -199,6 +199,18 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value,
                     int n); /* or none of them; values are replaced by what was made of them */
 bool cn__assign_made(cn_tensor *t, cn_tensor *value); /* a pending result made for t, which nobody else has: not copied */
 
+/* host.c: a value as contiguous memory of the CPU: where it lies, or a copy. It holds as long as t has the value, in the
+   scope it was opened in. */
+typedef struct cn__host {
+    const void *data;
+    cn_ctx *ctx;
+    void *copy; /* NULL: where it lies */
+    size_t bytes;
+} cn__host;
+bool cn__host_open(cn_tensor *t, cn__host *h); /* false: an error stands, and there is nothing to close */
+void cn__host_close(cn__host *h);
+bool cn__host_device(const cn_ctx *ctx); /* the CPU sees its tensors where they lie */
+
 /* apply.c */
 cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak);
 cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in); /* promotion among operands */

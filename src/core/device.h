@@ -19,6 +19,10 @@ typedef struct cn__device_table {
     /* n elements, from the one numbered `at` on; on our side they are as cn_dtype_size says */
     bool (*upload)(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n);
     bool (*download)(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n);
+    /* A download for later: what the elements are now. NULL functions: downloads are at once. */
+    void *(*read_begin)(cn__device *d, const void *from, int64_t at, cn_dtype t, int64_t n); /* NULL: an error stands */
+    bool (*read_done)(cn__device *d, void *reading);          /* looks, does not wait */
+    bool (*read_end)(cn__device *d, void *reading, void *to); /* waits, and frees it; to NULL: it is not wanted */
     void *(*host)(cn__device *d, void *memory);            /* the memory as the CPU sees it, or NULL */
     bool (*supports)(cn__device *d, const cn_op *op);      /* has a kernel for it */
     bool (*prepare)(cn__device *d, struct cn__plan *plan); /* plan->prepared; false: no memory */

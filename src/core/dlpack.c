@@ -4,6 +4,7 @@
 typedef struct exported {
     DLManagedTensor managed;
     cn_tensor *tensor; /* kept */
+    cn__host host;
     int64_t shape[CN_MAX_DIMS], strides[CN_MAX_DIMS];
 } exported;
 
@@ -17,6 +18,7 @@ static void delete_exported(DLManagedTensor *m)
 {
     exported *e = m->manager_ctx;
     cn_ctx *ctx = e->tensor->ctx;
+    cn__host_close(&e->host);
     cn_release(e->tensor);
     cn__block_free(&ctx->memory, e, sizeof *e);
 }
@@ -27,9 +29,12 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     if (t->ref.node->state == CN__NUMBER) t = cn__filled(t);
+    bool here = cn__host_device(ctx); /* else others see a copy */
+    if (t && !here) t = cn_contiguous(t);
     exported *e = t && cn_eval(t) ? cn__block_new(&ctx->memory, sizeof *e) : NULL;
+    if (e) e->host = (cn__host){ 0 };
     cn_tensor *own = e ? cn_detach(t) : NULL; /* a handle of its own: later assignments to t do not touch it */
-    if (!own) {
+    if (!own || (!here && !cn__host_open(own, &e->host))) {
         if (e) cn__block_free(&ctx->memory, e, sizeof *e);
         cn__fail(ctx, CN_NO_MEMORY, "to_dlpack: out of memory");
         cn_scope_end(ctx, s);
@@ -39,14 +44,14 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     e->tensor = cn_keep(own);
     memcpy(e->shape, r->meta.layout.shape, sizeof e->shape);
     memcpy(e->strides, r->meta.layout.stride, sizeof e->strides);
-    e->managed = (DLManagedTensor){ .dl_tensor = { .data = r->storage->data,
+    e->managed = (DLManagedTensor){ .dl_tensor = { .data = here ? r->storage->data : e->host.copy,
                                                    .device = { 1, 0 },
                                                    .ndim = r->meta.layout.ndim,
                                                    .dtype = types[r->meta.dtype],
                                                    .shape = e->shape,
                                                    .strides = e->strides,
                                                    .byte_offset =
-                                                       (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype) },
+                                                       here ? (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype) : 0 },
                                     .manager_ctx = e,
                                     .deleter = delete_exported };
     cn_scope_end(ctx, s);

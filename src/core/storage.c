@@ -94,7 +94,7 @@ void cn__storage_ref(cn__storage *s) { s->refs++; }
 void cn__storage_unref(cn_ctx *ctx, cn__storage *s)
 {
     if (!s || --s->refs > 0) return;
-    if (s->borrowed && s->free_fn) s->free_fn(s->user);
+    if (s->free_fn) s->free_fn(s->user);
     if (s->borrowed || s->lost) {
         cn__block_free(&ctx->memory, s, sizeof *s);
         return;

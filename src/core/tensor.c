@@ -32,6 +32,12 @@ static bool upload_bools(cn__storage *s, const unsigned char *data, int64_t n)
     return ok;
 }
 
+static bool upload(cn__storage *s, cn_dtype dtype, const void *data, int64_t n)
+{
+    if (dtype == CN_BOOL) return upload_bools(s, data, n);
+    return s->device->table->upload(s->device, s->data, 0, dtype, data, n);
+}
+
 cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
 {
     cn_layout l;
@@ -43,9 +49,7 @@ cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
     }
     cn__storage *s = cn__storage_new(ctx, ctx->device, (size_t)n * cn__device_element(ctx->device, dtype));
     if (!s) return NULL;
-    bool ok = dtype == CN_BOOL ? upload_bools(s, data, n) :
-                                 ctx->device->table->upload(ctx->device, s->data, 0, dtype, data, n);
-    if (!ok) {
+    if (!upload(s, dtype, data, n)) {
         cn__storage_unref(ctx, s);
         return NULL;
     }
@@ -60,11 +64,38 @@ cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, voi
     return cn__borrow_layout(ctx, dtype, &l, data, free_fn, user);
 }
 
+/* The memory that a layout looks at, on the device; l is given its offset there. */
+static cn__storage *storage_with(cn_ctx *ctx, cn_dtype dtype, cn_layout *l, const void *data)
+{
+    int64_t low = 0, high = cn__numel(l) ? 1 : 0; /* elements before data, and from it on */
+    for (int i = 0; i < l->ndim && high; i++) {
+        int64_t reach = (l->shape[i] - 1) * l->stride[i];
+        if (reach < 0) low -= reach;
+        else high += reach;
+    }
+    int64_t n = low + high;
+    cn__storage *s = cn__storage_new(ctx, ctx->device, (size_t)n * cn__device_element(ctx->device, dtype));
+    if (!s) return NULL;
+    l->offset = low;
+    if (n == 0 || upload(s, dtype, (const char *)data - (size_t)low * cn_dtype_size(dtype), n)) return s;
+    cn__storage_unref(ctx, s);
+    return NULL;
+}
+
+/* The memory itself, where the device is the CPU. */
+static cn__storage *storage_of(cn_ctx *ctx, void *data)
+{
+    cn__storage *s = cn__block_new(&ctx->memory, sizeof *s);
+    if (s) *s = (cn__storage){ .device = ctx->device, .data = data, .refs = 1, .borrowed = true };
+    else cn__fail(ctx, CN_NO_MEMORY, "borrow: out of memory");
+    return s;
+}
+
 cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user),
                              void *user)
 {
-    void *host = ctx->device->table->host(ctx->device, data);
-    if (!host && cn__numel(l)) {
+    cn_layout there = *l;
+    if (!data && cn__numel(l)) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: no data");
         return NULL;
     }
@@ -73,13 +104,8 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
                  cn_dtype_size(dtype));
         return NULL;
     }
-    cn__storage *s = cn__block_new(&ctx->memory, sizeof *s);
-    if (!s) {
-        cn__fail(ctx, CN_NO_MEMORY, "borrow: out of memory");
-        return NULL;
-    }
-    *s = (cn__storage){ .device = ctx->device, .data = data, .refs = 1, .borrowed = true };
-    cn__node *n = cn__leaf_new(ctx, dtype, l, s);
+    cn__storage *s = cn__host_device(ctx) ? storage_of(ctx, data) : storage_with(ctx, dtype, &there, data);
+    cn__node *n = s ? cn__leaf_new(ctx, dtype, &there, s) : NULL;
     cn_tensor *t = n ? cn__handle_new(ctx, (cn__ref){ n, 0 }) : NULL;
     if (t) { /* only now is the memory ours to give back */
         s->free_fn = free_fn;

@@ -21,8 +21,9 @@ typedef enum cn__moment {
 typedef struct cn__watch cn__watch;
 struct cn__watch {
     void (*moment)(cn__watch *w, cn__moment m, bool built); /* built: a plan, in the planning that ends */
-    void (*step)(cn__watch *w, const struct cn__plan *plan, int step, int64_t began);
+    void (*step)(cn__watch *w, const struct cn__plan *plan, int step, int64_t began, int64_t ended);
     void (*transfer)(cn__watch *w, const char *device, bool up, size_t bytes, int64_t began);
+    bool by_device; /* set by a device that gives times of its own clock for steps */
 };
 
 static inline int64_t cn__watch_now(void)

@@ -254,7 +254,7 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
         if (step->tail) continue; /* ran inside the step before */
         const int64_t began = w ? cn__watch_now() : 0;
         run_step(plan, plan->prepared, i, run, &cpu, scratch);
-        if (w) w->step(w, plan, i, began);
+        if (w) w->step(w, plan, i, began, cn__watch_now());
         if (step->checks && atomic_load(&cpu.faulty)) {
             run->fault.step = i;
             run->fault.index = cpu.fault_index;

@@ -165,6 +165,7 @@ typedef struct arrays {
     const char *data[CN_MAX_FIELDS];
     size_t bytes[CN_MAX_FIELDS];      /* of an item */
     cn_tensor *tensor[CN_MAX_FIELDS]; /* kept, or NULL */
+    cn__host host[CN_MAX_FIELDS];     /* of tensors */
 } arrays;
 
 static bool arrays_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields)
@@ -179,7 +180,10 @@ static bool arrays_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *c
 static void arrays_close(cn_dataset *d)
 {
     arrays *a = (arrays *)d;
-    for (int i = 0; i < d->fields; i++) cn_release(a->tensor[i]);
+    for (int i = 0; i < d->fields; i++) {
+        cn__host_close(&a->host[i]);
+        cn_release(a->tensor[i]);
+    }
 }
 
 cn_dataset *cn_dataset_arrays(cn_ctx *ctx, int64_t count, const cn_field *field, const void *const *data, int n)
@@ -211,7 +215,7 @@ static cn_tensor *own_handle(cn_tensor *t)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *c = cn_contiguous(t), *mine = NULL;
-    if (c && cn_data(c)) {
+    if (c && cn_eval(c)) {
         c->ref.node->refs++;
         mine = cn_keep(cn__handle_new(ctx, c->ref));
     }
@@ -251,8 +255,10 @@ cn_dataset *cn_dataset_tensors(cn_tensor *const *t, int n)
     for (int i = 0; i < n; i++) {
         a->bytes[i] = cn__field_bytes(&field[i]);
         a->tensor[i] = own_handle(t[i]);
-        a->data[i] = a->tensor[i] ? cn_data(a->tensor[i]) : NULL;
-        if (a->tensor[i] && (a->data[i] || !cn_numel(t[i]))) continue;
+        if (a->tensor[i] && cn__host_open(a->tensor[i], &a->host[i])) {
+            a->data[i] = a->host[i].data;
+            continue;
+        }
         cn_dataset_free(&a->base);
         return NULL;
     }

@@ -376,10 +376,10 @@ cn_tensor *cn_transform_apply(cn_transform *t, cn_tensor *image, uint64_t seed)
     cn_ctx *ctx = cn_context(image);
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *c = cn_contiguous(image), *result = NULL;
-    const void *data = c ? cn_data(c) : NULL;
+    cn__host h = { 0 };
     cn__fetch f = { .random = cn__item_draw(seed, 0, 0) };
     cn__image x;
-    if (data && run(t, &f, &f.random, cn_type(c), cn_shape(c), data, &x)) {
+    if (c && cn__host_open(c, &h) && run(t, &f, &f.random, cn_type(c), cn_shape(c), h.data, &x)) {
         void *out = cn__arena_take(&f.arena, (size_t)(x.channels * x.height * x.width) * sizeof(float));
         if (out) store(&x, t->to_u8 ? CN_U8 : CN_F32, out);
         else cn__fetch_no_memory(&f);
@@ -387,5 +387,6 @@ cn_tensor *cn_transform_apply(cn_transform *t, cn_tensor *image, uint64_t seed)
     }
     if (f.code) cn__fail(ctx, f.code, "transform_apply: %s", f.error);
     cn__arena_free(&f.arena);
+    cn__host_close(&h);
     return cn_scope_return(ctx, s, result);
 }

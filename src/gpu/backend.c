@@ -1,4 +1,5 @@
 /* The GPU behind the device table. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/object.h"
@@ -144,18 +145,22 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
     return ok;
 }
 
-/* What kernels found wrong since the last look. */
-static bool look_at_status(cn__gpu_device *d)
+/* What kernels found wrong since the last look; the first word is 0 if nothing. */
+static bool judge_status(cn__gpu_device *d, const uint32_t status[4])
 {
-    if (!d->checkers.n) return true;
-    uint32_t status[4];
-    if (!read_slab(d, 0, 0, status, sizeof status)) return false;
     if (!status[0]) return true;
     const uint32_t none[4] = { 0 };
     write_slab(d, 0, 0, none, sizeof none);
     const char *name = status[0] <= d->checkers.n ? (const char *)d->checkers.v + (status[0] - 1) * 56 : "kernel";
     return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", name, (int32_t)status[1],
                     status[2]);
+}
+
+static bool look_at_status(cn__gpu_device *d)
+{
+    uint32_t status[4];
+    if (!d->checkers.n) return true;
+    return read_slab(d, 0, 0, status, sizeof status) && judge_status(d, status);
 }
 
 static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
@@ -174,6 +179,53 @@ static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t
     }
     if (w) w->transfer(w, d->name, false, (size_t)n * size, began);
     return ok && look_at_status(gpu_of(d));
+}
+
+typedef struct later {
+    cn__gpu_read *words, *status; /* status: NULL where no kernel looks at indices */
+    cn_dtype dtype;
+    int64_t n;
+} later;
+
+static void *gpu_read_begin(cn__device *device, const void *from, int64_t at, cn_dtype t, int64_t n)
+{
+    cn__gpu_device *d = gpu_of(device);
+    const cn__gpu_block *b = from;
+    later *l = cn__alloc(device->ctx, sizeof *l);
+    if (!l) return NULL;
+    *l = (later){ .dtype = t, .n = n };
+    size_t begin = ((size_t)b->word + (size_t)at) * sizeof(uint32_t), bytes = (size_t)n * sizeof(uint32_t);
+    l->words = cn__gpu_read_record(d->gpu, d->heap.slabs[b->slab].buffer, begin, bytes);
+    if (l->words && d->checkers.n)
+        l->status = cn__gpu_read_record(d->gpu, d->heap.slabs[0].buffer, 0, 4 * sizeof(uint32_t));
+    if (l->words && (l->status || !d->checkers.n)) return l;
+    cn__gpu_read_end(l->words, NULL);
+    cn__free(device->ctx, l, sizeof *l);
+    return NULL;
+}
+
+static bool gpu_read_done(cn__device *d, void *reading)
+{
+    (void)d;
+    later *l = reading;
+    return cn__gpu_read_done(l->words) && (!l->status || cn__gpu_read_done(l->status));
+}
+
+static bool gpu_read_end(cn__device *device, void *reading, void *to)
+{
+    cn__gpu_device *d = gpu_of(device);
+    cn_ctx *ctx = device->ctx;
+    later *l = reading;
+    uint32_t status[4] = { 0 };
+    size_t bytes = (size_t)l->n * sizeof(uint32_t) + 1;
+    uint32_t *words = to ? cn__alloc(ctx, bytes) : NULL;
+    if (to && !gpu_read_done(device, l)) d->count.readbacks++;
+    bool ok = cn__gpu_read_end(l->words, words) && (words || !to);
+    if (l->status) ok = cn__gpu_read_end(l->status, to ? status : NULL) && ok;
+    if (ok && to) cn__gpu_from_words(l->dtype, words, to, l->n);
+    cn__free(ctx, words, bytes);
+    cn__free(ctx, l, sizeof *l);
+    return ok && judge_status(d, status);
 }
 
 static void *gpu_host(cn__device *d, void *memory)
@@ -216,6 +268,9 @@ static const cn__device_table table = {
     .free = gpu_free,
     .upload = gpu_upload,
     .download = gpu_download,
+    .read_begin = gpu_read_begin,
+    .read_done = gpu_read_done,
+    .read_end = gpu_read_end,
     .host = gpu_host,
     .supports = gpu_supports,
     .prepare = cn__gpu_prepare,
@@ -229,11 +284,15 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     cn__gpu_device *d = cn__alloc(ctx, sizeof *d);
     if (!d) return NULL;
     d->device = (cn__device){ &table, ctx, "gpu" };
+    if (card > 0) snprintf(d->device.name, sizeof d->device.name, "gpu:%d", card);
     const char *strict = getenv("CAIRN_GPU_STRICT");
     d->strict = strict && !strcmp(strict, "1");
     d->gpu = cn__gpu_open(ctx, card, NULL);
+    const char *kind = getenv("CAIRN_GPU_KIND"); /* kernels look at it: what a real card would run, tested without one */
+    if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
     if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu) && cn__gpu_redo_open(d)) {
         d->cpu = cpu;
+        cn__gpu_variants_open(d);
         cn__log(ctx, "gpu: %s (%s, %s, %s)", d->gpu->info.name, d->gpu->info.kind, d->gpu->info.backend,
                 d->gpu->info.implementation);
         return &d->device;
@@ -242,9 +301,11 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     return NULL;
 }
 
+bool cn__gpu_is_device(const cn__device *d) { return d->table == &table; }
+
 cn__gpu *cn__gpu_of(cn_ctx *ctx)
 {
-    return ctx && ctx->device && ctx->device->table == &table ? gpu_of(ctx->device)->gpu : NULL;
+    return ctx && ctx->device && cn__gpu_is_device(ctx->device) ? gpu_of(ctx->device)->gpu : NULL;
 }
 
 void cn__gpu_break(cn_ctx *ctx)
@@ -254,7 +315,7 @@ void cn__gpu_break(cn_ctx *ctx)
 
 cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx)
 {
-    if (!ctx || !ctx->device || ctx->device->table != &table) return (cn_gpu_counters){ 0 };
+    if (!ctx || !ctx->device || !cn__gpu_is_device(ctx->device)) return (cn_gpu_counters){ 0 };
     const cn__gpu_device *d = (const cn__gpu_device *)ctx->device;
     const cn__gpu_stats *s = &d->gpu->stats;
     cn_gpu_counters c = d->count;

@@ -7,12 +7,14 @@
    plan.c      a plan's steps as launches, prepared once, encoded from a flat list
    fallback.c  steps for which there is no kernel, run by the CPU
    redo.c      what a lost device is had back from
+   variants.c  which form of a kernel an adapter can be trusted with
    backend.c   the table */
 #ifndef CN_GPU_BACKEND_H
 #define CN_GPU_BACKEND_H
 
 #include "gpu/gpu.h"
 #include "gpu/kernel.h"
+#include "gpu/variants.h"
 #include "plan/plan.h"
 
 /* ---- heap.c */
@@ -248,6 +250,7 @@ typedef struct cn__gpu_device {
     cn__gpu_redo redo;
     cn_gpu_counters count;
     bool strict;      /* a step without a kernel is an error */
+    unsigned quarantined[CN__GPU_VARIANTS]; /* bit c: choice c is not to be taken */
 } cn__gpu_device;
 
 cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu); /* cpu is its own from then on */

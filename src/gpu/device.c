@@ -222,9 +222,9 @@ WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who)
 
 WGPUComputePassEncoder cn__gpu_pass(cn__gpu *g, const char *who)
 {
-    if (g->pass) return cn__gpu_ok(g, who) ? g->pass : NULL;
+    if (g->pass && !g->timer.on) return cn__gpu_ok(g, who) ? g->pass : NULL;
     WGPUCommandEncoder e = cn__gpu_encoder(g, who);
-    if (e) g->pass = g->w->CommandEncoderBeginComputePass(e, NULL);
+    if (e) g->pass = cn__gpu_timed_pass(g, e);
     return cn__gpu_ok(g, who) ? g->pass : NULL;
 }
 
@@ -241,6 +241,7 @@ void cn__gpu_drop(cn__gpu *g)
     if (g->encoder) g->dropped++;
     release_encoder(g);
     g->chunks[g->chunk].used = 0;
+    cn__gpu_reads_submitted(g, false);
 }
 
 /* A command buffer with an error in it must not be submitted: one implementation ends the process, the other drops it and
@@ -270,6 +271,7 @@ bool cn__gpu_submit(cn__gpu *g)
     bool uploads = cn__gpu_ring_before_submit(g);
     bool ok = finish_and_submit(g);
     if (uploads) cn__gpu_ring_after_submit(g);
+    cn__gpu_reads_submitted(g, ok);
     return ok;
 }
 
@@ -290,6 +292,7 @@ static void let_go(cn__gpu *g)
     cn__gpu_drop(g);
     if (g->fault.lost && g->device) g->w->DeviceDestroy(g->device); /* what is under way ends */
     cn__gpu_transfer_close(g);
+    cn__gpu_timer_close(g);
 }
 
 static void release_device(cn__gpu *g)

@@ -7,6 +7,7 @@
    memory.c    buffers, given back to a pool
    transfer.c  uploads through a ring of mapped memory, downloads now or later
    program.c   shaders compiled, bound and dispatched
+   timer.c     how long launches took
 
    All calls are in the order of the device: a download sees what was uploaded and dispatched before it. Everything that
    returns false or NULL has left an error in the context. Once a device is lost every call fails; nothing crashes. */
@@ -89,8 +90,8 @@ typedef struct cn__gpu_stats {
     int64_t uploaded_bytes, downloaded_bytes;
 } cn__gpu_stats;
 
-typedef enum cn__gpu_use { CN__GPU_STORAGE, CN__GPU_READBACK } cn__gpu_use;
-enum { CN__GPU_USES = 2, CN__GPU_CLASSES = 128 };
+typedef enum cn__gpu_use { CN__GPU_STORAGE, CN__GPU_READBACK, CN__GPU_QUERIES } cn__gpu_use;
+enum { CN__GPU_USES = 3, CN__GPU_CLASSES = 128 };
 
 typedef struct cn__gpu_buffer {
     struct cn__gpu_buffer *prev, *next; /* among those in use, or those of a class in the pool (next only) */
@@ -111,6 +112,18 @@ typedef struct cn__gpu_chunk {
 } cn__gpu_chunk;
 
 typedef struct cn__gpu_read cn__gpu_read;
+
+enum { CN__GPU_TIMED = 1024 }; /* launches, between two looks at the clock */
+
+typedef struct cn__gpu_timer {
+    bool on, broken;
+    WGPUQuerySet set;
+    cn__gpu_buffer *times;
+    double tick; /* nanoseconds */
+    int now;     /* what launches are for, at present */
+    int n;       /* launches since the last look */
+    int tag[CN__GPU_TIMED];
+} cn__gpu_timer;
 
 typedef struct cn__gpu {
     cn_ctx *ctx;
@@ -137,6 +150,7 @@ typedef struct cn__gpu {
     cn__gpu_chunk chunks[CN__GPU_CHUNKS];
     int chunk; /* the one being filled */
     cn__gpu_read *reads;
+    cn__gpu_timer timer;
     cn__gpu_stats stats;
 } cn__gpu;
 
@@ -180,24 +194,34 @@ bool cn__gpu_download(cn__gpu *g, cn__gpu_buffer *from, size_t offset, void *to,
 bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buffer *from, size_t from_offset,
                   size_t bytes); /* in steps of 4 bytes; of two buffers */
 
-/* A download for later. What is read is what the buffer holds at read_begin. */
+/* A download for later. What is read is what the buffer holds at read_begin; read_record leaves it to a later submission:
+   the next one, or that of a read_end, or of a read_done that looks for the second time. */
 cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
+cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
 bool cn__gpu_read_done(cn__gpu_read *r);          /* looks, does not wait */
 bool cn__gpu_read_end(cn__gpu_read *r, void *to); /* waits, and frees r; NULL: only that */
 void cn__gpu_read_drop(cn__gpu_read *r);          /* frees r: it is not wanted any more */
 
-/* The same of several places, one after the other, in two parts, so that it goes with a submission of others: what is read is what
-   they hold when it is recorded; the caller submits, and then lets it be mapped. All in steps of 4 bytes. */
+/* As read_record, of several places, one after the other; in steps of 4 bytes. */
 typedef struct cn__gpu_part {
     cn__gpu_buffer *from;
     size_t offset, bytes;
 } cn__gpu_part;
-cn__gpu_read *cn__gpu_read_record(cn__gpu *g, size_t n, const cn__gpu_part *parts);
-void cn__gpu_read_map(cn__gpu_read *r);
+cn__gpu_read *cn__gpu_read_parts(cn__gpu *g, size_t n, const cn__gpu_part *parts);
 
 bool cn__gpu_ring_before_submit(cn__gpu *g); /* true: a chunk goes with this submission */
 void cn__gpu_ring_after_submit(cn__gpu *g);
+void cn__gpu_reads_submitted(cn__gpu *g, bool ok); /* ok: else their copies were not made */
 void cn__gpu_transfer_close(cn__gpu *g);
+
+/* ---- timer.c */
+
+bool cn__gpu_timer_begin(cn__gpu *g); /* false: there is no clock, or none that works */
+void cn__gpu_timer_end(cn__gpu *g);
+WGPUComputePassEncoder cn__gpu_timed_pass(cn__gpu *g, WGPUCommandEncoder e); /* for a launch with the tag timer.now */
+/* Waits for all launches since the last look; nanoseconds from the first of them. */
+bool cn__gpu_timer_look(cn__gpu *g, void (*each)(void *user, int tag, int64_t began, int64_t ended), void *user);
+void cn__gpu_timer_close(cn__gpu *g);
 
 /* ---- program.c */
 

@@ -366,7 +366,7 @@ const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__ste
         if (tail->loads[l].buffer == result) e.given = l;
     const cn__buffer *b = &p->plan->buffers[result];
     bool needed = b->where != CN__AT_ARENA || b->last > (int)(tail - p->plan->steps);
-    say(&e, "fn put(i: u32, value: f32) {\n");
+    say(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
     if (needed) say(&e, "    out0(i, value);\n");
     emit_values(&e);
     emit_stores(&e);

@@ -32,6 +32,9 @@ static const function functions[] = {
                 "        return bitcast<f32>(sign | bitcast<u32>(units * 5.9604644775390625e-8));\n    }\n"
                 "    return bitcast<f32>(sign | ((a + 0xfffu + ((a >> 13u) & 1u)) & 0xffffe000u));\n}\n" },
 
+    /* whether it is not 0: NaN is not, whatever != says of it */
+    { "truth", "fn truth(x: f32) -> bool { return x != 0.0 || isnan(x); }\n" },
+
     /* NaN stays */
     { "larger", "fn larger(x: f32, y: f32) -> f32 { return select(select(max(x, y), y, isnan(y)), x, isnan(x)); }\n" },
     { "smaller",
@@ -69,6 +72,20 @@ static const function functions[] = {
       "    return select(select(2147483647, bitcast<i32>(0x80000000u), h < 0), x, (x >> 31u) == h);\n"
       "}\n" },
 
+    /* some GPUs make numbers of exp(NaN) and log(-1), and have log near 1 to 2^-21 only */
+    { "exponential", "fn exponential(x: f32) -> f32 { return select(exp(x), x, isnan(x)); }\n" },
+    { "logarithm",
+      "fn logarithm(x: f32) -> f32 {\n"
+      "    if (abs(x - 1.0) < 0.4) { return log1p(x - 1.0); }\n"
+      "    if (isnan(x) || x < 0.0) { return not_a_number(); }\n"
+      "    return select(select(log(x), x, isinf(x)), -infinity(), x == 0.0);\n"
+      "}\n" },
+    { "logarithm_2",
+      "fn logarithm_2(x: f32) -> f32 {\n"
+      "    if (isnan(x) || x < 0.0) { return not_a_number(); }\n"
+      "    return select(select(log2(x), x, isinf(x)), -infinity(), x == 0.0);\n"
+      "}\n" },
+
     /* powers of e: x = n log(2) + r, as the CPU has them */
     { "power_of_2", "fn power_of_2(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }\n" },
     { "expm1_reduced",
@@ -86,16 +103,19 @@ static const function functions[] = {
       "    let half = power_of_2(i32(n) - 1);\n"
       "    return 2.0 * (half * expm1_reduced(c - n * 0x1.63p-1f + n * 0x1.bd0106p-13f) + (half - 0.5));\n"
       "}\n" },
-    { "sigmoid", "fn sigmoid(x: f32) -> f32 { return 1.0 / (1.0 + exp(-limit(x, -88.0, 88.0))); }\n" },
+    { "sigmoid",
+      "fn sigmoid(x: f32) -> f32 {\n"
+      "    return select(1.0 / (1.0 + exponential(-limit(x, -88.0, 88.0))), 0.0, x < -87.3);\n"
+      "}\n" },
     { "silu", "fn silu(x: f32) -> f32 { return larger(x, -110.0) * sigmoid(x); }\n" },
     { "hyperbolic_sine",
       "fn hyperbolic_sine(x: f32) -> f32 {\n"
-      "    let a = abs(x); let e = expm1(min(a, 20.0)); let h = exp(0.5 * a);\n"
+      "    let a = abs(x); let e = expm1(min(a, 20.0)); let h = exponential(0.5 * a);\n"
       "    return with_sign(select(0.5 * (e + e / (e + 1.0)), 0.5 * h * h, a > 20.0 || isnan(x)), x);\n"
       "}\n" },
     { "hyperbolic_cosine",
       "fn hyperbolic_cosine(x: f32) -> f32 {\n"
-      "    let a = abs(x); let e = exp(min(a, 20.0)); let h = exp(0.5 * a);\n"
+      "    let a = abs(x); let e = exp(min(a, 20.0)); let h = exponential(0.5 * a);\n"
       "    return select(0.5 * (e + 1.0 / e), 0.5 * h * h, a > 20.0 || isnan(x));\n"
       "}\n" },
     { "hyperbolic_tangent",
@@ -199,7 +219,7 @@ static const function functions[] = {
       "}\n" },
 
     /* sin and cos, which GPUs have to 2^-11 only: x = n pi + r, pi in parts so short that the first products are
-       exact */
+       exact; from 2^21 on, where neighbours are a quarter apart, as they have it */
     { "reduced_sine",
       "fn reduced_sine(x: f32, n: f32) -> f32 {\n"
       "    let r = x - n * 3.140625 - n * 0.0009675025939941406 - n * 1.5099067240953445e-7 - n * 5.126688e-12;\n"

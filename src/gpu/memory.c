@@ -18,6 +18,7 @@ static int class_of(size_t bytes)
 static const WGPUBufferUsage usages[CN__GPU_USES] = {
     [CN__GPU_STORAGE] = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst,
     [CN__GPU_READBACK] = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst,
+    [CN__GPU_QUERIES] = WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc,
 };
 
 /* ---- Buffers of the driver's */

@@ -161,7 +161,8 @@ static const char *with_tail(call *k, cn__gpu_command *c, const char *code)
 {
     if (!cn__gpu_mentions(code, "put")) return code;
     const char *put = k->tail ? cn__gpu_emit_tail(k->p, c, k->step, k->tail)
-                              : "fn put(i: u32, value: f32) { out0(i, value); }\n";
+                              : cn__gpu_text(&k->c, "fn put(i: u32, value: %s) { out0(i, value); }\n",
+                                             cn__gpu_type(k->step->stores[0].to.dtype));
     if (!put) return NULL;
     if (cn__gpu_mentions(put, "out0")) cn__gpu_add_port(k->p, c, &k->step->stores[0].to, true, 0, 0);
     return cn__gpu_text(&k->c, "%s%s", put, code);
@@ -534,6 +535,71 @@ static bool still_fits(const cn__gpu_plan *p)
     return true;
 }
 
+/* ---- run: timed, while somebody looks on ---- */
+
+typedef struct stopwatch {
+    cn__gpu *gpu; /* NULL: it has no clock */
+    cn__watch *watch;
+    const cn__plan *plan;
+    int64_t host;  /* our clock, when launches of this look began */
+    int step;      /* whose launches are being added up; -1: none */
+    int64_t began, ns;
+} stopwatch;
+
+static void tell_step(stopwatch *s)
+{
+    if (s->step >= 0) s->watch->step(s->watch, s->plan, s->step, s->host + s->began, s->host + s->began + s->ns);
+    s->step = -1;
+}
+
+static void add_launch(void *user, int step, int64_t began, int64_t ended)
+{
+    stopwatch *s = user;
+    if (s->step != step) {
+        tell_step(s);
+        s->step = step;
+        s->began = began;
+        s->ns = 0;
+    }
+    s->ns += ended - began;
+}
+
+static bool look_at_times(stopwatch *s)
+{
+    if (!s->gpu) return true;
+    bool ok = cn__gpu_timer_look(s->gpu, add_launch, s);
+    tell_step(s);
+    s->host = cn__watch_now();
+    return ok;
+}
+
+static bool begin_step(stopwatch *s, const cn__gpu_step *step, int i)
+{
+    if (!s->gpu) return true;
+    bool full = s->gpu->timer.n + step->n > CN__GPU_TIMED;
+    s->gpu->timer.now = i;
+    return !(full || step->by_cpu) || look_at_times(s);
+}
+
+/* The GPU's steps are told when their times are known; others now. */
+static void end_step(stopwatch *s, const cn__gpu_step *step, int i, int64_t began)
+{
+    if (!s->watch || s->plan->steps[i].tail) return;
+    if (!s->gpu || step->by_cpu || !step->n) s->watch->step(s->watch, s->plan, i, began, cn__watch_now());
+}
+
+static stopwatch start_watch(cn__gpu *g, const cn__plan *plan, cn__watch *w)
+{
+    stopwatch s = { .watch = w, .plan = plan, .step = -1 };
+    if (!w) return s;
+    s.gpu = cn__gpu_timer_begin(g) ? g : NULL;
+    w->by_device = s.gpu != NULL;
+    s.host = cn__watch_now();
+    return s;
+}
+
+/* ---- run ---- */
+
 static bool make_ready(cn__device *device, cn__plan *plan, cn__run *run)
 {
     if (!still_fits(plan->prepared)) {
@@ -549,24 +615,34 @@ static bool make_ready(cn__device *device, cn__plan *plan, cn__run *run)
     return send_words(p);
 }
 
-static bool run_steps(cn__gpu_plan *p, cn__run *run, cn_code *found)
+static bool run_steps(cn__gpu_plan *p, cn__run *run, stopwatch *s, cn_code *found)
 {
     const cn__plan *plan = p->plan;
-    cn__watch *w = run->ctx->watch;
     bool ok = true;
     for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
-        const int64_t began = w ? cn__watch_now() : 0;
+        const cn__gpu_step *step = &p->steps[i];
         run->fault.step = i;
-        if (p->steps[i].by_cpu) {
+        ok = begin_step(s, step, i);
+        const int64_t began = s->watch ? cn__watch_now() : 0;
+        if (ok && step->by_cpu) {
             cn_code code = cn__gpu_fallback_run(p, i, run);
             ok = code == CN_OK;
             if (code == CN_BAD_INDEX) *found = code;
-        } else {
-            ok = encode(p, p->steps[i].first, p->steps[i].n);
+        } else if (ok) {
+            ok = encode(p, step->first, step->n);
         }
-        if (w && !plan->steps[i].tail) w->step(w, plan, i, began);
+        if (ok) end_step(s, step, i, began);
     }
-    return ok && cn__gpu_redo_submit(p->device);
+    return ok && look_at_times(s) && cn__gpu_redo_submit(p->device);
+}
+
+static bool run_once(cn__gpu_device *d, cn__plan *plan, cn__run *run, cn_code *found)
+{
+    if (!cn__gpu_redo_begin(d) || !make_ready(&d->device, plan, run)) return false;
+    stopwatch s = start_watch(d->gpu, plan, run->ctx->watch);
+    bool ok = run_steps(plan->prepared, run, &s, found);
+    cn__gpu_timer_end(d->gpu);
+    return ok;
 }
 
 cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
@@ -574,15 +650,14 @@ cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
     cn_ctx *ctx = device->ctx;
     cn__gpu_device *d = (cn__gpu_device *)device;
     const bool clean = ctx->code == CN_OK;
-    cn_code code = CN_OK; /* of an index, which the caller reports */
+    cn_code found = CN_OK; /* an index out of range, which the caller reports */
     do {
-        if (cn__gpu_redo_begin(d) && make_ready(device, plan, run) && run_steps(plan->prepared, run, &code)) {
+        if (run_once(d, plan, run, &found)) {
             cn__gpu_redo_done(d);
             return CN_OK;
         }
     } while (cn__gpu_redo_failed(d));
-    if (code != CN_OK) return code;
-    if (!clean) return ctx->code;
-    name_step(ctx, &plan->steps[run->fault.step]);
+    if (found != CN_OK) return found;
+    if (clean) name_step(ctx, &plan->steps[run->fault.step]);
     return ctx->code;
 }

@@ -239,7 +239,7 @@ static cn__gpu_read *record_copy(cn__gpu_device *d)
         parts[i] = (cn__gpu_part){ d->heap.slabs[from->slab].buffer, from->at, from->bytes };
     }
     bool clean = is_clean(d);
-    cn__gpu_read *read = cn__gpu_read_record(d->gpu, r->coming.n, parts);
+    cn__gpu_read *read = cn__gpu_read_parts(d->gpu, r->coming.n, parts);
     if (!read && !cn__gpu_is_lost(d->gpu)) hush(d, clean);
     cn__block_free(memory_of(d), parts, r->coming.n * sizeof *parts);
     return read;
@@ -286,15 +286,14 @@ bool cn__gpu_redo_submit(cn__gpu_device *d)
     r->runs++;
     if (!is_due(r) || !cn__gpu_heap_live(&d->heap, &r->coming)) return cn__gpu_submit(d->gpu);
     r->runs = 0;
+    const int64_t downloaded = d->gpu->stats.downloaded_bytes;
     cn__gpu_read *read = record_copy(d);
+    d->gpu->stats.downloaded_bytes = downloaded;
     if (!cn__gpu_submit(d->gpu)) {
         cn__gpu_read_drop(read);
         return false;
     }
     if (read) {
-        const int64_t downloaded = d->gpu->stats.downloaded_bytes;
-        cn__gpu_read_map(read);
-        d->gpu->stats.downloaded_bytes = downloaded;
         if (!r->whole) r->log.n = 0;
         r->read = read;
         r->mark = r->log.n;

@@ -188,6 +188,8 @@ static cn__gpu_seat seat_of(const cn__gpu_command *c, const cn__operand *o)
 
 static bool compose(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c)
 {
+    if (cn__gpu_mentions(c->body, "subgroupBroadcast"))
+        cn__gpu_say(s, "%s", cn__dialect_enable(d->gpu->system->dialect, CN__SUBGROUPS));
     declare_bindings(s, c);
     if (c->joined) cn__gpu_say(s, "var<private> J: u32;\n");
     const cn__gpu_port *ports = c->ports.v;

@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "core/object.h"
 #include "gpu/gpu.h"
 
@@ -148,7 +150,9 @@ struct cn__gpu_read {
     cn__gpu_buffer *staging; /* NULL: nothing to read */
     size_t skip, bytes;      /* the first byte wanted, and how many */
     size_t mapped_bytes;
-    bool pending;
+    bool recorded; /* to be mapped when the commands with its copy are submitted */
+    bool looked_at;
+    bool pending;  /* recorded, or being mapped */
     WGPUMapAsyncStatus status;
     char words[160];
 };
@@ -184,7 +188,7 @@ static void read_free(cn__gpu_read *r)
 }
 
 /* Copies that fill staging from its start. */
-static bool read_record(cn__gpu_read *r, size_t n, const cn__gpu_part *parts)
+static bool record(cn__gpu_read *r, size_t n, const cn__gpu_part *parts)
 {
     cn__gpu *g = r->gpu;
     for (size_t i = 0; i < n; i++) r->mapped_bytes += parts[i].bytes;
@@ -197,60 +201,76 @@ static bool read_record(cn__gpu_read *r, size_t n, const cn__gpu_part *parts)
         g->w->CommandEncoderCopyBufferToBuffer(e, p->from->handle, p->offset, r->staging->handle, at, p->bytes);
         at += p->bytes;
     }
+    g->stats.downloaded_bytes += (int64_t)r->bytes;
+    r->pending = r->recorded = true;
     return true;
 }
 
-void cn__gpu_read_map(cn__gpu_read *r)
+static void read_map(cn__gpu_read *r)
 {
-    cn__gpu *g = r->gpu;
-    if (cn__gpu_is_lost(g)) return;
-    r->pending = true;
     WGPUBufferMapCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
                                        .callback = on_read,
                                        .userdata1 = r };
-    g->w->BufferMapAsync(r->staging->handle, WGPUMapMode_Read, 0, r->mapped_bytes, info);
-    g->stats.downloaded_bytes += (int64_t)r->bytes;
+    r->gpu->w->BufferMapAsync(r->staging->handle, WGPUMapMode_Read, 0, r->mapped_bytes, info);
 }
 
-cn__gpu_read *cn__gpu_read_record(cn__gpu *g, size_t n, const cn__gpu_part *parts)
+void cn__gpu_reads_submitted(cn__gpu *g, bool ok)
 {
-    bool ok = cn__gpu_ok(g, "gpu: download");
-    for (size_t i = 0; i < n && ok; i++)
-        ok = check_range(g, "gpu: download", parts[i].from, parts[i].offset, parts[i].bytes);
-    cn__gpu_read *r = ok ? read_new(g) : NULL;
-    if (!r) return NULL;
-    ok = read_record(r, n, parts);
-    r->bytes = r->mapped_bytes;
-    if (ok) return r;
-    read_free(r);
-    return NULL;
+    for (cn__gpu_read *r = g->reads; r; r = r->next) {
+        if (!r->recorded) continue;
+        r->recorded = false;
+        if (ok) {
+            read_map(r);
+        } else {
+            r->pending = false;
+            snprintf(r->words, sizeof r->words, "its commands were dropped, after an error");
+        }
+    }
 }
 
 /* Whole words around the bytes that are wanted. */
-static bool read_start(cn__gpu_read *r, cn__gpu_buffer *from, size_t offset)
-{
-    size_t start = offset & ~(size_t)3;
-    r->skip = offset - start;
-    cn__gpu_part part = { from, start, (r->skip + r->bytes + 3) & ~(size_t)3 };
-    if (!read_record(r, 1, &part) || !cn__gpu_submit(r->gpu)) return false;
-    cn__gpu_read_map(r);
-    return true;
-}
-
-cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
+cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
 {
     if (!cn__gpu_ok(g, "gpu: download") || !check_range(g, "gpu: download", from, offset, bytes)) return NULL;
     cn__gpu_read *r = read_new(g);
     if (!r) return NULL;
     r->bytes = bytes;
-    if (bytes == 0 || read_start(r, from, offset)) return r;
+    r->skip = offset & 3;
+    cn__gpu_part part = { from, offset - r->skip, (r->skip + bytes + 3) & ~(size_t)3 };
+    if (bytes == 0 || record(r, 1, &part)) return r;
+    read_free(r);
+    return NULL;
+}
+
+cn__gpu_read *cn__gpu_read_parts(cn__gpu *g, size_t n, const cn__gpu_part *parts)
+{
+    bool ok = cn__gpu_ok(g, "gpu: download");
+    size_t bytes = 0;
+    for (size_t i = 0; i < n && ok; i++) {
+        ok = check_range(g, "gpu: download", parts[i].from, parts[i].offset, parts[i].bytes);
+        bytes += parts[i].bytes;
+    }
+    cn__gpu_read *r = ok ? read_new(g) : NULL;
+    if (!r) return NULL;
+    r->bytes = bytes;
+    if (bytes == 0 || record(r, n, parts)) return r;
+    read_free(r);
+    return NULL;
+}
+
+cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
+{
+    cn__gpu_read *r = cn__gpu_read_record(g, from, offset, bytes);
+    if (!r || cn__gpu_submit(g)) return r;
     read_free(r);
     return NULL;
 }
 
 bool cn__gpu_read_done(cn__gpu_read *r)
 {
-    if (r->pending) cn__gpu_process(r->gpu);
+    if (r->recorded && r->looked_at) cn__gpu_submit(r->gpu);
+    r->looked_at = r->recorded;
+    if (r->pending && !r->recorded) cn__gpu_process(r->gpu);
     return !r->pending;
 }
 
@@ -263,29 +283,38 @@ static bool read_take(cn__gpu_read *r, void *to)
         return cn__gpu_ok(g, "gpu: download") && cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: download: %s", r->words);
     bool alive = cn__gpu_is_alive(g);
     const char *memory = alive ? g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes) : NULL;
-    if (memory && to) memcpy(to, memory + r->skip, r->bytes);
+    if (memory) memcpy(to, memory + r->skip, r->bytes);
     if (alive) g->w->BufferUnmap(r->staging->handle);
     if (memory) return cn__gpu_ok(g, "gpu: download");
     return cn__gpu_ok(g, "gpu: download") &&
            cn__fail(g->ctx, CN_NO_MEMORY, "gpu: download: the driver's memory cannot be reached");
 }
 
-bool cn__gpu_read_end(cn__gpu_read *r, void *to)
-{
-    if (!r) return false;
-    for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
-    bool ok = read_take(r, to);
-    read_free(r);
-    return ok;
-}
-
 void cn__gpu_read_drop(cn__gpu_read *r)
 {
     if (!r) return;
     cn__gpu *g = r->gpu;
+    if (r->recorded) { /* whoever gets the memory next records after this copy */
+        read_free(r);
+        return;
+    }
     for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
     if (r->status == WGPUMapAsyncStatus_Success && !cn__gpu_is_lost(g)) g->w->BufferUnmap(r->staging->handle);
     read_free(r);
+}
+
+bool cn__gpu_read_end(cn__gpu_read *r, void *to)
+{
+    if (!r) return false;
+    if (!to) {
+        cn__gpu_read_drop(r);
+        return true;
+    }
+    if (r->recorded) cn__gpu_submit(r->gpu);
+    for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
+    bool ok = read_take(r, to);
+    read_free(r);
+    return ok;
 }
 
 /* In pieces, so that staging stays small: one is copied by the device while another is copied here. */

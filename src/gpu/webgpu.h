@@ -31,6 +31,7 @@ typedef struct WGPUCommandBufferImpl *WGPUCommandBuffer;
 typedef struct WGPUSamplerImpl *WGPUSampler;
 typedef struct WGPUTextureViewImpl *WGPUTextureView;
 typedef struct WGPUSurfaceImpl *WGPUSurface;
+typedef struct WGPUQuerySetImpl *WGPUQuerySet;
 
 #define WGPU_STRLEN SIZE_MAX /* the text ends with a 0 */
 
@@ -61,7 +62,8 @@ enum {
     WGPUBufferUsage_CopyDst = 0x8,
     WGPUBufferUsage_Uniform = 0x40,
     WGPUBufferUsage_Storage = 0x80,
-    WGPUBufferUsage_Indirect = 0x100
+    WGPUBufferUsage_Indirect = 0x100,
+    WGPUBufferUsage_QueryResolve = 0x200
 };
 
 typedef struct WGPUStringView {
@@ -236,6 +238,28 @@ typedef struct WGPUBindGroupDescriptor {
     size_t entryCount;
     const WGPUBindGroupEntry *entries;
 } WGPUBindGroupDescriptor;
+
+/* ---- Clocks */
+
+enum { WGPUQueryType_Timestamp = 2 };
+
+typedef struct WGPUQuerySetDescriptor {
+    WGPUChainedStruct *nextInChain;
+    WGPUStringView label;
+    uint32_t type, count;
+} WGPUQuerySetDescriptor;
+
+typedef struct WGPUPassTimestampWrites {
+    WGPUChainedStruct *nextInChain;
+    WGPUQuerySet querySet;
+    uint32_t beginningOfPassWriteIndex, endOfPassWriteIndex;
+} WGPUPassTimestampWrites;
+
+typedef struct WGPUComputePassDescriptor {
+    WGPUChainedStruct *nextInChain;
+    WGPUStringView label;
+    const WGPUPassTimestampWrites *timestampWrites;
+} WGPUComputePassDescriptor;
 
 /* ---- One implementation's own */
 

@@ -56,6 +56,7 @@ static bool convert(cn__element e, const unsigned char *from, unsigned char *to,
 
 static cn_tensor *lend(const cn__source *s, cn__content *c, cn_dtype dtype, cn_dims shape, const unsigned char *data)
 {
+    if (!cn__host_device(s->ctx)) return cn_from(s->ctx, dtype, shape, data);
     cn_tensor *t = cn_borrow(s->ctx, dtype, shape, (void *)data, cn__content_give, c);
     if (t) c->shares++;
     return t;

@@ -67,8 +67,7 @@ bool cn__sink_open(cn__sink *s, cn_ctx *ctx, const char *path);
 bool cn__sink_put(cn__sink *s, const void *data, size_t bytes);
 bool cn__sink_close(cn__sink *s, bool complete); /* false: abandoned, and an error stands; nothing is left over */
 
-/* The value of t as contiguous memory, in the current scope. NULL: an error stands. */
-const void *cn__plain_data(cn_tensor *t);
+bool cn__sink_put_tensor(cn__sink *s, cn_tensor *t); /* its numbers, row-major */
 static inline size_t cn__tensor_bytes(cn_tensor *t) { return (size_t)cn_numel(t) * cn_dtype_size(cn_type(t)); }
 
 /* Formats: loading puts into a new dict; saving finds every tensor evaluated. */

@@ -280,9 +280,5 @@ bool cn__npy_save(const cn_dict *d, cn__sink *to)
     cn_tensor *t = cn_dict_at(d, 0);
     char head[CN__NPY_HEADER];
     size_t n = cn__npy_header(head, cn__npy_descr(cn_type(t)), cn_shape(t), 0);
-    cn_scope scope = cn_scope_begin(to->ctx);
-    const void *data = cn_numel(t) ? cn__plain_data(t) : head;
-    bool ok = data && cn__sink_put(to, head, n) && cn__sink_put(to, data, cn__tensor_bytes(t));
-    cn_scope_end(to->ctx, scope);
-    return ok;
+    return cn__sink_put(to, head, n) && cn__sink_put_tensor(to, t);
 }

@@ -292,8 +292,10 @@ static bool put_array(saving *s, const char *name, const char *descr, cn_dims sh
 static bool put_tensor(saving *s, const char *name, cn_tensor *t)
 {
     cn_scope scope = cn_scope_begin(s->to->ctx);
-    const void *data = cn_numel(t) ? cn__plain_data(t) : "";
-    bool ok = data && put_array(s, name, cn__npy_descr(cn_type(t)), cn_shape(t), data, cn__tensor_bytes(t));
+    cn__host h;
+    bool ok = cn__host_open(t, &h) &&
+              put_array(s, name, cn__npy_descr(cn_type(t)), cn_shape(t), h.data ? h.data : "", cn__tensor_bytes(t));
+    cn__host_close(&h);
     cn_scope_end(s->to->ctx, scope);
     return ok;
 }

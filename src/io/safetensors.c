@@ -252,11 +252,7 @@ static bool put_numbers(const cn_dict *d, cn__sink *to)
     for (size_t size = 8; size > 0; size--) {
         for (int64_t i = 0; i < cn_dict_count(d) && ok; i++) {
             cn_tensor *t = cn_dict_at(d, i);
-            if (cn_dtype_size(cn_type(t)) != size || cn_numel(t) == 0) continue;
-            cn_scope scope = cn_scope_begin(to->ctx);
-            const void *data = cn__plain_data(t);
-            ok = data && cn__sink_put(to, data, cn__tensor_bytes(t));
-            cn_scope_end(to->ctx, scope);
+            if (cn_dtype_size(cn_type(t)) == size) ok = cn__sink_put_tensor(to, t);
         }
     }
     return ok;

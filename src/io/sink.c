@@ -114,8 +114,13 @@ bool cn__sink_close(cn__sink *s, bool complete)
     return ok;
 }
 
-const void *cn__plain_data(cn_tensor *t)
+bool cn__sink_put_tensor(cn__sink *s, cn_tensor *t)
 {
-    if (t && t->ref.node->state == CN__NUMBER) t = cn__filled(t);
-    return cn_data(cn_is_contiguous(t) ? t : cn_contiguous(t));
+    if (cn_numel(t) == 0) return true;
+    cn_scope scope = cn_scope_begin(s->ctx);
+    cn__host h;
+    bool ok = cn__host_open(t, &h) && cn__sink_put(s, h.data, cn__tensor_bytes(t));
+    cn__host_close(&h);
+    cn_scope_end(s->ctx, scope);
+    return ok;
 }

@@ -257,9 +257,9 @@ static void note_event(cn_profile *p, int shape, int64_t began, int64_t ns, int6
     ((cn__profile_event *)p->events.v)[p->events.n++] = (cn__profile_event){ began, ns, bytes, shape };
 }
 
-static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began)
+static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began, int64_t ended)
 {
-    const int64_t ns = cn__watch_now() - began;
+    const int64_t ns = ended - began;
     cn_profile *p = profile_of(w);
     const cn__step *s = &plan->steps[step];
     key k;
@@ -343,7 +343,8 @@ cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
     cn__profile_shapes_of(p)[p->shapes.n++] = (cn__profile_shape){ 0 };
     const int64_t events = desc ? desc->events : 0;
     p->most_events = events == 0 ? 200000 : events < 0 ? 0 : events;
-    p->watch = (cn__watch){ on_moment, on_step, on_transfer };
+    p->watch = (cn__watch){ .moment = on_moment, .step = on_step, .transfer = on_transfer };
+    p->gpu = cn_gpu_counted(ctx);
     p->running = true;
     ctx->watch = &p->watch;
     p->began = cn__watch_now();
@@ -355,6 +356,7 @@ bool cn_profile_end(cn_profile *p)
     if (!p || !p->running) return false;
     if (p->inside) return cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile: ended during an evaluation");
     p->ended = cn__watch_now();
+    p->gpu = cn_profile_gpu(p);
     p->running = false;
     p->object.ctx->watch = NULL;
     return true;

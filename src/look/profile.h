@@ -45,6 +45,7 @@ struct cn_profile {
     int64_t evaluations, built, kernels;
     int64_t inside_ns, transfers_inside_ns; /* time in evaluations; of that, transfers */
     cn__tally planning;
+    cn_gpu_counters gpu; /* at the beginning; once ended, what has happened since */
     int n_devices;
     struct {
         char name[16];

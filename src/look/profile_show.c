@@ -21,6 +21,25 @@ static int64_t whole_ns(const cn_profile *p) { return (p->running ? cn__watch_no
 double cn_profile_seconds(const cn_profile *p) { return p ? (double)whole_ns(p) * 1e-9 : 0; }
 int64_t cn_profile_kernels(const cn_profile *p) { return p ? p->kernels : 0; }
 int64_t cn_profile_dropped(const cn_profile *p) { return p ? p->dropped : 0; }
+bool cn_profile_gpu_timed(const cn_profile *p) { return p && p->watch.by_device; }
+
+cn_gpu_counters cn_profile_gpu(const cn_profile *p)
+{
+    if (!p) return (cn_gpu_counters){ 0 };
+    if (!p->running) return p->gpu;
+    cn_gpu_counters c = cn_gpu_counted(p->object.ctx);
+    c.dispatches -= p->gpu.dispatches;
+    c.submissions -= p->gpu.submissions;
+    c.uploaded_bytes -= p->gpu.uploaded_bytes;
+    c.downloaded_bytes -= p->gpu.downloaded_bytes;
+    c.parameter_bytes -= p->gpu.parameter_bytes;
+    c.readbacks -= p->gpu.readbacks;
+    c.fallbacks -= p->gpu.fallbacks;
+    c.pipelines -= p->gpu.pipelines;
+    c.bind_groups -= p->gpu.bind_groups;
+    return c;
+}
+
 int cn_profile_rows(const cn_profile *p)
 {
     return p ? (int)p->rows.n - 1 + (cn__profile_rows_of(p)->tally.calls > 0) : 0;
@@ -168,6 +187,20 @@ static void say_classes(text *t, const cn_profile *p, int width, int64_t whole)
     say(t, "\n\n");
 }
 
+static void say_gpu(text *t, const cn_profile *p)
+{
+    const cn_gpu_counters c = cn_profile_gpu(p);
+    if (!c.dispatches && !c.submissions && !c.fallbacks) return;
+    const double n = p->evaluations ? (double)p->evaluations : 1;
+    say(t, "gpu, an evaluation: %.1f dispatches, %.1f submissions, %.1f readbacks, %.1f steps run by the CPU; up %.0f bytes "
+           "and %.0f of parameters, down %.0f bytes\n",
+        (double)c.dispatches / n, (double)c.submissions / n, (double)c.readbacks / n, (double)c.fallbacks / n,
+        (double)c.uploaded_bytes / n, (double)c.parameter_bytes / n, (double)c.downloaded_bytes / n);
+    say(t, "gpu, in all: %" PRId64 " pipelines and %" PRId64 " bind groups made; %" PRId64 " buffers of %" PRId64 " bytes; %s\n\n",
+        c.pipelines, c.bind_groups, c.buffers, c.buffer_bytes,
+        p->watch.by_device ? "kernels timed by its clock" : "it has no clock for kernels: theirs is the time of recording them");
+}
+
 /* The next row in order of time: rows are few, and nothing need be allocated. */
 static int next_row(const cn_profile *p, int last)
 {
@@ -197,6 +230,7 @@ size_t cn_profile_print(const cn_profile *p, char *out, size_t size)
     say(&t, "profile of %s: %" PRId64 " evaluations, %" PRId64 " kernels; plans built: %" PRId64 "\n\n",
         time_text((double)whole * 1e-9, total, sizeof total), p->evaluations, p->kernels, p->built);
     say_classes(&t, p, width, whole);
+    say_gpu(&t, p);
     say_head(&t, width, "kernel");
     for (int i = next_row(p, -1); i >= 0; i = next_row(p, i)) {
         const cn__profile_row *r = &cn__profile_rows_of(p)[i];

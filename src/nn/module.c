@@ -282,12 +282,23 @@ void cn_module_zero_grad(cn_module *m)
     for (int i = 0; i < p.n; i++) cn_zero_grad(p.v[i]);
 }
 
+/* "gpu" is whichever card the context has, "gpu:1" that one; the first has no number of its own. */
+static bool is_device(const char *device, const char *here)
+{
+    size_t kind = strcspn(here, ":");
+    if (strcspn(device, ":") != kind || strncmp(device, here, kind) != 0) return false;
+    return !device[kind] || !strcmp(device + kind, here[kind] ? here + kind : ":0");
+}
+
 bool cn_module_to(cn_module *m, const char *device)
 {
     if (!m) return false;
-    if (device && strcmp(device, "cpu") == 0) return true;
-    return cn__fail(m->object.ctx, CN_BAD_DEVICE, "module_to: there is no device \"%s\" here, only \"cpu\"",
-                    device ? device : "");
+    const char *here = m->object.ctx->device->name;
+    if (device && is_device(device, here)) return true;
+    return cn__fail(m->object.ctx, CN_BAD_DEVICE,
+                    "module_to: its context is on \"%s\", and not on \"%s\": open a context there, build the module in it, "
+                    "and load its state",
+                    here, device ? device : "");
 }
 
 bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t)

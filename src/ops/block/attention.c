@@ -393,6 +393,7 @@ const cn_op cn__op_attention_backward = {
     .strided = true,
     .cpu = backward_cpu,
     .scratch = backward_scratch,
+    .gpu = cn__attention_backward_gpu,
     CN_CASES(
         { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) },
           CAUSAL(0),

@@ -14,5 +14,11 @@ bool cn__gpu_batch_norm_backward(cn__gpu_call *c);
 /* cross_entropy_gpu.c */
 bool cn__gpu_cross_entropy(cn__gpu_call *c);
 bool cn__gpu_cross_entropy_backward(cn__gpu_call *c);
+/* recurrent_gpu.c */
+bool cn__gpu_recurrent(cn__gpu_call *c);
+bool cn__gpu_recurrent_backward(cn__gpu_call *c);
+/* ctc_gpu.c */
+bool cn__gpu_ctc_loss(cn__gpu_call *c);
+bool cn__gpu_ctc_loss_backward(cn__gpu_call *c);
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ops/block/block.h"
+#include "ops/block/block_gpu.h"
 
 typedef struct sample {
     const int64_t *label;          /* of each state */
@@ -196,6 +197,7 @@ const cn_op cn__op_ctc_loss = {
     .infer = infer,
     .grad = grad,
     .cpu = cpu,
+    .gpu = cn__gpu_ctc_loss,
     .scratch = scratch,
     CN_CASES(
         { .in = { LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2) }, CTC(0, 0) },
@@ -220,6 +222,7 @@ const cn_op cn__op_ctc_loss_backward = {
     .infer = backward_infer,
     .no_grad = "a second derivative would take another pass over all alignments",
     .cpu = backward_cpu,
+    .gpu = cn__gpu_ctc_loss_backward,
     .scratch = backward_scratch,
     CN_CASES(
         { .in = { CN_S(2), LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2) }, CTC(0, 0) },

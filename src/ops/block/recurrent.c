@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "cpu/gemm.h"
+#include "ops/block/block_gpu.h"
 #include "ops/block/recurrent.h"
 
 /* Rows of the batch that go through the steps together: more where w, which each step reads again, is large. */
@@ -386,6 +387,7 @@ const cn_op cn__op_recurrent = {
     .grad = grad,
     .compose = compose,
     .cpu = cpu,
+    .gpu = cn__gpu_recurrent,
     .scratch = scratch,
     CN_CASES({ .in = PLAIN(3, 2, 4), KIND(CN__RNN_TANH, 0) }, { .in = PLAIN(4, 1, 3), KIND(CN__RNN_RELU, 1) },
              { .in = LONG(3, 2, 3), KIND(CN__LSTM, 0) }, { .in = LONG(2, 3, 1), KIND(CN__LSTM, 1) },
@@ -424,6 +426,7 @@ const cn_op cn__op_recurrent_backward = {
     .infer = backward_infer,
     .grad = backward_grad,
     .cpu = backward_cpu,
+    .gpu = cn__gpu_recurrent_backward,
     .scratch = backward_scratch,
     CN_CASES({ .in = BACK_PLAIN(3, 2, 4), KIND(CN__RNN_TANH, 0) }, { .in = BACK_PLAIN(4, 1, 3), KIND(CN__RNN_RELU, 1) },
              { .in = BACK_LONG(3, 2, 3), KIND(CN__LSTM, 0) }, { .in = BACK_LONG(2, 3, 1), KIND(CN__LSTM, 1) },

@@ -356,7 +356,9 @@ const cn_op cn__op_conv_input_grad = {
              { .in = { CN_S(2, 2, 1, 1, 127), CN_S(2, 9, 1, 1, 17) }, /* a position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 1, 1, 127 } } },
              { .in = { CN_S(2, 4, 1, 1, 140), CN_S(4, 7, 1, 1, 9) }, /* tiles of four and three rows */
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 1, 1, 140 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 1, 1, 140 } } },
+             { .in = { CN_S(1, 1, 1, 2, 2), CN_S(1, 1, 1, 9, 9) }, /* each tap meets pixels of its own */
+               .attrs = &(const cn__conv_attrs){ { 1, 9, 9 }, { 0 }, ONES, 1, { 1, 18, 18 } } }),
 };
 
 /* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit: a block of channels of a group, over a part of the

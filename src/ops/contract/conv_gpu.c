@@ -22,10 +22,14 @@
 
 /* f: radices of a column's digits, m: of k's; s: scale; b, a, o: how far the next row, group or digit lies in b, in a, in
    the result. Digit 0 is the image's or channel's, the others those of the axes. */
-#define NUMBERS(ONE, AXES)                                                                                         \
-    ONE(rows)                                                                                                      \
-    ONE(columns) ONE(depth) AXES(f) AXES(m) AXES(fs) AXES(ms) AXES(base) AXES(lim) ONE(bg) ONE(bf) ONE(bm) AXES(b) \
-        ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am) ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
+/* clang-format off */
+#define NUMBERS(ONE, AXES)                            \
+    ONE(rows) ONE(columns) ONE(depth) AXES(f) AXES(m) \
+    AXES(fs) AXES(ms) AXES(base) AXES(lim)            \
+    ONE(bg) ONE(bf) ONE(bm) AXES(b)                   \
+    ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am)    \
+    ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
+/* clang-format on */
 #define FIELD(name)  int64_t name;
 #define FIELDS(name) int64_t name[3];
 #define NAME(name)   #name,
@@ -136,18 +140,19 @@ static int rows_at_once(const form *f) { return f->vector * f->vectors * f->row_
 static int columns_at_once(const form *f) { return f->columns * f->lanes; }
 
 /* Each invocation on its own; all of a group have the same rows, so that elements of a are the same for all. A processor
-   that plays the GPU has no fast way to share b either: there it helps to do much with what was read. */
+   that plays the GPU has no fast way to share b either: there it helps to do much with what was read, if that is worth the
+   time it takes to compile. */
 static void choose_alone(form *f, const problem *p, bool software)
 {
-    const int64_t most_rows = software ? 8 : 16, most_columns = software ? 8 : 2;
+    const double work = (double)p->rows * (double)p->columns * (double)p->depth * (double)f->groups;
+    const int64_t most_rows = software ? 8 : 16, most_columns = software && work > 1 << 21 ? 8 : 2;
     const int64_t row_blocks = ceil_div(p->rows, most_rows), rows = ceil_div(p->rows, row_blocks);
     f->vector = rows > 1 ? 4 : 1;
     f->vectors = (int)ceil_div(rows, f->vector);
     f->row_lanes = 1;
-    f->lanes = 64;
-    while (f->lanes > 16 && p->columns <= f->lanes / 2) f->lanes /= 2;
-    const int64_t blocks = ceil_div(p->columns, f->lanes * most_columns);
-    f->columns = (int)(blocks > 4 ? most_columns : ceil_div(p->columns, f->lanes * blocks));
+    f->columns = (int)(p->columns > 32 * most_columns ? most_columns : 1);
+    const int64_t blocks = ceil_div(p->columns, 64 * f->columns), lanes = ceil_div(p->columns, blocks * f->columns);
+    f->lanes = (int)(blocks > 4 ? 64 : software ? ceil_div(lanes, 8) * 8 : ceil_div(lanes, 32) * 32);
 }
 
 /* 64 x 64 or 32 x 64 results by a group, 4 x 4 by an invocation. */
@@ -174,7 +179,7 @@ static void choose_parts(form *f, const problem *p, int64_t groups, bool softwar
 /* ---- the text ---- */
 
 typedef struct text {
-    char v[20480];
+    char v[16384];
     size_t n;
     bool failed;
 } text;
@@ -273,24 +278,25 @@ static void say_sums(text *t, const form *f)
         for (int v = 0; v < f->vectors; v++) say(t, "    var s%d_%d = %s();\n", v, j, sum_type(f));
 }
 
-/* own: an invocation's first row; between: rows from one to its next; the same for columns. */
-static void say_stores(text *t, const form *f, const char *own_row, int between_rows, const char *own_column)
+/* own_row, own_column: an invocation's first; between: rows from one to its next. What follows a result is in the text once:
+   it may be long, and compilers would repeat it for each of them. */
+static void say_stores(text *t, const form *f, const char *own_row, int between, const char *own_column)
 {
-    for (int j = 0; j < f->columns; j++) {
-        say(t,
-            "    { let column = %s + %d;\n    if (column < columns) {\n"
-            "        let d = digits(column, vec3<i32>(f1, f2, f3));\n"
-            "        let to = g * og + obase + d.x * of0 + d.y * of1 + d.z * of2 + d.w * of3 + %s * orow;\n",
-            own_column, j * f->lanes, own_row);
-        for (int r = 0; r < f->vector * f->vectors; r++) {
-            const int v = r / f->vector, below = r * between_rows;
-            char part[3] = { '.', digit_of[r % f->vector], 0 };
-            say(t, "        if (%s + %d < rows) { store(part, to + %d * orow, s%d_%d%s); }\n", own_row, below, below, v,
-                j, f->vector > 1 ? part : "");
+    const int rows = f->vector * f->vectors;
+    say(t, "    var sums: array<f32, %d>;\n", rows * f->columns);
+    for (int j = 0; j < f->columns; j++)
+        for (int r = 0; r < rows; r++) {
+            const char part[3] = { '.', digit_of[r % f->vector], 0 };
+            say(t, "    sums[%d] = s%d_%d%s;\n", j * rows + r, r / f->vector, j, f->vector > 1 ? part : "");
         }
-        say(t, "    } }\n");
-    }
-    say(t, "}\n");
+    say(t,
+        "    for (var j = 0; j < min(%d, (columns - %s + %d) / %d); j++) {\n"
+        "        let d = digits(%s + j * %d, vec3<i32>(f1, f2, f3));\n"
+        "        let to = g * og + obase + d.x * of0 + d.y * of1 + d.z * of2 + d.w * of3 + %s * orow;\n"
+        "        for (var r = 0; r < min(%d, (rows - %s + %d) / %d); r++) {\n"
+        "            store(part, to + r * %d * orow, sums[j * %d + r]);\n        }\n    }\n}\n",
+        f->columns, own_column, f->lanes - 1, f->lanes, own_column, f->lanes, own_row, rows, own_row, between - 1,
+        between, between, rows);
 }
 
 static void say_alone(text *t, const form *f)
@@ -316,7 +322,7 @@ static void say_alone(text *t, const form *f)
             say(t, "        s%d_%d = fma(w%d, %s(x%d), s%d_%d);\n", v, j, v, sum_type(f), j, v, j);
     }
     say(t, "        m = advance(m, vec4<i32>(0, 0, 0, 1), radix);\n    }\n");
-    say_stores(t, f, "row", 1, "first + i32(local)");
+    say_stores(t, f, "row", 1, "(first + i32(local))");
 }
 
 /* A group brings 16 k of its rows and columns into workgroup memory at a time: a's with neighbours in k, b's with
@@ -359,7 +365,7 @@ static void say_tiled(text *t, const form *f)
         say(t, "        s0_%d = fma(w0, vec4<f32>(tile_b[i * %d + x + %d]), s0_%d);\n", j, TILE_COLUMNS, j * f->lanes,
             j);
     say(t, "        }\n        workgroupBarrier();\n    }\n");
-    say_stores(t, f, "(row + y)", f->row_lanes, "first + x");
+    say_stores(t, f, "(row + y)", f->row_lanes, "(first + x)");
 }
 
 /* ---- launches ---- */

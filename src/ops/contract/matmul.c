@@ -198,6 +198,7 @@ const cn_op cn__op_matmul = {
     .infer = infer,
     .grad = grad,
     .cpu = cpu,
+    .gpu = cn__matmul_gpu,
     .scratch = scratch,
     .onnx = "MatMul",
     CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) } }, { .in = { CN_S(1, 1), CN_S(1, 1) } },

@@ -108,8 +108,9 @@ const char *cn__gpu_side(cn__gpu_call *c, const char *name, const cn__side *s, i
         cn__gpu_param(c, (uint32_t)s->shape[g]);
         cn__gpu_param(c, (uint32_t)s->x[g]);
         cn__gpu_param(c, (uint32_t)s->source[g]);
-        steps = cn__gpu_piece(cn__gpu_text(c, "%s    v += (t %% par(%du)) * vec2<u32>(par(%du), par(%du)); t /= par(%du);\n",
-                                           steps, *next, *next + 1, *next + 2, *next));
+        steps = cn__gpu_piece(
+            cn__gpu_text(c, "%s    v += (t %% par(%du)) * vec2<u32>(par(%du), par(%du)); t /= par(%du);\n", steps,
+                         *next, *next + 1, *next + 2, *next));
         *next += 3;
     }
     return cn__gpu_piece(cn__gpu_text(

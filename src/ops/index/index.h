@@ -67,7 +67,7 @@ typedef struct cn__space {
 void cn__space_of(cn__space *s, const cn_array *index, const cn_array *x, const cn_array *source, int64_t axis);
 void cn__side_offset(const cn__side *s, int64_t at, int64_t *x, int64_t *source);
 
-/* On the GPU: the text of `fn NAME(at: u32) -> vec2<u32>`, the same offsets; its numbers are parameters from par(*next) on. */
+/* On the GPU: the text of `fn NAME(at: u32) -> vec2<u32>`, the same offsets; its numbers are par(*next) and those after. */
 const char *cn__gpu_side(cn__gpu_call *c, const char *name, const cn__side *s, int *next);
 
 /* dst = src, or zeros where src is NULL; on all threads. */

@@ -171,19 +171,27 @@ typedef struct gpu_job {
     bool add, fault;
 } gpu_job;
 
-/* old(i), element i of what is written into, and source(i): as numbers where they are added, else as words. */
-static const char *gpu_values(cn__gpu_call *c, const gpu_job *j)
+/* What is added is added as numbers, else words are carried. */
+static const char *gpu_type(const cn__gpu_call *c, const gpu_job *j)
 {
-    const char *type = !j->add ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32", *get = j->add ? "in" : "raw";
-    const char *old = j->operand == 0 ? "0" : j->add ? "in0(i)" : "raw0(i)";
-    return cn__gpu_piece(cn__gpu_text(c,
-                                      "fn old(i: u32) -> %s { return %s(%s); }\n"
-                                      "fn source(i: u32) -> %s { return %s%d(i); }\n",
-                                      type, type, old, type, get, j->operand));
+    return !j->add ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
 }
 
-/* Each element of the result looks at all indices of its line: for few of them. Numbers: after the axis, x's size, indices of
-   a line, places of the source. */
+/* source(i) and old(i): elements of the source, and of what is written into. */
+static const char *gpu_source(cn__gpu_call *c, const gpu_job *j)
+{
+    return cn__gpu_piece(cn__gpu_text(c, "fn source(i: u32) -> %s { return %s%d(i); }\n", gpu_type(c, j),
+                                      j->add ? "in" : "raw", j->operand));
+}
+
+static const char *gpu_old(cn__gpu_call *c, const gpu_job *j)
+{
+    const char *type = gpu_type(c, j), *old = j->operand == 0 ? "0" : j->add ? "in0(i)" : "raw0(i)";
+    return cn__gpu_piece(cn__gpu_text(c, "fn old(i: u32) -> %s { return %s(%s); }\n", type, type, old));
+}
+
+/* Each element of the result looks at all indices of its line: for few of them. Numbers: after the axis, x's size,
+   indices of a line, places of the source. */
 static bool gpu_looking(cn__gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
@@ -193,7 +201,7 @@ static bool gpu_looking(cn__gpu_call *c, const gpu_job *j)
     return cn__gpu_each(
         c, c->out[0].numel,
         cn__gpu_text(c,
-                     "%sfn each(i: u32) {\n"
+                     "%s%sfn each(i: u32) {\n"
                      "    let inner = par(0u); let size = par(1u); let n = par(2u); let r = i %% inner;\n"
                      "    let place = bitcast<i32>(i / inner %% size); let o = i / (inner * size);\n"
                      "    var v = old(i);\n"
@@ -201,7 +209,7 @@ static bool gpu_looking(cn__gpu_call *c, const gpu_job *j)
                      "        let t = in1(%s);\n"
                      "        if (t == place) { v %s source((o * par(3u) + a) * inner + r); }\n%s    }\n"
                      "    %s(i, v);\n}\n",
-                     gpu_values(c, j), j->shared ? "a" : "(o * n + a) * inner + r", j->add ? "+=" : "=",
+                     gpu_source(c, j), gpu_old(c, j), j->shared ? "a" : "(o * n + a) * inner + r", j->add ? "+=" : "=",
                      j->fault ? "        if (place == 0 && (t < 0 || u32(t) >= size)) { fault(t, size); }\n" : "",
                      j->add ? "out0" : "set_raw0"));
 }
@@ -211,27 +219,31 @@ static bool gpu_looking(cn__gpu_call *c, const gpu_job *j)
 static bool gpu_order(cn__gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
-    const int par = CN__ORDER_PAR;
+    const int width = CN__ORDER_PAR, size = width + 1, n = width + 2;
     int64_t lines = s->outer.numel * s->inner.numel;
-    cn__order o = { .lines = j->shared ? 1 : lines, .n = s->n, .across = !j->shared && s->inner.numel > 1,
+    cn__order o = { .lines = j->shared ? 1 : lines,
+                    .n = s->n,
+                    .across = !j->shared && s->inner.numel > 1,
                     .numbers = { (uint32_t)s->inner.numel, (uint32_t)s->size, (uint32_t)s->n } };
-    const char *at = cn__gpu_piece(j->shared ? "i" : cn__gpu_text(c, "(line / par(%du) * par(%du) + i) * par(%du) + line %% par(%du)",
-                                                                  par, par + 2, par, par));
+    const char *at = "i", *fault = "";
+    if (!j->shared)
+        at = cn__gpu_piece(
+            cn__gpu_text(c, "(line / par(%du) * par(%du) + i) * par(%du) + line %% par(%du)", width, n, width, width));
+    if (j->fault) fault = cn__gpu_piece(cn__gpu_text(c, "    fault(t, par(%du));\n", size));
     o.load = cn__gpu_piece(cn__gpu_text(c,
                                         "fn load(line: u32, i: u32) -> vec2<u32> {\n    let t = in1(%s);\n"
                                         "    if (t >= 0 && u32(t) < par(%du)) { return vec2<u32>(u32(t), i); }\n%s"
                                         "    return vec2<u32>(0xffffffffu, i);\n}\n",
-                                        at, par + 1, j->fault ? cn__gpu_piece(cn__gpu_text(c, "    fault(t, par(%du));\n", par + 1)) : ""));
+                                        at, size, fault));
     return cn__gpu_order(c, &o);
 }
 
 static bool gpu_in_order(cn__gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
-    if (!cn__gpu_each(c, c->out[0].numel, j->operand == 0 ? "fn each(i: u32) { set_raw0(i, 0u); }\n"
-                                                   : "fn each(i: u32) { set_raw0(i, raw0(i)); }\n") ||
-        !gpu_order(c, j))
-        return false;
+    static const char zeros[] = "fn each(i: u32) { set_raw0(i, 0u); }\n";
+    static const char copy[] = "fn each(i: u32) { set_raw0(i, raw0(i)); }\n";
+    if (!cn__gpu_each(c, c->out[0].numel, j->operand == 0 ? zeros : copy) || !gpu_order(c, j)) return false;
     const int64_t numbers[] = { s->inner.numel, s->n, s->size, s->x_step, s->source_step };
     cn__gpu_params_clear(c);
     for (int k = 0; k < 5; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
@@ -239,18 +251,21 @@ static bool gpu_in_order(cn__gpu_call *c, const gpu_job *j)
     const char *outer = cn__gpu_side(c, "outer", &s->outer, &next), *inner = cn__gpu_side(c, "inner", &s->inner, &next);
     const char *sum = "    if (p > 0u && tmp(w - 2u) == key) { return; }\n"
                       "    var v = old(to);\n"
-                      "    for (var q = p; q < n && tmp(w) == key; q++) { v += source(at.y + tmp(w + 1u) * par(4u)); w += 2u; }\n"
+                      "    for (var q = p; q < n && tmp(w) == key; q++) {\n"
+                      "        v += source(at.y + tmp(w + 1u) * par(4u)); w += 2u;\n    }\n"
                       "    out0(to, v);\n";
     const char *last = "    if (p + 1u < n && tmp(w + 2u) == key) { return; }\n"
                        "    set_raw0(to, source(at.y + tmp(w + 1u) * par(4u)));\n";
-    return cn__gpu_each(c, s->outer.numel * s->n * s->inner.numel,
-                        cn__gpu_text(c,
-                                     "%s%s%sfn each(i: u32) {\n"
-                                     "    let width = par(0u); let n = par(1u); let r = i %% width; let p = i / width %% n;\n"
-                                     "    let o = i / (width * n); let line = %s; var w = 2u * (line * n + p);\n"
-                                     "    let key = tmp(w);\n    if (key >= par(2u)) { return; }\n"
-                                     "    let at = outer(o) + inner(r); let to = at.x + key * par(3u);\n%s}\n",
-                                     outer, inner, gpu_values(c, j), j->shared ? "0u" : "o * width + r", j->add ? sum : last));
+    return cn__gpu_each(
+        c, s->outer.numel * s->n * s->inner.numel,
+        cn__gpu_text(c,
+                     "%s%s%s%sfn each(i: u32) {\n"
+                     "    let width = par(0u); let n = par(1u); let r = i %% width; let p = i / width %% n;\n"
+                     "    let o = i / (width * n); let line = %s; var w = 2u * (line * n + p);\n"
+                     "    let key = tmp(w);\n    if (key >= par(2u)) { return; }\n"
+                     "    let at = outer(o) + inner(r); let to = at.x + key * par(3u);\n%s}\n",
+                     outer, inner, gpu_source(c, j), j->add ? gpu_old(c, j) : "", j->shared ? "0u" : "o * width + r",
+                     j->add ? sum : last));
 }
 
 /* Whether index and source lie along the other axes as x does. */

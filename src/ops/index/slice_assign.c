@@ -63,16 +63,18 @@ static bool gpu(cn__gpu_call *c)
     const int64_t numbers[] = { x.inner, x.n, a->n, a->step };
     for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
     if (cn__gpu_in_place(c))
-        return cn__gpu_each(c, c->in[1].numel,
-                            "fn each(j: u32) {\n"
-                            "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
-                            "    set_raw0((t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner, raw1(j));\n}\n");
-    return cn__gpu_each(c, c->out[0].numel,
-                        "fn each(i: u32) {\n"
-                        "    let inner = par(0u); let t = i / inner; let place = t % par(1u);\n"
-                        "    let d = place - argu(0u); let n = d / par(3u);\n"
-                        "    if (place < argu(0u) || d % par(3u) != 0u || n >= par(2u)) { set_raw0(i, raw0(i)); return; }\n"
-                        "    set_raw0(i, raw1((t / par(1u) * par(2u) + n) * inner + i % inner));\n}\n");
+        return cn__gpu_each(
+            c, c->in[1].numel,
+            "fn each(j: u32) {\n"
+            "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
+            "    set_raw0((t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner, raw1(j));\n}\n");
+    return cn__gpu_each(
+        c, c->out[0].numel,
+        "fn each(i: u32) {\n"
+        "    let inner = par(0u); let t = i / inner; let place = t % par(1u);\n"
+        "    let d = place - argu(0u); let n = d / par(3u);\n"
+        "    if (place < argu(0u) || d % par(3u) != 0u || n >= par(2u)) { set_raw0(i, raw0(i)); return; }\n"
+        "    set_raw0(i, raw1((t / par(1u) * par(2u) + n) * inner + i % inner));\n}\n");
 }
 
 const cn_op cn__op_slice_assign = {

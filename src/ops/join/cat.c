@@ -51,8 +51,8 @@ static void cpu(const cn_kernel *k)
     }
 }
 
-/* On the GPU a launch copies a few operands. Numbers: length of the result from one place before the axis to the next; for
-   each operand where its elements begin and end among all of the launch, its own such length, and where that goes. */
+/* On the GPU a launch copies a few operands. Numbers: length of the result from one place before the axis to the next;
+   for each operand where its elements begin and end among all of the launch, its own such length, and where that goes. */
 typedef struct batch {
     const char *copies, *choice;
     int64_t end;
@@ -71,13 +71,16 @@ static void add_operand(cn__gpu_call *c, batch *b, int n, int name, int64_t leng
                                            "%s%sfn copy%d(j: u32) { set_raw0(j / par(%du) * par(0u) + par(%du) + j %% "
                                            "par(%du), raw%d(from%d(j))); }\n",
                                            b->copies, walk, name, own, to, own, name, name));
-    b->choice = cn__gpu_piece(cn__gpu_text(c, "%s    if (i < par(%du)) { copy%d(i - par(%du)); return; }\n", b->choice,
-                                           end, name, begin));
+    b->choice = cn__gpu_piece(
+        cn__gpu_text(c, "%s    if (i < par(%du)) { copy%d(i - par(%du)); return; }\n", b->choice, end, name, begin));
 }
 
 static bool gpu(cn__gpu_call *c)
 {
-    enum { FEW = 6, SIZE = 256 }; /* each in a slab of its own, the result and the numbers: 8 bindings, which are everywhere */
+    enum {
+        FEW = 6,
+        SIZE = 256
+    }; /* each in a slab of its own, the result and the numbers: 8 bindings, which are everywhere */
     int axis = (int)((const cn__axis_attrs *)c->attrs)->axis;
     int64_t start = 0, inner = 1;
     for (int d = axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
@@ -91,10 +94,12 @@ static bool gpu(cn__gpu_call *c)
             add_operand(c, &b, n, n - first, length, start);
             start += length;
         }
-        const char *code = cn__gpu_text(c, "%sfn kernel(group: u32, local: u32) {\n    let i = group * %du + local;\n%s}\n",
-                                        b.copies, SIZE, b.choice);
-        if (!cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = code, .groups = (b.end + SIZE - 1) / SIZE, .size = SIZE,
-                                                      .first = first }))
+        const char *code =
+            cn__gpu_text(c, "%sfn kernel(group: u32, local: u32) {\n    let i = group * %du + local;\n%s}\n", b.copies,
+                         SIZE, b.choice);
+        if (!cn__gpu_run_groups(
+                c,
+                &(cn__gpu_launch){ .code = code, .groups = (b.end + SIZE - 1) / SIZE, .size = SIZE, .first = first }))
             return false;
     }
     return true;

@@ -166,7 +166,8 @@ static const char *gpu_source(cn__gpu_call *c, int64_t mode, const gpu_axis *x, 
     case CN_PAD_CIRCULAR: {
         int up = cn__gpu_number(c, at, x->size + (x->after < 0 ? x->after : 0));
         int down = cn__gpu_number(c, at, x->size + (x->before < 0 ? x->before : 0));
-        return cn__gpu_text(c, "if (q < 0) { q += pari(%du); } else if (q >= pari(%du)) { q -= pari(%du); }", up, size, down);
+        return cn__gpu_text(c, "if (q < 0) { q += pari(%du); } else if (q >= pari(%du)) { q -= pari(%du); }", up, size,
+                            down);
     }
     default: return cn__gpu_text(c, "inside = inside && q >= 0 && q < pari(%du);", size);
     }

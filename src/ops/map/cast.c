@@ -37,7 +37,7 @@ static int wgsl(const void *attrs, cn_dtype from, char *out, size_t size)
     const cn__cast_attrs *a = attrs;
     const char *expression = "x";
     if (cn_dtype_is_float(from)) {
-        if (a->dtype == CN_BOOL) expression = "x != 0 || isnan(x)";
+        if (a->dtype == CN_BOOL) expression = "truth(x)";
         else if (a->dtype == CN_U8 || a->dtype == CN_I8) expression = "low_byte(x)";
         else if (!cn_dtype_is_float((cn_dtype)a->dtype)) expression = "to_whole(x)";
     }

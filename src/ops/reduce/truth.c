@@ -22,9 +22,9 @@ static void all_merge(void *state, const void *later, int64_t n)
 
 static bool infer(cn_infer *i) { return cn__infer_reduce(i, CN_BOOL); }
 
-static const cn_wgsl_reducer any_real = { "i32", "0", "s | i32(x != 0.0 || isnan(x))", "s | t", "s" };
+static const cn_wgsl_reducer any_real = { "i32", "0", "s | i32(truth(x))", "s | t", "s" };
 static const cn_wgsl_reducer any_whole = { "i32", "0", "s | i32(x != 0)", "s | t", "s" };
-static const cn_wgsl_reducer all_real = { "i32", "1", "s & i32(x != 0.0 || isnan(x))", "s & t", "s" };
+static const cn_wgsl_reducer all_real = { "i32", "1", "s & i32(truth(x))", "s & t", "s" };
 static const cn_wgsl_reducer all_whole = { "i32", "1", "s & i32(x != 0)", "s & t", "s" };
 
 #define TRUTH_CASES                                                                    \

@@ -47,13 +47,10 @@ static bool gpu(cn__gpu_call *c)
     cn__gpu_scan s = { .state = "vec2<u32>" };
     s.load = "fn load(at: u32, i: u32) -> vec2<u32> { return vec2<u32>(raw0(at), i); }\n";
     s.store = "fn store(at: u32, i: u32, s: vec2<u32>) { set_raw0(at, s.x); set_raw1(at, s.y); }\n";
-    if (cn_dtype_is_float(c->in[0].dtype))
-        s.merge = "fn merge(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n"
-                  "    let x = bitcast<f32>(a.x); let y = bitcast<f32>(b.x);\n"
-                  "    if (isnan(y) || (!isnan(x) && y >= x)) { return b; }\n    return a;\n}\n";
-    else
-        s.merge = "fn merge(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n"
-                  "    if (bitcast<i32>(b.x) >= bitcast<i32>(a.x)) { return b; }\n    return a;\n}\n";
+    s.merge = cn__gpu_piece(cn__gpu_text(c,
+                                         "%sfn merge(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n"
+                                         "    return select(a, b, key_of(b.x) >= key_of(a.x));\n}\n",
+                                         cn__gpu_key(c->in[0].dtype)));
     return cn__gpu_scan_lines(c, cn__lines_of(&c->in[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
 }
 

@@ -117,7 +117,8 @@ static bool gpu_fold(cn__gpu_call *c, const char *sign, bool reverse)
     const char *type = cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
     cn__gpu_scan s = { .state = type, .reverse = reverse };
     s.load = cn__gpu_piece(cn__gpu_text(c, "fn load(at: u32, i: u32) -> %s { return in0(at); }\n", type));
-    s.merge = cn__gpu_piece(cn__gpu_text(c, "fn merge(a: %s, b: %s) -> %s { return a %s b; }\n", type, type, type, sign));
+    s.merge =
+        cn__gpu_piece(cn__gpu_text(c, "fn merge(a: %s, b: %s) -> %s { return a %s b; }\n", type, type, type, sign));
     s.store = cn__gpu_piece(cn__gpu_text(c, "fn store(at: u32, i: u32, s: %s) { out0(at, s); }\n", type));
     return cn__gpu_scan_lines(c, cn__lines_of(&c->out[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
 }
@@ -125,8 +126,8 @@ static bool gpu_fold(cn__gpu_call *c, const char *sign, bool reverse)
 static bool cumsum_gpu(cn__gpu_call *c) { return gpu_fold(c, "+", ((const cn__scan_attrs *)c->attrs)->reverse); }
 static bool cumprod_gpu(cn__gpu_call *c) { return gpu_fold(c, "*", false); }
 
-/* A state is how h before it becomes h after it: h -> s.x h + s.y. Products that no h goes into may overflow: nothing times
-   them is nothing. The first a is not used. */
+/* A state is how h before it becomes h after it: h -> s.x h + s.y. Products that no h goes into may overflow: nothing
+   times them is nothing. The first a is not used. */
 static bool linear_gpu(cn__gpu_call *c)
 {
     const cn__scan_attrs *a = c->attrs;

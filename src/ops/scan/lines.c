@@ -43,6 +43,16 @@ cn_tensor *cn__scatter_back(cn_grad_call *g, int64_t axis)
 
 /* ---- on the GPU ---- */
 
+const char *cn__gpu_key(cn_dtype t)
+{
+    if (!cn_dtype_is_float(t)) return "fn key_of(w: u32) -> u32 { return w ^ 0x80000000u; }\n";
+    return "fn key_of(w: u32) -> u32 {\n"
+           "    let a = w & 0x7fffffffu;\n"
+           "    if (a > 0x7f800000u) { return 0xffffffffu; }\n"
+           "    if (a == 0u) { return 0x80000000u; }\n"
+           "    return select(w | 0x80000000u, ~w, a != w);\n}\n";
+}
+
 /* An invocation for each line. */
 static bool gpu_side_by_side(cn__gpu_call *c, cn__lines l, const char *common, const char *state)
 {
@@ -56,8 +66,8 @@ static bool gpu_side_by_side(cn__gpu_call *c, cn__lines l, const char *common, c
                                      common, state));
 }
 
-/* A workgroup for each line, 1024 elements at a time: each invocation scans 4, the first 16 invocations scan 16 of the ends
-   each, and then all know what came before their own. */
+/* A workgroup for each line, 1024 elements at a time: each invocation scans 4, the first 16 invocations scan 16 of the
+   ends each, and then all know what came before their own. */
 static bool gpu_tiles(cn__gpu_call *c, cn__lines l, const char *common, const char *state)
 {
     static const char body[] =
@@ -98,7 +108,8 @@ static bool gpu_tiles(cn__gpu_call *c, cn__lines l, const char *common, const ch
                                     "var<workgroup> ends: array<STATE, 256>;\n%s%s",
                                     state, common, body);
     return cn__gpu_run_groups(
-        c, &(cn__gpu_launch){ .code = code, .groups = l.outer * l.inner, .size = 256, .group_bytes = (1024 + 256) * 8 });
+        c,
+        &(cn__gpu_launch){ .code = code, .groups = l.outer * l.inner, .size = 256, .group_bytes = (1024 + 256) * 8 });
 }
 
 bool cn__gpu_scan_lines(cn__gpu_call *c, cn__lines l, const cn__gpu_scan *s)
@@ -108,12 +119,12 @@ bool cn__gpu_scan_lines(cn__gpu_call *c, cn__lines l, const cn__gpu_scan *s)
     cn__gpu_param(c, (uint32_t)l.inner);
     cn__gpu_param(c, (uint32_t)l.n);
     cn__gpu_param(c, s->reverse);
-    const char *common = cn__gpu_piece(
-        cn__gpu_text(c,
-                     "%s%s%sfn place(line: u32, i: u32) -> u32 {\n"
-                     "    let inner = par(0u); let n = par(1u);\n"
-                     "    return (line / inner * n + select(i, n - 1u - i, par(2u) != 0u)) * inner + line %% inner;\n}\n",
-                     s->load, s->merge, s->store));
+    const char *common = cn__gpu_piece(cn__gpu_text(
+        c,
+        "%s%s%sfn place(line: u32, i: u32) -> u32 {\n"
+        "    let inner = par(0u); let n = par(1u);\n"
+        "    return (line / inner * n + select(i, n - 1u - i, par(2u) != 0u)) * inner + line %% inner;\n}\n",
+        s->load, s->merge, s->store));
     bool side_by_side = l.n <= SHORT || (l.inner > 1 && l.outer * l.inner >= MANY);
     return (side_by_side ? gpu_side_by_side : gpu_tiles)(c, l, common, s->state);
 }

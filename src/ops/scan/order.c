@@ -1,6 +1,6 @@
-/* Lines of pairs put in order on the GPU, by a bitonic sort: tiles in workgroup memory, what reaches further in steps over
-   scratch memory. Every comparison puts the smaller pair in front (the first of each stage compares mirror images), so
-   pairs behind the end of a line, which are taken to be the largest, never move and need no memory. */
+/* Lines of pairs put in order on the GPU, by a bitonic sort: tiles in workgroup memory, what reaches further in steps
+   over scratch memory. Every comparison puts the smaller pair in front (the first of each stage compares mirror images),
+   so pairs behind the end of a line, which are taken to be the largest, never move and need no memory. */
 #include "ops/scan/order.h"
 
 enum { TILE = 1024, SIZE = 256, MOST_KEPT = TILE / 4 };
@@ -104,7 +104,7 @@ static bool run_step(cn__gpu_call *c, const cn__order *o, int64_t block, int64_t
                         "    set_tmp(wa, kb); set_tmp(wa + 1u, pb); set_tmp(wb, ka); set_tmp(wb + 1u, pa);\n}\n");
 }
 
-/* Few are wanted of many: each tile sends its first on, until one tile is left. Two parts of scratch memory take turns. */
+/* Few are wanted of many: each tile sends its first on, until one tile is left. Two parts of scratch take turns. */
 static bool order_first(cn__gpu_call *c, const cn__order *o)
 {
     tiles t = { .lines = o->lines, .n = o->n, .width = TILE, .keep = o->keep, .load = o->load };

@@ -1,7 +1,7 @@
 /* order.h: lines of pairs put in order on the GPU: what sort, topk and writing by index share.
 
-   A pair is (key, place): smaller keys come first, of equal keys the smaller place. Places differ, so the order is that of
-   a stable sort. */
+   A pair is (key, place): smaller keys come first, of equal keys the smaller place. Places differ, so the order is that
+   of a stable sort. */
 #ifndef CN_OPS_ORDER_H
 #define CN_OPS_ORDER_H
 
@@ -18,7 +18,7 @@ typedef struct cn__order {
     bool across;        /* neighbours in memory belong to neighbouring lines */
     uint32_t numbers[CN__ORDER_NUMBERS]; /* par(CN__ORDER_PAR), .. in load and store */
 } cn__order;
-/* store NULL: leaves pair i of a line in words 2 (line n + i) and the next of the scratch memory. Parameters are cleared. */
+/* store NULL: leaves pair i of a line in words 2 (line n + i) and the next of scratch memory. Parameters are cleared. */
 bool cn__gpu_order(cn__gpu_call *c, const cn__order *o);
 
 #endif

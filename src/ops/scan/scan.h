@@ -28,6 +28,10 @@ typedef struct cn__lines {
 cn__lines cn__lines_of(const cn_array *x, int64_t axis);
 int64_t cn__grain(int64_t work);                    /* how many units of so much work make a chunk */
 
+/* On the GPU: `fn key_of(w: u32) -> u32`, whole numbers in the order of a dtype's elements, from their words. NaN is the
+   largest, -0 is 0; drivers that compare floats may take the smallest for 0. */
+const char *cn__gpu_key(cn_dtype t);
+
 /* A scan along an axis on the GPU. Texts: the type of a state; `fn load(at: u32, i: u32) -> STATE`, the state of one
    element (at: where it is, i: its number along the line); `fn merge(a: STATE, b: STATE) -> STATE`, of b after a; and
    `fn store(at: u32, i: u32, s: STATE)`, given the state of all up to i. par(0): elements after the axis. */

@@ -186,35 +186,35 @@ static size_t topk_scratch(const cn_kernel *k, int threads)
     return (size_t)threads * room(cn__lines_of(&k->in[0], a->axis).n, k->in[0].ndim ? a->k : 1) * sizeof(item);
 }
 
-/* ---- on the GPU: the same keys, of 32 bits. Numbers: after the axis, along it, how many are wanted, what turns keys round ---- */
+/* ---- on the GPU: the same keys, of 32 bits ---- */
 
+/* Numbers: after the axis, along it, how many are wanted, what turns keys round. */
 static bool run_gpu(cn__gpu_call *c, int64_t axis, int64_t k, bool flip)
 {
-    static const char whole_key[] = "fn key_of(w: u32) -> u32 { return w ^ 0x80000000u; }\n";
-    static const char real_key[] = "fn key_of(w: u32) -> u32 {\n"
-                                   "    let a = w & 0x7fffffffu;\n"
-                                   "    if (a > 0x7f800000u) { return 0xffffffffu; }\n"
-                                   "    if (a == 0u) { return 0x80000000u; }\n"
-                                   "    return select(w | 0x80000000u, ~w, a != w);\n}\n";
     cn__lines l = cn__lines_of(&c->in[0], axis);
     if (c->out[0].numel == 0) return true;
     int64_t wanted = k < 0 ? l.n : k;
-    cn__order o = { .lines = l.outer * l.inner, .n = l.n, .keep = wanted < l.n ? wanted : 0, .across = l.inner > 1,
+    cn__order o = { .lines = l.outer * l.inner,
+                    .n = l.n,
+                    .keep = wanted < l.n ? wanted : 0,
+                    .across = l.inner > 1,
                     .numbers = { (uint32_t)l.inner, (uint32_t)l.n, (uint32_t)wanted, flip ? UINT32_MAX : 0 } };
     const int par = CN__ORDER_PAR;
     o.common = cn__gpu_text(c,
                             "fn place(line: u32, i: u32, n: u32) -> u32 {\n"
                             "    let inner = par(%du); return (line / inner * n + i) * inner + line %% inner;\n}\n",
                             par);
-    o.load = cn__gpu_piece(cn__gpu_text(c,
-                                        "%sfn load(line: u32, i: u32) -> vec2<u32> {\n"
-                                        "    return vec2<u32>(key_of(raw0(place(line, i, par(%du)))) ^ par(%du), i);\n}\n",
-                                        cn_dtype_is_float(c->in[0].dtype) ? real_key : whole_key, par + 1, par + 3));
-    o.store = cn__gpu_piece(cn__gpu_text(c,
-                                         "fn store(line: u32, i: u32, p: vec2<u32>) {\n    if (i >= par(%du)) { return; }\n"
-                                         "    let to = place(line, i, par(%du));\n"
-                                         "    set_raw0(to, raw0(place(line, p.y, par(%du)))); set_raw1(to, p.y);\n}\n",
-                                         par + 2, par + 2, par + 1));
+    o.load =
+        cn__gpu_piece(cn__gpu_text(c,
+                                   "%sfn load(line: u32, i: u32) -> vec2<u32> {\n"
+                                   "    return vec2<u32>(key_of(raw0(place(line, i, par(%du)))) ^ par(%du), i);\n}\n",
+                                   cn__gpu_key(c->in[0].dtype), par + 1, par + 3));
+    o.store =
+        cn__gpu_piece(cn__gpu_text(c,
+                                   "fn store(line: u32, i: u32, p: vec2<u32>) {\n    if (i >= par(%du)) { return; }\n"
+                                   "    let to = place(line, i, par(%du));\n"
+                                   "    set_raw0(to, raw0(place(line, p.y, par(%du)))); set_raw1(to, p.y);\n}\n",
+                                   par + 2, par + 2, par + 1));
     return cn__gpu_order(c, &o);
 }
 

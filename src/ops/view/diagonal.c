@@ -124,8 +124,9 @@ static bool gpu_backward(cn__gpu_call *c)
     cn__gpu_number(c, &at, a->offset >= 0 ? a->offset * stride[a->axis2] : -a->offset * stride[a->axis1]);
     const char *there = cn__gpu_walk(c, "there", &at, c->in[0].ndim, c->in[0].shape, to);
     const char *here = cn__gpu_walk_array(c, "here", &at, &c->in[0]);
-    return cn__gpu_each(c, c->in[0].numel,
-                        cn__gpu_text(c, "%s%sfn each(i: u32) { set_raw0(par(0u) + there(i), raw0(here(i))); }\n", there, here));
+    return cn__gpu_each(
+        c, c->in[0].numel,
+        cn__gpu_text(c, "%s%sfn each(i: u32) { set_raw0(par(0u) + there(i), raw0(here(i))); }\n", there, here));
 }
 
 static void grad_backward(cn_grad_call *g)

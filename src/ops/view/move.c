@@ -127,7 +127,8 @@ int cn__gpu_number(cn__gpu_call *c, int *at, int64_t value)
     return (*at)++;
 }
 
-const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape, const int64_t *stride)
+const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape,
+                         const int64_t *stride)
 {
     cn__move m = { .ndim = ndim };
     memcpy(m.shape, shape, sizeof *shape * (size_t)ndim);

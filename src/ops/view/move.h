@@ -25,7 +25,8 @@ void cn__zero_result(const cn_kernel *k);
 int cn__gpu_number(cn__gpu_call *c, int *at, int64_t value);
 /* The text of `fn NAME(i: u32) -> u32`, where element i of a row-major walk over the shape lies when axes have
    these strides. Its numbers are parameters from par(*at) on. */
-const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape, const int64_t *stride);
+const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape,
+                         const int64_t *stride);
 const char *cn__gpu_walk_array(cn__gpu_call *c, const char *name, int *at, const cn_array *x);
 
 enum { CN__MOVE_GRAIN = 1 << 14 }; /* elements a thread takes at once */

@@ -257,10 +257,10 @@ static bool gpu_slice_add(cn__gpu_call *c)
     int at = gpu_sizes(c, &c->in[1]);
     const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[1]);
     if (cn__gpu_in_place(c))
-        return cn__gpu_each(c, c->in[1].numel,
-                            cn__gpu_text(c,
-                                         "%s%sfn each(j: u32) { let i = in_whole(j); out0(i, in0(i) + in1(piece(j))); }\n",
-                                         in_whole, piece));
+        return cn__gpu_each(
+            c, c->in[1].numel,
+            cn__gpu_text(c, "%s%sfn each(j: u32) { let i = in_whole(j); out0(i, in0(i) + in1(piece(j))); }\n", in_whole,
+                         piece));
     const char *whole = cn__gpu_walk_array(c, "whole", &at, &c->in[0]);
     return cn__gpu_each(c, c->out[0].numel,
                         cn__gpu_text(c,

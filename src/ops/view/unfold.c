@@ -115,12 +115,13 @@ static bool gpu_backward(cn__gpu_call *c)
     const cn__unfold_backward_attrs *a = c->attrs;
     int64_t inner = 1;
     for (int d = (int)a->of.axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
-    const int64_t step = a->of.step < a->length ? a->of.step : a->length; /* larger ones are the same, with one window */
+    const int64_t step = a->of.step < a->length ? a->of.step : a->length; /* larger: one window all the same */
     const int64_t numbers[] = { a->length, inner, c->in[0].shape[a->of.axis], a->of.size, step };
     for (int i = 0; i < 5; i++) cn__gpu_param(c, (uint32_t)numbers[i]);
     return cn__gpu_each(c, c->out[0].numel,
                         "fn each(i: u32) {\n"
-                        "    let inner = i % par(1u); let p = i / par(1u) % par(0u); let outer = i / par(1u) / par(0u);\n"
+                        "    let inner = i % par(1u); let p = i / par(1u) % par(0u);\n"
+                        "    let outer = i / par(1u) / par(0u);\n"
                         "    let size = par(3u); let step = par(4u); var w = 0u;\n"
                         "    if (p >= size) { w = (p - size) / step + 1u; }\n"
                         "    var sum = 0.0;\n"

@@ -27,16 +27,16 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, p.planes, 1 + (int64_t)(16384 / work), body, &p);
 }
 
-/* Sums of rows of a window are summed. */
-static bool gpu(cn__gpu_call *c)
+/* The window of result i, and its plane. */
+static const char window_text[] =
+    "    let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));\n"
+    "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);\n    var sum = 0.0;\n";
+
+/* An invocation for each result: sums of rows of its window are summed. */
+static bool gpu_small(cn__gpu_call *c, const char *windows)
 {
-    const char *windows = cn__pool_text(c, &c->in[0], &c->out[0]);
     return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c, "%s%s", windows,
-                                     "fn each(i: u32) {\n"
-                                     "    let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));\n"
-                                     "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);\n"
-                                     "    var sum = 0.0;\n"
+                        cn__gpu_text(c, "%sfn each(i: u32) {\n%s%s", windows, window_text,
                                      "    for (var h = r.x; h < r.y; h++) {\n"
                                      "        let line = plane + u32(h) * par(1u); var part = 0.0;\n"
                                      "        for (var w = c.x; w < c.y; w++) { part += in0(line + u32(w)); }\n"
@@ -44,21 +44,51 @@ static bool gpu(cn__gpu_call *c)
                                      "    out0(i, sum / (f32(r.w) * f32(c.w)));\n}\n"));
 }
 
+/* A group for each result: its invocations' sums are added in pairs. */
+static bool gpu_large(cn__gpu_call *c, const char *windows)
+{
+    const char *code =
+        cn__gpu_text(c, "var<workgroup> sums: array<f32, 64>;\n%sfn kernel(i: u32, local: u32) {\n%s%s", windows,
+                     window_text,
+                     "    let width = c.y - c.x; let n = (r.y - r.x) * width;\n"
+                     "    for (var k = i32(local); k < n; k += 64) {\n"
+                     "        sum += in0(plane + u32(r.x + k / width) * par(1u) + u32(c.x + k % width));\n    }\n"
+                     "    sums[local] = sum;\n    workgroupBarrier();\n"
+                     "    for (var half = 32u; half > 0u; half /= 2u) {\n"
+                     "        if (local < half) { sums[local] += sums[local + half]; }\n"
+                     "        workgroupBarrier();\n    }\n"
+                     "    if (local == 0u) { out0(i, sums[0] / (f32(r.w) * f32(c.w))); }\n}\n");
+    return cn__gpu_run_groups(
+        c, &(cn__gpu_launch){ .code = code, .groups = c->out[0].numel, .size = 64, .group_bytes = 64 * 4 });
+}
+
+static bool gpu(cn__gpu_call *c)
+{
+    enum { LARGE = 64 };
+    const cn_array *x = &c->in[0], *y = &c->out[0];
+    const cn__pool_attrs *a = c->attrs;
+    const char *windows = cn__pool_text(c, x, y);
+    if (!y->numel) return true;
+    const int64_t area = a->kernel[0] ? a->kernel[0] * a->kernel[1] : x->numel / y->numel;
+    return area < LARGE ? gpu_small(c, windows) : gpu_large(c, windows);
+}
+
 /* Each element gathers its shares, window after window. */
+static const char backward_text[] =
+    "fn each(i: u32) {\n"
+    "    let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));\n"
+    "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
+    "    var sum = 0.0;\n"
+    "    for (var h = r.x; h < r.y; h++) {\n"
+    "        let line = plane + u32(h) * par(3u); let count = f32(span(0u, h).w);\n"
+    "        for (var w = c.x; w < c.y; w++) { sum += in0(line + u32(w)) / (count * f32(span(1u, w).w)); }\n"
+    "    }\n"
+    "    out0(i, sum);\n}\n";
+
 static bool gpu_backward(cn__gpu_call *c)
 {
     const char *windows = cn__pool_text(c, &c->out[0], &c->in[0]);
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c, "%s%s", windows,
-                                     "fn each(i: u32) {\n"
-                                     "    let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));\n"
-                                     "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
-                                     "    var sum = 0.0;\n"
-                                     "    for (var h = r.x; h < r.y; h++) {\n"
-                                     "        let line = plane + u32(h) * par(3u); let count = f32(span(0u, h).w);\n"
-                                     "        for (var w = c.x; w < c.y; w++) {\n"
-                                     "            sum += in0(line + u32(w)) / (count * f32(span(1u, w).w));\n        }\n    }\n"
-                                     "    out0(i, sum);\n}\n"));
+    return cn__gpu_each(c, c->out[0].numel, cn__gpu_text(c, "%s%s", windows, backward_text));
 }
 
 /* Either backward's gradient is its forward, with the same attributes. */
@@ -110,7 +140,8 @@ const cn_op cn__op_adaptive_avg_pool2d = {
              { .in = { CN_S(2, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
              { .in = { CN_S(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
              { .in = { CN_S(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
-             { .in = { CN_S(16, 15, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } }),
+             { .in = { CN_S(16, 15, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
+             { .in = { CN_S(2, 3, 9, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } }),
 };
 
 static void grad_fixed_backward(cn_grad_call *g) { grad_backward(g, &cn__op_avg_pool2d); }

@@ -73,14 +73,16 @@ static void cpu_backward(const cn_kernel *k)
 static const char tap_text[] =
     "struct Tap { lo: u32, hi: u32, weight: f32 }\n"
     "fn between(lo: u32, n: u32, weight: f32) -> Tap { return Tap(min(lo, n - 1u), min(lo + 1u, n - 1u), weight); }\n"
-    "fn share(t: Tap, i: u32) -> f32 { return select(0.0, 1.0 - t.weight, t.lo == i) + select(0.0, t.weight, t.hi == i); }\n";
+    "fn share(t: Tap, i: u32) -> f32 {\n"
+    "    return select(0.0, 1.0 - t.weight, t.lo == i) + select(0.0, t.weight, t.hi == i);\n}\n";
 static const char corners_text[] =
     "fn tap(o: u32, n: u32, m: u32) -> Tap {\n"
     "    let at = muldiv(o, n - 1u, max(m, 2u) - 1u);\n"
     "    return between(at.x, n, f32(at.y) / f32(max(m, 2u) - 1u));\n}\n"
     "fn near(i: u32, n: u32, m: u32) -> vec2<u32> {\n"
     "    if (n == 1u) { return vec2<u32>(0u, m); }\n"
-    "    return vec2<u32>(muldiv(max(i, 1u) - 1u, m - 1u, n - 1u).x, min(m, muldiv(i + 1u, m - 1u, n - 1u).x + 2u));\n}\n";
+    "    let end = muldiv(i + 1u, m - 1u, n - 1u).x + 2u;\n"
+    "    return vec2<u32>(muldiv(max(i, 1u) - 1u, m - 1u, n - 1u).x, min(m, end));\n}\n";
 static const char edges_text[] =
     "fn tap(o: u32, n: u32, m: u32) -> Tap {\n"
     "    let at = muldiv(2u * o + 1u, n, 2u * m);\n"
@@ -105,9 +107,10 @@ static bool gpu(cn__gpu_call *c)
 {
     return launch(c, &c->in[0], &c->out[0],
                   "fn each(i: u32) {\n"
-                  "    let r = tap(i / par(3u) % par(2u), par(0u), par(2u)); let c = tap(i % par(3u), par(1u), par(3u));\n"
+                  "    let r = tap(i / par(3u) % par(2u), par(0u), par(2u));\n"
+                  "    let c = tap(i % par(3u), par(1u), par(3u)); let left = 1.0 - c.weight;\n"
                   "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);\n"
-                  "    let upper = plane + r.lo * par(1u); let lower = plane + r.hi * par(1u); let left = 1.0 - c.weight;\n"
+                  "    let upper = plane + r.lo * par(1u); let lower = plane + r.hi * par(1u);\n"
                   "    let above = left * in0(upper + c.lo) + c.weight * in0(upper + c.hi);\n"
                   "    let below = left * in0(lower + c.lo) + c.weight * in0(lower + c.hi);\n"
                   "    out0(i, (1.0 - r.weight) * above + r.weight * below);\n}\n");

@@ -1,0 +1,31 @@
+/* Values where the CPU can look at them, whatever device they are on. */
+#include "core/object.h"
+
+bool cn__host_device(const cn_ctx *ctx)
+{
+    char probe;
+    return ctx->device->table->host(ctx->device, &probe) != NULL;
+}
+
+bool cn__host_open(cn_tensor *t, cn__host *h)
+{
+    *h = (cn__host){ 0 };
+    if (t && t->ref.node->state == CN__NUMBER) t = cn__filled(t);
+    if (t && !cn_is_contiguous(t)) t = cn_contiguous(t);
+    if (!t) return false;
+    h->ctx = t->ctx;
+    if (cn__host_device(t->ctx)) return ((h->data = cn_data(t)) || !cn_numel(t)) && !cn_failed(t->ctx);
+    size_t bytes = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
+    h->bytes = bytes + 1;
+    h->copy = cn__alloc(t->ctx, h->bytes);
+    h->data = h->copy;
+    if (h->copy && cn_read(t, h->copy, bytes)) return true;
+    cn__host_close(h);
+    return false;
+}
+
+void cn__host_close(cn__host *h)
+{
+    if (h->copy) cn__free(h->ctx, h->copy, h->bytes);
+    *h = (cn__host){ 0 };
+}

@@ -1,0 +1,64 @@
+/* Reading values some steps late. */
+#include "core/object.h"
+
+struct cn_reading {
+    cn__object object;
+    cn__device *device;
+    void *later; /* the device's, or NULL: the value is in now */
+    void *now;
+    size_t bytes;
+};
+
+static void destroy(void *self)
+{
+    cn_reading *r = self;
+    if (r->later) r->device->table->read_end(r->device, r->later, NULL);
+    if (r->now) cn__free(r->object.ctx, r->now, r->bytes + 1);
+}
+
+static bool start(cn_reading *r, cn_tensor *t)
+{
+    cn_ctx *ctx = t->ctx;
+    const cn__device_table *table = ctx->device->table;
+    if (!table->read_begin) {
+        r->now = cn__alloc(ctx, r->bytes + 1);
+        return r->now && cn_read(t, r->now, r->bytes);
+    }
+    if (t->ref.node->state == CN__NUMBER) t = cn__filled(t);
+    if (t && !cn_is_contiguous(t)) t = cn_contiguous(t);
+    if (!t || !cn_eval(t)) return false;
+    const cn__result *v = cn__result_of(t);
+    r->later = table->read_begin(r->device, v->storage->data, v->meta.layout.offset, v->meta.dtype, v->numel);
+    return r->later != NULL;
+}
+
+cn_reading *cn_read_begin(cn_tensor *t)
+{
+    if (!cn__alive(t)) return NULL;
+    cn_ctx *ctx = t->ctx;
+    cn_reading *r = cn__object_new(ctx, sizeof *r, destroy);
+    if (!r) return NULL;
+    r->device = ctx->device;
+    r->bytes = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
+    cn_scope s = cn_scope_begin(ctx);
+    bool ok = start(r, t);
+    cn_scope_end(ctx, s);
+    if (ok) return r;
+    cn__object_free(r);
+    return NULL;
+}
+
+bool cn_read_done(cn_reading *r) { return !r || !r->later || r->device->table->read_done(r->device, r->later); }
+
+bool cn_read_end(cn_reading *r, void *out, size_t bytes)
+{
+    if (!r) return false;
+    bool ok = !out || bytes == r->bytes ||
+              cn__fail(r->object.ctx, CN_BAD_ARGUMENT, "read_end: %zu bytes asked for, the tensor has %zu", bytes, r->bytes);
+    if (!ok) out = NULL;
+    if (r->later) ok = r->device->table->read_end(r->device, r->later, out) && ok;
+    else if (out) memcpy(out, r->now, r->bytes);
+    r->later = NULL;
+    cn__object_free(r);
+    return ok;
+}

@@ -1,0 +1,91 @@
+#include "gpu/variants.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/backend.h"
+
+static const cn_gpu_variant table[] = {
+    { "matmul", "CAIRN_GPU_MATMUL", { "tiled", "direct", "plain" }, "plain", "matmul linear" },
+};
+enum { VARIANTS = sizeof table / sizeof *table };
+_Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "devices have room for every variant");
+
+const cn_gpu_variant *cn_gpu_variants(int *n)
+{
+    if (n) *n = VARIANTS;
+    return table;
+}
+
+static int choice_of(const cn_gpu_variant *v, const char *name, size_t n)
+{
+    for (int i = 0; i < CN_GPU_CHOICES && v->choices[i]; i++)
+        if (strlen(v->choices[i]) == n && !memcmp(v->choices[i], name, n)) return i;
+    return -1;
+}
+
+int cn__gpu_variant(const cn_ctx *ctx, const char *name, int preferred)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        const cn_gpu_variant *v = &table[i];
+        if (strcmp(v->name, name) != 0) continue;
+        const char *asked = getenv(v->variable);
+        int choice = asked ? choice_of(v, asked, strlen(asked)) : -1;
+        if (choice >= 0) return choice;
+        bool gpu = ctx->device && cn__gpu_is_device(ctx->device);
+        unsigned bad = gpu ? ((const cn__gpu_device *)ctx->device)->quarantined[i] : 0;
+        return preferred >= 0 && bad >> preferred & 1 ? choice_of(v, v->safe, strlen(v->safe)) : preferred;
+    }
+    return preferred;
+}
+
+/* ---- the verdict: doctor-HASH.txt, of all that tells one adapter and driver from another, and of Cairn's version ---- */
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    for (; *text; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
+    return (h ^ '\n') * 1099511628211u;
+}
+
+static bool verdict_path(const cn_gpu_info *info, char *out, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    uint64_t h = hash_text(14695981039346656037u, cn_version());
+    const char *texts[] = { info->name, info->vendor, info->driver, info->backend, info->implementation };
+    for (int i = 0; i < 5; i++) h = hash_text(h, texts[i]);
+    int n = -1;
+    if (cache && cache[0] == '/') n = snprintf(out, size, "%s/cairn/doctor-%016llx.txt", cache, (unsigned long long)h);
+    else if (home && home[0]) n = snprintf(out, size, "%s/.cache/cairn/doctor-%016llx.txt", home, (unsigned long long)h);
+    return n > 0 && (size_t)n < size;
+}
+
+bool cn_gpu_verdict_path(cn_ctx *ctx, char *out, size_t size)
+{
+    if (size) out[0] = 0;
+    if (!ctx || !ctx->device || !cn__gpu_is_device(ctx->device)) return false;
+    return verdict_path(&((const cn__gpu_device *)ctx->device)->gpu->info, out, size);
+}
+
+/* "quarantine matmul tiled" */
+static void take_line(cn__gpu_device *d, const char *line)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        char words[64];
+        int n = snprintf(words, sizeof words, "quarantine %s ", table[i].name);
+        if (strncmp(line, words, (size_t)n) != 0) continue;
+        int choice = choice_of(&table[i], line + n, strcspn(line + n, " \r\n"));
+        if (choice < 0 || !strcmp(table[i].choices[choice], table[i].safe)) continue; /* there is nothing behind it */
+        d->quarantined[i] |= 1u << choice;
+        cn__log(d->device.ctx, "gpu: %s kernels of kind %s are not used: the doctor found them wrong", table[i].name,
+                table[i].choices[choice]);
+    }
+}
+
+void cn__gpu_variants_open(cn__gpu_device *d)
+{
+    char path[1024], line[512];
+    FILE *f = verdict_path(&d->gpu->info, path, sizeof path) ? fopen(path, "r") : NULL;
+    if (!f) return;
+    while (fgets(line, sizeof line, f)) take_line(d, line);
+    fclose(f);
+}
