@@ -240,6 +240,32 @@ static void test_status(void)
     cn_close(cn);
 }
 
+/* Reads that are taken late have what was there when they began, on whichever device. */
+static void test_late_reads(void)
+{
+    check_group("late reads");
+    enum { STEPS = 30, LATE = 3 };
+    float expected[STEPS][IN * HIDDEN], got[IN * HIDDEN];
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        cn_ctx *cn = open_with("4", NULL);
+        net n;
+        cn_reading *reads[STEPS] = { 0 };
+        bool ok = net_open(&n, cn, DROPOUT);
+        for (int i = 0; i < STEPS + LATE && ok; i++) {
+            if (i < STEPS) {
+                ok = net_step(&n, i, NULL) && (reads[i] = cn_read_begin(n.p[0])) != NULL;
+                if (disturbed && i % 4 == 1) cn__gpu_break(cn);
+                if (disturbed && i % 7 == 2) lose_silently(cn);
+            }
+            if (!ok || i < LATE) continue;
+            ok = cn_read_end(reads[i - LATE], disturbed ? got : expected[i - LATE], sizeof got);
+            if (disturbed) check(!memcmp(got, expected[i - LATE], sizeof got), "what was read after step %d", i - LATE);
+        }
+        check(ok, "reading: %s", cn_error(cn));
+        cn_close(cn);
+    }
+}
+
 /* ---- out of memory: without dropout, whose next draw is another one ---- */
 
 static void expect_step(net *n, int step, const float *expected, const char *what, int64_t at)
@@ -432,7 +458,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } tests[] = { { "found", test_lost_and_found },      { "lost", test_lost_for_good },   { "never", test_never_found },
-                  { "status", test_status },             { "buffers", test_no_buffers },   { "slabs", test_no_slabs },
+                  { "status", test_status }, { "late", test_late_reads },             { "buffers", test_no_buffers },   { "slabs", test_no_slabs },
                   { "host", test_no_host_memory },       { "kernel", test_bad_kernel },    { "growth", test_no_growth } };
     cn_ctx *cn = cn_open(NULL);
     bool any = cn_gpu_available(cn);

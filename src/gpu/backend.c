@@ -146,7 +146,7 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
 }
 
 /* What kernels found wrong since the last look; the first word is 0 if nothing. */
-static bool judge_status(cn__gpu_device *d, const uint32_t status[4])
+bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4])
 {
     if (!status[0]) return true;
     const uint32_t none[4] = { 0 };
@@ -160,7 +160,7 @@ static bool look_at_status(cn__gpu_device *d)
 {
     uint32_t status[4];
     if (!d->checkers.n) return true;
-    return read_slab(d, 0, 0, status, sizeof status) && judge_status(d, status);
+    return read_slab(d, 0, 0, status, sizeof status) && cn__gpu_judge_status(d, status);
 }
 
 static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
@@ -181,52 +181,18 @@ static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t
     return ok && look_at_status(gpu_of(d));
 }
 
-typedef struct later {
-    cn__gpu_read *words, *status; /* status: NULL where no kernel looks at indices */
-    cn_dtype dtype;
-    int64_t n;
-} later;
-
-static void *gpu_read_begin(cn__device *device, const void *from, int64_t at, cn_dtype t, int64_t n)
+static void *gpu_read_begin(cn__device *d, const void *from, int64_t at, cn_dtype t, int64_t n)
 {
-    cn__gpu_device *d = gpu_of(device);
-    const cn__gpu_block *b = from;
-    later *l = cn__alloc(device->ctx, sizeof *l);
-    if (!l) return NULL;
-    *l = (later){ .dtype = t, .n = n };
-    size_t begin = ((size_t)b->word + (size_t)at) * sizeof(uint32_t), bytes = (size_t)n * sizeof(uint32_t);
-    l->words = cn__gpu_read_record(d->gpu, d->heap.slabs[b->slab].buffer, begin, bytes);
-    if (l->words && d->checkers.n)
-        l->status = cn__gpu_read_record(d->gpu, d->heap.slabs[0].buffer, 0, 4 * sizeof(uint32_t));
-    if (l->words && (l->status || !d->checkers.n)) return l;
-    cn__gpu_read_end(l->words, NULL);
-    cn__free(device->ctx, l, sizeof *l);
-    return NULL;
+    return cn__gpu_late_begin(gpu_of(d), from, at, t, n);
 }
 
 static bool gpu_read_done(cn__device *d, void *reading)
 {
     (void)d;
-    later *l = reading;
-    return cn__gpu_read_done(l->words) && (!l->status || cn__gpu_read_done(l->status));
+    return cn__gpu_late_done(reading);
 }
 
-static bool gpu_read_end(cn__device *device, void *reading, void *to)
-{
-    cn__gpu_device *d = gpu_of(device);
-    cn_ctx *ctx = device->ctx;
-    later *l = reading;
-    uint32_t status[4] = { 0 };
-    size_t bytes = (size_t)l->n * sizeof(uint32_t) + 1;
-    uint32_t *words = to ? cn__alloc(ctx, bytes) : NULL;
-    if (to && !gpu_read_done(device, l)) d->count.readbacks++;
-    bool ok = cn__gpu_read_end(l->words, words) && (words || !to);
-    if (l->status) ok = cn__gpu_read_end(l->status, to ? status : NULL) && ok;
-    if (ok && to) cn__gpu_from_words(l->dtype, words, to, l->n);
-    cn__free(ctx, words, bytes);
-    cn__free(ctx, l, sizeof *l);
-    return ok && judge_status(d, status);
-}
+static bool gpu_read_end(cn__device *d, void *reading, void *to) { return cn__gpu_late_end(gpu_of(d), reading, to); }
 
 static void *gpu_host(cn__device *d, void *memory)
 {

@@ -7,6 +7,7 @@
    plan.c      a plan's steps as launches, prepared once, encoded from a flat list
    fallback.c  steps for which there is no kernel, run by the CPU
    redo.c      what a lost device is had back from
+   late.c      reads that are taken some steps later
    variants.c  which form of a kernel an adapter can be trusted with
    backend.c   the table */
 #ifndef CN_GPU_BACKEND_H
@@ -214,6 +215,7 @@ typedef struct cn__gpu_redo {
     cn__vec coming;     /* its ranges */
     size_t mark;        /* where it was taken, in the log */
     cn__gpu_shape middle;
+    uint32_t middle_late; /* the last of the reads before it */
     cn__gpu_buffer *params;
     int runs, tries;        /* since the last copy; devices opened since something was done */
     bool running, launched; /* a run is under way; it has launches in the log */
@@ -221,6 +223,7 @@ typedef struct cn__gpu_redo {
     int64_t dropped;        /* of the device, when last looked at */
 } cn__gpu_redo;
 
+void cn__gpu_log_late(struct cn__gpu_device *d, uint32_t id);
 bool cn__gpu_redo_open(struct cn__gpu_device *d);
 void cn__gpu_redo_close(struct cn__gpu_device *d);
 /* To be told before it is done. */
@@ -238,6 +241,17 @@ bool cn__gpu_redo_failed(struct cn__gpu_device *d);
 void cn__gpu_redo_mend(struct cn__gpu_device *d); /* commands may have been dropped: what they did is done again */
 bool cn__gpu_recover(struct cn__gpu_device *d);   /* after a failure: true if the device was lost and is there again */
 
+/* ---- late.c */
+
+typedef struct cn__gpu_late cn__gpu_late;
+cn__gpu_late *cn__gpu_late_begin(struct cn__gpu_device *d, const cn__gpu_block *b, int64_t at, cn_dtype t, int64_t n);
+bool cn__gpu_late_done(cn__gpu_late *l);
+bool cn__gpu_late_end(struct cn__gpu_device *d, cn__gpu_late *l, void *to); /* frees it; to NULL: it is not wanted */
+void cn__gpu_late_keep(struct cn__gpu_device *d, uint32_t last); /* waits for those up to a number */
+void cn__gpu_late_forget(struct cn__gpu_device *d); /* their reads went with the device */
+/* The read of that number is made again, if anybody still wants it, of slabs as they were. */
+bool cn__gpu_late_again(struct cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user);
+
 /* ---- backend.c */
 
 typedef struct cn__gpu_device {
@@ -248,6 +262,8 @@ typedef struct cn__gpu_device {
     cn__gpu_entry *programs[CN__GPU_PROGRAM_SLOTS];
     cn__vec checkers; /* of char[56]: names of steps that look at indices, by serial - 1 */
     cn__gpu_redo redo;
+    cn__gpu_late *late;
+    uint32_t late_ids;
     cn_gpu_counters count;
     bool strict;      /* a step without a kernel is an error */
     unsigned quarantined[CN__GPU_VARIANTS]; /* bit c: choice c is not to be taken */
@@ -262,6 +278,7 @@ bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, i
 void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n);
 static inline bool cn__gpu_is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
 static inline uint32_t cn__gpu_per_word(cn_dtype t) { return cn__gpu_is_half(t) ? 2 : 1; }
+bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4]);
 cn__gpu *cn__gpu_of(cn_ctx *ctx);   /* NULL: it computes on the CPU */
 void cn__gpu_break(cn_ctx *ctx);    /* as if its device were lost */
 

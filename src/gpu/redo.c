@@ -13,7 +13,7 @@ enum {
     SOON = 5,    /* if there is none */
     TRIES = 3,   /* devices, one after the other, without anything done between */
     HEADER = 2,
-    UPLOAD = 1, WORDS, LAUNCH, SLAB,
+    UPLOAD = 1, WORDS, LAUNCH, SLAB, LATE,
 };
 #define LOG_LEAST ((size_t)64 << 20)  /* bytes, and as many as the copy has; then there is another copy */
 #define LOG_MOST  ((size_t)256 << 20)
@@ -154,6 +154,13 @@ void cn__gpu_log_launch(cn__gpu_device *d, const cn__gpu_command *c)
     d->redo.launched = true;
 }
 
+void cn__gpu_log_late(cn__gpu_device *d, uint32_t id)
+{
+    log_slabs(d);
+    uint32_t *at = add_record(d, LATE, 1);
+    if (at) *at = id;
+}
+
 static void cut_log(cn__gpu_redo *r, size_t n)
 {
     if (n >= r->log.n) return;
@@ -200,6 +207,7 @@ static void let_go(cn__gpu_device *d, void *memory, size_t held)
 static void adopt(cn__gpu_device *d)
 {
     cn__gpu_redo *r = &d->redo;
+    cn__gpu_late_keep(d, r->middle_late); /* the log no longer has them */
     cn__vec old = r->ranges;
     r->ranges = r->coming;
     r->coming = old;
@@ -224,7 +232,7 @@ static void take_coming(cn__gpu_device *d)
     }
     r->read = NULL;
     if (cn__gpu_read_end(read, r->copy)) adopt(d);
-    else hush(d, clean);
+    hush(d, clean);
 }
 
 /* Records the reading of all that is alive; NULL: not now. */
@@ -267,8 +275,10 @@ static void copy_now(cn__gpu_device *d)
         r->copy_bytes = held;
         r->mark = r->log.n;
         heap_shape(d, &r->middle);
+        r->middle_late = d->late_ids;
         r->end = r->middle;
         adopt(d);
+        hush(d, clean);
     } else {
         let_go(d, copy, held);
     }
@@ -298,6 +308,7 @@ bool cn__gpu_redo_submit(cn__gpu_device *d)
         r->read = read;
         r->mark = r->log.n;
         heap_shape(d, &r->middle);
+        r->middle_late = d->late_ids;
         r->end = r->middle;
     } else {
         copy_now(d);
@@ -373,6 +384,8 @@ static bool launch_again(past *p, const uint32_t *record)
     return cn__gpu_dispatch(p->d->gpu, l.program, n, bindings, l.groups);
 }
 
+static cn__gpu_buffer *slab_of_past(void *user, int i) { return slab_then(user, i); }
+
 static bool do_again(past *p, const uint32_t *record)
 {
     cn__gpu *g = p->d->gpu;
@@ -382,6 +395,7 @@ static bool do_again(past *p, const uint32_t *record)
     case UPLOAD: return upload_to(p, (int)w[0], w[1], w + 3, w[2]);
     case WORDS: return cn__gpu_submit(g) && cn__gpu_upload(g, p->d->redo.params, 0, w, bytes);
     case LAUNCH: return launch_again(p, w);
+    case LATE: return cn__gpu_late_again(p->d, w[0], slab_of_past, p);
     default: forget_slab(p, (int)w[0]); follow_slab(&p->shape, w); return true;
     }
 }
@@ -416,6 +430,7 @@ static bool restore(cn__gpu_device *d)
 
 static bool reopen(cn__gpu_device *d)
 {
+    cn__gpu_late_forget(d);
     if (!cn__gpu_reopen(d->gpu)) return false;
     for (int i = 0; i < CN__GPU_PROGRAM_SLOTS; i++)
         for (cn__gpu_entry *e = d->programs[i]; e; e = e->next) cn__gpu_program_forget(d->gpu, e->program);
