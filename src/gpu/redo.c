@@ -138,7 +138,7 @@ void cn__gpu_log_words(cn__gpu_device *d, const uint32_t *words, size_t n)
     cn__gpu_redo *r = &d->redo;
     if (!r->every || !n) return;
     if (!has_room_for(d, n * sizeof *words)) {
-        lose_track(d);
+        if (!cn__gpu_is_lost(d->gpu)) lose_track(d); /* else the run fails, and is not in the log */
         return;
     }
     log_slabs(d);
@@ -207,7 +207,6 @@ static void let_go(cn__gpu_device *d, void *memory, size_t held)
 static void adopt(cn__gpu_device *d)
 {
     cn__gpu_redo *r = &d->redo;
-    cn__gpu_late_keep(d, r->middle_late); /* the log no longer has them */
     cn__vec old = r->ranges;
     r->ranges = r->coming;
     r->coming = old;
@@ -231,6 +230,7 @@ static void take_coming(cn__gpu_device *d)
         return;
     }
     r->read = NULL;
+    cn__gpu_late_keep(d, r->middle_late); /* the log is not going to have them */
     if (cn__gpu_read_end(read, r->copy)) adopt(d);
     hush(d, clean);
 }
@@ -267,18 +267,17 @@ static void copy_now(cn__gpu_device *d)
         ok = cn__gpu_download(d->gpu, d->heap.slabs[from->slab].buffer, from->at, (char *)copy + at, from->bytes);
         at += from->bytes;
     }
+    cn__gpu_late_keep(d, d->late_ids);
     hush(d, clean);
     d->gpu->stats.downloaded_bytes = downloaded;
-    if (ok) {
+    if (ok && !cn__gpu_is_lost(d->gpu)) {
         let_go(d, r->copy, r->copy_bytes);
         r->copy = copy;
         r->copy_bytes = held;
         r->mark = r->log.n;
         heap_shape(d, &r->middle);
-        r->middle_late = d->late_ids;
         r->end = r->middle;
         adopt(d);
-        hush(d, clean);
     } else {
         let_go(d, copy, held);
     }
@@ -304,6 +303,7 @@ bool cn__gpu_redo_submit(cn__gpu_device *d)
         return false;
     }
     if (read) {
+        if (r->whole) log_slabs(d); /* both logs, this and the one from here on, know them */
         if (!r->whole) r->log.n = 0;
         r->read = read;
         r->mark = r->log.n;
