@@ -9,13 +9,17 @@
 #include "gpu/backend.h"
 
 enum {
-    EVERY = 50,  /* runs from copy to copy */
-    SOON = 5,    /* if there is none */
-    TRIES = 3,   /* devices, one after the other, without anything done between */
+    EVERY = 50, /* runs from copy to copy */
+    SOON = 5,   /* if there is none */
+    TRIES = 3,  /* devices, one after the other, without anything done between */
     HEADER = 2,
-    UPLOAD = 1, WORDS, LAUNCH, SLAB, LATE,
+    UPLOAD = 1,
+    WORDS,
+    LAUNCH,
+    SLAB,
+    LATE,
 };
-#define LOG_LEAST ((size_t)64 << 20)  /* bytes, and as many as the copy has; then there is another copy */
+#define LOG_LEAST ((size_t)64 << 20) /* bytes, and as many as the copy has; then there is another copy */
 #define LOG_MOST  ((size_t)256 << 20)
 #define AT_ONCE   ((size_t)256 << 20) /* bytes of a copy that are read while the device works on */
 
@@ -396,7 +400,10 @@ static bool do_again(past *p, const uint32_t *record)
     case WORDS: return cn__gpu_submit(g) && cn__gpu_upload(g, p->d->redo.params, 0, w, bytes);
     case LAUNCH: return launch_again(p, w);
     case LATE: return cn__gpu_late_again(p->d, w[0], slab_of_past, p);
-    default: forget_slab(p, (int)w[0]); follow_slab(&p->shape, w); return true;
+    default:
+        forget_slab(p, (int)w[0]);
+        follow_slab(&p->shape, w);
+        return true;
     }
 }
 
@@ -535,7 +542,8 @@ bool cn__gpu_redo_open(cn__gpu_device *d)
     }
     /* at the start there is nothing but the status, and it is 0 */
     const cn__gpu_range status = { 0, 0, CN__GPU_STATUS_WORDS * sizeof(uint32_t) };
-    if (!cn__vec_reserve(memory_of(d), &r->ranges, 1, sizeof status) || !hold(d, &r->copy, &r->copy_bytes, status.bytes))
+    if (!cn__vec_reserve(memory_of(d), &r->ranges, 1, sizeof status) ||
+        !hold(d, &r->copy, &r->copy_bytes, status.bytes))
         return cn__fail(d->device.ctx, CN_NO_MEMORY, "gpu: out of memory");
     memset(r->copy, 0, status.bytes);
     *(cn__gpu_range *)r->ranges.v = status;
