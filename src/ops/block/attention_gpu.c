@@ -49,8 +49,8 @@ static int64_t parts_of(int64_t n, int64_t part) { return n > part ? (n + part -
 static void common_params(cn__gpu_call *c, const sizes *s, int64_t blocks, int64_t slices, int64_t parts)
 {
     const int64_t reach = s->causal ? 1 : INT32_MAX;
-    const int64_t values[] = { s->tq, s->tk, s->e, s->ev, s->group, s->outer, blocks, slices, parts, TILE / 4, CN__PHILOX_ROUNDS,
-                               reach };
+    const int64_t values[] = { s->tq,  s->tk,  s->e,  s->ev,    s->group,          s->outer,
+                               blocks, slices, parts, TILE / 4, CN__PHILOX_ROUNDS, reach };
     cn__gpu_params_clear(c);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) cn__gpu_param(c, (uint32_t)values[i]);
 }
@@ -163,7 +163,8 @@ static const char *storer(cn__gpu_call *c, const char *name, int out, const char
                               "    %s_row(at, row, col, m[0]); %s_row(at, row + 1u, col, m[1]);\n"
                               "    %s_row(at, row + 2u, col, m[2]); %s_row(at, row + 3u, col, m[3]);\n"
                               "}\n",
-                              name, table_of(c->n_in + out), columns, rows, out, out, out, out, name, name, name, name, name));
+                              name, table_of(c->n_in + out), columns, rows, out, out, out, out, name, name, name, name,
+                              name));
 }
 
 /* Scores of four keys. UNSEEN instead of -inf, about which WGSL promises nothing; what is seen is LEAST or more. */
@@ -191,7 +192,8 @@ static const char scores_text[] =
 /* k: the mask's number among operands; absent, all are seen */
 static const char *mask_text(cn__gpu_call *c, int k)
 {
-    if (!c->in[k].data) return "const MASKS = false;\nfn begin_mask() {}\nfn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
+    if (!c->in[k].data)
+        return "const MASKS = false;\nfn begin_mask() {}\nfn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
     const char *rule = c->in[k].dtype == CN_BOOL ? "return select(UNSEEN, s, m != 0);"
                                                  : "if (bitcast<u32>(m) == 0xff800000u) { return UNSEEN; }\n"
                                                    "    return select(s + m, LEAST, s + m < LEAST);";
@@ -307,24 +309,23 @@ static const char forward_text[] =
     "}\n";
 
 /* The values of part # of a slice; those of the first came with the keys. */
-static const char forward_mix[] =
-    "        if (#u > 0u) { load_v(key, (slice + #u) * 32u, local); }\n"
-    "        workgroupBarrier();\n"
-    "        o# = mix(y, x, 1u, 2u, by_rows(o#, fade));\n"
-    "        workgroupBarrier();\n";
+static const char forward_mix[] = "        if (#u > 0u) { load_v(key, (slice + #u) * 32u, local); }\n"
+                                  "        workgroupBarrier();\n"
+                                  "        o# = mix(y, x, 1u, 2u, by_rows(o#, fade));\n"
+                                  "        workgroupBarrier();\n";
 
 /* own: what differs between plain attention and that over a cache */
 static bool forward_launch(cn__gpu_call *c, const sizes *s, const char *own)
 {
     const int64_t blocks = parts_of(s->tq, TILE), slices = parts_of(s->ev, SLICE * TILE);
     const int parts = (int)parts_of(s->ev < SLICE * TILE ? s->ev : SLICE * TILE, TILE);
-    const char *kernel =
-        cn__gpu_text(c, forward_text, for_each(c, parts, "    var o# = mat4x4<f32>();\n"), for_each(c, parts, forward_mix),
-                     for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, o#, sum);\n"));
-    const char *code = cn__gpu_text(c, "%sconst SLICE = %du; const RESULT = %du;\n%s%s%s%s%s%s", numbers, SLICE,
-                                    table_of(c->n_in), scores_text, own,
-                                    loader(c, "load_q", 0, "tq", "E", reader(c, 0, "q_at", "row")), products_text,
-                                    storer(c, "store_rows", 0, "TQ", "EV"), piece(kernel));
+    const char *kernel = cn__gpu_text(
+        c, forward_text, for_each(c, parts, "    var o# = mat4x4<f32>();\n"), for_each(c, parts, forward_mix),
+        for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, o#, sum);\n"));
+    const char *code =
+        cn__gpu_text(c, "%sconst SLICE = %du; const RESULT = %du;\n%s%s%s%s%s%s", numbers, SLICE, table_of(c->n_in),
+                     scores_text, own, loader(c, "load_q", 0, "tq", "E", reader(c, 0, "q_at", "row")), products_text,
+                     storer(c, "store_rows", 0, "TQ", "EV"), piece(kernel));
     return cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = code,
                                                     .groups = s->tq ? s->heads * slices * blocks : 0,
                                                     .size = SIZE,
@@ -336,7 +337,14 @@ static sizes sizes_of(const cn__gpu_call *c, int first)
 {
     const cn_array *q = &c->in[first], *k = &c->in[first + 1], *v = &c->in[first + 2];
     const int n = q->ndim;
-    sizes s = { q->shape[n - 2], k->shape[n - 2], q->shape[n - 1], v->shape[n - 1], 1, 1, 1, n - 2,
+    sizes s = { q->shape[n - 2],
+                k->shape[n - 2],
+                q->shape[n - 1],
+                v->shape[n - 1],
+                1,
+                1,
+                1,
+                n - 2,
                 ((const cn__attention_attrs *)c->attrs)->causal };
     for (int d = 0; d < n - 2; d++) s.heads *= q->shape[d], s.kv_heads *= k->shape[d];
     if (s.kv_heads) s.group = s.heads / s.kv_heads;
@@ -385,8 +393,15 @@ static void token_table(cn__gpu_call *c, const cn_array *x)
 bool cn__cached_attention_gpu(cn__gpu_call *c)
 {
     const cn_array *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
-    const sizes s = { q->shape[1], k->shape[1], q->shape[3], v->shape[3], q->shape[0] * q->shape[2],
-                      k->shape[0] * k->shape[2], k->shape[2] ? q->shape[2] / k->shape[2] : 1, 2, true };
+    const sizes s = { q->shape[1],
+                      k->shape[1],
+                      q->shape[3],
+                      v->shape[3],
+                      q->shape[0] * q->shape[2],
+                      k->shape[0] * k->shape[2],
+                      k->shape[2] ? q->shape[2] / k->shape[2] : 1,
+                      2,
+                      true };
     if (!c->out[0].numel) return true;
     common_params(c, &s, parts_of(s.tq, TILE), parts_of(s.ev, SLICE * TILE), parts_of(s.e, TILE));
     for (int i = 0; i < c->n_in; i++) token_table(c, &c->in[i]);
@@ -396,26 +411,26 @@ bool cn__cached_attention_gpu(cn__gpu_call *c)
         read[i] = piece(cn__gpu_text(c, "            if (row < used) {\n%s            } else {\n%s            }\n",
                                      reader(c, 3 + i, i ? "values_at" : "keys_at", "row"),
                                      reader(c, 1 + i, i ? "v_at" : "k_at", "(row - used)")));
-    const char *own = cn__gpu_text(
-        c,
-        "var<private> keys_at: u32; var<private> values_at: u32; var<private> used: u32;\n"
-        "const MASKS = false;\n"
-        "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n"
-        "fn factors(query: u32, key: u32) -> mat4x4<f32> {\n"
-        "    let ones = vec4<f32>(1.0); return mat4x4<f32>(ones, ones, ones, ones);\n"
-        "}\n"
-        "fn seen(query: u32) -> u32 { return min(used + query + 1u, tk); }\n"
-        "fn most_seen(query: u32) -> u32 { return argu(0u) + min(query + 1u, par(TK)); }\n"
-        "fn begin() {\n"
-        "    let kv = head / par(GROUP);\n"
-        "    used = argu(0u); tq = par(TQ); tk = par(TK) + used; steps = par(STEPS); alpha = arg(1u);\n"
-        "    q_at = head_at(%du, head); k_at = head_at(%du, kv); v_at = head_at(%du, kv);\n"
-        "    keys_at = head_at(%du, kv); values_at = head_at(%du, kv);\n"
-        "}\n"
-        "fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {}\n"
-        "%s%s",
-        table_of(0), table_of(1), table_of(2), table_of(3), table_of(4), loader(c, "load_k", 1, "tk", "E", read[0]),
-        loader(c, "load_v", 2, "tk", "EV", read[1]));
+    const char *own =
+        cn__gpu_text(c,
+                     "var<private> keys_at: u32; var<private> values_at: u32; var<private> used: u32;\n"
+                     "const MASKS = false;\n"
+                     "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n"
+                     "fn factors(query: u32, key: u32) -> mat4x4<f32> {\n"
+                     "    let ones = vec4<f32>(1.0); return mat4x4<f32>(ones, ones, ones, ones);\n"
+                     "}\n"
+                     "fn seen(query: u32) -> u32 { return min(used + query + 1u, tk); }\n"
+                     "fn most_seen(query: u32) -> u32 { return argu(0u) + min(query + 1u, par(TK)); }\n"
+                     "fn begin() {\n"
+                     "    let kv = head / par(GROUP);\n"
+                     "    used = argu(0u); tq = par(TQ); tk = par(TK) + used; steps = par(STEPS); alpha = arg(1u);\n"
+                     "    q_at = head_at(%du, head); k_at = head_at(%du, kv); v_at = head_at(%du, kv);\n"
+                     "    keys_at = head_at(%du, kv); values_at = head_at(%du, kv);\n"
+                     "}\n"
+                     "fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {}\n"
+                     "%s%s",
+                     table_of(0), table_of(1), table_of(2), table_of(3), table_of(4),
+                     loader(c, "load_k", 1, "tk", "E", read[0]), loader(c, "load_v", 2, "tk", "EV", read[1]));
     return forward_launch(c, &s, piece(own));
 }
 
@@ -557,7 +572,8 @@ static const char *queries_code(cn__gpu_call *c, const char *common, int parts)
 {
     const char *kernel = cn__gpu_text(
         c, queries_text, for_each(c, parts, sums_declared), for_each(c, parts, queries_mix),
-        for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, (u# - by_rows(w#, sum)) * alpha);\n"));
+        for_each(c, parts,
+                 "    store(out_at, query, (slice + #u) * 32u + 4u * x, (u# - by_rows(w#, sum)) * alpha);\n"));
     return cn__gpu_text(c, "%s%s%s%s%s%s%s", common, loader(c, "load_q", 0, "tq", "E", reader(c, 1, "q_at", "row")),
                         loader(c, "load_k", 1, "tk", "E", reader(c, 2, "k_at", "row")),
                         loader(c, "load_g", 2, "tq", "EV", reader(c, 0, "g_at", "row")),
@@ -567,10 +583,11 @@ static const char *queries_code(cn__gpu_call *c, const char *common, int parts)
 
 static const char *keys_code(cn__gpu_call *c, const char *common, int parts)
 {
-    const char *kernel = cn__gpu_text(c, keys_kernel_text, for_each(c, parts, sums_declared), for_each(c, parts, keys_mix),
-                                      for_each(c, parts,
-                                               "    store_k(k_to, key, (slice + #u) * 32u + 4u * x, u#);\n"
-                                               "    store_v(v_to, key, (slice + #u) * 32u + 4u * x, w#);\n"));
+    const char *kernel =
+        cn__gpu_text(c, keys_kernel_text, for_each(c, parts, sums_declared), for_each(c, parts, keys_mix),
+                     for_each(c, parts,
+                              "    store_k(k_to, key, (slice + #u) * 32u + 4u * x, u#);\n"
+                              "    store_v(v_to, key, (slice + #u) * 32u + 4u * x, w#);\n"));
     return cn__gpu_text(c, "%s%s%s%s%s%s%s%s", common, loader(c, "load_k", 0, "tk", "E", reader(c, 2, "k_at", "row")),
                         loader(c, "load_q", 1, "tq", "E", reader(c, 1, "q_at", "row")),
                         loader(c, "load_v", 2, "tk", "EV", reader(c, 3, "v_at", "row")),
@@ -595,8 +612,9 @@ bool cn__attention_backward_gpu(cn__gpu_call *c)
     const char *tables = "";
     for (int i = 0; i < c->n_in + c->n_out; i++)
         tables = piece(cn__gpu_text(c, "%sconst AT%d = %du; ", tables, i, table_of(i)));
-    const char *common = piece(cn__gpu_text(c, "%s%sconst SLICE = %du;\n%s%s%s%s%s%s", numbers, tables, BACKWARD_SLICE,
-                                            keys_text, scores_text, products_text, mask_text(c, 4), dropout_text, backward_text));
+    const char *common =
+        piece(cn__gpu_text(c, "%s%sconst SLICE = %du;\n%s%s%s%s%s%s", numbers, tables, BACKWARD_SLICE, keys_text,
+                           scores_text, products_text, mask_text(c, 4), dropout_text, backward_text));
     cn__gpu_scratch(c, s.heads * query_blocks * TILE);
     backward_params(c, &s, query_blocks, slices, widest);
     if (!cn__gpu_run_groups(c, &(cn__gpu_launch){ .name = "attention_backward, queries",
