@@ -1,13 +1,14 @@
 /* Attention on the GPU, in memory that does not grow with the product of lengths.
 
-   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 x 32 numbers in workgroup memory: 8 vec4 a
-             row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a column of vec4 read
-             from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a tile of scores, as a mat4x4 whose
-             i-th vec4 is row i. Heads wider than a tile are taken in parts of 32 columns, zeros beyond the end.
+   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 x 32 numbers in workgroup memory: 8 vec4
+             a row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a column of
+             vec4 read from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a tile of scores,
+             as a mat4x4 whose i-th vec4 is row i. Heads wider than a tile are taken in parts of 32 columns, zeros
+             beyond the end.
    Forward   One workgroup for 32 queries goes through the keys, with the running maximum and sum of each row.
-   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays in
-             scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them, for dk and
-             dv. Nothing is added to memory: results do not depend on the order of workgroups.
+   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays
+             in scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them, for
+             dk and dv. Nothing is added to memory: results do not depend on the order of workgroups.
    Slices    Of results, a workgroup has at most some columns in registers; for wider heads there are several. */
 #include "core/philox.h"
 #include "ops/block/attention_gpu.h"
@@ -17,9 +18,10 @@ enum { TILE = 32, SIZE = 64, TILE_BYTES = TILE * TILE * 4, SLICE = 4, BACKWARD_S
 
 /* ---- numbers ---- */
 
-/* par(TQ) .., and from TABLES on for each operand and result: the steps of rows and columns, then size and step of each outer
-   axis, the last first. Numbers needed again and again are kept in variables: to fetch one is dear to some drivers. Bounds of
-   inner loops are among them, so that compilers leave the loops as they are: unrolled, they take long to compile. */
+/* par(TQ) .., and from TABLES on for each operand and result: the steps of rows and columns, then size and step of each
+   outer axis, the last first. Numbers needed again and again are kept in variables: to fetch one is dear to some drivers.
+   Bounds of inner loops are among them, so that compilers leave the loops as they are: unrolled, they take long to
+   compile. */
 enum { OUTER_MOST = CN_MAX_DIMS - 2, TABLES = 12, TABLE = 2 + 2 * OUTER_MOST };
 
 static const char numbers[] =
@@ -59,8 +61,8 @@ static int64_t stride_of(const cn_array *x, int d) { return d < 0 || x->shape[d]
 
 static int table_of(int k) { return TABLES + k * TABLE; }
 
-/* x: (outer .., rows, columns), or without columns; heads are counted over the outer axes of `like`, along which x may be
-   broadcast */
+/* x: (outer .., rows, columns), or without columns; heads are counted over the outer axes of `like`, along which x may
+   be broadcast */
 static void table_param(cn__gpu_call *c, const sizes *s, const cn_array *x, int own, const cn_array *like)
 {
     const int first = x->ndim - own - s->outer;
@@ -121,8 +123,8 @@ static const char *loader(cn__gpu_call *c, const char *name, int tile, const cha
                               name, columns, rows, read, tile * 256));
 }
 
-/* dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of an
-   invocation, to a tile. */
+/* dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of
+   an invocation, to a tile. */
 static const char products_text[] =
     "fn dots(y: u32, x: u32, a: u32, b: u32, sums: mat4x4<f32>) -> mat4x4<f32> {\n"
     "    var s0 = sums[0]; var s1 = sums[1]; var s2 = sums[2]; var s3 = sums[3];\n"
@@ -193,7 +195,8 @@ static const char scores_text[] =
 static const char *mask_text(cn__gpu_call *c, int k)
 {
     if (!c->in[k].data)
-        return "const MASKS = false;\nfn begin_mask() {}\nfn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
+        return "const MASKS = false;\nfn begin_mask() {}\n"
+               "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
     const char *rule = c->in[k].dtype == CN_BOOL ? "return select(UNSEEN, s, m != 0);"
                                                  : "if (bitcast<u32>(m) == 0xff800000u) { return UNSEEN; }\n"
                                                    "    return select(s + m, LEAST, s + m < LEAST);";
@@ -251,7 +254,8 @@ static const char dropout_text[] =
 
 /* ---- forward ---- */
 
-/* Tiles: 0 queries; 1 keys, then weights; 2 values. %s: declarations of results' sums; the next parts of values; how they are stored */
+/* Tiles: 0 queries; 1 keys, then weights; 2 values. %s: declarations of results' sums; the next parts of values; how they
+   are stored */
 static const char forward_text[] =
     "var<workgroup> t: array<vec4<f32>, 768>;\n"
     "var<workgroup> rows: array<vec4<f32>, 64>;\n"
