@@ -7,8 +7,8 @@
              beyond the end.
    Forward   One workgroup for 32 queries goes through the keys, with the running maximum and sum of each row.
    Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays
-             in scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them, for
-             dk and dv. Nothing is added to memory: results do not depend on the order of workgroups.
+             in scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them,
+             for dk and dv. Nothing is added to memory: results do not depend on the order of workgroups.
    Slices    Of results, a workgroup has at most some columns in registers; for wider heads there are several. */
 #include "core/philox.h"
 #include "ops/block/attention_gpu.h"
@@ -19,8 +19,8 @@ enum { TILE = 32, SIZE = 64, TILE_BYTES = TILE * TILE * 4, SLICE = 4, BACKWARD_S
 /* ---- numbers ---- */
 
 /* par(TQ) .., and from TABLES on for each operand and result: the steps of rows and columns, then size and step of each
-   outer axis, the last first. Numbers needed again and again are kept in variables: to fetch one is dear to some drivers.
-   Bounds of inner loops are among them, so that compilers leave the loops as they are: unrolled, they take long to
+   outer axis, the last first. Numbers needed again and again are kept in variables: to fetch one is dear to some
+   drivers. Bounds of inner loops are among them, so that compilers leave the loops as they are: unrolled, they take long to
    compile. */
 enum { OUTER_MOST = CN_MAX_DIMS - 2, TABLES = 12, TABLE = 2 + 2 * OUTER_MOST };
 
@@ -254,8 +254,8 @@ static const char dropout_text[] =
 
 /* ---- forward ---- */
 
-/* Tiles: 0 queries; 1 keys, then weights; 2 values. %s: declarations of results' sums; the next parts of values; how they
-   are stored */
+/* Tiles: 0 queries; 1 keys, then weights; 2 values. %s: declarations of results' sums; the next parts of values; how
+   they are stored */
 static const char forward_text[] =
     "var<workgroup> t: array<vec4<f32>, 768>;\n"
     "var<workgroup> rows: array<vec4<f32>, 64>;\n"
@@ -288,8 +288,8 @@ static const char forward_text[] =
     "            s = dots(y, x, 0u, 1u, s);\n"
     "            if (part + 1u == par(PARTS)) {\n"
     "                let k = key + 4u * x;\n"
-    "                s = mat4x4<f32>(scores(s[0], query, k), scores(s[1], query + 1u, k), scores(s[2], query + 2u, k),\n"
-    "                                scores(s[3], query + 3u, k));\n"
+    "                s = mat4x4<f32>(scores(s[0], query, k), scores(s[1], query + 1u, k),\n"
+    "                                scores(s[2], query + 2u, k), scores(s[3], query + 3u, k));\n"
     "                rows[local] = vec4<f32>(largest(s[0]), largest(s[1]), largest(s[2]), largest(s[3]));\n"
     "            }\n"
     "            workgroupBarrier();\n"
@@ -298,7 +298,8 @@ static const char forward_text[] =
     "        for (var i = 0u; i < 8u; i++) { next = max(next, rows[y * 8u + i]); }\n"
     "        let fade = select(exp(top - next), vec4<f32>(), top <= vec4<f32>(UNSEEN));\n"
     "        top = next;\n"
-    "        let w = mat4x4<f32>(weights(s[0], top.x), weights(s[1], top.y), weights(s[2], top.z), weights(s[3], top.w));\n"
+    "        let w = mat4x4<f32>(weights(s[0], top.x), weights(s[1], top.y), weights(s[2], top.z),\n"
+    "                            weights(s[3], top.w));\n"
     "        sum = sum * fade + vec4<f32>(total(w[0]), total(w[1]), total(w[2]), total(w[3]));\n"
     "        keep(y, x, 1u, each(w, factors(query, key + 4u * x)));\n"
     "%s"
@@ -440,8 +441,8 @@ bool cn__cached_attention_gpu(cn__gpu_call *c)
 
 /* ---- backward ---- */
 
-/* Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place of those
-   of which no more is needed. Both products of a pair are one piece of a loop, and so compiled once. */
+/* Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place of
+   those of which no more is needed. Both products of a pair are one piece of a loop, and so compiled once. */
 static const char backward_text[] =
     "var<workgroup> t: array<vec4<f32>, 1024>;\n"
     "var<private> g_at: u32; var<private> lse_at: u32;\n"
