@@ -504,17 +504,17 @@ static void test_loss(cn_ctx *ctx)
     cn__gpu_lose(g);
     check(cn__gpu_is_lost(g), "lost");
     cn__gpu_binding both[] = { { .buffer = a }, { .buffer = b } };
-    check(!cn__gpu_upload(g, a, 0, bytes, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "upload");
-    check(!cn__gpu_upload(g, a, 1, bytes, 2) && says(ctx, CN_BAD_DEVICE, "was lost"), "upload of a part");
-    check(!cn__gpu_download(g, a, 0, bytes, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "download");
-    check(!cn__gpu_read_begin(g, a, 0, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "read");
-    check(!cn__gpu_buffer_new(g, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "buffer");
-    check(!cn__gpu_copy(g, a, 0, b, 0, 64) && says(ctx, CN_BAD_DEVICE, "was lost"), "copy");
-    check(!make_axpb(g) && says(ctx, CN_BAD_DEVICE, "was lost"), "program");
-    check(!cn__gpu_dispatch(g, p, 2, both, 1) && says(ctx, CN_BAD_DEVICE, "was lost"), "dispatch");
-    check(!cn__gpu_submit(g) && says(ctx, CN_BAD_DEVICE, "was lost"), "submit");
+    check(!cn__gpu_upload(g, a, 0, bytes, 64) && says(ctx, CN_DEVICE_LOST, "was lost"), "upload");
+    check(!cn__gpu_upload(g, a, 1, bytes, 2) && says(ctx, CN_DEVICE_LOST, "was lost"), "upload of a part");
+    check(!cn__gpu_download(g, a, 0, bytes, 64) && says(ctx, CN_DEVICE_LOST, "was lost"), "download");
+    check(!cn__gpu_read_begin(g, a, 0, 64) && says(ctx, CN_DEVICE_LOST, "was lost"), "read");
+    check(!cn__gpu_buffer_new(g, 64) && says(ctx, CN_DEVICE_LOST, "was lost"), "buffer");
+    check(!cn__gpu_copy(g, a, 0, b, 0, 64) && says(ctx, CN_DEVICE_LOST, "was lost"), "copy");
+    check(!make_axpb(g) && says(ctx, CN_DEVICE_LOST, "was lost"), "program");
+    check(!cn__gpu_dispatch(g, p, 2, both, 1) && says(ctx, CN_DEVICE_LOST, "was lost"), "dispatch");
+    check(!cn__gpu_submit(g) && says(ctx, CN_DEVICE_LOST, "was lost"), "submit");
     bool read = cn__gpu_read_end(under_way, bytes); /* whichever came first */
-    check(read || says(ctx, CN_BAD_DEVICE, "was lost"), "the read under way");
+    check(read || says(ctx, CN_DEVICE_LOST, "was lost"), "the read under way");
     cn_error_clear(ctx);
     cn__gpu_lose(g);
     cn__gpu_trim(g);
@@ -549,7 +549,7 @@ static void test_sudden_loss(cn_ctx *ctx)
             ok = cn__gpu_dispatch(g, p, 2, both, 1) && cn__gpu_upload(g, b, 0, bytes, 64) && cn__gpu_submit(g) &&
                  cn__gpu_download(g, a, 0, bytes, 64);
         }
-        check(!ok && cn__gpu_is_lost(g) && says(ctx, CN_BAD_DEVICE, "was lost"), "way %d: %s", way, cn_error(ctx));
+        check(!ok && cn__gpu_is_lost(g) && says(ctx, CN_DEVICE_LOST, "was lost"), "way %d: %s", way, cn_error(ctx));
         cn__gpu_program_free(g, p);
         cn__gpu_program_free(g, q);
         cn__gpu_close(g);
@@ -574,7 +574,7 @@ static void test_two(cn_ctx *ctx)
     check(cn__gpu_download(a, x, 0, got, 1000) && memcmp(got, p, 1000) == 0, "from one");
     check(cn__gpu_download(b, y, 0, got, 1000) && memcmp(got, q, 1000) == 0, "from the other");
     cn__gpu_lose(a);
-    check(!cn__gpu_submit(a) && says(ctx, CN_BAD_DEVICE, "was lost"), "one lost");
+    check(!cn__gpu_submit(a) && says(ctx, CN_DEVICE_LOST, "was lost"), "one lost");
     check(computes(b), "the other not: %s", cn_error(ctx));
     cn__gpu_close(a);
     cn__gpu_close(cn__gpu_open_begin(ctx, 0, NULL)); /* closed while opening */

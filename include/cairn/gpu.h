@@ -57,6 +57,8 @@ typedef struct cn_gpu_counters {
     int64_t fallbacks;                        /* steps that ran on the CPU, for lack of a kernel */
     int64_t pipelines, bind_groups;           /* made */
     int64_t buffers, buffer_bytes;            /* held now */
+    int64_t recoveries;                       /* times that the device was lost, and had back */
+    int64_t mirrored_bytes;                   /* read for that, while others compute */
 } cn_gpu_counters;
 CN_API cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx); /* zeros if the context has no GPU */
 

@@ -42,7 +42,7 @@ void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
 
 /* A piece of a block that lies in one slab. */
 typedef struct piece {
-    cn__gpu_buffer *buffer;
+    int slab;
     size_t offset, bytes;
 } piece;
 
@@ -54,7 +54,32 @@ static piece piece_at(const cn__gpu_device *d, const cn__gpu_block *b, size_t at
         begin %= limit;
         if (bytes > limit - begin) bytes = limit - begin;
     }
-    return (piece){ d->heap.slabs[b->slab + (int)k].buffer, begin, bytes };
+    return (piece){ b->slab + (int)k, begin, bytes };
+}
+
+static bool read_slab(cn__gpu_device *d, int slab, size_t begin, void *to, size_t bytes)
+{
+    while (!cn__gpu_download(d->gpu, d->heap.slabs[slab].buffer, begin, to, bytes)) {
+        if (!d->redo.running && !cn__gpu_is_lost(d->gpu)) cn__gpu_redo_mend(d);
+        if (!cn__gpu_recover(d)) return false;
+    }
+    d->redo.tries = 0;
+    return true;
+}
+
+/* A device that is had back has been sent it, too. */
+static bool write_slab(cn__gpu_device *d, int slab, size_t begin, const void *from, size_t bytes)
+{
+    size_t mark = d->redo.log.n;
+    cn__gpu_log_upload(d, slab, begin, from, bytes);
+    if (cn__gpu_upload(d->gpu, d->heap.slabs[slab].buffer, begin, from, bytes)) {
+        cn__gpu_redo_uploaded(d);
+        return true;
+    }
+    if (cn__gpu_is_lost(d->gpu)) return cn__gpu_recover(d);
+    cn__gpu_redo_cut(d, mark);
+    if (!d->redo.running) cn__gpu_redo_mend(d);
+    return false;
 }
 
 bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, void *to, size_t bytes)
@@ -62,7 +87,7 @@ bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, vo
     d->count.readbacks++;
     for (size_t done = 0; done < bytes;) {
         piece p = piece_at(d, b, at + done, bytes - done);
-        if (!cn__gpu_download(d->gpu, p.buffer, p.offset, (char *)to + done, p.bytes)) return false;
+        if (!read_slab(d, p.slab, p.offset, (char *)to + done, p.bytes)) return false;
         done += p.bytes;
     }
     return true;
@@ -72,7 +97,7 @@ bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, c
 {
     for (size_t done = 0; done < bytes;) {
         piece p = piece_at(d, b, at + done, bytes - done);
-        if (!cn__gpu_upload(d->gpu, p.buffer, p.offset, (const char *)from + done, p.bytes)) return false;
+        if (!write_slab(d, p.slab, p.offset, (const char *)from + done, p.bytes)) return false;
         done += p.bytes;
     }
     return true;
@@ -82,7 +107,13 @@ bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, c
 
 static cn__gpu_device *gpu_of(cn__device *d) { return (cn__gpu_device *)d; }
 
-static void *gpu_alloc(cn__device *d, size_t bytes) { return cn__gpu_block_new(&gpu_of(d)->heap, bytes); }
+static void *gpu_alloc(cn__device *d, size_t bytes)
+{
+    cn__gpu_block *b;
+    while (!(b = cn__gpu_block_new(&gpu_of(d)->heap, bytes)) && cn__gpu_recover(gpu_of(d)))
+        continue;
+    return b;
+}
 
 static void gpu_free(cn__device *d, void *memory, size_t bytes)
 {
@@ -115,11 +146,11 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
 }
 
 /* What kernels found wrong since the last look; the first word is 0 if nothing. */
-static bool judge_status(cn__gpu_device *d, const uint32_t status[4])
+bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4])
 {
     if (!status[0]) return true;
     const uint32_t none[4] = { 0 };
-    cn__gpu_upload(d->gpu, d->heap.slabs[0].buffer, 0, none, sizeof none);
+    write_slab(d, 0, 0, none, sizeof none);
     const char *name = status[0] <= d->checkers.n ? (const char *)d->checkers.v + (status[0] - 1) * 56 : "kernel";
     return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", name, (int32_t)status[1],
                     status[2]);
@@ -129,7 +160,7 @@ static bool look_at_status(cn__gpu_device *d)
 {
     uint32_t status[4];
     if (!d->checkers.n) return true;
-    return cn__gpu_download(d->gpu, d->heap.slabs[0].buffer, 0, status, sizeof status) && judge_status(d, status);
+    return read_slab(d, 0, 0, status, sizeof status) && cn__gpu_judge_status(d, status);
 }
 
 static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
@@ -150,52 +181,18 @@ static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t
     return ok && look_at_status(gpu_of(d));
 }
 
-typedef struct later {
-    cn__gpu_read *words, *status; /* status: NULL where no kernel looks at indices */
-    cn_dtype dtype;
-    int64_t n;
-} later;
-
-static void *gpu_read_begin(cn__device *device, const void *from, int64_t at, cn_dtype t, int64_t n)
+static void *gpu_read_begin(cn__device *d, const void *from, int64_t at, cn_dtype t, int64_t n)
 {
-    cn__gpu_device *d = gpu_of(device);
-    const cn__gpu_block *b = from;
-    later *l = cn__alloc(device->ctx, sizeof *l);
-    if (!l) return NULL;
-    *l = (later){ .dtype = t, .n = n };
-    size_t begin = ((size_t)b->word + (size_t)at) * sizeof(uint32_t), bytes = (size_t)n * sizeof(uint32_t);
-    l->words = cn__gpu_read_record(d->gpu, d->heap.slabs[b->slab].buffer, begin, bytes);
-    if (l->words && d->checkers.n)
-        l->status = cn__gpu_read_record(d->gpu, d->heap.slabs[0].buffer, 0, 4 * sizeof(uint32_t));
-    if (l->words && (l->status || !d->checkers.n)) return l;
-    cn__gpu_read_end(l->words, NULL);
-    cn__free(device->ctx, l, sizeof *l);
-    return NULL;
+    return cn__gpu_late_begin(gpu_of(d), from, at, t, n);
 }
 
 static bool gpu_read_done(cn__device *d, void *reading)
 {
     (void)d;
-    later *l = reading;
-    return cn__gpu_read_done(l->words) && (!l->status || cn__gpu_read_done(l->status));
+    return cn__gpu_late_done(reading);
 }
 
-static bool gpu_read_end(cn__device *device, void *reading, void *to)
-{
-    cn__gpu_device *d = gpu_of(device);
-    cn_ctx *ctx = device->ctx;
-    later *l = reading;
-    uint32_t status[4] = { 0 };
-    size_t bytes = (size_t)l->n * sizeof(uint32_t) + 1;
-    uint32_t *words = to ? cn__alloc(ctx, bytes) : NULL;
-    if (to && !gpu_read_done(device, l)) d->count.readbacks++;
-    bool ok = cn__gpu_read_end(l->words, words) && (words || !to);
-    if (l->status) ok = cn__gpu_read_end(l->status, to ? status : NULL) && ok;
-    if (ok && to) cn__gpu_from_words(l->dtype, words, to, l->n);
-    cn__free(ctx, words, bytes);
-    cn__free(ctx, l, sizeof *l);
-    return ok && judge_status(d, status);
-}
+static bool gpu_read_end(cn__device *d, void *reading, void *to) { return cn__gpu_late_end(gpu_of(d), reading, to); }
 
 static void *gpu_host(cn__device *d, void *memory)
 {
@@ -226,6 +223,7 @@ static void gpu_close(cn__device *device)
     cn__gpu_device *d = gpu_of(device);
     cn_ctx *ctx = device->ctx;
     if (d->gpu) {
+        cn__gpu_redo_close(d);
         cn__gpu_programs_close(d);
         cn__gpu_heap_close(&d->heap);
         cn__gpu_close(d->gpu);
@@ -267,7 +265,7 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     d->gpu = cn__gpu_open(ctx, card, NULL);
     const char *kind = getenv("CAIRN_GPU_KIND"); /* kernels look at it: what a real card would run, tested without one */
     if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
-    if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu)) {
+    if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu) && cn__gpu_redo_open(d)) {
         d->cpu = cpu;
         cn__gpu_variants_open(d);
         cn__log(ctx, "gpu: %s (%s, %s, %s)", d->gpu->info.name, d->gpu->info.kind, d->gpu->info.backend,
@@ -279,6 +277,16 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
 }
 
 bool cn__gpu_is_device(const cn__device *d) { return d->table == &table; }
+
+cn__gpu *cn__gpu_of(cn_ctx *ctx)
+{
+    return ctx && ctx->device && cn__gpu_is_device(ctx->device) ? gpu_of(ctx->device)->gpu : NULL;
+}
+
+void cn__gpu_break(cn_ctx *ctx)
+{
+    if (cn__gpu_of(ctx)) cn__gpu_lose(cn__gpu_of(ctx));
+}
 
 cn_gpu_counters cn_gpu_counted(const cn_ctx *ctx)
 {

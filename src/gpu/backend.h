@@ -6,6 +6,8 @@
    group.c     elementwise groups and reductions as WGSL
    plan.c      a plan's steps as launches, prepared once, encoded from a flat list
    fallback.c  steps for which there is no kernel, run by the CPU
+   redo.c      what a lost device is had back from
+   late.c      reads that are taken some steps later
    variants.c  which form of a kernel an adapter can be trusted with
    backend.c   the table */
 #ifndef CN_GPU_BACKEND_H
@@ -37,6 +39,7 @@ typedef struct cn__gpu_slab {
     size_t blocks;    /* taken */
     cn__vec free;     /* of spans, by address */
     uint32_t version; /* counts its buffers */
+    uint32_t birth;   /* counts the slabs that were in this place, which may grow */
 } cn__gpu_slab;
 
 typedef struct cn__gpu_heap {
@@ -51,6 +54,12 @@ bool cn__gpu_heap_open(cn__gpu_heap *h, cn__gpu *g);
 void cn__gpu_heap_close(cn__gpu_heap *h);
 cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes); /* NULL: no memory; no error is left */
 void cn__gpu_block_free(cn__gpu_heap *h, cn__gpu_block *b);
+
+typedef struct cn__gpu_range {
+    int slab;
+    size_t at, bytes;
+} cn__gpu_range;
+bool cn__gpu_heap_live(cn__gpu_heap *h, cn__vec *ranges); /* between runs: what holds a value; false: no memory */
 
 /* ---- commands: one launch of a kernel */
 
@@ -124,6 +133,9 @@ typedef struct cn__gpu_plan {
     uint32_t *words; /* as the device has them, once sent */
     size_t n_words;
     bool sent, failed;
+    bool complete;       /* nothing is missing that runs need */
+    uint32_t generation; /* of the device that was sent them */
+    int64_t dropped;     /* of it, then: later drops may have been of them */
     int n_slabs; /* of the heap, when it was prepared */
     cn__gpu_buffer *params;
     int fallbacks;
@@ -183,6 +195,63 @@ bool cn__gpu_fallback_prepare(cn__gpu_plan *p, int step);
 void cn__gpu_fallback_free(cn__gpu_plan *p, int step);
 cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int step, cn__run *run);
 
+/* ---- redo.c */
+
+typedef struct cn__gpu_shape { /* of the heap, at one time */
+    uint32_t birth[CN__GPU_SLABS];
+    size_t bytes[CN__GPU_SLABS];
+} cn__gpu_shape;
+
+typedef struct cn__gpu_redo {
+    int every;     /* runs from copy to copy; 0: a loss is final */
+    bool whole;    /* the copy and the log are complete */
+    bool given_up; /* the device is not going to be had back */
+    cn__vec log;   /* of uint32_t: records */
+    cn__vec ranges; /* of cn__gpu_range, that lie in the copy one after the other */
+    void *copy;
+    size_t copy_bytes;
+    cn__gpu_shape start, end; /* of the log */
+    cn__gpu_read *read; /* the next copy, on its way, or NULL */
+    cn__vec coming;     /* its ranges */
+    size_t mark;        /* where it was taken, in the log */
+    cn__gpu_shape middle;
+    uint32_t middle_late; /* the last of the reads before it */
+    cn__gpu_buffer *params;
+    int runs, tries;        /* since the last copy; devices opened since something was done */
+    bool running, launched; /* a run is under way; it has launches in the log */
+    size_t run_mark;
+    int64_t dropped;        /* of the device, when last looked at */
+} cn__gpu_redo;
+
+void cn__gpu_log_late(struct cn__gpu_device *d, uint32_t id);
+bool cn__gpu_redo_open(struct cn__gpu_device *d);
+void cn__gpu_redo_close(struct cn__gpu_device *d);
+/* To be told before it is done. */
+void cn__gpu_log_upload(struct cn__gpu_device *d, int slab, size_t offset, const void *from, size_t bytes);
+void cn__gpu_log_words(struct cn__gpu_device *d, const uint32_t *words, size_t n);
+void cn__gpu_log_launch(struct cn__gpu_device *d, const cn__gpu_command *c);
+void cn__gpu_redo_cut(struct cn__gpu_device *d, size_t n); /* an upload failed: the log ends where it did before it */
+void cn__gpu_redo_uploaded(struct cn__gpu_device *d);
+/* A run: begin, log and launch, submit; done, or failed. The last gives memory back as it was before the run; true: the
+   device had been lost and is there again, the run may be repeated. */
+bool cn__gpu_redo_begin(struct cn__gpu_device *d);
+bool cn__gpu_redo_submit(struct cn__gpu_device *d);
+void cn__gpu_redo_done(struct cn__gpu_device *d);
+bool cn__gpu_redo_failed(struct cn__gpu_device *d);
+void cn__gpu_redo_mend(struct cn__gpu_device *d); /* commands may have been dropped: what they did is done again */
+bool cn__gpu_recover(struct cn__gpu_device *d);   /* after a failure: true if the device was lost and is there again */
+
+/* ---- late.c */
+
+typedef struct cn__gpu_late cn__gpu_late;
+cn__gpu_late *cn__gpu_late_begin(struct cn__gpu_device *d, const cn__gpu_block *b, int64_t at, cn_dtype t, int64_t n);
+bool cn__gpu_late_done(cn__gpu_late *l);
+bool cn__gpu_late_end(struct cn__gpu_device *d, cn__gpu_late *l, void *to); /* frees it; to NULL: it is not wanted */
+void cn__gpu_late_keep(struct cn__gpu_device *d, uint32_t last); /* waits for those up to a number */
+void cn__gpu_late_forget(struct cn__gpu_device *d); /* their reads went with the device */
+/* The read of that number is made again, if anybody still wants it, of slabs as they were. */
+bool cn__gpu_late_again(struct cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user);
+
 /* ---- backend.c */
 
 typedef struct cn__gpu_device {
@@ -192,6 +261,9 @@ typedef struct cn__gpu_device {
     cn__gpu_heap heap;
     cn__gpu_entry *programs[CN__GPU_PROGRAM_SLOTS];
     cn__vec checkers; /* of char[56]: names of steps that look at indices, by serial - 1 */
+    cn__gpu_redo redo;
+    cn__gpu_late *late;
+    uint32_t late_ids;
     cn_gpu_counters count;
     bool strict;      /* a step without a kernel is an error */
     unsigned quarantined[CN__GPU_VARIANTS]; /* bit c: choice c is not to be taken */
@@ -206,5 +278,8 @@ bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, i
 void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n);
 static inline bool cn__gpu_is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
 static inline uint32_t cn__gpu_per_word(cn_dtype t) { return cn__gpu_is_half(t) ? 2 : 1; }
+bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4]);
+cn__gpu *cn__gpu_of(cn_ctx *ctx);   /* NULL: it computes on the CPU */
+void cn__gpu_break(cn_ctx *ctx);    /* as if its device were lost */
 
 #endif

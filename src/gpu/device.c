@@ -29,24 +29,37 @@ static void keep_loss(cn__gpu_fault *f, const char *words)
 
 static void on_error(const WGPUDevice *device, WGPUErrorType type, WGPUStringView words, void *user1, void *user2)
 {
-    (void)device, (void)user2;
-    char text[sizeof(((cn__gpu_fault *)0)->words)];
+    (void)device;
+    cn__gpu_fault *f = user1;
+    if ((uintptr_t)user2 != f->device) return;
+    char text[sizeof f->words];
     cn__dialect_words(text, sizeof text, words);
     cn_code code = cn__dialect_code(type, text);
-    if (code == CN_BAD_DEVICE) keep_loss(user1, text);
-    else keep_fault(user1, code, text);
+    if (code == CN_DEVICE_LOST) keep_loss(f, text);
+    else keep_fault(f, code, text);
 }
 
 static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUStringView words, void *user1,
                     void *user2)
 {
-    (void)device, (void)reason, (void)user2;
-    char text[sizeof(((cn__gpu_fault *)0)->lost_words)];
+    (void)device, (void)reason;
+    cn__gpu_fault *f = user1;
+    if ((uintptr_t)user2 != f->device) return;
+    char text[sizeof f->lost_words];
     cn__dialect_words(text, sizeof text, words);
-    keep_loss(user1, text);
+    keep_loss(f, text);
 }
 
 bool cn__gpu_is_lost(const cn__gpu *g) { return g->fault.lost; }
+
+/* A device that was destroyed does not say so; it fails to make things. */
+bool cn__gpu_is_alive(cn__gpu *g)
+{
+    if (g->fault.lost || !g->device) return false;
+    WGPUCommandEncoder e = g->w->DeviceCreateCommandEncoder(g->device, NULL);
+    if (e) g->w->CommandEncoderRelease(e);
+    return !g->fault.lost;
+}
 
 bool cn__gpu_forgive(cn__gpu *g)
 {
@@ -62,7 +75,7 @@ bool cn__gpu_ok(cn__gpu *g, const char *who)
     if (!g->fault.set && !g->fault.lost) return true;
     pthread_mutex_lock(&g->fault.lock);
     if (g->fault.lost)
-        cn__fail(g->ctx, CN_BAD_DEVICE, "%s: the GPU \"%s\" was lost: %s", who, g->info.name, g->fault.lost_words);
+        cn__fail(g->ctx, CN_DEVICE_LOST, "%s: the GPU \"%s\" was lost: %s", who, g->info.name, g->fault.lost_words);
     else cn__fail(g->ctx, g->fault.code, "%s: %s", who, g->fault.words);
     g->fault.set = false;
     pthread_mutex_unlock(&g->fault.lock);
@@ -80,6 +93,13 @@ static size_t default_limit(const cn_gpu_info *info)
     return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 2 : SIZE_MAX;
 }
 
+static void begin_opening(cn__gpu *g)
+{
+    g->opening = true;
+    g->asked = false;
+    cn__gpu_request_adapter(g->system, &g->system->cards[g->card].way, &g->request);
+}
+
 cn__gpu *cn__gpu_open_begin(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
 {
     cn__gpu_system *s = cn__gpu_system_of(ctx);
@@ -91,11 +111,11 @@ cn__gpu *cn__gpu_open_begin(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
     g->system = s;
     g->w = &s->w;
     g->info = info;
+    g->card = card;
     g->memory_limit = desc && desc->memory_limit ? desc->memory_limit : default_limit(&info);
     pthread_mutex_init(&g->fault.lock, NULL);
     s->refs++;
-    g->opening = true;
-    cn__gpu_request_adapter(s, &s->cards[card].way, &g->request);
+    begin_opening(g);
     return g;
 }
 
@@ -119,6 +139,7 @@ static void request_device(cn__gpu *g, WGPUAdapter adapter)
     }
     cn__dialect_limits(&g->limits);
     g->w->AdapterGetLimits(adapter, &g->limits);
+    void *number = (void *)(uintptr_t)g->fault.device;
     WGPUDeviceDescriptor d = {
         .label = { "cairn", WGPU_STRLEN },
         .requiredFeatureCount = n,
@@ -127,8 +148,9 @@ static void request_device(cn__gpu *g, WGPUAdapter adapter)
         .defaultQueue.label = { NULL, WGPU_STRLEN },
         .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowSpontaneous,
                                     .callback = on_lost,
-                                    .userdata1 = &g->fault },
-        .uncapturedErrorCallbackInfo = { .callback = on_error, .userdata1 = &g->fault },
+                                    .userdata1 = &g->fault,
+                                    .userdata2 = number },
+        .uncapturedErrorCallbackInfo = { .callback = on_error, .userdata1 = &g->fault, .userdata2 = number },
     };
     WGPURequestDeviceCallbackInfo info = { .mode = WGPUCallbackMode_AllowProcessEvents,
                                            .callback = on_device,
@@ -214,8 +236,9 @@ static void release_encoder(cn__gpu *g)
 }
 
 /* What was recorded is not going to be: neither are its uploads. */
-static void drop_commands(cn__gpu *g)
+void cn__gpu_drop(cn__gpu *g)
 {
+    if (g->encoder) g->dropped++;
     release_encoder(g);
     g->chunks[g->chunk].used = 0;
     cn__gpu_reads_submitted(g, false);
@@ -229,6 +252,7 @@ static bool finish_and_submit(cn__gpu *g)
     WGPUCommandBuffer commands = g->w->CommandEncoderFinish(g->encoder, NULL);
     release_encoder(g);
     bool ok = cn__gpu_ok(g, "gpu: submit");
+    if (!ok) g->dropped++;
     if (ok && commands) {
         g->w->QueueSubmit(g->queue, 1, &commands);
         g->stats.submissions++;
@@ -240,7 +264,7 @@ static bool finish_and_submit(cn__gpu *g)
 bool cn__gpu_submit(cn__gpu *g)
 {
     if (!cn__gpu_ok(g, "gpu: submit")) {
-        drop_commands(g);
+        cn__gpu_drop(g);
         return false;
     }
     if (!g->encoder) return true;
@@ -256,25 +280,55 @@ bool cn__gpu_submit(cn__gpu *g)
 void cn__gpu_lose(cn__gpu *g)
 {
     if (g->fault.lost || !g->device) return;
-    drop_commands(g);
+    cn__gpu_drop(g);
     keep_loss(&g->fault, "it was destroyed"); /* not every implementation says so at once */
     g->w->DeviceDestroy(g->device);
     cn__gpu_process(g);
+}
+
+/* Everything of the device goes; the callbacks that are still to come, too. */
+static void let_go(cn__gpu *g)
+{
+    cn__gpu_drop(g);
+    if (g->fault.lost && g->device) g->w->DeviceDestroy(g->device); /* what is under way ends */
+    cn__gpu_transfer_close(g);
+    cn__gpu_timer_close(g);
+}
+
+static void release_device(cn__gpu *g)
+{
+    if (g->queue) g->w->QueueRelease(g->queue);
+    if (g->device) g->w->DeviceRelease(g->device);
+    if (g->request.adapter) g->w->AdapterRelease(g->request.adapter);
+    g->queue = NULL;
+    g->device = NULL;
+    g->request.adapter = NULL;
+    cn__gpu_process(g);
+}
+
+bool cn__gpu_reopen(cn__gpu *g)
+{
+    let_go(g);
+    cn__gpu_memory_forget(g);
+    release_device(g);
+    g->fault.device++;
+    g->fault.set = g->fault.lost = false;
+    g->generation++;
+    begin_opening(g);
+    if (cn__gpu_open_end(g) && cn__gpu_memory_again(g)) return true;
+    if (g->device) cn__gpu_lose(g);
+    keep_loss(&g->fault, "it cannot be opened again");
+    return false;
 }
 
 void cn__gpu_close(cn__gpu *g)
 {
     if (!g) return;
     for (int round = 0; !cn__gpu_open_done(g);) cn__gpu_pause(&round);
-    drop_commands(g);
-    cn__gpu_transfer_close(g);
-    cn__gpu_timer_close(g);
+    let_go(g);
     cn__gpu_memory_close(g);
     cn__gpu_lose(g);
-    if (g->queue) g->w->QueueRelease(g->queue);
-    if (g->device) g->w->DeviceRelease(g->device);
-    if (g->request.adapter) g->w->AdapterRelease(g->request.adapter);
-    cn__gpu_process(g);
+    release_device(g);
     pthread_mutex_destroy(&g->fault.lock);
     cn__gpu_system_release(g->system);
     cn__free(g->ctx, g, sizeof *g);

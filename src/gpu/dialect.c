@@ -127,6 +127,6 @@ cn_code cn__dialect_code(WGPUErrorType type, const char *words)
 {
     if (type == WGPUErrorType_OutOfMemory || strstr(words, "Not enough memory") || strstr(words, "Out of memory"))
         return CN_NO_MEMORY;
-    if (strstr(words, "device is lost") || strstr(words, "Device is lost")) return CN_BAD_DEVICE;
+    if (strstr(words, "device is lost") || strstr(words, "Device is lost")) return CN_DEVICE_LOST;
     return CN_BAD_ARGUMENT;
 }

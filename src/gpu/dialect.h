@@ -43,7 +43,7 @@ WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t
 
 /* A text of the library's, without the preface some put before their errors and the space after them. */
 void cn__dialect_words(char *to, size_t size, WGPUStringView words);
-/* What an error is about: CN_NO_MEMORY, CN_BAD_DEVICE (the device is lost) or CN_BAD_ARGUMENT. */
+/* What an error is about: CN_NO_MEMORY, CN_DEVICE_LOST or CN_BAD_ARGUMENT. */
 cn_code cn__dialect_code(WGPUErrorType type, const char *words);
 
 #endif

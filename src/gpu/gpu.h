@@ -72,6 +72,7 @@ void cn__gpu_pause(int *round); /* between two looks at something that takes its
 typedef struct cn__gpu_fault {
     pthread_mutex_t lock;
     atomic_bool set, lost;
+    atomic_uintptr_t device; /* counts devices: what comes late, of one before, is not about this one */
     cn_code code;
     char words[400], lost_words[200];
 } cn__gpu_fault;
@@ -128,6 +129,7 @@ typedef struct cn__gpu {
     cn_ctx *ctx;
     cn__gpu_system *system;
     const cn__wgpu *w;
+    int card;
     cn_gpu_info info;
     WGPULimits limits;
     cn__gpu_request request; /* while it is being opened */
@@ -138,6 +140,9 @@ typedef struct cn__gpu {
     cn__gpu_fault fault;
     WGPUCommandEncoder encoder; /* commands since the last submission, or NULL */
     WGPUComputePassEncoder pass; /* of it, while dispatches follow each other */
+    uint32_t generation;         /* counts devices: what was made for an older one cannot be used */
+    int64_t dropped;             /* times that recorded commands were not submitted, for an error in them */
+    int64_t fail_after;          /* tests: the n-th buffer from now on is refused; -n: and all after it; 0: none */
 
     size_t memory_limit;
     cn__gpu_buffer *in_use;
@@ -156,7 +161,12 @@ bool cn__gpu_open_done(cn__gpu *g); /* looks; true: it is open, or is not going 
 bool cn__gpu_open_end(cn__gpu *g);  /* waits; false: it could not be opened */
 void cn__gpu_close(cn__gpu *g);     /* waits for what is under way; frees all its buffers */
 void cn__gpu_lose(cn__gpu *g);      /* as if the driver had failed */
-bool cn__gpu_is_lost(const cn__gpu *g);
+/* A new device of the same card in the place of one that was lost. Buffers in use are there again, without their contents;
+   programs, bind groups and reads are not. */
+bool cn__gpu_reopen(cn__gpu *g);
+void cn__gpu_drop(cn__gpu *g); /* what was recorded and not submitted, uploads too, is not going to be */
+bool cn__gpu_is_lost(const cn__gpu *g); /* as far as anybody said */
+bool cn__gpu_is_alive(cn__gpu *g);      /* asks: before what must not be done on a device that is gone */
 bool cn__gpu_ok(cn__gpu *g, const char *who); /* nothing was reported; otherwise reports it to the context */
 bool cn__gpu_forgive(cn__gpu *g);             /* forgets what was reported; true: something was */
 WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who); /* for copies */
@@ -171,6 +181,8 @@ cn__gpu_buffer *cn__gpu_buffer_for(cn__gpu *g, size_t bytes, cn__gpu_use use);
 void cn__gpu_buffer_free(cn__gpu *g, cn__gpu_buffer *b);
 void cn__gpu_trim(cn__gpu *g); /* gives the pool's memory back to the driver */
 void cn__gpu_memory_close(cn__gpu *g);
+void cn__gpu_memory_forget(cn__gpu *g); /* the device is gone: so is the memory of all buffers */
+bool cn__gpu_memory_again(cn__gpu *g);  /* for those in use */
 /* A buffer of the driver's, or NULL with an error; mapped for writing from the start if so asked. */
 WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bool mapped);
 void cn__gpu_destroy_buffer(cn__gpu *g, WGPUBuffer handle);
@@ -187,7 +199,15 @@ bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buff
 cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
 cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
 bool cn__gpu_read_done(cn__gpu_read *r);          /* looks, does not wait */
-bool cn__gpu_read_end(cn__gpu_read *r, void *to); /* waits, and frees r; NULL: it is not wanted any more */
+bool cn__gpu_read_end(cn__gpu_read *r, void *to); /* waits, and frees r; NULL: only that */
+void cn__gpu_read_drop(cn__gpu_read *r);          /* frees r: it is not wanted any more */
+
+/* As read_record, of several places, one after the other; in steps of 4 bytes. */
+typedef struct cn__gpu_part {
+    cn__gpu_buffer *from;
+    size_t offset, bytes;
+} cn__gpu_part;
+cn__gpu_read *cn__gpu_read_parts(cn__gpu *g, size_t n, const cn__gpu_part *parts);
 
 bool cn__gpu_ring_before_submit(cn__gpu *g); /* true: a chunk goes with this submission */
 void cn__gpu_ring_after_submit(cn__gpu *g);
@@ -218,6 +238,7 @@ typedef struct cn__gpu_program {
     WGPUBindGroupLayout layout; /* NULL: no bindings */
     int bindings;
     char name[48];
+    const char *source; /* the caller's, if it lives as long: to be compiled again on another device */
 } cn__gpu_program;
 
 typedef struct cn__gpu_binding {
@@ -229,10 +250,11 @@ enum { CN__GPU_BINDINGS = 33 };
 
 cn__gpu_program *cn__gpu_program_new(cn__gpu *g, const cn__gpu_program_desc *desc);
 void cn__gpu_program_free(cn__gpu *g, cn__gpu_program *p); /* before its device is closed */
-WGPUBindGroup cn__gpu_bind(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings);
+void cn__gpu_program_forget(cn__gpu *g, cn__gpu_program *p); /* is compiled when it is bound next */
+WGPUBindGroup cn__gpu_bind(cn__gpu *g, cn__gpu_program *p, int n, const cn__gpu_binding *bindings);
 /* Workgroups are folded where an axis has no room for all: a program counts x + y * (number along x), and looks whether
    that is below the number it should have. */
 bool cn__gpu_launch_bound(cn__gpu *g, const cn__gpu_program *p, WGPUBindGroup bound, int64_t groups);
-bool cn__gpu_dispatch(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings, int64_t groups);
+bool cn__gpu_dispatch(cn__gpu *g, cn__gpu_program *p, int n, const cn__gpu_binding *bindings, int64_t groups);
 
 #endif

@@ -124,6 +124,7 @@ static bool add_slab(cn__gpu_heap *h, size_t bytes)
     size_t wanted = bytes > h->first_bytes ? bytes : h->first_bytes;
     if (!new_buffer(h, s, wanted) && (wanted == bytes || !new_buffer(h, s, bytes))) return false;
     h->ordinary++;
+    s->birth++;
     if (at >= h->n) h->n = at + 1;
     return true;
 }
@@ -158,6 +159,7 @@ static bool take_wide(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
         s->bytes = s->buffer->bytes;
         s->wide = true;
         s->version++;
+        s->birth++;
     }
     if (first + n > h->n) h->n = first + n;
     return true;
@@ -197,6 +199,74 @@ void cn__gpu_heap_close(cn__gpu_heap *h)
         cn__vec_free(memory_of(h), &h->slabs[i].free, sizeof(span));
     }
     h->n = 0;
+}
+
+/* ---- what is alive: all but what is free, the arena, and memory that storage.c keeps for the next who asks ---- */
+
+#define GAP ((size_t)1024) /* bytes: not worth a range of their own */
+
+static int by_address(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static bool add_dead(cn__gpu_heap *h, cn__vec *dead, const cn__gpu_block *b, int slab)
+{
+    if (!b || slab < b->slab || slab >= b->slab + b->n_slabs) return true;
+    if (!cn__vec_reserve(memory_of(h), dead, dead->n + 1, sizeof(span))) return false;
+    span whole = { 0, h->slabs[slab].bytes }, part = { (size_t)b->word * sizeof(uint32_t), b->bytes };
+    ((span *)dead->v)[dead->n++] = b->n_slabs > 1 ? whole : part;
+    return true;
+}
+
+static bool find_dead(cn__gpu_heap *h, cn__vec *dead, int slab)
+{
+    const cn__gpu_slab *s = &h->slabs[slab];
+    const cn_ctx *ctx = h->gpu->ctx;
+    if (!cn__vec_reserve(memory_of(h), dead, s->free.n + 2, sizeof(span))) return false;
+    if (s->free.n) memcpy(dead->v, s->free.v, s->free.n * sizeof(span));
+    dead->n = s->free.n;
+    bool ok = add_dead(h, dead, ctx->arena, slab);
+    for (int bin = 0; bin < 48; bin++) {
+        const cn__storage *c = ctx->memory.cached[bin];
+        for (; c && ok; c = c->user)
+            if (c->device == ctx->device) ok = add_dead(h, dead, c->data, slab);
+    }
+    if (ok && dead->n > 1) qsort(dead->v, dead->n, sizeof(span), by_address);
+    return ok;
+}
+
+static bool add_live(cn__gpu_heap *h, cn__vec *ranges, int slab, size_t at, size_t end)
+{
+    if (at >= end) return true;
+    cn__gpu_range *last = ranges->n ? (cn__gpu_range *)ranges->v + ranges->n - 1 : NULL;
+    if (last && last->slab == slab && at - (last->at + last->bytes) < GAP) {
+        last->bytes = end - last->at;
+        return true;
+    }
+    if (!cn__vec_reserve(memory_of(h), ranges, ranges->n + 1, sizeof *last)) return false;
+    ((cn__gpu_range *)ranges->v)[ranges->n++] = (cn__gpu_range){ slab, at, end - at };
+    return true;
+}
+
+bool cn__gpu_heap_live(cn__gpu_heap *h, cn__vec *ranges)
+{
+    cn__vec dead = { 0 };
+    bool ok = true;
+    ranges->n = 0;
+    for (int i = 0; i < h->n && ok; i++) {
+        size_t at = 0;
+        ok = find_dead(h, &dead, i);
+        for (size_t k = 0; k < dead.n && ok; k++) {
+            const span *d = (const span *)dead.v + k;
+            ok = add_live(h, ranges, i, at, d->at);
+            at = d->at + d->bytes;
+        }
+        ok = ok && add_live(h, ranges, i, at, h->slabs[i].bytes);
+    }
+    cn__vec_free(memory_of(h), &dead, sizeof(span));
+    return ok;
 }
 
 /* ---- blocks ---- */

@@ -34,12 +34,24 @@ static WGPUBuffer try_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bo
     return NULL;
 }
 
+static bool is_refused(cn__gpu *g)
+{
+    if (g->fail_after > 0) return --g->fail_after == 0;
+    if (g->fail_after < -1) g->fail_after++;
+    else return g->fail_after == -1;
+    return false;
+}
+
 WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bool mapped)
 {
     if (!cn__gpu_ok(g, "gpu: memory")) return NULL;
     if (bytes > g->limits.maxBufferSize) {
         cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes asked for, and \"%s\" has no buffers above %llu", bytes,
                  g->info.name, (unsigned long long)g->limits.maxBufferSize);
+        return NULL;
+    }
+    if (is_refused(g)) {
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes are refused", bytes);
         return NULL;
     }
     WGPUBuffer handle = try_buffer(g, bytes, usage, mapped);
@@ -57,6 +69,7 @@ WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, 
 /* Commands that use it must have been submitted. */
 void cn__gpu_destroy_buffer(cn__gpu *g, WGPUBuffer handle)
 {
+    if (!handle) return;
     if (!g->fault.lost) g->w->BufferDestroy(handle);
     g->w->BufferRelease(handle);
 }
@@ -189,4 +202,23 @@ void cn__gpu_memory_close(cn__gpu *g)
         destroy(g, b);
     }
     g->in_use = NULL;
+}
+
+void cn__gpu_memory_forget(cn__gpu *g)
+{
+    empty_pool(g);
+    for (cn__gpu_buffer *b = g->in_use; b; b = b->next) {
+        if (b->handle) g->w->BufferRelease(b->handle);
+        b->handle = NULL;
+    }
+}
+
+bool cn__gpu_memory_again(cn__gpu *g)
+{
+    bool ok = true;
+    for (cn__gpu_buffer *b = g->in_use; b && ok; b = b->next) {
+        b->handle = cn__gpu_make_buffer(g, b->capacity, usages[b->use], false);
+        ok = b->handle != NULL;
+    }
+    return ok;
 }

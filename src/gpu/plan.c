@@ -298,7 +298,24 @@ static bool lay_out_words(cn__gpu_plan *p)
     return p->words != NULL;
 }
 
-bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
+/* Puts in front of an error what was being computed: "matmul: [2,3], [3,4] to [2,4]: " */
+static void name_step(cn_ctx *ctx, const cn__step *s)
+{
+    cn__fail(ctx, CN_NO_MEMORY, "out of memory"); /* if nobody said anything: the host's */
+    if (!s) return;
+    char words[240], shapes[200], one[96];
+    int n = 0;
+    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
+    for (int i = 0; i < s->n_loads && n < 100; i++)
+        if (s->loads[i].layout.ndim >= 0)
+            n += snprintf(shapes + n, sizeof shapes - (size_t)n, "%s%s", n ? ", " : "",
+                          cn__shape_text(&s->loads[i].layout, one, sizeof one));
+    snprintf(shapes + n, sizeof shapes - (size_t)n, " to %s",
+             s->n_stores ? cn__shape_text(&s->stores[0].to.layout, one, sizeof one) : "nothing");
+    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shapes, words);
+}
+
+static bool prepare(cn__device *device, cn__plan *plan, int *step)
 {
     cn__gpu_device *d = (cn__gpu_device *)device;
     cn__gpu_plan *p = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p);
@@ -308,10 +325,26 @@ bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
     plan->scratch_bytes = 0;
     p->steps = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p->steps * (size_t)(plan->n_steps + 1));
     bool ok = p->steps != NULL;
-    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) ok = prepare_step(p, i);
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
+        *step = i;
+        ok = prepare_step(p, i);
+    }
     ok = ok && lay_out_words(p);
     if (ok && p->n_words) p->params = cn__gpu_buffer_new(d->gpu, p->n_words * sizeof *p->words);
-    return ok && (p->params || !p->n_words);
+    p->complete = ok && (p->params || !p->n_words);
+    return p->complete;
+}
+
+bool cn__gpu_prepare(cn__device *device, cn__plan *plan)
+{
+    cn_ctx *ctx = device->ctx;
+    const bool clean = ctx->code == CN_OK;
+    int step = 0;
+    bool ok;
+    while (!(ok = prepare(device, plan, &step)) && cn__gpu_recover((cn__gpu_device *)device))
+        if (plan->prepared) cn__gpu_unprepare(device, plan);
+    if (!ok && clean) name_step(ctx, plan->n_steps ? &plan->steps[step] : NULL);
+    return ok;
 }
 
 void cn__gpu_unprepare(cn__device *device, cn__plan *plan)
@@ -470,12 +503,16 @@ static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
 
 static bool send_words(cn__gpu_plan *p)
 {
-    if (p->sent || !p->n_words) return true;
+    cn__gpu_log_words(p->device, p->words, p->n_words);
+    const cn__gpu *g = p->device->gpu;
+    if (!p->n_words || (p->sent && p->generation == g->generation && p->dropped == g->dropped)) return true;
     size_t bytes = p->n_words * sizeof *p->words;
     if (!cn__gpu_upload(p->device->gpu, p->params, 0, p->words, bytes)) return false;
     p->device->gpu->stats.uploaded_bytes -= (int64_t)bytes; /* counted apart: it is not data */
     p->device->count.parameter_bytes += (int64_t)bytes;
     p->sent = true;
+    p->generation = g->generation;
+    p->dropped = g->dropped;
     return true;
 }
 
@@ -483,15 +520,15 @@ static bool encode(cn__gpu_plan *p, int first, int n)
 {
     for (int i = first; i < first + n; i++) {
         const cn__gpu_command *c = command_at(p, (size_t)i);
+        cn__gpu_log_launch(p->device, c);
         if (!cn__gpu_launch_bound(p->device->gpu, c->program, c->bound, c->groups)) return false;
     }
     return true;
 }
 
-static cn_code code_of(const cn_ctx *ctx) { return ctx->code == CN_OK ? CN_BAD_DEVICE : ctx->code; }
-
 static bool still_fits(const cn__gpu_plan *p)
 {
+    if (!p || !p->complete) return false;
     if (p->n_slabs == p->device->heap.ordinary) return true;
     for (size_t i = 0; i < p->commands.n; i++)
         if (command_at(p, i)->joined) return false;
@@ -561,34 +598,66 @@ static stopwatch start_watch(cn__gpu *g, const cn__plan *plan, cn__watch *w)
     return s;
 }
 
+/* ---- run ---- */
+
+static bool make_ready(cn__device *device, cn__plan *plan, cn__run *run)
+{
+    if (!still_fits(plan->prepared)) {
+        if (plan->prepared) cn__gpu_unprepare(device, plan);
+        if (!prepare(device, plan, &run->fault.step)) return false;
+    }
+    cn__gpu_plan *p = plan->prepared;
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
+        run->fault.step = i;
+        for (int k = 0; k < p->steps[i].n; k++)
+            if (!ready(p, command_at(p, (size_t)(p->steps[i].first + k)), run)) return false;
+    }
+    return send_words(p);
+}
+
+static bool run_steps(cn__gpu_plan *p, cn__run *run, stopwatch *s, cn_code *found)
+{
+    const cn__plan *plan = p->plan;
+    bool ok = true;
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
+        const cn__gpu_step *step = &p->steps[i];
+        run->fault.step = i;
+        ok = begin_step(s, step, i);
+        const int64_t began = s->watch ? cn__watch_now() : 0;
+        if (ok && step->by_cpu) {
+            cn_code code = cn__gpu_fallback_run(p, i, run);
+            ok = code == CN_OK;
+            if (code == CN_BAD_INDEX) *found = code;
+        } else if (ok) {
+            ok = encode(p, step->first, step->n);
+        }
+        if (ok) end_step(s, step, i, began);
+    }
+    return ok && look_at_times(s) && cn__gpu_redo_submit(p->device);
+}
+
+static bool run_once(cn__gpu_device *d, cn__plan *plan, cn__run *run, cn_code *found)
+{
+    if (!cn__gpu_redo_begin(d) || !make_ready(&d->device, plan, run)) return false;
+    stopwatch s = start_watch(d->gpu, plan, run->ctx->watch);
+    bool ok = run_steps(plan->prepared, run, &s, found);
+    cn__gpu_timer_end(d->gpu);
+    return ok;
+}
+
 cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
 {
     cn_ctx *ctx = device->ctx;
     cn__gpu_device *d = (cn__gpu_device *)device;
-    if (!still_fits(plan->prepared)) {
-        cn__gpu_unprepare(device, plan);
-        if (!cn__gpu_prepare(device, plan)) return code_of(ctx);
-    }
-    cn__gpu_plan *p = plan->prepared;
-    cn__watch *w = ctx->watch;
-    bool ok = true;
-    for (size_t i = 0; i < p->commands.n && ok; i++) ok = ready(p, command_at(p, i), run);
-    ok = ok && send_words(p);
-    stopwatch s = start_watch(d->gpu, plan, w);
-    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
-        const cn__gpu_step *step = &p->steps[i];
-        run->fault.step = i;
-        ok = begin_step(&s, step, i);
-        const int64_t began = w ? cn__watch_now() : 0;
-        cn_code code = ok && step->by_cpu ? cn__gpu_fallback_run(p, i, run) : CN_OK;
-        if (code != CN_OK) {
-            cn__gpu_timer_end(d->gpu);
-            return code;
+    const bool clean = ctx->code == CN_OK;
+    cn_code found = CN_OK; /* an index out of range, which the caller reports */
+    do {
+        if (run_once(d, plan, run, &found)) {
+            cn__gpu_redo_done(d);
+            return CN_OK;
         }
-        if (!step->by_cpu) ok = ok && encode(p, step->first, step->n);
-        end_step(&s, step, i, began);
-    }
-    ok = ok && look_at_times(&s) && cn__gpu_submit(d->gpu);
-    cn__gpu_timer_end(d->gpu);
-    return ok ? CN_OK : code_of(ctx);
+    } while (cn__gpu_redo_failed(d));
+    if (found != CN_OK) return found;
+    if (clean) name_step(ctx, &plan->steps[run->fault.step]);
+    return ctx->code;
 }

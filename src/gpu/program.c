@@ -51,11 +51,27 @@ cn__gpu_program *cn__gpu_program_new(cn__gpu *g, const cn__gpu_program_desc *des
     return NULL;
 }
 
+void cn__gpu_program_forget(cn__gpu *g, cn__gpu_program *p)
+{
+    if (p->layout) g->w->BindGroupLayoutRelease(p->layout);
+    if (p->pipeline) g->w->ComputePipelineRelease(p->pipeline);
+    p->layout = NULL;
+    p->pipeline = NULL;
+}
+
+static bool compile_again(cn__gpu *g, cn__gpu_program *p, const char *who)
+{
+    if (!p->source) return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: was made for another device", who);
+    cn__gpu_program_desc desc = { .name = p->name, .source = p->source, .bindings = p->bindings };
+    if (link_program(g, p, &desc, who)) return true;
+    cn__gpu_program_forget(g, p);
+    return false;
+}
+
 void cn__gpu_program_free(cn__gpu *g, cn__gpu_program *p)
 {
     if (!p) return;
-    if (p->layout) g->w->BindGroupLayoutRelease(p->layout);
-    if (p->pipeline) g->w->ComputePipelineRelease(p->pipeline);
+    cn__gpu_program_forget(g, p);
     cn__free(g->ctx, p, sizeof *p);
 }
 
@@ -76,10 +92,11 @@ static bool fill_entry(cn__gpu *g, const char *who, const cn__gpu_binding *b, WG
     return true;
 }
 
-WGPUBindGroup cn__gpu_bind(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings)
+WGPUBindGroup cn__gpu_bind(cn__gpu *g, cn__gpu_program *p, int n, const cn__gpu_binding *bindings)
 {
     char who[64];
     snprintf(who, sizeof who, "gpu: %s", p->name);
+    if (!cn__gpu_ok(g, who) || (!p->pipeline && !compile_again(g, p, who))) return NULL;
     if (n != p->bindings) {
         cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: %d bindings given, %d declared", who, n, p->bindings);
         return NULL;
@@ -117,7 +134,7 @@ bool cn__gpu_launch_bound(cn__gpu *g, const cn__gpu_program *p, WGPUBindGroup bo
     return cn__gpu_ok(g, who);
 }
 
-bool cn__gpu_dispatch(cn__gpu *g, const cn__gpu_program *p, int n, const cn__gpu_binding *bindings, int64_t groups)
+bool cn__gpu_dispatch(cn__gpu *g, cn__gpu_program *p, int n, const cn__gpu_binding *bindings, int64_t groups)
 {
     WGPUBindGroup bound = n || p->bindings ? cn__gpu_bind(g, p, n, bindings) : NULL;
     if (p->bindings && !bound) return false;

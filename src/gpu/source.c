@@ -258,6 +258,7 @@ bool cn__gpu_assemble(cn__gpu_device *d, cn__gpu_command *c)
     if (ok && !e && (e = make(d, c, hash, s.text.v))) {
         c->program = e->program;
         e->text = s.text; /* the program's from now on */
+        e->program->source = e->text.v;
         return true;
     }
     if (ok && !e && ctx->trace_plans) cn__log(ctx, "%s", (const char *)s.text.v);

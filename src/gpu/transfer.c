@@ -35,6 +35,7 @@ static bool chunk_ready(cn__gpu *g, cn__gpu_chunk *c)
         c->handle = cn__gpu_make_buffer(g, CN__GPU_CHUNK, WGPUBufferUsage_MapWrite | WGPUBufferUsage_CopySrc, true);
         c->is_mapped = c->handle != NULL;
     }
+    if (!c->memory) cn__gpu_is_alive(g);
     if (!cn__gpu_ok(g, "gpu: upload") || !c->handle) return false;
     if (!c->memory) c->memory = g->w->BufferGetMappedRange(c->handle, 0, CN__GPU_CHUNK);
     return c->memory || cn__fail(g->ctx, CN_NO_MEMORY, "gpu: upload: the driver's memory cannot be reached");
@@ -63,6 +64,20 @@ void cn__gpu_ring_after_submit(cn__gpu *g)
     g->w->BufferMapAsync(c->handle, WGPUMapMode_Write, 0, CN__GPU_CHUNK, info);
 }
 
+/* Where there is no memory for another chunk, one of those that are there will do. */
+static bool find_chunk(cn__gpu *g)
+{
+    const bool clean = g->ctx->code == CN_OK;
+    if (chunk_ready(g, &g->chunks[g->chunk])) return true;
+    for (int i = 0; i < CN__GPU_CHUNKS && !cn__gpu_is_lost(g); i++) {
+        if (!g->chunks[i].handle || !chunk_ready(g, &g->chunks[i])) continue;
+        g->chunk = i;
+        if (clean) cn_error_clear(g->ctx);
+        return true;
+    }
+    return false;
+}
+
 /* Offset and size in steps of 4. */
 static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
 {
@@ -72,7 +87,8 @@ static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from,
             if (!cn__gpu_submit(g)) return false;
             continue;
         }
-        if (!chunk_ready(g, c)) return false;
+        if (!find_chunk(g)) return false;
+        c = &g->chunks[g->chunk];
         WGPUCommandEncoder e = cn__gpu_encoder(g, "gpu: upload");
         if (!e) return false;
         size_t room = CN__GPU_CHUNK - c->used, n = bytes < room ? bytes : room;
@@ -171,16 +187,20 @@ static void read_free(cn__gpu_read *r)
     cn__free(g->ctx, r, sizeof *r);
 }
 
-static bool read_start(cn__gpu_read *r, cn__gpu_buffer *from, size_t offset)
+/* Copies that fill staging from its start. */
+static bool record(cn__gpu_read *r, size_t n, const cn__gpu_part *parts)
 {
     cn__gpu *g = r->gpu;
-    size_t start = offset & ~(size_t)3;
-    r->skip = offset - start;
-    r->mapped_bytes = (r->skip + r->bytes + 3) & ~(size_t)3;
+    for (size_t i = 0; i < n; i++) r->mapped_bytes += parts[i].bytes;
     r->staging = cn__gpu_buffer_for(g, r->mapped_bytes, CN__GPU_READBACK);
     WGPUCommandEncoder e = r->staging ? cn__gpu_encoder(g, "gpu: download") : NULL;
     if (!e) return false;
-    g->w->CommandEncoderCopyBufferToBuffer(e, from->handle, start, r->staging->handle, 0, r->mapped_bytes);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        const cn__gpu_part *p = &parts[i];
+        g->w->CommandEncoderCopyBufferToBuffer(e, p->from->handle, p->offset, r->staging->handle, at, p->bytes);
+        at += p->bytes;
+    }
     g->stats.downloaded_bytes += (int64_t)r->bytes;
     r->pending = r->recorded = true;
     return true;
@@ -208,13 +228,32 @@ void cn__gpu_reads_submitted(cn__gpu *g, bool ok)
     }
 }
 
+/* Whole words around the bytes that are wanted. */
 cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
 {
     if (!cn__gpu_ok(g, "gpu: download") || !check_range(g, "gpu: download", from, offset, bytes)) return NULL;
     cn__gpu_read *r = read_new(g);
     if (!r) return NULL;
     r->bytes = bytes;
-    if (bytes == 0 || read_start(r, from, offset)) return r;
+    r->skip = offset & 3;
+    cn__gpu_part part = { from, offset - r->skip, (r->skip + bytes + 3) & ~(size_t)3 };
+    if (bytes == 0 || record(r, 1, &part)) return r;
+    read_free(r);
+    return NULL;
+}
+
+cn__gpu_read *cn__gpu_read_parts(cn__gpu *g, size_t n, const cn__gpu_part *parts)
+{
+    bool ok = cn__gpu_ok(g, "gpu: download");
+    size_t bytes = 0;
+    for (size_t i = 0; i < n && ok; i++) {
+        ok = check_range(g, "gpu: download", parts[i].from, parts[i].offset, parts[i].bytes);
+        bytes += parts[i].bytes;
+    }
+    cn__gpu_read *r = ok ? read_new(g) : NULL;
+    if (!r) return NULL;
+    r->bytes = bytes;
+    if (bytes == 0 || record(r, n, parts)) return r;
     read_free(r);
     return NULL;
 }
@@ -242,20 +281,33 @@ static bool read_take(cn__gpu_read *r, void *to)
     if (!r->staging) return true;
     if (r->status != WGPUMapAsyncStatus_Success)
         return cn__gpu_ok(g, "gpu: download") && cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: download: %s", r->words);
-    const char *memory =
-        cn__gpu_is_lost(g) ? NULL : g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes);
-    if (memory && to) memcpy(to, memory + r->skip, r->bytes);
-    if (!cn__gpu_is_lost(g)) g->w->BufferUnmap(r->staging->handle);
+    bool alive = cn__gpu_is_alive(g);
+    const char *memory = alive ? g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes) : NULL;
+    if (memory) memcpy(to, memory + r->skip, r->bytes);
+    if (alive) g->w->BufferUnmap(r->staging->handle);
     if (memory) return cn__gpu_ok(g, "gpu: download");
     return cn__gpu_ok(g, "gpu: download") &&
            cn__fail(g->ctx, CN_NO_MEMORY, "gpu: download: the driver's memory cannot be reached");
 }
 
+void cn__gpu_read_drop(cn__gpu_read *r)
+{
+    if (!r) return;
+    cn__gpu *g = r->gpu;
+    if (r->recorded) { /* whoever gets the memory next records after this copy */
+        read_free(r);
+        return;
+    }
+    for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
+    if (r->status == WGPUMapAsyncStatus_Success && !cn__gpu_is_lost(g)) g->w->BufferUnmap(r->staging->handle);
+    read_free(r);
+}
+
 bool cn__gpu_read_end(cn__gpu_read *r, void *to)
 {
     if (!r) return false;
-    if (r->recorded && !to) { /* whoever gets the memory next records after this copy */
-        read_free(r);
+    if (!to) {
+        cn__gpu_read_drop(r);
         return true;
     }
     if (r->recorded) cn__gpu_submit(r->gpu);
@@ -284,7 +336,7 @@ bool cn__gpu_download(cn__gpu *g, cn__gpu_buffer *from, size_t offset, void *to,
 
 void cn__gpu_transfer_close(cn__gpu *g)
 {
-    while (g->reads) cn__gpu_read_end(g->reads, NULL);
+    while (g->reads) cn__gpu_read_drop(g->reads);
     for (int i = 0; i < CN__GPU_CHUNKS; i++) {
         cn__gpu_chunk *c = &g->chunks[i];
         for (int round = 0; c->pending; cn__gpu_pause(&round)) cn__gpu_process(g);

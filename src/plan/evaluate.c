@@ -1,5 +1,7 @@
 /* Needing a number: collect the pending nodes that belong together, find or build their plan, run it, and say what
    became of every node. Either all of it happens or nothing changes. */
+#include <stdio.h>
+
 #include "plan/cache.h"
 #include "plan/plan.h"
 
@@ -186,12 +188,28 @@ static void drop_memories(cn_ctx *ctx, cn__cache *c, int n)
     for (int i = 0; i < n; i++) cn__storage_unref(ctx, ((cn__storage **)c->storages.v)[i]);
 }
 
+/* Puts in front of an error whose result it was about: of a buffer, or the first of a plan. */
+static bool name_result(cn_ctx *ctx, const cn__plan *p, int buffer)
+{
+    const cn__step *s = p->steps;
+    const cn__operand *to = s->n_stores ? &s->stores[0].to : NULL;
+    for (int i = 0; i < p->n_steps; i++)
+        for (int k = 0; k < p->steps[i].n_stores; k++)
+            if (p->steps[i].stores[k].to.buffer == buffer) s = &p->steps[i], to = &s->stores[k].to;
+    char words[256], shape[96] = "";
+    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
+    if (to) cn__shape_text(&to->layout, shape, sizeof shape);
+    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shape, words);
+    return false;
+}
+
 /* Memory for every output; empty storages to take over what assignments replace. All before anything runs. */
 static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
 {
     if (!cn__vec_reserve(&ctx->memory, &c->storages, (size_t)p->n_memories, sizeof(cn__storage *)) ||
         !cn__vec_reserve(&ctx->memory, &c->pointers, (size_t)p->n_memories, sizeof(void *)))
         return cn__fail(ctx, CN_NO_MEMORY, "out of memory");
+    const bool clean = ctx->code == CN_OK;
     int made = 0;
     for (int i = 0; i < p->n_buffers; i++) {
         const cn__buffer *b = &p->buffers[i];
@@ -199,7 +217,7 @@ static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
         cn__storage *s = cn__storage_new(ctx, p->device, b->bytes);
         if (!s) {
             drop_memories(ctx, c, made);
-            return false;
+            return clean && p->n_steps ? name_result(ctx, p, i) : false;
         }
         ((cn__storage **)c->storages.v)[b->index] = s; /* indices rise with i */
         ((void **)c->pointers.v)[b->index] = s->data;
@@ -207,7 +225,7 @@ static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
     }
     if (!cn__arena_reserve(ctx, p->arena_bytes + p->scratch_bytes + 64)) {
         drop_memories(ctx, c, made);
-        return false;
+        return clean && p->n_steps ? name_result(ctx, p, -1) : false;
     }
     return true;
 }

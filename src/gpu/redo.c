@@ -1,0 +1,558 @@
+/* What a lost device is had back from: a copy of its memory, taken every so many runs, and a log of everything sent to it
+   since. Kernels are deterministic, and blocks lie where they lay: the copy is uploaded to a new device, the log is gone
+   through again, and the call that failed is repeated. The same restores memory after a run that failed half-way.
+
+   A copy is read while the device works on: its reading goes with the submission of a run, and till it has arrived the copy
+   before it and the log from there on stay. If memory for either runs out there is no protection till the next copy. */
+#include <stdlib.h>
+
+#include "gpu/backend.h"
+
+enum {
+    EVERY = 50,  /* runs from copy to copy */
+    SOON = 5,    /* if there is none */
+    TRIES = 3,   /* devices, one after the other, without anything done between */
+    HEADER = 2,
+    UPLOAD = 1, WORDS, LAUNCH, SLAB, LATE,
+};
+#define LOG_LEAST ((size_t)64 << 20)  /* bytes, and as many as the copy has; then there is another copy */
+#define LOG_MOST  ((size_t)256 << 20)
+#define AT_ONCE   ((size_t)256 << 20) /* bytes of a copy that are read while the device works on */
+
+typedef struct launch {
+    cn__gpu_program *program;
+    int64_t groups;
+    uint32_t first, n; /* its words */
+    uint32_t slabs, unused;
+} launch;
+
+static cn__memory *memory_of(const cn__gpu_device *d) { return &d->device.ctx->memory; }
+static const cn__gpu_range *ranges_of(const cn__vec *v) { return v->v; }
+
+static size_t bytes_of(const cn__vec *ranges)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < ranges->n; i++) bytes += ranges_of(ranges)[i].bytes;
+    return bytes;
+}
+
+/* Errors on the way are not the program's, unless one stood before. */
+static bool is_clean(const cn__gpu_device *d) { return d->device.ctx->code == CN_OK; }
+static void hush(cn__gpu_device *d, bool clean)
+{
+    if (clean) cn_error_clear(d->device.ctx);
+}
+
+/* ---- the log ---- */
+
+/* Of a device that is lost, it goes with the device. */
+static void drop_coming(cn__gpu_device *d)
+{
+    if (!cn__gpu_is_lost(d->gpu)) cn__gpu_read_drop(d->redo.read);
+    d->redo.read = NULL;
+}
+
+static void lose_track(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    drop_coming(d);
+    r->whole = false;
+    r->log.n = 0;
+}
+
+/* Room for a record of so many words, or NULL: nothing is to be written. */
+static uint32_t *add_record(cn__gpu_device *d, uint32_t kind, size_t words)
+{
+    cn__gpu_redo *r = &d->redo;
+    if (!r->whole && !r->read) return NULL;
+    if (!cn__vec_reserve(memory_of(d), &r->log, r->log.n + HEADER + words, sizeof(uint32_t))) {
+        lose_track(d);
+        return NULL;
+    }
+    uint32_t *at = (uint32_t *)r->log.v + r->log.n;
+    at[0] = kind;
+    at[1] = (uint32_t)words;
+    r->log.n += HEADER + words;
+    return at + HEADER;
+}
+
+/* Slabs come and go; what is sent to one must not be sent to another in its place. */
+static void log_slabs(cn__gpu_device *d)
+{
+    cn__gpu_shape *s = &d->redo.end;
+    for (int i = 0; i < d->heap.n; i++) {
+        const cn__gpu_slab *slab = &d->heap.slabs[i];
+        if (slab->birth == s->birth[i]) continue;
+        uint32_t *at = add_record(d, SLAB, 3);
+        if (!at) return;
+        s->birth[i] = slab->birth;
+        s->bytes[i] = slab->bytes;
+        at[0] = (uint32_t)i;
+        at[1] = slab->birth;
+        at[2] = (uint32_t)(slab->bytes / sizeof *at);
+    }
+}
+
+static void follow_slab(cn__gpu_shape *s, const uint32_t *record)
+{
+    s->birth[record[0]] = record[1];
+    s->bytes[record[0]] = record[2] * sizeof *record;
+}
+
+static void heap_shape(const cn__gpu_device *d, cn__gpu_shape *s)
+{
+    for (int i = 0; i < CN__GPU_SLABS; i++) {
+        s->birth[i] = d->heap.slabs[i].birth;
+        s->bytes[i] = d->heap.slabs[i].bytes;
+    }
+}
+
+void cn__gpu_log_upload(cn__gpu_device *d, int slab, size_t offset, const void *from, size_t bytes)
+{
+    enum { WHERE = 3 };
+    log_slabs(d);
+    uint32_t *at = add_record(d, UPLOAD, WHERE + (bytes + 3) / 4);
+    if (!at) return;
+    at[0] = (uint32_t)slab;
+    at[1] = (uint32_t)offset;
+    at[2] = (uint32_t)bytes;
+    memcpy(at + WHERE, from, bytes);
+}
+
+/* The buffer for going through the log again is had now: later there may be no memory for it. */
+static bool has_room_for(cn__gpu_device *d, size_t bytes)
+{
+    cn__gpu_redo *r = &d->redo;
+    if (r->params && r->params->bytes >= bytes) return true;
+    bool clean = is_clean(d);
+    cn__gpu_buffer *b = cn__gpu_buffer_new(d->gpu, bytes);
+    if (!b && !cn__gpu_is_lost(d->gpu)) hush(d, clean);
+    if (!b) return false;
+    cn__gpu_buffer_free(d->gpu, r->params);
+    r->params = b;
+    return true;
+}
+
+void cn__gpu_log_words(cn__gpu_device *d, const uint32_t *words, size_t n)
+{
+    cn__gpu_redo *r = &d->redo;
+    if (!r->every || !n) return;
+    if (!has_room_for(d, n * sizeof *words)) {
+        if (!cn__gpu_is_lost(d->gpu)) lose_track(d); /* else the run fails, and is not in the log */
+        return;
+    }
+    log_slabs(d);
+    uint32_t *at = add_record(d, WORDS, n);
+    if (at) memcpy(at, words, n * sizeof *words);
+}
+
+void cn__gpu_log_launch(cn__gpu_device *d, const cn__gpu_command *c)
+{
+    launch l = { c->program, c->groups, (uint32_t)c->first, (uint32_t)c->words.n, c->slabs, 0 };
+    uint32_t *at = add_record(d, LAUNCH, sizeof l / sizeof *at);
+    if (at) memcpy(at, &l, sizeof l);
+    d->redo.launched = true;
+}
+
+void cn__gpu_log_late(cn__gpu_device *d, uint32_t id)
+{
+    log_slabs(d);
+    uint32_t *at = add_record(d, LATE, 1);
+    if (at) *at = id;
+}
+
+static void cut_log(cn__gpu_redo *r, size_t n)
+{
+    if (n >= r->log.n) return;
+    r->log.n = n;
+    r->end = r->start;
+    for (size_t i = 0; i < n;) {
+        const uint32_t *record = (const uint32_t *)r->log.v + i;
+        if (record[0] == SLAB) follow_slab(&r->end, record + HEADER);
+        i += HEADER + record[1];
+    }
+}
+
+/* ---- copies ---- */
+
+static size_t log_limit(const cn__gpu_redo *r)
+{
+    size_t bytes = LOG_LEAST + bytes_of(&r->ranges);
+    return (bytes < LOG_MOST ? bytes : LOG_MOST) / sizeof(uint32_t);
+}
+
+static bool is_due(const cn__gpu_redo *r)
+{
+    if (!r->every || r->read || r->given_up) return false;
+    int runs = r->whole || r->every < SOON ? r->every : SOON;
+    return r->runs >= runs || r->log.n > log_limit(r);
+}
+
+static bool hold(cn__gpu_device *d, void **memory, size_t *held, size_t bytes)
+{
+    if (bytes <= *held) return true;
+    void *p = cn__resize(memory_of(d), *memory, *held, bytes);
+    if (!p) return false;
+    *memory = p;
+    *held = bytes;
+    return true;
+}
+
+static void let_go(cn__gpu_device *d, void *memory, size_t held)
+{
+    if (memory) cn__resize(memory_of(d), memory, held, 0);
+}
+
+/* The log begins where the copy was taken. */
+static void adopt(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    cn__vec old = r->ranges;
+    r->ranges = r->coming;
+    r->coming = old;
+    r->start = r->middle;
+    uint32_t *log = r->log.v;
+    if (r->mark) memmove(log, log + r->mark, (r->log.n - r->mark) * sizeof *log);
+    r->log.n -= r->mark;
+    r->whole = true;
+    if (!r->log.n && r->log.capacity > log_limit(r)) cn__vec_free(memory_of(d), &r->log, sizeof(uint32_t));
+    d->count.mirrored_bytes += (int64_t)bytes_of(&r->ranges);
+}
+
+static void take_coming(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    if (!r->read || !cn__gpu_read_done(r->read)) return;
+    bool clean = is_clean(d);
+    cn__gpu_read *read = r->read;
+    if (!hold(d, &r->copy, &r->copy_bytes, bytes_of(&r->coming))) {
+        drop_coming(d);
+        return;
+    }
+    r->read = NULL;
+    cn__gpu_late_keep(d, r->middle_late); /* the log is not going to have them */
+    if (cn__gpu_read_end(read, r->copy)) adopt(d);
+    hush(d, clean);
+}
+
+/* Records the reading of all that is alive; NULL: not now. */
+static cn__gpu_read *record_copy(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    size_t bytes = bytes_of(&r->coming);
+    cn__gpu_part *parts = bytes <= AT_ONCE ? cn__block_new(memory_of(d), r->coming.n * sizeof *parts) : NULL;
+    if (!parts) return NULL;
+    for (size_t i = 0; i < r->coming.n; i++) {
+        const cn__gpu_range *from = &ranges_of(&r->coming)[i];
+        parts[i] = (cn__gpu_part){ d->heap.slabs[from->slab].buffer, from->at, from->bytes };
+    }
+    bool clean = is_clean(d);
+    cn__gpu_read *read = cn__gpu_read_parts(d->gpu, r->coming.n, parts);
+    if (!read && !cn__gpu_is_lost(d->gpu)) hush(d, clean);
+    cn__block_free(memory_of(d), parts, r->coming.n * sizeof *parts);
+    return read;
+}
+
+/* The same in pieces, waiting for each. */
+static void copy_now(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    void *copy = NULL;
+    size_t held = 0, at = 0;
+    bool clean = is_clean(d);
+    const int64_t downloaded = d->gpu->stats.downloaded_bytes;
+    bool ok = hold(d, &copy, &held, bytes_of(&r->coming));
+    for (size_t i = 0; i < r->coming.n && ok; i++) {
+        const cn__gpu_range *from = &ranges_of(&r->coming)[i];
+        ok = cn__gpu_download(d->gpu, d->heap.slabs[from->slab].buffer, from->at, (char *)copy + at, from->bytes);
+        at += from->bytes;
+    }
+    cn__gpu_late_keep(d, d->late_ids);
+    hush(d, clean);
+    d->gpu->stats.downloaded_bytes = downloaded;
+    if (ok && !cn__gpu_is_lost(d->gpu)) {
+        let_go(d, r->copy, r->copy_bytes);
+        r->copy = copy;
+        r->copy_bytes = held;
+        r->mark = r->log.n;
+        heap_shape(d, &r->middle);
+        r->end = r->middle;
+        adopt(d);
+    } else {
+        let_go(d, copy, held);
+    }
+}
+
+/* There is no end to the log otherwise. */
+static void give_up_log(cn__gpu_device *d)
+{
+    if (d->redo.log.n > 4 * log_limit(&d->redo)) lose_track(d);
+}
+
+bool cn__gpu_redo_submit(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    r->runs++;
+    if (!is_due(r) || !cn__gpu_heap_live(&d->heap, &r->coming)) return cn__gpu_submit(d->gpu);
+    r->runs = 0;
+    const int64_t downloaded = d->gpu->stats.downloaded_bytes;
+    cn__gpu_read *read = record_copy(d);
+    d->gpu->stats.downloaded_bytes = downloaded;
+    if (!cn__gpu_submit(d->gpu)) {
+        cn__gpu_read_drop(read);
+        return false;
+    }
+    if (read) {
+        if (r->whole) log_slabs(d); /* both logs, this and the one from here on, know them */
+        if (!r->whole) r->log.n = 0;
+        r->read = read;
+        r->mark = r->log.n;
+        heap_shape(d, &r->middle);
+        r->middle_late = d->late_ids;
+        r->end = r->middle;
+    } else {
+        copy_now(d);
+        give_up_log(d);
+    }
+    return true;
+}
+
+void cn__gpu_redo_uploaded(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    r->tries = 0;
+    if (r->running || r->log.n <= log_limit(r) || !is_due(r)) return;
+    if (cn__gpu_heap_live(&d->heap, &r->coming)) copy_now(d);
+    give_up_log(d);
+}
+
+/* ---- again ---- */
+
+/* The heap as it was at a record: a slab that is no longer there is made for the time being. */
+typedef struct past {
+    cn__gpu_device *d;
+    cn__gpu_shape shape;
+    cn__gpu_buffer *made[CN__GPU_SLABS];
+} past;
+
+static cn__gpu_buffer *slab_then(past *p, int i)
+{
+    const cn__gpu_slab *s = &p->d->heap.slabs[i];
+    if (s->buffer && s->birth == p->shape.birth[i]) return s->buffer;
+    if (!p->made[i]) p->made[i] = cn__gpu_buffer_new(p->d->gpu, p->shape.bytes[i]);
+    return p->made[i];
+}
+
+static void forget_slab(past *p, int i)
+{
+    cn__gpu_buffer_free(p->d->gpu, p->made[i]);
+    p->made[i] = NULL;
+}
+
+static bool upload_to(past *p, int slab, size_t at, const void *from, size_t bytes)
+{
+    cn__gpu_buffer *b = slab_then(p, slab);
+    return b && cn__gpu_upload(p->d->gpu, b, at, from, bytes);
+}
+
+static bool upload_copy(past *p)
+{
+    const cn__gpu_redo *r = &p->d->redo;
+    const char *from = r->copy;
+    bool ok = true;
+    for (size_t i = 0; i < r->ranges.n && ok; i++) {
+        const cn__gpu_range *to = &ranges_of(&r->ranges)[i];
+        ok = upload_to(p, to->slab, to->at, from, to->bytes);
+        from += to->bytes;
+    }
+    return ok;
+}
+
+static bool launch_again(past *p, const uint32_t *record)
+{
+    launch l;
+    memcpy(&l, record, sizeof l);
+    cn__gpu_binding bindings[CN__GPU_SLABS + 1] = { { p->d->redo.params, l.first * sizeof(uint32_t),
+                                                      l.n * sizeof(uint32_t) } };
+    int n = 1;
+    for (int i = 0; i < CN__GPU_SLABS; i++) {
+        if (!(l.slabs >> i & 1)) continue;
+        cn__gpu_buffer *b = slab_then(p, i);
+        if (!b) return false;
+        bindings[n++] = (cn__gpu_binding){ b, 0, b->bytes };
+    }
+    return cn__gpu_dispatch(p->d->gpu, l.program, n, bindings, l.groups);
+}
+
+static cn__gpu_buffer *slab_of_past(void *user, int i) { return slab_then(user, i); }
+
+static bool do_again(past *p, const uint32_t *record)
+{
+    cn__gpu *g = p->d->gpu;
+    const uint32_t *w = record + HEADER;
+    size_t bytes = record[1] * sizeof *w;
+    switch (record[0]) {
+    case UPLOAD: return upload_to(p, (int)w[0], w[1], w + 3, w[2]);
+    case WORDS: return cn__gpu_submit(g) && cn__gpu_upload(g, p->d->redo.params, 0, w, bytes);
+    case LAUNCH: return launch_again(p, w);
+    case LATE: return cn__gpu_late_again(p->d, w[0], slab_of_past, p);
+    default: forget_slab(p, (int)w[0]); follow_slab(&p->shape, w); return true;
+    }
+}
+
+static bool go_through_log(cn__gpu_device *d)
+{
+    const cn__gpu_redo *r = &d->redo;
+    past p = { .d = d, .shape = r->start };
+    bool ok = upload_copy(&p);
+    for (size_t i = 0; i < r->log.n && ok;) {
+        const uint32_t *record = (const uint32_t *)r->log.v + i;
+        ok = do_again(&p, record);
+        i += HEADER + record[1];
+    }
+    ok = ok && cn__gpu_submit(d->gpu);
+    for (int i = 0; i < CN__GPU_SLABS; i++) forget_slab(&p, i);
+    return ok;
+}
+
+/* The memory of the device as copy and log have it. */
+static bool restore(cn__gpu_device *d)
+{
+    cn__gpu_stats *s = &d->gpu->stats;
+    const int64_t uploaded = s->uploaded_bytes;
+    cn__gpu_drop(d->gpu);
+    cn__gpu_forgive(d->gpu);
+    bool ok = go_through_log(d);
+    s->uploaded_bytes = uploaded;
+    d->redo.dropped = d->gpu->dropped;
+    return ok;
+}
+
+static bool reopen(cn__gpu_device *d)
+{
+    cn__gpu_late_forget(d);
+    if (!cn__gpu_reopen(d->gpu)) return false;
+    for (int i = 0; i < CN__GPU_PROGRAM_SLOTS; i++)
+        for (cn__gpu_entry *e = d->programs[i]; e; e = e->next) cn__gpu_program_forget(d->gpu, e->program);
+    for (int i = 0; i < d->heap.n; i++) d->heap.slabs[i].version++;
+    const int64_t downloaded = d->gpu->stats.downloaded_bytes;
+    uint32_t word; /* waits for all of it */
+    bool ok = restore(d) && cn__gpu_download(d->gpu, d->heap.slabs[0].buffer, 0, &word, sizeof word);
+    d->gpu->stats.downloaded_bytes = downloaded;
+    return ok;
+}
+
+static bool give_up(cn__gpu_device *d, const char *why, const char *words)
+{
+    lose_track(d);
+    cn__vec_free(memory_of(d), &d->redo.log, sizeof(uint32_t));
+    d->redo.given_up = true;
+    return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: the GPU \"%s\" was lost, and %s%s", d->gpu->info.name, why,
+                    words);
+}
+
+bool cn__gpu_recover(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    cn_ctx *ctx = d->device.ctx;
+    if (!cn__gpu_is_lost(d->gpu) || r->running || !r->every || r->given_up) return false;
+    if (ctx->code == CN_DEVICE_LOST) cn_error_clear(ctx);
+    bool clean = is_clean(d);
+    drop_coming(d);
+    if (!r->whole) return give_up(d, "memory for a copy of its contents had run out", "");
+    char words[256] = "";
+    while (r->tries++ < TRIES) {
+        cn__log(ctx, "gpu: %s was lost (%s) and is opened again", d->gpu->info.name, d->gpu->fault.lost_words);
+        if (reopen(d)) {
+            d->count.recoveries++;
+            hush(d, clean);
+            return true;
+        }
+        memcpy(words, ctx->words, sizeof words - 1);
+        hush(d, clean);
+        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu); /* with half of its memory restored */
+    }
+    return give_up(d, "could not be had back: ", words);
+}
+
+/* ---- around a run ---- */
+
+bool cn__gpu_redo_begin(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    take_coming(d);
+    r->running = true;
+    r->launched = false;
+    r->run_mark = r->log.n;
+    r->dropped = d->gpu->dropped;
+    /* a run that fails must not take uploads along, if they cannot be made again */
+    return r->every || cn__gpu_submit(d->gpu);
+}
+
+void cn__gpu_redo_done(cn__gpu_device *d)
+{
+    d->redo.running = d->redo.launched = false;
+    d->redo.tries = 0;
+}
+
+/* Nothing has happened: commands that wait are dropped, memory is as it was before the run. */
+bool cn__gpu_redo_failed(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    r->running = false;
+    cut_log(r, r->run_mark);
+    if (cn__gpu_is_lost(d->gpu)) return cn__gpu_recover(d);
+    cn__gpu_redo_mend(d);
+    return false;
+}
+
+void cn__gpu_redo_mend(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    if (!r->launched && r->dropped == d->gpu->dropped) return;
+    r->launched = false;
+    if (!r->every) cn__gpu_drop(d->gpu);
+    r->dropped = d->gpu->dropped;
+    if (!r->every) return;
+    drop_coming(d);
+    if (r->whole && restore(d)) return;
+    if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu);
+    cn__gpu_recover(d);
+}
+
+void cn__gpu_redo_cut(cn__gpu_device *d, size_t n) { cut_log(&d->redo, n); }
+
+/* ---- open, close ---- */
+
+bool cn__gpu_redo_open(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    const char *every = getenv("CAIRN_GPU_MIRROR");
+    r->every = every && every[0] ? atoi(every) : EVERY;
+    if (r->every <= 0) {
+        r->every = 0;
+        return true;
+    }
+    /* at the start there is nothing but the status, and it is 0 */
+    const cn__gpu_range status = { 0, 0, CN__GPU_STATUS_WORDS * sizeof(uint32_t) };
+    if (!cn__vec_reserve(memory_of(d), &r->ranges, 1, sizeof status) || !hold(d, &r->copy, &r->copy_bytes, status.bytes))
+        return cn__fail(d->device.ctx, CN_NO_MEMORY, "gpu: out of memory");
+    memset(r->copy, 0, status.bytes);
+    *(cn__gpu_range *)r->ranges.v = status;
+    heap_shape(d, &r->start);
+    r->end = r->start;
+    r->ranges.n = 1;
+    r->whole = true;
+    return true;
+}
+
+void cn__gpu_redo_close(cn__gpu_device *d)
+{
+    cn__gpu_redo *r = &d->redo;
+    drop_coming(d);
+    cn__gpu_buffer_free(d->gpu, r->params);
+    cn__vec_free(memory_of(d), &r->log, sizeof(uint32_t));
+    cn__vec_free(memory_of(d), &r->ranges, sizeof(cn__gpu_range));
+    cn__vec_free(memory_of(d), &r->coming, sizeof(cn__gpu_range));
+    let_go(d, r->copy, r->copy_bytes);
+}
