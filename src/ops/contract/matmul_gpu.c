@@ -237,7 +237,7 @@ static int64_t parts_of(const product *p, form f, bool software)
 {
     enum { MOST = 64, SCRATCH = 1 << 22 };
     int64_t units = f == PLAIN ? p->numel : tiles_of(p, f);
-    int64_t enough = f == PLAIN ? (software ? 256 : 65536) : software ? 16 : 256;
+    int64_t enough = f == PLAIN ? (software ? 256 : 65536) : software ? 64 : 256;
     int64_t parts = enough / units, longest = p->k / (f == PLAIN ? 32 : 256);
     if (parts > longest) parts = longest;
     if (parts > MOST) parts = MOST;
