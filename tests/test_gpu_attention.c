@@ -167,6 +167,7 @@ int main(void)
         { "queries that see nothing", 1, 2, 2, 40, 40, 16, 16, false, HIDING_MASK, 0 },
         { "wide heads", 1, 2, 1, 37, 45, 130, 150, true, NO_MASK, 0 },
     };
+    setenv("CAIRN_GPU_ATTENTION", "block", 0); /* its own kernels, also where they would not be chosen */
     cn_ctx *cpu = cn_open(&(cn_desc){ .device = "cpu" }), *gpu = cn_open(&(cn_desc){ .device = "gpu" });
     if (!cpu || !gpu) return 1;
     if (!cn_gpu_available(gpu)) {

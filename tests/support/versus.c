@@ -13,7 +13,7 @@ static cn_tensor *loss_of(const trial *t, cn_tensor *const *out)
 {
     cn_tensor *loss = NULL;
     for (int j = 0; j < t->op->n_out; j++) {
-        if (!cn_dtype_is_float(cn_type(out[j]))) continue;
+        if ((j && t->op->compose) || !cn_dtype_is_float(cn_type(out[j]))) continue; /* composed, it has one result */
         cn_tensor *part = cn_sum(cn_add(cn_relu(cn_mul_s(out[j], 1.5)), out[j]), CN_ALL, false);
         loss = loss ? cn_add(loss, part) : part;
     }
