@@ -6,7 +6,7 @@
 #include "gpu/backend.h"
 
 static const cn_gpu_variant table[] = {
-    { "matmul", "CAIRN_GPU_MATMUL", { "tiled", "direct", "plain" }, "plain", "matmul linear" },
+    { "matmul", "CAIRN_GPU_MATMUL", { "plain", "tiled", "direct" }, "plain", "matmul linear" },
     { "attention", "CAIRN_GPU_ATTENTION", { "block", "composed" }, "composed", "attention" },
 };
 enum { VARIANTS = sizeof table / sizeof *table };
