@@ -386,7 +386,7 @@ static int run(const struct workload *w)
         return NO_DEVICE;
     }
     void *user = w->make(cn);
-    cn_tensor *gate = strncmp(options.device, "gpu", 3) ? NULL : cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1)));
+    cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1))), *gate = strncmp(cn_device(one), "gpu", 3) ? NULL : one;
     cn_eval_all(cn);
     if (gate) cn_item(gate);
     work warm = { 0 }, sum = { 0 };

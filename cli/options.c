@@ -117,7 +117,8 @@ const option options[] = {
     { ALL_GROUP, GENERATE, "seed", 's', WHOLE, "N", NULL, 0, 9e15, true,
       "the same seed, the same text (default: another one each time)" },
     { ALL_GROUP, COMPUTES, "device", 0, CHOICE, "auto|cpu|gpu|gpu:N", "auto", 0, 0, true,
-      "what to compute on; gpu is the fastest card, N the number that cairn devices shows; auto is the cpu" },
+      "what to compute on; gpu is the fastest card, N the number that cairn devices shows; auto is what CAIRN_DEVICE says, or "
+      "the cpu" },
     { ALL_GROUP, DOCTOR, "device", 0, CHOICE, "gpu|gpu:N", "gpu", 0, 0, true, "the one to examine" },
     { ALL_GROUP, COMPUTES, "threads", 'j', WHOLE, "N", "0", 0, 1024, true, "to compute with; 0: one a core" },
     { ALL_GROUP, TRAIN | GENERATE | EVAL, "profile", 0, MAYBE, "[FILE.json]", NULL, 0, 0, true,

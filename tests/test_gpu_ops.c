@@ -52,6 +52,7 @@ int main(int argc, char **argv)
     int n_ops, operators = 0, cases = 0, without = 0;
     const cn_op *const *ops = cn_ops(&n_ops);
     const char *part = argc > 1 ? argv[1] : "";
+    setenv("CAIRN_GPU_ATTENTION", "block", 0); /* its own kernels, also where they would not be chosen */
     cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 });
     gpu = cn_open(&(cn_desc){ .device = "gpu", .seed = 7, .logger = log_line });
     if (!cpu || !gpu) return 1;

@@ -168,7 +168,7 @@ static void write_verdict(cn_ctx *cn, const char *words)
 static void quarantine(cn_ctx *cn)
 {
     check_group("variants");
-    enum { TILED, DIRECT, PLAIN };
+    enum { PLAIN, TILED, DIRECT };
     char folder[1100], cwd[1024];
     if (!getcwd(cwd, sizeof cwd)) return;
     snprintf(folder, sizeof folder, "%s/cairn", cwd);

@@ -245,6 +245,13 @@ static bool finish(funnel *f, cn__node *n)
 static bool apply(funnel *f);
 static bool record(funnel *f);
 
+/* Put together from other operators: there is one result then. */
+static bool compose(funnel *f)
+{
+    f->out[0] = f->op->compose(f->ctx, f->in, f->n_in, f->attrs, f->args);
+    return f->out[0] != NULL;
+}
+
 /* The operator takes halves as they are; its f32 results are rounded. */
 static bool apply_widening(funnel *f, cn_dtype t)
 {
@@ -269,7 +276,7 @@ static bool apply_converted(funnel *f, cn_dtype compute)
     if (!apply(f)) return false;
     for (int k = 0; k < f->op->n_out; k++) {
         cn_dtype t = asked.out[k].dtype;
-        if (t != CN_F16 && t != CN_BF16) continue;
+        if (!f->out[k] || (t != CN_F16 && t != CN_BF16)) continue;
         f->out[k] = cn_cast(f->out[k], t);
         if (!f->out[k]) return false;
     }
@@ -298,10 +305,7 @@ static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
 static bool apply(funnel *f)
 {
     const cn_op *op = f->op;
-    if (op->kind == CN_COMPOSITE || (op->compose && !f->ctx->device->table->supports(f->ctx->device, op))) {
-        f->out[0] = op->compose(f->ctx, f->in, f->n_in, f->attrs, f->args);
-        return f->out[0] != NULL;
-    }
+    if (op->kind == CN_COMPOSITE) return compose(f);
     bool has_promoted = false;
     for (int k = 0; k < f->n_in; k++) has_promoted |= f->in[k] && !(k < 32 && op->free_dtype >> k & 1);
     if (has_promoted && op->kind != CN_VIEW) {
@@ -310,7 +314,7 @@ static bool apply(funnel *f)
         if (compute != t)
             return op->widens && cn_dtype_is_float(t) ? apply_widening(f, t) : apply_converted(f, compute);
     }
-    return record(f);
+    return op->compose && !f->ctx->device->table->supports(f->ctx->device, op) ? compose(f) : record(f);
 }
 
 static bool record(funnel *f)

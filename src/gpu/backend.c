@@ -200,10 +200,19 @@ static void *gpu_host(cn__device *d, void *memory)
     return NULL;
 }
 
+/* A processor that plays the GPU compiles attention's kernels for longer than it takes to train for a while with products
+   and softmax in their place. */
+static bool attention_composed(cn__device *d)
+{
+    enum { BLOCK, COMPOSED };
+    bool software = !strcmp(gpu_of(d)->gpu->info.kind, "software");
+    return cn__gpu_variant(d->ctx, "attention", software ? COMPOSED : BLOCK) == COMPOSED;
+}
+
 /* An operator without a kernel is put together from others where it can be, else it runs on the CPU. */
 static bool gpu_supports(cn__device *d, const cn_op *op)
 {
-    (void)d;
+    if (op->compose && op->gpu && strstr(op->name, "attention") && attention_composed(d)) return false;
     return op->gpu || op->wgsl || op->wgsl_print || op->wgsl_reducer || op->kind == CN_VIEW || !op->compose;
 }
 

@@ -1,4 +1,6 @@
 /* Functions that kernels may use and WGSL lacks. */
+#include <stdio.h>
+
 #include "gpu/backend.h"
 
 typedef struct function {
@@ -603,6 +605,14 @@ static const function functions[] = {
 
 enum { COUNT = sizeof functions / sizeof *functions };
 
+/* Whether a kernel has a function of that name of its own, which then takes the place of the one here. */
+static bool defines(const char *text, const char *name)
+{
+    char start[48];
+    snprintf(start, sizeof start, "fn %s(", name);
+    return strstr(text, start) != NULL;
+}
+
 void cn__gpu_library(cn__gpu_source *s, const char *text)
 {
     bool wanted[COUNT] = { 0 };
@@ -613,6 +623,7 @@ void cn__gpu_library(cn__gpu_source *s, const char *text)
             bool now = cn__gpu_mentions(text, functions[i].name);
             for (int k = 0; k < COUNT && !now; k++)
                 now = wanted[k] && k != i && cn__gpu_mentions(functions[k].text, functions[i].name);
+            now = now && !defines(text, functions[i].name);
             changed |= now && !wanted[i];
             wanted[i] |= now;
         }

@@ -6,7 +6,8 @@
 #include "gpu/backend.h"
 
 static const cn_gpu_variant table[] = {
-    { "matmul", "CAIRN_GPU_MATMUL", { "tiled", "direct", "plain" }, "plain", "matmul linear" },
+    { "matmul", "CAIRN_GPU_MATMUL", { "plain", "tiled", "direct" }, "plain", "matmul linear" },
+    { "attention", "CAIRN_GPU_ATTENTION", { "block", "composed" }, "composed", "attention" },
 };
 enum { VARIANTS = sizeof table / sizeof *table };
 _Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "devices have room for every variant");

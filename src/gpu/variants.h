@@ -1,6 +1,6 @@
 /* gpu/variants.h: kernels of which there are several forms, and which of them an adapter can be trusted with.
 
-       switch (cn__gpu_variant(c->ctx, "matmul", TILED)) { case TILED: ..; case DIRECT: ..; case PLAIN: .. }
+       switch (cn__gpu_variant(c->ctx, "matmul", TILED)) { case PLAIN: ..; case TILED: ..; case DIRECT: .. }
 
    Choices are numbered as in the table of variants.c. The environment may name one (CAIRN_GPU_MATMUL=plain): then it is that
    one. Otherwise it is the preferred one, unless `cairn doctor` found it wrong on this adapter and driver: then the safe one.

@@ -261,22 +261,28 @@ static cn_tensor *drop_mask(cn_ctx *ctx, cn_tensor *s, const cn_arg *args)
     return s && d.p > 0 ? cn__dropout_mask(ctx, cn__dtype(s), cn_shape(s), &d) : NULL;
 }
 
+static cn_tensor *weigh(cn_ctx *ctx, cn_tensor *s, cn_tensor *v, const cn_arg *args)
+{
+    cn_tensor *p = cn_softmax(s, -1), *drop = drop_mask(ctx, s, args);
+    return cn_matmul(drop ? cn_mul(p, drop) : p, v);
+}
+
 static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
 {
     const cn__attention_attrs *a = attrs;
     const int64_t group = group_of(in[0], in[1]);
     cn_tensor *s = scores(ctx, in[0], spread(in[1], group), in[3], a->causal, args[0].f);
-    cn_tensor *p = cn_softmax(s, -1), *drop = drop_mask(ctx, s, args);
-    out[0] = cn_matmul(drop ? cn_mul(p, drop) : p, spread(in[2], group));
+    out[0] = weigh(ctx, s, spread(in[2], group), args);
     out[1] = cn_logsumexp(s, CN_DIMS(-1), false);
 }
 
 static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in;
-    cn_tensor *out[2];
-    define(ctx, in, attrs, args, out);
-    return out[0];
+    const cn__attention_attrs *a = attrs;
+    const int64_t group = group_of(in[0], in[1]);
+    cn_tensor *s = scores(ctx, in[0], spread(in[1], group), in[3], a->causal, args[0].f);
+    return weigh(ctx, s, spread(in[2], group), args);
 }
 
 /* in: g, q, k, v, mask, lse */

@@ -1,13 +1,14 @@
 /* Attention on the GPU, in memory that does not grow with the product of lengths.
 
-   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 x 32 numbers in workgroup memory: 8 vec4 a
-             row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a column of vec4 read
-             from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a tile of scores, as a mat4x4 whose
-             i-th vec4 is row i. Heads wider than a tile are taken in parts of 32 columns, zeros beyond the end.
+   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 x 32 numbers in workgroup memory: 8 vec4
+             a row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a column of
+             vec4 read from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a tile of scores,
+             as a mat4x4 whose i-th vec4 is row i. Heads wider than a tile are taken in parts of 32 columns, zeros
+             beyond the end.
    Forward   One workgroup for 32 queries goes through the keys, with the running maximum and sum of each row.
-   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays in
-             scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them, for dk and
-             dv. Nothing is added to memory: results do not depend on the order of workgroups.
+   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays
+             in scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them,
+             for dk and dv. Nothing is added to memory: results do not depend on the order of workgroups.
    Slices    Of results, a workgroup has at most some columns in registers; for wider heads there are several. */
 #include "core/philox.h"
 #include "ops/block/attention_gpu.h"
@@ -17,9 +18,10 @@ enum { TILE = 32, SIZE = 64, TILE_BYTES = TILE * TILE * 4, SLICE = 4, BACKWARD_S
 
 /* ---- numbers ---- */
 
-/* par(TQ) .., and from TABLES on for each operand and result: the steps of rows and columns, then size and step of each outer
-   axis, the last first. Numbers needed again and again are kept in variables: to fetch one is dear to some drivers. Bounds of
-   inner loops are among them, so that compilers leave the loops as they are: unrolled, they take long to compile. */
+/* par(TQ) .., and from TABLES on for each operand and result: the steps of rows and columns, then size and step of each
+   outer axis, the last first. Numbers needed again and again are kept in variables: to fetch one is dear to some
+   drivers. Bounds of inner loops are among them, so that compilers leave the loops as they are: unrolled, they take long to
+   compile. */
 enum { OUTER_MOST = CN_MAX_DIMS - 2, TABLES = 12, TABLE = 2 + 2 * OUTER_MOST };
 
 static const char numbers[] =
@@ -49,8 +51,8 @@ static int64_t parts_of(int64_t n, int64_t part) { return n > part ? (n + part -
 static void common_params(cn__gpu_call *c, const sizes *s, int64_t blocks, int64_t slices, int64_t parts)
 {
     const int64_t reach = s->causal ? 1 : INT32_MAX;
-    const int64_t values[] = { s->tq, s->tk, s->e, s->ev, s->group, s->outer, blocks, slices, parts, TILE / 4, CN__PHILOX_ROUNDS,
-                               reach };
+    const int64_t values[] = { s->tq,  s->tk,  s->e,  s->ev,    s->group,          s->outer,
+                               blocks, slices, parts, TILE / 4, CN__PHILOX_ROUNDS, reach };
     cn__gpu_params_clear(c);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) cn__gpu_param(c, (uint32_t)values[i]);
 }
@@ -59,8 +61,8 @@ static int64_t stride_of(const cn_array *x, int d) { return d < 0 || x->shape[d]
 
 static int table_of(int k) { return TABLES + k * TABLE; }
 
-/* x: (outer .., rows, columns), or without columns; heads are counted over the outer axes of `like`, along which x may be
-   broadcast */
+/* x: (outer .., rows, columns), or without columns; heads are counted over the outer axes of `like`, along which x may
+   be broadcast */
 static void table_param(cn__gpu_call *c, const sizes *s, const cn_array *x, int own, const cn_array *like)
 {
     const int first = x->ndim - own - s->outer;
@@ -121,8 +123,8 @@ static const char *loader(cn__gpu_call *c, const char *name, int tile, const cha
                               name, columns, rows, read, tile * 256));
 }
 
-/* dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of an
-   invocation, to a tile. */
+/* dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of
+   an invocation, to a tile. */
 static const char products_text[] =
     "fn dots(y: u32, x: u32, a: u32, b: u32, sums: mat4x4<f32>) -> mat4x4<f32> {\n"
     "    var s0 = sums[0]; var s1 = sums[1]; var s2 = sums[2]; var s3 = sums[3];\n"
@@ -163,7 +165,8 @@ static const char *storer(cn__gpu_call *c, const char *name, int out, const char
                               "    %s_row(at, row, col, m[0]); %s_row(at, row + 1u, col, m[1]);\n"
                               "    %s_row(at, row + 2u, col, m[2]); %s_row(at, row + 3u, col, m[3]);\n"
                               "}\n",
-                              name, table_of(c->n_in + out), columns, rows, out, out, out, out, name, name, name, name, name));
+                              name, table_of(c->n_in + out), columns, rows, out, out, out, out, name, name, name, name,
+                              name));
 }
 
 /* Scores of four keys. UNSEEN instead of -inf, about which WGSL promises nothing; what is seen is LEAST or more. */
@@ -191,7 +194,9 @@ static const char scores_text[] =
 /* k: the mask's number among operands; absent, all are seen */
 static const char *mask_text(cn__gpu_call *c, int k)
 {
-    if (!c->in[k].data) return "const MASKS = false;\nfn begin_mask() {}\nfn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
+    if (!c->in[k].data)
+        return "const MASKS = false;\nfn begin_mask() {}\n"
+               "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n";
     const char *rule = c->in[k].dtype == CN_BOOL ? "return select(UNSEEN, s, m != 0);"
                                                  : "if (bitcast<u32>(m) == 0xff800000u) { return UNSEEN; }\n"
                                                    "    return select(s + m, LEAST, s + m < LEAST);";
@@ -249,7 +254,8 @@ static const char dropout_text[] =
 
 /* ---- forward ---- */
 
-/* Tiles: 0 queries; 1 keys, then weights; 2 values. %s: declarations of results' sums; the next parts of values; how they are stored */
+/* Tiles: 0 queries; 1 keys, then weights; 2 values. %s: declarations of results' sums; the next parts of values; how
+   they are stored */
 static const char forward_text[] =
     "var<workgroup> t: array<vec4<f32>, 768>;\n"
     "var<workgroup> rows: array<vec4<f32>, 64>;\n"
@@ -282,8 +288,8 @@ static const char forward_text[] =
     "            s = dots(y, x, 0u, 1u, s);\n"
     "            if (part + 1u == par(PARTS)) {\n"
     "                let k = key + 4u * x;\n"
-    "                s = mat4x4<f32>(scores(s[0], query, k), scores(s[1], query + 1u, k), scores(s[2], query + 2u, k),\n"
-    "                                scores(s[3], query + 3u, k));\n"
+    "                s = mat4x4<f32>(scores(s[0], query, k), scores(s[1], query + 1u, k),\n"
+    "                                scores(s[2], query + 2u, k), scores(s[3], query + 3u, k));\n"
     "                rows[local] = vec4<f32>(largest(s[0]), largest(s[1]), largest(s[2]), largest(s[3]));\n"
     "            }\n"
     "            workgroupBarrier();\n"
@@ -292,7 +298,8 @@ static const char forward_text[] =
     "        for (var i = 0u; i < 8u; i++) { next = max(next, rows[y * 8u + i]); }\n"
     "        let fade = select(exp(top - next), vec4<f32>(), top <= vec4<f32>(UNSEEN));\n"
     "        top = next;\n"
-    "        let w = mat4x4<f32>(weights(s[0], top.x), weights(s[1], top.y), weights(s[2], top.z), weights(s[3], top.w));\n"
+    "        let w = mat4x4<f32>(weights(s[0], top.x), weights(s[1], top.y), weights(s[2], top.z),\n"
+    "                            weights(s[3], top.w));\n"
     "        sum = sum * fade + vec4<f32>(total(w[0]), total(w[1]), total(w[2]), total(w[3]));\n"
     "        keep(y, x, 1u, each(w, factors(query, key + 4u * x)));\n"
     "%s"
@@ -307,24 +314,23 @@ static const char forward_text[] =
     "}\n";
 
 /* The values of part # of a slice; those of the first came with the keys. */
-static const char forward_mix[] =
-    "        if (#u > 0u) { load_v(key, (slice + #u) * 32u, local); }\n"
-    "        workgroupBarrier();\n"
-    "        o# = mix(y, x, 1u, 2u, by_rows(o#, fade));\n"
-    "        workgroupBarrier();\n";
+static const char forward_mix[] = "        if (#u > 0u) { load_v(key, (slice + #u) * 32u, local); }\n"
+                                  "        workgroupBarrier();\n"
+                                  "        o# = mix(y, x, 1u, 2u, by_rows(o#, fade));\n"
+                                  "        workgroupBarrier();\n";
 
 /* own: what differs between plain attention and that over a cache */
 static bool forward_launch(cn__gpu_call *c, const sizes *s, const char *own)
 {
     const int64_t blocks = parts_of(s->tq, TILE), slices = parts_of(s->ev, SLICE * TILE);
     const int parts = (int)parts_of(s->ev < SLICE * TILE ? s->ev : SLICE * TILE, TILE);
-    const char *kernel =
-        cn__gpu_text(c, forward_text, for_each(c, parts, "    var o# = mat4x4<f32>();\n"), for_each(c, parts, forward_mix),
-                     for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, o#, sum);\n"));
-    const char *code = cn__gpu_text(c, "%sconst SLICE = %du; const RESULT = %du;\n%s%s%s%s%s%s", numbers, SLICE,
-                                    table_of(c->n_in), scores_text, own,
-                                    loader(c, "load_q", 0, "tq", "E", reader(c, 0, "q_at", "row")), products_text,
-                                    storer(c, "store_rows", 0, "TQ", "EV"), piece(kernel));
+    const char *kernel = cn__gpu_text(
+        c, forward_text, for_each(c, parts, "    var o# = mat4x4<f32>();\n"), for_each(c, parts, forward_mix),
+        for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, o#, sum);\n"));
+    const char *code =
+        cn__gpu_text(c, "%sconst SLICE = %du; const RESULT = %du;\n%s%s%s%s%s%s", numbers, SLICE, table_of(c->n_in),
+                     scores_text, own, loader(c, "load_q", 0, "tq", "E", reader(c, 0, "q_at", "row")), products_text,
+                     storer(c, "store_rows", 0, "TQ", "EV"), piece(kernel));
     return cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = code,
                                                     .groups = s->tq ? s->heads * slices * blocks : 0,
                                                     .size = SIZE,
@@ -336,7 +342,14 @@ static sizes sizes_of(const cn__gpu_call *c, int first)
 {
     const cn_array *q = &c->in[first], *k = &c->in[first + 1], *v = &c->in[first + 2];
     const int n = q->ndim;
-    sizes s = { q->shape[n - 2], k->shape[n - 2], q->shape[n - 1], v->shape[n - 1], 1, 1, 1, n - 2,
+    sizes s = { q->shape[n - 2],
+                k->shape[n - 2],
+                q->shape[n - 1],
+                v->shape[n - 1],
+                1,
+                1,
+                1,
+                n - 2,
                 ((const cn__attention_attrs *)c->attrs)->causal };
     for (int d = 0; d < n - 2; d++) s.heads *= q->shape[d], s.kv_heads *= k->shape[d];
     if (s.kv_heads) s.group = s.heads / s.kv_heads;
@@ -385,8 +398,15 @@ static void token_table(cn__gpu_call *c, const cn_array *x)
 bool cn__cached_attention_gpu(cn__gpu_call *c)
 {
     const cn_array *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
-    const sizes s = { q->shape[1], k->shape[1], q->shape[3], v->shape[3], q->shape[0] * q->shape[2],
-                      k->shape[0] * k->shape[2], k->shape[2] ? q->shape[2] / k->shape[2] : 1, 2, true };
+    const sizes s = { q->shape[1],
+                      k->shape[1],
+                      q->shape[3],
+                      v->shape[3],
+                      q->shape[0] * q->shape[2],
+                      k->shape[0] * k->shape[2],
+                      k->shape[2] ? q->shape[2] / k->shape[2] : 1,
+                      2,
+                      true };
     if (!c->out[0].numel) return true;
     common_params(c, &s, parts_of(s.tq, TILE), parts_of(s.ev, SLICE * TILE), parts_of(s.e, TILE));
     for (int i = 0; i < c->n_in; i++) token_table(c, &c->in[i]);
@@ -396,33 +416,33 @@ bool cn__cached_attention_gpu(cn__gpu_call *c)
         read[i] = piece(cn__gpu_text(c, "            if (row < used) {\n%s            } else {\n%s            }\n",
                                      reader(c, 3 + i, i ? "values_at" : "keys_at", "row"),
                                      reader(c, 1 + i, i ? "v_at" : "k_at", "(row - used)")));
-    const char *own = cn__gpu_text(
-        c,
-        "var<private> keys_at: u32; var<private> values_at: u32; var<private> used: u32;\n"
-        "const MASKS = false;\n"
-        "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n"
-        "fn factors(query: u32, key: u32) -> mat4x4<f32> {\n"
-        "    let ones = vec4<f32>(1.0); return mat4x4<f32>(ones, ones, ones, ones);\n"
-        "}\n"
-        "fn seen(query: u32) -> u32 { return min(used + query + 1u, tk); }\n"
-        "fn most_seen(query: u32) -> u32 { return argu(0u) + min(query + 1u, par(TK)); }\n"
-        "fn begin() {\n"
-        "    let kv = head / par(GROUP);\n"
-        "    used = argu(0u); tq = par(TQ); tk = par(TK) + used; steps = par(STEPS); alpha = arg(1u);\n"
-        "    q_at = head_at(%du, head); k_at = head_at(%du, kv); v_at = head_at(%du, kv);\n"
-        "    keys_at = head_at(%du, kv); values_at = head_at(%du, kv);\n"
-        "}\n"
-        "fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {}\n"
-        "%s%s",
-        table_of(0), table_of(1), table_of(2), table_of(3), table_of(4), loader(c, "load_k", 1, "tk", "E", read[0]),
-        loader(c, "load_v", 2, "tk", "EV", read[1]));
+    const char *own =
+        cn__gpu_text(c,
+                     "var<private> keys_at: u32; var<private> values_at: u32; var<private> used: u32;\n"
+                     "const MASKS = false;\n"
+                     "fn masked(s: f32, query: u32, key: u32) -> f32 { return s; }\n"
+                     "fn factors(query: u32, key: u32) -> mat4x4<f32> {\n"
+                     "    let ones = vec4<f32>(1.0); return mat4x4<f32>(ones, ones, ones, ones);\n"
+                     "}\n"
+                     "fn seen(query: u32) -> u32 { return min(used + query + 1u, tk); }\n"
+                     "fn most_seen(query: u32) -> u32 { return argu(0u) + min(query + 1u, par(TK)); }\n"
+                     "fn begin() {\n"
+                     "    let kv = head / par(GROUP);\n"
+                     "    used = argu(0u); tq = par(TQ); tk = par(TK) + used; steps = par(STEPS); alpha = arg(1u);\n"
+                     "    q_at = head_at(%du, head); k_at = head_at(%du, kv); v_at = head_at(%du, kv);\n"
+                     "    keys_at = head_at(%du, kv); values_at = head_at(%du, kv);\n"
+                     "}\n"
+                     "fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {}\n"
+                     "%s%s",
+                     table_of(0), table_of(1), table_of(2), table_of(3), table_of(4),
+                     loader(c, "load_k", 1, "tk", "E", read[0]), loader(c, "load_v", 2, "tk", "EV", read[1]));
     return forward_launch(c, &s, piece(own));
 }
 
 /* ---- backward ---- */
 
-/* Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place of those
-   of which no more is needed. Both products of a pair are one piece of a loop, and so compiled once. */
+/* Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place of
+   those of which no more is needed. Both products of a pair are one piece of a loop, and so compiled once. */
 static const char backward_text[] =
     "var<workgroup> t: array<vec4<f32>, 1024>;\n"
     "var<private> g_at: u32; var<private> lse_at: u32;\n"
@@ -557,7 +577,8 @@ static const char *queries_code(cn__gpu_call *c, const char *common, int parts)
 {
     const char *kernel = cn__gpu_text(
         c, queries_text, for_each(c, parts, sums_declared), for_each(c, parts, queries_mix),
-        for_each(c, parts, "    store(out_at, query, (slice + #u) * 32u + 4u * x, (u# - by_rows(w#, sum)) * alpha);\n"));
+        for_each(c, parts,
+                 "    store(out_at, query, (slice + #u) * 32u + 4u * x, (u# - by_rows(w#, sum)) * alpha);\n"));
     return cn__gpu_text(c, "%s%s%s%s%s%s%s", common, loader(c, "load_q", 0, "tq", "E", reader(c, 1, "q_at", "row")),
                         loader(c, "load_k", 1, "tk", "E", reader(c, 2, "k_at", "row")),
                         loader(c, "load_g", 2, "tq", "EV", reader(c, 0, "g_at", "row")),
@@ -567,10 +588,11 @@ static const char *queries_code(cn__gpu_call *c, const char *common, int parts)
 
 static const char *keys_code(cn__gpu_call *c, const char *common, int parts)
 {
-    const char *kernel = cn__gpu_text(c, keys_kernel_text, for_each(c, parts, sums_declared), for_each(c, parts, keys_mix),
-                                      for_each(c, parts,
-                                               "    store_k(k_to, key, (slice + #u) * 32u + 4u * x, u#);\n"
-                                               "    store_v(v_to, key, (slice + #u) * 32u + 4u * x, w#);\n"));
+    const char *kernel =
+        cn__gpu_text(c, keys_kernel_text, for_each(c, parts, sums_declared), for_each(c, parts, keys_mix),
+                     for_each(c, parts,
+                              "    store_k(k_to, key, (slice + #u) * 32u + 4u * x, u#);\n"
+                              "    store_v(v_to, key, (slice + #u) * 32u + 4u * x, w#);\n"));
     return cn__gpu_text(c, "%s%s%s%s%s%s%s%s", common, loader(c, "load_k", 0, "tk", "E", reader(c, 2, "k_at", "row")),
                         loader(c, "load_q", 1, "tq", "E", reader(c, 1, "q_at", "row")),
                         loader(c, "load_v", 2, "tk", "EV", reader(c, 3, "v_at", "row")),
@@ -595,8 +617,9 @@ bool cn__attention_backward_gpu(cn__gpu_call *c)
     const char *tables = "";
     for (int i = 0; i < c->n_in + c->n_out; i++)
         tables = piece(cn__gpu_text(c, "%sconst AT%d = %du; ", tables, i, table_of(i)));
-    const char *common = piece(cn__gpu_text(c, "%s%sconst SLICE = %du;\n%s%s%s%s%s%s", numbers, tables, BACKWARD_SLICE,
-                                            keys_text, scores_text, products_text, mask_text(c, 4), dropout_text, backward_text));
+    const char *common =
+        piece(cn__gpu_text(c, "%s%sconst SLICE = %du;\n%s%s%s%s%s%s", numbers, tables, BACKWARD_SLICE, keys_text,
+                           scores_text, products_text, mask_text(c, 4), dropout_text, backward_text));
     cn__gpu_scratch(c, s.heads * query_blocks * TILE);
     backward_params(c, &s, query_blocks, slices, widest);
     if (!cn__gpu_run_groups(c, &(cn__gpu_launch){ .name = "attention_backward, queries",

@@ -50,24 +50,25 @@ static const char keep[] = "fn kernel(group: u32, local: u32) {\n"
                            "}\n";
 
 /* Parts of a channel lie C apart. Squares and products are taken to the mean of all. */
-static const char merged[] = "fn kept(row: u32, k: u32) -> f32 { return bitcast<f32>(tmp(4u * row + k)); }\n"
-                             "fn moments(local: u32, p: part) -> vec4<f32> {\n"
-                             "    var sums = vec2<f32>(0.0, 0.0);\n"
-                             "    for (var k = lane_of(local); k < par(3u); k += LANES) {\n"
-                             "        let row = k * par(1u) + p.c;\n"
-                             "        sums += vec2<f32>(kept(row, 0u) * f32(count_of(k)), kept(row, 2u));\n"
-                             "    }\n"
-                             "    sums = row_sum2(local, sums);\n"
-                             "    let mean = sums.x / f32(max(par(0u) * par(2u), 1u));\n"
-                             "    var squares = vec2<f32>(0.0, 0.0);\n"
-                             "    for (var k = lane_of(local); k < par(3u); k += LANES) {\n"
-                             "        let row = k * par(1u) + p.c;\n"
-                             "        let d = kept(row, 0u) - mean;\n"
-                             "        squares += vec2<f32>(kept(row, 1u) + d * d * f32(count_of(k)), kept(row, 3u) + d * kept(row, 2u));\n"
-                             "    }\n"
-                             "    squares = row_sum2(local, squares);\n"
-                             "    return vec4<f32>(mean, squares.x, sums.y, squares.y);\n"
-                             "}\n";
+static const char merged[] =
+    "fn kept(row: u32, k: u32) -> f32 { return bitcast<f32>(tmp(4u * row + k)); }\n"
+    "fn moments(local: u32, p: part) -> vec4<f32> {\n"
+    "    var sums = vec2<f32>(0.0, 0.0);\n"
+    "    for (var k = lane_of(local); k < par(3u); k += LANES) {\n"
+    "        let row = k * par(1u) + p.c;\n"
+    "        sums += vec2<f32>(kept(row, 0u) * f32(count_of(k)), kept(row, 2u));\n"
+    "    }\n"
+    "    sums = row_sum2(local, sums);\n"
+    "    let mean = sums.x / f32(max(par(0u) * par(2u), 1u));\n"
+    "    var squares = vec2<f32>(0.0, 0.0);\n"
+    "    for (var k = lane_of(local); k < par(3u); k += LANES) {\n"
+    "        let row = k * par(1u) + p.c;\n"
+    "        let d = kept(row, 0u) - mean;\n"
+    "        squares += vec2<f32>(kept(row, 1u) + d * d * f32(count_of(k)), kept(row, 3u) + d * kept(row, 2u));\n"
+    "    }\n"
+    "    squares = row_sum2(local, squares);\n"
+    "    return vec4<f32>(mean, squares.x, sums.y, squares.y);\n"
+    "}\n";
 
 static const char alone[] = "fn moments(local: u32, p: part) -> vec4<f32> { return gather(local, p); }\n";
 

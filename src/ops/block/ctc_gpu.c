@@ -265,7 +265,8 @@ bool cn__gpu_ctc_loss(cn__gpu_call *c)
 bool cn__gpu_ctc_loss_backward(cn__gpu_call *c)
 {
     const sizes z = sizes_of(c, c->in + 1);
-    const char *text = cn__gpu_text(c, "%s%s%s", cn__gpu_piece(access_text(c, c->in + 1, 1)), backward, backward_kernel);
+    const char *text =
+        cn__gpu_text(c, "%s%s%s", cn__gpu_piece(access_text(c, c->in + 1, 1)), backward, backward_kernel);
     cn__gpu_scratch(c, (z.steps + 4) * z.places + 2 * z.steps * z.samples + 1);
     return cn__gpu_run_rows(c, &z.rows, cn__gpu_rows_groups(&z.rows), 0, text);
 }

@@ -7,57 +7,55 @@
 
 enum { MOST_ROWS = 512, /* of a block: their statistics lie in workgroup memory */ BLOCKS = 128 };
 
-/* (mean, 1 / deviation) of a row of operand X, from `at` on. */
-#define STATISTICS(X)                                                                                  \
-    "fn statistics(local: u32, at: u32, stop: u32) -> vec2<f32> {\n"                                   \
-    "    let n = f32(par(1u));\n    var mean = 0.0;\n"                                                 \
-    "    if (CENTRED) {\n"                                                                             \
-    "        var sum = 0.0;\n"                                                                         \
-    "        for (var k = lane_of(local); k < stop; k += LANES) { sum += " X "(at + k); }\n"           \
-    "        mean = row_sum(local, sum) / n;\n"                                                        \
-    "    }\n"                                                                                          \
-    "    var squares = 0.0;\n"                                                                         \
-    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"                                       \
-    "        let d = " X "(at + k) - mean;\n"                                                          \
-    "        squares += d * d;\n"                                                                      \
-    "    }\n"                                                                                          \
-    "    return vec2<f32>(mean, 1.0 / sqrt(row_sum(local, squares) / n + arg(0u)));\n"                 \
-    "}\n"
+/* (mean, 1 / deviation) of a row, from `at` on */
+static const char statistics[] = "fn statistics(local: u32, at: u32, stop: u32) -> vec2<f32> {\n"
+                                 "    let n = f32(par(1u));\n    var mean = 0.0;\n"
+                                 "    if (CENTRED) {\n"
+                                 "        var sum = 0.0;\n"
+                                 "        for (var k = lane_of(local); k < stop; k += LANES) { sum += x_at(at + k); }\n"
+                                 "        mean = row_sum(local, sum) / n;\n"
+                                 "    }\n"
+                                 "    var squares = 0.0;\n"
+                                 "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
+                                 "        let d = x_at(at + k) - mean;\n"
+                                 "        squares += d * d;\n"
+                                 "    }\n"
+                                 "    return vec2<f32>(mean, 1.0 / sqrt(row_sum(local, squares) / n + arg(0u)));\n"
+                                 "}\n";
 
-static const char forward[] = STATISTICS("in0")
-    "fn kernel(group: u32, local: u32) {\n"
-    "    let row = row_of(group, local); let n = par(1u);\n"
-    "    let stop = select(0u, n, row < par(0u));\n"
-    "    let s = statistics(local, row * n, stop);\n"
-    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-    "        let i = row * n + k;\n"
-    "        out0(i, (in0(i) - s.x) * s.y * weight(k) + bias(k));\n"
-    "    }\n"
-    "}\n";
+static const char forward[] = "fn x_at(i: u32) -> f32 { return in0(i); }\n"
+                              "fn kernel(group: u32, local: u32) {\n"
+                              "    let row = row_of(group, local); let n = par(1u);\n"
+                              "    let stop = select(0u, n, row < par(0u));\n"
+                              "    let s = statistics(local, row * n, stop);\n"
+                              "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
+                              "        let i = row * n + k;\n"
+                              "        out0(i, (in0(i) - s.x) * s.y * weight(k) + bias(k));\n"
+                              "    }\n"
+                              "}\n";
 
 /* dx = r (gw - mean(gw) - h mean(gw h)), h = (x - mean) r */
-static const char backward_rows[] = STATISTICS("in1")
-    "fn back(local: u32, at: u32, stop: u32) -> vec2<f32> {\n"
-    "    let s = statistics(local, at, stop);\n"
-    "    var sums = vec2<f32>(0.0, 0.0);\n"
-    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-    "        let gw = in0(at + k) * weight(k);\n"
-    "        sums += gw * vec2<f32>(1.0, (in1(at + k) - s.x) * s.y);\n"
-    "    }\n"
-    "    sums = row_sum2(local, sums) / f32(par(1u));\n"
-    "    if (!CENTRED) { sums.x = 0.0; }\n"
-    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-    "        let h = (in1(at + k) - s.x) * s.y;\n"
-    "        out0(at + k, s.y * (in0(at + k) * weight(k) - sums.x - h * sums.y));\n"
-    "    }\n"
-    "    return s;\n"
-    "}\n";
+static const char backward_rows[] = "fn x_at(i: u32) -> f32 { return in1(i); }\n"
+                                    "fn back(local: u32, at: u32, stop: u32) -> vec2<f32> {\n"
+                                    "    let s = statistics(local, at, stop);\n"
+                                    "    var sums = vec2<f32>(0.0, 0.0);\n"
+                                    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
+                                    "        let gw = in0(at + k) * weight(k);\n"
+                                    "        sums += gw * vec2<f32>(1.0, (in1(at + k) - s.x) * s.y);\n"
+                                    "    }\n"
+                                    "    sums = row_sum2(local, sums) / f32(par(1u));\n"
+                                    "    if (!CENTRED) { sums.x = 0.0; }\n"
+                                    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
+                                    "        let h = (in1(at + k) - s.x) * s.y;\n"
+                                    "        out0(at + k, s.y * (in0(at + k) * weight(k) - sums.x - h * sums.y));\n"
+                                    "    }\n"
+                                    "    return s;\n"
+                                    "}\n";
 
-static const char backward_alone[] =
-    "fn kernel(group: u32, local: u32) {\n"
-    "    let row = row_of(group, local);\n"
-    "    let s = back(local, row * par(1u), select(0u, par(1u), row < par(0u)));\n"
-    "}\n";
+static const char backward_alone[] = "fn kernel(group: u32, local: u32) {\n"
+                                     "    let row = row_of(group, local);\n"
+                                     "    let s = back(local, row * par(1u), select(0u, par(1u), row < par(0u)));\n"
+                                     "}\n";
 
 /* par 2: rows of a block, a multiple of ROWS */
 static const char backward_blocks[] =
@@ -82,11 +80,15 @@ static const char backward_blocks[] =
     "}\n";
 
 /* where a block leaves its shares: (blocks, 2, n) */
-static const char to_scratch[] =
-    "fn share(block: u32, k: u32, dw: f32, db: f32) {\n"
-    "    set_tmp(2u * block * par(1u) + k, bitcast<u32>(dw));\n"
-    "    set_tmp((2u * block + 1u) * par(1u) + k, bitcast<u32>(db));\n"
-    "}\n";
+static const char to_scratch[] = "fn share(block: u32, k: u32, dw: f32, db: f32) {\n"
+                                 "    set_tmp(2u * block * par(1u) + k, bitcast<u32>(dw));\n"
+                                 "    set_tmp((2u * block + 1u) * par(1u) + k, bitcast<u32>(db));\n"
+                                 "}\n";
+
+static const char to_results[] = "fn share(block: u32, k: u32, dw: f32, db: f32) {\n"
+                                 "    give_weight(k, dw);\n"
+                                 "    give_bias(k, db);\n"
+                                 "}\n";
 
 /* A row is a column of the shares; par 0: blocks */
 static const char merge[] =
@@ -113,7 +115,10 @@ static void sizes_of(const cn_array *x, int64_t axes, int64_t *rows, int64_t *n)
     for (int d = 0; d < x->ndim; d++) *(d < x->ndim - axes ? rows : n) *= x->shape[d];
 }
 
-static const char *centred_text(bool centred) { return centred ? "const CENTRED = true;\n" : "const CENTRED = false;\n"; }
+static const char *centred_text(bool centred)
+{
+    return centred ? "const CENTRED = true;\n" : "const CENTRED = false;\n";
+}
 
 bool cn__gpu_norm(cn__gpu_call *c, bool centred)
 {
@@ -123,8 +128,9 @@ bool cn__gpu_norm(cn__gpu_call *c, bool centred)
     const cn__gpu_rows r = cn__gpu_rows_of(rows, n, 1);
     cn__gpu_param(c, (uint32_t)rows);
     cn__gpu_param(c, (uint32_t)n);
-    const char *text = cn__gpu_text(c, "%s%sfn bias(k: u32) -> f32 { return %s; }\n%s", centred_text(centred),
-                                    weight_text(c->in[1].data, 1, c), centred && c->in[2].data ? "in2(k)" : "0.0", forward);
+    const char *text = cn__gpu_text(c, "%s%s%sfn bias(k: u32) -> f32 { return %s; }\n%s", centred_text(centred),
+                                    statistics, cn__gpu_piece(weight_text(c->in[1].data, 1, c)),
+                                    centred && c->in[2].data ? "in2(k)" : "0.0", forward);
     return cn__gpu_run_rows(c, &r, cn__gpu_rows_groups(&r), 0, text);
 }
 
@@ -144,7 +150,8 @@ bool cn__gpu_norm_backward(cn__gpu_call *c, bool centred)
     sizes_of(&c->out[0], ((const cn__norm_backward_attrs *)c->attrs)->axes, &rows, &n);
     const bool dw = c->out[1].numel > 0, db = c->n_out > 2 && c->out[2].numel > 0;
     if (!n || (!rows && !dw && !db)) return true;
-    const char *start = cn__gpu_text(c, "%s%s%s", centred_text(centred), weight_text(c->in[2].data, 2, c), backward_rows);
+    const char *start = cn__gpu_text(c, "%s%s%s%s", centred_text(centred), statistics,
+                                     cn__gpu_piece(weight_text(c->in[2].data, 2, c)), backward_rows);
     const char *give = cn__gpu_text(c, "fn give_weight(k: u32, v: f32) { %s }\nfn give_bias(k: u32, v: f32) { %s }\n",
                                     dw ? "out1(k, v);" : "", db ? "out2(k, v);" : "");
     const cn__gpu_rows r = cn__gpu_rows_of(rows, n, 1);
@@ -160,11 +167,11 @@ bool cn__gpu_norm_backward(cn__gpu_call *c, bool centred)
     const int64_t blocks = (rows + block - 1) / block;
     cn__gpu_param(c, (uint32_t)block);
     if (blocks == 1) {
-        const char *text = cn__gpu_text(c, "%s%sfn share(block: u32, k: u32, dw: f32, db: f32) { give_weight(k, dw); give_bias(k, db); }\n%s",
-                                        start, give, backward_blocks);
+        const char *text = cn__gpu_text(c, "%s%s%s%s", start, give, to_results, backward_blocks);
         return cn__gpu_run_rows(c, &r, 1, MOST_ROWS * 8, text);
     }
     cn__gpu_scratch(c, 2 * n * (blocks ? blocks : 1));
-    return cn__gpu_run_rows(c, &r, blocks, MOST_ROWS * 8, cn__gpu_text(c, "%s%s%s", start, to_scratch, backward_blocks)) &&
+    return cn__gpu_run_rows(c, &r, blocks, MOST_ROWS * 8,
+                            cn__gpu_text(c, "%s%s%s", start, to_scratch, backward_blocks)) &&
            merge_blocks(c, blocks, n, give);
 }

@@ -17,45 +17,46 @@ static const char shared[] = "fn f(w: u32) -> f32 { return bitcast<f32>(w); }\n"
                              "fn tanh_(x: f32) -> f32 { return tanh(clamp(x, -20.0, 20.0)); }\n";
 
 /* p = h·wᵀ for the gates of (b, j): left holds h's tile, right those of w, as they lie. */
-static const char forward[] = "var<workgroup> left: array<f32, 256>;\n"
-                              "var<workgroup> right: array<f32, 256 * GATES>;\n"
-                              "fn h_before(s: u32, at: u32) -> f32 {\n"
-                              "    if (s == 0u) { return in3(at); }\n"
-                              "    return f(tmp(s % 2u * par(1u) * par(2u) + at));\n"
-                              "}\n"
-                              "fn product(s: u32, row0: u32, column0: u32, local: u32) -> array<f32, GATES> {\n"
-                              "    let B = par(1u); let H = par(2u); let y = local / 16u; let x = local % 16u;\n"
-                              "    var sum: array<f32, GATES>;\n"
-                              "    for (var k0 = 0u; k0 < H; k0 += 16u) {\n"
-                              "        let k = k0 + x;\n"
-                              "        var v = 0.0;\n"
-                              "        if (row0 + y < B && k < H) { v = h_before(s, (row0 + y) * H + k); }\n"
-                              "        left[local] = v;\n"
-                              "        for (var g = 0u; g < GATES; g++) {\n"
-                              "            v = 0.0;\n"
-                              "            if (column0 + y < H && k < H) { v = in1((g * H + column0 + y) * H + k); }\n"
-                              "            right[g * 256u + x * 16u + y] = v;\n"
-                              "        }\n"
-                              "        workgroupBarrier();\n"
-                              "        for (var i = 0u; i < 16u; i++) {\n"
-                              "            let h = left[y * 16u + i];\n"
-                              "            for (var g = 0u; g < GATES; g++) { sum[g] += h * right[g * 256u + i * 16u + x]; }\n"
-                              "        }\n"
-                              "        workgroupBarrier();\n"
-                              "    }\n"
-                              "    return sum;\n"
-                              "}\n"
-                              "fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {\n"
-                              "    let B = par(1u); let H = par(2u); let row = step_of(s) * B + b; let at = b * H + j;\n"
-                              "    var x: array<f32, GATES>; var p = of_w;\n"
-                              "    for (var g = 0u; g < GATES; g++) {\n"
-                              "        x[g] = in0((row * GATES + g) * H + j);\n"
-                              "        p[g] += bias(g * H + j);\n"
-                              "    }\n"
-                              "    let h = gates(s, row, at, j, x, p);\n"
-                              "    out0(row * H + j, h);\n"
-                              "    set_tmp((s + 1u) % 2u * B * H + at, w(h));\n"
-                              "}\n";
+static const char forward[] =
+    "var<workgroup> left: array<f32, 256>;\n"
+    "var<workgroup> right: array<f32, 256 * GATES>;\n"
+    "fn h_before(s: u32, at: u32) -> f32 {\n"
+    "    if (s == 0u) { return in3(at); }\n"
+    "    return f(tmp(s % 2u * par(1u) * par(2u) + at));\n"
+    "}\n"
+    "fn product(s: u32, row0: u32, column0: u32, local: u32) -> array<f32, GATES> {\n"
+    "    let B = par(1u); let H = par(2u); let y = local / 16u; let x = local % 16u;\n"
+    "    var sum: array<f32, GATES>;\n"
+    "    for (var k0 = 0u; k0 < H; k0 += 16u) {\n"
+    "        let k = k0 + x;\n"
+    "        var v = 0.0;\n"
+    "        if (row0 + y < B && k < H) { v = h_before(s, (row0 + y) * H + k); }\n"
+    "        left[local] = v;\n"
+    "        for (var g = 0u; g < GATES; g++) {\n"
+    "            v = 0.0;\n"
+    "            if (column0 + y < H && k < H) { v = in1((g * H + column0 + y) * H + k); }\n"
+    "            right[g * 256u + x * 16u + y] = v;\n"
+    "        }\n"
+    "        workgroupBarrier();\n"
+    "        for (var i = 0u; i < 16u; i++) {\n"
+    "            let h = left[y * 16u + i];\n"
+    "            for (var g = 0u; g < GATES; g++) { sum[g] += h * right[g * 256u + i * 16u + x]; }\n"
+    "        }\n"
+    "        workgroupBarrier();\n"
+    "    }\n"
+    "    return sum;\n"
+    "}\n"
+    "fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {\n"
+    "    let B = par(1u); let H = par(2u); let row = step_of(s) * B + b; let at = b * H + j;\n"
+    "    var x: array<f32, GATES>; var p = of_w;\n"
+    "    for (var g = 0u; g < GATES; g++) {\n"
+    "        x[g] = in0((row * GATES + g) * H + j);\n"
+    "        p[g] += bias(g * H + j);\n"
+    "    }\n"
+    "    let h = gates(s, row, at, j, x, p);\n"
+    "    out0(row * H + j, h);\n"
+    "    set_tmp((s + 1u) % 2u * B * H + at, w(h));\n"
+    "}\n";
 
 /* gates: h of (b, j), from x and p, GATES of each. row: among T·B; at: of (b, j) */
 static const char *const gates[] = {
@@ -87,60 +88,62 @@ static const char *const gates[] = {
                 "}\n",
 };
 
-static const char forward_kernel[] = "fn kernel(group: u32, local: u32) {\n"
-                                     "    let H = par(2u); let tiles = (H + 15u) / 16u; let sets = (tiles + par(5u) - 1u) / par(5u);\n"
-                                     "    let row0 = group / sets * 16u; let first = group % sets * par(5u);\n"
-                                     "    for (var s = par(3u); s < par(4u); s++) {\n"
-                                     "        for (var tile = first; tile < min(tiles, first + par(5u)); tile++) {\n"
-                                     "            let sum = product(s, row0, tile * 16u, local);\n"
-                                     "            let b = row0 + local / 16u; let j = tile * 16u + local % 16u;\n"
-                                     "            if (b < par(1u) && j < H) { finish(s, b, j, sum); }\n"
-                                     "        }\n"
-                                     "        storageBarrier();\n"
-                                     "    }\n"
-                                     "}\n";
+static const char forward_kernel[] =
+    "fn kernel(group: u32, local: u32) {\n"
+    "    let H = par(2u); let tiles = (H + 15u) / 16u; let sets = (tiles + par(5u) - 1u) / par(5u);\n"
+    "    let row0 = group / sets * 16u; let first = group % sets * par(5u);\n"
+    "    for (var s = par(3u); s < par(4u); s++) {\n"
+    "        for (var tile = first; tile < min(tiles, first + par(5u)); tile++) {\n"
+    "            let sum = product(s, row0, tile * 16u, local);\n"
+    "            let b = row0 + local / 16u; let j = tile * 16u + local % 16u;\n"
+    "            if (b < par(1u) && j < H) { finish(s, b, j, sum); }\n"
+    "        }\n"
+    "        storageBarrier();\n"
+    "    }\n"
+    "}\n";
 
 /* Backwards. At (b, j): dh = what the step after left of it + its of_h·w + g; the gates make dx and of_h of it. Step -1
    has no gates: dh is then the gradient of h0. s counts from 0 at the last step. Scratch: of_h twice (B,G·H), carried dh
    and dc (B,H). */
-static const char backward[] = "var<workgroup> left: array<f32, 256>;\n"
-                               "var<workgroup> right: array<f32, 256>;\n"
-                               "fn product(s: u32, row0: u32, column0: u32, local: u32) -> f32 {\n"
-                               "    let B = par(1u); let H = par(2u); let K = GATES * H; let y = local / 16u; let x = local % 16u;\n"
-                               "    if (s == 0u) { return 0.0; }\n"
-                               "    var sum = 0.0;\n"
-                               "    for (var k0 = 0u; k0 < K; k0 += 16u) {\n"
-                               "        var v = 0.0;\n"
-                               "        if (row0 + y < B && k0 + x < K) { v = f(tmp(s % 2u * B * K + (row0 + y) * K + k0 + x)); }\n"
-                               "        left[local] = v;\n"
-                               "        v = 0.0;\n"
-                               "        if (k0 + y < K && column0 + x < H) { v = in2((k0 + y) * H + column0 + x); }\n"
-                               "        right[local] = v;\n"
-                               "        workgroupBarrier();\n"
-                               "        for (var i = 0u; i < 16u; i++) { sum += left[y * 16u + i] * right[i * 16u + x]; }\n"
-                               "        workgroupBarrier();\n"
-                               "    }\n"
-                               "    return sum;\n"
-                               "}\n"
-                               "fn kept(n: u32) -> u32 { return (2u * GATES + n) * par(1u) * par(2u); }\n"
-                               "fn keep_of_h(s: u32, b: u32, k: u32, v: f32) {\n"
-                               "    let K = GATES * par(2u);\n"
-                               "    set_tmp((s + 1u) % 2u * par(1u) * K + b * K + k, w(v));\n"
-                               "}\n"
-                               "fn finish(s: u32, b: u32, j: u32, through: f32) {\n"
-                               "    let B = par(1u); let H = par(2u); let T = par(0u); let at = b * H + j;\n"
-                               "    var dh = through;\n"
-                               "    if (s > 0u) { dh += f(tmp(kept(0u) + at)); }\n"
-                               "    if (s == T) {\n"
-                               "        last(at, dh);\n"
-                               "        return;\n"
-                               "    }\n"
-                               "    let row = step_of(T - 1u - s) * B + b;\n"
-                               "    var before = 0u;\n" /* of the step before, where there is one */
-                               "    if (s + 1u < T) { before = (step_of(T - 2u - s) * B + b) * H + j; }\n"
-                               "    let rest = back(s, b, j, row, before, dh + in0(row * H + j));\n"
-                               "    set_tmp(kept(0u) + at, w(rest));\n"
-                               "}\n";
+static const char backward[] =
+    "var<workgroup> left: array<f32, 256>;\n"
+    "var<workgroup> right: array<f32, 256>;\n"
+    "fn product(s: u32, row0: u32, column0: u32, local: u32) -> f32 {\n"
+    "    let B = par(1u); let H = par(2u); let K = GATES * H; let y = local / 16u; let x = local % 16u;\n"
+    "    if (s == 0u) { return 0.0; }\n"
+    "    var sum = 0.0;\n"
+    "    for (var k0 = 0u; k0 < K; k0 += 16u) {\n"
+    "        var v = 0.0;\n"
+    "        if (row0 + y < B && k0 + x < K) { v = f(tmp(s % 2u * B * K + (row0 + y) * K + k0 + x)); }\n"
+    "        left[local] = v;\n"
+    "        v = 0.0;\n"
+    "        if (k0 + y < K && column0 + x < H) { v = in2((k0 + y) * H + column0 + x); }\n"
+    "        right[local] = v;\n"
+    "        workgroupBarrier();\n"
+    "        for (var i = 0u; i < 16u; i++) { sum += left[y * 16u + i] * right[i * 16u + x]; }\n"
+    "        workgroupBarrier();\n"
+    "    }\n"
+    "    return sum;\n"
+    "}\n"
+    "fn kept(n: u32) -> u32 { return (2u * GATES + n) * par(1u) * par(2u); }\n"
+    "fn keep_of_h(s: u32, b: u32, k: u32, v: f32) {\n"
+    "    let K = GATES * par(2u);\n"
+    "    set_tmp((s + 1u) % 2u * par(1u) * K + b * K + k, w(v));\n"
+    "}\n"
+    "fn finish(s: u32, b: u32, j: u32, through: f32) {\n"
+    "    let B = par(1u); let H = par(2u); let T = par(0u); let at = b * H + j;\n"
+    "    var dh = through;\n"
+    "    if (s > 0u) { dh += f(tmp(kept(0u) + at)); }\n"
+    "    if (s == T) {\n"
+    "        last(at, dh);\n"
+    "        return;\n"
+    "    }\n"
+    "    let row = step_of(T - 1u - s) * B + b;\n"
+    "    var before = 0u;\n" /* of the step before, where there is one */
+    "    if (s + 1u < T) { before = (step_of(T - 2u - s) * B + b) * H + j; }\n"
+    "    let rest = back(s, b, j, row, before, dh + in0(row * H + j));\n"
+    "    set_tmp(kept(0u) + at, w(rest));\n"
+    "}\n";
 
 /* back: leaves dx and of_h; returns what goes past the product to the step before */
 static const char *const backs[] = {
@@ -228,10 +231,9 @@ static bool run_steps(cn__gpu_call *c, const sizes *z, int64_t steps, int bytes,
         const int64_t params[] = { z->steps, z->batch, z->width, s, whole ? steps : s + 1, whole ? tiles : 1 };
         cn__gpu_params_clear(c);
         for (int i = 0; i < 6; i++) cn__gpu_param(c, (uint32_t)params[i]);
-        if (!cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = text,
-                                                      .groups = rows * (whole ? 1 : tiles),
-                                                      .size = SIZE,
-                                                      .group_bytes = bytes }))
+        if (!cn__gpu_run_groups(
+                c, &(cn__gpu_launch){
+                       .code = text, .groups = rows * (whole ? 1 : tiles), .size = SIZE, .group_bytes = bytes }))
             return false;
     }
     return true;
@@ -241,9 +243,9 @@ bool cn__gpu_recurrent(cn__gpu_call *c)
 {
     const sizes z = sizes_of(c, &c->out[0]);
     if (!c->out[0].numel) return true;
-    const char *text = cn__gpu_text(c, "%s%sfn bias(j: u32) -> f32 { return %s; }\n%s%s%s",
-                                    cn__gpu_piece(constants(c, &z)), shared, c->in[2].data ? "in2(j)" : "0.0", forward,
-                                    gates[z.kind], forward_kernel);
+    const char *text =
+        cn__gpu_text(c, "%s%sfn bias(j: u32) -> f32 { return %s; }\n%s%s%s", cn__gpu_piece(constants(c, &z)), shared,
+                     c->in[2].data ? "in2(j)" : "0.0", forward, gates[z.kind], forward_kernel);
     cn__gpu_scratch(c, 3 * z.batch * z.width);
     return run_steps(c, &z, z.steps, (int)(4 * SIZE * (1 + z.gates)), text);
 }
@@ -253,9 +255,9 @@ bool cn__gpu_recurrent_backward(cn__gpu_call *c)
 {
     const sizes z = sizes_of(c, &c->in[0]);
     if (!c->in[0].numel) return true;
-    const char *text = cn__gpu_text(c, "%s%sfn of_c(i: u32) -> f32 { return %s; }\n%s%s%s",
-                                    cn__gpu_piece(constants(c, &z)), shared, c->in[1].data ? "in1(i)" : "0.0", backward,
-                                    backs[z.kind], forward_kernel);
+    const char *text =
+        cn__gpu_text(c, "%s%sfn of_c(i: u32) -> f32 { return %s; }\n%s%s%s", cn__gpu_piece(constants(c, &z)), shared,
+                     c->in[1].data ? "in1(i)" : "0.0", backward, backs[z.kind], forward_kernel);
     cn__gpu_scratch(c, (2 * z.gates + 2) * z.batch * z.width);
     return run_steps(c, &z, z.steps + 1, 4 * SIZE * 2, text);
 }

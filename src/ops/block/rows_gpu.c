@@ -73,14 +73,17 @@ static const char *reducer_text(cn__gpu_call *c, const reducer *r, int lanes)
 /* in_row: which invocation is lane k of local's row */
 static const char *rows_text(cn__gpu_call *c, const cn__gpu_rows *r)
 {
-    static const char *const side_by_side = "fn lane_of(local: u32) -> u32 { return local / ROWS; }\n"
-                                            "fn row_of(group: u32, local: u32) -> u32 { return group * ROWS + local % ROWS; }\n"
-                                            "fn in_row(local: u32, k: u32) -> u32 { return k * ROWS + local % ROWS; }\n";
-    static const char *const one_by_one = "fn lane_of(local: u32) -> u32 { return local % LANES; }\n"
-                                          "fn row_of(group: u32, local: u32) -> u32 { return group * ROWS + local / LANES; }\n"
-                                          "fn in_row(local: u32, k: u32) -> u32 { return local / LANES * LANES + k; }\n";
-    return cn__gpu_text(c, "const LANES = %du;\nconst ROWS = %du;\n%sfn anywhere(local: u32, k: u32) -> u32 { return k; }\n",
-                        r->lanes, CN__GPU_ROWS_SIZE / r->lanes, r->beside ? side_by_side : one_by_one);
+    static const char *const side_by_side =
+        "fn lane_of(local: u32) -> u32 { return local / ROWS; }\n"
+        "fn row_of(group: u32, local: u32) -> u32 { return group * ROWS + local % ROWS; }\n"
+        "fn in_row(local: u32, k: u32) -> u32 { return k * ROWS + local % ROWS; }\n";
+    static const char *const one_by_one =
+        "fn lane_of(local: u32) -> u32 { return local % LANES; }\n"
+        "fn row_of(group: u32, local: u32) -> u32 { return group * ROWS + local / LANES; }\n"
+        "fn in_row(local: u32, k: u32) -> u32 { return local / LANES * LANES + k; }\n";
+    return cn__gpu_text(
+        c, "const LANES = %du;\nconst ROWS = %du;\n%sfn anywhere(local: u32, k: u32) -> u32 { return k; }\n", r->lanes,
+        CN__GPU_ROWS_SIZE / r->lanes, r->beside ? side_by_side : one_by_one);
 }
 
 bool cn__gpu_run_rows(cn__gpu_call *c, const cn__gpu_rows *r, int64_t groups, int bytes, const char *code)

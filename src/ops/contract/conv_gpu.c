@@ -195,21 +195,31 @@ static void say(text *t, const char *format, ...)
     else t->n += (size_t)n;
 }
 
+static const char digit_of[4] = { 'x', 'y', 'z', 'w' };
+
+/* Axes that are not there have the digit 0. */
+static void say_digits(text *t, const form *f)
+{
+    const int first = 4 - f->axes;
+    say(t, "fn digits(k: i32, radix: vec4<i32>) -> vec4<i32> {\n    var d = vec4<i32>(); var rest = k;\n");
+    for (int d = 3; d >= first; d--)
+        say(t, "    { let q = rest / radix.%c; d.%c = rest - q * radix.%c; rest = q; }\n", digit_of[d], digit_of[d],
+            digit_of[d]);
+    say(t, "    d.x = rest;\n    return d;\n}\n"
+           "fn advance(m: vec4<i32>, step: vec4<i32>, radix: vec4<i32>) -> vec4<i32> {\n    var n = m + step;\n");
+    for (int d = 3; d >= first; d--)
+        say(t, "    if (n.%c >= radix.%c) { n.%c -= radix.%c; n.%c++; }\n", digit_of[d], digit_of[d], digit_of[d],
+            digit_of[d], digit_of[d > first ? d - 1 : 0]);
+    say(t, "    return n;\n}\n");
+}
+
 static void say_functions(text *t, const form *f)
 {
     say(t, "fn a(i: i32) -> f32 { return in%d(u32(i)); }\nfn b(i: i32) -> f32 { return in%d(u32(i)); }\n", f->a, f->b);
     say(t, "fn store(part: i32, i: i32, v: f32) { ");
     if (f->parts > 1) say(t, "set_tmp(u32(part) * par(4u) + u32(i), bitcast<u32>(v)); }\n");
     else say(t, "%s(u32(i), v); }\n", f->tail ? "put" : "out0");
-    say(t, "fn digits(k: i32, radix: vec3<i32>) -> vec4<i32> {\n"
-           "    let z = k / radix.z; let y = z / radix.y;\n"
-           "    return vec4<i32>(y / radix.x, y %% radix.x, z %% radix.y, k %% radix.z);\n}\n"
-           "fn advance(m: vec4<i32>, step: vec4<i32>, radix: vec3<i32>) -> vec4<i32> {\n"
-           "    var n = m + step;\n"
-           "    if (n.w >= radix.z) { n.w -= radix.z; n.z++; }\n"
-           "    if (n.z >= radix.y) { n.z -= radix.y; n.y++; }\n"
-           "    if (n.y >= radix.x) { n.y -= radix.x; n.x++; }\n"
-           "    return n;\n}\n");
+    say_digits(t, f);
 }
 
 /* Which rows, columns, group, part and problem a group has, and the problem's numbers. */
@@ -226,15 +236,13 @@ static void say_head(text *t, const form *f)
     for (int i = 0; i < COUNT; i++) say(t, "    let %s = pari(problem + %du);\n", names[i], i);
     say(t, "    if (first >= columns) { return; }\n"
            "    let each = (depth + parts - 1) / parts; let begin = part * each; let end = min(depth, begin + each);\n"
-           "    let radix = vec3<i32>(m1, m2, m3);\n    let group_b = g * bg; let group_a = g * ag + abase;\n");
+           "    let radix = vec4<i32>(0, m1, m2, m3);\n    let group_b = g * bg; let group_a = g * ag + abase;\n");
 }
-
-static const char digit_of[4] = { 'x', 'y', 'z', 'w' };
 
 /* Where a column's image begins: names end in j. */
 static void say_column(text *t, const form *f, int j, const char *column)
 {
-    say(t, "    let d%d = digits(min(%s, columns - 1), vec3<i32>(f1, f2, f3));\n", j, column);
+    say(t, "    let d%d = digits(min(%s, columns - 1), vec4<i32>(0, f1, f2, f3));\n", j, column);
     for (int d = 4 - f->axes; d < 4; d++)
         say(t, "    let q%d_%d = d%d.%c * fs%d + base%d;\n", d, j, j, digit_of[d], d, d);
     say(t, "    let from%d = group_b + d%d.x * bf", j, j);
@@ -278,25 +286,27 @@ static void say_sums(text *t, const form *f)
         for (int v = 0; v < f->vectors; v++) say(t, "    var s%d_%d = %s();\n", v, j, sum_type(f));
 }
 
-/* own_row, own_column: an invocation's first; between: rows from one to its next. What follows a result is in the text once:
-   it may be long, and compilers would repeat it for each of them. */
+/* own_row, own_column: an invocation's first; between: rows from one to its next. What is done with a result stands in the
+   text once: it may be long, and compilers would repeat it for each of them. */
 static void say_stores(text *t, const form *f, const char *own_row, int between, const char *own_column)
 {
     const int rows = f->vector * f->vectors;
-    say(t, "    var sums: array<f32, %d>;\n", rows * f->columns);
-    for (int j = 0; j < f->columns; j++)
+    say(t, "    var sums: array<f32, %d>; var to: array<i32, %d>;\n", rows * f->columns, f->columns);
+    for (int j = 0; j < f->columns; j++) {
+        if (f->tiled) say(t, "    let e%d = digits(%s + %d, vec4<i32>(0, f1, f2, f3));\n", j, own_column, j * f->lanes);
+        else say(t, "    let e%d = d%d;\n", j, j);
+        say(t, "    to[%d] = e%d.x * of0 + e%d.y * of1 + e%d.z * of2 + e%d.w * of3;\n", j, j, j, j, j);
         for (int r = 0; r < rows; r++) {
             const char part[3] = { '.', digit_of[r % f->vector], 0 };
             say(t, "    sums[%d] = s%d_%d%s;\n", j * rows + r, r / f->vector, j, f->vector > 1 ? part : "");
         }
+    }
     say(t,
         "    for (var j = 0; j < min(%d, (columns - %s + %d) / %d); j++) {\n"
-        "        let d = digits(%s + j * %d, vec3<i32>(f1, f2, f3));\n"
-        "        let to = g * og + obase + d.x * of0 + d.y * of1 + d.z * of2 + d.w * of3 + %s * orow;\n"
+        "        let first_row = to[j] + g * og + obase + %s * orow;\n"
         "        for (var r = 0; r < min(%d, (rows - %s + %d) / %d); r++) {\n"
-        "            store(part, to + r * %d * orow, sums[j * %d + r]);\n        }\n    }\n}\n",
-        f->columns, own_column, f->lanes - 1, f->lanes, own_column, f->lanes, own_row, rows, own_row, between - 1,
-        between, between, rows);
+        "            store(part, first_row + r * %d * orow, sums[j * %d + r]);\n        }\n    }\n}\n",
+        f->columns, own_column, f->lanes - 1, f->lanes, own_row, rows, own_row, between - 1, between, between, rows);
 }
 
 static void say_alone(text *t, const form *f)

@@ -7,12 +7,11 @@
 
    Where there would be too few groups the inner axis is cut into parts: sums of parts go to scratch memory, and a second
    launch adds them, always in the same order. Sizes and strides are parameters: a text serves all shapes. */
-#include <stdlib.h>
-
 #include "gpu/kernel.h"
+#include "gpu/variants.h"
 #include "ops/contract/contract.h"
 
-typedef enum form { PLAIN, TILED, DIRECT } form;
+typedef enum form { PLAIN, TILED, DIRECT } form; /* as gpu/variants.c numbers them */
 
 typedef struct product {
     int64_t m, n, k;
@@ -221,15 +220,13 @@ static int64_t tiles_of(const product *p, form f)
 }
 
 /* CAIRN_GPU_MATMUL=plain, tiled or direct: that one, as far as the card can. */
-static form form_of(const product *p, const cn_gpu_info *g)
+static form form_of(const cn_ctx *ctx, const product *p, const cn_gpu_info *g)
 {
-    const char *forced = getenv("CAIRN_GPU_MATMUL");
     form best = runs_8_in_step(g) ? DIRECT : TILED;
-    if (forced && !strcmp(forced, "plain")) return PLAIN;
-    if (forced && !strcmp(forced, "tiled")) return TILED;
-    if (forced && !strcmp(forced, "direct")) return best;
     int64_t tile = best == DIRECT ? 16 * 32 : 64 * 64;
-    return p->numel * 16 < tiles_of(p, best) * tile ? PLAIN : best; /* tiles that would be nearly empty */
+    bool empty = p->numel * 16 < tiles_of(p, best) * tile; /* tiles that would be nearly empty */
+    form f = (form)cn__gpu_variant(ctx, "matmul", empty ? PLAIN : best);
+    return f == DIRECT ? best : f;
 }
 
 /* As many parts as make enough work for the card, none of them short, none of them kept waiting for the memory of all. */
@@ -237,7 +234,7 @@ static int64_t parts_of(const product *p, form f, bool software)
 {
     enum { MOST = 64, SCRATCH = 1 << 22 };
     int64_t units = f == PLAIN ? p->numel : tiles_of(p, f);
-    int64_t enough = f == PLAIN ? (software ? 256 : 65536) : software ? 16 : 256;
+    int64_t enough = f == PLAIN ? (software ? 256 : 65536) : software ? 64 : 256;
     int64_t parts = enough / units, longest = p->k / (f == PLAIN ? 32 : 256);
     if (parts > longest) parts = longest;
     if (parts > MOST) parts = MOST;
@@ -284,7 +281,7 @@ bool cn__matmul_gpu(cn__gpu_call *c)
     if (!c->out[0].numel) return true;
     product p = product_of(&c->in[0], &c->in[1], &c->out[0]);
     const char *type = cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
-    form f = form_of(&p, c->limits);
+    form f = form_of(c->ctx, &p, c->limits);
     p.parts = parts_of(&p, f, strcmp(c->limits->kind, "software") == 0);
     give(c, &p);
     if (p.parts > 1) cn__gpu_scratch(c, p.parts * p.numel);
