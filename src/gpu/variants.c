@@ -7,7 +7,7 @@
 
 static const cn_gpu_variant table[] = {
     { "matmul", "CAIRN_GPU_MATMUL", { "plain", "tiled", "direct" }, "plain", "matmul linear" },
-    { "attention", "CAIRN_GPU_ATTENTION", { "block", "composed" }, "composed", "attention" },
+    { "attention", "CAIRN_GPU_ATTENTION", { "block", "composed" }, "composed", "scaled_dot_product_attention cached_attention" },
 };
 enum { VARIANTS = sizeof table / sizeof *table };
 _Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "devices have room for every variant");
