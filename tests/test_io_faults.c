@@ -15,6 +15,7 @@
 #include "cairn/cairn.h"
 #include "cairn/io.h"
 #include "support/check.h"
+#include "support/faulty.h"
 #include "support/dicts.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -338,28 +339,6 @@ static void killed_while_saving(void)
 }
 
 /* ---- no memory ---- */
-
-typedef struct faulty {
-    int64_t calls, fail_at; /* 0: never */
-    int64_t blocks;
-    size_t bytes;
-} faulty;
-
-static void *faulty_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
-{
-    faulty *f = user;
-    if (new_bytes == 0) {
-        if (p) f->blocks--, f->bytes -= old_bytes;
-        free(p);
-        return NULL;
-    }
-    if (++f->calls == f->fail_at) return NULL;
-    void *q = realloc(p, new_bytes);
-    if (!q) return NULL;
-    f->blocks += p == NULL;
-    f->bytes += new_bytes - old_bytes;
-    return q;
-}
 
 static bool load_it(cn_ctx *cn, const char *path) { return cn_load(cn, path) != NULL; }
 
