@@ -1,4 +1,6 @@
-/* cairn/gpu.h: which graphics cards there are.
+/* cairn/gpu.h: which graphics cards there are, and what a context's has done.
+
+       cn_ctx *cn = cn_open(&(cn_desc){ .device = "gpu" });      a context that computes on one: all its tensors live there
 
        for (int i = 0; i < cn_gpu_count(cn); i++) {
            cn_gpu_info gpu;
