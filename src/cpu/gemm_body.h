@@ -21,6 +21,7 @@ enum {
     NAME(hop) =
         NAME(over) > 0 && NAME(over) <= NAME(lanes) ? NAME(over) : NAME(lanes), /* from one of them to the next */
     NAME(most) = ROWS * VECTORS,                                                /* accumulators */
+    NAME(ahead) = 12, /* rows that are fetched ahead of where they are read one after the other */
 };
 
 /* C(rows,width) = or += A(rows,k)·B(k,width); rows of B and C are contiguous. */
@@ -35,61 +36,73 @@ typedef struct NAME(job) {
     bool add;
 } NAME(job);
 
+/* Which operands lie as the tile reads them. */
+typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed) } NAME(form);
+
 /* The register tile. All but j is constant where this is inlined, so that acc lives in registers. */
 TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(job) * j, const int rows,
-                                                                    const int vectors, const bool packed)
+                                                                    const NAME(form) form)
 {
     const SCALAR *a = j->a, *b = j->b;
     SCALAR *const c = j->c;
     const int64_t k = j->k, c_row = j->c_row;
-    const int64_t a_row = packed ? 1 : j->a_row, a_col = packed ? ROWS : j->a_col;
-    const int64_t b_row = packed ? NAME(width) : j->b_row;
-    NAME(vec) acc[NAME(most)], y[NAME(most)];
-    for (int i = 0; i < rows; i++) {
-        for (int v = 0; v < vectors; v++) acc[i * vectors + v] = (NAME(vec)){ 0 };
-        __builtin_prefetch(c + i * c_row, 1);
-    }
+    const int64_t a_row = form == NAME(both_packed) ? 1 : j->a_row, a_col = form == NAME(both_packed) ? ROWS : j->a_col;
+    const int64_t b_row = form == NAME(none_packed) ? j->b_row : NAME(width);
+    NAME(vec) acc[NAME(most)], y[VECTORS];
+    /* Accumulators are counted in one loop and unrolled early: then acc becomes registers and leaves no trace on the stack. */
+    const int count = rows * VECTORS;
+#pragma GCC unroll 24
+    for (int n = 0; n < count; n++) acc[n] = (NAME(vec)){ 0 };
+    for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
-        for (int v = 0; v < vectors; v++) y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
-        for (int i = 0; i < rows; i++) {
-            const NAME(vec) x = a[i * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
-            for (int v = 0; v < vectors; v++) acc[i * vectors + v] = FMA(x, y[v], acc[i * vectors + v]);
+        if (form == NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
+#pragma GCC unroll 24
+        for (int v = 0; v < VECTORS; v++) y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
+#pragma GCC unroll 24
+        for (int n = 0; n < count; n++) {
+            const NAME(vec) x = a[n / VECTORS * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
+            acc[n] = FMA(x, y[n % VECTORS], acc[n]);
         }
     }
     if (j->add) {
-        for (int i = 0; i < rows; i++) {
-            for (int v = 0; v < vectors; v++) {
-                acc[i * vectors + v] = *(NAME(loose) *)(c + i * c_row + v * NAME(lanes)) + acc[i * vectors + v];
-            }
-        }
+#pragma GCC unroll 24
+        for (int n = 0; n < count; n++)
+            acc[n] = *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) + acc[n];
     }
-    for (int i = 0; i < rows; i++) {
-        for (int v = 0; v < vectors; v++) { *(NAME(loose) *)(c + i * c_row + v * NAME(lanes)) = acc[i * vectors + v]; }
-    }
+#pragma GCC unroll 24
+    for (int n = 0; n < count; n++) *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) = acc[n];
 }
 
-TARGET static void NAME(whole_tile)(const NAME(job) * j) { NAME(tile)(j, ROWS, VECTORS, true); }
+TARGET static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j)
+{
+    NAME(tile)(j, ROWS, NAME(both_packed));
+}
+
+TARGET static __attribute__((noinline)) void NAME(rows_tile)(const NAME(job) * j)
+{
+    NAME(tile)(j, ROWS, NAME(b_packed));
+}
 
 TARGET static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
 {
     switch (rows) {
-    case 1: NAME(tile)(j, 1, VECTORS, false); break;
-    case 2: NAME(tile)(j, 2, VECTORS, false); break;
-    case 3: NAME(tile)(j, 3, VECTORS, false); break;
-    case 4: NAME(tile)(j, 4, VECTORS, false); break;
-    case 5: NAME(tile)(j, 5, VECTORS, false); break;
+    case 1: NAME(tile)(j, 1, NAME(none_packed)); break;
+    case 2: NAME(tile)(j, 2, NAME(none_packed)); break;
+    case 3: NAME(tile)(j, 3, NAME(none_packed)); break;
+    case 4: NAME(tile)(j, 4, NAME(none_packed)); break;
+    case 5: NAME(tile)(j, 5, NAME(none_packed)); break;
 #if ROWS > 6
-    case 6: NAME(tile)(j, 6, VECTORS, false); break;
-    case 7: NAME(tile)(j, 7, VECTORS, false); break;
+    case 6: NAME(tile)(j, 6, NAME(none_packed)); break;
+    case 7: NAME(tile)(j, 7, NAME(none_packed)); break;
 #endif
 #if ROWS > 8
-    case 8: NAME(tile)(j, 8, VECTORS, false); break;
-    case 9: NAME(tile)(j, 9, VECTORS, false); break;
-    case 10: NAME(tile)(j, 10, VECTORS, false); break;
-    case 11: NAME(tile)(j, 11, VECTORS, false); break;
+    case 8: NAME(tile)(j, 8, NAME(none_packed)); break;
+    case 9: NAME(tile)(j, 9, NAME(none_packed)); break;
+    case 10: NAME(tile)(j, 10, NAME(none_packed)); break;
+    case 11: NAME(tile)(j, 11, NAME(none_packed)); break;
 #endif
-    default: NAME(tile)(j, ROWS, VECTORS, false); break;
+    default: NAME(tile)(j, ROWS, NAME(none_packed)); break;
     }
 }
 
@@ -153,6 +166,8 @@ TARGET static void NAME(pack_a_cols)(SCALAR *to, const SCALAR *a, int64_t rows, 
         int64_t whole = begin; /* tiles before this row are copied by vectors */
         while (whole < begin + group && rows - whole >= NAME(reach)) whole += ROWS;
         for (int64_t p = 0; p < k - 1; p++) {
+            for (int64_t r = begin; r < whole; r += 64 / (int)sizeof(SCALAR))
+                __builtin_prefetch(a + (p + NAME(ahead)) * a_col + r);
             for (int64_t r = begin; r < whole; r += ROWS) {
                 for (int i = 0; i + NAME(lanes) <= NAME(reach); i += NAME(hop)) {
                     *(NAME(loose) *)(to + r * k + p * ROWS + i) = *(const NAME(loose) *)(a + p * a_col + r + i);
@@ -215,6 +230,7 @@ TARGET static void NAME(pack_b_rows)(SCALAR *to, const SCALAR *b, int64_t k, int
 {
     for (int64_t p = 0; p < k; p++, to += NAME(width), b += b_row) {
         for (int64_t q = 0; q < panels; q++) {
+            __builtin_prefetch(b + NAME(ahead) * b_row + q * NAME(width));
             SCALAR *const panel = to + q * k * NAME(width);
             const SCALAR *const row = b + q * NAME(width);
             for (int v = 0; v < NAME(width); v += NAME(lanes))
@@ -262,11 +278,12 @@ TARGET static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64
 /* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. */
 TARGET static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 {
-    const bool vectors = cols == NAME(width) && g->c_col == 1;
-    const bool packed = vectors && g->a_row == 1 && g->a_col == ROWS && g->b_row == NAME(width);
+    const bool vectors = cols == NAME(width) && g->c_col == 1, b_packed = vectors && g->b_row == NAME(width);
+    const bool packed = b_packed && g->a_row == 1 && g->a_col == ROWS;
     for (int64_t r = 0; r < g->m; r += ROWS, j->a += g->a_tile, j->c += ROWS * g->c_row) {
         const int64_t rows = cn__smaller(g->m - r, ROWS);
         if (packed && rows == ROWS) NAME(whole_tile)(j);
+        else if (b_packed && rows == ROWS) NAME(rows_tile)(j);
         else if (vectors) NAME(tile_of)(j, rows);
         else NAME(tile_apart)(j, rows, cols, g->c_col);
     }
@@ -276,9 +293,8 @@ enum { NAME(strip) = 4096 / (int)sizeof(SCALAR), NAME(line) = 64 / BYTES ? 64 / 
 
 /* sum[q] gets rows [p, p + rows) of B times A, for a strip of n columns, a cache line of them at a time. What the next rows will
    need is fetched meanwhile: a strip of a row is too short for the processor to see it coming. */
-TARGET static inline __attribute__((always_inline)) void NAME(strip_rows)(const cn__gemm_block *g, const SCALAR *b,
-                                                                          SCALAR *sum, int64_t n, int64_t p,
-                                                                          const int rows)
+TARGET static inline __attribute__((always_inline)) void
+NAME(strip_rows)(const cn__gemm_block *g, const SCALAR *b, SCALAR *sum, int64_t n, int64_t p, const int rows)
 {
     const SCALAR *a = (const SCALAR *)g->a + p * g->a_col;
     b += p * g->b_row;
