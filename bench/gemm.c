@@ -207,7 +207,7 @@ static double now(void)
 static double measure(int who, const shape *s)
 {
     /* Idle threads of another library spin for a while before they sleep, and would take a core from this one. */
-    nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
+    if (cn__workers_count(workers) > 1) nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
     double start = now(), once;
     int calls = 0;
     do product(who, s), calls++;
@@ -222,7 +222,7 @@ static double measure(int who, const shape *s)
 /* GFLOP/s of everyone, taken in turns; 0: not there, -1: not the product. */
 static void race(const shape *s, double speed[RUNNERS])
 {
-    enum { ROUNDS = 5 };
+    enum { ROUNDS = 9 };
     double flops = 2.0 * s->m * s->n * s->k * s->batch;
     for (int who = 0; who < RUNNERS; who++) speed[who] = 0;
     for (int round = 0; round < ROUNDS; round++)
