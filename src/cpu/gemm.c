@@ -2,8 +2,8 @@
  *
  * A product is cut into blocks of rows and columns, by its sizes alone. k is cut into slices so short that what a register
  * tile reads of B stays in the first cache. An operand that several blocks read is packed once, by all threads, before
- * the first block begins; one that a single block reads is packed by it, just before use; one that is used too seldom
- * to repay packing is read where it is.
+ * the first block begins; one that a single block reads is packed by it, just before use or while it is used for the
+ * first time; one that is used too seldom to repay packing is read where it is.
  *
  * Where C has too few rows and columns to make enough blocks and k is long, slices of k are multiplied apart from each
  * other, each into a C of its own, and these are then added to C in the order of the slices: the bits are the same. */
@@ -48,7 +48,7 @@ static int64_t round_up(int64_t a, int64_t unit) { return divide_up(a, unit) * u
 static int64_t k_step(int64_t k) { return k <= SLICE ? larger(k, 1) : divide_up(k, divide_up(k, SLICE)); }
 
 /* Where the blocks find an operand. */
-typedef enum source { IN_PLACE, PACKED_BY_BLOCK, PACKED_ONCE, GIVEN_PACKED } source;
+typedef enum source { IN_PLACE, PACKED_ON_THE_WAY, PACKED_BY_BLOCK, PACKED_ONCE, GIVEN_PACKED } source;
 
 /* How a product is cut: by sizes and strides alone. */
 typedef struct plan {
@@ -211,6 +211,8 @@ static void choose_sources(plan *p)
     const bool alone = p->alone || p->apart; /* nothing is packed once */
     p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
+    if (p->b == PACKED_BY_BLOCK && !g->b_storage && g->b_col == 1 && g->c_col == 1 && g->m >= rows)
+        p->b = PACKED_ON_THE_WAY;
     if (g->b_packed) p->b = GIVEN_PACKED;
     p->a_tiles = divide_up(g->m, rows);
     p->b_panels = divide_up(g->n, width);
@@ -423,7 +425,7 @@ typedef struct turn {
 } turn;
 
 /* Columns [q, q + n) of the block, in a slice of k. */
-static void multiply(const turn *t, int64_t q, int64_t n, const char *b, int64_t b_panel, int64_t b_row)
+static void multiply(const turn *t, int64_t q, int64_t n, const char *b, int64_t b_panel, int64_t b_row, char *b_to)
 {
     const plan *p = t->r->p;
     cn__gemm_block some = t->b;
@@ -431,6 +433,7 @@ static void multiply(const turn *t, int64_t q, int64_t n, const char *b, int64_t
     some.b = b;
     some.b_panel = b_panel;
     some.b_row = b_row;
+    some.b_to = b_to;
     some.c = (char *)t->b.c + q * t->b.c_col * p->size;
     p->kernel->multiply(&some);
 }
@@ -443,11 +446,11 @@ static void use_b(const turn *t, int64_t k0)
     const int64_t k = t->b.k, n = t->b.n;
     if (p->b == GIVEN_PACKED) { /* panels of all rows, one after the other */
         const int64_t first = t->col * g->b_packed + k0 * width;
-        multiply(t, 0, n, (const char *)g->b + first * p->size, width * g->b_packed, width);
+        multiply(t, 0, n, (const char *)g->b + first * p->size, width * g->b_packed, width, NULL);
         return;
     }
     if (p->b == PACKED_ONCE) {
-        multiply(t, 0, n, shared_b(t->r, t->item, k0) + t->col * k * p->size, width * k, width);
+        multiply(t, 0, n, shared_b(t->r, t->item, k0) + t->col * k * p->size, width * k, width, NULL);
         return;
     }
     const int64_t offset = t->at.b + k0 * g->b_row + t->col * g->b_col;
@@ -459,12 +462,12 @@ static void use_b(const turn *t, int64_t k0)
         p->kernel->multiply_row(&row);
         return;
     }
-    int64_t done = p->b == IN_PLACE ? n / width * width : 0;
-    if (done) multiply(t, 0, done, b, width, g->b_row);
+    int64_t done = p->b <= PACKED_ON_THE_WAY ? n / width * width : 0;
+    if (done) multiply(t, 0, done, b, width, g->b_row, p->b == PACKED_ON_THE_WAY ? t->b_own : NULL);
     for (int64_t cols = 0; done < n; done += cols) {
         cols = cn__smaller(GROUP * width, n - done);
         pack_b(t->r, t->b_own, offset + done * g->b_col, k, cols, t->thread);
-        multiply(t, done, cols, t->b_own, width * k, width);
+        multiply(t, done, cols, t->b_own, width * k, width, NULL);
     }
 }
 

@@ -31,13 +31,14 @@ typedef struct NAME(job) {
     int64_t a_row, a_col;
     const SCALAR *b;
     int64_t b_row;
+    SCALAR *b_to; /* where the panel of B is packed */
     SCALAR *c;
     int64_t c_row;
     bool add;
 } NAME(job);
 
-/* Which operands lie as the tile reads them. */
-typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed) } NAME(form);
+/* Which operands lie as the tile reads them; or B is packed on the way, for the tiles that follow. */
+typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed), NAME(packing) } NAME(form);
 
 /* The register tile. All but j is constant where this is inlined, so that acc lives in registers. */
 TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(job) * j, const int rows,
@@ -47,7 +48,8 @@ TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(j
     SCALAR *const c = j->c;
     const int64_t k = j->k, c_row = j->c_row;
     const int64_t a_row = form == NAME(both_packed) ? 1 : j->a_row, a_col = form == NAME(both_packed) ? ROWS : j->a_col;
-    const int64_t b_row = form == NAME(none_packed) ? j->b_row : NAME(width);
+    const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
+    SCALAR *to = j->b_to;
     NAME(vec) acc[NAME(most)], y[VECTORS];
     /* Accumulators are counted in one loop and unrolled early: then acc becomes registers and leaves no trace on the stack. */
     const int count = rows * VECTORS;
@@ -56,9 +58,13 @@ TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(j
     for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
-        if (form == NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
+        if (form >= NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
 #pragma GCC unroll 24
-        for (int v = 0; v < VECTORS; v++) y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
+        for (int v = 0; v < VECTORS; v++) {
+            y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
+            if (form == NAME(packing)) *(NAME(loose) *)(to + v * NAME(lanes)) = y[v];
+        }
+        if (form == NAME(packing)) to += NAME(width);
 #pragma GCC unroll 24
         for (int n = 0; n < count; n++) {
             const NAME(vec) x = a[n / VECTORS * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
@@ -82,6 +88,11 @@ TARGET static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * 
 TARGET static __attribute__((noinline)) void NAME(rows_tile)(const NAME(job) * j)
 {
     NAME(tile)(j, ROWS, NAME(b_packed));
+}
+
+TARGET static __attribute__((noinline)) void NAME(packing_tile)(const NAME(job) * j)
+{
+    NAME(tile)(j, ROWS, NAME(packing));
 }
 
 TARGET static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
@@ -278,12 +289,16 @@ TARGET static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64
 /* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. */
 TARGET static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 {
-    const bool vectors = cols == NAME(width) && g->c_col == 1, b_packed = vectors && g->b_row == NAME(width);
-    const bool packed = b_packed && g->a_row == 1 && g->a_col == ROWS;
+    const bool vectors = cols == NAME(width) && g->c_col == 1, a_packed = g->a_row == 1 && g->a_col == ROWS;
     for (int64_t r = 0; r < g->m; r += ROWS, j->a += g->a_tile, j->c += ROWS * g->c_row) {
         const int64_t rows = cn__smaller(g->m - r, ROWS);
-        if (packed && rows == ROWS) NAME(whole_tile)(j);
-        else if (b_packed && rows == ROWS) NAME(rows_tile)(j);
+        const bool whole = vectors && rows == ROWS, b_packed = j->b_row == NAME(width);
+        if (whole && r == 0 && g->b_to) {
+            NAME(packing_tile)(j);
+            j->b = g->b_to;
+            j->b_row = NAME(width);
+        } else if (whole && b_packed && a_packed) NAME(whole_tile)(j);
+        else if (whole && b_packed) NAME(rows_tile)(j);
         else if (vectors) NAME(tile_of)(j, rows);
         else NAME(tile_apart)(j, rows, cols, g->c_col);
     }
@@ -341,6 +356,7 @@ TARGET static void NAME(multiply)(const cn__gemm_block *g)
               .a_col = g->a_col,
               .b = (const SCALAR *)g->b + (g->b_panel == NAME(width) ? q : q / NAME(width) * g->b_panel),
               .b_row = g->b_row,
+              .b_to = g->b_to,
               .c = (SCALAR *)g->c + q * g->c_col,
               .c_row = g->c_row,
               .add = g->add };

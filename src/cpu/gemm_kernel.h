@@ -15,6 +15,7 @@ typedef struct cn__gemm_block {
     int64_t a_tile, a_row, a_col; /* from a tile to the next; within it */
     const void *b;
     int64_t b_panel, b_row; /* from a panel to the next; within it, where columns are contiguous */
+    void *b_to;             /* not NULL: a panel is packed there while its first tile is multiplied */
     void *c;
     int64_t c_row, c_col;
     bool add;
