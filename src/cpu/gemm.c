@@ -161,6 +161,13 @@ static void set_blocks(plan *p, int64_t rows, int64_t cols)
     p->col_blocks = divide_up(p->g.n, p->cols);
 }
 
+/* Rows of a block that the second cache holds: all blocks about equal. */
+static int64_t rows_that_fit(const plan *p)
+{
+    const int64_t most = BLOCK_BYTES / (SLICE * p->size);
+    return divide_up(p->g.m, divide_up(p->g.m, most));
+}
+
 /* Blocks as large as the caches allow, then halved until there are enough of them. Rows first: then a block of A is read
  * by one thread alone, and whole rows of C are finished at once. But columns first where A is small and not packed:
  * then a block of B is, and there is nothing to pack beforehand. */
@@ -168,10 +175,10 @@ static void cut_blocks(plan *p)
 {
     const cn__gemm *g = &p->g;
     const double work = (double)p->items * (double)larger(g->m, READING) * (double)g->n * (double)larger(g->k, 1);
-    const int64_t enough = p->alone ? 1 : enough_blocks(work), most_rows = BLOCK_BYTES / (SLICE * p->size);
+    const int64_t enough = enough_blocks(work);
     const int64_t good_rows = !packs_a(p) && g->m <= FEW_ROWS ? g->m : GOOD_ROWS;
     const int64_t least_cols = g->m <= READING ? LONG_COLS : LEAST_COLS;
-    const int64_t uncut = divide_up(g->m, divide_up(g->m, most_rows));
+    const int64_t uncut = rows_that_fit(p);
     int64_t rows = uncut, cols = g->n;
     for (;;) {
         set_blocks(p, rows, cols);
@@ -182,7 +189,7 @@ static void cut_blocks(plan *p)
         else cols = divide_up(cols, 2);
     }
     const double narrow = (double)p->kernel->width / (double)cn__smaller(g->n, p->kernel->width);
-    p->apart = 2 * blocks(p) <= enough_blocks(work * narrow) && slices(p) >= LEAST_SLICES && !p->alone;
+    p->apart = 2 * blocks(p) <= enough_blocks(work * narrow) && slices(p) >= LEAST_SLICES;
     if (p->apart) set_blocks(p, uncut, g->n);
     p->dot = p->apart && p->items == 1 && g->m == 1 && g->n == 1;
 }
@@ -236,8 +243,14 @@ static bool make_plan(plan *p, const cn__gemm *g, bool alone)
     p->transposed = transpose(&p->g, p->kernel->width);
     p->a_size = p->g.a_storage ? sizeof(uint16_t) : (size_t)p->size;
     p->b_size = p->g.b_storage ? sizeof(uint16_t) : (size_t)p->size;
-    cut_blocks(p);
-    cut_parts(p);
+    if (alone) {
+        set_blocks(p, rows_that_fit(p), p->g.n);
+        p->group = 1;
+        p->parts = blocks(p);
+    } else {
+        cut_blocks(p);
+        cut_parts(p);
+    }
     choose_sources(p);
     const bool shared_rows = (p->transposed ? p->row_blocks : p->col_blocks) > 1;
     const int64_t row_groups = p->items * (p->transposed ? p->col_blocks : p->row_blocks);

@@ -11,6 +11,7 @@
 
 enum { PACKED_BYTES = 1 << 22 }; /* at most, a thread: longer heads are packed for each block, part by part */
 enum { BLOCK_ROWS = 48 };        /* query rows whose scores are in scratch at a time: whole tiles of the product */
+enum { PADDING = 16 };           /* rows of scores are worked on in such pieces */
 
 typedef struct attention {
     int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */
@@ -46,6 +47,8 @@ static int64_t head_offset(const cn_array *x, int64_t head, int own)
 
 static int64_t keys_seen(const attention *a, int64_t i) { return a->causal && i + 1 < a->tk ? i + 1 : a->tk; }
 
+static int64_t pad(int64_t n) { return (n + PADDING - 1) / PADDING * PADDING; }
+
 #define BODY "ops/block/attention_body.h"
 #include "ops/block/each_type.h"
 
@@ -67,7 +70,7 @@ static attention attention_of(const cn_kernel *k, int first, int buffers)
     for (int d = 0; d < n - 2; d++) a.size[d] = q->shape[d], a.heads *= q->shape[d], a.kv_heads *= key->shape[d];
     if (n > 2 && key->shape[n - 3]) a.group = q->shape[n - 3] / key->shape[n - 3];
     a.blocks = (a.tq + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    a.ld = (a.tk + 15) / 16 * 16;
+    a.ld = pad(a.tk);
     a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
     if (k->args) { /* not while scratch is asked for */
         a.scale = k->args[0].f;

@@ -21,16 +21,26 @@ static void NAME(mask_row)(const attention *a, int64_t head, int64_t i, T *add, 
     }
 }
 
-/* Row i of a head's scores, from the product: scaled and masked. Keys it does not see are left out; returns how many it sees. */
-static int64_t NAME(finish_scores)(const attention *a, int64_t head, int64_t i, T *s, T *spare)
+/* Elements from `seen` up to the next whole vectors. */
+static void NAME(fill_up)(T *row, int64_t seen, int64_t padded, T value)
 {
-    const int64_t n = keys_seen(a, i);
-    for (int64_t j = 0; j < n; j++) s[j] *= (T)a->scale;
+    if (seen == padded) return;
+    T *last = row + padded - PADDING;
+    const int32_t left = (int32_t)(seen - padded + PADDING);
+    for (int32_t j = 0; j < PADDING; j++) last[j] = j < left ? last[j] : value;
+}
+
+/* Row i of a head's scores, from the product: scaled and masked. From `seen` to `padded` the first score is repeated, so that
+   what follows works on whole vectors and meets no other values (-inf would be slow, as what underflows is). */
+static void NAME(finish_scores)(const attention *a, int64_t head, int64_t i, T *s, int64_t seen, int64_t padded,
+                                T *spare)
+{
+    for (int64_t j = 0; j < padded; j++) s[j] *= (T)a->scale;
     if (a->mask) {
-        NAME(mask_row)(a, head, i, spare, n);
-        for (int64_t j = 0; j < n; j++) s[j] += spare[j];
+        NAME(mask_row)(a, head, i, spare, seen);
+        for (int64_t j = 0; j < seen; j++) s[j] += spare[j];
     }
-    return n;
+    NAME(fill_up)(s, seen, padded, s[0]);
 }
 
 static void NAME(zero)(T *x, int64_t n)
@@ -102,18 +112,20 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
         NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys.kt, s, a->ld, 1);
         for (int64_t r = 0; r < rows; r++) {
             T *row = s + r * a->ld;
-            const int64_t seen = NAME(finish_scores)(a, head, first + r, row, spare);
-            const T max = NAME(row_max)(row, seen);
-            NAME(row_exp_down)(row, max, row, seen);
-            const double sum = NAME(row_sum)(row, seen);
+            const int64_t seen = keys_seen(a, first + r), padded = pad(seen);
+            NAME(finish_scores)(a, head, first + r, row, seen, padded, spare);
+            const T max = NAME(row_max)(row, padded);
+            NAME(row_exp_down)(row, max, row, padded);
+            NAME(fill_up)(row, seen, padded, 0);
+            const double sum = NAME(row_sum)(row, padded);
             lse[r] = max == (T)-INFINITY ? max : (T)(max + log(sum));
             const T each = (T)(1 / sum);
-            for (int64_t j = 0; j < seen; j++) row[j] *= each;
+            for (int64_t j = 0; j < padded; j++) row[j] *= each;
             if (a->drop.p > 0) {
                 NAME(drop_row)(a, head, first + r, spare, seen);
                 for (int64_t j = 0; j < seen; j++) row[j] *= spare[j];
             }
-            NAME(zero)(row + seen, n - seen);
+            NAME(zero)(row + padded, n - padded);
         }
         NAME(product)
         (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out, a->ev, 1);
@@ -127,17 +139,20 @@ static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int
     const cn_array *l = &kernel->in[5];
     const T *lse = (const T *)l->data + head_offset(l, head, 1);
     for (int64_t r = 0; r < rows; r++, p += a->ld, dp += a->ld, weights += a->ld) {
-        const int64_t seen = NAME(finish_scores)(a, head, first + r, p, spare);
-        NAME(row_exp)(p, lse[(first + r) * l->stride[l->ndim - 1]], p, seen);
-        NAME(zero)(p + seen, n - seen);
+        const int64_t seen = keys_seen(a, first + r), padded = pad(seen);
+        NAME(finish_scores)(a, head, first + r, p, seen, padded, spare);
+        NAME(row_exp)(p, lse[(first + r) * l->stride[l->ndim - 1]], p, padded);
+        NAME(fill_up)(p, seen, padded, 0);
+        NAME(zero)(p + padded, n - padded);
+        NAME(fill_up)(dp, seen, padded, 0);
         if (a->drop.p > 0) {
             NAME(drop_row)(a, head, first + r, spare, seen);
             for (int64_t j = 0; j < seen; j++) weights[j] = p[j] * spare[j], dp[j] *= spare[j];
             NAME(zero)(weights + seen, n - seen);
         }
-        const T sum = (T)NAME(row_dot)(p, dp, seen);
-        for (int64_t j = 0; j < seen; j++) dp[j] = p[j] * (dp[j] - sum) * (T)a->scale;
-        NAME(zero)(dp + seen, n - seen);
+        const T sum = (T)NAME(row_dot)(p, dp, padded);
+        for (int64_t j = 0; j < padded; j++) dp[j] = p[j] * (dp[j] - sum) * (T)a->scale;
+        NAME(zero)(dp + padded, n - padded);
     }
 }
 

@@ -6,7 +6,7 @@
 typedef T NAME(lanes) __attribute__((vector_size(CN__LANES * sizeof(T))));
 typedef T NAME(loose) __attribute__((vector_size(CN__LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
 
-static inline double NAME(fold)(const NAME(lanes) *two)
+static inline double NAME(fold)(const NAME(lanes) * two)
 {
     const NAME(lanes) both = two[0] + two[1];
     double s = 0;
@@ -53,22 +53,31 @@ static inline double NAME(row_dot)(const T *x, const T *y, int64_t n) { return N
 /* sum of (x - mean)² */
 static inline double NAME(row_squares)(const T *x, T mean, int64_t n) { return NAME(sum_about)(x, x, mean, n); }
 
-static inline void NAME(larger)(T *m, const T *x, int64_t n)
+/* a = b where b is larger, so that NaN in b is left out */
+static inline void NAME(take_larger)(NAME(lanes) * a, const NAME(loose) * b)
 {
-    for (int64_t j = 0; j < n; j++) m[j] = x[j] > m[j] ? x[j] : m[j];
+    typedef __typeof__(*a > *b) bits;
+    const bits take = *b > *a;
+    *a = (NAME(lanes))(((bits)*b & take) | ((bits)*a & ~take));
 }
 
 /* NaN is no maximum. */
 static inline T NAME(row_max)(const T *x, int64_t n)
 {
-    enum { SIDE_BY_SIDE = 4 * CN__LANES };
-    T m[SIDE_BY_SIDE];
-    for (int j = 0; j < SIDE_BY_SIDE; j++) m[j] = -INFINITY;
-    int64_t i = 0;
-    for (; i + SIDE_BY_SIDE <= n; i += SIDE_BY_SIDE) NAME(larger)(m, x + i, SIDE_BY_SIDE);
-    NAME(larger)(m, x + i, n - i);
-    for (int w = SIDE_BY_SIDE / 2; w > 0; w /= 2) NAME(larger)(m, m + w, w);
-    return m[0];
+    const NAME(loose) *p = (const void *)x;
+    const int64_t whole = n / CN__LANES;
+    NAME(lanes) m[2] = { (NAME(lanes)){ 0 } - (T)INFINITY, (NAME(lanes)){ 0 } - (T)INFINITY };
+    int64_t at = 0;
+    for (; at + 2 <= whole; at += 2)
+        for (int j = 0; j < 2; j++) NAME(take_larger)(&m[j], &p[at + j]);
+    if (at < whole) NAME(take_larger)(&m[0], &p[at]);
+    NAME(take_larger)(&m[0], (const void *)&m[1]);
+    m[1] = __builtin_shufflevector(m[0], m[0], 4, 5, 6, 7, 0, 1, 2, 3);
+    NAME(take_larger)(&m[0], (const void *)&m[1]);
+    T max = m[0][0];
+    for (int j = 1; j < CN__LANES / 2; j++) max = m[0][j] > max ? m[0][j] : max;
+    for (int64_t i = whole * CN__LANES; i < n; i++) max = x[i] > max ? x[i] : max;
+    return max;
 }
 
 /* y = exp(x - shift); y may be x */
