@@ -20,6 +20,7 @@ enum {
     BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the second cache */
     LEAST_ROWS = 48,       /* blocks are not cut smaller than this for the sake of sharing the work */
     LEAST_COLS = 64,
+    FEWER_COLS = 32,      /* the same where B is packed on the way */
     LONG_COLS = 192,      /* the same where B is read once, row by row: in pieces worth fetching */
     GOOD_ROWS = 96,       /* nor, if there is a choice, smaller than this */
     A_REUSE = 4,          /* A is packed when it meets more panels of B than this */
@@ -149,6 +150,13 @@ static bool packs_a(const plan *p)
 
 static bool packs_b(const plan *p) { return p->g.b_storage || p->g.m > B_REUSE * p->kernel->rows || p->g.b_col != 1; }
 
+/* Can a panel of B be packed while it is used for the first time? It pays where there is one block of rows. */
+static bool packs_on_the_way(const plan *p)
+{
+    const cn__gemm *g = &p->g;
+    return packs_b(p) && !g->b_storage && g->b_col == 1 && g->c_col == 1 && g->m >= p->kernel->rows;
+}
+
 static int64_t slices(const plan *p) { return divide_up(p->g.k, k_step(p->g.k)); }
 
 static int64_t blocks(const plan *p) { return p->items * p->row_blocks * p->col_blocks; }
@@ -169,16 +177,17 @@ static int64_t rows_that_fit(const plan *p)
 }
 
 /* Blocks as large as the caches allow, then halved until there are enough of them. Rows first: then a block of A is read
- * by one thread alone, and whole rows of C are finished at once. But columns first where A is small and not packed:
- * then a block of B is, and there is nothing to pack beforehand. */
+ * by one thread alone, and whole rows of C are finished at once. But columns first where A is small and not packed, or
+ * B can be packed on the way: then there is less to pack beforehand. */
 static void cut_blocks(plan *p)
 {
     const cn__gemm *g = &p->g;
     const double work = (double)p->items * (double)larger(g->m, READING) * (double)g->n * (double)larger(g->k, 1);
     const int64_t enough = enough_blocks(work);
-    const int64_t good_rows = !packs_a(p) && g->m <= FEW_ROWS ? g->m : GOOD_ROWS;
-    const int64_t least_cols = g->m <= READING ? LONG_COLS : LEAST_COLS;
     const int64_t uncut = rows_that_fit(p);
+    const bool on_the_way = uncut == g->m && packs_on_the_way(p);
+    const int64_t good_rows = on_the_way || (!packs_a(p) && g->m <= FEW_ROWS) ? g->m : GOOD_ROWS;
+    const int64_t least_cols = g->m <= READING ? LONG_COLS : on_the_way ? FEWER_COLS : LEAST_COLS;
     int64_t rows = uncut, cols = g->n;
     for (;;) {
         set_blocks(p, rows, cols);
@@ -218,8 +227,7 @@ static void choose_sources(plan *p)
     const bool alone = p->alone || p->apart; /* nothing is packed once */
     p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
-    if (p->b == PACKED_BY_BLOCK && !g->b_storage && g->b_col == 1 && g->c_col == 1 && g->m >= rows)
-        p->b = PACKED_ON_THE_WAY;
+    if (p->b == PACKED_BY_BLOCK && packs_on_the_way(p)) p->b = PACKED_ON_THE_WAY;
     if (g->b_packed) p->b = GIVEN_PACKED;
     p->a_tiles = divide_up(g->m, rows);
     p->b_panels = divide_up(g->n, width);
