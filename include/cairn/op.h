@@ -199,12 +199,14 @@ typedef struct cn_op {
     uint32_t free_dtype;          /* bit i: operand i keeps its own dtype (indices, masks) and is not promoted */
     bool ints_to_float;
     bool strided;                 /* CPU kernel takes any strides */
+    uint32_t strided_out;         /* bit i: kernels write result i with any strides, which do not overlap */
     bool widens;                  /* CPU kernel takes f16 and bf16 operands as they are; its result is f32 then */
     bool in_place;                /* CPU kernel may get its first operand's memory for its result, if nobody needs it later */
     bool tail;                    /* CPU kernel calls cn_kernel_done for every element of its one result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result is the operand as it is */
+    bool joins;                   /* the result is the operands one after the other along the axis that attrs begin with */
     size_t attr_size;
     bool (*infer)(cn_infer *i);
     void (*grad)(cn_grad_call *g);

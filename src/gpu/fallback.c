@@ -8,6 +8,7 @@ typedef struct copy {
     const cn__operand *operand;
     void *memory;
     int64_t n; /* elements */
+    bool written;
 } copy;
 
 typedef struct fallback {
@@ -49,6 +50,7 @@ static const cn__gpu_block *memory_of(const cn__gpu_plan *p, const cn__run *run,
 {
     cn__operand whole = *o;
     whole.view_node = whole.view_leaf = -1;
+    whole.layout.offset = 0;
     uint32_t element;
     const cn__gpu_block *b = cn__gpu_block_of(p->plan, run, &whole, &element);
     *at = (size_t)element * cn__device_element(p->plan->device, o->dtype) - (size_t)b->word * sizeof(uint32_t);
@@ -79,7 +81,7 @@ static bool add_copy(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn_
 {
     if (o->buffer < 0 || f->base[o->buffer]) return true;
     cn_ctx *ctx = run->ctx;
-    copy c = { o, NULL, elements(p, run, o) };
+    copy c = { o, NULL, elements(p, run, o), false };
     c.memory = cn__alloc(ctx, (size_t)c.n * cn_dtype_size(o->dtype) + 64);
     if (!c.memory) return false;
     if (!cn__vec_reserve(&ctx->memory, &f->copies, f->copies.n + 1, sizeof c)) {
@@ -89,6 +91,17 @@ static bool add_copy(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn_
     ((copy *)f->copies.v)[f->copies.n++] = c;
     f->base[o->buffer] = c.memory;
     return true;
+}
+
+/* A result that is part of its buffer: the rest stays as it is. */
+static bool add_result(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn__operand *o)
+{
+    size_t had = f->copies.n;
+    if (!add_copy(p, f, run, o)) return false;
+    copy *c = f->copies.v;
+    while (c->operand->buffer != o->buffer) c++;
+    c->written = true;
+    return f->copies.n == had || cn__numel(&o->layout) == c->n || transfer(p, run, c, true);
 }
 
 static void drop_copies(fallback *f, cn_ctx *ctx)
@@ -111,10 +124,10 @@ cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int i, cn__run *run)
     size_t loads = f->copies.n;
     for (size_t c = 0; c < loads && ok; c++) ok = transfer(p, run, (copy *)f->copies.v + c, true);
     for (int k = 0; k < s->together; k++)
-        for (int l = 0; l < s[k].n_stores && ok; l++) ok = add_copy(p, f, run, &s[k].stores[l].to);
+        for (int l = 0; l < s[k].n_stores && ok; l++) ok = add_result(p, f, run, &s[k].stores[l].to);
     cn_code code = ok ? cn__cpu_run_alone(f->alone, run, f->base) : CN_OK;
-    for (size_t c = loads; c < f->copies.n && ok && code == CN_OK; c++)
-        ok = transfer(p, run, (copy *)f->copies.v + c, false);
+    for (size_t c = 0; c < f->copies.n && ok && code == CN_OK; c++)
+        if (((copy *)f->copies.v)[c].written) ok = transfer(p, run, (copy *)f->copies.v + c, false);
     drop_copies(f, run->ctx);
     p->device->count.fallbacks++;
     if (code != CN_OK) return code;

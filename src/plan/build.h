@@ -44,6 +44,12 @@ typedef struct linked_store {
     int next;
 } linked_store;
 
+/* Where a kernel writes a result, if not row-major to memory of its own. */
+typedef struct home {
+    int node;         /* whose (first) result's memory, or -1: its own */
+    cn_layout layout; /* of the result there; the offset counts */
+} home;
+
 typedef struct node_info {
     int rep;                   /* the node that computes its value: itself, or an equal one before it */
     int value;                 /* number of its first result among all results */
@@ -55,6 +61,7 @@ typedef struct node_info {
     bool stored, materialized, must_store, in_chain;
     bool assigned; /* an assignment in place reads it */
     bool updates;  /* assignment that takes over its donor's memory */
+    bool gathered; /* what it copies or joins is written to its place at once: it is no step */
 } node_info;
 
 typedef struct builder {
@@ -67,6 +74,7 @@ typedef struct builder {
     cn__bump tmp;
     node_info *info;
     int *leaf_buffer, *value_buffer, *view_copy;
+    home **homes;       /* by value, or NULL */
     int last_check;     /* the latest step that may find an index out of range */
     int *storage_taken; /* by storage number: the step that takes it over, or -1 */
     int n_storages;
@@ -78,6 +86,8 @@ typedef struct builder {
 source cn__resolve(const builder *b, cn__ref in);
 bool cn__flat(const builder *b, source s); /* seen in the order in which it is computed */
 bool cn__simplify(builder *b);             /* equal nodes become one */
+bool cn__find_homes(builder *b);           /* results are written where they are wanted */
+bool cn__seen_at_home(const builder *b, source s, cn_layout *seen); /* s, whose value has a home, as it lies there */
 bool cn__fuse(builder *b);                 /* nodes → draft steps */
 void cn__find_tails(cn__plan *plan);
 bool cn__join_steps(builder *b); /* same program, other memory: one kernel */

@@ -61,6 +61,8 @@ static int buffer_of_leaf(builder *b, int leaf)
 
 static int buffer_of_value(builder *b, int node, int out)
 {
+    const home *h = b->homes[b->info[node].value + out];
+    if (h && h->node >= 0) node = h->node, out = 0;
     int *at = &b->value_buffer[b->info[node].value + out];
     if (*at < 0) {
         cn__result *r = &b->nodes[node]->out[out];
@@ -77,6 +79,7 @@ static cn__operand operand_of(builder *b, source s)
     if (s.number) o.number = s.leaf;
     else if (s.leaf >= 0) o.buffer = buffer_of_leaf(b, s.leaf), o.view_leaf = s.leaf;
     else o.buffer = buffer_of_value(b, s.node, s.out);
+    if (s.node >= 0 && b->homes[b->info[s.node].value + s.out] && cn__seen_at_home(b, s, &o.layout)) o.view_node = -1;
     return o;
 }
 
@@ -131,6 +134,7 @@ static int add_load(builder *b, int at, cn__operand o)
         const cn__operand *p = &((linked_load *)b->loads.v)[i].operand;
         if (p->buffer == o.buffer && p->number == o.number && p->view_node == o.view_node &&
             p->view_leaf == o.view_leaf && p->dtype == o.dtype && p->layout.ndim == o.layout.ndim &&
+            p->layout.offset == o.layout.offset &&
             !memcmp(p->layout.shape, o.layout.shape, sizeof(int64_t) * (size_t)o.layout.ndim) &&
             !memcmp(p->layout.stride, o.layout.stride, sizeof(int64_t) * (size_t)o.layout.ndim))
             return value;
@@ -142,7 +146,7 @@ static int add_load(builder *b, int at, cn__operand o)
 /* The operand's layout over the consumer's shape: broadcast axes have stride 0. */
 static void broadcast(cn_layout *l, const cn_layout *over)
 {
-    cn_layout wide = { .ndim = over->ndim };
+    cn_layout wide = { .ndim = over->ndim, .offset = l->offset };
     int lead = over->ndim - l->ndim;
     for (int d = 0; d < over->ndim; d++) {
         wide.shape[d] = over->shape[d];
@@ -159,7 +163,7 @@ static int value_of(builder *b, int at, const cn__node *n, int k)
     cn__operand o = operand_of(b, s);
     if (s.number) o.layout = (cn_layout){ .ndim = 0 };
     else if (n->op->kind != CN_REDUCE) broadcast(&o.layout, &n->out[0].meta.layout);
-    o.layout.offset = 0;
+    if (o.view_node >= 0 || o.view_leaf >= 0) o.layout.offset = 0;
     return add_load(b, at, o);
 }
 
@@ -326,6 +330,8 @@ static void add_store(builder *b, int at, int node, int out, int value)
                                            .layout = r->meta.layout } },
                         .value_node = node,
                         .next = -1 };
+    const home *h = b->homes[b->info[node].value + out];
+    if (h) st.store.to.layout = h->layout;
     st.store.to.buffer = buffer_of_value(b, node, out);
     append(b, &b->stores, &step_at(b, at)->stores, &st, sizeof st, offsetof(linked_store, next));
     b->info[node].step = at;
@@ -411,8 +417,8 @@ static void build_kernel(builder *b, int i)
         };
         if (!n->in[k].node) continue;
         source s = cn__resolve(b, n->in[k]);
-        bool as_is = n->op->strided || cn__layout_contiguous(s.layout);
-        in[k].operand = as_is ? operand_of(b, s) : row_major_copy(b, s);
+        in[k].operand = operand_of(b, s);
+        if (!n->op->strided && !cn__layout_contiguous(&in[k].operand.layout)) in[k].operand = row_major_copy(b, s);
     }
     int at = b->failed ? -1 : new_step(b, n->op, i, false);
     for (int k = 0; k < n->n_in && !b->failed; k++)
@@ -425,6 +431,16 @@ static void build_kernel(builder *b, int i)
         take_over(b, i, at);
     }
     cn__vec_free(&b->ctx->memory, &found, sizeof(linked_load));
+}
+
+/* What it is made of is in its place when the last of the kernels that write it has run. */
+static void note_gathered(builder *b, int i)
+{
+    const cn__node *n = b->nodes[i];
+    for (int k = 0; k < n->n_in; k++) {
+        int from = cn__resolve(b, n->in[k]).node;
+        if (from >= 0 && b->info[from].step > b->info[i].step) b->info[i].step = b->info[from].step;
+    }
 }
 
 /* Memory is taken over only if nobody reads its old value after, or differently within, the step that writes it. */
@@ -459,7 +475,8 @@ void cn__find_tails(cn__plan *p)
         if (!g->group || g->op || g->updates || k->group || !k->op->tail || k->n_stores != 1) continue;
         int result = k->stores[0].to.buffer;
         int64_t numel = cn__numel(&k->stores[0].to.layout);
-        bool reads = false, in_order = cn__numel(&g->space) == numel;
+        bool reads = false;
+        bool in_order = cn__numel(&g->space) == numel && cn__layout_contiguous(&k->stores[0].to.layout);
         for (int l = 0; l < g->n_loads; l++) {
             if (g->loads[l].buffer != result) continue;
             reads = true;
@@ -486,12 +503,14 @@ bool cn__fuse(builder *b)
     }
     for (int i = 0; i < b->n; i++)
         if (b->info[i].rep == i && b->nodes[i]->op->kind != CN_VIEW) decide(b, i);
+    if (!cn__find_homes(b)) return false;
     for (int pass = 0; pass < 2; pass++) { /* assignments in place come last */
         for (int i = 0; i < b->n && !b->failed; i++) {
             const node_info *me = &b->info[i];
             const cn_op *op = b->nodes[i]->op;
             if (me->rep != i || op->kind == CN_VIEW || !me->materialized || me->updates != (pass == 1)) continue;
-            if (elementwise(op)) build_elementwise(b, i);
+            if (me->gathered) note_gathered(b, i);
+            else if (elementwise(op)) build_elementwise(b, i);
             else if (op->kind == CN_REDUCE) build_reduction(b, i);
             else build_kernel(b, i);
         }

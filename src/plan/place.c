@@ -126,12 +126,20 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
     return -1;
 }
 
+/* Several results of a kernel may be parts of one buffer. */
+static bool is_placed(const cn__step *step, int result)
+{
+    int i = 0;
+    while (step->stores[i].to.buffer != step->stores[result].to.buffer) i++;
+    return i < result;
+}
+
 static void place_results(places *p, const cn__step *step, int s)
 {
     builder *b = p->b;
     for (int i = 0; i < step->n_stores; i++) {
         cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
-        if (buf->where != CN__AT_ARENA || buf->first != s) continue;
+        if (buf->where != CN__AT_ARENA || buf->first != s || is_placed(step, i)) continue;
         int from = dying_operand(b, step, s, buf->bytes);
         if (from >= 0) {
             buf->offset = buffer_at(b, from)->offset;

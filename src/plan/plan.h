@@ -26,9 +26,9 @@ typedef struct cn__buffer {
 typedef struct cn__operand {
     int buffer;               /* -1: none, or a number */
     int number;               /* leaf that is a plain number, or -1 */
-    int view_node, view_leaf; /* whose layout.offset counts, or -1 */
+    int view_node, view_leaf; /* whose layout.offset counts, since it may change from run to run; or -1 */
     cn_dtype dtype;
-    cn_layout layout; /* its offset is not used: it may change from run to run */
+    cn_layout layout; /* its own offset counts where there is neither: a part of a buffer */
 } cn__operand;
 
 typedef struct cn__instr {

@@ -37,6 +37,7 @@ static void say_place(text *t, const cn__plan *p, const cn__operand *o)
     case CN__AT_DONOR: say(t, "in%d (in place)", b->index); break;
     case CN__AT_ARENA: say(t, "@%zu", b->offset); break;
     }
+    if (o->view_node < 0 && o->view_leaf < 0 && o->layout.offset) say(t, "+%lld", (long long)o->layout.offset);
     say(t, ":%s%s", cn_dtype_name(o->dtype), cn__shape_text(&o->layout, shape, sizeof shape));
     if (!cn__layout_contiguous(&o->layout)) say(t, "~"); /* strided */
 }

@@ -10,6 +10,18 @@ static NAME(matrix) NAME(matrix_of)(const cn_array *x, int64_t head, int64_t fir
     return (NAME(matrix)){ (const T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1], 0 };
 }
 
+/* A head of a result, from row `first` on. */
+typedef struct NAME(place) {
+    T *v;
+    int64_t row, col;
+} NAME(place);
+
+static NAME(place) NAME(place_of)(const cn_array *x, int64_t head, int64_t first)
+{
+    const int64_t row = x->stride[x->ndim - 2];
+    return (NAME(place)){ (T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1] };
+}
+
 /* What the mask adds to the first n scores of a row. */
 static void NAME(mask_row)(const attention *a, int64_t head, int64_t i, T *add, int64_t n)
 {
@@ -46,6 +58,12 @@ static void NAME(finish_scores)(const attention *a, int64_t head, int64_t i, T *
 static void NAME(zero)(T *x, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) x[j] = 0;
+}
+
+static void NAME(zero_head)(NAME(place) to, int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++) to.v[r * to.row + j * to.col] = 0;
 }
 
 /* dropout's mask at that row of (..., heads, Tq, Tk) */
@@ -107,8 +125,8 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
         const int64_t rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
                       n = keys_seen(a, first + rows - 1);
         const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first);
-        T *out = (T *)kernel->out[0].data + (head * a->tq + first) * a->ev,
-          *lse = (T *)kernel->out[1].data + head * a->tq + first;
+        const NAME(place) out = NAME(place_of)(&kernel->out[0], head, first);
+        T *lse = (T *)kernel->out[1].data + head * a->tq + first;
         NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys.kt, s, a->ld, 1);
         for (int64_t r = 0; r < rows; r++) {
             T *row = s + r * a->ld;
@@ -128,7 +146,8 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             NAME(zero)(row + padded, n - padded);
         }
         NAME(product)
-        (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out, a->ev, 1);
+        (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out.v, out.row,
+         out.col);
     }
 }
 
@@ -166,16 +185,17 @@ static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, co
     T *weights = a->drop.p > 0 ? dp + BLOCK_ROWS * a->ld : p, *spare = dp + 2 * BLOCK_ROWS * a->ld;
     const NAME(matrix) g = NAME(matrix_of)(&kernel->in[0], head, first),
                        q = NAME(matrix_of)(&kernel->in[1], head, first);
-    T *dq = (T *)kernel->out[0].data + (head * a->tq + first) * a->e;
-    T *dk = (T *)kernel->out[1].data + kv * a->tk * a->e, *dv = (T *)kernel->out[2].data + kv * a->tk * a->ev;
+    const NAME(place) dq = NAME(place_of)(&kernel->out[0], head, first), dk = NAME(place_of)(&kernel->out[1], kv, 0),
+                      dv = NAME(place_of)(&kernel->out[2], kv, 0);
     NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys->kt, p, a->ld, 1);
     NAME(product)(product_scratch(a, thread), false, rows, n, a->ev, g, keys->vt, dp, a->ld, 1);
     NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
     NAME(product)
-    (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv, a->ev, 1);
+    (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv.v, dv.row, dv.col);
     NAME(product)
-    (product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq, a->e, 1);
-    NAME(product)(product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk, a->e, 1);
+    (product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v, dq.row, dq.col);
+    NAME(product)
+    (product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk.v, dk.row, dk.col);
 }
 
 /* One head of k and v: all queries that look at it, in order. */
@@ -183,8 +203,8 @@ static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, i
 {
     const attention *a = user;
     for (int64_t kv = begin; kv < end; kv++) {
-        NAME(zero)((T *)kernel->out[1].data + kv * a->tk * a->e, a->tk * a->e);
-        NAME(zero)((T *)kernel->out[2].data + kv * a->tk * a->ev, a->tk * a->ev);
+        NAME(zero_head)(NAME(place_of)(&kernel->out[1], kv, 0), a->tk, a->e);
+        NAME(zero_head)(NAME(place_of)(&kernel->out[2], kv, 0), a->tk, a->ev);
         NAME(keys) keys = NAME(keys_of)(&kernel->in[2], &kernel->in[3], kv);
         if (a->packed_step && a->group * a->blocks > 1) NAME(pack_backward)(a, &keys, thread);
         for (int64_t head = kv * a->group; head < (kv + 1) * a->group; head++)

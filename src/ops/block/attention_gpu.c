@@ -154,18 +154,19 @@ static const char *storer(cn__gpu_call *c, const char *name, int out, const char
 {
     return piece(cn__gpu_text(c,
                               "fn %s_row(at: u32, row: u32, col: u32, v: vec4<f32>) {\n"
-                              "    let to = at + row * par(%du) + col; let columns = par(%s);\n"
+                              "    let across = par(%du); let to = at + row * par(%du) + col * across;\n"
+                              "    let columns = par(%s);\n"
                               "    if (row >= par(%s)) { return; }\n"
                               "    if (col < columns) { out%d(to, v.x); }\n"
-                              "    if (col + 1u < columns) { out%d(to + 1u, v.y); }\n"
-                              "    if (col + 2u < columns) { out%d(to + 2u, v.z); }\n"
-                              "    if (col + 3u < columns) { out%d(to + 3u, v.w); }\n"
+                              "    if (col + 1u < columns) { out%d(to + across, v.y); }\n"
+                              "    if (col + 2u < columns) { out%d(to + 2u * across, v.z); }\n"
+                              "    if (col + 3u < columns) { out%d(to + 3u * across, v.w); }\n"
                               "}\n"
                               "fn %s(at: u32, row: u32, col: u32, m: mat4x4<f32>) {\n"
                               "    %s_row(at, row, col, m[0]); %s_row(at, row + 1u, col, m[1]);\n"
                               "    %s_row(at, row + 2u, col, m[2]); %s_row(at, row + 3u, col, m[3]);\n"
                               "}\n",
-                              name, table_of(c->n_in + out), columns, rows, out, out, out, out, name, name, name, name,
+                              name, table_of(c->n_in + out) + 1, table_of(c->n_in + out), columns, rows, out, out, out, out, name, name, name, name,
                               name));
 }
 

@@ -112,27 +112,26 @@ static cn__gemm product(const cn_kernel *k)
     g.a_col = a->stride[a->ndim - 1];
     g.b_row = b->stride[b->ndim - 2];
     g.b_col = b->stride[b->ndim - 1];
-    g.c_row = g.n;
-    g.c_col = 1;
-    int64_t step = g.m * g.n;
-    for (int d = g.batch_dims - 1; d >= 0; d--) {
+    g.c_row = c->stride[c->ndim - 2];
+    g.c_col = c->stride[c->ndim - 1];
+    for (int d = 0; d < g.batch_dims; d++) {
         g.batch_shape[d] = c->shape[d];
-        g.c_batch[d] = step;
-        step *= c->shape[d];
+        g.c_batch[d] = c->stride[d];
     }
     batch_strides(a, g.batch_dims, g.a_batch);
     batch_strides(b, g.batch_dims, g.b_batch);
     return g;
 }
 
-static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *b)
+static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *b, int64_t *c)
 {
-    *a = *b = 0;
+    *a = *b = *c = 0;
     for (int d = g->batch_dims - 1; d >= 0; d--) {
         int64_t x = item % g->batch_shape[d];
         item /= g->batch_shape[d];
         *a += x * g->a_batch[d];
         *b += x * g->b_batch[d];
+        *c += x * g->c_batch[d];
     }
 }
 
@@ -193,6 +192,7 @@ const cn_op cn__op_matmul = {
     .n_out = 1,
     .dtypes = CN_NUMBERS,
     .strided = true,
+    .strided_out = 1,
     .widens = true,
     .tail = true,
     .infer = infer,

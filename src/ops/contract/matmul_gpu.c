@@ -10,6 +10,7 @@
 #include "gpu/kernel.h"
 #include "gpu/variants.h"
 #include "ops/contract/contract.h"
+#include "ops/view/move.h"
 
 typedef enum form { PLAIN, TILED, DIRECT } form; /* as gpu/variants.c numbers them */
 
@@ -158,7 +159,7 @@ static const char plain[] =
 static const char sum_of_parts[] = "fn each(i: u32) {\n"
                                    "    var s = T(0);\n"
                                    "    for (var p = 0u; p < par(1u); p++) { s += bitcast<T>(tmp(p * par(0u) + i)); }\n"
-                                   "    put(i, s);\n"
+                                   "    finish(i, s);\n"
                                    "}\n";
 
 /* ---- what is to be multiplied ---- */
@@ -244,6 +245,8 @@ static int64_t parts_of(const product *p, form f, bool software)
 
 /* ---- launches ---- */
 
+enum { NUMBERS = 12 }; /* before those of the batch's axes */
+
 static int64_t size_of_stride(int64_t stride) { return stride < 0 ? -stride : stride; }
 
 static void give(cn__gpu_call *c, const product *p)
@@ -251,11 +254,11 @@ static void give(cn__gpu_call *c, const product *p)
     int64_t part = (p->k + p->parts - 1) / p->parts;
     bool a_along = size_of_stride(p->a_col) <= size_of_stride(p->a_row);
     bool b_along = size_of_stride(p->b_row) < size_of_stride(p->b_col);
-    const int64_t numbers[] = {
+    const int64_t numbers[NUMBERS] = {
         p->m,   p->n, p->k, p->a_row, p->a_col, p->b_row, p->b_col, p->numel, p->parts, part, a_along | b_along << 1,
         p->axes
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) cn__gpu_param(c, (uint32_t)numbers[i]);
+    for (int i = 0; i < NUMBERS; i++) cn__gpu_param(c, (uint32_t)numbers[i]);
     for (int d = 0; d < p->axes; d++) {
         cn__gpu_param(c, (uint32_t)p->size[d]);
         cn__gpu_param(c, (uint32_t)p->a[d]);
@@ -263,11 +266,25 @@ static void give(cn__gpu_call *c, const product *p)
     }
 }
 
+/* Element i of the result to its place: where that has strides of its own, nothing is fused behind it. params: how many there
+   are already */
+static const char *finish_text(cn__gpu_call *c, int params)
+{
+    const cn_array *out = &c->out[0];
+    cn_layout l = { .ndim = out->ndim };
+    memcpy(l.shape, out->shape, sizeof l.shape);
+    memcpy(l.stride, out->stride, sizeof l.stride);
+    if (cn__layout_contiguous(&l)) return "fn finish(i: u32, v: T) { put(i, v); }\n";
+    const char *walk = cn__gpu_walk_array(c, "lies", &params, out);
+    return cn__gpu_piece(cn__gpu_text(c, "%sfn finish(i: u32, v: T) { out0(lies(i), v); }\n", walk));
+}
+
 static bool multiply(cn__gpu_call *c, const product *p, form f, const char *type)
 {
     static const char *const bodies[] = { [PLAIN] = plain, [TILED] = tiled, [DIRECT] = direct };
-    const char *text = cn__gpu_text(c, "alias T = %s;\nfn store(i: u32, v: T) { %s; }\n%s%s%s", type,
-                                    p->parts > 1 ? "set_tmp(i, bitcast<u32>(v))" : "put(i, v)", head,
+    const char *finish = p->parts > 1 ? "" : finish_text(c, NUMBERS + 3 * p->axes);
+    const char *text = cn__gpu_text(c, "alias T = %s;\n%sfn store(i: u32, v: T) { %s; }\n%s%s%s", type, finish,
+                                    p->parts > 1 ? "set_tmp(i, bitcast<u32>(v))" : "finish(i, v)", head,
                                     f == PLAIN ? "" : place, bodies[f]);
     if (f == PLAIN) return cn__gpu_each(c, p->parts * p->numel, text);
     return cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = text,
@@ -290,5 +307,5 @@ bool cn__matmul_gpu(cn__gpu_call *c)
     cn__gpu_params_clear(c);
     cn__gpu_param(c, (uint32_t)p.numel);
     cn__gpu_param(c, (uint32_t)p.parts);
-    return cn__gpu_each(c, p.numel, cn__gpu_text(c, "alias T = %s;\n%s", type, sum_of_parts));
+    return cn__gpu_each(c, p.numel, cn__gpu_text(c, "alias T = %s;\n%s%s", type, finish_text(c, 2), sum_of_parts));
 }

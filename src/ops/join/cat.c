@@ -128,6 +128,7 @@ const cn_op cn__op_cat = {
     .variadic = true,
     .dtypes = CN_ANY,
     .strided = true,
+    .joins = true,
     .attr_size = sizeof(cn__axis_attrs),
     .infer = infer,
     .grad = grad,

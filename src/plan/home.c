@@ -1,0 +1,204 @@
+/* Results that are written where they are wanted. A kernel that writes any layout (.strided_out) writes into the value that
+   would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors joined along
+   an axis. What would have copied is no step then. Where the reader is a kernel that needs such a copy for itself, the
+   result is laid out in its own memory as that kernel wants it. */
+#include "plan/build.h"
+
+typedef struct reader {
+    int node, operand;
+    int next; /* of the same value, or -1 */
+} reader;
+
+typedef struct homes {
+    builder *b;
+    reader *readers;
+    int *first;    /* by value: of its readers, or -1 */
+    uint8_t *kept; /* by node: results that must lie in memory as their handles say */
+} homes;
+
+static int value_of(const builder *b, const source *s) { return b->info[s->node].value + s->out; }
+
+/* ---- layouts ---- */
+
+/* Whether a view shows each of n row-major elements once: its axes, in the order of their strides, follow each other. */
+static bool shows_all(const cn_layout *view, int64_t n)
+{
+    int64_t next = 1;
+    if (cn__numel(view) != n || n == 0) return false;
+    for (int k = 0; k < view->ndim && next < n; k++) {
+        int d = 0;
+        while (d < view->ndim && (view->shape[d] == 1 || view->stride[d] != next)) d++;
+        if (d == view->ndim) return false;
+        next *= view->shape[d];
+    }
+    return next == n;
+}
+
+/* Axes `from` of row-major elements lie `lies` apart: how far apart are elements of an axis of this size and stride, which
+   must be one of them or a part of one? */
+static bool step_through(const cn_layout *from, const int64_t *lies, int64_t size, int64_t stride, int64_t *step)
+{
+    for (int d = 0; d < from->ndim; d++) {
+        const int64_t own = from->stride[d];
+        if (from->shape[d] == 1 || own > stride || stride % own || size * stride > from->shape[d] * own) continue;
+        *step = stride / own * lies[d];
+        return true;
+    }
+    return false;
+}
+
+/* The layout l of row-major elements, when these lie as axes `from` with strides `lies` say. */
+static bool laid_out(const cn_layout *l, const cn_layout *from, const int64_t *lies, cn_layout *out)
+{
+    *out = *l;
+    int64_t one = 1; /* of an axis of size 1: as if it held those after it */
+    for (int d = l->ndim - 1; d >= 0; one = out->stride[d] * out->shape[d], d--) {
+        out->stride[d] = one;
+        if (l->shape[d] > 1 && !step_through(from, lies, l->shape[d], l->stride[d], &out->stride[d])) return false;
+    }
+    return true;
+}
+
+bool cn__seen_at_home(const builder *b, source s, cn_layout *seen)
+{
+    const cn__result *r = &b->nodes[s.node]->out[s.out];
+    const home *h = b->homes[value_of(b, &s)];
+    if (!shows_all(s.layout, r->numel) || !laid_out(s.layout, &r->meta.layout, h->layout.stride, seen)) return false;
+    seen->offset = h->layout.offset;
+    return true;
+}
+
+/* ---- readers ---- */
+
+static bool find_readers(homes *h)
+{
+    const builder *b = h->b;
+    int n = 0, values = 0;
+    for (int i = 0; i < b->n; i++) n += b->nodes[i]->n_in, values += b->nodes[i]->n_out;
+    h->readers = cn__bump_new(&b->ctx->memory, &h->b->tmp, sizeof *h->readers * (size_t)(n + 1));
+    h->first = cn__bump_new(&b->ctx->memory, &h->b->tmp, sizeof *h->first * (size_t)(values + 1));
+    h->kept = cn__bump_new(&b->ctx->memory, &h->b->tmp, (size_t)b->n);
+    if (!h->readers || !h->first || !h->kept) return false;
+    memset(h->first, -1, sizeof *h->first * (size_t)values);
+    memset(h->kept, 0, (size_t)b->n);
+    n = 0;
+    for (int i = 0; i < b->n; i++) {
+        const cn__node *node = b->nodes[i];
+        h->kept[b->info[i].rep] |= node->want;
+        if (b->info[i].rep != i || node->op->kind == CN_VIEW) continue;
+        for (int k = 0; k < node->n_in; k++) {
+            if (!node->in[k].node) continue;
+            source s = cn__resolve(b, node->in[k]);
+            if (s.node < 0 || !b->nodes[s.node]->op->strided_out) continue;
+            h->readers[n] = (reader){ i, k, h->first[value_of(b, &s)] };
+            h->first[value_of(b, &s)] = n++;
+        }
+    }
+    return true;
+}
+
+/* What it reads has got a home: can it read it there? Work that would have run inside the kernel stays there. */
+static bool can_read(const builder *b, const cn_op *from, const reader *r)
+{
+    const cn__node *n = b->nodes[r->node];
+    source s = cn__resolve(b, n->in[r->operand]);
+    cn_layout seen;
+    if (!cn__seen_at_home(b, s, &seen)) return false;
+    if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM || n->op->kind == CN_REDUCE)
+        return !from->tail || !cn__flat(b, s);
+    return n->op->strided || cn__layout_contiguous(&seen);
+}
+
+/* ---- homes ---- */
+
+/* Gives s, read by one node through a view, a home: there the axes of the view lie `lies` apart, from `offset` on. */
+static bool give_home(homes *h, source s, int reader_node, int node, const int64_t *lies, int64_t offset)
+{
+    builder *b = h->b;
+    if (s.node < 0 || b->homes[value_of(b, &s)]) return false;
+    const cn__node *n = b->nodes[s.node];
+    const cn__result *r = &n->out[s.out];
+    home place = { .node = node };
+    bool free = (n->op->strided_out >> s.out & 1) && !n->op->in_place && !(h->kept[s.node] >> s.out & 1);
+    if (!free || !shows_all(s.layout, r->numel) || !laid_out(&r->meta.layout, s.layout, lies, &place.layout))
+        return false;
+    place.layout.offset = offset;
+    home *own = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *own);
+    if (!own) {
+        b->failed = true;
+        return false;
+    }
+    *own = place;
+    b->homes[value_of(b, &s)] = own;
+    for (int i = h->first[value_of(b, &s)]; i >= 0; i = h->readers[i].next) {
+        if (h->readers[i].node == reader_node || can_read(b, n->op, &h->readers[i])) continue;
+        b->homes[value_of(b, &s)] = NULL;
+        return false;
+    }
+    return true;
+}
+
+/* A copy that is stored: what it copies is written there. */
+static void home_in_copy(homes *h, int i)
+{
+    builder *b = h->b;
+    const cn__node *n = b->nodes[i];
+    source s = cn__resolve(b, n->in[0]);
+    if (cn__same_shape(s.layout, &n->out->meta.layout))
+        b->info[i].gathered = give_home(h, s, i, i, n->out->meta.layout.stride, 0);
+}
+
+/* Joined tensors: each is written to its part, or none. */
+static void home_in_parts(homes *h, int i)
+{
+    builder *b = h->b;
+    const cn__node *n = b->nodes[i];
+    const cn_layout *to = &n->out->meta.layout;
+    const int64_t axis = *(const int64_t *)n->attrs;
+    int64_t start = 0;
+    int done = 0;
+    for (; done < n->n_in; done++) {
+        source s = cn__resolve(b, n->in[done]);
+        if (cn__numel(s.layout) == 0) continue;
+        if (!give_home(h, s, i, i, to->stride, start * to->stride[axis])) break;
+        start += s.layout->shape[axis];
+    }
+    b->info[i].gathered = done == n->n_in && start > 0;
+    for (int k = 0; k < done && !b->info[i].gathered; k++) {
+        source s = cn__resolve(b, n->in[k]);
+        if (cn__numel(s.layout) > 0) b->homes[value_of(b, &s)] = NULL;
+    }
+}
+
+/* A kernel that would get row-major copies of views: its operands are written so that they are row-major as seen. */
+static void home_for_kernel(homes *h, int i)
+{
+    const builder *b = h->b;
+    const cn__node *n = b->nodes[i];
+    for (int k = 0; k < n->n_in; k++) {
+        if (!n->in[k].node) continue;
+        source s = cn__resolve(b, n->in[k]);
+        if (s.node < 0 || cn__layout_contiguous(s.layout)) continue;
+        cn_layout to = *s.layout;
+        cn__row_major(&to);
+        give_home(h, s, -1, -1, to.stride, 0);
+    }
+}
+
+bool cn__find_homes(builder *b)
+{
+    homes h = { .b = b };
+    bool any = false;
+    for (int i = 0; i < b->n; i++) any |= b->nodes[i]->op->strided_out != 0;
+    if (!any) return true;
+    if (!find_readers(&h)) return false;
+    for (int i = 0; i < b->n && !b->failed; i++) {
+        const cn_op *op = b->nodes[i]->op;
+        if (b->info[i].rep != i || op->kind == CN_VIEW || !b->info[i].materialized || b->nodes[i]->donor) continue;
+        if (op->copies) home_in_copy(&h, i);
+        else if (op->joins) home_in_parts(&h, i);
+        else if (op->kind != CN_MAP && op->kind != CN_RANDOM && op->kind != CN_REDUCE && !op->strided)
+            home_for_kernel(&h, i);
+    }
+    return !b->failed;
+}
