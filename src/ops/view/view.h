@@ -24,7 +24,8 @@ typedef struct cn__axes_attrs {
     int64_t a, b;
 } cn__axes_attrs;
 
-/* slice, slice_backward, slice_add: length is the result's along the axis. args[0].i: where the slice starts. */
+/* slice, slice_backward, slice_add: length is the result's along the axis. args[0].i: where the slice starts. args[1].i of
+   slice_add: not 0 if there are zeros where the slice goes. */
 typedef struct cn__slice_attrs {
     int64_t axis, length, step;
 } cn__slice_attrs;
@@ -54,12 +55,16 @@ typedef struct cn__unfold_backward_attrs {
 
 /* Operators that others here are built on. */
 extern const cn_op cn__op_copy; /* ops/map */
-extern const cn_op cn__op_flip, cn__op_slice_backward, cn__op_slice_add, cn__op_diagonal_backward, cn__op_unfold_backward;
+extern const cn_op cn__op_slice, cn__op_permute, cn__op_flip;
+extern const cn_op cn__op_slice_backward, cn__op_slice_add, cn__op_diagonal_backward, cn__op_unfold_backward;
 
 /* axes.c */
 int64_t cn__from_front(int64_t axis, int ndim);           /* counted from the front; as it is if out of range */
 bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim); /* is it in [0, ndim)? An error if not */
 bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list);
 const char *cn__list_text(const cn__list_attrs *list, char *buf, size_t size);
+
+/* slice_grad.c: a piece of the gradient of the (only) operand, which was sliced as `a` says; a->length is the operand's */
+void cn__put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a);
 
 #endif

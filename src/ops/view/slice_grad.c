@@ -1,0 +1,345 @@
+/* The gradient of a slice: pieces that are put back where they were taken from, one after the other as they arrive. The first
+   goes into zeros, others are added. Pieces that lie side by side and together are the whole are joined instead: nothing
+   is cleared nor added, and a kernel that computes a piece may write it to its place at once (plan/home.c). */
+#include "ops/view/move.h"
+#include "ops/view/view.h"
+
+/* Arguments, beside the start. BEGIN, END, AXIS stand with the node of a gradient: it is zero but from BEGIN to END along
+   AXIS - 1, where pieces are; AXIS is 0 if nothing is known. They hold whether or not it has been computed. */
+enum { FRESH = 1, BEGIN = 4, END = 5, AXIS = 6 };
+
+typedef struct stretch {
+    int64_t begin, end; /* nothing is known where it is empty */
+} stretch;
+
+static bool empty(stretch s) { return s.begin >= s.end; }
+
+/* ---- putting together ---- */
+
+/* The axes of x from the longest stride to the shortest, and at[d], where axis d is among them. */
+static cn_dims memory_order(const cn_layout *x, cn_dims *at)
+{
+    cn_dims order = { .n = x->ndim };
+    for (int d = 0; d < x->ndim; d++) {
+        int k = d;
+        for (; k > 0 && x->stride[order.v[k - 1]] < x->stride[d]; k--) order.v[k] = order.v[k - 1];
+        order.v[k] = d;
+    }
+    at->n = x->ndim;
+    for (int k = 0; k < x->ndim; k++) at->v[order.v[k]] = k;
+    return order;
+}
+
+static stretch pieces_in(const cn_tensor *gradient, int64_t axis)
+{
+    if (!gradient || gradient->ref.node->args[AXIS].i != axis + 1) return (stretch){ 0, 0 };
+    return (stretch){ gradient->ref.node->args[BEGIN].i, gradient->ref.node->args[END].i };
+}
+
+static void note_pieces(cn_tensor *gradient, int64_t axis, stretch s)
+{
+    if (!gradient || empty(s)) return;
+    cn_arg *args = gradient->ref.node->args;
+    args[BEGIN].i = s.begin;
+    args[END].i = s.end;
+    args[AXIS].i = axis + 1;
+}
+
+static stretch side_by_side(stretch a, stretch b)
+{
+    if (empty(a) || empty(b) || (a.end != b.begin && b.end != a.begin)) return (stretch){ 0, 0 };
+    return a.end == b.begin ? (stretch){ a.begin, b.end } : (stretch){ b.begin, a.end };
+}
+
+/* What put a piece into a gradient that is seen as `seen` and was made by cn__put_back along this axis; NULL: somebody else
+   made it, or its operands are gone. */
+static const cn__node *put_by(cn__ref seen, const cn__slice_attrs *a)
+{
+    cn__ref r = seen;
+    while (r.node->op == &cn__op_permute && r.node->in) r = r.node->in[0];
+    const cn__node *n = r.node;
+    bool first = n->op == &cn__op_slice_backward;
+    if (!n->in || (!first && (n->op != &cn__op_slice_add || !n->args[FRESH].i))) return NULL;
+    const cn_layout *l = &cn__res(seen)->meta.layout;
+    bool as_made = cn__layout_contiguous(l) && cn__same_shape(l, &n->out->meta.layout);
+    return as_made && !memcmp(n->attrs, a, sizeof *a) ? n : NULL;
+}
+
+/* The piece that a node put, and what it put it into (node NULL: zeros). */
+static cn__ref piece_of(const cn__node *n, cn__ref *into)
+{
+    bool first = n->op == &cn__op_slice_backward;
+    *into = first ? (cn__ref){ NULL, 0 } : n->in[0];
+    return n->in[first ? 0 : 1];
+}
+
+static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
+{
+    r.node->refs++;
+    return cn__handle_new(ctx, r);
+}
+
+/* All that was put into `whole`, and `last`, which starts at `start`, in order. Each lies at one end of those put before and
+   with it. Returns how many; 0: they cannot be found. pieces: NULL, or room for as many. */
+static int find_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice_attrs *a, int64_t start, int n,
+                       cn_tensor **pieces)
+{
+    cn__ref piece = last->ref, into = whole->ref;
+    int64_t begin = 0, end = a->length;
+    int found = 0, front = 0;
+    for (;; found++) {
+        int64_t length = cn__res(piece)->meta.layout.shape[a->axis];
+        bool at_front = start == begin;
+        if (!at_front && start + length != end) return 0;
+        if (at_front) begin += length;
+        else end -= length;
+        int place = at_front ? front++ : n - 1 - (found - front);
+        if (pieces && !(pieces[place] = handle_of(whole->ctx, piece))) return 0;
+        if (!into.node) return begin == end ? found + 1 : 0;
+        const cn__node *by = put_by(into, a);
+        if (!by) return 0;
+        start = by->args[0].i;
+        piece = piece_of(by, &into);
+    }
+}
+
+static cn_tensor *join_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice_attrs *a, int64_t start)
+{
+    const int n = whole && last ? find_pieces(whole, last, a, start, 0, NULL) : 0;
+    if (!n) return NULL;
+    cn_ctx *ctx = whole->ctx;
+    const size_t bytes = sizeof(cn_tensor *) * (size_t)n;
+    cn_tensor **pieces = cn__block_new(&ctx->memory, bytes), *joined = NULL;
+    if (!pieces) cn__fail(ctx, CN_NO_MEMORY, "slice: out of memory");
+    else if (find_pieces(whole, last, a, start, n, pieces)) joined = cn_cat(pieces, n, a->axis);
+    cn__block_free(&ctx->memory, pieces, bytes);
+    return joined;
+}
+
+/* The gradient lies in memory as x does, so that what x is a view of can take it as it is. */
+void cn__put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
+{
+    cn_dims at;
+    const cn_dims order = memory_order(cn__layout(g->in[0]), &at);
+    const cn__slice_attrs there = { at.v[a->axis], a->length, a->step };
+    const int64_t start = g->args[0].i, n = piece && a->step == 1 ? cn_size(piece, (int)a->axis) : 0;
+    const stretch own = { start, start + n }, before = pieces_in(g->so_far[0], a->axis);
+    const stretch all = g->so_far[0] ? side_by_side(before, own) : own;
+    const bool whole = !empty(all) && all.end - all.begin == a->length;
+    g->summed[0] = g->so_far[0] != NULL;
+    if (whole && !g->summed[0]) {
+        g->in_grad[0] = piece;
+        return;
+    }
+    cn_tensor *in[2] = { cn_permute(g->so_far[0], order), cn_permute(piece, order) };
+    cn_arg args[CN_MAX_ARGS] = { { .i = start }, [FRESH] = { .i = g->summed[0] && !empty(all) } };
+    cn_tensor *sum = whole ? join_pieces(in[0], in[1], &there, start) : NULL;
+    if (!sum && g->summed[0]) sum = cn_apply(&cn__op_slice_add, in, 2, &there, args);
+    else if (!sum) sum = cn_apply(&cn__op_slice_backward, &in[1], 1, &there, args);
+    g->in_grad[0] = cn_permute(sum, at);
+    note_pieces(g->in_grad[0], a->axis, all);
+}
+
+/* ---- slice_backward: zeros of the whole length, with g in the places the slice was taken from ---- */
+
+static bool infer_slice_backward(cn_infer *i)
+{
+    const cn__slice_attrs *a = i->attrs;
+    const cn_layout *g = &i->in[0]->layout;
+    if (!cn__infer_axis(i, a->axis, g->ndim)) return false;
+    int64_t n = g->shape[a->axis], start = i->args ? i->args[0].i : 0;
+    if (a->step < 1 || start < 0 || a->length < 0 ||
+        (n > 0 && (start >= a->length || (a->length - 1 - start) / a->step < n - 1)))
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not fit into %lld",
+                             (long long)n, (long long)start, (long long)a->step, (long long)a->length);
+    i->out[0] = *i->in[0];
+    i->out[0].layout.shape[a->axis] = a->length;
+    return true;
+}
+
+static void cpu_slice_backward(const cn_kernel *k)
+{
+    const cn__slice_attrs *a = k->attrs;
+    cn__zero_result(k);
+    if (k->in[0].numel == 0) return;
+    cn__move m = cn__move_of(k, 0);
+    cn__move_along(&m, (int)a->axis, k->args[0].i);
+    if (m.shape[a->axis] > 1) m.to_stride[a->axis] *= a->step;
+    cn__move_run(k, &m);
+}
+
+/* Sizes for the GPU, from par(0) on: after the axis, of the axis, of the slice, its step. */
+static int gpu_sizes(cn__gpu_call *c, const cn_array *piece)
+{
+    const cn__slice_attrs *a = c->attrs;
+    int at = 0;
+    int64_t inner = 1;
+    for (int d = (int)a->axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
+    cn__gpu_number(c, &at, inner);
+    cn__gpu_number(c, &at, a->length);
+    cn__gpu_number(c, &at, piece->shape[a->axis]);
+    cn__gpu_number(c, &at, a->step);
+    return at;
+}
+
+/* Which element of the piece belongs to element i of the whole, or NONE; and the other way round. */
+static const char in_piece[] = "const NONE = 0xffffffffu;\n"
+                               "fn in_piece(i: u32) -> u32 {\n"
+                               "    let inner = par(0u); let t = i / inner; let c = t % par(1u);\n"
+                               "    if (c < argu(0u)) { return NONE; }\n"
+                               "    let d = c - argu(0u); let n = d / par(3u);\n"
+                               "    if (d % par(3u) != 0u || n >= par(2u)) { return NONE; }\n"
+                               "    return (t / par(1u) * par(2u) + n) * inner + i % inner;\n"
+                               "}\n";
+static const char in_whole[] = "fn in_whole(j: u32) -> u32 {\n"
+                               "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
+                               "    return (t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner;\n"
+                               "}\n";
+
+static bool gpu_slice_backward(cn__gpu_call *c)
+{
+    int at = gpu_sizes(c, &c->in[0]);
+    const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c,
+                                     "%s%sfn each(i: u32) {\n    let j = in_piece(i); var w = 0u;\n"
+                                     "    if (j != NONE) { w = raw0(piece(j)); }\n    set_raw0(i, w);\n}\n",
+                                     in_piece, piece));
+}
+
+static void grad_slice_backward(cn_grad_call *g)
+{
+    cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
+    a.length = cn_size(g->in[0], (int)a.axis);
+    g->in_grad[0] = cn_apply(&cn__op_slice, g->out_grad, 1, &a, g->args);
+}
+
+const cn_op cn__op_slice_backward = {
+    .name = "slice_backward",
+    .doc = "The gradient of slice: zeros around what is given.",
+    .kind = CN_INDEX,
+    .n_in = 1,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .strided = true,
+    .attr_size = sizeof(cn__slice_attrs),
+    .infer = infer_slice_backward,
+    .grad = grad_slice_backward,
+    .cpu = cpu_slice_backward,
+    .gpu = gpu_slice_backward,
+    CN_CASES({ .in = { CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(3, 3, 2) }, .attrs = &(const cn__slice_attrs){ 1, 8, 3 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
+             { .in = { CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(100, 200) }, .attrs = &(const cn__slice_attrs){ 0, 201, 2 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(160, 210) }, .attrs = &(const cn__slice_attrs){ 0, 650, 4 }, .args = { { .i = 3 } } }),
+};
+
+/* ---- slice_add: a slice of x is added to ---- */
+
+static bool infer_slice_add(cn_infer *i)
+{
+    const cn__slice_attrs *a = i->attrs;
+    const cn_layout *x = &i->in[0]->layout, *piece = &i->in[1]->layout;
+    char s[96], t[96];
+    if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
+    cn_layout slice = *x;
+    slice.shape[a->axis] = piece->ndim == x->ndim ? piece->shape[a->axis] : -1;
+    if (!cn__same_shape(&slice, piece) || a->length != x->shape[a->axis])
+        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is no slice of %s along axis %lld",
+                             cn__shape_text(piece, s, sizeof s), cn__shape_text(x, t, sizeof t), (long long)a->axis);
+    const cn_meta *const *in = i->in++; /* does the piece fit? Its own rule says so */
+    bool fits = infer_slice_backward(i);
+    i->in = in;
+    return fits;
+}
+
+static void add_row_f32(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes)
+{
+    (void)bytes;
+    float *y = (float *)(void *)to;
+    const float *x = (const float *)(const void *)from;
+    if (to_stride == 1 && from_stride == 1)
+        for (int64_t i = 0; i < n; i++) y[i] += x[i];
+    else
+        for (int64_t i = 0; i < n; i++) y[i * to_stride] += x[i * from_stride];
+}
+
+static void add_row_f64(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes)
+{
+    (void)bytes;
+    double *y = (double *)(void *)to;
+    const double *x = (const double *)(const void *)from;
+    for (int64_t i = 0; i < n; i++) y[i * to_stride] += x[i * from_stride];
+}
+
+/* args[FRESH]: there are zeros where the piece goes. It is put there as it is then: -0 stays -0, and whether pieces are put one
+   by one or joined cannot be told from the bits. */
+static void cpu_slice_add(const cn_kernel *k)
+{
+    const cn__slice_attrs *a = k->attrs;
+    if (k->out[0].data != k->in[0].data) {
+        cn__move all = cn__move_of(k, 0);
+        cn__move_run(k, &all);
+    }
+    if (k->in[1].numel == 0) return;
+    cn__move m = cn__move_of(k, 1);
+    if (!k->args[FRESH].i) m.row = k->out[0].dtype == CN_F64 ? add_row_f64 : add_row_f32;
+    cn__move_along(&m, (int)a->axis, k->args[0].i);
+    if (m.shape[a->axis] > 1) m.to_stride[a->axis] *= a->step;
+    cn__move_run(k, &m);
+}
+
+static const char fresh_sum[] = "fn sum(x: f32, piece: f32) -> f32 { return select(x + piece, piece, argu(1u) != 0u); }\n";
+
+/* In place only the slice is looked at; else every element is written once. */
+static bool gpu_slice_add(cn__gpu_call *c)
+{
+    int at = gpu_sizes(c, &c->in[1]);
+    const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[1]);
+    if (cn__gpu_in_place(c))
+        return cn__gpu_each(
+            c, c->in[1].numel,
+            cn__gpu_text(c, "%s%s%sfn each(j: u32) { let i = in_whole(j); out0(i, sum(in0(i), in1(piece(j)))); }\n",
+                         in_whole, piece, fresh_sum));
+    const char *whole = cn__gpu_walk_array(c, "whole", &at, &c->in[0]);
+    return cn__gpu_each(c, c->out[0].numel,
+                        cn__gpu_text(c,
+                                     "%s%s%s%sfn each(i: u32) {\n    let j = in_piece(i); var v = in0(whole(i));\n"
+                                     "    if (j != NONE) { v = sum(v, in1(piece(j))); }\n    out0(i, v);\n}\n",
+                                     in_piece, piece, whole, fresh_sum));
+}
+
+static void grad_slice_add(cn_grad_call *g)
+{
+    cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
+    a.length = cn_size(g->in[1], (int)a.axis);
+    if (g->needs[0]) g->in_grad[0] = g->out_grad[0];
+    if (g->needs[1]) g->in_grad[1] = cn_apply(&cn__op_slice, g->out_grad, 1, &a, g->args);
+}
+
+const cn_op cn__op_slice_add = {
+    .name = "slice_add",
+    .doc = "x with a slice along an axis added to: how the gradient of several slices of one tensor is put together.",
+    .kind = CN_INDEX,
+    .n_in = 2,
+    .n_out = 1,
+    .strided = true,
+    .in_place = true,
+    .attr_size = sizeof(cn__slice_attrs),
+    .infer = infer_slice_add,
+    .grad = grad_slice_add,
+    .cpu = cpu_slice_add,
+    .gpu = gpu_slice_add,
+    CN_CASES({ .in = { CN_S(4, 5), CN_S(4, 3) }, .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(3, 8, 2), CN_S(3, 3, 2) },
+               .attrs = &(const cn__slice_attrs){ 1, 8, 3 },
+               .args = { { .i = 1 } } },
+             { .in = { CN_S(7), CN_S(0) }, .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, .args = { { .i = 7 } } },
+             { .in = { CN_S(0, 3), CN_S(0, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
+             { .in = { CN_S(1), CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
+             { .in = { CN_S(201, 200), CN_S(100, 200) },
+               .attrs = &(const cn__slice_attrs){ 0, 201, 2 },
+               .args = { { .i = 1 } } }),
+};
