@@ -34,17 +34,29 @@ static bool shows_all(const cn_layout *view, int64_t n)
     return next == n;
 }
 
-/* Axes `from` of row-major elements lie `lies` apart: how far apart are elements of an axis of this size and stride, which
-   must be one of them or a part of one? */
+static int axis_with(const cn_layout *l, int64_t stride)
+{
+    for (int d = 0; d < l->ndim; d++)
+        if (l->shape[d] > 1 && l->stride[d] == stride) return d;
+    return -1;
+}
+
+/* The axes of `from`, over row-major elements, lie `lies` apart: how far apart are elements of an axis of this size and
+   stride? It must be one of them, a part of one, or several that follow each other evenly there too. */
 static bool step_through(const cn_layout *from, const int64_t *lies, int64_t size, int64_t stride, int64_t *step)
 {
-    for (int d = 0; d < from->ndim; d++) {
-        const int64_t own = from->stride[d];
-        if (from->shape[d] == 1 || own > stride || stride % own || size * stride > from->shape[d] * own) continue;
-        *step = stride / own * lies[d];
-        return true;
+    int d = 0;
+    while (d < from->ndim && (from->shape[d] == 1 || from->stride[d] > stride || stride % from->stride[d] ||
+                              stride >= from->stride[d] * from->shape[d]))
+        d++;
+    if (d == from->ndim) return false;
+    *step = stride / from->stride[d] * lies[d];
+    while (from->stride[d] * from->shape[d] < stride * size) {
+        int next = axis_with(from, from->stride[d] * from->shape[d]);
+        if (next < 0 || lies[next] != lies[d] * from->shape[d]) return false;
+        d = next;
     }
-    return false;
+    return true;
 }
 
 /* The layout l of row-major elements, when these lie as axes `from` with strides `lies` say. */

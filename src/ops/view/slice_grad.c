@@ -291,7 +291,8 @@ static void cpu_slice_add(const cn_kernel *k)
     cn__move_run(k, &m);
 }
 
-static const char fresh_sum[] = "fn sum(x: f32, piece: f32) -> f32 { return select(x + piece, piece, argu(1u) != 0u); }\n";
+static const char fresh_sum[] =
+    "fn sum(x: f32, piece: f32) -> f32 { return select(x + piece, piece, argu(1u) != 0u); }\n";
 
 /* In place only the slice is looked at; else every element is written once. */
 static bool gpu_slice_add(cn__gpu_call *c)
