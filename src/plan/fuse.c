@@ -481,7 +481,8 @@ void cn__find_tails(cn__plan *p)
             if (g->loads[l].buffer != result) continue;
             reads = true;
             in_order &= g->loads[l].view_node < 0 && cn__layout_contiguous(&g->loads[l].layout) &&
-                        cn__numel(&g->loads[l].layout) == numel;
+                        cn__numel(&g->loads[l].layout) == numel &&
+                        g->loads[l].layout.offset == k->stores[0].to.layout.offset; /* not another part beside it */
         }
         g->tail = reads && in_order;
     }

@@ -127,6 +127,23 @@ static cn_tensor *joined_0(const given *g) { return joined_along(g, 0); }
 static cn_tensor *joined_2(const given *g) { return joined_along(g, 2); }
 static cn_tensor *joined_3(const given *g) { return joined_along(g, 3); }
 
+/* Each part is read element by element too, inside the kernel that writes it; and the first one after the second. */
+static cn_tensor *joined_with_tails(const given *g)
+{
+    cn_tensor *x = cn_matmul(g->a, g->b), *u = cn_cumsum(cn_add_s(x, 1), 0);
+    cn_tensor *y = cn_matmul(cn_exp(g->a), g->b), *v = cn_cumsum(cn_mul(y, cn_exp(x)), 0);
+    return cn_add(cn_cumsum(cn_cat((cn_tensor *[]){ x, y }, 2, 0), 1), cn_sum(cn_mul(u, v), CN_ALL, false));
+}
+
+/* A group that reads one part follows a product that writes another. */
+static cn_tensor *joined_beside(const given *g)
+{
+    cn_tensor *x = attend(g->qkv, false), *y = cn_matmul(part(g->qkv, 0), cn_slice(g->w, 0, 0, D, 1));
+    y = cn_matmul(y, cn_slice(cn_transpose(g->w, 0, 1), 1, 0, D, 1));
+    cn_tensor *z = cn_cumsum(cn_relu(x), 1);
+    return cn_add(cn_cumsum(cn_cat((cn_tensor *[]){ x, y }, 2, 0), 1), cn_sum(z, CN_ALL, false));
+}
+
 static cn_tensor *joined_turned(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_matmul(cn_exp(g->a), g->b);
@@ -241,6 +258,8 @@ const home_case home_cases[] = {
     { "joined along axis 0", joined_0, NULL, "cat" },
     { "joined along axis 2", joined_2, NULL, "cat" },
     { "joined along axis 3", joined_3, NULL, "cat" },
+    { "joined with tails", joined_with_tails, "matmul+add", "cat" },
+    { "joined beside", joined_beside, "relu matmul", "cat" },
     { "joined turned", joined_turned, NULL, "cat" },
     { "joined chain", joined_chain, NULL, "cat" },
     { "joined with itself", joined_with_itself, "cat", NULL },
