@@ -84,11 +84,11 @@ typedef struct builder {
 } builder;
 
 source cn__resolve(const builder *b, cn__ref in);
-bool cn__flat(const builder *b, source s); /* seen in the order in which it is computed */
-bool cn__simplify(builder *b);             /* equal nodes become one */
-bool cn__find_homes(builder *b);           /* results are written where they are wanted */
+bool cn__flat(const builder *b, source s);                          /* seen in the order in which it is computed */
+bool cn__simplify(builder *b);                                      /* equal nodes become one */
+bool cn__find_homes(builder *b);                                    /* results are written where they are wanted */
 bool cn__seen_at_home(const builder *b, source s, cn_layout *seen); /* s, whose value has a home, as it lies there */
-bool cn__fuse(builder *b);                 /* nodes → draft steps */
+bool cn__fuse(builder *b);                                          /* nodes → draft steps */
 void cn__find_tails(cn__plan *plan);
 bool cn__join_steps(builder *b); /* same program, other memory: one kernel */
 bool cn__place(builder *b);      /* buffers → arena offsets */

@@ -193,7 +193,8 @@ static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, co
     NAME(product)
     (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv.v, dv.row, dv.col);
     NAME(product)
-    (product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v, dq.row, dq.col);
+    (product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v, dq.row,
+     dq.col);
     NAME(product)
     (product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk.v, dk.row, dk.col);
 }
