@@ -1,6 +1,8 @@
 /* Products and attention, permuted, joined, copied and read by all kinds of operators. */
 #include "support/home_cases.h"
 
+#include "cairn/op.h"
+
 cn_tensor *ready(cn_tensor *x)
 {
     x = cn_keep(x);
@@ -126,6 +128,44 @@ static cn_tensor *joined_along(const given *g, int axis)
 static cn_tensor *joined_0(const given *g) { return joined_along(g, 0); }
 static cn_tensor *joined_2(const given *g) { return joined_along(g, 2); }
 static cn_tensor *joined_3(const given *g) { return joined_along(g, 3); }
+
+/* A kernel of the CPU alone, which a GPU gets operands from and gives results back to. */
+static void halve(const cn_kernel *k)
+{
+    const float *x = k->in[0].data;
+    float *y = k->out[0].data;
+    for (int64_t i = 0; i < k->out[0].numel; i++) {
+        int64_t at = 0, rest = i;
+        for (int d = k->out[0].ndim - 1; d >= 0; rest /= k->out[0].shape[d--])
+            at += rest % k->out[0].shape[d] * k->out[0].stride[d];
+        y[at] = x[i] / 2;
+    }
+}
+
+static const cn_op halved = { .name = "halved",
+                              .doc = "x/2",
+                              .kind = CN_BLOCK,
+                              .n_in = 1,
+                              .n_out = 1,
+                              .dtypes = CN_BIT(CN_F32),
+                              .strided_out = 1,
+                              .infer = cn_infer_map,
+                              .no_grad = "nobody asks for it",
+                              .cpu = halve };
+
+/* The second reads the first, which is another part of the tensor that it writes to. */
+static cn_tensor *joined_by_the_cpu(const given *g)
+{
+    cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_apply(&halved, &x, 1, NULL, NULL);
+    cn_tensor *z = cn_apply(&halved, &y, 1, NULL, NULL);
+    return cn_cumsum(cn_cat((cn_tensor *[]){ x, z, cn_matmul(cn_exp(g->a), g->b), y }, 4, 0), 1);
+}
+
+static cn_tensor *turned_by_the_cpu(const given *g)
+{
+    cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_apply(&halved, &x, 1, NULL, NULL);
+    return cn_cumsum(cn_cat((cn_tensor *[]){ cn_transpose(x, 0, 3), cn_transpose(y, 0, 3) }, 2, 1), 1);
+}
 
 /* Each part is read element by element too, inside the kernel that writes it; and the first one after the second. */
 static cn_tensor *joined_with_tails(const given *g)
@@ -260,6 +300,8 @@ const home_case home_cases[] = {
     { "joined along axis 3", joined_3, NULL, "cat" },
     { "joined with tails", joined_with_tails, "matmul+add", "cat" },
     { "joined beside", joined_beside, "relu matmul", "cat" },
+    { "joined by the CPU", joined_by_the_cpu, "halved", "cat" },
+    { "turned by the CPU", turned_by_the_cpu, "halved", NULL },
     { "joined turned", joined_turned, NULL, "cat" },
     { "joined chain", joined_chain, NULL, "cat" },
     { "joined with itself", joined_with_itself, "cat", NULL },
