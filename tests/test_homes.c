@@ -24,6 +24,14 @@ static void check_steps(const home_case *c, const char *plan, const char *names,
               (int)strcspn(n, " "), n, plan);
 }
 
+/* The parts of a joined tensor have one place: gradients of q, k and v take no more memory than their whole. */
+static void check_arena(const char *plan)
+{
+    const char *at = strstr(plan, "arena ");
+    long bytes = at ? strtol(at + 6, NULL, 10) : 0, whole = B * T * 3 * H * D * (long)sizeof(float);
+    check(bytes > whole && bytes < 3 * whole, "an arena of %ld bytes for gradients of %ld:\n%s", bytes, whole, plan);
+}
+
 static void *run_case(const home_case *c, cn_desc desc, size_t *bytes, bool look)
 {
     static char plan[1 << 16];
@@ -37,6 +45,7 @@ static void *run_case(const home_case *c, cn_desc desc, size_t *bytes, bool look
         if (look && check(cn_plan_print(y, plan, sizeof plan) > 0, "%s: a plan", c->name)) {
             check_steps(c, plan, c->with, true);
             check_steps(c, plan, c->without, false);
+            if (!strcmp(c->name, "gradient of attention")) check_arena(plan);
         }
         free(data);
         *bytes = (size_t)cn_numel(y) * cn_dtype_size(cn_type(y));

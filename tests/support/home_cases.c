@@ -93,8 +93,22 @@ static cn_tensor *product_permuted(const given *g)
 
 static cn_tensor *product_of_whole_numbers(const given *g)
 {
-    cn_tensor *y = cn_permute(cn_matmul(g->ints[0], g->ints[1]), CN_DIMS(2, 0, 1));
-    return cn_cumsum(cn_reshape(y, CN_DIMS(6, 15)), 1);
+    cn_tensor *y = cn_permute(cn_matmul(g->ints[0], g->ints[1]), CN_DIMS(2, 0, 1)); /* (6, 3, 5) */
+    return cn_matmul(cn_clone(y), cn_select(g->ints[0], 0, 1));
+}
+
+/* A copy that shows elements more than once. */
+static cn_tensor *product_repeated(const given *g)
+{
+    cn_tensor *y = cn_unsqueeze(cn_transpose(cn_matmul(g->c, g->d), 0, 1), 1); /* (4, 1, 5) */
+    return cn_cumsum(cn_clone(cn_expand(y, CN_DIMS(4, 3, 5))), 0);
+}
+
+/* What follows reads the copy in order, but the product does not finish it in that order. */
+static cn_tensor *product_turned_and_on(const given *g)
+{
+    cn_tensor *y = cn_clone(cn_transpose(cn_matmul(g->a, g->b), -2, -1)), *z = cn_cumsum(cn_relu(cn_mul_s(y, 3)), 0);
+    return cn_add(cn_matmul(y, g->c), cn_sum(z, CN_ALL, false));
 }
 
 /* softmax takes rows that are contiguous: the product writes its columns so. */
@@ -292,6 +306,8 @@ const home_case home_cases[] = {
     { "product turned", product_turned, NULL, "copy" },
     { "product permuted", product_permuted, NULL, "copy" },
     { "product of whole numbers", product_of_whole_numbers, NULL, "copy" },
+    { "product repeated", product_repeated, "copy", NULL },
+    { "product turned, and on", product_turned_and_on, "matmul mul+relu", "copy" },
     { "product for a kernel", product_for_a_kernel, NULL, "copy" },
     { "product with a tail", product_with_a_tail, "matmul+add+relu copy", NULL },
     { "product cut", product_cut, "copy", NULL },
