@@ -111,6 +111,15 @@ static cn_tensor *of_thirds(void *user, cn_tensor *const *in, int n)
     return cn_sum(cn_matmul(cn_mul(third[0], third[1]), cn_transpose(cn_exp(third[2]), 0, 1)), CN_ALL, false);
 }
 
+/* Slices that overlap, arriving in both orders. */
+static cn_tensor *of_overlaps(void *user, cn_tensor *const *in, int n)
+{
+    (void)user, (void)n;
+    cn_tensor *x = in[0], *y = cn_mul(cn_slice(x, 1, 0, 4, 1), cn_slice(x, 1, 2, 6, 1));
+    cn_tensor *z = cn_mul(cn_slice(x, 0, 1, 3, 1), cn_slice(x, 0, 0, 2, 1));
+    return cn_add(cn_sum(cn_square(y), CN_ALL, false), cn_sum(z, CN_ALL, false));
+}
+
 static void second_order(void)
 {
     check_group("second order");
@@ -120,6 +129,8 @@ static void second_order(void)
     cn_gradcheck_desc d = { .words = why, .words_size = sizeof why };
     check(cn_gradcheck(of_thirds, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
     check(cn_gradgradcheck(of_thirds, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
+    check(cn_gradcheck(of_overlaps, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
+    check(cn_gradgradcheck(of_overlaps, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
     cn_close(cn);
 }
 

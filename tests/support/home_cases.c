@@ -175,6 +175,13 @@ static cn_tensor *joined_by_the_cpu(const given *g)
     return cn_cumsum(cn_cat((cn_tensor *[]){ x, z, cn_matmul(cn_exp(g->a), g->b), y }, 4, 0), 1);
 }
 
+/* It writes a part of what it does not read. */
+static cn_tensor *added_by_the_cpu(const given *g)
+{
+    cn_tensor *x = cn_matmul(g->c, g->d), *y = cn_select(cn_select(g->a, 0, 1), 0, 2); /* (5, 4) */
+    return cn_cumsum(cn_cat((cn_tensor *[]){ x, cn_apply(&halved, &y, 1, NULL, NULL) }, 2, 1), 0);
+}
+
 static cn_tensor *turned_by_the_cpu(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_apply(&halved, &x, 1, NULL, NULL);
@@ -317,6 +324,7 @@ const home_case home_cases[] = {
     { "joined with tails", joined_with_tails, "matmul+add", "cat" },
     { "joined beside", joined_beside, "relu matmul", "cat" },
     { "joined by the CPU", joined_by_the_cpu, "halved", "cat" },
+    { "added by the CPU", added_by_the_cpu, "halved", "cat" },
     { "turned by the CPU", turned_by_the_cpu, "halved", NULL },
     { "joined turned", joined_turned, NULL, "cat" },
     { "joined chain", joined_chain, NULL, "cat" },
