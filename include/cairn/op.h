@@ -100,7 +100,7 @@ typedef struct cn_loop {
 } cn_loop;
 typedef void (*cn_loop_fn)(const cn_loop *loop);
 
-/* An operand or result as a kernel sees it. Contiguous unless the operator says .strided. */
+/* An operand or result as a kernel sees it. Contiguous unless the operator says .strided or, of results, .strided_out. */
 typedef struct cn_array {
     void *data;                   /* NULL: absent operand */
     cn_dtype dtype;
