@@ -33,20 +33,23 @@ static double ref_gelu_tanh(double x)
 }
 static double ref_mish(double x) { return x < -700 ? -0.0 : x * tanh(log_1_and_exp(x)); }
 
-/* Far from 0 they are 0 or 1, where the formulas would give NaN. */
+/* Infinity times a slope of 0 is NaN; that of gelu_tanh has x² in it. Short of that, slopes far from 0 are 0 or 1. */
+static double far_slope(double x, bool finite) { return finite ? x > 0 : (double)NAN; }
 static double ref_silu_slope(double x)
 {
     double s = 1 / (1 + exp(-x));
-    return fabs(x) > 200 ? x > 0 : s * (1 + x * (1 - s));
+    return fabs(x) > 200 ? far_slope(x, isfinite(x)) : s * (1 + x * (1 - s));
 }
 static double ref_gelu_slope(double x)
 {
-    return fabs(x) > 200 ? x > 0 : 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1));
+    double density = exp(-0.5 * x * x) / sqrt(2 * acos(-1));
+    return fabs(x) > 200 ? far_slope(x, isfinite(x)) : 0.5 * erfc(-x * sqrt(0.5)) + x * density;
 }
 static double ref_gelu_tanh_slope(double x)
 {
     double a = sqrt(8 / acos(-1)), s = 1 / (1 + exp(-a * (x + 0.044715 * x * x * x)));
-    return fabs(x) > 200 ? x > 0 : s * (1 + x * (1 - s) * a * (1 + 3 * 0.044715 * x * x));
+    float square = (float)x * (float)x;
+    return fabs(x) > 200 ? far_slope(x, isfinite(square)) : s * (1 + x * (1 - s) * a * (1 + 3 * 0.044715 * x * x));
 }
 
 static cn_tensor *softplus(cn_tensor *x) { return cn_softplus(x, 1.5, INFINITY); }

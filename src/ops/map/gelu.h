@@ -11,7 +11,8 @@
 
 #define CN__GELU_END    14.7f /* from here on both terms of the slope are below the range */
 #define CN__ROOT_2_PI   0x1.40d932p1f
-#define CN__GAUSS_SHIFT 32 /* e^(-a²/2) is scaled by 2^32: it leaves the range before CN__GELU_END */
+#define CN__GAUSS_SHIFT 32 /* e^(-a²/2) leaves the range before that, and is multiplied by 2^32 */
+#define CN__GAUSS_SCALE 0x1p-32f
 
 /* 2^32·e^(-a²/2) = power·e^(r + low). Without fused instructions a² is split by halving a's digits. */
 CN__INLINE float cn__gauss_parts(float a, float *r, float *low, bool fused)
@@ -90,12 +91,11 @@ CN__INLINE float cn__f32_gelu(float x, bool fused) { return fused ? cn__f32_gelu
 /* Φ(-a) - aφ(a), and the rest to 1 on the right */
 CN__INLINE float cn__f32_gelu_slope(float x, bool fused)
 {
-    float size = fabsf(x), a = size > CN__GELU_END ? CN__GELU_END : size;
-    float high, low, power = cn__gauss_parts(a, &high, &low, fused), r = high + low;
+    float a = cn__size_within(x, CN__GELU_END), high, low, power = cn__gauss_parts(a, &high, &low, fused), r = high + low;
     float q = MULADD(a, cn__tail_q(a, fused), 1.0f), p = MULADD(a, cn__tail_p(a, fused), 2.0f);
     float ratio = q / MULADD(a * q, CN__ROOT_2_PI, p);
     float gauss = MULADD(power * r, cn__exp_quotient(r, fused), power);
-    float left = gauss * MULADD(a, -1 / CN__ROOT_2_PI, ratio) * 0x1p-32f; /* see CN__GAUSS_SHIFT */
+    float left = gauss * MULADD(a, -1 / CN__ROOT_2_PI, ratio) * cn__if_finite(x, CN__GAUSS_SCALE, fused);
     return x < 0 ? left : 1 - left;
 }
 
@@ -137,14 +137,15 @@ CN__INLINE float cn__f32_gelu_tanh(float x, bool fused)
     return fused ? cn__f32_gelu_tanh_fused(x) : cn__f32_gelu_tanh_wide(x);
 }
 
-/* s(1 + x(1 - s)v') with s the logistic function of v */
+/* s(1 + x(1 - s)v') with s the logistic function of v: cn__slope_of_logistic */
 CN__INLINE float cn__f32_gelu_tanh_slope(float x, bool fused)
 {
-    float c = cn__within(x, -10.8f, 8), z = c * c, f;
+    float c = cn__number_within(x, -10.8f, 8), z = c * c, f;
     float u = c * MULADD(z, (float)-CN__GELU_B2, (float)-CN__GELU_A2);
     float power = cn__exp2_parts(u, CN__SUM_SHIFT, &f);
-    float rise = c * MULADD(z, (float)(3 * CN__GELU_B), (float)CN__GELU_A);
-    return cn__slope_of_logistic(MULADD(power * f, cn__exp2_quotient(f, fused), power), rise, fused);
+    float rise = c * MULADD(z, (float)(3 * CN__GELU_B / CN__SUM_SCALE), (float)(CN__GELU_A / CN__SUM_SCALE));
+    float e = MULADD(power * f, cn__exp2_quotient(f, fused), power);
+    return cn__slope_of_logistic(e, rise, cn__if_finite(x * x, 1, fused), fused);
 }
 
 #endif

@@ -136,6 +136,14 @@ CN__INLINE float cn__size_within(float x, float most)
     return cn__f32_of_bits((uint32_t)(size < limit ? size : limit));
 }
 
+/* x within low < 0 and high > 0, or one of these for NaN: those below low are the greatest of all unsigned numbers. */
+CN__INLINE float cn__number_within(float x, float low, float high)
+{
+    uint32_t u = cn__bits_of_f32(x), least = cn__bits_of_f32(low);
+    int32_t i = (int32_t)(u < least ? u : least), most = (int32_t)cn__bits_of_f32(high);
+    return cn__f32_of_bits((uint32_t)(i < most ? i : most));
+}
+
 /* The sum 1 + e^v exceeds the range of f32 before its reciprocal leaves it: both are scaled by 2^-32. */
 #define CN__SUM_SHIFT -32
 #define CN__SUM_SCALE 0x1p-32f
@@ -166,18 +174,23 @@ CN__INLINE float cn__f32_silu(float x, bool fused)
     return cn__x_or_less(x, size / cn__1_and_exp(size, fused), fused);
 }
 
-/* s(1 + (1 - s)·rise) with s = 1/(1 + e), for 2^-32·e; 1 - s is e·s, which has its digits also where s is near 1 */
-CN__INLINE float cn__slope_of_logistic(float e, float rise, bool fused)
+/* y, or NaN where x is not finite: there a slope is ∞·0, for f64 and on GPUs as well. */
+CN__INLINE float cn__if_finite(float x, float y, bool fused) { return MULADD(x, 0.0f, y); }
+
+/* s(one + (1 - s)·rise) with s = 1/(1 + e), for 2^-32·e and 2^32·rise; 1 - s is e·s, which has its digits also where s is
+   near 1 */
+CN__INLINE float cn__slope_of_logistic(float e, float rise, float one, bool fused)
 {
     float s = CN__SUM_SCALE / (e + CN__SUM_SCALE);
-    return s * MULADD(e * s, rise * (1 / CN__SUM_SCALE), 1.0f);
+    return s * MULADD(e * s, rise, one);
 }
 
 /* s(1 + x(1 - s)) with s = sigmoid(x) */
 CN__INLINE float cn__f32_silu_slope(float x, bool fused)
 {
-    float c = cn__within(x, -105, 30), r, power = cn__exp_parts(-c, CN__SUM_SHIFT, &r, fused);
-    return cn__slope_of_logistic(MULADD(power * r, cn__exp_quotient(r, fused), power), c, fused);
+    float c = cn__number_within(x, -105, 30), r, power = cn__exp_parts(-c, CN__SUM_SHIFT, &r, fused);
+    float e = MULADD(power * r, cn__exp_quotient(r, fused), power);
+    return cn__slope_of_logistic(e, c / CN__SUM_SCALE, cn__if_finite(x, 1, fused), fused);
 }
 
 /* a + a³·P(a²) for a < 0.55 and NaN, then 1 - 2/(2^u + 1) with u = 2a·log2(e), of which few digits count there */
