@@ -164,7 +164,7 @@ CN__INLINE float cn__x_or_less(float x, float t, bool fused)
 
 CN__INLINE float cn__f32_sigmoid(float x, bool fused)
 {
-    return CN__SUM_SCALE / cn__1_and_exp(-cn__within(x, -105, 30), fused);
+    return (x == x ? CN__SUM_SCALE : x) / cn__1_and_exp(-cn__number_within(x, -105, 30), fused);
 }
 
 /* x/(1 + e^-x) = max(x, 0) - |x|/(1 + e^|x|) */
