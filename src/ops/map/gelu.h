@@ -91,7 +91,8 @@ CN__INLINE float cn__f32_gelu(float x, bool fused) { return fused ? cn__f32_gelu
 /* Φ(-a) - aφ(a), and the rest to 1 on the right */
 CN__INLINE float cn__f32_gelu_slope(float x, bool fused)
 {
-    float a = cn__size_within(x, CN__GELU_END), high, low, power = cn__gauss_parts(a, &high, &low, fused), r = high + low;
+    float a = cn__size_within(x, CN__GELU_END), high, low;
+    float power = cn__gauss_parts(a, &high, &low, fused), r = high + low;
     float q = MULADD(a, cn__tail_q(a, fused), 1.0f), p = MULADD(a, cn__tail_p(a, fused), 2.0f);
     float ratio = q / MULADD(a * q, CN__ROOT_2_PI, p);
     float gauss = MULADD(power * r, cn__exp_quotient(r, fused), power);
