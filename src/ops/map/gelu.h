@@ -44,24 +44,20 @@ CN__INLINE float cn__tail_p(float a, bool fused)
     return MULADD(p, a, 0x1.426b66p0f);
 }
 
-/* scale/x to within an eighth, for scale a power of 2: the exponent is negated, and the digits nearly so. */
-CN__INLINE float cn__about(float scale, float x)
-{
-    return cn__f32_of_bits(0x7ef311c7u - 0x3f800000u + cn__bits_of_f32(scale) - cn__bits_of_f32(x));
-}
+/* 1/x to within an eighth: the exponent is negated, and the digits nearly so. */
+CN__INLINE float cn__about_1_over(float x) { return cn__f32_of_bits(0x7ef311c7u - cn__bits_of_f32(x)); }
 
-/* What the roundings of w = aQ, of the sum below the line and of the quotient left out goes into the exponential. */
+/* What the roundings of the sum below the line and of the quotient left out goes into the exponential. */
 CN__INLINE float cn__f32_gelu_fused(float x)
 {
     const bool fused = true;
     float a = cn__size_within(x, CN__GELU_END), r, low, power = cn__gauss_parts(a, &r, &low, fused);
-    float z = a * a, q = cn__tail_q(a, fused), w = MULADD(z, q, a), w_rest = MULADD(z, q, a - w);
-    float p = a * cn__tail_p(a, fused), most = MULADD(w, CN__ROOT_2_PI, p), sum = most + 2;
+    float w = MULADD(a * a, cn__tail_q(a, fused), a), p = a * cn__tail_p(a, fused);
+    float most = MULADD(w, CN__ROOT_2_PI, p), sum = most + 2;
     float sum_rest = (MULADD(w, CN__ROOT_2_PI, -most) + p) + (most - (sum - 2));
-    float scaled = power * w, t = scaled / sum;
-    float t_rest = MULADD(t, MULADD(w_rest, cn__about(2, w), -sum_rest), MULADD(-t, sum, scaled));
+    float scaled = power * w, t = scaled / sum, t_rest = MULADD(-t, sum_rest, MULADD(-t, sum, scaled));
     float near = r + low, bent = MULADD(near * near, cn__exp_bend(near, fused), low);
-    return cn__x_or_less(x, MULADD(t, MULADD(t_rest, cn__about(1, scaled), bent) + r, t), fused);
+    return cn__x_or_less(x, MULADD(t, MULADD(t_rest, cn__about_1_over(scaled), bent) + r, t), fused);
 }
 
 /* In f64, where no instruction gives the rest of a product: Φ(-a) = e^(-a²/2)·P(a)/Q(a) */
