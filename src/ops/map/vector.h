@@ -3,7 +3,7 @@
    `fused` is a constant wherever they are called: whether the machine multiplies and adds in one instruction. Both ways
    every result is within 2 units in the last place of the true one, also where it falls below the normal range; zeros,
    infinities and NaN are as in libm. The polynomials are minimax fits. Functions that need more digits on the way than a
-   float has are in wide.h. */
+   float has are in wide.h and gelu.h. */
 #ifndef CN_MAP_VECTOR_H
 #define CN_MAP_VECTOR_H
 
