@@ -19,6 +19,9 @@ cn_tensor *cn__weak(cn_tensor *x, double value);
 /* ops/map: gives the handle x the value y (NULL: an error stands). What in-place forms end with. */
 bool cn__rebind(cn_tensor *x, cn_tensor *y);
 
+/* cpu/cpu.c: for a kernel that says only at its end that its first result is final: cn_kernel_done by all threads. */
+void cn__kernel_done_all(const cn_kernel *k);
+
 /* Small helpers for wrappers and shape rules. */
 static inline const cn_layout *cn__layout(const cn_tensor *t) { return &cn__result_of(t)->meta.layout; }
 static inline cn_dtype cn__dtype(const cn_tensor *t) { return cn__result_of(t)->meta.dtype; }

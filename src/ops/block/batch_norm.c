@@ -14,6 +14,7 @@ enum {
 typedef struct image {
     int64_t n, c, s;
     double count, eps; /* count: n s, elements a channel */
+    bool pieces;       /* what a chunk has of an image is worth telling a tail of */
 } image;
 
 typedef struct moments {
@@ -33,6 +34,12 @@ static channel channel_of(const image *im, const moments *m)
     return c;
 }
 
+/* Channels [begin, end) of image n are final. */
+static void tell_done(const cn_kernel *k, const image *im, int64_t n, int64_t begin, int64_t end, int thread)
+{
+    if (im->pieces) cn_kernel_done(k, (n * im->c + begin) * im->s, (n * im->c + end) * im->s, thread);
+}
+
 #define BODY "ops/block/batch_norm_body.h"
 #include "ops/block/each_type.h"
 
@@ -44,7 +51,10 @@ static void over_channels(const cn_kernel *k, cn_body body)
     im.count = (double)im.n * (double)im.s;
     int64_t grain = cn__grain_of(4 * im.count);
     if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
-    cn_parallel(k, im.c, grain < CHANNELS ? grain : CHANNELS, body, &im);
+    if (grain > CHANNELS) grain = CHANNELS;
+    im.pieces = grain * im.s >= 128;
+    cn_parallel(k, im.c, grain, body, &im);
+    if (!im.pieces) cn__kernel_done_all(k);
 }
 
 static bool check(cn_infer *i, const cn_layout *x, int first)
@@ -129,6 +139,7 @@ const cn_op cn__op_batch_norm = {
     .infer = infer,
     .grad = grad,
     .compose = compose,
+    .tail = true,
     .cpu = cpu,
     .gpu = cn__gpu_batch_norm,
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
@@ -183,6 +194,7 @@ const cn_op cn__op_batch_norm_backward = {
     .attr_size = sizeof(cn__norm_backward_attrs),
     .infer = backward_infer,
     .grad = backward_grad,
+    .tail = true,
     .cpu = backward_cpu,
     .gpu = cn__gpu_batch_norm_backward,
     CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, BACK(1e-5, 0, 1, 1) },

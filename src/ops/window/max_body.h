@@ -122,7 +122,6 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
 
 static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    (void)thread;
     const sizes *s = user;
     for (int64_t plane = begin; plane < end; plane++) {
         T *x = (T *)k->out[0].data + plane * s->in;
@@ -131,5 +130,6 @@ static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, in
         for (int64_t i = 0; i < s->in; i++) x[i] = 0;
         for (int64_t i = 0; i < s->out; i++)
             if (at[i] >= 0 && at[i] < s->in) x[at[i]] += g[i];
+        cn_kernel_done(k, plane * s->in, (plane + 1) * s->in, thread);
     }
 }
