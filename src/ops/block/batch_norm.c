@@ -14,7 +14,6 @@ enum {
 typedef struct image {
     int64_t n, c, s;
     double count, eps; /* count: n s, elements a channel */
-    bool pieces;       /* what a chunk has of an image is worth telling a tail of */
 } image;
 
 typedef struct moments {
@@ -34,12 +33,6 @@ static channel channel_of(const image *im, const moments *m)
     return c;
 }
 
-/* Channels [begin, end) of image n are final. */
-static void tell_done(const cn_kernel *k, const image *im, int64_t n, int64_t begin, int64_t end, int thread)
-{
-    if (im->pieces) cn_kernel_done(k, (n * im->c + begin) * im->s, (n * im->c + end) * im->s, thread);
-}
-
 #define BODY "ops/block/batch_norm_body.h"
 #include "ops/block/each_type.h"
 
@@ -51,10 +44,8 @@ static void over_channels(const cn_kernel *k, cn_body body)
     im.count = (double)im.n * (double)im.s;
     int64_t grain = cn__grain_of(4 * im.count);
     if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
-    if (grain > CHANNELS) grain = CHANNELS;
-    im.pieces = grain * im.s >= 128;
-    cn_parallel(k, im.c, grain, body, &im);
-    if (!im.pieces) cn__kernel_done_all(k);
+    cn_parallel(k, im.c, grain < CHANNELS ? grain : CHANNELS, body, &im);
+    cn__kernel_done_all(k); /* not row by row: what else a tail reads would come from all over memory */
 }
 
 static bool check(cn_infer *i, const cn_layout *x, int first)

@@ -84,6 +84,7 @@ static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_
 
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
+    (void)thread;
     const image *im = user;
     const T *x = k->in[0].data, *w = k->in[1].data, *b = k->in[2].data;
     T *y = k->out[0].data, mean[CHANNELS], scale[CHANNELS], add[CHANNELS];
@@ -96,18 +97,17 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
         scale[j] = (T)h.r * (w ? w[c] : 1);
         add[j] = b ? b[c] : 0;
     }
-    for (int64_t n = 0; n < im->n; n++) {
+    for (int64_t n = 0; n < im->n; n++)
         for (int64_t c = begin, j = 0; c < end; c++, j++) {
             const int64_t at = (n * im->c + c) * im->s;
             for (int64_t i = at; i < at + im->s; i++) y[i] = (x[i] - mean[j]) * scale[j] + add[j];
         }
-        tell_done(k, im, n, begin, end, thread);
-    }
 }
 
 /* h = (x - mean) r;  dweight = sum of g h,  dbias = sum of g,  dx = w r (g - mean(g) - h mean(g h)) */
 static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
+    (void)thread;
     const image *im = user;
     const T *g = k->in[0].data, *x = k->in[1].data, *w = k->in[2].data;
     T *dx = k->out[0].data, mean[CHANNELS], scale[CHANNELS], g_mean[CHANNELS], gh_mean[CHANNELS];
@@ -122,12 +122,10 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
         g_mean[j] = (T)(m[j].g / im->count);
         gh_mean[j] = (T)(h.gh * h.r / im->count);
     }
-    for (int64_t n = 0; n < im->n; n++) {
+    for (int64_t n = 0; n < im->n; n++)
         for (int64_t c = begin, j = 0; c < end; c++, j++) {
             const int64_t at = (n * im->c + c) * im->s;
             for (int64_t i = at; i < at + im->s; i++)
                 dx[i] = scale[j] * (g[i] - g_mean[j] - (x[i] - mean[j]) * gh_mean[j]);
         }
-        tell_done(k, im, n, begin, end, thread);
-    }
 }

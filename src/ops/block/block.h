@@ -104,16 +104,6 @@ static inline int64_t cn__columns_at(const cn__columns *c, int64_t part, int *wi
     return part / c->blocks * c->n * c->inner + first;
 }
 
-/* Of rows [begin, end) of n elements those before `done` are final, and those before `told` have been told of: a tail gets
-   some at a time, since each call costs it something. Returns up to where it has been told now. */
-static inline int64_t cn__rows_done(const cn_kernel *k, int64_t told, int64_t done, int64_t end, int64_t n, int thread)
-{
-    enum { ELEMENTS = 2048 };
-    if (done < end && (done - told) * n < ELEMENTS) return told;
-    cn_kernel_done(k, told * n, done * n, thread);
-    return done;
-}
-
 /* Rows a chunk, so that it is worth handing to a thread; work: elements a row. */
 static inline int64_t cn__grain_of(double work) { return work > 1 ? (int64_t)(16384 / work) + (work > 16384) : 16384; }
 
