@@ -143,6 +143,25 @@ static void memory_is_a_reason_against(void)
     cn_scope_end(cn, s);
 }
 
+/* An element of the other half is not final yet. */
+static void only_in_order(void)
+{
+    check_group("order");
+    for (int k = 0; k < THREADS_TRIED; k++) {
+        cn_ctx *cn = contexts[k];
+        cn_scope s = cn_scope_begin(cn);
+        cn_tensor *a = numbers(cn, CN_DIMS(300, 40)), *b = numbers(cn, CN_DIMS(40, 300));
+        cn_eval_all(cn);
+        cn_tensor *m = cn_matmul(a, b), *together = cn_add(m, cn_transpose(m, 0, 1));
+        check(!plan_has(together, "matmul+add"), "a tail, though it reads columns");
+        cn_eval(cn_keep(together));
+        m = cn_keep(cn_matmul(a, b));
+        cn_eval(m);
+        check(same(cn_add(m, cn_transpose(m, 0, 1)), together), "%d threads", k + 1);
+        cn_scope_end(cn, s);
+    }
+}
+
 /* dweight is complete when all rows have been seen; rows of dx are final before. */
 static void other_results_come_later(void)
 {
@@ -233,6 +252,7 @@ int main(void)
     every_operator();
     groups_are_moved();
     memory_is_a_reason_against();
+    only_in_order();
     other_results_come_later();
     unread_results_keep_their_place();
     assignments_stay_last();
