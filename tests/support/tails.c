@@ -44,7 +44,7 @@ bool tail_run(cn_ctx *ctx, const trial *t, const inputs *x, tail_kind kind, bool
         for (int k = 1; k < t->op->n_out; k++) cn_keep(out[k]);
         if (!together) ok = cn_eval(cn_keep(out[0]));
         /* rolled, it is no result of the plan and lies in place of what it was computed from: to compute it twice would show */
-        cn_tensor *y = cn_roll(flat(behind(ctx, out[0], other, kind)), 1, 0);
+        cn_tensor *y = cn_roll(flat(behind(ctx, out[0], other, kind)), CN_DIMS(1), CN_DIMS(0));
         char plan[8192], name[64];
         snprintf(name, sizeof name, "%s+", t->op->name);
         *inside = cn_plan_print(y, plan, sizeof plan) && strstr(plan, name);
