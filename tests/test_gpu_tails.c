@@ -24,7 +24,8 @@ static void compare(const output *expected, const output *got, const char *what,
     double *numbers = malloc(sizeof *numbers * (size_t)(expected->numel + 1));
     difference d = { "" };
     for (int64_t i = 0; i < expected->numel; i++) numbers[i] = output_at(expected, i);
-    check(close_to(numbers, got, (tolerance){ 1e-5, largest(expected) }, &d), "%s, result %d: %s", what, result, d.words);
+    check(close_to(numbers, got, (tolerance){ 1e-5, largest(expected) }, &d), "%s, result %d: %s", what, result,
+          d.words);
     free(numbers);
 }
 

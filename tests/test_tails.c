@@ -93,8 +93,8 @@ static cn_tensor *block_forward(const block *b)
 static bool block_gradients(cn_ctx *cn, cn_tensor **grads, bool *moved, bool *added)
 {
     cn_seed(cn, 3);
-    const block b = { numbers(cn, CN_DIMS(40, 24)), numbers(cn, CN_DIMS(24)), numbers(cn, CN_DIMS(24)), numbers(cn, CN_DIMS(24, 96)),
-                      numbers(cn, CN_DIMS(96, 24)), numbers(cn, CN_DIMS(24)) };
+    const block b = { numbers(cn, CN_DIMS(40, 24)), numbers(cn, CN_DIMS(24)),     numbers(cn, CN_DIMS(24)),
+                      numbers(cn, CN_DIMS(24, 96)), numbers(cn, CN_DIMS(96, 24)), numbers(cn, CN_DIMS(24)) };
     cn_tensor *all[6] = { b.scale, b.shift, b.up, b.down, b.down_bias, b.x };
     for (int i = 0; i < 6; i++) cn_set_requires_grad(all[i], true);
     cn_tensor *loss = cn_sum(cn_square(block_forward(&b)), CN_ALL, false);

@@ -40,7 +40,8 @@ bool tail_run(cn_ctx *ctx, const trial *t, const inputs *x, tail_kind kind, bool
     if (ok) {
         const cn_dims shape = cn_shape(out[0]), row = { shape.n > 0, { shape.n ? shape.v[shape.n - 1] : 0 } };
         const cn_dtype dtype = cn_type(out[0]);
-        cn_tensor *other[3] = { some(ctx, dtype, shape), some(ctx, dtype, row), some(ctx, dtype, CN_DIMS(cn_numel(out[0]))) };
+        cn_tensor *other[3] = { some(ctx, dtype, shape), some(ctx, dtype, row),
+                                some(ctx, dtype, CN_DIMS(cn_numel(out[0]))) };
         for (int k = 1; k < t->op->n_out; k++) cn_keep(out[k]);
         if (!together) ok = cn_eval(cn_keep(out[0]));
         /* rolled, it is no result of the plan and lies in place of what it was computed from: to compute it twice would show */
