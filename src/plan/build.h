@@ -79,7 +79,7 @@ source cn__resolve(const builder *b, cn__ref in);
 bool cn__flat(const builder *b, source s); /* seen in the order in which it is computed */
 bool cn__simplify(builder *b);             /* equal nodes become one */
 bool cn__fuse(builder *b);                 /* nodes → draft steps */
-void cn__find_tails(cn__plan *plan);
+bool cn__find_tails(builder *b); /* groups that run inside a kernel, behind it */
 bool cn__join_steps(builder *b); /* same program, other memory: one kernel */
 bool cn__place(builder *b);      /* buffers → arena offsets */
 

@@ -338,6 +338,7 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .grad = grad,
     .compose = compose,
     .strided = true,
+    .tail = true,
     .cpu = cpu,
     .scratch = scratch,
     .gpu = cn__attention_gpu,
