@@ -6,6 +6,11 @@
 #include <time.h>
 
 #include "cairn/cairn.h"
+#include "ops/map/slope.h"
+
+static cn_tensor *silu_backward(cn_tensor *x) { return cn__slope(&cn__op_silu_backward, x, x); }
+static cn_tensor *gelu_tanh_backward(cn_tensor *x) { return cn__slope(&cn__op_gelu_tanh_backward, x, x); }
+static cn_tensor *gelu_backward(cn_tensor *x) { return cn__slope(&cn__op_gelu_backward, x, x); }
 
 static const struct function {
     const char *name;
@@ -25,7 +30,10 @@ static const struct function {
                   { "gelu_tanh", cn_gelu_tanh },
                   { "erf", cn_erf },
                   { "gelu", cn_gelu },
-                  { "mish", cn_mish } };
+                  { "mish", cn_mish },
+                  { "silu_backward", silu_backward },
+                  { "gelu_tanh_backward", gelu_tanh_backward },
+                  { "gelu_backward", gelu_backward } };
 
 static double now(void)
 {
@@ -55,10 +63,10 @@ int main(void)
     cn_tensor *x[2];
     for (int i = 0; i < 2; i++) x[i] = cn_keep(cn_mul_s(cn_randn(cn, i ? CN_F64 : CN_F32, CN_DIMS(N)), 2));
     cn_eval_all(cn);
-    printf("%-12s %8s %8s   ns an element\n", "", "f32", "f64");
+    printf("%-18s %8s %8s   ns an element\n", "", "f32", "f64");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         const struct function *f = &functions[i];
-        printf("%-12s %8.2f %8.2f\n", f->name, best_time(cn, f, x[0]) / N * 1e9, best_time(cn, f, x[1]) / N * 1e9);
+        printf("%-18s %8.2f %8.2f\n", f->name, best_time(cn, f, x[0]) / N * 1e9, best_time(cn, f, x[1]) / N * 1e9);
     }
     if (cn_failed(cn)) printf("%s\n", cn_error(cn));
     cn_close(cn);

@@ -82,7 +82,7 @@ struct cn__group {
 /* group.c */
 bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__group *g);
 void cn__group_bind(cn__group *g, const cn__run *run, void *const *base);
-void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs);
+void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* for tiles of at most n */
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);

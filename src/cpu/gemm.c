@@ -25,7 +25,6 @@ enum {
     GOOD_ROWS = 96,       /* nor, if there is a choice, smaller than this */
     A_REUSE = 4,          /* A is packed when it meets more panels of B than this */
     A_ROW_REUSE = 16,     /* the same where its rows are contiguous */
-    CROWDING = 2048,      /* but not a multiple of so many bytes apart: they get in each other's way in the caches */
     FEW_ROWS = 256,       /* as many rows of A as can be read in place by several blocks of columns */
     B_REUSE = 4,          /* B is packed when it meets more tiles of A than this */
     GROUP = 4,            /* panels of B that a block packs at once for itself */
@@ -146,8 +145,7 @@ static int64_t enough_blocks(double work)
 /* Is it worth packing? Halves are widened while they are packed. */
 static bool packs_a(const plan *p)
 {
-    const bool readable = p->g.a_col == 1 && p->g.a_row * p->size % CROWDING != 0;
-    return p->g.a_storage || p->g.n > (readable ? A_ROW_REUSE : A_REUSE) * p->kernel->width;
+    return p->g.a_storage || p->g.n > (p->g.a_col == 1 ? A_ROW_REUSE : A_REUSE) * p->kernel->width;
 }
 
 static bool packs_b(const plan *p) { return p->g.b_storage || p->g.m > B_REUSE * p->kernel->rows || p->g.b_col != 1; }

@@ -202,15 +202,15 @@ static void fill(char *to, const void *element, size_t size, int64_t n)
     }
 }
 
-void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs)
+void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n)
 {
     for (int i = 0; i < g->n_numbers; i++) {
         const cn__operand *o = g->walks[g->numbers[i].operand].operand;
-        const cn__node *n = run->leaves[o->number].node;
+        const cn__node *number = run->leaves[o->number].node;
         uint64_t element = 0;
-        cn__store_f64(o->dtype, &element, n->args[0].f);
-        int64_t count = g->numel < CN__TILE ? g->numel : CN__TILE;
-        fill(regs + (size_t)g->numbers[i].reg * CN__REG_BYTES, &element, cn_dtype_size(o->dtype), count);
+        cn__store_f64(o->dtype, &element, number->args[0].f);
+        fill(regs + (size_t)g->numbers[i].reg * CN__REG_BYTES, &element, cn_dtype_size(o->dtype),
+             n < CN__TILE ? n : CN__TILE);
     }
 }
 
@@ -306,7 +306,7 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
 
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end)
 {
-    cn__group_fill_numbers(g, run, regs);
+    cn__group_fill_numbers(g, run, regs, end - begin);
     for (int64_t at = begin; at < end; at += CN__TILE)
         cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
 }

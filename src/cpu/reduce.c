@@ -127,7 +127,7 @@ static void run_rows(void *user, int64_t part, int thread)
     const job *j = user;
     const shape3 *s = &j->s;
     char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
-    cn__group_fill_numbers(j->g, j->run, regs);
+    cn__group_fill_numbers(j->g, j->run, regs, j->g->numel);
     int64_t begin = part * j->units, total = s->outer * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
     if (s->reduced <= CN__TILE) {
@@ -149,7 +149,7 @@ static void run_columns(void *user, int64_t part, int thread)
     const job *j = user;
     const shape3 *s = &j->s;
     char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
-    cn__group_fill_numbers(j->g, j->run, regs);
+    cn__group_fill_numbers(j->g, j->run, regs, j->g->numel);
     int64_t begin = part * j->units, total = s->outer * s->bands * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
     for (int64_t u = begin; u < end; u++) {

@@ -122,6 +122,7 @@ typedef struct cn__gpu_command {
 typedef struct cn__gpu_step {
     int first, n;   /* commands; n 0: nothing to do, or the CPU's */
     bool by_cpu;
+    bool took_tail; /* its kernels compute the group behind it too */
     void *fallback; /* of fallback.c */
 } cn__gpu_step;
 

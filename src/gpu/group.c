@@ -42,7 +42,7 @@ typedef struct emit {
     cn__gpu_source *s; /* NULL: only the words are wanted, for a group joined to another */
     int first;         /* the word that J stands for */
     int names;         /* operands are called in(names), in(names + 1), .. */
-    int given;         /* tail: the load that is the kernel's result, or -1 */
+    int given;         /* tail: the buffer that is the kernel's result, or -1 */
 } emit;
 
 static void say(const emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -120,7 +120,7 @@ static void emit_load(const emit *e, int load)
 {
     const cn__operand *o = &e->step->loads[load];
     const char *type = cn__gpu_type(o->dtype);
-    if (load == e->given) {
+    if (e->given >= 0 && o->buffer == e->given) {
         say(e, "    let v%d = value;\n", load);
         return;
     }
@@ -360,10 +360,8 @@ const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__ste
 {
     enum { NAMES = 100 };
     cn__gpu_source s = { .memory = &p->plan->device->ctx->memory };
-    emit e = { p, c, tail, &s, 0, NAMES, -1 };
-    int result = kernel->stores[0].to.buffer;
-    for (int l = 0; l < tail->n_loads; l++)
-        if (tail->loads[l].buffer == result) e.given = l;
+    const int result = kernel->stores[0].to.buffer;
+    emit e = { p, c, tail, &s, 0, NAMES, result };
     const cn__buffer *b = &p->plan->buffers[result];
     bool needed = b->where != CN__AT_ARENA || b->last > (int)(tail - p->plan->steps);
     say(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));

@@ -16,8 +16,8 @@
    WGSL      A kernel's text may use, with K the number of an operand or result:
                inK(i), rawK(i)       element i of operand K, counted from its first: f32 or i32 (bool: i32 0 or 1); its word
                outK(i, v), set_rawK(i, w)   element i of result K; of a bool, any v other than 0 is true
-               put(i, v)             result 0 and whatever is fused behind it: for operators with .tail, which must set
-                                     every element exactly once through it, with v a f32 (i32 if the result is whole)
+               put(i, v)             result 0 and whatever is fused behind it (operators with .tail): every element is
+                                     set exactly once, with v a f32 (i32 if the result is whole), and not read again
                par(n)                the n-th cn__gpu_param, a u32; pari(n) the same as i32; parf(n) as f32
                arg(n), argu(n), argh(n)    argument n as f32, its low word, its high word: these may change from run to run
                tmp(i), set_tmp(i, w) words of the step's scratch memory (cn__gpu_scratch), kept between its launches

@@ -207,7 +207,8 @@ static const function functions[] = {
       "}\n" },
     { "gelu_slope",
       "fn gelu_slope(x: f32) -> f32 {\n"
-      "    return 0.5 * (1.0 + erf(x * 0.70710678)) + x * (0.39894228 * exp(-0.5 * x * x));\n"
+      "    let share = select(gelu(x) / x, 0.5, abs(x) < 1e-6);\n"
+      "    return share + x * (0.39894228 * exp(-0.5 * x * x));\n"
       "}\n" },
     { "gelu_tanh",
       "fn gelu_tanh(x: f32) -> f32 {\n"

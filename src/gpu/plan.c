@@ -77,6 +77,7 @@ typedef struct call {
     cn__gpu_call c;
     cn__gpu_plan *p;
     const cn__step *step, *tail;
+    bool took_tail; /* some kernel writes through put() */
     cn__vec params; /* of uint32_t, for the launches that follow */
     int64_t scratch;
 } call;
@@ -160,6 +161,7 @@ static void add_numbers(call *k, cn__gpu_command *c, const char *code)
 static const char *with_tail(call *k, cn__gpu_command *c, const char *code)
 {
     if (!cn__gpu_mentions(code, "put")) return code;
+    k->took_tail = k->tail != NULL;
     const char *put = k->tail ? cn__gpu_emit_tail(k->p, c, k->step, k->tail)
                               : cn__gpu_text(&k->c, "fn put(i: u32, value: %s) { out0(i, value); }\n",
                                              cn__gpu_type(k->step->stores[0].to.dtype));
@@ -213,7 +215,7 @@ static void array_of(cn_array *v, const cn__operand *o)
     memcpy(v->stride, o->layout.stride, sizeof v->stride);
 }
 
-static bool prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail)
+static bool prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail, bool *took_tail)
 {
     cn_array *views = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
     if (!views) return false;
@@ -231,6 +233,7 @@ static bool prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step
                .step = step,
                .tail = tail };
     bool ok = step->op->gpu(&k.c);
+    *took_tail = k.took_tail;
     cn__vec_free(memory_of(p), &k.params, sizeof(uint32_t));
     return ok && !p->failed;
 }
@@ -245,8 +248,8 @@ static bool stores_halves(const cn__step *s)
     return false;
 }
 
-/* A tail is part of the kernel before it, if both can run here. */
-static bool takes_tail(const cn__plan *plan, int i)
+/* A tail is part of the kernel before it, if both can run here and that writes its result through put(). */
+static bool may_take_tail(const cn__plan *plan, int i)
 {
     const cn__step *tail = &plan->steps[i + 1];
     return i + 1 < plan->n_steps && tail->tail && has_kernel(&plan->steps[i]) && !stores_halves(tail) &&
@@ -258,14 +261,14 @@ static bool prepare_step(cn__gpu_plan *p, int i)
     const cn__step *s = &p->plan->steps[i];
     cn__gpu_step *g = &p->steps[i];
     g->first = (int)p->commands.n;
-    if (s->tail && takes_tail(p->plan, i - 1)) return true;
+    if (s->tail && p->steps[i - 1].took_tail) return true;
     bool ok = true;
     for (int k = 0; k < s->together; k++) g->by_cpu |= !has_kernel(&s[k]);
     if (g->by_cpu) {
         p->fallbacks++;
         ok = cn__gpu_fallback_prepare(p, i);
     } else if (!s->group) {
-        ok = prepare_kernel(p, s, takes_tail(p->plan, i) ? s + 1 : NULL);
+        ok = prepare_kernel(p, s, may_take_tail(p->plan, i) ? s + 1 : NULL, &g->took_tail);
     } else {
         ok = s->op ? cn__gpu_emit_reduction(p, s) : cn__gpu_emit_group(p, s, s->together);
     }

@@ -102,8 +102,7 @@ static bool finish_steps(builder *b)
         finish_step(b, &p->steps[i], (draft_step *)b->steps.v + i);
         p->contractions += p->steps[i].contraction;
     }
-    if (!b->failed) cn__find_tails(p);
-    b->failed |= !b->failed && !cn__join_steps(b);
+    b->failed |= !b->failed && !(cn__find_tails(b) && cn__join_steps(b));
     for (int i = 0; i < p->n_steps && !b->failed; i++) {
         cn__step *s = &p->steps[i];
         if (s->tail) add_name(s[-1].name, sizeof s[-1].name, s->name);

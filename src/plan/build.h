@@ -89,7 +89,7 @@ bool cn__simplify(builder *b);                                      /* equal nod
 bool cn__find_homes(builder *b);                                    /* results are written where they are wanted */
 bool cn__seen_at_home(const builder *b, source s, cn_layout *seen); /* s, whose value has a home, as it lies there */
 bool cn__fuse(builder *b);                                          /* nodes → draft steps */
-void cn__find_tails(cn__plan *plan);
+bool cn__find_tails(builder *b); /* groups that run inside a kernel, behind it */
 bool cn__join_steps(builder *b); /* same program, other memory: one kernel */
 bool cn__place(builder *b);      /* buffers → arena offsets */
 

@@ -465,29 +465,6 @@ static void check_takeovers(builder *b)
             b->info[i].updates = false;
 }
 
-/* What follows a kernel element by element can run on each part of its result as soon as that is finished, if it reads
-   the result in order and everything else it reads was there before. */
-void cn__find_tails(cn__plan *p)
-{
-    for (int i = 1; i < p->n_steps; i++) {
-        cn__step *g = &p->steps[i];
-        const cn__step *k = &p->steps[i - 1];
-        if (!g->group || g->op || g->updates || k->group || !k->op->tail || k->n_stores != 1) continue;
-        int result = k->stores[0].to.buffer;
-        int64_t numel = cn__numel(&k->stores[0].to.layout);
-        bool reads = false;
-        bool in_order = cn__numel(&g->space) == numel && cn__layout_contiguous(&k->stores[0].to.layout);
-        for (int l = 0; l < g->n_loads; l++) {
-            if (g->loads[l].buffer != result) continue;
-            reads = true;
-            in_order &= g->loads[l].view_node < 0 && cn__layout_contiguous(&g->loads[l].layout) &&
-                        cn__numel(&g->loads[l].layout) == numel &&
-                        g->loads[l].layout.offset == k->stores[0].to.layout.offset; /* not another part beside it */
-        }
-        g->tail = reads && in_order;
-    }
-}
-
 bool cn__fuse(builder *b)
 {
     for (int i = 0; i < b->n; i++) {

@@ -75,14 +75,14 @@ static void lifetimes(builder *b)
     for (int s = 0, begin = 0; s < b->plan->n_steps; s++) {
         const cn__step *step = &b->plan->steps[s];
         if (!step->joined) begin = s; /* a kernel's results have their places before any operand's is given back */
+        int end = s + (s + 1 < b->plan->n_steps && step[1].tail); /* a tail writes while its kernel still works */
         for (int i = 0; i < step->n_stores; i++) {
             cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
             if (buf->first < 0) buf->first = begin;
-            buf->last = s;
+            buf->last = end;
         }
         for (int i = 0; i < step->n_loads; i++)
-            if (step->loads[i].buffer >= 0)
-                buffer_at(b, step->loads[i].buffer)->last = s + (s + 1 < b->plan->n_steps && step[1].tail);
+            if (step->loads[i].buffer >= 0) buffer_at(b, step->loads[i].buffer)->last = end;
     }
 }
 
@@ -117,7 +117,7 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
             in_order &= step[-1].loads[j].buffer != id; /* still read beside us */
         for (int j = 0; j < step->n_loads; j++)
             if (step->loads[j].buffer == id)
-                in_order &= cn__layout_contiguous(&step->loads[j].layout) && step->loads[j].view_node < 0 &&
+                in_order &= cn__layout_contiguous(&step->loads[j].layout) &&
                             (size_t)cn__numel(&step->loads[j].layout) *
                                     cn__device_element(b->plan->device, step->loads[j].dtype) ==
                                 bytes;

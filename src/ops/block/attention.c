@@ -339,6 +339,7 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .compose = compose,
     .strided = true,
     .strided_out = 1,
+    .tail = true,
     .cpu = cpu,
     .scratch = scratch,
     .gpu = cn__attention_gpu,

@@ -148,6 +148,7 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
         NAME(product)
         (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out.v, out.row,
          out.col);
+        cn_kernel_done(kernel, (head * a->tq + first) * a->ev, (head * a->tq + first + rows) * a->ev, thread);
     }
 }
 

@@ -86,7 +86,7 @@ static const char forward[] = "fn kernel(group: u32, local: u32) {\n"
                               "    }\n"
                               "    for (var e = p.first + lane_of(local); e < p.end; e += LANES) {\n"
                               "        let i = place(p.c, e);\n"
-                              "        out0(i, (in0(i) - m.x) * scale + add);\n"
+                              "        put(i, (in0(i) - m.x) * scale + add);\n"
                               "    }\n"
                               "}\n";
 
@@ -102,7 +102,7 @@ static const char backward[] = "fn kernel(group: u32, local: u32) {\n"
                                "    let scale = r * weight(p.c); let g_mean = m.z / n; let gh_mean = gh * r / n;\n"
                                "    for (var e = p.first + lane_of(local); e < p.end; e += LANES) {\n"
                                "        let i = place(p.c, e);\n"
-                               "        out0(i, scale * (in0(i) - g_mean - (in1(i) - m.x) * gh_mean));\n"
+                               "        put(i, scale * (in0(i) - g_mean - (in1(i) - m.x) * gh_mean));\n"
                                "    }\n"
                                "}\n";
 

@@ -13,10 +13,9 @@ static NAME(scale) NAME(scale_of)(const T *x, int64_t n, const norm *j)
 
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    (void)thread;
     const norm *j = user;
     const T *w = k->in[1].data, *b = j->centred ? k->in[2].data : NULL;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t row = begin, told = begin; row < end; row++) {
         const T *x = (const T *)k->in[0].data + row * j->n;
         T *y = (T *)k->out[0].data + row * j->n;
         const NAME(scale) s = NAME(scale_of)(x, j->n, j);
@@ -25,6 +24,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
             if (w) h *= w[i];
             y[i] = b ? h + b[i] : h;
         }
+        told = cn__rows_done(k, told, row + 1, end, j->n, thread);
     }
 }
 
@@ -77,10 +77,10 @@ static void NAME(backward_row)(const NAME(line) *l, const norm *j, T *dx)
 }
 
 /* Rows of one block: their shares of dweight and dbias are summed in T, in `share`. */
-static void NAME(backward_block)(const cn_kernel *k, const norm *j, int64_t begin, int64_t end, T *share)
+static void NAME(backward_block)(const cn_kernel *k, const norm *j, int64_t begin, int64_t end, T *share, int thread)
 {
     const int64_t n = j->n;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t row = begin, told = begin; row < end; row++) {
         const T *x = (const T *)k->in[1].data + row * n;
         const NAME(line) l = { .g = (const T *)k->in[0].data + row * n,
                                .x = x,
@@ -89,6 +89,7 @@ static void NAME(backward_block)(const cn_kernel *k, const norm *j, int64_t begi
                                .db = share ? share + n : NULL,
                                .s = NAME(scale_of)(x, n, j) };
         NAME(backward_row)(&l, j, (T *)k->out[0].data + row * n);
+        told = cn__rows_done(k, told, row + 1, end, n, thread);
     }
 }
 
@@ -102,7 +103,7 @@ static void NAME(backward_parts)(const cn_kernel *k, void *user, int64_t begin, 
         for (int64_t i = 0; i < 2 * j->n && sums; i++) sums[i] = 0;
         for (int64_t row = first; row < last; row += BLOCK_ROWS) {
             for (int64_t i = 0; i < 2 * j->n && sums; i++) share[i] = 0;
-            NAME(backward_block)(k, j, row, last - row < BLOCK_ROWS ? last : row + BLOCK_ROWS, share);
+            NAME(backward_block)(k, j, row, last - row < BLOCK_ROWS ? last : row + BLOCK_ROWS, share, thread);
             for (int64_t i = 0; i < 2 * j->n && sums; i++) sums[i] += share[i];
         }
     }

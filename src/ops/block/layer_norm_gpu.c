@@ -30,7 +30,7 @@ static const char forward[] = "fn x_at(i: u32) -> f32 { return in0(i); }\n"
                               "    let s = statistics(local, row * n, stop);\n"
                               "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
                               "        let i = row * n + k;\n"
-                              "        out0(i, (in0(i) - s.x) * s.y * weight(k) + bias(k));\n"
+                              "        put(i, (in0(i) - s.x) * s.y * weight(k) + bias(k));\n"
                               "    }\n"
                               "}\n";
 
@@ -47,7 +47,7 @@ static const char backward_rows[] = "fn x_at(i: u32) -> f32 { return in1(i); }\n
                                     "    if (!CENTRED) { sums.x = 0.0; }\n"
                                     "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
                                     "        let h = (in1(at + k) - s.x) * s.y;\n"
-                                    "        out0(at + k, s.y * (in0(at + k) * weight(k) - sums.x - h * sums.y));\n"
+                                    "        put(at + k, s.y * (in0(at + k) * weight(k) - sums.x - h * sums.y));\n"
                                     "    }\n"
                                     "    return s;\n"
                                     "}\n";

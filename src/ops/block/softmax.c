@@ -75,7 +75,7 @@ static const char gpu_forward[] = "fn kernel(group: u32, local: u32) {\n"
                                   "    let scale = %s;\n"
                                   "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
                                   "        let i = at + k * inner;\n"
-                                  "        out0(i, %s);\n"
+                                  "        put(i, %s);\n"
                                   "    }\n"
                                   "}\n";
 
@@ -91,7 +91,7 @@ static const char gpu_backward[] = "fn kernel(group: u32, local: u32) {\n"
                                    "    sum = row_sum(local, sum);\n"
                                    "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
                                    "        let i = at + k * inner;\n"
-                                   "        out0(i, %s);\n"
+                                   "        put(i, %s);\n"
                                    "    }\n"
                                    "}\n";
 
@@ -150,6 +150,7 @@ const cn_op cn__op_softmax = {
     .infer = infer,
     .grad = softmax_grad,
     .compose = softmax_compose,
+    .tail = true,
     .cpu = softmax_cpu,
     .gpu = softmax_gpu,
     .onnx = "Softmax",
@@ -195,6 +196,7 @@ const cn_op cn__op_softmax_backward = {
     .infer = infer,
     .grad = softmax_backward_grad,
     .compose = softmax_backward_compose,
+    .tail = true,
     .cpu = softmax_backward_cpu,
     .gpu = softmax_backward_gpu,
     CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){ 1 } },
@@ -236,6 +238,7 @@ const cn_op cn__op_log_softmax = {
     .infer = infer,
     .grad = log_softmax_grad,
     .compose = log_softmax_compose,
+    .tail = true,
     .cpu = log_softmax_cpu,
     .gpu = log_softmax_gpu,
     .onnx = "LogSoftmax",
@@ -278,6 +281,7 @@ const cn_op cn__op_log_softmax_backward = {
     .infer = infer,
     .grad = log_softmax_backward_grad,
     .compose = log_softmax_backward_compose,
+    .tail = true,
     .cpu = log_softmax_backward_cpu,
     .gpu = log_softmax_backward_gpu,
     CN_CASES({ .in = { CN_S(3, 5), CN_S(3, 5) }, .attrs = &(const cn__softmax_attrs){ 1 } },

@@ -94,14 +94,14 @@ typedef struct NAME(job) {
 
 static void NAME(parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    (void)thread;
     const NAME(job) *job = user;
     const cn__columns *c = &job->c;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = begin, told = begin; i < end; i++) {
         int width;
         int64_t at = cn__columns_at(c, i, &width);
         const T *y = k->n_in > 1 ? (const T *)k->in[1].data + at : NULL;
         job->part((const T *)k->in[0].data + at, y, (T *)k->out[0].data + at, c->n, c->inner, width);
+        if (c->blocks == 1) told = cn__rows_done(k, told, i + 1, end, c->n * c->inner, thread);
     }
 }
 
@@ -113,6 +113,7 @@ static void NAME(run)(const cn_kernel *k, NAME(part) * row, NAME(part) * columns
     job.part = job.c.inner == 1 ? row : columns;
     const int64_t width = job.c.inner < CN__COLUMNS ? job.c.inner : CN__COLUMNS;
     cn_parallel(k, job.c.outer * job.c.blocks, cn__grain_of((double)job.c.n * (double)width), NAME(parts), &job);
+    if (job.c.blocks > 1) cn__kernel_done_all(k); /* strips of columns, none of which is worth telling */
 }
 
 static void NAME(softmax)(const cn_kernel *k) { NAME(run)(k, NAME(softmax_row), NAME(softmax_columns)); }

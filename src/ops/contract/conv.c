@@ -269,11 +269,8 @@ static void input_unit(const cn__conv *c, int64_t index, int thread)
          *weight = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
     const size_t bytes = (size_t)(channels * c->pixels * c->size);
     if (bytes) memset(x, 0, bytes);
-    if (cn__conv_thin(c)) {
-        cn__conv_thin_x(c, cn__conv_y(c, n, group, 0), x, weight, channels);
-        return;
-    }
-    for (int64_t at = 0; at < c->positions; at += c->chunk) {
+    if (cn__conv_thin(c)) cn__conv_thin_x(c, cn__conv_y(c, n, group, 0), x, weight, channels);
+    for (int64_t at = 0; at < c->positions && !cn__conv_thin(c); at += c->chunk) {
         const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
         cn__gemm g = input_product(c, channels, len);
         g.a = weight;
@@ -282,6 +279,8 @@ static void input_unit(const cn__conv *c, int64_t index, int thread)
         cn__conv_multiply(c, &g, thread);
         cn__conv_scatter(c, x, channels, at, len, thread);
     }
+    const int64_t from = (x - c->x) / c->size;
+    cn_kernel_done(c->k, from, from + channels * c->pixels, thread);
 }
 
 static cn__conv input_of(const cn_kernel *k)
@@ -317,6 +316,7 @@ const cn_op cn__op_conv_input_grad = {
     .kind = CN_CONTRACT,
     .n_in = 2,
     .n_out = 1,
+    .tail = true,
     .attr_size = sizeof(cn__conv_attrs),
     .infer = input_infer,
     .grad = input_grad,

@@ -124,7 +124,6 @@ static problem input_problem(const cn__conv_sizes *s, const cn__conv_attrs *a, c
 
 typedef struct form {
     int a, b;            /* operands */
-    bool tail;           /* results go through put() */
     bool checked;        /* b may lie outside of the image */
     int axes;            /* the last ones, that are there */
     bool tiled;          /* tiles in workgroup memory; or each invocation on its own */
@@ -218,7 +217,7 @@ static void say_functions(text *t, const form *f)
     say(t, "fn a(i: i32) -> f32 { return in%d(u32(i)); }\nfn b(i: i32) -> f32 { return in%d(u32(i)); }\n", f->a, f->b);
     say(t, "fn store(part: i32, i: i32, v: f32) { ");
     if (f->parts > 1) say(t, "set_tmp(u32(part) * par(4u) + u32(i), bitcast<u32>(v)); }\n");
-    else say(t, "%s(u32(i), v); }\n", f->tail ? "put" : "out0");
+    else say(t, "put(u32(i), v); }\n");
     say_digits(t, f);
 }
 
@@ -420,8 +419,7 @@ static bool add_up(cn__gpu_call *c, const form *f)
     return cn__gpu_each(c, f->numel,
                         cn__gpu_text(c,
                                      "fn each(i: u32) {\n    var sum = 0.0;\n    for (var p = 0u; p < par(0u); p++) { "
-                                     "sum += bitcast<f32>(tmp(p * par(1u) + i)); }\n    %s(i, sum);\n}\n",
-                                     f->tail ? "put" : "out0"));
+                                     "sum += bitcast<f32>(tmp(p * par(1u) + i)); }\n    put(i, sum);\n}\n"));
 }
 
 /* p: the largest problem of so many. */
@@ -462,7 +460,7 @@ bool cn__conv_gpu(cn__gpu_call *c)
     cn__conv_sizes s;
     if (!cn__conv_measure(c->ctx, c->op->name, &a, c->in[0].shape, c->in[1].shape, &s)) return false;
     flatten(&s, &a);
-    form f = { .a = 1, .b = 0, .tail = true, .checked = is_padded(&a), .axes = axes_of(&s, &a), .groups = s.groups };
+    form f = { .a = 1, .b = 0, .checked = is_padded(&a), .axes = axes_of(&s, &a), .groups = s.groups };
     f.numel = c->out[0].numel;
     if (!f.numel) return true;
     const problem p = forward_problem(&s, &a);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "wide.h"
+#include "gelu.h"
 
 #define LIBM(fn, x)      _Generic((x), float: fn##f, double: fn)(x)
 #define LIBM2(fn, x, y)  _Generic((x), float: fn##f, double: fn)(x, y)
@@ -55,7 +55,7 @@
 #define MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
 #define MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 
-/* ---- what wide.h and vector.h have for f32; far on the left the limits, where the formulas would give NaN ---- */
+/* ---- what gelu.h, wide.h and vector.h have for f32; far on the left the limits, where the formulas would give NaN ---- */
 
 static inline double sigmoid_f64(double x) { return 1 / (1 + exp(-x)); }
 static inline double silu_f64(double x) { return x < -800 ? -0.0 : x / (1 + exp(-x)); }
@@ -67,7 +67,7 @@ static inline double softplus_f64(double x, double p, double limit)
 }
 static inline double gelu_tanh_f64(double x)
 {
-    return x < -40 ? -0.0 : x / (1 + exp(x * (CN__GELU_A + CN__GELU_B * x * x)));
+    return x < -40 ? -0.0 : x / (1 + exp(-x * (CN__GELU_A + CN__GELU_B * x * x)));
 }
 static inline double mish_f64(double x)
 {

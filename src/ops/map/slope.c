@@ -10,16 +10,11 @@
 #define GELU_B    0.044715
 #define SQRT_HALF 0.70710678118654752440
 
-/* ---- slopes that take more than one line ---- */
+/* ---- slopes that take more than one line: of f32 in vector.h and gelu.h ---- */
 
-#define OF(slope, v) _Generic((v), float: slope##_f32, double: slope##_f64)(v, fused)
+#define OF(slope, v) _Generic((v), float: cn__f32_##slope, double: slope##_f64)(v, fused)
 
 /* s(1 + v(1 - s)) with s = sigmoid(v) */
-static inline float silu_slope_f32(float v, bool fused)
-{
-    float s = cn__f32_sigmoid(v, fused);
-    return s * (1 + v * (1 - s));
-}
 static inline double silu_slope_f64(double v, bool fused)
 {
     (void)fused;
@@ -28,11 +23,6 @@ static inline double silu_slope_f64(double v, bool fused)
 }
 
 /* Φ(v) + vφ(v) */
-static inline float gelu_slope_f32(float v, bool fused)
-{
-    float density = cn__f32_exp(-0.5f * v * v, fused) * (float)(0.5 * GELU_A);
-    return 0.5f * (1 + cn__f32_erf(v * (float)SQRT_HALF, fused)) + v * density;
-}
 static inline double gelu_slope_f64(double v, bool fused)
 {
     (void)fused;
@@ -40,12 +30,6 @@ static inline double gelu_slope_f64(double v, bool fused)
 }
 
 /* s(1 + 2v(1 - s)u') with s = sigmoid(2u) = (1 + tanh(u))/2, u = a(v + bv³) */
-static inline float gelu_tanh_slope_f32(float v, bool fused)
-{
-    const float a = (float)GELU_A, b = (float)GELU_B, square = v * v;
-    float s = cn__f32_sigmoid(2 * a * v * (1 + b * square), fused);
-    return s * (1 + 2 * v * (1 - s) * (a * (1 + 3 * b * square)));
-}
 static inline double gelu_tanh_slope_f64(double v, bool fused)
 {
     (void)fused;

@@ -3,7 +3,7 @@
    `fused` is a constant wherever they are called: whether the machine multiplies and adds in one instruction. Both ways
    every result is within 2 units in the last place of the true one, also where it falls below the normal range; zeros,
    infinities and NaN are as in libm. The polynomials are minimax fits. Functions that need more digits on the way than a
-   float has are in wide.h. */
+   float has are in wide.h and gelu.h. */
 #ifndef CN_MAP_VECTOR_H
 #define CN_MAP_VECTOR_H
 
@@ -48,6 +48,7 @@ CN__INLINE float cn__expm1_reduced(float r, bool fused)
 /* log(2) in two parts, the first so short that its product with a whole number is exact */
 #define CN__LN2_HIGH 0x1.63p-1f
 #define CN__LN2_LOW  -0x1.bd0106p-13f
+#define CN__LN2      0x1.62e43p-1f
 #define CN__LOG2_E   0x1.715476p0f
 
 /* Adding it rounds to a whole number, which is then in the low bits. */
@@ -84,44 +85,125 @@ CN__INLINE float cn__f32_expm1(float x, bool fused)
     return x == 0 ? x : y;
 }
 
+/* (e^r - 1 - r)/r² for |r| ≤ log(2)/2; e^r is then good to 2^-28 */
+CN__INLINE float cn__exp_bend(float r, bool fused)
+{
+    float q = 0x1.6a539cp-10f;
+    q = MULADD(q, r, 0x1.123994p-7f);
+    q = MULADD(q, r, 0x1.5558acp-5f);
+    q = MULADD(q, r, 0x1.555492p-3f);
+    return MULADD(q, r, 0x1.fffffcp-2f);
+}
+
+/* (e^r - 1)/r */
+CN__INLINE float cn__exp_quotient(float r, bool fused) { return MULADD(cn__exp_bend(r, fused), r, 1.0f); }
+
+/* The same for powers of 2: (2^f - 1 - f·log(2))/f² for |f| ≤ 1/2, and (2^f - 1)/f */
+CN__INLINE float cn__exp2_bend(float f, bool fused)
+{
+    float q = 0x1.417b9ep-13f;
+    q = MULADD(q, f, 0x1.5f095ep-10f);
+    q = MULADD(q, f, 0x1.3b2dd2p-7f);
+    q = MULADD(q, f, 0x1.c6af7ap-5f);
+    return MULADD(q, f, 0x1.ebfbdcp-3f);
+}
+CN__INLINE float cn__exp2_quotient(float f, bool fused) { return MULADD(cn__exp2_bend(f, fused), f, CN__LN2); }
+
+/* v = n·log(2) + r; the result is 2^(n + shift), whose exponent is what stands in the low bits once n is rounded */
+CN__INLINE float cn__exp_parts(float v, int32_t shift, float *r, bool fused)
+{
+    const float rounder = CN__ROUNDER + (float)(127 + shift);
+    float shifted = MULADD(v, CN__LOG2_E, rounder), n = shifted - rounder;
+    *r = MULADD(n, -CN__LN2_LOW, MULADD(n, -CN__LN2_HIGH, v));
+    return cn__f32_of_bits(cn__bits_of_f32(shifted) << 23);
+}
+
+/* u = n + f; the result is 2^(n + shift) */
+CN__INLINE float cn__exp2_parts(float u, int32_t shift, float *f)
+{
+    const float rounder = CN__ROUNDER + (float)(127 + shift);
+    float shifted = u + rounder;
+    *f = u - (shifted - rounder);
+    return cn__f32_of_bits(cn__bits_of_f32(shifted) << 23);
+}
+
 /* ---- the logistic function and what is made of it ---- */
 
-/* x/(1 + 2^n·e^r) for -126 ≤ n ≤ 180. Above and below the line stands a factor 2^-k that keeps both in range;
-   2^-k + 2^(n-k) is exact in two parts. */
-CN__INLINE float cn__f32_logistic(float x, int32_t n, float r, bool fused)
+/* |x|, or most if that is less or x is NaN. Sizes are in order as whole numbers, whose minimum is one instruction. */
+CN__INLINE float cn__size_within(float x, float most)
 {
-    int32_t half = n >> 1, k = half > 0 ? half : 0, a = -k, b = n - k;
-    float larger = cn__power_of_2(a > b ? a : b), smaller = cn__power_of_2(a > b ? b : a);
-    float sum = larger + smaller, rest = smaller - (sum - larger);
-    return x * cn__power_of_2(a) / (sum + MULADD(cn__power_of_2(b), cn__expm1_reduced(r, fused), rest));
+    int32_t size = (int32_t)(cn__bits_of_f32(x) & 0x7fffffffu), limit = (int32_t)cn__bits_of_f32(most);
+    return cn__f32_of_bits((uint32_t)(size < limit ? size : limit));
+}
+
+/* x within low < 0 and high > 0, or one of these for NaN: those below low are the greatest of all unsigned numbers. */
+CN__INLINE float cn__number_within(float x, float low, float high)
+{
+    uint32_t u = cn__bits_of_f32(x), least = cn__bits_of_f32(low);
+    int32_t i = (int32_t)(u < least ? u : least), most = (int32_t)cn__bits_of_f32(high);
+    return cn__f32_of_bits((uint32_t)(i < most ? i : most));
+}
+
+/* The sum 1 + e^v exceeds the range of f32 before its reciprocal leaves it: both are scaled by 2^-32. */
+#define CN__SUM_SHIFT -32
+#define CN__SUM_SCALE 0x1p-32f
+
+/* 2^-32·(1 + e^v) for -64 ≤ v ≤ 110 */
+CN__INLINE float cn__1_and_exp(float v, bool fused)
+{
+    float r, power = cn__exp_parts(v, CN__SUM_SHIFT, &r, fused);
+    return MULADD(power * r, cn__exp_quotient(r, fused), CN__SUM_SCALE) + power;
+}
+
+/* max(x, 0) - 2^-32·t for t ≥ 0, with the sign of x also where that is 0 */
+CN__INLINE float cn__x_or_less(float x, float t, bool fused)
+{
+    float y = MULADD(t, -CN__SUM_SCALE, x < 0 ? 0 : x);
+    return fused ? y : copysignf(y, x);
 }
 
 CN__INLINE float cn__f32_sigmoid(float x, bool fused)
 {
-    float r;
-    int32_t n = cn__exp_reduce(-cn__within(x, -110, 30), &r, fused);
-    return cn__f32_logistic(1, n, r, fused);
+    return (x == x ? CN__SUM_SCALE : x) / cn__1_and_exp(-cn__number_within(x, -105, 30), fused);
 }
 
+/* x/(1 + e^-x) = max(x, 0) - |x|/(1 + e^|x|) */
 CN__INLINE float cn__f32_silu(float x, bool fused)
 {
-    float r, least = x < -110 ? -110 : x;
-    int32_t n = cn__exp_reduce(-(x > 30 ? 30 : least), &r, fused);
-    return cn__f32_logistic(least, n, r, fused);
+    float size = cn__size_within(x, 110);
+    return cn__x_or_less(x, size / cn__1_and_exp(size, fused), fused);
 }
 
-/* x·P(x²) below 0.6, then 1 - 2/(e^(2|x|) + 1) */
+/* y, or NaN where x is not finite: there a slope is ∞·0, for f64 and on GPUs as well. */
+CN__INLINE float cn__if_finite(float x, float y, bool fused) { return MULADD(x, 0.0f, y); }
+
+/* s(one + (1 - s)·rise) with s = 1/(1 + e), for 2^-32·e and 2^32·rise; 1 - s is e·s, which has its digits also where s is
+   near 1 */
+CN__INLINE float cn__slope_of_logistic(float e, float rise, float one, bool fused)
+{
+    float s = CN__SUM_SCALE / (e + CN__SUM_SCALE);
+    return s * MULADD(e * s, rise, one);
+}
+
+/* s(1 + x(1 - s)) with s = sigmoid(x) */
+CN__INLINE float cn__f32_silu_slope(float x, bool fused)
+{
+    float c = cn__number_within(x, -105, 30), r, power = cn__exp_parts(-c, CN__SUM_SHIFT, &r, fused);
+    float e = MULADD(power * r, cn__exp_quotient(r, fused), power);
+    return cn__slope_of_logistic(e, c / CN__SUM_SCALE, cn__if_finite(x, 1, fused), fused);
+}
+
+/* a + a³·P(a²) for a < 0.55 and NaN, then 1 - 2/(2^u + 1) with u = 2a·log2(e), of which few digits count there */
 CN__INLINE float cn__f32_tanh(float x, bool fused)
 {
-    float a = fabsf(x), z = x * x, r;
-    float q = -0x1.830bfcp-8f;
-    q = MULADD(q, z, 0x1.54e01ap-6f);
-    q = MULADD(q, z, -0x1.b89edap-5f);
-    q = MULADD(q, z, 0x1.1109dcp-3f);
-    q = MULADD(q, z, -0x1.55553ep-2f);
-    int32_t n = cn__exp_reduce(2 * (a > 9.1f ? 9.1f : a), &r, fused);
-    float power = cn__power_of_2(n), far = 1 - 2 / MULADD(power, cn__expm1_reduced(r, fused), power + 1);
-    return copysignf(a < 0.6f ? MULADD(a * z, q, a) : far, x);
+    float size = fabsf(x), a = cn__size_within(x, 9.1f), z = a * a;
+    float q = 0x1.0d4fcap-6f;
+    q = MULADD(q, z, -0x1.af7cep-5f);
+    q = MULADD(q, z, 0x1.10cefap-3f);
+    q = MULADD(q, z, -0x1.555452p-2f);
+    float f, power = cn__exp2_parts(a * (2 * CN__LOG2_E), 0, &f);
+    float far = 1 - 2 / MULADD(power * f, cn__exp2_quotient(f, fused), power + 1);
+    return copysignf(size >= 0.55f ? far : MULADD(size * z, q, size), x);
 }
 
 /* ---- logarithm ---- */

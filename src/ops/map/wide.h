@@ -1,6 +1,6 @@
 /* wide.h: functions of f32 that lose digits on the way: computed in f64, without branches or calls, and rounded once.
    Half the lanes of f32, but fewer steps. As in vector.h, results are within 2 units in the last place, and most within
-   0.51. Where a result underflows its limit is given: gelu(-inf) is -0, not NaN. */
+   0.51. Where a result underflows its limit is given: mish(-inf) is -0, not NaN. */
 #ifndef CN_MAP_WIDE_H
 #define CN_MAP_WIDE_H
 
@@ -148,7 +148,7 @@ CN__INLINE float cn__f32_mish(float x, bool fused)
     return (float)(least * (n / (n + 2)));
 }
 
-/* ---- the error function and the two forms of gelu ---- */
+/* ---- the error function ---- */
 
 /* x·P(x²)/Q(x²); 1 from 3.93 on */
 CN__INLINE float cn__f32_erf(float x, bool fused)
@@ -168,58 +168,6 @@ CN__INLINE float cn__f32_erf(float x, bool fused)
     q = MULADD(q, z, 0x1.fd5aec7c79537p-2);
     q = MULADD(q, z, 1.0);
     return (float)(c * p / q);
-}
-
-/* max(x, 0) - |x|·Φ(-|x|), where Φ(-a) = e^(-a²/2)·P(a)/Q(a) */
-CN__INLINE float cn__f32_gelu(float x, bool fused)
-{
-    float size = fabsf(x);
-    double a = size > 14.5f ? 14.5f : size;
-    double p = 0x1.d115a4e82609bp-11;
-    p = MULADD(p, a, 0x1.7cc144e4ae478p-7);
-    p = MULADD(p, a, 0x1.23a6ff9c6254ep-4);
-    p = MULADD(p, a, 0x1.005540f63b2d3p-2);
-    p = MULADD(p, a, 0x1.03b77cd3978a4p-1);
-    p = MULADD(p, a, 0x1.ffffffff45e2fp-2);
-    double q = 0x1.2372ea63ac587p-9;
-    q = MULADD(q, a, 0x1.dd33d54a7c89ap-6);
-    q = MULADD(q, a, 0x1.7218f1f963373p-3);
-    q = MULADD(q, a, 0x1.50208c58152b2p-1);
-    q = MULADD(q, a, 0x1.725d7cd9b2e0ap0);
-    q = MULADD(q, a, 0x1.cff9a65023b26p0);
-    q = MULADD(q, a, 1.0);
-    return (float)((x >= 0 ? x : 0) - a * cn__wide_exp(-0.5 * a * a, fused) * p / q);
-}
-
-/* gelu_tanh is x/(1 + e^v) with v = x(a + bx²): (1 + tanh(u))/2 is the logistic function of 2u. */
-#define CN__GELU_A -1.59576912160573071176 /* -√(8/π) */
-#define CN__GELU_B (CN__GELU_A * 0.044715)
-
-/* In f32 with v in two parts: x² = z + z', a + bx² = w + w', and x·w - n·log(2) is rounded once. */
-CN__INLINE float cn__f32_gelu_tanh_fused(float least, float c)
-{
-    const bool fused = true;
-    const float a = -0x1.988p0f, b = (float)CN__GELU_B; /* a: so short that w - a is exact */
-    const float a_rest = (float)(CN__GELU_A - a), b_rest = (float)(CN__GELU_B - b);
-    float z = c * c, z_rest = MULADD(c, c, -z);
-    float w = MULADD(b, z, a), w_rest = MULADD(b, z, a - w) + MULADD(b, z_rest, MULADD(b_rest, z, a_rest));
-    float shifted = MULADD(c * w, CN__LOG2_E, CN__ROUNDER), n = shifted - CN__ROUNDER;
-    float r = MULADD(c, w_rest, MULADD(n, -CN__LN2_LOW, MULADD(c, w, n * -CN__LN2_HIGH)));
-    int32_t power = (int32_t)(cn__bits_of_f32(shifted) - cn__bits_of_f32(CN__ROUNDER));
-    return cn__f32_logistic(least, power, r, fused);
-}
-
-CN__INLINE float cn__f32_gelu_tanh_wide(float least, double c)
-{
-    const bool fused = false;
-    double v = c * MULADD(c * c, CN__GELU_B, CN__GELU_A);
-    return (float)(least / (1 + cn__wide_exp(v, fused)));
-}
-
-CN__INLINE float cn__f32_gelu_tanh(float x, bool fused)
-{
-    float least = x < -11 ? -11 : x, c = x > 6 ? 6 : least;
-    return fused ? cn__f32_gelu_tanh_fused(least, c) : cn__f32_gelu_tanh_wide(least, c);
 }
 
 /* ---- sine and cosine ---- */

@@ -64,7 +64,7 @@ static const char backward_text[] =
     "        for (var w = c.x; w < c.y; w++) {\n"
     "            let at = plane + u32(h) * par(3u) + u32(w);\n"
     "            if (in1(at) == here) { sum += in0(at); }\n        }\n    }\n"
-    "    out0(i, sum);\n}\n";
+    "    put(i, sum);\n}\n";
 
 static bool gpu_backward(cn__gpu_call *c)
 {
@@ -90,8 +90,8 @@ static void grad_backward(cn_grad_call *g)
 const cn_op cn__op_max_pool2d_backward = {
     .name = "max_pool2d_backward", .doc = "The gradient of max pooling: what arrived, added where the maxima were.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .free_dtype = 2, .not_differentiable = 2,
-    .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .cpu = cpu_backward,
-    .gpu = gpu_backward,
+    .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .tail = true,
+    .cpu = cpu_backward, .gpu = gpu_backward,
     CN_CASES({ .in = { CN_S(2, 3, 2, 2), CN_IDX(20, 2, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
              { .in = { CN_S(3, 1, 4), CN_IDX(7, 3, 1, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 1, 7 } } },
              { .in = { CN_S(0, 3, 2, 2), CN_IDX(20, 0, 3, 2, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },

@@ -1,0 +1,110 @@
+/* What follows a kernel element by element can run inside it, on each part of its first result as soon as that is
+   finished. Such a group is its kernel's tail; where other steps stand between the two, it is moved ahead of them. */
+#include "plan/build.h"
+
+/* By buffer: the step that computes it, and the last two that read it; -1: none. */
+typedef struct use {
+    int made, last, last_but_one;
+    bool parts; /* several results share it: when it is made does not say when a part is */
+} use;
+
+static void note_step(const builder *b, use *u, const cn__step *s, int at)
+{
+    for (int i = 0; i < s->n_loads; i++) {
+        if (s->loads[i].buffer < 0) continue;
+        use *of = &u[s->loads[i].buffer];
+        if (of->last == at) continue;
+        of->last_but_one = of->last;
+        of->last = at;
+    }
+    for (int i = 0; i < s->n_stores; i++) {
+        const cn__operand *o = &s->stores[i].to;
+        const size_t bytes = (size_t)cn__numel(&o->layout) * cn__device_element(b->plan->device, o->dtype);
+        u[o->buffer].made = at;
+        u[o->buffer].parts = bytes != ((const cn__buffer *)b->buffers.v)[o->buffer].bytes;
+    }
+}
+
+/* The latest step that computes something the group reads; -1: none, or it reads a part of what several compute. */
+static int latest_of(const use *u, const cn__step *g)
+{
+    int latest = -1;
+    for (int l = 0; l < g->n_loads; l++) {
+        if (g->loads[l].buffer < 0) continue;
+        if (u[g->loads[l].buffer].parts) return -1;
+        if (u[g->loads[l].buffer].made > latest) latest = u[g->loads[l].buffer].made;
+    }
+    return latest;
+}
+
+/* Whether the group, which needs nothing later than kernel number `at`, reads its first result in order, and no other
+   of its results: those are final only when all of it is. */
+static bool continues(const use *u, const cn__step *k, int at, const cn__step *g)
+{
+    if (k->group || !k->op->tail || !g->group || g->op || g->updates) return false;
+    const cn__operand *result = &k->stores[0].to;
+    const int64_t numel = cn__numel(&result->layout);
+    for (int l = 0; l < g->n_loads; l++) {
+        const cn__operand *o = &g->loads[l];
+        if (o->buffer < 0 || u[o->buffer].made != at) continue;
+        if (o->buffer != result->buffer || !cn__layout_contiguous(&o->layout) || cn__numel(&o->layout) != numel)
+            return false; /* a view without gaps of as many elements is all of it */
+    }
+    return cn__numel(&g->space) == numel && cn__layout_contiguous(&result->layout);
+}
+
+/* Ahead of the steps between, what the group writes lives longer, and what it alone still reads dies earlier. */
+static bool saves_as_much(const builder *b, const use *u, const cn__step *g, int at, int kernel)
+{
+    const cn__buffer *buffers = b->buffers.v;
+    size_t written = 0, freed = 0;
+    for (int i = 0; i < g->n_stores; i++) {
+        const cn__buffer *buf = &buffers[g->stores[i].to.buffer];
+        if (buf->where == CN__AT_ARENA) written += buf->bytes;
+    }
+    for (int l = 0; l < g->n_loads; l++) {
+        const int id = g->loads[l].buffer;
+        bool again = id < 0 || buffers[id].where != CN__AT_ARENA;
+        for (int k = 0; k < l && !again; k++) again = g->loads[k].buffer == id;
+        if (!again && (u[id].last == at ? u[id].last_but_one : u[id].last) <= kernel) freed += buffers[id].bytes;
+    }
+    return freed >= written;
+}
+
+/* Every group that is a tail stands behind its kernel; all others keep their order. Nothing that a group reads is
+   overwritten before it where it stood, and it overwrites nothing itself: it may always be earlier. */
+static bool move_tails(builder *b, const int *tail_of)
+{
+    cn__plan *p = b->plan;
+    cn__step *old = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *old * ((size_t)p->n_steps + 1));
+    if (!old) return false;
+    if (p->n_steps) memcpy(old, p->steps, sizeof *old * (size_t)p->n_steps);
+    for (int i = 0, to = 0; i < p->n_steps; i++) {
+        if (old[i].tail) continue;
+        p->steps[to++] = old[i];
+        if (tail_of[i] >= 0) p->steps[to++] = old[tail_of[i]];
+    }
+    return true;
+}
+
+bool cn__find_tails(builder *b)
+{
+    cn__plan *p = b->plan;
+    use *u = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *u * (b->buffers.n + 1));
+    int *tail_of = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *tail_of * ((size_t)p->n_steps + 1));
+    if (!u || !tail_of) return false;
+    for (size_t i = 0; i <= b->buffers.n; i++) u[i] = (use){ -1, -1, -1, false };
+    memset(tail_of, -1, sizeof *tail_of * ((size_t)p->n_steps + 1));
+    for (int i = 0; i < p->n_steps; i++) note_step(b, u, &p->steps[i], i);
+    bool moved = false;
+    for (int i = 0; i < p->n_steps; i++) {
+        cn__step *g = &p->steps[i];
+        const int k = latest_of(u, g);
+        if (k < 0 || tail_of[k] >= 0 || !continues(u, &p->steps[k], k, g)) continue;
+        if (k + 1 < i && !saves_as_much(b, u, g, i, k)) continue;
+        g->tail = true;
+        tail_of[k] = i;
+        moved |= k + 1 < i;
+    }
+    return !moved || move_tails(b, tail_of);
+}
