@@ -12,9 +12,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
-    SPINS = 1500,    /* looks at the door before going to sleep: 5 to 50 microseconds, by the cost of a pause */
+    SPINS = 16000,   /* looks at the door before going to sleep: some 400 microseconds, by the cost of a pause */
+    FEW_SPINS = 500, /* the same with more threads than cores, where looking keeps others from working */
     PATIENCE = 4000, /* looks at the door before giving the core away, while others finish */
 };
 
@@ -31,6 +33,7 @@ typedef struct seat {
 struct cn__workers {
     int count;   /* threads asked for, with the caller */
     int started; /* seats in use, with the caller: 1 until the first run that needs more */
+    int spins;
     bool tried;  /* starting threads is tried once */
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -81,7 +84,7 @@ static bool invited(cn__workers *w, uint64_t last)
 /* True: something to do; false: the pool closes. */
 static bool wait_for_work(cn__workers *w, uint64_t last)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < w->spins; i++) {
         if (invited(w, last)) return true;
         if (atomic_load_explicit(&w->stop, memory_order_relaxed)) return false;
         pause_briefly();
@@ -191,6 +194,7 @@ cn__workers *cn__workers_open(int threads)
     if (!w) return NULL;
     w->count = count;
     w->started = 1;
+    w->spins = count <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : FEW_SPINS;
     if (pthread_mutex_init(&w->lock, NULL) != 0) {
         free(w);
         return NULL;
