@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cairn/cairn.h"
-#include "cairn/op.h"
+#include "cairn/op_cases.h"
 #include "support/check.h"
 
 static cn_ctx *cpu, *gpu;
@@ -34,7 +34,9 @@ static int64_t compute(cn_ctx *ctx, const cn_op *op, bool real, double *out)
     cn_tensor *in[CN_MAX_IN] = { 0 };
     cn_scope s = cn_scope_begin(ctx);
     for (int k = 0; k < op->n_in; k++) in[k] = operand(ctx, real, k, op->n_in);
-    cn_tensor *y = cn_apply(op, in, op->n_in, NULL, op->cases[0].args);
+    cn_arg args[CN_MAX_ARGS];
+    cn_case_args(&op->cases[0], args);
+    cn_tensor *y = cn_apply(op, in, op->n_in, NULL, args);
     int64_t n = y ? cn_numel(y) : -1;
     y = cn_cast(y, cn_dtype_is_float(y ? cn_type(y) : CN_F32) ? CN_F32 : CN_I32);
     bool floats = y && cn_dtype_is_float(cn_type(y));

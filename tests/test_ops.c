@@ -68,7 +68,9 @@ static void reference(const trial *t, const inputs *x, const output *results, re
         expected[j].v = calloc((size_t)o->numel + 1, sizeof(double));
         if (!expected[j].v) abort();
     }
-    ref_call c = { t->n_in, t->op->n_out, x->in, expected, t->c->attrs, t->c->args };
+    cn_arg args[CN_MAX_ARGS];
+    cn_case_args(t->c, args);
+    ref_call c = { t->n_in, t->op->n_out, x->in, expected, t->c->attrs, args };
     find_reference(t->op->name)->fn(&c);
 }
 
@@ -241,7 +243,9 @@ static void expect_refusal(const trial *t, cn_tensor *const *in, int n_in, bool 
 {
     cn_ctx *ctx = contexts[LAZY];
     cn_tensor *out[CN_MAX_OUT] = { 0 };
-    bool ok = cn_apply_n(t->op, in, n_in, t->c->attrs, t->c->args, out);
+    cn_arg args[CN_MAX_ARGS];
+    cn_case_args(t->c, args);
+    bool ok = cn_apply_n(t->op, in, n_in, t->c->attrs, args, out);
     bool right = !ok && !out[0] && cn_failed(ctx) == says_why && (!says_why || strstr(cn_error(ctx), t->op->name));
     char words[160];
     snprintf(words, sizeof words, "%s, error \"%s\"", ok ? "accepted" : "refused", cn_error(ctx));

@@ -149,37 +149,6 @@ typedef struct cn_wgsl_reducer {
     const char *merge, *end;      /* s with the later t absorbed; the result; "count" is how many elements were folded */
 } cn_wgsl_reducer;
 
-/* Test cases: each operand's shape and how it is filled; the tests do the rest (every dtype, layout, device). */
-typedef enum cn_fill {
-    CN_FILL_NONE,       /* ends the list */
-    CN_FILL_UNIFORM,    /* in [low, high]; 0, 0 means -2..2 */
-    CN_FILL_DISTINCT,   /* no two close to each other: for max, sort */
-    CN_FILL_INDEX,      /* integers in [0, high) as i64 */
-    CN_FILL_BOOL,
-    CN_FILL_PERMUTATION,/* of [0, numel) as i64 */
-    CN_FILL_ABSENT,     /* optional operand left out */
-} cn_fill;
-typedef struct cn_spec {
-    cn_fill fill;
-    cn_dims shape;
-    double low, high;
-} cn_spec;
-typedef struct cn_case {
-    cn_spec in[CN_MAX_IN];
-    const void *attrs;
-    cn_arg args[CN_MAX_ARGS];
-    bool no_gradient_check;       /* with a comment that says why */
-} cn_case;
-#define CN_SHAPE(...) { (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
-#define CN_S(...) { CN_FILL_UNIFORM, CN_SHAPE(__VA_ARGS__), 0, 0 }
-#define CN_S0 { CN_FILL_UNIFORM, { 0, { 0 } }, 0, 0 }
-#define CN_RANGE(low, high, ...) { CN_FILL_UNIFORM, CN_SHAPE(__VA_ARGS__), low, high }
-#define CN_DISTINCT(...) { CN_FILL_DISTINCT, CN_SHAPE(__VA_ARGS__), 0, 0 }
-#define CN_IDX(high, ...) { CN_FILL_INDEX, CN_SHAPE(__VA_ARGS__), 0, high }
-#define CN_BOOLS(...) { CN_FILL_BOOL, CN_SHAPE(__VA_ARGS__), 0, 0 }
-#define CN_PERM(...) { CN_FILL_PERMUTATION, CN_SHAPE(__VA_ARGS__), 0, 0 }
-#define CN_ABSENT { CN_FILL_ABSENT, { 0, { 0 } }, 0, 0 }
-
 /* Which dtypes a kernel takes natively, as bits. Others are converted by the funnel: halves are computed in f32 and
    rounded back; integers become f32 where only floats make sense (.ints_to_float), else they are an error. */
 #define CN_BIT(t) (1u << (t))
@@ -228,11 +197,10 @@ typedef struct cn_op {
     const cn_wgsl_reducer *wgsl_reducer, *wgsl_reducer_whole; /* REDUCE */
     bool (*gpu)(struct cn__gpu_call *c); /* any other kind: launches its kernels (gpu/kernel.h) */
     const char *onnx;
-    const cn_case *cases;
+    const struct cn_case *cases;  /* test cases: op_cases.h */
+    const float *ranges;          /* low and high of each operand, for cases that do not say them; NULL: -2 to 2 */
     int n_cases;
 } cn_op;
-#define CN_CASES(...) .cases = (const cn_case[]){ __VA_ARGS__ }, \
-                      .n_cases = (int)(sizeof((const cn_case[]){ __VA_ARGS__ }) / sizeof(cn_case))
 
 /* The one funnel. cn_apply: one result. cn_apply_n: all of them into out[n_out]. */
 CN_API cn_tensor *cn_apply(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);

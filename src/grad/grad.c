@@ -1,4 +1,5 @@
 /* Gradients as users ask for them; leaves, hooks, detaching. */
+#include "cairn/op_cases.h"
 #include "grad/walk.h"
 
 /* ---- leaves ---- */
@@ -20,7 +21,7 @@ const cn_op cn__op_detach = {
     .no_grad = "cutting it off is its purpose",
     .not_differentiable = 1,
     .onnx = "Identity",
-    CN_CASES({ .in = { CN_S(2, 3) } }, { .in = { CN_S0 } }, { .in = { CN_S(0, 4) } }),
+    CN_CASES({ CN_IN(CN_S(2, 3)) }, { CN_IN(CN_S0) }, { CN_IN(CN_S(0, 4)) }),
 };
 
 cn_tensor *cn_detach(cn_tensor *t) { return cn_apply(&cn__op_detach, &t, 1, NULL, NULL); }

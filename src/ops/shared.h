@@ -2,6 +2,7 @@
 #ifndef CN_OPS_SHARED_H
 #define CN_OPS_SHARED_H
 
+#include "cairn/op_cases.h"
 #include "core/core.h"
 
 /* Creation: what to make. */

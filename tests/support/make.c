@@ -93,11 +93,9 @@ static void fill_distinct(pcg *r, ref_tensor *x, double low, double high)
 
 static bool fill(pcg *r, ref_tensor *x, const cn_spec *s)
 {
-    bool wide = s->low == 0 && s->high == 0;
-    double low = wide ? -2 : s->low, high = wide ? 2 : s->high;
     switch (s->fill) {
-    case CN_FILL_UNIFORM: return fill_uniform(r, x, low, high);
-    case CN_FILL_DISTINCT: fill_distinct(r, x, low, high); return true;
+    case CN_FILL_RANGE: return fill_uniform(r, x, s->low, s->high);
+    case CN_FILL_DISTINCT: fill_distinct(r, x, -2, 2); return true;
     case CN_FILL_PERMUTATION: shuffled(r, x->v, x->numel); return true;
     case CN_FILL_INDEX:
         for (int64_t i = 0; i < x->numel; i++) x->v[i] = s->low + (double)draw_below(r, (int64_t)(s->high - s->low));
@@ -151,16 +149,17 @@ static bool repeat(ref_tensor *x)
 
 int count_operands(const cn_case *c)
 {
-    int n = 0;
-    while (n < CN_MAX_IN && c->in[n].fill != CN_FILL_NONE) n++;
-    return n;
+    cn_spec specs[CN_MAX_IN];
+    return cn_case_operands(NULL, c, specs);
 }
 
-bool make_inputs(inputs *x, const char *name, const cn_case *c, cn_dtype dtype, cn_dtype index, test_layout layout)
+bool make_inputs(inputs *x, const char *name, const cn_op *op, const cn_case *c, cn_dtype dtype, cn_dtype index,
+                 test_layout layout)
 {
-    *x = (inputs){ .n = count_operands(c) };
+    cn_spec specs[CN_MAX_IN];
+    *x = (inputs){ .n = cn_case_operands(op, c, specs) };
     for (int k = 0; k < x->n; k++) {
-        const cn_spec *s = &c->in[k];
+        const cn_spec *s = &specs[k];
         ref_tensor *t = &x->in[k];
         if (s->fill == CN_FILL_ABSENT) continue;
         *t = (ref_tensor){
@@ -174,7 +173,7 @@ bool make_inputs(inputs *x, const char *name, const cn_case *c, cn_dtype dtype, 
             return false;
         }
         for (int64_t i = 0; i < t->numel; i++) t->v[i] = rounded(t->dtype, t->v[i]);
-        if (layout == LAYOUT_BROADCAST && s->fill == CN_FILL_UNIFORM) x->repeats[k] = repeat(t);
+        if (layout == LAYOUT_BROADCAST && s->fill == CN_FILL_RANGE) x->repeats[k] = repeat(t);
     }
     return true;
 }

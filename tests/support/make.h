@@ -1,11 +1,12 @@
 /* make.h: operands of a test case: numbers drawn as its cn_spec says, and tensors of them in any layout.
 
        inputs x;
-       if (make_inputs(&x, "matmul", c, CN_F32, CN_I64, LAYOUT_STRIDED)) in[0] = make_tensor(cn, &x.in[0], LAYOUT_STRIDED);
+       if (make_inputs(&x, "matmul", op, c, CN_F32, CN_I64, LAYOUT_STRIDED)) in[0] = make_tensor(cn, &x.in[0], LAYOUT_STRIDED);
        free_inputs(&x); */
 #ifndef TESTS_MAKE_H
 #define TESTS_MAKE_H
 
+#include "cairn/op_cases.h"
 #include "support/reference.h"
 
 typedef enum test_layout {
@@ -29,7 +30,8 @@ int count_operands(const cn_case *c);
 
 /* The same name and case always give the same numbers. Operands get `dtype`, but masks are bool and indices have a dtype of
    their own. False if the case's range holds no whole number for `dtype`. */
-bool make_inputs(inputs *x, const char *name, const cn_case *c, cn_dtype dtype, cn_dtype index, test_layout layout);
+bool make_inputs(inputs *x, const char *name, const cn_op *op, const cn_case *c, cn_dtype dtype, cn_dtype index,
+                 test_layout layout);
 void free_inputs(inputs *x);
 
 bool layout_applies(const inputs *x, test_layout layout);                        /* to at least one operand */

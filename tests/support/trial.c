@@ -58,7 +58,7 @@ bool draw(const trial *t, cn_dtype dtype, test_layout layout, inputs *x)
     snprintf(name, sizeof name, "%s %d", t->op->name, t->number);
     /* users' indices may be i32: seen beside one of the dtypes. What a backward gets is always i64 */
     cn_dtype index = dtype == CN_BF16 && !strstr(t->op->name, "_backward") ? CN_I32 : CN_I64;
-    return make_inputs(x, name, t->c, dtype, index, layout);
+    return make_inputs(x, name, t->op, t->c, dtype, index, layout);
 }
 
 void make_tensors(cn_ctx *ctx, const inputs *x, test_layout layout, cn_tensor **in)
@@ -68,7 +68,9 @@ void make_tensors(cn_ctx *ctx, const inputs *x, test_layout layout, cn_tensor **
 
 bool call(cn_ctx *ctx, const trial *t, cn_tensor *const *in, cn_tensor **out)
 {
-    if (t->n_in) return cn_apply_n(t->op, in, t->n_in, t->c->attrs, t->c->args, out);
-    out[0] = cn_apply_in(ctx, t->op, t->c->attrs, t->c->args);
+    cn_arg args[CN_MAX_ARGS];
+    cn_case_args(t->c, args);
+    if (t->n_in) return cn_apply_n(t->op, in, t->n_in, t->c->attrs, args, out);
+    out[0] = cn_apply_in(ctx, t->op, t->c->attrs, args);
     return out[0] != NULL;
 }

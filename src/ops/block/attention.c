@@ -309,8 +309,8 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
 
 #define CAUSAL(yes) \
     .attrs = &(const cn__attention_attrs) { yes }
-#define SCALE(scale)   .args = { { scale } }
-#define DROP(scale, p) .args = { { scale }, { p }, { .u = 5 }, { .u = 6 } }
+#define SCALE(scale)   CN_ARGS({ scale })
+#define DROP(scale, p) CN_ARGS({ scale }, { p }, { .u = 5 }, { .u = 6 })
 
 /* A mask that learns, and a second order through lse, take the slow way. */
 static void grad(cn_grad_call *g)
@@ -345,21 +345,21 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .gpu = cn__attention_gpu,
     .onnx = "Attention",
     CN_CASES(
-        { .in = { CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
-        { .in = { CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT }, CAUSAL(1), DROP(0.4, 0.3) },
-        { .in = { CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12) },
+        { CN_IN(CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT), CAUSAL(1), DROP(0.4, 0.3) },
+        { CN_IN(CN_S(2, 2, 3, 4), CN_S(2, 2, 12, 4), CN_S(2, 2, 12, 1), CN_BOOLS(2, 1, 1, 12)),
           CAUSAL(0),
           SCALE(0.5) },
-        { .in = { CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3) }, CAUSAL(1), SCALE(0.5) },
-        { .in = { CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1) }, CAUSAL(0), SCALE(0.5) },
-        { .in = { CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT },
+        { CN_IN(CN_S(2, 2, 3, 4), CN_S(2, 1, 3, 4), CN_S(2, 1, 3, 2), CN_S(2, 3, 3)), CAUSAL(1), SCALE(0.5) },
+        { CN_IN(CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1)), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT),
           CAUSAL(0),
           SCALE(0.5),
           .no_gradient_check = true /* the second result is -inf */ },
-        { .in = { CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT }, CAUSAL(0), SCALE(0.5) },
-        { .in = { CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT }, CAUSAL(1), DROP(0.25, 0.1) },
-        { .in = { CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT }, CAUSAL(1), SCALE(0.5) },
-        { .in = { CN_S(3, 49, 3), CN_S(3, 40, 3), CN_S(3, 40, 2), CN_ABSENT }, CAUSAL(0), SCALE(0.5) }),
+        { CN_IN(CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT), CAUSAL(1), DROP(0.25, 0.1) },
+        { CN_IN(CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT), CAUSAL(1), SCALE(0.5) },
+        { CN_IN(CN_S(3, 49, 3), CN_S(3, 40, 3), CN_S(3, 40, 2), CN_ABSENT), CAUSAL(0), SCALE(0.5) }),
 };
 
 cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc)
@@ -407,28 +407,28 @@ const cn_op cn__op_attention_backward = {
     .scratch = backward_scratch,
     .gpu = cn__attention_backward_gpu,
     CN_CASES(
-        { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) },
+        { CN_IN(CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3)),
           CAUSAL(0),
           SCALE(0.5) },
-        { .in = { CN_S(2, 4, 3, 3), CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT,
-                  CN_RANGE(1, 3, 2, 4, 3) },
+        { CN_IN(CN_S(2, 4, 3, 3), CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT,
+                  CN_RANGE(1, 3, 2, 4, 3)),
           CAUSAL(1),
           DROP(0.4, 0.3) },
-        { .in = { CN_S(2, 3, 2), CN_S(2, 3, 4), CN_S(2, 6, 4), CN_S(2, 6, 2), CN_BOOLS(3, 6), CN_RANGE(1, 3, 2, 3) },
+        { CN_IN(CN_S(2, 3, 2), CN_S(2, 3, 4), CN_S(2, 6, 4), CN_S(2, 6, 2), CN_BOOLS(3, 6), CN_RANGE(1, 3, 2, 3)),
           CAUSAL(0),
           SCALE(0.5) },
-        { .in = { CN_S(3, 2), CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(1, 5), CN_RANGE(1, 3, 3) },
+        { CN_IN(CN_S(3, 2), CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(1, 5), CN_RANGE(1, 3, 3)),
           CAUSAL(0),
           SCALE(0.5) },
-        { .in = { CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3) },
+        { CN_IN(CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3)),
           CAUSAL(0),
           SCALE(0.5) },
-        { .in = { CN_S(2, 3, 23, 11), CN_S(2, 3, 23, 9), CN_S(2, 3, 29, 9), CN_S(2, 3, 29, 11), CN_ABSENT,
-                  CN_RANGE(3, 4, 2, 3, 23) },
+        { CN_IN(CN_S(2, 3, 23, 11), CN_S(2, 3, 23, 9), CN_S(2, 3, 29, 9), CN_S(2, 3, 29, 11), CN_ABSENT,
+                  CN_RANGE(3, 4, 2, 3, 23)),
           CAUSAL(1),
           DROP(0.25, 0.1) },
-        { .in = { CN_S(4, 101, 17), CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT,
-                  CN_RANGE(4, 6, 4, 101) },
+        { CN_IN(CN_S(4, 101, 17), CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT,
+                  CN_RANGE(4, 6, 4, 101)),
           CAUSAL(1),
           SCALE(0.5) }),
 };

@@ -133,21 +133,21 @@ const cn_op cn__op_batch_norm = {
     .tail = true,
     .cpu = cpu,
     .gpu = cn__gpu_batch_norm,
-    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(7, 5), CN_S(5), CN_ABSENT }, .args = { { 1e-3 } } },
-             { .in = { CN_S(2, 3, 2, 2), CN_ABSENT, CN_ABSENT }, .args = { { 1e-5 } } },
-             { .in = { CN_S(0, 3, 2), CN_S(3), CN_S(3) },
-               .args = { { 1e-5 } },
+    CN_CASES({ CN_IN(CN_S(4, 3, 5), CN_S(3), CN_S(3)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(7, 5), CN_S(5), CN_ABSENT), CN_ARGS({ 1e-3 }) },
+             { CN_IN(CN_S(2, 3, 2, 2), CN_ABSENT, CN_ABSENT), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(0, 3, 2), CN_S(3), CN_S(3)),
+               CN_ARGS({ 1e-5 }),
                .no_gradient_check = true /* the mean of nothing is NaN */ },
-             { .in = { CN_S(9, 70), CN_S(70), CN_S(70) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 37, 5, 7), CN_S(37), CN_S(37) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 3, 23, 29), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 2, 37, 41), CN_S(2), CN_S(2) },
-               .args = { { 1e-5 } },
+             { CN_IN(CN_S(9, 70), CN_S(70), CN_S(70)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(3, 37, 5, 7), CN_S(37), CN_S(37)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(2, 3, 23, 29), CN_S(3), CN_S(3)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(3, 2, 37, 41), CN_S(2), CN_S(2)),
+               CN_ARGS({ 1e-5 }),
                .no_gradient_check = true /* parts of a channel on a GPU: many elements */ }),
 };
 
-#define BACK(eps, ...) .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, .args = { { eps } }
+#define BACK(eps, ...) .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, CN_ARGS({ eps })
 
 /* ---- backward: g, x, weight → dx, dweight, dbias */
 
@@ -188,12 +188,12 @@ const cn_op cn__op_batch_norm_backward = {
     .tail = true,
     .cpu = backward_cpu,
     .gpu = cn__gpu_batch_norm_backward,
-    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
-             { .in = { CN_S(7, 5), CN_S(7, 5), CN_ABSENT }, BACK(1e-3, 0, 0, 1) },
-             { .in = { CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
-             { .in = { CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37) }, BACK(1e-5, 0, 1, 1) },
-             { .in = { CN_S(2, 3, 23, 29), CN_S(2, 3, 23, 29), CN_S(3) }, BACK(1e-5, 0, 1, 1) },
-             { .in = { CN_S(3, 2, 37, 41), CN_S(3, 2, 37, 41), CN_S(2) },
+    CN_CASES({ CN_IN(CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3)), BACK(1e-5, 0, 1, 1) },
+             { CN_IN(CN_S(7, 5), CN_S(7, 5), CN_ABSENT), BACK(1e-3, 0, 0, 1) },
+             { CN_IN(CN_S(0, 3, 2), CN_S(0, 3, 2), CN_S(3)), BACK(1e-5, 0, 1, 1) },
+             { CN_IN(CN_S(3, 37, 5, 7), CN_S(3, 37, 5, 7), CN_S(37)), BACK(1e-5, 0, 1, 1) },
+             { CN_IN(CN_S(2, 3, 23, 29), CN_S(2, 3, 23, 29), CN_S(3)), BACK(1e-5, 0, 1, 1) },
+             { CN_IN(CN_S(3, 2, 37, 41), CN_S(3, 2, 37, 41), CN_S(2)),
                BACK(1e-5, 0, 1, 1),
                .no_gradient_check = true /* many elements */ }),
 };
@@ -225,10 +225,10 @@ const cn_op cn__op_batch_norm_eval = {
     .optional = 6,
     .compose = eval_compose,
     .onnx = "BatchNormalization",
-    CN_CASES({ .in = { CN_S(4, 3, 5), CN_S(3), CN_S(3), CN_S(3), CN_RANGE(0.5, 2, 3) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(7, 5), CN_ABSENT, CN_S(5), CN_S(5), CN_RANGE(0.5, 2, 5) }, .args = { { 1e-3 } } },
-             { .in = { CN_S(0, 3, 2), CN_S(3), CN_ABSENT, CN_S(3), CN_RANGE(0.5, 2, 3) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 7, 9, 11), CN_S(7), CN_S(7), CN_S(7), CN_RANGE(0.5, 2, 7) }, .args = { { 1e-5 } } }),
+    CN_CASES({ CN_IN(CN_S(4, 3, 5), CN_S(3), CN_S(3), CN_S(3), CN_RANGE(0.5, 2, 3)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(7, 5), CN_ABSENT, CN_S(5), CN_S(5), CN_RANGE(0.5, 2, 5)), CN_ARGS({ 1e-3 }) },
+             { CN_IN(CN_S(0, 3, 2), CN_S(3), CN_ABSENT, CN_S(3), CN_RANGE(0.5, 2, 3)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(3, 7, 9, 11), CN_S(7), CN_S(7), CN_S(7), CN_RANGE(0.5, 2, 7)), CN_ARGS({ 1e-5 }) }),
 };
 
 /* running = (1 - momentum) running + momentum value */

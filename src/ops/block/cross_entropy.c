@@ -124,7 +124,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 
 /* ---- cross_entropy */
 
-#define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, .args = { { smoothing } }
+#define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, CN_ARGS({ smoothing })
 
 static void grad(cn_grad_call *g)
 {
@@ -154,15 +154,15 @@ const cn_op cn__op_cross_entropy = {
     .gpu = cn__gpu_cross_entropy,
     .scratch = scratch,
     .onnx = "SoftmaxCrossEntropyLoss",
-    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
-             { .in = { CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3) }, LOSS(0.1, CN_MEAN, 1, 1) },
-             { .in = { CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4) }, LOSS(0.2, CN_NONE, 1, 0) },
-             { .in = { CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
-             { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
-             { .in = { CN_S(2, 5, 0), CN_IDX(5, 2, 0), CN_ABSENT }, LOSS(0, CN_NONE, 0, 0) },
-             { .in = { CN_S(40, 77), CN_IDX(77, 40), CN_ABSENT }, LOSS(0, CN_MEAN, 1, 7) },
-             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, LOSS(0.1, CN_MEAN, 1, 2) },
-             { .in = { CN_S(160, 101), CN_IDX(101, 160), CN_RANGE(0.5, 2, 101) }, LOSS(0.1, CN_MEAN, 1, 3) }),
+    CN_CASES({ CN_IN(CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT), LOSS(0, CN_MEAN, 0, 0) },
+             { CN_IN(CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3)), LOSS(0.1, CN_MEAN, 1, 1) },
+             { CN_IN(CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4)), LOSS(0.2, CN_NONE, 1, 0) },
+             { CN_IN(CN_S(5), CN_IDX0(5), CN_ABSENT), LOSS(0, CN_SUM, 0, 0) },
+             { CN_IN(CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT), LOSS(0, CN_SUM, 0, 0) },
+             { CN_IN(CN_S(2, 5, 0), CN_IDX(5, 2, 0), CN_ABSENT), LOSS(0, CN_NONE, 0, 0) },
+             { CN_IN(CN_S(40, 77), CN_IDX(77, 40), CN_ABSENT), LOSS(0, CN_MEAN, 1, 7) },
+             { CN_IN(CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6)), LOSS(0.1, CN_MEAN, 1, 2) },
+             { CN_IN(CN_S(160, 101), CN_IDX(101, 160), CN_RANGE(0.5, 2, 101)), LOSS(0.1, CN_MEAN, 1, 3) }),
 };
 
 static bool backward_infer(cn_infer *i)
@@ -222,20 +222,20 @@ const cn_op cn__op_cross_entropy_backward = {
     .cpu = backward_cpu,
     .gpu = cn__gpu_cross_entropy_backward,
     CN_CASES(
-        { .in = { CN_S0, CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT, CN_RANGE(1, 3, 4) }, LOSS(0, CN_MEAN, 0, 0) },
-        { .in = { CN_S0, CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3), CN_RANGE(1, 3, 6) }, LOSS(0.1, CN_MEAN, 1, 1) },
-        { .in = { CN_S(2, 3), CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4), CN_RANGE(1, 3, 2, 3) },
+        { CN_IN(CN_S0, CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT, CN_RANGE(1, 3, 4)), LOSS(0, CN_MEAN, 0, 0) },
+        { CN_IN(CN_S0, CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3), CN_RANGE(1, 3, 6)), LOSS(0.1, CN_MEAN, 1, 1) },
+        { CN_IN(CN_S(2, 3), CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4), CN_RANGE(1, 3, 2, 3)),
           LOSS(0.2, CN_NONE, 1, 0) },
-        { .in = { CN_S0,
+        { CN_IN(CN_S0,
                   CN_S(5),
-                  { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 },
+                  CN_IDX0(5),
                   CN_ABSENT,
-                  { CN_FILL_UNIFORM, { 0, { 0 } }, 1, 3 } },
+                  CN_RANGE0(1, 3)),
           LOSS(0, CN_SUM, 0, 0) },
-        { .in = { CN_S0, CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT, CN_S(0) }, LOSS(0, CN_SUM, 0, 0) },
-        { .in = { CN_S0, CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6), CN_RANGE(1, 3, 3, 5, 31) },
+        { CN_IN(CN_S0, CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT, CN_S(0)), LOSS(0, CN_SUM, 0, 0) },
+        { CN_IN(CN_S0, CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6), CN_RANGE(1, 3, 3, 5, 31)),
           LOSS(0.1, CN_SUM, 1, 2) },
-        { .in = { CN_S0, CN_S(160, 101), CN_IDX(101, 160), CN_RANGE(0.5, 2, 101), CN_RANGE(4, 6, 160) },
+        { CN_IN(CN_S0, CN_S(160, 101), CN_IDX(101, 160), CN_RANGE(0.5, 2, 101), CN_RANGE(4, 6, 160)),
           LOSS(0.1, CN_MEAN, 1, 3) }),
 };
 

@@ -181,7 +181,7 @@ static void grad(cn_grad_call *g)
 /* ---- records */
 
 #define CTC(...)           .attrs = &(const cn__ctc_attrs){ __VA_ARGS__ }
-#define FROM_TO(a, b, ...) { CN_FILL_INDEX, CN_SHAPE(__VA_ARGS__), a, (b) + 1 }
+#define FROM_TO(a, b, ...) CN_IDX_FROM(a, (b) + 1, __VA_ARGS__)
 #define LOG_PROBS(...)     CN_RANGE(-3, -0.5, __VA_ARGS__)
 
 const cn_op cn__op_ctc_loss = {
@@ -200,14 +200,14 @@ const cn_op cn__op_ctc_loss = {
     .gpu = cn__gpu_ctc_loss,
     .scratch = scratch,
     CN_CASES(
-        { .in = { LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2) }, CTC(0, 0) },
-        { .in = { LOG_PROBS(7, 3, 4), FROM_TO(0, 2, 6), FROM_TO(5, 7, 3), FROM_TO(2, 2, 3) }, CTC(3, 0) },
-        { .in = { LOG_PROBS(6, 1, 2), FROM_TO(1, 1, 1, 3), FROM_TO(6, 6, 1), FROM_TO(3, 3, 1) }, CTC(0, 1) },
-        { .in = { LOG_PROBS(4, 2, 3), CN_IDX(3, 2, 0), FROM_TO(1, 4, 2), FROM_TO(0, 0, 2) }, CTC(1, 0) },
-        { .in = { LOG_PROBS(4, 0, 3), CN_IDX(3, 0, 2), CN_IDX(4, 0), CN_IDX(3, 0) }, CTC(0, 0) },
-        { .in = { LOG_PROBS(3, 2, 4), FROM_TO(1, 3, 2, 5), FROM_TO(2, 3, 2), FROM_TO(4, 5, 2) }, CTC(0, 1) },
-        { .in = { LOG_PROBS(12, 9, 11), FROM_TO(1, 10, 9, 4), FROM_TO(9, 12, 9), FROM_TO(0, 4, 9) }, CTC(0, 0) },
-        { .in = { LOG_PROBS(23, 17, 6), FROM_TO(1, 5, 17, 8), FROM_TO(17, 23, 17), FROM_TO(3, 8, 17) }, CTC(0, 1) }),
+        { CN_IN(LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2)), CTC(0, 0) },
+        { CN_IN(LOG_PROBS(7, 3, 4), FROM_TO(0, 2, 6), FROM_TO(5, 7, 3), FROM_TO(2, 2, 3)), CTC(3, 0) },
+        { CN_IN(LOG_PROBS(6, 1, 2), FROM_TO(1, 1, 1, 3), FROM_TO(6, 6, 1), FROM_TO(3, 3, 1)), CTC(0, 1) },
+        { CN_IN(LOG_PROBS(4, 2, 3), CN_IDX(3, 2, 0), FROM_TO(1, 4, 2), FROM_TO(0, 0, 2)), CTC(1, 0) },
+        { CN_IN(LOG_PROBS(4, 0, 3), CN_IDX(3, 0, 2), CN_IDX(4, 0), CN_IDX(3, 0)), CTC(0, 0) },
+        { CN_IN(LOG_PROBS(3, 2, 4), FROM_TO(1, 3, 2, 5), FROM_TO(2, 3, 2), FROM_TO(4, 5, 2)), CTC(0, 1) },
+        { CN_IN(LOG_PROBS(12, 9, 11), FROM_TO(1, 10, 9, 4), FROM_TO(9, 12, 9), FROM_TO(0, 4, 9)), CTC(0, 0) },
+        { CN_IN(LOG_PROBS(23, 17, 6), FROM_TO(1, 5, 17, 8), FROM_TO(17, 23, 17), FROM_TO(3, 8, 17)), CTC(0, 1) }),
 };
 
 const cn_op cn__op_ctc_loss_backward = {
@@ -225,11 +225,11 @@ const cn_op cn__op_ctc_loss_backward = {
     .gpu = cn__gpu_ctc_loss_backward,
     .scratch = backward_scratch,
     CN_CASES(
-        { .in = { CN_S(2), LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2) }, CTC(0, 0) },
-        { .in = { CN_S(3), LOG_PROBS(7, 3, 4), FROM_TO(0, 2, 6), FROM_TO(5, 7, 3), FROM_TO(2, 2, 3) }, CTC(3, 0) },
-        { .in = { CN_S(2), LOG_PROBS(4, 2, 3), CN_IDX(3, 2, 0), FROM_TO(1, 4, 2), FROM_TO(0, 0, 2) }, CTC(1, 0) },
-        { .in = { CN_S(0), LOG_PROBS(4, 0, 3), CN_IDX(3, 0, 2), CN_IDX(4, 0), CN_IDX(3, 0) }, CTC(0, 0) },
-        { .in = { CN_S(2), LOG_PROBS(3, 2, 4), FROM_TO(1, 3, 2, 5), FROM_TO(2, 3, 2), FROM_TO(4, 5, 2) }, CTC(0, 1) },
-        { .in = { CN_S(9), LOG_PROBS(12, 9, 11), FROM_TO(1, 10, 9, 4), FROM_TO(9, 12, 9), FROM_TO(0, 4, 9) },
+        { CN_IN(CN_S(2), LOG_PROBS(5, 2, 3), FROM_TO(1, 2, 2, 2), FROM_TO(4, 5, 2), FROM_TO(1, 2, 2)), CTC(0, 0) },
+        { CN_IN(CN_S(3), LOG_PROBS(7, 3, 4), FROM_TO(0, 2, 6), FROM_TO(5, 7, 3), FROM_TO(2, 2, 3)), CTC(3, 0) },
+        { CN_IN(CN_S(2), LOG_PROBS(4, 2, 3), CN_IDX(3, 2, 0), FROM_TO(1, 4, 2), FROM_TO(0, 0, 2)), CTC(1, 0) },
+        { CN_IN(CN_S(0), LOG_PROBS(4, 0, 3), CN_IDX(3, 0, 2), CN_IDX(4, 0), CN_IDX(3, 0)), CTC(0, 0) },
+        { CN_IN(CN_S(2), LOG_PROBS(3, 2, 4), FROM_TO(1, 3, 2, 5), FROM_TO(2, 3, 2), FROM_TO(4, 5, 2)), CTC(0, 1) },
+        { CN_IN(CN_S(9), LOG_PROBS(12, 9, 11), FROM_TO(1, 10, 9, 4), FROM_TO(9, 12, 9), FROM_TO(0, 4, 9)),
           CTC(0, 0) }),
 };

@@ -39,11 +39,11 @@ const cn_op cn__op_dropout_mask = {
     .no_grad = "drawn at random, from nothing",
     .loops = { [CN_F32] = mask, [CN_F64] = mask },
     .wgsl = "select(k0, 0.0, unit(random_word(lo1, hi1, lo2, hi2, i)) < p0)",
-    CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, .args = { { 0.3 }, { .u = 1 }, { .u = 2 } } },
-             { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, .args = { { 0.5 }, { .u = 1 }, { .u = 2 } } },
-             { .attrs = &(const cn__shape_attrs){ CN_F64, 0, { 0 } }, .args = { { 1.0 }, { .u = 1 }, { .u = 2 } } },
+    CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, CN_ARGS({ 0.3 }, { .u = 1 }, { .u = 2 }) },
+             { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, CN_ARGS({ 0.5 }, { .u = 1 }, { .u = 2 }) },
+             { .attrs = &(const cn__shape_attrs){ CN_F64, 0, { 0 } }, CN_ARGS({ 1.0 }, { .u = 1 }, { .u = 2 }) },
              { .attrs = &(const cn__shape_attrs){ CN_F32, 3, { 7, 31, 29 } },
-               .args = { { 0.1 }, { .u = 9 }, { .u = 77 } } }),
+               CN_ARGS({ 0.1 }, { .u = 9 }, { .u = 77 }) }),
 };
 
 cn_tensor *cn__dropout_mask(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const cn__dropout *d)
@@ -85,11 +85,11 @@ const cn_op cn__op_dropout = {
     .n_out = 1,
     .compose = compose,
     .onnx = "Dropout",
-    CN_CASES({ .in = { CN_S(3, 5) }, .args = { { 0.3 }, { .u = 1 }, { .u = 2 } } },
-             { .in = { CN_S(0, 2) }, .args = { { 0.5 }, { .u = 1 }, { .u = 2 } } },
-             { .in = { CN_S0 }, .args = { { 0.5 }, { .u = 4 }, { .u = 2 } } },
-             { .in = { CN_S(6) }, .args = { { 1.0 }, { .u = 1 }, { .u = 2 } } },
-             { .in = { CN_S(5, 31, 13) }, .args = { { 0.1 }, { .u = 9 }, { .u = 77 } } }),
+    CN_CASES({ CN_IN(CN_S(3, 5)), CN_ARGS({ 0.3 }, { .u = 1 }, { .u = 2 }) },
+             { CN_IN(CN_S(0, 2)), CN_ARGS({ 0.5 }, { .u = 1 }, { .u = 2 }) },
+             { CN_IN(CN_S0), CN_ARGS({ 0.5 }, { .u = 4 }, { .u = 2 }) },
+             { CN_IN(CN_S(6)), CN_ARGS({ 1.0 }, { .u = 1 }, { .u = 2 }) },
+             { CN_IN(CN_S(5, 31, 13)), CN_ARGS({ 0.1 }, { .u = 9 }, { .u = 77 }) }),
 };
 
 cn_tensor *cn_dropout(cn_tensor *x, double p, bool training)

@@ -51,15 +51,15 @@ const cn_op cn__op_group_norm = {
     .compose = group_compose,
     .onnx = "GroupNormalization",
     CN_CASES(
-        { .in = { CN_S(2, 6, 3), CN_S(6), CN_S(6) }, .attrs = &(const cn__group_attrs){ 3 }, .args = { { 1e-5 } } },
-        { .in = { CN_S(2, 4), CN_S(4), CN_ABSENT }, .attrs = &(const cn__group_attrs){ 1 }, .args = { { 1e-3 } } },
-        { .in = { CN_S(0, 4, 3), CN_S(4), CN_S(4) }, .attrs = &(const cn__group_attrs){ 2 }, .args = { { 1e-5 } } },
-        { .in = { CN_S(1, 4, 3, 3), CN_ABSENT, CN_ABSENT },
+        { CN_IN(CN_S(2, 6, 3), CN_S(6), CN_S(6)), .attrs = &(const cn__group_attrs){ 3 }, CN_ARGS({ 1e-5 }) },
+        { CN_IN(CN_S(2, 4), CN_S(4), CN_ABSENT), .attrs = &(const cn__group_attrs){ 1 }, CN_ARGS({ 1e-3 }) },
+        { CN_IN(CN_S(0, 4, 3), CN_S(4), CN_S(4)), .attrs = &(const cn__group_attrs){ 2 }, CN_ARGS({ 1e-5 }) },
+        { CN_IN(CN_S(1, 4, 3, 3), CN_ABSENT, CN_ABSENT),
           .attrs = &(const cn__group_attrs){ 4 },
-          .args = { { 1e-5 } } },
-        { .in = { CN_S(3, 8, 9, 11), CN_S(8), CN_S(8) },
+          CN_ARGS({ 1e-5 }) },
+        { CN_IN(CN_S(3, 8, 9, 11), CN_S(8), CN_S(8)),
           .attrs = &(const cn__group_attrs){ 2 },
-          .args = { { 1e-5 } } }),
+          CN_ARGS({ 1e-5 }) }),
 };
 
 cn_tensor *cn_group_norm(cn_tensor *x, int64_t groups, cn_tensor *weight, cn_tensor *bias, double eps)
@@ -90,10 +90,10 @@ const cn_op cn__op_instance_norm = {
     .optional = 6,
     .compose = instance_compose,
     .onnx = "InstanceNormalization",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(2, 3, 2, 5), CN_ABSENT, CN_ABSENT }, .args = { { 1e-3 } } },
-             { .in = { CN_S(0, 3, 4), CN_S(3), CN_S(3) }, .args = { { 1e-5 } } },
-             { .in = { CN_S(3, 5, 9, 13), CN_S(5), CN_S(5) }, .args = { { 1e-5 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(3), CN_S(3)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(2, 3, 2, 5), CN_ABSENT, CN_ABSENT), CN_ARGS({ 1e-3 }) },
+             { CN_IN(CN_S(0, 3, 4), CN_S(3), CN_S(3)), CN_ARGS({ 1e-5 }) },
+             { CN_IN(CN_S(3, 5, 9, 13), CN_S(5), CN_S(5)), CN_ARGS({ 1e-5 }) }),
 };
 
 cn_tensor *cn_instance_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, double eps)

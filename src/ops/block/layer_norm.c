@@ -115,8 +115,8 @@ static cn__norm described(const cn_tensor *x, int64_t axes, bool centred, const 
 }
 
 /* Of cases. */
-#define OVER(axes, eps) .attrs = &(const cn__norm_attrs){ axes }, .args = { { eps } }
-#define BACK(eps, ...)  .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, .args = { { eps } }
+#define OVER(axes, eps) .attrs = &(const cn__norm_attrs){ axes }, CN_ARGS({ eps })
+#define BACK(eps, ...)  .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, CN_ARGS({ eps })
 
 /* ---- layer_norm */
 
@@ -157,13 +157,13 @@ const cn_op cn__op_layer_norm = {
     .cpu = layer_norm_cpu,
     .gpu = layer_norm_gpu,
     .onnx = "LayerNormalization",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4), CN_S(4) }, OVER(1, 1e-5) },
-             { .in = { CN_S(2, 3, 5), CN_S(3, 5), CN_ABSENT }, OVER(2, 1e-3) },
-             { .in = { CN_S(7), CN_ABSENT, CN_S(7) }, OVER(1, 1e-5) },
-             { .in = { CN_S(1, 0, 7), CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
-             { .in = { CN_S(3, 0), CN_S(0), CN_S(0) }, OVER(1, 1e-5) },
-             { .in = { CN_S(40, 133), CN_S(133), CN_S(133) }, OVER(1, 1e-5) },
-             { .in = { CN_S(3, 1045), CN_S(1045), CN_S(1045) }, OVER(1, 1e-5) }), /* blocks of a row */
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(4), CN_S(4)), OVER(1, 1e-5) },
+             { CN_IN(CN_S(2, 3, 5), CN_S(3, 5), CN_ABSENT), OVER(2, 1e-3) },
+             { CN_IN(CN_S(7), CN_ABSENT, CN_S(7)), OVER(1, 1e-5) },
+             { CN_IN(CN_S(1, 0, 7), CN_S(7), CN_ABSENT), OVER(1, 1e-5) },
+             { CN_IN(CN_S(3, 0), CN_S(0), CN_S(0)), OVER(1, 1e-5) },
+             { CN_IN(CN_S(40, 133), CN_S(133), CN_S(133)), OVER(1, 1e-5) },
+             { CN_IN(CN_S(3, 1045), CN_S(1045), CN_S(1045)), OVER(1, 1e-5) }), /* blocks of a row */
 };
 
 cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)
@@ -197,13 +197,13 @@ const cn_op cn__op_layer_norm_backward = {
     .cpu = layer_norm_backward_cpu,
     .gpu = layer_norm_backward_gpu,
     .scratch = backward_scratch,
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 1) },
-             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 1) },
-             { .in = { CN_S(7), CN_S(7), CN_S(7) }, BACK(1e-5, 1, 1, 0) },
-             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, BACK(1e-5, 1, 1, 1) },
-             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 1) }, /* parts */
-             { .in = { CN_S(70, 20), CN_S(70, 20), CN_S(20) }, BACK(1e-5, 1, 1, 1) },    /* blocks of rows */
-             { .in = { CN_S(3, 1045), CN_S(3, 1045), CN_S(1045) }, BACK(1e-5, 1, 1, 1) }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4)), BACK(1e-5, 1, 1, 1) },
+             { CN_IN(CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT), BACK(1e-3, 2, 0, 1) },
+             { CN_IN(CN_S(7), CN_S(7), CN_S(7)), BACK(1e-5, 1, 1, 0) },
+             { CN_IN(CN_S(0, 6), CN_S(0, 6), CN_S(6)), BACK(1e-5, 1, 1, 1) },
+             { CN_IN(CN_S(40, 133), CN_S(40, 133), CN_S(133)), BACK(1e-5, 1, 1, 1) }, /* parts */
+             { CN_IN(CN_S(70, 20), CN_S(70, 20), CN_S(20)), BACK(1e-5, 1, 1, 1) },    /* blocks of rows */
+             { CN_IN(CN_S(3, 1045), CN_S(3, 1045), CN_S(1045)), BACK(1e-5, 1, 1, 1) }),
 };
 
 /* ---- rms_norm */
@@ -235,9 +235,9 @@ const cn_op cn__op_rms_norm = {
     .cpu = rms_norm_cpu,
     .gpu = rms_norm_gpu,
     .onnx = "RMSNormalization",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(4) }, OVER(1, 1e-5) },
-             { .in = { CN_S(2, 3, 5), CN_S(3, 5) }, OVER(2, 1e-3) }, { .in = { CN_S(7), CN_ABSENT }, OVER(1, 1e-5) },
-             { .in = { CN_S(0, 7), CN_S(7) }, OVER(1, 1e-5) }, { .in = { CN_S(40, 133), CN_S(133) }, OVER(1, 1e-5) }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(4)), OVER(1, 1e-5) },
+             { CN_IN(CN_S(2, 3, 5), CN_S(3, 5)), OVER(2, 1e-3) }, { CN_IN(CN_S(7), CN_ABSENT), OVER(1, 1e-5) },
+             { CN_IN(CN_S(0, 7), CN_S(7)), OVER(1, 1e-5) }, { CN_IN(CN_S(40, 133), CN_S(133)), OVER(1, 1e-5) }),
 };
 
 cn_tensor *cn_rms_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, double eps)
@@ -271,9 +271,9 @@ const cn_op cn__op_rms_norm_backward = {
     .cpu = rms_norm_backward_cpu,
     .gpu = rms_norm_backward_gpu,
     .scratch = backward_scratch,
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4) }, BACK(1e-5, 1, 1, 0) },
-             { .in = { CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT }, BACK(1e-3, 2, 0, 0) },
-             { .in = { CN_S(0, 6), CN_S(0, 6), CN_S(6) }, BACK(1e-5, 1, 1, 0) },
-             { .in = { CN_S(40, 133), CN_S(40, 133), CN_S(133) }, BACK(1e-5, 1, 1, 0) },
-             { .in = { CN_S(70, 20), CN_S(70, 20), CN_S(20) }, BACK(1e-5, 1, 1, 0) }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4), CN_S(4)), BACK(1e-5, 1, 1, 0) },
+             { CN_IN(CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT), BACK(1e-3, 2, 0, 0) },
+             { CN_IN(CN_S(0, 6), CN_S(0, 6), CN_S(6)), BACK(1e-5, 1, 1, 0) },
+             { CN_IN(CN_S(40, 133), CN_S(40, 133), CN_S(133)), BACK(1e-5, 1, 1, 0) },
+             { CN_IN(CN_S(70, 20), CN_S(70, 20), CN_S(20)), BACK(1e-5, 1, 1, 0) }),
 };

@@ -77,7 +77,7 @@ cn_tensor *cn__nll(cn_tensor *logp, cn_tensor *target, cn_tensor *weight, const 
     return a->reduction == CN_SUM ? sum : cn_div(sum, cn_sum(w, CN_ALL, false));
 }
 
-#define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, .args = { { smoothing } }
+#define LOSS(smoothing, ...) .attrs = &(const cn__loss_attrs){ __VA_ARGS__ }, CN_ARGS({ smoothing })
 
 static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
@@ -99,12 +99,12 @@ const cn_op cn__op_nll_loss = {
     .attr_size = sizeof(cn__loss_attrs),
     .compose = compose,
     .onnx = "NegativeLogLikelihoodLoss",
-    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
-             { .in = { CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3) }, LOSS(0, CN_MEAN, 1, 1) },
-             { .in = { CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4) }, LOSS(0, CN_NONE, 1, 0) },
-             { .in = { CN_S(5), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 }, CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
-             { .in = { CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
-             { .in = { CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6) }, LOSS(0, CN_MEAN, 1, 2) }),
+    CN_CASES({ CN_IN(CN_S(4, 5), CN_IDX(5, 4), CN_ABSENT), LOSS(0, CN_MEAN, 0, 0) },
+             { CN_IN(CN_S(6, 3), CN_IDX(3, 6), CN_RANGE(0.5, 2, 3)), LOSS(0, CN_MEAN, 1, 1) },
+             { CN_IN(CN_S(2, 4, 3), CN_IDX(4, 2, 3), CN_RANGE(0.5, 2, 4)), LOSS(0, CN_NONE, 1, 0) },
+             { CN_IN(CN_S(5), CN_IDX0(5), CN_ABSENT), LOSS(0, CN_SUM, 0, 0) },
+             { CN_IN(CN_S(0, 5), CN_IDX(5, 0), CN_ABSENT), LOSS(0, CN_SUM, 0, 0) },
+             { CN_IN(CN_S(3, 6, 5, 31), CN_IDX(6, 3, 5, 31), CN_RANGE(0.5, 2, 6)), LOSS(0, CN_MEAN, 1, 2) }),
 };
 
 cn_tensor *cn_nll_loss(cn_tensor *log_probs, cn_tensor *target, const cn_loss_desc *desc)
@@ -151,9 +151,9 @@ const cn_op cn__op_cross_entropy_soft = {
     .not_differentiable = 4,
     .attr_size = sizeof(cn__loss_attrs),
     .compose = soft_compose,
-    CN_CASES({ .in = { CN_S(4, 5), CN_RANGE(0, 1, 4, 5), CN_ABSENT }, LOSS(0, CN_MEAN, 0, 0) },
-             { .in = { CN_S(2, 4, 3), CN_RANGE(0, 1, 2, 4, 3), CN_RANGE(0.5, 2, 4) }, LOSS(0.2, CN_NONE, 0, 0) },
-             { .in = { CN_S(5), CN_RANGE(0, 1, 5), CN_ABSENT }, LOSS(0.1, CN_SUM, 0, 0) },
-             { .in = { CN_S(0, 5), CN_RANGE(0, 1, 0, 5), CN_ABSENT }, LOSS(0, CN_SUM, 0, 0) },
-             { .in = { CN_S(7, 11, 31), CN_RANGE(0, 1, 7, 11, 31), CN_RANGE(0.5, 2, 11) }, LOSS(0.1, CN_MEAN, 0, 0) }),
+    CN_CASES({ CN_IN(CN_S(4, 5), CN_RANGE(0, 1, 4, 5), CN_ABSENT), LOSS(0, CN_MEAN, 0, 0) },
+             { CN_IN(CN_S(2, 4, 3), CN_RANGE(0, 1, 2, 4, 3), CN_RANGE(0.5, 2, 4)), LOSS(0.2, CN_NONE, 0, 0) },
+             { CN_IN(CN_S(5), CN_RANGE(0, 1, 5), CN_ABSENT), LOSS(0.1, CN_SUM, 0, 0) },
+             { CN_IN(CN_S(0, 5), CN_RANGE(0, 1, 0, 5), CN_ABSENT), LOSS(0, CN_SUM, 0, 0) },
+             { CN_IN(CN_S(7, 11, 31), CN_RANGE(0, 1, 7, 11, 31), CN_RANGE(0.5, 2, 11)), LOSS(0.1, CN_MEAN, 0, 0) }),
 };

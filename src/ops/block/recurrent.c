@@ -362,18 +362,9 @@ static void grad(cn_grad_call *g)
 
 #define KIND(kind, reverse) \
     .attrs = &(const cn__recurrent_attrs) { kind, reverse }
-#define PLAIN(T, B, H)                                            \
-    {                                                             \
-        CN_S(T, B, H), CN_S(H, H), CN_S(H), CN_S(B, H), CN_ABSENT \
-    }
-#define LONG(T, B, H)                                                          \
-    {                                                                          \
-        CN_S(T, B, 4 * H), CN_S(4 * H, H), CN_S(4 * H), CN_S(B, H), CN_S(B, H) \
-    }
-#define GATED(T, B, H)                                                        \
-    {                                                                         \
-        CN_S(T, B, 3 * H), CN_S(3 * H, H), CN_S(3 * H), CN_S(B, H), CN_ABSENT \
-    }
+#define PLAIN(T, B, H) CN_S(T, B, H), CN_S(H, H), CN_S(H), CN_S(B, H), CN_ABSENT
+#define LONG(T, B, H) CN_S(T, B, 4 * H), CN_S(4 * H, H), CN_S(4 * H), CN_S(B, H), CN_S(B, H)
+#define GATED(T, B, H) CN_S(T, B, 3 * H), CN_S(3 * H, H), CN_S(3 * H), CN_S(B, H), CN_ABSENT
 
 const cn_op cn__op_recurrent = {
     .name = "recurrent",
@@ -389,31 +380,26 @@ const cn_op cn__op_recurrent = {
     .cpu = cpu,
     .gpu = cn__gpu_recurrent,
     .scratch = scratch,
-    CN_CASES({ .in = PLAIN(3, 2, 4), KIND(CN__RNN_TANH, 0) }, { .in = PLAIN(4, 1, 3), KIND(CN__RNN_RELU, 1) },
-             { .in = LONG(3, 2, 3), KIND(CN__LSTM, 0) }, { .in = LONG(2, 3, 1), KIND(CN__LSTM, 1) },
-             { .in = GATED(3, 2, 3), KIND(CN__GRU, 0) }, { .in = GATED(2, 3, 2), KIND(CN__GRU, 1) },
-             { .in = { CN_S(2, 2, 8), CN_S(8, 2), CN_ABSENT, CN_S(2, 2), CN_S(2, 2) }, KIND(CN__LSTM, 0) },
-             { .in = { CN_S(2, 2, 6), CN_S(6, 2), CN_ABSENT, CN_S(2, 2), CN_ABSENT }, KIND(CN__GRU, 0) },
-             { .in = LONG(1, 1, 2), KIND(CN__LSTM, 0) }, { .in = GATED(2, 0, 2), KIND(CN__GRU, 0) },
-             { .in = LONG(3, 37, 5), KIND(CN__LSTM, 0) }, { .in = GATED(3, 33, 7), KIND(CN__GRU, 1) },
-             { .in = LONG(3, 2, 67), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
-             { .in = GATED(2, 17, 67), KIND(CN__GRU, 0), .no_gradient_check = true }),
+    CN_CASES({ CN_IN(PLAIN(3, 2, 4)), KIND(CN__RNN_TANH, 0) }, { CN_IN(PLAIN(4, 1, 3)), KIND(CN__RNN_RELU, 1) },
+             { CN_IN(LONG(3, 2, 3)), KIND(CN__LSTM, 0) }, { CN_IN(LONG(2, 3, 1)), KIND(CN__LSTM, 1) },
+             { CN_IN(GATED(3, 2, 3)), KIND(CN__GRU, 0) }, { CN_IN(GATED(2, 3, 2)), KIND(CN__GRU, 1) },
+             { CN_IN(CN_S(2, 2, 8), CN_S(8, 2), CN_ABSENT, CN_S(2, 2), CN_S(2, 2)), KIND(CN__LSTM, 0) },
+             { CN_IN(CN_S(2, 2, 6), CN_S(6, 2), CN_ABSENT, CN_S(2, 2), CN_ABSENT), KIND(CN__GRU, 0) },
+             { CN_IN(LONG(1, 1, 2)), KIND(CN__LSTM, 0) }, { CN_IN(GATED(2, 0, 2)), KIND(CN__GRU, 0) },
+             { CN_IN(LONG(3, 37, 5)), KIND(CN__LSTM, 0) }, { CN_IN(GATED(3, 33, 7)), KIND(CN__GRU, 1) },
+             { CN_IN(LONG(3, 2, 67)), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
+             { CN_IN(GATED(2, 17, 67)), KIND(CN__GRU, 0), .no_gradient_check = true }),
 };
 
 #define SPARE(...) CN_RANGE(0.1, 0.9, __VA_ARGS__) /* gates */
-#define BACK_PLAIN(T, B, H)                                                                               \
-    {                                                                                                     \
-        CN_S(T, B, H), CN_ABSENT, CN_S(H, H), CN_S(B, H), CN_ABSENT, SPARE(T, B, H), CN_ABSENT, CN_ABSENT \
-    }
-#define BACK_LONG(T, B, H)                                                                                  \
-    {                                                                                                       \
-        CN_S(T, B, H), CN_S(T, B, H), CN_S(4 * H, H), CN_S(B, H), CN_S(B, H), CN_S(T, B, H), CN_S(T, B, H), \
-            SPARE(T, B, 4 * H)                                                                              \
-    }
-#define BACK_GATED(T, B, H)                                                                                           \
-    {                                                                                                                 \
-        CN_S(T, B, H), CN_ABSENT, CN_S(3 * H, H), CN_S(B, H), CN_ABSENT, CN_S(T, B, H), CN_ABSENT, SPARE(T, B, 4 * H) \
-    }
+#define BACK_PLAIN(T, B, H) \
+    CN_S(T, B, H), CN_ABSENT, CN_S(H, H), CN_S(B, H), CN_ABSENT, SPARE(T, B, H), CN_ABSENT, CN_ABSENT
+#define BACK_LONG(T, B, H) \
+    CN_S(T, B, H), CN_S(T, B, H), CN_S(4 * H, H), CN_S(B, H), CN_S(B, H), CN_S(T, B, H), CN_S(T, B, H), \
+    SPARE(T, B, 4 * H)
+#define BACK_GATED(T, B, H) \
+    CN_S(T, B, H), CN_ABSENT, CN_S(3 * H, H), CN_S(B, H), CN_ABSENT, CN_S(T, B, H), CN_ABSENT, \
+    SPARE(T, B, 4 * H)
 
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
@@ -430,14 +416,14 @@ const cn_op cn__op_recurrent_backward = {
     .cpu = backward_cpu,
     .gpu = cn__gpu_recurrent_backward,
     .scratch = backward_scratch,
-    CN_CASES({ .in = BACK_PLAIN(3, 2, 4), KIND(CN__RNN_TANH, 0) }, { .in = BACK_PLAIN(4, 1, 3), KIND(CN__RNN_RELU, 1) },
-             { .in = BACK_LONG(3, 2, 3), KIND(CN__LSTM, 0) }, { .in = BACK_LONG(2, 3, 1), KIND(CN__LSTM, 1) },
-             { .in = BACK_GATED(3, 2, 3), KIND(CN__GRU, 0) }, { .in = BACK_GATED(2, 3, 2), KIND(CN__GRU, 1) },
-             { .in = { CN_S(2, 2, 2), CN_ABSENT, CN_S(8, 2), CN_S(2, 2), CN_S(2, 2), CN_S(2, 2, 2), CN_S(2, 2, 2),
-                       SPARE(2, 2, 8) },
+    CN_CASES({ CN_IN(BACK_PLAIN(3, 2, 4)), KIND(CN__RNN_TANH, 0) }, { CN_IN(BACK_PLAIN(4, 1, 3)), KIND(CN__RNN_RELU, 1) },
+             { CN_IN(BACK_LONG(3, 2, 3)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_LONG(2, 3, 1)), KIND(CN__LSTM, 1) },
+             { CN_IN(BACK_GATED(3, 2, 3)), KIND(CN__GRU, 0) }, { CN_IN(BACK_GATED(2, 3, 2)), KIND(CN__GRU, 1) },
+             { CN_IN(CN_S(2, 2, 2), CN_ABSENT, CN_S(8, 2), CN_S(2, 2), CN_S(2, 2), CN_S(2, 2, 2), CN_S(2, 2, 2),
+                       SPARE(2, 2, 8)),
                KIND(CN__LSTM, 0) },
-             { .in = BACK_LONG(1, 1, 2), KIND(CN__LSTM, 0) }, { .in = BACK_GATED(2, 0, 2), KIND(CN__GRU, 0) },
-             { .in = BACK_LONG(3, 37, 5), KIND(CN__LSTM, 0) }, { .in = BACK_GATED(3, 33, 7), KIND(CN__GRU, 1) },
-             { .in = BACK_LONG(3, 2, 67), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
-             { .in = BACK_GATED(2, 17, 67), KIND(CN__GRU, 0), .no_gradient_check = true }),
+             { CN_IN(BACK_LONG(1, 1, 2)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_GATED(2, 0, 2)), KIND(CN__GRU, 0) },
+             { CN_IN(BACK_LONG(3, 37, 5)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_GATED(3, 33, 7)), KIND(CN__GRU, 1) },
+             { CN_IN(BACK_LONG(3, 2, 67)), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
+             { CN_IN(BACK_GATED(2, 17, 67)), KIND(CN__GRU, 0), .no_gradient_check = true }),
 };

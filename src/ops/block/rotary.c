@@ -31,9 +31,9 @@ const cn_op cn__op_rotary_embedding = {
     .n_out = 1,
     .compose = compose,
     .onnx = "RotaryEmbedding",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3, 2), CN_S(3, 2) } }, { .in = { CN_S(5, 2), CN_S(5, 1), CN_S(5, 1) } },
-             { .in = { CN_S(2, 0, 6), CN_S(0, 3), CN_S(0, 3) } },
-             { .in = { CN_S(2, 3, 11, 34), CN_S(11, 17), CN_S(11, 17) } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(3, 2), CN_S(3, 2)) }, { CN_IN(CN_S(5, 2), CN_S(5, 1), CN_S(5, 1)) },
+             { CN_IN(CN_S(2, 0, 6), CN_S(0, 3), CN_S(0, 3)) },
+             { CN_IN(CN_S(2, 3, 11, 34), CN_S(11, 17), CN_S(11, 17)) }),
 };
 
 cn_tensor *cn_rotary_embedding(cn_tensor *x, cn_tensor *cos, cn_tensor *sin)

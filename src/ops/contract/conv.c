@@ -191,37 +191,37 @@ const cn_op cn__op_conv = {
     .scratch = conv_scratch,
     .gpu = cn__conv_gpu,
     .onnx = "Conv",
-    CN_CASES({ .in = { CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2) }, PLAIN },
-             { .in = { CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2) },
+    CN_CASES({ CN_IN(CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2)), PLAIN },
+             { CN_IN(CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2)),
                .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 0 } } },
-             { .in = { CN_S(2, 3, 1, 2, 3), CN_S(4, 3, 1, 1, 1) }, PLAIN },
-             { .in = { CN_S(2, 2, 1, 5, 5), CN_S(2, 1, 1, 1, 1) },
+             { CN_IN(CN_S(2, 3, 1, 2, 3), CN_S(4, 3, 1, 1, 1)), PLAIN },
+             { CN_IN(CN_S(2, 2, 1, 5, 5), CN_S(2, 1, 1, 1, 1)),
                .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0, 1, 1 }, ONES, 2, { 0 } } },
-             { .in = { CN_S(0, 2, 1, 3, 3), CN_S(2, 2, 1, 2, 2) }, PLAIN },
-             { .in = { CN_S(2, 0, 1, 3, 3), CN_S(2, 0, 1, 2, 2) }, PLAIN },
-             { .in = { CN_S(3, 16, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
+             { CN_IN(CN_S(0, 2, 1, 3, 3), CN_S(2, 2, 1, 2, 2)), PLAIN },
+             { CN_IN(CN_S(2, 0, 1, 3, 3), CN_S(2, 0, 1, 2, 2)), PLAIN },
+             { CN_IN(CN_S(3, 16, 1, 19, 17), CN_S(20, 16, 1, 3, 3)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7) }, /* several chunks */
+             { CN_IN(CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7)), /* several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3) }, /* one channel to one, by taps */
+             { CN_IN(CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3)), /* one channel to one, by taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 3, { 0 } } },
-             { .in = { CN_S(1, 2, 1, 31, 40), CN_S(9, 2, 1, 3, 3) }, /* several chunks */
+             { CN_IN(CN_S(1, 2, 1, 31, 40), CN_S(9, 2, 1, 3, 3)), /* several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(2, 38, 1, 12, 12), CN_S(8, 38, 1, 3, 3) }, /* several slices of channels */
+             { CN_IN(CN_S(2, 38, 1, 12, 12), CN_S(8, 38, 1, 3, 3)), /* several slices of channels */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(1, 4, 1, 11, 12), CN_S(50, 4, 1, 3, 3) }, /* several blocks of rows */
+             { CN_IN(CN_S(1, 4, 1, 11, 12), CN_S(50, 4, 1, 3, 3)), /* several blocks of rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(2, 5, 6, 5, 7), CN_S(14, 5, 2, 2, 2) }, /* three axes */
+             { CN_IN(CN_S(2, 5, 6, 5, 7), CN_S(14, 5, 2, 2, 2)), /* three axes */
                .attrs = &(const cn__conv_attrs){ ONES, { 1, 0, 1 }, { 1, 2, 1 }, 1, { 0 } } },
-             { .in = { CN_S(3, 5, 1, 1, 150), CN_S(3, 5, 1, 1, 9) }, /* one axis, few rows */
+             { CN_IN(CN_S(3, 5, 1, 1, 150), CN_S(3, 5, 1, 1, 9)), /* one axis, few rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 7 }, { 1, 1, 2 }, 1, { 0 } } },
-             { .in = { CN_S(2, 4, 1, 1, 160), CN_S(4, 2, 1, 1, 17) }, /* two rows a group */
+             { CN_IN(CN_S(2, 4, 1, 1, 160), CN_S(4, 2, 1, 1, 17)), /* two rows a group */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 2, { 0 } } },
-             { .in = { CN_S(2, 2, 1, 1, 170), CN_S(1, 2, 1, 1, 25) }, /* one row */
+             { CN_IN(CN_S(2, 2, 1, 1, 170), CN_S(1, 2, 1, 1, 25)), /* one row */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 12 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(2, 2, 1, 1, 127), CN_S(9, 2, 1, 1, 17) }, /* a position too few for taps */
+             { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(9, 2, 1, 1, 17)), /* a position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 0 } } },
-             { .in = { CN_S(2, 4, 1, 1, 140), CN_S(7, 4, 1, 1, 9) }, /* tiles of four and three rows */
+             { CN_IN(CN_S(2, 4, 1, 1, 140), CN_S(7, 4, 1, 1, 9)), /* tiles of four and three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 0 } } }),
 };
 
@@ -323,41 +323,41 @@ const cn_op cn__op_conv_input_grad = {
     .cpu = input_cpu,
     .scratch = input_scratch,
     .gpu = cn__conv_input_gpu,
-    CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 3, 2) },
+    CN_CASES({ CN_IN(CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 3, 2)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 4, 5 } } },
-             { .in = { CN_S(1, 6, 3, 4, 2), CN_S(6, 2, 2, 3, 2) },
+             { CN_IN(CN_S(1, 6, 3, 4, 2), CN_S(6, 2, 2, 3, 2)),
                .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 3, 5, 4 } } },
-             { .in = { CN_S(2, 4, 1, 2, 3), CN_S(4, 3, 1, 1, 1) },
+             { CN_IN(CN_S(2, 4, 1, 2, 3), CN_S(4, 3, 1, 1, 1)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 3 } } },
-             { .in = { CN_S(0, 2, 1, 2, 2), CN_S(2, 2, 1, 2, 2) },
+             { CN_IN(CN_S(0, 2, 1, 2, 2), CN_S(2, 2, 1, 2, 2)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 3 } } },
-             { .in = { CN_S(2, 0, 1, 2, 2), CN_S(0, 2, 1, 2, 2) },
+             { CN_IN(CN_S(2, 0, 1, 2, 2), CN_S(0, 2, 1, 2, 2)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 3 } } },
-             { .in = { CN_S(3, 20, 1, 19, 17), CN_S(20, 16, 1, 3, 3) },
+             { CN_IN(CN_S(3, 20, 1, 19, 17), CN_S(20, 16, 1, 3, 3)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 19, 17 } } },
-             { .in = { CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7) },
+             { CN_IN(CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 39, 41 } } },
-             { .in = { CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3) }, /* one channel to one, by taps */
+             { CN_IN(CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3)), /* one channel to one, by taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 3, { 1, 13, 11 } } },
-             { .in = { CN_S(1, 2, 1, 29, 42), CN_S(2, 9, 1, 3, 3) }, /* several chunks */
+             { CN_IN(CN_S(1, 2, 1, 29, 42), CN_S(2, 9, 1, 3, 3)), /* several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 31, 40 } } },
-             { .in = { CN_S(2, 38, 1, 12, 12), CN_S(38, 8, 1, 3, 3) }, /* several slices of channels */
+             { CN_IN(CN_S(2, 38, 1, 12, 12), CN_S(38, 8, 1, 3, 3)), /* several slices of channels */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 12, 12 } } },
-             { .in = { CN_S(1, 4, 1, 11, 12), CN_S(4, 50, 1, 3, 3) }, /* several blocks of rows */
+             { CN_IN(CN_S(1, 4, 1, 11, 12), CN_S(4, 50, 1, 3, 3)), /* several blocks of rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 11, 12 } } },
-             { .in = { CN_S(2, 5, 7, 3, 8), CN_S(5, 14, 2, 2, 2) }, /* three axes */
+             { CN_IN(CN_S(2, 5, 7, 3, 8), CN_S(5, 14, 2, 2, 2)), /* three axes */
                .attrs = &(const cn__conv_attrs){ ONES, { 1, 0, 1 }, { 1, 2, 1 }, 1, { 6, 5, 7 } } },
-             { .in = { CN_S(3, 5, 1, 1, 148), CN_S(5, 3, 1, 1, 9) }, /* one axis, few rows */
+             { CN_IN(CN_S(3, 5, 1, 1, 148), CN_S(5, 3, 1, 1, 9)), /* one axis, few rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 7 }, { 1, 1, 2 }, 1, { 1, 1, 150 } } },
-             { .in = { CN_S(2, 4, 1, 1, 150), CN_S(4, 2, 1, 1, 17) }, /* two rows a group */
+             { CN_IN(CN_S(2, 4, 1, 1, 150), CN_S(4, 2, 1, 1, 17)), /* two rows a group */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 2, { 1, 1, 160 } } },
-             { .in = { CN_S(2, 2, 1, 1, 170), CN_S(2, 1, 1, 1, 25) }, /* one row */
+             { CN_IN(CN_S(2, 2, 1, 1, 170), CN_S(2, 1, 1, 1, 25)), /* one row */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 12 }, ONES, 1, { 1, 1, 170 } } },
-             { .in = { CN_S(2, 2, 1, 1, 127), CN_S(2, 9, 1, 1, 17) }, /* a position too few for taps */
+             { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(2, 9, 1, 1, 17)), /* a position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 1, 1, 127 } } },
-             { .in = { CN_S(2, 4, 1, 1, 140), CN_S(4, 7, 1, 1, 9) }, /* tiles of four and three rows */
+             { CN_IN(CN_S(2, 4, 1, 1, 140), CN_S(4, 7, 1, 1, 9)), /* tiles of four and three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 1, 1, 140 } } },
-             { .in = { CN_S(1, 1, 1, 2, 2), CN_S(1, 1, 1, 9, 9) }, /* each tap meets pixels of its own */
+             { CN_IN(CN_S(1, 1, 1, 2, 2), CN_S(1, 1, 1, 9, 9)), /* each tap meets pixels of its own */
                .attrs = &(const cn__conv_attrs){ { 1, 9, 9 }, { 0 }, ONES, 1, { 1, 18, 18 } } }),
 };
 
@@ -504,34 +504,34 @@ const cn_op cn__op_conv_weight_grad = {
     .cpu = weight_cpu,
     .scratch = weight_scratch,
     .gpu = cn__conv_weight_gpu,
-    CN_CASES({ .in = { CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 4, 5) },
+    CN_CASES({ CN_IN(CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 4, 5)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 2 } } },
-             { .in = { CN_S(3, 6, 3, 4, 2), CN_S(3, 4, 3, 5, 4) },
+             { CN_IN(CN_S(3, 6, 3, 4, 2), CN_S(3, 4, 3, 5, 4)),
                .attrs = &(const cn__conv_attrs){ { 1, 2, 3 }, { 1, 2, 1 }, { 2, 1, 2 }, 2, { 2, 3, 2 } } },
-             { .in = { CN_S(2, 4, 1, 2, 3), CN_S(2, 3, 1, 2, 3) },
+             { CN_IN(CN_S(2, 4, 1, 2, 3), CN_S(2, 3, 1, 2, 3)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 1, 1 } } },
-             { .in = { CN_S(0, 2, 1, 2, 2), CN_S(0, 2, 1, 3, 3) },
+             { CN_IN(CN_S(0, 2, 1, 2, 2), CN_S(0, 2, 1, 3, 3)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 2 } } },
-             { .in = { CN_S(2, 2, 1, 2, 2), CN_S(2, 0, 1, 3, 3) },
+             { CN_IN(CN_S(2, 2, 1, 2, 2), CN_S(2, 0, 1, 3, 3)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 2, 2 } } },
-             { .in = { CN_S(3, 20, 1, 19, 17), CN_S(3, 16, 1, 19, 17) },
+             { CN_IN(CN_S(3, 20, 1, 19, 17), CN_S(3, 16, 1, 19, 17)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
-             { .in = { CN_S(1, 2, 1, 39, 41), CN_S(1, 2, 1, 39, 41) },
+             { CN_IN(CN_S(1, 2, 1, 39, 41), CN_S(1, 2, 1, 39, 41)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 7, 7 } } },
-             { .in = { CN_S(3, 9, 1, 23, 23), CN_S(3, 2, 1, 23, 23) }, /* summed by taps */
+             { CN_IN(CN_S(3, 9, 1, 23, 23), CN_S(3, 2, 1, 23, 23)), /* summed by taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
-             { .in = { CN_S(35, 4, 1, 1, 512), CN_S(35, 1, 1, 1, 512) }, /* several images in one sum */
+             { CN_IN(CN_S(35, 4, 1, 1, 512), CN_S(35, 1, 1, 1, 512)), /* several images in one sum */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 1, { 1, 1, 7 } } },
-             { .in = { CN_S(2, 3, 1, 40, 31), CN_S(2, 3, 1, 40, 31) }, /* one channel to one, several chunks */
+             { CN_IN(CN_S(2, 3, 1, 40, 31), CN_S(2, 3, 1, 40, 31)), /* one channel to one, several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 2 }, { 1, 1, 2 }, 3, { 1, 3, 3 } } },
-             { .in = { CN_S(1, 90, 1, 23, 24), CN_S(1, 90, 1, 23, 24) }, /* blocks of rows and slices of channels */
+             { CN_IN(CN_S(1, 90, 1, 23, 24), CN_S(1, 90, 1, 23, 24)), /* blocks of rows and slices of channels */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
-             { .in = { CN_S(2, 24, 1, 1, 511), CN_S(2, 3, 1, 1, 511) }, /* a position too few for taps */
+             { CN_IN(CN_S(2, 24, 1, 1, 511), CN_S(2, 3, 1, 1, 511)), /* a position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 1 }, ONES, 1, { 1, 1, 3 } } },
-             { .in = { CN_S(2, 2, 1, 1, 520), CN_S(2, 1, 1, 1, 520) }, /* two rows */
+             { CN_IN(CN_S(2, 2, 1, 1, 520), CN_S(2, 1, 1, 1, 520)), /* two rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 6 }, ONES, 1, { 1, 1, 13 } } },
-             { .in = { CN_S(2, 3, 1, 1, 520), CN_S(2, 1, 1, 1, 520) }, /* three rows */
+             { CN_IN(CN_S(2, 3, 1, 1, 520), CN_S(2, 1, 1, 1, 520)), /* three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 6 }, ONES, 1, { 1, 1, 13 } } },
-             { .in = { CN_S(2, 5, 1, 1, 520), CN_S(2, 1, 1, 1, 520) }, /* tiles of three and two rows */
+             { CN_IN(CN_S(2, 5, 1, 1, 520), CN_S(2, 1, 1, 1, 520)), /* tiles of three and two rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 1, 5 } } }),
 };

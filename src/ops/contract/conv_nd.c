@@ -170,10 +170,10 @@ const cn_op cn__op_conv1d = {
     CONVOLUTION,
     .compose = compose1,
     .onnx = "Conv",
-    CN_CASES({ .in = { CN_S(2, 3, 7), CN_S(4, 3, 3), CN_S(4) }, DESC(.groups = 1) },
-             { .in = { CN_S(4, 9), CN_S(6, 2, 2), CN_ABSENT }, DESC({ 2 }, { 1 }, { 3 }, 2, { 0 }) },
-             { .in = { CN_S(0, 3, 7), CN_S(4, 3, 3), CN_S(4) }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 6, 300), CN_S(8, 6, 5), CN_S(8) }, DESC(.padding = { 2 }) }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 7), CN_S(4, 3, 3), CN_S(4)), DESC(.groups = 1) },
+             { CN_IN(CN_S(4, 9), CN_S(6, 2, 2), CN_ABSENT), DESC({ 2 }, { 1 }, { 3 }, 2, { 0 }) },
+             { CN_IN(CN_S(0, 3, 7), CN_S(4, 3, 3), CN_S(4)), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 6, 300), CN_S(8, 6, 5), CN_S(8)), DESC(.padding = { 2 }) }),
 };
 
 const cn_op cn__op_conv2d = {
@@ -183,13 +183,13 @@ const cn_op cn__op_conv2d = {
     .compose = compose2,
     .onnx = "Conv",
     CN_CASES(
-        { .in = { CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2) }, DESC(.groups = 1) },
-        { .in = { CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4) }, DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
-        { .in = { CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT }, DESC(.groups = 1) },
-        { .in = { CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3) }, DESC(.groups = 1) },
-        { .in = { CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12) }, DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) },
-        { .in = { CN_S(2, 4, 12, 13), CN_S(9, 4, 3, 3), CN_S(9) }, DESC(.padding = { 1, 1 }) },
-        { .in = { CN_S(1, 4, 33, 35), CN_S(9, 4, 3, 3), CN_S(9) }, DESC(.padding = { 1, 1 }) }), /* several chunks */
+        { CN_IN(CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2)), DESC(.groups = 1) },
+        { CN_IN(CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4)), DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
+        { CN_IN(CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT), DESC(.groups = 1) },
+        { CN_IN(CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3)), DESC(.groups = 1) },
+        { CN_IN(CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12)), DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) },
+        { CN_IN(CN_S(2, 4, 12, 13), CN_S(9, 4, 3, 3), CN_S(9)), DESC(.padding = { 1, 1 }) },
+        { CN_IN(CN_S(1, 4, 33, 35), CN_S(9, 4, 3, 3), CN_S(9)), DESC(.padding = { 1, 1 }) }), /* several chunks */
 };
 
 const cn_op cn__op_conv3d = {
@@ -198,11 +198,11 @@ const cn_op cn__op_conv3d = {
     CONVOLUTION,
     .compose = compose3,
     .onnx = "Conv",
-    CN_CASES({ .in = { CN_S(1, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 4, 3, 4), CN_S(2, 1, 2, 2, 3), CN_ABSENT },
+    CN_CASES({ CN_IN(CN_S(1, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2)), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 4, 3, 4), CN_S(2, 1, 2, 2, 3), CN_ABSENT),
                DESC({ 1, 2, 1 }, { 1, 0, 2 }, { 2, 1, 1 }, 2, { 0 }) },
-             { .in = { CN_S(0, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 3, 9, 9, 9), CN_S(4, 3, 3, 3, 3), CN_S(4) }, DESC(.padding = { 1, 1, 1 }) }),
+             { CN_IN(CN_S(0, 2, 3, 4, 3), CN_S(2, 2, 2, 3, 2), CN_S(2)), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 3, 9, 9, 9), CN_S(4, 3, 3, 3, 3), CN_S(4)), DESC(.padding = { 1, 1, 1 }) }),
 };
 
 const cn_op cn__op_conv_transpose1d = {
@@ -211,11 +211,11 @@ const cn_op cn__op_conv_transpose1d = {
     CONVOLUTION,
     .compose = compose_transpose1,
     .onnx = "ConvTranspose",
-    CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(3, 2, 3), CN_S(2) }, DESC(.groups = 1) },
-             { .in = { CN_S(4, 5), CN_S(4, 3, 4), CN_S(6) }, DESC({ 3 }, { 1 }, { 2 }, 2, { 2 }) },
-             { .in = { CN_S(1, 2, 3), CN_S(2, 2, 2), CN_S(2) }, DESC({ 1 }, { 0 }, { 3 }, 1, { 2 }) },
-             { .in = { CN_S(0, 3, 4), CN_S(3, 2, 3), CN_ABSENT }, DESC(.groups = 1) },
-             { .in = { CN_S(2, 8, 150), CN_S(8, 6, 4), CN_S(6) }, DESC(.stride = { 2 }, .padding = { 1 }) }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(3, 2, 3), CN_S(2)), DESC(.groups = 1) },
+             { CN_IN(CN_S(4, 5), CN_S(4, 3, 4), CN_S(6)), DESC({ 3 }, { 1 }, { 2 }, 2, { 2 }) },
+             { CN_IN(CN_S(1, 2, 3), CN_S(2, 2, 2), CN_S(2)), DESC({ 1 }, { 0 }, { 3 }, 1, { 2 }) },
+             { CN_IN(CN_S(0, 3, 4), CN_S(3, 2, 3), CN_ABSENT), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 8, 150), CN_S(8, 6, 4), CN_S(6)), DESC(.stride = { 2 }, .padding = { 1 }) }),
 };
 
 const cn_op cn__op_conv_transpose2d = {
@@ -225,10 +225,10 @@ const cn_op cn__op_conv_transpose2d = {
     .compose = compose_transpose2,
     .onnx = "ConvTranspose",
     CN_CASES(
-        { .in = { CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2) }, DESC(.groups = 1) },
-        { .in = { CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2) }, DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
-        { .in = { CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT }, DESC(.groups = 1) },
-        { .in = { CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6) }, DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
+        { CN_IN(CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2)), DESC(.groups = 1) },
+        { CN_IN(CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2)), DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
+        { CN_IN(CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT), DESC(.groups = 1) },
+        { CN_IN(CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6)), DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
 };
 
 static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)

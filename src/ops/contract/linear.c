@@ -31,10 +31,10 @@ const cn_op cn__op_linear = {
     .dtypes = CN_NUMBERS,
     .compose = linear,
     .onnx = "Gemm",
-    CN_CASES({ .in = { CN_S(2, 3), CN_S(4, 3), CN_S(4) } }, { .in = { CN_S(2, 3, 5), CN_S(7, 5), CN_ABSENT } },
-             { .in = { CN_S(3), CN_S(2, 3), CN_S(2) } }, { .in = { CN_S(2, 3), CN_S(3), CN_ABSENT } },
-             { .in = { CN_S(0, 3), CN_S(4, 3), CN_S(4) } }, { .in = { CN_S(2, 0), CN_S(4, 0), CN_S(1) } },
-             { .in = { CN_S(33, 65), CN_S(70, 65), CN_S(70) } }),
+    CN_CASES({ CN_IN(CN_S(2, 3), CN_S(4, 3), CN_S(4)) }, { CN_IN(CN_S(2, 3, 5), CN_S(7, 5), CN_ABSENT) },
+             { CN_IN(CN_S(3), CN_S(2, 3), CN_S(2)) }, { CN_IN(CN_S(2, 3), CN_S(3), CN_ABSENT) },
+             { CN_IN(CN_S(0, 3), CN_S(4, 3), CN_S(4)) }, { CN_IN(CN_S(2, 0), CN_S(4, 0), CN_S(1)) },
+             { CN_IN(CN_S(33, 65), CN_S(70, 65), CN_S(70)) }),
 };
 
 cn_tensor *cn_linear(cn_tensor *x, cn_tensor *weight, cn_tensor *bias)
@@ -71,8 +71,8 @@ const cn_op cn__op_dot = {
     .n_out = 1,
     .dtypes = CN_NUMBERS,
     .compose = dot,
-    CN_CASES({ .in = { CN_S(5), CN_S(5) } }, { .in = { CN_S(0), CN_S(0) } }, { .in = { CN_S(1), CN_S(1) } },
-             { .in = { CN_S(3001), CN_S(3001) } }),
+    CN_CASES({ CN_IN(CN_S(5), CN_S(5)) }, { CN_IN(CN_S(0), CN_S(0)) }, { CN_IN(CN_S(1), CN_S(1)) },
+             { CN_IN(CN_S(3001), CN_S(3001)) }),
 };
 
 cn_tensor *cn_dot(cn_tensor *a, cn_tensor *b) { return cn_apply(&cn__op_dot, (cn_tensor *[]){ a, b }, 2, NULL, NULL); }
@@ -91,8 +91,8 @@ const cn_op cn__op_outer = {
     .n_out = 1,
     .dtypes = CN_NUMBERS,
     .compose = outer,
-    CN_CASES({ .in = { CN_S(3), CN_S(4) } }, { .in = { CN_S(0), CN_S(2) } }, { .in = { CN_S(1), CN_S(1) } },
-             { .in = { CN_S(61), CN_S(53) } }),
+    CN_CASES({ CN_IN(CN_S(3), CN_S(4)) }, { CN_IN(CN_S(0), CN_S(2)) }, { CN_IN(CN_S(1), CN_S(1)) },
+             { CN_IN(CN_S(61), CN_S(53)) }),
 };
 
 cn_tensor *cn_outer(cn_tensor *a, cn_tensor *b)

@@ -201,13 +201,13 @@ const cn_op cn__op_matmul = {
     .gpu = cn__matmul_gpu,
     .scratch = scratch,
     .onnx = "MatMul",
-    CN_CASES({ .in = { CN_S(3, 4), CN_S(4, 5) } }, { .in = { CN_S(1, 1), CN_S(1, 1) } },
-             { .in = { CN_S(7, 13), CN_S(13, 5) } }, { .in = { CN_S(2, 3, 4), CN_S(4, 5) } },
-             { .in = { CN_S(3, 4), CN_S(2, 4, 5) } }, { .in = { CN_S(2, 1, 3, 4), CN_S(5, 4, 2) } },
-             { .in = { CN_S(2, 3, 2, 2), CN_S(1, 1, 2, 3) } },
-             { .in = { CN_S(1, 2, 1, 2, 1, 2, 2, 3), CN_S(2, 1, 2, 1, 2, 1, 3, 2) } },
-             { .in = { CN_S(3, 0), CN_S(0, 4) } }, { .in = { CN_S(0, 3, 2), CN_S(2, 4) } },
-             { .in = { CN_S(2, 0, 3), CN_S(2, 3, 2) } }, { .in = { CN_S(65, 300), CN_S(300, 67) } }),
+    CN_CASES({ CN_IN(CN_S(3, 4), CN_S(4, 5)) }, { CN_IN(CN_S(1, 1), CN_S(1, 1)) },
+             { CN_IN(CN_S(7, 13), CN_S(13, 5)) }, { CN_IN(CN_S(2, 3, 4), CN_S(4, 5)) },
+             { CN_IN(CN_S(3, 4), CN_S(2, 4, 5)) }, { CN_IN(CN_S(2, 1, 3, 4), CN_S(5, 4, 2)) },
+             { CN_IN(CN_S(2, 3, 2, 2), CN_S(1, 1, 2, 3)) },
+             { CN_IN(CN_S(1, 2, 1, 2, 1, 2, 2, 3), CN_S(2, 1, 2, 1, 2, 1, 3, 2)) },
+             { CN_IN(CN_S(3, 0), CN_S(0, 4)) }, { CN_IN(CN_S(0, 3, 2), CN_S(2, 4)) },
+             { CN_IN(CN_S(2, 0, 3), CN_S(2, 3, 2)) }, { CN_IN(CN_S(65, 300), CN_S(300, 67)) }),
 };
 
 cn_tensor *cn_matmul(cn_tensor *a, cn_tensor *b)

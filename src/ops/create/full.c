@@ -62,12 +62,12 @@ const cn_op cn__op_full = {
     .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .loops = CN__EVERY_DTYPE(loop), .wgsl_print = wgsl, .onnx = "ConstantOfShape",
-    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), .args = { { .f = 1.5 } } },
-             { .attrs = CN__SHAPE(CN_F64, 7), .args = { { .f = -0.1 } } },
-             { .attrs = CN__SHAPE0(CN_I64), .args = { { .f = -3 } } },
-             { .attrs = CN__SHAPE(CN_BOOL, 3), .args = { { .f = 2 } } },
-             { .attrs = CN__SHAPE(CN_I8, 3, 0), .args = { { .f = 5 } } },
-             { .attrs = CN__SHAPE(CN_BF16, 65, 67), .args = { { .f = 2.5 } } }),
+    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), CN_ARGS({ .f = 1.5 }) },
+             { .attrs = CN__SHAPE(CN_F64, 7), CN_ARGS({ .f = -0.1 }) },
+             { .attrs = CN__SHAPE0(CN_I64), CN_ARGS({ .f = -3 }) },
+             { .attrs = CN__SHAPE(CN_BOOL, 3), CN_ARGS({ .f = 2 }) },
+             { .attrs = CN__SHAPE(CN_I8, 3, 0), CN_ARGS({ .f = 5 }) },
+             { .attrs = CN__SHAPE(CN_BF16, 65, 67), CN_ARGS({ .f = 2.5 }) }),
 };
 
 cn_tensor *cn_full(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)

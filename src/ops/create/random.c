@@ -172,7 +172,7 @@ static int bernoulli_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
 /* ---- records ---- */
 
 #define ANY_FLOAT    CN_FLOATS | CN_BIT(CN_F16) | CN_BIT(CN_BF16)
-#define SEED(s, ...) .args = { { .u = s }, { .u = 3 }, __VA_ARGS__ }
+#define SEED(s, ...) CN_ARGS({ .u = s }, { .u = 3 }, __VA_ARGS__)
 #define FLOAT_CASES                                                                                                   \
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), SEED(1, { 0 }) },                                                 \
              { .attrs = CN__SHAPE(CN_F64, 7), SEED(2, { 0 }) }, { .attrs = CN__SHAPE0(CN_F32), SEED(3, { 0 }) },      \
@@ -214,9 +214,9 @@ const cn_op cn__op_bernoulli = {
     .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
     .loops = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 }, .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
-    CN_CASES({ .in = { CN_RANGE(0, 1, 2, 3, 4) }, SEED(1, { 0 }) }, { .in = { CN_RANGE(0, 1, 7) }, SEED(2, { 0 }) },
-             { .in = { CN_RANGE(0, 1, 3, 0) }, SEED(3, { 0 }) }, { .in = { CN_RANGE(0, 1, 1) }, SEED(4, { 0 }) },
-             { .in = { CN_RANGE(0, 1, 65, 67) }, SEED(5, { 0 }) }),
+    CN_CASES({ CN_IN(CN_RANGE(0, 1, 2, 3, 4)), SEED(1, { 0 }) }, { CN_IN(CN_RANGE(0, 1, 7)), SEED(2, { 0 }) },
+             { CN_IN(CN_RANGE(0, 1, 3, 0)), SEED(3, { 0 }) }, { CN_IN(CN_RANGE(0, 1, 1)), SEED(4, { 0 }) },
+             { CN_IN(CN_RANGE(0, 1, 65, 67)), SEED(5, { 0 }) }),
 };
 
 /* ---- functions: each call takes a stream of its own ---- */

@@ -125,7 +125,7 @@ static bool gpu(cn__gpu_call *c)
     return ok && follow(c, &l);
 }
 
-#define CASE(n, seed) { .attrs = CN__SHAPE(CN_I64, n), .args = { { .u = seed }, { .u = 3 } } }
+#define CASE(n, seed) { .attrs = CN__SHAPE(CN_I64, n), CN_ARGS({ .u = seed }, { .u = 3 }) }
 
 const cn_op cn__op_randperm = {
     .name = "randperm", .doc = "The numbers from 0 to n - 1 in random order.", .kind = CN_SORT,

@@ -75,7 +75,7 @@ static bool eye_infer(cn_infer *i)
     "select(p1 - f32(a2 - 1u - i) * ((p1 - p0) / f32(max(a2, 2u) - 1u)), p0 + f32(i) * ((p1 - p0) / f32(max(a2, "    \
     "2u) - 1u)), i < a2 / 2u || a2 == 1u)"
 
-#define FROM(a, b) .args = { { .f = a }, { .f = b } }
+#define FROM(a, b) CN_ARGS({ .f = a }, { .f = b })
 
 const cn_op cn__op_arange = {
     .name = "arange", .doc = "start, start + step, ... up to but not including the end.", .kind = CN_MAP,

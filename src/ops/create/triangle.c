@@ -52,10 +52,10 @@ static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0],
     .wgsl = "select(0.0, x, " SIDE(compare) ")", .wgsl_whole = "select(0, x, " SIDE(compare) ")"
 #define SIZES(r, c) .attrs = &(const cn__triangle_attrs){ r, c }
 #define CASES                                                                                                     \
-    CN_CASES({ .in = { CN_S(3, 4) }, SIZES(3, 4) }, { .in = { CN_S(2, 5, 3) }, SIZES(5, 3), .args = { { .i = 1 } } }, \
-             { .in = { CN_S(4, 4) }, SIZES(4, 4), .args = { { .i = -2 } } }, { .in = { CN_S(3, 0) }, SIZES(3, 0) },   \
-             { .in = { CN_S(1, 1) }, SIZES(1, 1) },                                                                    \
-             { .in = { CN_S(2, 65, 33) }, SIZES(65, 33), .args = { { .i = -3 } } })
+    CN_CASES({ CN_IN(CN_S(3, 4)), SIZES(3, 4) }, { CN_IN(CN_S(2, 5, 3)), SIZES(5, 3), CN_ARGS({ .i = 1 }) }, \
+             { CN_IN(CN_S(4, 4)), SIZES(4, 4), CN_ARGS({ .i = -2 }) }, { CN_IN(CN_S(3, 0)), SIZES(3, 0) },   \
+             { CN_IN(CN_S(1, 1)), SIZES(1, 1) },                                                                    \
+             { CN_IN(CN_S(2, 65, 33)), SIZES(65, 33), CN_ARGS({ .i = -3 }) })
 
 const cn_op cn__op_tril = {
     .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP,

@@ -19,12 +19,12 @@ const cn_op cn__op_masked_fill = {
     .name = "masked_fill", .doc = "x with a number wherever the mask is true.",
     .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .compose = compose_fill,
-    CN_CASES({ .in = { CN_S(3, 4), CN_BOOLS(3, 4) }, .args = { { .f = 1 } } },
-             { .in = { CN_S(2, 3, 4), CN_BOOLS(3, 1) }, .args = { { .f = 3 } } },
-             { .in = { CN_S(4), CN_BOOLS(3, 4) }, .args = { { .f = 1 } } },
-             { .in = { CN_S(0, 4), CN_BOOLS(4) } },
-             { .in = { CN_S0, { CN_FILL_BOOL, { 0, { 0 } }, 0, 0 } }, .args = { { .f = 1 } } },
-             { .in = { CN_S(60, 70), CN_BOOLS(60, 70) }, .args = { { .f = 1 } } }),
+    CN_CASES({ CN_IN(CN_S(3, 4), CN_BOOLS(3, 4)), CN_ARGS({ .f = 1 }) },
+             { CN_IN(CN_S(2, 3, 4), CN_BOOLS(3, 1)), CN_ARGS({ .f = 3 }) },
+             { CN_IN(CN_S(4), CN_BOOLS(3, 4)), CN_ARGS({ .f = 1 }) },
+             { CN_IN(CN_S(0, 4), CN_BOOLS(4)) },
+             { CN_IN(CN_S0, CN_BOOLS0), CN_ARGS({ .f = 1 }) },
+             { CN_IN(CN_S(60, 70), CN_BOOLS(60, 70)), CN_ARGS({ .f = 1 }) }),
 };
 
 cn_tensor *cn_masked_fill(cn_tensor *x, cn_tensor *mask, double value)
@@ -115,9 +115,9 @@ const cn_op cn__op_masked_select = {
     .name = "masked_select", .doc = "The elements of x where the mask is true, in order; evaluates the mask.",
     .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .compose = compose_select,
-    CN_CASES({ .in = { CN_S(3, 4), CN_BOOLS(3, 4) } }, { .in = { CN_S(2, 3, 4), CN_BOOLS(3, 1) } },
-             { .in = { CN_S(4), CN_BOOLS(3, 4) } }, { .in = { CN_S(0, 4), CN_BOOLS(4) } },
-             { .in = { CN_S0, { CN_FILL_BOOL, { 0, { 0 } }, 0, 0 } } }, { .in = { CN_S(60, 70), CN_BOOLS(60, 70) } }),
+    CN_CASES({ CN_IN(CN_S(3, 4), CN_BOOLS(3, 4)) }, { CN_IN(CN_S(2, 3, 4), CN_BOOLS(3, 1)) },
+             { CN_IN(CN_S(4), CN_BOOLS(3, 4)) }, { CN_IN(CN_S(0, 4), CN_BOOLS(4)) },
+             { CN_IN(CN_S0, CN_BOOLS0) }, { CN_IN(CN_S(60, 70), CN_BOOLS(60, 70)) }),
 };
 
 cn_tensor *cn_masked_select(cn_tensor *x, cn_tensor *mask)
@@ -136,8 +136,8 @@ const cn_op cn__op_nonzero = {
     .name = "nonzero", .doc = "Where x is not zero, one row of indices for each such element; evaluates x.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1,
     .no_grad = "indices have no gradient", .compose = compose_nonzero, .onnx = "NonZero",
-    CN_CASES({ .in = { CN_BOOLS(3, 4) } }, { .in = { CN_IDX(2, 2, 3, 4) } }, { .in = { CN_BOOLS(0, 4) } },
-             { .in = { CN_S0 } }, { .in = { CN_IDX(2, 60, 70) } }),
+    CN_CASES({ CN_IN(CN_BOOLS(3, 4)) }, { CN_IN(CN_IDX(2, 2, 3, 4)) }, { CN_IN(CN_BOOLS(0, 4)) },
+             { CN_IN(CN_S0) }, { CN_IN(CN_IDX(2, 60, 70)) }),
 };
 
 cn_tensor *cn_nonzero(cn_tensor *x) { return cn_apply(&cn__op_nonzero, &x, 1, NULL, NULL); }
@@ -178,11 +178,11 @@ const cn_op cn__op_one_hot = {
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1,
     .attr_size = sizeof(cn__one_hot_attrs), .no_grad = "the result is made of integers", .compose = compose_one_hot,
     .onnx = "OneHot",
-    CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__one_hot_attrs){ 5 } },
-             { .in = { CN_IDX(5, 7) }, .attrs = &(const cn__one_hot_attrs){ -1 } },
-             { .in = { CN_IDX(5, 0) }, .attrs = &(const cn__one_hot_attrs){ 3 } },
-             { .in = { { CN_FILL_INDEX, { 0, { 0 } }, 0, 4 } }, .attrs = &(const cn__one_hot_attrs){ 4 } },
-             { .in = { CN_IDX(30, 200) }, .attrs = &(const cn__one_hot_attrs){ 30 } }),
+    CN_CASES({ CN_IN(CN_IDX(5, 3, 4)), .attrs = &(const cn__one_hot_attrs){ 5 } },
+             { CN_IN(CN_IDX(5, 7)), .attrs = &(const cn__one_hot_attrs){ -1 } },
+             { CN_IN(CN_IDX(5, 0)), .attrs = &(const cn__one_hot_attrs){ 3 } },
+             { CN_IN(CN_IDX0(4)), .attrs = &(const cn__one_hot_attrs){ 4 } },
+             { CN_IN(CN_IDX(30, 200)), .attrs = &(const cn__one_hot_attrs){ 30 } }),
 };
 
 cn_tensor *cn_one_hot(cn_tensor *index, int64_t classes)

@@ -37,10 +37,10 @@ const cn_op cn__op_wrap_index = {
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
     .attr_size = sizeof(cn__wrap_attrs), .infer = infer_wrap, .no_grad = "indices have no gradient", .cpu = cpu_wrap,
     .gpu = gpu_wrap,
-    CN_CASES({ .in = { CN_IDX(5, 3, 4) }, .attrs = &(const cn__wrap_attrs){ 5 } },
-             { .in = { CN_IDX(5, 0) }, .attrs = &(const cn__wrap_attrs){ 5 } },
-             { .in = { CN_IDX(900, 3000) }, .attrs = &(const cn__wrap_attrs){ 1000 } },
-             { .in = { CN_IDX(900, 40000) }, .attrs = &(const cn__wrap_attrs){ 1000 } }),
+    CN_CASES({ CN_IN(CN_IDX(5, 3, 4)), .attrs = &(const cn__wrap_attrs){ 5 } },
+             { CN_IN(CN_IDX(5, 0)), .attrs = &(const cn__wrap_attrs){ 5 } },
+             { CN_IN(CN_IDX(900, 3000)), .attrs = &(const cn__wrap_attrs){ 1000 } },
+             { CN_IN(CN_IDX(900, 40000)), .attrs = &(const cn__wrap_attrs){ 1000 } }),
 };
 
 cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size)
@@ -65,9 +65,9 @@ const cn_op cn__op_take = {
     .name = "take", .doc = "The elements of the flat tensor that the indices name, in the shape of the index.",
     .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .compose = compose_take,
-    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(20, 3, 2) } }, { .in = { CN_S(3), CN_IDX(3, 0) } },
-             { .in = { CN_S0, CN_IDX(1, 2) } }, { .in = { CN_S(2, 3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 6 } } },
-             { .in = { CN_S(40, 50), CN_IDX(2000, 77, 39) } }),
+    CN_CASES({ CN_IN(CN_S(4, 5), CN_IDX(20, 3, 2)) }, { CN_IN(CN_S(3), CN_IDX(3, 0)) },
+             { CN_IN(CN_S0, CN_IDX(1, 2)) }, { CN_IN(CN_S(2, 3), CN_IDX0(6)) },
+             { CN_IN(CN_S(40, 50), CN_IDX(2000, 77, 39)) }),
 };
 
 cn_tensor *cn_take(cn_tensor *x, cn_tensor *index)
@@ -115,15 +115,15 @@ const cn_op cn__op_index_put = {
     .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .variadic = true, .dtypes = CN_NUMBERS, .free_dtype = ~3u,
     .not_differentiable = ~3u, .attr_size = sizeof(cn__put_attrs), .compose = compose_put,
     .onnx = "ScatterND",
-    CN_CASES({ .in = { CN_S(4, 5), CN_S(3, 5), CN_IDX(4, 3) }, .attrs = &(const cn__put_attrs){ 1, 1 } },
-             { .in = { CN_S(4, 5), CN_S(1, 5), CN_IDX(4, 1) }, .attrs = &(const cn__put_attrs){ 1, 0 } },
-             { .in = { CN_S(6, 3), CN_S(6, 1), CN_PERM(6) }, .attrs = &(const cn__put_attrs){ 1, 0 } },
-             { .in = { CN_S(4, 3, 5), CN_S(5), CN_IDX(4, 2, 1), CN_IDX(3, 3) },
+    CN_CASES({ CN_IN(CN_S(4, 5), CN_S(3, 5), CN_IDX(4, 3)), .attrs = &(const cn__put_attrs){ 1, 1 } },
+             { CN_IN(CN_S(4, 5), CN_S(1, 5), CN_IDX(4, 1)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(6, 3), CN_S(6, 1), CN_PERM(6)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(4, 3, 5), CN_S(5), CN_IDX(4, 2, 1), CN_IDX(3, 3)),
                .attrs = &(const cn__put_attrs){ 2, 1 } },
-             { .in = { CN_S(4, 3), CN_S0, CN_IDX(4, 6), CN_IDX(3, 6) }, .attrs = &(const cn__put_attrs){ 2, 0 },
+             { CN_IN(CN_S(4, 3), CN_S0, CN_IDX(4, 6), CN_IDX(3, 6)), .attrs = &(const cn__put_attrs){ 2, 0 },
                .no_gradient_check = true /* places named twice */ },
-             { .in = { CN_S(4, 3), CN_S(0, 3), CN_IDX(4, 0) }, .attrs = &(const cn__put_attrs){ 1, 0 } },
-             { .in = { CN_S(60, 70), CN_S(50, 40), CN_IDX(60, 50, 1), CN_IDX(70, 40) },
+             { CN_IN(CN_S(4, 3), CN_S(0, 3), CN_IDX(4, 0)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(60, 70), CN_S(50, 40), CN_IDX(60, 50, 1), CN_IDX(70, 40)),
                .attrs = &(const cn__put_attrs){ 2, 1 } }),
 };
 

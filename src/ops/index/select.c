@@ -112,15 +112,15 @@ const cn_op cn__op_index_select = {
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_select, .grad = grad_select,
     .cpu = cpu_select, .gpu = gpu_select, .onnx = "Gather",
-    CN_CASES({ .in = { CN_S(4, 5), CN_IDX(5, 7) }, .attrs = &(const cn__index_attrs){ 1 } },
-             { .in = { CN_S(3, 4, 5), CN_IDX(4, 3) }, .attrs = &(const cn__index_attrs){ 1 } },
-             { .in = { CN_S(7), CN_IDX(7, 9) }, .attrs = &(const cn__index_attrs){ 0 } },
-             { .in = { CN_S(3, 4), CN_IDX(4, 0) }, .attrs = &(const cn__index_attrs){ 1 } },
-             { .in = { CN_S(3, 0), CN_IDX(3, 4) }, .attrs = &(const cn__index_attrs){ 0 } },
-             { .in = { CN_S0, CN_IDX(1, 1) }, .attrs = &(const cn__index_attrs){ 0 } },
-             { .in = { CN_S(3, 2), { CN_FILL_INDEX, { 0, { 0 } }, 0, 3 } }, .attrs = &(const cn__index_attrs){ 0 } },
-             { .in = { CN_S(50, 300), CN_IDX(50, 131) }, .attrs = &(const cn__index_attrs){ 0 } },
-             { .in = { CN_S(120, 30), CN_IDX(30, 200) }, .attrs = &(const cn__index_attrs){ 1 } }),
+    CN_CASES({ CN_IN(CN_S(4, 5), CN_IDX(5, 7)), .attrs = &(const cn__index_attrs){ 1 } },
+             { CN_IN(CN_S(3, 4, 5), CN_IDX(4, 3)), .attrs = &(const cn__index_attrs){ 1 } },
+             { CN_IN(CN_S(7), CN_IDX(7, 9)), .attrs = &(const cn__index_attrs){ 0 } },
+             { CN_IN(CN_S(3, 4), CN_IDX(4, 0)), .attrs = &(const cn__index_attrs){ 1 } },
+             { CN_IN(CN_S(3, 0), CN_IDX(3, 4)), .attrs = &(const cn__index_attrs){ 0 } },
+             { CN_IN(CN_S0, CN_IDX(1, 1)), .attrs = &(const cn__index_attrs){ 0 } },
+             { CN_IN(CN_S(3, 2), CN_IDX0(3)), .attrs = &(const cn__index_attrs){ 0 } },
+             { CN_IN(CN_S(50, 300), CN_IDX(50, 131)), .attrs = &(const cn__index_attrs){ 0 } },
+             { CN_IN(CN_S(120, 30), CN_IDX(30, 200)), .attrs = &(const cn__index_attrs){ 1 } }),
 };
 
 const cn_op cn__op_embedding = {
@@ -128,9 +128,9 @@ const cn_op cn__op_embedding = {
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .infer = infer_embedding, .grad = grad_embedding, .cpu = cpu_embedding, .gpu = gpu_embedding,
     .onnx = "Gather",
-    CN_CASES({ .in = { CN_S(6, 4), CN_IDX(6, 2, 5) } }, { .in = { CN_S(5, 3), CN_IDX(5, 0) } },
-             { .in = { CN_S(5, 0), CN_IDX(5, 2) } }, { .in = { CN_S(5, 3), { CN_FILL_INDEX, { 0, { 0 } }, 0, 5 } } },
-             { .in = { CN_S(1, 1), CN_IDX(1, 3) } }, { .in = { CN_S(70, 100), CN_IDX(70, 20, 11) } }),
+    CN_CASES({ CN_IN(CN_S(6, 4), CN_IDX(6, 2, 5)) }, { CN_IN(CN_S(5, 3), CN_IDX(5, 0)) },
+             { CN_IN(CN_S(5, 0), CN_IDX(5, 2)) }, { CN_IN(CN_S(5, 3), CN_IDX0(5)) },
+             { CN_IN(CN_S(1, 1), CN_IDX(1, 3)) }, { CN_IN(CN_S(70, 100), CN_IDX(70, 20, 11)) }),
 };
 
 cn_tensor *cn_index_select(cn_tensor *x, int64_t axis, cn_tensor *index)

@@ -51,14 +51,14 @@ const cn_op cn__op_repeat = {
     .attr_size = sizeof(cn__list_attrs),
     .compose = compose_repeat,
     CN_CASES(
-        { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 3 } } },
-        { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 3, { 4, 1, 2 } } },
-        { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
-        { .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
-        { .in = { CN_S(0, 3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
-        { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
-        { .in = { CN_S(1, 2, 1, 2, 1, 2, 1, 2) }, .attrs = &(const cn__list_attrs){ 8, { 2, 1, 1, 2, 1, 2, 2, 2 } } },
-        { .in = { CN_S(11, 13) }, .attrs = &(const cn__list_attrs){ 3, { 2, 3, 5 } } }),
+        { CN_IN(CN_S(2, 3)), .attrs = &(const cn__list_attrs){ 2, { 2, 3 } } },
+        { CN_IN(CN_S(3)), .attrs = &(const cn__list_attrs){ 3, { 4, 1, 2 } } },
+        { CN_IN(CN_S(2, 3)), .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
+        { CN_IN(CN_S(2, 3)), .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
+        { CN_IN(CN_S(0, 3)), .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
+        { CN_IN(CN_S0), .attrs = &(const cn__list_attrs){ 1, { 3 } } },
+        { CN_IN(CN_S(1, 2, 1, 2, 1, 2, 1, 2)), .attrs = &(const cn__list_attrs){ 8, { 2, 1, 1, 2, 1, 2, 2, 2 } } },
+        { CN_IN(CN_S(11, 13)), .attrs = &(const cn__list_attrs){ 3, { 2, 3, 5 } } }),
 };
 
 cn_tensor *cn_repeat(cn_tensor *x, cn_dims times)
@@ -88,11 +88,11 @@ const cn_op cn__op_tile = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__list_attrs),
     .compose = compose_tile,
-    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__list_attrs){ 1, { 2 } } },
-             { .in = { CN_S(3) }, .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
-             { .in = { CN_S(2, 0) }, .attrs = &(const cn__list_attrs){ 1, { 3 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
-             { .in = { CN_S(7, 11, 13) }, .attrs = &(const cn__list_attrs){ 2, { 2, 1 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3)), .attrs = &(const cn__list_attrs){ 1, { 2 } } },
+             { CN_IN(CN_S(3)), .attrs = &(const cn__list_attrs){ 2, { 2, 2 } } },
+             { CN_IN(CN_S(2, 0)), .attrs = &(const cn__list_attrs){ 1, { 3 } } },
+             { CN_IN(CN_S0), .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+             { CN_IN(CN_S(7, 11, 13)), .attrs = &(const cn__list_attrs){ 2, { 2, 1 } } }),
 };
 
 cn_tensor *cn_tile(cn_tensor *x, cn_dims times)
@@ -125,12 +125,12 @@ const cn_op cn__op_repeat_interleave = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__interleave_attrs),
     .compose = compose_interleave,
-    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__interleave_attrs){ 2, 1 } },
-             { .in = { CN_S(5, 2) }, .attrs = &(const cn__interleave_attrs){ 3, -2 } },
-             { .in = { CN_S(3) }, .attrs = &(const cn__interleave_attrs){ 1, 0 } },
-             { .in = { CN_S(3, 2) }, .attrs = &(const cn__interleave_attrs){ 0, 0 } },
-             { .in = { CN_S(0, 2) }, .attrs = &(const cn__interleave_attrs){ 2, 1 } },
-             { .in = { CN_S(15, 31, 3) }, .attrs = &(const cn__interleave_attrs){ 4, 1 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3)), .attrs = &(const cn__interleave_attrs){ 2, 1 } },
+             { CN_IN(CN_S(5, 2)), .attrs = &(const cn__interleave_attrs){ 3, -2 } },
+             { CN_IN(CN_S(3)), .attrs = &(const cn__interleave_attrs){ 1, 0 } },
+             { CN_IN(CN_S(3, 2)), .attrs = &(const cn__interleave_attrs){ 0, 0 } },
+             { CN_IN(CN_S(0, 2)), .attrs = &(const cn__interleave_attrs){ 2, 1 } },
+             { CN_IN(CN_S(15, 31, 3)), .attrs = &(const cn__interleave_attrs){ 4, 1 } }),
 };
 
 cn_tensor *cn_repeat_interleave(cn_tensor *x, int64_t times, int64_t axis)

@@ -48,13 +48,13 @@ const cn_op cn__op_roll = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__roll_attrs),
     .compose = compose,
-    CN_CASES({ .in = { CN_S(3, 4) }, .attrs = &(const cn__roll_attrs){ { 1, { 1 } }, { 1, { 1 } } } },
-             { .in = { CN_S(3, 5) }, .attrs = &(const cn__roll_attrs){ { 2, { -7, 2 } }, { 2, { -1, 0 } } } },
-             { .in = { CN_S(2, 5) }, .attrs = &(const cn__roll_attrs){ { 1, { 3 } }, { 0, { 0 } } } },
-             { .in = { CN_S(4) }, .attrs = &(const cn__roll_attrs){ { 1, { 8 } }, { 1, { 0 } } } },
-             { .in = { CN_S(0, 3) }, .attrs = &(const cn__roll_attrs){ { 2, { 1, 1 } }, { 2, { 0, 1 } } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__roll_attrs){ { 1, { 1 } }, { 0, { 0 } } } },
-             { .in = { CN_S(51, 60) }, .attrs = &(const cn__roll_attrs){ { 2, { 20, -13 } }, { 2, { 0, 1 } } } }),
+    CN_CASES({ CN_IN(CN_S(3, 4)), .attrs = &(const cn__roll_attrs){ { 1, { 1 } }, { 1, { 1 } } } },
+             { CN_IN(CN_S(3, 5)), .attrs = &(const cn__roll_attrs){ { 2, { -7, 2 } }, { 2, { -1, 0 } } } },
+             { CN_IN(CN_S(2, 5)), .attrs = &(const cn__roll_attrs){ { 1, { 3 } }, { 0, { 0 } } } },
+             { CN_IN(CN_S(4)), .attrs = &(const cn__roll_attrs){ { 1, { 8 } }, { 1, { 0 } } } },
+             { CN_IN(CN_S(0, 3)), .attrs = &(const cn__roll_attrs){ { 2, { 1, 1 } }, { 2, { 0, 1 } } } },
+             { CN_IN(CN_S0), .attrs = &(const cn__roll_attrs){ { 1, { 1 } }, { 0, { 0 } } } },
+             { CN_IN(CN_S(51, 60)), .attrs = &(const cn__roll_attrs){ { 2, { 20, -13 } }, { 2, { 0, 1 } } } }),
 };
 
 cn_tensor *cn_roll(cn_tensor *x, cn_dims shifts, cn_dims axes)

@@ -76,16 +76,17 @@ static cn_tensor *pow_grad_of_exponent(cn_tensor *g, cn_tensor *x, cn_tensor *y,
 
 /* ---- records ---- */
 
-#define RANGES(xl, xh, yl, yh, ...) { .in = { CN_RANGE(xl, xh, __VA_ARGS__), CN_RANGE(yl, yh, __VA_ARGS__) } }
+#define TWO(...) CN_IN(CN_S(__VA_ARGS__), CN_S(__VA_ARGS__))
+static const cn_case cases[] = {
+    { TWO(2, 3, 4) }, { TWO(7) }, { TWO(3, 0) }, { CN_IN(CN_S(2, 1, 4), CN_S(3, 1)) }, { CN_IN(CN_S0, CN_S(5)) },
+    { TWO(65, 67) },
+};
 #define BINARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, onnx_, xl, xh, yl, yh)                   \
     const cn_op cn__op_##name_ = {                                                                                \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
         .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                           \
         .wgsl = wgsl_, .onnx = onnx_,                                                                             \
-        CN_CASES(RANGES(xl, xh, yl, yh, 2, 3, 4), RANGES(xl, xh, yl, yh, 7), RANGES(xl, xh, yl, yh, 3, 0),        \
-                 { .in = { CN_RANGE(xl, xh, 2, 1, 4), CN_RANGE(yl, yh, 3, 1) } },                                 \
-                 { .in = { { CN_FILL_UNIFORM, { 0, { 0 } }, xl, xh }, CN_RANGE(yl, yh, 5) } },                    \
-                 RANGES(xl, xh, yl, yh, 65, 67)),                                                                 \
+        CN_CASES_OF(cases), .ranges = (const float[]){ xl, xh, yl, yh },                                          \
     };
 #include "binary.def"
 #undef BINARY

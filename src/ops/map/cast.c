@@ -54,14 +54,14 @@ const cn_op cn__op_cast = {
     .loops = { [CN_BOOL] = from_bool, [CN_U8] = from_u8, [CN_I8] = from_i8, [CN_I32] = from_i32, [CN_I64] = from_i64,
                [CN_F16] = from_f16, [CN_BF16] = from_bf16, [CN_F32] = from_f32, [CN_F64] = from_f64 },
     .wgsl_print = wgsl, .onnx = "Cast",
-    CN_CASES({ .in = { CN_S(2, 3, 4) }, TO(CN_F64) }, { .in = { CN_S(7) }, TO(CN_I32) },
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), TO(CN_F64) }, { CN_IN(CN_S(7)), TO(CN_I32) },
              /* a difference of 1e-6 is lost in a narrower type: no gradient to be measured */
-             { .in = { CN_S(65, 67) }, TO(CN_F32), .no_gradient_check = true },
-             { .in = { CN_S(3, 5) }, TO(CN_F16), .no_gradient_check = true },
-             { .in = { CN_S(3, 5) }, TO(CN_BF16), .no_gradient_check = true },
-             { .in = { CN_RANGE(-99, 99, 9) }, TO(CN_I8) }, { .in = { CN_RANGE(0, 99, 9) }, TO(CN_U8) },
-             { .in = { CN_S0 }, TO(CN_I64) }, { .in = { CN_S(3, 0) }, TO(CN_BOOL) },
-             { .in = { CN_S(4, 4) }, TO(CN_BOOL) }),
+             { CN_IN(CN_S(65, 67)), TO(CN_F32), .no_gradient_check = true },
+             { CN_IN(CN_S(3, 5)), TO(CN_F16), .no_gradient_check = true },
+             { CN_IN(CN_S(3, 5)), TO(CN_BF16), .no_gradient_check = true },
+             { CN_IN(CN_RANGE(-99, 99, 9)), TO(CN_I8) }, { CN_IN(CN_RANGE(0, 99, 9)), TO(CN_U8) },
+             { CN_IN(CN_S0), TO(CN_I64) }, { CN_IN(CN_S(3, 0)), TO(CN_BOOL) },
+             { CN_IN(CN_S(4, 4)), TO(CN_BOOL) }),
 };
 
 cn_tensor *cn_cast(cn_tensor *x, cn_dtype t)

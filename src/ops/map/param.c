@@ -43,7 +43,7 @@
 
 /* ---- records ---- */
 
-#define CASE(low, high, a, b, ...) { .in = { CN_RANGE(low, high, __VA_ARGS__) }, .args = { { .f = a }, { .f = b } } }
+#define CASE(low, high, a, b, ...) { CN_IN(CN_RANGE(low, high, __VA_ARGS__)), CN_ARGS({ .f = a }, { .f = b }) }
 #define PARAM(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high, a, b)                      \
     const cn_op cn__op_##name_ = {                                                                              \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \

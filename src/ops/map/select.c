@@ -32,8 +32,8 @@ static void copy_grad(cn_grad_call *c) { c->in_grad[0] = c->out_grad[0]; }
 const cn_op cn__op_copy = {
     .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY,
     .cheap = true, .copies = true, .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
-    CN_CASES({ .in = { CN_S(2, 3, 4) } }, { .in = { CN_S(7) } }, { .in = { CN_S0 } }, { .in = { CN_S(3, 0) } },
-             { .in = { CN_S(65, 67) } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)) }, { CN_IN(CN_S(7)) }, { CN_IN(CN_S0) }, { CN_IN(CN_S(3, 0)) },
+             { CN_IN(CN_S(65, 67)) }),
 };
 
 static bool where_infer(cn_infer *i)
@@ -54,9 +54,9 @@ const cn_op cn__op_where = {
     .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1,
     .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1, .cheap = true,
     .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x != 0)", .onnx = "Where",
-    CN_CASES({ .in = { CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4) } }, { .in = { CN_BOOLS(7), CN_S(7), CN_S0 } },
-             { .in = { CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1) } }, { .in = { CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0) } },
-             { .in = { CN_BOOLS(65, 67), CN_S(65, 67), CN_S(65, 67) } }),
+    CN_CASES({ CN_IN(CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_BOOLS(7), CN_S(7), CN_S0) },
+             { CN_IN(CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1)) }, { CN_IN(CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0)) },
+             { CN_IN(CN_BOOLS(65, 67), CN_S(65, 67), CN_S(65, 67)) }),
 };
 
 cn_tensor *cn_where(cn_tensor *condition, cn_tensor *x, cn_tensor *y)

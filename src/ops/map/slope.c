@@ -102,9 +102,9 @@ static cn_tensor *gelu_tanh_bend(cn_tensor *v)
     const cn_op cn__op_##name_ = {                                                                               \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, DTYPES_REAL, .infer = INFER_REAL, \
         GRAD_REAL(name_), .loops = { LOOPS_REAL(name_) }, .wgsl = wgsl_,                                         \
-        CN_CASES({ .in = { CN_S(2, 3, 4), CN_S(2, 3, 4) } }, { .in = { CN_S(7), CN_S(7) } },                     \
-                 { .in = { CN_S(3, 0), CN_S(3, 0) } }, { .in = { CN_S0, CN_S0 } },                               \
-                 { .in = { CN_RANGE(-3, 3, 65, 67), CN_RANGE(-6, 6, 65, 67) } }),                                \
+        CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_S(7), CN_S(7)) },                     \
+                 { CN_IN(CN_S(3, 0), CN_S(3, 0)) }, { CN_IN(CN_S0, CN_S0) },                               \
+                 { CN_IN(CN_RANGE(-3, 3, 65, 67), CN_RANGE(-6, 6, 65, 67)) }),                                \
     };
 #include "slope.def"
 #undef SLOPE

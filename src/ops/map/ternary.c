@@ -61,18 +61,17 @@ extern const cn_op cn__op_binary_cross_entropy;
 
 /* ---- records ---- */
 
-#define CASE(xl, xh, yl, yh, zl, zh, ...)                                                                             \
-    { .in = { CN_RANGE(xl, xh, __VA_ARGS__), CN_RANGE(yl, yh, __VA_ARGS__), CN_RANGE(zl, zh, __VA_ARGS__) },          \
-      .args = { { .f = 2 } } }
+#define THREE(...) { CN_IN(CN_S(__VA_ARGS__), CN_S(__VA_ARGS__), CN_S(__VA_ARGS__)), CN_ARGS({ .f = 2 }) }
+static const cn_case cases[] = {
+    THREE(2, 3, 4), THREE(7), THREE(3, 0), THREE(65, 67),
+    { CN_IN(CN_S(2, 1, 4), CN_S(3, 1), CN_S(1)), CN_ARGS({ .f = 2 }) },
+};
 #define TERNARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, of_z, onnx_, xl, xh, yl, yh, zl, zh)        \
     const cn_op cn__op_##name_ = {                                                                                    \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 3, .n_out = 1, .cheap = cost, DTYPES_##class,        \
         .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                               \
         .wgsl = wgsl_, .onnx = onnx_,                                                                                 \
-        CN_CASES(CASE(xl, xh, yl, yh, zl, zh, 2, 3, 4), CASE(xl, xh, yl, yh, zl, zh, 7),                              \
-                 CASE(xl, xh, yl, yh, zl, zh, 3, 0), CASE(xl, xh, yl, yh, zl, zh, 65, 67),                            \
-                 { .in = { CN_RANGE(xl, xh, 2, 1, 4), CN_RANGE(yl, yh, 3, 1), CN_RANGE(zl, zh, 1) },                  \
-                   .args = { { .f = 2 } } }),                                                                       \
+        CN_CASES_OF(cases), .ranges = (const float[]){ xl, xh, yl, yh, zl, zh },                                      \
     };
 #include "ternary.def"
 #undef TERNARY

@@ -107,14 +107,15 @@ static cn_tensor *hardswish_grad_of(cn_tensor *g, cn_tensor *x)
 
 /* ---- records ---- */
 
+static const cn_case cases[] = {
+    { CN_IN(CN_S(2, 3, 4)) }, { CN_IN(CN_S(7)) }, { CN_IN(CN_S0) }, { CN_IN(CN_S(3, 0)) }, { CN_IN(CN_S(65, 67)) },
+};
 #define UNARY(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high)                            \
     const cn_op cn__op_##name_ = {                                                                              \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
         .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                         \
         .wgsl = wgsl_, .onnx = onnx_,                                                                           \
-        CN_CASES({ .in = { CN_RANGE(low, high, 2, 3, 4) } }, { .in = { CN_RANGE(low, high, 7) } },              \
-                 { .in = { { CN_FILL_UNIFORM, { 0, { 0 } }, low, high } } }, { .in = { CN_RANGE(low, high, 3, 0) } }, \
-                 { .in = { CN_RANGE(low, high, 65, 67) } }),                                                    \
+        CN_CASES_OF(cases), .ranges = (const float[]){ low, high },                                             \
     };
 #include "unary.def"
 #undef UNARY

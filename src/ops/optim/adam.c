@@ -13,20 +13,24 @@
 #include "each_type.h"
 
 #define NUMBERS(rate, beta1, beta2, root, eps, decay, shrink, sign)                                            \
-    .args = { { .f = rate }, { .f = beta1 }, { .f = beta2 }, { .f = root },                                    \
-              { .f = eps },  { .f = decay }, { .f = shrink }, { .f = sign } }
+    CN_ARGS({ .f = rate }, { .f = beta1 }, { .f = beta2 }, { .f = root },                                    \
+              { .f = eps },  { .f = decay }, { .f = shrink }, { .f = sign })
 #define EARLY     NUMBERS(0.5, 0.9, 0.999, 0.0316, 1e-8, 0, 1, 1)
 #define DECOUPLED NUMBERS(0.01, 0.9, 0.99, 0.7, 1e-3, 0, 0.99, 1)
 #define COUPLED   NUMBERS(0.01, 0.4, 0.95, 1, 1e-8, 0.1, 1, -1)
 /* p, g, m, v, and the largest v: of signs that add up, so that no result is small by cancellation */
-#define UP(...)   { CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
-                    CN_RANGE(0.5, 2, __VA_ARGS__) }
-#define DOWN(...) { CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
-                    CN_RANGE(0.5, 2, __VA_ARGS__) }
-#define UP_TOP(...)   { CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
-                        CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__) }
-#define DOWN_TOP(...) { CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
-                        CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__) }
+#define UP(...) \
+    CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
+    CN_RANGE(0.5, 2, __VA_ARGS__)
+#define DOWN(...) \
+    CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
+    CN_RANGE(0.5, 2, __VA_ARGS__)
+#define UP_TOP(...) \
+    CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
+    CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__)
+#define DOWN_TOP(...) \
+    CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__), \
+    CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__)
 #define UPDATE                                                                                                 \
     "let g = select(p7 * y, p7 * y + p5 * x, p5 != 0); r1 = mixed(z, g, q1); r2 = u * p2 + q2 * g * g; "
 
@@ -34,9 +38,9 @@ const cn_op cn__op_adam_step = {
     .name = "adam_step", .doc = "New p, m and v from p, g, m and v: one step of Adam or AdamW.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(adam_step),
     .wgsl = UPDATE "r0 = x * p6 - p0 * r1 / (sqrt(r2) / p3 + p4);",
-    CN_CASES({ .in = UP(2, 3, 4), EARLY }, { .in = DOWN(7), COUPLED }, { .in = UP(65, 67), DECOUPLED },
-             { .in = UP(3, 0), EARLY }, { .in = UP(1), DECOUPLED }, { .in = DOWN(5, 7), COUPLED },
-             { .in = { CN_RANGE(3, 5, 2, 1, 4), CN_RANGE(0.5, 2, 3, 1), CN_RANGE(0.5, 2, 1), CN_RANGE(0.5, 2, 4) },
+    CN_CASES({ CN_IN(UP(2, 3, 4)), EARLY }, { CN_IN(DOWN(7)), COUPLED }, { CN_IN(UP(65, 67)), DECOUPLED },
+             { CN_IN(UP(3, 0)), EARLY }, { CN_IN(UP(1)), DECOUPLED }, { CN_IN(DOWN(5, 7)), COUPLED },
+             { CN_IN(CN_RANGE(3, 5, 2, 1, 4), CN_RANGE(0.5, 2, 3, 1), CN_RANGE(0.5, 2, 1), CN_RANGE(0.5, 2, 4)),
                EARLY }),
 };
 
@@ -44,8 +48,8 @@ const cn_op cn__op_amsgrad_step = {
     .name = "amsgrad_step", .doc = "The same with the largest v so far as fifth operand and fourth result.",
     .kind = CN_MAP, .n_in = 5, .n_out = 4, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(amsgrad_step),
     .wgsl = UPDATE "r3 = larger(v, r2); r0 = x * p6 - p0 * r1 / (sqrt(r3) / p3 + p4);",
-    CN_CASES({ .in = UP_TOP(2, 3, 4), EARLY }, { .in = DOWN_TOP(7), COUPLED }, { .in = UP_TOP(65, 67), DECOUPLED },
-             { .in = UP_TOP(3, 0), EARLY }, { .in = UP_TOP(1), DECOUPLED }),
+    CN_CASES({ CN_IN(UP_TOP(2, 3, 4)), EARLY }, { CN_IN(DOWN_TOP(7)), COUPLED }, { CN_IN(UP_TOP(65, 67)), DECOUPLED },
+             { CN_IN(UP_TOP(3, 0)), EARLY }, { CN_IN(UP_TOP(1)), DECOUPLED }),
 };
 
 void cn__adam_args(const cn_adam_step_desc *d, cn_arg args[CN_MAX_ARGS])

@@ -15,7 +15,7 @@
 #include "each_type.h"
 
 #define NUMBERS(rate, alpha, eps, decay, momentum)                                                             \
-    .args = { { .f = rate }, { .f = alpha }, { .f = eps }, { .f = decay }, { .f = momentum } }
+    CN_ARGS({ .f = rate }, { .f = alpha }, { .f = eps }, { .f = decay }, { .f = momentum })
 #define PLAIN    NUMBERS(0.1, 0.99, 1e-8, 0, 0.9)
 #define DECAYING NUMBERS(0.1, 0.4, 1e-3, 0.1, 0.5)
 /* p, g, v, then c (small beside √v) and b: of signs that add up, so that no result is small by cancellation */
@@ -32,40 +32,40 @@
 const cn_op cn__op_rmsprop_step = {
     STEP(rmsprop_step, 3, 2, "New p and v from p, g and v: one step of RMSprop."),
     .wgsl = SLOPE "r0 = x - p0 * g / (sqrt(r1) + p2);",
-    CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4) }, PLAIN }, { .in = { P(7), G(7), V(7) }, PLAIN },
-             { .in = { P(65, 67), G(65, 67), V(65, 67) }, PLAIN }, { .in = { P(3, 0), G(3, 0), V(3, 0) }, PLAIN }),
+    CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4)), PLAIN }, { CN_IN(P(7), G(7), V(7)), PLAIN },
+             { CN_IN(P(65, 67), G(65, 67), V(65, 67)), PLAIN }, { CN_IN(P(3, 0), G(3, 0), V(3, 0)), PLAIN }),
 };
 
 const cn_op cn__op_rmsprop_momentum_step = {
     STEP(rmsprop_momentum_step, 4, 3, "The same with a momentum buffer as fourth operand and third result."),
     .wgsl = SLOPE "r2 = u * p4 + g / (sqrt(r1) + p2); r0 = x - p0 * r2;",
-    CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), B(2, 3, 4) }, PLAIN },
-             { .in = { P(65, 67), G(65, 67), V(65, 67), B(65, 67) }, PLAIN },
-             { .in = { P(3, 0), G(3, 0), V(3, 0), B(3, 0) }, PLAIN }),
+    CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), B(2, 3, 4)), PLAIN },
+             { CN_IN(P(65, 67), G(65, 67), V(65, 67), B(65, 67)), PLAIN },
+             { CN_IN(P(3, 0), G(3, 0), V(3, 0), B(3, 0)), PLAIN }),
 };
 
 const cn_op cn__op_rmsprop_centered_step = {
     STEP(rmsprop_centered_step, 4, 3, "RMSprop with the mean of gradients as fourth operand and third result."),
     .wgsl = SLOPE "r2 = mixed(u, g, q1); r0 = x - p0 * g / (sqrt(r1 - r2 * r2) + p2);",
-    CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4) }, PLAIN },
-             { .in = { P(65, 67), G(65, 67), V(65, 67), C(65, 67) }, PLAIN },
-             { .in = { P(7), CN_RANGE(0.5, 1.5, 7), V(7), CN_RANGE(0.1, 0.5, 7) }, DECAYING },
-             { .in = { P(3, 0), G(3, 0), V(3, 0), C(3, 0) }, PLAIN }),
+    CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4)), PLAIN },
+             { CN_IN(P(65, 67), G(65, 67), V(65, 67), C(65, 67)), PLAIN },
+             { CN_IN(P(7), CN_RANGE(0.5, 1.5, 7), V(7), CN_RANGE(0.1, 0.5, 7)), DECAYING },
+             { CN_IN(P(3, 0), G(3, 0), V(3, 0), C(3, 0)), PLAIN }),
 };
 
 const cn_op cn__op_rmsprop_centered_momentum_step = {
     STEP(rmsprop_centered_momentum_step, 5, 4, "RMSprop with both: the mean of gradients, then the momentum buffer."),
     .wgsl = SLOPE "r2 = mixed(u, g, q1); r3 = v * p4 + g / (sqrt(r1 - r2 * r2) + p2); r0 = x - p0 * r3;",
-    CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4), B(2, 3, 4) }, PLAIN },
-             { .in = { P(65, 67), G(65, 67), V(65, 67), C(65, 67), B(65, 67) }, PLAIN },
-             { .in = { P(3, 0), G(3, 0), V(3, 0), C(3, 0), B(3, 0) }, PLAIN }),
+    CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4), B(2, 3, 4)), PLAIN },
+             { CN_IN(P(65, 67), G(65, 67), V(65, 67), C(65, 67), B(65, 67)), PLAIN },
+             { CN_IN(P(3, 0), G(3, 0), V(3, 0), C(3, 0), B(3, 0)), PLAIN }),
 };
 
 const cn_op cn__op_adadelta_step = {
     STEP(adadelta_step, 4, 3, "New p, v and d from p, g, v and d: one step of Adadelta."),
     .wgsl = SLOPE "let w = sqrt(u + p2) / sqrt(r1 + p2) * g; r2 = u * p1 + q1 * w * w; r0 = x - p0 * w;",
-    CN_CASES({ .in = { P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), V(2, 3, 4) }, PLAIN },
-             { .in = { P(65, 67), G(65, 67), V(65, 67), V(65, 67) }, PLAIN },
-             { .in = { P(7), CN_RANGE(0.5, 1.5, 7), V(7), V(7) }, DECAYING },
-             { .in = { P(3, 0), G(3, 0), V(3, 0), V(3, 0) }, PLAIN }),
+    CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), V(2, 3, 4)), PLAIN },
+             { CN_IN(P(65, 67), G(65, 67), V(65, 67), V(65, 67)), PLAIN },
+             { CN_IN(P(7), CN_RANGE(0.5, 1.5, 7), V(7), V(7)), DECAYING },
+             { CN_IN(P(3, 0), G(3, 0), V(3, 0), V(3, 0)), PLAIN }),
 };

@@ -12,32 +12,32 @@
 #include "each_type.h"
 
 #define SLOPE "let g = select(p2 * y, p2 * y + p1 * x, p1 != 0); "
-#define TWO(...) { CN_RANGE(3, 5, __VA_ARGS__), CN_S(__VA_ARGS__) }
-#define PLAIN    .args = { { .f = 0.1 }, { .f = 0 }, { .f = 1 } }
-#define DECAYING .args = { { .f = 0.1 }, { .f = 0.01 }, { .f = -1 } }
+#define TWO(...) CN_RANGE(3, 5, __VA_ARGS__), CN_S(__VA_ARGS__)
+#define PLAIN    CN_ARGS({ .f = 0.1 }, { .f = 0 }, { .f = 1 })
+#define DECAYING CN_ARGS({ .f = 0.1 }, { .f = 0.01 }, { .f = -1 })
 
 const cn_op cn__op_sgd_step = {
     .name = "sgd_step", .doc = "New p from p and g: one step of gradient descent.", .kind = CN_MAP, .n_in = 2,
     .n_out = 1, .cheap = true, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(sgd_step),
     .wgsl = "x - p0 * select(p2 * y, p2 * y + p1 * x, p1 != 0)",
-    CN_CASES({ .in = TWO(2, 3, 4), PLAIN }, { .in = TWO(7), DECAYING },
-             { .in = TWO(65, 67), DECAYING }, { .in = TWO(3, 0), PLAIN },
-             { .in = TWO(1), PLAIN }),
+    CN_CASES({ CN_IN(TWO(2, 3, 4)), PLAIN }, { CN_IN(TWO(7)), DECAYING },
+             { CN_IN(TWO(65, 67)), DECAYING }, { CN_IN(TWO(3, 0)), PLAIN },
+             { CN_IN(TWO(1)), PLAIN }),
 };
 
 #define HEAVY(decay, sign, momentum, fresh, nesterov)                                                         \
-    .args = { { .f = 0.1 }, { .f = decay }, { .f = sign }, { .f = momentum }, { .f = fresh }, { .f = nesterov } }
+    CN_ARGS({ .f = 0.1 }, { .f = decay }, { .f = sign }, { .f = momentum }, { .f = fresh }, { .f = nesterov })
 /* p, g and b: of signs that add up, so that no result is small by cancellation */
-#define UP(...)   { CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__) }
-#define DOWN(...) { CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__) }
+#define UP(...) CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__)
+#define DOWN(...) CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__)
 
 const cn_op cn__op_momentum_step = {
     .name = "momentum_step", .doc = "New p and b from p, g and b: one step of gradient descent with momentum.",
     .kind = CN_MAP, .n_in = 3, .n_out = 2, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(momentum_step),
     .wgsl = SLOPE "r1 = z * p3 + p4 * g; r0 = x - p0 * select(r1, g + p3 * r1, p5 != 0);",
-    CN_CASES({ .in = UP(2, 3, 4), HEAVY(0, 1, 0.9, 1, 0) }, { .in = UP(7), HEAVY(0.01, 1, 0.9, 1, 1) },
-             { .in = DOWN(65, 67), HEAVY(0.01, -1, 0.5, 0.7, 0) }, { .in = UP(3, 0), HEAVY(0, 1, 0.9, 1, 1) },
-             { .in = UP(1), HEAVY(0, 1, 0.9, 0.5, 0) }),
+    CN_CASES({ CN_IN(UP(2, 3, 4)), HEAVY(0, 1, 0.9, 1, 0) }, { CN_IN(UP(7)), HEAVY(0.01, 1, 0.9, 1, 1) },
+             { CN_IN(DOWN(65, 67)), HEAVY(0.01, -1, 0.5, 0.7, 0) }, { CN_IN(UP(3, 0)), HEAVY(0, 1, 0.9, 1, 1) },
+             { CN_IN(UP(1)), HEAVY(0, 1, 0.9, 0.5, 0) }),
 };
 
 void cn__sgd_args(const cn_sgd_step_desc *d, cn_arg args[CN_MAX_ARGS])

@@ -53,16 +53,16 @@ static void grad(cn_grad_call *g)
 }
 
 #define CHOICE_CASES                                                                    \
-    CN_CASES({.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {.in = {CN_DISTINCT(3, 5, 7)}, .attrs = &(const cn__reduce_attrs){0, 2, 1}}, \
-             {.in = {CN_DISTINCT(5, 33)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},   \
-             {.in = {CN_DISTINCT(0, 3)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
-             {.in = {CN_DISTINCT(4, 1)}, .attrs = &(const cn__reduce_attrs){1, 2, 1}},    \
-             {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},                \
-             {.in = {CN_DISTINCT(2, 1200)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {.in = {CN_DISTINCT(40, 70)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}},  \
-             {.in = {CN_DISTINCT(700, 24)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}}, /* three chunks */ \
-             {.in = {CN_DISTINCT(4, 65536)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}})
+    CN_CASES({CN_IN(CN_DISTINCT(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {CN_IN(CN_DISTINCT(3, 5, 7)), .attrs = &(const cn__reduce_attrs){0, 2, 1}}, \
+             {CN_IN(CN_DISTINCT(5, 33)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},   \
+             {CN_IN(CN_DISTINCT(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
+             {CN_IN(CN_DISTINCT(4, 1)), .attrs = &(const cn__reduce_attrs){1, 2, 1}},    \
+             {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},                \
+             {CN_IN(CN_DISTINCT(2, 1200)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {CN_IN(CN_DISTINCT(40, 70)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},  \
+             {CN_IN(CN_DISTINCT(700, 24)), .attrs = &(const cn__reduce_attrs){0, 1, 0}}, /* three chunks */ \
+             {CN_IN(CN_DISTINCT(4, 65536)), .attrs = &(const cn__reduce_attrs){1, 2, 0}})
 
 const cn_op cn__op_max = {
     .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,

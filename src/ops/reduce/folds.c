@@ -85,17 +85,17 @@ const cn_op cn__op_sum = {
     .reducers = {[CN_F32] = &sum_f32_reducer, [CN_F64] = &sum_f64_reducer, [CN_I64] = &sum_i64_reducer},
     .wgsl_reducer = &sum_real, .wgsl_reducer_whole = &sum_whole, .onnx = "ReduceSum",
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_S(3, 5, 7)}, .attrs = &(const cn__reduce_attrs){1, 3, 1}},
-        {.in = {CN_S(7, 33)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}},
-        {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_S(0, 3)}, .attrs = &(const cn__reduce_attrs){1, 2, 1}},
-        {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},
-        {.in = {CN_S(2, 3001)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_S(3, 40, 600)}, .attrs = &(const cn__reduce_attrs){0, 2, 0}},
-        {.in = {CN_S(4, 3, 1030)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, /* a band of three tiles */
-        {.in = {CN_S(2, 257, 520)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, /* and two chunks */
-        {.in = {CN_S(70001)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_S(3, 5, 7)), .attrs = &(const cn__reduce_attrs){1, 3, 1}},
+        {CN_IN(CN_S(7, 33)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},
+        {CN_IN(CN_S(3, 0)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 1}},
+        {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},
+        {CN_IN(CN_S(2, 3001)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_S(3, 40, 600)), .attrs = &(const cn__reduce_attrs){0, 2, 0}},
+        {CN_IN(CN_S(4, 3, 1030)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, /* a band of three tiles */
+        {CN_IN(CN_S(2, 257, 520)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, /* and two chunks */
+        {CN_IN(CN_S(70001)), .attrs = &(const cn__reduce_attrs){0, 1, 0}}),
 };
 
 const cn_op cn__op_prod = {
@@ -105,13 +105,13 @@ const cn_op cn__op_prod = {
     .reducers = {[CN_F32] = &prod_f32_reducer, [CN_F64] = &prod_f64_reducer, [CN_I64] = &prod_i64_reducer},
     .wgsl_reducer = &prod_real, .wgsl_reducer_whole = &prod_whole, .onnx = "ReduceProd",
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_S(2, 3, 3)}, .attrs = &(const cn__reduce_attrs){0, 2, 1}},
-        {.in = {CN_S(5, 1, 2)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},
-        {.in = {CN_RANGE(0.95, 1.05, 3, 1030)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},
-        {.in = {CN_RANGE(0.99, 1.01, 600, 3)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}}), /* three chunks */
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_S(2, 3, 3)), .attrs = &(const cn__reduce_attrs){0, 2, 1}},
+        {CN_IN(CN_S(5, 1, 2)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_S(3, 0)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},
+        {CN_IN(CN_RANGE(0.95, 1.05, 3, 1030)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+        {CN_IN(CN_RANGE(0.99, 1.01, 600, 3)), .attrs = &(const cn__reduce_attrs){0, 1, 0}}), /* three chunks */
 };
 
 /* Small integers would overflow their own type: PyTorch's rule. */

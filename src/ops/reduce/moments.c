@@ -40,33 +40,33 @@ const cn_op cn__op_mean = {
     .name = "mean", .doc = "Mean over axes.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
     .attr_size = sizeof(cn__axes_attrs), .compose = compose_mean, .onnx = "ReduceMean",
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}},
-        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 0}},
-        {.in = {CN_S(2, 3, 2, 5)}, .attrs = &(const cn__axes_attrs){13, 1}},
-        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__axes_attrs){0, 0}},
-        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 0}},
+        {CN_IN(CN_S(2, 3, 2, 5)), .attrs = &(const cn__axes_attrs){13, 1}},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){0, 0}},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}}),
 };
 
 const cn_op cn__op_var = {
     .name = "var", .doc = "Variance over axes; the divisor is the count less the correction.", .kind = CN_COMPOSITE,
     .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axes_attrs), .compose = compose_var,
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
-        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}, .args = {{.f = 0}}},
-        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
-        {.in = {CN_S0}, .attrs = &(const cn__axes_attrs){0, 0}, .args = {{.f = 0}}},
-        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}, .args = {{.f = 1}}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){0, 0}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}, CN_ARGS({.f = 1})}),
 };
 
 const cn_op cn__op_std = {
     .name = "std", .doc = "Standard deviation over axes: the root of var.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
     .attr_size = sizeof(cn__axes_attrs), .compose = compose_std,
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
-        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}, .args = {{.f = 0}}},
-        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 1}}},
-        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}, .args = {{.f = 1}}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}, CN_ARGS({.f = 1})}),
 };
 
 cn_tensor *cn_mean(cn_tensor *x, cn_dims axes, bool keepdim)

@@ -59,17 +59,17 @@ const cn_op cn__op_norm = {
     .name = "norm", .doc = "(sum |x|^p)^(1/p) over axes; p may be 0 (a count), infinity (the largest) or -infinity.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axes_attrs), .compose = compose_norm,
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 2}}},
-        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}, .args = {{.f = 2}}},
-        {.in = {CN_S(4, 5)}, .attrs = &(const cn__axes_attrs){1, 0}, .args = {{.f = 1}}},
-        {.in = {CN_S(4, 5)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 0}}},
-        {.in = {CN_RANGE(0.5, 2, 4, 5)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 3}}},
-        {.in = {CN_RANGE(0.5, 2, 4, 5)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 0.5}}},
-        {.in = {CN_DISTINCT(3, 7)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = INFINITY}}},
-        {.in = {CN_DISTINCT(3, 7)}, .attrs = &(const cn__axes_attrs){3, 1}, .args = {{.f = -INFINITY}}},
-        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}, .args = {{.f = 2}}},
-        {.in = {CN_RANGE(0.5, 2, 1)}, .attrs = &(const cn__axes_attrs){1, 0}, .args = {{.f = 2}}},
-        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}, .args = {{.f = 2}}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_S(4, 5)), .attrs = &(const cn__axes_attrs){1, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(4, 5)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_RANGE(0.5, 2, 4, 5)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 3})},
+        {CN_IN(CN_RANGE(0.5, 2, 4, 5)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 0.5})},
+        {CN_IN(CN_DISTINCT(3, 7)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = INFINITY})},
+        {CN_IN(CN_DISTINCT(3, 7)), .attrs = &(const cn__axes_attrs){3, 1}, CN_ARGS({.f = -INFINITY})},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_RANGE(0.5, 2, 1)), .attrs = &(const cn__axes_attrs){1, 0}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}, CN_ARGS({.f = 2})}),
 };
 
 const cn_op cn__op_logsumexp = {
@@ -77,12 +77,12 @@ const cn_op cn__op_logsumexp = {
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS, .ints_to_float = true, .attr_size = sizeof(cn__axes_attrs),
     .compose = compose_logsumexp, .onnx = "ReduceLogSumExp",
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}},
-        {.in = {CN_S(3, 2, 5)}, .attrs = &(const cn__axes_attrs){5, 1}},
-        {.in = {CN_RANGE(900, 1000, 3, 4)}, .attrs = &(const cn__axes_attrs){2, 0}},
-        {.in = {CN_S(0, 3)}, .attrs = &(const cn__axes_attrs){2, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__axes_attrs){0, 0}},
-        {.in = {CN_S(3, 1100)}, .attrs = &(const cn__axes_attrs){3, 0}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}},
+        {CN_IN(CN_RANGE(900, 1000, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){0, 0}},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}}),
 };
 
 cn_tensor *cn_norm(cn_tensor *x, double p, cn_dims axes, bool keepdim)

@@ -28,14 +28,14 @@ static const cn_wgsl_reducer all_real = { "i32", "1", "s & i32(truth(x))", "s & 
 static const cn_wgsl_reducer all_whole = { "i32", "1", "s & i32(x != 0)", "s & t", "s" };
 
 #define TRUTH_CASES                                                                    \
-    CN_CASES({.in = {CN_BOOLS(2, 3, 4)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {.in = {CN_BOOLS(9, 2, 3)}, .attrs = &(const cn__reduce_attrs){1, 3, 1}}, \
-             {.in = {CN_S(3, 5)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}},        \
-             {.in = {CN_S(3, 0)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},        \
-             {.in = {CN_BOOLS(0, 3)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
-             {.in = {CN_S0}, .attrs = &(const cn__reduce_attrs){0, 0, 0}},             \
-             {.in = {CN_BOOLS(1500, 2)}, .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {.in = {CN_BOOLS(2, 1500)}, .attrs = &(const cn__reduce_attrs){0, 1, 0}})
+    CN_CASES({CN_IN(CN_BOOLS(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {CN_IN(CN_BOOLS(9, 2, 3)), .attrs = &(const cn__reduce_attrs){1, 3, 1}}, \
+             {CN_IN(CN_S(3, 5)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},        \
+             {CN_IN(CN_S(3, 0)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},        \
+             {CN_IN(CN_BOOLS(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
+             {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},             \
+             {CN_IN(CN_BOOLS(1500, 2)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
+             {CN_IN(CN_BOOLS(2, 1500)), .attrs = &(const cn__reduce_attrs){0, 1, 0}})
 
 const cn_op cn__op_any = {
     .name = "any", .doc = "Whether any element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,

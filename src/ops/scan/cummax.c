@@ -65,12 +65,12 @@ const cn_op cn__op_cummax = {
     .kind = CN_SCAN, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__axis_attrs),
     .infer = cn__infer_scan, .grad = grad, .cpu = cpu, .gpu = gpu,
     CN_CASES(
-        {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__axis_attrs){1}},
-        {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
-        {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__axis_attrs){1}},
-        {.in = {CN_S0}, .attrs = &(const cn__axis_attrs){0}},
-        {.in = {CN_DISTINCT(17, 131)}, .attrs = &(const cn__axis_attrs){0}},
-        {.in = {CN_DISTINCT(90, 601)}, .attrs = &(const cn__axis_attrs){1}}),
+        {CN_IN(CN_DISTINCT(2, 3, 4)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_DISTINCT(5, 7)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_DISTINCT(3, 0, 2)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axis_attrs){0}},
+        {CN_IN(CN_DISTINCT(17, 131)), .attrs = &(const cn__axis_attrs){0}},
+        {CN_IN(CN_DISTINCT(90, 601)), .attrs = &(const cn__axis_attrs){1}}),
 };
 
 cn_tensor *cn_cummax(cn_tensor *x, int64_t axis, cn_tensor **indices)

@@ -206,13 +206,13 @@ const cn_op cn__op_cumsum = {
     .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__scan_attrs), .infer = cn__infer_scan,
     .grad = cumsum_grad, .cpu = cumsum_cpu, .gpu = cumsum_gpu, .onnx = "CumSum",
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S(5, 7)}, .attrs = &(const cn__scan_attrs){1, 1}},
-        {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__scan_attrs){0, 0}},
-        {.in = {CN_S(17, 131)}, .attrs = &(const cn__scan_attrs){0, 0}},
-        {.in = {CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S(90, 601)}, .attrs = &(const cn__scan_attrs){1, 1}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__scan_attrs){1, 0}},
+        {CN_IN(CN_S(5, 7)), .attrs = &(const cn__scan_attrs){1, 1}},
+        {CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__scan_attrs){1, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__scan_attrs){0, 0}},
+        {CN_IN(CN_S(17, 131)), .attrs = &(const cn__scan_attrs){0, 0}},
+        {CN_IN(CN_S(3, 1001)), .attrs = &(const cn__scan_attrs){1, 0}},
+        {CN_IN(CN_S(90, 601)), .attrs = &(const cn__scan_attrs){1, 1}}),
 };
 
 const cn_op cn__op_cumprod = {
@@ -220,12 +220,12 @@ const cn_op cn__op_cumprod = {
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__axis_attrs),
     .infer = cn__infer_scan, .grad = cumprod_grad, .cpu = cumprod_cpu, .gpu = cumprod_gpu,
     CN_CASES(
-        {.in = {CN_S(2, 3, 4)}, .attrs = &(const cn__axis_attrs){1}},
-        {.in = {CN_S(5, 7)}, .attrs = &(const cn__axis_attrs){1}},
-        {.in = {CN_S(3, 0, 2)}, .attrs = &(const cn__axis_attrs){1}},
-        {.in = {CN_S0}, .attrs = &(const cn__axis_attrs){0}},
-        {.in = {CN_RANGE(0.9, 1.1, 17, 131)}, .attrs = &(const cn__axis_attrs){0}},
-        {.in = {CN_RANGE(0.9, 1.1, 171, 300)}, .attrs = &(const cn__axis_attrs){0}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_S(5, 7)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axis_attrs){0}},
+        {CN_IN(CN_RANGE(0.9, 1.1, 17, 131)), .attrs = &(const cn__axis_attrs){0}},
+        {CN_IN(CN_RANGE(0.9, 1.1, 171, 300)), .attrs = &(const cn__axis_attrs){0}}),
 };
 
 const cn_op cn__op_linear_scan = {
@@ -233,13 +233,13 @@ const cn_op cn__op_linear_scan = {
     .kind = CN_SCAN, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__scan_attrs), .infer = infer_linear,
     .grad = linear_grad, .cpu = linear_cpu, .gpu = linear_gpu,
     CN_CASES(
-        {.in = {CN_S(2, 3, 4), CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_S(2, 3, 4), CN_S(2, 3, 4)}, .attrs = &(const cn__scan_attrs){1, 1}},
-        {.in = {CN_S(1, 2), CN_S(1, 2)}, .attrs = &(const cn__scan_attrs){0, 1}},
-        {.in = {CN_S(3, 0), CN_S(3, 0)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_RANGE(-1, 1, 17, 131), CN_S(17, 131)}, .attrs = &(const cn__scan_attrs){0, 1}},
-        {.in = {CN_RANGE(-1, 1, 3, 1001), CN_S(3, 1001)}, .attrs = &(const cn__scan_attrs){1, 0}},
-        {.in = {CN_RANGE(-1, 1, 90, 601), CN_S(90, 601)}, .attrs = &(const cn__scan_attrs){1, 0}}),
+        {CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4)), .attrs = &(const cn__scan_attrs){1, 0}},
+        {CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4)), .attrs = &(const cn__scan_attrs){1, 1}},
+        {CN_IN(CN_S(1, 2), CN_S(1, 2)), .attrs = &(const cn__scan_attrs){0, 1}},
+        {CN_IN(CN_S(3, 0), CN_S(3, 0)), .attrs = &(const cn__scan_attrs){1, 0}},
+        {CN_IN(CN_RANGE(-1, 1, 17, 131), CN_S(17, 131)), .attrs = &(const cn__scan_attrs){0, 1}},
+        {CN_IN(CN_RANGE(-1, 1, 3, 1001), CN_S(3, 1001)), .attrs = &(const cn__scan_attrs){1, 0}},
+        {CN_IN(CN_RANGE(-1, 1, 90, 601), CN_S(90, 601)), .attrs = &(const cn__scan_attrs){1, 0}}),
 };
 
 cn_tensor *cn_cumsum(cn_tensor *x, int64_t axis)

@@ -250,12 +250,12 @@ const cn_op cn__op_sort = {
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__sort_attrs),
     .infer = cn__infer_scan, .grad = grad, .cpu = sort_cpu, .scratch = sort_scratch, .gpu = sort_gpu,
     CN_CASES(
-        {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__sort_attrs){1, 0}},
-        {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__sort_attrs){1, 1}},
-        {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__sort_attrs){1, 0}},
-        {.in = {CN_S0}, .attrs = &(const cn__sort_attrs){0, 0}},
-        {.in = {CN_DISTINCT(131, 17)}, .attrs = &(const cn__sort_attrs){0, 1}},
-        {.in = {CN_DISTINCT(2, 1500)}, .attrs = &(const cn__sort_attrs){1, 0}}),
+        {CN_IN(CN_DISTINCT(2, 3, 4)), .attrs = &(const cn__sort_attrs){1, 0}},
+        {CN_IN(CN_DISTINCT(5, 7)), .attrs = &(const cn__sort_attrs){1, 1}},
+        {CN_IN(CN_DISTINCT(3, 0, 2)), .attrs = &(const cn__sort_attrs){1, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__sort_attrs){0, 0}},
+        {CN_IN(CN_DISTINCT(131, 17)), .attrs = &(const cn__sort_attrs){0, 1}},
+        {CN_IN(CN_DISTINCT(2, 1500)), .attrs = &(const cn__sort_attrs){1, 0}}),
 };
 
 const cn_op cn__op_topk = {
@@ -264,13 +264,13 @@ const cn_op cn__op_topk = {
     .infer = infer_topk, .grad = grad, .cpu = topk_cpu, .scratch = topk_scratch, .gpu = topk_gpu,
     .onnx = "TopK",
     CN_CASES(
-        {.in = {CN_DISTINCT(2, 5, 4)}, .attrs = &(const cn__topk_attrs){1, 2, 1}},
-        {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__topk_attrs){1, 7, 0}},
-        {.in = {CN_DISTINCT(4, 3)}, .attrs = &(const cn__topk_attrs){0, 0, 1}},
-        {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__topk_attrs){1, 0, 1}},
-        {.in = {CN_S0}, .attrs = &(const cn__topk_attrs){0, 1, 1}},
-        {.in = {CN_DISTINCT(131, 17)}, .attrs = &(const cn__topk_attrs){0, 20, 0}},
-        {.in = {CN_DISTINCT(2, 1500)}, .attrs = &(const cn__topk_attrs){1, 9, 1}}),
+        {CN_IN(CN_DISTINCT(2, 5, 4)), .attrs = &(const cn__topk_attrs){1, 2, 1}},
+        {CN_IN(CN_DISTINCT(5, 7)), .attrs = &(const cn__topk_attrs){1, 7, 0}},
+        {CN_IN(CN_DISTINCT(4, 3)), .attrs = &(const cn__topk_attrs){0, 0, 1}},
+        {CN_IN(CN_DISTINCT(3, 0, 2)), .attrs = &(const cn__topk_attrs){1, 0, 1}},
+        {CN_IN(CN_S0), .attrs = &(const cn__topk_attrs){0, 1, 1}},
+        {CN_IN(CN_DISTINCT(131, 17)), .attrs = &(const cn__topk_attrs){0, 20, 0}},
+        {CN_IN(CN_DISTINCT(2, 1500)), .attrs = &(const cn__topk_attrs){1, 9, 1}}),
 };
 
 static cn_tensor *compose_argsort(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
@@ -287,10 +287,10 @@ const cn_op cn__op_argsort = {
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__sort_attrs), .no_grad = "an index does not change smoothly", .compose = compose_argsort,
     CN_CASES(
-        {.in = {CN_DISTINCT(2, 3, 4)}, .attrs = &(const cn__sort_attrs){1, 0}},
-        {.in = {CN_DISTINCT(5, 7)}, .attrs = &(const cn__sort_attrs){1, 1}},
-        {.in = {CN_DISTINCT(3, 0, 2)}, .attrs = &(const cn__sort_attrs){1, 0}},
-        {.in = {CN_DISTINCT(131, 17)}, .attrs = &(const cn__sort_attrs){0, 1}}),
+        {CN_IN(CN_DISTINCT(2, 3, 4)), .attrs = &(const cn__sort_attrs){1, 0}},
+        {CN_IN(CN_DISTINCT(5, 7)), .attrs = &(const cn__sort_attrs){1, 1}},
+        {CN_IN(CN_DISTINCT(3, 0, 2)), .attrs = &(const cn__sort_attrs){1, 0}},
+        {CN_IN(CN_DISTINCT(131, 17)), .attrs = &(const cn__sort_attrs){0, 1}}),
 };
 
 cn_tensor *cn_sort(cn_tensor *x, int64_t axis, bool descending, cn_tensor **indices)

@@ -77,12 +77,12 @@ const cn_op cn__op_permute = {
     .infer = infer_permute,
     .grad = grad_permute,
     CN_CASES(
-        { .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__list_attrs){ 3, { 2, 0, 1 } } },
-        { .in = { CN_S(5, 7) }, .attrs = &(const cn__list_attrs){ 2, { 1, 0 } } },
-        { .in = { CN_S(3, 0, 2) }, .attrs = &(const cn__list_attrs){ 3, { 1, 2, 0 } } },
-        { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
-        { .in = { CN_S(2, 1, 2, 1, 2, 1, 2, 3) }, .attrs = &(const cn__list_attrs){ 8, { 7, 0, 6, 1, 5, 2, 4, 3 } } },
-        { .in = { CN_S(17, 9, 33) }, .attrs = &(const cn__list_attrs){ 3, { 2, 1, 0 } } }),
+        { CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__list_attrs){ 3, { 2, 0, 1 } } },
+        { CN_IN(CN_S(5, 7)), .attrs = &(const cn__list_attrs){ 2, { 1, 0 } } },
+        { CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__list_attrs){ 3, { 1, 2, 0 } } },
+        { CN_IN(CN_S0), .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+        { CN_IN(CN_S(2, 1, 2, 1, 2, 1, 2, 3)), .attrs = &(const cn__list_attrs){ 8, { 7, 0, 6, 1, 5, 2, 4, 3 } } },
+        { CN_IN(CN_S(17, 9, 33)), .attrs = &(const cn__list_attrs){ 3, { 2, 1, 0 } } }),
 };
 
 cn_tensor *cn_permute(cn_tensor *x, cn_dims order)
@@ -120,10 +120,10 @@ const cn_op cn__op_transpose = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__axes_attrs),
     .compose = compose_transpose,
-    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { .in = { CN_S(5, 0) }, .attrs = &(const cn__axes_attrs){ 0, 1 } },
-             { .in = { CN_S0 }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { .in = { CN_S(65, 63) }, .attrs = &(const cn__axes_attrs){ 1, 0 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){ 0, -1 } },
+             { CN_IN(CN_S(5, 0)), .attrs = &(const cn__axes_attrs){ 0, 1 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){ 0, -1 } },
+             { CN_IN(CN_S(65, 63)), .attrs = &(const cn__axes_attrs){ 1, 0 } }),
 };
 
 cn_tensor *cn_transpose(cn_tensor *x, int64_t a, int64_t b)
@@ -178,11 +178,11 @@ const cn_op cn__op_squeeze = {
     .attr_size = sizeof(cn__mask_attrs),
     .infer = infer_squeeze,
     .grad = grad_reshape,
-    CN_CASES({ .in = { CN_S(1, 3, 1, 2) }, .attrs = &(const cn__mask_attrs){ 15 } },
-             { .in = { CN_S(1, 3, 1) }, .attrs = &(const cn__mask_attrs){ 6 } },
-             { .in = { CN_S(0, 1) }, .attrs = &(const cn__mask_attrs){ 2 } },
-             { .in = { CN_S0 }, .attrs = &(const cn__mask_attrs){ 1 } },
-             { .in = { CN_S(41, 1, 77) }, .attrs = &(const cn__mask_attrs){ 2 } }),
+    CN_CASES({ CN_IN(CN_S(1, 3, 1, 2)), .attrs = &(const cn__mask_attrs){ 15 } },
+             { CN_IN(CN_S(1, 3, 1)), .attrs = &(const cn__mask_attrs){ 6 } },
+             { CN_IN(CN_S(0, 1)), .attrs = &(const cn__mask_attrs){ 2 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__mask_attrs){ 1 } },
+             { CN_IN(CN_S(41, 1, 77)), .attrs = &(const cn__mask_attrs){ 2 } }),
 };
 
 cn_tensor *cn_squeeze(cn_tensor *x, cn_dims axes)
@@ -222,11 +222,11 @@ const cn_op cn__op_unsqueeze = {
     .attr_size = sizeof(cn__axis_attrs),
     .infer = infer_unsqueeze,
     .grad = grad_reshape,
-    CN_CASES({ .in = { CN_S(2, 3) }, .attrs = &(const cn__axis_attrs){ 1 } },
-             { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 1 } },
-             { .in = { CN_S(0, 3) }, .attrs = &(const cn__axis_attrs){ 0 } },
-             { .in = { CN_S0 }, .attrs = &(const cn__axis_attrs){ 0 } },
-             { .in = { CN_S(31, 97) }, .attrs = &(const cn__axis_attrs){ 2 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3)), .attrs = &(const cn__axis_attrs){ 1 } },
+             { CN_IN(CN_S(5)), .attrs = &(const cn__axis_attrs){ 1 } },
+             { CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_attrs){ 0 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__axis_attrs){ 0 } },
+             { CN_IN(CN_S(31, 97)), .attrs = &(const cn__axis_attrs){ 2 } }),
 };
 
 cn_tensor *cn_unsqueeze(cn_tensor *x, int64_t axis)
@@ -277,11 +277,11 @@ const cn_op cn__op_expand = {
     .attr_size = sizeof(cn__list_attrs),
     .infer = infer_expand,
     .grad = grad_expand,
-    CN_CASES({ .in = { CN_S(3, 1) }, .attrs = &(const cn__list_attrs){ 3, { 2, -1, 4 } } },
-             { .in = { CN_S(1, 5) }, .attrs = &(const cn__list_attrs){ 2, { 7, 5 } } },
-             { .in = { CN_S(1, 2) }, .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 2, { 3, 2 } } },
-             { .in = { CN_S(1, 19, 1) }, .attrs = &(const cn__list_attrs){ 4, { 5, 6, 19, 7 } } }),
+    CN_CASES({ CN_IN(CN_S(3, 1)), .attrs = &(const cn__list_attrs){ 3, { 2, -1, 4 } } },
+             { CN_IN(CN_S(1, 5)), .attrs = &(const cn__list_attrs){ 2, { 7, 5 } } },
+             { CN_IN(CN_S(1, 2)), .attrs = &(const cn__list_attrs){ 2, { 0, 2 } } },
+             { CN_IN(CN_S0), .attrs = &(const cn__list_attrs){ 2, { 3, 2 } } },
+             { CN_IN(CN_S(1, 19, 1)), .attrs = &(const cn__list_attrs){ 4, { 5, 6, 19, 7 } } }),
 };
 
 cn_tensor *cn_expand(cn_tensor *x, cn_dims shape)
@@ -319,11 +319,11 @@ const cn_op cn__op_flip = {
     .attr_size = sizeof(cn__mask_attrs),
     .infer = infer_flip,
     .grad = grad_flip,
-    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__mask_attrs){ 5 } },
-             { .in = { CN_S(7) }, .attrs = &(const cn__mask_attrs){ 1 } },
-             { .in = { CN_S(3, 0) }, .attrs = &(const cn__mask_attrs){ 3 } },
-             { .in = { CN_S0 }, .attrs = &(const cn__mask_attrs){ 0 } },
-             { .in = { CN_S(37, 101) }, .attrs = &(const cn__mask_attrs){ 2 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__mask_attrs){ 5 } },
+             { CN_IN(CN_S(7)), .attrs = &(const cn__mask_attrs){ 1 } },
+             { CN_IN(CN_S(3, 0)), .attrs = &(const cn__mask_attrs){ 3 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__mask_attrs){ 0 } },
+             { CN_IN(CN_S(37, 101)), .attrs = &(const cn__mask_attrs){ 2 } }),
 };
 
 cn_tensor *cn_flip(cn_tensor *x, cn_dims axes)

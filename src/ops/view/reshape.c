@@ -84,12 +84,12 @@ const cn_op cn__op_view = {
     .attr_size = sizeof(cn__list_attrs),
     .infer = infer_view,
     .grad = grad_view,
-    CN_CASES({ .in = { CN_S(6, 4) }, .attrs = &(const cn__list_attrs){ 4, { 2, 3, 1, 4 } } },
-             { .in = { CN_S(15) }, .attrs = &(const cn__list_attrs){ 2, { 5, -1 } } },
-             { .in = { CN_S(0, 6) }, .attrs = &(const cn__list_attrs){ 3, { 3, 0, 5 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
-             { .in = { CN_S(1, 1) }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
-             { .in = { CN_S(45, 64) }, .attrs = &(const cn__list_attrs){ 4, { 9, 5, -1, 16 } } }),
+    CN_CASES({ CN_IN(CN_S(6, 4)), .attrs = &(const cn__list_attrs){ 4, { 2, 3, 1, 4 } } },
+             { CN_IN(CN_S(15)), .attrs = &(const cn__list_attrs){ 2, { 5, -1 } } },
+             { CN_IN(CN_S(0, 6)), .attrs = &(const cn__list_attrs){ 3, { 3, 0, 5 } } },
+             { CN_IN(CN_S0), .attrs = &(const cn__list_attrs){ 2, { 1, 1 } } },
+             { CN_IN(CN_S(1, 1)), .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+             { CN_IN(CN_S(45, 64)), .attrs = &(const cn__list_attrs){ 4, { 9, 5, -1, 16 } } }),
 };
 
 cn_tensor *cn_view(cn_tensor *x, cn_dims shape)
@@ -118,12 +118,12 @@ const cn_op cn__op_reshape = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__list_attrs),
     .compose = compose_reshape,
-    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__list_attrs){ 2, { 4, 6 } } },
-             { .in = { CN_S(3, 5) }, .attrs = &(const cn__list_attrs){ 1, { -1 } } },
-             { .in = { CN_S(0, 4) }, .attrs = &(const cn__list_attrs){ 2, { -1, 8 } } },
-             { .in = { CN_S0 }, .attrs = &(const cn__list_attrs){ 1, { 1 } } },
-             { .in = { CN_S(1) }, .attrs = &(const cn__list_attrs){ 0, { 0 } } },
-             { .in = { CN_S(33, 4, 25) }, .attrs = &(const cn__list_attrs){ 3, { 10, -1, 11 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__list_attrs){ 2, { 4, 6 } } },
+             { CN_IN(CN_S(3, 5)), .attrs = &(const cn__list_attrs){ 1, { -1 } } },
+             { CN_IN(CN_S(0, 4)), .attrs = &(const cn__list_attrs){ 2, { -1, 8 } } },
+             { CN_IN(CN_S0), .attrs = &(const cn__list_attrs){ 1, { 1 } } },
+             { CN_IN(CN_S(1)), .attrs = &(const cn__list_attrs){ 0, { 0 } } },
+             { CN_IN(CN_S(33, 4, 25)), .attrs = &(const cn__list_attrs){ 3, { 10, -1, 11 } } }),
 };
 
 cn_tensor *cn_reshape(cn_tensor *x, cn_dims shape)
@@ -162,11 +162,11 @@ const cn_op cn__op_flatten = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__axes_attrs),
     .compose = compose_flatten,
-    CN_CASES({ .in = { CN_S(2, 3, 4) }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { .in = { CN_S(2, 3, 5, 2) }, .attrs = &(const cn__axes_attrs){ 1, 2 } },
-             { .in = { CN_S(3, 0, 2) }, .attrs = &(const cn__axes_attrs){ 1, -1 } },
-             { .in = { CN_S0 }, .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { .in = { CN_S(13, 11, 23) }, .attrs = &(const cn__axes_attrs){ 1, 2 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){ 0, -1 } },
+             { CN_IN(CN_S(2, 3, 5, 2)), .attrs = &(const cn__axes_attrs){ 1, 2 } },
+             { CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__axes_attrs){ 1, -1 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){ 0, -1 } },
+             { CN_IN(CN_S(13, 11, 23)), .attrs = &(const cn__axes_attrs){ 1, 2 } }),
 };
 
 cn_tensor *cn_flatten(cn_tensor *x, int64_t from, int64_t to)

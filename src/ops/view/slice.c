@@ -44,12 +44,12 @@ const cn_op cn__op_slice = {
     .attr_size = sizeof(cn__slice_attrs),
     .infer = infer_slice,
     .grad = grad_slice,
-    CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, .args = { { .i = 1 } } },
-             { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__slice_attrs){ 1, 3, 3 }, .args = { { .i = 0 } } },
-             { .in = { CN_S(7) }, .attrs = &(const cn__slice_attrs){ 0, 0, 2 }, .args = { { .i = 7 } } },
-             { .in = { CN_S(0, 3) }, .attrs = &(const cn__slice_attrs){ 1, 2, 1 }, .args = { { .i = 1 } } },
-             { .in = { CN_S(1) }, .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, .args = { { .i = 0 } } },
-             { .in = { CN_S(61, 50) }, .attrs = &(const cn__slice_attrs){ 0, 30, 2 }, .args = { { .i = 1 } } }),
+    CN_CASES({ CN_IN(CN_S(4, 5)), .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, CN_ARGS({ .i = 1 }) },
+             { CN_IN(CN_S(3, 7, 2)), .attrs = &(const cn__slice_attrs){ 1, 3, 3 }, CN_ARGS({ .i = 0 }) },
+             { CN_IN(CN_S(7)), .attrs = &(const cn__slice_attrs){ 0, 0, 2 }, CN_ARGS({ .i = 7 }) },
+             { CN_IN(CN_S(0, 3)), .attrs = &(const cn__slice_attrs){ 1, 2, 1 }, CN_ARGS({ .i = 1 }) },
+             { CN_IN(CN_S(1)), .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, CN_ARGS({ .i = 0 }) },
+             { CN_IN(CN_S(61, 50)), .attrs = &(const cn__slice_attrs){ 0, 30, 2 }, CN_ARGS({ .i = 1 }) }),
 };
 
 /* A start or end as Python reads it. */
@@ -113,11 +113,11 @@ const cn_op cn__op_select = {
     .attr_size = sizeof(cn__axis_attrs),
     .infer = infer_select,
     .grad = grad_select,
-    CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 2 } } },
-             { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__axis_attrs){ 0 }, .args = { { .i = 2 } } },
-             { .in = { CN_S(5) }, .attrs = &(const cn__axis_attrs){ 0 }, .args = { { .i = 0 } } },
-             { .in = { CN_S(0, 3) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 1 } } },
-             { .in = { CN_S(40, 3, 35) }, .attrs = &(const cn__axis_attrs){ 1 }, .args = { { .i = 1 } } }),
+    CN_CASES({ CN_IN(CN_S(4, 5)), .attrs = &(const cn__axis_attrs){ 1 }, CN_ARGS({ .i = 2 }) },
+             { CN_IN(CN_S(3, 7, 2)), .attrs = &(const cn__axis_attrs){ 0 }, CN_ARGS({ .i = 2 }) },
+             { CN_IN(CN_S(5)), .attrs = &(const cn__axis_attrs){ 0 }, CN_ARGS({ .i = 0 }) },
+             { CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_attrs){ 1 }, CN_ARGS({ .i = 1 }) },
+             { CN_IN(CN_S(40, 3, 35)), .attrs = &(const cn__axis_attrs){ 1 }, CN_ARGS({ .i = 1 }) }),
 };
 
 cn_tensor *cn_select(cn_tensor *x, int64_t axis, int64_t index)
@@ -160,11 +160,11 @@ const cn_op cn__op_narrow = {
     .dtypes = CN_ANY,
     .attr_size = sizeof(cn__narrow_attrs),
     .compose = compose_narrow,
-    CN_CASES({ .in = { CN_S(4, 5) }, .attrs = &(const cn__narrow_attrs){ 1, 3 }, .args = { { .i = 1 } } },
-             { .in = { CN_S(3, 7, 2) }, .attrs = &(const cn__narrow_attrs){ -2, 2 }, .args = { { .i = -3 } } },
-             { .in = { CN_S(5) }, .attrs = &(const cn__narrow_attrs){ 0, 0 }, .args = { { .i = 5 } } },
-             { .in = { CN_S(3, 0) }, .attrs = &(const cn__narrow_attrs){ 0, 2 }, .args = { { .i = 1 } } },
-             { .in = { CN_S(60, 51) }, .attrs = &(const cn__narrow_attrs){ 1, 40 }, .args = { { .i = 7 } } }),
+    CN_CASES({ CN_IN(CN_S(4, 5)), .attrs = &(const cn__narrow_attrs){ 1, 3 }, CN_ARGS({ .i = 1 }) },
+             { CN_IN(CN_S(3, 7, 2)), .attrs = &(const cn__narrow_attrs){ -2, 2 }, CN_ARGS({ .i = -3 }) },
+             { CN_IN(CN_S(5)), .attrs = &(const cn__narrow_attrs){ 0, 0 }, CN_ARGS({ .i = 5 }) },
+             { CN_IN(CN_S(3, 0)), .attrs = &(const cn__narrow_attrs){ 0, 2 }, CN_ARGS({ .i = 1 }) },
+             { CN_IN(CN_S(60, 51)), .attrs = &(const cn__narrow_attrs){ 1, 40 }, CN_ARGS({ .i = 7 }) }),
 };
 
 cn_tensor *cn_narrow(cn_tensor *x, int64_t axis, int64_t start, int64_t length)

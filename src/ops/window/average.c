@@ -117,17 +117,17 @@ const cn_op cn__op_avg_pool2d = {
     .name = "avg_pool2d", .doc = "The mean of each window of each plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
     .grad = grad_fixed, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu, .onnx = "AveragePool",
-    CN_CASES({ .in = { CN_S(2, 3, 6, 8) },
+    CN_CASES({ CN_IN(CN_S(2, 3, 6, 8)),
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
-             { .in = { CN_S(3, 7, 5) },
+             { CN_IN(CN_S(3, 7, 5)),
                .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
-             { .in = { CN_S(2, 1, 6, 9) },
+             { CN_IN(CN_S(2, 1, 6, 9)),
                .attrs = &(const cn__pool_attrs){ { 3, 4 }, { 2, 3 }, { 1, 2 }, { 1, 1 }, 1, 0, { 0 }, { 0 } } },
-             { .in = { CN_S(1, 2, 6, 9) },
+             { CN_IN(CN_S(1, 2, 6, 9)),
                .attrs = &(const cn__pool_attrs){ { 3, 4 }, { 2, 3 }, { 1, 2 }, { 1, 1 }, 1, 1, { 0 }, { 0 } } },
-             { .in = { CN_S(0, 3, 4, 4) },
+             { CN_IN(CN_S(0, 3, 4, 4)),
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
-             { .in = { CN_S(4, 8, 15, 14) },
+             { CN_IN(CN_S(4, 8, 15, 14)),
                .attrs = &(const cn__pool_attrs){ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 0, 1, { 0 }, { 0 } } }),
 };
 
@@ -135,13 +135,13 @@ const cn_op cn__op_adaptive_avg_pool2d = {
     .name = "adaptive_avg_pool2d", .doc = "The mean of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
     .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
-    CN_CASES({ .in = { CN_S(2, 3, 6, 7) }, .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
-             { .in = { CN_S(3, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
-             { .in = { CN_S(2, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
-             { .in = { CN_S(0, 2, 5, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
-             { .in = { CN_S(4, 9, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
-             { .in = { CN_S(16, 15, 13, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
-             { .in = { CN_S(2, 3, 9, 11) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 6, 7)), .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
+             { CN_IN(CN_S(3, 5, 4)), .attrs = &(const cn__pool_attrs){ .out = { 7, 3 } } },
+             { CN_IN(CN_S(2, 2, 5, 4)), .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
+             { CN_IN(CN_S(0, 2, 5, 4)), .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } },
+             { CN_IN(CN_S(4, 9, 13, 11)), .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
+             { CN_IN(CN_S(16, 15, 13, 11)), .attrs = &(const cn__pool_attrs){ .out = { 5, 4 } } },
+             { CN_IN(CN_S(2, 3, 9, 11)), .attrs = &(const cn__pool_attrs){ .out = { 1, 1 } } }),
 };
 
 static void grad_fixed_backward(cn_grad_call *g) { grad_backward(g, &cn__op_avg_pool2d); }
@@ -152,13 +152,13 @@ const cn_op cn__op_avg_pool2d_backward = {
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_fixed_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
     .gpu = gpu_backward,
-    CN_CASES({ .in = { CN_S(2, 3, 3, 4) },
+    CN_CASES({ CN_IN(CN_S(2, 3, 3, 4)),
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 6, 8 }, { 0 } } },
-             { .in = { CN_S(3, 4, 6) },
+             { CN_IN(CN_S(3, 4, 6)),
                .attrs = &(const cn__pool_attrs){ { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 }, 0, 1, { 7, 5 }, { 0 } } },
-             { .in = { CN_S(0, 3, 2, 2) },
+             { CN_IN(CN_S(0, 3, 2, 2)),
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 4, 4 }, { 0 } } },
-             { .in = { CN_S(4, 8, 8, 7) },
+             { CN_IN(CN_S(4, 8, 8, 7)),
                .attrs = &(const cn__pool_attrs){ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 0, 0, { 15, 14 }, { 0 } } }),
 };
 
@@ -167,10 +167,10 @@ const cn_op cn__op_adaptive_avg_pool2d_backward = {
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_adaptive_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
     .gpu = gpu_backward,
-    CN_CASES({ .in = { CN_S(2, 3, 3, 2) }, .attrs = &(const cn__pool_attrs){ .in = { 6, 7 } } },
-             { .in = { CN_S(3, 7, 3) }, .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
-             { .in = { CN_S(0, 2, 1, 1) }, .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
-             { .in = { CN_S(4, 9, 5, 4) }, .attrs = &(const cn__pool_attrs){ .in = { 13, 11 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 3, 2)), .attrs = &(const cn__pool_attrs){ .in = { 6, 7 } } },
+             { CN_IN(CN_S(3, 7, 3)), .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
+             { CN_IN(CN_S(0, 2, 1, 1)), .attrs = &(const cn__pool_attrs){ .in = { 5, 4 } } },
+             { CN_IN(CN_S(4, 9, 5, 4)), .attrs = &(const cn__pool_attrs){ .in = { 13, 11 } } }),
 };
 
 static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
@@ -183,11 +183,11 @@ const cn_op cn__op_avg_pool1d = {
     .name = "avg_pool1d", .doc = "The mean of each window of each line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_1d,
     .onnx = "AveragePool",
-    CN_CASES({ .in = { CN_S(2, 3, 10) },
+    CN_CASES({ CN_IN(CN_S(2, 3, 10)),
                .attrs = &(const cn__pool_attrs){ { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },
-             { .in = { CN_S(3, 11) },
+             { CN_IN(CN_S(3, 11)),
                .attrs = &(const cn__pool_attrs){ { 1, 3 }, { 1, 3 }, { 0, 1 }, { 1, 1 }, 1, 1, { 0 }, { 0 } } },
-             { .in = { CN_S(0, 3, 4) },
+             { CN_IN(CN_S(0, 3, 4)),
                .attrs = &(const cn__pool_attrs){ { 1, 2 }, { 1, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } }),
 };
 
@@ -201,9 +201,9 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_i
 const cn_op cn__op_adaptive_avg_pool1d = {
     .name = "adaptive_avg_pool1d", .doc = "The mean of each of some windows that share a line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
-    CN_CASES({ .in = { CN_S(2, 3, 10) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
-             { .in = { CN_S(3, 5) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },
-             { .in = { CN_S(0, 3, 4) }, .attrs = &(const cn__pool_attrs){ .out = { 1, 2 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 10)), .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
+             { CN_IN(CN_S(3, 5)), .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },
+             { CN_IN(CN_S(0, 3, 4)), .attrs = &(const cn__pool_attrs){ .out = { 1, 2 } } }),
 };
 
 cn_tensor *cn_avg_pool2d(cn_tensor *x, const cn_pool_desc *desc)

@@ -162,13 +162,13 @@ const cn_op cn__op_interpolate_bilinear = {
     .name = "interpolate_bilinear", .doc = "Planes of another size, each element mixed from the four nearest.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__resize_attrs), .infer = infer, .grad = grad,
     .cpu = cpu, .scratch = scratch, .gpu = gpu, .onnx = "Resize",
-    CN_CASES({ .in = { CN_S(2, 3, 4, 5) }, .attrs = &(const cn__resize_attrs){ { 8, 10 }, 0 } },
-             { .in = { CN_S(3, 4, 5) }, .attrs = &(const cn__resize_attrs){ { 7, 3 }, 1 } },
-             { .in = { CN_S(1, 2, 7, 6) }, .attrs = &(const cn__resize_attrs){ { 3, 4 }, 0 } },
-             { .in = { CN_S(2, 1, 1) }, .attrs = &(const cn__resize_attrs){ { 3, 1 }, 1 } },
-             { .in = { CN_S(0, 2, 4, 5) }, .attrs = &(const cn__resize_attrs){ { 3, 3 }, 0 } },
-             { .in = { CN_S(3, 5, 13, 11) }, .attrs = &(const cn__resize_attrs){ { 20, 19 }, 1 } },
-             { .in = { CN_S(5, 9, 13, 11) }, .attrs = &(const cn__resize_attrs){ { 20, 19 }, 0 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4, 5)), .attrs = &(const cn__resize_attrs){ { 8, 10 }, 0 } },
+             { CN_IN(CN_S(3, 4, 5)), .attrs = &(const cn__resize_attrs){ { 7, 3 }, 1 } },
+             { CN_IN(CN_S(1, 2, 7, 6)), .attrs = &(const cn__resize_attrs){ { 3, 4 }, 0 } },
+             { CN_IN(CN_S(2, 1, 1)), .attrs = &(const cn__resize_attrs){ { 3, 1 }, 1 } },
+             { CN_IN(CN_S(0, 2, 4, 5)), .attrs = &(const cn__resize_attrs){ { 3, 3 }, 0 } },
+             { CN_IN(CN_S(3, 5, 13, 11)), .attrs = &(const cn__resize_attrs){ { 20, 19 }, 1 } },
+             { CN_IN(CN_S(5, 9, 13, 11)), .attrs = &(const cn__resize_attrs){ { 20, 19 }, 0 } }),
 };
 
 static void grad_backward(cn_grad_call *g) { grad_by(g, &cn__op_interpolate_bilinear); }
@@ -177,10 +177,10 @@ const cn_op cn__op_interpolate_bilinear_backward = {
     .name = "interpolate_bilinear_backward", .doc = "The gradient of bilinear resizing: its transpose.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__resize_attrs), .infer = infer,
     .grad = grad_backward, .cpu = cpu_backward, .scratch = scratch, .gpu = gpu_backward,
-    CN_CASES({ .in = { CN_S(2, 3, 8, 10) }, .attrs = &(const cn__resize_attrs){ { 4, 5 }, 0 } },
-             { .in = { CN_S(3, 7, 3) }, .attrs = &(const cn__resize_attrs){ { 4, 5 }, 1 } },
-             { .in = { CN_S(0, 2, 3, 3) }, .attrs = &(const cn__resize_attrs){ { 4, 5 }, 0 } },
-             { .in = { CN_S(3, 5, 20, 19) }, .attrs = &(const cn__resize_attrs){ { 13, 11 }, 1 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 8, 10)), .attrs = &(const cn__resize_attrs){ { 4, 5 }, 0 } },
+             { CN_IN(CN_S(3, 7, 3)), .attrs = &(const cn__resize_attrs){ { 4, 5 }, 1 } },
+             { CN_IN(CN_S(0, 2, 3, 3)), .attrs = &(const cn__resize_attrs){ { 4, 5 }, 0 } },
+             { CN_IN(CN_S(3, 5, 20, 19)), .attrs = &(const cn__resize_attrs){ { 13, 11 }, 1 } }),
 };
 
 cn_tensor *cn_interpolate_bilinear(cn_tensor *x, int64_t height, int64_t width, bool align_corners)
@@ -212,12 +212,12 @@ const cn_op cn__op_interpolate_nearest = {
     .name = "interpolate_nearest", .doc = "The last one or two axes with other sizes, each element the nearest one.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__nearest_attrs),
     .compose = compose_nearest, .onnx = "Resize",
-    CN_CASES({ .in = { CN_S(2, 3, 4, 5) }, .attrs = &(const cn__nearest_attrs){ 2, { 8, 10 } } },
-             { .in = { CN_S(3, 5, 7) }, .attrs = &(const cn__nearest_attrs){ 2, { 3, 11 } } },
-             { .in = { CN_S(2, 3, 6) }, .attrs = &(const cn__nearest_attrs){ 1, { 9, 0 } } },
-             { .in = { CN_S(2, 4, 4) }, .attrs = &(const cn__nearest_attrs){ 2, { 4, 4 } } },
-             { .in = { CN_S(0, 3, 6) }, .attrs = &(const cn__nearest_attrs){ 1, { 4, 0 } } },
-             { .in = { CN_S(3, 5, 13, 11) }, .attrs = &(const cn__nearest_attrs){ 2, { 26, 17 } } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4, 5)), .attrs = &(const cn__nearest_attrs){ 2, { 8, 10 } } },
+             { CN_IN(CN_S(3, 5, 7)), .attrs = &(const cn__nearest_attrs){ 2, { 3, 11 } } },
+             { CN_IN(CN_S(2, 3, 6)), .attrs = &(const cn__nearest_attrs){ 1, { 9, 0 } } },
+             { CN_IN(CN_S(2, 4, 4)), .attrs = &(const cn__nearest_attrs){ 2, { 4, 4 } } },
+             { CN_IN(CN_S(0, 3, 6)), .attrs = &(const cn__nearest_attrs){ 1, { 4, 0 } } },
+             { CN_IN(CN_S(3, 5, 13, 11)), .attrs = &(const cn__nearest_attrs){ 2, { 26, 17 } } }),
 };
 
 cn_tensor *cn_interpolate_nearest(cn_tensor *x, cn_dims size)
