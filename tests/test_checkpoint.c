@@ -9,6 +9,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 /* A small GPT with dropout, learning to count upwards, with everything that has a state. */
 typedef struct run {
@@ -154,6 +155,7 @@ static void nothing_is_lost(int round)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     resumed_runs_are_equal();
     refusals();
     check_group("kill -9");

@@ -10,6 +10,7 @@
 #include "cairn/look.h"
 #include "support/check.h"
 #include "support/faulty.h"
+#include "support/scratch.h"
 
 static unsigned char *read_whole(const char *path, size_t *n)
 {
@@ -462,6 +463,7 @@ static void memory_may_run_out(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     lines_are_where_they_belong(cn);
     smoothing_and_lines(cn);

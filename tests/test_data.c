@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "support/check.h"
 #include "support/samples.h"
+#include "support/scratch.h"
 
 /* One batch of all items of a dataset, in order. */
 static cn_batch all_of(cn_dataset *d)
@@ -457,6 +458,7 @@ static void draws(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     write_samples();
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 2, .threads = 1 });
     idx_files(cn);

@@ -5,6 +5,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 enum { VOCAB = 29, CONTEXT = 200, LAYERS = 2, HEADS = 3, WIDTH = 24 };
 
@@ -327,6 +328,7 @@ static void learns(cn_ctx *cn)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 11 });
     names(cn);
     caches(cn);

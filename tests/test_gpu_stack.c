@@ -10,6 +10,7 @@
 
 #include "gpu/variants.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 static cn_ctx *open_on(const char *device) { return cn_open(&(cn_desc){ .device = device, .seed = 5, .threads = 2 }); }
 
@@ -457,6 +458,7 @@ static void gpt(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     cn_ctx *cpu = open_on("cpu"), *gpu = open_on("gpu");
     if (!cpu || !gpu) return 1;
     if (cn_gpu_available(gpu)) {

@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "support/check.h"
 #include "support/samples.h"
+#include "support/scratch.h"
 
 static const char *reference(const char *name)
 {
@@ -451,6 +452,7 @@ static void arguments_that_cannot_be(cn_ctx *cn)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     write_samples();
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 2, .threads = 1 });
     pnm_files(cn);

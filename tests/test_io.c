@@ -12,6 +12,7 @@
 #include "io/json.h"
 #include "support/check.h"
 #include "support/dicts.h"
+#include "support/scratch.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define REFERENCE    CAIRN_SOURCE_DIR "/tests/reference/io/"
@@ -659,6 +660,7 @@ static void tables(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
     cn_scope s = cn_scope_begin(cn);
     round_trips();

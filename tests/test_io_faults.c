@@ -16,6 +16,7 @@
 #include "cairn/io.h"
 #include "support/check.h"
 #include "support/faulty.h"
+#include "support/scratch.h"
 #include "support/dicts.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -418,6 +419,7 @@ static void every_allocation_fails_once(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     killed_while_saving(); /* before any thread is started */
     damaged_files();
     checksums();

@@ -9,6 +9,7 @@
 #include "support/check.h"
 #include "support/faulty.h"
 #include "support/samples.h"
+#include "support/scratch.h"
 
 static double now(void)
 {
@@ -494,6 +495,7 @@ static void loading_hides_behind_the_step(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     write_samples();
     order_does_not_depend_on_workers();
     shuffles_are_permutations_and_differ();

@@ -15,6 +15,7 @@
 #include "cairn/look.h"
 #include "support/check.h"
 #include "support/faulty.h"
+#include "support/scratch.h"
 
 static double clock_now(void *user) { return *(double *)user; }
 
@@ -640,6 +641,7 @@ static void memory_may_run_out(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     bar_on_a_terminal(cn);
     bar_in_ascii(cn);

@@ -9,6 +9,7 @@
 #include "cairn/cairn.h"
 #include "cairn/profile.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 /* ---- something to profile: a small network, trained ---- */
 
@@ -481,6 +482,7 @@ static void shapes_are_not_rows(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     kernels_are_counted();
     names_are_the_plans();
     products_have_flops();

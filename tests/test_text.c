@@ -8,6 +8,7 @@
 #include "cairn/text.h"
 #include "support/check.h"
 #include "support/faulty.h"
+#include "support/scratch.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -731,6 +732,7 @@ static void nothing_grows(void)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     tokens_are_those_of_the_reference();
     training_is_that_of_the_reference();
     any_bytes_come_back();

@@ -7,6 +7,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 enum { MOST = 8 }; /* inputs or outputs of a layer */
 
@@ -166,6 +167,7 @@ static void refusals(cn_ctx *cn, const cn_dict *file)
 
 int main(void)
 {
+    if (!enter_scratch()) return finish();
     const char *path = "transfer_back.safetensors";
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     cn_dict *file = cn_load(cn, CAIRN_SOURCE_DIR "/tests/reference/transfer.safetensors");
