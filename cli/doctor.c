@@ -291,10 +291,19 @@ static int count_all(const visit *v)
     return n + n_ops - 2;
 }
 
+#define NO_CACHE "no folder for the verdict: set HOME, or XDG_CACHE_HOME to an absolute path (with --only no verdict is kept)"
+
+/* Before the examination, which takes minutes: a verdict of all of it can be kept. */
+static int check_cache(const visit *v)
+{
+    char path[1024];
+    return given(v->s, "only") || cn_gpu_verdict_path(v->gpu, path, sizeof path) ? DONE : fail(NO_CACHE);
+}
+
 static int write_verdict(visit *v, const char *text)
 {
     char path[1024];
-    if (!cn_gpu_verdict_path(v->gpu, path, sizeof path)) return fail("there is no cache folder: HOME is not set");
+    if (!cn_gpu_verdict_path(v->gpu, path, sizeof path)) return fail(NO_CACHE);
     char *folder = folder_of(path);
     int code = make_folder(folder);
     free(folder);
@@ -321,6 +330,7 @@ int doctor(settings *s)
     visit v = { .s = s, .cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 }) };
     int code = v.cpu && open_gpu(&v) ? DONE : FAILED;
     if (code == DONE) code = cn_gpu_describe(v.gpu, cn_gpu_find(v.gpu, text_of(s, "device")), &v.card) ? DONE : fail_in(v.gpu);
+    if (code == DONE) code = check_cache(&v);
     if (code == DONE && !(v.verdict = open_memstream(&text, &bytes))) code = fail("out of memory");
     if (code == DONE) {
         cn_progress_desc bar = { .total = count_all(&v), .label = "doctor", .out = stdout };

@@ -480,6 +480,8 @@ def test_gpu(folder):
     out = works("doctor", "--only", "relu", **more)
     check(re.search(r"PASS +relu +\d+ checks +worst", out) and ", 0 failed" in out, "doctor", out)
     check(not (folder / "cache").exists(), "a partial verdict is not kept")
+    homeless = {name: value for name, value in env.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    refuses(1, ["doctor"], "no folder for the verdict", "HOME", **{**more, "env": homeless})
 
 
 def test_hostile(folder):

@@ -40,7 +40,7 @@ int cn__gpu_variant(const cn_ctx *ctx, const char *name, int preferred)
     return preferred;
 }
 
-/* ---- the verdict: doctor-HASH.txt, of all that tells one adapter and driver from another, and of Cairn's version ---- */
+/* ---- the doctor's verdict: doctor-HASH.txt; the hash is of adapter, driver and Cairn's version ---- */
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
@@ -48,15 +48,31 @@ static uint64_t hash_text(uint64_t h, const char *text)
     return (h ^ '\n') * 1099511628211u;
 }
 
+/* The folder in which this system keeps a user's caches, and what stands between it and a file of ours; NULL: the
+   environment names none. A relative XDG_CACHE_HOME counts as unset, as the XDG base directory specification says. */
+static const char *cache_folder(const char **below)
+{
+#ifdef _WIN32
+    const char *local = getenv("LOCALAPPDATA");
+    *below = "\\cairn\\";
+    return local && local[0] ? local : NULL;
+#else
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const bool named = cache && cache[0] == '/';
+    *below = named ? "/cairn/" : "/.cache/cairn/";
+    return named ? cache : home && home[0] ? home : NULL;
+#endif
+}
+
+/* The doctor writes the file of this name, and every device that opens reads it. */
 static bool verdict_path(const cn_gpu_info *info, char *out, size_t size)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *below, *cache = cache_folder(&below);
+    if (!cache) return false;
     uint64_t h = hash_text(14695981039346656037u, cn_version());
     const char *texts[] = { info->name, info->vendor, info->driver, info->backend, info->implementation };
     for (int i = 0; i < 5; i++) h = hash_text(h, texts[i]);
-    int n = -1;
-    if (cache && cache[0] == '/') n = snprintf(out, size, "%s/cairn/doctor-%016llx.txt", cache, (unsigned long long)h);
-    else if (home && home[0]) n = snprintf(out, size, "%s/.cache/cairn/doctor-%016llx.txt", home, (unsigned long long)h);
+    int n = snprintf(out, size, "%s%sdoctor-%016llx.txt", cache, below, (unsigned long long)h);
     return n > 0 && (size_t)n < size;
 }
 
