@@ -2,6 +2,7 @@
 # gpu.sh: a WebGPU without a graphics card, by package name and without root, below build/gpu/. Quick when it is there.
 #   lib/     wgpu-native (PyPI: wgpu) and Dawn (npm: bun-webgpu-linux-x64)
 #   driver/  lavapipe and SwiftShader, Vulkan on the CPU (Debian: mesa-vulkan-drivers, chromium-common), and a Vulkan loader
+#   shaders/ what lavapipe has compiled: kept here and not in the user's cache
 #   env.sh   a function for each combination:  . build/gpu/env.sh; gpu_wgpu_lavapipe COMMAND; gpu_each COMMAND
 # What cannot be had is left out, with a line that says so; the exit code is 1 when nothing is left.
 set -u
@@ -130,7 +131,7 @@ combine() {
                 name=gpu_${library%%:*}_$driver
                 [ -f "$top/lib/${library#*:}" ] && [ -f "$top/driver/$driver.json" ] && [ -n "$loader" ] || continue
                 icd=$top/driver/$driver.json
-                echo "$name() { CAIRN_WEBGPU_LIB='$top/lib/${library#*:}' VK_DRIVER_FILES='$icd' VK_ICD_FILENAMES='$icd' LD_LIBRARY_PATH=\"${loader%/*}\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}\" \"\$@\"; }"
+                echo "$name() { CAIRN_WEBGPU_LIB='$top/lib/${library#*:}' VK_DRIVER_FILES='$icd' VK_ICD_FILENAMES='$icd' MESA_SHADER_CACHE_DIR=\"\${MESA_SHADER_CACHE_DIR:-$top/shaders}\" LD_LIBRARY_PATH=\"${loader%/*}\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}\" \"\$@\"; }"
                 each="$each    echo '$name' && $name \"\$@\" || gpu_bad=1
 "
                 echo "  ${library%%:*} with $driver: $name" >&2

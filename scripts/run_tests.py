@@ -7,7 +7,9 @@ Programs called test_gpu* run on software GPUs, which scripts/gpu.sh installs in
 implementations of WebGPU, the operators on two drivers each; test_gpu under the address sanitizer too. Without them, as
 where nothing can be downloaded, they run as they are, on a graphics card if there is one, and are skipped otherwise.
 A test program prints as its last line "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
-missing last line, or a non-zero exit without a failed check counts as one failure. The last line printed here is the sum.
+missing last line, or a non-zero exit without a failed check counts as one failure. Every program runs in a temporary
+folder and keeps its caches below build/; the last check is that the tree is as it was before the first program ran
+(tools/check_litter.py). The last line printed here is the sum.
 """
 
 import argparse
@@ -37,6 +39,10 @@ SANITIZER_ENV = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 
+
+# Where programs keep what they want to find again: not in the user's own cache. Compiled shaders stay from run to run.
+CACHE_ENV = {"XDG_CACHE_HOME": str(BUILD / "cache"), "MESA_SHADER_CACHE_DIR": str(BUILD / "gpu" / "shaders")}
+TREE_BEFORE = BUILD / "tree_before.txt"
 
 # Implementation and driver of software GPUs: env.sh, which scripts/gpu.sh writes, has a function gpu_NAME for each.
 GPUS = ["wgpu_lavapipe", "dawn_lavapipe"]
@@ -110,6 +116,17 @@ def run(command, timeout=1800, env=None, cwd=ROOT):
     return Result(status, out, err, time.monotonic() - start)
 
 
+def run_in_scratch(command, timeout, env=None, inputs=()):
+    """Runs a program in a temporary folder that has the inputs, paths relative to ROOT, as links."""
+    with tempfile.TemporaryDirectory(prefix="cairn_test_") as name:
+        scratch = Path(name)
+        (scratch / "build").mkdir()  # examples write there
+        for path in (Path(path) for path in inputs):
+            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / path).symlink_to(ROOT / path)
+        return run(command, timeout, {**CACHE_ENV, "TMPDIR": name, **(env or {})}, name)
+
+
 def build(tally, config, targets):
     """Configures and builds; a failure counts as one, success is not counted."""
     result = run(["cmake", "--preset", config])
@@ -138,8 +155,7 @@ def test_programs(config):
 
 
 def run_test(tally, config, name, command, env, timeout):
-    with tempfile.TemporaryDirectory(prefix="cairn_test_") as scratch:
-        result = run(command, timeout, env, scratch)
+    result = run_in_scratch(command, timeout, env)
     lines = result.out.rstrip().splitlines()
     summary = SUMMARY.fullmatch(lines[-1]) if lines else None
     passed, failed, skipped = (int(n or 0) for n in summary.groups()) if summary else (0, 0, 0)
@@ -243,9 +259,18 @@ def run_checks(tally):
     tally.check("checks", "include directions", run([sys.executable, "tools/check_includes.py"]))
     tally.check("checks", "exported symbols", run(["tools/check_symbols.sh"]))
     tally.check("checks", "installation", run(["tests/install/check.sh"]))
-    tally.check("checks", "documents", run(["tools/check_documents.sh"]))
+    tally.check("checks", "documents", run(["tools/check_documents.sh"], env=CACHE_ENV))
     script = "build/cairn_opdoc | diff - docs/operators.md || { echo 'stale: run make docs'; exit 1; }"
     tally.check("checks", "docs/operators.md", run(["bash", "-c", script]))
+
+
+def run_example(tally, name):
+    """Examples read the tree by relative paths, and write below build/ or where they are started."""
+    inputs = ["docs/design.md", *(path.relative_to(ROOT) for path in (ROOT / "examples").glob("*.safetensors"))]
+    digits = BUILD / "digits"
+    if digits.exists():
+        inputs.append(digits.relative_to(ROOT))
+    tally.check("examples", name, run_in_scratch([BUILD / f"example_{name}"], 600, {"CAIRN_QUICK": "1"}, inputs))
 
 
 def run_examples(tally, options):
@@ -253,10 +278,18 @@ def run_examples(tally, options):
         return
     names = sorted(path.stem for path in (ROOT / "examples").glob("*.c"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(lambda name: tally.check("examples", name, run([BUILD / f"example_{name}"], 600, {"CAIRN_QUICK": "1"})), name)
-                for name in names if options.wants(name)]
+        jobs = [pool.submit(run_example, tally, name) for name in names if options.wants(name)]
         for job in jobs:
             job.result()
+
+
+def run_litter(tally):
+    """Last of all: the tree is as it was; status 77: there is no git checkout to compare with."""
+    result = run([sys.executable, "tools/check_litter.py", "--since", TREE_BEFORE])
+    if result.status == 77:
+        tally.add("checks", "litter", result, 0, 0, 1)
+    else:
+        tally.check("checks", "litter", result)
 
 
 def parse_options():
@@ -273,6 +306,8 @@ def parse_options():
 def main():
     options = parse_options()
     tally = Tally()
+    BUILD.mkdir(exist_ok=True)
+    run([sys.executable, "tools/check_litter.py", "--record", TREE_BEFORE])
     for config in ("release", "asan", "tsan"):
         if config in options.stages:
             run_tests(tally, config, options)
@@ -286,6 +321,7 @@ def main():
         run_commands(tally, options)
     if "examples" in options.stages:
         run_examples(tally, options)
+    run_litter(tally)
     print(tally.summary())
     return 1 if tally.failed else 0
 
