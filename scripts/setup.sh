@@ -22,7 +22,8 @@ package() {
     case $1 in
         gcc | g++ | make) echo build-essential ;;
         ninja) echo ninja-build ;;
-        clang-rt) echo libclang-rt-14-dev ;;
+        clang-rt) # of the version that clang has; of the system's default version where clang is yet to come
+            if command -v clang >/dev/null; then echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; else echo libclang-rt-dev; fi ;;
         zlib) echo zlib1g-dev ;;
         png) echo libpng-dev ;;
         jpeg) echo libjpeg-dev ;;
