@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/core.h"
 #include "ops/contract/contract.h"
 #include "support/check.h"
 

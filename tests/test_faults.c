@@ -3,8 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/core.h"
+#include "cairn/cairn.h"
 #include "support/check.h"
 #include "support/faulty.h"
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cairn/cairn.h"
 #include "gpu/variants.h"
 #include "support/check.h"
 #include "support/scratch.h"

@@ -1,8 +1,9 @@
 /* Gradients as users ask for them: backward, grad, hooks, custom gradients, recomputation, the checker itself. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/core.h"
+#include "cairn/cairn.h"
 #include "support/check.h"
 
 extern const cn_op cn__op_slice_add;

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "core/context.h"
 #include "support/check.h"
 #include "support/graph.h"
 

@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cairn/cairn.h"
 #include "cairn/io.h"
-#include "core/core.h"
+#include "core/handle.h"
 #include "io/json.h"
 #include "support/check.h"
 #include "support/dicts.h"

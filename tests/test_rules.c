@@ -1,8 +1,11 @@
 /* The rules that keep laziness honest, each by name. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/core.h"
+#include "cairn/cairn.h"
+#include "core/context.h"
+#include "core/handle.h"
 #include "support/check.h"
 
 static cn_ctx *open_lazy(void) { return cn_open(&(cn_desc){ .seed = 7, .threads = 2 }); }

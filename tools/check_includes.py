@@ -1,51 +1,56 @@
-"""Checks the direction of includes: nn optim data io dist → ops → core; grad, plan, cpu and gpu know core only; look
-looks on: at core, and at plans.
+"""Checks that every folder of src/ refers to folders below it only: by #include and, given object files, by symbols.
 
-Prints each include that points the wrong way and exits with 1 if there is one. Public headers and system headers
-may be included anywhere; a folder may always include itself.
+    tools/check_includes.py [BUILD]
+
+BUILD is a build directory whose object files are checked; default: build. Prints each reference that points the wrong
+way and exits with 1 if there is one. Public headers (include/cairn) and system headers may be included anywhere, but
+a function that they declare counts as a reference to the folder that defines it. A folder may always refer to itself.
 """
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What each folder of src/ may include besides itself: a folder, or a single header.
-ALLOWED = {
-    "core": [],
-    "ops": ["core/"],
-    "grad": ["core/"],
-    "plan": ["core/"],
-    "cpu": ["core/", "plan/plan.h"],
-    "gpu": ["core/", "plan/plan.h"],
-    "nn": ["core/", "ops/"],
-    "gpt": ["core/", "nn/"],
-    "optim": ["core/", "ops/"],
-    "data": ["core/", "ops/"],
-    "io": ["core/", "ops/"],
-    "dist": ["core/", "ops/"],
-    "look": ["core/", "plan/plan.h"],
-    "text": ["core/", "io/files.h", "io/json.h"],
+# From the bottom up: each folder, and the folders it may refer to.
+BELOW = {
+    "core": "",
+    "plan": "core",
+    "cpu": "core plan",
+    "gpu": "core plan",
+    "ops": "core cpu gpu",
+    "grad": "core ops",
+    "data": "core ops",
+    "nn": "core ops grad",
+    "gpt": "core ops grad nn",
+    "optim": "core ops grad nn",
+    "io": "core ops nn optim data",
+    "text": "core io",
+    "look": "core plan gpu",
+    "open.c": "core plan cpu gpu ops grad",
 }
 
-# (file or folder, header): what is let through, and why.
-EXCEPTIONS = [
-    ("core/context.c", "cpu/cpu.h"),  # the context opens the device it always has
-    ("core/context.c", "gpu/backend.h"),  # and the one it was asked for
-    ("gpu/", "cpu/cpu.h"),            # steps without a kernel run there
-    ("ops/", "gpu/kernel.h"),         # operators say what runs on the GPU
-    ("ops/", "gpu/variants.h"),       # and ask which form of it is to be trusted
-    ("ops/", "cpu/gemm.h"),           # CPU kernels of operators share the matrix product
-    ("ops/", "cpu/workers.h"),        # and the threads
-]
+# The headers that a folder offers to other folders. A folder without an entry offers all its headers.
+OFFERS = {
+    "plan": "plan/plan.h plan/evaluate.h",
+    "cpu": "cpu/kernel.h cpu/workers.h cpu/gemm.h cpu/open.h",
+    "gpu": "gpu/kernel.h gpu/variants.h gpu/open.h",
+    "grad": "grad/walk.h",
+    "io": "io/files.h io/json.h",
+}
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
-def matches(path, pattern):
-    return path.startswith(pattern) if pattern.endswith("/") else path == pattern
+def folder_of(path):
+    return path.split("/")[0]
+
+
+def may_refer(source, target):
+    return source == target or target in BELOW[source].split()
 
 
 def target_of(source, quote, name):
@@ -57,13 +62,6 @@ def target_of(source, quote, name):
     return os.path.relpath(path, ROOT / "src")
 
 
-def permitted(source, target):
-    folder = source.split("/")[0]
-    if target.startswith(folder + "/") or any(matches(target, rule) for rule in ALLOWED[folder]):
-        return True
-    return any(matches(source, file) and target == header for file, header in EXCEPTIONS)
-
-
 def includes(path):
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         found = INCLUDE.match(line)
@@ -71,10 +69,18 @@ def includes(path):
             yield number, target_of(path, *found.groups()), found.group(2)
 
 
-def violations():
+def permitted(source, target):
+    mine, other = folder_of(source), folder_of(target)
+    if mine == other:
+        return True
+    offered = OFFERS.get(other)
+    return may_refer(mine, other) and (not offered or target in offered.split())
+
+
+def wrong_includes():
     for path in sorted((ROOT / "src").rglob("*.[ch]")):
         source = path.relative_to(ROOT / "src").as_posix()
-        if source.split("/")[0] not in ALLOWED:
+        if folder_of(source) not in BELOW:
             yield f"src/{source}: not in a folder that {Path(__file__).name} knows"
             continue
         for number, target, _ in includes(path):
@@ -86,6 +92,39 @@ def violations():
                 yield f"include/cairn/{path.name}:{number}: a public header must not include {name}"
 
 
-found = list(violations())
-print("\n".join(found) if found else "includes point the right way")
-sys.exit(1 if found else 0)
+def symbols(path):
+    """The symbols that an object file defines for others, and those it needs."""
+    listing = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    words = [line.split() for line in listing.splitlines() if len(line.split()) >= 2]
+    return {w[-1] for w in words if w[-2].isupper() and w[-2] != "U"}, {w[-1] for w in words if w[-2] == "U"}
+
+
+def objects_of(build):
+    """Every object file of the library, by the path of its source below src/."""
+    for path in sorted(build.glob("CMakeFiles/cairn_*.dir/src/**/*.o")):
+        source = path.as_posix().split(".dir/src/", 1)[1].removesuffix(".o")
+        if folder_of(source) in BELOW and (ROOT / "src" / source).exists():
+            yield source, path
+
+
+def wrong_symbols(build):
+    needs, home = {}, {}
+    for source, path in objects_of(build):
+        defined, needs[source] = symbols(path)
+        home.update(dict.fromkeys(defined, source))
+    for source in sorted(needs):
+        for name in sorted(needs[source] & home.keys()):
+            if not may_refer(folder_of(source), folder_of(home[name])):
+                yield f"src/{source}: must not use {name}, which src/{home[name]} defines"
+    if not needs:
+        yield f"{build}: has no object files of the library; build it first"
+
+
+def main():
+    build = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build"
+    found = [*wrong_includes(), *wrong_symbols(build)]
+    print("\n".join(found) if found else "includes and symbols point the right way")
+    return 1 if found else 0
+
+
+sys.exit(main())

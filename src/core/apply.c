@@ -2,7 +2,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/core.h"
+#include "core/engine.h"
+#include "core/errors.h"
+#include "core/layout.h"
 
 bool cn_infer_fail(cn_infer *i, cn_code code, const char *words, ...)
 {
@@ -122,7 +124,7 @@ static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
     if (cn__result_of(x)->meta.dtype == t) return x;
     cn__node *n = x->ref.node;
     if (n->state == CN__NUMBER) return cn__number(x->ctx, n->args[0].f, t, n->weak);
-    return cn_cast(x, t);
+    return cn__cast(x, t);
 }
 
 typedef struct funnel {
@@ -257,7 +259,7 @@ static bool apply_widening(funnel *f, cn_dtype t)
 {
     if (!record(f)) return false;
     for (int k = 0; k < f->op->n_out; k++) {
-        f->out[k] = cn_cast(f->out[k], t);
+        f->out[k] = cn__cast(f->out[k], t);
         if (!f->out[k]) return false;
     }
     return true;
@@ -277,7 +279,7 @@ static bool apply_converted(funnel *f, cn_dtype compute)
     for (int k = 0; k < f->op->n_out; k++) {
         cn_dtype t = asked.out[k].dtype;
         if (!f->out[k] || (t != CN_F16 && t != CN_BF16)) continue;
-        f->out[k] = cn_cast(f->out[k], t);
+        f->out[k] = cn__cast(f->out[k], t);
         if (!f->out[k]) return false;
     }
     return true;
@@ -322,7 +324,7 @@ static bool record(funnel *f)
     const cn_op *op = f->op;
     for (int k = 0; k < f->n_in; k++) {
         if (!f->in[k]) continue;
-        if (f->in[k]->ref.node->state == CN__NUMBER && op->kind != CN_MAP) f->in[k] = cn__filled(f->in[k]);
+        if (f->in[k]->ref.node->state == CN__NUMBER && op->kind != CN_MAP) f->in[k] = f->ctx->engine->filled(f->in[k]);
         if (!f->in[k] || !cn__revive(f->in[k]->ref)) return false;
     }
     cn_infer i;

@@ -1,5 +1,5 @@
-/* device.h: what a device is to the rest of the library. cpu/ fills it in; so would any other folder.
-   Above this line nobody knows which device it is, or how many there are. */
+/* core/device.h: what a device is to the rest of the library: a table of functions. cpu/ and gpu/ each fill one in. No
+   other folder knows which device a context has. */
 #ifndef CN_CORE_DEVICE_H
 #define CN_CORE_DEVICE_H
 
@@ -30,6 +30,10 @@ typedef struct cn__device_table {
     cn_code (*run)(cn__device *d, struct cn__plan *plan,
                    struct cn__run *run); /* CN_OK, or why not; run->fault says where */
     int (*threads)(cn__device *d);
+    /* One step of another device's plan, on copies of its operands; NULL functions: not possible. What prepare_step
+       returns lives with the plan; NULL: no memory. base has the memory of each buffer of the plan. */
+    void *(*prepare_step)(cn__device *d, struct cn__plan *plan, int step);
+    cn_code (*run_step)(void *prepared, struct cn__run *run, void **base);
 } cn__device_table;
 
 struct cn__device {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cairn/dict.h"
+#include "core/errors.h"
 #include "core/object.h"
 
 typedef struct entry {

@@ -1,5 +1,9 @@
 /* Handles and scopes. A handle counts as one reference to its node; "kept" is what makes a value wanted. */
-#include "core/core.h"
+#include "core/handle.h"
+
+#include "core/context.h"
+#include "core/errors.h"
+#include "core/layout.h"
 
 #ifdef CAIRN_DEBUG
 #define QUARANTINE 1 /* released handles are reused last, so that a use after release is noticed */

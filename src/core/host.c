@@ -1,4 +1,7 @@
 /* Values where the CPU can look at them, whatever device they are on. */
+#include "core/host.h"
+
+#include "core/engine.h"
 #include "core/object.h"
 
 bool cn__host_device(const cn_ctx *ctx)
@@ -10,9 +13,7 @@ bool cn__host_device(const cn_ctx *ctx)
 bool cn__host_open(cn_tensor *t, cn__host *h)
 {
     *h = (cn__host){ 0 };
-    if (t && t->ref.node->state == CN__NUMBER) t = cn__filled(t);
-    if (t && !cn_is_contiguous(t)) t = cn_contiguous(t);
-    if (!t) return false;
+    if (!(t = cn__dense(t))) return false;
     h->ctx = t->ctx;
     if (cn__host_device(t->ctx)) return ((h->data = cn_data(t)) || !cn_numel(t)) && !cn_failed(t->ctx);
     size_t bytes = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));

@@ -1,6 +1,10 @@
-#include <stdio.h>
+/* Shapes and strides. */
+#include "core/layout.h"
 
-#include "core/core.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "core/errors.h"
 
 void cn__row_major(cn_layout *l)
 {

@@ -1,5 +1,10 @@
 /* Nodes: made, held, revived, let go. Nothing here recurses: graphs may be a hundred thousand nodes deep. */
-#include "core/core.h"
+#include "core/node.h"
+
+#include "core/context.h"
+#include "core/errors.h"
+#include "core/handle.h"
+#include "core/layout.h"
 
 static bool infer_leaf(cn_infer *i) { return cn_infer_fail(i, CN_BAD_ARGUMENT, "a leaf is not applied"); }
 const cn_op cn__leaf = { .name = "leaf",

@@ -1,4 +1,7 @@
+/* Objects of a context, and its memory with errors set. */
 #include "core/object.h"
+
+#include "core/errors.h"
 
 void *cn__object_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self))
 {

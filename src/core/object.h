@@ -8,7 +8,7 @@
 #ifndef CN_CORE_OBJECT_H
 #define CN_CORE_OBJECT_H
 
-#include "core/core.h"
+#include "core/context.h"
 
 typedef struct cn__object {
     cn_ctx *ctx;
@@ -18,6 +18,7 @@ typedef struct cn__object {
     void (*destroy)(void *self); /* frees what it holds, not itself; may be NULL */
 } cn__object;
 
+void cn__objects_close(cn_ctx *ctx);
 void *cn__object_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self));
 void cn__object_free(void *self);  /* NULL is fine */
 bool cn__object_adopt(void *self); /* false: it has an owner already */

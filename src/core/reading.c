@@ -1,4 +1,6 @@
 /* Reading values some steps late. */
+#include "core/engine.h"
+#include "core/errors.h"
 #include "core/object.h"
 
 struct cn_reading {
@@ -24,9 +26,7 @@ static bool start(cn_reading *r, cn_tensor *t)
         r->now = cn__alloc(ctx, r->bytes + 1);
         return r->now && cn_read(t, r->now, r->bytes);
     }
-    if (t->ref.node->state == CN__NUMBER) t = cn__filled(t);
-    if (t && !cn_is_contiguous(t)) t = cn_contiguous(t);
-    if (!t || !cn_eval(t)) return false;
+    if (!(t = cn__dense(t)) || !cn_eval(t)) return false;
     const cn__result *v = cn__result_of(t);
     r->later = table->read_begin(r->device, v->storage->data, v->meta.layout.offset, v->meta.dtype, v->numel);
     return r->later != NULL;

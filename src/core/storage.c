@@ -1,5 +1,8 @@
 /* Memory of tensors. What is given back is kept for a while, by size: a training loop asks for the same sizes again. */
-#include "core/core.h"
+#include "core/storage.h"
+
+#include "core/context.h"
+#include "core/errors.h"
 
 #define CACHE_FLOOR ((size_t)64 << 20)
 

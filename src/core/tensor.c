@@ -2,8 +2,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/core.h"
+#include "core/dtype.h"
+#include "core/engine.h"
+#include "core/errors.h"
 #include "core/format.h"
+#include "core/host.h"
+#include "core/layout.h"
 
 /* ---- in ---- */
 
@@ -172,12 +176,18 @@ bool cn_eval(cn_tensor *t)
 
 bool cn_eval_all(cn_ctx *ctx) { return ctx && cn__evaluate(ctx, NULL, CN__WANT_ASKED); }
 
-/* The value as contiguous memory of the CPU: t itself, or a copy in the current scope. */
-static cn_tensor *readable(cn_tensor *t)
+cn_tensor *cn__dense(cn_tensor *t)
 {
     if (!cn__alive(t)) return NULL;
-    if (t->ref.node->state == CN__NUMBER) t = cn__filled(t);
-    if (t && !cn_is_contiguous(t)) t = cn_contiguous(t);
+    const cn__engine *engine = t->ctx->engine;
+    if (t->ref.node->state == CN__NUMBER) t = engine->filled(t);
+    return t && !cn_is_contiguous(t) ? engine->contiguous(t) : t;
+}
+
+/* The value in contiguous memory, computed: t itself, or a copy in the current scope. */
+static cn_tensor *readable(cn_tensor *t)
+{
+    t = cn__dense(t);
     return t && cn_eval(t) ? t : NULL;
 }
 
@@ -210,7 +220,7 @@ bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
                         (long long)cn_numel(t));
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
-    cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn_cast(t, CN_F64));
+    cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn__cast(t, CN_F64));
     bool ok = r && download(r, out);
     cn_scope_end(ctx, s);
     return ok;
@@ -347,7 +357,7 @@ static void succeed(cn_tensor *t, cn__node *n)
 static cn_tensor *to_assign(cn_tensor *t, cn_tensor *value)
 {
     if (!cn__alive(t) || !cn__alive(value) || !same_shape(t, value, "assign")) return NULL;
-    return cn_clone(cn_type(value) == cn_type(t) ? value : cn_cast(value, cn_type(t)));
+    return cn__clone(cn_type(value) == cn_type(t) ? value : cn__cast(value, cn_type(t)));
 }
 
 bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
@@ -411,7 +421,7 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     ctx->no_grad++;
-    cn_tensor *v = cn_clone(t); /* other views of the old value keep it */
+    cn_tensor *v = cn__clone(t); /* other views of the old value keep it */
     ctx->no_grad--;
     bool ok = v && cn_eval(v);
     if (ok && cn__result_of(v)->storage->refs > 1) /* an equal node has the same memory */

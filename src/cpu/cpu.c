@@ -1,6 +1,11 @@
 /* The CPU behind the device table: memory, preparing a plan's steps, running them. */
 #include "cpu/cpu.h"
 
+#include "core/layout.h"
+#include "core/util.h"
+#include "cpu/kernel.h"
+#include "cpu/open.h"
+
 #define ALIGN 64
 
 /* ---- memory: aligned, from the context's allocator ---- */
@@ -169,7 +174,7 @@ static size_t scratch_of(const cn__step *step, const cpu_step *s, int threads)
     size_t bytes = 0;
     if (!step->group) bytes = step->op->scratch ? step->op->scratch(s->k, threads) : 0;
     else bytes = step->op ? cn__reduce_scratch(s->g, threads) : cn__groups_scratch(s->g, step->together, threads);
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return cn__round_up_bytes(bytes, ALIGN);
 }
 
 static bool cpu_prepare(cn__device *d, cn__plan *plan)
@@ -188,7 +193,7 @@ static bool cpu_prepare(cn__device *d, cn__plan *plan)
         size_t scratch = s->scratch + (step->tail ? s[-1].scratch : 0);
         if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
     }
-    plan->arena_bytes = (plan->arena_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    plan->arena_bytes = cn__round_up_bytes(plan->arena_bytes, ALIGN);
     plan->prepared = c;
     return true;
 }
@@ -278,27 +283,28 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
 
 /* ---- one step for another device ---- */
 
-struct cn__cpu_alone {
+typedef struct lone_step {
     cn__device *cpu;
     cn__plan *plan;
     int step;
     size_t scratch;
     cpu_plan prepared;
-};
+} lone_step;
 
-cn__cpu_alone *cn__cpu_prepare_alone(cn__device *cpu, cn__plan *plan, int i)
+static void *cpu_prepare_step(cn__device *cpu, cn__plan *plan, int i)
 {
     cn_ctx *ctx = cpu->ctx;
     const cn__step *step = &plan->steps[i];
-    cn__cpu_alone *a = cn__bump_new(&ctx->memory, &plan->memory, sizeof *a);
+    lone_step *a = cn__bump_new(&ctx->memory, &plan->memory, sizeof *a);
     cpu_step *s = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s * (size_t)(i + step->together));
     if (!a || !s || !(step->group ? prepare_groups : prepare_kernel)(ctx, plan, step, &s[i])) return NULL;
-    *a = (cn__cpu_alone){ cpu, plan, i, scratch_of(step, &s[i], cpu_threads(cpu)), { .alone = true, .steps = s } };
+    *a = (lone_step){ cpu, plan, i, scratch_of(step, &s[i], cpu_threads(cpu)), { .alone = true, .steps = s } };
     return a;
 }
 
-cn_code cn__cpu_run_alone(cn__cpu_alone *a, cn__run *run, void **base)
+static cn_code cpu_run_step(void *prepared, cn__run *run, void **base)
 {
+    lone_step *a = prepared;
     struct cn__cpu_run cpu = { .workers = ((cn__cpu *)a->cpu)->workers };
     void *scratch = cpu_alloc(a->cpu, a->scratch);
     if (!scratch) return CN_NO_MEMORY;
@@ -335,6 +341,8 @@ static const cn__device_table table = {
     .unprepare = cpu_unprepare,
     .run = cpu_run,
     .threads = cpu_threads,
+    .prepare_step = cpu_prepare_step,
+    .run_step = cpu_run_step,
 };
 
 cn__device *cn__cpu_open(cn_ctx *ctx, int threads)

@@ -24,13 +24,6 @@ struct cn__cpu_run {
     int64_t fault_index, fault_size;
 };
 
-cn__device *cn__cpu_open(cn_ctx *ctx, int threads);
-
-/* A step of another device's plan that only the CPU can do, on copies of its operands: base has the memory of each buffer. */
-typedef struct cn__cpu_alone cn__cpu_alone;
-cn__cpu_alone *cn__cpu_prepare_alone(cn__device *cpu, cn__plan *plan, int step); /* lives with the plan; NULL: no memory */
-cn_code cn__cpu_run_alone(cn__cpu_alone *a, cn__run *run, void **base);
-
 /* ---- groups: a short program run tile by tile ---- */
 
 typedef enum cn__place_kind { CN__IN_MEMORY, CN__IN_REGISTER } cn__place_kind;

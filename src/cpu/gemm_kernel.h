@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/util.h"
+
 /* C(m,n) = or += A(m,k)·B(k,n) with k summed in ascending order from zero. */
 typedef struct cn__gemm_block {
     int64_t m, n, k;
@@ -43,8 +45,6 @@ typedef struct cn__gemm_kernel {
     void (*multiply_lanes)(void *sums, const void *a, const void *b, int64_t k, int64_t count);
     void (*sum)(const cn__gemm_sum *s);
 } cn__gemm_kernel;
-
-static inline int64_t cn__smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The best one for this processor. */
 const cn__gemm_kernel *cn__gemm_kernel_for(bool f64);

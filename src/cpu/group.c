@@ -1,5 +1,7 @@
 /* Fusion without a compiler: a group is a short list of loops run over tiles that stay in L1. Each loop rounds as it
    would alone, so that fused and unfused give the same bits. */
+#include "core/dtype.h"
+#include "core/layout.h"
 #include "cpu/cpu.h"
 
 /* ---- prepare ---- */

@@ -26,10 +26,6 @@ void cn__workers_close(cn__workers *w);
 /* The number asked for, also where the system gave fewer. */
 int cn__workers_count(const cn__workers *w);
 
-/* Of the run that kernel k belongs to. */
-struct cn_kernel;
-cn__workers *cn__kernel_workers(const struct cn_kernel *k);
-
 /* Calls body for every part in [0, parts) and returns when all are done. */
 void cn__workers_run(cn__workers *w, int64_t parts, cn__work body, void *user);
 

@@ -6,7 +6,8 @@
 #ifndef CN_DATA_DATA_H
 #define CN_DATA_DATA_H
 
-#include "cairn/data.h"
+#include "cairn/cairn.h"
+#include "core/errors.h"
 #include "core/object.h"
 
 /* ---- shared.c: objects that others hold */

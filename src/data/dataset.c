@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/handle.h"
+#include "core/host.h"
 #include "data/data.h"
 
 /* ---- fields */

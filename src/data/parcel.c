@@ -1,6 +1,7 @@
 /* Parcels: memory of batches, and how items get into it. */
 #include <stdio.h>
 
+#include "core/dtype.h"
 #include "data/loader.h"
 
 #define ALIGN 64

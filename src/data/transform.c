@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cairn/image.h"
+#include "core/host.h"
 #include "data/data.h"
 
 enum { MAX_CHANNELS = 16 };

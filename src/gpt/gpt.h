@@ -2,7 +2,8 @@
 #ifndef CN_GPT_GPT_H
 #define CN_GPT_GPT_H
 
-#include "cairn/gpt.h"
+#include "cairn/cairn.h"
+#include "core/errors.h"
 #include "core/object.h"
 
 /* Keys and values of past tokens in one layer, each (1, length, heads, width of a head). */

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/dtype.h"
 #include "core/object.h"
-#include "cpu/cpu.h"
 #include "gpu/backend.h"
 
 /* ---- elements as words ---- */

@@ -270,7 +270,6 @@ typedef struct cn__gpu_device {
     unsigned quarantined[CN__GPU_VARIANTS]; /* bit c: choice c is not to be taken */
 } cn__gpu_device;
 
-cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu); /* cpu is its own from then on */
 bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, void *to, size_t bytes);
 bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, const void *from, size_t bytes);
 /* n elements as the GPU has them: halves two in a word, everything else a word each. */

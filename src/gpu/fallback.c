@@ -1,7 +1,8 @@
 /* Steps that no kernel here can do: their operands come to the CPU, which computes them, and results go back. Counted,
    noticed in the log, and refused where CAIRN_GPU_STRICT=1. */
+#include "core/errors.h"
+#include "core/layout.h"
 #include "core/object.h"
-#include "cpu/cpu.h"
 #include "gpu/backend.h"
 
 typedef struct copy {
@@ -12,7 +13,7 @@ typedef struct copy {
 } copy;
 
 typedef struct fallback {
-    cn__cpu_alone *alone;
+    void *step;  /* as the CPU has prepared it */
     void **base; /* of each buffer of the plan */
     cn__vec copies;
 } fallback;
@@ -25,10 +26,10 @@ bool cn__gpu_fallback_prepare(cn__gpu_plan *p, int i)
     cn__log(ctx, "gpu: %s has no kernel and runs on the CPU", s->name);
     fallback *f = cn__bump_new(&ctx->memory, &p->plan->memory, sizeof *f);
     if (!f) return false;
-    f->alone = cn__cpu_prepare_alone(p->device->cpu, p->plan, i);
+    f->step = p->device->cpu->table->prepare_step(p->device->cpu, p->plan, i);
     f->base = cn__bump_new(&ctx->memory, &p->plan->memory, sizeof *f->base * (size_t)(p->plan->n_buffers + 1));
     p->steps[i].fallback = f;
-    return f->alone && f->base;
+    return f->step && f->base;
 }
 
 void cn__gpu_fallback_free(cn__gpu_plan *p, int i)
@@ -125,7 +126,7 @@ cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int i, cn__run *run)
     for (size_t c = 0; c < loads && ok; c++) ok = transfer(p, run, (copy *)f->copies.v + c, true);
     for (int k = 0; k < s->together; k++)
         for (int l = 0; l < s[k].n_stores && ok; l++) ok = add_result(p, f, run, &s[k].stores[l].to);
-    cn_code code = ok ? cn__cpu_run_alone(f->alone, run, f->base) : CN_OK;
+    cn_code code = ok ? p->device->cpu->table->run_step(f->step, run, f->base) : CN_OK;
     for (size_t c = 0; c < f->copies.n && ok && code == CN_OK; c++)
         if (((copy *)f->copies.v)[c].written) ok = transfer(p, run, (copy *)f->copies.v + c, false);
     drop_copies(f, run->ctx);

@@ -18,7 +18,8 @@
 #include <stdatomic.h>
 
 #include "cairn/gpu.h"
-#include "core/core.h"
+#include "core/context.h"
+#include "core/errors.h"
 #include "gpu/dialect.h"
 
 /* ---- adapters.c */

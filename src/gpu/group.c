@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/layout.h"
 #include "gpu/backend.h"
 
 enum { GROUP_SIZE = 256, PER_INVOCATION = 4 };

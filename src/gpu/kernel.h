@@ -28,7 +28,8 @@
 #ifndef CN_GPU_KERNEL_H
 #define CN_GPU_KERNEL_H
 
-#include "core/core.h"
+#include "cairn/gpu.h"
+#include "cairn/op.h"
 
 typedef struct cn__gpu_call {
     cn_ctx *ctx;

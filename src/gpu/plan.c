@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/dtype.h"
+#include "core/layout.h"
 #include "core/object.h"
 #include "gpu/backend.h"
 

@@ -8,7 +8,7 @@
 #ifndef CN_GPU_VARIANTS_H
 #define CN_GPU_VARIANTS_H
 
-#include "core/core.h"
+#include "core/device.h"
 
 enum { CN__GPU_VARIANTS = 8 }; /* that there is room for */
 

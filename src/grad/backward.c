@@ -2,6 +2,8 @@
    is asked once, with all that arrived for its results. No recursion: graphs may be deep. */
 #include "grad/walk.h"
 
+#include "ops/shared.h"
+
 static cn__node **nodes_of(const walk *w) { return w->nodes.v; }
 
 /* What a node was to the walk around this one. */
@@ -294,17 +296,18 @@ static void clean_up(walk *w, bool ok)
     for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
 }
 
-const size_t cn__spare_size[5] = { sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool), sizeof(cn__node *),
-                                   sizeof(saved) };
+/* Of an element of each spare vector. */
+static const size_t spare_size[CN__SPARES] = { sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool),
+                                               sizeof(cn__node *), sizeof(saved) };
 
 /* A training loop walks the same graph again: the vectors of one walk serve the next. A walk inside a walk has its own. */
 static void swap_vectors(walk *w)
 {
-    cn__vec *own[5] = { &w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved };
-    for (int i = 0; i < 5; i++) {
+    cn__vec *own[CN__SPARES] = { &w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved };
+    for (int i = 0; i < CN__SPARES; i++) {
         cn__vec *spare = &w->ctx->spare[i];
         if (own[i]->v && spare->v) {
-            cn__vec_free(&w->ctx->memory, own[i], cn__spare_size[i]);
+            cn__vec_free(&w->ctx->memory, own[i], spare_size[i]);
             continue;
         }
         cn__vec swap = *own[i];
@@ -312,6 +315,11 @@ static void swap_vectors(walk *w)
         *spare = swap;
         own[i]->n = spare->n = 0;
     }
+}
+
+void cn__grad_close(cn_ctx *ctx)
+{
+    for (int i = 0; i < CN__SPARES; i++) cn__vec_free(&ctx->memory, &ctx->spare[i], spare_size[i]);
 }
 
 bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs)

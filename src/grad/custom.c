@@ -2,6 +2,8 @@
    node that looks at the function's result and names what the gradient goes to. */
 #include "grad/walk.h"
 
+#include "ops/view/view.h"
+
 /* ---- custom gradients ---- */
 
 typedef struct custom_attrs {

@@ -1,37 +1,5 @@
-/* Gradients as users ask for them; leaves, hooks, detaching. */
-#include "cairn/op_cases.h"
+/* Gradients as users ask for them, and parameters. */
 #include "grad/walk.h"
-
-/* ---- leaves ---- */
-
-bool cn__infer_same(cn_infer *i)
-{
-    i->out[0] = *i->in[0];
-    return true;
-}
-
-const cn_op cn__op_detach = {
-    .name = "detach",
-    .doc = "The same value, cut off from gradients.",
-    .kind = CN_VIEW,
-    .n_in = 1,
-    .n_out = 1,
-    .dtypes = CN_ANY,
-    .infer = cn__infer_same,
-    .no_grad = "cutting it off is its purpose",
-    .not_differentiable = 1,
-    .onnx = "Identity",
-    CN_CASES({ CN_IN(CN_S(2, 3)) }, { CN_IN(CN_S0) }, { CN_IN(CN_S(0, 4)) }),
-};
-
-cn_tensor *cn_detach(cn_tensor *t) { return cn_apply(&cn__op_detach, &t, 1, NULL, NULL); }
-
-static void make_leaf(cn_tensor *t)
-{
-    cn__node *n = t->ref.node;
-    n->grad_leaf = n->needs_grad = true;
-    n->owner = t;
-}
 
 cn_tensor *cn_param(cn_tensor *t)
 {
@@ -42,66 +10,9 @@ cn_tensor *cn_param(cn_tensor *t)
     }
     cn_tensor *p = cn_is_contiguous(t) ? cn_detach(t) : cn_detach(cn_contiguous(t));
     if (!p) return NULL;
-    make_leaf(p);
+    cn__make_leaf(p);
     cn__make_assignable(p->ref.node);
     return cn_keep(p);
-}
-
-bool cn_requires_grad(const cn_tensor *t)
-{
-    return cn__alive(t) && t->ref.node->needs_grad && cn_dtype_is_float(cn__result_of(t)->meta.dtype);
-}
-
-bool cn_set_requires_grad(cn_tensor *t, bool on)
-{
-    if (!cn__alive(t)) return false;
-    cn__node *n = t->ref.node;
-    if (n->needs_grad && !n->grad_leaf)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "requires_grad: only of a leaf; use cn_detach first");
-    if (on && !cn_dtype_is_float(cn_type(t)))
-        return cn__fail(t->ctx, CN_BAD_DTYPE, "requires_grad: %s has no gradients", cn_dtype_name(cn_type(t)));
-    if (on && n->state == CN__NUMBER)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "requires_grad: a plain number has no gradient; use cn_full");
-    if (on) make_leaf(t);
-    else n->grad_leaf = n->needs_grad = false;
-    return true;
-}
-
-cn_tensor *cn_grad_of(cn_tensor *t) { return cn__alive(t) ? t->grad : NULL; }
-
-void cn_zero_grad(cn_tensor *t)
-{
-    if (!cn__alive(t) || !t->grad) return;
-    cn_tensor *g = t->grad;
-    t->grad = NULL;
-    cn_release(g);
-}
-
-void cn_no_grad_begin(cn_ctx *ctx)
-{
-    if (ctx) ctx->no_grad++;
-}
-void cn_no_grad_end(cn_ctx *ctx)
-{
-    if (ctx && ctx->no_grad) ctx->no_grad--;
-}
-bool cn_grad_enabled(const cn_ctx *ctx) { return ctx && !ctx->no_grad; }
-
-bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
-{
-    if (!cn__alive(t) || !hook) return false;
-    if (!t->ref.node->needs_grad)
-        return cn__fail(t->ctx, CN_NO_GRADIENT, "add_hook: the tensor does not require a gradient");
-    if (t->ref.node->n_out > 1)
-        return cn__fail(t->ctx, CN_UNSUPPORTED, "add_hook: not on a result of `%s`, which has several",
-                        t->ref.node->op->name);
-    cn__hook *h = cn__block_new(&t->ctx->memory, sizeof *h);
-    if (!h) return cn__fail(t->ctx, CN_NO_MEMORY, "add_hook: out of memory");
-    *h = (cn__hook){ hook, user, NULL };
-    cn__hook **at = &t->ref.node->hooks;
-    while (*at) at = &(*at)->next;
-    *at = h;
-    return true;
 }
 
 /* ---- asking ---- */

@@ -3,7 +3,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/core.h"
+#include "cairn/cairn.h"
+#include "core/context.h"
+#include "core/errors.h"
+#include "core/handle.h"
 
 typedef struct check {
     cn_ctx *ctx;

@@ -2,7 +2,12 @@
 #ifndef CN_GRAD_WALK_H
 #define CN_GRAD_WALK_H
 
-#include "core/core.h"
+#include "cairn/cairn.h"
+#include "core/alloc.h"
+#include "core/context.h"
+#include "core/errors.h"
+#include "core/handle.h"
+#include "core/layout.h"
 
 typedef struct walk {
     cn_ctx *ctx;
@@ -13,7 +18,7 @@ typedef struct walk {
     cn__vec nodes, slots, leads, sorted, saved;
 } walk;
 
-bool cn__infer_same(cn_infer *i); /* a VIEW that looks at its first operand as it is */
 bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs);
+void cn__grad_close(cn_ctx *ctx); /* frees what the context keeps for the next walk */
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "cairn/checkpoint.h"
 #include "cairn/io.h"
+#include "core/errors.h"
 #include "core/object.h"
 
 static bool add_extra(cn_dict *file, const cn_dict *extra)

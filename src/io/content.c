@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/errors.h"
 #include "io/files.h"
 
 static bool fail_errno(cn_ctx *ctx, const char *path, int error)

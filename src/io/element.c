@@ -1,4 +1,5 @@
 /* Numbers as files have them: of Cairn's types they are used where they lie, others are widened. */
+#include "core/host.h"
 #include "io/files.h"
 
 /* The type of Cairn that holds it; false: none does. */

@@ -12,7 +12,8 @@
 #ifndef CN_IO_JSON_H
 #define CN_IO_JSON_H
 
-#include "core/core.h"
+#include "core/context.h"
+#include "core/errors.h"
 
 #define CN__JSON_DEPTH 128 /* objects and arrays inside one another */
 

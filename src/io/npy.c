@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cairn/ops.h"
 #include "io/json.h"
 
 #define MAGIC       "\x93NUMPY"

@@ -1,6 +1,7 @@
 /* npz: a zip file with an npy file for each array. Read with and without 64-bit records, written with them always. */
 #include <stdio.h>
 
+#include "core/host.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/zip.h"

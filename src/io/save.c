@@ -1,3 +1,4 @@
+#include "core/errors.h"
 #include "io/files.h"
 #include "io/npy.h"
 

@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/handle.h"
+#include "core/layout.h"
 #include "io/files.h"
 
 #define LONGEST_TEXT 72 /* characters shown of a text */

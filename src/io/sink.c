@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/errors.h"
+#include "core/host.h"
 #include "io/files.h"
 
 #define LONGEST_WRITE ((size_t)1 << 30) /* some systems do not take more at once */

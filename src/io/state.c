@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/errors.h"
 #include "io/files.h"
 
 cn_dict *cn_dict_prefixed(const cn_dict *d, const char *prefix)

@@ -1,6 +1,7 @@
 /* Ranges, ticks, smoothing, and where everything goes on a picture. */
 #include <math.h>
 
+#include "core/errors.h"
 #include "look/chart.h"
 #include "look/text.h"
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "core/errors.h"
 #include "look/chart.h"
 #include "look/text.h"
 

@@ -1,5 +1,6 @@
 /* PNG: rows as they are, compressed with the fixed codes of deflate. Pictures of lines are mostly the pixel before and the row
    above, so repeats are looked for there alone. */
+#include "core/errors.h"
 #include "look/chart.h"
 
 enum { LEAST_MATCH = 3, MOST_MATCH = 258, FARTHEST = 32768 };

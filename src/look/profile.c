@@ -2,6 +2,8 @@
    the words are looked up in a table, so that what is noted a run is four numbers. */
 #include <stdio.h>
 
+#include "core/errors.h"
+#include "core/layout.h"
 #include "look/profile.h"
 #include "plan/plan.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/errors.h"
 #include "look/profile.h"
 
 static const char *const class_names[CN_PROFILE_CLASSES] = {

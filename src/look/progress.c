@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cairn/look.h"
+#include "core/errors.h"
 #include "core/object.h"
 #include "look/text.h"
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "core/errors.h"
 #include "look/chart.h"
 #include "look/font.h"
 #include "look/text.h"

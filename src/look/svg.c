@@ -1,6 +1,7 @@
 /* A chart as SVG. */
 #include <errno.h>
 
+#include "core/errors.h"
 #include "look/chart.h"
 #include "look/text.h"
 

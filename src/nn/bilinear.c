@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/layout.h"
 #include "nn/nn.h"
 
 typedef struct bilinear {

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/layout.h"
 #include "nn/nn.h"
 
 cn_tensor *cn__uniform(cn_ctx *ctx, cn_dims shape, double bound)

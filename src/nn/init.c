@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cairn/init.h"
+#include "core/layout.h"
 #include "nn/nn.h"
 
 /* ---- assigning ---- */

@@ -2,7 +2,9 @@
 #ifndef CN_NN_NN_H
 #define CN_NN_NN_H
 
-#include "cairn/nn.h"
+#include "cairn/cairn.h"
+#include "core/errors.h"
+#include "core/handle.h"
 #include "core/object.h"
 
 /* Uniform in [-bound, bound), of the context's default dtype: how PyTorch fills most layers. */

@@ -1,6 +1,7 @@
 /* A module's state to a dict and back: everything is checked first, then all of it is assigned. */
 #include <stdio.h>
 
+#include "core/layout.h"
 #include "nn/module.h"
 
 bool cn_module_save(cn_module *m, cn_dict *d, const char *prefix)

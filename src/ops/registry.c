@@ -1,5 +1,5 @@
 /* registry.c: the list of all built-in operators. */
-#include "core/core.h"
+#include "cairn/op.h"
 
 #define CN_OP(name) extern const cn_op cn__op_##name;
 #include "ops.def"

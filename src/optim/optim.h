@@ -2,9 +2,7 @@
 #ifndef CN_OPTIM_OPTIM_H
 #define CN_OPTIM_OPTIM_H
 
-#include "cairn/op.h"
-#include "cairn/ops.h"
-#include "cairn/optim.h"
+#include "cairn/cairn.h"
 #include "core/object.h"
 #include "ops/shared.h"
 

@@ -3,6 +3,8 @@
 
 #include "plan/build.h"
 
+#include "core/errors.h"
+
 static void *keep(builder *b, size_t bytes)
 {
     void *p = cn__bump_new(&b->ctx->memory, &b->plan->memory, bytes ? bytes : 1);

@@ -1,4 +1,8 @@
+/* Plans, found again by the graph they are for. */
 #include "plan/cache.h"
+
+#include "core/errors.h"
+#include "plan/evaluate.h"
 
 #define SLOTS (sizeof(((cn__cache *)0)->slots) / sizeof(cn__plan *))
 

@@ -2,8 +2,10 @@
    became of every node. Either all of it happens or nothing changes. */
 #include <stdio.h>
 
+#include "core/errors.h"
+#include "core/layout.h"
 #include "plan/cache.h"
-#include "plan/plan.h"
+#include "plan/evaluate.h"
 
 typedef struct collection {
     cn_ctx *ctx;
@@ -420,7 +422,7 @@ static bool run_plan(collection *k, cn__plan *p, int *failed)
     return report(ctx, p, &run, code);
 }
 
-bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
+bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
 {
     if (root && root->state != CN__PENDING) return true;
     if (!ctx->first) return true;

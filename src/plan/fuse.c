@@ -1,6 +1,7 @@
 /* Nodes become steps. An elementwise node is stored only if someone needs it in memory; otherwise it is computed
    inside every group that reads it. A stored elementwise node joins the group of its latest operand if it can: then
    everything the group needs was there before the group, and steps stay in order. */
+#include "core/layout.h"
 #include "plan/build.h"
 
 static bool elementwise(const cn_op *op) { return op->kind == CN_MAP || op->kind == CN_RANDOM; }

@@ -2,6 +2,7 @@
    would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors joined along
    an axis. What would have copied is no step then. Where the reader is a kernel that needs such a copy for itself, the
    result is laid out in its own memory as that kernel wants it. */
+#include "core/layout.h"
 #include "plan/build.h"
 
 typedef struct reader {

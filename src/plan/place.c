@@ -1,5 +1,6 @@
 /* Every intermediate gets a place in the arena by its lifetime. Blocks are handed out and taken back step by step;
    a dying operand's place goes to the result that is computed element by element from it. */
+#include "core/layout.h"
 #include "plan/build.h"
 
 #define ALIGN 64

@@ -6,7 +6,8 @@
 #ifndef CN_PLAN_PLAN_H
 #define CN_PLAN_PLAN_H
 
-#include "core/core.h"
+#include "core/context.h"
+#include "core/node.h"
 
 typedef enum cn__where {
     CN__AT_LEAF,   /* memory of an operand from outside: index = leaf */

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/layout.h"
 #include "plan/cache.h"
 
 typedef struct text {

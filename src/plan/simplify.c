@@ -1,4 +1,5 @@
 /* Equal nodes (same operator, attributes and operands, no arguments) are computed once. */
+#include "core/layout.h"
 #include "plan/build.h"
 
 source cn__resolve(const builder *b, cn__ref in)

@@ -1,5 +1,6 @@
 /* What follows a kernel element by element can run inside it, on each part of its first result as soon as that is
    finished. Such a group is its kernel's tail; where other steps stand between the two, it is moved ahead of them. */
+#include "core/layout.h"
 #include "plan/build.h"
 
 /* By buffer: the step that computes it, and the last two that read it; -1: none. */

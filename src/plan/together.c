@@ -1,5 +1,6 @@
 /* Elementwise groups that follow each other, do not need each other and run the same program over other memory become
    one kernel: the updates of a hundred small parameters are one launch. Their sizes, layouts and numbers may differ. */
+#include "core/layout.h"
 #include "plan/build.h"
 
 #define LITTLE \

@@ -1,4 +1,5 @@
 /* Tokens to text: all at once, or token by token in whole characters. */
+#include "core/errors.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 

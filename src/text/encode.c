@@ -1,4 +1,5 @@
 /* Text to tokens: added tokens are found first; what lies between them goes to the model, for BPE piece by piece. */
+#include "core/errors.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"

@@ -1,6 +1,7 @@
 /* Tokenizers of bytes and characters, special tokens, and what one may ask of a tokenizer. */
 #include "text/tokenizer.h"
 
+#include "core/errors.h"
 #include "text/unicode.h"
 
 void cn_tokenizer_free(cn_tokenizer *t) { cn__object_free(t); }

@@ -3,6 +3,7 @@
    The text is cut into words, and equal words are counted, not kept. A pair knows how often it occurs and in which
    words; when it is merged, only those are touched, and the counts of the pairs beside it change by what happened
    there. The heap holds pairs with counts that may be out of date: too large ones are put right when they come up. */
+#include "core/errors.h"
 #include "text/alphabet.h"
 #include "text/split.h"
 #include "text/tokenizer.h"

@@ -1,6 +1,7 @@
 /* The tokens of a tokenizer, by number and by text, and its merges. */
 #include "text/tokenizer.h"
 
+#include "core/errors.h"
 #include "text/alphabet.h"
 #include "text/unicode.h"
 

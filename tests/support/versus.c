@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/context.h"
 
 /* Composed of others, an operator has its first result alone. */
 static bool is_composed(const cn_ctx *ctx, const cn_op *op)

@@ -1,6 +1,8 @@
 /* What block operators share: gradients by definition, and the definition of normalisation. */
 #include "ops/block/block.h"
 
+#include "core/engine.h"
+
 /* The operands again as nodes of their own. For the walk through the definition they are leaves, so that it does not
    go on into what lies behind; afterwards they link its result to the operands, for higher orders. */
 static void relink(cn_grad_call *g, cn_tensor **in)
@@ -34,7 +36,7 @@ static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *cons
     cn_grad_desc desc = {
         .gradients = gradients, .retain = true, .create_graph = !g->ctx->no_grad, .allow_unused = true
     };
-    if (n_outputs && !cn_grad(outputs, n_outputs, inputs, n_inputs, found, &desc)) return false;
+    if (n_outputs && !g->ctx->engine->grad(outputs, n_outputs, inputs, n_inputs, found, &desc)) return false;
     for (int k = 0, m = 0; k < g->n_in; k++) grads[k] = g->needs[k] ? found[m++] : NULL;
     return true;
 }

@@ -64,6 +64,9 @@ bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim); /* is it in [0, ndim)?
 bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list);
 const char *cn__list_text(const cn__list_attrs *list, char *buf, size_t size);
 
+/* detach.c */
+bool cn__infer_same(cn_infer *i); /* a VIEW that looks at its first operand as it is */
+
 /* slice_grad.c: a piece of the gradient of the (only) operand, which was sliced as `a` says; a->length is the operand's */
 void cn__put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a);
 

@@ -1,4 +1,5 @@
-#include "core/memory.h"
+/* Memory: the allocator of a context, small blocks, growing arrays, memory that is freed all at once. */
+#include "core/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,10 @@
+/* The error of a context, and its log. */
+#include "core/errors.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/core.h"
+#include "core/context.h"
 
 static const char *const names[] = {
 #define CN_ERROR(name, text) #name,
@@ -19,6 +22,8 @@ bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...)
     ctx->code = code;
     return false;
 }
+
+bool cn__no_memory(cn_ctx *ctx, const char *who) { return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", who); }
 
 void cn__log(cn_ctx *ctx, const char *words, ...)
 {

@@ -1,5 +1,13 @@
 /* DLPack: the same memory, described in another library's words. */
-#include "core/core.h"
+#include "cairn/dlpack.h"
+
+#include "cairn/cairn.h"
+#include "core/context.h"
+#include "core/errors.h"
+#include "core/handle.h"
+#include "core/host.h"
+#include "core/layout.h"
+#include "ops/shared.h"
 
 typedef struct exported {
     DLManagedTensor managed;

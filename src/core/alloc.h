@@ -1,6 +1,8 @@
-/* memory.h: the allocator a context was given, and what is built on it: growing arrays, pools of small blocks. */
-#ifndef CN_CORE_MEMORY_H
-#define CN_CORE_MEMORY_H
+/* core/alloc.h: the allocator a context was given, and what is built on it: growing arrays, pools of small blocks. */
+#ifndef CN_CORE_ALLOC_H
+#define CN_CORE_ALLOC_H
+
+#include <string.h>
 
 #include "cairn/base.h"
 

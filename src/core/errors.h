@@ -1,0 +1,11 @@
+/* core/errors.h: the error of a context, and its log. The first error stays until the program clears it. */
+#ifndef CN_CORE_ERRORS_H
+#define CN_CORE_ERRORS_H
+
+#include "cairn/base.h"
+
+bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...); /* keeps the first error; returns false */
+bool cn__no_memory(cn_ctx *ctx, const char *who);                 /* cn__fail with "WHO: out of memory" */
+void cn__log(cn_ctx *ctx, const char *words, ...);
+
+#endif

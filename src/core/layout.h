@@ -1,0 +1,16 @@
+/* core/layout.h: shapes and strides. */
+#ifndef CN_CORE_LAYOUT_H
+#define CN_CORE_LAYOUT_H
+
+#include "cairn/op.h"
+
+void cn__row_major(cn_layout *l); /* sets strides from the shape, and offset 0 */
+bool cn__layout_contiguous(const cn_layout *l);
+int64_t cn__numel(const cn_layout *l);
+bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim,
+                     const int64_t *shape); /* sizes >= 0, no overflow */
+bool cn__same_shape(const cn_layout *a, const cn_layout *b);
+int cn__axis(int64_t axis, int ndim);                                   /* from the end if negative; -1: out of range */
+const char *cn__shape_text(const cn_layout *l, char *buf, size_t size); /* "[2,3]" */
+
+#endif

@@ -1,0 +1,69 @@
+/* Which tensors gradients flow to: leaves, their gradients, hooks, and where recording is off. */
+#include "core/alloc.h"
+#include "core/context.h"
+#include "core/errors.h"
+#include "core/handle.h"
+
+void cn__make_leaf(cn_tensor *t)
+{
+    cn__node *n = t->ref.node;
+    n->grad_leaf = n->needs_grad = true;
+    n->owner = t;
+}
+
+bool cn_requires_grad(const cn_tensor *t)
+{
+    return cn__alive(t) && t->ref.node->needs_grad && cn_dtype_is_float(cn__result_of(t)->meta.dtype);
+}
+
+bool cn_set_requires_grad(cn_tensor *t, bool on)
+{
+    if (!cn__alive(t)) return false;
+    cn__node *n = t->ref.node;
+    if (n->needs_grad && !n->grad_leaf)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "requires_grad: only of a leaf; use cn_detach first");
+    if (on && !cn_dtype_is_float(cn_type(t)))
+        return cn__fail(t->ctx, CN_BAD_DTYPE, "requires_grad: %s has no gradients", cn_dtype_name(cn_type(t)));
+    if (on && n->state == CN__NUMBER)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "requires_grad: a plain number has no gradient; use cn_full");
+    if (on) cn__make_leaf(t);
+    else n->grad_leaf = n->needs_grad = false;
+    return true;
+}
+
+cn_tensor *cn_grad_of(cn_tensor *t) { return cn__alive(t) ? t->grad : NULL; }
+
+void cn_zero_grad(cn_tensor *t)
+{
+    if (!cn__alive(t) || !t->grad) return;
+    cn_tensor *g = t->grad;
+    t->grad = NULL;
+    cn_release(g);
+}
+
+void cn_no_grad_begin(cn_ctx *ctx)
+{
+    if (ctx) ctx->no_grad++;
+}
+void cn_no_grad_end(cn_ctx *ctx)
+{
+    if (ctx && ctx->no_grad) ctx->no_grad--;
+}
+bool cn_grad_enabled(const cn_ctx *ctx) { return ctx && !ctx->no_grad; }
+
+bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
+{
+    if (!cn__alive(t) || !hook) return false;
+    if (!t->ref.node->needs_grad)
+        return cn__fail(t->ctx, CN_NO_GRADIENT, "add_hook: the tensor does not require a gradient");
+    if (t->ref.node->n_out > 1)
+        return cn__fail(t->ctx, CN_UNSUPPORTED, "add_hook: not on a result of `%s`, which has several",
+                        t->ref.node->op->name);
+    cn__hook *h = cn__block_new(&t->ctx->memory, sizeof *h);
+    if (!h) return cn__fail(t->ctx, CN_NO_MEMORY, "add_hook: out of memory");
+    *h = (cn__hook){ hook, user, NULL };
+    cn__hook **at = &t->ref.node->hooks;
+    while (*at) at = &(*at)->next;
+    *at = h;
+    return true;
+}

@@ -1,0 +1,68 @@
+/* Opens a context. This is the one file that knows all folders: it gives core the functions of the planner, of the
+   operators and of gradients, and opens the context's device. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cairn/cairn.h"
+#include "core/engine.h"
+#include "cpu/open.h"
+#include "gpu/open.h"
+#include "grad/walk.h"
+#include "ops/shared.h"
+#include "plan/evaluate.h"
+
+static const cn__engine engine = {
+    .evaluate = cn__plan_evaluate,
+    .plans_open = cn__cache_open,
+    .plans_close = cn__cache_close,
+    .cast = cn_cast,
+    .clone = cn_clone,
+    .contiguous = cn_contiguous,
+    .filled = cn__filled,
+    .grad = cn_grad,
+    .grad_close = cn__grad_close,
+};
+
+static int count_cores(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 64 ? 64 : (int)n;
+}
+
+static const char *wanted_device(const char *device)
+{
+    if (device && strcmp(device, "auto")) return device;
+    const char *set = getenv("CAIRN_DEVICE");
+    return set && set[0] ? set : "cpu";
+}
+
+static bool is_gpu(const char *device) { return !strncmp(device, "gpu", 3) && strchr(":", device[3]); }
+
+static bool known_device(const char *device)
+{
+    return !strcmp(device, "cpu") || is_gpu(device);
+}
+
+/* If the GPU cannot be opened, the context computes on the CPU and its error says why. */
+static void open_gpu(cn_ctx *ctx, const char *device)
+{
+    int card = cn_gpu_find(ctx, device);
+    cn__device *gpu = card >= 0 ? cn__gpu_device_open(ctx, card, ctx->device) : NULL;
+    if (gpu) ctx->device = gpu;
+}
+
+cn_ctx *cn_open(const cn_desc *desc)
+{
+    static const cn_desc defaults = { 0 };
+    if (!desc) desc = &defaults;
+    const char *device = wanted_device(desc->device);
+    if (!known_device(device)) return NULL;
+    cn_ctx *ctx = cn__context_new(desc, &engine);
+    if (!ctx) return NULL;
+    if (engine.plans_open(ctx)) ctx->device = cn__cpu_open(ctx, desc->threads > 0 ? desc->threads : count_cores());
+    if (ctx->device && is_gpu(device)) open_gpu(ctx, device);
+    if (ctx->device) return ctx;
+    cn_close(ctx);
+    return NULL;
+}
