@@ -83,14 +83,26 @@ typedef struct builder {
     bool failed; /* out of memory */
 } builder;
 
+bool cn__run_passes(builder *b); /* passes.c lists them; false: no memory, an error is set */
+
+/* The passes, each in the file of its name. Returns false if there is no memory. */
+bool cn__simplify(builder *b);
+bool cn__choose_stored(builder *b);
+bool cn__find_homes(builder *b);
+bool cn__fuse(builder *b);
+bool cn__check_takeovers(builder *b);
+bool cn__find_outputs(builder *b);
+bool cn__finish_steps(builder *b);
+bool cn__find_tails(builder *b);
+bool cn__join_steps(builder *b);
+bool cn__name_steps(builder *b);
+bool cn__place(builder *b);
+
+/* What passes share. */
+void *cn__plan_keep(builder *b, size_t bytes); /* memory that lives as long as the plan; NULL: b->failed */
 source cn__resolve(const builder *b, cn__ref in);
 bool cn__flat(const builder *b, source s);                          /* seen in the order in which it is computed */
-bool cn__simplify(builder *b);                                      /* equal nodes become one */
-bool cn__find_homes(builder *b);                                    /* results are written where they are wanted */
 bool cn__seen_at_home(const builder *b, source s, cn_layout *seen); /* s, whose value has a home, as it lies there */
-bool cn__fuse(builder *b);                                          /* nodes → draft steps */
-bool cn__find_tails(builder *b); /* groups that run inside a kernel, behind it */
-bool cn__join_steps(builder *b); /* same program, other memory: one kernel */
-bool cn__place(builder *b);      /* buffers → arena offsets */
+static inline bool cn__elementwise(const cn_op *op) { return op->kind == CN_MAP || op->kind == CN_RANDOM; }
 
 #endif

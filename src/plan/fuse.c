@@ -1,11 +1,8 @@
-/* Nodes become steps. An elementwise node is stored only if someone needs it in memory; otherwise it is computed
-   inside every group that reads it. A stored elementwise node joins the group of its latest operand if it can: then
-   everything the group needs was there before the group, and steps stay in order. */
+/* Pass "fuse": nodes become steps. An elementwise node that is not stored is computed inside every group that reads it.
+   A stored elementwise node joins the group of its latest operand if it can: then everything the group needs was
+   there before the group, and steps stay in order. */
 #include "core/layout.h"
 #include "plan/build.h"
-
-static bool elementwise(const cn_op *op) { return op->kind == CN_MAP || op->kind == CN_RANDOM; }
-static bool takes_groups(const cn_op *op) { return elementwise(op) || op->kind == CN_REDUCE; }
 
 static draft_step *step_at(const builder *b, int i) { return (draft_step *)b->steps.v + i; }
 
@@ -82,47 +79,6 @@ static cn__operand operand_of(builder *b, source s)
     else o.buffer = buffer_of_value(b, s.node, s.out);
     if (s.node >= 0 && b->homes[b->info[s.node].value + s.out] && cn__seen_at_home(b, s, &o.layout)) o.view_node = -1;
     return o;
-}
-
-/* ---- which elementwise nodes are stored ---- */
-
-static void count_use(builder *b, const cn__node *n, int k)
-{
-    if (!n->in[k].node) return;
-    source s = cn__resolve(b, n->in[k]);
-    if (s.node < 0) return;
-    node_info *from = &b->info[s.node];
-    from->needed |= (uint8_t)(1u << s.out);
-    bool same_size = n->op->kind == CN_REDUCE || cn__numel(s.layout) == n->out[0].numel;
-    if (!takes_groups(n->op) || !same_size || !cn__flat(b, s)) from->must_store = true;
-    else if (!b->info[n->index].updates) from->uses++;
-    else if (!from->assigned) from->assigned = true, from->uses++; /* they are computed in one group */
-}
-
-static void decide(builder *b, int i)
-{
-    const cn__node *n = b->nodes[i];
-    node_info *me = &b->info[i];
-    me->chain = n->op->cheap ? 1 : 3;
-    me->loads = 0;
-    for (int k = 0; k < n->n_in; k++) {
-        if (!n->in[k].node) continue;
-        source s = cn__resolve(b, n->in[k]);
-        const node_info *from = s.node >= 0 ? &b->info[s.node] : NULL;
-        if (from && !from->materialized) {
-            me->chain += from->chain;
-            me->loads += from->loads;
-        } else if (!s.number) {
-            me->loads++;
-        }
-    }
-    if (!elementwise(n->op)) {
-        me->materialized = true;
-        return;
-    }
-    bool too_long = me->chain > GROUP_INSTRS / 2 || me->loads > GROUP_LOADS / 2;
-    bool worth_storing = me->uses > 1 && (me->chain > CHEAP_CHAIN || me->loads > CHEAP_LOADS);
-    me->materialized = me->stored || me->must_store || me->uses == 0 || too_long || worth_storing;
 }
 
 /* ---- building one group ---- */
@@ -230,7 +186,7 @@ static void pull(builder *b, int at, int i)
         }
         if (push >= 0) continue;
         b->stack.n--;
-        if (b->info[top].in_group != at && elementwise(n->op) && !add_copy(b, at, top)) add_instr(b, at, top);
+        if (b->info[top].in_group != at && cn__elementwise(n->op) && !add_copy(b, at, top)) add_instr(b, at, top);
     }
 }
 
@@ -444,56 +400,18 @@ static void note_gathered(builder *b, int i)
     }
 }
 
-/* Memory is taken over only if nobody reads its old value after, or differently within, the step that writes it. */
-static void check_takeovers(builder *b)
-{
-    for (int at = 0; at < (int)b->steps.n; at++) {
-        const draft_step *d = step_at(b, at);
-        for (int l = d->loads.n ? d->loads.first : -1; l >= 0; l = ((linked_load *)b->loads.v)[l].next) {
-            const cn__operand *o = &((linked_load *)b->loads.v)[l].operand;
-            if (o->buffer < 0 || o->view_leaf < 0) continue;
-            const cn__result *r = cn__res(b->leaves[o->view_leaf]);
-            int taker = b->storage_taken[r->storage->index];
-            if (taker < 0 || at < taker) continue;
-            bool whole = cn__layout_contiguous(&o->layout) && o->view_node < 0 && r->meta.layout.offset == 0;
-            bool in_order = d->step.group ? cn__numel(&o->layout) == d->numel : l == d->loads.first;
-            bool in_step = at == taker && whole && in_order;
-            if (!in_step) b->storage_taken[r->storage->index] = -1;
-        }
-    }
-    for (int i = 0; i < b->n; i++)
-        if (b->info[i].updates && b->storage_taken[b->nodes[i]->donor->out[0].storage->index] < 0)
-            b->info[i].updates = false;
-}
-
 bool cn__fuse(builder *b)
 {
-    for (int i = 0; i < b->n; i++) {
-        const cn__node *n = b->nodes[i];
-        node_info *me = &b->info[i];
-        if (me->rep != i) b->info[me->rep].stored |= n->want != 0 && n->op->kind != CN_VIEW;
-        b->info[me->rep].needed |= n->want;
-        me->stored |= n->want != 0;
-        me->in_group = me->step = -1;
-        bool in_place = elementwise(n->op) || (n->op->in_place && n->in[0].node == n->donor);
-        me->updates = n->donates && n->out[0].consumers == 0 && in_place;
-        if (me->rep != i || n->op->kind == CN_VIEW) continue;
-        for (int k = 0; k < n->n_in; k++) count_use(b, n, k);
-    }
-    for (int i = 0; i < b->n; i++)
-        if (b->info[i].rep == i && b->nodes[i]->op->kind != CN_VIEW) decide(b, i);
-    if (!cn__find_homes(b)) return false;
     for (int pass = 0; pass < 2; pass++) { /* assignments in place come last */
         for (int i = 0; i < b->n && !b->failed; i++) {
             const node_info *me = &b->info[i];
             const cn_op *op = b->nodes[i]->op;
             if (me->rep != i || op->kind == CN_VIEW || !me->materialized || me->updates != (pass == 1)) continue;
             if (me->gathered) note_gathered(b, i);
-            else if (elementwise(op)) build_elementwise(b, i);
+            else if (cn__elementwise(op)) build_elementwise(b, i);
             else if (op->kind == CN_REDUCE) build_reduction(b, i);
             else build_kernel(b, i);
         }
     }
-    if (!b->failed) check_takeovers(b);
     return !b->failed;
 }

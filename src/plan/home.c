@@ -1,6 +1,6 @@
-/* Results that are written where they are wanted. A kernel that writes any layout (.strided_out) writes into the value that
-   would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors joined along
-   an axis. What would have copied is no step then. Where the reader is a kernel that needs such a copy for itself, the
+/* Pass "home": where a kernel writes a result. A kernel that writes any layout (.strided_out) writes into the value
+   that would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors
+   joined along an axis. The copy is no step then. Where the reader is a kernel that needs such a copy for itself, the
    result is laid out in its own memory as that kernel wants it. */
 #include "core/layout.h"
 #include "plan/build.h"
@@ -21,7 +21,8 @@ static int value_of(const builder *b, const source *s) { return b->info[s->node]
 
 /* ---- layouts ---- */
 
-/* Whether a view shows each of n row-major elements once: its axes, in the order of their strides, follow each other. */
+/* Whether a view shows each of n row-major elements once: its axes, in the order of their strides, follow each
+   other. */
 static bool shows_all(const cn_layout *view, int64_t n)
 {
     int64_t next = 1;

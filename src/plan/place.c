@@ -1,6 +1,7 @@
-/* Every intermediate gets a place in the arena by its lifetime. Blocks are handed out and taken back step by step;
-   a dying operand's place goes to the result that is computed element by element from it. */
+/* Pass "place": every intermediate gets a place in the arena by its lifetime. Blocks are handed out and taken back
+   step by step. The place of a dying operand goes to the result that is computed element by element from it. */
 #include "core/layout.h"
+#include "core/util.h"
 #include "plan/build.h"
 
 #define ALIGN 64
@@ -15,7 +16,7 @@ typedef struct places {
     size_t top;   /* end of the arena so far */
 } places;
 
-static size_t round_up(size_t bytes) { return bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN; }
+static size_t room_for(size_t bytes) { return bytes ? cn__round_up_bytes(bytes, ALIGN) : ALIGN; }
 static cn__buffer *buffer_at(const builder *b, int i) { return (cn__buffer *)b->buffers.v + i; }
 
 static void remove_span(places *p, size_t i)
@@ -101,7 +102,8 @@ static int dying_first(const builder *b, const cn__step *step, int s, size_t byt
     for (int i = 1; i < step->n_loads; i++)
         if (step->loads[i].buffer == first->buffer) return -1;
     bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0;
-    return whole && (size_t)cn__numel(&first->layout) * cn__device_element(b->plan->device, first->dtype) == bytes ? first->buffer : -1;
+    size_t has = (size_t)cn__numel(&first->layout) * cn__device_element(b->plan->device, first->dtype);
+    return whole && has == bytes ? first->buffer : -1;
 }
 
 /* An arena operand that dies here, is read in order only, and is as large as the result. */
@@ -146,7 +148,7 @@ static void place_results(places *p, const cn__step *step, int s)
             buf->offset = buffer_at(b, from)->offset;
             buffer_at(b, from)->index = -2; /* its place has an heir: not given back */
         } else {
-            buf->offset = take(p, round_up(buf->bytes));
+            buf->offset = take(p, room_for(buf->bytes));
         }
     }
 }
@@ -158,8 +160,17 @@ static bool place_step(places *p, int s, const int *dies, const int *next)
     for (int i = 0; !step->joined && i < step->together; i++) place_results(p, &step[i], s);
     for (int i = dies[s]; i >= 0; i = next[i]) {
         const cn__buffer *buf = buffer_at(b, i);
-        if (buf->index != -2 && !give(p, buf->offset, round_up(buf->bytes))) return false;
+        if (buf->index != -2 && !give(p, buf->offset, room_for(buf->bytes))) return false;
     }
+    return true;
+}
+
+static bool keep_buffers(builder *b)
+{
+    b->plan->n_buffers = (int)b->buffers.n;
+    b->plan->buffers = cn__plan_keep(b, sizeof(cn__buffer) * b->buffers.n);
+    if (b->failed) return false;
+    if (b->buffers.n) memcpy(b->plan->buffers, b->buffers.v, sizeof(cn__buffer) * b->buffers.n);
     return true;
 }
 
@@ -182,5 +193,5 @@ bool cn__place(builder *b)
     for (int s = 0; s < steps && ok; s++) ok = place_step(&p, s, dies, next);
     b->plan->arena_bytes = p.top;
     cn__vec_free(&b->ctx->memory, &p.free, sizeof(span));
-    return ok;
+    return ok && keep_buffers(b);
 }

@@ -1,4 +1,4 @@
-/* Equal nodes (same operator, attributes and operands, no arguments) are computed once. */
+/* Pass "simplify": equal nodes (same operator, attributes and operands, no arguments) are computed once. */
 #include "core/layout.h"
 #include "plan/build.h"
 

@@ -1,5 +1,6 @@
-/* What follows a kernel element by element can run inside it, on each part of its first result as soon as that is
-   finished. Such a group is its kernel's tail; where other steps stand between the two, it is moved ahead of them. */
+/* Pass "tails": an elementwise group that reads the first result of a kernel in order can run inside that kernel, on
+   each part of the result as soon as the part is finished. Such a group is the kernel's tail. It is moved ahead of the
+   steps that stand between the two. */
 #include "core/layout.h"
 #include "plan/build.h"
 

@@ -1,12 +1,14 @@
-/* Elementwise groups that follow each other, do not need each other and run the same program over other memory become
-   one kernel: the updates of a hundred small parameters are one launch. Their sizes, layouts and numbers may differ. */
+/* Pass "together": elementwise groups that follow each other, do not need each other and run the same program over
+   other memory become one kernel: the updates of a hundred small parameters are one launch. Their sizes, layouts and
+   numbers may differ. */
 #include "core/layout.h"
 #include "plan/build.h"
 
 #define LITTLE \
     16384 /* elements: results in the arena larger than this are worth the place of a dying operand instead */
 
-/* What each piece of memory was last used by. Assignments take over memory of leaves, so that counts, not the buffer. */
+/* Which step last used each piece of memory. Assignments take over the memory of leaves, so memory counts, not the
+   buffer. */
 typedef struct uses {
     int *read_at, *written_at;
 } uses;

@@ -1,0 +1,32 @@
+/* The passes that make a plan, in the order in which they run. */
+#include "core/errors.h"
+#include "plan/build.h"
+
+/* The device makes its kernels ready: the last pass. */
+static bool prepare(builder *b) { return b->plan->device->table->prepare(b->plan->device, b->plan); }
+
+static const struct {
+    const char *name;
+    bool (*run)(builder *b); /* false: no memory */
+} passes[] = {
+    { "simplify", cn__simplify },        /* equal nodes become one */
+    { "stored", cn__choose_stored },     /* which values are written to memory, and which are computed where read */
+    { "home", cn__find_homes },          /* kernels write results where a copy would put them */
+    { "fuse", cn__fuse },                /* nodes become draft steps */
+    { "takeover", cn__check_takeovers }, /* which assignments overwrite the value they replace */
+    { "outputs", cn__find_outputs },     /* values that outlive the run get memory of their own */
+    { "steps", cn__finish_steps },       /* drafts become arrays */
+    { "tails", cn__find_tails },         /* groups that run inside the kernel before them */
+    { "together", cn__join_steps },      /* equal programs over other memory become one kernel */
+    { "names", cn__name_steps },         /* names for people; kernels are counted */
+    { "place", cn__place },              /* intermediates get places in the arena */
+    { "prepare", prepare },              /* the device makes its kernels ready */
+};
+
+bool cn__run_passes(builder *b)
+{
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+        if (!passes[i].run(b))
+            return cn__fail(b->ctx, CN_NO_MEMORY, "out of memory: pass `%s` of a plan", passes[i].name);
+    return true;
+}
