@@ -13,7 +13,7 @@ struct cn_loader {
     cn_data_sampler *sampler; /* held; NULL: one after the other */
     cn__spec spec;
     cn__crew crew;
-    cn__pool *pool;
+    cn__parcel_pool *pool;
     int64_t items, batches; /* of an epoch */
     int64_t depth;          /* batches in the queue */
     int64_t epoch;
@@ -37,7 +37,7 @@ static void destroy(void *self)
     cn_loader *l = self;
     drain(l);
     cn__crew_close(&l->crew, l->object.ctx);
-    cn__pool_close(l->pool);
+    cn__parcel_pool_close(l->pool);
     cn__free(l->object.ctx, l->order, (size_t)l->items * sizeof *l->order);
     cn_data_sampler_free(l->sampler);
     cn_dataset_free(l->dataset);
@@ -97,7 +97,7 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
     }
     l->dataset = cn__shared_hold(d);
     l->sampler = sampler;
-    bool ok = (l->pool = cn__pool_new(ctx));
+    bool ok = (l->pool = cn__parcel_pool_new(ctx));
     if (ok) {
         describe(l, desc);
         ok = cn__parcel_bytes(&l->spec) != SIZE_MAX ||

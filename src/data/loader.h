@@ -27,7 +27,7 @@ typedef struct cn__spec {
 } cn__spec;
 
 typedef struct cn__parcel {
-    struct cn__pool *pool;
+    struct cn__parcel_pool *pool;
     struct cn__parcel *next;
     size_t bytes;
     int refs; /* tensors that borrow it */
@@ -47,17 +47,17 @@ typedef struct cn__parcel {
 /* ---- parcel.c */
 
 /* Parcels to use again. It outlives its loader while tensors borrow parcels of it. */
-typedef struct cn__pool {
+typedef struct cn__parcel_pool {
     cn_ctx *ctx;
     cn__parcel *free;
     int64_t lent;
     bool closed;
-} cn__pool;
+} cn__parcel_pool;
 
 size_t cn__parcel_bytes(const cn__spec *s); /* SIZE_MAX: more than can be */
-cn__pool *cn__pool_new(cn_ctx *ctx);
-void cn__pool_close(cn__pool *p);
-cn__parcel *cn__parcel_take(cn__pool *p, const cn__spec *s); /* NULL: no memory, no error set */
+cn__parcel_pool *cn__parcel_pool_new(cn_ctx *ctx);
+void cn__parcel_pool_close(cn__parcel_pool *p);
+cn__parcel *cn__parcel_take(cn__parcel_pool *p, const cn__spec *s); /* NULL: no memory, no error set */
 void cn__parcel_put(cn__parcel *b);
 /* True: the tensors have the parcel now, and put it back when the last of them is gone. False: nothing has changed. */
 bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out);

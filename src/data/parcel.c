@@ -40,7 +40,7 @@ static void *carve(char **p, size_t bytes)
     return here;
 }
 
-static cn__parcel *parcel_new(cn__pool *pool, const cn__spec *s)
+static cn__parcel *parcel_new(cn__parcel_pool *pool, const cn__spec *s)
 {
     size_t bytes = cn__parcel_bytes(s), n = (size_t)s->batch;
     cn__parcel *b = cn__resize(&pool->ctx->memory, NULL, 0, bytes);
@@ -71,19 +71,19 @@ static void parcel_free(cn__parcel *b)
     cn__free(b->pool->ctx, b, b->bytes);
 }
 
-cn__pool *cn__pool_new(cn_ctx *ctx)
+cn__parcel_pool *cn__parcel_pool_new(cn_ctx *ctx)
 {
-    cn__pool *p = cn__alloc(ctx, sizeof *p);
+    cn__parcel_pool *p = cn__alloc(ctx, sizeof *p);
     if (p) p->ctx = ctx;
     return p;
 }
 
-static void free_if_unused(cn__pool *p)
+static void free_if_unused(cn__parcel_pool *p)
 {
     if (p->closed && p->lent == 0) cn__free(p->ctx, p, sizeof *p);
 }
 
-void cn__pool_close(cn__pool *p)
+void cn__parcel_pool_close(cn__parcel_pool *p)
 {
     if (!p) return;
     for (cn__parcel *b = p->free, *next; b; b = next) {
@@ -94,7 +94,7 @@ void cn__pool_close(cn__pool *p)
     free_if_unused(p);
 }
 
-cn__parcel *cn__parcel_take(cn__pool *p, const cn__spec *s)
+cn__parcel *cn__parcel_take(cn__parcel_pool *p, const cn__spec *s)
 {
     cn__parcel *b = p->free;
     if (b) p->free = b->next;
@@ -119,7 +119,7 @@ void cn__parcel_put(cn__parcel *b)
 static void unref(void *user)
 {
     cn__parcel *b = user;
-    cn__pool *p = b->pool;
+    cn__parcel_pool *p = b->pool;
     if (--b->refs > 0) return;
     if (p->closed) parcel_free(b);
     else cn__parcel_put(b);

@@ -22,9 +22,22 @@ cn_tensor *cn__filled(cn_tensor *number);
 
 /* ops/reduce: sums over what was broadcast; x itself if the shapes agree. */
 cn_tensor *cn__sum_to(cn_tensor *x, const cn_layout *to);
+
+/* ops/reduce */
 typedef struct cn__reduce_attrs {
     int64_t begin, end, keepdim;   /* axes [begin, end) */
 } cn__reduce_attrs;
+
+/* Operators along one axis: unsqueeze, select, cat, cummax, .. */
+typedef struct cn__axis_attrs {
+    int64_t axis;
+} cn__axis_attrs;
+
+/* slice, slice_backward, slice_add, slice_assign: length elements along the axis, every step-th. args[0].i: where the
+   slice starts. args[1].i of slice_add: not 0 if there are zeros where the slice goes. */
+typedef struct cn__slice_attrs {
+    int64_t axis, length, step;
+} cn__slice_attrs;
 
 /* ops/map: a number as the other operand of x; takes x's dtype where it can. */
 cn_tensor *cn__weak(cn_tensor *x, double value);

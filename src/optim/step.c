@@ -28,7 +28,7 @@ static void change(cn_optim *opt, cn_tensor *t, cn_tensor *value)
 }
 
 /* States that are not there yet. */
-static bool make_states(cn__slot *s, unsigned uses, double value)
+static bool make_states(cn__optim_slot *s, unsigned uses, double value)
 {
     for (int k = 0; k < CN__STATES; k++) {
         if (s->state[k] || !(uses >> k & 1)) continue;
@@ -39,7 +39,7 @@ static bool make_states(cn__slot *s, unsigned uses, double value)
     return true;
 }
 
-static bool record_slot(cn_optim *opt, cn__slot *s)
+static bool record_slot(cn_optim *opt, cn__optim_slot *s)
 {
     cn_tensor *g = cn_grad_of(s->p);
     if (!g) return true;
@@ -83,7 +83,7 @@ static bool record(cn_optim *opt)
 static void forget_gradients(cn_optim *opt)
 {
     for (size_t i = 0; i < opt->slots.n; i++) {
-        cn__slot *s = cn__optim_slot(opt, i);
+        cn__optim_slot *s = cn__optim_slot(opt, i);
         if (!s->moved) continue;
         s->forgotten = cn_grad_of(s->p);
         cn__hold(s->forgotten);
@@ -91,7 +91,7 @@ static void forget_gradients(cn_optim *opt)
     }
 }
 
-static void let_go(cn__slot *s, bool ok)
+static void let_go(cn__optim_slot *s, bool ok)
 {
     cn_tensor *g = s->forgotten;
     s->forgotten = NULL;
@@ -100,7 +100,7 @@ static void let_go(cn__slot *s, bool ok)
     cn__unhold(g);
 }
 
-static void finish(cn__slot *s, bool ok)
+static void finish(cn__optim_slot *s, bool ok)
 {
     let_go(s, ok);
     if (ok && s->moved) {

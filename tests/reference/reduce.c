@@ -48,7 +48,7 @@ static void over_range(const ref_call *c, over_fn fn)
     over_set(c, set, fn);
 }
 
-static void over_axes(const ref_call *c, over_fn fn) { over_set(c, ((const cn__axes_attrs *)c->attrs)->axes, fn); }
+static void over_axes(const ref_call *c, over_fn fn) { over_set(c, ((const cn__axis_set_attrs *)c->attrs)->axes, fn); }
 
 static double sum_of(const double *x, int64_t n, double unused)
 {

@@ -43,7 +43,7 @@ static void permute(const ref_call *c)
 
 static void transpose(const ref_call *c)
 {
-    const cn__axes_attrs *t = c->attrs;
+    const cn__axis_pair_attrs *t = c->attrs;
     for (int64_t e = 0; e < c->out->numel; e++) {
         int64_t at[CN_MAX_DIMS] = { 0 };
         index_of(c->out, e, at);

@@ -25,10 +25,6 @@ typedef struct cn__put_attrs {
     int64_t n, accumulate;     /* how many index tensors */
 } cn__put_attrs;
 
-typedef struct cn__slice_attrs {
-    int64_t axis, n, step;     /* n elements, every step-th; where they start is an argument */
-} cn__slice_attrs;
-
 /* Wrappers: the axis counted from the front, or false and an error. A single number has one axis, of size 1. */
 bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index_attrs *a);
 /* Wrappers: whether a value broadcasts to what it is written to; if not, an error. */

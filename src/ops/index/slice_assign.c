@@ -7,11 +7,11 @@ static bool infer(cn_infer *i)
     const cn__slice_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout, *value = &i->in[1]->layout;
     cn_layout slice = *x;
-    slice.shape[a->axis] = a->n;
+    slice.shape[a->axis] = a->length;
     int64_t start = i->args[0].i, room = x->shape[a->axis] - start; /* elements from the start on */
-    if (a->n && (start < 0 || room <= 0 || (a->n - 1) > (room - 1) / a->step))
+    if (a->length && (start < 0 || room <= 0 || (a->length - 1) > (room - 1) / a->step))
         return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on, every %lld-th: not in size %lld",
-                             (long long)a->n, (long long)start, (long long)a->step, (long long)x->shape[a->axis]);
+                             (long long)a->length, (long long)start, (long long)a->step, (long long)x->shape[a->axis]);
     if (!cn__same_shape(&slice, value)) {
         char s[96], t[96];
         return cn_infer_fail(i, CN_BAD_SHAPE, "the slice is %s, the value %s", cn__shape_text(&slice, s, sizeof s),
@@ -24,7 +24,7 @@ static bool infer(cn_infer *i)
 static void grad(cn_grad_call *g)
 {
     const cn__slice_attrs *a = g->attrs;
-    int64_t start = g->args[0].i, end = a->n ? start + (a->n - 1) * a->step + 1 : start;
+    int64_t start = g->args[0].i, end = a->length ? start + (a->length - 1) * a->step + 1 : start;
     if (g->needs[0]) g->in_grad[0] = cn_slice_assign(g->out_grad[0], a->axis, start, end, a->step, cn__zeros_for(g, 1));
     if (g->needs[1]) g->in_grad[1] = cn_slice(g->out_grad[0], a->axis, start, end, a->step);
 }
@@ -37,7 +37,7 @@ static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
     const cn__slice_attrs *a = k->attrs;
     bool joined = a->step == 1;
     int64_t item = (int64_t)cn_dtype_size(k->out[0].dtype), inner = x->inner, count;
-    int64_t length = joined ? a->n * inner : inner, parts = joined ? 1 : a->n;
+    int64_t length = joined ? a->length * inner : inner, parts = joined ? 1 : a->length;
     for (int64_t p = begin; p < end; p += count) {
         int64_t part = p / length, skip = p % length;
         int64_t to = (part / parts * x->n + k->args[0].i + part % parts * a->step) * inner + skip;
@@ -60,7 +60,7 @@ static bool gpu(cn__gpu_call *c)
 {
     const cn__slice_attrs *a = c->attrs;
     cn__around x = cn__around_axis(c->out[0].ndim, c->out[0].shape, a->axis);
-    const int64_t numbers[] = { x.inner, x.n, a->n, a->step };
+    const int64_t numbers[] = { x.inner, x.n, a->length, a->step };
     for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
     if (cn__gpu_in_place(c))
         return cn__gpu_each(
@@ -101,7 +101,7 @@ static void slice_of(int64_t size, int64_t *start, int64_t end, cn__slice_attrs 
         ends[e] = ends[e] < 0 ? 0 : ends[e] > size ? size : ends[e];
     }
     *start = ends[0];
-    a->n = ends[1] > ends[0] ? (ends[1] - ends[0] - 1) / a->step + 1 : 0;
+    a->length = ends[1] > ends[0] ? (ends[1] - ends[0] - 1) / a->step + 1 : 0;
 }
 
 /* value broadcast to the slice; as PyTorch's assignment, axes of size 1 in front of it may be too many. */
@@ -130,7 +130,7 @@ cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t en
         return NULL;
     }
     slice_of(shape.v[a.axis], &start, end, &a);
-    shape.v[a.axis] = a.n;
+    shape.v[a.axis] = a.length;
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *v = value_for(cn__dtype(value) == cn__dtype(x) ? value : cn_cast(value, cn__dtype(x)), shape);
     cn_arg args[CN_MAX_ARGS] = { { .i = start } };

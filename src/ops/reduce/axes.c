@@ -66,7 +66,7 @@ cn_tensor *cn__reduce_axes(const cn_op *op, cn_tensor *x, cn_dims axes, bool kee
 
 cn_tensor *cn__reduce_composite(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim, double number)
 {
-    cn__axes_attrs a = {.keepdim = keepdim};
+    cn__axis_set_attrs a = {.keepdim = keepdim};
     if (!cn__alive(x) || !cn__axes(op->name, x, axes, &a.axes)) return NULL;
     return cn_apply(op, &x, 1, &a, (cn_arg[CN_MAX_ARGS]){{.f = number}});
 }

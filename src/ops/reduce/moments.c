@@ -7,7 +7,7 @@ static cn_tensor *mean(cn_tensor *x, int64_t axes, bool keepdim)
 }
 
 /* Two passes: sum (x - mean)^2 / max(0, count - correction). */
-static cn_tensor *var(cn_tensor *x, const cn__axes_attrs *a, double correction)
+static cn_tensor *var(cn_tensor *x, const cn__axis_set_attrs *a, double correction)
 {
     cn_tensor *square = cn_square(cn_sub(x, mean(x, a->axes, true)));
     double freedom = (double)cn__reduced_count(x, a->axes) - correction;
@@ -17,7 +17,7 @@ static cn_tensor *var(cn_tensor *x, const cn__axes_attrs *a, double correction)
 static cn_tensor *compose_mean(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)ctx, (void)n_in, (void)args;
-    const cn__axes_attrs *a = attrs;
+    const cn__axis_set_attrs *a = attrs;
     cn_tensor *x = cn__wide_float("mean", in[0]);
     return x ? cn__as(mean(x, a->axes, a->keepdim), cn__dtype(in[0])) : NULL;
 }
@@ -38,35 +38,35 @@ static cn_tensor *compose_std(cn_ctx *ctx, cn_tensor *const *in, int n_in, const
 
 const cn_op cn__op_mean = {
     .name = "mean", .doc = "Mean over axes.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
-    .attr_size = sizeof(cn__axes_attrs), .compose = compose_mean, .onnx = "ReduceMean",
+    .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_mean, .onnx = "ReduceMean",
     CN_CASES(
-        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}},
-        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 0}},
-        {CN_IN(CN_S(2, 3, 2, 5)), .attrs = &(const cn__axes_attrs){13, 1}},
-        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}},
-        {CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){0, 0}},
-        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axis_set_attrs){5, 0}},
+        {CN_IN(CN_S(2, 3, 2, 5)), .attrs = &(const cn__axis_set_attrs){13, 1}},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_set_attrs){2, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axis_set_attrs){0, 0}},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axis_set_attrs){3, 0}}),
 };
 
 const cn_op cn__op_var = {
     .name = "var", .doc = "Variance over axes; the divisor is the count less the correction.", .kind = CN_COMPOSITE,
-    .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axes_attrs), .compose = compose_var,
+    .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_var,
     CN_CASES(
-        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
-        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}, CN_ARGS({.f = 0})},
-        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
-        {CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){0, 0}, CN_ARGS({.f = 0})},
-        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}, CN_ARGS({.f = 1})}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axis_set_attrs){5, 1}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S0), .attrs = &(const cn__axis_set_attrs){0, 0}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axis_set_attrs){3, 0}, CN_ARGS({.f = 1})}),
 };
 
 const cn_op cn__op_std = {
     .name = "std", .doc = "Standard deviation over axes: the root of var.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
-    .attr_size = sizeof(cn__axes_attrs), .compose = compose_std,
+    .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_std,
     CN_CASES(
-        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
-        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}, CN_ARGS({.f = 0})},
-        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 1})},
-        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}, CN_ARGS({.f = 1})}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axis_set_attrs){5, 1}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axis_set_attrs){3, 0}, CN_ARGS({.f = 1})}),
 };
 
 cn_tensor *cn_mean(cn_tensor *x, cn_dims axes, bool keepdim)

@@ -19,7 +19,7 @@ static cn_tensor *power(cn_tensor *x, double p)
     return cn_masked_fill(cn_pow_s(safe, p), zero, p > 0 ? 0 : INFINITY);
 }
 
-static cn_tensor *norm(cn_tensor *x, double p, const cn__axes_attrs *a)
+static cn_tensor *norm(cn_tensor *x, double p, const cn__axis_set_attrs *a)
 {
     if (isinf(p)) return cn__reduce(p > 0 ? &cn__op_max : &cn__op_min, cn_abs(x), a->axes, a->keepdim);
     /* p = 0 counts what is not 0; made from x so that a gradient, of 0, arrives */
@@ -36,7 +36,7 @@ static cn_tensor *compose_norm(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 }
 
 /* log sum exp(x - m) + m, with m the largest x where that is finite: a row of -inf gives -inf. */
-static cn_tensor *logsumexp(cn_tensor *x, const cn__axes_attrs *a)
+static cn_tensor *logsumexp(cn_tensor *x, const cn__axis_set_attrs *a)
 {
     if (cn_numel(x) == 0) return cn_log(cn__reduce(&cn__op_sum, cn_exp(x), a->axes, a->keepdim));
     cn_tensor *top = cn_detach(cn__reduce(&cn__op_max, x, a->axes, true));
@@ -57,32 +57,32 @@ static cn_tensor *compose_logsumexp(cn_ctx *ctx, cn_tensor *const *in, int n_in,
 
 const cn_op cn__op_norm = {
     .name = "norm", .doc = "(sum |x|^p)^(1/p) over axes; p may be 0 (a count), infinity (the largest) or -infinity.",
-    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axes_attrs), .compose = compose_norm,
+    .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_norm,
     CN_CASES(
-        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 2})},
-        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}, CN_ARGS({.f = 2})},
-        {CN_IN(CN_S(4, 5)), .attrs = &(const cn__axes_attrs){1, 0}, CN_ARGS({.f = 1})},
-        {CN_IN(CN_S(4, 5)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 0})},
-        {CN_IN(CN_RANGE(0.5, 2, 4, 5)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 3})},
-        {CN_IN(CN_RANGE(0.5, 2, 4, 5)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 0.5})},
-        {CN_IN(CN_DISTINCT(3, 7)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = INFINITY})},
-        {CN_IN(CN_DISTINCT(3, 7)), .attrs = &(const cn__axes_attrs){3, 1}, CN_ARGS({.f = -INFINITY})},
-        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}, CN_ARGS({.f = 2})},
-        {CN_IN(CN_RANGE(0.5, 2, 1)), .attrs = &(const cn__axes_attrs){1, 0}, CN_ARGS({.f = 2})},
-        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}, CN_ARGS({.f = 2})}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axis_set_attrs){5, 1}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_S(4, 5)), .attrs = &(const cn__axis_set_attrs){1, 0}, CN_ARGS({.f = 1})},
+        {CN_IN(CN_S(4, 5)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 0})},
+        {CN_IN(CN_RANGE(0.5, 2, 4, 5)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 3})},
+        {CN_IN(CN_RANGE(0.5, 2, 4, 5)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 0.5})},
+        {CN_IN(CN_DISTINCT(3, 7)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = INFINITY})},
+        {CN_IN(CN_DISTINCT(3, 7)), .attrs = &(const cn__axis_set_attrs){3, 1}, CN_ARGS({.f = -INFINITY})},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_RANGE(0.5, 2, 1)), .attrs = &(const cn__axis_set_attrs){1, 0}, CN_ARGS({.f = 2})},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axis_set_attrs){3, 0}, CN_ARGS({.f = 2})}),
 };
 
 const cn_op cn__op_logsumexp = {
     .name = "logsumexp", .doc = "log(sum(exp(x))) over axes without overflow.", .kind = CN_COMPOSITE,
-    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS, .ints_to_float = true, .attr_size = sizeof(cn__axes_attrs),
+    .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS, .ints_to_float = true, .attr_size = sizeof(cn__axis_set_attrs),
     .compose = compose_logsumexp, .onnx = "ReduceLogSumExp",
     CN_CASES(
-        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}},
-        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axes_attrs){5, 1}},
-        {CN_IN(CN_RANGE(900, 1000, 3, 4)), .attrs = &(const cn__axes_attrs){2, 0}},
-        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axes_attrs){2, 0}},
-        {CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){0, 0}},
-        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axes_attrs){3, 0}}),
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}},
+        {CN_IN(CN_S(3, 2, 5)), .attrs = &(const cn__axis_set_attrs){5, 1}},
+        {CN_IN(CN_RANGE(900, 1000, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}},
+        {CN_IN(CN_S(0, 3)), .attrs = &(const cn__axis_set_attrs){2, 0}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axis_set_attrs){0, 0}},
+        {CN_IN(CN_S(3, 1100)), .attrs = &(const cn__axis_set_attrs){3, 0}}),
 };
 
 cn_tensor *cn_norm(cn_tensor *x, double p, cn_dims axes, bool keepdim)

@@ -26,9 +26,9 @@
                                                                   __attribute__((unused)) int64_t position)
 
 /* Composites take any axes: bit d of axes is axis d. */
-typedef struct cn__axes_attrs {
+typedef struct cn__axis_set_attrs {
     int64_t axes, keepdim;
-} cn__axes_attrs;
+} cn__axis_set_attrs;
 
 extern const cn_op cn__op_sum, cn__op_max, cn__op_min;
 

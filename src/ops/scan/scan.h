@@ -5,10 +5,6 @@
 #include "gpu/kernel.h"
 #include "ops/shared.h"
 
-typedef struct cn__axis_attrs {
-    int64_t axis;
-} cn__axis_attrs;
-
 typedef struct cn__scan_attrs {
     int64_t axis, reverse;
 } cn__scan_attrs;

@@ -96,7 +96,7 @@ cn_tensor *cn_permute(cn_tensor *x, cn_dims order)
 static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)args;
-    const cn__axes_attrs *t = attrs;
+    const cn__axis_pair_attrs *t = attrs;
     const cn_layout *x = cn__layout(in[0]);
     int least = x->ndim ? x->ndim : 1, a = cn__axis(t->a, least), b = cn__axis(t->b, least);
     if (a < 0 || b < 0) {
@@ -118,17 +118,17 @@ const cn_op cn__op_transpose = {
     .n_in = 1,
     .n_out = 1,
     .dtypes = CN_ANY,
-    .attr_size = sizeof(cn__axes_attrs),
+    .attr_size = sizeof(cn__axis_pair_attrs),
     .compose = compose_transpose,
-    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { CN_IN(CN_S(5, 0)), .attrs = &(const cn__axes_attrs){ 0, 1 } },
-             { CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { CN_IN(CN_S(65, 63)), .attrs = &(const cn__axes_attrs){ 1, 0 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_pair_attrs){ 0, -1 } },
+             { CN_IN(CN_S(5, 0)), .attrs = &(const cn__axis_pair_attrs){ 0, 1 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__axis_pair_attrs){ 0, -1 } },
+             { CN_IN(CN_S(65, 63)), .attrs = &(const cn__axis_pair_attrs){ 1, 0 } }),
 };
 
 cn_tensor *cn_transpose(cn_tensor *x, int64_t a, int64_t b)
 {
-    return cn_apply(&cn__op_transpose, &x, 1, &(cn__axes_attrs){ a, b }, NULL);
+    return cn_apply(&cn__op_transpose, &x, 1, &(cn__axis_pair_attrs){ a, b }, NULL);
 }
 
 /* ---- squeeze, unsqueeze ---- */

@@ -136,7 +136,7 @@ cn_tensor *cn_reshape(cn_tensor *x, cn_dims shape)
 static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)args;
-    const cn__axes_attrs *f = attrs;
+    const cn__axis_pair_attrs *f = attrs;
     const cn_layout *x = cn__layout(in[0]);
     int least = x->ndim ? x->ndim : 1, from = cn__axis(f->a, least), to = cn__axis(f->b, least);
     if (from < 0 || to < 0 || from > to) {
@@ -160,18 +160,18 @@ const cn_op cn__op_flatten = {
     .n_in = 1,
     .n_out = 1,
     .dtypes = CN_ANY,
-    .attr_size = sizeof(cn__axes_attrs),
+    .attr_size = sizeof(cn__axis_pair_attrs),
     .compose = compose_flatten,
-    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { CN_IN(CN_S(2, 3, 5, 2)), .attrs = &(const cn__axes_attrs){ 1, 2 } },
-             { CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__axes_attrs){ 1, -1 } },
-             { CN_IN(CN_S0), .attrs = &(const cn__axes_attrs){ 0, -1 } },
-             { CN_IN(CN_S(13, 11, 23)), .attrs = &(const cn__axes_attrs){ 1, 2 } }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_pair_attrs){ 0, -1 } },
+             { CN_IN(CN_S(2, 3, 5, 2)), .attrs = &(const cn__axis_pair_attrs){ 1, 2 } },
+             { CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__axis_pair_attrs){ 1, -1 } },
+             { CN_IN(CN_S0), .attrs = &(const cn__axis_pair_attrs){ 0, -1 } },
+             { CN_IN(CN_S(13, 11, 23)), .attrs = &(const cn__axis_pair_attrs){ 1, 2 } }),
 };
 
 cn_tensor *cn_flatten(cn_tensor *x, int64_t from, int64_t to)
 {
-    return cn_apply(&cn__op_flatten, &x, 1, &(cn__axes_attrs){ from, to }, NULL);
+    return cn_apply(&cn__op_flatten, &x, 1, &(cn__axis_pair_attrs){ from, to }, NULL);
 }
 
 cn_tensor *cn_contiguous(cn_tensor *x)

@@ -9,26 +9,15 @@ typedef struct cn__list_attrs {
     int64_t n, v[CN_MAX_DIMS];
 } cn__list_attrs;
 
-/* unsqueeze, select, cat */
-typedef struct cn__axis_attrs {
-    int64_t axis;
-} cn__axis_attrs;
-
 /* squeeze, flip: bit d stands for axis d. */
 typedef struct cn__mask_attrs {
     int64_t axes;
 } cn__mask_attrs;
 
 /* transpose: the two; flatten: the first and the last. */
-typedef struct cn__axes_attrs {
+typedef struct cn__axis_pair_attrs {
     int64_t a, b;
-} cn__axes_attrs;
-
-/* slice, slice_backward, slice_add: length is the result's along the axis. args[0].i: where the slice starts. args[1].i of
-   slice_add: not 0 if there are zeros where the slice goes. */
-typedef struct cn__slice_attrs {
-    int64_t axis, length, step;
-} cn__slice_attrs;
+} cn__axis_pair_attrs;
 
 /* args[0].i: start */
 typedef struct cn__narrow_attrs {
