@@ -157,6 +157,9 @@ typedef struct cn_wgsl_reducer {
 #define CN_NUMBERS (CN_FLOATS | CN_INTS)
 #define CN_ANY 0x1ffu
 
+/* What one call of a kernel costs, for profiles: from its operands (ndim -1: absent), results and attributes. */
+typedef double (*cn_cost_fn)(const cn_meta *in, const cn_meta *out, const void *attrs);
+
 struct cn__gpu_call;
 
 typedef struct cn_op {
@@ -196,6 +199,9 @@ typedef struct cn_op {
     int (*wgsl_print)(const void *attrs, cn_dtype operand, char *out, size_t size);
     const cn_wgsl_reducer *wgsl_reducer, *wgsl_reducer_whole; /* REDUCE */
     bool (*gpu)(struct cn__gpu_call *c); /* any other kind: launches its kernels (gpu/kernel.h) */
+    cn_cost_fn flops;             /* floating-point operations of a call; NULL: profiles count none */
+    cn_cost_fn bytes;             /* bytes that it reads and writes; NULL: each element of operands and results once */
+    bool attention;               /* profiles list it as attention */
     const char *onnx;
     const struct cn_case *cases;  /* test cases: op_cases.h */
     const float *ranges;          /* low and high of each operand, for cases that do not say them; NULL: -2 to 2 */

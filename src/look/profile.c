@@ -90,8 +90,6 @@ void cn__profile_shape_text(const cn__profile_shape *s, char *out, size_t size)
 
 /* ---- what a kernel computes ---- */
 
-static bool is(const cn__step *s, const char *name) { return strcmp(s->op->name, name) == 0; }
-
 static bool only_copies(const cn__step *s)
 {
     for (int i = 0; i < s->n_instrs; i++)
@@ -103,36 +101,21 @@ static cn_profile_class class_of(const cn__step *s)
 {
     if (s->group) return s->op ? CN_PROFILE_REDUCE : only_copies(s) ? CN_PROFILE_MOVE : CN_PROFILE_ELEMENTWISE;
     if (s->op->kind == CN_CONTRACT) return CN_PROFILE_MATMUL;
-    if (is(s, "scaled_dot_product_attention") || is(s, "attention_backward")) return CN_PROFILE_ATTENTION;
+    if (s->op->attention) return CN_PROFILE_ATTENTION;
     return CN_PROFILE_OTHER;
 }
 
-/* q (heads, T, e), k (heads, S, e), v (heads, S, ev): two products forward, five backward. */
-static double attention_flops(const cn_layout *q, const cn_layout *k, const cn_layout *v, bool backward)
+/* What the operator's record says; 0: it says nothing. */
+static double ask_record(const cn__step *s, cn_cost_fn cost)
 {
-    const int n = q->ndim;
-    if (n < 2 || !q->shape[n - 1]) return 0;
-    const double e = (double)q->shape[n - 1], ev = (double)v->shape[n - 1];
-    return 2.0 * (double)cn__numel(q) / e * (double)k->shape[n - 2] * (backward ? 3 * e + 2 * ev : e + ev);
+    cn_meta in[CN_MAX_IN], out[CN_MAX_OUT];
+    if (!cost || s->n_loads > CN_MAX_IN || s->n_stores > CN_MAX_OUT || !s->n_stores) return 0;
+    for (int i = 0; i < s->n_loads; i++) in[i] = (cn_meta){ s->loads[i].dtype, s->loads[i].layout };
+    for (int i = 0; i < s->n_stores; i++) out[i] = (cn_meta){ s->stores[i].to.dtype, s->stores[i].to.layout };
+    return cost(in, out, s->attrs);
 }
 
-static double conv_flops(const cn_layout *y, const cn_layout *weight)
-{
-    return weight->shape[0] ? 2.0 * (double)cn__numel(y) * (double)(cn__numel(weight) / weight->shape[0]) : 0;
-}
-
-static double flops_of(const cn__step *s)
-{
-    if (s->group || !s->n_stores || s->n_loads < 2) return 0;
-    const cn_layout *a = &s->loads[0].layout, *b = &s->loads[1].layout, *out = &s->stores[0].to.layout;
-    if (is(s, "matmul")) return a->ndim ? 2.0 * (double)cn__numel(out) * (double)a->shape[a->ndim - 1] : 0;
-    if (is(s, "conv")) return conv_flops(out, b);
-    if (is(s, "conv_input_grad")) return conv_flops(a, b);
-    if (is(s, "conv_weight_grad")) return conv_flops(a, out);
-    if (is(s, "scaled_dot_product_attention")) return attention_flops(a, b, &s->loads[2].layout, false);
-    if (is(s, "attention_backward")) return attention_flops(b, &s->loads[2].layout, &s->loads[3].layout, true);
-    return 0;
-}
+static double flops_of(const cn__step *s) { return s->group ? 0 : ask_record(s, s->op->flops); }
 
 /* Elements that are there: an axis of stride 0 is one element seen many times. */
 static double bytes_of_operand(const cn__operand *o)
@@ -146,6 +129,7 @@ static double bytes_of_operand(const cn__operand *o)
 
 static double bytes_of_step(const cn__step *s, int but)
 {
+    if (!s->group && s->op->bytes) return ask_record(s, s->op->bytes);
     double n = 0;
     for (int i = 0; i < s->n_loads; i++)
         if (s->loads[i].buffer != but) n += bytes_of_operand(&s->loads[i]);

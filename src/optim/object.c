@@ -64,8 +64,8 @@ static bool make_room(cn_optim *opt, size_t more)
 {
     cn__memory *m = &opt->object.ctx->memory;
     size_t n = opt->slots.n + more;
-    if (cn__vec_reserve(m, &opt->groups, opt->groups.n + 1, sizeof(cn__optim_group)) &&
-        cn__vec_reserve(m, &opt->slots, n, sizeof(cn__optim_slot)) &&
+    if (cn__vec_reserve(m, &opt->groups, opt->groups.n + 1, sizeof(cn__param_group)) &&
+        cn__vec_reserve(m, &opt->slots, n, sizeof(cn__param_slot)) &&
         cn__vec_reserve(m, &opt->params, n, sizeof(cn_tensor *)) &&
         cn__vec_reserve(m, &opt->of, n * (1 + CN__STATES), sizeof(cn_tensor *)) &&
         cn__vec_reserve(m, &opt->to, n * (1 + CN__STATES), sizeof(cn_tensor *)))
@@ -91,9 +91,9 @@ static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
         ((cn_tensor **)opt->params.v)[opt->params.n++] = params.v[i];
     }
     int group = (int)opt->groups.n++;
-    *cn__optim_group(opt, group) = (cn__optim_group){ .h = *h, .initial_lr = NAN, .first = (int)first, .n = params.n };
+    *cn__optim_group(opt, group) = (cn__param_group){ .h = *h, .initial_lr = NAN, .first = (int)first, .n = params.n };
     for (int i = 0; i < params.n; i++)
-        *cn__optim_slot(opt, opt->slots.n++) = (cn__optim_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
+        *cn__param_slot(opt, opt->slots.n++) = (cn__param_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
     return group;
 }
 
@@ -117,12 +117,12 @@ static void destroy(void *self)
     cn_optim *opt = self;
     cn__memory *m = &opt->object.ctx->memory;
     for (size_t i = 0; i < opt->slots.n; i++) {
-        cn__optim_slot *s = cn__optim_slot(opt, i);
+        cn__param_slot *s = cn__param_slot(opt, i);
         for (int k = 0; k < CN__STATES; k++) cn_release(s->state[k]);
         cn_release(s->p);
     }
-    cn__vec_free(m, &opt->groups, sizeof(cn__optim_group));
-    cn__vec_free(m, &opt->slots, sizeof(cn__optim_slot));
+    cn__vec_free(m, &opt->groups, sizeof(cn__param_group));
+    cn__vec_free(m, &opt->slots, sizeof(cn__param_slot));
     cn__vec_free(m, &opt->params, sizeof(cn_tensor *));
     cn__vec_free(m, &opt->of, sizeof(cn_tensor *));
     cn__vec_free(m, &opt->to, sizeof(cn_tensor *));
@@ -153,7 +153,7 @@ cn_params cn_optim_params(const cn_optim *opt)
     return opt ? (cn_params){ opt->params.v, (int)opt->params.n } : (cn_params){ NULL, 0 };
 }
 
-static cn__optim_group *find(const cn_optim *opt, int group)
+static cn__param_group *find(const cn_optim *opt, int group)
 {
     if (!opt) return NULL;
     if (group >= 0 && (size_t)group < opt->groups.n) return cn__optim_group(opt, group);
@@ -163,29 +163,29 @@ static cn__optim_group *find(const cn_optim *opt, int group)
 
 cn_params cn_optim_group_params(const cn_optim *opt, int group)
 {
-    const cn__optim_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group);
     return g ? (cn_params){ (cn_tensor **)opt->params.v + g->first, g->n } : (cn_params){ NULL, 0 };
 }
 
 double cn_optim_lr(const cn_optim *opt, int group)
 {
-    const cn__optim_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group);
     return g ? g->h.lr : NAN;
 }
 
 double cn_optim_momentum(const cn_optim *opt, int group)
 {
-    const cn__optim_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group);
     return g ? g->h.momentum : NAN;
 }
 
 double cn_optim_weight_decay(const cn_optim *opt, int group)
 {
-    const cn__optim_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group);
     return g ? g->h.weight_decay : NAN;
 }
 
-static bool change(cn_optim *opt, cn__optim_group *g, const cn__hyper *h)
+static bool change(cn_optim *opt, cn__param_group *g, const cn__hyper *h)
 {
     if (!cn__hyper_check(opt->object.ctx, opt->rule, h)) return false;
     g->h = *h;
@@ -194,7 +194,7 @@ static bool change(cn_optim *opt, cn__optim_group *g, const cn__hyper *h)
 
 bool cn_optim_set_lr(cn_optim *opt, int group, double lr)
 {
-    cn__optim_group *g = find(opt, group);
+    cn__param_group *g = find(opt, group);
     if (!g) return false;
     cn__hyper h = g->h;
     h.lr = lr;
@@ -203,7 +203,7 @@ bool cn_optim_set_lr(cn_optim *opt, int group, double lr)
 
 bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum)
 {
-    cn__optim_group *g = find(opt, group);
+    cn__param_group *g = find(opt, group);
     if (!g) return false;
     if (!opt->rule->has_momentum)
         return cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: has no momentum", opt->rule->name);
@@ -214,7 +214,7 @@ bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum)
 
 bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay)
 {
-    cn__optim_group *g = find(opt, group);
+    cn__param_group *g = find(opt, group);
     if (!g) return false;
     cn__hyper h = g->h;
     h.weight_decay = weight_decay;
@@ -224,5 +224,5 @@ bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay)
 void cn_optim_zero_grad(cn_optim *opt)
 {
     if (!opt) return;
-    for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__optim_slot(opt, i)->p);
+    for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__param_slot(opt, i)->p);
 }

@@ -42,13 +42,13 @@ typedef struct cn__rule {
     bool has_betas;                       /* momentum is beta1 */
 } cn__rule;
 
-typedef struct cn__optim_group {
+typedef struct cn__param_group {
     cn__hyper h;
     double initial_lr; /* what schedules start from; NaN: none has been made */
     int first, n;      /* its parameters */
-} cn__optim_group;
+} cn__param_group;
 
-typedef struct cn__optim_slot {
+typedef struct cn__param_slot {
     cn_tensor *p; /* kept */
     int group;
     int64_t step; /* taken so far */
@@ -59,21 +59,21 @@ typedef struct cn__optim_slot {
     unsigned fresh; /* bit k: state k was made by it */
     double next_product;
     cn_tensor *forgotten; /* its gradient, held until the step has succeeded */
-} cn__optim_slot;
+} cn__param_slot;
 
 struct cn_optim {
     cn__object object;
     const cn__rule *rule;
     cn__hyper h; /* what new groups start from */
     bool keep_gradients;
-    cn__vec groups; /* of cn__optim_group */
-    cn__vec slots;  /* of cn__optim_slot, group after group */
+    cn__vec groups; /* of cn__param_group */
+    cn__vec slots;  /* of cn__param_slot, group after group */
     cn__vec params; /* of cn_tensor *, the same */
     cn__vec of, to; /* of cn_tensor *: room for a step's assignments */
 };
 
-static inline cn__optim_group *cn__optim_group(const cn_optim *opt, int i) { return (cn__optim_group *)opt->groups.v + i; }
-static inline cn__optim_slot *cn__optim_slot(const cn_optim *opt, size_t i) { return (cn__optim_slot *)opt->slots.v + i; }
+static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i) { return (cn__param_group *)opt->groups.v + i; }
+static inline cn__param_slot *cn__param_slot(const cn_optim *opt, size_t i) { return (cn__param_slot *)opt->slots.v + i; }
 
 /* What a descriptor's number means. */
 static inline double cn__given(double value, double otherwise)

@@ -32,7 +32,7 @@ cn_schedule *cn__schedule_new(cn_optim *opt, const cn__pace *pace)
         return NULL;
     }
     for (int g = 0; g < s->n_groups; g++) {
-        const cn__optim_group *group = cn__optim_group(opt, g);
+        const cn__param_group *group = cn__optim_group(opt, g);
         s->base[g] = isnan(group->initial_lr) ? group->h.lr : group->initial_lr;
     }
     return s;
@@ -110,7 +110,7 @@ cn_schedule *cn__schedule_begin(cn_schedule *s)
 {
     if (!s) return NULL;
     for (int g = 0; g < s->n_groups; g++) {
-        cn__optim_group *group = cn__optim_group(s->opt, g);
+        cn__param_group *group = cn__optim_group(s->opt, g);
         if (isnan(group->initial_lr)) group->initial_lr = group->h.lr;
         s->base[g] = group->initial_lr;
     }

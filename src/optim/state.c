@@ -37,7 +37,7 @@ static double *number_at(cn__hyper *h, int i) { return (double *)(void *)((char 
 static bool save_group(cn_optim *opt, cn_dict *d, const char *prefix, int i)
 {
     char name[NAME];
-    cn__optim_group *g = cn__optim_group(opt, i);
+    cn__param_group *g = cn__optim_group(opt, i);
     bool ok = cn_dict_set_whole(d, name_of(name, prefix, "param_groups", (size_t)i, "params"), g->n);
     for (int k = 0; k < NUMBERS && ok; k++)
         ok = cn_dict_set_number(d, name_of(name, prefix, "param_groups", (size_t)i, numbers[k].name),
@@ -51,7 +51,7 @@ static bool save_group(cn_optim *opt, cn_dict *d, const char *prefix, int i)
 static bool save_slot(cn_optim *opt, cn_dict *d, const char *prefix, size_t i)
 {
     char name[NAME];
-    const cn__optim_slot *s = cn__optim_slot(opt, i);
+    const cn__param_slot *s = cn__param_slot(opt, i);
     if (s->step == 0) return true;
     bool ok = cn_dict_set_whole(d, name_of(name, prefix, "state", i, "step"), s->step) &&
               (s->product == 1 || cn_dict_set_number(d, name_of(name, prefix, "state", i, "mu_product"), s->product));
@@ -82,8 +82,8 @@ typedef struct loading {
     cn_ctx *ctx;
     const cn_dict *d;
     const char *prefix;
-    cn__optim_group *groups; /* as they are to be */
-    cn__optim_slot *slots;
+    cn__param_group *groups; /* as they are to be */
+    cn__param_slot *slots;
 } loading;
 
 static bool missing(loading *l, const char *name)
@@ -94,7 +94,7 @@ static bool missing(loading *l, const char *name)
 static bool load_group(loading *l, int i)
 {
     char name[NAME];
-    cn__optim_group *g = &l->groups[i];
+    cn__param_group *g = &l->groups[i];
     int64_t n = 0;
     *g = *cn__optim_group(l->opt, i);
     const char *count = name_of(name, l->prefix, "param_groups", (size_t)i, "params");
@@ -112,7 +112,7 @@ static bool load_group(loading *l, int i)
 }
 
 /* NULL and no error: it is not needed. */
-static cn_tensor *load_state(loading *l, const cn__optim_slot *s, const char *name, bool needed)
+static cn_tensor *load_state(loading *l, const cn__param_slot *s, const char *name, bool needed)
 {
     cn_tensor *from = cn_dict_get(l->d, name);
     if (!from) {
@@ -132,9 +132,9 @@ static cn_tensor *load_state(loading *l, const cn__optim_slot *s, const char *na
 static bool load_slot(loading *l, size_t i)
 {
     char name[NAME];
-    cn__optim_slot *s = &l->slots[i];
-    const cn__optim_slot *old = cn__optim_slot(l->opt, i);
-    *s = (cn__optim_slot){ .p = old->p, .group = old->group, .product = 1 };
+    cn__param_slot *s = &l->slots[i];
+    const cn__param_slot *old = cn__param_slot(l->opt, i);
+    *s = (cn__param_slot){ .p = old->p, .group = old->group, .product = 1 };
     if (!cn_dict_whole(l->d, name_of(name, l->prefix, "state", i, "step"), &s->step))
         return true; /* it had taken none */
     if (s->step < 0) return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: %s is negative", name);
@@ -165,7 +165,7 @@ static bool load_all(loading *l)
     return cn_eval_all(l->ctx);
 }
 
-static void release_states(cn__optim_slot *slots, size_t n)
+static void release_states(cn__param_slot *slots, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < CN__STATES; k++) cn_release(slots[i].state[k]);
@@ -175,7 +175,7 @@ bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix)
 {
     if (!opt || !dict || cn_failed(opt->object.ctx)) return false;
     cn_ctx *ctx = opt->object.ctx;
-    size_t groups = opt->groups.n * sizeof(cn__optim_group), slots = opt->slots.n * sizeof(cn__optim_slot);
+    size_t groups = opt->groups.n * sizeof(cn__param_group), slots = opt->slots.n * sizeof(cn__param_slot);
     loading l = { opt, ctx, dict, prefix, cn__alloc(ctx, groups), cn__alloc(ctx, slots) };
     cn_scope scope = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);

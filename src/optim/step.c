@@ -28,7 +28,7 @@ static void change(cn_optim *opt, cn_tensor *t, cn_tensor *value)
 }
 
 /* States that are not there yet. */
-static bool make_states(cn__optim_slot *s, unsigned uses, double value)
+static bool make_states(cn__param_slot *s, unsigned uses, double value)
 {
     for (int k = 0; k < CN__STATES; k++) {
         if (s->state[k] || !(uses >> k & 1)) continue;
@@ -39,7 +39,7 @@ static bool make_states(cn__optim_slot *s, unsigned uses, double value)
     return true;
 }
 
-static bool record_slot(cn_optim *opt, cn__optim_slot *s)
+static bool record_slot(cn_optim *opt, cn__param_slot *s)
 {
     cn_tensor *g = cn_grad_of(s->p);
     if (!g) return true;
@@ -71,7 +71,7 @@ static bool record(cn_optim *opt)
     cn_scope scope = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);
     bool ok = true;
-    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__optim_slot(opt, i));
+    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__param_slot(opt, i));
     ok = ok && cn__assign_all(ctx, opt->of.v, opt->to.v, (int)opt->of.n);
     cn_no_grad_end(ctx);
     cn_scope_end(ctx, scope);
@@ -83,7 +83,7 @@ static bool record(cn_optim *opt)
 static void forget_gradients(cn_optim *opt)
 {
     for (size_t i = 0; i < opt->slots.n; i++) {
-        cn__optim_slot *s = cn__optim_slot(opt, i);
+        cn__param_slot *s = cn__param_slot(opt, i);
         if (!s->moved) continue;
         s->forgotten = cn_grad_of(s->p);
         cn__hold(s->forgotten);
@@ -91,7 +91,7 @@ static void forget_gradients(cn_optim *opt)
     }
 }
 
-static void let_go(cn__optim_slot *s, bool ok)
+static void let_go(cn__param_slot *s, bool ok)
 {
     cn_tensor *g = s->forgotten;
     s->forgotten = NULL;
@@ -100,7 +100,7 @@ static void let_go(cn__optim_slot *s, bool ok)
     cn__unhold(g);
 }
 
-static void finish(cn__optim_slot *s, bool ok)
+static void finish(cn__param_slot *s, bool ok)
 {
     let_go(s, ok);
     if (ok && s->moved) {
@@ -122,6 +122,6 @@ bool cn_step(cn_optim *opt)
     bool ok = record(opt);
     if (ok && !opt->keep_gradients) forget_gradients(opt);
     ok = ok && cn_eval_all(opt->object.ctx);
-    for (size_t i = 0; i < opt->slots.n; i++) finish(cn__optim_slot(opt, i), ok);
+    for (size_t i = 0; i < opt->slots.n; i++) finish(cn__param_slot(opt, i), ok);
     return ok;
 }

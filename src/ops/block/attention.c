@@ -325,6 +325,24 @@ static void grad(cn_grad_call *g)
         if (g->needs[k]) g->in_grad[k] = out[k];
 }
 
+/* q (heads, T, e), k (heads, S, e), v (heads, S, ev). `per_pair`: what each pair of a query and a key costs, in products. */
+static double flops_of(const cn_layout *q, const cn_layout *k, double per_pair)
+{
+    const int n = q->ndim;
+    if (n < 2 || !q->shape[n - 1]) return 0;
+    return 2.0 * (double)cn__numel(q) / (double)q->shape[n - 1] * (double)k->shape[n - 2] * per_pair;
+}
+
+static double last_size(const cn_layout *l) { return l->ndim ? (double)l->shape[l->ndim - 1] : 0; }
+
+/* q kT and the product with v. */
+static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)out, (void)attrs;
+    const cn_layout *q = &in[0].layout, *v = &in[2].layout;
+    return flops_of(q, &in[1].layout, last_size(q) + last_size(v));
+}
+
 const cn_op cn__op_scaled_dot_product_attention = {
     .name = "scaled_dot_product_attention",
     .doc = "softmax(q kT scale + mask) v, and the log of the softmax's sum.",
@@ -343,6 +361,8 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .cpu = cpu,
     .scratch = scratch,
     .gpu = cn__attention_gpu,
+    .flops = flops,
+    .attention = true,
     .onnx = "Attention",
     CN_CASES(
         { CN_IN(CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
@@ -390,6 +410,14 @@ static bool backward_infer(cn_infer *i)
 
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
+/* q kT again, and the gradients of v, of the weights, of q and of k. */
+static double backward_flops(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)out, (void)attrs;
+    const cn_layout *q = &in[1].layout, *v = &in[3].layout;
+    return flops_of(q, &in[2].layout, 3 * last_size(q) + 2 * last_size(v));
+}
+
 const cn_op cn__op_attention_backward = {
     .name = "attention_backward",
     .doc = "Gradients of attention to q, k and v, from g, q, k, v, mask and the log of the sum.",
@@ -406,6 +434,8 @@ const cn_op cn__op_attention_backward = {
     .cpu = backward_cpu,
     .scratch = backward_scratch,
     .gpu = cn__attention_backward_gpu,
+    .flops = backward_flops,
+    .attention = true,
     CN_CASES(
         { CN_IN(CN_S(2, 3, 3), CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT, CN_RANGE(1, 3, 2, 3)),
           CAUSAL(0),

@@ -177,6 +177,18 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
         ONES, { 0 }, ONES, 1, { 0 }  \
     }
 
+/* For each element of y, a product with each weight of its channel. */
+static double flops_of(const cn_layout *y, const cn_layout *weight)
+{
+    return weight->shape[0] ? 2.0 * (double)cn__numel(y) * (double)(cn__numel(weight) / weight->shape[0]) : 0;
+}
+
+static double conv_flops(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)attrs;
+    return flops_of(&out->layout, &in[1].layout);
+}
+
 const cn_op cn__op_conv = {
     .name = "conv",
     .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
@@ -190,6 +202,7 @@ const cn_op cn__op_conv = {
     .cpu = conv_cpu,
     .scratch = conv_scratch,
     .gpu = cn__conv_gpu,
+    .flops = conv_flops,
     .onnx = "Conv",
     CN_CASES({ CN_IN(CN_S(2, 3, 1, 4, 5), CN_S(2, 3, 1, 3, 2)), PLAIN },
              { CN_IN(CN_S(1, 4, 3, 5, 4), CN_S(6, 2, 2, 3, 2)),
@@ -310,6 +323,12 @@ static size_t input_scratch(const cn_kernel *k, int threads)
     return cn__conv_scratch(&c, threads);
 }
 
+static double input_flops(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)out, (void)attrs;
+    return flops_of(&in[0].layout, &in[1].layout);
+}
+
 const cn_op cn__op_conv_input_grad = {
     .name = "conv_input_grad",
     .doc = "The gradient of conv for its input, of a given size: a transposed convolution.",
@@ -323,6 +342,7 @@ const cn_op cn__op_conv_input_grad = {
     .cpu = input_cpu,
     .scratch = input_scratch,
     .gpu = cn__conv_input_gpu,
+    .flops = input_flops,
     CN_CASES({ CN_IN(CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 3, 2)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 4, 5 } } },
              { CN_IN(CN_S(1, 6, 3, 4, 2), CN_S(6, 2, 2, 3, 2)),
@@ -492,6 +512,12 @@ static size_t weight_scratch(const cn_kernel *k, int threads)
     return cn__conv_scratch(&c, threads) + (parts > 1 ? (size_t)(parts * weight_numel(&c) * c.size) : 0);
 }
 
+static double weight_flops(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)attrs;
+    return flops_of(&in[0].layout, &out->layout);
+}
+
 const cn_op cn__op_conv_weight_grad = {
     .name = "conv_weight_grad",
     .doc = "The gradient of conv for its weight, of a given kernel size.",
@@ -504,6 +530,7 @@ const cn_op cn__op_conv_weight_grad = {
     .cpu = weight_cpu,
     .scratch = weight_scratch,
     .gpu = cn__conv_weight_gpu,
+    .flops = weight_flops,
     CN_CASES({ CN_IN(CN_S(2, 2, 1, 2, 4), CN_S(2, 3, 1, 4, 5)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0 }, ONES, 1, { 1, 3, 2 } } },
              { CN_IN(CN_S(3, 6, 3, 4, 2), CN_S(3, 4, 3, 5, 4)),

@@ -184,6 +184,13 @@ static size_t scratch(const cn_kernel *k, int threads)
     return cn__gemm_scratch(&g, threads);
 }
 
+static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)attrs;
+    const cn_layout *a = &in[0].layout;
+    return a->ndim ? 2.0 * (double)cn__numel(&out->layout) * (double)a->shape[a->ndim - 1] : 0;
+}
+
 const cn_op cn__op_matmul = {
     .name = "matmul",
     .doc = "The matrix product over the last two axes; the axes before them broadcast.",
@@ -200,6 +207,7 @@ const cn_op cn__op_matmul = {
     .cpu = cpu,
     .gpu = cn__matmul_gpu,
     .scratch = scratch,
+    .flops = flops,
     .onnx = "MatMul",
     CN_CASES({ CN_IN(CN_S(3, 4), CN_S(4, 5)) }, { CN_IN(CN_S(1, 1), CN_S(1, 1)) },
              { CN_IN(CN_S(7, 13), CN_S(13, 5)) }, { CN_IN(CN_S(2, 3, 4), CN_S(4, 5)) },

@@ -107,11 +107,19 @@ static bool gpu_along(cn__gpu_call *c, int64_t axis)
 static bool gpu_select(cn__gpu_call *c) { return gpu_along(c, ((const cn__index_attrs *)c->attrs)->axis); }
 static bool gpu_embedding(cn__gpu_call *c) { return gpu_along(c, 0); }
 
+/* Of what it picks from, only what is picked is read. */
+static double picked_bytes(const cn_meta *in, const cn_meta *out, const void *attrs)
+{
+    (void)attrs;
+    return 2.0 * (double)cn__numel(&out->layout) * (double)cn_dtype_size(out->dtype) +
+           (double)cn__numel(&in[1].layout) * (double)cn_dtype_size(in[1].dtype);
+}
+
 const cn_op cn__op_index_select = {
     .name = "index_select", .doc = "The slices along an axis that a list of indices names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_select, .grad = grad_select,
-    .cpu = cpu_select, .gpu = gpu_select, .onnx = "Gather",
+    .cpu = cpu_select, .gpu = gpu_select, .bytes = picked_bytes, .onnx = "Gather",
     CN_CASES({ CN_IN(CN_S(4, 5), CN_IDX(5, 7)), .attrs = &(const cn__index_attrs){ 1 } },
              { CN_IN(CN_S(3, 4, 5), CN_IDX(4, 3)), .attrs = &(const cn__index_attrs){ 1 } },
              { CN_IN(CN_S(7), CN_IDX(7, 9)), .attrs = &(const cn__index_attrs){ 0 } },
@@ -127,7 +135,7 @@ const cn_op cn__op_embedding = {
     .name = "embedding", .doc = "For each index the row of the weight that it names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .infer = infer_embedding, .grad = grad_embedding, .cpu = cpu_embedding, .gpu = gpu_embedding,
-    .onnx = "Gather",
+    .bytes = picked_bytes, .onnx = "Gather",
     CN_CASES({ CN_IN(CN_S(6, 4), CN_IDX(6, 2, 5)) }, { CN_IN(CN_S(5, 3), CN_IDX(5, 0)) },
              { CN_IN(CN_S(5, 0), CN_IDX(5, 2)) }, { CN_IN(CN_S(5, 3), CN_IDX0(5)) },
              { CN_IN(CN_S(1, 1), CN_IDX(1, 3)) }, { CN_IN(CN_S(70, 100), CN_IDX(70, 20, 11)) }),
