@@ -93,7 +93,7 @@ static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
     int group = (int)opt->groups.n++;
     *cn__optim_group(opt, group) = (cn__param_group){ .h = *h, .initial_lr = NAN, .first = (int)first, .n = params.n };
     for (int i = 0; i < params.n; i++)
-        *cn__param_slot(opt, opt->slots.n++) = (cn__param_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
+        *cn__optim_slot(opt, opt->slots.n++) = (cn__param_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
     return group;
 }
 
@@ -117,7 +117,7 @@ static void destroy(void *self)
     cn_optim *opt = self;
     cn__memory *m = &opt->object.ctx->memory;
     for (size_t i = 0; i < opt->slots.n; i++) {
-        cn__param_slot *s = cn__param_slot(opt, i);
+        cn__param_slot *s = cn__optim_slot(opt, i);
         for (int k = 0; k < CN__STATES; k++) cn_release(s->state[k]);
         cn_release(s->p);
     }
@@ -224,5 +224,5 @@ bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay)
 void cn_optim_zero_grad(cn_optim *opt)
 {
     if (!opt) return;
-    for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__param_slot(opt, i)->p);
+    for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__optim_slot(opt, i)->p);
 }

@@ -73,7 +73,7 @@ struct cn_optim {
 };
 
 static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i) { return (cn__param_group *)opt->groups.v + i; }
-static inline cn__param_slot *cn__param_slot(const cn_optim *opt, size_t i) { return (cn__param_slot *)opt->slots.v + i; }
+static inline cn__param_slot *cn__optim_slot(const cn_optim *opt, size_t i) { return (cn__param_slot *)opt->slots.v + i; }
 
 /* What a descriptor's number means. */
 static inline double cn__given(double value, double otherwise)

@@ -51,7 +51,7 @@ static bool save_group(cn_optim *opt, cn_dict *d, const char *prefix, int i)
 static bool save_slot(cn_optim *opt, cn_dict *d, const char *prefix, size_t i)
 {
     char name[NAME];
-    const cn__param_slot *s = cn__param_slot(opt, i);
+    const cn__param_slot *s = cn__optim_slot(opt, i);
     if (s->step == 0) return true;
     bool ok = cn_dict_set_whole(d, name_of(name, prefix, "state", i, "step"), s->step) &&
               (s->product == 1 || cn_dict_set_number(d, name_of(name, prefix, "state", i, "mu_product"), s->product));
@@ -133,7 +133,7 @@ static bool load_slot(loading *l, size_t i)
 {
     char name[NAME];
     cn__param_slot *s = &l->slots[i];
-    const cn__param_slot *old = cn__param_slot(l->opt, i);
+    const cn__param_slot *old = cn__optim_slot(l->opt, i);
     *s = (cn__param_slot){ .p = old->p, .group = old->group, .product = 1 };
     if (!cn_dict_whole(l->d, name_of(name, l->prefix, "state", i, "step"), &s->step))
         return true; /* it had taken none */

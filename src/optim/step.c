@@ -71,7 +71,7 @@ static bool record(cn_optim *opt)
     cn_scope scope = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);
     bool ok = true;
-    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__param_slot(opt, i));
+    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__optim_slot(opt, i));
     ok = ok && cn__assign_all(ctx, opt->of.v, opt->to.v, (int)opt->of.n);
     cn_no_grad_end(ctx);
     cn_scope_end(ctx, scope);
@@ -83,7 +83,7 @@ static bool record(cn_optim *opt)
 static void forget_gradients(cn_optim *opt)
 {
     for (size_t i = 0; i < opt->slots.n; i++) {
-        cn__param_slot *s = cn__param_slot(opt, i);
+        cn__param_slot *s = cn__optim_slot(opt, i);
         if (!s->moved) continue;
         s->forgotten = cn_grad_of(s->p);
         cn__hold(s->forgotten);
@@ -122,6 +122,6 @@ bool cn_step(cn_optim *opt)
     bool ok = record(opt);
     if (ok && !opt->keep_gradients) forget_gradients(opt);
     ok = ok && cn_eval_all(opt->object.ctx);
-    for (size_t i = 0; i < opt->slots.n; i++) finish(cn__param_slot(opt, i), ok);
+    for (size_t i = 0; i < opt->slots.n; i++) finish(cn__optim_slot(opt, i), ok);
     return ok;
 }
