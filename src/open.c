@@ -9,6 +9,7 @@
 #include "cpu/open.h"
 #include "gpu/open.h"
 #include "grad/walk.h"
+#include "ops/kernels.h"
 #include "ops/shared.h"
 #include "plan/evaluate.h"
 
@@ -52,6 +53,26 @@ static void open_gpu(cn_ctx *ctx, const char *device)
     if (gpu) ctx->device = gpu;
 }
 
+/* CAIRN_ISA names the instruction set that kernels may use at most: for tests, and to compare machines. */
+static cn__isa wanted_isa(cn_ctx *ctx)
+{
+    const char *name = getenv("CAIRN_ISA");
+    const cn__isa best = cn__isa_best(), isa = name && name[0] ? cn__isa_named(name) : best;
+    if (isa <= best) return isa;
+    if (isa == CN__ISAS) cn__fail(ctx, CN_BAD_ARGUMENT, "CAIRN_ISA must be baseline, avx2 or avx512, got %s", name);
+    else
+        cn__fail(ctx, CN_UNSUPPORTED, "CAIRN_ISA is %s, but this processor has at most %s", name, cn__isa_name(best));
+    return CN__BASELINE;
+}
+
+static cn__device *open_cpu(cn_ctx *ctx, int threads)
+{
+    cn__kernels *kernels = cn__resize(&ctx->memory, NULL, 0, sizeof *kernels);
+    if (!kernels) return NULL;
+    cn__kernels_fill(kernels, wanted_isa(ctx));
+    return cn__cpu_open(ctx, threads, kernels, sizeof *kernels);
+}
+
 cn_ctx *cn_open(const cn_desc *desc)
 {
     static const cn_desc defaults = { 0 };
@@ -60,7 +81,7 @@ cn_ctx *cn_open(const cn_desc *desc)
     if (!known_device(device)) return NULL;
     cn_ctx *ctx = cn__context_new(desc, &engine);
     if (!ctx) return NULL;
-    if (engine.plans_open(ctx)) ctx->device = cn__cpu_open(ctx, desc->threads > 0 ? desc->threads : count_cores());
+    if (engine.plans_open(ctx)) ctx->device = open_cpu(ctx, desc->threads > 0 ? desc->threads : count_cores());
     if (ctx->device && is_gpu(device)) open_gpu(ctx, device);
     if (ctx->device) return ctx;
     cn_close(ctx);

@@ -8,6 +8,8 @@
 
 #include "cairn/cairn.h"
 #include "cairn/op_cases.h"
+#include "cpu/cpu.h"
+#include "ops/kernels.h"
 #include "support/check.h"
 
 static cn_ctx *cpu, *gpu;
@@ -164,13 +166,16 @@ int main(int argc, char **argv)
     } else {
         int n;
         const cn_op *const *ops = cn_ops(&n);
+        static cn__kernels table;
+        const cn__kernels *kernels = &table;
+        cn__kernels_fill(&table, cn__isa_best());
         check(!cn_failed(gpu), "open: %s", cn_error(gpu));
         cn_error_clear(gpu);
         for (int i = 0; i < n; i++) {
             if (is_left_out(ops[i]) || (argc > 1 && strcmp(argv[1], ops[i]->name) != 0)) continue;
             check_group(ops[i]->name);
-            if (ops[i]->loops[CN_F32]) test_op(ops[i], true);
-            if (ops[i]->loops[CN_I32]) test_op(ops[i], false);
+            if (cn__cpu_loop(kernels, ops[i], CN_F32)) test_op(ops[i], true);
+            if (cn__cpu_loop(kernels, ops[i], CN_I32)) test_op(ops[i], false);
         }
         check_group("cast");
         if (argc == 1) test_casts();

@@ -118,6 +118,7 @@ typedef struct cn_kernel {
     const cn_array *out;
     void *scratch;                /* as many bytes as .scratch asked for, 64-byte aligned */
     struct cn__cpu_run *run;      /* threads and faults: for cn_parallel, cn_kernel_fault */
+    const struct cn__kernels *kernels; /* of the library itself, for the processor's instruction set */
 } cn_kernel;
 /* body(kernel, user, begin, end, thread) over [0, n) in chunks of `grain`, on all threads. Chunks depend on n and grain
    alone, so that results do not depend on the number of threads. */
@@ -188,6 +189,7 @@ typedef struct cn_op {
     cn_tensor *(*compose)(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);
     cn_loop_fn loops[CN_DTYPES];  /* MAP, RANDOM: one tile, by dtype of the first promoted operand (RANDOM: of the result) */
     const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with int64_t begin, end: the axes */
+    size_t kernels_at;            /* operators of the library itself: where the context's table of kernels has the loops or reducers */
     void (*cpu)(const cn_kernel *k);
     size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
     /* MAP, RANDOM: an expression in x, y, z, u, v (f32 or i32) and what it mentions of: p0..p7 the arguments, q0.. 1 less

@@ -54,7 +54,7 @@ static void *cpu_host(cn__device *d, void *memory)
 static bool cpu_supports(cn__device *d, const cn_op *op)
 {
     (void)d;
-    if (op->cpu || op->kind == CN_VIEW) return true;
+    if (op->cpu || op->kernels_at || op->kind == CN_VIEW) return true;
     for (int t = 0; t < CN_DTYPES; t++)
         if (op->loops[t] || op->reducers[t]) return true;
     return false;
@@ -141,8 +141,9 @@ static void view_of(cn_array *v, const cn__operand *o)
     memcpy(v->stride, o->layout.stride, sizeof v->stride);
 }
 
-static bool prepare_kernel(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cpu_step *s)
+static bool prepare_kernel(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cpu_step *s)
 {
+    cn_ctx *ctx = cpu->device.ctx;
     size_t count = (size_t)(step->n_loads + step->n_stores);
     cn_array *views = cn__bump_new(&ctx->memory, &plan->memory, sizeof *views * count);
     s->k = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s->k);
@@ -154,15 +155,17 @@ static bool prepare_kernel(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cp
                          .n_in = step->n_loads,
                          .n_out = step->n_stores,
                          .in = views,
-                         .out = views + step->n_loads };
+                         .out = views + step->n_loads,
+                         .kernels = cpu->kernels };
     return true;
 }
 
-static bool prepare_groups(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cpu_step *s)
+static bool prepare_groups(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cpu_step *s)
 {
+    cn_ctx *ctx = cpu->device.ctx;
     cn__group *g = cn__bump_new(&ctx->memory, &plan->memory, sizeof *g * (size_t)step->together);
     for (int i = 0; g && i < step->together; i++) {
-        if (!cn__group_prepare(ctx, plan, &step[i], &g[i])) return false;
+        if (!cn__group_prepare(cpu, plan, &step[i], &g[i])) return false;
         s[i].g = &g[i];
     }
     if (g) cn__groups_count(g, step->together);
@@ -188,7 +191,7 @@ static bool cpu_prepare(cn__device *d, cn__plan *plan)
     for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
         const cn__step *step = &plan->steps[i];
         cpu_step *s = &c->steps[i];
-        if (!(step->group ? prepare_groups : prepare_kernel)(ctx, plan, step, s)) return false;
+        if (!(step->group ? prepare_groups : prepare_kernel)((cn__cpu *)d, plan, step, s)) return false;
         s->scratch = scratch_of(step, s, cpu_threads(d));
         size_t scratch = s->scratch + (step->tail ? s[-1].scratch : 0);
         if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
@@ -297,7 +300,7 @@ static void *cpu_prepare_step(cn__device *cpu, cn__plan *plan, int i)
     const cn__step *step = &plan->steps[i];
     lone_step *a = cn__bump_new(&ctx->memory, &plan->memory, sizeof *a);
     cpu_step *s = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s * (size_t)(i + step->together));
-    if (!a || !s || !(step->group ? prepare_groups : prepare_kernel)(ctx, plan, step, &s[i])) return NULL;
+    if (!a || !s || !(step->group ? prepare_groups : prepare_kernel)((cn__cpu *)cpu, plan, step, &s[i])) return NULL;
     *a = (lone_step){ cpu, plan, i, scratch_of(step, &s[i], cpu_threads(cpu)), { .alone = true, .steps = s } };
     return a;
 }
@@ -320,11 +323,14 @@ static cn_code cpu_run_step(void *prepared, cn__run *run, void **base)
 
 /* ---- the device ---- */
 
-static void cpu_close(cn__device *d)
+static void free_cpu(cn_ctx *ctx, cn__cpu *c)
 {
-    cn__workers_close(((cn__cpu *)d)->workers);
-    cn__resize(&d->ctx->memory, d, sizeof(cn__cpu), 0);
+    if (c->workers) cn__workers_close(c->workers);
+    cn__resize(&ctx->memory, c->kernels, c->kernels_bytes, 0);
+    cn__resize(&ctx->memory, c, sizeof *c, 0);
 }
+
+static void cpu_close(cn__device *d) { free_cpu(d->ctx, (cn__cpu *)d); }
 
 static const cn__device_table table = {
     .kind = "cpu",
@@ -345,13 +351,16 @@ static const cn__device_table table = {
     .run_step = cpu_run_step,
 };
 
-cn__device *cn__cpu_open(cn_ctx *ctx, int threads)
+cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, size_t kernels_bytes)
 {
     cn__cpu *c = cn__resize(&ctx->memory, NULL, 0, sizeof *c);
-    if (!c) return NULL;
-    *c = (cn__cpu){ .device = { &table, ctx, "cpu" } };
+    if (!c) {
+        cn__resize(&ctx->memory, kernels, kernels_bytes, 0);
+        return NULL;
+    }
+    *c = (cn__cpu){ .device = { &table, ctx, "cpu" }, .kernels = kernels, .kernels_bytes = kernels_bytes };
     c->workers = cn__workers_open(threads);
     if (c->workers) return &c->device;
-    cn__resize(&ctx->memory, c, sizeof *c, 0);
+    free_cpu(ctx, c);
     return NULL;
 }

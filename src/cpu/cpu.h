@@ -10,9 +10,13 @@
 #define CN__TILE      512 /* elements a group computes at a time */
 #define CN__REG_BYTES (CN__TILE * 8)
 
+struct cn__kernels;
+
 typedef struct cn__cpu {
     cn__device device;
     cn__workers *workers;
+    struct cn__kernels *kernels; /* of the instruction set in use */
+    size_t kernels_bytes;
 } cn__cpu;
 
 struct cn__cpu_run {
@@ -23,6 +27,22 @@ struct cn__cpu_run {
     atomic_int faulty;
     int64_t fault_index, fault_size;
 };
+
+/* What runs for elements of type t: from the table of kernels, or what a user's operator brings along. NULL: nothing. */
+static inline const void *cn__cpu_entry(const struct cn__kernels *kernels, const cn_op *op)
+{
+    return op->kernels_at ? (const char *)kernels + op->kernels_at : NULL;
+}
+static inline cn_loop_fn cn__cpu_loop(const struct cn__kernels *kernels, const cn_op *op, cn_dtype t)
+{
+    const cn_loop_fn *own = cn__cpu_entry(kernels, op);
+    return (own ? own : op->loops)[t];
+}
+static inline const cn_reducer *cn__cpu_reducer(const struct cn__kernels *kernels, const cn_op *op, cn_dtype t)
+{
+    const cn_reducer *const *own = cn__cpu_entry(kernels, op);
+    return (own ? own : op->reducers)[t];
+}
 
 /* ---- groups: a short program run tile by tile ---- */
 
@@ -69,11 +89,12 @@ struct cn__group {
     cn__entry *entries;
     int n_regs;
     cn__slot reduced; /* the value a reduction folds */
+    const cn_reducer *reducer;
     int64_t tiles;    /* of all groups of its kernel up to and with this one */
 };
 
 /* group.c */
-bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__group *g);
+bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cn__group *g);
 void cn__group_bind(cn__group *g, const cn__run *run, void *const *base);
 void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* for tiles of at most n */
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);

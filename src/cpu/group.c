@@ -32,7 +32,16 @@ static bool overlaps(const cn__plan *p, const cn__operand *store, const cn__oper
     return a->where == CN__AT_DONOR && b->where == CN__AT_LEAF;
 }
 
+static cn_dtype dtype_of(const cn__step *s, int value)
+{
+    if (value < s->n_loads) return s->loads[value].dtype;
+    const cn__instr *i = &s->instrs[s->n_instrs - 1];
+    while (value < i->out) i--;
+    return i->out_dtype[value - i->out];
+}
+
 typedef struct draft {
+    const struct cn__kernels *kernels;
     cn__group *g;
     const cn__plan *plan;
     const cn__step *step;
@@ -96,7 +105,7 @@ static void add_loop(draft *d, int at)
     for (int k = 0; k < i->n_in; k++)
         if (i->in[k] < d->step->n_loads && d->slots[i->in[k]].size == 0) add_gather(d, i->in[k]);
     cn__entry e = { .kind = CN__DO_LOOP,
-                    .loop = i->op->loops[i->dtype],
+                    .loop = cn__cpu_loop(d->kernels, i->op, i->dtype),
                     .n_in = i->n_in,
                     .n_out = i->n_out,
                     .node = i->node,
@@ -139,16 +148,16 @@ static void prepare_walks(draft *d)
     }
 }
 
-bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__group *g)
+bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cn__group *g)
 {
     int values = step->n_values, most = values + step->n_stores + 1;
-    cn__memory *m = &ctx->memory;
+    cn__memory *m = &cpu->device.ctx->memory;
     *g = (cn__group){ .step = step, .numel = cn__numel(&step->space) };
     g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
     g->entries = cn__bump_new(m, &plan->memory, sizeof *g->entries * (size_t)(most + step->n_loads));
     g->numbers = cn__bump_new(m, &plan->memory, sizeof *g->numbers * (size_t)(step->n_loads + 1));
     cn__bump tmp = { 0 };
-    draft d = { .g = g, .plan = plan, .step = step };
+    draft d = { .kernels = cpu->kernels, .g = g, .plan = plan, .step = step };
     d.slots = cn__bump_new(m, &tmp, sizeof *d.slots * (size_t)most);
     d.last_use = cn__bump_new(m, &tmp, sizeof *d.last_use * (size_t)most);
     d.free_regs = cn__bump_new(m, &tmp, sizeof *d.free_regs * (size_t)(most + 1));
@@ -164,8 +173,12 @@ bool cn__group_prepare(cn_ctx *ctx, cn__plan *plan, const cn__step *step, cn__gr
             if (step->loads[l].number >= 0) add_gather(&d, l);
         for (int i = 0; i < step->n_instrs; i++) add_loop(&d, i);
         if (step->op && d.slots[step->reduced].size == 0) add_gather(&d, step->reduced);
-        if (step->op) g->reduced = d.slots[step->reduced];
-        else add_stores(&d);
+        if (step->op) {
+            g->reduced = d.slots[step->reduced];
+            g->reducer = cn__cpu_reducer(cpu->kernels, step->op, dtype_of(step, step->reduced));
+        } else {
+            add_stores(&d);
+        }
     }
     cn__bump_free(m, &tmp);
     return ok;

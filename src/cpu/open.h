@@ -4,6 +4,9 @@
 
 #include "core/device.h"
 
-cn__device *cn__cpu_open(cn_ctx *ctx, int threads); /* NULL: no memory */
+struct cn__kernels;
+
+/* Takes over `kernels`, memory of the context's allocator, also if it fails. NULL: no memory. */
+cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, size_t kernels_bytes);
 
 #endif

@@ -14,14 +14,6 @@ typedef struct shape3 {
     const cn_reducer *r;
 } shape3;
 
-static cn_dtype dtype_of(const cn__step *s, int value)
-{
-    if (value < s->n_loads) return s->loads[value].dtype;
-    const cn__instr *i = &s->instrs[s->n_instrs - 1];
-    while (value < i->out) i--;
-    return i->out_dtype[value - i->out];
-}
-
 static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static shape3 shape_of(const cn__group *g, int threads)
@@ -36,7 +28,7 @@ static shape3 shape_of(const cn__group *g, int threads)
     while (tiles > 1 && s.outer * s.chunks * divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads) tiles /= 2;
     s.band = tiles * CN__TILE;
     s.bands = divide_up(s.inner, s.band);
-    s.r = g->step->op->reducers[dtype_of(g->step, g->step->reduced)];
+    s.r = g->reducer;
     return s;
 }
 

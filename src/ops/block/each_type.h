@@ -4,14 +4,6 @@
    same bits. PICK(f, dtype) is the f to call. */
 #include "ops/map/vector.h"
 
-/* The bits of cn__f32_exp for x ≤ 0, with less to do: 2^(n + 64) is in range for every n. */
-CN__INLINE float cn__f32_exp_down(float x, bool fused)
-{
-    float r;
-    const int32_t n = cn__exp_reduce(x < -104 ? -104 : x, &r, fused);
-    return (cn__expm1_reduced(r, fused) + 1) * cn__power_of_2(n + 64) * 0x1p-64f;
-}
-
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define FUSED true
 #else

@@ -4,9 +4,8 @@
 
 #include "ops/block/block.h"
 #include "ops/block/rows_gpu.h"
+#include "ops/kernels.h"
 
-#define BODY "ops/block/softmax_body.h"
-#include "ops/block/each_type.h"
 
 /* Serves the backwards too: g and y have one shape. */
 static bool infer(cn_infer *i)
@@ -138,7 +137,7 @@ static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
     return cn_div(e, sum_along(e, attrs));
 }
 
-static void softmax_cpu(const cn_kernel *k) { PICK(softmax, k->in[0].dtype)(k); }
+static void softmax_cpu(const cn_kernel *k) { k->kernels->softmax.softmax[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_softmax = {
     .name = "softmax",
@@ -184,7 +183,7 @@ static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, in
     return cn_mul(in[1], cn_sub(in[0], sum_along(cn_mul(in[0], in[1]), attrs)));
 }
 
-static void softmax_backward_cpu(const cn_kernel *k) { PICK(softmax_backward, k->in[0].dtype)(k); }
+static void softmax_backward_cpu(const cn_kernel *k) { k->kernels->softmax.softmax_backward[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_softmax_backward = {
     .name = "softmax_backward",
@@ -226,7 +225,7 @@ static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, int n_i
     return cn_sub(x, cn_log(sum_along(cn_exp(x), attrs)));
 }
 
-static void log_softmax_cpu(const cn_kernel *k) { PICK(log_softmax, k->in[0].dtype)(k); }
+static void log_softmax_cpu(const cn_kernel *k) { k->kernels->softmax.log_softmax[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_log_softmax = {
     .name = "log_softmax",
@@ -269,7 +268,7 @@ static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in
     return cn_sub(in[0], cn_mul(cn_exp(in[1]), sum_along(in[0], attrs)));
 }
 
-static void log_softmax_backward_cpu(const cn_kernel *k) { PICK(log_softmax_backward, k->in[0].dtype)(k); }
+static void log_softmax_backward_cpu(const cn_kernel *k) { k->kernels->softmax.log_softmax_backward[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_log_softmax_backward = {
     .name = "log_softmax_backward",

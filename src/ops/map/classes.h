@@ -14,12 +14,20 @@
 #ifndef CN_MAP_CLASSES_H
 #define CN_MAP_CLASSES_H
 
-#define LOOPS_REAL(n)   [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#include "cpu/isa.h"
+
+#if CN__ONLY_F32
+#define LOOPS_REAL(n)  [CN_F32] = n##_loop_f32
+#define LOOPS_WHOLE(n) 0
+#define LOOPS_BITS(n)  0
+#else
+#define LOOPS_REAL(n)  [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#define LOOPS_WHOLE(n) [CN_U8] = n##_loop_u8, [CN_I8] = n##_loop_i8, [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
+#define LOOPS_BITS(n)  LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_b8
+#endif
 #define LOOPS_FLOAT(n)  LOOPS_REAL(n)
-#define LOOPS_WHOLE(n)  [CN_U8] = n##_loop_u8, [CN_I8] = n##_loop_i8, [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
-#define LOOPS_BITS(n)   LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_bool
-#define LOOPS_NUMBER(n) LOOPS_REAL(n), LOOPS_WHOLE(n)
-#define LOOPS_ANY(n)    LOOPS_REAL(n), LOOPS_BITS(n)
+#define LOOPS_NUMBER(n) LOOPS_WHOLE(n), LOOPS_REAL(n)
+#define LOOPS_ANY(n)    LOOPS_BITS(n), LOOPS_REAL(n)
 #define LOOPS_TEST(n)   LOOPS_ANY(n)
 
 #define DTYPES_REAL   .ints_to_float = true

@@ -6,6 +6,8 @@
 #ifndef CN_MAP_DISPATCH_H
 #define CN_MAP_DISPATCH_H
 
+#undef CN__FUSED
+#define CN__FUSED   fused
 #define BODY(name)  BODY_(name)
 #define BODY_(name)                                                                                            \
     static inline __attribute__((always_inline)) void name##_body(const cn_loop *l,                            \

@@ -81,7 +81,7 @@
 #define E       bool
 #define U       bool
 #define P       int64_t
-#define LOOP(n) n##_loop_bool
+#define LOOP(n) n##_loop_b8
 #include ROWS
 #include "loops_end.h"
 

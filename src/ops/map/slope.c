@@ -3,7 +3,7 @@
 
 #include "classes.h"
 #include "dispatch.h"
-#include "math.h"
+#include "elementary.h"
 #include "ops/shared.h"
 
 #define GELU_A    0.79788456080286535588 /* √(2/π) */

@@ -3,7 +3,7 @@
 
 #include "classes.h"
 #include "dispatch.h"
-#include "math.h"
+#include "elementary.h"
 #include "whole.h"
 
 /* ---- loops ---- */

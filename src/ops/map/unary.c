@@ -1,62 +1,14 @@
-/* unary.c: the operators of unary.def: loops, gradients, records, functions. */
+/* unary.c: the operators of unary.def: gradients, records, functions. Their loops are in unary_cpu.c. */
 #include "ops/shared.h"
 
 #include "classes.h"
-#include "dispatch.h"
-#include "math.h"
+#include "ops/kernels.h"
 #include "slope.h"
-#include "whole.h"
 
 #define LN2              0.69314718055994530942
 #define TWO_OVER_SQRT_PI 1.12837916709551257390
 #define SELU_SCALE       1.0507009873554804934193349852946
 #define SELU_ALPHA       1.6732632423543772848170429916717
-
-/* ---- loops ---- */
-
-#define DEFINE(name, R, expression)          \
-    BODY(LOOP(name))                         \
-    {                                        \
-        const T *in = l->in[0];              \
-        R *out = l->out;                     \
-        INDEPENDENT                          \
-        for (int64_t i = 0, n = l->n; i < n; i++) { \
-            E x = (E)in[i];                  \
-            (void)x;                         \
-            out[i] = (R)(expression);        \
-        }                                    \
-    }                                        \
-    DISPATCH(LOOP(name))
-#define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high) ROW_LOOP(name, class, real, whole)
-#define ROWS "unary.def"
-#define sin_loop_f32 sin_near_f32
-#define cos_loop_f32 cos_near_f32
-#include "loops.h"
-#undef sin_loop_f32
-#undef cos_loop_f32
-#undef UNARY
-
-/* The vector code has left arguments too far from 0 as they are: see cn__f32_sine. */
-static void finish_far(const cn_loop *l, float (*function)(float))
-{
-    float *y = l->out;
-    int far = 0;
-    for (int64_t i = 0; i < l->n; i++) far |= fabsf(y[i]) > 1;
-    for (int64_t i = 0; i < l->n && far; i++)
-        if (fabsf(y[i]) > 1) y[i] = function(y[i]);
-}
-
-static void sin_loop_f32(const cn_loop *l)
-{
-    sin_near_f32(l);
-    finish_far(l, sinf);
-}
-
-static void cos_loop_f32(const cn_loop *l)
-{
-    cos_near_f32(l);
-    finish_far(l, cosf);
-}
 
 /* ---- gradients that take more than one line ---- */
 
@@ -113,7 +65,7 @@ static const cn_case cases[] = {
 #define UNARY(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high)                            \
     const cn_op cn__op_##name_ = {                                                                              \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
-        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                         \
+        .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(unary.name_),                        \
         .wgsl = wgsl_, .onnx = onnx_,                                                                           \
         CN_CASES_OF(cases), .ranges = (const float[]){ low, high },                                             \
     };

@@ -10,8 +10,7 @@
 #include <math.h>
 
 #include "core/dtype.h"
-
-#define CN__INLINE static inline __attribute__((always_inline))
+#include "cpu/isa.h"
 
 /* a·b + c */
 CN__INLINE float cn__muladd_f32(float a, float b, float c, bool fused)
@@ -73,8 +72,13 @@ CN__INLINE float cn__f32_exp(float x, bool fused)
     return (cn__expm1_reduced(r, fused) + 1) * cn__power_of_2(half) * cn__power_of_2(n - half);
 }
 
-/* The same in code that is not compiled for fused instructions. */
-CN__INLINE float cn__exp_f32(float x) { return cn__f32_exp(x, false); }
+/* The bits of cn__f32_exp for x ≤ 0, with less to do: 2^(n + 64) is in range for every n. */
+CN__INLINE float cn__f32_exp_down(float x, bool fused)
+{
+    float r;
+    const int32_t n = cn__exp_reduce(x < -104 ? -104 : x, &r, fused);
+    return (cn__expm1_reduced(r, fused) + 1) * cn__power_of_2(n + 64) * 0x1p-64f;
+}
 
 /* 2^n·(e^r - 1) + (2^n - 1), computed with n - 1 */
 CN__INLINE float cn__f32_expm1(float x, bool fused)

@@ -6,7 +6,7 @@
 
 #include "cairn/optim.h"
 #include "ops/map/dispatch.h"
-#include "ops/map/math.h"
+#include "ops/map/elementary.h"
 #include "optim.h"
 
 #define TEMPLATE "adam_body.h"

@@ -8,7 +8,7 @@
 #include "ops/shared.h"
 
 #include "ops/map/dispatch.h"
-#include "ops/map/math.h"
+#include "ops/map/elementary.h"
 #include "optim.h"
 
 #define TEMPLATE "rms_body.h"

@@ -1,4 +1,4 @@
-/* math_body.h: functions of a float type E, for math.h. */
+/* elementary_body.h: functions of a float type E, for elementary.h. */
 
 /* For limits that are not NaN; x may be. */
 static inline E NAME(clamp)(E x, E low, E high)

@@ -1,17 +1,19 @@
-/* math.h: what the rows of the MAP tables compute with. Capitals are generic: EXP(x) is a float for a float x. They stand
-   inside a loop of dispatch.h, which says what `fused` is. */
-#ifndef CN_MAP_MATH_H
-#define CN_MAP_MATH_H
+/* elementary.h: the functions that kernels compute with. Capitals are generic: EXP(x) is a float for a float x. They
+   belong into kernel files (cpu/isa.h), where CN__FUSED says whether the processor multiplies and adds in one
+   instruction. */
+#ifndef CN_MAP_ELEMENTARY_H
+#define CN_MAP_ELEMENTARY_H
 
 #include <math.h>
 
+#include "cpu/isa.h"
 #include "gelu.h"
 
 #define LIBM(fn, x)      _Generic((x), float: fn##f, double: fn)(x)
 #define LIBM2(fn, x, y)  _Generic((x), float: fn##f, double: fn)(x, y)
-#define VECTOR(fn, x)    _Generic((x), float: cn__f32_##fn(x, fused), double: fn(x))
-#define VECTOR2(fn, x, y) _Generic((x), float: cn__f32_##fn(x, y, fused), double: fn(x, y))
-#define COMPOSED(fn, x)  _Generic((x), float: cn__f32_##fn(x, fused), double: fn##_f64(x))
+#define VECTOR(fn, x)    _Generic((x), float: cn__f32_##fn(x, CN__FUSED), double: fn(x))
+#define VECTOR2(fn, x, y) _Generic((x), float: cn__f32_##fn(x, y, CN__FUSED), double: fn(x, y))
+#define COMPOSED(fn, x)  _Generic((x), float: cn__f32_##fn(x, CN__FUSED), double: fn##_f64(x))
 #define TYPED2(fn, x, y) _Generic((x), float: fn##_f32, double: fn##_f64)(x, y)
 
 #define ABS(x)         LIBM(fabs, x)
@@ -21,6 +23,7 @@
 #define ROUND(x)       LIBM(rint, x) /* half to even */
 #define TRUNC(x)       LIBM(trunc, x)
 #define EXP(x)         VECTOR(exp, x)
+#define EXP_DOWN(x)    _Generic((x), float: cn__f32_exp_down(x, CN__FUSED), double: exp(x)) /* x ≤ 0 */
 #define EXPM1(x)       VECTOR(expm1, x)
 #define LOG(x)         VECTOR(log, x)
 #define LOG1P(x)       VECTOR(log1p, x)
@@ -42,7 +45,7 @@
 #define GELU_TANH(x)   COMPOSED(gelu_tanh, x)
 #define MISH(x)        COMPOSED(mish, x)
 #define SOFTPLUS(x, p, limit) \
-    _Generic((x), float: cn__f32_softplus(x, p, limit, fused), double: softplus_f64(x, p, limit))
+    _Generic((x), float: cn__f32_softplus(x, p, limit, CN__FUSED), double: softplus_f64(x, p, limit))
 #define CLAMP(x, a, b) _Generic((x), float: clamp_f32, double: clamp_f64)(x, a, b)
 #define FMOD(x, y)     LIBM2(fmod, x, y)
 #define ATAN2(x, y)    LIBM2(atan2, x, y)
@@ -79,10 +82,10 @@ static inline double mish_f64(double x)
 
 #define E       float
 #define NAME(f) f##_f32
-#include "math_body.h"
+#include "elementary_body.h"
 
 #define E       double
 #define NAME(f) f##_f64
-#include "math_body.h"
+#include "elementary_body.h"
 
 #endif

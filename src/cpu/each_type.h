@@ -1,0 +1,144 @@
+/* cpu/each_type.h: the one template header. It includes TEMPLATE once for each element type of TYPES.
+
+       #define TEMPLATE "ops/block/softmax_body.h"
+       #define TYPES    CN__FLOAT_TYPES
+       #include "cpu/each_type.h"
+
+   In the template:
+     T             the element as it is stored          E   the element as it is computed with (bool: bool)
+     P             the type of a plain number beside it: T for floats, int64_t for the rest
+     U             whole numbers: the unsigned type of the same width, whose arithmetic wraps around
+     TYPE, NAME(f) the name of the type (f32; b8 for bool), and f_f32
+     IS_FLOAT      1 or 0                               LEAST, MOST   the ends of its range
+     IS_NAN(x)     whether x is NaN: false for whole numbers
+   TEMPLATE and TYPES are undefined afterwards. */
+#ifndef CN_CPU_EACH_TYPE_H
+#define CN_CPU_EACH_TYPE_H
+#define CN__FLOAT_TYPES 1 /* f32, f64 */
+#define CN__WHOLE_TYPES 2 /* u8, i8, i32, i64 */
+#define CN__BOOL_TYPE   4
+#define NAME(f)         CN__PASTE(f, TYPE)
+#endif
+
+#include "cpu/isa.h"
+
+#if (TYPES) & CN__FLOAT_TYPES
+#define IS_FLOAT  1
+#define IS_NAN(x) ((x) != (x))
+#define LEAST     (-INFINITY)
+#define MOST      INFINITY
+
+#define TYPE f32
+#define T    float
+#define E    float
+#define P    float
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef P
+
+#if !CN__ONLY_F32
+#define TYPE f64
+#define T    double
+#define E    double
+#define P    double
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef P
+#endif
+
+#undef IS_FLOAT
+#undef IS_NAN
+#undef LEAST
+#undef MOST
+#endif
+
+#define IS_FLOAT  0
+#define IS_NAN(x) false
+#define P         int64_t
+
+#if (TYPES) & CN__WHOLE_TYPES && !CN__ONLY_F32
+#define TYPE  u8
+#define T     uint8_t
+#define E     uint8_t
+#define U     uint8_t
+#define LEAST 0
+#define MOST  UINT8_MAX
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef U
+#undef LEAST
+#undef MOST
+
+#define TYPE  i8
+#define T     int8_t
+#define E     int8_t
+#define U     uint8_t
+#define LEAST INT8_MIN
+#define MOST  INT8_MAX
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef U
+#undef LEAST
+#undef MOST
+
+#define TYPE  i32
+#define T     int32_t
+#define E     int32_t
+#define U     uint32_t
+#define LEAST INT32_MIN
+#define MOST  INT32_MAX
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef U
+#undef LEAST
+#undef MOST
+
+#define TYPE  i64
+#define T     int64_t
+#define E     int64_t
+#define U     uint64_t
+#define LEAST INT64_MIN
+#define MOST  INT64_MAX
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef U
+#undef LEAST
+#undef MOST
+#endif
+
+/* Arithmetic of bool: a sum is "or", a product is "and"; any byte but 0 is true. */
+#if (TYPES) & CN__BOOL_TYPE && !CN__ONLY_F32
+#define TYPE    b8
+#define IS_BOOL 1
+#define T       uint8_t
+#define E       bool
+#define U       bool
+#define LEAST   0
+#define MOST    1
+#include TEMPLATE
+#undef TYPE
+#undef IS_BOOL
+#undef T
+#undef E
+#undef U
+#undef LEAST
+#undef MOST
+#endif
+
+#undef IS_FLOAT
+#undef IS_NAN
+#undef P
+#undef TEMPLATE
+#undef TYPES

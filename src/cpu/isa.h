@@ -1,0 +1,54 @@
+/* cpu/isa.h: what a kernel file knows of the instruction set it is compiled for.
+
+   A kernel file is an ordinary C file whose name ends in _cpu.c. The build compiles it once for each instruction set
+   (cmake/kernels.cmake lists them with their flags). Each object defines one table of pointers, named by CN__FOR_ISA:
+
+       const cn__softmax_kernels CN__FOR_ISA(cn__softmax_kernels) = { .forward = { softmax_f32, softmax_f64 }, ... };
+
+   When a context opens, it fills its own table (ops/kernels.h) with the portable entries and then writes the entries of
+   every faster instruction set that the processor has over them. An entry that is NULL leaves the entry below as it is:
+   a kernel file may leave out, for some instruction sets, what is not worth another copy.
+
+   Compilers contract nothing (-ffp-contract=off). Only the elementary functions, told by CN__FUSED, multiply and add in
+   one instruction. Therefore a value always has the same bits on one machine with one instruction set. */
+#ifndef CN_CPU_ISA_H
+#define CN_CPU_ISA_H
+
+#define CN__PASTE_(a, b) a##_##b
+#define CN__PASTE(a, b)  CN__PASTE_(a, b)
+
+/* The name of an object for this instruction set: cn__softmax_kernels_avx2. CN__ISA comes from the build. */
+#define CN__FOR_ISA(name) CN__PASTE(name, CN__ISA)
+
+/* Whether the instruction set multiplies and adds in one instruction. */
+#if defined(CN__FUSED)
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define CN__FUSED true
+#else
+#define CN__FUSED false
+#endif
+
+/* The result may lie where an operand did, element on element: iterations never depend on each other. */
+#if defined(__clang__) || !defined(__GNUC__)
+#define CN__INDEPENDENT
+#else
+#define CN__INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define CN__INLINE static inline __attribute__((always_inline))
+
+/* A table's entries for f32 and f64. */
+#if defined(__AVX512F__)
+#define CN__F32_F64(f) { f##_f32 }
+#else
+#define CN__F32_F64(f) { f##_f32, f##_f64 }
+#endif
+
+/* 1 where 512-bit vectors are compiled for: there only f32 kernels get a copy of their own (each_type.h). */
+#if defined(__AVX512F__)
+#define CN__ONLY_F32 1
+#else
+#define CN__ONLY_F32 0
+#endif
+
+#endif

@@ -1,0 +1,29 @@
+/* ops/kernels.h: the table of kernels a context works with.
+
+   cn__kernels holds one struct of pointers for each kernel file (kernels.def). cn__kernels_fill writes the portable
+   entries and then, over them, those of every faster instruction set that may be used: see cpu/isa.h. */
+#ifndef CN_OPS_KERNELS_H
+#define CN_OPS_KERNELS_H
+
+#include <stddef.h>
+
+#include "cpu/features.h"
+#include "ops/block/softmax_cpu.h"
+#include "ops/map/unary_cpu.h"
+
+typedef struct cn__kernels {
+    void *none; /* so that no table begins at offset 0: see CN__LOOPS_AT */
+#define CN__KERNELS(name) cn__##name##_kernels name;
+#include "ops/kernels.def"
+#undef CN__KERNELS
+} cn__kernels;
+
+/* For a record: where its loops or reducers stand, as in `.kernels_at = CN__AT(unary.exp)`. */
+#define CN__AT(entry) offsetof(cn__kernels, entry)
+
+void cn__kernels_fill(cn__kernels *k, cn__isa best);
+
+/* The entry of a kernel table for elements of f32 or f64: { f32, f64 } in this order. */
+static inline int cn__f64_entry(cn_dtype t) { return t == CN_F64; }
+
+#endif

@@ -1,0 +1,25 @@
+/* rows.h: which rows of a MAP table have a loop for the element type at hand; see classes.h. A template defines
+   LOOP(name, expression) and TEST_LOOP(name, expression), whose result is bool, and includes this file before the
+   table and rows_end.h after it. */
+#if IS_FLOAT
+#define ROW_REAL(name, real, whole)   LOOP(name, real)
+#define ROW_FLOAT(name, real, whole)  LOOP(name, real)
+#define ROW_NUMBER(name, real, whole) LOOP(name, real)
+#define ROW_ANY(name, real, whole)    LOOP(name, real)
+#define ROW_TEST(name, real, whole)   TEST_LOOP(name, real)
+#define ROW_BITS(name, real, whole)
+#define ROW_WHOLE(name, real, whole)
+#else
+#define ROW_REAL(name, real, whole)
+#define ROW_FLOAT(name, real, whole)
+#define ROW_ANY(name, real, whole)    LOOP(name, whole)
+#define ROW_TEST(name, real, whole)   TEST_LOOP(name, whole)
+#define ROW_BITS(name, real, whole)   LOOP(name, whole)
+#if defined(IS_BOOL)
+#define ROW_NUMBER(name, real, whole)
+#define ROW_WHOLE(name, real, whole)
+#else
+#define ROW_NUMBER(name, real, whole) LOOP(name, whole)
+#define ROW_WHOLE(name, real, whole)  LOOP(name, whole)
+#endif
+#endif
