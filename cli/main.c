@@ -25,7 +25,8 @@ const command commands[] = {
     { "bench", BENCH, NULL, false, "time the reference workloads, a line each: name, milliseconds a step, megabytes; on a GPU also milliseconds of the "
       "first step (shaders are compiled in it), then of a step: dispatches, submissions, new pipelines, steps run by the CPU",
       "cairn bench --only mlp,gpt-mini --threads 2\ncairn bench --only mlp --device gpu", bench },
-    { "ops", OPS, "WORD", true, "list operators: all, or those with a word in name, kind or text", "cairn ops softmax",
+    { "ops", OPS, "WORD", true, "list operators: all, those with a word in name, kind or text, or one by its name with its signature",
+      "cairn ops loss\ncairn ops softmax",
       list_ops },
     { "devices", DEVICES, NULL, false, "list what can be computed on", "cairn devices", list_devices },
     { "doctor", DOCTOR, NULL, false, "try every operator on a GPU against the CPU, and kernels in all their forms",

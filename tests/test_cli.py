@@ -447,6 +447,11 @@ def test_config(folder):
 def test_others(folder):
     check("matmul" in works("ops") and "operators" in works("ops"), "ops")
     check(0 < works("ops", "SOFTMAX").count("\n") < works("ops").count("\n"), "ops by a word")
+    topk = works("ops", "topk")
+    check(topk.startswith("topk(Tensor input, int k, int dim=-1, bool largest=True) -> (Tensor values, Tensor indices)"),
+          "ops by a name: its signature", topk)
+    check("cn_tensor *cn_topk(cn_tensor *input" in topk and "cpu, gpu" in topk, "ops by a name: prototype, devices", topk)
+    check("cn_mse_loss(" in works("ops", "mse_loss"), "a function of several operators")
     devices = works("devices")
     check(re.search(r"cpu +\d+ cores", devices) and "gpu" in devices, "devices", devices)
     check("gpt-mini" in works("bench", "--list"), "bench --list")

@@ -30,7 +30,7 @@ CN_API bool cn_requires_grad(const cn_tensor *t);
 CN_API bool cn_set_requires_grad(cn_tensor *t, bool on); /* of a leaf of a floating type */
 CN_API cn_tensor *cn_grad_of(cn_tensor *t);          /* the gradient gathered so far; NULL if none. Belongs to t */
 CN_API void cn_zero_grad(cn_tensor *t);              /* forgets it */
-CN_API cn_tensor *cn_detach(cn_tensor *t);
+CN_API cn_tensor *cn_detach(cn_tensor *input);
 
 typedef struct cn_backward_desc {
     cn_tensor *gradient;  /* of the output itself; default 1 for a single number */

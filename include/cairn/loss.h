@@ -70,8 +70,8 @@ typedef struct cn_gaussian_nll_desc {
     double eps; /* 0: 1e-6. A variance counts as no less, its gradient as if it had not been touched */
     cn_reduction reduction;
 } cn_gaussian_nll_desc;
-/* (log v + d²/v)/2; the variance has the input's shape, or 1 as the last size, or no last axis */
-CN_API cn_tensor *cn_gaussian_nll_loss(cn_tensor *input, cn_tensor *target, cn_tensor *variance,
+/* (log v + d²/v)/2, v the variance, which has the input's shape, or 1 as the last size, or no last axis */
+CN_API cn_tensor *cn_gaussian_nll_loss(cn_tensor *input, cn_tensor *target, cn_tensor *var,
                                        const cn_gaussian_nll_desc *desc);
 
 typedef struct cn_poisson_nll_desc {
@@ -137,10 +137,10 @@ CN_API cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tenso
 
 /* ---- what some of them are made of; both broadcast ---- */
 
-/* Σ ab / (max(|a|, eps) max(|b|, eps)) along an axis; PyTorch's defaults are 1, 1e-8 */
-CN_API cn_tensor *cn_cosine_similarity(cn_tensor *a, cn_tensor *b, int64_t axis, double eps);
-/* The p-norm of a - b + eps over the last axis; PyTorch's defaults are 2, 1e-6, false */
-CN_API cn_tensor *cn_pairwise_distance(cn_tensor *a, cn_tensor *b, double p, double eps, bool keepdim);
+/* Σ x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along an axis; PyTorch's defaults are 1, 1e-8 */
+CN_API cn_tensor *cn_cosine_similarity(cn_tensor *x1, cn_tensor *x2, int64_t dim, double eps);
+/* The p-norm of x1 - x2 + eps over the last axis; PyTorch's defaults are 2, 1e-6, false */
+CN_API cn_tensor *cn_pairwise_distance(cn_tensor *x1, cn_tensor *x2, double p, double eps, bool keepdim);
 
 #ifdef __cplusplus
 }

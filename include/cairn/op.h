@@ -165,6 +165,7 @@ struct cn__gpu_call;
 
 typedef struct cn_op {
     const char *name, *doc;
+    const char *call;             /* its signature: signature.h */
     cn_kind kind;
     int n_in, n_out;
     bool variadic;                /* takes n_in operands or more */
@@ -219,6 +220,8 @@ CN_API cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, c
 
 /* All built-in operators, in the order of ops.def. */
 CN_API const cn_op *const *cn_ops(int *count);
+/* Whether it runs on a GPU, as its record says: a VIEW needs no kernel, a COMPOSITE runs where its parts do. */
+CN_API bool cn_op_has_gpu(const cn_op *op);
 
 #ifdef __cplusplus
 }

@@ -344,6 +344,8 @@ static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
 }
 
 const cn_op cn__op_scaled_dot_product_attention = {
+    .call = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+            "float dropout_p=0, bool is_causal=False, float? scale=None) -> Tensor",
     .name = "scaled_dot_product_attention",
     .doc = "softmax(q kT scale + mask) v, and the log of the softmax's sum.",
     .kind = CN_BLOCK,
@@ -419,6 +421,8 @@ static double backward_flops(const cn_meta *in, const cn_meta *out, const void *
 }
 
 const cn_op cn__op_attention_backward = {
+    .call = "_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? attn_mask, "
+            "Tensor log_sum, bool is_causal, float scale) -> (Tensor query, Tensor key, Tensor value)",
     .name = "attention_backward",
     .doc = "Gradients of attention to q, k and v, from g, q, k, v, mask and the log of the sum.",
     .kind = CN_BLOCK,

@@ -121,6 +121,8 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 static void cpu(const cn_kernel *k) { over_channels(k, PICK(forward, k->in[0].dtype)); }
 
 const cn_op cn__op_batch_norm = {
+    .call = "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+            "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
     .name = "batch_norm",
     .doc = "Normalises each channel of (N, C, ...) over the batch; also gives its mean and (biased) variance.",
     .kind = CN_BLOCK,
@@ -176,6 +178,8 @@ static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_
 static void backward_cpu(const cn_kernel *k) { over_channels(k, PICK(backward, k->in[0].dtype)); }
 
 const cn_op cn__op_batch_norm_backward = {
+    .call = "_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, float eps) -> (Tensor input, "
+            "Tensor weight, Tensor bias)",
     .name = "batch_norm_backward",
     .doc = "Gradients of batch_norm to x, weight and bias, from g, x and weight.",
     .kind = CN_BLOCK,
@@ -217,6 +221,8 @@ static cn_tensor *eval_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 }
 
 const cn_op cn__op_batch_norm_eval = {
+    .call = "_batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps) -> "
+            "Tensor",
     .name = "batch_norm_eval",
     .doc = "batch_norm by given statistics: x, weight, bias, mean, variance.",
     .kind = CN_COMPOSITE,

@@ -94,6 +94,8 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_cached_attention = {
+    .call = "cached_attention(Tensor query, Tensor key, Tensor value, Tensor keys, Tensor values, int used, "
+            "float? scale=None) -> Tensor",
     .name = "cached_attention",
     .doc = "New tokens look at keys and values computed before, and at each other causally: q, k, v, keys, values.",
     .kind = CN_BLOCK,

@@ -137,6 +137,8 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_cross_entropy = {
+    .call = "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+            "mean|sum|none reduction=mean, float label_smoothing=0) -> Tensor",
     .name = "cross_entropy",
     .doc = "-log softmax(logits)[target], weighted, smoothed and reduced; and log of sum of exp(logits).",
     .kind = CN_BLOCK,
@@ -207,6 +209,8 @@ static cn_tensor *backward_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
 const cn_op cn__op_cross_entropy_backward = {
+    .call = "_cross_entropy_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, Tensor log_sum, "
+            "int ignore_index, mean|sum|none reduction, float label_smoothing) -> Tensor",
     .name = "cross_entropy_backward",
     .doc = "Gradient of cross_entropy to the logits, from g, logits, target, weight and lse.",
     .kind = CN_BLOCK,

@@ -185,6 +185,8 @@ static void grad(cn_grad_call *g)
 #define LOG_PROBS(...)     CN_RANGE(-3, -0.5, __VA_ARGS__)
 
 const cn_op cn__op_ctc_loss = {
+    .call = "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
+            "mean|sum|none reduction=mean, bool zero_infinity=False) -> Tensor",
     .name = "ctc_loss",
     .doc = "-log of the probability of all alignments of log_probs (T, N, C) with targets: one a sample.",
     .kind = CN_BLOCK,
@@ -211,6 +213,8 @@ const cn_op cn__op_ctc_loss = {
 };
 
 const cn_op cn__op_ctc_loss_backward = {
+    .call = "_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, "
+            "Tensor target_lengths, int blank, bool zero_infinity) -> Tensor",
     .name = "ctc_loss_backward",
     .doc = "Gradient of ctc_loss to log_probs, from g (N) and ctc_loss's operands.",
     .kind = CN_BLOCK,

@@ -30,6 +30,7 @@ static bool mask_infer(cn_infer *i)
 }
 
 const cn_op cn__op_dropout_mask = {
+    .call = "_dropout_mask(int[] size, float p, int seed, int stream, *, dtype dtype) -> Tensor",
     .name = "dropout_mask",
     .doc = "0 with probability p, else 1 / (1 - p).",
     .kind = CN_RANDOM,
@@ -78,6 +79,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_dropout = {
+    .call = "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
     .name = "dropout",
     .doc = "Each element 0 with probability p, else x / (1 - p).",
     .kind = CN_COMPOSITE,

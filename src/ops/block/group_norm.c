@@ -41,6 +41,8 @@ static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, con
 }
 
 const cn_op cn__op_group_norm = {
+    .call = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> "
+            "Tensor",
     .name = "group_norm",
     .doc = "Normalises each group of channels of (N, C, ...), then weight and bias by channel.",
     .kind = CN_COMPOSITE,
@@ -82,6 +84,7 @@ static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
 }
 
 const cn_op cn__op_instance_norm = {
+    .call = "instance_norm(Tensor input, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
     .name = "instance_norm",
     .doc = "Normalises each channel of each sample of (N, C, ...), then weight and bias by channel.",
     .kind = CN_COMPOSITE,

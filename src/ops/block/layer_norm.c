@@ -143,6 +143,8 @@ static void layer_norm_cpu(const cn_kernel *k) { forward(k, true); }
 static bool layer_norm_gpu(cn__gpu_call *c) { return cn__gpu_norm(c, true); }
 
 const cn_op cn__op_layer_norm = {
+    .call = "layer_norm(Tensor input, int normalized_dims, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
+            "-> Tensor",
     .name = "layer_norm",
     .doc = "Normalises over the last axes to mean 0 and variance 1, then weight and bias.",
     .kind = CN_BLOCK,
@@ -184,6 +186,8 @@ static void layer_norm_backward_cpu(const cn_kernel *k) { backward(k, true); }
 static bool layer_norm_backward_gpu(cn__gpu_call *c) { return cn__gpu_norm_backward(c, true); }
 
 const cn_op cn__op_layer_norm_backward = {
+    .call = "_layer_norm_backward(Tensor grad, Tensor input, Tensor? weight, int normalized_dims, float eps) -> "
+            "(Tensor input, Tensor weight, Tensor bias)",
     .name = "layer_norm_backward",
     .doc = "Gradients of layer_norm to x, weight and bias, from g, x and weight.",
     .kind = CN_BLOCK,
@@ -221,6 +225,7 @@ static void rms_norm_cpu(const cn_kernel *k) { forward(k, false); }
 static bool rms_norm_gpu(cn__gpu_call *c) { return cn__gpu_norm(c, false); }
 
 const cn_op cn__op_rms_norm = {
+    .call = "rms_norm(Tensor input, int normalized_dims, Tensor? weight=None, float eps=1.1920929e-07) -> Tensor",
     .name = "rms_norm",
     .doc = "Divides by the root of the mean square over the last axes, then weight.",
     .kind = CN_BLOCK,
@@ -258,6 +263,8 @@ static void rms_norm_backward_cpu(const cn_kernel *k) { backward(k, false); }
 static bool rms_norm_backward_gpu(cn__gpu_call *c) { return cn__gpu_norm_backward(c, false); }
 
 const cn_op cn__op_rms_norm_backward = {
+    .call = "_rms_norm_backward(Tensor grad, Tensor input, Tensor? weight, int normalized_dims, float eps) -> "
+            "(Tensor input, Tensor weight)",
     .name = "rms_norm_backward",
     .doc = "Gradients of rms_norm to x and weight, from g, x and weight.",
     .kind = CN_BLOCK,

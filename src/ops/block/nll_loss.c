@@ -88,6 +88,8 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_nll_loss = {
+    .call = "nll_loss(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+            "mean|sum|none reduction=mean) -> Tensor",
     .name = "nll_loss",
     .doc = "-x[target], weighted and reduced.",
     .kind = CN_COMPOSITE,
@@ -142,6 +144,8 @@ static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 }
 
 const cn_op cn__op_cross_entropy_soft = {
+    .call = "_cross_entropy_soft(Tensor input, Tensor target, Tensor? weight, mean|sum|none reduction, "
+            "float label_smoothing) -> Tensor",
     .name = "cross_entropy_soft",
     .doc = "cross_entropy with probabilities as target.",
     .kind = CN_COMPOSITE,

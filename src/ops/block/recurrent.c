@@ -367,6 +367,8 @@ static void grad(cn_grad_call *g)
 #define GATED(T, B, H) CN_S(T, B, 3 * H), CN_S(3 * H, H), CN_S(3 * H), CN_S(B, H), CN_ABSENT
 
 const cn_op cn__op_recurrent = {
+    .call = "_recurrent(Tensor gates, Tensor weight, Tensor? bias, Tensor h0, Tensor? c0, "
+            "rnn_tanh|rnn_relu|lstm|gru mode, bool reverse) -> (Tensor output, Tensor cells, Tensor saved)",
     .name = "recurrent",
     .doc = "A layer of an RNN, LSTM or GRU over a sequence: all states, from its gates' input part, w, b, h0, c0.",
     .kind = CN_BLOCK,
@@ -404,6 +406,9 @@ const cn_op cn__op_recurrent = {
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
 const cn_op cn__op_recurrent_backward = {
+    .call = "_recurrent_backward(Tensor grad, Tensor? grad_cells, Tensor weight, Tensor h0, Tensor? c0, "
+            "Tensor output, Tensor? cells, Tensor? saved, rnn_tanh|rnn_relu|lstm|gru mode, bool reverse) -> "
+            "(Tensor gates, Tensor recurrent, Tensor h0, Tensor c0)",
     .name = "recurrent_backward",
     .doc = "Gradients of recurrent to its gates and first states, from g, gc, w, h0, c0 and the results.",
     .kind = CN_BLOCK,

@@ -24,6 +24,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_rotary_embedding = {
+    .call = "rotary_embedding(Tensor input, Tensor cos, Tensor sin) -> Tensor",
     .name = "rotary_embedding",
     .doc = "Turns the pairs (i, i + D/2) of x (..., T, D) by angles given as cos and sin (T, D/2).",
     .kind = CN_COMPOSITE,

@@ -140,6 +140,7 @@ static cn_tensor *softmax_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 static void softmax_cpu(const cn_kernel *k) { k->kernels->softmax.softmax[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_softmax = {
+    .call = "softmax(Tensor input, int dim) -> Tensor",
     .name = "softmax",
     .doc = "exp(x) / sum of exp(x) along an axis.",
     .kind = CN_BLOCK,
@@ -186,6 +187,7 @@ static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, in
 static void softmax_backward_cpu(const cn_kernel *k) { k->kernels->softmax.softmax_backward[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_softmax_backward = {
+    .call = "_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     .name = "softmax_backward",
     .doc = "Gradient of softmax from that of its result g and the result y.",
     .kind = CN_BLOCK,
@@ -228,6 +230,7 @@ static cn_tensor *log_softmax_compose(cn_ctx *ctx, cn_tensor *const *in, int n_i
 static void log_softmax_cpu(const cn_kernel *k) { k->kernels->softmax.log_softmax[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_log_softmax = {
+    .call = "log_softmax(Tensor input, int dim) -> Tensor",
     .name = "log_softmax",
     .doc = "x - log(sum of exp(x)) along an axis.",
     .kind = CN_BLOCK,
@@ -271,6 +274,7 @@ static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in
 static void log_softmax_backward_cpu(const cn_kernel *k) { k->kernels->softmax.log_softmax_backward[cn__f64_entry(k->in[0].dtype)](k); }
 
 const cn_op cn__op_log_softmax_backward = {
+    .call = "_log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     .name = "log_softmax_backward",
     .doc = "Gradient of log_softmax from that of its result g and the result y.",
     .kind = CN_BLOCK,

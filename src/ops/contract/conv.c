@@ -190,6 +190,7 @@ static double conv_flops(const cn_meta *in, const cn_meta *out, const void *attr
 }
 
 const cn_op cn__op_conv = {
+    .call = "_conv(Tensor input, Tensor weight, int[3] stride, int[3] padding, int[3] dilation, int groups) -> Tensor",
     .name = "conv",
     .doc = "Convolution of x (N, C, D, H, W) with weight (O, C/groups, d, h, w).",
     .kind = CN_CONTRACT,
@@ -330,6 +331,8 @@ static double input_flops(const cn_meta *in, const cn_meta *out, const void *att
 }
 
 const cn_op cn__op_conv_input_grad = {
+    .call = "_conv_input_grad(Tensor grad, Tensor weight, int[3] stride, int[3] padding, int[3] dilation, int groups, "
+            "int[3] size) -> Tensor",
     .name = "conv_input_grad",
     .doc = "The gradient of conv for its input, of a given size: a transposed convolution.",
     .kind = CN_CONTRACT,
@@ -519,6 +522,8 @@ static double weight_flops(const cn_meta *in, const cn_meta *out, const void *at
 }
 
 const cn_op cn__op_conv_weight_grad = {
+    .call = "_conv_weight_grad(Tensor grad, Tensor input, int[3] stride, int[3] padding, int[3] dilation, int groups, "
+            "int[3] size) -> Tensor",
     .name = "conv_weight_grad",
     .doc = "The gradient of conv for its weight, of a given kernel size.",
     .kind = CN_CONTRACT,

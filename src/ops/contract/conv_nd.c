@@ -165,6 +165,8 @@ static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, int n_in
     .attrs = &(const cn_conv_desc) { __VA_ARGS__ }
 
 const cn_op cn__op_conv1d = {
+    .call = "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
+            "int[1] dilation=1, int groups=1) -> Tensor",
     .name = "conv1d",
     .doc = "Convolution over one axis.",
     CONVOLUTION,
@@ -177,6 +179,8 @@ const cn_op cn__op_conv1d = {
 };
 
 const cn_op cn__op_conv2d = {
+    .call = "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+            "int[2] dilation=1, int groups=1) -> Tensor",
     .name = "conv2d",
     .doc = "Convolution over two axes.",
     CONVOLUTION,
@@ -193,6 +197,8 @@ const cn_op cn__op_conv2d = {
 };
 
 const cn_op cn__op_conv3d = {
+    .call = "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+            "int[3] dilation=1, int groups=1) -> Tensor",
     .name = "conv3d",
     .doc = "Convolution over three axes.",
     CONVOLUTION,
@@ -206,6 +212,8 @@ const cn_op cn__op_conv3d = {
 };
 
 const cn_op cn__op_conv_transpose1d = {
+    .call = "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
+            "int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
     .name = "conv_transpose1d",
     .doc = "Transposed convolution over one axis.",
     CONVOLUTION,
@@ -219,6 +227,8 @@ const cn_op cn__op_conv_transpose1d = {
 };
 
 const cn_op cn__op_conv_transpose2d = {
+    .call = "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, "
+            "int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
     .name = "conv_transpose2d",
     .doc = "Transposed convolution over two axes.",
     CONVOLUTION,

@@ -316,6 +316,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_einsum = {
+    .call = "einsum(str equation, Tensor[] operands) -> Tensor",
     .name = "einsum",
     .doc = "Sums of products of the operands' elements, by an equation such as \"bij,jk->bik\".",
     .kind = CN_COMPOSITE,

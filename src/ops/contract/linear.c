@@ -22,6 +22,7 @@ static cn_tensor *linear(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void
 }
 
 const cn_op cn__op_linear = {
+    .call = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     .name = "linear",
     .doc = "x · weightᵀ + bias over the last axis; the bias may be absent.",
     .kind = CN_COMPOSITE,
@@ -64,6 +65,7 @@ static cn_tensor *dot(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *a
 }
 
 const cn_op cn__op_dot = {
+    .call = "dot(Tensor input, Tensor tensor) -> Tensor",
     .name = "dot",
     .doc = "The sum of the products of two vectors' elements.",
     .kind = CN_COMPOSITE,
@@ -84,6 +86,7 @@ static cn_tensor *outer(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void 
 }
 
 const cn_op cn__op_outer = {
+    .call = "outer(Tensor input, Tensor vec2) -> Tensor",
     .name = "outer",
     .doc = "Every product of an element of one vector and an element of the other.",
     .kind = CN_COMPOSITE,

@@ -192,6 +192,7 @@ static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
 }
 
 const cn_op cn__op_matmul = {
+    .call = "matmul(Tensor input, Tensor other) -> Tensor",
     .name = "matmul",
     .doc = "The matrix product over the last two axes; the axes before them broadcast.",
     .kind = CN_CONTRACT,

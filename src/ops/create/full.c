@@ -58,6 +58,7 @@ static int wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
 }
 
 const cn_op cn__op_full = {
+    .call = "full(int[] size, float fill_value, *, dtype dtype=f32) -> Tensor",
     .name = "full", .doc = "Every element the same number.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",

@@ -181,6 +181,7 @@ static int bernoulli_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
              { .attrs = CN__SHAPE(CN_F32, 65, 67), SEED(0x123456789abcdef0, { 0 }) })
 
 const cn_op cn__op_rand = {
+    .call = "rand(int[] size, *, dtype dtype=f32) -> Tensor",
     .name = "rand", .doc = "Random numbers, even in [0, 1).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
@@ -189,6 +190,7 @@ const cn_op cn__op_rand = {
 };
 
 const cn_op cn__op_randn = {
+    .call = "randn(int[] size, *, dtype dtype=f32) -> Tensor",
     .name = "randn", .doc = "Random numbers, normal with mean 0 and deviation 1.", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
@@ -198,6 +200,7 @@ const cn_op cn__op_randn = {
 };
 
 const cn_op cn__op_randint = {
+    .call = "randint(int low, int high, int[] size, *, dtype dtype=i64) -> Tensor",
     .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
@@ -210,6 +213,7 @@ const cn_op cn__op_randint = {
 };
 
 const cn_op cn__op_bernoulli = {
+    .call = "bernoulli(Tensor input) -> Tensor",
     .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM,
     .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",

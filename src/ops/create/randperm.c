@@ -128,6 +128,7 @@ static bool gpu(cn__gpu_call *c)
 #define CASE(n, seed) { .attrs = CN__SHAPE(CN_I64, n), CN_ARGS({ .u = seed }, { .u = 3 }) }
 
 const cn_op cn__op_randperm = {
+    .call = "randperm(int n) -> Tensor",
     .name = "randperm", .doc = "The numbers from 0 to n - 1 in random order.", .kind = CN_SORT,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_BIT(CN_I64), .attr_size = sizeof(cn__shape_attrs), .infer = infer, .cpu = cpu, .gpu = gpu,

@@ -78,6 +78,7 @@ static bool eye_infer(cn_infer *i)
 #define FROM(a, b) CN_ARGS({ .f = a }, { .f = b })
 
 const cn_op cn__op_arange = {
+    .call = "arange(float start, float end, float step=1, *, dtype dtype=f32) -> Tensor",
     .name = "arange", .doc = "start, start + step, ... up to but not including the end.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
@@ -89,6 +90,7 @@ const cn_op cn__op_arange = {
 };
 
 const cn_op cn__op_linspace = {
+    .call = "linspace(float start, float end, int steps, *, dtype dtype=f32) -> Tensor",
     .name = "linspace", .doc = "Evenly spaced numbers from start to end, both included.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY & ~CN_BIT(CN_BOOL), .cheap = true, .attr_size = sizeof(cn__shape_attrs), .infer = sequence_infer,
@@ -101,6 +103,7 @@ const cn_op cn__op_linspace = {
 };
 
 const cn_op cn__op_eye = {
+    .call = "eye(int n, int m, *, dtype dtype=f32) -> Tensor",
     .name = "eye", .doc = "1 on the diagonal, 0 elsewhere.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = eye_infer, .no_grad = "it has no operands",

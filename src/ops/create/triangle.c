@@ -58,6 +58,7 @@ static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0],
              { CN_IN(CN_S(2, 65, 33)), SIZES(65, 33), CN_ARGS({ .i = -3 }) })
 
 const cn_op cn__op_tril = {
+    .call = "tril(Tensor input, int diagonal=0) -> Tensor",
     .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = tril_grad,
@@ -65,6 +66,7 @@ const cn_op cn__op_tril = {
 };
 
 const cn_op cn__op_triu = {
+    .call = "triu(Tensor input, int diagonal=0) -> Tensor",
     .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = triu_grad,

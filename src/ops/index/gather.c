@@ -72,6 +72,7 @@ static bool gpu(cn__gpu_call *c)
 }
 
 const cn_op cn__op_gather = {
+    .call = "gather(Tensor input, int dim, Tensor index) -> Tensor",
     .name = "gather", .doc = "Picks along an axis, at each place the element that the index there names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer, .grad = grad, .cpu = cpu,

@@ -16,6 +16,7 @@ static cn_tensor *compose_fill(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 }
 
 const cn_op cn__op_masked_fill = {
+    .call = "masked_fill(Tensor input, Tensor mask, float value) -> Tensor",
     .name = "masked_fill", .doc = "x with a number wherever the mask is true.",
     .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .compose = compose_fill,
@@ -112,6 +113,7 @@ static cn_tensor *compose_select(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
 }
 
 const cn_op cn__op_masked_select = {
+    .call = "masked_select(Tensor input, Tensor mask) -> Tensor",
     .name = "masked_select", .doc = "The elements of x where the mask is true, in order; evaluates the mask.",
     .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .compose = compose_select,
@@ -133,6 +135,7 @@ static cn_tensor *compose_nonzero(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 }
 
 const cn_op cn__op_nonzero = {
+    .call = "nonzero(Tensor input) -> Tensor",
     .name = "nonzero", .doc = "Where x is not zero, one row of indices for each such element; evaluates x.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1,
     .no_grad = "indices have no gradient", .compose = compose_nonzero, .onnx = "NonZero",
@@ -174,6 +177,7 @@ static cn_tensor *compose_one_hot(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 }
 
 const cn_op cn__op_one_hot = {
+    .call = "one_hot(Tensor input, int num_classes=-1) -> Tensor",
     .name = "one_hot", .doc = "For each index a row of zeros with a 1 at that place, as i64.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1,
     .attr_size = sizeof(cn__one_hot_attrs), .no_grad = "the result is made of integers", .compose = compose_one_hot,

@@ -33,6 +33,7 @@ static bool gpu_wrap(cn__gpu_call *c)
 }
 
 const cn_op cn__op_wrap_index = {
+    .call = "_wrap_index(Tensor index, int size) -> Tensor",
     .name = "wrap_index", .doc = "Indices along an axis, those that count from its end turned into plain ones.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
     .attr_size = sizeof(cn__wrap_attrs), .infer = infer_wrap, .no_grad = "indices have no gradient", .cpu = cpu_wrap,
@@ -62,6 +63,7 @@ static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 }
 
 const cn_op cn__op_take = {
+    .call = "take(Tensor input, Tensor index) -> Tensor",
     .name = "take", .doc = "The elements of the flat tensor that the indices name, in the shape of the index.",
     .kind = CN_COMPOSITE, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .compose = compose_take,
@@ -111,6 +113,7 @@ static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, int n_in, const
 }
 
 const cn_op cn__op_index_put = {
+    .call = "index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
     .name = "index_put", .doc = "x with x[index0, index1, ...] replaced by a value, or with the value added there.",
     .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .variadic = true, .dtypes = CN_NUMBERS, .free_dtype = ~3u,
     .not_differentiable = ~3u, .attr_size = sizeof(cn__put_attrs), .compose = compose_put,

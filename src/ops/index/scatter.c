@@ -437,6 +437,7 @@ static void grad_embedding_backward(cn_grad_call *g)
 
 /* An index that names a place twice makes scatter's gradient PyTorch's, not the true one. */
 const cn_op cn__op_scatter = {
+    .call = "scatter(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
     .name = "scatter", .doc = "x with a source's elements written along an axis to the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter,
@@ -453,6 +454,7 @@ const cn_op cn__op_scatter = {
 };
 
 const cn_op cn__op_scatter_add = {
+    .call = "scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
     .name = "scatter_add", .doc = "x with a source's elements added along an axis at the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter_add,
@@ -468,6 +470,7 @@ const cn_op cn__op_scatter_add = {
 };
 
 const cn_op cn__op_index_copy = {
+    .call = "_index_copy(Tensor input, Tensor index, Tensor source, int dim) -> Tensor",
     .name = "index_copy", .doc = "x with a source's slices along an axis written to the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_rows, .grad = grad_index_copy,
@@ -481,6 +484,7 @@ const cn_op cn__op_index_copy = {
 };
 
 const cn_op cn__op_index_add = {
+    .call = "index_add(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
     .name = "index_add", .doc = "x with a source's slices along an axis added at the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_rows, .grad = grad_index_add,
@@ -494,6 +498,7 @@ const cn_op cn__op_index_add = {
 };
 
 const cn_op cn__op_embedding_backward = {
+    .call = "_embedding_backward(Tensor grad, Tensor indices, int num_weights) -> Tensor",
     .name = "embedding_backward", .doc = "The gradient of embedding's weight: each row the sum of what arrived for it.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .attr_size = sizeof(cn__rows_attrs), .infer = infer_embedding_backward, .grad = grad_embedding_backward,

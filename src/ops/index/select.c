@@ -116,6 +116,7 @@ static double picked_bytes(const cn_meta *in, const cn_meta *out, const void *at
 }
 
 const cn_op cn__op_index_select = {
+    .call = "index_select(Tensor input, int dim, Tensor index) -> Tensor",
     .name = "index_select", .doc = "The slices along an axis that a list of indices names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_select, .grad = grad_select,
@@ -132,6 +133,7 @@ const cn_op cn__op_index_select = {
 };
 
 const cn_op cn__op_embedding = {
+    .call = "embedding(Tensor weight, Tensor indices) -> Tensor",
     .name = "embedding", .doc = "For each index the row of the weight that it names.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .infer = infer_embedding, .grad = grad_embedding, .cpu = cpu_embedding, .gpu = gpu_embedding,

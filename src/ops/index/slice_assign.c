@@ -78,6 +78,7 @@ static bool gpu(cn__gpu_call *c)
 }
 
 const cn_op cn__op_slice_assign = {
+    .call = "slice_assign(Tensor input, int dim, int start, int end, int step, Tensor value) -> Tensor",
     .name = "slice_assign", .doc = "x with a slice along an axis replaced by a value.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer,
     .grad = grad, .in_place = true, .cpu = cpu, .gpu = gpu,

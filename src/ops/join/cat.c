@@ -119,6 +119,7 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_cat = {
+    .call = "cat(Tensor[] tensors, int dim=0) -> Tensor",
     .name = "cat",
     .doc = "Tensors one after the other along an axis.",
     .kind = CN_INDEX,
@@ -193,6 +194,7 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, int n_in, con
 }
 
 const cn_op cn__op_stack = {
+    .call = "stack(Tensor[] tensors, int dim=0) -> Tensor",
     .name = "stack",
     .doc = "Tensors of one shape along a new axis.",
     .kind = CN_COMPOSITE,

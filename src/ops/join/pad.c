@@ -243,6 +243,7 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_pad = {
+    .call = "pad(Tensor input, int[] pad, constant|reflect|replicate|circular mode=constant, float value=0) -> Tensor",
     .name = "pad",
     .doc = "Axes made longer by a constant, by reflection, by their ends or by going round.",
     .kind = CN_INDEX,

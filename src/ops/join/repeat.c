@@ -41,6 +41,7 @@ static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
 }
 
 const cn_op cn__op_repeat = {
+    .call = "repeat(Tensor input, int[] repeats) -> Tensor",
     .name = "repeat",
     .doc = "The whole tensor so many times along each axis; new axes in front.",
     .kind = CN_COMPOSITE,
@@ -79,6 +80,7 @@ static cn_tensor *compose_tile(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 }
 
 const cn_op cn__op_tile = {
+    .call = "tile(Tensor input, int[] dims) -> Tensor",
     .name = "tile",
     .doc = "repeat, where the numbers may be fewer than the axes: they count from the last.",
     .kind = CN_COMPOSITE,
@@ -117,6 +119,7 @@ static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, int n_in
 }
 
 const cn_op cn__op_repeat_interleave = {
+    .call = "repeat_interleave(Tensor input, int repeats, int dim) -> Tensor",
     .name = "repeat_interleave",
     .doc = "Each element so many times along an axis.",
     .kind = CN_COMPOSITE,

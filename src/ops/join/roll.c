@@ -40,6 +40,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 }
 
 const cn_op cn__op_roll = {
+    .call = "roll(Tensor input, int[] shifts, int[] dims=None) -> Tensor",
     .name = "roll",
     .doc = "Pushed along axes, going round.",
     .kind = CN_COMPOSITE,

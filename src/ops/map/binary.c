@@ -83,6 +83,7 @@ static const cn_case cases[] = {
 };
 #define BINARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, onnx_, xl, xh, yl, yh)                   \
     const cn_op cn__op_##name_ = {                                                                                \
+        .call = #name_ "(Tensor input, Tensor other) -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
         .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                           \
         .wgsl = wgsl_, .onnx = onnx_,                                                                             \

@@ -30,6 +30,7 @@ DEFINE(where_8, uint64_t)
 static void copy_grad(cn_grad_call *c) { c->in_grad[0] = c->out_grad[0]; }
 
 const cn_op cn__op_copy = {
+    .call = "_copy(Tensor input) -> Tensor",
     .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY,
     .cheap = true, .copies = true, .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
     CN_CASES({ CN_IN(CN_S(2, 3, 4)) }, { CN_IN(CN_S(7)) }, { CN_IN(CN_S0) }, { CN_IN(CN_S(3, 0)) },
@@ -51,6 +52,7 @@ static void where_grad(cn_grad_call *c)
 }
 
 const cn_op cn__op_where = {
+    .call = "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
     .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1,
     .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1, .cheap = true,
     .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x != 0)", .onnx = "Where",

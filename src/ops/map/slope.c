@@ -100,6 +100,7 @@ static cn_tensor *gelu_tanh_bend(cn_tensor *v)
 
 #define SLOPE(name_, doc_, expression, wgsl_, of_v)                                                              \
     const cn_op cn__op_##name_ = {                                                                               \
+        .call = "_" #name_ "(Tensor grad, Tensor v) -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, DTYPES_REAL, .infer = INFER_REAL, \
         GRAD_REAL(name_), .loops = { LOOPS_REAL(name_) }, .wgsl = wgsl_,                                         \
         CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_S(7), CN_S(7)) },                     \

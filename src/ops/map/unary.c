@@ -64,6 +64,7 @@ static const cn_case cases[] = {
 };
 #define UNARY(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high)                            \
     const cn_op cn__op_##name_ = {                                                                              \
+        .call = #name_ "(Tensor input) -> Tensor",                                                              \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
         .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(unary.name_),                        \
         .wgsl = wgsl_, .onnx = onnx_,                                                                           \

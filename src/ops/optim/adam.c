@@ -35,6 +35,9 @@
     "let g = select(p7 * y, p7 * y + p5 * x, p5 != 0); r1 = mixed(z, g, q1); r2 = u * p2 + q2 * g * g; "
 
 const cn_op cn__op_adam_step = {
+    .call = "_adam_step(Tensor param, Tensor grad, Tensor m, Tensor v, float rate, float beta1, float beta2, "
+            "float root, float eps, float weight_decay, float shrink, float sign) -> (Tensor param, Tensor m, "
+            "Tensor v)",
     .name = "adam_step", .doc = "New p, m and v from p, g, m and v: one step of Adam or AdamW.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(adam_step),
     .wgsl = UPDATE "r0 = x * p6 - p0 * r1 / (sqrt(r2) / p3 + p4);",
@@ -45,6 +48,9 @@ const cn_op cn__op_adam_step = {
 };
 
 const cn_op cn__op_amsgrad_step = {
+    .call = "_amsgrad_step(Tensor param, Tensor grad, Tensor m, Tensor v, Tensor max_v, float rate, float beta1, "
+            "float beta2, float root, float eps, float weight_decay, float shrink, float sign) -> (Tensor param, "
+            "Tensor m, Tensor v, Tensor max_v)",
     .name = "amsgrad_step", .doc = "The same with the largest v so far as fifth operand and fourth result.",
     .kind = CN_MAP, .n_in = 5, .n_out = 4, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(amsgrad_step),
     .wgsl = UPDATE "r3 = larger(v, r2); r0 = x * p6 - p0 * r1 / (sqrt(r3) / p3 + p4);",

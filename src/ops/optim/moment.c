@@ -30,6 +30,9 @@
 #define FEW(a, b, c, d, e) CN_ARGS({ .f = a }, { .f = b }, { .f = c }, { .f = d }, { .f = e })
 
 const cn_op cn__op_moment_step = {
+    .call = "_moment_step(Tensor param, Tensor grad, Tensor m, Tensor v, float rate, float ahead, float fresh1, "
+            "float beta2, float scale, float floor, float weight_decay, float shrink) -> (Tensor param, Tensor m, "
+            "Tensor v)",
     .name = "moment_step", .doc = "New p, m and v from p, g, m and v: one step of NAdam or RAdam.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(moment_step),
     .wgsl = "let g = select(y, y + p6 * x, p6 != 0); r1 = mixed(z, g, p2); r2 = u * p3 + q3 * g * g; "
@@ -39,6 +42,8 @@ const cn_op cn__op_moment_step = {
 };
 
 const cn_op cn__op_adamax_step = {
+    .call = "_adamax_step(Tensor param, Tensor grad, Tensor m, Tensor v, float rate, float fresh1, float beta2, "
+            "float eps, float weight_decay) -> (Tensor param, Tensor m, Tensor v)",
     .name = "adamax_step", .doc = "New p, m and v from p, g, m and v: one step of Adamax.", .kind = CN_MAP,
     .n_in = 4, .n_out = 3, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(adamax_step),
     .wgsl = "let g = select(y, y + p4 * x, p4 != 0); r1 = mixed(z, g, p1); r2 = larger(u * p2, abs(g) + p3); "
@@ -48,6 +53,8 @@ const cn_op cn__op_adamax_step = {
 };
 
 const cn_op cn__op_lion_step = {
+    .call = "_lion_step(Tensor param, Tensor grad, Tensor m, float lr, float beta1, float beta2, float weight_decay) "
+            "-> (Tensor param, Tensor m)",
     .name = "lion_step", .doc = "New p and m from p, g and m: one step of Lion.", .kind = CN_MAP,
     .n_in = 3, .n_out = 2, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(lion_step),
     .wgsl = "let m = p1 * z + q1 * y; r0 = x - p0 * (f32(m > 0) - f32(m < 0) + p3 * x); r1 = p2 * z + q2 * y;",

@@ -30,6 +30,8 @@
 #define SLOPE "let g = select(y, y + p3 * x, p3 != 0); r1 = z * p1 + q1 * g * g; "
 
 const cn_op cn__op_rmsprop_step = {
+    .call = "_rmsprop_step(Tensor param, Tensor grad, Tensor square_avg, float rate, float alpha, float eps, "
+            "float weight_decay) -> (Tensor param, Tensor square_avg)",
     STEP(rmsprop_step, 3, 2, "New p and v from p, g and v: one step of RMSprop."),
     .wgsl = SLOPE "r0 = x - p0 * g / (sqrt(r1) + p2);",
     CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4)), PLAIN }, { CN_IN(P(7), G(7), V(7)), PLAIN },
@@ -37,6 +39,9 @@ const cn_op cn__op_rmsprop_step = {
 };
 
 const cn_op cn__op_rmsprop_momentum_step = {
+    .call = "_rmsprop_momentum_step(Tensor param, Tensor grad, Tensor square_avg, Tensor buffer, float rate, "
+            "float alpha, float eps, float weight_decay, float momentum) -> (Tensor param, Tensor square_avg, "
+            "Tensor buffer)",
     STEP(rmsprop_momentum_step, 4, 3, "The same with a momentum buffer as fourth operand and third result."),
     .wgsl = SLOPE "r2 = u * p4 + g / (sqrt(r1) + p2); r0 = x - p0 * r2;",
     CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), B(2, 3, 4)), PLAIN },
@@ -45,6 +50,8 @@ const cn_op cn__op_rmsprop_momentum_step = {
 };
 
 const cn_op cn__op_rmsprop_centered_step = {
+    .call = "_rmsprop_centered_step(Tensor param, Tensor grad, Tensor square_avg, Tensor grad_avg, float rate, "
+            "float alpha, float eps, float weight_decay) -> (Tensor param, Tensor square_avg, Tensor grad_avg)",
     STEP(rmsprop_centered_step, 4, 3, "RMSprop with the mean of gradients as fourth operand and third result."),
     .wgsl = SLOPE "r2 = mixed(u, g, q1); r0 = x - p0 * g / (sqrt(r1 - r2 * r2) + p2);",
     CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4)), PLAIN },
@@ -54,6 +61,9 @@ const cn_op cn__op_rmsprop_centered_step = {
 };
 
 const cn_op cn__op_rmsprop_centered_momentum_step = {
+    .call = "_rmsprop_centered_momentum_step(Tensor param, Tensor grad, Tensor square_avg, Tensor grad_avg, "
+            "Tensor buffer, float rate, float alpha, float eps, float weight_decay, float momentum) -> (Tensor param, "
+            "Tensor square_avg, Tensor grad_avg, Tensor buffer)",
     STEP(rmsprop_centered_momentum_step, 5, 4, "RMSprop with both: the mean of gradients, then the momentum buffer."),
     .wgsl = SLOPE "r2 = mixed(u, g, q1); r3 = v * p4 + g / (sqrt(r1 - r2 * r2) + p2); r0 = x - p0 * r3;",
     CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), C(2, 3, 4), B(2, 3, 4)), PLAIN },
@@ -62,6 +72,8 @@ const cn_op cn__op_rmsprop_centered_momentum_step = {
 };
 
 const cn_op cn__op_adadelta_step = {
+    .call = "_adadelta_step(Tensor param, Tensor grad, Tensor square_avg, Tensor delta_avg, float rate, float rho, "
+            "float eps, float weight_decay) -> (Tensor param, Tensor square_avg, Tensor delta_avg)",
     STEP(adadelta_step, 4, 3, "New p, v and d from p, g, v and d: one step of Adadelta."),
     .wgsl = SLOPE "let w = sqrt(u + p2) / sqrt(r1 + p2) * g; r2 = u * p1 + q1 * w * w; r0 = x - p0 * w;",
     CN_CASES({ CN_IN(P(2, 3, 4), G(2, 3, 4), V(2, 3, 4), V(2, 3, 4)), PLAIN },

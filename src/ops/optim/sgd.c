@@ -17,6 +17,7 @@
 #define DECAYING CN_ARGS({ .f = 0.1 }, { .f = 0.01 }, { .f = -1 })
 
 const cn_op cn__op_sgd_step = {
+    .call = "_sgd_step(Tensor param, Tensor grad, float lr, float weight_decay, float sign) -> Tensor",
     .name = "sgd_step", .doc = "New p from p and g: one step of gradient descent.", .kind = CN_MAP, .n_in = 2,
     .n_out = 1, .cheap = true, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(sgd_step),
     .wgsl = "x - p0 * select(p2 * y, p2 * y + p1 * x, p1 != 0)",
@@ -32,6 +33,8 @@ const cn_op cn__op_sgd_step = {
 #define DOWN(...) CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__)
 
 const cn_op cn__op_momentum_step = {
+    .call = "_momentum_step(Tensor param, Tensor grad, Tensor buffer, float lr, float weight_decay, float sign, "
+            "float momentum, float fresh, bool nesterov) -> (Tensor param, Tensor buffer)",
     .name = "momentum_step", .doc = "New p and b from p, g and b: one step of gradient descent with momentum.",
     .kind = CN_MAP, .n_in = 3, .n_out = 2, .infer = cn_infer_map, CN__NO_GRADIENT, CN__STEP_LOOPS(momentum_step),
     .wgsl = SLOPE "r1 = z * p3 + p4 * g; r0 = x - p0 * select(r1, g + p3 * r1, p5 != 0);",

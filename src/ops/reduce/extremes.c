@@ -65,6 +65,7 @@ static void grad(cn_grad_call *g)
              {CN_IN(CN_DISTINCT(4, 65536)), .attrs = &(const cn__reduce_attrs){1, 2, 0}})
 
 const cn_op cn__op_max = {
+    .call = "max(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
     .reducers = REDUCERS(max_reducer), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
@@ -72,6 +73,7 @@ const cn_op cn__op_max = {
 };
 
 const cn_op cn__op_min = {
+    .call = "min(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "min", .doc = "Smallest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
     .reducers = REDUCERS(min_reducer), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
@@ -79,6 +81,7 @@ const cn_op cn__op_min = {
 };
 
 const cn_op cn__op_argmax = {
+    .call = "argmax(Tensor input, int[1] dim=None, bool keepdim=False) -> Tensor",
     .name = "argmax", .doc = "Where the largest element is, the first of equals; a NaN counts as largest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
@@ -87,6 +90,7 @@ const cn_op cn__op_argmax = {
 };
 
 const cn_op cn__op_argmin = {
+    .call = "argmin(Tensor input, int[1] dim=None, bool keepdim=False) -> Tensor",
     .name = "argmin", .doc = "Where the smallest element is, the first of equals; a NaN counts as smallest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",

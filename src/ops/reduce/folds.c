@@ -80,6 +80,7 @@ static const cn_wgsl_reducer prod_real = { "f32", "1.0", "s * x", "s * t", "s" }
 static const cn_wgsl_reducer prod_whole = { "i32", "1", "s * x", "s * t", "s" };
 
 const cn_op cn__op_sum = {
+    .call = "sum(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "sum", .doc = "Sum over axes; integers and bool add up in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = sum_grad,
     .reducers = {[CN_F32] = &sum_f32_reducer, [CN_F64] = &sum_f64_reducer, [CN_I64] = &sum_i64_reducer},
@@ -99,6 +100,7 @@ const cn_op cn__op_sum = {
 };
 
 const cn_op cn__op_prod = {
+    .call = "prod(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "prod", .doc = "Product over axes; integers and bool multiply in i64.", .kind = CN_REDUCE,
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs),
     .infer = infer, .grad = prod_grad,

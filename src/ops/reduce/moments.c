@@ -37,6 +37,7 @@ static cn_tensor *compose_std(cn_ctx *ctx, cn_tensor *const *in, int n_in, const
 }
 
 const cn_op cn__op_mean = {
+    .call = "mean(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "mean", .doc = "Mean over axes.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
     .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_mean, .onnx = "ReduceMean",
     CN_CASES(
@@ -49,6 +50,7 @@ const cn_op cn__op_mean = {
 };
 
 const cn_op cn__op_var = {
+    .call = "var(Tensor input, int[] dim=None, *, float correction=1, bool keepdim=False) -> Tensor",
     .name = "var", .doc = "Variance over axes; the divisor is the count less the correction.", .kind = CN_COMPOSITE,
     .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_var,
     CN_CASES(
@@ -60,6 +62,7 @@ const cn_op cn__op_var = {
 };
 
 const cn_op cn__op_std = {
+    .call = "std(Tensor input, int[] dim=None, *, float correction=1, bool keepdim=False) -> Tensor",
     .name = "std", .doc = "Standard deviation over axes: the root of var.", .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1,
     .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_std,
     CN_CASES(

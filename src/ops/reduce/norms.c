@@ -56,6 +56,7 @@ static cn_tensor *compose_logsumexp(cn_ctx *ctx, cn_tensor *const *in, int n_in,
 }
 
 const cn_op cn__op_norm = {
+    .call = "norm(Tensor input, float p=2, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "norm", .doc = "(sum |x|^p)^(1/p) over axes; p may be 0 (a count), infinity (the largest) or -infinity.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_norm,
     CN_CASES(
@@ -73,6 +74,7 @@ const cn_op cn__op_norm = {
 };
 
 const cn_op cn__op_logsumexp = {
+    .call = "logsumexp(Tensor input, int[] dim, bool keepdim=False) -> Tensor",
     .name = "logsumexp", .doc = "log(sum(exp(x))) over axes without overflow.", .kind = CN_COMPOSITE,
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS, .ints_to_float = true, .attr_size = sizeof(cn__axis_set_attrs),
     .compose = compose_logsumexp, .onnx = "ReduceLogSumExp",

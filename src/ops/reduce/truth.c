@@ -38,6 +38,7 @@ static const cn_wgsl_reducer all_whole = { "i32", "1", "s & i32(x != 0)", "s & t
              {CN_IN(CN_BOOLS(2, 1500)), .attrs = &(const cn__reduce_attrs){0, 1, 0}})
 
 const cn_op cn__op_any = {
+    .call = "any(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "any", .doc = "Whether any element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer,
     .no_grad = "true or false does not change smoothly",
@@ -48,6 +49,7 @@ const cn_op cn__op_any = {
 };
 
 const cn_op cn__op_all = {
+    .call = "all(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "all", .doc = "Whether every element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer,
     .no_grad = "true or false does not change smoothly",

@@ -61,6 +61,7 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_cummax = {
+    .call = "cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)",
     .name = "cummax", .doc = "Largest so far along an axis, and its index: the last of equals; NaN stays once met.",
     .kind = CN_SCAN, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__axis_attrs),
     .infer = cn__infer_scan, .grad = grad, .cpu = cpu, .gpu = gpu,

@@ -202,6 +202,7 @@ static bool infer_linear(cn_infer *i)
 }
 
 const cn_op cn__op_cumsum = {
+    .call = "cumsum(Tensor input, int dim) -> Tensor",
     .name = "cumsum", .doc = "Running sum along an axis; integers and bool add up in i64.", .kind = CN_SCAN, .n_in = 1,
     .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__scan_attrs), .infer = cn__infer_scan,
     .grad = cumsum_grad, .cpu = cumsum_cpu, .gpu = cumsum_gpu, .onnx = "CumSum",
@@ -216,6 +217,7 @@ const cn_op cn__op_cumsum = {
 };
 
 const cn_op cn__op_cumprod = {
+    .call = "cumprod(Tensor input, int dim) -> Tensor",
     .name = "cumprod", .doc = "Running product along an axis; integers and bool multiply in i64.", .kind = CN_SCAN,
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__axis_attrs),
     .infer = cn__infer_scan, .grad = cumprod_grad, .cpu = cumprod_cpu, .gpu = cumprod_gpu,
@@ -229,6 +231,7 @@ const cn_op cn__op_cumprod = {
 };
 
 const cn_op cn__op_linear_scan = {
+    .call = "_linear_scan(Tensor a, Tensor b, int dim, bool reverse) -> Tensor",
     .name = "linear_scan", .doc = "h[i] = a[i] h[i-1] + b[i] along an axis (reverse: h[i] = a[i+1] h[i+1] + b[i]).",
     .kind = CN_SCAN, .n_in = 2, .n_out = 1, .attr_size = sizeof(cn__scan_attrs), .infer = infer_linear,
     .grad = linear_grad, .cpu = linear_cpu, .gpu = linear_gpu,

@@ -246,6 +246,7 @@ static bool infer_topk(cn_infer *i)
 static void grad(cn_grad_call *g) { g->in_grad[0] = cn__scatter_back(g, *(const int64_t *)g->attrs); }
 
 const cn_op cn__op_sort = {
+    .call = "sort(Tensor input, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     .name = "sort", .doc = "Elements in order along an axis, and where they came from; stable; NaN is the largest.",
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__sort_attrs),
     .infer = cn__infer_scan, .grad = grad, .cpu = sort_cpu, .scratch = sort_scratch, .gpu = sort_gpu,
@@ -259,6 +260,7 @@ const cn_op cn__op_sort = {
 };
 
 const cn_op cn__op_topk = {
+    .call = "topk(Tensor input, int k, int dim=-1, bool largest=True) -> (Tensor values, Tensor indices)",
     .name = "topk", .doc = "The k largest (or smallest) elements along an axis in order, and where they are.",
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__topk_attrs),
     .infer = infer_topk, .grad = grad, .cpu = topk_cpu, .scratch = topk_scratch, .gpu = topk_gpu,
@@ -283,6 +285,7 @@ static cn_tensor *compose_argsort(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 }
 
 const cn_op cn__op_argsort = {
+    .call = "argsort(Tensor input, int dim=-1, bool descending=False) -> Tensor",
     .name = "argsort", .doc = "Where the elements along an axis would come from if they were sorted.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__sort_attrs), .no_grad = "an index does not change smoothly", .compose = compose_argsort,

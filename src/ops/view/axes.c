@@ -66,6 +66,7 @@ static void grad_permute(cn_grad_call *g)
 }
 
 const cn_op cn__op_permute = {
+    .call = "permute(Tensor input, int[] dims) -> Tensor",
     .name = "permute",
     .doc = "The axes in another order.",
     .kind = CN_VIEW,
@@ -111,6 +112,7 @@ static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, int n_in,
 }
 
 const cn_op cn__op_transpose = {
+    .call = "transpose(Tensor input, int dim0, int dim1) -> Tensor",
     .name = "transpose",
     .doc = "Two axes exchanged.",
     .kind = CN_COMPOSITE,
@@ -168,6 +170,7 @@ static bool infer_squeeze(cn_infer *i)
 }
 
 const cn_op cn__op_squeeze = {
+    .call = "squeeze(Tensor input, int[] dim=None) -> Tensor",
     .name = "squeeze",
     .doc = "Without axes of size 1.",
     .kind = CN_VIEW,
@@ -212,6 +215,7 @@ static bool infer_unsqueeze(cn_infer *i)
 }
 
 const cn_op cn__op_unsqueeze = {
+    .call = "unsqueeze(Tensor input, int dim) -> Tensor",
     .name = "unsqueeze",
     .doc = "With a further axis of size 1.",
     .kind = CN_VIEW,
@@ -267,6 +271,7 @@ static bool infer_expand(cn_infer *i)
 static void grad_expand(cn_grad_call *g) { g->in_grad[0] = cn__sum_to(g->out_grad[0], cn__layout(g->in[0])); }
 
 const cn_op cn__op_expand = {
+    .call = "expand(Tensor input, int[] size) -> Tensor",
     .name = "expand",
     .doc = "Axes of size 1 repeated to a size, and new axes in front.",
     .kind = CN_VIEW,
@@ -310,6 +315,7 @@ static bool infer_flip(cn_infer *i)
 static void grad_flip(cn_grad_call *g) { g->in_grad[0] = cn_apply(&cn__op_flip, g->out_grad, 1, g->attrs, NULL); }
 
 const cn_op cn__op_flip = {
+    .call = "flip(Tensor input, int[] dims) -> Tensor",
     .name = "flip",
     .doc = "In reverse order along axes.",
     .kind = CN_VIEW,

@@ -8,6 +8,7 @@ bool cn__infer_same(cn_infer *i)
 }
 
 const cn_op cn__op_detach = {
+    .call = "detach(Tensor input) -> Tensor",
     .name = "detach",
     .doc = "The same value, cut off from gradients.",
     .kind = CN_VIEW,

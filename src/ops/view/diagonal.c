@@ -47,6 +47,7 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_diagonal = {
+    .call = "diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     .name = "diagonal",
     .doc = "A diagonal of two axes, as the last axis.",
     .kind = CN_VIEW,
@@ -136,6 +137,7 @@ static void grad_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_diagonal_backward = {
+    .call = "_diagonal_backward(Tensor grad, int offset, int dim1, int dim2, int size1, int size2) -> Tensor",
     .name = "diagonal_backward",
     .doc = "The gradient of diagonal: zeros beside it.",
     .kind = CN_INDEX,

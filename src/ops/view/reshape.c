@@ -74,6 +74,7 @@ static void grad_view(cn_grad_call *g) { g->in_grad[0] = cn_reshape(g->out_grad[
 
 /* An axis can be cut up whatever its stride. */
 const cn_op cn__op_view = {
+    .call = "view(Tensor input, int[] size) -> Tensor",
     .name = "view",
     .doc = "The same memory in another shape.",
     .kind = CN_VIEW,
@@ -109,6 +110,7 @@ static cn_tensor *compose_reshape(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 }
 
 const cn_op cn__op_reshape = {
+    .call = "reshape(Tensor input, int[] shape) -> Tensor",
     .name = "reshape",
     .doc = "The same elements in another shape: a view where possible, else a copy.",
     .kind = CN_COMPOSITE,
@@ -154,6 +156,7 @@ static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 }
 
 const cn_op cn__op_flatten = {
+    .call = "flatten(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor",
     .name = "flatten",
     .doc = "Neighbouring axes made one.",
     .kind = CN_COMPOSITE,

@@ -34,6 +34,7 @@ static void grad_slice(cn_grad_call *g)
 }
 
 const cn_op cn__op_slice = {
+    .call = "slice(Tensor input, int dim=0, int start=0, int end=9223372036854775807, int step=1) -> Tensor",
     .name = "slice",
     .doc = "Every step-th element along an axis, from a start on.",
     .kind = CN_VIEW,
@@ -103,6 +104,7 @@ static void grad_select(cn_grad_call *g)
 }
 
 const cn_op cn__op_select = {
+    .call = "select(Tensor input, int dim, int index) -> Tensor",
     .name = "select",
     .doc = "One place along an axis; the axis goes.",
     .kind = CN_VIEW,
@@ -151,6 +153,7 @@ static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
 }
 
 const cn_op cn__op_narrow = {
+    .call = "narrow(Tensor input, int dim, int start, int length) -> Tensor",
     .name = "narrow",
     .doc = "A run of neighbours along an axis.",
     .kind = CN_COMPOSITE,

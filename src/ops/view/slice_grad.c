@@ -215,6 +215,7 @@ static void grad_slice_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_slice_backward = {
+    .call = "_slice_backward(Tensor grad, int dim, int length, int step, int start) -> Tensor",
     .name = "slice_backward",
     .doc = "The gradient of slice: zeros around what is given.",
     .kind = CN_INDEX,
@@ -321,6 +322,8 @@ static void grad_slice_add(cn_grad_call *g)
 }
 
 const cn_op cn__op_slice_add = {
+    .call = "_slice_add(Tensor input, Tensor source, int dim, int length, int step, int start, bool onto_zeros) -> "
+            "Tensor",
     .name = "slice_add",
     .doc = "x with a slice along an axis added to: how the gradient of several slices of one tensor is put together.",
     .kind = CN_INDEX,

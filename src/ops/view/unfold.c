@@ -38,6 +38,7 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_unfold = {
+    .call = "unfold(Tensor input, int dimension, int size, int step) -> Tensor",
     .name = "unfold",
     .doc = "Windows along an axis, which may overlap.",
     .kind = CN_VIEW,
@@ -137,6 +138,7 @@ static void grad_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_unfold_backward = {
+    .call = "_unfold_backward(Tensor grad, int dimension, int size, int step, int length) -> Tensor",
     .name = "unfold_backward",
     .doc = "The gradient of unfold: windows added up where they lay.",
     .kind = CN_INDEX,

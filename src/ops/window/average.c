@@ -114,6 +114,8 @@ static void grad_fixed(cn_grad_call *g) { grad_forward(g, &cn__op_avg_pool2d_bac
 static void grad_adaptive(cn_grad_call *g) { grad_forward(g, &cn__op_adaptive_avg_pool2d_backward); }
 
 const cn_op cn__op_avg_pool2d = {
+    .call = "avg_pool2d(Tensor input, int[2] kernel_size, int[2] stride=None, int[2] padding=0, bool ceil_mode=False, "
+            "bool count_include_pad=True) -> Tensor",
     .name = "avg_pool2d", .doc = "The mean of each window of each plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
     .grad = grad_fixed, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu, .onnx = "AveragePool",
@@ -132,6 +134,7 @@ const cn_op cn__op_avg_pool2d = {
 };
 
 const cn_op cn__op_adaptive_avg_pool2d = {
+    .call = "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
     .name = "adaptive_avg_pool2d", .doc = "The mean of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
     .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
@@ -148,6 +151,8 @@ static void grad_fixed_backward(cn_grad_call *g) { grad_backward(g, &cn__op_avg_
 static void grad_adaptive_backward(cn_grad_call *g) { grad_backward(g, &cn__op_adaptive_avg_pool2d); }
 
 const cn_op cn__op_avg_pool2d_backward = {
+    .call = "_avg_pool2d_backward(Tensor grad, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
+            "bool count_include_pad, int[2] input_size) -> Tensor",
     .name = "avg_pool2d_backward", .doc = "The gradient of average pooling: each window's share of what arrived.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_fixed_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
@@ -163,6 +168,7 @@ const cn_op cn__op_avg_pool2d_backward = {
 };
 
 const cn_op cn__op_adaptive_avg_pool2d_backward = {
+    .call = "_adaptive_avg_pool2d_backward(Tensor grad, int[2] input_size) -> Tensor",
     .name = "adaptive_avg_pool2d_backward", .doc = "The gradient of adaptive average pooling.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_adaptive_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
@@ -180,6 +186,8 @@ static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const 
 }
 
 const cn_op cn__op_avg_pool1d = {
+    .call = "avg_pool1d(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, bool ceil_mode=False, "
+            "bool count_include_pad=True) -> Tensor",
     .name = "avg_pool1d", .doc = "The mean of each window of each line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_1d,
     .onnx = "AveragePool",
@@ -199,6 +207,7 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_i
 }
 
 const cn_op cn__op_adaptive_avg_pool1d = {
+    .call = "adaptive_avg_pool1d(Tensor input, int output_size) -> Tensor",
     .name = "adaptive_avg_pool1d", .doc = "The mean of each of some windows that share a line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
     CN_CASES({ CN_IN(CN_S(2, 3, 10)), .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },

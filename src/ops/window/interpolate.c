@@ -159,6 +159,7 @@ extern const cn_op cn__op_interpolate_bilinear_backward;
 static void grad(cn_grad_call *g) { grad_by(g, &cn__op_interpolate_bilinear_backward); }
 
 const cn_op cn__op_interpolate_bilinear = {
+    .call = "interpolate_bilinear(Tensor input, int[2] size, bool align_corners=False) -> Tensor",
     .name = "interpolate_bilinear", .doc = "Planes of another size, each element mixed from the four nearest.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__resize_attrs), .infer = infer, .grad = grad,
     .cpu = cpu, .scratch = scratch, .gpu = gpu, .onnx = "Resize",
@@ -174,6 +175,7 @@ const cn_op cn__op_interpolate_bilinear = {
 static void grad_backward(cn_grad_call *g) { grad_by(g, &cn__op_interpolate_bilinear); }
 
 const cn_op cn__op_interpolate_bilinear_backward = {
+    .call = "_interpolate_bilinear_backward(Tensor grad, int[2] size, bool align_corners) -> Tensor",
     .name = "interpolate_bilinear_backward", .doc = "The gradient of bilinear resizing: its transpose.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__resize_attrs), .infer = infer,
     .grad = grad_backward, .cpu = cpu_backward, .scratch = scratch, .gpu = gpu_backward,
@@ -209,6 +211,7 @@ static cn_tensor *compose_nearest(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 }
 
 const cn_op cn__op_interpolate_nearest = {
+    .call = "interpolate_nearest(Tensor input, int[] size) -> Tensor",
     .name = "interpolate_nearest", .doc = "The last one or two axes with other sizes, each element the nearest one.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__nearest_attrs),
     .compose = compose_nearest, .onnx = "Resize",

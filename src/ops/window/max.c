@@ -88,6 +88,7 @@ static void grad_backward(cn_grad_call *g)
 }
 
 const cn_op cn__op_max_pool2d_backward = {
+    .call = "_max_pool2d_backward(Tensor grad, Tensor indices, int[2] input_size) -> Tensor",
     .name = "max_pool2d_backward", .doc = "The gradient of max pooling: what arrived, added where the maxima were.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .free_dtype = 2, .not_differentiable = 2,
     .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .tail = true,
@@ -109,6 +110,8 @@ static void grad(cn_grad_call *g)
 }
 
 const cn_op cn__op_max_pool2d = {
+    .call = "max_pool2d(Tensor input, int[2] kernel_size, int[2] stride=None, int[2] padding=0, int[2] dilation=1, "
+            "bool ceil_mode=False) -> Tensor",
     .name = "max_pool2d", .doc = "The largest element of each window of each plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
     .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu, .onnx = "MaxPool",
@@ -135,6 +138,7 @@ const cn_op cn__op_max_pool2d = {
 };
 
 const cn_op cn__op_adaptive_max_pool2d = {
+    .call = "adaptive_max_pool2d(Tensor input, int[2] output_size) -> Tensor",
     .name = "adaptive_max_pool2d", .doc = "The largest element of each of some windows that share a plane.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
     .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
@@ -152,6 +156,8 @@ static cn_tensor *compose_1d(cn_ctx *ctx, cn_tensor *const *in, int n_in, const 
 }
 
 const cn_op cn__op_max_pool1d = {
+    .call = "max_pool1d(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, int[1] dilation=1, "
+            "bool ceil_mode=False) -> Tensor",
     .name = "max_pool1d", .doc = "The largest element of each window of each line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_1d,
     .onnx = "MaxPool",
@@ -175,6 +181,7 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_i
 }
 
 const cn_op cn__op_adaptive_max_pool1d = {
+    .call = "adaptive_max_pool1d(Tensor input, int output_size) -> Tensor",
     .name = "adaptive_max_pool1d", .doc = "The largest element of each of some windows that share a line.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
     CN_CASES({ CN_IN(CN_DISTINCT(2, 3, 10)), .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },

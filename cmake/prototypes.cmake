@@ -1,0 +1,16 @@
+# Writes the prototypes of public functions as rows of a C table: cmake -DOUT=FILE -DHEADERS="a.h;b.h" -P prototypes.cmake
+# Each row is PROTOTYPE("cn_name", "cn_tensor *cn_name(...)").
+set(rows "/* The public functions: written by cmake/prototypes.cmake from the headers. */\n")
+foreach(header ${HEADERS})
+    file(READ ${header} text)
+    string(REGEX REPLACE "/\\*[^*]*\\*+([^/*][^*]*\\*+)*/" "" text "${text}")
+    string(REGEX MATCHALL "\nCN_API [^;]*" declarations "${text}")
+    foreach(declaration ${declarations})
+        string(REGEX REPLACE "[ \n]+" " " declaration "${declaration}")
+        string(REGEX REPLACE "^ CN_API " "" declaration "${declaration}")
+        if(declaration MATCHES "(cn_[a-z0-9_]+)\\(")
+            string(APPEND rows "PROTOTYPE(\"${CMAKE_MATCH_1}\", \"${declaration}\")\n")
+        endif()
+    endforeach()
+endforeach()
+file(WRITE ${OUT} "${rows}")

@@ -1,0 +1,91 @@
+/* cairn/ops/contract.h: products, convolutions, and windows that move over planes. */
+#ifndef CAIRN_OPS_CONTRACT_H
+#define CAIRN_OPS_CONTRACT_H
+
+#include "../tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- products ---- */
+
+/* The matrix product over the last two axes; the axes before them broadcast. */
+CN_API cn_tensor *cn_matmul(cn_tensor *input, cn_tensor *other);
+
+/* The sum of the products of two vectors' elements. */
+CN_API cn_tensor *cn_dot(cn_tensor *input, cn_tensor *tensor);
+
+/* Every product of an element of one vector and an element of the other. */
+CN_API cn_tensor *cn_outer(cn_tensor *input, cn_tensor *vec2);
+
+/* Sums of products of the operands' elements, by an equation such as "bij,jk->bik". */
+CN_API cn_tensor *cn_einsum(const char *equation, cn_tensor *const *operands, int n);
+
+/* input · weightᵀ + bias over the last axis; bias may be NULL. */
+CN_API cn_tensor *cn_linear(cn_tensor *input, cn_tensor *weight, cn_tensor *bias);
+
+/* ---- convolutions; bias may be NULL, desc too ---- */
+
+typedef struct cn_conv_desc {
+    int64_t stride[3], padding[3], dilation[3];  /* 0 in stride and dilation means 1 */
+    int64_t groups;                              /* 0 means 1 */
+    int64_t output_padding[3];                   /* transposed only */
+} cn_conv_desc;
+
+/* Convolution over one axis. */
+CN_API cn_tensor *cn_conv1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+
+/* Convolution over two axes. */
+CN_API cn_tensor *cn_conv2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+
+/* Convolution over three axes. */
+CN_API cn_tensor *cn_conv3d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+
+/* Transposed convolution over one axis. */
+CN_API cn_tensor *cn_conv_transpose1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+
+/* Transposed convolution over two axes. */
+CN_API cn_tensor *cn_conv_transpose2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+
+/* ---- windows ---- */
+
+typedef struct cn_pool_desc {
+    int64_t kernel[2], stride[2], padding[2], dilation[2]; /* stride 0: the kernel; dilation 0: 1 (max only) */
+    bool ceil_mode, exclude_padding;                       /* exclude_padding: PyTorch's count_include_pad=False */
+} cn_pool_desc;
+
+/* The largest element of each window of each line. */
+CN_API cn_tensor *cn_max_pool1d(cn_tensor *input, const cn_pool_desc *desc);
+
+/* The largest element of each window of each plane. */
+CN_API cn_tensor *cn_max_pool2d(cn_tensor *input, const cn_pool_desc *desc);
+
+/* The mean of each window of each line. */
+CN_API cn_tensor *cn_avg_pool1d(cn_tensor *input, const cn_pool_desc *desc);
+
+/* The mean of each window of each plane. */
+CN_API cn_tensor *cn_avg_pool2d(cn_tensor *input, const cn_pool_desc *desc);
+
+/* The mean of each of some windows that share a line. */
+CN_API cn_tensor *cn_adaptive_avg_pool1d(cn_tensor *input, int64_t output_size);
+
+/* The mean of each of some windows that share a plane. */
+CN_API cn_tensor *cn_adaptive_avg_pool2d(cn_tensor *input, int64_t height, int64_t width);
+
+/* The largest element of each of some windows that share a line. */
+CN_API cn_tensor *cn_adaptive_max_pool1d(cn_tensor *input, int64_t output_size);
+
+/* The largest element of each of some windows that share a plane. */
+CN_API cn_tensor *cn_adaptive_max_pool2d(cn_tensor *input, int64_t height, int64_t width);
+
+/* The last one or two axes with other sizes, each element the nearest one. */
+CN_API cn_tensor *cn_interpolate_nearest(cn_tensor *input, cn_dims size);
+
+/* Planes of another height and width, each element mixed from the four nearest. */
+CN_API cn_tensor *cn_interpolate_bilinear(cn_tensor *input, int64_t height, int64_t width, bool align_corners);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

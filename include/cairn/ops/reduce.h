@@ -1,0 +1,82 @@
+/* cairn/ops/reduce.h: results over axes, running results along an axis, order along an axis. CN_ALL stands for
+   all axes. */
+#ifndef CAIRN_OPS_REDUCE_H
+#define CAIRN_OPS_REDUCE_H
+
+#include "../tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- reductions ---- */
+
+/* Sum over axes; integers and bool add up in i64. */
+CN_API cn_tensor *cn_sum(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* Mean over axes. */
+CN_API cn_tensor *cn_mean(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* Product over axes; integers and bool multiply in i64. */
+CN_API cn_tensor *cn_prod(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* The largest element over axes, NaN if there is one; PyTorch's amax: the gradient is shared among ties. */
+CN_API cn_tensor *cn_max(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* The smallest element over axes, NaN if there is one; PyTorch's amin. */
+CN_API cn_tensor *cn_min(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* The largest element along an axis, and where it is; indices may be NULL. */
+CN_API cn_tensor *cn_max_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
+
+/* The smallest element along an axis, and where it is; indices may be NULL. */
+CN_API cn_tensor *cn_min_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
+
+/* Where the largest element is, along one axis or, with CN_ALL, in the flat tensor; the first of equals. */
+CN_API cn_tensor *cn_argmax(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* Where the smallest element is, along one axis or, with CN_ALL, in the flat tensor; the first of equals. */
+CN_API cn_tensor *cn_argmin(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* Variance over axes; the divisor is the count less the correction. */
+CN_API cn_tensor *cn_var(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
+
+/* Standard deviation over axes: the root of var. */
+CN_API cn_tensor *cn_std(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
+
+/* Whether any element over axes is not 0. */
+CN_API cn_tensor *cn_any(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* Whether every element over axes is not 0. */
+CN_API cn_tensor *cn_all(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* log(sum(exp(x))) over axes without overflow. */
+CN_API cn_tensor *cn_logsumexp(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* The p-norm over axes; p may be INFINITY, -INFINITY or 0. */
+CN_API cn_tensor *cn_norm(cn_tensor *input, double p, cn_dims dim, bool keepdim);
+
+/* ---- scans and sorting ---- */
+
+/* Running sum along an axis; integers and bool add up in i64. */
+CN_API cn_tensor *cn_cumsum(cn_tensor *input, int64_t dim);
+
+/* Running product along an axis; integers and bool multiply in i64. */
+CN_API cn_tensor *cn_cumprod(cn_tensor *input, int64_t dim);
+
+/* Largest so far along an axis, and its index: the last of equals; NaN stays once met. indices may be NULL. */
+CN_API cn_tensor *cn_cummax(cn_tensor *input, int64_t dim, cn_tensor **indices);
+
+/* Elements in order along an axis, and where they came from; stable; NaN is the largest. indices may be NULL. */
+CN_API cn_tensor *cn_sort(cn_tensor *input, int64_t dim, bool descending, cn_tensor **indices);
+
+/* Where the elements along an axis would come from if they were sorted. */
+CN_API cn_tensor *cn_argsort(cn_tensor *input, int64_t dim, bool descending);
+
+/* The k largest (or smallest) elements along an axis in order, and where they are. indices may be NULL. */
+CN_API cn_tensor *cn_topk(cn_tensor *input, int64_t k, int64_t dim, bool largest, cn_tensor **indices);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

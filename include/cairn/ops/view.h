@@ -1,0 +1,96 @@
+/* cairn/ops/view.h: other shapes of the same elements, and joining. Views move no data unless they must. */
+#ifndef CAIRN_OPS_VIEW_H
+#define CAIRN_OPS_VIEW_H
+
+#include "../tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- views ---- */
+
+/* The same memory in another shape, where -1 may stand once; an error where a copy would be needed. */
+CN_API cn_tensor *cn_view(cn_tensor *input, cn_dims size);
+
+/* The same elements in another shape: a view where possible, else a copy. */
+CN_API cn_tensor *cn_reshape(cn_tensor *input, cn_dims shape);
+
+/* Neighbouring axes made one. */
+CN_API cn_tensor *cn_flatten(cn_tensor *input, int64_t start_dim, int64_t end_dim);
+
+/* Two axes exchanged. */
+CN_API cn_tensor *cn_transpose(cn_tensor *input, int64_t dim0, int64_t dim1);
+
+/* The axes in another order. */
+CN_API cn_tensor *cn_permute(cn_tensor *input, cn_dims dims);
+
+/* Python's input[start:end:step] along an axis; step > 0. */
+CN_API cn_tensor *cn_slice(cn_tensor *input, int64_t dim, int64_t start, int64_t end, int64_t step);
+
+/* A run of neighbours along an axis. */
+CN_API cn_tensor *cn_narrow(cn_tensor *input, int64_t dim, int64_t start, int64_t length);
+
+/* One place along an axis; the axis goes. */
+CN_API cn_tensor *cn_select(cn_tensor *input, int64_t dim, int64_t index);
+
+/* Axes of size 1 repeated to a size, and new axes in front; -1 leaves a size as it is. */
+CN_API cn_tensor *cn_expand(cn_tensor *input, cn_dims size);
+
+/* Without axes of size 1: those given, or with CN_ALL every one. */
+CN_API cn_tensor *cn_squeeze(cn_tensor *input, cn_dims dim);
+
+/* With a further axis of size 1. */
+CN_API cn_tensor *cn_unsqueeze(cn_tensor *input, int64_t dim);
+
+/* In reverse order along axes. */
+CN_API cn_tensor *cn_flip(cn_tensor *input, cn_dims dims);
+
+/* Windows along an axis, which may overlap. */
+CN_API cn_tensor *cn_unfold(cn_tensor *input, int64_t dimension, int64_t size, int64_t step);
+
+/* A diagonal of two axes, as the last axis. */
+CN_API cn_tensor *cn_diagonal(cn_tensor *input, int64_t offset, int64_t dim1, int64_t dim2);
+
+/* The tensor itself if its elements lie in row-major order, else a copy. */
+CN_API cn_tensor *cn_contiguous(cn_tensor *input);
+
+/* A copy with memory of its own. */
+CN_API cn_tensor *cn_clone(cn_tensor *input);
+
+/* Both write at most `room` tensors to out and return how many there are; 0: an error. */
+
+/* Views of so many elements of an axis; the last may have fewer. */
+CN_API int cn_split(cn_tensor *input, int64_t split_size, int64_t dim, cn_tensor **out, int room);
+
+/* At most so many views that share an axis. */
+CN_API int cn_chunk(cn_tensor *input, int64_t chunks, int64_t dim, cn_tensor **out, int room);
+
+/* ---- joining and repeating ---- */
+
+/* Tensors one after the other along an axis. */
+CN_API cn_tensor *cn_cat(cn_tensor *const *tensors, int n, int64_t dim);
+
+/* Tensors of one shape along a new axis. */
+CN_API cn_tensor *cn_stack(cn_tensor *const *tensors, int n, int64_t dim);
+
+typedef enum cn_pad_mode { CN_PAD_CONSTANT, CN_PAD_REFLECT, CN_PAD_REPLICATE, CN_PAD_CIRCULAR } cn_pad_mode;
+/* The tensor with a border. pad has F.pad's order: the last axis first, (before, after) pairs; at most 4 axes. */
+CN_API cn_tensor *cn_pad(cn_tensor *input, cn_dims pad, cn_pad_mode mode, double value);
+
+/* The whole tensor so many times along each axis; new axes in front. */
+CN_API cn_tensor *cn_repeat(cn_tensor *input, cn_dims repeats);
+
+/* repeat, where the numbers may be fewer than the axes: they count from the last. */
+CN_API cn_tensor *cn_tile(cn_tensor *input, cn_dims dims);
+
+/* Pushed along axes, going round. */
+CN_API cn_tensor *cn_roll(cn_tensor *input, cn_dims shifts, cn_dims dims);
+
+/* Each element so many times along an axis. */
+CN_API cn_tensor *cn_repeat_interleave(cn_tensor *input, int64_t repeats, int64_t dim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
