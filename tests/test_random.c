@@ -1,11 +1,13 @@
 /* Random numbers by position: many at once are those drawn one by one, wherever a run or a tile begins and however long it
-   is; normal numbers have the same bits with and without vector instructions. */
+   is; every instruction set gives the same bits, normal numbers too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/philox.h"
+#include "cpu/cpu.h"
 #include "ops/create/create.h"
+#include "ops/kernels.h"
 #include "ops/map/wide.h"
 #include "support/check.h"
 
@@ -14,47 +16,42 @@ extern const cn_op cn__op_rand, cn__op_randn, cn__op_randint, cn__op_bernoulli, 
 #define SEED   0x9876543210abcdef
 #define STREAM 0x1234567800000007
 
+/* The kernels of one instruction set after the other, of those that the processor has. */
+static cn__kernels kernels;
+static const char *isa;
+
 /* ---- words ---- */
 
 typedef void (*words_fn)(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words);
 
-static const struct {
-    const char *name;
-    words_fn words;
-} generators[] = { { "here", cn__random_words }, { "portable", cn__random_words_portable } };
-
-enum { N_GENERATORS = sizeof generators / sizeof *generators };
-
 /* Also that nothing is written past the end. */
-static void run_of_words(int which, uint64_t first, int64_t n, uint32_t *words)
+static void run_of_words(words_fn generator, uint64_t first, int64_t n, uint32_t *words)
 {
     const uint32_t untouched = 0xa5a5a5a5;
     int64_t wrong = 0;
     for (int64_t i = 0; i < n + 32; i++) words[i] = untouched;
-    generators[which].words(SEED, STREAM, first, n, words);
+    generator(SEED, STREAM, first, n, words);
     for (int64_t i = 0; i < n; i++) wrong += words[i] != cn__random_u32(SEED, STREAM, first + (uint64_t)i);
     for (int64_t i = n; i < n + 32; i++) wrong += words[i] != untouched;
-    check(wrong == 0, "%s: %lld of %lld words from %llu on are wrong", generators[which].name, (long long)wrong,
+    check(wrong == 0, "%s: %lld of %lld words from %llu on are wrong", generator == cn__random_words ? "core" : isa, (long long)wrong,
           (long long)n, (unsigned long long)first);
 }
 
 /* The low word of the block counter runs over at element 2^34. */
-static void short_runs(uint32_t *words)
+static void short_runs(words_fn generator, uint32_t *words)
 {
     static const uint64_t bases[] = { 0, (1ULL << 34) - 45, (1ULL << 62) - 45, UINT64_MAX - 300 };
     check_group("short runs");
-    for (int which = 0; which < N_GENERATORS; which++)
-        for (int base = 0; base < 4; base++)
-            for (uint64_t offset = 0; offset < 40; offset++)
-                for (int64_t n = 0; n < 103; n++) run_of_words(which, bases[base] + offset, n, words);
+    for (int base = 0; base < 4; base++)
+        for (uint64_t offset = 0; offset < 40; offset++)
+            for (int64_t n = 0; n < 103; n++) run_of_words(generator, bases[base] + offset, n, words);
 }
 
-static void long_runs(uint32_t *words, int64_t longest)
+static void long_runs(words_fn generator, uint32_t *words, int64_t longest)
 {
     check_group("long runs");
-    for (int which = 0; which < N_GENERATORS; which++)
-        for (int64_t k = 0; k < 16; k++)
-            run_of_words(which, (uint64_t)(k * 1000003) + (k % 2 ? 1ULL << 34 : 0), longest - 37 * k, words);
+    for (int64_t k = 0; k < 16; k++)
+        run_of_words(generator, (uint64_t)(k * 1000003) + (k % 2 ? 1ULL << 34 : 0), longest - 37 * k, words);
 }
 
 /* ---- operators: in tiles of odd lengths, against the whole ---- */
@@ -89,12 +86,12 @@ static void tile(const draw *d, const void *probability, int64_t start, int64_t 
 {
     const cn__shape_attrs attrs = { .dtype = d->dtype, .ndim = 1, .shape = { N } };
     const size_t size = cn_dtype_size(d->dtype);
-    d->op->loops[d->dtype](&(cn_loop){ .out = (char *)out + (size_t)start * size,
-                                       .in = { (const char *)probability + (size_t)start * size },
-                                       .n = n,
-                                       .start = start,
-                                       .attrs = &attrs,
-                                       .args = d->args });
+    cn__cpu_loop(&kernels, d->op, d->dtype)(&(cn_loop){ .out = (char *)out + (size_t)start * size,
+                                                        .in = { (const char *)probability + (size_t)start * size },
+                                                        .n = n,
+                                                        .start = start,
+                                                        .attrs = &attrs,
+                                                        .args = d->args });
 }
 
 static void any_tiles(const draw *d)
@@ -111,8 +108,8 @@ static void any_tiles(const draw *d)
         n = lengths[k % 10] < N - start ? lengths[k % 10] : N - start;
         tile(d, probability, start, n, parts);
     }
-    check(memcmp(whole, parts, N * cn_dtype_size(d->dtype)) == 0, "%s of %s depends on how it is cut", d->op->name,
-          cn_dtype_name(d->dtype));
+    check(memcmp(whole, parts, N * cn_dtype_size(d->dtype)) == 0, "%s: %s of %s depends on how it is cut", isa,
+          d->op->name, cn_dtype_name(d->dtype));
 }
 
 static const draw *draw_of(const cn_op *op, cn_dtype dtype)
@@ -144,7 +141,19 @@ static void as_defined(const cn_op *op, float (*define)(int64_t i))
         const float expected = define(i);
         wrong += memcmp(&out[i], &expected, sizeof expected) != 0;
     }
-    check(wrong == 0, "%s: %d elements have other bits than one by one", op->name, wrong);
+    check(wrong == 0, "%s: %d elements of %s have other bits than one by one", isa, wrong, op->name);
+}
+
+static void one_instruction_set(uint32_t *words, int64_t longest)
+{
+    short_runs(kernels.random.words, words);
+    long_runs(kernels.random.words, words, longest);
+    check_group("tiles");
+    for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) any_tiles(&draws[i]);
+    check_group("definitions");
+    as_defined(&cn__op_rand, uniform);
+    as_defined(&cn__op_randn, normal);
+    as_defined(&cn__op_dropout_mask, mask);
 }
 
 int main(void)
@@ -152,14 +161,13 @@ int main(void)
     const int64_t longest = test_is_quick() ? 10007 : 131101;
     uint32_t *words = malloc((size_t)(longest + 32) * sizeof *words);
     if (!words) return 1;
-    short_runs(words);
-    long_runs(words, longest);
+    short_runs(cn__random_words, words);
+    long_runs(cn__random_words, words, longest);
+    for (cn__isa best = cn__isa_best(), i = CN__BASELINE; i <= best; i++) {
+        cn__kernels_fill(&kernels, i);
+        isa = cn__isa_name(i);
+        one_instruction_set(words, longest);
+    }
     free(words);
-    check_group("tiles");
-    for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) any_tiles(&draws[i]);
-    check_group("definitions");
-    as_defined(&cn__op_rand, uniform);
-    as_defined(&cn__op_randn, normal);
-    as_defined(&cn__op_dropout_mask, mask);
     return finish();
 }

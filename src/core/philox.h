@@ -51,9 +51,8 @@ static inline uint32_t cn__random_u32(uint64_t seed, uint64_t stream, uint64_t e
     return cn__philox(seed, stream, element >> 2).v[element & 3];
 }
 
-/* Elements [first, first + n), as fast as this machine can; and the same on any machine */
+/* The words of elements [first, first + n). Kernels use cn__draw_words of cpu/random_words.h, which is faster. */
 void cn__random_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words);
-void cn__random_words_portable(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words);
 
 /* [0, 1) in steps of 2^-24 */
 static inline float cn__unit_f32(uint32_t bits) { return (float)(int32_t)(bits >> 8) * 0x1p-24f; }

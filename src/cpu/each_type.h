@@ -9,18 +9,29 @@
      P             the type of a plain number beside it: T for floats, int64_t for the rest
      U             whole numbers: the unsigned type of the same width, whose arithmetic wraps around
      TYPE, NAME(f) the name of the type (f32; b8 for bool), and f_f32
-     IS_FLOAT      1 or 0                               LEAST, MOST   the ends of its range
+     IS_FLOAT      1 or 0; IS_F32, IS_BOOL: defined for these types
+     LEAST, MOST   the ends of its range
      IS_NAN(x)     whether x is NaN: false for whole numbers
    TEMPLATE and TYPES are undefined afterwards. */
 #ifndef CN_CPU_EACH_TYPE_H
 #define CN_CPU_EACH_TYPE_H
-#define CN__FLOAT_TYPES 1 /* f32, f64 */
-#define CN__WHOLE_TYPES 2 /* u8, i8, i32, i64 */
-#define CN__BOOL_TYPE   4
-#define NAME(f)         CN__PASTE(f, TYPE)
-#endif
-
 #include "cpu/isa.h"
+#define CN__F32_TYPE    1
+#define CN__F64_TYPE    2
+#define CN__SMALL_TYPES 4 /* u8, i8, i32 */
+#define CN__I64_TYPE    8
+#define CN__BOOL_TYPE   16
+#define CN__FLOAT_TYPES (CN__F32_TYPE | CN__F64_TYPE)
+#define CN__WHOLE_TYPES (CN__SMALL_TYPES | CN__I64_TYPE)
+#define NAME(f)         CN__PASTE(f, TYPE)
+
+/* Types that a kernel is compiled for once, in the baseline: `CN__F32_TYPE | CN__COLD(CN__F64_TYPE)`. */
+#if CN__IS_BASELINE
+#define CN__COLD(types) (types)
+#else
+#define CN__COLD(types) 0
+#endif
+#endif
 
 #if (TYPES) & CN__FLOAT_TYPES
 #define IS_FLOAT  1
@@ -28,17 +39,21 @@
 #define LEAST     (-INFINITY)
 #define MOST      INFINITY
 
-#define TYPE f32
-#define T    float
-#define E    float
-#define P    float
+#if (TYPES) & CN__F32_TYPE
+#define TYPE   f32
+#define IS_F32 1
+#define T      float
+#define E      float
+#define P      float
 #include TEMPLATE
 #undef TYPE
+#undef IS_F32
 #undef T
 #undef E
 #undef P
+#endif
 
-#if !CN__ONLY_F32
+#if (TYPES) & CN__F64_TYPE && !CN__ONLY_F32
 #define TYPE f64
 #define T    double
 #define E    double
@@ -60,7 +75,7 @@
 #define IS_NAN(x) false
 #define P         int64_t
 
-#if (TYPES) & CN__WHOLE_TYPES && !CN__ONLY_F32
+#if (TYPES) & CN__SMALL_TYPES && !CN__ONLY_F32
 #define TYPE  u8
 #define T     uint8_t
 #define E     uint8_t
@@ -102,7 +117,9 @@
 #undef U
 #undef LEAST
 #undef MOST
+#endif
 
+#if (TYPES) & CN__I64_TYPE && !CN__ONLY_F32
 #define TYPE  i64
 #define T     int64_t
 #define E     int64_t

@@ -21,8 +21,7 @@
 #define CN__FOR_ISA(name) CN__PASTE(name, CN__ISA)
 
 /* Whether the instruction set multiplies and adds in one instruction. */
-#if defined(CN__FUSED)
-#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define CN__FUSED true
 #else
 #define CN__FUSED false
@@ -37,18 +36,19 @@
 
 #define CN__INLINE static inline __attribute__((always_inline))
 
+/* 1 in the baseline, which has an entry for everything. */
+#define CN__IS_BASELINE_baseline 1
+#define CN__IS_BASELINE          CN__PASTE(CN__IS_BASELINE, CN__ISA)
+
+/* 1 for AVX-512, where only f32 kernels get a copy of their own (each_type.h). */
+#define CN__ONLY_F32_avx512 1
+#define CN__ONLY_F32        CN__PASTE(CN__ONLY_F32, CN__ISA)
+
 /* A table's entries for f32 and f64. */
-#if defined(__AVX512F__)
+#if CN__ONLY_F32
 #define CN__F32_F64(f) { f##_f32 }
 #else
 #define CN__F32_F64(f) { f##_f32, f##_f64 }
-#endif
-
-/* 1 where 512-bit vectors are compiled for: there only f32 kernels get a copy of their own (each_type.h). */
-#if defined(__AVX512F__)
-#define CN__ONLY_F32 1
-#else
-#define CN__ONLY_F32 0
 #endif
 
 #endif

@@ -8,8 +8,18 @@
 #include <stddef.h>
 
 #include "cpu/features.h"
+#include "ops/block/dropout_cpu.h"
 #include "ops/block/softmax_cpu.h"
+#include "ops/create/random_cpu.h"
+#include "ops/map/binary_cpu.h"
+#include "ops/map/param_cpu.h"
+#include "ops/map/select_cpu.h"
+#include "ops/map/slope_cpu.h"
+#include "ops/map/ternary_cpu.h"
 #include "ops/map/unary_cpu.h"
+#include "ops/optim/optim_cpu.h"
+#include "ops/reduce/extremes_cpu.h"
+#include "ops/reduce/folds_cpu.h"
 
 typedef struct cn__kernels {
     void *none; /* so that no table begins at offset 0: see CN__LOOPS_AT */

@@ -74,6 +74,11 @@ typedef struct cn__dropout {
     double p;
     uint64_t seed, stream;
 } cn__dropout;
+/* From the arguments of dropout and dropout_mask. */
+static inline cn__dropout cn__dropout_of_args(const cn_arg *args)
+{
+    return (cn__dropout){ args[0].f, args[1].u, args[2].u };
+}
 cn_tensor *cn__dropout_mask(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const cn__dropout *d); /* f32 or f64 */
 bool cn__dropout_begin(cn_ctx *ctx, const char *who, double p, cn__dropout *d); /* numbers of its own; false: error */
 

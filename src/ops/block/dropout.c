@@ -1,20 +1,8 @@
 /* dropout: x times a mask that is 0 with probability p, else 1 / (1 - p). */
-#include "core/philox.h"
 #include "ops/block/block.h"
-
-#define BODY "ops/block/dropout_body.h"
-#include "ops/block/each_type.h"
-
-static cn__dropout from_args(const cn_arg *args) { return (cn__dropout){ args[0].f, args[1].u, args[2].u }; }
+#include "ops/kernels.h"
 
 /* ---- dropout_mask: args p, seed, stream */
-
-static void mask(const cn_loop *l)
-{
-    const cn__shape_attrs *a = l->attrs;
-    const cn__dropout d = from_args(l->args);
-    PICK(dropout_fill, a->dtype)(l->out, (uint64_t)l->start, l->n, &d);
-}
 
 static bool mask_infer(cn_infer *i)
 {
@@ -38,7 +26,7 @@ const cn_op cn__op_dropout_mask = {
     .attr_size = sizeof(cn__shape_attrs),
     .infer = mask_infer,
     .no_grad = "drawn at random, from nothing",
-    .loops = { [CN_F32] = mask, [CN_F64] = mask },
+    .kernels_at = CN__AT(dropout.mask),
     .wgsl = "select(k0, 0.0, unit(random_word(lo1, hi1, lo2, hi2, i)) < p0)",
     CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, CN_ARGS({ 0.3 }, { .u = 1 }, { .u = 2 }) },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, CN_ARGS({ 0.5 }, { .u = 1 }, { .u = 2 }) },
@@ -73,7 +61,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
         cn__fail(ctx, CN_BAD_DTYPE, "dropout: not possible for %s", cn_dtype_name(t));
         return NULL;
     }
-    const cn__dropout d = from_args(args);
+    const cn__dropout d = cn__dropout_of_args(args);
     cn_tensor *mask = cn__dropout_mask(ctx, t == CN_F64 ? CN_F64 : CN_F32, cn_shape(in[0]), &d);
     return cn__as(cn_mul(cn__as(in[0], t == CN_F64 ? CN_F64 : CN_F32), mask), t);
 }

@@ -1,4 +1,6 @@
-/* Elements [start, start + n) of a dropout mask, for one T. */
+/* dropout_body.h: elements [start, start + n) of a dropout mask, for one T. */
+#include "cpu/random_words.h"
+
 static inline void NAME(dropout_fill)(void *mask, uint64_t start, int64_t n, const cn__dropout *d)
 {
     enum { AT_ONCE = 256 };
@@ -8,7 +10,7 @@ static inline void NAME(dropout_fill)(void *mask, uint64_t start, int64_t n, con
     const float p = (float)d->p;
     for (int64_t i = 0, some; i < n; i += some) {
         some = n - i < AT_ONCE ? n - i : AT_ONCE;
-        cn__random_words(d->seed, d->stream, start + (uint64_t)i, some, words);
+        cn__draw_words(d->seed, d->stream, start + (uint64_t)i, some, words);
         for (int64_t k = 0; k < some; k++) out[i + k] = cn__unit_f32(words[k]) < p ? 0 : scale;
     }
 }

@@ -1,137 +1,9 @@
 /* random.c: rand, randn, randint, bernoulli: each element from its own place in a stream of random words.
-   Arguments: seed, stream, and what the operator adds. Where an element takes two words, they are those at 2·position
-   and 2·position + 1. */
+   Arguments: seed, stream, and what the operator adds. The loops are in random_cpu.c. */
 #include <stdio.h>
 
 #include "create.h"
-#include "core/philox.h"
-#include "draw.h"
-#include "ops/map/dispatch.h"
-#include "ops/map/wide.h"
-
-/* Elements [from, from + n) of the tile; w: their words. */
-typedef void (*block_fn)(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n);
-
-CN__INLINE void in_blocks(const cn_loop *l, int words_each, block_fn block)
-{
-    uint32_t words[2 * CN__PIECE];
-    for (int64_t i = 0, n; i < l->n; i += n) {
-        n = l->n - i < CN__PIECE ? l->n - i : CN__PIECE;
-        cn__random_words(l->args[0].u, l->args[1].u, (uint64_t)((l->start + i) * words_each), n * words_each, words);
-        block(l, words, i, n);
-    }
-}
-
-/* ---- rand: as many bits as the type holds, so that nothing is rounded up to 1 ---- */
-
-CN__INLINE void rand_block_f16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    uint16_t *out = (uint16_t *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_f16((float)(int32_t)(w[i] >> 21) * 0x1p-11f);
-}
-
-CN__INLINE void rand_block_bf16(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    uint16_t *out = (uint16_t *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__f32_to_bf16((float)(int32_t)(w[i] >> 24) * 0x1p-8f);
-}
-
-CN__INLINE void rand_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    float *out = (float *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f32(w[i]);
-}
-
-CN__INLINE void rand_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    double *out = (double *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f64(w[2 * i], w[2 * i + 1]);
-}
-
-BODY(rand_f16) { in_blocks(l, 1, rand_block_f16); }
-BODY(rand_bf16) { in_blocks(l, 1, rand_block_bf16); }
-BODY(rand_f32) { in_blocks(l, 1, rand_block_f32); }
-BODY(rand_f64) { in_blocks(l, 2, rand_block_f64); }
-DISPATCH(rand_f16)
-DISPATCH(rand_bf16)
-DISPATCH(rand_f32)
-DISPATCH(rand_f64)
-
-/* ---- randn: √(-2 log u)·cos(2πv), u in (0, 1], v in [0, 1) (Box and Muller) ---- */
-
-/* Nothing is fused, whatever the machine can do: the same numbers everywhere. */
-CN__INLINE void normal_f32(const uint32_t *w, int64_t n, float *out)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float u = 1 - cn__unit_f32(w[2 * i]), v = cn__unit_f32(w[2 * i + 1]);
-        out[i] = sqrtf(-2 * cn__f32_log(u, false)) * cn__f32_cos(6.28318530717958647692f * v, false);
-    }
-}
-
-CN__INLINE void randn_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    normal_f32(w, n, (float *)l->out + from);
-}
-
-CN__INLINE void randn_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    double *out = (double *)l->out + from;
-    for (int64_t i = 0; i < n; i++) {
-        double u = ((double)w[2 * i] + 1) * 0x1p-32, v = (double)w[2 * i + 1] * 0x1p-32;
-        out[i] = sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v);
-    }
-}
-
-CN__INLINE void randn_block_half(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    const cn__shape_attrs *a = l->attrs;
-    float f32[CN__PIECE];
-    normal_f32(w, n, f32);
-    cn__convert((cn_dtype)a->dtype, (uint16_t *)l->out + from, CN_F32, f32, n);
-}
-
-BODY(randn_half) { in_blocks(l, 2, randn_block_half); }
-BODY(randn_f32) { in_blocks(l, 2, randn_block_f32); }
-BODY(randn_f64) { in_blocks(l, 2, randn_block_f64); }
-DISPATCH(randn_half)
-DISPATCH(randn_f32)
-DISPATCH(randn_f64)
-
-/* ---- randint: arguments 2 and 3 are the lowest number and how many there are ---- */
-
-CN__INLINE void randint_block(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    const cn__shape_attrs *a = l->attrs;
-    cn_dtype t = (cn_dtype)a->dtype;
-    int64_t i64[CN__PIECE];
-    for (int64_t i = 0; i < n; i++)
-        i64[i] = (int64_t)((uint64_t)l->args[2].i + cn__below(l->args[3].u, w[2 * i], w[2 * i + 1]));
-    cn__convert(t, (char *)l->out + (size_t)from * cn_dtype_size(t), CN_I64, i64, n);
-}
-
-BODY(randint_loop) { in_blocks(l, 2, randint_block); }
-DISPATCH(randint_loop)
-
-/* ---- bernoulli: whether rand < p; never for NaN ---- */
-
-CN__INLINE void bernoulli_block_f32(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    const float *p = (const float *)l->in[0] + from;
-    float *out = (float *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f32(w[i]) < p[i];
-}
-
-CN__INLINE void bernoulli_block_f64(const cn_loop *l, const uint32_t *w, int64_t from, int64_t n)
-{
-    const double *p = (const double *)l->in[0] + from;
-    double *out = (double *)l->out + from;
-    for (int64_t i = 0; i < n; i++) out[i] = cn__unit_f64(w[2 * i], w[2 * i + 1]) < p[i];
-}
-
-BODY(bernoulli_f32) { in_blocks(l, 1, bernoulli_block_f32); }
-BODY(bernoulli_f64) { in_blocks(l, 2, bernoulli_block_f64); }
-DISPATCH(bernoulli_f32)
-DISPATCH(bernoulli_f64)
+#include "ops/kernels.h"
 
 /* ---- the same on the GPU, bit for bit; of f64 what is nearest in f32, and of its normal draws some places ---- */
 
@@ -185,7 +57,7 @@ const cn_op cn__op_rand = {
     .name = "rand", .doc = "Random numbers, even in [0, 1).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .loops = { [CN_F16] = rand_f16, [CN_BF16] = rand_bf16, [CN_F32] = rand_f32, [CN_F64] = rand_f64 },
+    .kernels_at = CN__AT(random.rand),
     .wgsl_print = rand_wgsl, .onnx = "RandomUniform", FLOAT_CASES,
 };
 
@@ -195,7 +67,7 @@ const cn_op cn__op_randn = {
     .n_in = 0, .n_out = 1,
     .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
     .no_grad = "it has no operands",
-    .loops = { [CN_F16] = randn_half, [CN_BF16] = randn_half, [CN_F32] = randn_f32, [CN_F64] = randn_f64 },
+    .kernels_at = CN__AT(random.randn),
     .wgsl_print = randn_wgsl, .onnx = "RandomNormal", FLOAT_CASES,
 };
 
@@ -204,7 +76,7 @@ const cn_op cn__op_randint = {
     .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .loops = CN__EVERY_DTYPE(randint_loop), .wgsl_print = randint_wgsl,
+    .kernels_at = CN__AT(random.randint), .wgsl_print = randint_wgsl,
     CN_CASES({ .attrs = CN__SHAPE(CN_I64, 2, 3, 4), SEED(1, { .i = -5 }, { .u = 11 }) },
              { .attrs = CN__SHAPE(CN_U8, 7), SEED(2, { .i = 0 }, { .u = 256 }) },
              { .attrs = CN__SHAPE(CN_F32, 3, 0), SEED(3, { .i = 0 }, { .u = 5 }) },
@@ -217,7 +89,7 @@ const cn_op cn__op_bernoulli = {
     .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM,
     .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
-    .loops = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 }, .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
+    .kernels_at = CN__AT(random.bernoulli), .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
     CN_CASES({ CN_IN(CN_RANGE(0, 1, 2, 3, 4)), SEED(1, { 0 }) }, { CN_IN(CN_RANGE(0, 1, 7)), SEED(2, { 0 }) },
              { CN_IN(CN_RANGE(0, 1, 3, 0)), SEED(3, { 0 }) }, { CN_IN(CN_RANGE(0, 1, 1)), SEED(4, { 0 }) },
              { CN_IN(CN_RANGE(0, 1, 65, 67)), SEED(5, { 0 }) }),

@@ -1,8 +1,8 @@
 /* randperm.c: a random order (Fisher and Yates): each place, from the last on, swaps with one not after it. */
 #include "create.h"
-#include "core/philox.h"
 #include "draw.h"
 #include "gpu/kernel.h"
+#include "ops/kernels.h"
 
 static bool infer(cn_infer *i)
 {
@@ -18,7 +18,7 @@ static void cpu(const cn_kernel *k)
     for (int64_t i = 0; i < n; i++) out[i] = i;
     for (int64_t end = n, begin; end > 0; end = begin) {
         begin = end > CN__PIECE ? end - CN__PIECE : 0;
-        cn__random_words(k->args[0].u, k->args[1].u, 2 * (uint64_t)begin, 2 * (end - begin), words);
+        k->kernels->random.words(k->args[0].u, k->args[1].u, 2 * (uint64_t)begin, 2 * (end - begin), words);
         for (int64_t i = end - 1; i >= begin; i--) {
             const uint32_t *w = words + 2 * (i - begin);
             int64_t j = (int64_t)cn__below((uint64_t)i + 1, w[0], w[1]), swap = out[i];

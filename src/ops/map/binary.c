@@ -1,29 +1,8 @@
-/* binary.c: the operators of binary.def: loops, gradients, records, functions. */
+/* binary.c: the operators of binary.def: gradients, records, functions. Their loops are in binary_cpu.c. */
 #include "ops/shared.h"
 
 #include "classes.h"
-#include "dispatch.h"
-#include "elementary.h"
-#include "whole.h"
-
-/* ---- loops ---- */
-
-#define DEFINE(name, R, expression)                  \
-    BODY(LOOP(name))                                 \
-    {                                                \
-        const T *left = l->in[0], *right = l->in[1]; \
-        R *out = l->out;                             \
-        INDEPENDENT                                  \
-        for (int64_t i = 0, n = l->n; i < n; i++) {         \
-            E x = (E)left[i], y = (E)right[i];       \
-            out[i] = (R)(expression);                \
-        }                                            \
-    }                                                \
-    DISPATCH(LOOP(name))
-#define BINARY(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
-#define ROWS "binary.def"
-#include "loops.h"
-#undef BINARY
+#include "ops/kernels.h"
 
 /* ---- gradients that take more than one line ---- */
 
@@ -54,16 +33,24 @@ static cn_tensor *pow_grad_of_exponent(cn_tensor *g, cn_tensor *x, cn_tensor *y,
     return cn_mul(g, cn_mul(z, cn_log(cn_where(flat, cn__weak(x, 1), x))));
 }
 
-#define GRADIENT(name, of_x, of_y)                                                                  \
-    static void name##_grad(cn_grad_call *c)                                                        \
-    {                                                                                               \
-        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->in[1], *z = c->out[0];                \
-        (void)x;                                                                                    \
-        (void)y;                                                                                    \
-        (void)z;                                                                                    \
-        if (c->needs[0]) c->in_grad[0] = (of_x);                                                    \
-        if (c->needs[1]) c->in_grad[1] = (of_y);                                                    \
+typedef cn_tensor *(*gradient_fn)(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z);
+
+static void gradients(cn_grad_call *c, gradient_fn of_x, gradient_fn of_y)
+{
+    cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->in[1], *z = c->out[0];
+    if (c->needs[0]) c->in_grad[0] = of_x(g, x, y, z);
+    if (c->needs[1]) c->in_grad[1] = of_y(g, x, y, z);
+}
+
+#define GRADIENT_OF(name, expression)                                                                                  \
+    static cn_tensor *name(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z)                                     \
+    {                                                                                                                  \
+        return (void)g, (void)x, (void)y, (void)z, (expression);                                                       \
     }
+#define GRADIENT(name, of_x, of_y)                                                                                     \
+    GRADIENT_OF(name##_grad_of_x, of_x)                                                                                \
+    GRADIENT_OF(name##_grad_of_y, of_y)                                                                                \
+    static void name##_grad(cn_grad_call *c) { gradients(c, name##_grad_of_x, name##_grad_of_y); }
 #define GRADIENT_REAL(name, of_x, of_y)   GRADIENT(name, of_x, of_y)
 #define GRADIENT_NUMBER(name, of_x, of_y) GRADIENT(name, of_x, of_y)
 #define GRADIENT_ANY(name, of_x, of_y)    GRADIENT(name, of_x, of_y)
@@ -85,7 +72,7 @@ static const cn_case cases[] = {
     const cn_op cn__op_##name_ = {                                                                                \
         .call = #name_ "(Tensor input, Tensor other) -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
-        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                           \
+        .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(binary.name_),                          \
         .wgsl = wgsl_, .onnx = onnx_,                                                                             \
         CN_CASES_OF(cases), .ranges = (const float[]){ xl, xh, yl, yh },                                          \
     };

@@ -8,9 +8,13 @@
    BITS    whole numbers and bool
    WHOLE   whole numbers
 
-   An expander defines ROWS, the table; DEFINE(name, R, expr), one loop that writes elements of type R; and includes
-   loops.h. There T is the element as stored, E as computed with, U the unsigned type of its width (whole numbers wrap
-   around), P the type of a plain number among them, and LOOP(name) the name of the loop. */
+   And what a row costs, which decides for which instruction sets it has loops (rows.h):
+
+   CHEAP   few instructions, which vectorise for every type; the planner may compute such a row twice
+   DEAR    vector code for f32; other types call functions of the C library, and exist once
+   CALL    functions of the C library for every type: all loops exist once
+
+   Expressions are in T, E, U and P of cpu/each_type.h. */
 #ifndef CN_MAP_CLASSES_H
 #define CN_MAP_CLASSES_H
 
@@ -29,6 +33,15 @@
 #define LOOPS_NUMBER(n) LOOPS_WHOLE(n), LOOPS_REAL(n)
 #define LOOPS_ANY(n)    LOOPS_BITS(n), LOOPS_REAL(n)
 #define LOOPS_TEST(n)   LOOPS_ANY(n)
+
+#define LOOPS_CHEAP(class, n) LOOPS_##class(n)
+#if CN__IS_BASELINE
+#define LOOPS_DEAR(class, n) LOOPS_##class(n)
+#define LOOPS_CALL(class, n) LOOPS_##class(n)
+#else
+#define LOOPS_DEAR(class, n) [CN_F32] = n##_loop_f32
+#define LOOPS_CALL(class, n) 0
+#endif
 
 #define DTYPES_REAL   .ints_to_float = true
 #define DTYPES_FLOAT  .dtypes = CN_FLOATS
@@ -56,6 +69,7 @@
 
 #define CHEAP true
 #define DEAR  false
+#define CALL  false
 #define NONE  0 /* what a class has no use for */
 
 /* WGSL for floats, and for whole numbers and bool: stands after .wgsl = */

@@ -1,43 +1,26 @@
-/* param.c: the operators of param.def: loops, gradients, records, functions. */
+/* param.c: the operators of param.def: gradients, records, functions. Their loops are in param_cpu.c. */
 #include "ops/shared.h"
 
+#include <math.h>
+
 #include "classes.h"
-#include "dispatch.h"
-#include "elementary.h"
-#include "whole.h"
-
-/* ---- loops ---- */
-
-#define DEFINE(name, R, expression)                                       \
-    BODY(LOOP(name))                                                      \
-    {                                                                     \
-        const T *in = l->in[0];                                           \
-        R *out = l->out;                                                  \
-        const P p0 = PLAIN(P, l->args[0].f), p1 = PLAIN(P, l->args[1].f); \
-        (void)p1;                                                         \
-        INDEPENDENT                                                       \
-        for (int64_t i = 0, n = l->n; i < n; i++) {                              \
-            E x = (E)in[i];                                               \
-            out[i] = (R)(expression);                                     \
-        }                                                                 \
-    }                                                                     \
-    DISPATCH(LOOP(name))
-#define PARAM(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
-#define ROWS "param.def"
-#include "loops.h"
-#undef PARAM
+#include "ops/kernels.h"
 
 /* ---- gradients ---- */
 
-#define PARAM(name, class, cost, doc, real, whole, wgsl, grad, ...)                                  \
-    static void name##_grad(cn_grad_call *c)                                                         \
-    {                                                                                                \
-        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->out[0];                                \
-        double p0 = c->args[0].f, p1 = c->args[1].f;                                                 \
-        (void)y;                                                                                     \
-        (void)p1;                                                                                    \
-        c->in_grad[0] = (grad);                                                                      \
-    }
+typedef cn_tensor *(*gradient_fn)(cn_tensor *g, cn_tensor *x, cn_tensor *y, double p0, double p1);
+
+static void gradient(cn_grad_call *c, gradient_fn of_x)
+{
+    c->in_grad[0] = of_x(c->out_grad[0], c->in[0], c->out[0], c->args[0].f, c->args[1].f);
+}
+
+#define PARAM(name, class, cost, doc, real, whole, wgsl, grad, ...)                                                    \
+    static cn_tensor *name##_grad_of_x(cn_tensor *g, cn_tensor *x, cn_tensor *y, double p0, double p1)                 \
+    {                                                                                                                  \
+        return (void)y, (void)p1, (grad);                                                                              \
+    }                                                                                                                  \
+    static void name##_grad(cn_grad_call *c) { gradient(c, name##_grad_of_x); }
 #include "param.def"
 #undef PARAM
 
@@ -55,7 +38,7 @@
     const cn_op cn__op_##name_ = {                                                                              \
         .call = CALL_##name_,                                                                                   \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
-        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                         \
+        .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(param.name_),                         \
         .wgsl = wgsl_, .onnx = onnx_,                                                                           \
         CN_CASES(CASE(low, high, a, b, 2, 3, 4), CASE(low, high, a, b, 7), CASE(low, high, a, b, 3, 0),         \
                  CASE(low, high, a, b, 1), CASE(low, high, a, b, 65, 67)),                                      \

@@ -1,38 +1,22 @@
-/* select.c: copy, where: elements moved as they are, whatever they mean. Loops by element size. */
+/* select.c: copy and where: elements move as they are, whatever they mean. The loops of where are in select_cpu.c. */
 #include "ops/shared.h"
 
-#include "dispatch.h"
+#include "ops/kernels.h"
 
 static void copy_1(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n); }
 static void copy_2(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 2); }
 static void copy_4(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 4); }
 static void copy_8(const cn_loop *l) { memmove(l->out, l->in[0], (size_t)l->n * 8); }
 
-#define DEFINE(name, T)                                                        \
-    BODY(name)                                                                 \
-    {                                                                          \
-        const uint8_t *c = l->in[0];                                           \
-        const T *x = l->in[1], *y = l->in[2];                                  \
-        T *out = l->out;                                                       \
-        INDEPENDENT                                                            \
-        for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i]; \
-    }                                                                          \
-    DISPATCH(name)
-DEFINE(where_1, uint8_t)
-DEFINE(where_2, uint16_t)
-DEFINE(where_4, uint32_t)
-DEFINE(where_8, uint64_t)
-
-#define BY_SIZE(n)                                                                                                 \
-    { [CN_BOOL] = n##_1, [CN_U8] = n##_1, [CN_I8] = n##_1, [CN_F16] = n##_2, [CN_BF16] = n##_2, [CN_I32] = n##_4,  \
-      [CN_F32] = n##_4,  [CN_I64] = n##_8, [CN_F64] = n##_8 }
-
 static void copy_grad(cn_grad_call *c) { c->in_grad[0] = c->out_grad[0]; }
 
 const cn_op cn__op_copy = {
     .call = "_copy(Tensor input) -> Tensor",
     .name = "copy", .doc = "x, in memory of its own.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .dtypes = CN_ANY,
-    .cheap = true, .copies = true, .infer = cn_infer_map, .grad = copy_grad, .loops = BY_SIZE(copy), .wgsl = "x", .onnx = "Identity",
+    .cheap = true, .copies = true, .infer = cn_infer_map, .grad = copy_grad,
+    .loops = { [CN_BOOL] = copy_1, [CN_U8] = copy_1, [CN_I8] = copy_1, [CN_F16] = copy_2, [CN_BF16] = copy_2,
+               [CN_I32] = copy_4, [CN_F32] = copy_4, [CN_I64] = copy_8, [CN_F64] = copy_8 },
+    .wgsl = "x", .onnx = "Identity",
     CN_CASES({ CN_IN(CN_S(2, 3, 4)) }, { CN_IN(CN_S(7)) }, { CN_IN(CN_S0) }, { CN_IN(CN_S(3, 0)) },
              { CN_IN(CN_S(65, 67)) }),
 };
@@ -55,7 +39,7 @@ const cn_op cn__op_where = {
     .call = "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
     .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1,
     .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1, .cheap = true,
-    .infer = where_infer, .grad = where_grad, .loops = BY_SIZE(where), .wgsl = "select(z, y, x != 0)", .onnx = "Where",
+    .infer = where_infer, .grad = where_grad, .kernels_at = CN__AT(select.where), .wgsl = "select(z, y, x != 0)", .onnx = "Where",
     CN_CASES({ CN_IN(CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_BOOLS(7), CN_S(7), CN_S0) },
              { CN_IN(CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1)) }, { CN_IN(CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0)) },
              { CN_IN(CN_BOOLS(65, 67), CN_S(65, 67), CN_S(65, 67)) }),

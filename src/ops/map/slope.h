@@ -4,6 +4,10 @@
 
 #include "cairn/op.h"
 
+#define CN__ROOT_HALF  0.70710678118654752440
+#define CN__GELU_SLOPE 0.79788456080286535588 /* √(2/π): gelu_tanh(v) = v/2 (1 + tanh(√(2/π)(v + 0.044715 v³))) */
+#define CN__GELU_CUBE  0.044715
+
 #define SLOPE(name, ...) extern const cn_op cn__op_##name;
 #include "slope.def"
 #undef SLOPE

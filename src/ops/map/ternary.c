@@ -1,31 +1,10 @@
-/* ternary.c: the operators of ternary.def: loops, gradients, records, functions. */
+/* ternary.c: the operators of ternary.def: gradients, records, functions. Their loops are in ternary_cpu.c. */
 #include "ops/shared.h"
 
+#include <math.h>
+
 #include "classes.h"
-#include "dispatch.h"
-#include "elementary.h"
-#include "whole.h"
-
-/* ---- loops ---- */
-
-#define DEFINE(name, R, expression)                          \
-    BODY(LOOP(name))                                         \
-    {                                                        \
-        const T *a = l->in[0], *b = l->in[1], *c = l->in[2]; \
-        R *out = l->out;                                     \
-        const P p0 = PLAIN(P, l->args[0].f);                 \
-        (void)p0;                                            \
-        INDEPENDENT                                          \
-        for (int64_t i = 0, n = l->n; i < n; i++) {                 \
-            E x = (E)a[i], y = (E)b[i], z = (E)c[i];         \
-            out[i] = (R)(expression);                        \
-        }                                                    \
-    }                                                        \
-    DISPATCH(LOOP(name))
-#define TERNARY(name, class, cost, doc, real, whole, ...) ROW_LOOP(name, class, real, whole)
-#define ROWS "ternary.def"
-#include "loops.h"
-#undef TERNARY
+#include "ops/kernels.h"
 
 /* ---- gradients ---- */
 
@@ -46,15 +25,27 @@ static cn_tensor *bce_log(cn_tensor *log) { return cn_clamp(log, -100, 0); }
 
 extern const cn_op cn__op_binary_cross_entropy;
 
-#define TERNARY(name, class, cost, doc, real, whole, wgsl, of_x, of_y, of_z, ...)                          \
-    static void name##_grad(cn_grad_call *c)                                                               \
-    {                                                                                                      \
-        cn_tensor *g = c->out_grad[0], *x = c->in[0], *y = c->in[1], *z = c->in[2];                        \
-        double p0 = c->args[0].f;                                                                          \
-        (void)x, (void)y, (void)p0;                                                                        \
-        if (c->needs[0]) c->in_grad[0] = (of_x);                                                           \
-        if (c->needs[1]) c->in_grad[1] = (of_y);                                                           \
-        if (c->needs[2]) c->in_grad[2] = (of_z);                                                           \
+typedef cn_tensor *(*gradient_fn)(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z, double p0);
+
+static void gradients(cn_grad_call *c, gradient_fn of_x, gradient_fn of_y, gradient_fn of_z)
+{
+    const gradient_fn of[] = { of_x, of_y, of_z };
+    for (int i = 0; i < 3; i++)
+        if (c->needs[i]) c->in_grad[i] = of[i](c->out_grad[0], c->in[0], c->in[1], c->in[2], c->args[0].f);
+}
+
+#define GRADIENT_OF(name, expression)                                                                                  \
+    static cn_tensor *name(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z, double p0)                          \
+    {                                                                                                                  \
+        return (void)x, (void)y, (void)z, (void)p0, (expression);                                                      \
+    }
+#define TERNARY(name, class, cost, doc, real, whole, wgsl, of_x, of_y, of_z, ...)                                      \
+    GRADIENT_OF(name##_grad_of_x, of_x)                                                                                \
+    GRADIENT_OF(name##_grad_of_y, of_y)                                                                                \
+    GRADIENT_OF(name##_grad_of_z, of_z)                                                                                \
+    static void name##_grad(cn_grad_call *c)                                                                           \
+    {                                                                                                                  \
+        gradients(c, name##_grad_of_x, name##_grad_of_y, name##_grad_of_z);                                            \
     }
 #include "ternary.def"
 #undef TERNARY
@@ -75,7 +66,7 @@ static const cn_case cases[] = {
     const cn_op cn__op_##name_ = {                                                                                    \
         .call = CALL_##name_,                                                                                         \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 3, .n_out = 1, .cheap = cost, DTYPES_##class,        \
-        .infer = INFER_##class, GRAD_##class(name_), .loops = { LOOPS_##class(name_) },                               \
+        .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(ternary.name_),                             \
         .wgsl = wgsl_, .onnx = onnx_,                                                                                 \
         CN_CASES_OF(cases), .ranges = (const float[]){ xl, xh, yl, yh, zl, zh },                                      \
     };

@@ -23,7 +23,7 @@ CN__INLINE void NAME(unary_test)(const cn_loop *l, uint8_t (*f)(E))
 #define TEST_LOOP(name, expression)                                                                                    \
     CN__INLINE uint8_t NAME(name##_of)(E x) { return (void)x, (uint8_t)(expression); }                                 \
     static void NAME(name##_loop)(const cn_loop *l) { NAME(unary_test)(l, NAME(name##_of)); }
-#define UNARY(name, class, cost, doc, real, whole, ...) ROW_##class(name, real, whole)
+#define UNARY(name, class, cost, doc, real, whole, ...) ROW_##cost(class, name, real, whole)
 #include "ops/map/unary.def"
 #undef UNARY
 

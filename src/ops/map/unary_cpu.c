@@ -39,7 +39,7 @@ static void cos_loop_f32(const cn_loop *l)
     finish_far(l, cosf);
 }
 
-#define UNARY(name, class, ...) .name = { LOOPS_##class(name) },
+#define UNARY(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },
 const cn__unary_kernels CN__FOR_ISA(cn__unary_kernels) = {
 #include "ops/map/unary.def"
 };

@@ -4,13 +4,11 @@
        p = shrink p - rate m / (√v / root + eps)                          AMSGrad: the largest v so far in the root */
 #include "ops/shared.h"
 
-#include "cairn/optim.h"
-#include "ops/map/dispatch.h"
-#include "ops/map/elementary.h"
-#include "optim.h"
+#include <math.h>
 
-#define TEMPLATE "adam_body.h"
-#include "each_type.h"
+#include "cairn/optim.h"
+#include "ops/kernels.h"
+#include "optim.h"
 
 #define NUMBERS(rate, beta1, beta2, root, eps, decay, shrink, sign)                                            \
     CN_ARGS({ .f = rate }, { .f = beta1 }, { .f = beta2 }, { .f = root },                                    \

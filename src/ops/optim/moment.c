@@ -6,12 +6,8 @@
    NAdam looks ahead by the gradient of now; RAdam has scale 0 and floor 1 while v is too young to divide by. */
 #include "ops/shared.h"
 
-#include "ops/map/dispatch.h"
-#include "ops/map/elementary.h"
+#include "ops/kernels.h"
 #include "optim.h"
-
-#define TEMPLATE "moment_body.h"
-#include "each_type.h"
 
 /* p, g, m, v: of signs that add up, so that no result is small by cancellation */
 #define FOUR(...) \

@@ -45,7 +45,7 @@ extern const cn_op cn__op_rmsprop_step, cn__op_rmsprop_momentum_step, cn__op_rms
 /* Applies op to every parameter that has a gradient. tensors[0]: the n parameters; tensors[k]: their state k. */
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args);
 
-#define CN__STEP_LOOPS(f) .loops = { [CN_F32] = f##_f32, [CN_F64] = f##_f64 }
+#define CN__STEP_LOOPS(f) .kernels_at = CN__AT(optim.f)
 #define CN__NO_GRADIENT   .no_grad = "an update is not part of what is differentiated"
 
 #endif

@@ -7,12 +7,8 @@
        p = p - rate w */
 #include "ops/shared.h"
 
-#include "ops/map/dispatch.h"
-#include "ops/map/elementary.h"
+#include "ops/kernels.h"
 #include "optim.h"
-
-#define TEMPLATE "rms_body.h"
-#include "each_type.h"
 
 #define NUMBERS(rate, alpha, eps, decay, momentum)                                                             \
     CN_ARGS({ .f = rate }, { .f = alpha }, { .f = eps }, { .f = decay }, { .f = momentum })

@@ -1,13 +1,13 @@
 /* RMSprop and Adadelta for elements of type T; see rms.c. */
 #define NUMBER(which) ((T)l->args[which].f)
 
-static inline __attribute__((always_inline)) void NAME(rmsprop)(const cn_loop *l, bool centered, bool heavy)
+CN__INLINE void NAME(rmsprop)(const cn_loop *l, bool centered, bool heavy)
 {
     const T *p = l->in[0], *g = l->in[1], *v = l->in[2], *c = l->in[3], *b = l->in[3 + centered];
     T *p_out = l->out, *v_out = l->more[0], *c_out = l->more[1], *b_out = l->more[1 + centered];
     const T rate = NUMBER(CN__RMS_RATE), alpha = NUMBER(CN__RMS_ALPHA), fresh = (T)(1 - l->args[CN__RMS_ALPHA].f);
     const T eps = NUMBER(CN__RMS_EPS), decay = NUMBER(CN__RMS_DECAY), momentum = NUMBER(CN__RMS_MOMENTUM);
-    INDEPENDENT
+    CN__INDEPENDENT
     for (int64_t i = 0, n = l->n; i < n; i++) {
         T slope = decay != 0 ? g[i] + decay * p[i] : g[i], square = v[i] * alpha + fresh * slope * slope, size = square;
         if (centered) {
@@ -22,22 +22,18 @@ static inline __attribute__((always_inline)) void NAME(rmsprop)(const cn_loop *l
     }
 }
 
-BODY(NAME(rmsprop_step)) { NAME(rmsprop)(l, false, false); }
-DISPATCH(NAME(rmsprop_step))
-BODY(NAME(rmsprop_momentum_step)) { NAME(rmsprop)(l, false, true); }
-DISPATCH(NAME(rmsprop_momentum_step))
-BODY(NAME(rmsprop_centered_step)) { NAME(rmsprop)(l, true, false); }
-DISPATCH(NAME(rmsprop_centered_step))
-BODY(NAME(rmsprop_centered_momentum_step)) { NAME(rmsprop)(l, true, true); }
-DISPATCH(NAME(rmsprop_centered_momentum_step))
+static void NAME(rmsprop_step_loop)(const cn_loop *l) { NAME(rmsprop)(l, false, false); }
+static void NAME(rmsprop_momentum_step_loop)(const cn_loop *l) { NAME(rmsprop)(l, false, true); }
+static void NAME(rmsprop_centered_step_loop)(const cn_loop *l) { NAME(rmsprop)(l, true, false); }
+static void NAME(rmsprop_centered_momentum_step_loop)(const cn_loop *l) { NAME(rmsprop)(l, true, true); }
 
-BODY(NAME(adadelta_step))
+static void NAME(adadelta_step_loop)(const cn_loop *l)
 {
     const T *p = l->in[0], *g = l->in[1], *v = l->in[2], *d = l->in[3];
     T *p_out = l->out, *v_out = l->more[0], *d_out = l->more[1];
     const T rate = NUMBER(CN__RMS_RATE), rho = NUMBER(CN__RMS_ALPHA), fresh = (T)(1 - l->args[CN__RMS_ALPHA].f);
     const T eps = NUMBER(CN__RMS_EPS), decay = NUMBER(CN__RMS_DECAY);
-    INDEPENDENT
+    CN__INDEPENDENT
     for (int64_t i = 0, n = l->n; i < n; i++) {
         T slope = decay != 0 ? g[i] + decay * p[i] : g[i], square = v[i] * rho + fresh * slope * slope;
         T way = SQRT(d[i] + eps) / SQRT(square + eps) * slope;
@@ -46,5 +42,4 @@ BODY(NAME(adadelta_step))
         d_out[i] = d[i] * rho + fresh * way * way;
     }
 }
-DISPATCH(NAME(adadelta_step))
 #undef NUMBER

@@ -5,11 +5,8 @@
 #include "ops/shared.h"
 
 #include "cairn/optim.h"
-#include "ops/map/dispatch.h"
+#include "ops/kernels.h"
 #include "optim.h"
-
-#define TEMPLATE "sgd_body.h"
-#include "each_type.h"
 
 #define SLOPE "let g = select(p2 * y, p2 * y + p1 * x, p1 != 0); "
 #define TWO(...) CN_RANGE(3, 5, __VA_ARGS__), CN_S(__VA_ARGS__)

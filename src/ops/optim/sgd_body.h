@@ -1,19 +1,18 @@
 /* SGD for elements of type T; see sgd.c. */
-BODY(NAME(sgd_step))
+static void NAME(sgd_step_loop)(const cn_loop *l)
 {
     const T *p = l->in[0], *g = l->in[1];
     T *p_out = l->out;
     const cn_arg *a = l->args;
     const T lr = (T)a[CN__SGD_LR].f, decay = (T)a[CN__SGD_DECAY].f, sign = (T)a[CN__SGD_SIGN].f;
-    INDEPENDENT
+    CN__INDEPENDENT
     for (int64_t i = 0, n = l->n; i < n; i++) {
         T slope = decay != 0 ? sign * g[i] + decay * p[i] : sign * g[i];
         p_out[i] = p[i] - lr * slope;
     }
 }
-DISPATCH(NAME(sgd_step))
 
-BODY(NAME(momentum_step))
+static void NAME(momentum_step_loop)(const cn_loop *l)
 {
     const T *p = l->in[0], *g = l->in[1], *b = l->in[2];
     T *p_out = l->out, *b_out = l->more[0];
@@ -21,7 +20,7 @@ BODY(NAME(momentum_step))
     const T lr = (T)a[CN__SGD_LR].f, decay = (T)a[CN__SGD_DECAY].f, sign = (T)a[CN__SGD_SIGN].f;
     const T momentum = (T)a[CN__SGD_MOMENTUM].f, fresh = (T)a[CN__SGD_FRESH].f;
     const bool nesterov = a[CN__SGD_NESTEROV].f != 0;
-    INDEPENDENT
+    CN__INDEPENDENT
     for (int64_t i = 0, n = l->n; i < n; i++) {
         T slope = decay != 0 ? sign * g[i] + decay * p[i] : sign * g[i];
         T moved = b[i] * momentum + fresh * slope;
@@ -29,4 +28,3 @@ BODY(NAME(momentum_step))
         b_out[i] = moved;
     }
 }
-DISPATCH(NAME(momentum_step))

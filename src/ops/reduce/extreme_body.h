@@ -7,13 +7,16 @@ static void DIRECTED(begin)(void *state, int64_t n)
 }
 
 /* One expression without branches: it vectorises. No restrict: on two parts of one array gcc 12 then loses writes. */
-static inline __attribute__((always_inline)) void DIRECTED(absorb)(T *s, const T *x, int64_t n)
+CN__INLINE void DIRECTED(absorb)(T *s, const T *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) s[i] = (BEATS(x[i], s[i]) | IS_NAN(x[i])) ? x[i] : s[i];
 }
 
-COLUMNS_BODY(DIRECTED(columns)) { DIRECTED(absorb)(state, data, n); }
-COLUMNS(DIRECTED(columns))
+static void DIRECTED(columns)(void *state, const void *data, int64_t n, int64_t position)
+{
+    (void)position;
+    DIRECTED(absorb)(state, data, n);
+}
 
 static void DIRECTED(row)(void *state, const void *data, int64_t n, int64_t position)
 {

@@ -1,28 +1,7 @@
-/* max, min (PyTorch's amax, amin), argmax, argmin, and both at once along an axis: max_dim, min_dim. */
-#include <math.h>
-
+/* max, min (PyTorch's amax, amin), argmax, argmin, and both at once along an axis: max_dim, min_dim. Their reducers
+   are in extremes_cpu.c. */
+#include "ops/kernels.h"
 #include "ops/reduce/reduce.h"
-
-#define LANES 32
-
-#define DIRECTED(f) NAME(PASTE(max, f))
-#define BEATS(x, y) ((x) > (y))
-#define WORST LEAST
-#define BODY "ops/reduce/extreme_body.h"
-#include "ops/reduce/each_dtype.h"
-#undef DIRECTED
-#undef BEATS
-#undef WORST
-
-#define DIRECTED(f) NAME(PASTE(min, f))
-#define BEATS(x, y) ((x) < (y))
-#define WORST MOST
-#define BODY "ops/reduce/extreme_body.h"
-#include "ops/reduce/each_dtype.h"
-
-#define REDUCERS(r)                                                                                            \
-    {[CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I32] = &r##_i32, [CN_I64] = &r##_i64, \
-     [CN_F32] = &r##_f32, [CN_F64] = &r##_f64}
 
 static const cn_wgsl_reducer max_real = { "f32", "-infinity()", "larger(s, x)", "larger(s, t)", "s" };
 static const cn_wgsl_reducer min_real = { "f32", "infinity()", "smaller(s, x)", "smaller(s, t)", "s" };
@@ -68,7 +47,7 @@ const cn_op cn__op_max = {
     .call = "max(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
-    .reducers = REDUCERS(max_reducer), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
+    .kernels_at = CN__AT(extremes.max), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
     .onnx = "ReduceMax", CHOICE_CASES,
 };
 
@@ -76,7 +55,7 @@ const cn_op cn__op_min = {
     .call = "min(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "min", .doc = "Smallest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
-    .reducers = REDUCERS(min_reducer), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
+    .kernels_at = CN__AT(extremes.min), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
     .onnx = "ReduceMin", CHOICE_CASES,
 };
 
@@ -85,7 +64,7 @@ const cn_op cn__op_argmax = {
     .name = "argmax", .doc = "Where the largest element is, the first of equals; a NaN counts as largest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
-    .reducers = REDUCERS(max_arg_reducer), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
+    .kernels_at = CN__AT(extremes.argmax), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
     .onnx = "ArgMax", CHOICE_CASES,
 };
 
@@ -94,7 +73,7 @@ const cn_op cn__op_argmin = {
     .name = "argmin", .doc = "Where the smallest element is, the first of equals; a NaN counts as smallest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
-    .reducers = REDUCERS(min_arg_reducer), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
+    .kernels_at = CN__AT(extremes.argmin), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
     .onnx = "ArgMin", CHOICE_CASES,
 };
 

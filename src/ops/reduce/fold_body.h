@@ -1,11 +1,20 @@
-/* A reducer that folds with FOLD from UNIT: elements T, independent lanes LANE inside a block, state STATE between. */
-static void NAME(begin)(void *state, int64_t n)
+/* fold_body.h: a reducer that folds elements of type T with FOLD, beginning with UNIT. Inside a block it folds in LANES
+   independent lanes of type LANE; between blocks its state is of type STATE. */
+#if IS_FLOAT
+#define ELEMENT T
+#define STATE   double
+#else
+#define ELEMENT U
+#define STATE   uint64_t
+#endif
+
+static void FOLDED(begin)(void *state, int64_t n)
 {
     STATE *s = state;
     for (int64_t i = 0; i < n; i++) s[i] = UNIT;
 }
 
-static STATE NAME(block)(const T *x, int64_t n)
+static STATE FOLDED(block)(const T *x, int64_t n)
 {
     STATE s = UNIT;
     int64_t i = 0;
@@ -20,40 +29,40 @@ static STATE NAME(block)(const T *x, int64_t n)
     return s;
 }
 
-static void NAME(row)(void *state, const void *data, int64_t n, int64_t position)
+static void FOLDED(row)(void *state, const void *data, int64_t n, int64_t position)
 {
     (void)position;
     const T *x = data;
     STATE s = *(STATE *)state;
-    for (int64_t i = 0; i < n; i += BLOCK) s = FOLD(s, NAME(block)(x + i, n - i < BLOCK ? n - i : BLOCK));
+    for (int64_t i = 0; i < n; i += BLOCK) s = FOLD(s, FOLDED(block)(x + i, n - i < BLOCK ? n - i : BLOCK));
     *(STATE *)state = s;
 }
 
-COLUMNS_BODY(NAME(columns))
+static void FOLDED(columns)(void *state, const void *data, int64_t n, int64_t position)
 {
+    (void)position;
     STATE *s = state;
     const T *x = data;
     for (int64_t i = 0; i < n; i++) s[i] = FOLD(s[i], (STATE)x[i]);
 }
-COLUMNS(NAME(columns))
 
-static void NAME(merge)(void *state, const void *later, int64_t n)
+static void FOLDED(merge)(void *state, const void *later, int64_t n)
 {
     STATE *s = state;
     const STATE *t = later;
     for (int64_t i = 0; i < n; i++) s[i] = FOLD(s[i], t[i]);
 }
 
-static void NAME(end)(const void *state, void *out, int64_t n)
+static void FOLDED(end)(const void *state, void *out, int64_t n)
 {
     const STATE *s = state;
     T *y = out;
     for (int64_t i = 0; i < n; i++) y[i] = (T)s[i];
 }
 
-static const cn_reducer NAME(reducer) = {sizeof(STATE), NAME(begin), NAME(row), NAME(columns), NAME(merge), NAME(end)};
+static const cn_reducer FOLDED(reducer) = {
+    sizeof(STATE), FOLDED(begin), FOLDED(row), FOLDED(columns), FOLDED(merge), FOLDED(end),
+};
 
-#undef T
-#undef LANE
+#undef ELEMENT
 #undef STATE
-#undef NAME

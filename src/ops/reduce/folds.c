@@ -1,49 +1,7 @@
-/* sum, prod: a block in independent lanes, which vectorise; blocks in double, so that long sums keep their digits. */
+/* sum and prod: gradients, records, functions. Their reducers are in folds_cpu.c. */
+#include "ops/kernels.h"
 #include "ops/reduce/reduce.h"
 #include "ops/scan/scan.h"
-
-#define BLOCK 512
-#define LANES 16
-
-#define FOLD(a, b) ((a) + (b))
-#define UNIT 0
-#define T float
-#define LANE float
-#define STATE double
-#define NAME(f) sum_f32_##f
-#include "ops/reduce/fold_body.h"
-#define T double
-#define LANE double
-#define STATE double
-#define NAME(f) sum_f64_##f
-#include "ops/reduce/fold_body.h"
-#define T int64_t
-#define LANE uint64_t
-#define STATE uint64_t
-#define NAME(f) sum_i64_##f
-#include "ops/reduce/fold_body.h"
-#undef FOLD
-#undef UNIT
-
-#define FOLD(a, b) ((a) * (b))
-#define UNIT 1
-#define T float
-#define LANE double
-#define STATE double
-#define NAME(f) prod_f32_##f
-#include "ops/reduce/fold_body.h"
-#define T double
-#define LANE double
-#define STATE double
-#define NAME(f) prod_f64_##f
-#include "ops/reduce/fold_body.h"
-#define T int64_t
-#define LANE uint64_t
-#define STATE uint64_t
-#define NAME(f) prod_i64_##f
-#include "ops/reduce/fold_body.h"
-#undef FOLD
-#undef UNIT
 
 static bool infer(cn_infer *i) { return cn__infer_reduce(i, i->in[0]->dtype); }
 
@@ -83,7 +41,7 @@ const cn_op cn__op_sum = {
     .call = "sum(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "sum", .doc = "Sum over axes; integers and bool add up in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = sum_grad,
-    .reducers = {[CN_F32] = &sum_f32_reducer, [CN_F64] = &sum_f64_reducer, [CN_I64] = &sum_i64_reducer},
+    .kernels_at = CN__AT(folds.sum),
     .wgsl_reducer = &sum_real, .wgsl_reducer_whole = &sum_whole, .onnx = "ReduceSum",
     CN_CASES(
         {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
@@ -104,7 +62,7 @@ const cn_op cn__op_prod = {
     .name = "prod", .doc = "Product over axes; integers and bool multiply in i64.", .kind = CN_REDUCE,
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs),
     .infer = infer, .grad = prod_grad,
-    .reducers = {[CN_F32] = &prod_f32_reducer, [CN_F64] = &prod_f64_reducer, [CN_I64] = &prod_i64_reducer},
+    .kernels_at = CN__AT(folds.prod),
     .wgsl_reducer = &prod_real, .wgsl_reducer_whole = &prod_whole, .onnx = "ReduceProd",
     CN_CASES(
         {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},

@@ -4,27 +4,6 @@
 
 #include "ops/shared.h"
 
-/* A reducer's `columns` from `name_body`, for the baseline and for AVX2; the machine decides. */
-#define COLUMNS(name) COLUMNS_(name)
-#if defined(__x86_64__) && !defined(__AVX2__)
-#define COLUMNS_(name)                                                                                         \
-    __attribute__((target("avx2"))) static void name##_avx2(void *s, const void *x, int64_t n, int64_t at)     \
-    {                                                                                                          \
-        name##_body(s, x, n, at);                                                                              \
-    }                                                                                                          \
-    static void name(void *s, const void *x, int64_t n, int64_t at)                                            \
-    {                                                                                                          \
-        if (__builtin_cpu_supports("avx2")) name##_avx2(s, x, n, at);                                          \
-        else name##_body(s, x, n, at);                                                                         \
-    }
-#else
-#define COLUMNS_(name) static void name(void *s, const void *x, int64_t n, int64_t at) { name##_body(s, x, n, at); }
-#endif
-#define COLUMNS_BODY(name)  COLUMNS_BODY_(name)
-#define COLUMNS_BODY_(name)                                                                                    \
-    static inline __attribute__((always_inline)) void name##_body(void *state, const void *data, int64_t n,    \
-                                                                  __attribute__((unused)) int64_t position)
-
 /* Composites take any axes: bit d of axes is axis d. */
 typedef struct cn__axis_set_attrs {
     int64_t axes, keepdim;

@@ -17,8 +17,9 @@ static void all_merge(void *state, const void *later, int64_t n)
     for (int64_t i = 0; i < n; i++) ((uint8_t *)state)[i] &= ((const uint8_t *)later)[i];
 }
 
-#define BODY "ops/reduce/truth_body.h"
-#include "ops/reduce/each_dtype.h"
+#define TEMPLATE "ops/reduce/truth_body.h"
+#define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES
+#include "cpu/each_type.h"
 
 static bool infer(cn_infer *i) { return cn__infer_reduce(i, CN_BOOL); }
 

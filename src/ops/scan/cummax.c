@@ -3,8 +3,9 @@
 
 #include "ops/scan/scan.h"
 
-#define BODY "ops/scan/cummax_body.h"
-#include "ops/reduce/each_dtype.h"
+#define TEMPLATE "ops/scan/cummax_body.h"
+#define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES
+#include "cpu/each_type.h"
 
 #define STRIP 64
 

@@ -12,46 +12,27 @@ typedef struct strip {
     int64_t lag;                /* y is read this much further on */
 } strip;
 
+#define FOLDED(f)     NAME(CN__PASTE(cumsum, f))
 #define FOLD(h, x, y) ((h) + (x))
-#define T float
-#define ACC double
-#define NAME cumsum_f32
-#include "ops/scan/cumulate_body.h"
-#define T double
-#define ACC double
-#define NAME cumsum_f64
-#include "ops/scan/cumulate_body.h"
-#define T int64_t
-#define ACC uint64_t
-#define NAME cumsum_i64
-#include "ops/scan/cumulate_body.h"
+#define TEMPLATE      "ops/scan/cumulate_body.h"
+#define TYPES         CN__FLOAT_TYPES | CN__I64_TYPE
+#include "cpu/each_type.h"
+#undef FOLDED
 #undef FOLD
 
+#define FOLDED(f)     NAME(CN__PASTE(cumprod, f))
 #define FOLD(h, x, y) ((h) * (x))
-#define T float
-#define ACC double
-#define NAME cumprod_f32
-#include "ops/scan/cumulate_body.h"
-#define T double
-#define ACC double
-#define NAME cumprod_f64
-#include "ops/scan/cumulate_body.h"
-#define T int64_t
-#define ACC uint64_t
-#define NAME cumprod_i64
-#include "ops/scan/cumulate_body.h"
+#define TEMPLATE      "ops/scan/cumulate_body.h"
+#define TYPES         CN__FLOAT_TYPES | CN__I64_TYPE
+#include "cpu/each_type.h"
+#undef FOLDED
 #undef FOLD
 
+#define FOLDED(f)     NAME(CN__PASTE(linear, f))
 #define FOLD(h, x, y) ((h) * (y) + (x))
-#define T float
-#define ACC double
-#define NAME linear_f32
-#include "ops/scan/cumulate_body.h"
-#define T double
-#define ACC double
-#define NAME linear_f64
-#include "ops/scan/cumulate_body.h"
-#undef FOLD
+#define TEMPLATE      "ops/scan/cumulate_body.h"
+#define TYPES         CN__FLOAT_TYPES
+#include "cpu/each_type.h"
 
 typedef void (*strip_fn)(const strip *s);
 typedef struct job {
@@ -95,18 +76,18 @@ static strip_fn by_dtype(const cn_kernel *k, strip_fn f32, strip_fn f64, strip_f
 static void cumsum_cpu(const cn_kernel *k)
 {
     const cn__scan_attrs *a = k->attrs;
-    run(k, (job){.fn = by_dtype(k, cumsum_f32, cumsum_f64, cumsum_i64), .x = k->in[0].data, .reverse = a->reverse});
+    run(k, (job){.fn = by_dtype(k, cumsum_strip_f32, cumsum_strip_f64, cumsum_strip_i64), .x = k->in[0].data, .reverse = a->reverse});
 }
 
 static void cumprod_cpu(const cn_kernel *k)
 {
-    run(k, (job){.fn = by_dtype(k, cumprod_f32, cumprod_f64, cumprod_i64), .x = k->in[0].data});
+    run(k, (job){.fn = by_dtype(k, cumprod_strip_f32, cumprod_strip_f64, cumprod_strip_i64), .x = k->in[0].data});
 }
 
 static void linear_cpu(const cn_kernel *k)
 {
     const cn__scan_attrs *a = k->attrs;
-    run(k, (job){.fn = by_dtype(k, linear_f32, linear_f64, NULL), .x = k->in[1].data, .y = k->in[0].data,
+    run(k, (job){.fn = by_dtype(k, linear_strip_f32, linear_strip_f64, NULL), .x = k->in[1].data, .y = k->in[0].data,
                  .reverse = a->reverse});
 }
 

@@ -1,5 +1,12 @@
-/* One strip of a scan: FOLD(h, x, y) makes the next h, of type ACC, from the elements x and y, of type T. */
-static void NAME(const strip *s)
+/* cumulate_body.h: one strip of a scan: FOLD(h, x, y) makes the next h, of type ACC, from the elements x and y, of type
+   T. */
+#if IS_FLOAT
+#define ACC double
+#else
+#define ACC U
+#endif
+
+static void FOLDED(strip)(const strip *s)
 {
     const T *x = s->x;
     const T *y = s->y;
@@ -18,6 +25,4 @@ static void NAME(const strip *s)
             out[at + c] = (T)(h[c] = FOLD(h[c], (ACC)x[at + c], (ACC)y[at + c + s->lag]));
 }
 
-#undef T
 #undef ACC
-#undef NAME

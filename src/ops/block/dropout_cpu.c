@@ -1,0 +1,32 @@
+/* The loops of dropout_mask. */
+#include "ops/block/dropout_cpu.h"
+
+#include "cpu/random_words.h"
+#include "ops/block/block.h"
+
+/* No copies for AVX-512: the random words take most of the time. */
+#define TEMPLATE "ops/block/dropout_body.h"
+#define TYPES    CN__FLOAT_TYPES
+#include "cpu/each_type.h"
+
+#if !CN__ONLY_F32
+static void mask_f32(const cn_loop *l)
+{
+    const cn__dropout d = cn__dropout_of_args(l->args);
+    dropout_fill_f32(l->out, (uint64_t)l->start, l->n, &d);
+}
+
+static void mask_f64(const cn_loop *l)
+{
+    const cn__dropout d = cn__dropout_of_args(l->args);
+    dropout_fill_f64(l->out, (uint64_t)l->start, l->n, &d);
+}
+#endif
+
+const cn__dropout_kernels CN__FOR_ISA(cn__dropout_kernels) = {
+#if CN__ONLY_F32
+    .mask = { 0 },
+#else
+    .mask = { [CN_F32] = mask_f32, [CN_F64] = mask_f64 },
+#endif
+};

@@ -1,0 +1,16 @@
+/* The loops of the elementwise operators of two operands (binary.def). */
+#include "ops/map/binary_cpu.h"
+
+#include "ops/map/classes.h"
+#include "ops/map/elementary.h"
+#include "ops/map/whole.h"
+
+#define TEMPLATE "ops/map/binary_body.h"
+#define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES | CN__BOOL_TYPE
+#include "cpu/each_type.h"
+
+#define BINARY(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },
+const cn__binary_kernels CN__FOR_ISA(cn__binary_kernels) = {
+#include "ops/map/binary.def"
+};
+#undef BINARY

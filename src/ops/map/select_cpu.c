@@ -1,0 +1,50 @@
+/* The loops of where: elements move as they are, so that there is one loop for each element size. */
+#include "ops/map/select_cpu.h"
+
+#include "cpu/isa.h"
+
+static void where_4(const cn_loop *l)
+{
+    const uint8_t *c = l->in[0];
+    const uint32_t *x = l->in[1], *y = l->in[2];
+    uint32_t *out = l->out;
+    CN__INDEPENDENT
+    for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i];
+}
+
+#if !CN__ONLY_F32
+static void where_1(const cn_loop *l)
+{
+    const uint8_t *c = l->in[0], *x = l->in[1], *y = l->in[2];
+    uint8_t *out = l->out;
+    CN__INDEPENDENT
+    for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i];
+}
+
+static void where_2(const cn_loop *l)
+{
+    const uint8_t *c = l->in[0];
+    const uint16_t *x = l->in[1], *y = l->in[2];
+    uint16_t *out = l->out;
+    CN__INDEPENDENT
+    for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i];
+}
+
+static void where_8(const cn_loop *l)
+{
+    const uint8_t *c = l->in[0];
+    const uint64_t *x = l->in[1], *y = l->in[2];
+    uint64_t *out = l->out;
+    CN__INDEPENDENT
+    for (int64_t i = 0, n = l->n; i < n; i++) out[i] = c[i] ? x[i] : y[i];
+}
+#endif
+
+const cn__select_kernels CN__FOR_ISA(cn__select_kernels) = {
+#if CN__ONLY_F32
+    .where = { [CN_F32] = where_4, [CN_I32] = where_4 },
+#else
+    .where = { [CN_BOOL] = where_1, [CN_U8] = where_1, [CN_I8] = where_1, [CN_F16] = where_2, [CN_BF16] = where_2,
+               [CN_I32] = where_4, [CN_F32] = where_4, [CN_I64] = where_8, [CN_F64] = where_8 },
+#endif
+};

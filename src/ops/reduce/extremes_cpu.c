@@ -1,0 +1,43 @@
+/* The reducers of max, min, argmax and argmin. */
+#include "ops/reduce/extremes_cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cpu/isa.h"
+
+#define LANES 32
+
+/* f32 in every instruction set; the other types once. */
+#define DIRECTED(f) NAME(CN__PASTE(max, f))
+#define BEATS(x, y) ((x) > (y))
+#define WORST       LEAST
+#define TEMPLATE    "ops/reduce/extreme_body.h"
+#define TYPES       CN__F32_TYPE | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
+#include "cpu/each_type.h"
+#undef DIRECTED
+#undef BEATS
+#undef WORST
+
+#define DIRECTED(f) NAME(CN__PASTE(min, f))
+#define BEATS(x, y) ((x) < (y))
+#define WORST       MOST
+#define TEMPLATE    "ops/reduce/extreme_body.h"
+#define TYPES       CN__F32_TYPE | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
+#include "cpu/each_type.h"
+
+/* bool is 0 or 1 in a byte: the order of u8 */
+#if CN__IS_BASELINE
+#define REDUCERS(r)                                                                                                    \
+    { [CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I32] = &r##_i32, [CN_I64] = &r##_i64,             \
+      [CN_F32] = &r##_f32, [CN_F64] = &r##_f64 }
+#else
+#define REDUCERS(r) { [CN_F32] = &r##_f32 }
+#endif
+
+const cn__extremes_kernels CN__FOR_ISA(cn__extremes_kernels) = {
+    .max = REDUCERS(max_reducer),
+    .min = REDUCERS(min_reducer),
+    .argmax = REDUCERS(max_arg_reducer),
+    .argmin = REDUCERS(min_arg_reducer),
+};

@@ -1,0 +1,40 @@
+/* The reducers of sum and prod: a block in independent lanes, which vectorise; blocks in double, so that long sums keep
+   their digits. The number of lanes is the same for every instruction set, and therefore the bits are. */
+#include "ops/reduce/folds_cpu.h"
+
+#include "cpu/isa.h"
+
+#define BLOCK 512
+#define LANES 16
+
+/* f32 in every instruction set; the other types once. */
+#define FOLDED(f)  NAME(CN__PASTE(sum, f))
+#define FOLD(a, b) ((a) + (b))
+#define UNIT       0
+#define LANE       ELEMENT
+#define TEMPLATE   "ops/reduce/fold_body.h"
+#define TYPES      CN__F32_TYPE | CN__COLD(CN__F64_TYPE | CN__I64_TYPE)
+#include "cpu/each_type.h"
+#undef FOLDED
+#undef FOLD
+#undef UNIT
+#undef LANE
+
+#define FOLDED(f)  NAME(CN__PASTE(prod, f))
+#define FOLD(a, b) ((a) * (b))
+#define UNIT       1
+#define LANE       STATE
+#define TEMPLATE   "ops/reduce/fold_body.h"
+#define TYPES      CN__F32_TYPE | CN__COLD(CN__F64_TYPE | CN__I64_TYPE)
+#include "cpu/each_type.h"
+
+#if CN__IS_BASELINE
+#define REDUCERS(r) { [CN_F32] = &r##_f32, [CN_F64] = &r##_f64, [CN_I64] = &r##_i64 }
+#else
+#define REDUCERS(r) { [CN_F32] = &r##_f32 }
+#endif
+
+const cn__folds_kernels CN__FOR_ISA(cn__folds_kernels) = {
+    .sum = REDUCERS(sum_reducer),
+    .prod = REDUCERS(prod_reducer),
+};
