@@ -54,7 +54,7 @@ bench:
 
 format:
 	@scripts/setup.sh clang-format
-	@find include src cli examples tests bench tools \( -name '*.[ch]' -o -name '*.cpp' \) -print0 | xargs -0 clang-format -i
+	@find include src cli trials examples tests bench tools \( -name '*.[ch]' -o -name '*.cpp' \) -print0 | xargs -0 clang-format -i
 
 docs:
 	$(SETUP_BUILD)

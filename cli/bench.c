@@ -1,21 +1,18 @@
-/* cairn bench: bench/workloads.c, which is compiled into this program under another name. */
-#include <stdlib.h>
-
+/* cairn bench: times the workloads of bench/workloads/ with the command's options. */
+#include "bench/workloads/workloads.h"
 #include "cli.h"
-
-int cairn_bench_main(int argc, char **argv);
 
 int bench(settings *s)
 {
-    char *args[16] = { "cairn bench" };
-    char threads[24];
-    int n = 1;
-    if (flag_of(s, "list")) args[n++] = "--list";
-    if (flag_of(s, "extra")) args[n++] = "--extra";
-    if (given(s, "only")) args[n++] = "--only", args[n++] = (char *)text_of(s, "only");
-    snprintf(threads, sizeof threads, "%" PRId64, whole_of(s, "threads"));
-    args[n++] = "--device", args[n++] = (char *)text_of(s, "device");
-    args[n++] = "--threads", args[n++] = threads;
-    args[n++] = "--seconds", args[n++] = (char *)text_of(s, "seconds");
-    return cairn_bench_main(n, args);
+    if (flag_of(s, "list")) {
+        bench_list();
+        return DONE;
+    }
+    return bench_run(&(bench_options){
+        .only = given(s, "only") ? text_of(s, "only") : NULL,
+        .device = text_of(s, "device"),
+        .threads = (int)whole_of(s, "threads"),
+        .seconds = number_of(s, "seconds"),
+        .extra = flag_of(s, "extra"),
+    });
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
-#include "support/versus.h"
+#include "trials/versus.h"
 
 typedef struct doctor_visit {
     settings *s;

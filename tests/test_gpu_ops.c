@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/check.h"
-#include "support/versus.h"
+#include "support/property.h"
+#include "trials/versus.h"
 
 static cn_ctx *cpu, *gpu;
 
@@ -19,7 +19,7 @@ static void count(void *user, bool ok, const char *words)
     check(ok, "%s", words);
 }
 
-static void test_one(const trial *t, cn_dtype dtype, test_layout layout, bool gradients)
+static void test_one(const trial *t, cn_dtype dtype, trial_layout layout, bool gradients)
 {
     versus v = { .expected = cpu, .tried = gpu, .note = count };
     versus_case(&v, t, dtype, layout, gradients);
@@ -32,7 +32,7 @@ static void test_case(const trial *t)
     int n_dtypes = t->n_in == 0 ? 1 : thin ? 2 : CN_DTYPES;
     for (int d = 0; d < n_dtypes; d++) test_one(t, dtypes[d], LAYOUT_CONTIGUOUS, false);
     for (int l = LAYOUT_STRIDED; l < LAYOUTS && t->n_in; l++)
-        test_one(t, takes(t, CN_F32) ? CN_F32 : CN_I64, (test_layout)l, false);
+        test_one(t, takes(t, CN_F32) ? CN_F32 : CN_I64, (trial_layout)l, false);
     if (has_grad(t->op) && takes(t, CN_F32)) test_one(t, CN_F32, LAYOUT_CONTIGUOUS, true);
 }
 

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/property.h"
 #include "support/reference_table.h"
-#include "support/trial.h"
 
 /* Opened once; every case leaves them as it found them. */
 enum { LAZY, LAZY_2, LAZY_3, EAGERLY, CONTEXTS };
 static cn_ctx *contexts[CONTEXTS];
 
 /* The operator's results in a context; false: an error stands. */
-static bool run(cn_ctx *ctx, const trial *t, const inputs *x, test_layout layout, output *results)
+static bool run(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout layout, output *results)
 {
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 };
     cn_scope s = cn_scope_begin(ctx);
@@ -139,7 +139,7 @@ static void compare_layout(const trial *t, cn_dtype dtype, const inputs *x, outp
     }
 }
 
-static void test_layout_of(const trial *t, cn_dtype dtype, test_layout layout)
+static void test_layout_of(const trial *t, cn_dtype dtype, trial_layout layout)
 {
     inputs x;
     if (!takes(t, dtype) || !draw(t, dtype, layout, &x)) return;
@@ -334,8 +334,8 @@ static void test_case(const trial *t)
     int n_dtypes = !find_reference(t->op->name) ? 0 : t->n_in == 0 ? 1 : thin ? 3 : CN_DTYPES;
     for (int d = 0; d < n_dtypes; d++) test_forward(t, dtypes[d]);
     for (int l = LAYOUT_STRIDED; l < LAYOUTS && t->n_in; l++) {
-        test_layout_of(t, CN_F32, (test_layout)l);
-        if (!thin) test_layout_of(t, takes(t, CN_F64) ? CN_F64 : CN_I64, (test_layout)l);
+        test_layout_of(t, CN_F32, (trial_layout)l);
+        if (!thin) test_layout_of(t, takes(t, CN_F64) ? CN_F64 : CN_I64, (trial_layout)l);
     }
     try_gradients(contexts[LAZY], t);
     test_traces(t, takes(t, CN_F32) ? CN_F32 : CN_I64, true);

@@ -3,7 +3,7 @@
 
     .venv/jax/bin/python bench/peers/peer_jax.py [--threads 2] [--extra] [--only gpt-mini,mlp] [--seconds 4]
 
-Shapes, dtypes and the optimizers (from optax) are those of bench/workloads.c. A step is one compiled function that takes
+Shapes, dtypes and the optimizers (from optax) are those of bench/workloads/. A step is one compiled function that takes
 over the memory of the parameters and moments it replaces; tracing and compiling it is compile_s, apart from the times.
 """
 import argparse

@@ -3,7 +3,7 @@
 
     .venv/torch/bin/python bench/peers/peer_torch.py [--threads 2] [--compile] [--extra] [--only gpt-mini,mlp]
 
-Shapes, dtypes and the optimizers are those of bench/workloads.c; change them there and in both peers, or not at all.
+Shapes, dtypes and the optimizers are those of bench/workloads/; change them there and in both peers, or not at all.
 Each workload runs in a process of its own, so that its peak memory is its own.
 """
 import argparse

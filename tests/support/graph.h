@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "cairn/cairn.h"
-#include "support/compare.h"
+#include "trials/compare.h"
 
 enum { GRAPH_ROOM = 96, GRAPH_IN = 3 };
 

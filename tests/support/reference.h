@@ -2,15 +2,7 @@
 #ifndef TESTS_REFERENCE_H
 #define TESTS_REFERENCE_H
 
-#include "cairn/cairn.h"
-
-typedef struct ref_tensor {
-    bool present;           /* an optional operand may be absent */
-    cn_dtype dtype;         /* what the operator saw; v is always f64 */
-    int ndim;
-    int64_t shape[CN_MAX_DIMS], numel;
-    double *v;              /* row-major */
-} ref_tensor;
+#include "trials/make.h" /* ref_tensor: a tensor as the references see it */
 
 typedef struct ref_call {
     int n_in, n_out;

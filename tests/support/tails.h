@@ -7,7 +7,7 @@
 #ifndef TESTS_TAILS_H
 #define TESTS_TAILS_H
 
-#include "support/trial.h"
+#include "trials/trial.h"
 
 typedef enum tail_kind {
     TAIL_PLAIN,    /* numbers, and another tensor in order */

@@ -1,7 +1,7 @@
 /* trial_gradients.c: gradients against finite differences, in f64. */
 #include <string.h>
 
-#include "support/trial.h"
+#include "support/property.h"
 
 /* The operator as a function of its differentiable operands. */
 typedef struct as_function {

@@ -1,11 +1,13 @@
-/* The extra workloads' models: shapes, element types and operators that the reference workloads do not have.
-   A part of workloads.c, which includes it. */
+/* extra.c: nine more workloads, of shapes, element types and operators that the reference workloads do not have. */
+#include <math.h>
+
+#include "bench/workloads/model.h"
 
 static layer conv(model *net, int64_t in, int64_t out, int64_t size, bool bias)
 {
     double bound = 1 / sqrt((double)(in * size * size));
-    layer l = { add_param(net, uniform(net, CN_DIMS(out, in, size, size), bound)), NULL };
-    if (bias) l.b = add_param(net, uniform(net, CN_DIMS(out), bound));
+    layer l = { model_param(net, model_uniform(net, CN_DIMS(out, in, size, size), bound)), NULL };
+    if (bias) l.b = model_param(net, model_uniform(net, CN_DIMS(out), bound));
     return l;
 }
 
@@ -30,7 +32,7 @@ typedef struct resnet {
 static conv_norm conv_norm_new(model *net, int64_t in, int64_t out, int64_t size)
 {
     return (conv_norm){ .conv = conv(net, in, out, size, false),
-                        .norm = affine(net, out),
+                        .norm = model_affine(net, out),
                         .mean = cn_keep(cn_zeros(net->cn, CN_F32, CN_DIMS(out))),
                         .var = cn_keep(cn_ones(net->cn, CN_F32, CN_DIMS(out))) };
 }
@@ -45,7 +47,7 @@ static void resnet_new(resnet *m, cn_ctx *cn, int64_t batch)
         m->block[i].second = conv_norm_new(&m->net, out, out, 3);
         m->block[i].shortcut = conv_norm_new(&m->net, in, out, 1);
     }
-    m->full = linear(&m->net, 128 * 2 * 2, 10, true);
+    m->full = model_linear(&m->net, 128 * 2 * 2, 10, true);
     m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(batch, 3, 32, 32)));
     m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, 10, CN_DIMS(batch)));
 }
@@ -68,7 +70,7 @@ static void resnet_step(void *user)
         x = cn_relu(cn_add(h, conv_norm_forward(&b->shortcut, x, 2)));
     }
     x = cn_flatten(cn_avg_pool2d(x, &(cn_pool_desc){ .kernel = { 4, 4 } }), 1, -1);
-    train(&m->net, cn_cross_entropy(cn_linear(x, m->full.w, m->full.b), m->net.y, NULL));
+    model_train(&m->net, cn_cross_entropy(cn_linear(x, m->full.w, m->full.b), m->net.y, NULL));
 }
 
 /* ---- an autoencoder: 28x28 to 64 channels of 7x7 and back ---- */
@@ -86,8 +88,8 @@ static void autoencoder_new(autoencoder *m, cn_ctx *cn, int64_t batch)
     for (int i = 0; i < 2; i++) {
         int64_t in = i ? 32 : 64, out = i ? 1 : 32; /* a transposed convolution's weight is (in, out, height, width) */
         double bound = 1 / sqrt((double)out * 16);
-        m->up[i].w = add_param(&m->net, uniform(&m->net, CN_DIMS(in, out, 4, 4), bound));
-        m->up[i].b = add_param(&m->net, uniform(&m->net, CN_DIMS(out), bound));
+        m->up[i].w = model_param(&m->net, model_uniform(&m->net, CN_DIMS(in, out, 4, 4), bound));
+        m->up[i].b = model_param(&m->net, model_uniform(&m->net, CN_DIMS(out), bound));
     }
     m->net.x = cn_keep(cn_rand(cn, CN_F32, CN_DIMS(batch, 1, 28, 28)));
 }
@@ -100,7 +102,7 @@ static void autoencoder_step(void *user)
     for (int i = 0; i < 2; i++) x = cn_relu(cn_conv2d(x, m->down[i].w, m->down[i].b, &half));
     x = cn_relu(cn_conv_transpose2d(x, m->up[0].w, m->up[0].b, &half));
     x = cn_sigmoid(cn_conv_transpose2d(x, m->up[1].w, m->up[1].b, &half));
-    train(&m->net, mse(x, m->net.x));
+    model_train(&m->net, mse(x, m->net.x));
 }
 
 /* ---- an LSTM that sorts sequences into ten classes ---- */
@@ -126,7 +128,7 @@ static void lstm_new(lstm *m, cn_ctx *cn, int64_t steps, int64_t batch, int64_t 
 {
     *m = (lstm){ .net.cn = cn, .lstm = cn_nn_lstm(cn, in, hidden, NULL) };
     adopt(&m->net, m->lstm);
-    m->head = linear(&m->net, hidden, 10, true);
+    m->head = model_linear(&m->net, hidden, 10, true);
     m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(steps, batch, in)));
     m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, 10, CN_DIMS(batch)));
 }
@@ -135,7 +137,7 @@ static void lstm_step(void *user)
 {
     lstm *m = user;
     cn_tensor *h = cn_select(cn_forward(m->lstm, m->net.x), 0, -1);
-    train(&m->net, cn_cross_entropy(cn_linear(h, m->head.w, m->head.b), m->net.y, NULL));
+    model_train(&m->net, cn_cross_entropy(cn_linear(h, m->head.w, m->head.b), m->net.y, NULL));
 }
 
 /* ---- a transformer encoder with dropout that sorts sequences into ten classes ---- */
@@ -152,18 +154,18 @@ static void encoder_new(encoder *m, cn_ctx *cn, int64_t context, int64_t heads, 
 {
     *m = (encoder){ .net.cn = cn, .context = context, .heads = heads, .width = width, .batch = batch };
     m->net.decay = 0.01;
-    m->pos = add_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(context, width)));
+    m->pos = model_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(context, width)));
     for (int i = 0; i < 2; i++) {
         struct block *b = &m->block[i];
-        b->ln1 = affine(&m->net, width);
-        b->qkv = linear(&m->net, width, 3 * width, true);
-        b->proj = linear(&m->net, width, width, true);
-        b->ln2 = affine(&m->net, width);
-        b->up = linear(&m->net, width, 4 * width, true);
-        b->down = linear(&m->net, 4 * width, width, true);
+        b->ln1 = model_affine(&m->net, width);
+        b->qkv = model_linear(&m->net, width, 3 * width, true);
+        b->proj = model_linear(&m->net, width, width, true);
+        b->ln2 = model_affine(&m->net, width);
+        b->up = model_linear(&m->net, width, 4 * width, true);
+        b->down = model_linear(&m->net, 4 * width, width, true);
     }
-    m->ln = affine(&m->net, width);
-    m->head = linear(&m->net, width, 10, true);
+    m->ln = model_affine(&m->net, width);
+    m->head = model_linear(&m->net, width, 10, true);
     m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(batch, context, width)));
     m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, 10, CN_DIMS(batch)));
 }
@@ -187,7 +189,7 @@ static void encoder_step(void *user)
     cn_tensor *x = cn_add(m->net.x, m->pos);
     for (int i = 0; i < 2; i++) x = encoder_block(m, &m->block[i], x);
     x = cn_mean(cn_layer_norm(x, 1, m->ln.w, m->ln.b, 1e-5), CN_DIMS(1), false);
-    train(&m->net, cn_cross_entropy(cn_linear(x, m->head.w, m->head.b), m->net.y, NULL));
+    model_train(&m->net, cn_cross_entropy(cn_linear(x, m->head.w, m->head.b), m->net.y, NULL));
 }
 
 /* ---- rows, an embedding ---- */
@@ -228,7 +230,7 @@ typedef struct table {
 static void table_new(table *m, cn_ctx *cn, int64_t rows, int64_t width, int64_t batch)
 {
     m->net = (model){ .cn = cn, .sgd = true };
-    m->rows = add_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(rows, width)));
+    m->rows = model_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(rows, width)));
     m->net.x = cn_keep(cn_randint(cn, CN_I64, 0, rows, CN_DIMS(batch)));
     m->net.y = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(batch, width)));
 }
@@ -236,5 +238,48 @@ static void table_new(table *m, cn_ctx *cn, int64_t rows, int64_t width, int64_t
 static void table_step(void *user)
 {
     table *m = user;
-    train(&m->net, mse(cn_embedding(m->rows, m->net.x), m->net.y));
+    model_train(&m->net, mse(cn_embedding(m->rows, m->net.x), m->net.y));
 }
+
+/* ---- the list ---- */
+
+static pair a_pair;
+static resnet a_resnet;
+static autoencoder an_autoencoder;
+static lstm an_lstm;
+static encoder an_encoder;
+static normed a_normed;
+static table a_table;
+
+static void *new_mlp_odd(cn_ctx *cn)
+{
+    return mlp_new(cn, false, 37, 3, (const int64_t[]){ 777, 301, 103, 11 });
+}
+static void *new_mlp_f64(cn_ctx *cn)
+{
+    return mlp_new(cn, true, 64, 2, (const int64_t[]){ 784, 256, 10 });
+}
+static void *new_resnet(cn_ctx *cn) { return resnet_new(&a_resnet, cn, 32), &a_resnet; }
+static void *new_autoencoder(cn_ctx *cn) { return autoencoder_new(&an_autoencoder, cn, 32), &an_autoencoder; }
+static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 32, 32, 64, 128), &an_lstm; }
+static void *new_encoder(cn_ctx *cn) { return encoder_new(&an_encoder, cn, 100, 3, 192, 8), &an_encoder; }
+static void *new_rows(cn_ctx *cn)
+{
+    a_pair = (pair){ .a = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(4096, 1000))) };
+    return &a_pair;
+}
+static void *new_normed(cn_ctx *cn) { return normed_new(&a_normed, cn, 4096, 768), &a_normed; }
+static void *new_table(cn_ctx *cn) { return table_new(&a_table, cn, 50000, 128, 8192), &a_table; }
+
+const workload extra_workloads[] = {
+    { "mlp-odd", "777-301-103-11, batch 37", new_mlp_odd, mlp_step },
+    { "mlp-f64", "784-256-10, batch 64, in f64", new_mlp_f64, mlp_step },
+    { "cnn-strided", "two residual blocks of stride 2 on 32 images of 3x32x32", new_resnet, resnet_step },
+    { "autoencoder", "strided convolutions and back, 32 images of 28x28", new_autoencoder, autoencoder_step },
+    { "lstm", "input 64, hidden 128, 32 steps, batch 32", new_lstm, lstm_step },
+    { "encoder", "2 layers, 3 heads, width 192, context 100, batch 8, dropout", new_encoder, encoder_step },
+    { "softmax-rows", "log_softmax of 4096 rows of 1000, summed over the rows", new_rows, rows_step },
+    { "layernorm-bwd", "layer_norm of 4096 rows of 768, and its gradients", new_normed, normed_step },
+    { "gather-embed", "8192 rows of an embedding of 50,000x128, SGD", new_table, table_step },
+};
+const int n_extra_workloads = sizeof extra_workloads / sizeof *extra_workloads;

@@ -1,6 +1,6 @@
 /* compare.h: results taken out of tensors and held against each other, bit for bit or as numbers. */
-#ifndef TESTS_COMPARE_H
-#define TESTS_COMPARE_H
+#ifndef TRIALS_COMPARE_H
+#define TRIALS_COMPARE_H
 
 #include "cairn/cairn.h"
 

@@ -1,7 +1,8 @@
 /* make.c: drawing numbers and laying them out. */
-#include "support/make.h"
+#include "trials/make.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,12 @@ static pcg seeded(const char *name, int operand)
     return r;
 }
 
-static void *must(void *p)
+void *trial_memory(size_t n, size_t size)
 {
-    if (!p) abort();
-    return p;
+    void *p = calloc(n + 1, size);
+    if (p) return p;
+    fprintf(stderr, "out of memory: %zu elements of %zu bytes\n", n, size);
+    exit(1);
 }
 
 static int64_t product(const cn_dims *shape)
@@ -154,7 +157,7 @@ int count_operands(const cn_case *c)
 }
 
 bool make_inputs(inputs *x, const char *name, const cn_op *op, const cn_case *c, cn_dtype dtype, cn_dtype index,
-                 test_layout layout)
+                 trial_layout layout)
 {
     cn_spec specs[CN_MAX_IN];
     *x = (inputs){ .n = cn_case_operands(op, c, specs) };
@@ -166,7 +169,7 @@ bool make_inputs(inputs *x, const char *name, const cn_op *op, const cn_case *c,
             .present = true, .dtype = dtype_for(s, dtype, index), .ndim = s->shape.n, .numel = product(&s->shape)
         };
         memcpy(t->shape, s->shape.v, sizeof t->shape);
-        t->v = must(calloc((size_t)t->numel + 1, sizeof *t->v));
+        t->v = trial_memory((size_t)t->numel, sizeof *t->v);
         pcg r = seeded(name, k);
         if (!fill(&r, t, s)) {
             free_inputs(x);
@@ -186,13 +189,13 @@ void free_inputs(inputs *x)
 
 /* ---- layouts ---- */
 
-const char *layout_name(test_layout layout)
+const char *layout_name(trial_layout layout)
 {
     static const char *const names[LAYOUTS] = { "contiguous", "strided", "permuted", "flipped", "broadcast" };
     return names[layout];
 }
 
-bool layout_applies(const inputs *x, test_layout layout)
+bool layout_applies(const inputs *x, trial_layout layout)
 {
     for (int k = 0; k < x->n; k++) {
         const ref_tensor *t = &x->in[k];
@@ -208,7 +211,7 @@ static cn_tensor *tensor_of(cn_ctx *ctx, cn_dtype t, cn_dims shape, const double
 {
     int64_t n = product(&shape);
     size_t size = cn_dtype_size(t);
-    char *data = must(calloc((size_t)n + 1, size));
+    char *data = trial_memory((size_t)n, size);
     for (int64_t i = 0; i < n; i++) cn__store_f64(t, data + (size_t)i * size, v[i]);
     cn_tensor *made = cn_from(ctx, t, shape, data);
     free(data);
@@ -231,7 +234,7 @@ static cn_tensor *strided(cn_ctx *ctx, const ref_tensor *x)
     int64_t s = wide.v[last], row = 2 * s + 2, rows = s ? x->numel / s : 0;
     wide.v[last] = row;
     int64_t n = product(&wide);
-    double *v = must(malloc(((size_t)n + 1) * sizeof *v));
+    double *v = trial_memory((size_t)n, sizeof *v);
     for (int64_t i = 0; i < n; i++) v[i] = 97;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < s; j++) v[i * row + 1 + 2 * j] = x->v[i * s + j];
@@ -247,7 +250,7 @@ static cn_tensor *permuted(cn_ctx *ctx, const ref_tensor *x)
         turned.v[d] = x->shape[x->ndim - 1 - d];
         order.v[d] = x->ndim - 1 - d;
     }
-    double *v = must(malloc(((size_t)x->numel + 1) * sizeof *v));
+    double *v = trial_memory((size_t)x->numel, sizeof *v);
     for (int64_t i = 0; i < x->numel; i++) {
         int64_t rest = i, at = 0, step = x->numel;
         for (int d = x->ndim - 1; d >= 0; d--) { /* axis d of x is axis ndim-1-d here: the last comes first */
@@ -264,7 +267,7 @@ static cn_tensor *permuted(cn_ctx *ctx, const ref_tensor *x)
 
 static cn_tensor *flipped(cn_ctx *ctx, const ref_tensor *x)
 {
-    double *v = must(malloc(((size_t)x->numel + 1) * sizeof *v));
+    double *v = trial_memory((size_t)x->numel, sizeof *v);
     for (int64_t i = 0; i < x->numel; i++) v[i] = x->v[x->numel - 1 - i];
     cn_tensor *t = tensor_of(ctx, x->dtype, shape_of(x), v);
     free(v);
@@ -284,14 +287,14 @@ static cn_tensor *broadcast(cn_ctx *ctx, const ref_tensor *x, int axis)
     cn_dims narrow = shape_of(x);
     narrow.v[axis] = 1;
     int64_t inner = inner_size(x, axis), n = product(&narrow);
-    double *v = must(malloc(((size_t)n + 1) * sizeof *v));
+    double *v = trial_memory((size_t)n, sizeof *v);
     for (int64_t i = 0; i < n; i++) v[i] = x->v[i / inner * inner * x->shape[axis] + i % inner];
     cn_tensor *t = tensor_of(ctx, x->dtype, narrow, v);
     free(v);
     return cn_expand(t, shape_of(x));
 }
 
-cn_tensor *make_tensor(cn_ctx *ctx, const ref_tensor *x, test_layout layout)
+cn_tensor *make_tensor(cn_ctx *ctx, const ref_tensor *x, trial_layout layout)
 {
     if (!x->present) return NULL;
     int axis = repeated_axis(x);

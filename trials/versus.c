@@ -1,18 +1,10 @@
-/* versus.c: one case on two devices. */
-#include "support/versus.h"
+/* versus.c: runs one case on two devices and compares results, a loss made from them, and gradients. */
+#include "trials/versus.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/context.h"
-
-/* Composed of others, an operator has its first result alone. */
-static bool is_composed(const cn_ctx *ctx, const cn_op *op)
-{
-    return op->compose && !ctx->device->table->supports(ctx->device, op);
-}
 
 /* Results, a loss made from them by a chain that fuses, and the gradients of all operands. */
 enum { TRACED = CN_MAX_OUT + 1 + CN_MAX_IN };
@@ -28,8 +20,8 @@ static cn_tensor *loss_of(cn_tensor *const *out, int n)
     return loss;
 }
 
-/* n: how many results are looked at */
-static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, test_layout layout, bool gradients, int n, output *results)
+/* *n: how many results to look at; fewer afterwards where the operator is composed of others and has only the first. */
+static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout layout, bool gradients, int *n, output *results)
 {
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *param[CN_MAX_IN] = { 0 };
     cn_scope s = cn_scope_begin(ctx);
@@ -38,14 +30,15 @@ static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, test_layout layo
     for (int k = 0; k < x->n && gradients; k++)
         if (is_differentiable(t, x, k)) in[k] = param[k] = cn_param(in[k]);
     bool ok = call(ctx, t, in, out);
-    for (int j = 0; j < n && ok; j++) cn_keep(out[j]);
-    cn_tensor *loss = ok && gradients ? loss_of(out, n) : NULL;
+    while (ok && *n > 1 && !out[*n - 1]) --*n;
+    for (int j = 0; j < *n && ok; j++) cn_keep(out[j]);
+    cn_tensor *loss = ok && gradients ? loss_of(out, *n) : NULL;
     if (loss && cn_requires_grad(loss)) ok = cn_backward(loss);
-    for (int j = 0; j < n; j++) ok = take_output(&results[j], ok ? out[j] : NULL) && ok;
+    for (int j = 0; j < *n; j++) ok = take_output(&results[j], ok ? out[j] : NULL) && ok;
     if (loss) ok = take_output(&results[CN_MAX_OUT], ok ? loss : NULL) && ok;
     for (int k = 0; k < CN_MAX_IN && gradients; k++)
         ok = take_output(&results[CN_MAX_OUT + 1 + k], ok ? cn_grad_of(param[k]) : NULL) && ok;
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < *n; j++)
         if (out[j]) cn_release(out[j]);
     for (int k = 0; k < CN_MAX_IN; k++)
         if (param[k]) cn_release(param[k]);
@@ -93,8 +86,7 @@ static void compare(versus *vs, const trial *t, const output *expected, const ou
         note(vs, false, t, where, "shape or dtype");
         return;
     }
-    double *v = calloc((size_t)expected->numel + 1, sizeof *v);
-    if (!v) abort();
+    double *v = trial_memory((size_t)expected->numel, sizeof *v);
     for (int64_t k = 0; k < expected->numel; k++) v[k] = output_at(expected, k);
     difference d = { "" };
     tolerance room = tolerance_of(t, expected, v);
@@ -104,7 +96,7 @@ static void compare(versus *vs, const trial *t, const output *expected, const ou
     free(v);
 }
 
-void versus_case(versus *v, const trial *t, cn_dtype dtype, test_layout layout, bool gradients)
+void versus_case(versus *v, const trial *t, cn_dtype dtype, trial_layout layout, bool gradients)
 {
     inputs x;
     if ((t->n_in && !takes(t, dtype)) || !draw(t, dtype, layout, &x)) return;
@@ -115,9 +107,10 @@ void versus_case(versus *v, const trial *t, cn_dtype dtype, test_layout layout, 
     output expected[TRACED] = { 0 }, got[TRACED] = { 0 };
     char what[64];
     snprintf(what, sizeof what, "%s %s", cn_dtype_name(dtype), layout_name(layout));
-    int n = is_composed(v->tried, t->op) ? 1 : t->op->n_out;
-    if (trace(v->expected, t, &x, layout, gradients, n, expected)) {
-        bool ok = trace(v->tried, t, &x, layout, gradients, n, got);
+    /* First on the device that is tried: the other one then gives as many results. */
+    int n = t->op->n_out;
+    const bool ok = trace(v->tried, t, &x, layout, gradients, &n, got);
+    if (trace(v->expected, t, &x, layout, gradients, &n, expected)) {
         if (!ok) note(v, false, t, what, cn_error(v->tried));
         for (int i = 0; i < TRACED && ok; i++) compare(v, t, &expected[i], &got[i], i, what);
     }

@@ -1,8 +1,8 @@
 /* versus.h: cases of operators on one device against another: results, a loss that fuses with them, gradients. */
-#ifndef TESTS_VERSUS_H
-#define TESTS_VERSUS_H
+#ifndef TRIALS_VERSUS_H
+#define TRIALS_VERSUS_H
 
-#include "support/trial.h"
+#include "trials/trial.h"
 
 typedef struct versus {
     cn_ctx *expected, *tried;                               /* contexts */
@@ -11,7 +11,7 @@ typedef struct versus {
     double worst; /* difference of floats so far, as a share of the largest number of its result, or of 1 */
 } versus;
 
-void versus_case(versus *v, const trial *t, cn_dtype dtype, test_layout layout, bool gradients);
+void versus_case(versus *v, const trial *t, cn_dtype dtype, trial_layout layout, bool gradients);
 bool needs_callbacks(const cn_op *op); /* operators that a user's functions are part of: not to be called by their cases */
 
 #endif

@@ -1,0 +1,137 @@
+/* run.c: runs the chosen workloads, each in a process of its own so that its memory is its own, and prints their times. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/workloads/model.h"
+#include "bench/workloads/workloads.h"
+
+/* ---- timing ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+/* What the GPU did for steps; reading the gate after a step is not counted. */
+typedef struct work {
+    int64_t dispatches, submissions, pipelines, fallbacks;
+} work;
+
+static void add_work(work *sum, cn_gpu_counters from, cn_gpu_counters to)
+{
+    sum->dispatches += to.dispatches - from.dispatches;
+    sum->submissions += to.submissions - from.submissions;
+    sum->pipelines += to.pipelines - from.pipelines;
+    sum->fallbacks += to.fallbacks - from.fallbacks;
+}
+
+/* gate: a tensor on the GPU; reading it waits for everything before it. NULL: on the CPU a step that returns is done. */
+static double one_step(cn_ctx *cn, const workload *w, void *user, cn_tensor *gate, work *sum)
+{
+    cn_scope s = cn_scope_begin(cn);
+    cn_gpu_counters before = cn_gpu_counted(cn);
+    double t = now();
+    w->step(user);
+    add_work(sum, before, cn_gpu_counted(cn));
+    if (gate) cn_item(gate);
+    t = now() - t;
+    cn_scope_end(cn, s);
+    return t;
+}
+
+enum { NO_DEVICE = 3 };
+
+static int run(const workload *w, const bench_options *o)
+{
+    enum { MOST_TIMES = 1 << 20 };
+    static double times[MOST_TIMES];
+    cn_ctx *cn = cn_open(&(cn_desc){ .device = o->device, .seed = 1, .threads = o->threads });
+    if (!cn || cn_failed(cn)) {
+        fprintf(stderr, "cairn: --device %s: %s\n", o->device, cn ? cn_error(cn) : "out of memory");
+        return NO_DEVICE;
+    }
+    void *user = w->make(cn);
+    cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1))), *gate = strncmp(cn_device(one), "gpu", 3) ? NULL : one;
+    cn_eval_all(cn);
+    if (gate) cn_item(gate);
+    work warm = { 0 }, sum = { 0 };
+    double first = one_step(cn, w, user, gate, &warm);
+    for (int i = 0; i < 2; i++) one_step(cn, w, user, gate, &warm);
+    int n = 0;
+    for (double end = now() + o->seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);)
+        times[n++] = one_step(cn, w, user, gate, &sum);
+    if (cn_failed(cn)) {
+        printf("%s FAILED %s\n", w->name, cn_error(cn));
+        return 1;
+    }
+    qsort(times, (size_t)n, sizeof *times, by_value);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%s %.4f %.0f", w->name, times[n / 2] * 1e3, (double)usage.ru_maxrss / 1024);
+    if (gate)
+        printf(" %.1f %.1f %.1f %.1f %.1f", first * 1e3, (double)sum.dispatches / n, (double)sum.submissions / n,
+               (double)sum.pipelines / n, (double)sum.fallbacks / n);
+    printf("\n");
+    cn_close(cn);
+    return 0;
+}
+
+/* By name if names were given, else as a member of the list that was asked for. */
+static bool chosen(const char *name, const char *only, bool list)
+{
+    size_t n = strlen(name);
+    for (const char *at = only; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (!strncmp(at, name, n) && (at[n] == 0 || at[n] == ',')) return true;
+    return !only && list;
+}
+
+static void print_list(const workload *w, int n)
+{
+    for (int k = 0; k < n; k++) printf("%-14s %s\n", w[k].name, w[k].words);
+}
+
+static int run_list(const workload *w, int n, bool list, const bench_options *o)
+{
+    int bad = 0;
+    for (int k = 0; k < n; k++) {
+        if (!chosen(w[k].name, o->only, list)) continue;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            int code = run(&w[k], o);
+            fflush(stdout);
+            _exit(code);
+        }
+        int status = 1;
+        if (child > 0) waitpid(child, &status, 0);
+        bad |= status != 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == NO_DEVICE) break;
+    }
+    return bad;
+}
+
+void bench_list(void)
+{
+    print_list(reference_workloads, n_reference_workloads);
+    printf("\n");
+    print_list(extra_workloads, n_extra_workloads);
+}
+
+int bench_run(const bench_options *o)
+{
+    model_print_plans(o->plan);
+    int bad = run_list(reference_workloads, n_reference_workloads, !o->extra, o);
+    return run_list(extra_workloads, n_extra_workloads, o->extra, o) | bad;
+}

@@ -1,0 +1,25 @@
+/* workloads.h: the reference workloads and the extra ones, timed: for bench_workloads and for `cairn bench`.
+
+       bench_run(&(bench_options){ .only = "gpt-mini,mlp", .device = "cpu", .threads = 2, .seconds = 4 });
+
+   prints a line for each workload, as the peers do: `name median_ms peak_rss_mb`. On a GPU each step is waited for, and the
+   line goes on: `first_step_ms dispatches submissions pipelines fallbacks`. The first step includes the compilation of
+   shaders; the other four are counts per step. */
+#ifndef BENCH_WORKLOADS_H
+#define BENCH_WORKLOADS_H
+
+#include <stdbool.h>
+
+typedef struct bench_options {
+    const char *only;   /* names with commas between them, from both lists; NULL: the whole of one list */
+    const char *device; /* as cn_desc has it */
+    int threads;
+    double seconds; /* for each workload */
+    bool extra;     /* the extra workloads instead of the reference ones */
+    bool plan;      /* print the plan of the second step */
+} bench_options;
+
+void bench_list(void);                   /* names and shapes of both lists */
+int bench_run(const bench_options *o);   /* 0: all ran; otherwise an exit status */
+
+#endif
