@@ -1,4 +1,5 @@
 """Checks that every folder of src/ refers to folders below it only: by #include and, given object files, by symbols.
+The command, the examples and what they share include public headers only, but for the table PROGRAMS.
 
     tools/check_includes.py [BUILD]
 
@@ -40,6 +41,14 @@ OFFERS = {
     "gpu": "gpu/kernel.h gpu/variants.h gpu/open.h",
     "grad": "grad/walk.h",
     "io": "io/files.h io/json.h",
+}
+
+# Programs that people install or learn from, and what they may include besides public and system headers.
+PROGRAMS = {
+    "cli": "cli.h prototypes.inc trials/ bench/workloads/workloads.h",  # prototypes.inc: made of the public headers
+    "trials": "trials/ core/dtype.h",  # which has the conversions of half types
+    "bench/workloads": "bench/workloads/",
+    "examples": "",
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -92,6 +101,16 @@ def wrong_includes():
                 yield f"include/cairn/{path.name}:{number}: a public header must not include {name}"
 
 
+def wrong_includes_of_programs():
+    for folder, words in PROGRAMS.items():
+        headers = [word for word in words.split() if not word.endswith("/")]
+        folders = tuple(word for word in words.split() if word.endswith("/"))
+        for path in sorted((ROOT / folder).glob("*.[ch]")):
+            for number, target, name in includes(path):
+                if target and name not in headers and not name.startswith(folders):
+                    yield f"{folder}/{path.name}:{number}: must not include {name}"
+
+
 def symbols(path):
     """The symbols that an object file defines for others, and those it needs."""
     listing = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
@@ -122,7 +141,7 @@ def wrong_symbols(build):
 
 def main():
     build = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build"
-    found = [*wrong_includes(), *wrong_symbols(build)]
+    found = [*wrong_includes(), *wrong_includes_of_programs(), *wrong_symbols(build)]
     print("\n".join(found) if found else "includes and symbols point the right way")
     return 1 if found else 0
 
