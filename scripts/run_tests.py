@@ -256,7 +256,8 @@ def run_commands(tally, options):
 def run_checks(tally):
     if not build(tally, "release", ["all"]):
         return
-    tally.check("checks", "include directions", run([sys.executable, "tools/check_includes.py"]))
+    tally.check("checks", "layers", run([sys.executable, "tools/check_includes.py"]))
+    tally.check("checks", "names", run([sys.executable, "tools/check_names.py"]))
     tally.check("checks", "exported symbols", run(["tools/check_symbols.sh"]))
     tally.check("checks", "installation", run(["tests/install/check.sh"]))
     tally.check("checks", "documents", run(["tools/check_documents.sh"], env=CACHE_ENV))

@@ -35,6 +35,14 @@ typedef struct cn__vec {
 bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element);
 void cn__vec_free(cn__memory *m, cn__vec *a, size_t element);
 
+/* Appends a copy of the element, of `size` bytes. False: no memory, and the array is as before. */
+static inline bool cn__push(cn__memory *m, cn__vec *a, const void *element, size_t size)
+{
+    if (!cn__vec_reserve(m, a, a->n + 1, size)) return false;
+    memcpy((char *)a->v + a->n++ * size, element, size);
+    return true;
+}
+
 /* Memory that is freed all at once: what a plan is made of. */
 typedef struct cn__bump {
     void *chunks;

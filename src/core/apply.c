@@ -148,7 +148,7 @@ static bool infer(funnel *f, cn_infer *i)
 {
     const cn_meta *few[CN_MAX_IN], **in = few;
     if (f->n_in > CN_MAX_IN) in = cn__block_new(&f->ctx->memory, sizeof *in * (size_t)f->n_in);
-    if (!in) return cn__fail(f->ctx, CN_NO_MEMORY, "%s: out of memory", f->op->name);
+    if (!in) return cn__no_memory(f->ctx, f->op->name);
     for (int k = 0; k < f->n_in; k++) in[k] = f->in[k] ? &cn__result_of(f->in[k])->meta : NULL;
     i->ctx = f->ctx;
     i->op = f->op;
@@ -358,7 +358,7 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
     cn_tensor *few[CN_MAX_IN], **copy = few;
     size_t bytes = sizeof *copy * (size_t)n_in;
     if (n_in > CN_MAX_IN) copy = cn__block_new(&ctx->memory, bytes);
-    if (!copy) return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+    if (!copy) return cn__no_memory(ctx, op->name);
     if (n_in) memcpy(copy, in, bytes);
     funnel f = { ctx, op, copy, n_in, attrs, args, out };
     bool ok;

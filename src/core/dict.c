@@ -58,7 +58,7 @@ static bool make_room(cn_ctx *ctx, table *t)
     while (wanted < 2 * (t->entries.n + 1)) wanted *= 2;
     if (!cn__vec_reserve(&ctx->memory, &t->entries, t->entries.n + 1, sizeof(entry)) ||
         !cn__vec_reserve(&ctx->memory, &t->slots, wanted, sizeof(uint32_t)))
-        return cn__fail(ctx, CN_NO_MEMORY, "dict: out of memory");
+        return cn__no_memory(ctx, "dict");
     if (wanted == t->slots.n) return true;
     t->slots.n = wanted;
     memset(t->slots.v, 0, wanted * sizeof(uint32_t));

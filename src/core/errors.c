@@ -23,7 +23,10 @@ bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...)
     return false;
 }
 
-bool cn__no_memory(cn_ctx *ctx, const char *who) { return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", who); }
+bool cn__no_memory(cn_ctx *ctx, const char *who)
+{
+    return cn__fail(ctx, CN_NO_MEMORY, "%s%sout of memory", who ? who : "", who ? ": " : "");
+}
 
 void cn__log(cn_ctx *ctx, const char *words, ...)
 {

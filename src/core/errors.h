@@ -5,7 +5,7 @@
 #include "cairn/base.h"
 
 bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...); /* keeps the first error; returns false */
-bool cn__no_memory(cn_ctx *ctx, const char *who);                 /* cn__fail with "WHO: out of memory" */
+bool cn__no_memory(cn_ctx *ctx, const char *who);                 /* "WHO: out of memory"; who may be NULL */
 void cn__log(cn_ctx *ctx, const char *words, ...);
 
 #endif

@@ -158,13 +158,10 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
     if (t) t->refs++;
     cn_scope_end(ctx, scope);
     if (!t) return NULL;
-    if (!cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) {
-        cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
-        unref(t);
-        return NULL;
-    }
-    ((cn_tensor **)ctx->scope.v)[ctx->scope.n++] = t;
-    return t;
+    if (cn__push(&ctx->memory, &ctx->scope, &t, sizeof t)) return t;
+    cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
+    unref(t);
+    return NULL;
 }
 
 void cn__handles_close(cn_ctx *ctx)

@@ -60,7 +60,7 @@ bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
         return cn__fail(t->ctx, CN_UNSUPPORTED, "add_hook: not on a result of `%s`, which has several",
                         t->ref.node->op->name);
     cn__hook *h = cn__block_new(&t->ctx->memory, sizeof *h);
-    if (!h) return cn__fail(t->ctx, CN_NO_MEMORY, "add_hook: out of memory");
+    if (!h) return cn__no_memory(t->ctx, "add_hook");
     *h = (cn__hook){ hook, user, NULL };
     cn__hook **at = &t->ref.node->hooks;
     while (*at) at = &(*at)->next;

@@ -20,7 +20,7 @@ cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t
     char *p = cn__block_new(&ctx->memory, bytes);
     if (!p || !cn__vec_reserve(&ctx->memory, &ctx->doomed, (size_t)ctx->count.live_nodes + 1, sizeof(cn__node *))) {
         cn__block_free(&ctx->memory, p, bytes);
-        cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+        cn__no_memory(ctx, op->name);
         return NULL;
     }
     cn__node *n = (cn__node *)p;
@@ -194,10 +194,8 @@ void cn__make_assignable(cn__node *n)
 bool cn__comp_join(cn__node *n)
 {
     cn_ctx *ctx = n->ctx;
-    if (!cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + 1, sizeof(uint32_t)))
-        return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", n->op->name);
-    uint32_t c = (uint32_t)ctx->comps.n++;
-    ((uint32_t *)ctx->comps.v)[c] = c;
+    uint32_t c = (uint32_t)ctx->comps.n; /* a part of its own: its own root */
+    if (!cn__push(&ctx->memory, &ctx->comps, &c, sizeof c)) return cn__no_memory(ctx, n->op->name);
     n->comp = c;
     n->comp_epoch = ctx->comp_epoch;
     for (int i = 0; i < n->n_in; i++)
@@ -238,9 +236,7 @@ bool cn__revive(cn__ref asked)
     if (cn__stored(cn__res(asked)) || asked.node->state == CN__PENDING || asked.node->state == CN__NUMBER) return true;
     if (lost(asked)) return fail_lost(asked, asked);
     cn__vec stack = { 0 };
-    bool ok = cn__vec_reserve(&ctx->memory, &stack, 1, sizeof(cn__ref));
-    if (ok) ((cn__ref *)stack.v)[stack.n++] = asked;
-    else cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", asked.node->op->name);
+    bool ok = cn__push(&ctx->memory, &stack, &asked, sizeof asked) || cn__no_memory(ctx, asked.node->op->name);
     while (ok && stack.n) {
         cn__ref top = ((cn__ref *)stack.v)[stack.n - 1];
         cn__node *n = top.node;
@@ -250,9 +246,7 @@ bool cn__revive(cn__ref asked)
             if (!in.node || in.node->state == CN__PENDING || in.node->state == CN__NUMBER || cn__stored(cn__res(in)))
                 continue;
             if (lost(in)) ok = fail_lost(asked, in);
-            else if (!cn__vec_reserve(&ctx->memory, &stack, stack.n + 1, sizeof in))
-                ok = cn__fail(ctx, CN_NO_MEMORY, "out of memory");
-            else ((cn__ref *)stack.v)[stack.n++] = in;
+            else ok = cn__push(&ctx->memory, &stack, &in, sizeof in) || cn__no_memory(ctx, NULL);
         }
         if (!ok || stack.n > before) continue;
         stack.n--;

@@ -3,14 +3,11 @@
 
 #include "core/context.h"
 #include "core/errors.h"
+#include "core/util.h"
 
 #define CACHE_FLOOR ((size_t)64 << 20)
 
-static size_t round_up(size_t bytes)
-{
-    size_t step = bytes < 4096 ? 64 : 4096;
-    return bytes ? (bytes + step - 1) / step * step : 64;
-}
+static size_t room_for(size_t bytes) { return bytes ? cn__round_up_bytes(bytes, bytes < 4096 ? 64 : 4096) : 64; }
 
 static int bin_of(size_t bytes)
 {
@@ -74,7 +71,7 @@ static void *alloc(cn_ctx *ctx, cn__device *d, size_t bytes)
 
 cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
 {
-    bytes = round_up(bytes);
+    bytes = room_for(bytes);
     if (!fits(ctx, bytes)) return NULL;
     cn__storage *s = from_cache(ctx, d, bytes);
     void *data = s ? s->data : NULL;
@@ -116,7 +113,7 @@ void cn__storage_unref(cn_ctx *ctx, cn__storage *s)
 bool cn__arena_reserve(cn_ctx *ctx, size_t bytes)
 {
     if (bytes <= ctx->arena_bytes) return true;
-    bytes = round_up(bytes);
+    bytes = room_for(bytes);
     size_t old = ctx->arena_bytes;
     if (ctx->arena) ctx->device->table->free(ctx->device, ctx->arena, old);
     ctx->arena = NULL;

@@ -91,7 +91,7 @@ static cn__storage *storage_of(cn_ctx *ctx, void *data)
 {
     cn__storage *s = cn__block_new(&ctx->memory, sizeof *s);
     if (s) *s = (cn__storage){ .device = ctx->device, .data = data, .refs = 1, .borrowed = true };
-    else cn__fail(ctx, CN_NO_MEMORY, "borrow: out of memory");
+    else cn__no_memory(ctx, "borrow");
     return s;
 }
 
@@ -312,7 +312,7 @@ size_t cn_print(cn_tensor *t, char *out, size_t size)
     cn_tensor *r = readable(t);
     size_t bytes = r ? (size_t)cn_numel(r) * cn_dtype_size(cn_type(r)) + 1 : 0, n = 0;
     void *data = r ? cn__resize(&ctx->memory, NULL, 0, bytes) : NULL;
-    if (r && !data) cn__fail(ctx, CN_NO_MEMORY, "print: out of memory");
+    if (r && !data) cn__no_memory(ctx, "print");
     if (data && download(r, data))
         n = cn__format(cn_type(r), cn_ndim(r), cn__result_of(r)->meta.layout.shape, data, out, size);
     if (data) cn__resize(&ctx->memory, data, bytes, 0);
@@ -368,7 +368,7 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
     for (int i = 0; i < n && ok; i++) ok = (value[i] = to_assign(t[i], value[i])) != NULL;
     ctx->no_grad--;
     if (ok && !cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + (size_t)n, sizeof(uint32_t)))
-        ok = cn__fail(ctx, CN_NO_MEMORY, "assign: out of memory");
+        ok = cn__no_memory(ctx, "assign");
     for (int i = 0; i < n && ok; i++) succeed(t[i], value[i]->ref.node); /* from here on nothing can fail */
     cn_scope_end(ctx, s);
     return ok;
@@ -378,7 +378,7 @@ bool cn__assign_made(cn_tensor *t, cn_tensor *value)
 {
     cn_ctx *ctx = t->ctx;
     if (!cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + 1, sizeof(uint32_t)))
-        return cn__fail(ctx, CN_NO_MEMORY, "assign: out of memory");
+        return cn__no_memory(ctx, "assign");
     succeed(t, value->ref.node);
     return true;
 }
@@ -406,7 +406,7 @@ static cn_tensor *own_copy(cn_tensor *v)
     size_t bytes = (size_t)r->numel * cn_dtype_size(r->meta.dtype);
     void *host = cn__resize(&v->ctx->memory, NULL, 0, bytes ? bytes : 1);
     if (!host) {
-        cn__fail(v->ctx, CN_NO_MEMORY, "set: out of memory");
+        cn__no_memory(v->ctx, "set");
         return NULL;
     }
     cn_tensor *made = download(v, host) ? cn_from(v->ctx, r->meta.dtype, cn_shape(v), host) : NULL;

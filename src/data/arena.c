@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/util.h"
 #include "data/data.h"
 
 #define ALIGN       64
@@ -13,7 +14,6 @@ typedef struct cn__chunk {
     size_t bytes; /* after the header */
 } chunk;
 
-static size_t align_up(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
 static char *memory_of(chunk *c) { return (char *)c + ALIGN; }
 
@@ -32,7 +32,7 @@ static bool add_chunk(cn__arena *a, size_t bytes)
 void *cn__arena_take(cn__arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4) return NULL;
-    bytes = align_up(bytes ? bytes : 1);
+    bytes = cn__round_up_bytes(bytes ? bytes : 1, ALIGN);
     if (!a->chunks || a->chunks->bytes - a->used < bytes) {
         if (!add_chunk(a, bytes)) return NULL;
     }
@@ -104,7 +104,7 @@ void *cn_room_take(cn_room *room, cn_dims shape)
     if (bytes == SIZE_MAX) return NULL;
     if (room->data == NULL || room->bytes < bytes) {
         if (!room->from) free(room->data);
-        size_t size = align_up(bytes ? bytes : 1);
+        size_t size = cn__round_up_bytes(bytes ? bytes : 1, ALIGN);
         room->data = room->from ? cn__arena_take(room->from, size) : aligned_alloc(ALIGN, size);
         room->bytes = room->data ? size : 0;
     }

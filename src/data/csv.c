@@ -142,10 +142,8 @@ static bool begin_row(parser *c)
 static bool add_column(parser *c, const cell *x)
 {
     if (c->columns.n == MAX_COLUMNS) return fail_at(c, MAX_COLUMNS, "more columns than can be");
-    if (!cn__vec_reserve(&c->ctx->memory, &c->columns, c->columns.n + 1, sizeof(column)))
-        return cn__fail(c->ctx, CN_NO_MEMORY, "dataset_csv: out of memory");
-    *column_at(c, (int)c->columns.n++) = (column){ .name = *x, .target = -1 };
-    return true;
+    column fresh = { .name = *x, .target = -1 };
+    return cn__push(&c->ctx->memory, &c->columns, &fresh, sizeof fresh) || cn__no_memory(c->ctx, "dataset_csv");
 }
 
 static bool first_row(parser *c)
@@ -206,7 +204,7 @@ static bool data_row(parser *c)
     size_t row = (size_t)o->rows, y_size = c->classes ? sizeof(int64_t) : sizeof(float);
     if (!cn__vec_reserve(&c->ctx->memory, &o->x, (row + 1) * (size_t)o->features, sizeof(float)) ||
         !cn__vec_reserve(&c->ctx->memory, &o->y, (row + 1) * (size_t)o->targets, y_size))
-        return cn__fail(c->ctx, CN_NO_MEMORY, "dataset_csv: out of memory");
+        return cn__no_memory(c->ctx, "dataset_csv");
     float *x = (float *)o->x.v + row * (size_t)o->features, *y = (float *)o->y.v;
     cell v = { 0 };
     for (int i = 0; i < (int)c->columns.n; i++) {

@@ -87,7 +87,7 @@ bool cn__add_class(cn_dataset *d, const char *name, size_t length)
 {
     cn_ctx *ctx = d->shared.object.ctx;
     if (!cn__vec_reserve(&ctx->memory, &d->classes, d->classes.n + 1, sizeof(char *)))
-        return cn__fail(ctx, CN_NO_MEMORY, "dataset: out of memory");
+        return cn__no_memory(ctx, "dataset");
     char *copy = cn__alloc(ctx, length + 1);
     if (!copy) return false;
     memcpy(copy, name, length);

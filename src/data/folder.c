@@ -49,7 +49,7 @@ static bool list(cn_ctx *ctx, const char *path, cn__vec *names)
     for (struct dirent *e; ok && (e = readdir(dir));) {
         if (e->d_name[0] == '.') continue;
         ok = cn__vec_reserve(&ctx->memory, names, names->n + 1, sizeof(char *)) ||
-             cn__fail(ctx, CN_NO_MEMORY, "dataset_folder: out of memory");
+             cn__no_memory(ctx, "dataset_folder");
         char *copy = ok ? cn__copy_text(ctx, e->d_name) : NULL;
         if (copy) ((char **)names->v)[names->n++] = copy;
         ok = copy;
@@ -77,12 +77,9 @@ static bool collect_one(folder *d, const char *path, const char *name, int depth
         cn__free_text(ctx, full);
         return ok;
     }
-    if (!cn__vec_reserve(&ctx->memory, &d->paths, d->paths.n + 1, sizeof(char *))) {
-        cn__free_text(ctx, full);
-        return cn__fail(ctx, CN_NO_MEMORY, "dataset_folder: out of memory");
-    }
-    ((char **)d->paths.v)[d->paths.n++] = full;
-    return true;
+    if (cn__push(&ctx->memory, &d->paths, &full, sizeof full)) return true;
+    cn__free_text(ctx, full);
+    return cn__no_memory(ctx, "dataset_folder");
 }
 
 static bool collect(folder *d, const char *path, int depth)
@@ -103,7 +100,7 @@ static bool collect_class(folder *d, const char *path, const char *name)
     bool ok = true;
     if (is_folder(full)) {
         ok = cn__vec_reserve(&ctx->memory, &d->first, d->first.n + 1, sizeof(size_t)) ||
-             cn__fail(ctx, CN_NO_MEMORY, "dataset_folder: out of memory");
+             cn__no_memory(ctx, "dataset_folder");
         ok = ok && cn__add_class(&d->base, name, strlen(name));
         if (ok) ((size_t *)d->first.v)[d->first.n++] = d->paths.n;
         ok = ok && collect(d, full, 1);

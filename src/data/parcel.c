@@ -2,18 +2,18 @@
 #include <stdio.h>
 
 #include "core/dtype.h"
+#include "core/util.h"
 #include "data/loader.h"
 
 #define ALIGN 64
 
 /* ---- memory */
 
-static size_t align_up(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
 static bool add_size(size_t *total, size_t count, size_t each)
 {
     if (each && count > (SIZE_MAX / 4 - *total) / each) return false;
-    *total += align_up(count * each);
+    *total += cn__round_up_bytes(count * each, ALIGN);
     return *total < SIZE_MAX / 4;
 }
 
@@ -26,7 +26,7 @@ static int count_rooms(const cn__spec *s)
 
 size_t cn__parcel_bytes(const cn__spec *s)
 {
-    size_t n = (size_t)s->batch, total = align_up(sizeof(cn__parcel)) + ALIGN;
+    size_t n = (size_t)s->batch, total = cn__round_up_bytes(sizeof(cn__parcel), ALIGN) + ALIGN;
     bool ok = add_size(&total, n, sizeof(int64_t)) && add_size(&total, n * (size_t)count_rooms(s), sizeof(cn_room));
     for (int i = 0; i < s->dataset->fields && ok; i++)
         if (s->direct[i]) ok = add_size(&total, n, cn__field_bytes(&s->dataset->field[i]));
@@ -36,7 +36,7 @@ size_t cn__parcel_bytes(const cn__spec *s)
 static void *carve(char **p, size_t bytes)
 {
     void *here = *p;
-    *p += align_up(bytes);
+    *p += cn__round_up_bytes(bytes, ALIGN);
     return here;
 }
 

@@ -183,10 +183,7 @@ static bool add(cn_transform *t, const char *who, bool valid, const step *s)
     cn_ctx *ctx = t->shared.object.ctx;
     if (!may_change(t)) return false;
     if (!valid) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: argument out of range", who);
-    if (!cn__vec_reserve(&ctx->memory, &t->steps, t->steps.n + 1, sizeof *s))
-        return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", who);
-    ((step *)t->steps.v)[t->steps.n++] = *s;
-    return true;
+    return cn__push(&ctx->memory, &t->steps, s, sizeof *s) || cn__no_memory(ctx, who);
 }
 
 bool cn_transform_to_u8(cn_transform *t)

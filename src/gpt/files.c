@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpt/gpt.h"
+#include "nn/nn.h"
 
 bool cn_gpt_save(cn_module *gpt, cn_dict *d)
 {
@@ -42,13 +43,6 @@ static bool read_config(cn_ctx *ctx, const cn_dict *file, const char *prefix, cn
     return true;
 }
 
-static bool same_name(void *user, const char *name, char *out, size_t size)
-{
-    (void)user;
-    snprintf(out, size, "%s", name);
-    return true;
-}
-
 cn_module *cn_gpt_from(cn_ctx *ctx, const cn_dict *file, const cn_gpt_desc *desc)
 {
     if (!ctx || !file) return NULL;
@@ -59,7 +53,7 @@ cn_module *cn_gpt_from(cn_ctx *ctx, const cn_dict *file, const cn_gpt_desc *desc
     if (desc && desc->dropout) d.dropout = desc->dropout;
     cn_module *m = cn_nn_gpt(ctx, &d);
     /* every parameter must be there; masks and a tied output that the file has besides are passed over */
-    if (m && cn_module_load(m, file, &(cn_module_load_desc){ .prefix = prefix, .rename = same_name })) return m;
+    if (m && cn_module_load(m, file, &(cn_module_load_desc){ .prefix = prefix, .rename = cn__same_name })) return m;
     cn_module_free(m);
     return NULL;
 }

@@ -85,11 +85,10 @@ static bool add_copy(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn_
     copy c = { o, NULL, elements(p, run, o), false };
     c.memory = cn__alloc(ctx, (size_t)c.n * cn_dtype_size(o->dtype) + 64);
     if (!c.memory) return false;
-    if (!cn__vec_reserve(&ctx->memory, &f->copies, f->copies.n + 1, sizeof c)) {
+    if (!cn__push(&ctx->memory, &f->copies, &c, sizeof c)) {
         cn__free(ctx, c.memory, (size_t)c.n * cn_dtype_size(o->dtype) + 64);
-        return cn__fail(ctx, CN_NO_MEMORY, "gpu: out of memory");
+        return cn__no_memory(ctx, "gpu");
     }
-    ((copy *)f->copies.v)[f->copies.n++] = c;
     f->base[o->buffer] = c.memory;
     return true;
 }

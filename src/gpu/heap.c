@@ -187,7 +187,7 @@ bool cn__gpu_heap_open(cn__gpu_heap *h, cn__gpu *g)
     h->slab_limit = size_from(getenv("CAIRN_GPU_SLAB"), (size_t)most) / STEP * STEP;
     if (h->slab_limit > most) h->slab_limit = (size_t)most / STEP * STEP;
     if (h->first_bytes > h->slab_limit) h->first_bytes = h->slab_limit;
-    if (!add_slab(h, STEP)) return cn__fail(g->ctx, CN_NO_MEMORY, "gpu: out of memory");
+    if (!add_slab(h, STEP)) return cn__no_memory(g->ctx, "gpu");
     size_t at;
     return take(&h->slabs[0], CN__GPU_STATUS_WORDS * sizeof(uint32_t), &at);
 }
@@ -214,10 +214,8 @@ static int by_address(const void *a, const void *b)
 static bool add_dead(cn__gpu_heap *h, cn__vec *dead, const cn__gpu_block *b, int slab)
 {
     if (!b || slab < b->slab || slab >= b->slab + b->n_slabs) return true;
-    if (!cn__vec_reserve(memory_of(h), dead, dead->n + 1, sizeof(span))) return false;
     span whole = { 0, h->slabs[slab].bytes }, part = { (size_t)b->word * sizeof(uint32_t), b->bytes };
-    ((span *)dead->v)[dead->n++] = b->n_slabs > 1 ? whole : part;
-    return true;
+    return cn__push(memory_of(h), dead, b->n_slabs > 1 ? &whole : &part, sizeof(span));
 }
 
 static bool find_dead(cn__gpu_heap *h, cn__vec *dead, int slab)
@@ -245,9 +243,7 @@ static bool add_live(cn__gpu_heap *h, cn__vec *ranges, int slab, size_t at, size
         last->bytes = end - last->at;
         return true;
     }
-    if (!cn__vec_reserve(memory_of(h), ranges, ranges->n + 1, sizeof *last)) return false;
-    ((cn__gpu_range *)ranges->v)[ranges->n++] = (cn__gpu_range){ slab, at, end - at };
-    return true;
+    return cn__push(memory_of(h), ranges, &(cn__gpu_range){ slab, at, end - at }, sizeof(cn__gpu_range));
 }
 
 bool cn__gpu_heap_live(cn__gpu_heap *h, cn__vec *ranges)

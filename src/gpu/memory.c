@@ -126,7 +126,7 @@ static cn__gpu_buffer *made_new(cn__gpu *g, int class, cn__gpu_use use)
     if (!make_room(g, capacity)) return NULL;
     cn__gpu_buffer *b = cn__block_new(&g->ctx->memory, sizeof *b);
     if (!b) {
-        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: out of memory");
+        cn__no_memory(g->ctx, "gpu");
         return NULL;
     }
     *b = (cn__gpu_buffer){ .handle = cn__gpu_make_buffer(g, capacity, usages[use], false),

@@ -306,7 +306,7 @@ static bool lay_out_words(cn__gpu_plan *p)
 /* Puts in front of an error what was being computed: "matmul: [2,3], [3,4] to [2,4]: " */
 static void name_step(cn_ctx *ctx, const cn__step *s)
 {
-    cn__fail(ctx, CN_NO_MEMORY, "out of memory"); /* if nobody said anything: the host's */
+    cn__no_memory(ctx, NULL); /* if nobody said anything: the host's */
     if (!s) return;
     char words[240], shapes[200], one[96];
     int n = 0;
@@ -495,7 +495,7 @@ static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
     uint32_t few[FEW], *bases = few;
     size_t bytes = sizeof *bases * (c->operands.n + 1);
     if (c->operands.n > FEW && !(bases = cn__block_new(memory_of(p), bytes)))
-        return cn__fail(run->ctx, CN_NO_MEMORY, "gpu: out of memory");
+        return cn__no_memory(run->ctx, "gpu");
     bool ok = true, same = look_up(p, c, run, bases);
     if (!same || !c->program) ok = cn__gpu_assemble(p->device, c) && bind(p, c);
     else if (!bound_to_these(p, c)) ok = bind(p, c);

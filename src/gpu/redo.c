@@ -544,7 +544,7 @@ bool cn__gpu_redo_open(cn__gpu_device *d)
     const cn__gpu_range status = { 0, 0, CN__GPU_STATUS_WORDS * sizeof(uint32_t) };
     if (!cn__vec_reserve(memory_of(d), &r->ranges, 1, sizeof status) ||
         !hold(d, &r->copy, &r->copy_bytes, status.bytes))
-        return cn__fail(d->device.ctx, CN_NO_MEMORY, "gpu: out of memory");
+        return cn__no_memory(d->device.ctx, "gpu");
     memset(r->copy, 0, status.bytes);
     *(cn__gpu_range *)r->ranges.v = status;
     heap_shape(d, &r->start);

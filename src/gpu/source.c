@@ -251,7 +251,7 @@ bool cn__gpu_assemble(cn__gpu_device *d, cn__gpu_command *c)
 {
     cn_ctx *ctx = d->device.ctx;
     cn__gpu_source s = { .memory = &ctx->memory };
-    bool ok = compose(&s, d, c) || cn__fail(ctx, CN_NO_MEMORY, "gpu: out of memory");
+    bool ok = compose(&s, d, c) || cn__no_memory(ctx, "gpu");
     uint64_t hash = ok ? hash_text(s.text.v) : 0;
     cn__gpu_entry *e = ok ? find(d, hash, s.text.v) : NULL;
     c->program = e ? e->program : NULL;

@@ -21,7 +21,7 @@ static bool add_node(walk *w, cn__node *n)
     if (n->walk_of == w || !n->needs_grad) return true;
     if (!cn__vec_reserve(&w->ctx->memory, &w->nodes, w->nodes.n + 1, sizeof n) ||
         !cn__vec_reserve(&w->ctx->memory, &w->saved, w->saved.n + 1, sizeof(saved)))
-        return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+        return cn__no_memory(w->ctx, "backward");
     if (n->grad_leaf && n->replaced)
         return cn__fail(w->ctx, CN_NO_GRADIENT,
                         "backward: a parameter was assigned to after it was used; run backward before the assignment");
@@ -56,7 +56,7 @@ static bool sort_nodes(walk *w)
     size_t n = w->nodes.n;
     cn__vec *other = &w->sorted;
     if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *)))
-        return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+        return cn__no_memory(w->ctx, "backward");
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t s = nodes_of(w)[i]->seq;
@@ -83,7 +83,7 @@ static bool give_slots(walk *w)
     for (size_t i = 0; i < w->nodes.n; i++) slots += (size_t)nodes_of(w)[i]->n_out;
     if (!cn__vec_reserve(&w->ctx->memory, &w->slots, slots + 1, sizeof(cn_tensor *)) ||
         !cn__vec_reserve(&w->ctx->memory, &w->leads, w->nodes.n + 1, sizeof(bool)))
-        return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+        return cn__no_memory(w->ctx, "backward");
     memset(w->slots.v, 0, (slots + 1) * sizeof(cn_tensor *));
     memset(w->leads.v, 0, w->nodes.n + 1);
     w->slots.n = slots;
@@ -201,7 +201,7 @@ static bool through(walk *w, cn__node *n)
     if (count <= CN_MAX_IN) return ask_operator(w, n, (call_room){ in, in_grad, so_far, needs, summed });
     size_t bytes = count * (3 * sizeof(cn_tensor *) + 2 * sizeof(bool));
     char *many = cn__block_new(&w->ctx->memory, bytes);
-    if (!many) return cn__fail(w->ctx, CN_NO_MEMORY, "backward: out of memory");
+    if (!many) return cn__no_memory(w->ctx, "backward");
     cn_tensor **t = (cn_tensor **)many;
     bool *flags = (bool *)(t + 3 * count);
     bool ok = ask_operator(w, n, (call_room){ t, t + count, t + 2 * count, flags, flags + count });

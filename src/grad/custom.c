@@ -41,7 +41,7 @@ static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in,
     size_t bytes = sizeof(cn_tensor *) * (size_t)(n_in + 1);
     cn_tensor **all = cn__block_new(&ctx->memory, bytes);
     if (!all) {
-        cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+        cn__no_memory(ctx, op->name);
         return NULL;
     }
     all[0] = result;
@@ -102,7 +102,7 @@ static void checkpoint_grad(cn_grad_call *g)
     size_t bytes = sizeof(cn_tensor *) * 3 * (size_t)(n + 1);
     cn_tensor **sources = cn__block_new(&ctx->memory, bytes);
     if (!sources) {
-        cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
+        cn__no_memory(ctx, "checkpoint");
         return;
     }
     cn_tensor **wanted = sources + n + 1, **grads = wanted + n + 1;
@@ -143,8 +143,7 @@ typedef struct seen {
 static bool enqueue(cn_ctx *ctx, cn__vec *queue, cn__node *n)
 {
     if (!n || n->walk_of == queue) return true;
-    if (!cn__vec_reserve(&ctx->memory, queue, queue->n + 1, sizeof(seen))) return false;
-    ((seen *)queue->v)[queue->n++] = (seen){ n, n->walk_of };
+    if (!cn__push(&ctx->memory, queue, &(seen){ n, n->walk_of }, sizeof(seen))) return false;
     n->walk_of = queue;
     return true;
 }
@@ -179,7 +178,7 @@ static bool find_parameters(cn_tensor *y, cn_tensor *const *in, int n_in, cn__ve
     }
     for (size_t q = 0; q < queue.n; q++) ((seen *)queue.v)[q].node->walk_of = ((seen *)queue.v)[q].walk_of;
     cn__vec_free(&ctx->memory, &queue, sizeof(seen));
-    return ok || cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
+    return ok || cn__no_memory(ctx, "checkpoint");
 }
 
 static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in, int n_in)
@@ -197,7 +196,7 @@ static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in,
     }
     checkpoint_attrs a = { fn, user, n_in };
     cn_arg args[CN_MAX_ARGS] = { { .u = stream } };
-    if (!ok) cn__fail(ctx, CN_NO_MEMORY, "checkpoint: out of memory");
+    if (!ok) cn__no_memory(ctx, "checkpoint");
     cn_tensor *wrapped = ok ? wrap(&cn__op_checkpoint, y, all.v, (int)all.n, &a, args) : NULL;
     cn__vec_free(&ctx->memory, &all, sizeof(cn_tensor *));
     return wrapped;

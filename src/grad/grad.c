@@ -65,7 +65,7 @@ bool cn_grad(cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs,
                .n_inputs = n_inputs };
     size_t bytes = sizeof *w.found * (size_t)n_inputs;
     w.found = cn__block_new(&ctx->memory, bytes);
-    if (!w.found) return cn__fail(ctx, CN_NO_MEMORY, "grad: out of memory");
+    if (!w.found) return cn__no_memory(ctx, "grad");
     memset(w.found, 0, bytes);
     bool ok = cn__walk_back(&w, outputs, desc->gradients, n_outputs) && hand_out(&w, grads, desc->allow_unused);
     for (int k = 0; k < n_inputs; k++)

@@ -35,7 +35,7 @@ static cn_tensor *weights_like(cn_tensor *x)
     size_t bytes = sizeof(double) * (size_t)(n + 1);
     double *w = cn__block_new(&x->ctx->memory, bytes);
     if (!w) {
-        cn__fail(x->ctx, CN_NO_MEMORY, "gradcheck: out of memory");
+        cn__no_memory(x->ctx, "gradcheck");
         return NULL;
     }
     for (int64_t i = 0; i < n; i++) {

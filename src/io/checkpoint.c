@@ -5,6 +5,7 @@
 #include "cairn/io.h"
 #include "core/errors.h"
 #include "core/object.h"
+#include "nn/nn.h"
 
 static bool add_extra(cn_dict *file, const cn_dict *extra)
 {
@@ -45,14 +46,6 @@ bool cn_checkpoint_save(const cn_training *run, const cn_dict *extra, const char
     return ok;
 }
 
-/* Names beside the model's are not the model's business. */
-static bool same_name(void *user, const char *name, char *out, size_t size)
-{
-    (void)user;
-    snprintf(out, size, "%s", name);
-    return true;
-}
-
 /* The model last: until then it is as it was. */
 bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
 {
@@ -66,7 +59,7 @@ bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
     if (run->optim) ok = cn_optim_load(run->optim, file, "optim/");
     if (ok && run->schedule) ok = cn_schedule_load(run->schedule, file, "schedule/");
     if (ok && run->loader) ok = cn_loader_load(run->loader, file, "loader/");
-    ok = ok && cn_module_load(run->model, file, &(cn_module_load_desc){ .rename = same_name });
+    ok = ok && cn_module_load(run->model, file, &(cn_module_load_desc){ .rename = cn__same_name });
     ok = ok && cn_random_load(ctx, file, "random/");
     if (ok) run->step = step;
     return ok;

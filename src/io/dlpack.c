@@ -44,7 +44,7 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     cn_tensor *own = e ? cn_detach(t) : NULL; /* a handle of its own: later assignments to t do not touch it */
     if (!own || (!here && !cn__host_open(own, &e->host))) {
         if (e) cn__block_free(&ctx->memory, e, sizeof *e);
-        cn__fail(ctx, CN_NO_MEMORY, "to_dlpack: out of memory");
+        cn__no_memory(ctx, "to_dlpack");
         cn_scope_end(ctx, s);
         return NULL;
     }

@@ -39,7 +39,7 @@ static bool fail(reader *r, const char *words)
 static void *take(reader *r, size_t bytes)
 {
     void *p = cn__bump_new(&r->ctx->memory, r->memory, bytes);
-    if (!p) cn__fail(r->ctx, CN_NO_MEMORY, "%s: out of memory", r->who);
+    if (!p) cn__no_memory(r->ctx, r->who);
     return p;
 }
 
@@ -321,9 +321,7 @@ static bool container(reader *r, cn__json *j, char close)
     while (more) {
         cn__json m = { 0 };
         if (!member(r, &m, keyed)) return false;
-        if (!cn__vec_reserve(&r->ctx->memory, &r->open, r->open.n + 1, sizeof m))
-            return cn__fail(r->ctx, CN_NO_MEMORY, "%s: out of memory", r->who);
-        ((cn__json *)r->open.v)[r->open.n++] = m;
+        if (!cn__push(&r->ctx->memory, &r->open, &m, sizeof m)) return cn__no_memory(r->ctx, r->who);
         skip_space(r);
         if (r->at == r->end || (*r->at != ',' && *r->at != close))
             return fail(r, keyed ? "a comma or } is missing" : "a comma or ] is missing");

@@ -308,11 +308,7 @@ static void draw_frame(picture *p)
 
 static void gather(picture *p, cn__spot s)
 {
-    if (p->failed || !cn__vec_reserve(&p->ctx->memory, &p->line, p->line.n + 1, sizeof s)) {
-        p->failed = true;
-        return;
-    }
-    ((cn__spot *)p->line.v)[p->line.n++] = s;
+    if (p->failed || !cn__push(&p->ctx->memory, &p->line, &s, sizeof s)) p->failed = true;
 }
 
 /* Of the points above one column of pixels: the first, the lowest and highest in their order, the last. */

@@ -15,11 +15,8 @@ typedef struct bytes {
 
 static void put_byte(bytes *b, unsigned x)
 {
-    if (b->failed || !cn__vec_reserve(&b->ctx->memory, &b->v, b->v.n + 1, 1)) {
-        b->failed = true;
-        return;
-    }
-    ((unsigned char *)b->v.v)[b->v.n++] = (unsigned char)x;
+    const unsigned char byte = (unsigned char)x;
+    if (b->failed || !cn__push(&b->ctx->memory, &b->v, &byte, 1)) b->failed = true;
 }
 
 static void put_big(bytes *b, uint32_t x)

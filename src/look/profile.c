@@ -236,11 +236,9 @@ static void note_event(cn_profile *p, int shape, int64_t began, int64_t ns, int6
 {
     if (p->most_events == 0) return;
     if ((int64_t)p->events.n >= p->most_events ||
-        !cn__vec_reserve(&p->object.ctx->memory, &p->events, p->events.n + 1, sizeof(cn__profile_event))) {
+        !cn__push(&p->object.ctx->memory, &p->events, &(cn__profile_event){ began, ns, bytes, shape },
+                  sizeof(cn__profile_event)))
         p->dropped++;
-        return;
-    }
-    ((cn__profile_event *)p->events.v)[p->events.n++] = (cn__profile_event){ began, ns, bytes, shape };
 }
 
 static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began, int64_t ended)

@@ -83,7 +83,7 @@ static slot *new_slot(cn_module *m, const char *name)
         return NULL;
     }
     if (!cn__vec_reserve(&ctx->memory, &m->slots, m->slots.n + 1, sizeof(slot))) {
-        cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", m->type->name);
+        cn__no_memory(ctx, m->type->name);
         return NULL;
     }
     char *copy = cn__copy_text(ctx, name);
@@ -213,10 +213,8 @@ static bool add_param(void *user, const char *name, slot *s)
     cn_tensor **v = root->params.v;
     for (size_t i = 0; i < root->params.n; i++)
         if (v[i] == s->tensor) return true; /* tied */
-    if (!cn__vec_reserve(&root->object.ctx->memory, &root->params, root->params.n + 1, sizeof *v))
-        return cn__fail(root->object.ctx, CN_NO_MEMORY, "parameters: out of memory");
-    ((cn_tensor **)root->params.v)[root->params.n++] = s->tensor;
-    return true;
+    if (cn__push(&root->object.ctx->memory, &root->params, &s->tensor, sizeof s->tensor)) return true;
+    return cn__no_memory(root->object.ctx, "parameters");
 }
 
 cn_params cn_parameters(cn_module *m)
@@ -234,7 +232,7 @@ static bool add_named(void *user, const char *name, slot *s)
     size_t bytes = strlen(name) + 1;
     char *copy = cn__bump_new(memory, &root->names, bytes);
     if (!copy || !cn__vec_reserve(memory, &root->named, root->named.n + 1, sizeof(cn_named)))
-        return cn__fail(root->object.ctx, CN_NO_MEMORY, "module_named: out of memory");
+        return cn__no_memory(root->object.ctx, "module_named");
     memcpy(copy, name, bytes);
     ((cn_named *)root->named.v)[root->named.n++] = (cn_named){ copy, s->tensor, s->kind == SLOT_BUFFER };
     return true;

@@ -23,4 +23,7 @@ static inline double cn__or_usual(double value, double usual) { return value == 
 /* An error: "takes (N, 8, H, W), not [3,3]", of which the end is x's shape. cn_forward names the layer. Returns NULL. */
 __attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, const char *wanted, ...);
 
+/* state.c: a .rename that keeps every name. Names of the file that the module does not have are no error then. */
+bool cn__same_name(void *user, const char *name, char *out, size_t size);
+
 #endif

@@ -4,6 +4,13 @@
 #include "core/layout.h"
 #include "nn/module.h"
 
+bool cn__same_name(void *user, const char *name, char *out, size_t size)
+{
+    (void)user;
+    snprintf(out, size, "%s", name);
+    return true;
+}
+
 bool cn_module_save(cn_module *m, cn_dict *d, const char *prefix)
 {
     if (!m || !d) return false;

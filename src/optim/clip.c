@@ -18,7 +18,7 @@ static bool gather(gradients *g, cn_params params, const char *who)
     if (cn_failed(g->ctx)) return false;
     g->bytes = 2 * (size_t)params.n * sizeof(cn_tensor *);
     g->of = cn__block_new(&g->ctx->memory, g->bytes);
-    if (!g->of) return cn__fail(g->ctx, CN_NO_MEMORY, "%s: out of memory", who);
+    if (!g->of) return cn__no_memory(g->ctx, who);
     g->to = g->of + params.n;
     for (int i = 0; i < params.n; i++) {
         cn_tensor *d = cn_grad_of(params.v[i]);

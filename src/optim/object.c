@@ -70,7 +70,7 @@ static bool make_room(cn_optim *opt, size_t more)
         cn__vec_reserve(m, &opt->of, n * (1 + CN__STATES), sizeof(cn_tensor *)) &&
         cn__vec_reserve(m, &opt->to, n * (1 + CN__STATES), sizeof(cn_tensor *)))
         return true;
-    return cn__fail(opt->object.ctx, CN_NO_MEMORY, "%s: out of memory", opt->rule->name);
+    return cn__no_memory(opt->object.ctx, opt->rule->name);
 }
 
 /* All of them, or none: -1. */

@@ -210,7 +210,7 @@ static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
 {
     if (!cn__vec_reserve(&ctx->memory, &c->storages, (size_t)p->n_memories, sizeof(cn__storage *)) ||
         !cn__vec_reserve(&ctx->memory, &c->pointers, (size_t)p->n_memories, sizeof(void *)))
-        return cn__fail(ctx, CN_NO_MEMORY, "out of memory");
+        return cn__no_memory(ctx, NULL);
     const bool clean = ctx->code == CN_OK;
     int made = 0;
     for (int i = 0; i < p->n_buffers; i++) {
@@ -360,7 +360,7 @@ static bool get_heirs(collection *k)
         n->heir = cn__block_new(&k->ctx->memory, sizeof *n->heir);
         if (n->heir) continue;
         free_heirs(k);
-        return cn__fail(k->ctx, CN_NO_MEMORY, "out of memory");
+        return cn__no_memory(k->ctx, NULL);
     }
     return true;
 }

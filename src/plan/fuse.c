@@ -10,12 +10,11 @@ static draft_step *step_at(const builder *b, int i) { return (draft_step *)b->st
 
 static int append(builder *b, cn__vec *pool, list *l, const void *element, size_t size, size_t next_at)
 {
-    if (!cn__vec_reserve(&b->ctx->memory, pool, pool->n + 1, size)) {
+    if (!cn__push(&b->ctx->memory, pool, element, size)) {
         b->failed = true;
         return -1;
     }
-    int at = (int)pool->n++;
-    memcpy((char *)pool->v + (size_t)at * size, element, size);
+    int at = (int)pool->n - 1;
     *(int *)((char *)pool->v + (size_t)at * size + next_at) = -1;
     if (l->n) *(int *)((char *)pool->v + (size_t)l->last * size + next_at) = at;
     else l->first = at;
@@ -25,23 +24,18 @@ static int append(builder *b, cn__vec *pool, list *l, const void *element, size_
 
 static int new_step(builder *b, const cn_op *op, int node, bool group)
 {
-    if (!cn__vec_reserve(&b->ctx->memory, &b->steps, b->steps.n + 1, sizeof(draft_step))) {
-        b->failed = true;
-        return -1;
-    }
-    draft_step *d = step_at(b, (int)b->steps.n);
-    *d = (draft_step){ .step = { .op = op, .node = node, .group = group } };
-    return (int)b->steps.n++;
+    draft_step d = { .step = { .op = op, .node = node, .group = group } };
+    if (cn__push(&b->ctx->memory, &b->steps, &d, sizeof d)) return (int)b->steps.n - 1;
+    b->failed = true;
+    return -1;
 }
 
 static int new_buffer(builder *b, cn__where where, int index, size_t bytes)
 {
-    if (!cn__vec_reserve(&b->ctx->memory, &b->buffers, b->buffers.n + 1, sizeof(cn__buffer))) {
-        b->failed = true;
-        return 0;
-    }
-    ((cn__buffer *)b->buffers.v)[b->buffers.n] = (cn__buffer){ where, index, 0, bytes, -1, -1 };
-    return (int)b->buffers.n++;
+    cn__buffer buffer = { where, index, 0, bytes, -1, -1 };
+    if (cn__push(&b->ctx->memory, &b->buffers, &buffer, sizeof buffer)) return (int)b->buffers.n - 1;
+    b->failed = true;
+    return 0;
 }
 
 /* ---- buffers ---- */
@@ -171,9 +165,8 @@ static void pull(builder *b, int at, int i)
     int push = i;
     for (;;) {
         if (push >= 0) {
-            if (!cn__vec_reserve(&b->ctx->memory, &b->stack, b->stack.n + 1, sizeof(int))) b->failed = true;
+            if (!cn__push(&b->ctx->memory, &b->stack, &push, sizeof push)) b->failed = true;
             if (b->failed) return;
-            ((int *)b->stack.v)[b->stack.n++] = push;
         }
         if (!b->stack.n) return;
         int top = ((int *)b->stack.v)[b->stack.n - 1];
@@ -218,12 +211,8 @@ static void note_source(builder *b, needs *r, source s)
 static void mark(builder *b, int i)
 {
     if (b->info[i].in_chain) return;
-    if (!cn__vec_reserve(&b->ctx->memory, &b->stack, b->stack.n + 1, sizeof(int))) {
-        b->failed = true;
-        return;
-    }
-    b->info[i].in_chain = true;
-    ((int *)b->stack.v)[b->stack.n++] = i;
+    if (cn__push(&b->ctx->memory, &b->stack, &i, sizeof i)) b->info[i].in_chain = true;
+    else b->failed = true;
 }
 
 /* Looks at i and all that would be computed inside its group. */

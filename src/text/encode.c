@@ -29,7 +29,7 @@ static void emit(encoder *e, int32_t id)
 static bool reserve(encoder *e, cn__vec *v, size_t n, size_t element)
 {
     return cn__vec_reserve(e->memory, v, n, element) ||
-           cn__fail(e->t->object.ctx, CN_NO_MEMORY, "encode: out of memory");
+           cn__no_memory(e->t->object.ctx, "encode");
 }
 
 /* ---- BPE ---- */

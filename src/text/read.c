@@ -27,7 +27,7 @@ __attribute__((format(printf, 3, 4))) static bool refuse(const reader *r, cn_cod
 
 static bool reserve(const reader *r, cn__vec *v, size_t n)
 {
-    return cn__vec_reserve(&r->ctx->memory, v, n, 1) || cn__fail(r->ctx, CN_NO_MEMORY, "tokenizer: out of memory");
+    return cn__vec_reserve(&r->ctx->memory, v, n, 1) || cn__no_memory(r->ctx, "tokenizer");
 }
 
 /* ---- fields ---- */

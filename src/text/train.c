@@ -49,7 +49,7 @@ typedef struct trainer {
 static bool reserve(trainer *r, cn__vec *v, size_t n, size_t element)
 {
     return cn__vec_reserve(&r->ctx->memory, v, n, element) ||
-           cn__fail(r->ctx, CN_NO_MEMORY, "bpe_train: out of memory");
+           cn__no_memory(r->ctx, "bpe_train");
 }
 
 /* A table for n things, at most half full. *grown: it is empty now and has to be filled. */

@@ -30,7 +30,7 @@ cn_tokenizer *cn__tokenizer_new(cn_ctx *ctx, cn_tokenizer_kind kind)
 static bool reserve(cn_tokenizer *t, cn__vec *v, size_t n, size_t element)
 {
     if (cn__vec_reserve(&t->object.ctx->memory, v, n, element)) return true;
-    return cn__fail(t->object.ctx, CN_NO_MEMORY, "tokenizer: out of memory");
+    return cn__no_memory(t->object.ctx, "tokenizer");
 }
 
 const cn__token *cn__token_at(const cn_tokenizer *t, int64_t id)

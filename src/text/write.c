@@ -26,7 +26,7 @@ static bool spell(writer *w, const cn__token *token, const char **text, size_t *
     *n = token->n;
     if (token->flags & CN__TOKEN_LITERAL) return true;
     if (!cn__vec_reserve(&w->out.ctx->memory, &w->spelled, 2 * *n + 1, 1))
-        return cn__fail(w->out.ctx, CN_NO_MEMORY, "tokenizer_save: out of memory");
+        return cn__no_memory(w->out.ctx, "tokenizer_save");
     *n = cn__spell_bytes(*text, *n, w->spelled.v);
     *text = w->spelled.v;
     return true;

@@ -186,7 +186,7 @@ typedef struct steps {
 static bool steps_begin(steps *s, cn_ctx *ctx, int64_t n)
 {
     *s = (steps){ ctx, n, cn__block_new(&ctx->memory, 3 * (size_t)n * sizeof(cn_tensor *)), NULL, NULL };
-    if (!s->y) return cn__fail(ctx, CN_NO_MEMORY, "recurrent: out of memory");
+    if (!s->y) return cn__no_memory(ctx, "recurrent");
     s->c = s->y + n, s->saved = s->c + n;
     return true;
 }

@@ -187,7 +187,7 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, int n_in, con
         for (int k = 0; k < n_in; k++) rows[k] = cn_unsqueeze(in[k], axis);
         y = cn_cat(rows, n_in, axis);
     } else {
-        cn__fail(ctx, CN_NO_MEMORY, "stack: out of memory");
+        cn__no_memory(ctx, "stack");
     }
     cn__resize(&ctx->memory, rows, rows ? bytes : 0, 0);
     return y;

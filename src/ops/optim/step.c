@@ -31,7 +31,7 @@ bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, cons
     cn_ctx *ctx = tensors[0][0]->ctx;
     size_t room = (size_t)n * (size_t)op->n_out, bytes = 2 * room * sizeof(cn_tensor *);
     cn_tensor **all = cn__block_new(&ctx->memory, bytes);
-    if (!all) return cn__fail(ctx, CN_NO_MEMORY, "%s: out of memory", op->name);
+    if (!all) return cn__no_memory(ctx, op->name);
     changes c = { all, all + room, 0 };
     cn_scope s = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);

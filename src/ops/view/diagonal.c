@@ -2,12 +2,10 @@
 #include "ops/view/move.h"
 #include "ops/view/view.h"
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* How many places the diagonal of (size1, size2) has. */
 static int64_t length_of(int64_t offset, int64_t size1, int64_t size2)
 {
-    int64_t n = offset >= 0 ? least(size1, size2 - offset) : least(size1 + offset, size2);
+    int64_t n = offset >= 0 ? cn__smaller(size1, size2 - offset) : cn__smaller(size1 + offset, size2);
     return n > 0 ? n : 0;
 }
 

@@ -110,7 +110,7 @@ static cn_tensor *join_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice
     cn_ctx *ctx = whole->ctx;
     const size_t bytes = sizeof(cn_tensor *) * (size_t)n;
     cn_tensor **pieces = cn__block_new(&ctx->memory, bytes), *joined = NULL;
-    if (!pieces) cn__fail(ctx, CN_NO_MEMORY, "slice: out of memory");
+    if (!pieces) cn__no_memory(ctx, "slice");
     else if (find_pieces(whole, last, a, start, n, pieces)) joined = cn_cat(pieces, n, a->axis);
     cn__block_free(&ctx->memory, pieces, bytes);
     return joined;
