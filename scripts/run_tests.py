@@ -258,6 +258,7 @@ def run_checks(tally):
         return
     tally.check("checks", "layers", run([sys.executable, "tools/check_includes.py"]))
     tally.check("checks", "names", run([sys.executable, "tools/check_names.py"]))
+    tally.check("checks", "docs/layout.md", run([sys.executable, "tools/check_layout.py"]))
     tally.check("checks", "exported symbols", run(["tools/check_symbols.sh"]))
     tally.check("checks", "installation", run(["tests/install/check.sh"]))
     tally.check("checks", "documents", run(["tools/check_documents.sh"], env=CACHE_ENV))

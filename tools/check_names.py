@@ -2,7 +2,7 @@
 
   types     a type has one definition; names without cn_ may be used again, but not by two headers
   headers   no header is called like a header of the C library, of POSIX or of a common system
-  helpers   no small function stands in several files (one that calls other functions of its file is its own)
+  helpers   no small function stands in several files (one that uses others of its file is its own)
 
 Prints what is wrong and exits with 1 if there is something.
 """
@@ -30,6 +30,7 @@ STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'')
 TAGGED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
 TYPEDEF = re.compile(r"\btypedef\b")
 FUNCTION = re.compile(r"^static (?:inline )?[\w *]+?\b(\w+)\(([^;{}]*)\)\s*\{", re.M)
+VARIABLE = re.compile(r"^(?:static|enum|const)\b[\w *]*?\b(\w+)(?:\[[^\n]*)? =\s", re.M)
 HELPERS = {"divide_up", "round_up", "larger", "smaller", "least", "most", "clamp"}  # may call each other
 SMALL = 200  # characters of a body: longer functions of one name are something else, and are left to readers
 
@@ -105,7 +106,7 @@ def check_helpers(sources):
     for path, text in sources.items():
         whole = path.read_text(encoding="utf-8")
         bodies = {m: text[m.end() - 1 : after_braces(text, m.end() - 1)] for m in FUNCTION.finditer(text)}
-        own = {m.group(1) for m in bodies if not m.group(1).startswith("cn_")}
+        own = {m.group(1) for m in bodies if not m.group(1).startswith("cn_")} | set(VARIABLE.findall(text))
         for match, body in bodies.items():
             if len(body) <= SMALL and not own & set(re.findall(r"\w+", body)) - HELPERS:
                 same = re.sub(r"\s+", " ", whole[match.start(2) : match.end() - 1 + len(body)])
