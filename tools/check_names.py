@@ -31,7 +31,8 @@ TAGGED = re.compile(r"\b(?:struct|union|enum)\s+(\w+)\s*\{")
 TYPEDEF = re.compile(r"\btypedef\b")
 FUNCTION = re.compile(r"^static (?:inline )?[\w *]+?\b(\w+)\(([^;{}]*)\)\s*\{", re.M)
 VARIABLE = re.compile(r"^(?:static|enum|const)\b[\w *]*?\b(\w+)(?:\[[^\n]*)? =\s", re.M)
-HELPERS = {"divide_up", "round_up", "larger", "smaller", "least", "most", "clamp"}  # may call each other
+UTIL = "src/core/util.h"  # the place of these helpers, as cn__NAME
+HELPERS = {"align_up", "ceil_div", "clamp", "divide_up", "larger", "max", "min", "round_up", "smaller"}
 SMALL = 200  # characters of a body: longer functions of one name are something else, and are left to readers
 
 
@@ -108,11 +109,13 @@ def check_helpers(sources):
         bodies = {m: text[m.end() - 1 : after_braces(text, m.end() - 1)] for m in FUNCTION.finditer(text)}
         own = {m.group(1) for m in bodies if not m.group(1).startswith("cn_")} | set(VARIABLE.findall(text))
         for match, body in bodies.items():
-            if len(body) <= SMALL and not own & set(re.findall(r"\w+", body)) - HELPERS:
+            if len(body) <= SMALL and not own & set(re.findall(r"\w+", body)):
                 same = re.sub(r"\s+", " ", whole[match.start(2) : match.end() - 1 + len(body)])
                 where[match.group(1), same].append(places(path, text, match.start()))
+            if match.group(1) in HELPERS:
+                yield f"{places(path, text, match.start())}: {match.group(1)} belongs to {UTIL}, as cn__{match.group(1)}"
     for (name, _), found in sorted(where.items()):
-        if len(found) > 1:
+        if len(found) > 1 and name not in HELPERS:
             yield f"function {name} stands in {len(found)} files: {', '.join(found)}"
 
 

@@ -70,7 +70,11 @@ typedef struct widths {
     int name, dtype, shape, bytes;
 } widths;
 
-static int larger(int a, int b) { return a > b ? a : b; }
+static void widen(int *width, const char *text)
+{
+    int n = characters(text);
+    if (n > *width) *width = n;
+}
 
 static widths measure(const cn_dict *d)
 {
@@ -78,10 +82,10 @@ static widths measure(const cn_dict *d)
     char text[192];
     for (int64_t i = 0; i < cn_dict_count(d); i++) {
         cn_tensor *t = cn_dict_at(d, i);
-        w.name = larger(w.name, characters(cn_dict_name(d, i)));
-        w.dtype = larger(w.dtype, characters(cn_dtype_name(cn_type(t))));
-        w.shape = larger(w.shape, characters(shape_text(t, text)));
-        w.bytes = larger(w.bytes, characters(grouped(text, cn__tensor_bytes(t))));
+        widen(&w.name, cn_dict_name(d, i));
+        widen(&w.dtype, cn_dtype_name(cn_type(t)));
+        widen(&w.shape, shape_text(t, text));
+        widen(&w.bytes, grouped(text, cn__tensor_bytes(t)));
     }
     return w;
 }
@@ -112,7 +116,7 @@ static void print_tensors(page *p, const cn_dict *d)
 static void print_texts(page *p, const cn_dict *d)
 {
     int width = 0;
-    for (int64_t i = 0; i < cn_dict_texts(d); i++) width = larger(width, characters(cn_dict_text_name(d, i)));
+    for (int64_t i = 0; i < cn_dict_texts(d); i++) widen(&width, cn_dict_text_name(d, i));
     for (int64_t i = 0; i < cn_dict_texts(d); i++) {
         const char *name = cn_dict_text_name(d, i);
         pad(p, print_safely(p, name, -1), width);

@@ -17,12 +17,12 @@ typedef struct raster {
 
 /* ---- covering ---- */
 
-static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
 static double distance(double x, double y, cn__spot a, cn__spot b)
 {
     const double dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
-    const double t = length2 > 0 ? clamp(((x - a.x) * dx + (y - a.y) * dy) / length2, 0, 1) : 0;
+    const double t = length2 > 0 ? between(((x - a.x) * dx + (y - a.y) * dy) / length2, 0, 1) : 0;
     return hypot(x - a.x - t * dx, y - a.y - t * dy);
 }
 
@@ -33,15 +33,15 @@ static void span_of(double y, cn__spot a, cn__spot b, double reach, double *from
     double t0 = 0, t1 = 1;
     if (fabs(dy) > 1e-9) {
         const double s = (y - reach - a.y) / dy, e = (y + reach - a.y) / dy;
-        t0 = clamp(fmin(s, e), 0, 1);
-        t1 = clamp(fmax(s, e), 0, 1);
+        t0 = between(fmin(s, e), 0, 1);
+        t1 = between(fmax(s, e), 0, 1);
     }
     const double x0 = a.x + t0 * (b.x - a.x), x1 = a.x + t1 * (b.x - a.x);
     *from = fmin(x0, x1) - reach;
     *to = fmax(x0, x1) + reach;
 }
 
-static int inside(double x, int size) { return (int)clamp(x, 0, size); }
+static int inside(double x, int size) { return (int)between(x, 0, size); }
 
 static void cover(raster *r, cn__spot a, cn__spot b, double width)
 {
@@ -54,7 +54,7 @@ static void cover(raster *r, cn__spot a, cn__spot b, double width)
         const int x0 = inside(floor(from), r->width), x1 = inside(ceil(to), r->width);
         unsigned char *row = r->mask + (size_t)y * (size_t)r->width;
         for (int x = x0; x < x1; x++) {
-            const double part = clamp(width / 2 + 0.5 - distance(x + 0.5, y + 0.5, a, b), 0, fmin(width, 1));
+            const double part = between(width / 2 + 0.5 - distance(x + 0.5, y + 0.5, a, b), 0, fmin(width, 1));
             const unsigned char m = (unsigned char)(part * 255 + 0.5);
             if (m > row[x]) row[x] = m;
         }
