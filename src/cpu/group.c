@@ -2,6 +2,7 @@
    would alone, so that fused and unfused give the same bits. */
 #include "core/dtype.h"
 #include "core/layout.h"
+#include "core/util.h"
 #include "cpu/cpu.h"
 
 /* ---- prepare ---- */
@@ -328,8 +329,6 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
 
 /* ---- groups that are one kernel ---- */
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 void cn__groups_count(cn__group *g, int n)
 {
     for (int i = 0; i < n; i++) g[i].tiles = (i ? g[i - 1].tiles : 0) + (g[i].numel + CN__TILE - 1) / CN__TILE;
@@ -369,12 +368,12 @@ static void run_part(void *user, int64_t part, int thread)
 {
     const job *j = user;
     char *regs = j->scratch + (size_t)thread * j->regs_bytes;
-    int64_t tile = part * j->part, end = smaller(tile + j->part, j->g[j->n - 1].tiles);
+    int64_t tile = part * j->part, end = cn__smaller(tile + j->part, j->g[j->n - 1].tiles);
     for (int i = group_of(j, tile); tile < end; i++) {
         const cn__group *g = &j->g[i];
-        int64_t first = i ? g[-1].tiles : 0, last = smaller(end, g->tiles);
+        int64_t first = i ? g[-1].tiles : 0, last = cn__smaller(end, g->tiles);
         if (tile < last)
-            cn__group_range(g, j->run, regs, (tile - first) * CN__TILE, smaller((last - first) * CN__TILE, g->numel));
+            cn__group_range(g, j->run, regs, (tile - first) * CN__TILE, cn__smaller((last - first) * CN__TILE, g->numel));
         tile = last;
     }
 }

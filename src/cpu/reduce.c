@@ -1,5 +1,6 @@
 /* Reductions at the end of a group. The operand is [outer, reduced, inner]; what is folded when depends on these sizes
    alone, so neither fusion nor the number of threads changes a bit. */
+#include "core/util.h"
 #include "cpu/cpu.h"
 
 #define ROW_CHUNK    (64 * CN__TILE) /* elements of a row folded into one state */
@@ -14,8 +15,6 @@ typedef struct shape3 {
     const cn_reducer *r;
 } shape3;
 
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 static shape3 shape_of(const cn__group *g, int threads)
 {
     const int64_t *axes = g->step->attrs; /* begin, end */
@@ -23,11 +22,11 @@ static shape3 shape_of(const cn__group *g, int threads)
     shape3 s = { 1, 1, 1, 1, 1, 1, NULL };
     for (int d = 0; d < l->ndim; d++) *(d < axes[0] ? &s.outer : d < axes[1] ? &s.reduced : &s.inner) *= l->shape[d];
     int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
-    s.chunks = s.reduced > chunk ? divide_up(s.reduced, chunk) : 1;
+    s.chunks = s.reduced > chunk ? cn__divide_up(s.reduced, chunk) : 1;
     int64_t tiles = BAND; /* fewer if not all threads would have enough to do */
-    while (tiles > 1 && s.outer * s.chunks * divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads) tiles /= 2;
+    while (tiles > 1 && s.outer * s.chunks * cn__divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads) tiles /= 2;
     s.band = tiles * CN__TILE;
-    s.bands = divide_up(s.inner, s.band);
+    s.bands = cn__divide_up(s.inner, s.band);
     s.r = g->reducer;
     return s;
 }

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "cpu/features.h"
+#include "cpu/processor.h"
 #include "ops/block/dropout_cpu.h"
 #include "ops/block/softmax_cpu.h"
 #include "ops/create/random_cpu.h"

@@ -1,5 +1,5 @@
 /* Finds out which instruction sets the processor has. A context asks once, when it opens. */
-#include "cpu/features.h"
+#include "cpu/processor.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* cpu/features.h: which instruction sets there are, and which one this processor may use. */
-#ifndef CN_CPU_FEATURES_H
-#define CN_CPU_FEATURES_H
+/* cpu/processor.h: which instruction sets there are, and which one this processor may use. */
+#ifndef CN_CPU_PROCESSOR_H
+#define CN_CPU_PROCESSOR_H
 
 /* In the order in which tables are laid over one another. On a processor that has just one of them (NEON, WASM SIMD),
    that one is the baseline. */
