@@ -96,10 +96,10 @@ def wrong_includes():
         for number, target, _ in includes(path):
             if target and not permitted(source, target):
                 yield f"src/{source}:{number}: must not include {target}"
-    for path in sorted((ROOT / "include" / "cairn").glob("*.h")):
+    for path in sorted((ROOT / "include" / "cairn").rglob("*.h")):
         for number, target, name in includes(path):
             if target and not (path.parent / name).exists():
-                yield f"include/cairn/{path.name}:{number}: a public header must not include {name}"
+                yield f"{path.relative_to(ROOT)}:{number}: a public header must not include {name}"
 
 
 def wrong_includes_of_programs():
