@@ -24,27 +24,27 @@ static void refuses_shapes(cn_ctx *ctx)
     cn_tensor *x = cn_rand(ctx, CN_F32, CN_DIMS(3, 4)), *row = cn_rand(ctx, CN_F32, CN_DIMS(4));
     cn_tensor *long_row = cn_rand(ctx, CN_F32, CN_DIMS(5)), *more = cn_rand(ctx, CN_F32, CN_DIMS(2, 3, 4));
     const cn_code shape = CN_BAD_SHAPE;
-    refused(ctx, cn_mse_loss(x, row, NULL), shape, "mse_loss: a target of another shape: [3,4] and [4]");
+    refused(ctx, cn_mse_loss(x, row, NULL), shape, "mse_loss: target must have the input's shape [3,4], got [4]");
     refused(ctx, cn_l1_loss(x, row, NULL), shape, "l1_loss");
     refused(ctx, cn_smooth_l1_loss(x, row, NULL), shape, "smooth_l1_loss");
     refused(ctx, cn_huber_loss(x, row, NULL), shape, "huber_loss");
     refused(ctx, cn_bce_loss(x, row, NULL), shape, "bce_loss");
-    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = long_row }), shape, "a weight does not broadcast");
-    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = more }), shape, "a weight does not broadcast");
+    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = long_row }), shape, "weight must broadcast to the input's shape [3,4], got [");
+    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = more }), shape, "weight must broadcast to the input's shape [3,4], got [");
     refused(ctx, cn_bce_with_logits_loss(x, row, NULL), shape, "bce_with_logits_loss");
-    refused(ctx, cn_bce_with_logits_loss(x, x, &(cn_bce_desc){ .pos_weight = long_row }), shape, "a pos_weight does");
+    refused(ctx, cn_bce_with_logits_loss(x, x, &(cn_bce_desc){ .pos_weight = long_row }), shape, "pos_weight must broadcast to the input's shape [3,4], got [5]");
     refused(ctx, cn_kl_div(x, row, NULL), shape, "kl_div");
-    refused(ctx, cn_gaussian_nll_loss(x, x, row, NULL), shape, "a variance [4] for [3,4]");
+    refused(ctx, cn_gaussian_nll_loss(x, x, row, NULL), shape, "var must be [3,4] as the input");
     refused(ctx, cn_gaussian_nll_loss(x, row, x, NULL), shape, "gaussian_nll_loss");
     refused(ctx, cn_poisson_nll_loss(x, row, NULL), shape, "poisson_nll_loss");
     refused(ctx, cn_hinge_embedding_loss(x, row, NULL), shape, "hinge_embedding_loss");
-    refused(ctx, cn_margin_ranking_loss(x, row, x, NULL), shape, "margin_ranking_loss: inputs");
-    refused(ctx, cn_margin_ranking_loss(x, x, row, NULL), shape, "margin_ranking_loss: a target");
+    refused(ctx, cn_margin_ranking_loss(x, row, x, NULL), shape, "margin_ranking_loss: input2 must have the input's shape");
+    refused(ctx, cn_margin_ranking_loss(x, x, row, NULL), shape, "margin_ranking_loss: target must have the input's shape");
     refused(ctx, cn_cosine_embedding_loss(x, x, row, NULL), shape, "cosine_embedding_loss");
     refused(ctx, cn_cosine_embedding_loss(more, more, x, NULL), shape, "cosine_embedding_loss");
     refused(ctx, cn_soft_margin_loss(x, row, NULL), shape, "soft_margin_loss");
     refused(ctx, cn_multi_margin_loss(x, cn_cast(row, CN_I64), NULL), shape, "multi_margin_loss");
-    refused(ctx, cn_triplet_margin_loss(x, x, row, NULL), shape, "triplet_margin_loss: a negative");
+    refused(ctx, cn_triplet_margin_loss(x, x, row, NULL), shape, "triplet_margin_loss: negative must have the input's shape");
 }
 
 static void refuses_numbers(cn_ctx *ctx)
@@ -53,24 +53,24 @@ static void refuses_numbers(cn_ctx *ctx)
               *one = cn_cast(cn_select(x, 1, 0), CN_I64);
     const cn_code argument = CN_BAD_ARGUMENT;
     const cn_reduction batch = CN_BATCHMEAN;
-    refused(ctx, cn_mse_loss(i, i, NULL), CN_BAD_DTYPE, "mse_loss: the input is of a floating type, not i64");
+    refused(ctx, cn_mse_loss(i, i, NULL), CN_BAD_DTYPE, "mse_loss: the input must be of a floating type, got i64");
     refused(ctx, cn_ctc_loss(i, i, one, one, NULL), CN_BAD_DTYPE, "ctc_loss");
-    refused(ctx, cn_multi_margin_loss(x, cn_select(x, 1, 0), NULL), CN_BAD_DTYPE, "multi_margin_loss: the target");
-    refused(ctx, cn_mse_loss(x, x, &(cn_plain_loss_desc){ batch }), argument, "mse_loss: no reduction 3");
+    refused(ctx, cn_multi_margin_loss(x, cn_select(x, 1, 0), NULL), CN_BAD_DTYPE, "multi_margin_loss: target must be i32 or i64, got f32");
+    refused(ctx, cn_mse_loss(x, x, &(cn_plain_loss_desc){ batch }), argument, "mse_loss: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 3");
     refused(ctx, cn_kl_div(x, x, &(cn_kl_div_desc){ .reduction = (cn_reduction)4 }), argument,
-            "kl_div: no reduction 4");
+            "kl_div: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 4");
     refused(ctx, cn_nll_loss(x, one, &(cn_loss_desc){ .reduction = batch }), argument, "nll_loss: no reduction 3");
     refused(ctx, cn_cross_entropy(x, one, &(cn_loss_desc){ .reduction = batch }), argument,
             "cross_entropy: no reduction");
     refused(ctx, cn_cross_entropy(x, x, &(cn_loss_desc){ .reduction = batch }), argument,
             "cross_entropy: no reduction");
-    refused(ctx, cn_smooth_l1_loss(x, x, &(cn_smooth_l1_desc){ .beta = -1 }), argument, "a beta of -1");
-    refused(ctx, cn_huber_loss(x, x, &(cn_huber_desc){ .delta = (double)NAN }), argument, "a delta of");
+    refused(ctx, cn_smooth_l1_loss(x, x, &(cn_smooth_l1_desc){ .beta = -1 }), argument, "beta must be finite and > 0, got -1");
+    refused(ctx, cn_huber_loss(x, x, &(cn_huber_desc){ .delta = (double)NAN }), argument, "delta must be finite and > 0, got");
     refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .pos_weight = x }), argument, "bce_with_logits_loss");
-    refused(ctx, cn_gaussian_nll_loss(x, x, x, &(cn_gaussian_nll_desc){ .eps = -1 }), argument, "an eps of -1");
-    refused(ctx, cn_multi_margin_loss(x, one, &(cn_multi_margin_desc){ .p = 3 }), argument, "p is 1 or 2, not 3");
+    refused(ctx, cn_gaussian_nll_loss(x, x, x, &(cn_gaussian_nll_desc){ .eps = -1 }), argument, "eps must be finite and > 0, got -1");
+    refused(ctx, cn_multi_margin_loss(x, one, &(cn_multi_margin_desc){ .p = 3 }), argument, "p must be 1 or 2, got 3");
     refused(ctx, cn_triplet_margin_loss(x, x, x, &(cn_triplet_margin_desc){ .margin = -1 }), argument,
-            "a margin of -1");
+            "margin must be > 0, got -1");
     check(!cn_mse_loss(NULL, x, NULL) && !cn_mse_loss(x, NULL, NULL) && !cn_gaussian_nll_loss(x, x, NULL, NULL) &&
               !cn_ctc_loss(x, NULL, one, one, NULL) && !cn_cosine_similarity(NULL, x, 1, 1e-8) && !cn_failed(ctx),
           "NULL in gives NULL out: %s", cn_error(ctx));

@@ -1,10 +1,10 @@
-/* Activations: an elementwise function each, with up to two numbers or an axis. */
+/* Activation modules. Each applies one function, with up to two numbers, an axis or a parameter. */
 #include <math.h>
 #include <stdio.h>
 
 #include "nn/nn.h"
 
-/* ---- functions that are no operators of their own ---- */
+/* ---- functions composed of operators ---- */
 
 cn_tensor *cn_relu6(cn_tensor *x) { return cn_hardtanh(x, 0, 6); }
 
@@ -15,12 +15,12 @@ cn_tensor *cn_tanhshrink(cn_tensor *x)
     return cn_scope_return(x->ctx, s, cn_sub(x, cn_tanh(x)));
 }
 
-/* x less what of it lies within ±lambda: 0 there, with gradient 0, x ∓ lambda beyond */
+/* x - clamp(x, -lambda, lambda): 0 with gradient 0 within ±lambda, x ∓ lambda outside */
 cn_tensor *cn_softshrink(cn_tensor *x, double lambda)
 {
     if (!cn__alive(x)) return NULL;
     if (!(lambda >= 0)) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "softshrink: lambda %g must not be below 0", lambda);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "softshrink: lambda must be ≥ 0, got %g", lambda);
         return NULL;
     }
     cn_scope s = cn_scope_begin(x->ctx);
@@ -41,13 +41,13 @@ cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value)
     return cn_scope_return(x->ctx, s, cn_masked_fill(x, cn_le_s(x, threshold), value));
 }
 
-/* a · sigmoid(b), a and b the halves of x along the axis */
+/* a · sigmoid(b), where a and b are the halves of x along the axis */
 cn_tensor *cn_glu(cn_tensor *x, int64_t axis)
 {
     if (!cn__alive(x)) return NULL;
     const int n = cn_ndim(x);
     if (axis < -n || axis >= n || cn_size(x, (int)axis) % 2)
-        return cn__wrong_shape(x, "glu: takes an even size along axis %lld", (long long)axis);
+        return cn__wrong_shape(x, "glu: the size along axis %lld must be even", (long long)axis);
     const int64_t half = cn_size(x, (int)axis) / 2;
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *gate = cn_sigmoid(cn_narrow(x, axis, half, half));
@@ -60,7 +60,7 @@ cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
     if (!cn__alive(x) || !cn__alive(weight)) return NULL;
     const int64_t channels = cn_numel(weight);
     if (cn_ndim(weight) > 1 || (channels != 1 && (cn_ndim(x) < 2 || cn_size(x, 1) != channels)))
-        return cn__wrong_shape(x, "prelu: with %lld weights takes (N, %lld, ...)", (long long)channels,
+        return cn__wrong_shape(x, "prelu: with %lld weights, x must be (N, %lld, ...)", (long long)channels,
                                (long long)channels);
     cn_dims shape = { .n = channels == 1 ? 0 : cn_ndim(x) };
     for (int d = 0; d < shape.n; d++) shape.v[d] = d == 1 ? channels : 1;
@@ -69,7 +69,7 @@ cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
     return cn_scope_return(x->ctx, s, cn_add(cn_relu(x), below));
 }
 
-/* ---- without options ---- */
+/* ---- modules without options ---- */
 
 typedef struct plain {
     cn_tensor *(*fn)(cn_tensor *x);
@@ -84,11 +84,11 @@ static cn_module *make_plain(cn_ctx *ctx, const cn_module_type *type, cn_tensor 
     return m;
 }
 
-#define PLAIN(word, name_, fn_)                                                \
-    static const cn_module_type word##_type = { .name = name_,                 \
-                                                .forward = plain_forward,      \
-                                                .data_bytes = sizeof(plain) }; \
-    cn_module *cn_nn_##word(cn_ctx *ctx) { return make_plain(ctx, &word##_type, fn_); }
+#define PLAIN(maker, name_, fn_)                                                \
+    static const cn_module_type maker##_type = { .name = name_,                 \
+                                                 .forward = plain_forward,      \
+                                                 .data_bytes = sizeof(plain) }; \
+    cn_module *cn_nn_##maker(cn_ctx *ctx) { return make_plain(ctx, &maker##_type, fn_); }
 PLAIN(relu, "ReLU", cn_relu)
 PLAIN(relu6, "ReLU6", cn_relu6)
 PLAIN(selu, "SELU", cn_selu)
@@ -104,7 +104,7 @@ PLAIN(tanh, "Tanh", cn_tanh)
 PLAIN(tanhshrink, "Tanhshrink", cn_tanhshrink)
 PLAIN(softsign, "Softsign", cn_softsign)
 
-/* ---- with numbers ---- */
+/* ---- modules with numbers ---- */
 
 typedef struct numbers {
     int count;
@@ -137,10 +137,10 @@ static cn_module *make_numbers(cn_ctx *ctx, const cn_module_type *type, numbers 
     return m;
 }
 
-/* `what` has to hold for the numbers given. */
-static bool require(cn_ctx *ctx, const cn_module_type *type, bool holds, const char *what)
+/* False, with an error, unless `holds`: "ELU: alpha must be finite, got nan". */
+static bool require(cn_ctx *ctx, const cn_module_type *type, bool holds, const char *rule, double got)
 {
-    return ctx && (holds || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s", type->name, what));
+    return ctx && (holds || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s, got %g", type->name, rule, got));
 }
 
 static cn_tensor *leaky_relu(cn_tensor *x, double slope, double unused)
@@ -170,48 +170,50 @@ static const cn_module_type threshold_type = NUMBERS("Threshold");
 
 cn_module *cn_nn_leaky_relu(cn_ctx *ctx, double slope)
 {
-    if (!require(ctx, &leaky_relu_type, isfinite(slope), "the slope has to be a finite number")) return NULL;
+    if (!require(ctx, &leaky_relu_type, isfinite(slope), "slope must be finite", slope)) return NULL;
     return make_numbers(ctx, &leaky_relu_type, (numbers){ 1, { slope }, leaky_relu });
 }
 cn_module *cn_nn_elu(cn_ctx *ctx, double alpha)
 {
-    if (!require(ctx, &elu_type, isfinite(alpha), "alpha has to be a finite number")) return NULL;
+    if (!require(ctx, &elu_type, isfinite(alpha), "alpha must be finite", alpha)) return NULL;
     return make_numbers(ctx, &elu_type, (numbers){ 1, { alpha }, elu });
 }
 cn_module *cn_nn_celu(cn_ctx *ctx, double alpha)
 {
-    if (!require(ctx, &celu_type, isfinite(alpha) && alpha != 0, "alpha has to be a finite number other than 0"))
-        return NULL;
+    if (!require(ctx, &celu_type, isfinite(alpha) && alpha != 0, "alpha must be finite and not 0", alpha)) return NULL;
     return make_numbers(ctx, &celu_type, (numbers){ 1, { alpha }, celu });
 }
 cn_module *cn_nn_hardtanh(cn_ctx *ctx, double low, double high)
 {
-    if (!require(ctx, &hardtanh_type, low < high, "low has to be below high")) return NULL;
+    if (!ctx) return NULL;
+    if (!(low < high)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Hardtanh: low must be < high, got %g and %g", low, high);
+        return NULL;
+    }
     return make_numbers(ctx, &hardtanh_type, (numbers){ 2, { low, high }, cn_hardtanh });
 }
 cn_module *cn_nn_softplus(cn_ctx *ctx, double beta, double threshold)
 {
-    if (!require(ctx, &softplus_type, isfinite(beta) && beta != 0, "beta has to be a finite number other than 0"))
-        return NULL;
+    if (!require(ctx, &softplus_type, isfinite(beta) && beta != 0, "beta must be finite and not 0", beta)) return NULL;
     return make_numbers(ctx, &softplus_type, (numbers){ 2, { beta, threshold }, cn_softplus });
 }
 cn_module *cn_nn_softshrink(cn_ctx *ctx, double lambda)
 {
-    if (!require(ctx, &softshrink_type, lambda >= 0, "lambda must not be below 0")) return NULL;
+    if (!require(ctx, &softshrink_type, lambda >= 0, "lambda must be ≥ 0", lambda)) return NULL;
     return make_numbers(ctx, &softshrink_type, (numbers){ 1, { lambda }, softshrink });
 }
 cn_module *cn_nn_hardshrink(cn_ctx *ctx, double lambda)
 {
-    if (!require(ctx, &hardshrink_type, !isnan(lambda), "lambda has to be a number")) return NULL;
+    if (!require(ctx, &hardshrink_type, !isnan(lambda), "lambda must be a number", lambda)) return NULL;
     return make_numbers(ctx, &hardshrink_type, (numbers){ 1, { lambda }, hardshrink });
 }
 cn_module *cn_nn_threshold(cn_ctx *ctx, double threshold, double value)
 {
-    if (!require(ctx, &threshold_type, !isnan(threshold), "the threshold has to be a number")) return NULL;
+    if (!require(ctx, &threshold_type, !isnan(threshold), "threshold must be a number", threshold)) return NULL;
     return make_numbers(ctx, &threshold_type, (numbers){ 2, { threshold, value }, cn_threshold });
 }
 
-/* ---- along an axis ---- */
+/* ---- modules with an axis ---- */
 
 typedef struct along {
     int64_t axis;
@@ -246,7 +248,12 @@ static const cn_module_type glu_type = ALONG("GLU", glu_forward);
 
 static cn_module *make_along(cn_ctx *ctx, const cn_module_type *type, int64_t axis)
 {
-    if (!require(ctx, type, axis >= -CN_MAX_DIMS && axis < CN_MAX_DIMS, "there is no such axis")) return NULL;
+    if (!ctx) return NULL;
+    if (axis < -CN_MAX_DIMS || axis >= CN_MAX_DIMS) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: axis must be from %d to %d, got %lld", type->name, -CN_MAX_DIMS,
+                 CN_MAX_DIMS - 1, (long long)axis);
+        return NULL;
+    }
     cn_module *m = cn_module_new(ctx, type);
     if (m) ((along *)cn_module_data(m))->axis = axis;
     return m;
@@ -256,7 +263,7 @@ cn_module *cn_nn_softmax(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &so
 cn_module *cn_nn_log_softmax(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &log_softmax_type, axis); }
 cn_module *cn_nn_glu(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &glu_type, axis); }
 
-/* ---- with a parameter ---- */
+/* ---- the module with a parameter ---- */
 
 typedef struct prelu {
     int64_t channels;
@@ -279,8 +286,8 @@ static const cn_module_type prelu_type = {
 
 cn_module *cn_nn_prelu(cn_ctx *ctx, int64_t channels, double slope)
 {
-    if (!require(ctx, &prelu_type, channels >= 1, "at least one channel is needed") ||
-        !require(ctx, &prelu_type, isfinite(slope), "the slope has to be a finite number"))
+    if (!require(ctx, &prelu_type, channels >= 1, "channels must be > 0", (double)channels) ||
+        !require(ctx, &prelu_type, isfinite(slope), "slope must be finite", slope))
         return NULL;
     cn_module *m = cn_module_new(ctx, &prelu_type);
     if (!m) return NULL;

@@ -1,4 +1,4 @@
-/* MultiheadAttention: projections of q, k and v, attention in every head, a projection of what comes out. */
+/* MultiheadAttention: it projects q, k and v, attends in every head, and projects the joined heads. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ typedef struct attention {
     int64_t width, heads, kdim, vdim;
     double dropout;
     bool batch_first;
-    cn_tensor *in_weight, *weight[3], *in_bias; /* in_weight (3E,E), or one each for q, k and v */
+    cn_tensor *in_weight, *weight[3], *in_bias; /* either in_weight (3E,E), or a weight each for q, k and v */
     cn_module *out;
 } attention;
 
@@ -18,36 +18,42 @@ static const cn_module_type attention_type;
 
 /* ---- shapes ---- */
 
-/* The call under way: sizes, whether there is a batch. */
-typedef struct scene {
+/* One call of the module: its sizes, and whether the operands have a batch axis. */
+typedef struct mha_call {
     cn_ctx *ctx;
     const attention *a;
     int64_t batch, tq, tk;
     bool batched;
-} scene;
+} mha_call;
 
-static bool check_operand(const scene *s, const char *name, cn_tensor *t, int64_t batch, int64_t steps, int64_t width)
+/* steps < 0: any number of them */
+static bool check_operand(const mha_call *s, const char *name, cn_tensor *t, int64_t batch, int64_t steps,
+                          int64_t width)
 {
-    const int first = s->a->batch_first ? 1 : 0; /* the axis of steps */
+    const int axis = s->a->batch_first ? 1 : 0; /* the axis of steps, if there is a batch */
     const bool fits = cn_ndim(t) == (s->batched ? 3 : 2) && cn_size(t, -1) == width &&
-                      cn_size(t, s->batched ? first : 0) == steps && (!s->batched || cn_size(t, 1 - first) == batch);
+                      cn_size(t, s->batched ? axis : 0) == steps && (!s->batched || cn_size(t, 1 - axis) == batch);
     if (fits) return true;
-    char text[96];
-    return cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: %s is %s; %lld steps%s of width %lld were expected",
-                    name, cn__shape_text(cn__layout(t), text, sizeof text), (long long)steps,
-                    s->batched ? " in the batch" : "", (long long)width);
+    char text[96], count[24] = "steps", wanted[96];
+    const long long b = batch, w = width;
+    if (steps >= 0) snprintf(count, sizeof count, "%lld", (long long)steps);
+    if (!s->batched) snprintf(wanted, sizeof wanted, "[%s,%lld]", count, w);
+    else if (s->a->batch_first) snprintf(wanted, sizeof wanted, "[%lld,%s,%lld]", b, count, w);
+    else snprintf(wanted, sizeof wanted, "[%s,%lld,%lld]", count, b, w);
+    return cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: %s must be %s, got %s", name, wanted,
+                    cn__shape_text(cn__layout(t), text, sizeof text));
 }
 
-static bool set_scene(scene *s, cn_tensor *q, cn_tensor *k, cn_tensor *v)
+static bool set_sizes(mha_call *s, cn_tensor *q, cn_tensor *k, cn_tensor *v)
 {
     const attention *a = s->a;
     const int axis = a->batch_first ? 1 : 0;
     char text[96];
     s->batched = cn_ndim(q) == 3;
     if (!s->batched && cn_ndim(q) != 2)
-        return cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: q is %s, not [%s,%lld] nor [steps,%lld]",
-                        cn__shape_text(cn__layout(q), text, sizeof text),
-                        a->batch_first ? "batch,steps" : "steps,batch", (long long)a->width, (long long)a->width);
+        return cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: q must be [%s,%lld] or [steps,%lld], got %s",
+                        a->batch_first ? "batch,steps" : "steps,batch", (long long)a->width, (long long)a->width,
+                        cn__shape_text(cn__layout(q), text, sizeof text));
     s->batch = s->batched ? cn_size(q, 1 - axis) : 1;
     s->tq = cn_size(q, s->batched ? axis : 0);
     s->tk = cn_ndim(k) == cn_ndim(q) ? cn_size(k, s->batched ? axis : 0) : -1;
@@ -57,8 +63,8 @@ static bool set_scene(scene *s, cn_tensor *q, cn_tensor *k, cn_tensor *v)
 
 /* ---- projections: (B,H,T,D) each ---- */
 
-/* n projections side by side, rows [first, first + n) of in_proj */
-static void project(const scene *s, cn_tensor *x, cn_tensor *weight, int first, int n, cn_tensor **out)
+/* n projections in one product: rows [first, first + n) of in_proj */
+static void project(const mha_call *s, cn_tensor *x, cn_tensor *weight, int first, int n, cn_tensor **out)
 {
     const attention *a = s->a;
     const int64_t E = a->width;
@@ -72,7 +78,7 @@ static void project(const scene *s, cn_tensor *x, cn_tensor *weight, int first, 
     for (int k = 0; k < n; k++) out[k] = cn_select(y, 0, k);
 }
 
-static void project_all(const scene *s, cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *out[3])
+static void project_all(const mha_call *s, cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *out[3])
 {
     const attention *a = s->a;
     cn_tensor *const in[3] = { q, k, v };
@@ -84,10 +90,10 @@ static void project_all(const scene *s, cn_tensor *q, cn_tensor *k, cn_tensor *v
         for (int i = 0; i < 3; i++) project(s, in[i], a->in_weight ? a->in_weight : a->weight[i], i, 1, out + i);
 }
 
-/* ---- masks: PyTorch's modules say true where nobody may look, operators say true where one may ---- */
+/* ---- masks: in a module's mask true forbids a key, in an operator's mask true allows it, as in PyTorch ---- */
 
-/* As (B,1,1,Tk), or (1,1,Tq,Tk), or (B,H,Tq,Tk); NULL with an error if it has another shape. */
-static cn_tensor *shape_mask(const scene *s, cn_tensor *mask, bool of_keys)
+/* The mask as (B,1,1,Tk), (1,1,Tq,Tk) or (B,H,Tq,Tk); NULL, with an error, if its shape is none of these. */
+static cn_tensor *shape_mask(const mha_call *s, cn_tensor *mask, bool of_keys)
 {
     const cn_dims d = cn_shape(mask);
     const int64_t heads = s->a->heads;
@@ -97,21 +103,25 @@ static cn_tensor *shape_mask(const scene *s, cn_tensor *mask, bool of_keys)
         return cn_reshape(mask, CN_DIMS(1, 1, s->tq, s->tk));
     if (!of_keys && d.n == 3 && d.v[0] == s->batch * heads && d.v[1] == s->tq && d.v[2] == s->tk)
         return cn_reshape(mask, CN_DIMS(s->batch, heads, s->tq, s->tk));
-    char text[96];
-    cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: %s %s for %lld queries and %lld keys, batch %lld, %lld heads",
-             of_keys ? "key_padding_mask" : "attn_mask", cn__shape_text(cn__layout(mask), text, sizeof text),
-             (long long)s->tq, (long long)s->tk, (long long)s->batch, (long long)heads);
+    char text[96], wanted[96];
+    const long long batch = s->batch, tq = s->tq, tk = s->tk;
+    if (!of_keys) snprintf(wanted, sizeof wanted, "[%lld,%lld] or [%lld,%lld,%lld]", tq, tk, batch * heads, tq, tk);
+    else if (s->batched) snprintf(wanted, sizeof wanted, "[%lld,%lld]", batch, tk);
+    else snprintf(wanted, sizeof wanted, "[%lld]", tk);
+    cn__fail(s->ctx, CN_BAD_SHAPE, "MultiheadAttention: %s must be %s, got %s",
+             of_keys ? "key_padding_mask" : "attn_mask", wanted, cn__shape_text(cn__layout(mask), text, sizeof text));
     return NULL;
 }
 
-static cn_tensor *as_added(const scene *s, cn_tensor *mask, cn_dtype dtype)
+/* A mask that is added to scores: -∞ where a bool mask is true. */
+static cn_tensor *additive(const mha_call *s, cn_tensor *mask, cn_dtype dtype)
 {
     if (!mask || cn_type(mask) != CN_BOOL) return mask;
     return cn_masked_fill(cn_zeros(s->ctx, dtype, cn_shape(mask)), mask, -INFINITY);
 }
 
-/* Both masks as one for cn_scaled_dot_product_attention; *mask stays NULL if there are none. */
-static bool join_masks(const scene *s, const cn_mha_desc *call, cn_dtype dtype, cn_tensor **mask)
+/* Both masks as one for cn_scaled_dot_product_attention; *mask is NULL if the call has none. */
+static bool join_masks(const mha_call *s, const cn_mha_desc *call, cn_dtype dtype, cn_tensor **mask)
 {
     cn_tensor *keys = NULL, *pairs = NULL;
     *mask = NULL;
@@ -119,7 +129,7 @@ static bool join_masks(const scene *s, const cn_mha_desc *call, cn_dtype dtype, 
     if (call->attn_mask && !(pairs = shape_mask(s, call->attn_mask, false))) return false;
     if (!keys && !pairs) return true;
     const bool bools = (!keys || cn_type(keys) == CN_BOOL) && (!pairs || cn_type(pairs) == CN_BOOL);
-    if (!bools) keys = as_added(s, keys, dtype), pairs = as_added(s, pairs, dtype);
+    if (!bools) keys = additive(s, keys, dtype), pairs = additive(s, pairs, dtype);
     if (keys && pairs) *mask = bools ? cn_logical_or(keys, pairs) : cn_add(keys, pairs);
     else *mask = keys ? keys : pairs;
     if (bools) *mask = cn_logical_not(*mask);
@@ -128,9 +138,9 @@ static bool join_masks(const scene *s, const cn_mha_desc *call, cn_dtype dtype, 
 
 /* ---- attention ---- */
 
-/* The same with its weights, (B,H,Tq,Tk). */
-static cn_tensor *attend_openly(const scene *s, cn_tensor *const qkv[3], cn_tensor *mask, bool causal, double dropout,
-                                cn_tensor **weights)
+/* Attention in plain operators, which also returns its weights, (B,H,Tq,Tk). */
+static cn_tensor *attend_with_weights(const mha_call *s, cn_tensor *const qkv[3], cn_tensor *mask, bool causal,
+                                      double dropout, cn_tensor **weights)
 {
     const double scale = 1 / sqrt((double)(s->a->width / s->a->heads));
     cn_tensor *scores = cn_matmul(cn_mul_s(qkv[0], scale), cn_transpose(qkv[1], -2, -1));
@@ -144,8 +154,8 @@ static cn_tensor *attend_openly(const scene *s, cn_tensor *const qkv[3], cn_tens
     return cn_matmul(*weights, qkv[2]);
 }
 
-/* (B,H,Tq,D) -> q's own shape */
-static cn_tensor *join_heads(const scene *s, cn_tensor *y)
+/* (B,H,Tq,D) -> the shape of q */
+static cn_tensor *join_heads(const mha_call *s, cn_tensor *y)
 {
     const int64_t E = s->a->width;
     if (!s->batched) return cn_reshape(cn_permute(y, CN_DIMS(0, 2, 1, 3)), CN_DIMS(s->tq, E));
@@ -158,19 +168,19 @@ cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_ten
 {
     if (weights) *weights = NULL;
     if (!m || !q || !k || !v) return NULL;
-    scene s = { .ctx = cn_module_context(m), .a = cn_module_data(m) };
+    mha_call s = { .ctx = cn_module_context(m), .a = cn_module_data(m) };
     if (cn_module_type_of(m) != &attention_type) {
-        cn__fail(s.ctx, CN_BAD_ARGUMENT, "attention_forward: a %s is no MultiheadAttention",
+        cn__fail(s.ctx, CN_BAD_ARGUMENT, "attention_forward: the module must be a MultiheadAttention, got a %s",
                  cn_module_type_of(m)->name);
         return NULL;
     }
     const cn_mha_desc none = { 0 }, *c = call ? call : &none;
     cn_tensor *qkv[3] = { NULL }, *mask, *y;
-    if (!set_scene(&s, q, k, v) || !join_masks(&s, c, cn_type(q), &mask)) return NULL;
+    if (!set_sizes(&s, q, k, v) || !join_masks(&s, c, cn_type(q), &mask)) return NULL;
     const double dropout = cn_module_training(m) ? s.a->dropout : 0;
     project_all(&s, q, k, v, qkv);
     if (weights) {
-        y = attend_openly(&s, qkv, mask, c->is_causal, dropout, weights);
+        y = attend_with_weights(&s, qkv, mask, c->is_causal, dropout, weights);
         if (!c->per_head) *weights = cn_mean(*weights, CN_DIMS(1), false);
         if (!s.batched) *weights = cn_squeeze(*weights, CN_DIMS(0));
     } else {
@@ -180,14 +190,14 @@ cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_ten
     return cn_forward(s.a->out, join_heads(&s, y));
 }
 
-/* in: x, or q, k and v; out: the result, weights averaged over heads */
+/* in: x, or q, k and v; out: the result, and the weights averaged over heads */
 static bool forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
     if ((n_in != 1 && n_in != 3) || n_out > 2)
-        return cn__fail(
-            cn_module_context(m), CN_BAD_ARGUMENT,
-            "MultiheadAttention: %d tensors in and %d out; it takes x, or q, k and v, and gives y and weights", n_in,
-            n_out);
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT,
+                        "MultiheadAttention: forward accepts x, or q, k and v, and returns y and weights; "
+                        "got %d operands and %d results",
+                        n_in, n_out);
     cn_tensor *y = cn_attention_forward(m, in[0], in[n_in / 2], in[n_in - 1], NULL, n_out > 1 ? &out[1] : NULL);
     if (n_out > 0) out[0] = y;
     return y != NULL;
@@ -210,13 +220,15 @@ static const cn_module_type attention_type = {
 static bool check_options(cn_ctx *ctx, int64_t width, int64_t heads, const cn_multihead_desc *d)
 {
     if (width < 1 || heads < 1 || width % heads != 0)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: a width of %lld for %lld heads", (long long)width,
-                        (long long)heads);
+        return cn__fail(
+            ctx, CN_BAD_ARGUMENT,
+            "MultiheadAttention: embed_dim must be > 0 and a multiple of num_heads, got %lld and %lld heads",
+            (long long)width, (long long)heads);
     if (d->kdim < 0 || d->vdim < 0)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: kdim %lld and vdim %lld", (long long)d->kdim,
-                        (long long)d->vdim);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: kdim and vdim must be ≥ 0, got %lld and %lld",
+                        (long long)d->kdim, (long long)d->vdim);
     if (d->dropout < 0 || d->dropout > 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: a dropout of %g is no probability", d->dropout);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: dropout must be from 0 to 1, got %g", d->dropout);
     if (d->add_bias_kv || d->add_zero_attn)
         return cn__fail(ctx, CN_UNSUPPORTED, "MultiheadAttention: %s is not supported",
                         d->add_bias_kv ? "add_bias_kv" : "add_zero_attn");
@@ -228,7 +240,7 @@ static cn_tensor *xavier(cn_ctx *ctx, int64_t out, int64_t in)
     return cn__uniform(ctx, CN_DIMS(out, in), sqrt(6 / (double)(in + out)));
 }
 
-static void add_parts(cn_module *m, attention *a, bool bias)
+static void add_parameters(cn_module *m, attention *a, bool bias)
 {
     static const char *const names[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     cn_ctx *ctx = cn_module_context(m);
@@ -255,7 +267,7 @@ cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num
                       .dropout = d.dropout,
                       .batch_first = d.batch_first };
     cn_scope s = cn_scope_begin(ctx);
-    add_parts(m, a, !d.no_bias);
+    add_parameters(m, a, !d.no_bias);
     cn_scope_end(ctx, s);
     return cn_module_made(m);
 }

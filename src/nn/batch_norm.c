@@ -1,4 +1,4 @@
-/* BatchNorm and InstanceNorm: statistics of channels, and running ones. */
+/* BatchNorm and InstanceNorm: normalisation by the statistics of channels, with running statistics for evaluation. */
 #include <math.h>
 #include <stdio.h>
 
@@ -6,13 +6,13 @@
 
 typedef struct norm {
     int64_t channels;
-    int axes[2];          /* how many axes x may have, least and most */
-    double eps, momentum; /* momentum 0: running statistics stay as they are */
-    bool cumulative;
+    int axes[2];          /* the least and the most axes of x */
+    double eps, momentum; /* momentum 0: running statistics do not change */
+    bool cumulative;      /* running statistics are the mean over all batches */
     cn_tensor *weight, *bias, *mean, *var, *batches;
 } norm;
 
-/* The operators take 0 as the usual eps: none is said with one too small to count. */
+/* For the operators an eps of 0 means the default. An eps too small to matter stands for none. */
 static double eps_of(const norm *n) { return n->eps > 0 ? n->eps : 1e-300; }
 
 static void describe(const cn_module *m, char *out, size_t size)
@@ -24,9 +24,9 @@ static void describe(const cn_module *m, char *out, size_t size)
 
 /* ---- batch norm ---- */
 
-static bool add_batch(const norm *n) { return cn_assign(n->batches, cn_add_s(n->batches, 1)); }
+static bool count_batch(const norm *n) { return cn_assign(n->batches, cn_add_s(n->batches, 1)); }
 
-/* Momentum of this batch: of a mean of all batches it is 1 / their number. */
+/* The momentum of this batch. In a mean over all batches it is 1 / their number. */
 static double momentum_of(const norm *n)
 {
     return n->cumulative ? 1 / (double)(cn_item_i64(n->batches) + 1) : n->momentum;
@@ -38,11 +38,11 @@ static cn_tensor *batch_norm(const norm *n, cn_tensor *x, bool training)
     desc.training = training || !n->mean;
     if (!desc.training || !n->mean) return cn_batch_norm(x, n->weight, n->bias, &desc);
     desc.momentum = momentum_of(n);
-    if (n->cumulative && cn_failed(x->ctx)) return NULL; /* the number could not be read */
+    if (n->cumulative && cn_failed(x->ctx)) return NULL; /* the number of batches could not be read */
     if (desc.momentum == 0) desc.running_mean = desc.running_var = NULL;
     cn_tensor *y = cn_batch_norm(x, n->weight, n->bias, &desc);
     cn_no_grad_begin(x->ctx);
-    const bool ok = y && add_batch(n);
+    const bool ok = y && count_batch(n);
     cn_no_grad_end(x->ctx);
     return ok ? y : NULL;
 }
@@ -52,7 +52,7 @@ static cn_tensor *batch_forward(cn_module *m, cn_tensor *x)
     const norm *n = cn_module_data(m);
     if (cn_ndim(x) < n->axes[0] || cn_ndim(x) > n->axes[1] || cn_size(x, 1) != n->channels) {
         static const char *const rest[] = { [3] = ") or (N, C, L", [4] = ", H, W", [5] = ", D, H, W" };
-        return cn__wrong_shape(x, "takes (N, C%s), C = %lld", rest[n->axes[1]], (long long)n->channels);
+        return cn__wrong_shape(x, "x must be (N, C%s) with C = %lld", rest[n->axes[1]], (long long)n->channels);
     }
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, batch_norm(n, x, cn_module_training(m)));
@@ -60,7 +60,7 @@ static cn_tensor *batch_forward(cn_module *m, cn_tensor *x)
 
 /* ---- instance norm ---- */
 
-/* running = (1 - momentum) running + momentum (the mean of all instances' statistic) */
+/* running = (1 - momentum) running + momentum (the mean of the statistic over all instances) */
 static bool update(cn_tensor *running, cn_tensor *statistic, double momentum)
 {
     cn_tensor *value = cn_mean(statistic, CN_DIMS(0), false); /* (N,C) -> (C) */
@@ -95,14 +95,14 @@ static cn_tensor *instance_forward(cn_module *m, cn_tensor *x)
     const bool single = axes == whole - 1; /* (C,...) without N */
     if (axes < n->axes[0] || axes > whole || cn_size(x, single ? 0 : 1) != n->channels) {
         const char *rest = whole == 3 ? "L" : "H, W";
-        return cn__wrong_shape(x, "takes (N, C, %s) or (C, %s), C = %lld", rest, rest, (long long)n->channels);
+        return cn__wrong_shape(x, "x must be (N, C, %s) or (C, %s) with C = %lld", rest, rest, (long long)n->channels);
     }
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *y = instance_norm(n, single ? cn_unsqueeze(x, 0) : x, cn_module_training(m));
     return cn_scope_return(x->ctx, s, single ? cn_squeeze(y, CN_DIMS(0)) : y);
 }
 
-/* ---- making ---- */
+/* ---- makers ---- */
 
 #define TYPE(name_, forward_)                                                                \
     {                                                                                        \
@@ -117,9 +117,10 @@ static const cn_module_type instance2 = TYPE("InstanceNorm2d", instance_forward)
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, norm n, bool affine, bool running)
 {
     if (!ctx) return NULL;
-    if (n.channels < 1) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld channels", type->name, (long long)n.channels);
-    if (!(n.momentum <= 1) || isnan(n.eps))
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: momentum %g, eps %g", type->name, n.momentum, n.eps);
+    if (n.channels < 1)
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: channels must be > 0, got %lld", type->name, (long long)n.channels);
+    if (!(n.momentum <= 1)) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: momentum must be ≤ 1, got %g", type->name, n.momentum);
+    if (isnan(n.eps)) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: eps must be a number, got nan", type->name);
     cn_module *m = cn_failed(ctx) ? NULL : cn_module_new(ctx, type);
     if (!m) return NULL;
     const cn_dtype t = ctx->default_dtype;

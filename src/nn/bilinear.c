@@ -1,3 +1,4 @@
+/* Bilinear: a product of two tensors with a weight, y_o = x1 · W_o · x2 + b_o. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +10,7 @@ typedef struct bilinear {
     cn_tensor *weight, *bias;
 } bilinear;
 
-/* (...,in1) and (...,in2): the sizes before are the same */
+/* Whether x is (...,in1) and y is (...,in2), with equal sizes before the last. */
 static bool fits(const bilinear *b, cn_tensor *x, cn_tensor *y)
 {
     if (cn_ndim(x) < 1 || cn_ndim(x) != cn_ndim(y)) return false;
@@ -18,7 +19,7 @@ static bool fits(const bilinear *b, cn_tensor *x, cn_tensor *y)
     return cn_size(x, -1) == b->in1 && cn_size(y, -1) == b->in2;
 }
 
-/* y_o = sum over i, j of x1_i W_oij x2_j: first x1 with all of W, (n,out,in2), then row by row with x2. */
+/* y_o = sum over i, j of x1_i W_oij x2_j: x1 times all of W gives (n,out,in2); each row of that times x2 gives y. */
 static cn_tensor *product(const bilinear *b, cn_tensor *x1, cn_tensor *x2)
 {
     cn_dims shape = cn_shape(x1);
@@ -35,14 +36,15 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
     const bilinear *b = cn_module_data(m);
     cn_ctx *ctx = cn_module_context(m);
     if (n_in != 2 || n_out > 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "takes two tensors and gives one, not %d and %d", n_in, n_out);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "forward accepts x1 and x2 and returns y; got %d operands and %d results",
+                        n_in, n_out);
     if (!in[1]) return false;
     if (!fits(b, in[0], in[1])) {
         char first[128], second[128];
         cn__shape_text(&cn__result_of(in[0])->meta.layout, first, sizeof first);
         cn__shape_text(&cn__result_of(in[1])->meta.layout, second, sizeof second);
-        return cn__fail(ctx, CN_BAD_SHAPE, "takes (..., %lld) and (..., %lld), not %s and %s", (long long)b->in1,
-                        (long long)b->in2, first, second);
+        return cn__fail(ctx, CN_BAD_SHAPE, "x1 and x2 must be (..., %lld) and (..., %lld), got %s and %s",
+                        (long long)b->in1, (long long)b->in2, first, second);
     }
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *y = cn_scope_return(ctx, s, product(b, in[0], in[1]));
@@ -65,8 +67,8 @@ cn_module *cn_nn_bilinear(cn_ctx *ctx, int64_t in1, int64_t in2, int64_t out, co
 {
     if (!ctx) return NULL;
     if (in1 < 1 || in2 < 1 || out < 1) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "Bilinear: %lld and %lld to %lld; each has to be 1 or more", (long long)in1,
-                 (long long)in2, (long long)out);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Bilinear: in1, in2 and out must be > 0, got %lld, %lld and %lld",
+                 (long long)in1, (long long)in2, (long long)out);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, &bilinear_type);

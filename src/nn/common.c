@@ -1,4 +1,4 @@
-/* What makers of layers share. */
+/* Functions that the makers of layers share: initial values, options for each axis, errors about shapes. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,12 +15,13 @@ bool cn__per_axis(cn_ctx *ctx, const char *who, const char *what, int axes, cn_d
                   int64_t least, int64_t *out)
 {
     if (each.n != 0 && each.n != axes)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d numbers for the %s of %d axes", who, each.n, what, axes);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s needs %d numbers, one for each axis, got %d", who, what, axes,
+                        each.n);
     for (int d = 0; d < axes; d++) {
         out[d] = each.n ? each.v[d] : all ? all : usual;
         if (out[d] < least || out[d] > INT32_MAX)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s %lld; %lld to %d are possible", who, what, (long long)out[d],
-                            (long long)least, INT32_MAX);
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must be from %lld to %d, got %lld", who, what,
+                            (long long)least, INT32_MAX, (long long)out[d]);
     }
     return true;
 }
@@ -34,14 +35,14 @@ const char *cn__by_text(const int64_t *v, int n, char *out, size_t size)
     return out;
 }
 
-cn_tensor *cn__wrong_shape(cn_tensor *x, const char *wanted, ...)
+cn_tensor *cn__wrong_shape(cn_tensor *x, const char *rule, ...)
 {
-    char words[160], shape[128];
+    char message[160], shape[128];
     va_list list;
-    va_start(list, wanted);
-    vsnprintf(words, sizeof words, wanted, list);
+    va_start(list, rule);
+    vsnprintf(message, sizeof message, rule, list);
     va_end(list);
     cn__shape_text(&cn__result_of(x)->meta.layout, shape, sizeof shape);
-    cn__fail(x->ctx, CN_BAD_SHAPE, "%s, not %s", words, shape);
+    cn__fail(x->ctx, CN_BAD_SHAPE, "%s, got %s", message, shape);
     return NULL;
 }

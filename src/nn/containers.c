@@ -1,4 +1,4 @@
-/* Modules that hold modules, and modules that hold nothing. */
+/* Containers (Sequential, ModuleList, Residual), and modules made of a function: Function, Flatten. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -21,7 +21,8 @@ bool cn_module_append(cn_module *list, cn_module *child)
     if (!list || !child) return false;
     const cn_module_type *type = cn_module_type_of(list);
     if (type != &sequential_type && type != &list_type)
-        return cn__fail(cn_module_context(list), CN_BAD_ARGUMENT, "module_append: a %s is not a list", type->name);
+        return cn__fail(cn_module_context(list), CN_BAD_ARGUMENT,
+                        "module_append: the module must be a Sequential or a ModuleList, got a %s", type->name);
     char name[16];
     snprintf(name, sizeof name, "%d", cn_module_children(list));
     return cn_module_child(list, name, child) != NULL;
@@ -86,7 +87,7 @@ static const cn_module_type function_type = { .name = "Function",
 
 cn_module *cn_nn_function(cn_ctx *ctx, cn_tensor *(*fn)(cn_tensor *x))
 {
-    if (ctx && !fn) cn__fail(ctx, CN_BAD_ARGUMENT, "nn_function: no function given");
+    if (ctx && !fn) cn__fail(ctx, CN_BAD_ARGUMENT, "nn_function: fn must be a function, got NULL");
     if (!fn) return NULL;
     cn_module *m = cn_module_new(ctx, &function_type);
     if (m) ((function *)cn_module_data(m))->fn = fn;

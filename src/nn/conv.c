@@ -1,4 +1,4 @@
-/* Convolutions over one, two and three axes, and transposed ones. */
+/* Convolution modules over one, two and three axes, and transposed ones over one and two. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,9 +8,9 @@ typedef struct conv {
     int64_t in, out;
     int axes;
     int64_t kernel[3], before[3], after[3]; /* before, after: padding of each axis */
-    cn_conv_desc call;                      /* what the operator is told */
+    cn_conv_desc call;                      /* the options of the operator */
     cn_pad_mode mode;
-    bool pads; /* a step of its own: other than zeros, or more on one side */
+    bool pads; /* cn_pad pads x first: with values other than 0, or with more on one side than on the other */
     cn_tensor *weight, *bias;
     cn_tensor *(*apply)(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 } conv;
@@ -30,12 +30,12 @@ static cn_tensor *forward(cn_module *m, cn_tensor *x)
     const conv *c = cn_module_data(m);
     if (!c->pads) return c->apply(x, c->weight, c->bias, &c->call);
     if (cn_ndim(x) != c->axes + 1 && cn_ndim(x) != c->axes + 2)
-        return cn__wrong_shape(x, "takes %d or %d axes", c->axes + 1, c->axes + 2);
+        return cn__wrong_shape(x, "x must have %d or %d axes", c->axes + 1, c->axes + 2);
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, c->apply(padded(c, x), c->weight, c->bias, &c->call));
 }
 
-/* ", name 2x1" if one of them is not the usual one */
+/* Appends ", name 2x1" if a number differs from the default. */
 static size_t option(char *out, size_t size, size_t used, const char *name, const int64_t *v, int axes, int64_t usual)
 {
     char text[72];
@@ -60,7 +60,7 @@ static void describe(const cn_module *m, char *out, size_t size)
     if (n < size) snprintf(out + n, size - n, "%s%s", mode[c->mode], c->bias ? "" : ", no bias");
 }
 
-/* ---- making ---- */
+/* ---- makers ---- */
 
 typedef struct kind {
     cn_module_type type;
@@ -83,21 +83,24 @@ static const kind conv_transpose2d = KIND("ConvTranspose2d", 2, true, cn_conv_tr
 static bool check_channels(cn_ctx *ctx, const char *who, int64_t in, int64_t out, int64_t groups)
 {
     if (in < 1 || out < 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld channels to %lld", who, (long long)in, (long long)out);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and out must be > 0, got %lld and %lld channels", who,
+                        (long long)in, (long long)out);
     if (groups < 1 || in % groups || out % groups)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld channels to %lld do not divide into %lld groups", who,
-                        (long long)in, (long long)out, (long long)groups);
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "%s: groups must be > 0 and divide the channels, got %lld groups for %lld and %lld channels",
+                        who, (long long)groups, (long long)in, (long long)out);
     return true;
 }
 
-/* Padding that leaves the size as it is: dilation (kernel - 1) in all, the odd one behind. */
+/* Padding that keeps the size: dilation (kernel - 1) elements in all; if that is odd, one more after than before. */
 static bool pad_to_same(cn_ctx *ctx, const kind *k, conv *c)
 {
     for (int d = 0; d < k->axes; d++) {
         if (c->before[d])
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: either a padding or one that keeps the size", k->type.name);
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding must be 0 with .same, got %lld", k->type.name,
+                            (long long)c->before[d]);
         if (c->call.stride[d] != 1)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no padding keeps the size with a stride of %lld", k->type.name,
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: stride must be 1 with .same, got %lld", k->type.name,
                             (long long)c->call.stride[d]);
         const int64_t all = c->call.dilation[d] * (c->kernel[d] - 1);
         c->before[d] = all / 2;
@@ -110,9 +113,13 @@ static bool set_padding(cn_ctx *ctx, const kind *k, const cn_nn_conv_desc *desc,
 {
     memcpy(c->after, c->before, sizeof c->after);
     if (k->transposed && (desc->same || desc->padding_mode != CN_PAD_CONSTANT))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: is padded with zeros, by numbers, in no other way", k->type.name);
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "%s: a transposed convolution pads with zeros: it has no .same, and padding_mode must be "
+                        "CN_PAD_CONSTANT, got %d",
+                        k->type.name, (int)desc->padding_mode);
     if (desc->padding_mode < CN_PAD_CONSTANT || desc->padding_mode > CN_PAD_CIRCULAR)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d is not a way to pad", k->type.name, (int)desc->padding_mode);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding_mode must be from %d to %d, got %d", k->type.name,
+                        CN_PAD_CONSTANT, CN_PAD_CIRCULAR, (int)desc->padding_mode);
     if (desc->same && !pad_to_same(ctx, k, c)) return false;
     c->mode = desc->padding_mode;
     for (int d = 0; d < k->axes; d++)
@@ -135,16 +142,19 @@ static bool set_options(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_
     for (int a = 0; a < n; a++) {
         const int64_t extra = c->call.output_padding[a];
         if (extra && !k->transposed)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: output_padding is for transposed convolutions", who);
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "%s: output_padding must be 0 unless the convolution is transposed, got %lld", who,
+                            (long long)extra);
         if (extra && extra >= c->call.stride[a] && extra >= c->call.dilation[a])
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: output_padding %lld is not below the stride or the dilation",
-                            who, (long long)extra);
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "%s: output_padding must be < the stride or the dilation (%lld, %lld), got %lld", who,
+                            (long long)c->call.stride[a], (long long)c->call.dilation[a], (long long)extra);
     }
     c->call.groups = d->groups ? d->groups : 1;
     return check_channels(ctx, who, c->in, c->out, c->call.groups) && set_padding(ctx, k, d, c);
 }
 
-/* PyTorch's fan_in is the second size of the weight times the kernel, transposed or not. */
+/* PyTorch's fan_in is the second size of the weight times the size of the kernel, transposed or not. */
 static void make_parameters(cn_ctx *ctx, cn_module *m, const kind *k, bool no_bias, conv *c)
 {
     const int64_t groups = c->call.groups;

@@ -1,4 +1,4 @@
-/* Dropout of elements, of whole channels, and the one that goes with SELU. */
+/* Dropout modules: of elements, of whole channels, and AlphaDropout, which goes with SELU. */
 #include <math.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static cn_tensor *element_forward(cn_module *m, cn_tensor *x)
     return cn_dropout(x, ((const dropout *)cn_module_data(m))->p, cn_module_training(m));
 }
 
-/* One draw for each channel; channels lie along axis `from`, what is before them is N. */
+/* One draw for each channel. `channel` is the axis of channels; the axes before it are the batch. */
 static cn_tensor *by_channel(cn_module *m, cn_tensor *x, int channel)
 {
     if (idle(m)) return x;
@@ -33,17 +33,17 @@ static cn_tensor *by_channel(cn_module *m, cn_tensor *x, int channel)
 
 static cn_tensor *forward1(cn_module *m, cn_tensor *x)
 {
-    if (cn_ndim(x) != 2 && cn_ndim(x) != 3) return cn__wrong_shape(x, "takes (N, C, L) or (C, L)");
+    if (cn_ndim(x) != 2 && cn_ndim(x) != 3) return cn__wrong_shape(x, "x must be (N, C, L) or (C, L)");
     return by_channel(m, x, cn_ndim(x) - 2);
 }
 
 static cn_tensor *forward2(cn_module *m, cn_tensor *x)
 {
-    if (cn_ndim(x) != 4) return cn__wrong_shape(x, "takes (N, C, H, W)");
+    if (cn_ndim(x) != 4) return cn__wrong_shape(x, "x must be (N, C, H, W)");
     return by_channel(m, x, 1);
 }
 
-/* What is dropped becomes SELU's limit towards -∞, and all is scaled so that mean 0 and variance 1 stay:
+/* A dropped element becomes SELU's limit towards -∞. Then a and b restore mean 0 and variance 1:
    y = a (x keep + limit (1 - keep)) + b */
 static cn_tensor *alpha_forward(cn_module *m, cn_tensor *x)
 {
@@ -70,7 +70,7 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, double p)
 {
     if (!ctx) return NULL;
     if (!(p >= 0 && p <= 1)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a probability of %g", type->name, p);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: p must be from 0 to 1, got %g", type->name, p);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, type);

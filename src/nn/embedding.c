@@ -1,13 +1,14 @@
+/* Embedding: a table of vectors, looked up by whole numbers. */
 #include <stdio.h>
 
 #include "nn/nn.h"
 
 typedef struct embedding {
-    int64_t rows, width, padding; /* padding: -1 without */
+    int64_t rows, width, padding; /* padding: the row for padding; -1: none */
     cn_tensor *weight;
 } embedding;
 
-/* What comes from the padding row is cut from the graph: no gradient goes there. */
+/* Results from the padding row are detached: the row has no gradient. */
 static cn_tensor *forward(cn_module *m, cn_tensor *x)
 {
     const embedding *e = cn_module_data(m);
@@ -42,14 +43,15 @@ cn_module *cn_nn_embedding(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn
 {
     if (!ctx) return NULL;
     if (rows < 1 || width < 1) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "Embedding: %lld rows of %lld", (long long)rows, (long long)width);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Embedding: rows and width must be > 0, got %lld and %lld", (long long)rows,
+                 (long long)width);
         return NULL;
     }
     int64_t padding = desc && desc->has_padding ? desc->padding_idx : -1;
     if (desc && desc->has_padding && padding < 0) padding += rows;
     if (desc && desc->has_padding && (padding < 0 || padding >= rows)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "Embedding: padding_idx %lld of %lld rows", (long long)desc->padding_idx,
-                 (long long)rows);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Embedding: padding_idx must be from %lld to %lld, got %lld", (long long)-rows,
+                 (long long)rows - 1, (long long)desc->padding_idx);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, &embedding_type);

@@ -1,5 +1,6 @@
-/* Initial values: drawn or made by operators, then assigned. */
+/* Initial values of parameters (torch.nn.init): operators compute or draw them, then they are assigned. */
 #include <math.h>
+#include <stdio.h>
 
 #include "cairn/init.h"
 #include "core/layout.h"
@@ -7,7 +8,7 @@
 
 /* ---- assigning ---- */
 
-/* What is made in between belongs to a scope and is not recorded. */
+/* Between begin and finish no gradients are recorded. finish frees the tensors made since begin. */
 static cn_scope begin(cn_tensor *t)
 {
     cn_no_grad_begin(t->ctx);
@@ -29,15 +30,18 @@ static bool is_float(const char *who, cn_tensor *t)
 {
     if (!cn__alive(t)) return false;
     if (cn_dtype_is_float(cn_type(t))) return true;
-    return cn__fail(t->ctx, CN_BAD_DTYPE, "%s: not possible for %s", who, cn_dtype_name(cn_type(t)));
+    return cn__fail(t->ctx, CN_BAD_DTYPE, "%s: the tensor must be of a floating type, got %s", who,
+                    cn_dtype_name(cn_type(t)));
 }
 
 static bool has_axes(const char *who, cn_tensor *t, int least, int most)
 {
     if (cn_ndim(t) >= least && cn_ndim(t) <= most) return true;
-    char s[128];
-    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: %s; %d to %d axes are needed", who,
-                    cn__shape_text(&cn__result_of(t)->meta.layout, s, sizeof s), least, most);
+    char shape[128], range[32];
+    if (least == most) snprintf(range, sizeof range, "%d", least);
+    else snprintf(range, sizeof range, "%d to %d", least, most);
+    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: the tensor must have %s axes, got shape %s", who, range,
+                    cn__shape_text(&cn__result_of(t)->meta.layout, shape, sizeof shape));
 }
 
 /* ---- plain values ---- */
@@ -65,8 +69,9 @@ bool cn_init_dirac(cn_tensor *t, int64_t groups)
     if (!cn__alive(t) || !has_axes("init_dirac", t, 3, 5)) return false;
     const int64_t out = cn_size(t, 0), in = cn_size(t, 1);
     if (groups < 1 || out % groups)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_dirac: %lld channels do not divide into %lld groups",
-                        (long long)out, (long long)groups);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT,
+                        "init_dirac: groups must be > 0 and divide the %lld channels, got %lld", (long long)out,
+                        (long long)groups);
     cn_dims shape = { .n = cn_ndim(t), .v = { out, in, 1, 1, 1 } }, pad = { .n = 2 * (cn_ndim(t) - 2) };
     for (int d = 0; d < pad.n / 2; d++) {
         const int64_t size = cn_size(t, -1 - d);
@@ -94,7 +99,8 @@ bool cn_init_uniform(cn_tensor *t, double low, double high)
 {
     if (!is_float("init_uniform", t)) return false;
     if (!(low <= high) || !isfinite(high - low))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_uniform: from %g to %g", low, high);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_uniform: low must be ≤ high, both finite, got %g and %g", low,
+                        high);
     cn_scope s = begin(t);
     return finish(s, t, uniform(t, low, high));
 }
@@ -103,13 +109,14 @@ bool cn_init_normal(cn_tensor *t, double mean, double std)
 {
     if (!is_float("init_normal", t)) return false;
     if (!(std >= 0) || !isfinite(std) || !isfinite(mean))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_normal: mean %g, std %g", mean, std);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_normal: mean must be finite and std ≥ 0, got %g and %g", mean,
+                        std);
     cn_scope s = begin(t);
     return finish(s, t, normal(t, mean, std));
 }
 
-/* The y with erf(y) = x, |x| < 1: a closed approximation (0.002), made exact by Halley's steps on erf:
-   y - e / (1 + y e), e = (erf(y) - x) √π/2 e^(y²) */
+/* The y with erf(y) = x, for |x| < 1. A closed approximation is off by up to 0.002; two steps of Halley's method make it
+   exact: y - e / (1 + y e), e = (erf(y) - x) √π/2 e^(y²) */
 static cn_tensor *erf_inverse(cn_tensor *x)
 {
     const double k = 0.147, pi = 3.14159265358979323846;
@@ -124,16 +131,19 @@ static cn_tensor *erf_inverse(cn_tensor *x)
     return y;
 }
 
-/* A uniform number between the distribution's values at a and b, through the inverse of the distribution. */
+/* The inverse of the distribution function, at a uniform number between the function's values at a and b. */
 bool cn_init_trunc_normal(cn_tensor *t, double mean, double std, double a, double b)
 {
     if (!is_float("init_trunc_normal", t)) return false;
     if (!(std > 0) || !isfinite(std) || !isfinite(mean) || !(a < b))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_trunc_normal: mean %g, std %g, from %g to %g", mean, std, a, b);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT,
+                        "init_trunc_normal: std must be > 0 and a < b, got mean %g, std %g, a %g, b %g", mean, std, a,
+                        b);
     const double low = erf((a - mean) / std / sqrt(2)), high = erf((b - mean) / std / sqrt(2));
     if (!(low < high))
         return cn__fail(t->ctx, CN_BAD_ARGUMENT,
-                        "init_trunc_normal: nothing to be drawn from %g to %g (mean %g, std %g)", a, b, mean, std);
+                        "init_trunc_normal: [a, b] must hold some probability, got [%g, %g] with mean %g, std %g", a, b,
+                        mean, std);
     cn_scope s = begin(t);
     cn_tensor *u = cn_rand(t->ctx, CN_F64, cn_shape(t));
     u = cn_clamp(cn_add_s(cn_mul_s(u, high - low), low), -1 + 0x1p-53, 1 - 0x1p-53);
@@ -172,7 +182,8 @@ static bool xavier_std(const char *who, cn_tensor *t, double gain, double *std)
 {
     int64_t in, out;
     if (!is_float(who, t) || !cn_init_fans(t, &in, &out)) return false;
-    if (!isfinite(gain) || gain < 0) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: a gain of %g", who, gain);
+    if (!isfinite(gain) || gain < 0)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: gain must be finite and ≥ 0, got %g", who, gain);
     *std = in + out > 0 ? gain * sqrt(2 / ((double)in + (double)out)) : 0;
     return true;
 }
@@ -183,11 +194,13 @@ static bool kaiming_std(const char *who, cn_tensor *t, double a, cn_fan mode, co
     if (!is_float(who, t) || !cn_init_fans(t, &in, &out)) return false;
     const double gain = cn_init_gain(name ? name : "leaky_relu", a);
     if (isnan(gain))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: no gain is known of \"%s\" (%g)", who, name ? name : "", a);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT,
+                        "%s: cn_init_gain must know the nonlinearity and its number, got \"%s\" and %g", who,
+                        name ? name : "leaky_relu", a);
     if (mode != CN_FAN_IN && mode != CN_FAN_OUT)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: %d is not a fan", who, (int)mode);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: mode must be CN_FAN_IN or CN_FAN_OUT, got %d", who, (int)mode);
     const int64_t fan = mode == CN_FAN_IN ? in : out;
-    *std = fan > 0 ? gain / sqrt((double)fan) : 0; /* of no elements there is nothing to draw */
+    *std = fan > 0 ? gain / sqrt((double)fan) : 0; /* a tensor without elements draws nothing */
     return true;
 }
 
@@ -220,7 +233,7 @@ bool cn_init_kaiming_normal(cn_tensor *t, double a, cn_fan mode, const char *non
 
 /* ---- orthogonal ---- */
 
-enum { BLOCK = 32 }; /* vectors made orthogonal together: what earlier blocks have of them goes by matrix products */
+enum { BLOCK = 32 }; /* vectors that are made orthogonal to all earlier ones together, by matrix products */
 
 static double dot(const double *a, const double *b, int64_t n)
 {
@@ -229,7 +242,8 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* Vectors [k, k + n) without what the first k have of them: w - (w qᵀ) q, twice over, so that rounding does not show. */
+/* Subtracts from vectors [k, k + n) their projection on the first k: w - (w qᵀ) q. The second pass removes what rounding
+   left. */
 static bool project(cn_ctx *ctx, double *v, int64_t k, int64_t n, int64_t length)
 {
     cn_scope s = cn_scope_begin(ctx);
@@ -241,7 +255,7 @@ static bool project(cn_ctx *ctx, double *v, int64_t k, int64_t n, int64_t length
     return ok;
 }
 
-/* The same one by one, within a block; each is made of length 1. False: they are dependent. */
+/* Makes the vectors of a block orthogonal to each other, one by one, and of length 1. False: they are dependent. */
 static bool orthonormalise(double *v, int64_t n, int64_t length)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -264,7 +278,8 @@ static bool make_orthogonal(cn_ctx *ctx, double *v, int64_t n, int64_t length)
         const int64_t count = n - k < BLOCK ? n - k : BLOCK;
         if (k && !project(ctx, v, k, count, length)) return false;
         if (!orthonormalise(v + k * length, count, length))
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "init_orthogonal: the vectors drawn depend on each other");
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "init_orthogonal: the random vectors must be independent, but are not");
     }
     return true;
 }
@@ -284,7 +299,7 @@ static cn_tensor *orthogonal_vectors(cn_ctx *ctx, int64_t n, int64_t length)
 bool cn_init_orthogonal(cn_tensor *t, double gain)
 {
     if (!is_float("init_orthogonal", t) || !has_axes("init_orthogonal", t, 2, CN_MAX_DIMS)) return false;
-    if (!isfinite(gain)) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_orthogonal: a gain of %g", gain);
+    if (!isfinite(gain)) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_orthogonal: gain must be finite, got %g", gain);
     if (cn_numel(t) == 0) return true;
     const int64_t rows = cn_size(t, 0), cols = cn_numel(t) / rows;
     cn_scope s = begin(t);
@@ -295,12 +310,13 @@ bool cn_init_orthogonal(cn_tensor *t, double gain)
 
 /* ---- sparse ---- */
 
-/* In each column the places are ordered at random; the first of them become 0. */
+/* Each column's places get random ranks; the places with the lowest ranks become 0. */
 bool cn_init_sparse(cn_tensor *t, double sparsity, double std)
 {
     if (!is_float("init_sparse", t) || !has_axes("init_sparse", t, 2, 2)) return false;
     if (!(sparsity >= 0 && sparsity <= 1) || !(std >= 0) || !isfinite(std))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_sparse: sparsity %g, std %g", sparsity, std);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_sparse: sparsity must be from 0 to 1 and std ≥ 0, got %g and %g",
+                        sparsity, std);
     const double zeros = ceil(sparsity * (double)cn_size(t, 0));
     cn_scope s = begin(t);
     cn_tensor *values = normal(t, 0, std);

@@ -1,3 +1,4 @@
+/* Linear: y = x Wᵀ + b. */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,7 +29,8 @@ cn_module *cn_nn_linear(cn_ctx *ctx, int64_t in, int64_t out, const cn_linear_de
 {
     if (!ctx) return NULL;
     if (in < 0 || out < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "Linear: %lld to %lld", (long long)in, (long long)out);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Linear: in and out must be ≥ 0, got %lld and %lld", (long long)in,
+                 (long long)out);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, &linear_type);

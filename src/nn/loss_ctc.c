@@ -1,8 +1,8 @@
-/* loss_ctc.c: the operator ctc_loss with reductions, and without a batch. */
+/* CTC loss: the operator ctc_loss, with reductions, and for operands without a batch axis. */
 #include "nn/loss.h"
 #include "ops/block/block.h"
 
-/* The mean is of losses per label. */
+/* CN_MEAN is the mean of the losses per label. */
 static cn_tensor *per_label(cn_tensor *each, cn_tensor *lengths)
 {
     return cn_div(each, cn_cast(cn_clamp(lengths, 1, INT32_MAX), cn_type(each)));

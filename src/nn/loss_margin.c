@@ -1,4 +1,4 @@
-/* loss_margin.c: losses that ask for a distance, and what measures distances. At a kink max(0, x) has the gradient 0. */
+/* Margin losses, and the distances they measure. At its kink max(0, x) has gradient 0. */
 #include <math.h>
 
 #include "nn/loss.h"
@@ -14,7 +14,7 @@ static cn_tensor *unless_is(cn_tensor *target, double value, cn_tensor *x)
 
 static const cn_margin_loss_desc usual = { .reduction = CN_MEAN };
 
-/* ---- targets 1 and -1 */
+/* ---- targets 1 and -1 ---- */
 
 cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn_margin_loss_desc *desc)
 {
@@ -23,8 +23,8 @@ cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn
     const double margin = desc->margin != 0 || desc->no_margin ? desc->margin : 1;
     if (!cn__loss_begin(&l, "hinge_embedding_loss", input, desc->reduction)) return NULL;
     cn_tensor *each = NULL;
-    /* a target that is neither 1 nor -1 counts as both, as in PyTorch */
-    if (cn__loss_alike(&l, input, target, "a target"))
+    /* as in PyTorch, a target that is neither 1 nor -1 counts as both */
+    if (cn__loss_alike(&l, input, target, "target"))
         each = cn_add(unless_is(target, 1, cn_relu(cn_rsub_s(input, margin))), unless_is(target, -1, input));
     return cn__loss_end(&l, each);
 }
@@ -35,7 +35,7 @@ cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tenso
     cn__loss l;
     if (!desc) desc = &usual;
     if (!cn__loss_begin(&l, "margin_ranking_loss", input1, desc->reduction)) return NULL;
-    const bool fits = cn__loss_alike(&l, input1, input2, "inputs") && cn__loss_alike(&l, input1, target, "a target");
+    const bool fits = cn__loss_alike(&l, input1, input2, "input2") && cn__loss_alike(&l, input1, target, "target");
     cn_tensor *each = NULL;
     if (fits) each = cn_relu(cn_add_s(cn_mul(cn_neg(target), cn_sub(input1, input2)), desc->margin));
     return cn__loss_end(&l, each);
@@ -45,11 +45,11 @@ cn_tensor *cn_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_pla
 {
     cn__loss l;
     if (!cn__loss_begin(&l, "soft_margin_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
-    const bool fits = cn__loss_alike(&l, input, target, "a target");
+    const bool fits = cn__loss_alike(&l, input, target, "target");
     return cn__loss_end(&l, fits ? cn_neg(cn_log_sigmoid(cn_mul(input, target))) : NULL);
 }
 
-/* Σ ab / √((Σ aa + ε)(Σ bb + ε)) over the last axis: not cn_cosine_similarity, which treats short vectors otherwise */
+/* Σ ab / √((Σ aa + ε)(Σ bb + ε)) over the last axis. cn_cosine_similarity differs for short vectors. */
 static cn_tensor *cosine(cn_tensor *a, cn_tensor *b)
 {
     const double epsilon = 1e-12;
@@ -62,11 +62,11 @@ static cn_tensor *cosine(cn_tensor *a, cn_tensor *b)
 static cn_tensor *cosine_embedding(cn__loss *l, cn_tensor *a, cn_tensor *b, cn_tensor *target, double margin)
 {
     char s[96], t[96];
-    if (!cn__loss_alike(l, a, b, "inputs") || !cn__alive(target)) return NULL;
+    if (!cn__loss_alike(l, a, b, "input2") || !cn__alive(target)) return NULL;
     cn_layout samples = *cn__layout(a);
     if (--samples.ndim < 0 || samples.ndim > 1 || !cn__same_shape(&samples, cn__layout(target))) {
-        cn__fail(l->ctx, CN_BAD_SHAPE, "%s: (N, D) and (N), or (D) and a number; not %s and %s", l->who,
-                 cn__shape_text(cn__layout(a), s, sizeof s), cn__shape_text(cn__layout(target), t, sizeof t));
+        cn__fail(l->ctx, CN_BAD_SHAPE, "%s: inputs and target must be (N, D) and (N), or (D) and (), got %s and %s",
+                 l->who, cn__shape_text(cn__layout(a), s, sizeof s), cn__shape_text(cn__layout(target), t, sizeof t));
         return NULL;
     }
     cn_tensor *c = cosine(a, b), *apart = cn_relu(cn_sub_s(c, margin));
@@ -82,9 +82,9 @@ cn_tensor *cn_cosine_embedding_loss(cn_tensor *input1, cn_tensor *input2, cn_ten
     return cn__loss_end(&l, cosine_embedding(&l, input1, input2, target, desc->margin));
 }
 
-/* ---- classes */
+/* ---- classes ---- */
 
-static bool is_multi_margin(cn__loss *l, cn_tensor *x, cn_tensor *target, double p, cn_tensor *weight)
+static bool check_multi_margin(cn__loss *l, cn_tensor *x, cn_tensor *target, double p, cn_tensor *weight)
 {
     char s[96], t[96];
     if (!cn__alive(target) || (weight && !cn__alive(weight))) return false;
@@ -92,15 +92,16 @@ static bool is_multi_margin(cn__loss *l, cn_tensor *x, cn_tensor *target, double
     samples.ndim--;
     const cn_dtype dtype = cn__dtype(target);
     if (samples.ndim < 0 || samples.ndim > 1 || !cn__same_shape(&samples, cn__layout(target)))
-        return cn__fail(l->ctx, CN_BAD_SHAPE, "%s: (N, C) and (N), or (C) and a number; not %s and %s", l->who,
+        return cn__fail(l->ctx, CN_BAD_SHAPE,
+                        "%s: input and target must be (N, C) and (N), or (C) and (), got %s and %s", l->who,
                         cn__shape_text(cn__layout(x), s, sizeof s), cn__shape_text(cn__layout(target), t, sizeof t));
     if (dtype != CN_I32 && dtype != CN_I64)
-        return cn__fail(l->ctx, CN_BAD_DTYPE, "%s: the target is of i32 or i64, not %s", l->who, cn_dtype_name(dtype));
-    if (p != 1 && p != 2) return cn__fail(l->ctx, CN_BAD_ARGUMENT, "%s: p is 1 or 2, not %g", l->who, p);
+        return cn__fail(l->ctx, CN_BAD_DTYPE, "%s: target must be i32 or i64, got %s", l->who, cn_dtype_name(dtype));
+    if (p != 1 && p != 2) return cn__fail(l->ctx, CN_BAD_ARGUMENT, "%s: p must be 1 or 2, got %g", l->who, p);
     const int64_t classes = cn_size(x, -1);
     if (weight && (cn_ndim(weight) != 1 || cn_size(weight, 0) != classes))
-        return cn__fail(l->ctx, CN_BAD_SHAPE, "%s: weights %s for %lld classes", l->who,
-                        cn__shape_text(cn__layout(weight), s, sizeof s), (long long)classes);
+        return cn__fail(l->ctx, CN_BAD_SHAPE, "%s: weight must be [%lld], one number for each class, got %s", l->who,
+                        (long long)classes, cn__shape_text(cn__layout(weight), s, sizeof s));
     return true;
 }
 
@@ -111,7 +112,7 @@ cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_mu
     if (!desc) desc = &plain;
     const double margin = desc->margin != 0 || desc->no_margin ? desc->margin : 1, p = desc->p != 0 ? desc->p : 1;
     if (!cn__loss_begin(&l, "multi_margin_loss", input, desc->reduction)) return NULL;
-    if (!is_multi_margin(&l, input, target, p, desc->weight)) return cn__loss_end(&l, NULL);
+    if (!check_multi_margin(&l, input, target, p, desc->weight)) return cn__loss_end(&l, NULL);
     const int64_t classes = cn_size(input, -1);
     cn_tensor *at = cn_unsqueeze(target, -1), *own = cn_gather(input, -1, at);
     cn_tensor *short_of = cn_relu(cn_add_s(cn_sub(input, own), margin));
@@ -122,7 +123,7 @@ cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_mu
     return cn__loss_end(&l, cn_div_s(cn_sum(short_of, CN_DIMS(-1), false), (double)classes));
 }
 
-/* ---- distances */
+/* ---- distances ---- */
 
 cn_tensor *cn_cosine_similarity(cn_tensor *a, cn_tensor *b, int64_t axis, double eps)
 {
@@ -153,10 +154,10 @@ static cn_tensor *triplet_margin(cn__loss *l, cn_tensor *const *x, const cn_trip
     const double p = desc->p != 0 ? desc->p : 2, eps = desc->eps != 0 ? desc->eps : 1e-6;
     const double margin = desc->margin != 0 ? desc->margin : 1;
     if (!(margin > 0)) {
-        cn__fail(l->ctx, CN_BAD_ARGUMENT, "%s: a margin of %g", l->who, margin);
+        cn__fail(l->ctx, CN_BAD_ARGUMENT, "%s: margin must be > 0, got %g", l->who, margin);
         return NULL;
     }
-    if (!cn__loss_alike(l, x[0], x[1], "a positive") || !cn__loss_alike(l, x[0], x[2], "a negative")) return NULL;
+    if (!cn__loss_alike(l, x[0], x[1], "positive") || !cn__loss_alike(l, x[0], x[2], "negative")) return NULL;
     cn_tensor *near = cn_pairwise_distance(x[0], x[1], p, eps, false);
     cn_tensor *far = cn_pairwise_distance(x[0], x[2], p, eps, false);
     if (desc->swap) far = cn_minimum(far, cn_pairwise_distance(x[1], x[2], p, eps, false));

@@ -1,4 +1,4 @@
-/* Modules: a tree of named parameters and buffers. */
+/* Modules: a tree of named parameters, buffers and children, and the functions that walk it. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 
 static slot *slot_at(const cn__vec *v, size_t i) { return (slot *)v->v + i; }
 
-/* ---- life ---- */
+/* ---- making and freeing ---- */
 
 static void destroy(void *self)
 {
@@ -44,7 +44,8 @@ void cn_module_free(cn_module *m)
 {
     if (!m) return;
     if (m->object.adopted)
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module_free: this %s belongs to another module", m->type->name);
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module_free: this %s belongs to another module; free that one",
+                 m->type->name);
     else cn__object_free(m);
 }
 
@@ -59,7 +60,7 @@ void *cn_module_data(const cn_module *m) { return m ? m->data : NULL; }
 const cn_module_type *cn_module_type_of(const cn_module *m) { return m ? m->type : NULL; }
 cn_ctx *cn_module_context(const cn_module *m) { return m ? m->object.ctx : NULL; }
 
-/* ---- what it holds ---- */
+/* ---- slots ---- */
 
 static slot *find_slot(const cn_module *m, const char *name, size_t n)
 {
@@ -70,16 +71,17 @@ static slot *find_slot(const cn_module *m, const char *name, size_t n)
     return NULL;
 }
 
-/* A place for something new under the name, or NULL and an error. */
+/* A new slot of this name, or NULL with an error. */
 static slot *new_slot(cn_module *m, const char *name)
 {
     cn_ctx *ctx = m->object.ctx;
     if (!name || !*name || strchr(name, '.')) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: \"%s\" is no name for a part", m->type->name, name ? name : "");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a name must not be empty nor contain a dot, got \"%s\"", m->type->name,
+                 name ? name : "");
         return NULL;
     }
     if (find_slot(m, name, strlen(name))) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: \"%s\" is there already", m->type->name, name);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: names must differ, got \"%s\" a second time", m->type->name, name);
         return NULL;
     }
     if (!cn__vec_reserve(&ctx->memory, &m->slots, m->slots.n + 1, sizeof(slot))) {
@@ -93,9 +95,9 @@ static slot *new_slot(cn_module *m, const char *name)
     return s;
 }
 
-static void drop_slot(cn_module *m) { cn__free_text(m->object.ctx, slot_at(&m->slots, --m->slots.n)->name); }
+static void pop_slot(cn_module *m) { cn__free_text(m->object.ctx, slot_at(&m->slots, --m->slots.n)->name); }
 
-static cn_tensor *hold(cn_module *m, const char *name, cn_tensor *t, slot_kind kind)
+static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_kind kind)
 {
     if (!m || !t) return NULL;
     slot *s = new_slot(m, name);
@@ -103,29 +105,33 @@ static cn_tensor *hold(cn_module *m, const char *name, cn_tensor *t, slot_kind k
     s->kind = kind;
     s->tensor = kind == SLOT_PARAM ? cn_param(t) : cn_keep(t);
     if (s->tensor) return cn_name(s->tensor, name);
-    drop_slot(m);
+    pop_slot(m);
     return NULL;
 }
 
 cn_tensor *cn_module_param(cn_module *m, const char *name, cn_tensor *initial)
 {
-    return hold(m, name, initial, SLOT_PARAM);
+    return add_tensor(m, name, initial, SLOT_PARAM);
 }
 cn_tensor *cn_module_buffer(cn_module *m, const char *name, cn_tensor *initial)
 {
-    return hold(m, name, initial, SLOT_BUFFER);
+    return add_tensor(m, name, initial, SLOT_BUFFER);
 }
 cn_tensor *cn_module_share(cn_module *m, const char *name, cn_tensor *param)
 {
-    return hold(m, name, param, SLOT_SHARED);
+    return add_tensor(m, name, param, SLOT_SHARED);
 }
 
 cn_module *cn_module_child(cn_module *m, const char *name, cn_module *child)
 {
     if (!m || !child) return NULL;
     if (child->object.ctx != m->object.ctx || child == m || child->object.adopted) {
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: child \"%s\" %s", m->type->name, name ? name : "",
-                 child->object.adopted ? "has a parent already" : "is of another context, or itself");
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT,
+                 "%s: a child must be another module of this context, without a parent; child \"%s\" %s", m->type->name,
+                 name ? name : "",
+                 child == m              ? "is the module itself"
+                 : child->object.adopted ? "has a parent"
+                                         : "is of another context");
         return NULL;
     }
     slot *s = new_slot(m, name);
@@ -175,7 +181,7 @@ cn_tensor *cn_module_get(cn_module *m, const char *name)
     return s ? s->tensor : NULL;
 }
 
-/* ---- walking the tree: own tensors first, then children, as PyTorch orders a state_dict ---- */
+/* ---- walking the tree: a module's own tensors come before its children's, as in PyTorch's state_dict ---- */
 
 typedef bool visit(void *user, const char *name, slot *s);
 
@@ -187,7 +193,8 @@ static bool walk(cn_module *m, char *name, size_t used, size_t room, visit *fn, 
             if ((s->child != NULL) != children) continue;
             size_t n = strlen(s->name);
             if (used + n + 2 > room)
-                return cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module: names longer than %zu", room);
+                return cn__fail(m->object.ctx, CN_BAD_ARGUMENT,
+                                "module: a full name must be shorter than %zu bytes, got \"%.40s...\"", room, name);
             memcpy(name + used, s->name, n + 1);
             if (!s->child) {
                 if (!fn(user, name, s)) return false;
@@ -212,7 +219,7 @@ static bool add_param(void *user, const char *name, slot *s)
     if (s->kind == SLOT_BUFFER) return true;
     cn_tensor **v = root->params.v;
     for (size_t i = 0; i < root->params.n; i++)
-        if (v[i] == s->tensor) return true; /* tied */
+        if (v[i] == s->tensor) return true; /* a tied weight is listed once */
     if (cn__push(&root->object.ctx->memory, &root->params, &s->tensor, sizeof s->tensor)) return true;
     return cn__no_memory(root->object.ctx, "parameters");
 }
@@ -255,7 +262,7 @@ int64_t cn_module_count(cn_module *m)
     return n;
 }
 
-/* ---- state that is not numbers ---- */
+/* ---- modes, gradients, device, default dtype ---- */
 
 void cn_module_train(cn_module *m, bool on)
 {
@@ -280,7 +287,7 @@ void cn_module_zero_grad(cn_module *m)
     for (int i = 0; i < p.n; i++) cn_zero_grad(p.v[i]);
 }
 
-/* "gpu" is whichever card the context has, "gpu:1" that one; the first has no number of its own. */
+/* "gpu" matches any card the context is on, "gpu:1" that one only. The first card is called "gpu" or "gpu:0". */
 static bool is_device(const char *device, const char *here)
 {
     size_t kind = strcspn(here, ":");
@@ -294,8 +301,8 @@ bool cn_module_to(cn_module *m, const char *device)
     const char *here = m->object.ctx->device->name;
     if (device && is_device(device, here)) return true;
     return cn__fail(m->object.ctx, CN_BAD_DEVICE,
-                    "module_to: its context is on \"%s\", and not on \"%s\": open a context there, build the module in it, "
-                    "and load its state",
+                    "module_to: device must be that of the module's context, \"%s\", got \"%s\"; "
+                    "for another device open a context there, make the module in it and load its state",
                     here, device ? device : "");
 }
 
@@ -303,7 +310,8 @@ bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t)
 {
     if (!ctx) return false;
     if (!cn_dtype_is_float(t))
-        return cn__fail(ctx, CN_BAD_DTYPE, "set_default_dtype: %s is not a floating type", cn_dtype_name(t));
+        return cn__fail(ctx, CN_BAD_DTYPE, "set_default_dtype: the dtype must be a floating type, got %s",
+                        cn_dtype_name(t));
     ctx->default_dtype = t;
     return true;
 }
@@ -312,12 +320,12 @@ cn_dtype cn_default_dtype(const cn_ctx *ctx) { return ctx ? ctx->default_dtype :
 
 /* ---- forward ---- */
 
-static void remember_shape(cn_module *m, cn_tensor *y)
+static void record_shape(cn_module *m, cn_tensor *y)
 {
     if (y) m->out_shape = cn_shape(y);
 }
 
-/* An error that came up within a layer starts with the layer, unless it does: "Linear(6, 5): linear: ...". */
+/* Puts the layer before the message of an error that its forward raised: "Linear(6, 5): linear: ...". */
 static void name_layer(cn_module *m)
 {
     cn_ctx *ctx = m->object.ctx;
@@ -336,14 +344,15 @@ static void name_layer(cn_module *m)
 cn_tensor *cn_forward(cn_module *m, cn_tensor *x)
 {
     if (!m || !x) return NULL;
-    const bool sound = !cn_failed(m->object.ctx);
+    const bool no_error_yet = !cn_failed(m->object.ctx);
     cn_tensor *y = NULL;
     if (m->type->forward) y = m->type->forward(m, x);
     else if (!m->type->forward_all)
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s only holds modules: it has no forward", m->type->name);
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: this module has no forward; it only holds modules",
+                 m->type->name);
     else if (!m->type->forward_all(m, &x, 1, &y, 1)) y = NULL;
-    if (sound && cn_failed(m->object.ctx)) name_layer(m);
-    remember_shape(m, y);
+    if (no_error_yet && cn_failed(m->object.ctx)) name_layer(m);
+    record_shape(m, y);
     return y;
 }
 
@@ -351,17 +360,19 @@ bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
 {
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!m || n_in < 1 || !in[0]) return false;
-    const bool sound = !cn_failed(m->object.ctx);
+    const bool no_error_yet = !cn_failed(m->object.ctx);
     bool ok = false;
     if (m->type->forward_all) ok = m->type->forward_all(m, in, n_in, out, n_out);
     else if (n_in != 1 || n_out > 1 || !m->type->forward)
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: %d tensors in and %d out", m->type->name, n_in, n_out);
+        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: forward accepts %s; got %d operands and %d results",
+                 m->type->name, m->type->forward ? "one tensor and returns one" : "nothing: it only holds modules",
+                 n_in, n_out);
     else {
         cn_tensor *y = m->type->forward(m, in[0]);
         if (n_out == 1) out[0] = y;
         ok = y != NULL;
     }
-    if (sound && cn_failed(m->object.ctx)) name_layer(m);
-    if (ok && n_out > 0) remember_shape(m, out[0]);
+    if (no_error_yet && cn_failed(m->object.ctx)) name_layer(m);
+    if (ok && n_out > 0) record_shape(m, out[0]);
     return ok;
 }

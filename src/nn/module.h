@@ -1,4 +1,4 @@
-/* nn/module.h: what a module is made of. Layers do not look here: nn.h is enough for them. */
+/* nn/module.h: the struct behind cn_module. Layers do not include it: nn.h is enough for them. */
 #ifndef CN_NN_MODULE_H
 #define CN_NN_MODULE_H
 
@@ -6,7 +6,7 @@
 
 typedef enum slot_kind { SLOT_PARAM, SLOT_SHARED, SLOT_BUFFER, SLOT_CHILD } slot_kind;
 
-/* A named part: a kept tensor, or an adopted child. */
+/* A named member of a module: a kept tensor, or an adopted child. */
 typedef struct slot {
     char *name;
     slot_kind kind;
@@ -18,12 +18,12 @@ struct cn_module {
     cn__object object;
     const cn_module_type *type;
     void *data;
-    cn__vec slots; /* of slot, in the order they came */
+    cn__vec slots; /* of slot, in the order of their making */
     bool training, was_training;
-    cn_dims out_shape; /* of the last forward: summaries */
-    cn__vec params;    /* of cn_tensor *: the last cn_parameters */
-    cn__vec named;     /* of cn_named: the last cn_module_named, its names in: */
-    cn__bump names;
+    cn_dims out_shape; /* of the last forward's result; summaries print it */
+    cn__vec params;    /* of cn_tensor *: the list that cn_parameters returned last */
+    cn__vec named;     /* of cn_named: the list that cn_module_named returned last */
+    cn__bump names;    /* the names in that list */
 };
 
 #endif

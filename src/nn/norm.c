@@ -1,4 +1,4 @@
-/* LayerNorm, RMSNorm and GroupNorm: statistics of each sample. */
+/* LayerNorm, RMSNorm and GroupNorm: normalisation by the statistics of each sample. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include "nn/nn.h"
 
 typedef struct norm {
-    cn_dims shape; /* of the normalised axes; of GroupNorm groups and channels */
-    double eps;    /* negative: by x's dtype */
+    cn_dims shape; /* the sizes of the normalised axes; in GroupNorm the number of groups and of channels */
+    double eps;    /* negative: the dtype of x decides */
     cn_tensor *weight, *bias;
 } norm;
 
@@ -20,7 +20,7 @@ static void describe(const cn_module *m, char *out, size_t size)
     if (!n->weight && used < size) snprintf(out + used, size - used, ", not affine");
 }
 
-/* The normalised axes are x's last ones. */
+/* Whether the last sizes of x are those of the normalised axes. */
 static bool fits(const norm *n, cn_tensor *x)
 {
     if (cn_ndim(x) < n->shape.n) return false;
@@ -29,30 +29,31 @@ static bool fits(const norm *n, cn_tensor *x)
     return true;
 }
 
-static cn_tensor *not_last(const norm *n, cn_tensor *x)
+static cn_tensor *wrong_sizes(const norm *n, cn_tensor *x)
 {
     char sizes[96];
-    return cn__wrong_shape(x, "takes last sizes %s", cn__by_text(n->shape.v, n->shape.n, sizes, sizeof sizes));
+    return cn__wrong_shape(x, "the last sizes of x must be %s",
+                           cn__by_text(n->shape.v, n->shape.n, sizes, sizeof sizes));
 }
 
 static cn_tensor *layer_forward(cn_module *m, cn_tensor *x)
 {
     const norm *n = cn_module_data(m);
-    return fits(n, x) ? cn_layer_norm(x, n->shape.n, n->weight, n->bias, n->eps) : not_last(n, x);
+    return fits(n, x) ? cn_layer_norm(x, n->shape.n, n->weight, n->bias, n->eps) : wrong_sizes(n, x);
 }
 
 static cn_tensor *rms_forward(cn_module *m, cn_tensor *x)
 {
     const norm *n = cn_module_data(m);
     const double least = cn_type(x) == CN_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    return fits(n, x) ? cn_rms_norm(x, n->shape.n, n->weight, n->eps < 0 ? least : n->eps) : not_last(n, x);
+    return fits(n, x) ? cn_rms_norm(x, n->shape.n, n->weight, n->eps < 0 ? least : n->eps) : wrong_sizes(n, x);
 }
 
 static cn_tensor *group_forward(cn_module *m, cn_tensor *x)
 {
     const norm *n = cn_module_data(m);
     if (cn_ndim(x) < 2 || cn_size(x, 1) != n->shape.v[1])
-        return cn__wrong_shape(x, "takes (N, %lld, ...)", (long long)n->shape.v[1]);
+        return cn__wrong_shape(x, "x must be (N, %lld, ...)", (long long)n->shape.v[1]);
     return cn_group_norm(x, n->shape.v[0], n->weight, n->bias, n->eps);
 }
 
@@ -67,16 +68,16 @@ static const cn_module_type group_type = TYPE("GroupNorm", group_forward);
 static bool check_shape(cn_ctx *ctx, const char *who, cn_dims shape)
 {
     if (shape.n < 1 || shape.n > CN_MAX_DIMS)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: over %d axes; 1 to %d are possible", who, shape.n, CN_MAX_DIMS);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: shape must have 1 to %d axes, got %d", who, CN_MAX_DIMS, shape.n);
     for (int d = 0; d < shape.n; d++)
-        if (shape.v[d] < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a size of %lld", who, (long long)shape.v[d]);
+        if (shape.v[d] < 1)
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: sizes must be > 0, got %lld", who, (long long)shape.v[d]);
     return true;
 }
 
-/* Weights and biases of the shape given. */
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, const norm *n, cn_dims shape, bool weight, bool bias)
 {
-    if (isnan(n->eps)) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: eps is not a number", type->name);
+    if (isnan(n->eps)) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: eps must be a number, got nan", type->name);
     cn_module *m = cn_failed(ctx) ? NULL : cn_module_new(ctx, type);
     if (!m) return NULL;
     norm *to = cn_module_data(m);
@@ -109,8 +110,8 @@ cn_module *cn_nn_group_norm(cn_ctx *ctx, int64_t groups, int64_t channels, const
     const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
     if (!ctx) return NULL;
     if (groups < 1 || channels < 1 || channels % groups) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "GroupNorm: %lld channels do not divide into %lld groups", (long long)channels,
-                 (long long)groups);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "GroupNorm: groups must be > 0 and divide channels, got %lld groups of %lld",
+                 (long long)groups, (long long)channels);
         return NULL;
     }
     const norm n = { .shape = CN_DIMS(groups, channels), .eps = cn__or_usual(d.eps, 1e-5) };

@@ -1,4 +1,4 @@
-/* Pooling: windows of a given size, and as many windows as asked for. */
+/* Pooling modules: with windows of a given size, and adaptive ones, with a given number of windows. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -56,13 +56,14 @@ static bool set_options(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_
         return false;
     for (int a = 0; a < n; a++) {
         if (call->padding[a] > call->kernel[a] / 2)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld is more than half the kernel of %lld", who,
-                            (long long)call->padding[a], (long long)call->kernel[a]);
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding must be ≤ half the kernel of %lld, got %lld", who,
+                            (long long)call->kernel[a], (long long)call->padding[a]);
         if (k->average && call->dilation[a] != 1)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: only max pooling knows dilation", who);
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dilation must be 1, got %lld; only max pooling has it", who,
+                            (long long)call->dilation[a]);
     }
     if (!k->average && d->exclude_padding)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding never counts in a maximum", who);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: exclude_padding must be false; only average pooling has it", who);
     call->ceil_mode = d->ceil_mode;
     call->exclude_padding = d->exclude_padding;
     return true;
@@ -96,7 +97,7 @@ cn_module *cn_nn_avg_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *
     return make_pool(ctx, &avg_pool2d, kernel, desc);
 }
 
-/* ---- as many windows as asked for ---- */
+/* ---- a given number of windows ---- */
 
 typedef struct adaptive {
     int axes;
@@ -144,7 +145,7 @@ static cn_module *make_adaptive(cn_ctx *ctx, const cn_module_type *type, adaptiv
     if (!ctx) return NULL;
     for (int d = 0; d < a.axes; d++)
         if (a.size[d] < 1) {
-            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a size of %lld", type->name, (long long)a.size[d]);
+            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: size must be > 0, got %lld", type->name, (long long)a.size[d]);
             return NULL;
         }
     cn_module *m = cn_module_new(ctx, type);

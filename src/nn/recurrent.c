@@ -1,5 +1,5 @@
-/* RNN, LSTM and GRU over sequences. The input's part of the gates is one product for all steps; what has to go step by
-   step is the operator `recurrent`. */
+/* RNN, LSTM and GRU over sequences. One matrix product computes the input's share of the gates for all steps; the
+   operator `recurrent` does the rest, step by step. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,10 +7,10 @@
 #include "ops/block/recurrent.h"
 
 /* One direction of one layer. */
-typedef struct part {
+typedef struct cell {
     cn_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
-    cn_tensor *h, *c; /* states after the last step: of the forward under way */
-} part;
+    cn_tensor *h, *c; /* states after the last step of the present forward */
+} cell;
 
 typedef struct recurrent {
     cn__recurrent_kind kind;
@@ -18,72 +18,71 @@ typedef struct recurrent {
     int layers, directions;
     double dropout;
     bool batch_first;
-    part *parts; /* layers * directions, forward before backward */
-    size_t parts_bytes;
+    cell *cells; /* layers * directions; in a layer the forward direction comes first */
+    size_t cells_bytes;
 } recurrent;
 
 /* ---- forward ---- */
 
-/* What the user gave, as (T,B,I) and (L·D,B,H). */
-typedef struct given {
+/* The operands of one forward, as (T,B,I) and (L·D,B,H). */
+typedef struct operands {
     cn_tensor *x, *h0, *c0;
-    bool batched;
-} given;
+    bool batched; /* the user's x had a batch axis */
+} operands;
 
 static bool wrong_shape(cn_module *m, const char *what, cn_tensor *t, const char *wanted)
 {
     char text[96];
-    return cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s is %s, not %s", what,
-                    cn__shape_text(cn__layout(t), text, sizeof text), wanted);
+    return cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s must be %s, got %s", what, wanted,
+                    cn__shape_text(cn__layout(t), text, sizeof text));
 }
 
-static cn_tensor *first_state(cn_module *m, const recurrent *r, const given *g, cn_tensor *given_state,
-                              const char *what)
+/* The first state: the user's, or zeros if there is none. */
+static cn_tensor *first_state(cn_module *m, const recurrent *r, const operands *g, cn_tensor *users, const char *what)
 {
-    const int64_t parts = r->layers * r->directions, batch = cn_size(g->x, 1);
-    if (!given_state)
-        return cn_zeros(cn_module_context(m), cn_type(r->parts[0].weight_hh), CN_DIMS(parts, batch, r->hidden));
-    cn_tensor *state = g->batched || cn_ndim(given_state) != 2 ? given_state : cn_unsqueeze(given_state, 1);
+    const int64_t cells = r->layers * r->directions, batch = cn_size(g->x, 1);
+    if (!users) return cn_zeros(cn_module_context(m), cn_type(r->cells[0].weight_hh), CN_DIMS(cells, batch, r->hidden));
+    cn_tensor *state = g->batched || cn_ndim(users) != 2 ? users : cn_unsqueeze(users, 1);
     if (!state) return NULL;
-    const bool same = g->batched || cn_ndim(given_state) == 2; /* both with a batch, or both without */
-    if (same && cn_ndim(state) == 3 && cn_size(state, 0) == parts && cn_size(state, 1) == batch &&
+    const bool same = g->batched || cn_ndim(users) == 2; /* x and the state both have a batch axis, or neither has */
+    if (same && cn_ndim(state) == 3 && cn_size(state, 0) == cells && cn_size(state, 1) == batch &&
         cn_size(state, 2) == r->hidden)
         return state;
     char wanted[96];
     if (g->batched)
-        snprintf(wanted, sizeof wanted, "[%lld,%lld,%lld]", (long long)parts, (long long)batch, (long long)r->hidden);
-    else snprintf(wanted, sizeof wanted, "[%lld,%lld]", (long long)parts, (long long)r->hidden);
-    wrong_shape(m, what, given_state, wanted);
+        snprintf(wanted, sizeof wanted, "[%lld,%lld,%lld]", (long long)cells, (long long)batch, (long long)r->hidden);
+    else snprintf(wanted, sizeof wanted, "[%lld,%lld]", (long long)cells, (long long)r->hidden);
+    wrong_shape(m, what, users, wanted);
     return NULL;
 }
 
-static bool take_inputs(cn_module *m, cn_tensor *const *in, int n_in, given *g)
+static bool read_operands(cn_module *m, cn_tensor *const *in, int n_in, operands *g)
 {
     const recurrent *r = cn_module_data(m);
     const bool lstm = r->kind == CN__LSTM;
     if (n_in != 1 && n_in != (lstm ? 3 : 2))
-        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%d tensors in; it takes x, or x %s", n_in,
-                        lstm ? "with h0 and c0" : "and h0");
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "forward accepts x, or x with %s; got %d operands",
+                        lstm ? "h0 and c0" : "h0", n_in);
     cn_tensor *x = in[0];
     g->batched = cn_ndim(x) == 3;
     if ((cn_ndim(x) != 2 && !g->batched) || cn_size(x, -1) != r->in) {
         char wanted[96];
-        snprintf(wanted, sizeof wanted, "[%s,%lld] or, without a batch, [steps,%lld]",
+        snprintf(wanted, sizeof wanted, "[%s,%lld], or [steps,%lld] without a batch",
                  r->batch_first ? "batch,steps" : "steps,batch", (long long)r->in, (long long)r->in);
         return wrong_shape(m, "x", x, wanted);
     }
     g->x = !g->batched ? cn_unsqueeze(x, 1) : r->batch_first ? cn_transpose(x, 0, 1) : x;
     if (!g->x) return false;
-    if (cn_size(g->x, 0) == 0) return wrong_shape(m, "x", x, "a sequence of one step or more");
+    if (cn_size(g->x, 0) == 0) return wrong_shape(m, "x", x, "a sequence of at least one step");
     g->h0 = first_state(m, r, g, n_in > 1 ? in[1] : NULL, "h0");
     g->c0 = lstm ? first_state(m, r, g, n_in > 1 ? in[2] : NULL, "c0") : NULL;
     return g->h0 && (g->c0 || !lstm);
 }
 
-/* (T,B,I) -> (T,B,H), and the part's last states */
-static cn_tensor *run_part(const recurrent *r, int at, const given *g, cn_tensor *x)
+/* (T,B,I) -> (T,B,H); sets the cell's last states */
+static cn_tensor *run_cell(const recurrent *r, int at, const operands *g, cn_tensor *x)
 {
-    part *p = &r->parts[at];
+    cell *p = &r->cells[at];
     const bool reverse = at % r->directions == 1;
     const int64_t last = reverse ? 0 : cn_size(x, 0) - 1;
     cn_tensor *of_x = cn_linear(x, p->weight_ih, p->bias_ih), *out[3];
@@ -96,15 +95,15 @@ static cn_tensor *run_part(const recurrent *r, int at, const given *g, cn_tensor
     return out[0];
 }
 
-static cn_tensor *run_layer(const recurrent *r, int layer, const given *g, cn_tensor *x)
+static cn_tensor *run_layer(const recurrent *r, int layer, const operands *g, cn_tensor *x)
 {
-    if (r->directions == 1) return run_part(r, layer, g, x);
-    cn_tensor *both[2] = { run_part(r, 2 * layer, g, x), run_part(r, 2 * layer + 1, g, x) };
+    if (r->directions == 1) return run_cell(r, layer, g, x);
+    cn_tensor *both[2] = { run_cell(r, 2 * layer, g, x), run_cell(r, 2 * layer + 1, g, x) };
     return cn_cat(both, 2, 2);
 }
 
-/* (L·D,B,H) from all parts' h, or c; without the batch's axis where x had none */
-static cn_tensor *last_states(cn_module *m, const given *g, bool of_c)
+/* (L·D,B,H): the last h, or c, of all cells; without a batch axis if x had none */
+static cn_tensor *last_states(cn_module *m, const operands *g, bool of_c)
 {
     const recurrent *r = cn_module_data(m);
     cn_ctx *ctx = cn_module_context(m);
@@ -112,7 +111,7 @@ static cn_tensor *last_states(cn_module *m, const given *g, bool of_c)
     const size_t bytes = (size_t)n * sizeof(cn_tensor *);
     cn_tensor **all = cn__alloc(ctx, bytes);
     if (!all) return NULL;
-    for (int i = 0; i < n; i++) all[i] = of_c ? r->parts[i].c : r->parts[i].h;
+    for (int i = 0; i < n; i++) all[i] = of_c ? r->cells[i].c : r->cells[i].h;
     cn_tensor *states = cn_stack(all, n, 0);
     cn__free(ctx, all, bytes);
     return g->batched ? states : cn_squeeze(states, CN_DIMS(1));
@@ -123,10 +122,11 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
 {
     const recurrent *r = cn_module_data(m);
     const int most = r->kind == CN__LSTM ? 3 : 2;
-    given g;
+    operands g;
     if (n_out > most)
-        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%d tensors out; it gives %d", n_out, most);
-    if (!take_inputs(m, in, n_in, &g)) return false;
+        return cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "forward returns at most %d tensors; got room for %d",
+                        most, n_out);
+    if (!read_operands(m, in, n_in, &g)) return false;
     cn_tensor *y = g.x;
     for (int layer = 0; layer < r->layers; layer++) {
         if (layer > 0) y = cn_dropout(y, r->dropout, cn_module_training(m));
@@ -145,14 +145,14 @@ static void describe(const cn_module *m, char *out, size_t size)
     int n = snprintf(out, size, "%lld, %lld", (long long)r->in, (long long)r->hidden);
     if (r->layers > 1) n += snprintf(out + n, size - (size_t)n, ", %d layers", r->layers);
     if (r->directions > 1) n += snprintf(out + n, size - (size_t)n, ", bidirectional");
-    if (r->parts && !r->parts[0].bias_ih) n += snprintf(out + n, size - (size_t)n, ", no bias");
+    if (r->cells && !r->cells[0].bias_ih) n += snprintf(out + n, size - (size_t)n, ", no bias");
     if (r->dropout > 0) snprintf(out + n, size - (size_t)n, ", dropout %g", r->dropout);
 }
 
 static void destroy(cn_module *m)
 {
     const recurrent *r = cn_module_data(m);
-    cn__free(cn_module_context(m), r->parts, r->parts_bytes);
+    cn__free(cn_module_context(m), r->cells, r->cells_bytes);
 }
 
 static const cn_module_type types[] = {
@@ -180,14 +180,14 @@ static cn_tensor *add_param(cn_module *m, const char *what, int layer, bool reve
     return cn_module_param(m, name, cn__uniform(cn_module_context(m), shape, bound));
 }
 
-static void fill_part(cn_module *m, int at, bool bias)
+static void fill_cell(cn_module *m, int at, bool bias)
 {
     const recurrent *r = cn_module_data(m);
     const int layer = at / r->directions;
     const bool reverse = at % r->directions == 1;
     const int64_t rows = cn__recurrent_gates(r->kind) * r->hidden, in = layer ? r->hidden * r->directions : r->in;
     const double bound = r->hidden > 0 ? 1 / sqrt((double)r->hidden) : 0;
-    part *p = &r->parts[at];
+    cell *p = &r->cells[at];
     p->weight_ih = add_param(m, "weight_ih", layer, reverse, CN_DIMS(rows, in), bound);
     p->weight_hh = add_param(m, "weight_hh", layer, reverse, CN_DIMS(rows, r->hidden), bound);
     if (!bias) return;
@@ -198,12 +198,14 @@ static void fill_part(cn_module *m, int at, bool bias)
 static bool check_options(cn_ctx *ctx, const char *name, int64_t in, int64_t hidden, const cn_rnn_desc *d)
 {
     if (in < 1 || hidden < 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld to %lld", name, (long long)in, (long long)hidden);
-    if (d->num_layers < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d layers", name, d->num_layers);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and hidden must be > 0, got %lld and %lld", name, (long long)in,
+                        (long long)hidden);
+    if (d->num_layers < 0)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: num_layers must be ≥ 0, got %d", name, d->num_layers);
     if (d->dropout < 0 || d->dropout > 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a dropout of %g is no probability", name, d->dropout);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dropout must be from 0 to 1, got %g", name, d->dropout);
     if (d->proj_size != 0)
-        return cn__fail(ctx, CN_UNSUPPORTED, "%s: projections (proj_size %lld) are not supported", name,
+        return cn__fail(ctx, CN_UNSUPPORTED, "%s: proj_size must be 0, got %lld; projections are not supported", name,
                         (long long)d->proj_size);
     return true;
 }
@@ -224,10 +226,10 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, cn__recurrent_ki
                       .dropout = d.dropout,
                       .batch_first = d.batch_first };
     const int n = r->layers * r->directions;
-    r->parts_bytes = (size_t)n * sizeof(part);
-    r->parts = cn__alloc(ctx, r->parts_bytes);
+    r->cells_bytes = (size_t)n * sizeof(cell);
+    r->cells = cn__alloc(ctx, r->cells_bytes);
     cn_scope s = cn_scope_begin(ctx);
-    for (int i = 0; i < n && r->parts; i++) fill_part(m, i, !d.no_bias);
+    for (int i = 0; i < n && r->cells; i++) fill_cell(m, i, !d.no_bias);
     cn_scope_end(ctx, s);
     return cn_module_made(m);
 }

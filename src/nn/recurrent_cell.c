@@ -1,4 +1,4 @@
-/* One step of an RNN, LSTM or GRU: the operator `recurrent` over a sequence of one. */
+/* RNNCell, LSTMCell and GRUCell: one step of an RNN, LSTM or GRU, by the operator `recurrent` over one step. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,13 +11,12 @@ typedef struct cell {
     cn_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
 } cell;
 
-static bool is_wrong(cn_module *m, const char *what, cn_tensor *t, int axes, int64_t batch, int64_t width)
+static bool fits(cn_module *m, const char *what, cn_tensor *t, int axes, int64_t batch, int64_t width)
 {
-    if (cn_ndim(t) == axes && cn_size(t, -1) == width && (axes < 2 || cn_size(t, 0) == batch)) return false;
+    if (cn_ndim(t) == axes && cn_size(t, -1) == width && (axes < 2 || cn_size(t, 0) == batch)) return true;
     char text[96];
-    cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s is %s, not [%s%lld]", what,
-             cn__shape_text(cn__layout(t), text, sizeof text), axes > 1 ? "batch," : "", (long long)width);
-    return true;
+    return cn__fail(cn_module_context(m), CN_BAD_SHAPE, "%s must be [%s%lld], got %s", what, axes > 1 ? "batch," : "",
+                    (long long)width, cn__shape_text(cn__layout(t), text, sizeof text));
 }
 
 /* in: x (B,I) or (I), h, c; out: h, c */
@@ -28,13 +27,13 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
     const int states = l->kind == CN__LSTM ? 2 : 1, axes = cn_ndim(in[0]) == 1 ? 1 : 2;
     const char *const names[] = { "x", "h", "c" };
     if ((n_in != 1 && n_in != 1 + states) || n_out > states)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%d tensors in and %d out; it takes x with%s %s, and gives %s", n_in,
-                        n_out, states > 1 ? "out or with both" : " or without", states > 1 ? "h and c" : "h",
-                        states > 1 ? "both" : "h");
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "forward accepts x, or x with %s, and returns %s; got %d operands and %d results",
+                        states > 1 ? "h and c" : "h", states > 1 ? "h and c" : "h", n_in, n_out);
     const int64_t batch = axes > 1 ? cn_size(in[0], 0) : 1;
     for (int k = 0; k < n_in; k++) {
         if (!in[k]) return false;
-        if (is_wrong(m, names[k], in[k], axes, batch, k ? l->hidden : l->in)) return false;
+        if (!fits(m, names[k], in[k], axes, batch, k ? l->hidden : l->in)) return false;
     }
     cn_tensor *x = cn_reshape(in[0], CN_DIMS(1, batch, l->in)), *state[2] = { NULL, NULL }, *all[3];
     for (int k = 0; k < states; k++)
@@ -64,7 +63,8 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, cn__recurrent_ki
                        bool bias)
 {
     if (ctx && (in < 1 || hidden < 1))
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld to %lld", type->name, (long long)in, (long long)hidden);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and hidden must be > 0, got %lld and %lld", type->name, (long long)in,
+                 (long long)hidden);
     if (in < 1 || hidden < 1) return NULL;
     cn_module *m = cn_module_new(ctx, type);
     if (!m) return NULL;

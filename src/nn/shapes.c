@@ -1,4 +1,4 @@
-/* Modules that change shapes, or nothing. */
+/* Modules that change shapes: Unflatten, PixelShuffle and the paddings; and Identity. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -21,7 +21,8 @@ static cn_tensor *unflatten_forward(cn_module *m, cn_tensor *x)
     const cn_dims from = cn_shape(x);
     const int64_t axis = u->axis < 0 ? u->axis + from.n : u->axis;
     if (axis < 0 || axis >= from.n || from.n - 1 + u->sizes.n > CN_MAX_DIMS)
-        return cn__wrong_shape(x, "takes an axis %lld and at most %d in the end", (long long)u->axis, CN_MAX_DIMS);
+        return cn__wrong_shape(x, "x must have an axis %lld, and the result at most %d axes", (long long)u->axis,
+                               CN_MAX_DIMS);
     int64_t known = 1, open = -1;
     cn_dims to = { 0 };
     for (int d = 0; d < axis; d++) to.v[to.n++] = from.v[d];
@@ -33,7 +34,8 @@ static cn_tensor *unflatten_forward(cn_module *m, cn_tensor *x)
     for (int d = (int)axis + 1; d < from.n; d++) to.v[to.n++] = from.v[d];
     const int64_t size = from.v[axis];
     if (open < 0 ? known != size : size % known)
-        return cn__wrong_shape(x, "takes a size made of %lld along axis %lld", (long long)known, (long long)u->axis);
+        return cn__wrong_shape(x, "the size along axis %lld must be %s%lld", (long long)u->axis,
+                               open < 0 ? "" : "a multiple of ", (long long)known);
     if (open >= 0) to.v[open] = size / known;
     return cn_reshape(x, to);
 }
@@ -60,8 +62,10 @@ cn_module *cn_nn_unflatten(cn_ctx *ctx, int64_t axis, cn_dims sizes)
         fine = sizes.v[d] == -1 || (sizes.v[d] >= 1 && !__builtin_mul_overflow(all, sizes.v[d], &all));
     }
     if (!fine || open > 1) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "Unflatten: 1 to %d sizes are needed, each at least 1, one of them may be -1",
-                 CN_MAX_DIMS);
+        char text[160] = "none";
+        if (sizes.n >= 1 && sizes.n <= CN_MAX_DIMS) cn__by_text(sizes.v, sizes.n, text, sizeof text);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Unflatten: sizes must be 1 to %d numbers > 0, of which one may be -1, got %s",
+                 CN_MAX_DIMS, text);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, &unflatten_type);
@@ -90,7 +94,7 @@ static cn_tensor *shuffle_forward(cn_module *m, cn_tensor *x)
 {
     const int64_t r = ((const shuffle *)cn_module_data(m))->factor;
     if (cn_ndim(x) < 3 || cn_size(x, -3) % (r * r))
-        return cn__wrong_shape(x, "takes (..., C, H, W), C a multiple of %lld", (long long)(r * r));
+        return cn__wrong_shape(x, "x must be (..., C, H, W) with C a multiple of %lld", (long long)(r * r));
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, shuffled(x, r));
 }
@@ -108,7 +112,8 @@ cn_module *cn_nn_pixel_shuffle(cn_ctx *ctx, int64_t factor)
 {
     if (!ctx) return NULL;
     if (factor < 1 || factor > INT32_MAX) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "PixelShuffle: a factor of %lld", (long long)factor);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "PixelShuffle: factor must be from 1 to %d, got %lld", INT32_MAX,
+                 (long long)factor);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, &shuffle_type);
@@ -153,7 +158,7 @@ static cn_module *make_padding(cn_ctx *ctx, const cn_module_type *type, padding 
 {
     if (!ctx) return NULL;
     if (p.pad.n < 2 || p.pad.n > 6 || p.pad.n % 2) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d numbers; two for each of one to three axes are needed", type->name,
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: pad must have 2, 4 or 6 numbers, two for each axis, got %d", type->name,
                  p.pad.n);
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* A module's state to a dict and back: everything is checked first, then all of it is assigned. */
+/* Saves a module's state to a dict and loads it. Loading checks all values before it assigns the first. */
 #include <stdio.h>
 
 #include "core/layout.h"
@@ -19,13 +19,15 @@ bool cn_module_save(cn_module *m, cn_dict *d, const char *prefix)
         char name[512];
         int n = snprintf(name, sizeof name, "%s%s", prefix ? prefix : "", named.v[i].name);
         if (n >= (int)sizeof name)
-            return cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module_save: a name of %d letters", n);
+            return cn__fail(m->object.ctx, CN_BAD_ARGUMENT,
+                            "module_save: a name with its prefix must be shorter than %zu bytes, got %d", sizeof name,
+                            n);
         if (!cn_dict_set(d, name, named.v[i].tensor)) return false;
     }
     return !cn_failed(m->object.ctx);
 }
 
-/* The value for a parameter in the dict: NULL if it has none, which is an error unless lenient. */
+/* The dict's value for a parameter or buffer. NULL if the dict has none: an error, unless lenient. */
 static cn_tensor *value_for(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc, const cn_named *to)
 {
     char name[512], renamed[400];
@@ -37,7 +39,7 @@ static cn_tensor *value_for(cn_module *m, const cn_dict *d, const cn_module_load
     snprintf(name, sizeof name, "%s%s", desc->prefix ? desc->prefix : "", own);
     cn_tensor *from = cn_dict_get(d, name);
     if (!from) {
-        if (!desc->lenient) cn__fail(m->object.ctx, CN_NOT_FOUND, "module_load: there is no \"%s\"", name);
+        if (!desc->lenient) cn__fail(m->object.ctx, CN_NOT_FOUND, "module_load: the dict has no \"%s\"", name);
         return NULL;
     }
     cn_dims a = cn_shape(from), b = cn_shape(to->tensor);
@@ -45,12 +47,12 @@ static cn_tensor *value_for(cn_module *m, const cn_dict *d, const cn_module_load
     char from_text[128], to_text[128];
     cn__shape_text(&cn__result_of(from)->meta.layout, from_text, sizeof from_text);
     cn__shape_text(&cn__result_of(to->tensor)->meta.layout, to_text, sizeof to_text);
-    cn__fail(m->object.ctx, CN_BAD_SHAPE, "module_load: \"%s\" is %s in the file and %s here", name, from_text,
-             to_text);
+    cn__fail(m->object.ctx, CN_BAD_SHAPE, "module_load: \"%s\" must be %s, as in the module, got %s from the dict",
+             name, to_text, from_text);
     return NULL;
 }
 
-/* Names in the dict, below the prefix, that nothing here asked for. */
+/* Fails if the dict has a name with this prefix that the module does not have. used: the names that were found. */
 static bool all_used(cn_module *m, const cn_dict *d, const char *prefix, int64_t used)
 {
     int64_t n = 0;
@@ -60,8 +62,8 @@ static bool all_used(cn_module *m, const cn_dict *d, const char *prefix, int64_t
     for (int64_t i = 0; i < cn_dict_count(d); i++) {
         const char *name = cn_dict_name(d, i);
         if (strncmp(name, prefix ? prefix : "", length) == 0 && !cn_module_get(m, name + length))
-            return cn__fail(m->object.ctx, CN_NOT_FOUND, "module_load: \"%s\" in the file has no place in this %s",
-                            name, m->type->name);
+            return cn__fail(m->object.ctx, CN_NOT_FOUND,
+                            "module_load: the dict has \"%s\", which this %s does not have", name, m->type->name);
     }
     return true;
 }

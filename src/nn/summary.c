@@ -1,23 +1,23 @@
-/* The table of a model's layers. Shapes come from calling forward, which computes nothing. */
+/* cn_summary: a table of a model's layers. One forward, whose nodes are never evaluated, gives the shapes. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "nn/module.h"
 
-/* Text that goes on being counted when there is no more room for it. */
+/* A text under construction. `used` counts the whole text, even what does not fit. */
 typedef struct page {
     char *out;
     size_t size, used;
     int name_width, shape_width;
 } page;
 
-static void put(page *p, const char *words, ...)
+static void append(page *p, const char *format, ...)
 {
     va_list list;
-    va_start(list, words);
+    va_start(list, format);
     const bool room = p->used < p->size;
-    int n = vsnprintf(room ? p->out + p->used : NULL, room ? p->size - p->used : 0, words, list);
+    int n = vsnprintf(room ? p->out + p->used : NULL, room ? p->size - p->used : 0, format, list);
     va_end(list);
     if (n > 0) p->used += (size_t)n;
 }
@@ -63,12 +63,12 @@ static void label(const cn_module *m, const char *name, int depth, char *out, si
 
 typedef void row(page *p, cn_module *m, const char *name, int depth);
 
-static void each(page *p, cn_module *m, const char *name, int depth, row *fn)
+static void for_each(page *p, cn_module *m, const char *name, int depth, row *fn)
 {
     fn(p, m, name, depth);
     for (size_t i = 0; i < m->slots.n; i++) {
         slot *s = (slot *)m->slots.v + i;
-        if (s->child) each(p, s->child, s->name, depth + 1, fn);
+        if (s->child) for_each(p, s->child, s->name, depth + 1, fn);
     }
 }
 
@@ -76,7 +76,7 @@ static void measure(page *p, cn_module *m, const char *name, int depth)
 {
     char text[256], shape[160];
     label(m, name, depth, text, sizeof text);
-    shape_text(&m->out_shape, shape, sizeof shape); /* "()" if not reached */
+    shape_text(&m->out_shape, shape, sizeof shape); /* "()" if the forward did not reach m */
     if ((int)strlen(text) > p->name_width) p->name_width = (int)strlen(text);
     if ((int)strlen(shape) > p->shape_width) p->shape_width = (int)strlen(shape);
 }
@@ -87,13 +87,13 @@ static void print_row(page *p, cn_module *m, const char *name, int depth)
     label(m, name, depth, text, sizeof text);
     if (m->out_shape.n >= 0) shape_text(&m->out_shape, shape, sizeof shape);
     if (own_count(m)) grouped(own_count(m), count);
-    put(p, "%-*s  %-*s  %14s\n", p->name_width, text, p->shape_width, shape, count);
+    append(p, "%-*s  %-*s  %14s\n", p->name_width, text, p->shape_width, shape, count);
 }
 
-static void forget_shapes(page *p, cn_module *m, const char *name, int depth)
+static void clear_shapes(page *p, cn_module *m, const char *name, int depth)
 {
     (void)p, (void)name, (void)depth;
-    m->out_shape = (cn_dims){ .n = -1 }; /* not reached */
+    m->out_shape = (cn_dims){ .n = -1 }; /* the forward has not reached m */
 }
 
 static void print_totals(page *p, cn_module *m)
@@ -109,12 +109,12 @@ static void print_totals(page *p, cn_module *m)
     cn_named_list named = cn_module_named(m);
     for (int i = 0; i < named.n; i++) buffers += named.v[i].buffer ? cn_numel(named.v[i].tensor) : 0;
     char a[32], b[32], c[32];
-    put(p, "parameters %s, trained %s", grouped(all, a), grouped(trained, b));
-    if (buffers) put(p, ", buffers %s", grouped(buffers, c));
-    put(p, "; %.1f MB\n", (double)bytes / 1e6);
+    append(p, "parameters %s, trained %s", grouped(all, a), grouped(trained, b));
+    if (buffers) append(p, ", buffers %s", grouped(buffers, c));
+    append(p, "; %.1f MB\n", (double)bytes / 1e6);
 }
 
-/* Evaluation mode for one forward: no statistics are gathered. Each module's own mode is put back. */
+/* Evaluation mode for one forward, so that running statistics stay. restore_mode sets each module's own mode again. */
 static void set_mode(page *p, cn_module *m, const char *name, int depth)
 {
     (void)p, (void)name, (void)depth;
@@ -128,17 +128,17 @@ static void restore_mode(page *p, cn_module *m, const char *name, int depth)
     m->training = m->was_training;
 }
 
-static bool look_forward(page *p, cn_module *m, cn_tensor *x)
+static bool find_shapes(page *p, cn_module *m, cn_tensor *x)
 {
     cn_ctx *ctx = m->object.ctx;
-    const uint64_t stream = ctx->next_stream; /* looking draws no random numbers */
-    each(p, m, "", 0, set_mode);
+    const uint64_t stream = ctx->next_stream; /* a summary uses up no random numbers */
+    for_each(p, m, "", 0, set_mode);
     cn_scope s = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);
     bool ok = cn_forward(m, x) != NULL;
     cn_no_grad_end(ctx);
     cn_scope_end(ctx, s);
-    each(p, m, "", 0, restore_mode);
+    for_each(p, m, "", 0, restore_mode);
     ctx->next_stream = stream;
     return ok;
 }
@@ -148,11 +148,11 @@ size_t cn_summary(cn_module *m, cn_tensor *x, char *out, size_t size)
     if (size) *out = 0;
     if (!m) return 0;
     page p = { .out = out, .size = size, .name_width = 5, .shape_width = 6 };
-    each(&p, m, "", 0, forget_shapes);
-    if (x && !look_forward(&p, m, x)) return 0;
-    each(&p, m, "", 0, measure);
-    put(&p, "%-*s  %-*s  %14s\n", p.name_width, "layer", p.shape_width, "result", "parameters");
-    each(&p, m, "", 0, print_row);
+    for_each(&p, m, "", 0, clear_shapes);
+    if (x && !find_shapes(&p, m, x)) return 0;
+    for_each(&p, m, "", 0, measure);
+    append(&p, "%-*s  %-*s  %14s\n", p.name_width, "layer", p.shape_width, "result", "parameters");
+    for_each(&p, m, "", 0, print_row);
     print_totals(&p, m);
     return p.used;
 }

@@ -1,26 +1,27 @@
-/* Transformer layers, stacks of them, and an encoder with a decoder. */
+/* Transformer layers of encoders and decoders, stacks of them, and Transformer: an encoder with a decoder. */
 #include <stdio.h>
 
 #include "cairn/init.h"
 #include "nn/nn.h"
 
-/* ---- a layer: an encoder's has no `across` ---- */
+/* ---- layers ---- */
 
 typedef struct layer {
-    cn_module *self, *across, *linear1, *linear2, *norm[3]; /* the last norm is the one of the linear part */
+    cn_module *self, *cross; /* attention to x itself; to the encoder's result, in a decoder layer only */
+    cn_module *linear1, *linear2, *norm[3]; /* one norm for each sublayer; the last is the feed-forward's */
     double dropout;
     bool norm_first, gelu;
     int64_t width, heads;
 } layer;
 
-/* One attention's masks, and where keys and values come from (NULL: from x itself). */
-typedef struct look {
+/* One attention of a layer: its module, the source of keys and values (NULL: x itself), and its masks. */
+typedef struct attention_call {
     cn_module *attention;
     cn_tensor *memory;
     cn_mha_desc masks;
-} look;
+} attention_call;
 
-static cn_tensor *attend(cn_module *m, const look *l, cn_tensor *x)
+static cn_tensor *attend(cn_module *m, const attention_call *l, cn_tensor *x)
 {
     const layer *t = cn_module_data(m);
     cn_tensor *kv = l->memory ? l->memory : x;
@@ -37,8 +38,8 @@ static cn_tensor *feed_forward(cn_module *m, cn_tensor *x)
     return cn_dropout(cn_forward(t->linear2, h), t->dropout, training);
 }
 
-/* A sublayer with its residual: x + f(norm(x)), or norm(x + f(x)); l NULL: the linear part */
-static cn_tensor *sublayer(cn_module *m, int number, const look *l, cn_tensor *x)
+/* A sublayer with its residual: x + f(norm(x)), or norm(x + f(x)). l NULL: f is the feed-forward network */
+static cn_tensor *sublayer(cn_module *m, int number, const attention_call *l, cn_tensor *x)
 {
     const layer *t = cn_module_data(m);
     cn_module *n = t->norm[number];
@@ -47,11 +48,11 @@ static cn_tensor *sublayer(cn_module *m, int number, const look *l, cn_tensor *x
     return t->norm_first ? y : cn_forward(n, y);
 }
 
-/* memory NULL: an encoder's layer */
+/* memory NULL: a layer of an encoder */
 static cn_tensor *layer_forward(cn_module *m, cn_tensor *x, cn_tensor *memory, const cn_transformer_masks *k)
 {
     const layer *t = cn_module_data(m);
-    look self = {
+    attention_call self = {
         t->self,
         NULL,
         { .key_padding_mask = k->src_key_padding_mask, .attn_mask = k->src_mask, .is_causal = k->src_is_causal }
@@ -60,12 +61,12 @@ static cn_tensor *layer_forward(cn_module *m, cn_tensor *x, cn_tensor *memory, c
         self.masks = (cn_mha_desc){ .key_padding_mask = k->tgt_key_padding_mask,
                                     .attn_mask = k->tgt_mask,
                                     .is_causal = k->tgt_is_causal };
-        const look across = { t->across,
-                              memory,
-                              { .key_padding_mask = k->memory_key_padding_mask,
-                                .attn_mask = k->memory_mask,
-                                .is_causal = k->memory_is_causal } };
-        x = sublayer(m, 1, &across, sublayer(m, 0, &self, x));
+        const attention_call cross = { t->cross,
+                                       memory,
+                                       { .key_padding_mask = k->memory_key_padding_mask,
+                                         .attn_mask = k->memory_mask,
+                                         .is_causal = k->memory_is_causal } };
+        x = sublayer(m, 1, &cross, sublayer(m, 0, &self, x));
     } else x = sublayer(m, 0, &self, x);
     return sublayer(m, memory ? 2 : 1, NULL, x);
 }
@@ -77,10 +78,10 @@ static void layer_describe(const cn_module *m, char *out, size_t size)
              t->norm_first ? ", norm first" : "", t->gelu ? ", gelu" : "");
 }
 
-/* ---- stacks: children "layers", and perhaps "norm" ---- */
+/* ---- stacks: a child "layers", and optionally "norm" ---- */
 
 typedef struct stack {
-    cn_module *layers, *norm; /* norm: NULL if there is none */
+    cn_module *layers, *norm; /* norm may be NULL */
 } stack;
 
 static cn_tensor *stack_forward(cn_module *m, cn_tensor *x, cn_tensor *memory, const cn_transformer_masks *k)
@@ -95,54 +96,56 @@ typedef struct pair {
     cn_module *encoder, *decoder;
 } pair;
 
-/* ---- calls ---- */
+/* ---- forward ---- */
 
-static cn_tensor *encode_plainly(cn_module *m, cn_tensor *x) { return cn_encoder_forward(m, x, NULL); }
+static cn_tensor *encode_unmasked(cn_module *m, cn_tensor *x) { return cn_encoder_forward(m, x, NULL); }
 
-static bool two_in(cn_module *m, int n_in, int n_out, const char *words)
+static bool check_counts(cn_module *m, int n_in, int n_out, const char *names)
 {
     return (n_in == 2 && n_out <= 1) ||
-           cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: %d tensors in and %d out; it takes %s, and gives one",
-                    cn_module_type_of(m)->name, n_in, n_out, words);
+           cn__fail(cn_module_context(m), CN_BAD_ARGUMENT,
+                    "%s: forward accepts %s, and returns one tensor; got %d operands and %d results",
+                    cn_module_type_of(m)->name, names, n_in, n_out);
 }
 
-static bool decode_plainly(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+static bool decode_unmasked(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
-    if (!two_in(m, n_in, n_out, "tgt and memory")) return false;
+    if (!check_counts(m, n_in, n_out, "tgt and memory")) return false;
     cn_tensor *y = cn_decoder_forward(m, in[0], in[1], NULL);
     if (n_out > 0) out[0] = y;
     return y != NULL;
 }
 
-static bool transform_plainly(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+static bool transform_unmasked(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
-    if (!two_in(m, n_in, n_out, "src and tgt")) return false;
+    if (!check_counts(m, n_in, n_out, "src and tgt")) return false;
     cn_tensor *y = cn_transformer_forward(m, in[0], in[1], NULL);
     if (n_out > 0) out[0] = y;
     return y != NULL;
 }
 
 static const cn_module_type encoder_layer_type = { .name = "TransformerEncoderLayer",
-                                                   .forward = encode_plainly,
+                                                   .forward = encode_unmasked,
                                                    .data_bytes = sizeof(layer),
                                                    .describe = layer_describe };
 static const cn_module_type decoder_layer_type = { .name = "TransformerDecoderLayer",
-                                                   .forward_all = decode_plainly,
+                                                   .forward_all = decode_unmasked,
                                                    .data_bytes = sizeof(layer),
                                                    .describe = layer_describe };
 static const cn_module_type encoder_type = { .name = "TransformerEncoder",
-                                             .forward = encode_plainly,
+                                             .forward = encode_unmasked,
                                              .data_bytes = sizeof(stack) };
 static const cn_module_type decoder_type = { .name = "TransformerDecoder",
-                                             .forward_all = decode_plainly,
+                                             .forward_all = decode_unmasked,
                                              .data_bytes = sizeof(stack) };
 static const cn_module_type transformer_type = { .name = "Transformer",
-                                                 .forward_all = transform_plainly,
+                                                 .forward_all = transform_unmasked,
                                                  .data_bytes = sizeof(pair) };
 
-static cn_tensor *not_a(cn_module *m, const char *who, const char *what)
+static cn_tensor *wrong_type(cn_module *m, const char *who, const char *wanted)
 {
-    cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: a %s is no %s", who, cn_module_type_of(m)->name, what);
+    cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: the module must be a %s, got a %s", who, wanted,
+             cn_module_type_of(m)->name);
     return NULL;
 }
 
@@ -152,7 +155,7 @@ cn_tensor *cn_encoder_forward(cn_module *m, cn_tensor *src, const cn_transformer
     if (!m || !src) return NULL;
     if (cn_module_type_of(m) == &encoder_layer_type) return layer_forward(m, src, NULL, masks ? masks : &none);
     if (cn_module_type_of(m) == &encoder_type) return stack_forward(m, src, NULL, masks ? masks : &none);
-    return not_a(m, "encoder_forward", "TransformerEncoder nor one of its layers");
+    return wrong_type(m, "encoder_forward", "TransformerEncoder or one of its layers");
 }
 
 cn_tensor *cn_decoder_forward(cn_module *m, cn_tensor *tgt, cn_tensor *memory, const cn_transformer_masks *masks)
@@ -161,13 +164,13 @@ cn_tensor *cn_decoder_forward(cn_module *m, cn_tensor *tgt, cn_tensor *memory, c
     if (!m || !tgt || !memory) return NULL;
     if (cn_module_type_of(m) == &decoder_layer_type) return layer_forward(m, tgt, memory, masks ? masks : &none);
     if (cn_module_type_of(m) == &decoder_type) return stack_forward(m, tgt, memory, masks ? masks : &none);
-    return not_a(m, "decoder_forward", "TransformerDecoder nor one of its layers");
+    return wrong_type(m, "decoder_forward", "TransformerDecoder or one of its layers");
 }
 
 cn_tensor *cn_transformer_forward(cn_module *m, cn_tensor *src, cn_tensor *tgt, const cn_transformer_masks *masks)
 {
     if (!m || !src || !tgt) return NULL;
-    if (cn_module_type_of(m) != &transformer_type) return not_a(m, "transformer_forward", "Transformer");
+    if (cn_module_type_of(m) != &transformer_type) return wrong_type(m, "transformer_forward", "Transformer");
     const pair *p = cn_module_data(m);
     return cn_decoder_forward(p->decoder, tgt, cn_encoder_forward(p->encoder, src, masks), masks);
 }
@@ -184,7 +187,8 @@ static cn_module *layer_new(cn_ctx *ctx, const cn_module_type *type, int64_t wid
 {
     static const char *const norms[3] = { "norm1", "norm2", "norm3" };
     if (d->dim_feedforward < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dim_feedforward %lld", type->name, (long long)d->dim_feedforward);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dim_feedforward must be ≥ 0, got %lld", type->name,
+                 (long long)d->dim_feedforward);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, type);
@@ -197,7 +201,7 @@ static cn_module *layer_new(cn_ctx *ctx, const cn_module_type *type, int64_t wid
     *t = (layer){ .dropout = d->dropout, .norm_first = d->norm_first, .gelu = d->gelu, .width = width, .heads = heads };
     t->self = cn_module_child(m, "self_attn", cn_nn_multihead_attention(ctx, width, heads, &attention));
     if (decoder)
-        t->across = cn_module_child(m, "multihead_attn", cn_nn_multihead_attention(ctx, width, heads, &attention));
+        t->cross = cn_module_child(m, "multihead_attn", cn_nn_multihead_attention(ctx, width, heads, &attention));
     t->linear1 = cn_module_child(m, "linear1", cn_nn_linear(ctx, width, inner, &linear));
     t->linear2 = cn_module_child(m, "linear2", cn_nn_linear(ctx, inner, width, &linear));
     for (int i = 0; i < (decoder ? 3 : 2); i++) t->norm[i] = cn_module_child(m, norms[i], norm_new(ctx, width, d));
@@ -208,7 +212,7 @@ static cn_module *stack_new(cn_ctx *ctx, const cn_module_type *type, int64_t wid
                             const cn_transformer_desc *d, int layers, bool ends_with_norm)
 {
     if (layers < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d layers", type->name, layers);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the number of layers must be ≥ 0, got %d", type->name, layers);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, type);
@@ -224,10 +228,10 @@ static cn_module *stack_new(cn_ctx *ctx, const cn_module_type *type, int64_t wid
     return m;
 }
 
-/* What every maker begins and ends with: the descriptor's default, temporaries. */
 typedef cn_module *maker(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
                          const cn_transformer_desc *d);
 
+/* Every public maker: fills in a missing descriptor, and frees what fn makes besides the module. */
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, maker *fn, int64_t width, int64_t heads,
                        const cn_transformer_desc *desc)
 {
@@ -245,7 +249,7 @@ static cn_module *one_stack(cn_ctx *ctx, const cn_module_type *type, int64_t wid
     return stack_new(ctx, type, width, heads, d, d->num_layers, d->final_norm);
 }
 
-/* All matrices are drawn anew, as torch.nn.Transformer does. */
+/* As in torch.nn.Transformer, all matrices get new random values. */
 static cn_module *both_stacks(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
                               const cn_transformer_desc *d)
 {

@@ -1,9 +1,10 @@
+/* Upsample: resizes the axes after (N,C), to given sizes or by a scale. */
 #include <math.h>
 #include <stdio.h>
 
 #include "nn/nn.h"
 
-/* The sizes asked for, of the axes behind (N,C). */
+/* The new sizes of the axes after (N,C). */
 static bool sizes_for(const cn_nn_upsample_desc *u, cn_tensor *x, cn_dims *size)
 {
     *size = u->size;
@@ -12,8 +13,10 @@ static bool sizes_for(const cn_nn_upsample_desc *u, cn_tensor *x, cn_dims *size)
     for (int d = 0; d < size->n; d++) {
         const double wanted = (double)cn_size(x, d + 2) * u->scale;
         if (wanted != floor(wanted) || wanted < 1)
-            return cn__fail(x->ctx, CN_BAD_SHAPE, "%lld times %g is not a whole size; the size itself can be asked for",
-                            (long long)cn_size(x, d + 2), u->scale);
+            return cn__fail(
+                x->ctx, CN_BAD_SHAPE,
+                "size times scale must be a whole number > 0, got %lld times %g; .size sets a size directly",
+                (long long)cn_size(x, d + 2), u->scale);
         size->v[d] = (int64_t)wanted;
     }
     return true;
@@ -25,7 +28,7 @@ static cn_tensor *forward(cn_module *m, cn_tensor *x)
     const bool bilinear = u->mode == CN_UPSAMPLE_BILINEAR;
     const int axes = cn_ndim(x) - 2;
     if (axes > 2 || axes < (bilinear ? 2 : 1) || (u->size.n && u->size.n != axes))
-        return cn__wrong_shape(x, "takes (N, C, %s)", bilinear || u->size.n == 2 ? "H, W" : "L");
+        return cn__wrong_shape(x, "x must be (N, C, %s)", bilinear || u->size.n == 2 ? "H, W" : "L");
     cn_dims size;
     if (!sizes_for(u, x, &size)) return NULL;
     return bilinear ? cn_interpolate_bilinear(x, size.v[0], size.v[1], u->align_corners)
@@ -49,19 +52,22 @@ static const cn_module_type upsample_type = {
 static bool check(cn_ctx *ctx, const cn_nn_upsample_desc *u)
 {
     if (u->mode != CN_UPSAMPLE_NEAREST && u->mode != CN_UPSAMPLE_BILINEAR)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: %d is not a mode", (int)u->mode);
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "Upsample: mode must be CN_UPSAMPLE_NEAREST or CN_UPSAMPLE_BILINEAR, got %d", (int)u->mode);
     if ((u->size.n != 0) == (u->scale != 0))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: either a size or a scale has to be given");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: the descriptor must have either a size or a scale, got %s",
+                        u->scale != 0 ? "both" : "neither");
     if (u->size.n == 0 && !(u->scale > 0 && isfinite(u->scale)))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: a scale of %g", u->scale);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: scale must be finite and > 0, got %g", u->scale);
     const bool bilinear = u->mode == CN_UPSAMPLE_BILINEAR;
     if (u->size.n < 0 || u->size.n > 2 || (bilinear && u->size.n == 1))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: %d sizes; %s", u->size.n,
-                        bilinear ? "bilinear is for two" : "one or two are possible");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: size must have %s, got %d",
+                        bilinear ? "2 numbers for bilinear" : "1 or 2 numbers", u->size.n);
     for (int d = 0; d < u->size.n; d++)
         if (u->size.v[d] < 1)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: a size of %lld", (long long)u->size.v[d]);
-    if (u->align_corners && !bilinear) return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: align_corners is for bilinear");
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: size must be > 0, got %lld", (long long)u->size.v[d]);
+    if (u->align_corners && !bilinear)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "Upsample: align_corners must be false for CN_UPSAMPLE_NEAREST");
     return true;
 }
 
