@@ -1,4 +1,4 @@
-/* GPTs out of files and into them. */
+/* Makes a GPT from a file's tensors, and saves one with the options that its tensors do not show. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int64_t count_layers(const cn_dict *file, const char *prefix)
     }
 }
 
-/* The sizes that a file's tensors have. */
+/* Reads the model's sizes from the shapes of the file's tensors, and its options from the file's texts. */
 static bool read_config(cn_ctx *ctx, const cn_dict *file, const char *prefix, cn_gpt_desc *d)
 {
     char name[2][64];
@@ -32,7 +32,8 @@ static bool read_config(cn_ctx *ctx, const cn_dict *file, const char *prefix, cn
     cn_tensor *wte = cn_dict_get(file, name[0]), *wpe = cn_dict_get(file, name[1]);
     if (!wte || !wpe || cn_ndim(wte) != 2 || cn_ndim(wpe) != 2)
         return cn__fail(ctx, CN_NOT_FOUND,
-                        "gpt_from: no \"wte.weight\" and \"wpe.weight\", each (rows, width): not a GPT-2");
+                        "gpt_from: a GPT-2 file must have \"%s\" and \"%s\", each (rows, width); this one %s", name[0],
+                        name[1], !wte || !wpe ? "lacks one of them" : "has them with another number of axes");
     const char *model = cn_dict_text(file, "model");
     *d = (cn_gpt_desc){ .vocab = cn_size(wte, 0), .context = cn_size(wpe, 0), .width = cn_size(wte, 1) };
     d->layers = count_layers(file, prefix);
@@ -52,7 +53,7 @@ cn_module *cn_gpt_from(cn_ctx *ctx, const cn_dict *file, const cn_gpt_desc *desc
     if (desc && desc->heads) d.heads = desc->heads;
     if (desc && desc->dropout) d.dropout = desc->dropout;
     cn_module *m = cn_nn_gpt(ctx, &d);
-    /* every parameter must be there; masks and a tied output that the file has besides are passed over */
+    /* the file must have every parameter; its other tensors, masks and a tied output, are ignored */
     if (m && cn_module_load(m, file, &(cn_module_load_desc){ .prefix = prefix, .rename = cn__same_name })) return m;
     cn_module_free(m);
     return NULL;

@@ -1,4 +1,4 @@
-/* The model: token and position embeddings, blocks of attention and a small network, a norm, logits. */
+/* The GPT model: embeddings of tokens and positions, blocks of attention and a two-layer network, a norm, logits. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define EPS 1e-5
 
-/* ---- parts: x · weight + bias, and layer norm ---- */
+/* ---- layers: x · weight + bias, and layer norm ---- */
 
 typedef struct affine {
     cn_tensor *weight, *bias;
@@ -86,7 +86,7 @@ static cn_tensor *attention_forward(cn_module *m, cn_tensor *x)
     return cn_dropout(y, p, p > 0);
 }
 
-/* The same for tokens that come after `used` others, (1,T,C). What they look at is written down last. */
+/* The same for T tokens that follow `used` others in the cache, (1,T,C). Their keys and values enter the cache last. */
 static cn_tensor *attention_step(cn_module *m, cn_tensor *x, cn__gpt_cache *cache, int64_t used)
 {
     const attention *a = cn_module_data(m);
@@ -115,7 +115,7 @@ static cn_module *attention_new(cn_ctx *ctx, const cn_gpt_desc *d, double last_s
     return cn_module_made(m);
 }
 
-/* ---- the network after it ---- */
+/* ---- the network after attention ---- */
 
 typedef struct network {
     cn_module *c_fc, *c_proj;
@@ -161,7 +161,7 @@ static cn_tensor *block_forward(cn_module *m, cn_tensor *x)
     return cn_add(x, cn_forward(b->mlp, cn_forward(b->ln_2, x)));
 }
 
-/* A step of decoding leaves nothing out, whatever the mode. */
+/* A step of decoding has no dropout, even in training mode. */
 static cn_tensor *block_step(cn_module *m, cn_tensor *x, cn__gpt_cache *cache, int64_t used)
 {
     const block *b = cn_module_data(m);
@@ -175,7 +175,7 @@ static cn_module *block_new(cn_ctx *ctx, const cn_gpt_desc *d)
 {
     cn_module *m = cn_module_new(ctx, &block_type);
     if (!m) return NULL;
-    const double last_std = 0.02 / sqrt(2.0 * (double)d->layers); /* the sum of all residuals keeps its size */
+    const double last_std = 0.02 / sqrt(2.0 * (double)d->layers); /* keeps the variance of the sum of all residuals */
     block *b = cn_module_data(m);
     b->ln_1 = cn_module_child(m, "ln_1", norm(ctx, d->width));
     b->attn = cn_module_child(m, "attn", attention_new(ctx, d, last_std));
@@ -184,7 +184,7 @@ static cn_module *block_new(cn_ctx *ctx, const cn_gpt_desc *d)
     return cn_module_made(m);
 }
 
-/* ---- the whole ---- */
+/* ---- the model ---- */
 
 typedef struct gpt {
     cn_gpt_desc desc;
@@ -197,10 +197,11 @@ static bool check_tokens(cn_module *m, cn_tensor *tokens, int64_t used)
     const gpt *g = cn_module_data(m);
     cn_ctx *ctx = cn_module_context(m);
     if (cn_ndim(tokens) != 2)
-        return cn__fail(ctx, CN_BAD_SHAPE, "GPT: tokens are (batch, time), not of %d axes", cn_ndim(tokens));
+        return cn__fail(ctx, CN_BAD_SHAPE, "GPT: tokens must be (batch, time), got %d axes", cn_ndim(tokens));
     if (used + cn_size(tokens, 1) > g->desc.context)
-        return cn__fail(ctx, CN_BAD_SHAPE, "GPT: %" PRId64 " tokens, the context is %" PRId64,
-                        used + cn_size(tokens, 1), g->desc.context);
+        return cn__fail(ctx, CN_BAD_SHAPE,
+                        "GPT: a sequence must fit into the context of %" PRId64 " tokens, got %" PRId64,
+                        g->desc.context, used + cn_size(tokens, 1));
     return true;
 }
 
@@ -241,7 +242,7 @@ const cn_gpt_desc *cn_gpt_config(const cn_module *m)
     return cn_module_type_of(m) == &gpt_type ? &((const gpt *)cn_module_data(m))->desc : NULL;
 }
 
-/* A table of vectors, as nn.Embedding holds it. */
+/* A table of vectors, named like an nn.Embedding. */
 static cn_tensor *table(cn_ctx *ctx, cn_module *m, const char *name, int64_t rows, int64_t width)
 {
     static const cn_module_type table_type = { .name = "Embedding",
@@ -252,7 +253,8 @@ static cn_tensor *table(cn_ctx *ctx, cn_module *m, const char *name, int64_t row
     return a ? a->weight = cn_module_param(child, "weight", normal(ctx, CN_DIMS(rows, width), 0.02)) : NULL;
 }
 
-static cn_tensor *output_of(cn_ctx *ctx, cn_module *m, const gpt *g)
+/* The weight of the output: the token embeddings', or one of its own. */
+static cn_tensor *output_weight(cn_ctx *ctx, cn_module *m, const gpt *g)
 {
     static const cn_module_type head_type = { .name = "Linear",
                                               .data_bytes = sizeof(affine),
@@ -267,11 +269,15 @@ static cn_tensor *output_of(cn_ctx *ctx, cn_module *m, const gpt *g)
 static bool valid(cn_ctx *ctx, const cn_gpt_desc *d)
 {
     if (d->vocab < 1 || d->context < 1 || d->layers < 1 || d->heads < 1 || d->width < 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "GPT: vocab, context, layers, heads and width must be positive");
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "GPT: vocab, context, layers, heads and width must be > 0, got %" PRId64 ", %" PRId64
+                        ", %" PRId64 ", %" PRId64 " and %" PRId64,
+                        d->vocab, d->context, d->layers, d->heads, d->width);
     if (d->width % d->heads)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "GPT: a width of %" PRId64 " cannot be cut into %" PRId64 " heads",
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "GPT: width must be a multiple of heads, got %" PRId64 " and %" PRId64,
                         d->width, d->heads);
-    if (!(d->dropout >= 0 && d->dropout < 1)) return cn__fail(ctx, CN_BAD_ARGUMENT, "GPT: dropout %g", d->dropout);
+    if (!(d->dropout >= 0 && d->dropout < 1))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "GPT: dropout must be ≥ 0 and < 1, got %g", d->dropout);
     return true;
 }
 
@@ -288,7 +294,7 @@ cn_module *cn_nn_gpt(cn_ctx *ctx, const cn_gpt_desc *desc)
     g->h = cn_module_child(m, "h", cn_nn_list(ctx, 0));
     for (int64_t i = 0; i < desc->layers && !cn_failed(ctx); i++) cn_module_append(g->h, block_new(ctx, desc));
     g->ln_f = cn_module_child(m, "ln_f", norm(ctx, desc->width));
-    g->head = output_of(ctx, m, g);
+    g->head = output_weight(ctx, m, g);
     cn_scope_end(ctx, s);
     return cn_module_made(m);
 }

@@ -1,4 +1,5 @@
-/* Sampling: tokens go in, keys and values stay, the next token is drawn from the logits. */
+/* The sampler: it feeds tokens to a GPT, keeps their keys and values in caches, and draws the next token from the
+   logits. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "core/philox.h"
 #include "gpt/gpt.h"
 
-enum { FIRST_LENGTH = 64 }; /* of the caches; they double as the text grows */
+enum { FIRST_LENGTH = 64 }; /* of the caches, in tokens; it doubles as the text grows */
 
 typedef struct choice {
     float logit;
@@ -18,20 +19,20 @@ struct cn_sampler {
     cn_module *gpt;
     cn_sampler_desc desc;
     const cn_gpt_desc *config;
-    cn__gpt_cache *cache; /* one a layer */
+    cn__gpt_cache *cache; /* one for each layer */
     int64_t length;       /* of the caches now; 0: there are none */
-    int32_t *history;     /* the tokens in them: (context) */
-    int64_t used;
-    float *logits;
-    choice *choices; /* (vocab) */
-    bool ready;      /* logits are of the next token */
-    int32_t pending; /* drawn, and not taken in yet; -1: none */
+    int32_t *history;     /* (context): the tokens in the caches */
+    int64_t used;         /* their number */
+    float *logits;        /* (vocab) */
+    choice *choices;      /* (vocab) */
+    bool ready;           /* logits are those of the next token */
+    int32_t waiting;      /* a token that was drawn and is not in the caches yet; -1: none */
     uint64_t seed, stream, drawn;
 };
 
-/* ---- life ---- */
+/* ---- making and freeing ---- */
 
-static void drop_caches(cn_sampler *s)
+static void release_caches(cn_sampler *s)
 {
     for (int64_t i = 0; s->cache && i < s->config->layers; i++) {
         cn_release(s->cache[i].keys), cn_release(s->cache[i].values);
@@ -44,7 +45,7 @@ static void destroy(void *self)
 {
     cn_sampler *s = self;
     cn_ctx *ctx = s->object.ctx;
-    drop_caches(s);
+    release_caches(s);
     cn__free(ctx, s->cache, sizeof *s->cache * (size_t)s->config->layers);
     cn__free(ctx, s->history, sizeof *s->history * (size_t)s->config->context);
     cn__free(ctx, s->logits, sizeof *s->logits * (size_t)s->config->vocab);
@@ -54,9 +55,10 @@ static void destroy(void *self)
 static bool valid(cn_ctx *ctx, const cn_sampler_desc *d)
 {
     if (!(d->temperature >= 0) || isinf(d->temperature))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: a temperature of %g", d->temperature);
-    if (d->top_k < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: top_k is %" PRId64, d->top_k);
-    if (!(d->top_p >= 0 && d->top_p <= 1)) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: top_p is %g", d->top_p);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: temperature must be finite and ≥ 0, got %g", d->temperature);
+    if (d->top_k < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: top_k must be ≥ 0, got %" PRId64, d->top_k);
+    if (!(d->top_p >= 0 && d->top_p <= 1))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: top_p must be from 0 to 1, got %g", d->top_p);
     return true;
 }
 
@@ -66,7 +68,10 @@ cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
     cn_ctx *ctx = cn_module_context(gpt);
     const cn_gpt_desc *config = cn_gpt_config(gpt);
     const cn_sampler_desc none = { 0 };
-    if (!config) return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: this module is not a GPT"), NULL;
+    if (!config)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: the module must be a GPT, got a %s",
+                        cn_module_type_of(gpt)->name),
+               NULL;
     if (!valid(ctx, desc ? desc : &none)) return NULL;
     cn_sampler *s = cn__object_new(ctx, sizeof *s, destroy);
     if (!s) return NULL;
@@ -74,7 +79,7 @@ cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
     s->config = config;
     s->desc = desc ? *desc : none;
     if (s->desc.temperature == 0) s->desc.temperature = 1;
-    s->pending = -1;
+    s->waiting = -1;
     s->seed = s->desc.seed ? s->desc.seed : ctx->seed;
     s->stream = s->desc.seed ? 0 : ctx->next_stream++;
     s->cache = cn__alloc(ctx, sizeof *s->cache * (size_t)config->layers);
@@ -87,18 +92,18 @@ cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
 }
 
 void cn_sampler_free(cn_sampler *s) { cn__object_free(s); }
-int64_t cn_sampler_used(const cn_sampler *s) { return s ? s->used + (s->pending >= 0) : 0; }
+int64_t cn_sampler_used(const cn_sampler *s) { return s ? s->used + (s->waiting >= 0) : 0; }
 void cn_sampler_reset(cn_sampler *s)
 {
     if (!s) return;
     s->used = 0;
-    s->pending = -1;
+    s->waiting = -1;
     s->ready = false;
 }
 
 /* ---- caches ---- */
 
-/* A longer cache with what the old one had. */
+/* A longer cache that begins with the contents of the old one. */
 static cn_tensor *grown(cn_sampler *s, cn_tensor *old, int64_t length)
 {
     const int64_t heads = s->config->heads, width = s->config->width / heads;
@@ -119,7 +124,7 @@ static bool make_room(cn_sampler *s, int64_t tokens)
     for (int64_t i = 0; i < s->config->layers; i++) {
         cn_tensor **both[2] = { &s->cache[i].keys, &s->cache[i].values };
         for (int k = 0; k < 2; k++) {
-            if (*both[k] && cn_size(*both[k], 1) == length) continue; /* from a try that failed half way */
+            if (*both[k] && cn_size(*both[k], 1) == length) continue; /* an earlier call failed after this one */
             cn_tensor *new = grown(s, *both[k], length);
             if (!new) return false;
             *both[k] = new;
@@ -129,10 +134,10 @@ static bool make_room(cn_sampler *s, int64_t tokens)
     return true;
 }
 
-/* ---- tokens in ---- */
+/* ---- feeding tokens ---- */
 
-/* Takes in a piece that fits into the context; `last` says that the logits after it are wanted. */
-static bool take_piece(cn_sampler *s, const int32_t *tokens, int64_t n, bool last)
+/* Feeds tokens that fit into the context, as one plan. last: reads the logits that follow them. */
+static bool feed_piece(cn_sampler *s, const int32_t *tokens, int64_t n, bool last)
 {
     cn_ctx *ctx = s->object.ctx;
     if (!make_room(s, s->used + n)) return false;
@@ -150,53 +155,53 @@ static bool take_piece(cn_sampler *s, const int32_t *tokens, int64_t n, bool las
     return true;
 }
 
-/* Pieces come in a few sizes only, so that their plans are found again. */
-static bool take(cn_sampler *s, const int32_t *tokens, int64_t n)
+/* Feeds tokens that fit into the context, in pieces of a few sizes: each size finds its plan in the cache of plans. */
+static bool feed_pieces(cn_sampler *s, const int32_t *tokens, int64_t n)
 {
     static const int64_t sizes[] = { 64, 16, 4, 1 };
     while (n > 0) {
         int k = 0;
         while (sizes[k] > n) k++;
-        if (!take_piece(s, tokens, sizes[k], sizes[k] == n)) return false;
+        if (!feed_piece(s, tokens, sizes[k], sizes[k] == n)) return false;
         tokens += sizes[k];
         n -= sizes[k];
     }
     return true;
 }
 
-/* A full context goes on with its last half, whose positions change: it is taken in anew. */
+/* Empties a full context and feeds its last half again, since the positions of these tokens change. */
 static bool slide(cn_sampler *s)
 {
     const int64_t half = s->config->context / 2, from = s->used - half;
     if (half == 0) return s->used = 0, true;
     const size_t bytes = sizeof(int32_t) * (size_t)half;
-    int32_t *kept = cn__alloc(s->object.ctx, bytes);
-    if (!kept) return false;
-    for (int64_t i = 0; i < half; i++) kept[i] = s->history[from + i];
+    int32_t *rest = cn__alloc(s->object.ctx, bytes);
+    if (!rest) return false;
+    for (int64_t i = 0; i < half; i++) rest[i] = s->history[from + i];
     s->used = 0;
-    bool ok = take(s, kept, half);
-    cn__free(s->object.ctx, kept, bytes);
+    bool ok = feed_pieces(s, rest, half);
+    cn__free(s->object.ctx, rest, bytes);
     return ok;
 }
 
-static bool take_in(cn_sampler *s, const int32_t *tokens, int64_t n)
+static bool feed(cn_sampler *s, const int32_t *tokens, int64_t n)
 {
     while (n > 0) {
         if (s->used == s->config->context && !slide(s)) return false;
         int64_t room = s->config->context - s->used, piece = n < room ? n : room;
-        if (!take(s, tokens, piece)) return false;
+        if (!feed_pieces(s, tokens, piece)) return false;
         tokens += piece;
         n -= piece;
     }
     return true;
 }
 
-/* What was drawn last is taken in when something is to follow it. */
-static bool settle(cn_sampler *s)
+/* The token drawn last is fed only when another token is to follow it. */
+static bool feed_waiting(cn_sampler *s)
 {
-    if (s->pending < 0) return true;
-    if (!take_in(s, &s->pending, 1)) return false;
-    s->pending = -1;
+    if (s->waiting < 0) return true;
+    if (!feed(s, &s->waiting, 1)) return false;
+    s->waiting = -1;
     return true;
 }
 
@@ -205,15 +210,17 @@ bool cn_sampler_feed(cn_sampler *s, const int32_t *tokens, int64_t n)
     if (!s || n < 0 || (n && !tokens) || cn_failed(s->object.ctx)) return false;
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= s->config->vocab)
-            return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: token %d, the vocabulary is %" PRId64, tokens[i],
-                            s->config->vocab);
-    return settle(s) && take_in(s, tokens, n);
+            return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                            "sampler: a token must be ≥ 0 and < vocab (%" PRId64 "), got %d", s->config->vocab,
+                            tokens[i]);
+    return feed_waiting(s) && feed(s, tokens, n);
 }
 
-const float *cn_sampler_logits(cn_sampler *s) { return s && settle(s) && s->ready ? s->logits : NULL; }
+const float *cn_sampler_logits(cn_sampler *s) { return s && feed_waiting(s) && s->ready ? s->logits : NULL; }
 
-/* ---- tokens out ---- */
+/* ---- drawing tokens ---- */
 
+/* For qsort: the larger logit first; of equal logits the smaller token. */
 static int more_likely(const void *a, const void *b)
 {
     const choice *x = a, *y = b;
@@ -221,7 +228,7 @@ static int more_likely(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* The k most likely choices come to the front, in any order (quickselect). */
+/* Moves the k most likely choices to the front, in any order (quickselect). */
 static void select_best(choice *c, int64_t n, int64_t k)
 {
     int64_t low = 0, high = n - 1;
@@ -241,12 +248,13 @@ static void select_best(choice *c, int64_t n, int64_t k)
     }
 }
 
+/* The probability of a choice, up to a factor that all choices share. */
 static double chance(const cn_sampler *s, const choice *c, double best)
 {
     return exp((c->logit - best) / s->desc.temperature);
 }
 
-/* How many of the n choices, most likely first, have top_p of the probability. */
+/* How many of the n choices, most likely first, together reach the probability top_p. */
 static int64_t within(const cn_sampler *s, int64_t n, double best, double all)
 {
     double sum = 0;
@@ -292,10 +300,11 @@ static int32_t draw(cn_sampler *s)
 
 int64_t cn_sampler_next(cn_sampler *s)
 {
-    if (!s || cn_failed(s->object.ctx) || !settle(s)) return -1;
+    if (!s || cn_failed(s->object.ctx) || !feed_waiting(s)) return -1;
     if (!s->ready)
-        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: nothing to go on from: feed it a token first"), -1;
-    s->pending = draw(s);
-    if (s->pending < 0) return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: the logits are not finite"), -1;
-    return s->pending;
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: feed at least one token before the first draw"), -1;
+    s->waiting = draw(s);
+    if (s->waiting < 0)
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: the largest logit must be finite"), -1;
+    return s->waiting;
 }
