@@ -235,9 +235,9 @@ static void bad_states_change_nothing(void)
     cn_schedule *s = make(opt, "sequential"), *other = cn_schedule_every(new_optim(cn), 3, 0);
     cn_dict *d = cn_dict_new(cn);
     for (int t = 0; t < 5; t++) cn_schedule_step(s);
-    says(cn, !cn_schedule_load(s, d, ""), "nothing for sequential");
+    says(cn, !cn_schedule_load(s, d, ""), "\"scheduler\" must be \"sequential\", got nothing");
     check(cn_schedule_save(other, d, ""), "%s", cn_error(cn));
-    says(cn, !cn_schedule_load(s, d, NULL), "every for sequential");
+    says(cn, !cn_schedule_load(s, d, NULL), "\"scheduler\" must be \"sequential\", got \"every\"");
     cn_dict *whole = cn_dict_new(cn);
     check(cn_schedule_save(s, whole, "a/"), "%s", cn_error(cn));
     cn_dict_set_text(whole, "a/schedulers/1/last_epoch", "many");
@@ -265,7 +265,7 @@ static void failed_steps_change_no_rate(void)
     cn_schedule *s = cn_schedule_chained(opt, parts, 2);
     check(cn_schedule_step(s) && cn_schedule_step(s), "%s", cn_error(cn));
     double lr = cn_optim_lr(opt, 0), other = cn_optim_lr(opt, 1);
-    says(cn, !cn_schedule_step(s), "lr is nan");
+    says(cn, !cn_schedule_step(s), "lr must be finite and ≥ 0, got nan");
     check(cn_optim_lr(opt, 0) == lr && cn_optim_lr(opt, 1) == other && cn_schedule_steps(s) == 2 &&
               cn_schedule_steps(parts[0]) == 2,
           "all as before");
@@ -274,7 +274,7 @@ static void failed_steps_change_no_rate(void)
         opt, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .fixed_momentum = true });
     for (int t = 0; t < 10; t++) check(cn_schedule_step(cycle), "%d: %s", t, cn_error(cn));
     lr = cn_optim_lr(opt, 0);
-    says(cn, !cn_schedule_step(cycle), "step 11 of 10");
+    says(cn, !cn_schedule_step(cycle), "at most 10 steps, got step 11");
     check(cn_optim_lr(opt, 0) == lr && cn_schedule_steps(cycle) == 10, "all as before");
     cn_tensor *p = cn_param(cn_ones(cn, CN_F64, CN_DIMS(2)));
     cn_optim_add_group(opt, (cn_params){ &p, 1 }, NULL);
@@ -287,31 +287,31 @@ static void bad_calls_are_refused(void)
     check_group("refusals");
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     cn_optim *o = new_optim(cn), *other = new_optim(cn);
-    says(cn, !cn_schedule_every(o, 0, 0), "step_size");
-    says(cn, !cn_schedule_milestones(o, (int64_t[]){ 5, 3 }, 2, 0), "must rise");
-    says(cn, !cn_schedule_exponential(o, 0), "gamma");
-    says(cn, !cn_schedule_constant(o, 2, 0), "factor");
-    says(cn, !cn_schedule_linear(o, &(cn_schedule_linear_desc){ .start_factor = CN_ZERO }), "start_factor");
-    says(cn, !cn_schedule_cosine(o, 0, 0), "t_max");
-    says(cn, !cn_schedule_cosine_restarts(o, 3, -1, 0), "t_mult");
-    says(cn, !cn_schedule_one_cycle(o, NULL), "max_lr");
+    says(cn, !cn_schedule_every(o, 0, 0), "step_size must be > 0, got 0");
+    says(cn, !cn_schedule_milestones(o, (int64_t[]){ 5, 3 }, 2, 0), "milestones must be ≥ 0 and rise, but number 1 does not");
+    says(cn, !cn_schedule_exponential(o, 0), "gamma must be > 0, got 0");
+    says(cn, !cn_schedule_constant(o, 2, 0), "factor must be > 0 and ≤ 1, got 2");
+    says(cn, !cn_schedule_linear(o, &(cn_schedule_linear_desc){ .start_factor = CN_ZERO }), "start_factor must be > 0 and ≤ 1, got 0");
+    says(cn, !cn_schedule_cosine(o, 0, 0), "t_max must be > 0");
+    says(cn, !cn_schedule_cosine_restarts(o, 3, -1, 0), "t_mult must be ≥ 0, got -1");
+    says(cn, !cn_schedule_one_cycle(o, NULL), "max_lr must be > 0, got 0");
     says(cn,
          !cn_schedule_one_cycle(o, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .pct_start = 0.1 }),
-         "without steps");
-    says(cn, !cn_schedule_cyclic(o, NULL), "base_lr");
-    says(cn, !cn_schedule_plateau(o, &(cn_schedule_plateau_desc){ .factor = 1 }), "factor");
-    says(cn, !cn_schedule_lambda(o, NULL, NULL), "no function");
+         "pct_start must leave no phase without steps");
+    says(cn, !cn_schedule_cyclic(o, NULL), "base_lr must be ≥ 0");
+    says(cn, !cn_schedule_plateau(o, &(cn_schedule_plateau_desc){ .factor = 1 }), "factor must be ≥ 0 and < 1, got 1");
+    says(cn, !cn_schedule_lambda(o, NULL, NULL), "fn must be a function, got NULL");
     cn_schedule *plateau = cn_schedule_plateau(o, NULL), *plain = cn_schedule_every(o, 2, 0);
     says(cn, !cn_schedule_step(plateau), "need a metric");
-    says(cn, !cn_schedule_step_metric(plain, 1), "take no metric");
+    says(cn, !cn_schedule_step_metric(plain, 1), "have no metric");
     says(cn, !cn_schedule_chained(o, &plateau, 1), "needs a metric");
-    says(cn, !cn_schedule_chained(other, &plain, 1), "another optimizer");
-    says(cn, !cn_schedule_chained(o, NULL, 0), "no parts");
+    says(cn, !cn_schedule_chained(other, &plain, 1), "must be of the same optimizer");
+    says(cn, !cn_schedule_chained(o, NULL, 0), "there must be at least 1 part, got 0");
     says(cn, !cn_schedule_chained(o, (cn_schedule *[]){ plain, plain }, 2), "a part already");
     cn_schedule *chain = cn_schedule_chained(o, &plain, 1);
-    says(cn, !cn_schedule_sequential(o, &chain, 1, NULL), "has parts itself");
+    says(cn, !cn_schedule_sequential(o, &chain, 1, NULL), "must not have parts itself");
     cn_schedule_free(plain);
-    says(cn, true, "a part of another");
+    says(cn, true, "is part of another");
     cn_tensor *p = cn_param(cn_ones(cn, CN_F32, CN_DIMS(2)));
     cn_optim *ada = cn_adagrad(cn, (cn_params){ &p, 1 }, NULL);
     double lr = cn_optim_lr(ada, 0);

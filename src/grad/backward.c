@@ -1,12 +1,12 @@
-/* The walk backwards. Nodes are the record: from the outputs down to the leaves, newest first, each operator's gradient
-   is asked once, with all that arrived for its results. No recursion: graphs may be deep. */
+/* The backward walk over the graph. It visits the nodes from the outputs to the leaves, newest first, and calls each
+   operator's gradient once, with the sum of the gradients of its results. It does not recurse: graphs may be deep. */
 #include "grad/walk.h"
 
 #include "ops/shared.h"
 
 static cn__node **nodes_of(const walk *w) { return w->nodes.v; }
 
-/* What a node was to the walk around this one. */
+/* The fields of a node that an outer walk uses, while a walk inside it uses the same fields. */
 typedef struct saved {
     cn__node *node;
     const void *walk_of;
@@ -14,7 +14,7 @@ typedef struct saved {
     uint32_t walk_index;
 } saved;
 
-/* ---- which nodes ---- */
+/* ---- finding the nodes ---- */
 
 static bool add_node(walk *w, cn__node *n)
 {
@@ -23,11 +23,12 @@ static bool add_node(walk *w, cn__node *n)
         !cn__vec_reserve(&w->ctx->memory, &w->saved, w->saved.n + 1, sizeof(saved)))
         return cn__no_memory(w->ctx, "backward");
     if (n->grad_leaf && n->replaced)
-        return cn__fail(w->ctx, CN_NO_GRADIENT,
-                        "backward: a parameter was assigned to after it was used; run backward before the assignment");
+        return cn__fail(
+            w->ctx, CN_NO_GRADIENT,
+            "backward: a parameter was assigned after the graph used it; call backward before the assignment");
     if (!n->grad_leaf && (n->spent || !n->in))
         return cn__fail(w->ctx, CN_NO_GRADIENT,
-                        "backward: the graph through `%s` was spent by an earlier backward; use retain there",
+                        "backward: an earlier backward spent the graph through `%s`; set .retain in that call",
                         n->op->name);
     if (n->walk_of) ((saved *)w->saved.v)[w->saved.n++] = (saved){ n, n->walk_of, n->walk, n->walk_index };
     n->walk_of = w;
@@ -50,13 +51,12 @@ static bool find_nodes(walk *w, cn_tensor *const *outputs, int n_outputs)
     return true;
 }
 
-/* By order of making, with as many byte passes as the range needs: linear in the number of nodes. */
+/* Sorts by the order of making: a radix sort by bytes, linear in the number of nodes. */
 static bool sort_nodes(walk *w)
 {
     size_t n = w->nodes.n;
     cn__vec *other = &w->sorted;
-    if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *)))
-        return cn__no_memory(w->ctx, "backward");
+    if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *))) return cn__no_memory(w->ctx, "backward");
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t s = nodes_of(w)[i]->seq;
@@ -77,7 +77,8 @@ static bool sort_nodes(walk *w)
     return true;
 }
 
-static bool give_slots(walk *w)
+/* Every result of every node gets a slot for its gradient. */
+static bool make_slots(walk *w)
 {
     size_t slots = 0;
     for (size_t i = 0; i < w->nodes.n; i++) slots += (size_t)nodes_of(w)[i]->n_out;
@@ -97,7 +98,7 @@ static bool give_slots(walk *w)
     return true;
 }
 
-/* With inputs named, only what leads to one of them is walked. */
+/* A walk for given inputs visits only the nodes that lead to one of them. */
 static void mark_leads(walk *w)
 {
     bool *leads = w->leads.v;
@@ -113,8 +114,9 @@ static void mark_leads(walk *w)
     }
 }
 
-/* ---- gradients arriving ---- */
+/* ---- adding gradients ---- */
 
+/* Adds g to the gradient of a result. summed: g contains that gradient already. */
 static bool arrive(cn__ref to, cn_tensor *g, bool summed)
 {
     cn_tensor **slot = &to.node->walk[to.out];
@@ -126,6 +128,7 @@ static bool arrive(cn__ref to, cn_tensor *g, bool summed)
     return true;
 }
 
+/* Gives a gradient the shape and dtype of its operand. False: its shape is wrong. */
 static bool fit(walk *w, const cn__node *n, int k, cn_tensor **g)
 {
     const cn__result *x = cn__res(n->in[k]);
@@ -134,9 +137,9 @@ static bool fit(walk *w, const cn__node *n, int k, cn_tensor **g)
     if (!*g) return false;
     if (cn__same_shape(&cn__result_of(*g)->meta.layout, &x->meta.layout)) return true;
     char a[96], b[96];
-    return cn__fail(w->ctx, CN_NO_GRADIENT, "%s: its gradient has shape %s for operand %d of shape %s", n->op->name,
-                    cn__shape_text(&cn__result_of(*g)->meta.layout, a, sizeof a), k,
-                    cn__shape_text(&x->meta.layout, b, sizeof b));
+    return cn__fail(w->ctx, CN_NO_GRADIENT, "%s: the gradient of operand %d must have shape %s, got %s", n->op->name, k,
+                    cn__shape_text(&x->meta.layout, b, sizeof b),
+                    cn__shape_text(&cn__result_of(*g)->meta.layout, a, sizeof a));
 }
 
 static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
@@ -146,13 +149,13 @@ static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
     return cn__handle_new(ctx, r);
 }
 
-/* What the operator is asked with: one place for each operand. */
-typedef struct call_room {
+/* The arrays of a cn_grad_call: one element for each operand. */
+typedef struct call_arrays {
     cn_tensor **in, **in_grad, **so_far;
     bool *needs, *summed;
-} call_room;
+} call_arrays;
 
-static bool ask_operator(walk *w, cn__node *n, call_room r)
+static bool call_gradient(walk *w, cn__node *n, call_arrays r)
 {
     cn_ctx *ctx = w->ctx;
     cn_tensor *out[CN_MAX_OUT];
@@ -186,25 +189,28 @@ static bool ask_operator(walk *w, cn__node *n, call_room r)
     n->op->grad(&call);
     for (int k = 0; k < n->n_in; k++) {
         if (!r.needs[k]) continue;
-        if (!r.in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK)) continue; /* what arrived does not reach it */
-        if (!r.in_grad[k]) return cn__fail(ctx, CN_NO_GRADIENT, "%s gave no gradient for operand %d", n->op->name, k);
+        if (!r.in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK))
+            continue; /* the results that have a gradient do not depend on it */
+        if (!r.in_grad[k])
+            return cn__fail(ctx, CN_NO_GRADIENT, "%s: the operator set no gradient for operand %d", n->op->name, k);
         if (!fit(w, n, k, &r.in_grad[k]) || !arrive(n->in[k], r.in_grad[k], r.summed[k])) return false;
     }
     return true;
 }
 
-static bool through(walk *w, cn__node *n)
+/* Computes the gradients of a node's operands. */
+static bool differentiate(walk *w, cn__node *n)
 {
     size_t count = (size_t)n->n_in;
     cn_tensor *in[CN_MAX_IN], *in_grad[CN_MAX_IN], *so_far[CN_MAX_IN];
     bool needs[CN_MAX_IN], summed[CN_MAX_IN];
-    if (count <= CN_MAX_IN) return ask_operator(w, n, (call_room){ in, in_grad, so_far, needs, summed });
+    if (count <= CN_MAX_IN) return call_gradient(w, n, (call_arrays){ in, in_grad, so_far, needs, summed });
     size_t bytes = count * (3 * sizeof(cn_tensor *) + 2 * sizeof(bool));
     char *many = cn__block_new(&w->ctx->memory, bytes);
     if (!many) return cn__no_memory(w->ctx, "backward");
     cn_tensor **t = (cn_tensor **)many;
     bool *flags = (bool *)(t + 3 * count);
-    bool ok = ask_operator(w, n, (call_room){ t, t + count, t + 2 * count, flags, flags + count });
+    bool ok = call_gradient(w, n, (call_arrays){ t, t + count, t + 2 * count, flags, flags + count });
     cn__block_free(&w->ctx->memory, many, bytes);
     return ok;
 }
@@ -213,10 +219,14 @@ static bool run_hooks(walk *w, cn__node *n)
 {
     for (cn__hook *h = n->hooks; h && n->walk[0]; h = h->next) {
         cn_tensor *g = h->fn(h->user, n->walk[0]);
-        if (!g) return cn__fail(w->ctx, CN_NO_GRADIENT, "a hook returned no gradient");
+        if (!g) return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a hook must return a gradient, got NULL");
         if (g == n->walk[0]) continue;
-        if (!cn__same_shape(&cn__result_of(g)->meta.layout, &n->out->meta.layout))
-            return cn__fail(w->ctx, CN_BAD_SHAPE, "a hook returned a gradient of another shape");
+        if (!cn__same_shape(&cn__result_of(g)->meta.layout, &n->out->meta.layout)) {
+            char a[96], b[96];
+            return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a hook must return a gradient of shape %s, got %s",
+                            cn__shape_text(&n->out->meta.layout, a, sizeof a),
+                            cn__shape_text(&cn__result_of(g)->meta.layout, b, sizeof b));
+        }
         cn__hold(g);
         cn__unhold(n->walk[0]);
         n->walk[0] = g;
@@ -224,11 +234,12 @@ static bool run_hooks(walk *w, cn__node *n)
     return true;
 }
 
-/* Into the parameter's gradient. One that is still pending is computed first: micro-batches take one batch's memory. */
-static bool gather_into(walk *w, cn__node *n)
+/* Adds to the parameter's own gradient. If that is still pending, it is evaluated first: several micro-batches then need
+   the memory of one only. */
+static bool accumulate(walk *w, cn__node *n)
 {
     cn_tensor *t = n->owner, *g = n->walk[0];
-    if (!t) return true; /* nobody is left to ask for it */
+    if (!t) return true; /* the parameter was released */
     if (t->grad) {
         if (t->grad->ref.node->state == CN__PENDING && !w->create_graph && !cn_eval(t->grad)) return false;
         cn_tensor *sum = cn_add(t->grad, g);
@@ -237,7 +248,7 @@ static bool gather_into(walk *w, cn__node *n)
         cn__handle_rebind(t->grad, sum->ref);
         return true;
     }
-    cn_tensor *own = handle_of(w->ctx, g->ref); /* a handle of its own: the same value may be another's gradient too */
+    cn_tensor *own = handle_of(w->ctx, g->ref); /* a new handle: g may be another parameter's gradient too */
     if (!own) return false;
     t->grad = cn_keep(own);
     return true;
@@ -255,8 +266,8 @@ static bool visit(walk *w, cn__node *n)
             w->found[k] = n->walk[w->inputs[k]->ref.out];
             cn__hold(w->found[k]);
         }
-    if (ok && n->grad_leaf) ok = w->inputs || gather_into(w, n);
-    else if (ok) ok = through(w, n);
+    if (ok && n->grad_leaf) ok = w->inputs || accumulate(w, n);
+    else if (ok) ok = differentiate(w, n);
     cn_scope_end(w->ctx, s);
     return ok;
 }
@@ -264,15 +275,20 @@ static bool visit(walk *w, cn__node *n)
 static bool seed(walk *w, cn_tensor *out, cn_tensor *g)
 {
     if (!out->ref.node->needs_grad)
-        return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: nothing it was computed from requires a gradient");
+        return cn__fail(w->ctx, CN_NO_GRADIENT,
+                        "backward: the output must depend on a tensor that requires a gradient, but does not");
     if (!g && cn_numel(out) != 1)
-        return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a tensor of %lld elements needs a gradient to start from",
+        return cn__fail(w->ctx, CN_BAD_SHAPE,
+                        "backward: an output without a given gradient must have 1 element, got %lld",
                         (long long)cn_numel(out));
     if (!g) g = cn_ones_like(out);
     if (!g) return false;
-    if (!cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
-        return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: the given gradient has another shape than the output");
-    return arrive(out->ref, g, false);
+    if (cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
+        return arrive(out->ref, g, false);
+    char a[96], b[96];
+    return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: the given gradient must have the output's shape %s, got %s",
+                    cn__shape_text(&cn__result_of(out)->meta.layout, a, sizeof a),
+                    cn__shape_text(&cn__result_of(g)->meta.layout, b, sizeof b));
 }
 
 static void clean_up(walk *w, bool ok)
@@ -296,11 +312,12 @@ static void clean_up(walk *w, bool ok)
     for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
 }
 
-/* Of an element of each spare vector. */
+/* The size of an element of each spare vector. */
 static const size_t spare_size[CN__SPARES] = { sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool),
                                                sizeof(cn__node *), sizeof(saved) };
 
-/* A training loop walks the same graph again: the vectors of one walk serve the next. A walk inside a walk has its own. */
+/* A training loop walks equal graphs again and again: each walk reuses the vectors of the last. A walk inside a walk has
+   vectors of its own. */
 static void swap_vectors(walk *w)
 {
     cn__vec *own[CN__SPARES] = { &w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved };
@@ -329,7 +346,7 @@ bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradien
     ctx->no_grad = w->create_graph ? 0 : no_grad + 1;
     cn_scope s = cn_scope_begin(ctx);
     swap_vectors(w);
-    bool ready = find_nodes(w, outputs, n_outputs) && sort_nodes(w) && give_slots(w);
+    bool ready = find_nodes(w, outputs, n_outputs) && sort_nodes(w) && make_slots(w);
     bool ok = ready;
     if (ready) mark_leads(w);
     for (int i = 0; i < n_outputs && ok; i++) ok = seed(w, outputs[i], gradients ? gradients[i] : NULL);

@@ -1,5 +1,5 @@
-/* Functions with a gradient of their own, and functions that are computed again instead of remembered. Both are one
-   node that looks at the function's result and names what the gradient goes to. */
+/* cn_custom_apply: functions with a gradient of their own. cn_checkpoint: functions that backward computes again. Both
+   make one node, a view of the function's result, whose other operands are the tensors that get gradients. */
 #include "grad/walk.h"
 
 #include "ops/view/view.h"
@@ -33,7 +33,7 @@ const cn_op cn__op_custom = {
     .grad = custom_grad,
 };
 
-/* result, then the inputs */
+/* Applies op to the result and the inputs. */
 static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in, int n_in, const void *attrs,
                        const cn_arg *args)
 {
@@ -69,10 +69,11 @@ cn_tensor *cn_custom_apply(const cn_custom *fn, cn_tensor *const *in, int n_in)
 typedef struct checkpoint_attrs {
     cn_function fn;
     void *user;
-    int64_t n_in; /* the inputs proper; parameters the function met on its way follow */
+    int64_t n_in; /* the function's inputs; after them the operands are the parameters that it used */
 } checkpoint_attrs;
 
-/* Runs the function again on cut-off inputs, with the same random numbers, as nodes that are not shared with the first run. */
+/* Runs the function again on detached inputs, with the same random numbers. Its nodes are not shared with the first
+   run's. */
 static cn_tensor *run_again(cn_grad_call *g, const checkpoint_attrs *a, cn_tensor **sources)
 {
     cn_ctx *ctx = g->ctx;
@@ -137,7 +138,7 @@ const cn_op cn__op_checkpoint = {
 
 typedef struct seen {
     cn__node *node;
-    const void *walk_of; /* before: this may happen inside a walk */
+    const void *walk_of; /* the field's value before: a walk may be using it */
 } seen;
 
 static bool enqueue(cn_ctx *ctx, cn__vec *queue, cn__node *n)
@@ -157,8 +158,8 @@ static bool add_parameter(cn_ctx *ctx, cn__vec *found, cn__node *n)
     return t != NULL;
 }
 
-/* The leaves a gradient would reach from y, other than the inputs; the walked nodes are marked as spent, since
-   their gradient will be asked of the second run. */
+/* Finds the leaves, other than the inputs, that a gradient of y would reach. Marks the nodes on the way as spent: the
+   second run computes their gradients. */
 static bool find_parameters(cn_tensor *y, cn_tensor *const *in, int n_in, cn__vec *found)
 {
     cn_ctx *ctx = y->ctx;

@@ -1,11 +1,12 @@
-/* Gradients as users ask for them, and parameters. */
+/* Parameters, and the public calls that compute gradients: cn_param, cn_backward, cn_grad. */
 #include "grad/walk.h"
 
 cn_tensor *cn_param(cn_tensor *t)
 {
     if (!cn__alive(t)) return NULL;
     if (!cn_dtype_is_float(cn_type(t))) {
-        cn__fail(t->ctx, CN_BAD_DTYPE, "param: %s has no gradients", cn_dtype_name(cn_type(t)));
+        cn__fail(t->ctx, CN_BAD_DTYPE, "param: the tensor must be of a floating type, got %s",
+                 cn_dtype_name(cn_type(t)));
         return NULL;
     }
     cn_tensor *p = cn_is_contiguous(t) ? cn_detach(t) : cn_detach(cn_contiguous(t));
@@ -15,7 +16,7 @@ cn_tensor *cn_param(cn_tensor *t)
     return cn_keep(p);
 }
 
-/* ---- asking ---- */
+/* ---- computing gradients ---- */
 
 bool cn_backward_with(cn_tensor *output, const cn_backward_desc *desc)
 {
@@ -28,13 +29,14 @@ bool cn_backward_with(cn_tensor *output, const cn_backward_desc *desc)
 
 bool cn_backward(cn_tensor *loss) { return cn_backward_with(loss, NULL); }
 
-static bool hand_out(walk *w, cn_tensor **grads, bool allow_unused)
+static bool return_gradients(walk *w, cn_tensor **grads, bool allow_unused)
 {
     for (int k = 0; k < w->n_inputs; k++) {
         cn_tensor *g = w->found[k];
         if (!g && !allow_unused)
             return cn__fail(w->ctx, CN_NO_GRADIENT,
-                            "grad: the outputs do not depend on input %d; allow_unused gives NULL", k);
+                            "grad: the outputs must depend on input %d, but do not; with .allow_unused it gets NULL",
+                            k);
         if (!g) continue;
         g->ref.node->refs++;
         grads[k] = cn__handle_new(w->ctx, g->ref);
@@ -55,7 +57,7 @@ bool cn_grad(cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs,
     for (int i = 0; i < n_inputs; i++) {
         if (!cn__alive(inputs[i])) return false;
         if (!inputs[i]->ref.node->needs_grad)
-            return cn__fail(inputs[i]->ctx, CN_NO_GRADIENT, "grad: input %d does not require a gradient", i);
+            return cn__fail(inputs[i]->ctx, CN_NO_GRADIENT, "grad: input %d must require a gradient, but does not", i);
     }
     cn_ctx *ctx = outputs[0]->ctx;
     walk w = { .ctx = ctx,
@@ -67,7 +69,7 @@ bool cn_grad(cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs,
     w.found = cn__block_new(&ctx->memory, bytes);
     if (!w.found) return cn__no_memory(ctx, "grad");
     memset(w.found, 0, bytes);
-    bool ok = cn__walk_back(&w, outputs, desc->gradients, n_outputs) && hand_out(&w, grads, desc->allow_unused);
+    bool ok = cn__walk_back(&w, outputs, desc->gradients, n_outputs) && return_gradients(&w, grads, desc->allow_unused);
     for (int k = 0; k < n_inputs; k++)
         if (w.found[k]) cn__unhold(w.found[k]);
     cn__block_free(&ctx->memory, w.found, bytes);

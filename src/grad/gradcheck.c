@@ -1,4 +1,5 @@
-/* Gradients against central differences: d/dx ≈ (f(x + e) - f(x - e)) / 2e, in f64, for f = Σ w·fn(x) with fixed odd weights. */
+/* Compares gradients with central differences: d/dx ≈ (f(x + e) - f(x - e)) / 2e, in f64, for f = Σ w·fn(x) with fixed
+   weights w. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,17 +19,18 @@ typedef struct check {
     double **values; /* of each input */
 } check;
 
-static bool complain(const check *c, const char *words, ...)
+/* Writes the reason to the user's text. Returns false. */
+static bool report(const check *c, const char *format, ...)
 {
     if (!c->desc->words || !c->desc->words_size) return false;
     va_list list;
-    va_start(list, words);
-    vsnprintf(c->desc->words, c->desc->words_size, words, list);
+    va_start(list, format);
+    vsnprintf(c->desc->words, c->desc->words_size, format, list);
     va_end(list);
     return false;
 }
 
-/* Fixed weights of either sign, none near 0: a wrong element cannot hide behind another. */
+/* Fixed weights of both signs, none near 0, so that the errors of two elements do not cancel. */
 static cn_tensor *weights_like(cn_tensor *x)
 {
     int64_t n = cn_numel(x);
@@ -55,7 +57,7 @@ static cn_tensor *input_from(const check *c, int k, const double *v)
     return t;
 }
 
-/* Σ w·fn(x) for the values at hand. */
+/* Σ w·fn(x) for the present values. */
 static double function_value(const check *c)
 {
     cn_tensor *in[CN_MAX_IN];
@@ -68,7 +70,7 @@ static double function_value(const check *c)
     return v;
 }
 
-/* Gradients of the same sum, into flat arrays. An input that is not reached has gradient 0. */
+/* The gradients of the same sum, as flat arrays. An input that the result does not depend on has gradient 0. */
 static bool gradients(const check *c, double **out)
 {
     cn_tensor *in[CN_MAX_IN], *g[CN_MAX_IN] = { 0 };
@@ -76,16 +78,16 @@ static bool gradients(const check *c, double **out)
     cn_scope s = cn_scope_begin(c->ctx);
     for (int k = 0; k < c->n_inputs; k++) in[k] = input_from(c, k, c->values[k]);
     cn_tensor *y = c->fn(c->user, in, c->n_inputs), *w = y ? weights_like(y) : NULL;
-    if (!w) ok = complain(c, "the function failed: %s", cn_error(c->ctx));
-    if (ok && cn_type(y) != CN_F64) ok = complain(c, "the result is %s, not f64", cn_dtype_name(cn_type(y)));
+    if (!w) ok = report(c, "the function failed: %s", cn_error(c->ctx));
+    if (ok && cn_type(y) != CN_F64) ok = report(c, "the result must be f64, got %s", cn_dtype_name(cn_type(y)));
     if (ok && cn_requires_grad(y)) {
         cn_grad_desc d = { .gradients = &w, .allow_unused = true };
-        if (!cn_grad(&y, 1, in, c->n_inputs, g, &d)) ok = complain(c, "no gradient: %s", cn_error(c->ctx));
+        if (!cn_grad(&y, 1, in, c->n_inputs, g, &d)) ok = report(c, "no gradient: %s", cn_error(c->ctx));
     }
     for (int k = 0; k < c->n_inputs && ok; k++) {
         int64_t n = cn_numel(c->inputs[k]);
         if (!g[k]) memset(out[k], 0, sizeof(double) * (size_t)n);
-        else if (!cn_read_f64(g[k], out[k], n)) ok = complain(c, "gradient %d cannot be read: %s", k, cn_error(c->ctx));
+        else if (!cn_read_f64(g[k], out[k], n)) ok = report(c, "gradient %d cannot be read: %s", k, cn_error(c->ctx));
     }
     cn_scope_end(c->ctx, s);
     return ok;
@@ -106,8 +108,8 @@ static bool compare(const check *c, double *const *analytic)
             c->values[k][i] = x;
             double numeric = (up - down) / (2 * eps), got = analytic[k][i];
             if (fabs(numeric - got) <= atol + rtol * fabs(numeric)) continue;
-            return complain(c, "input %d, element %lld: gradient %.9g, finite difference %.9g", k, (long long)i, got,
-                            numeric);
+            return report(c, "input %d, element %lld: gradient %.9g, finite difference %.9g", k, (long long)i, got,
+                          numeric);
         }
     }
     return true;
@@ -123,7 +125,7 @@ static bool run(check *c)
         values[k] = cn__block_new(&c->ctx->memory, bytes);
         analytic[k] = cn__block_new(&c->ctx->memory, bytes);
         ok = values[k] && analytic[k] && cn_read_f64(c->inputs[k], values[k], n);
-        if (!ok) complain(c, "input %d cannot be read", k);
+        if (!ok) report(c, "input %d cannot be read", k);
     }
     c->values = values;
     ok = ok && gradients(c, analytic) && compare(c, analytic);
@@ -140,11 +142,11 @@ bool cn_gradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_in
     static const cn_gradcheck_desc defaults = { 0 };
     check c = { .fn = fn, .user = user, .inputs = inputs, .n_inputs = n_inputs, .desc = desc ? desc : &defaults };
     if (n_inputs < 1 || n_inputs > CN_MAX_IN)
-        return complain(&c, "%d inputs; 1 to %d are possible", n_inputs, CN_MAX_IN);
+        return report(&c, "there must be 1 to %d inputs, got %d", CN_MAX_IN, n_inputs);
     for (int k = 0; k < n_inputs; k++) {
-        if (!cn__alive(inputs[k])) return complain(&c, "input %d is missing", k);
+        if (!cn__alive(inputs[k])) return report(&c, "input %d must not be NULL", k);
         if (cn_type(inputs[k]) != CN_F64)
-            return complain(&c, "input %d is %s: finite differences need f64", k, cn_dtype_name(cn_type(inputs[k])));
+            return report(&c, "input %d must be f64, got %s", k, cn_dtype_name(cn_type(inputs[k])));
     }
     c.ctx = inputs[0]->ctx;
     return run(&c);

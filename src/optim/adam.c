@@ -1,4 +1,5 @@
-/* adam.c: Adam and AdamW, and what came of them: NAdam, RAdam, Adamax, Lion. One operator a parameter (ops/optim). */
+/* Adam and AdamW, and the optimizers derived from them: NAdam, RAdam, Adamax, Lion. Each applies one operator of
+   ops/optim to each parameter. */
 #include <math.h>
 
 #include "ops/optim/optim.h"
@@ -66,7 +67,7 @@ cn_optim *cn_adamw(cn_ctx *ctx, cn_params params, const cn_adamw_desc *desc)
     return adam(ctx, params, desc, &adamw_rule, 0.01);
 }
 
-/* ---- NAdam: Nesterov's look ahead, by a momentum that grows with the steps ----
+/* ---- NAdam: Adam with Nesterov's momentum, which grows with the steps ----
 
        mu(t) = beta1 (1 - 0.96^(t decay) / 2)          product = mu(1) mu(2) ... mu(t) */
 
@@ -75,7 +76,7 @@ static double nadam_momentum(const cn__hyper *h, int64_t t)
     return h->momentum * (1 - 0.5 * pow(0.96, (double)t * h->momentum_decay));
 }
 
-/* What NAdam and RAdam have in common; see ops/optim/moment.c. */
+/* The operator that NAdam and RAdam share: ops/optim/moment.c. */
 static void moment_update(cn__update *u, double rate, double ahead, double scale, double floor)
 {
     const cn__hyper *h = u->h;
@@ -124,7 +125,7 @@ cn_optim *cn_nadam(cn_ctx *ctx, cn_params params, const cn_nadam_desc *desc)
     return cn__optim_new(ctx, &nadam_rule, &h, params, d.keep_gradients);
 }
 
-/* ---- RAdam: the rate is rectified, and √v left out, while v is too young to be trusted ---- */
+/* ---- RAdam: it rectifies the rate, and leaves √v out while v averages too few steps ---- */
 
 static void radam_update(cn__update *u)
 {
@@ -161,7 +162,7 @@ cn_optim *cn_radam(cn_ctx *ctx, cn_params params, const cn_radam_desc *desc)
     return cn__optim_new(ctx, &radam_rule, &h, params, d.keep_gradients);
 }
 
-/* ---- Adamax: the largest gradient of late instead of the mean square ---- */
+/* ---- Adamax: a decaying maximum of |g| in place of the mean square ---- */
 
 static void adamax_update(cn__update *u)
 {
@@ -197,7 +198,7 @@ cn_optim *cn_adamax(cn_ctx *ctx, cn_params params, const cn_adamax_desc *desc)
     return cn__optim_new(ctx, &adamax_rule, &h, params, d.keep_gradients);
 }
 
-/* ---- Lion: the sign of a mean, and a slower mean remembered ---- */
+/* ---- Lion: it steps by the sign of a mean of gradients, and keeps a slower mean as its state ---- */
 
 static unsigned lion_uses(const cn__hyper *h)
 {

@@ -1,17 +1,17 @@
-/* clip.c: gradients made smaller before a step. */
+/* Clips gradients before a step: by their norm, or by value. */
 #include <math.h>
 
 #include "optim/optim.h"
 
-typedef struct gradients { /* and the values they are to get */
+typedef struct gradients {
     cn_ctx *ctx;
-    cn_tensor **of, **to;
+    cn_tensor **of, **to; /* the gradients, and their new values */
     int n;
     size_t bytes;
 } gradients;
 
-/* False: an error stands, or there are no parameters to learn the context from. */
-static bool gather(gradients *g, cn_params params, const char *who)
+/* Lists the gradients that exist. False: an error, or no parameter that has a context. */
+static bool begin(gradients *g, cn_params params, const char *who)
 {
     if (params.n < 1 || !params.v || !cn__alive(params.v[0])) return false;
     g->ctx = params.v[0]->ctx;
@@ -28,7 +28,7 @@ static bool gather(gradients *g, cn_params params, const char *who)
     return true;
 }
 
-static void drop(gradients *g)
+static void end(gradients *g)
 {
     cn_no_grad_end(g->ctx);
     cn__block_free(&g->ctx->memory, g->of, g->bytes);
@@ -36,7 +36,7 @@ static void drop(gradients *g)
 
 static cn_tensor *wide(cn_tensor *x) { return cn__dtype(x) == cn__state_dtype(x) ? x : cn_cast(x, CN_F32); }
 
-/* Of one of them: what is summed, or the largest. */
+/* One gradient's share of the norm: the sum of |x|^p, or the largest |x|. */
 static cn_tensor *portion(cn_tensor *x, double p)
 {
     x = wide(x);
@@ -60,7 +60,7 @@ static bool is_finite(cn_tensor *norm, double p)
     double v = cn_item(norm);
     if (cn_failed(norm->ctx)) return false;
     if (isfinite(v)) return true;
-    return cn__fail(norm->ctx, CN_BAD_ARGUMENT, "clip_grad_norm: the norm of order %g is %g", p, v);
+    return cn__fail(norm->ctx, CN_BAD_ARGUMENT, "clip_grad_norm: the norm must be finite, got %g (norm_type %g)", v, p);
 }
 
 static bool scale(gradients *g, cn_tensor *norm, double max_norm)
@@ -75,28 +75,30 @@ cn_tensor *cn_clip_grad_norm(cn_params params, double max_norm, const cn_clip_de
 {
     cn_clip_desc d = desc ? *desc : (cn_clip_desc){ 0 };
     gradients g = { 0 };
-    if (!gather(&g, params, "clip_grad_norm")) return NULL;
+    if (!begin(&g, params, "clip_grad_norm")) return NULL;
     double p = cn__given(d.norm_type, 2);
     cn_scope s = cn_scope_begin(g.ctx);
     bool ok = max_norm >= 0 && p > 0;
-    if (!ok) cn__fail(g.ctx, CN_BAD_ARGUMENT, "clip_grad_norm: max_norm is %g, norm_type is %g", max_norm, p);
+    if (!ok)
+        cn__fail(g.ctx, CN_BAD_ARGUMENT, "clip_grad_norm: max_norm must be ≥ 0 and norm_type > 0, got %g and %g",
+                 max_norm, p);
     cn_tensor *norm = ok ? total_norm(&g, p) : NULL;
     ok = norm && (!d.error_if_nonfinite || is_finite(norm, p)) && scale(&g, norm, max_norm);
     norm = cn_scope_return(g.ctx, s, ok ? norm : NULL);
-    drop(&g);
+    end(&g);
     return norm;
 }
 
 bool cn_clip_grad_value(cn_params params, double clip_value)
 {
     gradients g = { 0 };
-    if (!gather(&g, params, "clip_grad_value")) return false;
+    if (!begin(&g, params, "clip_grad_value")) return false;
     cn_scope s = cn_scope_begin(g.ctx);
     bool ok = clip_value >= 0;
-    if (!ok) cn__fail(g.ctx, CN_BAD_ARGUMENT, "clip_grad_value: clip_value is %g", clip_value);
+    if (!ok) cn__fail(g.ctx, CN_BAD_ARGUMENT, "clip_grad_value: clip_value must be ≥ 0, got %g", clip_value);
     for (int i = 0; i < g.n && ok; i++) ok = (g.to[i] = cn_clamp(g.of[i], -clip_value, clip_value)) != NULL;
     ok = ok && cn__assign_all(g.ctx, g.of, g.to, g.n);
     cn_scope_end(g.ctx, s);
-    drop(&g);
+    end(&g);
     return ok;
 }

@@ -1,4 +1,4 @@
-/* ema.c: averages of weights. */
+/* Averages of weights over training (EMA, SWA): updates, exchange with the weights, saving and loading. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,10 +11,10 @@ struct cn_ema {
     double decay;
     bool plain, average_buffers, applied;
     int64_t updates;
-    int n, n_params;               /* parameters, then buffers */
+    int n, n_params;               /* all tensors; the parameters among them, which come before the buffers */
     cn_tensor **weight, **average; /* kept */
-    cn_tensor **aside;             /* the weights' own values while the averages are applied; kept */
-    cn_tensor **to;                /* room for values to assign */
+    cn_tensor **saved;             /* the weights' own values while the averages are applied; kept */
+    cn_tensor **to;                /* values to assign */
 };
 enum { ARRAYS = 4 };
 
@@ -25,14 +25,14 @@ static void destroy(void *self)
     cn_ema *e = self;
     if (!e->weight) return;
     for (int i = 0; i < e->n; i++) {
-        cn_release(e->aside[i]);
+        cn_release(e->saved[i]);
         cn_release(e->average[i]);
         cn_release(e->weight[i]);
     }
     cn__free(e->object.ctx, e->weight, room(e));
 }
 
-/* An average starts as a copy of its weight; of halves in f32, where a small share is not rounded away. */
+/* An average starts as a copy of its weight. Averages of halves are f32: a half would round small changes away. */
 static cn_tensor *first_average(cn_tensor *weight)
 {
     cn_dtype t = cn__dtype(weight);
@@ -42,10 +42,12 @@ static cn_tensor *first_average(cn_tensor *weight)
 static bool add(cn_ema *e, int i, cn_tensor *weight)
 {
     cn_ctx *ctx = e->object.ctx;
-    if (!cn__alive(weight)) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensor %d is NULL", i);
-    if (weight->ctx != ctx) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensor %d is of another context", i);
+    if (!cn__alive(weight)) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must not be NULL, but tensor %d is", i);
+    if (weight->ctx != ctx)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must be of the ema's context, but tensor %d is not", i);
     for (int k = 0; k < i; k++)
-        if (e->weight[k] == weight) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensor %d is there twice", i);
+        if (e->weight[k] == weight)
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must differ, but tensors %d and %d are the same", k, i);
     e->average[i] = cn_keep(first_average(weight));
     if (!e->average[i]) return false;
     e->weight[i] = cn_keep(weight);
@@ -71,11 +73,12 @@ cn_ema *cn_ema_new(cn_ctx *ctx, cn_params params, const cn_ema_desc *desc)
     cn_ema_desc d = desc ? *desc : (cn_ema_desc){ 0 };
     double decay = cn__given(d.decay, 0.999);
     if (!(decay >= 0 && decay <= 1)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "ema: decay is %g; it must lie between 0 and 1", decay);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "ema: decay must be from 0 to 1, got %g", decay);
         return NULL;
     }
     if (params.n < 1 || !params.v || d.buffers.n < 0 || (d.buffers.n && !d.buffers.v)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "ema: no parameters");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "ema: there must be at least 1 parameter and 0 buffers, got %d and %d", params.n,
+                 d.buffers.n);
         return NULL;
     }
     cn_ema *e = cn__object_new(ctx, sizeof *e, destroy);
@@ -88,8 +91,8 @@ cn_ema *cn_ema_new(cn_ctx *ctx, cn_params params, const cn_ema_desc *desc)
     e->weight = cn__alloc(ctx, room(e));
     if (e->weight) {
         e->average = e->weight + e->n;
-        e->aside = e->average + e->n;
-        e->to = e->aside + e->n;
+        e->saved = e->average + e->n;
+        e->to = e->saved + e->n;
         if (fill(e, params, d.buffers)) return e;
     }
     cn__object_free(e);
@@ -138,7 +141,7 @@ static bool ready(const cn_ema *e, const char *who, bool applied)
     if (!e || cn_failed(e->object.ctx)) return false;
     if (e->applied == applied) return true;
     return cn__fail(e->object.ctx, CN_BAD_ARGUMENT, "%s: the averages are %s", who,
-                    applied ? "not applied" : "applied; restore the weights first");
+                    applied ? "not applied; call cn_ema_apply first" : "applied; call cn_ema_restore first");
 }
 
 bool cn_ema_update(cn_ema *e)
@@ -157,26 +160,26 @@ bool cn_ema_update(cn_ema *e)
     return ok;
 }
 
-static void drop_aside(cn_ema *e)
+static void release_saved(cn_ema *e)
 {
     for (int i = 0; i < e->n; i++) {
-        cn_release(e->aside[i]);
-        e->aside[i] = NULL;
+        cn_release(e->saved[i]);
+        e->saved[i] = NULL;
     }
 }
 
-/* A detached weight keeps the value of now. */
-static bool put_aside(cn_ema *e)
+/* Detached weights keep their present values. */
+static bool save_weights(cn_ema *e)
 {
     cn_ctx *ctx = e->object.ctx;
     cn_scope s = cn_scope_begin(ctx);
     bool ok = true;
-    for (int i = 0; i < e->n && ok; i++) ok = (e->aside[i] = cn_keep(cn_detach(e->weight[i]))) != NULL;
+    for (int i = 0; i < e->n && ok; i++) ok = (e->saved[i] = cn_keep(cn_detach(e->weight[i]))) != NULL;
     cn_scope_end(ctx, s);
     return ok;
 }
 
-static bool give_weights(cn_ema *e, cn_tensor *const *values)
+static bool assign_weights(cn_ema *e, cn_tensor *const *values)
 {
     memcpy(e->to, values, (size_t)e->n * sizeof *values);
     return cn__assign_all(e->object.ctx, e->weight, e->to, e->n) && cn_eval_all(e->object.ctx);
@@ -185,16 +188,16 @@ static bool give_weights(cn_ema *e, cn_tensor *const *values)
 bool cn_ema_apply(cn_ema *e)
 {
     if (!ready(e, "ema_apply", false)) return false;
-    e->applied = put_aside(e) && give_weights(e, e->average);
-    if (!e->applied) drop_aside(e);
+    e->applied = save_weights(e) && assign_weights(e, e->average);
+    if (!e->applied) release_saved(e);
     return e->applied;
 }
 
 bool cn_ema_restore(cn_ema *e)
 {
-    if (!ready(e, "ema_restore", true) || !give_weights(e, e->aside)) return false;
+    if (!ready(e, "ema_restore", true) || !assign_weights(e, e->saved)) return false;
     e->applied = false;
-    drop_aside(e);
+    release_saved(e);
     return true;
 }
 
@@ -216,7 +219,7 @@ bool cn_ema_save(cn_ema *e, cn_dict *dict, const char *prefix)
     bool ok = cn_dict_set_whole(dict, name_of(name, prefix, -1), e->updates);
     for (int i = 0; i < e->n && ok; i++) ok = cn_dict_set(dict, name_of(name, prefix, i), cn_detach(e->average[i]));
     cn_scope_end(ctx, s);
-    return ok || cn__fail(ctx, CN_BAD_ARGUMENT, "ema_save: the prefix is too long");
+    return ok || cn__fail(ctx, CN_BAD_ARGUMENT, "ema_save: a name with its prefix must be shorter than 256 bytes");
 }
 
 bool cn_ema_load(cn_ema *e, const cn_dict *dict, const char *prefix)
@@ -226,7 +229,7 @@ bool cn_ema_load(cn_ema *e, const cn_dict *dict, const char *prefix)
     cn_ctx *ctx = e->object.ctx;
     int64_t updates = 0;
     if (!cn_dict_whole(dict, name_of(name, prefix, -1), &updates) || updates < 0)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no n_averaged");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no n_averaged that is a whole number ≥ 0");
     for (int i = 0; i < e->n; i++)
         if (!(e->to[i] = cn_dict_get(dict, name_of(name, prefix, i))))
             return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no averages/%d", i);

@@ -1,9 +1,9 @@
-/* muon.c: momentum made orthogonal by Newton-Schulz steps (Jordan 2024):
+/* Muon: momentum, made orthogonal by Newton-Schulz steps (Jordan 2024):
 
        b = b + (1 - momentum)(g - b)               x = NS(g + momentum (b - g)), or NS(b) without Nesterov
        p = (1 - lr weight_decay) p - adjusted lr x
 
-   NS: x / |x|, then k times  x = a x + (b A + c A²) x  with A = x xᵀ, on the shorter side. */
+   NS: x / |x|, then k times  x = a x + (b A + c A²) x  with A = x xᵀ; a tall matrix is transposed first. */
 #include <math.h>
 
 #include "optim/optim.h"
@@ -14,7 +14,7 @@ static unsigned uses(const cn__hyper *h)
     return 1;
 }
 
-/* To the digits of bf16, in the type it has: products of bf16 are summed in f32 anyhow. */
+/* Rounds to bf16's digits and keeps the dtype: products of bf16 matrices would be summed in f32 too. */
 static cn_tensor *rounded(cn_tensor *x, bool full)
 {
     return full || !x ? x : cn_cast(cn_cast(x, CN_BF16), cn__dtype(x));
@@ -62,7 +62,7 @@ static bool accepts(cn_tensor *p)
     if (cn_ndim(p) == 2) return true;
     char shape[96];
     return cn__fail(p->ctx, CN_BAD_SHAPE,
-                    "muon: only matrices, not a parameter of shape %s; give it to another optimizer",
+                    "muon: a parameter must be a matrix, got shape %s; give it to another optimizer",
                     cn__shape_text(cn__layout(p), shape, sizeof shape));
 }
 
@@ -78,7 +78,7 @@ cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc)
     static const double usual[3] = { 3.4445, -4.7750, 2.0315 };
     cn_muon_desc d = desc ? *desc : (cn_muon_desc){ 0 };
     if (ctx && (d.ns_steps < 0 || d.ns_steps >= 100)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "muon: ns_steps is %d; it must be below 100", d.ns_steps);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "muon: ns_steps must be from 0 to 99, got %d", d.ns_steps);
         return NULL;
     }
     cn__hyper h = {

@@ -1,4 +1,4 @@
-/* object.c: making optimizers, their groups, and the numbers of these. */
+/* Makes and frees optimizers, adds groups of parameters, and reads and changes the groups' numbers. */
 #include <math.h>
 
 #include "optim/optim.h"
@@ -8,13 +8,13 @@
 static bool at_least_0(cn_ctx *ctx, const cn__rule *r, const char *what, double v)
 {
     if (v >= 0 && isfinite(v)) return true;
-    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s is %g; it must be 0 or more", r->name, what, v);
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must be finite and ≥ 0, got %g", r->name, what, v);
 }
 
 static bool below_1(cn_ctx *ctx, const cn__rule *r, const char *what, double v)
 {
     if (v >= 0 && v < 1) return true;
-    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s is %g; it must be 0 or more and below 1", r->name, what, v);
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must be ≥ 0 and < 1, got %g", r->name, what, v);
 }
 
 bool cn__hyper_check(cn_ctx *ctx, const cn__rule *r, const cn__hyper *h)
@@ -27,9 +27,10 @@ bool cn__hyper_check(cn_ctx *ctx, const cn__rule *r, const cn__hyper *h)
     if (r->has_betas) return below_1(ctx, r, "beta1", h->momentum) && below_1(ctx, r, "beta2", h->beta2);
     if (!at_least_0(ctx, r, "momentum", h->momentum)) return false;
     if (!(h->beta2 >= 0 && h->beta2 <= 1))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: alpha or rho is %g; it must lie between 0 and 1", r->name, h->beta2);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: alpha and rho must be from 0 to 1, got %g", r->name, h->beta2);
     if (h->nesterov && (h->momentum <= 0 || h->dampening != 0))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: nesterov needs momentum, and no dampening", r->name);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: with nesterov momentum must be > 0 and dampening 0, got %g and %g",
+                        r->name, h->momentum, h->dampening);
     return true;
 }
 
@@ -44,17 +45,18 @@ static bool param_fits(cn_optim *opt, cn_tensor *p, int i)
 {
     cn_ctx *ctx = opt->object.ctx;
     const char *who = opt->rule->name;
-    if (!cn__alive(p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is NULL", who, i);
-    if (p->ctx != ctx) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is of another context", who, i);
+    if (!cn__alive(p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d must not be NULL", who, i);
+    if (p->ctx != ctx)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d must be of the optimizer's context", who, i);
     if (!cn_dtype_is_float(cn__dtype(p)))
-        return cn__fail(ctx, CN_BAD_DTYPE, "%s: parameter %d is of %s, which has no gradients", who, i,
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: parameter %d must be of a floating type, got %s", who, i,
                         cn_dtype_name(cn__dtype(p)));
     if (p->ref.node->needs_grad && !p->ref.node->grad_leaf)
         return cn__fail(ctx, CN_BAD_ARGUMENT,
-                        "%s: parameter %d was computed from others: only leaves (cn_param) have a "
-                        "gradient of their own",
+                        "%s: parameter %d must be a leaf (cn_param); this tensor is computed from others", who, i);
+    if (has_param(opt, p))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameters must differ, but the optimizer has parameter %d already",
                         who, i);
-    if (has_param(opt, p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d is there twice", who, i);
     return !opt->rule->accepts || opt->rule->accepts(p);
 }
 
@@ -73,12 +75,12 @@ static bool make_room(cn_optim *opt, size_t more)
     return cn__no_memory(opt->object.ctx, opt->rule->name);
 }
 
-/* All of them, or none: -1. */
+/* Adds all parameters or, after an error, none. Returns the number of the group; -1: an error. */
 static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
 {
     cn_ctx *ctx = opt->object.ctx;
     if (params.n < 1 || !params.v) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no parameters", opt->rule->name);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a group must have at least 1 parameter, got %d", opt->rule->name, params.n);
         return -1;
     }
     if (!cn__hyper_check(ctx, opt->rule, h) || !make_room(opt, (size_t)params.n)) return -1;
@@ -93,7 +95,8 @@ static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
     int group = (int)opt->groups.n++;
     *cn__optim_group(opt, group) = (cn__param_group){ .h = *h, .initial_lr = NAN, .first = (int)first, .n = params.n };
     for (int i = 0; i < params.n; i++)
-        *cn__optim_slot(opt, opt->slots.n++) = (cn__param_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
+        *cn__optim_slot(opt, opt->slots.n++) =
+            (cn__param_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
     return group;
 }
 
@@ -130,7 +133,7 @@ static void destroy(void *self)
 
 cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, cn_params params, bool keep_gradients)
 {
-    if (!ctx || cn_failed(ctx)) return NULL; /* parameters of a model that could not be made */
+    if (!ctx || cn_failed(ctx)) return NULL; /* after an error the list of parameters may be incomplete */
     cn_optim *opt = cn__object_new(ctx, sizeof *opt, destroy);
     if (!opt) return NULL;
     opt->rule = rule;
@@ -143,7 +146,7 @@ cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, c
 
 void cn_optim_free(cn_optim *opt) { cn__object_free(opt); }
 
-/* ---- looking at one ---- */
+/* ---- reading and changing numbers ---- */
 
 cn_ctx *cn_optim_context(const cn_optim *opt) { return opt ? opt->object.ctx : NULL; }
 int cn_optim_groups(const cn_optim *opt) { return opt ? (int)opt->groups.n : 0; }
@@ -157,7 +160,8 @@ static cn__param_group *find(const cn_optim *opt, int group)
 {
     if (!opt) return NULL;
     if (group >= 0 && (size_t)group < opt->groups.n) return cn__optim_group(opt, group);
-    cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: group %d of %d", opt->rule->name, group, (int)opt->groups.n);
+    cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: group must be from 0 to %d, got %d", opt->rule->name,
+             (int)opt->groups.n - 1, group);
     return NULL;
 }
 
@@ -206,7 +210,7 @@ bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum)
     cn__param_group *g = find(opt, group);
     if (!g) return false;
     if (!opt->rule->has_momentum)
-        return cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: has no momentum", opt->rule->name);
+        return cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: this optimizer has no momentum to set", opt->rule->name);
     cn__hyper h = g->h;
     h.momentum = momentum;
     return change(opt, g, &h);

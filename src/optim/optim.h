@@ -1,4 +1,5 @@
-/* optim/optim.h: what an optimizer is: a rule for one parameter's new values, and the numbers and states it needs. */
+/* optim/optim.h: the parts of an optimizer: a rule that computes one parameter's new value, the numbers of its groups,
+   and the states of its parameters. */
 #ifndef CN_OPTIM_OPTIM_H
 #define CN_OPTIM_OPTIM_H
 
@@ -6,9 +7,9 @@
 #include "core/object.h"
 #include "ops/shared.h"
 
-enum { CN__STATES = 3 }; /* tensors a parameter at most */
+enum { CN__STATES = 3 }; /* the most state tensors of a parameter */
 
-/* Numbers and options of a group, as they are used: no defaults left. */
+/* Numbers and options of a group, with all defaults filled in. */
 typedef struct cn__hyper {
     double lr, weight_decay, eps;
     double momentum; /* or beta1 */
@@ -21,74 +22,80 @@ typedef struct cn__hyper {
     cn_muon_adjust adjust;
 } cn__hyper;
 
-/* One parameter's step: what a rule reads, and what it fills in. */
+/* One step of one parameter: what a rule reads, and what it fills in. */
 typedef struct cn__update {
     const cn__hyper *h;
     cn_tensor *p, *g;
     cn_tensor *state[CN__STATES]; /* those the rule uses */
-    bool first;                   /* state 0 has not been used before */
-    int64_t step;                 /* this one: 1, 2, ... */
-    double product;               /* NAdam's, of the momenta; to be replaced */
+    bool first;                   /* this step is the first that uses state 0 */
+    int64_t step;                 /* the number of this step: 1, 2, ... */
+    double product;               /* NAdam's product of momenta: the rule replaces it */
     cn_tensor *new_p, *new_state[CN__STATES];
 } cn__update;
 
 typedef struct cn__rule {
     const char *name;
     const char *state[CN__STATES];        /* PyTorch's names; NULL ends them */
-    unsigned (*uses)(const cn__hyper *h); /* bit k: state k */
-    void (*update)(cn__update *u);        /* a NULL among the results: an error stands */
-    bool (*accepts)(cn_tensor *p);        /* false: an error stands; NULL: any parameter */
-    bool has_momentum;                    /* that a schedule may move */
-    bool has_betas;                       /* momentum is beta1 */
+    unsigned (*uses)(const cn__hyper *h); /* bit k: the rule needs state k */
+    void (*update)(cn__update *u);        /* a result that is NULL means an error */
+    bool (*accepts)(cn_tensor *p);        /* false: an error; NULL: the rule accepts any parameter */
+    bool has_momentum;                    /* a schedule may change the momentum */
+    bool has_betas;                       /* the momentum is beta1 */
 } cn__rule;
 
 typedef struct cn__param_group {
     cn__hyper h;
-    double initial_lr; /* what schedules start from; NaN: none has been made */
-    int first, n;      /* its parameters */
+    double initial_lr; /* the lr that schedules start from; NaN: the group has had no schedule */
+    int first, n;      /* its parameters in cn_optim.params */
 } cn__param_group;
 
 typedef struct cn__param_slot {
     cn_tensor *p; /* kept */
     int group;
-    int64_t step; /* taken so far */
+    int64_t step; /* steps so far */
     double product;
-    cn_tensor *state[CN__STATES]; /* kept; NULL before they are needed */
-    /* during a step */
-    bool moved;
-    unsigned fresh; /* bit k: state k was made by it */
+    cn_tensor *state[CN__STATES]; /* kept; NULL until a step needs them */
+    /* the fields below are valid during a step only */
+    bool moved;     /* the parameter has a gradient: the step changes it */
+    unsigned fresh; /* bit k: the step made state k */
     double next_product;
-    cn_tensor *forgotten; /* its gradient, held until the step has succeeded */
+    cn_tensor *gradient; /* taken from the parameter, and held until the step has succeeded */
 } cn__param_slot;
 
 struct cn_optim {
     cn__object object;
     const cn__rule *rule;
-    cn__hyper h; /* what new groups start from */
+    cn__hyper h; /* the numbers that new groups start from */
     bool keep_gradients;
     cn__vec groups; /* of cn__param_group */
     cn__vec slots;  /* of cn__param_slot, group after group */
-    cn__vec params; /* of cn_tensor *, the same */
-    cn__vec of, to; /* of cn_tensor *: room for a step's assignments */
+    cn__vec params; /* of cn_tensor *, in the order of slots */
+    cn__vec of, to; /* of cn_tensor *: the assignments of a step */
 };
 
-static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i) { return (cn__param_group *)opt->groups.v + i; }
-static inline cn__param_slot *cn__optim_slot(const cn_optim *opt, size_t i) { return (cn__param_slot *)opt->slots.v + i; }
+static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i)
+{
+    return (cn__param_group *)opt->groups.v + i;
+}
+static inline cn__param_slot *cn__optim_slot(const cn_optim *opt, size_t i)
+{
+    return (cn__param_slot *)opt->slots.v + i;
+}
 
-/* What a descriptor's number means. */
+/* The meaning of a number in a descriptor: 0 is the default, CN_ZERO is 0. */
 static inline double cn__given(double value, double otherwise)
 {
     return value == 0 ? otherwise : value == CN_ZERO ? 0 : value;
 }
-/* Checks the numbers; NULL: an error stands. */
+/* Checks the numbers and the parameters. NULL: an error. */
 cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, cn_params params, bool keep_gradients);
 bool cn__hyper_check(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h);
-/* A state of p, in the current scope: full of value. */
+/* A new state of p, filled with value, in the current scope. */
 cn_tensor *cn__state_new(cn_tensor *p, double value);
 static inline cn_dtype cn__state_dtype(const cn_tensor *p) { return cn__dtype(p) == CN_F64 ? CN_F64 : CN_F32; }
 
-/* For rules that are one operator: op on p, g (its sign turned to maximize) and the states. */
+/* The update of a rule that is one operator: applies op to p, g (-g to maximize) and the states. */
 void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args);
-cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w); /* lerp by a number */
+cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w); /* a + w (b - a) */
 
 #endif

@@ -1,4 +1,4 @@
-/* rates.c: the formulas of schedules. */
+/* The formulas of schedules, and the functions that make them. */
 #include <math.h>
 
 #include "optim/schedule.h"
@@ -7,15 +7,15 @@
 
 static double base_lr(const cn_schedule *s, int g) { return s->base[g]; }
 
-/* A mistake in an argument: s is not to be. */
-static cn_schedule *refused(cn_schedule *s, const char *what, double value)
+/* Sets an error about an argument, "linear: start_factor must be > 0 and ≤ 1, got 2", and frees s. Returns NULL. */
+static cn_schedule *refuse(cn_schedule *s, const char *rule, double got)
 {
-    cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: %s is %g", s->pace->name, what, value);
+    cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: %s, got %g", s->pace->name, rule, got);
     cn__object_free(s);
     return NULL;
 }
 
-/* ---- by a factor now and then ---- */
+/* ---- a factor, at some steps or at all ---- */
 
 static double every_lr(const cn_schedule *s, int g)
 {
@@ -31,8 +31,8 @@ cn_schedule *cn_schedule_every(cn_optim *opt, int64_t step_size, double gamma)
     if (!s) return NULL;
     s->u.decay.gamma = cn__given(gamma, 0.1);
     s->u.decay.size = step_size;
-    if (step_size < 1) return refused(s, "step_size", (double)step_size);
-    if (!(s->u.decay.gamma >= 0)) return refused(s, "gamma", gamma);
+    if (step_size < 1) return refuse(s, "step_size must be > 0", (double)step_size);
+    if (!(s->u.decay.gamma >= 0)) return refuse(s, "gamma must be ≥ 0", gamma);
     return cn__schedule_begin(s);
 }
 
@@ -52,8 +52,8 @@ cn_schedule *cn_schedule_milestones(cn_optim *opt, const int64_t *milestones, in
     cn_schedule *s = cn__schedule_new(opt, &milestones_pace);
     if (!s) return NULL;
     s->u.decay.gamma = cn__given(gamma, 0.1);
-    if (n < 0) return refused(s, "n", n);
-    if (!(s->u.decay.gamma >= 0)) return refused(s, "gamma", gamma);
+    if (n < 0) return refuse(s, "n must be ≥ 0", n);
+    if (!(s->u.decay.gamma >= 0)) return refuse(s, "gamma must be ≥ 0", gamma);
     if (cn__schedule_milestones(s, milestones, n)) return cn__schedule_begin(s);
     cn__object_free(s);
     return NULL;
@@ -71,10 +71,10 @@ cn_schedule *cn_schedule_exponential(cn_optim *opt, double gamma)
     cn_schedule *s = cn__schedule_new(opt, &exponential);
     if (!s) return NULL;
     s->u.decay.gamma = gamma;
-    return gamma > 0 ? cn__schedule_begin(s) : refused(s, "gamma", gamma);
+    return gamma > 0 ? cn__schedule_begin(s) : refuse(s, "gamma must be > 0", gamma);
 }
 
-/* ---- for the first steps ---- */
+/* ---- a change over the first steps ---- */
 
 static double constant_lr(const cn_schedule *s, int g)
 {
@@ -92,8 +92,8 @@ cn_schedule *cn_schedule_constant(cn_optim *opt, double factor, int64_t total_it
     if (!s) return NULL;
     s->u.few.factor = cn__given(factor, 1.0 / 3);
     s->u.few.total = total_iters ? total_iters : 5;
-    if (!(s->u.few.factor > 0 && s->u.few.factor <= 1)) return refused(s, "factor", s->u.few.factor);
-    if (total_iters < 0) return refused(s, "total_iters", (double)total_iters);
+    if (!(s->u.few.factor > 0 && s->u.few.factor <= 1)) return refuse(s, "factor must be > 0 and ≤ 1", s->u.few.factor);
+    if (total_iters < 0) return refuse(s, "total_iters must be ≥ 0", (double)total_iters);
     return cn__schedule_begin(s);
 }
 
@@ -118,9 +118,10 @@ cn_schedule *cn_schedule_linear(cn_optim *opt, const cn_schedule_linear_desc *de
     d.end_factor = cn__given(d.end_factor, 1);
     if (d.total_iters == 0) d.total_iters = 5;
     s->u.linear = d;
-    if (!(d.start_factor > 0 && d.start_factor <= 1)) return refused(s, "start_factor", d.start_factor);
-    if (!(d.end_factor >= 0 && d.end_factor <= 1)) return refused(s, "end_factor", d.end_factor);
-    if (d.total_iters < 0) return refused(s, "total_iters", (double)d.total_iters);
+    if (!(d.start_factor > 0 && d.start_factor <= 1))
+        return refuse(s, "start_factor must be > 0 and ≤ 1", d.start_factor);
+    if (!(d.end_factor >= 0 && d.end_factor <= 1)) return refuse(s, "end_factor must be from 0 to 1", d.end_factor);
+    if (d.total_iters < 0) return refuse(s, "total_iters must be ≥ 0", (double)d.total_iters);
     return cn__schedule_begin(s);
 }
 
@@ -139,8 +140,8 @@ cn_schedule *cn_schedule_polynomial(cn_optim *opt, int64_t total_iters, double p
     if (!s) return NULL;
     s->u.few.total = total_iters ? total_iters : 5;
     s->u.few.power = cn__given(power, 1);
-    if (total_iters < 0) return refused(s, "total_iters", (double)total_iters);
-    if (!(s->u.few.power >= 0)) return refused(s, "power", power);
+    if (total_iters < 0) return refuse(s, "total_iters must be ≥ 0", (double)total_iters);
+    if (!(s->u.few.power >= 0)) return refuse(s, "power must be ≥ 0", power);
     return cn__schedule_begin(s);
 }
 
@@ -151,7 +152,7 @@ static double cosine_lr(const cn_schedule *s, int g)
     double lr = cn__lr_now(s, g), length = (double)s->u.cosine.length, low = s->u.cosine.eta_min;
     double at = (double)s->now.at;
     if (s->first) return lr;
-    /* at the bottom the ratio below is 0/0 */
+    /* at the lowest point the ratio below would be 0/0 */
     if ((s->now.at - 1 - s->u.cosine.length) % (2 * s->u.cosine.length) == 0)
         return lr + (s->base[g] - low) * (1 - cos(PI / length)) / 2;
     return (1 + cos(PI * at / length)) / (1 + cos(PI * (at - 1) / length)) * (lr - low) + low;
@@ -165,8 +166,8 @@ cn_schedule *cn_schedule_cosine(cn_optim *opt, int64_t t_max, double eta_min)
     if (!s) return NULL;
     s->u.cosine.length = t_max;
     s->u.cosine.eta_min = cn__given(eta_min, 0);
-    if (t_max < 1 || t_max > INT64_MAX / 4) return refused(s, "t_max", (double)t_max);
-    if (!(eta_min >= CN_ZERO)) return refused(s, "eta_min", eta_min);
+    if (t_max < 1 || t_max > INT64_MAX / 4) return refuse(s, "t_max must be > 0 and ≤ 2^61", (double)t_max);
+    if (!(eta_min >= CN_ZERO)) return refuse(s, "eta_min must be ≥ 0", eta_min);
     return cn__schedule_begin(s);
 }
 
@@ -185,7 +186,9 @@ static bool restarts_advance(cn_schedule *s)
     } else if (++n->cur >= n->length) {
         n->cur -= n->length;
         if (n->length > INT64_MAX / s->u.cosine.mult)
-            return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "cosine_restarts: the next period is too long to count");
+            return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                            "cosine_restarts: a period must be < 2^63 steps; %lld times t_mult is not",
+                            (long long)n->length);
         n->length *= s->u.cosine.mult;
     }
     return true;
@@ -200,15 +203,16 @@ cn_schedule *cn_schedule_cosine_restarts(cn_optim *opt, int64_t t_0, int64_t t_m
     s->u.cosine.length = t_0;
     s->u.cosine.mult = t_mult ? t_mult : 1;
     s->u.cosine.eta_min = cn__given(eta_min, 0);
-    if (t_0 < 1) return refused(s, "t_0", (double)t_0);
-    if (t_mult < 0) return refused(s, "t_mult", (double)t_mult);
-    if (!(eta_min >= CN_ZERO)) return refused(s, "eta_min", eta_min);
+    if (t_0 < 1) return refuse(s, "t_0 must be > 0", (double)t_0);
+    if (t_mult < 0) return refuse(s, "t_mult must be ≥ 0", (double)t_mult);
+    if (!(eta_min >= CN_ZERO)) return refuse(s, "eta_min must be ≥ 0", eta_min);
     return cn__schedule_begin(s);
 }
 
-/* ---- one cycle: phases with an end each, lr and momentum going from one of three marks to another ---- */
+/* ---- one cycle: two or three phases; in each, lr and momentum go from one mark to another ---- */
 
-typedef enum mark { LOW, TOP, BOTTOM } mark; /* of lr: max/div, max, max/div/final_div; of momentum TOP is the base */
+/* Marks of the lr: max/div, max, max/div/final_div. The momentum is lowest at TOP. */
+typedef enum mark { LOW, TOP, BOTTOM } mark;
 typedef struct phase {
     double begin, end;
     mark from, to;
@@ -263,8 +267,8 @@ static double one_momentum(const cn_schedule *s, int g)
 static bool one_advance(cn_schedule *s)
 {
     if (s->now.at <= s->u.one.total_steps) return true;
-    return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "one_cycle: step %lld of %lld", (long long)s->now.at,
-                    (long long)s->u.one.total_steps);
+    return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "one_cycle: there must be at most %lld steps, got step %lld",
+                    (long long)s->u.one.total_steps, (long long)s->now.at);
 }
 
 static const cn__pace one_cycle = {
@@ -283,21 +287,21 @@ cn_schedule *cn_schedule_one_cycle(cn_optim *opt, const cn_schedule_one_cycle_de
     d.div_factor = cn__given(d.div_factor, 25);
     d.final_div_factor = cn__given(d.final_div_factor, 1e4);
     s->u.one = d;
-    if (!(d.max_lr > 0)) return refused(s, "max_lr", d.max_lr);
-    if (d.total_steps < 1) return refused(s, "total_steps", (double)d.total_steps);
-    if (!(d.pct_start >= 0 && d.pct_start <= 1)) return refused(s, "pct_start", d.pct_start);
-    if (!(d.div_factor > 0)) return refused(s, "div_factor", d.div_factor);
-    if (!(d.final_div_factor > 0)) return refused(s, "final_div_factor", d.final_div_factor);
+    if (!(d.max_lr > 0)) return refuse(s, "max_lr must be > 0", d.max_lr);
+    if (d.total_steps < 1) return refuse(s, "total_steps must be > 0", (double)d.total_steps);
+    if (!(d.pct_start >= 0 && d.pct_start <= 1)) return refuse(s, "pct_start must be from 0 to 1", d.pct_start);
+    if (!(d.div_factor > 0)) return refuse(s, "div_factor must be > 0", d.div_factor);
+    if (!(d.final_div_factor > 0)) return refuse(s, "final_div_factor must be > 0", d.final_div_factor);
     phase all[3];
     for (int i = 0, n = one_phases(&d, all); i < n; i++)
-        if (all[i].end == all[i].begin) return refused(s, "a phase without steps: pct_start", d.pct_start);
+        if (all[i].end == all[i].begin) return refuse(s, "pct_start must leave no phase without steps", d.pct_start);
     for (int g = 0; g < s->n_groups; g++) cn__optim_group(opt, g)->initial_lr = d.max_lr / d.div_factor;
     return cn__schedule_begin(s);
 }
 
 /* ---- cycles ---- */
 
-/* How far up, from 0 to 1, times the height of this cycle. */
+/* The position between base (0) and maximum (1), times the height of this cycle. */
 static double cyclic_height(const cn_schedule *s)
 {
     const cn_schedule_cyclic_desc *d = &s->u.cyclic;
@@ -335,9 +339,11 @@ cn_schedule *cn_schedule_cyclic(cn_optim *opt, const cn_schedule_cyclic_desc *de
     if (d.step_size_up == 0) d.step_size_up = 2000;
     if (d.step_size_down == 0) d.step_size_down = d.step_size_up;
     s->u.cyclic = d;
-    if (!(d.base_lr >= 0)) return refused(s, "base_lr", d.base_lr);
-    if (!(d.max_lr > 0)) return refused(s, "max_lr", d.max_lr);
-    if (d.step_size_up < 1 || d.step_size_down < 1) return refused(s, "a step size", (double)d.step_size_up);
+    if (!(d.base_lr >= 0)) return refuse(s, "base_lr must be ≥ 0, and given", d.base_lr);
+    if (!(d.max_lr > 0)) return refuse(s, "max_lr must be > 0", d.max_lr);
+    if (d.step_size_up < 1 || d.step_size_down < 1)
+        return refuse(s, "step_size_up and step_size_down must be > 0",
+                      (double)(d.step_size_up < 1 ? d.step_size_up : d.step_size_down));
     for (int g = 0; g < s->n_groups; g++) cn_optim_set_lr(opt, g, d.base_lr);
     return cn__schedule_begin(s);
 }
@@ -364,13 +370,13 @@ cn_schedule *cn_schedule_plateau(cn_optim *opt, const cn_schedule_plateau_desc *
     d.patience = d.patience == 0 ? 10 : d.patience < 0 ? 0 : d.patience;
     s->u.plateau = d;
     s->now.best = d.max ? -INFINITY : INFINITY;
-    if (!(d.factor >= 0 && d.factor < 1)) return refused(s, "factor", d.factor);
-    if (!(d.min_lr >= 0)) return refused(s, "min_lr", d.min_lr);
-    if (d.cooldown < 0) return refused(s, "cooldown", (double)d.cooldown);
+    if (!(d.factor >= 0 && d.factor < 1)) return refuse(s, "factor must be ≥ 0 and < 1", d.factor);
+    if (!(d.min_lr >= 0)) return refuse(s, "min_lr must be ≥ 0", d.min_lr);
+    if (d.cooldown < 0) return refuse(s, "cooldown must be ≥ 0", (double)d.cooldown);
     return s;
 }
 
-/* ---- a function of the user's ---- */
+/* ---- a function of the user ---- */
 
 static double lambda_lr(const cn_schedule *s, int g) { return s->base[g] * s->u.call.fn(s->u.call.user, g, s->now.at); }
 
@@ -390,7 +396,7 @@ static cn_schedule *with_function(cn_optim *opt, const cn__pace *pace, cn_schedu
     s->u.call.fn = fn;
     s->u.call.user = user;
     if (fn) return cn__schedule_begin(s);
-    cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: no function", pace->name);
+    cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: fn must be a function, got NULL", pace->name);
     cn__object_free(s);
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* rms.c: gradients divided by the root of what their squares were: RMSprop, Adagrad, Adadelta. */
+/* RMSprop, Adagrad and Adadelta: they divide gradients by the root of an average, or sum, of their squares. */
 #include "ops/optim/optim.h"
 #include "optim/optim.h"
 
@@ -60,7 +60,7 @@ static unsigned adagrad_uses(const cn__hyper *h)
     return 1;
 }
 
-/* In plain operators, which fuse to one loop: there is one state, and nothing is computed twice. */
+/* Adagrad needs no operator of its own: the planner fuses these into one group. */
 static void adagrad_update(cn__update *u)
 {
     const cn__hyper *h = u->h;

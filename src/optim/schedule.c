@@ -1,4 +1,4 @@
-/* schedule.c: schedules as objects: making, stepping, undoing; chains and sequences; their state. */
+/* Schedules as objects: making and freeing, steps and their undoing, chains and sequences, saving and loading. */
 #include "optim/schedule.h"
 
 #include <math.h>
@@ -43,7 +43,8 @@ bool cn__schedule_milestones(cn_schedule *s, const int64_t *milestones, int n)
     cn_ctx *ctx = s->object.ctx;
     for (int i = 0; i < n; i++)
         if (!milestones || milestones[i] < (i ? milestones[i - 1] : 0))
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: milestones must rise", s->pace->name);
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: milestones must be ≥ 0 and rise, but number %d does not",
+                            s->pace->name, i);
     if (n < 1) return true;
     s->milestones = cn__alloc(ctx, (size_t)n * sizeof(int64_t));
     if (!s->milestones) return false;
@@ -56,7 +57,7 @@ void cn_schedule_free(cn_schedule *s)
 {
     if (!s) return;
     if (s->object.adopted) {
-        cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_free: it is a part of another schedule");
+        cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_free: this schedule is part of another; free that one");
         return;
     }
     cn__object_free(s);
@@ -85,14 +86,14 @@ bool cn__pace_step(cn_schedule *s, bool first)
     return ok;
 }
 
-static void remember(cn_schedule *s)
+static void save_present(cn_schedule *s)
 {
     s->before = s->now;
     for (int g = 0; g < s->n_groups; g++) {
         s->base[s->n_groups + g] = cn__optim_group(s->opt, g)->h.lr;
         s->base[2 * s->n_groups + g] = cn__optim_group(s->opt, g)->h.momentum;
     }
-    for (int i = 0; i < s->n_parts; i++) remember(s->parts[i]);
+    for (int i = 0; i < s->n_parts; i++) save_present(s->parts[i]);
 }
 
 static void undo(cn_schedule *s)
@@ -105,7 +106,7 @@ static void undo(cn_schedule *s)
     for (int i = 0; i < s->n_parts; i++) undo(s->parts[i]);
 }
 
-/* Each group has an initial lr from its first schedule on. */
+/* A group's first schedule sets the group's initial lr. */
 cn_schedule *cn__schedule_begin(cn_schedule *s)
 {
     if (!s) return NULL;
@@ -115,7 +116,7 @@ cn_schedule *cn__schedule_begin(cn_schedule *s)
         s->base[g] = group->initial_lr;
     }
     s->now.at = -1;
-    remember(s);
+    save_present(s);
     if (cn__pace_step(s, true)) return s;
     undo(s);
     cn__object_free(s);
@@ -126,15 +127,18 @@ static bool ready(const cn_schedule *s)
 {
     if (!s || cn_failed(s->object.ctx)) return false;
     if (s->n_groups == cn_optim_groups(s->opt)) return true;
-    return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: a group was added after the schedule was made", s->pace->name);
+    return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                    "%s: a group was added after the schedule was made: it is for %d groups, the optimizer has %d",
+                    s->pace->name, s->n_groups, cn_optim_groups(s->opt));
 }
 
 bool cn_schedule_step(cn_schedule *s)
 {
     if (!ready(s)) return false;
     if (s->pace == &cn__plateau)
-        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "plateau: its steps need a metric: cn_schedule_step_metric");
-    remember(s);
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                        "plateau: steps of this schedule need a metric: call cn_schedule_step_metric");
+    save_present(s);
     bool ok = cn__pace_step(s, false);
     if (!ok) undo(s);
     return ok;
@@ -144,9 +148,9 @@ bool cn_schedule_step_metric(cn_schedule *s, double value)
 {
     if (!ready(s)) return false;
     if (s->pace != &cn__plateau)
-        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "%s: its steps take no metric: cn_schedule_step",
-                        s->pace->name);
-    remember(s);
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                        "%s: steps of this schedule have no metric: call cn_schedule_step", s->pace->name);
+    save_present(s);
     const cn_schedule_plateau_desc *d = &s->u.plateau;
     cn__pace_state *n = &s->now;
     double t = d->threshold;
@@ -174,19 +178,21 @@ static bool part_fits(const cn_schedule *s, cn_schedule *const *parts, int i, bo
     cn_ctx *ctx = s->object.ctx;
     const char *who = s->pace->name;
     const cn_schedule *p = parts[i];
-    if (!p) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d is NULL", who, i);
-    if (p->opt != s->opt) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d is of another optimizer", who, i);
-    if (p->pace == &cn__plateau) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d needs a metric", who, i);
-    if (sequence && p->n_parts) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d has parts itself", who, i);
-    bool taken = p->object.adopted;
-    for (int k = 0; k < i; k++) taken |= parts[k] == p;
-    return !taken || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d is a part already", who, i);
+    if (!p) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must not be NULL", who, i);
+    if (p->opt != s->opt) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must be of the same optimizer", who, i);
+    if (p->pace == &cn__plateau)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must not be a plateau, which needs a metric", who, i);
+    if (sequence && p->n_parts) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must not have parts itself", who, i);
+    bool adopted = p->object.adopted;
+    for (int k = 0; k < i; k++) adopted |= parts[k] == p;
+    return !adopted || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must not be a part already", who, i);
 }
 
-static bool take_parts(cn_schedule *s, cn_schedule *const *parts, int n, bool sequence)
+static bool adopt_parts(cn_schedule *s, cn_schedule *const *parts, int n, bool sequence)
 {
     cn_ctx *ctx = s->object.ctx;
-    if (n < 1 || !parts) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no parts", s->pace->name);
+    if (n < 1 || !parts)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: there must be at least 1 part, got %d", s->pace->name, n);
     for (int i = 0; i < n; i++)
         if (!part_fits(s, parts, i, sequence)) return false;
     s->parts = cn__alloc(ctx, (size_t)n * sizeof *parts);
@@ -210,12 +216,12 @@ static const cn__pace chained = { .name = "chained", .step = step_chain };
 cn_schedule *cn_schedule_chained(cn_optim *opt, cn_schedule *const *parts, int n)
 {
     cn_schedule *s = cn__schedule_new(opt, &chained);
-    if (!s || take_parts(s, parts, n, false)) return s;
+    if (!s || adopt_parts(s, parts, n, false)) return s;
     cn__object_free(s);
     return NULL;
 }
 
-/* How many milestones have been reached. */
+/* How many milestones are at or before step `at`. */
 static int reached(const cn_schedule *s, int64_t at)
 {
     int n = 0;
@@ -234,7 +240,7 @@ static bool step_sequence(cn_schedule *s)
 
 static const cn__pace sequential = { .name = "sequential", .step = step_sequence };
 
-/* Making the parts has moved the lr: back to the start, and the part whose turn it is begins again. */
+/* The makers of the parts changed the lr. This sets the initial lr again, and the first part begins again. */
 static bool begin_sequence(cn_schedule *s)
 {
     for (int g = 0; g < s->n_groups; g++)
@@ -247,7 +253,7 @@ cn_schedule *cn_schedule_sequential(cn_optim *opt, cn_schedule *const *parts, in
 {
     cn_schedule *s = cn__schedule_new(opt, &sequential);
     if (!s) return NULL;
-    if (cn__schedule_milestones(s, milestones, n - 1) && take_parts(s, parts, n, true) && begin_sequence(s)) return s;
+    if (cn__schedule_milestones(s, milestones, n - 1) && adopt_parts(s, parts, n, true) && begin_sequence(s)) return s;
     cn__object_free(s);
     return NULL;
 }
@@ -294,7 +300,8 @@ bool cn_schedule_save(cn_schedule *s, cn_dict *dict, const char *prefix)
 {
     if (!s || !dict || cn_failed(s->object.ctx)) return false;
     return save(s, dict, prefix ? prefix : "") ||
-           cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_save: the prefix is too long");
+           cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                    "schedule_save: a name with its prefix must be shorter than %d bytes", NAME);
 }
 
 static bool same_kind(cn_schedule *s, const cn_dict *d, const char *prefix)
@@ -302,13 +309,15 @@ static bool same_kind(cn_schedule *s, const cn_dict *d, const char *prefix)
     char name[NAME];
     const char *kind = prefix ? cn_dict_text(d, name_of(name, prefix, "scheduler")) : NULL;
     if (!kind || strcmp(kind, s->pace->name) != 0)
-        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: the dict has %s%s for %s", prefix ? prefix : "",
-                        kind ? kind : "nothing", s->pace->name);
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: \"%sscheduler\" must be \"%s\", got %s%s%s",
+                        prefix ? prefix : "", s->pace->name, kind ? "\"" : "", kind ? kind : "nothing",
+                        kind ? "\"" : "");
     return true;
 }
 
-/* All is read, and with `keep` put in place too: the second time nothing can fail. */
-static bool load(cn_schedule *s, const cn_dict *d, const char *prefix, bool keep)
+/* Reads and checks the whole state; with `store` the schedule takes it over. A call with `store` after one without
+   cannot fail. */
+static bool load(cn_schedule *s, const cn_dict *d, const char *prefix, bool store)
 {
     if (!same_kind(s, d, prefix)) return false;
     char name[NAME];
@@ -321,16 +330,18 @@ static bool load(cn_schedule *s, const cn_dict *d, const char *prefix, bool keep
               cn_dict_whole(d, name_of(name, prefix, "cooldown_counter"), &n.cooling);
     if (!ok) return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: the dict has no %s", name);
     if (n.at < -1 || n.cur < 0 || n.length < 0)
-        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: %s: counts are negative", s->pace->name);
+        return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
+                        "schedule_load: %s: last_epoch must be ≥ -1, T_cur and T_i ≥ 0, got %lld, %lld and %lld",
+                        s->pace->name, (long long)n.at, (long long)n.cur, (long long)n.length);
     for (int g = 0; g < s->n_groups; g++) {
         double base = s->base[g];
         if (!cn_dict_number(d, base_name(name, prefix, g), &base))
             return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_load: the dict has no %s", name);
-        if (keep) s->base[g] = base;
+        if (store) s->base[g] = base;
     }
-    if (keep) s->now = n;
+    if (store) s->now = n;
     for (int i = 0; i < s->n_parts; i++)
-        if (!load(s->parts[i], d, part_prefix(name, prefix, i), keep)) return false;
+        if (!load(s->parts[i], d, part_prefix(name, prefix, i), store)) return false;
     return true;
 }
 

@@ -1,35 +1,37 @@
-/* optim/schedule.h: what a schedule is: a formula for a group's next lr, and what it remembers. */
+/* optim/schedule.h: the parts of a schedule: the formula for a group's next lr, and the state it needs. */
 #ifndef CN_OPTIM_SCHEDULE_H
 #define CN_OPTIM_SCHEDULE_H
 
 #include "cairn/schedule.h"
 #include "optim/optim.h"
 
+/* The formula of a kind of schedule. */
 typedef struct cn__pace {
     const char *name;
-    double (*lr)(const cn_schedule *s, int group);       /* for now.at; the group's lr is that before */
-    double (*start)(const cn_schedule *s, int group);    /* in closed form for now.at = 0; NULL: lr */
-    double (*momentum)(const cn_schedule *s, int group); /* NULL: left alone */
-    bool (*advance)(cn_schedule *s);                     /* what else a step does before; false: an error stands */
-    bool (*step)(cn_schedule *s);                        /* instead of all of these, for those that have parts */
+    double (*lr)(const cn_schedule *s, int group);    /* the lr of step now.at; the group still has the lr before it */
+    double (*start)(const cn_schedule *s, int group); /* the lr of step 0, from the initial lr; NULL: lr does it */
+    double (*momentum)(const cn_schedule *s, int group); /* NULL: the momentum does not change */
+    bool (*advance)(cn_schedule *s); /* called before lr at every step; may be NULL; false: an error */
+    bool (*step)(cn_schedule *s);    /* in place of all these, for schedules made of others */
 } cn__pace;
 
 typedef struct cn__pace_state {
     int64_t at;          /* PyTorch's last_epoch */
     int64_t cur, length; /* restarts: PyTorch's T_cur, T_i */
-    double best;         /* plateau */
-    int64_t bad, cooling;
+    double best;         /* plateau: the best metric so far */
+    int64_t bad;         /* plateau: steps since then */
+    int64_t cooling;     /* plateau: steps of the cooldown that are left */
 } cn__pace_state;
 
 struct cn_schedule {
     cn__object object;
     cn_optim *opt;
     const cn__pace *pace;
-    cn__pace_state now, before; /* before: to undo a step that fails */
-    bool first;                 /* this step is the one that making it takes */
+    cn__pace_state now, before; /* before: undoes a step that fails */
+    bool first;                 /* the present step is the first, which the maker takes */
     int n_groups;
-    double *base; /* a group: its initial lr; then lr and momentum before the step under way */
-    cn_schedule **parts;
+    double *base;        /* (3, n_groups): initial lrs; then the lrs and momenta before the present step */
+    cn_schedule **parts; /* the schedules a chain or sequence is made of; adopted */
     int n_parts;
     int64_t *milestones;
     int n_milestones;
@@ -58,9 +60,10 @@ struct cn_schedule {
 };
 
 cn_schedule *cn__schedule_new(cn_optim *opt, const cn__pace *pace);
-cn_schedule *cn__schedule_begin(cn_schedule *s); /* takes the first step; NULL: an error stands, and s is freed */
+cn_schedule *
+cn__schedule_begin(cn_schedule *s); /* takes the first step, which sets the lr; NULL: an error, s is freed */
 bool cn__schedule_milestones(cn_schedule *s, const int64_t *milestones, int n); /* copies them */
-/* One step, without undoing. first: as the one that making it takes. */
+/* One step. A step that fails is not undone here. first: this is the maker's step. */
 bool cn__pace_step(cn_schedule *s, bool first);
 extern const cn__pace cn__plateau;
 

@@ -1,4 +1,4 @@
-/* sgd.c: gradient descent, with momentum: one operator a parameter (ops/optim/sgd.c). */
+/* SGD, with or without momentum. It applies one operator of ops/optim/sgd.c to each parameter. */
 #include "ops/optim/optim.h"
 #include "optim/optim.h"
 

@@ -1,4 +1,4 @@
-/* state.c: an optimizer's state, to a dict and from one. Loading prepares all of it, then puts it in place. */
+/* Saves an optimizer's state to a dict and loads it. Loading prepares the whole state before it replaces the old one. */
 #include <math.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static const char *kind_name(char out[NAME], const char *prefix)
     return n >= 0 && n < NAME ? out : NULL;
 }
 
-/* The numbers of a group that a dict has. */
+/* The numbers of a group that are saved. */
 typedef struct number {
     const char *name;
     size_t at; /* in cn__hyper */
@@ -47,7 +47,7 @@ static bool save_group(cn_optim *opt, cn_dict *d, const char *prefix, int i)
     return ok;
 }
 
-/* A detached state keeps the value of now when the state goes on. */
+/* Saves a detached tensor, which keeps its value when later steps change the state. */
 static bool save_slot(cn_optim *opt, cn_dict *d, const char *prefix, size_t i)
 {
     char name[NAME];
@@ -72,7 +72,8 @@ bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix)
     for (int i = 0; i < (int)opt->groups.n && ok; i++) ok = save_group(opt, dict, prefix, i);
     for (size_t i = 0; i < opt->slots.n && ok; i++) ok = save_slot(opt, dict, prefix, i);
     cn_scope_end(ctx, scope);
-    return ok || cn__fail(ctx, CN_BAD_ARGUMENT, "optim_save: the prefix is too long");
+    return ok ||
+           cn__fail(ctx, CN_BAD_ARGUMENT, "optim_save: a name with its prefix must be shorter than %d bytes", NAME);
 }
 
 /* ---- loading ---- */
@@ -82,13 +83,15 @@ typedef struct loading {
     cn_ctx *ctx;
     const cn_dict *d;
     const char *prefix;
-    cn__param_group *groups; /* as they are to be */
+    cn__param_group *groups; /* the new ones */
     cn__param_slot *slots;
 } loading;
 
 static bool missing(loading *l, const char *name)
 {
-    return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has no %s", name ? name : "name as long as this");
+    return name ? cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has no %s", name)
+                : cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: a name with its prefix must be shorter than %d bytes",
+                           NAME);
 }
 
 static bool load_group(loading *l, int i)
@@ -100,8 +103,8 @@ static bool load_group(loading *l, int i)
     const char *count = name_of(name, l->prefix, "param_groups", (size_t)i, "params");
     if (!cn_dict_whole(l->d, count, &n)) return missing(l, count);
     if (n != g->n)
-        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: group %d has %d parameters, in the dict %lld", i, g->n,
-                        (long long)n);
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: group %d must have %d parameters, got %lld from the dict",
+                        i, g->n, (long long)n);
     for (int k = 0; k < NUMBERS; k++) {
         const char *at = name_of(name, l->prefix, "param_groups", (size_t)i, numbers[k].name);
         if (!cn_dict_number(l->d, at, number_at(&g->h, k))) return missing(l, at);
@@ -111,7 +114,7 @@ static bool load_group(loading *l, int i)
     return cn__hyper_check(l->ctx, l->opt->rule, &g->h);
 }
 
-/* NULL and no error: it is not needed. */
+/* A kept copy of a state in the dict. NULL without an error: the dict has none, and none is needed. */
 static cn_tensor *load_state(loading *l, const cn__param_slot *s, const char *name, bool needed)
 {
     cn_tensor *from = cn_dict_get(l->d, name);
@@ -121,8 +124,8 @@ static cn_tensor *load_state(loading *l, const cn__param_slot *s, const char *na
     }
     char a[96], b[96];
     if (!cn__same_shape(cn__layout(from), cn__layout(s->p))) {
-        cn__fail(l->ctx, CN_BAD_SHAPE, "optim_load: %s: %s for a parameter of shape %s", name,
-                 cn__shape_text(cn__layout(from), a, sizeof a), cn__shape_text(cn__layout(s->p), b, sizeof b));
+        cn__fail(l->ctx, CN_BAD_SHAPE, "optim_load: %s must have its parameter's shape %s, got %s", name,
+                 cn__shape_text(cn__layout(s->p), b, sizeof b), cn__shape_text(cn__layout(from), a, sizeof a));
         return NULL;
     }
     cn_dtype t = cn__state_dtype(s->p);
@@ -136,8 +139,9 @@ static bool load_slot(loading *l, size_t i)
     const cn__param_slot *old = cn__optim_slot(l->opt, i);
     *s = (cn__param_slot){ .p = old->p, .group = old->group, .product = 1 };
     if (!cn_dict_whole(l->d, name_of(name, l->prefix, "state", i, "step"), &s->step))
-        return true; /* it had taken none */
-    if (s->step < 0) return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: %s is negative", name);
+        return true; /* the parameter had not taken a step */
+    if (s->step < 0)
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: %s must be ≥ 0, got %lld", name, (long long)s->step);
     cn_dict_number(l->d, name_of(name, l->prefix, "state", i, "mu_product"), &s->product);
     unsigned uses = l->opt->rule->uses(&l->groups[s->group].h);
     for (int k = 0; k < CN__STATES && l->opt->rule->state[k]; k++) {
@@ -154,10 +158,11 @@ static bool load_all(loading *l)
     const char *kind = cn_dict_text(l->d, kind_name(name, l->prefix));
     if (!kind) return missing(l, name);
     if (strcmp(kind, l->opt->rule->name) != 0)
-        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has the state of %s, not of %s", kind,
-                        l->opt->rule->name);
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict must have the state of %s, got that of %s",
+                        l->opt->rule->name, kind);
     if (cn_dict_text(l->d, name_of(name, l->prefix, "param_groups", l->opt->groups.n, "params")))
-        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict has more than %d groups", (int)l->opt->groups.n);
+        return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: the dict must have %d groups, got more",
+                        (int)l->opt->groups.n);
     for (int i = 0; i < (int)l->opt->groups.n; i++)
         if (!load_group(l, i)) return false;
     for (size_t i = 0; i < l->opt->slots.n; i++)

@@ -1,7 +1,7 @@
-/* step.c: cn_step: every parameter's new values, then all assignments or none, then what it takes to undo. */
+/* cn_step: it records every parameter's new value, assigns all of them or none, and restores everything after an error. */
 #include "optim/optim.h"
 
-/* ---- what rules have in common ---- */
+/* ---- functions that the rules share ---- */
 
 cn_tensor *cn__state_new(cn_tensor *p, double value) { return cn_full(p->ctx, cn__state_dtype(p), cn_shape(p), value); }
 
@@ -21,13 +21,13 @@ void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args)
 
 /* ---- recording ---- */
 
-static void change(cn_optim *opt, cn_tensor *t, cn_tensor *value)
+static void push_assignment(cn_optim *opt, cn_tensor *t, cn_tensor *value)
 {
     ((cn_tensor **)opt->of.v)[opt->of.n++] = t;
     ((cn_tensor **)opt->to.v)[opt->to.n++] = value;
 }
 
-/* States that are not there yet. */
+/* Makes the states that the rule uses and the parameter lacks. */
 static bool make_states(cn__param_slot *s, unsigned uses, double value)
 {
     for (int k = 0; k < CN__STATES; k++) {
@@ -53,11 +53,11 @@ static bool record_slot(cn_optim *opt, cn__param_slot *s)
     for (int k = 0; k < CN__STATES; k++) u.state[k] = uses >> k & 1 ? s->state[k] : NULL;
     opt->rule->update(&u);
     if (!u.new_p) return false;
-    change(opt, s->p, u.new_p);
+    push_assignment(opt, s->p, u.new_p);
     for (int k = 0; k < CN__STATES; k++) {
         if (!u.state[k]) continue;
         if (!u.new_state[k]) return false;
-        change(opt, s->state[k], u.new_state[k]);
+        push_assignment(opt, s->state[k], u.new_state[k]);
     }
     s->moved = true;
     s->next_product = u.product;
@@ -78,23 +78,25 @@ static bool record(cn_optim *opt)
     return ok;
 }
 
-/* ---- gradients go before the evaluation, so that their memory can be used again; a hold brings them back ---- */
+/* ---- gradients ---- */
 
-static void forget_gradients(cn_optim *opt)
+/* Clears the gradients before the evaluation, so that it can reuse their memory. A hold on each gradient lets
+   finish_gradient restore it after an error. */
+static void clear_gradients(cn_optim *opt)
 {
     for (size_t i = 0; i < opt->slots.n; i++) {
         cn__param_slot *s = cn__optim_slot(opt, i);
         if (!s->moved) continue;
-        s->forgotten = cn_grad_of(s->p);
-        cn__hold(s->forgotten);
+        s->gradient = cn_grad_of(s->p);
+        cn__hold(s->gradient);
         cn_zero_grad(s->p);
     }
 }
 
-static void let_go(cn__param_slot *s, bool ok)
+static void finish_gradient(cn__param_slot *s, bool ok)
 {
-    cn_tensor *g = s->forgotten;
-    s->forgotten = NULL;
+    cn_tensor *g = s->gradient;
+    s->gradient = NULL;
     if (!g) return;
     if (!ok && !s->p->grad) s->p->grad = cn_keep(g);
     cn__unhold(g);
@@ -102,7 +104,7 @@ static void let_go(cn__param_slot *s, bool ok)
 
 static void finish(cn__param_slot *s, bool ok)
 {
-    let_go(s, ok);
+    finish_gradient(s, ok);
     if (ok && s->moved) {
         s->step++;
         s->product = s->next_product;
@@ -120,7 +122,7 @@ bool cn_step(cn_optim *opt)
 {
     if (!opt || cn_failed(opt->object.ctx)) return false;
     bool ok = record(opt);
-    if (ok && !opt->keep_gradients) forget_gradients(opt);
+    if (ok && !opt->keep_gradients) clear_gradients(opt);
     ok = ok && cn_eval_all(opt->object.ctx);
     for (size_t i = 0; i < opt->slots.n; i++) finish(cn__optim_slot(opt, i), ok);
     return ok;
