@@ -1,5 +1,5 @@
-/* cairn doctor: every operator on a GPU against the CPU, at ordinary sizes and at those where drivers and kernels stumble;
-   then every form of the kernels that have several. What was found stands in a file, which contexts on that GPU look at. */
+/* cairn doctor: compares every operator on a GPU with the CPU, at ordinary sizes and at sizes where drivers and kernels
+   tend to fail; then every form of the kernels that have several. It writes a verdict that contexts on that GPU read. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,10 +17,10 @@ typedef struct doctor_visit {
     cn_progress *bar;
     FILE *verdict; /* a memory stream */
     int failed, passed, skipped;
-    /* of what is being looked at */
+    /* of the operator, cliff or form that is being tried */
     int checks, bad;
     double worst;
-    char words[400]; /* what was wrong first */
+    char words[400]; /* about the first failed check */
 } visit;
 
 static bool open_gpu(visit *v)
@@ -31,7 +31,7 @@ static bool open_gpu(visit *v)
     return false;
 }
 
-/* A new one, in case the last has lost its GPU. */
+/* A new context, because a failed operator may have lost the device of the last one. */
 static bool reopen_gpu(visit *v)
 {
     cn_close(v->gpu);
@@ -62,7 +62,7 @@ static void tell(visit *v, const char *line)
     else printf("%s\n", line);
 }
 
-/* One line about it; true if nothing was wrong. */
+/* Prints one line about what was tried; true if no check failed. */
 static bool report(visit *v, const char *name)
 {
     char line[640];
@@ -114,27 +114,28 @@ static bool operators(visit *v)
     return true;
 }
 
-/* ---- cliffs: sizes at which counting, folding and binding go over an edge ---- */
+/* ---- cliffs: sizes just below and above a limit of workgroup counts, reductions or bindings ---- */
 
 typedef enum cliff_kind { EACH, SUM, ROWS, COLUMNS, PRODUCT } cliff_kind;
 static const char *const kind_names[] = { "elementwise", "sum", "row sums", "column sums", "product" };
 
 typedef struct cliff {
     cliff_kind kind;
-    int64_t m, k, n; /* (m, k) and, of a product, (k, n) */
+    int64_t m, k, n; /* the operand is (m, k); a product has a second one, (k, n) */
 } cliff;
 
 static const cliff small_cliffs[] = {
-    { EACH, 1, 1, 0 },        { EACH, 1, 255, 0 },      { EACH, 1, 257, 0 },      { EACH, 1, 32767, 0 },   { EACH, 1, 32768, 0 },
-    { EACH, 1, 65537, 0 },    { EACH, 7919, 13, 0 },    { SUM, 1, 1, 0 },         { SUM, 1, 32767, 0 },    { SUM, 1, 32768, 0 },
-    { SUM, 1, 65535, 0 },     { SUM, 1, 65536, 0 },     { SUM, 1, 104729, 0 },    { ROWS, 257, 3, 0 },     { ROWS, 3, 32769, 0 },
-    { ROWS, 65537, 2, 0 },    { COLUMNS, 3, 257, 0 },   { COLUMNS, 32769, 3, 0 }, { COLUMNS, 2, 65537, 0 },
-    { PRODUCT, 64, 1, 64 },   { PRODUCT, 1, 37, 1 },    { PRODUCT, 1, 1, 1 },     { PRODUCT, 31, 37, 41 }, { PRODUCT, 127, 131, 137 },
+    { EACH, 1, 1, 0 },        { EACH, 1, 255, 0 },      { EACH, 1, 257, 0 },      { EACH, 1, 32767, 0 },
+    { EACH, 1, 32768, 0 },    { EACH, 1, 65537, 0 },    { EACH, 7919, 13, 0 },    { SUM, 1, 1, 0 },
+    { SUM, 1, 32767, 0 },     { SUM, 1, 32768, 0 },     { SUM, 1, 65535, 0 },     { SUM, 1, 65536, 0 },
+    { SUM, 1, 104729, 0 },    { ROWS, 257, 3, 0 },      { ROWS, 3, 32769, 0 },    { ROWS, 65537, 2, 0 },
+    { COLUMNS, 3, 257, 0 },   { COLUMNS, 32769, 3, 0 }, { COLUMNS, 2, 65537, 0 }, { PRODUCT, 64, 1, 64 },
+    { PRODUCT, 1, 37, 1 },    { PRODUCT, 1, 1, 1 },     { PRODUCT, 31, 37, 41 },  { PRODUCT, 127, 131, 137 },
     { PRODUCT, 65, 33, 129 }, { PRODUCT, 256, 64, 1 },  { PRODUCT, 1, 64, 256 },  { PRODUCT, 32, 1031, 32 },
 };
 enum { SMALL = sizeof small_cliffs / sizeof *small_cliffs, LARGE = 10 };
 
-/* Groups past what one axis counts, and what one binding holds. */
+/* More workgroups than one axis of a dispatch counts, and more bytes than one binding holds. */
 static void large_cliffs(const visit *v, cliff *out)
 {
     const int64_t groups = v->card.groups, words = (int64_t)(v->card.binding_bytes / sizeof(float));
@@ -184,7 +185,7 @@ static void compare(visit *v, const float *expected, const float *got, int64_t n
         if (d > most) most = d, at = i;
     }
     char words[120];
-    snprintf(words, sizeof words, "element %" PRId64 ": %.9g, and not %.9g", at, got[at], expected[at]);
+    snprintf(words, sizeof words, "element %" PRId64 ": expected %.9g, got %.9g", at, expected[at], got[at]);
     v->worst = fmax(v->worst, most);
     note(v, most <= 1e-4, words);
 }
@@ -195,7 +196,8 @@ static void try_cliff(visit *v, const cliff *c)
     int64_t n, m;
     float *expected = result_of(v->cpu, c, x, y, &n), *got = expected ? result_of(v->gpu, c, x, y, &m) : NULL;
     if (expected && got) compare(v, expected, got, n);
-    else if (!expected || cn_error_code(v->gpu) == CN_NO_MEMORY) snprintf(v->words, sizeof v->words, "not enough memory");
+    else if (!expected || cn_error_code(v->gpu) == CN_NO_MEMORY)
+        snprintf(v->words, sizeof v->words, "not enough memory");
     else note(v, false, cn_error(v->gpu));
     cn_error_clear(v->cpu);
     cn_error_clear(v->gpu);
@@ -291,7 +293,8 @@ static int count_all(const visit *v)
     return n + n_ops - 2;
 }
 
-#define NO_CACHE "no folder for the verdict: set HOME, or XDG_CACHE_HOME to an absolute path (with --only no verdict is kept)"
+#define NO_CACHE \
+    "no folder for the verdict: set HOME, or XDG_CACHE_HOME to an absolute path (with --only no verdict is kept)"
 
 /* Before the examination, which takes minutes: a verdict of all of it can be kept. */
 static int check_cache(const visit *v)
@@ -312,7 +315,7 @@ static int write_verdict(visit *v, const char *text)
     bool ok = f && fputs(text, f) >= 0;
     if (f && fclose(f)) ok = false;
     if (!ok) return fail("%s: %s", path, strerror(errno));
-    printf("The verdict stands in %s; contexts on this GPU go by it\n", path);
+    printf("The verdict is in %s; contexts on this GPU read it\n", path);
     return DONE;
 }
 
@@ -329,7 +332,8 @@ int doctor(settings *s)
     size_t bytes = 0;
     visit v = { .s = s, .cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 }) };
     int code = v.cpu && open_gpu(&v) ? DONE : FAILED;
-    if (code == DONE) code = cn_gpu_describe(v.gpu, cn_gpu_find(v.gpu, text_of(s, "device")), &v.card) ? DONE : fail_in(v.gpu);
+    if (code == DONE)
+        code = cn_gpu_describe(v.gpu, cn_gpu_find(v.gpu, text_of(s, "device")), &v.card) ? DONE : fail_in(v.gpu);
     if (code == DONE) code = check_cache(&v);
     if (code == DONE && !(v.verdict = open_memstream(&text, &bytes))) code = fail("out of memory");
     if (code == DONE) {

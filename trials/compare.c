@@ -1,4 +1,4 @@
-/* compare.c: when two results are the same. */
+/* compare.c: reads results out of tensors and says where two of them differ. */
 #include "trials/compare.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ bool same_bits(const output *expected, const output *got, difference *d)
     return true;
 }
 
-/* What arithmetic that wraps around makes of a whole number. */
+/* A whole number as the dtype stores it: arithmetic wraps around. */
 static double wrapped(cn_dtype t, double v)
 {
     if (t == CN_BOOL) return v != 0;

@@ -1,4 +1,4 @@
-/* compare.h: results taken out of tensors and held against each other, bit for bit or as numbers. */
+/* compare.h: results read out of tensors and compared with each other, bit for bit or as numbers. */
 #ifndef TRIALS_COMPARE_H
 #define TRIALS_COMPARE_H
 
@@ -23,8 +23,8 @@ typedef struct difference {
 
 bool same_bits(const output *expected, const output *got, difference *d); /* any NaN is any other NaN */
 
-/* |expected - got| <= relative · max(1, scale, |expected|), with NaN for NaN and inf for inf. Whole numbers must be equal,
-   modulo the size of their type. `relative` 0: equal once rounded to the dtype. */
+/* |expected - got| <= relative · max(1, scale, |expected|), with NaN for NaN and inf for inf. Whole numbers must be
+   equal, modulo the size of their type. `relative` 0: equal once rounded to the dtype. */
 typedef struct tolerance {
     double relative, scale;
 } tolerance;

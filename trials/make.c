@@ -1,4 +1,4 @@
-/* make.c: drawing numbers and laying them out. */
+/* make.c: draws the numbers of operands, the same for the same case, and makes tensors of them in a given layout. */
 #include "trials/make.h"
 
 #include <math.h>
@@ -80,8 +80,8 @@ static bool fill_uniform(pcg *r, ref_tensor *x, double low, double high)
     return true;
 }
 
-/* Evenly spaced, in random order; not symmetric, so that magnitudes differ as well. Small types repeat themselves: their
-   references know about ties. */
+/* Evenly spaced, in random order; not symmetric, so that magnitudes differ as well. Small types hold too few numbers to
+   be distinct; the references of such operators break ties as the kernels do. */
 static void fill_distinct(pcg *r, ref_tensor *x, double low, double high)
 {
     double n = (double)x->numel;
@@ -225,7 +225,7 @@ static cn_dims shape_of(const ref_tensor *x)
     return d;
 }
 
-/* Between the numbers stand others that must never be read. */
+/* The elements between those of the view are 97: a kernel that reads one gives a wrong result. */
 static cn_tensor *strided(cn_ctx *ctx, const ref_tensor *x)
 {
     cn_dims wide = shape_of(x);

@@ -1,7 +1,8 @@
 /* make.h: operands of a test case: numbers drawn as its cn_spec says, and tensors of them in any layout.
 
        inputs x;
-       if (make_inputs(&x, "matmul", op, c, CN_F32, CN_I64, LAYOUT_STRIDED)) in[0] = make_tensor(cn, &x.in[0], LAYOUT_STRIDED);
+       if (make_inputs(&x, "matmul", op, c, CN_F32, CN_I64, LAYOUT_STRIDED))
+           in[0] = make_tensor(cn, &x.in[0], LAYOUT_STRIDED);
        free_inputs(&x); */
 #ifndef TRIALS_MAKE_H
 #define TRIALS_MAKE_H
@@ -11,11 +12,11 @@
 
 /* The numbers of a tensor in f64, whatever its dtype: what operands are drawn as, and what slow references compute. */
 typedef struct ref_tensor {
-    bool present;           /* an optional operand may be absent */
-    cn_dtype dtype;         /* what the operator saw; v is always f64 */
+    bool present;   /* an optional operand may be absent */
+    cn_dtype dtype; /* what the operator saw; v is always f64 */
     int ndim;
     int64_t shape[CN_MAX_DIMS], numel;
-    double *v;              /* row-major */
+    double *v; /* row-major */
 } ref_tensor;
 
 typedef enum trial_layout {
@@ -38,13 +39,13 @@ typedef struct inputs {
 void *trial_memory(size_t n, size_t size); /* zeroed, never NULL: without memory the program ends with a message */
 int count_operands(const cn_case *c);
 
-/* The same name and case always give the same numbers. Operands get `dtype`, but masks are bool and indices have a dtype of
-   their own. False if the case's range holds no whole number for `dtype`. */
+/* The same name and case always give the same numbers. Operands get `dtype`, but masks are bool and indices have a
+   dtype of their own. False if the case's range holds no whole number for `dtype`. */
 bool make_inputs(inputs *x, const char *name, const cn_op *op, const cn_case *c, cn_dtype dtype, cn_dtype index,
                  trial_layout layout);
 void free_inputs(inputs *x);
 
-bool layout_applies(const inputs *x, trial_layout layout);                        /* to at least one operand */
-cn_tensor *make_tensor(cn_ctx *ctx, const ref_tensor *x, trial_layout layout);    /* contiguous where it does not apply */
+bool layout_applies(const inputs *x, trial_layout layout);                     /* to at least one operand */
+cn_tensor *make_tensor(cn_ctx *ctx, const ref_tensor *x, trial_layout layout); /* contiguous where it does not apply */
 
 #endif

@@ -17,7 +17,7 @@ bool is_differentiable(const trial *t, const inputs *x, int operand);
 
 bool draw(const trial *t, cn_dtype dtype, trial_layout layout, inputs *x); /* false: not possible in this dtype */
 void make_tensors(cn_ctx *ctx, const inputs *x, trial_layout layout, cn_tensor **in);
-/* Results that there are none of stay as they are: an operator composed of others on the context's device has only the first. */
+/* An operator that is composed of others on the context's device has only its first result; the others become NULL. */
 bool call(cn_ctx *ctx, const trial *t, cn_tensor *const *in, cn_tensor **out);
 
 #endif

@@ -21,7 +21,8 @@ static cn_tensor *loss_of(cn_tensor *const *out, int n)
 }
 
 /* *n: how many results to look at; fewer afterwards where the operator is composed of others and has only the first. */
-static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout layout, bool gradients, int *n, output *results)
+static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout layout, bool gradients, int *n,
+                  output *results)
 {
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *param[CN_MAX_IN] = { 0 };
     cn_scope s = cn_scope_begin(ctx);
@@ -46,15 +47,18 @@ static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout lay
     return ok;
 }
 
-/* The GPU computes in f32, whatever the type; its functions are good to some 1e-5, and where terms are summed the error is
-   of the size of the largest. */
+/* The GPU computes in f32, whatever the dtype. Its functions are good to about 1e-5; the error of a sum is relative to
+   its largest term. */
 static tolerance tolerance_of(const trial *t, const output *expected, const double *v)
 {
-    static const double epsilon[CN_DTYPES] = { [CN_F16] = 0x1p-9, [CN_BF16] = 0x1p-6, [CN_F32] = 1e-4, [CN_F64] = 1e-4 };
+    static const double epsilon[CN_DTYPES] = {
+        [CN_F16] = 0x1p-9, [CN_BF16] = 0x1p-6, [CN_F32] = 1e-4, [CN_F64] = 1e-4
+    };
     double most = 0;
     for (int64_t i = 0; i < expected->numel; i++)
         if (isfinite(v[i])) most = fmax(most, fabs(v[i]));
-    bool moves = t->op->kind == CN_VIEW || (t->op->kind == CN_INDEX && t->op->dtypes); /* those for floats alone compute */
+    bool moves =
+        t->op->kind == CN_VIEW || (t->op->kind == CN_INDEX && t->op->dtypes); /* those for floats alone compute */
     bool exact = moves || !cn_dtype_is_float(expected->dtype);
     if (exact && expected->dtype == CN_F64) return (tolerance){ 1e-6, fmax(most, 1e-3) }; /* as f32 has it, sums too */
     return exact ? (tolerance){ 0, 0 } : (tolerance){ epsilon[expected->dtype], fmax(most, 1e-3) };
@@ -121,7 +125,4 @@ void versus_case(versus *v, const trial *t, cn_dtype dtype, trial_layout layout,
     free_inputs(&x);
 }
 
-bool needs_callbacks(const cn_op *op)
-{
-    return strcmp(op->name, "custom") == 0 || strcmp(op->name, "checkpoint") == 0;
-}
+bool needs_callbacks(const cn_op *op) { return strcmp(op->name, "custom") == 0 || strcmp(op->name, "checkpoint") == 0; }

@@ -251,14 +251,8 @@ static encoder an_encoder;
 static normed a_normed;
 static table a_table;
 
-static void *new_mlp_odd(cn_ctx *cn)
-{
-    return mlp_new(cn, false, 37, 3, (const int64_t[]){ 777, 301, 103, 11 });
-}
-static void *new_mlp_f64(cn_ctx *cn)
-{
-    return mlp_new(cn, true, 64, 2, (const int64_t[]){ 784, 256, 10 });
-}
+static void *new_mlp_odd(cn_ctx *cn) { return mlp_new(cn, false, 37, 3, (const int64_t[]){ 777, 301, 103, 11 }); }
+static void *new_mlp_f64(cn_ctx *cn) { return mlp_new(cn, true, 64, 2, (const int64_t[]){ 784, 256, 10 }); }
 static void *new_resnet(cn_ctx *cn) { return resnet_new(&a_resnet, cn, 32), &a_resnet; }
 static void *new_autoencoder(cn_ctx *cn) { return autoencoder_new(&an_autoencoder, cn, 32), &an_autoencoder; }
 static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 32, 32, 64, 128), &an_lstm; }

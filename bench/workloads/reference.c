@@ -127,10 +127,7 @@ static pair a_pair;
 
 static void *new_mlp_tiny(cn_ctx *cn) { return mlp_new(cn, false, 16, 3, (const int64_t[]){ 2, 16, 16, 2 }); }
 static void *new_mlp(cn_ctx *cn) { return mlp_new(cn, false, 64, 2, (const int64_t[]){ 784, 128, 10 }); }
-static void *new_mlp_wide(cn_ctx *cn)
-{
-    return mlp_new(cn, false, 128, 3, (const int64_t[]){ 784, 1024, 1024, 10 });
-}
+static void *new_mlp_wide(cn_ctx *cn) { return mlp_new(cn, false, 128, 3, (const int64_t[]){ 784, 1024, 1024, 10 }); }
 static void *new_cnn(cn_ctx *cn) { return cnn_new(&a_cnn, cn, 64), &a_cnn; }
 static void *new_gpt_mini(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 65, 64, 4, 4, 128, 12), &a_gpt; }
 static void *new_gpt_small(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 512, 256, 6, 6, 384, 4), &a_gpt; }

@@ -1,4 +1,4 @@
-/* run.c: runs the chosen workloads, each in a process of its own so that its memory is its own, and prints their times. */
+/* run.c: runs the chosen workloads, each in a process of its own so that memory is counted apart, and prints times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void add_work(work *sum, cn_gpu_counters from, cn_gpu_counters to)
     sum->fallbacks += to.fallbacks - from.fallbacks;
 }
 
-/* gate: a tensor on the GPU; reading it waits for everything before it. NULL: on the CPU a step that returns is done. */
+/* gate: a tensor on the GPU; reading it waits for everything before it. NULL: on the CPU, where nothing is pending. */
 static double one_step(cn_ctx *cn, const workload *w, void *user, cn_tensor *gate, work *sum)
 {
     cn_scope s = cn_scope_begin(cn);

@@ -2,9 +2,9 @@
 
        bench_run(&(bench_options){ .only = "gpt-mini,mlp", .device = "cpu", .threads = 2, .seconds = 4 });
 
-   prints a line for each workload, as the peers do: `name median_ms peak_rss_mb`. On a GPU each step is waited for, and the
-   line goes on: `first_step_ms dispatches submissions pipelines fallbacks`. The first step includes the compilation of
-   shaders; the other four are counts per step. */
+   prints a line for each workload, as the peers do: `name median_ms peak_rss_mb`. On a GPU each step is waited for, and
+   the line goes on: `first_step_ms dispatches submissions pipelines fallbacks`. The first step includes the compilation
+   of shaders; the other four are counts per step. */
 #ifndef BENCH_WORKLOADS_H
 #define BENCH_WORKLOADS_H
 
@@ -19,7 +19,7 @@ typedef struct bench_options {
     bool plan;      /* print the plan of the second step */
 } bench_options;
 
-void bench_list(void);                   /* names and shapes of both lists */
-int bench_run(const bench_options *o);   /* 0: all ran; otherwise an exit status */
+void bench_list(void);                 /* names and shapes of both lists */
+int bench_run(const bench_options *o); /* 0: all ran; otherwise an exit status */
 
 #endif

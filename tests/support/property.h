@@ -5,7 +5,18 @@
 #include "support/check.h"
 #include "trials/trial.h"
 
-typedef enum property { RECORD, FORWARD, LAYOUT, GRADIENT, SECOND_ORDER, EAGER, THREADS, REFUSAL, TIDY, PROPERTIES } property;
+typedef enum property {
+    RECORD,
+    FORWARD,
+    LAYOUT,
+    GRADIENT,
+    SECOND_ORDER,
+    EAGER,
+    THREADS,
+    REFUSAL,
+    TIDY,
+    PROPERTIES
+} property;
 
 /* A check that is counted under its property; words say what is wrong. Returns ok. */
 bool expect(const trial *t, property p, bool ok, const char *what, const char *words);
