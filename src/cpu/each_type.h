@@ -18,11 +18,12 @@
 #include "cpu/isa.h"
 #define CN__F32_TYPE    1
 #define CN__F64_TYPE    2
-#define CN__SMALL_TYPES 4 /* u8, i8, i32 */
-#define CN__I64_TYPE    8
-#define CN__BOOL_TYPE   16
+#define CN__BYTE_TYPES  4 /* u8, i8 */
+#define CN__I32_TYPE    8
+#define CN__I64_TYPE    16
+#define CN__BOOL_TYPE   32
 #define CN__FLOAT_TYPES (CN__F32_TYPE | CN__F64_TYPE)
-#define CN__WHOLE_TYPES (CN__SMALL_TYPES | CN__I64_TYPE)
+#define CN__WHOLE_TYPES (CN__BYTE_TYPES | CN__I32_TYPE | CN__I64_TYPE)
 #define NAME(f)         CN__PASTE(f, TYPE)
 
 /* Types that a kernel is compiled for once, in the baseline: `CN__F32_TYPE | CN__COLD(CN__F64_TYPE)`. */
@@ -30,6 +31,13 @@
 #define CN__COLD(types) (types)
 #else
 #define CN__COLD(types) 0
+#endif
+
+/* Types that gain nothing from 512-bit vectors, for kernels that are bound by memory. */
+#if CN__ONLY_F32
+#define CN__UP_TO_AVX2(types) 0
+#else
+#define CN__UP_TO_AVX2(types) (types)
 #endif
 #endif
 
@@ -75,7 +83,7 @@
 #define IS_NAN(x) false
 #define P         int64_t
 
-#if (TYPES) & CN__SMALL_TYPES && !CN__ONLY_F32
+#if (TYPES) & CN__BYTE_TYPES && !CN__ONLY_F32
 #define TYPE  u8
 #define T     uint8_t
 #define E     uint8_t
@@ -103,7 +111,9 @@
 #undef U
 #undef LEAST
 #undef MOST
+#endif
 
+#if (TYPES) & CN__I32_TYPE && !CN__ONLY_F32
 #define TYPE  i32
 #define T     int32_t
 #define E     int32_t

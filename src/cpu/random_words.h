@@ -81,7 +81,7 @@ CN__INLINE void cn__eight_blocks(uint64_t seed, uint64_t stream, uint64_t block,
 }
 
 /* Whole groups go straight to their place. Of the first and the last group only a part may be wanted. */
-static inline void cn__draw_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words)
+static __attribute__((noinline, unused)) void cn__draw_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words)
 {
     uint64_t block = first / 4;
     for (int64_t skip = (int64_t)(first % 4), taken; n > 0; skip = 0) {

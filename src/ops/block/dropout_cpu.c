@@ -6,7 +6,7 @@
 
 /* No copies for AVX-512: the random words take most of the time. */
 #define TEMPLATE "ops/block/dropout_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES)
 #include "cpu/each_type.h"
 
 #if !CN__ONLY_F32

@@ -6,7 +6,7 @@
 #include "ops/map/whole.h"
 
 #define TEMPLATE "ops/map/binary_body.h"
-#define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES | CN__BOOL_TYPE
+#define TYPES    MAP_TYPES
 #include "cpu/each_type.h"
 
 #define BINARY(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },

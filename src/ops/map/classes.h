@@ -10,8 +10,9 @@
 
    And what a row costs, which decides for which instruction sets it has loops (rows.h):
 
-   CHEAP   few instructions, which vectorise for every type; the planner may compute such a row twice
-   DEAR    vector code for f32; other types call functions of the C library, and exist once
+   CHEAP   few instructions, which vectorise for every type; the planner may compute such a row twice. Memory bounds
+           these loops: there is no copy for AVX-512, which gains nothing
+   DEAR    vector code for f32, for every instruction set; other types call functions of the C library, and exist once
    CALL    functions of the C library for every type: all loops exist once
 
    Expressions are in T, E, U and P of cpu/each_type.h. */
@@ -20,21 +21,25 @@
 
 #include "cpu/isa.h"
 
-#if CN__ONLY_F32
-#define LOOPS_REAL(n)  [CN_F32] = n##_loop_f32
-#define LOOPS_WHOLE(n) 0
-#define LOOPS_BITS(n)  0
-#else
-#define LOOPS_REAL(n)  [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+/* Which entries a row has in the table of an instruction set. u8 and i8 have loops in the baseline alone. */
+#if CN__IS_BASELINE
 #define LOOPS_WHOLE(n) [CN_U8] = n##_loop_u8, [CN_I8] = n##_loop_i8, [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
-#define LOOPS_BITS(n)  LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_b8
+#else
+#define LOOPS_WHOLE(n) [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
 #endif
+#define MAP_TYPES       CN__FLOAT_TYPES | CN__COLD(CN__BYTE_TYPES) | CN__I32_TYPE | CN__I64_TYPE | CN__BOOL_TYPE
+#define LOOPS_REAL(n)   [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#define LOOPS_BITS(n)   LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_b8
 #define LOOPS_FLOAT(n)  LOOPS_REAL(n)
 #define LOOPS_NUMBER(n) LOOPS_WHOLE(n), LOOPS_REAL(n)
 #define LOOPS_ANY(n)    LOOPS_BITS(n), LOOPS_REAL(n)
 #define LOOPS_TEST(n)   LOOPS_ANY(n)
 
+#if CN__ONLY_F32
+#define LOOPS_CHEAP(class, n) 0
+#else
 #define LOOPS_CHEAP(class, n) LOOPS_##class(n)
+#endif
 #if CN__IS_BASELINE
 #define LOOPS_DEAR(class, n) LOOPS_##class(n)
 #define LOOPS_CALL(class, n) LOOPS_##class(n)

@@ -1,7 +1,11 @@
 /* rows.h: which rows of a MAP table have a loop for the element type and the instruction set at hand; see classes.h.
    A template defines LOOP(name, expression) and TEST_LOOP(name, expression), whose result is bool, and includes this
    file before the table and rows_end.h after it. A row comes down to ROW_##cost(class, name, real, whole). */
+#if CN__ONLY_F32
+#define ROW_CHEAP(class, name, real, whole)
+#else
 #define ROW_CHEAP(class, name, real, whole) ROW_##class(name, real, whole)
+#endif
 #if CN__IS_BASELINE || defined(IS_F32)
 #define ROW_DEAR(class, name, real, whole) ROW_##class(name, real, whole)
 #else

@@ -41,7 +41,7 @@ static void gradients(cn_grad_call *c, const cn_op *op, gradient_fn of_v)
     if (c->needs[1]) c->in_grad[1] = of_v(c->out_grad[0], c->in[0], c->in[1]);
 }
 
-#define SLOPE(name, doc, expression, wgsl, of_v)                                                                       \
+#define SLOPE(name, cost, doc, expression, wgsl, of_v)                                                                 \
     static cn_tensor *name##_grad_of_v(cn_tensor *h, cn_tensor *g, cn_tensor *v) { return (void)v, (of_v); }           \
     static void name##_grad(cn_grad_call *c) { gradients(c, &cn__op_##name, name##_grad_of_v); }
 #include "slope.def"
@@ -49,7 +49,7 @@ static void gradients(cn_grad_call *c, const cn_op *op, gradient_fn of_v)
 
 /* ---- records ---- */
 
-#define SLOPE(name_, doc_, expression, wgsl_, of_v)                                                              \
+#define SLOPE(name_, cost, doc_, expression, wgsl_, of_v)                                                        \
     const cn_op cn__op_##name_ = {                                                                               \
         .call = "_" #name_ "(Tensor grad, Tensor v) -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, DTYPES_REAL, .infer = INFER_REAL, \

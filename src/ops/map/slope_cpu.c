@@ -34,7 +34,7 @@ static inline double gelu_tanh_slope_f64(double v)
 #define TYPES    CN__FLOAT_TYPES
 #include "cpu/each_type.h"
 
-#define SLOPE(name, ...) .name = { LOOPS_REAL(name) },
+#define SLOPE(name, cost, ...) .name = { LOOPS_##cost(REAL, name) },
 const cn__slope_kernels CN__FOR_ISA(cn__slope_kernels) = {
 #include "ops/map/slope.def"
 };

@@ -12,7 +12,7 @@
 #define sin_loop_f32 sin_near_f32
 #define cos_loop_f32 cos_near_f32
 #define TEMPLATE     "ops/map/unary_body.h"
-#define TYPES        CN__FLOAT_TYPES | CN__WHOLE_TYPES | CN__BOOL_TYPE
+#define TYPES        MAP_TYPES
 #include "cpu/each_type.h"
 #undef sin_loop_f32
 #undef cos_loop_f32

@@ -1,37 +1,46 @@
 /* The loops of the optimizer steps; their formulas stand above the records, in sgd.c, adam.c, moment.c and rms.c. */
 #include "ops/optim/optim_cpu.h"
 
-#include "ops/map/classes.h"
 #include "ops/map/elementary.h"
 #include "ops/optim/optim.h"
 
+/* f64 exists once. Memory bounds these loops: 512-bit vectors would gain nothing. */
+#define STEP_TYPES CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE)
+#if CN__IS_BASELINE
+#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#elif CN__ONLY_F32
+#define STEP_LOOPS(n) 0
+#else
+#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32
+#endif
+
 #define TEMPLATE "ops/optim/sgd_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    STEP_TYPES
 #include "cpu/each_type.h"
 
 #define TEMPLATE "ops/optim/adam_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    STEP_TYPES
 #include "cpu/each_type.h"
 
 #define TEMPLATE "ops/optim/moment_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    STEP_TYPES
 #include "cpu/each_type.h"
 
 #define TEMPLATE "ops/optim/rms_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    STEP_TYPES
 #include "cpu/each_type.h"
 
 const cn__optim_kernels CN__FOR_ISA(cn__optim_kernels) = {
-    .sgd_step = { LOOPS_REAL(sgd_step) },
-    .momentum_step = { LOOPS_REAL(momentum_step) },
-    .adam_step = { LOOPS_REAL(adam_step) },
-    .amsgrad_step = { LOOPS_REAL(amsgrad_step) },
-    .moment_step = { LOOPS_REAL(moment_step) },
-    .adamax_step = { LOOPS_REAL(adamax_step) },
-    .lion_step = { LOOPS_REAL(lion_step) },
-    .rmsprop_step = { LOOPS_REAL(rmsprop_step) },
-    .rmsprop_momentum_step = { LOOPS_REAL(rmsprop_momentum_step) },
-    .rmsprop_centered_step = { LOOPS_REAL(rmsprop_centered_step) },
-    .rmsprop_centered_momentum_step = { LOOPS_REAL(rmsprop_centered_momentum_step) },
-    .adadelta_step = { LOOPS_REAL(adadelta_step) },
+    .sgd_step = { STEP_LOOPS(sgd_step) },
+    .momentum_step = { STEP_LOOPS(momentum_step) },
+    .adam_step = { STEP_LOOPS(adam_step) },
+    .amsgrad_step = { STEP_LOOPS(amsgrad_step) },
+    .moment_step = { STEP_LOOPS(moment_step) },
+    .adamax_step = { STEP_LOOPS(adamax_step) },
+    .lion_step = { STEP_LOOPS(lion_step) },
+    .rmsprop_step = { STEP_LOOPS(rmsprop_step) },
+    .rmsprop_momentum_step = { STEP_LOOPS(rmsprop_momentum_step) },
+    .rmsprop_centered_step = { STEP_LOOPS(rmsprop_centered_step) },
+    .rmsprop_centered_momentum_step = { STEP_LOOPS(rmsprop_centered_momentum_step) },
+    .adadelta_step = { STEP_LOOPS(adadelta_step) },
 };

@@ -8,12 +8,12 @@
 
 #define LANES 32
 
-/* f32 in every instruction set; the other types once. */
+/* f32 for the baseline and AVX2, 512-bit vectors gain nothing; the other types once. */
 #define DIRECTED(f) NAME(CN__PASTE(max, f))
 #define BEATS(x, y) ((x) > (y))
 #define WORST       LEAST
 #define TEMPLATE    "ops/reduce/extreme_body.h"
-#define TYPES       CN__F32_TYPE | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
+#define TYPES       CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
 #include "cpu/each_type.h"
 #undef DIRECTED
 #undef BEATS
@@ -23,7 +23,7 @@
 #define BEATS(x, y) ((x) < (y))
 #define WORST       MOST
 #define TEMPLATE    "ops/reduce/extreme_body.h"
-#define TYPES       CN__F32_TYPE | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
+#define TYPES       CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
 #include "cpu/each_type.h"
 
 /* bool is 0 or 1 in a byte: the order of u8 */
@@ -31,6 +31,8 @@
 #define REDUCERS(r)                                                                                                    \
     { [CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I32] = &r##_i32, [CN_I64] = &r##_i64,             \
       [CN_F32] = &r##_f32, [CN_F64] = &r##_f64 }
+#elif CN__ONLY_F32
+#define REDUCERS(r) { 0 }
 #else
 #define REDUCERS(r) { [CN_F32] = &r##_f32 }
 #endif
