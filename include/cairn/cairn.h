@@ -24,6 +24,7 @@
 #include "look.h"
 #include "profile.h"
 #include "op.h"
+#include "kernel.h"
 #include "signature.h"
 #include "dlpack.h"
 

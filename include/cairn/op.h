@@ -161,7 +161,7 @@ typedef struct cn_wgsl_reducer {
 /* What one call of a kernel costs, for profiles: from its operands (ndim -1: absent), results and attributes. */
 typedef double (*cn_cost_fn)(const cn_meta *in, const cn_meta *out, const void *attrs);
 
-struct cn__gpu_call;
+struct cn_gpu_call; /* kernel.h */
 
 typedef struct cn_op {
     const char *name, *doc;
@@ -201,7 +201,7 @@ typedef struct cn_op {
     /* Or printed for its attributes and the dtype it is computed in. Returns its length. */
     int (*wgsl_print)(const void *attrs, cn_dtype operand, char *out, size_t size);
     const cn_wgsl_reducer *wgsl_reducer, *wgsl_reducer_whole; /* REDUCE */
-    bool (*gpu)(struct cn__gpu_call *c); /* any other kind: launches its kernels (gpu/kernel.h) */
+    bool (*gpu)(struct cn_gpu_call *c); /* any other kind: launches its kernels (kernel.h) */
     cn_cost_fn flops;             /* floating-point operations of a call; NULL: profiles count none */
     cn_cost_fn bytes;             /* bytes that it reads and writes; NULL: each element of operands and results once */
     bool attention;               /* profiles list it as attention */

@@ -5,6 +5,7 @@
 #include "core/dtype.h"
 #include "core/object.h"
 #include "gpu/backend.h"
+#include "gpu/shaders.h"
 
 /* ---- elements as words ---- */
 
@@ -229,6 +230,7 @@ static void gpu_close(cn__device *device)
         cn__gpu_close(d->gpu);
     }
     cn__vec_free(&ctx->memory, &d->checkers, 56);
+    cn__vec_free(&ctx->memory, &d->forms.seen, sizeof(uint64_t));
     if (d->cpu) d->cpu->table->close(d->cpu);
     cn__free(ctx, d, sizeof *d);
 }
@@ -265,7 +267,8 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     d->gpu = cn__gpu_open(ctx, card, NULL);
     const char *kind = getenv("CAIRN_GPU_KIND"); /* kernels look at it: what a real card would run, tested without one */
     if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
-    if (d->gpu && cn__gpu_heap_open(&d->heap, d->gpu) && cn__gpu_redo_open(d)) {
+    if (d->gpu && cn__shader_parts_of(ctx, cn__wgsl_library, &d->library) && cn__gpu_heap_open(&d->heap, d->gpu) &&
+        cn__gpu_redo_open(d)) {
         d->cpu = cpu;
         cn__gpu_variants_open(d);
         cn__log(ctx, "gpu: %s (%s, %s, %s)", d->gpu->info.name, d->gpu->info.kind, d->gpu->info.backend,
@@ -282,6 +285,8 @@ cn__gpu *cn__gpu_of(cn_ctx *ctx)
 {
     return ctx && ctx->device && cn__gpu_is_device(ctx->device) ? gpu_of(ctx->device)->gpu : NULL;
 }
+
+cn__shader_forms *cn__gpu_forms(cn_ctx *ctx) { return cn__gpu_of(ctx) ? &gpu_of(ctx->device)->forms : NULL; }
 
 void cn__gpu_break(cn_ctx *ctx)
 {

@@ -1,10 +1,11 @@
 /* gpu/backend.h: the GPU behind the device table, and what its parts share.
 
    heap.c      blocks of memory, cut from slabs: all tensors and the arena lie in one buffer as long as it can grow
+   shader.c    shader files: holes filled in, parts found, what a kernel uses (shader.h)
    source.c    the text around a kernel: bindings, operands, numbers; programs, found again by their text
-   library.c   functions that WGSL lacks
    group.c     elementwise groups and reductions as WGSL
-   plan.c      a plan's steps as launches, prepared once, encoded from a flat list
+   launch.c    what operators' functions say (cairn/kernel.h) as commands
+   plan.c      a plan's steps as commands, prepared once, encoded from a flat list
    fallback.c  steps for which there is no kernel, run by the CPU
    redo.c      what a lost device is had back from
    late.c      reads that are taken some steps later
@@ -15,6 +16,7 @@
 
 #include "gpu/gpu.h"
 #include "gpu/kernel.h"
+#include "gpu/shader.h"
 #include "gpu/variants.h"
 #include "plan/plan.h"
 
@@ -85,9 +87,11 @@ typedef struct cn__gpu_word {
 
 /* An operand or result as a text names it. */
 typedef struct cn__gpu_port {
-    const cn__operand *operand;
+    const cn__operand *operand; /* NULL where absent and unknown */
     bool result;
-    int number; /* inK, outK */
+    bool absent;     /* has no memory: reading gives the command's `otherwise`, writing does nothing */
+    bool value, raw; /* which functions the text uses: inK or outK; rawK or set_rawK */
+    int number;      /* K */
     int word;   /* of its base, among the command's words; of the first of groups that are one kernel */
 } cn__gpu_port;
 
@@ -98,7 +102,8 @@ typedef struct cn__gpu_seat {
 
 typedef struct cn__gpu_command {
     char name[56];
-    const char *body; /* text without what source.c puts around it: ends in fn kernel */
+    const char *body;    /* text without what source.c puts around it: has fn kernel */
+    cn__gpu_needs needs; /* what the body uses, besides ports */
     cn__vec words;    /* of cn__gpu_word */
     cn__vec ports;    /* of cn__gpu_port */
     cn__vec operands; /* of const cn__operand *: all whose memory is used, ports and those of groups joined to it */
@@ -106,7 +111,7 @@ typedef struct cn__gpu_command {
     int numel;              /* the word that has a group's size, as its text calls it */
     bool joined;            /* words of operands are found from J on */
     bool updates, checks;
-    int size, group_bytes;
+    int size;
     int64_t groups;
     size_t first; /* in the plan's parameters, in words */
     uint32_t serial;
@@ -153,21 +158,10 @@ typedef struct cn__gpu_entry {
 
 enum { CN__GPU_PROGRAM_SLOTS = 512 };
 
-/* Text that grows; after a failure it stays as it is, and `failed` says so. */
-typedef struct cn__gpu_source {
-    cn__memory *memory;
-    cn__vec text;
-    bool failed;
-} cn__gpu_source;
-void cn__gpu_say(cn__gpu_source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool cn__gpu_mentions(const char *text, const char *name); /* as a whole word */
-const char *cn__gpu_type(cn_dtype t);                      /* "f32", "i32" */
+const char *cn__gpu_type(cn_dtype t); /* "f32", "i32" */
 
 bool cn__gpu_assemble(struct cn__gpu_device *d, cn__gpu_command *c); /* finds or makes its program */
 void cn__gpu_programs_close(struct cn__gpu_device *d);
-
-/* library.c: declares the functions that a text mentions, and those they need. */
-void cn__gpu_library(cn__gpu_source *s, const char *text);
 
 /* ---- group.c */
 
@@ -175,14 +169,21 @@ bool cn__gpu_group_possible(const cn__step *step);
 /* The program of an elementwise group as `fn element(i: u32)`. */
 bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together);
 bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step);
-const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail);
+/* `fn put` of a kernel with the group behind it; *stores: whether it calls out0 */
+const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail,
+                              bool *stores);
+
+/* ---- launch.c */
+
+/* Calls the operator's function for a step. took_tail: its kernels compute the tail too. */
+bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail, bool *took_tail);
 
 /* ---- plan.c */
 
 cn__gpu_command *cn__gpu_command_new(cn__gpu_plan *p, const char *name); /* NULL: no memory */
 int cn__gpu_add_word(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_word word); /* its number; -1: no memory */
-/* Names an operand inK or outK; first: the word from which its base is counted. */
-int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o, bool result, int number, int first);
+/* Sets the port's word, counted from `first` on. */
+int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_port port, int first);
 int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o); /* its number among operands */
 bool cn__gpu_prepare(struct cn__device *d, cn__plan *plan);
 void cn__gpu_unprepare(struct cn__device *d, cn__plan *plan);
@@ -261,6 +262,8 @@ typedef struct cn__gpu_device {
     cn__device *cpu; /* for steps without a kernel */
     cn__gpu_heap heap;
     cn__gpu_entry *programs[CN__GPU_PROGRAM_SLOTS];
+    cn__shader_parts library;
+    cn__shader_forms forms;
     cn__vec checkers; /* of char[56]: names of steps that look at indices, by serial - 1 */
     cn__gpu_redo redo;
     cn__gpu_late *late;
@@ -281,5 +284,10 @@ static inline uint32_t cn__gpu_per_word(cn_dtype t) { return cn__gpu_is_half(t) 
 bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4]);
 cn__gpu *cn__gpu_of(cn_ctx *ctx);   /* NULL: it computes on the CPU */
 void cn__gpu_break(cn_ctx *ctx);    /* as if its device were lost */
+cn__shader_forms *cn__gpu_forms(cn_ctx *ctx); /* NULL: it computes on the CPU */
+static inline cn__shader_context cn__gpu_shaders(cn__gpu_device *d)
+{
+    return (cn__shader_context){ d->device.ctx, &d->library, &d->forms };
+}
 
 #endif

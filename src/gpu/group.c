@@ -1,10 +1,12 @@
 /* Groups as WGSL: a straight-line program over elements, alone, together with others of its kind, behind another kernel
    (a tail), or before a reduction. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/layout.h"
 #include "gpu/backend.h"
+#include "gpu/shaders.h"
 
 enum { GROUP_SIZE = 256, PER_INVOCATION = 4 };
 
@@ -130,41 +132,84 @@ static void emit_load(const emit *e, int load)
             word(e, CN__GPU_NUMBER, o->number, (int)o->dtype, 0));
         return;
     }
-    if (e->s) cn__gpu_add_port(e->p, e->c, o, false, e->names + load, e->first);
+    const cn__gpu_port port = { .operand = o, .value = true, .number = e->names + load };
+    if (e->s) cn__gpu_add_port(e->p, e->c, port, e->first);
     else word(e, CN__GPU_BASE, cn__gpu_add_operand(e->p, e->c, o), 0, 0);
     emit_offset(e, load);
     say(e, "    let v%d = in%d(o%d);\n", load, e->names + load, load);
 }
 
-/* The numbers an expression asks for by name. */
+/* ---- what an expression uses ---- */
+
+/* Numbers that an expression asks for by name: p0, lo3, .. */
+typedef struct number_name {
+    const char *prefix, *type;
+    cn__gpu_word_kind kind;
+} number_name;
+
+static const number_name number_names[] = {
+    { "p", NULL, CN__GPU_ARG_REAL },   { "q", "f32", CN__GPU_ARG_REST }, { "k", "f32", CN__GPU_ARG_SCALE },
+    { "lo", "u32", CN__GPU_ARG_LOW }, { "hi", "u32", CN__GPU_ARG_HIGH }, { "a", "u32", CN__GPU_FIXED },
+};
+enum { NUMBER_NAMES = sizeof number_names / sizeof *number_names };
+
+typedef struct used {
+    unsigned numbers[NUMBER_NAMES]; /* bit k: the name with the number k */
+    bool bits;
+} used;
+
+static void use_library(cn__gpu_command *c, const cn__shader_parts *library, const char *name, size_t n)
+{
+    int i = cn__shader_find(library, name, n);
+    if (i >= 0) c->needs.library[i / 64] |= 1ull << (i % 64);
+}
+
+static void use_name(const emit *e, used *u, const char *name, size_t n)
+{
+    const int k = name[n - 1] - '0';
+    if (n == 4 && !memcmp(name, "bits", 4)) u->bits = true;
+    for (int i = 0; i < NUMBER_NAMES && k >= 0 && k < CN_MAX_ARGS; i++)
+        if (strlen(number_names[i].prefix) == n - 1 && !memcmp(number_names[i].prefix, name, n - 1))
+            u->numbers[i] |= 1u << k;
+    use_library(e->c, &e->p->device->library, name, n);
+}
+
+/* The identifiers of an expression, a row of an operator's record, say which numbers and which functions of the library it
+   needs. Nothing else is found by looking at text. */
+static used look_at(const emit *e, const char *expression)
+{
+    used u = { 0 };
+    for (const char *at = expression; *at;) {
+        size_t n = 0;
+        while (isalnum((unsigned char)at[n]) || at[n] == '_') n++;
+        if (n && !isdigit((unsigned char)*at)) use_name(e, &u, at, n);
+        at += n ? n : 1;
+    }
+    return u;
+}
+
 static void emit_numbers(const emit *e, const cn__instr *i, const char *expression)
 {
-    bool real = cn_dtype_is_float(i->dtype);
-    const struct {
-        const char *prefix, *type;
-        cn__gpu_word_kind kind;
-    } names[] = { { "p", real ? "f32" : "i32", real ? CN__GPU_ARG_REAL : CN__GPU_ARG_WHOLE },
-                  { "q", "f32", CN__GPU_ARG_REST },
-                  { "k", "f32", CN__GPU_ARG_SCALE },
-                  { "lo", "u32", CN__GPU_ARG_LOW },
-                  { "hi", "u32", CN__GPU_ARG_HIGH },
-                  { "a", "u32", CN__GPU_FIXED } };
-    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+    const used u = look_at(e, expression);
+    const bool real = cn_dtype_is_float(i->dtype);
+    for (int n = 0; n < NUMBER_NAMES; n++)
         for (int k = 0; k < CN_MAX_ARGS; k++) {
-            char name[8];
-            snprintf(name, sizeof name, "%s%d", names[n].prefix, k);
-            if (!cn__gpu_mentions(expression, name)) continue;
-            uint32_t attr = names[n].kind == CN__GPU_FIXED ? (uint32_t)((const int64_t *)i->attrs)[k] : 0;
-            say(e, " let %s = bitcast<%s>(P[%s%du]);", name, names[n].type, jump(e),
-                word(e, names[n].kind, i->node, k, attr));
+            if (!(u.numbers[n] >> k & 1)) continue;
+            const number_name *name = &number_names[n];
+            const cn__gpu_word_kind kind = name->type || real ? name->kind : CN__GPU_ARG_WHOLE;
+            const uint32_t attr = kind == CN__GPU_FIXED ? (uint32_t)((const int64_t *)i->attrs)[k] : 0;
+            say(e, " let %s%d = bitcast<%s>(P[%s%du]);", name->prefix, k, name->type ? name->type : real ? "f32" : "i32",
+                jump(e), word(e, kind, i->node, k, attr));
         }
-    if (cn__gpu_mentions(expression, "bits"))
-        say(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
+    if (u.bits) say(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
 }
 
 /* As narrow types would have it, so that a chain in one kernel gives what its parts would have given. */
 static void emit_result(const emit *e, int value, cn_dtype t, const char *expression)
 {
+    const cn__shader_parts *library = &e->p->device->library;
+    if (t == CN_F16) use_library(e->c, library, "to_f16", 6);
+    if (t == CN_BF16) use_library(e->c, library, "to_bf16", 7);
     switch (t) {
     case CN_BOOL: say(e, " v%d = i32(i32(%s) != 0);", value, expression); return;
     case CN_U8: say(e, " v%d = i32(%s) & 255;", value, expression); return;
@@ -214,7 +259,8 @@ static void emit_stores(const emit *e)
 {
     for (int s = 0; s < e->step->n_stores; s++) {
         const cn__operand *o = &e->step->stores[s].to;
-        if (e->s) cn__gpu_add_port(e->p, e->c, o, true, e->names + s, e->first);
+        const cn__gpu_port port = { .operand = o, .result = true, .value = true, .number = e->names + s };
+        if (e->s) cn__gpu_add_port(e->p, e->c, port, e->first);
         else word(e, CN__GPU_BASE, cn__gpu_add_operand(e->p, e->c, o), 0, 0);
         say(e, "    out%d(i, v%d);\n", e->names + s, e->step->stores[s].value);
     }
@@ -236,20 +282,6 @@ static int64_t tiles_of(const cn__step *s)
     return (cn__numel(&s->space) + tile - 1) / tile;
 }
 
-/* The bound of the loop is not known to the compiler: unrolled, a program takes twice as long to compile and runs no
-   faster. */
-static void emit_loop(cn__gpu_source *s, const char *numel, const char *group, bool pairs)
-{
-    cn__gpu_say(s, "    let first = %s * %du;\n    let end = min(%s, first + %du);\n", group,
-                GROUP_SIZE * PER_INVOCATION, numel, GROUP_SIZE * PER_INVOCATION);
-    if (pairs)
-        cn__gpu_say(s,
-                    "    for (var k = first + 2u * local; k < end; k += %du) {\n"
-                    "        for (var i = k; i < min(end, k + 2u); i++) { element(i); }\n    }\n}\n",
-                    2 * GROUP_SIZE);
-    else cn__gpu_say(s, "    for (var i = first + local; i < end; i += %du) { element(i); }\n}\n", GROUP_SIZE);
-}
-
 static bool in_pairs(const cn__step *s)
 {
     for (int i = 0; i < s->n_stores; i++)
@@ -257,25 +289,10 @@ static bool in_pairs(const cn__step *s)
     return false;
 }
 
-static void emit_kernel(cn__gpu_source *s, int numel, bool pairs)
+static bool emit_kernel(const emit *e, const cn_gpu_hole *holes)
 {
-    char size[24];
-    snprintf(size, sizeof size, "P[%du]", numel);
-    cn__gpu_say(s, "fn kernel(group: u32, local: u32) {\n");
-    emit_loop(s, size, "group", pairs);
-}
-
-/* Which of the joined groups a workgroup belongs to: the first that ends after it. Words from `table` on: how many, the end
-   of each in groups, then from `first` on the words of each, the first of them its size. */
-static void emit_joined_kernel(cn__gpu_source *s, int table, int first, int stride, bool pairs)
-{
-    cn__gpu_say(s,
-                "fn kernel(group: u32, local: u32) {\n    var low = 0u; var high = P[%du] - 1u;\n"
-                "    while (low < high) {\n        let mid = (low + high) / 2u;\n"
-                "        if (P[%du + mid] > group) { high = mid; } else { low = mid + 1u; }\n    }\n"
-                "    J = %du + low * %du;\n    var begin = 0u;\n    if (low > 0u) { begin = P[%du + low]; }\n",
-                table, table + 1, first, stride, table);
-    emit_loop(s, "P[J]", "(group - begin)", pairs);
+    const cn__shader_context shaders = cn__gpu_shaders(e->p->device);
+    return cn__shader_part_text(&shaders, e->s, cn__wgsl_elements, "kernel", holes);
 }
 
 static bool same_layouts(const cn__step *a, const cn__step *b)
@@ -302,7 +319,9 @@ static bool emit_one(cn__gpu_plan *p, const cn__step *step)
     emit_stores(&e);
     say(&e, "}\n");
     c->numel = numel;
-    emit_kernel(&s, numel, in_pairs(step));
+    if (!emit_kernel(&e, CN_GPU_HOLES(CN_GPU_TEXT("joined", "false"), CN_GPU_FLAG("pairs", in_pairs(step)),
+                                      CN_GPU_NUMBER("numel", numel))))
+        s.failed = true;
     c->groups = tiles_of(step);
     c->size = GROUP_SIZE;
     c->updates = step->updates;
@@ -335,7 +354,10 @@ static bool emit_joined(cn__gpu_plan *p, const cn__step *step, int n)
         say(&e, "}\n");
         stride = (int)c->words.n - e.first;
     }
-    emit_joined_kernel(&s, table, first, stride, in_pairs(step));
+    e.s = &s;
+    if (!emit_kernel(&e, CN_GPU_HOLES(CN_GPU_TEXT("joined", "true"), CN_GPU_FLAG("pairs", in_pairs(step)),
+                                      CN_GPU_NUMBER("table", table), CN_GPU_NUMBER("first", first), CN_GPU_NUMBER("stride", stride))))
+        s.failed = true;
     c->size = GROUP_SIZE;
     c->body = keep_text(p, &s);
     return c->body != NULL;
@@ -357,16 +379,17 @@ bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together)
 
 /* ---- tails ---- */
 
-const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail)
+const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail,
+                              bool *stores)
 {
     enum { NAMES = 100 };
     cn__gpu_source s = { .memory = &p->plan->device->ctx->memory };
     const int result = kernel->stores[0].to.buffer;
     emit e = { p, c, tail, &s, 0, NAMES, result };
     const cn__buffer *b = &p->plan->buffers[result];
-    bool needed = b->where != CN__AT_ARENA || b->last > (int)(tail - p->plan->steps);
+    *stores = b->where != CN__AT_ARENA || b->last > (int)(tail - p->plan->steps);
     say(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
-    if (needed) say(&e, "    out0(i, value);\n");
+    if (*stores) say(&e, "    out0(i, value);\n");
     emit_values(&e);
     emit_stores(&e);
     say(&e, "}\n");
@@ -393,67 +416,32 @@ static int state_words(const cn_wgsl_reducer *r)
     return strncmp(r->state, "vec", 3) ? 1 : r->state[3] - '0';
 }
 
-static void say_store_state(cn__gpu_source *s, int words)
-{
-    for (int k = 0; k < words; k++)
-        cn__gpu_say(s, "        set_tmp(at * %du + %du, bitcast<u32>(%s%s));\n", words, k, "best",
-                    words == 1 ? "" : k == 0 ? ".x" : k == 1 ? ".y" : k == 2 ? ".z" : ".w");
-}
+/* How a reduction is cut, as reduce.wgsl asks for it. */
+typedef struct reduction {
+    const cn_wgsl_reducer *r;
+    const char *element, *result; /* types */
+    int lanes, first;             /* first: its word */
+    bool rows, from_states, to_states;
+} reduction;
 
-static void say_load_state(cn__gpu_source *s, const cn_wgsl_reducer *r, int words)
+static bool say_reduce(const emit *e, const reduction *d)
 {
-    const char *type = strstr(r->state, "i32") ? "i32" : strstr(r->state, "u32") ? "u32" : "f32";
-    cn__gpu_say(s, "fn state(at: u32) -> %s {\n    return %s(", r->state, r->state);
-    for (int k = 0; k < words; k++)
-        cn__gpu_say(s, "%sbitcast<%s>(tmp(at * %du + %du))", k ? ", " : "", type, words, k);
-    cn__gpu_say(s, ");\n}\n");
-}
-
-static void say_reducer(cn__gpu_source *s, const cn_wgsl_reducer *r, const char *element, const char *result)
-{
-    cn__gpu_say(s, "fn begin() -> %s { return %s; }\n", r->state, r->begin);
-    if (element)
-        cn__gpu_say(s, "fn fold(s: %s, x: %s, at: i32) -> %s { return %s; }\n", r->state, element, r->state, r->fold);
-    cn__gpu_say(s, "fn merge(s: %s, t: %s) -> %s { return %s; }\n", r->state, r->state, r->state, r->merge);
-    if (result)
-        cn__gpu_say(s, "fn finish(s: %s, count: u32) -> %s { return %s(%s); }\n", r->state, result, result, r->end);
-}
-
-/* Lanes of a workgroup share a result: lane l folds elements l, l + lanes, .. and states are merged pairwise. Neighbours in
-   a workgroup look at neighbours in memory: they are lanes of a result where its elements lie side by side (rows), else
-   results. Words: how many results, elements of each, inner size, parts (slices of the elements, reduced apart). */
-static void say_reduce(cn__gpu_source *s, const cn_wgsl_reducer *r, int lanes, bool rows, int w, bool from_states,
-                       bool to_states)
-{
-    int results = GROUP_SIZE / lanes;
-    if (lanes > 1) cn__gpu_say(s, "var<workgroup> shared_states: array<%s, %d>;\n", r->state, GROUP_SIZE);
-    cn__gpu_say(s,
-                "fn kernel(group: u32, local: u32) {\n    let mine = local %s %du; let lane = local %s %du;\n"
-                "    let at = group * %du + mine; let slot = lane * %du + mine;\n"
-                "    let n = P[%du]; let inner = P[%du]; let parts = P[%du];\n    var best = begin();\n"
-                "    if (at < P[%du]) {\n        let o = at / parts; let part = at %% parts;\n"
-                "        let per = (n + parts - 1u) / parts;\n        let stop = min(n, (part + 1u) * per);\n",
-                rows ? "/" : "%", rows ? lanes : results, rows ? "%" : "/", rows ? lanes : results, results, results, w + 1,
-                w + 2, w + 3, w);
-    if (from_states)
-        cn__gpu_say(s, "        for (var k = lane; k < n; k += %du) { best = merge(best, state(at * n + k)); }\n", lanes);
-    else
-        cn__gpu_say(s,
-                    "        let start = (o / inner) * n * inner + o %% inner;\n"
-                    "        for (var k = part * per + lane; k < stop; k += %du) { best = fold(best, value(start + k * "
-                    "inner), i32(k)); }\n",
-                    lanes);
-    cn__gpu_say(s, "    }\n");
-    if (lanes > 1)
-        cn__gpu_say(s,
-                    "    shared_states[slot] = best;\n    workgroupBarrier();\n    for (var half = %du; half > 0u; half /= 2u) "
-                    "{\n        if (lane < half) { shared_states[slot] = merge(shared_states[slot], shared_states[slot + half * "
-                    "%du]); }\n        workgroupBarrier();\n    }\n    best = shared_states[slot];\n",
-                    lanes / 2, results);
-    cn__gpu_say(s, "    if (at < P[%du] && lane == 0u) {\n", w);
-    if (to_states) say_store_state(s, state_words(r));
-    else cn__gpu_say(s, "        out0(at, finish(best, P[%du]));\n", w + 4);
-    cn__gpu_say(s, "    }\n}\n");
+    const cn_wgsl_reducer *r = d->r;
+    const char *word = strstr(r->state, "i32") ? "i32" : strstr(r->state, "u32") ? "u32" : "f32";
+    const cn_gpu_hole *holes = CN_GPU_HOLES(
+        CN_GPU_TEXT("state", r->state), CN_GPU_TEXT("begin", r->begin), CN_GPU_TEXT("fold", r->fold), CN_GPU_TEXT("merge", r->merge), CN_GPU_TEXT("finish", r->end),
+        CN_GPU_TEXT("element", d->element), CN_GPU_TEXT("result", d->result), CN_GPU_NUMBER("words", state_words(r)), CN_GPU_TEXT("word", word),
+        CN_GPU_NUMBER("lanes", d->lanes), CN_GPU_FLAG("rows", d->rows), CN_GPU_NUMBER("first", d->first),
+        CN_GPU_FLAG("from_states", d->from_states), CN_GPU_FLAG("to_states", d->to_states));
+    const cn__shader_context shaders = cn__gpu_shaders(e->p->device);
+    look_at(e, r->begin);
+    look_at(e, r->merge);
+    if (!d->from_states) look_at(e, r->fold);
+    if (!d->to_states) look_at(e, r->end);
+    if (d->from_states) e->c->needs.flags |= CN__NEED_TMP;
+    if (d->to_states) e->c->needs.flags |= CN__NEED_SET_TMP;
+    return cn__shader_part_text(&shaders, e->s, cn__wgsl_reduce, "reducer", holes) &&
+           cn__shader_part_text(&shaders, e->s, cn__wgsl_reduce, "kernel", holes);
 }
 
 static int lanes_for(int64_t results, int64_t n)
@@ -476,7 +464,7 @@ static bool finish_reduce(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_source *s
 {
     c->size = GROUP_SIZE;
     c->groups = (results * lanes + GROUP_SIZE - 1) / GROUP_SIZE;
-    c->group_bytes = lanes > 1 ? GROUP_SIZE * 16 : 0;
+    c->needs.group_bytes = lanes > 1 ? GROUP_SIZE * 16 : 0;
     c->body = keep_text(p, s);
     return c->body != NULL;
 }
@@ -492,11 +480,10 @@ static bool emit_second(cn__gpu_plan *p, const cn__step *step, const cn_wgsl_red
     int lanes = lanes_for(results, parts), w = (int)c->words.n;
     add_sizes(&e, results, parts, 1, 1, sh.n);
     c->scratch = word(&e, CN__GPU_SCRATCH, 0, 0, 0);
-    cn__gpu_add_port(p, c, &step->stores[0].to, true, 0, 0);
-    say_load_state(&s, r, state_words(r));
-    say_reducer(&s, r, NULL, cn__gpu_type(step->stores[0].to.dtype));
-    say_reduce(&s, r, lanes, true, w, true, false);
-    return finish_reduce(p, c, &s, lanes, results);
+    cn__gpu_add_port(p, c, (cn__gpu_port){ .operand = &step->stores[0].to, .result = true, .value = true }, 0);
+    const char *type = cn__gpu_type(step->stores[0].to.dtype);
+    const reduction d = { r, type, type, lanes, w, .rows = true, .from_states = true };
+    return say_reduce(&e, &d) && finish_reduce(p, c, &s, lanes, results);
 }
 
 static const char *reduced_type(const cn__step *step)
@@ -532,9 +519,9 @@ bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step)
     say(&e, "fn value(i: u32) -> %s {\n", type);
     emit_values(&e);
     say(&e, "    return v%d;\n}\n", step->reduced);
-    if (parts == 1) cn__gpu_add_port(p, c, &step->stores[0].to, true, 0, 0);
-    say_reducer(&s, r, type, parts > 1 ? NULL : cn__gpu_type(step->stores[0].to.dtype));
-    say_reduce(&s, r, lanes, sh.inner == 1, w, false, parts > 1);
-    if (!finish_reduce(p, c, &s, lanes, results * parts)) return false;
+    const cn__gpu_port to = { .operand = &step->stores[0].to, .result = true, .value = true };
+    if (parts == 1) cn__gpu_add_port(p, c, to, 0);
+    const reduction d = { r, type, cn__gpu_type(to.operand->dtype), lanes, w, .rows = sh.inner == 1, .to_states = parts > 1 };
+    if (!say_reduce(&e, &d) || !finish_reduce(p, c, &s, lanes, results * parts)) return false;
     return parts == 1 || emit_second(p, step, r, sh, parts);
 }

@@ -1,6 +1,5 @@
 /* A plan on the GPU: its steps as commands, made once; a run fills in what has changed, sends it in one piece, and encodes
    all launches into one submission. */
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -8,7 +7,7 @@
 #include "core/object.h"
 #include "gpu/backend.h"
 
-enum { ALIGN_WORDS = 64, SERIAL_WORD = 1, ARG_WORDS = 3 * CN_MAX_ARGS };
+enum { ALIGN_WORDS = 64, SERIAL_WORD = 1 };
 
 static cn__gpu_command *command_at(const cn__gpu_plan *p, size_t i) { return ((cn__gpu_command **)p->commands.v)[i]; }
 static cn__memory *memory_of(const cn__gpu_plan *p) { return &p->plan->device->ctx->memory; }
@@ -52,15 +51,19 @@ int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *
     return (int)c->operands.n++;
 }
 
-int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o, bool result, int number, int first)
+int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_port port, int first)
 {
-    int operand = cn__gpu_add_operand(p, c, o);
-    int word = cn__gpu_add_word(p, c, (cn__gpu_word){ .kind = CN__GPU_BASE, .index = operand });
+    int word = first;
+    if (!port.absent) {
+        int operand = cn__gpu_add_operand(p, c, port.operand);
+        word = cn__gpu_add_word(p, c, (cn__gpu_word){ .kind = CN__GPU_BASE, .index = operand });
+    }
     if (!cn__vec_reserve(memory_of(p), &c->ports, c->ports.n + 1, sizeof(cn__gpu_port))) {
         p->failed = true;
         return 0;
     }
-    ((cn__gpu_port *)c->ports.v)[c->ports.n] = (cn__gpu_port){ o, result, number, word - first };
+    port.word = word - first;
+    ((cn__gpu_port *)c->ports.v)[c->ports.n] = port;
     return (int)c->ports.n++;
 }
 
@@ -73,172 +76,7 @@ static void command_free(cn__gpu_plan *p, cn__gpu_command *c)
     cn__vec_free(m, &c->operands, sizeof(cn__operand *));
 }
 
-/* ---- what an operator's kernel says ---- */
-
-typedef struct call {
-    cn__gpu_call c;
-    cn__gpu_plan *p;
-    const cn__step *step, *tail;
-    bool took_tail; /* some kernel writes through put() */
-    cn__vec params; /* of uint32_t, for the launches that follow */
-    int64_t scratch;
-} call;
-
-static call *call_of(cn__gpu_call *c) { return (call *)c; }
-
-void cn__gpu_param(cn__gpu_call *c, uint32_t value)
-{
-    call *k = call_of(c);
-    if (!cn__vec_reserve(memory_of(k->p), &k->params, k->params.n + 1, sizeof value)) k->p->failed = true;
-    else ((uint32_t *)k->params.v)[k->params.n++] = value;
-}
-
-void cn__gpu_param_f32(cn__gpu_call *c, float value) { cn__gpu_param(c, cn__bits_of_f32(value)); }
-void cn__gpu_params_clear(cn__gpu_call *c) { call_of(c)->params.n = 0; }
-
-void cn__gpu_scratch(cn__gpu_call *c, int64_t words)
-{
-    call *k = call_of(c);
-    k->scratch = words;
-    size_t bytes = (size_t)words * sizeof(uint32_t);
-    if (bytes > k->p->plan->scratch_bytes) k->p->plan->scratch_bytes = bytes;
-}
-
-char *cn__gpu_text(cn__gpu_call *c, const char *format, ...)
-{
-    call *k = call_of(c);
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(NULL, 0, format, list);
-    va_end(list);
-    char *text = n < 0 ? NULL : cn__bump_new(memory_of(k->p), &k->p->plan->memory, (size_t)n + 1);
-    if (text) vsnprintf(text, (size_t)n + 1, format, again);
-    else k->p->failed = true;
-    va_end(again);
-    return text;
-}
-
-static void add_ports(call *k, cn__gpu_command *c, const char *code, int first)
-{
-    char name[24];
-    for (int i = 0; i < CN_MAX_IN && first + i < k->step->n_loads; i++) {
-        snprintf(name, sizeof name, "in%d", i);
-        bool used = cn__gpu_mentions(code, name);
-        snprintf(name, sizeof name, "raw%d", i);
-        if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->loads[first + i], false, i, 0);
-    }
-    for (int i = 0; i < k->step->n_stores; i++) {
-        snprintf(name, sizeof name, "out%d", i);
-        bool used = cn__gpu_mentions(code, name);
-        snprintf(name, sizeof name, "set_raw%d", i);
-        if (used || cn__gpu_mentions(code, name)) cn__gpu_add_port(k->p, c, &k->step->stores[i].to, true, i, 0);
-    }
-}
-
-bool cn__gpu_in_place(const cn__gpu_call *c)
-{
-    const call *k = (const call *)c;
-    const cn__buffer *from = &k->p->plan->buffers[k->step->loads[0].buffer];
-    const cn__buffer *to = &k->p->plan->buffers[k->step->stores[0].to.buffer];
-    if (to->where == CN__AT_DONOR) return from->where == CN__AT_LEAF && from->index == to->index;
-    return to->where == CN__AT_ARENA && from->where == CN__AT_ARENA && from->offset == to->offset;
-}
-
-static void add_numbers(call *k, cn__gpu_command *c, const char *code)
-{
-    c->par = (int)c->words.n;
-    for (size_t i = 0; i < k->params.n; i++)
-        cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = CN__GPU_FIXED, .value = ((uint32_t *)k->params.v)[i] });
-    if (cn__gpu_mentions(code, "tmp") || cn__gpu_mentions(code, "set_tmp"))
-        c->scratch = cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = CN__GPU_SCRATCH });
-    if (!cn__gpu_mentions(code, "arg") && !cn__gpu_mentions(code, "argu") && !cn__gpu_mentions(code, "argh")) return;
-    c->args = (int)c->words.n;
-    static const cn__gpu_word_kind kinds[3] = { CN__GPU_ARG_REAL, CN__GPU_ARG_LOW, CN__GPU_ARG_HIGH };
-    for (int i = 0; i < ARG_WORDS; i++)
-        cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = kinds[i % 3], .index = k->step->node, .part = i / 3 });
-}
-
-/* put() without anything fused behind it stores the result. */
-static const char *with_tail(call *k, cn__gpu_command *c, const char *code)
-{
-    if (!cn__gpu_mentions(code, "put")) return code;
-    k->took_tail = k->tail != NULL;
-    const char *put = k->tail ? cn__gpu_emit_tail(k->p, c, k->step, k->tail)
-                              : cn__gpu_text(&k->c, "fn put(i: u32, value: %s) { out0(i, value); }\n",
-                                             cn__gpu_type(k->step->stores[0].to.dtype));
-    if (!put) return NULL;
-    if (cn__gpu_mentions(put, "out0")) cn__gpu_add_port(k->p, c, &k->step->stores[0].to, true, 0, 0);
-    return cn__gpu_text(&k->c, "%s%s", put, code);
-}
-
-bool cn__gpu_run_groups(cn__gpu_call *call_, const cn__gpu_launch *l)
-{
-    call *k = call_of(call_);
-    if (!l->code || l->groups <= 0) return !k->p->failed;
-    cn__gpu_command *c = cn__gpu_command_new(k->p, l->name ? l->name : k->step->name);
-    if (!c) return false;
-    add_ports(k, c, l->code, l->first);
-    add_numbers(k, c, l->code);
-    c->body = with_tail(k, c, l->code);
-    c->groups = l->groups;
-    c->size = l->size;
-    c->group_bytes = l->group_bytes;
-    c->updates = k->step->updates;
-    c->checks = k->step->checks && cn__gpu_mentions(l->code, "fault");
-    return c->body && !k->p->failed;
-}
-
-bool cn__gpu_each(cn__gpu_call *c, int64_t n, const char *code)
-{
-    enum { SIZE = 256 };
-    if (n <= 0 || !code) return !call_of(c)->p->failed;
-    call *k = call_of(c);
-    size_t had = k->params.n;
-    cn__gpu_param(c, (uint32_t)n);
-    const char *text = cn__gpu_text(c, "%s\nfn kernel(group: u32, local: u32) {\n    let i = group * %du + local;\n"
-                                       "    if (i < par(%zuu)) { each(i); }\n}\n",
-                                    code, SIZE, had);
-    bool ok = cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = text, .groups = (n + SIZE - 1) / SIZE, .size = SIZE });
-    k->params.n = had;
-    return ok;
-}
-
 /* ---- prepare ---- */
-
-static void array_of(cn_array *v, const cn__operand *o)
-{
-    static char present;
-    *v = (cn_array){ .dtype = o->dtype, .ndim = o->layout.ndim };
-    if (o->layout.ndim < 0) return;
-    v->data = &present;
-    v->numel = cn__numel(&o->layout);
-    memcpy(v->shape, o->layout.shape, sizeof v->shape);
-    memcpy(v->stride, o->layout.stride, sizeof v->stride);
-}
-
-static bool prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail, bool *took_tail)
-{
-    cn_array *views = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
-    if (!views) return false;
-    for (int i = 0; i < step->n_loads; i++) array_of(&views[i], &step->loads[i]);
-    for (int i = 0; i < step->n_stores; i++) array_of(&views[step->n_loads + i], &step->stores[i].to);
-    call k = { .c = { .ctx = p->plan->device->ctx,
-                      .op = step->op,
-                      .attrs = step->attrs,
-                      .n_in = step->n_loads,
-                      .n_out = step->n_stores,
-                      .in = views,
-                      .out = views + step->n_loads,
-                      .limits = &p->device->gpu->info },
-               .p = p,
-               .step = step,
-               .tail = tail };
-    bool ok = step->op->gpu(&k.c);
-    *took_tail = k.took_tail;
-    cn__vec_free(memory_of(p), &k.params, sizeof(uint32_t));
-    return ok && !p->failed;
-}
 
 static bool has_kernel(const cn__step *s) { return s->group ? cn__gpu_group_possible(s) : s->op->gpu != NULL; }
 
@@ -270,7 +108,7 @@ static bool prepare_step(cn__gpu_plan *p, int i)
         p->fallbacks++;
         ok = cn__gpu_fallback_prepare(p, i);
     } else if (!s->group) {
-        ok = prepare_kernel(p, s, may_take_tail(p->plan, i) ? s + 1 : NULL, &g->took_tail);
+        ok = cn__gpu_prepare_kernel(p, s, may_take_tail(p->plan, i) ? s + 1 : NULL, &g->took_tail);
     } else {
         ok = s->op ? cn__gpu_emit_reduction(p, s) : cn__gpu_emit_group(p, s, s->together);
     }

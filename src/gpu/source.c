@@ -1,33 +1,10 @@
 /* The text around a kernel: which slabs it binds, how its operands and numbers are reached. What comes out depends on
    types and ranks alone, so that few programs serve many shapes. */
-#include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/object.h"
 #include "gpu/backend.h"
-
-void cn__gpu_say(cn__gpu_source *s, const char *format, ...)
-{
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(NULL, 0, format, list);
-    va_end(list);
-    if (n < 0 || !cn__vec_reserve(s->memory, &s->text, s->text.n + (size_t)n + 1, 1)) s->failed = true;
-    else s->text.n += (size_t)vsnprintf((char *)s->text.v + s->text.n, (size_t)n + 1, format, again);
-    va_end(again);
-}
-
-static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
-bool cn__gpu_mentions(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *at = text; (at = strstr(at, name)); at += n)
-        if ((at == text || !in_word(at[-1])) && !in_word(at[n])) return true;
-    return false;
-}
+#include "gpu/shaders.h"
 
 const char *cn__gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "f32" : "i32"; }
 
@@ -65,23 +42,28 @@ static void say_access(cn__gpu_source *s, const base *b, const char *before, con
     cn__gpu_say(s, "    }\n}\n");
 }
 
-static void declare_in(cn__gpu_source *s, const base *b, const cn__gpu_port *p, const char *body)
+/* What a port's memory is at present. */
+static cn__gpu_seat seat_of(const cn__gpu_command *c, const cn__operand *o)
 {
-    char name[16], before[40];
-    snprintf(name, sizeof name, "raw%d", p->number);
-    if (cn__gpu_mentions(body, name)) {
-        cn__gpu_say(s, "fn %s(i: u32) -> u32", name);
+    for (size_t k = 0; k < c->operands.n; k++)
+        if (((const cn__operand **)c->operands.v)[k] == o) return c->seats[k];
+    return (cn__gpu_seat){ 0, 1 };
+}
+
+static void declare_in(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
+{
+    char before[40];
+    if (p->raw) {
+        cn__gpu_say(s, "fn raw%d(i: u32) -> u32", p->number);
         say_access(s, b, "return ", "");
     }
-    snprintf(name, sizeof name, "in%d", p->number);
-    if (cn__gpu_mentions(body, name)) {
-        cn_dtype t = p->operand->dtype;
-        snprintf(before, sizeof before, "return bitcast<%s>(", cn__gpu_type(t));
-        cn__gpu_say(s, "fn %s(i: u32) -> %s", name, cn__gpu_type(t));
-        if (t == CN_F16) say_access(s, b, "return unpack2x16float(", " >> (16u * (e & 1u))).x");
-        else if (t == CN_BF16) say_access(s, b, "return bitcast<f32>((", " >> (16u * (e & 1u))) << 16u)");
-        else say_access(s, b, before, ")");
-    }
+    if (!p->value) return;
+    cn_dtype t = p->operand->dtype;
+    snprintf(before, sizeof before, "return bitcast<%s>(", cn__gpu_type(t));
+    cn__gpu_say(s, "fn in%d(i: u32) -> %s", p->number, cn__gpu_type(t));
+    if (t == CN_F16) say_access(s, b, "return unpack2x16float(", " >> (16u * (e & 1u))).x");
+    else if (t == CN_BF16) say_access(s, b, "return bitcast<f32>((", " >> (16u * (e & 1u))) << 16u)");
+    else say_access(s, b, before, ")");
 }
 
 /* What is stored of a value, as a word: what other types would have made of it. */
@@ -110,49 +92,63 @@ static void declare_half_out(cn__gpu_source *s, const cn__gpu_command *c, const 
                 p->number, p->number, p->number, p->number, c->joined ? "J + " : "", c->numel, p->number, p->number);
 }
 
-static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p, const char *body)
+static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
 {
-    char name[16], after[64];
-    snprintf(name, sizeof name, "set_raw%d", p->number);
-    if (cn__gpu_mentions(body, name)) {
-        cn__gpu_say(s, "fn %s(i: u32, v: u32)", name);
+    char after[64];
+    if (p->raw) {
+        cn__gpu_say(s, "fn set_raw%d(i: u32, v: u32)", p->number);
         say_access(s, b, "", " = v");
     }
-    snprintf(name, sizeof name, "out%d", p->number);
-    if (cn__gpu_mentions(body, name)) {
-        snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
-        cn__gpu_say(s, "fn %s(i: u32, v: %s)", name, cn__gpu_type(p->operand->dtype));
-        say_access(s, b, "", after);
+    if (!p->value) return;
+    snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
+    cn__gpu_say(s, "fn out%d(i: u32, v: %s)", p->number, cn__gpu_type(p->operand->dtype));
+    say_access(s, b, "", after);
+}
+
+/* An operand that is not there has a value all the same; what is written to a result that is not there is lost. */
+static void declare_absent(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p)
+{
+    const char *type = p->operand ? cn__gpu_type(p->operand->dtype) : "f32";
+    if (p->result) cn__gpu_say(s, "fn out%d(i: u32, v: %s) { }\n", p->number, type);
+    else cn__gpu_say(s, "fn in%d(i: u32) -> %s { return %s; }\n", p->number, type, c->needs.otherwise[p->number]);
+}
+
+static void declare_port(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c, const cn__gpu_port *p)
+{
+    if (p->absent) {
+        declare_absent(s, c, p);
+        return;
     }
+    bool half = cn__gpu_is_half(p->operand->dtype);
+    base b = base_at(d, seat_of(c, p->operand), half, c->joined, p->word);
+    if (p->result && half) declare_half_out(s, c, &b, p);
+    else (p->result ? declare_out : declare_in)(s, &b, p);
 }
 
 /* ---- the rest ---- */
 
 static void declare_numbers(cn__gpu_source *s, const cn__gpu_command *c)
 {
-    const char *body = c->body;
-    if (cn__gpu_mentions(body, "par")) cn__gpu_say(s, "fn par(n: u32) -> u32 { return P[%du + n]; }\n", c->par);
-    if (cn__gpu_mentions(body, "pari"))
-        cn__gpu_say(s, "fn pari(n: u32) -> i32 { return bitcast<i32>(P[%du + n]); }\n", c->par);
-    if (cn__gpu_mentions(body, "parf"))
-        cn__gpu_say(s, "fn parf(n: u32) -> f32 { return bitcast<f32>(P[%du + n]); }\n", c->par);
-    if (cn__gpu_mentions(body, "arg"))
-        cn__gpu_say(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
-    if (cn__gpu_mentions(body, "argu"))
-        cn__gpu_say(s, "fn argu(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 1);
-    if (cn__gpu_mentions(body, "argh"))
-        cn__gpu_say(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
+    const unsigned f = c->needs.flags;
+    if (f & CN__NEED_PAR) cn__gpu_say(s, "fn par(n: u32) -> u32 { return P[%du + n]; }\n", c->par);
+    if (f & CN__NEED_PARI) cn__gpu_say(s, "fn pari(n: u32) -> i32 { return bitcast<i32>(P[%du + n]); }\n", c->par);
+    if (f & CN__NEED_PARF) cn__gpu_say(s, "fn parf(n: u32) -> f32 { return bitcast<f32>(P[%du + n]); }\n", c->par);
+    if (f & CN__NEED_ARG) cn__gpu_say(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
+    if (f & CN__NEED_ARGU) cn__gpu_say(s, "fn argu(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 1);
+    if (f & CN__NEED_ARGH) cn__gpu_say(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
 }
 
-static void declare_scratch(cn__gpu_source *s, const base *b, const char *body)
+static void declare_scratch(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c)
 {
-    if (cn__gpu_mentions(body, "tmp")) {
+    if (c->scratch < 0) return;
+    base b = base_at(d, c->seats[c->operands.n], false, false, c->scratch);
+    if (c->needs.flags & CN__NEED_TMP) {
         cn__gpu_say(s, "fn tmp(i: u32) -> u32");
-        say_access(s, b, "return ", "");
+        say_access(s, &b, "return ", "");
     }
-    if (cn__gpu_mentions(body, "set_tmp")) {
+    if (c->needs.flags & CN__NEED_SET_TMP) {
         cn__gpu_say(s, "fn set_tmp(i: u32, v: u32)");
-        say_access(s, b, "", " = v");
+        say_access(s, &b, "", " = v");
     }
 }
 
@@ -164,50 +160,21 @@ static void declare_bindings(cn__gpu_source *s, const cn__gpu_command *c)
             cn__gpu_say(s, "@group(0) @binding(%d) var<storage, read_write> h%d: array<u32>;\n", at++, i);
 }
 
-/* Word 0: the number of groups. Word 1: the serial number that a fault leaves. */
-static void say_main(cn__gpu_source *s, const cn__gpu_command *c)
+static bool compose(cn__gpu_source *s, cn__gpu_device *d, const cn__gpu_command *c)
 {
-    if (c->checks)
-        cn__gpu_say(s, "fn fault(index: i32, size: u32) {\n    if (h0[0] == 0u) { h0[1] = bitcast<u32>(index); h0[2] = "
-                       "size; h0[0] = P[1]; }\n}\n");
-    cn__gpu_say(s, "%s", c->body);
-    cn__gpu_say(s, "\n@compute @workgroup_size(%d)\nfn main(@builtin(workgroup_id) w: vec3<u32>, "
-                   "@builtin(num_workgroups) n: vec3<u32>, @builtin(local_invocation_index) local: u32) {\n"
-                   "    let group = w.x + w.y * n.x;\n    if (group >= P[0]) { return; }\n%s"
-                   "    kernel(group, local);\n}\n",
-                c->size, c->updates ? "    if (h0[0] != 0u) { return; }\n" : "");
-}
-
-/* What a port's memory is at present. */
-static cn__gpu_seat seat_of(const cn__gpu_command *c, const cn__operand *o)
-{
-    for (size_t k = 0; k < c->operands.n; k++)
-        if (((const cn__operand **)c->operands.v)[k] == o) return c->seats[k];
-    return (cn__gpu_seat){ 0, 1 };
-}
-
-static bool compose(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c)
-{
-    if (cn__gpu_mentions(c->body, "subgroupBroadcast"))
+    const cn__shader_context shaders = cn__gpu_shaders(d);
+    if (c->needs.flags & CN__NEED_SUBGROUPS)
         cn__gpu_say(s, "%s", cn__dialect_enable(d->gpu->system->dialect, CN__SUBGROUPS));
     declare_bindings(s, c);
     if (c->joined) cn__gpu_say(s, "var<private> J: u32;\n");
-    const cn__gpu_port *ports = c->ports.v;
-    for (size_t i = 0; i < c->ports.n; i++) {
-        const cn__gpu_port *p = &ports[i];
-        bool half = cn__gpu_is_half(p->operand->dtype);
-        base b = base_at(d, seat_of(c, p->operand), half, c->joined, p->word);
-        if (p->result && half) declare_half_out(s, c, &b, p);
-        else (p->result ? declare_out : declare_in)(s, &b, p, c->body);
-    }
+    for (size_t i = 0; i < c->ports.n; i++) declare_port(s, d, c, &((const cn__gpu_port *)c->ports.v)[i]);
     declare_numbers(s, c);
-    if (c->scratch >= 0) {
-        base b = base_at(d, c->seats[c->operands.n], false, false, c->scratch);
-        declare_scratch(s, &b, c->body);
-    }
-    cn__gpu_library(s, c->body);
-    say_main(s, c);
-    return !s->failed;
+    declare_scratch(s, d, c);
+    if (!cn__shader_library(&shaders, s, c->needs.library)) return false;
+    if (c->checks && !cn__shader_part_text(&shaders, s, cn__wgsl_main, "fault", NULL)) return false;
+    cn__gpu_say(s, "%s", c->body);
+    return cn__shader_part_text(&shaders, s, cn__wgsl_main, "main",
+                                CN_GPU_HOLES(CN_GPU_NUMBER("size", c->size), CN_GPU_FLAG("updates", c->updates)));
 }
 
 /* ---- programs ---- */
@@ -235,7 +202,7 @@ static cn__gpu_entry *make(cn__gpu_device *d, const cn__gpu_command *c, uint64_t
     e->program = cn__gpu_program_new(d->gpu, &(cn__gpu_program_desc){ .name = c->name,
                                                                       .source = text,
                                                                       .bindings = bindings,
-                                                                      .group_bytes = (size_t)c->group_bytes });
+                                                                      .group_bytes = (size_t)c->needs.group_bytes });
     if (!e->program) {
         cn__free(d->device.ctx, e, sizeof *e);
         return NULL;
@@ -251,7 +218,7 @@ bool cn__gpu_assemble(cn__gpu_device *d, cn__gpu_command *c)
 {
     cn_ctx *ctx = d->device.ctx;
     cn__gpu_source s = { .memory = &ctx->memory };
-    bool ok = compose(&s, d, c) || cn__no_memory(ctx, "gpu");
+    bool ok = compose(&s, d, c);
     uint64_t hash = ok ? hash_text(s.text.v) : 0;
     cn__gpu_entry *e = ok ? find(d, hash, s.text.v) : NULL;
     c->program = e ? e->program : NULL;

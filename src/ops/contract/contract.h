@@ -25,8 +25,8 @@ typedef struct cn__conv_sizes {
 bool cn__conv_measure(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, const int64_t *x, const int64_t *weight,
                       cn__conv_sizes *s);
 
-struct cn__gpu_call;
-bool cn__matmul_gpu(struct cn__gpu_call *c); /* matmul_gpu.c */
+struct cn_gpu_call;
+bool cn__matmul_gpu(struct cn_gpu_call *c); /* matmul_gpu.c */
 
 extern const cn_op cn__op_matmul, cn__op_linear, cn__op_dot, cn__op_outer, cn__op_einsum;
 extern const cn_op cn__op_conv, cn__op_conv_input_grad, cn__op_conv_weight_grad;

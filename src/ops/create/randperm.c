@@ -1,7 +1,8 @@
 /* randperm.c: a random order (Fisher and Yates): each place, from the last on, swaps with one not after it. */
 #include "create.h"
 #include "draw.h"
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
+#include "gpu/shaders.h"
 #include "ops/kernels.h"
 
 static bool infer(cn_infer *i)
@@ -28,15 +29,9 @@ static void cpu(const cn_kernel *k)
     }
 }
 
-/* ---- on the GPU: the same order without the swaps ----
+/* ---- on the GPU: randperm.wgsl says how. Scratch memory in words: 2n of pairs, 2n of pairs or of what is made of them, 16
+   counts for each chunk, their sums. ---- */
 
-   Place i takes what lies at j(i) ≤ i when its turn comes. The last swap with j(i) before that was the one of the smallest
-   k > i with j(k) = j(i), and has left there what lay at k at k's turn; without such a k, it is j(i) itself. What lies at k
-   at k's turn is found by going from k to the smallest m > k with j(m) = k, and on from there: a few steps, such chains are
-   as long as log n. Both are neighbours among the pairs (j(k), k) put in order, by digits of 4 bits: an invocation counts
-   the digits of its CHUNK pairs, counts are summed up in front of each, and the pairs go to their places, equals in turn.
-
-   Scratch memory in words: 2n of pairs, 2n of pairs or of what is made of them, 16 counts for each chunk, their sums. */
 enum { DIGIT = 4, CHUNK = 64, SUMMED = 128 };
 
 typedef struct layout {
@@ -44,67 +39,27 @@ typedef struct layout {
     int64_t from, to, table, sums;
 } layout;
 
-/* par(0).. */
-static bool each(cn__gpu_call *c, const layout *l, int shift, int64_t count, const char *code)
+static bool each(cn_gpu_call *c, const layout *l, int shift, int64_t count, const char *kernel)
 {
     const int64_t numbers[] = { l->n, l->chunks, l->from, l->to, l->table, l->sums, shift, l->blocks };
-    cn__gpu_params_clear(c);
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
-    return cn__gpu_each(c, count, code);
+    cn_gpu_params_clear(c);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) cn_gpu_param(c, numbers[k]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_randperm, .kernel = kernel, .each = count });
 }
 
-static bool sort_digit(cn__gpu_call *c, const layout *l, int shift)
+static bool sort_digit(cn_gpu_call *c, const layout *l, int shift)
 {
-    static const char count[] =
-        "fn each(i: u32) {\n    var counts: array<u32, 16>;\n"
-        "    for (var k = i * 64u; k < min(par(0u), i * 64u + 64u); k++) {\n"
-        "        counts[(tmp(par(2u) + 2u * k) >> par(6u)) & 15u] += 1u;\n    }\n"
-        "    for (var d = 0u; d < 16u; d++) { set_tmp(par(4u) + d * par(1u) + i, counts[d]); }\n}\n";
-    static const char sum[] =
-        "fn each(i: u32) {\n    var s = 0u;\n"
-        "    for (var k = i * 128u; k < min(16u * par(1u), i * 128u + 128u); k++) { s += tmp(par(4u) + k); }\n"
-        "    set_tmp(par(5u) + i, s);\n}\n";
-    static const char before[] =
-        "fn each(i: u32) {\n    var s = 0u;\n"
-        "    for (var k = 0u; k < par(7u); k++) { let x = tmp(par(5u) + k); set_tmp(par(5u) + k, s); s += x; }\n}\n";
-    static const char spread[] =
-        "fn each(i: u32) {\n    var s = tmp(par(5u) + i);\n"
-        "    for (var k = i * 128u; k < min(16u * par(1u), i * 128u + 128u); k++) {\n"
-        "        let x = tmp(par(4u) + k); set_tmp(par(4u) + k, s); s += x;\n    }\n}\n";
-    static const char move[] =
-        "fn each(i: u32) {\n    var at: array<u32, 16>;\n"
-        "    for (var d = 0u; d < 16u; d++) { at[d] = tmp(par(4u) + d * par(1u) + i); }\n"
-        "    for (var k = i * 64u; k < min(par(0u), i * 64u + 64u); k++) {\n"
-        "        let j = tmp(par(2u) + 2u * k); let d = (j >> par(6u)) & 15u; let to = par(3u) + 2u * at[d];\n"
-        "        set_tmp(to, j); set_tmp(to + 1u, tmp(par(2u) + 2u * k + 1u));\n        at[d] += 1u;\n    }\n}\n";
-    return each(c, l, shift, l->chunks, count) && each(c, l, shift, l->blocks, sum) && each(c, l, shift, 1, before) &&
-           each(c, l, shift, l->blocks, spread) && each(c, l, shift, l->chunks, move);
+    return each(c, l, shift, l->chunks, "count") && each(c, l, shift, l->blocks, "sum") &&
+           each(c, l, shift, 1, "before") && each(c, l, shift, l->blocks, "spread") &&
+           each(c, l, shift, l->chunks, "move");
 }
 
-/* Of each place: its number, or, marked by the highest bit, where to start; and where to go from there, or NONE. */
-static bool follow(cn__gpu_call *c, const layout *l)
+static bool follow(cn_gpu_call *c, const layout *l)
 {
-    static const char clear[] = "fn each(i: u32) { set_tmp(par(3u) + par(0u) + i, 0xffffffffu); }";
-    static const char link[] =
-        "fn each(i: u32) {\n    let n = par(0u); let p = par(2u) + 2u * i; let j = tmp(p); let k = tmp(p + 1u);\n"
-        "    var next = 0xffffffffu; var leads = i == 0u;\n"
-        "    if (i + 1u < n && tmp(p + 2u) == j) { next = tmp(p + 3u); }\n"
-        "    if (i > 0u) { leads = tmp(p - 2u) != j; }\n"
-        "    var start = j;\n"
-        "    if (j == k) { start = k | 0x80000000u; }\n"
-        "    else if (next != 0xffffffffu) { start = next | 0x80000000u; }\n"
-        "    set_tmp(par(3u) + k, start);\n"
-        "    if (leads) { set_tmp(par(3u) + n + j, select(k, next, j == k)); }\n}\n";
-    static const char look[] =
-        "fn each(i: u32) {\n    let next = par(3u) + par(0u); let start = tmp(par(3u) + i);\n"
-        "    var k = start & 0x7fffffffu;\n"
-        "    if (start != k) {\n        var m = tmp(next + k);\n"
-        "        while (m != 0xffffffffu) { k = m; m = tmp(next + k); }\n    }\n"
-        "    out0(i, i32(k));\n}\n";
-    return each(c, l, 0, l->n, clear) && each(c, l, 0, l->n, link) && each(c, l, 0, l->n, look);
+    return each(c, l, 0, l->n, "clear") && each(c, l, 0, l->n, "link") && each(c, l, 0, l->n, "look");
 }
 
-static bool gpu(cn__gpu_call *c)
+static bool gpu(cn_gpu_call *c)
 {
     layout l = { .n = c->out[0].numel };
     l.chunks = (l.n + CHUNK - 1) / CHUNK;
@@ -112,10 +67,8 @@ static bool gpu(cn__gpu_call *c)
     l.to = 2 * l.n;
     l.table = 4 * l.n;
     l.sums = l.table + 16 * l.chunks;
-    cn__gpu_scratch(c, l.sums + l.blocks);
-    bool ok = each(c, &l, 0, l.n,
-                   "fn each(i: u32) {\n    let w = random_pair(argu(0u), argh(0u), argu(1u), argh(1u), i);\n"
-                   "    set_tmp(2u * i, below(vec2<u32>(i + 1u, 0u), w).x); set_tmp(2u * i + 1u, i);\n}\n");
+    cn_gpu_scratch(c, l.sums + l.blocks);
+    bool ok = each(c, &l, 0, l.n, "draw");
     for (int shift = 0; ok && (l.n - 1) >> shift > 0; shift += DIGIT) {
         ok = sort_digit(c, &l, shift);
         int64_t swap = l.from;

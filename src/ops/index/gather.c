@@ -1,5 +1,6 @@
 /* gather: out[i][j] = x[index[i][j]][j] along axis 0, and so on; out has index's shape. */
 #include "ops/index/index.h"
+#include "gpu/shaders.h"
 
 /* As PyTorch: along the other axes the index is not larger than x; an empty one always fits. */
 static bool infer(cn_infer *i)
@@ -52,23 +53,17 @@ static void cpu(const cn_kernel *k)
 }
 
 /* Numbers: after the axis, along it, x's size, x's step. */
-static bool gpu(cn__gpu_call *c)
+static bool gpu(cn_gpu_call *c)
 {
     if (c->out[0].numel == 0) return true;
     cn__space s;
     cn__space_of(&s, &c->in[1], &c->in[0], &c->in[1], ((const cn__index_attrs *)c->attrs)->axis);
     const int64_t numbers[] = { s.inner.numel, s.n, s.size, s.x_step };
-    for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
-    int next = 4;
-    const char *outer = cn__gpu_side(c, "outer", &s.outer, &next), *inner = cn__gpu_side(c, "inner", &s.inner, &next);
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c,
-                                     "%s%sfn each(i: u32) {\n"
-                                     "    let t = in1(i);\n"
-                                     "    if (t < 0 || t >= pari(2u)) { fault(t, par(2u)); set_raw0(i, 0u); return; }\n"
-                                     "    let at = outer(i / (par(0u) * par(1u))) + inner(i %% par(0u));\n"
-                                     "    set_raw0(i, raw0(at.x + u32(t) * par(3u)));\n}\n",
-                                     outer, inner));
+    for (int k = 0; k < 4; k++) cn_gpu_param(c, numbers[k]);
+    const char *outer = cn__gpu_side(c, "outer", &s.outer), *inner = cn__gpu_side(c, "inner", &s.inner);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_gather,
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("outer", outer), CN_GPU_TEXT("inner", inner)),
+                                           .each = c->out[0].numel });
 }
 
 const cn_op cn__op_gather = {

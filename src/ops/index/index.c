@@ -1,5 +1,6 @@
 /* Helpers of the operators that read and write by index. */
 #include "ops/index/index.h"
+#include "gpu/shaders.h"
 
 bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index_attrs *a)
 {
@@ -101,20 +102,17 @@ void cn__side_offset(const cn__side *s, int64_t at, int64_t *x, int64_t *source)
     }
 }
 
-const char *cn__gpu_side(cn__gpu_call *c, const char *name, const cn__side *s, int *next)
+const char *cn__gpu_side(cn_gpu_call *c, const char *name, const cn__side *s)
 {
-    const char *steps = "";
+    const int first = cn_gpu_params(c);
     for (int g = 0; g < s->n; g++) {
-        cn__gpu_param(c, (uint32_t)s->shape[g]);
-        cn__gpu_param(c, (uint32_t)s->x[g]);
-        cn__gpu_param(c, (uint32_t)s->source[g]);
-        steps = cn__gpu_piece(
-            cn__gpu_text(c, "%s    v += (t %% par(%du)) * vec2<u32>(par(%du), par(%du)); t /= par(%du);\n", steps,
-                         *next, *next + 1, *next + 2, *next));
-        *next += 3;
+        cn_gpu_param(c, s->shape[g]);
+        cn_gpu_param(c, s->x[g]);
+        cn_gpu_param(c, s->source[g]);
     }
-    return cn__gpu_piece(cn__gpu_text(
-        c, "fn %s(at: u32) -> vec2<u32> {\n    var t = at; var v = vec2<u32>(0u);\n%s    return v;\n}\n", name, steps));
+    return cn_gpu_part(
+        c, cn__wgsl_walk, "sides",
+        CN_GPU_HOLES(CN_GPU_TEXT("name", name), CN_GPU_NUMBER("first", first), CN_GPU_NUMBER("axes", s->n)));
 }
 
 typedef struct copy {

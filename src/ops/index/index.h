@@ -2,7 +2,7 @@
 #ifndef CN_OPS_INDEX_H
 #define CN_OPS_INDEX_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 #include "ops/shared.h"
 
 typedef struct cn__index_attrs {
@@ -63,8 +63,8 @@ typedef struct cn__space {
 void cn__space_of(cn__space *s, const cn_array *index, const cn_array *x, const cn_array *source, int64_t axis);
 void cn__side_offset(const cn__side *s, int64_t at, int64_t *x, int64_t *source);
 
-/* On the GPU: the text of `fn NAME(at: u32) -> vec2<u32>`, the same offsets; its numbers are par(*next) and those after. */
-const char *cn__gpu_side(cn__gpu_call *c, const char *name, const cn__side *s, int *next);
+/* On the GPU: the text of `fn NAME(at: u32) -> vec2<u32>`, the same offsets. Its numbers become parameters. */
+const char *cn__gpu_side(cn_gpu_call *c, const char *name, const cn__side *s);
 
 /* dst = src, or zeros where src is NULL; on all threads. */
 void cn__copy_all(const cn_kernel *k, void *dst, const void *src, int64_t bytes);

@@ -1,5 +1,6 @@
 /* take and index_put: places of the whole tensor named by indices that may count from the end. */
 #include "ops/index/index.h"
+#include "gpu/shaders.h"
 
 static bool infer_wrap(cn_infer *i)
 {
@@ -23,13 +24,10 @@ static void wrap(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
 
 static void cpu_wrap(const cn_kernel *k) { cn_parallel(k, k->in[0].numel, 16384, wrap, NULL); }
 
-static bool gpu_wrap(cn__gpu_call *c)
+static bool gpu_wrap(cn_gpu_call *c)
 {
-    cn__gpu_param(c, (uint32_t)((const cn__wrap_attrs *)c->attrs)->size);
-    return cn__gpu_each(c, c->in[0].numel,
-                        "fn each(i: u32) {\n    let t = in0(i); let size = pari(0u);\n"
-                        "    if (t < -size || t >= size) { fault(t, par(0u)); out0(i, 0); return; }\n"
-                        "    out0(i, select(t, t + size, t < 0));\n}\n");
+    cn_gpu_param(c, ((const cn__wrap_attrs *)c->attrs)->size);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_wrap_index, .each = c->in[0].numel });
 }
 
 const cn_op cn__op_wrap_index = {

@@ -3,6 +3,7 @@
    Lines along the axis do not touch each other, so threads share those. */
 #include "ops/index/index.h"
 #include "ops/scan/order.h"
+#include "gpu/shaders.h"
 
 /* Neighbouring lines of one block of x: for each a < n, count elements of source and result. */
 typedef struct lines {
@@ -172,100 +173,64 @@ typedef struct gpu_job {
 } gpu_job;
 
 /* What is added is added as numbers, else words are carried. */
-static const char *gpu_type(const cn__gpu_call *c, const gpu_job *j)
+static const char *gpu_type(const cn_gpu_call *c, const gpu_job *j)
 {
     return !j->add ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
 }
 
-/* source(i) and old(i): elements of the source, and of what is written into. */
-static const char *gpu_source(cn__gpu_call *c, const gpu_job *j)
-{
-    return cn__gpu_piece(cn__gpu_text(c, "fn source(i: u32) -> %s { return %s%d(i); }\n", gpu_type(c, j),
-                                      j->add ? "in" : "raw", j->operand));
-}
-
-static const char *gpu_old(cn__gpu_call *c, const gpu_job *j)
-{
-    const char *type = gpu_type(c, j), *old = j->operand == 0 ? "0" : j->add ? "in0(i)" : "raw0(i)";
-    return cn__gpu_piece(cn__gpu_text(c, "fn old(i: u32) -> %s { return %s(%s); }\n", type, type, old));
-}
-
-/* Each element of the result looks at all indices of its line: for few of them. Numbers: after the axis, x's size,
-   indices of a line, places of the source. */
-static bool gpu_looking(cn__gpu_call *c, const gpu_job *j)
+/* Each element of the result looks at all indices of its line: for few of them. */
+static bool gpu_looking(cn_gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
-    int64_t inner = s->inner.numel, places = j->source->numel / (s->outer.numel * inner);
-    const int64_t numbers[] = { inner, s->size, s->n, places };
-    for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
-    return cn__gpu_each(
-        c, c->out[0].numel,
-        cn__gpu_text(c,
-                     "%s%sfn each(i: u32) {\n"
-                     "    let inner = par(0u); let size = par(1u); let n = par(2u); let r = i %% inner;\n"
-                     "    let place = bitcast<i32>(i / inner %% size); let o = i / (inner * size);\n"
-                     "    var v = old(i);\n"
-                     "    for (var a = 0u; a < n; a++) {\n"
-                     "        let t = in1(%s);\n"
-                     "        if (t == place) { v %s source((o * par(3u) + a) * inner + r); }\n%s    }\n"
-                     "    %s(i, v);\n}\n",
-                     gpu_source(c, j), gpu_old(c, j), j->shared ? "a" : "(o * n + a) * inner + r", j->add ? "+=" : "=",
-                     j->fault ? "        if (place == 0 && (t < 0 || u32(t) >= size)) { fault(t, size); }\n" : "",
-                     j->add ? "out0" : "set_raw0"));
+    const int64_t inner = s->inner.numel;
+    cn_gpu_param(c, inner);
+    cn_gpu_param(c, s->size);
+    cn_gpu_param(c, s->n);
+    cn_gpu_param(c, j->source->numel / (s->outer.numel * inner));
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_scatter,
+                                           .kernel = "looking",
+                                           .holes = CN_GPU_HOLES(CN_GPU_FLAG("add", j->add),
+                                                                 CN_GPU_TEXT("type", gpu_type(c, j)),
+                                                                 CN_GPU_NUMBER("operand", j->operand),
+                                                                 CN_GPU_FLAG("shared", j->shared),
+                                                                 CN_GPU_FLAG("checked", j->fault)),
+                                           .each = c->out[0].numel });
 }
 
-/* The indices of each line with their places, in order: those that name one place are neighbours, and the first of them
-   (or the last, where the last one wins) writes there. */
-static bool gpu_order(cn__gpu_call *c, const gpu_job *j)
+/* Puts the indices of each line in order, with their places. */
+static bool gpu_order(cn_gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
-    const int width = CN__ORDER_PAR, size = width + 1, n = width + 2;
-    int64_t lines = s->outer.numel * s->inner.numel;
-    cn__order o = { .lines = j->shared ? 1 : lines,
-                    .n = s->n,
-                    .across = !j->shared && s->inner.numel > 1,
-                    .numbers = { (uint32_t)s->inner.numel, (uint32_t)s->size, (uint32_t)s->n } };
-    const char *at = "i", *fault = "";
-    if (!j->shared)
-        at = cn__gpu_piece(
-            cn__gpu_text(c, "(line / par(%du) * par(%du) + i) * par(%du) + line %% par(%du)", width, n, width, width));
-    if (j->fault) fault = cn__gpu_piece(cn__gpu_text(c, "    fault(t, par(%du));\n", size));
-    o.load = cn__gpu_piece(cn__gpu_text(c,
-                                        "fn load(line: u32, i: u32) -> vec2<u32> {\n    let t = in1(%s);\n"
-                                        "    if (t >= 0 && u32(t) < par(%du)) { return vec2<u32>(u32(t), i); }\n%s"
-                                        "    return vec2<u32>(0xffffffffu, i);\n}\n",
-                                        at, size, fault));
+    const cn__order o = { .lines = j->shared ? 1 : s->outer.numel * s->inner.numel,
+                          .n = s->n,
+                          .across = !j->shared && s->inner.numel > 1,
+                          .shader = cn__wgsl_scatter,
+                          .holes = { CN_GPU_FLAG("shared", j->shared), CN_GPU_FLAG("checked", j->fault) },
+                          .numbers = { s->inner.numel, s->size, s->n } };
     return cn__gpu_order(c, &o);
 }
 
-static bool gpu_in_order(cn__gpu_call *c, const gpu_job *j)
+static bool gpu_all(cn_gpu_call *c, const char *kernel)
+{
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_words, .kernel = kernel, .each = c->out[0].numel });
+}
+
+static bool gpu_in_order(cn_gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
-    static const char zeros[] = "fn each(i: u32) { set_raw0(i, 0u); }\n";
-    static const char copy[] = "fn each(i: u32) { set_raw0(i, raw0(i)); }\n";
-    if (!cn__gpu_each(c, c->out[0].numel, j->operand == 0 ? zeros : copy) || !gpu_order(c, j)) return false;
+    if (!gpu_all(c, j->operand == 0 ? "zeros" : "copy") || !gpu_order(c, j)) return false;
     const int64_t numbers[] = { s->inner.numel, s->n, s->size, s->x_step, s->source_step };
-    cn__gpu_params_clear(c);
-    for (int k = 0; k < 5; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
-    int next = 5;
-    const char *outer = cn__gpu_side(c, "outer", &s->outer, &next), *inner = cn__gpu_side(c, "inner", &s->inner, &next);
-    const char *sum = "    if (p > 0u && tmp(w - 2u) == key) { return; }\n"
-                      "    var v = old(to);\n"
-                      "    for (var q = p; q < n && tmp(w) == key; q++) {\n"
-                      "        v += source(at.y + tmp(w + 1u) * par(4u)); w += 2u;\n    }\n"
-                      "    out0(to, v);\n";
-    const char *last = "    if (p + 1u < n && tmp(w + 2u) == key) { return; }\n"
-                       "    set_raw0(to, source(at.y + tmp(w + 1u) * par(4u)));\n";
-    return cn__gpu_each(
-        c, s->outer.numel * s->n * s->inner.numel,
-        cn__gpu_text(c,
-                     "%s%s%s%sfn each(i: u32) {\n"
-                     "    let width = par(0u); let n = par(1u); let r = i %% width; let p = i / width %% n;\n"
-                     "    let o = i / (width * n); let line = %s; var w = 2u * (line * n + p);\n"
-                     "    let key = tmp(w);\n    if (key >= par(2u)) { return; }\n"
-                     "    let at = outer(o) + inner(r); let to = at.x + key * par(3u);\n%s}\n",
-                     outer, inner, gpu_source(c, j), j->add ? gpu_old(c, j) : "", j->shared ? "0u" : "o * width + r",
-                     j->add ? sum : last));
+    cn_gpu_params_clear(c);
+    for (int k = 0; k < 5; k++) cn_gpu_param(c, numbers[k]);
+    const char *outer = cn__gpu_side(c, "outer", &s->outer), *inner = cn__gpu_side(c, "inner", &s->inner);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_scatter,
+                                           .kernel = "in_order",
+                                           .holes = CN_GPU_HOLES(CN_GPU_FLAG("add", j->add),
+                                                                 CN_GPU_TEXT("type", gpu_type(c, j)),
+                                                                 CN_GPU_NUMBER("operand", j->operand),
+                                                                 CN_GPU_FLAG("shared", j->shared),
+                                                                 CN_GPU_TEXT("outer", outer), CN_GPU_TEXT("inner", inner)),
+                                           .each = s->outer.numel * s->n * s->inner.numel });
 }
 
 /* Whether index and source lie along the other axes as x does. */
@@ -276,7 +241,7 @@ static bool same_around(const cn_array *a, const cn_array *b, int64_t axis)
     return same;
 }
 
-static bool gpu_write(cn__gpu_call *c, gpu_job *j, const cn_array *index, int64_t axis)
+static bool gpu_write(cn_gpu_call *c, gpu_job *j, const cn_array *index, int64_t axis)
 {
     enum { FEW = 32 };
     cn__space_of(&j->space, index, &c->out[0], j->source, axis);
@@ -284,29 +249,29 @@ static bool gpu_write(cn__gpu_call *c, gpu_job *j, const cn_array *index, int64_
     return (plain && j->space.n <= FEW && c->out[0].numel ? gpu_looking : gpu_in_order)(c, j);
 }
 
-static bool gpu_scatter_with(cn__gpu_call *c, bool add)
+static bool gpu_scatter_with(cn_gpu_call *c, bool add)
 {
     gpu_job j = { .source = &c->in[2], .operand = 2, .add = add, .fault = true };
-    if (c->in[1].numel == 0) return cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, raw0(i)); }\n");
+    if (c->in[1].numel == 0) return gpu_all(c, "copy");
     return gpu_write(c, &j, &c->in[1], ((const cn__index_attrs *)c->attrs)->axis);
 }
 
-static bool gpu_scatter(cn__gpu_call *c) { return gpu_scatter_with(c, false); }
-static bool gpu_scatter_add(cn__gpu_call *c) { return gpu_scatter_with(c, true); }
+static bool gpu_scatter(cn_gpu_call *c) { return gpu_scatter_with(c, false); }
+static bool gpu_scatter_add(cn_gpu_call *c) { return gpu_scatter_with(c, true); }
 
-static bool gpu_rows_with(cn__gpu_call *c, bool add)
+static bool gpu_rows_with(cn_gpu_call *c, bool add)
 {
     gpu_job j = { .source = &c->in[2], .operand = 2, .shared = true, .add = add, .fault = true };
-    if (c->in[2].numel == 0) return cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, raw0(i)); }\n");
+    if (c->in[2].numel == 0) return gpu_all(c, "copy");
     return gpu_write(c, &j, &c->in[2], ((const cn__index_attrs *)c->attrs)->axis);
 }
 
-static bool gpu_index_copy(cn__gpu_call *c) { return gpu_rows_with(c, false); }
-static bool gpu_index_add(cn__gpu_call *c) { return gpu_rows_with(c, true); }
+static bool gpu_index_copy(cn_gpu_call *c) { return gpu_rows_with(c, false); }
+static bool gpu_index_add(cn_gpu_call *c) { return gpu_rows_with(c, true); }
 
-static bool gpu_embedding_backward(cn__gpu_call *c)
+static bool gpu_embedding_backward(cn_gpu_call *c)
 {
-    if (c->in[0].numel == 0) return cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, 0u); }\n");
+    if (c->in[0].numel == 0) return gpu_all(c, "zeros");
     cn_array source = c->in[0];
     source.ndim = 2;
     source.shape[0] = c->in[1].numel;

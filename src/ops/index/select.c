@@ -1,5 +1,6 @@
 /* index_select and embedding: whole slices of x, picked by a list of indices. */
 #include "ops/index/index.h"
+#include "gpu/shaders.h"
 
 /* x (..., size, ...) with index (n) → (..., n, ...); a single number stays one. */
 static bool infer_select(cn_infer *i)
@@ -91,21 +92,17 @@ static void cpu_select(const cn_kernel *k) { select_along(k, ((const cn__index_a
 static void cpu_embedding(const cn_kernel *k) { select_along(k, 0); }
 
 /* The result is (outer, indices, inner); numbers: inner, indices, x's size. */
-static bool gpu_along(cn__gpu_call *c, int64_t axis)
+static bool gpu_along(cn_gpu_call *c, int64_t axis)
 {
     cn__around x = cn__around_axis(c->in[0].ndim, c->in[0].shape, axis);
-    cn__gpu_param(c, (uint32_t)x.inner);
-    cn__gpu_param(c, (uint32_t)c->in[1].numel);
-    cn__gpu_param(c, (uint32_t)x.n);
-    return cn__gpu_each(c, c->out[0].numel,
-                        "fn each(i: u32) {\n"
-                        "    let slice = i / par(0u); let t = in1(slice % par(1u));\n"
-                        "    if (t < 0 || t >= pari(2u)) { fault(t, par(2u)); set_raw0(i, 0u); return; }\n"
-                        "    set_raw0(i, raw0((slice / par(1u) * par(2u) + u32(t)) * par(0u) + i % par(0u)));\n}\n");
+    cn_gpu_param(c, x.inner);
+    cn_gpu_param(c, c->in[1].numel);
+    cn_gpu_param(c, x.n);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_select, .each = c->out[0].numel });
 }
 
-static bool gpu_select(cn__gpu_call *c) { return gpu_along(c, ((const cn__index_attrs *)c->attrs)->axis); }
-static bool gpu_embedding(cn__gpu_call *c) { return gpu_along(c, 0); }
+static bool gpu_select(cn_gpu_call *c) { return gpu_along(c, ((const cn__index_attrs *)c->attrs)->axis); }
+static bool gpu_embedding(cn_gpu_call *c) { return gpu_along(c, 0); }
 
 /* Of what it picks from, only what is picked is read. */
 static double picked_bytes(const cn_meta *in, const cn_meta *out, const void *attrs)

@@ -1,5 +1,6 @@
 /* slice_assign: x with x[start:end:step] along an axis replaced by a value. */
 #include "ops/index/index.h"
+#include "gpu/shaders.h"
 
 /* x (..., size, ...), value (..., n, ...); args[0].i is the start. */
 static bool infer(cn_infer *i)
@@ -56,25 +57,16 @@ static void cpu(const cn_kernel *k)
 }
 
 /* In place the slice is written, else every element once. Numbers: after the axis, along it, of the slice, its step. */
-static bool gpu(cn__gpu_call *c)
+static bool gpu(cn_gpu_call *c)
 {
     const cn__slice_attrs *a = c->attrs;
     cn__around x = cn__around_axis(c->out[0].ndim, c->out[0].shape, a->axis);
     const int64_t numbers[] = { x.inner, x.n, a->length, a->step };
-    for (int k = 0; k < 4; k++) cn__gpu_param(c, (uint32_t)numbers[k]);
-    if (cn__gpu_in_place(c))
-        return cn__gpu_each(
-            c, c->in[1].numel,
-            "fn each(j: u32) {\n"
-            "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
-            "    set_raw0((t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner, raw1(j));\n}\n");
-    return cn__gpu_each(
-        c, c->out[0].numel,
-        "fn each(i: u32) {\n"
-        "    let inner = par(0u); let t = i / inner; let place = t % par(1u);\n"
-        "    let d = place - argu(0u); let n = d / par(3u);\n"
-        "    if (place < argu(0u) || d % par(3u) != 0u || n >= par(2u)) { set_raw0(i, raw0(i)); return; }\n"
-        "    set_raw0(i, raw1((t / par(1u) * par(2u) + n) * inner + i % inner));\n}\n");
+    for (int k = 0; k < 4; k++) cn_gpu_param(c, numbers[k]);
+    const bool in_place = cn_gpu_in_place(c);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_slice_assign,
+                                           .kernel = in_place ? "in_place" : "whole",
+                                           .each = in_place ? c->in[1].numel : c->out[0].numel });
 }
 
 const cn_op cn__op_slice_assign = {

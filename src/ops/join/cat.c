@@ -3,6 +3,7 @@
 
 #include "ops/join/join.h"
 #include "ops/view/move.h"
+#include "gpu/shaders.h"
 
 /* PyTorch has always let an empty list, of shape [0], join anything. */
 static bool skipped(const cn_layout *l) { return l->ndim == 1 && l->shape[0] == 0; }
@@ -51,31 +52,30 @@ static void cpu(const cn_kernel *k)
     }
 }
 
-/* On the GPU a launch copies a few operands. Numbers: length of the result from one place before the axis to the next;
-   for each operand where its elements begin and end among all of the launch, its own such length, and where that goes. */
+/* On the GPU a launch copies a few operands: cat.wgsl says with which parameters. */
 typedef struct batch {
-    const char *copies, *choice;
-    int64_t end;
-    int at;
+    const char *copies, *choice, *raws;
+    int64_t end; /* invocations so far */
 } batch;
 
-static void add_operand(cn__gpu_call *c, batch *b, int n, int name, int64_t length, int64_t start)
+/* length: elements of operand n along the axis and after it; they go to `start` */
+static void add_operand(cn_gpu_call *c, batch *b, int n, int name, int64_t length, int64_t start)
 {
-    char from[16];
-    snprintf(from, sizeof from, "from%d", name);
-    int end = cn__gpu_number(c, &b->at, b->end + c->in[n].numel), own = cn__gpu_number(c, &b->at, length);
-    int begin = cn__gpu_number(c, &b->at, b->end), to = cn__gpu_number(c, &b->at, start);
-    const char *walk = cn__gpu_walk_array(c, from, &b->at, &c->in[n]);
+    static const char *const from_names[] = { "from0", "from1", "from2", "from3", "from4", "from5" };
+    static const char *const raw_names[] = { "raw0 ", "raw1 ", "raw2 ", "raw3 ", "raw4 ", "raw5 " };
+    const int at = cn_gpu_params(c);
+    const int64_t numbers[] = { b->end + c->in[n].numel, length, b->end, start };
+    for (int i = 0; i < 4; i++) cn_gpu_param(c, numbers[i]);
+    const char *from = cn__gpu_walk_array(c, from_names[name], &c->in[n]);
+    const cn_gpu_hole *holes =
+        CN_GPU_HOLES(CN_GPU_TEXT("from", from), CN_GPU_NUMBER("number", name), CN_GPU_NUMBER("at", at));
+    b->copies = cn_gpu_join(c, b->copies, cn_gpu_part(c, cn__wgsl_cat, "copy", holes));
+    b->choice = cn_gpu_join(c, b->choice, cn_gpu_part(c, cn__wgsl_cat, "choose", holes));
+    b->raws = cn_gpu_join(c, b->raws, raw_names[name]);
     b->end += c->in[n].numel;
-    b->copies = cn__gpu_piece(cn__gpu_text(c,
-                                           "%s%sfn copy%d(j: u32) { set_raw0(j / par(%du) * par(0u) + par(%du) + j %% "
-                                           "par(%du), raw%d(from%d(j))); }\n",
-                                           b->copies, walk, name, own, to, own, name, name));
-    b->choice = cn__gpu_piece(
-        cn__gpu_text(c, "%s    if (i < par(%du)) { copy%d(i - par(%du)); return; }\n", b->choice, end, name, begin));
 }
 
-static bool gpu(cn__gpu_call *c)
+static bool gpu(cn_gpu_call *c)
 {
     enum {
         FEW = 6,
@@ -85,21 +85,22 @@ static bool gpu(cn__gpu_call *c)
     int64_t start = 0, inner = 1;
     for (int d = axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
     for (int first = 0; first < c->n_in; first += FEW) {
-        batch b = { "", "", 0, 0 };
-        cn__gpu_params_clear(c);
-        cn__gpu_number(c, &b.at, c->out[0].shape[axis] * inner);
+        batch b = { "", "", "", 0 };
+        cn_gpu_params_clear(c);
+        cn_gpu_param(c, c->out[0].shape[axis] * inner);
         for (int n = first; n < c->n_in && n < first + FEW; n++) {
             if (c->in[n].numel == 0) continue;
             int64_t length = c->in[n].shape[axis] * inner;
             add_operand(c, &b, n, n - first, length, start);
             start += length;
         }
-        const char *code =
-            cn__gpu_text(c, "%sfn kernel(group: u32, local: u32) {\n    let i = group * %du + local;\n%s}\n", b.copies,
-                         SIZE, b.choice);
-        if (!cn__gpu_run_groups(
-                c,
-                &(cn__gpu_launch){ .code = code, .groups = (b.end + SIZE - 1) / SIZE, .size = SIZE, .first = first }))
+        if (!cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_cat,
+                                             .holes = CN_GPU_HOLES(CN_GPU_TEXT("copies", b.copies),
+                                                                   CN_GPU_TEXT("choice", b.choice),
+                                                                   CN_GPU_TEXT("raws", b.raws)),
+                                             .groups = (b.end + SIZE - 1) / SIZE,
+                                             .size = SIZE,
+                                             .first = first }))
             return false;
     }
     return true;

@@ -1,6 +1,7 @@
 /* pad: more (or, with negative numbers, less) of each axis. */
 #include "ops/join/join.h"
 #include "ops/view/move.h"
+#include "gpu/shaders.h"
 
 /* Where along the axis of x the result's place p comes from; -1: from nowhere (constant). */
 static inline int64_t source(int64_t mode, int64_t p, int64_t size, int64_t before, int64_t after)
@@ -120,27 +121,14 @@ static void cpu(const cn_kernel *k)
 
 /* ---- on the GPU ---- */
 
-/* The constant as the result's type has it. A whole number is cut out of the bits of the f64: f32 has too few. */
-static const char *gpu_constant(cn_dtype t)
-{
-    if (cn_dtype_is_float(t)) return "fn constant() -> f32 { return arg(0u); }\n";
-    if (t == CN_BOOL) return "fn constant() -> i32 { return i32(((argh(0u) & 0x7fffffffu) | argu(0u)) != 0u); }\n";
-    return "fn constant() -> i32 {\n"
-           "    let power = (argh(0u) >> 20u) & 0x7ffu;\n"
-           "    if (power < 1023u || power > 1054u) { return select(0, bitcast<i32>(0x80000000u), power > 1054u); }\n"
-           "    let top = (argh(0u) & 0xfffffu) | 0x100000u; let e = power - 1023u;\n"
-           "    var v = top >> (20u - min(e, 20u));\n"
-           "    if (e > 20u) { v = (top << (e - 20u)) | (argu(0u) >> (52u - e)); }\n"
-           "    return select(bitcast<i32>(v), -bitcast<i32>(v), argh(0u) >> 31u == 1u);\n"
-           "}\n";
-}
+static const char *gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "float" : t == CN_BOOL ? "bool" : "whole"; }
 
 /* An axis of the walk: those that are not padded are merged where they can be. */
 typedef struct gpu_axis {
     int64_t size, stride, before, after;
 } gpu_axis;
 
-static int gpu_axes(const cn__gpu_call *c, gpu_axis *axes)
+static int gpu_axes(const cn_gpu_call *c, gpu_axis *axes)
 {
     const cn__pad_attrs *a = c->attrs;
     int n = 0;
@@ -155,45 +143,42 @@ static int gpu_axes(const cn__gpu_call *c, gpu_axis *axes)
     return n;
 }
 
-/* Statements that turn q, the place along the padded axis, into the place along x's. */
-static const char *gpu_source(cn__gpu_call *c, int64_t mode, const gpu_axis *x, int *at)
+static const char *gpu_mode(int64_t mode)
 {
-    int size = cn__gpu_number(c, at, x->size);
     switch (mode) {
-    case CN_PAD_REFLECT:
-        return cn__gpu_text(c, "q = abs(q); if (q >= pari(%du)) { q = 2 * (pari(%du) - 1) - q; }", size, size);
-    case CN_PAD_REPLICATE: return cn__gpu_text(c, "q = clamp(q, 0, pari(%du) - 1);", size);
-    case CN_PAD_CIRCULAR: {
-        int up = cn__gpu_number(c, at, x->size + (x->after < 0 ? x->after : 0));
-        int down = cn__gpu_number(c, at, x->size + (x->before < 0 ? x->before : 0));
-        return cn__gpu_text(c, "if (q < 0) { q += pari(%du); } else if (q >= pari(%du)) { q -= pari(%du); }", up, size,
-                            down);
-    }
-    default: return cn__gpu_text(c, "inside = inside && q >= 0 && q < pari(%du);", size);
+    case CN_PAD_REFLECT: return "reflect";
+    case CN_PAD_REPLICATE: return "replicate";
+    case CN_PAD_CIRCULAR: return "circular";
+    default: return "constant";
     }
 }
 
-static bool gpu(cn__gpu_call *c)
+/* The statements of pad.wgsl for one axis. */
+static const char *gpu_walk(cn_gpu_call *c, int64_t mode, const gpu_axis *x)
 {
-    int64_t mode = ((const cn__pad_attrs *)c->attrs)->mode;
+    const int at = cn_gpu_params(c);
+    const int64_t numbers[] = { x->size + x->before + x->after,
+                                x->before,
+                                x->stride,
+                                x->size,
+                                x->size + (x->after < 0 ? x->after : 0),
+                                x->size + (x->before < 0 ? x->before : 0) };
+    for (int i = 0; i < 6; i++) cn_gpu_param(c, numbers[i]);
+    return cn_gpu_part(c, cn__wgsl_pad, "axis",
+                       CN_GPU_HOLES(CN_GPU_NUMBER("at", at),
+                                    CN_GPU_TEXT("mode", x->before || x->after ? gpu_mode(mode) : "plain")));
+}
+
+static bool gpu(cn_gpu_call *c)
+{
     gpu_axis axes[CN_MAX_DIMS];
     const char *walk = "";
-    int at = 0;
-    for (int d = gpu_axes(c, axes) - 1; d >= 0; d--) {
-        const gpu_axis *x = &axes[d];
-        int size = cn__gpu_number(c, &at, x->size + x->before + x->after), before = cn__gpu_number(c, &at, x->before);
-        int stride = cn__gpu_number(c, &at, x->stride);
-        const char *source = x->before || x->after ? cn__gpu_piece(gpu_source(c, mode, x, &at)) : "";
-        walk = cn__gpu_piece(cn__gpu_text(c,
-                                          "%s    q = i32(t %% par(%du)) - pari(%du); t /= par(%du); %s\n"
-                                          "    o += bitcast<u32>(q) * par(%du);\n",
-                                          walk, size, before, size, source, stride));
-    }
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c,
-                                     "%sfn each(i: u32) {\n    var t = i; var o = 0u; var q = 0; var inside = true;\n%s"
-                                     "    if (inside) { set_raw0(i, raw0(o)); } else { out0(i, constant()); }\n}\n",
-                                     gpu_constant(c->out[0].dtype), walk));
+    for (int d = gpu_axes(c, axes) - 1; d >= 0; d--)
+        walk = cn_gpu_join(c, walk, gpu_walk(c, ((const cn__pad_attrs *)c->attrs)->mode, &axes[d]));
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_pad,
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("type", gpu_type(c->out[0].dtype)),
+                                                                 CN_GPU_TEXT("walk", walk)),
+                                           .each = c->out[0].numel });
 }
 
 /* ---- gradient: what was padded is folded back, one axis after the other ---- */

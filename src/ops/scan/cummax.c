@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/scan/scan.h"
+#include "gpu/shaders.h"
 
 #define TEMPLATE "ops/scan/cummax_body.h"
 #define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES
@@ -43,15 +44,10 @@ static void cpu(const cn_kernel *k)
 }
 
 /* A state is the word of the largest and its place. */
-static bool gpu(cn__gpu_call *c)
+static bool gpu(cn_gpu_call *c)
 {
-    cn__gpu_scan s = { .state = "vec2<u32>" };
-    s.load = "fn load(at: u32, i: u32) -> vec2<u32> { return vec2<u32>(raw0(at), i); }\n";
-    s.store = "fn store(at: u32, i: u32, s: vec2<u32>) { set_raw0(at, s.x); set_raw1(at, s.y); }\n";
-    s.merge = cn__gpu_piece(cn__gpu_text(c,
-                                         "%sfn merge(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n"
-                                         "    return select(a, b, key_of(b.x) >= key_of(a.x));\n}\n",
-                                         cn__gpu_key(c->in[0].dtype)));
+    const cn__gpu_scan s = { .shader = cn__wgsl_cummax,
+                             .holes = CN_GPU_HOLES(CN_GPU_TEXT("key", cn__gpu_key(c->in[0].dtype))) };
     return cn__gpu_scan_lines(c, cn__lines_of(&c->in[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
 }
 

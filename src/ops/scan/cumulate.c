@@ -1,5 +1,6 @@
 /* cumsum, cumprod, linear_scan: results that build on the one before, along an axis. */
 #include "ops/scan/scan.h"
+#include "gpu/shaders.h"
 
 extern const cn_op cn__op_cumsum, cn__op_cumprod, cn__op_linear_scan;
 
@@ -93,33 +94,22 @@ static void linear_cpu(const cn_kernel *k)
 
 /* ---- on the GPU ---- */
 
-static bool gpu_fold(cn__gpu_call *c, const char *sign, bool reverse)
+static bool gpu_fold(cn_gpu_call *c, const char *sign, bool reverse)
 {
     const char *type = cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
-    cn__gpu_scan s = { .state = type, .reverse = reverse };
-    s.load = cn__gpu_piece(cn__gpu_text(c, "fn load(at: u32, i: u32) -> %s { return in0(at); }\n", type));
-    s.merge =
-        cn__gpu_piece(cn__gpu_text(c, "fn merge(a: %s, b: %s) -> %s { return a %s b; }\n", type, type, type, sign));
-    s.store = cn__gpu_piece(cn__gpu_text(c, "fn store(at: u32, i: u32, s: %s) { out0(at, s); }\n", type));
+    const cn__gpu_scan s = { .shader = cn__wgsl_cumulate,
+                             .holes = CN_GPU_HOLES(CN_GPU_TEXT("type", type), CN_GPU_TEXT("sign", sign)),
+                             .reverse = reverse };
     return cn__gpu_scan_lines(c, cn__lines_of(&c->out[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
 }
 
-static bool cumsum_gpu(cn__gpu_call *c) { return gpu_fold(c, "+", ((const cn__scan_attrs *)c->attrs)->reverse); }
-static bool cumprod_gpu(cn__gpu_call *c) { return gpu_fold(c, "*", false); }
+static bool cumsum_gpu(cn_gpu_call *c) { return gpu_fold(c, "+", ((const cn__scan_attrs *)c->attrs)->reverse); }
+static bool cumprod_gpu(cn_gpu_call *c) { return gpu_fold(c, "*", false); }
 
-/* A state is how h before it becomes h after it: h -> s.x h + s.y. Products that no h goes into may overflow: nothing
-   times them is nothing. The first a is not used. */
-static bool linear_gpu(cn__gpu_call *c)
+static bool linear_gpu(cn_gpu_call *c)
 {
     const cn__scan_attrs *a = c->attrs;
-    cn__gpu_scan s = { .state = "vec2<f32>", .reverse = a->reverse };
-    s.load = "fn load(at: u32, i: u32) -> vec2<f32> {\n"
-             "    if (i == 0u) { return vec2<f32>(0.0, in1(at)); }\n"
-             "    return vec2<f32>(in0(at + select(0u, par(0u), par(2u) != 0u)), in1(at));\n}\n";
-    s.merge = "fn times(a: f32, b: f32) -> f32 { if (a == 0.0 || b == 0.0) { return 0.0; } return a * b; }\n"
-              "fn merge(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> {\n"
-              "    return vec2<f32>(times(b.x, a.x), times(b.x, a.y) + b.y);\n}\n";
-    s.store = "fn store(at: u32, i: u32, s: vec2<f32>) { out0(at, s.y); }\n";
+    const cn__gpu_scan s = { .shader = cn__wgsl_linear_scan, .reverse = a->reverse };
     return cn__gpu_scan_lines(c, cn__lines_of(&c->out[0], a->axis), &s);
 }
 

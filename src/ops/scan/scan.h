@@ -2,7 +2,7 @@
 #ifndef CN_OPS_SCAN_H
 #define CN_OPS_SCAN_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 #include "ops/shared.h"
 
 typedef struct cn__scan_attrs {
@@ -24,18 +24,16 @@ typedef struct cn__lines {
 cn__lines cn__lines_of(const cn_array *x, int64_t axis);
 int64_t cn__grain(int64_t work);                    /* how many units of so much work make a chunk */
 
-/* On the GPU: `fn key_of(w: u32) -> u32`, whole numbers in the order of a dtype's elements, from their words. NaN is the
-   largest, -0 is 0; drivers that compare floats may take the smallest for 0. */
+/* On the GPU: the function of the library that turns words into whole numbers in the order of a dtype's elements. */
 const char *cn__gpu_key(cn_dtype t);
 
-/* A scan along an axis on the GPU. Texts: the type of a state; `fn load(at: u32, i: u32) -> STATE`, the state of one
-   element (at: where it is, i: its number along the line); `fn merge(a: STATE, b: STATE) -> STATE`, of b after a; and
-   `fn store(at: u32, i: u32, s: STATE)`, given the state of all up to i. par(0): elements after the axis. */
+/* A scan along an axis on the GPU: the text of a shader file that has the part `scan`, as lines.wgsl asks for it. */
 typedef struct cn__gpu_scan {
-    const char *state, *load, *merge, *store;
+    const char *shader;
+    const cn_gpu_hole *holes;
     bool reverse;
 } cn__gpu_scan;
-bool cn__gpu_scan_lines(cn__gpu_call *c, cn__lines l, const cn__gpu_scan *s);
+bool cn__gpu_scan_lines(cn_gpu_call *c, cn__lines l, const cn__gpu_scan *s);
 
 bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis); /* made non-negative; false: error set */
 bool cn__infer_scan(cn_infer *i);                   /* every result like operand 0; attrs begin with the axis */

@@ -2,6 +2,7 @@
    NaN is the largest, and equals keep their order. */
 #include "ops/scan/order.h"
 #include "ops/scan/scan.h"
+#include "gpu/shaders.h"
 
 typedef struct item {
     uint64_t key;
@@ -189,7 +190,7 @@ static size_t topk_scratch(const cn_kernel *k, int threads)
 /* ---- on the GPU: the same keys, of 32 bits ---- */
 
 /* Numbers: after the axis, along it, how many are wanted, what turns keys round. */
-static bool run_gpu(cn__gpu_call *c, int64_t axis, int64_t k, bool flip)
+static bool run_gpu(cn_gpu_call *c, int64_t axis, int64_t k, bool flip)
 {
     cn__lines l = cn__lines_of(&c->in[0], axis);
     if (c->out[0].numel == 0) return true;
@@ -198,33 +199,20 @@ static bool run_gpu(cn__gpu_call *c, int64_t axis, int64_t k, bool flip)
                     .n = l.n,
                     .keep = wanted < l.n ? wanted : 0,
                     .across = l.inner > 1,
-                    .numbers = { (uint32_t)l.inner, (uint32_t)l.n, (uint32_t)wanted, flip ? UINT32_MAX : 0 } };
-    const int par = CN__ORDER_PAR;
-    o.common = cn__gpu_text(c,
-                            "fn place(line: u32, i: u32, n: u32) -> u32 {\n"
-                            "    let inner = par(%du); return (line / inner * n + i) * inner + line %% inner;\n}\n",
-                            par);
-    o.load =
-        cn__gpu_piece(cn__gpu_text(c,
-                                   "%sfn load(line: u32, i: u32) -> vec2<u32> {\n"
-                                   "    return vec2<u32>(key_of(raw0(place(line, i, par(%du)))) ^ par(%du), i);\n}\n",
-                                   cn__gpu_key(c->in[0].dtype), par + 1, par + 3));
-    o.store =
-        cn__gpu_piece(cn__gpu_text(c,
-                                   "fn store(line: u32, i: u32, p: vec2<u32>) {\n    if (i >= par(%du)) { return; }\n"
-                                   "    let to = place(line, i, par(%du));\n"
-                                   "    set_raw0(to, raw0(place(line, p.y, par(%du)))); set_raw1(to, p.y);\n}\n",
-                                   par + 2, par + 2, par + 1));
+                    .shader = cn__wgsl_sort,
+                    .holes = { CN_GPU_TEXT("key", cn__gpu_key(c->in[0].dtype)) },
+                    .stores = true,
+                    .numbers = { l.inner, l.n, wanted, flip ? UINT32_MAX : 0 } };
     return cn__gpu_order(c, &o);
 }
 
-static bool sort_gpu(cn__gpu_call *c)
+static bool sort_gpu(cn_gpu_call *c)
 {
     const cn__sort_attrs *a = c->attrs;
     return run_gpu(c, a->axis, -1, a->descending);
 }
 
-static bool topk_gpu(cn__gpu_call *c)
+static bool topk_gpu(cn_gpu_call *c)
 {
     const cn__topk_attrs *a = c->attrs;
     return run_gpu(c, a->axis, c->in[0].ndim ? a->k : 1, a->largest);

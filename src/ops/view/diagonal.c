@@ -1,6 +1,7 @@
 /* diagonal: x[i, i + offset] of two axes, as the last axis of the result. */
 #include "ops/view/move.h"
 #include "ops/view/view.h"
+#include "gpu/shaders.h"
 
 /* How many places the diagonal of (size1, size2) has. */
 static int64_t length_of(int64_t offset, int64_t size1, int64_t size2)
@@ -110,22 +111,23 @@ static void cpu_backward(const cn_kernel *k)
 }
 
 /* Zeros first, then the diagonal. */
-static bool gpu_backward(cn__gpu_call *c)
+static bool gpu_backward(cn_gpu_call *c)
 {
     const cn__diagonal_attrs *a = &((const cn__diagonal_backward_attrs *)c->attrs)->of;
-    if (!cn__gpu_each(c, c->out[0].numel, "fn each(i: u32) { set_raw0(i, 0u); }\n")) return false;
+    if (!cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_words, .kernel = "zeros", .each = c->out[0].numel }))
+        return false;
     const int64_t *stride = c->out[0].stride;
     int64_t to[CN_MAX_DIMS];
-    int n = 0, at = 0;
+    int n = 0;
     for (int d = 0; d < c->out[0].ndim; d++)
         if (d != a->axis1 && d != a->axis2) to[n++] = stride[d];
     to[n] = stride[a->axis1] + stride[a->axis2];
-    cn__gpu_number(c, &at, a->offset >= 0 ? a->offset * stride[a->axis2] : -a->offset * stride[a->axis1]);
-    const char *there = cn__gpu_walk(c, "there", &at, c->in[0].ndim, c->in[0].shape, to);
-    const char *here = cn__gpu_walk_array(c, "here", &at, &c->in[0]);
-    return cn__gpu_each(
-        c, c->in[0].numel,
-        cn__gpu_text(c, "%s%sfn each(i: u32) { set_raw0(par(0u) + there(i), raw0(here(i))); }\n", there, here));
+    cn_gpu_param(c, a->offset >= 0 ? a->offset * stride[a->axis2] : -a->offset * stride[a->axis1]);
+    const char *there = cn__gpu_walk(c, "there", c->in[0].ndim, c->in[0].shape, to);
+    const char *here = cn__gpu_walk_array(c, "here", &c->in[0]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_diagonal,
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("here", here), CN_GPU_TEXT("there", there)),
+                                           .each = c->in[0].numel });
 }
 
 static void grad_backward(cn_grad_call *g)

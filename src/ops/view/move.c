@@ -1,5 +1,6 @@
 /* Elements carried between strided places. */
 #include "ops/view/move.h"
+#include "gpu/shaders.h"
 
 #include <string.h>
 
@@ -121,14 +122,7 @@ void cn__zero_result(const cn_kernel *k)
 
 /* ---- on the GPU ---- */
 
-int cn__gpu_number(cn__gpu_call *c, int *at, int64_t value)
-{
-    cn__gpu_param(c, (uint32_t)value);
-    return (*at)++;
-}
-
-const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape,
-                         const int64_t *stride)
+const char *cn__gpu_walk(cn_gpu_call *c, const char *name, int ndim, const int64_t *shape, const int64_t *stride)
 {
     cn__move m = { .ndim = ndim };
     memcpy(m.shape, shape, sizeof *shape * (size_t)ndim);
@@ -136,20 +130,19 @@ const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, c
     memcpy(m.from_stride, stride, sizeof *stride * (size_t)ndim);
     m = merged(&m);
     if (m.ndim == 1 && m.to_stride[0] == 1)
-        return cn__gpu_piece(cn__gpu_text(c, "fn %s(i: u32) -> u32 { return i; }\n", name));
-    const char *steps = "";
+        return cn_gpu_part(c, cn__wgsl_walk, "same", CN_GPU_HOLES(CN_GPU_TEXT("name", name)));
+    const int first = cn_gpu_params(c);
     for (int d = m.ndim - 1; d > 0; d--) {
-        int size = cn__gpu_number(c, at, m.shape[d]), step = cn__gpu_number(c, at, m.to_stride[d]);
-        steps = cn__gpu_piece(
-            cn__gpu_text(c, "%s    o += (t %% par(%du)) * par(%du); t /= par(%du);\n", steps, size, step, size));
+        cn_gpu_param(c, m.shape[d]);
+        cn_gpu_param(c, m.to_stride[d]);
     }
-    return cn__gpu_piece(cn__gpu_text(c,
-                                      "fn %s(i: u32) -> u32 {\n    var t = i; var o = 0u;\n%s"
-                                      "    return o + t * par(%du);\n}\n",
-                                      name, steps, cn__gpu_number(c, at, m.to_stride[0])));
+    cn_gpu_param(c, m.to_stride[0]);
+    return cn_gpu_part(c, cn__wgsl_walk, "walk",
+                       CN_GPU_HOLES(CN_GPU_TEXT("name", name), CN_GPU_NUMBER("first", first),
+                                    CN_GPU_NUMBER("axes", m.ndim - 1)));
 }
 
-const char *cn__gpu_walk_array(cn__gpu_call *c, const char *name, int *at, const cn_array *x)
+const char *cn__gpu_walk_array(cn_gpu_call *c, const char *name, const cn_array *x)
 {
-    return cn__gpu_walk(c, name, at, x->ndim, x->shape, x->stride);
+    return cn__gpu_walk(c, name, x->ndim, x->shape, x->stride);
 }

@@ -2,7 +2,7 @@
 #ifndef CN_OPS_VIEW_MOVE_H
 #define CN_OPS_VIEW_MOVE_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 
 typedef struct cn__move {
     char *to;
@@ -21,13 +21,10 @@ void cn__move_run(const cn_kernel *k, const cn__move *m); /* on all threads */
 void cn__move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t bytes);
 void cn__zero_result(const cn_kernel *k);
 
-/* On the GPU: one more parameter, par(n), where n is returned; *at counts them. */
-int cn__gpu_number(cn__gpu_call *c, int *at, int64_t value);
-/* The text of `fn NAME(i: u32) -> u32`, where element i of a row-major walk over the shape lies when axes have
-   these strides. Its numbers are parameters from par(*at) on. */
-const char *cn__gpu_walk(cn__gpu_call *c, const char *name, int *at, int ndim, const int64_t *shape,
-                         const int64_t *stride);
-const char *cn__gpu_walk_array(cn__gpu_call *c, const char *name, int *at, const cn_array *x);
+/* On the GPU: the text of `fn NAME(i: u32) -> u32`, where element i of a row-major walk over the shape lies when axes have
+   these strides. Its numbers become parameters. */
+const char *cn__gpu_walk(cn_gpu_call *c, const char *name, int ndim, const int64_t *shape, const int64_t *stride);
+const char *cn__gpu_walk_array(cn_gpu_call *c, const char *name, const cn_array *x);
 
 enum { CN__MOVE_GRAIN = 1 << 14 }; /* elements a thread takes at once */
 

@@ -3,6 +3,7 @@
    is cleared nor added, and a kernel that computes a piece may write it to its place at once (plan/home.c). */
 #include "ops/view/move.h"
 #include "ops/view/view.h"
+#include "gpu/shaders.h"
 
 /* Arguments, beside the start. BEGIN, END, AXIS stand with the node of a gradient: it is zero but from BEGIN to END along
    AXIS - 1, where pieces are; AXIS is 0 if nothing is known. They hold whether or not it has been computed. */
@@ -168,43 +169,26 @@ static void cpu_slice_backward(const cn_kernel *k)
     cn__move_run(k, &m);
 }
 
-/* Sizes for the GPU, from par(0) on: after the axis, of the axis, of the slice, its step. */
-static int gpu_sizes(cn__gpu_call *c, const cn_array *piece)
+/* The first parameters of slice_grad.wgsl. */
+static void gpu_sizes(cn_gpu_call *c, const cn_array *piece)
 {
     const cn__slice_attrs *a = c->attrs;
-    int at = 0;
     int64_t inner = 1;
     for (int d = (int)a->axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
-    cn__gpu_number(c, &at, inner);
-    cn__gpu_number(c, &at, a->length);
-    cn__gpu_number(c, &at, piece->shape[a->axis]);
-    cn__gpu_number(c, &at, a->step);
-    return at;
+    cn_gpu_param(c, inner);
+    cn_gpu_param(c, a->length);
+    cn_gpu_param(c, piece->shape[a->axis]);
+    cn_gpu_param(c, a->step);
 }
 
-/* Which element of the piece belongs to element i of the whole, or NONE; and the other way round. */
-static const char in_piece[] = "const NONE = 0xffffffffu;\n"
-                               "fn in_piece(i: u32) -> u32 {\n"
-                               "    let inner = par(0u); let t = i / inner; let c = t % par(1u);\n"
-                               "    if (c < argu(0u)) { return NONE; }\n"
-                               "    let d = c - argu(0u); let n = d / par(3u);\n"
-                               "    if (d % par(3u) != 0u || n >= par(2u)) { return NONE; }\n"
-                               "    return (t / par(1u) * par(2u) + n) * inner + i % inner;\n"
-                               "}\n";
-static const char in_whole[] = "fn in_whole(j: u32) -> u32 {\n"
-                               "    let inner = par(0u); let t = j / inner; let n = par(2u);\n"
-                               "    return (t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner;\n"
-                               "}\n";
-
-static bool gpu_slice_backward(cn__gpu_call *c)
+static bool gpu_slice_backward(cn_gpu_call *c)
 {
-    int at = gpu_sizes(c, &c->in[0]);
-    const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[0]);
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c,
-                                     "%s%sfn each(i: u32) {\n    let j = in_piece(i); var w = 0u;\n"
-                                     "    if (j != NONE) { w = raw0(piece(j)); }\n    set_raw0(i, w);\n}\n",
-                                     in_piece, piece));
+    gpu_sizes(c, &c->in[0]);
+    const char *piece = cn__gpu_walk_array(c, "piece", &c->in[0]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_slice_grad,
+                                           .kernel = "slice_backward",
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("piece", piece)),
+                                           .each = c->out[0].numel });
 }
 
 static void grad_slice_backward(cn_grad_call *g)
@@ -292,25 +276,16 @@ static void cpu_slice_add(const cn_kernel *k)
     cn__move_run(k, &m);
 }
 
-static const char fresh_sum[] =
-    "fn sum(x: f32, piece: f32) -> f32 { return select(x + piece, piece, argu(1u) != 0u); }\n";
-
-/* In place only the slice is looked at; else every element is written once. */
-static bool gpu_slice_add(cn__gpu_call *c)
+static bool gpu_slice_add(cn_gpu_call *c)
 {
-    int at = gpu_sizes(c, &c->in[1]);
-    const char *piece = cn__gpu_walk_array(c, "piece", &at, &c->in[1]);
-    if (cn__gpu_in_place(c))
-        return cn__gpu_each(
-            c, c->in[1].numel,
-            cn__gpu_text(c, "%s%s%sfn each(j: u32) { let i = in_whole(j); out0(i, sum(in0(i), in1(piece(j)))); }\n",
-                         in_whole, piece, fresh_sum));
-    const char *whole = cn__gpu_walk_array(c, "whole", &at, &c->in[0]);
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c,
-                                     "%s%s%s%sfn each(i: u32) {\n    let j = in_piece(i); var v = in0(whole(i));\n"
-                                     "    if (j != NONE) { v = sum(v, in1(piece(j))); }\n    out0(i, v);\n}\n",
-                                     in_piece, piece, whole, fresh_sum));
+    gpu_sizes(c, &c->in[1]);
+    const bool in_place = cn_gpu_in_place(c);
+    const char *piece = cn__gpu_walk_array(c, "piece", &c->in[1]);
+    const char *whole = in_place ? "" : cn__gpu_walk_array(c, "whole", &c->in[0]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_slice_grad,
+                                           .kernel = in_place ? "slice_add_in_place" : "slice_add",
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("piece", piece), CN_GPU_TEXT("whole", whole)),
+                                           .each = in_place ? c->in[1].numel : c->out[0].numel });
 }
 
 static void grad_slice_add(cn_grad_call *g)

@@ -1,6 +1,7 @@
 /* unfold: windows of `size` along an axis, `step` apart; the window's elements become the last axis. */
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 #include "ops/view/view.h"
+#include "gpu/shaders.h"
 
 /* A single number is unfolded as if it had an axis of size 1. */
 static bool infer(cn_infer *i)
@@ -111,24 +112,15 @@ static void cpu_backward(const cn_kernel *k)
 }
 
 /* par: length, inner, windows, size, step; as above. */
-static bool gpu_backward(cn__gpu_call *c)
+static bool gpu_backward(cn_gpu_call *c)
 {
     const cn__unfold_backward_attrs *a = c->attrs;
     int64_t inner = 1;
     for (int d = (int)a->of.axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
     const int64_t step = a->of.step < a->length ? a->of.step : a->length; /* larger: one window all the same */
     const int64_t numbers[] = { a->length, inner, c->in[0].shape[a->of.axis], a->of.size, step };
-    for (int i = 0; i < 5; i++) cn__gpu_param(c, (uint32_t)numbers[i]);
-    return cn__gpu_each(c, c->out[0].numel,
-                        "fn each(i: u32) {\n"
-                        "    let inner = i % par(1u); let p = i / par(1u) % par(0u);\n"
-                        "    let outer = i / par(1u) / par(0u);\n"
-                        "    let size = par(3u); let step = par(4u); var w = 0u;\n"
-                        "    if (p >= size) { w = (p - size) / step + 1u; }\n"
-                        "    var sum = 0.0;\n"
-                        "    for (; w <= p / step && w < par(2u); w++) {\n"
-                        "        sum += in0(((outer * par(2u) + w) * par(1u) + inner) * size + p - w * step);\n    }\n"
-                        "    out0(i, sum);\n}\n");
+    for (int i = 0; i < 5; i++) cn_gpu_param(c, numbers[i]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_unfold, .each = c->out[0].numel });
 }
 
 static void grad_backward(cn_grad_call *g)

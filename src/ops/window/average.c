@@ -2,6 +2,7 @@
    each result's share over its window, and the gradient of that pools again. The tests hold the kernels against loops
    straight from the definition. */
 #include "ops/window/window.h"
+#include "gpu/shaders.h"
 
 #define T float
 #define NAME(f) f##_f32
@@ -27,68 +28,31 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, p.planes, 1 + (int64_t)(16384 / work), body, &p);
 }
 
-/* The window of result i, and its plane. */
-static const char window_text[] =
-    "    let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));\n"
-    "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);\n    var sum = 0.0;\n";
-
-/* An invocation for each result: sums of rows of its window are summed. */
-static bool gpu_small(cn__gpu_call *c, const char *windows)
-{
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c, "%sfn each(i: u32) {\n%s%s", windows, window_text,
-                                     "    for (var h = r.x; h < r.y; h++) {\n"
-                                     "        let line = plane + u32(h) * par(1u); var part = 0.0;\n"
-                                     "        for (var w = c.x; w < c.y; w++) { part += in0(line + u32(w)); }\n"
-                                     "        sum += part;\n    }\n"
-                                     "    out0(i, sum / (f32(r.w) * f32(c.w)));\n}\n"));
-}
-
-/* A group for each result: its invocations' sums are added in pairs. */
-static bool gpu_large(cn__gpu_call *c, const char *windows)
-{
-    const char *code =
-        cn__gpu_text(c, "var<workgroup> sums: array<f32, 64>;\n%sfn kernel(i: u32, local: u32) {\n%s%s", windows,
-                     window_text,
-                     "    let width = c.y - c.x; let n = (r.y - r.x) * width;\n"
-                     "    for (var k = i32(local); k < n; k += 64) {\n"
-                     "        sum += in0(plane + u32(r.x + k / width) * par(1u) + u32(c.x + k % width));\n    }\n"
-                     "    sums[local] = sum;\n    workgroupBarrier();\n"
-                     "    for (var half = 32u; half > 0u; half /= 2u) {\n"
-                     "        if (local < half) { sums[local] += sums[local + half]; }\n"
-                     "        workgroupBarrier();\n    }\n"
-                     "    if (local == 0u) { out0(i, sums[0] / (f32(r.w) * f32(c.w))); }\n}\n");
-    return cn__gpu_run_groups(
-        c, &(cn__gpu_launch){ .code = code, .groups = c->out[0].numel, .size = 64, .group_bytes = 64 * 4 });
-}
-
-static bool gpu(cn__gpu_call *c)
+static bool gpu(cn_gpu_call *c)
 {
     enum { LARGE = 64 };
     const cn_array *x = &c->in[0], *y = &c->out[0];
     const cn__pool_attrs *a = c->attrs;
-    const char *windows = cn__pool_text(c, x, y);
+    const char *windows = cn__pool_windows(c, x, y);
     if (!y->numel) return true;
     const int64_t area = a->kernel[0] ? a->kernel[0] * a->kernel[1] : x->numel / y->numel;
-    return area < LARGE ? gpu_small(c, windows) : gpu_large(c, windows);
+    cn_gpu_launch l = { .shader = cn__wgsl_average,
+                        .kernel = area < LARGE ? "small" : "large",
+                        .with = cn__wgsl_pool,
+                        .holes = CN_GPU_HOLES(CN_GPU_TEXT("windows", windows)) };
+    if (area < LARGE) l.each = y->numel;
+    else l.groups = y->numel, l.size = 64;
+    return cn_gpu_run(c, &l);
 }
 
-/* Each element gathers its shares, window after window. */
-static const char backward_text[] =
-    "fn each(i: u32) {\n"
-    "    let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));\n"
-    "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
-    "    var sum = 0.0;\n"
-    "    for (var h = r.x; h < r.y; h++) {\n"
-    "        let line = plane + u32(h) * par(3u); let count = f32(span(0u, h).w);\n"
-    "        for (var w = c.x; w < c.y; w++) { sum += in0(line + u32(w)) / (count * f32(span(1u, w).w)); }\n"
-    "    }\n"
-    "    out0(i, sum);\n}\n";
-
-static bool gpu_backward(cn__gpu_call *c)
+static bool gpu_backward(cn_gpu_call *c)
 {
-    const char *windows = cn__pool_text(c, &c->out[0], &c->in[0]);
-    return cn__gpu_each(c, c->out[0].numel, cn__gpu_text(c, "%s%s", windows, backward_text));
+    const char *windows = cn__pool_windows(c, &c->out[0], &c->in[0]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_average,
+                                           .kernel = "backward",
+                                           .with = cn__wgsl_pool,
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("windows", windows)),
+                                           .each = c->out[0].numel });
 }
 
 /* Either backward's gradient is its forward, with the same attributes. */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ops/window/window.h"
+#include "gpu/shaders.h"
 
 /* A result's coordinate lies between the elements lo and hi, which count 1 - weight and weight. */
 typedef struct tap {
@@ -68,72 +69,19 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, z.planes, 1 + 4096 / (z.ih * z.iw + z.oh * z.ow), body, &z);
 }
 
-/* The taps of tap_of, with whole numbers: coordinate o of m lies between lo and hi of n; and coordinates [x, y) may have
-   element i as a tap. With align_corners it lies at o (n - 1) / (m - 1), otherwise at ((2 o + 1) n - m) / (2 m). */
-static const char tap_text[] =
-    "struct Tap { lo: u32, hi: u32, weight: f32 }\n"
-    "fn between(lo: u32, n: u32, weight: f32) -> Tap { return Tap(min(lo, n - 1u), min(lo + 1u, n - 1u), weight); }\n"
-    "fn share(t: Tap, i: u32) -> f32 {\n"
-    "    return select(0.0, 1.0 - t.weight, t.lo == i) + select(0.0, t.weight, t.hi == i);\n}\n";
-static const char corners_text[] =
-    "fn tap(o: u32, n: u32, m: u32) -> Tap {\n"
-    "    let at = muldiv(o, n - 1u, max(m, 2u) - 1u);\n"
-    "    return between(at.x, n, f32(at.y) / f32(max(m, 2u) - 1u));\n}\n"
-    "fn near(i: u32, n: u32, m: u32) -> vec2<u32> {\n"
-    "    if (n == 1u) { return vec2<u32>(0u, m); }\n"
-    "    let end = muldiv(i + 1u, m - 1u, n - 1u).x + 2u;\n"
-    "    return vec2<u32>(muldiv(max(i, 1u) - 1u, m - 1u, n - 1u).x, min(m, end));\n}\n";
-static const char edges_text[] =
-    "fn tap(o: u32, n: u32, m: u32) -> Tap {\n"
-    "    let at = muldiv(2u * o + 1u, n, 2u * m);\n"
-    "    if (at.y >= m) { return between(at.x, n, f32(at.y - m) / f32(2u * m)); }\n"
-    "    if (at.x == 0u) { return between(0u, n, 0.0); }\n"
-    "    return between(at.x - 1u, n, f32(at.y + m) / f32(2u * m));\n}\n"
-    "fn near(i: u32, n: u32, m: u32) -> vec2<u32> {\n"
-    "    let low = muldiv(max(2u * i, 1u) - 1u, m, 2u * n).x;\n"
-    "    return vec2<u32>(max(low, 1u) - 1u, min(m, muldiv(2u * i + 3u, m, 2u * n).x + 2u));\n}\n";
-
-/* par(0..3): height and width of x, and of y. */
-static bool launch(cn__gpu_call *c, const cn_array *x, const cn_array *y, const char *each)
+static bool run_gpu(cn_gpu_call *c, const char *kernel, const cn_array *x, const cn_array *y)
 {
     const bool corners = ((const cn__resize_attrs *)c->attrs)->align_corners != 0;
-    for (int d = 2; d > 0; d--) cn__gpu_param(c, (uint32_t)x->shape[x->ndim - d]);
-    for (int d = 2; d > 0; d--) cn__gpu_param(c, (uint32_t)y->shape[y->ndim - d]);
-    return cn__gpu_each(c, c->out[0].numel,
-                        cn__gpu_text(c, "%s%s%s", tap_text, corners ? corners_text : edges_text, each));
+    for (int d = 2; d > 0; d--) cn_gpu_param(c, x->shape[x->ndim - d]);
+    for (int d = 2; d > 0; d--) cn_gpu_param(c, y->shape[y->ndim - d]);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_interpolate,
+                                           .kernel = kernel,
+                                           .holes = CN_GPU_HOLES(CN_GPU_FLAG("corners", corners)),
+                                           .each = c->out[0].numel });
 }
 
-static bool gpu(cn__gpu_call *c)
-{
-    return launch(c, &c->in[0], &c->out[0],
-                  "fn each(i: u32) {\n"
-                  "    let r = tap(i / par(3u) % par(2u), par(0u), par(2u));\n"
-                  "    let c = tap(i % par(3u), par(1u), par(3u)); let left = 1.0 - c.weight;\n"
-                  "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);\n"
-                  "    let upper = plane + r.lo * par(1u); let lower = plane + r.hi * par(1u);\n"
-                  "    let above = left * in0(upper + c.lo) + c.weight * in0(upper + c.hi);\n"
-                  "    let below = left * in0(lower + c.lo) + c.weight * in0(lower + c.hi);\n"
-                  "    out0(i, (1.0 - r.weight) * above + r.weight * below);\n}\n");
-}
-
-/* Each element gathers from the results that it was mixed into, in order. */
-static bool gpu_backward(cn__gpu_call *c)
-{
-    return launch(c, &c->out[0], &c->in[0],
-                  "fn each(i: u32) {\n"
-                  "    let y = i / par(1u) % par(0u); let x = i % par(1u);\n"
-                  "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
-                  "    let rows = near(y, par(0u), par(2u)); let columns = near(x, par(1u), par(3u));\n"
-                  "    var sum = 0.0;\n"
-                  "    for (var h = rows.x; h < rows.y; h++) {\n"
-                  "        let r = tap(h, par(0u), par(2u));\n"
-                  "        if (r.lo != y && r.hi != y) { continue; }\n"
-                  "        for (var w = columns.x; w < columns.y; w++) {\n"
-                  "            let c = tap(w, par(1u), par(3u));\n"
-                  "            if (c.lo != x && c.hi != x) { continue; }\n"
-                  "            sum += share(r, y) * share(c, x) * in0(plane + h * par(3u) + w);\n        }\n    }\n"
-                  "    out0(i, sum);\n}\n");
-}
+static bool gpu(cn_gpu_call *c) { return run_gpu(c, "forward", &c->in[0], &c->out[0]); }
+static bool gpu_backward(cn_gpu_call *c) { return run_gpu(c, "backward", &c->out[0], &c->in[0]); }
 
 /* (..., H, W) → (..., size): forward the result's, backward the operand's. */
 static bool infer(cn_infer *i)

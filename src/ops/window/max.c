@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ops/window/window.h"
+#include "gpu/shaders.h"
 
 typedef struct sizes {
     int64_t in, out; /* elements of a plane, and of a pooled one */
@@ -29,48 +30,17 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
 
-/* Elements are compared by rank, in which a NaN is the largest and -0 equals 0; WGSL promises nothing of the like. */
-static const char max_text[] =
-    "fn rank(word: u32) -> i32 {\n"
-    "    let size = i32(word & 0x7fffffffu);\n"
-    "    if (size > 0x7f800000) { return 0x7fffffff; }\n"
-    "    return select(size, -size, word >> 31u == 1u);\n}\n"
-    "fn each(i: u32) {\n"
-    "    let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));\n"
-    "    let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u); let width = pari(1u);\n"
-    "    var best = 0xff800000u; var most = -0x7f800000;\n"
-    "    var place = min(r.x, pari(0u) - 1) * width + min(c.x, width - 1);\n"
-    "    for (var h = r.x; h < r.y; h += r.z) {\n"
-    "        for (var w = c.x; w < c.y; w += c.z) {\n"
-    "            let here = h * width + w; let v = raw0(plane + u32(here)); let k = rank(v);\n"
-    "            if (k > most || k == 0x7fffffff) { best = v; most = k; place = here; }\n"
-    "        }\n    }\n"
-    "    set_raw0(i, best); out1(i, place);\n}\n";
-
-static bool gpu(cn__gpu_call *c)
+static bool run_gpu(cn_gpu_call *c, const char *kernel, const char *windows)
 {
-    const char *windows = cn__pool_text(c, &c->in[0], &c->out[0]);
-    return cn__gpu_each(c, c->out[0].numel, cn__gpu_text(c, "%s%s", windows, max_text));
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_max,
+                                           .kernel = kernel,
+                                           .with = cn__wgsl_pool,
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("windows", windows)),
+                                           .each = c->out[0].numel });
 }
 
-/* Each element gathers what arrived at the windows that found it, in order. */
-static const char backward_text[] =
-    "fn each(i: u32) {\n"
-    "    let here = i32(i % (par(0u) * par(1u)));\n"
-    "    let r = windows(0u, here / pari(1u)); let c = windows(1u, here % pari(1u));\n"
-    "    let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);\n"
-    "    var sum = 0.0;\n"
-    "    for (var h = r.x; h < r.y; h++) {\n"
-    "        for (var w = c.x; w < c.y; w++) {\n"
-    "            let at = plane + u32(h) * par(3u) + u32(w);\n"
-    "            if (in1(at) == here) { sum += in0(at); }\n        }\n    }\n"
-    "    put(i, sum);\n}\n";
-
-static bool gpu_backward(cn__gpu_call *c)
-{
-    const char *windows = cn__pool_text(c, &c->out[0], &c->in[0]);
-    return cn__gpu_each(c, c->out[0].numel, cn__gpu_text(c, "%s%s", windows, backward_text));
-}
+static bool gpu(cn_gpu_call *c) { return run_gpu(c, "forward", cn__pool_windows(c, &c->in[0], &c->out[0])); }
+static bool gpu_backward(cn_gpu_call *c) { return run_gpu(c, "backward", cn__pool_windows(c, &c->out[0], &c->in[0])); }
 
 static cn_tensor *flat(cn_tensor *x) { return cn_flatten(x, -2, -1); }
 

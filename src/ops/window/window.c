@@ -66,49 +66,21 @@ cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *sm
     return p;
 }
 
-/* A window of n of the m that share an axis, and by symmetry the windows that contain an element. */
-static const char adaptive_text[] =
-    "fn share(i: i32, n: u32, m: u32) -> vec2<i32> {\n"
-    "    let end = muldiv(u32(i) + 1u, n, m);\n"
-    "    return vec2<i32>(i32(muldiv(u32(i), n, m).x), i32(end.x + u32(end.y != 0u)));\n}\n"
-    "fn span(axis: u32, o: i32) -> vec4<i32> {\n"
-    "    let s = share(o, par(axis), par(2u + axis));\n    return vec4<i32>(s, 1, s.y - s.x);\n}\n"
-    "fn windows(axis: u32, i: i32) -> vec2<i32> { return share(i, par(2u + axis), par(axis)); }\n";
-
-/* From par(4) on, for each axis: first to last element of a window, stride, padding, dilation, whether padding is left
-   out of count. */
-static const char fixed_text[] =
-    "fn span(axis: u32, o: i32) -> vec4<i32> {\n"
-    "    let size = pari(axis); let p = 4u + 5u * axis; let step = pari(p + 3u);\n"
-    "    let start = o * pari(p + 1u) - pari(p + 2u);\n"
-    "    let end = min(start + pari(p), size + pari(p + 2u));\n"
-    "    var lo = start; let hi = min(end, size);\n"
-    "    if (start < 0) { lo += (step - 1 - start) / step * step; }\n"
-    "    lo = min(lo, hi);\n"
-    "    return vec4<i32>(lo, hi, step, select(end - start, max(hi - lo, 1), par(p + 4u) != 0u));\n}\n"
-    "fn windows(axis: u32, i: i32) -> vec2<i32> {\n"
-    "    let p = 4u + 5u * axis; let at = i + pari(p + 2u); let stride = pari(p + 1u);\n"
-    "    let before = max(at - pari(p) + 1, 0);\n"
-    "    return vec2<i32>((before + stride - 1) / stride, min(at / stride + 1, pari(2u + axis)));\n}\n";
-
-static const char unknown_text[] =
-    "fn windows(axis: u32, i: i32) -> vec2<i32> { return vec2<i32>(0, pari(2u + axis)); }\n";
-
-const char *cn__pool_text(cn__gpu_call *c, const cn_array *big, const cn_array *small)
+const char *cn__pool_windows(cn_gpu_call *c, const cn_array *big, const cn_array *small)
 {
     const cn__pool_attrs *a = c->attrs;
-    for (int d = 2; d > 0; d--) cn__gpu_param(c, (uint32_t)big->shape[big->ndim - d]);
-    for (int d = 2; d > 0; d--) cn__gpu_param(c, (uint32_t)small->shape[small->ndim - d]);
-    if (!a->kernel[0]) return a->out[0] || c->n_in == 1 ? adaptive_text : unknown_text;
+    for (int d = 2; d > 0; d--) cn_gpu_param(c, big->shape[big->ndim - d]);
+    for (int d = 2; d > 0; d--) cn_gpu_param(c, small->shape[small->ndim - d]);
+    if (!a->kernel[0]) return a->out[0] || c->n_in == 1 ? "adaptive" : "unknown";
     for (int d = 0; d < 2; d++) {
         int64_t reach = a->dilation[d] * (a->kernel[d] - 1) + 1;
-        cn__gpu_param(c, (uint32_t)(reach < LARGEST / 2 ? reach : LARGEST / 2));
-        cn__gpu_param(c, (uint32_t)a->stride[d]);
-        cn__gpu_param(c, (uint32_t)a->padding[d]);
-        cn__gpu_param(c, (uint32_t)a->dilation[d]);
-        cn__gpu_param(c, (uint32_t)a->exclude_padding);
+        cn_gpu_param(c, reach < LARGEST / 2 ? reach : LARGEST / 2);
+        cn_gpu_param(c, a->stride[d]);
+        cn_gpu_param(c, a->padding[d]);
+        cn_gpu_param(c, a->dilation[d]);
+        cn_gpu_param(c, a->exclude_padding);
     }
-    return fixed_text;
+    return "fixed";
 }
 
 bool cn__infer_planes(cn_infer *i, const int64_t size[2])

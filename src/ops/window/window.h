@@ -2,7 +2,7 @@
 #ifndef CN_OPS_WINDOW_H
 #define CN_OPS_WINDOW_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 #include "ops/shared.h"
 
 /* [0] is the height, [1] the width; one-dimensional pooling has height 1. */
@@ -36,10 +36,8 @@ size_t cn__pool_scratch(const cn_kernel *k, int threads);
 /* big: what is or was pooled; small: the result of that. */
 cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *small);
 
-/* On the GPU: par(0..3) are the sizes (ih, iw, oh, ow), and the text has, for axis 0 (height) or 1 of planes,
-       fn span(axis: u32, o: i32) -> vec4<i32>       window o, as cn__span
-       fn windows(axis: u32, i: i32) -> vec2<i32>    windows [x, y) may contain element i; all, if attrs do not say */
-const char *cn__pool_text(cn__gpu_call *c, const cn_array *big, const cn_array *small);
+/* On the GPU: adds the parameters of pool.wgsl and returns the value of its hole {{windows}}. */
+const char *cn__pool_windows(cn_gpu_call *c, const cn_array *big, const cn_array *small);
 
 /* Shape rules: (N, C, H, W) or (C, H, W). forward: the pooled shape; backward: attrs.in for the last two. */
 bool cn__infer_pool(cn_infer *i);

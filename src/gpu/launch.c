@@ -1,0 +1,301 @@
+/* What operators' functions say about their kernels (cairn/kernel.h), turned into commands. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/dtype.h"
+#include "core/layout.h"
+#include "core/object.h"
+#include "gpu/backend.h"
+#include "gpu/shaders.h"
+
+enum { EACH_SIZE = 256, ARG_WORDS = 3 * CN_MAX_ARGS };
+
+typedef struct call {
+    cn_gpu_call c;
+    cn__gpu_plan *p;
+    const cn__step *step, *tail;
+    bool took_tail; /* some kernel writes through put() */
+    cn__vec params; /* of uint32_t, for the launches that follow */
+} call;
+
+static call *call_of(cn_gpu_call *c) { return (call *)c; }
+static cn__memory *memory_of(const call *k) { return &k->p->plan->device->ctx->memory; }
+
+void cn_gpu_param(cn_gpu_call *c, int64_t value)
+{
+    call *k = call_of(c);
+    if (!cn__vec_reserve(memory_of(k), &k->params, k->params.n + 1, sizeof(uint32_t))) k->p->failed = true;
+    else ((uint32_t *)k->params.v)[k->params.n++] = (uint32_t)value;
+}
+
+void cn_gpu_param_f32(cn_gpu_call *c, float value) { cn_gpu_param(c, cn__bits_of_f32(value)); }
+void cn_gpu_params_clear(cn_gpu_call *c) { call_of(c)->params.n = 0; }
+int cn_gpu_params(const cn_gpu_call *c) { return (int)((const call *)c)->params.n; }
+
+void cn_gpu_scratch(cn_gpu_call *c, int64_t words)
+{
+    cn__plan *plan = call_of(c)->p->plan;
+    size_t bytes = (size_t)words * sizeof(uint32_t);
+    if (bytes > plan->scratch_bytes) plan->scratch_bytes = bytes;
+}
+
+bool cn_gpu_in_place(const cn_gpu_call *c)
+{
+    const call *k = (const call *)c;
+    const cn__buffer *from = &k->p->plan->buffers[k->step->loads[0].buffer];
+    const cn__buffer *to = &k->p->plan->buffers[k->step->stores[0].to.buffer];
+    if (to->where == CN__AT_DONOR) return from->where == CN__AT_LEAF && from->index == to->index;
+    return to->where == CN__AT_ARENA && from->where == CN__AT_ARENA && from->offset == to->offset;
+}
+
+/* ---- text ---- */
+
+/* The text, in the plan's memory. NULL: memory ran out, or `ok` is false. */
+static const char *keep_text(call *k, cn__gpu_source *s, bool ok)
+{
+    char *kept = ok && !s->failed ? cn__bump_new(s->memory, &k->p->plan->memory, s->text.n + 1) : NULL;
+    if (kept && s->text.n) memcpy(kept, s->text.v, s->text.n);
+    if (!kept) k->p->failed = true;
+    cn__vec_free(s->memory, &s->text, 1);
+    return kept;
+}
+
+const char *cn_gpu_part(cn_gpu_call *c, const char *shader, const char *part, const cn_gpu_hole *holes)
+{
+    call *k = call_of(c);
+    cn__gpu_source s = { .memory = memory_of(k) };
+    const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
+    return keep_text(k, &s, cn__shader_part_text(&shaders, &s, shader, part, holes));
+}
+
+const char *cn_gpu_join(cn_gpu_call *c, const char *first, const char *second)
+{
+    call *k = call_of(c);
+    cn__gpu_source s = { .memory = memory_of(k) };
+    cn__gpu_say(&s, "%s%s", first ? first : "", second ? second : "");
+    return keep_text(k, &s, true);
+}
+
+/* ---- launches ---- */
+
+static bool is_there(const cn__operand *o) { return o->layout.ndim >= 0; }
+
+/* Operands that the kernel reads. One that is absent, or has no elements, may have a value instead. */
+static bool add_inputs(call *k, cn__gpu_command *c, int first)
+{
+    for (int i = 0; i < CN_MAX_IN; i++) {
+        const bool value = c->needs.in >> i & 1, raw = c->needs.raw >> i & 1, otherwise = c->needs.otherwise[i][0];
+        if (!value && !raw) continue;
+        const cn__operand *o = first + i < k->step->n_loads ? &k->step->loads[first + i] : NULL;
+        const bool there = o && is_there(o);
+        if (there && !(otherwise && cn__numel(&o->layout) == 0))
+            cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = o, .value = value, .raw = raw, .number = i }, 0);
+        else if (!otherwise)
+            return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel reads operand %d, which is absent", k->step->name,
+                            first + i);
+        else
+            cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = there ? o : NULL, .absent = true, .value = true, .number = i }, 0);
+    }
+    return true;
+}
+
+static bool add_outputs(call *k, cn__gpu_command *c)
+{
+    for (int i = 0; i < CN_MAX_IN; i++) {
+        const bool value = c->needs.out >> i & 1, raw = c->needs.set_raw >> i & 1, maybe = c->needs.maybe_out >> i & 1;
+        if (!value && !raw) continue;
+        const cn__operand *o = i < k->step->n_stores ? &k->step->stores[i].to : NULL;
+        if (o && !(maybe && cn__numel(&o->layout) == 0))
+            cn__gpu_add_port(k->p, c,
+                             (cn__gpu_port){ .operand = o, .result = true, .value = value, .raw = raw, .number = i }, 0);
+        else if (!maybe)
+            return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel writes result %d, and there are %d",
+                            k->step->name, i, k->step->n_stores);
+        else
+            cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = o, .absent = true, .result = true, .value = true, .number = i }, 0);
+    }
+    return true;
+}
+
+static void add_numbers(call *k, cn__gpu_command *c)
+{
+    c->par = (int)c->words.n;
+    for (size_t i = 0; i < k->params.n; i++)
+        cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = CN__GPU_FIXED, .value = ((uint32_t *)k->params.v)[i] });
+    if (c->needs.flags & (CN__NEED_TMP | CN__NEED_SET_TMP))
+        c->scratch = cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = CN__GPU_SCRATCH });
+    if (!(c->needs.flags & (CN__NEED_ARG | CN__NEED_ARGU | CN__NEED_ARGH))) return;
+    c->args = (int)c->words.n;
+    static const cn__gpu_word_kind kinds[3] = { CN__GPU_ARG_REAL, CN__GPU_ARG_LOW, CN__GPU_ARG_HIGH };
+    for (int i = 0; i < ARG_WORDS; i++)
+        cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = kinds[i % 3], .index = k->step->node, .part = i / 3 });
+}
+
+/* Appends `fn put`: the group that is fused behind the kernel, or a store of the result. */
+static bool add_put(call *k, cn__gpu_command *c, cn__gpu_source *s)
+{
+    if (!(c->needs.flags & CN__NEED_PUT)) return true;
+    bool stores = true;
+    if (k->tail) {
+        k->took_tail = true;
+        const char *put = cn__gpu_emit_tail(k->p, c, k->step, k->tail, &stores);
+        if (!put) return false;
+        cn__gpu_say(s, "%s", put);
+    } else {
+        const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
+        const char *type = cn__gpu_type(k->step->stores[0].to.dtype);
+        if (!cn__shader_part_text(&shaders, s, cn__wgsl_main, "put", CN_GPU_HOLES(CN_GPU_TEXT("type", type)))) return false;
+    }
+    if (stores)
+        cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = &k->step->stores[0].to, .result = true, .value = true }, 0);
+    return true;
+}
+
+static bool add_command(call *k, const cn_gpu_launch *l, cn__gpu_source *s)
+{
+    const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
+    cn__gpu_command *c = cn__gpu_command_new(k->p, l->name ? l->name : k->step->name);
+    if (!c || !cn__shader_kernel(&shaders, s, l, &c->needs)) return false;
+    if (l->each) {
+        const cn_gpu_hole count = CN_GPU_NUMBER("count", (int64_t)k->params.n - 1);
+        c->needs.flags |= CN__NEED_PAR;
+        if (!cn__shader_part_text(&shaders, s, cn__wgsl_main, "each", CN_GPU_HOLES(count))) return false;
+    }
+    if (!add_inputs(k, c, l->first) || !add_outputs(k, c)) return false;
+    add_numbers(k, c);
+    if (!add_put(k, c, s)) return false;
+    c->body = keep_text(k, s, true);
+    c->groups = l->each ? (l->each + EACH_SIZE - 1) / EACH_SIZE : l->groups;
+    c->size = l->each ? EACH_SIZE : l->size;
+    c->updates = k->step->updates;
+    c->checks = k->step->checks && c->needs.flags & CN__NEED_FAULT;
+    return !k->p->failed;
+}
+
+bool cn_gpu_run(cn_gpu_call *c, const cn_gpu_launch *l)
+{
+    call *k = call_of(c);
+    if (k->p->failed || (l->each <= 0 && l->groups <= 0)) return !k->p->failed;
+    if (!l->shader) return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: %s: a launch without a shader", k->step->name);
+    const size_t had = k->params.n;
+    if (l->each) cn_gpu_param(c, l->each);
+    cn__gpu_source s = { .memory = memory_of(k) };
+    bool ok = add_command(k, l, &s);
+    cn__vec_free(s.memory, &s.text, 1);
+    k->params.n = had;
+    return ok;
+}
+
+/* ---- steps ---- */
+
+static void array_of(cn_array *v, const cn__operand *o)
+{
+    static char present;
+    *v = (cn_array){ .dtype = o->dtype, .ndim = o->layout.ndim };
+    if (o->layout.ndim < 0) return;
+    v->data = &present;
+    v->numel = cn__numel(&o->layout);
+    memcpy(v->shape, o->layout.shape, sizeof v->shape);
+    memcpy(v->stride, o->layout.stride, sizeof v->stride);
+}
+
+bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail, bool *took_tail)
+{
+    cn__memory *memory = &p->plan->device->ctx->memory;
+    cn_array *views =
+        cn__bump_new(memory, &p->plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
+    if (!views) return false;
+    for (int i = 0; i < step->n_loads; i++) array_of(&views[i], &step->loads[i]);
+    for (int i = 0; i < step->n_stores; i++) array_of(&views[step->n_loads + i], &step->stores[i].to);
+    call k = { .c = { .ctx = p->plan->device->ctx,
+                      .op = step->op,
+                      .attrs = step->attrs,
+                      .n_in = step->n_loads,
+                      .n_out = step->n_stores,
+                      .in = views,
+                      .out = views + step->n_loads,
+                      .limits = &p->device->gpu->info },
+               .p = p,
+               .step = step,
+               .tail = tail };
+    bool ok = step->op->gpu(&k.c);
+    *took_tail = k.took_tail;
+    cn__vec_free(memory, &k.params, sizeof(uint32_t));
+    return ok && !p->failed;
+}
+
+
+/* ---- until every kernel is a file ---- */
+
+#include <ctype.h>
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static bool mentions(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += n)
+        if ((at == text || !in_word(at[-1])) && !in_word(at[n])) return true;
+    return false;
+}
+static void scan_text(const cn__shader_parts *library, const char *code, cn__gpu_needs *n)
+{
+    static const char *const flags[] = { "put", "par", "pari", "parf", "arg", "argu", "argh", "tmp", "set_tmp", "fault", "subgroupBroadcast" };
+    for (int i = 0; i < 11; i++) if (mentions(code, flags[i])) n->flags |= 1u << i;
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "in%d", i); if (mentions(code, name)) n->in |= 1u << i;
+        snprintf(name, sizeof name, "raw%d", i); if (mentions(code, name)) n->raw |= 1u << i;
+        snprintf(name, sizeof name, "out%d", i); if (mentions(code, name)) n->out |= 1u << i;
+        snprintf(name, sizeof name, "set_raw%d", i); if (mentions(code, name)) n->set_raw |= 1u << i;
+    }
+    for (int i = 0; i < library->n; i++) {
+        char name[64], define[80];
+        snprintf(name, sizeof name, "%.*s", (int)library->v[i].name_n, library->v[i].name);
+        snprintf(define, sizeof define, "fn %s(", name);
+        if (mentions(code, name) && !strstr(code, define)) n->library[i / 64] |= 1ull << (i % 64);
+    }
+}
+bool cn__gpu_run_groups(cn_gpu_call *call_, const cn__gpu_launch *l)
+{
+    call *k = call_of(call_);
+    if (!l->code || l->groups <= 0) return !k->p->failed;
+    cn__gpu_command *c = cn__gpu_command_new(k->p, l->name ? l->name : k->step->name);
+    if (!c) return false;
+    scan_text(&k->p->device->library, l->code, &c->needs);
+    c->needs.group_bytes = l->group_bytes;
+    if (!add_inputs(k, c, l->first) || !add_outputs(k, c)) return false;
+    add_numbers(k, c);
+    cn__gpu_source s = { .memory = memory_of(k) };
+    cn__gpu_say(&s, "%s", l->code);
+    if (!add_put(k, c, &s)) return false;
+    c->body = keep_text(k, &s, true);
+    c->groups = l->groups;
+    c->size = l->size;
+    c->updates = k->step->updates;
+    c->checks = k->step->checks && c->needs.flags & CN__NEED_FAULT;
+    return c->body && !k->p->failed;
+}
+bool cn__gpu_each(cn_gpu_call *c, int64_t n, const char *code)
+{
+    if (n <= 0 || !code) return !call_of(c)->p->failed;
+    size_t had = call_of(c)->params.n;
+    cn_gpu_param(c, n);
+    const char *text = cn__gpu_text(c, "%s\nfn kernel(group: u32, local: u32) {\n    let i = group * 256u + local;\n"
+                                       "    if (i < par(%zuu)) { each(i); }\n}\n", code, had);
+    bool ok = cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = text, .groups = (n + 255) / 256, .size = 256 });
+    call_of(c)->params.n = had;
+    return ok;
+}
+char *cn__gpu_text(cn_gpu_call *c, const char *format, ...)
+{
+    call *k = call_of(c);
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    char *text = n < 0 ? NULL : cn__bump_new(memory_of(k), &k->p->plan->memory, (size_t)n + 1);
+    if (text) vsnprintf(text, (size_t)n + 1, format, again);
+    else k->p->failed = true;
+    va_end(again);
+    return text;
+}

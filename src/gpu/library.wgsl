@@ -1,0 +1,739 @@
+// Functions that kernels and expressions may use and that WGSL lacks. Each part is one function.
+
+//! part isnan
+// WGSL promises nothing about NaN and infinity in arithmetic: bits are looked at.
+fn isnan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+
+//! part isinf
+fn isinf(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u; }
+
+//! part isfinite
+fn isfinite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7f800000u; }
+
+//! part infinity
+fn infinity() -> f32 { var w = 0x7f800000u; return bitcast<f32>(w); }
+
+//! part not_a_number
+fn not_a_number() -> f32 { var w = 0x7fc00000u; return bitcast<f32>(w); }
+
+//! part muldiv
+// a * b / c and what is left, however large the product; c < 2^31
+fn muldiv(a: u32, b: u32, c: u32) -> vec2<u32> {
+    if (a == 0u || b <= 0xffffffffu / a) { return vec2<u32>(a * b / c, a * b % c); }
+    var q = 0u; var r = 0u;
+    for (var bit = 32u; bit > 0u; bit--) {
+        q *= 2u; r *= 2u;
+        if (r >= c) { r -= c; q++; }
+        if (((a >> (bit - 1u)) & 1u) == 0u) { continue; }
+        q += b / c; r += b % c;
+        if (r >= c) { r -= c; q++; }
+    }
+    return vec2<u32>(q, r);
+}
+
+//! part to_bf16
+//! uses isnan
+// to nearest, ties to even; the f32 that has the narrower type's value
+fn to_bf16(x: f32) -> f32 {
+    let w = bitcast<u32>(x);
+    if (isnan(x)) { return x; }
+    return bitcast<f32>((w + 0x7fffu + ((w >> 16u) & 1u)) & 0xffff0000u);
+}
+
+//! part to_f16
+fn to_f16(x: f32) -> f32 {
+    let w = bitcast<u32>(x); let a = w & 0x7fffffffu; let sign = w & 0x80000000u;
+    if (a > 0x7f800000u) { return x; }
+    if (a >= 0x477ff000u) { return bitcast<f32>(sign | 0x7f800000u); }
+    if (a < 0x38800000u) {
+        let units = round(abs(x) * 16777216.0);
+        return bitcast<f32>(sign | bitcast<u32>(units * 5.9604644775390625e-8));
+    }
+    return bitcast<f32>(sign | ((a + 0xfffu + ((a >> 13u) & 1u)) & 0xffffe000u));
+}
+
+//! part truth
+//! uses isnan
+// whether it is not 0: NaN is not, whatever != says of it
+fn truth(x: f32) -> bool { return x != 0.0 || isnan(x); }
+
+//! part larger
+//! uses isnan
+// NaN stays
+fn larger(x: f32, y: f32) -> f32 { return select(select(max(x, y), y, isnan(y)), x, isnan(x)); }
+
+//! part smaller
+//! uses isnan
+fn smaller(x: f32, y: f32) -> f32 { return select(select(min(x, y), y, isnan(y)), x, isnan(x)); }
+
+//! part limit
+//! uses isnan
+fn limit(x: f32, low: f32, high: f32) -> f32 { return select(min(max(x, low), high), x, isnan(x)); }
+
+//! part with_sign
+fn with_sign(size: f32, x: f32) -> f32 {
+    return bitcast<f32>((bitcast<u32>(size) & 0x7fffffffu) | (bitcast<u32>(x) & 0x80000000u));
+}
+
+//! part mixed
+// from x to y as t goes from 0 to 1
+fn mixed(x: f32, y: f32, t: f32) -> f32 {
+    return select(y - (y - x) * (1.0 - t), x + t * (y - x), abs(t) < 0.5);
+}
+
+//! part to_whole
+//! uses isnan
+// a float as a whole number: towards zero, at most what fits; as a byte: the lowest of the 64-bit whole number, which
+// is 0 from 2^31 on, since floats have 24 bits, and 255 from 2^63 on; 64 bits as 32
+fn to_whole(x: f32) -> i32 {
+    if (isnan(x)) { return 0; }
+    if (x >= 2147483648.0) { return 2147483647; }
+    if (x <= -2147483648.0) { return bitcast<i32>(0x80000000u); }
+    return i32(x);
+}
+
+//! part low_byte
+//! uses to_whole
+fn low_byte(x: f32) -> i32 {
+    if (x >= 9223372036854775808.0) { return 255; }
+    return select(0, to_whole(x), abs(x) < 2147483648.0) & 255;
+}
+
+//! part saturated
+fn saturated(low: u32, high: u32) -> i32 {
+    let x = bitcast<i32>(low); let h = bitcast<i32>(high);
+    return select(select(2147483647, bitcast<i32>(0x80000000u), h < 0), x, (x >> 31u) == h);
+}
+
+//! part exponential
+//! uses isnan
+// some GPUs make numbers of exp(NaN) and log(-1), and have log near 1 to 2^-21 only
+fn exponential(x: f32) -> f32 { return select(exp(x), x, isnan(x)); }
+
+//! part logarithm
+//! uses isnan isinf infinity not_a_number log1p
+fn logarithm(x: f32) -> f32 {
+    if (abs(x - 1.0) < 0.4) { return log1p(x - 1.0); }
+    if (isnan(x) || x < 0.0) { return not_a_number(); }
+    return select(select(log(x), x, isinf(x)), -infinity(), x == 0.0);
+}
+
+//! part logarithm_2
+//! uses isnan isinf infinity not_a_number
+fn logarithm_2(x: f32) -> f32 {
+    if (isnan(x) || x < 0.0) { return not_a_number(); }
+    return select(select(log2(x), x, isinf(x)), -infinity(), x == 0.0);
+}
+
+//! part power_of_2
+// powers of e: x = n log(2) + r, as the CPU has them
+fn power_of_2(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
+
+//! part expm1_reduced
+fn expm1_reduced(r: f32) -> f32 {
+    var q = 0x1.9eb31ap-13f;
+    q = q * r + 0x1.6d3978p-10f; q = q * r + 0x1.1112bap-7f; q = q * r + 0x1.5554fap-5f;
+    q = q * r + 0x1.555554p-3f;
+    return r * r * (q * r + 0.5) + r;
+}
+
+//! part expm1
+//! uses isnan infinity power_of_2 expm1_reduced
+fn expm1(x: f32) -> f32 {
+    if (x == 0.0 || isnan(x)) { return x; }
+    if (x > 88.8) { return infinity(); }
+    let c = max(x, -30.0); let n = round(c * 1.44269504);
+    let half = power_of_2(i32(n) - 1);
+    return 2.0 * (half * expm1_reduced(c - n * 0x1.63p-1f + n * 0x1.bd0106p-13f) + (half - 0.5));
+}
+
+//! part sigmoid
+//! uses limit exponential
+fn sigmoid(x: f32) -> f32 {
+    return select(1.0 / (1.0 + exponential(-limit(x, -88.0, 88.0))), 0.0, x < -87.3);
+}
+
+//! part silu
+//! uses larger sigmoid
+fn silu(x: f32) -> f32 { return larger(x, -110.0) * sigmoid(x); }
+
+//! part hyperbolic_sine
+//! uses isnan with_sign exponential expm1
+fn hyperbolic_sine(x: f32) -> f32 {
+    let a = abs(x); let e = expm1(min(a, 20.0)); let h = exponential(0.5 * a);
+    return with_sign(select(0.5 * (e + e / (e + 1.0)), 0.5 * h * h, a > 20.0 || isnan(x)), x);
+}
+
+//! part hyperbolic_cosine
+//! uses isnan exponential
+fn hyperbolic_cosine(x: f32) -> f32 {
+    let a = abs(x); let e = exp(min(a, 20.0)); let h = exponential(0.5 * a);
+    return select(0.5 * (e + 1.0 / e), 0.5 * h * h, a > 20.0 || isnan(x));
+}
+
+//! part hyperbolic_tangent
+//! uses isnan with_sign
+fn hyperbolic_tangent(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    let a = min(abs(x), 9.1); let z = a * a;
+    var q = -0x1.830bfcp-8f;
+    q = q * z + 0x1.54e01ap-6f; q = q * z - 0x1.b89edap-5f; q = q * z + 0x1.1109dcp-3f;
+    q = q * z - 0x1.55553ep-2f;
+    return with_sign(select(1.0 - 2.0 / (exp(2.0 * a) + 1.0), a * z * q + a, a < 0.6), x);
+}
+
+//! part log1p
+//! uses isnan isinf infinity not_a_number
+// log(1 + x): 1 + x = 2^k m; while k is 0, what counts is x itself
+fn log1p(x: f32) -> f32 {
+    if (isnan(x) || x < -1.0) { return not_a_number(); }
+    if (x == -1.0) { return -infinity(); }
+    if (isinf(x) || x == 0.0) { return x; }
+    let u = bitcast<u32>(1.0 + x) + (0x3f800000u - 0x3f3504f3u);
+    let k = i32(u >> 23u) - 127;
+    let f = select(bitcast<f32>((u & 0x007fffffu) + 0x3f3504f3u) - 1.0, x, k == 0);
+    let s = f / (2.0 + f); let z = s * s;
+    var q = 0x1.e2fa1ep-3f;
+    q = q * z + 0x1.2438cp-2f; q = q * z + 0x1.999a7ap-2f; q = q * z + 0x1.555554p-1f;
+    return f32(k) * 0.69314718 + s * (q * z + 2.0);
+}
+
+//! part softplus
+//! uses larger log1p
+fn softplus(x: f32) -> f32 { return larger(x, 0.0) + log1p(exp(-abs(x))); }
+
+//! part mish
+//! uses larger limit
+// x tanh(log(1 + e^x))
+fn mish(x: f32) -> f32 {
+    let e = exp(limit(x, -88.0, 20.0)); let n = e * (e + 2.0);
+    return larger(x, -120.0) * (n / (n + 2.0));
+}
+
+//! part power
+//! uses isnan isinf infinity not_a_number with_sign
+// x^y as the CPU has it at the edges; from 2^24 on every float is even
+fn power(x: f32, y: f32) -> f32 {
+    if (y == 0.0 || x == 1.0) { return 1.0; }
+    if (isnan(x) || isnan(y)) { return not_a_number(); }
+    let a = abs(x); let size = abs(y);
+    let whole = size >= 16777216.0 || floor(y) == y;
+    if (x < 0.0 && !isinf(x) && !whole) { return not_a_number(); }
+    var r = 1.0;
+    if (a == 0.0 || isinf(a) || isinf(y)) {
+        if (a != 1.0) { r = select(0.0, infinity(), (a > 1.0) == (y > 0.0)); }
+    } else if (whole && size <= 64.0) {
+        var s = a;
+        for (var e = u32(size); e > 0u; e >>= 1u) {
+            if ((e & 1u) == 1u) { r *= s; }
+            s *= s;
+        }
+        if (y < 0.0) { r = 1.0 / r; }
+    } else {
+        r = exp2(y * log2(a));
+    }
+    let odd = size < 16777216.0 && whole && (i32(y) & 1) == 1;
+    return select(r, with_sign(r, x), odd);
+}
+
+//! part erf
+//! uses limit
+// the error function and gelu: quotients of polynomials, the CPU's
+fn erf(x: f32) -> f32 {
+    let c = limit(x, -3.93, 3.93); let z = c * c;
+    var p = -0x1.b9c5c6p-27f;
+    p = p * z + 0x1.36097ap-18f; p = p * z + 0x1.8b7bf4p-12f; p = p * z + 0x1.f75bcp-9f;
+    p = p * z + 0x1.bc7476p-5f;
+    p = p * z + 0x1.7b2f3cp-3f; p = p * z + 0x1.20dd76p0f;
+    var q = 0x1.062452p-14f;
+    q = q * z + 0x1.556b34p-10f; q = q * z + 0x1.f9c51ep-7f; q = q * z + 0x1.d27b72p-4f;
+    q = q * z + 0x1.fd5aecp-2f;
+    return c * p / (q * z + 1.0);
+}
+
+//! part gelu
+//! uses isnan
+fn gelu(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    let a = min(abs(x), 14.5);
+    var p = 0x1.d115a4p-11f;
+    p = p * a + 0x1.7cc144p-7f; p = p * a + 0x1.23a7p-4f; p = p * a + 0x1.00554p-2f;
+    p = p * a + 0x1.03b77cp-1f;
+    p = p * a + 0.5;
+    var q = 0x1.2372eap-9f;
+    q = q * a + 0x1.dd33d6p-6f; q = q * a + 0x1.7218f2p-3f; q = q * a + 0x1.50208cp-1f;
+    q = q * a + 0x1.725d7cp0f;
+    q = q * a + 0x1.cff9a6p0f;
+    return max(x, 0.0) - a * exp(-0.5 * a * a) * p / (q * a + 1.0);
+}
+
+//! part gelu_slope
+//! uses gelu
+fn gelu_slope(x: f32) -> f32 {
+    let share = select(gelu(x) / x, 0.5, abs(x) < 1e-6);
+    return share + x * (0.39894228 * exp(-0.5 * x * x));
+}
+
+//! part gelu_tanh
+//! uses larger limit sigmoid
+fn gelu_tanh(x: f32) -> f32 {
+    let c = limit(x, -11.0, 11.0);
+    return larger(x, -11.0) * sigmoid(c * (1.5957691 + 0.071354814 * c * c));
+}
+
+//! part gelu_tanh_slope
+//! uses sigmoid
+fn gelu_tanh_slope(x: f32) -> f32 {
+    let s = sigmoid(x * (1.5957691 + 0.071354814 * x * x));
+    return s * (1.0 + 2.0 * x * (1.0 - s) * (0.79788456 + 0.10703222 * x * x));
+}
+
+//! part reduced_sine
+// sin and cos, which GPUs have to 2^-11 only: x = n pi + r, pi in parts so short that the first products are exact;
+// from 2^21 on, where neighbours are a quarter apart, as they have it
+fn reduced_sine(x: f32, n: f32) -> f32 {
+    let r = x - n * 3.140625 - n * 0.0009675025939941406 - n * 1.5099067240953445e-7 - n * 5.126688e-12;
+    let z = r * r;
+    var q = 2.6348696e-6;
+    q = q * z - 0.0001982278; q = q * z + 0.0083332425; q = q * z - 0.16666666;
+    return r + r * (z * q);
+}
+
+//! part sine
+//! uses isfinite not_a_number reduced_sine
+fn sine(x: f32) -> f32 {
+    if (!isfinite(x)) { return not_a_number(); }
+    if (abs(x) >= 2097152.0) { return sin(x); }
+    let n = round(x * 0.31830989);
+    return reduced_sine(x, n) * f32(1 - 2 * (i32(n) & 1));
+}
+
+//! part cosine
+//! uses isfinite not_a_number reduced_sine
+fn cosine(x: f32) -> f32 {
+    if (!isfinite(x)) { return not_a_number(); }
+    if (abs(x) >= 2097152.0) { return cos(x); }
+    let n = round(x * 0.31830989 + 0.5);
+    return reduced_sine(x, n - 0.5) * f32(1 - 2 * (i32(n) & 1));
+}
+
+//! part arctangent
+//! uses with_sign
+// and back
+fn arctangent(x: f32) -> f32 {
+    let a = abs(x);
+    let far = a > 2.4142135; let middle = !far && a > 0.41421356;
+    let t = select(select(a, (a - 1.0) / (a + 1.0), middle), -1.0 / a, far);
+    let start = select(select(0.0, 0.78539816, middle), 1.5707963, far);
+    let z = t * t;
+    var q = 0.08539082;
+    q = q * z - 0.14028941; q = q * z + 0.19991548; q = q * z - 0.3333329;
+    return with_sign(start + (t + t * (z * q)), x);
+}
+
+//! part angle
+//! uses isnan isinf not_a_number with_sign arctangent
+fn angle(y: f32, x: f32) -> f32 {
+    if (isnan(x) || isnan(y)) { return not_a_number(); }
+    let a = abs(x); let b = abs(y); let most = max(a, b); let least = min(a, b);
+    var t = 0.0;
+    if (isinf(least)) { t = 1.0; } else if (most > 0.0 && !isinf(most)) { t = least / most; }
+    t = arctangent(t);
+    if (b > a) { t = 1.5707963 - t; }
+    if (bitcast<i32>(x) < 0) { t = 3.1415927 - t; }
+    return with_sign(t, y);
+}
+
+//! part arcsine_near
+fn arcsine_near(x: f32) -> f32 {
+    let z = x * x;
+    var q = 0.03832829;
+    q = q * z + 0.026433369; q = q * z + 0.045020215; q = q * z + 0.07498761; q = q * z + 0.16666673;
+    return x + x * (z * q);
+}
+
+//! part arcsine
+//! uses isnan not_a_number with_sign arcsine_near
+fn arcsine(x: f32) -> f32 {
+    let a = abs(x);
+    if (isnan(x) || a > 1.0) { return not_a_number(); }
+    if (a <= 0.5) { return arcsine_near(x); }
+    return with_sign(1.5707963 - 2.0 * arcsine_near(sqrt(0.5 * (1.0 - a))), x);
+}
+
+//! part arccosine
+//! uses isnan not_a_number arcsine_near
+fn arccosine(x: f32) -> f32 {
+    let a = abs(x);
+    if (isnan(x) || a > 1.0) { return not_a_number(); }
+    if (a <= 0.5) { return 1.5707963 - arcsine_near(x); }
+    let t = 2.0 * arcsine_near(sqrt(0.5 * (1.0 - a)));
+    return select(t, 3.1415927 - t, x < 0.0);
+}
+
+//! part modulo
+//! uses not_a_number with_sign
+// x - y trunc(x / y), exact: x % y divides, and is off by y where the quotient is nearly whole. Eight bits at a time.
+fn modulo(x: f32, y: f32) -> f32 {
+    let a = bitcast<u32>(x) & 0x7fffffffu; let b = bitcast<u32>(y) & 0x7fffffffu;
+    if (a >= 0x7f800000u || b == 0u || b > 0x7f800000u) { return not_a_number(); }
+    if (a < b) { return x; }
+    let ea = max(a >> 23u, 1u); let eb = max(b >> 23u, 1u);
+    let mb = (b & 0x7fffffu) | select(0x800000u, 0u, b < 0x800000u);
+    var m = ((a & 0x7fffffu) | select(0x800000u, 0u, a < 0x800000u)) % mb;
+    for (var d = ea - eb; d > 0u;) {
+        let s = min(d, 8u);
+        m = (m << s) % mb;
+        d -= s;
+    }
+    if (m == 0u) { return with_sign(0.0, x); }
+    let s = countLeadingZeros(m) - 8u;
+    var w = (m << s) - 0x800000u;
+    if (eb > s) { w += (eb - s) << 23u; } else { w = m << (eb - 1u); }
+    return bitcast<f32>(w | (bitcast<u32>(x) & 0x80000000u));
+}
+
+//! part remainder
+//! uses isnan modulo
+fn remainder(x: f32, y: f32) -> f32 {
+    let m = modulo(x, y);
+    return select(m, m + y, m != 0.0 && !isnan(m) && (m < 0.0) != (y < 0.0));
+}
+
+//! part floor_divide
+//! uses isnan isinf infinity not_a_number with_sign modulo
+fn floor_divide(x: f32, y: f32) -> f32 {
+    let sign = bitcast<f32>((bitcast<u32>(x) ^ bitcast<u32>(y)) & 0x80000000u);
+    if (y == 0.0) { return with_sign(select(infinity(), not_a_number(), x == 0.0 || isnan(x)), sign); }
+    let m = modulo(x, y);
+    if (isnan(m) || isinf(y)) {
+        return select(select(0.0, -1.0, m != 0.0 && (m < 0.0) != (y < 0.0)), m, isnan(m));
+    }
+    let q = round((x - m) / y) - f32(m != 0.0 && (m < 0.0) != (y < 0.0));
+    return select(q, with_sign(0.0, sign), q == 0.0);
+}
+
+//! part whole_modulo
+// whole numbers: divided by 0 they give 0; shifted too far, nothing, or the sign
+fn whole_modulo(x: i32, y: i32) -> i32 {
+    if (y == 0 || y == -1) { return 0; }
+    return x % y;
+}
+
+//! part whole_remainder
+//! uses whole_modulo
+fn whole_remainder(x: i32, y: i32) -> i32 {
+    let m = whole_modulo(x, y);
+    return select(m, m + y, m != 0 && (m < 0) != (y < 0));
+}
+
+//! part whole_floor_divide
+fn whole_floor_divide(x: i32, y: i32) -> i32 {
+    if (y == 0) { return 0; }
+    if (y == -1) { return -x; }
+    let m = x % y;
+    return x / y - i32(m != 0 && (m < 0) != (y < 0));
+}
+
+//! part whole_power
+fn whole_power(x: i32, y: i32) -> i32 {
+    if (y < 0) { return select(select(0, select(1, -1, (y & 1) == 1), x == -1), 1, x == 1); }
+    var r = 1; var s = x;
+    for (var e = y; e > 0; e >>= 1u) {
+        if ((e & 1) == 1) { r *= s; }
+        s *= s;
+    }
+    return r;
+}
+
+//! part shift_left
+fn shift_left(x: i32, y: i32, bits: i32) -> i32 {
+    if (y < 0 || y >= min(bits, 32)) { return 0; }
+    return bitcast<i32>(bitcast<u32>(x) << u32(y));
+}
+
+//! part shift_right
+fn shift_right(x: i32, y: i32, bits: i32) -> i32 {
+    return x >> select(u32(y), 31u, y < 0 || y >= min(bits, 32));
+}
+
+//! part ordered
+//! uses isnan
+// words in the order of the floats they stand for, NaN last; the better of two (word, place), the first of equals
+fn ordered(x: f32) -> u32 {
+    let w = bitcast<u32>(x);
+    if (isnan(x)) { return 0xffffffffu; }
+    if (x == 0.0) { return 0x80000000u; }
+    return select(w | 0x80000000u, ~w, (w >> 31u) == 1u);
+}
+
+//! part first_of
+fn first_of(s: vec2<u32>, t: vec2<u32>) -> vec2<u32> {
+    return select(s, t, t.x > s.x || (t.x == s.x && t.y < s.y));
+}
+
+//! part multiply
+// 64 bits as (low, high): products of two words; sums; upper halves of products; shifts; a 2^e to the nearest f32
+fn multiply(a: u32, b: u32) -> vec2<u32> {
+    let x = a & 0xffffu; let y = a >> 16u; let u = b & 0xffffu; let v = b >> 16u;
+    let m = y * u + ((x * u) >> 16u); let n = x * v + (m & 0xffffu);
+    return vec2<u32>(a * b, y * v + (m >> 16u) + (n >> 16u));
+}
+
+//! part add_64
+fn add_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+    let low = a.x + b.x;
+    return vec2<u32>(low, a.y + b.y + u32(low < a.x));
+}
+
+//! part subtract_64
+fn subtract_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+    return vec2<u32>(a.x - b.x, a.y - b.y - u32(a.x < b.x));
+}
+
+//! part upper_64
+//! uses multiply add_64
+fn upper_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+    let p = multiply(a.x, b.y); let q = multiply(a.y, b.x);
+    let m = add_64(vec2<u32>(multiply(a.x, b.x).y, 0u), vec2<u32>(p.x, 0u));
+    let n = add_64(m, vec2<u32>(q.x, 0u));
+    let r = add_64(add_64(multiply(a.y, b.y), vec2<u32>(p.y, 0u)), vec2<u32>(q.y, 0u));
+    return add_64(r, vec2<u32>(n.y, 0u));
+}
+
+//! part shift_64
+fn shift_64(a: vec2<u32>, s: u32) -> vec2<u32> {
+    if (s == 0u) { return a; }
+    if (s >= 32u) { return vec2<u32>(0u, a.x << (s - 32u)); }
+    return vec2<u32>(a.x << s, (a.y << s) | (a.x >> (32u - s)));
+}
+
+//! part nearest_64
+//! uses shift_64
+fn nearest_64(a: vec2<u32>, e: i32) -> f32 {
+    if (a.x == 0u && a.y == 0u) { return 0.0; }
+    let zeros = select(countLeadingZeros(a.y), 32u + countLeadingZeros(a.x), a.y == 0u);
+    let m = shift_64(a, zeros);
+    let top = m.y >> 8u; let rest = m.y & 255u;
+    let up = rest > 128u || (rest == 128u && (m.x != 0u || (top & 1u) == 1u));
+    return bitcast<f32>((u32(190 + e - i32(zeros)) << 23u) + (top - 0x800000u) + u32(up));
+}
+
+//! part nearest_signed_64
+//! uses subtract_64 nearest_64
+fn nearest_signed_64(a: vec2<u32>) -> f32 {
+    if (bitcast<i32>(a.y) >= 0) { return nearest_64(a, 0); }
+    return -nearest_64(subtract_64(vec2<u32>(0u), a), 0);
+}
+
+//! part real_of
+// the words of a f64 as f32, towards zero
+fn real_of(low: u32, high: u32) -> f32 {
+    let e = i32((high >> 20u) & 0x7ffu) - 1023;
+    if (e < -126) { return 0.0; }
+    if (e > 127) { return bitcast<f32>((high & 0x80000000u) | 0x7f800000u); }
+    return bitcast<f32>((high & 0x80000000u) | (u32(e + 127) << 23u) | ((high & 0xfffffu) << 3u) | (low >> 29u));
+}
+
+//! part quotient_64
+// a / d and the remainder, for quotients of 32 bits and d below 2^31
+fn quotient_64(a: vec2<u32>, d: u32) -> vec2<u32> {
+    var q = 0u; var r = 0u;
+    for (var k = 0u; k < 64u; k++) {
+        r = (r << 1u) | ((select(a.x, a.y, k < 32u) >> (31u - (k & 31u))) & 1u);
+        q = q << 1u;
+        if (r >= d) { r -= d; q |= 1u; }
+    }
+    return vec2<u32>(q, r);
+}
+
+//! part spaced_whole
+//! uses to_whole multiply quotient_64
+// start + i (end - start) / (count - 1) towards zero: exact if both ends are whole
+fn spaced_whole(start: i32, end: i32, real_start: f32, real_end: f32, i: u32, count: u32) -> i32 {
+    let steps = max(count, 2u) - 1u;
+    if (real_start != f32(start) || real_end != f32(end)) {
+        return to_whole(real_start + (real_end - real_start) * (f32(i) / f32(steps)));
+    }
+    let down = end < start;
+    let q = quotient_64(multiply(i, select(u32(end) - u32(start), u32(start) - u32(end), down)), steps);
+    let floored = select(start + i32(q.x), start - i32(q.x) - i32(q.y > 0u), down);
+    return floored + i32(floored < 0 && q.y > 0u);
+}
+
+//! part philox
+//! uses multiply
+// random numbers by position (core/philox.h): a block; word i; words 2i and 2i + 1; [0, 1) from a word
+fn philox(seed: vec2<u32>, stream: vec2<u32>, block: u32) -> vec4<u32> {
+    var key = seed;
+    var c = vec4<u32>(block, 0u, stream);
+    for (var k = 0u; k < 10u; k++) {
+        let p = multiply(0xD2511F53u, c.x); let q = multiply(0xCD9E8D57u, c.z);
+        c = vec4<u32>(q.y ^ c.y ^ key.x, q.x, p.y ^ c.w ^ key.y, p.x);
+        key += vec2<u32>(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return c;
+}
+
+//! part random_word
+//! uses philox
+fn random_word(seed0: u32, seed1: u32, stream0: u32, stream1: u32, i: u32) -> u32 {
+    let c = philox(vec2<u32>(seed0, seed1), vec2<u32>(stream0, stream1), i >> 2u);
+    let pair = select(c.xy, c.zw, (i & 2u) != 0u);
+    return select(pair.x, pair.y, (i & 1u) != 0u);
+}
+
+//! part random_pair
+//! uses philox
+fn random_pair(seed0: u32, seed1: u32, stream0: u32, stream1: u32, i: u32) -> vec2<u32> {
+    let c = philox(vec2<u32>(seed0, seed1), vec2<u32>(stream0, stream1), i >> 1u);
+    return select(c.xy, c.zw, (i & 1u) != 0u);
+}
+
+//! part unit
+fn unit(word: u32) -> f32 { return f32(word >> 8u) * 0x1p-24f; }
+
+//! part unit_53
+//! uses nearest_64
+// the same from the upper 53 bits of two, to the nearest f32; whether it is below p
+fn unit_53(w: vec2<u32>) -> f32 { return nearest_64(vec2<u32>(w.y & 0xfffff800u, w.x), -64); }
+
+//! part unit_53_below
+//! uses isnan shift_64
+fn unit_53_below(w: vec2<u32>, p: f32) -> bool {
+    let b = bitcast<u32>(p);
+    if (isnan(p) || p <= 0.0) { return false; }
+    if (p >= 1.0) { return true; }
+    let e = b >> 23u; let m = (b & 0x7fffffu) | 0x800000u;
+    var limit_64 = vec2<u32>((m >> min(86u - min(e, 86u), 31u)) | 1u, 0u);
+    if (e >= 86u) { limit_64 = shift_64(vec2<u32>(m, 0u), e - 86u); }
+    let low = w.y & 0xfffff800u;
+    return w.x < limit_64.y || (w.x == limit_64.y && low < limit_64.x);
+}
+
+//! part below
+//! uses multiply add_64
+// whole numbers below a limit (ops/create/draw.h)
+fn below(count: vec2<u32>, w: vec2<u32>) -> vec2<u32> {
+    let middle = add_64(multiply(w.x, count.x), vec2<u32>(multiply(w.y, count.x).y, 0u));
+    let carry = add_64(multiply(w.y, count.y), vec2<u32>(middle.x, 0u));
+    return add_64(add_64(multiply(w.x, count.y), vec2<u32>(middle.y, 0u)), vec2<u32>(carry.y, 0u));
+}
+
+//! part apart
+// The normal distribution with the CPU's very bits (ops/create/random.c). What a GPU may do in its own way is done
+// here by hand: products and sums are kept apart by a zero that the compiler cannot know, quotients and roots are
+// rounded by whole numbers, and the cosine, which the CPU computes in f64, is a polynomial in 64-bit fixed point: for
+// each of the 2^24 arguments there are it gives the same f32.
+fn apart(x: f32, zero: u32) -> f32 { return bitcast<f32>(bitcast<u32>(x) | zero); }
+
+//! part exact_quotient
+fn exact_quotient(x: f32, y: f32) -> f32 {
+    let a = bitcast<u32>(x); let b = bitcast<u32>(y);
+    if (x == 0.0) { return x; }
+    let ma = (a & 0x7fffffu) | 0x800000u; let mb = (b & 0x7fffffu) | 0x800000u;
+    var q = ma / mb; var r = ma % mb;
+    for (var k = 0u; k < 3u; k++) {
+        r = r << 8u;
+        q = (q << 8u) | (r / mb);
+        r = r % mb;
+    }
+    let over = q >= 0x1000000u;
+    let m = select(q, q >> 1u, over);
+    let half = select(2u * r == mb, (q & 1u) == 1u && r == 0u, over);
+    let more = select(2u * r > mb, (q & 1u) == 1u && r != 0u, over);
+    let e = ((a >> 23u) & 255u) - ((b >> 23u) & 255u) + 126u + u32(over);
+    let size = (e << 23u) + (m - 0x800000u) + u32(more || (half && (m & 1u) == 1u));
+    return bitcast<f32>(size | ((a ^ b) & 0x80000000u));
+}
+
+//! part exact_root
+//! uses multiply subtract_64 shift_64
+fn exact_root(x: f32) -> f32 {
+    let b = bitcast<u32>(x);
+    if ((b & 0x7fffffffu) == 0u) { return x; }
+    let odd = (b >> 23u) & 1u;
+    let m = (b & 0x7fffffu) | 0x800000u;
+    let n = shift_64(vec2<u32>(m, 0u), 24u - odd);
+    var r = clamp(u32(sqrt(f32(m) * select(16777216.0, 8388608.0, odd == 1u))), 0x800000u, 0xffffffu);
+    for (var k = 0u; k < 8u; k++) {
+        let s = multiply(r, r); let t = subtract_64(n, s);
+        if (bitcast<i32>(t.y) < 0) { r -= 1u; } else if (t.y > 0u || t.x > 2u * r) { r += 1u; }
+    }
+    let rest = subtract_64(n, multiply(r, r)).x;
+    return bitcast<f32>(((((b >> 23u) + 127u) / 2u) << 23u) + (r - 0x800000u) + u32(rest > r));
+}
+
+//! part exact_log
+//! uses apart exact_quotient
+fn exact_log(x: f32, zero: u32) -> f32 {
+    let u = bitcast<u32>(x); let k = bitcast<i32>(u - 0x3f3504f3u) >> 23u;
+    let f = apart(bitcast<f32>(u - (bitcast<u32>(k) << 23u)) - 1.0, zero); let e = f32(k);
+    let s = exact_quotient(f, apart(2.0 + f, zero)); let z = apart(s * s, zero);
+    let h = apart(0.5 * f * f, zero);
+    var q = 0x1.e340b8p-3f;
+    q = apart(apart(q * z, zero) + 0x1.2436fep-2f, zero);
+    q = apart(apart(q * z, zero) + 0x1.999a82p-2f, zero);
+    q = apart(apart(q * z, zero) + 0x1.555554p-1f, zero);
+    let inner = apart(s * apart(apart(q * z, zero) + h, zero), zero);
+    let low = apart(apart(e * 0x1.2fefa2p-17f, zero) + inner, zero);
+    return apart(apart(e * 0x1.62e3p-1f, zero) + apart(f - apart(h - low, zero), zero), zero);
+}
+
+//! part exact_cosine
+//! uses subtract_64 upper_64 shift_64 nearest_64
+// cos of 0 to 2 pi: x = pi/2 + r, or 3 pi/2 + r, r in units of 2^-62; its square too; sin(r)/r in units of 2^-64
+fn exact_cosine(x: f32) -> f32 {
+    let b = bitcast<u32>(x);
+    if (b == 0u) { return 1.0; }
+    let first = b <= 0x40490fdau;
+    let turn = select(vec2<u32>(0x321D234Eu, 0x2D97C7F3u), vec2<u32>(0x10B4611Au, 0x6487ED51u), first);
+    var a = subtract_64(shift_64(vec2<u32>((b & 0x7fffffu) | 0x800000u, 0u), (b >> 23u) - 88u), turn);
+    let negative = bitcast<i32>(a.y) < 0;
+    if (negative) { a = subtract_64(vec2<u32>(0u), a); }
+    let twice = shift_64(a, 1u); let z = upper_64(twice, twice);
+    var q = vec2<u32>(0x99dfc346u, 0x00000066u);
+    q = subtract_64(vec2<u32>(0x0e94e550u, 0x00002e2eu), shift_64(upper_64(q, z), 2u));
+    q = subtract_64(vec2<u32>(0xca46ab49u, 0x000d00beu), shift_64(upper_64(q, z), 2u));
+    q = subtract_64(vec2<u32>(0x91fac9e0u, 0x02222218u), shift_64(upper_64(q, z), 2u));
+    q = subtract_64(vec2<u32>(0xecb7be00u, 0x2aaaaaa8u), shift_64(upper_64(q, z), 2u));
+    q = subtract_64(vec2<u32>(0u), shift_64(upper_64(q, z), 2u));
+    let zeros = select(countLeadingZeros(a.y), 32u + countLeadingZeros(a.x), a.y == 0u);
+    a = shift_64(a, zeros);
+    if (q.x != 0u || q.y != 0u) { a = upper_64(a, q); }
+    let y = nearest_64(a, -62 - i32(zeros));
+    return select(y, -y, negative != first);
+}
+
+//! part normal
+//! uses unit apart exact_root exact_log exact_cosine
+fn normal(w: vec2<u32>, zero: u32) -> f32 {
+    let root = exact_root(apart(-2.0 * exact_log(apart(1.0 - unit(w.x), zero), zero), zero));
+    return root * exact_cosine(apart(6.28318530717958647692f * unit(w.y), zero));
+}
+
+//! part normal_wide
+//! uses log1p reduced_sine
+// of f64, whose draws have 32 bits each: to some places of f32
+fn normal_wide(w: vec2<u32>) -> f32 {
+    var log_u = log(f32(w.x + 1u) * 0x1p-32f);
+    if (w.x >= 0x80000000u) { log_u = log1p(f32(~w.x) * -0x1p-32f); }
+    let d = bitcast<i32>(0x40000000u - w.y);
+    let back = bitcast<i32>(0x80000000u - bitcast<u32>(d));
+    let near = select(back, d, d <= 0x40000000 && d >= -0x40000000);
+    return sqrt(-2.0 * log_u) * reduced_sine(f32(near) * 1.4629181e-9, 0.0);
+}
+
+//! part float_key
+// The words of floats as whole numbers in the order of the floats: NaN is the largest, -0 equals 0. Some drivers take the
+// smallest floats for 0 when they compare floats.
+fn float_key(w: u32) -> u32 {
+    let a = w & 0x7fffffffu;
+    if (a > 0x7f800000u) { return 0xffffffffu; }
+    if (a == 0u) { return 0x80000000u; }
+    return select(w | 0x80000000u, ~w, a != w);
+}
+
+//! part whole_key
+// The same for words of whole numbers.
+fn whole_key(w: u32) -> u32 { return w ^ 0x80000000u; }

@@ -1,0 +1,190 @@
+// matmul in f32, or in i32 for whole numbers. Operands are read as they lie in memory, with any strides.
+//
+//   direct  a workgroup of 8 invocations that run in step keeps 16 × 32 sums in registers: what one of them has read of a goes
+//           to the others by broadcast, without a barrier. For drivers that are a CPU and run 8 invocations as a vector.
+//   tiled   a workgroup of 16 × 16 invocations keeps 64 × 64 sums and shares slices of a and b, 16 long, in workgroup memory.
+//   plain   an invocation has one sum: for a few rows or a few columns.
+//
+// With several parts of the inner axis (parts), sums of parts go to scratch memory, and the kernel add_parts adds them, always
+// in the same order. A result with strides of its own (strided) is written where lies(i) says.
+//
+// par(0..2): rows, columns, inner axis; 3..6: strides of a's and b's rows and columns; 7: elements of the result; 8: parts;
+// 9: length of a part; 10: bit 0 is set if neighbours along k lie side by side in a, bit 1 the same for b; 11: axes of the
+// batch; from 12 on for each of them its size and the strides of a and b.
+//! hole type = f32 | i32
+//! hole parts = true | false
+//! hole strided = true | false
+//! hole lies = any
+
+//! part numbers
+//! uses par
+alias T = {{type}};
+fn m() -> u32 { return par(0u); }
+fn n() -> u32 { return par(1u); }
+fn inner() -> u32 { return par(2u); }
+fn a_row() -> u32 { return par(3u); }
+fn a_col() -> u32 { return par(4u); }
+fn b_row() -> u32 { return par(5u); }
+fn b_col() -> u32 { return par(6u); }
+fn numel() -> u32 { return par(7u); }
+fn parts() -> u32 { return par(8u); }
+// Where item `item` of the batch begins in a and b.
+fn first(item: u32) -> vec2<u32> {
+    var rest = item; var at = vec2<u32>(0u, 0u);
+    for (var d = 0u; d < par(11u); d++) {
+        let size = par(12u + 3u * d);
+        at += (rest % size) * vec2<u32>(par(13u + 3u * d), par(14u + 3u * d));
+        rest /= size;
+    }
+    return at;
+}
+
+//! part finish
+// Element i of the result to its place.
+//! if strided
+//! uses out0 par
+{{lies}}
+fn finish(i: u32, v: {{type}}) { out0(lies(i), v); }
+//! else
+//! uses put
+fn finish(i: u32, v: {{type}}) { put(i, v); }
+//! end
+
+//! part store
+//! if parts
+//! uses set_tmp
+fn store(i: u32, v: {{type}}) { set_tmp(i, bitcast<u32>(v)); }
+//! else
+//! uses finish
+fn store(i: u32, v: {{type}}) { finish(i, v); }
+//! end
+
+//! part place
+//! uses par numbers
+// The work of a workgroup: rows and columns from (row, col) on, of the inner axis begin to end.
+struct Place { row: u32, col: u32, begin: u32, end: u32, a: u32, b: u32, out: u32 }
+fn place(group: u32, height: u32, width: u32) -> Place {
+    let across = (n() + width - 1u) / width; let down = (m() + height - 1u) / height;
+    let tile = group % (across * down); let rest = group / (across * down);
+    let part = rest % parts(); let item = rest / parts(); let at = first(item);
+    let begin = part * par(9u);
+    return Place((tile / across) * height, (tile % across) * width, begin, min(begin + par(9u), inner()), at.x, at.y,
+                 part * numel() + item * m() * n());
+}
+
+//! kernel direct
+//! uses in0 in1 subgroups numbers place store
+// x: what this invocation read of a, for one row of 16, of two steps along k; y: of b, for four columns. The sums have names
+// of their own, because arrays would not stay in registers.
+fn kernel(group: u32, local: u32) {
+    let p = place(group, 16u, 32u);
+    let rows = min(p.row + local + vec2<u32>(0u, 8u), vec2<u32>(m() - 1u));
+    let cols = min(p.col + local + vec4<u32>(0u, 8u, 16u, 24u), vec4<u32>(n() - 1u));
+    var a = p.a + rows * a_row() + p.begin * a_col(); var b = p.b + cols * b_col() + p.begin * b_row();
+//! repeat r 16
+    var s{{r}} = vec4<T>();
+//! end
+    for (var k = p.begin; k < p.end; k += 2u) {
+        let two = k + 1u < p.end;
+        let a1 = a + select(0u, a_col(), two); let b1 = b + select(0u, b_row(), two);
+        let x0 = in0(a.x); var x2 = in0(a1.x); let x1 = in0(a.y); var x3 = in0(a1.y);
+        let y00 = in1(b.x); let y10 = in1(b1.x); let y01 = in1(b.y); let y11 = in1(b1.y);
+        let y02 = in1(b.z); let y12 = in1(b1.z); let y03 = in1(b.w); let y13 = in1(b1.w);
+        let y0 = vec4<T>(y00, y01, y02, y03); var y1 = vec4<T>(y10, y11, y12, y13);
+        x2 = select(T(0), x2, two); x3 = select(T(0), x3, two); y1 = select(vec4<T>(), y1, two);
+        s0 += subgroupBroadcast(x0, 0u) * y0 + subgroupBroadcast(x2, 0u) * y1;
+        s1 += subgroupBroadcast(x0, 1u) * y0 + subgroupBroadcast(x2, 1u) * y1;
+        s2 += subgroupBroadcast(x0, 2u) * y0 + subgroupBroadcast(x2, 2u) * y1;
+        s3 += subgroupBroadcast(x0, 3u) * y0 + subgroupBroadcast(x2, 3u) * y1;
+        s4 += subgroupBroadcast(x0, 4u) * y0 + subgroupBroadcast(x2, 4u) * y1;
+        s5 += subgroupBroadcast(x0, 5u) * y0 + subgroupBroadcast(x2, 5u) * y1;
+        s6 += subgroupBroadcast(x0, 6u) * y0 + subgroupBroadcast(x2, 6u) * y1;
+        s7 += subgroupBroadcast(x0, 7u) * y0 + subgroupBroadcast(x2, 7u) * y1;
+        s8 += subgroupBroadcast(x1, 0u) * y0 + subgroupBroadcast(x3, 0u) * y1;
+        s9 += subgroupBroadcast(x1, 1u) * y0 + subgroupBroadcast(x3, 1u) * y1;
+        s10 += subgroupBroadcast(x1, 2u) * y0 + subgroupBroadcast(x3, 2u) * y1;
+        s11 += subgroupBroadcast(x1, 3u) * y0 + subgroupBroadcast(x3, 3u) * y1;
+        s12 += subgroupBroadcast(x1, 4u) * y0 + subgroupBroadcast(x3, 4u) * y1;
+        s13 += subgroupBroadcast(x1, 5u) * y0 + subgroupBroadcast(x3, 5u) * y1;
+        s14 += subgroupBroadcast(x1, 6u) * y0 + subgroupBroadcast(x3, 6u) * y1;
+        s15 += subgroupBroadcast(x1, 7u) * y0 + subgroupBroadcast(x3, 7u) * y1;
+        a += 2u * a_col(); b += 2u * b_row();
+    }
+    var s = array<vec4<T>, 16>(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15);
+    for (var r = 0u; r < 16u; r++) {
+        for (var c = 0u; c < 4u; c++) {
+            let row = p.row + r; let col = p.col + local + 8u * c;
+            if (row < m() && col < n()) { store(p.out + row * n() + col, s[r][c]); }
+        }
+    }
+}
+
+//! kernel tiled
+//! uses in0 in1 par numbers place store
+//! workgroup 8320
+// Slices have the inner axis first, in steps of 65, so that neighbours write to different banks either way.
+var<workgroup> A: array<T, 1040>;
+var<workgroup> B: array<T, 1040>;
+fn spot(t: u32, along: bool) -> vec2<u32> {
+    if (along) { return vec2<u32>(t / 16u, t % 16u); }
+    return vec2<u32>(t % 64u, t / 64u);
+}
+fn kernel(group: u32, local: u32) {
+    let p = place(group, 64u, 64u);
+    let x = local % 16u; let y = local / 16u;
+    var s0 = vec4<T>(); var s1 = vec4<T>(); var s2 = vec4<T>(); var s3 = vec4<T>();
+    for (var k = p.begin; k < p.end; k += 16u) {
+        for (var j = 0u; j < 4u; j++) {
+            let u = spot(local + 256u * j, (par(10u) & 1u) != 0u);
+            var v = T(0);
+            if (p.row + u.x < m() && k + u.y < p.end) {
+                v = in0(p.a + (p.row + u.x) * a_row() + (k + u.y) * a_col());
+            }
+            A[u.y * 65u + u.x] = v;
+            let w = spot(local + 256u * j, (par(10u) & 2u) != 0u);
+            v = T(0);
+            if (p.col + w.x < n() && k + w.y < p.end) {
+                v = in1(p.b + (p.col + w.x) * b_col() + (k + w.y) * b_row());
+            }
+            B[w.y * 65u + w.x] = v;
+        }
+        workgroupBarrier();
+        for (var i = 0u; i < 16u; i++) {
+            let at = i * 65u;
+            let b = vec4<T>(B[at + x], B[at + x + 16u], B[at + x + 32u], B[at + x + 48u]);
+            s0 += A[at + y] * b; s1 += A[at + y + 16u] * b;
+            s2 += A[at + y + 32u] * b; s3 += A[at + y + 48u] * b;
+        }
+        workgroupBarrier();
+    }
+    var s = array<vec4<T>, 4>(s0, s1, s2, s3);
+    for (var r = 0u; r < 4u; r++) {
+        for (var c = 0u; c < 4u; c++) {
+            let row = p.row + y + 16u * r; let col = p.col + x + 16u * c;
+            if (row < m() && col < n()) { store(p.out + row * n() + col, s[r][c]); }
+        }
+    }
+}
+
+//! kernel plain
+//! uses in0 in1 par numbers store
+// Part p takes elements p, p + parts, .. of the inner axis. Neighbours are parts of a sum where both operands lie along k
+// (par(10) is 3), otherwise neighbours in the result.
+fn each(i: u32) {
+    var part = i / numel(); var e = i % numel();
+    if (par(10u) == 3u) { part = i % parts(); e = i / parts(); }
+    let row = (e / n()) % m(); let at = first(e / (m() * n()));
+    let a = at.x + row * a_row(); let b = at.y + (e % n()) * b_col();
+    var s = T(0);
+    for (var k = part; k < inner(); k += parts()) { s += in0(a + k * a_col()) * in1(b + k * b_row()); }
+    store(part * numel() + e, s);
+}
+
+//! kernel add_parts
+//! uses par tmp finish
+// par(0): elements of the result, 1: parts.
+fn each(i: u32) {
+    var s = {{type}}(0);
+    for (var p = 0u; p < par(1u); p++) { s += bitcast<{{type}}>(tmp(p * par(0u) + i)); }
+    finish(i, s);
+}

@@ -1,0 +1,119 @@
+// scatter, scatter_add, index_copy, index_add and embedding_backward: what is written to a place is gathered, in the order of
+// the index. Operand `operand` is the source; where it is the first operand, it is written into zeros. What is added is added as
+// numbers, otherwise words are carried. shared: one index serves all lines; checked: indices out of range are reported.
+//! hole add = true | false
+//! hole type = f32 | i32 | u32
+//! hole operand = 0 | 2
+//! hole shared = true | false
+//! hole checked = true | false
+//! hole outer = any
+//! hole inner = any
+
+//! part source
+//! if add
+//! uses in{{operand}}
+fn source(i: u32) -> {{type}} { return in{{operand}}(i); }
+//! else
+//! uses raw{{operand}}
+fn source(i: u32) -> {{type}} { return raw{{operand}}(i); }
+//! end
+
+//! part old
+// What is written into.
+//! if operand 0
+fn old(i: u32) -> {{type}} { return {{type}}(0); }
+//! else
+//! if add
+//! uses in0
+fn old(i: u32) -> {{type}} { return in0(i); }
+//! else
+//! uses raw0
+fn old(i: u32) -> {{type}} { return raw0(i); }
+//! end
+//! end
+
+//! kernel looking
+//! uses in1 par source old
+// Each element of the result looks at all indices of its line: for few of them. par(0): elements after the axis, 1: x's size
+// along it, 2: indices of a line, 3: places of the source along the axis.
+fn each(i: u32) {
+    let inner = par(0u); let size = par(1u); let n = par(2u); let r = i % inner;
+    let place = bitcast<i32>(i / inner % size); let o = i / (inner * size);
+    var v = old(i);
+    for (var a = 0u; a < n; a++) {
+//! if shared
+        let t = in1(a);
+//! else
+        let t = in1((o * n + a) * inner + r);
+//! end
+//! if add
+        if (t == place) { v += source((o * par(3u) + a) * inner + r); }
+//! else
+        if (t == place) { v = source((o * par(3u) + a) * inner + r); }
+//! end
+//! if checked
+//! uses fault
+        if (place == 0 && (t < 0 || u32(t) >= size)) { fault(t, size); }
+//! end
+    }
+//! if add
+//! uses out0
+    out0(i, v);
+//! else
+//! uses set_raw0
+    set_raw0(i, v);
+//! end
+}
+
+//! part load_given
+//! uses in1 par
+// For order.wgsl: the indices of each line with their places. par(9): elements after the axis, 10: x's size along it,
+// 11: indices of a line. Indices out of range come last.
+fn load(line: u32, i: u32) -> vec2<u32> {
+//! if shared
+    let t = in1(i);
+//! else
+    let t = in1((line / par(9u) * par(11u) + i) * par(9u) + line % par(9u));
+//! end
+    if (t >= 0 && u32(t) < par(10u)) { return vec2<u32>(u32(t), i); }
+//! if checked
+//! uses fault
+    fault(t, par(10u));
+//! end
+    return vec2<u32>(0xffffffffu, i);
+}
+
+//! kernel in_order
+//! uses par tmp source
+// Indices in order lie in scratch memory: those that name one place are neighbours, and the first of them (or the last, where
+// the last one wins) writes there. par(0): elements after the axis, 1: indices of a line, 2: x's size along the axis, 3 and 4:
+// the steps of x and of the source along it.
+{{outer}}
+{{inner}}
+fn each(i: u32) {
+    let width = par(0u); let n = par(1u); let r = i % width; let p = i / width % n;
+    let o = i / (width * n);
+//! if shared
+    let line = 0u;
+//! else
+    let line = o * width + r;
+//! end
+    var w = 2u * (line * n + p);
+    let key = tmp(w);
+    if (key >= par(2u)) { return; }
+    let at = outer(o) + inner(r); let to = at.x + key * par(3u);
+//! if add
+//! uses out0 old
+    if (p > 0u && tmp(w - 2u) == key) { return; }
+    var v = old(to);
+    for (var q = p; q < n && tmp(w) == key; q++) {
+        v += source(at.y + tmp(w + 1u) * par(4u));
+        w += 2u;
+    }
+    out0(to, v);
+//! else
+//! uses set_raw0
+    if (p + 1u < n && tmp(w + 2u) == key) { return; }
+    set_raw0(to, source(at.y + tmp(w + 1u) * par(4u)));
+//! end
+}

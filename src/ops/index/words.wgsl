@@ -1,0 +1,9 @@
+// Words of a whole result.
+
+//! kernel zeros
+//! uses set_raw0
+fn each(i: u32) { set_raw0(i, 0u); }
+
+//! kernel copy
+//! uses raw0 set_raw0
+fn each(i: u32) { set_raw0(i, raw0(i)); }

@@ -1,0 +1,29 @@
+// cat: some operands at a time, each copied by the invocations of its own range. par(0): elements of the result along the
+// axis and after it. `at` is the first parameter of an operand: where its range ends, its elements along the axis and after
+// it, where its range begins, where its elements go to along the axis. fromK(j) says where element j of operand K lies.
+//! hole copies = any
+//! hole choice = any
+//! hole from = any
+//! hole number = 0 | 1 | 2 | 3 | 4 | 5
+//! hole at = any
+//! hole raws = any
+
+//! part copy
+{{from}}
+fn copy{{number}}(j: u32) {
+    set_raw0(j / par({{at}}u + 1u) * par(0u) + par({{at}}u + 3u) + j % par({{at}}u + 1u), raw{{number}}(from{{number}}(j)));
+}
+
+//! part choose
+    if (i < par({{at}}u)) {
+        copy{{number}}(i - par({{at}}u + 2u));
+        return;
+    }
+
+//! kernel cat
+//! uses set_raw0 par {{raws}}
+{{copies}}
+fn kernel(group: u32, local: u32) {
+    let i = group * 256u + local;
+{{choice}}
+}

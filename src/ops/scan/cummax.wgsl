@@ -1,0 +1,12 @@
+// cummax, for lines.wgsl. A state is (word of the largest element so far, its place); a later equal element takes over.
+//! hole key = float_key | whole_key
+
+//! part scan
+//! uses raw0 set_raw0 set_raw1 {{key}}
+alias State = vec2<u32>;
+fn load(at: u32, i: u32) -> State { return State(raw0(at), i); }
+fn merge(a: State, b: State) -> State { return select(a, b, {{key}}(b.x) >= {{key}}(a.x)); }
+fn store(at: u32, i: u32, s: State) {
+    set_raw0(at, s.x);
+    set_raw1(at, s.y);
+}
