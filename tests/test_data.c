@@ -20,10 +20,10 @@ static cn_batch all_of(cn_dataset *d)
     return b;
 }
 
-static void refused(cn_ctx *cn, void *result, cn_code code, const char *words, const char *what)
+static void refused(cn_ctx *cn, void *result, cn_code code, const char *message, const char *what)
 {
-    check(!result && cn_error_code(cn) == code && strstr(cn_error(cn), words), "%s: %s: \"%s\" has \"%s\"", what,
-          cn_code_name(cn_error_code(cn)), cn_error(cn), words);
+    check(!result && cn_error_code(cn) == code && strstr(cn_error(cn), message), "%s: %s: \"%s\" has \"%s\"", what,
+          cn_code_name(cn_error_code(cn)), cn_error(cn), message);
     cn_error_clear(cn);
 }
 
@@ -56,24 +56,24 @@ static void bad_idx_files(cn_ctx *cn)
     unsigned char good[] = { 0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6 };
     const struct {
         int at, value, bytes;
-        const char *words;
+        const char *message;
     } damage[] = { { 0, 1, 18, "not an idx" },  { 2, 10, 18, "not an idx" }, { 2, 99, 18, "not an idx" },
                    { 3, 0, 18, "0 axes" },      { 3, 8, 18, "8 axes" },      { 3, 255, 18, "255 axes" },
-                   { 4, 255, 18, "more than" }, { 11, 4, 18, "more than" },  { 11, 2, 18, "asks for 4" },
-                   { 7, 0, 18, "is 0" },        { 0, 0, 17, "more than" },   { 0, 0, 9, "2 axes in 9" },
+                   { 4, 255, 18, "more than" }, { 11, 4, 18, "more than" },  { 11, 2, 18, "needs 4" },
+                   { 7, 0, 18, "is 0" },        { 0, 0, 17, "more than" },   { 0, 0, 9, "2 axes in a file of 9" },
                    { 0, 0, 3, "not an idx" },   { 0, 0, 0, "not an idx" },   { 2, 14, 18, "more than" } };
     for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
         unsigned char was = good[damage[i].at];
         good[damage[i].at] = (unsigned char)damage[i].value;
         write_file("damaged", good, (size_t)damage[i].bytes);
         good[damage[i].at] = was;
-        refused(cn, cn_dataset_idx(cn, "damaged", NULL), CN_BAD_FILE, damage[i].words, "damaged idx");
+        refused(cn, cn_dataset_idx(cn, "damaged", NULL), CN_BAD_FILE, damage[i].message, "damaged idx");
     }
     write_file("good", good, sizeof good);
     check(cn_dataset_idx(cn, "good", NULL), "the same undamaged: %s", cn_error(cn));
     refused(cn, cn_dataset_idx(cn, "nowhere", NULL), CN_BAD_FILE, "nowhere: No such file", "no file");
     refused(cn, cn_dataset_idx(cn, "pictures", NULL), CN_BAD_FILE, "directory", "a folder");
-    refused(cn, cn_dataset_idx(cn, "images-idx3", "floats"), CN_BAD_FILE, "labels are bytes", "labels of floats");
+    refused(cn, cn_dataset_idx(cn, "images-idx3", "floats"), CN_BAD_FILE, "labels must be u8", "labels of floats");
     const unsigned char few[] = { 0, 0, 8, 1, 0, 0, 0, 2, 7, 7 };
     write_file("few", few, sizeof few);
     refused(cn, cn_dataset_idx(cn, "images-idx3", "few"), CN_BAD_FILE, "2 labels for 23", "too few labels");
@@ -142,38 +142,38 @@ static void csv_files(cn_ctx *cn)
 static void bad_csv_files(cn_ctx *cn)
 {
     const struct {
-        const char *text, *words;
+        const char *text, *message;
     } wrong[] = { { "a,b\n1,2\n3,\n", "line 3, column 2 (b): missing value" },
                   { "a,b\n1,2\n\n,4\n", "line 4, column 1 (a): missing value" },
-                  { "a,b\n1,2\n3\n", "line 3, column 2 (b): the row ends" },
-                  { "a,b\n1,2,3\n", "line 2, column 3: more columns" },
+                  { "a,b\n1,2\n3\n", "line 3 has 1 fields, expected 2" },
+                  { "a,b\n1,2,3\n", "line 2 has 3 fields or more, expected 2" },
                   { "a,b\n1,x7\n", "line 2, column 2 (b): not a number: x7" },
                   { "a,b\n1,nan\n", "not a number" },
                   { "a,b\n1,1e99\n", "too large" },
                   { "a,b\n1,0x\n", "not a number" },
-                  { "a,b\n1,\"2\n3,4\n", "line 2, column 2 (b): a quote that does not end" },
-                  { "a,b\n\"1\"x,2\n", "text after a closing quote" },
-                  { "", "nothing in it" },
-                  { "\n\n", "nothing in it" },
+                  { "a,b\n1,\"2\n3,4\n", "line 2, column 2 (b): the quoted text does not end" },
+                  { "a,b\n\"1\"x,2\n", "text follows the closing quote" },
+                  { "", "is empty" },
+                  { "\n\n", "is empty" },
                   { "a,\"b\n\"\n1,\"2\n\"\n", "line 3, column 2" } };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         write_text("wrong.csv", wrong[i].text);
-        refused(cn, cn_dataset_csv(cn, "wrong.csv", NULL), CN_BAD_FILE, wrong[i].words, wrong[i].text);
+        refused(cn, cn_dataset_csv(cn, "wrong.csv", NULL), CN_BAD_FILE, wrong[i].message, wrong[i].text);
     }
     write_file("zeros.csv", "a\n\0\n", 4);
-    refused(cn, cn_dataset_csv(cn, "zeros.csv", NULL), CN_BAD_FILE, "zeros", "zeros in the text");
+    refused(cn, cn_dataset_csv(cn, "zeros.csv", NULL), CN_BAD_FILE, "bytes that are 0", "zeros in the text");
     write_text("labels.csv", "a,b\n1,\n");
     const char *b[] = { "b", "a" }, *c[] = { "c" }, *twice[] = { "b", "1" };
     refused(cn, cn_dataset_csv(cn, "labels.csv", &(cn_csv_desc){ .target = b, .targets = 1, .classes = true }),
             CN_BAD_FILE, "line 2, column 2 (b): missing", "a missing label");
     refused(cn, cn_dataset_csv(cn, "labels.csv", &(cn_csv_desc){ .target = c, .targets = 1 }), CN_NOT_FOUND,
-            "no column c", "no such target");
+            "target column c does not exist", "no such target");
     refused(cn, cn_dataset_csv(cn, "labels.csv", &(cn_csv_desc){ .target = twice, .targets = 2 }), CN_NOT_FOUND,
             "twice", "a target twice");
     refused(cn, cn_dataset_csv(cn, "labels.csv", &(cn_csv_desc){ .target = b, .targets = 2 }), CN_BAD_FILE,
             "every column", "no features");
     refused(cn, cn_dataset_csv(cn, "labels.csv", &(cn_csv_desc){ .target = b, .targets = 2, .classes = true }),
-            CN_BAD_ARGUMENT, "classes take one", "two labels");
+            CN_BAD_ARGUMENT, "targets must be 1 with classes, got 2", "two labels");
 }
 
 static void records_and_tokens(cn_ctx *cn)
@@ -186,10 +186,10 @@ static void records_and_tokens(cn_ctx *cn)
     check(cn_dataset_count(d) == 19 && cn_get(b.x, CN_DIMS(2)) == 42 && cn_get(b.y, CN_DIMS(2, 1, 2)) == 60, "records");
     cn_records_desc wrong = desc;
     wrong.header = 5;
-    refused(cn, cn_dataset_records(cn, "records.bin", &wrong), CN_BAD_FILE, "no whole number of records of 7",
+    refused(cn, cn_dataset_records(cn, "records.bin", &wrong), CN_BAD_FILE, "not a whole number of records of 7",
             "a wrong header");
     wrong.header = 1 << 20;
-    refused(cn, cn_dataset_records(cn, "records.bin", &wrong), CN_BAD_FILE, "no whole number", "a header too long");
+    refused(cn, cn_dataset_records(cn, "records.bin", &wrong), CN_BAD_FILE, "not a whole number", "a header too long");
     wrong = desc;
     wrong.field[0].shape = CN_DIMS(INT64_MAX, INT64_MAX);
     refused(cn, cn_dataset_records(cn, "records.bin", &wrong), CN_BAD_SHAPE, "too large", "an absurd record");
@@ -207,7 +207,7 @@ static void records_and_tokens(cn_ctx *cn)
               cn_dataset_count(cn_dataset_tokens(cn, "tokens.bin", &(cn_tokens_desc){ .context = 100 })) == 0,
           "the last window needs one token more");
     check(all_of(cn_dataset_tokens(cn, "tokens.bin", &(cn_tokens_desc){ .context = 8, .vocab = 49 })).x == NULL &&
-              strstr(cn_error(cn), "token 7 is 49; the vocabulary has 49"),
+              strstr(cn_error(cn), "token 7 is 49; tokens must be ≥ 0 and below vocab (49"),
           "beyond the vocabulary: %s", cn_error(cn));
     cn_error_clear(cn);
     refused(cn,
@@ -236,7 +236,7 @@ static void tensors_and_arrays(cn_ctx *cn)
     cn_tensor *uneven[2] = { x, cn_zeros(cn, CN_F32, CN_DIMS(5)) };
     refused(cn, cn_dataset_tensors(uneven, 2), CN_BAD_SHAPE, "tensor 1 has 5 items, tensor 0 has 4", "uneven tensors");
     cn_field field = { CN_F32, CN_DIMS(-1), 0 };
-    refused(cn, cn_dataset_arrays(cn, 3, &field, (const void *[]){ x }, 1), CN_BAD_SHAPE, "is -1",
+    refused(cn, cn_dataset_arrays(cn, 3, &field, (const void *[]){ x }, 1), CN_BAD_SHAPE, "≥ 0, got -1",
             "arrays do not vary");
     refused(cn, cn_dataset_new(cn, &(cn_dataset_desc){ .count = 1, .fields = 1 }), CN_BAD_ARGUMENT, "function",
             "no function");
@@ -263,13 +263,13 @@ static void folders(cn_ctx *cn)
     l = cn_loader_new(d, &(cn_loader_desc){ .workers = 2 });
     while (cn_loader_next(l, &b)) {}
     check(strstr(cn_error(cn), "loader: item 12: pictures/dark/99.pgm: ") && strstr(cn_error(cn), "cut off"),
-          "words: %s", cn_error(cn));
+          "message: %s", cn_error(cn));
     cn_error_clear(cn);
     cn_loader_free(l);
     remove("pictures/dark/99.pgm");
     refused(cn, cn_dataset_folder(cn, "nowhere", NULL), CN_BAD_FILE, "nowhere: No such", "no folder");
-    refused(cn, cn_dataset_folder(cn, "pictures/dark", NULL), CN_BAD_FILE, "no images in folders", "no classes");
-    refused(cn, cn_dataset_folder(cn, "pictures", &(cn_folder_desc){ .height = 3 }), CN_BAD_ARGUMENT, "3 by 0",
+    refused(cn, cn_dataset_folder(cn, "pictures/dark", NULL), CN_BAD_FILE, "no images found", "no classes");
+    refused(cn, cn_dataset_folder(cn, "pictures", &(cn_folder_desc){ .height = 3 }), CN_BAD_ARGUMENT, "got 3, 3 and 0",
             "half a size");
 }
 
@@ -297,7 +297,7 @@ static void derived(cn_ctx *cn)
     check(once && in_order < 20, "every item in one part, at random");
     check(cn_dataset_split(d, (double[]){ 20, 3 }, 2, 1, parts) && cn_dataset_count(parts[1]) == 3, "by numbers");
     check(!cn_dataset_split(d, (double[]){ 20, 4 }, 2, 1, parts) &&
-              strstr(cn_error(cn), "have 24 items, the dataset has 23") && !parts[0],
+              strstr(cn_error(cn), "sum to 24, but the dataset has 23") && !parts[0],
           "too many: %s", cn_error(cn));
     cn_error_clear(cn);
     check(!cn_dataset_split(d, (double[]){ 0.5, 0.4 }, 2, 1, parts) && cn_failed(cn), "no fractions of 1: %s",
@@ -308,8 +308,8 @@ static void derived(cn_ctx *cn)
 
     cn_dataset *s = cn_dataset_subset(d, (int64_t[]){ 22, 0, 22 }, 3);
     check(cn_get(all_of(s).y, CN_DIMS(2)) == 2 && cn_get(all_of(s).y, CN_DIMS(1)) == 0, "a subset");
-    refused(cn, cn_dataset_subset(d, (int64_t[]){ 23 }, 1), CN_BAD_INDEX, "index 23 of a dataset of 23",
-            "beyond the end");
+    refused(cn, cn_dataset_subset(d, (int64_t[]){ 23 }, 1), CN_BAD_INDEX,
+            "index 23 is out of range: the dataset has 23 items", "beyond the end");
     cn_dataset *joined = cn_dataset_concat((cn_dataset *[]){ s, d }, 2);
     cn_batch b = all_of(joined);
     check(b.n == 26 && cn_get(b.y, CN_DIMS(2)) == 2 && cn_get(b.y, CN_DIMS(3)) == 0 && cn_get(b.y, CN_DIMS(25)) == 2,
@@ -367,7 +367,7 @@ static void simple_samplers(cn_ctx *cn)
     bool even = true;
     for (int i = 0; i < 10; i++) even = even && count[i] == 10;
     check(!even, "with replacement");
-    refused(cn, cn_data_sampler_random(cn, 0, &(cn_random_desc){ .samples = 3 }), CN_BAD_ARGUMENT, "3 samples of 0",
+    refused(cn, cn_data_sampler_random(cn, 0, &(cn_random_desc){ .samples = 3 }), CN_BAD_ARGUMENT, "3 samples from 0",
             "three of none");
     refused(cn, cn_data_sampler_sequential(cn, -1), CN_BAD_ARGUMENT, "-1", "a negative count");
 }
@@ -397,7 +397,7 @@ static void weighted_sampler(cn_ctx *cn)
               4000 * p);
     }
     refused(cn, cn_data_sampler_weighted(cn, weight, 5, &(cn_weighted_desc){ .samples = 5, .no_replacement = true }),
-            CN_BAD_ARGUMENT, "5 samples without replacement of 4", "more than there are");
+            CN_BAD_ARGUMENT, "5 samples without replacement from 4", "more than there are");
     refused(cn, cn_data_sampler_weighted(cn, (double[]){ 1, -1 }, 2, NULL), CN_BAD_ARGUMENT, "weight 1 is -1",
             "a negative weight");
     refused(cn, cn_data_sampler_weighted(cn, (double[]){ 0, 0 }, 2, NULL), CN_BAD_ARGUMENT, "no weight",
@@ -433,7 +433,7 @@ static void distributed_sampler(cn_ctx *cn)
         cn_data_sampler_distributed(cn, 2, &(cn_distributed_desc){ .rank = 4, .world = 5, .in_order = true });
     check(cn_data_sampler_count(s) == 1 && cn_data_sampler_indices(s, 1, 0, v) && v[0] == 0, "more ranks than items");
     refused(cn, cn_data_sampler_distributed(cn, 2, &(cn_distributed_desc){ .rank = 2, .world = 2 }), CN_BAD_ARGUMENT,
-            "rank 2 of 2", "a rank too many");
+            "got rank 2 of world 2", "a rank too many");
 }
 
 static void draws(void)

@@ -264,8 +264,8 @@ static void descriptions_that_cannot_be(void)
     int64_t step = 2;
     cn_loader *l =
         cn_loader_new(d, &(cn_loader_desc){ .batch = 2, .sampler = cn_data_sampler_new(cn, 10, sample_wrong, &step) });
-    check(!cn_loader_next(l, &b) && strstr(cn_error(cn), "index 10 of a dataset of 10"), "a sampler's index: %s",
-          cn_error(cn));
+    check(!cn_loader_next(l, &b) && strstr(cn_error(cn), "index 10, but the dataset has 10 items"),
+          "a sampler's index: %s", cn_error(cn));
     cn_error_clear(cn);
     step = 0;
     check(!cn_loader_next(l, &b) && cn_failed(cn), "a sampler that gives up: %s", cn_error(cn));

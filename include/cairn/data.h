@@ -5,20 +5,21 @@
        cn_batch b;
        for (int epoch = 0; epoch < 3; epoch++)
            for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s))
-               train_step(b.x, b.y);                       false at the end of an epoch, or with an error: cn_failed
+               train_step(b.x, b.y);
 
-   A dataset declares its fields (element type, shape of one item) and writes an item straight into the batch's
-   memory: no allocation and no copy an item. Worker threads do that ahead of the training step; they never touch a
+   cn_loader_next returns false at the end of an epoch and after an error; cn_failed says which.
+   A dataset declares its fields (element type and shape of one item). It writes each item straight into the memory of
+   the batch, without an allocation or a copy. Worker threads make items ahead of the training step. They never touch a
    context or a tensor.
-   Order      Always that of one thread. Random numbers are counted by (seed, epoch, index): shuffles and augmentations
-              are the same for any number of workers, and for a run that was resumed.
-   Ownership  A batch's tensors belong to the current scope, as an operator's result does, and borrow the loader's
-              memory, which is used again when they are gone: begin a scope around each step, as above. Datasets and
-              samplers may be freed at once: whoever uses them holds them. All are freed with the context.
-   Threads    A dataset's callbacks run in several threads at a time: they may read what they share, not write it.
-              Samplers run in the calling thread.
-   Errors     What goes wrong with an item (a damaged file) becomes the error of the cn_loader_next that would have
-              given its batch. After cn_error_clear the loader goes on with the next one. While an error stands, it
+   Order      Batches come in the order that one thread would produce. Random numbers depend on (seed, epoch, index)
+              alone, so shuffles and augmentations are the same for any number of workers and in a resumed run.
+   Ownership  The tensors of a batch belong to the current scope, as the results of operators do. They borrow memory of
+              the loader, which is used again once they are freed: begin a scope around each step, as above. Datasets
+              and samplers may be freed at any time: objects that use them hold them. The context frees all of them.
+   Threads    The callbacks of a dataset run in several threads at a time. They may read what they share, but not write
+              it. Samplers run in the calling thread.
+   Errors     If an item fails (a damaged file), the cn_loader_next that would have returned its batch fails instead.
+              After cn_error_clear the loader continues with the next batch. While the context has an error, the loader
               does nothing. */
 #ifndef CAIRN_DATA_H
 #define CAIRN_DATA_H
@@ -34,17 +35,17 @@ extern "C" {
 /* ---- Random numbers of one item ---- */
 
 typedef struct cn_draw {
-    uint64_t seed, stream, next; /* the next number of this seed and stream */
-    uint64_t held;               /* numbers come in fours: which four is in word, plus 1 */
+    uint64_t seed, stream, next; /* next: number of the next draw of this seed and stream */
+    uint64_t held;               /* draws come in blocks of four: the block in word, plus 1 */
     uint32_t word[4];
 } cn_draw;
 
 CN_API uint32_t cn_draw_u32(cn_draw *d);
 CN_API double cn_draw_unit(cn_draw *d);                      /* [0, 1) */
 CN_API double cn_draw_uniform(cn_draw *d, double low, double high);
-CN_API int64_t cn_draw_below(cn_draw *d, int64_t n);         /* 0 .. n - 1, each as likely */
+CN_API int64_t cn_draw_below(cn_draw *d, int64_t n);         /* uniform in 0 .. n - 1 */
 CN_API double cn_draw_normal(cn_draw *d);                    /* mean 0, deviation 1 */
-CN_API bool cn_draw_chance(cn_draw *d, double p);
+CN_API bool cn_draw_chance(cn_draw *d, double p);            /* true with probability p */
 
 /* ---- Datasets ---- */
 
@@ -52,23 +53,24 @@ typedef struct cn_dataset cn_dataset;
 
 typedef struct cn_field {
     cn_dtype dtype;
-    cn_dims shape; /* of one item; -1: this size varies from item to item */
-    double pad;    /* what fills up the shorter items of a batch */
+    cn_dims shape; /* of one item; a size of -1 varies from item to item */
+    double pad;    /* value that fills up the shorter items of a batch */
 } cn_field;
 
-/* Where an item of varying shape goes: the callback finds a cn_room * in its place and asks for memory of the shape it
-   needs. NULL: no memory, or a shape that is not the field's; return false then. */
+/* Memory for an item whose shape varies. The callback receives a cn_room * for such a field and asks it for memory of
+   the shape that the item has. NULL: no memory, or a shape that the field does not allow; the callback returns false
+   then. */
 typedef struct cn_room {
     cn_field field;
     cn_dims shape;
     void *data;
-    size_t bytes; /* that data has room for */
-    void *from;
+    size_t bytes; /* capacity of data */
+    void *from;   /* internal */
 } cn_room;
 CN_API void *cn_room_take(cn_room *room, cn_dims shape);
 
-/* Writes item `index`: fields[i] is the memory of field i, or its cn_room if its shape varies. False, with words in
-   error: the item cannot be had. */
+/* Writes item `index`. fields[i] is the memory of field i, or a cn_room * if the shape of the field varies. If the item
+   cannot be made, it writes a message to error and returns false. */
 typedef bool (*cn_get_fn)(void *user, int64_t index, cn_draw *random, void *const *fields, char *error,
                           size_t error_size);
 
@@ -86,16 +88,16 @@ CN_API void cn_dataset_free(cn_dataset *d);
 CN_API int64_t cn_dataset_count(const cn_dataset *d);
 CN_API int cn_dataset_fields(const cn_dataset *d);
 CN_API cn_field cn_dataset_field(const cn_dataset *d, int i);
-CN_API int cn_dataset_classes(const cn_dataset *d);            /* of folders and text labels; else 0 */
+CN_API int cn_dataset_classes(const cn_dataset *d);            /* of folders and of labels; others: 0 */
 CN_API const char *cn_dataset_class(const cn_dataset *d, int i);
 
-/* From memory. Tensors: the first axis counts the items; their present values are used whatever is assigned later.
-   Arrays are borrowed: field i is count items of field[i], one after the other. */
+/* From memory. Tensors: the first axis counts the items; the dataset keeps their present values. Arrays are borrowed:
+   data[i] has `count` items of field[i], one after the other. */
 CN_API cn_dataset *cn_dataset_tensors(cn_tensor *const *t, int n);
 CN_API cn_dataset *cn_dataset_arrays(cn_ctx *ctx, int64_t count, const cn_field *field, const void *const *data, int n);
 
-/* A file of records of one size, mapped: each holds its fields one after the other, after a header that is passed over.
-   CIFAR-10's: .field = { { CN_U8, CN_SCALAR }, { CN_U8, CN_DIMS(3, 32, 32) } }. */
+/* A file of records of one size, mapped. A record holds its fields one after the other. The header is skipped.
+   CIFAR-10: .field = { { CN_U8, CN_SCALAR }, { CN_U8, CN_DIMS(3, 32, 32) } }. */
 typedef struct cn_records_desc {
     int64_t header; /* bytes */
     int fields;
@@ -103,50 +105,51 @@ typedef struct cn_records_desc {
 } cn_records_desc;
 CN_API cn_dataset *cn_dataset_records(cn_ctx *ctx, const char *path, const cn_records_desc *desc);
 
-/* MNIST's files, plain or .gz. x: f32, (1, h, w) for images; bytes are divided by 255. y: i64. labels may be NULL: x
-   alone. */
+/* The files of MNIST, plain or .gz. x: f32, (1, h, w) for images; bytes are divided by 255. y: i64. Without labels
+   (NULL) there is only x. */
 CN_API cn_dataset *cn_dataset_idx(cn_ctx *ctx, const char *images, const char *labels);
 
-/* Comma-separated numbers. x: f32 (features), the columns that are not targets, in their order. y: f32 (targets), or
-   for classes i64: the number of the label in the sorted list of labels (by value, if all are numbers). A missing value
-   is an error that says its line and column. */
+/* Comma-separated numbers. x: f32 (features), the columns that are not targets, in their order. y: f32 (targets); with
+   classes i64, the number of the label in the sorted list of labels (by value if all labels are numbers). A missing
+   value is an error that names its line and column. */
 typedef struct cn_csv_desc {
     char separator;             /* 0: ',' */
-    bool no_header;             /* the first row is data; columns go by number, from 0 */
-    const char *const *target;  /* names, or numbers in digits; none: no y */
+    bool no_header;             /* the first row is data; columns are named by number, from 0 */
+    const char *const *target;  /* names of columns, or numbers as text; none: no y */
     int targets;
-    bool classes;               /* the one target is a label, in any words */
+    bool classes;               /* the one target is a label: any text */
 } cn_csv_desc;
 CN_API cn_dataset *cn_dataset_csv(cn_ctx *ctx, const char *path, const cn_csv_desc *desc);
 
-/* folder/class/any/file.png|jpg|jpeg|pgm|ppm|pnm|pbm. x: u8 (channels, height, width), y: i64, classes by name. */
+/* Image files folder/class/any/file.png|jpg|jpeg|pgm|ppm|pnm|pbm. x: u8 (channels, height, width), y: i64, the number
+   of the class in the sorted list of classes. */
 typedef struct cn_folder_desc {
     int channels;          /* 3, or 1 for grey; 0: 3 */
-    int64_t height, width; /* every image is resized to this; 0: it keeps its size, which may vary */
+    int64_t height, width; /* every image is resized to this; 0: images keep their sizes */
 } cn_folder_desc;
 CN_API cn_dataset *cn_dataset_folder(cn_ctx *ctx, const char *path, const cn_folder_desc *desc);
 
-/* A file of tokens, one after the other, mapped; item i is the window at i * stride. x: i64 (context), y: the same
-   shifted by one. The array is borrowed. */
+/* A file of tokens, one after the other, mapped; or a borrowed array of tokens. Item i is the window at i * stride.
+   x: i64 (context), y: the same, shifted by one token. */
 typedef enum cn_token_type { CN_TOKEN_U16, CN_TOKEN_U8, CN_TOKEN_U32, CN_TOKEN_I32, CN_TOKEN_I64 } cn_token_type;
 typedef struct cn_tokens_desc {
     cn_token_type type;
     int64_t context;  /* tokens in a window */
     int64_t stride;   /* 0: context, windows do not overlap */
-    int64_t header;   /* bytes passed over */
-    int64_t vocab;    /* tokens from here on are an error; 0: not looked at */
+    int64_t header;   /* bytes that are skipped */
+    int64_t vocab;    /* a token ≥ vocab is an error; 0: not checked */
 } cn_tokens_desc;
 CN_API cn_dataset *cn_dataset_tokens(cn_ctx *ctx, const char *path, const cn_tokens_desc *desc);
 CN_API cn_dataset *cn_dataset_token_array(cn_ctx *ctx, const void *tokens, int64_t count, const cn_tokens_desc *desc);
-CN_API void cn_text_lower(char *text); /* A to Z; other bytes, and so UTF-8, stay as they are */
+CN_API void cn_text_lower(char *text); /* A to Z; other bytes, and so UTF-8, do not change */
 
 /* From other datasets. */
 CN_API cn_dataset *cn_dataset_concat(cn_dataset *const *d, int n);                          /* of equal fields */
 CN_API cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t count); /* copied */
-/* Parts without common items, drawn at random; NULL if it fails. sizes: fractions that add up to 1, or counts. */
+/* Random parts without common items. sizes: fractions that sum to 1, or counts. False: an error; all parts are NULL. */
 CN_API bool cn_dataset_split(cn_dataset *d, const double *sizes, int n, uint64_t seed, cn_dataset **parts);
 
-/* A function of an item, run by the workers. in[i], out[i]: a field's memory, or its cn_room where the shape varies. */
+/* A function of each item, which workers run. in[i], out[i]: memory of a field, or a cn_room * if its shape varies. */
 typedef struct cn_map_call {
     int64_t index;
     cn_draw *random;
@@ -156,10 +159,10 @@ typedef struct cn_map_call {
     void *const *out;
     char *error;
     size_t error_size;
-    void *from;
+    void *from; /* internal */
 } cn_map_call;
 typedef bool (*cn_map_fn)(void *user, const cn_map_call *call);
-CN_API void *cn_map_scratch(const cn_map_call *call, size_t bytes); /* until the function returns; NULL: no memory */
+CN_API void *cn_map_scratch(const cn_map_call *call, size_t bytes); /* lives until fn returns; NULL: no memory */
 
 typedef struct cn_map_desc {
     cn_map_fn fn;
@@ -188,18 +191,18 @@ typedef struct cn_weighted_desc {
 CN_API cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, int64_t count,
                                                  const cn_weighted_desc *desc);
 
-/* This rank's share: every world-th item of the order all ranks agree on (the same seed). Shares are of one size: the
-   order is filled up from its beginning, or its tail is dropped. */
+/* The share of one rank: every world-th item of an order that is the same on all ranks with the same seed. All shares
+   have one size: the order is repeated from its beginning to fill them, or its last items are dropped. */
 typedef struct cn_distributed_desc {
     int rank, world; /* 0: 1 */
     bool in_order;   /* not shuffled */
     bool drop_last;
 } cn_distributed_desc;
 CN_API cn_data_sampler *cn_data_sampler_distributed(cn_ctx *ctx, int64_t count, const cn_distributed_desc *desc);
-/* Of these alone, which are copied. */
+/* These indices alone; they are copied. */
 CN_API cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indices, int64_t count, bool shuffle);
 
-/* A user's own: writes the n indices of an epoch. */
+/* A function of yours, which writes the n indices of an epoch. */
 typedef bool (*cn_sample_fn)(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t *indices);
 CN_API cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn, void *user);
 CN_API int64_t cn_data_sampler_count(const cn_data_sampler *s);
@@ -215,38 +218,38 @@ typedef struct cn_batch {
     cn_tensor *field[CN_MAX_FIELDS];  /* (n, ...) */
     int fields;
     int64_t n;                        /* items */
-    int64_t epoch, number;            /* which batch of which epoch, from 0 */
+    int64_t epoch, number;            /* number of the epoch and of the batch in it, from 0 */
 } cn_batch;
 
-/* Makes a batch of n items: items[f][i] is field f of item i; ask out[f] for memory of the whole batch, (n, ...). Runs
-   in a worker. Without one, fields of varying shape are filled up with their `pad`, at the end of each axis. */
+/* Makes a batch of n items: items[f][i] is field f of item i. It asks out[f] for memory of the batch, (n, ...). It
+   runs in a worker. Without such a function, items of varying shape are padded with `pad` at the end of each axis. */
 typedef bool (*cn_collate_fn)(void *user, int64_t n, cn_draw *random, const cn_room *const *items, cn_room *out,
                               char *error, size_t error_size);
 
 typedef struct cn_loader_desc {
     int64_t batch;       /* 0: 1 */
     bool shuffle;
-    bool drop_last;      /* an incomplete last batch is left out */
+    bool drop_last;      /* an incomplete last batch is skipped */
     int workers;         /* 0: items are made in the calling thread */
-    int prefetch;        /* batches made ahead, for each worker; 0: 2 */
+    int prefetch;        /* batches that are made ahead, for each worker; 0: 2 */
     uint64_t seed;       /* 0: the context's */
     cn_data_sampler *sampler; /* instead of shuffle */
     cn_collate_fn collate;
     void *collate_user;
-    int collate_fields;  /* what it gives: shapes of an item, as ever; 0: the dataset's */
+    int collate_fields;  /* fields of its result, with shapes of one item; 0: those of the dataset */
     cn_field collate_field[CN_MAX_FIELDS];
 } cn_loader_desc;
 
 CN_API cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc);
-CN_API void cn_loader_free(cn_loader *l);                      /* batches given out stay good */
+CN_API void cn_loader_free(cn_loader *l);                      /* batches stay valid */
 CN_API bool cn_loader_next(cn_loader *l, cn_batch *batch);
-CN_API int64_t cn_loader_batches(const cn_loader *l);          /* an epoch */
-CN_API int64_t cn_loader_epoch(const cn_loader *l);            /* under way, from 0 */
-/* The next batch is the first of this epoch: for who leaves one early. A loop that is left goes on where it was. */
+CN_API int64_t cn_loader_batches(const cn_loader *l);          /* in an epoch */
+CN_API int64_t cn_loader_epoch(const cn_loader *l);            /* number of the present epoch, from 0 */
+/* The next batch becomes the first of this epoch. Without it, a loop that was left early continues where it stopped. */
 CN_API bool cn_loader_reset(cn_loader *l, int64_t epoch);
 
-/* Where it stands: what comes after cn_loader_load is what would have come after cn_loader_save. The names are prefix +
-   "epoch" and so on. Loading into a loader of another dataset size or batch size is an error. */
+/* The position of the loader: batches after cn_loader_load are those that follow cn_loader_save. The names in the dict
+   are prefix + "epoch" and so on. It is an error if the size of the dataset or of the batch has changed. */
 CN_API bool cn_loader_save(const cn_loader *l, cn_dict *dict, const char *prefix);
 CN_API bool cn_loader_load(cn_loader *l, const cn_dict *dict, const char *prefix);
 

@@ -1,4 +1,4 @@
-/* cairn/image.h: images from files, and what is done to them on their way into a batch, as torchvision.transforms.
+/* cairn/image.h: images from files, and transforms of them on their way into a batch, as torchvision.transforms.
 
        cn_transform *t = cn_transform_new(cn);
        cn_transform_random_crop(t, 32, 32, 4);
@@ -6,12 +6,13 @@
        cn_transform_normalize(t, (float[]){ 0.49f, 0.48f, 0.45f }, (float[]){ 0.25f, 0.24f, 0.26f }, 3);
        cn_dataset *augmented = cn_dataset_transform(pictures, t);           runs in the loader's workers
 
-   Images are (channels, height, width), u8 from 0 to 255 or f32 from 0 to 1. Steps work in f32: u8 is divided by 255 on
-   its way in, and the result is f32 (cn_transform_to_u8: u8 again, rounded). What is random is decided by the item's
-   own random numbers alone.
-   Ownership  A transform belongs to its context, or until cn_transform_free; datasets that use it hold it. Build it
-              first: it must not change once a dataset uses it.
-   Errors     False, and words in the context. An image that a step cannot take is an error of its item. */
+   Images are (channels, height, width), u8 from 0 to 255 or f32 from 0 to 1. Steps compute in f32: u8 is divided by 255
+   first. The result is f32; with cn_transform_to_u8 it is rounded to u8. Random steps draw from the random numbers of
+   their item alone.
+   Ownership  A transform belongs to its context, until cn_transform_free. Datasets that use it hold it. Add all steps
+              first: a transform cannot change once a dataset uses it.
+   Errors     Functions return false and set the error of the context. An image that a step does not accept is an error
+              of its item. */
 #ifndef CAIRN_IMAGE_H
 #define CAIRN_IMAGE_H
 
@@ -21,8 +22,8 @@
 extern "C" {
 #endif
 
-/* PNG and JPEG where the library was built with libpng and libjpeg; PBM, PGM and PPM always. channels: 1, 3, or 0: 3.
-   Gives u8 (channels, height, width). */
+/* PNG and JPEG where the library was built with libpng and libjpeg; PBM, PGM and PPM always. channels: 1 or 3; 0
+   means 3. Returns u8 (channels, height, width). */
 CN_API cn_tensor *cn_image_read(cn_ctx *ctx, const char *path, int channels);
 
 typedef struct cn_transform cn_transform;
@@ -30,28 +31,28 @@ typedef struct cn_transform cn_transform;
 CN_API cn_transform *cn_transform_new(cn_ctx *ctx);
 CN_API void cn_transform_free(cn_transform *t);
 
-CN_API bool cn_transform_to_u8(cn_transform *t); /* the result, not a step */
+CN_API bool cn_transform_to_u8(cn_transform *t); /* the dtype of the result; not a step */
 CN_API bool cn_transform_normalize(cn_transform *t, const float *mean, const float *std, int channels);
-CN_API bool cn_transform_resize(cn_transform *t, int64_t height, int64_t width); /* bilinear; smaller: weighted means */
-CN_API bool cn_transform_center_crop(cn_transform *t, int64_t height, int64_t width); /* zeros where there is nothing */
+CN_API bool cn_transform_resize(cn_transform *t, int64_t height, int64_t width); /* bilinear, antialiased */
+CN_API bool cn_transform_center_crop(cn_transform *t, int64_t height, int64_t width); /* 0 outside of the image */
 CN_API bool cn_transform_random_crop(cn_transform *t, int64_t height, int64_t width, int64_t padding);
-/* A part of 8 to 100 % of the area and of a shape from 3:4 to 4:3, resized. */
+/* A crop with 8 to 100 % of the area and a ratio of the sides from 3:4 to 4:3, resized to height by width. */
 CN_API bool cn_transform_random_resized_crop(cn_transform *t, int64_t height, int64_t width);
 CN_API bool cn_transform_random_hflip(cn_transform *t, double p);
 CN_API bool cn_transform_random_vflip(cn_transform *t, double p);
-/* About the centre, by an angle from [from, to] degrees, counter-clockwise; bilinear, zeros from outside. */
+/* About the centre, counter-clockwise, by an angle from [from, to] in degrees; bilinear, 0 outside of the image. */
 CN_API bool cn_transform_random_rotation(cn_transform *t, double from, double to);
-/* Factors from [1 - x, 1 + x], not below 0, and a turn of the hue from [-hue, hue] (at most 0.5), in a random order. */
+/* In a random order: factors from [max(0, 1 - x), 1 + x], and a shift of the hue from [-hue, hue] (at most 0.5). */
 CN_API bool cn_transform_color_jitter(cn_transform *t, double brightness, double contrast, double saturation,
                                       double hue);
-/* With probability p, a rectangle of 2 to 33 % of the area and of a shape from 0.3 to 3.3 becomes `value`. */
+/* With probability p, sets a rectangle to `value`: 2 to 33 % of the area, ratio of the sides from 0.3 to 3.3. */
 CN_API bool cn_transform_random_erasing(cn_transform *t, double p, double value);
-/* A square of this side about a random point, as far as it lies inside, becomes 0. */
+/* Sets the part of a square that lies in the image to 0. Its centre is random. */
 CN_API bool cn_transform_cutout(cn_transform *t, int64_t side);
 
-CN_API cn_dataset *cn_dataset_transform(cn_dataset *d, cn_transform *t); /* of field 0; the others pass as they are */
+CN_API cn_dataset *cn_dataset_transform(cn_dataset *d, cn_transform *t); /* of field 0; copies the others */
 CN_API bool cn_transform_map(void *transform, const cn_map_call *call);  /* the same as a cn_map_fn */
-CN_API cn_field cn_transform_field(const cn_transform *t, cn_field in);  /* what comes of such a field */
+CN_API cn_field cn_transform_field(const cn_transform *t, cn_field in);  /* the field of the result */
 CN_API cn_tensor *cn_transform_apply(cn_transform *t, cn_tensor *image, uint64_t seed);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* A worker's memory for one item, how it says what is wrong, and rooms for items of varying shape. */
+/* A worker's scratch memory, its errors, and rooms: memory for items whose shape varies. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@ typedef struct cn__chunk {
     size_t bytes; /* after the header */
 } chunk;
 
-
 static char *memory_of(chunk *c) { return (char *)c + ALIGN; }
 
 static bool add_chunk(cn__arena *a, size_t bytes)
@@ -29,7 +28,7 @@ static bool add_chunk(cn__arena *a, size_t bytes)
     return true;
 }
 
-void *cn__arena_take(cn__arena *a, size_t bytes)
+void *cn__arena_alloc(cn__arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4) return NULL;
     bytes = cn__round_up_bytes(bytes ? bytes : 1, ALIGN);
@@ -63,11 +62,11 @@ void cn__arena_free(cn__arena *a)
     *a = (cn__arena){ 0 };
 }
 
-bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *words, ...)
+bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message, ...)
 {
     va_list list;
-    va_start(list, words);
-    vsnprintf(f->error, sizeof f->error, words, list);
+    va_start(list, message);
+    vsnprintf(f->error, sizeof f->error, message, list);
     va_end(list);
     f->code = code;
     return false;
@@ -105,7 +104,7 @@ void *cn_room_take(cn_room *room, cn_dims shape)
     if (room->data == NULL || room->bytes < bytes) {
         if (!room->from) free(room->data);
         size_t size = cn__round_up_bytes(bytes ? bytes : 1, ALIGN);
-        room->data = room->from ? cn__arena_take(room->from, size) : aligned_alloc(ALIGN, size);
+        room->data = room->from ? cn__arena_alloc(room->from, size) : aligned_alloc(ALIGN, size);
         room->bytes = room->data ? size : 0;
     }
     room->shape = shape;

@@ -1,4 +1,4 @@
-/* What colours become: torchvision's adjustments, of numbers from 0 to 1. */
+/* Adjustments of colours as in torchvision: brightness, contrast, saturation, hue. Values are from 0 to 1. */
 #include <math.h>
 
 #include "data/data.h"
@@ -7,7 +7,7 @@ static float limit(double v) { return (float)(v < 0 ? 0 : v > 1 ? 1 : v); }
 
 static int64_t area_of(const cn__image *x) { return x->height * x->width; }
 
-/* Luminance; of one channel: itself */
+/* Luminance of a pixel. A grey image is its own luminance. */
 static double grey(const cn__image *x, int64_t i)
 {
     int64_t area = area_of(x);
@@ -38,7 +38,7 @@ void cn__image_saturation(cn__image *x, double factor)
     }
 }
 
-/* hue: 0 red, 1/3 green, 2/3 blue */
+/* A hue of 0 is red, 1/3 green, 2/3 blue. */
 static void to_hsv(const double *rgb, double *hsv)
 {
     double high = fmax(rgb[0], fmax(rgb[1], rgb[2])), low = fmin(rgb[0], fmin(rgb[1], rgb[2])), range = high - low;

@@ -1,4 +1,4 @@
-/* The threads of a loader and their queue. One lock for all of it: it is taken once for several items. */
+/* The worker threads of a loader and their queue. One lock protects both; a worker locks it once for several items. */
 #include "data/loader.h"
 
 typedef struct cn__seat {
@@ -7,19 +7,19 @@ typedef struct cn__seat {
     cn__fetch fetch;
 } seat;
 
-/* A few items of a parcel, taken under the lock and made outside of it. */
+/* Some items of a parcel. A worker chooses them with the lock held and makes them without it. */
 typedef struct portion {
     cn__parcel *parcel;
     int64_t first, n;
 } portion;
 
-static portion take(cn__crew *c)
+static portion next_portion(cn__crew *c)
 {
-    cn__parcel *b = c->hand;
-    portion p = { b, b->handed, b->n - b->handed };
+    cn__parcel *b = c->unassigned;
+    portion p = { b, b->assigned, b->n - b->assigned };
     if (p.n > c->portion) p.n = c->portion;
-    b->handed += p.n;
-    if (b->handed == b->n) c->hand = b->next;
+    b->assigned += p.n;
+    if (b->assigned == b->n) c->unassigned = b->next;
     c->busy++;
     return p;
 }
@@ -32,7 +32,7 @@ static void note_failure(cn__parcel *b, int64_t i, const cn__fetch *f)
     memcpy(b->error, f->error, sizeof b->error);
 }
 
-/* With the lock held on entry and on return, not between. After a failure the rest of the portion is not made. */
+/* The caller holds the lock; items are made without it. A failure ends the portion. */
 static void make(cn__crew *c, portion p, cn__fetch *f)
 {
     int64_t i = p.first;
@@ -59,7 +59,7 @@ static void *work(void *user)
     cn__crew *c = s->crew;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        if (c->hand) make(c, take(c), &s->fetch);
+        if (c->unassigned) make(c, next_portion(c), &s->fetch);
         else pthread_cond_wait(&c->work, &c->lock);
     }
     pthread_mutex_unlock(&c->lock);
@@ -75,7 +75,7 @@ bool cn__crew_open(cn__crew *c, cn_ctx *ctx, const cn__spec *s, int workers)
     if (c->portion < 1) c->portion = 1;
     atomic_init(&c->cancel, false);
     if (workers && !(c->seats = cn__alloc(ctx, (size_t)workers * sizeof *c->seats))) return false;
-    if (pthread_mutex_init(&c->lock, NULL)) return cn__fail(ctx, CN_NO_MEMORY, "loader: no lock to be had");
+    if (pthread_mutex_init(&c->lock, NULL)) return cn__fail(ctx, CN_NO_MEMORY, "loader: cannot create a mutex");
     if (pthread_cond_init(&c->work, NULL)) goto no_work;
     if (pthread_cond_init(&c->done, NULL)) goto no_done;
     c->opened = true;
@@ -84,10 +84,10 @@ no_done:
     pthread_cond_destroy(&c->work);
 no_work:
     pthread_mutex_destroy(&c->lock);
-    return cn__fail(ctx, CN_NO_MEMORY, "loader: no condition to be had");
+    return cn__fail(ctx, CN_NO_MEMORY, "loader: cannot create a condition variable");
 }
 
-/* Fewer threads than wanted will do; with none at all, the calling thread does the work. */
+/* The system may refuse threads: the crew works with fewer, or without any in the calling thread. */
 static void start(cn__crew *c)
 {
     for (; c->started < c->wanted; c->started++) {
@@ -121,7 +121,7 @@ void cn__crew_push(cn__crew *c, cn__parcel *b)
     if (c->last) c->last->next = b;
     else c->first = b;
     c->last = b;
-    if (!c->hand) c->hand = b;
+    if (!c->unassigned) c->unassigned = b;
     c->queued++;
     pthread_cond_broadcast(&c->work);
     pthread_mutex_unlock(&c->lock);
@@ -133,7 +133,7 @@ cn__parcel *cn__crew_first(cn__crew *c)
     cn__parcel *b = c->first;
     while (b && !b->ready) {
         if (c->started) pthread_cond_wait(&c->done, &c->lock);
-        else make(c, take(c), &c->own);
+        else make(c, next_portion(c), &c->own);
     }
     pthread_mutex_unlock(&c->lock);
     return b;
@@ -152,7 +152,7 @@ cn__parcel *cn__crew_drain(cn__crew *c)
 {
     if (!c->opened) return NULL;
     pthread_mutex_lock(&c->lock);
-    c->hand = NULL;
+    c->unassigned = NULL;
     atomic_store_explicit(&c->cancel, true, memory_order_relaxed);
     while (c->busy) pthread_cond_wait(&c->done, &c->lock);
     atomic_store_explicit(&c->cancel, false, memory_order_relaxed);

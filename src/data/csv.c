@@ -1,4 +1,5 @@
-/* Comma-separated values (RFC 4180): quotes, doubled quotes, line ends of either kind, a byte-order mark. */
+/* Reads comma-separated values (RFC 4180) and makes datasets of them. Cells may be quoted; lines may end with CR LF;
+   the file may begin with a byte-order mark. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,39 +10,40 @@
 enum { MAX_COLUMNS = 1 << 20, MAX_CELL = 4096 };
 
 typedef struct cell {
-    const char *text; /* between its quotes, if it has any */
+    const char *text; /* without the quotes around it */
     size_t n;
-    bool quoted, last; /* last of its row */
+    bool quoted;
+    bool last; /* of its row */
 } cell;
 
 typedef struct column {
     cell name;
-    int target; /* -1: a feature */
+    int target; /* number of the target; -1: a feature */
 } column;
 
 typedef struct parser {
     cn_ctx *ctx;
-    const char *who;
+    const char *name; /* of the file */
     const char *p, *end;
     char separator;
     bool header, classes;
-    int64_t line;   /* of the row under way */
-    int64_t breaks; /* line ends passed */
+    int64_t line;   /* on which the present row begins */
+    int64_t breaks; /* line ends read so far */
     cn__vec columns;
     cn__csv *out;
 } parser;
 
 static column *column_at(const parser *c, int i) { return (column *)c->columns.v + i; }
 
-static bool fail_at(parser *c, int col, const char *words)
+static bool fail_at(parser *c, int col, const char *message)
 {
-    char name[48] = "";
+    char title[48] = "";
     if (c->header && (size_t)col < c->columns.n) {
         const cell *n = &column_at(c, col)->name;
-        snprintf(name, sizeof name, " (%.*s)", n->n < 40 ? (int)n->n : 40, n->text);
+        snprintf(title, sizeof title, " (%.*s)", n->n < 40 ? (int)n->n : 40, n->text);
     }
-    return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: line %lld, column %d%s: %s", c->who, (long long)c->line,
-                    col + 1, name, words);
+    return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: line %lld, column %d%s: %s", c->name, (long long)c->line,
+                    col + 1, title, message);
 }
 
 /* ---- cells */
@@ -61,7 +63,7 @@ static void trim(cell *x)
     while (x->n && (x->text[x->n - 1] == ' ' || x->text[x->n - 1] == '\t')) x->n--;
 }
 
-/* From after the opening quote to after the closing one. */
+/* At an opening quote; reads past the closing one. */
 static bool quoted_cell(parser *c, cell *x)
 {
     x->quoted = true;
@@ -84,10 +86,10 @@ static bool next_cell(parser *c, int col, cell *x)
     *x = (cell){ 0 };
     while (c->p < c->end && (*c->p == ' ' || (*c->p == '\t' && c->separator != '\t'))) c->p++;
     if (c->p < c->end && *c->p == '"') {
-        if (!quoted_cell(c, x)) return fail_at(c, col, "a quote that does not end");
+        if (!quoted_cell(c, x)) return fail_at(c, col, "the quoted text does not end");
         while (c->p < c->end && *c->p == ' ') c->p++;
         if (c->p < c->end && *c->p != c->separator && !at_break(c))
-            return fail_at(c, col, "text after a closing quote");
+            return fail_at(c, col, "text follows the closing quote; a separator or a line end is expected");
     } else {
         x->text = c->p;
         while (c->p < c->end && *c->p != c->separator && !at_break(c)) c->p++;
@@ -100,7 +102,7 @@ static bool next_cell(parser *c, int col, cell *x)
     return true;
 }
 
-/* The cell as a text, doubled quotes made single. False: longer than size. */
+/* Copies the text of a cell, with doubled quotes made single. False: it does not fit into size. */
 static bool cell_text(const cell *x, char *out, size_t size)
 {
     size_t n = 0;
@@ -115,23 +117,23 @@ static bool cell_text(const cell *x, char *out, size_t size)
 
 static bool cell_number(parser *c, int col, const cell *x, float *out)
 {
-    char text[64], words[96], *end;
+    char text[64], message[96], *end;
     if (x->n == 0) return fail_at(c, col, "missing value");
-    if (!cell_text(x, text, sizeof text)) return fail_at(c, col, "not a number");
+    if (!cell_text(x, text, sizeof text)) return fail_at(c, col, "not a number: it has more than 63 characters");
     errno = 0;
     double v = strtod(text, &end);
     if (*end || end == text || isnan(v)) {
-        snprintf(words, sizeof words, "not a number: %.40s", text);
-        return fail_at(c, col, words);
+        snprintf(message, sizeof message, "not a number: %.40s", text);
+        return fail_at(c, col, message);
     }
-    if (!isfinite(v) || fabs(v) > 3.4028234e38) return fail_at(c, col, "a number too large");
+    if (!isfinite(v) || fabs(v) > 3.4028234e38) return fail_at(c, col, "the number is too large for f32");
     *out = (float)v;
     return true;
 }
 
 /* ---- rows */
 
-/* Blank lines are passed over. False: nothing is left. */
+/* Skips blank lines. False: the file has ended. */
 static bool begin_row(parser *c)
 {
     while (at_break(c)) pass_break(c);
@@ -141,7 +143,7 @@ static bool begin_row(parser *c)
 
 static bool add_column(parser *c, const cell *x)
 {
-    if (c->columns.n == MAX_COLUMNS) return fail_at(c, MAX_COLUMNS, "more columns than can be");
+    if (c->columns.n == MAX_COLUMNS) return fail_at(c, MAX_COLUMNS, "too many columns; at most 1048576 are allowed");
     column fresh = { .name = *x, .target = -1 };
     return cn__push(&c->ctx->memory, &c->columns, &fresh, sizeof fresh) || cn__no_memory(c->ctx, "dataset_csv");
 }
@@ -151,7 +153,7 @@ static bool first_row(parser *c)
     const char *start = c->p;
     int64_t breaks = c->breaks;
     cell x;
-    if (!begin_row(c)) return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: there is nothing in it", c->who);
+    if (!begin_row(c)) return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: the file is empty", c->name);
     do
         if (!next_cell(c, (int)c->columns.n, &x) || !add_column(c, &x)) return false;
     while (!x.last);
@@ -177,25 +179,35 @@ static bool choose_targets(parser *c, const cn_csv_desc *desc)
         const char *name = desc->target[t] ? desc->target[t] : "";
         int i = find_column(c, name);
         if (i < 0 || column_at(c, i)->target >= 0)
-            return cn__fail(c->ctx, CN_NOT_FOUND, "dataset_csv: %s: %s column %s", c->who, i < 0 ? "no" : "twice the",
-                            name);
+            return cn__fail(c->ctx, CN_NOT_FOUND, "dataset_csv: %s: target column %s %s", c->name, name,
+                            i < 0 ? "does not exist" : "is named twice");
         column_at(c, i)->target = t;
     }
     c->out->targets = desc->targets;
     c->out->features = (int)c->columns.n - desc->targets;
     if (c->out->features > 0) return true;
-    return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: every column is a target", c->who);
+    return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: every column is a target; at least one must be a feature",
+                    c->name);
 }
 
-/* The label's number in the order of appearance. */
+/* The number of a label, in the order of appearance. */
 static bool label_number(parser *c, int col, const cell *x, int64_t *out)
 {
     char text[MAX_CELL];
     if (x->n == 0) return fail_at(c, col, "missing value");
-    if (!cell_text(x, text, sizeof text)) return fail_at(c, col, "a label too long");
+    if (!cell_text(x, text, sizeof text))
+        return fail_at(c, col, "the label is too long; at most 4095 bytes are allowed");
     if (cn_dict_whole(c->out->labels, text, out)) return true;
     *out = cn_dict_texts(c->out->labels);
     return cn_dict_set_whole(c->out->labels, text, *out);
+}
+
+/* n: how many cells the row has, counted up to one more than the first row has. */
+static bool fail_width(parser *c, int n)
+{
+    int expected = (int)c->columns.n;
+    return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: line %lld has %d fields%s, expected %d", c->name,
+                    (long long)c->line, n, n > expected ? " or more" : "", expected);
 }
 
 static bool data_row(parser *c)
@@ -208,7 +220,7 @@ static bool data_row(parser *c)
     float *x = (float *)o->x.v + row * (size_t)o->features, *y = (float *)o->y.v;
     cell v = { 0 };
     for (int i = 0; i < (int)c->columns.n; i++) {
-        if (v.last) return fail_at(c, i, "the row ends before this column");
+        if (v.last) return fail_width(c, i);
         if (!next_cell(c, i, &v)) return false;
         int target = column_at(c, i)->target;
         bool ok = target < 0   ? cell_number(c, i, &v, x++)
@@ -216,7 +228,7 @@ static bool data_row(parser *c)
                                : cell_number(c, i, &v, &y[row * (size_t)o->targets + (size_t)target]);
         if (!ok) return false;
     }
-    if (!v.last) return fail_at(c, (int)c->columns.n, "more columns than in the first row");
+    if (!v.last) return fail_width(c, (int)c->columns.n + 1);
     o->rows++;
     o->x.n = (row + 1) * (size_t)o->features;
     o->y.n = (row + 1) * (size_t)o->targets;
@@ -227,7 +239,7 @@ static bool parse(parser *c, const cn_csv_desc *desc)
 {
     if (c->end - c->p >= 3 && !memcmp(c->p, "\xEF\xBB\xBF", 3)) c->p += 3;
     if (c->end > c->p && memchr(c->p, 0, (size_t)(c->end - c->p)))
-        return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: not a text: there are zeros in it", c->who);
+        return cn__fail(c->ctx, CN_BAD_FILE, "dataset_csv: %s: not a text file: it has bytes that are 0", c->name);
     if (c->classes && !(c->out->labels = cn_dict_new(c->ctx))) return false;
     if (!first_row(c) || !choose_targets(c, desc)) return false;
     while (begin_row(c))
@@ -241,10 +253,10 @@ bool cn__csv_parse(cn_ctx *ctx, const char *name, const char *text, size_t bytes
     if (!desc) desc = &defaults;
     *out = (cn__csv){ 0 };
     if (desc->targets < 0 || (desc->targets && !desc->target) || (desc->classes && desc->targets != 1))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_csv: %d targets%s", desc->targets,
-                        desc->classes ? "; classes take one" : "");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_csv: targets must be %s, got %d%s",
+                        desc->classes ? "1 with classes" : "≥ 0", desc->targets, desc->target ? "" : " and no names");
     parser c = { .ctx = ctx,
-                 .who = name,
+                 .name = name,
                  .p = text,
                  .end = text + bytes,
                  .separator = desc->separator ? desc->separator : ',',
@@ -298,7 +310,7 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y ? 1 : strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* 9 before 10, if all of them are numbers. */
+/* By value if all classes are numbers (9 before 10), else as texts. */
 static void sort_classes(cn__vec *classes)
 {
     bool numbers = true;
@@ -307,7 +319,7 @@ static void sort_classes(cn__vec *classes)
     else if (classes->n) qsort(classes->v, classes->n, sizeof(char *), compare_numbers);
 }
 
-/* From the order of appearance to that of the sorted list. */
+/* Renumbers labels: from the order of appearance to the order of the sorted classes. */
 static bool sort_labels(cn_dataset *d, cn__csv *csv)
 {
     cn_ctx *ctx = d->shared.object.ctx;

@@ -1,8 +1,8 @@
-/* data/data.h: what datasets, samplers and loaders are inside the library.
+/* data/data.h: the types behind datasets, samplers and transforms, and the functions that they share.
 
-   Two sides that do not mix: the context's thread makes and frees things, with the context's memory; worker threads
-   make items, and know no context. What a worker needs beyond the batch's memory comes from its arena, that is from
-   malloc. */
+   The context's thread and the worker threads do different work. The context's thread creates and frees objects, with
+   the context's memory. Worker threads make items. They never touch a context: memory that a worker needs beside the
+   batch comes from its arena, which uses malloc. */
 #ifndef CN_DATA_DATA_H
 #define CN_DATA_DATA_H
 
@@ -10,44 +10,44 @@
 #include "core/errors.h"
 #include "core/object.h"
 
-/* ---- shared.c: objects that others hold */
+/* ---- shared.c: objects with a reference count */
 
 typedef struct cn__shared {
     cn__object object;
     int holds;
 } cn__shared;
-void *cn__shared_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self)); /* held once, by whoever asked */
+void *cn__shared_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self)); /* the caller holds it */
 void *cn__shared_hold(void *shared);
-void cn__shared_drop(void *shared); /* NULL is fine */
+void cn__shared_release(void *shared); /* frees it with the last reference; NULL does nothing */
 
-/* ---- arena.c: a worker's memory for one item */
+/* ---- arena.c: a worker's scratch memory for one item */
 
 typedef struct cn__arena {
-    struct cn__chunk *chunks; /* newest and largest first */
+    struct cn__chunk *chunks; /* the newest is the first and the largest */
     size_t used;
 } cn__arena;
-void *cn__arena_take(cn__arena *a, size_t bytes); /* aligned to 64, not zeroed; NULL: no memory */
-void cn__arena_reset(cn__arena *a);               /* keeps its largest chunk */
+void *cn__arena_alloc(cn__arena *a, size_t bytes); /* aligned to 64 bytes, not zeroed; NULL: no memory */
+void cn__arena_reset(cn__arena *a);                /* keeps its largest chunk */
 void cn__arena_free(cn__arena *a);
 
-/* What a worker has with it while it makes an item. */
+/* The state of a worker while it makes an item. */
 typedef struct cn__fetch {
     cn_draw random;
     cn__arena arena;
     cn_code code;
     char error[256];
 } cn__fetch;
-bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *words, ...); /* returns false */
+bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message, ...); /* returns false */
 bool cn__fetch_no_memory(cn__fetch *f);
 
-void cn__room_open(cn_room *room, const cn_field *field, cn__arena *from); /* NULL: memory of its own */
+void cn__room_open(cn_room *room, const cn_field *field, cn__arena *from); /* from NULL: malloc */
 void cn__room_close(cn_room *room);
 
 /* ---- draw.c */
 
 cn_draw cn__item_draw(uint64_t seed, int64_t epoch, int64_t index);
-enum { CN__STREAM_ORDER, CN__STREAM_SPLIT, CN__STREAM_BATCH };     /* BATCH + i: batch i */
-cn_draw cn__order_draw(uint64_t seed, int64_t epoch, int64_t use); /* streams that are no item's */
+enum { CN__STREAM_ORDER, CN__STREAM_SPLIT, CN__STREAM_BATCH };     /* BATCH + i is the stream of batch i */
+cn_draw cn__order_draw(uint64_t seed, int64_t epoch, int64_t use); /* a stream that belongs to no item */
 void cn__shuffle(cn_draw *d, int64_t *v, int64_t n);
 
 /* ---- dataset.c */
@@ -65,9 +65,9 @@ cn_dataset *cn__dataset_new(cn_ctx *ctx, size_t bytes, int64_t count, const cn_f
 bool cn__dataset_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields);
 bool cn__check_fields(cn_ctx *ctx, const char *who, const cn_field *field, int fields, bool may_vary);
 bool cn__field_varies(const cn_field *f);
-size_t cn__field_bytes(const cn_field *f); /* of an item of fixed shape */
+size_t cn__field_bytes(const cn_field *f); /* of one item; its shape is fixed */
 size_t cn__shape_bytes(cn_dtype dtype, cn_dims shape);
-bool cn__add_class(cn_dataset *d, const char *name, size_t length); /* at the end */
+bool cn__add_class(cn_dataset *d, const char *name, size_t length); /* appends it */
 void cn__sort_texts(cn__vec *texts);
 
 /* ---- file.c */
@@ -75,15 +75,16 @@ void cn__sort_texts(cn__vec *texts);
 typedef struct cn__file {
     const uint8_t *data;
     size_t bytes;
-    bool mapped; /* else the context's memory, of this capacity */
-    size_t capacity;
+    bool mapped;     /* false: data is the context's memory */
+    size_t capacity; /* of that memory */
 } cn__file;
 bool cn__file_map(cn_ctx *ctx, const char *who, const char *path, cn__file *out);
-bool cn__file_unzip(cn_ctx *ctx, const char *who, const char *path, cn__file *out); /* .gz: into memory */
+bool cn__file_unzip(cn_ctx *ctx, const char *who, const char *path, cn__file *out); /* a .gz file, into memory */
 void cn__file_close(cn_ctx *ctx, cn__file *file);
-bool cn__file_read(cn__fetch *f, const char *path, const uint8_t **data, size_t *bytes); /* by a worker */
+bool cn__file_read(cn__fetch *f, const char *path, const uint8_t **data,
+                   size_t *bytes); /* for workers: into the arena */
 
-/* ---- readers of bytes that may be anything: they look at memory alone, and say what is wrong */
+/* ---- parsers: their input is untrusted memory, and they read nothing else */
 
 typedef struct cn__idx {
     uint8_t type; /* 8 u8, 9 i8, 11 i16, 12 i32, 13 f32, 14 f64 */
@@ -100,14 +101,14 @@ typedef struct cn__csv {
     int64_t rows;
     int features, targets;
     cn__vec x, y;    /* of float; of float, or of int64_t for classes */
-    cn_dict *labels; /* texts by name, in the order they came; NULL: no classes */
+    cn_dict *labels; /* number of each label, in the order of appearance; NULL: no classes */
 } cn__csv;
-/* name is said in errors. */
+/* Errors name the file as `name`. */
 bool cn__csv_parse(cn_ctx *ctx, const char *name, const char *text, size_t bytes, const cn_csv_desc *desc,
                    cn__csv *out);
 void cn__csv_close(cn_ctx *ctx, cn__csv *csv);
 
-/* u8, (channels, height, width), in the fetch's arena. */
+/* A decoded image file: u8, (channels, height, width), in the arena of the fetch. */
 typedef struct cn__picture {
     int64_t channels, height, width;
     uint8_t *data;
@@ -116,7 +117,7 @@ bool cn__picture_decode(const uint8_t *data, size_t bytes, int channels, cn__fet
 bool cn__pnm_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out);
 bool cn__png_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out);
 bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out);
-bool cn__picture_room(cn__fetch *f, int64_t channels, int64_t height, int64_t width, cn__picture *out);
+bool cn__picture_alloc(cn__fetch *f, int64_t channels, int64_t height, int64_t width, cn__picture *out);
 
 /* ---- image.c, colour.c: f32 (channels, height, width) */
 
@@ -125,24 +126,24 @@ typedef struct cn__image {
     float *data;
 } cn__image;
 bool cn__image_new(cn__arena *a, int64_t channels, int64_t height, int64_t width, cn__image *out);
-/* out's size and memory are given */
+/* The caller sets the size and the memory of out. */
 bool cn__image_resize(cn__arena *a, const cn__image *in, cn__image *out); /* false: no memory */
 void cn__image_crop(const cn__image *in, int64_t top, int64_t left, cn__image *out);
 void cn__image_rotate(const cn__image *in, double degrees, cn__image *out);
-/* in place */
+/* In place. */
 void cn__image_flip(cn__image *x, bool horizontal);
 void cn__image_fill(cn__image *x, int64_t top, int64_t left, int64_t height, int64_t width, float value);
 void cn__image_brightness(cn__image *x, double factor);
 void cn__image_contrast(cn__image *x, double factor);
 void cn__image_saturation(cn__image *x, double factor);
-void cn__image_hue(cn__image *x, double turn); /* of a whole circle */
+void cn__image_hue(cn__image *x, double turn); /* turn 1 is a whole circle */
 
 /* ---- sampler.c */
 
 struct cn_data_sampler {
     cn__shared shared;
-    int64_t count;  /* of an epoch */
-    int64_t domain; /* indices are below; -1: not known */
+    int64_t count;  /* indices in an epoch */
+    int64_t domain; /* every index is below it; -1: not known */
     bool (*fill)(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out);
     void (*close)(cn_data_sampler *s);
 };

@@ -1,4 +1,4 @@
-/* Datasets in general, a user's own, and those that are in memory. */
+/* What all datasets share, datasets with a user's function, and datasets in memory: arrays and tensors. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ bool cn__field_varies(const cn_field *f)
     return false;
 }
 
-/* SIZE_MAX: more than can be. */
+/* SIZE_MAX: it overflows. */
 size_t cn__shape_bytes(cn_dtype dtype, cn_dims shape)
 {
     size_t bytes = cn_dtype_size(dtype);
@@ -33,23 +33,25 @@ size_t cn__field_bytes(const cn_field *f) { return cn__shape_bytes(f->dtype, f->
 static bool check_field(cn_ctx *ctx, const char *who, const cn_field *f, int number, bool may_vary)
 {
     if ((unsigned)f->dtype >= CN_DTYPES)
-        return cn__fail(ctx, CN_BAD_DTYPE, "%s: field %d has no element type: %d", who, number, (int)f->dtype);
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: field %d has dtype %d, which does not exist", who, number,
+                        (int)f->dtype);
     if (f->shape.n < 0 || f->shape.n >= CN_MAX_DIMS)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: field %d has %d axes; an item has up to %d", who, number, f->shape.n,
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: field %d has %d axes; an item has 0 to %d", who, number, f->shape.n,
                         CN_MAX_DIMS - 1);
     for (int i = 0; i < f->shape.n; i++) {
         if (f->shape.v[i] >= 0 || (may_vary && f->shape.v[i] == -1)) continue;
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: size %d of field %d is %lld", who, i, number, (long long)f->shape.v[i]);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: field %d: the size of axis %d must be ≥ 0%s, got %lld", who, number, i,
+                        may_vary ? ", or -1 if it varies" : "", (long long)f->shape.v[i]);
     }
     if (!cn__field_varies(f) && cn__field_bytes(f) == SIZE_MAX)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: field %d is too large", who, number);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: an item of field %d is too large for memory", who, number);
     return true;
 }
 
 bool cn__check_fields(cn_ctx *ctx, const char *who, const cn_field *field, int fields, bool may_vary)
 {
     if (fields < 1 || fields > CN_MAX_FIELDS)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d fields; a dataset has 1 to %d", who, fields, CN_MAX_FIELDS);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: there must be 1 to %d fields, got %d", who, CN_MAX_FIELDS, fields);
     for (int i = 0; i < fields; i++)
         if (!check_field(ctx, who, &field[i], i, may_vary)) return false;
     return true;
@@ -79,7 +81,8 @@ cn_dataset *cn__dataset_new(cn_ctx *ctx, size_t bytes, int64_t count, const cn_f
 bool cn__dataset_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields)
 {
     if (index < 0 || index >= d->count)
-        return cn__fetch_fail(f, CN_BAD_INDEX, "there are %lld items", (long long)d->count);
+        return cn__fetch_fail(f, CN_BAD_INDEX, "index %lld is out of range: the dataset has %lld items",
+                              (long long)index, (long long)d->count);
     return d->get(d, index, f, fields);
 }
 
@@ -102,7 +105,7 @@ void cn__sort_texts(cn__vec *texts)
     if (texts->n) qsort(texts->v, texts->n, sizeof(char *), compare_texts);
 }
 
-void cn_dataset_free(cn_dataset *d) { cn__shared_drop(d); }
+void cn_dataset_free(cn_dataset *d) { cn__shared_release(d); }
 int64_t cn_dataset_count(const cn_dataset *d) { return d ? d->count : 0; }
 int cn_dataset_fields(const cn_dataset *d) { return d ? d->fields : 0; }
 int cn_dataset_classes(const cn_dataset *d) { return d ? (int)d->classes.n : 0; }
@@ -117,7 +120,7 @@ const char *cn_dataset_class(const cn_dataset *d, int i)
     return d && i >= 0 && (size_t)i < d->classes.n ? ((char **)d->classes.v)[i] : NULL;
 }
 
-/* ---- a user's own */
+/* ---- items made by a user's function */
 
 typedef struct own {
     cn_dataset base;
@@ -132,7 +135,7 @@ static bool own_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *cons
     f->error[0] = 0;
     if (o->get(o->user, index, &f->random, fields, f->error, sizeof f->error)) return true;
     f->code = CN_BAD_FILE;
-    if (!f->error[0]) cn__fetch_fail(f, CN_BAD_FILE, "the dataset's function failed and did not say why");
+    if (!f->error[0]) cn__fetch_fail(f, CN_BAD_FILE, "the dataset's get function returned false and no message");
     return false;
 }
 
@@ -146,7 +149,8 @@ cn_dataset *cn_dataset_new(cn_ctx *ctx, const cn_dataset_desc *desc)
 {
     if (!ctx) return NULL;
     if (!desc || !desc->get || desc->count < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_new: a function and a count that is not negative are needed");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_new: get must be a function and count ≥ 0, got %s and %lld",
+                 desc && desc->get ? "a function" : "NULL", (long long)(desc ? desc->count : 0));
         return NULL;
     }
     if (!cn__check_fields(ctx, "dataset_new", desc->field, desc->fields, true)) return NULL;
@@ -166,8 +170,8 @@ typedef struct arrays {
     cn_dataset base;
     const char *data[CN_MAX_FIELDS];
     size_t bytes[CN_MAX_FIELDS];      /* of an item */
-    cn_tensor *tensor[CN_MAX_FIELDS]; /* kept, or NULL */
-    cn__host host[CN_MAX_FIELDS];     /* of tensors */
+    cn_tensor *tensor[CN_MAX_FIELDS]; /* NULL for arrays */
+    cn__host host[CN_MAX_FIELDS];     /* of tensor[i] */
 } arrays;
 
 static bool arrays_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields)
@@ -192,7 +196,7 @@ cn_dataset *cn_dataset_arrays(cn_ctx *ctx, int64_t count, const cn_field *field,
 {
     if (!ctx || !field || !data) return NULL;
     if (count < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: %lld items", (long long)count);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: count must be ≥ 0, got %lld", (long long)count);
         return NULL;
     }
     if (!cn__check_fields(ctx, "dataset_arrays", field, n, false)) return NULL;
@@ -204,14 +208,14 @@ cn_dataset *cn_dataset_arrays(cn_ctx *ctx, int64_t count, const cn_field *field,
         a->data[i] = data[i];
         a->bytes[i] = cn__field_bytes(&field[i]);
         if (data[i] || !count || !a->bytes[i]) continue;
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: field %d has no data", i);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: the data of field %d is NULL", i);
         cn_dataset_free(&a->base);
         return NULL;
     }
     return &a->base;
 }
 
-/* The value of t under a handle of our own: it stays when t is assigned to. */
+/* A new handle on the present value of t, which stays the same when t is assigned to. */
 static cn_tensor *own_handle(cn_tensor *t)
 {
     cn_ctx *ctx = t->ctx;
@@ -246,7 +250,7 @@ cn_dataset *cn_dataset_tensors(cn_tensor *const *t, int n)
     if (!t || n < 1 || !t[0]) return NULL;
     cn_ctx *ctx = cn_context(t[0]);
     if (n > CN_MAX_FIELDS) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_tensors: %d tensors; a dataset has up to %d fields", n, CN_MAX_FIELDS);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_tensors: there must be 1 to %d tensors, got %d", CN_MAX_FIELDS, n);
         return NULL;
     }
     if (!check_tensors(t, n, field)) return NULL;

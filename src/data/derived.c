@@ -1,4 +1,4 @@
-/* Datasets made of other datasets: a subset, several in a row, a function of every item, random parts. */
+/* Datasets made of other datasets: a subset, random parts, several one after the other, a function of each item. */
 #include <math.h>
 #include <stdio.h>
 
@@ -40,12 +40,13 @@ cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t cou
     cn_ctx *ctx = d->shared.object.ctx;
     for (int64_t i = 0; i < count; i++) {
         if (indices[i] >= 0 && indices[i] < d->count) continue;
-        cn__fail(ctx, CN_BAD_INDEX, "dataset_subset: index %lld of a dataset of %lld", (long long)indices[i],
-                 (long long)d->count);
+        cn__fail(ctx, CN_BAD_INDEX, "dataset_subset: index %lld is out of range: the dataset has %lld items",
+                 (long long)indices[i], (long long)d->count);
         return NULL;
     }
     if (count < 0 || (uint64_t)count > SIZE_MAX / 16) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_subset: %lld items", (long long)count);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_subset: count must be ≥ 0 and fit in memory, got %lld",
+                 (long long)count);
         return NULL;
     }
     subset *s = (subset *)cn__dataset_new(ctx, sizeof *s, count, d->field, d->fields);
@@ -64,7 +65,7 @@ cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t cou
 
 /* ---- random parts */
 
-/* As PyTorch's random_split: fractions are rounded down, and what is left goes to the first parts, one item each. */
+/* As PyTorch's random_split: fractions are rounded down; the items that are left go to the first parts, one to each. */
 static bool part_sizes(cn_dataset *d, const double *sizes, int n, int64_t *out)
 {
     cn_ctx *ctx = d->shared.object.ctx;
@@ -72,7 +73,8 @@ static bool part_sizes(cn_dataset *d, const double *sizes, int n, int64_t *out)
     bool fractions = true;
     for (int i = 0; i < n; i++) {
         if (!(sizes[i] >= 0 && sizes[i] < 9e15))
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_split: part %d has the size %g", i, sizes[i]);
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "dataset_split: the size of part %d must be ≥ 0 and below 9e15, got %g", i, sizes[i]);
         sum += sizes[i];
         fractions = fractions && sizes[i] <= 1;
     }
@@ -81,12 +83,13 @@ static bool part_sizes(cn_dataset *d, const double *sizes, int n, int64_t *out)
     for (int i = 0; i < n; i++) {
         out[i] = (int64_t)floor(fractions ? sizes[i] * (double)d->count : sizes[i]);
         if (!fractions && (double)out[i] != sizes[i])
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_split: fractions are to add up to 1, these make %g", sum);
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "dataset_split: sizes must be counts, or fractions that sum to 1; got %g", sum);
         total += out[i];
     }
     for (int i = 0; fractions && total < d->count; i = (i + 1) % n, total++) out[i]++;
     if (total == d->count) return true;
-    return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_split: the parts have %lld items, the dataset has %lld",
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_split: the sizes sum to %lld, but the dataset has %lld items",
                     (long long)total, (long long)d->count);
 }
 
@@ -160,7 +163,7 @@ cn_dataset *cn_dataset_concat(cn_dataset *const *d, int n)
         if (!d[i] || !d[0]) return NULL;
         if (!same_fields(d[i], d[0]) || d[i]->count > INT64_MAX - count) {
             cn__fail(d[0]->shared.object.ctx, CN_BAD_SHAPE,
-                     "dataset_concat: the fields of dataset %d are others than those of 0", i);
+                     "dataset_concat: dataset %d has other fields than dataset 0", i);
             return NULL;
         }
         count += d[i]->count;
@@ -191,7 +194,7 @@ typedef struct map {
 void *cn_map_scratch(const cn_map_call *call, size_t bytes)
 {
     cn__fetch *f = call->from;
-    return cn__arena_take(&f->arena, bytes);
+    return cn__arena_alloc(&f->arena, bytes);
 }
 
 static bool map_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields)
@@ -221,7 +224,7 @@ static bool map_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *cons
                          .from = f };
     if (m->fn(m->user, &call)) return true;
     if (!f->code) f->code = CN_BAD_FILE;
-    if (!f->error[0]) cn__fetch_fail(f, CN_BAD_FILE, "the function of the map failed and did not say why");
+    if (!f->error[0]) cn__fetch_fail(f, CN_BAD_FILE, "the map's function returned false and no message");
     return false;
 }
 
@@ -237,7 +240,7 @@ cn_dataset *cn_dataset_map(cn_dataset *d, const cn_map_desc *desc)
     if (!d) return NULL;
     cn_ctx *ctx = d->shared.object.ctx;
     if (!desc || !desc->fn) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_map: a function is needed");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_map: fn must be a function, got NULL");
         return NULL;
     }
     const cn_field *field = desc->fields ? desc->field : d->field;

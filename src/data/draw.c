@@ -1,5 +1,5 @@
-/* Random numbers by position: key: seed; counter: (epoch, number of the draw), stream. A stream is an item's index, or
-   above 2^63 one of the library's own. */
+/* Random numbers by position (Philox). The key is the seed; the counter is the stream, the epoch and the number of the
+   draw. A stream below 2^63 is the index of an item; the others belong to the library. */
 #include <math.h>
 
 #include "core/philox.h"
@@ -38,7 +38,8 @@ double cn_draw_unit(cn_draw *d)
 double cn_draw_uniform(cn_draw *d, double low, double high) { return low + (high - low) * cn_draw_unit(d); }
 bool cn_draw_chance(cn_draw *d, double p) { return cn_draw_unit(d) < p; }
 
-/* The upper half of a product with n; where rows of the lower half are not whole, drawn again (Lemire, 2019). */
+/* Multiplies a random word by n and returns the upper half. Lower halves that would favour some results are rejected
+   (Lemire, 2019). */
 static int64_t below_u32(cn_draw *d, uint32_t n)
 {
     uint64_t product = (uint64_t)cn_draw_u32(d) * n;
@@ -53,7 +54,8 @@ int64_t cn_draw_below(cn_draw *d, int64_t n)
 {
     if (n <= 1) return 0;
     if (n <= UINT32_MAX) return below_u32(d, (uint32_t)n);
-    uint64_t m = (uint64_t)n, limit = UINT64_MAX - (UINT64_MAX - m + 1) % m, r; /* whole rows of n end here */
+    uint64_t m = (uint64_t)n, limit = UINT64_MAX - (UINT64_MAX - m + 1) % m,
+             r; /* larger numbers would favour small remainders */
     do {
         r = (uint64_t)cn_draw_u32(d) << 32;
         r |= cn_draw_u32(d);
@@ -61,7 +63,7 @@ int64_t cn_draw_below(cn_draw *d, int64_t n)
     return (int64_t)(r % m);
 }
 
-/* Box and Muller's */
+/* Box-Muller transform. */
 double cn_draw_normal(cn_draw *d)
 {
     double radius = sqrt(-2 * log(1 - cn_draw_unit(d)));

@@ -1,4 +1,4 @@
-/* Files: mapped, unzipped into the context's memory, or read by a worker. */
+/* Opens files: mapped, decompressed into the context's memory, or read into a worker's arena. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int open_regular(const char *path, size_t *bytes)
 bool cn__file_map(cn_ctx *ctx, const char *who, const char *path, cn__file *out)
 {
     *out = (cn__file){ 0 };
-    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no path", who);
+    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: path is NULL", who);
     int fd = open_regular(path, &out->bytes);
     if (fd < 0) return cn__fail(ctx, CN_BAD_FILE, "%s: %s: %s", who, path, strerror(errno));
     void *p = out->bytes ? mmap(NULL, out->bytes, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
@@ -52,14 +52,14 @@ void cn__file_close(cn_ctx *ctx, cn__file *file)
 }
 
 #ifdef CAIRN_HAVE_ZLIB
-/* Memory grows with what is really there, whatever the file says of itself. */
+/* Memory grows with the bytes that were read: the size that the file states is not trusted. */
 static bool unzip_all(cn_ctx *ctx, gzFile z, cn__file *out)
 {
     for (;;) {
         if (out->bytes == out->capacity) {
             size_t capacity = out->capacity ? 2 * out->capacity : (size_t)1 << 16;
             void *p = cn__resize(&ctx->memory, (void *)(uintptr_t)out->data, out->capacity, capacity);
-            if (!p) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes asked for", capacity);
+            if (!p) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes requested", capacity);
             out->data = p;
             out->capacity = capacity;
         }
@@ -81,14 +81,14 @@ bool cn__file_unzip(cn_ctx *ctx, const char *who, const char *path, cn__file *ou
     if (gzclose(z) != Z_OK) ok = false;
     if (ok) return true;
     cn__file_close(ctx, out);
-    return cn__fail(ctx, CN_BAD_FILE, "%s: %s: damaged or cut off", who, path);
+    return cn__fail(ctx, CN_BAD_FILE, "%s: %s: the file is damaged or incomplete", who, path);
 }
 #else
 bool cn__file_unzip(cn_ctx *ctx, const char *who, const char *path, cn__file *out)
 {
     *out = (cn__file){ 0 };
     return cn__fail(ctx, CN_UNSUPPORTED,
-                    "%s: %s: this build has no zlib: gunzip the file, or install zlib and build again", who, path);
+                    "%s: %s: this build has no zlib: decompress the file, or install zlib and build again", who, path);
 }
 #endif
 
@@ -107,10 +107,10 @@ bool cn__file_read(cn__fetch *f, const char *path, const uint8_t **data, size_t 
 {
     int fd = open_regular(path, bytes);
     if (fd < 0) return cn__fetch_fail(f, CN_BAD_FILE, "%s: %s", path, strerror(errno));
-    uint8_t *p = cn__arena_take(&f->arena, *bytes);
+    uint8_t *p = cn__arena_alloc(&f->arena, *bytes);
     bool ok = p && read_all(fd, p, *bytes);
     close(fd);
     *data = p;
     if (ok) return true;
-    return p ? cn__fetch_fail(f, CN_BAD_FILE, "%s: cannot be read", path) : cn__fetch_no_memory(f);
+    return p ? cn__fetch_fail(f, CN_BAD_FILE, "%s: the file cannot be read to its end", path) : cn__fetch_no_memory(f);
 }

@@ -1,4 +1,4 @@
-/* Folders of images: folder/class/.../file. */
+/* A dataset of image files in folders. The folder just below the given one is the class: folder/class/.../file. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -12,8 +12,8 @@ enum { MAX_DEPTH = 16 };
 
 typedef struct folder {
     cn_dataset base;
-    cn__vec paths; /* of char *, those of a class together and sorted */
-    cn__vec first; /* of size_t: where each class begins */
+    cn__vec paths; /* of char *, sorted, class by class */
+    cn__vec first; /* of size_t: the first path of each class */
     int channels;
 } folder;
 
@@ -40,7 +40,7 @@ static char *join(cn_ctx *ctx, const char *a, const char *b)
     return path;
 }
 
-/* Names in a folder, sorted; hidden ones are passed over. */
+/* Lists the names in a folder, sorted, without the hidden ones. */
 static bool list(cn_ctx *ctx, const char *path, cn__vec *names)
 {
     DIR *dir = opendir(path);
@@ -48,8 +48,7 @@ static bool list(cn_ctx *ctx, const char *path, cn__vec *names)
     bool ok = true;
     for (struct dirent *e; ok && (e = readdir(dir));) {
         if (e->d_name[0] == '.') continue;
-        ok = cn__vec_reserve(&ctx->memory, names, names->n + 1, sizeof(char *)) ||
-             cn__no_memory(ctx, "dataset_folder");
+        ok = cn__vec_reserve(&ctx->memory, names, names->n + 1, sizeof(char *)) || cn__no_memory(ctx, "dataset_folder");
         char *copy = ok ? cn__copy_text(ctx, e->d_name) : NULL;
         if (copy) ((char **)names->v)[names->n++] = copy;
         ok = copy;
@@ -117,7 +116,9 @@ static bool collect_classes(folder *d, const char *path)
     for (size_t i = 0; i < names.n && ok; i++) ok = collect_class(d, path, ((char **)names.v)[i]);
     free_texts(ctx, &names);
     d->base.count = (int64_t)d->paths.n;
-    if (ok && !d->paths.n) ok = cn__fail(ctx, CN_BAD_FILE, "dataset_folder: %s: no images in folders of it", path);
+    if (ok && !d->paths.n)
+        ok = cn__fail(ctx, CN_BAD_FILE,
+                      "dataset_folder: %s: no images found; images must lie in a folder for each class", path);
     return ok;
 }
 
@@ -126,7 +127,7 @@ static bool collect_classes(folder *d, const char *path)
 static float *to_floats(cn__fetch *f, const cn__picture *p)
 {
     int64_t n = p->channels * p->height * p->width;
-    float *x = cn__arena_take(&f->arena, (size_t)n * sizeof *x);
+    float *x = cn__arena_alloc(&f->arena, (size_t)n * sizeof *x);
     for (int64_t i = 0; i < n && x; i++) x[i] = p->data[i];
     return x;
 }
@@ -135,7 +136,7 @@ static bool resize_into(cn__fetch *f, const cn__picture *p, const cn_dims *shape
 {
     int64_t n = shape->v[0] * shape->v[1] * shape->v[2];
     cn__image in = { p->channels, p->height, p->width, to_floats(f, p) };
-    cn__image to = { p->channels, shape->v[1], shape->v[2], cn__arena_take(&f->arena, (size_t)n * sizeof(float)) };
+    cn__image to = { p->channels, shape->v[1], shape->v[2], cn__arena_alloc(&f->arena, (size_t)n * sizeof(float)) };
     if (!in.data || !to.data || !cn__image_resize(&f->arena, &in, &to)) return cn__fetch_no_memory(f);
     for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)lrintf(fminf(fmaxf(to.data[i], 0), 255));
     return true;
@@ -144,7 +145,7 @@ static bool resize_into(cn__fetch *f, const cn__picture *p, const cn_dims *shape
 static int64_t class_of(const folder *d, size_t index)
 {
     const size_t *first = d->first.v;
-    size_t low = 0, high = d->first.n; /* the last class that begins at index or before */
+    size_t low = 0, high = d->first.n; /* search the last class that begins at or before index */
     while (high - low > 1) {
         size_t mid = (low + high) / 2;
         if (first[mid] <= index) low = mid;
@@ -162,9 +163,9 @@ static bool folder_get(const cn_dataset *base, int64_t index, cn__fetch *f, void
     cn__picture p;
     if (!cn__file_read(f, path, &data, &bytes)) return false;
     if (!cn__picture_decode(data, bytes, d->channels, f, &p)) {
-        char words[sizeof f->error];
-        memcpy(words, f->error, sizeof words);
-        return cn__fetch_fail(f, f->code, "%.120s: %.120s", path, words);
+        char message[sizeof f->error];
+        memcpy(message, f->error, sizeof message);
+        return cn__fetch_fail(f, f->code, "%.120s: %.120s", path, message);
     }
     *(int64_t *)fields[1] = class_of(d, (size_t)index);
     if (!cn__field_varies(&base->field[0])) return resize_into(f, &p, &base->field[0].shape, fields[0]);
@@ -190,8 +191,10 @@ cn_dataset *cn_dataset_folder(cn_ctx *ctx, const char *path, const cn_folder_des
     int channels = desc->channels ? desc->channels : 3;
     if ((channels != 1 && channels != 3) || desc->height < 0 || desc->width < 0 || desc->height > 1 << 15 ||
         desc->width > 1 << 15 || !desc->height != !desc->width) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_folder: images of %d channels, %lld by %lld", channels,
-                 (long long)desc->height, (long long)desc->width);
+        cn__fail(
+            ctx, CN_BAD_ARGUMENT,
+            "dataset_folder: channels must be 1 or 3, height and width 1 to 32768 or both 0; got %d, %lld and %lld",
+            channels, (long long)desc->height, (long long)desc->width);
         return NULL;
     }
     int64_t height = desc->height ? desc->height : -1, width = desc->width ? desc->width : -1;

@@ -1,4 +1,5 @@
-/* Yann LeCun's idx files: 0 0 type ndim, the sizes, the numbers; all big-endian. */
+/* The idx files of MNIST as datasets. A file has the bytes 0 0 type ndim, then the sizes, then the numbers; all are
+   big-endian. */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -18,7 +19,7 @@ bool cn__idx_parse(const uint8_t *data, size_t bytes, cn__idx *out, char *error,
 {
     *out = (cn__idx){ 0 };
     if (bytes < 4 || data[0] || data[1] || !element_bytes(data[2])) {
-        snprintf(error, error_size, "not an idx file: it does not begin with 0 0 and a type");
+        snprintf(error, error_size, "not an idx file: it must begin with the bytes 0 0 and a known type");
         return false;
     }
     out->type = data[2];
@@ -26,7 +27,8 @@ bool cn__idx_parse(const uint8_t *data, size_t bytes, cn__idx *out, char *error,
     out->element = element_bytes(out->type);
     size_t header = 4 + 4 * (size_t)out->ndim;
     if (out->ndim < 1 || out->ndim >= CN_MAX_DIMS || bytes < header) {
-        snprintf(error, error_size, "an idx file of %d axes in %zu bytes", out->ndim, bytes);
+        snprintf(error, error_size, "the header has %d axes in a file of %zu bytes; 1 to %d axes are allowed",
+                 out->ndim, bytes, CN_MAX_DIMS - 1);
         return false;
     }
     size_t body = bytes - header, wanted = out->element;
@@ -34,10 +36,10 @@ bool cn__idx_parse(const uint8_t *data, size_t bytes, cn__idx *out, char *error,
     for (int i = 0; i < out->ndim; i++) {
         uint32_t size = big_u32(data + 4 + 4 * i);
         out->shape[i] = size;
-        if (size == 0 || wanted > body / size) { /* more than there is, without an overflow */
+        if (size == 0 || wanted > body / size) { /* compared by division: the product may overflow */
             snprintf(error, error_size,
-                     size ? "its header asks for more than the %zu bytes that follow"
-                          : "one of its sizes is 0; %zu bytes follow",
+                     size ? "the sizes in the header need more than the %zu bytes that follow it"
+                          : "a size in the header is 0; %zu bytes follow it",
                      body);
             return false;
         }
@@ -45,7 +47,7 @@ bool cn__idx_parse(const uint8_t *data, size_t bytes, cn__idx *out, char *error,
         if (i > 0) out->item_numel *= size;
     }
     if (wanted != body) {
-        snprintf(error, error_size, "%zu bytes follow its header, which asks for %zu", body, wanted);
+        snprintf(error, error_size, "the header needs %zu bytes, but %zu follow it", wanted, body);
         return false;
     }
     out->items = out->shape[0];
@@ -112,13 +114,13 @@ static bool open_idx(cn_ctx *ctx, const char *path, cn__file *file, cn__idx *idx
     size_t length = strlen(path);
     bool zipped = length > 3 && !strcmp(path + length - 3, ".gz");
     if (!(zipped ? cn__file_unzip : cn__file_map)(ctx, "dataset_idx", path, file)) return false;
-    char words[160];
-    if (cn__idx_parse(file->data, file->bytes, idx, words, sizeof words)) return true;
+    char message[160];
+    if (cn__idx_parse(file->data, file->bytes, idx, message, sizeof message)) return true;
     cn__file_close(ctx, file);
-    return cn__fail(ctx, CN_BAD_FILE, "dataset_idx: %s: %s", path, words);
+    return cn__fail(ctx, CN_BAD_FILE, "dataset_idx: %s: %s", path, message);
 }
 
-/* One image is (1, h, w), as images are elsewhere. */
+/* The shape of an image is (1, h, w), as in the rest of the library. */
 static cn_field field_of(const cn__idx *x)
 {
     cn_field f = { .dtype = CN_F32 };
@@ -130,9 +132,10 @@ static cn_field field_of(const cn__idx *x)
 static bool labels_fit(cn_ctx *ctx, const cn__idx *x, const cn__idx *y)
 {
     if (y->type != 8 || y->ndim != 1)
-        return cn__fail(ctx, CN_BAD_FILE, "dataset_idx: labels are bytes with one axis; these have %d", y->ndim);
+        return cn__fail(ctx, CN_BAD_FILE, "dataset_idx: labels must be u8 (type 8) with 1 axis, got type %d with %d",
+                        y->type, y->ndim);
     if (y->items != x->items)
-        return cn__fail(ctx, CN_BAD_FILE, "dataset_idx: %lld labels for %lld images", (long long)y->items,
+        return cn__fail(ctx, CN_BAD_FILE, "dataset_idx: there are %lld labels for %lld images", (long long)y->items,
                         (long long)x->items);
     return true;
 }

@@ -1,4 +1,4 @@
-/* Where pixels go: sizes, parts, mirrors, turns. */
+/* Geometry of images: resize, crop, fill, flip, rotate. */
 #include <math.h>
 
 #include "data/data.h"
@@ -6,14 +6,16 @@
 bool cn__image_new(cn__arena *a, int64_t channels, int64_t height, int64_t width, cn__image *out)
 {
     size_t bytes = cn__shape_bytes(CN_F32, CN_DIMS(channels, height, width));
-    *out = (cn__image){ channels, height, width, bytes == SIZE_MAX ? NULL : cn__arena_take(a, bytes) };
+    *out = (cn__image){ channels, height, width, bytes == SIZE_MAX ? NULL : cn__arena_alloc(a, bytes) };
     return out->data;
 }
 
-/* ---- resize: a triangle about each new pixel, as wide as it must be to reach every old one */
+/* ---- resize: bilinear. Where the image shrinks, the triangle filter of an output pixel is wider, so that every input
+   pixel counts. */
 
+/* The input pixels that make up each of n output pixels. */
 typedef struct taps {
-    int64_t most;   /* of one pixel */
+    int64_t most;   /* taps of one output pixel */
     int64_t *first; /* (n) */
     int64_t *count; /* (n) */
     float *weight;  /* (n, most) */
@@ -25,9 +27,9 @@ static bool make_taps(cn__arena *a, int64_t from, int64_t to, taps *t)
 {
     double scale = (double)from / (double)to, reach = scale > 1 ? scale : 1;
     t->most = (int64_t)ceil(reach) * 2 + 1;
-    t->first = cn__arena_take(a, (size_t)to * sizeof *t->first);
-    t->count = cn__arena_take(a, (size_t)to * sizeof *t->count);
-    t->weight = cn__arena_take(a, (size_t)(to * t->most) * sizeof *t->weight);
+    t->first = cn__arena_alloc(a, (size_t)to * sizeof *t->first);
+    t->count = cn__arena_alloc(a, (size_t)to * sizeof *t->count);
+    t->weight = cn__arena_alloc(a, (size_t)(to * t->most) * sizeof *t->weight);
     if (!t->first || !t->count || !t->weight) return false;
     for (int64_t i = 0; i < to; i++) {
         double centre = ((double)i + 0.5) * scale, sum = 0;
@@ -75,12 +77,12 @@ bool cn__image_resize(cn__arena *a, const cn__image *in, cn__image *out)
     return true;
 }
 
-/* ---- parts */
+/* ---- crop and fill */
 
-/* Zeros where there is nothing. */
+/* Pixels outside of the input are 0. */
 void cn__image_crop(const cn__image *in, int64_t top, int64_t left, cn__image *out)
 {
-    int64_t skip = left < 0 ? -left : 0, end = in->width - left; /* columns of out that in has: [skip, end) */
+    int64_t skip = left < 0 ? -left : 0, end = in->width - left; /* columns [skip, end) of out lie inside in */
     if (end > out->width) end = out->width;
     for (int64_t c = 0; c < out->channels; c++) {
         for (int64_t r = 0; r < out->height; r++) {
@@ -101,7 +103,7 @@ void cn__image_fill(cn__image *x, int64_t top, int64_t left, int64_t height, int
                 x->data[(c * x->height + r) * x->width + i] = value;
 }
 
-/* ---- mirrors and turns */
+/* ---- flip and rotate */
 
 static void swap(float *a, float *b)
 {
@@ -126,7 +128,7 @@ static double pixel(const float *x, int64_t height, int64_t width, int64_t row, 
     return row >= 0 && row < height && col >= 0 && col < width ? x[row * width + col] : 0;
 }
 
-/* A position that is a whole number but for rounding is one: a quarter turn moves pixels as they are. */
+/* Removes rounding errors from whole positions, so that a quarter turn copies pixels exactly. */
 static double snap(double v)
 {
     double whole = nearbyint(v);

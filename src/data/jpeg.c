@@ -1,4 +1,4 @@
-/* JPEG, by libjpeg: grey stays grey, all else becomes RGB. */
+/* Decodes JPEG with libjpeg. Grey images stay grey; all others become RGB. */
 #include "data/data.h"
 
 #ifdef CAIRN_HAVE_JPEG
@@ -17,20 +17,20 @@ typedef struct trouble {
 static void on_error(j_common_ptr jpeg)
 {
     trouble *t = (trouble *)jpeg->err;
-    char words[JMSG_LENGTH_MAX];
-    t->base.format_message(jpeg, words);
-    cn__fetch_fail(t->f, CN_BAD_FILE, "JPEG: %s", words);
+    char message[JMSG_LENGTH_MAX];
+    t->base.format_message(jpeg, message);
+    cn__fetch_fail(t->f, CN_BAD_FILE, "JPEG: %s", message);
     longjmp(t->back, 1);
 }
 
-/* Warnings that pixels are missing or wrong are errors; others (bytes too many, odd markers) are common. */
+/* Warnings about missing or wrong pixels are errors. Other warnings (extra bytes, unknown markers) are common. */
 static void on_message(j_common_ptr jpeg, int level)
 {
     int code = jpeg->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE)) on_error(jpeg);
 }
 
-/* All that is made here lives in the arena or in jpeg: a longjmp leaks nothing. */
+/* Memory belongs to the arena or to jpeg, so a longjmp leaks nothing. */
 static bool read_image(struct jpeg_decompress_struct *jpeg, cn__fetch *f, cn__picture *out)
 {
     jpeg_read_header(jpeg, TRUE);
@@ -38,8 +38,8 @@ static bool read_image(struct jpeg_decompress_struct *jpeg, cn__fetch *f, cn__pi
     jpeg_start_decompress(jpeg);
     int channels = jpeg->output_components;
     int64_t width = jpeg->output_width, height = jpeg->output_height;
-    if (!cn__picture_room(f, channels, height, width, out)) return false;
-    JSAMPROW row = cn__arena_take(&f->arena, (size_t)width * (size_t)channels);
+    if (!cn__picture_alloc(f, channels, height, width, out)) return false;
+    JSAMPROW row = cn__arena_alloc(&f->arena, (size_t)width * (size_t)channels);
     if (!row) return cn__fetch_no_memory(f);
     for (int64_t y = 0; y < height; y++) {
         jpeg_read_scanlines(jpeg, &row, 1);
@@ -71,6 +71,6 @@ bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__pictur
 bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out)
 {
     (void)data, (void)bytes, (void)out;
-    return cn__fetch_fail(f, CN_UNSUPPORTED, "a JPEG image, and this build has no libjpeg: install it and build again");
+    return cn__fetch_fail(f, CN_UNSUPPORTED, "JPEG: this build has no libjpeg: install libjpeg and build again");
 }
 #endif

@@ -1,4 +1,4 @@
-/* Loaders: which batch comes next, and where it stands. */
+/* Loaders: choose the items of each batch, keep the workers' queue full, return batches, save and load the position. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,26 +9,27 @@ enum { MAX_WORKERS = 256, MAX_PREFETCH = 1024 };
 
 struct cn_loader {
     cn__object object;
-    cn_dataset *dataset;      /* held */
-    cn_data_sampler *sampler; /* held; NULL: one after the other */
+    cn_dataset *dataset;
+    cn_data_sampler *sampler; /* NULL: sequential */
     cn__spec spec;
     cn__crew crew;
     cn__parcel_pool *pool;
     int64_t items, batches; /* of an epoch */
-    int64_t depth;          /* batches in the queue */
+    int64_t depth;          /* batches that the queue holds at most */
     int64_t epoch;
-    int64_t next, ahead; /* batch to give out, to put into the queue */
-    int64_t *order;      /* (items): of this epoch; NULL without a sampler */
-    bool ordered;
+    int64_t next;   /* number of the next batch to return */
+    int64_t ahead;  /* number of the next batch to push to the queue */
+    int64_t *order; /* (items): indices of this epoch; NULL without a sampler */
+    bool ordered;   /* order is filled in */
 };
 
-/* ---- making and freeing */
+/* ---- create and free */
 
 static void drain(cn_loader *l)
 {
     for (cn__parcel *b = cn__crew_drain(&l->crew), *next; b; b = next) {
         next = b->next;
-        cn__parcel_put(b);
+        cn__parcel_recycle(b);
     }
 }
 
@@ -46,18 +47,19 @@ static void destroy(void *self)
 static bool check_desc(cn_ctx *ctx, const cn_dataset *d, const cn_loader_desc *desc)
 {
     if (desc->batch < 0 || desc->batch > INT32_MAX / CN_MAX_FIELDS)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: batches of %lld", (long long)desc->batch);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: batch must be 0 to %d, got %lld", INT32_MAX / CN_MAX_FIELDS,
+                        (long long)desc->batch);
     if (desc->workers < 0 || desc->workers > MAX_WORKERS || desc->prefetch < 0 || desc->prefetch > MAX_PREFETCH)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: %d workers, %d batches ahead; up to %d and %d can be had",
-                        desc->workers, desc->prefetch, MAX_WORKERS, MAX_PREFETCH);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: workers must be 0 to %d and prefetch 0 to %d, got %d and %d",
+                        MAX_WORKERS, MAX_PREFETCH, desc->workers, desc->prefetch);
     if (desc->sampler && desc->shuffle)
-        return cn__fail(ctx, CN_BAD_ARGUMENT,
-                        "loader_new: a sampler decides the order: shuffle cannot be asked for too");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: sampler and shuffle exclude each other, got both");
     if (desc->sampler && desc->sampler->domain > d->count)
-        return cn__fail(ctx, CN_BAD_INDEX, "loader_new: a sampler of %lld items for a dataset of %lld",
+        return cn__fail(ctx, CN_BAD_INDEX, "loader_new: the sampler is for %lld items, but the dataset has %lld",
                         (long long)desc->sampler->domain, (long long)d->count);
     if (desc->collate_fields && !desc->collate)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: fields of a collate function, and no function");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: collate_fields is %d, but collate is NULL",
+                        desc->collate_fields);
     return !desc->collate_fields ||
            cn__check_fields(ctx, "loader_new", desc->collate_field, desc->collate_fields, true);
 }
@@ -86,7 +88,7 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
     if (!desc) desc = &defaults;
     cn_ctx *ctx = d->shared.object.ctx;
     if (!check_desc(ctx, d, desc)) return NULL;
-    /* Before the loader: a context frees the newest first, and this one is freed by its holder. */
+    /* The sampler must be older than the loader, which uses it: a context frees its newest object first. */
     cn_data_sampler *sampler =
         desc->shuffle ? cn_data_sampler_random(ctx, d->count, NULL) : cn__shared_hold(desc->sampler);
     if (desc->shuffle && !sampler) return NULL;
@@ -101,7 +103,8 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
     if (ok) {
         describe(l, desc);
         ok = cn__parcel_bytes(&l->spec) != SIZE_MAX ||
-             cn__fail(ctx, CN_BAD_SHAPE, "loader_new: a batch of %lld items is too large", (long long)l->spec.batch);
+             cn__fail(ctx, CN_BAD_SHAPE, "loader_new: a batch of %lld items is too large for memory",
+                      (long long)l->spec.batch);
     }
     if (ok && cn__crew_open(&l->crew, ctx, &l->spec, desc->workers)) return l;
     cn_loader_free(l);
@@ -112,13 +115,14 @@ void cn_loader_free(cn_loader *l) { cn__object_free(l); }
 int64_t cn_loader_batches(const cn_loader *l) { return l ? l->batches : 0; }
 int64_t cn_loader_epoch(const cn_loader *l) { return l ? l->epoch : 0; }
 
-/* ---- the order of an epoch, and what is in the queue */
+/* ---- the order of an epoch, and the queue */
 
 static bool check_order(const cn_loader *l)
 {
     for (int64_t i = 0; i < l->items; i++)
         if (l->order[i] < 0 || l->order[i] >= l->dataset->count)
-            return cn__fail(l->object.ctx, CN_BAD_INDEX, "loader: the sampler gave index %lld of a dataset of %lld",
+            return cn__fail(l->object.ctx, CN_BAD_INDEX,
+                            "loader: the sampler returned index %lld, but the dataset has %lld items",
                             (long long)l->order[i], (long long)l->dataset->count);
     return true;
 }
@@ -131,11 +135,11 @@ static bool make_order(cn_loader *l)
     return l->ordered = cn_data_sampler_indices(l->sampler, l->spec.seed, l->epoch, l->order) && check_order(l);
 }
 
-/* Until the queue is full or the epoch is over. False: no memory. */
+/* Pushes batches until the queue is full or the epoch ends. False: no memory. */
 static bool schedule(cn_loader *l)
 {
     for (; l->crew.queued < l->depth && l->ahead < l->batches; l->ahead++) {
-        cn__parcel *b = cn__parcel_take(l->pool, &l->spec);
+        cn__parcel *b = cn__parcel_acquire(l->pool, &l->spec);
         if (!b) return false;
         int64_t first = l->ahead * l->spec.batch;
         b->epoch = l->epoch;
@@ -155,9 +159,9 @@ static void rewind_to(cn_loader *l, int64_t epoch, int64_t batch)
     l->next = l->ahead = batch;
 }
 
-/* ---- batches out */
+/* ---- return batches */
 
-static bool report(cn_loader *l, cn__parcel *b)
+static bool fail_batch(cn_loader *l, cn__parcel *b)
 {
     if (b->failed_at < 0)
         return cn__fail(l->object.ctx, b->code, "loader: batch %lld: %s", (long long)b->number, b->error);
@@ -175,21 +179,21 @@ bool cn_loader_next(cn_loader *l, cn_batch *batch)
     }
     if (!make_order(l)) return false;
     if (!schedule(l) && !l->crew.queued)
-        return cn__fail(l->object.ctx, CN_NO_MEMORY, "loader: out of memory: a batch takes %zu bytes",
+        return cn__fail(l->object.ctx, CN_NO_MEMORY, "loader: out of memory: a batch needs %zu bytes",
                         cn__parcel_bytes(&l->spec));
     cn__parcel *b = cn__crew_first(&l->crew);
     bool ok = !b->code;
     if (ok && !cn__parcel_tensors(b, &l->spec, batch)) {
         *batch = (cn_batch){ 0 };
-        return false; /* it is still the first: to be asked for again */
+        return false; /* the batch stays in the queue: the next call returns it */
     }
     cn__crew_pop(&l->crew);
     l->next++;
     if (!ok) {
-        report(l, b);
-        cn__parcel_put(b);
+        fail_batch(l, b);
+        cn__parcel_recycle(b);
     }
-    if (l->depth > 1 || l->crew.started) schedule(l); /* the workers go on while the batch is used */
+    if (l->depth > 1 || l->crew.started) schedule(l); /* workers continue while the caller uses this batch */
     return ok;
 }
 
@@ -197,7 +201,8 @@ bool cn_loader_reset(cn_loader *l, int64_t epoch)
 {
     if (!l) return false;
     if (epoch < 0 || epoch >= MAX_EPOCH)
-        return cn__fail(l->object.ctx, CN_BAD_ARGUMENT, "loader_reset: epoch %lld", (long long)epoch);
+        return cn__fail(l->object.ctx, CN_BAD_ARGUMENT, "loader_reset: epoch must be ≥ 0 and below 2^30, got %lld",
+                        (long long)epoch);
     rewind_to(l, epoch, 0);
     return true;
 }
@@ -231,15 +236,16 @@ bool cn_loader_load(cn_loader *l, const cn_dict *dict, const char *prefix)
     cn_ctx *ctx = l->object.ctx;
     for (int i = 0; i < NUMBERS; i++)
         if (!cn_dict_whole(dict, full_name(prefix, i, name, sizeof name), &value[i]))
-            return cn__fail(ctx, CN_NOT_FOUND, "loader_load: no number named %s", name);
+            return cn__fail(ctx, CN_NOT_FOUND, "loader_load: the dict has no whole number named %s", name);
     if (value[ITEMS] != l->items || value[BATCH_SIZE] != l->spec.batch)
         return cn__fail(ctx, CN_BAD_ARGUMENT,
-                        "loader_load: saved with %" PRId64 " items in batches of %" PRId64 ", this one has %" PRId64
-                        " in batches of %" PRId64,
+                        "loader_load: the saved loader has %" PRId64 " items in batches of %" PRId64
+                        ", this one has %" PRId64 " in batches of %" PRId64,
                         value[ITEMS], value[BATCH_SIZE], l->items, l->spec.batch);
     if (value[EPOCH] < 0 || value[EPOCH] >= MAX_EPOCH || value[BATCH] < 0 || value[BATCH] > l->batches)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_load: batch %" PRId64 " of epoch %" PRId64, value[BATCH],
-                        value[EPOCH]);
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "loader_load: the position is out of range: batch %" PRId64 " of %" PRId64 ", epoch %" PRId64,
+                        value[BATCH], l->batches, value[EPOCH]);
     rewind_to(l, value[EPOCH], value[BATCH]);
     l->spec.seed = (uint64_t)value[SEED];
     l->ordered = false;

@@ -1,4 +1,4 @@
-/* Parcels: memory of batches, and how items get into it. */
+/* Parcels: allocates the memory of batches, writes items into it, and makes tensors of it. */
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -8,7 +8,6 @@
 #define ALIGN 64
 
 /* ---- memory */
-
 
 static bool add_size(size_t *total, size_t count, size_t each)
 {
@@ -94,7 +93,7 @@ void cn__parcel_pool_close(cn__parcel_pool *p)
     free_if_unused(p);
 }
 
-cn__parcel *cn__parcel_take(cn__parcel_pool *p, const cn__spec *s)
+cn__parcel *cn__parcel_acquire(cn__parcel_pool *p, const cn__spec *s)
 {
     cn__parcel *b = p->free;
     if (b) p->free = b->next;
@@ -102,13 +101,13 @@ cn__parcel *cn__parcel_take(cn__parcel_pool *p, const cn__spec *s)
     if (!b) return NULL;
     b->next = NULL;
     b->refs = 0;
-    b->handed = b->done = 0;
+    b->assigned = b->done = 0;
     b->ready = false;
     b->code = CN_OK;
     return b;
 }
 
-void cn__parcel_put(cn__parcel *b)
+void cn__parcel_recycle(cn__parcel *b)
 {
     b->next = b->pool->free;
     b->pool->free = b;
@@ -116,13 +115,13 @@ void cn__parcel_put(cn__parcel *b)
 
 /* ---- tensors */
 
-static void unref(void *user)
+static void release_parcel(void *user)
 {
     cn__parcel *b = user;
     cn__parcel_pool *p = b->pool;
     if (--b->refs > 0) return;
     if (p->closed) parcel_free(b);
-    else cn__parcel_put(b);
+    else cn__parcel_recycle(b);
     p->lent--;
     free_if_unused(p);
 }
@@ -142,7 +141,8 @@ bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out)
     for (int i = 0; i < s->fields; i++) {
         bool direct = !s->collate && s->direct[i];
         cn_dims shape = direct ? batch_shape(b, &s->field[i]) : b->out[i].shape;
-        out->field[i] = cn_borrow(ctx, s->field[i].dtype, shape, direct ? b->data[i] : b->out[i].data, unref, b);
+        out->field[i] =
+            cn_borrow(ctx, s->field[i].dtype, shape, direct ? b->data[i] : b->out[i].data, release_parcel, b);
         if (!out->field[i]) {
             cn_scope_end(ctx, scope);
             return false;
@@ -181,7 +181,7 @@ bool cn__parcel_make(const cn__spec *s, cn__parcel *b, int64_t i, cn__fetch *f)
     if (!cn__dataset_get(d, b->index[i], f, fields)) return false;
     for (int k = 0; k < d->fields; k++)
         if (!s->direct[k] && b->room[k * s->batch + i].shape.n < 0)
-            return cn__fetch_fail(f, CN_BAD_ARGUMENT, "field %d was not written", k);
+            return cn__fetch_fail(f, CN_BAD_ARGUMENT, "the get function did not write field %d", k);
     return true;
 }
 
@@ -195,7 +195,7 @@ static void fill(void *to, cn_dtype dtype, double value, size_t bytes)
         for (size_t i = 0; i < bytes; i += size) memcpy((char *)to + i, &bits, size);
 }
 
-/* An item into the upper left corner of its place. */
+/* Copies an item to the beginning of each axis of its place in the batch. */
 static void place(const cn_room *item, cn_dims whole, char *to, size_t size)
 {
     const char *from = item->data;
@@ -238,11 +238,12 @@ static bool user_collate(const cn__spec *s, cn__parcel *b, cn__fetch *f)
     f->error[0] = 0;
     if (!s->collate(s->collate_user, b->n, &f->random, items, b->out, f->error, sizeof f->error)) {
         if (f->error[0]) f->code = CN_BAD_FILE;
-        else cn__fetch_fail(f, CN_BAD_FILE, "the collate function failed and did not say why");
+        else cn__fetch_fail(f, CN_BAD_FILE, "the collate function returned false and no message");
         return false;
     }
     for (int k = 0; k < s->fields; k++)
-        if (b->out[k].shape.n < 0) return cn__fetch_fail(f, CN_BAD_ARGUMENT, "collate: field %d was not written", k);
+        if (b->out[k].shape.n < 0)
+            return cn__fetch_fail(f, CN_BAD_ARGUMENT, "the collate function did not write field %d", k);
     return true;
 }
 

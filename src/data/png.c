@@ -1,4 +1,4 @@
-/* PNG, by libpng: any depth and colour type becomes 8 bits, grey or RGB; transparency is dropped. */
+/* Decodes PNG with libpng. Images of any depth and colour type become grey or RGB with 8 bits; alpha is dropped. */
 #include "data/data.h"
 
 #ifdef CAIRN_HAVE_PNG
@@ -13,19 +13,19 @@ typedef struct source {
 static void read_bytes(png_structp png, png_bytep to, png_size_t n)
 {
     source *s = png_get_io_ptr(png);
-    if ((size_t)(s->end - s->p) < n) png_error(png, "cut off");
+    if ((size_t)(s->end - s->p) < n) png_error(png, "the file is cut off");
     memcpy(to, s->p, n);
     s->p += n;
 }
 
-static void on_error(png_structp png, png_const_charp words)
+static void on_error(png_structp png, png_const_charp message)
 {
     source *s = png_get_error_ptr(png);
-    cn__fetch_fail(s->f, CN_BAD_FILE, "PNG: %s", words);
+    cn__fetch_fail(s->f, CN_BAD_FILE, "PNG: %s", message);
     longjmp(png_jmpbuf(png), 1);
 }
 
-static void on_warning(png_structp png, png_const_charp words) { (void)png, (void)words; }
+static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
 
 static void ask_for_8_bits(png_structp png, png_infop info)
 {
@@ -38,16 +38,16 @@ static void ask_for_8_bits(png_structp png, png_infop info)
     png_read_update_info(png, info);
 }
 
-/* All that is made here lives in the arena or in png: a longjmp leaks nothing. */
+/* Memory belongs to the arena or to png, so a longjmp leaks nothing. */
 static bool read_image(png_structp png, png_infop info, cn__fetch *f, cn__picture *out)
 {
     ask_for_8_bits(png, info);
     int64_t width = png_get_image_width(png, info), height = png_get_image_height(png, info);
     int channels = png_get_channels(png, info);
     size_t row_bytes = png_get_rowbytes(png, info);
-    if (!cn__picture_room(f, channels, height, width, out)) return false;
-    uint8_t *pixels = cn__arena_take(&f->arena, row_bytes * (size_t)height);
-    png_bytep *rows = cn__arena_take(&f->arena, (size_t)height * sizeof *rows);
+    if (!cn__picture_alloc(f, channels, height, width, out)) return false;
+    uint8_t *pixels = cn__arena_alloc(&f->arena, row_bytes * (size_t)height);
+    png_bytep *rows = cn__arena_alloc(&f->arena, (size_t)height * sizeof *rows);
     if (!pixels || !rows) return cn__fetch_no_memory(f);
     for (int64_t y = 0; y < height; y++) rows[y] = pixels + (size_t)y * row_bytes;
     png_read_image(png, rows);
@@ -78,6 +78,6 @@ bool cn__png_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture
 bool cn__png_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out)
 {
     (void)data, (void)bytes, (void)out;
-    return cn__fetch_fail(f, CN_UNSUPPORTED, "a PNG image, and this build has no libpng: install it and build again");
+    return cn__fetch_fail(f, CN_UNSUPPORTED, "PNG: this build has no libpng: install libpng and build again");
 }
 #endif

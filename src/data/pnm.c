@@ -1,4 +1,4 @@
-/* PBM, PGM and PPM: P1 to P6. Text numbers or bytes, after a header of words and comments. */
+/* Decodes PBM, PGM and PPM (P1 to P6). Numbers and comments form the header; samples are numbers as text, or bytes. */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -17,7 +17,7 @@ static void pass_spaces(reader *r)
     }
 }
 
-/* -1: there is no number here, or one above 2^30. */
+/* -1: no number here, or one above 2^30. */
 static int64_t number(reader *r)
 {
     pass_spaces(r);
@@ -35,7 +35,7 @@ static int64_t bit(reader *r)
     return r->p < r->end && (*r->p == '0' || *r->p == '1') ? *r->p++ - '0' : -1;
 }
 
-/* Bytes a binary sample takes; a text sample takes one at least. */
+/* Whether the file has all samples. A binary sample has 1 bit, 1 byte or 2 bytes; a text sample has 1 byte at least. */
 static bool enough(const reader *r, int kind, int64_t samples, int64_t height, int64_t width, int64_t max)
 {
     uint64_t left = (uint64_t)(r->end - r->p), n = (uint64_t)samples;
@@ -55,7 +55,7 @@ static int64_t sample(reader *r, int kind, int64_t max, int64_t column)
     return max > 255 ? v << 8 | *r->p++ : v;
 }
 
-/* (row, column, channel) as they come, into (channel, row, column); 0 .. max to 0 .. 255 */
+/* Reads (row, column, channel) into (channel, row, column) and scales 0 .. max to 0 .. 255. */
 static bool samples(reader *r, int kind, int64_t max, cn__picture *out)
 {
     int64_t area = out->height * out->width;
@@ -81,13 +81,15 @@ bool cn__pnm_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture
     int kind = data[1] - '0';
     int64_t width = number(&r), height = number(&r), max = kind == 1 || kind == 4 ? 1 : number(&r);
     if (width < 1 || height < 1 || max < 1 || max > 65535)
-        return cn__fetch_fail(f, CN_BAD_FILE, "an image of %lld by %lld with values up to %lld", (long long)width,
-                              (long long)height, (long long)max);
-    if (kind >= 4 && r.p < r.end) r.p++; /* one space ends the header */
+        return cn__fetch_fail(f, CN_BAD_FILE,
+                              "width and height must be ≥ 1, the maximum 1 to 65535; got %lld, %lld and %lld",
+                              (long long)width, (long long)height, (long long)max);
+    if (kind >= 4 && r.p < r.end) r.p++; /* one white space ends the header */
     int64_t channels = kind == 3 || kind == 6 ? 3 : 1;
     if (width * height > INT32_MAX || !enough(&r, kind, channels * width * height, height, width, max))
-        return cn__fetch_fail(f, CN_BAD_FILE, "an image of %lld by %lld in %zu bytes: cut off", (long long)width,
-                              (long long)height, bytes);
-    if (!cn__picture_room(f, channels, height, width, out)) return false;
-    return samples(&r, kind, max, out) || cn__fetch_fail(f, CN_BAD_FILE, "a value is missing or too large");
+        return cn__fetch_fail(f, CN_BAD_FILE, "the file is cut off: an image of %lld by %lld in %zu bytes",
+                              (long long)width, (long long)height, bytes);
+    if (!cn__picture_alloc(f, channels, height, width, out)) return false;
+    return samples(&r, kind, max, out) ||
+           cn__fetch_fail(f, CN_BAD_FILE, "a sample is missing or above the maximum of %lld", (long long)max);
 }

@@ -1,4 +1,4 @@
-/* Files that are used where they lie: records of one size, and tokens. */
+/* Datasets that map a file into memory: records of one size, and tokens. */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -30,7 +30,8 @@ cn_dataset *cn_dataset_records(cn_ctx *ctx, const char *path, const cn_records_d
 {
     if (!ctx) return NULL;
     if (!desc || desc->header < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_records: fields, and a header that is not negative, are needed");
+        if (!desc) cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_records: desc is NULL; it must have the fields");
+        else cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_records: header must be ≥ 0, got %lld", (long long)desc->header);
         return NULL;
     }
     if (!cn__check_fields(ctx, "dataset_records", desc->field, desc->fields, false)) return NULL;
@@ -41,8 +42,8 @@ cn_dataset *cn_dataset_records(cn_ctx *ctx, const char *path, const cn_records_d
     size_t body = file.bytes - (size_t)desc->header;
     if (file.bytes < (size_t)desc->header || record == 0 || body % record) {
         cn__fail(ctx, CN_BAD_FILE,
-                 "dataset_records: %s: %zu bytes are no whole number of records of %zu after a header of %lld", path,
-                 file.bytes, record, (long long)desc->header);
+                 "dataset_records: %s: %zu bytes are not a whole number of records of %zu bytes after a header of %lld",
+                 path, file.bytes, record, (long long)desc->header);
         cn__file_close(ctx, &file);
         return NULL;
     }
@@ -67,7 +68,7 @@ static const size_t token_bytes[] = {
 
 typedef struct tokens {
     cn_dataset base;
-    cn__file file; /* empty for an array */
+    cn__file file; /* unused for an array */
     const uint8_t *data;
     cn_tokens_desc desc;
 } tokens;
@@ -76,7 +77,7 @@ static int64_t token_at(const tokens *t, int64_t i)
 {
     size_t size = token_bytes[t->desc.type];
     const uint8_t *p = t->data + (size_t)i * size;
-    uint64_t v = 0; /* the machine's own byte order, as numpy writes it */
+    uint64_t v = 0; /* in the byte order of this machine, as numpy writes it */
     uint16_t u16;
     uint32_t u32;
     switch (t->desc.type) {
@@ -96,7 +97,8 @@ static bool tokens_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *c
     for (int64_t i = 0; i <= t->desc.context; i++) {
         int64_t v = token_at(t, first + i);
         if (v < 0 || (t->desc.vocab && v >= t->desc.vocab))
-            return cn__fetch_fail(f, CN_BAD_INDEX, "token %lld is %lld; the vocabulary has %lld",
+            return cn__fetch_fail(f, CN_BAD_INDEX,
+                                  "token %lld is %lld; tokens must be ≥ 0 and below vocab (%lld, 0: any)",
                                   (long long)(first + i), (long long)v, (long long)t->desc.vocab);
         if (i < t->desc.context) x[i] = v;
         if (i > 0) y[i - 1] = v;
@@ -108,9 +110,14 @@ static void tokens_close(cn_dataset *d) { cn__file_close(d->shared.object.ctx, &
 
 static bool check_tokens(cn_ctx *ctx, const cn_tokens_desc *desc)
 {
-    if (!desc || desc->context < 1 || desc->context > INT32_MAX || desc->stride < 0 || desc->header < 0 ||
-        desc->vocab < 0 || (unsigned)desc->type > CN_TOKEN_I64)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_tokens: a known type and a context of at least 1 are needed");
+    if (!desc) return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_tokens: desc is NULL; it must have the context");
+    if (desc->context < 1 || desc->context > INT32_MAX || desc->stride < 0 || desc->header < 0 || desc->vocab < 0 ||
+        (unsigned)desc->type > CN_TOKEN_I64)
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "dataset_tokens: context must be 1 to 2^31 - 1, stride, header and vocab ≥ 0, type 0 to %d; "
+                        "got %lld, %lld, %lld, %lld and %d",
+                        CN_TOKEN_I64, (long long)desc->context, (long long)desc->stride, (long long)desc->header,
+                        (long long)desc->vocab, (int)desc->type);
     return true;
 }
 
@@ -142,8 +149,8 @@ cn_dataset *cn_dataset_tokens(cn_ctx *ctx, const char *path, const cn_tokens_des
     size_t header = (size_t)desc->header, size = token_bytes[desc->type];
     if (file.bytes < header || (file.bytes - header) % size) {
         cn__fail(ctx, CN_BAD_FILE,
-                 "dataset_tokens: %s: %zu bytes are no whole number of tokens of %zu after a header of %zu", path,
-                 file.bytes, size, header);
+                 "dataset_tokens: %s: %zu bytes are not a whole number of tokens of %zu bytes after a header of %zu",
+                 path, file.bytes, size, header);
         cn__file_close(ctx, &file);
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* Which items, in what order: an epoch at a time. */
+/* Samplers: write the indices of an epoch, in the order in which a loader reads them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t cou
 {
     if (!ctx) return NULL;
     if (count < 0 || (uint64_t)count > SIZE_MAX / 32 || (domain == 0 && count > 0)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld samples of %lld items", who, (long long)count, (long long)domain);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: cannot draw %lld samples from %lld items", who, (long long)count,
+                 (long long)domain);
         return NULL;
     }
     cn_data_sampler *s = cn__shared_new(ctx, bytes, destroy);
@@ -27,14 +28,15 @@ static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t cou
     return s;
 }
 
-void cn_data_sampler_free(cn_data_sampler *s) { cn__shared_drop(s); }
+void cn_data_sampler_free(cn_data_sampler *s) { cn__shared_release(s); }
 int64_t cn_data_sampler_count(const cn_data_sampler *s) { return s ? s->count : 0; }
 
 bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
 {
     if (!s || !indices || epoch < 0) return false;
-    return s->fill(s, seed, epoch, indices) || cn__fail(s->shared.object.ctx, CN_BAD_ARGUMENT,
-                                                        "sampler: it gave no order for epoch %lld", (long long)epoch);
+    return s->fill(s, seed, epoch, indices) ||
+           cn__fail(s->shared.object.ctx, CN_BAD_ARGUMENT, "sampler: its function returned false for epoch %lld",
+                    (long long)epoch);
 }
 
 /* ---- sequential, random */
@@ -58,7 +60,7 @@ static bool fill_replaced(const cn_data_sampler *s, uint64_t seed, int64_t epoch
     return true;
 }
 
-/* Permutations one after the other; a part of the last one: its items are drawn first, from all (Fisher and Yates). */
+/* Whole permutations (Fisher and Yates), then a random part of one more. */
 static bool fill_random(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
 {
     cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
@@ -67,7 +69,7 @@ static bool fill_random(const cn_data_sampler *s, uint64_t seed, int64_t epoch, 
         for (int64_t i = 0; i < n; i++) out[done + i] = i;
         cn__shuffle(&d, out + done, n);
     }
-    int64_t rest = s->count - done; /* below n: reservoir over all, then in random order */
+    int64_t rest = s->count - done; /* below n: chosen by reservoir sampling, then shuffled */
     for (int64_t i = 0; i < n && rest; i++) {
         int64_t at = i < rest ? i : cn_draw_below(&d, i + 1);
         if (at < rest) out[done + at] = i;
@@ -88,7 +90,7 @@ cn_data_sampler *cn_data_sampler_random(cn_ctx *ctx, int64_t count, const cn_ran
 
 typedef struct weighted {
     cn_data_sampler base;
-    double *value; /* (domain): the sum of weights up to and with each; without replacement, the weights */
+    double *value; /* (domain): cumulative sums of the weights; without replacement, the weights */
 } weighted;
 
 static void weighted_close(cn_data_sampler *s)
@@ -102,13 +104,13 @@ static bool fill_weighted(const cn_data_sampler *s, uint64_t seed, int64_t epoch
     cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
     for (int64_t i = 0; i < s->count; i++) {
         double at = cn_draw_unit(&d) * sum[s->domain - 1];
-        int64_t low = 0, high = s->domain - 1; /* the first whose sum is above */
+        int64_t low = 0, high = s->domain - 1; /* search the first sum above `at` */
         while (low < high) {
             int64_t mid = low + (high - low) / 2;
             if (sum[mid] > at) high = mid;
             else low = mid + 1;
         }
-        while (low > 0 && sum[low] == sum[low - 1]) low--; /* rounding led past the last */
+        while (low > 0 && sum[low] == sum[low - 1]) low--; /* rounding may lead to an item of weight 0 at the end */
         out[i] = low;
     }
     return true;
@@ -126,7 +128,8 @@ static int compare_arrivals(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Items arrive at rates that are their weights; the first `count` to arrive (Efraimidis and Spirakis, 2006). */
+/* Draws an arrival time for each item, at a rate equal to its weight; the first `count` arrivals are the sample
+   (Efraimidis and Spirakis, 2006). */
 static bool fill_weighted_once(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
 {
     const double *weight = ((const weighted *)s)->value;
@@ -145,8 +148,7 @@ static bool fill_weighted_once(const cn_data_sampler *s, uint64_t seed, int64_t 
     return true;
 }
 
-/* False: an error stands. */
-static bool take_weights(cn_ctx *ctx, const double *weights, int64_t n, bool sums, double *value, int64_t *positive)
+static bool read_weights(cn_ctx *ctx, const double *weights, int64_t n, bool sums, double *value, int64_t *positive)
 {
     double total = 0;
     *positive = 0;
@@ -155,9 +157,12 @@ static bool take_weights(cn_ctx *ctx, const double *weights, int64_t n, bool sum
         value[i] = sums ? total : weights[i];
         *positive += weights[i] > 0;
         if (!(weights[i] >= 0) || !isfinite(total))
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: weight %lld is %g", (long long)i, weights[i]);
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "data_sampler_weighted: weight %lld is %g; weights must be ≥ 0 and finite", (long long)i,
+                            weights[i]);
     }
-    return total > 0 || cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: no weight is above 0");
+    return total > 0 ||
+           cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: no weight is above 0; at least one must be");
 }
 
 cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, int64_t count,
@@ -167,7 +172,7 @@ cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, in
     if (!ctx || !weights) return NULL;
     if (!desc) desc = &defaults;
     if (count < 1) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: %lld weights", (long long)count);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: count must be ≥ 1, got %lld", (long long)count);
         return NULL;
     }
     weighted *w = sampler_new(ctx, "data_sampler_weighted", sizeof *w, desc->samples ? desc->samples : count, count,
@@ -176,17 +181,17 @@ cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, in
     int64_t positive = 0;
     w->base.close = weighted_close;
     w->value = cn__alloc(ctx, (size_t)count * sizeof *w->value);
-    bool ok = w->value && take_weights(ctx, weights, count, !desc->no_replacement, w->value, &positive);
+    bool ok = w->value && read_weights(ctx, weights, count, !desc->no_replacement, w->value, &positive);
     if (ok && desc->no_replacement && w->base.count > positive)
         ok = cn__fail(ctx, CN_BAD_ARGUMENT,
-                      "data_sampler_weighted: %lld samples without replacement of %lld weights above 0",
+                      "data_sampler_weighted: cannot draw %lld samples without replacement from %lld weights above 0",
                       (long long)w->base.count, (long long)positive);
     if (ok) return &w->base;
     cn_data_sampler_free(&w->base);
     return NULL;
 }
 
-/* ---- one rank's share */
+/* ---- the share of one rank */
 
 typedef struct distributed {
     cn_data_sampler base;
@@ -214,7 +219,8 @@ cn_data_sampler *cn_data_sampler_distributed(cn_ctx *ctx, int64_t count, const c
     if (!ctx) return NULL;
     if (d.world == 0) d.world = 1;
     if (d.world < 1 || d.rank < 0 || d.rank >= d.world) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_distributed: rank %d of %d", d.rank, d.world);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_distributed: rank must be 0 to world - 1, got rank %d of world %d",
+                 d.rank, d.world);
         return NULL;
     }
     int64_t share = count < 0 ? count : d.drop_last ? count / d.world : count / d.world + (count % d.world != 0);
@@ -223,7 +229,7 @@ cn_data_sampler *cn_data_sampler_distributed(cn_ctx *ctx, int64_t count, const c
     return s ? &s->base : NULL;
 }
 
-/* ---- a list, a user's own */
+/* ---- given indices, and a user's function */
 
 typedef struct chosen {
     cn_data_sampler base;
@@ -277,7 +283,7 @@ cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn
 {
     if (!ctx) return NULL;
     if (!fn) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_new: a function is needed");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_new: fn must be a function, got NULL");
         return NULL;
     }
     own *o = sampler_new(ctx, "data_sampler_new", sizeof *o, count, -1, fill_own);

@@ -1,5 +1,6 @@
-/* Transforms: a list of steps, each a function of the image and the item's random numbers. */
+/* Transforms of images: a list of steps. Each step is a function of the image and of the item's random numbers. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "cairn/image.h"
@@ -17,7 +18,7 @@ typedef struct job {
 
 typedef struct step {
     bool (*run)(const struct step *s, job *j);
-    int64_t height, width; /* of the result; 0: as it was */
+    int64_t height, width; /* of the result; 0: unchanged */
     int64_t extra;         /* padding, side, channels */
     double v[4];
     float mean[MAX_CHANNELS], std[MAX_CHANNELS];
@@ -53,7 +54,7 @@ static bool run_normalize(const step *s, job *j)
 {
     int64_t area = j->x.height * j->x.width;
     if (j->x.channels != s->extra)
-        return cn__fetch_fail(j->f, CN_BAD_SHAPE, "normalize: %lld means for an image of %lld channels",
+        return cn__fetch_fail(j->f, CN_BAD_SHAPE, "normalize: there are %lld means for an image of %lld channels",
                               (long long)s->extra, (long long)j->x.channels);
     for (int64_t c = 0; c < j->x.channels; c++)
         for (int64_t i = 0; i < area; i++) j->x.data[c * area + i] = (j->x.data[c * area + i] - s->mean[c]) / s->std[c];
@@ -62,7 +63,7 @@ static bool run_normalize(const step *s, job *j)
 
 static bool run_resize(const step *s, job *j) { return resized(j, &j->x, s->height, s->width); }
 
-/* Half of what is too much; of what is missing, the larger half comes after. */
+/* Where a centred crop begins. The crop may be larger than the image; an odd difference pads more at the end. */
 static int64_t centred(int64_t have, int64_t want)
 {
     return want > have ? -((want - have) / 2) : (int64_t)nearbyint((double)(have - want) / 2);
@@ -78,14 +79,15 @@ static bool run_random_crop(const step *s, job *j)
     int64_t down = j->x.height + 2 * s->extra - s->height, across = j->x.width + 2 * s->extra - s->width;
     if (down < 0 || across < 0)
         return cn__fetch_fail(j->f, CN_BAD_SHAPE,
-                              "random_crop: %lld by %lld of an image of %lld by %lld, padded by %lld",
+                              "random_crop: %lld by %lld is larger than the image of %lld by %lld, padded by %lld",
                               (long long)s->height, (long long)s->width, (long long)j->x.height, (long long)j->x.width,
                               (long long)s->extra);
     int64_t top = cn_draw_below(j->random, down + 1), left = cn_draw_below(j->random, across + 1);
     return cropped(j, top - s->extra, left - s->extra, s->height, s->width);
 }
 
-/* A rectangle of a random area and shape (height to width), within the image. False: ten tries were not enough. */
+/* Draws the size of a rectangle that fits into the image: its area, and its ratio of height to width. False: ten draws
+   did not fit. */
 static bool draw_box(job *j, double low, double high, double narrow, double wide, int64_t *h, int64_t *w)
 {
     double area = (double)(j->x.height * j->x.width);
@@ -107,7 +109,7 @@ static bool run_random_resized_crop(const step *s, job *j)
                 left = cn_draw_below(j->random, j->x.width - w + 1);
         return cropped(j, top, left, h, w) && resized(j, &j->x, s->height, s->width);
     }
-    double ratio = (double)j->x.width / (double)j->x.height; /* the largest middle part that is not too long */
+    double ratio = (double)j->x.width / (double)j->x.height; /* the largest centred crop with an allowed ratio */
     h = ratio < 3.0 / 4 ? (int64_t)nearbyint((double)j->x.width * 4 / 3) : j->x.height;
     w = ratio > 4.0 / 3 ? (int64_t)nearbyint((double)j->x.height * 4 / 3) : j->x.width;
     return cropped(j, (j->x.height - h) / 2, (j->x.width - w) / 2, h, w) && resized(j, &j->x, s->height, s->width);
@@ -160,7 +162,7 @@ static bool run_cutout(const step *s, job *j)
     return true;
 }
 
-/* ---- building */
+/* ---- add steps */
 
 static void destroy(void *self)
 {
@@ -169,21 +171,31 @@ static void destroy(void *self)
 }
 
 cn_transform *cn_transform_new(cn_ctx *ctx) { return ctx ? cn__shared_new(ctx, sizeof(cn_transform), destroy) : NULL; }
-void cn_transform_free(cn_transform *t) { cn__shared_drop(t); }
+void cn_transform_free(cn_transform *t) { cn__shared_release(t); }
 
 static bool may_change(cn_transform *t)
 {
-    return t->shared.holds == 1 ||
-           cn__fail(t->shared.object.ctx, CN_BAD_ARGUMENT, "transform: it is in use by a dataset and must not change");
+    return t->shared.holds == 1 || cn__fail(t->shared.object.ctx, CN_BAD_ARGUMENT,
+                                            "transform: cannot change a transform that is in use by a dataset");
 }
 
-static bool add(cn_transform *t, const char *who, bool valid, const step *s)
+static bool add(cn_transform *t, const char *who, const step *s)
+{
+    if (!t || !may_change(t)) return false;
+    cn_ctx *ctx = t->shared.object.ctx;
+    return cn__push(&ctx->memory, &t->steps, s, sizeof *s) || cn__no_memory(ctx, who);
+}
+
+/* For an argument that is out of range. */
+__attribute__((format(printf, 2, 3))) static bool refuse(const cn_transform *t, const char *message, ...)
 {
     if (!t) return false;
-    cn_ctx *ctx = t->shared.object.ctx;
-    if (!may_change(t)) return false;
-    if (!valid) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: argument out of range", who);
-    return cn__push(&ctx->memory, &t->steps, s, sizeof *s) || cn__no_memory(ctx, who);
+    char text[256];
+    va_list list;
+    va_start(list, message);
+    vsnprintf(text, sizeof text, message, list);
+    va_end(list);
+    return cn__fail(t->shared.object.ctx, CN_BAD_ARGUMENT, "%s", text);
 }
 
 bool cn_transform_to_u8(cn_transform *t)
@@ -196,20 +208,28 @@ bool cn_transform_to_u8(cn_transform *t)
 bool cn_transform_normalize(cn_transform *t, const float *mean, const float *std, int channels)
 {
     step s = { .run = run_normalize, .extra = channels };
-    bool ok = mean && std && channels > 0 && channels <= MAX_CHANNELS;
-    for (int i = 0; ok && i < channels; i++) {
+    if (!mean || !std || channels < 1 || channels > MAX_CHANNELS)
+        return refuse(t, "transform_normalize: mean and std must have 1 to %d channels, got %d%s", MAX_CHANNELS,
+                      channels, mean && std ? "" : " and NULL");
+    for (int i = 0; i < channels; i++) {
         s.mean[i] = mean[i];
         s.std[i] = std[i];
-        ok = isfinite(mean[i]) && isfinite(std[i]) && std[i] != 0;
+        if (!isfinite(mean[i]) || !isfinite(std[i]) || std[i] == 0)
+            return refuse(t, "transform_normalize: mean and std must be finite, std not 0; got %g and %g in channel %d",
+                          mean[i], std[i], i);
     }
-    return add(t, "transform_normalize", ok, &s);
+    return add(t, "transform_normalize", &s);
 }
 
 static bool is_side(int64_t side) { return side > 0 && side <= MAX_SIDE; }
 
 static bool add_sized(cn_transform *t, const char *who, step s)
 {
-    return add(t, who, is_side(s.height) && is_side(s.width) && s.extra >= 0 && s.extra <= MAX_SIDE, &s);
+    if (!is_side(s.height) || !is_side(s.width) || s.extra < 0 || s.extra > MAX_SIDE)
+        return refuse(t, "%s: height and width must be 1 to %lld and padding 0 to %lld, got %lld, %lld and %lld", who,
+                      (long long)MAX_SIDE, (long long)MAX_SIDE, (long long)s.height, (long long)s.width,
+                      (long long)s.extra);
+    return add(t, who, &s);
 }
 
 bool cn_transform_resize(cn_transform *t, int64_t height, int64_t width)
@@ -234,44 +254,57 @@ bool cn_transform_random_resized_crop(cn_transform *t, int64_t height, int64_t w
                      (step){ .run = run_random_resized_crop, .height = height, .width = width });
 }
 
-static bool is_chance(double p) { return p >= 0 && p <= 1; }
+static bool add_with_chance(cn_transform *t, const char *who, step s)
+{
+    if (!(s.v[0] >= 0 && s.v[0] <= 1)) return refuse(t, "%s: p must be 0 to 1, got %g", who, s.v[0]);
+    return add(t, who, &s);
+}
 
 bool cn_transform_random_hflip(cn_transform *t, double p)
 {
-    return add(t, "transform_random_hflip", is_chance(p), &(step){ .run = run_flip, .extra = 1, .v = { p } });
+    return add_with_chance(t, "transform_random_hflip", (step){ .run = run_flip, .extra = 1, .v = { p } });
 }
 
 bool cn_transform_random_vflip(cn_transform *t, double p)
 {
-    return add(t, "transform_random_vflip", is_chance(p), &(step){ .run = run_flip, .v = { p } });
+    return add_with_chance(t, "transform_random_vflip", (step){ .run = run_flip, .v = { p } });
 }
 
 bool cn_transform_random_rotation(cn_transform *t, double from, double to)
 {
-    return add(t, "transform_random_rotation", isfinite(from) && isfinite(to) && from <= to,
-               &(step){ .run = run_rotation, .v = { from, to } });
+    if (!isfinite(from) || !isfinite(to) || from > to)
+        return refuse(t, "transform_random_rotation: the angles must be finite and from <= to, got %g and %g", from,
+                      to);
+    return add(t, "transform_random_rotation", &(step){ .run = run_rotation, .v = { from, to } });
 }
 
 bool cn_transform_color_jitter(cn_transform *t, double brightness, double contrast, double saturation, double hue)
 {
     bool ok = brightness >= 0 && contrast >= 0 && saturation >= 0 && hue >= 0 && hue <= 0.5 && isfinite(brightness) &&
               isfinite(contrast) && isfinite(saturation);
-    return add(t, "transform_color_jitter", ok,
+    if (!ok)
+        return refuse(t,
+                      "transform_color_jitter: brightness, contrast and saturation must be ≥ 0 and hue 0 to 0.5, got "
+                      "%g, %g, %g and %g",
+                      brightness, contrast, saturation, hue);
+    return add(t, "transform_color_jitter",
                &(step){ .run = run_jitter, .v = { brightness, contrast, saturation, hue } });
 }
 
 bool cn_transform_random_erasing(cn_transform *t, double p, double value)
 {
-    return add(t, "transform_random_erasing", is_chance(p) && isfinite(value),
-               &(step){ .run = run_erasing, .v = { p, value } });
+    if (!isfinite(value)) return refuse(t, "transform_random_erasing: value must be finite, got %g", value);
+    return add_with_chance(t, "transform_random_erasing", (step){ .run = run_erasing, .v = { p, value } });
 }
 
 bool cn_transform_cutout(cn_transform *t, int64_t side)
 {
-    return add(t, "transform_cutout", is_side(side), &(step){ .run = run_cutout, .extra = side });
+    if (!is_side(side))
+        return refuse(t, "transform_cutout: side must be 1 to %lld, got %lld", (long long)MAX_SIDE, (long long)side);
+    return add(t, "transform_cutout", &(step){ .run = run_cutout, .extra = side });
 }
 
-/* ---- running */
+/* ---- run */
 
 static const step *step_at(const cn_transform *t, size_t i) { return (const step *)t->steps.v + i; }
 
@@ -292,7 +325,9 @@ static bool run(const cn_transform *t, cn__fetch *f, cn_draw *random, cn_dtype d
 {
     job j = { .f = f, .random = random };
     if (shape.n != 3 || shape.v[0] < 1 || shape.v[1] < 1 || shape.v[2] < 1 || (dtype != CN_U8 && dtype != CN_F32))
-        return cn__fetch_fail(f, CN_BAD_SHAPE, "transform: an image is (channels, height, width) of u8 or f32");
+        return cn__fetch_fail(f, CN_BAD_SHAPE,
+                              "transform: an image must have 3 axes, none empty, and u8 or f32; got %d axes of %s",
+                              shape.n, cn_dtype_name(dtype));
     if (!cn__image_new(&f->arena, shape.v[0], shape.v[1], shape.v[2], &j.x)) return cn__fetch_no_memory(f);
     int64_t n = shape.v[0] * shape.v[1] * shape.v[2];
     const uint8_t *bytes = in;
@@ -314,7 +349,7 @@ static void store(const cn__image *x, cn_dtype dtype, void *out)
         for (int64_t i = 0; i < n; i++) bytes[i] = (uint8_t)lrintf(fminf(fmaxf(x->data[i] * 255, 0), 255));
 }
 
-/* Fields other than the image, from one dataset's memory to the next one's. */
+/* Copies a field that is not the image. */
 static bool pass_on(const cn_map_call *call, int field)
 {
     const cn_field *f = &call->in_field[field];
@@ -336,35 +371,41 @@ bool cn_transform_map(void *transform, const cn_map_call *call)
     const cn_room *room = cn__field_varies(in) ? call->in[0] : NULL;
     cn__image x;
     if (call->in_fields != call->out_fields)
-        return cn__fetch_fail(f, CN_BAD_SHAPE, "transform: %d fields of %d", call->out_fields, call->in_fields);
+        return cn__fetch_fail(f, CN_BAD_SHAPE,
+                              "transform: the result must have as many fields as the source (%d), got %d",
+                              call->in_fields, call->out_fields);
     if (!run(t, f, call->random, in->dtype, room ? room->shape : in->shape, room ? room->data : call->in[0], &x))
         return false;
     cn_dims shape = CN_DIMS(x.channels, x.height, x.width);
     cn_room fixed = { .field = *out, .data = call->out[0], .bytes = SIZE_MAX };
     void *to = cn_room_take(cn__field_varies(out) ? call->out[0] : &fixed, shape);
     if (!to || (out->dtype != CN_U8 && out->dtype != CN_F32))
-        return cn__fetch_fail(f, CN_BAD_SHAPE, "transform: the result is no such field as declared, or out of memory");
+        return cn__fetch_fail(f, CN_BAD_SHAPE,
+                              "transform: the image does not fit the declared field 0, or out of memory");
     store(&x, out->dtype, to);
     for (int i = 1; i < call->out_fields; i++)
         if (!pass_on(call, i)) return cn__fetch_no_memory(f);
     return true;
 }
 
-static void drop(void *transform) { cn__shared_drop(transform); }
+static void release(void *transform) { cn__shared_release(transform); }
 
 cn_dataset *cn_dataset_transform(cn_dataset *d, cn_transform *t)
 {
     if (!d || !t) return NULL;
     if (d->field[0].shape.n != 3 || (d->field[0].dtype != CN_U8 && d->field[0].dtype != CN_F32)) {
-        cn__fail(d->shared.object.ctx, CN_BAD_SHAPE, "dataset_transform: field 0 is no image: %d axes of %s",
-                 d->field[0].shape.n, cn_dtype_name(d->field[0].dtype));
+        cn__fail(d->shared.object.ctx, CN_BAD_SHAPE,
+                 "dataset_transform: field 0 must have 3 axes of u8 or f32, got %d axes of %s", d->field[0].shape.n,
+                 cn_dtype_name(d->field[0].dtype));
         return NULL;
     }
-    cn_map_desc desc = { .fn = cn_transform_map, .user = cn__shared_hold(t), .free_user = drop, .fields = d->fields };
+    cn_map_desc desc = {
+        .fn = cn_transform_map, .user = cn__shared_hold(t), .free_user = release, .fields = d->fields
+    };
     memcpy(desc.field, d->field, (size_t)d->fields * sizeof *d->field);
     desc.field[0] = cn_transform_field(t, d->field[0]);
     cn_dataset *m = cn_dataset_map(d, &desc);
-    if (!m) drop(t);
+    if (!m) release(t);
     return m;
 }
 
@@ -378,7 +419,7 @@ cn_tensor *cn_transform_apply(cn_transform *t, cn_tensor *image, uint64_t seed)
     cn__fetch f = { .random = cn__item_draw(seed, 0, 0) };
     cn__image x;
     if (c && cn__host_open(c, &h) && run(t, &f, &f.random, cn_type(c), cn_shape(c), h.data, &x)) {
-        void *out = cn__arena_take(&f.arena, (size_t)(x.channels * x.height * x.width) * sizeof(float));
+        void *out = cn__arena_alloc(&f.arena, (size_t)(x.channels * x.height * x.width) * sizeof(float));
         if (out) store(&x, t->to_u8 ? CN_U8 : CN_F32, out);
         else cn__fetch_no_memory(&f);
         if (out) result = cn_from(ctx, t->to_u8 ? CN_U8 : CN_F32, CN_DIMS(x.channels, x.height, x.width), out);
