@@ -418,10 +418,10 @@ static void special_tokens(void)
     cn_close(cn);
 }
 
-static void refused(cn_ctx *cn, bool refused, cn_code code, const char *words, const char *what)
+static void refused(cn_ctx *cn, bool refused, cn_code code, const char *message, const char *what)
 {
-    check(refused && cn_error_code(cn) == code && strstr(cn_error(cn), words), "%s: refused as %s with \"%s\": %s %s",
-          what, cn_code_name(code), words, cn_code_name(cn_error_code(cn)), cn_error(cn));
+    check(refused && cn_error_code(cn) == code && strstr(cn_error(cn), message), "%s: refused as %s with \"%s\": %s %s",
+          what, cn_code_name(code), message, cn_code_name(cn_error_code(cn)), cn_error(cn));
     cn_error_clear(cn);
 }
 
@@ -435,10 +435,10 @@ static void wrong_arguments(void)
     refused(cn, cn_decode(t, bad, 2, c, 8) == -1, CN_BAD_INDEX, "256", "a number that is no token");
     bad[1] = -1;
     refused(cn, cn_decode(t, bad, 2, c, 8) == -1, CN_BAD_INDEX, "-1", "a negative one");
-    refused(cn, cn_decode(t, NULL, 2, c, 8) == -1, CN_BAD_ARGUMENT, "no tokens", "no tokens");
-    refused(cn, cn_decode(t, bad, 1, NULL, 8) == -1, CN_BAD_ARGUMENT, "no place", "no place");
-    refused(cn, cn_encode(t, NULL, 2, NULL, 0) == -1, CN_BAD_ARGUMENT, "no text", "no text");
-    refused(cn, cn_encode(t, "a", 1, NULL, 3) == -1, CN_BAD_ARGUMENT, "no place", "no place for tokens");
+    refused(cn, cn_decode(t, NULL, 2, c, 8) == -1, CN_BAD_ARGUMENT, "n must be", "no tokens");
+    refused(cn, cn_decode(t, bad, 1, NULL, 8) == -1, CN_BAD_ARGUMENT, "room must be", "no place");
+    refused(cn, cn_encode(t, NULL, 2, NULL, 0) == -1, CN_BAD_ARGUMENT, "text is NULL", "no text");
+    refused(cn, cn_encode(t, "a", 1, NULL, 3) == -1, CN_BAD_ARGUMENT, "room must be", "no place for tokens");
     refused(cn, cn_encode(t, "a", 1, bad, -3) == -1, CN_BAD_ARGUMENT, "-3", "negative room");
     refused(cn, !cn_bpe_train(cn, "abc", 3, 255, NULL), CN_BAD_ARGUMENT, "255", "too few tokens");
     refused(
@@ -446,7 +446,7 @@ static void wrong_arguments(void)
         !cn_bpe_train(cn, "abc", 3, 300, &(cn_bpe_desc){ .special = (const char *[]){ "<s>", "<s>" }, .n_special = 2 }),
         CN_BAD_ARGUMENT, "twice", "a special token twice");
     refused(cn, !cn_bpe_train(cn, "abc", 3, 300, &(cn_bpe_desc){ .special = (const char *[]){ NULL }, .n_special = 1 }),
-            CN_BAD_ARGUMENT, "missing", "no special token");
+            CN_BAD_ARGUMENT, "is NULL", "no special token");
     cn_decoder d = { .tokenizer = t };
     refused(cn, cn_decode_next(&d, 999, c, 8) == -1, CN_BAD_INDEX, "999", "streaming what is no token");
     check(cn_encode(NULL, "a", 1, NULL, 0) == -1 && cn_decode(NULL, bad, 1, c, 8) == -1 &&
@@ -466,7 +466,7 @@ static void wrong_arguments(void)
 static const struct {
     const char *json;
     cn_code code;
-    const char *words;
+    const char *message;
 } hostile[] = {
     { "", CN_BAD_FILE, "" },
     { "{", CN_BAD_FILE, "" },
@@ -495,9 +495,9 @@ static const struct {
     { BPE("\"byte_fallback\":true"), CN_UNSUPPORTED, "byte_fallback" },
     { BPE("\"end_of_word_suffix\":\"</w>\""), CN_UNSUPPORTED, "end_of_word_suffix" },
     { BPE("\"continuing_subword_prefix\":\"##\""), CN_UNSUPPORTED, "continuing_subword_prefix" },
-    { BPE("\"merges\":[]"), CN_BAD_FILE, "no vocabulary" },
-    { BPE("\"vocab\":{}"), CN_BAD_FILE, "no merges" },
-    { BPE("\"vocab\":[],\"merges\":[]"), CN_BAD_FILE, "vocabulary" },
+    { BPE("\"merges\":[]"), CN_BAD_FILE, "vocab is missing" },
+    { BPE("\"vocab\":{}"), CN_BAD_FILE, "merges are missing" },
+    { BPE("\"vocab\":[],\"merges\":[]"), CN_BAD_FILE, "vocab is missing" },
     { BPE("\"vocab\":{\"a\":\"b\"},\"merges\":[]"), CN_BAD_FILE, "number" },
     { BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), CN_BAD_FILE, "number" },
     { BPE("\"vocab\":{\"a\":1.5},\"merges\":[]"), CN_BAD_FILE, "number" },
@@ -513,8 +513,8 @@ static const struct {
     { BPE("\"vocab\":{\"a\":1},\"merges\":[\" a\"]"), CN_BAD_FILE, "two tokens" },
     { BPE("\"vocab\":{\"a\":1},\"merges\":[],\"unk_token\":\"?\""), CN_BAD_FILE, "unk_token" },
     { BPE("\"vocab\":{\"a\":1},\"merges\":[],\"unk_token\":1"), CN_BAD_FILE, "unk_token" },
-    { ADDED("{\"id\":1}"), CN_BAD_FILE, "no text" },
-    { ADDED("{\"id\":5,\"content\":\"\"}"), CN_BAD_FILE, "no text" },
+    { ADDED("{\"id\":1}"), CN_BAD_FILE, "content" },
+    { ADDED("{\"id\":5,\"content\":\"\"}"), CN_BAD_FILE, "content" },
     { ADDED("{\"content\":\"x\"}"), CN_BAD_FILE, "number" },
     { ADDED("{\"id\":99999999,\"content\":\"x\"}"), CN_BAD_FILE, "99999999" },
     { ADDED("{\"id\":1,\"content\":\"x\"}"), CN_BAD_FILE, "not token 1" },
@@ -522,7 +522,7 @@ static const struct {
     { ADDED("{\"id\":5,\"content\":\"x\",\"single_word\":true}"), CN_UNSUPPORTED, "single_word" },
     { ADDED("{\"id\":5,\"content\":\"x\",\"special\":\"yes\"}"), CN_BAD_FILE, "special" },
     { ADDED("{\"id\":1,\"content\":\"<s>\"},{\"id\":1,\"content\":\"<s>\"}"), CN_BAD_FILE, "twice" },
-    { ADDED("7"), CN_BAD_FILE, "no text" },
+    { ADDED("7"), CN_BAD_FILE, "content" },
 };
 
 static void files_that_ask_for_too_much(void)
@@ -531,7 +531,7 @@ static void files_that_ask_for_too_much(void)
     cn_ctx *cn = cn_open(NULL);
     for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
         cn_tokenizer *t = cn_tokenizer_parse(cn, hostile[i].json, strlen(hostile[i].json));
-        refused(cn, !t, hostile[i].code, hostile[i].words, hostile[i].json);
+        refused(cn, !t, hostile[i].code, hostile[i].message, hostile[i].json);
     }
     const char *fine[] = {
         ADDED("{\"id\":1,\"content\":\"<s>\"}"),

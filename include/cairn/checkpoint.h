@@ -1,16 +1,18 @@
-/* cairn/checkpoint.h: a training run in one file, so that it goes on bit for bit where it was.
+/* cairn/checkpoint.h: a training run in one file. A resumed run has the same bits as one that was never stopped.
 
        cn_training run = { .model = gpt, .optim = opt, .schedule = cosine, .loader = loader, .step = step };
        cn_checkpoint_save(&run, NULL, "run.safetensors");
 
        cn_checkpoint_load(&run, "run.safetensors");            run.step is the step it was saved at
 
-   The file is a safetensors file of the model, under the model's own names: PyTorch opens it. Beside the model stand the states
-   of what else is given, under "optim/", "schedule/", "loader/", the context's random numbers under "random/", and "step".
-   Saving     To a temporary file that takes the name when it is complete (io.h): the last good checkpoint is never lost.
-   Loading    Everything given must be in the file, and must fit; what is not given is passed over. If something does not fit, the
-              model is as it was before.
-   Errors     false, and an error in the context. */
+   The file is a safetensors file of the model, under the model's own names: PyTorch can open it. It also has the states
+   of optimizer, schedule and loader under "optim/", "schedule/" and "loader/", the context's random numbers under
+   "random/", and "step".
+   Saving     A temporary file is renamed when it is complete (io.h): the last good checkpoint is never lost.
+   Loading    The states of all members that are not NULL must be in the file, and must fit. Other states are ignored.
+              After an error the model is unchanged.
+   Ownership  cn_training only borrows its members.
+   Errors     Functions return false and set the error of the context. */
 #ifndef CAIRN_CHECKPOINT_H
 #define CAIRN_CHECKPOINT_H
 
@@ -24,16 +26,16 @@ extern "C" {
 #endif
 
 typedef struct cn_training {
-    cn_module *model;      /* must be given; all others may be NULL */
+    cn_module *model;      /* required; all others may be NULL */
     cn_optim *optim;
     cn_schedule *schedule;
     cn_loader *loader;
     int64_t step;
 } cn_training;
-/* extra: more tensors and texts for the file, which must have other names; may be NULL. */
+/* extra: more tensors and texts for the file, with names of their own; may be NULL. */
 CN_API bool cn_checkpoint_save(const cn_training *run, const cn_dict *extra, const char *path);
 CN_API bool cn_checkpoint_load(cn_training *run, const char *path);
-CN_API bool cn_checkpoint_from(cn_training *run, const cn_dict *file); /* the same, from a file that is loaded */
+CN_API bool cn_checkpoint_from(cn_training *run, const cn_dict *file); /* the same, from a loaded file */
 
 #ifdef __cplusplus
 }

@@ -1,27 +1,28 @@
-/* cairn/io.h: dicts to files and back: safetensors, npz, npy.
+/* cairn/io.h: saves dicts to files and loads them: safetensors, npz, npy.
 
-       cn_dict *d = cn_load(cn, "model.safetensors");           what kind of file it is, its content tells
-       cn_tensor *w = cn_dict_get(d, "layers.0.weight");        good while d is; cn_keep it for longer
+       cn_dict *d = cn_load(cn, "model.safetensors");           the content decides the format
+       cn_tensor *w = cn_dict_get(d, "layers.0.weight");        valid as long as d; cn_keep extends that
        cn_dict_set_text(d, "note", "pruned");
        if (!cn_save(d, "pruned.safetensors")) fprintf(stderr, "%s\n", cn_error(cn));
 
-   Files      .safetensors  any number of tensors and texts (its metadata); what PyTorch's safetensors reads and writes
-              .npz          the same as NumPy arrays; texts are arrays of one string. Compressed ones are read where
-                            Cairn was built with zlib, none are written
-              .npy          one tensor, called "arr_0" when it is loaded
-   Types      Cairn's own are kept. 16-bit integers become i32; u32 and u64 become i64, and a u64 above the largest i64
-              is an error. NumPy has no bf16. Others (complex, 8-bit floats, pickled objects) are CN_UNSUPPORTED.
-   Memory     A file is mapped, not read: its tensors are there at once, and pages come when they are looked at. The
-              mapping goes with the last tensor that uses it. Nothing done to a tensor ever changes the file. A program
-              that cuts the file off in place takes the numbers away under your feet; one that saves as cn_save does,
-              does not.
-   Saving     One tensor after the other goes to a new file in the same folder, which takes the name only when it is
-              complete and on the disk: whatever happens, path holds the old content or the new one. What is interrupted
-              by force leaves a file path.tmp-PID behind. A pipe or device is written to directly.
-   States     A checkpoint is a dict: optimizers, schedulers and loaders put themselves in under prefixes ("optim/",
-              "loader/"), the random state as below, and a model's tensors have their plain names: the same file is a
-              model file to others.
-   Errors     CN_BAD_FILE with the path and what is wrong. cn_save does nothing while an error stands. */
+   Files      .safetensors  any number of tensors and texts (its metadata), as PyTorch's safetensors
+              .npz          the same as NumPy arrays; texts are arrays of one string. Compressed files can be read if
+                            Cairn was built with zlib; files are written without compression
+              .npy          one tensor, whose name is "arr_0" after loading
+   Types      Types that Cairn has stay the same. 16-bit integers become i32. u32 and u64 become i64; a u64 above the
+              largest i64 is an error. NumPy has no bf16. Other types (complex, 8-bit floats, pickled objects) are
+              CN_UNSUPPORTED.
+   Memory     A file is mapped, not read: its tensors exist at once, and the system loads pages when they are used. The
+              last tensor that uses the mapping ends it. Writing to a tensor never changes the file. Another program
+              must not shorten the file in place while tensors use it; replacing it, as cn_save does, is fine.
+   Saving     cn_save writes to a temporary file in the same folder, and renames it when it is complete and on the disk:
+              path always has the old content or the new one. A process that is killed leaves a file path.tmp-PID
+              behind. Pipes and devices are written to directly.
+   States     A checkpoint is a dict. Optimizers, schedules and loaders save their states under prefixes ("optim/",
+              "loader/"), the random state as below. The tensors of the model have their plain names, so that other
+              programs can read the file as a model.
+   Errors     CN_BAD_FILE; the message has the path and what is wrong. cn_save does nothing while the context has an
+              error. */
 #ifndef CAIRN_IO_H
 #define CAIRN_IO_H
 
@@ -32,19 +33,19 @@ extern "C" {
 #endif
 
 CN_API cn_dict *cn_load(cn_ctx *ctx, const char *path);
-CN_API cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes); /* a whole file; copied */
-CN_API bool cn_save(const cn_dict *d, const char *path);                     /* evaluates what is pending */
+CN_API cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes); /* the bytes of a file; they are copied */
+CN_API bool cn_save(const cn_dict *d, const char *path);                     /* evaluates pending tensors */
 
-/* Tensors and texts whose names begin with prefix, without it, in a new dict. */
+/* A new dict of the tensors and texts whose names begin with prefix, with the prefix removed. */
 CN_API cn_dict *cn_dict_prefixed(const cn_dict *d, const char *prefix);
 
-/* Where the context's random numbers are, as texts prefix + "seed" and prefix + "stream". After loading it, what comes
-   next is what would have come next. */
+/* The state of the context's random numbers, as texts prefix + "seed" and prefix + "stream". After loading, the same
+   random numbers follow as after saving. */
 CN_API bool cn_random_save(cn_ctx *ctx, cn_dict *d, const char *prefix);
 CN_API bool cn_random_load(cn_ctx *ctx, const cn_dict *d, const char *prefix);
 
-/* A table: name, type, shape, bytes; sums; texts. Returns the length of the whole text; writes at most size bytes,
-   always ended by 0. */
+/* Prints a table: name, type, shape and bytes of each tensor, sums, texts. Returns the length of the whole text; writes
+   at most size bytes, ended by 0. */
 CN_API size_t cn_dict_print(const cn_dict *d, char *out, size_t size);
 
 #ifdef __cplusplus

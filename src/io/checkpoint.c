@@ -1,4 +1,4 @@
-/* Checkpoints: the model under its own names, everything else beside it under a prefix. */
+/* Checkpoints: the model is saved under its own names; optimizer, schedule, loader and random state under prefixes. */
 #include <stdio.h>
 
 #include "cairn/checkpoint.h"
@@ -7,24 +7,29 @@
 #include "core/object.h"
 #include "nn/nn.h"
 
+static bool fail_name(cn_ctx *ctx, const char *name)
+{
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: extra has the name \"%s\", which the checkpoint uses itself",
+                    name);
+}
+
 static bool add_extra(cn_dict *file, const cn_dict *extra)
 {
     cn_ctx *ctx = cn_dict_context(file);
     for (int64_t i = 0; i < cn_dict_count(extra); i++) {
         const char *name = cn_dict_name(extra, i);
-        if (cn_dict_get(file, name)) return cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: \"%s\" is there already", name);
+        if (cn_dict_get(file, name)) return fail_name(ctx, name);
         if (!cn_dict_set(file, name, cn_dict_at(extra, i))) return false;
     }
     for (int64_t i = 0; i < cn_dict_texts(extra); i++) {
         const char *name = cn_dict_text_name(extra, i);
-        if (cn_dict_text(file, name))
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: \"%s\" is there already", name);
+        if (cn_dict_text(file, name)) return fail_name(ctx, name);
         if (!cn_dict_set_text(file, name, cn_dict_text(extra, name))) return false;
     }
     return true;
 }
 
-static bool put_all(const cn_training *run, const cn_dict *extra, cn_dict *file)
+static bool collect(const cn_training *run, const cn_dict *extra, cn_dict *file)
 {
     cn_ctx *ctx = cn_dict_context(file);
     bool ok = cn_module_save(run->model, file, "") && cn_random_save(ctx, file, "random/") &&
@@ -41,12 +46,12 @@ bool cn_checkpoint_save(const cn_training *run, const cn_dict *extra, const char
     cn_ctx *ctx = cn_module_context(run->model);
     if (cn_failed(ctx)) return false;
     cn_dict *file = cn_dict_new(ctx);
-    bool ok = file && put_all(run, extra, file) && cn_save(file, path);
+    bool ok = file && collect(run, extra, file) && cn_save(file, path);
     cn_dict_free(file);
     return ok;
 }
 
-/* The model last: until then it is as it was. */
+/* Loads the model last, so that it is unchanged if anything before it fails. */
 bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
 {
     if (!run || !run->model || !file) return false;
@@ -54,7 +59,7 @@ bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
     if (cn_failed(ctx)) return false;
     int64_t step;
     if (!cn_dict_whole(file, "step", &step))
-        return cn__fail(ctx, CN_BAD_FILE, "checkpoint: the file has no step: it is a model alone");
+        return cn__fail(ctx, CN_BAD_FILE, "checkpoint: the file has no \"step\": it is a model, not a checkpoint");
     bool ok = true;
     if (run->optim) ok = cn_optim_load(run->optim, file, "optim/");
     if (ok && run->schedule) ok = cn_schedule_load(run->schedule, file, "schedule/");

@@ -1,3 +1,4 @@
+/* Opens files for loading: maps them, or reads them where they cannot be mapped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -14,20 +15,20 @@ static bool fail_errno(cn_ctx *ctx, const char *path, int error)
     return cn__fail(ctx, error == ENOMEM ? CN_NO_MEMORY : CN_BAD_FILE, "load %.300s: %s", path, strerror(error));
 }
 
-bool cn__source_fail(const cn__source *s, cn_code code, const char *words, ...)
+bool cn__source_fail(const cn__source *s, cn_code code, const char *message, ...)
 {
     char text[400];
     va_list list;
-    va_start(list, words);
-    vsnprintf(text, sizeof text, words, list);
+    va_start(list, message);
+    vsnprintf(text, sizeof text, message, list);
     va_end(list);
-    return cn__fail(s->ctx, code, "load %.200s: %s", s->who, text);
+    return cn__fail(s->ctx, code, "load %.200s: %s", s->name, text);
 }
 
 static cn__content *content_new(cn_ctx *ctx)
 {
     cn__content *c = cn__alloc(ctx, sizeof *c);
-    if (c) *c = (cn__content){ .ctx = ctx, .shares = 1 };
+    if (c) *c = (cn__content){ .ctx = ctx, .refs = 1 };
     return c;
 }
 
@@ -40,20 +41,20 @@ cn__content *cn__content_new(cn_ctx *ctx, size_t bytes)
     c->data = cn__alloc(ctx, c->room);
     if (c->data) return c;
     c->room = 0;
-    cn__content_give(c);
+    cn__content_release(c);
     return NULL;
 }
 
-void cn__content_give(void *content)
+void cn__content_release(void *content)
 {
     cn__content *c = content;
-    if (!c || --c->shares > 0) return;
+    if (!c || --c->refs > 0) return;
     if (c->mapped) munmap(c->data, c->bytes);
     else cn__free(c->ctx, c->data, c->room);
     cn__free(c->ctx, c, sizeof *c);
 }
 
-/* Private: should anyone write to this memory, it is a copy of a page that is written to, never the file. */
+/* The mapping is private: a write to this memory changes a copy of the page, never the file. */
 static bool map(cn__content *c, int file, size_t bytes)
 {
     void *p = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0) : MAP_FAILED;
@@ -74,7 +75,7 @@ static bool grow(cn__content *c, const char *path)
     return true;
 }
 
-/* To the end, however long it is: pipes, and where mapping is not to be had. */
+/* For pipes, and where mapping fails: reads to the end, whatever the length. */
 static bool read_all(cn__content *c, int file, const char *path)
 {
     for (;;) {
@@ -86,7 +87,7 @@ static bool read_all(cn__content *c, int file, const char *path)
     }
 }
 
-static bool get(cn__content *c, int file, const char *path)
+static bool read_content(cn__content *c, int file, const char *path)
 {
     struct stat st;
     if (fstat(file, &st)) return fail_errno(c->ctx, path, errno);
@@ -103,9 +104,9 @@ cn__content *cn__content_open(cn_ctx *ctx, const char *path)
         return NULL;
     }
     cn__content *c = content_new(ctx);
-    bool ok = c && get(c, file, path);
+    bool ok = c && read_content(c, file, path);
     close(file);
     if (ok) return c;
-    cn__content_give(c);
+    cn__content_release(c);
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* DLPack: the same memory, described in another library's words. */
+/* DLPack: shares memory of tensors with other libraries, without a copy. */
 #include "cairn/dlpack.h"
 
 #include "cairn/cairn.h"
@@ -11,7 +11,7 @@
 
 typedef struct exported {
     DLManagedTensor managed;
-    cn_tensor *tensor; /* kept */
+    cn_tensor *tensor;
     cn__host host;
     int64_t shape[CN_MAX_DIMS], strides[CN_MAX_DIMS];
 } exported;
@@ -37,11 +37,11 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     if (t->ref.node->state == CN__NUMBER) t = cn__filled(t);
-    bool here = cn__host_device(ctx); /* else others see a copy */
+    bool here = cn__host_device(ctx); /* if not, the other library receives a copy */
     if (t && !here) t = cn_contiguous(t);
     exported *e = t && cn_eval(t) ? cn__block_new(&ctx->memory, sizeof *e) : NULL;
     if (e) e->host = (cn__host){ 0 };
-    cn_tensor *own = e ? cn_detach(t) : NULL; /* a handle of its own: later assignments to t do not touch it */
+    cn_tensor *own = e ? cn_detach(t) : NULL; /* a new handle: later assignments to t do not change it */
     if (!own || (!here && !cn__host_open(own, &e->host))) {
         if (e) cn__block_free(&ctx->memory, e, sizeof *e);
         cn__no_memory(ctx, "to_dlpack");
@@ -52,16 +52,17 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     e->tensor = cn_keep(own);
     memcpy(e->shape, r->meta.layout.shape, sizeof e->shape);
     memcpy(e->strides, r->meta.layout.stride, sizeof e->strides);
-    e->managed = (DLManagedTensor){ .dl_tensor = { .data = here ? r->storage->data : e->host.copy,
-                                                   .device = { 1, 0 },
-                                                   .ndim = r->meta.layout.ndim,
-                                                   .dtype = types[r->meta.dtype],
-                                                   .shape = e->shape,
-                                                   .strides = e->strides,
-                                                   .byte_offset =
-                                                       here ? (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype) : 0 },
-                                    .manager_ctx = e,
-                                    .deleter = delete_exported };
+    e->managed = (DLManagedTensor){
+        .dl_tensor = { .data = here ? r->storage->data : e->host.copy,
+                       .device = { 1, 0 },
+                       .ndim = r->meta.layout.ndim,
+                       .dtype = types[r->meta.dtype],
+                       .shape = e->shape,
+                       .strides = e->strides,
+                       .byte_offset = here ? (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype) : 0 },
+        .manager_ctx = e,
+        .deleter = delete_exported
+    };
     cn_scope_end(ctx, s);
     return &e->managed;
 }
@@ -78,10 +79,13 @@ static bool imported_layout(cn_ctx *ctx, const DLTensor *d, cn_dtype *dtype, cn_
     while (t < CN_DTYPES && (types[t].code != d->dtype.code || types[t].bits != d->dtype.bits || d->dtype.lanes != 1))
         t++;
     if (t == CN_DTYPES)
-        return cn__fail(ctx, CN_BAD_DTYPE, "from_dlpack: type code %d of %d bits", d->dtype.code, d->dtype.bits);
+        return cn__fail(ctx, CN_BAD_DTYPE, "from_dlpack: there is no dtype for type code %d with %d bits",
+                        d->dtype.code, d->dtype.bits);
     if (d->device.device_type != 1)
-        return cn__fail(ctx, CN_BAD_DEVICE, "from_dlpack: device type %d is not the CPU", (int)d->device.device_type);
-    if (d->ndim && !d->shape) return cn__fail(ctx, CN_BAD_ARGUMENT, "from_dlpack: no shape");
+        return cn__fail(ctx, CN_BAD_DEVICE, "from_dlpack: device type must be 1 (CPU), got %d",
+                        (int)d->device.device_type);
+    if (d->ndim && !d->shape)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "from_dlpack: ndim is %d, but shape is NULL", (int)d->ndim);
     *dtype = (cn_dtype)t;
     if (!cn__check_shape(ctx, "from_dlpack", *dtype, d->ndim, d->shape)) return false;
     *l = (cn_layout){ .ndim = d->ndim };

@@ -1,8 +1,8 @@
-/* Numbers as files have them: of Cairn's types they are used where they lie, others are widened. */
+/* Makes tensors of the numbers in a file. Types that Cairn has are borrowed; others are widened to a larger type. */
 #include "core/host.h"
 #include "io/files.h"
 
-/* The type of Cairn that holds it; false: none does. */
+/* The dtype that holds such elements. False: none does. */
 static bool dtype_of(cn__element e, cn_dtype *out)
 {
     static const struct {
@@ -24,7 +24,7 @@ static bool dtype_of(cn__element e, cn_dtype *out)
 
 bool cn__element_bytes(cn__element e, cn_dims shape, size_t *bytes)
 {
-    int64_t all = 8; /* as if no size were 0 and every number of 8 bytes: then strides cannot overflow either */
+    int64_t all = 8; /* counts sizes of 0 as 1 and elements as 8 bytes, so that strides cannot overflow either */
     bool empty = false;
     for (int i = 0; i < shape.n; i++) {
         if (shape.v[i] < 0 || __builtin_mul_overflow(all, shape.v[i] ? shape.v[i] : 1, &all) || all > INT64_MAX / 8)
@@ -44,7 +44,7 @@ static uint64_t load(cn__element e, const unsigned char *p)
     return v;
 }
 
-/* One number widened to its type of Cairn; false: it does not fit. */
+/* Widens one number. False: it does not fit. */
 static bool convert(cn__element e, const unsigned char *from, unsigned char *to, size_t to_size)
 {
     uint64_t v = load(e, from);
@@ -55,11 +55,11 @@ static bool convert(cn__element e, const unsigned char *from, unsigned char *to,
     return true;
 }
 
-static cn_tensor *lend(const cn__source *s, cn__content *c, cn_dtype dtype, cn_dims shape, const unsigned char *data)
+static cn_tensor *borrow(const cn__source *s, cn__content *c, cn_dtype dtype, cn_dims shape, const unsigned char *data)
 {
     if (!cn__host_device(s->ctx)) return cn_from(s->ctx, dtype, shape, data);
-    cn_tensor *t = cn_borrow(s->ctx, dtype, shape, (void *)data, cn__content_give, c);
-    if (t) c->shares++;
+    cn_tensor *t = cn_borrow(s->ctx, dtype, shape, (void *)data, cn__content_release, c);
+    if (t) c->refs++;
     return t;
 }
 
@@ -73,9 +73,9 @@ static cn_tensor *converted(const cn__source *s, cn__element e, cn_dtype dtype, 
     if (!c) return NULL;
     bool ok = true;
     for (int64_t i = 0; i < n && ok; i++) ok = convert(e, data + i * e.size, c->data + i * (int64_t)size, size);
-    if (!ok) cn__source_fail(s, CN_UNSUPPORTED, "tensor \"%.100s\" has a number above the largest i64", name);
-    cn_tensor *t = ok ? lend(s, c, dtype, shape, c->data) : NULL;
-    cn__content_give(c);
+    if (!ok) cn__source_fail(s, CN_UNSUPPORTED, "tensor \"%.100s\" has a u64 above the largest i64 (2^63 - 1)", name);
+    cn_tensor *t = ok ? borrow(s, c, dtype, shape, c->data) : NULL;
+    cn__content_release(c);
     return t;
 }
 
@@ -85,12 +85,14 @@ cn_tensor *cn__element_tensor(const cn__source *s, cn__element e, cn_dims shape,
     cn_dtype dtype;
     size_t bytes;
     if (!dtype_of(e, &dtype) || !cn__element_bytes(e, shape, &bytes)) {
-        cn__source_fail(s, CN_UNSUPPORTED, "tensor \"%.100s\" is of a type that Cairn does not have", name);
+        cn__source_fail(s, CN_UNSUPPORTED,
+                        "tensor \"%.100s\" has elements of kind '%c' with %d bytes; there is no dtype for them", name,
+                        e.kind, e.size);
         return NULL;
     }
     bool same = e.size == cn_dtype_size(dtype) && !(e.big && e.size > 1) && !(e.kind == 'u' && e.size == 8);
     if (bytes && !same) return converted(s, e, dtype, shape, data, name);
     bool aligned = (uintptr_t)data % cn_dtype_size(dtype) == 0;
-    bool lendable = s->content && bytes && aligned && dtype != CN_BOOL; /* any byte but 0 and 1 would not be a bool */
-    return lendable ? lend(s, s->content, dtype, shape, data) : cn_from(s->ctx, dtype, shape, data);
+    bool borrowable = s->content && bytes && aligned && dtype != CN_BOOL; /* cn_from makes every bool 0 or 1 */
+    return borrowable ? borrow(s, s->content, dtype, shape, data) : cn_from(s->ctx, dtype, shape, data);
 }

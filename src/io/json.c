@@ -1,3 +1,4 @@
+/* Reads JSON into a tree (a recursive-descent parser), and writes JSON. */
 #include "io/json.h"
 
 #include <inttypes.h>
@@ -5,15 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FEW         8    /* members found by looking at each */
-#define NUMBER_ROOM 1100 /* more digits than any double needs to be told from its neighbours */
+#define FEW         8    /* larger objects have a hash table */
+#define NUMBER_ROOM 1100 /* more digits than any double needs */
 
 typedef struct reader {
     cn_ctx *ctx;
     cn__bump *memory;
-    const char *who;
+    const char *name;
     const unsigned char *text, *at, *end;
-    cn__vec open; /* of cn__json: members of what is still open */
+    cn__vec open; /* of cn__json: stack of the members of containers that are still open */
     int depth;
 } reader;
 
@@ -21,31 +22,31 @@ static bool value(reader *r, cn__json *j);
 
 /* ---- errors ---- */
 
-static bool fail_at(reader *r, const unsigned char *place, const char *words)
+static bool fail_at(reader *r, const unsigned char *place, const char *message)
 {
     size_t line = 1, column = 1;
     for (const unsigned char *p = r->text; p < place; p++) {
         if (*p == '\n') line++, column = 1;
         else column += (*p & 0xc0) != 0x80; /* characters, not bytes */
     }
-    return cn__fail(r->ctx, CN_BAD_FILE, "%s: JSON, line %zu, column %zu: %s", r->who, line, column, words);
+    return cn__fail(r->ctx, CN_BAD_FILE, "%s: JSON, line %zu, column %zu: %s", r->name, line, column, message);
 }
 
-static bool fail(reader *r, const char *words)
+static bool fail(reader *r, const char *message)
 {
-    return fail_at(r, r->at, r->at == r->end ? "the text ends here" : words);
+    return fail_at(r, r->at, r->at == r->end ? "the text ends here" : message);
 }
 
-static void *take(reader *r, size_t bytes)
+static void *alloc(reader *r, size_t bytes)
 {
     void *p = cn__bump_new(&r->ctx->memory, r->memory, bytes);
-    if (!p) cn__no_memory(r->ctx, r->who);
+    if (!p) cn__no_memory(r->ctx, r->name);
     return p;
 }
 
 /* ---- characters ---- */
 
-/* Bytes of the character at p, 0 if it is not UTF-8. */
+/* The length of the character at p; 0 if it is not UTF-8. */
 static size_t utf8_length(const unsigned char *p, size_t room)
 {
     if (p[0] < 0x80) return 1;
@@ -70,17 +71,12 @@ size_t cn__utf8_valid(const char *text, size_t bytes)
     return at;
 }
 
-static char *put_utf8(char *to, uint32_t c)
+int cn__utf8_encode(uint32_t code, char out[4])
 {
-    if (c < 0x80) {
-        *to++ = (char)c;
-        return to;
-    }
-    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
-    *to++ = (char)(lead[more] | c >> (6 * more));
-    while (more--) *to++ = (char)(0x80 | (c >> (6 * more) & 0x3f));
-    return to;
+    int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (int i = length - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(length == 1 ? code : (0xF00u >> length & 0xFF) | code);
+    return length;
 }
 
 static bool four_digits(reader *r, uint32_t *out)
@@ -91,13 +87,13 @@ static bool four_digits(reader *r, uint32_t *out)
         unsigned c = *r->at, low = c | 0x20;
         if (c >= '0' && c <= '9') v = v << 4 | (c - '0');
         else if (low >= 'a' && low <= 'f') v = v << 4 | (low - 'a' + 10);
-        else return fail(r, "\\u wants four hexadecimal digits");
+        else return fail(r, "\\u must be followed by four hexadecimal digits");
     }
     *out = v;
     return true;
 }
 
-/* After "\u"; a character beyond 16 bits is two escapes, a high and a low surrogate. */
+/* After "\u". A character above U+FFFF is two escapes: a high and a low surrogate. */
 static bool unicode_escape(reader *r, char **to)
 {
     const unsigned char *start = r->at - 2;
@@ -112,7 +108,10 @@ static bool unicode_escape(reader *r, char **to)
         if (low < 0xdc00 || low >= 0xe000) return fail_at(r, start, "a high surrogate without a low one after it");
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
     }
-    *to = put_utf8(*to, c);
+    char bytes[4];
+    int n = cn__utf8_encode(c, bytes);
+    memcpy(*to, bytes, (size_t)n);
+    *to += n;
     return true;
 }
 
@@ -122,21 +121,21 @@ static bool escape(reader *r, char **to)
     if (++r->at == r->end) return fail(r, "");
     unsigned char c = *r->at;
     const char *found = c ? strchr(from, c) : NULL;
-    if (c != 'u' && !found) return fail(r, "no such escape");
+    if (c != 'u' && !found) return fail(r, "unknown escape; allowed are \" \\ / b f n r t u");
     r->at++;
     if (c == 'u') return unicode_escape(r, to);
     *(*to)++ = is[found - from];
     return true;
 }
 
-/* From the opening quote; a text is never longer than it is written. */
+/* At the opening quote. The text in memory is never longer than its written form. */
 static bool string(reader *r, const char **text, uint32_t *bytes)
 {
     const unsigned char *close = ++r->at;
     while (close < r->end && *close != '"') close += *close == '\\' && r->end - close > 1 ? 2 : 1;
     size_t room = (size_t)(close - r->at);
-    if (room >= UINT32_MAX) return fail(r, "a text of 4 GiB");
-    char *start = take(r, room + 1), *to = start;
+    if (room >= UINT32_MAX) return fail(r, "the text has 4 GiB or more");
+    char *start = alloc(r, room + 1), *to = start;
     if (!to) return false;
     while (r->at < r->end && *r->at != '"') {
         if (*r->at == '\\') {
@@ -145,7 +144,7 @@ static bool string(reader *r, const char **text, uint32_t *bytes)
         }
         if (*r->at < 0x20) return fail(r, "a control character in a text must be escaped");
         size_t n = utf8_length(r->at, (size_t)(r->end - r->at));
-        if (n == 0) return fail(r, "not UTF-8");
+        if (n == 0) return fail(r, "the text is not UTF-8");
         while (n--) *to++ = (char)*r->at++;
     }
     if (r->at == r->end) return fail(r, "");
@@ -159,12 +158,12 @@ static bool string(reader *r, const char **text, uint32_t *bytes)
 
 static bool digit_here(const reader *r) { return r->at < r->end && *r->at >= '0' && *r->at <= '9'; }
 
-/* Copies a run of digits; false: there is none, or too many. */
+/* Copies one or more digits. */
 static bool digits(reader *r, char *out, size_t *n)
 {
     if (!digit_here(r)) return fail(r, "a digit is missing");
     while (digit_here(r)) {
-        if (*n == NUMBER_ROOM) return fail(r, "a number of more than a thousand digits");
+        if (*n == NUMBER_ROOM) return fail(r, "the number has more than 1100 digits");
         out[(*n)++] = (char)*r->at++;
     }
     return true;
@@ -193,7 +192,7 @@ static bool whole_number(const char *digits, size_t n, bool minus, int64_t *out)
     return true;
 }
 
-/* All digits without the point, times a power of ten: strtod reads that the same in every locale. */
+/* Passes all digits to strtod without the point, with an exponent: the result is the same in every locale. */
 static bool number(reader *r, cn__json *j)
 {
     const unsigned char *start = r->at;
@@ -219,7 +218,7 @@ static bool number(reader *r, cn__json *j)
     snprintf(d + n, sizeof d - n, "e%d", e - (int)(n - before));
     j->number = strtod(d, NULL);
     if (minus) j->number = -j->number;
-    return isinf(j->number) ? fail_at(r, start, "a number too large") : true;
+    return isinf(j->number) ? fail_at(r, start, "the number is too large for a double") : true;
 }
 
 /* ---- objects and arrays ---- */
@@ -243,7 +242,7 @@ static size_t slots_for(uint32_t n)
     return slots;
 }
 
-/* The slot that holds the key, or the free one where it would go. */
+/* The slot of the key, or the free slot where it belongs. */
 static uint32_t *slot_of(uint32_t *slots, size_t mask, const cn__json *v, const char *key, size_t n)
 {
     for (size_t i = hash(key, n);; i++) {
@@ -252,16 +251,16 @@ static uint32_t *slot_of(uint32_t *slots, size_t mask, const cn__json *v, const 
     }
 }
 
-/* Finds keys that stand twice, and makes the table of a large object. */
+/* Refuses keys that occur twice, and makes the hash table of a large object. */
 static bool index_keys(reader *r, cn__json *object, const cn__json *v)
 {
     size_t mask = slots_for(object->n) - 1;
     uint32_t few[2 * FEW] = { 0 };
-    uint32_t *slots = object->n > FEW ? take(r, (mask + 1) * sizeof *slots) : few;
+    uint32_t *slots = object->n > FEW ? alloc(r, (mask + 1) * sizeof *slots) : few;
     if (!slots) return false;
     for (uint32_t i = 0; i < object->n; i++) {
         uint32_t *s = slot_of(slots, mask, v, v[i].key, v[i].key_bytes);
-        if (*s) return fail_at(r, r->text + v[i].at, "a key that stands twice in its object");
+        if (*s) return fail_at(r, r->text + v[i].at, "the key occurs twice in its object");
         *s = i + 1;
     }
     object->slots = object->n > FEW ? slots : NULL;
@@ -273,10 +272,10 @@ static void skip_space(reader *r)
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t')) r->at++;
 }
 
-static bool expect(reader *r, char c, const char *words)
+static bool expect(reader *r, char c, const char *message)
 {
     skip_space(r);
-    if (r->at == r->end || *r->at != c) return fail(r, words);
+    if (r->at == r->end || *r->at != c) return fail(r, message);
     r->at++;
     return true;
 }
@@ -293,13 +292,13 @@ static bool member(reader *r, cn__json *j, bool keyed)
     return value(r, j);
 }
 
-/* The members since mark move from the stack to the tree. */
+/* Moves the members above mark from the stack to the tree. */
 static bool close_container(reader *r, cn__json *j, size_t mark)
 {
     size_t n = r->open.n - mark;
-    if (n >= UINT32_MAX / 4) return fail(r, "too many members");
+    if (n >= UINT32_MAX / 4) return fail(r, "the object or array has too many members");
     j->n = (uint32_t)n;
-    cn__json *v = n ? take(r, n * sizeof *v) : NULL;
+    cn__json *v = n ? alloc(r, n * sizeof *v) : NULL;
     if (n && !v) return false;
     if (n) memcpy(v, (cn__json *)r->open.v + mark, n * sizeof *v);
     j->v = v;
@@ -312,7 +311,7 @@ static bool container(reader *r, cn__json *j, char close)
     size_t mark = r->open.n;
     bool keyed = close == '}';
     j->type = keyed ? CN__JSON_OBJECT : CN__JSON_ARRAY;
-    if (r->depth == CN__JSON_DEPTH) return fail(r, "too many objects and arrays inside one another");
+    if (r->depth == CN__JSON_DEPTH) return fail(r, "objects and arrays must not nest deeper than 128 levels");
     r->depth++;
     r->at++;
     skip_space(r);
@@ -321,7 +320,7 @@ static bool container(reader *r, cn__json *j, char close)
     while (more) {
         cn__json m = { 0 };
         if (!member(r, &m, keyed)) return false;
-        if (!cn__push(&r->ctx->memory, &r->open, &m, sizeof m)) return cn__no_memory(r->ctx, r->who);
+        if (!cn__push(&r->ctx->memory, &r->open, &m, sizeof m)) return cn__no_memory(r->ctx, r->name);
         skip_space(r);
         if (r->at == r->end || (*r->at != ',' && *r->at != close))
             return fail(r, keyed ? "a comma or } is missing" : "a comma or ] is missing");
@@ -331,7 +330,7 @@ static bool container(reader *r, cn__json *j, char close)
     return close_container(r, j, mark);
 }
 
-static bool word(reader *r, const char *w)
+static bool keyword(reader *r, const char *w)
 {
     size_t n = strlen(w);
     if ((size_t)(r->end - r->at) < n || memcmp(r->at, w, n)) return fail(r, "a value is missing");
@@ -349,22 +348,22 @@ static bool value(reader *r, cn__json *j)
     case 't':
         j->type = CN__JSON_BOOL;
         j->is_true = true;
-        return word(r, "true");
-    case 'f': j->type = CN__JSON_BOOL; return word(r, "false");
-    case 'n': j->type = CN__JSON_NULL; return word(r, "null");
+        return keyword(r, "true");
+    case 'f': j->type = CN__JSON_BOOL; return keyword(r, "false");
+    case 'n': j->type = CN__JSON_NULL; return keyword(r, "null");
     default: return *r->at == '-' || digit_here(r) ? number(r, j) : fail(r, "a value is missing");
     }
 }
 
-const cn__json *cn__json_read(cn_ctx *ctx, cn__bump *memory, const char *text, size_t bytes, const char *who)
+const cn__json *cn__json_read(cn_ctx *ctx, cn__bump *memory, const char *text, size_t bytes, const char *name)
 {
     const unsigned char *t = (const unsigned char *)text;
-    reader r = { .ctx = ctx, .memory = memory, .who = who, .text = t, .at = t, .end = t + bytes };
-    cn__json *root = take(&r, sizeof *root);
+    reader r = { .ctx = ctx, .memory = memory, .name = name, .text = t, .at = t, .end = t + bytes };
+    cn__json *root = alloc(&r, sizeof *root);
     skip_space(&r);
     bool ok = root && value(&r, root);
     skip_space(&r);
-    if (ok && r.at < r.end) ok = fail(&r, "something follows the value");
+    if (ok && r.at < r.end) ok = fail(&r, "unexpected text after the value");
     cn__vec_free(&ctx->memory, &r.open, sizeof(cn__json));
     return ok ? root : NULL;
 }
@@ -393,13 +392,13 @@ const char *cn__json_text(const cn__json *j)
 
 /* ---- writing ---- */
 
-static bool out_fail(cn__out *o, cn_code code, const char *words)
+static bool out_fail(cn__out *o, cn_code code, const char *message)
 {
     o->failed = true;
-    return cn__fail(o->ctx, code, "JSON: %s", words);
+    return cn__fail(o->ctx, code, "JSON: %s", message);
 }
 
-bool cn__out_put(cn__out *o, const char *bytes, size_t n)
+bool cn__out_append(cn__out *o, const char *bytes, size_t n)
 {
     if (o->failed) return false;
     if (!cn__vec_reserve(&o->ctx->memory, &o->text, o->text.n + n, 1))
@@ -409,45 +408,46 @@ bool cn__out_put(cn__out *o, const char *bytes, size_t n)
     return true;
 }
 
-bool cn__out_word(cn__out *o, const char *word) { return cn__out_put(o, word, strlen(word)); }
+bool cn__out_plain(cn__out *o, const char *text) { return cn__out_append(o, text, strlen(text)); }
 
-static bool put_escaped(cn__out *o, unsigned char c)
+static bool append_escaped(cn__out *o, unsigned char c)
 {
     static const char is[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
     const char *found = c ? strchr(is, c) : NULL;
     char escape[8];
     if (found) snprintf(escape, sizeof escape, "\\%c", as[found - is]);
     else snprintf(escape, sizeof escape, "\\u%04x", c);
-    return cn__out_word(o, escape);
+    return cn__out_plain(o, escape);
 }
 
 bool cn__out_text(cn__out *o, const char *text, size_t bytes)
 {
-    if (cn__utf8_valid(text, bytes) != bytes) return out_fail(o, CN_BAD_ARGUMENT, "a text that is not UTF-8");
-    cn__out_put(o, "\"", 1);
+    if (cn__utf8_valid(text, bytes) != bytes)
+        return out_fail(o, CN_BAD_ARGUMENT, "cannot write a text that is not UTF-8");
+    cn__out_append(o, "\"", 1);
     size_t done = 0;
     for (size_t i = 0; i < bytes; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c >= 0x20 && c != '"' && c != '\\') continue;
-        cn__out_put(o, text + done, i - done);
-        put_escaped(o, c);
+        cn__out_append(o, text + done, i - done);
+        append_escaped(o, c);
         done = i + 1;
     }
-    cn__out_put(o, text + done, bytes - done);
-    return cn__out_put(o, "\"", 1);
+    cn__out_append(o, text + done, bytes - done);
+    return cn__out_append(o, "\"", 1);
 }
 
 bool cn__out_whole(cn__out *o, int64_t value)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRId64, value);
-    return cn__out_word(o, digits);
+    return cn__out_plain(o, digits);
 }
 
-/* As few digits as give the same number; the point is a point in every locale. */
+/* The fewest digits that read back as the same number. The decimal separator is a point in every locale. */
 bool cn__out_number(cn__out *o, double value)
 {
-    if (!isfinite(value)) return out_fail(o, CN_BAD_ARGUMENT, "NaN and infinity cannot be written");
+    if (!isfinite(value)) return out_fail(o, CN_BAD_ARGUMENT, "cannot write NaN or infinity");
     char digits[40];
     for (int n = 15; n <= 17; n++) {
         snprintf(digits, sizeof digits, "%.*g", n, value);
@@ -455,7 +455,7 @@ bool cn__out_number(cn__out *o, double value)
     }
     size_t whole = strspn(digits, "-0123456789");
     if (digits[whole] && digits[whole] != 'e') digits[whole] = '.';
-    return cn__out_word(o, digits);
+    return cn__out_plain(o, digits);
 }
 
 void cn__out_free(cn__out *o) { cn__vec_free(&o->ctx->memory, &o->text, 1); }

@@ -1,21 +1,21 @@
-/* io/json.h: JSON read strictly into a tree, and written.
+/* io/json.h: reads JSON strictly into a tree, and writes JSON.
 
        cn__bump memory = { 0 };
-       const cn__json *root = cn__json_read(ctx, &memory, text, bytes, "tokenizer.json");   NULL: an error stands
+       const cn__json *root = cn__json_read(ctx, &memory, text, bytes, "tokenizer.json");   NULL: an error is set
        const cn__json *vocab = cn__json_get(root, "vocab");                                 NULL: no such key
        for (uint32_t i = 0; vocab && i < vocab->n; i++) use(vocab->v[i].key, vocab->v[i].whole);
-       cn__bump_free(&ctx->memory, &memory);                                                the tree is gone
+       cn__bump_free(&ctx->memory, &memory);                                                frees the tree
 
-   Strict: RFC 8259 and nothing else. Text must be UTF-8, without byte order mark; a lone surrogate, a key that stands
-   twice in an object, a number too large for a double and anything after the value are errors. They say line and column.
-   The tree copies what it needs: the text read may go. */
+   The reader accepts RFC 8259 and nothing else. The text must be UTF-8 without a byte-order mark. These are errors: a
+   lone surrogate, a key that occurs twice in an object, a number too large for a double, and text after the value.
+   Errors name line and column. The tree copies what it needs, so the text may be freed. */
 #ifndef CN_IO_JSON_H
 #define CN_IO_JSON_H
 
 #include "core/context.h"
 #include "core/errors.h"
 
-#define CN__JSON_DEPTH 128 /* objects and arrays inside one another */
+#define CN__JSON_DEPTH 128 /* how deep objects and arrays may nest */
 
 typedef enum cn__json_type {
     CN__JSON_NULL,
@@ -29,43 +29,43 @@ typedef enum cn__json_type {
 typedef struct cn__json {
     uint8_t type;  /* cn__json_type */
     bool is_true;  /* BOOL */
-    bool is_whole; /* NUMBER: written without point and exponent, and an int64_t holds it */
+    bool is_whole; /* NUMBER: it has no point and no exponent, and fits an int64_t */
     uint32_t n;    /* TEXT: bytes; ARRAY, OBJECT: members */
     uint32_t key_bytes;
-    const char *key;       /* in an object; ended by 0, which may also stand inside */
-    const uint32_t *slots; /* OBJECT with many members: open addressing, number + 1, 0 is free */
+    const char *key;       /* of a member of an object; ended by 0, and may contain 0 */
+    const uint32_t *slots; /* OBJECT with many members: hash table, number + 1, open addressing; 0 is free */
     union {
         const struct cn__json *v; /* ARRAY, OBJECT: the members in the order of the text */
-        const char *text;         /* TEXT: ended by 0, which may also stand inside */
-        int64_t whole;            /* NUMBER, if it is whole */
+        const char *text;         /* TEXT: ended by 0, and may contain 0 */
+        int64_t whole;            /* NUMBER with is_whole */
     };
     double number; /* NUMBER: the nearest double */
-    size_t at;     /* where in the text it begins, with its key */
+    size_t at;     /* where it begins in the text, with its key */
 } cn__json;
 
-const cn__json *cn__json_read(cn_ctx *ctx, cn__bump *memory, const char *text, size_t bytes, const char *who);
+const cn__json *cn__json_read(cn_ctx *ctx, cn__bump *memory, const char *text, size_t bytes, const char *name);
 
-/* NULL where object is NULL, not an object, or has no such key. */
+/* NULL if object is NULL, is not an object, or has no such key. */
 const cn__json *cn__json_get(const cn__json *object, const char *key);
 const cn__json *cn__json_get_n(const cn__json *object, const char *key, size_t key_bytes);
 
-/* NULL unless it is a text without a 0 inside. */
+/* NULL unless it is a text without a 0 in it. */
 const char *cn__json_text(const cn__json *j);
 
-/* The first byte of what is not UTF-8, or bytes. */
-size_t cn__utf8_valid(const char *text, size_t bytes);
+size_t cn__utf8_valid(const char *text, size_t bytes); /* length of the valid UTF-8 at the beginning */
+int cn__utf8_encode(uint32_t code, char out[4]);       /* of a valid code point; returns the number of bytes */
 
-/* Writing: a text that grows. After an error it stays as it is and every call returns false. */
+/* A text to which JSON is appended. After an error the text does not change, and every call returns false. */
 typedef struct cn__out {
     cn_ctx *ctx;
     cn__vec text; /* of char; not ended by 0 */
     bool failed;
 } cn__out;
-bool cn__out_put(cn__out *o, const char *bytes, size_t n);
-bool cn__out_word(cn__out *o, const char *word);               /* as it is: brackets, commas */
+bool cn__out_append(cn__out *o, const char *bytes, size_t n);
+bool cn__out_plain(cn__out *o, const char *text);              /* unquoted: brackets, commas */
 bool cn__out_text(cn__out *o, const char *text, size_t bytes); /* quoted; not UTF-8: an error */
 bool cn__out_whole(cn__out *o, int64_t value);
-bool cn__out_number(cn__out *o, double value); /* reads back as the same double; NaN or infinite: an error */
+bool cn__out_number(cn__out *o, double value); /* reads back as the same double; NaN and infinity are errors */
 void cn__out_free(cn__out *o);
 
 #endif

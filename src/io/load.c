@@ -1,3 +1,4 @@
+/* Loads a dict from a file or from memory. The first bytes decide the format. */
 #include "io/files.h"
 
 typedef bool (*loader)(const cn__source *s, cn_dict *d);
@@ -33,7 +34,7 @@ cn_dict *cn_load(cn_ctx *ctx, const char *path)
     cn__content *c = cn__content_open(ctx, path);
     if (!c) return NULL;
     cn_dict *d = load(&(cn__source){ ctx, path, c->data, c->bytes, c });
-    cn__content_give(c);
+    cn__content_release(c);
     return d;
 }
 

@@ -1,5 +1,5 @@
-/* npy: "\x93NUMPY", version, the length of a header, the header: a Python literal
-   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }; then the numbers. */
+/* Reads and writes npy files: "\x93NUMPY", a version, the length of the header, the header, then the elements.
+   The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. */
 #include "io/npy.h"
 
 #include <inttypes.h>
@@ -26,9 +26,9 @@ typedef struct parser {
 
 /* ---- the literal ---- */
 
-static bool fail(const parser *p, const char *words)
+static bool fail(const parser *p, const char *message)
 {
-    return cn__source_fail(p->s, CN_BAD_FILE, "npy header: %s", words);
+    return cn__source_fail(p->s, CN_BAD_FILE, "npy header: %s", message);
 }
 
 static void skip_space(parser *p)
@@ -44,7 +44,7 @@ static bool next_is(parser *p, char c)
     return true;
 }
 
-static bool word(parser *p, const char *w)
+static bool keyword(parser *p, const char *w)
 {
     size_t n = strlen(w);
     if ((size_t)(p->end - p->at) < n || memcmp(p->at, w, n)) return false;
@@ -59,7 +59,7 @@ static bool quoted(parser *p, char *out, size_t room)
     size_t n = 0;
     for (; p->at < p->end && *p->at != quote && n + 1 < room; p->at++) out[n++] = *p->at;
     out[n] = 0;
-    return next_is(p, quote) || fail(p, "a text without end, or too long");
+    return next_is(p, quote) || fail(p, "a text does not end, or is too long");
 }
 
 static bool size(parser *p, int64_t *out)
@@ -69,22 +69,23 @@ static bool size(parser *p, int64_t *out)
     int64_t v = 0;
     for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
         if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p->at - '0', &v))
-            return fail(p, "a size too large");
+            return fail(p, "a size is too large for i64");
     *out = v;
     return p->at > start || fail(p, "a size is missing");
 }
 
 static bool shape(parser *p, cn_dims *out)
 {
-    if (!next_is(p, '(')) return fail(p, "shape is not a tuple");
+    if (!next_is(p, '(')) return fail(p, "shape must be a tuple");
     bool comma = true; /* before the next size */
     while (!next_is(p, ')')) {
         if (!comma) return fail(p, "shape: a comma is missing");
-        if (out->n == CN_MAX_DIMS) return cn__source_fail(p->s, CN_UNSUPPORTED, "more than %d dimensions", CN_MAX_DIMS);
+        if (out->n == CN_MAX_DIMS)
+            return cn__source_fail(p->s, CN_UNSUPPORTED, "the array has more than %d axes", CN_MAX_DIMS);
         if (!size(p, &out->v[out->n++])) return false;
         comma = next_is(p, ',');
     }
-    return comma || out->n != 1 || fail(p, "shape is not a tuple");
+    return comma || out->n != 1 || fail(p, "shape must be a tuple");
 }
 
 static bool descr(parser *p, header *h)
@@ -98,11 +99,11 @@ static bool descr(parser *p, header *h)
 static bool order(parser *p, header *h)
 {
     skip_space(p);
-    h->fortran = word(p, "True");
-    return h->fortran || word(p, "False") || fail(p, "fortran_order is neither True nor False");
+    h->fortran = keyword(p, "True");
+    return h->fortran || keyword(p, "False") || fail(p, "fortran_order must be True or False");
 }
 
-/* Each key once, and no others. */
+/* Reads one key and its value. Each key may occur once; there are no others. */
 static bool item(parser *p, header *h)
 {
     char key[32];
@@ -112,14 +113,14 @@ static bool item(parser *p, header *h)
                 : !strcmp(key, "fortran_order") ? &h->has_order
                 : !strcmp(key, "shape")         ? &h->has_shape
                                                 : NULL;
-    if (!has || *has) return fail(p, "a key that is not known, or stands twice");
+    if (!has || *has) return fail(p, "a key is unknown, or occurs twice");
     *has = true;
     return has == &h->has_descr ? descr(p, h) : has == &h->has_order ? order(p, h) : shape(p, &h->shape);
 }
 
 static bool literal(parser *p, header *h)
 {
-    if (!next_is(p, '{')) return fail(p, "not a dictionary");
+    if (!next_is(p, '{')) return fail(p, "it must be a dictionary");
     bool comma = true;
     while (!next_is(p, '}')) {
         if (!comma) return fail(p, "a comma is missing");
@@ -127,7 +128,7 @@ static bool literal(parser *p, header *h)
         comma = next_is(p, ',');
     }
     skip_space(p);
-    if (p->at < p->end) return fail(p, "something follows it");
+    if (p->at < p->end) return fail(p, "unexpected text after the dictionary");
     return (h->has_descr && h->has_order && h->has_shape) || fail(p, "descr, fortran_order or shape is missing");
 }
 
@@ -138,18 +139,19 @@ static bool read_header(const cn__source *s, header *h, size_t *data)
     if (s->bytes < MAGIC_BYTES + 4 || memcmp(s->data, MAGIC, MAGIC_BYTES))
         return cn__source_fail(s, CN_BAD_FILE, "not an npy file");
     int version = s->data[MAGIC_BYTES];
-    if (version < 1 || version > 3) return cn__source_fail(s, CN_UNSUPPORTED, "npy of version %d", version);
+    if (version < 1 || version > 3)
+        return cn__source_fail(s, CN_UNSUPPORTED, "npy version must be 1 to 3, got %d", version);
     size_t length_bytes = version == 1 ? 2 : 4, start = MAGIC_BYTES + 2 + length_bytes;
-    if (s->bytes < start) return cn__source_fail(s, CN_BAD_FILE, "npy header: cut off");
+    if (s->bytes < start) return cn__source_fail(s, CN_BAD_FILE, "npy header: the file is cut off");
     uint64_t length = cn__little(s->data + MAGIC_BYTES + 2, (int)length_bytes);
-    if (length > s->bytes - start) return cn__source_fail(s, CN_BAD_FILE, "npy header: cut off");
+    if (length > s->bytes - start) return cn__source_fail(s, CN_BAD_FILE, "npy header: the file is cut off");
     *data = start + (size_t)length;
     const char *text = (const char *)s->data;
     parser p = { s, text + start, text + *data };
     return literal(&p, h);
 }
 
-/* "<f4", ">i2", "|b1", "U5"; kind 0 where it is no type of numbers. */
+/* Parses "<f4", ">i2", "|b1". kind is 0 if this is not a type of numbers ("U5"). */
 static cn__element element_of(const char *descr)
 {
     cn__element e = { 0 };
@@ -164,7 +166,7 @@ static cn__element element_of(const char *descr)
     return e;
 }
 
-/* Fortran order is the order of the reversed shape, with axes reversed. */
+/* Fortran order: row-major order of the reversed shape; reversing the axes gives the array. */
 static cn_tensor *from_fortran(const cn__source *s, cn__element e, cn_dims shape, const unsigned char *data,
                                const char *name)
 {
@@ -183,12 +185,12 @@ static bool load_numbers(const cn__source *s, cn_dict *d, const char *name, cons
     cn__element e = element_of(h->descr);
     if (!e.kind)
         return cn__source_fail(s, CN_UNSUPPORTED,
-                               "array \"%.100s\" is of type '%.40s'%s; booleans, integers and floats "
-                               "of up to 64 bits are supported",
+                               "array \"%.100s\" has type '%.40s'%s; booleans, integers and floats of up to 64 bits "
+                               "are supported",
                                name, h->descr, strchr(h->descr, 'O') ? " (pickled Python objects)" : "");
     size_t bytes;
     if (!cn__element_bytes(e, h->shape, &bytes))
-        return cn__source_fail(s, CN_BAD_FILE, "npy header: an impossible shape");
+        return cn__source_fail(s, CN_BAD_FILE, "npy header: the shape is impossible: its size overflows");
     if (bytes != room)
         return cn__source_fail(s, CN_BAD_FILE, "array \"%.100s\": its shape needs %zu bytes, the file has %zu", name,
                                bytes, room);
@@ -200,19 +202,15 @@ static bool load_numbers(const cn__source *s, cn_dict *d, const char *name, cons
     return ok;
 }
 
-/* ---- texts: arrays of one string, of bytes or of 32-bit characters ---- */
+/* ---- texts: arrays of one string, with bytes or 32-bit characters ---- */
 
-static bool put_character(cn__out *o, uint64_t c)
+static bool append_character(cn__out *o, uint64_t code)
 {
     char bytes[4];
-    int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (int i = n - 1; i > 0; i--, c >>= 6) bytes[i] = (char)(0x80 | (c & 0x3f));
-    static const unsigned char lead[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-    bytes[0] = (char)(lead[n] | c);
-    return cn__out_put(o, bytes, (size_t)n);
+    return cn__out_append(o, bytes, (size_t)cn__utf8_encode((uint32_t)code, bytes));
 }
 
-/* Zeros fill it up at the end. */
+/* NumPy pads the string with zeros at its end. */
 static bool load_text(const cn__source *s, cn_dict *d, const char *name, const header *h, const unsigned char *data,
                       size_t bytes)
 {
@@ -220,18 +218,19 @@ static bool load_text(const cn__source *s, cn_dict *d, const char *name, const h
     int step = wide ? 4 : 1;
     uint64_t n = strtoull(strpbrk(h->descr, "US") + 1, NULL, 10);
     if (bytes % (size_t)step || n != bytes / (size_t)step)
-        return cn__source_fail(s, CN_BAD_FILE, "text \"%.100s\": '%.40s' with %zu bytes", name, h->descr, bytes);
+        return cn__source_fail(s, CN_BAD_FILE, "text \"%.100s\" has type '%.40s' with %zu bytes", name, h->descr,
+                               bytes);
     while (n && cn__little(data + (n - 1) * (size_t)step, step) == 0) n--;
     cn__out o = { .ctx = s->ctx };
     bool ok = true;
     for (uint64_t i = 0; i < n && ok; i++) {
         const unsigned char *p = data + i * (size_t)step;
         uint64_t c = big && wide ? (uint64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3] : cn__little(p, step);
-        ok = c && c < 0x110000 ? (wide ? put_character(&o, c) : cn__out_put(&o, (const char *)p, 1)) : false;
+        ok = c && c < 0x110000 ? (wide ? append_character(&o, c) : cn__out_append(&o, (const char *)p, 1)) : false;
     }
     ok = ok && cn__utf8_valid(o.text.v, o.text.n) == o.text.n;
-    if (!ok) cn__source_fail(s, CN_BAD_FILE, "text \"%.100s\" is not Unicode", name); /* no memory: that error stands */
-    ok = ok && cn__out_put(&o, "", 1) && cn_dict_set_text(d, name, o.text.v);
+    if (!ok) cn__source_fail(s, CN_BAD_FILE, "text \"%.100s\" is not Unicode", name); /* an earlier error stays */
+    ok = ok && cn__out_append(&o, "", 1) && cn_dict_set_text(d, name, o.text.v);
     cn__out_free(&o);
     return ok;
 }
@@ -265,7 +264,7 @@ size_t cn__npy_header(char out[CN__NPY_HEADER], const char *descr, cn_dims shape
     n += (size_t)snprintf(out + n, CN__NPY_HEADER - n, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int i = 0; i < shape.n; i++)
         n += (size_t)snprintf(out + n, CN__NPY_HEADER - n, i ? " %" PRId64 "," : "%" PRId64 ",", shape.v[i]);
-    if (shape.n > 1) n--; /* only a single size needs its comma */
+    if (shape.n > 1) n--; /* only a tuple of one size ends with a comma */
     n += (size_t)snprintf(out + n, CN__NPY_HEADER - n, "), }");
     while ((offset + n + 1) % 64) out[n++] = ' ';
     out[n++] = '\n';
@@ -281,5 +280,5 @@ bool cn__npy_save(const cn_dict *d, cn__sink *to)
     cn_tensor *t = cn_dict_at(d, 0);
     char head[CN__NPY_HEADER];
     size_t n = cn__npy_header(head, cn__npy_descr(cn_type(t)), cn_shape(t), 0);
-    return cn__sink_put(to, head, n) && cn__sink_put_tensor(to, t);
+    return cn__sink_write(to, head, n) && cn__sink_write_tensor(to, t);
 }

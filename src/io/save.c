@@ -1,3 +1,4 @@
+/* Saves a dict. The end of the path decides the format. */
 #include "core/errors.h"
 #include "io/files.h"
 #include "io/npy.h"
@@ -10,20 +11,20 @@ static bool ends(const char *path, const char *with)
     return n > w && strcmp(path + n - w, with) == 0;
 }
 
-/* What NumPy's files cannot hold. */
+/* Refuses what NumPy's files cannot hold. single: npy, which holds one tensor. */
 static bool fits_numpy(const cn_dict *d, const char *path, bool single)
 {
     cn_ctx *ctx = cn_dict_context(d);
     if (single && (cn_dict_count(d) != 1 || cn_dict_texts(d)))
-        return cn__fail(ctx, CN_UNSUPPORTED, "save %.200s: npy holds one tensor and no text; here are %lld and %lld",
-                        path, (long long)cn_dict_count(d), (long long)cn_dict_texts(d));
+        return cn__fail(ctx, CN_UNSUPPORTED,
+                        "save %.200s: an npy file must have 1 tensor and 0 texts, got %lld and %lld", path,
+                        (long long)cn_dict_count(d), (long long)cn_dict_texts(d));
     for (int64_t i = 0; i < cn_dict_count(d); i++) {
         cn_dtype t = cn_type(cn_dict_at(d, i));
         if (cn__npy_descr(t)) continue;
         return cn__fail(ctx, CN_UNSUPPORTED,
-                        "save %.200s: NumPy has no %s, the type of \"%.100s\": cast it, or save as "
-                        ".safetensors",
-                        path, cn_dtype_name(t), cn_dict_name(d, i));
+                        "save %.200s: NumPy has no %s, the dtype of \"%.100s\": cast it, or save as .safetensors", path,
+                        cn_dtype_name(t), cn_dict_name(d, i));
     }
     return true;
 }
@@ -33,11 +34,11 @@ static saver saver_of(const cn_dict *d, const char *path)
     if (ends(path, ".safetensors")) return cn__safetensors_save;
     bool npy = ends(path, ".npy"), npz = ends(path, ".npz");
     if (npy || npz) return fits_numpy(d, path, npy) ? (npy ? cn__npy_save : cn__npz_save) : NULL;
-    cn__fail(cn_dict_context(d), CN_BAD_ARGUMENT, "save %.300s: the name must end in .safetensors, .npz or .npy", path);
+    cn__fail(cn_dict_context(d), CN_BAD_ARGUMENT, "save %.300s: the path must end in .safetensors, .npz or .npy", path);
     return NULL;
 }
 
-/* Everything that can fail without the disk does so before a file is made. */
+/* Evaluates first, so that an error leaves no file behind. */
 static bool evaluate(const cn_dict *d)
 {
     for (int64_t i = 0; i < cn_dict_count(d); i++)

@@ -1,4 +1,4 @@
-/* A dict as a table. */
+/* Prints a dict as a table of its tensors and texts. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,23 +8,23 @@
 
 #define LONGEST_TEXT 72 /* characters shown of a text */
 
-typedef struct page {
+typedef struct output {
     char *out;
-    size_t size, n; /* n: of the whole text */
-} page;
+    size_t size, n; /* n: length of the whole text, which may be larger than size */
+} output;
 
-__attribute__((format(printf, 2, 3))) static void print(page *p, const char *words, ...)
+__attribute__((format(printf, 2, 3))) static void print(output *p, const char *message, ...)
 {
     va_list list;
-    va_start(list, words);
+    va_start(list, message);
     size_t room = p->n < p->size ? p->size - p->n : 0;
-    int n = vsnprintf(room ? p->out + p->n : NULL, room, words, list);
+    int n = vsnprintf(room ? p->out + p->n : NULL, room, message, list);
     va_end(list);
     p->n += n > 0 ? (size_t)n : 0;
 }
 
-/* Files come from anywhere: what would move the cursor is shown as a question mark. Returns the characters. */
-static int print_safely(page *p, const char *text, int most)
+/* Files are not trusted: control characters are printed as question marks. Returns the number of characters. */
+static int print_safely(output *p, const char *text, int most)
 {
     int n = 0;
     for (const char *c = text; *c; c++) {
@@ -39,7 +39,7 @@ static int print_safely(page *p, const char *text, int most)
     return n;
 }
 
-static void pad(page *p, int from, int to) { print(p, "%*s", to > from ? to - from : 0, ""); }
+static void pad(output *p, int from, int to) { print(p, "%*s", to > from ? to - from : 0, ""); }
 
 static int characters(const char *text)
 {
@@ -48,7 +48,7 @@ static int characters(const char *text)
     return n;
 }
 
-/* 1234567 as 1,234,567. */
+/* Prints 1234567 as 1,234,567. */
 static const char *grouped(char out[32], uint64_t v)
 {
     char digits[24];
@@ -90,13 +90,13 @@ static widths measure(const cn_dict *d)
     return w;
 }
 
-static void print_row(page *p, widths w, const char *name, const char *dtype, const char *shape, const char *bytes)
+static void print_row(output *p, widths w, const char *name, const char *dtype, const char *shape, const char *bytes)
 {
     pad(p, print_safely(p, name, -1), w.name);
     print(p, "  %-*s  %-*s  %*s\n", w.dtype, dtype, w.shape, shape, w.bytes, bytes);
 }
 
-static void print_tensors(page *p, const cn_dict *d)
+static void print_tensors(output *p, const cn_dict *d)
 {
     widths w = measure(d);
     uint64_t bytes = 0, numbers = 0;
@@ -113,7 +113,7 @@ static void print_tensors(page *p, const cn_dict *d)
           grouped(size, numbers), grouped(sum, bytes));
 }
 
-static void print_texts(page *p, const cn_dict *d)
+static void print_texts(output *p, const cn_dict *d)
 {
     int width = 0;
     for (int64_t i = 0; i < cn_dict_texts(d); i++) widen(&width, cn_dict_text_name(d, i));
@@ -130,7 +130,7 @@ size_t cn_dict_print(const cn_dict *d, char *out, size_t size)
 {
     if (size) out[0] = 0;
     if (!d) return 0;
-    page p = { out, size, 0 };
+    output p = { out, size, 0 };
     print_tensors(&p, d);
     if (cn_dict_texts(d)) print(&p, "\n");
     print_texts(&p, d);

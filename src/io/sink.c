@@ -1,4 +1,4 @@
-/* Saving so that a crash or a full disk never costs the old file: write beside it, then rename. */
+/* Saves a file so that a crash or a full disk never damages the old one: writes a temporary file, then renames it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,15 +11,15 @@
 #include "core/host.h"
 #include "io/files.h"
 
-#define LONGEST_WRITE ((size_t)1 << 30) /* some systems do not take more at once */
+#define LONGEST_WRITE ((size_t)1 << 30) /* some systems do not accept more at once */
 
 static bool fail(const cn__sink *s, int error)
 {
     return cn__fail(s->ctx, error == ENOMEM ? CN_NO_MEMORY : CN_BAD_FILE, "save %.300s: %s", s->path, strerror(error));
 }
 
-/* Where links lead to, and what is there already. */
-static bool look(cn__sink *s, bool *direct)
+/* Resolves links, and checks the file that the path names already. direct: it is a pipe or a device. */
+static bool find_target(cn__sink *s, bool *direct)
 {
     char real[PATH_MAX];
     s->target = cn__copy_text(s->ctx, realpath(s->path, real) ? real : s->path);
@@ -32,7 +32,7 @@ static bool look(cn__sink *s, bool *direct)
     return *direct || faccessat(AT_FDCWD, s->target, W_OK, AT_EACCESS) == 0 || fail(s, errno);
 }
 
-/* TARGET.tmp-PID, or with a number after it where something lies already. */
+/* TARGET.tmp-PID, with a number appended if that file exists. */
 static bool open_temporary(cn__sink *s)
 {
     size_t room = strlen(s->target) + 48;
@@ -61,7 +61,7 @@ static void free_names(cn__sink *s)
 bool cn__sink_open(cn__sink *s, cn_ctx *ctx, const char *path)
 {
     *s = (cn__sink){ .ctx = ctx, .path = path, .file = -1 };
-    bool direct = false, ok = look(s, &direct);
+    bool direct = false, ok = find_target(s, &direct);
     if (ok && direct) {
         s->file = open(s->target, O_WRONLY | O_CLOEXEC);
         ok = s->file >= 0 || fail(s, errno);
@@ -74,7 +74,7 @@ bool cn__sink_open(cn__sink *s, cn_ctx *ctx, const char *path)
     return false;
 }
 
-bool cn__sink_put(cn__sink *s, const void *data, size_t bytes)
+bool cn__sink_write(cn__sink *s, const void *data, size_t bytes)
 {
     const char *p = data;
     while (bytes) {
@@ -88,17 +88,17 @@ bool cn__sink_put(cn__sink *s, const void *data, size_t bytes)
     return true;
 }
 
-/* EINVAL: not something that can be synced, a pipe or a folder of some file systems. */
+/* EINVAL: this cannot be synced, such as a pipe, or a folder on some file systems. */
 static bool sync_file(const cn__sink *s, int file) { return fsync(file) == 0 || errno == EINVAL || fail(s, errno); }
 
-/* The new name is on the disk only when the folder is. */
+/* The new name is on the disk only after the folder was synced. */
 static bool sync_folder(const cn__sink *s)
 {
     char *slash = strrchr(s->target, '/');
     char name[PATH_MAX] = ".";
     if (slash) snprintf(name, sizeof name, "%.*s", slash == s->target ? 1 : (int)(slash - s->target), s->target);
     int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return errno == EACCES || fail(s, errno); /* a folder may be written in and not be read */
+    if (folder < 0) return errno == EACCES || fail(s, errno); /* a folder may be writable but not readable */
     bool ok = sync_file(s, folder);
     close(folder);
     return ok;
@@ -116,12 +116,12 @@ bool cn__sink_close(cn__sink *s, bool complete)
     return ok;
 }
 
-bool cn__sink_put_tensor(cn__sink *s, cn_tensor *t)
+bool cn__sink_write_tensor(cn__sink *s, cn_tensor *t)
 {
     if (cn_numel(t) == 0) return true;
     cn_scope scope = cn_scope_begin(s->ctx);
     cn__host h;
-    bool ok = cn__host_open(t, &h) && cn__sink_put(s, h.data, cn__tensor_bytes(t));
+    bool ok = cn__host_open(t, &h) && cn__sink_write(s, h.data, cn__tensor_bytes(t));
     cn__host_close(&h);
     cn_scope_end(s->ctx, scope);
     return ok;

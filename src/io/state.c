@@ -1,4 +1,4 @@
-/* What checkpoints are put together with. */
+/* Parts of checkpoints: dicts without a prefix, and the state of the random numbers. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ cn_dict *cn_dict_prefixed(const cn_dict *d, const char *prefix)
 static bool join(cn_ctx *ctx, char *out, size_t size, const char *prefix, const char *name)
 {
     int n = snprintf(out, size, "%s%s", prefix, name);
-    return (size_t)n < size || cn__fail(ctx, CN_BAD_ARGUMENT, "random state: a prefix of %d characters", n);
+    return (size_t)n < size || cn__fail(ctx, CN_BAD_ARGUMENT,
+                                        "random state: the name must have at most %zu characters, got %d", size - 1, n);
 }
 
 static bool set_u64(cn_ctx *ctx, cn_dict *d, const char *prefix, const char *name, uint64_t value)
@@ -44,11 +45,11 @@ static bool get_u64(cn_ctx *ctx, const cn_dict *d, const char *prefix, const cha
     char full[256], *end;
     if (!join(ctx, full, sizeof full, prefix, name)) return false;
     const char *text = cn_dict_text(d, full);
-    if (!text) return cn__fail(ctx, CN_NOT_FOUND, "random state: no text \"%s\"", full);
+    if (!text) return cn__fail(ctx, CN_NOT_FOUND, "random state: the dict has no text \"%s\"", full);
     errno = 0;
     *value = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno) return true;
-    return cn__fail(ctx, CN_BAD_FILE, "random state: \"%s\" is \"%.40s\", not a number", full, text);
+    return cn__fail(ctx, CN_BAD_FILE, "random state: \"%s\" must be a whole number ≥ 0, got \"%.40s\"", full, text);
 }
 
 bool cn_random_save(cn_ctx *ctx, cn_dict *d, const char *prefix)

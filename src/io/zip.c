@@ -1,3 +1,4 @@
+/* The checksum of zip files (CRC-32), and decompression with zlib. */
 #include "io/zip.h"
 
 #ifdef CAIRN_HAVE_ZLIB
@@ -15,7 +16,7 @@ void cn__crc_open(cn__crc *c)
         for (int i = 0; i < 256; i++) c->table[k][i] = c->table[0][c->table[k - 1][i] & 255] ^ c->table[k - 1][i] >> 8;
 }
 
-/* Eight bytes at a time: each looked up by how far it is from the end. */
+/* Eight bytes at a time. Each byte has a table for its distance from the end. */
 uint32_t cn__crc_add(const cn__crc *c, uint32_t crc, const void *data, size_t bytes)
 {
     const unsigned char *p = data, *end = p + bytes;
@@ -34,13 +35,13 @@ uint32_t cn__crc_add(const cn__crc *c, uint32_t crc, const void *data, size_t by
 
 #ifdef CAIRN_HAVE_ZLIB
 
-/* zlib does not say how much it gives back: the size stands before each block. */
+/* zlib frees memory without its size, so each block begins with the size. */
 typedef union block {
     size_t bytes;
     max_align_t aligned;
 } block;
 
-static void *take(void *ctx, unsigned count, unsigned each)
+static void *zip_alloc(void *ctx, unsigned count, unsigned each)
 {
     size_t bytes = (size_t)count * each + sizeof(block);
     block *b = cn__alloc(ctx, bytes);
@@ -49,7 +50,7 @@ static void *take(void *ctx, unsigned count, unsigned each)
     return b + 1;
 }
 
-static void give(void *ctx, void *p)
+static void zip_free(void *ctx, void *p)
 {
     block *b = p;
     if (b) cn__free(ctx, b - 1, b[-1].bytes);
@@ -66,10 +67,10 @@ static int inflate_all(z_stream *z, const unsigned char *in, size_t in_bytes, un
         z->avail_in = part(in_bytes - in_at);
         z->next_out = out + out_at;
         z->avail_out = part(out_bytes - out_at);
-        unsigned had_in = z->avail_in, had_out = z->avail_out;
+        unsigned in_before = z->avail_in, out_before = z->avail_out;
         int code = inflate(z, Z_NO_FLUSH);
-        in_at += had_in - z->avail_in;
-        out_at += had_out - z->avail_out;
+        in_at += in_before - z->avail_in;
+        out_at += out_before - z->avail_out;
         if (code == Z_STREAM_END) return in_at == in_bytes && out_at == out_bytes ? Z_OK : Z_DATA_ERROR;
         if (code != Z_OK) return code;
     }
@@ -78,13 +79,13 @@ static int inflate_all(z_stream *z, const unsigned char *in, size_t in_bytes, un
 bool cn__inflate(const cn__source *s, const char *name, const unsigned char *in, size_t in_bytes, unsigned char *out,
                  size_t out_bytes)
 {
-    z_stream z = { .zalloc = take, .zfree = give, .opaque = s->ctx };
+    z_stream z = { .zalloc = zip_alloc, .zfree = zip_free, .opaque = s->ctx };
     if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
     int code = inflate_all(&z, in, in_bytes, out, out_bytes);
     inflateEnd(&z);
     if (code == Z_OK) return true;
     if (code == Z_MEM_ERROR) return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
-    return cn__source_fail(s, CN_BAD_FILE, "entry \"%.100s\": its compressed data is damaged", name);
+    return cn__source_fail(s, CN_BAD_FILE, "entry \"%.100s\": the compressed data are damaged", name);
 }
 
 #else

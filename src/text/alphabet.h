@@ -1,5 +1,5 @@
-/* text/alphabet.h: GPT-2's letters for bytes. Bytes that print in Latin-1 are themselves; the other 68 are U+0100,
-   U+0101, ... in their order: a space is U+0120. */
+/* text/alphabet.h: the letters that GPT-2's files use for bytes. A byte that is printable in Latin-1 is its own letter.
+   The other 68 bytes are U+0100, U+0101, ... in their order: a space is U+0120. */
 #ifndef CN_TEXT_ALPHABET_H
 #define CN_TEXT_ALPHABET_H
 
@@ -13,6 +13,7 @@ static inline uint32_t cn__letter_of_byte(unsigned char b)
     return b == 0xAD ? 0x143 : b;
 }
 
+/* Whether the byte is its own letter. */
 static inline bool cn__prints(int b) { return cn__letter_of_byte((unsigned char)b) == (uint32_t)b; }
 
 /* -1: not a letter of the alphabet */

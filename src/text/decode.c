@@ -1,4 +1,4 @@
-/* Tokens to text: all at once, or token by token in whole characters. */
+/* Decodes tokens to text: all at once, or token by token in whole characters. */
 #include "core/errors.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
@@ -7,23 +7,23 @@ static const cn__token *known(const cn_tokenizer *t, int32_t id)
 {
     const cn__token *token = cn__token_at(t, id);
     if (!token)
-        cn__fail(t->object.ctx, CN_BAD_INDEX, "decode: no token has the number %d: there are %zu", (int)id,
+        cn__fail(t->object.ctx, CN_BAD_INDEX, "decode: token %d does not exist; the tokenizer has %zu", (int)id,
                  t->tokens.n);
     return token;
 }
 
-static bool place_missing(cn_ctx *ctx, const char *out, int64_t room)
+static bool refuse_output(cn_ctx *ctx, const char *out, int64_t room)
 {
     if (room >= 0 && (room == 0 || out)) return false;
-    cn__fail(ctx, CN_BAD_ARGUMENT, "decode: no place for %lld bytes", (long long)room);
+    cn__fail(ctx, CN_BAD_ARGUMENT, "decode: room must be ≥ 0, and 0 if out is NULL; got %lld", (long long)room);
     return true;
 }
 
 int64_t cn_decode(const cn_tokenizer *t, const int32_t *ids, int64_t n, char *out, int64_t room)
 {
-    if (!t || place_missing(t->object.ctx, out, room)) return -1;
+    if (!t || refuse_output(t->object.ctx, out, room)) return -1;
     if (n < 0 || (n > 0 && !ids)) {
-        cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "decode: no tokens");
+        cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "decode: n must be ≥ 0, and 0 if ids is NULL; got %lld", (long long)n);
         return -1;
     }
     int64_t count = 0;
@@ -45,38 +45,38 @@ typedef struct sink {
     int64_t room, count;
 } sink;
 
-static void put(sink *s, const char *bytes, int n)
+static void append(sink *s, const char *bytes, int n)
 {
     for (int i = 0; i < n; i++, s->count++)
         if (s->count < s->room) s->out[s->count] = bytes[i];
 }
 
-/* Whole characters of the text go to the sink, U+FFFD for what is none. Returns how much was used: all but a character
-   begun. */
-static size_t put_whole(sink *s, const char *text, size_t n)
+/* Appends the whole characters of the text, and U+FFFD for bytes that are not UTF-8. Returns the bytes it used: all but
+   an incomplete character at the end. */
+static size_t append_whole(sink *s, const char *text, size_t n)
 {
     size_t at = 0;
     while (at < n) {
         cn__rune r = cn__utf8_next(text + at, n - at);
         if (r.state == CN__UTF8_BEGUN) break;
-        if (r.state == CN__UTF8_WHOLE) put(s, text + at, r.n);
-        else put(s, "\xEF\xBF\xBD", 3);
+        if (r.state == CN__UTF8_WHOLE) append(s, text + at, r.n);
+        else append(s, "\xEF\xBF\xBD", 3);
         at += r.n;
     }
     return at;
 }
 
-/* A character begun in earlier tokens is tried again with every byte that comes, then the rest of the text by itself. */
+/* First completes a character that earlier tokens have begun, byte by byte, then reads the rest of the text. */
 static void feed(cn_decoder *d, sink *s, const char *text, size_t n)
 {
     size_t at = 0;
     while (d->waiting > 0 && at < n) {
         d->held[d->waiting++] = (unsigned char)text[at++];
-        size_t used = put_whole(s, (const char *)d->held, (size_t)d->waiting);
+        size_t used = append_whole(s, (const char *)d->held, (size_t)d->waiting);
         memmove(d->held, d->held + used, (size_t)d->waiting - used);
         d->waiting -= (int)used;
     }
-    at += put_whole(s, text + at, n - at);
+    at += append_whole(s, text + at, n - at);
     if (at == n) return;
     memcpy(d->held, text + at, n - at);
     d->waiting = (int)(n - at);
@@ -84,11 +84,12 @@ static void feed(cn_decoder *d, sink *s, const char *text, size_t n)
 
 int64_t cn_decode_next(cn_decoder *d, int32_t id, char *out, int64_t room)
 {
-    if (!d || !d->tokenizer || place_missing(d->tokenizer->object.ctx, out, room)) return -1;
+    if (!d || !d->tokenizer || refuse_output(d->tokenizer->object.ctx, out, room)) return -1;
     const cn__token *token = known(d->tokenizer, id);
     if (!token) return -1;
     if (d->waiting < 0 || d->waiting > 3) {
-        cn__fail(d->tokenizer->object.ctx, CN_BAD_ARGUMENT, "decode: a decoder begins as { .tokenizer = t }");
+        cn__fail(d->tokenizer->object.ctx, CN_BAD_ARGUMENT,
+                 "decode: the decoder was not initialised; set it to { .tokenizer = t }");
         return -1;
     }
     cn_decoder next = *d;
@@ -100,9 +101,9 @@ int64_t cn_decode_next(cn_decoder *d, int32_t id, char *out, int64_t room)
 
 int64_t cn_decode_end(cn_decoder *d, char *out, int64_t room)
 {
-    if (!d || !d->tokenizer || place_missing(d->tokenizer->object.ctx, out, room)) return -1;
+    if (!d || !d->tokenizer || refuse_output(d->tokenizer->object.ctx, out, room)) return -1;
     sink s = { out, room, 0 };
-    if (d->waiting > 0) put(&s, "\xEF\xBF\xBD", 3);
+    if (d->waiting > 0) append(&s, "\xEF\xBF\xBD", 3);
     if (s.count <= room) d->waiting = 0;
     return s.count;
 }

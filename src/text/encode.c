@@ -1,12 +1,13 @@
-/* Text to tokens: added tokens are found first; what lies between them goes to the model, for BPE piece by piece. */
+/* Encodes text to tokens. Added tokens are found first; the model encodes the text between them, with BPE piece by
+   piece. */
 #include "core/errors.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
-/* A token of a piece under way, in a list in the order of the text. */
+/* A token of the present piece, in a linked list in the order of the text. */
 typedef struct symbol {
-    int32_t id; /* -1: merged into the one before it */
+    int32_t id; /* -1: merged into the symbol before it */
     uint32_t prev, next;
 } symbol;
 
@@ -16,8 +17,8 @@ typedef struct encoder {
     int32_t *out;
     int64_t room, count;
     cn__vec symbols;
-    cn__vec heap;     /* of uint64_t: rank and place of the left symbol; the smallest first */
-    cn__vec prefixed; /* of char: a part with a space put in front */
+    cn__vec heap;     /* of uint64_t: rank of a merge and place of its left symbol; smallest first */
+    cn__vec prefixed; /* of char: a copy of the text with a space before it */
 } encoder;
 
 static void emit(encoder *e, int32_t id)
@@ -28,8 +29,7 @@ static void emit(encoder *e, int32_t id)
 
 static bool reserve(encoder *e, cn__vec *v, size_t n, size_t element)
 {
-    return cn__vec_reserve(e->memory, v, n, element) ||
-           cn__no_memory(e->t->object.ctx, "encode");
+    return cn__vec_reserve(e->memory, v, n, element) || cn__no_memory(e->t->object.ctx, "encode");
 }
 
 /* ---- BPE ---- */
@@ -55,7 +55,7 @@ static uint64_t heap_pop(cn__vec *heap)
     return top;
 }
 
-/* The merge of the symbol at `at` with the next one; NULL: there is none. */
+/* The merge of the symbol at `at` with the next symbol; NULL: they do not merge. */
 static const cn__merge *merge_at(const encoder *e, uint32_t at)
 {
     const symbol *s = e->symbols.v;
@@ -64,17 +64,17 @@ static const cn__merge *merge_at(const encoder *e, uint32_t at)
     return m->left < 0 ? NULL : m;
 }
 
-static void offer(encoder *e, uint32_t at)
+static void push_merge(encoder *e, uint32_t at)
 {
     const cn__merge *m = merge_at(e, at);
     if (m) heap_push(&e->heap, (uint64_t)m->rank << 32 | at);
 }
 
-/* Merges until no two neighbours merge. What the heap holds may be out of date: then the ranks differ. */
+/* Merges until no two neighbours merge. An entry of the heap whose rank has changed is out of date and skipped. */
 static void merge_all(encoder *e)
 {
     symbol *s = e->symbols.v;
-    for (uint32_t i = 0; i < e->symbols.n; i++) offer(e, i);
+    for (uint32_t i = 0; i < e->symbols.n; i++) push_merge(e, i);
     while (e->heap.n > 0) {
         uint64_t key = heap_pop(&e->heap);
         uint32_t at = (uint32_t)key;
@@ -85,16 +85,18 @@ static void merge_all(encoder *e)
         s[at].next = s[gone].next;
         s[gone].id = -1;
         if (s[at].next < e->symbols.n) s[s[at].next].prev = at;
-        if (at > 0) offer(e, s[at].prev);
-        offer(e, at);
+        if (at > 0) push_merge(e, s[at].prev);
+        push_merge(e, at);
     }
 }
 
-/* One symbol a byte. There are fewer than n merges, and each offers at most two more: the heap never holds 3 n. */
+/* Makes a symbol of each byte. There are fewer than n merges, and each pushes at most two more, so that the heap never
+   holds 3 n entries. */
 static bool begin_piece(encoder *e, const char *text, size_t n)
 {
     const cn_tokenizer *t = e->t;
-    if (n > INT32_MAX) return cn__fail(t->object.ctx, CN_UNSUPPORTED, "encode: a piece of %zu bytes", n);
+    if (n > INT32_MAX)
+        return cn__fail(t->object.ctx, CN_UNSUPPORTED, "encode: a piece must have at most 2^31 - 1 bytes, got %zu", n);
     if (!reserve(e, &e->symbols, n, sizeof(symbol)) || !reserve(e, &e->heap, 3 * n, sizeof(uint64_t))) return false;
     symbol *s = e->symbols.v;
     uint32_t count = 0;
@@ -177,7 +179,7 @@ static bool encode_model(encoder *e, const char *text, size_t n)
 
 /* ---- added tokens ---- */
 
-/* Where white space begins that ends the text. */
+/* Where the white space at the end of the text begins. */
 static size_t trailing_space(const char *text, size_t n)
 {
     size_t start = n;
@@ -190,7 +192,7 @@ static size_t trailing_space(const char *text, size_t n)
     return start;
 }
 
-/* The longest added token that begins here; late ones are looked for in a second turn. */
+/* The longest added token at the beginning of the text; -1: none. */
 static int32_t added_at(const cn_tokenizer *t, const char *text, size_t n, bool late)
 {
     const int32_t *added = t->added.v;
@@ -234,8 +236,12 @@ int64_t cn_encode(const cn_tokenizer *t, const char *text, size_t n, int32_t *ou
 {
     if (!t) return -1;
     cn_ctx *ctx = t->object.ctx;
-    if ((n > 0 && !text) || room < 0 || (room > 0 && !out)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "encode: no text, or no place for %lld tokens", (long long)room);
+    if (n > 0 && !text) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "encode: n must be 0 if text is NULL, got %zu", n);
+        return -1;
+    }
+    if (room < 0 || (room > 0 && !out)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "encode: room must be ≥ 0, and 0 if out is NULL; got %lld", (long long)room);
         return -1;
     }
     encoder e = { .t = t, .memory = &ctx->memory, .out = out, .room = room };

@@ -1,6 +1,6 @@
-/* text/split.h: GPT-2's cutting of a text into pieces that are encoded one by one.
+/* text/split.h: splits a text into pieces as GPT-2 does. Each piece is encoded by itself.
 
-   The pattern, in regular expressions with Unicode properties:
+   The pattern, as a regular expression with Unicode properties:
        's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
    A byte that is not UTF-8 counts as a character that is neither letter, number nor space. */
 #ifndef CN_TEXT_SPLIT_H
@@ -10,7 +10,7 @@
 
 #define CN__GPT2_PATTERN "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-size_t cn__split_next(const char *text, size_t n); /* bytes of the first piece; n > 0 */
-size_t cn__space_run(const char *text, size_t n);  /* bytes of white space it begins with */
+size_t cn__split_next(const char *text, size_t n); /* length of the first piece in bytes; n > 0 */
+size_t cn__space_run(const char *text, size_t n);  /* length of the white space at the beginning */
 
 #endif

@@ -1,7 +1,8 @@
-/* Tokenizers of bytes and characters, special tokens, and what one may ask of a tokenizer. */
+/* Tokenizers of bytes and of characters, special tokens, and functions that look up tokens. */
 #include "text/tokenizer.h"
 
 #include "core/errors.h"
+#include "io/json.h"
 #include "text/unicode.h"
 
 void cn_tokenizer_free(cn_tokenizer *t) { cn__object_free(t); }
@@ -11,12 +12,12 @@ cn_tokenizer *cn_tokenizer_bytes(cn_ctx *ctx)
     cn_tokenizer *t = cn__tokenizer_new(ctx, CN_TOKENS_BYTES);
     if (!t) return NULL;
     for (int b = 0; b < 256; b++) {
-        if (!cn__token_put(t, b, &(char){ (char)b }, 1, CN__TOKEN_IN_MODEL)) {
+        if (!cn__token_insert(t, b, &(char){ (char)b }, 1, CN__TOKEN_IN_MODEL)) {
             cn_tokenizer_free(t);
             return NULL;
         }
     }
-    cn__bytes_ready(t);
+    cn__index_bytes(t);
     return t;
 }
 
@@ -33,15 +34,15 @@ static void mark_codes(uint64_t *seen, const char *text, size_t n)
     }
 }
 
-static bool put_characters(cn_tokenizer *t, const uint64_t *seen)
+static bool insert_characters(cn_tokenizer *t, const uint64_t *seen)
 {
     for (uint32_t code = 0; code < CODES; code++) {
-        if (!seen[code / 64]) code |= 63; /* 64 at once */
+        if (!seen[code / 64]) code |= 63; /* skips 64 code points */
         if (!(seen[code / 64] >> code % 64 & 1)) continue;
         char text[4];
-        size_t n = (size_t)cn__utf8_put(code, text);
-        if (cn__token_find(t, text, n, true) >= 0) continue; /* the one for all others is called so */
-        if (!cn__token_put(t, (int64_t)t->tokens.n, text, n, CN__TOKEN_LITERAL | CN__TOKEN_IN_MODEL)) return false;
+        size_t n = (size_t)cn__utf8_encode(code, text);
+        if (cn__token_find(t, text, n, true) >= 0) continue; /* the unknown token has this name */
+        if (!cn__token_insert(t, (int64_t)t->tokens.n, text, n, CN__TOKEN_LITERAL | CN__TOKEN_IN_MODEL)) return false;
     }
     return true;
 }
@@ -61,14 +62,15 @@ cn_tokenizer *cn_tokenizer_characters(cn_ctx *ctx, const char *text, size_t n, c
     if (!ctx || (n > 0 && !text)) return NULL;
     if (!unknown) unknown = "<unk>";
     if (!*unknown || !is_utf8(unknown, strlen(unknown))) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "tokenizer_characters: the name of the unknown token is empty or not UTF-8");
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "tokenizer_characters: the name of the unknown token must be UTF-8 and not empty");
         return NULL;
     }
     cn_tokenizer *t = cn__tokenizer_new(ctx, CN_TOKENS_CHARACTERS);
     uint64_t *seen = t ? cn__alloc(ctx, CODES / 8) : NULL;
     if (seen) mark_codes(seen, text, n);
-    bool ok = seen && cn__token_put(t, 0, unknown, strlen(unknown), CN__TOKEN_LITERAL | CN__TOKEN_IN_MODEL) &&
-              put_characters(t, seen);
+    bool ok = seen && cn__token_insert(t, 0, unknown, strlen(unknown), CN__TOKEN_LITERAL | CN__TOKEN_IN_MODEL) &&
+              insert_characters(t, seen);
     cn__free(ctx, seen, CODES / 8);
     if (!ok) {
         cn_tokenizer_free(t);
@@ -78,7 +80,7 @@ cn_tokenizer *cn_tokenizer_characters(cn_ctx *ctx, const char *text, size_t n, c
     return t;
 }
 
-/* ---- questions ---- */
+/* ---- look up ---- */
 
 cn_tokenizer_kind cn_tokenizer_kind_of(const cn_tokenizer *t) { return t ? t->kind : CN_TOKENS_BYTES; }
 
@@ -108,7 +110,7 @@ bool cn_token_is_special(const cn_tokenizer *t, int32_t id)
 
 static int32_t refuse(cn_tokenizer *t, const char *why)
 {
-    cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "tokenizer_add_special: the token %s", why);
+    cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "tokenizer_add_special: the text %s", why);
     return -1;
 }
 
@@ -124,16 +126,17 @@ int32_t cn_tokenizer_add_special(cn_tokenizer *t, const char *text)
 {
     if (!t || !text) return -1;
     size_t n = strlen(text);
-    if (n == 0 || !is_utf8(text, n)) return refuse(t, "is empty or not UTF-8");
-    /* Files write bytes in letters: it must not look like other bytes there, nor take the place of a single one. */
+    if (n == 0 || !is_utf8(text, n)) return refuse(t, "must be UTF-8 and not empty");
+    /* Files spell bytes as letters. A special token must not look like such a spelling, nor replace a single byte. */
     size_t bytes = 0;
     bool spelled = t->kind != CN_TOKENS_CHARACTERS && cn__spelled_bytes(text, n, NULL, &bytes);
-    if (spelled && (bytes == 1 || bytes != n)) return refuse(t, "is a byte, or written as bytes are in files");
+    if (spelled && (bytes == 1 || bytes != n))
+        return refuse(t, "must not be a single byte, nor look like bytes that a file spells as letters");
     int32_t id = cn__token_find(t, text, n, true);
     if (id < 0 && spelled) id = cn__token_find(t, text, n, false);
     if (id < 0) {
         id = (int32_t)t->tokens.n;
-        if (!cn__token_put(t, id, text, n, CN__TOKEN_LITERAL)) return -1;
+        if (!cn__token_insert(t, id, text, n, CN__TOKEN_LITERAL)) return -1;
     }
     return make_special(t, id);
 }

@@ -1,29 +1,31 @@
-/* Training BPE: the most frequent pair of neighbours becomes a token, again and again.
+/* Trains BPE: the most frequent pair of neighbouring tokens becomes a token, until there are enough.
 
-   The text is cut into words, and equal words are counted, not kept. A pair knows how often it occurs and in which
-   words; when it is merged, only those are touched, and the counts of the pairs beside it change by what happened
-   there. The heap holds pairs with counts that may be out of date: too large ones are put right when they come up. */
+   The text is split into words; equal words are stored once, with a count. A pair knows how often it occurs and in
+   which words. A merge visits only those words, and updates the counts of the pairs beside each occurrence. The heap
+   holds pairs with counts that may be out of date: a count that is too large is corrected when it is popped. */
 #include "core/errors.h"
 #include "text/alphabet.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
 
 typedef struct word {
-    size_t start;      /* of its bytes in the text */
-    size_t symbols;    /* where they begin in the pool */
-    uint32_t bytes, n; /* n symbols: fewer with every merge */
+    size_t start;   /* where it begins in the text */
+    size_t symbols; /* where its symbols begin */
+    uint32_t bytes; /* its length */
+    uint32_t n;     /* its symbols: fewer with every merge */
     int64_t count;
 } word;
 
 typedef struct pair {
     int32_t left, right;
     int64_t count;
-    uint32_t places; /* the last of its places + 1; 0: none */
-    uint32_t fresh;  /* number of the last merge that made more of it */
+    uint32_t places; /* its last place + 1; 0: none */
+    uint32_t fresh;  /* number of the last merge that added occurrences */
 } pair;
 
+/* A word in which a pair occurs; the places of a pair form a list. */
 typedef struct place {
-    uint32_t word, before; /* as pair.places */
+    uint32_t word, before; /* before: like pair.places */
 } place;
 
 typedef struct candidate {
@@ -35,31 +37,31 @@ typedef struct candidate {
 typedef struct trainer {
     cn_ctx *ctx;
     cn_tokenizer *t;
-    const char *text;          /* with spaces put in front of its parts, if they are to have some */
-    cn__vec copy;              /* of char: that text, if it is not the caller's */
-    cn__vec words, word_slots; /* of word; of uint32_t: number + 1, open addressing */
+    const char *text;          /* the training text; with add_prefix_space a copy */
+    cn__vec copy;              /* of char: that copy */
+    cn__vec words, word_slots; /* of word; of uint32_t: hash table, number + 1, open addressing */
     cn__vec symbols;           /* of int32_t */
-    cn__vec pairs, pair_slots; /* of pair; of uint32_t as above */
+    cn__vec pairs, pair_slots; /* of pair; of uint32_t: the same */
     cn__vec places;            /* of place */
     cn__vec heap;              /* of candidate */
-    cn__vec fresh;             /* of uint32_t: pairs that the merge under way made more of */
-    uint32_t merge;            /* its number + 1 */
+    cn__vec fresh;             /* of uint32_t: pairs with new occurrences in the present merge */
+    uint32_t merge;            /* number of the present merge + 1 */
 } trainer;
 
 static bool reserve(trainer *r, cn__vec *v, size_t n, size_t element)
 {
-    return cn__vec_reserve(&r->ctx->memory, v, n, element) ||
-           cn__no_memory(r->ctx, "bpe_train");
+    return cn__vec_reserve(&r->ctx->memory, v, n, element) || cn__no_memory(r->ctx, "bpe_train");
 }
 
-/* A table for n things, at most half full. *grown: it is empty now and has to be filled. */
+/* A hash table for n entries, at most half full. *grown: it is empty, and the caller fills it. */
 static bool reserve_slots(trainer *r, cn__vec *slots, size_t n, bool *grown)
 {
     size_t wanted = slots->n ? slots->n : 1024;
     while (wanted < 2 * n) wanted *= 2;
     *grown = wanted != slots->n;
     if (!*grown) return true;
-    if (n > UINT32_MAX / 4) return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: too many different words or pairs");
+    if (n > UINT32_MAX / 4)
+        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: more than 2^30 different words or pairs");
     if (!reserve(r, slots, wanted, sizeof(uint32_t))) return false;
     slots->n = wanted;
     memset(slots->v, 0, wanted * sizeof(uint32_t));
@@ -83,7 +85,8 @@ static uint32_t *word_slot(const trainer *r, const word *w)
 
 static bool count_word(trainer *r, size_t start, size_t bytes)
 {
-    if (bytes > UINT32_MAX / 2) return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: a word of %zu bytes", bytes);
+    if (bytes > UINT32_MAX / 2)
+        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: a word must have at most 2^31 - 1 bytes, got %zu", bytes);
     bool grown;
     if (!reserve_slots(r, &r->word_slots, r->words.n + 1, &grown)) return false;
     word w = { .start = start, .bytes = (uint32_t)bytes, .count = 1 }, *words = r->words.v;
@@ -99,7 +102,7 @@ static bool count_word(trainer *r, size_t start, size_t bytes)
     return true;
 }
 
-/* What lies between two special tokens. */
+/* Counts the words of the text between two special tokens. */
 static bool count_part(trainer *r, const char *part, size_t n)
 {
     if (n == 0) return true;
@@ -123,7 +126,7 @@ static bool count_words(trainer *r, const char *text, size_t n)
 {
     r->text = text;
     if (r->t->add_prefix_space) {
-        /* A part more than one comes with a token less: the spaces fit where those were. */
+        /* Each part after the first one follows a special token, which is not copied: its space fits there. */
         if (!reserve(r, &r->copy, n + 1, 1)) return false;
         r->text = r->copy.v;
     }
@@ -163,8 +166,8 @@ static pair *find_pair(trainer *r, int32_t left, int32_t right)
     return p;
 }
 
-/* The pair stands once more in the word. */
-static bool more(trainer *r, int32_t left, int32_t right, uint32_t in)
+/* Counts one more occurrence of the pair in the word. */
+static bool add_occurrence(trainer *r, int32_t left, int32_t right, uint32_t in)
 {
     pair *p = find_pair(r, left, right);
     if (!p) return false;
@@ -176,15 +179,16 @@ static bool more(trainer *r, int32_t left, int32_t right, uint32_t in)
     }
     place *places = r->places.v;
     if (p->places && places[p->places - 1].word == in) return true;
-    if (r->places.n >= UINT32_MAX) return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: too much text");
+    if (r->places.n >= UINT32_MAX)
+        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: the text is too long: more than 2^32 places");
     if (!reserve(r, &r->places, r->places.n + 1, sizeof(place))) return false;
     ((place *)r->places.v)[r->places.n] = (place){ in, p->places };
     p->places = (uint32_t)++r->places.n;
     return true;
 }
 
-/* Once less; it keeps its place, which a merge finds empty then. */
-static void less(trainer *r, int32_t left, int32_t right, uint32_t in)
+/* Counts one occurrence less. The place stays; a later merge finds no occurrence there. */
+static void remove_occurrence(trainer *r, int32_t left, int32_t right, uint32_t in)
 {
     pair *p = (pair *)r->pairs.v + (*pair_slot(r, left, right) - 1);
     p->count -= ((word *)r->words.v)[in].count;
@@ -205,14 +209,14 @@ static bool count_pairs(trainer *r)
         for (uint32_t k = 0; k < w->n; k++) s[k] = r->t->byte_id[(unsigned char)r->text[w->start + k]];
         r->symbols.n += w->n;
         for (uint32_t k = 0; k + 1 < w->n; k++)
-            if (!more(r, s[k], s[k + 1], (uint32_t)i)) return false;
+            if (!add_occurrence(r, s[k], s[k + 1], (uint32_t)i)) return false;
     }
     return true;
 }
 
 /* ---- the most frequent pair ---- */
 
-/* Of equally frequent ones that with the smaller numbers. */
+/* The more frequent pair; if both are equally frequent, the pair with the smaller numbers. */
 static bool goes_before(const candidate *a, const candidate *b)
 {
     if (a->count != b->count) return a->count > b->count;
@@ -252,7 +256,7 @@ static bool push_fresh(trainer *r)
     return true;
 }
 
-/* False: no pair is left that is frequent enough. */
+/* False: no pair is frequent enough. */
 static bool next_pair(trainer *r, int64_t min_frequency, uint32_t *best)
 {
     while (r->heap.n > 0) {
@@ -270,7 +274,7 @@ static bool next_pair(trainer *r, int64_t min_frequency, uint32_t *best)
 
 /* ---- merging ---- */
 
-/* a [left right] b becomes a [made] b, from left to right. */
+/* Replaces `left right` by `made` in a word, from left to right. */
 static bool merge_in_word(trainer *r, uint32_t in, int32_t left, int32_t right, int32_t made)
 {
     word *w = (word *)r->words.v + in;
@@ -281,14 +285,14 @@ static bool merge_in_word(trainer *r, uint32_t in, int32_t left, int32_t right, 
             s[to] = s[from];
             continue;
         }
-        less(r, left, right, in);
+        remove_occurrence(r, left, right, in);
         if (to > 0) {
-            less(r, s[to - 1], left, in);
-            if (!more(r, s[to - 1], made, in)) return false;
+            remove_occurrence(r, s[to - 1], left, in);
+            if (!add_occurrence(r, s[to - 1], made, in)) return false;
         }
         if (from + 2 < w->n) {
-            less(r, right, s[from + 2], in);
-            if (!more(r, made, s[from + 2], in)) return false;
+            remove_occurrence(r, right, s[from + 2], in);
+            if (!add_occurrence(r, made, s[from + 2], in)) return false;
         }
         s[to] = made;
         from++;
@@ -297,7 +301,7 @@ static bool merge_in_word(trainer *r, uint32_t in, int32_t left, int32_t right, 
     return true;
 }
 
-/* The token that two make together: another merge may have made it already. */
+/* The token for two joined tokens. An earlier merge may have created it. */
 static int32_t join_tokens(trainer *r, int32_t left, int32_t right)
 {
     cn_tokenizer *t = r->t;
@@ -310,10 +314,10 @@ static int32_t join_tokens(trainer *r, int32_t left, int32_t right)
     int32_t made = cn__token_find(t, text, n, false);
     if (made < 0) {
         made = (int32_t)t->tokens.n;
-        if (!cn__token_put(t, made, text, n, CN__TOKEN_IN_MODEL)) made = -1;
+        if (!cn__token_insert(t, made, text, n, CN__TOKEN_IN_MODEL)) made = -1;
     }
     cn__free(r->ctx, text, n);
-    return made >= 0 && cn__merge_put(t, left, right, made) ? made : -1;
+    return made >= 0 && cn__merge_insert(t, left, right, made) ? made : -1;
 }
 
 static bool merge_pair(trainer *r, uint32_t best)
@@ -341,33 +345,33 @@ static bool train(trainer *r, const char *text, size_t n, int64_t vocab_size, in
 
 /* ---- the tokenizer ---- */
 
-/* They stand in the model's vocabulary too: Hugging Face gives added tokens that do not the numbers after it. */
-static bool put_special(cn_tokenizer *t, const cn_bpe_desc *d)
+/* Special tokens are in the model's vocabulary, too: else Hugging Face would number them after it. */
+static bool insert_special(cn_tokenizer *t, const cn_bpe_desc *d)
 {
     for (int i = 0; i < d->n_special; i++) {
         if (cn_tokenizer_add_special(t, d->special[i]) != i)
-            return cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "bpe_train: a special token is missing or given twice");
+            return cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "bpe_train: special token %d is NULL or occurs twice", i);
         ((cn__token *)t->tokens.v)[i].flags |= CN__TOKEN_IN_MODEL;
     }
     return true;
 }
 
-/* Special tokens, then the bytes in the order of their letters in the alphabet, as GPT-2 has them. */
+/* Special tokens, then the bytes in the order of GPT-2: the printable ones first. */
 static cn_tokenizer *start(cn_ctx *ctx, const cn_bpe_desc *d)
 {
     cn_tokenizer *t = cn__tokenizer_new(ctx, CN_TOKENS_BPE);
-    bool ok = t && put_special(t, d);
+    bool ok = t && insert_special(t, d);
     for (int turn = 0; ok && turn < 2; turn++)
         for (int b = 0; ok && b < 256; b++)
             if (cn__prints(b) == (turn == 0))
-                ok = cn__token_put(t, (int64_t)t->tokens.n, &(char){ (char)b }, 1, CN__TOKEN_IN_MODEL);
+                ok = cn__token_insert(t, (int64_t)t->tokens.n, &(char){ (char)b }, 1, CN__TOKEN_IN_MODEL);
     if (!ok) {
         cn_tokenizer_free(t);
         return NULL;
     }
     t->add_prefix_space = d->add_prefix_space;
     t->split = !d->no_split;
-    cn__bytes_ready(t);
+    cn__index_bytes(t);
     return t;
 }
 
@@ -389,11 +393,19 @@ cn_tokenizer *cn_bpe_train(cn_ctx *ctx, const char *text, size_t n, int64_t voca
 {
     if (!ctx) return NULL;
     cn_bpe_desc d = desc ? *desc : (cn_bpe_desc){ 0 };
-    bool bad = (n > 0 && !text) || d.n_special < 0 || (d.n_special > 0 && !d.special) || d.min_frequency < 0 ||
-               vocab_size < 256 + (int64_t)d.n_special || vocab_size > INT32_MAX;
-    if (bad) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "bpe_train: no text, or %lld tokens for 256 bytes and %d special ones",
-                 (long long)vocab_size, d.n_special);
+    if (n > 0 && !text) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "bpe_train: n must be 0 if text is NULL, got %zu", n);
+        return NULL;
+    }
+    if (d.n_special < 0 || (d.n_special > 0 && !d.special) || d.min_frequency < 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "bpe_train: n_special and min_frequency must be ≥ 0, got %d%s and %lld",
+                 d.n_special, d.special ? "" : " (special is NULL)", (long long)d.min_frequency);
+        return NULL;
+    }
+    if (vocab_size < 256 + (int64_t)d.n_special || vocab_size > INT32_MAX) {
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "bpe_train: vocab_size must be %lld (256 bytes, %d special tokens) to 2^31 - 1, got %lld",
+                 256 + (long long)d.n_special, d.n_special, (long long)vocab_size);
         return NULL;
     }
     trainer r = { .ctx = ctx, .t = start(ctx, &d), .merge = 1 };

@@ -1,3 +1,4 @@
+/* Reads UTF-8, and finds the kind of a code point in a table of ranges. */
 #include "text/unicode.h"
 
 #include <stdbool.h>
@@ -6,7 +7,7 @@
 #define LETTER CN__RUNE_LETTER
 #define NUMBER CN__RUNE_NUMBER
 
-/* In order; what is in none of them is CN__RUNE_OTHER. */
+/* Sorted. A code point outside of all ranges is CN__RUNE_OTHER. */
 static const struct range {
     uint32_t first, last;
     uint8_t kind;
@@ -28,7 +29,7 @@ cn__rune_kind cn__kind_of(uint32_t code)
     return inside ? (cn__rune_kind)ranges[low].kind : CN__RUNE_OTHER;
 }
 
-/* Narrower after some first bytes: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* The allowed range of the second byte: it excludes overlong forms, surrogates, and code points above U+10FFFF. */
 static void second_byte(unsigned char first, unsigned char *low, unsigned char *high)
 {
     *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
@@ -50,12 +51,4 @@ cn__rune cn__utf8_next(const char *text, size_t n)
         code = code << 6 | (s[i] & 0x3Fu);
     }
     return (cn__rune){ code, (uint8_t)length, CN__UTF8_WHOLE };
-}
-
-int cn__utf8_put(uint32_t code, char out[4])
-{
-    int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (int i = length - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
-    out[0] = (char)(length == 1 ? code : (0xF00u >> length & 0xFF) | code);
-    return length;
 }

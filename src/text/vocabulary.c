@@ -1,7 +1,8 @@
-/* The tokens of a tokenizer, by number and by text, and its merges. */
+/* The vocabulary of a tokenizer: its tokens by number and by text, and its merges. */
 #include "text/tokenizer.h"
 
 #include "core/errors.h"
+#include "io/json.h"
 #include "text/alphabet.h"
 #include "text/unicode.h"
 
@@ -49,7 +50,7 @@ static uint64_t hash_text(const char *text, size_t n)
     return h ^ h >> 29;
 }
 
-/* The slot that holds the text, or the free one where it would go. */
+/* The slot of the text, or the free slot where it belongs. */
 static int32_t *slot_of(const cn_tokenizer *t, const char *text, size_t n, bool literal)
 {
     int32_t *slots = t->slots.v;
@@ -67,14 +68,14 @@ int32_t cn__token_find(const cn_tokenizer *t, const char *text, size_t n, bool l
     return t->slots.n ? *slot_of(t, text, n, literal) - 1 : -1;
 }
 
-static void enter(cn_tokenizer *t, int32_t id)
+static void index_token(cn_tokenizer *t, int32_t id)
 {
     const cn__token *token = cn__token_at(t, id);
     *slot_of(t, cn__token_bytes(t, token), token->n, token->flags & CN__TOKEN_LITERAL) = id + 1;
 }
 
-/* At most half of the slots are taken, even if each token is replaced once. */
-static bool make_room(cn_tokenizer *t, size_t tokens)
+/* At most half of the slots are in use, even if each token is replaced once. */
+static bool reserve_slots(cn_tokenizer *t, size_t tokens)
 {
     size_t wanted = t->slots.n ? t->slots.n : 64;
     while (wanted < 4 * tokens) wanted *= 2;
@@ -83,14 +84,14 @@ static bool make_room(cn_tokenizer *t, size_t tokens)
     t->slots.n = wanted;
     memset(t->slots.v, 0, wanted * sizeof(int32_t));
     for (size_t i = 0; i < t->tokens.n; i++)
-        if (cn__token_at(t, (int64_t)i)) enter(t, (int32_t)i);
+        if (cn__token_at(t, (int64_t)i)) index_token(t, (int32_t)i);
     return true;
 }
 
-static bool keep_text(cn_tokenizer *t, const char *text, size_t n, uint32_t *at)
+static bool copy_text(cn_tokenizer *t, const char *text, size_t n, uint32_t *at)
 {
     if (n >= UINT32_MAX - t->bytes.n)
-        return cn__fail(t->object.ctx, CN_UNSUPPORTED, "tokenizer: more than 4 GiB of tokens");
+        return cn__fail(t->object.ctx, CN_UNSUPPORTED, "tokenizer: the texts of all tokens have more than 4 GiB");
     if (!reserve(t, &t->bytes, t->bytes.n + n + 1, 1)) return false;
     *at = (uint32_t)t->bytes.n;
     char *to = (char *)t->bytes.v + t->bytes.n;
@@ -100,29 +101,30 @@ static bool keep_text(cn_tokenizer *t, const char *text, size_t n, uint32_t *at)
     return true;
 }
 
-bool cn__token_put(cn_tokenizer *t, int64_t id, const char *text, size_t n, uint32_t flags)
+bool cn__token_insert(cn_tokenizer *t, int64_t id, const char *text, size_t n, uint32_t flags)
 {
     if (id < 0 || id >= INT32_MAX)
-        return cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "tokenizer: %lld is no number of a token", (long long)id);
+        return cn__fail(t->object.ctx, CN_BAD_ARGUMENT,
+                        "tokenizer: the number of a token must be 0 to 2^31 - 2, got %lld", (long long)id);
     size_t count = (size_t)id < t->tokens.n ? t->tokens.n : (size_t)id + 1;
     uint32_t at = 0;
-    if (!reserve(t, &t->tokens, count, sizeof(cn__token)) || !make_room(t, count) || !keep_text(t, text, n, &at))
+    if (!reserve(t, &t->tokens, count, sizeof(cn__token)) || !reserve_slots(t, count) || !copy_text(t, text, n, &at))
         return false;
     cn__token *tokens = t->tokens.v;
     if (count > t->tokens.n) memset(tokens + t->tokens.n, 0, (count - t->tokens.n) * sizeof *tokens);
     t->tokens.n = count;
     tokens[id] = (cn__token){ at, (uint32_t)n, flags | CN__TOKEN_HERE };
-    enter(t, (int32_t)id);
+    index_token(t, (int32_t)id);
     return true;
 }
 
-/* The slot under the old text stays and leads to a token with another text, which no search for the old one takes. */
+/* The slot of the old text stays. It leads to a token with another text, so a search for the old text skips it. */
 bool cn__token_replace(cn_tokenizer *t, int32_t id, const char *text, size_t n, uint32_t flags)
 {
     uint32_t at = 0;
-    if (!keep_text(t, text, n, &at)) return false;
+    if (!copy_text(t, text, n, &at)) return false;
     ((cn__token *)t->tokens.v)[id] = (cn__token){ at, (uint32_t)n, flags | CN__TOKEN_HERE };
-    enter(t, id);
+    index_token(t, id);
     return true;
 }
 
@@ -138,7 +140,7 @@ bool cn__token_add(cn_tokenizer *t, int32_t id)
     return true;
 }
 
-void cn__bytes_ready(cn_tokenizer *t)
+void cn__index_bytes(cn_tokenizer *t)
 {
     for (int b = 0; b < 256; b++) t->byte_id[b] = cn__token_find(t, &(char){ (char)b }, 1, false);
 }
@@ -160,13 +162,13 @@ bool cn__spelled_bytes(const char *text, size_t n, char *out, size_t *out_n)
 size_t cn__spell_bytes(const char *bytes, size_t n, char *out)
 {
     size_t at = 0;
-    for (size_t i = 0; i < n; i++) at += (size_t)cn__utf8_put(cn__letter_of_byte((unsigned char)bytes[i]), out + at);
+    for (size_t i = 0; i < n; i++) at += (size_t)cn__utf8_encode(cn__letter_of_byte((unsigned char)bytes[i]), out + at);
     return at;
 }
 
 /* ---- merges ---- */
 
-static bool make_room_for_pair(cn_tokenizer *t)
+static bool reserve_pair(cn_tokenizer *t)
 {
     size_t wanted = t->pairs.n ? t->pairs.n : 64;
     while (wanted < 2 * (t->merges.n + 1)) wanted *= 2;
@@ -179,10 +181,10 @@ static bool make_room_for_pair(cn_tokenizer *t)
     return true;
 }
 
-bool cn__merge_put(cn_tokenizer *t, int32_t left, int32_t right, int32_t result)
+bool cn__merge_insert(cn_tokenizer *t, int32_t left, int32_t right, int32_t result)
 {
-    if (t->merges.n >= UINT32_MAX) return cn__fail(t->object.ctx, CN_UNSUPPORTED, "tokenizer: too many merges");
-    if (!make_room_for_pair(t) || !reserve(t, &t->merges, t->merges.n + 1, sizeof(cn__merge))) return false;
+    if (t->merges.n >= UINT32_MAX) return cn__fail(t->object.ctx, CN_UNSUPPORTED, "tokenizer: more than 2^32 merges");
+    if (!reserve_pair(t) || !reserve(t, &t->merges, t->merges.n + 1, sizeof(cn__merge))) return false;
     cn__merge m = { left, right, result, (uint32_t)t->merges.n };
     ((cn__merge *)t->merges.v)[t->merges.n++] = m;
     *cn__pair_slot(t, left, right) = m;

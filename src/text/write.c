@@ -1,4 +1,4 @@
-/* Writing tokenizer.json, so that Hugging Face's tokenizers reads it and gives the same tokens. */
+/* Writes tokenizer.json. Hugging Face's library tokenizers reads it and returns the same tokens. */
 #include "io/files.h"
 #include "io/json.h"
 #include "text/split.h"
@@ -10,16 +10,16 @@ typedef struct writer {
     cn__vec spelled; /* of char */
 } writer;
 
-static void words(writer *w, const char *text) { cn__out_word(&w->out, text); }
+static void append(writer *w, const char *text) { cn__out_plain(&w->out, text); }
 
-static void flag(writer *w, const char *key, bool value)
+static void append_flag(writer *w, const char *key, bool value)
 {
-    words(w, ", ");
+    append(w, ", ");
     cn__out_text(&w->out, key, strlen(key));
-    words(w, value ? ": true" : ": false");
+    append(w, value ? ": true" : ": false");
 }
 
-/* A token as files write it: literally, or its bytes in letters. */
+/* The text of a token in a file: literal, or with its bytes spelled as letters. */
 static bool spell(writer *w, const cn__token *token, const char **text, size_t *n)
 {
     *text = cn__token_bytes(w->t, token);
@@ -32,52 +32,52 @@ static bool spell(writer *w, const cn__token *token, const char **text, size_t *
     return true;
 }
 
-/* In order of their numbers, which is the order they get them back in. */
+/* In the order of their numbers: Hugging Face numbers added tokens in the order of the file. */
 static void write_added(writer *w)
 {
-    words(w, "  \"added_tokens\": [");
+    append(w, "  \"added_tokens\": [");
     const char *before = "\n    { \"id\": ";
     for (size_t i = 0; i < w->t->tokens.n; i++) {
         const cn__token *token = cn__token_at(w->t, (int64_t)i);
         if (!token || !(token->flags & CN__TOKEN_ADDED)) continue;
-        words(w, before);
+        append(w, before);
         cn__out_whole(&w->out, (int64_t)i);
-        words(w, ", \"content\": ");
+        append(w, ", \"content\": ");
         cn__out_text(&w->out, cn__token_bytes(w->t, token), token->n);
-        flag(w, "single_word", false);
-        flag(w, "lstrip", token->flags & CN__TOKEN_STRIP_LEFT);
-        flag(w, "rstrip", token->flags & CN__TOKEN_STRIP_RIGHT);
-        flag(w, "normalized", token->flags & CN__TOKEN_LATE);
-        flag(w, "special", token->flags & CN__TOKEN_SPECIAL);
-        words(w, " }");
+        append_flag(w, "single_word", false);
+        append_flag(w, "lstrip", token->flags & CN__TOKEN_STRIP_LEFT);
+        append_flag(w, "rstrip", token->flags & CN__TOKEN_STRIP_RIGHT);
+        append_flag(w, "normalized", token->flags & CN__TOKEN_LATE);
+        append_flag(w, "special", token->flags & CN__TOKEN_SPECIAL);
+        append(w, " }");
         before = ",\n    { \"id\": ";
     }
-    words(w, "\n  ],\n");
+    append(w, "\n  ],\n");
 }
 
 static void write_pipeline(writer *w)
 {
-    words(w, "  \"normalizer\": null,\n  \"pre_tokenizer\": { ");
+    append(w, "  \"normalizer\": null,\n  \"pre_tokenizer\": { ");
     if (w->t->kind == CN_TOKENS_CHARACTERS) {
-        words(w, "\"type\": \"Split\", \"pattern\": { \"Regex\": \"[\\\\s\\\\S]\" }, "
-                 "\"behavior\": \"Isolated\", \"invert\": false },\n"
-                 "  \"post_processor\": null,\n  \"decoder\": { \"type\": \"Fuse\" },\n");
+        append(w, "\"type\": \"Split\", \"pattern\": { \"Regex\": \"[\\\\s\\\\S]\" }, "
+                  "\"behavior\": \"Isolated\", \"invert\": false },\n"
+                  "  \"post_processor\": null,\n  \"decoder\": { \"type\": \"Fuse\" },\n");
         return;
     }
-    words(w, "\"type\": \"ByteLevel\"");
-    flag(w, "add_prefix_space", w->t->add_prefix_space);
-    flag(w, "trim_offsets", true);
-    flag(w, "use_regex", w->t->split);
-    words(w, " },\n  \"post_processor\": null,\n  \"decoder\": { \"type\": \"ByteLevel\"");
-    flag(w, "add_prefix_space", true);
-    flag(w, "trim_offsets", true);
-    flag(w, "use_regex", true);
-    words(w, " },\n");
+    append(w, "\"type\": \"ByteLevel\"");
+    append_flag(w, "add_prefix_space", w->t->add_prefix_space);
+    append_flag(w, "trim_offsets", true);
+    append_flag(w, "use_regex", w->t->split);
+    append(w, " },\n  \"post_processor\": null,\n  \"decoder\": { \"type\": \"ByteLevel\"");
+    append_flag(w, "add_prefix_space", true);
+    append_flag(w, "trim_offsets", true);
+    append_flag(w, "use_regex", true);
+    append(w, " },\n");
 }
 
 static bool write_vocabulary(writer *w)
 {
-    words(w, "    \"vocab\": {");
+    append(w, "    \"vocab\": {");
     const char *before = "\n      ";
     for (size_t i = 0; i < w->t->tokens.n; i++) {
         const cn__token *token = cn__token_at(w->t, (int64_t)i);
@@ -85,25 +85,25 @@ static bool write_vocabulary(writer *w)
         const char *text;
         size_t n;
         if (!spell(w, token, &text, &n)) return false;
-        words(w, before);
+        append(w, before);
         cn__out_text(&w->out, text, n);
-        words(w, ": ");
+        append(w, ": ");
         cn__out_whole(&w->out, (int64_t)i);
         before = ",\n      ";
     }
-    words(w, "\n    }");
+    append(w, "\n    }");
     return true;
 }
 
 static bool write_unknown(writer *w)
 {
-    words(w, "    \"unk_token\": ");
-    if (w->t->unknown < 0) return cn__out_word(&w->out, "null,\n");
+    append(w, "    \"unk_token\": ");
+    if (w->t->unknown < 0) return cn__out_plain(&w->out, "null,\n");
     const char *text;
     size_t n;
     if (!spell(w, cn__token_at(w->t, w->t->unknown), &text, &n)) return false;
     cn__out_text(&w->out, text, n);
-    return cn__out_word(&w->out, ",\n");
+    return cn__out_plain(&w->out, ",\n");
 }
 
 static bool write_part(writer *w, int32_t id)
@@ -116,44 +116,44 @@ static bool write_part(writer *w, int32_t id)
 
 static bool write_merges(writer *w)
 {
-    words(w, "    \"merges\": [");
+    append(w, "    \"merges\": [");
     const cn__merge *m = w->t->merges.v;
     for (size_t i = 0; i < w->t->merges.n; i++) {
-        words(w, i ? ",\n      [" : "\n      [");
+        append(w, i ? ",\n      [" : "\n      [");
         if (!write_part(w, m[i].left)) return false;
-        words(w, ", ");
+        append(w, ", ");
         if (!write_part(w, m[i].right)) return false;
-        words(w, "]");
+        append(w, "]");
     }
-    words(w, w->t->merges.n ? "\n    ],\n" : "],\n");
+    append(w, w->t->merges.n ? "\n    ],\n" : "],\n");
     return true;
 }
 
 static bool write_model(writer *w)
 {
     bool characters = w->t->kind == CN_TOKENS_CHARACTERS;
-    words(w, "  \"model\": {\n    \"type\": ");
-    words(
+    append(w, "  \"model\": {\n    \"type\": ");
+    append(
         w,
         characters
             ? "\"WordLevel\",\n"
             : "\"BPE\",\n    \"dropout\": null,\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null");
     if (!characters) {
-        flag(w, "fuse_unk", w->t->fuse_unknown);
-        flag(w, "byte_fallback", false);
-        flag(w, "ignore_merges", w->t->ignore_merges);
-        words(w, ",\n");
+        append_flag(w, "fuse_unk", w->t->fuse_unknown);
+        append_flag(w, "byte_fallback", false);
+        append_flag(w, "ignore_merges", w->t->ignore_merges);
+        append(w, ",\n");
     }
     if (!write_unknown(w)) return false;
     if (!characters && !write_merges(w)) return false;
     if (!write_vocabulary(w)) return false;
-    words(w, "\n  }\n}\n");
+    append(w, "\n  }\n}\n");
     return true;
 }
 
 static bool write_all(writer *w)
 {
-    words(w, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
+    append(w, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
     write_added(w);
     write_pipeline(w);
     return write_model(w) && !w->out.failed;
@@ -166,7 +166,7 @@ bool cn_tokenizer_save(const cn_tokenizer *t, const char *path)
     writer w = { .t = t, .out = { .ctx = ctx } };
     cn__sink to;
     bool ok = write_all(&w) && cn__sink_open(&to, ctx, path) &&
-              cn__sink_close(&to, cn__sink_put(&to, w.out.text.v, w.out.text.n));
+              cn__sink_close(&to, cn__sink_write(&to, w.out.text.v, w.out.text.n));
     cn__vec_free(&ctx->memory, &w.spelled, 1);
     cn__out_free(&w.out);
     return ok;

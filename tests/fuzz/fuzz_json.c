@@ -8,21 +8,21 @@ static void write_value(cn__out *o, const cn__json *j)
 {
     bool object = j->type == CN__JSON_OBJECT;
     switch (j->type) {
-    case CN__JSON_NULL: cn__out_word(o, "null"); break;
-    case CN__JSON_BOOL: cn__out_word(o, j->is_true ? "true" : "false"); break;
+    case CN__JSON_NULL: cn__out_plain(o, "null"); break;
+    case CN__JSON_BOOL: cn__out_plain(o, j->is_true ? "true" : "false"); break;
     case CN__JSON_TEXT: cn__out_text(o, j->text, j->n); break;
     case CN__JSON_NUMBER:
         if (j->is_whole && j->whole) cn__out_whole(o, j->whole);
         else cn__out_number(o, j->number);
         break;
     default:
-        cn__out_word(o, object ? "{" : "[");
+        cn__out_plain(o, object ? "{" : "[");
         for (uint32_t i = 0; i < j->n; i++) {
-            if (i) cn__out_word(o, ",");
-            if (object) cn__out_text(o, j->v[i].key, j->v[i].key_bytes), cn__out_word(o, ":");
+            if (i) cn__out_plain(o, ",");
+            if (object) cn__out_text(o, j->v[i].key, j->v[i].key_bytes), cn__out_plain(o, ":");
             write_value(o, &j->v[i]);
         }
-        cn__out_word(o, object ? "}" : "]");
+        cn__out_plain(o, object ? "}" : "]");
     }
 }
 
