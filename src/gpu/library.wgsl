@@ -72,7 +72,8 @@ fn limit(x: f32, low: f32, high: f32) -> f32 { return select(min(max(x, low), hi
 
 //! part with_sign
 fn with_sign(size: f32, x: f32) -> f32 {
-    return bitcast<f32>((bitcast<u32>(size) & 0x7fffffffu) | (bitcast<u32>(x) & 0x80000000u));
+    // Not by masks and "or": llvmpipe with AVX-512 makes a wrong instruction of these.
+    return select(abs(size), -abs(size), bitcast<i32>(x) < 0);
 }
 
 //! part mixed
