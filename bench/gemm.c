@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cpu/gemm.h"
+#include "ops/kernels.h"
 
 /* ---- what is multiplied ---- */
 
@@ -80,6 +81,7 @@ static library libraries[] = {
 enum { LIBRARIES = sizeof libraries / sizeof *libraries, OURS = LIBRARIES, RUNNERS };
 
 static cn__workers *workers;
+static cn__kernels kernels; /* of the fastest instruction set */
 static void *scratch;
 
 /* The number of threads is read when a library is loaded. RTLD_LOCAL: two of them have a cblas_sgemm. */
@@ -100,7 +102,8 @@ static void load_libraries(int threads)
 
 static void ours(const shape *s)
 {
-    cn__gemm g = { .m = s->m,
+    cn__gemm g = { .kernel = kernels.gemm.of[0],
+                   .m = s->m,
                    .n = s->n,
                    .k = s->k,
                    .a = data.a,
@@ -247,6 +250,7 @@ static void print_speed(double speed)
 
 static void table(int threads)
 {
+    cn__kernels_fill(&kernels, cn__isa_best());
     workers = cn__workers_open(threads);
     if (!workers) abort();
     load_libraries(threads);

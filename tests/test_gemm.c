@@ -8,66 +8,49 @@
 #include "support/check.h"
 #include "core/dtype.h"
 
-/* The sources themselves, so that a kernel can be put in the place of the one that would be chosen. */
-#define cn__gemm_kernel_for best_kernel_for
-#include "cpu/gemm_kernel.c"
-#undef cn__gemm_kernel_for
-
-/* The tiles of other instruction sets, in plain vector code. */
-#define SCALAR  float
-#define BYTES   64
-#define ROWS    12
-#define VECTORS 2
-#define LOW     0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define TARGET
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f32_wide
-#include "cpu/gemm_body.h"
-
-#define SCALAR  double
-#define BYTES   64
-#define ROWS    12
-#define VECTORS 2
-#define LOW     0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH    4, 12, 5, 13, 6, 14, 7, 15
-#define TARGET
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f64_wide
-#include "cpu/gemm_body.h"
-
-#define SCALAR  float
-#define BYTES   16
-#define ROWS    8
-#define VECTORS 3
-#define LOW     0, 4, 1, 5
-#define HIGH    2, 6, 3, 7
-#define TARGET
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f32_tall
-#include "cpu/gemm_body.h"
-
-#define SCALAR  double
-#define BYTES   16
-#define ROWS    8
-#define VECTORS 3
-#define LOW     0, 2
-#define HIGH    1, 3
-#define TARGET
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f64_tall
-#include "cpu/gemm_body.h"
-
-static const cn__gemm_kernel *kernel_now;
-static const cn__gemm_kernel *kernel_under_test(bool f64)
-{
-    (void)f64;
-    return kernel_now;
-}
-#define cn__gemm_kernel_for kernel_under_test
-#define APART_BYTES         (1 << 12) /* so that small products take several rounds */
+/* The source itself, because tests look at its plans and make it add up slices of k in several rounds. */
+#define APART_BYTES (1 << 12)
 #include "cpu/gemm.c"
-#undef cn__gemm_kernel_for
+
+#include "cpu/isa.h"
+#include "ops/kernels.h"
+
+/* The tiles of other processors in plain vector code: 12 rows of 2 vectors of 64 bytes, 8 rows of 3 vectors of 16. */
+#define PLAIN(x, y, z) ((x) * (y) + (z))
+#undef NAME
+#define NAME(f) CN__PASTE(CN__PASTE(f, TYPE), TILE)
+
+#define TILE         wide
+#define BYTES        64
+#define ROWS         12
+#define VECTORS      2
+#define LOW_f32_wide  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_f32_wide 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LOW_f64_wide  0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_f64_wide 4, 12, 5, 13, 6, 14, 7, 15
+#define FMA_f32_wide  PLAIN
+#define FMA_f64_wide  PLAIN
+#define TEMPLATE      "cpu/gemm_body.h"
+#define TYPES         CN__FLOAT_TYPES
+#include "cpu/each_type.h"
+#undef TILE
+#undef BYTES
+#undef ROWS
+#undef VECTORS
+
+#define TILE          tall
+#define BYTES         16
+#define ROWS          8
+#define VECTORS       3
+#define LOW_f32_tall  0, 4, 1, 5
+#define HIGH_f32_tall 2, 6, 3, 7
+#define LOW_f64_tall  0, 2
+#define HIGH_f64_tall 1, 3
+#define FMA_f32_tall  PLAIN
+#define FMA_f64_tall  PLAIN
+#define TEMPLATE      "cpu/gemm_body.h"
+#define TYPES         CN__FLOAT_TYPES
+#include "cpu/each_type.h"
 
 /* ---- a product, and what it must give ---- */
 
@@ -130,7 +113,7 @@ typedef struct rows_seen {
     char *then;
 } rows_seen;
 
-static size_t element_size(const cn__gemm *g) { return g->f64 ? sizeof(double) : sizeof(float); }
+static size_t element_size(const cn__gemm *g) { return (size_t)g->kernel->size; }
 
 static size_t element_at(const cn__gemm *g, int64_t item, int64_t i, int64_t q)
 {
@@ -249,7 +232,7 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
     buffer got = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32), first = new_buffer(c.size, row->f64 ? CN_F64 : CN_F32);
     const int64_t items = t->batch ? t->batch : 1;
     rows_seen seen = { .seen = calloc((size_t)(items * t->m + 1), 1), .then = malloc(got.bytes + 1) };
-    cn__gemm g = { .f64 = row->f64,
+    cn__gemm g = { .kernel = row->kernel,
                    .a_storage = t->a_half,
                    .b_storage = t->b_half,
                    .accumulate = t->accumulate,
@@ -273,7 +256,6 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
                    .done = note_rows,
                    .user = &seen };
     seen.g = &g;
-    kernel_now = row->kernel;
     plan p;
     check(!t->apart || (make_plan(&p, &g, false) && p.apart), "%s: %lldx%lldx%lld is not cut along k", row->name,
           (long long)t->m, (long long)t->k, (long long)t->n);
@@ -281,7 +263,7 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
         memcpy(got.data, old.data, got.bytes);
         memset(seen.seen, 0, (size_t)(items * t->m));
         size_t bytes =
-            i < n_pools ? cn__gemm_scratch(&g, cn__workers_count(pools[i])) : cn__gemm_alone_scratch(row->f64);
+            i < n_pools ? cn__gemm_scratch(&g, cn__workers_count(pools[i])) : cn__gemm_alone_scratch(row->kernel);
         bytes = bytes / 64 * 64 + 64;
         char *scratch = aligned_alloc(64, bytes);
         if (!scratch) abort();
@@ -340,7 +322,7 @@ static void run_long_trials(const kernel_row *row, cn__workers *const *pools, in
 
 static void run_filled(const cn__gemm *g)
 {
-    const size_t bytes = cn__gemm_alone_scratch(g->f64) / 64 * 64 + 64;
+    const size_t bytes = cn__gemm_alone_scratch(g->kernel) / 64 * 64 + 64;
     char *scratch = aligned_alloc(64, bytes);
     if (!scratch) abort();
     memset(scratch, 0xff, bytes); /* NaN */
@@ -356,7 +338,7 @@ static void use_packed(const kernel_row *row, const trial *t, const matrix *b, c
     const cn_dtype type = row->f64 ? CN_F64 : CN_F32;
     buffer abuf = new_buffer(a.size, type), want = new_buffer(c.size, type), got = new_buffer(c.size, type);
     memcpy(got.data, want.data, got.bytes);
-    cn__gemm g = { .f64 = row->f64,
+    cn__gemm g = { .kernel = row->kernel,
                    .accumulate = t->accumulate,
                    .m = t->m,
                    .n = n,
@@ -381,14 +363,13 @@ static void use_packed(const kernel_row *row, const trial *t, const matrix *b, c
 
 static void run_packed_trial(const kernel_row *row, const trial *t)
 {
-    kernel_now = row->kernel;
     const matrix b = lay_out(t->k, t->n, t->bt, t->gap, 0);
     buffer bbuf = new_buffer(b.size, row->f64 ? CN_F64 : CN_F32);
-    const size_t bytes = cn__gemm_pack_bytes(row->f64, t->k, t->n);
+    const size_t bytes = cn__gemm_pack_bytes(row->kernel, t->k, t->n);
     char *packed = aligned_alloc(64, bytes + 64);
     if (!packed) abort();
     memset(packed, 0xff, bytes + 64); /* NaN */
-    cn__gemm_pack_b(packed, row->f64, t->k, t->n, bbuf.data, b.row, b.col);
+    cn__gemm_pack_b(row->kernel, packed, t->k, t->n, bbuf.data, b.row, b.col);
     bool beyond = false;
     for (size_t i = 0; i < 64; i++) beyond |= (unsigned char)packed[bytes + i] != 0xff;
     check(bytes % 64 == 0 && !beyond, "%s: (%lld,%lld) is packed into more than pack_bytes", row->name, (long long)t->k,
@@ -470,29 +451,34 @@ static void run_trials(const kernel_row *row, cn__workers *const *pools, int n_p
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) run_trial(row, &large[i], pools, n_pools);
 }
 
+/* The kernels that a context uses when it is told to use this instruction set. */
+static int add_kernels(kernel_row *rows, int n, cn__isa isa)
+{
+    static char names[2 * CN__ISAS][32];
+    static cn__kernels tables[CN__ISAS];
+    bool fused = isa > CN__BASELINE;
+#if defined(__aarch64__)
+    fused = true;
+#endif
+    cn__kernels_fill(&tables[isa], isa);
+    for (int f64 = 0; f64 < 2; f64++, n++) {
+        char *name = names[2 * (int)isa + f64];
+        snprintf(name, sizeof names[0], "%s %s", f64 ? "f64" : "f32", cn__isa_name(isa));
+        rows[n] = (kernel_row){ name, tables[isa].gemm.of[f64], f64, fused };
+        check(rows[n].kernel && rows[n].kernel->size == (f64 ? 8 : 4), "%s has a kernel", name);
+        check(isa == CN__BASELINE || rows[n].kernel != tables[isa - 1].gemm.of[f64], "%s has one of its own", name);
+    }
+    return n;
+}
+
 int main(void)
 {
-    bool plain_fuses = false;
-#if defined(__aarch64__)
-    plain_fuses = true;
-#endif
-    kernel_row rows[16] = { { "f32", &kernel_f32, false, plain_fuses },
-                            { "f64", &kernel_f64, true, plain_fuses },
-                            { "f32, 12 rows of 2 vectors of 64 bytes", &kernel_f32_wide, false, false },
-                            { "f64, 12 rows of 2 vectors of 64 bytes", &kernel_f64_wide, true, false },
-                            { "f32, 8 rows of 3 vectors of 16 bytes", &kernel_f32_tall, false, false },
-                            { "f64, 8 rows of 3 vectors of 16 bytes", &kernel_f64_tall, true, false } };
-    int n = 6;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        rows[n++] = (kernel_row){ "f32 avx2", &kernel_f32_avx2, false, true };
-        rows[n++] = (kernel_row){ "f64 avx2", &kernel_f64_avx2, true, true };
-    }
-    if (best_kernel_for(false) == &kernel_f32_avx512) {
-        rows[n++] = (kernel_row){ "f32 avx512", &kernel_f32_avx512, false, true };
-        rows[n++] = (kernel_row){ "f64 avx512", &kernel_f64_avx512, true, true };
-    }
-#endif
+    kernel_row rows[4 + 2 * CN__ISAS] = { { "f32, 12 rows of 2 vectors of 64 bytes", &kernel_f32_wide, false, false },
+                                          { "f64, 12 rows of 2 vectors of 64 bytes", &kernel_f64_wide, true, false },
+                                          { "f32, 8 rows of 3 vectors of 16 bytes", &kernel_f32_tall, false, false },
+                                          { "f64, 8 rows of 3 vectors of 16 bytes", &kernel_f64_tall, true, false } };
+    int n = 4;
+    for (int isa = CN__BASELINE; isa <= (int)cn__isa_best(); isa++) n = add_kernels(rows, n, (cn__isa)isa);
     cn__workers *pools[3] = { cn__workers_open(1), cn__workers_open(2), cn__workers_open(3) };
     if (!pools[0] || !pools[1] || !pools[2]) abort();
     for (int i = 0; i < n; i++) {
@@ -501,7 +487,6 @@ int main(void)
         run_long_trials(&rows[i], pools, 3);
         run_packed_trials(&rows[i]);
     }
-    check(best_kernel_for(true) != NULL && best_kernel_for(false) != NULL, "a kernel is chosen");
     for (int i = 0; i < 3; i++) cn__workers_close(pools[i]);
     printf("%d kernels\n", n);
     return finish();

@@ -24,7 +24,10 @@
 #define CN__BOOL_TYPE   32
 #define CN__FLOAT_TYPES (CN__F32_TYPE | CN__F64_TYPE)
 #define CN__WHOLE_TYPES (CN__BYTE_TYPES | CN__I32_TYPE | CN__I64_TYPE)
-#define NAME(f)         CN__PASTE(f, TYPE)
+#define CN__F64_ALWAYS  64 /* f64 for AVX-512, too */
+#if !defined(NAME)
+#define NAME(f) CN__PASTE(f, TYPE)
+#endif
 
 /* Types that a kernel is compiled for once, in the baseline: `CN__F32_TYPE | CN__COLD(CN__F64_TYPE)`. */
 #if CN__IS_BASELINE
@@ -61,7 +64,7 @@
 #undef P
 #endif
 
-#if (TYPES) & CN__F64_TYPE && !CN__ONLY_F32
+#if ((TYPES) & CN__F64_TYPE && !CN__ONLY_F32) || (TYPES) & CN__F64_ALWAYS
 #define TYPE f64
 #define T    double
 #define E    double

@@ -10,7 +10,6 @@
 #include "gemm.h"
 
 #include "core/dtype.h"
-#include "gemm_kernel.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -39,14 +38,8 @@ enum {
 #define APART_BYTES (1 << 22) /* of the C of slices, all that there are at a time; tests take less */
 #endif
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
-static int64_t round_up(int64_t a, int64_t unit) { return divide_up(a, unit) * unit; }
-
 /* The slices of k are equal, but for the last. */
-static int64_t k_step(int64_t k) { return k <= SLICE ? larger(k, 1) : divide_up(k, divide_up(k, SLICE)); }
+static int64_t k_step(int64_t k) { return k <= SLICE ? cn__larger(k, 1) : cn__divide_up(k, cn__divide_up(k, SLICE)); }
 
 /* Where the blocks find an operand. */
 typedef enum source { IN_PLACE, PACKED_ON_THE_WAY, PACKED_BY_BLOCK, PACKED_ONCE, GIVEN_PACKED } source;
@@ -157,23 +150,23 @@ static bool packs_on_the_way(const plan *p)
     return packs_b(p) && !g->b_storage && g->b_col == 1 && g->c_col == 1 && g->m >= p->kernel->rows;
 }
 
-static int64_t slices(const plan *p) { return divide_up(p->g.k, k_step(p->g.k)); }
+static int64_t slices(const plan *p) { return cn__divide_up(p->g.k, k_step(p->g.k)); }
 
 static int64_t blocks(const plan *p) { return p->items * p->row_blocks * p->col_blocks; }
 
 static void set_blocks(plan *p, int64_t rows, int64_t cols)
 {
-    p->rows = round_up(rows, p->kernel->rows);
-    p->cols = round_up(cols, p->kernel->width);
-    p->row_blocks = divide_up(p->g.m, p->rows);
-    p->col_blocks = divide_up(p->g.n, p->cols);
+    p->rows = cn__round_up(rows, p->kernel->rows);
+    p->cols = cn__round_up(cols, p->kernel->width);
+    p->row_blocks = cn__divide_up(p->g.m, p->rows);
+    p->col_blocks = cn__divide_up(p->g.n, p->cols);
 }
 
 /* Rows of a block that the second cache holds: all blocks about equal. */
 static int64_t rows_that_fit(const plan *p)
 {
     const int64_t most = BLOCK_BYTES / (SLICE * p->size);
-    return divide_up(p->g.m, divide_up(p->g.m, most));
+    return cn__divide_up(p->g.m, cn__divide_up(p->g.m, most));
 }
 
 /* Blocks as large as the caches allow, then halved until there are enough of them. Rows first: then a block of A is read
@@ -182,7 +175,7 @@ static int64_t rows_that_fit(const plan *p)
 static void cut_blocks(plan *p)
 {
     const cn__gemm *g = &p->g;
-    const double work = (double)p->items * (double)larger(g->m, READING) * (double)g->n * (double)larger(g->k, 1);
+    const double work = (double)p->items * (double)cn__larger(g->m, READING) * (double)g->n * (double)cn__larger(g->k, 1);
     const int64_t enough = enough_blocks(work);
     const int64_t uncut = rows_that_fit(p);
     const bool on_the_way = uncut == g->m && packs_on_the_way(p);
@@ -194,8 +187,8 @@ static void cut_blocks(plan *p)
         if (blocks(p) >= enough) break;
         const bool can_rows = rows >= 2 * LEAST_ROWS, can_cols = cols >= 2 * least_cols;
         if (!can_rows && !can_cols) break;
-        if (rows >= 2 * good_rows || !can_cols) rows = divide_up(rows, 2);
-        else cols = divide_up(cols, 2);
+        if (rows >= 2 * good_rows || !can_cols) rows = cn__divide_up(rows, 2);
+        else cols = cn__divide_up(cols, 2);
     }
     const double narrow = (double)p->kernel->width / (double)cn__smaller(g->n, p->kernel->width);
     p->apart = 2 * blocks(p) <= enough_blocks(work * narrow) && slices(p) >= LEAST_SLICES;
@@ -207,17 +200,17 @@ static void cut_blocks(plan *p)
 static void cut_parts(plan *p)
 {
     const cn__gemm *g = &p->g;
-    const double work = (double)larger(cn__smaller(p->rows, g->m), READING) * (double)p->cols *
-                        (double)(p->apart ? k_step(g->k) : larger(g->k, 1));
+    const double work = (double)cn__larger(cn__smaller(p->rows, g->m), READING) * (double)p->cols *
+                        (double)(p->apart ? k_step(g->k) : cn__larger(g->k, 1));
     p->group = p->dot ? p->kernel->width : work < LEAST_WORK ? (int64_t)(LEAST_WORK / work) : 1;
-    p->parts = divide_up(blocks(p), p->group);
+    p->parts = cn__divide_up(blocks(p), p->group);
     if (!p->apart) return;
     const int64_t lines = p->transposed ? g->n : g->m, line = p->transposed ? g->m : g->n;
-    p->round = cn__smaller(slices(p), larger(1, APART_BYTES / p->size / (p->items * g->m * g->n)));
-    p->lines = cn__smaller(lines, round_up(divide_up(LEAST_SUMS, line * p->round), p->kernel->lanes));
+    p->round = cn__smaller(slices(p), cn__larger(1, APART_BYTES / p->size / (p->items * g->m * g->n)));
+    p->lines = cn__smaller(lines, cn__round_up(cn__divide_up(LEAST_SUMS, line * p->round), p->kernel->lanes));
 }
 
-static size_t bytes(const plan *p, int64_t elements) { return (size_t)round_up(elements * p->size, 64); }
+static size_t bytes(const plan *p, int64_t elements) { return (size_t)cn__round_up(elements * p->size, 64); }
 
 static void choose_sources(plan *p)
 {
@@ -229,8 +222,8 @@ static void choose_sources(plan *p)
     p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     if (p->b == PACKED_BY_BLOCK && packs_on_the_way(p)) p->b = PACKED_ON_THE_WAY;
     if (g->b_packed) p->b = GIVEN_PACKED;
-    p->a_tiles = divide_up(g->m, rows);
-    p->b_panels = divide_up(g->n, width);
+    p->a_tiles = cn__divide_up(g->m, rows);
+    p->b_panels = cn__divide_up(g->n, width);
     p->a_shared = p->a == PACKED_ONCE ? bytes(p, p->items * p->a_tiles * rows * g->k) : 0;
     p->b_shared = p->b == PACKED_ONCE ? bytes(p, p->items * p->b_panels * width * g->k) : 0;
     p->a_own = p->dot ? bytes(p, width * k) : p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
@@ -242,8 +235,8 @@ static void choose_sources(plan *p)
 /* False where there is nothing to do. */
 static bool make_plan(plan *p, const cn__gemm *g, bool alone)
 {
-    *p = (plan){ .g = *g, .kernel = cn__gemm_kernel_for(g->f64), .fold = g->m, .alone = alone, .items = 1 };
-    p->size = g->f64 ? sizeof(double) : sizeof(float);
+    *p = (plan){ .g = *g, .kernel = g->kernel, .fold = g->m, .alone = alone, .items = 1 };
+    p->size = g->kernel->size;
     for (int i = 0; i < g->batch_dims; i++) p->items *= g->batch_shape[i];
     if (p->items == 0 || g->m == 0 || g->n == 0) return false;
     fold_batch(&p->g);
@@ -263,7 +256,7 @@ static bool make_plan(plan *p, const cn__gemm *g, bool alone)
     const bool shared_rows = (p->transposed ? p->row_blocks : p->col_blocks) > 1;
     const int64_t row_groups = p->items * (p->transposed ? p->col_blocks : p->row_blocks);
     p->counters =
-        shared_rows && !alone && !p->apart ? (size_t)round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
+        shared_rows && !alone && !p->apart ? (size_t)cn__round_up(row_groups * (int64_t)sizeof(atomic_int), 64) : 0;
     return true;
 }
 
@@ -410,9 +403,9 @@ static char *shared_b(const run *r, int64_t item, int64_t k0)
     return r->scratch + p->counters + p->a_shared + (item * p->g.k + k0) * p->b_panels * p->kernel->width * p->size;
 }
 
-static int64_t a_parts(const plan *p) { return p->a == PACKED_ONCE ? divide_up(p->a_tiles, PACK_ROWS) : 0; }
+static int64_t a_parts(const plan *p) { return p->a == PACKED_ONCE ? cn__divide_up(p->a_tiles, PACK_ROWS) : 0; }
 
-static int64_t b_parts(const plan *p) { return p->b == PACKED_ONCE ? divide_up(p->b_panels, PACK_PANELS) : 0; }
+static int64_t b_parts(const plan *p) { return p->b == PACKED_ONCE ? cn__divide_up(p->b_panels, PACK_PANELS) : 0; }
 
 static void pack_part(void *user, int64_t part, int thread)
 {
@@ -629,7 +622,7 @@ static void add_part(void *user, int64_t part, int thread)
     const run *r = user;
     const plan *p = r->p;
     const cn__gemm *g = &p->g;
-    const int64_t in_item = divide_up(lines(p), p->lines), item = part / in_item, begin = part % in_item * p->lines;
+    const int64_t in_item = cn__divide_up(lines(p), p->lines), item = part / in_item, begin = part % in_item * p->lines;
     const int64_t end = cn__smaller(begin + p->lines, lines(p)), row = p->transposed ? 0 : begin,
                   col = p->transposed ? begin : 0;
     const char *const from = sum_of(r, 0, item) + (row * g->n + col) * p->size;
@@ -653,8 +646,8 @@ static void run_apart(run *r, cn__workers *w)
     const plan *p = r->p;
     for (r->first = 0; r->first < slices(p); r->first += r->count) {
         r->count = cn__smaller(p->round, slices(p) - r->first);
-        cn__workers_run(w, divide_up(r->count * blocks(p), p->group), multiply_part, r);
-        cn__workers_run(w, p->items * divide_up(lines(p), p->lines), add_part, r);
+        cn__workers_run(w, cn__divide_up(r->count * blocks(p), p->group), multiply_part, r);
+        cn__workers_run(w, p->items * cn__divide_up(lines(p), p->lines), add_part, r);
     }
 }
 
@@ -664,7 +657,7 @@ size_t cn__gemm_scratch(const cn__gemm *g, int threads)
 {
     plan p;
     if (!make_plan(&p, g, false)) return 0;
-    return shared_bytes(&p) + (size_t)larger(threads, 1) * own_bytes(&p);
+    return shared_bytes(&p) + (size_t)cn__larger(threads, 1) * own_bytes(&p);
 }
 
 void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
@@ -678,12 +671,10 @@ void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
     else cn__workers_run(w, p.parts, run_part, &r);
 }
 
-size_t cn__gemm_alone_scratch(bool f64)
+size_t cn__gemm_alone_scratch(const cn__gemm_kernel *kernel)
 {
-    const cn__gemm_kernel *kernel = cn__gemm_kernel_for(f64);
-    const size_t size = f64 ? sizeof(double) : sizeof(float);
-    const size_t rows = (size_t)round_up(BLOCK_BYTES / (SLICE * (int64_t)size), kernel->rows);
-    return (rows + GROUP * (size_t)kernel->width) * SLICE * size +
+    const int64_t rows = cn__round_up(BLOCK_BYTES / (SLICE * kernel->size), kernel->rows);
+    return (size_t)((rows + GROUP * kernel->width) * SLICE * kernel->size) +
            WIDENED * sizeof(float); /* each term is a multiple of 64 bytes */
 }
 
@@ -696,13 +687,13 @@ void cn__gemm_run_alone(const cn__gemm *g, void *scratch)
     for (int64_t part = 0; part < p.parts; part++) run_part(&r, part, 0);
 }
 
-size_t cn__gemm_pack_bytes(bool f64, int64_t k, int64_t n)
+size_t cn__gemm_pack_bytes(const cn__gemm_kernel *kernel, int64_t k, int64_t n)
 {
-    const int64_t size = f64 ? sizeof(double) : sizeof(float);
-    return (size_t)round_up(k * round_up(n, cn__gemm_kernel_for(f64)->width) * size, 64);
+    return (size_t)cn__round_up(k * cn__round_up(n, kernel->width) * kernel->size, 64);
 }
 
-void cn__gemm_pack_b(void *to, bool f64, int64_t k, int64_t n, const void *b, int64_t b_row, int64_t b_col)
+void cn__gemm_pack_b(const cn__gemm_kernel *kernel, void *to, int64_t k, int64_t n, const void *b, int64_t b_row,
+                     int64_t b_col)
 {
-    cn__gemm_kernel_for(f64)->pack_b(to, b, k, n, b_row, b_col);
+    kernel->pack_b(to, b, k, n, b_row, b_col);
 }

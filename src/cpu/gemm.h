@@ -1,6 +1,7 @@
 /* gemm.h: C = A·B or C += A·B for f32 and f64, any strides, any number of batch items.
  *
- *     cn__gemm g = {.m = 2, .n = 3, .k = 4, .a = a, .a_row = 4, .a_col = 1, .b = b, .b_row = 3, .b_col = 1,
+ *     cn__gemm g = {.kernel = cn__kernel_gemm(k, CN_F32),   // ops/kernels.h
+ *                   .m = 2, .n = 3, .k = 4, .a = a, .a_row = 4, .a_col = 1, .b = b, .b_row = 3, .b_col = 1,
  *                   .c = c, .c_row = 3, .c_col = 1};
  *     void *scratch = ...;                       // cn__gemm_scratch(&g, cn__workers_count(w)) bytes, 64-byte aligned
  *     cn__gemm_run(&g, w, scratch);
@@ -12,6 +13,7 @@
 #ifndef CN_CPU_GEMM_H
 #define CN_CPU_GEMM_H
 
+#include "gemm_cpu.h"
 #include "workers.h"
 
 #include <stdbool.h>
@@ -30,7 +32,7 @@ typedef enum cn__gemm_storage { CN__GEMM_PLAIN, CN__GEMM_F16, CN__GEMM_BF16 } cn
 /* Strides are in elements. Those of A and B may be 0 or negative; elements of C overlap neither each other
  * nor A or B. */
 typedef struct cn__gemm {
-    bool f64;                              /* else f32 */
+    const cn__gemm_kernel *kernel;         /* for f32 or f64, of the instruction set in use */
     cn__gemm_storage a_storage, b_storage; /* halves only with f32 */
     bool accumulate;                       /* C += A·B, else C = A·B */
     int64_t m, n, k;                       /* (m,k)·(k,n) -> (m,n); k = 0 gives zeros */
@@ -56,17 +58,18 @@ void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch);
 
 /* The same bits on the calling thread alone, for kernels that share their work by themselves. `done` is not called.
  * scratch: cn__gemm_alone_scratch bytes, 64-byte aligned, enough for any sizes. */
-size_t cn__gemm_alone_scratch(bool f64);
+size_t cn__gemm_alone_scratch(const cn__gemm_kernel *kernel);
 void cn__gemm_run_alone(const cn__gemm *g, void *scratch);
 
-/* B for run_alone, packed once and used often: `to` takes cn__gemm_pack_bytes(f64, k, n), 64-byte aligned. A product with
+/* B for run_alone, packed once and used often: `to` takes cn__gemm_pack_bytes(kernel, k, n), 64-byte aligned. A product with
  * .b = to and .b_packed = k may use all of it, or the first rows, or the first columns. Not for batches, nor halves. The
  * bits are those of the product with B as it was.
  *
- *     cn__gemm_pack_b(packed, false, k, n, b, n, 1);
+ *     cn__gemm_pack_b(kernel, packed, k, n, b, n, 1);
  *     g.b = packed, g.b_packed = k;
  *     for (...) cn__gemm_run_alone(&g, scratch); */
-size_t cn__gemm_pack_bytes(bool f64, int64_t k, int64_t n);
-void cn__gemm_pack_b(void *to, bool f64, int64_t k, int64_t n, const void *b, int64_t b_row, int64_t b_col);
+size_t cn__gemm_pack_bytes(const cn__gemm_kernel *kernel, int64_t k, int64_t n);
+void cn__gemm_pack_b(const cn__gemm_kernel *kernel, void *to, int64_t k, int64_t n, const void *b, int64_t b_row,
+                     int64_t b_col);
 
 #endif

@@ -1,20 +1,15 @@
-/* gemm_body.h: the functions of a cn__gemm_kernel for one element type and one instruction set.
- * Included by gemm_kernel.c once for each, with these parameters:
+/* gemm_body.h: the functions of a cn__gemm_kernel for one element type. A template for cpu/each_type.h; beyond T and
+ * NAME(f) it takes these parameters:
  *
- *     SCALAR         element type
- *     BYTES          size of a vector register
- *     ROWS, VECTORS  a register tile: its rows, and how many vectors wide it is
- *     LOW, HIGH      lane numbers that interleave the lower / upper halves of two vectors
- *     TARGET         attribute that lets a function use the instruction set
- *     FMA(x,y,z)     x·y + z for vectors
- *     NAME(x)        x with a suffix of its own
- *
- * No include guard, and the parameters are undefined at the end: both on purpose. */
+ *     BYTES                   size of a vector register
+ *     ROWS, VECTORS           a register tile: its rows, and how many vectors wide it is
+ *     NAME(LOW), NAME(HIGH)   lane numbers that interleave the lower / upper halves of two vectors
+ *     NAME(FMA)(x, y, z)      x·y + z for vectors */
 
-typedef SCALAR NAME(vec) __attribute__((vector_size(BYTES)));
-typedef SCALAR NAME(loose) __attribute__((vector_size(BYTES), aligned(sizeof(SCALAR)), may_alias));
+typedef T NAME(vec) __attribute__((vector_size(BYTES)));
+typedef T NAME(loose) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
 enum {
-    NAME(lanes) = BYTES / sizeof(SCALAR),
+    NAME(lanes) = BYTES / sizeof(T),
     NAME(width) = VECTORS * NAME(lanes),                   /* columns of a tile */
     NAME(reach) = NAME(lanes) > ROWS ? NAME(lanes) : ROWS, /* rows that whole vectors of a tile of A cover */
     NAME(over) = NAME(reach) - NAME(lanes),
@@ -27,12 +22,12 @@ enum {
 /* C(rows,width) = or += A(rows,k)·B(k,width); rows of B and C are contiguous. */
 typedef struct NAME(job) {
     int64_t k;
-    const SCALAR *a;
+    const T *a;
     int64_t a_row, a_col;
-    const SCALAR *b;
+    const T *b;
     int64_t b_row;
-    SCALAR *b_to; /* where the panel of B is packed */
-    SCALAR *c;
+    T *b_to; /* where the panel of B is packed */
+    T *c;
     int64_t c_row;
     bool add;
 } NAME(job);
@@ -41,15 +36,15 @@ typedef struct NAME(job) {
 typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed), NAME(packing) } NAME(form);
 
 /* The register tile. All but j is constant where this is inlined, so that acc lives in registers. */
-TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(job) * j, const int rows,
+CN__INLINE void NAME(tile)(const NAME(job) * j, const int rows,
                                                                     const NAME(form) form)
 {
-    const SCALAR *a = j->a, *b = j->b;
-    SCALAR *const c = j->c;
+    const T *a = j->a, *b = j->b;
+    T *const c = j->c;
     const int64_t k = j->k, c_row = j->c_row;
     const int64_t a_row = form == NAME(both_packed) ? 1 : j->a_row, a_col = form == NAME(both_packed) ? ROWS : j->a_col;
     const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
-    SCALAR *to = j->b_to;
+    T *to = j->b_to;
     NAME(vec) acc[NAME(most)], y[VECTORS];
     /* Accumulators are counted in one loop and unrolled early: then acc becomes registers and leaves no trace on the stack. */
     const int count = rows * VECTORS;
@@ -68,7 +63,7 @@ TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(j
 #pragma GCC unroll 24
         for (int n = 0; n < count; n++) {
             const NAME(vec) x = a[n / VECTORS * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
-            acc[n] = FMA(x, y[n % VECTORS], acc[n]);
+            acc[n] = NAME(FMA)(x, y[n % VECTORS], acc[n]);
         }
     }
     if (j->add) {
@@ -80,22 +75,22 @@ TARGET static inline __attribute__((always_inline)) void NAME(tile)(const NAME(j
     for (int n = 0; n < count; n++) *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) = acc[n];
 }
 
-TARGET static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j)
+static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j)
 {
     NAME(tile)(j, ROWS, NAME(both_packed));
 }
 
-TARGET static __attribute__((noinline)) void NAME(rows_tile)(const NAME(job) * j)
+static __attribute__((noinline)) void NAME(rows_tile)(const NAME(job) * j)
 {
     NAME(tile)(j, ROWS, NAME(b_packed));
 }
 
-TARGET static __attribute__((noinline)) void NAME(packing_tile)(const NAME(job) * j)
+static __attribute__((noinline)) void NAME(packing_tile)(const NAME(job) * j)
 {
     NAME(tile)(j, ROWS, NAME(packing));
 }
 
-TARGET static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
+static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
 {
     switch (rows) {
     case 1: NAME(tile)(j, 1, NAME(none_packed)); break;
@@ -118,9 +113,9 @@ TARGET static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
 }
 
 /* A tile that C cannot take as whole vectors goes through a buffer. */
-TARGET static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t cols, int64_t c_col)
+static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t cols, int64_t c_col)
 {
-    SCALAR out[ROWS * NAME(width)];
+    T out[ROWS * NAME(width)];
     NAME(job) apart = *j;
     apart.c = out;
     apart.c_row = NAME(width);
@@ -128,8 +123,8 @@ TARGET static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t c
     NAME(tile_of)(&apart, rows);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t q = 0; q < cols; q++) {
-            SCALAR *c = j->c + i * j->c_row + q * c_col;
-            const SCALAR x = out[i * NAME(width) + q];
+            T *c = j->c + i * j->c_row + q * c_col;
+            const T x = out[i * NAME(width) + q];
             *c = j->add ? *c + x : x;
         }
     }
@@ -137,21 +132,21 @@ TARGET static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t c
 
 /* A square of lanes x lanes, transposed: log2(lanes) rounds that interleave the first half of the rows with the
  * second. */
-TARGET static inline __attribute__((always_inline)) void NAME(turn)(NAME(vec) * x, const SCALAR *from, int64_t from_row)
+CN__INLINE void NAME(turn)(NAME(vec) * x, const T *from, int64_t from_row)
 {
     enum { LANES = NAME(lanes) };
     NAME(vec) y[LANES];
     for (int i = 0; i < LANES; i++) x[i] = *(const NAME(loose) *)(from + i * from_row);
     for (int round = 1; round < LANES; round *= 2) {
         for (int i = 0; i < LANES / 2; i++) {
-            y[2 * i] = __builtin_shufflevector(x[i], x[i + LANES / 2], LOW);
-            y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + LANES / 2], HIGH);
+            y[2 * i] = __builtin_shufflevector(x[i], x[i + LANES / 2], NAME(LOW));
+            y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + LANES / 2], NAME(HIGH));
         }
         for (int i = 0; i < LANES; i++) x[i] = y[i];
     }
 }
 
-TARGET static inline __attribute__((always_inline)) void NAME(transpose)(SCALAR *to, int64_t to_row, const SCALAR *from,
+CN__INLINE void NAME(transpose)(T *to, int64_t to_row, const T *from,
                                                                          int64_t from_row)
 {
     NAME(vec) x[NAME(lanes)];
@@ -160,7 +155,7 @@ TARGET static inline __attribute__((always_inline)) void NAME(transpose)(SCALAR 
 }
 
 /* Some rows of A, element by element. */
-TARGET static void NAME(pack_a_ragged)(SCALAR *to, const SCALAR *a, int64_t rows, int64_t k, int64_t a_row,
+static void NAME(pack_a_ragged)(T *to, const T *a, int64_t rows, int64_t k, int64_t a_row,
                                        int64_t a_col)
 {
     for (int64_t p = 0; p < k; p++) {
@@ -170,14 +165,14 @@ TARGET static void NAME(pack_a_ragged)(SCALAR *to, const SCALAR *a, int64_t rows
 
 /* A(rows,k) with contiguous columns. Some tiles at once, so that a cache line of A is fetched once. A vector longer
  * than the tile spills into the place of the next p, which is written after it; hence not for the last p. */
-TARGET static void NAME(pack_a_cols)(SCALAR *to, const SCALAR *a, int64_t rows, int64_t k, int64_t a_col)
+static void NAME(pack_a_cols)(T *to, const T *a, int64_t rows, int64_t k, int64_t a_col)
 {
     const int64_t group = 8 * ROWS;
     for (int64_t begin = 0; begin < rows; begin += group) {
         int64_t whole = begin; /* tiles before this row are copied by vectors */
         while (whole < begin + group && rows - whole >= NAME(reach)) whole += ROWS;
         for (int64_t p = 0; p < k - 1; p++) {
-            for (int64_t r = begin; r < whole; r += 64 / (int)sizeof(SCALAR))
+            for (int64_t r = begin; r < whole; r += 64 / (int)sizeof(T))
                 __builtin_prefetch(a + (p + NAME(ahead)) * a_col + r);
             for (int64_t r = begin; r < whole; r += ROWS) {
                 for (int i = 0; i + NAME(lanes) <= NAME(reach); i += NAME(hop)) {
@@ -195,7 +190,7 @@ TARGET static void NAME(pack_a_cols)(SCALAR *to, const SCALAR *a, int64_t rows, 
 
 /* A tile of A with contiguous rows; needs `reach` rows in A. Spills as above, into the tile that is written
  * next. */
-TARGET static void NAME(pack_a_rows)(SCALAR *to, const SCALAR *a, int64_t k, int64_t a_row)
+static void NAME(pack_a_rows)(T *to, const T *a, int64_t k, int64_t a_row)
 {
     int64_t p = 0;
     for (; p + NAME(lanes) <= k; p += NAME(lanes)) {
@@ -207,10 +202,10 @@ TARGET static void NAME(pack_a_rows)(SCALAR *to, const SCALAR *a, int64_t k, int
 }
 
 /* A(rows,k) to tiles of (k,ROWS), one after the other. */
-TARGET static void NAME(pack_a)(void *packed, const void *from, int64_t rows, int64_t k, int64_t a_row, int64_t a_col)
+static void NAME(pack_a)(void *packed, const void *from, int64_t rows, int64_t k, int64_t a_row, int64_t a_col)
 {
-    SCALAR *to = packed;
-    const SCALAR *a = from;
+    T *to = packed;
+    const T *a = from;
     if (a_row == 1) {
         NAME(pack_a_cols)(to, a, rows, k, a_col);
         return;
@@ -222,7 +217,7 @@ TARGET static void NAME(pack_a)(void *packed, const void *from, int64_t rows, in
 }
 
 /* Element by element, with zeros for the columns that are not there; in the order in which they lie. */
-TARGET static void NAME(pack_b_ragged)(SCALAR *to, const SCALAR *b, int64_t k, int64_t cols, int64_t b_row,
+static void NAME(pack_b_ragged)(T *to, const T *b, int64_t k, int64_t cols, int64_t b_row,
                                        int64_t b_col)
 {
     if (cols < NAME(width)) {
@@ -237,13 +232,13 @@ TARGET static void NAME(pack_b_ragged)(SCALAR *to, const SCALAR *b, int64_t k, i
 }
 
 /* Whole panels of a B with contiguous rows, all at once, so that a row is read in one go. */
-TARGET static void NAME(pack_b_rows)(SCALAR *to, const SCALAR *b, int64_t k, int64_t panels, int64_t b_row)
+static void NAME(pack_b_rows)(T *to, const T *b, int64_t k, int64_t panels, int64_t b_row)
 {
     for (int64_t p = 0; p < k; p++, to += NAME(width), b += b_row) {
         for (int64_t q = 0; q < panels; q++) {
             __builtin_prefetch(b + NAME(ahead) * b_row + q * NAME(width));
-            SCALAR *const panel = to + q * k * NAME(width);
-            const SCALAR *const row = b + q * NAME(width);
+            T *const panel = to + q * k * NAME(width);
+            const T *const row = b + q * NAME(width);
             for (int v = 0; v < NAME(width); v += NAME(lanes))
                 *(NAME(loose) *)(panel + v) = *(const NAME(loose) *)(row + v);
         }
@@ -251,7 +246,7 @@ TARGET static void NAME(pack_b_rows)(SCALAR *to, const SCALAR *b, int64_t k, int
 }
 
 /* A whole panel of a B with contiguous columns. */
-TARGET static void NAME(pack_b_cols)(SCALAR *to, const SCALAR *b, int64_t k, int64_t b_col)
+static void NAME(pack_b_cols)(T *to, const T *b, int64_t k, int64_t b_col)
 {
     int64_t p = 0;
     for (; p + NAME(lanes) <= k; p += NAME(lanes)) {
@@ -263,11 +258,11 @@ TARGET static void NAME(pack_b_cols)(SCALAR *to, const SCALAR *b, int64_t k, int
 }
 
 /* B(k,cols) to panels of (k,width), one after the other. */
-TARGET static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols, int64_t b_row, int64_t b_col)
+static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols, int64_t b_row, int64_t b_col)
 {
     const int64_t width = NAME(width), whole = cols / width, rest = cols % width;
-    SCALAR *to = packed;
-    const SCALAR *b = from;
+    T *to = packed;
+    const T *b = from;
     if (b_col == 1) {
         NAME(pack_b_rows)(to, b, k, whole, b_row);
     } else {
@@ -287,7 +282,7 @@ TARGET static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64
 }
 
 /* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. */
-TARGET static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
+static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 {
     const bool vectors = cols == NAME(width) && g->c_col == 1, a_packed = g->a_row == 1 && g->a_col == ROWS;
     for (int64_t r = 0; r < g->m; r += ROWS, j->a += g->a_tile, j->c += ROWS * g->c_row) {
@@ -304,14 +299,14 @@ TARGET static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t c
     }
 }
 
-enum { NAME(strip) = 4096 / (int)sizeof(SCALAR), NAME(line) = 64 / BYTES ? 64 / BYTES : 1 };
+enum { NAME(strip) = 4096 / (int)sizeof(T), NAME(line) = 64 / BYTES ? 64 / BYTES : 1 };
 
 /* sum[q] gets rows [p, p + rows) of B times A, for a strip of n columns, a cache line of them at a time. What the next rows will
    need is fetched meanwhile: a strip of a row is too short for the processor to see it coming. */
-TARGET static inline __attribute__((always_inline)) void
-NAME(strip_rows)(const cn__gemm_block *g, const SCALAR *b, SCALAR *sum, int64_t n, int64_t p, const int rows)
+CN__INLINE void
+NAME(strip_rows)(const cn__gemm_block *g, const T *b, T *sum, int64_t n, int64_t p, const int rows)
 {
-    const SCALAR *a = (const SCALAR *)g->a + p * g->a_col;
+    const T *a = (const T *)g->a + p * g->a_col;
     b += p * g->b_row;
     const bool more = p + 2 * rows <= g->k;
     for (int64_t q = 0; q < n; q += NAME(line) * NAME(lanes)) {
@@ -321,7 +316,7 @@ NAME(strip_rows)(const cn__gemm_block *g, const SCALAR *b, SCALAR *sum, int64_t 
             const NAME(vec) x = a[i * g->a_col] - (NAME(vec)){ 0 };
             if (more) __builtin_prefetch(b + (rows + i) * g->b_row + q);
             for (int v = 0; v < NAME(line); v++)
-                acc[v] = FMA(x, *(const NAME(loose) *)(b + i * g->b_row + q + v * NAME(lanes)), acc[v]);
+                acc[v] = NAME(FMA)(x, *(const NAME(loose) *)(b + i * g->b_row + q + v * NAME(lanes)), acc[v]);
         }
         for (int v = 0; v < NAME(line); v++) *(NAME(loose) *)(sum + q + v * NAME(lanes)) = acc[v];
     }
@@ -329,9 +324,9 @@ NAME(strip_rows)(const cn__gemm_block *g, const SCALAR *b, SCALAR *sum, int64_t 
 
 /* One row of A and n columns, a whole number of cache lines: B is read row by row, as it lies in memory. The sums are those of a
    register tile, in the same order. */
-TARGET static void NAME(multiply_rows)(const cn__gemm_block *g, const SCALAR *b, SCALAR *c, int64_t n)
+static void NAME(multiply_rows)(const cn__gemm_block *g, const T *b, T *c, int64_t n)
 {
-    SCALAR sum[NAME(strip)];
+    T sum[NAME(strip)];
     for (int64_t first = 0, cols; first < n; first += cols) {
         cols = cn__smaller(n - first, NAME(strip));
         for (int64_t q = 0; q < cols; q++) sum[q] = 0;
@@ -342,7 +337,7 @@ TARGET static void NAME(multiply_rows)(const cn__gemm_block *g, const SCALAR *b,
     }
 }
 
-TARGET static void NAME(multiply)(const cn__gemm_block *g)
+static void NAME(multiply)(const cn__gemm_block *g)
 {
     int64_t cols = 0;
     for (int64_t q = 0; q < g->n; q += cols) {
@@ -354,10 +349,10 @@ TARGET static void NAME(multiply)(const cn__gemm_block *g)
               .a = g->a,
               .a_row = g->a_row,
               .a_col = g->a_col,
-              .b = (const SCALAR *)g->b + (g->b_panel == NAME(width) ? q : q / NAME(width) * g->b_panel),
+              .b = (const T *)g->b + (g->b_panel == NAME(width) ? q : q / NAME(width) * g->b_panel),
               .b_row = g->b_row,
               .b_to = g->b_to,
-              .c = (SCALAR *)g->c + q * g->c_col,
+              .c = (T *)g->c + q * g->c_col,
               .c_row = g->c_row,
               .add = g->add };
         if (wide) NAME(multiply_rows)(g, j.b, j.c, cols);
@@ -366,34 +361,34 @@ TARGET static void NAME(multiply)(const cn__gemm_block *g)
 }
 
 /* One row of A and `vectors` times lanes columns, each contiguous: squares of B are turned in registers. */
-TARGET static inline __attribute__((always_inline)) void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
-                                                                           SCALAR *out, const int vectors)
+CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
+                                                                           T *out, const int vectors)
 {
-    const SCALAR *a = g->a, *b = (const SCALAR *)g->b + q * g->b_panel;
+    const T *a = g->a, *b = (const T *)g->b + q * g->b_panel;
     NAME(vec) acc[4] = { { 0 } }, y[NAME(lanes)] = { { 0 } };
     int64_t p = 0;
     for (; p + NAME(lanes) <= g->k; p += NAME(lanes)) {
         for (int v = 0; v < vectors; v++) {
-            if (p % (64 / (int)sizeof(SCALAR)) == 0)
+            if (p % (64 / (int)sizeof(T)) == 0)
                 for (int l = 0; l < NAME(lanes); l++)
-                    __builtin_prefetch(b + p + (v * NAME(lanes) + l) * g->b_panel + 512 / sizeof(SCALAR));
+                    __builtin_prefetch(b + p + (v * NAME(lanes) + l) * g->b_panel + 512 / sizeof(T));
             NAME(turn)(y, b + p + v * NAME(lanes) * g->b_panel, g->b_panel);
-            for (int i = 0; i < NAME(lanes); i++) acc[v] = FMA(a[(p + i) * g->a_col] - (NAME(vec)){ 0 }, y[i], acc[v]);
+            for (int i = 0; i < NAME(lanes); i++) acc[v] = NAME(FMA)(a[(p + i) * g->a_col] - (NAME(vec)){ 0 }, y[i], acc[v]);
         }
     }
     for (; p < g->k; p++) {
         for (int v = 0; v < vectors; v++) {
             for (int l = 0; l < NAME(lanes); l++) y[0][l] = b[p + (v * NAME(lanes) + l) * g->b_panel];
-            acc[v] = FMA(a[p * g->a_col] - (NAME(vec)){ 0 }, y[0], acc[v]);
+            acc[v] = NAME(FMA)(a[p * g->a_col] - (NAME(vec)){ 0 }, y[0], acc[v]);
         }
     }
     for (int v = 0; v < vectors; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
 }
 
 /* The last columns are computed once more with some before them, so that vectors are whole: n ≥ lanes. */
-TARGET static void NAME(multiply_row)(const cn__gemm_block *g)
+static void NAME(multiply_row)(const cn__gemm_block *g)
 {
-    SCALAR out[4 * NAME(lanes)];
+    T out[4 * NAME(lanes)];
     for (int64_t q = 0; q < g->n;) {
         const bool four = g->n - q >= 4 * NAME(lanes);
         const int64_t cols = cn__smaller(g->n - q, four ? 4 * NAME(lanes) : NAME(lanes)),
@@ -401,32 +396,32 @@ TARGET static void NAME(multiply_row)(const cn__gemm_block *g)
         if (four) NAME(row_columns)(g, q, out, 4);
         else NAME(row_columns)(g, q - spare, out, 1);
         for (int64_t i = 0; i < cols; i++) {
-            SCALAR *c = (SCALAR *)g->c + (q + i) * g->c_col;
+            T *c = (T *)g->c + (q + i) * g->c_col;
             *c = g->add ? *c + out[spare + i] : out[spare + i];
         }
         q += cols;
     }
 }
 
-TARGET static void NAME(multiply_lanes)(void *sums, const void *a, const void *b, int64_t k, int64_t count)
+static void NAME(multiply_lanes)(void *sums, const void *a, const void *b, int64_t k, int64_t count)
 {
-    const SCALAR *x = a, *y = b;
+    const T *x = a, *y = b;
     NAME(vec) acc[VECTORS] = { { 0 } };
-    SCALAR out[NAME(width)];
+    T out[NAME(width)];
     for (int64_t p = 0; p < k; p++, x += NAME(width), y += NAME(width)) {
         for (int v = 0; v < VECTORS; v++)
             acc[v] =
-                FMA(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
+                NAME(FMA)(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
     }
     for (int v = 0; v < VECTORS; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
-    for (int64_t q = 0; q < count; q++) ((SCALAR *)sums)[q] = out[q];
+    for (int64_t q = 0; q < count; q++) ((T *)sums)[q] = out[q];
 }
 
 /* n columns of a row; n is constant where there are many, and then `out` lives in registers. */
-TARGET static inline __attribute__((always_inline)) void NAME(sum_columns)(const cn__gemm_sum *s, const SCALAR *from,
-                                                                           SCALAR *c, const int64_t n)
+CN__INLINE void NAME(sum_columns)(const cn__gemm_sum *s, const T *from,
+                                                                           T *c, const int64_t n)
 {
-    SCALAR out[4 * NAME(lanes)];
+    T out[4 * NAME(lanes)];
     for (int64_t i = 0; i < n; i++) out[i] = s->add ? c[i * s->c_col] + from[i] : from[i];
     for (int64_t at = 1; at < s->count; at++) {
         from += s->step;
@@ -435,21 +430,22 @@ TARGET static inline __attribute__((always_inline)) void NAME(sum_columns)(const
     for (int64_t i = 0; i < n; i++) c[i * s->c_col] = out[i];
 }
 
-TARGET static void NAME(sum)(const cn__gemm_sum *s)
+static void NAME(sum)(const cn__gemm_sum *s)
 {
     enum { MANY = 4 * NAME(lanes) };
     const bool joined = s->from_row == s->n && s->c_row == s->n && s->c_col == 1; /* all rows are one */
     const int64_t rows = joined ? 1 : s->m, cols = joined ? s->m * s->n : s->n;
     for (int64_t i = 0; i < rows; i++) {
-        const SCALAR *from = (const SCALAR *)s->from + i * s->from_row;
-        SCALAR *c = (SCALAR *)s->c + i * s->c_row;
+        const T *from = (const T *)s->from + i * s->from_row;
+        T *c = (T *)s->c + i * s->c_row;
         int64_t q = 0;
         for (; q + MANY <= cols; q += MANY) NAME(sum_columns)(s, from + q, c + q * s->c_col, MANY);
         if (q < cols) NAME(sum_columns)(s, from + q, c + q * s->c_col, cols - q);
     }
 }
 
-static const cn__gemm_kernel NAME(kernel) = { .rows = ROWS,
+static const cn__gemm_kernel NAME(kernel) = { .size = sizeof(T),
+                                              .rows = ROWS,
                                               .width = NAME(width),
                                               .lanes = NAME(lanes),
                                               .pack_a = NAME(pack_a),
@@ -458,13 +454,3 @@ static const cn__gemm_kernel NAME(kernel) = { .rows = ROWS,
                                               .multiply_row = NAME(multiply_row),
                                               .multiply_lanes = NAME(multiply_lanes),
                                               .sum = NAME(sum) };
-
-#undef SCALAR
-#undef BYTES
-#undef ROWS
-#undef VECTORS
-#undef LOW
-#undef HIGH
-#undef TARGET
-#undef FMA
-#undef NAME

@@ -51,4 +51,12 @@
 #define CN__F32_F64(f) { f##_f32, f##_f64 }
 #endif
 
+/* The same where f64 is compiled for the baseline alone, because it is seldom used or because faster vectors would not
+   help it: most of its time passes in exp or log of the C library. TYPES is CN__F32_TYPE | CN__COLD(CN__F64_TYPE). */
+#if CN__IS_BASELINE
+#define CN__F32_COLD_F64(f) { f##_f32, f##_f64 }
+#else
+#define CN__F32_COLD_F64(f) { f##_f32 }
+#endif
+
 #endif

@@ -7,9 +7,18 @@
 
 #include <stddef.h>
 
+#include "cpu/gemm_cpu.h"
 #include "cpu/processor.h"
+#include "ops/block/attention_cpu.h"
+#include "ops/block/batch_norm_cpu.h"
+#include "ops/block/cached_attention_cpu.h"
+#include "ops/block/cross_entropy_cpu.h"
+#include "ops/block/ctc_cpu.h"
 #include "ops/block/dropout_cpu.h"
+#include "ops/block/layer_norm_cpu.h"
+#include "ops/block/recurrent_cpu.h"
 #include "ops/block/softmax_cpu.h"
+#include "ops/contract/taps_cpu.h"
 #include "ops/create/random_cpu.h"
 #include "ops/map/binary_cpu.h"
 #include "ops/map/param_cpu.h"
@@ -20,6 +29,7 @@
 #include "ops/optim/optim_cpu.h"
 #include "ops/reduce/extremes_cpu.h"
 #include "ops/reduce/folds_cpu.h"
+#include "ops/window/max_pool_cpu.h"
 
 typedef struct cn__kernels {
     void *none; /* so that no table begins at offset 0: see CN__LOOPS_AT */
@@ -35,5 +45,11 @@ void cn__kernels_fill(cn__kernels *k, cn__isa best);
 
 /* The entry of a kernel table for elements of f32 or f64: { f32, f64 } in this order. */
 static inline int cn__f64_entry(cn_dtype t) { return t == CN_F64; }
+
+/* Matrix products of elements of that type: for .kernel of a cn__gemm. */
+static inline const cn__gemm_kernel *cn__kernel_gemm(const cn_kernel *k, cn_dtype t)
+{
+    return k->kernels->gemm.of[cn__f64_entry(t)];
+}
 
 #endif

@@ -4,62 +4,20 @@
    args: scale, dropout's p, seed, stream. The second result is the logarithm of the sum of exp(score), (..., H, Tq). */
 #include <math.h>
 
-#include "core/philox.h"
-#include "cpu/gemm.h"
 #include "ops/block/attention_gpu.h"
 #include "ops/block/block.h"
+#include "ops/kernels.h"
 
 enum { PACKED_BYTES = 1 << 22 }; /* at most, a thread: longer heads are packed for each block, part by part */
-enum { BLOCK_ROWS = 48 };        /* query rows whose scores are in scratch at a time: whole tiles of the product */
-enum { PADDING = 16 };           /* rows of scores are worked on in such pieces */
-
-typedef struct attention {
-    int64_t heads, kv_heads, group; /* over the whole batch; group: query heads a key head */
-    int64_t tq, tk, e, ev;
-    int64_t blocks, ld; /* of query rows a head; elements from one row of scores to the next */
-    bool causal;
-    double scale;
-    cn__dropout drop;
-    const char *mask; /* NULL: none */
-    cn_dtype mask_dtype;
-    int outer;                                                                /* axes before Tq */
-    int64_t size[CN_MAX_DIMS], mask_stride[CN_MAX_DIMS], mask_row, mask_step; /* strides 0 where broadcast */
-    char *scratch, *gemm_scratch, *packed;
-    size_t scratch_step, gemm_step, packed_step; /* of a thread; packed_step 0: nothing is packed */
-} attention;
-
-static void *product_scratch(const attention *a, int thread) { return a->gemm_scratch + (size_t)thread * a->gemm_step; }
-
-static const char *mask_at(const attention *a, int64_t head, int64_t i)
-{
-    int64_t at = i * a->mask_row;
-    for (int d = a->outer - 1; d >= 0; head /= a->size[d--]) at += head % a->size[d] * a->mask_stride[d];
-    return a->mask + at * (int64_t)cn_dtype_size(a->mask_dtype);
-}
-
-/* Where a head begins, counted over all axes but the last `own`. */
-static int64_t head_offset(const cn_array *x, int64_t head, int own)
-{
-    int64_t at = 0;
-    for (int d = x->ndim - own - 1; d >= 0; head /= x->shape[d--]) at += head % x->shape[d] * x->stride[d];
-    return at;
-}
-
-static int64_t keys_seen(const attention *a, int64_t i) { return a->causal && i + 1 < a->tk ? i + 1 : a->tk; }
-
-static int64_t pad(int64_t n) { return (n + PADDING - 1) / PADDING * PADDING; }
-
-#define BODY "ops/block/attention_body.h"
-#include "ops/block/each_type.h"
 
 static int64_t broadcast_stride(const cn_array *x, int d) { return d < 0 || x->shape[d] == 1 ? 0 : x->stride[d]; }
 
 /* q is operand number `first`; mask is always the one after v. */
-static attention attention_of(const cn_kernel *k, int first, int buffers)
+static cn__attention attention_of(const cn_kernel *k, int first, int buffers)
 {
     const cn_array *q = &k->in[first], *key = &k->in[first + 1], *mask = &k->in[first + 3];
     const int n = q->ndim;
-    attention a = { .heads = 1,
+    cn__attention a = { .heads = 1,
                     .kv_heads = 1,
                     .group = 1,
                     .tq = q->shape[n - 2],
@@ -69,8 +27,8 @@ static attention attention_of(const cn_kernel *k, int first, int buffers)
     a.ev = k->in[first + 2].shape[n - 1];
     for (int d = 0; d < n - 2; d++) a.size[d] = q->shape[d], a.heads *= q->shape[d], a.kv_heads *= key->shape[d];
     if (n > 2 && key->shape[n - 3]) a.group = q->shape[n - 3] / key->shape[n - 3];
-    a.blocks = (a.tq + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    a.ld = pad(a.tk);
+    a.blocks = (a.tq + CN__ATTENTION_ROWS - 1) / CN__ATTENTION_ROWS;
+    a.ld = cn__attention_padded(a.tk);
     a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
     if (k->args) { /* not while scratch is asked for */
         a.scale = k->args[0].f;
@@ -86,80 +44,83 @@ static attention attention_of(const cn_kernel *k, int first, int buffers)
     }
     const size_t size = cn_dtype_size(q->dtype);
     a.scratch = k->scratch;
-    a.scratch_step = ((size_t)(BLOCK_ROWS * buffers + 1) * (size_t)a.ld * size + 63) / 64 * 64;
-    a.gemm_step = cn__gemm_alone_scratch(q->dtype == CN_F64);
+    a.scratch_step = ((size_t)(CN__ATTENTION_ROWS * buffers + 1) * (size_t)a.ld * size + 63) / 64 * 64;
+    a.gemm = cn__kernel_gemm(k, q->dtype);
+    a.gemm_step = cn__gemm_alone_scratch(a.gemm);
     return a;
 }
 
 /* Room for what is packed of a head: kᵀ and v, or kᵀ, vᵀ and k. */
-static void plan_packing(attention *a, bool f64, bool backward)
+static void plan_packing(cn__attention *a, bool backward)
 {
     if (a->group * a->blocks < 2 || a->tk == 0) return;
-    const int64_t n = keys_seen(a, a->tq - 1);
-    const size_t kt = cn__gemm_pack_bytes(f64, a->e, n);
-    const size_t all = backward ? kt + cn__gemm_pack_bytes(f64, a->ev, n) + cn__gemm_pack_bytes(f64, n, a->e)
-                                : kt + cn__gemm_pack_bytes(f64, n, a->ev);
+    const int64_t n = cn__keys_seen(a, a->tq - 1);
+    const size_t kt = cn__gemm_pack_bytes(a->gemm, a->e, n);
+    const size_t all = backward ? kt + cn__gemm_pack_bytes(a->gemm, a->ev, n) + cn__gemm_pack_bytes(a->gemm, n, a->e)
+                                : kt + cn__gemm_pack_bytes(a->gemm, n, a->ev);
     if (all <= PACKED_BYTES) a->packed_step = all;
 }
 
-static attention forward_of(const cn_kernel *k)
+static cn__attention forward_of(const cn_kernel *k)
 {
-    attention a = attention_of(k, 0, 1);
-    plan_packing(&a, k->in[0].dtype == CN_F64, false);
+    cn__attention a = attention_of(k, 0, 1);
+    plan_packing(&a, false);
     return a;
 }
 
-static attention backward_of(const cn_kernel *k)
+static cn__attention backward_of(const cn_kernel *k)
 {
-    attention a = attention_of(k, 1, 3);
-    plan_packing(&a, k->in[0].dtype == CN_F64, true);
+    cn__attention a = attention_of(k, 1, 3);
+    plan_packing(&a, true);
     return a;
 }
 
-static size_t scratch_bytes(const attention *a, int threads)
+static size_t scratch_bytes(const cn__attention *a, int threads)
 {
     return (a->scratch_step + a->gemm_step + a->packed_step) * (size_t)threads;
 }
 
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    const attention a = forward_of(k);
+    const cn__attention a = forward_of(k);
     return scratch_bytes(&a, threads);
 }
 
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
-    const attention a = backward_of(k);
+    const cn__attention a = backward_of(k);
     return scratch_bytes(&a, threads);
 }
 
-static void share_scratch(attention *a, int threads)
+static void share_scratch(cn__attention *a, int threads)
 {
     a->gemm_scratch = a->scratch + a->scratch_step * (size_t)threads;
     a->packed = a->gemm_scratch + a->gemm_step * (size_t)threads;
 }
 
 /* Whole heads, which are packed once, if threads then still end together. */
-static int64_t forward_grain(const attention *a, int threads)
+static int64_t forward_grain(const cn__attention *a, int threads)
 {
-    const int64_t grain = cn__grain_of((double)BLOCK_ROWS * (double)a->tk * (double)(a->e + a->ev + 8) / 4);
+    const int64_t grain = cn__grain_of((double)CN__ATTENTION_ROWS * (double)a->tk * (double)(a->e + a->ev + 8) / 4);
     const bool whole = a->packed_step && (a->heads % threads == 0 || a->heads >= 4 * threads);
     return whole ? (grain + a->blocks - 1) / a->blocks * a->blocks : grain;
 }
 
 static void cpu(const cn_kernel *k)
 {
-    attention a = forward_of(k);
+    cn__attention a = forward_of(k);
     share_scratch(&a, cn_threads(k));
-    cn_parallel(k, a.heads * a.blocks, forward_grain(&a, cn_threads(k)), PICK(forward, k->in[0].dtype), &a);
+    const cn_body body = k->kernels->attention.forward[cn__f64_entry(k->in[0].dtype)];
+    cn_parallel(k, a.heads * a.blocks, forward_grain(&a, cn_threads(k)), body, &a);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
-    attention a = backward_of(k);
+    cn__attention a = backward_of(k);
     share_scratch(&a, cn_threads(k));
+    const cn_body body = k->kernels->attention.backward[cn__f64_entry(k->in[0].dtype)];
     cn_parallel(k, a.kv_heads, cn__grain_of((double)(a.group * a.tq) * (double)a.tk * (double)(a.e + a.ev)),
-                PICK(backward, k->in[0].dtype), &a);
+                body, &a);
 }
 
 /* ---- shapes */

@@ -23,7 +23,7 @@ static NAME(place) NAME(place_of)(const cn_array *x, int64_t head, int64_t first
 }
 
 /* What the mask adds to the first n scores of a row. */
-static void NAME(mask_row)(const attention *a, int64_t head, int64_t i, T *add, int64_t n)
+static void NAME(mask_row)(const cn__attention *a, int64_t head, int64_t i, T *add, int64_t n)
 {
     const char *from = mask_at(a, head, i);
     const int64_t step = a->mask_step * (int64_t)cn_dtype_size(a->mask_dtype);
@@ -37,14 +37,14 @@ static void NAME(mask_row)(const attention *a, int64_t head, int64_t i, T *add, 
 static void NAME(fill_up)(T *row, int64_t seen, int64_t padded, T value)
 {
     if (seen == padded) return;
-    T *last = row + padded - PADDING;
-    const int32_t left = (int32_t)(seen - padded + PADDING);
-    for (int32_t j = 0; j < PADDING; j++) last[j] = j < left ? last[j] : value;
+    T *last = row + padded - CN__ATTENTION_PADDING;
+    const int32_t left = (int32_t)(seen - padded + CN__ATTENTION_PADDING);
+    for (int32_t j = 0; j < CN__ATTENTION_PADDING; j++) last[j] = j < left ? last[j] : value;
 }
 
 /* Row i of a head's scores, from the product: scaled and masked. From `seen` to `padded` the first score is repeated, so that
    what follows works on whole vectors and meets no other values (-inf would be slow, as what underflows is). */
-static void NAME(finish_scores)(const attention *a, int64_t head, int64_t i, T *s, int64_t seen, int64_t padded,
+static void NAME(finish_scores)(const cn__attention *a, int64_t head, int64_t i, T *s, int64_t seen, int64_t padded,
                                 T *spare)
 {
     for (int64_t j = 0; j < padded; j++) s[j] *= (T)a->scale;
@@ -67,15 +67,15 @@ static void NAME(zero_head)(NAME(place) to, int64_t rows, int64_t cols)
 }
 
 /* dropout's mask at that row of (..., heads, Tq, Tk) */
-static void NAME(drop_row)(const attention *a, int64_t head, int64_t i, T *to, int64_t n)
+static void NAME(drop_row)(const cn__attention *a, int64_t head, int64_t i, T *to, int64_t n)
 {
     NAME(dropout_fill)(to, (uint64_t)(head * a->tq + i) * (uint64_t)a->tk, n, &a->drop);
 }
 
 /* (rows, cols), for the blocks of a head; to: cn__gemm_pack_bytes */
-static NAME(matrix) NAME(pack)(void *to, int64_t rows, int64_t cols, NAME(matrix) m)
+static NAME(matrix) NAME(pack)(const cn__attention *a, void *to, int64_t rows, int64_t cols, NAME(matrix) m)
 {
-    cn__gemm_pack_b(to, sizeof(T) == 8, rows, cols, m.v, m.row, m.col);
+    cn__gemm_pack_b(a->gemm, to, rows, cols, m.v, m.row, m.col);
     return (NAME(matrix)){ to, 0, 0, rows };
 }
 
@@ -90,47 +90,47 @@ static NAME(keys) NAME(keys_of)(const cn_array *key, const cn_array *value, int6
     return (NAME(keys)){ k, NAME(transposed)(k), v, NAME(transposed)(v) };
 }
 
-static void NAME(pack_forward)(const attention *a, NAME(keys) * h, int thread)
+static void NAME(pack_forward)(const cn__attention *a, NAME(keys) * h, int thread)
 {
-    const int64_t n = keys_seen(a, a->tq - 1);
+    const int64_t n = cn__keys_seen(a, a->tq - 1);
     char *to = a->packed + (size_t)thread * a->packed_step;
-    h->kt = NAME(pack)(to, a->e, n, h->kt);
-    h->v = NAME(pack)(to + cn__gemm_pack_bytes(sizeof(T) == 8, a->e, n), n, a->ev, h->v);
+    h->kt = NAME(pack)(a, to, a->e, n, h->kt);
+    h->v = NAME(pack)(a, to + cn__gemm_pack_bytes(a->gemm, a->e, n), n, a->ev, h->v);
 }
 
-static void NAME(pack_backward)(const attention *a, NAME(keys) * h, int thread)
+static void NAME(pack_backward)(const cn__attention *a, NAME(keys) * h, int thread)
 {
-    const int64_t n = keys_seen(a, a->tq - 1);
+    const int64_t n = cn__keys_seen(a, a->tq - 1);
     char *to = a->packed + (size_t)thread * a->packed_step;
-    h->kt = NAME(pack)(to, a->e, n, h->kt);
-    to += cn__gemm_pack_bytes(sizeof(T) == 8, a->e, n);
-    h->vt = NAME(pack)(to, a->ev, n, h->vt);
-    h->k = NAME(pack)(to + cn__gemm_pack_bytes(sizeof(T) == 8, a->ev, n), n, a->e, h->k);
+    h->kt = NAME(pack)(a, to, a->e, n, h->kt);
+    to += cn__gemm_pack_bytes(a->gemm, a->e, n);
+    h->vt = NAME(pack)(a, to, a->ev, n, h->vt);
+    h->k = NAME(pack)(a, to + cn__gemm_pack_bytes(a->gemm, a->ev, n), n, a->e, h->k);
 }
 
 /* out = softmax(q kᵀ scale + mask) v, for blocks [begin, end) of query rows of all heads */
 static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
-    const attention *a = user;
-    T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = s + BLOCK_ROWS * a->ld;
+    const cn__attention *a = user;
+    T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = s + CN__ATTENTION_ROWS * a->ld;
     NAME(keys) keys;
     for (int64_t block = begin, kv = -1; block < end; block++) {
-        const int64_t head = block / a->blocks, first = block % a->blocks * BLOCK_ROWS;
+        const int64_t head = block / a->blocks, first = block % a->blocks * CN__ATTENTION_ROWS;
         if (head / a->group != kv) {
             kv = head / a->group;
             keys = NAME(keys_of)(&kernel->in[1], &kernel->in[2], kv);
             const int64_t readers = (kv + 1) * a->group * a->blocks - block;
             if (a->packed_step && readers > 1 && end - block > 1) NAME(pack_forward)(a, &keys, thread);
         }
-        const int64_t rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
-                      n = keys_seen(a, first + rows - 1);
+        const int64_t rows = a->tq - first < CN__ATTENTION_ROWS ? a->tq - first : CN__ATTENTION_ROWS,
+                      n = cn__keys_seen(a, first + rows - 1);
         const NAME(matrix) q = NAME(matrix_of)(&kernel->in[0], head, first);
         const NAME(place) out = NAME(place_of)(&kernel->out[0], head, first);
         T *lse = (T *)kernel->out[1].data + head * a->tq + first;
-        NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys.kt, s, a->ld, 1);
+        NAME(product)(a->gemm, product_scratch(a, thread), false, rows, n, a->e, q, keys.kt, s, a->ld, 1);
         for (int64_t r = 0; r < rows; r++) {
             T *row = s + r * a->ld;
-            const int64_t seen = keys_seen(a, first + r), padded = pad(seen);
+            const int64_t seen = cn__keys_seen(a, first + r), padded = cn__attention_padded(seen);
             NAME(finish_scores)(a, head, first + r, row, seen, padded, spare);
             const T max = NAME(row_max)(row, padded);
             NAME(row_exp_down)(row, max, row, padded);
@@ -146,20 +146,20 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             NAME(zero)(row + padded, n - padded);
         }
         NAME(product)
-        (product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out.v, out.row,
+        (a->gemm, product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out.v, out.row,
          out.col);
         cn_kernel_done(kernel, (head * a->tq + first) * a->ev, (head * a->tq + first + rows) * a->ev, thread);
     }
 }
 
 /* A block's rows of P = exp(score - lse), weights = P·dropout, dS = P (dP - sum of P dP) scale, in place of dP. */
-static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int64_t head, int64_t first, int64_t rows,
+static void NAME(backward_rows)(const cn_kernel *kernel, const cn__attention *a, int64_t head, int64_t first, int64_t rows,
                                 int64_t n, T *p, T *dp, T *weights, T *spare)
 {
     const cn_array *l = &kernel->in[5];
     const T *lse = (const T *)l->data + head_offset(l, head, 1);
     for (int64_t r = 0; r < rows; r++, p += a->ld, dp += a->ld, weights += a->ld) {
-        const int64_t seen = keys_seen(a, first + r), padded = pad(seen);
+        const int64_t seen = cn__keys_seen(a, first + r), padded = cn__attention_padded(seen);
         NAME(finish_scores)(a, head, first + r, p, seen, padded, spare);
         NAME(row_exp)(p, lse[(first + r) * l->stride[l->ndim - 1]], p, padded);
         NAME(fill_up)(p, seen, padded, 0);
@@ -177,40 +177,40 @@ static void NAME(backward_rows)(const cn_kernel *kernel, const attention *a, int
 }
 
 /* dP = g vᵀ; then dv += weightsᵀ g, dq = dS k, dk += dSᵀ q, for one block of a query head */
-static void NAME(backward_block)(const cn_kernel *kernel, const attention *a, const NAME(keys) * keys, int64_t head,
+static void NAME(backward_block)(const cn_kernel *kernel, const cn__attention *a, const NAME(keys) * keys, int64_t head,
                                  int64_t first, int thread)
 {
-    const int64_t kv = head / a->group, rows = a->tq - first < BLOCK_ROWS ? a->tq - first : BLOCK_ROWS,
-                  n = keys_seen(a, first + rows - 1);
-    T *p = (T *)(a->scratch + (size_t)thread * a->scratch_step), *dp = p + BLOCK_ROWS * a->ld;
-    T *weights = a->drop.p > 0 ? dp + BLOCK_ROWS * a->ld : p, *spare = dp + 2 * BLOCK_ROWS * a->ld;
+    const int64_t kv = head / a->group, rows = a->tq - first < CN__ATTENTION_ROWS ? a->tq - first : CN__ATTENTION_ROWS,
+                  n = cn__keys_seen(a, first + rows - 1);
+    T *p = (T *)(a->scratch + (size_t)thread * a->scratch_step), *dp = p + CN__ATTENTION_ROWS * a->ld;
+    T *weights = a->drop.p > 0 ? dp + CN__ATTENTION_ROWS * a->ld : p, *spare = dp + 2 * CN__ATTENTION_ROWS * a->ld;
     const NAME(matrix) g = NAME(matrix_of)(&kernel->in[0], head, first),
                        q = NAME(matrix_of)(&kernel->in[1], head, first);
     const NAME(place) dq = NAME(place_of)(&kernel->out[0], head, first), dk = NAME(place_of)(&kernel->out[1], kv, 0),
                       dv = NAME(place_of)(&kernel->out[2], kv, 0);
-    NAME(product)(product_scratch(a, thread), false, rows, n, a->e, q, keys->kt, p, a->ld, 1);
-    NAME(product)(product_scratch(a, thread), false, rows, n, a->ev, g, keys->vt, dp, a->ld, 1);
+    NAME(product)(a->gemm, product_scratch(a, thread), false, rows, n, a->e, q, keys->kt, p, a->ld, 1);
+    NAME(product)(a->gemm, product_scratch(a, thread), false, rows, n, a->ev, g, keys->vt, dp, a->ld, 1);
     NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
     NAME(product)
-    (product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv.v, dv.row, dv.col);
+    (a->gemm, product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv.v, dv.row, dv.col);
     NAME(product)
-    (product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v, dq.row,
+    (a->gemm, product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v, dq.row,
      dq.col);
     NAME(product)
-    (product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk.v, dk.row, dk.col);
+    (a->gemm, product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk.v, dk.row, dk.col);
 }
 
 /* One head of k and v: all queries that look at it, in order. */
 static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
-    const attention *a = user;
+    const cn__attention *a = user;
     for (int64_t kv = begin; kv < end; kv++) {
         NAME(zero_head)(NAME(place_of)(&kernel->out[1], kv, 0), a->tk, a->e);
         NAME(zero_head)(NAME(place_of)(&kernel->out[2], kv, 0), a->tk, a->ev);
         NAME(keys) keys = NAME(keys_of)(&kernel->in[2], &kernel->in[3], kv);
         if (a->packed_step && a->group * a->blocks > 1) NAME(pack_backward)(a, &keys, thread);
         for (int64_t head = kv * a->group; head < (kv + 1) * a->group; head++)
-            for (int64_t first = 0; first < a->tq; first += BLOCK_ROWS)
+            for (int64_t first = 0; first < a->tq; first += CN__ATTENTION_ROWS)
                 NAME(backward_block)(kernel, a, &keys, head, first, thread);
     }
 }

@@ -4,47 +4,17 @@
 
 #include "ops/block/block.h"
 #include "ops/block/block_gpu.h"
-
-enum {
-    CHANNELS = 32, /* at most, in a chunk */
-    LANES = 16,    /* sums side by side */
-    BLOCK = 512,   /* elements summed in their own type; blocks are summed in f64 */
-};
-
-typedef struct image {
-    int64_t n, c, s;
-    double count, eps; /* count: n s, elements a channel */
-} image;
-
-typedef struct moments {
-    double shift, x, xx, g, gx; /* sums of x - shift, (x - shift)², g, g (x - shift) */
-} moments;
-
-typedef struct channel {
-    double mean, var, r, gh; /* r = 1 / sqrt(var + eps); gh = sum of g (x - mean) r */
-} channel;
-
-static channel channel_of(const image *im, const moments *m)
-{
-    const double mean = m->x / im->count, var = m->xx / im->count - mean * mean;
-    channel c = { .mean = m->shift + mean, .var = var < 0 ? 0 : var };
-    c.r = 1 / sqrt(c.var + im->eps);
-    c.gh = im->count > 0 ? (m->gx - mean * m->g) * c.r : 0;
-    return c;
-}
-
-#define BODY "ops/block/batch_norm_body.h"
-#include "ops/block/each_type.h"
+#include "ops/kernels.h"
 
 static void over_channels(const cn_kernel *k, cn_body body)
 {
     const int64_t *shape = k->out[0].shape;
-    image im = { .n = shape[0], .c = shape[1], .s = 1, .eps = k->args[0].f };
+    cn__batch_image im = { .n = shape[0], .c = shape[1], .s = 1, .eps = k->args[0].f };
     for (int d = 2; d < k->out[0].ndim; d++) im.s *= shape[d];
     im.count = (double)im.n * (double)im.s;
     int64_t grain = cn__grain_of(4 * im.count);
     if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
-    cn_parallel(k, im.c, grain < CHANNELS ? grain : CHANNELS, body, &im);
+    cn_parallel(k, im.c, grain < CN__NORM_CHANNELS ? grain : CN__NORM_CHANNELS, body, &im);
     cn__kernel_done_all(k); /* not row by row: what else a tail reads would come from all over memory */
 }
 
@@ -118,7 +88,10 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
                            cn__per_channel("batch_norm", in[2], in[0]));
 }
 
-static void cpu(const cn_kernel *k) { over_channels(k, PICK(forward, k->in[0].dtype)); }
+static void cpu(const cn_kernel *k)
+{
+    over_channels(k, k->kernels->batch_norm.forward[cn__f64_entry(k->in[0].dtype)]);
+}
 
 const cn_op cn__op_batch_norm = {
     .call = "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
@@ -175,7 +148,10 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
     cn__norm_backward_define(&n, in[0], in[1], cn__per_channel("batch_norm_backward", in[2], in[1]), out);
 }
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
-static void backward_cpu(const cn_kernel *k) { over_channels(k, PICK(backward, k->in[0].dtype)); }
+static void backward_cpu(const cn_kernel *k)
+{
+    over_channels(k, k->kernels->batch_norm.backward[cn__f64_entry(k->in[0].dtype)]);
+}
 
 const cn_op cn__op_batch_norm_backward = {
     .call = "_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, float eps) -> (Tensor input, "

@@ -62,7 +62,7 @@ static double NAME(shift_of)(const T *x, int64_t n)
 }
 
 /* The rows of one channel lie far apart, and no hardware guesses the next one. */
-static void NAME(fetch_row)(const image *im, const T *x, const T *g, int64_t at)
+static void NAME(fetch_row)(const cn__batch_image *im, const T *x, const T *g, int64_t at)
 {
     for (int64_t i = at; i < at + im->s; i += 64 / (int64_t)sizeof(T)) {
         __builtin_prefetch(x + i);
@@ -71,7 +71,7 @@ static void NAME(fetch_row)(const image *im, const T *x, const T *g, int64_t at)
 }
 
 /* Every image gives a row to each channel. */
-static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_t begin, int64_t end, moments *m)
+static void NAME(gather_moments)(const cn__batch_image *im, const T *x, const T *g, int64_t begin, int64_t end, moments *m)
 {
     for (int64_t c = begin; c < end; c++) m[c - begin] = (moments){ .shift = im->count > 0 ? NAME(shift_of)(x + c * im->s, im->s) : 0 };
     for (int64_t n = 0; n < im->n; n++)
@@ -85,7 +85,7 @@ static void NAME(gather_moments)(const image *im, const T *x, const T *g, int64_
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const image *im = user;
+    const cn__batch_image *im = user;
     const T *x = k->in[0].data, *w = k->in[1].data, *b = k->in[2].data;
     T *y = k->out[0].data, mean[CHANNELS], scale[CHANNELS], add[CHANNELS];
     moments m[CHANNELS];
@@ -108,7 +108,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
 static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const image *im = user;
+    const cn__batch_image *im = user;
     const T *g = k->in[0].data, *x = k->in[1].data, *w = k->in[2].data;
     T *dx = k->out[0].data, mean[CHANNELS], scale[CHANNELS], g_mean[CHANNELS], gh_mean[CHANNELS];
     moments m[CHANNELS];

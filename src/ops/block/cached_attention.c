@@ -3,51 +3,39 @@
    Query i sees all of those and the new tokens up to i. args: used, scale. */
 #include <math.h>
 
-#include "cpu/gemm.h"
 #include "ops/block/attention_gpu.h"
 #include "ops/block/block.h"
+#include "ops/kernels.h"
 
-enum { BLOCK_ROWS = 48 }; /* query rows whose scores are in scratch at a time */
-
-typedef struct cached {
-    int64_t batch, t, heads, group, e; /* group: query heads a key head */
-    int64_t used, blocks, ld;          /* ld: elements from one row of scores to the next */
-    double scale;
-    char *scratch, *gemm_scratch;
-    size_t step, gemm_step; /* of a thread */
-} cached;
-
-#define BODY "ops/block/cached_attention_body.h"
-#include "ops/block/each_type.h"
-
-static cached cached_of(const cn_kernel *k)
+static cn__cached cached_of(const cn_kernel *k)
 {
     const cn_array *q = &k->in[0], *keys = &k->in[3];
-    cached a = { .batch = q->shape[0], .t = q->shape[1], .heads = q->shape[2], .e = q->shape[3] };
+    cn__cached a = { .batch = q->shape[0], .t = q->shape[1], .heads = q->shape[2], .e = q->shape[3] };
     a.group = keys->shape[2] ? a.heads / keys->shape[2] : 1;
-    a.blocks = (a.t + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    a.blocks = (a.t + CN__CACHED_ROWS - 1) / CN__CACHED_ROWS;
     a.ld = (keys->shape[1] + a.t + 15) / 16 * 16;
     if (k->args) a.used = k->args[0].i, a.scale = k->args[1].f;
-    const int64_t rows = a.t < BLOCK_ROWS ? a.t : BLOCK_ROWS;
+    const int64_t rows = a.t < CN__CACHED_ROWS ? a.t : CN__CACHED_ROWS;
     a.step = ((size_t)(rows * a.ld) * cn_dtype_size(q->dtype) + 63) / 64 * 64;
-    a.gemm_step = cn__gemm_alone_scratch(q->dtype == CN_F64);
+    a.gemm = cn__kernel_gemm(k, q->dtype);
+    a.gemm_step = cn__gemm_alone_scratch(a.gemm);
     a.scratch = k->scratch;
     return a;
 }
 
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    const cached a = cached_of(k);
+    const cn__cached a = cached_of(k);
     return (a.step + a.gemm_step) * (size_t)threads;
 }
 
 static void cpu(const cn_kernel *k)
 {
-    cached a = cached_of(k);
+    cn__cached a = cached_of(k);
     a.gemm_scratch = a.scratch + a.step * (size_t)cn_threads(k);
-    const double work = (double)(a.t < BLOCK_ROWS ? a.t : BLOCK_ROWS) * (double)(a.used + a.t) * (double)(a.e + 8) / 2;
-    if (k->out[0].numel)
-        cn_parallel(k, a.batch * a.heads * a.blocks, cn__grain_of(work), PICK(cached, k->in[0].dtype), &a);
+    const double work = (double)(a.t < CN__CACHED_ROWS ? a.t : CN__CACHED_ROWS) * (double)(a.used + a.t) * (double)(a.e + 8) / 2;
+    const cn_body body = k->kernels->cached_attention.cached[cn__f64_entry(k->in[0].dtype)];
+    if (k->out[0].numel) cn_parallel(k, a.batch * a.heads * a.blocks, cn__grain_of(work), body, &a);
 }
 
 static bool infer(cn_infer *i)

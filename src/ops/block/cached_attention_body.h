@@ -10,19 +10,19 @@ static NAME(matrix) NAME(head_of)(const cn_array *x, int64_t batch, int64_t head
 }
 
 /* One block of query rows of one head. Scores over the caches come first in a row, then those over the new tokens. */
-static void NAME(cached_block)(const cn_kernel *k, const cached *a, int64_t part, int thread)
+static void NAME(cached_block)(const cn_kernel *k, const cn__cached *a, int64_t part, int thread)
 {
-    const int64_t first = part % a->blocks * BLOCK_ROWS, head = part / a->blocks % a->heads,
+    const int64_t first = part % a->blocks * CN__CACHED_ROWS, head = part / a->blocks % a->heads,
                   b = part / a->blocks / a->heads;
-    const int64_t rows = a->t - first < BLOCK_ROWS ? a->t - first : BLOCK_ROWS, fresh = first + rows,
+    const int64_t rows = a->t - first < CN__CACHED_ROWS ? a->t - first : CN__CACHED_ROWS, fresh = first + rows,
                   kv = head / a->group;
     T *s = (T *)(a->scratch + (size_t)thread * a->step);
     void *scratch = a->gemm_scratch + (size_t)thread * a->gemm_step;
     const NAME(matrix) q = NAME(head_of)(&k->in[0], b, head, first);
     const NAME(matrix) keys = NAME(head_of)(&k->in[3], b, kv, 0), values = NAME(head_of)(&k->in[4], b, kv, 0);
-    if (a->used) NAME(product)(scratch, false, rows, a->used, a->e, q, NAME(transposed)(keys), s, a->ld, 1);
+    if (a->used) NAME(product)(a->gemm, scratch, false, rows, a->used, a->e, q, NAME(transposed)(keys), s, a->ld, 1);
     NAME(product)
-    (scratch, false, rows, fresh, a->e, q, NAME(transposed)(NAME(head_of)(&k->in[1], b, kv, 0)), s + a->used, a->ld, 1);
+    (a->gemm, scratch, false, rows, fresh, a->e, q, NAME(transposed)(NAME(head_of)(&k->in[1], b, kv, 0)), s + a->used, a->ld, 1);
     for (int64_t r = 0; r < rows; r++) {
         T *row = s + r * a->ld;
         const int64_t n = a->used + first + r + 1;
@@ -36,9 +36,9 @@ static void NAME(cached_block)(const cn_kernel *k, const cached *a, int64_t part
     const int64_t width = y->shape[3], step = a->heads * width;
     T *out = (T *)y->data + ((b * a->t + first) * a->heads + head) * width;
     if (a->used)
-        NAME(product)(scratch, false, rows, width, a->used, (NAME(matrix)){ s, a->ld, 1, 0 }, values, out, step, 1);
+        NAME(product)(a->gemm, scratch, false, rows, width, a->used, (NAME(matrix)){ s, a->ld, 1, 0 }, values, out, step, 1);
     NAME(product)
-    (scratch, a->used > 0, rows, width, fresh, (NAME(matrix)){ s + a->used, a->ld, 1, 0 },
+    (a->gemm, scratch, a->used > 0, rows, width, fresh, (NAME(matrix)){ s + a->used, a->ld, 1, 0 },
      NAME(head_of)(&k->in[2], b, kv, 0), out, step, 1);
 }
 

@@ -6,37 +6,7 @@
 
 #include "ops/block/block.h"
 #include "ops/block/block_gpu.h"
-
-typedef struct loss {
-    cn__columns c; /* logits along their classes */
-    const cn__loss_attrs *a;
-    cn_dtype target_dtype;
-    const void *target;
-    double smoothing, weight_sum; /* of all classes */
-    double total;                 /* what sums are divided by */
-    double *each;                 /* loss of every sample, before it is summed; NULL: no reduction */
-    bool none, faults;            /* faults: a class out of range is an error */
-} loss;
-
-/* Number of the first sample of a block of columns. */
-static int64_t sample_of(const loss *l, int64_t part)
-{
-    return part / l->c.blocks * l->c.inner + part % l->c.blocks * CN__COLUMNS;
-}
-
-/* -1: does not count */
-static int64_t target_of(const cn_kernel *k, const loss *l, int64_t sample)
-{
-    const int64_t t =
-        l->target_dtype == CN_I64 ? ((const int64_t *)l->target)[sample] : ((const int32_t *)l->target)[sample];
-    if (l->a->has_ignore && t == l->a->ignore_index) return -1;
-    if (t >= 0 && t < l->c.n) return t;
-    if (l->faults) cn_kernel_fault(k, t, l->c.n);
-    return -1;
-}
-
-#define BODY "ops/block/cross_entropy_body.h"
-#include "ops/block/each_type.h"
+#include "ops/kernels.h"
 
 static double weight_of(const void *w, bool wide, int64_t c)
 {
@@ -44,9 +14,9 @@ static double weight_of(const void *w, bool wide, int64_t c)
 }
 
 /* logits, target and weight stand at operands first, first + 1, first + 2. */
-static loss loss_of(const cn_kernel *k, int first)
+static cn__cross_entropy loss_of(const cn_kernel *k, int first)
 {
-    loss l = { .a = k->attrs,
+    cn__cross_entropy l = { .a = k->attrs,
                .target = k->in[first + 1].data,
                .target_dtype = k->in[first + 1].dtype,
                .smoothing = k->args[0].f,
@@ -59,23 +29,23 @@ static loss loss_of(const cn_kernel *k, int first)
     if (l.a->reduction != CN_MEAN) return l;
     l.total = 0;
     for (int64_t i = 0; i < k->in[first + 1].numel; i++) {
-        const int64_t t = target_of(k, &l, i);
+        const int64_t t = cn__target_of(k, &l, i);
         if (t >= 0) l.total += weight_of(w, wide, t);
     }
     return l;
 }
 
-static double work_of(const loss *l)
+static double work_of(const cn__cross_entropy *l)
 {
     return 4 * (double)l->c.n * (double)(l->c.inner < CN__COLUMNS ? l->c.inner : CN__COLUMNS);
 }
 
 static void cpu(const cn_kernel *k)
 {
-    loss l = loss_of(k, 0);
+    cn__cross_entropy l = loss_of(k, 0);
     l.faults = true;
     l.each = l.none ? NULL : k->scratch;
-    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), PICK(forward, k->in[0].dtype), &l);
+    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), k->kernels->cross_entropy.forward[cn__f64_entry(k->in[0].dtype)], &l);
     if (l.none) return;
     double sum = 0;
     for (int64_t i = 0; i < k->in[1].numel; i++) sum += l.each[i];
@@ -91,8 +61,8 @@ static size_t scratch(const cn_kernel *k, int threads)
 
 static void backward_cpu(const cn_kernel *k)
 {
-    loss l = loss_of(k, 1);
-    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), PICK(backward, k->in[1].dtype), &l);
+    cn__cross_entropy l = loss_of(k, 1);
+    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), k->kernels->cross_entropy.backward[cn__f64_entry(k->in[1].dtype)], &l);
 }
 
 /* ---- shapes */

@@ -2,7 +2,7 @@
 #include "ops/block/rows_body.h"
 
 /* Of `width` columns: the logarithm of the sum of exp, and the weighted sum of logits if smoothed. */
-static void NAME(columns)(const loss *l, const T *x, const T *w, int width, double *lse, double *smooth)
+static void NAME(columns)(const cn__cross_entropy *l, const T *x, const T *w, int width, double *lse, double *smooth)
 {
     const int64_t classes = l->c.n, step = l->c.inner;
     T max[CN__COLUMNS];
@@ -27,17 +27,17 @@ static void NAME(columns)(const loss *l, const T *x, const T *w, int width, doub
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const loss *l = user;
+    const cn__cross_entropy *l = user;
     const T *w = k->in[2].data;
     for (int64_t part = begin; part < end; part++) {
         int width;
         const int64_t at = cn__columns_at(&l->c, part, &width), first = sample_of(l, part);
         const T *x = (const T *)k->in[0].data + at;
         double lse[CN__COLUMNS], smooth[CN__COLUMNS];
-        const bool counts = l->c.inner > 1 || target_of(k, l, first) >= 0; /* rows that do not count cost nothing */
+        const bool counts = l->c.inner > 1 || cn__target_of(k, l, first) >= 0; /* rows that do not count cost nothing */
         if (counts) NAME(columns)(l, x, w, width, lse, smooth);
         for (int j = 0; j < width; j++) {
-            const int64_t t = target_of(k, l, first + j);
+            const int64_t t = cn__target_of(k, l, first + j);
             double value = 0;
             if (t >= 0) {
                 value = (1 - l->smoothing) * (w ? w[t] : 1) * (lse[j] - x[t * l->c.inner + j]);
@@ -51,7 +51,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
 }
 
 /* Of a sample with target t: what multiplies P, and what is taken from class c. */
-static void NAME(backward_column)(const loss *l, const T *x, const T *w, double lse, int64_t t, double scale, T *dx)
+static void NAME(backward_column)(const cn__cross_entropy *l, const T *x, const T *w, double lse, int64_t t, double scale, T *dx)
 {
     const int64_t step = l->c.inner;
     const double hard = scale * (1 - l->smoothing) * (w ? w[t] : 1), soft = scale * l->smoothing / (double)l->c.n;
@@ -65,7 +65,7 @@ static void NAME(backward_column)(const loss *l, const T *x, const T *w, double 
 static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const loss *l = user;
+    const cn__cross_entropy *l = user;
     const T *g = k->in[0].data, *w = k->in[3].data, *lse = k->in[4].data;
     for (int64_t part = begin; part < end; part++) {
         int width;
@@ -73,7 +73,7 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
         for (int j = 0; j < width; j++) {
             const T *x = (const T *)k->in[1].data + at + j;
             T *dx = (T *)k->out[0].data + at + j;
-            const int64_t t = target_of(k, l, first + j);
+            const int64_t t = cn__target_of(k, l, first + j);
             const double scale = g[l->none ? first + j : 0] / l->total;
             if (t >= 0) NAME(backward_column)(l, x, w, lse[first + j], t, scale, dx);
             else

@@ -6,25 +6,7 @@
 
 #include "ops/block/block.h"
 #include "ops/block/block_gpu.h"
-
-typedef struct sample {
-    const int64_t *label;          /* of each state */
-    int64_t states, width, frames; /* width: of a row in memory */
-    int64_t place;                 /* widths of the samples before */
-} sample;
-
-typedef struct ctc {
-    int64_t steps, classes, stride; /* stride: from a step to the next */
-    bool zero_infinity;
-    sample *samples;
-    double *levels; /* (N, T): what was taken away from rows; backward only */
-    void *rows;
-} ctc;
-
-#define LOG(x) _Generic((x), float: cn__f32_log(x, FUSED), double: log(x))
-#define BODY   "ops/block/ctc_body.h"
-#include "ops/block/each_type.h"
-#undef LOG
+#include "ops/kernels.h"
 
 static int64_t whole_at(const cn_array *a, int64_t i)
 {
@@ -47,10 +29,10 @@ static bool is_in_range(const operands *o, int64_t index, int64_t size)
 
 /* The states of sample n, whose labels begin at `start` of the targets; false: out of range somewhere. */
 static bool fill_sample(const operands *o, const cn__ctc_attrs *a, int64_t n, int64_t start, int64_t length,
-                        int64_t *label, sample *s)
+                        int64_t *label, cn__ctc_sample *s)
 {
     const int64_t steps = o->in[0].shape[0], classes = o->in[0].shape[2], frames = whole_at(&o->in[2], n);
-    *s = (sample){ .label = label, .states = 1, .width = 3 };
+    *s = (cn__ctc_sample){ .label = label, .states = 1, .width = 3 };
     label[0] = a->blank;
     if (!is_in_range(o, frames, steps + 1)) return false;
     for (int64_t i = 0; i < length; i++) {
@@ -68,13 +50,13 @@ static bool fill_sample(const operands *o, const cn__ctc_attrs *a, int64_t n, in
 static int64_t places(const cn_array *in) { return 2 * in[1].numel + 3 * in[0].shape[1]; }
 
 /* A sample that is out of range is left with no frames. */
-static ctc ctc_of(const operands *o)
+static cn__ctc ctc_of(const operands *o)
 {
     const cn__ctc_attrs *a = o->k->attrs;
     const int64_t samples = o->in[0].shape[1], classes = o->in[0].shape[2], total = o->in[1].numel;
     const bool flat = o->in[1].ndim == 1;
     const int64_t most = flat ? total : o->in[1].shape[1];
-    ctc c = { o->in[0].shape[0], classes, samples * classes, a->zero_infinity, o->k->scratch, NULL, NULL };
+    cn__ctc c = { o->in[0].shape[0], classes, samples * classes, a->zero_infinity, o->k->scratch, NULL, NULL };
     int64_t *label = (int64_t *)(void *)(c.samples + samples), start = 0, place = 0;
     c.levels = (double *)(void *)(label + places(o->in));
     c.rows = o->forward ? c.levels : c.levels + samples * c.steps;
@@ -82,7 +64,7 @@ static ctc ctc_of(const operands *o)
         if (!flat) start = n * most;
         int64_t length = whole_at(&o->in[3], n), room = flat ? total - start : most;
         if (!is_in_range(o, length, room + 1)) length = 0;
-        sample *s = &c.samples[n];
+        cn__ctc_sample *s = &c.samples[n];
         if (!fill_sample(o, a, n, start, length, label + place, s)) s->frames = 0;
         s->place = place;
         place += 2 * length + 3;
@@ -92,7 +74,7 @@ static ctc ctc_of(const operands *o)
     return c;
 }
 
-static int64_t grain_of(const ctc *c, const cn_array *in)
+static int64_t grain_of(const cn__ctc *c, const cn_array *in)
 {
     const int64_t samples = in[0].shape[1] > 0 ? in[0].shape[1] : 1;
     return cn__grain_of(8 * (double)c->steps * (double)(places(in) / samples));
@@ -101,13 +83,13 @@ static int64_t grain_of(const ctc *c, const cn_array *in)
 static size_t scratch_of(const cn_array *in, int64_t rows, int64_t levels)
 {
     const int64_t place = (int64_t)sizeof(int64_t) + rows * (int64_t)cn_dtype_size(in[0].dtype);
-    return (size_t)(in[0].shape[1] * (int64_t)(sizeof(sample) + (size_t)levels * sizeof(double)) + places(in) * place);
+    return (size_t)(in[0].shape[1] * (int64_t)(sizeof(cn__ctc_sample) + (size_t)levels * sizeof(double)) + places(in) * place);
 }
 
 static void cpu(const cn_kernel *k)
 {
-    ctc c = ctc_of(&(operands){ k->in, k, true });
-    cn_parallel(k, k->in[0].shape[1], grain_of(&c, k->in), PICK(forward, k->in[0].dtype), &c);
+    cn__ctc c = ctc_of(&(operands){ k->in, k, true });
+    cn_parallel(k, k->in[0].shape[1], grain_of(&c, k->in), k->kernels->ctc.forward[cn__f64_entry(k->in[0].dtype)], &c);
 }
 static size_t scratch(const cn_kernel *k, int threads)
 {
@@ -117,8 +99,8 @@ static size_t scratch(const cn_kernel *k, int threads)
 
 static void backward_cpu(const cn_kernel *k)
 {
-    ctc c = ctc_of(&(operands){ k->in + 1, k, false });
-    cn_parallel(k, k->in[1].shape[1], grain_of(&c, k->in + 1), PICK(backward, k->in[1].dtype), &c);
+    cn__ctc c = ctc_of(&(operands){ k->in + 1, k, false });
+    cn_parallel(k, k->in[1].shape[1], grain_of(&c, k->in + 1), k->kernels->ctc.backward[cn__f64_entry(k->in[1].dtype)], &c);
 }
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {

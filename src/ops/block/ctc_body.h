@@ -14,7 +14,7 @@ CN__INLINE T NAME(log_sum)(T a, T b, T c)
 }
 
 /* 0 where a state can be reached from the one but one before, else -infinity; 0 again behind the states. */
-static void NAME(skips)(const sample *s, T *skip)
+static void NAME(skips)(const cn__ctc_sample *s, T *skip)
 {
     for (int64_t i = 0; i < s->states + 2; i++)
         skip[i] = i >= s->states || (i > 1 && s->label[i] != s->label[i - 2]) ? 0 : (T)-INFINITY;
@@ -35,14 +35,14 @@ static double NAME(lower)(T *row, int64_t n)
 }
 
 /* The log-probability of all ways to be in each state after the first step, less what is returned. */
-static double NAME(alpha_begin)(const sample *s, const T *x, T *alpha)
+static double NAME(alpha_begin)(const cn__ctc_sample *s, const T *x, T *alpha)
 {
     NAME(fill)(alpha - 2, s->states + 2, (T)-INFINITY);
     for (int64_t i = 0; i < 2 && i < s->states; i++) alpha[i] = x[s->label[i]];
     return NAME(lower)(alpha, s->states);
 }
 
-static double NAME(alpha_step)(const sample *s, const T *x, const T *restrict skip, const T *restrict before,
+static double NAME(alpha_step)(const cn__ctc_sample *s, const T *x, const T *restrict skip, const T *restrict before,
                                T *restrict alpha)
 {
     const int64_t states = s->states;
@@ -53,7 +53,7 @@ static double NAME(alpha_step)(const sample *s, const T *x, const T *restrict sk
 }
 
 /* A path ends in the last label or the blank behind it. */
-static T NAME(alpha_end)(const sample *s, const T *alpha)
+static T NAME(alpha_end)(const cn__ctc_sample *s, const T *alpha)
 {
     return -NAME(log_sum)(alpha[s->states - 1], alpha[s->states - 2], (T)-INFINITY);
 }
@@ -61,10 +61,10 @@ static T NAME(alpha_end)(const sample *s, const T *alpha)
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const ctc *c = user;
+    const cn__ctc *c = user;
     T *out = k->out[0].data;
     for (int64_t n = begin; n < end; n++) {
-        const sample *s = &c->samples[n];
+        const cn__ctc_sample *s = &c->samples[n];
         const T *x = (const T *)k->in[0].data + n * c->classes;
         T *skip = (T *)c->rows + 3 * s->place, *alpha = skip + s->width + 2, *before = alpha + s->width;
         double loss = s->states > 1 ? INFINITY : 0; /* in no time, nothing can be said */
@@ -85,7 +85,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
 
 /* beta: the log-probability of all ways to go on from each state after step t, less what is returned; next: with the step
    t + 1 itself. */
-static double NAME(beta_step)(const sample *s, const T *x, const T *restrict skip, T *restrict next, T *restrict beta)
+static double NAME(beta_step)(const cn__ctc_sample *s, const T *x, const T *restrict skip, T *restrict next, T *restrict beta)
 {
     const int64_t states = s->states;
     for (int64_t i = 0; i < states; i++) next[i] = beta[i] + x[s->label[i]];
@@ -95,7 +95,7 @@ static double NAME(beta_step)(const sample *s, const T *x, const T *restrict ski
 }
 
 /* dx = -g · the probability of being in each label's states at each step, given the target; dx is 0 so far. */
-static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *skip, double *level, T *dx)
+static void NAME(occupancy)(const cn__ctc *c, const cn__ctc_sample *s, const T *x, T g, T *skip, double *level, T *dx)
 {
     T *alphas = skip + s->width + 2, *beta = skip + s->width * (s->frames + 1), *next = beta + s->width;
     NAME(skips)(s, skip);
@@ -123,10 +123,10 @@ static void NAME(occupancy)(const ctc *c, const sample *s, const T *x, T g, T *s
 static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const ctc *c = user;
+    const cn__ctc *c = user;
     const T *g = k->in[0].data;
     for (int64_t n = begin; n < end; n++) {
-        const sample *s = &c->samples[n];
+        const cn__ctc_sample *s = &c->samples[n];
         const T *x = (const T *)k->in[1].data + n * c->classes;
         T *dx = (T *)k->out[0].data + n * c->classes;
         for (int64_t t = 0; t < c->steps; t++) NAME(fill)(dx + t * c->stride, c->classes, 0);

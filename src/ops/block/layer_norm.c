@@ -4,26 +4,13 @@
 
 #include "ops/block/block.h"
 #include "ops/block/block_gpu.h"
+#include "ops/kernels.h"
 
-enum {
-    BLOCK_ROWS = 32, /* whose shares of dweight and dbias are summed in their own type; blocks are summed in f64 */
-    MOST_PARTS = 64, /* of the rows on the way back */
-};
+enum { MOST_PARTS = 64 }; /* of the rows on the way back */
 
-typedef struct norm {
-    int64_t n_rows, n;
-    bool centred;
-    double eps;
-    int64_t parts, part_rows; /* backward: from the sizes alone */
-    double *sums;             /* backward: of dweight and dbias, (parts, 2, n); then as much for each thread */
-} norm;
-
-#define BODY "ops/block/layer_norm_body.h"
-#include "ops/block/each_type.h"
-
-static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
+static cn__row_norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 {
-    norm j = { .n_rows = 1, .n = 1, .centred = centred };
+    cn__row_norm j = { .n_rows = 1, .n = 1, .centred = centred };
     if (k->args) j.eps = k->args[0].f; /* not while scratch is asked for */
     const int ndim = k->out[0].ndim;
     for (int d = 0; d < ndim; d++) *(d < ndim - axes ? &j.n_rows : &j.n) *= k->out[0].shape[d];
@@ -33,14 +20,14 @@ static norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 static void forward(const cn_kernel *k, bool centred)
 {
     const cn__norm_attrs *a = k->attrs;
-    norm j = norm_of(k, a->axes, centred);
-    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), PICK(forward, k->in[0].dtype), &j);
+    cn__row_norm j = norm_of(k, a->axes, centred);
+    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), k->kernels->layer_norm.forward[cn__f64_entry(k->in[0].dtype)], &j);
 }
 
-static norm backward_norm_of(const cn_kernel *k, bool centred)
+static cn__row_norm backward_norm_of(const cn_kernel *k, bool centred)
 {
     const cn__norm_backward_attrs *a = k->attrs;
-    norm j = norm_of(k, a->axes, centred);
+    cn__row_norm j = norm_of(k, a->axes, centred);
     const int64_t least = cn__grain_of(8 * (double)j.n), even = (j.n_rows + MOST_PARTS - 1) / MOST_PARTS;
     j.part_rows = least > even ? least : even;
     j.parts = (j.n_rows + j.part_rows - 1) / j.part_rows;
@@ -50,16 +37,17 @@ static norm backward_norm_of(const cn_kernel *k, bool centred)
 
 static void backward(const cn_kernel *k, bool centred)
 {
-    norm j = backward_norm_of(k, centred);
-    const cn_dtype dtype = k->in[0].dtype;
-    cn_parallel(k, j.parts, 1, PICK(backward_parts, dtype), &j);
-    if (j.sums) cn_parallel(k, 2 * j.n, cn__grain_of((double)j.parts), PICK(merge_parts, dtype), &j);
+    cn__row_norm j = backward_norm_of(k, centred);
+    const cn__layer_norm_kernels *kernels = &k->kernels->layer_norm;
+    const int f64 = cn__f64_entry(k->in[0].dtype);
+    cn_parallel(k, j.parts, 1, kernels->backward[f64], &j);
+    if (j.sums) cn_parallel(k, 2 * j.n, cn__grain_of((double)j.parts), kernels->merge[f64], &j);
 }
 
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
     const cn__norm_backward_attrs *a = k->attrs;
-    const norm j = backward_norm_of(k, true);
+    const cn__row_norm j = backward_norm_of(k, true);
     return a->weight || a->bias ? sizeof(double) * 2 * (size_t)(j.n * (j.parts + threads)) : 0;
 }
 

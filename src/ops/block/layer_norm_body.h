@@ -5,7 +5,7 @@ typedef struct NAME(scale) {
     T mean, r; /* h = (x - mean) r */
 } NAME(scale);
 
-static NAME(scale) NAME(scale_of)(const T *x, int64_t n, const norm *j)
+static NAME(scale) NAME(scale_of)(const T *x, int64_t n, const cn__row_norm *j)
 {
     const T mean = j->centred ? (T)(NAME(row_sum)(x, n) / (double)n) : 0;
     return (NAME(scale)){ mean, (T)(1 / sqrt(NAME(row_squares)(x, mean, n) / (double)n + j->eps)) };
@@ -13,7 +13,7 @@ static NAME(scale) NAME(scale_of)(const T *x, int64_t n, const norm *j)
 
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    const norm *j = user;
+    const cn__row_norm *j = user;
     const T *w = k->in[1].data, *b = j->centred ? k->in[2].data : NULL;
     for (int64_t row = begin, told = begin; row < end; row++) {
         const T *x = (const T *)k->in[0].data + row * j->n;
@@ -65,7 +65,7 @@ static void NAME(add_each)(const NAME(line) *l, int64_t begin, int64_t end, doub
 }
 
 /* dx = r (gw - mean(gw) - h mean(gw h)) */
-static void NAME(backward_row)(const NAME(line) *l, const norm *j, T *dx)
+static void NAME(backward_row)(const NAME(line) *l, const cn__row_norm *j, T *dx)
 {
     const int64_t n = j->n, whole = n - n % (2 * CN__LANES);
     double sum[2] = { 0 };
@@ -77,7 +77,7 @@ static void NAME(backward_row)(const NAME(line) *l, const norm *j, T *dx)
 }
 
 /* Rows of one block: their shares of dweight and dbias are summed in T, in `share`. */
-static void NAME(backward_block)(const cn_kernel *k, const norm *j, int64_t begin, int64_t end, T *share, int thread)
+static void NAME(backward_block)(const cn_kernel *k, const cn__row_norm *j, int64_t begin, int64_t end, T *share, int thread)
 {
     const int64_t n = j->n;
     for (int64_t row = begin, told = begin; row < end; row++) {
@@ -95,7 +95,7 @@ static void NAME(backward_block)(const cn_kernel *k, const norm *j, int64_t begi
 
 static void NAME(backward_parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    const norm *j = user;
+    const cn__row_norm *j = user;
     T *share = j->sums ? (T *)(j->sums + 2 * j->n * (j->parts + thread)) : NULL;
     for (int64_t part = begin; part < end; part++) {
         const int64_t first = part * j->part_rows, last = part + 1 < j->parts ? first + j->part_rows : j->n_rows;
@@ -113,7 +113,7 @@ static void NAME(backward_parts)(const cn_kernel *k, void *user, int64_t begin, 
 static void NAME(merge_parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
-    const norm *j = user;
+    const cn__row_norm *j = user;
     T *dw = k->out[1].numel ? k->out[1].data : NULL, *db = k->n_out > 2 && k->out[2].numel ? k->out[2].data : NULL;
     for (int64_t part = 1; part < j->parts; part++)
         for (int64_t i = begin; i < end; i++) j->sums[i] += j->sums[2 * j->n * part + i];

@@ -1,4 +1,6 @@
 /* Matrices with strides, and their product inside a part that a thread already runs, for one T. */
+#include "cpu/gemm.h"
+
 typedef struct NAME(matrix) {
     const T *v;
     int64_t row, col;
@@ -8,10 +10,10 @@ typedef struct NAME(matrix) {
 static NAME(matrix) NAME(transposed)(NAME(matrix) m) { return (NAME(matrix)){ m.v, m.col, m.row, 0 }; }
 
 /* C (rows, cols) = or += X (rows, inner) · Y (inner, cols), which may be packed; scratch: cn__gemm_alone_scratch bytes */
-static void NAME(product)(void *scratch, bool add, int64_t rows, int64_t cols, int64_t inner, NAME(matrix) x,
+static void NAME(product)(const cn__gemm_kernel *kernel, void *scratch, bool add, int64_t rows, int64_t cols, int64_t inner, NAME(matrix) x,
                           NAME(matrix) y, T *c, int64_t c_row, int64_t c_col)
 {
-    const cn__gemm g = { .f64 = sizeof(T) == 8,
+    const cn__gemm g = { .kernel = kernel,
                          .accumulate = add,
                          .m = rows,
                          .n = cols,

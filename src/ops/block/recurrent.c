@@ -9,96 +9,68 @@
    over all steps. Threads share the batch. */
 #include <math.h>
 
-#include "cpu/gemm.h"
 #include "ops/block/block_gpu.h"
 #include "ops/block/recurrent.h"
+#include "ops/kernels.h"
 
 /* Rows of the batch that go through the steps together: more where w, which each step reads again, is large. */
 enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */ };
 
-typedef struct recurrent {
-    int64_t kind, gates, steps, batch, width;
-    bool reverse;
-    const void *packed; /* w, or for the forward its transpose, for all threads; NULL: as it lies */
-    char *scratch;
-    size_t scratch_step; /* of a thread */
-} recurrent;
-
-static int64_t step_of(const recurrent *r, int64_t s) { return r->reverse ? r->steps - 1 - s : s; }
-static void *scratch_at(const recurrent *r, int thread) { return r->scratch + (size_t)thread * r->scratch_step; }
-
-static inline double sigmoid_f64(double x, bool fused)
-{
-    (void)fused;
-    return 1 / (1 + exp(-x));
-}
-static inline double tanh_f64(double x, bool fused)
-{
-    (void)fused;
-    return tanh(x);
-}
-#define SIGMOID(x) _Generic((x), float : cn__f32_sigmoid, double : sigmoid_f64)(x, FUSED)
-#define TANH(x)    _Generic((x), float : cn__f32_tanh, double : tanh_f64)(x, FUSED)
-
-#define BODY "ops/block/recurrent_body.h"
-#include "ops/block/each_type.h"
-
 /* y: any array (T,B,H) */
-static recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
+static cn__recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
 {
     const cn__recurrent_attrs *a = k->attrs;
-    return (recurrent){ .kind = a->kind,
+    return (cn__recurrent){ .kind = a->kind,
                         .gates = cn__recurrent_gates(a->kind),
                         .steps = y->shape[0],
                         .batch = y->shape[1],
                         .width = y->shape[2],
                         .reverse = a->reverse,
                         .scratch = k->scratch,
-                        .scratch_step = cn__gemm_alone_scratch(y->dtype == CN_F64) };
+                        .gemm = cn__kernel_gemm(k, y->dtype),
+                        .scratch_step = cn__gemm_alone_scratch(cn__kernel_gemm(k, y->dtype)) };
 }
 
-static int64_t rows_of(const recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
+static int64_t rows_of(const cn__recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
 
 /* Every step reads w again. */
-static bool packs(const recurrent *r) { return r->steps > 1; }
+static bool packs(const cn__recurrent *r) { return r->steps > 1; }
 
 /* w's (inner,cols) as the products of a step read it */
-static void pack_w(recurrent *r, const cn_array *w, int threads, bool transposed)
+static void pack_w(cn__recurrent *r, const cn_array *w, int threads, bool transposed)
 {
     if (!packs(r)) return;
     char *to = r->scratch + r->scratch_step * (size_t)threads;
     const int64_t H = r->width, GH = r->gates * H;
-    if (transposed) cn__gemm_pack_b(to, w->dtype == CN_F64, H, GH, w->data, 1, H);
-    else cn__gemm_pack_b(to, w->dtype == CN_F64, GH, H, w->data, H, 1);
+    if (transposed) cn__gemm_pack_b(r->gemm, to, H, GH, w->data, 1, H);
+    else cn__gemm_pack_b(r->gemm, to, GH, H, w->data, H, 1);
     r->packed = to;
 }
 
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    const recurrent r = recurrent_of(k, &k->out[0]);
-    const bool f64 = k->in[0].dtype == CN_F64;
-    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(f64, r.width, r.gates * r.width) : 0);
+    const cn__recurrent r = recurrent_of(k, &k->out[0]);
+    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(r.gemm, r.width, r.gates * r.width) : 0);
 }
 
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
-    const recurrent r = recurrent_of(k, &k->in[0]);
-    const bool f64 = k->in[0].dtype == CN_F64;
-    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(f64, r.gates * r.width, r.width) : 0);
+    const cn__recurrent r = recurrent_of(k, &k->in[0]);
+    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(r.gemm, r.gates * r.width, r.width) : 0);
 }
 
 static void cpu(const cn_kernel *k)
 {
-    recurrent r = recurrent_of(k, &k->out[0]);
+    cn__recurrent r = recurrent_of(k, &k->out[0]);
     pack_w(&r, &k->in[1], cn_threads(k), true);
-    cn_parallel(k, r.batch, rows_of(&r), PICK(forward, k->in[0].dtype), &r);
+    cn_parallel(k, r.batch, rows_of(&r), k->kernels->recurrent.forward[cn__f64_entry(k->in[0].dtype)], &r);
 }
 
 static void backward_cpu(const cn_kernel *k)
 {
-    recurrent r = recurrent_of(k, &k->in[0]);
+    cn__recurrent r = recurrent_of(k, &k->in[0]);
     pack_w(&r, &k->in[2], cn_threads(k), false);
-    cn_parallel(k, r.batch, rows_of(&r), PICK(backward, k->in[0].dtype), &r);
+    cn_parallel(k, r.batch, rows_of(&r), k->kernels->recurrent.backward[cn__f64_entry(k->in[0].dtype)], &r);
 }
 
 /* ---- shapes */
@@ -198,7 +170,7 @@ static cn_tensor *empty(cn_tensor *like) { return cn_zeros(like->ctx, cn__dtype(
 /* gate number k of (B,G·H) */
 static cn_tensor *gate(cn_tensor *all, int64_t k, int64_t width) { return cn_narrow(all, 1, k * width, width); }
 
-static void define_step(const recurrent *r, cn_tensor *x, cn_tensor *p, cn_tensor **h, cn_tensor **c, cn_tensor **saved)
+static void define_step(const cn__recurrent *r, cn_tensor *x, cn_tensor *p, cn_tensor **h, cn_tensor **c, cn_tensor **saved)
 {
     const int64_t H = r->width;
     cn_tensor *a = cn_add(x, p);
@@ -222,14 +194,14 @@ static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const c
 {
     (void)args;
     const cn__recurrent_attrs *a = attrs;
-    const recurrent r = {
+    const cn__recurrent r = {
         .kind = a->kind, .steps = cn_size(in[0], 0), .width = cn_size(in[1], 1), .reverse = a->reverse
     };
     steps s;
     if (!steps_begin(&s, ctx, r.steps)) return;
     cn_tensor *h = in[3], *c = in[4];
     for (int64_t k = 0; k < r.steps; k++) {
-        const int64_t t = step_of(&r, k);
+        const int64_t t = cn__recurrent_step(&r, k);
         define_step(&r, cn_select(in[0], 0, t), cn_linear(h, in[1], in[2]), &h, &c, &s.saved[t]);
         s.y[t] = h, s.c[t] = c;
     }
@@ -252,7 +224,7 @@ static cn_tensor *sigmoid_slope(cn_tensor *a) { return cn_mul(a, cn_rsub_s(a, 1)
 static cn_tensor *tanh_slope(cn_tensor *a) { return cn_rsub_s(cn_square(a), 1); }
 
 /* dx and of_h: gradients of x and of h·wᵀ at a step; see the kernel. */
-static void define_back(const recurrent *r, cn_tensor *saved, cn_tensor *h, cn_tensor *y, cn_tensor *c_before,
+static void define_back(const cn__recurrent *r, cn_tensor *saved, cn_tensor *h, cn_tensor *y, cn_tensor *c_before,
                         cn_tensor *c, cn_tensor **dh, cn_tensor **dc, cn_tensor **dx, cn_tensor **of_h)
 {
     cn_tensor *g[4] = { 0 }, *d[4];
@@ -286,7 +258,7 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
 {
     (void)args;
     const cn__recurrent_attrs *a = attrs;
-    const recurrent r = {
+    const cn__recurrent r = {
         .kind = a->kind, .steps = cn_size(in[0], 0), .width = cn_size(in[2], 1), .reverse = a->reverse
     };
     const bool lstm = r.kind == CN__LSTM, saves = lstm || r.kind == CN__GRU;
@@ -294,7 +266,7 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
     if (!steps_begin(&s, ctx, r.steps)) return;
     cn_tensor *dh = NULL, *dc = lstm ? cn_zeros_like(in[4]) : NULL;
     for (int64_t k = r.steps - 1; k >= 0; k--) {
-        const int64_t t = step_of(&r, k), last = k > 0 ? step_of(&r, k - 1) : 0;
+        const int64_t t = cn__recurrent_step(&r, k), last = k > 0 ? cn__recurrent_step(&r, k - 1) : 0;
         cn_tensor *g = cn_select(in[0], 0, t);
         dh = dh ? cn_add(dh, g) : g;
         if (in[1]) dc = cn_add(dc, cn_select(in[1], 0, t));

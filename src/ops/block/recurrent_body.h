@@ -8,15 +8,15 @@ static T *NAME(rows_at)(const cn_array *x, int64_t t, int64_t row)
 }
 
 /* The state before step number s, and rows of it: the one of the step before, or the first. */
-static const T *NAME(before)(const recurrent *r, const cn_array *all, const cn_array *first, int64_t s, int64_t row)
+static const T *NAME(before)(const cn__recurrent *r, const cn_array *all, const cn_array *first, int64_t s, int64_t row)
 {
-    return s > 0 ? NAME(rows_at)(all, step_of(r, s - 1), row) : (const T *)first->data + row * r->width;
+    return s > 0 ? NAME(rows_at)(all, cn__recurrent_step(r, s - 1), row) : (const T *)first->data + row * r->width;
 }
 
 static T NAME(bias_at)(const T *b, int64_t j) { return b ? b[j] : 0; }
 
 /* y holds h·wᵀ */
-static void NAME(plain_row)(const recurrent *r, const T *x, const T *b, T *y)
+static void NAME(plain_row)(const cn__recurrent *r, const T *x, const T *b, T *y)
 {
     const int64_t H = r->width;
     for (int64_t j = 0; j < H; j++) y[j] = x[j] + (y[j] + NAME(bias_at)(b, j));
@@ -55,7 +55,7 @@ static void NAME(gru_row)(int64_t H, const T *x, const T *b, const T *restrict h
 
 static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    const recurrent *r = user;
+    const cn__recurrent *r = user;
     const cn_array *x = &k->in[0], *h0 = &k->in[3], *c0 = &k->in[4], *y = &k->out[0], *c = &k->out[1];
     const cn_array *product = r->kind == CN__LSTM || r->kind == CN__GRU ? &k->out[2] : y;
     const int64_t H = r->width, GH = r->gates * H;
@@ -63,10 +63,10 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
                                      : NAME(transposed)((NAME(matrix)){ k->in[1].data, H, 1, 0 });
     const T *b = k->in[2].data;
     for (int64_t s = 0; s < r->steps; s++) {
-        const int64_t t = step_of(r, s);
+        const int64_t t = cn__recurrent_step(r, s);
         const T *h = NAME(before)(r, y, h0, s, begin);
         NAME(product)
-        (scratch_at(r, thread), false, end - begin, GH, H, (NAME(matrix)){ h, H, 1, 0 }, w,
+        (r->gemm, scratch_at(r, thread), false, end - begin, GH, H, (NAME(matrix)){ h, H, 1, 0 }, w,
          NAME(rows_at)(product, t, begin), product->shape[2], 1);
         for (int64_t i = begin; i < end; i++) {
             const T *xi = NAME(rows_at)(x, t, i);
@@ -82,7 +82,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
 /* ---- backwards: dh and dc come in as what arrives from the step after, and go out as what the gates leave of them for
    the step before; h·wᵀ's part of dh is added later. */
 
-static void NAME(plain_back)(const recurrent *r, const T *y, T *restrict dh, T *restrict dx)
+static void NAME(plain_back)(const cn__recurrent *r, const T *y, T *restrict dh, T *restrict dx)
 {
     for (int64_t j = 0; j < r->width; j++) {
         const T slope = r->kind == CN__RNN_TANH ? 1 - y[j] * y[j] : y[j] > 0;
@@ -126,9 +126,9 @@ static void NAME(add_row)(T *restrict to, const T *x, int64_t n)
 }
 
 /* One row of one step. */
-static void NAME(back_row)(const recurrent *r, const cn_kernel *k, int64_t s, int64_t i, T *dh, T *dc)
+static void NAME(back_row)(const cn__recurrent *r, const cn_kernel *k, int64_t s, int64_t i, T *dh, T *dc)
 {
-    const int64_t H = r->width, t = step_of(r, s);
+    const int64_t H = r->width, t = cn__recurrent_step(r, s);
     const cn_array *y = &k->in[5], *c = &k->in[6], *saved = &k->in[7];
     T *dx = NAME(rows_at)(&k->out[0], t, i);
     NAME(add_row)(dh, NAME(rows_at)(&k->in[0], t, i), H);
@@ -144,7 +144,7 @@ static void NAME(back_row)(const recurrent *r, const cn_kernel *k, int64_t s, in
 
 static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    const recurrent *r = user;
+    const cn__recurrent *r = user;
     const int64_t H = r->width, GH = r->gates * H;
     T *dh = (T *)k->out[2].data + begin * H, *dc = r->kind == CN__LSTM ? (T *)k->out[3].data + begin * H : NULL;
     const NAME(matrix) w =
@@ -154,7 +154,7 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
     for (int64_t s = r->steps - 1; s >= 0; s--) {
         for (int64_t i = begin; i < end; i++)
             NAME(back_row)(r, k, s, i, dh + (i - begin) * H, dc ? dc + (i - begin) * H : NULL);
-        const T *d = NAME(rows_at)(&k->out[r->kind == CN__GRU], step_of(r, s), begin);
-        NAME(product)(scratch_at(r, thread), true, end - begin, H, GH, (NAME(matrix)){ d, GH, 1, 0 }, w, dh, H, 1);
+        const T *d = NAME(rows_at)(&k->out[r->kind == CN__GRU], cn__recurrent_step(r, s), begin);
+        NAME(product)(r->gemm, scratch_at(r, thread), true, end - begin, H, GH, (NAME(matrix)){ d, GH, 1, 0 }, w, dh, H, 1);
     }
 }

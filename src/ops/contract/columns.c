@@ -1,6 +1,9 @@
 /* columns.c: cutting a convolution's work, and the way between images and columns. */
 #include "ops/contract/columns.h"
 
+#include "cpu/isa.h"
+#include "ops/kernels.h"
+
 enum {
     COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */
     LEAST_POSITIONS = 128,  /* in a chunk, however many channels there are */
@@ -9,14 +12,13 @@ enum {
     WALKS = 16,          /* taps walked at once */
 };
 
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 static cn__conv describe(const cn_kernel *k, const cn_array *x, const cn_array *weight, const cn_array *y)
 {
     const cn__conv_attrs *a = k->attrs;
     cn__conv c = { .k = k, .a = a, .x = x->data, .weight = weight->data, .y = y->data, .f64 = x->dtype == CN_F64 };
+    c.gemm = cn__kernel_gemm(k, x->dtype);
     c.s =
         (cn__conv_sizes){ x->shape[0], a->groups, weight->shape[1], weight->shape[0] / a->groups, { 0 }, { 0 }, { 0 } };
     c.size = c.f64 ? sizeof(double) : sizeof(float);
@@ -36,14 +38,14 @@ cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *wei
                       cn__conv_product product)
 {
     cn__conv c = describe(k, x, weight, y);
-    const int64_t channels = larger(c.s.c, 1), least = divide_up(LEAST_ROWS, c.volume);
-    c.block = cn__conv_smaller(larger(divide_up(channels, larger(blocks, 1)), least), channels);
-    if (c.block < channels) c.block = cn__conv_smaller(divide_up(c.block, BLOCK_CHANNELS) * BLOCK_CHANNELS, channels);
-    c.blocks = divide_up(channels, c.block);
+    const int64_t channels = cn__larger(c.s.c, 1), least = cn__divide_up(LEAST_ROWS, c.volume);
+    c.block = cn__smaller(cn__larger(cn__divide_up(channels, cn__larger(blocks, 1)), least), channels);
+    if (c.block < channels) c.block = cn__smaller(cn__divide_up(c.block, BLOCK_CHANNELS) * BLOCK_CHANNELS, channels);
+    c.blocks = cn__divide_up(channels, c.block);
     const int64_t fitting = COLUMN_BYTES / c.size / (c.block * c.volume) / LEAST_POSITIONS * LEAST_POSITIONS;
-    c.chunk = cn__conv_smaller(larger(fitting, LEAST_POSITIONS), c.positions);
-    c.chunks = divide_up(c.positions, c.chunk);
-    c.packs = cn__gemm_alone_scratch(c.f64);
+    c.chunk = cn__smaller(cn__larger(fitting, LEAST_POSITIONS), c.positions);
+    c.chunks = cn__divide_up(c.positions, c.chunk);
+    c.packs = cn__gemm_alone_scratch(c.gemm);
     c.columns = c.direct ? 0 : aligned((size_t)(c.block * c.volume * c.chunk * c.size));
     for (int i = 0; i < 4; i++) { /* the last block and the last chunk are smaller, and may need more */
         cn__gemm g = product(&c, i & 1 ? c.s.c - (c.blocks - 1) * c.block : c.block,
@@ -108,13 +110,13 @@ static walk walk_begin(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
     const int64_t *kernel = c->s.kernel, *out = c->s.out;
     const int64_t place[3] = { tap / kernel[2] / kernel[1], tap / kernel[2] % kernel[1], tap % kernel[2] };
     walk w = { .left = len, .depth = at / out[2] / out[1], .height = at / out[2] % out[1], .width = at % out[2] };
-    const int64_t begun = w.width ? cn__conv_smaller(out[2] - w.width, len) : 0;
+    const int64_t begun = w.width ? cn__smaller(out[2] - w.width, len) : 0;
     w.whole = (len - begun) / out[2];
     for (int d = 0; d < 3; d++) {
         const int64_t stride = c->a->stride[d], shift = place[d] * c->a->dilation[d] - c->a->padding[d];
         const int64_t room = c->s.in[d] - 1 - shift;
         w.shift[d] = shift;
-        w.first[d] = shift < 0 ? divide_up(-shift, stride) : 0;
+        w.first[d] = shift < 0 ? cn__divide_up(-shift, stride) : 0;
         w.last[d] = room < 0 ? 0 : room / stride + 1;
     }
     return w;
@@ -123,24 +125,22 @@ static walk walk_begin(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
 /* Taps from `tap` on, as many as are walked at once: what is divided for them is divided once for all channels. */
 static int64_t walks_begin(const cn__conv *c, walk *walks, int64_t tap, int64_t at, int64_t len)
 {
-    const int64_t n = cn__conv_smaller(WALKS, c->volume - tap);
+    const int64_t n = cn__smaller(WALKS, c->volume - tap);
     for (int64_t i = 0; i < n; i++) walks[i] = walk_begin(c, tap + i, at, len);
     return n;
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
-
-static inline __attribute__((always_inline)) bool walk_next(const cn__conv *c, walk *w, lines *l)
+CN__INLINE bool walk_next(const cn__conv *c, walk *w, lines *l)
 {
     if (!w->left) return false;
     const int64_t *in = c->s.in, *out = c->s.out, *stride = c->a->stride, y = w->height;
     const bool whole = w->width == 0 && w->whole > 0;
-    const int64_t stop = cn__conv_smaller(out[1], y + (whole ? w->whole : 1));
+    const int64_t stop = cn__smaller(out[1], y + (whole ? w->whole : 1));
     const int64_t alike = y < w->first[1] ? w->first[1] : y < w->last[1] ? w->last[1] : stop;
-    const int64_t end = cn__conv_smaller(out[2], w->width + w->left), first = clamp(w->first[2], w->width, end);
+    const int64_t end = cn__smaller(out[2], w->width + w->left), first = cn__clamp(w->first[2], w->width, end);
     const bool inside = w->depth >= w->first[0] && w->depth < w->last[0] && y >= w->first[1] && y < w->last[1];
-    *l = (lines){ .lines = cn__conv_smaller(alike, stop) - y, .run = end - w->width, .skip = first - w->width };
-    if (inside) l->count = clamp(w->last[2], first, end) - first;
+    *l = (lines){ .lines = cn__smaller(alike, stop) - y, .run = end - w->width, .skip = first - w->width };
+    if (inside) l->count = cn__clamp(w->last[2], first, end) - first;
     if (l->count)
         l->pixel = ((w->depth * stride[0] + w->shift[0]) * in[1] + y * stride[1] + w->shift[1]) * in[2] +
                    first * stride[2] + w->shift[2];
@@ -171,25 +171,22 @@ static moved moved_by(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
     const int64_t down = tap / c->s.kernel[2] * c->a->dilation[1] - c->a->padding[1], width = c->s.in[2];
     const int64_t right = tap % c->s.kernel[2] * c->a->dilation[2] - c->a->padding[2];
     moved m = { .offset = down * width + right };
-    m.first = clamp(-m.offset, at, at + len);
-    m.last = clamp(c->pixels - m.offset, m.first, at + len);
-    m.gap = cn__conv_smaller(right < 0 ? -right : right, width);
+    m.first = cn__clamp(-m.offset, at, at + len);
+    m.last = cn__clamp(c->pixels - m.offset, m.first, at + len);
+    m.gap = cn__smaller(right < 0 ? -right : right, width);
     m.edge = right < 0 ? 0 : width - m.gap;
     return m;
 }
 
-#define T       float
-#define EVENS   0, 2, 5, 7
-#define LOW     0, 4, 1, 5
-#define HIGH    2, 6, 3, 7
-#define NAME(x) x##_f32
-#include "columns_body.h"
-#define T       double
-#define EVENS   0, 3
-#define LOW     0, 2
-#define HIGH    1, 3
-#define NAME(x) x##_f64
-#include "columns_body.h"
+#define EVENS_f32 0, 2, 5, 7
+#define LOW_f32   0, 4, 1, 5
+#define HIGH_f32  2, 6, 3, 7
+#define EVENS_f64 0, 3
+#define LOW_f64   0, 2
+#define HIGH_f64  1, 3
+#define TEMPLATE  "ops/contract/columns_body.h"
+#define TYPES     CN__FLOAT_TYPES
+#include "cpu/each_type.h"
 
 char *cn__conv_columns(const cn__conv *c, char *image, int64_t at, int thread)
 {

@@ -17,6 +17,7 @@ typedef struct cn__conv {
     cn__conv_sizes s;
     char *x, *weight, *y;
     bool f64, direct;                  /* direct: the image is its own columns */
+    const cn__gemm_kernel *gemm;
     int64_t size;                      /* bytes of an element */
     int64_t volume, positions, pixels; /* of the kernel, of y, of x */
     int64_t row;                       /* elements of a row of a group's weight: c·volume */
@@ -52,8 +53,6 @@ static inline bool cn__conv_thin(const cn__conv *c) { return c->s.o == 1; }
 void cn__conv_thin_y(const cn__conv *c, void *y, const void *image, const void *weight, int64_t at, int64_t len);
 void cn__conv_thin_x(const cn__conv *c, const void *y, void *image, const void *weight, int64_t channels);
 void cn__conv_thin_w(const cn__conv *c, const void *y, const void *image, void *weight, int64_t channels);
-
-static inline int64_t cn__conv_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* From a row of a chunk's columns to the next. */
 static inline int64_t cn__conv_column_row(const cn__conv *c, int64_t len) { return c->direct ? c->positions : len; }

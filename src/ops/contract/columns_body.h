@@ -1,19 +1,15 @@
-/* columns_body.h: an image to columns and back, and products without columns, for one element type. Included by
-   columns.c, once for each.
+/* columns_body.h: an image to columns and back, and products without columns, for one element type T. Included by
+   columns.c. Lane numbers for 16-byte vectors:
 
-       T        element type
-       EVENS    of two vectors, the second of which begins with the last element of the first: every other element
-       LOW      the lower half of a vector, each element before one of a second vector
-       HIGH     the upper half
-       NAME(x)  x with a suffix of its own
-
-   No include guard, and the parameters are undefined at the end: both on purpose. */
+       NAME(EVENS)  of two vectors, the second of which begins with the last element of the first: every other element
+       NAME(LOW)    the lower half of a vector, each element before one of a second vector
+       NAME(HIGH)   the upper half */
 
 typedef T NAME(vec) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 enum { NAME(lanes) = 16 / sizeof(T) };
 
 /* to[i] = from[i·step] for step 1 or 2. Lines are short: a call of memcpy would cost more than the copy. */
-static inline __attribute__((always_inline)) void NAME(take_near)(T *restrict to, const T *restrict from, int64_t n,
+CN__INLINE void NAME(take_near)(T *restrict to, const T *restrict from, int64_t n,
                                                                   const int step)
 {
     enum { LANES = NAME(lanes) };
@@ -21,14 +17,14 @@ static inline __attribute__((always_inline)) void NAME(take_near)(T *restrict to
     for (int64_t i = 0;; i = i + LANES < last ? i + LANES : last) { /* the last vector ends with the line */
         const T *p = from + i * step;
         NAME(vec) v = *(const NAME(vec) *)p;
-        if (step == 2) v = __builtin_shufflevector(v, *(const NAME(vec) *)(p + LANES - 1), EVENS);
+        if (step == 2) v = __builtin_shufflevector(v, *(const NAME(vec) *)(p + LANES - 1), NAME(EVENS));
         *(NAME(vec) *)(to + i) = v;
         if (i == last) return;
     }
 }
 
 /* to[i] = from[i·step] */
-static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, const T *restrict from, int64_t n,
+CN__INLINE void NAME(take)(T *restrict to, const T *restrict from, int64_t n,
                                                              int64_t step)
 {
     if (n >= NAME(lanes) && step == 1) NAME(take_near)(to, from, n, 1);
@@ -38,7 +34,7 @@ static inline __attribute__((always_inline)) void NAME(take)(T *restrict to, con
 }
 
 /* to[i·step] += from[i] */
-static inline __attribute__((always_inline)) void NAME(give)(T *restrict to, const T *restrict from, int64_t n,
+CN__INLINE void NAME(give)(T *restrict to, const T *restrict from, int64_t n,
                                                              int64_t step)
 {
     enum { LANES = NAME(lanes) };
@@ -49,8 +45,8 @@ static inline __attribute__((always_inline)) void NAME(give)(T *restrict to, con
     if (step == 2)
         for (; i + LANES < n; i += LANES) { /* one more follows: elements up to it may be written */
             const NAME(vec) v = *(const NAME(vec) *)(from + i);
-            *(NAME(vec) *)(to + 2 * i) += __builtin_shufflevector(v, none, LOW);
-            *(NAME(vec) *)(to + 2 * i + LANES) += __builtin_shufflevector(v, none, HIGH);
+            *(NAME(vec) *)(to + 2 * i) += __builtin_shufflevector(v, none, NAME(LOW));
+            *(NAME(vec) *)(to + 2 * i + LANES) += __builtin_shufflevector(v, none, NAME(HIGH));
         }
     for (; i < n; i++) to[i * step] += from[i];
 }
@@ -192,9 +188,3 @@ static void NAME(thin_w)(const cn__conv *c, const T *y, const T *image, T *weigh
         for (int k = 0; k < LANES; k++) weight[r] += sum[k];
     }
 }
-
-#undef T
-#undef EVENS
-#undef LOW
-#undef HIGH
-#undef NAME

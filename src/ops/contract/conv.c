@@ -103,7 +103,7 @@ static void conv_grad(cn_grad_call *g)
 static cn__gemm conv_product(const cn__conv *c, int64_t channels, int64_t len)
 {
     (void)channels; /* all of them */
-    return (cn__gemm){ .f64 = c->f64,
+    return (cn__gemm){ .kernel = c->gemm,
                        .m = c->s.o,
                        .n = len,
                        .k = c->row,
@@ -127,7 +127,7 @@ static void conv_done(const cn__conv *c, int64_t item, int64_t at, int64_t len, 
 
 static void conv_unit(const cn__conv *c, int64_t index, int thread)
 {
-    const int64_t at = index % c->chunks * c->chunk, len = cn__conv_smaller(c->chunk, c->positions - at);
+    const int64_t at = index % c->chunks * c->chunk, len = cn__smaller(c->chunk, c->positions - at);
     const int64_t group = index / c->chunks % c->s.groups, n = index / c->chunks / c->s.groups;
     char *x = cn__conv_x(c, n, group, 0), *weight = c->weight + group * c->s.o * c->row * c->size,
          *y = cn__conv_y(c, n, group, at);
@@ -263,7 +263,7 @@ static void input_grad(cn_grad_call *g)
 /* columns(c·t, len) = weight(o, c·t)ᵀ · y(o, len) */
 static cn__gemm input_product(const cn__conv *c, int64_t channels, int64_t len)
 {
-    return (cn__gemm){ .f64 = c->f64,
+    return (cn__gemm){ .kernel = c->gemm,
                        .m = channels * c->volume,
                        .n = len,
                        .k = c->s.o,
@@ -277,7 +277,7 @@ static cn__gemm input_product(const cn__conv *c, int64_t channels, int64_t len)
 
 static void input_unit(const cn__conv *c, int64_t index, int thread)
 {
-    const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
+    const int64_t first = index % c->blocks * c->block, channels = cn__smaller(c->block, c->s.c - first);
     const int64_t group = index / c->blocks % c->s.groups, n = index / c->blocks / c->s.groups;
     char *x = cn__conv_x(c, n, group, first),
          *weight = c->weight + (group * c->s.o * c->row + first * c->volume) * c->size;
@@ -285,7 +285,7 @@ static void input_unit(const cn__conv *c, int64_t index, int thread)
     if (bytes) memset(x, 0, bytes);
     if (cn__conv_thin(c)) cn__conv_thin_x(c, cn__conv_y(c, n, group, 0), x, weight, channels);
     for (int64_t at = 0; at < c->positions && !cn__conv_thin(c); at += c->chunk) {
-        const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
+        const int64_t len = cn__smaller(c->chunk, c->positions - at);
         cn__gemm g = input_product(c, channels, len);
         g.a = weight;
         g.b = cn__conv_y(c, n, group, at);
@@ -407,7 +407,7 @@ static void weight_grad(cn_grad_call *g)
 /* weight(o, c·t) += y(o, len) · columns(c·t, len)ᵀ */
 static cn__gemm weight_product(const cn__conv *c, int64_t channels, int64_t len)
 {
-    return (cn__gemm){ .f64 = c->f64,
+    return (cn__gemm){ .kernel = c->gemm,
                        .accumulate = true,
                        .m = c->s.o,
                        .n = channels * c->volume,
@@ -423,7 +423,7 @@ static cn__gemm weight_product(const cn__conv *c, int64_t channels, int64_t len)
 static int64_t weight_parts(const cn__conv *c)
 {
     const int64_t units = c->s.groups * c->blocks;
-    return units < CN__CONV_SHARES && c->s.n > 1 ? cn__conv_smaller(c->s.n, CN__CONV_SHARES / units) : 1;
+    return units < CN__CONV_SHARES && c->s.n > 1 ? cn__smaller(c->s.n, CN__CONV_SHARES / units) : 1;
 }
 
 static int64_t weight_numel(const cn__conv *c) { return c->s.groups * c->s.o * c->row; }
@@ -437,7 +437,7 @@ static char *weight_sums(const cn__conv *c, int64_t part)
 
 static void weight_unit(const cn__conv *c, int64_t index, int thread)
 {
-    const int64_t first = index % c->blocks * c->block, channels = cn__conv_smaller(c->block, c->s.c - first);
+    const int64_t first = index % c->blocks * c->block, channels = cn__smaller(c->block, c->s.c - first);
     const int64_t group = index / c->blocks % c->s.groups, part = index / c->blocks / c->s.groups,
                   parts = weight_parts(c);
     char *sums = weight_sums(c, part) + (group * c->s.o * c->row + first * c->volume) * c->size;
@@ -447,7 +447,7 @@ static void weight_unit(const cn__conv *c, int64_t index, int thread)
         char *x = cn__conv_x(c, n, group, first);
         if (cn__conv_thin(c)) cn__conv_thin_w(c, cn__conv_y(c, n, group, 0), x, sums, channels);
         for (int64_t at = 0; at < c->positions && !cn__conv_thin(c); at += c->chunk) {
-            const int64_t len = cn__conv_smaller(c->chunk, c->positions - at);
+            const int64_t len = cn__smaller(c->chunk, c->positions - at);
             cn__gemm g = weight_product(c, channels, len);
             g.a = cn__conv_y(c, n, group, at);
             g.b = cn__conv_gather(c, x, channels, at, len, thread);
@@ -467,7 +467,7 @@ static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t e
     const char *const sums = weight_sums(c, 0);
     for (int64_t i = begin, n; i < end; i += n) {
         double sum[MERGED] = { 0 };
-        n = cn__conv_smaller(MERGED, end - i);
+        n = cn__smaller(MERGED, end - i);
         for (int64_t p = 0; p < parts; p++) {
             const void *from = sums + (p * numel + i) * c->size;
             if (c->f64)
@@ -487,7 +487,7 @@ static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t e
 static cn__conv weight_of(const cn_kernel *k)
 {
     const int64_t images = k->in[1].shape[0], small = 1 << 16;
-    const int64_t parts = k->out[0].numel <= small && images > 1 ? cn__conv_smaller(images, CN__CONV_SHARES) : 1;
+    const int64_t parts = k->out[0].numel <= small && images > 1 ? cn__smaller(images, CN__CONV_SHARES) : 1;
     return cn__conv_cut(k, &k->in[1], &k->out[0], &k->in[0], CN__CONV_SHARES / parts, weight_product);
 }
 

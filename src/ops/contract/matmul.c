@@ -1,6 +1,8 @@
 /* matmul: a(..., m, k) · b(..., k, n) → (..., m, n); the axes before the last two broadcast. */
 #include "cpu/gemm.h"
+#include "cpu/isa.h"
 #include "ops/contract/contract.h"
+#include "ops/kernels.h"
 
 static bool is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
 
@@ -98,7 +100,7 @@ static cn__gemm_storage storage(cn_dtype t)
 static cn__gemm product(const cn_kernel *k)
 {
     const cn_array *a = &k->in[0], *b = &k->in[1], *c = &k->out[0];
-    cn__gemm g = { .f64 = c->dtype == CN_F64,
+    cn__gemm g = { .kernel = cn__kernel_gemm(k, c->dtype),
                    .a_storage = storage(a->dtype),
                    .b_storage = storage(b->dtype),
                    .a = a->data,
@@ -135,15 +137,44 @@ static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *
     }
 }
 
-#define T       uint8_t
-#define NAME(x) x##_8
-#include "matmul_body.h"
-#define T       uint32_t
-#define NAME(x) x##_32
-#include "matmul_body.h"
-#define T       uint64_t
-#define NAME(x) x##_64
-#include "matmul_body.h"
+/* ---- whole numbers: modulo the size of an element, and so signed numbers are multiplied like unsigned ones ---- */
+
+CN__INLINE uint64_t load(const void *x, int64_t at, const size_t size)
+{
+    return size == 8 ? ((const uint64_t *)x)[at] : size == 4 ? ((const uint32_t *)x)[at] : ((const uint8_t *)x)[at];
+}
+CN__INLINE void store(void *x, int64_t at, uint64_t value, const size_t size)
+{
+    if (size == 8) ((uint64_t *)x)[at] = value;
+    else if (size == 4) ((uint32_t *)x)[at] = (uint32_t)value;
+    else ((uint8_t *)x)[at] = (uint8_t)value;
+}
+
+/* Row r of all rows of the batch, for elements of `size` bytes: a constant where this is inlined. */
+CN__INLINE void multiply_row(const cn_kernel *k, const cn__gemm *g, int64_t r, const size_t size)
+{
+    int64_t i = r % g->m, a_at, b_at, c_at;
+    batch_offsets(g, r / g->m, &a_at, &b_at, &c_at);
+    a_at += i * g->a_row, c_at += i * g->c_row;
+    for (int64_t j = 0; j < g->n; j++) {
+        uint64_t sum = 0;
+        for (int64_t p = 0; p < g->k; p++)
+            sum += load(k->in[0].data, a_at + p * g->a_col, size) *
+                   load(k->in[1].data, b_at + j * g->b_col + p * g->b_row, size);
+        store(k->out[0].data, c_at + j * g->c_col, sum, size);
+    }
+}
+
+static void multiply_rows(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const size_t size = cn_dtype_size(k->out[0].dtype);
+    for (int64_t r = begin; r < end; r++) {
+        if (size == 8) multiply_row(k, user, r, 8);
+        else if (size == 4) multiply_row(k, user, r, 4);
+        else multiply_row(k, user, r, 1);
+    }
+}
 
 typedef struct finished {
     const cn_kernel *k;
@@ -167,13 +198,8 @@ static void cpu(const cn_kernel *k)
         return;
     }
     if (!k->out[0].numel) return;
-    size_t size = cn_dtype_size(k->out[0].dtype);
     double work = (double)g.n * (double)(g.k ? g.k : 1);
-    cn_parallel(k, k->out[0].numel / g.n, work < 16384 ? (int64_t)(16384 / work) : 1,
-                size == 8   ? rows_64
-                : size == 4 ? rows_32
-                            : rows_8,
-                &g);
+    cn_parallel(k, k->out[0].numel / g.n, work < 16384 ? (int64_t)(16384 / work) : 1, multiply_rows, &g);
     cn__kernel_done_all(k);
 }
 

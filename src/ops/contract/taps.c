@@ -1,17 +1,13 @@
-/* Geometry of cells, cutting the work, and handing it to the kernels of taps_body.h. */
+/* Convolution by taps: geometry of cells, cutting the work, and handing it to the kernels of taps_cpu.c. */
 #include "ops/contract/taps.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "ops/contract/taps_cells.h"
+#include "ops/kernels.h"
 
 enum {
     SHARES = 16,            /* worth cutting the work into */
-    TILE_ROWS = 6,          /* with two vectors of positions: 12 accumulators, two of cells and one of weights */
-    DOT_ROWS = 4,           /* with three taps: 12 accumulators, four of y and one of x */
     CHUNK = 1024,           /* positions: about */
     ROUND = 64,             /* positions: a multiple of what any kernel takes at a time */
-    MOST_LANES = 8,         /* of a vector */
     SLICE = 320,            /* about as many products in one go: a panel of cells stays in L1 */
     SLICE_BYTES = 1 << 17,  /* of cells: they stay in L2 */
     BLOCK_ROWS = 96,        /* at most, so that the results of a chunk stay in L2 */
@@ -23,11 +19,6 @@ enum {
     SMALL_WEIGHT = 1 << 16, /* elements that may be summed up apart for parts of the images */
 };
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t round_up(int64_t a, int64_t unit) { return divide_up(a, unit) * unit; }
-static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 static size_t aligned(int64_t bytes) { return ((size_t)bytes + 63) & ~(size_t)63; }
 
 /* ---- geometry ---- */
@@ -119,89 +110,40 @@ bool cn__taps_suit_weight(const cn__taps *t)
     return copies_pay(t) && t->positions >= LEAST_SUMMED && t->n && t->channels;
 }
 
-/* ---- lines of cells and the pixels they stand for ---- */
-
-/* `count` cells from `at` on, whose first pixel is `pixel`. */
-typedef struct run {
-    int64_t at, count, pixel;
-} run;
-
-typedef struct walk {
-    const cn__taps *t;
-    int64_t at, end;     /* cells done, and all */
-    int64_t z, y, x;     /* the next cell */
-    int64_t origin[3];   /* pixel of cell 0 */
-    int64_t first, last; /* x with a pixel */
-} walk;
-
-static int64_t origin_of(const cn__tap_axis *a, int64_t copy) { return a->from + (a->apart ? copy * a->by : 0); }
-
-static walk walk_begin(const cn__taps *t, int64_t copy, int64_t from, int64_t cells)
-{
-    const cn__tap_axis *a = t->axis;
-    const int64_t across = a[2].apart ? a[2].count : 1; /* copies */
-    walk w = { .t = t, .end = cells, .z = from / t->plane, .y = from % t->plane / t->line, .x = from % t->line };
-    w.origin[0] = a[0].from;
-    w.origin[1] = origin_of(&a[1], copy / across);
-    w.origin[2] = origin_of(&a[2], copy % across);
-    w.first = larger(-w.origin[2], 0);
-    w.last = larger(a[2].pixels - w.origin[2], w.first);
-    return w;
-}
-
-/* The next line, or the part of it that is walked. */
-static inline __attribute__((always_inline)) bool walk_next(walk *w, run *r)
-{
-    if (w->at >= w->end) return false;
-    const cn__tap_axis *a = w->t->axis;
-    const int64_t depth = w->z + w->origin[0], height = w->y + w->origin[1];
-    const int64_t stop = smaller(w->t->line, w->x + w->end - w->at), first = clamp(w->first, w->x, stop);
-    const bool inside = depth >= 0 && depth < a[0].pixels && height >= 0 && height < a[1].pixels;
-    r->at = w->at + first - w->x;
-    r->count = inside ? clamp(w->last, first, stop) - first : 0;
-    r->pixel = (depth * a[1].pixels + height) * a[2].pixels + first + w->origin[2];
-    w->at += stop - w->x;
-    w->x = 0;
-    if (++w->y == a[1].cells) w->y = 0, w->z++;
-    return true;
-}
-
 /* ---- cutting ---- */
 
-static int64_t numel_of(const cn__taps *t) { return t->groups * t->rows * t->channels * t->volume; }
-static size_t offset_bytes(const cn__taps *t) { return aligned(t->slice * t->volume * (int64_t)sizeof(int64_t)); }
 
 static void cut_channels(cn__taps *t, int64_t products, int64_t bytes)
 {
-    const int64_t most = larger(smaller(products / t->volume, SLICE_BYTES / bytes), 1);
-    t->slice = larger(divide_up(t->channels, larger(divide_up(t->channels, most), 1)), 1);
-    t->slices = larger(divide_up(t->channels, t->slice), 1);
+    const int64_t most = cn__larger(cn__smaller(products / t->volume, SLICE_BYTES / bytes), 1);
+    t->slice = cn__larger(cn__divide_up(t->channels, cn__larger(cn__divide_up(t->channels, most), 1)), 1);
+    t->slices = cn__larger(cn__divide_up(t->channels, t->slice), 1);
 }
 
 static void cut_rows(cn__taps *t, int64_t height, int64_t others)
 {
-    const int64_t wanted = smaller(divide_up(SHARES, larger(others, 1)), t->rows / LEAST_ROWS);
-    t->tiles = divide_up(t->rows, height);
-    t->height = t->rows / larger(t->tiles, 1);
-    t->higher = t->rows % larger(t->tiles, 1);
-    t->blocks = clamp(larger(wanted, divide_up(t->rows, BLOCK_ROWS)), 1, larger(t->tiles, 1));
+    const int64_t wanted = cn__smaller(cn__divide_up(SHARES, cn__larger(others, 1)), t->rows / LEAST_ROWS);
+    t->tiles = cn__divide_up(t->rows, height);
+    t->height = t->rows / cn__larger(t->tiles, 1);
+    t->higher = t->rows % cn__larger(t->tiles, 1);
+    t->blocks = cn__clamp(cn__larger(wanted, cn__divide_up(t->rows, BLOCK_ROWS)), 1, cn__larger(t->tiles, 1));
 }
 
 static void cut_positions(cn__taps *t)
 {
     const int64_t line = 64 / t->size;
-    t->chunk = round_up(divide_up(t->positions, divide_up(t->positions, CHUNK)), ROUND);
-    t->chunks = divide_up(t->positions, t->chunk);
-    t->span = round_up(t->chunk + t->reach, 2 * line) + line; /* odd in cache lines: taps do not displace each other */
+    t->chunk = cn__round_up(cn__divide_up(t->positions, cn__divide_up(t->positions, CHUNK)), ROUND);
+    t->chunks = cn__divide_up(t->positions, t->chunk);
+    t->span = cn__round_up(t->chunk + t->reach, 2 * line) + line; /* odd in cache lines: taps do not displace each other */
 }
 
 static cn__taps cut(const cn__taps *given)
 {
     cn__taps t = *given;
     cut_positions(&t);
-    cut_rows(&t, TILE_ROWS, t.n * t.chunks * t.groups);
+    cut_rows(&t, CN__TAPS_TILE_ROWS, t.n * t.chunks * t.groups);
     cut_channels(&t, SLICE, t.copies * t.span * t.size);
-    t.shared = offset_bytes(&t) + aligned(numel_of(&t) * t.size);
+    t.shared = cn__taps_offset_bytes(&t) + aligned(cn__taps_numel(&t) * t.size);
     t.cells = aligned(t.slice * t.copies * t.span * t.size);
     return t;
 }
@@ -212,28 +154,17 @@ static cn__taps cut_for_weights(const cn__taps *given)
 {
     cn__taps t = *given;
     cut_positions(&t);
-    t.parts = numel_of(&t) <= SMALL_WEIGHT ? clamp(t.n, 1, SHARES) : 1;
-    t.run = t.chunks > 1 ? 1 : clamp(CHUNK / t.chunk, 1, larger(divide_up(t.n, t.parts), 1));
-    cut_rows(&t, DOT_ROWS, t.parts * t.groups);
+    t.parts = cn__taps_numel(&t) <= SMALL_WEIGHT ? cn__clamp(t.n, 1, SHARES) : 1;
+    t.run = t.chunks > 1 ? 1 : cn__clamp(CHUNK / t.chunk, 1, cn__larger(cn__divide_up(t.n, t.parts), 1));
+    cut_rows(&t, CN__TAPS_DOT_ROWS, t.parts * t.groups);
     cut_channels(&t, INT64_MAX, t.run * t.copies * t.span * t.size);
-    t.shared = offset_bytes(&t) + (t.parts > 1 ? aligned(t.parts * numel_of(&t) * t.size) : 0);
+    t.shared = cn__taps_offset_bytes(&t) + (t.parts > 1 ? aligned(t.parts * cn__taps_numel(&t) * t.size) : 0);
     t.cells = aligned(t.run * t.slice * t.copies * t.span * t.size);
-    t.rest = aligned(t.run * divide_up(t.tiles, t.blocks) * DOT_ROWS * MOST_LANES * t.size);
+    t.rest = aligned(t.run * cn__divide_up(t.tiles, t.blocks) * CN__TAPS_DOT_ROWS * CN__TAPS_MOST_LANES * t.size);
     return t;
 }
 
-/* Tiles are of equal height, but that the first ones may have a row more. */
-static int64_t tile_rows(const cn__taps *t, int64_t tile) { return t->height + (tile < t->higher); }
-static int64_t tile_row(const cn__taps *t, int64_t tile) { return t->height * tile + smaller(tile, t->higher); }
-
 /* ---- scratch: offsets; packed weights, or the sums of parts; then of each thread cells, and the rest of rows ---- */
-
-static void *after_offsets(const cn__taps *t) { return (char *)t->k->scratch + offset_bytes(t); }
-
-static char *own_scratch(const cn__taps *t, int thread)
-{
-    return (char *)t->k->scratch + t->shared + (size_t)thread * (t->cells + t->rest);
-}
 
 static size_t all_scratch(const cn__taps *t, int threads) { return t->shared + (size_t)threads * (t->cells + t->rest); }
 
@@ -250,8 +181,7 @@ static void fill_offsets(const cn__taps *t, int64_t *offset)
 }
 
 /* Rows [first, last) of a group of an image are final at positions [from, from + n). */
-static void tell_done(const cn__taps *t, int64_t group, int64_t first, int64_t last, int64_t from, int64_t n,
-                      int thread)
+void cn__taps_done(const cn__taps *t, int64_t group, int64_t first, int64_t last, int64_t from, int64_t n, int thread)
 {
     const int64_t plane = t->positions, at = group * t->rows * plane + from;
     if (n == plane) cn_kernel_done(t->k, at + first * plane, at + last * plane, thread);
@@ -259,58 +189,11 @@ static void tell_done(const cn__taps *t, int64_t group, int64_t first, int64_t l
         for (int64_t r = first; r < last; r++) cn_kernel_done(t->k, at + r * plane, at + r * plane + n, thread);
 }
 
-/* ---- kernels, by type and instruction set ---- */
-
-#define T            float
-#define BITS         int32_t
-#define BYTES        16
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f32
-#include "ops/contract/taps_body.h"
-#define T            double
-#define BITS         int64_t
-#define BYTES        16
-#define FMA(x, y, z) ((x) * (y) + (z))
-#define NAME(x)      x##_f64
-#include "ops/contract/taps_body.h"
-
-#if defined(__x86_64__)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-#define T            float
-#define BITS         int32_t
-#define BYTES        32
-#define FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
-#define NAME(x)      x##_f32_avx2
-#include "ops/contract/taps_body.h"
-#define T            double
-#define BITS         int64_t
-#define BYTES        32
-#define FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
-#define NAME(x)      x##_f64_avx2
-#include "ops/contract/taps_body.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#define PICK(f, t)                                                                                            \
-    (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? (t)->f64 ? f##_f64_avx2 : f##_f32_avx2 \
-     : (t)->f64                                                      ? f##_f64                                \
-                                                                     : f##_f32)
-#else
-#define PICK(f, t) ((t)->f64 ? f##_f64 : f##_f32)
-#endif
-
 /* ---- running ---- */
 
 static void in_parallel(const cn__taps *t, int64_t units, double products, cn_body body)
 {
-    const double work = products / (double)larger(units, 1), least = 1 << 16;
+    const double work = products / (double)cn__larger(units, 1), least = 1 << 16;
     cn_parallel(t->k, units, work < least ? (int64_t)(least / (work + 1)) + 1 : 1, body, (void *)t);
 }
 
@@ -328,10 +211,11 @@ size_t cn__taps_scratch(const cn__taps *given, int threads)
 
 void cn__taps_run(const cn__taps *given)
 {
+    const cn__taps_kernels *kernels = &given->k->kernels->taps;
     const cn__taps t = cut(given);
     fill_offsets(&t, t.k->scratch);
-    in_parallel(&t, t.groups * t.tiles, (double)numel_of(&t), PICK(pack, &t));
-    in_parallel(&t, t.n * t.chunks * t.groups * t.blocks, products_of(&t), PICK(convolve, &t));
+    in_parallel(&t, t.groups * t.tiles, (double)cn__taps_numel(&t), kernels->pack[t.f64]);
+    in_parallel(&t, t.n * t.chunks * t.groups * t.blocks, products_of(&t), kernels->convolve[t.f64]);
 }
 
 size_t cn__taps_weigh_scratch(const cn__taps *given, int threads)
@@ -342,8 +226,9 @@ size_t cn__taps_weigh_scratch(const cn__taps *given, int threads)
 
 void cn__taps_weigh(const cn__taps *given)
 {
+    const cn__taps_kernels *kernels = &given->k->kernels->taps;
     const cn__taps t = cut_for_weights(given);
     fill_offsets(&t, t.k->scratch);
-    in_parallel(&t, t.parts * t.groups * t.blocks * t.slices, products_of(&t), PICK(weigh, &t));
-    if (t.parts > 1) cn_parallel(t.k, numel_of(&t), 4096, PICK(merge, &t), (void *)&t);
+    in_parallel(&t, t.parts * t.groups * t.blocks * t.slices, products_of(&t), kernels->weigh[t.f64]);
+    if (t.parts > 1) cn_parallel(t.k, cn__taps_numel(&t), 4096, kernels->merge[t.f64], (void *)&t);
 }

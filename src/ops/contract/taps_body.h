@@ -1,16 +1,11 @@
-/* taps_body.h: convolution by taps for one element type and one instruction set. Included by taps.c, once for each.
+/* taps_body.h: convolution by taps for one element type T. Included by taps_cpu.c, which also defines
 
-       T           element type
-       BITS        integer of that size
-       BYTES       size of a vector register
-       FMA(x,y,z)  x·y + z for vectors
-       NAME(x)     x with a suffix of its own
-
-   No include guard, and the parameters are undefined at the end: both on purpose. */
+       BYTES               size of a vector register
+       NAME(FMA)(x, y, z)  x·y + z for vectors */
 
 typedef T NAME(vec) __attribute__((vector_size(BYTES)));
 typedef T NAME(loose) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
-typedef BITS NAME(bits) __attribute__((vector_size(BYTES)));
+typedef __typeof__((NAME(vec)){ 0 } < (NAME(vec)){ 0 }) NAME(bits); /* whole numbers of the same size */
 enum { NAME(lanes) = BYTES / sizeof(T) };
 
 /* ---- between memory and cells ---- */
@@ -33,8 +28,8 @@ static void NAME(spread)(const cn__taps *t, const T *source, int64_t channels, i
     const int64_t pitch = t->copies * t->span;
     memset(cells, 0, (size_t)(channels * pitch) * sizeof(T));
     for (int64_t copy = 0; copy < t->copies; copy++, cells += t->span) {
-        walk w = walk_begin(t, copy, from, t->chunk + t->reach);
-        for (run r; walk_next(&w, &r);)
+        cn__tap_walk w = cn__tap_walk_begin(t, copy, from, t->chunk + t->reach);
+        for (cn__tap_run r; cn__tap_walk_next(&w, &r);)
             for (int64_t c = 0; c < channels && r.count; c++)
                 NAME(copy)(cells + c * pitch + r.at, source + c * t->pixels + r.pixel, r.count);
     }
@@ -49,10 +44,10 @@ static void NAME(pack)(const cn_kernel *k, void *user, int64_t begin, int64_t en
     const cn__taps *t = user;
     const int64_t products = t->channels * t->volume;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t group = i / t->tiles, tile = i % t->tiles, row = tile_row(t, tile),
-                      end_row = row + tile_rows(t, tile);
+        const int64_t group = i / t->tiles, tile = i % t->tiles, row = cn__tap_tile_row(t, tile),
+                      end_row = row + cn__tap_tile_rows(t, tile);
         const T *weight = (const T *)t->weight + group * t->rows * products + row * t->weight_row;
-        T *to = (T *)after_offsets(t) + (group * t->rows + row) * products;
+        T *to = (T *)cn__taps_after_offsets(t) + (group * t->rows + row) * products;
         for (int64_t c = 0; c < t->channels; c++)
             for (int64_t v = 0; v < t->volume; v++)
                 for (int64_t r = 0; r < end_row - row; r++)
@@ -70,19 +65,19 @@ typedef struct NAME(job) {
 } NAME(job);
 
 /* The register tile: rows and vectors are constants where this is inlined, so that acc lives in registers. */
-static inline __attribute__((always_inline)) void NAME(tile)(const NAME(job) * j, const int rows, const int vectors)
+CN__INLINE void NAME(tile)(const NAME(job) * j, const int rows, const int vectors)
 {
     enum { LANES = NAME(lanes) };
     const T *weight = j->weight, *const cells = j->cells;
     const int64_t *const offset = j->offset, products = j->products;
-    NAME(vec) acc[2 * TILE_ROWS], x[8];
+    NAME(vec) acc[2 * CN__TAPS_TILE_ROWS], x[8];
     for (int i = 0; i < rows * vectors; i++) acc[i] = (NAME(vec)){ 0 };
     for (int64_t k = 0; k < products; k++, weight += rows) {
         const T *const from = cells + offset[k];
         for (int v = 0; v < vectors; v++) x[v] = *(const NAME(loose) *)(from + v * LANES);
         for (int i = 0; i < rows; i++) {
             const NAME(vec) w = weight[i] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
-            for (int v = 0; v < vectors; v++) acc[i * vectors + v] = FMA(w, x[v], acc[i * vectors + v]);
+            for (int v = 0; v < vectors; v++) acc[i * vectors + v] = NAME(FMA)(w, x[v], acc[i * vectors + v]);
         }
     }
     for (int i = 0; i < rows; i++)
@@ -105,14 +100,14 @@ static void NAME(tile_of)(const NAME(job) * j, int64_t rows, int vectors)
     case 3 * 8: NAME(tile)(j, 3, 2); break;
     case 4 * 8: NAME(tile)(j, 4, 2); break;
     case 5 * 8: NAME(tile)(j, 5, 2); break;
-    default: NAME(tile)(j, TILE_ROWS, 2); break;
+    default: NAME(tile)(j, CN__TAPS_TILE_ROWS, 2); break;
     }
 }
 
 /* A tile of which only some columns are wanted. */
 static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int vectors, int64_t columns)
 {
-    T out[2 * TILE_ROWS * NAME(lanes)];
+    T out[2 * CN__TAPS_TILE_ROWS * NAME(lanes)];
     NAME(job) apart = *j;
     apart.result = out;
     apart.width = vectors * NAME(lanes);
@@ -129,17 +124,17 @@ static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int vectors, int
 static void NAME(multiply)(const cn__taps *t, int64_t group, int64_t channel, int64_t n, int64_t first, int64_t last,
                            const T *cells, T *result)
 {
-    const int64_t channels = smaller(t->slice, t->channels - channel), products = t->channels * t->volume;
+    const int64_t channels = cn__smaller(t->slice, t->channels - channel), products = t->channels * t->volume;
     const int vectors = NAME(vectors)(t), panel = vectors * NAME(lanes);
-    const T *const packed = (const T *)after_offsets(t) + group * t->rows * products;
+    const T *const packed = (const T *)cn__taps_after_offsets(t) + group * t->rows * products;
     NAME(job) j = { .offset = t->k->scratch, .products = channels * t->volume, .add = channel > 0 };
     j.width = t->positions;
     for (int64_t p = 0; p < n; p += panel) {
         j.cells = cells + p;
-        j.weight = packed + tile_row(t, first) * products;
+        j.weight = packed + cn__tap_tile_row(t, first) * products;
         j.result = result + p;
         for (int64_t tile = first, rows; tile < last; tile++, j.weight += rows * products, j.result += rows * j.width) {
-            rows = tile_rows(t, tile);
+            rows = cn__tap_tile_rows(t, tile);
             NAME(job) one = j;
             one.weight += channel * t->volume * rows;
             if (n - p >= panel) NAME(tile_of)(&one, rows, vectors);
@@ -152,14 +147,14 @@ static void NAME(convolve_unit)(const cn__taps *t, int64_t index, int thread)
 {
     const int64_t block = index % t->blocks, chunk = index / t->blocks % t->chunks, at = index / t->blocks / t->chunks;
     const int64_t first = t->tiles * block / t->blocks, last = t->tiles * (block + 1) / t->blocks;
-    const int64_t row = tile_row(t, first), from = chunk * t->chunk, n = smaller(t->chunk, t->positions - from);
+    const int64_t row = cn__tap_tile_row(t, first), from = chunk * t->chunk, n = cn__smaller(t->chunk, t->positions - from);
     const T *source = (const T *)t->source + at * t->channels * t->pixels;
-    T *result = (T *)t->result + (at * t->rows + row) * t->positions + from, *cells = (T *)own_scratch(t, thread);
+    T *result = (T *)t->result + (at * t->rows + row) * t->positions + from, *cells = (T *)cn__taps_own_scratch(t, thread);
     for (int64_t s = 0, c = 0; s < t->slices; s++, c += t->slice) {
-        NAME(spread)(t, source + c * t->pixels, smaller(t->slice, t->channels - c), from, cells);
+        NAME(spread)(t, source + c * t->pixels, cn__smaller(t->slice, t->channels - c), from, cells);
         NAME(multiply)(t, at % t->groups, c, n, first, last, cells, result);
     }
-    if (t->k->op->tail) tell_done(t, at, row, tile_row(t, last), from, n, thread);
+    if (t->k->op->tail) cn__taps_done(t, at, row, cn__tap_tile_row(t, last), from, n, thread);
 }
 
 static void NAME(convolve)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -181,11 +176,11 @@ typedef struct NAME(stretch) {
 } NAME(stretch);
 
 /* sums[i, j] += y[i] · cells[offset[j]]: lanes along the positions, so that nothing has to be rearranged. */
-static inline __attribute__((always_inline)) void NAME(dot)(const NAME(stretch) * s, const int64_t *offset, T *sums,
+CN__INLINE void NAME(dot)(const NAME(stretch) * s, const int64_t *offset, T *sums,
                                                             int64_t sums_row, const int rows, const int taps)
 {
     enum { LANES = NAME(lanes) };
-    NAME(vec) acc[DOT_ROWS * 4], u[DOT_ROWS];
+    NAME(vec) acc[CN__TAPS_DOT_ROWS * 4], u[CN__TAPS_DOT_ROWS];
     const int64_t whole = s->n - s->n % LANES, y_row = s->y_row;
     for (int i = 0; i < rows * taps; i++) acc[i] = (NAME(vec)){ 0 };
     for (int64_t image = 0; image < s->images; image++) {
@@ -195,7 +190,7 @@ static inline __attribute__((always_inline)) void NAME(dot)(const NAME(stretch) 
             for (int i = 0; i < rows; i++) u[i] = *(const NAME(loose) *)(y + i * y_row + p);
             for (int j = 0; j < taps; j++) {
                 const NAME(vec) v = *(const NAME(loose) *)(x[j] + p);
-                for (int i = 0; i < rows; i++) acc[i * taps + j] = FMA(u[i], v, acc[i * taps + j]);
+                for (int i = 0; i < rows; i++) acc[i * taps + j] = NAME(FMA)(u[i], v, acc[i * taps + j]);
             }
         }
         if (whole == s->n) continue;
@@ -203,7 +198,7 @@ static inline __attribute__((always_inline)) void NAME(dot)(const NAME(stretch) 
         for (int j = 0; j < taps; j++) {
             const NAME(vec) v = *(const NAME(loose) *)(x[j] + whole);
             const NAME(vec) x_rest = (NAME(vec))((NAME(bits))v & s->some); /* cells beyond may be infinite */
-            for (int i = 0; i < rows; i++) acc[i * taps + j] = FMA(u[i], x_rest, acc[i * taps + j]);
+            for (int i = 0; i < rows; i++) acc[i * taps + j] = NAME(FMA)(u[i], x_rest, acc[i * taps + j]);
         }
     }
     for (int i = 0; i < rows; i++)
@@ -237,7 +232,7 @@ static void NAME(dot_of)(const NAME(stretch) * s, const int64_t *offset, T *sums
 /* Where a part's sums for a group are gathered: the result itself, or scratch. */
 static T *NAME(sums_of)(const cn__taps *t, int64_t part, int64_t group)
 {
-    T *sums = t->parts > 1 ? (T *)after_offsets(t) + part * numel_of(t) : (T *)t->weight;
+    T *sums = t->parts > 1 ? (T *)cn__taps_after_offsets(t) + part * cn__taps_numel(t) : (T *)t->weight;
     return sums + group * t->rows * t->weight_row;
 }
 
@@ -250,11 +245,11 @@ typedef struct NAME(unit) {
 /* All weights of the unit. */
 static void NAME(weigh_stretch)(const cn__taps *t, const NAME(unit) * u, const NAME(stretch) * given)
 {
-    const int64_t products = u->channels * t->volume, most = t->rows >= DOT_ROWS ? 3 : 4;
+    const int64_t products = u->channels * t->volume, most = t->rows >= CN__TAPS_DOT_ROWS ? 3 : 4;
     NAME(stretch) s = *given;
     T *sums = u->sums;
     for (int64_t tile = u->first, rows; tile < u->last; tile++) {
-        rows = tile_rows(t, tile);
+        rows = cn__tap_tile_rows(t, tile);
         for (int64_t k = 0, taps; k < products; k += taps) {
             const int64_t left = products - k;
             taps = left > most ? left == most + 1 ? 2 : most : left; /* never one alone */
@@ -281,7 +276,7 @@ static void NAME(weigh_chunk)(const cn__taps *t, const NAME(unit) * u, int64_t i
                               int64_t n, int thread)
 {
     const int64_t x_image = t->groups * t->channels * t->pixels;
-    T *cells = (T *)own_scratch(t, thread), *rest = (T *)(own_scratch(t, thread) + t->cells);
+    T *cells = (T *)cn__taps_own_scratch(t, thread), *rest = (T *)(cn__taps_own_scratch(t, thread) + t->cells);
     const T *x = (const T *)t->source + image * x_image + (u->group * t->channels + u->channel) * t->pixels;
     NAME(stretch) s = { .n = n, .images = images, .rest = rest, .cells = cells };
     s.cells_image = t->slice * t->copies * t->span, s.rest_image = u->rows * NAME(lanes);
@@ -298,16 +293,16 @@ static void NAME(weigh_unit)(const cn__taps *t, int64_t index, int thread)
     const int64_t block = index / t->slices % t->blocks, part = index / t->slices / t->blocks / t->groups;
     const int64_t begin = t->n * part / t->parts, end = t->n * (part + 1) / t->parts;
     NAME(unit) u = { .channel = index % t->slices * t->slice, .group = index / t->slices / t->blocks % t->groups };
-    u.channels = smaller(t->slice, t->channels - u.channel);
+    u.channels = cn__smaller(t->slice, t->channels - u.channel);
     u.first = t->tiles * block / t->blocks, u.last = t->tiles * (block + 1) / t->blocks;
-    u.row = tile_row(t, u.first), u.rows = tile_row(t, u.last) - u.row;
+    u.row = cn__tap_tile_row(t, u.first), u.rows = cn__tap_tile_row(t, u.last) - u.row;
     u.sums = NAME(sums_of)(t, part, u.group) + u.row * t->weight_row + u.channel * t->weight_channel;
     for (int64_t r = 0; r < u.rows; r++)
         memset(u.sums + r * t->weight_row, 0, (size_t)(u.channels * t->volume) * sizeof(T));
     for (int64_t image = begin; image < end; image += t->run)
         for (int64_t from = 0; from < t->positions; from += t->chunk)
             NAME(weigh_chunk)
-            (t, &u, image, smaller(t->run, end - image), from, smaller(t->chunk, t->positions - from), thread);
+            (t, &u, image, cn__smaller(t->run, end - image), from, cn__smaller(t->chunk, t->positions - from), thread);
 }
 
 static void NAME(weigh)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -324,13 +319,7 @@ static void NAME(merge)(const cn_kernel *k, void *user, int64_t begin, int64_t e
     const T *sums = NAME(sums_of)(t, 0, 0);
     for (int64_t i = begin; i < end; i++) {
         double sum = 0;
-        for (int64_t p = 0; p < t->parts; p++) sum += sums[p * numel_of(t) + i];
+        for (int64_t p = 0; p < t->parts; p++) sum += sums[p * cn__taps_numel(t) + i];
         ((T *)t->weight)[i] = (T)sum;
     }
 }
-
-#undef T
-#undef BITS
-#undef BYTES
-#undef FMA
-#undef NAME

@@ -21,67 +21,57 @@ static inline bool in_range(const cn_kernel *k, const lines *l, int64_t t)
     return false;
 }
 
-#define SET(a, b) (b)
-#define ADD(a, b) ((a) + (b))
-#define ADD_U8(a, b) ((uint8_t)((a) + (b)))
-#define T uint8_t
-#define NAME set_8
-#define PUT SET
-#include "ops/index/scatter_body.h"
-#define T uint16_t
-#define NAME set_16
-#define PUT SET
-#include "ops/index/scatter_body.h"
-#define T uint32_t
-#define NAME set_32
-#define PUT SET
-#include "ops/index/scatter_body.h"
-#define T uint64_t
-#define NAME set_64
-#define PUT SET
-#include "ops/index/scatter_body.h"
-#define T uint8_t
-#define NAME add_8
-#define PUT ADD_U8
-#include "ops/index/scatter_body.h"
-#define T uint32_t
-#define NAME add_32
-#define PUT ADD
-#include "ops/index/scatter_body.h"
-#define T uint64_t
-#define NAME add_64
-#define PUT ADD
-#include "ops/index/scatter_body.h"
-#define T float
-#define NAME add_f32
-#define PUT ADD
-#include "ops/index/scatter_body.h"
-#define T double
-#define NAME add_f64
-#define PUT ADD
-#include "ops/index/scatter_body.h"
+#define TEMPLATE "ops/index/scatter_body.h"
+#define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES
+#include "cpu/each_type.h"
 
-typedef void (*lines_fn)(const cn_kernel *k, const lines *l);
-
-static lines_fn setter(cn_dtype t)
+/* The source written over what was there, for elements of `size` bytes, a constant where this is inlined. */
+CN__INLINE void set_lines(const cn_kernel *k, const lines *l, const int64_t size)
 {
-    switch (cn_dtype_size(t)) {
-    case 1: return set_8;
-    case 2: return set_16;
-    case 4: return set_32;
-    default: return set_64;
+    char *out = (char *)k->out[0].data + l->out * size;
+    const char *from = (const char *)l->source->data + l->from * size;
+    if (l->count == 1) {
+        for (int64_t a = 0; a < l->n; a++) {
+            const int64_t t = cn__index_at(l->index, l->at + a * l->index_step);
+            if (in_range(k, l, t)) memcpy(out + t * l->out_step * size, from + a * l->from_step * size, (size_t)size);
+        }
+        return;
+    }
+    for (int64_t a = 0; a < l->n; a++, from += l->from_step * size) {
+        const int64_t at = l->at + a * l->index_step;
+        if (l->shared) {
+            const int64_t t = cn__index_at(l->index, at);
+            if (in_range(k, l, t)) memcpy(out + t * l->out_step * size, from, (size_t)(l->count * size));
+            continue;
+        }
+        for (int64_t c = 0; c < l->count; c++) {
+            const int64_t t = cn__index_at(l->index, at + c);
+            if (in_range(k, l, t)) memcpy(out + (t * l->out_step + c) * size, from + c * size, (size_t)size);
+        }
     }
 }
 
-/* Integers wrap round: unsigned arithmetic serves both signs. */
+static void set(const cn_kernel *k, const lines *l)
+{
+    switch (cn_dtype_size(k->out[0].dtype)) {
+    case 1: set_lines(k, l, 1); break;
+    case 2: set_lines(k, l, 2); break;
+    case 4: set_lines(k, l, 4); break;
+    default: set_lines(k, l, 8);
+    }
+}
+
+typedef void (*lines_fn)(const cn_kernel *k, const lines *l);
+
 static lines_fn adder(cn_dtype t)
 {
     switch (t) {
     case CN_F32: return add_f32;
     case CN_F64: return add_f64;
-    case CN_I32: return add_32;
-    case CN_I64: return add_64;
-    default: return add_8;
+    case CN_I32: return add_i32;
+    case CN_I64: return add_i64;
+    case CN_I8: return add_i8;
+    default: return add_u8;
     }
 }
 
@@ -132,7 +122,7 @@ static void scatter_with(const cn_kernel *k, lines_fn fn)
     write_lines(k, &j);
 }
 
-static void cpu_scatter(const cn_kernel *k) { scatter_with(k, setter(k->in[0].dtype)); }
+static void cpu_scatter(const cn_kernel *k) { scatter_with(k, set); }
 static void cpu_scatter_add(const cn_kernel *k) { scatter_with(k, adder(k->in[0].dtype)); }
 
 /* index_add: the index is a list, the same for all lines. */
@@ -145,7 +135,7 @@ static void rows_with(const cn_kernel *k, lines_fn fn)
     write_lines(k, &j);
 }
 
-static void cpu_index_copy(const cn_kernel *k) { rows_with(k, setter(k->in[0].dtype)); }
+static void cpu_index_copy(const cn_kernel *k) { rows_with(k, set); }
 static void cpu_index_add(const cn_kernel *k) { rows_with(k, adder(k->in[0].dtype)); }
 
 /* The same on (rows, width), from zero, with the source's other axes taken as one. */

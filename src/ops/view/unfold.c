@@ -93,12 +93,9 @@ typedef struct gather {
     int64_t length, inner, windows, size, step; /* out (outer, length, inner), g (outer, windows, inner, size) */
 } gather;
 
-#define T    float
-#define NAME gather_f32
-#include "ops/view/unfold_body.h"
-#define T    double
-#define NAME gather_f64
-#include "ops/view/unfold_body.h"
+#define TEMPLATE "ops/view/unfold_body.h"
+#define TYPES    CN__FLOAT_TYPES
+#include "cpu/each_type.h"
 
 static void cpu_backward(const cn_kernel *k)
 {

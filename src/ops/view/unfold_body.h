@@ -1,5 +1,5 @@
 /* unfold_backward for one element type T: for each element of the result, the sum over the windows it lay in. */
-static void NAME(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+static void NAME(gather)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)thread;
     const gather *j = user;
@@ -19,5 +19,3 @@ static void NAME(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
         if (++p == j->length) p = 0, o++;
     }
 }
-#undef T
-#undef NAME

@@ -4,12 +4,9 @@
 #include "ops/window/window.h"
 #include "gpu/shaders.h"
 
-#define T float
-#define NAME(f) f##_f32
-#include "ops/window/average_body.h"
-#define T double
-#define NAME(f) f##_f64
-#include "ops/window/average_body.h"
+#define TEMPLATE "ops/window/average_body.h"
+#define TYPES    CN__FLOAT_TYPES
+#include "cpu/each_type.h"
 
 static void cpu(const cn_kernel *k)
 {

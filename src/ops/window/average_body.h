@@ -36,5 +36,3 @@ static void NAME(average_backward)(const cn_kernel *k, void *user, int64_t begin
         }
     }
 }
-#undef T
-#undef NAME

@@ -38,5 +38,3 @@ static void NAME(resize_backward)(const cn_kernel *k, void *user, int64_t begin,
         }
     }
 }
-#undef T
-#undef NAME

@@ -16,12 +16,9 @@ typedef struct resize {
     const tap *rows, *cols;
 } resize;
 
-#define T float
-#define NAME(f) f##_f32
-#include "ops/window/bilinear_body.h"
-#define T double
-#define NAME(f) f##_f64
-#include "ops/window/bilinear_body.h"
+#define TEMPLATE "ops/window/bilinear_body.h"
+#define TYPES    CN__FLOAT_TYPES
+#include "cpu/each_type.h"
 
 /* align_corners: the outermost elements fall on each other; otherwise the outer edges of elements do. */
 static tap tap_of(int64_t in, int64_t out, bool align_corners, int64_t o)

@@ -1,23 +1,14 @@
 /* Max pooling, with windows of a fixed size or adapted to the result's size. The operators on planes give a second
    result: where in its plane each maximum was found. The tests hold them against loops straight from the definition. */
-#include <math.h>
-
+#include "ops/kernels.h"
 #include "ops/window/window.h"
 #include "gpu/shaders.h"
-
-typedef struct sizes {
-    int64_t in, out; /* elements of a plane, and of a pooled one */
-} sizes;
-
-#define TILE 64
-#define BODY "ops/window/max_body.h"
-#include "ops/block/each_type.h"
 
 static void cpu(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
-    cn_body body = PICK(max, k->in[0].dtype);
+    cn_body body = k->kernels->max_pool.forward[cn__f64_entry(k->in[0].dtype)];
     cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), body, &p);
 }
 
@@ -25,8 +16,8 @@ static void cpu_backward(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     const cn_array *x = &k->out[0], *g = &k->in[0];
-    sizes s = { x->shape[x->ndim - 2] * x->shape[x->ndim - 1], g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
-    cn_body body = PICK(max_backward, x->dtype);
+    cn__plane_sizes s = { x->shape[x->ndim - 2] * x->shape[x->ndim - 1], g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
+    cn_body body = k->kernels->max_pool.backward[cn__f64_entry(x->dtype)];
     cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
 

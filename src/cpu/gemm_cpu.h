@@ -1,9 +1,9 @@
-/* gemm_kernel.h: the arithmetic of a matrix product on one core, for one element type and one instruction set.
+/* gemm_cpu.h: the arithmetic of a matrix product on one core, for one element type and one instruction set.
  *
  * A(m,k) is packed into tiles of (k,rows), B(k,n) into panels of (k,width): what a register tile reads lies in the order
  * in which it is read. Places of rows and columns that are not there are never used for a result. */
-#ifndef CN_CPU_GEMM_KERNEL_H
-#define CN_CPU_GEMM_KERNEL_H
+#ifndef CN_CPU_GEMM_CPU_H
+#define CN_CPU_GEMM_CPU_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +34,7 @@ typedef struct cn__gemm_sum {
 } cn__gemm_sum;
 
 typedef struct cn__gemm_kernel {
+    int size;               /* bytes of an element */
     int rows, width, lanes; /* of a register tile; of a vector */
     void (*pack_a)(void *to, const void *a, int64_t rows, int64_t k, int64_t a_row, int64_t a_col);
     void (*pack_b)(void *to, const void *b, int64_t k, int64_t cols, int64_t b_row, int64_t b_col);
@@ -46,7 +47,8 @@ typedef struct cn__gemm_kernel {
     void (*sum)(const cn__gemm_sum *s);
 } cn__gemm_kernel;
 
-/* The best one for this processor. */
-const cn__gemm_kernel *cn__gemm_kernel_for(bool f64);
+typedef struct cn__gemm_kernels {
+    const cn__gemm_kernel *of[2]; /* f32, f64 */
+} cn__gemm_kernels;
 
 #endif

@@ -122,7 +122,7 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
 
 static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
-    const sizes *s = user;
+    const cn__plane_sizes *s = user;
     for (int64_t plane = begin, told = begin; plane < end; plane++) {
         T *x = (T *)k->out[0].data + plane * s->in;
         const T *g = (const T *)k->in[0].data + plane * s->out;

@@ -1,0 +1,17 @@
+/* The kernels of layer_norm, rms_norm and their backwards. */
+#include "ops/block/layer_norm_cpu.h"
+
+#include "ops/block/block.h"
+#include "ops/map/elementary.h"
+
+enum { BLOCK_ROWS = 32 }; /* whose shares of dweight and dbias are summed in their own type; blocks are summed in f64 */
+
+#define TEMPLATE "ops/block/layer_norm_body.h"
+#define TYPES    CN__FLOAT_TYPES
+#include "cpu/each_type.h"
+
+const cn__layer_norm_kernels CN__FOR_ISA(cn__layer_norm_kernels) = {
+    .forward = CN__F32_F64(forward),
+    .backward = CN__F32_F64(backward_parts),
+    .merge = CN__F32_F64(merge_parts),
+};

@@ -1,0 +1,16 @@
+/* The kernels of recurrent layers and their backward. */
+#include "ops/block/recurrent_cpu.h"
+
+#include "ops/block/recurrent.h"
+#include "ops/map/elementary.h"
+
+static void *scratch_at(const cn__recurrent *r, int thread) { return r->scratch + (size_t)thread * r->scratch_step; }
+
+#define TEMPLATE "ops/block/recurrent_body.h"
+#define TYPES    CN__F32_TYPE | CN__COLD(CN__F64_TYPE)
+#include "cpu/each_type.h"
+
+const cn__recurrent_kernels CN__FOR_ISA(cn__recurrent_kernels) = {
+    .forward = CN__F32_COLD_F64(forward),
+    .backward = CN__F32_COLD_F64(backward),
+};
