@@ -1,3 +1,4 @@
+/* Dicts: tensors and texts under names, in the order in which they came. */
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>

@@ -1,3 +1,4 @@
+/* Facts about element types, and promotion between them. */
 #include "core/dtype.h"
 
 typedef struct {

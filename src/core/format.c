@@ -1,3 +1,4 @@
+/* Tensors as text, as PyTorch prints them. */
 #include "core/format.h"
 
 #include <inttypes.h>
