@@ -18,10 +18,10 @@ static bool open_builder(builder *b)
     for (int i = 0; i < b->n; i++) values += b->nodes[i]->n_out;
     int slots = b->n_leaves + values + (b->n + b->n_leaves) + b->n_storages;
     int *ints = cn__bump_new(m, &b->tmp, sizeof *ints * (size_t)(slots + 1));
-    b->homes = cn__bump_new(m, &b->tmp, sizeof *b->homes * (size_t)(values + 1));
-    if (!b->info || !ints || !b->homes) return false;
+    b->destinations = cn__bump_new(m, &b->tmp, sizeof *b->destinations * (size_t)(values + 1));
+    if (!b->info || !ints || !b->destinations) return false;
     memset(ints, -1, sizeof *ints * (size_t)slots);
-    memset(b->homes, 0, sizeof *b->homes * (size_t)values);
+    memset(b->destinations, 0, sizeof *b->destinations * (size_t)values);
     b->leaf_buffer = ints;
     b->value_buffer = b->leaf_buffer + b->n_leaves;
     b->view_copy = b->value_buffer + values;

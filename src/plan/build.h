@@ -45,10 +45,10 @@ typedef struct linked_store {
 } linked_store;
 
 /* Where a kernel writes a result, if not row-major to memory of its own. */
-typedef struct home {
+typedef struct destination {
     int node;         /* whose (first) result's memory, or -1: its own */
     cn_layout layout; /* of the result there; the offset counts */
-} home;
+} destination;
 
 typedef struct node_info {
     int rep;                   /* the node that computes its value: itself, or an equal one before it */
@@ -74,7 +74,7 @@ typedef struct builder {
     cn__bump tmp;
     node_info *info;
     int *leaf_buffer, *value_buffer, *view_copy;
-    home **homes;       /* by value, or NULL */
+    destination **destinations;       /* by value, or NULL */
     int last_check;     /* the latest step that may find an index out of range */
     int *storage_taken; /* by storage number: the step that takes it over, or -1 */
     int n_storages;
@@ -88,13 +88,13 @@ bool cn__run_passes(builder *b); /* passes.c lists them; false: no memory, an er
 /* The passes, each in the file of its name. Returns false if there is no memory. */
 bool cn__simplify(builder *b);
 bool cn__choose_stored(builder *b);
-bool cn__find_homes(builder *b);
+bool cn__find_destinations(builder *b);
 bool cn__fuse(builder *b);
 bool cn__check_takeovers(builder *b);
 bool cn__find_outputs(builder *b);
 bool cn__finish_steps(builder *b);
-bool cn__find_tails(builder *b);
-bool cn__join_steps(builder *b);
+bool cn__find_epilogues(builder *b);
+bool cn__merge_steps(builder *b);
 bool cn__name_steps(builder *b);
 bool cn__place(builder *b);
 
@@ -102,7 +102,8 @@ bool cn__place(builder *b);
 void *cn__plan_keep(builder *b, size_t bytes); /* memory that lives as long as the plan; NULL: b->failed */
 source cn__resolve(const builder *b, cn__ref in);
 bool cn__flat(const builder *b, source s);                          /* seen in the order in which it is computed */
-bool cn__seen_at_home(const builder *b, source s, cn_layout *seen); /* s, whose value has a home, as it lies there */
+/* The layout of s, whose value has a destination, as it lies there. */
+bool cn__seen_at_destination(const builder *b, source s, cn_layout *seen);
 static inline bool cn__elementwise(const cn_op *op) { return op->kind == CN_MAP || op->kind == CN_RANDOM; }
 
 #endif

@@ -53,7 +53,7 @@ static int buffer_of_leaf(builder *b, int leaf)
 
 static int buffer_of_value(builder *b, int node, int out)
 {
-    const home *h = b->homes[b->info[node].value + out];
+    const destination *h = b->destinations[b->info[node].value + out];
     if (h && h->node >= 0) node = h->node, out = 0;
     int *at = &b->value_buffer[b->info[node].value + out];
     if (*at < 0) {
@@ -71,7 +71,8 @@ static cn__operand operand_of(builder *b, source s)
     if (s.number) o.number = s.leaf;
     else if (s.leaf >= 0) o.buffer = buffer_of_leaf(b, s.leaf), o.view_leaf = s.leaf;
     else o.buffer = buffer_of_value(b, s.node, s.out);
-    if (s.node >= 0 && b->homes[b->info[s.node].value + s.out] && cn__seen_at_home(b, s, &o.layout)) o.view_node = -1;
+    const bool elsewhere = s.node >= 0 && b->destinations[b->info[s.node].value + s.out];
+    if (elsewhere && cn__seen_at_destination(b, s, &o.layout)) o.view_node = -1;
     return o;
 }
 
@@ -276,7 +277,7 @@ static void add_store(builder *b, int at, int node, int out, int value)
                                            .layout = r->meta.layout } },
                         .value_node = node,
                         .next = -1 };
-    const home *h = b->homes[b->info[node].value + out];
+    const destination *h = b->destinations[b->info[node].value + out];
     if (h) st.store.to.layout = h->layout;
     st.store.to.buffer = buffer_of_value(b, node, out);
     append(b, &b->stores, &step_at(b, at)->stores, &st, sizeof st, offsetof(linked_store, next));

@@ -9,18 +9,18 @@ static const struct {
     const char *name;
     bool (*run)(builder *b); /* false: no memory */
 } passes[] = {
-    { "simplify", cn__simplify },        /* equal nodes become one */
-    { "stored", cn__choose_stored },     /* which values are written to memory, and which are computed where read */
-    { "home", cn__find_homes },          /* kernels write results where a copy would put them */
-    { "fuse", cn__fuse },                /* nodes become draft steps */
-    { "takeover", cn__check_takeovers }, /* which assignments overwrite the value they replace */
-    { "outputs", cn__find_outputs },     /* values that outlive the run get memory of their own */
-    { "steps", cn__finish_steps },       /* drafts become arrays */
-    { "tails", cn__find_tails },         /* groups that run inside the kernel before them */
-    { "together", cn__join_steps },      /* equal programs over other memory become one kernel */
-    { "names", cn__name_steps },         /* names for people; kernels are counted */
-    { "place", cn__place },              /* intermediates get places in the arena */
-    { "prepare", prepare },              /* the device makes its kernels ready */
+    { "simplify", cn__simplify },              /* equal nodes become one */
+    { "stored", cn__choose_stored },           /* which values are written to memory; others are computed where read */
+    { "destinations", cn__find_destinations }, /* kernels write results where a copy would put them */
+    { "fuse", cn__fuse },                      /* nodes become draft steps */
+    { "takeover", cn__check_takeovers },       /* which assignments overwrite the value they replace */
+    { "outputs", cn__find_outputs },           /* values that outlive the run get memory of their own */
+    { "steps", cn__finish_steps },             /* drafts become arrays */
+    { "epilogues", cn__find_epilogues },       /* groups that run inside the kernel before them */
+    { "merge", cn__merge_steps },              /* equal programs over other memory become one kernel */
+    { "names", cn__name_steps },               /* names for people; kernels are counted */
+    { "place", cn__place },                    /* intermediates get places in the arena */
+    { "prepare", prepare },                    /* the device makes its kernels ready */
 };
 
 bool cn__run_passes(builder *b)

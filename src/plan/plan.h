@@ -1,8 +1,8 @@
 /* plan.h: a plan, as devices see it: steps in order, over buffers.
 
    A step is one kernel, or a group: a straight-line program over elements that may end in a reduction. Values of a
-   group are numbered: first its loads, then the results of its instructions. What changes from run to run (memory, scalars, random
-   counters, offsets of views) is found through node and leaf numbers in cn__run. */
+   group are numbered: first its loads, then the results of its instructions. What changes from run to run (memory,
+   scalars, random counters, offsets of views) is found through node and leaf numbers in cn__run. */
 #ifndef CN_PLAN_PLAN_H
 #define CN_PLAN_PLAN_H
 
@@ -101,8 +101,8 @@ typedef struct cn__run {
     } fault;
 } cn__run;
 
-/* Whether an operand is a result of the collection under way. A node that is computed once more for one of its results stands
-   late in the list: what it still has of the others is read as it is, by nodes that may stand before it. */
+/* Whether the present evaluation computes the operand. A node that is computed again for one of its results stands late
+   in the list. Its other results, if they are stored, are read as they are, by nodes that may stand before it. */
 static inline bool cn__computed_here(const cn_ctx *ctx, cn__ref in)
 {
     return in.node->state == CN__PENDING && in.node->stamp == ctx->stamp && !cn__stored(cn__res(in));

@@ -1,6 +1,6 @@
 /* The gradient of a slice: pieces that are put back where they were taken from, one after the other as they arrive. The first
    goes into zeros, others are added. Pieces that lie side by side and together are the whole are joined instead: nothing
-   is cleared nor added, and a kernel that computes a piece may write it to its place at once (plan/home.c). */
+   is cleared nor added, and a kernel that computes a piece may write it to its place at once (plan/destinations.c). */
 #include "ops/view/move.h"
 #include "ops/view/view.h"
 #include "gpu/shaders.h"

@@ -1,6 +1,6 @@
-/* Pass "tails": an elementwise group that reads the first result of a kernel in order can run inside that kernel, on
-   each part of the result as soon as the part is finished. Such a group is the kernel's tail. It is moved ahead of the
-   steps that stand between the two. */
+/* Pass "epilogues": an elementwise group that reads the first result of a kernel in order can run inside that kernel, on
+   each part of the result as soon as the part is finished. Such a group is the kernel's epilogue. It is moved ahead of
+   the steps that stand between the two. */
 #include "core/layout.h"
 #include "plan/build.h"
 
@@ -73,9 +73,9 @@ static bool saves_as_much(const builder *b, const use *u, const cn__step *g, int
     return freed >= written;
 }
 
-/* Every group that is a tail stands behind its kernel; all others keep their order. Nothing that a group reads is
+/* Every group that is an epilogue stands behind its kernel; all others keep their order. Nothing that a group reads is
    overwritten before it where it stood, and it overwrites nothing itself: it may always be earlier. */
-static bool move_tails(builder *b, const int *tail_of)
+static bool move_epilogues(builder *b, const int *epilogue_of)
 {
     cn__plan *p = b->plan;
     cn__step *old = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *old * ((size_t)p->n_steps + 1));
@@ -84,29 +84,29 @@ static bool move_tails(builder *b, const int *tail_of)
     for (int i = 0, to = 0; i < p->n_steps; i++) {
         if (old[i].tail) continue;
         p->steps[to++] = old[i];
-        if (tail_of[i] >= 0) p->steps[to++] = old[tail_of[i]];
+        if (epilogue_of[i] >= 0) p->steps[to++] = old[epilogue_of[i]];
     }
     return true;
 }
 
-bool cn__find_tails(builder *b)
+bool cn__find_epilogues(builder *b)
 {
     cn__plan *p = b->plan;
     use *u = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *u * (b->buffers.n + 1));
-    int *tail_of = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *tail_of * ((size_t)p->n_steps + 1));
-    if (!u || !tail_of) return false;
+    int *epilogue_of = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *epilogue_of * ((size_t)p->n_steps + 1));
+    if (!u || !epilogue_of) return false;
     for (size_t i = 0; i <= b->buffers.n; i++) u[i] = (use){ -1, -1, -1, false };
-    memset(tail_of, -1, sizeof *tail_of * ((size_t)p->n_steps + 1));
+    memset(epilogue_of, -1, sizeof *epilogue_of * ((size_t)p->n_steps + 1));
     for (int i = 0; i < p->n_steps; i++) note_step(b, u, &p->steps[i], i);
     bool moved = false;
     for (int i = 0; i < p->n_steps; i++) {
         cn__step *g = &p->steps[i];
         const int k = latest_of(u, g);
-        if (k < 0 || tail_of[k] >= 0 || !continues(u, &p->steps[k], k, g)) continue;
+        if (k < 0 || epilogue_of[k] >= 0 || !continues(u, &p->steps[k], k, g)) continue;
         if (k + 1 < i && !saves_as_much(b, u, g, i, k)) continue;
         g->tail = true;
-        tail_of[k] = i;
+        epilogue_of[k] = i;
         moved |= k + 1 < i;
     }
-    return !moved || move_tails(b, tail_of);
+    return !moved || move_epilogues(b, epilogue_of);
 }

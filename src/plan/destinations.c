@@ -1,5 +1,5 @@
-/* Pass "home": where a kernel writes a result. A kernel that writes any layout (.strided_out) writes into the value
-   that would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors
+/* Pass "destinations": where a kernel writes a result. A kernel that writes any layout (.strided_out) writes into the
+   value that would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors
    joined along an axis. The copy is no step then. Where the reader is a kernel that needs such a copy for itself, the
    result is laid out in its own memory as that kernel wants it. */
 #include "core/layout.h"
@@ -10,12 +10,12 @@ typedef struct reader {
     int next; /* of the same value, or -1 */
 } reader;
 
-typedef struct homes {
+typedef struct search {
     builder *b;
     reader *readers;
     int *first;    /* by value: of its readers, or -1 */
     uint8_t *kept; /* by node: results that must lie in memory as their handles say */
-} homes;
+} search;
 
 static int value_of(const builder *b, const source *s) { return b->info[s->node].value + s->out; }
 
@@ -73,10 +73,10 @@ static bool laid_out(const cn_layout *l, const cn_layout *from, const int64_t *l
     return true;
 }
 
-bool cn__seen_at_home(const builder *b, source s, cn_layout *seen)
+bool cn__seen_at_destination(const builder *b, source s, cn_layout *seen)
 {
     const cn__result *r = &b->nodes[s.node]->out[s.out];
-    const home *h = b->homes[value_of(b, &s)];
+    const destination *h = b->destinations[value_of(b, &s)];
     if (!shows_all(s.layout, r->numel) || !laid_out(s.layout, &r->meta.layout, h->layout.stride, seen)) return false;
     seen->offset = h->layout.offset;
     return true;
@@ -84,7 +84,7 @@ bool cn__seen_at_home(const builder *b, source s, cn_layout *seen)
 
 /* ---- readers ---- */
 
-static bool find_readers(homes *h)
+static bool find_readers(search *h)
 {
     const builder *b = h->b;
     int n = 0, values = 0;
@@ -111,59 +111,60 @@ static bool find_readers(homes *h)
     return true;
 }
 
-/* What it reads has got a home: can it read it there? Work that runs inside the kernel stays there. */
+/* What it reads has a destination: can the node read it there? Work that runs inside the kernel stays there. */
 static bool can_read(const builder *b, const cn_op *from, const reader *r)
 {
     const cn__node *n = b->nodes[r->node];
     source s = cn__resolve(b, n->in[r->operand]);
     cn_layout seen;
-    if (!cn__seen_at_home(b, s, &seen)) return false;
+    if (!cn__seen_at_destination(b, s, &seen)) return false;
     if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM || n->op->kind == CN_REDUCE)
         return !from->tail || !cn__flat(b, s);
     return n->op->strided || cn__layout_contiguous(&seen);
 }
 
-/* ---- homes ---- */
+/* ---- destinations ---- */
 
-/* Gives s, read by one node through a view, a home: there the axes of the view lie `lies` apart, from `offset` on. */
-static bool give_home(homes *h, source s, int reader_node, int node, const int64_t *lies, int64_t offset)
+/* Gives s, which one node reads through a view, a destination: there the axes of the view lie `lies` apart, from
+   `offset` on. */
+static bool set_destination(search *h, source s, int reader_node, int node, const int64_t *lies, int64_t offset)
 {
     builder *b = h->b;
-    if (s.node < 0 || b->homes[value_of(b, &s)]) return false;
+    if (s.node < 0 || b->destinations[value_of(b, &s)]) return false;
     const cn__node *n = b->nodes[s.node];
     const cn__result *r = &n->out[s.out];
-    home place = { .node = node };
+    destination place = { .node = node };
     bool free = (n->op->strided_out >> s.out & 1) && !n->op->in_place && !(h->kept[s.node] >> s.out & 1);
     if (!free || !shows_all(s.layout, r->numel) || !laid_out(&r->meta.layout, s.layout, lies, &place.layout))
         return false;
     place.layout.offset = offset;
-    home *own = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *own);
+    destination *own = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *own);
     if (!own) {
         b->failed = true;
         return false;
     }
     *own = place;
-    b->homes[value_of(b, &s)] = own;
+    b->destinations[value_of(b, &s)] = own;
     for (int i = h->first[value_of(b, &s)]; i >= 0; i = h->readers[i].next) {
         if (h->readers[i].node == reader_node || can_read(b, n->op, &h->readers[i])) continue;
-        b->homes[value_of(b, &s)] = NULL;
+        b->destinations[value_of(b, &s)] = NULL;
         return false;
     }
     return true;
 }
 
 /* A copy that is stored: what it copies is written there. */
-static void home_in_copy(homes *h, int i)
+static void into_copy(search *h, int i)
 {
     builder *b = h->b;
     const cn__node *n = b->nodes[i];
     source s = cn__resolve(b, n->in[0]);
     if (cn__same_shape(s.layout, &n->out->meta.layout))
-        b->info[i].gathered = give_home(h, s, i, i, n->out->meta.layout.stride, 0);
+        b->info[i].gathered = set_destination(h, s, i, i, n->out->meta.layout.stride, 0);
 }
 
 /* Joined tensors: each is written to its part, or none. */
-static void home_in_parts(homes *h, int i)
+static void into_parts(search *h, int i)
 {
     builder *b = h->b;
     const cn__node *n = b->nodes[i];
@@ -174,18 +175,18 @@ static void home_in_parts(homes *h, int i)
     for (; done < n->n_in; done++) {
         source s = cn__resolve(b, n->in[done]);
         if (cn__numel(s.layout) == 0) continue;
-        if (!give_home(h, s, i, i, to->stride, start * to->stride[axis])) break;
+        if (!set_destination(h, s, i, i, to->stride, start * to->stride[axis])) break;
         start += s.layout->shape[axis];
     }
     b->info[i].gathered = done == n->n_in && start > 0;
     for (int k = 0; k < done && !b->info[i].gathered; k++) {
         source s = cn__resolve(b, n->in[k]);
-        if (cn__numel(s.layout) > 0) b->homes[value_of(b, &s)] = NULL;
+        if (cn__numel(s.layout) > 0) b->destinations[value_of(b, &s)] = NULL;
     }
 }
 
 /* A kernel that would get row-major copies of views: its operands are written so that they are row-major as seen. */
-static void home_for_kernel(homes *h, int i)
+static void for_kernel(search *h, int i)
 {
     const builder *b = h->b;
     const cn__node *n = b->nodes[i];
@@ -195,13 +196,13 @@ static void home_for_kernel(homes *h, int i)
         if (s.node < 0 || cn__layout_contiguous(s.layout)) continue;
         cn_layout to = *s.layout;
         cn__row_major(&to);
-        give_home(h, s, -1, -1, to.stride, 0);
+        set_destination(h, s, -1, -1, to.stride, 0);
     }
 }
 
-bool cn__find_homes(builder *b)
+bool cn__find_destinations(builder *b)
 {
-    homes h = { .b = b };
+    search h = { .b = b };
     bool any = false;
     for (int i = 0; i < b->n; i++) any |= b->nodes[i]->op->strided_out != 0;
     if (!any) return true;
@@ -209,10 +210,10 @@ bool cn__find_homes(builder *b)
     for (int i = 0; i < b->n && !b->failed; i++) {
         const cn_op *op = b->nodes[i]->op;
         if (b->info[i].rep != i || op->kind == CN_VIEW || !b->info[i].materialized || b->nodes[i]->donor) continue;
-        if (op->copies) home_in_copy(&h, i);
-        else if (op->joins) home_in_parts(&h, i);
+        if (op->copies) into_copy(&h, i);
+        else if (op->joins) into_parts(&h, i);
         else if (op->kind != CN_MAP && op->kind != CN_RANDOM && op->kind != CN_REDUCE && !op->strided)
-            home_for_kernel(&h, i);
+            for_kernel(&h, i);
     }
     return !b->failed;
 }

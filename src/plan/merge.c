@@ -1,4 +1,4 @@
-/* Pass "together": elementwise groups that follow each other, do not need each other and run the same program over
+/* Pass "merge": elementwise groups that follow each other, do not need each other and run the same program over
    other memory become one kernel: the updates of a hundred small parameters are one launch. Their sizes, layouts and
    numbers may differ. */
 #include "core/layout.h"
@@ -69,7 +69,7 @@ static void note_uses(const builder *b, uses *u, const cn__step *s, int at)
     for (int i = 0; i < s->n_stores; i++) u->written_at[memory_of(b, s->stores[i].to.buffer)] = at;
 }
 
-bool cn__join_steps(builder *b)
+bool cn__merge_steps(builder *b)
 {
     cn__plan *p = b->plan;
     size_t memories = (size_t)b->n_storages + b->buffers.n;
