@@ -12,12 +12,12 @@ static const char *const names[] = {
 #undef CN_ERROR
 };
 
-bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...)
+bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...)
 {
     if (ctx->code != CN_OK) return false;
     va_list list;
-    va_start(list, words);
-    vsnprintf(ctx->words, sizeof ctx->words, words, list);
+    va_start(list, format);
+    vsnprintf(ctx->words, sizeof ctx->words, format, list);
     va_end(list);
     ctx->code = code;
     return false;
@@ -28,13 +28,13 @@ bool cn__no_memory(cn_ctx *ctx, const char *who)
     return cn__fail(ctx, CN_NO_MEMORY, "%s%sout of memory", who ? who : "", who ? ": " : "");
 }
 
-void cn__log(cn_ctx *ctx, const char *words, ...)
+void cn__log(cn_ctx *ctx, const char *format, ...)
 {
     if (!ctx->logger) return;
     char line[512];
     va_list list;
-    va_start(list, words);
-    vsnprintf(line, sizeof line, words, list);
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
     va_end(list);
     ctx->logger(ctx->logger_user, line);
 }

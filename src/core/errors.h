@@ -4,8 +4,8 @@
 
 #include "cairn/base.h"
 
-bool cn__fail(cn_ctx *ctx, cn_code code, const char *words, ...); /* keeps the first error; returns false */
+bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...); /* keeps the first error; returns false */
 bool cn__no_memory(cn_ctx *ctx, const char *who);                 /* "WHO: out of memory"; who may be NULL */
-void cn__log(cn_ctx *ctx, const char *words, ...);
+void cn__log(cn_ctx *ctx, const char *format, ...);
 
 #endif

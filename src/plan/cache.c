@@ -20,10 +20,10 @@ static void link_newest(cn__cache *c, cn__plan *p)
     c->newest = p;
 }
 
-cn__plan *cn__cache_find(cn__cache *c, uint64_t hash, const uint64_t *words, size_t n)
+cn__plan *cn__cache_find(cn__cache *c, uint64_t hash, const uint64_t *key, size_t n)
 {
     for (cn__plan *p = c->slots[hash % SLOTS]; p; p = p->chain) {
-        if (p->hash != hash || p->signature_words != n || memcmp(p->signature, words, n * sizeof *words)) continue;
+        if (p->hash != hash || p->key_length != n || memcmp(p->key, key, n * sizeof *key)) continue;
         if (p != c->newest) {
             unlink_use(c, p);
             link_newest(c, p);
@@ -44,13 +44,13 @@ static void remove_plan(cn_ctx *ctx, cn__plan *p)
     cn__plan_free(ctx, p);
 }
 
-bool cn__cache_add(cn_ctx *ctx, cn__plan *p, uint64_t hash, const uint64_t *words, size_t n)
+bool cn__cache_add(cn_ctx *ctx, cn__plan *p, uint64_t hash, const uint64_t *key, size_t n)
 {
     cn__cache *c = ctx->cache;
-    p->signature = cn__bump_new(&ctx->memory, &p->memory, n * sizeof *words + 1);
-    if (!p->signature) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");
-    memcpy(p->signature, words, n * sizeof *words);
-    p->signature_words = n;
+    p->key = cn__bump_new(&ctx->memory, &p->memory, n * sizeof *key + 1);
+    if (!p->key) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");
+    memcpy(p->key, key, n * sizeof *key);
+    p->key_length = n;
     p->hash = hash;
     while (ctx->count.plans >= ctx->plan_limit && c->oldest) remove_plan(ctx, c->oldest);
     p->chain = c->slots[hash % SLOTS];
@@ -75,7 +75,7 @@ void cn__cache_close(cn_ctx *ctx)
     while (c->oldest) remove_plan(ctx, c->oldest);
     cn__vec_free(&ctx->memory, &c->nodes, sizeof(cn__node *));
     cn__vec_free(&ctx->memory, &c->leaves, sizeof(cn__ref));
-    cn__vec_free(&ctx->memory, &c->words, sizeof(uint64_t));
+    cn__vec_free(&ctx->memory, &c->key, sizeof(uint64_t));
     cn__vec_free(&ctx->memory, &c->storages, sizeof(cn__storage *));
     cn__vec_free(&ctx->memory, &c->pointers, sizeof(void *));
     cn__resize(&ctx->memory, c, sizeof *c, 0);

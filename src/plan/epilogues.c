@@ -1,6 +1,6 @@
-/* Pass "epilogues": an elementwise group that reads the first result of a kernel in order can run inside that kernel, on
-   each part of the result as soon as the part is finished. Such a group is the kernel's epilogue. It is moved ahead of
-   the steps that stand between the two. */
+/* Pass "epilogues": an elementwise group that reads the first result of a kernel in order can run inside that kernel,
+   on each part of the result as soon as the part is finished. Such a group is the kernel's epilogue. It is moved ahead
+   of the steps that stand between the two. */
 #include "core/layout.h"
 #include "plan/build.h"
 

@@ -91,13 +91,13 @@ static bool may_donate(const cn__node *n)
            r->meta.dtype == n->out->meta.dtype && cn__layout_contiguous(&r->meta.layout) && r->numel == n->out->numel;
 }
 
-/* ---- signature: all that decides a plan, as words ---- */
+/* ---- plan key: all that decides a plan, as numbers ---- */
 
-static void put(collection *k, uint64_t word) { ((uint64_t *)k->c->words.v)[k->c->words.n++] = word; }
+static void append(collection *k, uint64_t number) { ((uint64_t *)k->c->key.v)[k->c->key.n++] = number; }
 
-static bool make_room(collection *k, size_t words)
+static bool make_room(collection *k, size_t numbers)
 {
-    if (cn__vec_reserve(&k->ctx->memory, &k->c->words, k->c->words.n + words, sizeof(uint64_t))) return true;
+    if (cn__vec_reserve(&k->ctx->memory, &k->c->key, k->c->key.n + numbers, sizeof(uint64_t))) return true;
     k->failed = true;
     return false;
 }
@@ -126,9 +126,9 @@ static uint32_t leaf_number(collection *k, cn__ref r)
     ((cn__ref *)k->c->leaves.v)[k->c->leaves.n++] = r;
     const cn_layout *l = &res->meta.layout;
     bool number = r.node->state == CN__NUMBER;
-    put(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 |
+    append(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 |
                (uint64_t)storage_number(k, res->storage) << 32);
-    for (int d = 0; d < l->ndim; d++) put(k, (uint64_t)l->shape[d]), put(k, (uint64_t)l->stride[d]);
+    for (int d = 0; d < l->ndim; d++) append(k, (uint64_t)l->shape[d]), append(k, (uint64_t)l->stride[d]);
     return res->leaf;
 }
 
@@ -139,29 +139,29 @@ static uint32_t operand_number(collection *k, cn__ref in)
     return 0x80000000u | leaf_number(k, in);
 }
 
-static void sign_node(collection *k, cn__node *n)
+static void describe_node(collection *k, cn__node *n)
 {
     const cn_op *op = n->op;
-    size_t attr_words = (op->attr_size + 7) / 8;
+    size_t attr_numbers = (op->attr_size + 7) / 8;
     n->donates = may_donate(n);
     uint32_t donor = n->donates ? leaf_number(k, (cn__ref){ n->donor, 0 }) : UINT32_MAX;
     for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves describe themselves first */
-    if (!make_room(k, 3 + attr_words + (size_t)n->n_in + 1)) return;
-    put(k, (uint64_t)(uintptr_t)op);
+    if (!make_room(k, 3 + attr_numbers + (size_t)n->n_in + 1)) return;
+    append(k, (uint64_t)(uintptr_t)op);
     bool unconsumed = n->out[0].consumers == 0, has_args = cn__has_args(n);
-    put(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 |
+    append(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 |
                (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
-    uint64_t *at = (uint64_t *)k->c->words.v + k->c->words.n;
-    if (attr_words) at[attr_words - 1] = 0;
+    uint64_t *at = (uint64_t *)k->c->key.v + k->c->key.n;
+    if (attr_numbers) at[attr_numbers - 1] = 0;
     if (op->attr_size) memcpy(at, n->attrs, op->attr_size);
-    k->c->words.n += attr_words;
+    k->c->key.n += attr_numbers;
     for (int i = 0; i < n->n_in; i += 2) {
         uint64_t second = i + 1 < n->n_in ? operand_number(k, n->in[i + 1]) : (uint32_t)n->n_in;
-        put(k, operand_number(k, n->in[i]) | second << 32);
+        append(k, operand_number(k, n->in[i]) | second << 32);
     }
 }
 
-static uint64_t hash_words(const uint64_t *w, size_t n)
+static uint64_t hash_key(const uint64_t *w, size_t n)
 {
     uint64_t a = 0x9e3779b97f4a7c15u, c = 0xc2b2ae3d27d4eb4fu;
     for (size_t i = 0; i < n; i++) {
@@ -175,11 +175,11 @@ static uint64_t hash_words(const uint64_t *w, size_t n)
 static bool collect(collection *k, cn__node *root, cn__want want)
 {
     cn_ctx *ctx = k->ctx;
-    k->c->nodes.n = k->c->leaves.n = k->c->words.n = 0;
+    k->c->nodes.n = k->c->leaves.n = k->c->key.n = 0;
     ctx->stamp++;
     gather(k, root);
     if (!k->failed) decide_wants(k, root, want);
-    for (size_t i = 0; i < k->c->nodes.n && !k->failed; i++) sign_node(k, nodes_of(k)[i]);
+    for (size_t i = 0; i < k->c->nodes.n && !k->failed; i++) describe_node(k, nodes_of(k)[i]);
     return !k->failed || cn__fail(ctx, CN_NO_MEMORY, "out of memory: collecting %zu nodes", k->c->nodes.n);
 }
 
@@ -198,10 +198,10 @@ static bool name_result(cn_ctx *ctx, const cn__plan *p, int buffer)
     for (int i = 0; i < p->n_steps; i++)
         for (int k = 0; k < p->steps[i].n_stores; k++)
             if (p->steps[i].stores[k].to.buffer == buffer) s = &p->steps[i], to = &s->stores[k].to;
-    char words[256], shape[96] = "";
-    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
+    char message[256], shape[96] = "";
+    snprintf(message, sizeof message, "%.*s", (int)sizeof message - 1, ctx->words);
     if (to) cn__shape_text(&to->layout, shape, sizeof shape);
-    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shape, words);
+    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shape, message);
     return false;
 }
 
@@ -369,15 +369,15 @@ static cn__plan *find_or_build(collection *k)
 {
     cn_ctx *ctx = k->ctx;
     cn__cache *c = k->c;
-    uint64_t hash = hash_words(c->words.v, c->words.n) & ctx->hash_mask;
-    cn__plan *p = cn__cache_find(c, hash, c->words.v, c->words.n);
+    uint64_t hash = hash_key(c->key.v, c->key.n) & ctx->hash_mask;
+    cn__plan *p = cn__cache_find(c, hash, c->key.v, c->key.n);
     if (p) {
         ctx->count.plan_hits++;
         return p;
     }
     ctx->count.plan_misses++;
     p = cn__plan_build(ctx, nodes_of(k), (int)c->nodes.n, c->leaves.v, (int)c->leaves.n, k->n_storages);
-    if (p && !cn__cache_add(ctx, p, hash, c->words.v, c->words.n)) {
+    if (p && !cn__cache_add(ctx, p, hash, c->key.v, c->key.n)) {
         cn__plan_free(ctx, p);
         p = NULL;
     }

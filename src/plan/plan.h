@@ -72,8 +72,8 @@ typedef struct cn__plan {
     struct cn__plan *chain;         /* same slot of the cache */
     struct cn__plan *newer, *older; /* by use */
     uint64_t hash;
-    uint64_t *signature;
-    size_t signature_words;
+    uint64_t *key; /* all that decides the plan, as numbers: the cache finds the plan by it */
+    size_t key_length;
     cn__bump memory;
     cn__device *device;
     int n_nodes, n_leaves, n_steps, n_buffers, n_outputs;
