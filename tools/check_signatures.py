@@ -19,8 +19,7 @@ TYPES = {"Tensor": "cn_tensor *", "float": "double", "int": "int64_t", "int[]": 
          "dtype": "cn_dtype", "str": "const char *"}
 
 # Fields of descriptors that are called otherwise than the parameter they hold: 0 must mean the default.
-FIELDS = {"kernel_size": "kernel", "count_include_pad": "exclude_padding", "log_input": "no_log_input",
-          "attn_mask": "mask", "is_causal": "causal", "dropout_p": "dropout"}
+FIELDS = {"count_include_pad": "exclude_padding", "log_input": "no_log_input"}
 # Fields that say whether another field counts, or that 0 itself is meant by it.
 FLAGS = {"has_ignore": "ignore_index", "no_margin": "margin"}
 

@@ -69,7 +69,7 @@ static void resnet_step(void *user)
         cn_tensor *h = conv_norm_forward(&b->second, cn_relu(conv_norm_forward(&b->first, x, 2)), 1);
         x = cn_relu(cn_add(h, conv_norm_forward(&b->shortcut, x, 2)));
     }
-    x = cn_flatten(cn_avg_pool2d(x, &(cn_pool_desc){ .kernel = { 4, 4 } }), 1, -1);
+    x = cn_flatten(cn_avg_pool2d(x, &(cn_pool_desc){ .kernel_size = { 4, 4 } }), 1, -1);
     model_train(&m->net, cn_cross_entropy(cn_linear(x, m->full.w, m->full.b), m->net.y, NULL));
 }
 

@@ -39,7 +39,7 @@ static void cnn_step(void *user)
         x = cn_batch_norm(
             x, m->norm[i].w, m->norm[i].b,
             &(cn_batch_norm_desc){ .running_mean = m->mean[i], .running_var = m->var[i], .training = true });
-        x = cn_max_pool2d(cn_relu(x), &(cn_pool_desc){ .kernel = { 2, 2 } });
+        x = cn_max_pool2d(cn_relu(x), &(cn_pool_desc){ .kernel_size = { 2, 2 } });
     }
     x = cn_relu(cn_linear(cn_flatten(x, 1, -1), m->full[0].w, m->full[0].b));
     model_train(&m->net, cn_cross_entropy(cn_linear(x, m->full[1].w, m->full[1].b), m->net.y, NULL));
@@ -86,7 +86,7 @@ static cn_tensor *block_forward(const gpt *m, const struct block *b, cn_tensor *
     cn_tensor *h = cn_linear(cn_layer_norm(x, 1, b->ln1.w, b->ln1.b, 1e-5), b->qkv.w, b->qkv.b);
     h = cn_permute(cn_view(h, CN_DIMS(B, T, 3, H, C / H)), CN_DIMS(2, 0, 3, 1, 4)); /* (3,B,H,T,D) */
     cn_tensor *y = cn_scaled_dot_product_attention(cn_select(h, 0, 0), cn_select(h, 0, 1), cn_select(h, 0, 2),
-                                                   &(cn_attention_desc){ .causal = true });
+                                                   &(cn_attention_desc){ .is_causal = true });
     y = cn_reshape(cn_transpose(y, 1, 2), CN_DIMS(B, T, C));
     x = cn_add(x, cn_linear(y, b->proj.w, b->proj.b));
     h = cn_gelu_tanh(cn_linear(cn_layer_norm(x, 1, b->ln2.w, b->ln2.b, 1e-5), b->up.w, b->up.b));

@@ -4,8 +4,12 @@
    gradients, tests, documentation) is derived from it. A user's operator is the same struct:
 
        static void cube_f32(const cn_loop *l) { ... for (i < l->n) out[i] = x[i] * x[i] * x[i]; }
-       static void cube_grad(cn_grad_call *g) { g->in_grad[0] = cn_mul(g->out_grad[0], cn_mul_s(cn_square(g->in[0]), 3)); }
-       static const cn_op cube = { .name = "cube", .doc = "x*x*x", .kind = CN_MAP, .n_in = 1, .n_out = 1,
+       static void cube_grad(cn_grad_call *g)
+       {
+           g->in_grad[0] = cn_mul(g->out_grad[0], cn_mul_s(cn_square(g->in[0]), 3));
+       }
+       static const cn_op cube = { .name = "cube", .doc = "x*x*x", .call = "cube(Tensor input) -> Tensor",
+                                   .kind = CN_MAP, .n_in = 1, .n_out = 1,
                                    .infer = cn_infer_map, .grad = cube_grad, .loops = { [CN_F32] = cube_f32 } };
        cn_tensor *y = cn_apply(&cube, &x, 1, NULL, NULL);
 

@@ -81,7 +81,7 @@ static cn_tensor *attention_forward(cn_module *m, cn_tensor *x)
     cn_tensor *h = cn_reshape(cn_forward(a->c_attn, x), CN_DIMS(B, T, 3, a->heads, C / a->heads));
     h = cn_permute(h, CN_DIMS(2, 0, 3, 1, 4)); /* (3,B,H,T,D) */
     cn_tensor *y = cn_scaled_dot_product_attention(cn_select(h, 0, 0), cn_select(h, 0, 1), cn_select(h, 0, 2),
-                                                   &(cn_attention_desc){ .causal = true, .dropout = p });
+                                                   &(cn_attention_desc){ .is_causal = true, .dropout_p = p });
     y = cn_forward(a->c_proj, cn_reshape(cn_transpose(y, 1, 2), CN_DIMS(B, T, C)));
     return cn_dropout(y, p, p > 0);
 }

@@ -184,7 +184,7 @@ cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_ten
         if (!c->per_head) *weights = cn_mean(*weights, CN_DIMS(1), false);
         if (!s.batched) *weights = cn_squeeze(*weights, CN_DIMS(0));
     } else {
-        const cn_attention_desc d = { .mask = mask, .causal = c->is_causal, .dropout = dropout };
+        const cn_attention_desc d = { .attn_mask = mask, .is_causal = c->is_causal, .dropout_p = dropout };
         y = cn_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &d);
     }
     return cn_forward(s.a->out, join_heads(&s, y));

@@ -22,7 +22,7 @@ static void pool_describe(const cn_module *m, char *out, size_t size)
     const pool *p = cn_module_data(m);
     char kernel[48], stride[48], padding[48];
     const bool pads = p->call.padding[0] || p->call.padding[1];
-    snprintf(out, size, "kernel %s, stride %s%s%s", cn__by_text(p->call.kernel, p->axes, kernel, sizeof kernel),
+    snprintf(out, size, "kernel %s, stride %s%s%s", cn__by_text(p->call.kernel_size, p->axes, kernel, sizeof kernel),
              cn__by_text(p->call.stride, p->axes, stride, sizeof stride), pads ? ", padding " : "",
              pads ? cn__by_text(p->call.padding, p->axes, padding, sizeof padding) : "");
 }
@@ -48,16 +48,16 @@ static bool set_options(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_
 {
     const char *who = k->type.name;
     const int n = k->axes;
-    if (!cn__per_axis(ctx, who, "kernel", n, d->kernels, kernel, 0, 1, call->kernel) ||
+    if (!cn__per_axis(ctx, who, "kernel", n, d->kernels, kernel, 0, 1, call->kernel_size) ||
         !cn__per_axis(ctx, who, "stride", n, d->strides.n || d->stride ? d->strides : d->kernels,
                       d->stride ? d->stride : kernel, 0, 1, call->stride) ||
         !cn__per_axis(ctx, who, "padding", n, d->paddings, d->padding, 0, 0, call->padding) ||
         !cn__per_axis(ctx, who, "dilation", n, d->dilations, d->dilation, 1, 1, call->dilation))
         return false;
     for (int a = 0; a < n; a++) {
-        if (call->padding[a] > call->kernel[a] / 2)
+        if (call->padding[a] > call->kernel_size[a] / 2)
             return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding must be ≤ half the kernel of %lld, got %lld", who,
-                            (long long)call->kernel[a], (long long)call->padding[a]);
+                            (long long)call->kernel_size[a], (long long)call->padding[a]);
         if (k->average && call->dilation[a] != 1)
             return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dilation must be 1, got %lld; only max pooling has it", who,
                             (long long)call->dilation[a]);

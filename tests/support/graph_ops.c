@@ -89,7 +89,7 @@ CALL(conv2d) { UNUSED; cn_conv_desc d = conv_desc(i); return cn_conv2d(in[0], in
 
 static cn_pool_desc pool_desc(const graph_instr *i)
 {
-    return (cn_pool_desc){.kernel = {i->a[0], i->a[0]}, .stride = {i->a[1], i->a[1]}, .padding = {i->a[2], i->a[2]}};
+    return (cn_pool_desc){.kernel_size = {i->a[0], i->a[0]}, .stride = {i->a[1], i->a[1]}, .padding = {i->a[2], i->a[2]}};
 }
 CALL(max_pool) { UNUSED; cn_pool_desc d = pool_desc(i); return cn_max_pool2d(in[0], &d); }
 CALL(avg_pool) { UNUSED; cn_pool_desc d = pool_desc(i); return cn_avg_pool2d(in[0], &d); }

@@ -34,7 +34,7 @@ static cn_tensor *part(cn_tensor *qkv, int i) { return cn_transpose(cn_select(qk
 cn_tensor *attend(cn_tensor *qkv, bool causal)
 {
     return cn_scaled_dot_product_attention(part(qkv, 0), part(qkv, 1), part(qkv, 2),
-                                           &(cn_attention_desc){ .causal = causal });
+                                           &(cn_attention_desc){ .is_causal = causal });
 }
 
 /* (B, H, T, D) → (B, T, H·D) */

@@ -247,10 +247,10 @@ CN_API bool cn_fmod_(cn_tensor *input, cn_tensor *other);
 CN_API bool cn_fmod_s_(cn_tensor *input, double other);
 
 /* x to the power of y. */
-CN_API cn_tensor *cn_pow(cn_tensor *input, cn_tensor *other);
-CN_API cn_tensor *cn_pow_s(cn_tensor *input, double other);
-CN_API bool cn_pow_(cn_tensor *input, cn_tensor *other);
-CN_API bool cn_pow_s_(cn_tensor *input, double other);
+CN_API cn_tensor *cn_pow(cn_tensor *input, cn_tensor *exponent);
+CN_API cn_tensor *cn_pow_s(cn_tensor *input, double exponent);
+CN_API bool cn_pow_(cn_tensor *input, cn_tensor *exponent);
+CN_API bool cn_pow_s_(cn_tensor *input, double exponent);
 
 /* The larger of x and y; NaN if either is. */
 CN_API cn_tensor *cn_maximum(cn_tensor *input, cn_tensor *other);

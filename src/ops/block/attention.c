@@ -351,12 +351,12 @@ cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor
     const cn_attention_desc none = { 0 };
     if (!desc) desc = &none;
     cn__dropout d = { 0 };
-    if (!cn__dropout_begin(q->ctx, "scaled_dot_product_attention", desc->dropout, &d)) return NULL;
+    if (!cn__dropout_begin(q->ctx, "scaled_dot_product_attention", desc->dropout_p, &d)) return NULL;
     const double width = cn_ndim(q) ? (double)cn_size(q, -1) : 0;
     const double scale = desc->scale != 0 ? desc->scale : width > 0 ? 1 / sqrt(width) : 1;
     cn_arg args[CN_MAX_ARGS] = { { .f = scale }, { .f = d.p }, { .u = d.seed }, { .u = d.stream } };
-    return cn_apply(&cn__op_scaled_dot_product_attention, (cn_tensor *[]){ q, k, v, desc->mask }, 4,
-                    &(cn__attention_attrs){ desc->causal }, args);
+    return cn_apply(&cn__op_scaled_dot_product_attention, (cn_tensor *[]){ q, k, v, desc->attn_mask }, 4,
+                    &(cn__attention_attrs){ desc->is_causal }, args);
 }
 
 static bool backward_infer(cn_infer *i)

@@ -77,7 +77,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
     cn_tensor *q = cn_transpose(in[0], 1, 2);
     cn_tensor *k = cn_transpose(cn_cat((cn_tensor *[]){ in[3], in[1] }, 2, 1), 1, 2);
     cn_tensor *v = cn_transpose(cn_cat((cn_tensor *[]){ in[4], in[2] }, 2, 1), 1, 2);
-    const cn_attention_desc desc = { .mask = mask, .scale = args[1].f };
+    const cn_attention_desc desc = { .attn_mask = mask, .scale = args[1].f };
     return cn_contiguous(cn_transpose(cn_scaled_dot_product_attention(q, k, v, &desc), 1, 2));
 }
 

@@ -45,12 +45,13 @@ static int bernoulli_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
 
 #define ANY_FLOAT    CN_FLOATS | CN_BIT(CN_F16) | CN_BIT(CN_BF16)
 #define SEED(s, ...) CN_ARGS({ .u = s }, { .u = 3 }, __VA_ARGS__)
-#define FLOAT_CASES                                                                                                   \
-    CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), SEED(1, { 0 }) },                                                 \
-             { .attrs = CN__SHAPE(CN_F64, 7), SEED(2, { 0 }) }, { .attrs = CN__SHAPE0(CN_F32), SEED(3, { 0 }) },      \
-             { .attrs = CN__SHAPE(CN_F16, 33), SEED(4, { 0 }) }, { .attrs = CN__SHAPE(CN_BF16, 33), SEED(5, { 0 }) }, \
-             { .attrs = CN__SHAPE(CN_F64, 3, 0), SEED(6, { 0 }) },                                                    \
-             { .attrs = CN__SHAPE(CN_F32, 65, 67), SEED(0x123456789abcdef0, { 0 }) })
+static const cn_case float_cases[] = {
+    { .attrs = CN__SHAPE(CN_F32, 2, 3, 4), SEED(1, { 0 }) },
+    { .attrs = CN__SHAPE(CN_F64, 7), SEED(2, { 0 }) }, { .attrs = CN__SHAPE0(CN_F32), SEED(3, { 0 }) },
+    { .attrs = CN__SHAPE(CN_F16, 33), SEED(4, { 0 }) }, { .attrs = CN__SHAPE(CN_BF16, 33), SEED(5, { 0 }) },
+    { .attrs = CN__SHAPE(CN_F64, 3, 0), SEED(6, { 0 }) },
+    { .attrs = CN__SHAPE(CN_F32, 65, 67), SEED(0x123456789abcdef0, { 0 }) },
+};
 
 const cn_op cn__op_rand = {
     .call = "rand(int[] size, *, dtype dtype=f32) -> Tensor",
@@ -58,7 +59,7 @@ const cn_op cn__op_rand = {
     .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .kernels_at = CN__AT(random.rand),
-    .wgsl_print = rand_wgsl, .onnx = "RandomUniform", FLOAT_CASES,
+    .wgsl_print = rand_wgsl, .onnx = "RandomUniform", CN_CASES_OF(float_cases),
 };
 
 const cn_op cn__op_randn = {
@@ -68,7 +69,7 @@ const cn_op cn__op_randn = {
     .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
     .no_grad = "it has no operands",
     .kernels_at = CN__AT(random.randn),
-    .wgsl_print = randn_wgsl, .onnx = "RandomNormal", FLOAT_CASES,
+    .wgsl_print = randn_wgsl, .onnx = "RandomNormal", CN_CASES_OF(float_cases),
 };
 
 const cn_op cn__op_randint = {

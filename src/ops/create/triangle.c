@@ -51,18 +51,19 @@ static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0],
 #define WITHIN(compare)                                                                                            \
     .wgsl = "select(0.0, x, " SIDE(compare) ")", .wgsl_whole = "select(0, x, " SIDE(compare) ")"
 #define SIZES(r, c) .attrs = &(const cn__triangle_attrs){ r, c }
-#define CASES                                                                                                     \
-    CN_CASES({ CN_IN(CN_S(3, 4)), SIZES(3, 4) }, { CN_IN(CN_S(2, 5, 3)), SIZES(5, 3), CN_ARGS({ .i = 1 }) }, \
-             { CN_IN(CN_S(4, 4)), SIZES(4, 4), CN_ARGS({ .i = -2 }) }, { CN_IN(CN_S(3, 0)), SIZES(3, 0) },   \
-             { CN_IN(CN_S(1, 1)), SIZES(1, 1) },                                                                    \
-             { CN_IN(CN_S(2, 65, 33)), SIZES(65, 33), CN_ARGS({ .i = -3 }) })
+static const cn_case cases[] = {
+    { CN_IN(CN_S(3, 4)), SIZES(3, 4) }, { CN_IN(CN_S(2, 5, 3)), SIZES(5, 3), CN_ARGS({ .i = 1 }) },
+    { CN_IN(CN_S(4, 4)), SIZES(4, 4), CN_ARGS({ .i = -2 }) }, { CN_IN(CN_S(3, 0)), SIZES(3, 0) },
+    { CN_IN(CN_S(1, 1)), SIZES(1, 1) },
+    { CN_IN(CN_S(2, 65, 33)), SIZES(65, 33), CN_ARGS({ .i = -3 }) },
+};
 
 const cn_op cn__op_tril = {
     .call = "tril(Tensor input, int diagonal=0) -> Tensor",
     .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = tril_grad,
-    .loops = BY_SIZE(tril), WITHIN("<="), .onnx = "Trilu", CASES,
+    .loops = BY_SIZE(tril), WITHIN("<="), .onnx = "Trilu", CN_CASES_OF(cases),
 };
 
 const cn_op cn__op_triu = {
@@ -70,7 +71,7 @@ const cn_op cn__op_triu = {
     .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = triu_grad,
-    .loops = BY_SIZE(triu), WITHIN(">="), .onnx = "Trilu", CASES,
+    .loops = BY_SIZE(triu), WITHIN(">="), .onnx = "Trilu", CN_CASES_OF(cases),
 };
 
 static cn_tensor *triangle(const cn_op *op, cn_tensor *x, int64_t diagonal)

@@ -68,9 +68,9 @@ static const cn_case cases[] = {
     { TWO(2, 3, 4) }, { TWO(7) }, { TWO(3, 0) }, { CN_IN(CN_S(2, 1, 4), CN_S(3, 1)) }, { CN_IN(CN_S0, CN_S(5)) },
     { TWO(65, 67) },
 };
-#define BINARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, onnx_, xl, xh, yl, yh)                   \
+#define BINARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, onnx_, xl, xh, yl, yh, second)           \
     const cn_op cn__op_##name_ = {                                                                                \
-        .call = #name_ "(Tensor input, Tensor other) -> Tensor",                                                  \
+        .call = #name_ "(Tensor input, Tensor " #second ") -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
         .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(binary.name_),                          \
         .wgsl = wgsl_, .onnx = onnx_,                                                                             \

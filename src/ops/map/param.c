@@ -26,17 +26,10 @@ static void gradient(cn_grad_call *c, gradient_fn of_x)
 
 /* ---- records ---- */
 
-#define CALL_leaky_relu "leaky_relu(Tensor input, float negative_slope=0.01) -> Tensor"
-#define CALL_elu        "elu(Tensor input, float alpha=1) -> Tensor"
-#define CALL_celu       "celu(Tensor input, float alpha=1) -> Tensor"
-#define CALL_softplus   "softplus(Tensor input, float beta=1, float threshold=20) -> Tensor"
-#define CALL_hardtanh   "hardtanh(Tensor input, float min_val=-1, float max_val=1) -> Tensor"
-#define CALL_clamp      "clamp(Tensor input, float min=-inf, float max=inf) -> Tensor"
-#define CALL_huber      "_huber(Tensor input, float delta) -> Tensor"
 #define CASE(low, high, a, b, ...) { CN_IN(CN_RANGE(low, high, __VA_ARGS__)), CN_ARGS({ .f = a }, { .f = b }) }
-#define PARAM(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high, a, b)                      \
+#define PARAM(name_, class, cost, doc_, real, whole, wgsl_, grad_, onnx_, low, high, a, b, call_)               \
     const cn_op cn__op_##name_ = {                                                                              \
-        .call = CALL_##name_,                                                                                   \
+        .call = call_,                                                                                          \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
         .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(param.name_),                         \
         .wgsl = wgsl_, .onnx = onnx_,                                                                           \

@@ -49,14 +49,19 @@ static void gradients(cn_grad_call *c, const cn_op *op, gradient_fn of_v)
 
 /* ---- records ---- */
 
+static const cn_case cases[] = {
+    { CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4)) },
+    { CN_IN(CN_S(7), CN_S(7)) },
+    { CN_IN(CN_S(3, 0), CN_S(3, 0)) },
+    { CN_IN(CN_S0, CN_S0) },
+    { CN_IN(CN_RANGE(-3, 3, 65, 67), CN_RANGE(-6, 6, 65, 67)) },
+};
 #define SLOPE(name_, cost, doc_, expression, wgsl_, of_v)                                                        \
     const cn_op cn__op_##name_ = {                                                                               \
         .call = "_" #name_ "(Tensor grad, Tensor v) -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, DTYPES_REAL, .infer = INFER_REAL, \
         GRAD_REAL(name_), .kernels_at = CN__AT(slope.name_), .wgsl = wgsl_,                                     \
-        CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_S(7), CN_S(7)) },                     \
-                 { CN_IN(CN_S(3, 0), CN_S(3, 0)) }, { CN_IN(CN_S0, CN_S0) },                               \
-                 { CN_IN(CN_RANGE(-3, 3, 65, 67), CN_RANGE(-6, 6, 65, 67)) }),                                \
+        CN_CASES_OF(cases),                                                                                      \
     };
 #include "slope.def"
 #undef SLOPE

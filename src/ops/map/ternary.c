@@ -52,19 +52,14 @@ static void gradients(cn_grad_call *c, gradient_fn of_x, gradient_fn of_y, gradi
 
 /* ---- records ---- */
 
-#define CALL_clamp_t              "clamp_t(Tensor input, Tensor min, Tensor max) -> Tensor"
-#define CALL_lerp                 "lerp(Tensor input, Tensor end, Tensor weight) -> Tensor"
-#define CALL_addcmul              "addcmul(Tensor input, Tensor tensor1, Tensor tensor2, *, float value=1) -> Tensor"
-#define CALL_addcdiv              "addcdiv(Tensor input, Tensor tensor1, Tensor tensor2, *, float value=1) -> Tensor"
-#define CALL_binary_cross_entropy "_binary_cross_entropy(Tensor input, Tensor target, Tensor weight) -> Tensor"
 #define THREE(...) { CN_IN(CN_S(__VA_ARGS__), CN_S(__VA_ARGS__), CN_S(__VA_ARGS__)), CN_ARGS({ .f = 2 }) }
 static const cn_case cases[] = {
     THREE(2, 3, 4), THREE(7), THREE(3, 0), THREE(65, 67),
     { CN_IN(CN_S(2, 1, 4), CN_S(3, 1), CN_S(1)), CN_ARGS({ .f = 2 }) },
 };
-#define TERNARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, of_z, onnx_, xl, xh, yl, yh, zl, zh)        \
+#define TERNARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, of_z, onnx_, xl, xh, yl, yh, zl, zh, call_) \
     const cn_op cn__op_##name_ = {                                                                                    \
-        .call = CALL_##name_,                                                                                         \
+        .call = call_,                                                                                                \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 3, .n_out = 1, .cheap = cost, DTYPES_##class,        \
         .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(ternary.name_),                             \
         .wgsl = wgsl_, .onnx = onnx_,                                                                                 \

@@ -31,24 +31,25 @@ static void grad(cn_grad_call *g)
     g->in_grad[0] = cn_mul(chosen, share);
 }
 
-#define CHOICE_CASES                                                                    \
-    CN_CASES({CN_IN(CN_DISTINCT(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {CN_IN(CN_DISTINCT(3, 5, 7)), .attrs = &(const cn__reduce_attrs){0, 2, 1}}, \
-             {CN_IN(CN_DISTINCT(5, 33)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},   \
-             {CN_IN(CN_DISTINCT(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
-             {CN_IN(CN_DISTINCT(4, 1)), .attrs = &(const cn__reduce_attrs){1, 2, 1}},    \
-             {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},                \
-             {CN_IN(CN_DISTINCT(2, 1200)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {CN_IN(CN_DISTINCT(40, 70)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},  \
-             {CN_IN(CN_DISTINCT(700, 24)), .attrs = &(const cn__reduce_attrs){0, 1, 0}}, /* three chunks */ \
-             {CN_IN(CN_DISTINCT(4, 65536)), .attrs = &(const cn__reduce_attrs){1, 2, 0}})
+static const cn_case cases[] = {
+    {CN_IN(CN_DISTINCT(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_DISTINCT(3, 5, 7)), .attrs = &(const cn__reduce_attrs){0, 2, 1}},
+    {CN_IN(CN_DISTINCT(5, 33)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_DISTINCT(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_DISTINCT(4, 1)), .attrs = &(const cn__reduce_attrs){1, 2, 1}},
+    {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},
+    {CN_IN(CN_DISTINCT(2, 1200)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_DISTINCT(40, 70)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},
+    {CN_IN(CN_DISTINCT(700, 24)), .attrs = &(const cn__reduce_attrs){0, 1, 0}}, /* three chunks */
+    {CN_IN(CN_DISTINCT(4, 65536)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+};
 
 const cn_op cn__op_max = {
     .call = "max(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
     .kernels_at = CN__AT(extremes.max), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
-    .onnx = "ReduceMax", CHOICE_CASES,
+    .onnx = "ReduceMax", CN_CASES_OF(cases),
 };
 
 const cn_op cn__op_min = {
@@ -56,7 +57,7 @@ const cn_op cn__op_min = {
     .name = "min", .doc = "Smallest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
     .kernels_at = CN__AT(extremes.min), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
-    .onnx = "ReduceMin", CHOICE_CASES,
+    .onnx = "ReduceMin", CN_CASES_OF(cases),
 };
 
 const cn_op cn__op_argmax = {
@@ -65,7 +66,7 @@ const cn_op cn__op_argmax = {
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
     .kernels_at = CN__AT(extremes.argmax), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
-    .onnx = "ArgMax", CHOICE_CASES,
+    .onnx = "ArgMax", CN_CASES_OF(cases),
 };
 
 const cn_op cn__op_argmin = {
@@ -74,7 +75,7 @@ const cn_op cn__op_argmin = {
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
     .kernels_at = CN__AT(extremes.argmin), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
-    .onnx = "ArgMin", CHOICE_CASES,
+    .onnx = "ArgMin", CN_CASES_OF(cases),
 };
 
 static cn_tensor *place(const cn_op *op, cn_tensor *x, cn_dims axis, bool keepdim)

@@ -28,15 +28,16 @@ static const cn_wgsl_reducer any_whole = { "i32", "0", "s | i32(x != 0)", "s | t
 static const cn_wgsl_reducer all_real = { "i32", "1", "s & i32(truth(x))", "s & t", "s" };
 static const cn_wgsl_reducer all_whole = { "i32", "1", "s & i32(x != 0)", "s & t", "s" };
 
-#define TRUTH_CASES                                                                    \
-    CN_CASES({CN_IN(CN_BOOLS(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {CN_IN(CN_BOOLS(9, 2, 3)), .attrs = &(const cn__reduce_attrs){1, 3, 1}}, \
-             {CN_IN(CN_S(3, 5)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},        \
-             {CN_IN(CN_S(3, 0)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},        \
-             {CN_IN(CN_BOOLS(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},    \
-             {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},             \
-             {CN_IN(CN_BOOLS(1500, 2)), .attrs = &(const cn__reduce_attrs){1, 2, 0}}, \
-             {CN_IN(CN_BOOLS(2, 1500)), .attrs = &(const cn__reduce_attrs){0, 1, 0}})
+static const cn_case cases[] = {
+    {CN_IN(CN_BOOLS(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_BOOLS(9, 2, 3)), .attrs = &(const cn__reduce_attrs){1, 3, 1}},
+    {CN_IN(CN_S(3, 5)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},
+    {CN_IN(CN_S(3, 0)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_BOOLS(0, 3)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_S0), .attrs = &(const cn__reduce_attrs){0, 0, 0}},
+    {CN_IN(CN_BOOLS(1500, 2)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
+    {CN_IN(CN_BOOLS(2, 1500)), .attrs = &(const cn__reduce_attrs){0, 1, 0}},
+};
 
 const cn_op cn__op_any = {
     .call = "any(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
@@ -46,7 +47,7 @@ const cn_op cn__op_any = {
     .reducers = {[CN_BOOL] = &any_u8, [CN_U8] = &any_u8, [CN_I8] = &any_i8, [CN_I32] = &any_i32, [CN_I64] = &any_i64,
                  [CN_F32] = &any_f32, [CN_F64] = &any_f64},
     .wgsl_reducer = &any_real, .wgsl_reducer_whole = &any_whole,
-    TRUTH_CASES,
+    CN_CASES_OF(cases),
 };
 
 const cn_op cn__op_all = {
@@ -57,7 +58,7 @@ const cn_op cn__op_all = {
     .reducers = {[CN_BOOL] = &all_u8, [CN_U8] = &all_u8, [CN_I8] = &all_i8, [CN_I32] = &all_i32, [CN_I64] = &all_i64,
                  [CN_F32] = &all_f32, [CN_F64] = &all_f64},
     .wgsl_reducer = &all_real, .wgsl_reducer_whole = &all_whole,
-    TRUTH_CASES,
+    CN_CASES_OF(cases),
 };
 
 cn_tensor *cn_any(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_any, x, axes, keepdim); }

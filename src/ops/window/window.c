@@ -138,8 +138,8 @@ bool cn__pool_attrs_of(const char *who, const cn_tensor *x, const cn_pool_desc *
     a->exclude_padding = average && desc->exclude_padding;
     for (int d = 0; d < axes; d++) {
         int at = 2 - axes + d;
-        a->kernel[at] = desc->kernel[d];
-        a->stride[at] = desc->stride[d] ? desc->stride[d] : desc->kernel[d];
+        a->kernel[at] = desc->kernel_size[d];
+        a->stride[at] = desc->stride[d] ? desc->stride[d] : desc->kernel_size[d];
         a->padding[at] = desc->padding[d];
         if (desc->dilation[d]) a->dilation[at] = desc->dilation[d];
         if (!in_range(a, at))
