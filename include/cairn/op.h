@@ -87,7 +87,7 @@ typedef struct cn_grad_call {
     cn_tensor *const *out;        /* results */
     cn_tensor *const *out_grad;   /* gradient of each result (NULL: none arrived) */
     const bool *needs;            /* which operands want one */
-    cn_tensor **in_grad;          /* to fill where needed; a broadcast operand of a MAP is summed to its shape for you */
+    cn_tensor **in_grad;          /* to fill where needed; for a broadcast operand of a MAP the engine sums it */
     cn_tensor *const *so_far;     /* what arrived for each operand from elsewhere (NULL: nothing yet) */
     bool *summed;                 /* set where in_grad already contains so_far: for an operand used piece by piece */
 } cn_grad_call;
@@ -104,7 +104,7 @@ typedef struct cn_loop {
 } cn_loop;
 typedef void (*cn_loop_fn)(const cn_loop *loop);
 
-/* An operand or result as a kernel sees it. Contiguous unless the operator says .strided or, of results, .strided_out. */
+/* An operand or result as a kernel sees it: contiguous unless the record says .strided, or .strided_out of results. */
 typedef struct cn_array {
     void *data;                   /* NULL: absent operand */
     cn_dtype dtype;
@@ -129,9 +129,9 @@ typedef struct cn_kernel {
 typedef void (*cn_body)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread);
 CN_API void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user);
 CN_API int cn_threads(const cn_kernel *k);
-/* An operator with .tail says which elements [begin, end) of its first result are final, as soon as they are and each
-   once: what follows elementwise is then computed while they are still in the cache. It may overwrite them, so that they
-   are not to be looked at again. `thread` is the calling body's. */
+/* An operator with .tail reports which elements [begin, end) of its first result are final: as soon as they are, each
+   element once. The epilogue, elementwise work that follows, then runs while they are in the cache. It may overwrite
+   them, so the kernel must not read them again. `thread` is the calling body's. */
 CN_API void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread);
 CN_API void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size); /* index not in [0, size) */
 
@@ -140,8 +140,10 @@ CN_API void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size); /*
 typedef struct cn_reducer {
     size_t state;                                                             /* bytes for each result element */
     void (*begin)(void *state, int64_t n);                                    /* n fresh states */
-    void (*row)(void *state, const void *x, int64_t n, int64_t position);     /* folds x[0..n) into one state; position of x[0] in the reduced range */
-    void (*columns)(void *state, const void *x, int64_t n, int64_t position); /* folds x[i] into state i; all at this position */
+    /* Folds x[0..n) into one state; position: of x[0] in the reduced range. */
+    void (*row)(void *state, const void *x, int64_t n, int64_t position);
+    /* Folds x[i] into state i; every x[i] is at this position. */
+    void (*columns)(void *state, const void *x, int64_t n, int64_t position);
     void (*merge)(void *state, const void *later, int64_t n);                 /* state i absorbs later i */
     void (*end)(const void *state, void *out, int64_t n);                     /* result elements from states */
 } cn_reducer;
@@ -151,7 +153,7 @@ typedef struct cn_reducer {
 typedef struct cn_wgsl_reducer {
     const char *state;            /* type: "f32", "vec2<f32>" */
     const char *begin, *fold;     /* a fresh state; s with x folded in */
-    const char *merge, *end;      /* s with the later t absorbed; the result; "count" is how many elements were folded */
+    const char *merge, *end;      /* s with the later t absorbed; the result, where count is the number of elements */
 } cn_wgsl_reducer;
 
 /* Which dtypes a kernel takes natively, as bits. Others are converted by the funnel: halves are computed in f32 and
@@ -180,26 +182,26 @@ typedef struct cn_op {
     bool strided;                 /* CPU kernel takes any strides */
     uint32_t strided_out;         /* bit i: kernels write result i with any strides, which do not overlap */
     bool widens;                  /* CPU kernel takes f16 and bf16 operands as they are; its result is f32 then */
-    bool in_place;                /* CPU kernel may get its first operand's memory for its result, if nobody needs it later */
+    bool in_place;                /* CPU kernel may write its result over its first operand, if that has no later use */
     bool tail;                    /* CPU kernel calls cn_kernel_done for every element of its first result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result is the operand as it is */
-    bool joins;                   /* the result is the operands one after the other along the axis that attrs begin with */
+    bool joins;                   /* concatenates its operands along an axis, the first field of attrs */
     size_t attr_size;
     bool (*infer)(cn_infer *i);
     void (*grad)(cn_grad_call *g);
     const char *no_grad;          /* or why there is none */
     uint32_t not_differentiable;  /* bit i: operand i has no gradient by nature (indices, masks) */
     cn_tensor *(*compose)(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);
-    cn_loop_fn loops[CN_DTYPES];  /* MAP, RANDOM: one tile, by dtype of the first promoted operand (RANDOM: of the result) */
-    const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with int64_t begin, end: the axes */
-    size_t kernels_at;            /* operators of the library itself: where the context's table of kernels has the loops or reducers */
+    cn_loop_fn loops[CN_DTYPES];  /* MAP: one tile, by dtype of the first promoted operand; RANDOM: of the result */
+    const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with the axes: begin, end */
+    size_t kernels_at;            /* built-in operators: offset of loops or reducers in the context's kernel table */
     void (*cpu)(const cn_kernel *k);
     size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
-    /* MAP, RANDOM: an expression in x, y, z, u, v (f32 or i32) and what it mentions of: p0..p7 the arguments, q0.. 1 less
-       them, k0.. 1/(1 less them), lo0.., hi0.. their low and high words, a0.. the attributes' low words, i the number of the
-       element, bits the width of x. Several results: statements that set r0, r1, .. */
+    /* MAP, RANDOM: a WGSL expression in x, y, z, u, v (f32 or i32). It may also use p0..p7, the arguments; q0.., which
+       are 1 minus them; k0.., 1/(1 minus them); lo0.., hi0.., their low and high words; a0.., the low words of the
+       attributes; i, the number of the element; bits, the width of x. Several results: statements that set r0, r1. */
     const char *wgsl;
     const char *wgsl_whole;       /* the same for whole numbers and bool, where it differs */
     /* Or printed for its attributes and the dtype it is computed in. Returns its length. */
