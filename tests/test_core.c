@@ -145,7 +145,7 @@ static void dlpack(void)
     refused(!cn_from_dlpack(cn, m), CN_BAD_SHAPE, "9 dimensions");
     m->dl_tensor.ndim = 2;
     m->dl_tensor.device.device_type = 2;
-    refused(!cn_from_dlpack(cn, m), CN_BAD_DEVICE, "device type 2");
+    refused(!cn_from_dlpack(cn, m), CN_BAD_DEVICE, "device type must be 1 (CPU), got 2");
     m->deleter(m);
 }
 
