@@ -32,7 +32,7 @@ TYPEDEF = re.compile(r"\btypedef\b")
 FUNCTION = re.compile(r"^static (?:inline )?[\w *]+?\b(\w+)\(([^;{}]*)\)\s*\{", re.M)
 VARIABLE = re.compile(r"^(?:static|enum|const)\b[\w *]*?\b(\w+)(?:\[[^\n]*)? =\s", re.M)
 UTIL = "src/core/util.h"  # the place of these helpers, as cn__NAME
-HELPERS = {"align_up", "ceil_div", "clamp", "divide_up", "larger", "max", "min", "round_up", "smaller"}
+HELPERS = {"align_up", "clamp", "divide_up", "larger", "max", "min", "round_up", "smaller"}
 SMALL = 200  # characters of a body: longer functions of one name are something else, and are left to readers
 
 
