@@ -1,6 +1,6 @@
 /* cairn/base.h: contexts, errors, element types, shapes.
 
-   Everything lives in a context. Open one, work, close it:
+   Everything belongs to a context. Open one, work, close it:
 
        cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
        cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(2, 3));
@@ -8,9 +8,10 @@
        if (cn_failed(cn)) fprintf(stderr, "%s\n", cn_error(cn));
        cn_close(cn);
 
-   Ownership  A context is one thread's at a time; contexts share nothing. cn_close frees all that was made in it.
-   Errors     Operators return a tensor or NULL. NULL in gives NULL out. The first error stays in the context, with
-              code and words, until cn_error_clear: one check per step is enough. The library never prints or aborts. */
+   Ownership  One thread at a time may use a context. Contexts share nothing. cn_close frees all that was made in it.
+   Errors     Operators return a tensor, or NULL after an error. An operator with a NULL operand returns NULL. The first
+              error stays in the context, with its code and message, until cn_error_clear: one check for each step is
+              enough. The library never prints or aborts. */
 #ifndef CAIRN_BASE_H
 #define CAIRN_BASE_H
 
@@ -40,7 +41,7 @@ typedef enum cn_dtype { CN_BOOL, CN_U8, CN_I8, CN_I32, CN_I64, CN_F16, CN_BF16, 
 #define CN_DTYPES 9
 
 CN_API const char *cn_dtype_name(cn_dtype t);               /* "f32" */
-CN_API size_t cn_dtype_size(cn_dtype t);                    /* bytes an element */
+CN_API size_t cn_dtype_size(cn_dtype t);                    /* bytes of an element */
 CN_API bool cn_dtype_is_float(cn_dtype t);
 CN_API cn_dtype cn_promote(cn_dtype a, cn_dtype b);         /* PyTorch's promote_types */
 
@@ -64,7 +65,7 @@ extern "C" {
 #else
 #define CN_DIMS(...) ((cn_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define CN_SCALAR ((cn_dims){0, {0}})
-#define CN_ALL ((cn_dims){-1, {0}}) /* where axes are asked for: all of them */
+#define CN_ALL ((cn_dims){-1, {0}}) /* as a list of axes: all of them */
 #endif
 
 typedef enum cn_code {
@@ -73,8 +74,8 @@ typedef enum cn_code {
 #undef CN_ERROR
 } cn_code;
 
-/* Memory comes from here; NULL from resize is an error for the caller, never a crash.
-   resize(user, NULL, 0, n) allocates, resize(user, p, n, 0) frees. */
+/* The source of memory. resize(user, NULL, 0, n) allocates, resize(user, p, n, 0) frees. If resize returns NULL, the
+   call that needed memory fails with CN_NO_MEMORY. */
 typedef struct cn_allocator {
     void *(*resize)(void *user, void *p, size_t old_bytes, size_t new_bytes);
     void *user;
@@ -83,26 +84,26 @@ typedef struct cn_allocator {
 typedef void (*cn_logger)(void *user, const char *line);
 
 typedef struct cn_desc {
-    const char *device;      /* "cpu", "gpu", "gpu:1" (gpu.h); "auto", the default: what CAIRN_DEVICE says, else "cpu". A GPU that
-                                cannot be had is an error in the context, which is the CPU's then */
+    const char *device;      /* "cpu", "gpu", "gpu:1" (gpu.h), or "auto", the default: CAIRN_DEVICE, else "cpu". If a
+                                GPU cannot be opened, the context has an error and computes on the CPU */
     uint64_t seed;           /* of all random numbers */
-    int threads;             /* 0: one a core */
+    int threads;             /* 0: one for each core */
     cn_allocator allocator;  /* default: malloc */
-    cn_logger logger;        /* notices and traces; default: none */
+    cn_logger logger;        /* gets notices and traces; default: none */
     void *logger_user;
-    size_t memory_limit;     /* bytes of tensor memory; 0: none */
-    int64_t pending_limit;   /* nodes waiting before they are evaluated unasked; 0: 16,384 */
-    int plan_limit;          /* plans kept; 0: 256 */
+    size_t memory_limit;     /* bytes of tensor memory; 0: no limit */
+    int64_t pending_limit;   /* pending nodes; more of them are evaluated without being asked for; 0: 16,384 */
+    int plan_limit;          /* plans in the cache; 0: 256 */
     bool eager;              /* evaluate every operation at once (also CAIRN_EAGER=1) */
 } cn_desc;
 
-CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. NULL result: out of memory or unknown device */
+CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory, or unknown device */
 CN_API void cn_close(cn_ctx *ctx);           /* frees every tensor of the context */
 CN_API const char *cn_version(void);
 
 CN_API bool cn_failed(const cn_ctx *ctx);
 CN_API cn_code cn_error_code(const cn_ctx *ctx);
-CN_API const char *cn_error(const cn_ctx *ctx); /* in words; "" when there is none */
+CN_API const char *cn_error(const cn_ctx *ctx); /* the message; "" if there is no error */
 CN_API void cn_error_clear(cn_ctx *ctx);
 CN_API const char *cn_code_name(cn_code code);
 

@@ -1,4 +1,4 @@
-/* cairn/cairn.h: all of Cairn. Each header is its own manual page. */
+/* cairn/cairn.h: includes all of Cairn. The comment at the top of each header is its manual. */
 #ifndef CAIRN_H
 #define CAIRN_H
 

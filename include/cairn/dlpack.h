@@ -1,9 +1,12 @@
-/* cairn/dlpack.h: tensors to and from other libraries, without a copy (DLPack 0.8's managed tensor).
+/* cairn/dlpack.h: exchange of tensors with other libraries (DLPack 0.8's managed tensor), on the CPU without a copy.
 
-       DLManagedTensor *m = cn_to_dlpack(x);       evaluates x; m->deleter(m) when done
-       cn_tensor *y = cn_from_dlpack(cn, m);       y owns m: its deleter is called when the memory is no longer needed
+       DLManagedTensor *m = cn_to_dlpack(x);       evaluates x
+       cn_tensor *y = cn_from_dlpack(cn, m);
 
-   The struct has DLPack's own layout; include dlpack/dlpack.h before this header to use its definition. */
+   Structs    They have DLPack's layout. To use DLPack's own definitions, include dlpack/dlpack.h before this header.
+   Ownership  Whoever has m calls m->deleter(m) when done. cn_from_dlpack takes m over: the deleter is called when no
+              tensor needs the memory any more.
+   Errors     NULL, and an error in the context. */
 #ifndef CAIRN_DLPACK_H
 #define CAIRN_DLPACK_H
 

@@ -1,23 +1,24 @@
-/* cairn/optim.h: optimizers: what turns gradients into new parameters. PyTorch's torch.optim.
+/* cairn/optim.h: optimizers, which compute new parameters from gradients. PyTorch's torch.optim.
 
        cn_optim *opt = cn_adamw(cn, cn_parameters(mlp), &(cn_adamw_desc){ .lr = 1e-3 });
        cn_backward(loss);
-       cn_clip_grad_norm(cn_optim_params(opt), 1.0, NULL);     may be left out
-       cn_step(opt);                                           new parameters; the gradients are forgotten
+       cn_clip_grad_norm(cn_optim_params(opt), 1.0, NULL);     optional
+       cn_step(opt);                                           new parameters; the gradients are cleared
        cn_schedule_step(s);                                    schedule.h: new learning rates
 
-   Formulas   PyTorch's; Lion's, which it has not, stands below. A parameter without a gradient is passed over, with its
-              state and its count of steps.
-   Numbers    0 in a descriptor stands for PyTorch's default, which stands beside the field; CN_ZERO for 0 itself. None
-              of them is structure: a new learning rate or step never rebuilds a plan.
-   Evaluation cn_step computes everything pending, as cn_eval_all does: the loss and what else was made on the way too.
-   State      Made by a parameter's first step, of its shape; f32 beside halves, which are computed in f32.
+   Formulas   PyTorch's. Lion's, which PyTorch does not have, stands below. cn_step skips a parameter that has no
+              gradient: its state and its count of steps do not change.
+   Numbers    In a descriptor 0 means PyTorch's default, which stands beside the field; CN_ZERO means 0. The numbers are
+              arguments of plans: a new learning rate or step never rebuilds a plan.
+   Evaluation cn_step computes everything pending, as cn_eval_all does: the loss, and all else that is wanted.
+   State      A parameter's first step makes its states, of its shape. States of halves are f32, and halves are updated
+              in f32.
    Accumulation  Gradients of several cn_backward add up until cn_step or cn_optim_zero_grad.
    Ownership  An optimizer belongs to its context until cn_optim_free. It keeps its parameters.
-   Errors     cn_step refuses while an error stands. If it fails, parameters, states, counts and gradients are as
-              before.
+   Errors     cn_step does nothing while the context has an error. If it fails, parameters, states, counts and gradients
+              are as before.
 
-   The steps of SGD and Adam alone, without an object, are at the end. */
+   The end of this header has the steps of SGD and Adam as functions, without an object. */
 #ifndef CAIRN_OPTIM_H
 #define CAIRN_OPTIM_H
 
@@ -29,11 +30,12 @@
 extern "C" {
 #endif
 
-#define CN_ZERO (-1e-300) /* in a descriptor: 0 itself, where a plain 0 stands for a default */
+#define CN_ZERO (-1e-300) /* in a descriptor: 0, where a plain 0 means the default */
 
 typedef struct cn_optim cn_optim;
 
-/* ---- making one; the fields have PyTorch's names. keep_gradients: cn_step leaves them for you to forget ---- */
+/* ---- makers. The fields have PyTorch's names, and the comments give their defaults. keep_gradients: cn_step does not
+   clear the gradients ---- */
 
 typedef struct cn_sgd_desc {
     double lr;                   /* 1e-3 */
@@ -45,7 +47,7 @@ CN_API cn_optim *cn_sgd(cn_ctx *ctx, cn_params params, const cn_sgd_desc *desc);
 typedef struct cn_adam_desc {
     double lr;                   /* 1e-3 */
     double beta1, beta2, eps;    /* 0.9, 0.999, 1e-8 */
-    double weight_decay;         /* Adam: 0, added to gradients; AdamW: 0.01, shrinks parameters (CN_ZERO: none) */
+    double weight_decay;         /* Adam: 0, added to gradients; AdamW: 0.01, shrinks parameters */
     bool amsgrad, maximize, keep_gradients;
 } cn_adam_desc;
 typedef cn_adam_desc cn_adamw_desc;
@@ -111,7 +113,7 @@ typedef struct cn_lion_desc {
 } cn_lion_desc;
 CN_API cn_optim *cn_lion(cn_ctx *ctx, cn_params params, const cn_lion_desc *desc);
 
-/* Muon: matrices alone; give biases, norms and embeddings to another optimizer. */
+/* Muon: for matrices only. Give biases, norms and embeddings to another optimizer. */
 typedef enum cn_muon_adjust {
     CN_MUON_ORIGINAL,            /* lr √max(1, rows/columns) */
     CN_MUON_MATCH_RMS_ADAMW,     /* lr 0.2 √max(rows, columns) */
@@ -126,83 +128,84 @@ typedef struct cn_muon_desc {
     double eps;                  /* 1e-7 */
     int ns_steps;                /* 5 */
     cn_muon_adjust adjust_lr;
-    bool full_precision;         /* the Newton-Schulz steps in f32 (f64 for f64) instead of bf16, PyTorch's */
+    bool full_precision;         /* Newton-Schulz steps in f32 (f64 for f64), not in bf16 as in PyTorch */
     bool keep_gradients;
 } cn_muon_desc;
 CN_API cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc);
 
-CN_API void cn_optim_free(cn_optim *opt);              /* NULL is fine; free its schedules first */
+CN_API void cn_optim_free(cn_optim *opt);              /* NULL is allowed; free its schedules first */
 
-/* ---- using one ---- */
+/* ---- using an optimizer ---- */
 
 CN_API bool cn_step(cn_optim *opt);
-CN_API void cn_optim_zero_grad(cn_optim *opt);         /* forgets the gradients of all its parameters */
+CN_API void cn_optim_zero_grad(cn_optim *opt);         /* clears the gradients of all its parameters */
 CN_API cn_ctx *cn_optim_context(const cn_optim *opt);
-CN_API cn_params cn_optim_params(const cn_optim *opt); /* of all groups, in order; good until a group is added */
+CN_API cn_params cn_optim_params(const cn_optim *opt); /* of all groups, in order; valid until a group is added */
 
-/* More parameters, with numbers of their own. The first group, number 0, is what the optimizer was made with. Returns
-   the number of the new group, -1 on error: a parameter that the optimizer has already is one. */
+/* Adds a group: parameters with numbers of their own. Group 0 holds the parameters that the optimizer was made with.
+   Returns the number of the new group, or -1 after an error. A parameter may be in one group only. */
 typedef struct cn_group_desc {
     double lr, weight_decay, eps;  /* 0: the optimizer's */
-    double momentum;               /* or beta1, of those that have betas */
+    double momentum;               /* beta1 of optimizers that have betas */
     double beta2;                  /* RMSprop's alpha, Adadelta's rho */
 } cn_group_desc;
 CN_API int cn_optim_add_group(cn_optim *opt, cn_params params, const cn_group_desc *desc);
 CN_API int cn_optim_groups(const cn_optim *opt);
 CN_API cn_params cn_optim_group_params(const cn_optim *opt, int group);
-/* Here 0 is 0. NaN and false: there is no such group, or the number is not one. */
+/* In these functions 0 means 0. NaN or false: an error, because there is no such group or the number is not allowed. */
 CN_API double cn_optim_lr(const cn_optim *opt, int group);
 CN_API bool cn_optim_set_lr(cn_optim *opt, int group, double lr);
-CN_API double cn_optim_momentum(const cn_optim *opt, int group);             /* beta1, of those that have betas */
+CN_API double cn_optim_momentum(const cn_optim *opt, int group);             /* beta1 of optimizers that have betas */
 CN_API bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum);
 CN_API double cn_optim_weight_decay(const cn_optim *opt, int group);
 CN_API bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay);
 
-/* The state, by numbers of parameters as in PyTorch: tensors prefix + "state/0/exp_avg", texts prefix + "state/0/step",
-   "param_groups/0/lr", ... What is saved is the value of now, whatever later steps do. Loading checks kind, groups and
-   shapes first; then everything is loaded, or nothing. A run that goes on from a loaded state goes on bit for bit.
-   In one dict with a model's parameters both need a prefix: cn_module_load refuses names it does not know. */
+/* Saves the state to a dict and loads it. As in PyTorch, parameters have numbers: the tensors are prefix +
+   "state/0/exp_avg", ..., the texts prefix + "state/0/step", "param_groups/0/lr", ... The dict keeps the saved values
+   when later steps change the state. Loading checks kind, groups and shapes first; after an error it has changed
+   nothing. A run that continues from a loaded state gives the same bits. If a dict also holds a model's parameters,
+   give both a prefix: cn_module_load refuses names that the model does not have. */
 CN_API bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix);
 CN_API bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix);
 
-/* ---- gradients before a step: of the parameters that have one ---- */
+/* ---- clipping gradients before a step; parameters without a gradient are skipped ---- */
 
 typedef struct cn_clip_desc {
-    double norm_type;            /* 2; INFINITY: the largest */
-    bool error_if_nonfinite;     /* computes the norm at once; if it is not finite, nothing is clipped */
+    double norm_type;            /* 2; INFINITY: the largest absolute value */
+    bool error_if_nonfinite;     /* computes the norm at once; if it is not finite, no gradient changes */
 } cn_clip_desc;
-/* Scales them by min(1, max_norm / (norm + 1e-6)). Returns the norm of all of them together, before; nothing is
-   computed yet. NULL: an error, and no gradient has changed. */
+/* Scales all gradients by min(1, max_norm / (norm + 1e-6)). Returns the norm of all gradients together, before scaling,
+   as a pending tensor. NULL: an error, and no gradient has changed. */
 CN_API cn_tensor *cn_clip_grad_norm(cn_params params, double max_norm, const cn_clip_desc *desc);
 CN_API bool cn_clip_grad_value(cn_params params, double clip_value); /* to [-clip_value, clip_value] */
 
-/* ---- steps without an object: parameters and states in arrays of yours ----
+/* ---- steps without an object: you hold parameters and states in arrays ----
 
        cn_adam_step(p, m, v, n, &(cn_adam_step_desc){ .lr = 1e-3, .step = t });     t = 1, 2, ...
        for (int i = 0; i < n; i++) cn_zero_grad(p[i]);
        cn_eval_all(cn);
 
-   State      One tensor a parameter, of its shape, kept, zeros at the start; of any floating type (f32 beside halves).
-   Gradients  cn_grad_of(p[i]), and left as they are. A parameter without one is passed over, with its state.
-   Errors     Either all parameters and states are assigned or none: false, and an error in the context. */
+   State      One kept tensor for each parameter, of its shape and of a floating type (f32 for halves), zeros at first.
+   Gradients  cn_grad_of(p[i]), which do not change. A parameter without a gradient is skipped, with its state.
+   Errors     false, and an error in the context; no parameter and no state has changed. */
 
 typedef struct cn_sgd_step_desc {
     double lr;
     double momentum, dampening, weight_decay;
     bool nesterov, maximize;
-    int64_t step;                  /* 1: the buffers are filled by the gradients as they are; only dampening asks */
+    int64_t step;                  /* 1: the first step, to which dampening does not apply */
 } cn_sgd_step_desc;
-/* buf may be NULL if there is no momentum. */
+/* buf may be NULL if momentum is 0. */
 CN_API bool cn_sgd_step(cn_tensor *const *p, cn_tensor *const *buf, int n, const cn_sgd_step_desc *desc);
 
 typedef struct cn_adam_step_desc {
     double lr;
     double beta1, beta2, eps;      /* 0: 0.9, 0.999, 1e-8 */
     double weight_decay;
-    bool decoupled;                /* AdamW: the decay shrinks parameters instead of adding to gradients */
+    bool decoupled;                /* AdamW: the decay shrinks parameters; it does not add to gradients */
     bool maximize;
     int64_t step;                  /* 1, 2, ... */
-    cn_tensor *const *vmax;        /* AMSGrad: the largest v so far, a state like m and v; NULL: plain Adam */
+    cn_tensor *const *vmax;        /* AMSGrad's largest v so far, a state like m and v; NULL: plain Adam */
 } cn_adam_step_desc;
 CN_API bool cn_adam_step(cn_tensor *const *p, cn_tensor *const *m, cn_tensor *const *v, int n,
                          const cn_adam_step_desc *desc);

@@ -234,8 +234,8 @@ static bool run_hooks(walk *w, cn__node *n)
     return true;
 }
 
-/* Adds to the parameter's own gradient. If that is still pending, it is evaluated first: several micro-batches then need
-   the memory of one only. */
+/* Adds to the parameter's own gradient. If that is still pending, it is evaluated first: then several micro-batches
+   need the memory of one. */
 static bool accumulate(walk *w, cn__node *n)
 {
     cn_tensor *t = n->owner, *g = n->walk[0];
@@ -316,8 +316,8 @@ static void clean_up(walk *w, bool ok)
 static const size_t spare_size[CN__SPARES] = { sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool),
                                                sizeof(cn__node *), sizeof(saved) };
 
-/* A training loop walks equal graphs again and again: each walk reuses the vectors of the last. A walk inside a walk has
-   vectors of its own. */
+/* A training loop walks equal graphs again and again: each walk reuses the vectors of the last. A walk inside a walk
+   has vectors of its own. */
 static void swap_vectors(walk *w)
 {
     cn__vec *own[CN__SPARES] = { &w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved };

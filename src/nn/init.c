@@ -115,8 +115,8 @@ bool cn_init_normal(cn_tensor *t, double mean, double std)
     return finish(s, t, normal(t, mean, std));
 }
 
-/* The y with erf(y) = x, for |x| < 1. A closed approximation is off by up to 0.002; two steps of Halley's method make it
-   exact: y - e / (1 + y e), e = (erf(y) - x) √π/2 e^(y²) */
+/* The y with erf(y) = x, for |x| < 1. A closed approximation is off by up to 0.002. Two steps of Halley's method make
+   it exact: y - e / (1 + y e), e = (erf(y) - x) √π/2 e^(y²) */
 static cn_tensor *erf_inverse(cn_tensor *x)
 {
     const double k = 0.147, pi = 3.14159265358979323846;
@@ -242,8 +242,8 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* Subtracts from vectors [k, k + n) their projection on the first k: w - (w qᵀ) q. The second pass removes what rounding
-   left. */
+/* Subtracts from vectors [k, k + n) their projection on the first k: w - (w qᵀ) q. The second pass removes what
+   rounding left. */
 static bool project(cn_ctx *ctx, double *v, int64_t k, int64_t n, int64_t length)
 {
     cn_scope s = cn_scope_begin(ctx);

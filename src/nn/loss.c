@@ -1,4 +1,5 @@
-/* Losses of differences and of probabilities. Each is elementwise operators and one reduction, which the planner fuses. */
+/* Losses of differences and of probabilities. Each is made of elementwise operators and a reduction; the planner fuses
+   them. */
 #include "nn/loss.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@ typedef struct cn__loss {
     cn_scope scope;
 } cn__loss;
 
-/* Checks that input is alive and of a floating type, and that the reduction exists. False: an error; do not call end. */
+/* Checks that input is alive and of a floating type, and that the reduction exists. False: an error; no end follows. */
 bool cn__loss_begin(cn__loss *l, const char *who, cn_tensor *input, cn_reduction reduction);
 /* Reduces the loss of every element. each NULL, after an error: NULL. */
 cn_tensor *cn__loss_end(cn__loss *l, cn_tensor *each);

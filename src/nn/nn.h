@@ -20,7 +20,8 @@ const char *cn__by_text(const int64_t *v, int n, char *out, size_t size);
 /* The value of an option where 0 means the default, and a negative number means 0. */
 static inline double cn__or_usual(double value, double usual) { return value == 0 ? usual : value < 0 ? 0 : value; }
 
-/* Sets the error "x must be (N, 8, H, W), got [3,3]": the rule, then x's shape. cn_forward adds the layer. Returns NULL. */
+/* Sets the error "x must be (N, 8, H, W), got [3,3]": the rule, then x's shape. cn_forward adds the layer's name.
+   Returns NULL. */
 __attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, const char *rule, ...);
 
 /* state.c: a .rename that keeps every name. Names of the file that the module does not have are no error then. */

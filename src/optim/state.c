@@ -1,4 +1,4 @@
-/* Saves an optimizer's state to a dict and loads it. Loading prepares the whole state before it replaces the old one. */
+/* Saves an optimizer's state to a dict and loads it. Loading prepares the whole new state, then replaces the old. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* cn_step: it records every parameter's new value, assigns all of them or none, and restores everything after an error. */
+/* cn_step: it records every parameter's new value, assigns all of them, and undoes everything after an error. */
 #include "optim/optim.h"
 
 /* ---- functions that the rules share ---- */
