@@ -8,6 +8,7 @@
 #include "cairn/cairn.h"
 #include "ops/map/slope.h"
 
+static cn_tensor *add(cn_tensor *x) { return cn_add(x, x); }
 static cn_tensor *silu_backward(cn_tensor *x) { return cn__slope(&cn__op_silu_backward, x, x); }
 static cn_tensor *gelu_tanh_backward(cn_tensor *x) { return cn__slope(&cn__op_gelu_tanh_backward, x, x); }
 static cn_tensor *gelu_backward(cn_tensor *x) { return cn__slope(&cn__op_gelu_backward, x, x); }
@@ -15,7 +16,8 @@ static cn_tensor *gelu_backward(cn_tensor *x) { return cn__slope(&cn__op_gelu_ba
 static const struct function {
     const char *name;
     cn_tensor *(*apply)(cn_tensor *x);
-} functions[] = { { "relu", cn_relu },
+} functions[] = { { "add", add },
+                  { "relu", cn_relu },
                   { "sqrt", cn_sqrt },
                   { "exp", cn_exp },
                   { "expm1", cn_expm1 },

@@ -25,29 +25,23 @@ cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape)
     return a;
 }
 
-#define DEFINE(name, T)                                                 \
-    static void name(T *out, int64_t n, const void *value)              \
-    {                                                                   \
-        T v;                                                            \
-        memcpy(&v, value, sizeof v);                                    \
-        for (int64_t i = 0; i < n; i++) out[i] = v;                     \
-    }
-DEFINE(fill_1, uint8_t)
-DEFINE(fill_2, uint16_t)
-DEFINE(fill_4, uint32_t)
-DEFINE(fill_8, uint64_t)
+/* The element is repeated over eight bytes, so that one loop serves every size. */
+static void fill(char *out, size_t bytes, const void *element, size_t size)
+{
+    uint64_t pattern;
+    size_t at = 0;
+    for (size_t k = 0; k < sizeof pattern; k += size) memcpy((char *)&pattern + k, element, size);
+    for (; at + sizeof pattern <= bytes; at += sizeof pattern) memcpy(out + at, &pattern, sizeof pattern);
+    memcpy(out + at, &pattern, bytes - at);
+}
 
 static void loop(const cn_loop *l)
 {
     const cn__shape_attrs *a = l->attrs;
+    const size_t size = cn_dtype_size((cn_dtype)a->dtype);
     double value; /* room for any element */
     cn__store_f64((cn_dtype)a->dtype, &value, l->args[0].f);
-    switch (cn_dtype_size((cn_dtype)a->dtype)) {
-    case 1: fill_1(l->out, l->n, &value); break;
-    case 2: fill_2(l->out, l->n, &value); break;
-    case 4: fill_4(l->out, l->n, &value); break;
-    default: fill_8(l->out, l->n, &value); break;
-    }
+    fill(l->out, (size_t)l->n * size, &value, size);
 }
 
 /* A bool is true of any number but 0, half of one included: of the argument's words. */

@@ -1,32 +1,33 @@
 /* triangle.c: tril, triu: one side of a diagonal of the last two axes, zeros on the other. */
 #include "create.h"
 
-/* Row by row: elements whose column - row is within [low, high] stay. */
-#define DEFINE(name, T)                                                                                            \
-    static void name(const cn_loop *l, int64_t low, int64_t high)                                                  \
-    {                                                                                                              \
-        const cn__triangle_attrs *a = l->attrs;                                                                    \
-        const T *in = l->in[0];                                                                                    \
-        T *out = l->out;                                                                                           \
-        for (int64_t i = 0; i < l->n;) {                                                                           \
-            int64_t col = (l->start + i) % a->cols, row = (l->start + i) / a->cols % a->rows;                      \
-            int64_t end = l->n - i < a->cols - col ? l->n : i + a->cols - col;                                     \
-            for (int64_t d = col - row; i < end; i++, d++) out[i] = d >= low && d <= high ? in[i] : 0;             \
-        }                                                                                                          \
-    }
-DEFINE(band_1, uint8_t)
-DEFINE(band_2, uint16_t)
-DEFINE(band_4, uint32_t)
-DEFINE(band_8, uint64_t)
+static int64_t within(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
-static void tril_1(const cn_loop *l) { band_1(l, INT64_MIN, l->args[0].i); }
-static void tril_2(const cn_loop *l) { band_2(l, INT64_MIN, l->args[0].i); }
-static void tril_4(const cn_loop *l) { band_4(l, INT64_MIN, l->args[0].i); }
-static void tril_8(const cn_loop *l) { band_8(l, INT64_MIN, l->args[0].i); }
-static void triu_1(const cn_loop *l) { band_1(l, l->args[0].i, INT64_MAX); }
-static void triu_2(const cn_loop *l) { band_2(l, l->args[0].i, INT64_MAX); }
-static void triu_4(const cn_loop *l) { band_4(l, l->args[0].i, INT64_MAX); }
-static void triu_8(const cn_loop *l) { band_8(l, l->args[0].i, INT64_MAX); }
+/* Row by row, elements of `size` bytes: those whose column - row is within [low, high] stay, the others become 0. */
+static void band(const cn_loop *l, size_t size, int64_t low, int64_t high)
+{
+    const cn__triangle_attrs *a = l->attrs;
+    const char *in = l->in[0];
+    char *out = l->out;
+    low = within(low, -a->rows, a->cols), high = within(high, -a->rows, a->cols);
+    for (int64_t i = 0, n; i < l->n; i += n, in += (size_t)n * size, out += (size_t)n * size) {
+        const int64_t col = (l->start + i) % a->cols, row = (l->start + i) / a->cols % a->rows;
+        n = l->n - i < a->cols - col ? l->n - i : a->cols - col; /* to the end of the row */
+        const int64_t from = within(low + row - col, 0, n), to = within(high + row - col + 1, from, n);
+        memset(out, 0, (size_t)from * size);
+        memmove(out + (size_t)from * size, in + (size_t)from * size, (size_t)(to - from) * size);
+        memset(out + (size_t)to * size, 0, (size_t)(n - to) * size);
+    }
+}
+
+static void tril_1(const cn_loop *l) { band(l, 1, INT64_MIN, l->args[0].i); }
+static void tril_2(const cn_loop *l) { band(l, 2, INT64_MIN, l->args[0].i); }
+static void tril_4(const cn_loop *l) { band(l, 4, INT64_MIN, l->args[0].i); }
+static void tril_8(const cn_loop *l) { band(l, 8, INT64_MIN, l->args[0].i); }
+static void triu_1(const cn_loop *l) { band(l, 1, l->args[0].i, INT64_MAX); }
+static void triu_2(const cn_loop *l) { band(l, 2, l->args[0].i, INT64_MAX); }
+static void triu_4(const cn_loop *l) { band(l, 4, l->args[0].i, INT64_MAX); }
+static void triu_8(const cn_loop *l) { band(l, 8, l->args[0].i, INT64_MAX); }
 
 #define BY_SIZE(n)                                                                                                 \
     { [CN_BOOL] = n##_1, [CN_U8] = n##_1, [CN_I8] = n##_1, [CN_F16] = n##_2, [CN_BF16] = n##_2, [CN_I32] = n##_4,  \

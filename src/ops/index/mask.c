@@ -33,9 +33,10 @@ cn_tensor *cn_masked_fill(cn_tensor *x, cn_tensor *mask, double value)
     return cn_apply(&cn__op_masked_fill, (cn_tensor *[]){ x, mask }, 2, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = value } });
 }
 
-/* What is true in a mask, evaluated now: (count, width) i64 that row writes, at by at. */
-typedef void (*row_fn)(int64_t *row, int64_t at, cn_dims shape);
+/* A function that writes the row of the list for the element at position `at`. */
+typedef void (*row_fn)(int64_t *row, int64_t at, const cn_dims *shape);
 
+/* The true elements of a mask as an i64 tensor (count, width), one row for each. */
 static cn_tensor *list_places(cn_ctx *ctx, const uint8_t *is, cn_dims shape, int64_t width, row_fn row)
 {
     int64_t numel = 1, count = 0;
@@ -49,7 +50,7 @@ static cn_tensor *list_places(cn_ctx *ctx, const uint8_t *is, cn_dims shape, int
     }
     for (int64_t p = 0; p < numel; p++) {
         if (!is[p]) continue;
-        row(next, p, shape);
+        row(next, p, &shape);
         next += width;
     }
     cn_tensor *t = cn_from(ctx, CN_I64, CN_DIMS(count, width), list);
@@ -71,17 +72,17 @@ static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
     return t;
 }
 
-static void flat_place(int64_t *row, int64_t at, cn_dims shape)
+static void flat_place(int64_t *row, int64_t at, const cn_dims *shape)
 {
     (void)shape;
     *row = at;
 }
 
-static void place(int64_t *row, int64_t at, cn_dims shape)
+static void place(int64_t *row, int64_t at, const cn_dims *shape)
 {
-    for (int d = shape.n - 1; d >= 0; d--) {
-        row[d] = at % shape.v[d];
-        at /= shape.v[d];
+    for (int d = shape->n - 1; d >= 0; d--) {
+        row[d] = at % shape->v[d];
+        at /= shape->v[d];
     }
 }
 
