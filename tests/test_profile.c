@@ -432,7 +432,7 @@ static bool run_short_of_memory(int64_t n)
         check(cn_profile_kernels(p) == cn_count(cn).kernels - before.kernels, "allocation %lld: kernels are counted",
               (long long)n);
         times_add_up(p, "short of memory");
-        not_told_apart += find_row(p, "(not told apart)", &row);
+        not_told_apart += find_row(p, "(unknown kernels)", &row);
         cn_error_clear(cn);
         if (!reached) cn_profile_show(p, NULL);
     }

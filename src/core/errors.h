@@ -4,8 +4,9 @@
 
 #include "cairn/base.h"
 
-bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...); /* keeps the first error; returns false */
-bool cn__no_memory(cn_ctx *ctx, const char *who);                 /* "WHO: out of memory"; who may be NULL */
-void cn__log(cn_ctx *ctx, const char *format, ...);
+/* Keeps the first error; returns false. */
+__attribute__((format(printf, 3, 4))) bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...);
+bool cn__no_memory(cn_ctx *ctx, const char *who); /* "WHO: out of memory"; who may be NULL */
+__attribute__((format(printf, 2, 3))) void cn__log(cn_ctx *ctx, const char *format, ...);
 
 #endif

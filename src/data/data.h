@@ -37,7 +37,8 @@ typedef struct cn__fetch {
     cn_code code;
     char error[256];
 } cn__fetch;
-bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message, ...); /* returns false */
+__attribute__((format(printf, 3, 4))) bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message,
+                                                          ...); /* returns false */
 bool cn__fetch_no_memory(cn__fetch *f);
 
 void cn__room_open(cn_room *room, const cn_field *field, cn__arena *from); /* from NULL: malloc */

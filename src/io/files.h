@@ -34,7 +34,7 @@ typedef struct cn__source {
     cn__content *content; /* data lies in it, and tensors may borrow it; NULL: tensors must copy */
 } cn__source;
 /* Fails with "load NAME: message"; returns false. */
-bool cn__source_fail(const cn__source *s, cn_code code, const char *message, ...);
+__attribute__((format(printf, 3, 4))) bool cn__source_fail(const cn__source *s, cn_code code, const char *message, ...);
 
 static inline uint64_t cn__little(const unsigned char *p, int bytes)
 {

@@ -1,4 +1,4 @@
-/* Ranges, ticks, smoothing, and where everything goes on a picture. */
+/* Computes a line chart: its ranges, ticks and smoothing, and the position of everything on a picture. */
 #include <math.h>
 
 #include "core/errors.h"
@@ -20,7 +20,7 @@ cn__walker cn__chart_walk(const cn__chart *c, int series, bool smoothed)
     return (cn__walker){ .chart = c, .series = s, .smooth = smoothed && !s->exact ? c->desc.smooth : 0 };
 }
 
-/* A running mean whose first values are not drawn towards 0: the weights of all that came before add up to 1. */
+/* An exponential moving average, divided by the sum of its weights: the first values are not biased towards 0. */
 bool cn__walker_next(cn__walker *w, cn__spot *p)
 {
     if (w->i >= w->series->n) return false;
@@ -41,7 +41,7 @@ static void stretch(cn__scale *a, double value)
     if (!(value <= a->high)) a->high = value;
 }
 
-/* A little air; a single value gets a range around it. */
+/* Adds a margin. A range of a single value becomes a range around it. */
 static void widen(cn__scale *a, double part)
 {
     if (a->log) {
@@ -71,15 +71,15 @@ static bool find_ranges(cn_ctx *ctx, const char *who, cn__chart *c)
         }
     }
     if (!finite)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: nothing to draw: %lld points, none of them %s", who,
-                        (long long)points, c->x.log || c->y.log ? "finite and positive" : "finite");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: there must be at least one point that is %s, got none of %lld", who,
+                        c->x.log || c->y.log ? "finite and positive" : "finite", (long long)points);
     for (int i = 0; i < c->desc.n_lines; i++) {
         const double y = c->desc.lines[i].y;
         if (isfinite(y) && (!c->y.log || y > 0)) stretch(&c->y, y);
     }
     const double range = c->y.high - c->y.low;
     if (!isfinite(range) || !isfinite(c->x.high - c->x.low))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the range of the numbers is too large", who);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the range of the points is too large for a double", who);
     if (c->desc.y_low != 0 || c->desc.y_high != 0) c->y.low = c->desc.y_low, c->y.high = c->desc.y_high;
     else widen(&c->y, 0.05);
     if (!(c->x.high > c->x.low)) widen(&c->x, 0);
@@ -88,19 +88,21 @@ static bool find_ranges(cn_ctx *ctx, const char *who, cn__chart *c)
 
 static bool check(cn_ctx *ctx, const char *who, const cn_series *series, int n, const cn_curve_desc *d)
 {
-    if (!series || n < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no series", who);
+    if (!series || n < 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: there must be at least 1 series, got %d", who, series ? n : 0);
     for (int i = 0; i < n; i++)
         if (series[i].n < 0 || (series[i].n > 0 && !series[i].y))
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: series %d has %lld points%s", who, i, (long long)series[i].n,
-                            series[i].y ? "" : " and no values");
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: series %d: n must be ≥ 0, and 0 if y is NULL; got %lld", who, i,
+                            (long long)series[i].n);
     if (!(d->smooth >= 0 && d->smooth < 1))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: smooth %g is not in [0, 1)", who, d->smooth);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: smooth must be ≥ 0 and below 1, got %g", who, d->smooth);
     if (d->n_lines < 0 || (d->n_lines && !d->lines))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d lines, but none given", who, d->n_lines);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: n_lines must be ≥ 0, and 0 if lines is NULL; got %d", who,
+                        d->n_lines);
     const bool range = d->y_low != 0 || d->y_high != 0;
     if (range && !(isfinite(d->y_low) && isfinite(d->y_high) && d->y_low < d->y_high && (!d->log_y || d->y_low > 0)))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: y from %g to %g is no range%s", who, d->y_low, d->y_high,
-                        d->log_y ? " for a logarithmic axis" : "");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: y_low must be finite%s and below y_high, got %g and %g", who,
+                        d->log_y ? ", above 0" : "", d->y_low, d->y_high);
     return true;
 }
 
@@ -120,7 +122,8 @@ bool cn__chart_size(cn_ctx *ctx, const char *who, cn__chart *c)
     if (!c->desc.height) c->desc.height = 540;
     const int w = c->desc.width, h = c->desc.height;
     return (w >= 120 && w <= 8192 && h >= 90 && h <= 8192) ||
-           cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d by %d pixels; from 120 by 90 to 8192 by 8192 is possible", who, w, h);
+           cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the size must be 120 by 90 to 8192 by 8192 pixels, got %d by %d", who, w,
+                    h);
 }
 
 double cn__scale_at(const cn__scale *a, double value)
@@ -150,8 +153,8 @@ static double round_step(double least)
     return 10 * ten;
 }
 
-/* 2500000 is 2.5M; 0.00002 is 2e-05. `size`: the largest of the axis, `step`: what labels must tell apart. */
-static void say_tick(char *out, size_t room, double value, double size, double step)
+/* Prints 2500000 as 2.5M, 0.00002 as 2e-05. size: the largest number of the axis. step: the distance between labels. */
+static void print_tick(char *out, size_t room, double value, double size, double step)
 {
     static const struct {
         double from, unit;
@@ -179,7 +182,7 @@ static void add_tick(cn__scale *a, double value, double size, double step)
 {
     if (a->n == CN__MOST_TICKS) return;
     a->tick[a->n] = value;
-    say_tick(a->label[a->n++], sizeof *a->label, value, size, step);
+    print_tick(a->label[a->n++], sizeof *a->label, value, size, step);
 }
 
 static void linear_ticks(cn__scale *a, int about)
@@ -226,8 +229,8 @@ typedef struct picture {
     cn_ctx *ctx;
     cn__chart *c;
     cn__canvas *on;
-    double left, right, top, bottom; /* of the plot */
-    cn__vec line;                    /* cn__spot: what is being gathered */
+    double left, right, top, bottom; /* edges of the plot */
+    cn__vec line;                    /* of cn__spot: points of the present line */
     bool failed;
 } picture;
 
@@ -241,7 +244,7 @@ static void straight(picture *p, unsigned color, double x0, double y0, double x1
 
 static bool given(const char *text) { return text && *text; }
 
-/* Names in rows under the title; returns where they end. draw: or only measure. */
+/* Draws the names of the series in rows under the title, or only measures them. Returns where they end. */
 static double legend(picture *p, double y, bool draw)
 {
     const cn__chart *c = p->c;
@@ -311,7 +314,7 @@ static void gather(picture *p, cn__spot s)
     if (p->failed || !cn__push(&p->ctx->memory, &p->line, &s, sizeof s)) p->failed = true;
 }
 
-/* Of the points above one column of pixels: the first, the lowest and highest in their order, the last. */
+/* Reduces the points in one column of pixels to the first, the lowest and highest in their order, and the last. */
 typedef struct column {
     int64_t at, n, low_at, high_at;
     cn__spot first, low, high, last;
@@ -351,7 +354,7 @@ static void draw_series(picture *p, int series, bool smoothed, const cn__stroke 
         more = cn__walker_next(&w, &s);
         if (more && !isnan(s.y)) {
             const cn__spot at = { x_at(p, s.x),
-                                  fmin(fmax(y_at(p, s.y), p->top), p->bottom) }; /* beyond a range given: on the rim */
+                                  fmin(fmax(y_at(p, s.y), p->top), p->bottom) }; /* outside of the range: on its edge */
             if (many) add_to_column(p, &k, at);
             else gather(p, at);
             continue;
@@ -382,7 +385,7 @@ static bool draw_data(picture *p)
             draw_series(p, i, false, &(cn__stroke){ cn__chart_color(p->c, i), 1.2, 0.28, 0 });
     draw_lines(p);
     for (int i = 0; i < p->c->n; i++) draw_series(p, i, true, &(cn__stroke){ cn__chart_color(p->c, i), 2.2, 1, 0 });
-    return !p->failed || cn__fail(p->ctx, CN_NO_MEMORY, "out of memory: a curve");
+    return !p->failed || cn__no_memory(p->ctx, "curve");
 }
 
 bool cn__chart_draw(cn_ctx *ctx, cn__chart *c, cn__canvas *on)
@@ -390,7 +393,8 @@ bool cn__chart_draw(cn_ctx *ctx, cn__chart *c, cn__canvas *on)
     picture p = { .ctx = ctx, .c = c, .on = on };
     lay_out(&p);
     if (p.bottom - p.top < 40 || p.right - p.left < 60)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "curve: %d by %d pixels leave no room beside the texts", c->desc.width,
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "curve: %d by %d pixels are too small: the texts leave no room for the plot", c->desc.width,
                         c->desc.height);
     draw_frame(&p);
     const bool ok = draw_data(&p);

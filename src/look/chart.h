@@ -1,4 +1,4 @@
-/* look/chart.h: a line chart without saying on what it is drawn. chart.c decides what goes where; svg.c and raster.c draw. */
+/* look/chart.h: a line chart. chart.c computes its ranges and positions; svg.c and raster.c draw it. */
 #ifndef CN_LOOK_CHART_H
 #define CN_LOOK_CHART_H
 
@@ -26,15 +26,15 @@ typedef struct cn__spot {
     double x, y;
 } cn__spot;
 
-/* Finds the ranges. who: begins errors. */
+/* Checks the arguments and finds the ranges. Errors begin with `who`. */
 bool cn__chart_open(cn_ctx *ctx, const char *who, const cn_series *series, int n, const cn_curve_desc *desc,
                     cn__chart *c);
-void cn__chart_ticks(cn__scale *a, int about);                   /* roughly so many, at round numbers */
-bool cn__chart_size(cn_ctx *ctx, const char *who, cn__chart *c); /* of a picture: the default, if none was given */
+void cn__chart_ticks(cn__scale *a, int about);                   /* about so many, at round numbers */
+bool cn__chart_size(cn_ctx *ctx, const char *who, cn__chart *c); /* sets the default size of a picture, and checks it */
 double cn__scale_at(const cn__scale *a, double value);           /* 0: low, 1: high */
 unsigned cn__chart_color(const cn__chart *c, int series);
 
-/* The points of a series in order, raw or smoothed. False: no more. A gap is NaN. */
+/* Walks the points of a series in order, raw or smoothed. next returns false after the last point. A gap is NaN. */
 typedef struct cn__walker {
     const cn__chart *chart;
     const cn_series *series;
@@ -45,7 +45,7 @@ typedef struct cn__walker {
 cn__walker cn__chart_walk(const cn__chart *c, int series, bool smoothed);
 bool cn__walker_next(cn__walker *w, cn__spot *p);
 
-/* ---- what it is drawn on: pixels, y downwards ---- */
+/* ---- the canvas: pixels, y downwards ---- */
 
 typedef struct cn__stroke {
     unsigned color;
@@ -55,10 +55,10 @@ typedef struct cn__stroke {
 typedef enum cn__anchor { CN__LEFT, CN__MIDDLE, CN__RIGHT } cn__anchor;
 typedef struct cn__label {
     const char *text;
-    double x, y, size; /* of the baseline's beginning, middle or end */
+    double x, y, size; /* x, y: beginning, middle or end of the baseline */
     unsigned color;
     cn__anchor anchor;
-    bool bold, upwards, halo; /* halo: on a white rim, above lines */
+    bool bold, upwards, halo; /* halo: with a white outline, above lines */
 } cn__label;
 
 typedef struct cn__canvas cn__canvas;
@@ -70,7 +70,7 @@ struct cn__canvas {
 
 bool cn__chart_draw(cn_ctx *ctx, cn__chart *c, cn__canvas *on);
 
-/* png.c: 8-bit RGB, rows without gaps */
+/* png.c: 8-bit RGB, rows without padding */
 bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *rgb, int width, int height);
 
 #endif

@@ -1,4 +1,4 @@
-/* A chart of characters: dots of braille, eight to a character, or a letter for each series. */
+/* Prints a chart as text: with braille, eight dots to a character, or with one letter for each series. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,27 +14,27 @@ typedef struct text {
     size_t size, n;
 } text;
 
-__attribute__((format(printf, 2, 3))) static void say(text *t, const char *words, ...)
+__attribute__((format(printf, 2, 3))) static void print(text *t, const char *format, ...)
 {
     va_list list;
-    va_start(list, words);
+    va_start(list, format);
     size_t room = t->n < t->size ? t->size - t->n : 0;
-    int n = vsnprintf(room ? t->out + t->n : NULL, room, words, list);
+    int n = vsnprintf(room ? t->out + t->n : NULL, room, format, list);
     va_end(list);
     if (n > 0) t->n += (size_t)n;
 }
 
-/* What is seen in one character. */
+/* One character of the plot. */
 typedef struct cell {
     unsigned char dots;   /* of braille */
-    unsigned char series; /* the last to be drawn there, + 1; 0: none */
-    bool line;            /* a horizontal line passes */
+    unsigned char series; /* the last series drawn here, + 1; 0: none */
+    bool line;            /* a horizontal line crosses it */
 } cell;
 
 typedef struct plot {
     const cn__chart *c;
     int width, height; /* characters */
-    int across, down;  /* dots a character */
+    int across, down;  /* dots of a character */
     bool braille, ascii, color;
     cell *cells;
 } plot;
@@ -48,7 +48,7 @@ static void set_dot(plot *p, int x, int y, int series)
     k->series = (unsigned char)(series + 1);
 }
 
-/* Dots between two, as many as the longer side has. */
+/* Draws a line of dots, one for each step along its longer side. */
 static void join(plot *p, int x0, int y0, int x1, int y1, int series)
 {
     const int dx = abs(x1 - x0), dy = abs(y1 - y0), n = dx > dy ? dx : dy;
@@ -88,29 +88,29 @@ static void draw_lines(plot *p)
     }
 }
 
-/* ---- as text ---- */
+/* ---- print ---- */
 
 static char sign_of(int series) { return "*o+x#@%&"[series % 8]; }
 
-static void say_color(text *t, const plot *p, int series)
+static void print_color(text *t, const plot *p, int series)
 {
     static const int codes[] = { 34, 33, 32, 35, 36, 31 };
-    if (p->color) say(t, "\033[%dm", codes[series % 6]);
+    if (p->color) print(t, "\033[%dm", codes[series % 6]);
 }
 
-static void say_cell(text *t, const plot *p, const cell *k)
+static void print_cell(text *t, const plot *p, const cell *k)
 {
     if (!k->series) {
-        say(t, "%s", !k->line ? " " : p->ascii ? "-" : "╌");
+        print(t, "%s", !k->line ? " " : p->ascii ? "-" : "╌");
         return;
     }
-    say_color(t, p, k->series - 1);
-    if (p->braille) say(t, "%c%c%c", 0xe2, 0xa0 | k->dots >> 6, 0x80 | (k->dots & 0x3f));
-    else say(t, "%c", sign_of(k->series - 1));
-    if (p->color) say(t, "\033[0m");
+    print_color(t, p, k->series - 1);
+    if (p->braille) print(t, "%c%c%c", 0xe2, 0xa0 | k->dots >> 6, 0x80 | (k->dots & 0x3f));
+    else print(t, "%c", sign_of(k->series - 1));
+    if (p->color) print(t, "\033[0m");
 }
 
-/* The label that belongs to the row, or none. */
+/* The label of the row; "" if it has none. */
 static const char *row_label(const plot *p, int row)
 {
     const cn__scale *a = &p->c->y;
@@ -119,59 +119,59 @@ static const char *row_label(const plot *p, int row)
     return "";
 }
 
-static void say_x_labels(text *t, const plot *p, int margin)
+static void print_x_labels(text *t, const plot *p, int margin)
 {
     const cn__scale *a = &p->c->x;
     int at = 0;
-    say(t, "%*s", margin + 2, "");
+    print(t, "%*s", margin + 2, "");
     for (int i = 0; i < a->n; i++) {
         const int n = (int)strlen(a->label[i]), middle = dot_at(a, a->tick[i], p->width);
         const int begin = middle - n / 2 < 0 ? 0 : middle - n / 2;
         if (begin < at + (at > 0) || begin + n > p->width + 1) continue;
-        say(t, "%*s%s", begin - at, "", a->label[i]);
+        print(t, "%*s%s", begin - at, "", a->label[i]);
         at = begin + n;
     }
-    if (p->c->desc.x_label) say(t, "  %s", p->c->desc.x_label);
-    say(t, "\n");
+    if (p->c->desc.x_label) print(t, "  %s", p->c->desc.x_label);
+    print(t, "\n");
 }
 
-static void say_legend(text *t, const plot *p, int margin)
+static void print_legend(text *t, const plot *p, int margin)
 {
     bool any = false;
     for (int i = 0; i < p->c->n; i++) {
         if (!p->c->series[i].name) continue;
-        say(t, "%*s", any ? 3 : margin + 2, "");
-        say_color(t, p, i);
-        if (p->braille) say(t, "⠤⠤");
-        else say(t, "%c", sign_of(i));
-        say(t, "%s %s", p->color ? "\033[0m" : "", p->c->series[i].name);
+        print(t, "%*s", any ? 3 : margin + 2, "");
+        print_color(t, p, i);
+        if (p->braille) print(t, "⠤⠤");
+        else print(t, "%c", sign_of(i));
+        print(t, "%s %s", p->color ? "\033[0m" : "", p->c->series[i].name);
         any = true;
     }
     for (int i = 0; i < p->c->desc.n_lines; i++) {
         if (!p->c->desc.lines[i].label) continue;
-        say(t, "%*s%s %s", any ? 3 : margin + 2, "", p->ascii ? "--" : "╌╌", p->c->desc.lines[i].label);
+        print(t, "%*s%s %s", any ? 3 : margin + 2, "", p->ascii ? "--" : "╌╌", p->c->desc.lines[i].label);
         any = true;
     }
-    if (any) say(t, "\n");
+    if (any) print(t, "\n");
 }
 
-static void say_plot(text *t, const plot *p)
+static void print_plot(text *t, const plot *p)
 {
     int margin = 0;
     for (int i = 0; i < p->c->y.n; i++)
         if ((int)strlen(p->c->y.label[i]) > margin) margin = (int)strlen(p->c->y.label[i]);
-    if (p->c->desc.title) say(t, "%*s%s\n", margin + 2, "", p->c->desc.title);
+    if (p->c->desc.title) print(t, "%*s%s\n", margin + 2, "", p->c->desc.title);
     for (int y = 0; y < p->height; y++) {
         const char *label = row_label(p, y);
-        say(t, "%*s %s", margin, label, p->ascii ? *label ? "+" : "|" : *label ? "┤" : "│");
-        for (int x = 0; x < p->width; x++) say_cell(t, p, &p->cells[y * p->width + x]);
-        say(t, "\n");
+        print(t, "%*s %s", margin, label, p->ascii ? *label ? "+" : "|" : *label ? "┤" : "│");
+        for (int x = 0; x < p->width; x++) print_cell(t, p, &p->cells[y * p->width + x]);
+        print(t, "\n");
     }
-    say(t, "%*s %s", margin, "", p->ascii ? "+" : "└");
-    for (int x = 0; x < p->width; x++) say(t, "%s", p->ascii ? "-" : "─");
-    say(t, "\n");
-    say_x_labels(t, p, margin);
-    say_legend(t, p, margin);
+    print(t, "%*s %s", margin, "", p->ascii ? "+" : "└");
+    for (int x = 0; x < p->width; x++) print(t, "%s", p->ascii ? "-" : "─");
+    print(t, "\n");
+    print_x_labels(t, p, margin);
+    print_legend(t, p, margin);
 }
 
 size_t cn_curve_text(cn_ctx *ctx, const cn_series *series, int n, const cn_curve_desc *desc, char *out, size_t size)
@@ -181,8 +181,8 @@ size_t cn_curve_text(cn_ctx *ctx, const cn_series *series, int n, const cn_curve
     if (!ctx || !cn__chart_open(ctx, "curve_text", series, n, desc, &c)) return 0;
     plot p = { .c = &c, .width = c.desc.width ? c.desc.width : 60, .height = c.desc.height ? c.desc.height : 12 };
     if (p.width < 8 || p.width > MOST_WIDTH || p.height < 3 || p.height > MOST_HEIGHT) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "curve_text: %d by %d characters; from 8 by 3 to %d by %d is possible", p.width,
-                 p.height, MOST_WIDTH, MOST_HEIGHT);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "curve_text: the size must be 8 by 3 to %d by %d characters, got %d by %d",
+                 MOST_WIDTH, MOST_HEIGHT, p.width, p.height);
         return 0;
     }
     p.ascii = c.desc.ascii;
@@ -198,7 +198,7 @@ size_t cn_curve_text(cn_ctx *ctx, const cn_series *series, int n, const cn_curve
     draw_lines(&p);
     for (int i = 0; i < n; i++) draw_series(&p, i);
     text t = { out, size, 0 };
-    say_plot(&t, &p);
+    print_plot(&t, &p);
     cn__free(ctx, p.cells, bytes);
     return t.n;
 }

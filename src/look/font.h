@@ -1,10 +1,9 @@
-/* look/font.h: the letters of pictures, drawn on a grid: rows from the top of the capitals downwards, separated by bars;
-   capitals are seven rows high, two more hang below the line. raster.c joins neighbouring marks by strokes, so that
-   letters are smooth at any size. */
+/* look/font.h: the letters of pictures, drawn on a grid. Bars separate the rows. Capitals are seven rows high; two more
+   rows lie below the baseline. raster.c joins neighbouring marks by strokes, so that letters are smooth at any size. */
 #ifndef CN_LOOK_FONT_H
 #define CN_LOOK_FONT_H
 
-/* From ' ' to '~'; then the one for everything else. */
+/* From ' ' to '~'; the last one stands for every other character. */
 static const char *const cn__font[96] = {
     "  ",
     "#|#|#|#|#| |#",

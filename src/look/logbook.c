@@ -1,4 +1,4 @@
-/* A logbook: numbers by step and name, in a CSV file and in a TensorBoard event file. */
+/* A logbook: writes numbers with step and name to a CSV file and to a TensorBoard event file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,22 +34,22 @@ static double time_of_day(void *user)
 
 static double now(const cn_logbook *b) { return b->clock.now(b->clock.user); }
 
-static bool cannot(cn_ctx *ctx, const char *what, const char *path)
+static bool fail_file(cn_ctx *ctx, const char *what, const char *path)
 {
     return cn__fail(ctx, CN_BAD_FILE, "logbook: cannot %s '%s': %s", what, path, strerror(errno));
 }
 
-/* ---- what an earlier run left ---- */
+/* ---- the file of an earlier run ---- */
 
-/* How much of the file can stay: whole lines. What follows the last of them was cut short. */
+/* Finds the end of the last whole line. Bytes after it are an incomplete line. */
 static bool measure(cn_ctx *ctx, const char *path, FILE *f, long *whole)
 {
     char start[HEAD];
     const size_t n = fread(start, 1, HEAD, f);
     *whole = 0;
     if (memcmp(start, head, n) != 0)
-        return cn__fail(ctx, CN_BAD_FILE, "logbook: '%s' is there already and is no log: it does not begin with %.*s",
-                        path, HEAD - 1, head);
+        return cn__fail(ctx, CN_BAD_FILE, "logbook: '%s' exists and is not a log: it must begin with %.*s", path,
+                        HEAD - 1, head);
     if (n < HEAD) return true;
     *whole = HEAD;
     char block[4096];
@@ -60,21 +60,21 @@ static bool measure(cn_ctx *ctx, const char *path, FILE *f, long *whole)
                 *whole = at + (long)i + 1;
                 break;
             }
-    return !ferror(f) || cannot(ctx, "read", path);
+    return !ferror(f) || fail_file(ctx, "read", path);
 }
 
-/* Cuts off a broken last line. A file that is not there is as good as an empty one. */
+/* Removes an incomplete last line. A missing file counts as an empty one. */
 static bool repair(cn_ctx *ctx, const char *path)
 {
     FILE *f = fopen(path, "rb");
-    if (!f) return errno == ENOENT || cannot(ctx, "read", path);
+    if (!f) return errno == ENOENT || fail_file(ctx, "read", path);
     long whole;
     const bool ok = measure(ctx, path, f, &whole);
     fclose(f);
-    return ok && (truncate(path, whole) == 0 || cannot(ctx, "repair", path));
+    return ok && (truncate(path, whole) == 0 || fail_file(ctx, "repair", path));
 }
 
-/* Copies the lines before the step to a file beside it, which then takes its place. */
+/* Copies the lines before the step. */
 static bool copy_until(FILE *from, FILE *to, int64_t step)
 {
     char line[2 * LONGEST_NAME + 128];
@@ -83,19 +83,20 @@ static bool copy_until(FILE *from, FILE *to, int64_t step)
     return !ferror(from);
 }
 
-static bool drop_from(cn_ctx *ctx, const char *path, int64_t step)
+/* Removes the lines of this step and later: writes the others to a new file and renames it. */
+static bool remove_from(cn_ctx *ctx, const char *path, int64_t step)
 {
-    char beside[PATH + 8];
+    char temporary[PATH + 8];
     FILE *from = fopen(path, "r");
-    if (!from) return errno == ENOENT || cannot(ctx, "read", path);
-    snprintf(beside, sizeof beside, "%s.new", path);
-    FILE *to = fopen(beside, "w");
+    if (!from) return errno == ENOENT || fail_file(ctx, "read", path);
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    FILE *to = fopen(temporary, "w");
     bool ok = to && copy_until(from, to, step);
     if (to && fclose(to) != 0) ok = false;
     fclose(from);
-    if (ok && rename(beside, path) == 0) return true;
-    cannot(ctx, "rewrite", path);
-    remove(beside);
+    if (ok && rename(temporary, path) == 0) return true;
+    fail_file(ctx, "rewrite", path);
+    remove(temporary);
     return false;
 }
 
@@ -105,15 +106,15 @@ static bool open_csv(cn_logbook *b, const cn_logbook_desc *o)
 {
     cn_ctx *ctx = b->object.ctx;
     if (!o->fresh && !repair(ctx, b->csv_path)) return false;
-    if (!o->fresh && o->resume_step > 0 && !drop_from(ctx, b->csv_path, o->resume_step)) return false;
+    if (!o->fresh && o->resume_step > 0 && !remove_from(ctx, b->csv_path, o->resume_step)) return false;
     b->csv = fopen(b->csv_path, o->fresh ? "w" : "a");
-    if (!b->csv) return cannot(ctx, "open", b->csv_path);
+    if (!b->csv) return fail_file(ctx, "open", b->csv_path);
     fseek(b->csv, 0, SEEK_END);
-    if (ftell(b->csv) == 0 && fputs(head, b->csv) < 0) return cannot(ctx, "write", b->csv_path);
+    if (ftell(b->csv) == 0 && fputs(head, b->csv) < 0) return fail_file(ctx, "write", b->csv_path);
     return true;
 }
 
-/* A new file each time, named so that they sort by time; the number tells apart those of one second. */
+/* Opens a new file each time. Names sort by time; a number separates the files of one second. */
 static bool open_events(cn_logbook *b, const char *folder, const cn_logbook_desc *o)
 {
     cn_ctx *ctx = b->object.ctx;
@@ -123,15 +124,17 @@ static bool open_events(cn_logbook *b, const char *folder, const cn_logbook_desc
     for (int i = 0; i < 1000 && !b->events; i++) {
         const int n = snprintf(path, sizeof path, "%s/events.out.tfevents.%010" PRId64 ".%s.%ld.%d", folder, (int64_t)t,
                                host[0] ? host : "here", (long)getpid(), i);
-        if (n >= (int)sizeof path) return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the path is too long: '%s'", folder);
+        if (n >= (int)sizeof path)
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the path must have at most %d bytes, got %d: '%.80s...'",
+                            PATH - 1, n, folder);
         b->events = fopen(path, "wbx");
         if (!b->events && errno != EEXIST) break;
     }
-    if (!b->events) return cannot(ctx, "open", path);
+    if (!b->events) return fail_file(ctx, "open", path);
     b->events_path = cn__copy_text(ctx, path);
     if (!b->events_path) return false;
     if (!cn__events_begin(b->events, t) || (o->resume_step > 0 && !cn__events_restart(b->events, t, o->resume_step)))
-        return cannot(ctx, "write", path);
+        return fail_file(ctx, "write", path);
     return true;
 }
 
@@ -141,7 +144,7 @@ static bool ends_in(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* With all folders above it. */
+/* Creates the folder, and all folders above it. */
 static bool make_folder(cn_ctx *ctx, const char *path)
 {
     char part[PATH];
@@ -150,12 +153,12 @@ static bool make_folder(cn_ctx *ctx, const char *path)
         if (path[i] && path[i] != '/') continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) return cannot(ctx, "make the folder", part);
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) return fail_file(ctx, "create the folder", part);
     }
     struct stat s;
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return true;
     errno = ENOTDIR;
-    return cannot(ctx, "use", path);
+    return fail_file(ctx, "use", path);
 }
 
 static bool open_files(cn_logbook *b, const char *path, const cn_logbook_desc *o)
@@ -164,9 +167,10 @@ static bool open_files(cn_logbook *b, const char *path, const cn_logbook_desc *o
     char csv[PATH];
     const bool alone = ends_in(path, ".csv");
     if (strlen(path) + 16 > sizeof csv)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the path is too long: '%.80s...'", path);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the path must have at most %d bytes, got %zu: '%.80s...'",
+                        PATH - 16, strlen(path), path);
     if (o->no_csv && (alone || o->no_events))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: neither CSV nor events are wanted for '%s'", path);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: no_csv and no_events leave nothing to write to '%s'", path);
     if (!alone && !make_folder(ctx, path)) return false;
     snprintf(csv, sizeof csv, alone ? "%s" : "%s/log.csv", path);
     b->csv_path = cn__copy_text(ctx, csv);
@@ -177,9 +181,9 @@ static bool open_files(cn_logbook *b, const char *path, const cn_logbook_desc *o
 
 static bool write_out(cn_logbook *b)
 {
-    if (b->csv && (fflush(b->csv) != 0 || ferror(b->csv))) return cannot(b->object.ctx, "write", b->csv_path);
+    if (b->csv && (fflush(b->csv) != 0 || ferror(b->csv))) return fail_file(b->object.ctx, "write", b->csv_path);
     if (b->events && (fflush(b->events) != 0 || ferror(b->events)))
-        return cannot(b->object.ctx, "write", b->events_path);
+        return fail_file(b->object.ctx, "write", b->events_path);
     return true;
 }
 
@@ -199,7 +203,7 @@ cn_logbook *cn_logbook_new(cn_ctx *ctx, const char *path, const cn_logbook_desc 
     if (!ctx) return NULL;
     if (!desc) desc = &defaults;
     if (!path || !*path) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: no path");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: path must not be empty");
         return NULL;
     }
     cn_logbook *b = cn__object_new(ctx, sizeof *b, destroy);
@@ -223,16 +227,17 @@ bool cn_logbook_flush(cn_logbook *b)
 
 static bool check_name(cn_ctx *ctx, const char *name)
 {
-    if (!name || !*name) return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: a number without a name");
+    if (!name || !*name) return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: name must not be empty");
     if (strlen(name) > LONGEST_NAME)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the name '%.40s...' is longer than %d", name, LONGEST_NAME);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the name must have at most %d bytes, got %zu: '%.40s...'",
+                        LONGEST_NAME, strlen(name), name);
     for (const char *c = name; *c; c++)
         if ((unsigned char)*c < 0x20)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: a control character in the name '%s'", name);
+            return cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: the name must not have control characters, got '%s'", name);
     return true;
 }
 
-/* As spreadsheets have it: in quotes where it must be, and quotes inside doubled. */
+/* Quotes the name if it has a comma or a quote, and doubles quotes inside (RFC 4180). */
 static bool write_name(FILE *f, const char *name)
 {
     if (!strpbrk(name, ",\"")) return fputs(name, f) >= 0;
@@ -249,7 +254,8 @@ static bool write_line(cn_logbook *b, double t, int64_t step, const char *name, 
     char when[32], number[32];
     fprintf(b->csv, "%" PRId64 ",%s,", step, cn__decimal_text(t, 3, when));
     write_name(b->csv, name);
-    return fprintf(b->csv, ",%s\n", cn__number_text(value, number)) > 0 || cannot(b->object.ctx, "write", b->csv_path);
+    return fprintf(b->csv, ",%s\n", cn__number_text(value, number)) > 0 ||
+           fail_file(b->object.ctx, "write", b->csv_path);
 }
 
 bool cn_logbook_scalar(cn_logbook *b, int64_t step, const char *name, double value)
@@ -258,7 +264,7 @@ bool cn_logbook_scalar(cn_logbook *b, int64_t step, const char *name, double val
     const double t = now(b);
     bool ok = !b->csv || write_line(b, t, step, name, value);
     if (b->events && !cn__events_scalar(b->events, t, step, name, value))
-        ok = cannot(b->object.ctx, "write", b->events_path);
+        ok = fail_file(b->object.ctx, "write", b->events_path);
     if (b->flush_seconds > 0 && t - b->flushed >= b->flush_seconds) ok &= cn_logbook_flush(b);
     return ok;
 }

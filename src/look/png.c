@@ -1,5 +1,5 @@
-/* PNG: rows as they are, compressed with the fixed codes of deflate. Pictures of lines are mostly the pixel before and the row
-   above, so repeats are looked for there alone. */
+/* Writes PNG, compressed with the fixed codes of deflate. A pixel of a chart mostly equals the pixel before it or above
+   it, so repetitions are searched there only. */
 #include "core/errors.h"
 #include "look/chart.h"
 
@@ -13,57 +13,57 @@ typedef struct bytes {
     bool failed;
 } bytes;
 
-static void put_byte(bytes *b, unsigned x)
+static void append_byte(bytes *b, unsigned x)
 {
     const unsigned char byte = (unsigned char)x;
     if (b->failed || !cn__push(&b->ctx->memory, &b->v, &byte, 1)) b->failed = true;
 }
 
-static void put_big(bytes *b, uint32_t x)
+static void append_big(bytes *b, uint32_t x)
 {
-    for (int i = 24; i >= 0; i -= 8) put_byte(b, x >> i & 0xff);
+    for (int i = 24; i >= 0; i -= 8) append_byte(b, x >> i & 0xff);
 }
 
 /* ---- deflate ---- */
 
-static void put_bits(bytes *b, unsigned x, int n)
+static void append_bits(bytes *b, unsigned x, int n)
 {
     b->bits |= (uint64_t)x << b->n_bits;
     b->n_bits += n;
-    for (; b->n_bits >= 8; b->n_bits -= 8, b->bits >>= 8) put_byte(b, b->bits & 0xff);
+    for (; b->n_bits >= 8; b->n_bits -= 8, b->bits >>= 8) append_byte(b, b->bits & 0xff);
 }
 
-/* Codes are written from their highest bit. */
-static void put_code(bytes *b, unsigned code, int n)
+/* Writes a code from its highest bit. */
+static void append_code(bytes *b, unsigned code, int n)
 {
     unsigned turned = 0;
     for (int i = 0; i < n; i++) turned |= (code >> i & 1) << (n - 1 - i);
-    put_bits(b, turned, n);
+    append_bits(b, turned, n);
 }
 
-static void put_symbol(bytes *b, unsigned s)
+static void append_symbol(bytes *b, unsigned s)
 {
-    if (s < 144) put_code(b, 0x30 + s, 8);
-    else if (s < 256) put_code(b, 0x190 + s - 144, 9);
-    else if (s < 280) put_code(b, s - 256, 7);
-    else put_code(b, 0xc0 + s - 280, 8);
+    if (s < 144) append_code(b, 0x30 + s, 8);
+    else if (s < 256) append_code(b, 0x190 + s - 144, 9);
+    else if (s < 280) append_code(b, s - 256, 7);
+    else append_code(b, 0xc0 + s - 280, 8);
 }
 
-/* Lengths come in groups of four of one number of extra bits, distances in groups of two; the first groups have none. */
-static void put_match(bytes *b, unsigned length, unsigned distance)
+/* Groups of four lengths, and of two distances, have the same number of extra bits; the first groups have none. */
+static void append_match(bytes *b, unsigned length, unsigned distance)
 {
     const unsigned l = length - LEAST_MATCH, d = distance - 1;
     int extra = 0;
-    if (length == MOST_MATCH) put_symbol(b, 285);
+    if (length == MOST_MATCH) append_symbol(b, 285);
     else {
         while (l >> extra >= 8) extra++;
         const unsigned group = extra ? 4 * (unsigned)extra + (l >> extra) : l;
-        put_symbol(b, 257 + group);
-        put_bits(b, l & ((1u << extra) - 1), extra);
+        append_symbol(b, 257 + group);
+        append_bits(b, l & ((1u << extra) - 1), extra);
     }
     for (extra = 0; d >> extra >= 4;) extra++;
-    put_code(b, extra ? 2 * (unsigned)extra + (d >> extra) : d, 5);
-    put_bits(b, d & ((1u << extra) - 1), extra);
+    append_code(b, extra ? 2 * (unsigned)extra + (d >> extra) : d, 5);
+    append_bits(b, d & ((1u << extra) - 1), extra);
 }
 
 static size_t match_at(const unsigned char *p, size_t at, size_t n, size_t distance)
@@ -76,19 +76,19 @@ static size_t match_at(const unsigned char *p, size_t at, size_t n, size_t dista
 
 static void deflate(bytes *b, const unsigned char *p, size_t n, size_t row)
 {
-    put_bits(b, 1, 1); /* the last block */
-    put_bits(b, 1, 2); /* of fixed codes */
+    append_bits(b, 1, 1); /* this is the last block */
+    append_bits(b, 1, 2); /* fixed codes */
     for (size_t at = 0; at < n;) {
         const size_t left = match_at(p, at, n, 3), above = match_at(p, at, n, row), best = left > above ? left : above;
         if (best < LEAST_MATCH) {
-            put_symbol(b, p[at++]);
+            append_symbol(b, p[at++]);
             continue;
         }
-        put_match(b, (unsigned)best, (unsigned)(left > above ? 3 : row));
+        append_match(b, (unsigned)best, (unsigned)(left > above ? 3 : row));
         at += best;
     }
-    put_symbol(b, 256);
-    put_bits(b, 0, 7); /* to a whole byte */
+    append_symbol(b, 256);
+    append_bits(b, 0, 7); /* fills the last byte */
 }
 
 static uint32_t adler(const unsigned char *p, size_t n)
@@ -116,8 +116,8 @@ static uint32_t crc32(const unsigned char *p, size_t n)
 static size_t begin_chunk(bytes *b, const char *kind)
 {
     const size_t at = b->v.n;
-    put_big(b, 0);
-    for (int i = 0; i < 4; i++) put_byte(b, (unsigned char)kind[i]);
+    append_big(b, 0);
+    for (int i = 0; i < 4; i++) append_byte(b, (unsigned char)kind[i]);
     return at;
 }
 
@@ -127,10 +127,10 @@ static void end_chunk(bytes *b, size_t at)
     unsigned char *p = (unsigned char *)b->v.v + at;
     const uint32_t n = (uint32_t)(b->v.n - at - 8);
     for (int i = 0; i < 4; i++) p[i] = (unsigned char)(n >> (24 - 8 * i));
-    put_big(b, crc32(p + 4, (size_t)n + 4));
+    append_big(b, crc32(p + 4, (size_t)n + 4));
 }
 
-/* Each row begins with the kind of its filter: none. */
+/* Each row begins with the number of its filter; 0: none. */
 static unsigned char *rows_of(cn_ctx *ctx, const unsigned char *rgb, int width, int height, size_t *n)
 {
     const size_t row = (size_t)width * 3;
@@ -143,26 +143,26 @@ static unsigned char *rows_of(cn_ctx *ctx, const unsigned char *rgb, int width, 
 bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *rgb, int width, int height)
 {
     static const unsigned char start[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
-    static const unsigned char form[5] = { 8, 2, 0, 0, 0 }; /* 8 bits, RGB, deflate, filters, not interlaced */
+    static const unsigned char form[5] = { 8, 2, 0, 0, 0 }; /* 8 bits, RGB, deflate, standard filters, not interlaced */
     bytes b = { .ctx = ctx };
     size_t n;
     unsigned char *rows = rows_of(ctx, rgb, width, height, &n);
     if (!rows) return false;
-    for (int i = 0; i < 8; i++) put_byte(&b, start[i]);
+    for (int i = 0; i < 8; i++) append_byte(&b, start[i]);
     size_t at = begin_chunk(&b, "IHDR");
-    put_big(&b, (uint32_t)width);
-    put_big(&b, (uint32_t)height);
-    for (int i = 0; i < 5; i++) put_byte(&b, form[i]);
+    append_big(&b, (uint32_t)width);
+    append_big(&b, (uint32_t)height);
+    for (int i = 0; i < 5; i++) append_byte(&b, form[i]);
     end_chunk(&b, at);
     at = begin_chunk(&b, "IDAT");
-    put_byte(&b, 0x78);
-    put_byte(&b, 0x01);
+    append_byte(&b, 0x78);
+    append_byte(&b, 0x01);
     deflate(&b, rows, n, (size_t)width * 3 + 1);
-    put_big(&b, adler(rows, n));
+    append_big(&b, adler(rows, n));
     end_chunk(&b, at);
     end_chunk(&b, begin_chunk(&b, "IEND"));
     const bool ok = !b.failed && fwrite(b.v.v, 1, b.v.n, f) == b.v.n;
-    if (b.failed) cn__fail(ctx, CN_NO_MEMORY, "out of memory: a picture");
+    if (b.failed) cn__no_memory(ctx, "curve_png");
     cn__vec_free(&ctx->memory, &b.v, 1);
     cn__free(ctx, rows, n);
     return ok;

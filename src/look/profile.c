@@ -1,5 +1,5 @@
-/* A profile: what looks on while plans run. A kernel is known by its name and its operands, which are written down as words;
-   the words are looked up in a table, so that what is noted a run is four numbers. */
+/* Profiles: observe the steps of plans and add up their times. A kernel is identified by its name and by the types and
+   shapes of its operands. A hash table finds its entry, so that a run of a known kernel allocates nothing. */
 #include <stdio.h>
 
 #include "core/errors.h"
@@ -17,18 +17,20 @@ static void add(cn__tally *t, int64_t ns, double flops, double bytes)
     t->bytes += bytes;
 }
 
-/* ---- operands as words: dtype, number of axes and whether it is a result in one; then the sizes ---- */
+/* ---- the key of a kernel ----
+
+   An operand is one number (dtype, number of axes, and whether it is a result), then its sizes. */
 
 typedef struct key {
     const char *name;
     int device, n;
     cn_profile_class kind;
-    int64_t joined; /* elements of the steps that are one kernel with this one */
+    int64_t joined; /* elements of the other steps that run in the same kernel */
     uint64_t hash;
-    int64_t words[CN__SHAPE_WORDS];
+    int64_t numbers[CN__SHAPE_NUMBERS];
 } key;
 
-/* Its words are not cleared: there are many, and few are used. */
+/* Does not clear the numbers: there are many, and most are unused. */
 static void begin_key(key *k, const char *name, int device, cn_profile_class kind)
 {
     k->name = name;
@@ -38,12 +40,13 @@ static void begin_key(key *k, const char *name, int device, cn_profile_class kin
     k->joined = 0;
 }
 
-static void put_operand(key *k, const cn__operand *o, bool result)
+static void add_operand(key *k, const cn__operand *o, bool result)
 {
     const int n = o->layout.ndim;
-    if (o->buffer < 0 || n < 0 || k->n + 1 + n > CN__SHAPE_WORDS) return; /* numbers and absent operands have no size */
-    k->words[k->n++] = (int64_t)o->dtype | n << 8 | (int64_t)result << 16;
-    for (int d = 0; d < n; d++) k->words[k->n++] = o->layout.shape[d];
+    if (o->buffer < 0 || n < 0 || k->n + 1 + n > CN__SHAPE_NUMBERS)
+        return; /* constants and absent operands have no shape */
+    k->numbers[k->n++] = (int64_t)o->dtype | n << 8 | (int64_t)result << 16;
+    for (int d = 0; d < n; d++) k->numbers[k->n++] = o->layout.shape[d];
 }
 
 static uint64_t hash_key(const key *k)
@@ -51,20 +54,20 @@ static uint64_t hash_key(const key *k)
     uint64_t h = 14695981039346656037u ^ (uint64_t)k->device ^ (uint64_t)k->joined << 8;
     for (const char *c = k->name; *c; c++) h = (h ^ (unsigned char)*c) * 1099511628211u;
     for (int i = 0; i < k->n; i++) {
-        h = (h ^ (uint64_t)k->words[i]) * 0x9fb21c651e98df25u;
+        h = (h ^ (uint64_t)k->numbers[i]) * 0x9fb21c651e98df25u;
         h ^= h >> 32;
     }
     return h;
 }
 
-static void words_of(key *k, const cn__step *s)
+static void add_operands(key *k, const cn__step *s)
 {
-    for (int i = 0; i < s->n_loads; i++) put_operand(k, &s->loads[i], false);
-    for (int i = 0; i < s->n_stores; i++) put_operand(k, &s->stores[i].to, true);
+    for (int i = 0; i < s->n_loads; i++) add_operand(k, &s->loads[i], false);
+    for (int i = 0; i < s->n_stores; i++) add_operand(k, &s->stores[i].to, true);
     for (int i = 1; i < s->together; i++) k->joined += cn__numel(&s[i].space);
 }
 
-static void say_operand(const int64_t *w, char *out, size_t size)
+static void print_operand(const int64_t *w, char *out, size_t size)
 {
     cn_layout l = { .ndim = (int)(w[0] >> 8 & 0xff) };
     for (int d = 0; d < l.ndim; d++) l.shape[d] = w[1 + d];
@@ -77,10 +80,10 @@ void cn__profile_shape_text(const cn__profile_shape *s, char *out, size_t size)
     size_t n = 0;
     bool results = false;
     out[0] = 0;
-    for (int i = 0; i < s->n_words; i += 1 + (int)(s->words[i] >> 8 & 0xff)) {
+    for (int i = 0; i < s->n_numbers; i += 1 + (int)(s->numbers[i] >> 8 & 0xff)) {
         char one[112];
-        say_operand(&s->words[i], one, sizeof one);
-        const bool arrow = (s->words[i] >> 16) != 0 && !results;
+        print_operand(&s->numbers[i], one, sizeof one);
+        const bool arrow = (s->numbers[i] >> 16) != 0 && !results;
         const char *between = arrow ? (i ? " -> " : "-> ") : i ? ", " : "";
         if (n + strlen(between) + strlen(one) + 1 > size) return;
         n += (size_t)snprintf(out + n, size - n, "%s%s", between, one);
@@ -88,7 +91,7 @@ void cn__profile_shape_text(const cn__profile_shape *s, char *out, size_t size)
     }
 }
 
-/* ---- what a kernel computes ---- */
+/* ---- class and cost of a kernel ---- */
 
 static bool only_copies(const cn__step *s)
 {
@@ -105,7 +108,7 @@ static cn_profile_class class_of(const cn__step *s)
     return CN_PROFILE_OTHER;
 }
 
-/* What the operator's record says; 0: it says nothing. */
+/* The cost by the operator's record; 0: not known. */
 static double ask_record(const cn__step *s, cn_cost_fn cost)
 {
     cn_meta in[CN_MAX_IN], out[CN_MAX_OUT];
@@ -117,7 +120,7 @@ static double ask_record(const cn__step *s, cn_cost_fn cost)
 
 static double flops_of(const cn__step *s) { return s->group ? 0 : ask_record(s, s->op->flops); }
 
-/* Elements that are there: an axis of stride 0 is one element seen many times. */
+/* The bytes in memory: an axis of stride 0 repeats one element. */
 static double bytes_of_operand(const cn__operand *o)
 {
     if (o->buffer < 0 || o->layout.ndim < 0) return 0;
@@ -137,7 +140,7 @@ static double bytes_of_step(const cn__step *s, int but)
     return n;
 }
 
-/* All steps that the kernel is made of; a tail finds the result it continues in the cache. */
+/* Sums over the steps that run in the kernel. An epilogue finds the result of its kernel in the cache. */
 static double bytes_of(const cn__plan *plan, int step)
 {
     const cn__step *s = &plan->steps[step];
@@ -152,12 +155,12 @@ static double bytes_of(const cn__plan *plan, int step)
 static bool same(const cn_profile *p, const cn__profile_shape *s, const key *k)
 {
     const cn__profile_row *row = &cn__profile_rows_of(p)[s->row];
-    return s->hash == k->hash && s->n_words == k->n && s->joined == k->joined && row->kind == k->kind &&
+    return s->hash == k->hash && s->n_numbers == k->n && s->joined == k->joined && row->kind == k->kind &&
            row->device == k->device && strcmp(row->name, k->name) == 0 &&
-           (!k->n || memcmp(s->words, k->words, sizeof *k->words * (size_t)k->n) == 0);
+           (!k->n || memcmp(s->numbers, k->numbers, sizeof *k->numbers * (size_t)k->n) == 0);
 }
 
-/* The slot that holds the kernel, or the free one where it would go. */
+/* The slot of the kernel, or the free slot where it belongs. */
 static uint32_t *slot_of(const cn_profile *p, const key *k)
 {
     uint32_t *slots = p->slots.v;
@@ -167,8 +170,8 @@ static uint32_t *slot_of(const cn_profile *p, const key *k)
     }
 }
 
-/* At most half of the slots are taken. */
-static bool make_room(cn_profile *p)
+/* At most half of the slots are in use. */
+static bool reserve_room(cn_profile *p)
 {
     cn__memory *m = &p->object.ctx->memory;
     const size_t wanted = p->slots.n < 2 * (p->shapes.n + 1) ? (p->slots.n ? 2 * p->slots.n : 64) : p->slots.n;
@@ -205,16 +208,16 @@ static int row_of(cn_profile *p, const key *k)
     return (int)p->rows.n++;
 }
 
-/* The number of the kernel's shape; 0, the shape without a name, if there is no memory. */
+/* The number of the kernel's shape. Without memory it is 0, the shape of all unknown kernels. */
 static int shape_of(cn_profile *p, key *k, const cn__plan *plan, int step)
 {
     k->hash = hash_key(k);
     const uint32_t found = *slot_of(p, k);
     if (found) return (int)found - 1;
-    const int64_t *words = make_room(p) ? copy_of(p, k->words, sizeof *words * (size_t)k->n) : NULL;
-    const int row = words ? row_of(p, k) : -1;
+    const int64_t *numbers = reserve_room(p) ? copy_of(p, k->numbers, sizeof *numbers * (size_t)k->n) : NULL;
+    const int row = numbers ? row_of(p, k) : -1;
     if (row < 0) return 0;
-    cn__profile_shape s = { .hash = k->hash, .row = row, .n_words = k->n, .words = words, .joined = k->joined };
+    cn__profile_shape s = { .hash = k->hash, .row = row, .n_numbers = k->n, .numbers = numbers, .joined = k->joined };
     if (plan) s.flops = flops_of(&plan->steps[step]), s.bytes = bytes_of(plan, step);
     *slot_of(p, k) = (uint32_t)p->shapes.n + 1;
     cn__profile_shapes_of(p)[p->shapes.n] = s;
@@ -230,7 +233,7 @@ static int device_of(cn_profile *p, const char *name)
     return p->n_devices++;
 }
 
-/* ---- looking on ---- */
+/* ---- observe ---- */
 
 static void note_event(cn_profile *p, int shape, int64_t began, int64_t ns, int64_t bytes)
 {
@@ -248,7 +251,7 @@ static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began,
     const cn__step *s = &plan->steps[step];
     key k;
     begin_key(&k, s->name, device_of(p, plan->device->name), class_of(s));
-    words_of(&k, s);
+    add_operands(&k, s);
     const int shape = shape_of(p, &k, plan, step);
     const cn__profile_shape *known = &cn__profile_shapes_of(p)[shape];
     add(&cn__profile_rows_of(p)[known->row].tally, ns, known->flops, known->bytes);
@@ -312,18 +315,18 @@ cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
 {
     if (!ctx) return NULL;
     if (ctx->watch || ctx->evaluating) {
-        cn__fail(ctx, CN_UNSUPPORTED, "profile: %s",
-                 ctx->watch ? "another one is running: cn_profile_end it first" : "begun during an evaluation");
+        cn__fail(ctx, CN_UNSUPPORTED, "profile_begin: %s",
+                 ctx->watch ? "another profile is running: end it first" : "not allowed during an evaluation");
         return NULL;
     }
     cn_profile *p = cn__object_new(ctx, sizeof *p, destroy);
     if (!p) return NULL;
-    if (!make_room(p)) {
-        cn__fail(ctx, CN_NO_MEMORY, "out of memory: a profile");
+    if (!reserve_room(p)) {
+        cn__no_memory(ctx, "profile");
         cn__object_free(p);
         return NULL;
     }
-    cn__profile_rows_of(p)[p->rows.n++] = (cn__profile_row){ .name = "(not told apart)", .kind = CN_PROFILE_OTHER };
+    cn__profile_rows_of(p)[p->rows.n++] = (cn__profile_row){ .name = "(unknown kernels)", .kind = CN_PROFILE_OTHER };
     cn__profile_shapes_of(p)[p->shapes.n++] = (cn__profile_shape){ 0 };
     const int64_t events = desc ? desc->events : 0;
     p->most_events = events == 0 ? 200000 : events < 0 ? 0 : events;
@@ -338,7 +341,7 @@ cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
 bool cn_profile_end(cn_profile *p)
 {
     if (!p || !p->running) return false;
-    if (p->inside) return cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile: ended during an evaluation");
+    if (p->inside) return cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_end: not allowed during an evaluation");
     p->ended = cn__watch_now();
     p->gpu = cn_profile_gpu(p);
     p->running = false;
@@ -348,6 +351,6 @@ bool cn_profile_end(cn_profile *p)
 
 void cn_profile_free(cn_profile *p)
 {
-    if (p && p->inside) cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile: freed during an evaluation");
+    if (p && p->inside) cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_free: not allowed during an evaluation");
     else cn__object_free(p);
 }

@@ -1,4 +1,4 @@
-/* Numbers of a profile, and its two forms for people: a table and a trace. */
+/* The numbers of a profile, printed as a table and written as a trace. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static cn_profile_row row_from(const char *name, const char *device, cn_profile_
                              .bytes = t->bytes };
 }
 
-/* The row for what could not be told apart stands first, and is given last if at all. */
+/* The row of unknown kernels is the first one in memory. It is returned last, and only if it was used. */
 bool cn_profile_row_at(const cn_profile *p, int i, cn_profile_row *row)
 {
     if (!p || !row || i < 0 || i >= cn_profile_rows(p)) return false;
@@ -88,7 +88,7 @@ static int64_t kernels_ns(const cn_profile *p)
     return ns;
 }
 
-/* What is measured adds up to the time in evaluations and the transfers; the rest is what remains. */
+/* Kernels, transfers and planning are measured. The rest of evaluations is the engine; all other time is outside. */
 static cn__tally tally_of(const cn_profile *p, cn_profile_class c, int64_t whole)
 {
     const cn__tally transfers = sum_of(p, CN_PROFILE_TRANSFER);
@@ -117,12 +117,12 @@ typedef struct text {
     size_t size, n;
 } text;
 
-__attribute__((format(printf, 2, 3))) static void say(text *t, const char *words, ...)
+__attribute__((format(printf, 2, 3))) static void print(text *t, const char *format, ...)
 {
     va_list list;
-    va_start(list, words);
+    va_start(list, format);
     size_t room = t->n < t->size ? t->size - t->n : 0;
-    int n = vsnprintf(room ? t->out + t->n : NULL, room, words, list);
+    int n = vsnprintf(room ? t->out + t->n : NULL, room, format, list);
     va_end(list);
     if (n > 0) t->n += (size_t)n;
 }
@@ -142,67 +142,72 @@ static const char *rate_text(double amount, double seconds, char *out, size_t si
     return out;
 }
 
-/* Columns are counted in bytes of ASCII: names of operators are. */
-static void say_row(text *t, int width, const cn_profile_row *r)
+/* Widths count bytes: names of operators are ASCII. */
+static void print_row(text *t, int width, const cn_profile_row *r)
 {
     char total[24], mean[24], flops[24], bytes[24];
-    say(t, "%-*s  %-6s %12s %8.2f %%", width, r->name, r->device, time_text(r->seconds, total, sizeof total),
-        100 * r->share);
+    print(t, "%-*s  %-6s %12s %8.2f %%", width, r->name, r->device, time_text(r->seconds, total, sizeof total),
+          100 * r->share);
     if (!r->calls) {
-        say(t, "\n");
+        print(t, "\n");
         return;
     }
-    say(t, " %10" PRId64 " %12s %9s %8s\n", r->calls, time_text(r->seconds / (double)r->calls, mean, sizeof mean),
-        rate_text(r->flops, r->seconds, flops, sizeof flops), rate_text(r->bytes, r->seconds, bytes, sizeof bytes));
+    print(t, " %10" PRId64 " %12s %9s %8s\n", r->calls, time_text(r->seconds / (double)r->calls, mean, sizeof mean),
+          rate_text(r->flops, r->seconds, flops, sizeof flops), rate_text(r->bytes, r->seconds, bytes, sizeof bytes));
 }
 
-static void say_head(text *t, int width, const char *first)
+static void print_head(text *t, int width, const char *first)
 {
-    say(t, "%-*s  %-6s %12s %10s %10s %12s %9s %8s\n", width, first, "device", "time ", "share", "calls", "each ",
-        "GFLOP/s", "GB/s");
+    print(t, "%-*s  %-6s %12s %10s %10s %12s %9s %8s\n", width, first, "device", "time ", "share", "calls", "each ",
+          "GFLOP/s", "GB/s");
 }
 
-static void say_classes(text *t, const cn_profile *p, int width, int64_t whole)
+static void print_classes(text *t, const cn_profile *p, int width, int64_t whole)
 {
-    say_head(t, width, "class");
+    print_head(t, width, "class");
     for (int c = 0; c < CN_PROFILE_CLASSES; c++) {
         const cn_profile_class kind = (cn_profile_class)c;
         if (c >= CN_PROFILE_PLANNING) {
             const cn__tally all = tally_of(p, kind, whole);
             const cn_profile_row r = row_from(class_names[c], "", kind, &all, whole);
-            say_row(t, width, &r);
+            print_row(t, width, &r);
         }
         for (int d = 0; c < CN_PROFILE_PLANNING && d < p->n_devices; d++) {
             const cn_profile_row r = row_from(class_names[c], p->device[d].name, kind, &p->device[d].kind[c], whole);
-            if (r.calls) say_row(t, width, &r);
+            if (r.calls) print_row(t, width, &r);
         }
     }
     const cn__tally all = { .ns = whole };
     const cn_profile_row r = row_from("all", "", CN_PROFILE_OUTSIDE, &all, whole);
-    say_row(t, width, &r);
+    print_row(t, width, &r);
     const double matmul =
         row_from("", "", CN_PROFILE_MATMUL, &(cn__tally){ .ns = sum_of(p, CN_PROFILE_MATMUL).ns }, whole).share;
     const double attention = (double)sum_of(p, CN_PROFILE_ATTENTION).ns / (double)(whole > 0 ? whole : 1);
-    say(t, "outside matmul: %.2f %% of the time", 100 * (1 - matmul));
-    if (attention > 0) say(t, "; outside matmul and attention: %.2f %%", 100 * (1 - matmul - attention));
-    say(t, "\n\n");
+    print(t, "outside matmul: %.2f %% of the time", 100 * (1 - matmul));
+    if (attention > 0) print(t, "; outside matmul and attention: %.2f %%", 100 * (1 - matmul - attention));
+    print(t, "\n\n");
 }
 
-static void say_gpu(text *t, const cn_profile *p)
+static void print_gpu(text *t, const cn_profile *p)
 {
     const cn_gpu_counters c = cn_profile_gpu(p);
     if (!c.dispatches && !c.submissions && !c.fallbacks) return;
     const double n = p->evaluations ? (double)p->evaluations : 1;
-    say(t, "gpu, an evaluation: %.1f dispatches, %.1f submissions, %.1f readbacks, %.1f steps run by the CPU; up %.0f bytes "
-           "and %.0f of parameters, down %.0f bytes\n",
+    print(
+        t,
+        "gpu, an evaluation: %.1f dispatches, %.1f submissions, %.1f readbacks, %.1f steps run by the CPU; "
+        "up %.0f bytes and %.0f of parameters, down %.0f bytes\n",
         (double)c.dispatches / n, (double)c.submissions / n, (double)c.readbacks / n, (double)c.fallbacks / n,
         (double)c.uploaded_bytes / n, (double)c.parameter_bytes / n, (double)c.downloaded_bytes / n);
-    say(t, "gpu, in all: %" PRId64 " pipelines and %" PRId64 " bind groups made; %" PRId64 " buffers of %" PRId64 " bytes; %s\n\n",
-        c.pipelines, c.bind_groups, c.buffers, c.buffer_bytes,
-        p->watch.by_device ? "kernels timed by its clock" : "it has no clock for kernels: theirs is the time of recording them");
+    print(t,
+          "gpu, in all: %" PRId64 " pipelines and %" PRId64 " bind groups made; %" PRId64 " buffers of %" PRId64
+          " bytes; %s\n\n",
+          c.pipelines, c.bind_groups, c.buffers, c.buffer_bytes,
+          p->watch.by_device ? "kernels timed by its clock"
+                             : "it has no clock for kernels: theirs is the time of recording them");
 }
 
-/* The next row in order of time: rows are few, and nothing need be allocated. */
+/* The next row in the order of time, without an allocation: there are few rows. */
 static int next_row(const cn_profile *p, int last)
 {
     const cn__profile_row *rows = cn__profile_rows_of(p);
@@ -228,18 +233,18 @@ size_t cn_profile_print(const cn_profile *p, char *out, size_t size)
         if (n > width) width = n;
     }
     char total[24];
-    say(&t, "profile of %s: %" PRId64 " evaluations, %" PRId64 " kernels; plans built: %" PRId64 "\n\n",
-        time_text((double)whole * 1e-9, total, sizeof total), p->evaluations, p->kernels, p->built);
-    say_classes(&t, p, width, whole);
-    say_gpu(&t, p);
-    say_head(&t, width, "kernel");
+    print(&t, "profile of %s: %" PRId64 " evaluations, %" PRId64 " kernels; plans built: %" PRId64 "\n\n",
+          time_text((double)whole * 1e-9, total, sizeof total), p->evaluations, p->kernels, p->built);
+    print_classes(&t, p, width, whole);
+    print_gpu(&t, p);
+    print_head(&t, width, "kernel");
     for (int i = next_row(p, -1); i >= 0; i = next_row(p, i)) {
         const cn__profile_row *r = &cn__profile_rows_of(p)[i];
         const cn_profile_row row = row_from(r->name, p->device[r->device].name, r->kind, &r->tally, whole);
-        say_row(&t, width, &row);
+        print_row(&t, width, &row);
     }
     if (p->dropped)
-        say(&t, "\nthe trace has the first %zu events; %" PRId64 " were dropped\n", p->events.n, p->dropped);
+        print(&t, "\nthe trace has the first %zu events; %" PRId64 " were dropped\n", p->events.n, p->dropped);
     return t.n;
 }
 
@@ -247,16 +252,16 @@ bool cn_profile_show(const cn_profile *p, FILE *out)
 {
     if (!p || !out) return false;
     cn_ctx *ctx = p->object.ctx;
-    const size_t size = cn_profile_print(p, NULL, 0) + 256; /* of a running profile, numbers may grow a digit */
-    char *words = cn__alloc(ctx, size);
-    if (!words) return false;
-    cn_profile_print(p, words, size);
-    const bool ok = fputs(words, out) >= 0;
-    cn__free(ctx, words, size);
-    return ok || cn__fail(ctx, CN_BAD_FILE, "profile: the table cannot be written: %s", strerror(errno));
+    const size_t size = cn_profile_print(p, NULL, 0) + 256; /* while a profile runs, its numbers may become longer */
+    char *text = cn__alloc(ctx, size);
+    if (!text) return false;
+    cn_profile_print(p, text, size);
+    const bool ok = fputs(text, out) >= 0;
+    cn__free(ctx, text, size);
+    return ok || cn__fail(ctx, CN_BAD_FILE, "profile: cannot write the table: %s", strerror(errno));
 }
 
-/* ---- the trace: complete events, in microseconds ---- */
+/* ---- the trace: "complete" events, in microseconds ---- */
 
 static void write_string(FILE *f, const char *s)
 {
@@ -334,5 +339,5 @@ bool cn_profile_trace(const cn_profile *p, const char *path)
     fprintf(f, "\n]}\n");
     bool ok = !ferror(f);
     ok &= fclose(f) == 0;
-    return ok || cn__fail(p->object.ctx, CN_BAD_FILE, "profile: '%s' was not written: %s", path, strerror(errno));
+    return ok || cn__fail(p->object.ctx, CN_BAD_FILE, "profile: cannot write '%s': %s", path, strerror(errno));
 }

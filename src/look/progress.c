@@ -1,4 +1,4 @@
-/* A progress bar: one line that is drawn over itself on a terminal, or plain lines elsewhere. */
+/* A progress bar: one line that is redrawn in place on a terminal, or plain lines elsewhere. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 enum { SLICES = 64, TEXT = 256, LINE = 2048, MOST_COLUMNS = 400, LEAST_BAR = 6, MOST_BAR = 40 };
 #define DRAW_EVERY 0.1 /* seconds; also the length of the first slices */
 
-/* A stretch of the run. When there are too many, neighbours become one. */
+/* A period of the run. When there are too many slices, neighbours are joined. */
 typedef struct slice {
     double seconds;
     int64_t steps;
@@ -30,10 +30,10 @@ struct cn_progress {
     char *label, *unit;
     int64_t total, first, done;
     bool tty, utf8, color, finished;
-    bool line_open; /* the cursor stands behind a drawn bar */
-    int width;      /* 0: asked for whenever it is drawn */
+    bool line_open; /* the cursor is at the end of a drawn bar */
+    int width;      /* 0: that of the terminal, each time */
     double lines, lines_seconds;
-    double began, drawn; /* drawn: when last, or -1 */
+    double began, drawn; /* drawn: time of the last drawing; -1: never */
     double line_percent; /* of the last plain line */
     slice slices[SLICES];
     int n_slices;
@@ -42,7 +42,7 @@ struct cn_progress {
     char text[TEXT];
 };
 
-/* ---- surroundings ---- */
+/* ---- terminal and locale ---- */
 
 static double monotonic(void *user)
 {
@@ -60,7 +60,7 @@ static const char *environment(const char *name)
     return v && *v ? v : NULL;
 }
 
-/* The first of the three that is set decides, as in the C library; the program's own locale may never have been set. */
+/* The first variable that is set decides, as in the C library. The program may never have called setlocale. */
 static bool locale_is_utf8(void)
 {
     const char *v = environment("LC_ALL");
@@ -91,7 +91,7 @@ static int columns_of(const cn_progress *p)
     return n > 0 ? n : 80;
 }
 
-/* ---- how fast ---- */
+/* ---- rate ---- */
 
 static void close_slice(cn_progress *p, double t)
 {
@@ -115,7 +115,7 @@ static int by_speed(const void *a, const void *b)
     return (d > 0) - (d < 0);
 }
 
-/* Seconds a step. Of the latest slices, half of all once there are enough, the fastest and the slowest eighth do not count. */
+/* Seconds per step: the mean of the latest half of all slices, without the fastest and slowest eighth of them. */
 static double pace(const cn_progress *p, double t)
 {
     slice s[SLICES / 2];
@@ -137,7 +137,7 @@ double cn_progress_rate(const cn_progress *p)
 
 /* ---- the parts of a line ---- */
 
-static void put_time(char *out, size_t size, double seconds)
+static void print_time(char *out, size_t size, double seconds)
 {
     if (!(seconds < 360000000)) snprintf(out, size, "?");
     else if (seconds < 0) snprintf(out, size, "0:00");
@@ -149,7 +149,7 @@ static void put_time(char *out, size_t size, double seconds)
     }
 }
 
-static void put_rate(const cn_progress *p, char *out, size_t size, double each)
+static void print_rate(const cn_progress *p, char *out, size_t size, double each)
 {
     const double rate = each > 0 ? 1 / each : 0;
     if (!(each > 0)) snprintf(out, size, "? %s/s", p->unit);
@@ -176,19 +176,19 @@ static void make_parts(const cn_progress *p, double t, parts *a)
     const double each = pace(p, t);
     cn__text_fit(a->label, sizeof a->label, p->label ? p->label : "", 32, p->utf8);
     a->percent[0] = 0;
-    /* 100 % is said only when all is done */
+    /* rounded down: 100 % means that all is done */
     if (p->total > 0) snprintf(a->percent, sizeof a->percent, "%3d%%", (int)(100 * fraction(p)));
     if (p->total > 0) snprintf(a->count, sizeof a->count, "%" PRId64 "/%" PRId64, p->done, p->total);
     else snprintf(a->count, sizeof a->count, "%" PRId64 " %s", p->done, p->unit);
-    put_rate(p, a->rate, sizeof a->rate, each);
-    put_time(spent, sizeof spent, t - p->began);
-    put_time(left, sizeof left, each > 0 ? each * (double)(p->total - p->done) : INFINITY);
+    print_rate(p, a->rate, sizeof a->rate, each);
+    print_time(spent, sizeof spent, t - p->began);
+    print_time(left, sizeof left, each > 0 ? each * (double)(p->total - p->done) : INFINITY);
     if (p->finished) snprintf(a->time, sizeof a->time, "in %s", spent);
     else if (p->total > 0) snprintf(a->time, sizeof a->time, "%s<%s", spent, left);
     else snprintf(a->time, sizeof a->time, "%s", spent);
 }
 
-static void put_bar(const cn_progress *p, char *out, size_t size, int columns)
+static void print_bar(const cn_progress *p, char *out, size_t size, int columns)
 {
     static const char *const eighths[8] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     const int steps = p->utf8 ? 8 : 1, full = (int)(fraction(p) * columns * steps + 1e-9);
@@ -209,8 +209,8 @@ typedef struct line {
     int room; /* columns */
 } line;
 
-/* Only if it fits, with the space before it; columns: of what is seen of it. */
-static bool put_part(line *l, const char *part, int columns, int space)
+/* Appends the part and the space before it, if they fit. columns: the visible width of the part. */
+static bool append_part(line *l, const char *part, int columns, int space)
 {
     if (!l->n) space = 0;
     if (!*part || columns + space > l->room) return false;
@@ -221,7 +221,7 @@ static bool put_part(line *l, const char *part, int columns, int space)
 
 static int width_of(const char *s) { return *s ? cn__text_columns(s) + 2 : 0; }
 
-/* What a bar may take: what the rest leaves, with a place for the text. */
+/* The width of the bar: what the other parts and the text leave. */
 static int bar_columns(const cn_progress *p, const parts *a, int room)
 {
     const int rest =
@@ -232,7 +232,7 @@ static int bar_columns(const cn_progress *p, const parts *a, int room)
     return n > MOST_BAR ? MOST_BAR : n < LEAST_BAR ? 0 : n;
 }
 
-/* In order of place; what matters less is left out first if the line is narrow. */
+/* Parts that do not fit are left out; the most important parts come first. */
 static void make_line(const cn_progress *p, double t, int columns, bool plain, line *l)
 {
     parts a;
@@ -240,28 +240,28 @@ static void make_line(const cn_progress *p, double t, int columns, bool plain, l
     make_parts(p, t, &a);
     *l = (line){ .room = columns };
     const int n = p->total > 0 && !plain ? bar_columns(p, &a, columns) : 0;
-    put_part(l, a.label, cn__text_columns(a.label), 0);
-    put_part(l, a.percent, (int)strlen(a.percent), 2);
+    append_part(l, a.label, cn__text_columns(a.label), 0);
+    append_part(l, a.percent, (int)strlen(a.percent), 2);
     if (n) {
-        put_bar(p, bar, sizeof bar, n);
-        put_part(l, bar, n + (p->utf8 ? 0 : 2), 1);
+        print_bar(p, bar, sizeof bar, n);
+        append_part(l, bar, n + (p->utf8 ? 0 : 2), 1);
     }
-    put_part(l, a.count, cn__text_columns(a.count), 2);
-    put_part(l, a.rate, cn__text_columns(a.rate), 2);
-    put_part(l, a.time, (int)strlen(a.time), 2);
+    append_part(l, a.count, cn__text_columns(a.count), 2);
+    append_part(l, a.rate, cn__text_columns(a.rate), 2);
+    append_part(l, a.time, (int)strlen(a.time), 2);
     if (l->room < 5) return;
     const int used = cn__text_fit(text, sizeof text, p->text, l->room - 2, p->utf8);
-    put_part(l, text, used, 2);
+    append_part(l, text, used, 2);
 }
 
 /* ---- drawing ---- */
 
 static bool written(cn_progress *p, bool ok)
 {
-    return ok || cn__fail(p->object.ctx, CN_BAD_FILE, "progress: cannot write to the stream it was given");
+    return ok || cn__fail(p->object.ctx, CN_BAD_FILE, "progress: cannot write to the stream `out`");
 }
 
-/* The last column stays free: some terminals wrap when it is filled. */
+/* The last column stays free: some terminals wrap the line when it is filled. */
 static bool draw(cn_progress *p, double t)
 {
     line l;
@@ -273,7 +273,7 @@ static bool draw(cn_progress *p, double t)
     return written(p, fprintf(p->out, "\r%s\033[K%s", l.out, p->finished ? "\n" : "") >= 0 && fflush(p->out) == 0);
 }
 
-static bool say_plain(cn_progress *p, double t)
+static bool print_line(cn_progress *p, double t)
 {
     line l;
     make_line(p, t, MOST_COLUMNS, true, &l);
@@ -284,7 +284,7 @@ static bool say_plain(cn_progress *p, double t)
 
 static bool wants_lines(const cn_progress *p) { return p->lines > 0 || p->lines_seconds > 0; }
 
-/* The last line is left to cn_progress_finish. */
+/* cn_progress_finish prints the last line. */
 static bool line_is_due(const cn_progress *p, double t)
 {
     if (p->total > 0 && p->done >= p->total) return false;
@@ -296,10 +296,10 @@ static bool line_is_due(const cn_progress *p, double t)
 static bool show(cn_progress *p, double t)
 {
     if (p->tty) return p->drawn >= 0 && t - p->drawn < DRAW_EVERY ? true : draw(p, t);
-    return wants_lines(p) && line_is_due(p, t) ? say_plain(p, t) : true;
+    return wants_lines(p) && line_is_due(p, t) ? print_line(p, t) : true;
 }
 
-/* ---- what users call ---- */
+/* ---- public functions ---- */
 
 static void destroy(void *self)
 {
@@ -321,7 +321,7 @@ cn_progress *cn_progress_new(cn_ctx *ctx, const cn_progress_desc *desc)
     if (!desc) desc = &defaults;
     if (desc->total < 0 || desc->done < 0 || desc->width < 0 || !(desc->lines >= 0) || !(desc->lines_seconds >= 0)) {
         cn__fail(ctx, CN_BAD_ARGUMENT,
-                 "progress: total %lld, done %lld, width %d, lines %g, lines_seconds %g: none may be negative",
+                 "progress: total, done, width, lines and lines_seconds must be ≥ 0, got %lld, %lld, %d, %g and %g",
                  (long long)desc->total, (long long)desc->done, desc->width, desc->lines, desc->lines_seconds);
         return NULL;
     }
@@ -350,16 +350,18 @@ cn_progress *cn_progress_new(cn_ctx *ctx, const cn_progress_desc *desc)
     return p;
 }
 
-bool cn_progress_step(cn_progress *p, int64_t n, const char *words, ...)
+bool cn_progress_step(cn_progress *p, int64_t n, const char *format, ...)
 {
     if (!p) return false;
     if (n < 0 || p->finished)
-        return cn__fail(p->object.ctx, CN_BAD_ARGUMENT, "progress: %s", n < 0 ? "a step back" : "a step after the end");
+        return cn__fail(p->object.ctx, CN_BAD_ARGUMENT,
+                        "progress: n must be ≥ 0, and finish not called yet; got %lld%s", (long long)n,
+                        p->finished ? " after finish" : "");
     p->done += n;
-    if (words) {
+    if (format) {
         va_list list;
-        va_start(list, words);
-        vsnprintf(p->text, sizeof p->text, words, list);
+        va_start(list, format);
+        vsnprintf(p->text, sizeof p->text, format, list);
         va_end(list);
     }
     const double t = now(p);
@@ -367,13 +369,13 @@ bool cn_progress_step(cn_progress *p, int64_t n, const char *words, ...)
     return show(p, t);
 }
 
-bool cn_progress_note(cn_progress *p, const char *words, ...)
+bool cn_progress_note(cn_progress *p, const char *format, ...)
 {
-    if (!p || !words) return false;
+    if (!p || !format) return false;
     va_list list;
-    va_start(list, words);
+    va_start(list, format);
     if (p->line_open) fputs("\r\033[K", p->out);
-    bool ok = vfprintf(p->out, words, list) >= 0 && fputc('\n', p->out) != EOF && fflush(p->out) == 0;
+    bool ok = vfprintf(p->out, format, list) >= 0 && fputc('\n', p->out) != EOF && fflush(p->out) == 0;
     va_end(list);
     if (ok && p->line_open) ok = draw(p, now(p));
     return written(p, ok);
@@ -385,7 +387,7 @@ bool cn_progress_finish(cn_progress *p)
     const double t = now(p);
     p->finished = true;
     if (p->tty) return draw(p, t);
-    return wants_lines(p) ? say_plain(p, t) : true;
+    return wants_lines(p) ? print_line(p, t) : true;
 }
 
 void cn_progress_free(cn_progress *p) { cn__object_free(p); }

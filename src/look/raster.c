@@ -1,4 +1,4 @@
-/* A chart as pixels: lines as the set of points not farther from them than half their width, with soft rims. */
+/* Draws a chart as pixels. A line covers all points within half its width, with antialiased edges. */
 #include <errno.h>
 #include <math.h>
 
@@ -11,11 +11,11 @@ typedef struct raster {
     cn__canvas canvas;
     int width, height;
     unsigned char *rgb;  /* height, width, 3 */
-    unsigned char *mask; /* height, width: how much of each pixel the line under way covers */
-    int x0, y0, x1, y1;  /* where the mask is not 0 */
+    unsigned char *mask; /* height, width: how much of each pixel the present line covers */
+    int x0, y0, x1, y1;  /* bounds of the mask that is not 0 */
 } raster;
 
-/* ---- covering ---- */
+/* ---- coverage ---- */
 
 static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
@@ -26,7 +26,7 @@ static double distance(double x, double y, cn__spot a, cn__spot b)
     return hypot(x - a.x - t * dx, y - a.y - t * dy);
 }
 
-/* The part of row y that the segment comes within `reach` of, at most. */
+/* Bounds of the pixels in row y that may lie within `reach` of the segment. */
 static void span_of(double y, cn__spot a, cn__spot b, double reach, double *from, double *to)
 {
     const double dy = b.y - a.y;
@@ -67,7 +67,7 @@ static void cover(raster *r, cn__spot a, cn__spot b, double width)
 
 static void begin_cover(raster *r) { r->x0 = r->width, r->y0 = r->height, r->x1 = r->y1 = 0; }
 
-/* The color where the mask is; the mask is empty again. */
+/* Blends the color where the mask is set, and clears the mask. */
 static void paint(raster *r, unsigned color, double opacity)
 {
     const double ink[3] = { color >> 16 & 0xff, color >> 8 & 0xff, color & 0xff };
@@ -126,7 +126,7 @@ static bool marked(const char *g, int width, int x, int y)
     return x >= 0 && x < width && y >= 0 && at < strlen(g) && g[at] == '#';
 }
 
-/* Where letters go: unit steps along and down, from an origin. */
+/* The coordinate system of a text: its origin, and the unit steps along and down. */
 typedef struct pen {
     cn__spot origin, along, down;
     double width;
@@ -137,7 +137,7 @@ static cn__spot pen_at(const pen *p, double x, double y)
     return (cn__spot){ p->origin.x + x * p->along.x + y * p->down.x, p->origin.y + x * p->along.y + y * p->down.y };
 }
 
-/* A mark and its neighbours to the right and below; slanting ones only where no way round joins them. */
+/* Joins a mark to its neighbours to the right and below. Diagonal neighbours are joined only if no other marks do. */
 static void cover_mark(raster *r, const pen *p, const char *g, int width, int x, int y, double shift)
 {
     const bool right = marked(g, width, x + 1, y), below = marked(g, width, x, y + 1),
@@ -195,14 +195,14 @@ static bool write_file(cn_ctx *ctx, const char *path, const raster *r)
     if (!f) return cn__fail(ctx, CN_BAD_FILE, "curve_png: cannot write '%s': %s", path, strerror(errno));
     bool ok = cn__png_write(ctx, f, r->rgb, r->width, r->height);
     ok &= fclose(f) == 0;
-    return ok || cn__fail(ctx, CN_BAD_FILE, "curve_png: '%s' was not written: %s", path, strerror(errno));
+    return ok || cn__fail(ctx, CN_BAD_FILE, "curve_png: cannot write '%s': %s", path, strerror(errno));
 }
 
 bool cn_curve_png(cn_ctx *ctx, const char *path, const cn_series *series, int n, const cn_curve_desc *desc)
 {
     cn__chart c;
     if (!ctx) return false;
-    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "curve_png: no path");
+    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "curve_png: path is NULL");
     if (!cn__chart_open(ctx, "curve_png", series, n, desc, &c) || !cn__chart_size(ctx, "curve_png", &c)) return false;
     raster r = { .canvas = { raster_line, raster_text, raster_width }, .width = c.desc.width, .height = c.desc.height };
     const size_t pixels = (size_t)r.width * (size_t)r.height;

@@ -1,4 +1,4 @@
-/* A chart as SVG. */
+/* Draws a chart as SVG. */
 #include <errno.h>
 
 #include "core/errors.h"
@@ -10,7 +10,7 @@ typedef struct svg {
     FILE *f;
 } svg;
 
-static void put_number(FILE *f, double x)
+static void write_number(FILE *f, double x)
 {
     char text[32];
     cn__decimal_text(x, 2, text);
@@ -20,15 +20,15 @@ static void put_number(FILE *f, double x)
     fputs(strcmp(text, "-0") == 0 ? "0" : text, f);
 }
 
-static void put_named(FILE *f, const char *name, double x)
+static void write_attribute(FILE *f, const char *name, double x)
 {
     fprintf(f, " %s=\"", name);
-    put_number(f, x);
+    write_number(f, x);
     fputc('"', f);
 }
 
-/* Characters that XML does not allow, and bytes that are no UTF-8, become '?'. */
-static void put_text(FILE *f, const char *s)
+/* Characters that XML does not allow, and bytes that are not UTF-8, become '?'. */
+static void write_text(FILE *f, const char *s)
 {
     for (int n; *s; s += n) {
         const uint32_t c = cn__letter_next(s, &n);
@@ -46,20 +46,20 @@ static void svg_line(cn__canvas *on, const cn__stroke *s, const cn__spot *p, siz
 {
     FILE *f = ((svg *)on)->f;
     fprintf(f, "<path fill=\"none\" stroke=\"#%06x\"", s->color);
-    put_named(f, "stroke-width", s->width);
-    if (s->opacity < 1) put_named(f, "stroke-opacity", s->opacity);
+    write_attribute(f, "stroke-width", s->width);
+    if (s->opacity < 1) write_attribute(f, "stroke-opacity", s->opacity);
     if (s->dash > 0) {
-        put_named(f, "stroke-dasharray", s->dash);
+        write_attribute(f, "stroke-dasharray", s->dash);
     } else if (s->width > 1) {
         fputs(" stroke-linecap=\"round\" stroke-linejoin=\"round\"", f);
     }
     fputs(" d=\"M", f);
-    for (size_t i = 0; i < n || i < 2; i++) { /* one point: a line to itself, whose round ends are a dot */
+    for (size_t i = 0; i < n || i < 2; i++) { /* one point: a line to itself, whose round ends form a dot */
         const cn__spot *q = &p[i < n ? i : n - 1];
         if (i) fputc(i == 1 ? 'L' : ' ', f);
-        put_number(f, q->x);
+        write_number(f, q->x);
         fputc(' ', f);
-        put_number(f, q->y);
+        write_number(f, q->y);
     }
     fputs("\"/>\n", f);
 }
@@ -69,24 +69,24 @@ static void svg_text(cn__canvas *on, const cn__label *l)
     static const char *const anchors[] = { "start", "middle", "end" };
     FILE *f = ((svg *)on)->f;
     fprintf(f, "<text fill=\"#%06x\" text-anchor=\"%s\"", l->color, anchors[l->anchor]);
-    put_named(f, "font-size", l->size);
-    put_named(f, "x", l->x);
-    put_named(f, "y", l->y);
+    write_attribute(f, "font-size", l->size);
+    write_attribute(f, "x", l->x);
+    write_attribute(f, "y", l->y);
     if (l->bold) fputs(" font-weight=\"600\"", f);
     if (l->halo) fputs(" stroke=\"#fff\" stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\"", f);
     if (l->upwards) {
         fputs(" transform=\"rotate(-90 ", f);
-        put_number(f, l->x);
+        write_number(f, l->x);
         fputc(' ', f);
-        put_number(f, l->y);
+        write_number(f, l->y);
         fputs(")\"", f);
     }
     fputc('>', f);
-    put_text(f, l->text);
+    write_text(f, l->text);
     fputs("</text>\n", f);
 }
 
-/* The reader's font is not known here: what a common one would take, rather more than less. */
+/* An estimate for common fonts, rather too wide: the font of the viewer is not known. */
 static double svg_width(const char *text, double size, bool bold)
 {
     return cn__text_columns(text) * size * (bold ? 0.62 : 0.57);
@@ -96,7 +96,7 @@ bool cn_curve_svg(cn_ctx *ctx, const char *path, const cn_series *series, int n,
 {
     cn__chart c;
     if (!ctx) return false;
-    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "curve_svg: no path");
+    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "curve_svg: path is NULL");
     if (!cn__chart_open(ctx, "curve_svg", series, n, desc, &c) || !cn__chart_size(ctx, "curve_svg", &c)) return false;
     svg s = { .canvas = { svg_line, svg_text, svg_width }, .f = fopen(path, "w") };
     if (!s.f) return cn__fail(ctx, CN_BAD_FILE, "curve_svg: cannot write '%s': %s", path, strerror(errno));
@@ -109,6 +109,6 @@ bool cn_curve_svg(cn_ctx *ctx, const char *path, const cn_series *series, int n,
     fputs("</svg>\n", s.f);
     bool ok = !ferror(s.f);
     ok &= fclose(s.f) == 0;
-    if (!ok) cn__fail(ctx, CN_BAD_FILE, "curve_svg: '%s' was not written: %s", path, strerror(errno));
+    if (!ok) cn__fail(ctx, CN_BAD_FILE, "curve_svg: cannot write '%s': %s", path, strerror(errno));
     return drawn && ok;
 }

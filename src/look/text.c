@@ -1,3 +1,4 @@
+/* The width of text in columns, and numbers with a decimal point in every locale. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ int cn__text_fit(char *out, size_t size, const char *s, int columns, bool utf8)
     return used;
 }
 
-/* What stands between digits is a point. */
+/* Replaces the decimal separator of the locale by a point. */
 static void fix_point(char *s)
 {
     char *to = s;
@@ -95,7 +96,7 @@ const char *cn__number_text(double x, char out[32])
     if (isinf(x)) return strcpy(out, x > 0 ? "inf" : "-inf");
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(out, 32, "%.*g", digits, x);
-        if (strtod(out, NULL) == x) break; /* in the same locale as it was written */
+        if (strtod(out, NULL) == x) break; /* strtod uses the same locale as snprintf */
     }
     fix_point(out);
     return out;
