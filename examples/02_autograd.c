@@ -1,4 +1,4 @@
-/* 02: gradients. Walk down a valley; ask for a gradient of a gradient; trust, but check.
+/* 02: gradients. Gradient descent in a valley, a second derivative, and a check against finite differences.
 
    Run it:  build/example_02_autograd */
 #include <stdio.h>
@@ -17,19 +17,19 @@ int main(void)
 {
     cn_ctx *cn = cn_open(NULL);
 
-    /* A parameter is kept and has a gradient. */
+    /* A parameter is kept beyond its scope, and requires a gradient. */
     double start[2] = { -1.2, 1 };
     cn_tensor *p = cn_param(cn_from(cn, CN_F64, CN_DIMS(2), start));
 
     for (int step = 0; step <= 20000; step++) {
-        cn_scope s = cn_scope_begin(cn); /* what the step makes is gone at its end */
+        cn_scope s = cn_scope_begin(cn); /* its end frees the tensors of this step */
         cn_tensor *height = valley(NULL, &p, 1);
         cn_backward(height); /* fills cn_grad_of(p) */
         cn_no_grad_begin(cn);
         cn_assign(p, cn_sub(p, cn_mul_s(cn_grad_of(p), 1e-3)));
         cn_no_grad_end(cn);
         cn_zero_grad(p);
-        cn_eval_all(cn); /* one plan: found again from the second step on */
+        cn_eval_all(cn); /* all steps share one plan: the first builds it */
         if (step % 4000 == 0)
             printf("step %5d  height %.6f  at (%.4f, %.4f)\n", step, cn_item(height), cn_get(p, CN_DIMS(0)),
                    cn_get(p, CN_DIMS(1)));
@@ -46,10 +46,10 @@ int main(void)
     printf("x = 2: x^3 = %g, first derivative %g, second %g\n", cn_item(cube), cn_item(first), cn_item(second));
 
     /* The checker compares with finite differences. */
-    char words[128] = "they agree";
+    char text[128] = "they agree";
     cn_tensor *at = cn_from(cn, CN_F64, CN_DIMS(2), start);
-    bool right = cn_gradcheck(valley, NULL, &at, 1, &(cn_gradcheck_desc){ .words = words, .words_size = sizeof words });
-    printf("gradient against finite differences: %s\n", words);
+    bool right = cn_gradcheck(valley, NULL, &at, 1, &(cn_gradcheck_desc){ .words = text, .words_size = sizeof text });
+    printf("gradient against finite differences: %s\n", text);
 
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = right && !cn_failed(cn);

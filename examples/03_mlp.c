@@ -1,4 +1,5 @@
-/* 03: a network by hand. Two interleaved half moons, a 2-16-16-2 network, Adam, and what it learned as a picture.
+/* 03: a network without modules. It learns to tell two interleaved half moons apart, with layers of 2-16-16-2 and Adam,
+   and prints a picture of what it learned.
 
    Run it:  build/example_03_mlp [steps] */
 #include <math.h>
@@ -57,7 +58,7 @@ static void half_moons(cn_ctx *cn, cn_tensor **x, cn_tensor **y)
     *y = cn_keep(cn_from(cn, CN_I64, CN_DIMS(POINTS), moon));
 }
 
-/* The plane from (-1.5, -1) to (2.5, 1.5): which moon the network sees where. */
+/* Prints the plane from (-1.5, -1) to (2.5, 1.5): the network's answer at each place, and the points. */
 static void picture(cn_ctx *cn, const mlp *net, cn_tensor *x, cn_tensor *y)
 {
     enum { ROWS = 22, COLS = 64 };
@@ -104,10 +105,10 @@ int main(int argc, char **argv)
         accuracy = cn_item(right);
         cn_scope_end(cn, s);
     }
-    printf("\nWhat it learned: the plane, cut in two (o and # are the points, dots are where it says #).\n\n");
+    printf("\nThe plane as the network divides it: o and # are the points; dots are where it answers #.\n\n");
     picture(cn, &net, x, y);
     cn_counters c = cn_count(cn);
-    printf("\n%lld plans built, %lld times one was found again; %lld kernels for %lld operations.\n",
+    printf("\n%lld plans built, %lld times a plan was found in the cache; %lld kernels for %lld operations.\n",
            (long long)c.plan_misses, (long long)c.plan_hits, (long long)c.kernels, (long long)c.nodes);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && (steps < 300 || accuracy > 0.97);

@@ -1,6 +1,6 @@
-/* 05: what the engine does with your code. A training step as a plan: fused kernels, memory, and what changes when you keep things.
+/* 05: plans. It prints the plan of a forward and of a training step: fused kernels and the memory they use.
 
-   Run it:  build/example_05_plan        CAIRN_EAGER=1 build/example_05_plan  for one operation at a time */
+   Run it:  build/example_05_plan        CAIRN_EAGER=1 build/example_05_plan  evaluates one operation at a time */
 #include <stdio.h>
 
 #include "cairn/cairn.h"
@@ -25,12 +25,14 @@ int main(void)
               *b = cn_param(cn_zeros(cn, CN_F32, CN_DIMS(16)));
     cn_eval_all(cn);
 
-    /* Forward: @n is a place in the arena, in0.. are operands, out0.. results that are stored; ~ marks strided access. */
+    /* In the text @n is a place in the arena, in0, in1, ... are operands, out0, ... are results that are stored, and ~
+       marks strided access. */
     cn_scope s = cn_scope_begin(cn);
-    show_plan("-- forward: bias, gelu, square and the sum are one kernel behind the product --", loss_of(x, w, b));
+    show_plan("-- forward: bias, gelu, square and the sum are one kernel after the matrix product --",
+              loss_of(x, w, b));
     cn_scope_end(cn, s);
 
-    /* A whole step. The parameters' memory is written in place, last. */
+    /* A whole step. It writes the parameters in place, at the end. */
     for (int step = 0; step < 3; step++) {
         s = cn_scope_begin(cn);
         cn_tensor *loss = loss_of(x, w, b);
@@ -50,7 +52,7 @@ int main(void)
         cn_scope_end(cn, s);
     }
 
-    /* The learning rate changed in every step: numbers are arguments, not structure. */
+    /* The learning rate changed in every step, but the plan did not: numbers are arguments of a plan. */
     cn_counters c = cn_count(cn);
     printf("%lld plans, arena %lld bytes, %lld bytes live\n", (long long)c.plans, (long long)c.arena_bytes,
            (long long)c.live_bytes);

@@ -1,5 +1,5 @@
-/* 06: modules. The two half moons of 03 again, now with layers that hold their parameters, an optimizer that holds its
-   state, batches from a loader, a progress bar, and a test on points the network has never seen.
+/* 06: modules. The two half moons of 03 again, now with layers, an optimizer, a loader of batches, a progress bar, and
+   a test on points that the network has never seen.
 
    Run it:  build/example_06_two_moons [epochs] */
 #include <math.h>
@@ -12,7 +12,7 @@ enum { TRAIN = 512, TEST = 256, BATCH = 64, ROWS = 18, COLS = 36 };
 typedef char picture[ROWS][COLS + 1];
 
 typedef struct points {
-    cn_tensor *x, *y; /* (n, 2) places, (n) which moon: 0 or 1 */
+    cn_tensor *x, *y; /* (n, 2): places; (n): the moon of each, 0 or 1 */
 } points;
 
 static points moons(cn_ctx *cn, int n, uint64_t stream)
@@ -39,7 +39,7 @@ static double accuracy(cn_ctx *cn, cn_module *net, points p)
     return share;
 }
 
-/* The plane from (-1.5, -1) to (2.5, 1.5): the probability of moon 1, with the points on top. */
+/* Draws the plane from (-1.5, -1) to (2.5, 1.5): the probability of moon 1, with the points on top. */
 static void draw(cn_ctx *cn, cn_module *net, points p, picture out)
 {
     static float grid[ROWS * COLS][2];
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     points train = moons(cn, TRAIN, 0), test = moons(cn, TEST, 1);
 
-    /* A module knows its parameters; the optimizer asks for them and keeps their running means. */
+    /* cn_parameters lists the module's parameters; the optimizer updates them, and keeps Adam's means for each. */
     cn_module *net = cn_nn_sequential(cn, 5, cn_nn_linear(cn, 2, 32, NULL), cn_nn_relu(cn),
                                       cn_nn_linear(cn, 32, 32, NULL), cn_nn_relu(cn), cn_nn_linear(cn, 32, 2, NULL));
     cn_optim *opt = cn_adamw(cn, cn_parameters(net), &(cn_adamw_desc){ .lr = 1e-2 });
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     draw(cn, net, test, before);
     double untrained = accuracy(cn, net, test);
 
-    /* A bar in a terminal; a line for every quarter where the output goes to a file. */
+    /* A bar in a terminal; in a file a line for every quarter. */
     int64_t steps = epochs * cn_loader_batches(loader);
     cn_progress *bar = cn_progress_new(cn, &(cn_progress_desc){ .total = steps, .out = stdout, .lines = 25 });
     cn_batch b;
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
         for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
             cn_tensor *loss = cn_cross_entropy(cn_forward(net, b.x), b.y, NULL);
             cn_backward(loss);
-            cn_step(opt); /* new parameters; the gradients are forgotten */
+            cn_step(opt); /* new parameters; the gradients are cleared */
             cn_progress_step(bar, 1, "epoch %d  loss %.3f", epoch + 1, cn_item(loss));
         }
     cn_progress_finish(bar);
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     double trained = accuracy(cn, net, test);
     printf("\n    %-*s        %s\n", COLS, "before training", "after");
     for (int r = 0; r < ROWS; r++) printf("    %s        %s\n", before[r], after[r]);
-    printf("\nThe darker, the likelier moon 1. Of %d new points it has %.1f %% right; untrained it had %.1f %%.\n",
+    printf("\nDarker places are more likely moon 1. Of %d new points %.1f %% are right; before training %.1f %%.\n",
            TEST, 100 * trained, 100 * untrained);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && (epochs < 20 || (trained > 0.97 && trained > untrained));

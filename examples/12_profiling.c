@@ -1,5 +1,5 @@
-/* 12: where the time goes. A small network is trained under a profile: a table of classes and kernels, and a trace that
-   a browser shows.
+/* 12: profiling. It trains a small network, prints where the time went as a table of classes and kernels, and writes a
+   trace for a browser.
 
    Run it:  build/example_12_profiling [steps]        then open trace.json in ui.perfetto.dev or chrome://tracing */
 #include <math.h>
@@ -33,7 +33,7 @@ static task task_new(cn_ctx *cn)
     return t;
 }
 
-/* Plain operators, as they would be written on paper; the table shows what became of them. */
+/* One step in plain operators; the table shows how the planner fused them. */
 static double train_step(task *t)
 {
     cn_scope s = cn_scope_begin(t->cn);
@@ -72,22 +72,23 @@ int main(int argc, char **argv)
     int steps = argc > 1 ? atoi(argv[1]) : 100;
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1 });
     task t = task_new(cn);
-    double first = train_step(&t), last = train_step(&t); /* before the profile: plans are built */
+    double first = train_step(&t), last = train_step(&t); /* these steps build the plans, before the profile begins */
 
     cn_profile *p = cn_profile_begin(cn, NULL);
     for (int i = 0; i < steps; i++) last = train_step(&t);
     cn_profile_end(p);
     printf("loss %.4f -> %.4f in %d steps\n\n", first, last, steps);
 
-    /* First the classes: planning, engine and outside are what is not computing. Then every kernel; a + joins what was fused. */
+    /* First the classes of kernels; planning, engine and outside are time without kernels. Then every kernel; a + joins
+       the names of fused operators. */
     cn_profile_show(p, stdout);
 
     /* The same numbers for a program. */
     cn_profile_row matmul = cn_profile_total(p, CN_PROFILE_MATMUL), outside = cn_profile_total(p, CN_PROFILE_OUTSIDE);
-    printf("\n%lld products at %.1f GFLOP/s; %.1f %% of the time between evaluations\n", (long long)matmul.calls,
-           matmul.flops / matmul.seconds * 1e-9, 100 * outside.share);
+    printf("\n%lld matrix products at %.1f GFLOP/s; %.1f %% of the time was between evaluations\n",
+           (long long)matmul.calls, matmul.flops / matmul.seconds * 1e-9, 100 * outside.share);
 
-    /* The trace: every kernel of every step on a line of time, with its shapes. */
+    /* The trace shows every kernel of every step on a time line, with its shapes. */
     cn_profile_trace(p, "trace.json");
     printf("trace.json has %ld events: open it in ui.perfetto.dev\n", count_events("trace.json"));
 
