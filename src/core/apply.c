@@ -6,13 +6,13 @@
 #include "core/errors.h"
 #include "core/layout.h"
 
-bool cn_infer_fail(cn_infer *i, cn_code code, const char *words, ...)
+bool cn_infer_fail(cn_infer *i, cn_code code, const char *format, ...)
 {
     if (i->ctx->code != CN_OK) return false;
     char text[384];
     va_list list;
-    va_start(list, words);
-    vsnprintf(text, sizeof text, words, list);
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
     return cn__fail(i->ctx, code, "%s: %s", i->op->name, text);
 }
@@ -225,7 +225,7 @@ static bool queue(funnel *f, cn__node *n)
     if (view) settle_view(n);
     if (n->state == CN__EVALUATED) return true;
     cn__pending_add(n);
-    return cn__comp_join(n);
+    return cn__component_join(n);
 }
 
 static bool finish(funnel *f, cn__node *n)
@@ -240,7 +240,7 @@ static bool finish(funnel *f, cn__node *n)
         if (f->ctx->eager) ok = cn__evaluate(f->ctx, n, CN__WANT_LIVE);
         else if (f->ctx->count.pending > f->ctx->pending_limit) ok = cn__evaluate(f->ctx, NULL, CN__WANT_LIVE);
     }
-    cn__node_unref(n);
+    cn__node_release(n);
     return ok;
 }
 

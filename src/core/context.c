@@ -32,7 +32,7 @@ cn_ctx *cn__context_new(const cn_desc *desc, const cn__engine *engine)
     ctx->trace_plans = environment_says("CAIRN_TRACE", "plan");
     ctx->pending_limit = desc->pending_limit > 0 ? desc->pending_limit : PENDING_LIMIT;
     ctx->plan_limit = desc->plan_limit > 0 ? desc->plan_limit : PLAN_LIMIT;
-    ctx->comp_epoch = 1;
+    ctx->component_epoch = 1;
     ctx->default_dtype = CN_F32;
     ctx->next_variant = 1;
     ctx->hash_mask = UINT64_MAX;
@@ -49,8 +49,8 @@ void cn_close(cn_ctx *ctx)
         cn__storage_close(ctx);
         ctx->device->table->close(ctx->device);
     }
-    cn__vec_free(&ctx->memory, &ctx->doomed, sizeof(cn__node *));
-    cn__vec_free(&ctx->memory, &ctx->comps, sizeof(uint32_t));
+    cn__vec_free(&ctx->memory, &ctx->dead, sizeof(cn__node *));
+    cn__vec_free(&ctx->memory, &ctx->components, sizeof(uint32_t));
     ctx->engine->grad_close(ctx);
     cn__memory_close(&ctx->memory);
     cn__memory memory = ctx->memory;

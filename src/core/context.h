@@ -13,7 +13,7 @@ enum { CN__SPARES = 5 };
 
 struct cn_ctx {
     cn_code code;
-    char words[512]; /* of the error */
+    char message[512]; /* of the error that stands */
     cn__memory memory;
     const struct cn__engine *engine; /* what core asks of the folders above it: engine.h */
     cn__device *device;              /* where new tensors are made */
@@ -32,12 +32,12 @@ struct cn_ctx {
     cn__vec scope;      /* of cn_tensor * */
     cn_tensor *handles; /* all that are alive */
     cn_tensor *free_handles, *free_handles_last;
-    cn__vec doomed; /* nodes whose last reference went: freed without recursion */
-    bool burying;
+    cn__vec dead; /* nodes without references, to be freed: a list, so that freeing does not recurse */
+    bool freeing_dead;
 
     struct cn__node *first, *last; /* pending */
-    cn__vec comps;                 /* of uint32_t: union-find over connected parts of the pending graph */
-    uint32_t comp_epoch;
+    cn__vec components;                 /* of uint32_t: union-find over connected parts of the pending graph */
+    uint32_t component_epoch;
     uint32_t stamp; /* counts evaluations */
 
     cn__vec spare[CN__SPARES]; /* vectors of the last backward, for the next */

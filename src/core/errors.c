@@ -17,7 +17,7 @@ bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...)
     if (ctx->code != CN_OK) return false;
     va_list list;
     va_start(list, format);
-    vsnprintf(ctx->words, sizeof ctx->words, format, list);
+    vsnprintf(ctx->message, sizeof ctx->message, format, list);
     va_end(list);
     ctx->code = code;
     return false;
@@ -41,13 +41,13 @@ void cn__log(cn_ctx *ctx, const char *format, ...)
 
 bool cn_failed(const cn_ctx *ctx) { return !ctx || ctx->code != CN_OK; }
 cn_code cn_error_code(const cn_ctx *ctx) { return ctx ? ctx->code : CN_NO_MEMORY; }
-const char *cn_error(const cn_ctx *ctx) { return ctx ? ctx->words : "no context"; }
+const char *cn_error(const cn_ctx *ctx) { return ctx ? ctx->message : "no context"; }
 
 void cn_error_clear(cn_ctx *ctx)
 {
     if (!ctx) return;
     ctx->code = CN_OK;
-    ctx->words[0] = 0;
+    ctx->message[0] = 0;
 }
 
 const char *cn_code_name(cn_code code) { return (size_t)code < sizeof names / sizeof *names ? names[code] : "?"; }

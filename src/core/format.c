@@ -26,21 +26,21 @@ typedef struct {
 
 typedef void (*visitor)(printer *p, int64_t element);
 
-static void put(printer *p, char c)
+static void append(printer *p, char c)
 {
     if (p->length + 1 < p->size) p->out[p->length] = c;
     p->length++;
     p->column = c == '\n' ? 0 : p->column + 1;
 }
 
-static void put_text(printer *p, const char *text)
+static void append_text(printer *p, const char *text)
 {
-    while (*text) put(p, *text++);
+    while (*text) append(p, *text++);
 }
 
-static void put_many(printer *p, int count, char c)
+static void append_many(printer *p, int count, char c)
 {
-    while (count-- > 0) put(p, c);
+    while (count-- > 0) append(p, c);
 }
 
 static int64_t count_elements(int ndim, const int64_t *shape)
@@ -121,7 +121,7 @@ static bool counts(const printer *p, int64_t element)
     return isfinite(v) && v != 0;
 }
 
-static void see_magnitude(printer *p, int64_t element)
+static void note_magnitude(printer *p, int64_t element)
 {
     if (!counts(p, element)) return;
     double v = fabs(cn__load_f64(p->dtype, element_at(p, element)));
@@ -130,7 +130,7 @@ static void see_magnitude(printer *p, int64_t element)
     if (v != ceil(v)) p->whole = false;
 }
 
-static void see_width(printer *p, int64_t element)
+static void note_width(printer *p, int64_t element)
 {
     char text[TEXT];
     if (!counts(p, element)) return;
@@ -145,65 +145,65 @@ static void choose_style(printer *p, int64_t count)
     p->width = 1;
     p->least = INFINITY;
     if (cn_dtype_is_float(p->dtype)) {
-        each_shown(p, 0, 0, count, see_magnitude);
+        each_shown(p, 0, 0, count, note_magnitude);
         p->scientific = p->most > 0 && (p->most / p->least > 1000 || p->most > 1e8 || p->least < 1e-4);
     }
-    each_shown(p, 0, 0, count, see_width);
+    each_shown(p, 0, 0, count, note_width);
 }
 
-static void put_element(printer *p, int64_t element)
+static void append_element(printer *p, int64_t element)
 {
     char text[TEXT];
     write_element(p, element, text);
-    put_many(p, p->width - (int)strlen(text), ' ');
-    put_text(p, text);
+    append_many(p, p->width - (int)strlen(text), ' ');
+    append_text(p, text);
 }
 
-static void put_row(printer *p, int64_t first, int indent)
+static void append_row(printer *p, int64_t first, int indent)
 {
     int dim = p->ndim - 1, fitting = (LINE - indent) / (p->width + 2);
     int64_t slots = slot_count(p, dim), per_line = fitting > 1 ? fitting : 1;
-    put(p, '[');
+    append(p, '[');
     for (int64_t slot = 0; slot < slots; slot++) {
         bool wrap = slot % per_line == 0;
-        if (slot > 0) put_text(p, wrap ? ",\n" : ", ");
-        if (slot > 0 && wrap) put_many(p, indent + 1, ' ');
+        if (slot > 0) append_text(p, wrap ? ",\n" : ", ");
+        if (slot > 0 && wrap) append_many(p, indent + 1, ' ');
         int64_t i = slot_index(p, dim, slot);
-        if (i < 0) put_text(p, " ...");
-        else put_element(p, first + i);
+        if (i < 0) append_text(p, " ...");
+        else append_element(p, first + i);
     }
-    put(p, ']');
+    append(p, ']');
 }
 
-static void put_slices(printer *p, int dim, int64_t first, int64_t count, int indent)
+static void append_slices(printer *p, int dim, int64_t first, int64_t count, int indent)
 {
     if (dim == p->ndim - 1) {
-        put_row(p, first, indent);
+        append_row(p, first, indent);
         return;
     }
     int64_t inner = count / p->shape[dim], slots = slot_count(p, dim);
-    put(p, '[');
+    append(p, '[');
     for (int64_t slot = 0; slot < slots; slot++) {
         if (slot > 0) {
-            put(p, ',');
-            put_many(p, p->ndim - dim - 1, '\n');
-            put_many(p, indent + 1, ' ');
+            append(p, ',');
+            append_many(p, p->ndim - dim - 1, '\n');
+            append_many(p, indent + 1, ' ');
         }
         int64_t i = slot_index(p, dim, slot);
-        if (i < 0) put_text(p, "...");
-        else put_slices(p, dim + 1, first + i * inner, inner, indent + 1);
+        if (i < 0) append_text(p, "...");
+        else append_slices(p, dim + 1, first + i * inner, inner, indent + 1);
     }
-    put(p, ']');
+    append(p, ']');
 }
 
 /* used: columns taken on the line, as PyTorch reckons: two more than there are until a suffix has wrapped */
-static size_t put_suffix(printer *p, const char *text, size_t used)
+static size_t append_suffix(printer *p, const char *text, size_t used)
 {
     size_t length = strlen(text);
     bool wrap = used + length + 2 > LINE;
-    put_text(p, wrap ? ",\n" : ", ");
-    if (wrap) put_many(p, INDENT, ' ');
-    put_text(p, text);
+    append_text(p, wrap ? ",\n" : ", ");
+    if (wrap) append_many(p, INDENT, ' ');
+    append_text(p, text);
     return wrap ? INDENT + length : used + length + 2;
 }
 
@@ -215,18 +215,18 @@ static void write_size(const printer *p, char *text, size_t size)
                                    p->shape[d], d == p->ndim - 1 ? ")" : "");
 }
 
-static void put_suffixes(printer *p, bool empty)
+static void append_suffixes(printer *p, bool empty)
 {
     char text[CN_MAX_DIMS * 22 + 16];
     size_t used = p->column + 2;
     bool plain = p->dtype == CN_F32 || (!empty && (p->dtype == CN_I64 || p->dtype == CN_BOOL));
     if (empty && p->ndim != 1) {
         write_size(p, text, sizeof text);
-        used = put_suffix(p, text, used);
+        used = append_suffix(p, text, used);
     }
     if (!plain) {
         snprintf(text, sizeof text, "dtype=%s", cn_dtype_name(p->dtype));
-        put_suffix(p, text, used);
+        append_suffix(p, text, used);
     }
 }
 
@@ -237,12 +237,12 @@ size_t cn__format(cn_dtype dtype, int ndim, const int64_t *shape, const void *da
     p.summary = count > FULL;
     if (count > 0) choose_style(&p, count);
 
-    put_text(&p, "tensor(");
-    if (count == 0) put_text(&p, "[]");
-    else if (ndim == 0) put_element(&p, 0);
-    else put_slices(&p, 0, 0, count, INDENT);
-    put_suffixes(&p, count == 0);
-    put(&p, ')');
+    append_text(&p, "tensor(");
+    if (count == 0) append_text(&p, "[]");
+    else if (ndim == 0) append_element(&p, 0);
+    else append_slices(&p, 0, 0, count, INDENT);
+    append_suffixes(&p, count == 0);
+    append(&p, ')');
     if (size > 0) out[p.length < size ? p.length : size - 1] = '\0';
     return p.length;
 }

@@ -22,7 +22,7 @@ bool cn__alive(const cn_tensor *t)
     return true;
 }
 
-static cn_tensor *take_free(cn_ctx *ctx)
+static cn_tensor *pop_free(cn_ctx *ctx)
 {
     cn_tensor *t = ctx->free_handles;
     if (!t || (QUARANTINE && t == ctx->free_handles_last)) return cn__block_new(&ctx->memory, sizeof *t);
@@ -30,7 +30,7 @@ static cn_tensor *take_free(cn_ctx *ctx)
     return t;
 }
 
-static void put_free(cn_ctx *ctx, cn_tensor *t)
+static void push_free(cn_ctx *ctx, cn_tensor *t)
 {
     t->magic = CN__DEAD;
     t->next_free = NULL;
@@ -66,15 +66,15 @@ static void detach(cn_tensor *t)
     if (t->kept) unmark_kept(t);
     cn__result_of(t)->handles--;
     if (t->ref.node->owner == t) t->ref.node->owner = NULL;
-    cn__node_unref(t->ref.node);
+    cn__node_release(t->ref.node);
 }
 
 cn_tensor *cn__handle_new(cn_ctx *ctx, cn__ref ref)
 {
     cn_tensor *t = NULL;
-    if (cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) t = take_free(ctx);
+    if (cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) t = pop_free(ctx);
     if (!t) {
-        cn__node_unref(ref.node);
+        cn__node_release(ref.node);
         cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
         return NULL;
     }
@@ -101,7 +101,7 @@ void cn__handle_rebind(cn_tensor *t, cn__ref ref)
     attach(t, ref);
 }
 
-static void unref(cn_tensor *t)
+static void release(cn_tensor *t)
 {
     if (--t->refs > 0) return;
     cn_tensor *grad = t->grad;
@@ -112,11 +112,11 @@ static void unref(cn_tensor *t)
     else t->ctx->handles = t->next_all;
     if (t->next_all) t->next_all->prev_all = t->prev_all;
     t->ctx->count.handles--;
-    put_free(t->ctx, t);
+    push_free(t->ctx, t);
 }
 
 void cn__hold(cn_tensor *t) { t->refs++; }
-void cn__unhold(cn_tensor *t) { unref(t); }
+void cn__unhold(cn_tensor *t) { release(t); }
 
 cn_tensor *cn_keep(cn_tensor *t)
 {
@@ -140,7 +140,7 @@ void cn_release(cn_tensor *t)
     }
     if (t->kept == 1) unmark_kept(t);
     t->kept--;
-    unref(t);
+    release(t);
 }
 
 cn_scope cn_scope_begin(cn_ctx *ctx) { return (cn_scope){ ctx ? ctx->scope.n : 0 }; }
@@ -148,7 +148,7 @@ cn_scope cn_scope_begin(cn_ctx *ctx) { return (cn_scope){ ctx ? ctx->scope.n : 0
 void cn_scope_end(cn_ctx *ctx, cn_scope scope)
 {
     if (!ctx) return;
-    while (ctx->scope.n > scope.mark) unref(((cn_tensor **)ctx->scope.v)[--ctx->scope.n]);
+    while (ctx->scope.n > scope.mark) release(((cn_tensor **)ctx->scope.v)[--ctx->scope.n]);
 }
 
 cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
@@ -160,7 +160,7 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
     if (!t) return NULL;
     if (cn__push(&ctx->memory, &ctx->scope, &t, sizeof t)) return t;
     cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
-    unref(t);
+    release(t);
     return NULL;
 }
 
@@ -172,7 +172,7 @@ void cn__handles_close(cn_ctx *ctx)
         if (t->kept) unmark_kept(t);
         t->kept = 0;
         t->refs = 1;
-        unref(t);
+        release(t);
     }
     cn__vec_free(&ctx->memory, &ctx->scope, sizeof(cn_tensor *));
 }

@@ -18,7 +18,7 @@ cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t
     size_t in_at = sizeof(cn__node), out_at = in_at + (size_t)n_in * sizeof(cn__ref);
     size_t attrs_at = out_at + (size_t)n_out * sizeof(cn__result), bytes = attrs_at + attr_size;
     char *p = cn__block_new(&ctx->memory, bytes);
-    if (!p || !cn__vec_reserve(&ctx->memory, &ctx->doomed, (size_t)ctx->count.live_nodes + 1, sizeof(cn__node *))) {
+    if (!p || !cn__vec_reserve(&ctx->memory, &ctx->dead, (size_t)ctx->count.live_nodes + 1, sizeof(cn__node *))) {
         cn__block_free(&ctx->memory, p, bytes);
         cn__no_memory(ctx, op->name);
         return NULL;
@@ -51,7 +51,7 @@ cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__stor
 {
     cn__node *n = cn__node_new(ctx, &cn__leaf, 0, 1, 0);
     if (!n) {
-        cn__storage_unref(ctx, s);
+        cn__storage_release(ctx, s);
         return NULL;
     }
     n->state = CN__EVALUATED;
@@ -62,27 +62,27 @@ cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__stor
     return n;
 }
 
-static void drop(cn__node *n)
+static void release(cn__node *n)
 {
     if (--n->refs > 0) return;
     cn_ctx *ctx = n->ctx;
-    ((cn__node **)ctx->doomed.v)[ctx->doomed.n++] = n; /* room: reserved for every live node */
+    ((cn__node **)ctx->dead.v)[ctx->dead.n++] = n; /* room: reserved for every live node */
 }
 
-static void drop_operands(cn__node *n)
+static void release_operands(cn__node *n)
 {
     if (!n->in) return;
     for (int i = 0; i < n->n_in; i++) {
         if (!n->in[i].node) continue;
         cn__res(n->in[i])->consumers--;
-        drop(n->in[i].node);
+        release(n->in[i].node);
     }
     n->in = NULL;
 }
 
-static void drop_donor(cn__node *n)
+static void release_donor(cn__node *n)
 {
-    if (n->donor) drop(n->donor);
+    if (n->donor) release(n->donor);
     n->donor = NULL;
 }
 
@@ -90,9 +90,9 @@ static void free_node(cn__node *n)
 {
     cn_ctx *ctx = n->ctx;
     if (n->state == CN__PENDING) cn__pending_remove(n);
-    drop_operands(n);
-    drop_donor(n);
-    for (int i = 0; i < n->n_out; i++) cn__storage_unref(ctx, n->out[i].storage);
+    release_operands(n);
+    release_donor(n);
+    for (int i = 0; i < n->n_out; i++) cn__storage_release(ctx, n->out[i].storage);
     for (cn__hook *h = n->hooks, *next; h; h = next) {
         next = h->next;
         cn__block_free(&ctx->memory, h, sizeof *h);
@@ -101,34 +101,34 @@ static void free_node(cn__node *n)
     cn__block_free(&ctx->memory, n, n->block_bytes);
 }
 
-static void bury(cn_ctx *ctx)
+static void free_dead(cn_ctx *ctx)
 {
-    if (ctx->burying) return;
-    ctx->burying = true;
-    while (ctx->doomed.n) free_node(((cn__node **)ctx->doomed.v)[--ctx->doomed.n]);
-    ctx->burying = false;
+    if (ctx->freeing_dead) return;
+    ctx->freeing_dead = true;
+    while (ctx->dead.n) free_node(((cn__node **)ctx->dead.v)[--ctx->dead.n]);
+    ctx->freeing_dead = false;
 }
 
-void cn__node_unref(cn__node *n)
+void cn__node_release(cn__node *n)
 {
-    drop(n);
-    bury(n->ctx);
+    release(n);
+    free_dead(n->ctx);
 }
 
 /* Operands are needed to compute a value and to send a gradient through it. */
 void cn__node_cut(cn__node *n)
 {
     if (n->state == CN__PENDING) return;
-    drop_donor(n);
+    release_donor(n);
     if (n->in && (!n->needs_grad || n->grad_leaf || n->spent)) {
         for (int i = 0; i < n->n_out; i++)
             if ((n->out[i].handles || n->out[i].consumers) && !n->out[i].storage) { /* may be computed again */
-                bury(n->ctx);
+                free_dead(n->ctx);
                 return;
             }
-        drop_operands(n);
+        release_operands(n);
     }
-    bury(n->ctx);
+    free_dead(n->ctx);
 }
 
 void cn__pending_add(cn__node *n)
@@ -149,15 +149,15 @@ void cn__pending_remove(cn__node *n)
     *(n->next ? &n->next->prev : &ctx->last) = n->prev;
     n->state = CN__EVALUATED;
     if (--ctx->count.pending == 0) { /* parts of an empty graph need no names */
-        ctx->comps.n = 0;
+        ctx->components.n = 0;
         ctx->next_variant = 1;
-        ctx->comp_epoch++;
+        ctx->component_epoch++;
     }
 }
 
-uint32_t cn__comp_find(cn_ctx *ctx, uint32_t c)
+uint32_t cn__component_find(cn_ctx *ctx, uint32_t c)
 {
-    uint32_t *parent = ctx->comps.v;
+    uint32_t *parent = ctx->components.v;
     while (parent[c] != c) c = parent[c] = parent[parent[c]];
     return c;
 }
@@ -169,15 +169,15 @@ static void join(cn_ctx *ctx, cn__node *n, cn__ref in)
     cn__storage *s = cn__res(in)->storage;
     bool pending = in.node->state == CN__PENDING;
     if (!pending && !(s && s->assignable)) return;
-    uint32_t *comp = pending ? &in.node->comp : &s->comp, *epoch = pending ? &in.node->comp_epoch : &s->comp_epoch;
-    if (*epoch != ctx->comp_epoch) {
-        *comp = n->comp;
-        *epoch = ctx->comp_epoch;
+    uint32_t *component = pending ? &in.node->component : &s->component, *epoch = pending ? &in.node->component_epoch : &s->component_epoch;
+    if (*epoch != ctx->component_epoch) {
+        *component = n->component;
+        *epoch = ctx->component_epoch;
         return;
     }
-    uint32_t *parent = ctx->comps.v, a = cn__comp_find(ctx, n->comp), b = cn__comp_find(ctx, *comp);
+    uint32_t *parent = ctx->components.v, a = cn__component_find(ctx, n->component), b = cn__component_find(ctx, *component);
     if (a != b) parent[a > b ? a : b] = a > b ? b : a;
-    n->comp = a < b ? a : b;
+    n->component = a < b ? a : b;
 }
 
 void cn__make_assignable(cn__node *n)
@@ -191,13 +191,13 @@ void cn__make_assignable(cn__node *n)
             if (q->in[i].node && cn__res(q->in[i])->storage == s) join(n->ctx, q, q->in[i]);
 }
 
-bool cn__comp_join(cn__node *n)
+bool cn__component_join(cn__node *n)
 {
     cn_ctx *ctx = n->ctx;
-    uint32_t c = (uint32_t)ctx->comps.n; /* a part of its own: its own root */
-    if (!cn__push(&ctx->memory, &ctx->comps, &c, sizeof c)) return cn__no_memory(ctx, n->op->name);
-    n->comp = c;
-    n->comp_epoch = ctx->comp_epoch;
+    uint32_t c = (uint32_t)ctx->components.n; /* a part of its own: its own root */
+    if (!cn__push(&ctx->memory, &ctx->components, &c, sizeof c)) return cn__no_memory(ctx, n->op->name);
+    n->component = c;
+    n->component_epoch = ctx->component_epoch;
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i].node) join(ctx, n, n->in[i]);
     if (n->donor) join(ctx, n, (cn__ref){ n->donor, 0 });
@@ -253,11 +253,11 @@ bool cn__revive(cn__ref asked)
         if (n->state == CN__PENDING) continue;
         for (int i = 0; i < n->n_out; i++) { /* computed anew: a stored sibling result stays what it is, by value */
             if (n->op->kind != CN_VIEW || !n->out[i].storage) continue;
-            cn__storage_unref(ctx, n->out[i].storage);
+            cn__storage_release(ctx, n->out[i].storage);
             n->out[i].storage = NULL;
         }
         cn__pending_add(n);
-        ok = cn__comp_join(n);
+        ok = cn__component_join(n);
     }
     cn__vec_free(&ctx->memory, &stack, sizeof(cn__ref));
     return ok;

@@ -52,14 +52,14 @@ struct cn__node {
     bool assignable;       /* the value of a handle that is assigned to: its memory may be taken over */
     uint16_t variant;      /* recomputation: never shared with the same node of another variant */
     int n_in, n_out;
-    uint32_t comp, comp_epoch; /* its connected part of the pending graph */
+    uint32_t component, component_epoch; /* its connected part of the pending graph */
     uint32_t stamp, index;     /* its number in the present evaluation */
     cn__ref *in;               /* NULL once cut: the value is known, and no gradient is wanted */
     cn__result *out;
     void *attrs;
     size_t block_bytes; /* of the one block of memory that holds the node with its operands, results and attributes */
     cn_arg args[CN_MAX_ARGS];
-    cn__storage *heir; /* made before a run that takes over memory */
+    cn__storage *takeover; /* assignment: the storage that will own the memory of donor; made before a run */
     cn__node *donor;   /* assignment: the value assigned over, whose memory may be taken */
     cn_tensor *owner;  /* the handle whose value this is, for assigned values and gradient leaves */
     cn__hook *hooks;
@@ -73,14 +73,14 @@ extern const cn_op cn__leaf;
 
 cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t attr_size);
 cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s); /* takes the reference to s */
-void cn__node_unref(cn__node *n);
+void cn__node_release(cn__node *n);
 void cn__node_cut(cn__node *n); /* gives up operands that nobody will ask for again */
 void cn__pending_add(cn__node *n);
 void cn__pending_remove(cn__node *n);
 bool cn__revive(cn__ref r);            /* makes a let-go value pending again, with all it needs */
-bool cn__comp_join(cn__node *n);       /* after its operands are set */
+bool cn__component_join(cn__node *n);       /* after its operands are set */
 void cn__make_assignable(cn__node *n); /* what reads its memory joins what will take the memory over */
-uint32_t cn__comp_find(cn_ctx *ctx, uint32_t c);
+uint32_t cn__component_find(cn_ctx *ctx, uint32_t c);
 
 static inline cn__result *cn__res(cn__ref r) { return &r.node->out[r.out]; }
 static inline bool cn__stored(const cn__result *r) { return r->storage && !r->storage->lost; }

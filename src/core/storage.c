@@ -16,7 +16,7 @@ static int bin_of(size_t bytes)
     return bin < 47 ? bin : 47;
 }
 
-static void give_back(cn_ctx *ctx, cn__storage *s)
+static void free_storage(cn_ctx *ctx, cn__storage *s)
 {
     s->device->table->free(s->device, s->data, s->bytes);
     cn__block_free(&ctx->memory, s, sizeof *s);
@@ -27,7 +27,7 @@ static void flush_cache(cn_ctx *ctx)
     for (int bin = 0; bin < 48; bin++) {
         for (cn__storage *s = ctx->memory.cached[bin], *next; s; s = next) {
             next = s->user;
-            give_back(ctx, s);
+            free_storage(ctx, s);
         }
         ctx->memory.cached[bin] = NULL;
     }
@@ -91,7 +91,7 @@ cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
 
 void cn__storage_ref(cn__storage *s) { s->refs++; }
 
-void cn__storage_unref(cn_ctx *ctx, cn__storage *s)
+void cn__storage_release(cn_ctx *ctx, cn__storage *s)
 {
     if (!s || --s->refs > 0) return;
     if (s->free_fn) s->free_fn(s->user);
@@ -101,7 +101,7 @@ void cn__storage_unref(cn_ctx *ctx, cn__storage *s)
     }
     ctx->memory.live -= s->bytes;
     if (ctx->memory.cached_bytes + s->bytes > CACHE_FLOOR + ctx->memory.live / 2) {
-        give_back(ctx, s);
+        free_storage(ctx, s);
         return;
     }
     void **slot = &ctx->memory.cached[bin_of(s->bytes)];

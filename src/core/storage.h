@@ -13,7 +13,7 @@ typedef struct cn__storage {
     bool lost;    /* an assignment has taken over its memory */
     bool borrowed;
     bool assignable;           /* holds the value of a handle that is assigned to: all its readers belong together */
-    uint32_t comp, comp_epoch; /* to which part of the pending graph they belong */
+    uint32_t component, component_epoch; /* to which part of the pending graph they belong */
     void (*free_fn)(void *user);
     void *user;
     uint32_t stamp, index; /* its number in the present evaluation */
@@ -21,7 +21,7 @@ typedef struct cn__storage {
 
 cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes); /* NULL: an error is set */
 void cn__storage_ref(cn__storage *s);
-void cn__storage_unref(cn_ctx *ctx, cn__storage *s);
+void cn__storage_release(cn_ctx *ctx, cn__storage *s);
 void cn__storage_close(cn_ctx *ctx);
 
 /* The arena is one block of memory for the intermediates of plans. All plans share it: only one runs at a time. */

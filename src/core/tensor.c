@@ -54,7 +54,7 @@ cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
     cn__storage *s = cn__storage_new(ctx, ctx->device, (size_t)n * cn__device_element(ctx->device, dtype));
     if (!s) return NULL;
     if (!upload(s, dtype, data, n)) {
-        cn__storage_unref(ctx, s);
+        cn__storage_release(ctx, s);
         return NULL;
     }
     cn__node *leaf = cn__leaf_new(ctx, dtype, &l, s);
@@ -82,7 +82,7 @@ static cn__storage *storage_with(cn_ctx *ctx, cn_dtype dtype, cn_layout *l, cons
     if (!s) return NULL;
     l->offset = low;
     if (n == 0 || upload(s, dtype, (const char *)data - (size_t)low * cn_dtype_size(dtype), n)) return s;
-    cn__storage_unref(ctx, s);
+    cn__storage_release(ctx, s);
     return NULL;
 }
 
@@ -332,13 +332,13 @@ static bool same_shape(cn_tensor *t, cn_tensor *v, const char *who)
 }
 
 /* The handle leaves its old value, and what the old value was to gradients passes on. */
-static void succeed(cn_tensor *t, cn__node *n)
+static void replace_value(cn_tensor *t, cn__node *n)
 {
     cn__node *old = t->ref.node;
     if (n->state == CN__PENDING) {
         n->donor = old;
         old->refs++;
-        cn__comp_join(n);
+        cn__component_join(n);
     }
     n->grad_leaf = old->grad_leaf;
     n->needs_grad = old->grad_leaf && old->needs_grad;
@@ -367,9 +367,9 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
     bool ok = true;
     for (int i = 0; i < n && ok; i++) ok = (value[i] = to_assign(t[i], value[i])) != NULL;
     ctx->no_grad--;
-    if (ok && !cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + (size_t)n, sizeof(uint32_t)))
+    if (ok && !cn__vec_reserve(&ctx->memory, &ctx->components, ctx->components.n + (size_t)n, sizeof(uint32_t)))
         ok = cn__no_memory(ctx, "assign");
-    for (int i = 0; i < n && ok; i++) succeed(t[i], value[i]->ref.node); /* from here on nothing can fail */
+    for (int i = 0; i < n && ok; i++) replace_value(t[i], value[i]->ref.node); /* from here on nothing can fail */
     cn_scope_end(ctx, s);
     return ok;
 }
@@ -377,9 +377,9 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
 bool cn__assign_made(cn_tensor *t, cn_tensor *value)
 {
     cn_ctx *ctx = t->ctx;
-    if (!cn__vec_reserve(&ctx->memory, &ctx->comps, ctx->comps.n + 1, sizeof(uint32_t)))
+    if (!cn__vec_reserve(&ctx->memory, &ctx->components, ctx->components.n + 1, sizeof(uint32_t)))
         return cn__no_memory(ctx, "assign");
-    succeed(t, value->ref.node);
+    replace_value(t, value->ref.node);
     return true;
 }
 
@@ -394,7 +394,7 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *v = cn_from(ctx, cn_type(t), cn_shape(t), data);
-    if (v) succeed(t, v->ref.node);
+    if (v) replace_value(t, v->ref.node);
     cn_scope_end(ctx, s);
     return v != NULL;
 }
@@ -436,7 +436,7 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
         cn__store_f64(r->meta.dtype, &bits, value);
         cn__device *d = r->storage->device;
         ok = d->table->upload(d, r->storage->data, flat, r->meta.dtype, &bits, 1);
-        if (ok) succeed(t, v->ref.node);
+        if (ok) replace_value(t, v->ref.node);
     }
     cn_scope_end(ctx, s);
     return ok;

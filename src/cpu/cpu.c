@@ -107,7 +107,7 @@ void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, voi
     else cn__workers_run(k->run->workers, parts, run_chunk, &c);
 }
 
-static void tell_done(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+static void report_done(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)user;
     cn_kernel_done(k, begin, end, thread);
@@ -115,7 +115,7 @@ static void tell_done(const cn_kernel *k, void *user, int64_t begin, int64_t end
 
 void cn__kernel_done_all(const cn_kernel *k)
 {
-    if (k->run->tail) cn_parallel(k, k->out[0].numel, 8 * CN__TILE, tell_done, NULL);
+    if (k->run->tail) cn_parallel(k, k->out[0].numel, 8 * CN__TILE, report_done, NULL);
 }
 
 /* ---- prepare ---- */

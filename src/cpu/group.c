@@ -51,7 +51,7 @@ typedef struct draft {
     bool *free_regs;
 } draft;
 
-static int take_register(draft *d)
+static int allocate_register(draft *d)
 {
     int r = 0;
     while (r < d->g->n_regs && !d->free_regs[r]) r++;
@@ -78,7 +78,7 @@ static void release_after(draft *d, int at)
 static void add_gather(draft *d, int load)
 {
     cn__slot *s = &d->slots[load];
-    *s = (cn__slot){ CN__IN_REGISTER, take_register(d), d->g->walks[load].size };
+    *s = (cn__slot){ CN__IN_REGISTER, allocate_register(d), d->g->walks[load].size };
     if (d->step->loads[load].number >= 0) {
         d->g->numbers[d->g->n_numbers].operand = load;
         d->g->numbers[d->g->n_numbers++].reg = s->index;
@@ -116,7 +116,7 @@ static void add_loop(draft *d, int at)
         int memory = direct_store(d, i->out + o, at);
         e.out[o].size = cn_dtype_size(i->out_dtype[o]);
         e.out[o].kind = memory >= 0 ? CN__IN_MEMORY : CN__IN_REGISTER;
-        e.out[o].index = memory >= 0 ? memory : take_register(d);
+        e.out[o].index = memory >= 0 ? memory : allocate_register(d);
         d->slots[i->out + o] = e.out[o];
     }
     d->g->entries[d->g->n_entries++] = e;

@@ -65,7 +65,7 @@ static void pause_briefly(void)
 #endif
 }
 
-static void take_parts(cn__workers *w, int thread)
+static void run_parts(cn__workers *w, int thread)
 {
     for (;;) {
         const int64_t part = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed);
@@ -111,7 +111,7 @@ static void *worker(void *arg)
                                                      memory_order_relaxed))
             continue;
         last = door / RUN;
-        take_parts(w, s->index);
+        run_parts(w, s->index);
         atomic_fetch_sub_explicit(&w->door, 1, memory_order_release);
     }
     return NULL;
@@ -149,7 +149,7 @@ static void run_shared(cn__workers *w, int64_t parts, cn__work body, void *user)
     const uint64_t run = atomic_load_explicit(&w->door, memory_order_relaxed) / RUN + 1;
     atomic_store(&w->door, run * RUN | OPEN);
     wake_sleepers(w);
-    take_parts(w, 0);
+    run_parts(w, 0);
     atomic_fetch_and_explicit(&w->door, ~OPEN, memory_order_relaxed);
     for (int i = 0; atomic_load_explicit(&w->door, memory_order_acquire) & INSIDE; i += i < PATIENCE) {
         if (i < PATIENCE) pause_briefly();

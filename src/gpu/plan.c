@@ -148,14 +148,14 @@ static void name_step(cn_ctx *ctx, const cn__step *s)
     if (!s) return;
     char words[240], shapes[200], one[96];
     int n = 0;
-    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->words);
+    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->message);
     for (int i = 0; i < s->n_loads && n < 100; i++)
         if (s->loads[i].layout.ndim >= 0)
             n += snprintf(shapes + n, sizeof shapes - (size_t)n, "%s%s", n ? ", " : "",
                           cn__shape_text(&s->loads[i].layout, one, sizeof one));
     snprintf(shapes + n, sizeof shapes - (size_t)n, " to %s",
              s->n_stores ? cn__shape_text(&s->stores[0].to.layout, one, sizeof one) : "nothing");
-    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shapes, words);
+    snprintf(ctx->message, sizeof ctx->message, "%s: %s: %s", s->name, shapes, words);
 }
 
 static bool prepare(cn__device *device, cn__plan *plan, int *step)

@@ -475,7 +475,7 @@ bool cn__gpu_recover(cn__gpu_device *d)
             hush(d, clean);
             return true;
         }
-        memcpy(words, ctx->words, sizeof words - 1);
+        memcpy(words, ctx->message, sizeof words - 1);
         hush(d, clean);
         if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu); /* with half of its memory restored */
     }

@@ -309,7 +309,7 @@ static void clean_up(walk *w, bool ok)
     }
     for (size_t i = 0; i < w->nodes.n; i++)
         if (nodes_of(w)[i]->spent) cn__node_cut(nodes_of(w)[i]);
-    for (size_t i = 0; i < w->nodes.n; i++) cn__node_unref(nodes_of(w)[i]);
+    for (size_t i = 0; i < w->nodes.n; i++) cn__node_release(nodes_of(w)[i]);
 }
 
 /* The size of an element of each spare vector. */

@@ -330,15 +330,15 @@ static void name_layer(cn_module *m)
 {
     cn_ctx *ctx = m->object.ctx;
     char head[256], options[128] = "";
-    if (cn_module_children(m) > 0 || strncmp(ctx->words, m->type->name, strlen(m->type->name)) == 0) return;
+    if (cn_module_children(m) > 0 || strncmp(ctx->message, m->type->name, strlen(m->type->name)) == 0) return;
     if (m->type->describe) m->type->describe(m, options, sizeof options);
     if (*options) snprintf(head, sizeof head, "%s(%s): ", m->type->name, options);
     else snprintf(head, sizeof head, "%s: ", m->type->name);
-    const size_t n = strlen(head), room = sizeof ctx->words - n - 1, length = strlen(ctx->words);
+    const size_t n = strlen(head), room = sizeof ctx->message - n - 1, length = strlen(ctx->message);
     const size_t kept = length < room ? length : room;
-    memmove(ctx->words + n, ctx->words, kept);
-    memcpy(ctx->words, head, n);
-    ctx->words[n + kept] = 0;
+    memmove(ctx->message + n, ctx->message, kept);
+    memcpy(ctx->message, head, n);
+    ctx->message[n + kept] = 0;
 }
 
 cn_tensor *cn_forward(cn_module *m, cn_tensor *x)

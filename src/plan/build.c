@@ -3,7 +3,7 @@
 
 #include "core/errors.h"
 
-void *cn__plan_keep(builder *b, size_t bytes)
+void *cn__plan_alloc(builder *b, size_t bytes)
 {
     void *p = cn__bump_new(&b->ctx->memory, &b->plan->memory, bytes ? bytes : 1);
     if (!p) b->failed = true;
@@ -13,12 +13,12 @@ void *cn__plan_keep(builder *b, size_t bytes)
 static bool open_builder(builder *b)
 {
     cn__memory *m = &b->ctx->memory;
-    b->info = cn__bump_new(m, &b->tmp, sizeof *b->info * (size_t)b->n);
+    b->info = cn__bump_new(m, &b->temporary, sizeof *b->info * (size_t)b->n);
     int values = 0;
     for (int i = 0; i < b->n; i++) values += b->nodes[i]->n_out;
     int slots = b->n_leaves + values + (b->n + b->n_leaves) + b->n_storages;
-    int *ints = cn__bump_new(m, &b->tmp, sizeof *ints * (size_t)(slots + 1));
-    b->destinations = cn__bump_new(m, &b->tmp, sizeof *b->destinations * (size_t)(values + 1));
+    int *ints = cn__bump_new(m, &b->temporary, sizeof *ints * (size_t)(slots + 1));
+    b->destinations = cn__bump_new(m, &b->temporary, sizeof *b->destinations * (size_t)(values + 1));
     if (!b->info || !ints || !b->destinations) return false;
     memset(ints, -1, sizeof *ints * (size_t)slots);
     memset(b->destinations, 0, sizeof *b->destinations * (size_t)values);
@@ -39,7 +39,7 @@ static void close_builder(builder *b)
     cn__vec_free(m, &b->stores, sizeof(linked_store));
     cn__vec_free(m, &b->buffers, sizeof(cn__buffer));
     cn__vec_free(m, &b->stack, sizeof(int));
-    cn__bump_free(m, &b->tmp);
+    cn__bump_free(m, &b->temporary);
 }
 
 void cn__plan_free(cn_ctx *ctx, cn__plan *plan)

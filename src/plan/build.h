@@ -71,7 +71,7 @@ typedef struct builder {
     const cn__ref *leaves;
     int n_leaves;
     cn__plan *plan;
-    cn__bump tmp;
+    cn__bump temporary;
     node_info *info;
     int *leaf_buffer, *value_buffer, *view_copy;
     destination **destinations;       /* by value, or NULL */
@@ -99,7 +99,7 @@ bool cn__name_steps(builder *b);
 bool cn__place(builder *b);
 
 /* What passes share. */
-void *cn__plan_keep(builder *b, size_t bytes); /* memory that lives as long as the plan; NULL: b->failed */
+void *cn__plan_alloc(builder *b, size_t bytes); /* memory that lives as long as the plan; NULL: b->failed */
 source cn__resolve(const builder *b, cn__ref in);
 bool cn__flat(const builder *b, source s);                          /* seen in the order in which it is computed */
 /* The layout of s, whose value has a destination, as it lies there. */

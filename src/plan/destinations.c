@@ -89,9 +89,9 @@ static bool find_readers(search *h)
     const builder *b = h->b;
     int n = 0, values = 0;
     for (int i = 0; i < b->n; i++) n += b->nodes[i]->n_in, values += b->nodes[i]->n_out;
-    h->readers = cn__bump_new(&b->ctx->memory, &h->b->tmp, sizeof *h->readers * (size_t)(n + 1));
-    h->first = cn__bump_new(&b->ctx->memory, &h->b->tmp, sizeof *h->first * (size_t)(values + 1));
-    h->kept = cn__bump_new(&b->ctx->memory, &h->b->tmp, (size_t)b->n);
+    h->readers = cn__bump_new(&b->ctx->memory, &h->b->temporary, sizeof *h->readers * (size_t)(n + 1));
+    h->first = cn__bump_new(&b->ctx->memory, &h->b->temporary, sizeof *h->first * (size_t)(values + 1));
+    h->kept = cn__bump_new(&b->ctx->memory, &h->b->temporary, (size_t)b->n);
     if (!h->readers || !h->first || !h->kept) return false;
     memset(h->first, -1, sizeof *h->first * (size_t)values);
     memset(h->kept, 0, (size_t)b->n);
@@ -138,7 +138,7 @@ static bool set_destination(search *h, source s, int reader_node, int node, cons
     if (!free || !shows_all(s.layout, r->numel) || !laid_out(&r->meta.layout, s.layout, lies, &place.layout))
         return false;
     place.layout.offset = offset;
-    destination *own = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *own);
+    destination *own = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *own);
     if (!own) {
         b->failed = true;
         return false;

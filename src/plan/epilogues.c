@@ -78,7 +78,7 @@ static bool saves_as_much(const builder *b, const use *u, const cn__step *g, int
 static bool move_epilogues(builder *b, const int *epilogue_of)
 {
     cn__plan *p = b->plan;
-    cn__step *old = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *old * ((size_t)p->n_steps + 1));
+    cn__step *old = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *old * ((size_t)p->n_steps + 1));
     if (!old) return false;
     if (p->n_steps) memcpy(old, p->steps, sizeof *old * (size_t)p->n_steps);
     for (int i = 0, to = 0; i < p->n_steps; i++) {
@@ -92,8 +92,8 @@ static bool move_epilogues(builder *b, const int *epilogue_of)
 bool cn__find_epilogues(builder *b)
 {
     cn__plan *p = b->plan;
-    use *u = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *u * (b->buffers.n + 1));
-    int *epilogue_of = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *epilogue_of * ((size_t)p->n_steps + 1));
+    use *u = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *u * (b->buffers.n + 1));
+    int *epilogue_of = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *epilogue_of * ((size_t)p->n_steps + 1));
     if (!u || !epilogue_of) return false;
     for (size_t i = 0; i <= b->buffers.n; i++) u[i] = (use){ -1, -1, -1, false };
     memset(epilogue_of, -1, sizeof *epilogue_of * ((size_t)p->n_steps + 1));

@@ -36,10 +36,10 @@ static bool settle(cn__node *n)
 static void gather(collection *k, cn__node *root)
 {
     cn_ctx *ctx = k->ctx;
-    uint32_t part = root ? cn__comp_find(ctx, root->comp) : 0;
+    uint32_t part = root ? cn__component_find(ctx, root->component) : 0;
     for (cn__node *n = ctx->first, *next; n; n = next) {
         next = n->next;
-        if (root && cn__comp_find(ctx, n->comp) != part) continue;
+        if (root && cn__component_find(ctx, n->component) != part) continue;
         if (settle(n)) continue;
         if (!cn__vec_reserve(&ctx->memory, &k->c->nodes, k->c->nodes.n + 1, sizeof n)) {
             k->failed = true;
@@ -185,9 +185,9 @@ static bool collect(collection *k, cn__node *root, cn__want want)
 
 /* ---- run ---- */
 
-static void drop_memories(cn_ctx *ctx, cn__cache *c, int n)
+static void release_memories(cn_ctx *ctx, cn__cache *c, int n)
 {
-    for (int i = 0; i < n; i++) cn__storage_unref(ctx, ((cn__storage **)c->storages.v)[i]);
+    for (int i = 0; i < n; i++) cn__storage_release(ctx, ((cn__storage **)c->storages.v)[i]);
 }
 
 /* Puts in front of an error whose result it was about: of a buffer, or the first of a plan. */
@@ -199,14 +199,14 @@ static bool name_result(cn_ctx *ctx, const cn__plan *p, int buffer)
         for (int k = 0; k < p->steps[i].n_stores; k++)
             if (p->steps[i].stores[k].to.buffer == buffer) s = &p->steps[i], to = &s->stores[k].to;
     char message[256], shape[96] = "";
-    snprintf(message, sizeof message, "%.*s", (int)sizeof message - 1, ctx->words);
+    snprintf(message, sizeof message, "%.*s", (int)sizeof message - 1, ctx->message);
     if (to) cn__shape_text(&to->layout, shape, sizeof shape);
-    snprintf(ctx->words, sizeof ctx->words, "%s: %s: %s", s->name, shape, message);
+    snprintf(ctx->message, sizeof ctx->message, "%s: %s: %s", s->name, shape, message);
     return false;
 }
 
 /* Memory for every output; empty storages to take over what assignments replace. All before anything runs. */
-static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
+static bool allocate_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
 {
     if (!cn__vec_reserve(&ctx->memory, &c->storages, (size_t)p->n_memories, sizeof(cn__storage *)) ||
         !cn__vec_reserve(&ctx->memory, &c->pointers, (size_t)p->n_memories, sizeof(void *)))
@@ -218,7 +218,7 @@ static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
         if (b->where != CN__AT_OUTPUT) continue;
         cn__storage *s = cn__storage_new(ctx, p->device, b->bytes);
         if (!s) {
-            drop_memories(ctx, c, made);
+            release_memories(ctx, c, made);
             return clean && p->n_steps ? name_result(ctx, p, i) : false;
         }
         ((cn__storage **)c->storages.v)[b->index] = s; /* indices rise with i */
@@ -226,13 +226,13 @@ static bool get_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
         made++;
     }
     if (!cn__arena_reserve(ctx, p->arena_bytes + p->scratch_bytes + 64)) {
-        drop_memories(ctx, c, made);
+        release_memories(ctx, c, made);
         return clean && p->n_steps ? name_result(ctx, p, -1) : false;
     }
     return true;
 }
 
-static bool report(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code code)
+static bool fail_run(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code code)
 {
     const cn__step *s = &p->steps[run->fault.step];
     if (code != CN_BAD_INDEX) return cn__fail(ctx, code, "%s: failed on %s", s->name, p->device->name);
@@ -244,9 +244,9 @@ static bool report(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code c
 
 /* ---- what became of the nodes ---- */
 
-static void take_over(cn__storage *old, cn__storage *heir)
+static void take_over(cn__storage *old, cn__storage *to)
 {
-    *heir = (cn__storage){ .device = old->device, .data = old->data, .bytes = old->bytes, .refs = 1 };
+    *to = (cn__storage){ .device = old->device, .data = old->data, .bytes = old->bytes, .refs = 1 };
     old->lost = true;
     old->data = NULL;
 }
@@ -259,8 +259,8 @@ static void commit_outputs(collection *k, const cn__plan *p)
         const cn__buffer *b = &p->buffers[p->outputs[i].buffer];
         cn__storage *s;
         if (b->where == CN__AT_DONOR) {
-            s = n->heir;
-            n->heir = NULL;
+            s = n->takeover;
+            n->takeover = NULL;
             take_over(n->donor->out[0].storage, s);
         } else {
             s = ((cn__storage **)k->c->storages.v)[b->index];
@@ -270,7 +270,7 @@ static void commit_outputs(collection *k, const cn__plan *p)
         s->keeps += r->kept;
         s->assignable |= n->assignable;
     }
-    drop_memories(k->ctx, k->c, p->n_memories);
+    release_memories(k->ctx, k->c, p->n_memories);
 }
 
 static void commit(collection *k, const cn__plan *p)
@@ -288,17 +288,17 @@ static void commit(collection *k, const cn__plan *p)
                 n->out->base = (cn__ref){ n, 0 };
             }
         }
-        cn__block_free(&k->ctx->memory, n->heir, sizeof *n->heir); /* not needed after all */
-        n->heir = NULL;
+        cn__block_free(&k->ctx->memory, n->takeover, sizeof *n->takeover); /* not needed after all */
+        n->takeover = NULL;
         n->refs++;
         cn__pending_remove(n);
     }
     for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_cut(nodes_of(k)[i]);
-    for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_unref(nodes_of(k)[i]);
+    for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_release(nodes_of(k)[i]);
 }
 
 /* What could not be computed, and all that comes from it, is marked; the rest stays pending. */
-static void poison(collection *k, int failed)
+static void mark_failed(collection *k, int failed)
 {
     for (size_t i = (size_t)failed; i < k->c->nodes.n; i++) {
         cn__node *n = nodes_of(k)[i];
@@ -311,7 +311,7 @@ static void poison(collection *k, int failed)
 }
 
 /* A handle that was assigned to gets its old value back. */
-static void take_back(cn__node *n)
+static void restore_handle(cn__node *n)
 {
     if (!n->donor || !n->owner) return;
     cn_tensor *t = n->owner;
@@ -325,41 +325,41 @@ static void roll_back(collection *k, int failed)
 {
     size_t count = k->c->nodes.n;
     for (size_t i = 0; i < count; i++) nodes_of(k)[i]->refs++;
-    for (size_t i = count; i-- > 0;) take_back(nodes_of(k)[i]);
-    if (failed >= 0) poison(k, failed);
-    for (size_t i = 0; i < count; i++) cn__node_unref(nodes_of(k)[i]);
+    for (size_t i = count; i-- > 0;) restore_handle(nodes_of(k)[i]);
+    if (failed >= 0) mark_failed(k, failed);
+    for (size_t i = 0; i < count; i++) cn__node_release(nodes_of(k)[i]);
 }
 
 /* The same where there was no memory even to list the nodes. */
 static void roll_back_unlisted(cn_ctx *ctx, const cn__node *root)
 {
-    uint32_t part = root ? cn__comp_find(ctx, root->comp) : 0;
+    uint32_t part = root ? cn__component_find(ctx, root->component) : 0;
     for (cn__node *n = ctx->first; n; n = n->next) n->refs++;
     for (cn__node *n = ctx->last; n; n = n->prev)
-        if (!root || cn__comp_find(ctx, n->comp) == part) take_back(n);
+        if (!root || cn__component_find(ctx, n->component) == part) restore_handle(n);
     for (cn__node *n = ctx->first, *next; n; n = next) {
         next = n->next;
-        cn__node_unref(n);
+        cn__node_release(n);
     }
 }
 
-static void free_heirs(collection *k)
+static void free_takeovers(collection *k)
 {
     for (size_t i = 0; i < k->c->nodes.n; i++) {
         cn__node *n = nodes_of(k)[i];
-        cn__block_free(&k->ctx->memory, n->heir, sizeof *n->heir);
-        n->heir = NULL;
+        cn__block_free(&k->ctx->memory, n->takeover, sizeof *n->takeover);
+        n->takeover = NULL;
     }
 }
 
-static bool get_heirs(collection *k)
+static bool make_takeovers(collection *k)
 {
     for (size_t i = 0; i < k->c->nodes.n; i++) {
         cn__node *n = nodes_of(k)[i];
         if (!n->donates) continue;
-        n->heir = cn__block_new(&k->ctx->memory, sizeof *n->heir);
-        if (n->heir) continue;
-        free_heirs(k);
+        n->takeover = cn__block_new(&k->ctx->memory, sizeof *n->takeover);
+        if (n->takeover) continue;
+        free_takeovers(k);
         return cn__no_memory(k->ctx, NULL);
     }
     return true;
@@ -402,8 +402,8 @@ static cn__plan *find_plan(collection *k)
 static bool run_plan(collection *k, cn__plan *p, int *failed)
 {
     cn_ctx *ctx = k->ctx;
-    if (!get_heirs(k) || !get_memories(ctx, k->c, p)) {
-        free_heirs(k);
+    if (!make_takeovers(k) || !allocate_memories(ctx, k->c, p)) {
+        free_takeovers(k);
         return false;
     }
     cn__run run = {
@@ -417,9 +417,9 @@ static bool run_plan(collection *k, cn__plan *p, int *failed)
         return true;
     }
     *failed = p->steps[run.fault.step].node;
-    drop_memories(ctx, k->c, p->n_memories);
-    free_heirs(k);
-    return report(ctx, p, &run, code);
+    release_memories(ctx, k->c, p->n_memories);
+    free_takeovers(k);
+    return fail_run(ctx, p, &run, code);
 }
 
 bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
@@ -441,7 +441,7 @@ bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     if (k.failed) roll_back_unlisted(ctx, root);
     else if (!ok) roll_back(&k, failed);
     ctx->evaluating = false;
-    if (root) cn__node_unref(root);
+    if (root) cn__node_release(root);
     mark_moment(ctx, CN__EVALUATION_ENDS, false);
     return ok;
 }

@@ -74,7 +74,7 @@ bool cn__merge_steps(builder *b)
     cn__plan *p = b->plan;
     size_t memories = (size_t)b->n_storages + b->buffers.n;
     uses u;
-    u.read_at = cn__bump_new(&b->ctx->memory, &b->tmp, 2 * sizeof(int) * (memories + 1));
+    u.read_at = cn__bump_new(&b->ctx->memory, &b->temporary, 2 * sizeof(int) * (memories + 1));
     if (!u.read_at) return false;
     memset(u.read_at, -1, 2 * sizeof(int) * memories);
     u.written_at = u.read_at + memories;

@@ -8,7 +8,7 @@ bool cn__find_outputs(builder *b)
     for (int i = 0; i < b->n; i++)
         for (int o = 0; o < b->nodes[i]->n_out; o++)
             count += b->nodes[i]->op->kind != CN_VIEW && b->nodes[i]->want >> o & 1;
-    p->outputs = cn__plan_keep(b, sizeof *p->outputs * (size_t)count);
+    p->outputs = cn__plan_alloc(b, sizeof *p->outputs * (size_t)count);
     if (b->failed) return false;
     for (int i = 0; i < b->n; i++) {
         const cn__node *n = b->nodes[i];

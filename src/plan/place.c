@@ -26,7 +26,7 @@ static void remove_span(places *p, size_t i)
     p->free.n--;
 }
 
-static size_t take(places *p, size_t bytes)
+static size_t allocate(places *p, size_t bytes)
 {
     span *f = p->free.v;
     size_t best = SIZE_MAX;
@@ -48,7 +48,7 @@ static size_t take(places *p, size_t bytes)
     return at;
 }
 
-static bool give(places *p, size_t at, size_t bytes)
+static bool free_place(places *p, size_t at, size_t bytes)
 {
     if (!cn__vec_reserve(&p->b->ctx->memory, &p->free, p->free.n + 1, sizeof(span))) return false;
     span *f = p->free.v;
@@ -88,7 +88,7 @@ static void lifetimes(builder *b)
     }
 }
 
-static bool can_inherit(const cn__buffer *buf, int s, size_t bytes)
+static bool can_take_over(const cn__buffer *buf, int s, size_t bytes)
 {
     return buf->where == CN__AT_ARENA && buf->last == s && buf->first != s && buf->bytes == bytes && buf->index != -2;
 }
@@ -98,7 +98,7 @@ static bool can_inherit(const cn__buffer *buf, int s, size_t bytes)
 static int dying_first(const builder *b, const cn__step *step, int s, size_t bytes)
 {
     const cn__operand *first = &step->loads[0];
-    if (first->buffer < 0 || !can_inherit(buffer_at(b, first->buffer), s, bytes)) return -1;
+    if (first->buffer < 0 || !can_take_over(buffer_at(b, first->buffer), s, bytes)) return -1;
     for (int i = 1; i < step->n_loads; i++)
         if (step->loads[i].buffer == first->buffer) return -1;
     bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0;
@@ -114,7 +114,7 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
     for (int i = 0; i < step->n_loads; i++) {
         int id = step->loads[i].buffer;
         if (id < 0) continue;
-        if (!can_inherit(buffer_at(b, id), s, bytes)) continue;
+        if (!can_take_over(buffer_at(b, id), s, bytes)) continue;
         bool in_order = true;
         for (int j = 0; step->tail && j < step[-1].n_loads; j++)
             in_order &= step[-1].loads[j].buffer != id; /* still read beside us */
@@ -148,7 +148,7 @@ static void place_results(places *p, const cn__step *step, int s)
             buf->offset = buffer_at(b, from)->offset;
             buffer_at(b, from)->index = -2; /* its place has an heir: not given back */
         } else {
-            buf->offset = take(p, room_for(buf->bytes));
+            buf->offset = allocate(p, room_for(buf->bytes));
         }
     }
 }
@@ -160,7 +160,7 @@ static bool place_step(places *p, int s, const int *dies, const int *next)
     for (int i = 0; !step->joined && i < step->together; i++) place_results(p, &step[i], s);
     for (int i = dies[s]; i >= 0; i = next[i]) {
         const cn__buffer *buf = buffer_at(b, i);
-        if (buf->index != -2 && !give(p, buf->offset, room_for(buf->bytes))) return false;
+        if (buf->index != -2 && !free_place(p, buf->offset, room_for(buf->bytes))) return false;
     }
     return true;
 }
@@ -168,7 +168,7 @@ static bool place_step(places *p, int s, const int *dies, const int *next)
 static bool keep_buffers(builder *b)
 {
     b->plan->n_buffers = (int)b->buffers.n;
-    b->plan->buffers = cn__plan_keep(b, sizeof(cn__buffer) * b->buffers.n);
+    b->plan->buffers = cn__plan_alloc(b, sizeof(cn__buffer) * b->buffers.n);
     if (b->failed) return false;
     if (b->buffers.n) memcpy(b->plan->buffers, b->buffers.v, sizeof(cn__buffer) * b->buffers.n);
     return true;
@@ -178,8 +178,8 @@ bool cn__place(builder *b)
 {
     lifetimes(b);
     int steps = b->plan->n_steps, n = (int)b->buffers.n;
-    int *dies = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *dies * (size_t)(steps + 1));
-    int *next = cn__bump_new(&b->ctx->memory, &b->tmp, sizeof *next * (size_t)(n + 1));
+    int *dies = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *dies * (size_t)(steps + 1));
+    int *next = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *next * (size_t)(n + 1));
     if (!dies || !next) return false;
     for (int s = 0; s < steps; s++) dies[s] = -1;
     for (int i = 0; i < n; i++) {

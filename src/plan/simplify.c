@@ -68,7 +68,7 @@ bool cn__simplify(builder *b)
 {
     size_t slots = 16;
     while (slots < (size_t)b->n * 2) slots *= 2;
-    int *table = cn__bump_new(&b->ctx->memory, &b->tmp, slots * sizeof *table); /* 0: empty, else node + 1 */
+    int *table = cn__bump_new(&b->ctx->memory, &b->temporary, slots * sizeof *table); /* 0: empty, else node + 1 */
     if (!table) return false;
     for (int i = 0; i < b->n; i++) {
         const cn__node *n = b->nodes[i];

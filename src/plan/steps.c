@@ -10,7 +10,7 @@ static bool unread(const builder *b, const draft_step *d, const cn__store *s)
 
 static bool find_read(builder *b)
 {
-    b->read = cn__bump_new(&b->ctx->memory, &b->tmp, b->buffers.n + 1);
+    b->read = cn__bump_new(&b->ctx->memory, &b->temporary, b->buffers.n + 1);
     if (!b->read) return false;
     memset(b->read, 0, b->buffers.n + 1);
     for (size_t i = 0; i < b->loads.n; i++) {
@@ -29,9 +29,9 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
     out->n_instrs = d->instrs.n;
     out->n_stores = 0;
     out->n_values = d->loads.n + d->n_results;
-    out->loads = cn__plan_keep(b, sizeof *out->loads * (size_t)d->loads.n);
-    out->instrs = cn__plan_keep(b, sizeof *out->instrs * (size_t)d->instrs.n);
-    out->stores = cn__plan_keep(b, sizeof *out->stores * (size_t)d->stores.n);
+    out->loads = cn__plan_alloc(b, sizeof *out->loads * (size_t)d->loads.n);
+    out->instrs = cn__plan_alloc(b, sizeof *out->instrs * (size_t)d->instrs.n);
+    out->stores = cn__plan_alloc(b, sizeof *out->stores * (size_t)d->stores.n);
     if (b->failed) return;
     for (int i = 0, l = d->loads.first; i < d->loads.n; l = ((linked_load *)b->loads.v)[l].next)
         out->loads[i++] = ((linked_load *)b->loads.v)[l].operand;
@@ -48,7 +48,7 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
     }
     out->reduced = final_value(out, d->step.reduced);
     if (out->op && out->op->attr_size) {
-        void *attrs = cn__plan_keep(b, out->op->attr_size);
+        void *attrs = cn__plan_alloc(b, out->op->attr_size);
         if (attrs) memcpy(attrs, b->nodes[out->node]->attrs, out->op->attr_size);
         out->attrs = attrs;
     }
@@ -58,7 +58,7 @@ bool cn__finish_steps(builder *b)
 {
     cn__plan *p = b->plan;
     p->n_steps = (int)b->steps.n;
-    p->steps = cn__plan_keep(b, sizeof *p->steps * b->steps.n);
+    p->steps = cn__plan_alloc(b, sizeof *p->steps * b->steps.n);
     b->failed |= !find_read(b);
     for (int i = 0; i < p->n_steps && !b->failed; i++) {
         finish_step(b, &p->steps[i], (draft_step *)b->steps.v + i);
