@@ -1,4 +1,4 @@
-/* Pending nodes → plan: a builder is opened, the passes run, the builder is closed. */
+/* Builds a plan from pending nodes: opens a builder, runs the passes, closes the builder. */
 #include "plan/build.h"
 
 #include "core/errors.h"

@@ -1,4 +1,4 @@
-/* Plans, found again by the graph they are for. */
+/* The cache of plans: a hash table, and a list in the order of last use. */
 #include "plan/cache.h"
 
 #include "core/errors.h"

@@ -1,28 +1,29 @@
-/* Pass "destinations": where a kernel writes a result. A kernel that writes any layout (.strided_out) writes into the
-   value that would be copied from its result: a row-major copy of a permuted view of it, or its part of several tensors
-   joined along an axis. The copy is no step then. Where the reader is a kernel that needs such a copy for itself, the
-   result is laid out in its own memory as that kernel wants it. */
+/* Pass "destinations": decides where kernels write their results. A kernel with .strided_out can write any layout. It
+   writes its result into the value that would otherwise copy the result: a row-major copy of a permuted view, or a
+   tensor that joins several along an axis. The copy then needs no step. If a later kernel would need a row-major copy
+   of a view, the result is written in that view's order, in memory of its own. */
 #include "core/layout.h"
 #include "plan/build.h"
 
+/* An operand of a node, in the list of all readers of one value. */
 typedef struct reader {
     int node, operand;
-    int next; /* of the same value, or -1 */
+    int next; /* the next reader of the same value, or -1 */
 } reader;
 
 typedef struct search {
     builder *b;
     reader *readers;
-    int *first;    /* by value: of its readers, or -1 */
-    uint8_t *kept; /* by node: results that must lie in memory as their handles say */
+    int *first;    /* by value: its first reader, or -1 */
+    uint8_t *kept; /* by node: bit o: result o is wanted, so it must have the layout of its handle */
 } search;
 
 static int value_of(const builder *b, const source *s) { return b->info[s->node].value + s->out; }
 
 /* ---- layouts ---- */
 
-/* Whether a view shows each of n row-major elements once: its axes, in the order of their strides, follow each
-   other. */
+/* Whether a view of n row-major elements shows each of them once. Then each axis, in the order of strides, begins where
+   the one before it ends. */
 static bool shows_all(const cn_layout *view, int64_t n)
 {
     int64_t next = 1;
@@ -43,8 +44,9 @@ static int axis_with(const cn_layout *l, int64_t stride)
     return -1;
 }
 
-/* The axes of `from`, over row-major elements, lie `lies` apart: how far apart are elements of an axis of this size and
-   stride? It must be one of them, a part of one, or several that follow each other evenly there too. */
+/* Row-major elements are moved: axis d of the layout `from` gets the stride lies[d]. Finds the new stride of another
+   axis of the same elements, given by its size and old stride. False if no single stride describes it: the axis must be
+   an axis of `from`, a part of one, or several that stay evenly spaced. */
 static bool step_through(const cn_layout *from, const int64_t *lies, int64_t size, int64_t stride, int64_t *step)
 {
     int d = 0;
@@ -61,11 +63,11 @@ static bool step_through(const cn_layout *from, const int64_t *lies, int64_t siz
     return true;
 }
 
-/* The layout l of row-major elements, when these lie as axes `from` with strides `lies` say. */
+/* The layout of the elements of l after the same move. */
 static bool laid_out(const cn_layout *l, const cn_layout *from, const int64_t *lies, cn_layout *out)
 {
     *out = *l;
-    int64_t one = 1; /* of an axis of size 1: as if it held those after it */
+    int64_t one = 1; /* the stride of an axis of size 1: what a row-major layout would have */
     for (int d = l->ndim - 1; d >= 0; one = out->stride[d] * out->shape[d], d--) {
         out->stride[d] = one;
         if (l->shape[d] > 1 && !step_through(from, lies, l->shape[d], l->stride[d], &out->stride[d])) return false;
@@ -111,7 +113,8 @@ static bool find_readers(search *h)
     return true;
 }
 
-/* What it reads has a destination: can the node read it there? Work that runs inside the kernel stays there. */
+/* Whether a reader can read a value at its destination. An elementwise reader that could be the kernel's epilogue
+   cannot: running inside the kernel is worth more. */
 static bool can_read(const builder *b, const cn_op *from, const reader *r)
 {
     const cn__node *n = b->nodes[r->node];
@@ -125,8 +128,9 @@ static bool can_read(const builder *b, const cn_op *from, const reader *r)
 
 /* ---- destinations ---- */
 
-/* Gives s, which one node reads through a view, a destination: there the axes of the view lie `lies` apart, from
-   `offset` on. */
+/* Sets the destination of s, which reader_node reads through a view: inside `node` (-1: memory of its own), from
+   `offset` on, with the strides `lies` for the axes of the view. False, and nothing is set, if some reader could not
+   read it. */
 static bool set_destination(search *h, source s, int reader_node, int node, const int64_t *lies, int64_t offset)
 {
     builder *b = h->b;
@@ -153,17 +157,17 @@ static bool set_destination(search *h, source s, int reader_node, int node, cons
     return true;
 }
 
-/* A copy that is stored: what it copies is written there. */
+/* The operand of a stored copy is written into the copy. */
 static void into_copy(search *h, int i)
 {
     builder *b = h->b;
     const cn__node *n = b->nodes[i];
     source s = cn__resolve(b, n->in[0]);
     if (cn__same_shape(s.layout, &n->out->meta.layout))
-        b->info[i].gathered = set_destination(h, s, i, i, n->out->meta.layout.stride, 0);
+        b->info[i].elided = set_destination(h, s, i, i, n->out->meta.layout.stride, 0);
 }
 
-/* Joined tensors: each is written to its part, or none. */
+/* The operands of a join are written into their parts of the result: all of them, or none. */
 static void into_parts(search *h, int i)
 {
     builder *b = h->b;
@@ -178,14 +182,14 @@ static void into_parts(search *h, int i)
         if (!set_destination(h, s, i, i, to->stride, start * to->stride[axis])) break;
         start += s.layout->shape[axis];
     }
-    b->info[i].gathered = done == n->n_in && start > 0;
-    for (int k = 0; k < done && !b->info[i].gathered; k++) {
+    b->info[i].elided = done == n->n_in && start > 0;
+    for (int k = 0; k < done && !b->info[i].elided; k++) {
         source s = cn__resolve(b, n->in[k]);
         if (cn__numel(s.layout) > 0) b->destinations[value_of(b, &s)] = NULL;
     }
 }
 
-/* A kernel that would get row-major copies of views: its operands are written so that they are row-major as seen. */
+/* The operands of a kernel that accepts no strides are written so that the views it reads are row-major. */
 static void for_kernel(search *h, int i)
 {
     const builder *b = h->b;

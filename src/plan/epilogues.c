@@ -1,13 +1,14 @@
 /* Pass "epilogues": an elementwise group that reads the first result of a kernel in order can run inside that kernel,
-   on each part of the result as soon as the part is finished. Such a group is the kernel's epilogue. It is moved ahead
-   of the steps that stand between the two. */
+   on each part of the result as soon as the part is finished. Such a group is the kernel's epilogue. It moves ahead of
+   the steps between the kernel and itself. */
 #include "core/layout.h"
 #include "plan/build.h"
 
-/* By buffer: the step that computes it, and the last two that read it; -1: none. */
+/* How steps use a buffer. */
 typedef struct use {
-    int made, last, last_but_one;
-    bool parts; /* several results share it: when it is made does not say when a part is */
+    int made;               /* the step that computes it, or -1 */
+    int last, last_but_one; /* the last two steps that read it, or -1 */
+    bool parts;             /* several results share it: `made` holds for the last of them only */
 } use;
 
 static void note_step(const builder *b, use *u, const cn__step *s, int at)
@@ -27,7 +28,8 @@ static void note_step(const builder *b, use *u, const cn__step *s, int at)
     }
 }
 
-/* The latest step that computes something the group reads; -1: none, or it reads a part of what several compute. */
+/* The latest step that computes a value the group reads; -1: none, or the group reads a buffer that several results
+   share. */
 static int latest_of(const use *u, const cn__step *g)
 {
     int latest = -1;
@@ -39,8 +41,8 @@ static int latest_of(const use *u, const cn__step *g)
     return latest;
 }
 
-/* Whether the group, which needs nothing later than kernel number `at`, reads its first result in order, and no other
-   of its results: those are final only when all of it is. */
+/* Whether group g can run inside kernel k, step number `at`, which is the latest step it needs. The group must read the
+   kernel's first result in order and none of its other results: those are final only when the kernel ends. */
 static bool continues(const use *u, const cn__step *k, int at, const cn__step *g)
 {
     if (k->group || !k->op->tail || !g->group || g->op || g->updates) return false;
@@ -50,12 +52,13 @@ static bool continues(const use *u, const cn__step *k, int at, const cn__step *g
         const cn__operand *o = &g->loads[l];
         if (o->buffer < 0 || u[o->buffer].made != at) continue;
         if (o->buffer != result->buffer || !cn__layout_contiguous(&o->layout) || cn__numel(&o->layout) != numel)
-            return false; /* a view without gaps of as many elements is all of it */
+            return false; /* a contiguous view with as many elements is the whole result */
     }
     return cn__numel(&g->space) == numel && cn__layout_contiguous(&result->layout);
 }
 
-/* Ahead of the steps between, what the group writes lives longer, and what it alone still reads dies earlier. */
+/* Whether moving group g, step number `at`, to its kernel needs no more memory: what the group writes then lives
+   longer, and what only the group still reads dies earlier. */
 static bool saves_as_much(const builder *b, const use *u, const cn__step *g, int at, int kernel)
 {
     const cn__buffer *buffers = b->buffers.v;
@@ -73,8 +76,8 @@ static bool saves_as_much(const builder *b, const use *u, const cn__step *g, int
     return freed >= written;
 }
 
-/* Every group that is an epilogue stands behind its kernel; all others keep their order. Nothing that a group reads is
-   overwritten before it where it stood, and it overwrites nothing itself: it may always be earlier. */
+/* Moves every epilogue behind its kernel; other steps keep their order. An epilogue may always move ahead: no step
+   before it overwrites what it reads, and it takes over no memory. */
 static bool move_epilogues(builder *b, const int *epilogue_of)
 {
     cn__plan *p = b->plan;

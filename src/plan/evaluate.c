@@ -1,5 +1,5 @@
-/* Needing a number: collect the pending nodes that belong together, find or build their plan, run it, and say what
-   became of every node. Either all of it happens or nothing changes. */
+/* Evaluation: collects the pending nodes of a component, finds or builds their plan, runs it, and stores the results in
+   the nodes. Either all of this happens, or no value changes. */
 #include <stdio.h>
 
 #include "core/errors.h"
@@ -9,16 +9,16 @@
 
 typedef struct collection {
     cn_ctx *ctx;
-    cn__cache *c; /* its vectors are reused from one evaluation to the next */
+    cn__cache *c; /* holds the vectors of the collection */
     int n_storages;
-    bool failed;
+    bool failed; /* out of memory */
 } collection;
 
 static cn__node **nodes_of(const collection *k) { return k->c->nodes.v; }
 
 /* ---- collect ---- */
 
-/* A view whose source has become known needs no plan. */
+/* A view of a value that is stored by now needs no plan. */
 static bool settle(cn__node *n)
 {
     if (n->op->kind != CN_VIEW) return false;
@@ -36,10 +36,10 @@ static bool settle(cn__node *n)
 static void gather(collection *k, cn__node *root)
 {
     cn_ctx *ctx = k->ctx;
-    uint32_t part = root ? cn__component_find(ctx, root->component) : 0;
+    uint32_t component = root ? cn__component_find(ctx, root->component) : 0;
     for (cn__node *n = ctx->first, *next; n; n = next) {
         next = n->next;
-        if (root && cn__component_find(ctx, n->component) != part) continue;
+        if (root && cn__component_find(ctx, n->component) != component) continue;
         if (settle(n)) continue;
         if (!cn__vec_reserve(&ctx->memory, &k->c->nodes, k->c->nodes.n + 1, sizeof n)) {
             k->failed = true;
@@ -52,7 +52,7 @@ static void gather(collection *k, cn__node *root)
     }
 }
 
-/* A gradient that is still to come will need this, and computing it again is not cheap. */
+/* A later backward will need the value, and computing it again is not cheap. */
 static bool save_for_backward(const cn__node *n)
 {
     return n->needs_grad && !n->spent && !n->grad_leaf && n->op->kind != CN_MAP && n->op->kind != CN_VIEW &&
@@ -61,7 +61,7 @@ static bool save_for_backward(const cn__node *n)
 
 static bool wanted(const cn__node *n, const cn__result *r, const cn__node *root, cn__want want)
 {
-    if (r->storage) return false; /* known from before */
+    if (r->storage) return false; /* stored already */
     if (r->kept || (n == root && r->handles)) return true;
     if (r->handles && (want == CN__WANT_LIVE || !r->consumers || r->numel == 1)) return true;
     return save_for_backward(n) && (r->consumers || r->handles);
@@ -80,7 +80,7 @@ static void decide_wants(collection *k, cn__node *root, cn__want want)
     }
 }
 
-/* An assignment may take its predecessor's memory if no kept handle means the old value. */
+/* Whether an assignment may take over the memory of the value it replaces: no kept handle means the old value. */
 static bool may_donate(const cn__node *n)
 {
     const cn__node *d = n->donor;
@@ -127,7 +127,7 @@ static uint32_t leaf_number(collection *k, cn__ref r)
     const cn_layout *l = &res->meta.layout;
     bool number = r.node->state == CN__NUMBER;
     append(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 |
-               (uint64_t)storage_number(k, res->storage) << 32);
+                  (uint64_t)storage_number(k, res->storage) << 32);
     for (int d = 0; d < l->ndim; d++) append(k, (uint64_t)l->shape[d]), append(k, (uint64_t)l->stride[d]);
     return res->leaf;
 }
@@ -145,12 +145,12 @@ static void describe_node(collection *k, cn__node *n)
     size_t attr_numbers = (op->attr_size + 7) / 8;
     n->donates = may_donate(n);
     uint32_t donor = n->donates ? leaf_number(k, (cn__ref){ n->donor, 0 }) : UINT32_MAX;
-    for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves describe themselves first */
+    for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves stand before the nodes that read them */
     if (!make_room(k, 3 + attr_numbers + (size_t)n->n_in + 1)) return;
     append(k, (uint64_t)(uintptr_t)op);
     bool unconsumed = n->out[0].consumers == 0, has_args = cn__has_args(n);
     append(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 |
-               (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
+                  (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
     uint64_t *at = (uint64_t *)k->c->key.v + k->c->key.n;
     if (attr_numbers) at[attr_numbers - 1] = 0;
     if (op->attr_size) memcpy(at, n->attrs, op->attr_size);
@@ -190,7 +190,7 @@ static void release_memories(cn_ctx *ctx, cn__cache *c, int n)
     for (int i = 0; i < n; i++) cn__storage_release(ctx, ((cn__storage **)c->storages.v)[i]);
 }
 
-/* Puts in front of an error whose result it was about: of a buffer, or the first of a plan. */
+/* Adds to the front of an error the result that it is about: the one in `buffer`, or else the plan's first. */
 static bool name_result(cn_ctx *ctx, const cn__plan *p, int buffer)
 {
     const cn__step *s = p->steps;
@@ -205,7 +205,7 @@ static bool name_result(cn_ctx *ctx, const cn__plan *p, int buffer)
     return false;
 }
 
-/* Memory for every output; empty storages to take over what assignments replace. All before anything runs. */
+/* Allocates memory for every output and for the arena, before anything runs. */
 static bool allocate_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
 {
     if (!cn__vec_reserve(&ctx->memory, &c->storages, (size_t)p->n_memories, sizeof(cn__storage *)) ||
@@ -235,14 +235,14 @@ static bool allocate_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
 static bool fail_run(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code code)
 {
     const cn__step *s = &p->steps[run->fault.step];
-    if (code != CN_BAD_INDEX) return cn__fail(ctx, code, "%s: failed on %s", s->name, p->device->name);
+    if (code != CN_BAD_INDEX) return cn__fail(ctx, code, "%s: the step failed on device %s", s->name, p->device->name);
     char shape[96];
     return cn__fail(ctx, CN_BAD_INDEX, "%s: index %lld is out of range for size %lld (result %s)", s->op->name,
                     (long long)run->fault.index, (long long)run->fault.size,
                     cn__shape_text(&s->stores[0].to.layout, shape, sizeof shape));
 }
 
-/* ---- what became of the nodes ---- */
+/* ---- results are stored in nodes, or the evaluation is undone ---- */
 
 static void take_over(cn__storage *old, cn__storage *to)
 {
@@ -297,7 +297,7 @@ static void commit(collection *k, const cn__plan *p)
     for (size_t i = 0; i < k->c->nodes.n; i++) cn__node_release(nodes_of(k)[i]);
 }
 
-/* What could not be computed, and all that comes from it, is marked; the rest stays pending. */
+/* Marks the node that could not be computed and all that read its value. Other nodes stay pending. */
 static void mark_failed(collection *k, int failed)
 {
     for (size_t i = (size_t)failed; i < k->c->nodes.n; i++) {
@@ -310,7 +310,7 @@ static void mark_failed(collection *k, int failed)
     }
 }
 
-/* A handle that was assigned to gets its old value back. */
+/* The handle that n was assigned to gets its old value back. */
 static void restore_handle(cn__node *n)
 {
     if (!n->donor || !n->owner) return;
@@ -330,13 +330,13 @@ static void roll_back(collection *k, int failed)
     for (size_t i = 0; i < count; i++) cn__node_release(nodes_of(k)[i]);
 }
 
-/* The same where there was no memory even to list the nodes. */
+/* The same for an evaluation that had no memory to list its nodes. */
 static void roll_back_unlisted(cn_ctx *ctx, const cn__node *root)
 {
-    uint32_t part = root ? cn__component_find(ctx, root->component) : 0;
+    uint32_t component = root ? cn__component_find(ctx, root->component) : 0;
     for (cn__node *n = ctx->first; n; n = n->next) n->refs++;
     for (cn__node *n = ctx->last; n; n = n->prev)
-        if (!root || cn__component_find(ctx, n->component) == part) restore_handle(n);
+        if (!root || cn__component_find(ctx, n->component) == component) restore_handle(n);
     for (cn__node *n = ctx->first, *next; n; n = next) {
         next = n->next;
         cn__node_release(n);
@@ -352,6 +352,7 @@ static void free_takeovers(collection *k)
     }
 }
 
+/* Allocates a storage for each assignment that may take over memory, so that commit cannot fail. */
 static bool make_takeovers(collection *k)
 {
     for (size_t i = 0; i < k->c->nodes.n; i++) {
@@ -426,7 +427,9 @@ bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
 {
     if (root && root->state != CN__PENDING) return true;
     if (!ctx->first) return true;
-    if (ctx->evaluating) return cn__fail(ctx, CN_UNSUPPORTED, "evaluation asked for during an evaluation");
+    if (ctx->evaluating)
+        return cn__fail(ctx, CN_UNSUPPORTED,
+                        "an evaluation is running already: a kernel or logger must not ask for a value");
     collection k = { .ctx = ctx, .c = ctx->cache };
     if (root) root->refs++;
     ctx->evaluating = true;

@@ -1,4 +1,4 @@
-/* plan/evaluate.h: what the planner does for core (core/engine.h). */
+/* plan/evaluate.h: the functions of the planner that core calls through core/engine.h. */
 #ifndef CN_PLAN_EVALUATE_H
 #define CN_PLAN_EVALUATE_H
 

@@ -1,13 +1,15 @@
-/* Pass "fuse": nodes become steps. An elementwise node that is not stored is computed inside every group that reads it.
-   A stored elementwise node joins the group of its latest operand if it can: then everything the group needs was
-   there before the group, and steps stay in order. */
+/* Pass "fuse": nodes become draft steps. An elementwise node that is not stored is computed inside every group that
+   reads it. A stored elementwise node joins the group that computes its latest operand, if it can: everything else that
+   the node needs then exists before the group, and steps stay in order. */
 #include "core/layout.h"
 #include "plan/build.h"
 
 static draft_step *step_at(const builder *b, int i) { return (draft_step *)b->steps.v + i; }
 
-/* ---- growing lists ---- */
+/* ---- lists ---- */
 
+/* Appends an element to a list whose elements lie in `pool`; next_at is where an element holds its link. Returns the
+   element's position in the list. */
 static int append(builder *b, cn__vec *pool, list *l, const void *element, size_t size, size_t next_at)
 {
     if (!cn__push(&b->ctx->memory, pool, element, size)) {
@@ -95,7 +97,7 @@ static int add_load(builder *b, int at, cn__operand o)
     return append(b, &b->loads, &d->loads, &load, sizeof load, offsetof(linked_load, next));
 }
 
-/* The operand's layout over the consumer's shape: broadcast axes have stride 0. */
+/* Broadcasts an operand's layout to its reader's shape: broadcast axes have stride 0. */
 static void broadcast(cn_layout *l, const cn_layout *over)
 {
     cn_layout wide = { .ndim = over->ndim, .offset = l->offset };
@@ -107,7 +109,8 @@ static void broadcast(cn_layout *l, const cn_layout *over)
     *l = wide;
 }
 
-/* Values are numbered loads first; while a group grows, the results of its instructions are ~0, ~1, .. */
+/* The number of operand k in the group. Loads are 0, 1, ..; while a group grows, results of instructions are ~0, ~1, ..
+   */
 static int value_of(builder *b, int at, const cn__node *n, int k)
 {
     source s = cn__resolve(b, n->in[k]);
@@ -126,7 +129,7 @@ static int first_promoted(const cn__node *n)
     return -1;
 }
 
-/* A copy of what the group computes is that value: storing it twice needs no loop. */
+/* A copy of a value that the group computes needs no loop: the value is stored twice. */
 static bool add_copy(builder *b, int at, int i)
 {
     if (!b->nodes[i]->op->copies) return false;
@@ -159,7 +162,7 @@ static void add_instr(builder *b, int at, int i)
     d->n_results += n->n_out;
 }
 
-/* Puts node i and everything it needs that is not stored into the group, operands first, without recursion. */
+/* Adds node i to the group, and before it everything not stored that it needs. Does not recurse: chains may be long. */
 static void pull(builder *b, int at, int i)
 {
     b->stack.n = 0;
@@ -186,12 +189,13 @@ static void pull(builder *b, int at, int i)
 
 /* ---- joining groups ---- */
 
+/* What a node needs, and with it everything that would be computed inside its group. */
 typedef struct needs {
-    int latest;     /* the latest step that computes something i needs, or -1 */
-    bool direct;    /* in the order in which the group computes it */
-    int taker;      /* a step that takes over memory which i reads, or -1 */
-    bool bad_taker; /* more than one such */
-    bool shares;    /* the last step computes some of what i needs */
+    int latest;     /* the latest step that computes a value the node needs, or -1 */
+    bool direct;    /* the node reads that value whole and in order */
+    int taker;      /* a step that takes over memory which the node reads, or -1 */
+    bool bad_taker; /* there are several such steps */
+    bool shares;    /* the last step computes some of what the node needs */
 } needs;
 
 static void note_source(builder *b, needs *r, source s)
@@ -216,7 +220,6 @@ static void mark(builder *b, int i)
     else b->failed = true;
 }
 
-/* Looks at i and all that would be computed inside its group. */
 static needs what_it_needs(builder *b, int i)
 {
     needs r = { -1, true, -1, false, false };
@@ -241,7 +244,7 @@ static needs what_it_needs(builder *b, int i)
 static bool room_in(const builder *b, int at, const node_info *me, int64_t numel)
 {
     const draft_step *d = step_at(b, at);
-    if (me->updates && at < b->last_check) return false; /* a plan that fails has overwritten nothing */
+    if (me->updates && at < b->last_check) return false; /* a plan that fails must have overwritten nothing */
     return d->step.group && !d->step.op && d->numel == numel && d->instrs.n + me->chain <= GROUP_INSTRS &&
            d->loads.n + me->loads <= GROUP_LOADS;
 }
@@ -257,7 +260,7 @@ static int group_for(builder *b, int i)
         room_in(b, r.taker, me, numel))
         return r.taker;
     if (r.latest >= 0 && r.direct && r.taker < 0 && room_in(b, r.latest, me, numel)) return r.latest;
-    int last = (int)b->steps.n - 1; /* assignments made from one computation: one pass for all */
+    int last = (int)b->steps.n - 1; /* assignments of results of one computation share its group */
     if (me->updates && r.taker < 0 && r.latest < last && r.shares && step_at(b, last)->step.updates &&
         room_in(b, last, me, numel))
         return last;
@@ -284,12 +287,12 @@ static void add_store(builder *b, int at, int node, int out, int value)
     b->info[node].step = at;
 }
 
-/* The step writes into the memory of the value it replaces. */
+/* Notes that step `at` writes into the memory of the value that node i replaces. */
 static void take_over(builder *b, int i, int at)
 {
     if (!b->info[i].updates) return;
     int *taken = &b->storage_taken[b->nodes[i]->donor->out[0].storage->index];
-    if (*taken >= 0) { /* two handles meant the old value: one of them takes its memory */
+    if (*taken >= 0) { /* two handles meant the old value: only one assignment can take its memory over */
         b->info[i].updates = false;
         return;
     }
@@ -330,7 +333,7 @@ static void build_reduction(builder *b, int i)
     add_store(b, at, i, 0, value);
 }
 
-/* A kernel that wants its operand row-major gets a copy, made once for all that ask. */
+/* A row-major copy of an operand, for kernels that accept no strides. All kernels share one copy. */
 static cn__operand row_major_copy(builder *b, source s)
 {
     int *memo = s.view >= 0 ? &b->view_copy[s.view] : &b->view_copy[b->n + s.leaf];
@@ -380,8 +383,8 @@ static void build_kernel(builder *b, int i)
     cn__vec_free(&b->ctx->memory, &found, sizeof(linked_load));
 }
 
-/* What it is made of is in its place when the last of the kernels that write it has run. */
-static void note_gathered(builder *b, int i)
+/* The value of an elided copy or join is complete when the last kernel that writes a part of it has run. */
+static void note_elided(builder *b, int i)
 {
     const cn__node *n = b->nodes[i];
     for (int k = 0; k < n->n_in; k++) {
@@ -392,12 +395,12 @@ static void note_gathered(builder *b, int i)
 
 bool cn__fuse(builder *b)
 {
-    for (int pass = 0; pass < 2; pass++) { /* assignments in place come last */
+    for (int pass = 0; pass < 2; pass++) { /* the second pass: assignments that take over memory */
         for (int i = 0; i < b->n && !b->failed; i++) {
             const node_info *me = &b->info[i];
             const cn_op *op = b->nodes[i]->op;
             if (me->rep != i || op->kind == CN_VIEW || !me->materialized || me->updates != (pass == 1)) continue;
-            if (me->gathered) note_gathered(b, i);
+            if (me->elided) note_elided(b, i);
             else if (cn__elementwise(op)) build_elementwise(b, i);
             else if (op->kind == CN_REDUCE) build_reduction(b, i);
             else build_kernel(b, i);

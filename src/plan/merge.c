@@ -1,14 +1,13 @@
-/* Pass "merge": elementwise groups that follow each other, do not need each other and run the same program over
-   other memory become one kernel: the updates of a hundred small parameters are one launch. Their sizes, layouts and
-   numbers may differ. */
+/* Pass "merge": elementwise groups that follow each other, do not read each other's results and run the same program
+   over different memory become one kernel. The updates of a hundred small parameters become one launch. Sizes, layouts
+   and numbers may differ. */
 #include "core/layout.h"
 #include "plan/build.h"
 
-#define LITTLE \
-    16384 /* elements: results in the arena larger than this are worth the place of a dying operand instead */
+#define LITTLE 16384 /* elements; a larger result in the arena rather takes over the place of a dying operand */
 
-/* Which step last used each piece of memory. Assignments take over the memory of leaves, so memory counts, not the
-   buffer. */
+/* By memory: the last step that read it and the last step that wrote it. Leaves and assignments that take over their
+   memory are different buffers but one memory. */
 typedef struct uses {
     int *read_at, *written_at;
 } uses;
@@ -50,7 +49,8 @@ static bool may_share(const builder *b, const cn__step *s)
     return true;
 }
 
-/* Whether step s neither reads nor overwrites what the steps from head on write, nor overwrites what they read. */
+/* Whether step s can run at the same time as the steps from `head` on: it reads nothing they write, and writes nothing
+   they read or write. */
 static bool independent(const builder *b, const uses *u, const cn__step *s, int head)
 {
     for (int i = 0; i < s->n_loads; i++)

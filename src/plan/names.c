@@ -1,5 +1,4 @@
-/* Pass "names": every step gets a name that people read in plans and profiles, such as matmul+add+relu. Kernels are
-   counted. */
+/* Pass "names": gives every step the name that plans and profiles show, such as matmul+add+relu, and counts kernels. */
 #include <stdio.h>
 
 #include "plan/build.h"

@@ -1,4 +1,4 @@
-/* Pass "outputs": values that outlive the run get memory of their own, or that of the value they replace. */
+/* Pass "outputs": a value that outlives the run gets memory of its own, or the memory of the value it replaces. */
 #include "plan/build.h"
 
 bool cn__find_outputs(builder *b)

@@ -2,7 +2,6 @@
 #include "core/errors.h"
 #include "plan/build.h"
 
-/* The device makes its kernels ready: the last pass. */
 static bool prepare(builder *b) { return b->plan->device->table->prepare(b->plan->device, b->plan); }
 
 static const struct {

@@ -1,5 +1,6 @@
-/* Pass "place": every intermediate gets a place in the arena by its lifetime. Blocks are handed out and taken back
-   step by step. The place of a dying operand goes to the result that is computed element by element from it. */
+/* Pass "place": gives every intermediate a place in the arena. It goes through the steps in order, allocates a place
+   for each result and frees the place of each value that no later step reads. A result that is computed element by
+   element from an operand which dies in the same step takes over the operand's place. */
 #include "core/layout.h"
 #include "core/util.h"
 #include "plan/build.h"
@@ -12,7 +13,7 @@ typedef struct span {
 
 typedef struct places {
     builder *b;
-    cn__vec free; /* of span, by address */
+    cn__vec free; /* of span, in the order of addresses */
     size_t top;   /* end of the arena so far */
 } places;
 
@@ -40,7 +41,7 @@ static size_t allocate(places *p, size_t bytes)
         return at;
     }
     size_t at = p->top;
-    if (p->free.n && f[p->free.n - 1].at + f[p->free.n - 1].bytes == p->top) { /* grow the last hole */
+    if (p->free.n && f[p->free.n - 1].at + f[p->free.n - 1].bytes == p->top) { /* extend the free span at the end */
         at = f[p->free.n - 1].at;
         p->free.n--;
     }
@@ -76,8 +77,8 @@ static void lifetimes(builder *b)
 {
     for (int s = 0, begin = 0; s < b->plan->n_steps; s++) {
         const cn__step *step = &b->plan->steps[s];
-        if (!step->joined) begin = s; /* a kernel's results have their places before any operand's is given back */
-        int end = s + (s + 1 < b->plan->n_steps && step[1].tail); /* a tail writes while its kernel still works */
+        if (!step->joined) begin = s; /* merged steps allocate all results before they free an operand's place */
+        int end = s + (s + 1 < b->plan->n_steps && step[1].tail); /* an epilogue runs while its kernel does */
         for (int i = 0; i < step->n_stores; i++) {
             cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
             if (buf->first < 0) buf->first = begin;
@@ -93,8 +94,8 @@ static bool can_take_over(const cn__buffer *buf, int s, size_t bytes)
     return buf->where == CN__AT_ARENA && buf->last == s && buf->first != s && buf->bytes == bytes && buf->index != -2;
 }
 
-/* The first operand of a kernel that works in place, if it dies here and is not another operand too. A view of it will
-   do, if it leaves nothing out. */
+/* The buffer of the first operand of a kernel that works in place, if it dies in this step and no other operand lies in
+   it; or -1. The operand must be all of the buffer. */
 static int dying_first(const builder *b, const cn__step *step, int s, size_t bytes)
 {
     const cn__operand *first = &step->loads[0];
@@ -106,18 +107,19 @@ static int dying_first(const builder *b, const cn__step *step, int s, size_t byt
     return whole && has == bytes ? first->buffer : -1;
 }
 
-/* An arena operand that dies here, is read in order only, and is as large as the result. */
+/* The buffer of an operand whose place the result may take over, or -1: it dies in this step, is only read in order,
+   and is as large as the result. */
 static int dying_operand(const builder *b, const cn__step *step, int s, size_t bytes)
 {
     if (step->op && step->op->in_place) return dying_first(b, step, s, bytes);
-    if (!step->group || step->op || step->joined || step->together > 1) return -1; /* others may still read it */
+    if (!step->group || step->op || step->joined || step->together > 1) return -1; /* merged steps may still read it */
     for (int i = 0; i < step->n_loads; i++) {
         int id = step->loads[i].buffer;
         if (id < 0) continue;
         if (!can_take_over(buffer_at(b, id), s, bytes)) continue;
         bool in_order = true;
         for (int j = 0; step->tail && j < step[-1].n_loads; j++)
-            in_order &= step[-1].loads[j].buffer != id; /* still read beside us */
+            in_order &= step[-1].loads[j].buffer != id; /* the kernel still reads it while its epilogue runs */
         for (int j = 0; j < step->n_loads; j++)
             if (step->loads[j].buffer == id)
                 in_order &= cn__layout_contiguous(&step->loads[j].layout) &&
@@ -129,7 +131,7 @@ static int dying_operand(const builder *b, const cn__step *step, int s, size_t b
     return -1;
 }
 
-/* Several results of a kernel may be parts of one buffer. */
+/* Whether an earlier result of the step lies in the same buffer: several results may be parts of one. */
 static bool is_placed(const cn__step *step, int result)
 {
     int i = 0;
@@ -146,7 +148,7 @@ static void place_results(places *p, const cn__step *step, int s)
         int from = dying_operand(b, step, s, buf->bytes);
         if (from >= 0) {
             buf->offset = buffer_at(b, from)->offset;
-            buffer_at(b, from)->index = -2; /* its place has an heir: not given back */
+            buffer_at(b, from)->index = -2; /* its place was taken over: do not free it */
         } else {
             buf->offset = allocate(p, room_for(buf->bytes));
         }

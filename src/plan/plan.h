@@ -1,4 +1,4 @@
-/* plan.h: a plan, as devices see it: steps in order, over buffers.
+/* plan/plan.h: a plan as devices see it: steps in order, and the buffers that they read and write.
 
    A step is one kernel, or a group: a straight-line program over elements that may end in a reduction. Values of a
    group are numbered: first its loads, then the results of its instructions. What changes from run to run (memory,
@@ -10,9 +10,9 @@
 #include "core/node.h"
 
 typedef enum cn__where {
-    CN__AT_LEAF,   /* memory of an operand from outside: index = leaf */
-    CN__AT_OUTPUT, /* memory made for this run: index = output */
-    CN__AT_ARENA,  /* offset in the arena */
+    CN__AT_LEAF,   /* the memory of leaf `index`, a value from outside */
+    CN__AT_OUTPUT, /* output `index`, memory allocated for this run */
+    CN__AT_ARENA,  /* the arena, at `offset` */
     CN__AT_DONOR,  /* the memory of leaf `index`, which an assignment takes over */
 } cn__where;
 
@@ -20,25 +20,26 @@ typedef struct cn__buffer {
     cn__where where;
     int index;
     size_t offset, bytes;
-    int first, last; /* steps between which it holds a value */
+    int first, last; /* the steps that first write and last read it */
 } cn__buffer;
 
 /* How a step reads or writes a value. */
 typedef struct cn__operand {
-    int buffer;               /* -1: none, or a number */
-    int number;               /* leaf that is a plain number, or -1 */
-    int view_node, view_leaf; /* whose layout.offset counts, since it may change from run to run; or -1 */
+    int buffer;               /* -1: the operand is missing, or it is a plain number */
+    int number;               /* the leaf that is a plain number, or -1 */
+    int view_node, view_leaf; /* the node or leaf whose layout has the offset, which changes from run to run; or -1 */
     cn_dtype dtype;
-    cn_layout layout; /* its own offset counts where there is neither: a part of a buffer */
+    cn_layout layout; /* its offset counts if view_node and view_leaf are both -1 */
 } cn__operand;
 
+/* One elementwise operator of a group. */
 typedef struct cn__instr {
     const cn_op *op;
-    int node;       /* for its args */
-    cn_dtype dtype; /* which loop: of the first promoted operand */
+    int node;       /* the node whose arguments it reads */
+    cn_dtype dtype; /* of the first promoted operand: it selects the loop */
     cn_dtype out_dtype[CN_MAX_OUT];
-    int n_in, in[CN_MAX_IN]; /* values */
-    int n_out, out;          /* values out, out + 1, .. are its results */
+    int n_in, in[CN_MAX_IN]; /* values it reads */
+    int n_out, out;          /* its results are the values out, out + 1, .. */
     const void *attrs;
 } cn__instr;
 
@@ -48,29 +49,30 @@ typedef struct cn__store {
 } cn__store;
 
 typedef struct cn__step {
-    const cn_op *op; /* kernel, or the reduction that ends a group; NULL: elementwise group */
+    const cn_op *op; /* the kernel, or the reduction that ends a group; NULL: an elementwise group */
     bool group;
     int node; /* of op */
     const void *attrs;
-    cn_layout space; /* group: what is iterated over, row-major */
+    cn_layout space; /* group: the elements it iterates over, row-major */
     int n_loads, n_instrs, n_stores;
-    int n_values;       /* group: loads and results of instructions */
-    cn__operand *loads; /* kernel: operands */
+    int n_values;       /* group: loads, and results of instructions */
+    cn__operand *loads; /* of a kernel: its operands */
     cn__instr *instrs;
-    cn__store *stores; /* kernel: results; reduction: one, of value reduced */
-    int reduced;       /* reduction: which value */
-    bool contraction, checks;
-    bool tail;      /* group that runs inside the kernel before it, on what that has finished */
-    bool joined;    /* elementwise group that is part of the kernel of the one before it */
-    int together;   /* steps that this one begins a kernel of: itself and those joined to it */
-    bool updates;   /* writes memory that an assignment takes over */
+    cn__store *stores; /* of a kernel: its results */
+    int reduced;       /* of a reduction: the value that is reduced */
+    bool contraction;
+    bool checks;    /* the kernel may find an index out of range */
+    bool tail;      /* epilogue: a group that runs inside the kernel before it */
+    bool joined;    /* an elementwise group that is merged into the kernel of the step before it */
+    int together;   /* merged steps that run as one kernel, of which this step is the first */
+    bool updates;   /* the step writes memory that an assignment takes over */
     size_t scratch; /* offset in the arena */
     char name[56];
 } cn__step;
 
 typedef struct cn__plan {
-    struct cn__plan *chain;         /* same slot of the cache */
-    struct cn__plan *newer, *older; /* by use */
+    struct cn__plan *chain;         /* the next plan in the same slot of the cache */
+    struct cn__plan *newer, *older; /* in the order of last use */
     uint64_t hash;
     uint64_t *key; /* all that decides the plan, as numbers: the cache finds the plan by it */
     size_t key_length;
@@ -82,23 +84,23 @@ typedef struct cn__plan {
     struct cn__output {
         int node, out, buffer;
     } * outputs;
-    int n_memories; /* outputs that need memory of their own */
+    int n_memories; /* outputs that need memory allocated for the run */
     size_t arena_bytes, scratch_bytes;
-    int contractions, kernels; /* what is a tail or joined is no kernel of its own */
-    void *prepared;            /* the device's own */
+    int contractions, kernels; /* an epilogue and a merged step are no kernels of their own */
+    void *prepared;            /* what the device made of the plan */
 } cn__plan;
 
-/* One run of a plan. */
+/* One run of a plan: all that changes from run to run. */
 typedef struct cn__run {
     cn_ctx *ctx;
     cn__node *const *nodes;
     const cn__ref *leaves;
-    void *const *outputs; /* memory of their own, by number */
+    void *const *outputs; /* the memory of each CN__AT_OUTPUT buffer, by its index */
     void *arena;
     struct {
         int step;
         int64_t index, size;
-    } fault;
+    } fault; /* which step failed; for an index out of range, the index and the size of its axis */
 } cn__run;
 
 /* Whether the present evaluation computes the operand. A node that is computed again for one of its results stands late
@@ -120,7 +122,7 @@ cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const
                          int n_storages);
 void cn__plan_free(cn_ctx *ctx, cn__plan *plan);
 /* show.c */
-size_t cn__plan_show(const cn__plan *plan, char *out, size_t size);
-void cn__plan_trace(cn_ctx *ctx, const cn__plan *plan); /* to the logger, line by line */
+size_t cn__plan_show(const cn__plan *plan, char *out, size_t size); /* returns the length of the whole text */
+void cn__plan_trace(cn_ctx *ctx, const cn__plan *plan);             /* to the logger, line by line */
 
 #endif

@@ -1,4 +1,4 @@
-/* A plan as text a person can read: one line a step. */
+/* Prints a plan for people: one line for each step. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ size_t cn__plan_show(const cn__plan *p, char *out, size_t size)
     text t = { out, size, 0 };
     if (size) out[0] = 0;
     append(&t, "plan: %d nodes, %d steps, %d inputs, %d outputs, arena %zu bytes, scratch %zu bytes\n", p->n_nodes,
-        p->n_steps, p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
+           p->n_steps, p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
     for (int i = 0; i < p->n_steps; i++) {
         const cn__step *s = &p->steps[i];
         if (s->tail || s->joined) append(&t, "      %c %-30s", s->tail ? '+' : '&', s->name);

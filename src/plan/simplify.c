@@ -1,4 +1,5 @@
-/* Pass "simplify": equal nodes (same operator, attributes and operands, no arguments) are computed once. */
+/* Pass "simplify": equal nodes are computed once. Nodes are equal if operator, attributes and operands are the same and
+   they have no arguments. */
 #include "core/layout.h"
 #include "plan/build.h"
 

@@ -1,7 +1,7 @@
-/* Pass "steps": the drafts, whose parts are linked lists, become the plan's steps, whose parts are arrays. */
+/* Pass "steps": draft steps, which hold linked lists, become the steps of the plan, which hold arrays. */
 #include "plan/build.h"
 
-/* A value that was to be stored for others, all of which came to be computed beside it. */
+/* Whether nothing reads a stored value: all its readers joined the group that computes it. */
 static bool unread(const builder *b, const draft_step *d, const cn__store *s)
 {
     const cn__buffer *buf = (const cn__buffer *)b->buffers.v + s->to.buffer;

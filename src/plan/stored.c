@@ -1,9 +1,9 @@
-/* Pass "stored": which values are written to memory. An elementwise value is stored only if the caller wants it, if a
-   reader cannot compute it inside its own group, or if computing it again would cost more than storing it. */
+/* Pass "stored": decides which values are written to memory. An elementwise value is stored only if the caller wants
+   it, if a reader cannot compute it inside its own group, or if computing it again would cost more than storing it. */
 #include "core/layout.h"
 #include "plan/build.h"
 
-static bool takes_groups(const cn_op *op) { return cn__elementwise(op) || op->kind == CN_REDUCE; }
+static bool computes_operands(const cn_op *op) { return cn__elementwise(op) || op->kind == CN_REDUCE; }
 
 static void count_use(builder *b, const cn__node *n, int k)
 {
@@ -13,9 +13,9 @@ static void count_use(builder *b, const cn__node *n, int k)
     node_info *from = &b->info[s.node];
     from->needed |= (uint8_t)(1u << s.out);
     bool same_size = n->op->kind == CN_REDUCE || cn__numel(s.layout) == n->out[0].numel;
-    if (!takes_groups(n->op) || !same_size || !cn__flat(b, s)) from->must_store = true;
+    if (!computes_operands(n->op) || !same_size || !cn__flat(b, s)) from->must_store = true;
     else if (!b->info[n->index].updates) from->uses++;
-    else if (!from->assigned) from->assigned = true, from->uses++; /* they are computed in one group */
+    else if (!from->assigned) from->assigned = true, from->uses++; /* all assignments of one value share its group */
 }
 
 static void decide(builder *b, int i)

@@ -1,5 +1,5 @@
-/* Pass "takeover": an assignment takes over the memory of the value it replaces only if nobody reads the old value
-   after the step that writes the new one, or within that step at another element. */
+/* Pass "takeover": an assignment takes over the memory of the value it replaces only if no later step reads the old
+   value, and if the step that writes the new value reads of the old one only the element that it is writing. */
 #include "core/layout.h"
 #include "plan/build.h"
 
