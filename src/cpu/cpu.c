@@ -1,4 +1,4 @@
-/* The CPU behind the device table: memory, preparing a plan's steps, running them. */
+/* The CPU as a device: its memory, and how it prepares and runs the steps of a plan. */
 #include "cpu/cpu.h"
 
 #include "core/layout.h"
@@ -14,7 +14,7 @@ static void *cpu_alloc(cn__device *d, size_t bytes)
 {
     char *p = cn__resize(&d->ctx->memory, NULL, 0, bytes + ALIGN);
     if (!p) return NULL;
-    size_t shift = ALIGN - ((uintptr_t)p & (ALIGN - 1)); /* 1..64: room to note it */
+    size_t shift = ALIGN - ((uintptr_t)p & (ALIGN - 1)); /* 1..64: the byte before the memory holds it */
     p[shift - 1] = (char)shift;
     return p + shift;
 }
@@ -62,7 +62,7 @@ static bool cpu_supports(cn__device *d, const cn_op *op)
 
 static int cpu_threads(cn__device *d) { return cn__workers_count(((cn__cpu *)d)->workers); }
 
-/* ---- what kernels may ask for ---- */
+/* ---- what kernels call ---- */
 
 cn__workers *cn__kernel_workers(const cn_kernel *k) { return k->run->workers; }
 int cn_threads(const cn_kernel *k) { return cn__workers_count(k->run->workers); }
@@ -122,14 +122,14 @@ void cn__kernel_done_all(const cn_kernel *k)
 
 typedef struct cpu_step {
     size_t scratch;
-    cn__group *g; /* or k; joined steps' groups stand side by side */
-    cn_kernel *k;
+    cn__group *g; /* of a group; the groups of merged steps form an array */
+    cn_kernel *k; /* of a kernel */
 } cpu_step;
 
 typedef struct cpu_plan {
-    bool alone; /* one step, without its tail */
+    bool alone; /* one step for another device, without its epilogue */
     cpu_step *steps;
-    void **base; /* of each buffer, for the run under way */
+    void **base; /* by buffer: its memory in this run */
 } cpu_plan;
 
 static void view_of(cn_array *v, const cn__operand *o)
@@ -204,7 +204,7 @@ static bool cpu_prepare(cn__device *d, cn__plan *plan)
 static void cpu_unprepare(cn__device *d, cn__plan *plan)
 {
     (void)d;
-    plan->prepared = NULL; /* its memory is the plan's */
+    plan->prepared = NULL; /* the memory belongs to the plan */
 }
 
 /* ---- run ---- */
@@ -235,7 +235,7 @@ static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, v
     step->op->cpu(k);
 }
 
-/* An elementwise group that follows a kernel is run by it, on each part of the result as it is finished. */
+/* Binds the epilogue of kernel step i, if it has one: cn_kernel_done will run it. */
 static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
                         char *scratch)
 {
@@ -270,7 +270,7 @@ static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
     find_buffers(plan, run, ((cpu_plan *)plan->prepared)->base);
     for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
         const cn__step *step = &plan->steps[i];
-        if (step->tail) continue; /* ran inside the step before */
+        if (step->tail) continue; /* the kernel before it has run it */
         const int64_t began = w ? cn__watch_now() : 0;
         run_step(plan, plan->prepared, i, run, &cpu, scratch);
         if (w) w->step(w, plan, i, began, cn__watch_now());
@@ -334,8 +334,15 @@ static void cpu_close(cn__device *d) { free_cpu(d->ctx, (cn__cpu *)d); }
 
 static const cn__device_table table = {
     .kind = "cpu",
-    .element = { [CN_BOOL] = 1, [CN_U8] = 1, [CN_I8] = 1, [CN_I32] = 4, [CN_I64] = 8, [CN_F16] = 2, [CN_BF16] = 2,
-                 [CN_F32] = 4, [CN_F64] = 8 },
+    .element = { [CN_BOOL] = 1,
+                 [CN_U8] = 1,
+                 [CN_I8] = 1,
+                 [CN_I32] = 4,
+                 [CN_I64] = 8,
+                 [CN_F16] = 2,
+                 [CN_BF16] = 2,
+                 [CN_F32] = 4,
+                 [CN_F64] = 8 },
     .close = cpu_close,
     .alloc = cpu_alloc,
     .free = cpu_free,

@@ -1,4 +1,5 @@
-/* cpu.h: the CPU as a device, and what its parts share. */
+/* cpu/cpu.h: the CPU as a device, and what the files of cpu/ share: a run of a plan, and groups, which are short
+   programs that run tile by tile. */
 #ifndef CN_CPU_CPU_H
 #define CN_CPU_CPU_H
 
@@ -7,28 +8,30 @@
 #include "cpu/workers.h"
 #include "plan/plan.h"
 
-#define CN__TILE      512 /* elements a group computes at a time */
-#define CN__REG_BYTES (CN__TILE * 8)
+#define CN__TILE      512            /* elements a group computes at a time */
+#define CN__REG_BYTES (CN__TILE * 8) /* a register holds one tile of any element type */
 
 struct cn__kernels;
 
 typedef struct cn__cpu {
     cn__device device;
     cn__workers *workers;
-    struct cn__kernels *kernels; /* of the instruction set in use */
+    struct cn__kernels *kernels; /* the table for the instruction set in use */
     size_t kernels_bytes;
 } cn__cpu;
 
+/* What a kernel may reach while it runs. */
 struct cn__cpu_run {
     cn__workers *workers;
-    const struct cn__group *tail; /* of the kernel under way: run on what it has finished */
+    const struct cn__group *tail; /* the epilogue of the kernel that runs; NULL: none */
     const cn__run *plan_run;
     char *tail_scratch;
-    atomic_int faulty;
+    atomic_int faulty; /* 1: a kernel found an index out of range */
     int64_t fault_index, fault_size;
 };
 
-/* What runs for elements of type t: from the table of kernels, or what a user's operator brings along. NULL: nothing. */
+/* The loop or reducer of an operator for elements of type t, or NULL. It comes from the table of kernels, or from the
+   record of an operator that a user added. */
 static inline const void *cn__cpu_entry(const struct cn__kernels *kernels, const cn_op *op)
 {
     return op->kernels_at ? (const char *)kernels + op->kernels_at : NULL;
@@ -44,17 +47,18 @@ static inline const cn_reducer *cn__cpu_reducer(const struct cn__kernels *kernel
     return (own ? own : op->reducers)[t];
 }
 
-/* ---- groups: a short program run tile by tile ---- */
+/* ---- groups ---- */
 
 typedef enum cn__place_kind { CN__IN_MEMORY, CN__IN_REGISTER } cn__place_kind;
 
 /* Where a value is while a tile is computed. */
 typedef struct cn__slot {
     cn__place_kind kind;
-    int index;   /* register, or operand whose memory it is */
-    size_t size; /* bytes an element */
+    int index;   /* of the register, or of the walk in whose memory the value lies */
+    size_t size; /* bytes of an element; 0: not decided yet */
 } cn__slot;
 
+/* One instruction of a prepared group. GATHER copies a strided load to a register, STORE copies a value to memory. */
 typedef enum cn__entry_kind { CN__DO_GATHER, CN__DO_LOOP, CN__DO_STORE } cn__entry_kind;
 typedef struct cn__entry {
     cn__entry_kind kind;
@@ -62,45 +66,45 @@ typedef struct cn__entry {
     int n_in, n_out, node;
     cn__slot in[CN_MAX_IN], out[CN_MAX_OUT];
     const void *attrs;
-    int operand; /* gather: which */
+    int operand; /* GATHER: which load */
 } cn__entry;
 
-/* An operand as walked: contiguous, a number, or strides over merged axes. */
+/* A load or store with its axes merged as far as possible, so that few loops walk over it. */
 typedef struct cn__walk {
     const cn__operand *operand;
     bool contiguous;
     int ndim;
     int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
     size_t size;
-    char *data; /* set for each run */
+    char *data; /* set before each run */
 } cn__walk;
 
 typedef struct cn__group cn__group;
 struct cn__group {
     const cn__step *step;
     int64_t numel;
-    int n_walks; /* loads, then stores */
+    int n_walks; /* of loads, then of stores */
     cn__walk *walks;
     int n_numbers;
     struct cn__number_load {
         int operand, reg;
-    } * numbers;
+    } * numbers; /* plain numbers: their registers are filled once for all tiles */
     int n_entries;
     cn__entry *entries;
     int n_regs;
     cn__slot reduced; /* the value a reduction folds */
     const cn_reducer *reducer;
-    int64_t tiles;    /* of all groups of its kernel up to and with this one */
+    int64_t tiles; /* of this group and of those merged before it */
 };
 
 /* group.c */
 bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cn__group *g);
 void cn__group_bind(cn__group *g, const cn__run *run, void *const *base);
-void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* for tiles of at most n */
+void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* for tiles up to n */
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
-/* n groups that are one kernel: their tiles are counted through and shared among threads. */
+/* n merged groups: their tiles are numbered through and shared among threads. */
 void cn__groups_count(cn__group *g, int n);
 void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch);
 size_t cn__groups_scratch(const cn__group *g, int n, int threads);

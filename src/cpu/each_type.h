@@ -1,18 +1,18 @@
-/* cpu/each_type.h: the one template header. It includes TEMPLATE once for each element type of TYPES.
+/* cpu/each_type.h: the one template header. It includes TEMPLATE once for each type of TYPES, then undefines both.
 
        #define TEMPLATE "ops/block/softmax_body.h"
        #define TYPES    CN__FLOAT_TYPES
        #include "cpu/each_type.h"
 
    In the template:
-     T             the element as it is stored          E   the element as it is computed with (bool: bool)
-     P             the type of a plain number beside it: T for floats, int64_t for the rest
-     U             whole numbers: the unsigned type of the same width, whose arithmetic wraps around
+     T             the type in which an element is stored
+     E             the type in which an element is computed with: T, or bool for elements of type bool
+     P             the type of a plain number that is an operand: T for floats, int64_t for other types
+     U             for whole numbers: the unsigned type of the same width, whose arithmetic wraps around
      TYPE, NAME(f) the name of the type (f32; b8 for bool), and f_f32
-     IS_FLOAT      1 or 0; IS_F32, IS_BOOL: defined for these types
-     LEAST, MOST   the ends of its range
-     IS_NAN(x)     whether x is NaN: false for whole numbers
-   TEMPLATE and TYPES are undefined afterwards. */
+     IS_FLOAT      1 or 0; IS_F32 and IS_BOOL are defined for these types only
+     LEAST, MOST   the least and the greatest value of the type
+     IS_NAN(x)     whether x is NaN; false for whole numbers */
 #ifndef CN_CPU_EACH_TYPE_H
 #define CN_CPU_EACH_TYPE_H
 #include "cpu/isa.h"
@@ -24,19 +24,19 @@
 #define CN__BOOL_TYPE   32
 #define CN__FLOAT_TYPES (CN__F32_TYPE | CN__F64_TYPE)
 #define CN__WHOLE_TYPES (CN__BYTE_TYPES | CN__I32_TYPE | CN__I64_TYPE)
-#define CN__F64_ALWAYS  64 /* f64 for AVX-512, too */
+#define CN__F64_ALWAYS  64 /* f64, even for AVX-512 */
 #if !defined(NAME)
 #define NAME(f) CN__PASTE(f, TYPE)
 #endif
 
-/* Types that a kernel is compiled for once, in the baseline: `CN__F32_TYPE | CN__COLD(CN__F64_TYPE)`. */
+/* Types for which a kernel is compiled in the baseline only: `CN__F32_TYPE | CN__COLD(CN__F64_TYPE)`. */
 #if CN__IS_BASELINE
 #define CN__COLD(types) (types)
 #else
 #define CN__COLD(types) 0
 #endif
 
-/* Types that gain nothing from 512-bit vectors, for kernels that are bound by memory. */
+/* Types for which a kernel has no copy for AVX-512, because memory limits its speed. */
 #if CN__ONLY_F32
 #define CN__UP_TO_AVX2(types) 0
 #else

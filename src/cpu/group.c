@@ -1,5 +1,5 @@
-/* Fusion without a compiler: a group is a short list of loops run over tiles that stay in L1. Each loop rounds as it
-   would alone, so that fused and unfused give the same bits. */
+/* Groups on the CPU: a group is a short list of loops that run over tiles small enough for the L1 cache. Each loop
+   rounds as it would alone, so fused and unfused computation give the same bits. */
 #include "core/dtype.h"
 #include "core/layout.h"
 #include "core/util.h"
@@ -7,7 +7,7 @@
 
 /* ---- prepare ---- */
 
-/* Merges neighbouring axes that are walked as one. */
+/* Merges neighbouring axes that one stride can describe. */
 static void merge_axes(cn__walk *w, const cn_layout *l)
 {
     w->ndim = 0;
@@ -46,8 +46,8 @@ typedef struct draft {
     cn__group *g;
     const cn__plan *plan;
     const cn__step *step;
-    cn__slot *slots; /* of each value */
-    int *last_use;   /* of each value: index of the last instruction that reads it */
+    cn__slot *slots; /* by value */
+    int *last_use;   /* by value: the last instruction that reads it */
     bool *free_regs;
 } draft;
 
@@ -72,7 +72,7 @@ static void release_after(draft *d, int at)
     for (int k = 0; k < i->n_in; k++)
         if (d->last_use[i->in[k]] == at) release(d, i->in[k]);
     for (int o = 0; o < i->n_out; o++)
-        if (d->last_use[i->out + o] < 0) release(d, i->out + o); /* nobody needs it */
+        if (d->last_use[i->out + o] < 0) release(d, i->out + o); /* nothing reads it */
 }
 
 static void add_gather(draft *d, int load)
@@ -87,7 +87,8 @@ static void add_gather(draft *d, int load)
     d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_GATHER, .operand = load, .out = { *s } };
 }
 
-/* The memory this value may be written to at once: it is stored, and nobody still reads what lies there. */
+/* The store to whose memory the loop of instruction `at` can write this value directly, as a walk; or -1. No later
+   instruction may read a load that lies in that memory. */
 static int direct_store(const draft *d, int value, int at)
 {
     for (int s = 0; s < d->step->n_stores && !d->step->op; s++) {
@@ -149,39 +150,51 @@ static void prepare_walks(draft *d)
     }
 }
 
+static void find_last_uses(draft *d)
+{
+    const cn__step *step = d->step;
+    for (int v = 0; v < step->n_values; v++) d->last_use[v] = -1;
+    for (int i = 0; i < step->n_instrs; i++)
+        for (int k = 0; k < step->instrs[i].n_in; k++) d->last_use[step->instrs[i].in[k]] = i;
+    for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++)
+        d->last_use[step->stores[s].value] = step->n_instrs;
+}
+
+static void add_entries(draft *d)
+{
+    const cn__step *step = d->step;
+    for (int l = 0; l < step->n_loads; l++) /* filled once for all tiles, so their registers are never reused */
+        if (step->loads[l].number >= 0) add_gather(d, l);
+    for (int i = 0; i < step->n_instrs; i++) add_loop(d, i);
+    if (!step->op) {
+        add_stores(d);
+        return;
+    }
+    if (d->slots[step->reduced].size == 0) add_gather(d, step->reduced);
+    d->g->reduced = d->slots[step->reduced];
+    d->g->reducer = cn__cpu_reducer(d->kernels, step->op, dtype_of(step, step->reduced));
+}
+
 bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cn__group *g)
 {
-    int values = step->n_values, most = values + step->n_stores + 1;
+    int most = step->n_values + step->n_stores + 1;
     cn__memory *m = &cpu->device.ctx->memory;
     *g = (cn__group){ .step = step, .numel = cn__numel(&step->space) };
     g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
     g->entries = cn__bump_new(m, &plan->memory, sizeof *g->entries * (size_t)(most + step->n_loads));
     g->numbers = cn__bump_new(m, &plan->memory, sizeof *g->numbers * (size_t)(step->n_loads + 1));
-    cn__bump tmp = { 0 };
+    cn__bump temporary = { 0 };
     draft d = { .kernels = cpu->kernels, .g = g, .plan = plan, .step = step };
-    d.slots = cn__bump_new(m, &tmp, sizeof *d.slots * (size_t)most);
-    d.last_use = cn__bump_new(m, &tmp, sizeof *d.last_use * (size_t)most);
-    d.free_regs = cn__bump_new(m, &tmp, sizeof *d.free_regs * (size_t)(most + 1));
+    d.slots = cn__bump_new(m, &temporary, sizeof *d.slots * (size_t)most);
+    d.last_use = cn__bump_new(m, &temporary, sizeof *d.last_use * (size_t)most);
+    d.free_regs = cn__bump_new(m, &temporary, sizeof *d.free_regs * (size_t)(most + 1));
     bool ok = g->walks && g->entries && g->numbers && d.slots && d.last_use && d.free_regs;
     if (ok) {
-        for (int v = 0; v < values; v++) d.last_use[v] = -1;
-        for (int i = 0; i < step->n_instrs; i++)
-            for (int k = 0; k < step->instrs[i].n_in; k++) d.last_use[step->instrs[i].in[k]] = i;
-        for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++)
-            d.last_use[step->stores[s].value] = step->n_instrs;
+        find_last_uses(&d);
         prepare_walks(&d);
-        for (int l = 0; l < step->n_loads; l++) /* filled once for all tiles: registers of their own */
-            if (step->loads[l].number >= 0) add_gather(&d, l);
-        for (int i = 0; i < step->n_instrs; i++) add_loop(&d, i);
-        if (step->op && d.slots[step->reduced].size == 0) add_gather(&d, step->reduced);
-        if (step->op) {
-            g->reduced = d.slots[step->reduced];
-            g->reducer = cn__cpu_reducer(cpu->kernels, step->op, dtype_of(step, step->reduced));
-        } else {
-            add_stores(&d);
-        }
+        add_entries(&d);
     }
-    cn__bump_free(m, &tmp);
+    cn__bump_free(m, &temporary);
     return ok;
 }
 
@@ -230,7 +243,7 @@ void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, 
     }
 }
 
-/* n elements with a stride between them. */
+/* Copies n elements, `stride` apart in `from`, to contiguous memory. */
 static void copy_run(char *to, const char *from, int64_t stride, size_t size, int64_t n)
 {
     if (stride == 1) {
@@ -257,7 +270,7 @@ static void copy_run(char *to, const char *from, int64_t stride, size_t size, in
     }
 }
 
-/* Elements [start, start + n) of the walked order, run by run along the last axis. */
+/* Copies elements [start, start + n) of the walk to contiguous memory, one run along the last axis at a time. */
 static void gather(const cn__walk *w, char *to, int64_t start, int64_t n)
 {
     if (w->ndim == 0) {
@@ -327,7 +340,7 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
         cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
 }
 
-/* ---- groups that are one kernel ---- */
+/* ---- merged groups ---- */
 
 void cn__groups_count(cn__group *g, int n)
 {
@@ -349,10 +362,10 @@ typedef struct job {
     const cn__run *run;
     char *scratch;
     size_t regs_bytes;
-    int64_t part; /* tiles a part has */
+    int64_t part; /* tiles in a part */
 } job;
 
-/* The first group that ends after this tile. */
+/* The group that this tile belongs to. */
 static int group_of(const job *j, int64_t tile)
 {
     int low = 0, high = j->n - 1;
@@ -373,14 +386,15 @@ static void run_part(void *user, int64_t part, int thread)
         const cn__group *g = &j->g[i];
         int64_t first = i ? g[-1].tiles : 0, last = cn__smaller(end, g->tiles);
         if (tile < last)
-            cn__group_range(g, j->run, regs, (tile - first) * CN__TILE, cn__smaller((last - first) * CN__TILE, g->numel));
+            cn__group_range(g, j->run, regs, (tile - first) * CN__TILE,
+                            cn__smaller((last - first) * CN__TILE, g->numel));
         tile = last;
     }
 }
 
 void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch)
 {
-    int64_t tiles = 32 / (1 + g->n_entries); /* about the same work in every part, however long the program */
+    int64_t tiles = 32 / (1 + g->n_entries); /* parts of about equal work, however long the program is */
     job j = { g, n, run, scratch, regs_bytes(g, n), tiles > 4 ? tiles : 4 };
     int64_t parts = (g[n - 1].tiles + j.part - 1) / j.part;
     if (parts <= 4) j.part *= 4, parts = (parts + 3) / 4; /* too little to share */

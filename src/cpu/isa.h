@@ -9,8 +9,8 @@
    every faster instruction set that the processor has over them. An entry that is NULL leaves the entry below as it is:
    a kernel file may leave out, for some instruction sets, what is not worth another copy.
 
-   Compilers contract nothing (-ffp-contract=off). Only the elementary functions, told by CN__FUSED, multiply and add in
-   one instruction. Therefore a value always has the same bits on one machine with one instruction set. */
+   Compilers do not fuse multiplications and additions by themselves (-ffp-contract=off). Only the elementary functions
+   do, where CN__FUSED is true. So on one machine and with one instruction set, a value always has the same bits. */
 #ifndef CN_CPU_ISA_H
 #define CN_CPU_ISA_H
 
@@ -27,7 +27,7 @@
 #define CN__FUSED false
 #endif
 
-/* The result may lie where an operand did, element on element: iterations never depend on each other. */
+/* Iterations do not depend on each other: a result may share memory with an operand, but element for element. */
 #if defined(__clang__) || !defined(__GNUC__)
 #define CN__INDEPENDENT
 #else
@@ -36,7 +36,7 @@
 
 #define CN__INLINE static inline __attribute__((always_inline))
 
-/* 1 in the baseline, which has an entry for everything. */
+/* 1 in the baseline, which has all entries. */
 #define CN__IS_BASELINE_baseline 1
 #define CN__IS_BASELINE          CN__PASTE(CN__IS_BASELINE, CN__ISA)
 

@@ -1,4 +1,4 @@
-/* cpu/open.h: the CPU as a context's device. */
+/* cpu/open.h: opens the CPU as the device of a context. */
 #ifndef CN_CPU_OPEN_H
 #define CN_CPU_OPEN_H
 
@@ -6,7 +6,7 @@
 
 struct cn__kernels;
 
-/* Takes over `kernels`, memory of the context's allocator, also if it fails. NULL: no memory. */
+/* Takes over `kernels`, which the context's allocator allocated, even if opening fails. NULL: no memory. */
 cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, size_t kernels_bytes);
 
 #endif

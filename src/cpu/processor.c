@@ -1,4 +1,4 @@
-/* Finds out which instruction sets the processor has. A context asks once, when it opens. */
+/* Detects the instruction sets of the processor. A context asks once, when it opens. */
 #include "cpu/processor.h"
 
 #include <stdbool.h>

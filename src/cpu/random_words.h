@@ -1,5 +1,5 @@
-/* cpu/random_words.h: random words in bulk, for kernel files (cpu/isa.h). cn__draw_words gives the words of
-   cn__random_words (core/philox.h); where there is AVX2 it computes eight blocks of four words at a time. */
+/* cpu/random_words.h: random words in bulk, for kernel files (cpu/isa.h). cn__draw_words returns the same words as
+   cn__random_words (core/philox.h). With AVX2 it computes eight blocks of four words at a time. */
 #ifndef CN_CPU_RANDOM_WORDS_H
 #define CN_CPU_RANDOM_WORDS_H
 
@@ -20,8 +20,8 @@ CN__INLINE void cn__draw_words(uint64_t seed, uint64_t stream, uint64_t first, i
 
 enum { CN__GROUP_BLOCKS = 8, CN__GROUP_WORDS = 4 * CN__GROUP_BLOCKS };
 
-/* c[k]: word k of four counters, each in the low half of its lane. What the high halves hold does not matter: a product
-   takes the low ones alone. */
+/* c[k] holds word k of four counters, each in the low half of a 64-bit lane. The high halves may hold anything:
+   multiplication reads the low halves only. */
 typedef struct cn__four_counters {
     __m256i c[4];
 } cn__four_counters;
@@ -31,9 +31,8 @@ CN__INLINE __m256i cn__every_lane(uint64_t value) { return _mm256_set1_epi64x((l
 CN__INLINE cn__four_counters cn__counters_from(uint64_t block, uint64_t stream)
 {
     __m256i blocks = _mm256_add_epi64(cn__every_lane(block), _mm256_setr_epi64x(0, 1, 2, 3));
-    return (cn__four_counters){
-        { blocks, _mm256_srli_epi64(blocks, 32), cn__every_lane(stream), cn__every_lane(stream >> 32) }
-    };
+    return (cn__four_counters){ { blocks, _mm256_srli_epi64(blocks, 32), cn__every_lane(stream),
+                                  cn__every_lane(stream >> 32) } };
 }
 
 /* cn__philox_round */
@@ -49,13 +48,13 @@ CN__INLINE cn__four_counters cn__round_of_four(cn__four_counters f, __m256i key0
     } };
 }
 
-/* Two words of each counter side by side. */
+/* Lanes with two words of each counter: low, high. */
 CN__INLINE __m256i cn__word_pairs(__m256i low, __m256i high)
 {
     return _mm256_blend_epi32(low, _mm256_slli_epi64(high, 32), 0xaa);
 }
 
-/* The words of a counter one after the other, counter after counter. */
+/* Stores the four words of the first counter, then those of the second, and so on. */
 CN__INLINE void cn__store_four(cn__four_counters f, uint32_t *words)
 {
     __m256i a = cn__word_pairs(f.c[0], f.c[1]), b = cn__word_pairs(f.c[2], f.c[3]);
@@ -64,8 +63,8 @@ CN__INLINE void cn__store_four(cn__four_counters f, uint32_t *words)
     _mm256_storeu_si256((__m256i *)(words + 8), _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-/* The words of eight blocks, of which `block` is the first: two times four, so that the products of one half are
-   computed while those of the other are still on their way. */
+/* The words of the eight blocks from `block` on. They are two sets of four, so that the processor multiplies for one
+   set while it waits for the products of the other. */
 CN__INLINE void cn__eight_blocks(uint64_t seed, uint64_t stream, uint64_t block, uint32_t *words)
 {
     __m256i key0 = cn__every_lane(seed), key1 = cn__every_lane(seed >> 32);
@@ -80,8 +79,10 @@ CN__INLINE void cn__eight_blocks(uint64_t seed, uint64_t stream, uint64_t block,
     cn__store_four(b, words + 16);
 }
 
-/* Whole groups go straight to their place. Of the first and the last group only a part may be wanted. */
-static __attribute__((noinline, unused)) void cn__draw_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint32_t *words)
+/* Whole sets of eight blocks are written to `words` directly; of the first and the last, only a part may be asked for.
+   */
+static __attribute__((noinline, unused)) void cn__draw_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n,
+                                                             uint32_t *words)
 {
     uint64_t block = first / 4;
     for (int64_t skip = (int64_t)(first % 4), taken; n > 0; skip = 0) {

@@ -1,16 +1,16 @@
-/* Reductions at the end of a group. The operand is [outer, reduced, inner]; what is folded when depends on these sizes
-   alone, so neither fusion nor the number of threads changes a bit. */
+/* Reductions at the end of a group. The operand has the shape [outer, reduced, inner]. The order in which elements are
+   folded depends on these sizes alone, so neither fusion nor the number of threads changes a bit. */
 #include "core/util.h"
 #include "cpu/cpu.h"
 
-#define ROW_CHUNK    (64 * CN__TILE) /* elements of a row folded into one state */
-#define COLUMN_CHUNK 256             /* positions folded into one row of states */
-#define BAND         4               /* tiles side by side, at most: memory likes long runs, states must fit the cache */
+#define ROW_CHUNK    (64 * CN__TILE) /* elements of a row that are folded into one state */
+#define COLUMN_CHUNK 256             /* positions that are folded into one row of states */
+#define BAND         4               /* most tiles in a band: long runs read faster, but states must fit the cache */
 
 typedef struct shape3 {
     int64_t outer, reduced, inner;
     int64_t chunks; /* of the reduced range */
-    int64_t band;   /* columns a thread folds side by side; decides who does what, never a bit */
+    int64_t band;   /* columns that a thread folds at a time; it decides who folds them, never in which order */
     int64_t bands;  /* of the inner range */
     const cn_reducer *r;
 } shape3;
@@ -23,8 +23,9 @@ static shape3 shape_of(const cn__group *g, int threads)
     for (int d = 0; d < l->ndim; d++) *(d < axes[0] ? &s.outer : d < axes[1] ? &s.reduced : &s.inner) *= l->shape[d];
     int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
     s.chunks = s.reduced > chunk ? cn__divide_up(s.reduced, chunk) : 1;
-    int64_t tiles = BAND; /* fewer if not all threads would have enough to do */
-    while (tiles > 1 && s.outer * s.chunks * cn__divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads) tiles /= 2;
+    int64_t tiles = BAND; /* fewer if threads would have nothing to do */
+    while (tiles > 1 && s.outer * s.chunks * cn__divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads)
+        tiles /= 2;
     s.band = tiles * CN__TILE;
     s.bands = cn__divide_up(s.inner, s.band);
     s.r = g->reducer;
@@ -50,13 +51,13 @@ typedef struct job {
     char *scratch, *partial, *out;
     shape3 s;
     size_t out_size;
-    int64_t units; /* a part */
+    int64_t units; /* rows, chunks or bands in a part */
 } job;
 
 static char *regs_of(const job *j, int thread) { return j->scratch + (size_t)thread * thread_bytes(j->g, &j->s); }
 
-/* Short rows: several to a tile. */
-static void short_rows(const job *j, char *regs, char *state, int64_t begin, int64_t end)
+/* Rows of at most a tile: a tile holds several. */
+static void fold_short_rows(const job *j, char *regs, char *state, int64_t begin, int64_t end)
 {
     const shape3 *s = &j->s;
     int64_t n = s->reduced, together = n ? CN__TILE / n : CN__TILE;
@@ -71,7 +72,8 @@ static void short_rows(const job *j, char *regs, char *state, int64_t begin, int
     }
 }
 
-static void long_row(const job *j, char *regs, void *state, int64_t o, int64_t chunk)
+/* One chunk of a row that is longer than a tile. */
+static void fold_long_row(const job *j, char *regs, void *state, int64_t o, int64_t chunk)
 {
     const shape3 *s = &j->s;
     int64_t at = chunk * ROW_CHUNK, end = chunk + 1 == s->chunks ? s->reduced : at + ROW_CHUNK;
@@ -83,7 +85,7 @@ static void long_row(const job *j, char *regs, void *state, int64_t o, int64_t c
     }
 }
 
-/* A tile of the operand: `rows` positions of `width` columns, from element `start` on. */
+/* A tile of the operand: `rows` positions of `width` columns each, from element `start` on. */
 static void fold_tile(const job *j, char *regs, char *state, int64_t start, int64_t rows, int64_t width, int64_t at)
 {
     cn__group_tile(j->g, j->run, regs, start, rows * width);
@@ -97,8 +99,9 @@ static int64_t band_width(const shape3 *s, int64_t first)
     return s->inner - first < s->band ? s->inner - first : s->band;
 }
 
-/* The band of columns from `first` on: position by position; when a row is short, several positions to a tile. */
-static void columns(const job *j, char *regs, char *state, int64_t o, int64_t first, int64_t chunk)
+/* One chunk of the band of columns that begins at `first`, position by position. If rows are short, a tile holds
+   several positions. */
+static void fold_columns(const job *j, char *regs, char *state, int64_t o, int64_t first, int64_t chunk)
 {
     const shape3 *s = &j->s;
     int64_t width = band_width(s, first), at = s->chunks > 1 ? chunk * COLUMN_CHUNK : 0;
@@ -122,15 +125,15 @@ static void run_rows(void *user, int64_t part, int thread)
     int64_t begin = part * j->units, total = s->outer * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
     if (s->reduced <= CN__TILE) {
-        short_rows(j, regs, state, begin, end);
+        fold_short_rows(j, regs, state, begin, end);
         return;
     }
     for (int64_t u = begin; u < end; u++) {
         if (s->chunks > 1) {
-            long_row(j, regs, j->partial + (size_t)u * s->r->state, u / s->chunks, u % s->chunks);
+            fold_long_row(j, regs, j->partial + (size_t)u * s->r->state, u / s->chunks, u % s->chunks);
             continue;
         }
-        long_row(j, regs, state, u, 0);
+        fold_long_row(j, regs, state, u, 0);
         s->r->end(state, j->out + (size_t)u * j->out_size, 1);
     }
 }
@@ -146,13 +149,13 @@ static void run_columns(void *user, int64_t part, int thread)
     for (int64_t u = begin; u < end; u++) {
         int64_t chunk = u % s->chunks, o = u / s->chunks / s->bands;
         int64_t first = u / s->chunks % s->bands * s->band, width = band_width(s, first);
-        if (s->chunks > 1) { /* states of a band: one row for each chunk */
+        if (s->chunks > 1) { /* the states of a band: one row for each chunk */
             char *to =
                 j->partial + (size_t)(o * s->inner * s->chunks + first * s->chunks + chunk * width) * s->r->state;
-            columns(j, regs, to, o, first, chunk);
+            fold_columns(j, regs, to, o, first, chunk);
             continue;
         }
-        columns(j, regs, state, o, first, 0);
+        fold_columns(j, regs, state, o, first, 0);
         s->r->end(state, j->out + (size_t)(o * s->inner + first) * j->out_size, width);
     }
 }

@@ -1,9 +1,9 @@
-/* workers.c: the pool.
- *
- * Everything hangs on one atomic word, the door: [ number of the run | open bit | workers inside ].
- * The caller writes the job while the door is closed and nobody is inside, opens it, takes parts itself, closes it and
- * waits until the last worker has left. A worker enters by adding 1 to an open door. A worker that wakes too late finds
- * the door closed and is not waited for. */
+/* The pool of threads.
+
+   One atomic number, the door, synchronises caller and workers: [ number of the run | open bit | workers inside ]. The
+   caller writes the job while the door is closed and no worker is inside. Then it opens the door, runs parts itself,
+   closes the door, and waits until the last worker has left. A worker enters by adding 1 to an open door. A worker that
+   wakes too late finds the door closed; the caller does not wait for it. */
 #include "workers.h"
 
 #include <pthread.h>
@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 enum {
-    SPINS = 16000,   /* looks at the door before going to sleep: some 400 microseconds, by the cost of a pause */
-    FEW_SPINS = 500, /* the same with more threads than cores, where looking keeps others from working */
-    PATIENCE = 4000, /* looks at the door before giving the core away, while others finish */
+    SPINS = 16000,   /* how often a worker looks at the door before it sleeps: for about 400 microseconds */
+    FEW_SPINS = 500, /* the same if there are more threads than cores, where spinning delays other threads */
+    PATIENCE = 4000, /* how often the caller looks at the door before it yields its core, while workers finish */
 };
 
 #define INSIDE UINT64_C(0xffff)
 #define OPEN   UINT64_C(0x10000)
-#define RUN    UINT64_C(0x20000) /* one run further */
+#define RUN    UINT64_C(0x20000) /* adds 1 to the number of the run */
 
 typedef struct seat {
     cn__workers *pool;
@@ -31,29 +31,29 @@ typedef struct seat {
 } seat;
 
 struct cn__workers {
-    int count;   /* threads asked for, with the caller */
-    int started; /* seats in use, with the caller: 1 until the first run that needs more */
+    int count;   /* threads asked for, including the caller */
+    int started; /* threads that exist, including the caller: 1 until the first run that needs more */
     int spins;
-    bool tried;  /* starting threads is tried once */
+    bool tried; /* threads were started, or could not be */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    atomic_bool busy; /* a run is under way: the next one comes from within a body */
+    atomic_bool busy; /* during a run; a run that starts then comes from a body */
 
-    /* The job: written while nobody is inside. */
+    /* The job: written while no worker is inside. */
     int64_t parts;
     cn__work body;
     void *user;
 
-    /* Words that several threads write, each on a cache line of its own. */
+    /* What several threads write, each on a cache line of its own. */
     char space0[64];
     _Atomic uint64_t door;
     char space1[64];
-    _Atomic int64_t next; /* part to hand out next */
+    _Atomic int64_t next; /* the next part to run */
     char space2[64];
     atomic_int sleepers;
     atomic_bool stop;
 
-    seat seats[]; /* 0 is whoever called run */
+    seat seats[]; /* by thread; 0, the caller, is unused */
 };
 
 static void pause_briefly(void)
@@ -74,14 +74,14 @@ static void run_parts(cn__workers *w, int thread)
     }
 }
 
-/* Is there a run that this worker has not been in? `last` is the number of the run it was in last. */
+/* Whether there is a run that the worker has not joined yet; `last` is the run it joined last. */
 static bool invited(cn__workers *w, uint64_t last)
 {
     const uint64_t door = atomic_load(&w->door);
     return (door & OPEN) && door / RUN != last;
 }
 
-/* True: something to do; false: the pool closes. */
+/* Returns true if there is a run to join, false if the pool closes. */
 static bool wait_for_work(cn__workers *w, uint64_t last)
 {
     for (int i = 0; i < w->spins; i++) {
@@ -89,8 +89,8 @@ static bool wait_for_work(cn__workers *w, uint64_t last)
         if (atomic_load_explicit(&w->stop, memory_order_relaxed)) return false;
         pause_briefly();
     }
-    /* The caller opens the door and then looks for sleepers; here it is the other way round, all sequentially
-     * consistent: one of the two sees the other, and no wake-up is lost. */
+    /* The caller opens the door, then looks for sleepers. A worker counts itself as a sleeper, then looks at the door.
+       Both are sequentially consistent, so at least one of the two sees the other, and no wake-up is lost. */
     pthread_mutex_lock(&w->lock);
     atomic_fetch_add(&w->sleepers, 1);
     while (!invited(w, last) && !atomic_load(&w->stop)) pthread_cond_wait(&w->wake, &w->lock);
@@ -162,7 +162,7 @@ static void run_inline(int64_t parts, cn__work body, void *user, int thread)
     for (int64_t part = 0; part < parts; part++) body(user, part, thread);
 }
 
-/* Which seat the calling thread has, during a run. */
+/* The number of the calling thread, during a run. */
 static int seat_of_self(const cn__workers *w)
 {
     const pthread_t self = pthread_self();

@@ -1,13 +1,13 @@
-/* workers.h: a small pool of threads that shares numbered parts of a piece of work.
- *
- *     cn__workers *w = cn__workers_open(4);
- *     cn__workers_run(w, 100, body, &job);      // body(&job, part, thread) once for every part in [0, 100)
- *     cn__workers_close(w);
- *
- * The caller cuts the work into parts without looking at the number of threads; which thread runs a part is left open.
- * So results do not depend on the number of threads as long as parts do not depend on each other.
- * One run at a time: a pool belongs to one caller. A run from within a body is done by the thread that asks for it.
- * Nothing here fails after opening: where the system gives fewer threads, fewer do the work. */
+/* cpu/workers.h: a small pool of threads that runs the numbered parts of a piece of work.
+
+       cn__workers *w = cn__workers_open(4);
+       cn__workers_run(w, 100, body, &job);      body(&job, part, thread) runs once for every part in [0, 100)
+       cn__workers_close(w);
+
+   The caller divides the work into parts without looking at the number of threads. Any thread may run any part. So
+   results do not depend on the number of threads, as long as parts do not depend on each other.
+   A pool belongs to one caller, who starts one run at a time. If a body starts a run, its own thread runs all parts.
+   Nothing fails after opening: if the system refuses threads, fewer threads do the work. */
 #ifndef CN_CPU_WORKERS_H
 #define CN_CPU_WORKERS_H
 
@@ -15,15 +15,15 @@
 
 typedef struct cn__workers cn__workers;
 
-/* thread in [0, count) is the worker that runs the part, for scratch memory per thread; 0 is the caller of run. */
+/* `thread`, in [0, count), is the thread that runs the part: it selects scratch memory. 0 is the caller of run. */
 typedef void (*cn__work)(void *user, int64_t part, int thread);
 
-/* threads includes the caller; less than 1 counts as 1. NULL when out of memory.
- * Threads start at the first run that needs them. */
+/* `threads` includes the caller; values below 1 mean 1. NULL: no memory. Threads start at the first run that needs
+   them. */
 cn__workers *cn__workers_open(int threads);
 void cn__workers_close(cn__workers *w);
 
-/* The number asked for, also where the system gave fewer. */
+/* The number of threads asked for, even if the system refused some. */
 int cn__workers_count(const cn__workers *w);
 
 /* Calls body for every part in [0, parts) and returns when all are done. */
