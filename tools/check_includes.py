@@ -39,7 +39,7 @@ OFFERS = {
     "plan": "plan/plan.h plan/evaluate.h",
     "cpu": "cpu/kernel.h cpu/workers.h cpu/gemm.h cpu/gemm_cpu.h cpu/open.h cpu/isa.h cpu/each_type.h cpu/processor.h "
            "cpu/random_words.h",
-    "gpu": "gpu/kernel.h gpu/shaders.h gpu/variants.h gpu/open.h",
+    "gpu": "gpu/shaders.h gpu/variants.h gpu/open.h",
     "grad": "grad/walk.h",
     "io": "io/files.h io/json.h",
 }

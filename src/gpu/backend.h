@@ -15,7 +15,6 @@
 #define CN_GPU_BACKEND_H
 
 #include "gpu/gpu.h"
-#include "gpu/kernel.h"
 #include "gpu/shader.h"
 #include "gpu/variants.h"
 #include "plan/plan.h"

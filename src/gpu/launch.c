@@ -1,5 +1,4 @@
 /* What operators' functions say about their kernels (cairn/kernel.h), turned into commands. */
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -222,80 +221,4 @@ bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__ste
     *took_tail = k.took_tail;
     cn__vec_free(memory, &k.params, sizeof(uint32_t));
     return ok && !p->failed;
-}
-
-
-/* ---- until every kernel is a file ---- */
-
-#include <ctype.h>
-static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-static bool mentions(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *at = text; (at = strstr(at, name)); at += n)
-        if ((at == text || !in_word(at[-1])) && !in_word(at[n])) return true;
-    return false;
-}
-static void scan_text(const cn__shader_parts *library, const char *code, cn__gpu_needs *n)
-{
-    static const char *const flags[] = { "put", "par", "pari", "parf", "arg", "argu", "argh", "tmp", "set_tmp", "fault", "subgroupBroadcast" };
-    for (int i = 0; i < 11; i++) if (mentions(code, flags[i])) n->flags |= 1u << i;
-    for (int i = 0; i < 8; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "in%d", i); if (mentions(code, name)) n->in |= 1u << i;
-        snprintf(name, sizeof name, "raw%d", i); if (mentions(code, name)) n->raw |= 1u << i;
-        snprintf(name, sizeof name, "out%d", i); if (mentions(code, name)) n->out |= 1u << i;
-        snprintf(name, sizeof name, "set_raw%d", i); if (mentions(code, name)) n->set_raw |= 1u << i;
-    }
-    for (int i = 0; i < library->n; i++) {
-        char name[64], define[80];
-        snprintf(name, sizeof name, "%.*s", (int)library->v[i].name_n, library->v[i].name);
-        snprintf(define, sizeof define, "fn %s(", name);
-        if (mentions(code, name) && !strstr(code, define)) n->library[i / 64] |= 1ull << (i % 64);
-    }
-}
-bool cn__gpu_run_groups(cn_gpu_call *call_, const cn__gpu_launch *l)
-{
-    call *k = call_of(call_);
-    if (!l->code || l->groups <= 0) return !k->p->failed;
-    cn__gpu_command *c = cn__gpu_command_new(k->p, l->name ? l->name : k->step->name);
-    if (!c) return false;
-    scan_text(&k->p->device->library, l->code, &c->needs);
-    c->needs.group_bytes = l->group_bytes;
-    if (!add_inputs(k, c, l->first) || !add_outputs(k, c)) return false;
-    add_numbers(k, c);
-    cn__gpu_source s = { .memory = memory_of(k) };
-    cn__gpu_say(&s, "%s", l->code);
-    if (!add_put(k, c, &s)) return false;
-    c->body = keep_text(k, &s, true);
-    c->groups = l->groups;
-    c->size = l->size;
-    c->updates = k->step->updates;
-    c->checks = k->step->checks && c->needs.flags & CN__NEED_FAULT;
-    return c->body && !k->p->failed;
-}
-bool cn__gpu_each(cn_gpu_call *c, int64_t n, const char *code)
-{
-    if (n <= 0 || !code) return !call_of(c)->p->failed;
-    size_t had = call_of(c)->params.n;
-    cn_gpu_param(c, n);
-    const char *text = cn__gpu_text(c, "%s\nfn kernel(group: u32, local: u32) {\n    let i = group * 256u + local;\n"
-                                       "    if (i < par(%zuu)) { each(i); }\n}\n", code, had);
-    bool ok = cn__gpu_run_groups(c, &(cn__gpu_launch){ .code = text, .groups = (n + 255) / 256, .size = 256 });
-    call_of(c)->params.n = had;
-    return ok;
-}
-char *cn__gpu_text(cn_gpu_call *c, const char *format, ...)
-{
-    call *k = call_of(c);
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(NULL, 0, format, list);
-    va_end(list);
-    char *text = n < 0 ? NULL : cn__bump_new(memory_of(k), &k->p->plan->memory, (size_t)n + 1);
-    if (text) vsnprintf(text, (size_t)n + 1, format, again);
-    else k->p->failed = true;
-    va_end(again);
-    return text;
 }

@@ -2,10 +2,10 @@
 #ifndef CN_OPS_BLOCK_ATTENTION_GPU_H
 #define CN_OPS_BLOCK_ATTENTION_GPU_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 
-bool cn__attention_gpu(cn__gpu_call *c);
-bool cn__attention_backward_gpu(cn__gpu_call *c);
-bool cn__cached_attention_gpu(cn__gpu_call *c);
+bool cn__attention_gpu(cn_gpu_call *c);
+bool cn__attention_backward_gpu(cn_gpu_call *c);
+bool cn__cached_attention_gpu(cn_gpu_call *c);
 
 #endif

@@ -128,7 +128,7 @@ static cn_tensor *layer_norm_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in
 }
 
 static void layer_norm_cpu(const cn_kernel *k) { forward(k, true); }
-static bool layer_norm_gpu(cn__gpu_call *c) { return cn__gpu_norm(c, true); }
+static bool layer_norm_gpu(cn_gpu_call *c) { return cn__gpu_norm(c, true); }
 
 const cn_op cn__op_layer_norm = {
     .call = "layer_norm(Tensor input, int normalized_dims, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
@@ -171,7 +171,7 @@ static void layer_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const 
 }
 static void layer_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, layer_norm_backward_define); }
 static void layer_norm_backward_cpu(const cn_kernel *k) { backward(k, true); }
-static bool layer_norm_backward_gpu(cn__gpu_call *c) { return cn__gpu_norm_backward(c, true); }
+static bool layer_norm_backward_gpu(cn_gpu_call *c) { return cn__gpu_norm_backward(c, true); }
 
 const cn_op cn__op_layer_norm_backward = {
     .call = "_layer_norm_backward(Tensor grad, Tensor input, Tensor? weight, int normalized_dims, float eps) -> "
@@ -210,7 +210,7 @@ static cn_tensor *rms_norm_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
 }
 
 static void rms_norm_cpu(const cn_kernel *k) { forward(k, false); }
-static bool rms_norm_gpu(cn__gpu_call *c) { return cn__gpu_norm(c, false); }
+static bool rms_norm_gpu(cn_gpu_call *c) { return cn__gpu_norm(c, false); }
 
 const cn_op cn__op_rms_norm = {
     .call = "rms_norm(Tensor input, int normalized_dims, Tensor? weight=None, float eps=1.1920929e-07) -> Tensor",
@@ -248,7 +248,7 @@ static void rms_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const vo
 }
 static void rms_norm_backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, rms_norm_backward_define); }
 static void rms_norm_backward_cpu(const cn_kernel *k) { backward(k, false); }
-static bool rms_norm_backward_gpu(cn__gpu_call *c) { return cn__gpu_norm_backward(c, false); }
+static bool rms_norm_backward_gpu(cn_gpu_call *c) { return cn__gpu_norm_backward(c, false); }
 
 const cn_op cn__op_rms_norm_backward = {
     .call = "_rms_norm_backward(Tensor grad, Tensor input, Tensor? weight, int normalized_dims, float eps) -> "

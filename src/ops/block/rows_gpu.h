@@ -1,17 +1,11 @@
-/* rows_gpu.h: kernels on the GPU that reduce rows. A workgroup holds several rows, each shared by `lanes` invocations.
-
-   The code has `fn kernel(group: u32, local: u32)` and may use
-     row_of(group, local), lane_of(local)   which row (it may lie behind the last), which of its LANES
-     row_sum(local, x), row_sum2, row_max   over the lanes of a row: f32, vec2<f32>, f32; in a fixed order
-     group_sum2(local, x)                   over all invocations, vec2<f32>
-   All invocations must come to them, those of rows behind the last too. */
+/* rows_gpu.h: kernels on the GPU that reduce rows, with the parts of rows.wgsl. A workgroup holds several rows, each shared
+   by `lanes` invocations. */
 #ifndef CN_OPS_ROWS_GPU_H
 #define CN_OPS_ROWS_GPU_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 
-enum { CN__GPU_ROWS_SIZE = 256 /* invocations of a group */ };
-#define CN__GPU_LOWEST "-3.4028234e38"
+enum { CN__GPU_ROWS_SIZE = 256 /* invocations of a workgroup */ };
 
 typedef struct cn__gpu_rows {
     int64_t rows;
@@ -27,7 +21,8 @@ static inline int64_t cn__gpu_rows_groups(const cn__gpu_rows *r)
     return (r->rows + cn__gpu_rows_at_once(r) - 1) / cn__gpu_rows_at_once(r);
 }
 
-/* bytes: of var<workgroup> that the code declares itself */
-bool cn__gpu_run_rows(cn__gpu_call *c, const cn__gpu_rows *r, int64_t groups, int bytes, const char *code);
+/* Launches a kernel of a shader that uses parts of rows.wgsl. */
+bool cn__gpu_run_rows(cn_gpu_call *c, const cn__gpu_rows *r, int64_t groups, const char *shader, const char *kernel,
+                      const cn_gpu_hole *holes);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "ops/block/block.h"
 #include "ops/block/rows_gpu.h"
+#include "gpu/shaders.h"
 #include "ops/kernels.h"
 
 
@@ -49,78 +50,24 @@ static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
     return cn_apply(op, &x, 1, &(cn__softmax_attrs){ at }, NULL);
 }
 
-/* ---- on the GPU: x (outer, n, inner) as par 0..2, a row in outer · inner; elements of it lie `inner` apart.
-   WGSL promises nothing about infinities, so that they are looked for: a row with NaN or +inf, or of -inf alone, is NaN. */
+/* ---- on the GPU ---- */
 
-static const char gpu_row[] = "fn begin_of(row: u32) -> u32 { return row / par(2u) * par(1u) * par(2u) + row % par(2u); }\n"
-                              "fn exp_down(x: f32) -> f32 { return select(exp(x), 0.0, x < -104.0); }\n";
-
-static const char gpu_forward[] = "fn kernel(group: u32, local: u32) {\n"
-                                  "    let row = row_of(group, local); let inner = par(2u);\n"
-                                  "    let stop = select(0u, par(1u), row < par(0u) * inner);\n"
-                                  "    let at = begin_of(row);\n"
-                                  "    var top = " CN__GPU_LOWEST ";\n"
-                                  "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-                                  "        let x = in0(at + k * inner);\n"
-                                  "        top = select(top, x, x > top);\n"
-                                  "    }\n"
-                                  "    top = row_max(local, top);\n"
-                                  "    var sum = 0.0;\n"
-                                  "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-                                  "        sum += exp_down(in0(at + k * inner) - top);\n"
-                                  "    }\n"
-                                  "    sum = row_sum(local, sum);\n"
-                                  "    if (isinf(top) || sum == 0.0) { sum = not_a_number(); }\n"
-                                  "    let scale = %s;\n"
-                                  "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-                                  "        let i = at + k * inner;\n"
-                                  "        put(i, %s);\n"
-                                  "    }\n"
-                                  "}\n";
-
-static const char gpu_backward[] = "fn kernel(group: u32, local: u32) {\n"
-                                   "    let row = row_of(group, local); let inner = par(2u);\n"
-                                   "    let stop = select(0u, par(1u), row < par(0u) * inner);\n"
-                                   "    let at = begin_of(row);\n"
-                                   "    var sum = 0.0;\n"
-                                   "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-                                   "        let i = at + k * inner;\n"
-                                   "        sum += %s;\n"
-                                   "    }\n"
-                                   "    sum = row_sum(local, sum);\n"
-                                   "    for (var k = lane_of(local); k < stop; k += LANES) {\n"
-                                   "        let i = at + k * inner;\n"
-                                   "        put(i, %s);\n"
-                                   "    }\n"
-                                   "}\n";
-
-static bool gpu_rows(cn__gpu_call *c, const char *kernel)
+static bool run_gpu(cn_gpu_call *c, const char *kernel, bool is_log)
 {
     const cn__columns s = cn__columns_of(c->in[0].ndim, c->in[0].shape, ((const cn__softmax_attrs *)c->attrs)->axis);
     if (!c->in[0].numel) return true;
     const cn__gpu_rows r = cn__gpu_rows_of(s.outer * s.inner, s.n, s.inner);
-    cn__gpu_param(c, (uint32_t)s.outer);
-    cn__gpu_param(c, (uint32_t)s.n);
-    cn__gpu_param(c, (uint32_t)s.inner);
-    return cn__gpu_run_rows(c, &r, cn__gpu_rows_groups(&r), 0, kernel ? cn__gpu_text(c, "%s%s", gpu_row, kernel) : NULL);
+    cn_gpu_param(c, s.outer);
+    cn_gpu_param(c, s.n);
+    cn_gpu_param(c, s.inner);
+    return cn__gpu_run_rows(c, &r, cn__gpu_rows_groups(&r), cn__wgsl_softmax, kernel,
+                            CN_GPU_HOLES(CN_GPU_FLAG("log", is_log)));
 }
 
-static bool softmax_gpu(cn__gpu_call *c)
-{
-    return gpu_rows(c, cn__gpu_text(c, gpu_forward, "1.0 / sum", "exp_down(in0(i) - top) * scale"));
-}
-static bool log_softmax_gpu(cn__gpu_call *c)
-{
-    return gpu_rows(c, cn__gpu_text(c, gpu_forward, "log(sum)", "in0(i) - top - scale"));
-}
-static bool softmax_backward_gpu(cn__gpu_call *c)
-{
-    return gpu_rows(c, cn__gpu_text(c, gpu_backward, "in0(i) * in1(i)", "in1(i) * (in0(i) - sum)"));
-}
-static bool log_softmax_backward_gpu(cn__gpu_call *c)
-{
-    return gpu_rows(c, cn__gpu_text(c, gpu_backward, "in0(i)", "in0(i) - exp_down(in1(i)) * sum"));
-}
+static bool softmax_gpu(cn_gpu_call *c) { return run_gpu(c, "forward", false); }
+static bool log_softmax_gpu(cn_gpu_call *c) { return run_gpu(c, "forward", true); }
+static bool softmax_backward_gpu(cn_gpu_call *c) { return run_gpu(c, "backward", false); }
+static bool log_softmax_backward_gpu(cn_gpu_call *c) { return run_gpu(c, "backward", true); }
 
 /* ---- softmax */
 

@@ -1,4 +1,4 @@
-/* Convolutions on the GPU. All three are the same product, with different numbers:
+/* Convolutions on the GPU. All three are the same product (conv.wgsl), with different numbers:
 
        out[row, column] = sum over k of a[row, k] · b[k, column]
 
@@ -7,39 +7,26 @@
        conv_input_grad      weight   y    c     (n, p)      (o, t)
        conv_weight_grad     y        x    o     (c, t)      (n, p)
 
-   Columns and k are numbers of four digits: an image or channel, and a place on three axes. b is never written down: its
-   element is an image's at `base + scale · digit of the column + scale · digit of k` of each axis, or 0 where that lies
-   outside. A transposed convolution of stride s meets a pixel with every s-th tap at most: its pixels are sorted by which
-   taps they meet into s problems an axis (phases), each one of stride 1 with fewer taps.
-
-   Where there are few outputs and long sums, the sums are cut into parts and added up, in order, by a second launch. */
-#include <stdarg.h>
-#include <stdio.h>
-
+   A transposed convolution of stride s meets a pixel with every s-th tap at most: its pixels are sorted by which taps they
+   meet into s problems an axis (phases), each one of stride 1 with fewer taps. Where there are few outputs and long sums, the
+   sums are cut into parts, which a second launch adds up in order. */
+#include "gpu/shaders.h"
 #include "ops/contract/conv_gpu.h"
 
 /* ---- a problem as numbers ---- */
 
-/* f: radices of a column's digits, m: of k's; s: scale; b, a, o: how far the next row, group or digit lies in b, in a, in
-   the result. Digit 0 is the image's or channel's, the others those of the axes. */
-/* clang-format off */
-#define NUMBERS(ONE, AXES)                            \
-    ONE(rows) ONE(columns) ONE(depth) AXES(f) AXES(m) \
-    AXES(fs) AXES(ms) AXES(base) AXES(lim)            \
-    ONE(bg) ONE(bf) ONE(bm) AXES(b)                   \
-    ONE(ag) ONE(arow) ONE(abase) ONE(am0) AXES(am)    \
-    ONE(og) ONE(orow) ONE(obase) ONE(of0) AXES(of)
-/* clang-format on */
-#define FIELD(name)  int64_t name;
-#define FIELDS(name) int64_t name[3];
-#define NAME(name)   #name,
-#define NAMES(name)  #name "1", #name "2", #name "3",
-
+/* In the order in which conv.wgsl reads them. f: radices of a column's digits, m: of k's; fs, ms: scales; b, a, o: how far
+   the next row, group or digit lies in b, in a, in the result. Digit 0 is the image's or channel's, the others those of the
+   axes. */
 typedef struct problem {
-    NUMBERS(FIELD, FIELDS)
+    int64_t rows, columns, depth;
+    int64_t f[3], m[3], fs[3], ms[3], base[3], lim[3];
+    int64_t bg, bf, bm, b[3];
+    int64_t ag, arow, abase, am0, am[3];
+    int64_t og, orow, obase, of0, of[3];
 } problem;
-static const char *const names[] = { NUMBERS(NAME, NAMES) };
-enum { COUNT = sizeof names / sizeof *names, HEAD = 5 };
+enum { COUNT = sizeof(problem) / sizeof(int64_t), HEAD = 5 };
+_Static_assert(COUNT == 41, "conv.wgsl reads so many");
 
 static void set3(int64_t *v, int64_t a, int64_t b, int64_t c) { v[0] = a, v[1] = b, v[2] = c; }
 static void copy3(int64_t *v, const int64_t *from) { set3(v, from[0], from[1], from[2]); }
@@ -175,262 +162,60 @@ static void choose_parts(form *f, const problem *p, int64_t groups, bool softwar
     f->parts = at_least_one(f->parts);
 }
 
-/* ---- the text ---- */
-
-typedef struct text {
-    char v[16384];
-    size_t n;
-    bool failed;
-} text;
-
-static void say(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(text *t, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    const int n = vsnprintf(t->v + t->n, sizeof t->v - t->n, format, list);
-    va_end(list);
-    if (n < 0 || (size_t)n >= sizeof t->v - t->n) t->failed = true;
-    else t->n += (size_t)n;
-}
-
-static const char digit_of[4] = { 'x', 'y', 'z', 'w' };
-
-/* Axes that are not there have the digit 0. */
-static void say_digits(text *t, const form *f)
-{
-    const int first = 4 - f->axes;
-    say(t, "fn digits(k: i32, radix: vec4<i32>) -> vec4<i32> {\n    var d = vec4<i32>(); var rest = k;\n");
-    for (int d = 3; d >= first; d--)
-        say(t, "    { let q = rest / radix.%c; d.%c = rest - q * radix.%c; rest = q; }\n", digit_of[d], digit_of[d],
-            digit_of[d]);
-    say(t, "    d.x = rest;\n    return d;\n}\n"
-           "fn advance(m: vec4<i32>, step: vec4<i32>, radix: vec4<i32>) -> vec4<i32> {\n    var n = m + step;\n");
-    for (int d = 3; d >= first; d--)
-        say(t, "    if (n.%c >= radix.%c) { n.%c -= radix.%c; n.%c++; }\n", digit_of[d], digit_of[d], digit_of[d],
-            digit_of[d], digit_of[d > first ? d - 1 : 0]);
-    say(t, "    return n;\n}\n");
-}
-
-static void say_functions(text *t, const form *f)
-{
-    say(t, "fn a(i: i32) -> f32 { return in%d(u32(i)); }\nfn b(i: i32) -> f32 { return in%d(u32(i)); }\n", f->a, f->b);
-    say(t, "fn store(part: i32, i: i32, v: f32) { ");
-    if (f->parts > 1) say(t, "set_tmp(u32(part) * par(4u) + u32(i), bitcast<u32>(v)); }\n");
-    else say(t, "put(u32(i), v); }\n");
-    say_digits(t, f);
-}
-
-/* Which rows, columns, group, part and problem a group has, and the problem's numbers. */
-static void say_head(text *t, const form *f)
-{
-    say(t,
-        "fn kernel(group: u32, local: u32) {\n    var rest = group;\n"
-        "    let row = i32(rest %% par(0u)) * %d; rest /= par(0u);\n"
-        "    let first = i32(rest %% par(1u)) * %d; rest /= par(1u);\n"
-        "    let g = i32(rest %% par(2u)); rest /= par(2u);\n"
-        "    let parts = i32(par(3u)); let part = i32(rest) %% parts;\n"
-        "    let problem = %du + rest / par(3u) * %du;\n",
-        rows_at_once(f), columns_at_once(f), HEAD, COUNT);
-    for (int i = 0; i < COUNT; i++) say(t, "    let %s = pari(problem + %du);\n", names[i], i);
-    say(t, "    if (first >= columns) { return; }\n"
-           "    let each = (depth + parts - 1) / parts; let begin = part * each; let end = min(depth, begin + each);\n"
-           "    let radix = vec4<i32>(0, m1, m2, m3);\n    let group_b = g * bg; let group_a = g * ag + abase;\n");
-}
-
-/* Where a column's image begins: names end in j. */
-static void say_column(text *t, const form *f, int j, const char *column)
-{
-    say(t, "    let d%d = digits(min(%s, columns - 1), vec4<i32>(0, f1, f2, f3));\n", j, column);
-    for (int d = 4 - f->axes; d < 4; d++)
-        say(t, "    let q%d_%d = d%d.%c * fs%d + base%d;\n", d, j, j, digit_of[d], d, d);
-    say(t, "    let from%d = group_b + d%d.x * bf", j, j);
-    for (int d = 4 - f->axes; d < 4; d++) say(t, " + q%d_%d * b%d", d, j, d);
-    say(t, ";\n");
-}
-
-/* What k (its digits in m) adds to places in b and a. */
-static void say_k(text *t, const form *f, const char *m, bool of_a, bool of_b)
-{
-    if (of_b) {
-        for (int d = 4 - f->axes; d < 4; d++) say(t, "        let k%d = %s.%c * ms%d;\n", d, m, digit_of[d], d);
-        say(t, "        let shift = %s.x * bm", m);
-        for (int d = 4 - f->axes; d < 4; d++) say(t, " + k%d * b%d", d, d);
-        say(t, ";\n");
-    }
-    if (!of_a) return;
-    say(t, "        let w = group_a + %s.x * am0", m);
-    for (int d = 4 - f->axes; d < 4; d++) say(t, " + %s.%c * am%d", m, digit_of[d], d);
-    say(t, ";\n");
-}
-
-/* An element of b as xj; within: what must be true besides, or NULL. */
-static void say_fetch(text *t, const form *f, int j, const char *within)
-{
-    if (!f->checked && !within) {
-        say(t, "        let x%d = b(from%d + shift);\n", j, j);
-        return;
-    }
-    say(t, "        let ok%d = %s", j, within ? within : "");
-    for (int d = 4 - f->axes; d < 4 && f->checked; d++)
-        say(t, "%su32(q%d_%d + k%d) < u32(lim%d)", within || d > 4 - f->axes ? " && " : "", d, j, d, d);
-    say(t, ";\n        let x%d = select(0.0, b(select(0, from%d + shift, ok%d)), ok%d);\n", j, j, j, j);
-}
-
-static const char *sum_type(const form *f) { return f->vector == 1 ? "f32" : "vec4<f32>"; }
-
-static void say_sums(text *t, const form *f)
-{
-    for (int j = 0; j < f->columns; j++)
-        for (int v = 0; v < f->vectors; v++) say(t, "    var s%d_%d = %s();\n", v, j, sum_type(f));
-}
-
-/* own_row, own_column: an invocation's first; between: rows from one to its next. What is done with a result stands in the
-   text once: it may be long, and compilers would repeat it for each of them. */
-static void say_stores(text *t, const form *f, const char *own_row, int between, const char *own_column)
-{
-    const int rows = f->vector * f->vectors;
-    say(t, "    var sums: array<f32, %d>; var to: array<i32, %d>;\n", rows * f->columns, f->columns);
-    for (int j = 0; j < f->columns; j++) {
-        if (f->tiled) say(t, "    let e%d = digits(%s + %d, vec4<i32>(0, f1, f2, f3));\n", j, own_column, j * f->lanes);
-        else say(t, "    let e%d = d%d;\n", j, j);
-        say(t, "    to[%d] = e%d.x * of0 + e%d.y * of1 + e%d.z * of2 + e%d.w * of3;\n", j, j, j, j, j);
-        for (int r = 0; r < rows; r++) {
-            const char part[3] = { '.', digit_of[r % f->vector], 0 };
-            say(t, "    sums[%d] = s%d_%d%s;\n", j * rows + r, r / f->vector, j, f->vector > 1 ? part : "");
-        }
-    }
-    say(t,
-        "    for (var j = 0; j < min(%d, (columns - %s + %d) / %d); j++) {\n"
-        "        let first_row = to[j] + g * og + obase + %s * orow;\n"
-        "        for (var r = 0; r < min(%d, (rows - %s + %d) / %d); r++) {\n"
-        "            store(part, first_row + r * %d * orow, sums[j * %d + r]);\n        }\n    }\n}\n",
-        f->columns, own_column, f->lanes - 1, f->lanes, own_row, rows, own_row, between - 1, between, between, rows);
-}
-
-static void say_alone(text *t, const form *f)
-{
-    say_functions(t, f);
-    say_head(t, f);
-    for (int j = 0; j < f->columns; j++) {
-        char column[64];
-        snprintf(column, sizeof column, "first + i32(local) + %d", j * f->lanes);
-        say_column(t, f, j, column);
-    }
-    for (int r = 0; r < f->vector * f->vectors; r++) say(t, "    let r%d = min(row + %d, rows - 1) * arow;\n", r, r);
-    say_sums(t, f);
-    say(t, "    var m = digits(begin, radix);\n    for (var k = begin; k < end; k++) {\n");
-    say_k(t, f, "m", true, true);
-    for (int j = 0; j < f->columns; j++) say_fetch(t, f, j, NULL);
-    for (int v = 0; v < f->vectors; v++) {
-        if (f->vector == 1) say(t, "        let w%d = a(w + r%d);\n", v, v);
-        else
-            say(t, "        let w%d = vec4<f32>(a(w + r%d), a(w + r%d), a(w + r%d), a(w + r%d));\n", v, 4 * v,
-                4 * v + 1, 4 * v + 2, 4 * v + 3);
-        for (int j = 0; j < f->columns; j++)
-            say(t, "        s%d_%d = fma(w%d, %s(x%d), s%d_%d);\n", v, j, v, sum_type(f), j, v, j);
-    }
-    say(t, "        m = advance(m, vec4<i32>(0, 0, 0, 1), radix);\n    }\n");
-    say_stores(t, f, "row", 1, "(first + i32(local))");
-}
-
-/* A group brings 16 k of its rows and columns into workgroup memory at a time: a's with neighbours in k, b's with
-   neighbours among the columns read side by side. */
-static void say_tiled(text *t, const form *f)
-{
-    const int rows = rows_at_once(f), size = f->row_lanes * f->lanes, every = size / TILE_COLUMNS;
-    say(t, "var<workgroup> tile_a: array<f32, %d>;\nvar<workgroup> tile_b: array<f32, %d>;\n", TILE_DEPTH * (rows + 1),
-        TILE_DEPTH * TILE_COLUMNS);
-    say_functions(t, f);
-    say_head(t, f);
-    say(t,
-        "    let x = i32(local) %% %d; let y = i32(local) / %d;\n"
-        "    let column = i32(local) %% %d; let line = i32(local) / %d;\n",
-        f->lanes, f->lanes, TILE_COLUMNS, TILE_COLUMNS);
-    say_column(t, f, 0, "first + column");
-    for (int r = 0; r < 4; r++) say(t, "    let r%d = min(row + y + %d, rows - 1) * arow;\n", r, r * f->row_lanes);
-    say_sums(t, f);
-    say(t,
-        "    var m = digits(begin + x, radix); let m_step = digits(%d, radix);\n"
-        "    var n = digits(begin + line, radix); let n_step = digits(%d, radix);\n"
-        "    for (var k = begin; k < end; k += %d) {\n",
-        TILE_DEPTH, every, TILE_DEPTH);
-    say_k(t, f, "m", true, false);
-    say(t, "        let some = k + x < end;\n");
-    for (int r = 0; r < 4; r++)
-        say(t, "        tile_a[x * %d + y + %d] = select(0.0, a(select(0, w + r%d, some)), some);\n", rows + 1,
-            r * f->row_lanes, r);
-    say(t, "        m = advance(m, m_step, radix);\n        for (var i = line; i < %d; i += %d) {\n", TILE_DEPTH,
-        every);
-    say_k(t, f, "n", false, true);
-    say_fetch(t, f, 0, "k + i < end");
-    say(t,
-        "        tile_b[i * %d + column] = x0;\n        n = advance(n, n_step, radix);\n        }\n"
-        "        workgroupBarrier();\n        for (var i = 0; i < %d; i++) {\n"
-        "        let at = i * %d + y;\n"
-        "        let w0 = vec4<f32>(tile_a[at], tile_a[at + %d], tile_a[at + %d], tile_a[at + %d]);\n",
-        TILE_COLUMNS, TILE_DEPTH, rows + 1, f->row_lanes, 2 * f->row_lanes, 3 * f->row_lanes);
-    for (int j = 0; j < f->columns; j++)
-        say(t, "        s0_%d = fma(w0, vec4<f32>(tile_b[i * %d + x + %d]), s0_%d);\n", j, TILE_COLUMNS, j * f->lanes,
-            j);
-    say(t, "        }\n        workgroupBarrier();\n    }\n");
-    say_stores(t, f, "(row + y)", f->row_lanes, "(first + x)");
-}
-
 /* ---- launches ---- */
 
-static void add_problem(cn__gpu_call *c, problem p)
+static void add_problem(cn_gpu_call *c, problem p)
 {
     for (int d = 0; d < 3; d++) { /* divided by, even where there is nothing to divide */
         p.f[d] = at_least_one(p.f[d]);
         p.m[d] = at_least_one(p.m[d]);
     }
     int64_t words[COUNT];
-    _Static_assert(sizeof words == sizeof p, "a name for every number");
     memcpy(words, &p, sizeof p);
-    for (int i = 0; i < COUNT; i++) cn__gpu_param(c, (uint32_t)words[i]);
+    for (int i = 0; i < COUNT; i++) cn_gpu_param(c, words[i]);
 }
 
 /* Problems that differ in numbers alone, the first of which has the most columns. */
-static bool launch(cn__gpu_call *c, const form *f, const problem *p, int64_t problems)
+static bool launch(cn_gpu_call *c, const form *f, const problem *p, int64_t problems)
 {
-    text t = { .n = 0 };
-    (f->tiled ? say_tiled : say_alone)(&t, f);
-    if (t.failed) return cn__fail(c->ctx, CN_UNSUPPORTED, "%s: the kernel's text is too long", c->op->name);
     const int64_t row_blocks = ceil_div(p->rows, rows_at_once(f)),
                   column_blocks = ceil_div(p->columns, columns_at_once(f));
     const int64_t head[HEAD] = { row_blocks, column_blocks, f->groups, f->parts, f->numel };
-    cn__gpu_params_clear(c);
-    for (int i = 0; i < HEAD; i++) cn__gpu_param(c, (uint32_t)head[i]);
+    cn_gpu_params_clear(c);
+    for (int i = 0; i < HEAD; i++) cn_gpu_param(c, head[i]);
     for (int64_t i = 0; i < problems; i++) add_problem(c, p[i]);
-    return cn__gpu_run_groups(
-        c, &(cn__gpu_launch){ .code = cn__gpu_text(c, "%s", t.v),
-                              .groups = row_blocks * column_blocks * f->groups * f->parts * problems,
-                              .size = f->lanes * f->row_lanes,
-                              .group_bytes = f->tiled ? TILE_DEPTH * (rows_at_once(f) + 1 + TILE_COLUMNS) * 4 : 0 });
+    const int bytes = f->tiled ? TILE_DEPTH * (rows_at_once(f) + 1 + TILE_COLUMNS) * 4 : 0;
+    return cn_gpu_run(
+        c, &(cn_gpu_launch){ .shader = cn__wgsl_conv,
+                             .kernel = "conv",
+                             .holes = CN_GPU_HOLES(CN_GPU_NUMBER("a", f->a), CN_GPU_NUMBER("b", f->b),
+                                                   CN_GPU_FLAG("checked", f->checked), CN_GPU_NUMBER("axes", f->axes),
+                                                   CN_GPU_FLAG("tiled", f->tiled), CN_GPU_FLAG("parts", f->parts > 1),
+                                                   CN_GPU_NUMBER("vector", f->vector), CN_GPU_NUMBER("vectors", f->vectors),
+                                                   CN_GPU_NUMBER("columns", f->columns), CN_GPU_NUMBER("lanes", f->lanes),
+                                                   CN_GPU_NUMBER("row_lanes", f->row_lanes), CN_GPU_NUMBER("bytes", bytes)),
+                             .groups = row_blocks * column_blocks * f->groups * f->parts * problems,
+                             .size = f->lanes * f->row_lanes });
 }
 
-static bool add_up(cn__gpu_call *c, const form *f)
+static bool add_up(cn_gpu_call *c, const form *f)
 {
     if (f->parts == 1) return true;
-    cn__gpu_params_clear(c);
-    cn__gpu_param(c, (uint32_t)f->parts);
-    cn__gpu_param(c, (uint32_t)f->numel);
-    return cn__gpu_each(c, f->numel,
-                        cn__gpu_text(c,
-                                     "fn each(i: u32) {\n    var sum = 0.0;\n    for (var p = 0u; p < par(0u); p++) { "
-                                     "sum += bitcast<f32>(tmp(p * par(1u) + i)); }\n    put(i, sum);\n}\n"));
+    cn_gpu_params_clear(c);
+    cn_gpu_param(c, f->parts);
+    cn_gpu_param(c, f->numel);
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_conv, .kernel = "add_parts", .each = f->numel });
 }
 
 /* p: the largest problem of so many. */
-static void choose(cn__gpu_call *c, form *f, const problem *p, int64_t problems)
+static void choose(cn_gpu_call *c, form *f, const problem *p, int64_t problems)
 {
     const bool software = strcmp(c->limits->kind, "software") == 0;
     if (software || p->rows <= 16) choose_alone(f, p, software);
     else choose_tiles(f, p);
     const int64_t blocks = ceil_div(p->rows, rows_at_once(f)) * ceil_div(p->columns, columns_at_once(f));
     choose_parts(f, p, blocks * f->groups * problems, software);
-    if (f->parts > 1) cn__gpu_scratch(c, f->parts * f->numel);
+    if (f->parts > 1) cn_gpu_scratch(c, f->parts * f->numel);
 }
 
 /* ---- the operators ---- */
@@ -454,7 +239,7 @@ static int axes_of(const cn__conv_sizes *s, const cn__conv_attrs *a)
 
 static bool is_padded(const cn__conv_attrs *a) { return a->padding[0] || a->padding[1] || a->padding[2]; }
 
-bool cn__conv_gpu(cn__gpu_call *c)
+bool cn__conv_gpu(cn_gpu_call *c)
 {
     cn__conv_attrs a = *(const cn__conv_attrs *)c->attrs;
     cn__conv_sizes s;
@@ -468,7 +253,7 @@ bool cn__conv_gpu(cn__gpu_call *c)
     return launch(c, &f, &p, 1) && add_up(c, &f);
 }
 
-bool cn__conv_weight_gpu(cn__gpu_call *c)
+bool cn__conv_weight_gpu(cn_gpu_call *c)
 {
     cn__conv_attrs a = *(const cn__conv_attrs *)c->attrs;
     cn__conv_sizes s;
@@ -482,7 +267,7 @@ bool cn__conv_weight_gpu(cn__gpu_call *c)
     return launch(c, &f, &p, 1) && add_up(c, &f);
 }
 
-bool cn__conv_input_gpu(cn__gpu_call *c)
+bool cn__conv_input_gpu(cn_gpu_call *c)
 {
     enum { AT_ONCE = 64 };
     cn__conv_attrs a = *(const cn__conv_attrs *)c->attrs;

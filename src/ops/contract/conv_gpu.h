@@ -2,11 +2,11 @@
 #ifndef CN_OPS_CONTRACT_CONV_GPU_H
 #define CN_OPS_CONTRACT_CONV_GPU_H
 
-#include "gpu/kernel.h"
+#include "cairn/kernel.h"
 #include "ops/contract/contract.h"
 
-bool cn__conv_gpu(cn__gpu_call *c);
-bool cn__conv_input_gpu(cn__gpu_call *c);
-bool cn__conv_weight_gpu(cn__gpu_call *c);
+bool cn__conv_gpu(cn_gpu_call *c);
+bool cn__conv_input_gpu(cn_gpu_call *c);
+bool cn__conv_weight_gpu(cn_gpu_call *c);
 
 #endif

@@ -1,0 +1,240 @@
+// recurrent. A workgroup computes 16 rows of the batch by 16 columns: of each step the product with w, in tiles of 16 through
+// workgroup memory, then the gates of its own elements. Rows of the batch know nothing of each other, but a step's product
+// needs all columns of the step before. So either (small widths) a workgroup has all columns and goes through all steps in one
+// launch, with storageBarrier between them; or there is a launch for each step. The kernel is the same: par(0..2): T, B, H;
+// 3 and 4: steps of this launch; 5: tiles of 16 columns of a workgroup.
+//
+// States lie in scratch memory, two of what products read: a step reads one and writes the other.
+//! hole kind = tanh | relu | lstm | gru
+//! hole gates = 1 | 3 | 4
+//! hole reverse = true | false
+
+//! part shared
+//! uses par
+const GATES = {{gates}}u;
+const REVERSE = {{reverse}};
+fn f(w: u32) -> f32 { return bitcast<f32>(w); }
+fn w(x: f32) -> u32 { return bitcast<u32>(x); }
+fn step_of(s: u32) -> u32 { return select(s, par(0u) - 1u - s, REVERSE); }
+fn sigmoid(x: f32) -> f32 { return 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0))); }
+fn tanh_(x: f32) -> f32 { return tanh(clamp(x, -20.0, 20.0)); }
+
+//! part steps
+//! uses par
+// Steps of this launch; product and finish are the forward's or the backward's.
+fn kernel(group: u32, local: u32) {
+    let H = par(2u); let tiles = (H + 15u) / 16u; let sets = (tiles + par(5u) - 1u) / par(5u);
+    let row0 = group / sets * 16u; let first = group % sets * par(5u);
+    for (var s = par(3u); s < par(4u); s++) {
+        for (var tile = first; tile < min(tiles, first + par(5u)); tile++) {
+            let sum = product(s, row0, tile * 16u, local);
+            let b = row0 + local / 16u; let j = tile * 16u + local % 16u;
+            if (b < par(1u) && j < H) { finish(s, b, j, sum); }
+        }
+        storageBarrier();
+    }
+}
+
+//! part gates
+//! uses shared
+// h of (b, j), from x and p, GATES of each. row: among T·B; at: of (b, j)
+//! if kind tanh
+fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, GATES>) -> f32 {
+    return tanh_(x[0] + p[0]);
+}
+//! end
+//! if kind relu
+fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, GATES>) -> f32 {
+    let a = x[0] + p[0];
+    return select(a, 0.0, a < 0.0);
+}
+//! end
+//! if kind lstm
+//! uses in4 out1 out2 par tmp set_tmp
+fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, GATES>) -> f32 {
+    let H = par(2u); let mine = 2u * par(1u) * H + at;
+    var c = 0.0;
+    if (s == 0u) { c = in4(at); } else { c = f(tmp(mine)); }
+    let i = sigmoid(x[0] + p[0]); let forget = sigmoid(x[1] + p[1]);
+    let g = tanh_(x[2] + p[2]); let o = sigmoid(x[3] + p[3]);
+    c = forget * c + i * g;
+    set_tmp(mine, w(c));
+    out1(row * H + j, c);
+    let to = row * 4u * H + j;
+    out2(to, i); out2(to + H, forget); out2(to + 2u * H, g); out2(to + 3u * H, o);
+    return o * tanh_(c);
+}
+//! end
+//! if kind gru
+//! uses out2 par
+fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, GATES>) -> f32 {
+    let H = par(2u); let to = row * 4u * H + j;
+    let r = sigmoid(x[0] + p[0]); let z = sigmoid(x[1] + p[1]); let n = tanh_(x[2] + r * p[2]);
+    out2(to, r); out2(to + H, z); out2(to + 2u * H, n); out2(to + 3u * H, p[2]);
+    return (1.0 - z) * n + z * h_before(s, at);
+}
+//! end
+
+//! kernel forward
+//! uses in0 in1 in2=0.0 in3 out0 par tmp set_tmp shared steps gates
+//! workgroup 1024
+//! repeat g gates
+//! workgroup 1024
+//! end
+// p = h·wᵀ for the gates of (b, j): left holds h's tile, right those of w, as they lie. in2: bias
+var<workgroup> left: array<f32, 256>;
+var<workgroup> right: array<f32, 256 * GATES>;
+fn h_before(s: u32, at: u32) -> f32 {
+    if (s == 0u) { return in3(at); }
+    return f(tmp(s % 2u * par(1u) * par(2u) + at));
+}
+fn product(s: u32, row0: u32, column0: u32, local: u32) -> array<f32, GATES> {
+    let B = par(1u); let H = par(2u); let y = local / 16u; let x = local % 16u;
+    var sum: array<f32, GATES>;
+    for (var k0 = 0u; k0 < H; k0 += 16u) {
+        let k = k0 + x;
+        var v = 0.0;
+        if (row0 + y < B && k < H) { v = h_before(s, (row0 + y) * H + k); }
+        left[local] = v;
+        for (var g = 0u; g < GATES; g++) {
+            v = 0.0;
+            if (column0 + y < H && k < H) { v = in1((g * H + column0 + y) * H + k); }
+            right[g * 256u + x * 16u + y] = v;
+        }
+        workgroupBarrier();
+        for (var i = 0u; i < 16u; i++) {
+            let h = left[y * 16u + i];
+            for (var g = 0u; g < GATES; g++) { sum[g] += h * right[g * 256u + i * 16u + x]; }
+        }
+        workgroupBarrier();
+    }
+    return sum;
+}
+fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {
+    let B = par(1u); let H = par(2u); let row = step_of(s) * B + b; let at = b * H + j;
+    var x: array<f32, GATES>; var p = of_w;
+    for (var g = 0u; g < GATES; g++) {
+        x[g] = in0((row * GATES + g) * H + j);
+        p[g] += in2(g * H + j);
+    }
+    let h = gates(s, row, at, j, x, p);
+    out0(row * H + j, h);
+    set_tmp((s + 1u) % 2u * B * H + at, w(h));
+}
+
+//! part back
+//! uses shared
+// Leaves dx and of_h; returns what goes past the product to the step before.
+//! if kind tanh
+//! uses in5 out0 out2 par
+fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
+    let y = in5(row * par(2u) + j); let d = dh * (1.0 - y * y);
+    out0(row * par(2u) + j, d);
+    keep_of_h(s, b, j, d);
+    return 0.0;
+}
+fn last(at: u32, dh: f32) { out2(at, dh); }
+//! end
+//! if kind relu
+//! uses in5 out0 out2 par
+fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
+    let d = select(0.0, dh, in5(row * par(2u) + j) > 0.0);
+    out0(row * par(2u) + j, d);
+    keep_of_h(s, b, j, d);
+    return 0.0;
+}
+fn last(at: u32, dh: f32) { out2(at, dh); }
+//! end
+//! if kind lstm
+//! uses in1=0.0 in4 in6 in7 out0 out2 out3 par tmp set_tmp
+fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
+    let H = par(2u); let at = b * H + j; let to = row * 4u * H + j;
+    let i = in7(to); let forget = in7(to + H); let g = in7(to + 2u * H); let o = in7(to + 3u * H);
+    var dc = in1(row * H + j); var c_before = 0.0;
+    if (s > 0u) { dc += f(tmp(kept(1u) + at)); }
+    if (s + 1u < par(0u)) { c_before = in6(before); } else { c_before = in4(at); }
+    let tc = tanh_(in6(row * H + j));
+    let d = dc + dh * o * (1.0 - tc * tc);
+    give(s, b, row, j, 0u, d * g * (i * (1.0 - i)));
+    give(s, b, row, j, 1u, d * c_before * (forget * (1.0 - forget)));
+    give(s, b, row, j, 2u, d * i * (1.0 - g * g));
+    give(s, b, row, j, 3u, dh * tc * (o * (1.0 - o)));
+    set_tmp(kept(1u) + at, w(d * forget));
+    return 0.0;
+}
+fn give(s: u32, b: u32, row: u32, j: u32, gate: u32, v: f32) {
+    out0((row * 4u + gate) * par(2u) + j, v);
+    keep_of_h(s, b, gate * par(2u) + j, v);
+}
+fn last(at: u32, dh: f32) {
+    out2(at, dh);
+    out3(at, f(tmp(kept(1u) + at)));
+}
+//! end
+//! if kind gru
+//! uses in3 in5 in7 out0 out1 out2 par
+fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
+    let H = par(2u); let at = b * H + j; let to = row * 4u * H + j;
+    let r = in7(to); let z = in7(to + H); let n = in7(to + 2u * H);
+    var h = 0.0;
+    if (s + 1u < par(0u)) { h = in5(before); } else { h = in3(at); }
+    let d = dh * (1.0 - z) * (1.0 - n * n);
+    let dr = d * in7(to + 3u * H) * (r * (1.0 - r)); let dz = dh * (h - n) * (z * (1.0 - z));
+    give(s, b, row, j, 0u, dr, dr);
+    give(s, b, row, j, 1u, dz, dz);
+    give(s, b, row, j, 2u, d, d * r);
+    return dh * z;
+}
+fn give(s: u32, b: u32, row: u32, j: u32, gate: u32, dx: f32, of_h: f32) {
+    let to = (row * 3u + gate) * par(2u) + j;
+    out0(to, dx);
+    out1(to, of_h);
+    keep_of_h(s, b, gate * par(2u) + j, of_h);
+}
+fn last(at: u32, dh: f32) { out2(at, dh); }
+//! end
+
+//! kernel backward
+//! uses in0 in2 par tmp set_tmp shared steps back
+//! workgroup 2048
+// At (b, j): dh = what the step after left of it + its of_h·w + g; the gates make dx and of_h of it. Step -1 has no gates: dh
+// is then the gradient of h0. s counts from 0 at the last step. Scratch: of_h twice (B, G·H), carried dh and dc (B, H).
+// Operands: g, gc, w, h0, c0, y, c, saved.
+var<workgroup> left: array<f32, 256>;
+var<workgroup> right: array<f32, 256>;
+fn product(s: u32, row0: u32, column0: u32, local: u32) -> f32 {
+    let B = par(1u); let H = par(2u); let K = GATES * H; let y = local / 16u; let x = local % 16u;
+    if (s == 0u) { return 0.0; }
+    var sum = 0.0;
+    for (var k0 = 0u; k0 < K; k0 += 16u) {
+        var v = 0.0;
+        if (row0 + y < B && k0 + x < K) { v = f(tmp(s % 2u * B * K + (row0 + y) * K + k0 + x)); }
+        left[local] = v;
+        v = 0.0;
+        if (k0 + y < K && column0 + x < H) { v = in2((k0 + y) * H + column0 + x); }
+        right[local] = v;
+        workgroupBarrier();
+        for (var i = 0u; i < 16u; i++) { sum += left[y * 16u + i] * right[i * 16u + x]; }
+        workgroupBarrier();
+    }
+    return sum;
+}
+fn kept(n: u32) -> u32 { return (2u * GATES + n) * par(1u) * par(2u); }
+fn keep_of_h(s: u32, b: u32, k: u32, v: f32) {
+    let K = GATES * par(2u);
+    set_tmp((s + 1u) % 2u * par(1u) * K + b * K + k, w(v));
+}
+fn finish(s: u32, b: u32, j: u32, through: f32) {
+    let B = par(1u); let H = par(2u); let T = par(0u); let at = b * H + j;
+    var dh = through;
+    if (s > 0u) { dh += f(tmp(kept(0u) + at)); }
+    if (s == T) {
+        last(at, dh);
+        return;
+    }
+    let row = step_of(T - 1u - s) * B + b;
+    var before = 0u; // of the step before, where there is one
+    if (s + 1u < T) { before = (step_of(T - 2u - s) * B + b) * H + j; }
+    let rest = back(s, b, j, row, before, dh + in0(row * H + j));
+    set_tmp(kept(0u) + at, w(rest));
+}
