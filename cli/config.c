@@ -1,10 +1,10 @@
-/* Config files, and settings inside checkpoints.
+/* Reads and writes config files, and settings in checkpoints.
 
        # comment
-       threads = 2            for every command that has it
-       [train.gpt]            or [train]: every kind
+       threads = 2            for every command with this option
+       [train.gpt]            [train]: for every kind
        layers = 6
-       include = *.c          lists: a line for each */
+       include = *.c          a list has a line for each value */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* "train.gpt" and "train": the commands that a section speaks of; 0: none. */
+/* The commands that a section ("train.gpt", "train") is for; 0: none. */
 static unsigned commands_of(const char *section)
 {
     unsigned found = 0;
@@ -36,7 +36,7 @@ static unsigned commands_of(const char *section)
     return found;
 }
 
-/* Written "\n" for a line end, "\t" and "\\", as write_value does. In place. */
+/* Replaces "\n", "\t" and "\\", which write_value writes, in place. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -57,7 +57,7 @@ typedef struct place {
     source by;
 } place;
 
-static int take_key(const place *p, const char *key, const char *value)
+static int read_key(const place *p, const char *key, const char *value)
 {
     const option *any = find_option(p->section, key, strlen(key));
     if (!any) {
@@ -66,32 +66,34 @@ static int take_key(const place *p, const char *key, const char *value)
         return fail("%s: line %d: unknown key '%s'", p->path, p->line, key);
     }
     const option *mine = find_option(p->section & p->s->command->bit, key, strlen(key));
-    if (!mine || !strcmp(mine->name, "config")) return DONE; /* somebody else's */
+    if (!mine || !strcmp(mine->name, "config")) return DONE; /* the option of another command */
     char error[300];
     if (set_option(p->s, mine, value, p->by, error, sizeof error)) return DONE;
     return fail("%s: line %d: %s: %s", p->path, p->line, key, error);
 }
 
-static int take_line(place *p, char *line)
+static int read_line(place *p, char *line)
 {
     line = trim(line);
     if (!*line || *line == '#') return DONE;
     const size_t n = strlen(line);
     if (*line == '[') {
-        if (line[n - 1] != ']') return fail("%s: line %d: a section without ]: %s", p->path, p->line, line);
+        if (line[n - 1] != ']') return fail("%s: line %d: the section must end with ], got %s", p->path, p->line, line);
         line[n - 1] = 0;
         p->section = commands_of(trim(line + 1));
-        return p->section ? DONE : fail("%s: line %d: no command has a section [%s]", p->path, p->line, line + 1);
+        return p->section ? DONE
+                          : fail("%s: line %d: unknown section [%s]; sections are commands, such as [train.gpt]",
+                                 p->path, p->line, line + 1);
     }
     char *equals = strchr(line, '=');
-    if (!equals) return fail("%s: line %d: not 'key = value': %.60s", p->path, p->line, line);
+    if (!equals) return fail("%s: line %d: expected 'key = value', got '%.60s'", p->path, p->line, line);
     *equals = 0;
     char *value = trim(equals + 1);
     char *comment = strstr(value, " #");
     if (comment) *comment = 0;
     value = trim(value);
     unescape(value);
-    return take_key(p, trim(line), value);
+    return read_key(p, trim(line), value);
 }
 
 int read_config(settings *s, const char *path, source by)
@@ -106,7 +108,7 @@ int read_config(settings *s, const char *path, source by)
         next = at + n + (at[n] == '\n');
         at[n] = 0;
         p.line++;
-        code = take_line(&p, at);
+        code = read_line(&p, at);
     }
     free(t.bytes);
     return code;
@@ -144,7 +146,7 @@ int write_config(const settings *s, const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!f) return fail("%s: %s", path, strerror(errno));
-    fprintf(f, "# what this run was made with: cairn %s --config THIS\n[", s->command->name);
+    fprintf(f, "# settings of this run; use them with: cairn %s --config THIS-FILE\n[", s->command->name);
     for (const char *c = s->command->name; *c; c++) fputc(*c == ' ' ? '.' : *c, f);
     fprintf(f, "]\n");
     print_settings(s, f);
@@ -160,7 +162,7 @@ static void name_of(const option *o, int k, char *out, size_t size)
     else snprintf(out, size, "option/%s", o->name);
 }
 
-bool keep_settings(const settings *s, cn_dict *d)
+bool save_settings(const settings *s, cn_dict *d)
 {
     char name[64];
     bool ok = true;
@@ -174,7 +176,7 @@ bool keep_settings(const settings *s, cn_dict *d)
     return ok;
 }
 
-int take_settings(settings *s, const cn_dict *d)
+int load_settings(settings *s, const cn_dict *d)
 {
     char name[64], error[300];
     for (int i = 0; i < n_options; i++) {

@@ -1,4 +1,4 @@
-/* cairn devices: what can be computed on. */
+/* cairn devices: lists the CPU and the GPUs that Cairn can compute on. */
 #include <unistd.h>
 
 #include "cli.h"

@@ -1,5 +1,6 @@
 /* cairn doctor: compares every operator on a GPU with the CPU, at ordinary sizes and at sizes where drivers and kernels
-   tend to fail; then every form of the kernels that have several. It writes a verdict that contexts on that GPU read. */
+   tend to fail; then every form of the kernels that have several. It writes a verdict, which contexts on that GPU
+   read. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@ typedef struct doctor_visit {
     /* of the operator, cliff or form that is being tried */
     int checks, bad;
     double worst;
-    char words[400]; /* about the first failed check */
+    char message[400]; /* about the first failed check */
 } visit;
 
 static bool open_gpu(visit *v)
@@ -44,18 +45,18 @@ static void begin(visit *v)
 {
     v->checks = v->bad = 0;
     v->worst = 0;
-    v->words[0] = 0;
+    v->message[0] = 0;
 }
 
-static void note(void *user, bool ok, const char *words)
+static void note(void *user, bool ok, const char *message)
 {
     visit *v = user;
     v->checks++;
     if (ok) return;
-    if (!v->bad++) snprintf(v->words, sizeof v->words, "%s", words);
+    if (!v->bad++) snprintf(v->message, sizeof v->message, "%s", message);
 }
 
-static void tell(visit *v, const char *line)
+static void write_line(visit *v, const char *line)
 {
     fprintf(v->verdict, "%s\n", line);
     if (v->bar) cn_progress_note(v->bar, "%s", line);
@@ -66,13 +67,13 @@ static void tell(visit *v, const char *line)
 static bool report(visit *v, const char *name)
 {
     char line[640];
-    if (!v->checks) snprintf(line, sizeof line, "SKIP  %-36s %s", name, v->words);
+    if (!v->checks) snprintf(line, sizeof line, "SKIP  %-36s %s", name, v->message);
     else if (!v->bad) snprintf(line, sizeof line, "PASS  %-36s %5d checks  worst %.1e", name, v->checks, v->worst);
     else
         snprintf(line, sizeof line, "FAIL  %-36s %5d of %d checks  worst %.1e  %s", name, v->bad, v->checks, v->worst,
-                 v->words);
+                 v->message);
     line[strcspn(line, "\n")] = 0;
-    tell(v, line);
+    write_line(v, line);
     v->skipped += !v->checks;
     v->passed += v->checks && !v->bad;
     v->failed += v->bad > 0;
@@ -184,10 +185,10 @@ static void compare(visit *v, const float *expected, const float *got, int64_t n
         const double d = isfinite(got[i]) ? fabs((double)expected[i] - got[i]) / scale : INFINITY;
         if (d > most) most = d, at = i;
     }
-    char words[120];
-    snprintf(words, sizeof words, "element %" PRId64 ": expected %.9g, got %.9g", at, expected[at], got[at]);
+    char message[120];
+    snprintf(message, sizeof message, "element %" PRId64 ": expected %.9g, got %.9g", at, expected[at], got[at]);
     v->worst = fmax(v->worst, most);
-    note(v, most <= 1e-4, words);
+    note(v, most <= 1e-4, message);
 }
 
 static void try_cliff(visit *v, const cliff *c)
@@ -197,7 +198,7 @@ static void try_cliff(visit *v, const cliff *c)
     float *expected = result_of(v->cpu, c, x, y, &n), *got = expected ? result_of(v->gpu, c, x, y, &m) : NULL;
     if (expected && got) compare(v, expected, got, n);
     else if (!expected || cn_error_code(v->gpu) == CN_NO_MEMORY)
-        snprintf(v->words, sizeof v->words, "not enough memory");
+        snprintf(v->message, sizeof v->message, "not enough memory");
     else note(v, false, cn_error(v->gpu));
     cn_error_clear(v->cpu);
     cn_error_clear(v->gpu);
@@ -264,7 +265,7 @@ static bool choices(visit *v, const cn_gpu_variant *of)
         if (ok) try_choice(v, of);
         if (!ok || report(v, name) || !strcmp(of->choices[i], of->safe)) continue;
         snprintf(line, sizeof line, "quarantine %s %s", of->name, of->choices[i]);
-        tell(v, line);
+        write_line(v, line);
     }
     if (kept) setenv(of->variable, kept, 1);
     else unsetenv(of->variable);
@@ -342,12 +343,12 @@ int doctor(settings *s)
         char line[640];
         snprintf(line, sizeof line, "cairn %s: %s (%s, %s, by %s), driver %s", cn_version(), v.card.name, v.card.kind,
                  v.card.backend, v.card.implementation, v.card.driver[0] ? v.card.driver : "not named");
-        tell(&v, line);
+        write_line(&v, line);
         const bool complete = examine(&v);
         cn_progress_finish(v.bar);
         snprintf(line, sizeof line, "%d passed, %d failed, %d skipped", v.passed, v.failed, v.skipped);
         v.bar = NULL;
-        tell(&v, line);
+        write_line(&v, line);
         code = complete && !v.failed ? DONE : FAILED;
         fclose(v.verdict);
         if (complete && !given(s, "only") && write_verdict(&v, text) != DONE) code = FAILED;

@@ -1,4 +1,4 @@
-/* What MLPs and CNNs share: a part that is held out, and epochs as steps. */
+/* What the training of MLPs and CNNs shares: a held-out part, and epochs counted in steps. */
 #include "cli.h"
 
 int hold_out(const job *j, cn_dataset *all, const char *path, cn_dataset *parts[2])
@@ -9,7 +9,7 @@ int hold_out(const job *j, cn_dataset *all, const char *path, cn_dataset *parts[
     if (!cn_dataset_split(all, (double[]){ 1 - val, val }, 2, (uint64_t)whole_of(j->s, "seed"), parts))
         return fail_in(j->cn);
     if (cn_dataset_count(parts[0]) && cn_dataset_count(parts[1])) return DONE;
-    return fail("%s: %" PRId64 " items are too few to hold a share of %g out", path, cn_dataset_count(all), val);
+    return fail("%s: %" PRId64 " items are too few for --val %g", path, cn_dataset_count(all), val);
 }
 
 static bool measure(job *j, metric *m, int *n)
@@ -22,7 +22,7 @@ static bool measure(job *j, metric *m, int *n)
     return true;
 }
 
-/* An incomplete batch is left out of training, where it would weigh as much as a whole one. */
+/* Training skips an incomplete batch, which would weigh as much as a whole one. */
 static cn_loader *new_loader(const job *j, cn_dataset *d, bool train)
 {
     const int64_t batch = whole_of(j->s, "batch");

@@ -1,4 +1,4 @@
-/* cairn eval: what a model is worth on other data. */
+/* cairn eval: measures a model on other data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct exam {
     cn_module *model;
 } exam;
 
-static int take_exam(exam *e, cn_dataset *d, loss_fn loss, score *out)
+static int measure(exam *e, cn_dataset *d, loss_fn loss, score *out)
 {
     cn_loader *l = d ? cn_loader_new(d, &(cn_loader_desc){ .batch = whole_of(e->s, "batch") }) : NULL;
     if (!l) return fail_in(e->cn);
@@ -27,11 +27,12 @@ static int eval_windows(exam *e, const int32_t *ids, int64_t n, size_t bytes)
 {
     const cn_gpt_desc *config = cn_gpt_config(e->model);
     if (n <= config->context)
-        return fail("the text has %" PRId64 " tokens, and a window takes %" PRId64 ": more text is needed", n,
-                    config->context + 1);
+        return fail("the text must have more tokens than the context of the model: it has %" PRId64
+                    ", at least %" PRId64 " are needed",
+                    n, config->context + 1);
     const cn_tokens_desc windows = { .type = CN_TOKEN_I32, .context = config->context, .vocab = config->vocab };
     score s;
-    if (take_exam(e, cn_dataset_token_array(e->cn, ids, n, &windows), text_loss, &s) != DONE) return FAILED;
+    if (measure(e, cn_dataset_token_array(e->cn, ids, n, &windows), text_loss, &s) != DONE) return FAILED;
     printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, over %" PRId64 " tokens\n", s.loss, exp(s.loss),
            s.loss / log(2) * (double)n / (double)bytes, s.count * config->context);
     return DONE;
@@ -59,7 +60,7 @@ static int eval_gpt(exam *e)
 
 /* ---- tables ---- */
 
-/* The model's number for each of the table's classes, which may be others. */
+/* The model's number for each class of the table: the table may have classes in another order. */
 typedef struct renumber {
     int64_t *to;
 } renumber;
@@ -85,7 +86,7 @@ static int match_classes(const exam *e, const cn_dataset *d, int64_t outputs, re
             const char *known = cn_dict_text(e->file, name);
             if (known && !strcmp(known, cn_dataset_class(d, i))) r->to[i] = k;
         }
-        if (r->to[i] < 0) return fail("the model knows no class '%.80s'", cn_dataset_class(d, i));
+        if (r->to[i] < 0) return fail("the model has no class '%.80s'", cn_dataset_class(d, i));
     }
     return DONE;
 }
@@ -101,12 +102,13 @@ static int eval_rows(exam *e, const settings *trained, const char *path)
     cn_dict_whole(e->file, "outputs", &outputs);
     const int64_t columns = cn_dataset_field(d, 0).shape.v[0];
     if (columns != inputs)
-        return fail("%s: %" PRId64 " columns beside the target; the model takes %" PRId64, path, columns, inputs);
+        return fail("%s: there are %" PRId64 " columns beside the target; the model needs %" PRId64, path, columns,
+                    inputs);
     renumber r = { 0 };
     int code = classes ? match_classes(e, d, outputs, &r) : DONE;
     score s;
     if (code == DONE && classes) d = cn_dataset_map(d, &(cn_map_desc){ .fn = copy_renumbered, .user = &r });
-    if (code == DONE) code = take_exam(e, d, classes ? class_loss : value_loss, &s);
+    if (code == DONE) code = measure(e, d, classes ? class_loss : value_loss, &s);
     if (code == DONE && classes)
         printf("accuracy %.4f, loss %.4f, over %" PRId64 " rows\n", s.accuracy, s.loss, s.count);
     if (code == DONE && !classes)
@@ -119,7 +121,7 @@ static int eval_mlp(exam *e)
 {
     char **paths;
     const int n = items_of(e->s, "data", &paths);
-    if (n != 1) return usage("which table? --data FILE.csv");
+    if (n != 1) return usage("one table is needed, got %d: --data FILE.csv", n);
     settings *trained = settings_in(e->file, "train mlp");
     if (!trained) return FAILED;
     const int code = eval_rows(e, trained, paths[0]);
@@ -142,22 +144,25 @@ static int eval_images(exam *e, const settings *trained)
     cn_dict_whole(e->file, "width", &size[1]);
     const cn_dims image = cn_dataset_field(d, 0).shape;
     if (image.n != 3 || image.v[1] != size[0] || image.v[2] != size[1])
-        return fail("%s: the model takes images of %" PRId64 "x%" PRId64, images, size[0], size[1]);
+        return fail("%s: the images must have %" PRId64 "x%" PRId64 " pixels, as the model needs them", images, size[0],
+                    size[1]);
     survey v;
     bool ok = survey_items(e->cn, d, true, false, &v);
     if (ok && v.classes > outputs)
-        ok = (fail("%s: label %" PRId64 ", and the model has %" PRId64 " classes", labels, v.classes - 1, outputs),
+        ok = (fail("%s: label %" PRId64 " is too large; the model has %" PRId64 " classes", labels, v.classes - 1,
+                   outputs),
               false);
     free_survey(&v);
     score s;
-    if (!ok || take_exam(e, d, class_loss, &s) != DONE) return FAILED;
+    if (!ok || measure(e, d, class_loss, &s) != DONE) return FAILED;
     printf("accuracy %.4f, loss %.4f, over %" PRId64 " images\n", s.accuracy, s.loss, s.count);
     return DONE;
 }
 
 static int eval_cnn(exam *e)
 {
-    if (!given(e->s, "images") || !given(e->s, "labels")) return usage("which images? --images FILE --labels FILE");
+    if (!given(e->s, "images") || !given(e->s, "labels"))
+        return usage("images are needed: --images FILE --labels FILE");
     settings *trained = settings_in(e->file, "train cnn");
     if (!trained) return FAILED;
     const int code = eval_images(e, trained);
@@ -166,17 +171,17 @@ static int eval_cnn(exam *e)
     return code;
 }
 
-/* ---- which of them ---- */
+/* ---- the kind of the model ---- */
 
 static int eval_kind(exam *e)
 {
     const char *kind = cn_dict_text(e->file, "model");
     if (!kind && (cn_dict_get(e->file, "wte.weight") || cn_dict_get(e->file, "transformer.wte.weight"))) kind = "gpt";
-    if (!kind) return fail("%s: it does not say what kind of model it is", e->path);
+    if (!kind) return fail("%s: the file does not name the kind of its model (gpt, mlp or cnn)", e->path);
     if (!strcmp(kind, "gpt")) return eval_gpt(e);
     if (!strcmp(kind, "mlp")) return eval_mlp(e);
     if (!strcmp(kind, "cnn")) return eval_cnn(e);
-    return fail("%s: a model of the unknown kind '%.20s'", e->path, kind);
+    return fail("%s: the kind of the model must be gpt, mlp or cnn, got '%.20s'", e->path, kind);
 }
 
 int evaluate(settings *s)

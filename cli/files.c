@@ -1,4 +1,4 @@
-/* Texts, folders, tokenizers and models on disk. */
+/* Reads texts, and finds tokenizers and models in folders. */
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -59,7 +59,7 @@ int read_file(const char *path, text *t)
 {
     FILE *f = fopen(path, "rb");
     if (!f) return fail("%s: %s", path, strerror(errno));
-    if (is_folder(path)) return fclose(f), fail("%s: a folder, not a file", path);
+    if (is_folder(path)) return fclose(f), fail("%s: this is a folder, expected a file", path);
     size_t room = t->n, got;
     do {
         if (t->n == room) t->bytes = grow(t->bytes, (room = room * 2 + 65536) + 1);
@@ -96,7 +96,8 @@ static int read_found(const char *path, text *t)
     return DONE;
 }
 
-/* In the order of names, so that the same folder gives the same text. Links to folders are not followed: no circles. */
+/* In the order of names, so that a folder always gives the same text. Links to folders are not followed: they may form
+   a cycle. */
 static int read_folder(const settings *s, const char *folder, text *t)
 {
     struct dirent **entry;
@@ -121,19 +122,19 @@ int read_texts(const settings *s, text *t)
 {
     char **paths;
     const int n = items_of(s, "data", &paths);
-    if (!n) return usage("which texts? --data FILE or FOLDER");
+    if (!n) return usage("texts are needed: --data FILE or FOLDER");
     for (int i = 0; i < n; i++) {
         const int64_t before = t->files;
         const int code = is_folder(paths[i]) ? read_folder(s, paths[i], t) : read_file(paths[i], t);
         if (code != DONE) return code;
-        if (t->files == before) return fail("%s: no text file in it that --include asks for", paths[i]);
+        if (t->files == before) return fail("%s: no text file in this folder matches --include", paths[i]);
     }
     return t->n ? DONE : fail("%s: the text is empty", paths[0]);
 }
 
 bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32_t **ids, int64_t *count)
 {
-    int64_t room = (int64_t)n + 1; /* one token a byte is nearly always enough */
+    int64_t room = (int64_t)n + 1; /* one token per byte is nearly always enough */
     *ids = grow(NULL, (size_t)room * sizeof **ids);
     *count = cn_encode(t, bytes, n, *ids, room);
     if (*count > room) {
@@ -143,13 +144,13 @@ bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32
     return *count >= 0 && !cn_failed(cn);
 }
 
-char *clean_text(const char *words, size_t n)
+char *clean_text(const char *bytes, size_t n)
 {
     static const char dot[] = "·"; /* two bytes */
     char *out = grow(NULL, 2 * n + 1), *to = out;
     for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)words[i];
-        const bool c1 = c == 0xc2 && i + 1 < n && (unsigned char)words[i + 1] < 0xa0; /* U+0080 to U+009F */
+        const unsigned char c = (unsigned char)bytes[i];
+        const bool c1 = c == 0xc2 && i + 1 < n && (unsigned char)bytes[i + 1] < 0xa0; /* U+0080 to U+009F */
         const bool control = (c < 32 && c != '\n' && c != '\t') || c == 127 || c1;
         if (control) *to++ = dot[0], *to++ = dot[1], i += c1;
         else *to++ = (char)c;
@@ -158,9 +159,9 @@ char *clean_text(const char *words, size_t n)
     return out;
 }
 
-void print_clean(FILE *out, const char *words, size_t n)
+void print_clean(FILE *out, const char *bytes, size_t n)
 {
-    char *clean = clean_text(words, n);
+    char *clean = clean_text(bytes, n);
     fputs(clean, out);
     free(clean);
 }
@@ -199,7 +200,7 @@ char *find_model(const char *path)
     return best;
 }
 
-/* The one asked for, or what lies beside the model: tokenizer.json, or GPT-2's older pair of files. */
+/* The file of --tokenizer, or the files beside the model: tokenizer.json, or GPT-2's vocab.json and merges.txt. */
 cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model)
 {
     if (given(s, "tokenizer")) return cn_tokenizer_load(cn, text_of(s, "tokenizer"));
@@ -208,12 +209,12 @@ cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model)
     cn_tokenizer *t = NULL;
     if (is_file(json)) t = cn_tokenizer_load(cn, json);
     else if (is_file(vocab) && is_file(merges)) t = cn_tokenizer_load_pair(cn, vocab, merges);
-    else fail("%s: there is no such file: name one with --tokenizer", json);
+    else fail("%s: no such file; name a tokenizer with --tokenizer", json);
     free(folder), free(json), free(vocab), free(merges);
     return t;
 }
 
-/* One number of a small JSON file; there is no need to understand the rest of it. */
+/* Finds one number in a small JSON file, without parsing the rest. */
 int64_t heads_beside(const char *model)
 {
     char *folder = folder_of(model), *path = join_path(folder, "config.json");

@@ -1,4 +1,4 @@
-/* cairn generate: text as it comes. */
+/* cairn generate: writes text with a model, token by token. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +10,7 @@ typedef struct writer {
     cn_ctx *cn;
     cn_module *model;
     cn_tokenizer *tokenizer;
-    bool clean; /* a terminal is not to be told what to do */
+    bool clean; /* the output is a terminal: print no control characters */
 } writer;
 
 static double now(void)
@@ -20,10 +20,10 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void put(const writer *w, const char *words, size_t n)
+static void print_bytes(const writer *w, const char *text, size_t n)
 {
-    if (w->clean) print_clean(stdout, words, n);
-    else fwrite(words, 1, n, stdout);
+    if (w->clean) print_clean(stdout, text, n);
+    else fwrite(text, 1, n, stdout);
     fflush(stdout);
 }
 
@@ -32,7 +32,8 @@ static int open_model(writer *w, const settings *s, const char *path)
     cn_dict *file = cn_load(w->cn, path);
     if (!file) return fail_in(w->cn);
     const char *kind = cn_dict_text(file, "model");
-    if (kind && strcmp(kind, "gpt")) return fail("%s: a %.20s writes no text", path, kind);
+    if (kind && strcmp(kind, "gpt"))
+        return fail("%s: the model must be a gpt, got a %.20s, which writes no text", path, kind);
     cn_gpt_desc desc = { .heads = given(s, "heads")             ? whole_of(s, "heads")
                                   : cn_dict_text(file, "heads") ? 0
                                                                 : heads_beside(path) };
@@ -43,21 +44,22 @@ static int open_model(writer *w, const settings *s, const char *path)
     if (!w->tokenizer) return cn_failed(w->cn) ? fail_in(w->cn) : FAILED;
     const int64_t tokens = cn_token_count(w->tokenizer), vocab = cn_gpt_config(w->model)->vocab;
     if (tokens > vocab)
-        return fail("%s: the tokenizer has %" PRId64 " tokens, the model %" PRId64, path, tokens, vocab);
+        return fail("%s: the tokenizer has %" PRId64 " tokens, but the model has %" PRId64, path, tokens, vocab);
     return DONE;
 }
 
-/* The prompt's text, or nothing. */
+/* The text of the prompt; may be empty. */
 static int read_prompt(const settings *s, text *t)
 {
-    if (given(s, "prompt") && given(s, "prompt-file")) return usage("--prompt or --prompt-file, not both");
+    if (given(s, "prompt") && given(s, "prompt-file"))
+        return usage("--prompt and --prompt-file exclude each other: give one, not both");
     if (given(s, "prompt-file")) return read_file(text_of(s, "prompt-file"), t);
     t->bytes = copy_text(given(s, "prompt") ? text_of(s, "prompt") : "");
     t->n = strlen(t->bytes);
     return DONE;
 }
 
-/* Without a prompt: what texts begin after. */
+/* Without a prompt: the token after which texts begin. */
 static int32_t beginning(const cn_tokenizer *t)
 {
     const int32_t end = cn_token_id(t, "<|endoftext|>", 13), line = cn_token_id(t, "\n", 1);
@@ -78,25 +80,25 @@ static int stream(const writer *w, cn_sampler *sampler, int64_t tokens)
 {
     cn_decoder decoder = { .tokenizer = w->tokenizer };
     size_t room = 256;
-    char *words = need(room);
+    char *text = need(room);
     int code = DONE;
     for (int64_t i = 0; i < tokens && code == DONE; i++) {
         const int64_t id = cn_sampler_next(sampler);
         if (id < 0) code = fail_in(w->cn);
         if (id < 0 || id >= cn_token_count(w->tokenizer))
-            continue; /* a vocabulary filled up with tokens without text */
-        int64_t got = cn_decode_next(&decoder, (int32_t)id, words, (int64_t)room);
+            continue; /* the vocabulary is padded with tokens that have no text */
+        int64_t got = cn_decode_next(&decoder, (int32_t)id, text, (int64_t)room);
         if (got > (int64_t)room) {
-            words = grow(words, room = (size_t)got);
-            got = cn_decode_next(&decoder, (int32_t)id, words, (int64_t)room);
+            text = grow(text, room = (size_t)got);
+            got = cn_decode_next(&decoder, (int32_t)id, text, (int64_t)room);
         }
         if (got < 0) code = fail_in(w->cn);
-        else put(w, words, (size_t)got);
-        if (ferror(stdout)) code = fail("the output cannot be written");
+        else print_bytes(w, text, (size_t)got);
+        if (ferror(stdout)) code = fail("cannot write to the standard output");
     }
-    const int64_t rest = code == DONE ? cn_decode_end(&decoder, words, (int64_t)room) : 0;
-    if (rest > 0 && rest <= (int64_t)room) put(w, words, (size_t)rest);
-    free(words);
+    const int64_t rest = code == DONE ? cn_decode_end(&decoder, text, (int64_t)room) : 0;
+    if (rest > 0 && rest <= (int64_t)room) print_bytes(w, text, (size_t)rest);
+    free(text);
     return code;
 }
 
@@ -114,7 +116,7 @@ static int write_text(const writer *w, const settings *s, const text *prompt)
     cn_sampler *sampler = cn_sampler_new(w->model, &desc);
     if (!sampler) return fail_in(w->cn);
     const int64_t tokens = whole_of(s, "tokens");
-    put(w, prompt->bytes, prompt->n);
+    print_bytes(w, prompt->bytes, prompt->n);
     int code = feed(w, sampler, prompt);
     const double began = now();
     if (code == DONE) code = stream(w, sampler, tokens);

@@ -1,27 +1,27 @@
-/* Help texts out of the tables, and guesses at what was meant. */
+/* Prints help texts from the tables of commands and options, and finds the name that a misspelled one may mean. */
 #include <string.h>
 
 #include "cli.h"
 
-enum { LEFT = 28, COLUMNS = 112 };
+enum { LEFT = 28, COLUMNS = 100 };
 
-/* Words, broken at spaces, each line after the first at the same column. */
-static void print_words(int column, const char *words)
+/* Prints a text that begins at a column. Lines break at spaces; all begin at that column. */
+static void print_wrapped(int column, const char *text)
 {
     int at = column;
-    while (*words) {
-        const int n = (int)strcspn(words, " ");
+    while (*text) {
+        const int n = (int)strcspn(text, " ");
         if (at > column && at + 1 + n > COLUMNS) printf("\n%*s", column, ""), at = column;
         else if (at > column) putchar(' '), at++;
-        printf("%.*s", n, words);
+        printf("%.*s", n, text);
         at += n;
-        words += n;
-        words += *words == ' ';
+        text += n;
+        text += *text == ' ';
     }
     putchar('\n');
 }
 
-/* "(gpt)" beside an option that not all of these commands have. */
+/* "(gpt) " before the help of an option that not all of these commands have. */
 static void name_commands(const option *o, unsigned among, char *out, size_t size)
 {
     out[0] = 0;
@@ -39,16 +39,16 @@ static void name_commands(const option *o, unsigned among, char *out, size_t siz
 
 static void print_option(const option *o, unsigned among)
 {
-    char left[80], letter[8] = "   ", names[80], words[400], initial[80] = "";
+    char left[80], letter[8] = "   ", names[80], text[400], initial[80] = "";
     if (o->letter) snprintf(letter, sizeof letter, "-%c,", o->letter);
     const int n = snprintf(left, sizeof left, "  %s --%s %s", letter, o->name, o->value ? o->value : "");
     name_commands(o, among, names, sizeof names);
     if (o->initial && o->initial[0] != '\n') snprintf(initial, sizeof initial, " [%s]", o->initial);
-    else if (o->initial) snprintf(initial, sizeof initial, " [a line end]");
-    snprintf(words, sizeof words, "%s%s%s", names, o->words, initial);
+    else if (o->initial) snprintf(initial, sizeof initial, " [line end]");
+    snprintf(text, sizeof text, "%s%s%s", names, o->help, initial);
     printf("%-*s", LEFT, left);
     if (n >= LEFT) printf("\n%*s", LEFT, "");
-    print_words(LEFT, words);
+    print_wrapped(LEFT, text);
 }
 
 static void print_options(unsigned among)
@@ -59,7 +59,14 @@ static void print_options(unsigned among)
         if (strcmp(group, options[i].group)) printf("\n%s\n", group = options[i].group);
         print_option(&options[i], among);
     }
-    print_option(&(option){ .letter = 'h', .name = "help", .words = "this text", .commands = EVERY }, among);
+    print_option(&(option){ .letter = 'h', .name = "help", .help = "this text", .commands = EVERY }, among);
+}
+
+static void print_command(const command *c, bool named)
+{
+    enum { NAME = 15 };
+    if (named) printf("  %-*s", NAME - 2, c->name);
+    print_wrapped(named ? NAME : 0, c->help);
 }
 
 void print_command_help(const char *name, unsigned among)
@@ -72,10 +79,9 @@ void print_command_help(const char *name, unsigned among)
     printf("usage: cairn %s %s%s%s%s[options]\n\n", name, maybe ? "[" : "", argument, maybe ? "]" : "",
            *argument ? " " : "");
     for (int i = 0; i < n_commands; i++)
-        if (commands[i].bit & among)
-            printf("%s%s%s\n", only ? "" : commands[i].name, only ? "" : ": ", commands[i].words);
+        if (commands[i].bit & among) print_command(&commands[i], !only);
     print_options(among);
-    printf("\nIn brackets: defaults. %s\n\nFor example\n", "Config files may say the same: key = value.");
+    printf("\nDefaults are in brackets. Config files may set the same options: key = value.\n\nExamples\n");
     for (int i = 0; i < n_commands; i++) {
         if (!(commands[i].bit & among)) continue;
         for (const char *at = commands[i].examples; *at;) {
@@ -88,16 +94,16 @@ void print_command_help(const char *name, unsigned among)
 
 void print_help(void)
 {
-    printf("cairn %s: train small models on your own data, and use them\n\nusage: cairn COMMAND [options]\n\n",
+    printf("cairn %s: trains small models on your own data, and uses them\n\nusage: cairn COMMAND [options]\n\n",
            cn_version());
-    for (int i = 0; i < n_commands; i++) printf("  %-12s %s\n", commands[i].name, commands[i].words);
-    printf("\n  cairn COMMAND --help   its options, with examples\n  cairn --version        the version\n\n"
+    for (int i = 0; i < n_commands; i++) print_command(&commands[i], true);
+    printf("\n  cairn COMMAND --help   options and examples of a command\n  cairn --version        the version\n\n"
            "Begin with\n  cairn train gpt --data my-texts --out run\n  cairn generate run --prompt \"Once \"\n");
 }
 
-/* ---- what was meant ---- */
+/* ---- suggestions ---- */
 
-/* Letters to insert, delete, change or swap with their neighbour. */
+/* The number of letters to insert, delete, change or swap with a neighbour. */
 static int distance(const char *a, const char *b)
 {
     enum { MOST = 40 };
@@ -124,7 +130,7 @@ static void consider(const char *word, const char *name, const char **best, int 
 {
     int d = distance(word, name);
     const size_t n = strlen(word);
-    if (n >= 3 && !strncmp(name, word, n) && d > 1) d = 1; /* the beginning of it */
+    if (n >= 3 && !strncmp(name, word, n) && d > 1) d = 1; /* a prefix */
     if (d < *least && d < (int)strlen(name)) *best = name, *least = d;
 }
 

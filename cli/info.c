@@ -1,4 +1,4 @@
-/* cairn info: what a file holds. */
+/* cairn info: lists the content of a file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,23 +16,23 @@ static int show_tokenizer(cn_ctx *cn, const char *path)
     if (special) printf("special:");
     for (int32_t i = 0; special && i < n; i++) {
         size_t length;
-        const char *words = cn_token_is_special(t, i) ? cn_token_text(t, i, &length) : NULL;
-        if (!words) continue;
+        const char *text = cn_token_is_special(t, i) ? cn_token_text(t, i, &length) : NULL;
+        if (!text) continue;
         printf(" %d '", (int)i);
-        print_clean(stdout, words, length);
+        print_clean(stdout, text, length);
         putchar('\'');
     }
     if (special) putchar('\n');
     printf("the last ones:");
     for (int32_t i = n > 12 ? (int32_t)n - 12 : 0; i < n; i++) {
         size_t length;
-        const char *words = cn_token_text(t, i, &length);
-        if (!words) continue;
+        const char *text = cn_token_text(t, i, &length);
+        if (!text) continue;
         printf(" '");
         for (size_t k = 0; k < length; k++)
-            if (words[k] == '\n') printf("\\n");
-            else if (length == 1 && (unsigned char)words[k] > 127) printf("\\x%02x", (unsigned char)words[k]);
-            else print_clean(stdout, words + k, 1);
+            if (text[k] == '\n') printf("\\n");
+            else if (length == 1 && (unsigned char)text[k] > 127) printf("\\x%02x", (unsigned char)text[k]);
+            else print_clean(stdout, text + k, 1);
         putchar('\'');
     }
     putchar('\n');
@@ -44,14 +44,14 @@ static int show_dict(cn_ctx *cn, const char *path)
     cn_dict *d = cn_load(cn, path);
     if (!d) return fail_in(cn);
     const size_t n = cn_dict_print(d, NULL, 0);
-    char *words = need(n + 1);
-    cn_dict_print(d, words, n + 1);
-    print_clean(stdout, words, n);
-    free(words);
+    char *text = need(n + 1);
+    cn_dict_print(d, text, n + 1);
+    print_clean(stdout, text, n);
+    free(text);
     return DONE;
 }
 
-/* A tokenizer is JSON; the others begin with a length or a signature. */
+/* A tokenizer is JSON; the other files begin with a length or a signature. */
 static bool is_json(const char *path)
 {
     FILE *f = fopen(path, "rb");

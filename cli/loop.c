@@ -1,4 +1,4 @@
-/* The training loop of every kind of model: steps, measurements, samples, checkpoints, and going on from one. */
+/* The training loop for all models: steps, measurements, samples, checkpoints, and resuming. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "cli.h"
 
-/* ---- interruptions: the first is a wish, the second is not ---- */
+/* ---- interruptions: the first signal ends the loop after its step, the second ends the program ---- */
 
 static volatile sig_atomic_t signal_seen;
 
@@ -24,17 +24,17 @@ static void watch_signals(void)
     sigaction(SIGTERM, &a, NULL);
 }
 
-/* ---- words ---- */
+/* ---- output ---- */
 
-void say(const job *j, const char *words, ...)
+void print_line(const job *j, const char *format, ...)
 {
     if (flag_of(j->s, "quiet")) return;
     va_list list, again;
-    va_start(list, words);
+    va_start(list, format);
     va_copy(again, list);
-    const int n = vsnprintf(NULL, 0, words, list);
+    const int n = vsnprintf(NULL, 0, format, list);
     char *line = need((size_t)(n < 0 ? 0 : n) + 1);
-    if (n > 0) vsnprintf(line, (size_t)n + 1, words, again);
+    if (n > 0) vsnprintf(line, (size_t)n + 1, format, again);
     va_end(again);
     va_end(list);
     if (j->bar) cn_progress_note(j->bar, "%s", line);
@@ -42,18 +42,19 @@ void say(const job *j, const char *words, ...)
     free(line);
 }
 
-/* ---- beginning ---- */
+/* ---- begin ---- */
 
-static int take_checkpoint(job *j)
+static int read_checkpoint(job *j)
 {
     const char *path = text_of(j->s, "resume"), *kind = strrchr(j->s->command->name, ' ') + 1;
     j->resumed = cn_load(j->cn, path);
     if (!j->resumed) return fail_in(j->cn);
     const char *model = cn_dict_text(j->resumed, "model");
     int64_t step;
-    if (!cn_dict_whole(j->resumed, "step", &step) || !model) return fail("%s: not a checkpoint of a run", path);
-    if (strcmp(model, kind)) return fail("%s: the checkpoint of a %.20s, not of a %s", path, model, kind);
-    return take_settings(j->s, j->resumed);
+    if (!cn_dict_whole(j->resumed, "step", &step) || !model)
+        return fail("%s: not a checkpoint of a training run", path);
+    if (strcmp(model, kind)) return fail("%s: the checkpoint is of a %.20s, not of a %s", path, model, kind);
+    return load_settings(j->s, j->resumed);
 }
 
 int begin_job(job *j, settings *s)
@@ -62,7 +63,7 @@ int begin_job(job *j, settings *s)
     j->cn = open_context(s);
     if (!j->cn) return FAILED;
     if (!given(s, "resume")) return DONE;
-    const int code = take_checkpoint(j);
+    const int code = read_checkpoint(j);
     cn_seed(j->cn, (uint64_t)whole_of(s, "seed"));
     return code;
 }
@@ -74,7 +75,7 @@ void end_job(job *j)
     free(j->file);
 }
 
-/* Matrices decay, biases and norms do not: two groups. */
+/* Two groups of parameters: matrices have weight decay; biases and norms have none. */
 static cn_optim *new_optim(job *j)
 {
     const cn_params all = cn_parameters(j->model);
@@ -108,7 +109,7 @@ static cn_schedule *new_schedule(job *j, cn_optim *opt)
     return cn_schedule_sequential(opt, parts, 2, &warmup);
 }
 
-/* The checkpoint's own folder is where a resumed run goes on. */
+/* A resumed run continues in the folder of its checkpoint. */
 int open_folder(job *j)
 {
     const bool beside = j->resumed && j->s->of[find_option(j->s->command->bit, "out", 3) - options].by == BY_DEFAULT;
@@ -128,40 +129,41 @@ static void introduce(const job *j, int64_t done)
     const int64_t threads = whole_of(j->s, "threads");
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const cn_params p = cn_parameters(j->model);
-    say(j, "%s on %s, %" PRId64 " threads: %" PRId64 " parameters", j->name, p.n ? cn_device(p.v[0]) : "cpu",
-        threads ? threads : (int64_t)cores, cn_module_count(j->model));
+    print_line(j, "%s on %s, %" PRId64 " threads: %" PRId64 " parameters", j->name, p.n ? cn_device(p.v[0]) : "cpu",
+               threads ? threads : (int64_t)cores, cn_module_count(j->model));
     if (j->baseline > 0)
-        say(j, "%s: a loss of %.4f; below that, something was learned", j->baseline_words, j->baseline);
+        print_line(j, "%s: a loss of %.4f; a model below that has learned something", j->baseline_label, j->baseline);
     if (flag_of(j->s, "verbose")) print_settings(j->s, stdout);
-    if (done) say(j, "going on after step %" PRId64 " of %" PRId64, done, j->steps);
+    if (done) print_line(j, "resuming after step %" PRId64 " of %" PRId64, done, j->steps);
 }
 
 /* ---- steps ---- */
 
+/* At the end of an epoch cn_loader_next returns false; the next call begins a new epoch. */
 static bool next_batch(job *j, cn_batch *b)
 {
-    return cn_loader_next(j->train, b) || (!cn_failed(j->cn) && cn_loader_next(j->train, b)); /* an epoch may end */
+    return cn_loader_next(j->train, b) || (!cn_failed(j->cn) && cn_loader_next(j->train, b));
 }
 
-/* A step that was taken, and numbers of it that may come some steps later: a GPU is not waited for. */
-typedef struct taken {
+/* The numbers of a step. They may arrive some steps later, so that nobody waits for a GPU. */
+typedef struct step_result {
     int64_t step;
-    double lr, others; /* others: losses of all batches but the last, added up */
+    double lr, others; /* others: sum of the losses of all batches but the last */
     cn_reading *loss, *norm;
-} taken;
+} step_result;
 
-enum { LATEST = 8 }; /* steps that numbers may be late */
+enum { LATEST = 8 }; /* numbers arrive at most so many steps late */
 typedef struct backlog {
-    taken of[LATEST + 1];
+    step_result of[LATEST + 1];
     int n;
-    double loss; /* the last one known, or NaN */
+    double loss; /* the last known loss, or NaN */
 } backlog;
 
-static void take_step(job *j, cn_training *t, taken *out)
+static void train_step(job *j, cn_training *t, step_result *out)
 {
     const int64_t parts = whole_of(j->s, "accumulate");
     const double clip = number_of(j->s, "clip");
-    *out = (taken){ .step = t->step + 1, .lr = cn_optim_lr(t->optim, 0) };
+    *out = (step_result){ .step = t->step + 1, .lr = cn_optim_lr(t->optim, 0) };
     cn_scope all = cn_scope_begin(j->cn);
     for (int64_t i = 0; i < parts; i++) {
         cn_batch b;
@@ -184,21 +186,22 @@ static void take_step(job *j, cn_training *t, taken *out)
     cn_schedule_step(t->schedule);
 }
 
-static int note_step(job *j, const taken *s, double *mean)
+static int note_step(job *j, const step_result *s, double *mean)
 {
     float loss = NAN, norm = 0;
     cn_read_end(s->loss, &loss, sizeof loss);
     if (s->norm) cn_read_end(s->norm, &norm, sizeof norm);
     if (cn_failed(j->cn)) return fail_in(j->cn);
     *mean = (s->others + (double)loss) / (double)whole_of(j->s, "accumulate");
-    if (!isfinite(*mean)) return fail("step %" PRId64 ": the loss is %g: a smaller --lr may help", s->step, *mean);
+    if (!isfinite(*mean))
+        return fail("step %" PRId64 ": the loss must be finite, got %g; a smaller --lr may help", s->step, *mean);
     cn_logbook_scalar(j->log, s->step, "loss/train", *mean);
     cn_logbook_scalar(j->log, s->step, "grad_norm", norm);
     cn_logbook_scalar(j->log, s->step, "lr", s->lr);
     return DONE;
 }
 
-/* What is there, and whatever must be until no more than so many are left. */
+/* Reports all steps whose numbers have arrived, and waits for others until at most `left` are missing. */
 static int catch_up(job *j, backlog *b, int left)
 {
     while (b->n > left || (b->n && cn_read_done(b->of[0].loss) && cn_read_done(b->of[0].norm))) {
@@ -209,15 +212,15 @@ static int catch_up(job *j, backlog *b, int left)
     return DONE;
 }
 
-/* Looking at a model leaves its run as it is: random numbers that are taken meanwhile are given back. */
-static cn_dict *hold_random(job *j)
+/* Measuring and sampling must not change the run: the state of the random numbers is saved, and restored after it. */
+static cn_dict *save_random(job *j)
 {
     cn_dict *d = cn_dict_new(j->cn);
     cn_random_save(j->cn, d, "");
     return d;
 }
 
-static void put_random_back(job *j, cn_dict *d)
+static void restore_random(job *j, cn_dict *d)
 {
     if (!cn_failed(j->cn)) cn_random_load(j->cn, d, "");
     cn_dict_free(d);
@@ -226,12 +229,12 @@ static void put_random_back(job *j, cn_dict *d)
 static void show_sample(job *j, const char *title)
 {
     if (!j->sample || flag_of(j->s, "quiet")) return;
-    cn_dict *random = hold_random(j);
+    cn_dict *random = save_random(j);
     j->sample(j, title);
-    put_random_back(j, random);
+    restore_random(j, random);
 }
 
-static void tell(const job *j, int64_t step, const metric *m, int n)
+static void report_metrics(const job *j, int64_t step, const metric *m, int n)
 {
     char line[256];
     int at = snprintf(line, sizeof line, "step %" PRId64 ": held out:", step);
@@ -244,7 +247,7 @@ static void tell(const job *j, int64_t step, const metric *m, int n)
         if (at > 0 && at < (int)sizeof line)
             at += snprintf(line + at, sizeof line - (size_t)at, "%s %s %.4f", i ? "," : "", m[i].name, m[i].value);
     }
-    say(j, "%s", line);
+    print_line(j, "%s", line);
 }
 
 static bool measure(job *j, int64_t step)
@@ -252,19 +255,19 @@ static bool measure(job *j, int64_t step)
     if (!j->measure) return true;
     metric m[MOST_METRICS];
     int n = 0;
-    cn_dict *random = hold_random(j);
+    cn_dict *random = save_random(j);
     cn_module_train(j->model, false);
     const bool ok = j->measure(j, m, &n);
     cn_module_train(j->model, true);
-    put_random_back(j, random);
-    if (ok && !interrupted()) tell(j, step, m, n);
+    restore_random(j, random);
+    if (ok && !interrupted()) report_metrics(j, step, m, n);
     return !cn_failed(j->cn);
 }
 
 static bool save(job *j, const cn_training *t)
 {
     cn_dict *extra = cn_dict_new(j->cn);
-    bool ok = keep_settings(j->s, extra) && cn_dict_set_text(extra, "model", strrchr(j->s->command->name, ' ') + 1);
+    bool ok = save_settings(j->s, extra) && cn_dict_set_text(extra, "model", strrchr(j->s->command->name, ' ') + 1);
     ok = ok && j->describe(j, extra) && cn_checkpoint_save(t, extra, j->file);
     cn_dict_free(extra);
     return ok;
@@ -278,16 +281,17 @@ static int steps(job *j, cn_training *t)
     if (given(j->s, "stop-at") && whole_of(j->s, "stop-at") < last) last = whole_of(j->s, "stop-at");
     backlog late = { .loss = NAN };
     while (t->step < last && !interrupted()) {
-        take_step(j, t, &late.of[late.n++]);
+        train_step(j, t, &late.of[late.n++]);
         if (cn_failed(j->cn)) return fail_in(j->cn);
         t->step++;
         const bool looks = due(j->eval_every, t->step, last) || due(j->sample_every, t->step, last) ||
                            due(whole_of(j->s, "save-every"), t->step, last) || t->step == last;
         const int code = catch_up(j, &late, looks ? 0 : LATEST);
         if (code != DONE) return code;
-        if (isnan(late.loss)) cn_progress_step(j->bar, 1, "the first loss is on its way");
+        if (isnan(late.loss)) cn_progress_step(j->bar, 1, "waiting for the first loss");
         else
-            cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", late.loss, cn_progress_rate(j->bar) * j->amount, j->unit);
+            cn_progress_step(j->bar, 1, "loss %.4f  %.0f %s/s", late.loss, cn_progress_rate(j->bar) * j->amount,
+                             j->unit);
         if (interrupted()) break;
         if (due(j->eval_every, t->step, last) && !measure(j, t->step)) return fail_in(j->cn);
         if (due(j->sample_every, t->step, last)) show_sample(j, "sample");
@@ -302,25 +306,25 @@ static void quote(char *out, size_t size, const char *path)
     snprintf(out, size, plain ? "%s" : "\"%s\"", path);
 }
 
-static void say_next(const job *j, const cn_training *t)
+static void print_next(const job *j, const cn_training *t)
 {
     char file[600], folder[600], line[800];
     quote(file, sizeof file, j->file);
     quote(folder, sizeof folder, j->out);
     const char *kind = j->s->command->name;
     if (t->step < j->steps) {
-        say(j, "%s after step %" PRId64 ", and saved. To go on:\n  %s %s --resume %s",
-            interrupted() ? "interrupted" : "stopped", t->step, program, kind, file);
+        print_line(j, "%s after step %" PRId64 " and saved. To continue:\n  %s %s --resume %s",
+                   interrupted() ? "interrupted" : "stopped", t->step, program, kind, file);
         return;
     }
     snprintf(line, sizeof line, j->next, folder);
-    say(j, "\nWritten to %s: %s.safetensors, log.csv, loss.svg, loss.png, config.conf\nTry next\n  %s %s", j->out,
-        j->name, program, line);
-    say(j, "  %s info %s\n  %s %s --resume %s --%s N     to train it further", program, file, program, kind, file,
-        find_option(j->s->command->bit, "steps", 5) ? "steps" : "epochs");
+    print_line(j, "\nWritten to %s: %s.safetensors, log.csv, loss.svg, loss.png, config.conf\nTry next\n  %s %s",
+               j->out, j->name, program, line);
+    print_line(j, "  %s info %s\n  %s %s --resume %s --%s N     to train further", program, file, program, kind, file,
+               find_option(j->s->command->bit, "steps", 5) ? "steps" : "epochs");
 }
 
-/* What is owed after the last step, whatever it was that ended them. */
+/* Saves, measures and draws after the last step, whatever the reason for the end. */
 static int finish(job *j, cn_training *t)
 {
     if (!save(j, t)) return fail_in(j->cn);
@@ -331,7 +335,7 @@ static int finish(job *j, cn_training *t)
     j->bar = NULL;
     if (!interrupted()) show_sample(j, "sample, after");
     if (draw_losses(j, !flag_of(j->s, "quiet") && !interrupted()) != DONE) return FAILED;
-    say_next(j, t);
+    print_next(j, t);
     return interrupted() ? 128 + interrupted() : DONE;
 }
 
@@ -354,7 +358,7 @@ int run_job(job *j)
     if (!t.schedule || !t.loader) return fail_in(j->cn);
     if (j->resumed && !cn_checkpoint_from(&t, j->resumed)) return fail_in(j->cn);
     introduce(j, t.step);
-    if (t.step >= j->steps) return say(j, "nothing to do: all %" PRId64 " steps are done", j->steps), DONE;
+    if (t.step >= j->steps) return print_line(j, "nothing to do: all %" PRId64 " steps are done", j->steps), DONE;
     cn_logbook_desc log = { .fresh = !j->resumed, .resume_step = j->resumed ? t.step + 1 : 0 };
     j->log = cn_logbook_new(j->cn, j->out, &log);
     if (!j->log) return fail_in(j->cn);

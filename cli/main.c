@@ -1,4 +1,4 @@
-/* cairn: the command. */
+/* cairn: the table of commands, errors of the command, and main. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,30 +6,32 @@
 #include "cli.h"
 
 const command commands[] = {
-    { "train gpt", TRAIN_GPT, NULL, false, "train a language model on texts",
+    { "train gpt", TRAIN_GPT, NULL, false, "trains a language model on texts",
       "cairn train gpt --data my-texts --include '*.md' --tokenizer bpe --out run\n"
       "cairn train gpt --resume run/gpt-l4-h4-w128-c128.safetensors",
       train_gpt },
-    { "train mlp", TRAIN_MLP, NULL, false, "train a network on a table of numbers",
+    { "train mlp", TRAIN_MLP, NULL, false, "trains a network on a table of numbers",
       "cairn train mlp --data iris.csv --target species --classes --epochs 50", train_mlp },
-    { "train cnn", TRAIN_CNN, NULL, false, "train a network on images with labels",
+    { "train cnn", TRAIN_CNN, NULL, false, "trains a network on images with labels",
       "cairn train cnn --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz", train_cnn },
-    { "generate", GENERATE, "MODEL", false, "write text with a model: a file, or the folder it is in (GPT-2's as well)",
+    { "generate", GENERATE, "MODEL", false, "writes text with a model: a file, or its folder (GPT-2 as well)",
       "cairn generate run --prompt \"static \" --tokens 300\n"
       "cairn generate gpt2 --prompt-file question.txt --temperature 0.7 --seed 1",
       generate },
-    { "eval", EVAL, "MODEL", false, "measure a model: loss and perplexity, or accuracy",
+    { "eval", EVAL, "MODEL", false, "measures a model: loss and perplexity, or accuracy",
       "cairn eval run --data other-texts\ncairn eval run/mlp-h64-64.safetensors --data more.csv", evaluate },
-    { "info", INFO, "FILE", false, "what is in a file: safetensors, npz, npy, tokenizer.json",
+    { "info", INFO, "FILE", false, "lists the content of a file: safetensors, npz, npy, tokenizer.json",
       "cairn info run/gpt-l4-h4-w128-c128.safetensors", info },
-    { "bench", BENCH, NULL, false, "time the reference workloads, a line each: name, milliseconds a step, megabytes; on a GPU also milliseconds of the "
-      "first step (shaders are compiled in it), then of a step: dispatches, submissions, new pipelines, steps run by the CPU",
+    { "bench", BENCH, NULL, false,
+      "times the reference workloads, one line each: name, milliseconds per step, megabytes; on a GPU also "
+      "milliseconds of the first step (which compiles shaders), and per step: dispatches, submissions, new pipelines, fallbacks",
       "cairn bench --only mlp,gpt-mini --threads 2\ncairn bench --only mlp --device gpu", bench },
-    { "ops", OPS, "WORD", true, "list operators: all, those with a word in name, kind or text, or one by its name with its signature",
-      "cairn ops loss\ncairn ops softmax",
-      list_ops },
-    { "devices", DEVICES, NULL, false, "list what can be computed on", "cairn devices", list_devices },
-    { "doctor", DOCTOR, NULL, false, "try every operator on a GPU against the CPU, and kernels in all their forms",
+    { "ops", OPS, "WORD", true,
+      "lists all operators, or those with WORD in name, kind or text; the name of an operator shows its signature",
+      "cairn ops loss\ncairn ops softmax", list_ops },
+    { "devices", DEVICES, NULL, false, "lists the CPU and the GPUs of this machine", "cairn devices", list_devices },
+    { "doctor", DOCTOR, NULL, false,
+      "compares every operator on a GPU with the CPU, and tests all forms of its kernels",
       "cairn doctor\ncairn doctor --device gpu:1 --only matmul", doctor },
 };
 const int n_commands = sizeof commands / sizeof *commands;
@@ -38,33 +40,33 @@ const char *program = "cairn";
 
 /* ---- errors and memory ---- */
 
-static void complain(const char *words, va_list list)
+static void print_error(const char *format, va_list list)
 {
     fflush(stdout);
     fputs("cairn: ", stderr);
-    vfprintf(stderr, words, list);
+    vfprintf(stderr, format, list);
     fputc('\n', stderr);
 }
 
-int fail(const char *words, ...)
+int fail(const char *format, ...)
 {
     va_list list;
-    va_start(list, words);
-    complain(words, list);
+    va_start(list, format);
+    print_error(format, list);
     va_end(list);
     return FAILED;
 }
 
-int usage(const char *words, ...)
+int usage(const char *format, ...)
 {
     va_list list;
-    va_start(list, words);
-    complain(words, list);
+    va_start(list, format);
+    print_error(format, list);
     va_end(list);
     return USAGE;
 }
 
-int fail_in(cn_ctx *cn) { return fail("%s", cn_failed(cn) ? cn_error(cn) : "failed without a reason"); }
+int fail_in(cn_ctx *cn) { return fail("%s", cn_failed(cn) ? cn_error(cn) : "unknown error"); }
 
 void *grow(void *p, size_t bytes)
 {
@@ -76,13 +78,13 @@ void *grow(void *p, size_t bytes)
 
 void *need(size_t bytes) { return memset(grow(NULL, bytes), 0, bytes); }
 
-char *copy_text(const char *words)
+char *copy_text(const char *format)
 {
-    const size_t n = strlen(words) + 1;
-    return memcpy(grow(NULL, n), words, n);
+    const size_t n = strlen(format) + 1;
+    return memcpy(grow(NULL, n), format, n);
 }
 
-/* ---- which command ---- */
+/* ---- find the command ---- */
 
 static bool is_help(const char *arg) { return !strcmp(arg, "--help") || !strcmp(arg, "-h"); }
 
@@ -111,7 +113,7 @@ static int run_command(const command *c, int argc, char **argv)
     if (code == DONE) code = c->run(s);
     free_settings(s);
     free(s);
-    if (fflush(stdout) && code == DONE) code = fail("the output cannot be written");
+    if (fflush(stdout) && code == DONE) code = fail("cannot write to the standard output");
     return code;
 }
 
@@ -133,5 +135,6 @@ int main(int argc, char **argv)
     snprintf(name, sizeof name, "train %s", argc > 2 ? argv[2] : "");
     const command *c = find_command(name);
     if (c) return run_command(c, argc - 3, argv + 3);
-    return argc > 2 ? unknown_command(name) : usage("train what? gpt, mlp or cnn: see cairn train --help");
+    return argc > 2 ? unknown_command(name)
+                    : usage("a kind of model is needed: gpt, mlp or cnn; see cairn train --help");
 }

@@ -1,4 +1,4 @@
-/* Contexts, MLPs and CNNs: new ones and those of files; their losses. */
+/* Opens contexts, builds MLPs and CNNs or loads them from files, and computes losses and statistics of data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@ cn_ctx *open_context(const settings *s)
                      .threads = (int)whole_of(s, "threads"),
                      .seed = train ? (uint64_t)whole_of(s, "seed") : 1 };
     cn_ctx *cn = cn_open(&desc);
-    if (!cn) fail("the device '%s' cannot be opened: out of memory or threads", device);
+    if (!cn) fail("--device %s: out of memory or threads", device);
     if (!cn || !cn_failed(cn)) return cn;
-    fail("--device %s: %s", device, cn_error(cn)); /* what is missing, and how to get it */
+    fail("--device %s: %s", device, cn_error(cn)); /* the error has the remedy */
     cn_close(cn);
     return NULL;
 }
@@ -26,7 +26,7 @@ settings *settings_in(const cn_dict *model, const char *name)
         if (strcmp(commands[i].name, name)) continue;
         settings *s = need(sizeof *s);
         s->command = &commands[i];
-        if (parse_options(s, 0, NULL) == DONE && take_settings(s, model) == DONE) return s;
+        if (parse_options(s, 0, NULL) == DONE && load_settings(s, model) == DONE) return s;
         free_settings(s);
         free(s);
     }
@@ -46,7 +46,7 @@ cn_dataset *csv_dataset(cn_ctx *cn, const settings *s, const char *path)
     return cn_dataset_csv(cn, path, &desc);
 }
 
-/* A column's units to those of the network, or back. */
+/* Normalises columns, or scales them back. */
 typedef struct units {
     cn_tensor *mean, *std;
     bool back;
@@ -102,7 +102,7 @@ cn_module *new_cnn(cn_ctx *cn, const settings *s, cn_dims image, int64_t classes
     sizes_of(s, "channels", c, 2);
     const int64_t hidden = whole_of(s, "hidden"), flat = c[1] * (image.v[1] / 4) * (image.v[2] / 4);
     if (flat < 1)
-        return fail("images of %" PRId64 "x%" PRId64 " are too small: 4x4 at least", image.v[1], image.v[2]), NULL;
+        return fail("images must have at least 4x4 pixels, got %" PRId64 "x%" PRId64, image.v[1], image.v[2]), NULL;
     const cn_nn_conv_desc same = { .padding = 1, .no_bias = true };
     return cn_nn_sequential(cn, 13, cn_nn_conv2d(cn, image.v[0], c[0], 3, &same), cn_nn_batch_norm2d(cn, c[0], NULL),
                             cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL), cn_nn_conv2d(cn, c[0], c[1], 3, &same),
@@ -111,7 +111,7 @@ cn_module *new_cnn(cn_ctx *cn, const settings *s, cn_dims image, int64_t classes
                             cn_nn_dropout(cn, number_of(s, "dropout")), cn_nn_linear(cn, hidden, classes, NULL));
 }
 
-/* ---- out of files ---- */
+/* ---- from files ---- */
 
 static bool same_name(void *user, const char *name, char *out, size_t size)
 {
@@ -119,12 +119,12 @@ static bool same_name(void *user, const char *name, char *out, size_t size)
     return snprintf(out, size, "%s", name) < (int)size;
 }
 
-/* A file may say that its model is larger than all memory: its tensors tell whether that is so. */
+/* A damaged file may name a model that is larger than all memory. The size of its tensors shows that. */
 static bool plausible(const cn_dict *file, double weights)
 {
     double numbers = 0;
     for (int64_t i = 0; i < cn_dict_count(file); i++) numbers += (double)cn_numel(cn_dict_at(file, i));
-    return weights <= numbers || (fail("the model file does not have the weights that it speaks of"), false);
+    return weights <= numbers || (fail("the model file has fewer weights than its settings need"), false);
 }
 
 static cn_module *loaded(cn_module *m, const cn_dict *file, cn_ctx *cn)
@@ -137,7 +137,7 @@ static cn_module *loaded(cn_module *m, const cn_dict *file, cn_ctx *cn)
 static bool size_in(const cn_dict *file, const char *name, int64_t *size)
 {
     if (cn_dict_whole(file, name, size) && *size > 0 && *size <= 100000000) return true;
-    return fail("the model file does not say its number of %s", name), false;
+    return fail("the model file does not have its number of %s", name), false;
 }
 
 cn_module *mlp_in(cn_ctx *cn, const cn_dict *file, const settings *s)
@@ -211,7 +211,7 @@ bool score_all(cn_module *m, cn_loader *l, loss_fn loss, score *out)
     return !cn_failed(cn);
 }
 
-/* ---- what training data is like ---- */
+/* ---- statistics of training data ---- */
 
 enum { MOST_CLASSES = 100000 };
 
@@ -223,7 +223,7 @@ static bool count_classes(cn_ctx *cn, const cn_batch *b, survey *v)
     for (int64_t i = 0; i < b->n && ok; i++) {
         ok = y[i] >= 0 && y[i] < MOST_CLASSES;
         if (!ok) {
-            fail("label %" PRId64 ": labels are whole numbers from 0 to %d", y[i], MOST_CLASSES - 1);
+            fail("label %" PRId64 " is out of range; labels must be 0 to %d", y[i], MOST_CLASSES - 1);
             break;
         }
         if (y[i] >= v->classes) {
@@ -236,7 +236,8 @@ static bool count_classes(cn_ctx *cn, const cn_batch *b, survey *v)
     return ok;
 }
 
-/* Sums of values and squares; finish_columns makes them means and deviations. Shifted by the first row: digits stay. */
+/* Sums values and squares; finish_columns makes means and deviations of them. Subtracting the first row keeps
+   precision. */
 static bool add_columns(const cn_batch *b, double *row, double *shift, survey *v, bool y)
 {
     const int64_t n = v->columns;
@@ -262,7 +263,7 @@ static void finish_column(double *mean, double *std, double shift, double count)
 {
     const double m = *mean / count, variance = *std / count - m * m;
     *mean = m + shift;
-    *std = variance > 1e-24 && isfinite(variance) ? sqrt(variance) : 1; /* a column that never changes */
+    *std = variance > 1e-24 && isfinite(variance) ? sqrt(variance) : 1; /* 1 for a column that never changes */
 }
 
 bool survey_items(cn_ctx *cn, cn_dataset *d, bool classes, bool columns, survey *v)

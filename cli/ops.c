@@ -1,4 +1,4 @@
-/* cairn ops: the list of operators, or all that is known about one. */
+/* cairn ops: lists operators, or describes one. */
 #include <ctype.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static const char *kind_name(cn_kind kind)
     return "";
 }
 
-/* Whether word is in text, however it is spelled. */
+/* Whether the text has the word; case does not matter. */
 static bool contains(const char *text, const char *word)
 {
     const size_t n = strlen(word);
@@ -54,7 +54,7 @@ static void print_dtypes(const cn_op *op)
     printf("\n");
 }
 
-/* cn_NAME and its forms: with a number (_s), in place (_). */
+/* cn_NAME, and its forms with a number (_s) and in place (_). */
 static void print_prototypes(const char *name)
 {
     static const char *const forms[] = { "", "_s", "_", "_s_" };
@@ -68,14 +68,14 @@ static void print_prototypes(const char *name)
             label = "";
         }
     }
-    if (*label) printf("%-11s none of its own: other operators call it\n", label);
+    if (*label) printf("%-11s none: other operators call it\n", label);
 }
 
 static void describe(const cn_op *op)
 {
     printf("%s\n\n%s\n\n", op->call ? op->call : op->name, op->doc ? op->doc : "");
     printf("%-11s %s\n", "kind", kind_name(op->kind));
-    if (op->kind == CN_COMPOSITE) printf("%-11s its parts'\n", "dtypes");
+    if (op->kind == CN_COMPOSITE) printf("%-11s those of its parts\n", "dtypes");
     else print_dtypes(op);
     printf("%-11s %s%s\n", "gradient", op->no_grad ? "no: " : "yes", op->no_grad ? op->no_grad : "");
     printf("%-11s %s\n", "devices", cn_op_has_gpu(op) ? "cpu, gpu" : "cpu");
@@ -91,7 +91,7 @@ static bool describe_routine(const char *name)
     for (int i = 0; i < n; i++) {
         const size_t length = strcspn(routine[i].call, "(");
         if (length != strlen(name) || memcmp(routine[i].call, name, length) != 0) continue;
-        printf("%s\n\n%s\n\n%-11s other operators put together\n", routine[i].call, routine[i].doc, "kind");
+        printf("%s\n\n%s\n\n%-11s composed of other operators\n", routine[i].call, routine[i].doc, "kind");
         print_prototypes(name);
         return true;
     }
@@ -117,7 +117,7 @@ int list_ops(settings *s)
         printf("%-24s %-10s %s\n", op->name, kind, doc);
         shown++;
     }
-    if (!shown) return fail("no operator has '%s' in its name, kind or text", s->argument);
+    if (!shown) return fail("no operator has '%s' in its name, kind or text; `cairn ops` lists all", s->argument);
     printf("%d of %d operators\n", shown, n);
     return DONE;
 }

@@ -1,4 +1,4 @@
-/* The loss of a run as a picture, out of its log: a resumed run shows all of it. */
+/* Draws the loss of a run from its log, which has the steps before a resumption as well. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ static void add_point(points *p, double x, double y)
 }
 
 /* step,time,name,value */
-static void take_line(const char *line, points *train, points *held_out)
+static void read_line(const char *line, points *train, points *held_out)
 {
     char name[64];
     double step, value;
@@ -40,7 +40,7 @@ static int read_log(const job *j, points *train, points *held_out)
         const size_t n = strcspn(at, "\n");
         const bool more = at[n] == '\n';
         at[n] = 0;
-        take_line(at, train, held_out);
+        read_line(at, train, held_out);
         at += n + more;
     }
     free(t.bytes);
@@ -50,14 +50,14 @@ static int read_log(const job *j, points *train, points *held_out)
 
 static void show_text(const job *j, const cn_series *series, int n, cn_curve_desc d)
 {
-    static char words[32768];
+    static char text[32768];
     d.width = d.height = 0;
     d.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     const char *locale = getenv("LC_ALL");
     if (!locale || !*locale) locale = getenv("LC_CTYPE");
     if (!locale || !*locale) locale = getenv("LANG");
     d.ascii = !locale || (!strstr(locale, "UTF") && !strstr(locale, "utf"));
-    if (cn_curve_text(j->cn, series, n, &d, words, sizeof words)) printf("\n%s", words);
+    if (cn_curve_text(j->cn, series, n, &d, text, sizeof text)) printf("\n%s", text);
 }
 
 int draw_losses(const job *j, bool show)
@@ -69,7 +69,7 @@ int draw_losses(const job *j, bool show)
         { .name = "held out", .x = held_out.x, .y = held_out.y, .n = held_out.n, .exact = true },
     };
     const int n = held_out.n ? 2 : 1;
-    const cn_curve_line line = { .y = j->baseline, .label = j->baseline_words };
+    const cn_curve_line line = { .y = j->baseline, .label = j->baseline_label };
     const cn_curve_desc d = { .title = j->name,
                               .x_label = "step",
                               .y_label = "loss",

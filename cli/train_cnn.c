@@ -1,11 +1,11 @@
-/* cairn train cnn: convolutions for images with labels. */
+/* cairn train cnn: trains a convolutional network on images with labels. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
 typedef struct pictures {
-    cn_dataset *parts[2]; /* to train on, held out */
+    cn_dataset *parts[2]; /* training, held out */
     survey survey;
     cn_dims image; /* (channels,height,width) */
 } pictures;
@@ -15,17 +15,18 @@ static cn_dataset *open_idx(const job *j, const char *images, const char *labels
     cn_dataset *d = cn_dataset_idx(j->cn, images, labels);
     if (!d) return fail_in(j->cn), NULL;
     if (cn_dataset_field(d, 0).shape.n != 3)
-        return fail("%s: not images: height and width are asked for", images), NULL;
-    if (cn_dataset_field(d, 1).shape.n != 0) return fail("%s: not labels: one number an image", labels), NULL;
+        return fail("%s: not images: items must have a height and a width", images), NULL;
+    if (cn_dataset_field(d, 1).shape.n != 0)
+        return fail("%s: not labels: there must be one number for each image", labels), NULL;
     return d;
 }
 
 static int read_pictures(job *j, pictures *p)
 {
     const settings *s = j->s;
-    if (!given(s, "images") || !given(s, "labels")) return usage("which images? --images FILE --labels FILE");
+    if (!given(s, "images") || !given(s, "labels")) return usage("images are needed: --images FILE --labels FILE");
     if (given(s, "test-images") != given(s, "test-labels"))
-        return usage("--test-images and --test-labels belong together");
+        return usage("--test-images and --test-labels need each other");
     cn_dataset *all = open_idx(j, text_of(s, "images"), text_of(s, "labels"));
     if (!all) return FAILED;
     p->image = cn_dataset_field(all, 0).shape;
@@ -34,7 +35,8 @@ static int read_pictures(job *j, pictures *p)
         p->parts[1] = open_idx(j, text_of(s, "test-images"), text_of(s, "test-labels"));
         if (!p->parts[1]) return FAILED;
         if (memcmp(p->image.v, cn_dataset_field(p->parts[1], 0).shape.v, 3 * sizeof(int64_t)))
-            return fail("%s: images of another size than those of %s", text_of(s, "test-images"), text_of(s, "images"));
+            return fail("%s: the images must have the same size as those of %s", text_of(s, "test-images"),
+                        text_of(s, "images"));
     } else if (hold_out(j, all, text_of(s, "images"), p->parts) != DONE) return FAILED;
     return survey_items(j->cn, p->parts[0], true, false, &p->survey) ? DONE : FAILED;
 }
@@ -55,13 +57,13 @@ static int make_parts(job *j, pictures *p)
     if (!j->model) return cn_failed(j->cn) && !j->resumed ? fail_in(j->cn) : FAILED;
     j->unit = "images";
     j->baseline = class_entropy(&p->survey);
-    j->baseline_words = "entropy of the classes";
+    j->baseline_label = "entropy of the classes";
     j->loss = class_loss;
     j->describe = describe;
     j->next = "eval %s --images OTHER-IMAGES --labels OTHER-LABELS";
-    say(j, "images: %" PRId64 " of %" PRId64 "x%" PRId64 ", %" PRId64 " classes; %" PRId64 " are held out",
-        cn_dataset_count(p->parts[0]), p->image.v[1], p->image.v[2], p->survey.classes,
-        p->parts[1] ? cn_dataset_count(p->parts[1]) : 0);
+    print_line(j, "images: %" PRId64 " of %" PRId64 "x%" PRId64 ", %" PRId64 " classes; %" PRId64 " are held out",
+               cn_dataset_count(p->parts[0]), p->image.v[1], p->image.v[2], p->survey.classes,
+               p->parts[1] ? cn_dataset_count(p->parts[1]) : 0);
     return lay_out_epochs(j, p->parts);
 }
 

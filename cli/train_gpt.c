@@ -1,4 +1,4 @@
-/* cairn train gpt: a language model of texts. */
+/* cairn train gpt: trains a language model on texts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct corpus {
     int32_t *train, *held_out;
     int64_t n_train, n_held_out;
     size_t bytes_held_out;
-    double entropy; /* of single tokens, nats */
+    double entropy; /* of single tokens, in nats */
     char hash[24];  /* of the text */
 } corpus;
 
@@ -26,7 +26,7 @@ static cn_tokenizer *new_tokenizer(cn_ctx *cn, const settings *s, const char *by
     return cn_tokenizer_load(cn, kind);
 }
 
-/* A run that goes on has a tokenizer already, beside its checkpoint. */
+/* The tokenizer of a resumed run is beside its checkpoint. */
 static cn_tokenizer *pick_tokenizer(const job *j, const corpus *c, size_t n)
 {
     if (!j->resumed) return new_tokenizer(j->cn, j->s, c->text.bytes, n);
@@ -53,7 +53,7 @@ static int check_length(const job *j, const char *which, int64_t tokens, const c
 {
     const int64_t context = whole_of(j->s, "context");
     if (tokens > context) return DONE;
-    return fail("the %s has %" PRId64 " tokens, and a window takes %" PRId64 ": %s", which, tokens, context + 1,
+    return fail("the %s has %" PRId64 " tokens, but needs at least %" PRId64 ": use %s", which, tokens, context + 1,
                 advice);
 }
 
@@ -62,22 +62,23 @@ static int read_corpus(job *j, corpus *c)
     const int code = read_texts(j->s, &c->text);
     if (code != DONE) return code;
     size_t cut = (size_t)((double)c->text.n * (1 - number_of(j->s, "val")));
-    while (cut < c->text.n && ((unsigned char)c->text.bytes[cut] & 0xc0) == 0x80) cut++; /* not inside a character */
+    while (cut < c->text.n && ((unsigned char)c->text.bytes[cut] & 0xc0) == 0x80) cut++; /* do not split a character */
     c->bytes_held_out = c->text.n - cut;
     c->tokenizer = pick_tokenizer(j, c, cut);
     if (!c->tokenizer || !encode_text(j->cn, c->tokenizer, c->text.bytes, cut, &c->train, &c->n_train) ||
         !encode_text(j->cn, c->tokenizer, c->text.bytes + cut, c->bytes_held_out, &c->held_out, &c->n_held_out))
         return fail_in(j->cn);
     c->entropy = entropy(c, cn_token_count(c->tokenizer));
-    say(j, "text: %" PRId64 " files, %zu bytes, %" PRId64 " tokens of %" PRId64 " kinds; %" PRId64 " are held out",
-        c->text.files, c->text.n, c->n_train + c->n_held_out, cn_token_count(c->tokenizer), c->n_held_out);
+    print_line(j,
+               "text: %" PRId64 " files, %zu bytes, %" PRId64 " tokens of %" PRId64 " kinds; %" PRId64 " are held out",
+               c->text.files, c->text.n, c->n_train + c->n_held_out, cn_token_count(c->tokenizer), c->n_held_out);
     if (check_length(j, "text", c->n_train, "more text, or a smaller --context") != DONE) return FAILED;
     return number_of(j->s, "val") > 0
-               ? check_length(j, "part that is held out", c->n_held_out, "a smaller --context, or --val 0")
+               ? check_length(j, "held-out part", c->n_held_out, "a smaller --context, or --val 0")
                : DONE;
 }
 
-/* FNV-1a: to notice that a run goes on with another text. */
+/* FNV-1a: detects that a resumed run has another text. */
 static int check_text(const job *j, corpus *c)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -90,7 +91,7 @@ static int check_text(const job *j, corpus *c)
 
 /* ---- loaders ---- */
 
-/* Windows anywhere in the text. Places are drawn for 1,000 batches at a time, however long the run is. */
+/* Windows anywhere in the text. Their positions are drawn for 1,000 batches at a time. */
 static cn_loader *train_loader(const job *j, const corpus *c)
 {
     const int64_t batch = whole_of(j->s, "batch"), drawn = batch > 10000 ? 10 : 1000;
@@ -105,7 +106,7 @@ static cn_loader *train_loader(const job *j, const corpus *c)
     return d && order ? cn_loader_new(d, &desc) : NULL;
 }
 
-/* At most --eval-windows, spread evenly. */
+/* At most --eval-windows windows, spread evenly. */
 static cn_loader *held_out_loader(const job *j, const corpus *c)
 {
     const cn_tokens_desc windows = { .type = CN_TOKEN_I32, .context = whole_of(j->s, "context") };
@@ -118,7 +119,7 @@ static cn_loader *held_out_loader(const job *j, const corpus *c)
     return d ? cn_loader_new(d, &(cn_loader_desc){ .batch = whole_of(j->s, "batch") }) : NULL;
 }
 
-/* ---- what the loop asks for ---- */
+/* ---- callbacks of the loop ---- */
 
 static bool measure(job *j, metric *m, int *n)
 {
@@ -131,14 +132,14 @@ static bool measure(job *j, metric *m, int *n)
     return true;
 }
 
-static void say_sample(const job *j, const char *title, const text *t)
+static void print_sample(const job *j, const char *title, const text *t)
 {
     char *clean = clean_text(t->bytes, t->n);
-    say(j, "%s:", title);
+    print_line(j, "%s:", title);
     for (char *at = clean; *at;) {
         const size_t n = strcspn(at, "\n");
         const bool more = at[n] == '\n';
-        say(j, "    %.*s", (int)n, at);
+        print_line(j, "    %.*s", (int)n, at);
         at += n + more;
     }
     free(clean);
@@ -173,7 +174,7 @@ static void sample(job *j, const char *title)
     cn_sampler *sampler = cn_sampler_new(j->model, &desc);
     encode_text(j->cn, c->tokenizer, prompt, strlen(prompt), &ids, &n);
     if (cn_sampler_feed(sampler, n > 0 ? ids : c->train, n > 0 ? n : 1)) draw_tokens(j, sampler, c->tokenizer, &t);
-    if (!interrupted()) say_sample(j, title, &t);
+    if (!interrupted()) print_sample(j, title, &t);
     cn_sampler_free(sampler);
     free(ids), free(t.bytes);
 }
@@ -186,9 +187,9 @@ static bool describe(job *j, cn_dict *d)
            cn_dict_set_text(d, "text", c->hash);
 }
 
-/* ---- together ---- */
+/* ---- the command ---- */
 
-/* Before a model is made as large as the settings say: is the checkpoint's that large? */
+/* Compares the settings with the checkpoint before a model of that size is allocated. */
 static int check_sizes(const job *j)
 {
     if (!j->resumed) return DONE;
@@ -202,7 +203,8 @@ static int check_sizes(const job *j)
     if (there && cn_size(wte, 1) == width && cn_size(wpe, 0) == context && cn_dict_get(j->resumed, last) &&
         !cn_dict_get(j->resumed, next))
         return DONE;
-    return fail("%s: its layers, width and context are not %" PRId64 ", %" PRId64 " and %" PRId64,
+    return fail("%s: the settings (layers %" PRId64 ", width %" PRId64 ", context %" PRId64
+                ") do not fit the checkpoint",
                 text_of(j->s, "resume"), layers, width, context);
 }
 
@@ -216,7 +218,7 @@ static int make_parts(job *j, corpus *c)
                                .width = whole_of(s, "width"),
                                .dropout = number_of(s, "dropout") };
     if (desc.width % desc.heads)
-        return usage("--width %" PRId64 " is not a multiple of --heads %" PRId64, desc.width, desc.heads);
+        return usage("--width must be a multiple of --heads, got %" PRId64 " and %" PRId64, desc.width, desc.heads);
     snprintf(j->name, sizeof j->name, "gpt-l%" PRId64 "-h%" PRId64 "-w%" PRId64 "-c%" PRId64, desc.layers, desc.heads,
              desc.width, desc.context);
     j->model = cn_nn_gpt(j->cn, &desc);
@@ -232,7 +234,7 @@ static int make_parts(job *j, corpus *c)
     j->eval_every = whole_of(s, "eval-every");
     j->sample_every = whole_of(s, "sample-every");
     j->baseline = c->entropy;
-    j->baseline_words = "unigram entropy";
+    j->baseline_label = "unigram entropy";
     j->loss = text_loss;
     j->sample = sample;
     j->describe = describe;

@@ -1,12 +1,12 @@
-/* cairn train mlp: a network of linear layers for a table of numbers. */
+/* cairn train mlp: trains a network of linear layers on a table of numbers. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
 typedef struct table {
-    cn_dataset *all, *parts[2]; /* to train on, held out */
-    survey survey;              /* of the part to train on */
+    cn_dataset *all, *parts[2]; /* training, held out */
+    survey survey;              /* of the training part */
     int64_t inputs, outputs;
     bool classes;
 } table;
@@ -15,8 +15,8 @@ static int read_table(job *j, table *t)
 {
     char **paths;
     const int n = items_of(j->s, "data", &paths);
-    if (n != 1) return usage(n ? "one CSV file is read, not %d" : "which table? --data FILE.csv", n);
-    if (!given(j->s, "target")) return usage("which column is to be predicted? --target COLUMN");
+    if (n != 1) return usage("one CSV file is needed, got %d: --data FILE.csv", n);
+    if (!given(j->s, "target")) return usage("a column to predict is needed: --target COLUMN");
     t->classes = flag_of(j->s, "classes");
     t->all = csv_dataset(j->cn, j->s, paths[0]);
     if (!t->all) return fail_in(j->cn);
@@ -26,7 +26,7 @@ static int read_table(job *j, table *t)
     return survey_items(j->cn, t->parts[0], t->classes, true, &t->survey) ? DONE : FAILED;
 }
 
-/* The network computes in units of its own: mean 0, deviation 1 in every column. */
+/* The network computes with normalised columns: mean 0, standard deviation 1. */
 static bool set_units(job *j, const table *t)
 {
     cn_tensor *mean = cn_from(j->cn, CN_F64, CN_DIMS(t->inputs), t->survey.mean);
@@ -64,13 +64,13 @@ static int make_parts(job *j, table *t)
     if (!j->model || !set_units(j, t)) return fail_in(j->cn);
     j->unit = "rows";
     j->baseline = t->classes ? class_entropy(&t->survey) : 1;
-    j->baseline_words = t->classes ? "entropy of the classes" : "always the mean";
+    j->baseline_label = t->classes ? "entropy of the classes" : "always the mean";
     j->loss = t->classes ? class_loss : value_loss;
     j->describe = describe;
     j->next = "eval %s --data OTHER.csv";
-    say(j, "table: %" PRId64 " rows, %" PRId64 " columns in, %" PRId64 " %s out; %" PRId64 " rows are held out",
-        cn_dataset_count(t->all), t->inputs, t->outputs, t->classes ? "classes" : "number",
-        t->parts[1] ? cn_dataset_count(t->parts[1]) : 0);
+    print_line(j, "table: %" PRId64 " rows, %" PRId64 " columns in, %" PRId64 " %s out; %" PRId64 " rows are held out",
+               cn_dataset_count(t->all), t->inputs, t->outputs, t->classes ? "classes" : "number",
+               t->parts[1] ? cn_dataset_count(t->parts[1]) : 0);
     return lay_out_epochs(j, t->parts);
 }
 

@@ -138,7 +138,9 @@ def test_help(folder):
         text = works(*name.split(), "--help", cwd=folder)
         options = set(re.findall(r"--([a-z0-9-]+)", text))
         union |= options
-        check("usage: cairn " + name in text and "For example" in text, f"{name} --help", text)
+        check("usage: cairn " + name in text and "Examples" in text, f"{name} --help", text)
+        wide = [line for line in text.splitlines() if len(line) > 100]
+        check(not wide, f"{name} --help ends before column 100", wide)
         refuses(2, [*name.split(), "--no-such-option"], "no option '--no-such-option'", cwd=folder)
         # every option that the help does not name is unknown to the command, every one that it names is known
         for option in sorted(options - {"help"}):
@@ -163,19 +165,19 @@ def test_wrong_words(folder):
     refuses(2, ["train", "gtp"], "did you mean 'train gpt'")
     refuses(2, ["train", "gpt", "--layesr", "3"], "did you mean --layers")
     refuses(2, ["train", "gpt", "--layers"], "--layers needs a value")
-    refuses(2, ["train", "gpt", "--layers", "many"], "--layers", "'many' is not a whole number")
-    refuses(2, ["train", "gpt", "--layers", "0"], "--layers", "not between")
-    refuses(2, ["train", "gpt", "--lr", "nan"], "--lr", "not a number")
+    refuses(2, ["train", "gpt", "--layers", "many"], "--layers", "must be a whole number, got 'many'")
+    refuses(2, ["train", "gpt", "--layers", "0"], "--layers", "must be between")
+    refuses(2, ["train", "gpt", "--lr", "nan"], "--lr", "must be a number")
     refuses(2, ["train", "gpt", "--steps", "99999999999999999999"], "--steps")
     refuses(2, ["train", "gpt", "--quiet=perhaps"], "--quiet")
-    refuses(2, ["train", "gpt", "--device", "tpu"], "'tpu' is not one of auto|cpu|gpu")
-    refuses(2, ["train", "gpt", "stray"], "takes no 'stray'")
+    refuses(2, ["train", "gpt", "--device", "tpu"], "must be one of auto|cpu|gpu", "got 'tpu'")
+    refuses(2, ["train", "gpt", "stray"], "has no argument, got 'stray'")
     refuses(2, ["train", "gpt"], "--data")
     refuses(2, ["train", "mlp", "--data", folder / "line.csv"], "--target")
     refuses(2, ["train", "mlp", "--data", "x", "--target", "y", "--hidden", "4,,4"], "--hidden")
     refuses(2, ["train", "cnn"], "--images")
-    refuses(2, ["generate"], "which MODEL")
-    refuses(2, ["generate", "a", "b"], "takes one MODEL")
+    refuses(2, ["generate"], "needs the argument MODEL")
+    refuses(2, ["generate", "a", "b"], "has one argument MODEL")
     refuses(2, ["train", "gpt", "--data", folder / "text.txt", "--width", "33", "--heads", "2"], "multiple", cwd=folder)
     check(cairn().returncode == 2, "no command at all")
 
@@ -437,7 +439,7 @@ def test_config(folder):
     for text, words in [("[train.gpt]\n\nlayesr = 3\n", ["line 3", "'layesr'", "did you mean 'layers'"]),
                         ("[train.gpt]\ntarget = 3\n", ["line 2", "'target'"]), ("[nonsense]\n", ["line 1", "nonsense"]),
                         ("[train.gpt\n", ["line 1"]), ("layers\n", ["line 1", "key = value"]),
-                        ("\nlayers = x\n", ["line 2", "not a whole number"]), ("a\0b", ["bytes that are 0"])]:
+                        ("\nlayers = x\n", ["line 2", "must be a whole number"]), ("a\0b", ["bytes that are 0"])]:
         (folder / "bad.conf").write_text(text)
         refuses(1, [*base, "--data", "text.txt", "--config", "bad.conf"], "bad.conf", *words, cwd=folder)
     refuses(1, [*base, "--config", "none.conf"], "none.conf", cwd=folder)
