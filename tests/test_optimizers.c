@@ -531,7 +531,7 @@ static void averages_are_pytorchs(const stored *s, cn_dtype dtype)
 
         cn_dict *d = cn_dict_new(cn);
         cn_ema *other = cn_ema_of(m, &(cn_ema_desc){ .decay = 0.9, .plain = plain, .average_buffers = plain });
-        says(cn, !cn_ema_load(other, d, "x/"), "no n_averaged");
+        says(cn, !cn_ema_load(other, d, "x/"), "a whole number ≥ 0 as n_averaged");
         check(cn_ema_save(e, d, "x/") && cn_ema_load(other, d, "x/") && cn_ema_updates(other) == 10, "%s",
               cn_error(cn));
         check(cn_ema_apply(other), "%s", cn_error(cn));

@@ -298,7 +298,7 @@ static void bad_calls_are_refused(void)
     says(cn,
          !cn_schedule_one_cycle(o, &(cn_schedule_one_cycle_desc){ .max_lr = 1, .total_steps = 10, .pct_start = 0.1 }),
          "pct_start must leave no phase without steps");
-    says(cn, !cn_schedule_cyclic(o, NULL), "base_lr must be ≥ 0");
+    says(cn, !cn_schedule_cyclic(o, NULL), "base_lr must be set, and ≥ 0");
     says(cn, !cn_schedule_plateau(o, &(cn_schedule_plateau_desc){ .factor = 1 }), "factor must be ≥ 0 and < 1, got 1");
     says(cn, !cn_schedule_lambda(o, NULL, NULL), "fn must be a function, got NULL");
     cn_schedule *plateau = cn_schedule_plateau(o, NULL), *plain = cn_schedule_every(o, 2, 0);

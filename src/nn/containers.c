@@ -35,7 +35,7 @@ static cn_module *list_of(cn_ctx *ctx, const cn_module_type *type, int n, va_lis
     for (int i = 0; i < n; i++) {
         cn_module *child = va_arg(modules, cn_module *);
         if (!child && m && !cn_failed(ctx))
-            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: module %d of %d is NULL", type->name, i, n);
+            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: modules must not be NULL, but module %d of %d is", type->name, i, n);
         ok = cn_module_append(m, child) && ok;
     }
     if (ok || !m) return m;

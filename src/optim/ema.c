@@ -229,7 +229,7 @@ bool cn_ema_load(cn_ema *e, const cn_dict *dict, const char *prefix)
     cn_ctx *ctx = e->object.ctx;
     int64_t updates = 0;
     if (!cn_dict_whole(dict, name_of(name, prefix, -1), &updates) || updates < 0)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no n_averaged that is a whole number ≥ 0");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict must have a whole number ≥ 0 as n_averaged");
     for (int i = 0; i < e->n; i++)
         if (!(e->to[i] = cn_dict_get(dict, name_of(name, prefix, i))))
             return cn__fail(ctx, CN_BAD_ARGUMENT, "ema_load: the dict has no averages/%d", i);

@@ -339,7 +339,7 @@ cn_schedule *cn_schedule_cyclic(cn_optim *opt, const cn_schedule_cyclic_desc *de
     if (d.step_size_up == 0) d.step_size_up = 2000;
     if (d.step_size_down == 0) d.step_size_down = d.step_size_up;
     s->u.cyclic = d;
-    if (!(d.base_lr >= 0)) return refuse(s, "base_lr must be ≥ 0, and given", d.base_lr);
+    if (!(d.base_lr >= 0)) return refuse(s, "base_lr must be set, and ≥ 0", d.base_lr);
     if (!(d.max_lr > 0)) return refuse(s, "max_lr must be > 0", d.max_lr);
     if (d.step_size_up < 1 || d.step_size_down < 1)
         return refuse(s, "step_size_up and step_size_down must be > 0",
