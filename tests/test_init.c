@@ -159,8 +159,8 @@ static void dirac(cn_ctx *cn)
 static void orthogonal(cn_ctx *cn)
 {
     check_group("orthogonal");
-    const cn_dims shapes[] = { CN_DIMS(30, 50), CN_DIMS(50, 30), CN_DIMS(40, 40), CN_DIMS(8, 3, 2, 5), CN_DIMS(1, 9),
-                               CN_DIMS(9, 1), CN_DIMS(150, 200), CN_DIMS(129, 129) };
+    const cn_dims shapes[] = { CN_DIMS(30, 50), CN_DIMS(50, 30), CN_DIMS(40, 40),   CN_DIMS(8, 3, 2, 5),
+                               CN_DIMS(1, 9),   CN_DIMS(9, 1),   CN_DIMS(150, 200), CN_DIMS(129, 129) };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         cn_scope s = cn_scope_begin(cn);
         cn_tensor *w = parameter(cn, CN_F64, shapes[i]);
@@ -242,14 +242,18 @@ static void refusals(cn_ctx *cn)
     refused(cn, "init_uniform: low must be ≤ high, both finite, got 2 and 1", cn_init_uniform(w, 2, 1));
     refused(cn, "init_uniform: the tensor must be of a floating type, got i64", cn_init_uniform(whole, 0, 1));
     refused(cn, "init_normal: mean must be finite and std ≥ 0, got 0 and -1", cn_init_normal(w, 0, -1));
-    refused(cn, "init_trunc_normal: std must be > 0 and a < b, got mean 0, std 1, a 2, b -2", cn_init_trunc_normal(w, 0, 1, 2, -2));
-    refused(cn, "init_trunc_normal: [a, b] must hold some probability, got [5, 6]", cn_init_trunc_normal(w, 0, 0.01, 5, 6));
+    refused(cn, "init_trunc_normal: std must be > 0 and a < b, got mean 0, std 1, a 2, b -2",
+            cn_init_trunc_normal(w, 0, 1, 2, -2));
+    refused(cn, "init_trunc_normal: [a, b] must hold some probability, got [5, 6]",
+            cn_init_trunc_normal(w, 0, 0.01, 5, 6));
     refused(cn, "init_eye: the tensor must have 2 axes, got shape [3]", cn_init_eye(b));
     refused(cn, "init_dirac: the tensor must have 3 to 5 axes, got shape [3,4]", cn_init_dirac(w, 1));
     refused(cn, "init_fans: the tensor must have 2 to 8 axes, got shape [3]", cn_init_xavier_uniform(b, 1));
     refused(cn, "init_xavier_normal: gain must be finite and ≥ 0, got nan", cn_init_xavier_normal(w, NAN));
-    refused(cn, "init_kaiming_normal: cn_init_gain must know the nonlinearity", cn_init_kaiming_normal(w, 0, CN_FAN_IN, "swish"));
-    refused(cn, "init_kaiming_uniform: mode must be CN_FAN_IN or CN_FAN_OUT, got 7", cn_init_kaiming_uniform(w, 0, (cn_fan)7, "relu"));
+    refused(cn, "init_kaiming_normal: cn_init_gain must know the nonlinearity",
+            cn_init_kaiming_normal(w, 0, CN_FAN_IN, "swish"));
+    refused(cn, "init_kaiming_uniform: mode must be CN_FAN_IN or CN_FAN_OUT, got 7",
+            cn_init_kaiming_uniform(w, 0, (cn_fan)7, "relu"));
     refused(cn, "init_orthogonal: the tensor must have 2 to 8 axes, got shape [3]", cn_init_orthogonal(b, 1));
     refused(cn, "init_sparse: sparsity must be from 0 to 1 and std ≥ 0, got 1.5", cn_init_sparse(w, 1.5, 1));
     check(largest(w) == 0 && largest(cn_sub_s(whole, 1)) == 0, "values are as they were");

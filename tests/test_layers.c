@@ -320,7 +320,8 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "Embedding: rows and width must be > 0, got 0 and 3", cn_nn_embedding(cn, 0, 3, NULL));
     refused(cn, "Embedding: padding_idx must be from -7 to 6, got 7",
             cn_nn_embedding(cn, 7, 3, &(cn_nn_embedding_desc){ .has_padding = true, .padding_idx = 7 }));
-    refused(cn, "Conv2d: groups must be > 0 and divide the channels, got 2 groups for 3 and 4", cn_nn_conv2d(cn, 3, 4, 3, CONV(.groups = 2)));
+    refused(cn, "Conv2d: groups must be > 0 and divide the channels, got 2 groups for 3 and 4",
+            cn_nn_conv2d(cn, 3, 4, 3, CONV(.groups = 2)));
     refused(cn, "Conv2d: in and out must be > 0, got 0 and 4", cn_nn_conv2d(cn, 0, 4, 3, NULL));
     refused(cn, "Conv2d: kernel must be from 1 to 2147483647, got 0", cn_nn_conv2d(cn, 3, 4, 0, NULL));
     refused(cn, "Conv2d: stride must be from 1 to 2147483647, got -1", cn_nn_conv2d(cn, 3, 4, 3, CONV(.stride = -1)));
@@ -328,21 +329,26 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "Conv2d: dilation", cn_nn_conv2d(cn, 3, 4, 3, CONV(.dilation = INT64_MAX)));
     refused(cn, "Conv2d: stride needs 2 numbers, one for each axis, got 3",
             cn_nn_conv2d(cn, 3, 4, 3, CONV(.strides = CN_DIMS(1, 1, 1))));
-    refused(cn, "Conv2d: stride must be 1 with .same, got 2", cn_nn_conv2d(cn, 3, 4, 3, CONV(.same = true, .stride = 2)));
-    refused(cn, "Conv2d: padding must be 0 with .same, got 1", cn_nn_conv2d(cn, 3, 4, 3, CONV(.same = true, .padding = 1)));
+    refused(cn, "Conv2d: stride must be 1 with .same, got 2",
+            cn_nn_conv2d(cn, 3, 4, 3, CONV(.same = true, .stride = 2)));
+    refused(cn, "Conv2d: padding must be 0 with .same, got 1",
+            cn_nn_conv2d(cn, 3, 4, 3, CONV(.same = true, .padding = 1)));
     refused(cn, "Conv2d: output_padding must be 0 unless", cn_nn_conv2d(cn, 3, 4, 3, CONV(.output_padding = 1)));
-    refused(cn, "Conv2d: padding_mode must be from 0 to 3, got 9", cn_nn_conv2d(cn, 3, 4, 3, CONV(.padding_mode = (cn_pad_mode)9)));
+    refused(cn, "Conv2d: padding_mode must be from 0 to 3, got 9",
+            cn_nn_conv2d(cn, 3, 4, 3, CONV(.padding_mode = (cn_pad_mode)9)));
     refused(cn, "ConvTranspose2d: a transposed convolution pads with zeros",
             cn_nn_conv_transpose2d(cn, 3, 4, 3, CONV(.padding_mode = CN_PAD_REFLECT)));
     refused(cn, "ConvTranspose1d: output_padding must be < the stride or the dilation (2, 1), got 2",
             cn_nn_conv_transpose1d(cn, 3, 4, 3, CONV(.stride = 2, .output_padding = 2)));
-    refused(cn, "MaxPool2d: padding must be ≤ half the kernel of 3, got 2", cn_nn_max_pool2d(cn, 3, POOL(.padding = 2)));
+    refused(cn, "MaxPool2d: padding must be ≤ half the kernel of 3, got 2",
+            cn_nn_max_pool2d(cn, 3, POOL(.padding = 2)));
     refused(cn, "MaxPool1d: kernel must be from 1 to 2147483647, got 0", cn_nn_max_pool1d(cn, 0, NULL));
     refused(cn, "MaxPool2d: exclude_padding must be false", cn_nn_max_pool2d(cn, 3, POOL(.exclude_padding = true)));
     refused(cn, "AvgPool2d: dilation must be 1, got 2", cn_nn_avg_pool2d(cn, 3, POOL(.dilation = 2)));
     refused(cn, "AdaptiveAvgPool2d: size must be > 0, got 0", cn_nn_adaptive_avg_pool2d(cn, 2, 0));
     refused(cn, "Upsample: the descriptor must have either a size or a scale, got neither", cn_nn_upsample(cn, NULL));
-    refused(cn, "Upsample: scale must be finite and > 0, got -1", cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = -1 }));
+    refused(cn, "Upsample: scale must be finite and > 0, got -1",
+            cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = -1 }));
     refused(cn, "Upsample: size must have 2 numbers for bilinear, got 1",
             cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .size = CN_DIMS(3), .mode = CN_UPSAMPLE_BILINEAR }));
     refused(cn, "Upsample: align_corners",
@@ -353,7 +359,8 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "LayerNorm: shape must have 1 to 8 axes, got 0", cn_nn_layer_norm(cn, CN_SCALAR, NULL));
     refused(cn, "LayerNorm: sizes must be > 0, got 0", cn_nn_layer_norm(cn, CN_DIMS(3, 0), NULL));
     refused(cn, "RMSNorm: eps", cn_nn_rms_norm(cn, CN_DIMS(3), NORM(.eps = NAN)));
-    refused(cn, "GroupNorm: groups must be > 0 and divide channels, got 4 groups of 6", cn_nn_group_norm(cn, 4, 6, NULL));
+    refused(cn, "GroupNorm: groups must be > 0 and divide channels, got 4 groups of 6",
+            cn_nn_group_norm(cn, 4, 6, NULL));
     refused(cn, "Dropout: p must be from 0 to 1, got 1.5", cn_nn_dropout(cn, 1.5));
     refused(cn, "Dropout2d: p must be from 0 to 1, got -0.1", cn_nn_dropout2d(cn, -0.1));
     refused(cn, "AlphaDropout: p must be from 0 to 1, got nan", cn_nn_alpha_dropout(cn, NAN));
@@ -363,9 +370,11 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "Softplus: beta must be finite and not 0, got 0", cn_nn_softplus(cn, 0, 20));
     refused(cn, "Softshrink: lambda must be ≥ 0, got -1", cn_nn_softshrink(cn, -1));
     refused(cn, "Softmax: axis must be from -8 to 7, got 9", cn_nn_softmax(cn, 9));
-    refused(cn, "Unflatten: sizes must be 1 to 8 numbers > 0, of which one may be -1, got -1x-1", cn_nn_unflatten(cn, 1, CN_DIMS(-1, -1)));
+    refused(cn, "Unflatten: sizes must be 1 to 8 numbers > 0, of which one may be -1, got -1x-1",
+            cn_nn_unflatten(cn, 1, CN_DIMS(-1, -1)));
     refused(cn, "PixelShuffle: factor must be from 1 to 2147483647, got 0", cn_nn_pixel_shuffle(cn, 0));
-    refused(cn, "ZeroPad: pad must have 2, 4 or 6 numbers, two for each axis, got 3", cn_nn_zero_pad(cn, CN_DIMS(1, 2, 3)));
+    refused(cn, "ZeroPad: pad must have 2, 4 or 6 numbers, two for each axis, got 3",
+            cn_nn_zero_pad(cn, CN_DIMS(1, 2, 3)));
     check(cn_nn_conv2d(NULL, 1, 1, 1, NULL) == NULL && cn_nn_relu(NULL) == NULL && cn_nn_dropout(NULL, 2) == NULL &&
               cn_nn_batch_norm2d(NULL, 0, NULL) == NULL && cn_nn_upsample(NULL, NULL) == NULL,
           "NULL in, NULL out");
@@ -390,24 +399,31 @@ static void refused_inputs(cn_ctx *cn)
     refused_forward(cn, "Upsample(times 2, bilinear): x must be (N, C, H, W), got [1,1,3]",
                     cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .mode = CN_UPSAMPLE_BILINEAR }),
                     CN_DIMS(1, 1, 3));
-    refused_forward(cn, "BatchNorm2d(3): x must be (N, C, H, W) with C = 3, got [2,4,5,5]", cn_nn_batch_norm2d(cn, 3, NULL),
-                    CN_DIMS(2, 4, 5, 5));
+    refused_forward(cn, "BatchNorm2d(3): x must be (N, C, H, W) with C = 3, got [2,4,5,5]",
+                    cn_nn_batch_norm2d(cn, 3, NULL), CN_DIMS(2, 4, 5, 5));
     refused_forward(cn, "BatchNorm1d(3): batch_norm: training needs more", cn_nn_batch_norm1d(cn, 3, NULL),
                     CN_DIMS(1, 3));
-    refused_forward(cn, "InstanceNorm1d(3, not affine, no running statistics): x must be (N, C, L) or (C, L) with C = 3",
+    refused_forward(cn,
+                    "InstanceNorm1d(3, not affine, no running statistics): x must be (N, C, L) or (C, L) with C = 3",
                     cn_nn_instance_norm1d(cn, 3, NULL), CN_DIMS(2, 4));
-    refused_forward(cn, "LayerNorm(3, 4): the last sizes of x must be 3x4, got [2,4]", cn_nn_layer_norm(cn, CN_DIMS(3, 4), NULL),
-                    CN_DIMS(2, 4));
+    refused_forward(cn, "LayerNorm(3, 4): the last sizes of x must be 3x4, got [2,4]",
+                    cn_nn_layer_norm(cn, CN_DIMS(3, 4), NULL), CN_DIMS(2, 4));
     refused_forward(cn, "RMSNorm(3, not affine): ", cn_nn_rms_norm(cn, CN_DIMS(3), NORM(.no_affine = true)),
                     CN_DIMS(2, 4));
-    refused_forward(cn, "GroupNorm(2, 4): x must be (N, 4, ...), got [2,6]", cn_nn_group_norm(cn, 2, 4, NULL), CN_DIMS(2, 6));
-    refused_forward(cn, "Dropout2d(0.5): x must be (N, C, H, W), got [2,4,3]", cn_nn_dropout2d(cn, 0.5), CN_DIMS(2, 4, 3));
-    refused_forward(cn, "GLU(axis -1): glu: the size along axis -1 must be even, got [2,3]", cn_nn_glu(cn, -1), CN_DIMS(2, 3));
+    refused_forward(cn, "GroupNorm(2, 4): x must be (N, 4, ...), got [2,6]", cn_nn_group_norm(cn, 2, 4, NULL),
+                    CN_DIMS(2, 6));
+    refused_forward(cn, "Dropout2d(0.5): x must be (N, C, H, W), got [2,4,3]", cn_nn_dropout2d(cn, 0.5),
+                    CN_DIMS(2, 4, 3));
+    refused_forward(cn, "GLU(axis -1): glu: the size along axis -1 must be even, got [2,3]", cn_nn_glu(cn, -1),
+                    CN_DIMS(2, 3));
     refused_forward(cn, "PReLU(3): prelu: with 3 weights, x must be (N, 3, ...), got [2,4]", cn_nn_prelu(cn, 3, 0.25),
                     CN_DIMS(2, 4));
-    refused_forward(cn, "Unflatten(axis 1, 2x3): the size along axis 1 must be 6, got [2,7]", cn_nn_unflatten(cn, 1, CN_DIMS(2, 3)), CN_DIMS(2, 7));
-    refused_forward(cn, "PixelShuffle(2): x must be (..., C, H, W) with C a multiple of 4, got [2,6,3,3]", cn_nn_pixel_shuffle(cn, 2), CN_DIMS(2, 6, 3, 3));
-    refused_forward(cn, "Bilinear(2, 3, 4): forward accepts x1 and x2 and returns y; got 1 operands and 1 results", cn_nn_bilinear(cn, 2, 3, 4, NULL), CN_DIMS(2, 2));
+    refused_forward(cn, "Unflatten(axis 1, 2x3): the size along axis 1 must be 6, got [2,7]",
+                    cn_nn_unflatten(cn, 1, CN_DIMS(2, 3)), CN_DIMS(2, 7));
+    refused_forward(cn, "PixelShuffle(2): x must be (..., C, H, W) with C a multiple of 4, got [2,6,3,3]",
+                    cn_nn_pixel_shuffle(cn, 2), CN_DIMS(2, 6, 3, 3));
+    refused_forward(cn, "Bilinear(2, 3, 4): forward accepts x1 and x2 and returns y; got 1 operands and 1 results",
+                    cn_nn_bilinear(cn, 2, 3, 4, NULL), CN_DIMS(2, 2));
     refused_forward(cn, "ReflectionPad(3, 3): pad: ", cn_nn_reflection_pad(cn, CN_DIMS(3, 3)), CN_DIMS(1, 1, 2));
     refused_forward(cn, "Softmax(axis 2): softmax: ", cn_nn_softmax(cn, 2), CN_DIMS(2, 2));
     cn_module *pair = cn_nn_bilinear(cn, 2, 3, 4, NULL);

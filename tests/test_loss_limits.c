@@ -29,22 +29,28 @@ static void refuses_shapes(cn_ctx *ctx)
     refused(ctx, cn_smooth_l1_loss(x, row, NULL), shape, "smooth_l1_loss");
     refused(ctx, cn_huber_loss(x, row, NULL), shape, "huber_loss");
     refused(ctx, cn_bce_loss(x, row, NULL), shape, "bce_loss");
-    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = long_row }), shape, "weight must broadcast to the input's shape [3,4], got [");
-    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = more }), shape, "weight must broadcast to the input's shape [3,4], got [");
+    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = long_row }), shape,
+            "weight must broadcast to the input's shape [3,4], got [");
+    refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .weight = more }), shape,
+            "weight must broadcast to the input's shape [3,4], got [");
     refused(ctx, cn_bce_with_logits_loss(x, row, NULL), shape, "bce_with_logits_loss");
-    refused(ctx, cn_bce_with_logits_loss(x, x, &(cn_bce_desc){ .pos_weight = long_row }), shape, "pos_weight must broadcast to the input's shape [3,4], got [5]");
+    refused(ctx, cn_bce_with_logits_loss(x, x, &(cn_bce_desc){ .pos_weight = long_row }), shape,
+            "pos_weight must broadcast to the input's shape [3,4], got [5]");
     refused(ctx, cn_kl_div(x, row, NULL), shape, "kl_div");
     refused(ctx, cn_gaussian_nll_loss(x, x, row, NULL), shape, "var must be [3,4] as the input");
     refused(ctx, cn_gaussian_nll_loss(x, row, x, NULL), shape, "gaussian_nll_loss");
     refused(ctx, cn_poisson_nll_loss(x, row, NULL), shape, "poisson_nll_loss");
     refused(ctx, cn_hinge_embedding_loss(x, row, NULL), shape, "hinge_embedding_loss");
-    refused(ctx, cn_margin_ranking_loss(x, row, x, NULL), shape, "margin_ranking_loss: input2 must have the input's shape");
-    refused(ctx, cn_margin_ranking_loss(x, x, row, NULL), shape, "margin_ranking_loss: target must have the input's shape");
+    refused(ctx, cn_margin_ranking_loss(x, row, x, NULL), shape,
+            "margin_ranking_loss: input2 must have the input's shape");
+    refused(ctx, cn_margin_ranking_loss(x, x, row, NULL), shape,
+            "margin_ranking_loss: target must have the input's shape");
     refused(ctx, cn_cosine_embedding_loss(x, x, row, NULL), shape, "cosine_embedding_loss");
     refused(ctx, cn_cosine_embedding_loss(more, more, x, NULL), shape, "cosine_embedding_loss");
     refused(ctx, cn_soft_margin_loss(x, row, NULL), shape, "soft_margin_loss");
     refused(ctx, cn_multi_margin_loss(x, cn_cast(row, CN_I64), NULL), shape, "multi_margin_loss");
-    refused(ctx, cn_triplet_margin_loss(x, x, row, NULL), shape, "triplet_margin_loss: negative must have the input's shape");
+    refused(ctx, cn_triplet_margin_loss(x, x, row, NULL), shape,
+            "triplet_margin_loss: negative must have the input's shape");
 }
 
 static void refuses_numbers(cn_ctx *ctx)
@@ -55,8 +61,10 @@ static void refuses_numbers(cn_ctx *ctx)
     const cn_reduction batch = CN_BATCHMEAN;
     refused(ctx, cn_mse_loss(i, i, NULL), CN_BAD_DTYPE, "mse_loss: the input must be of a floating type, got i64");
     refused(ctx, cn_ctc_loss(i, i, one, one, NULL), CN_BAD_DTYPE, "ctc_loss");
-    refused(ctx, cn_multi_margin_loss(x, cn_select(x, 1, 0), NULL), CN_BAD_DTYPE, "multi_margin_loss: target must be i32 or i64, got f32");
-    refused(ctx, cn_mse_loss(x, x, &(cn_plain_loss_desc){ batch }), argument, "mse_loss: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 3");
+    refused(ctx, cn_multi_margin_loss(x, cn_select(x, 1, 0), NULL), CN_BAD_DTYPE,
+            "multi_margin_loss: target must be i32 or i64, got f32");
+    refused(ctx, cn_mse_loss(x, x, &(cn_plain_loss_desc){ batch }), argument,
+            "mse_loss: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 3");
     refused(ctx, cn_kl_div(x, x, &(cn_kl_div_desc){ .reduction = (cn_reduction)4 }), argument,
             "kl_div: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 4");
     refused(ctx, cn_nll_loss(x, one, &(cn_loss_desc){ .reduction = batch }), argument, "nll_loss: no reduction 3");
@@ -64,10 +72,13 @@ static void refuses_numbers(cn_ctx *ctx)
             "cross_entropy: no reduction");
     refused(ctx, cn_cross_entropy(x, x, &(cn_loss_desc){ .reduction = batch }), argument,
             "cross_entropy: no reduction");
-    refused(ctx, cn_smooth_l1_loss(x, x, &(cn_smooth_l1_desc){ .beta = -1 }), argument, "beta must be finite and > 0, got -1");
-    refused(ctx, cn_huber_loss(x, x, &(cn_huber_desc){ .delta = (double)NAN }), argument, "delta must be finite and > 0, got");
+    refused(ctx, cn_smooth_l1_loss(x, x, &(cn_smooth_l1_desc){ .beta = -1 }), argument,
+            "beta must be finite and > 0, got -1");
+    refused(ctx, cn_huber_loss(x, x, &(cn_huber_desc){ .delta = (double)NAN }), argument,
+            "delta must be finite and > 0, got");
     refused(ctx, cn_bce_loss(x, x, &(cn_bce_desc){ .pos_weight = x }), argument, "bce_with_logits_loss");
-    refused(ctx, cn_gaussian_nll_loss(x, x, x, &(cn_gaussian_nll_desc){ .eps = -1 }), argument, "eps must be finite and > 0, got -1");
+    refused(ctx, cn_gaussian_nll_loss(x, x, x, &(cn_gaussian_nll_desc){ .eps = -1 }), argument,
+            "eps must be finite and > 0, got -1");
     refused(ctx, cn_multi_margin_loss(x, one, &(cn_multi_margin_desc){ .p = 3 }), argument, "p must be 1 or 2, got 3");
     refused(ctx, cn_triplet_margin_loss(x, x, x, &(cn_triplet_margin_desc){ .margin = -1 }), argument,
             "margin must be > 0, got -1");

@@ -433,7 +433,8 @@ static void norms_that_are_not_finite(void)
     add_gradient(&m, 0, 1, 1);
     double before = cn_get(cn_grad_of(m.p[0]), CN_DIMS(0, 0));
     cn_backward(cn_sum(cn_mul_s(m.p[1], INFINITY), CN_ALL, false));
-    says(m.cn, !cn_clip_grad_norm(params(&m), 1, &(cn_clip_desc){ .error_if_nonfinite = true }), "the norm must be finite, got inf");
+    says(m.cn, !cn_clip_grad_norm(params(&m), 1, &(cn_clip_desc){ .error_if_nonfinite = true }),
+         "the norm must be finite, got inf");
     check(cn_get(cn_grad_of(m.p[0]), CN_DIMS(0, 0)) == before, "gradients are as before");
     check(isinf(cn_item(cn_clip_grad_norm(params(&m), 1, NULL))), "without the option it is given: %s", cn_error(m.cn));
     check(isnan(cn_get(cn_grad_of(m.p[1]), CN_DIMS(0))), "and the gradients have been scaled by it");
@@ -647,19 +648,23 @@ static void bad_calls_are_refused(void)
          "the optimizer has parameter 2 already");
     says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ m.p[0], NULL }, 2 }, NULL), "parameter 1 must not be NULL");
     says(cn, !cn_adam(cn, params(&other), NULL), "must be of the optimizer's context");
-    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ cn_mul_s(m.p[0], 2) }, 1 }, NULL), "parameter 0 must be a leaf");
+    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ cn_mul_s(m.p[0], 2) }, 1 }, NULL),
+         "parameter 0 must be a leaf");
     says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ cn_arange(cn, CN_I64, 0, 3, 1) }, 1 }, NULL), "i64");
     says(cn, !cn_adam(cn, all, &(cn_adam_desc){ .lr = -1 }), "lr must be finite and ≥ 0, got -1");
     says(cn, !cn_adam(cn, all, &(cn_adam_desc){ .beta1 = 1 }), "beta1 must be ≥ 0 and < 1, got 1");
     says(cn, !cn_adam(cn, all, &(cn_adam_desc){ .eps = NAN }), "eps must be finite and ≥ 0, got nan");
-    says(cn, !cn_sgd(cn, all, &(cn_sgd_desc){ .nesterov = true }), "with nesterov momentum must be > 0 and dampening 0, got 0 and 0");
+    says(cn, !cn_sgd(cn, all, &(cn_sgd_desc){ .nesterov = true }),
+         "with nesterov momentum must be > 0 and dampening 0, got 0 and 0");
     says(cn, !cn_rmsprop(cn, all, &(cn_rmsprop_desc){ .alpha = 2 }), "alpha and rho must be from 0 to 1, got 2");
     says(cn, !cn_muon(cn, all, NULL), "a parameter must be a matrix, got shape [5]");
-    says(cn, !cn_muon(cn, (cn_params){ m.p, 1 }, &(cn_muon_desc){ .ns_steps = 100 }), "ns_steps must be from 0 to 99, got 100");
+    says(cn, !cn_muon(cn, (cn_params){ m.p, 1 }, &(cn_muon_desc){ .ns_steps = 100 }),
+         "ns_steps must be from 0 to 99, got 100");
     m.opt = cn_adam(cn, (cn_params){ m.p, 2 }, NULL);
     says(cn, cn_optim_add_group(m.opt, (cn_params){ m.p + 1, 2 }, NULL) < 0, "the optimizer has parameter 0 already");
     check(cn_optim_params(m.opt).n == 2 && cn_optim_groups(m.opt) == 1, "nothing was added");
-    says(cn, cn_optim_add_group(m.opt, (cn_params){ m.p + 2, 1 }, &(cn_group_desc){ .lr = -2 }) < 0, "lr must be finite and ≥ 0, got -2");
+    says(cn, cn_optim_add_group(m.opt, (cn_params){ m.p + 2, 1 }, &(cn_group_desc){ .lr = -2 }) < 0,
+         "lr must be finite and ≥ 0, got -2");
     says(cn, isnan(cn_optim_lr(m.opt, 1)), "group must be from 0 to 0, got 1");
     says(cn, !cn_optim_set_lr(m.opt, 0, NAN), "lr must be finite and ≥ 0, got nan");
     cn_optim *ada = cn_adadelta(cn, all, NULL);

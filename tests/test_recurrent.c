@@ -157,15 +157,19 @@ static void refusals(cn_ctx *cn)
     refused(cn, cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .proj_size = 2 }), CN_UNSUPPORTED,
             "LSTM: proj_size must be 0, got 2");
     refused(cn, cn_nn_gru(cn, 3, 0, NULL), CN_BAD_ARGUMENT, "GRU: in and hidden must be > 0, got 3 and 0");
-    refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .num_layers = -1 }), CN_BAD_ARGUMENT, "RNN: num_layers must be ≥ 0, got -1");
-    refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .dropout = 1.5 }), CN_BAD_ARGUMENT, "RNN: dropout must be from 0 to 1, got 1.5");
+    refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .num_layers = -1 }), CN_BAD_ARGUMENT,
+            "RNN: num_layers must be ≥ 0, got -1");
+    refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .dropout = 1.5 }), CN_BAD_ARGUMENT,
+            "RNN: dropout must be from 0 to 1, got 1.5");
     refused(cn, cn_nn_gru_cell(cn, 0, 4, NULL), CN_BAD_ARGUMENT, "GRUCell: in and hidden must be > 0, got 0 and 4");
     cn_module *m = cn_nn_lstm(cn, 3, 4, NULL);
     cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(5, 2, 3)), *h = cn_ones(cn, CN_F32, CN_DIMS(1, 2, 4)), *out[4];
-    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(5, 2, 7))), CN_BAD_SHAPE, "x must be [steps,batch,3], or [steps,3] without a batch, got [5,2,7]");
+    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(5, 2, 7))), CN_BAD_SHAPE,
+            "x must be [steps,batch,3], or [steps,3] without a batch, got [5,2,7]");
     refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(3))), CN_BAD_SHAPE, "got [3]");
     refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(0, 2, 3))), CN_BAD_SHAPE, "at least one step, got [0,2,3]");
-    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h }, 2, out, 1), CN_BAD_ARGUMENT, "forward accepts x, or x with h0 and c0; got 2 operands");
+    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h }, 2, out, 1), CN_BAD_ARGUMENT,
+            "forward accepts x, or x with h0 and c0; got 2 operands");
     refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h, cn_ones(cn, CN_F32, CN_DIMS(2, 2, 4)) }, 3, out, 1),
             CN_BAD_SHAPE, "c0 must be [1,2,4], got [2,2,4]");
     refused(cn, cn_forward_all(m, (cn_tensor *[]){ cn_select(x, 1, 0), h, h }, 3, out, 1), CN_BAD_SHAPE,
@@ -174,8 +178,10 @@ static void refusals(cn_ctx *cn)
     cn_module *cell = cn_nn_lstm_cell(cn, 3, 4, NULL);
     cn_tensor *row = cn_ones(cn, CN_F32, CN_DIMS(2, 3));
     refused(cn, cn_forward(cell, cn_ones(cn, CN_F32, CN_DIMS(2, 5))), CN_BAD_SHAPE, "x must be [batch,3], got [2,5]");
-    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row }, 2, out, 2), CN_BAD_ARGUMENT, "got 2 operands and 2 results");
-    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row, row }, 3, out, 2), CN_BAD_SHAPE, "h must be [batch,4], got [2,3]");
+    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row }, 2, out, 2), CN_BAD_ARGUMENT,
+            "got 2 operands and 2 results");
+    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row, row }, 3, out, 2), CN_BAD_SHAPE,
+            "h must be [batch,4], got [2,3]");
     check(cn_nn_lstm(NULL, 3, 4, NULL) == NULL && cn_forward(m, NULL) == NULL && !cn_failed(cn), "NULL in, NULL out");
     cn_module_free(m), cn_module_free(cell);
 }

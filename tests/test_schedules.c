@@ -288,10 +288,12 @@ static void bad_calls_are_refused(void)
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     cn_optim *o = new_optim(cn), *other = new_optim(cn);
     says(cn, !cn_schedule_every(o, 0, 0), "step_size must be > 0, got 0");
-    says(cn, !cn_schedule_milestones(o, (int64_t[]){ 5, 3 }, 2, 0), "milestones must be ≥ 0 and rise, but number 1 does not");
+    says(cn, !cn_schedule_milestones(o, (int64_t[]){ 5, 3 }, 2, 0),
+         "milestones must be ≥ 0 and rise, but number 1 does not");
     says(cn, !cn_schedule_exponential(o, 0), "gamma must be > 0, got 0");
     says(cn, !cn_schedule_constant(o, 2, 0), "factor must be > 0 and ≤ 1, got 2");
-    says(cn, !cn_schedule_linear(o, &(cn_schedule_linear_desc){ .start_factor = CN_ZERO }), "start_factor must be > 0 and ≤ 1, got 0");
+    says(cn, !cn_schedule_linear(o, &(cn_schedule_linear_desc){ .start_factor = CN_ZERO }),
+         "start_factor must be > 0 and ≤ 1, got 0");
     says(cn, !cn_schedule_cosine(o, 0, 0), "t_max must be > 0");
     says(cn, !cn_schedule_cosine_restarts(o, 3, -1, 0), "t_mult must be ≥ 0, got -1");
     says(cn, !cn_schedule_one_cycle(o, NULL), "max_lr must be > 0, got 0");

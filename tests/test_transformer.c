@@ -204,22 +204,26 @@ static void refused(cn_ctx *cn, bool ok, cn_code code, const char *words)
 static void refusals(cn_ctx *cn)
 {
     check_group("refusals");
-    refused(cn, cn_nn_multihead_attention(cn, 10, 3, NULL), CN_BAD_ARGUMENT, "embed_dim must be > 0 and a multiple of num_heads, got 10 and 3 heads");
+    refused(cn, cn_nn_multihead_attention(cn, 10, 3, NULL), CN_BAD_ARGUMENT,
+            "embed_dim must be > 0 and a multiple of num_heads, got 10 and 3 heads");
     refused(cn, cn_nn_multihead_attention(cn, 4, 2, &(cn_multihead_desc){ .add_bias_kv = true }), CN_UNSUPPORTED,
             "add_bias_kv");
     refused(cn, cn_nn_multihead_attention(cn, 4, 2, &(cn_multihead_desc){ .add_zero_attn = true }), CN_UNSUPPORTED,
             "add_zero_attn");
     refused(cn, cn_nn_multihead_attention(cn, 4, 2, &(cn_multihead_desc){ .dropout = -1 }), CN_BAD_ARGUMENT,
             "dropout must be from 0 to 1, got -1");
-    refused(cn, cn_nn_transformer_encoder(cn, 10, 3, NULL), CN_BAD_ARGUMENT, "embed_dim must be > 0 and a multiple of num_heads, got 10 and 3 heads");
+    refused(cn, cn_nn_transformer_encoder(cn, 10, 3, NULL), CN_BAD_ARGUMENT,
+            "embed_dim must be > 0 and a multiple of num_heads, got 10 and 3 heads");
     refused(cn, cn_nn_transformer_decoder(cn, 4, 2, &(cn_transformer_desc){ .num_layers = -2 }), CN_BAD_ARGUMENT,
             "the number of layers must be ≥ 0, got -2");
     cn_module *m = cn_nn_multihead_attention(cn, 4, 2, NULL);
     cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(3, 2, 4)), *y = cn_ones(cn, CN_F32, CN_DIMS(5, 2, 4)), *out[3];
     refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(3, 2, 5))), CN_BAD_SHAPE, "q must be [3,2,4], got [3,2,5]");
-    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(4))), CN_BAD_SHAPE, "q must be [steps,batch,4] or [steps,4], got [4]");
+    refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(4))), CN_BAD_SHAPE,
+            "q must be [steps,batch,4] or [steps,4], got [4]");
     refused(cn, cn_attention_forward(m, x, y, x, NULL, NULL), CN_BAD_SHAPE, "v must be [5,2,4], got [3,2,4]");
-    refused(cn, cn_attention_forward(m, x, cn_select(y, 1, 0), y, NULL, NULL), CN_BAD_SHAPE, "k must be [steps,2,4], got [5,4]");
+    refused(cn, cn_attention_forward(m, x, cn_select(y, 1, 0), y, NULL, NULL), CN_BAD_SHAPE,
+            "k must be [steps,2,4], got [5,4]");
     refused(cn,
             cn_attention_forward(m, x, y, y, &(cn_mha_desc){ .attn_mask = cn_ones(cn, CN_F32, CN_DIMS(5, 3)) }, NULL),
             CN_BAD_SHAPE, "attn_mask must be [3,5] or [4,3,5], got [5,3]");
@@ -231,9 +235,11 @@ static void refusals(cn_ctx *cn)
             cn_attention_forward(m, x, y, y, &(cn_mha_desc){ .attn_mask = cn_ones(cn, CN_I64, CN_DIMS(3, 5)) }, NULL),
             CN_BAD_DTYPE, "bool or of a floating type");
     refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, y }, 2, out, 1), CN_BAD_ARGUMENT, "got 2 operands and 1 results");
-    refused(cn, cn_encoder_forward(m, x, NULL), CN_BAD_ARGUMENT, "must be a TransformerEncoder or one of its layers, got a MultiheadAttention");
+    refused(cn, cn_encoder_forward(m, x, NULL), CN_BAD_ARGUMENT,
+            "must be a TransformerEncoder or one of its layers, got a MultiheadAttention");
     cn_module *d = cn_nn_transformer_decoder_layer(cn, 4, 2, NULL);
-    refused(cn, cn_attention_forward(d, x, x, x, NULL, NULL), CN_BAD_ARGUMENT, "must be a MultiheadAttention, got a TransformerDecoderLayer");
+    refused(cn, cn_attention_forward(d, x, x, x, NULL, NULL), CN_BAD_ARGUMENT,
+            "must be a MultiheadAttention, got a TransformerDecoderLayer");
     refused(cn, cn_forward(d, x), CN_BAD_ARGUMENT, "forward accepts tgt and memory");
     check(cn_attention_forward(m, x, NULL, x, NULL, NULL) == NULL && cn_decoder_forward(d, x, NULL, NULL) == NULL &&
               cn_transformer_forward(NULL, x, x, NULL) == NULL && !cn_failed(cn),
