@@ -48,10 +48,11 @@ CN__INLINE void NAME(tile)(const NAME(job) * j, const int rows,
     NAME(vec) acc[NAME(most)], y[VECTORS];
     /* Accumulators are counted in one loop and unrolled early: then acc becomes registers and leaves no trace on the stack. */
     const int count = rows * VECTORS;
+    enum { STEPS = sizeof(T) == 4 ? 4 : 1 }; /* of k in one turn of the loop: so the code for f64 stays small */
 #pragma GCC unroll 24
     for (int n = 0; n < count; n++) acc[n] = (NAME(vec)){ 0 };
     for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);
-#pragma GCC unroll 4
+#pragma GCC unroll STEPS
     for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
         if (form >= NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
 #pragma GCC unroll 24

@@ -113,7 +113,7 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
 {
     const cn__attention *a = user;
     T *s = (T *)(a->scratch + (size_t)thread * a->scratch_step), *spare = s + CN__ATTENTION_ROWS * a->ld;
-    NAME(keys) keys;
+    NAME(keys) keys = { { 0 }, { 0 }, { 0 }, { 0 } };
     for (int64_t block = begin, kv = -1; block < end; block++) {
         const int64_t head = block / a->blocks, first = block % a->blocks * CN__ATTENTION_ROWS;
         if (head / a->group != kv) {

@@ -19,7 +19,7 @@ typedef struct channel {
     double mean, var, r, gh; /* r = 1 / sqrt(var + eps); gh = sum of g (x - mean) r */
 } channel;
 
-static channel channel_of(const cn__batch_image *im, const moments *m)
+static inline channel channel_of(const cn__batch_image *im, const moments *m)
 {
     const double mean = m->x / im->count, var = m->xx / im->count - mean * mean;
     channel c = { .mean = m->shift + mean, .var = var < 0 ? 0 : var };
@@ -29,10 +29,10 @@ static channel channel_of(const cn__batch_image *im, const moments *m)
 }
 
 #define TEMPLATE "ops/block/batch_norm_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES) /* bound by memory */
 #include "cpu/each_type.h"
 
 const cn__batch_norm_kernels CN__FOR_ISA(cn__batch_norm_kernels) = {
-    .forward = CN__F32_F64(forward),
-    .backward = CN__F32_F64(backward),
+    .forward = CN__F32_F64_UP_TO_AVX2(forward),
+    .backward = CN__F32_F64_UP_TO_AVX2(backward),
 };

@@ -16,19 +16,14 @@
 #define FMA_f64(x, y, z) ((x) * (y) + (z))
 #endif
 
-#if !CN__ONLY_F32 /* longer vectors would sum gradients of weights in another order */
+/* Vectors of 64 bytes would sum the gradients of weights in another order, and so there are none. */
 #define TEMPLATE "ops/contract/taps_body.h"
-#define TYPES    CN__FLOAT_TYPES
+#define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES)
 #include "cpu/each_type.h"
-#endif
 
 const cn__taps_kernels CN__FOR_ISA(cn__taps_kernels) = {
-#if !CN__ONLY_F32
-    .pack = CN__F32_F64(pack),
-    .convolve = CN__F32_F64(convolve),
-    .weigh = CN__F32_F64(weigh),
-    .merge = CN__F32_F64(merge),
-#else
-    .pack = { 0 },
-#endif
+    .pack = CN__F32_F64_UP_TO_AVX2(pack),
+    .convolve = CN__F32_F64_UP_TO_AVX2(convolve),
+    .weigh = CN__F32_F64_UP_TO_AVX2(weigh),
+    .merge = CN__F32_F64_UP_TO_AVX2(merge),
 };

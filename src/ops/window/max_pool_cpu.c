@@ -10,10 +10,10 @@
 enum { TILE = 64 }; /* windows worked on side by side */
 
 #define TEMPLATE "ops/window/max_pool_body.h"
-#define TYPES    CN__F32_TYPE | CN__COLD(CN__F64_TYPE)
+#define TYPES    CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE) /* 512-bit vectors are slower */
 #include "cpu/each_type.h"
 
 const cn__max_pool_kernels CN__FOR_ISA(cn__max_pool_kernels) = {
-    .forward = CN__F32_COLD_F64(max),
-    .backward = CN__F32_COLD_F64(max_backward),
+    .forward = { CN__UP_TO_AVX2_ENTRY(max_f32), CN__BASELINE_ENTRY(max_f64) },
+    .backward = { CN__UP_TO_AVX2_ENTRY(max_backward_f32), CN__BASELINE_ENTRY(max_backward_f64) },
 };
