@@ -7,7 +7,7 @@
 
 #include "cairn/gpu.h"
 #include "support/check.h"
-#include "support/home_cases.h"
+#include "support/destination_cases.h"
 
 static void compare(const char *name, cn_tensor *cpu, cn_tensor *gpu)
 {
@@ -30,12 +30,12 @@ static void compare(const char *name, cn_tensor *cpu, cn_tensor *gpu)
 static void known_cases(cn_ctx *cpu, cn_ctx *gpu, bool attention)
 {
     given a = given_new(cpu), b = given_new(gpu);
-    for (int i = 0; i < n_home_cases && !cn_failed(gpu); i++) {
-        if (attention && !strstr(home_cases[i].name, "attention")) continue;
+    for (int i = 0; i < n_destination_cases && !cn_failed(gpu); i++) {
+        if (attention && !strstr(destination_cases[i].name, "attention")) continue;
         cn_scope s = cn_scope_begin(cpu), t = cn_scope_begin(gpu);
-        check_group(home_cases[i].name);
-        compare(home_cases[i].name, home_cases[i].run(&a), home_cases[i].run(&b));
-        check(!cn_failed(cpu) && !cn_failed(gpu), "%s: %s%s", home_cases[i].name, cn_error(cpu), cn_error(gpu));
+        check_group(destination_cases[i].name);
+        compare(destination_cases[i].name, destination_cases[i].run(&a), destination_cases[i].run(&b));
+        check(!cn_failed(cpu) && !cn_failed(gpu), "%s: %s%s", destination_cases[i].name, cn_error(cpu), cn_error(gpu));
         cn_scope_end(cpu, s);
         cn_scope_end(gpu, t);
     }

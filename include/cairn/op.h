@@ -129,7 +129,7 @@ typedef struct cn_kernel {
 typedef void (*cn_body)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread);
 CN_API void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user);
 CN_API int cn_threads(const cn_kernel *k);
-/* An operator with .tail reports which elements [begin, end) of its first result are final: as soon as they are, each
+/* An operator with .epilogue reports which elements [begin, end) of its first result are final: as soon as they are, each
    element once. The epilogue, elementwise work that follows, then runs while they are in the cache. It may overwrite
    them, so the kernel must not read them again. `thread` is the calling body's. */
 CN_API void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread);
@@ -183,7 +183,7 @@ typedef struct cn_op {
     uint32_t strided_out;         /* bit i: kernels write result i with any strides, which do not overlap */
     bool widens;                  /* CPU kernel takes f16 and bf16 operands as they are; its result is f32 then */
     bool in_place;                /* CPU kernel may write its result over its first operand, if that has no later use */
-    bool tail;                    /* CPU kernel calls cn_kernel_done for every element of its first result */
+    bool epilogue;                    /* CPU kernel calls cn_kernel_done for every element of its first result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result is the operand as it is */

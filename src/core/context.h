@@ -5,7 +5,7 @@
 #include "cairn/plan.h"
 #include "core/alloc.h"
 #include "core/device.h"
-#include "core/watch.h"
+#include "core/observer.h"
 
 struct cn__node;
 
@@ -46,7 +46,7 @@ struct cn_ctx {
     struct cn__cache *cache;    /* of plans */
     struct cn__object *objects; /* newest first: object.h */
     cn_counters count;
-    cn__watch *watch;   /* NULL: nobody looks on */
+    cn__observer *observer;   /* NULL: nobody looks on */
     uint64_t hash_mask; /* tests plant collisions with it */
 };
 

@@ -27,8 +27,8 @@ static void cpu_free(cn__device *d, void *memory, size_t bytes)
 
 static bool cpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n)
 {
-    cn__watch *w = d->ctx->watch;
-    const int64_t began = w ? cn__watch_now() : 0;
+    cn__observer *w = d->ctx->observer;
+    const int64_t began = w ? cn__nanoseconds() : 0;
     size_t size = cn_dtype_size(t);
     if (n) memcpy((char *)to + (size_t)at * size, from, (size_t)n * size);
     if (w) w->transfer(w, d->name, true, (size_t)n * size, began);
@@ -37,8 +37,8 @@ static bool cpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
 
 static bool cpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
 {
-    cn__watch *w = d->ctx->watch;
-    const int64_t began = w ? cn__watch_now() : 0;
+    cn__observer *w = d->ctx->observer;
+    const int64_t began = w ? cn__nanoseconds() : 0;
     size_t size = cn_dtype_size(t);
     if (n) memcpy(to, (const char *)from + (size_t)at * size, (size_t)n * size);
     if (w) w->transfer(w, d->name, false, (size_t)n * size, began);
@@ -78,8 +78,8 @@ void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size)
 void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
 {
     const struct cn__cpu_run *r = k->run;
-    if (!r->tail || begin >= end) return;
-    cn__group_range(r->tail, r->plan_run, r->tail_scratch + (size_t)thread * (size_t)r->tail->n_regs * CN__REG_BYTES,
+    if (!r->epilogue || begin >= end) return;
+    cn__group_range(r->epilogue, r->plan_run, r->epilogue_scratch + (size_t)thread * (size_t)r->epilogue->n_regs * CN__REG_BYTES,
                     begin, end);
 }
 
@@ -115,7 +115,7 @@ static void report_done(const cn_kernel *k, void *user, int64_t begin, int64_t e
 
 void cn__kernel_done_all(const cn_kernel *k)
 {
-    if (k->run->tail) cn_parallel(k, k->out[0].numel, 8 * CN__TILE, report_done, NULL);
+    if (k->run->epilogue) cn_parallel(k, k->out[0].numel, 8 * CN__TILE, report_done, NULL);
 }
 
 /* ---- prepare ---- */
@@ -163,12 +163,12 @@ static bool prepare_kernel(const cn__cpu *cpu, cn__plan *plan, const cn__step *s
 static bool prepare_groups(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cpu_step *s)
 {
     cn_ctx *ctx = cpu->device.ctx;
-    cn__group *g = cn__bump_new(&ctx->memory, &plan->memory, sizeof *g * (size_t)step->together);
-    for (int i = 0; g && i < step->together; i++) {
+    cn__group *g = cn__bump_new(&ctx->memory, &plan->memory, sizeof *g * (size_t)step->merged);
+    for (int i = 0; g && i < step->merged; i++) {
         if (!cn__group_prepare(cpu, plan, &step[i], &g[i])) return false;
         s[i].g = &g[i];
     }
-    if (g) cn__groups_count(g, step->together);
+    if (g) cn__groups_count(g, step->merged);
     return g != NULL;
 }
 
@@ -176,7 +176,7 @@ static size_t scratch_of(const cn__step *step, const cpu_step *s, int threads)
 {
     size_t bytes = 0;
     if (!step->group) bytes = step->op->scratch ? step->op->scratch(s->k, threads) : 0;
-    else bytes = step->op ? cn__reduce_scratch(s->g, threads) : cn__groups_scratch(s->g, step->together, threads);
+    else bytes = step->op ? cn__reduce_scratch(s->g, threads) : cn__groups_scratch(s->g, step->merged, threads);
     return cn__round_up_bytes(bytes, ALIGN);
 }
 
@@ -188,12 +188,12 @@ static bool cpu_prepare(cn__device *d, cn__plan *plan)
     c->steps = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c->steps * (size_t)(plan->n_steps + 1));
     c->base = cn__bump_new(&ctx->memory, &plan->memory, sizeof *c->base * (size_t)(plan->n_buffers + 1));
     if (!c->steps || !c->base) return false;
-    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].merged) {
         const cn__step *step = &plan->steps[i];
         cpu_step *s = &c->steps[i];
         if (!(step->group ? prepare_groups : prepare_kernel)((cn__cpu *)d, plan, step, s)) return false;
         s->scratch = scratch_of(step, s, cpu_threads(d));
-        size_t scratch = s->scratch + (step->tail ? s[-1].scratch : 0);
+        size_t scratch = s->scratch + (step->epilogue ? s[-1].scratch : 0);
         if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
     }
     plan->arena_bytes = cn__round_up_bytes(plan->arena_bytes, ALIGN);
@@ -236,15 +236,15 @@ static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, v
 }
 
 /* Binds the epilogue of kernel step i, if it has one: cn_kernel_done will run it. */
-static void attach_tail(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
+static void attach_epilogue(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
                         char *scratch)
 {
-    cpu->tail = NULL;
-    if (i + 1 >= plan->n_steps || !plan->steps[i + 1].tail) return;
+    cpu->epilogue = NULL;
+    if (i + 1 >= plan->n_steps || !plan->steps[i + 1].epilogue) return;
     cn__group_bind(c->steps[i + 1].g, run, c->base);
-    cpu->tail = c->steps[i + 1].g;
+    cpu->epilogue = c->steps[i + 1].g;
     cpu->plan_run = run;
-    cpu->tail_scratch = scratch + c->steps[i].scratch;
+    cpu->epilogue_scratch = scratch + c->steps[i].scratch;
 }
 
 static void run_step(const cn__plan *plan, cpu_plan *c, int i, const cn__run *run, struct cn__cpu_run *cpu,
@@ -253,27 +253,27 @@ static void run_step(const cn__plan *plan, cpu_plan *c, int i, const cn__run *ru
     const cn__step *step = &plan->steps[i];
     cpu_step *s = &c->steps[i];
     if (!step->group) {
-        if (!c->alone) attach_tail(cpu, plan, c, i, run, scratch);
+        if (!c->alone) attach_epilogue(cpu, plan, c, i, run, scratch);
         run_kernel(step, s->k, run, c->base, cpu, scratch);
         return;
     }
-    for (int k = 0; k < step->together; k++) cn__group_bind(&s->g[k], run, c->base);
+    for (int k = 0; k < step->merged; k++) cn__group_bind(&s->g[k], run, c->base);
     if (step->op) cn__reduce_run(s->g, run, cpu->workers, scratch);
-    else cn__groups_run(s->g, step->together, run, cpu->workers, scratch);
+    else cn__groups_run(s->g, step->merged, run, cpu->workers, scratch);
 }
 
 static cn_code cpu_run(cn__device *d, cn__plan *plan, cn__run *run)
 {
     struct cn__cpu_run cpu = { .workers = ((cn__cpu *)d)->workers };
     char *scratch = run->arena ? (char *)run->arena + plan->arena_bytes : NULL;
-    cn__watch *w = d->ctx->watch;
+    cn__observer *w = d->ctx->observer;
     find_buffers(plan, run, ((cpu_plan *)plan->prepared)->base);
-    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].merged) {
         const cn__step *step = &plan->steps[i];
-        if (step->tail) continue; /* the kernel before it has run it */
-        const int64_t began = w ? cn__watch_now() : 0;
+        if (step->epilogue) continue; /* the kernel before it has run it */
+        const int64_t began = w ? cn__nanoseconds() : 0;
         run_step(plan, plan->prepared, i, run, &cpu, scratch);
-        if (w) w->step(w, plan, i, began, cn__watch_now());
+        if (w) w->step(w, plan, i, began, cn__nanoseconds());
         if (step->checks && atomic_load(&cpu.faulty)) {
             run->fault.step = i;
             run->fault.index = cpu.fault_index;
@@ -299,7 +299,7 @@ static void *cpu_prepare_step(cn__device *cpu, cn__plan *plan, int i)
     cn_ctx *ctx = cpu->ctx;
     const cn__step *step = &plan->steps[i];
     lone_step *a = cn__bump_new(&ctx->memory, &plan->memory, sizeof *a);
-    cpu_step *s = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s * (size_t)(i + step->together));
+    cpu_step *s = cn__bump_new(&ctx->memory, &plan->memory, sizeof *s * (size_t)(i + step->merged));
     if (!a || !s || !(step->group ? prepare_groups : prepare_kernel)((cn__cpu *)cpu, plan, step, &s[i])) return NULL;
     *a = (lone_step){ cpu, plan, i, scratch_of(step, &s[i], cpu_threads(cpu)), { .alone = true, .steps = s } };
     return a;

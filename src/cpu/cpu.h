@@ -23,9 +23,9 @@ typedef struct cn__cpu {
 /* What a kernel may reach while it runs. */
 struct cn__cpu_run {
     cn__workers *workers;
-    const struct cn__group *tail; /* the epilogue of the kernel that runs; NULL: none */
+    const struct cn__group *epilogue; /* the epilogue of the kernel that runs; NULL: none */
     const cn__run *plan_run;
-    char *tail_scratch;
+    char *epilogue_scratch;
     atomic_int faulty; /* 1: a kernel found an index out of range */
     int64_t fault_index, fault_size;
 };

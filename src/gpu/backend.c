@@ -126,8 +126,8 @@ enum { PIECE = 16384 }; /* elements converted at a time */
 
 static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n)
 {
-    cn__watch *w = d->ctx->watch;
-    const int64_t began = w ? cn__watch_now() : 0;
+    cn__observer *w = d->ctx->observer;
+    const int64_t began = w ? cn__nanoseconds() : 0;
     const size_t size = cn__device_element(d, t);
     bool ok = true;
     if (cn__gpu_as_here(t)) {
@@ -166,8 +166,8 @@ static bool look_at_status(cn__gpu_device *d)
 
 static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
 {
-    cn__watch *w = d->ctx->watch;
-    const int64_t began = w ? cn__watch_now() : 0;
+    cn__observer *w = d->ctx->observer;
+    const int64_t began = w ? cn__nanoseconds() : 0;
     const size_t size = cn__device_element(d, t);
     bool ok = true;
     if (cn__gpu_as_here(t)) {

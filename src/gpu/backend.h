@@ -126,7 +126,7 @@ typedef struct cn__gpu_command {
 typedef struct cn__gpu_step {
     int first, n;   /* commands; n 0: nothing to do, or the CPU's */
     bool by_cpu;
-    bool took_tail; /* its kernels compute the group behind it too */
+    bool took_epilogue; /* its kernels compute the group behind it too */
     void *fallback; /* of fallback.c */
 } cn__gpu_step;
 
@@ -166,16 +166,16 @@ void cn__gpu_programs_close(struct cn__gpu_device *d);
 
 bool cn__gpu_group_possible(const cn__step *step);
 /* The program of an elementwise group as `fn element(i: u32)`. */
-bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together);
+bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int merged);
 bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step);
 /* `fn put` of a kernel with the group behind it; *stores: whether it calls out0 */
-const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail,
+const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *epilogue,
                               bool *stores);
 
 /* ---- launch.c */
 
-/* Calls the operator's function for a step. took_tail: its kernels compute the tail too. */
-bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail, bool *took_tail);
+/* Calls the operator's function for a step. took_epilogue: its kernels compute the epilogue too. */
+bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *epilogue, bool *took_epilogue);
 
 /* ---- plan.c */
 

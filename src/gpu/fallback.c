@@ -119,11 +119,11 @@ cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int i, cn__run *run)
     const cn__step *s = &p->plan->steps[i];
     fallback *f = p->steps[i].fallback;
     bool ok = true;
-    for (int k = 0; k < s->together; k++)
+    for (int k = 0; k < s->merged; k++)
         for (int l = 0; l < s[k].n_loads && ok; l++) ok = add_copy(p, f, run, &s[k].loads[l]);
     size_t loads = f->copies.n;
     for (size_t c = 0; c < loads && ok; c++) ok = transfer(p, run, (copy *)f->copies.v + c, true);
-    for (int k = 0; k < s->together; k++)
+    for (int k = 0; k < s->merged; k++)
         for (int l = 0; l < s[k].n_stores && ok; l++) ok = add_result(p, f, run, &s[k].stores[l].to);
     cn_code code = ok ? p->device->cpu->table->run_step(f->step, run, f->base) : CN_OK;
     for (size_t c = 0; c < f->copies.n && ok && code == CN_OK; c++)

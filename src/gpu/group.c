@@ -1,5 +1,5 @@
 /* Groups as WGSL: a straight-line program over elements, alone, together with others of its kind, behind another kernel
-   (a tail), or before a reduction. */
+   (an epilogue), or before a reduction. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ typedef struct emit {
     cn__gpu_source *s; /* NULL: only the words are wanted, for a group joined to another */
     int first;         /* the word that J stands for */
     int names;         /* operands are called in(names), in(names + 1), .. */
-    int given;         /* tail: the buffer that is the kernel's result, or -1 */
+    int given;         /* epilogue: the buffer that is the kernel's result, or -1 */
 } emit;
 
 static void say(const emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -363,31 +363,31 @@ static bool emit_joined(cn__gpu_plan *p, const cn__step *step, int n)
     return c->body != NULL;
 }
 
-bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int together)
+bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int merged)
 {
-    for (int i = 0, n; i < together; i += n) {
+    for (int i = 0, n; i < merged; i += n) {
         if (!tiles_of(&step[i])) { /* nothing to compute */
             n = 1;
             continue;
         }
         bool one_slab = p->device->heap.ordinary == 1; /* a text names slabs: all its groups must lie in the same */
-        for (n = 1; one_slab && i + n < together && tiles_of(&step[i + n]) && same_layouts(&step[i], &step[i + n]);) n++;
+        for (n = 1; one_slab && i + n < merged && tiles_of(&step[i + n]) && same_layouts(&step[i], &step[i + n]);) n++;
         if (!(n == 1 ? emit_one(p, &step[i]) : emit_joined(p, &step[i], n))) return false;
     }
     return true;
 }
 
-/* ---- tails ---- */
+/* ---- epilogues ---- */
 
-const char *cn__gpu_emit_tail(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *tail,
+const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *epilogue,
                               bool *stores)
 {
     enum { NAMES = 100 };
     cn__gpu_source s = { .memory = &p->plan->device->ctx->memory };
     const int result = kernel->stores[0].to.buffer;
-    emit e = { p, c, tail, &s, 0, NAMES, result };
+    emit e = { p, c, epilogue, &s, 0, NAMES, result };
     const cn__buffer *b = &p->plan->buffers[result];
-    *stores = b->where != CN__AT_ARENA || b->last > (int)(tail - p->plan->steps);
+    *stores = b->where != CN__AT_ARENA || b->last > (int)(epilogue - p->plan->steps);
     say(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
     if (*stores) say(&e, "    out0(i, value);\n");
     emit_values(&e);

@@ -12,8 +12,8 @@ enum { EACH_SIZE = 256, ARG_WORDS = 3 * CN_MAX_ARGS };
 typedef struct call {
     cn_gpu_call c;
     cn__gpu_plan *p;
-    const cn__step *step, *tail;
-    bool took_tail; /* some kernel writes through put() */
+    const cn__step *step, *epilogue;
+    bool took_epilogue; /* some kernel writes through put() */
     cn__vec params; /* of uint32_t, for the launches that follow */
 } call;
 
@@ -135,9 +135,9 @@ static bool add_put(call *k, cn__gpu_command *c, cn__gpu_source *s)
 {
     if (!(c->needs.flags & CN__NEED_PUT)) return true;
     bool stores = true;
-    if (k->tail) {
-        k->took_tail = true;
-        const char *put = cn__gpu_emit_tail(k->p, c, k->step, k->tail, &stores);
+    if (k->epilogue) {
+        k->took_epilogue = true;
+        const char *put = cn__gpu_emit_epilogue(k->p, c, k->step, k->epilogue, &stores);
         if (!put) return false;
         cn__gpu_say(s, "%s", put);
     } else {
@@ -198,7 +198,7 @@ static void array_of(cn_array *v, const cn__operand *o)
     memcpy(v->stride, o->layout.stride, sizeof v->stride);
 }
 
-bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *tail, bool *took_tail)
+bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *epilogue, bool *took_epilogue)
 {
     cn__memory *memory = &p->plan->device->ctx->memory;
     cn_array *views =
@@ -216,9 +216,9 @@ bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__ste
                       .limits = &p->device->gpu->info },
                .p = p,
                .step = step,
-               .tail = tail };
+               .epilogue = epilogue };
     bool ok = step->op->gpu(&k.c);
-    *took_tail = k.took_tail;
+    *took_epilogue = k.took_epilogue;
     cn__vec_free(memory, &k.params, sizeof(uint32_t));
     return ok && !p->failed;
 }

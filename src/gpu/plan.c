@@ -80,7 +80,7 @@ static void command_free(cn__gpu_plan *p, cn__gpu_command *c)
 
 static bool has_kernel(const cn__step *s) { return s->group ? cn__gpu_group_possible(s) : s->op->gpu != NULL; }
 
-/* Halves are written in pairs, by one invocation: no kernel promises that to its tail. */
+/* Halves are written in pairs, by one invocation: no kernel promises that to its epilogue. */
 static bool stores_halves(const cn__step *s)
 {
     for (int i = 0; i < s->n_stores; i++)
@@ -88,12 +88,12 @@ static bool stores_halves(const cn__step *s)
     return false;
 }
 
-/* A tail is part of the kernel before it, if both can run here and that writes its result through put(). */
-static bool may_take_tail(const cn__plan *plan, int i)
+/* An epilogue is part of the kernel before it, if both can run here and that writes its result through put(). */
+static bool may_take_epilogue(const cn__plan *plan, int i)
 {
-    const cn__step *tail = &plan->steps[i + 1];
-    return i + 1 < plan->n_steps && tail->tail && has_kernel(&plan->steps[i]) && !stores_halves(tail) &&
-           cn__gpu_group_possible(tail);
+    const cn__step *epilogue = &plan->steps[i + 1];
+    return i + 1 < plan->n_steps && epilogue->epilogue && has_kernel(&plan->steps[i]) && !stores_halves(epilogue) &&
+           cn__gpu_group_possible(epilogue);
 }
 
 static bool prepare_step(cn__gpu_plan *p, int i)
@@ -101,16 +101,16 @@ static bool prepare_step(cn__gpu_plan *p, int i)
     const cn__step *s = &p->plan->steps[i];
     cn__gpu_step *g = &p->steps[i];
     g->first = (int)p->commands.n;
-    if (s->tail && p->steps[i - 1].took_tail) return true;
+    if (s->epilogue && p->steps[i - 1].took_epilogue) return true;
     bool ok = true;
-    for (int k = 0; k < s->together; k++) g->by_cpu |= !has_kernel(&s[k]);
+    for (int k = 0; k < s->merged; k++) g->by_cpu |= !has_kernel(&s[k]);
     if (g->by_cpu) {
         p->fallbacks++;
         ok = cn__gpu_fallback_prepare(p, i);
     } else if (!s->group) {
-        ok = cn__gpu_prepare_kernel(p, s, may_take_tail(p->plan, i) ? s + 1 : NULL, &g->took_tail);
+        ok = cn__gpu_prepare_kernel(p, s, may_take_epilogue(p->plan, i) ? s + 1 : NULL, &g->took_epilogue);
     } else {
-        ok = s->op ? cn__gpu_emit_reduction(p, s) : cn__gpu_emit_group(p, s, s->together);
+        ok = s->op ? cn__gpu_emit_reduction(p, s) : cn__gpu_emit_group(p, s, s->merged);
     }
     g->n = (int)p->commands.n - g->first;
     return ok && !p->failed;
@@ -168,7 +168,7 @@ static bool prepare(cn__device *device, cn__plan *plan, int *step)
     plan->scratch_bytes = 0;
     p->steps = cn__bump_new(&device->ctx->memory, &plan->memory, sizeof *p->steps * (size_t)(plan->n_steps + 1));
     bool ok = p->steps != NULL;
-    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].merged) {
         *step = i;
         ok = prepare_step(p, i);
     }
@@ -383,7 +383,7 @@ static bool still_fits(const cn__gpu_plan *p)
 
 typedef struct stopwatch {
     cn__gpu *gpu; /* NULL: it has no clock */
-    cn__watch *watch;
+    cn__observer *observer;
     const cn__plan *plan;
     int64_t host;  /* our clock, when launches of this look began */
     int step;      /* whose launches are being added up; -1: none */
@@ -392,7 +392,7 @@ typedef struct stopwatch {
 
 static void tell_step(stopwatch *s)
 {
-    if (s->step >= 0) s->watch->step(s->watch, s->plan, s->step, s->host + s->began, s->host + s->began + s->ns);
+    if (s->step >= 0) s->observer->step(s->observer, s->plan, s->step, s->host + s->began, s->host + s->began + s->ns);
     s->step = -1;
 }
 
@@ -413,7 +413,7 @@ static bool look_at_times(stopwatch *s)
     if (!s->gpu) return true;
     bool ok = cn__gpu_timer_look(s->gpu, add_launch, s);
     tell_step(s);
-    s->host = cn__watch_now();
+    s->host = cn__nanoseconds();
     return ok;
 }
 
@@ -428,17 +428,17 @@ static bool begin_step(stopwatch *s, const cn__gpu_step *step, int i)
 /* The GPU's steps are told when their times are known; others now. */
 static void end_step(stopwatch *s, const cn__gpu_step *step, int i, int64_t began)
 {
-    if (!s->watch || s->plan->steps[i].tail) return;
-    if (!s->gpu || step->by_cpu || !step->n) s->watch->step(s->watch, s->plan, i, began, cn__watch_now());
+    if (!s->observer || s->plan->steps[i].epilogue) return;
+    if (!s->gpu || step->by_cpu || !step->n) s->observer->step(s->observer, s->plan, i, began, cn__nanoseconds());
 }
 
-static stopwatch start_watch(cn__gpu *g, const cn__plan *plan, cn__watch *w)
+static stopwatch start_watch(cn__gpu *g, const cn__plan *plan, cn__observer *w)
 {
-    stopwatch s = { .watch = w, .plan = plan, .step = -1 };
+    stopwatch s = { .observer = w, .plan = plan, .step = -1 };
     if (!w) return s;
     s.gpu = cn__gpu_timer_begin(g) ? g : NULL;
     w->by_device = s.gpu != NULL;
-    s.host = cn__watch_now();
+    s.host = cn__nanoseconds();
     return s;
 }
 
@@ -451,7 +451,7 @@ static bool make_ready(cn__device *device, cn__plan *plan, cn__run *run)
         if (!prepare(device, plan, &run->fault.step)) return false;
     }
     cn__gpu_plan *p = plan->prepared;
-    for (int i = 0; i < plan->n_steps; i += plan->steps[i].together) {
+    for (int i = 0; i < plan->n_steps; i += plan->steps[i].merged) {
         run->fault.step = i;
         for (int k = 0; k < p->steps[i].n; k++)
             if (!ready(p, command_at(p, (size_t)(p->steps[i].first + k)), run)) return false;
@@ -463,11 +463,11 @@ static bool run_steps(cn__gpu_plan *p, cn__run *run, stopwatch *s, cn_code *foun
 {
     const cn__plan *plan = p->plan;
     bool ok = true;
-    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].together) {
+    for (int i = 0; i < plan->n_steps && ok; i += plan->steps[i].merged) {
         const cn__gpu_step *step = &p->steps[i];
         run->fault.step = i;
         ok = begin_step(s, step, i);
-        const int64_t began = s->watch ? cn__watch_now() : 0;
+        const int64_t began = s->observer ? cn__nanoseconds() : 0;
         if (ok && step->by_cpu) {
             cn_code code = cn__gpu_fallback_run(p, i, run);
             ok = code == CN_OK;
@@ -483,7 +483,7 @@ static bool run_steps(cn__gpu_plan *p, cn__run *run, stopwatch *s, cn_code *foun
 static bool run_once(cn__gpu_device *d, cn__plan *plan, cn__run *run, cn_code *found)
 {
     if (!cn__gpu_redo_begin(d) || !make_ready(&d->device, plan, run)) return false;
-    stopwatch s = start_watch(d->gpu, plan, run->ctx->watch);
+    stopwatch s = start_watch(d->gpu, plan, run->ctx->observer);
     bool ok = run_steps(plan->prepared, run, &s, found);
     cn__gpu_timer_end(d->gpu);
     return ok;

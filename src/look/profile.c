@@ -7,7 +7,7 @@
 #include "look/profile.h"
 #include "plan/plan.h"
 
-static cn_profile *profile_of(cn__watch *w) { return (cn_profile *)((char *)w - offsetof(cn_profile, watch)); }
+static cn_profile *profile_of(cn__observer *w) { return (cn_profile *)((char *)w - offsetof(cn_profile, watch)); }
 
 static void add(cn__tally *t, int64_t ns, double flops, double bytes)
 {
@@ -64,7 +64,7 @@ static void add_operands(key *k, const cn__step *s)
 {
     for (int i = 0; i < s->n_loads; i++) add_operand(k, &s->loads[i], false);
     for (int i = 0; i < s->n_stores; i++) add_operand(k, &s->stores[i].to, true);
-    for (int i = 1; i < s->together; i++) k->joined += cn__numel(&s[i].space);
+    for (int i = 1; i < s->merged; i++) k->joined += cn__numel(&s[i].space);
 }
 
 static void print_operand(const int64_t *w, char *out, size_t size)
@@ -145,8 +145,8 @@ static double bytes_of(const cn__plan *plan, int step)
 {
     const cn__step *s = &plan->steps[step];
     double n = 0;
-    for (int i = 0; i < s->together; i++) n += bytes_of_step(s + i, -1);
-    if (step + 1 < plan->n_steps && s[1].tail) n += bytes_of_step(s + 1, s->n_stores ? s->stores[0].to.buffer : -1);
+    for (int i = 0; i < s->merged; i++) n += bytes_of_step(s + i, -1);
+    if (step + 1 < plan->n_steps && s[1].epilogue) n += bytes_of_step(s + 1, s->n_stores ? s->stores[0].to.buffer : -1);
     return n;
 }
 
@@ -244,7 +244,7 @@ static void note_event(cn_profile *p, int shape, int64_t began, int64_t ns, int6
         p->dropped++;
 }
 
-static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began, int64_t ended)
+static void on_step(cn__observer *w, const cn__plan *plan, int step, int64_t began, int64_t ended)
 {
     const int64_t ns = ended - began;
     cn_profile *p = profile_of(w);
@@ -260,9 +260,9 @@ static void on_step(cn__watch *w, const cn__plan *plan, int step, int64_t began,
     note_event(p, shape, began, ns, 0);
 }
 
-static void on_transfer(cn__watch *w, const char *device, bool up, size_t bytes, int64_t began)
+static void on_transfer(cn__observer *w, const char *device, bool up, size_t bytes, int64_t began)
 {
-    const int64_t ns = cn__watch_now() - began;
+    const int64_t ns = cn__nanoseconds() - began;
     cn_profile *p = profile_of(w);
     key k;
     begin_key(&k, up ? "upload" : "download", device_of(p, device), CN_PROFILE_TRANSFER);
@@ -273,10 +273,10 @@ static void on_transfer(cn__watch *w, const char *device, bool up, size_t bytes,
     note_event(p, shape, began, ns, (int64_t)bytes);
 }
 
-static void on_moment(cn__watch *w, cn__moment m, bool built)
+static void on_moment(cn__observer *w, cn__moment m, bool built)
 {
     cn_profile *p = profile_of(w);
-    const int64_t now = cn__watch_now();
+    const int64_t now = cn__nanoseconds();
     switch (m) {
     case CN__EVALUATION_BEGINS:
         p->inside = true;
@@ -303,7 +303,7 @@ static void destroy(void *self)
 {
     cn_profile *p = self;
     cn_ctx *ctx = p->object.ctx;
-    if (p->running) ctx->watch = NULL;
+    if (p->running) ctx->observer = NULL;
     cn__vec_free(&ctx->memory, &p->rows, sizeof(cn__profile_row));
     cn__vec_free(&ctx->memory, &p->shapes, sizeof(cn__profile_shape));
     cn__vec_free(&ctx->memory, &p->slots, sizeof(uint32_t));
@@ -314,9 +314,9 @@ static void destroy(void *self)
 cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
 {
     if (!ctx) return NULL;
-    if (ctx->watch || ctx->evaluating) {
+    if (ctx->observer || ctx->evaluating) {
         cn__fail(ctx, CN_UNSUPPORTED, "profile_begin: %s",
-                 ctx->watch ? "another profile is running: end it first" : "not allowed during an evaluation");
+                 ctx->observer ? "another profile is running: end it first" : "not allowed during an evaluation");
         return NULL;
     }
     cn_profile *p = cn__object_new(ctx, sizeof *p, destroy);
@@ -330,11 +330,11 @@ cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
     cn__profile_shapes_of(p)[p->shapes.n++] = (cn__profile_shape){ 0 };
     const int64_t events = desc ? desc->events : 0;
     p->most_events = events == 0 ? 200000 : events < 0 ? 0 : events;
-    p->watch = (cn__watch){ .moment = on_moment, .step = on_step, .transfer = on_transfer };
+    p->observer = (cn__observer){ .moment = on_moment, .step = on_step, .transfer = on_transfer };
     p->gpu = cn_gpu_counted(ctx);
     p->running = true;
-    ctx->watch = &p->watch;
-    p->began = cn__watch_now();
+    ctx->observer = &p->observer;
+    p->began = cn__nanoseconds();
     return p;
 }
 
@@ -342,10 +342,10 @@ bool cn_profile_end(cn_profile *p)
 {
     if (!p || !p->running) return false;
     if (p->inside) return cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_end: not allowed during an evaluation");
-    p->ended = cn__watch_now();
+    p->ended = cn__nanoseconds();
     p->gpu = cn_profile_gpu(p);
     p->running = false;
-    p->object.ctx->watch = NULL;
+    p->object.ctx->observer = NULL;
     return true;
 }
 

@@ -38,7 +38,7 @@ typedef struct cn__profile_event {
 
 struct cn_profile {
     cn__object object;
-    cn__watch watch;
+    cn__observer observer;
     bool running, inside; /* inside: during an evaluation */
     int64_t began, ended;
     int64_t evaluation_began, planning_began;

@@ -17,12 +17,12 @@ const char *cn_profile_class_name(cn_profile_class c) { return (unsigned)c < CN_
 
 /* ---- numbers ---- */
 
-static int64_t whole_ns(const cn_profile *p) { return (p->running ? cn__watch_now() : p->ended) - p->began; }
+static int64_t whole_ns(const cn_profile *p) { return (p->running ? cn__nanoseconds() : p->ended) - p->began; }
 
 double cn_profile_seconds(const cn_profile *p) { return p ? (double)whole_ns(p) * 1e-9 : 0; }
 int64_t cn_profile_kernels(const cn_profile *p) { return p ? p->kernels : 0; }
 int64_t cn_profile_dropped(const cn_profile *p) { return p ? p->dropped : 0; }
-bool cn_profile_gpu_timed(const cn_profile *p) { return p && p->watch.by_device; }
+bool cn_profile_gpu_timed(const cn_profile *p) { return p && p->observer.by_device; }
 
 cn_gpu_counters cn_profile_gpu(const cn_profile *p)
 {
@@ -203,7 +203,7 @@ static void print_gpu(text *t, const cn_profile *p)
           "gpu, in all: %" PRId64 " pipelines and %" PRId64 " bind groups made; %" PRId64 " buffers of %" PRId64
           " bytes; %s\n\n",
           c.pipelines, c.bind_groups, c.buffers, c.buffer_bytes,
-          p->watch.by_device ? "kernels timed by its clock"
+          p->observer.by_device ? "kernels timed by its clock"
                              : "it has no clock for kernels: theirs is the time of recording them");
 }
 

@@ -122,7 +122,7 @@ static bool can_read(const builder *b, const cn_op *from, const reader *r)
     cn_layout seen;
     if (!cn__seen_at_destination(b, s, &seen)) return false;
     if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM || n->op->kind == CN_REDUCE)
-        return !from->tail || !cn__flat(b, s);
+        return !from->epilogue || !cn__flat(b, s);
     return n->op->strided || cn__layout_contiguous(&seen);
 }
 

@@ -45,7 +45,7 @@ static int latest_of(const use *u, const cn__step *g)
    kernel's first result in order and none of its other results: those are final only when the kernel ends. */
 static bool continues(const use *u, const cn__step *k, int at, const cn__step *g)
 {
-    if (k->group || !k->op->tail || !g->group || g->op || g->updates) return false;
+    if (k->group || !k->op->epilogue || !g->group || g->op || g->updates) return false;
     const cn__operand *result = &k->stores[0].to;
     const int64_t numel = cn__numel(&result->layout);
     for (int l = 0; l < g->n_loads; l++) {
@@ -85,7 +85,7 @@ static bool move_epilogues(builder *b, const int *epilogue_of)
     if (!old) return false;
     if (p->n_steps) memcpy(old, p->steps, sizeof *old * (size_t)p->n_steps);
     for (int i = 0, to = 0; i < p->n_steps; i++) {
-        if (old[i].tail) continue;
+        if (old[i].epilogue) continue;
         p->steps[to++] = old[i];
         if (epilogue_of[i] >= 0) p->steps[to++] = old[epilogue_of[i]];
     }
@@ -107,7 +107,7 @@ bool cn__find_epilogues(builder *b)
         const int k = latest_of(u, g);
         if (k < 0 || epilogue_of[k] >= 0 || !continues(u, &p->steps[k], k, g)) continue;
         if (k + 1 < i && !saves_as_much(b, u, g, i, k)) continue;
-        g->tail = true;
+        g->epilogue = true;
         epilogue_of[k] = i;
         moved |= k + 1 < i;
     }

@@ -388,7 +388,7 @@ static cn__plan *find_or_build(collection *k)
 
 static void mark_moment(const cn_ctx *ctx, cn__moment m, bool built)
 {
-    if (ctx->watch) ctx->watch->moment(ctx->watch, m, built);
+    if (ctx->observer) ctx->observer->moment(ctx->observer, m, built);
 }
 
 static cn__plan *find_plan(collection *k)

@@ -41,7 +41,7 @@ static bool same_program(const cn__step *x, const cn__step *y)
 
 static bool may_share(const builder *b, const cn__step *s)
 {
-    if (!s->group || s->op || s->tail) return false;
+    if (!s->group || s->op || s->epilogue) return false;
     for (int i = 0; i < s->n_stores; i++)
         if (((const cn__buffer *)b->buffers.v)[s->stores[i].to.buffer].where == CN__AT_ARENA &&
             cn__numel(&s->space) > LITTLE)
@@ -80,10 +80,10 @@ bool cn__merge_steps(builder *b)
     u.written_at = u.read_at + memories;
     for (int i = 0, head = 0; i < p->n_steps; i++) {
         cn__step *s = &p->steps[i], *first = &p->steps[head];
-        s->together = 1;
+        s->merged = 1;
         s->joined =
             i > head && may_share(b, first) && may_share(b, s) && same_program(first, s) && independent(b, &u, s, head);
-        if (s->joined) first->together++;
+        if (s->joined) first->merged++;
         else head = i;
         note_uses(b, &u, s, i);
     }

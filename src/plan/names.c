@@ -25,7 +25,7 @@ static void name_step(cn__step *s)
 static void name_joined(cn__step *s)
 {
     char times[16];
-    int n = snprintf(times, sizeof times, " x %d", s->together);
+    int n = snprintf(times, sizeof times, " x %d", s->merged);
     size_t room = sizeof s->name - (size_t)n, length = strlen(s->name);
     if (length >= room) length = room - 1;
     memcpy(s->name + length, times, (size_t)n + 1);
@@ -37,9 +37,9 @@ bool cn__name_steps(builder *b)
     for (int i = 0; i < p->n_steps; i++) name_step(&p->steps[i]);
     for (int i = 0; i < p->n_steps; i++) {
         cn__step *s = &p->steps[i];
-        if (s->tail) add_name(s[-1].name, sizeof s[-1].name, s->name);
-        if (s->together > 1) name_joined(s);
-        p->kernels += !s->tail && !s->joined;
+        if (s->epilogue) add_name(s[-1].name, sizeof s[-1].name, s->name);
+        if (s->merged > 1) name_joined(s);
+        p->kernels += !s->epilogue && !s->joined;
     }
     return true;
 }

@@ -78,7 +78,7 @@ static void lifetimes(builder *b)
     for (int s = 0, begin = 0; s < b->plan->n_steps; s++) {
         const cn__step *step = &b->plan->steps[s];
         if (!step->joined) begin = s; /* merged steps allocate all results before they free an operand's place */
-        int end = s + (s + 1 < b->plan->n_steps && step[1].tail); /* an epilogue runs while its kernel does */
+        int end = s + (s + 1 < b->plan->n_steps && step[1].epilogue); /* an epilogue runs while its kernel does */
         for (int i = 0; i < step->n_stores; i++) {
             cn__buffer *buf = buffer_at(b, step->stores[i].to.buffer);
             if (buf->first < 0) buf->first = begin;
@@ -112,13 +112,13 @@ static int dying_first(const builder *b, const cn__step *step, int s, size_t byt
 static int dying_operand(const builder *b, const cn__step *step, int s, size_t bytes)
 {
     if (step->op && step->op->in_place) return dying_first(b, step, s, bytes);
-    if (!step->group || step->op || step->joined || step->together > 1) return -1; /* merged steps may still read it */
+    if (!step->group || step->op || step->joined || step->merged > 1) return -1; /* merged steps may still read it */
     for (int i = 0; i < step->n_loads; i++) {
         int id = step->loads[i].buffer;
         if (id < 0) continue;
         if (!can_take_over(buffer_at(b, id), s, bytes)) continue;
         bool in_order = true;
-        for (int j = 0; step->tail && j < step[-1].n_loads; j++)
+        for (int j = 0; step->epilogue && j < step[-1].n_loads; j++)
             in_order &= step[-1].loads[j].buffer != id; /* the kernel still reads it while its epilogue runs */
         for (int j = 0; j < step->n_loads; j++)
             if (step->loads[j].buffer == id)
@@ -159,7 +159,7 @@ static bool place_step(places *p, int s, const int *dies, const int *next)
 {
     const builder *b = p->b;
     const cn__step *step = &b->plan->steps[s];
-    for (int i = 0; !step->joined && i < step->together; i++) place_results(p, &step[i], s);
+    for (int i = 0; !step->joined && i < step->merged; i++) place_results(p, &step[i], s);
     for (int i = dies[s]; i >= 0; i = next[i]) {
         const cn__buffer *buf = buffer_at(b, i);
         if (buf->index != -2 && !free_place(p, buf->offset, room_for(buf->bytes))) return false;

@@ -62,9 +62,9 @@ typedef struct cn__step {
     int reduced;       /* of a reduction: the value that is reduced */
     bool contraction;
     bool checks;    /* the kernel may find an index out of range */
-    bool tail;      /* epilogue: a group that runs inside the kernel before it */
+    bool epilogue;      /* epilogue: a group that runs inside the kernel before it */
     bool joined;    /* an elementwise group that is merged into the kernel of the step before it */
-    int together;   /* merged steps that run as one kernel, of which this step is the first */
+    int merged;   /* merged steps that run as one kernel, of which this step is the first */
     bool updates;   /* the step writes memory that an assignment takes over */
     size_t scratch; /* offset in the arena */
     char name[56];

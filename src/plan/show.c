@@ -51,7 +51,7 @@ size_t cn__plan_show(const cn__plan *p, char *out, size_t size)
            p->n_steps, p->n_leaves, p->n_outputs, p->arena_bytes, p->scratch_bytes);
     for (int i = 0; i < p->n_steps; i++) {
         const cn__step *s = &p->steps[i];
-        if (s->tail || s->joined) append(&t, "      %c %-30s", s->tail ? '+' : '&', s->name);
+        if (s->epilogue || s->joined) append(&t, "      %c %-30s", s->epilogue ? '+' : '&', s->name);
         else append(&t, "%4d  %-32s", i, s->name);
         for (int k = 0; k < s->n_loads; k++) {
             append(&t, k ? ", " : " ");

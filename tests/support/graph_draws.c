@@ -346,13 +346,13 @@ bool draw_second(graph_maker *m, graph_instr *i)
 bool draw_norm(graph_maker *m, graph_instr *i)
 {
     if (!take(m, i, FLOAT_BITS, 1)) return false;
-    cn_dims tail = *shape_of(m, i->in[0]);
-    i->a[0] = between(m, 1, tail.n < 3 ? tail.n : 3);
+    cn_dims epilogue = *shape_of(m, i->in[0]);
+    i->a[0] = between(m, 1, epilogue.n < 3 ? epilogue.n : 3);
     i->x[0] = m->p->smooth ? 0.5 : 1e-5;
-    for (int d = 0; d < i->a[0]; d++) tail.v[d] = tail.v[tail.n - i->a[0] + d];
-    tail.n = (int)i->a[0];
+    for (int d = 0; d < i->a[0]; d++) epilogue.v[d] = epilogue.v[epilogue.n - i->a[0] + d];
+    epilogue.n = (int)i->a[0];
     while (i->n_in < i->op->n_in) {
-        int p = graph_chance(m, 60) ? graph_leaf(m, dtype_of(m, i->in[0]), tail) : -1;
+        int p = graph_chance(m, 60) ? graph_leaf(m, dtype_of(m, i->in[0]), epilogue) : -1;
         i->in[i->n_in++] = p;
     }
     return true;

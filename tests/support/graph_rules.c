@@ -357,11 +357,11 @@ bool rule_second(const graph_instr *i, const graph_meta *const *in, graph_meta *
 /* x, weight, bias (either may be absent) over the last a[0] axes */
 bool rule_norm(const graph_instr *i, const graph_meta *const *in, graph_meta *out)
 {
-    cn_dims tail = {(int)i->a[0], {0}};
+    cn_dims epilogue = {(int)i->a[0], {0}};
     if (!is_float(in[0]) || i->a[0] < 1 || i->a[0] > in[0]->shape.n) return false;
-    memcpy(tail.v, in[0]->shape.v + in[0]->shape.n - tail.n, sizeof *tail.v * (size_t)tail.n);
+    memcpy(epilogue.v, in[0]->shape.v + in[0]->shape.n - epilogue.n, sizeof *epilogue.v * (size_t)epilogue.n);
     for (int k = 1; k < i->n_in; k++)
-        if (in[k] && (in[k]->dtype != in[0]->dtype || !graph_same_dims(&in[k]->shape, &tail))) return false;
+        if (in[k] && (in[k]->dtype != in[0]->dtype || !graph_same_dims(&in[k]->shape, &epilogue))) return false;
     return give(out, in[0]->dtype, in[0]->shape);
 }
 bool rule_dropout(const graph_instr *i, const graph_meta *const *in, graph_meta *out)

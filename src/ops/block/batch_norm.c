@@ -15,7 +15,7 @@ static void over_channels(const cn_kernel *k, cn_body body)
     int64_t grain = cn__grain_of(4 * im.count);
     if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
     cn_parallel(k, im.c, grain < CN__NORM_CHANNELS ? grain : CN__NORM_CHANNELS, body, &im);
-    cn__kernel_done_all(k); /* not row by row: what else a tail reads would come from all over memory */
+    cn__kernel_done_all(k); /* not row by row: what else an epilogue reads would come from all over memory */
 }
 
 static bool check(cn_infer *i, const cn_layout *x, int first)
@@ -105,7 +105,7 @@ const cn_op cn__op_batch_norm = {
     .infer = infer,
     .grad = grad,
     .compose = compose,
-    .tail = true,
+    .epilogue = true,
     .cpu = cpu,
     .gpu = cn__gpu_batch_norm,
     CN_CASES({ CN_IN(CN_S(4, 3, 5), CN_S(3), CN_S(3)), CN_ARGS({ 1e-5 }) },
@@ -165,7 +165,7 @@ const cn_op cn__op_batch_norm_backward = {
     .attr_size = sizeof(cn__norm_backward_attrs),
     .infer = backward_infer,
     .grad = backward_grad,
-    .tail = true,
+    .epilogue = true,
     .cpu = backward_cpu,
     .gpu = cn__gpu_batch_norm_backward,
     CN_CASES({ CN_IN(CN_S(4, 3, 5), CN_S(4, 3, 5), CN_S(3)), BACK(1e-5, 0, 1, 1) },

@@ -56,13 +56,13 @@ static bool check_affine(cn_infer *i, const cn_layout *x, int64_t axes, int firs
 {
     if (axes < 1 || axes > x->ndim)
         return cn_infer_fail(i, CN_BAD_ARGUMENT, "over the last %lld axes of %d", (long long)axes, x->ndim);
-    cn_layout tail = { .ndim = (int)axes };
-    memcpy(tail.shape, x->shape + x->ndim - axes, sizeof *x->shape * (size_t)axes);
+    cn_layout normalised = { .ndim = (int)axes };
+    memcpy(normalised.shape, x->shape + x->ndim - axes, sizeof *x->shape * (size_t)axes);
     for (int k = first; k < end; k++) {
         char s[96], t[96];
-        if (i->in[k] && !cn__same_shape(&i->in[k]->layout, &tail))
+        if (i->in[k] && !cn__same_shape(&i->in[k]->layout, &normalised))
             return cn_infer_fail(i, CN_BAD_SHAPE, "weight and bias %s do not fit the normalised axes %s",
-                                 cn__shape_text(&i->in[k]->layout, s, sizeof s), cn__shape_text(&tail, t, sizeof t));
+                                 cn__shape_text(&i->in[k]->layout, s, sizeof s), cn__shape_text(&normalised, t, sizeof t));
     }
     return true;
 }
@@ -143,7 +143,7 @@ const cn_op cn__op_layer_norm = {
     .infer = infer,
     .grad = layer_norm_grad,
     .compose = layer_norm_compose,
-    .tail = true,
+    .epilogue = true,
     .cpu = layer_norm_cpu,
     .gpu = layer_norm_gpu,
     .onnx = "LayerNormalization",
@@ -185,7 +185,7 @@ const cn_op cn__op_layer_norm_backward = {
     .attr_size = sizeof(cn__norm_backward_attrs),
     .infer = backward_infer,
     .grad = layer_norm_backward_grad,
-    .tail = true,
+    .epilogue = true,
     .cpu = layer_norm_backward_cpu,
     .gpu = layer_norm_backward_gpu,
     .scratch = backward_scratch,
@@ -224,7 +224,7 @@ const cn_op cn__op_rms_norm = {
     .infer = infer,
     .grad = rms_norm_grad,
     .compose = rms_norm_compose,
-    .tail = true,
+    .epilogue = true,
     .cpu = rms_norm_cpu,
     .gpu = rms_norm_gpu,
     .onnx = "RMSNormalization",
@@ -262,7 +262,7 @@ const cn_op cn__op_rms_norm_backward = {
     .attr_size = sizeof(cn__norm_backward_attrs),
     .infer = backward_infer,
     .grad = rms_norm_backward_grad,
-    .tail = true,
+    .epilogue = true,
     .cpu = rms_norm_backward_cpu,
     .gpu = rms_norm_backward_gpu,
     .scratch = backward_scratch,

@@ -154,7 +154,7 @@ static void NAME(convolve_unit)(const cn__taps *t, int64_t index, int thread)
         NAME(spread)(t, source + c * t->pixels, cn__smaller(t->slice, t->channels - c), from, cells);
         NAME(multiply)(t, at % t->groups, c, n, first, last, cells, result);
     }
-    if (t->k->op->tail) cn__taps_done(t, at, row, cn__tap_tile_row(t, last), from, n, thread);
+    if (t->k->op->epilogue) cn__taps_done(t, at, row, cn__tap_tile_row(t, last), from, n, thread);
 }
 
 static void NAME(convolve)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)

@@ -52,7 +52,7 @@ const cn_op cn__op_max_pool2d_backward = {
     .call = "_max_pool2d_backward(Tensor grad, Tensor indices, int[2] input_size) -> Tensor",
     .name = "max_pool2d_backward", .doc = "The gradient of max pooling: what arrived, added where the maxima were.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .free_dtype = 2, .not_differentiable = 2,
-    .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .tail = true,
+    .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .epilogue = true,
     .cpu = cpu_backward, .gpu = gpu_backward,
     CN_CASES({ CN_IN(CN_S(2, 3, 2, 2), CN_IDX(20, 2, 3, 2, 2)), .attrs = &(const cn__pool_attrs){ .in = { 4, 5 } } },
              { CN_IN(CN_S(3, 1, 4), CN_IDX(7, 3, 1, 4)), .attrs = &(const cn__pool_attrs){ .in = { 1, 7 } } },

@@ -1,5 +1,5 @@
 /* Products and attention, permuted, joined, copied and read by all kinds of operators. */
-#include "support/home_cases.h"
+#include "support/destination_cases.h"
 
 #include "cairn/op.h"
 
@@ -118,7 +118,7 @@ static cn_tensor *product_for_a_kernel(const given *g)
 }
 
 /* What runs inside the product stays there, and the copy stays a copy. */
-static cn_tensor *product_with_a_tail(const given *g)
+static cn_tensor *product_with_an_epilogue(const given *g)
 {
     cn_tensor *y = cn_matmul(g->a, g->b), *z = cn_matmul(cn_relu(cn_add_s(y, 1)), g->d);
     return cn_add(cn_matmul(cn_clone(cn_transpose(y, -2, -1)), g->c), cn_sum(z, CN_ALL, false));
@@ -189,7 +189,7 @@ static cn_tensor *turned_by_the_cpu(const given *g)
 }
 
 /* Each part is read element by element too, inside the kernel that writes it; and the first one after the second. */
-static cn_tensor *joined_with_tails(const given *g)
+static cn_tensor *joined_with_epilogues(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *u = cn_cumsum(cn_add_s(x, 1), 0);
     cn_tensor *y = cn_matmul(cn_exp(g->a), g->b), *v = cn_cumsum(cn_mul(y, cn_exp(x)), 0);
@@ -304,7 +304,7 @@ static cn_tensor *minus_zeros(const given *g)
 
 /* ---- all of them ---- */
 
-const home_case home_cases[] = {
+const home_case destination_cases[] = {
     { "attention", attention, NULL, "copy" },
     { "attention read twice", attention_read_twice, NULL, "copy" },
     { "attention and a slice of it", attention_sliced, "copy", NULL },
@@ -316,12 +316,12 @@ const home_case home_cases[] = {
     { "product repeated", product_repeated, "copy", NULL },
     { "product turned, and on", product_turned_and_on, "matmul mul+relu", "copy" },
     { "product for a kernel", product_for_a_kernel, NULL, "copy" },
-    { "product with a tail", product_with_a_tail, "matmul+add+relu copy", NULL },
+    { "product with an epilogue", product_with_an_epilogue, "matmul+add+relu copy", NULL },
     { "product cut", product_cut, "copy", NULL },
     { "joined along axis 0", joined_0, NULL, "cat" },
     { "joined along axis 2", joined_2, NULL, "cat" },
     { "joined along axis 3", joined_3, NULL, "cat" },
-    { "joined with tails", joined_with_tails, "matmul+add cat", NULL },
+    { "joined with epilogues", joined_with_epilogues, "matmul+add cat", NULL },
     { "joined beside", joined_beside, "cat", NULL },
     { "joined by the CPU", joined_by_the_cpu, "halved", "cat" },
     { "added by the CPU", added_by_the_cpu, "halved", "cat" },
@@ -340,7 +340,7 @@ const home_case home_cases[] = {
     { "gradient of a whole slice", whole_slice, NULL, "slice_backward slice_add cat copy" },
     { "gradients of -0", minus_zeros, "cat slice_add", NULL },
 };
-const int n_home_cases = sizeof home_cases / sizeof *home_cases;
+const int n_destination_cases = sizeof destination_cases / sizeof *destination_cases;
 
 /* ---- random programs: products, permuted, joined, copied, and read by all kinds of operators ---- */
 

@@ -1,11 +1,11 @@
 /* Elementwise work behind an operator's kernel on the GPU, in one shader with it where the kernel writes through put():
-   every operator that takes tails, by its own cases, against the CPU.
+   every operator that takes epilogues, by its own cases, against the CPU.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "support/check.h"
-#include "support/tails.h"
+#include "support/epilogues.h"
 
 static cn_ctx *cpu, *gpu;
 
@@ -29,22 +29,22 @@ static void compare(const output *expected, const output *got, const char *what,
     free(numbers);
 }
 
-static void try_tail(const trial *t, tail_kind kind)
+static void try_epilogue(const trial *t, epilogue_kind kind)
 {
     inputs x;
     if (!takes(t, CN_F32) || !draw(t, CN_F32, LAYOUT_CONTIGUOUS, &x)) return;
-    output expected[TAIL_OUTPUTS] = { 0 }, got[TAIL_OUTPUTS] = { 0 };
+    output expected[EPILOGUE_OUTPUTS] = { 0 }, got[EPILOGUE_OUTPUTS] = { 0 };
     char what[96];
     bool inside;
-    snprintf(what, sizeof what, "%s case %d, %s", t->op->name, t->number, tail_name(kind));
-    bool ok = check(tail_run(cpu, t, &x, kind, false, expected, &inside), "%s: %s", what, cn_error(cpu)) &&
-              check(tail_run(gpu, t, &x, kind, true, got, &inside), "%s: %s", what, cn_error(gpu));
-    check(!ok || inside, "%s: not a tail", what);
+    snprintf(what, sizeof what, "%s case %d, %s", t->op->name, t->number, epilogue_name(kind));
+    bool ok = check(epilogue_run(cpu, t, &x, kind, false, expected, &inside), "%s: %s", what, cn_error(cpu)) &&
+              check(epilogue_run(gpu, t, &x, kind, true, got, &inside), "%s: %s", what, cn_error(gpu));
+    check(!ok || inside, "%s: not an epilogue", what);
     for (int j = 0; j < t->op->n_out && ok; j++) compare(&expected[j], &got[j], what, j);
     cn_error_clear(cpu);
     cn_error_clear(gpu);
-    free_outputs(expected, TAIL_OUTPUTS);
-    free_outputs(got, TAIL_OUTPUTS);
+    free_outputs(expected, EPILOGUE_OUTPUTS);
+    free_outputs(got, EPILOGUE_OUTPUTS);
     free_inputs(&x);
 }
 
@@ -76,13 +76,13 @@ int main(void)
         int n_ops;
         const cn_op *const *ops = cn_ops(&n_ops);
         for (int i = 0; i < n_ops; i++) {
-            if (!ops[i]->tail) continue;
+            if (!ops[i]->epilogue) continue;
             check_group(ops[i]->name);
             for (int c = 0; c < ops[i]->n_cases; c++) /* compiling shaders takes long: a kind for each case */
                 for (int kind = 0; kind < TAILS; kind++)
                     if (test_is_long() || kind == c % TAILS)
-                        try_tail(&(trial){ ops[i], &ops[i]->cases[c], c, count_operands(&ops[i]->cases[c]) },
-                                 (tail_kind)kind);
+                        try_epilogue(&(trial){ ops[i], &ops[i]->cases[c], c, count_operands(&ops[i]->cases[c]) },
+                                 (epilogue_kind)kind);
         }
         one_dispatch();
     }

@@ -1,38 +1,38 @@
 /* Elementwise work that a kernel does on what it has finished: every operator that says it can, by its own cases, with
-   several kinds of it and any number of threads, against the same work done afterwards; which groups become tails, and
+   several kinds of it and any number of threads, against the same work done afterwards; which groups become epilogues, and
    which are moved for it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "support/check.h"
-#include "support/tails.h"
+#include "support/epilogues.h"
 
 enum { THREADS_TRIED = 3 };
 static cn_ctx *contexts[THREADS_TRIED];
 
 /* ---- every operator ---- */
 
-static void try_tail(const trial *t, cn_dtype dtype, tail_kind kind)
+static void try_epilogue(const trial *t, cn_dtype dtype, epilogue_kind kind)
 {
     inputs x;
     if (!takes(t, dtype) || !draw(t, dtype, LAYOUT_CONTIGUOUS, &x)) return;
-    output apart[TAIL_OUTPUTS] = { 0 };
+    output apart[EPILOGUE_OUTPUTS] = { 0 };
     char what[96];
     bool inside;
-    snprintf(what, sizeof what, "%s case %d, %s, %s", t->op->name, t->number, cn_dtype_name(dtype), tail_name(kind));
-    bool ok = tail_run(contexts[0], t, &x, kind, false, apart, &inside);
+    snprintf(what, sizeof what, "%s case %d, %s, %s", t->op->name, t->number, cn_dtype_name(dtype), epilogue_name(kind));
+    bool ok = epilogue_run(contexts[0], t, &x, kind, false, apart, &inside);
     check(ok && !inside, "%s, apart: %s", what, cn_error(contexts[0]));
     for (int k = 0; k < THREADS_TRIED && ok; k++) {
-        output got[TAIL_OUTPUTS] = { 0 };
+        output got[EPILOGUE_OUTPUTS] = { 0 };
         difference d = { "" };
-        ok = tail_run(contexts[k], t, &x, kind, true, got, &inside);
-        check(ok && inside, "%s, %d threads: not a tail; %s", what, k + 1, cn_error(contexts[k]));
+        ok = epilogue_run(contexts[k], t, &x, kind, true, got, &inside);
+        check(ok && inside, "%s, %d threads: not an epilogue; %s", what, k + 1, cn_error(contexts[k]));
         for (int j = 0; j < t->op->n_out && ok; j++)
             check(same_bits(&apart[j], &got[j], &d), "%s, %d threads, result %d: %s", what, k + 1, j, d.words);
-        free_outputs(got, TAIL_OUTPUTS);
+        free_outputs(got, EPILOGUE_OUTPUTS);
     }
     for (int k = 0; k < THREADS_TRIED; k++) cn_error_clear(contexts[k]);
-    free_outputs(apart, TAIL_OUTPUTS);
+    free_outputs(apart, EPILOGUE_OUTPUTS);
     free_inputs(&x);
 }
 
@@ -42,17 +42,17 @@ static void every_operator(void)
     int n_ops, tried = 0;
     const cn_op *const *ops = cn_ops(&n_ops);
     for (int i = 0; i < n_ops; i++) {
-        if (!ops[i]->tail) continue;
+        if (!ops[i]->epilogue) continue;
         check_group(ops[i]->name);
         tried++;
         for (int c = 0; c < ops[i]->n_cases; c++)
             for (int d = 0; d < 4; d++)
                 for (int kind = 0; kind < TAILS; kind++)
-                    try_tail(&(trial){ ops[i], &ops[i]->cases[c], c, count_operands(&ops[i]->cases[c]) }, dtypes[d],
-                             (tail_kind)kind);
+                    try_epilogue(&(trial){ ops[i], &ops[i]->cases[c], c, count_operands(&ops[i]->cases[c]) }, dtypes[d],
+                             (epilogue_kind)kind);
     }
-    check(tried >= 14, "%d operators take tails", tried);
-    printf("%d operators take tails\n", tried);
+    check(tried >= 14, "%d operators take epilogues", tried);
+    printf("%d operators take epilogues\n", tried);
 }
 
 /* ---- which groups, and where ---- */
@@ -153,7 +153,7 @@ static void only_in_order(void)
         cn_tensor *a = numbers(cn, CN_DIMS(300, 40)), *b = numbers(cn, CN_DIMS(40, 300));
         cn_eval_all(cn);
         cn_tensor *m = cn_matmul(a, b), *together = cn_add(m, cn_transpose(m, 0, 1));
-        check(!plan_has(together, "matmul+add"), "a tail, though it reads columns");
+        check(!plan_has(together, "matmul+add"), "an epilogue, though it reads columns");
         cn_eval(cn_keep(together));
         m = cn_keep(cn_matmul(a, b));
         cn_eval(m);
@@ -199,8 +199,8 @@ static cn_tensor *gradient_to_x(cn_ctx *cn, cn_tensor *x, cn_tensor *w, cn_tenso
     return found[0];
 }
 
-/* What a kernel writes beside its first result, and nobody reads, has its place until its tail is done: here both
-   together are as large as what the tail writes. */
+/* What a kernel writes beside its first result, and nobody reads, has its place until its epilogue is done: here both
+   together are as large as what the epilogue writes. */
 static void unread_results_keep_their_place(void)
 {
     check_group("unread results");
@@ -212,7 +212,7 @@ static void unread_results_keep_their_place(void)
         cn_tensor *m = numbers(cn, CN_DIMS(512, 3));
         cn_eval_all(cn);
         cn_tensor *together = cn_matmul(cn_tanh(gradient_to_x(cn, x, w, b, g)), m);
-        check(plan_has(together, "layer_norm_backward+tanh"), "not a tail");
+        check(plan_has(together, "layer_norm_backward+tanh"), "not an epilogue");
         cn_eval(cn_keep(together));
         cn_tensor *dx = gradient_to_x(cn, x, w, b, g);
         cn_eval(dx);

@@ -1,9 +1,9 @@
-#include "support/tails.h"
+#include "support/epilogues.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *tail_name(tail_kind kind)
+const char *epilogue_name(epilogue_kind kind)
 {
     static const char *const names[TAILS] = { "plain", "row", "reshaped", "random" };
     return names[kind];
@@ -19,18 +19,18 @@ static cn_tensor *some(cn_ctx *ctx, cn_dtype dtype, cn_dims shape)
 
 static cn_tensor *flat(cn_tensor *t) { return cn_reshape(t, CN_DIMS(cn_numel(t))); }
 
-static cn_tensor *behind(cn_ctx *ctx, cn_tensor *y, cn_tensor *const *other, tail_kind kind)
+static cn_tensor *behind(cn_ctx *ctx, cn_tensor *y, cn_tensor *const *other, epilogue_kind kind)
 {
     cn_tensor *z = cn_add(cn_mul_s(y, 2), other[0]);
     switch (kind) {
-    case TAIL_ROW: return cn_mul(z, other[1]);
-    case TAIL_RESHAPED: return cn_sub(flat(z), cn_mul(flat(y), other[2]));
-    case TAIL_RANDOM: return cn_mul(z, cn_cast(cn_mul_s(cn_rand(ctx, CN_F32, cn_shape(y)), 3), cn_type(y)));
+    case EPILOGUE_ROW: return cn_mul(z, other[1]);
+    case EPILOGUE_RESHAPED: return cn_sub(flat(z), cn_mul(flat(y), other[2]));
+    case EPILOGUE_RANDOM: return cn_mul(z, cn_cast(cn_mul_s(cn_rand(ctx, CN_F32, cn_shape(y)), 3), cn_type(y)));
     default: return z;
     }
 }
 
-bool tail_run(cn_ctx *ctx, const trial *t, const inputs *x, tail_kind kind, bool together, output *z, bool *inside)
+bool epilogue_run(cn_ctx *ctx, const trial *t, const inputs *x, epilogue_kind kind, bool together, output *z, bool *inside)
 {
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 };
     cn_scope s = cn_scope_begin(ctx);

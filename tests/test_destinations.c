@@ -5,7 +5,7 @@
 
 #include "cairn/plan.h"
 #include "support/check.h"
-#include "support/home_cases.h"
+#include "support/destination_cases.h"
 
 /* Whether a step of the plan has this name. */
 static bool has_step(const char *plan, const char *name, size_t length)
@@ -60,13 +60,13 @@ static void *run_case(const home_case *c, cn_desc desc, size_t *bytes, bool look
 
 static void known_cases(void)
 {
-    for (size_t i = 0; i < (size_t)n_home_cases; i++) {
-        check_group(home_cases[i].name);
+    for (size_t i = 0; i < (size_t)n_destination_cases; i++) {
+        check_group(destination_cases[i].name);
         size_t n[2] = { 0 };
-        void *eager = run_case(&home_cases[i], (cn_desc){ .threads = 1, .eager = true }, &n[0], false);
+        void *eager = run_case(&destination_cases[i], (cn_desc){ .threads = 1, .eager = true }, &n[0], false);
         for (int threads = 1; threads < 4; threads++) {
-            void *planned = run_case(&home_cases[i], (cn_desc){ .threads = threads }, &n[1], threads == 1);
-            check(n[0] == n[1] && !memcmp(eager, planned, n[0]), "%s: the same bits, %d threads", home_cases[i].name,
+            void *planned = run_case(&destination_cases[i], (cn_desc){ .threads = threads }, &n[1], threads == 1);
+            check(n[0] == n[1] && !memcmp(eager, planned, n[0]), "%s: the same bits, %d threads", destination_cases[i].name,
                   threads);
             free(planned);
         }

@@ -1,7 +1,7 @@
-/* home_cases.h: programs whose kernels can write results where they are wanted: as a permuted copy, as parts of a joined
+/* destination_cases.h: programs whose kernels can write results where they are wanted: as a permuted copy, as parts of a joined
    tensor, as a kernel reads them. */
-#ifndef TESTS_HOME_CASES_H
-#define TESTS_HOME_CASES_H
+#ifndef TESTS_DESTINATION_CASES_H
+#define TESTS_DESTINATION_CASES_H
 
 #include "cairn/cairn.h"
 
@@ -29,8 +29,8 @@ typedef struct home_case {
     const char *with, *without; /* names of steps, separated by spaces; NULL: none */
 } home_case;
 
-extern const home_case home_cases[];
-extern const int n_home_cases;
+extern const home_case destination_cases[];
+extern const int n_destination_cases;
 
 /* The last values of a program drawn by the seed, joined; or a gradient of its loss. p: (3, 4, 3, 4) */
 cn_tensor *random_program(uint64_t seed, cn_tensor *p);
