@@ -7,7 +7,7 @@
 #include "look/profile.h"
 #include "plan/plan.h"
 
-static cn_profile *profile_of(cn__observer *w) { return (cn_profile *)((char *)w - offsetof(cn_profile, watch)); }
+static cn_profile *profile_of(cn__observer *w) { return (cn_profile *)((char *)w - offsetof(cn_profile, observer)); }
 
 static void add(cn__tally *t, int64_t ns, double flops, double bytes)
 {
