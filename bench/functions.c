@@ -1,4 +1,4 @@
-/* What elementwise functions cost: nanoseconds an element, one thread, 65,536 normal numbers of deviation 2, best of 25.
+/* Times elementwise functions: nanoseconds per element, one thread, 65,536 normal numbers of deviation 2, best of 25.
 
        bench_functions */
 #include <math.h>
@@ -65,7 +65,7 @@ int main(void)
     cn_tensor *x[2];
     for (int i = 0; i < 2; i++) x[i] = cn_keep(cn_mul_s(cn_randn(cn, i ? CN_F64 : CN_F32, CN_DIMS(N)), 2));
     cn_eval_all(cn);
-    printf("%-18s %8s %8s   ns an element\n", "", "f32", "f64");
+    printf("%-18s %8s %8s   ns per element\n", "", "f32", "f64");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         const struct function *f = &functions[i];
         printf("%-18s %8.2f %8.2f\n", f->name, best_time(cn, f, x[0]) / N * 1e9, best_time(cn, f, x[1]) / N * 1e9);

@@ -1,8 +1,8 @@
-/* Matrix products in f32: GFLOP/s of Cairn's own (cpu/gemm.h) beside OpenBLAS, BLIS and oneDNN.
+/* Times matrix products in f32: GFLOP/s of Cairn (cpu/gemm.h), OpenBLAS, BLIS and oneDNN.
 
        bench_gemm [--threads N]          without it: a table for one thread, then one for two
 
-   The libraries are looked for at run time; one that is not installed is shown as "-". */
+   The libraries are loaded at run time; a library that is not installed is shown as "-". */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include "cpu/gemm.h"
 #include "ops/kernels.h"
 
-/* ---- what is multiplied ---- */
+/* ---- shapes ---- */
 
 /* (m,k)·(k,n), all row-major. at: A is stored (k,m). bt: B is stored (n,k). batch: so many independent products. */
 typedef struct shape {
@@ -57,7 +57,7 @@ static struct operands {
     double *expected; /* the first row of each batch item, by the definition */
 } data;
 
-/* ---- who multiplies ---- */
+/* ---- libraries ---- */
 
 typedef void (*cblas_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
                          const float *b, int ldb, float beta, float *c, int ldc);
@@ -66,7 +66,7 @@ typedef int (*dnnl_fn)(char ta, char tb, int64_t m, int64_t n, int64_t k, float 
 
 typedef struct library {
     const char *name, *package, *files[4];
-    bool dnnl; /* else it has the interface of cblas */
+    bool dnnl; /* false: its interface is cblas */
     void (*entry)(void);
 } library;
 
@@ -84,7 +84,7 @@ static cn__workers *workers;
 static cn__kernels kernels; /* of the fastest instruction set */
 static void *scratch;
 
-/* The number of threads is read when a library is loaded. RTLD_LOCAL: two of them have a cblas_sgemm. */
+/* A library reads its number of threads when it is loaded. RTLD_LOCAL: two of them have a cblas_sgemm. */
 static void load_libraries(int threads)
 {
     static const char *const variables[] = { "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS" };
@@ -96,7 +96,7 @@ static void load_libraries(int threads)
         void *handle = NULL;
         for (int k = 0; !handle && k < 4 && l->files[k]; k++) handle = dlopen(l->files[k], RTLD_NOW | RTLD_LOCAL);
         void *entry = handle ? dlsym(handle, l->dnnl ? "dnnl_sgemm" : "cblas_sgemm") : NULL;
-        memcpy(&l->entry, &entry, sizeof entry); /* ISO C has no cast from an object to a function */
+        memcpy(&l->entry, &entry, sizeof entry); /* ISO C cannot cast an object pointer to a function pointer */
     }
 }
 
@@ -149,7 +149,7 @@ static void product(int who, const shape *s)
     else theirs(&libraries[who], s);
 }
 
-/* ---- the operands, and a check that what is timed is the product ---- */
+/* ---- operands, and a check of the results ---- */
 
 static float *random_floats(size_t n)
 {
@@ -206,10 +206,10 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Seconds a call, over some 15 ms of calls. */
+/* Seconds per call, measured over some 15 ms. */
 static double measure(int who, const shape *s)
 {
-    /* Idle threads of another library spin for a while before they sleep, and would take a core from this one. */
+    /* Idle threads of another library spin before they sleep, and would use a core meanwhile. */
     if (cn__workers_count(workers) > 1) nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
     double start = now(), once;
     int calls = 0;
@@ -222,7 +222,7 @@ static double measure(int who, const shape *s)
     return (now() - start) / count;
 }
 
-/* GFLOP/s of everyone, taken in turns; 0: not there, -1: not the product. */
+/* GFLOP/s of each library, measured in turns; 0: not installed, -1: a wrong result. */
 static void race(const shape *s, double speed[RUNNERS])
 {
     enum { ROUNDS = 9 };
@@ -291,7 +291,7 @@ int main(int argc, char **argv)
         printf("usage: bench_gemm [--threads N]\n");
         return strcmp(argv[1], "--help") != 0;
     }
-    /* Each number of threads in a process of its own, for the libraries are loaded with it. */
+    /* One process for each number of threads, because libraries read it when they are loaded. */
     int bad = 0;
     for (int threads = 1; threads <= 2; threads++) {
         if (threads > 1) printf("\n");

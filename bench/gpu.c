@@ -1,8 +1,10 @@
-/* Matrix products on the GPU: ours, and the kernel of the textbooks (a tile of 16 × 16 in workgroup memory, one sum an
-   invocation) on the same card. The best of a few runs, in milliseconds, from the call until a number has come
-   back; and, for software GPUs on a machine that others use, how long processors were busy with it, all together.
+/* Times matrix products on the GPU: Cairn's kernels and a textbook kernel (a tile of 16 × 16 in workgroup memory, one
+   sum per invocation). Prints the best of some runs in milliseconds, from the call until a number was read back, and the
+   processor time of all cores, which matters for software GPUs on a shared machine.
 
-       bench_gpu [runs]            scripts/gpu.sh sets up software GPUs; CAIRN_GPU_MATMUL=tiled|direct|plain chooses a form */
+       bench_gpu [RUNS]
+
+   scripts/gpu.sh installs software GPUs. CAIRN_GPU_MATMUL=tiled|direct|plain chooses the form of Cairn's kernel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +58,7 @@ static const char textbook[] =
     "    if (row < m && col < n) { h[P[5] + item * m * n + row * n + col] = sum; }\n"
     "}\n";
 
-/* Milliseconds: of the clock, and of all processors together, where the card is one of them. */
+/* Milliseconds: by the clock, and of all processors, which run software GPUs. */
 typedef struct spent {
     double wall, busy;
 } spent;
@@ -86,7 +88,7 @@ static float *numbers(int64_t n, unsigned seed)
     return v;
 }
 
-/* The last element of the result, to see that both computed the same. */
+/* The last element of the result, to compare both kernels. */
 static spent time_ours(cn_ctx *cn, const workload *w, const float *av, const float *bv, int runs, float *last)
 {
     cn_scope outer = cn_scope_begin(cn);
@@ -96,7 +98,7 @@ static spent time_ours(cn_ctx *cn, const workload *w, const float *av, const flo
     if (w->b_turned) b = cn_transpose(b, 1, 2);
     spent best = { INFINITY, INFINITY };
     double start = now_ms();
-    for (int i = 0; i <= runs && (i < 2 || now_ms() - start < ENOUGH_MS); i++) { /* the first one compiles */
+    for (int i = 0; i <= runs && (i < 2 || now_ms() - start < ENOUGH_MS); i++) { /* the first run compiles shaders */
         cn_scope s = cn_scope_begin(cn);
         double began = now_ms(), busy = busy_ms();
         cn_tensor *y = cn_matmul(a, b);

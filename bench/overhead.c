@@ -1,7 +1,7 @@
-/* What the engine itself costs: µs a node when a plan is found and when it is built, allocations a step, planning time
-   by size of the graph. The tensors are tiny, so that arithmetic does not count.
+/* Times the engine itself: µs per node when a plan is found and when it is built, allocations per step, and planning
+   time by the size of the graph. The tensors are tiny, so that arithmetic does not matter.
 
-       bench_overhead [--steps N]                                                                                       */
+       bench_overhead [--steps N] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +52,9 @@ static void bench_chain(int n, int steps)
         cn_scope_end(cn, scope);
         allocations = cn_count(cn).allocations - before;
     }
-    printf("chain of %d additions    hit %7.3f us a node   miss %7.3f us a node   %lld allocations in the last step\n",
-           n, median(hit, steps - 1) / n, miss / n, (long long)allocations);
+    printf(
+        "chain of %d additions    hit %7.3f us per node   miss %7.3f us per node   %lld allocations in the last step\n",
+        n, median(hit, steps - 1) / n, miss / n, (long long)allocations);
     free(hit);
     cn_close(cn);
 }
@@ -109,7 +110,7 @@ static void bench_mlp(int steps)
     if (cn_failed(cn)) printf("failed: %s\n", cn_error(cn));
     double us = median(hit, steps - 1);
     printf(
-        "mlp 2-16-16-2, Adam        hit %7.1f us a step (%lld nodes, %lld kernels: %.3f us a node)   miss %.0f us   %lld allocations in the last step\n",
+        "mlp 2-16-16-2, Adam        hit %7.1f us per step (%lld nodes, %lld kernels: %.3f us per node)   miss %.0f us   %lld allocations in the last step\n",
         us, (long long)nodes, (long long)kernels, us / (double)nodes, miss, (long long)allocations);
     free(hit);
     cn_close(cn);
@@ -129,7 +130,7 @@ static void bench_planning(int n)
     double t1 = now_us();
     cn_eval(x);
     double t2 = now_us();
-    printf("graph of %6d nodes       made in %8.1f us, planned and run in %9.1f us: %.3f us a node\n", n, t1 - t0,
+    printf("graph of %6d nodes       made in %8.1f us, planned and run in %9.1f us: %.3f us per node\n", n, t1 - t0,
            t2 - t1, (t2 - t0) / n);
     cn_close(cn);
 }

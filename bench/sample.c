@@ -1,4 +1,4 @@
-/* Sampling from the gpt-small shape, one sequence, with caches: `cairn best median`, in tokens a second.
+/* Times sampling with caches, one sequence of the gpt-small shape. Prints `cairn best median`, in tokens per second.
 
        bench_sample [--threads 2] [--tokens 200] [--rounds 5]
 

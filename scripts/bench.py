@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures Cairn beside PyTorch and JAX on the same workloads and prints a table of the reference workloads.
+"""Measures Cairn, PyTorch and JAX on the same workloads and prints a table.
 
     make bench [ARGS="--rounds 1 --seconds 1"]        builds first
     scripts/bench.py [--rounds 3] [--seconds 2] [--extra | --all | --only gpt-mini,lstm] [--threads 2] [--no-peers]
 
---extra measures the extra workloads instead, --all both lists; the extra ones have a table of their own.
+Without an option it measures the reference workloads; --extra measures the extra workloads, --all both in two tables.
 
-Everyone runs a workload in turn before the next workload starts, round after round, so that a busy spell of the machine
-meets all of them; figures are medians over the rounds. Ratios are peer / Cairn: above 1, Cairn is quicker or smaller.
-A peer that is not installed is left out; one that fails or takes longer than 180 s for a workload is shown as "-".
-The figures go to build/bench.json, the ratios of time also to build/bench.svg.
+All programs run one workload in turn before the next workload starts, for several rounds, so that a busy moment of the
+machine affects all of them. Figures are medians over the rounds. Ratios are peer / Cairn: above 1, Cairn is faster or
+smaller. A peer that is not installed is left out. A peer that fails, or needs more than 180 s for a workload, is shown
+as "-". The figures are written to build/bench.json, the ratios of time also to build/bench.svg.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 LIMIT = 180  # seconds for one workload of one peer
-BUSY = 0.1  # cores used by others, on average, from which the figures are doubted
+BUSY = 0.1  # if other programs use more cores on average, the figures are not reliable
 
 # key, name in the table, folder below .venv, script, flags
 PEERS = [
@@ -41,7 +41,7 @@ COLORS = {"torch": "#d9541e", "torch_compile": "#8a3ab9", "jax": "#1f77b4"}
 
 
 def runners(peers):
-    """Commands by key, Cairn first; a peer without its virtual environment is named and left out."""
+    """Commands by key, Cairn first. Leaves out peers without a virtual environment, and prints their names."""
     found = {"cairn": [str(BUILD / "bench_workloads")]}
     for key, _, folder, script, flags in PEERS if peers else []:
         venv = ROOT / ".venv" / folder
@@ -53,9 +53,9 @@ def runners(peers):
 
 
 def run(command, workload, args):
-    """{"ms", "mb"} and for some "compile_s", or None."""
+    """{"ms", "mb"}, and "compile_s" of some peers; None after a failure."""
     command = [*command, "--only", workload, "--threads", str(args.threads), "--seconds", str(args.seconds)]
-    # A group of its own: the programs fork, and all of them have to go when the time is over.
+    # The programs fork: a new process group lets the time limit end all of them.
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                start_new_session=True)
     try:
@@ -67,9 +67,9 @@ def run(command, workload, args):
             note(f"{' '.join(command)}: no result in {LIMIT} s")
             return None
         raise
-    for words in map(str.split, out.splitlines()):
-        if len(words) >= 3 and words[0] == workload and words[1] != "FAILED":
-            return dict(zip(("ms", "mb", "compile_s"), map(float, words[1:4])))
+    for fields in map(str.split, out.splitlines()):
+        if len(fields) >= 3 and fields[0] == workload and fields[1] != "FAILED":
+            return dict(zip(("ms", "mb", "compile_s"), map(float, fields[1:4])))
     note(f"{' '.join(command)}: no result\n{(out + err).strip()[-800:]}")
     return None
 
@@ -81,19 +81,19 @@ def note(text, end="\n"):
 
 
 def cpu_seconds():
-    """Of everybody on this machine, and of what was started here; both in seconds since some start."""
+    """Processor time of the whole machine, and of the programs started here; both in seconds."""
     try:
-        words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     except OSError:
         return 0, 0
-    user, nice, system, _, _, _, _, steal = map(int, words[1:9])
+    user, nice, system, _, _, _, _, steal = map(int, fields[1:9])
     used = os.times()
     mine = used.user + used.system + used.children_user + used.children_system
     return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK"), mine
 
 
 def measure(commands, workloads, args):
-    """samples[workload][key] = figures of the rounds that gave a result."""
+    """samples[workload][key]: figures of the rounds that had a result."""
     samples = {w: {key: [] for key in commands} for w in workloads}
     gave_up = set()
     for n in range(args.rounds):
@@ -126,7 +126,7 @@ def ratio(row, key, what):
 
 
 def number(x):
-    """Three digits that count."""
+    """With three significant digits."""
     if x is None:
         return "-"
     return f"{x:.0f}" if x >= 100 else f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x > 0 else "0"
@@ -167,8 +167,8 @@ def ticks(low, high):
     return [t for t in steps if low <= t <= high]
 
 
-def svg(results, peers, words):
-    """Bars that start at 1 (as quick as Cairn) on a log axis: to the right the peer is slower, to the left quicker."""
+def svg(results, peers, subtitle):
+    """Bars on a logarithmic axis that start at 1. A bar to the right: the peer is slower; to the left: it is faster."""
     rows = {w: [(key, ratio(row, key, "ms")) for key in peers] for w, row in results.items()}
     found = [r for bars in rows.values() for _, r in bars if r]
     low, high = min(0.5, min(found) / 1.5), max(2, max(found) * 1.5)
@@ -183,7 +183,7 @@ def svg(results, peers, words):
            f'font-family="sans-serif" font-size="13" fill="#222">',
            '<rect width="100%" height="100%" fill="#fff"/>',
            '<text x="16" y="26" font-size="17" font-weight="bold">Time of a step: peer / Cairn</text>',
-           f'<text x="16" y="46" fill="#666">{escape(words)}</text>']
+           f'<text x="16" y="46" fill="#666">{escape(subtitle)}</text>']
     at = 16
     for key in peers:
         out.append(f'<rect x="{at}" y="60" width="12" height="12" fill="{COLORS[key]}"/>'
@@ -193,7 +193,7 @@ def svg(results, peers, words):
         out.append(f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="{top - 6}" y2="{bottom}" '
                    f'stroke="{"#222" if t == 1 else "#ddd"}"/>'
                    f'<text x="{x(t):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">{t:g}</text>')
-    out.append(f'<text x="{x(1) + 6:.1f}" y="{bottom + 38}" fill="#666">Cairn is quicker →</text>'
+    out.append(f'<text x="{x(1) + 6:.1f}" y="{bottom + 38}" fill="#666">Cairn is faster →</text>'
                f'<text x="{x(1) - 6:.1f}" y="{bottom + 38}" fill="#666" text-anchor="end">←</text>')
     for i, (w, bars) in enumerate(rows.items()):
         y = top + i * step
@@ -208,7 +208,7 @@ def svg(results, peers, words):
     return "\n".join([*out, "</svg>", ""])
 
 
-# ---- all of it
+# ---- main
 
 
 def cpu_name():
@@ -220,7 +220,7 @@ def cpu_name():
 
 
 def versions(commands):
-    """Of the peers, from the folders pip writes: nothing is loaded for it."""
+    """Versions of the peers, from the folders that pip writes; nothing is imported."""
     found = {}
     for folder in sorted({f for key, _, f, *_ in PEERS if key in commands}):
         for info in (ROOT / ".venv" / folder).glob(f"lib/python3*/site-packages/{folder}-*.dist-info"):
@@ -238,21 +238,22 @@ def known_workloads():
 def options():
     parser = argparse.ArgumentParser(prog="scripts/bench.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured (3)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for a workload in a round (2)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured [3]")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time for a workload in a round [2]")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--extra", action="store_true", help="the extra workloads instead of the reference ones")
-    which.add_argument("--all", action="store_true", help="both")
-    which.add_argument("--only", default="", metavar="NAME,NAME", help="these workloads alone, from both lists")
-    parser.add_argument("--threads", type=int, default=2, help="for everyone (2)")
-    parser.add_argument("--no-peers", action="store_true", help="Cairn alone; nothing is installed")
+    which.add_argument("--extra", action="store_true", help="measure the extra workloads instead")
+    which.add_argument("--all", action="store_true", help="measure both lists")
+    which.add_argument("--only", default="", metavar="NAME,NAME", help="measure only these workloads, from both lists")
+    parser.add_argument("--threads", type=int, default=2, help="threads of every program [2]")
+    parser.add_argument("--no-peers", action="store_true", help="measure Cairn only; install nothing")
     args = parser.parse_args()
     if args.rounds < 1 or args.threads < 1 or args.seconds <= 0:
         parser.error("--rounds, --threads and --seconds are above zero")
     if not (BUILD / "bench_workloads").exists():
         parser.error("build/bench_workloads is not there: run `make build`, or `make bench` for all of it")
     reference, extra = known_workloads()
-    chosen = args.only.split(",") if args.only else extra if args.extra else reference + extra if args.all else reference
+    lists = extra if args.extra else reference + extra if args.all else reference
+    chosen = args.only.split(",") if args.only else lists
     for w in chosen:
         if w not in reference + extra:
             parser.error(f"no workload is called '{w}'; there are {', '.join(reference + extra)}")
@@ -278,8 +279,8 @@ def main():
     rounds = "1 round" if args.rounds == 1 else f"median of {args.rounds} rounds"
     have = versions(commands)
     threads = "1 thread" if args.threads == 1 else f"{args.threads} threads"
-    words = "; ".join([cpu_name(), threads, f"{rounds} of {args.seconds:g} s", *map(" ".join, have.items())])
-    print(words)
+    subtitle = "; ".join([cpu_name(), threads, f"{rounds} of {args.seconds:g} s", *map(" ".join, have.items())])
+    print(subtitle)
     for names in args.lists:
         print()
         print_table({w: results[w] for w in names}, list(commands))
@@ -292,7 +293,7 @@ def main():
          "results": results, "samples": samples}, indent=1) + "\n")
     written = ["build/bench.json"]
     if any(ratio(row, key, "ms") for row in results.values() for key in peers):
-        (BUILD / "bench.svg").write_text(svg(results, peers, words))
+        (BUILD / "bench.svg").write_text(svg(results, peers, subtitle))
         written.append("build/bench.svg")
     print("written:", ", ".join(written))
     return 0 if all(row["cairn"] for row in results.values()) else 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sampling with a KV cache beside PyTorch, in turn: tokens a second of one sequence of the gpt-small shape.
+"""Measures sampling with a KV cache in Cairn and PyTorch in turn: tokens per second of one sequence, gpt-small shape.
 
     scripts/bench_sample.py [--rounds 5] [--tokens 200] [--threads 2]
 
@@ -33,14 +33,14 @@ def main():
     if python.exists():
         programs["PyTorch"] = peer
     else:
-        print("PyTorch is not below .venv/torch (scripts/peers.sh brings it): Cairn alone")
+        print("PyTorch is not installed in .venv/torch (scripts/peers.sh installs it): measuring Cairn only")
     rates = {name: [] for name in programs}
     for number in range(options.rounds):
         for name, command in programs.items():
             rates[name].append(rate(command))
         print(f"round {number + 1}: " + ", ".join(f"{name} {rates[name][-1]:.0f}" for name in programs), flush=True)
     for name in programs:
-        print(f"{name:<10} {statistics.median(rates[name]):6.0f} tokens a second (median of {options.rounds})")
+        print(f"{name:<10} {statistics.median(rates[name]):6.0f} tokens per second (median of {options.rounds})")
     if "PyTorch" in programs:
         ratios = [ours / theirs for ours, theirs in zip(rates["Cairn"], rates["PyTorch"])]
         print(f"Cairn / PyTorch {statistics.median(ratios):.2f} (rounds {min(ratios):.2f} to {max(ratios):.2f})")

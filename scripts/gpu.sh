@@ -1,10 +1,11 @@
 #!/bin/sh
-# gpu.sh: a WebGPU without a graphics card, by package name and without root, below build/gpu/. Quick when it is there.
+# gpu.sh: installs software GPUs below build/gpu/, from packages and without root. Does nothing if they are there.
 #   lib/     wgpu-native (PyPI: wgpu) and Dawn (npm: bun-webgpu-linux-x64)
-#   driver/  lavapipe and SwiftShader, Vulkan on the CPU (Debian: mesa-vulkan-drivers, chromium-common), and a Vulkan loader
-#   shaders/ what lavapipe has compiled: kept here and not in the user's cache
+#   driver/  lavapipe and SwiftShader, Vulkan on the CPU (Debian: mesa-vulkan-drivers, chromium-common), and a Vulkan
+#            loader
+#   shaders/ shaders that lavapipe has compiled, so that they do not go to the user's cache
 #   env.sh   a function for each combination:  . build/gpu/env.sh; gpu_wgpu_lavapipe COMMAND; gpu_each COMMAND
-# What cannot be had is left out, with a line that says so; the exit code is 1 when nothing is left.
+# A part that cannot be installed is left out, and a line names it. Exit status 1: no combination is left.
 set -u
 cd "$(dirname "$0")/.."
 mkdir -p build/gpu/lib build/gpu/driver
@@ -33,8 +34,8 @@ get_dawn() {
         left_out "Dawn: npm could not fetch bun-webgpu-linux-x64 (see build/gpu/log)"
 }
 
-# A private apt beside the system's: its sources, and for Debian 12 its backports too. (Mesa 22, which Debian 12 has, ends
-# loops after 65,535 rounds.) Sets APT_CONFIG and $suite.
+# Configures a private apt with the sources of the system, on Debian 12 with backports as well: its own Mesa 22 ends
+# loops after 65,535 iterations. Sets APT_CONFIG and $suite.
 private_apt() {
     apt=$work/apt
     suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
@@ -56,7 +57,7 @@ END
     export APT_CONFIG="$apt/apt.conf"
 }
 
-# One line "deb [signed-by=KEY] MIRROR bookworm-backports main", from the mirror that the system takes bookworm from.
+# Prints "deb [signed-by=KEY] MIRROR bookworm-backports main", with the mirror that the system uses for bookworm.
 backports() {
     cat /dev/null "$apt"/sources/*.sources 2>/dev/null | awk '
         BEGIN { RS = ""; FS = "\n" }
@@ -80,7 +81,7 @@ backports() {
 
 fetch_debs() {
     apt-get update -qq || return
-    # With all the libraries it needs that are missing here, or too old.
+    # With all libraries it needs that are missing here, or too old.
     apt-get install -y -qq --download-only --no-install-recommends -t "$suite" mesa-vulkan-drivers libvulkan1 || return
     cd "$apt/cache/archives" || return
     for package in "mesa-vulkan-drivers/$suite" libvulkan1 chromium-common; do
@@ -114,13 +115,13 @@ get_drivers() {
     describe_driver swiftshader libvk_swiftshader.so
 }
 
-describe_driver() { # name, library: what the Vulkan loader reads, with the library's place
+describe_driver() { # name, library: writes the file that tells the Vulkan loader where the library is
     library=$(find "$top/driver" -name "$2" | head -n 1)
     [ -n "$library" ] || left_out "$1: no $2 in its package" || return
     printf '{ "file_format_version": "1.0.0", "ICD": { "library_path": "%s", "api_version": "1.3.0" } }\n' "$library" >"$top/driver/$1.json"
 }
 
-# The functions of env.sh. Prints what was found.
+# Writes the functions of env.sh, and prints the combinations.
 combine() {
     loader=$(find "$top/driver" -name libvulkan.so.1 | head -n 1)
     each=

@@ -1,6 +1,6 @@
 #!/bin/sh
-# peers.sh: virtual environments with the frameworks that `make bench` compares with, below .venv/. Quick when they are there.
-# A peer that cannot be had is left out, with a line that says so.
+# peers.sh: installs the frameworks that `make bench` compares with, as virtual environments below .venv/. Does nothing
+# if they are there. A peer that cannot be installed is left out, and a line names it.
 set -u
 cd "$(dirname "$0")/.."
 peer() { # folder, package...
@@ -8,7 +8,8 @@ peer() { # folder, package...
     shift
     [ -f "$dir/ready" ] && return
     echo "installing $* (once; PyTorch takes some 5 GB with its dependencies)"
-    if { python3 -m venv "$dir" || { echo "(Debian: apt-get install python3-venv)"; false; }; } && "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"; then
+    if { python3 -m venv "$dir" || { echo "(Debian: apt-get install python3-venv)"; false; }; } &&
+        "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"; then
         touch "$dir/ready"
     else
         echo "left out: $* could not be installed"

@@ -2,14 +2,16 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, fuzz, checks, commands or examples; NAME picks test programs or examples by a part of their name.
-Programs called test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu: in the release stage on two
-implementations of WebGPU, the operators on two drivers each; test_gpu under the address sanitizer too. Without them, as
-where nothing can be downloaded, they run as they are, on a graphics card if there is one, and are skipped otherwise.
-A test program prints as its last line "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
-missing last line, or a non-zero exit without a failed check counts as one failure. Every program runs in a temporary
-folder and keeps its caches below build/; the last check is that the tree is as it was before the first program ran
-(tools/check_litter.py). The last line printed here is the sum.
+STAGE is release, asan, tsan, clang, fuzz, checks, commands or examples. NAME selects test programs and examples by a
+part of their name.
+
+Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
+runs them on two implementations of WebGPU, the operators on two drivers each; test_gpu also runs with the address
+sanitizer. Without software GPUs these programs use a graphics card, or are skipped if there is none.
+The last line of a test program is "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
+missing last line, or a non-zero exit status without a failed check counts as one failure. Every program runs in a
+temporary folder and keeps its caches below build/. The last check compares the tree with its state before the first
+program ran (tools/check_litter.py). The last line of this script is the sum.
 """
 
 import argparse
@@ -32,7 +34,7 @@ BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "
 STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
-# An allocation too large to serve must come back as NULL, as it does without a sanitizer.
+# An allocation that is too large must return NULL, as it does without a sanitizer.
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "allocator_may_return_null=1:detect_stack_use_after_return=1",
     "TSAN_OPTIONS": "allocator_may_return_null=1:second_deadlock_stack=1",
@@ -40,17 +42,17 @@ SANITIZER_ENV = {
 }
 
 
-# Where programs keep what they want to find again: not in the user's own cache. Compiled shaders stay from run to run.
+# Caches of programs, instead of the user's. Compiled shaders stay from run to run.
 CACHE_ENV = {"XDG_CACHE_HOME": str(BUILD / "cache"), "MESA_SHADER_CACHE_DIR": str(BUILD / "gpu" / "shaders")}
 TREE_BEFORE = BUILD / "tree_before.txt"
 
-# Implementation and driver of software GPUs: env.sh, which scripts/gpu.sh writes, has a function gpu_NAME for each.
+# Software GPUs, by implementation and driver. scripts/gpu.sh writes env.sh, which has a function gpu_NAME for each.
 GPUS = ["wgpu_lavapipe", "dawn_lavapipe"]
-MORE_GPUS = ["wgpu_swiftshader", "dawn_swiftshader"]  # slow: for test_gpu_ops, quickly
+MORE_GPUS = ["wgpu_swiftshader", "dawn_swiftshader"]  # slow: only for a quick run of test_gpu_ops
 
 
 class Result:
-    """How one command ended: its exit status (None after a timeout), output, and time."""
+    """The result of a command: its exit status (None after a timeout), output, and time."""
 
     def __init__(self, status, out, err, seconds):
         self.status, self.out, self.err, self.seconds = status, out, err, seconds
@@ -62,7 +64,7 @@ class Result:
 
 
 class Tally:
-    """The sum over everything, and the one place that prints."""
+    """Adds up the results and prints them."""
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
@@ -80,13 +82,13 @@ class Tally:
                 omitted = [f"… {len(text) - 100} lines left out …"] if len(text) > 100 else []
                 for line in text[:30] + omitted + text[-70:] if omitted else text:
                     print(f"    {line}")
-            elif name.startswith("test_"):  # what a test program says about itself
+            elif name.startswith("test_"):  # notes of a test program
                 for line in result.out.rstrip().splitlines()[:-1][-4:]:
                     print(f"    {line}")
             sys.stdout.flush()
 
     def check(self, stage, name, result):
-        """Counts a command that either works or does not."""
+        """Counts a command as one check."""
         ok = result.status == 0
         self.add(stage, name, result, int(ok), int(not ok), note="" if ok else f"  ({result.ending()})")
         return ok
@@ -117,7 +119,7 @@ def run(command, timeout=1800, env=None, cwd=ROOT):
 
 
 def run_in_scratch(command, timeout, env=None, inputs=()):
-    """Runs a program in a temporary folder that has the inputs, paths relative to ROOT, as links."""
+    """Runs a program in a temporary folder with links to the inputs, which are paths relative to ROOT."""
     with tempfile.TemporaryDirectory(prefix="cairn_test_") as name:
         scratch = Path(name)
         (scratch / "build").mkdir()  # examples write there
@@ -128,7 +130,7 @@ def run_in_scratch(command, timeout, env=None, inputs=()):
 
 
 def build(tally, config, targets):
-    """Configures and builds; a failure counts as one, success is not counted."""
+    """Configures and builds. A failure counts as one; success is not counted."""
     result = run(["cmake", "--preset", config])
     if result.status == 0:
         made = run(["cmake", "--build", BUILD_DIR[config], "--target", *targets])
@@ -141,7 +143,7 @@ def build(tally, config, targets):
 
 
 def without_address_randomisation():
-    """The thread sanitizer cannot place its shadow memory on kernels that randomise more bits than it knows."""
+    """The thread sanitizer needs less address randomisation than recent kernels use for its shadow memory."""
     command = ["setarch", "-R"]
     if shutil.which("setarch") and run([*command, "true"]).status == 0:
         return command
@@ -168,15 +170,16 @@ def run_test(tally, config, name, command, env, timeout):
 
 
 def software_gpus(tally, config, options):
-    """Which software GPUs there are; says what is missing."""
+    """The software GPUs that are installed; reports those that are missing."""
     if not any(options.wants(path.stem) for path in (ROOT / "tests").glob("test_gpu*.c")):
         return []
     result = run(["scripts/gpu.sh"], 900)
     text = (BUILD / "gpu" / "env.sh").read_text() if result.status == 0 else ""
     missing = [gpu for gpu in GPUS + MORE_GPUS if f"gpu_{gpu}()" not in text]
     if missing and config == "release":
-        words = "; ".join(result.err.strip().splitlines()[-4:])
-        tally.add(config, "scripts/gpu.sh", result, 0, 0, len(missing), f"  (cannot be had: {', '.join(missing)}: {words})")
+        message = "; ".join(result.err.strip().splitlines()[-4:])
+        note = f"  (not installed: {', '.join(missing)}: {message})"
+        tally.add(config, "scripts/gpu.sh", result, 0, 0, len(missing), note)
     return [gpu for gpu in GPUS + MORE_GPUS if gpu not in missing]
 
 
@@ -185,12 +188,12 @@ def on_gpu(gpu, command):
 
 
 def gpu_jobs(config, gpus, name, command, env):
-    """A test of the GPU on the adapters it is for: (label, command, environment)."""
+    """The runs of a GPU test on its adapters: (label, command, environment)."""
     if config == "release":
         wanted = GPUS + (MORE_GPUS if name == "test_gpu_ops" else [])
         quick = {gpu: {"CAIRN_TEST_QUICK": "1"} for gpu in MORE_GPUS}
         return [(f"{name} {gpu}", on_gpu(gpu, command), {**env, **quick.get(gpu, {})}) for gpu in gpus if gpu in wanted]
-    if config == "asan" and name == "test_gpu" and GPUS[0] in gpus:  # the libraries leak of their own accord
+    if config == "asan" and name == "test_gpu" and GPUS[0] in gpus:  # the libraries have leaks of their own
         options = env["ASAN_OPTIONS"] + ":detect_leaks=0"
         return [(f"{name} {GPUS[0]}", on_gpu(GPUS[0], command), {**env, "ASAN_OPTIONS": options})]
     return []
@@ -215,7 +218,7 @@ def run_tests(tally, config, options):
         if not options.wants(name):
             continue
         if name.startswith("test_gpu") and gpus:
-            wanted = gpu_jobs(config, gpus, name, command, env) + wanted  # they take longest
+            wanted = gpu_jobs(config, gpus, name, command, env) + wanted  # the longest first
         elif not name.startswith("test_gpu") or config == "release":
             wanted.append((name, prefix + command, env))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -233,7 +236,7 @@ def run_clang(tally):
 
 
 def run_fuzzers(tally, options):
-    """A short look by each fuzzer; status 77: there is no fuzzer runtime here."""
+    """Runs each fuzzer for a short time. Status 77: there is no fuzzer runtime."""
     result = run(["scripts/fuzz.sh", "120" if options.long else "8"], 3600)
     if result.status == 77:
         tally.add("fuzz", "fuzzers", result, 0, 0, 1)
@@ -245,7 +248,7 @@ def run_fuzzers(tally, options):
 
 
 def run_commands(tally, options):
-    """Tests of programs from outside, in Python: tests/test_NAME.py."""
+    """Tests that run programs: tests/test_NAME.py."""
     if not build(tally, "release", ["all"]):
         return
     for path in sorted((ROOT / "tests").glob("test_*.py")):
@@ -268,7 +271,7 @@ def run_checks(tally):
 
 
 def run_example(tally, name):
-    """Examples read the tree by relative paths, and write below build/ or where they are started."""
+    """Examples read the tree by relative paths, and write below build/ or to the current folder."""
     inputs = ["docs/design.md", *(path.relative_to(ROOT) for path in (ROOT / "examples").glob("*.safetensors"))]
     digits = BUILD / "digits"
     if digits.exists():
@@ -287,7 +290,7 @@ def run_examples(tally, options):
 
 
 def run_litter(tally):
-    """Last of all: the tree is as it was; status 77: there is no git checkout to compare with."""
+    """The last check: the tree has not changed. Status 77: this is not a git checkout."""
     result = run([sys.executable, "tools/check_litter.py", "--since", TREE_BEFORE])
     if result.status == 77:
         tally.add("checks", "litter", result, 0, 0, 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the tools that are missing: all of them, or those named. Does nothing, quickly, when all are there.
+# setup.sh: installs the tools that building and testing need, or those that are named. Does nothing if they are there.
 #   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3 zlib png jpeg]
 set -euo pipefail
 
@@ -22,7 +22,7 @@ package() {
     case $1 in
         gcc | g++ | make) echo build-essential ;;
         ninja) echo ninja-build ;;
-        clang-rt) # of the version that clang has; of the system's default version where clang is yet to come
+        clang-rt) # the version of clang; the default version of the system if clang is not installed yet
             if command -v clang >/dev/null; then echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; else echo libclang-rt-dev; fi ;;
         zlib) echo zlib1g-dev ;;
         png) echo libpng-dev ;;
@@ -56,7 +56,7 @@ install() {
 }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# The package lists may be absent or old: refresh them only when they are needed.
+# The package lists may be missing or old: they are updated only if the first attempt fails.
 install >"$log" 2>&1 || { "${as_root[@]}" apt-get update -qq >>"$log" 2>&1 && install >>"$log" 2>&1; } || {
     tail -n 5 "$log" >&2
     give_up "apt-get failed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test. The last line is "N passed, M failed"; see scripts/run_tests.py for the options.
+# test.sh [OPTIONS]: runs all tests. The last line is "N passed, M failed"; scripts/run_tests.py has the options.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! scripts/setup.sh; then

@@ -1,11 +1,11 @@
-"""Checks that every folder of src/ refers to folders below it only: by #include and, given object files, by symbols.
-The command, the examples and what they share include public headers only, but for the table PROGRAMS.
+"""Checks that every folder of src/ refers only to folders below it: by #include, and by symbols of object files.
+The command, the examples and what they share include public headers only, with the exceptions in PROGRAMS.
 
     tools/check_includes.py [BUILD]
 
-BUILD is a build directory whose object files are checked; default: build. Prints each reference that points the wrong
-way and exits with 1 if there is one. Public headers (include/cairn) and system headers may be included anywhere, but
-a function that they declare counts as a reference to the folder that defines it. A folder may always refer to itself.
+BUILD is the build directory with the object files; default: build. Prints each reference to a folder that is not below,
+and exits with 1 if there is one. Public headers (include/cairn) and system headers may be included anywhere, but a
+function that they declare counts as a reference to the folder that defines it. A folder may always refer to itself.
 """
 
 import os
@@ -91,7 +91,7 @@ def wrong_includes():
     for path in sorted((ROOT / "src").rglob("*.[ch]")):
         source = path.relative_to(ROOT / "src").as_posix()
         if folder_of(source) not in BELOW:
-            yield f"src/{source}: not in a folder that {Path(__file__).name} knows"
+            yield f"src/{source}: the folder is not in the table of {Path(__file__).name}"
             continue
         for number, target, _ in includes(path):
             if target and not permitted(source, target):
@@ -103,9 +103,9 @@ def wrong_includes():
 
 
 def wrong_includes_of_programs():
-    for folder, words in PROGRAMS.items():
-        headers = [word for word in words.split() if not word.endswith("/")]
-        folders = tuple(word for word in words.split() if word.endswith("/"))
+    for folder, allowed in PROGRAMS.items():
+        headers = [name for name in allowed.split() if not name.endswith("/")]
+        folders = tuple(name for name in allowed.split() if name.endswith("/"))
         for path in sorted((ROOT / folder).glob("*.[ch]")):
             for number, target, name in includes(path):
                 if target and name not in headers and not name.startswith(folders):
@@ -115,8 +115,8 @@ def wrong_includes_of_programs():
 def symbols(path):
     """The symbols that an object file defines for others, and those it needs."""
     listing = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    words = [line.split() for line in listing.splitlines() if len(line.split()) >= 2]
-    return {w[-1] for w in words if w[-2].isupper() and w[-2] != "U"}, {w[-1] for w in words if w[-2] == "U"}
+    rows = [line.split() for line in listing.splitlines() if len(line.split()) >= 2]
+    return {w[-1] for w in rows if w[-2].isupper() and w[-2] != "U"}, {w[-1] for w in rows if w[-2] == "U"}
 
 
 def objects_of(build):
@@ -144,7 +144,7 @@ def wrong_symbols(build):
 def main():
     build = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build"
     found = [*wrong_includes(), *wrong_includes_of_programs(), *wrong_symbols(build)]
-    print("\n".join(found) if found else "includes and symbols point the right way")
+    print("\n".join(found) if found else "all includes and symbols refer to folders below")
     return 1 if found else 0
 
 

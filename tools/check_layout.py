@@ -19,7 +19,7 @@ def wrong_files():
         text = section(f"`src/{folder}/`")
         named = set(re.findall(r"`([\w./]+\.(?:c|h|def|wgsl))`", text))
         there = {path.name for path in (ROOT / "src" / folder).iterdir()}
-        yield from (f"names src/{folder}/{name}, which is not there" for name in sorted(named - there))
+        yield from (f"names src/{folder}/{name}, which does not exist" for name in sorted(named - there))
         missing = {name for name in there if name.endswith(".c")} - named
         yield from (f"does not name src/{folder}/{name}" for name in sorted(missing))
     families = {path.name for path in (ROOT / "src" / "ops").iterdir() if path.is_dir()}
@@ -27,7 +27,7 @@ def wrong_files():
     yield from (f"and src/ops differ on the family {name}" for name in sorted(families ^ named))
     for name in re.findall(r"`(test_\w+\.(?:c|py))`", PAGE):
         if not (ROOT / "tests" / name).exists():
-            yield f"names tests/{name}, which is not there"
+            yield f"names tests/{name}, which does not exist"
 
 
 def wrong_passes():
@@ -47,6 +47,6 @@ def wrong_layers():
         yield f"and tools/check_includes.py differ on layers: {sorted(set(checked.items()) ^ set(told.items()))}"
 
 
-found = [f"docs/layout.md {words}" for words in [*wrong_files(), *wrong_passes(), *wrong_layers()]]
-print("\n".join(found) if found else "docs/layout.md is true to the tree")
+found = [f"docs/layout.md {problem}" for problem in [*wrong_files(), *wrong_passes(), *wrong_layers()]]
+print("\n".join(found) if found else "docs/layout.md agrees with the tree")
 sys.exit(1 if found else 0)

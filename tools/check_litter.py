@@ -1,11 +1,11 @@
-"""Checks that the tree holds what people wrote, and nothing that a program wrote.
+"""Checks that programs have left no files in the tree.
 
     tools/check_litter.py                  git status is empty
     tools/check_litter.py --record FILE    writes the present state of the tree to FILE
     tools/check_litter.py --since FILE     nothing changed or appeared since FILE was recorded
 
---since also sees new files that .gitignore names, except what building makes. Always: no tracked file is binary outside
-the folders of BINARY. Exit status 1: litter was found; 77: this is not a git checkout, so nothing was compared.
+--since also finds new files that .gitignore names, except those of a build. In all forms, no tracked file may be binary
+outside of the folders in BINARY. Exit status 1: litter was found; 77: this is not a git checkout.
 """
 
 import argparse
@@ -20,8 +20,8 @@ BUILT = re.compile(r"!! (build/|\.venv/|(.*/)?__pycache__/)")      # ignored fil
 NO_CHECKOUT = 77
 
 
-def git(*words):
-    command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words]
+def git(*arguments):
+    command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
@@ -33,7 +33,7 @@ def is_checkout():
 
 
 def state():
-    """Lines of git status: what differs from the last commit, and what is ignored."""
+    """Lines of git status: differences from the last commit, and ignored files."""
     lines = git("status", "--porcelain", "--untracked-files=all", "--ignored=matching").splitlines()
     return [line for line in lines if not BUILT.match(line)]
 
@@ -59,7 +59,7 @@ def litter(since):
         if line not in before and (since or not line.startswith("!!")):
             yield f"{line[3:]}: changed or appeared" + (" while the tests ran" if since else ", and is not committed")
     for name in tracked_binaries():
-        yield f"{name}: a tracked binary file; they belong below {', '.join(BINARY)}"
+        yield f"{name}: a tracked binary file; binary files must be below {', '.join(BINARY)}"
 
 
 def main():

@@ -1,10 +1,10 @@
 """Checks names in src/ and include/:
 
-  types     a type has one definition; names without cn_ may be used again, but not by two headers
-  headers   no header is called like a header of the C library, of POSIX or of a common system
-  helpers   no small function stands in several files (one that uses others of its file is its own)
+  types     a type has one definition; two files may define a name without cn_, but not two headers
+  headers   no header has the name of a header of the C library, of POSIX or of a common system
+  helpers   no small function occurs in several files (unless it uses other functions of its file)
 
-Prints what is wrong and exits with 1 if there is something.
+Prints each problem, and exits with 1 if there is one.
 """
 
 import re
@@ -33,7 +33,7 @@ FUNCTION = re.compile(r"^static (?:inline )?[\w *]+?\b(\w+)\(([^;{}]*)\)\s*\{", 
 VARIABLE = re.compile(r"^(?:static|enum|const)\b[\w *]*?\b(\w+)(?:\[[^\n]*)? =\s", re.M)
 UTIL = "src/core/util.h"  # the place of these helpers, as cn__NAME
 HELPERS = {"align_up", "clamp", "divide_up", "larger", "max", "min", "round_up", "smaller"}
-SMALL = 200  # characters of a body: longer functions of one name are something else, and are left to readers
+SMALL = 200  # characters of a body; longer functions with the same name are not compared
 
 
 def blank(found):
@@ -48,7 +48,7 @@ def code_of(text):
 
 
 def after_braces(text, at):
-    """The place behind the block whose opening brace is at `at`."""
+    """The position after the block whose opening brace is at `at`."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "{") - (text[i] == "}")
@@ -99,7 +99,7 @@ def check_types(sources):
 def check_headers(sources):
     for path in sources:
         if path.suffix == ".h" and path.stem in SYSTEM_HEADERS:
-            yield f"{path.relative_to(ROOT)}: called like a system header"
+            yield f"{path.relative_to(ROOT)}: has the name of a system header"
 
 
 def check_helpers(sources):
@@ -116,7 +116,7 @@ def check_helpers(sources):
                 yield f"{places(path, text, match.start())}: {match.group(1)} belongs to {UTIL}, as cn__{match.group(1)}"
     for (name, _), found in sorted(where.items()):
         if len(found) > 1 and name not in HELPERS:
-            yield f"function {name} stands in {len(found)} files: {', '.join(found)}"
+            yield f"function {name} occurs in {len(found)} files: {', '.join(found)}"
 
 
 def main():

@@ -1,9 +1,9 @@
-"""Holds the public prototypes to the operators' signatures: build/operators.json against include/cairn.
+"""Compares the public prototypes in include/cairn with the signatures of operators in build/operators.json.
 
-Every operator that is not internal, and every function in the list beside them, has a prototype cn_NAME whose
-parameters agree with its signature in number, order, name and type. Parameters that do not stand in the prototype are
-fields of its descriptor. Every public function of the operator headers belongs to a signature. Prints each difference
-and exits with 1 if there is one.
+Every operator that is not internal, and every function in that file, must have a prototype cn_NAME whose parameters
+agree with its signature in number, order, name and type. Parameters that are not in the prototype must be fields of its
+descriptor. Every public function of the operator headers must belong to a signature. Prints each difference, and exits
+with 1 if there is one.
 """
 
 import json
@@ -18,9 +18,9 @@ HEADERS = sorted((INCLUDE / "ops").glob("*.h")) + [INCLUDE / "loss.h", INCLUDE /
 TYPES = {"Tensor": "cn_tensor *", "float": "double", "int": "int64_t", "int[]": "cn_dims", "bool": "bool",
          "dtype": "cn_dtype", "str": "const char *"}
 
-# Fields of descriptors that are called otherwise than the parameter they hold: 0 must mean the default.
+# Fields of descriptors with another name than their parameter, because 0 must mean the default.
 FIELDS = {"count_include_pad": "exclude_padding", "log_input": "no_log_input"}
-# Fields that say whether another field counts, or that 0 itself is meant by it.
+# Fields that tell whether another field is used, or that its 0 is meant as 0.
 FLAGS = {"has_ignore": "ignore_index", "no_margin": "margin"}
 
 
@@ -29,7 +29,7 @@ def without_comments(text):
 
 
 def split_declaration(text):
-    """("cn_tensor *", "input", "") of "cn_tensor *input"; the last is what stands in brackets."""
+    """("cn_tensor *", "input", "") of "cn_tensor *input"; the last is the text in brackets."""
     found = re.fullmatch(r"(.*?[\s*])(\w+)\s*(?:\[(\w+)\])?", text.strip(), flags=re.S)
     if not found:
         return text.strip(), "", ""
@@ -43,7 +43,7 @@ def read_structs(text):
     for body, name in re.findall(r"typedef struct \w+ \{(.*?)\} (\w+);", text, flags=re.S):
         fields = {}
         for line in body.split(";"):
-            if not line.strip() or "(" in line:  # pointers to functions are no parameters
+            if not line.strip() or "(" in line:  # pointers to functions are not parameters
                 continue
             first, *others = line.split(",")
             kind, field, size = split_declaration(first)
@@ -76,7 +76,7 @@ class Headers:
 
 
 def type_problem(headers, parameter, kind):
-    """What is wrong with a C type for a parameter; None if nothing is."""
+    """The problem of a C type for a parameter; None if there is none."""
     if parameter["kind"] == "enum":
         names = headers.enums.get(kind)
         if not names:
@@ -90,7 +90,7 @@ def type_problem(headers, parameter, kind):
 
 
 def in_c(signature):
-    """The parameters in the order of C: what makes a tensor takes the dtype first."""
+    """The parameters in the order of C: functions that create tensors have the dtype first."""
     parameters = signature["parameters"]
     if any(p["kind"].startswith("Tensor") for p in parameters):
         return False, parameters
@@ -110,7 +110,7 @@ def field_problems(headers, descriptor, parameters):
         kind, size = fields[name]
         if parameter["kind"] == "int[]":
             if kind != "int64_t" or not size.isdigit() or int(size) < parameter["count"]:
-                yield f"field '{name}' holds no {parameter['count']} integers"
+                yield f"field '{name}' must hold {parameter['count']} integers"
         else:
             problem = type_problem(headers, parameter, kind)
             if problem:
@@ -128,7 +128,7 @@ def expected(parameter):
 
 
 def take(headers, parameter, rest):
-    """(problem, how many C parameters) if `parameter` stands first in rest; None if another one does."""
+    """(problem, number of C parameters) if `parameter` is the first in rest; None if another one is."""
     for form in expected(parameter):
         if [name for name, _ in form] != [name for _, name in rest[:len(form)]]:
             continue
@@ -184,7 +184,7 @@ def result_problems(signature, result, rest):
 
 
 def form_problems(headers, signatures):
-    """cn_NAME_s takes a number for the second operand, cn_NAME_ gives the first a new value."""
+    """cn_NAME_s has a number as its second operand; cn_NAME_ changes the first operand."""
     for name, (result, parameters) in headers.functions.items():
         base = re.sub(r"^cn_|_s_$|_s$|_$", "", name)
         base = re.sub(r"_s_$|_s$|_$", "", base)
@@ -223,7 +223,7 @@ def main():
     for struct in ("cn_conv_desc", "cn_pool_desc", "cn_batch_norm_desc", "cn_attention_desc", "cn_loss_desc"):
         strays = [field for field in headers.structs[struct] if field not in known]
         problems += [f"{struct}: field '{field}' is no parameter" for field in strays]
-    print("\n".join(problems) if problems else f"{len(public)} signatures, all as their prototypes")
+    print("\n".join(problems) if problems else f"{len(public)} signatures agree with their prototypes")
     return 1 if problems else 0
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The shared library exports what the public headers declare, and nothing else.
+# check_symbols.sh [LIBRARY]: checks that the shared library (default: build/libcairn.so) exports only what the public
+# headers declare.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$library" | awk '{ print $NF }' | sort -u >"$work/exported"
 
-# Preprocessed, so that declarations made by macros are seen too.
+# Preprocessed, so that declarations by macros count.
 for header in include/cairn/*.h; do
     echo "#include \"${header#include/}\""
 done | cc -std=c17 -Iinclude -E -P - | grep -oE '\bcn_[A-Za-z0-9]\w*' | sort -u >"$work/declared"

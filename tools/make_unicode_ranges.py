@@ -2,8 +2,8 @@
 
     python3 tools/make_unicode_ranges.py > src/text/unicode_ranges.def
 
-The version of Unicode is that of Python's unicodedata, or of the package unicodedata2 if it is installed. White space is
-the property White_Space, which unicodedata does not have; it has not changed for many versions and is written out here.
+The version of Unicode is that of Python's unicodedata, or of the package unicodedata2 if it is installed. White space
+is the property White_Space, which unicodedata does not have. It has not changed for many versions: SPACES lists it.
 """
 
 try:
@@ -29,7 +29,7 @@ def ranges():
             first, last_kind = code, now
 
 
-print(f"/* Unicode {unicodedata.unidata_version}; made by tools/make_unicode_ranges.py. One row a range: first, last, kind. */")
+print(f"/* Unicode {unicodedata.unidata_version}; written by tools/make_unicode_ranges.py. A row is a range: first, last, kind. */")
 line = ""
 for row in ranges():
     if len(line) + len(row) + 1 > 120:

@@ -6,7 +6,7 @@
 
 static const struct kind {
     cn_kind kind;
-    const char *name, *words;
+    const char *name, *text;
 } kinds[] = {
     { CN_MAP, "MAP", "elementwise; operands broadcast; fused into groups" },
     { CN_RANDOM, "RANDOM", "elementwise from a counter; fused like a MAP" },
@@ -88,7 +88,7 @@ static void print_document(void)
            n);
     for (int k = 0; k < KINDS; k++) {
         printf("\n## %s: %s\n\n| call | what it gives | dtypes | gradient | devices | ONNX |\n", kinds[k].name,
-               kinds[k].words);
+               kinds[k].text);
         printf("|---|---|---|---|---|---|\n");
         for (int i = 0; i < n; i++)
             if (ops[i]->kind == kinds[k].kind) print_row(ops[i]);

@@ -24,10 +24,10 @@ def sections(path):
     found = collections.Counter()
     listing = subprocess.run(["size", "-A", path], check=True, capture_output=True, text=True).stdout
     for line in listing.splitlines():
-        words = line.split()
-        kind = next((k for s, k in SECTIONS.items() if words and (words[0] + ".").startswith(s + ".")), None)
+        fields = line.split()
+        kind = next((k for s, k in SECTIONS.items() if fields and (fields[0] + ".").startswith(s + ".")), None)
         if kind:
-            found[kind] += int(words[1])
+            found[kind] += int(fields[1])
     return found
 
 

@@ -4,9 +4,10 @@
 
 #include "cairn/cairn.h"
 
-/* A workload: make() gives what step() gets. Each runs in a process of its own, so make() may use static memory. */
+/* A workload: make() returns the argument of step(). Each workload runs in its own process, so make() may use static
+   memory. */
 typedef struct workload {
-    const char *name, *words;
+    const char *name, *text;
     void *(*make)(cn_ctx *cn);
     void (*step)(void *user);
 } workload;
@@ -36,7 +37,7 @@ layer model_affine(model *net, int64_t n);
 void model_train(model *net, cn_tensor *loss); /* backward, one step of the optimizer, evaluation */
 void model_print_plans(bool on);               /* model_train prints the plan of the second step */
 
-/* A transformer's block. */
+/* A transformer block. */
 struct block {
     layer ln1, ln2, qkv, proj, up, down;
 };

@@ -1,4 +1,4 @@
-/* run.c: runs the chosen workloads, each in a process of its own so that memory is counted apart, and prints times. */
+/* run.c: runs workloads and prints their times. Each has its own process, so that its memory is counted separately. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int by_value(const void *a, const void *b)
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* What the GPU did for steps; reading the gate after a step is not counted. */
+/* What the GPU did in steps, without reading the gate after each step. */
 typedef struct work {
     int64_t dispatches, submissions, pipelines, fallbacks;
 } work;
@@ -88,7 +88,7 @@ static int run(const workload *w, const bench_options *o)
     return 0;
 }
 
-/* By name if names were given, else as a member of the list that was asked for. */
+/* Chosen by name, or without names as a member of the chosen list. */
 static bool chosen(const char *name, const char *only, bool list)
 {
     size_t n = strlen(name);
@@ -99,7 +99,7 @@ static bool chosen(const char *name, const char *only, bool list)
 
 static void print_list(const workload *w, int n)
 {
-    for (int k = 0; k < n; k++) printf("%-14s %s\n", w[k].name, w[k].words);
+    for (int k = 0; k < n; k++) printf("%-14s %s\n", w[k].name, w[k].text);
 }
 
 static int run_list(const workload *w, int n, bool list, const bench_options *o)
