@@ -1,5 +1,5 @@
-/* Opens a context. This is the one file that knows all folders: it gives core the functions of the planner, of the
-   operators and of gradients, and opens the context's device. */
+/* Opens a context. This is the one file that knows all folders: it connects core to the planner, the operators and the
+   gradients, and opens the context's device. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,10 +40,7 @@ static const char *wanted_device(const char *device)
 
 static bool is_gpu(const char *device) { return !strncmp(device, "gpu", 3) && strchr(":", device[3]); }
 
-static bool known_device(const char *device)
-{
-    return !strcmp(device, "cpu") || is_gpu(device);
-}
+static bool known_device(const char *device) { return !strcmp(device, "cpu") || is_gpu(device); }
 
 /* If the GPU cannot be opened, the context computes on the CPU and its error says why. */
 static void open_gpu(cn_ctx *ctx, const char *device)
@@ -60,8 +57,7 @@ static cn__isa wanted_isa(cn_ctx *ctx)
     const cn__isa best = cn__isa_best(), isa = name && name[0] ? cn__isa_named(name) : best;
     if (isa <= best) return isa;
     if (isa == CN__ISAS) cn__fail(ctx, CN_BAD_ARGUMENT, "CAIRN_ISA must be baseline, avx2 or avx512, got %s", name);
-    else
-        cn__fail(ctx, CN_UNSUPPORTED, "CAIRN_ISA is %s, but this processor has at most %s", name, cn__isa_name(best));
+    else cn__fail(ctx, CN_UNSUPPORTED, "CAIRN_ISA is %s, but this processor has at most %s", name, cn__isa_name(best));
     return CN__BASELINE;
 }
 

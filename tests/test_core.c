@@ -47,10 +47,10 @@ static void data_in_and_out(void)
     refused(!cn_read(x, out, 5), CN_BAD_ARGUMENT, "bytes");
     refused(!cn_write(x, v, 4), CN_BAD_ARGUMENT, "write");
     refused(isnan(cn_get(x, CN_DIMS(2, 0))), CN_BAD_INDEX, "index 2 of axis 0");
-    refused(isnan(cn_get(x, CN_DIMS(0))), CN_BAD_ARGUMENT, "1 indices for 2 dimensions");
+    refused(isnan(cn_get(x, CN_DIMS(0))), CN_BAD_ARGUMENT, "2 dimensions, got 1 indices");
     refused(isnan(cn_item(x)), CN_BAD_SHAPE, "6 elements");
     refused(!cn_data(cn_transpose(x, 0, 1)), CN_BAD_ARGUMENT, "contiguous");
-    refused(!cn_from(cn, CN_F32, CN_DIMS(3), NULL), CN_BAD_ARGUMENT, "no data");
+    refused(!cn_from(cn, CN_F32, CN_DIMS(3), NULL), CN_BAD_ARGUMENT, "data must not be NULL for shape [3]");
     refused(!cn_from(cn, (cn_dtype)77, CN_DIMS(3), v), CN_BAD_DTYPE, "77");
 }
 
@@ -178,7 +178,7 @@ static void bad_shapes(void)
 {
     cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(2, 3));
     int64_t huge = (int64_t)1 << 62;
-    refused(!cn_zeros(cn, CN_F32, CN_DIMS(-1, 3)), CN_BAD_SHAPE, "negative");
+    refused(!cn_zeros(cn, CN_F32, CN_DIMS(-1, 3)), CN_BAD_SHAPE, "must be ≥ 0, got -1");
     refused(!cn_zeros(cn, CN_F32, CN_DIMS(huge, huge)), CN_BAD_SHAPE, "too large");
     refused(!cn_zeros(cn, CN_F32, CN_DIMS(huge, 0, huge)), CN_BAD_SHAPE, "too large");
     refused(!cn_zeros(cn, CN_F32, ((cn_dims){ 9, { 1 } })), CN_BAD_SHAPE, "9 dimensions");

@@ -1,15 +1,16 @@
-/* Memory: the allocator of a context, small blocks, growing arrays, memory that is freed all at once. */
+/* The memory of a context: pools of blocks, growing arrays, and memory that is freed all at once. */
 #include "core/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SLAB (64 * 1024)
+#define CHUNK (64 * 1024)
 
-typedef struct slab {
-    struct slab *next;
+/* The head of memory that smaller pieces are cut from. */
+typedef struct chunk {
+    struct chunk *next;
     size_t bytes;
-} slab;
+} chunk;
 
 static void *libc_resize(void *user, void *p, size_t old_bytes, size_t new_bytes)
 {
@@ -46,11 +47,11 @@ void cn__memory_close(cn__memory *m)
         }
         m->free_large[class] = NULL;
     }
-    for (slab *s = m->slabs, *next; s; s = next) {
+    for (chunk *s = m->chunks, *next; s; s = next) {
         next = s->next;
         cn__resize(m, s, s->bytes, 0);
     }
-    m->slabs = NULL;
+    m->chunks = NULL;
 }
 
 void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes)
@@ -61,15 +62,15 @@ void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes)
 
 static size_t class_of(size_t bytes) { return (bytes + CN__BLOCK - 1) / CN__BLOCK; }
 
-static bool add_slab(cn__memory *m, size_t class)
+static bool add_chunk(cn__memory *m, size_t class)
 {
-    slab *s = cn__resize(m, NULL, 0, SLAB);
+    chunk *s = cn__resize(m, NULL, 0, CHUNK);
     if (!s) return false;
-    s->next = m->slabs;
-    s->bytes = SLAB;
-    m->slabs = s;
+    s->next = m->chunks;
+    s->bytes = CHUNK;
+    m->chunks = s;
     size_t step = class * CN__BLOCK;
-    char *p = (char *)s + CN__BLOCK, *end = (char *)s + SLAB;
+    char *p = (char *)s + CN__BLOCK, *end = (char *)s + CHUNK;
     for (; p + step <= end; p += step) {
         *(void **)p = m->free_blocks[class];
         m->free_blocks[class] = p;
@@ -102,7 +103,7 @@ void *cn__block_new(cn__memory *m, size_t bytes)
 {
     size_t class = class_of(bytes ? bytes : 1);
     if (class > CN__BLOCK_CLASSES) return large_new(m, bytes);
-    if (!m->free_blocks[class] && !add_slab(m, class)) return NULL;
+    if (!m->free_blocks[class] && !add_chunk(m, class)) return NULL;
     void *p = m->free_blocks[class];
     m->free_blocks[class] = *(void **)p;
     return p;
@@ -146,13 +147,13 @@ void *cn__bump_new(cn__memory *m, cn__bump *b, size_t bytes)
     if (b->used + bytes > b->size) {
         size_t room = b->size ? b->size * 2 : 2048;
         if (room > 1 << 20) room = 1 << 20;
-        if (room < bytes + sizeof(slab)) room = bytes + sizeof(slab);
-        slab *s = cn__resize(m, NULL, 0, room);
+        if (room < bytes + sizeof(chunk)) room = bytes + sizeof(chunk);
+        chunk *s = cn__resize(m, NULL, 0, room);
         if (!s) return NULL;
         s->next = b->chunks;
         s->bytes = room;
         b->chunks = s;
-        b->used = sizeof(slab);
+        b->used = sizeof(chunk);
         b->size = room;
     }
     void *p = (char *)b->chunks + b->used;
@@ -162,7 +163,7 @@ void *cn__bump_new(cn__memory *m, cn__bump *b, size_t bytes)
 
 void cn__bump_free(cn__memory *m, cn__bump *b)
 {
-    for (slab *s = b->chunks, *next; s; s = next) {
+    for (chunk *s = b->chunks, *next; s; s = next) {
         next = s->next;
         cn__resize(m, s, s->bytes, 0);
     }

@@ -1,4 +1,5 @@
-/* core/alloc.h: the allocator a context was given, and what is built on it: growing arrays, pools of small blocks. */
+/* core/alloc.h: the memory of a context: the allocator that the user gave, pools of blocks, growing arrays, and memory
+   that is freed all at once. */
 #ifndef CN_CORE_ALLOC_H
 #define CN_CORE_ALLOC_H
 
@@ -6,18 +7,18 @@
 
 #include "cairn/base.h"
 
-#define CN__BLOCK         64 /* small blocks come in multiples of this */
-#define CN__BLOCK_CLASSES 32 /* up to 2 KiB */
-#define CN__LARGE_CLASSES 9  /* powers of two from 4 KiB to 1 MiB; larger ones straight from the allocator */
+#define CN__BLOCK         64 /* sizes of small blocks are multiples of this */
+#define CN__BLOCK_CLASSES 32 /* small blocks have up to 2 KiB */
+#define CN__LARGE_CLASSES 9  /* large blocks are powers of two from 4 KiB to 1 MiB; beyond, the allocator is called */
 
 typedef struct cn__memory {
     cn_allocator allocator;
-    void *free_blocks[CN__BLOCK_CLASSES + 1];
+    void *free_blocks[CN__BLOCK_CLASSES + 1]; /* by size: chained free blocks */
     void *free_large[CN__LARGE_CLASSES];
-    void *slabs;              /* chained */
-    int64_t calls;            /* to the allocator */
-    size_t limit, live, peak; /* tensor bytes, counted by storage.c */
-    void *cached[48];         /* tensor memory given back, by power of two */
+    void *chunks;             /* the memory that small blocks are cut from, chained */
+    int64_t calls;            /* of the allocator */
+    size_t limit, live, peak; /* bytes of tensors, counted by storage.c; a limit of 0 is none */
+    void *cached[48];         /* freed storages, kept for reuse: chained, by power of two */
     size_t cached_bytes;
 } cn__memory;
 
@@ -35,7 +36,7 @@ typedef struct cn__vec {
 bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element);
 void cn__vec_free(cn__memory *m, cn__vec *a, size_t element);
 
-/* Appends a copy of the element, of `size` bytes. False: no memory, and the array is as before. */
+/* Appends a copy of an element of `size` bytes. False: no memory, and the array is unchanged. */
 static inline bool cn__push(cn__memory *m, cn__vec *a, const void *element, size_t size)
 {
     if (!cn__vec_reserve(m, a, a->n + 1, size)) return false;
@@ -43,7 +44,7 @@ static inline bool cn__push(cn__memory *m, cn__vec *a, const void *element, size
     return true;
 }
 
-/* Memory that is freed all at once: what a plan is made of. */
+/* Memory that is freed all at once: a plan lies in it. */
 typedef struct cn__bump {
     void *chunks;
     size_t used, size;

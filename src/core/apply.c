@@ -1,4 +1,4 @@
-/* The one funnel all operators go through: check → agree on a dtype → infer → make the node. */
+/* The one funnel of all operators: it checks the call, agrees on a dtype, infers shapes and makes the node. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -77,13 +77,14 @@ cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value)
 {
     if (!ctx) return NULL;
     if ((unsigned)dtype >= CN_DTYPES) {
-        cn__fail(ctx, CN_BAD_DTYPE, "scalar: %d is not an element type", (int)dtype);
+        cn__fail(ctx, CN_BAD_DTYPE, "scalar: dtype must be one of cn_dtype, got %d", (int)dtype);
         return NULL;
     }
     return cn__number(ctx, value, dtype, false);
 }
 
-/* PyTorch's rule: tensors with dimensions decide; 0-d tensors and then plain numbers only if of a higher category. */
+/* Promotion as in PyTorch: tensors with dimensions decide. 0-d tensors, and after them plain numbers, count only if
+   they are of a higher category: bool, whole number, float. */
 static int category(int t) { return t < 0 ? -1 : t == CN_BOOL ? 0 : cn_dtype_is_float((cn_dtype)t) ? 2 : 1; }
 static int combine(int strong, int lesser)
 {
@@ -94,7 +95,7 @@ static int combine(int strong, int lesser)
 
 cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in)
 {
-    int tier[3] = { -1, -1, -1 };
+    int tier[3] = { -1, -1, -1 }; /* the dtype of tensors with dimensions, of 0-d tensors, of plain numbers */
     for (int i = 0; i < n_in; i++) {
         if (!in[i] || (i < 32 && op->free_dtype >> i & 1)) continue;
         const cn__result *r = cn__result_of(in[i]);
@@ -105,7 +106,16 @@ cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in)
     return t < 0 ? CN_F32 : (cn_dtype)t;
 }
 
-/* What the kernels compute in, for operands of dtype t. */
+static const char *list_dtypes(uint32_t set, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (int t = 0; t < CN_DTYPES && n < size; t++)
+        if (set & CN_BIT(t)) n += (size_t)snprintf(text + n, size - n, n ? ", %s" : "%s", cn_dtype_name((cn_dtype)t));
+    return text;
+}
+
+/* The dtype in which kernels compute operands of dtype t. */
 static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *compute)
 {
     uint32_t can = op->dtypes ? op->dtypes : CN_FLOATS;
@@ -116,7 +126,10 @@ static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *co
     *compute = CN_F32;
     if (t == CN_F16 || t == CN_BF16 || (op->ints_to_float && !cn_dtype_is_float(t)))
         if (can & CN_BIT(CN_F32)) return true;
-    return cn__fail(ctx, CN_BAD_DTYPE, "%s: not possible for %s", op->name, cn_dtype_name(t));
+    if (can & CN_BIT(CN_F32)) can |= CN_BIT(CN_F16) | CN_BIT(CN_BF16);
+    char allowed[64];
+    return cn__fail(ctx, CN_BAD_DTYPE, "%s: operands of %s are not allowed; allowed are %s", op->name,
+                    cn_dtype_name(t), list_dtypes(can, allowed, sizeof allowed));
 }
 
 static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
@@ -127,21 +140,25 @@ static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
     return cn__cast(x, t);
 }
 
+/* A call on its way through the funnel. */
 typedef struct funnel {
     cn_ctx *ctx;
     const cn_op *op;
-    cn_tensor **in; /* a copy that may be changed */
+    cn_tensor **in; /* a copy, in which operands are replaced by converted ones */
     int n_in;
     const void *attrs;
     const cn_arg *args;
     cn_tensor **out;
 } funnel;
 
-/* A tile of a MAP is a tile of all its results. */
+/* A group computes all results of a MAP tile by tile, so they must have one shape. */
 static bool results_fit(funnel *f, const cn_infer *i, int k)
 {
     if (f->op->kind != CN_MAP || cn__same_shape(&i->out[k].layout, &i->out[0].layout)) return true;
-    return cn__fail(f->ctx, CN_BAD_SHAPE, "%s: results of an elementwise operator must have one shape", f->op->name);
+    char s[96], t[96];
+    return cn__fail(f->ctx, CN_BAD_SHAPE, "%s: results of an elementwise operator must have one shape, got %s and %s",
+                    f->op->name, cn__shape_text(&i->out[0].layout, s, sizeof s),
+                    cn__shape_text(&i->out[k].layout, t, sizeof t));
 }
 
 static bool infer(funnel *f, cn_infer *i)
@@ -176,7 +193,7 @@ static bool wants_gradient(const funnel *f)
     return false;
 }
 
-/* A view of something computed is itself computed: it only shares the storage. */
+/* A view of a stored value needs no evaluation: it shares the storage. */
 static void settle_view(cn__node *n)
 {
     cn__ref base = cn__res(n->in[0])->base;
@@ -213,7 +230,7 @@ static cn__node *make_node(funnel *f, const cn_infer *i)
     if (op->attr_size) memcpy(n->attrs, f->attrs, op->attr_size);
     if (f->args) memcpy(n->args, f->args, sizeof n->args);
     f->ctx->count.nodes++;
-    n->refs = 1; /* while it is being made */
+    n->refs = 1; /* released in finish() */
     n->state = CN__EVALUATED;
     return n;
 }
@@ -247,14 +264,14 @@ static bool finish(funnel *f, cn__node *n)
 static bool apply(funnel *f);
 static bool record(funnel *f);
 
-/* Put together from other operators: there is one result then. */
+/* Computes the operator by other operators. A composition has one result. */
 static bool compose(funnel *f)
 {
     f->out[0] = f->op->compose(f->ctx, f->in, f->n_in, f->attrs, f->args);
     return f->out[0] != NULL;
 }
 
-/* The operator takes halves as they are; its f32 results are rounded. */
+/* The operator's kernels accept halves and return f32, which is rounded to t. */
 static bool apply_widening(funnel *f, cn_dtype t)
 {
     if (!record(f)) return false;
@@ -265,7 +282,7 @@ static bool apply_widening(funnel *f, cn_dtype t)
     return true;
 }
 
-/* Halves are computed in f32 and rounded back: what the operator would have given in the half type is kept as dtype. */
+/* Converts operands to `compute`, applies the operator, and rounds those results that would be halves. */
 static bool apply_converted(funnel *f, cn_dtype compute)
 {
     cn_infer asked;
@@ -295,7 +312,8 @@ static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
         cn_dtype own = cn__result_of(f->in[k])->meta.dtype;
         if (own == t) continue;
         if (!promotes && !f->in[k]->ref.node->weak)
-            return cn__fail(f->ctx, CN_BAD_DTYPE, "%s: operands of %s and %s; convert one with cn_cast", op->name,
+            return cn__fail(f->ctx, CN_BAD_DTYPE,
+                            "%s: operands must have one dtype, got %s and %s; convert one with cn_cast", op->name,
                             cn_dtype_name(t), cn_dtype_name(own));
         f->in[k] = with_dtype(f->in[k], t);
         if (!f->in[k]) return false;
@@ -336,16 +354,20 @@ static bool record(funnel *f)
 static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in)
 {
     if (n_in < op->n_in || (n_in > op->n_in && !op->variadic))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %d operands given, %d expected", op->name, n_in, op->n_in);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: needs %s%d operands, got %d", op->name,
+                        op->variadic ? "at least " : "", op->n_in, n_in);
     for (int k = 0; k < n_in; k++) {
         if (!in[k]) {
             if (k < 32 && op->optional >> k & 1) continue;
-            return false; /* NULL in, NULL out: the error was said where it happened */
+            return false; /* NULL in, NULL out: the call that returned NULL has set the error */
         }
         if (!cn__alive(in[k])) return false;
-        if (in[k]->ctx != ctx) return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands from two contexts", op->name);
+        if (in[k]->ctx != ctx)
+            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be of one context, but operand %d is of another",
+                            op->name, k);
         if (in[k]->ref.node->device != ctx->device)
-            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands on two devices", op->name);
+            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be on %s, but operand %d is on %s", op->name,
+                            ctx->device->name, k, in[k]->ref.node->device->name);
     }
     return true;
 }

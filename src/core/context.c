@@ -1,4 +1,4 @@
-/* A context: its settings, its end, its counters. src/open.c opens it. */
+/* Contexts: settings, counters and closing. src/open.c opens a context. */
 #include "core/context.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define PENDING_LIMIT 16384
 #define PLAN_LIMIT    256
 
-static bool environment_says(const char *name, const char *value)
+static bool environment_is(const char *name, const char *value)
 {
     const char *v = getenv(name);
     return v && strcmp(v, value) == 0;
@@ -28,8 +28,8 @@ cn_ctx *cn__context_new(const cn_desc *desc, const cn__engine *engine)
     ctx->seed = desc->seed;
     ctx->logger = desc->logger;
     ctx->logger_user = desc->logger_user;
-    ctx->eager = desc->eager || environment_says("CAIRN_EAGER", "1");
-    ctx->trace_plans = environment_says("CAIRN_TRACE", "plan");
+    ctx->eager = desc->eager || environment_is("CAIRN_EAGER", "1");
+    ctx->trace_plans = environment_is("CAIRN_TRACE", "plan");
     ctx->pending_limit = desc->pending_limit > 0 ? desc->pending_limit : PENDING_LIMIT;
     ctx->plan_limit = desc->plan_limit > 0 ? desc->plan_limit : PLAN_LIMIT;
     ctx->component_epoch = 1;

@@ -1,4 +1,4 @@
-/* core/context.h: a context holds all state of the library: there are no globals. */
+/* core/context.h: a context. It holds all state of the library; there are no globals. */
 #ifndef CN_CORE_CONTEXT_H
 #define CN_CORE_CONTEXT_H
 
@@ -17,40 +17,40 @@ struct cn_ctx {
     cn__memory memory;
     const struct cn__engine *engine; /* what core asks of the folders above it: engine.h */
     cn__device *device;              /* where new tensors are made */
-    uint64_t seed, next_stream;
-    uint64_t next_seq;
+    uint64_t seed, next_stream;      /* of random numbers; each random node gets a stream of its own */
+    uint64_t next_seq;               /* of nodes */
     cn_logger logger;
     void *logger_user;
     bool eager, trace_plans;
-    int no_grad;            /* depth */
-    cn_dtype default_dtype; /* of new parameters */
-    uint16_t variant, next_variant;
+    int no_grad;                    /* how many cn_no_grad_begin are open */
+    cn_dtype default_dtype;         /* of new parameters */
+    uint16_t variant, next_variant; /* of new nodes: cn_checkpoint computes a node a second time as another variant */
     int64_t pending_limit;
     int plan_limit;
     bool evaluating;
 
     cn__vec scope;      /* of cn_tensor * */
-    cn_tensor *handles; /* all that are alive */
+    cn_tensor *handles; /* all handles that are alive, chained */
     cn_tensor *free_handles, *free_handles_last;
     cn__vec dead; /* nodes without references, to be freed: a list, so that freeing does not recurse */
     bool freeing_dead;
 
-    struct cn__node *first, *last; /* pending */
-    cn__vec components;                 /* of uint32_t: union-find over connected parts of the pending graph */
-    uint32_t component_epoch;
-    uint32_t stamp; /* counts evaluations */
+    struct cn__node *first, *last; /* pending nodes, in an order in which they can be computed */
+    cn__vec components;            /* of uint32_t: the components of the pending graph, by union-find */
+    uint32_t component_epoch; /* numbers of components are valid within one epoch; an empty graph begins a new one */
+    uint32_t stamp;           /* the number of the present evaluation */
 
-    cn__vec spare[CN__SPARES]; /* vectors of the last backward, for the next */
-    void *arena;               /* shared by all plans: only one runs at a time */
+    cn__vec spare[CN__SPARES]; /* vectors of the last backward, reused by the next */
+    void *arena;               /* of all plans: only one runs at a time */
     size_t arena_bytes;
     struct cn__cache *cache;    /* of plans */
     struct cn__object *objects; /* newest first: object.h */
     cn_counters count;
-    cn__observer *observer;   /* NULL: nobody looks on */
-    uint64_t hash_mask; /* tests plant collisions with it */
+    cn__observer *observer; /* or NULL */
+    uint64_t hash_mask;     /* of plan keys; tests force collisions with it */
 };
 
-/* A context without a device and without a cache of plans, which src/open.c adds; NULL: no memory. */
+/* A context without device and cache of plans: src/open.c adds both. NULL: no memory. */
 cn_ctx *cn__context_new(const cn_desc *desc, const struct cn__engine *engine);
 
 #endif

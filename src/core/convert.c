@@ -1,5 +1,6 @@
-/* Conversion of arrays. A pair of types meets in one of f32, f64 and i64: from it, or to it, is one loop; otherwise
-   blocks go through it. The meeting type is the one whose rounding is that of the direct conversion. */
+/* Converts arrays between element types. Each conversion goes through one of f32, f64 and i64, the hub, chosen so that
+   rounding is that of a direct conversion. If the hub is one of the two types, one loop converts; otherwise blocks are
+   converted to the hub and from there. */
 #include "core/dtype.h"
 
 enum { BLOCK = 512 };
@@ -18,8 +19,8 @@ static inline int32_t saturated_i32(double v)
     return (int32_t)v;
 }
 
-/* The largest f32 below 2^31 is 2^31 - 128: what is above gets its last seven bits set.
-   Masks where ?: would keep gcc from vectorising. */
+/* The largest f32 below 2^31 is 2^31 - 128. For larger values the last seven bits are set afterwards. Masks take the
+   place of ?:, which would keep gcc from vectorising. */
 static inline int32_t saturated_i32_of_f32(float v)
 {
     float c = v > -0x1p31f ? v : -0x1p31f;
@@ -104,7 +105,7 @@ static void to_f64(double *restrict d, cn_dtype from, const void *src, int64_t n
     }
 }
 
-/* From integers only: floats do not meet in i64. */
+/* From whole numbers only: i64 is never the hub of a float. */
 static void to_i64(int64_t *restrict d, cn_dtype from, const void *src, int64_t n)
 {
     const uint8_t *u8 = src;
@@ -159,7 +160,7 @@ static void from_f32(cn_dtype to, void *restrict dst, const float *s, int64_t n)
     }
 }
 
-/* To integers only: floats meet in f32. */
+/* To whole numbers and bool only: the hub of f64 and a smaller float is f32. */
 static void from_f64(cn_dtype to, void *restrict dst, const double *s, int64_t n)
 {
     uint8_t *u8 = dst;
@@ -208,7 +209,7 @@ static void from_i64(cn_dtype to, void *restrict dst, const int64_t *s, int64_t 
     }
 }
 
-static cn_dtype meeting_type(cn_dtype to, cn_dtype from)
+static cn_dtype hub_of(cn_dtype to, cn_dtype from)
 {
     if (cn_dtype_is_float(to)) return to == CN_F64 ? CN_F64 : CN_F32;
     if (cn_dtype_is_float(from)) return from == CN_F64 ? CN_F64 : CN_F32;
@@ -243,7 +244,7 @@ static void convert_blocks(cn_dtype to, char *dst, cn_dtype hub, cn_dtype from, 
 void cn__convert(cn_dtype to, void *dst, cn_dtype from, const void *src, int64_t n)
 {
     if (n <= 0) return;
-    cn_dtype hub = meeting_type(to, from);
+    cn_dtype hub = hub_of(to, from);
     if (to == from) memcpy(dst, src, (size_t)n * cn_dtype_size(to));
     else if (hub == to) enter(hub, dst, from, src, n);
     else if (hub == from) leave(to, dst, hub, src, n);

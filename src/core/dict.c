@@ -1,4 +1,4 @@
-/* Dicts: tensors and texts under names, in the order in which they came. */
+/* Dicts: tensors and texts under names, in the order in which they were inserted. */
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -11,14 +11,14 @@
 
 typedef struct entry {
     char *name;
-    cn_tensor *tensor; /* kept; NULL: a text */
+    cn_tensor *tensor; /* kept; NULL: the entry is a text */
     char *text;
 } entry;
 
-/* Entries of a kind in order, and a table from names to them: open addressing, number + 1, 0 is free. */
+/* Entries in order of insertion, and a hash table from names to entries by open addressing. */
 typedef struct table {
     cn__vec entries;
-    cn__vec slots; /* of uint32_t; n is their number, a power of two */
+    cn__vec slots; /* of uint32_t: number of the entry + 1, or 0 for a free slot; n is a power of two */
 } table;
 
 struct cn_dict {
@@ -35,7 +35,7 @@ static uint64_t hash_name(const char *name)
     return h ^ h >> 29;
 }
 
-/* The slot that holds the name, or the free one where it would go. */
+/* The slot that holds the name, or the free slot where it would be inserted. */
 static uint32_t *slot_of(const table *t, const char *name)
 {
     uint32_t *slots = t->slots.v;
@@ -52,7 +52,7 @@ static entry *find(const table *t, const char *name)
     return s ? entry_at(t, s - 1) : NULL;
 }
 
-/* At most half of the slots are taken. */
+/* Makes room for one more entry. At most half of the slots are in use. */
 static bool make_room(cn_ctx *ctx, table *t)
 {
     size_t wanted = t->slots.n ? t->slots.n : 16;
@@ -171,7 +171,7 @@ bool cn_dict_set_number(cn_dict *d, const char *name, double value)
 {
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
-    text[strcspn(text, ",")] = text[strcspn(text, ",")] ? '.' : 0; /* some locales have a comma */
+    text[strcspn(text, ",")] = text[strcspn(text, ",")] ? '.' : 0; /* some locales write a comma */
     return cn_dict_set_text(d, name, text);
 }
 

@@ -21,11 +21,11 @@ size_t cn_dtype_size(cn_dtype t) { return known(t) ? table[t].size : 0; }
 
 bool cn_dtype_is_float(cn_dtype t) { return known(t) && table[t].is_float; }
 
-/* The enum is in order of promotion, but for two pairs of which neither holds the other's values. */
+/* The enum is in the order of promotion. In two pairs neither type can hold the other's values. */
 cn_dtype cn_promote(cn_dtype a, cn_dtype b)
 {
     cn_dtype low = a < b ? a : b, high = a < b ? b : a;
-    if (low == CN_U8 && high == CN_I8) return CN_I32; /* PyTorch: i16, which is not among ours */
+    if (low == CN_U8 && high == CN_I8) return CN_I32; /* PyTorch returns i16, which does not exist here */
     if (low == CN_F16 && high == CN_BF16) return CN_F32;
     return high;
 }

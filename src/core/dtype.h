@@ -1,13 +1,13 @@
-/* core/dtype.h: element types inside the library: halves as bits, conversion of arrays, single elements.
+/* core/dtype.h: conversion between element types: of arrays, of single elements, and of halves as bits.
 
        cn__convert(CN_F16, halves, CN_F32, floats, n);
        double x = cn__load_f64(CN_F16, halves + 3);
 
-   Rules of conversion, the same for arrays and single elements:
-     to bool         x != 0, so NaN is true; stored as a byte 0 or 1
-     float to int    towards zero; NaN is 0; i32 and i64 saturate; u8 and i8 are the low byte of the (saturated) i64
-     int to int      the low bits
-     to f16, bf16    to f32 first, then to nearest even; too large is inf, NaN stays NaN */
+   The rules are the same for arrays and single elements:
+     to bool         x != 0, so NaN becomes true; stored as a byte 0 or 1
+     float to whole  rounded towards zero; NaN becomes 0; i32 and i64 saturate; u8 and i8 keep the low byte of the i64
+     whole to whole  the low bits are kept
+     to f16, bf16    to f32 first, then rounded to nearest even; too large becomes inf, NaN stays NaN */
 #ifndef CAIRN_CORE_DTYPE_H
 #define CAIRN_CORE_DTYPE_H
 
@@ -37,15 +37,15 @@ static inline float cn__f32_of_bits(uint32_t u)
     return f;
 }
 
-/* A choice by mask: compilers turn ?: back into branches around float arithmetic, and then do not vectorise. */
+/* yes ? a : b, by a mask: compilers turn ?: into branches around float arithmetic, and then do not vectorise. */
 static inline uint32_t cn__select(bool yes, uint32_t a, uint32_t b) { return b ^ ((a ^ b) & -(uint32_t)yes); }
 
-/* Every case is computed, then one selected. Results are those of the F16C instructions, NaN payloads included. */
+/* Every case is computed, then one is selected. Results equal those of the F16C instructions, even the bits of NaN. */
 static inline uint16_t cn__f32_to_f16(float f)
 {
     uint32_t u = cn__bits_of_f32(f), a = u & 0x7fffffff;
     uint32_t normal = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;
-    /* adding 0.5, whose last place is 2^-24, rounds to a whole number of the smallest halves */
+    /* The last place of 0.5 is 2^-24, the smallest half: the addition rounds to a multiple of it. */
     uint32_t tiny = cn__bits_of_f32(cn__f32_of_bits(a) + 0.5f) - 0x3f000000;
     uint32_t nan = 0x7e00 | (a >> 13 & 0x3ff);
     uint32_t h = cn__select(a < 0x38800000, tiny, normal);

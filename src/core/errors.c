@@ -1,4 +1,4 @@
-/* The error of a context, and its log. */
+/* Sets, reads and clears the error of a context, and writes its log. */
 #include "core/errors.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* core/errors.h: the error of a context, and its log. The first error stays until the program clears it. */
+/* core/errors.h: the error and the log of a context. The first error stays until the program clears it. */
 #ifndef CN_CORE_ERRORS_H
 #define CN_CORE_ERRORS_H
 
@@ -6,7 +6,7 @@
 
 /* Keeps the first error; returns false. */
 __attribute__((format(printf, 3, 4))) bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...);
-bool cn__no_memory(cn_ctx *ctx, const char *who); /* "WHO: out of memory"; who may be NULL */
+bool cn__no_memory(cn_ctx *ctx, const char *who); /* "who: out of memory"; who may be NULL */
 __attribute__((format(printf, 2, 3))) void cn__log(cn_ctx *ctx, const char *format, ...);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tensors as text, as PyTorch prints them. */
+/* Formats tensors as text, as PyTorch prints them. */
 #include "core/format.h"
 
 #include <inttypes.h>
@@ -9,15 +9,15 @@
 
 enum { LINE = 80, EDGE = 3, FULL = 1000, INDENT = 7 /* of "tensor(" */, TEXT = 32 /* the longest element takes 20 */ };
 
-/* What is printed, how its elements are written, and where the text goes. */
+/* The tensor, the style of its elements, and the text so far. */
 typedef struct {
     cn_dtype dtype;
     int ndim;
     const int64_t *shape;
     const char *data;
     bool summary;
-    double least, most; /* magnitudes of the finite elements shown, zeros aside; least is inf when there are none */
-    bool whole;         /* those are all integers */
+    double least, most; /* magnitudes of the finite elements shown, without zeros; least is inf if there are none */
+    bool whole;         /* those elements are all whole numbers */
     bool scientific;
     int width;
     char *out;
@@ -52,7 +52,7 @@ static int64_t count_elements(int ndim, const int64_t *shape)
     return n;
 }
 
-/* A dimension is shown as slots: its indices, or when it is cut three, a gap, and three. */
+/* A dimension is shown as slots: one for each index; or, if it is cut, three indices, a gap and three indices. */
 static bool is_cut(const printer *p, int dim) { return p->summary && p->shape[dim] > 2 * EDGE; }
 
 static int64_t slot_count(const printer *p, int dim) { return is_cut(p, dim) ? 2 * EDGE + 1 : p->shape[dim]; }
@@ -64,7 +64,7 @@ static int64_t slot_index(const printer *p, int dim, int64_t slot)
     return slot == EDGE ? -1 : p->shape[dim] - (2 * EDGE + 1) + slot;
 }
 
-/* Calls visit for each element shown of the count from first on, which span the dimensions from dim on. */
+/* Calls visit for each shown element among the `count` from `first` on, which span the dimensions from dim on. */
 static void each_shown(printer *p, int dim, int64_t first, int64_t count, visitor visit)
 {
     if (dim == p->ndim) {
@@ -83,7 +83,7 @@ static const void *element_at(const printer *p, int64_t element)
     return p->data + (size_t)element * cn_dtype_size(p->dtype);
 }
 
-/* printf writes the decimal point of the locale, perhaps in several bytes. */
+/* Replaces the locale's decimal point, which may have several bytes. */
 static void set_point(char *text)
 {
     char *point = text + strspn(text, "-0123456789");
@@ -113,7 +113,7 @@ static void write_element(const printer *p, int64_t element, char text[TEXT])
     else snprintf(text, TEXT, "%" PRId64, cn__load_i64(p->dtype, at));
 }
 
-/* Zeros, infinities and NaN have no say in the style of floats, nor in their width. */
+/* Zeros, infinities and NaN do not influence the style and width of floats. */
 static bool counts(const printer *p, int64_t element)
 {
     if (!cn_dtype_is_float(p->dtype)) return true;
@@ -196,7 +196,7 @@ static void append_slices(printer *p, int dim, int64_t first, int64_t count, int
     append(p, ']');
 }
 
-/* used: columns taken on the line, as PyTorch reckons: two more than there are until a suffix has wrapped */
+/* `used` counts the columns of the line as PyTorch does: two too many until a suffix has wrapped. */
 static size_t append_suffix(printer *p, const char *text, size_t used)
 {
     size_t length = strlen(text);

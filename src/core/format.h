@@ -5,14 +5,14 @@
        tensor([[1., 2.],
                [3., 4.]])
 
-   Four digits after the point, rows wrapped at 80 columns, three items from each end when there are more than 1,000.
-   The element type is named where PyTorch names it, by our own word: dtype=f64. */
+   Floats have four digits after the point. Rows wrap at 80 columns. If there are more than 1,000 elements, each axis
+   shows its first and last three. The dtype is shown where PyTorch shows it, under Cairn's name: dtype=f64. */
 #ifndef CAIRN_CORE_FORMAT_H
 #define CAIRN_CORE_FORMAT_H
 
 #include "cairn/base.h"
 
-/* data is contiguous. Returns the length of the whole text; out holds what fits, terminated when size > 0. */
+/* data is contiguous. Returns the length of the whole text. out holds as much as fits, and a final 0 if size > 0. */
 size_t cn__format(cn_dtype dtype, int ndim, const int64_t *shape, const void *data, char *out, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Handles and scopes. A handle counts as one reference to its node; "kept" is what makes a value wanted. */
+/* Handles and scopes. A handle is one reference to its node. A kept handle makes evaluations store its value. */
 #include "core/handle.h"
 
 #include "core/context.h"
@@ -6,7 +6,7 @@
 #include "core/layout.h"
 
 #ifdef CAIRN_DEBUG
-#define QUARANTINE 1 /* released handles are reused last, so that a use after release is noticed */
+#define QUARANTINE 1 /* released handles are reused as late as possible, so that a use after release is noticed */
 #else
 #define QUARANTINE 0
 #endif
@@ -75,7 +75,7 @@ cn_tensor *cn__handle_new(cn_ctx *ctx, cn__ref ref)
     if (cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) t = pop_free(ctx);
     if (!t) {
         cn__node_release(ref.node);
-        cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
+        cn__no_memory(ctx, "handle");
         return NULL;
     }
     t->magic = CN__ALIVE;
@@ -122,7 +122,7 @@ cn_tensor *cn_keep(cn_tensor *t)
 {
     if (!cn__alive(t)) return NULL;
     t->refs++;
-    cn__revive(t->ref); /* let go: computed again before what it came from is overwritten */
+    cn__revive(t->ref); /* a value that was let go becomes pending, before its operands are overwritten */
     if (t->kept++ == 0) {
         cn__result *r = cn__result_of(t);
         r->kept++;
@@ -135,7 +135,7 @@ void cn_release(cn_tensor *t)
 {
     if (!cn__alive(t)) return;
     if (t->kept == 0) {
-        cn__fail(t->ctx, CN_RELEASED, "release: this tensor was not kept");
+        cn__fail(t->ctx, CN_RELEASED, "release: the tensor was not kept; cn_release needs a cn_keep before it");
         return;
     }
     if (t->kept == 1) unmark_kept(t);
@@ -159,7 +159,7 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
     cn_scope_end(ctx, scope);
     if (!t) return NULL;
     if (cn__push(&ctx->memory, &ctx->scope, &t, sizeof t)) return t;
-    cn__fail(ctx, CN_NO_MEMORY, "out of memory: a handle");
+    cn__no_memory(ctx, "handle");
     release(t);
     return NULL;
 }
@@ -167,7 +167,7 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
 void cn__handles_close(cn_ctx *ctx)
 {
     cn_scope_end(ctx, (cn_scope){ 0 });
-    while (ctx->handles) { /* kept and never released */
+    while (ctx->handles) { /* kept handles that were never released */
         cn_tensor *t = ctx->handles;
         if (t->kept) unmark_kept(t);
         t->kept = 0;

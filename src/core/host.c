@@ -1,4 +1,4 @@
-/* Values where the CPU can look at them, whatever device they are on. */
+/* Opens the value of a tensor in the memory of the CPU, on whichever device it lies. */
 #include "core/host.h"
 
 #include "core/engine.h"

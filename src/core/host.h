@@ -1,5 +1,5 @@
-/* core/host.h: a tensor's value as contiguous memory of the CPU: where it lies, or a copy. The memory is valid as long
-   as the tensor has the value, in the scope that was current when it was opened. */
+/* core/host.h: the value of a tensor as contiguous memory of the CPU: its own memory, or a copy. The memory is valid as
+   long as the tensor has this value and the scope in which it was opened has not ended. */
 #ifndef CN_CORE_HOST_H
 #define CN_CORE_HOST_H
 

@@ -1,4 +1,4 @@
-/* Shapes and strides. */
+/* Layouts: strides, sizes, comparison, text, and the check that a shape is possible. */
 #include "core/layout.h"
 
 #include <stdio.h>
@@ -55,15 +55,17 @@ const char *cn__shape_text(const cn_layout *l, char *buf, size_t size)
     return buf;
 }
 
-/* Bytes must fit half of what an int64_t holds, so that offsets never overflow. */
+/* The limit leaves room in an int64_t, so that sums of offsets never overflow. */
 bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim, const int64_t *shape)
 {
     if (ndim < 0 || ndim > CN_MAX_DIMS)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %d dimensions; at most %d are possible", who, ndim, CN_MAX_DIMS);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: the shape has %d dimensions, at most %d are allowed", who, ndim,
+                        CN_MAX_DIMS);
     int64_t bytes = (int64_t)cn_dtype_size(dtype);
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0)
-            return cn__fail(ctx, CN_BAD_SHAPE, "%s: size %lld of axis %d is negative", who, (long long)shape[i], i);
+            return cn__fail(ctx, CN_BAD_SHAPE, "%s: the size of axis %d must be ≥ 0, got %lld", who, i,
+                            (long long)shape[i]);
     }
     for (int i = 0; i < ndim; i++) {
         int64_t size = shape[i] ? shape[i] : 1;
@@ -71,7 +73,8 @@ bool cn__check_shape(cn_ctx *ctx, const char *who, cn_dtype dtype, int ndim, con
             cn_layout l = { .ndim = ndim };
             memcpy(l.shape, shape, sizeof *shape * (size_t)ndim);
             char text[128];
-            return cn__fail(ctx, CN_BAD_SHAPE, "%s: shape %s is too large", who, cn__shape_text(&l, text, sizeof text));
+            return cn__fail(ctx, CN_BAD_SHAPE, "%s: shape %s is too large: at most %lld bytes are allowed", who,
+                            cn__shape_text(&l, text, sizeof text), (long long)(INT64_MAX / 4));
         }
     }
     return true;

@@ -1,4 +1,4 @@
-/* Which tensors gradients flow to: leaves, their gradients, hooks, and where recording is off. */
+/* Which tensors get gradients: leaves, their gradients, hooks, and the stretches where gradients are not recorded. */
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/errors.h"
@@ -21,11 +21,14 @@ bool cn_set_requires_grad(cn_tensor *t, bool on)
     if (!cn__alive(t)) return false;
     cn__node *n = t->ref.node;
     if (n->needs_grad && !n->grad_leaf)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "requires_grad: only of a leaf; use cn_detach first");
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT,
+                        "set_requires_grad: the tensor is a result of `%s`, not a leaf; use cn_detach first",
+                        n->op->name);
     if (on && !cn_dtype_is_float(cn_type(t)))
-        return cn__fail(t->ctx, CN_BAD_DTYPE, "requires_grad: %s has no gradients", cn_dtype_name(cn_type(t)));
+        return cn__fail(t->ctx, CN_BAD_DTYPE, "set_requires_grad: the dtype must be a float, got %s",
+                        cn_dtype_name(cn_type(t)));
     if (on && n->state == CN__NUMBER)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "requires_grad: a plain number has no gradient; use cn_full");
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "set_requires_grad: a plain number has no gradient; use cn_full");
     if (on) cn__make_leaf(t);
     else n->grad_leaf = n->needs_grad = false;
     return true;
@@ -55,10 +58,11 @@ bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
 {
     if (!cn__alive(t) || !hook) return false;
     if (!t->ref.node->needs_grad)
-        return cn__fail(t->ctx, CN_NO_GRADIENT, "add_hook: the tensor does not require a gradient");
+        return cn__fail(t->ctx, CN_NO_GRADIENT,
+                        "add_hook: the tensor must require a gradient; see cn_set_requires_grad");
     if (t->ref.node->n_out > 1)
-        return cn__fail(t->ctx, CN_UNSUPPORTED, "add_hook: not on a result of `%s`, which has several",
-                        t->ref.node->op->name);
+        return cn__fail(t->ctx, CN_UNSUPPORTED, "add_hook: `%s` has %d results; a hook needs an operator with one",
+                        t->ref.node->op->name, t->ref.node->n_out);
     cn__hook *h = cn__block_new(&t->ctx->memory, sizeof *h);
     if (!h) return cn__no_memory(t->ctx, "add_hook");
     *h = (cn__hook){ hook, user, NULL };

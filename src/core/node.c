@@ -1,4 +1,5 @@
-/* Nodes: made, held, revived, let go. Nothing here recurses: graphs may be a hundred thousand nodes deep. */
+/* Nodes: making and freeing them, the list of pending nodes, components, and making values pending again. Nothing
+   recurses: graphs may be a hundred thousand nodes deep. */
 #include "core/node.h"
 
 #include "core/context.h"
@@ -6,9 +7,12 @@
 #include "core/handle.h"
 #include "core/layout.h"
 
-static bool infer_leaf(cn_infer *i) { return cn_infer_fail(i, CN_BAD_ARGUMENT, "a leaf is not applied"); }
+static bool infer_leaf(cn_infer *i)
+{
+    return cn_infer_fail(i, CN_BAD_ARGUMENT, "a leaf is a value, not an operator that can be applied");
+}
 const cn_op cn__leaf = { .name = "leaf",
-                         .doc = "A value given from outside.",
+                         .doc = "A value from outside.",
                          .kind = CN_VIEW,
                          .infer = infer_leaf,
                          .no_grad = "it has no operands" };
@@ -66,7 +70,7 @@ static void release(cn__node *n)
 {
     if (--n->refs > 0) return;
     cn_ctx *ctx = n->ctx;
-    ((cn__node **)ctx->dead.v)[ctx->dead.n++] = n; /* room: reserved for every live node */
+    ((cn__node **)ctx->dead.v)[ctx->dead.n++] = n; /* cn__node_new has reserved room for every live node */
 }
 
 static void release_operands(cn__node *n)
@@ -115,14 +119,14 @@ void cn__node_release(cn__node *n)
     free_dead(n->ctx);
 }
 
-/* Operands are needed to compute a value and to send a gradient through it. */
+/* Operands are needed to compute a value, and to compute gradients. */
 void cn__node_cut(cn__node *n)
 {
     if (n->state == CN__PENDING) return;
     release_donor(n);
     if (n->in && (!n->needs_grad || n->grad_leaf || n->spent)) {
         for (int i = 0; i < n->n_out; i++)
-            if ((n->out[i].handles || n->out[i].consumers) && !n->out[i].storage) { /* may be computed again */
+            if ((n->out[i].handles || n->out[i].consumers) && !n->out[i].storage) { /* it may be computed again */
                 free_dead(n->ctx);
                 return;
             }
@@ -148,7 +152,7 @@ void cn__pending_remove(cn__node *n)
     *(n->prev ? &n->prev->next : &ctx->first) = n->next;
     *(n->next ? &n->next->prev : &ctx->last) = n->prev;
     n->state = CN__EVALUATED;
-    if (--ctx->count.pending == 0) { /* parts of an empty graph need no names */
+    if (--ctx->count.pending == 0) { /* an empty graph has no components: numbers start again */
         ctx->components.n = 0;
         ctx->next_variant = 1;
         ctx->component_epoch++;
@@ -162,20 +166,22 @@ uint32_t cn__component_find(cn_ctx *ctx, uint32_t c)
     return c;
 }
 
-/* n and the pending values it reads belong to one part of the graph; so does all that reads memory which an assignment may
-   take over, through whatever view. */
+/* Joins the components of n and its operand `in`, if the operand is pending or lies in assignable memory. So all
+   readers of memory that an assignment may take over, even through views, are in one component. */
 static void join(cn_ctx *ctx, cn__node *n, cn__ref in)
 {
     cn__storage *s = cn__res(in)->storage;
     bool pending = in.node->state == CN__PENDING;
     if (!pending && !(s && s->assignable)) return;
-    uint32_t *component = pending ? &in.node->component : &s->component, *epoch = pending ? &in.node->component_epoch : &s->component_epoch;
+    uint32_t *component = pending ? &in.node->component : &s->component,
+             *epoch = pending ? &in.node->component_epoch : &s->component_epoch;
     if (*epoch != ctx->component_epoch) {
         *component = n->component;
         *epoch = ctx->component_epoch;
         return;
     }
-    uint32_t *parent = ctx->components.v, a = cn__component_find(ctx, n->component), b = cn__component_find(ctx, *component);
+    uint32_t *parent = ctx->components.v, a = cn__component_find(ctx, n->component),
+             b = cn__component_find(ctx, *component);
     if (a != b) parent[a > b ? a : b] = a > b ? b : a;
     n->component = a < b ? a : b;
 }
@@ -186,7 +192,7 @@ void cn__make_assignable(cn__node *n)
     n->assignable = true;
     if (!s || s->assignable) return;
     s->assignable = true;
-    for (cn__node *q = n->ctx->first; q; q = q->next) /* those that read it already */
+    for (cn__node *q = n->ctx->first; q; q = q->next) /* nodes that read it already */
         for (int i = 0; i < q->n_in; i++)
             if (q->in[i].node && cn__res(q->in[i])->storage == s) join(n->ctx, q, q->in[i]);
 }
@@ -194,7 +200,7 @@ void cn__make_assignable(cn__node *n)
 bool cn__component_join(cn__node *n)
 {
     cn_ctx *ctx = n->ctx;
-    uint32_t c = (uint32_t)ctx->components.n; /* a part of its own: its own root */
+    uint32_t c = (uint32_t)ctx->components.n; /* a new component, whose root is itself */
     if (!cn__push(&ctx->memory, &ctx->components, &c, sizeof c)) return cn__no_memory(ctx, n->op->name);
     n->component = c;
     n->component_epoch = ctx->component_epoch;
@@ -222,14 +228,15 @@ static bool fail_lost(cn__ref asked, cn__ref source)
 {
     cn_ctx *ctx = asked.node->ctx;
     if (source.node->state == CN__FAILED)
-        return cn__fail(ctx, CN_LET_GO, "`%s` was not computed: the evaluation it belonged to failed", name_of(asked));
+        return cn__fail(ctx, CN_LET_GO, "`%s` has no value: the evaluation that was to compute it failed",
+                        name_of(asked));
     return cn__fail(
         ctx, CN_LET_GO,
-        "`%s` was let go when an assignment replaced `%s`, which it came from: use it before, or cn_keep it",
+        "`%s` was let go when an assignment replaced `%s`, from which it was computed: use it before, or cn_keep it",
         name_of(asked), name_of(source));
 }
 
-/* Depth first with a stack of its own; a node is put on the pending list after its operands. */
+/* Goes through the operands depth first, with a stack. A node is added to the pending list after its operands. */
 bool cn__revive(cn__ref asked)
 {
     cn_ctx *ctx = asked.node->ctx;
@@ -251,7 +258,7 @@ bool cn__revive(cn__ref asked)
         if (!ok || stack.n > before) continue;
         stack.n--;
         if (n->state == CN__PENDING) continue;
-        for (int i = 0; i < n->n_out; i++) { /* computed anew: a stored sibling result stays what it is, by value */
+        for (int i = 0; i < n->n_out; i++) { /* a view gets a storage with its operand; other results keep theirs */
             if (n->op->kind != CN_VIEW || !n->out[i].storage) continue;
             cn__storage_release(ctx, n->out[i].storage);
             n->out[i].storage = NULL;

@@ -1,8 +1,8 @@
-/* core/node.h: a node is one application of an operator: its operands, attributes and results. It denotes its value
-   for ever.
+/* core/node.h: a node is one application of an operator: operands, attributes, arguments, results. Its value never
+   changes.
 
-   A node is pending (its value is still to be computed), or evaluated: then each result either has a storage or was
-   let go. The context lists its pending nodes in an order in which they can be computed. */
+   A node is pending (its value is still to be computed) or evaluated: then each result has a storage or was let go. A
+   plain number is a node without memory. A failed node could not be computed. */
 #ifndef CN_CORE_NODE_H
 #define CN_CORE_NODE_H
 
@@ -12,6 +12,7 @@
 
 typedef struct cn__node cn__node;
 
+/* One result of a node. */
 typedef struct cn__ref {
     cn__node *node;
     int out;
@@ -21,10 +22,10 @@ typedef struct cn__result {
     cn_meta meta;
     int64_t numel;
     cn__storage *storage;      /* NULL: pending or let go */
-    cn__ref base;              /* VIEW: the computed value it looks at; otherwise itself */
-    int handles, kept;         /* handles that mean it; kept ones among them */
-    int consumers;             /* nodes that take it as operand */
-    uint32_t leaf_stamp, leaf; /* its number as a leaf in the present evaluation */
+    cn__ref base;              /* of a pending VIEW: the value that it is a view of; otherwise the result itself */
+    int handles, kept;         /* handles that mean the result, and how many of them are kept */
+    int consumers;             /* operands of nodes that read the result */
+    uint32_t leaf_stamp, leaf; /* its number as a leaf in evaluation number leaf_stamp */
 } cn__result;
 
 typedef enum cn__state { CN__PENDING, CN__EVALUATED, CN__NUMBER, CN__FAILED } cn__state;
@@ -40,46 +41,47 @@ struct cn__node {
     cn_ctx *ctx;
     cn__device *device;
     cn__node *prev, *next; /* in the list of pending nodes */
-    uint64_t seq;          /* order of making */
-    int refs;              /* handles, consumers, donations */
+    uint64_t seq;          /* counts nodes in the order in which they are made */
+    int refs;              /* of handles, of nodes that read it, of assignments that replace it */
     uint8_t state;         /* cn__state */
-    bool needs_grad;       /* a gradient can flow to or through it */
-    bool grad_leaf;        /* a gradient ends here, in owner */
-    bool spent;            /* a backward has walked it */
-    bool weak;             /* a plain number: does not decide a dtype */
-    bool donates;          /* the present evaluation may take the memory of donor */
+    bool needs_grad;       /* a gradient flows to the node or through it */
+    bool grad_leaf;        /* a gradient ends here: it is accumulated in owner */
+    bool spent;            /* a backward has gone through the node */
+    bool weak;             /* a plain number that does not decide a dtype */
+    bool donates;          /* the present evaluation may take over the memory of donor */
     uint8_t want;          /* bit i: the present evaluation stores result i */
     bool assignable;       /* the value of a handle that is assigned to: its memory may be taken over */
-    uint16_t variant;      /* recomputation: never shared with the same node of another variant */
+    uint16_t variant;      /* nodes of different variants are never found equal: cn_checkpoint computes twice */
     int n_in, n_out;
-    uint32_t component, component_epoch; /* its connected part of the pending graph */
-    uint32_t stamp, index;     /* its number in the present evaluation */
-    cn__ref *in;               /* NULL once cut: the value is known, and no gradient is wanted */
+    uint32_t component, component_epoch; /* of the pending graph, valid in this epoch of the context */
+    uint32_t stamp, index;               /* its number in evaluation number `stamp` */
+    cn__ref *in; /* NULL after cn__node_cut: neither the value nor a gradient will be computed again */
     cn__result *out;
     void *attrs;
-    size_t block_bytes; /* of the one block of memory that holds the node with its operands, results and attributes */
+    size_t block_bytes; /* one block of memory holds the node, its operands, results and attributes */
     cn_arg args[CN_MAX_ARGS];
     cn__storage *takeover; /* assignment: the storage that will own the memory of donor; made before a run */
-    cn__node *donor;   /* assignment: the value assigned over, whose memory may be taken */
-    cn_tensor *owner;  /* the handle whose value this is, for assigned values and gradient leaves */
+    cn__node *donor;       /* assignment: the replaced value, whose memory may be taken over */
+    cn_tensor *owner;      /* of an assigned value or gradient leaf: the handle that has it */
     cn__hook *hooks;
-    bool replaced;       /* its handle was assigned to */
-    const void *walk_of; /* the backward walk that has reached it; walks nest */
-    cn_tensor **walk;    /* there: the gradient gathered for each result, held */
+    bool replaced;       /* its handle was assigned another value */
+    const void *walk_of; /* the backward walk that has reached the node; walks nest */
+    cn_tensor **walk;    /* in that walk: the gradient so far of each result, held */
     uint32_t walk_index;
 };
 
 extern const cn_op cn__leaf;
 
 cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t attr_size);
-cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s); /* takes the reference to s */
+/* Takes over a reference to s. */
+cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s);
 void cn__node_release(cn__node *n);
-void cn__node_cut(cn__node *n); /* gives up operands that nobody will ask for again */
+void cn__node_cut(cn__node *n); /* releases the operands if they will not be needed again */
 void cn__pending_add(cn__node *n);
 void cn__pending_remove(cn__node *n);
-bool cn__revive(cn__ref r);            /* makes a let-go value pending again, with all it needs */
-bool cn__component_join(cn__node *n);       /* after its operands are set */
-void cn__make_assignable(cn__node *n); /* what reads its memory joins what will take the memory over */
+bool cn__revive(cn__ref r);            /* makes a value that was let go pending again, and all it is computed from */
+bool cn__component_join(cn__node *n);  /* call it when the operands are set; false: no memory */
+void cn__make_assignable(cn__node *n); /* from now on, all nodes that read its memory form one component */
 uint32_t cn__component_find(cn_ctx *ctx, uint32_t c);
 
 static inline cn__result *cn__res(cn__ref r) { return &r.node->out[r.out]; }

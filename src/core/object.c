@@ -1,4 +1,4 @@
-/* Objects of a context, and its memory with errors set. */
+/* Objects of a context, and allocation that sets an error when it fails. */
 #include "core/object.h"
 
 #include "core/errors.h"
@@ -40,7 +40,7 @@ bool cn__object_adopt(void *self)
     return true;
 }
 
-/* The newest first: what was made later may refer to what was made before. */
+/* The newest is freed first, because it may refer to older ones. */
 void cn__objects_close(cn_ctx *ctx)
 {
     while (ctx->objects) cn__object_free(ctx->objects);
@@ -51,7 +51,7 @@ void *cn__alloc(cn_ctx *ctx, size_t bytes)
     if (bytes == 0) return NULL;
     void *p = cn__resize(&ctx->memory, NULL, 0, bytes);
     if (!p) {
-        cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes asked for", bytes);
+        cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes needed", bytes);
         return NULL;
     }
     return memset(p, 0, bytes);

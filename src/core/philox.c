@@ -1,4 +1,4 @@
-/* philox.c: random words in bulk, on any machine. Kernels have a faster way to the same words: cpu/random_words.h. */
+/* Random words in bulk, on any machine. cpu/random_words.h computes the same words faster, for kernels. */
 #include "core/philox.h"
 
 #include <string.h>

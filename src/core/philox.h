@@ -4,14 +4,14 @@
        float u = cn__unit_f32(cn__random_u32(seed, stream, i));
        cn__random_words(seed, stream, i, 256, words);
 
-   The number depends on (seed, stream, element) alone: any order, any number of threads, any device gives the same.
-   Element i is lane i & 3 of block i >> 2. Many elements at once are several times as fast as one after the other. */
+   A number depends on (seed, stream, element) alone, not on order, threads or device. Element i is word i & 3 of block
+   i >> 2. Drawing many elements at once is several times as fast as drawing them one by one. */
 #ifndef CAIRN_CORE_PHILOX_H
 #define CAIRN_CORE_PHILOX_H
 
 #include <stdint.h>
 
-/* the multipliers of c[0] and c[2]; what is added to the key after each round */
+/* M0 and M1 multiply c[0] and c[2]; W0 and W1 are added to the key after each round. */
 #define CN__PHILOX_M0 0xD2511F53u
 #define CN__PHILOX_M1 0xCD9E8D57u
 #define CN__PHILOX_W0 0x9E3779B9u
@@ -33,7 +33,7 @@ static inline cn__philox_out cn__philox_round(cn__philox_out c, uint32_t key0, u
     } };
 }
 
-/* key: seed; counter: block, stream; low words first */
+/* The key is the seed; the counter is block and stream. Low words come first. */
 static inline cn__philox_out cn__philox(uint64_t seed, uint64_t stream, uint64_t block)
 {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);

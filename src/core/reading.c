@@ -1,4 +1,4 @@
-/* Reading values some steps late. */
+/* Readings: a read that is begun now and finished some steps later, so that the program does not wait. */
 #include "core/engine.h"
 #include "core/errors.h"
 #include "core/object.h"
@@ -6,7 +6,7 @@
 struct cn_reading {
     cn__object object;
     cn__device *device;
-    void *later; /* the device's, or NULL: the value is in now */
+    void *later; /* the device's reading, or NULL: the value is in `now` */
     void *now;
     size_t bytes;
 };
@@ -54,7 +54,8 @@ bool cn_read_end(cn_reading *r, void *out, size_t bytes)
 {
     if (!r) return false;
     bool ok = !out || bytes == r->bytes ||
-              cn__fail(r->object.ctx, CN_BAD_ARGUMENT, "read_end: %zu bytes asked for, the tensor has %zu", bytes, r->bytes);
+              cn__fail(r->object.ctx, CN_BAD_ARGUMENT, "read_end: bytes must be %zu, the size of the tensor, got %zu",
+                       r->bytes, bytes);
     if (!ok) out = NULL;
     if (r->later) ok = r->device->table->read_end(r->device, r->later, out) && ok;
     else if (out) memcpy(out, r->now, r->bytes);

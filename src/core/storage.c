@@ -1,11 +1,11 @@
-/* Memory of tensors. What is given back is kept for a while, by size: a training loop asks for the same sizes again. */
+/* Storages: the memory of tensors. Freed memory is cached by size: a training loop needs the same sizes again. */
 #include "core/storage.h"
 
 #include "core/context.h"
 #include "core/errors.h"
 #include "core/util.h"
 
-#define CACHE_FLOOR ((size_t)64 << 20)
+#define CACHE_FLOOR ((size_t)64 << 20) /* bytes that may be cached, besides half of what is live */
 
 static size_t room_for(size_t bytes) { return bytes ? cn__round_up_bytes(bytes, bytes < 4096 ? 64 : 4096) : 64; }
 
@@ -57,7 +57,7 @@ static bool fits(cn_ctx *ctx, size_t bytes)
 {
     cn__memory *m = &ctx->memory;
     if (!m->limit || m->live + ctx->arena_bytes + bytes <= m->limit) return true;
-    return cn__fail(ctx, CN_NO_MEMORY, "memory limit of %zu bytes: %zu in use, %zu more asked for", m->limit,
+    return cn__fail(ctx, CN_NO_MEMORY, "the memory limit is %zu bytes: %zu are in use, %zu more are needed", m->limit,
                     m->live + ctx->arena_bytes, bytes);
 }
 
@@ -80,7 +80,7 @@ cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
         data = s ? alloc(ctx, d, bytes) : NULL;
         if (!data) {
             cn__block_free(&ctx->memory, s, sizeof *s);
-            cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes asked for on %s", bytes, d->name);
+            cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes needed on %s", bytes, d->name);
             return NULL;
         }
     }
@@ -120,7 +120,7 @@ bool cn__arena_reserve(cn_ctx *ctx, size_t bytes)
     ctx->arena_bytes = 0;
     if (!fits(ctx, bytes)) return false;
     ctx->arena = alloc(ctx, ctx->device, bytes);
-    if (!ctx->arena) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: an arena of %zu bytes asked for", bytes);
+    if (!ctx->arena) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: %zu bytes needed for the arena", bytes);
     ctx->arena_bytes = bytes;
     count(ctx, 0);
     return true;

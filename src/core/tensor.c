@@ -1,4 +1,4 @@
-/* Tensors from data, and numbers from tensors. */
+/* Makes tensors from data, reads values and properties of tensors, and assigns new values to handles. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,12 +9,12 @@
 #include "core/host.h"
 #include "core/layout.h"
 
-/* ---- in ---- */
+/* ---- tensors from data ---- */
 
 static bool layout_of(cn_ctx *ctx, const char *who, cn_dtype dtype, cn_dims shape, cn_layout *l)
 {
     if ((unsigned)dtype >= CN_DTYPES)
-        return cn__fail(ctx, CN_BAD_DTYPE, "%s: %d is not an element type", who, (int)dtype);
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: dtype must be one of cn_dtype, got %d", who, (int)dtype);
     if (!cn__check_shape(ctx, who, dtype, shape.n, shape.v)) return false;
     *l = (cn_layout){ .ndim = shape.n };
     memcpy(l->shape, shape.v, sizeof l->shape);
@@ -22,7 +22,7 @@ static bool layout_of(cn_ctx *ctx, const char *who, cn_dtype dtype, cn_dims shap
     return true;
 }
 
-/* Kernels rely on a bool being 0 or 1; what users have may be any byte. */
+/* Kernels need a bool to be 0 or 1, but users may pass any byte. */
 static bool upload_bools(cn__storage *s, const unsigned char *data, int64_t n)
 {
     enum { PART = 1024 };
@@ -48,7 +48,9 @@ cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
     if (!ctx || !layout_of(ctx, "from", dtype, shape, &l)) return NULL;
     int64_t n = cn__numel(&l);
     if (!data && n) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "from: no data");
+        char text[96];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "from: data must not be NULL for shape %s",
+                 cn__shape_text(&l, text, sizeof text));
         return NULL;
     }
     cn__storage *s = cn__storage_new(ctx, ctx->device, (size_t)n * cn__device_element(ctx->device, dtype));
@@ -68,10 +70,10 @@ cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, voi
     return cn__borrow_layout(ctx, dtype, &l, data, free_fn, user);
 }
 
-/* The memory that a layout looks at, on the device; l is given its offset there. */
+/* Copies the memory that a layout covers to the device, and sets the offset of l in the copy. */
 static cn__storage *storage_with(cn_ctx *ctx, cn_dtype dtype, cn_layout *l, const void *data)
 {
-    int64_t low = 0, high = cn__numel(l) ? 1 : 0; /* elements before data, and from it on */
+    int64_t low = 0, high = cn__numel(l) ? 1 : 0; /* elements before `data`, and from it on */
     for (int i = 0; i < l->ndim && high; i++) {
         int64_t reach = (l->shape[i] - 1) * l->stride[i];
         if (reach < 0) low -= reach;
@@ -86,7 +88,7 @@ static cn__storage *storage_with(cn_ctx *ctx, cn_dtype dtype, cn_layout *l, cons
     return NULL;
 }
 
-/* The memory itself, where the device is the CPU. */
+/* A storage of the user's memory itself, if the device is the CPU. */
 static cn__storage *storage_of(cn_ctx *ctx, void *data)
 {
     cn__storage *s = cn__block_new(&ctx->memory, sizeof *s);
@@ -100,25 +102,27 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
 {
     cn_layout there = *l;
     if (!data && cn__numel(l)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: no data");
+        char text[96];
+        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: data must not be NULL for shape %s",
+                 cn__shape_text(l, text, sizeof text));
         return NULL;
     }
     if ((uintptr_t)data % cn_dtype_size(dtype)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: data is not aligned to its elements of %zu bytes",
+        cn__fail(ctx, CN_BAD_ARGUMENT, "borrow: data must be aligned to %zu bytes, the size of an element",
                  cn_dtype_size(dtype));
         return NULL;
     }
     cn__storage *s = cn__host_device(ctx) ? storage_of(ctx, data) : storage_with(ctx, dtype, &there, data);
     cn__node *n = s ? cn__leaf_new(ctx, dtype, &there, s) : NULL;
     cn_tensor *t = n ? cn__handle_new(ctx, (cn__ref){ n, 0 }) : NULL;
-    if (t) { /* only now is the memory ours to give back */
+    if (t) { /* only now: if the call fails, the memory stays the caller's */
         s->free_fn = free_fn;
         s->user = user;
     }
     return t;
 }
 
-/* ---- looking ---- */
+/* ---- properties ---- */
 
 cn_ctx *cn_context(const cn_tensor *t) { return t ? t->ctx : NULL; }
 cn_dtype cn_type(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.dtype : CN_F32; }
@@ -136,7 +140,7 @@ int64_t cn_size(const cn_tensor *t, int axis)
     const cn_layout *l = &cn__result_of(t)->meta.layout;
     int a = cn__axis(axis, l->ndim);
     if (a >= 0) return l->shape[a];
-    cn__fail(t->ctx, CN_BAD_ARGUMENT, "size: axis %d of a tensor of %d dimensions", axis, l->ndim);
+    cn__fail(t->ctx, CN_BAD_ARGUMENT, "size: axis %d is out of range for %d dimensions", axis, l->ndim);
     return 0;
 }
 
@@ -161,7 +165,7 @@ cn_tensor *cn_name(cn_tensor *t, const char *name)
     return t;
 }
 
-/* ---- out ---- */
+/* ---- reading ---- */
 
 bool cn_eval(cn_tensor *t)
 {
@@ -171,7 +175,7 @@ bool cn_eval(cn_tensor *t)
     if (!cn__revive(r)) return false;
     if (!cn__evaluate(t->ctx, r.node, CN__WANT_ASKED)) return false;
     if (cn__stored(cn__result_of(t))) return true;
-    return cn__fail(t->ctx, CN_LET_GO, "%s: no value", r.node->op->name);
+    return cn__fail(t->ctx, CN_LET_GO, "%s: the evaluation stored no value", r.node->op->name);
 }
 
 bool cn_eval_all(cn_ctx *ctx) { return ctx && cn__evaluate(ctx, NULL, CN__WANT_ASKED); }
@@ -184,7 +188,7 @@ cn_tensor *cn__dense(cn_tensor *t)
     return t && !cn_is_contiguous(t) ? engine->contiguous(t) : t;
 }
 
-/* The value in contiguous memory, computed: t itself, or a copy in the current scope. */
+/* Evaluates t in contiguous memory. Returns t itself, or a copy in the current scope. */
 static cn_tensor *readable(cn_tensor *t)
 {
     t = cn__dense(t);
@@ -203,7 +207,8 @@ bool cn_read(cn_tensor *t, void *out, size_t bytes)
     if (!cn__alive(t)) return false;
     size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
     if (have != bytes)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %zu bytes asked for, the tensor has %zu", bytes, have);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: bytes must be %zu, the size of the tensor, got %zu", have,
+                        bytes);
     cn_scope s = cn_scope_begin(t->ctx);
     cn_ctx *ctx = t->ctx;
     cn_tensor *r = readable(t);
@@ -216,8 +221,8 @@ bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
 {
     if (!cn__alive(t)) return false;
     if (count != cn_numel(t))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: %lld elements asked for, the tensor has %lld", (long long)count,
-                        (long long)cn_numel(t));
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: count must be %lld, the elements of the tensor, got %lld",
+                        (long long)cn_numel(t), (long long)count);
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn__cast(t, CN_F64));
@@ -230,22 +235,23 @@ const void *cn_data(cn_tensor *t)
 {
     if (!cn__alive(t)) return NULL;
     if (!cn_is_contiguous(t)) {
-        cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: the tensor is not contiguous; ask cn_contiguous(t)");
+        cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: the tensor must be contiguous; use cn_contiguous");
         return NULL;
     }
     if (t->ref.node->state == CN__NUMBER) {
-        cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: a plain number has no memory");
+        cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: a plain number has no memory; use cn_item or cn_full");
         return NULL;
     }
     if (!cn_eval(t)) return NULL;
     const cn__result *r = cn__result_of(t);
     char *p = r->storage->device->table->host(r->storage->device, r->storage->data);
     if (p) return p + r->meta.layout.offset * (int64_t)cn_dtype_size(r->meta.dtype);
-    cn__fail(t->ctx, CN_BAD_DEVICE, "data: the tensor is on %s; cn_read copies it", r->storage->device->name);
+    cn__fail(t->ctx, CN_BAD_DEVICE, "data: the tensor must be in the memory of the CPU, it is on %s; use cn_read",
+             r->storage->device->name);
     return NULL;
 }
 
-/* One element as raw bytes. */
+/* Reads one element as raw bytes. */
 static bool element(cn_tensor *t, int64_t offset, void *out)
 {
     const cn__result *r = cn__result_of(t);
@@ -263,7 +269,8 @@ static bool single(cn_tensor *t, void *out)
 {
     if (!cn__alive(t)) return false;
     if (cn_numel(t) != 1)
-        return cn__fail(t->ctx, CN_BAD_SHAPE, "item: the tensor has %lld elements", (long long)cn_numel(t));
+        return cn__fail(t->ctx, CN_BAD_SHAPE, "item: the tensor must have 1 element, it has %lld elements",
+                        (long long)cn_numel(t));
     return element(t, 0, out);
 }
 
@@ -283,7 +290,8 @@ static bool offset_of(cn_tensor *t, const char *who, cn_dims index, int64_t *off
 {
     const cn_layout *l = &cn__result_of(t)->meta.layout;
     if (index.n != l->ndim)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: %d indices for %d dimensions", who, index.n, l->ndim);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: the tensor has %d dimensions, got %d indices", who, l->ndim,
+                        index.n);
     *offset = 0;
     for (int d = 0; d < l->ndim; d++) {
         int64_t i = index.v[d] < 0 ? index.v[d] + l->shape[d] : index.v[d];
@@ -320,18 +328,18 @@ size_t cn_print(cn_tensor *t, char *out, size_t size)
     return n;
 }
 
-/* ---- new values for a handle ---- */
+/* ---- assigning ---- */
 
 static bool same_shape(cn_tensor *t, cn_tensor *v, const char *who)
 {
     const cn_layout *a = &cn__result_of(t)->meta.layout, *b = &cn__result_of(v)->meta.layout;
     if (cn__same_shape(a, b)) return true;
     char x[96], y[96];
-    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: a value of shape %s for a tensor of shape %s", who,
-                    cn__shape_text(b, x, sizeof x), cn__shape_text(a, y, sizeof y));
+    return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: the value must have shape %s, got %s", who,
+                    cn__shape_text(a, x, sizeof x), cn__shape_text(b, y, sizeof y));
 }
 
-/* The handle leaves its old value, and what the old value was to gradients passes on. */
+/* The handle t gets the value of node n. If its old value was a gradient leaf with hooks, the new one is, too. */
 static void replace_value(cn_tensor *t, cn__node *n)
 {
     cn__node *old = t->ref.node;
@@ -347,13 +355,13 @@ static void replace_value(cn_tensor *t, cn__node *n)
         old->hooks = NULL;
     }
     if (n->state == CN__PENDING || n->out->storage->refs == 1)
-        cn__make_assignable(n); /* not where an equal node has the same memory */
+        cn__make_assignable(n); /* not if an equal node shares the memory */
     old->replaced = true;
     cn__handle_rebind(t, (cn__ref){ n, 0 });
     n->owner = t;
 }
 
-/* The value in memory of its own, for t. */
+/* A copy of the value with the dtype of t, in memory of its own. */
 static cn_tensor *to_assign(cn_tensor *t, cn_tensor *value)
 {
     if (!cn__alive(t) || !cn__alive(value) || !same_shape(t, value, "assign")) return NULL;
@@ -369,7 +377,7 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
     ctx->no_grad--;
     if (ok && !cn__vec_reserve(&ctx->memory, &ctx->components, ctx->components.n + (size_t)n, sizeof(uint32_t)))
         ok = cn__no_memory(ctx, "assign");
-    for (int i = 0; i < n && ok; i++) replace_value(t[i], value[i]->ref.node); /* from here on nothing can fail */
+    for (int i = 0; i < n && ok; i++) replace_value(t[i], value[i]->ref.node); /* nothing can fail from here on */
     cn_scope_end(ctx, s);
     return ok;
 }
@@ -390,7 +398,8 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
     if (!cn__alive(t)) return false;
     size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
     if (have != bytes)
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "write: %zu bytes given, the tensor has %zu", bytes, have);
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "write: bytes must be %zu, the size of the tensor, got %zu", have,
+                        bytes);
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *v = cn_from(ctx, cn_type(t), cn_shape(t), data);
@@ -399,7 +408,7 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
     return v != NULL;
 }
 
-/* The same in memory of its own. */
+/* A copy of the value in memory that no other node shares. */
 static cn_tensor *own_copy(cn_tensor *v)
 {
     const cn__result *r = cn__result_of(v);
@@ -421,10 +430,10 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     ctx->no_grad++;
-    cn_tensor *v = cn__clone(t); /* other views of the old value keep it */
+    cn_tensor *v = cn__clone(t); /* views of the old value do not change */
     ctx->no_grad--;
     bool ok = v && cn_eval(v);
-    if (ok && cn__result_of(v)->storage->refs > 1) /* an equal node has the same memory */
+    if (ok && cn__result_of(v)->storage->refs > 1) /* an equal node shares the memory */
         ok = (v = own_copy(v)) != NULL;
     if (ok) {
         cn__result *r = cn__result_of(v);

@@ -79,8 +79,7 @@ CN__INLINE void cn__eight_blocks(uint64_t seed, uint64_t stream, uint64_t block,
     cn__store_four(b, words + 16);
 }
 
-/* Whole sets of eight blocks are written to `words` directly; of the first and the last, only a part may be asked for.
-   */
+/* Whole sets of eight blocks are written to `words` directly; of the first and the last, a part may be needed. */
 static __attribute__((noinline, unused)) void cn__draw_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n,
                                                              uint32_t *words)
 {

@@ -56,7 +56,7 @@ cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const
     cn__bump memory = { 0 };
     cn__plan *plan = cn__bump_new(&ctx->memory, &memory, sizeof *plan);
     if (!plan) {
-        cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");
+        cn__no_memory(ctx, "plan");
         return NULL;
     }
     plan->memory = memory;
@@ -74,7 +74,7 @@ cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const
     bool ok = open_builder(&b) && cn__run_passes(&b);
     close_builder(&b);
     if (ok) return plan;
-    cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");
+    cn__no_memory(ctx, "plan");
     cn__plan_free(ctx, plan);
     return NULL;
 }

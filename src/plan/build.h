@@ -20,8 +20,7 @@ typedef struct source {
     const cn_layout *layout;
 } source;
 
-/* A linked list whose elements lie in a vector of the builder, shared by all steps. Links are indices, -1 at the end.
-   */
+/* A linked list. The elements of all lists of a kind lie in one vector of the builder; links are indices into it. */
 typedef struct list {
     int first, last, n;
 } list;

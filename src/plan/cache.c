@@ -48,7 +48,7 @@ bool cn__cache_add(cn_ctx *ctx, cn__plan *p, uint64_t hash, const uint64_t *key,
 {
     cn__cache *c = ctx->cache;
     p->key = cn__bump_new(&ctx->memory, &p->memory, n * sizeof *key + 1);
-    if (!p->key) return cn__fail(ctx, CN_NO_MEMORY, "out of memory: a plan");
+    if (!p->key) return cn__no_memory(ctx, "plan");
     memcpy(p->key, key, n * sizeof *key);
     p->key_length = n;
     p->hash = hash;

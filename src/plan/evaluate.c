@@ -180,7 +180,8 @@ static bool collect(collection *k, cn__node *root, cn__want want)
     gather(k, root);
     if (!k->failed) decide_wants(k, root, want);
     for (size_t i = 0; i < k->c->nodes.n && !k->failed; i++) describe_node(k, nodes_of(k)[i]);
-    return !k->failed || cn__fail(ctx, CN_NO_MEMORY, "out of memory: collecting %zu nodes", k->c->nodes.n);
+    return !k->failed ||
+           cn__fail(ctx, CN_NO_MEMORY, "evaluate: out of memory after collecting %zu nodes", k->c->nodes.n);
 }
 
 /* ---- run ---- */

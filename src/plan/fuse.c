@@ -109,8 +109,7 @@ static void broadcast(cn_layout *l, const cn_layout *over)
     *l = wide;
 }
 
-/* The number of operand k in the group. Loads are 0, 1, ..; while a group grows, results of instructions are ~0, ~1, ..
-   */
+/* The number of operand k in its group. Loads are 0, 1, ..; until a group is complete, results are ~0, ~1, .. */
 static int value_of(builder *b, int at, const cn__node *n, int k)
 {
     source s = cn__resolve(b, n->in[k]);

@@ -26,6 +26,6 @@ bool cn__run_passes(builder *b)
 {
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
         if (!passes[i].run(b))
-            return cn__fail(b->ctx, CN_NO_MEMORY, "out of memory: pass `%s` of a plan", passes[i].name);
+            return cn__fail(b->ctx, CN_NO_MEMORY, "plan: out of memory in pass `%s`", passes[i].name);
     return true;
 }
