@@ -63,7 +63,7 @@ size_t cn__conv_scratch(const cn__conv *c, int threads) { return (size_t)threads
 void cn__conv_multiply(const cn__conv *c, const cn__gemm *g, int thread)
 {
     char *packs = (char *)c->k->scratch + (size_t)cn_threads(c->k) * c->columns;
-    if (c->merged) cn__gemm_run(g, cn__kernel_workers(c->k), packs);
+    if (c->in_turn) cn__gemm_run(g, cn__kernel_workers(c->k), packs);
     else cn__gemm_run_alone(g, packs + (size_t)thread * c->packs);
 }
 
@@ -82,10 +82,10 @@ static void run_units(const cn_kernel *k, void *user, int64_t begin, int64_t end
 void cn__conv_run(const cn__conv *c, int64_t n, double work, cn__conv_unit unit)
 {
     cn__conv all = *c;
-    all.merged = n < cn_threads(c->k);
+    all.in_turn = n < cn_threads(c->k);
     units u = { &all, unit };
     const double least = 1 << 16;
-    if (all.merged) run_units(c->k, &u, 0, n, 0);
+    if (all.in_turn) run_units(c->k, &u, 0, n, 0);
     else cn_parallel(c->k, n, work < least ? (int64_t)(least / (work + 1)) + 1 : 1, run_units, &u);
 }
 

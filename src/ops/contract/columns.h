@@ -25,7 +25,7 @@ typedef struct cn__conv {
     int64_t block, blocks;             /* channels of x at a time */
     size_t columns, packs;             /* bytes of scratch for each thread: columns, and what the products need */
     size_t once;                       /* and what a product needs that all threads share */
-    bool together;                     /* units run one after the other, each product on all threads */
+    bool in_turn;                      /* units run one after the other, each product on all threads */
 } cn__conv;
 
 /* The product for so many channels and positions; cn__gemm_scratch looks at no pointers. */
