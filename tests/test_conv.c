@@ -1,11 +1,12 @@
 /* Convolutions where cases of single operators do not reach: values that are not finite, sizes from the far end of int64_t,
    products so large that threads which run several of them at once could meet in their scratch; strides against the plain
-   definition. */
+   definition. All of it for every instruction set that the processor has. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cairn/cairn.h"
+#include "cpu/processor.h"
 #include "support/check.h"
 
 static cn_ctx *cn;
@@ -240,9 +241,12 @@ static void bits_across_threads(void)
     }
 }
 
-int main(void)
+/* With the kernels of one instruction set. */
+static void test_isa(cn__isa isa)
 {
+    setenv("CAIRN_ISA", cn__isa_name(isa), 1);
     cn = cn_open(&(cn_desc){ .threads = 2 });
+    check(cn && !cn_failed(cn), "%s: the context does not open", cn__isa_name(isa));
     check_group("infinite pixels");
     infinite_pixels();
     check_group("distant taps");
@@ -252,5 +256,10 @@ int main(void)
     cn_close(cn);
     check_group("bits across threads");
     bits_across_threads();
+}
+
+int main(void)
+{
+    for (int isa = CN__BASELINE; isa <= (int)cn__isa_best(); isa++) test_isa((cn__isa)isa);
     return finish();
 }

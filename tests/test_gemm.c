@@ -18,12 +18,12 @@
 /* The tiles of other processors in plain vector code: 12 rows of 2 vectors of 64 bytes, 8 rows of 3 vectors of 16. */
 #define PLAIN(x, y, z) ((x) * (y) + (z))
 #undef NAME
-#define NAME(f) CN__PASTE(CN__PASTE(f, TYPE), TILE)
+#define NAME(f) CN__PASTE(CN__PASTE(f, TYPE), SHAPE)
 
-#define TILE         wide
-#define BYTES        64
-#define ROWS         12
-#define VECTORS      2
+#define SHAPE         wide
+#define BYTES         64
+#define ROWS          12
+#define VECTORS       2
 #define LOW_f32_wide  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH_f32_wide 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define LOW_f64_wide  0, 8, 1, 9, 2, 10, 3, 11
@@ -33,12 +33,12 @@
 #define TEMPLATE      "cpu/gemm_body.h"
 #define TYPES         CN__FLOAT_TYPES
 #include "cpu/each_type.h"
-#undef TILE
+#undef SHAPE
 #undef BYTES
 #undef ROWS
 #undef VECTORS
 
-#define TILE          tall
+#define SHAPE         tall
 #define BYTES         16
 #define ROWS          8
 #define VECTORS       3

@@ -1,9 +1,11 @@
 /* How many digits kernels keep that sum many elements: what they give in f32 against the same in f64, from the same
-   numbers. Errors are relative to the largest element of a result. */
+   numbers, for every instruction set that the processor has. Errors are relative to the largest element of a result. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cairn/cairn.h"
+#include "cpu/processor.h"
 #include "support/check.h"
 
 enum { MOST = 5003 * 70 };
@@ -133,13 +135,21 @@ static void small_ones(void)
     }
 }
 
-int main(void)
+/* With the kernels of one instruction set. */
+static void test_isa(cn__isa isa)
 {
+    setenv("CAIRN_ISA", cn__isa_name(isa), 1);
     cn = cn_open(NULL);
-    if (!cn) return 1;
+    if (!check(cn && !cn_failed(cn), "%s: the context does not open", cn__isa_name(isa))) return;
+    printf("%s\n", cn__isa_name(isa));
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) try(&tests[i]);
     check_group("small numbers");
     small_ones();
     cn_close(cn);
+}
+
+int main(void)
+{
+    for (int isa = CN__BASELINE; isa <= (int)cn__isa_best(); isa++) test_isa((cn__isa)isa);
     return finish();
 }

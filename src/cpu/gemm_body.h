@@ -35,46 +35,13 @@ typedef struct NAME(job) {
 /* Which operands lie as the tile reads them; or B is packed on the way, for the tiles that follow. */
 typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed), NAME(packing) } NAME(form);
 
-/* The register tile. All but j is constant where this is inlined, so that acc lives in registers. */
-CN__INLINE void NAME(tile)(const NAME(job) * j, const int rows,
-                                                                    const NAME(form) form)
-{
-    const T *a = j->a, *b = j->b;
-    T *const c = j->c;
-    const int64_t k = j->k, c_row = j->c_row;
-    const int64_t a_row = form == NAME(both_packed) ? 1 : j->a_row, a_col = form == NAME(both_packed) ? ROWS : j->a_col;
-    const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
-    T *to = j->b_to;
-    NAME(vec) acc[NAME(most)], y[VECTORS];
-    /* Accumulators are counted in one loop and unrolled early: then acc becomes registers and leaves no trace on the stack. */
-    const int count = rows * VECTORS;
-    enum { STEPS = sizeof(T) == 4 ? 4 : 1 }; /* of k in one turn of the loop: so the code for f64 stays small */
-#pragma GCC unroll 24
-    for (int n = 0; n < count; n++) acc[n] = (NAME(vec)){ 0 };
-    for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);
-#pragma GCC unroll STEPS
-    for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
-        if (form >= NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
-#pragma GCC unroll 24
-        for (int v = 0; v < VECTORS; v++) {
-            y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
-            if (form == NAME(packing)) *(NAME(loose) *)(to + v * NAME(lanes)) = y[v];
-        }
-        if (form == NAME(packing)) to += NAME(width);
-#pragma GCC unroll 24
-        for (int n = 0; n < count; n++) {
-            const NAME(vec) x = a[n / VECTORS * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
-            acc[n] = NAME(FMA)(x, y[n % VECTORS], acc[n]);
-        }
-    }
-    if (j->add) {
-#pragma GCC unroll 24
-        for (int n = 0; n < count; n++)
-            acc[n] = *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) + acc[n];
-    }
-#pragma GCC unroll 24
-    for (int n = 0; n < count; n++) *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) = acc[n];
-}
+/* The register tile: for tiles of whole height, and for those of few rows, whose k is not unrolled: there are many. */
+#define TILE       tile
+#define TILE_STEPS 4
+#include "cpu/gemm_tile.h"
+#define TILE       short_tile
+#define TILE_STEPS 1
+#include "cpu/gemm_tile.h"
 
 static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j)
 {
@@ -97,19 +64,19 @@ static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
     case 1: NAME(tile)(j, 1, NAME(none_packed)); break;
     case 2: NAME(tile)(j, 2, NAME(none_packed)); break;
     case 3: NAME(tile)(j, 3, NAME(none_packed)); break;
-    case 4: NAME(tile)(j, 4, NAME(none_packed)); break;
-    case 5: NAME(tile)(j, 5, NAME(none_packed)); break;
+    case 4: NAME(short_tile)(j, 4, NAME(none_packed)); break;
+    case 5: NAME(short_tile)(j, 5, NAME(none_packed)); break;
 #if ROWS > 6
-    case 6: NAME(tile)(j, 6, NAME(none_packed)); break;
-    case 7: NAME(tile)(j, 7, NAME(none_packed)); break;
+    case 6: NAME(short_tile)(j, 6, NAME(none_packed)); break;
+    case 7: NAME(short_tile)(j, 7, NAME(none_packed)); break;
 #endif
 #if ROWS > 8
-    case 8: NAME(tile)(j, 8, NAME(none_packed)); break;
-    case 9: NAME(tile)(j, 9, NAME(none_packed)); break;
-    case 10: NAME(tile)(j, 10, NAME(none_packed)); break;
-    case 11: NAME(tile)(j, 11, NAME(none_packed)); break;
+    case 8: NAME(short_tile)(j, 8, NAME(none_packed)); break;
+    case 9: NAME(short_tile)(j, 9, NAME(none_packed)); break;
+    case 10: NAME(short_tile)(j, 10, NAME(none_packed)); break;
+    case 11: NAME(short_tile)(j, 11, NAME(none_packed)); break;
 #endif
-    default: NAME(tile)(j, ROWS, NAME(none_packed)); break;
+    default: NAME(short_tile)(j, ROWS, NAME(none_packed)); break;
     }
 }
 

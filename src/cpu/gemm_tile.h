@@ -1,0 +1,46 @@
+/* gemm_tile.h: the register tile of gemm_body.h, as a function NAME(TILE) that takes TILE_STEPS steps of k in one turn of
+ * its loop. */
+
+/* All but j is constant where this is inlined, so that acc lives in registers. */
+CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form) form)
+{
+    const T *a = j->a, *b = j->b;
+    T *const c = j->c;
+    const int64_t k = j->k, c_row = j->c_row;
+    const int64_t a_row = form == NAME(both_packed) ? 1 : j->a_row, a_col = form == NAME(both_packed) ? ROWS : j->a_col;
+    const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
+    T *to = j->b_to;
+    NAME(vec) acc[NAME(most)], y[VECTORS];
+    /* One loop counts the accumulators, so that it is unrolled early: then acc becomes registers, and the stack has no copy
+       of it. */
+    const int count = rows * VECTORS;
+    enum { STEPS = TILE_STEPS }; /* a pragma takes the name of a constant, but not of a macro */
+#pragma GCC unroll 24
+    for (int n = 0; n < count; n++) acc[n] = (NAME(vec)){ 0 };
+    for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);
+#pragma GCC unroll STEPS
+    for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
+        if (form >= NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
+#pragma GCC unroll 24
+        for (int v = 0; v < VECTORS; v++) {
+            y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
+            if (form == NAME(packing)) *(NAME(loose) *)(to + v * NAME(lanes)) = y[v];
+        }
+        if (form == NAME(packing)) to += NAME(width);
+#pragma GCC unroll 24
+        for (int n = 0; n < count; n++) {
+            const NAME(vec) x = a[n / VECTORS * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
+            acc[n] = NAME(FMA)(x, y[n % VECTORS], acc[n]);
+        }
+    }
+    if (j->add) {
+#pragma GCC unroll 24
+        for (int n = 0; n < count; n++)
+            acc[n] = *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) + acc[n];
+    }
+#pragma GCC unroll 24
+    for (int n = 0; n < count; n++) *(NAME(loose) *)(c + n / VECTORS * c_row + n % VECTORS * NAME(lanes)) = acc[n];
+}
+
+#undef TILE
+#undef TILE_STEPS
