@@ -70,13 +70,13 @@ void cn__gpu_pause(int *round)
     nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
-static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView words, void *user1,
+static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView message, void *user1,
                        void *user2)
 {
     (void)user2;
     cn__gpu_request *r = user1;
     r->adapter = status == WGPURequestAdapterStatus_Success ? adapter : NULL;
-    cn__dialect_words(r->words, sizeof r->words, words);
+    cn__dialect_text(r->message, sizeof r->message, message);
     r->pending = false;
 }
 
@@ -85,7 +85,7 @@ void cn__gpu_request_adapter(cn__gpu_system *s, const cn__gpu_way *way, cn__gpu_
     *r = (cn__gpu_request){ 0 };
     if (way->number >= 0) {
         r->adapter = cn__dialect_adapter(&s->w, s->instance, (size_t)way->number);
-        if (!r->adapter) snprintf(r->words, sizeof r->words, "it is no longer there");
+        if (!r->adapter) snprintf(r->message, sizeof r->message, "it is no longer there");
         return;
     }
     WGPURequestAdapterOptions options = { .featureLevel = WGPUFeatureLevel_Core,
@@ -163,9 +163,9 @@ bool cn__gpu_read_card(cn__gpu_system *s, WGPUAdapter adapter, cn_gpu_info *info
         .group_bytes = l.maxComputeWorkgroupStorageSize,
         .groups = l.maxComputeWorkgroupsPerDimension,
     };
-    cn__dialect_words(info->name, sizeof info->name, a.device);
-    cn__dialect_words(info->vendor, sizeof info->vendor, a.vendor);
-    cn__dialect_words(info->driver, sizeof info->driver, a.description);
+    cn__dialect_text(info->name, sizeof info->name, a.device);
+    cn__dialect_text(info->vendor, sizeof info->vendor, a.vendor);
+    cn__dialect_text(info->driver, sizeof info->driver, a.description);
     s->w.AdapterInfoFreeMembers(a);
     return true;
 }
@@ -177,15 +177,15 @@ bool cn__gpu_same_card(const cn_gpu_info *a, const cn_gpu_info *b)
 }
 
 /* Drivers that compute wrong numbers without a word. */
-static bool is_fit(const cn_gpu_info *info, char *words, size_t size)
+static bool is_fit(const cn_gpu_info *info, char *message, size_t size)
 {
     const char *mesa = strstr(info->driver, "Mesa ");
     if (strcmp(info->backend, "null") == 0) {
-        snprintf(words, size, "the only adapter is one that computes nothing: there is no driver");
+        snprintf(message, size, "the only adapter is one that computes nothing: there is no driver");
         return false;
     }
     if (strncmp(info->name, "llvmpipe", 8) == 0 && mesa && atoi(mesa + 5) < 25) {
-        snprintf(words, size,
+        snprintf(message, size,
                  "%s of %s is too old: loops may end after 65,535 rounds. Mesa 25 will do; scripts/gpu.sh fetches it",
                  info->name, mesa);
         return false;
@@ -224,11 +224,11 @@ static bool is_listed(const cn__gpu_system *s, const cn__gpu_card *card)
     return false;
 }
 
-static void take_answer(cn__gpu_system *s, int i)
+static void add_answer(cn__gpu_system *s, int i)
 {
     cn__gpu_request *r = &s->requests[i];
     if (!r->adapter) {
-        if (!s->why_not[0] && r->words[0]) snprintf(s->why_not, sizeof s->why_not, "no adapter: %s", r->words);
+        if (!s->why_not[0] && r->message[0]) snprintf(s->why_not, sizeof s->why_not, "no adapter: %s", r->message);
         return;
     }
     cn__gpu_card card = { .way = s->ways[i] };
@@ -251,7 +251,7 @@ bool cn__gpu_search(cn__gpu_system *s, bool wait)
         cn__gpu_pause(&round);
     }
     if (s->listed) return true;
-    for (int i = 0; i < s->n_ways; i++) take_answer(s, i);
+    for (int i = 0; i < s->n_ways; i++) add_answer(s, i);
     s->listed = true;
     if (s->n_cards) s->why_not[0] = 0;
     else if (!s->why_not[0])

@@ -17,7 +17,7 @@ static bool whole_to_word(cn_ctx *ctx, int64_t x, uint32_t *to)
     return true;
 }
 
-bool cn__gpu_as_here(cn_dtype t) { return t == CN_F32 || t == CN_I32 || t == CN_F16 || t == CN_BF16; }
+bool cn__gpu_same_as_cpu(cn_dtype t) { return t == CN_F32 || t == CN_I32 || t == CN_F16 || t == CN_BF16; }
 
 bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, int64_t n)
 {
@@ -37,7 +37,7 @@ bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, i
 
 void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
 {
-    if (cn__gpu_as_here(t)) memcpy(to, from, (size_t)n * cn_dtype_size(t));
+    if (cn__gpu_same_as_cpu(t)) memcpy(to, from, (size_t)n * cn_dtype_size(t));
     else cn__convert(t, to, cn_dtype_is_float(t) ? CN_F32 : CN_I32, from, n);
 }
 
@@ -61,25 +61,25 @@ static piece piece_at(const cn__gpu_device *d, const cn__gpu_block *b, size_t at
 static bool read_slab(cn__gpu_device *d, int slab, size_t begin, void *to, size_t bytes)
 {
     while (!cn__gpu_download(d->gpu, d->heap.slabs[slab].buffer, begin, to, bytes)) {
-        if (!d->redo.running && !cn__gpu_is_lost(d->gpu)) cn__gpu_redo_mend(d);
+        if (!d->recovery.running && !cn__gpu_is_lost(d->gpu)) cn__gpu_recovery_repair(d);
         if (!cn__gpu_recover(d)) return false;
     }
-    d->redo.tries = 0;
+    d->recovery.tries = 0;
     return true;
 }
 
 /* A device that is had back has been sent it, too. */
 static bool write_slab(cn__gpu_device *d, int slab, size_t begin, const void *from, size_t bytes)
 {
-    size_t mark = d->redo.log.n;
+    size_t mark = d->recovery.log.n;
     cn__gpu_log_upload(d, slab, begin, from, bytes);
     if (cn__gpu_upload(d->gpu, d->heap.slabs[slab].buffer, begin, from, bytes)) {
-        cn__gpu_redo_uploaded(d);
+        cn__gpu_recovery_uploaded(d);
         return true;
     }
     if (cn__gpu_is_lost(d->gpu)) return cn__gpu_recover(d);
-    cn__gpu_redo_cut(d, mark);
-    if (!d->redo.running) cn__gpu_redo_mend(d);
+    cn__gpu_recovery_cut(d, mark);
+    if (!d->recovery.running) cn__gpu_recovery_repair(d);
     return false;
 }
 
@@ -130,7 +130,7 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
     const int64_t began = w ? cn__nanoseconds() : 0;
     const size_t size = cn__device_element(d, t);
     bool ok = true;
-    if (cn__gpu_as_here(t)) {
+    if (cn__gpu_same_as_cpu(t)) {
         ok = cn__gpu_write_block(gpu_of(d), to, (size_t)at * size, from, (size_t)n * size);
     } else {
         uint32_t *words = cn__alloc(d->ctx, PIECE * sizeof *words);
@@ -147,7 +147,7 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
 }
 
 /* What kernels found wrong since the last look; the first word is 0 if nothing. */
-bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4])
+bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4])
 {
     if (!status[0]) return true;
     const uint32_t none[4] = { 0 };
@@ -161,7 +161,7 @@ static bool look_at_status(cn__gpu_device *d)
 {
     uint32_t status[4];
     if (!d->checkers.n) return true;
-    return read_slab(d, 0, 0, status, sizeof status) && cn__gpu_judge_status(d, status);
+    return read_slab(d, 0, 0, status, sizeof status) && cn__gpu_check_status(d, status);
 }
 
 static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t, void *to, int64_t n)
@@ -170,7 +170,7 @@ static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t
     const int64_t began = w ? cn__nanoseconds() : 0;
     const size_t size = cn__device_element(d, t);
     bool ok = true;
-    if (cn__gpu_as_here(t)) {
+    if (cn__gpu_same_as_cpu(t)) {
         ok = cn__gpu_read_block(gpu_of(d), from, (size_t)at * size, to, (size_t)n * size);
     } else {
         uint32_t *words = cn__alloc(d->ctx, (size_t)n * sizeof *words + 1);
@@ -224,7 +224,7 @@ static void gpu_close(cn__device *device)
     cn__gpu_device *d = gpu_of(device);
     cn_ctx *ctx = device->ctx;
     if (d->gpu) {
-        cn__gpu_redo_close(d);
+        cn__gpu_recovery_close(d);
         cn__gpu_programs_close(d);
         cn__gpu_heap_close(&d->heap);
         cn__gpu_close(d->gpu);
@@ -268,7 +268,7 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     const char *kind = getenv("CAIRN_GPU_KIND"); /* kernels look at it: what a real card would run, tested without one */
     if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
     if (d->gpu && cn__shader_parts_of(ctx, cn__wgsl_library, &d->library) && cn__gpu_heap_open(&d->heap, d->gpu) &&
-        cn__gpu_redo_open(d)) {
+        cn__gpu_recovery_open(d)) {
         d->cpu = cpu;
         cn__gpu_variants_open(d);
         cn__log(ctx, "gpu: %s (%s, %s, %s)", d->gpu->info.name, d->gpu->info.kind, d->gpu->info.backend,

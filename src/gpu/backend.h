@@ -7,7 +7,7 @@
    launch.c    what operators' functions say (cairn/kernel.h) as commands
    plan.c      a plan's steps as commands, prepared once, encoded from a flat list
    fallback.c  steps for which there is no kernel, run by the CPU
-   redo.c      what a lost device is had back from
+   recovery.c      what a lost device is had back from
    late.c      reads that are taken some steps later
    variants.c  which form of a kernel an adapter can be trusted with
    backend.c   the table */
@@ -95,9 +95,9 @@ typedef struct cn__gpu_port {
 } cn__gpu_port;
 
 /* Which slabs an operand lies in. */
-typedef struct cn__gpu_seat {
+typedef struct cn__gpu_location {
     unsigned char slab, n;
-} cn__gpu_seat;
+} cn__gpu_location;
 
 typedef struct cn__gpu_command {
     char name[56];
@@ -117,7 +117,7 @@ typedef struct cn__gpu_command {
     /* for the memory it has at present */
     bool bound_once;
     uint32_t slabs; /* bit s: uses slab s */
-    struct cn__gpu_seat *seats; /* each operand's, and the scratch memory's */
+    struct cn__gpu_location *locations; /* each operand's, and the scratch memory's */
     cn__gpu_program *program;
     WGPUBindGroup bound;
     uint32_t versions[CN__GPU_SLABS];
@@ -196,50 +196,50 @@ bool cn__gpu_fallback_prepare(cn__gpu_plan *p, int step);
 void cn__gpu_fallback_free(cn__gpu_plan *p, int step);
 cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int step, cn__run *run);
 
-/* ---- redo.c */
+/* ---- recovery.c */
 
 typedef struct cn__gpu_shape { /* of the heap, at one time */
     uint32_t birth[CN__GPU_SLABS];
     size_t bytes[CN__GPU_SLABS];
 } cn__gpu_shape;
 
-typedef struct cn__gpu_redo {
-    int every;     /* runs from copy to copy; 0: a loss is final */
-    bool whole;    /* the copy and the log are complete */
+typedef struct cn__gpu_recovery {
+    int interval;     /* runs from copy to copy; 0: a loss is final */
+    bool complete;    /* the copy and the log are complete */
     bool given_up; /* the device is not going to be had back */
     cn__vec log;   /* of uint32_t: records */
     cn__vec ranges; /* of cn__gpu_range, that lie in the copy one after the other */
     void *copy;
     size_t copy_bytes;
     cn__gpu_shape start, end; /* of the log */
-    cn__gpu_read *read; /* the next copy, on its way, or NULL */
-    cn__vec coming;     /* its ranges */
-    size_t mark;        /* where it was taken, in the log */
-    cn__gpu_shape middle;
-    uint32_t middle_late; /* the last of the reads before it */
+    cn__gpu_read *next_copy; /* the next copy, on its way, or NULL */
+    cn__vec next_ranges;     /* its ranges */
+    size_t next_mark;        /* where it was taken, in the log */
+    cn__gpu_shape next_start;
+    uint32_t next_late; /* the last of the reads before it */
     cn__gpu_buffer *params;
     int runs, tries;        /* since the last copy; devices opened since something was done */
     bool running, launched; /* a run is under way; it has launches in the log */
     size_t run_mark;
     int64_t dropped;        /* of the device, when last looked at */
-} cn__gpu_redo;
+} cn__gpu_recovery;
 
 void cn__gpu_log_late(struct cn__gpu_device *d, uint32_t id);
-bool cn__gpu_redo_open(struct cn__gpu_device *d);
-void cn__gpu_redo_close(struct cn__gpu_device *d);
+bool cn__gpu_recovery_open(struct cn__gpu_device *d);
+void cn__gpu_recovery_close(struct cn__gpu_device *d);
 /* To be told before it is done. */
 void cn__gpu_log_upload(struct cn__gpu_device *d, int slab, size_t offset, const void *from, size_t bytes);
 void cn__gpu_log_words(struct cn__gpu_device *d, const uint32_t *words, size_t n);
 void cn__gpu_log_launch(struct cn__gpu_device *d, const cn__gpu_command *c);
-void cn__gpu_redo_cut(struct cn__gpu_device *d, size_t n); /* an upload failed: the log ends where it did before it */
-void cn__gpu_redo_uploaded(struct cn__gpu_device *d);
+void cn__gpu_recovery_cut(struct cn__gpu_device *d, size_t n); /* an upload failed: the log ends where it did before it */
+void cn__gpu_recovery_uploaded(struct cn__gpu_device *d);
 /* A run: begin, log and launch, submit; done, or failed. The last gives memory back as it was before the run; true: the
    device had been lost and is there again, the run may be repeated. */
-bool cn__gpu_redo_begin(struct cn__gpu_device *d);
-bool cn__gpu_redo_submit(struct cn__gpu_device *d);
-void cn__gpu_redo_done(struct cn__gpu_device *d);
-bool cn__gpu_redo_failed(struct cn__gpu_device *d);
-void cn__gpu_redo_mend(struct cn__gpu_device *d); /* commands may have been dropped: what they did is done again */
+bool cn__gpu_recovery_begin(struct cn__gpu_device *d);
+bool cn__gpu_recovery_submit(struct cn__gpu_device *d);
+void cn__gpu_recovery_done(struct cn__gpu_device *d);
+bool cn__gpu_recovery_failed(struct cn__gpu_device *d);
+void cn__gpu_recovery_repair(struct cn__gpu_device *d); /* commands may have been dropped: what they did is done again */
 bool cn__gpu_recover(struct cn__gpu_device *d);   /* after a failure: true if the device was lost and is there again */
 
 /* ---- late.c */
@@ -251,7 +251,7 @@ bool cn__gpu_late_end(struct cn__gpu_device *d, cn__gpu_late *l, void *to); /* f
 void cn__gpu_late_keep(struct cn__gpu_device *d, uint32_t last); /* waits for those up to a number */
 void cn__gpu_late_forget(struct cn__gpu_device *d); /* their reads went with the device */
 /* The read of that number is made again, if anybody still wants it, of slabs as they were. */
-bool cn__gpu_late_again(struct cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user);
+bool cn__gpu_late_repeat(struct cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user);
 
 /* ---- backend.c */
 
@@ -264,7 +264,7 @@ typedef struct cn__gpu_device {
     cn__shader_parts library;
     cn__shader_forms forms;
     cn__vec checkers; /* of char[56]: names of steps that look at indices, by serial - 1 */
-    cn__gpu_redo redo;
+    cn__gpu_recovery recovery;
     cn__gpu_late *late;
     uint32_t late_ids;
     cn_gpu_counters count;
@@ -275,12 +275,12 @@ typedef struct cn__gpu_device {
 bool cn__gpu_read_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, void *to, size_t bytes);
 bool cn__gpu_write_block(cn__gpu_device *d, const cn__gpu_block *b, size_t at, const void *from, size_t bytes);
 /* n elements as the GPU has them: halves two in a word, everything else a word each. */
-bool cn__gpu_as_here(cn_dtype t); /* just as the CPU has them */
+bool cn__gpu_same_as_cpu(cn_dtype t); /* just as the CPU has them */
 bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, int64_t n);
 void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n);
 static inline bool cn__gpu_is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
 static inline uint32_t cn__gpu_per_word(cn_dtype t) { return cn__gpu_is_half(t) ? 2 : 1; }
-bool cn__gpu_judge_status(cn__gpu_device *d, const uint32_t status[4]);
+bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4]);
 cn__gpu *cn__gpu_of(cn_ctx *ctx);   /* NULL: it computes on the CPU */
 void cn__gpu_break(cn_ctx *ctx);    /* as if its device were lost */
 cn__shader_forms *cn__gpu_forms(cn_ctx *ctx); /* NULL: it computes on the CPU */

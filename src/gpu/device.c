@@ -6,48 +6,48 @@
 
 /* ---- What the driver reports */
 
-static void keep_fault(cn__gpu_fault *f, cn_code code, const char *words)
+static void record_fault(cn__gpu_fault *f, cn_code code, const char *message)
 {
     pthread_mutex_lock(&f->lock);
     if (!f->set) {
         f->code = code;
-        snprintf(f->words, sizeof f->words, "%s", words);
+        snprintf(f->message, sizeof f->message, "%s", message);
         f->set = true;
     }
     pthread_mutex_unlock(&f->lock);
 }
 
-static void keep_loss(cn__gpu_fault *f, const char *words)
+static void record_loss(cn__gpu_fault *f, const char *message)
 {
     pthread_mutex_lock(&f->lock);
     if (!f->lost) {
-        snprintf(f->lost_words, sizeof f->lost_words, "%.*s", (int)sizeof f->lost_words - 1, words);
+        snprintf(f->loss, sizeof f->loss, "%.*s", (int)sizeof f->loss - 1, message);
         f->lost = true;
     }
     pthread_mutex_unlock(&f->lock);
 }
 
-static void on_error(const WGPUDevice *device, WGPUErrorType type, WGPUStringView words, void *user1, void *user2)
+static void on_error(const WGPUDevice *device, WGPUErrorType type, WGPUStringView message, void *user1, void *user2)
 {
     (void)device;
     cn__gpu_fault *f = user1;
     if ((uintptr_t)user2 != f->device) return;
-    char text[sizeof f->words];
-    cn__dialect_words(text, sizeof text, words);
+    char text[sizeof f->message];
+    cn__dialect_text(text, sizeof text, message);
     cn_code code = cn__dialect_code(type, text);
-    if (code == CN_DEVICE_LOST) keep_loss(f, text);
-    else keep_fault(f, code, text);
+    if (code == CN_DEVICE_LOST) record_loss(f, text);
+    else record_fault(f, code, text);
 }
 
-static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUStringView words, void *user1,
+static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUStringView message, void *user1,
                     void *user2)
 {
     (void)device, (void)reason;
     cn__gpu_fault *f = user1;
     if ((uintptr_t)user2 != f->device) return;
-    char text[sizeof f->lost_words];
-    cn__dialect_words(text, sizeof text, words);
-    keep_loss(f, text);
+    char text[sizeof f->loss];
+    cn__dialect_text(text, sizeof text, message);
+    record_loss(f, text);
 }
 
 bool cn__gpu_is_lost(const cn__gpu *g) { return g->fault.lost; }
@@ -61,7 +61,7 @@ bool cn__gpu_is_alive(cn__gpu *g)
     return !g->fault.lost;
 }
 
-bool cn__gpu_forgive(cn__gpu *g)
+bool cn__gpu_clear_fault(cn__gpu *g)
 {
     pthread_mutex_lock(&g->fault.lock);
     bool was = g->fault.set;
@@ -75,8 +75,8 @@ bool cn__gpu_ok(cn__gpu *g, const char *who)
     if (!g->fault.set && !g->fault.lost) return true;
     pthread_mutex_lock(&g->fault.lock);
     if (g->fault.lost)
-        cn__fail(g->ctx, CN_DEVICE_LOST, "%s: the GPU \"%s\" was lost: %s", who, g->info.name, g->fault.lost_words);
-    else cn__fail(g->ctx, g->fault.code, "%s: %s", who, g->fault.words);
+        cn__fail(g->ctx, CN_DEVICE_LOST, "%s: the GPU \"%s\" was lost: %s", who, g->info.name, g->fault.loss);
+    else cn__fail(g->ctx, g->fault.code, "%s: %s", who, g->fault.message);
     g->fault.set = false;
     pthread_mutex_unlock(&g->fault.lock);
     return false;
@@ -119,12 +119,12 @@ cn__gpu *cn__gpu_open_begin(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
     return g;
 }
 
-static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView words, void *user1, void *user2)
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView message, void *user1, void *user2)
 {
     (void)user2;
     cn__gpu *g = user1;
     g->device = status == WGPURequestDeviceStatus_Success ? device : NULL;
-    if (!g->device) cn__dialect_words(g->words, sizeof g->words, words);
+    if (!g->device) cn__dialect_text(g->message, sizeof g->message, message);
     g->opening = false;
 }
 
@@ -158,9 +158,9 @@ static void request_device(cn__gpu *g, WGPUAdapter adapter)
     g->w->AdapterRequestDevice(adapter, &d, info);
 }
 
-static void give_up(cn__gpu *g, const char *words)
+static void fail_opening(cn__gpu *g, const char *message)
 {
-    snprintf(g->words, sizeof g->words, "%s", words);
+    snprintf(g->message, sizeof g->message, "%s", message);
     g->opening = false;
 }
 
@@ -173,9 +173,9 @@ bool cn__gpu_open_done(cn__gpu *g)
     g->asked = true;
     cn_gpu_info found;
     WGPUAdapter adapter = g->request.adapter;
-    if (!adapter) give_up(g, g->request.words);
+    if (!adapter) fail_opening(g, g->request.message);
     else if (!cn__gpu_read_card(g->system, adapter, &found) || !cn__gpu_same_card(&found, &g->info))
-        give_up(g, "another card stands in its place now");
+        fail_opening(g, "another card stands in its place now");
     else request_device(g, adapter);
     return !g->opening;
 }
@@ -186,7 +186,7 @@ bool cn__gpu_open_end(cn__gpu *g)
     if (g->queue) return true;
     if (g->request.adapter) g->w->AdapterRelease(g->request.adapter);
     g->request.adapter = NULL;
-    if (!g->device) return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" cannot be opened: %s", g->info.name, g->words);
+    if (!g->device) return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" cannot be opened: %s", g->info.name, g->message);
     g->queue = g->w->DeviceGetQueue(g->device);
     cn__dialect_limits(&g->limits);
     if (!g->queue || g->w->DeviceGetLimits(g->device, &g->limits) != WGPUStatus_Success)
@@ -281,13 +281,13 @@ void cn__gpu_lose(cn__gpu *g)
 {
     if (g->fault.lost || !g->device) return;
     cn__gpu_drop(g);
-    keep_loss(&g->fault, "it was destroyed"); /* not every implementation says so at once */
+    record_loss(&g->fault, "it was destroyed"); /* not every implementation says so at once */
     g->w->DeviceDestroy(g->device);
     cn__gpu_process(g);
 }
 
 /* Everything of the device goes; the callbacks that are still to come, too. */
-static void let_go(cn__gpu *g)
+static void release_parts(cn__gpu *g)
 {
     cn__gpu_drop(g);
     if (g->fault.lost && g->device) g->w->DeviceDestroy(g->device); /* what is under way ends */
@@ -308,16 +308,16 @@ static void release_device(cn__gpu *g)
 
 bool cn__gpu_reopen(cn__gpu *g)
 {
-    let_go(g);
+    release_parts(g);
     cn__gpu_memory_forget(g);
     release_device(g);
     g->fault.device++;
     g->fault.set = g->fault.lost = false;
     g->generation++;
     begin_opening(g);
-    if (cn__gpu_open_end(g) && cn__gpu_memory_again(g)) return true;
+    if (cn__gpu_open_end(g) && cn__gpu_memory_restore(g)) return true;
     if (g->device) cn__gpu_lose(g);
-    keep_loss(&g->fault, "it cannot be opened again");
+    record_loss(&g->fault, "it cannot be opened again");
     return false;
 }
 
@@ -325,7 +325,7 @@ void cn__gpu_close(cn__gpu *g)
 {
     if (!g) return;
     for (int round = 0; !cn__gpu_open_done(g);) cn__gpu_pause(&round);
-    let_go(g);
+    release_parts(g);
     cn__gpu_memory_close(g);
     cn__gpu_lose(g);
     release_device(g);

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *words, size_t size)
+bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *message, size_t size)
 {
     if (w->InstanceRequestAdapter2) { /* both forms side by side: the old one has our name and other arguments */
-        snprintf(words, size,
+        snprintf(message, size,
                  "the WebGPU library is a Dawn of before spring 2025: take a newer one; scripts/gpu.sh fetches one");
         return false;
     }
@@ -106,11 +106,11 @@ WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t
     return number < n ? all[number] : NULL;
 }
 
-void cn__dialect_words(char *to, size_t size, WGPUStringView words)
+void cn__dialect_text(char *to, size_t size, WGPUStringView message)
 {
     static const char preface[] = "Validation Error\n\nCaused by:\n";
-    const char *from = words.data;
-    size_t n = !from ? 0 : words.length == WGPU_STRLEN ? strlen(from) : words.length;
+    const char *from = message.data;
+    size_t n = !from ? 0 : message.length == WGPU_STRLEN ? strlen(from) : message.length;
     if (n >= sizeof preface - 1 && memcmp(from, preface, sizeof preface - 1) == 0) {
         from += sizeof preface - 1;
         n -= sizeof preface - 1;
@@ -123,10 +123,10 @@ void cn__dialect_words(char *to, size_t size, WGPUStringView words)
 }
 
 /* wgpu-native reports lack of memory and a lost device as errors of validation. */
-cn_code cn__dialect_code(WGPUErrorType type, const char *words)
+cn_code cn__dialect_code(WGPUErrorType type, const char *message)
 {
-    if (type == WGPUErrorType_OutOfMemory || strstr(words, "Not enough memory") || strstr(words, "Out of memory"))
+    if (type == WGPUErrorType_OutOfMemory || strstr(message, "Not enough memory") || strstr(message, "Out of memory"))
         return CN_NO_MEMORY;
-    if (strstr(words, "device is lost") || strstr(words, "Device is lost")) return CN_DEVICE_LOST;
+    if (strstr(message, "device is lost") || strstr(message, "Device is lost")) return CN_DEVICE_LOST;
     return CN_BAD_ARGUMENT;
 }

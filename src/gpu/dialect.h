@@ -12,8 +12,8 @@ typedef enum cn__dialect {
     CN__WGPU_NATIVE,
 } cn__dialect;
 
-/* False: the library speaks an older language than ours, and words says so. Makes it silent. */
-bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *words, size_t size);
+/* False: the library speaks an older language than ours, and message says so. Makes it silent. */
+bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *message, size_t size);
 const char *cn__dialect_name(cn__dialect dialect);
 
 WGPUInstance cn__dialect_instance(const cn__wgpu *w, cn__dialect dialect);
@@ -42,8 +42,8 @@ size_t cn__dialect_count_adapters(const cn__wgpu *w, WGPUInstance instance);
 WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t number);
 
 /* A text of the library's, without the preface some put before their errors and the space after them. */
-void cn__dialect_words(char *to, size_t size, WGPUStringView words);
+void cn__dialect_text(char *to, size_t size, WGPUStringView message);
 /* What an error is about: CN_NO_MEMORY, CN_DEVICE_LOST or CN_BAD_ARGUMENT. */
-cn_code cn__dialect_code(WGPUErrorType type, const char *words);
+cn_code cn__dialect_code(WGPUErrorType type, const char *message);
 
 #endif

@@ -35,8 +35,8 @@ typedef struct cn__gpu_way {
 
 typedef struct cn__gpu_request {
     bool pending;
-    WGPUAdapter adapter; /* NULL: words says why */
-    char words[256];
+    WGPUAdapter adapter; /* NULL: message says why */
+    char message[256];
 } cn__gpu_request;
 
 typedef struct cn__gpu_card {
@@ -75,7 +75,7 @@ typedef struct cn__gpu_fault {
     atomic_bool set, lost;
     atomic_uintptr_t device; /* counts devices: what comes late, of one before, is not about this one */
     cn_code code;
-    char words[400], lost_words[200];
+    char message[400], loss[200];
 } cn__gpu_fault;
 
 typedef struct cn__gpu_desc {
@@ -135,7 +135,7 @@ typedef struct cn__gpu {
     WGPULimits limits;
     cn__gpu_request request; /* while it is being opened */
     bool opening, asked;
-    char words[256]; /* why it could not be opened */
+    char message[256]; /* why it could not be opened */
     WGPUDevice device;
     WGPUQueue queue;
     cn__gpu_fault fault;
@@ -169,7 +169,7 @@ void cn__gpu_drop(cn__gpu *g); /* what was recorded and not submitted, uploads t
 bool cn__gpu_is_lost(const cn__gpu *g); /* as far as anybody said */
 bool cn__gpu_is_alive(cn__gpu *g);      /* asks: before what must not be done on a device that is gone */
 bool cn__gpu_ok(cn__gpu *g, const char *who); /* nothing was reported; otherwise reports it to the context */
-bool cn__gpu_forgive(cn__gpu *g);             /* forgets what was reported; true: something was */
+bool cn__gpu_clear_fault(cn__gpu *g);             /* forgets what was reported; true: something was */
 WGPUCommandEncoder cn__gpu_encoder(cn__gpu *g, const char *who); /* for copies */
 WGPUComputePassEncoder cn__gpu_pass(cn__gpu *g, const char *who); /* for dispatches */
 bool cn__gpu_submit(cn__gpu *g);
@@ -183,7 +183,7 @@ void cn__gpu_buffer_free(cn__gpu *g, cn__gpu_buffer *b);
 void cn__gpu_trim(cn__gpu *g); /* gives the pool's memory back to the driver */
 void cn__gpu_memory_close(cn__gpu *g);
 void cn__gpu_memory_forget(cn__gpu *g); /* the device is gone: so is the memory of all buffers */
-bool cn__gpu_memory_again(cn__gpu *g);  /* for those in use */
+bool cn__gpu_memory_restore(cn__gpu *g);  /* for those in use */
 /* A buffer of the driver's, or NULL with an error; mapped for writing from the start if so asked. */
 WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bool mapped);
 void cn__gpu_destroy_buffer(cn__gpu *g, WGPUBuffer handle);

@@ -48,8 +48,8 @@ typedef struct emit {
     int given;         /* epilogue: the buffer that is the kernel's result, or -1 */
 } emit;
 
-static void say(const emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(const emit *e, const char *format, ...)
+static void print(const emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print(const emit *e, const char *format, ...)
 {
     char line[1600];
     va_list list;
@@ -58,7 +58,7 @@ static void say(const emit *e, const char *format, ...)
     va_end(list);
     if (!e->s) return;
     if (n < 0 || n >= (int)sizeof line) e->s->failed = true;
-    else cn__gpu_say(e->s, "%s", line);
+    else cn__gpu_print(e->s, "%s", line);
 }
 
 /* A parameter word; the text names it from the start of its group on. */
@@ -89,8 +89,8 @@ static int merge_axes(const cn_layout *l, int64_t *shape, int64_t *stride)
 static void emit_axis(const emit *e, int load, const char *index, int64_t stride)
 {
     if (stride == 0) return;
-    if (stride == 1) say(e, " o%d += %s;", load, index);
-    else say(e, " o%d += %s * P[%s%du];", load, index, jump(e), word(e, CN__GPU_FIXED, 0, 0, (uint32_t)stride));
+    if (stride == 1) print(e, " o%d += %s;", load, index);
+    else print(e, " o%d += %s * P[%s%du];", load, index, jump(e), word(e, CN__GPU_FIXED, 0, 0, (uint32_t)stride));
 }
 
 /* Where element i of the group lies in a load: "o3". */
@@ -100,23 +100,23 @@ static void emit_offset(const emit *e, int load)
     const cn_layout *l = &e->step->loads[load].layout;
     int n = merge_axes(l, shape, stride);
     if (n == 0) {
-        say(e, "    let o%d = 0u;\n", load);
+        print(e, "    let o%d = 0u;\n", load);
         return;
     }
     if (n == 1 && stride[0] == 1) {
-        say(e, "    let o%d = i;\n", load);
+        print(e, "    let o%d = i;\n", load);
         return;
     }
-    say(e, "    var o%d = 0u; { var t = i;", load);
+    print(e, "    var o%d = 0u; { var t = i;", load);
     for (int d = n - 1; d > 0; d--) {
         int size = word(e, CN__GPU_FIXED, 0, 0, (uint32_t)shape[d]);
         char index[48];
         snprintf(index, sizeof index, "(t %% P[%s%du])", jump(e), size);
         emit_axis(e, load, index, stride[d]);
-        say(e, " t /= P[%s%du];", jump(e), size);
+        print(e, " t /= P[%s%du];", jump(e), size);
     }
     emit_axis(e, load, "t", stride[0]);
-    say(e, " }\n");
+    print(e, " }\n");
 }
 
 static void emit_load(const emit *e, int load)
@@ -124,11 +124,11 @@ static void emit_load(const emit *e, int load)
     const cn__operand *o = &e->step->loads[load];
     const char *type = cn__gpu_type(o->dtype);
     if (e->given >= 0 && o->buffer == e->given) {
-        say(e, "    let v%d = value;\n", load);
+        print(e, "    let v%d = value;\n", load);
         return;
     }
     if (o->number >= 0) {
-        say(e, "    let v%d = bitcast<%s>(P[%s%du]);\n", load, type, jump(e),
+        print(e, "    let v%d = bitcast<%s>(P[%s%du]);\n", load, type, jump(e),
             word(e, CN__GPU_NUMBER, o->number, (int)o->dtype, 0));
         return;
     }
@@ -136,7 +136,7 @@ static void emit_load(const emit *e, int load)
     if (e->s) cn__gpu_add_port(e->p, e->c, port, e->first);
     else word(e, CN__GPU_BASE, cn__gpu_add_operand(e->p, e->c, o), 0, 0);
     emit_offset(e, load);
-    say(e, "    let v%d = in%d(o%d);\n", load, e->names + load, load);
+    print(e, "    let v%d = in%d(o%d);\n", load, e->names + load, load);
 }
 
 /* ---- what an expression uses ---- */
@@ -198,10 +198,10 @@ static void emit_numbers(const emit *e, const cn__instr *i, const char *expressi
             const number_name *name = &number_names[n];
             const cn__gpu_word_kind kind = name->type || real ? name->kind : CN__GPU_ARG_WHOLE;
             const uint32_t attr = kind == CN__GPU_FIXED ? (uint32_t)((const int64_t *)i->attrs)[k] : 0;
-            say(e, " let %s%d = bitcast<%s>(P[%s%du]);", name->prefix, k, name->type ? name->type : real ? "f32" : "i32",
+            print(e, " let %s%d = bitcast<%s>(P[%s%du]);", name->prefix, k, name->type ? name->type : real ? "f32" : "i32",
                 jump(e), word(e, kind, i->node, k, attr));
         }
-    if (u.bits) say(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
+    if (u.bits) print(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
 }
 
 /* As narrow types would have it, so that a chain in one kernel gives what its parts would have given. */
@@ -211,12 +211,12 @@ static void emit_result(const emit *e, int value, cn_dtype t, const char *expres
     if (t == CN_F16) use_library(e->c, library, "to_f16", 6);
     if (t == CN_BF16) use_library(e->c, library, "to_bf16", 7);
     switch (t) {
-    case CN_BOOL: say(e, " v%d = i32(i32(%s) != 0);", value, expression); return;
-    case CN_U8: say(e, " v%d = i32(%s) & 255;", value, expression); return;
-    case CN_I8: say(e, " v%d = (i32(%s) << 24u) >> 24u;", value, expression); return;
-    case CN_F16: say(e, " v%d = to_f16(f32(%s));", value, expression); return;
-    case CN_BF16: say(e, " v%d = to_bf16(f32(%s));", value, expression); return;
-    default: say(e, " v%d = %s(%s);", value, cn__gpu_type(t), expression); return;
+    case CN_BOOL: print(e, " v%d = i32(i32(%s) != 0);", value, expression); return;
+    case CN_U8: print(e, " v%d = i32(%s) & 255;", value, expression); return;
+    case CN_I8: print(e, " v%d = (i32(%s) << 24u) >> 24u;", value, expression); return;
+    case CN_F16: print(e, " v%d = to_f16(f32(%s));", value, expression); return;
+    case CN_BF16: print(e, " v%d = to_bf16(f32(%s));", value, expression); return;
+    default: print(e, " v%d = %s(%s);", value, cn__gpu_type(t), expression); return;
     }
 }
 
@@ -231,22 +231,22 @@ static void emit_instr(const emit *e, const cn__instr *i)
         if (e->s && (n < 0 || n >= (int)sizeof printed)) e->s->failed = true;
         expression = printed;
     }
-    for (int o = 0; o < i->n_out; o++) say(e, "    var v%d: %s;", i->out + o, cn__gpu_type(i->out_dtype[o]));
-    say(e, " {");
-    for (int k = 0; k < i->n_in; k++) say(e, " let %s = v%d;", names[k], i->in[k]);
+    for (int o = 0; o < i->n_out; o++) print(e, "    var v%d: %s;", i->out + o, cn__gpu_type(i->out_dtype[o]));
+    print(e, " {");
+    for (int k = 0; k < i->n_in; k++) print(e, " let %s = v%d;", names[k], i->in[k]);
     emit_numbers(e, i, expression);
     if (i->n_out == 1) {
         emit_result(e, i->out, i->out_dtype[0], expression);
     } else {
-        for (int o = 0; o < i->n_out; o++) say(e, " var r%d: %s;", o, cn__gpu_type(i->out_dtype[o]));
-        say(e, " %s", expression);
+        for (int o = 0; o < i->n_out; o++) print(e, " var r%d: %s;", o, cn__gpu_type(i->out_dtype[o]));
+        print(e, " %s", expression);
         for (int o = 0; o < i->n_out; o++) {
             char name[8];
             snprintf(name, sizeof name, "r%d", o);
             emit_result(e, i->out + o, i->out_dtype[o], name);
         }
     }
-    say(e, " }\n");
+    print(e, " }\n");
 }
 
 static void emit_values(const emit *e)
@@ -262,7 +262,7 @@ static void emit_stores(const emit *e)
         const cn__gpu_port port = { .operand = o, .result = true, .value = true, .number = e->names + s };
         if (e->s) cn__gpu_add_port(e->p, e->c, port, e->first);
         else word(e, CN__GPU_BASE, cn__gpu_add_operand(e->p, e->c, o), 0, 0);
-        say(e, "    out%d(i, v%d);\n", e->names + s, e->step->stores[s].value);
+        print(e, "    out%d(i, v%d);\n", e->names + s, e->step->stores[s].value);
     }
 }
 
@@ -314,10 +314,10 @@ static bool emit_one(cn__gpu_plan *p, const cn__step *step)
     cn__gpu_source s = { .memory = &p->plan->device->ctx->memory };
     emit e = { p, c, step, &s, 0, 0, -1 };
     int numel = word(&e, CN__GPU_FIXED, 0, 0, (uint32_t)cn__numel(&step->space));
-    say(&e, "fn element(i: u32) {\n");
+    print(&e, "fn element(i: u32) {\n");
     emit_values(&e);
     emit_stores(&e);
-    say(&e, "}\n");
+    print(&e, "}\n");
     c->numel = numel;
     if (!emit_kernel(&e, CN_GPU_HOLES(CN_GPU_TEXT("joined", "false"), CN_GPU_FLAG("pairs", in_pairs(step)),
                                       CN_GPU_NUMBER("numel", numel))))
@@ -348,10 +348,10 @@ static bool emit_joined(cn__gpu_plan *p, const cn__step *step, int n)
         e.s = i ? NULL : &s;
         e.first = (int)c->words.n;
         word(&e, CN__GPU_FIXED, 0, 0, (uint32_t)cn__numel(&step[i].space));
-        say(&e, "fn element(i: u32) {\n");
+        print(&e, "fn element(i: u32) {\n");
         emit_values(&e);
         emit_stores(&e);
-        say(&e, "}\n");
+        print(&e, "}\n");
         stride = (int)c->words.n - e.first;
     }
     e.s = &s;
@@ -388,11 +388,11 @@ const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn_
     emit e = { p, c, epilogue, &s, 0, NAMES, result };
     const cn__buffer *b = &p->plan->buffers[result];
     *stores = b->where != CN__AT_ARENA || b->last > (int)(epilogue - p->plan->steps);
-    say(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
-    if (*stores) say(&e, "    out0(i, value);\n");
+    print(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
+    if (*stores) print(&e, "    out0(i, value);\n");
     emit_values(&e);
     emit_stores(&e);
-    say(&e, "}\n");
+    print(&e, "}\n");
     return keep_text(p, &s);
 }
 
@@ -424,7 +424,7 @@ typedef struct reduction {
     bool rows, from_states, to_states;
 } reduction;
 
-static bool say_reduce(const emit *e, const reduction *d)
+static bool print_reduce(const emit *e, const reduction *d)
 {
     const cn_wgsl_reducer *r = d->r;
     const char *word = strstr(r->state, "i32") ? "i32" : strstr(r->state, "u32") ? "u32" : "f32";
@@ -483,7 +483,7 @@ static bool emit_second(cn__gpu_plan *p, const cn__step *step, const cn_wgsl_red
     cn__gpu_add_port(p, c, (cn__gpu_port){ .operand = &step->stores[0].to, .result = true, .value = true }, 0);
     const char *type = cn__gpu_type(step->stores[0].to.dtype);
     const reduction d = { r, type, type, lanes, w, .rows = true, .from_states = true };
-    return say_reduce(&e, &d) && finish_reduce(p, c, &s, lanes, results);
+    return print_reduce(&e, &d) && finish_reduce(p, c, &s, lanes, results);
 }
 
 static const char *reduced_type(const cn__step *step)
@@ -516,12 +516,12 @@ bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step)
         if (bytes > p->plan->scratch_bytes) p->plan->scratch_bytes = bytes;
     }
     const char *type = reduced_type(step);
-    say(&e, "fn value(i: u32) -> %s {\n", type);
+    print(&e, "fn value(i: u32) -> %s {\n", type);
     emit_values(&e);
-    say(&e, "    return v%d;\n}\n", step->reduced);
+    print(&e, "    return v%d;\n}\n", step->reduced);
     const cn__gpu_port to = { .operand = &step->stores[0].to, .result = true, .value = true };
     if (parts == 1) cn__gpu_add_port(p, c, to, 0);
     const reduction d = { r, type, cn__gpu_type(to.operand->dtype), lanes, w, .rows = sh.inner == 1, .to_states = parts > 1 };
-    if (!say_reduce(&e, &d) || !finish_reduce(p, c, &s, lanes, results * parts)) return false;
+    if (!print_reduce(&e, &d) || !finish_reduce(p, c, &s, lanes, results * parts)) return false;
     return parts == 1 || emit_second(p, step, r, sh, parts);
 }

@@ -23,7 +23,7 @@ static void remove_span(cn__gpu_slab *s, size_t i)
 }
 
 /* There is always room: between n blocks lie n + 1 spans at most, reserved when a block is taken. */
-static void give(cn__gpu_slab *s, size_t at, size_t bytes)
+static void insert_span(cn__gpu_slab *s, size_t at, size_t bytes)
 {
     span *f = s->free.v;
     size_t lo = 0, hi = s->free.n;
@@ -45,7 +45,7 @@ static void give(cn__gpu_slab *s, size_t at, size_t bytes)
     }
 }
 
-static bool take(cn__gpu_slab *s, size_t bytes, size_t *at)
+static bool allocate(cn__gpu_slab *s, size_t bytes, size_t *at)
 {
     span *f = s->free.v;
     size_t best = SIZE_MAX;
@@ -93,7 +93,7 @@ static bool new_buffer(cn__gpu_heap *h, cn__gpu_slab *s, size_t bytes)
     }
     s->buffer = b;
     s->version++;
-    give(s, s->bytes, bytes - s->bytes);
+    insert_span(s, s->bytes, bytes - s->bytes);
     s->bytes = bytes;
     return true;
 }
@@ -129,7 +129,7 @@ static bool add_slab(cn__gpu_heap *h, size_t bytes)
     return true;
 }
 
-static void give_up(cn__gpu_heap *h, cn__gpu_slab *s)
+static void free_slab(cn__gpu_heap *h, cn__gpu_slab *s)
 {
     cn__gpu_buffer_free(h->gpu, s->buffer);
     s->buffer = NULL;
@@ -139,11 +139,11 @@ static void give_up(cn__gpu_heap *h, cn__gpu_slab *s)
 
 static void free_wide(cn__gpu_heap *h, const cn__gpu_block *b)
 {
-    for (int i = 0; i < b->n_slabs; i++) give_up(h, &h->slabs[b->slab + i]);
+    for (int i = 0; i < b->n_slabs; i++) free_slab(h, &h->slabs[b->slab + i]);
     cn__gpu_trim(h->gpu); /* so large that the pool is no place for it */
 }
 
-static bool take_wide(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
+static bool allocate_wide(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
 {
     int n = (int)((bytes + h->slab_limit - 1) / h->slab_limit), first = n <= CN__GPU_SLABS ? find_places(h, n) : -1;
     if (first < 0 || !affordable(h, bytes)) return false;
@@ -165,10 +165,10 @@ static bool take_wide(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
     return true;
 }
 
-static bool take_anywhere(cn__gpu_heap *h, size_t bytes, int *slab, size_t *at)
+static bool allocate_anywhere(cn__gpu_heap *h, size_t bytes, int *slab, size_t *at)
 {
     for (*slab = 0; *slab < h->n; ++*slab)
-        if (!h->slabs[*slab].wide && take(&h->slabs[*slab], bytes, at)) return true;
+        if (!h->slabs[*slab].wide && allocate(&h->slabs[*slab], bytes, at)) return true;
     return false;
 }
 
@@ -189,13 +189,13 @@ bool cn__gpu_heap_open(cn__gpu_heap *h, cn__gpu *g)
     if (h->first_bytes > h->slab_limit) h->first_bytes = h->slab_limit;
     if (!add_slab(h, STEP)) return cn__no_memory(g->ctx, "gpu");
     size_t at;
-    return take(&h->slabs[0], CN__GPU_STATUS_WORDS * sizeof(uint32_t), &at);
+    return allocate(&h->slabs[0], CN__GPU_STATUS_WORDS * sizeof(uint32_t), &at);
 }
 
 void cn__gpu_heap_close(cn__gpu_heap *h)
 {
     for (int i = 0; i < h->n; i++) {
-        give_up(h, &h->slabs[i]);
+        free_slab(h, &h->slabs[i]);
         cn__vec_free(memory_of(h), &h->slabs[i].free, sizeof(span));
     }
     h->n = 0;
@@ -267,19 +267,19 @@ bool cn__gpu_heap_live(cn__gpu_heap *h, cn__vec *ranges)
 
 /* ---- blocks ---- */
 
-static bool take_block(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
+static bool allocate_block(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
 {
     int slab;
     size_t at;
-    bool ok = take_anywhere(h, bytes, &slab, &at);
+    bool ok = allocate_anywhere(h, bytes, &slab, &at);
     for (int i = 0; i < h->n && !ok; i++)
         ok = h->slabs[i].buffer && !h->slabs[i].wide && grow(h, &h->slabs[i], bytes) &&
-             take_anywhere(h, bytes, &slab, &at);
-    if (!ok) ok = add_slab(h, bytes) && take_anywhere(h, bytes, &slab, &at);
+             allocate_anywhere(h, bytes, &slab, &at);
+    if (!ok) ok = add_slab(h, bytes) && allocate_anywhere(h, bytes, &slab, &at);
     if (!ok) return false;
     cn__gpu_slab *s = &h->slabs[slab];
     if (!room_for_spans(h, s)) {
-        give(s, at, bytes); /* where it came from there is room */
+        insert_span(s, at, bytes); /* where it came from there is room */
         return false;
     }
     s->blocks++;
@@ -292,7 +292,7 @@ cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes)
     bytes = bytes ? (bytes + STEP - 1) / STEP * STEP : STEP;
     const bool clean = h->gpu->ctx->code == CN_OK;
     cn__gpu_block *b = cn__block_new(memory_of(h), sizeof *b);
-    bool ok = b && (bytes > h->slab_limit ? take_wide : take_block)(h, b, bytes);
+    bool ok = b && (bytes > h->slab_limit ? allocate_wide : allocate_block)(h, b, bytes);
     if (clean && h->gpu->ctx->code == CN_NO_MEMORY) cn_error_clear(h->gpu->ctx); /* the caller may have another way */
     if (ok) return b;
     cn__block_free(memory_of(h), b, sizeof *b);
@@ -306,7 +306,7 @@ void cn__gpu_block_free(cn__gpu_heap *h, cn__gpu_block *b)
         free_wide(h, b);
     } else {
         h->slabs[b->slab].blocks--;
-        give(&h->slabs[b->slab], (size_t)b->word * sizeof(uint32_t), b->bytes);
+        insert_span(&h->slabs[b->slab], (size_t)b->word * sizeof(uint32_t), b->bytes);
     }
     cn__block_free(memory_of(h), b, sizeof *b);
 }

@@ -1,4 +1,4 @@
-/* Reads that are asked for now and taken some steps later. They are in the log of redo.c, where it is gone through again they are
+/* Reads that are asked for now and taken some steps later. They are in the log of recovery.c, where it is gone through again they are
    made again, of what memory held then; those from before a copy are taken when the copy is. */
 #include "core/object.h"
 #include "gpu/backend.h"
@@ -89,15 +89,15 @@ static bool keep(cn__gpu_device *d, cn__gpu_late *l)
     return l->kept != NULL;
 }
 
-static bool take(cn__gpu_device *d, cn__gpu_late *l)
+static bool finish(cn__gpu_device *d, cn__gpu_late *l)
 {
     while (!keep(d, l)) {
         if (l->read) return false;
-        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_redo_mend(d); /* makes it again, as the next line does */
+        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_recovery_repair(d); /* makes it again, as the next line does */
         if (!l->read && !cn__gpu_recover(d))
             return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: read: the GPU \"%s\" was lost", d->gpu->info.name);
     }
-    d->redo.tries = 0;
+    d->recovery.tries = 0;
     return true;
 }
 
@@ -105,7 +105,7 @@ bool cn__gpu_late_end(cn__gpu_device *d, cn__gpu_late *l, void *to)
 {
     uint32_t status[4] = { 0 };
     if (to && !cn__gpu_late_done(l)) d->count.readbacks++;
-    bool ok = !to || take(d, l);
+    bool ok = !to || finish(d, l);
     if (to && ok) {
         char *from = l->kept;
         if (l->status) memcpy(status, from + l->bytes - STATUS, sizeof status);
@@ -113,10 +113,10 @@ bool cn__gpu_late_end(cn__gpu_device *d, cn__gpu_late *l, void *to)
         cn__gpu_from_words(l->dtype, l->kept, to, l->n);
     }
     late_free(d, l);
-    return ok && cn__gpu_judge_status(d, status);
+    return ok && cn__gpu_check_status(d, status);
 }
 
-/* ---- for redo.c ---- */
+/* ---- for recovery.c ---- */
 
 void cn__gpu_late_keep(cn__gpu_device *d, uint32_t last)
 {
@@ -129,7 +129,7 @@ void cn__gpu_late_forget(cn__gpu_device *d)
     for (cn__gpu_late *l = d->late; l; l = l->next) l->read = NULL;
 }
 
-bool cn__gpu_late_again(cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user)
+bool cn__gpu_late_repeat(cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user)
 {
     cn__gpu_late *l = d->late;
     while (l && l->id != id) l = l->next;

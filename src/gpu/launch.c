@@ -71,7 +71,7 @@ const char *cn_gpu_join(cn_gpu_call *c, const char *first, const char *second)
 {
     call *k = call_of(c);
     cn__gpu_source s = { .memory = memory_of(k) };
-    cn__gpu_say(&s, "%s%s", first ? first : "", second ? second : "");
+    cn__gpu_print(&s, "%s%s", first ? first : "", second ? second : "");
     return keep_text(k, &s, true);
 }
 
@@ -139,7 +139,7 @@ static bool add_put(call *k, cn__gpu_command *c, cn__gpu_source *s)
         k->took_epilogue = true;
         const char *put = cn__gpu_emit_epilogue(k->p, c, k->step, k->epilogue, &stores);
         if (!put) return false;
-        cn__gpu_say(s, "%s", put);
+        cn__gpu_print(s, "%s", put);
     } else {
         const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
         const char *type = cn__gpu_type(k->step->stores[0].to.dtype);

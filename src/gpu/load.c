@@ -43,12 +43,12 @@ static bool beside(char *path, size_t size, const char *name)
     return (size_t)snprintf(path, size, "%.*s%s", length, info.dli_fname, name) < size;
 }
 
-static void *find_library(char *words, size_t size)
+static void *find_library(char *message, size_t size)
 {
     const char *named = getenv("CAIRN_WEBGPU_LIB");
     if (named && named[0]) {
         void *library = open_library(named);
-        if (!library) snprintf(words, size, "CAIRN_WEBGPU_LIB cannot be opened: %s. " HOW_TO_GET_ONE, dlerror());
+        if (!library) snprintf(message, size, "CAIRN_WEBGPU_LIB cannot be opened: %s. " HOW_TO_GET_ONE, dlerror());
         return library;
     }
     for (int i = 0; i < KNOWN; i++) {
@@ -61,20 +61,20 @@ static void *find_library(char *words, size_t size)
         if (library) return library;
     }
     snprintf(
-        words, size,
+        message, size,
         "no WebGPU library: CAIRN_WEBGPU_LIB is not set, and neither beside the program nor among the system's libraries "
         "is one. " HOW_TO_GET_ONE);
     return NULL;
 }
 
-bool cn__wgpu_load(cn__wgpu *w, char *words, size_t size)
+bool cn__wgpu_load(cn__wgpu *w, char *message, size_t size)
 {
-    *w = (cn__wgpu){ .library = find_library(words, size) };
+    *w = (cn__wgpu){ .library = find_library(message, size) };
     if (!w->library) return false;
     for (int i = 0; i < FUNCTIONS; i++) {
         void *function = dlsym(w->library, functions[i].name);
         if (!function && functions[i].needed) {
-            snprintf(words, size,
+            snprintf(message, size,
                      "the WebGPU library has no function %s: it is too old, or something else. " HOW_TO_GET_ONE,
                      functions[i].name);
             cn__wgpu_unload(w);

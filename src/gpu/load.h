@@ -15,8 +15,8 @@ typedef struct cn__wgpu {
 } cn__wgpu;
 
 /* Looks at CAIRN_WEBGPU_LIB, then beside the program or libcairn, then among the system's libraries. False: there is none
-   that would do, and words says what is missing and how to get it. */
-bool cn__wgpu_load(cn__wgpu *w, char *words, size_t size);
+   that would do, and message says what is missing and how to get it. */
+bool cn__wgpu_load(cn__wgpu *w, char *message, size_t size);
 void cn__wgpu_unload(cn__wgpu *w);
 
 #endif

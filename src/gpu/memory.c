@@ -56,7 +56,7 @@ WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, 
     }
     WGPUBuffer handle = try_buffer(g, bytes, usage, mapped);
     if (!handle && g->stats.pooled && !g->fault.lost) { /* there may be room in the pool */
-        cn__gpu_forgive(g);
+        cn__gpu_clear_fault(g);
         cn__gpu_trim(g);
         handle = try_buffer(g, bytes, usage, mapped);
     }
@@ -213,7 +213,7 @@ void cn__gpu_memory_forget(cn__gpu *g)
     }
 }
 
-bool cn__gpu_memory_again(cn__gpu *g)
+bool cn__gpu_memory_restore(cn__gpu *g)
 {
     bool ok = true;
     for (cn__gpu_buffer *b = g->in_use; b && ok; b = b->next) {

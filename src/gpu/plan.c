@@ -132,8 +132,8 @@ static bool lay_out_words(cn__gpu_plan *p)
         if (c->checks && !name_checker(p, c)) return false;
         ((cn__gpu_word *)c->words.v)[0].value = (uint32_t)c->groups;
         ((cn__gpu_word *)c->words.v)[SERIAL_WORD].value = c->serial;
-        c->seats = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *c->seats * (c->operands.n + 1));
-        if (!c->seats) return false;
+        c->locations = cn__bump_new(memory_of(p), &p->plan->memory, sizeof *c->locations * (c->operands.n + 1));
+        if (!c->locations) return false;
         c->first = p->n_words;
         p->n_words += (c->words.n + ALIGN_WORDS - 1) / ALIGN_WORDS * ALIGN_WORDS;
     }
@@ -146,16 +146,16 @@ static void name_step(cn_ctx *ctx, const cn__step *s)
 {
     cn__no_memory(ctx, NULL); /* if nobody said anything: the host's */
     if (!s) return;
-    char words[240], shapes[200], one[96];
+    char message[240], shapes[200], one[96];
     int n = 0;
-    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, ctx->message);
+    snprintf(message, sizeof message, "%.*s", (int)sizeof message - 1, ctx->message);
     for (int i = 0; i < s->n_loads && n < 100; i++)
         if (s->loads[i].layout.ndim >= 0)
             n += snprintf(shapes + n, sizeof shapes - (size_t)n, "%s%s", n ? ", " : "",
                           cn__shape_text(&s->loads[i].layout, one, sizeof one));
     snprintf(shapes + n, sizeof shapes - (size_t)n, " to %s",
              s->n_stores ? cn__shape_text(&s->stores[0].to.layout, one, sizeof one) : "nothing");
-    snprintf(ctx->message, sizeof ctx->message, "%s: %s: %s", s->name, shapes, words);
+    snprintf(ctx->message, sizeof ctx->message, "%s: %s: %s", s->name, shapes, message);
 }
 
 static bool prepare(cn__device *device, cn__plan *plan, int *step)
@@ -265,9 +265,9 @@ static void set_word(cn__gpu_plan *p, size_t at, uint32_t value)
 }
 
 /* An operand within a wide block that lies in one of its slabs is like any other. */
-static cn__gpu_seat seat_in(const cn__gpu_plan *p, const cn__gpu_block *b, const cn__operand *o, uint32_t *begin)
+static cn__gpu_location locate(const cn__gpu_plan *p, const cn__gpu_block *b, const cn__operand *o, uint32_t *begin)
 {
-    cn__gpu_seat all = { (unsigned char)b->slab, (unsigned char)b->n_slabs };
+    cn__gpu_location all = { (unsigned char)b->slab, (unsigned char)b->n_slabs };
     const cn__buffer *buffer = &p->plan->buffers[o->buffer];
     size_t size = cn__device_element(p->plan->device, o->dtype), bytes = buffer->bytes;
     if (b->n_slabs == 1 || buffer->where != CN__AT_ARENA || o->view_node >= 0 || !bytes) return all;
@@ -275,7 +275,7 @@ static cn__gpu_seat seat_in(const cn__gpu_plan *p, const cn__gpu_block *b, const
     uint32_t first = *begin / in_slab, last = (uint32_t)((*begin + (bytes - 1) / size) / in_slab);
     if (first != last) return all;
     *begin -= first * in_slab;
-    return (cn__gpu_seat){ (unsigned char)((uint32_t)b->slab + first), 1 };
+    return (cn__gpu_location){ (unsigned char)((uint32_t)b->slab + first), 1 };
 }
 
 /* Looks up the memory of a command; true if it is in the slabs it was in before. */
@@ -285,19 +285,19 @@ static bool look_up(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run, uin
     c->slabs = c->updates || c->checks ? 1 : 0;
     for (size_t i = 0; i <= c->operands.n; i++) {
         const cn__gpu_block *b = run->arena;
-        cn__gpu_seat seat = { 0, 1 };
+        cn__gpu_location location = { 0, 1 };
         if (i < c->operands.n) {
             const cn__operand *o = ((const cn__operand **)c->operands.v)[i];
             b = cn__gpu_block_of(p->plan, run, o, &bases[i]);
-            seat = seat_in(p, b, o, &bases[i]);
+            location = locate(p, b, o, &bases[i]);
         } else if (c->scratch < 0) {
             break;
         } else {
-            seat = (cn__gpu_seat){ (unsigned char)b->slab, (unsigned char)b->n_slabs };
+            location = (cn__gpu_location){ (unsigned char)b->slab, (unsigned char)b->n_slabs };
         }
-        same = same && c->seats[i].slab == seat.slab && c->seats[i].n == seat.n;
-        c->seats[i] = seat;
-        for (int k = 0; k < seat.n; k++) c->slabs |= 1u << (seat.slab + k);
+        same = same && c->locations[i].slab == location.slab && c->locations[i].n == location.n;
+        c->locations[i] = location;
+        for (int k = 0; k < location.n; k++) c->slabs |= 1u << (location.slab + k);
     }
     c->bound_once = true;
     return same;
@@ -390,7 +390,7 @@ typedef struct stopwatch {
     int64_t began, ns;
 } stopwatch;
 
-static void tell_step(stopwatch *s)
+static void report_step(stopwatch *s)
 {
     if (s->step >= 0) s->observer->step(s->observer, s->plan, s->step, s->host + s->began, s->host + s->began + s->ns);
     s->step = -1;
@@ -400,7 +400,7 @@ static void add_launch(void *user, int step, int64_t began, int64_t ended)
 {
     stopwatch *s = user;
     if (s->step != step) {
-        tell_step(s);
+        report_step(s);
         s->step = step;
         s->began = began;
         s->ns = 0;
@@ -412,7 +412,7 @@ static bool look_at_times(stopwatch *s)
 {
     if (!s->gpu) return true;
     bool ok = cn__gpu_timer_look(s->gpu, add_launch, s);
-    tell_step(s);
+    report_step(s);
     s->host = cn__nanoseconds();
     return ok;
 }
@@ -477,12 +477,12 @@ static bool run_steps(cn__gpu_plan *p, cn__run *run, stopwatch *s, cn_code *foun
         }
         if (ok) end_step(s, step, i, began);
     }
-    return ok && look_at_times(s) && cn__gpu_redo_submit(p->device);
+    return ok && look_at_times(s) && cn__gpu_recovery_submit(p->device);
 }
 
 static bool run_once(cn__gpu_device *d, cn__plan *plan, cn__run *run, cn_code *found)
 {
-    if (!cn__gpu_redo_begin(d) || !make_ready(&d->device, plan, run)) return false;
+    if (!cn__gpu_recovery_begin(d) || !make_ready(&d->device, plan, run)) return false;
     stopwatch s = start_watch(d->gpu, plan, run->ctx->observer);
     bool ok = run_steps(plan->prepared, run, &s, found);
     cn__gpu_timer_end(d->gpu);
@@ -497,10 +497,10 @@ cn_code cn__gpu_run(cn__device *device, cn__plan *plan, cn__run *run)
     cn_code found = CN_OK; /* an index out of range, which the caller reports */
     do {
         if (run_once(d, plan, run, &found)) {
-            cn__gpu_redo_done(d);
+            cn__gpu_recovery_done(d);
             return CN_OK;
         }
-    } while (cn__gpu_redo_failed(d));
+    } while (cn__gpu_recovery_failed(d));
     if (found != CN_OK) return found;
     if (clean) name_step(ctx, &plan->steps[run->fault.step]);
     return ctx->code;

@@ -11,7 +11,7 @@
 #include "core/object.h"
 #include "gpu/shaders.h"
 
-void cn__gpu_say(cn__gpu_source *s, const char *format, ...)
+void cn__gpu_print(cn__gpu_source *s, const char *format, ...)
 {
     va_list list, again;
     va_start(list, format);
@@ -23,7 +23,7 @@ void cn__gpu_say(cn__gpu_source *s, const char *format, ...)
     va_end(again);
 }
 
-void cn__gpu_say_n(cn__gpu_source *s, const char *text, size_t n)
+void cn__gpu_append(cn__gpu_source *s, const char *text, size_t n)
 {
     if (!cn__vec_reserve(s->memory, &s->text, s->text.n + n + 1, 1)) {
         s->failed = true;
@@ -135,12 +135,12 @@ static bool fill_line(filling *f, span line)
         char number[24];
         span value;
         if (!find_value(f, (span){ hole + 2, (size_t)(close - hole - 2) }, number, &value)) return false;
-        cn__gpu_say_n(f->to, at, (size_t)(hole - at));
-        cn__gpu_say_n(f->to, value.at, value.n);
+        cn__gpu_append(f->to, at, (size_t)(hole - at));
+        cn__gpu_append(f->to, value.at, value.n);
         at = close + 2;
     }
-    cn__gpu_say_n(f->to, at, (size_t)(end - at));
-    cn__gpu_say_n(f->to, "\n", 1);
+    cn__gpu_append(f->to, at, (size_t)(end - at));
+    cn__gpu_append(f->to, "\n", 1);
     return true;
 }
 
@@ -376,11 +376,11 @@ int cn__shader_find(const cn__shader_parts *parts, const char *name, size_t n)
     return -1;
 }
 
-void cn__shader_say(cn__gpu_source *s, const cn__shader_part *p)
+void cn__shader_append(cn__gpu_source *s, const cn__shader_part *p)
 {
     for (const char *at = p->begin; at < p->end; at = after(line_at(at))) {
         span line = line_at(at);
-        if (!is_comment(line) && line.n) cn__gpu_say_n(s, line.at, (size_t)(after(line) - line.at));
+        if (!is_comment(line) && line.n) cn__gpu_append(s, line.at, (size_t)(after(line) - line.at));
     }
 }
 
@@ -396,7 +396,7 @@ bool cn__shader_part_text(const cn__shader_context *c, cn__gpu_source *s, const 
         cn__gpu_source filled = { .memory = s->memory };
         bool ok = fill(c->ctx, &filled, p.begin, p.end, holes);
         if (ok && filled.text.n)
-            cn__shader_say(s, &(cn__shader_part){ .begin = filled.text.v, .end = (char *)filled.text.v + filled.text.n });
+            cn__shader_append(s, &(cn__shader_part){ .begin = filled.text.v, .end = (char *)filled.text.v + filled.text.n });
         cn__vec_free(s->memory, &filled.text, 1);
         return ok && (!s->failed || cn__no_memory(c->ctx, "gpu"));
     }
@@ -425,7 +425,7 @@ static int numbered(span s, const char *prefix)
 }
 
 /* A name that this file does not define: true if it is one of those that cairn/kernel.h lists. */
-static bool take_name(cn__gpu_needs *needs, span s)
+static bool add_name(cn__gpu_needs *needs, span s)
 {
     int k;
     for (size_t i = 0; i < sizeof plain_names / sizeof *plain_names; i++)
@@ -475,7 +475,7 @@ static void want(closure *k, int file, int i)
     k->queue[k->n++] = &k->files[file]->v[i];
 }
 
-static bool take_use(closure *k, span name)
+static bool add_use(closure *k, span name)
 {
     for (int f = 0; f < 2 && k->files[f]; f++) {
         int i = cn__shader_find(k->files[f], name.at, name.n);
@@ -483,7 +483,7 @@ static bool take_use(closure *k, span name)
         want(k, f, i);
         return true;
     }
-    if (take_name(k->needs, name)) return true;
+    if (add_name(k->needs, name)) return true;
     int i = k->library ? cn__shader_find(k->library, name.at, name.n) : -1;
     if (i >= 0) k->needs->library[i / 64] |= 1ull << (i % 64);
     return i >= 0 || cn__fail(k->c->ctx, CN_BAD_ARGUMENT,
@@ -493,7 +493,7 @@ static bool take_use(closure *k, span name)
 }
 
 /* What the declarations of a part say; its holes are filled. */
-static bool take_uses(closure *k, const cn__shader_part *p)
+static bool add_uses(closure *k, const cn__shader_part *p)
 {
     for (const char *at = p->begin; at < p->end; at = after(line_at(at))) {
         span word, rest;
@@ -501,13 +501,13 @@ static bool take_uses(closure *k, const cn__shader_part *p)
         if (is(word, "workgroup")) k->needs->group_bytes += atoi(rest.at);
         else if (is(word, "uses"))
             for (span name = word_of(&rest); name.n; name = word_of(&rest))
-                if (!take_use(k, name)) return false;
+                if (!add_use(k, name)) return false;
     }
     return true;
 }
 
 /* Appends all parts that are wanted, and those that they use. */
-static bool say_closure(closure *k, cn__gpu_source *s)
+static bool append_closure(closure *k, cn__gpu_source *s)
 {
     cn__gpu_source filled = { .memory = s->memory };
     bool ok = true;
@@ -518,8 +518,8 @@ static bool say_closure(closure *k, cn__gpu_source *s)
         ok = fill(k->c->ctx, &filled, p->begin, p->end, k->holes);
         if (!ok || !filled.text.n) continue;
         const cn__shader_part full = { .begin = filled.text.v, .end = (char *)filled.text.v + filled.text.n };
-        ok = take_uses(k, &full);
-        cn__shader_say(s, &full);
+        ok = add_uses(k, &full);
+        cn__shader_append(s, &full);
     }
     cn__vec_free(s->memory, &filled.text, 1);
     return ok && (!s->failed || cn__no_memory(k->c->ctx, "gpu"));
@@ -547,7 +547,7 @@ bool cn__shader_kernel(const cn__shader_context *c, cn__gpu_source *s, const cn_
         return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: a shader has no kernel%s%s", l->kernel ? " " : "",
                         l->kernel ? l->kernel : "");
     want(&k, 0, root);
-    return say_closure(&k, s);
+    return append_closure(&k, s);
 }
 
 bool cn__shader_library(const cn__shader_context *c, cn__gpu_source *s, const uint64_t *wanted)
@@ -556,5 +556,5 @@ bool cn__shader_library(const cn__shader_context *c, cn__gpu_source *s, const ui
     closure k = { .c = c, .text = { cn__wgsl_library, NULL }, .files = { c->library, NULL }, .needs = &none };
     for (int i = 0; i < c->library->n; i++)
         if (wanted[i / 64] >> (i % 64) & 1) want(&k, 0, i);
-    return say_closure(&k, s);
+    return append_closure(&k, s);
 }

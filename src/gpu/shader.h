@@ -11,8 +11,8 @@ typedef struct cn__gpu_source {
     cn__vec text;
     bool failed;
 } cn__gpu_source;
-void cn__gpu_say(cn__gpu_source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void cn__gpu_say_n(cn__gpu_source *s, const char *text, size_t n);
+void cn__gpu_print(cn__gpu_source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cn__gpu_append(cn__gpu_source *s, const char *text, size_t n);
 
 /* What a program declares besides operands and parts of the file. */
 typedef enum cn__gpu_need {
@@ -56,7 +56,7 @@ typedef struct cn__shader_parts {
 bool cn__shader_parts_of(cn_ctx *ctx, const char *text, cn__shader_parts *parts);
 int cn__shader_find(const cn__shader_parts *parts, const char *name, size_t n); /* -1: there is none */
 /* Appends the lines of a part, without declarations. */
-void cn__shader_say(cn__gpu_source *s, const cn__shader_part *p);
+void cn__shader_append(cn__gpu_source *s, const cn__shader_part *p);
 
 /* Which kernels, parts and values of holes programs were made of, as hashes of lines like "ops/x.wgsl kernel NAME",
    "ops/x.wgsl part NAME" and "ops/x.wgsl hole NAME = VALUE". Recorded while `on`, for tests. */

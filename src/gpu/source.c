@@ -13,57 +13,57 @@ const char *cn__gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "f32" : "i3
 /* Where an operand begins, as an expression. */
 typedef struct base {
     char word[24];
-    cn__gpu_seat seat;
+    cn__gpu_location location;
     uint32_t in_slab; /* elements of each slab of a wide block but the last */
     bool halves;
 } base;
 
-static base base_at(const cn__gpu_device *d, cn__gpu_seat seat, bool halves, bool joined, int word)
+static base base_at(const cn__gpu_device *d, cn__gpu_location location, bool halves, bool joined, int word)
 {
-    base b = { .seat = seat, .in_slab = (uint32_t)(d->heap.slab_limit / (halves ? 2 : 4)), .halves = halves };
+    base b = { .location = location, .in_slab = (uint32_t)(d->heap.slab_limit / (halves ? 2 : 4)), .halves = halves };
     snprintf(b.word, sizeof b.word, joined ? "P[J + %du]" : "P[%du]", word);
     return b;
 }
 
 /* before word-of-element-i after, in whichever slab it lies; e is the element counted from the start of the slab */
-static void say_access(cn__gpu_source *s, const base *b, const char *before, const char *after)
+static void print_access(cn__gpu_source *s, const base *b, const char *before, const char *after)
 {
     const char *shift = b->halves ? " >> 1u" : "";
-    if (b->seat.n == 1) {
-        cn__gpu_say(s, " {\n    let e = %s + i;\n    %sh%d[e%s]%s;\n}\n", b->word, before, b->seat.slab, shift, after);
+    if (b->location.n == 1) {
+        cn__gpu_print(s, " {\n    let e = %s + i;\n    %sh%d[e%s]%s;\n}\n", b->word, before, b->location.slab, shift, after);
         return;
     }
-    cn__gpu_say(s, " {\n    let e = %s + i;\n    switch e / %uu {\n", b->word, b->in_slab);
-    for (int k = 0; k < b->seat.n; k++) {
-        if (k + 1 < b->seat.n) cn__gpu_say(s, "        case %du: {", k);
-        else cn__gpu_say(s, "        default: {");
-        cn__gpu_say(s, " %sh%d[(e - %uu)%s]%s; }\n", before, b->seat.slab + k, (unsigned)k * b->in_slab, shift, after);
+    cn__gpu_print(s, " {\n    let e = %s + i;\n    switch e / %uu {\n", b->word, b->in_slab);
+    for (int k = 0; k < b->location.n; k++) {
+        if (k + 1 < b->location.n) cn__gpu_print(s, "        case %du: {", k);
+        else cn__gpu_print(s, "        default: {");
+        cn__gpu_print(s, " %sh%d[(e - %uu)%s]%s; }\n", before, b->location.slab + k, (unsigned)k * b->in_slab, shift, after);
     }
-    cn__gpu_say(s, "    }\n}\n");
+    cn__gpu_print(s, "    }\n}\n");
 }
 
 /* What a port's memory is at present. */
-static cn__gpu_seat seat_of(const cn__gpu_command *c, const cn__operand *o)
+static cn__gpu_location location_of(const cn__gpu_command *c, const cn__operand *o)
 {
     for (size_t k = 0; k < c->operands.n; k++)
-        if (((const cn__operand **)c->operands.v)[k] == o) return c->seats[k];
-    return (cn__gpu_seat){ 0, 1 };
+        if (((const cn__operand **)c->operands.v)[k] == o) return c->locations[k];
+    return (cn__gpu_location){ 0, 1 };
 }
 
 static void declare_in(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
 {
     char before[40];
     if (p->raw) {
-        cn__gpu_say(s, "fn raw%d(i: u32) -> u32", p->number);
-        say_access(s, b, "return ", "");
+        cn__gpu_print(s, "fn raw%d(i: u32) -> u32", p->number);
+        print_access(s, b, "return ", "");
     }
     if (!p->value) return;
     cn_dtype t = p->operand->dtype;
     snprintf(before, sizeof before, "return bitcast<%s>(", cn__gpu_type(t));
-    cn__gpu_say(s, "fn in%d(i: u32) -> %s", p->number, cn__gpu_type(t));
-    if (t == CN_F16) say_access(s, b, "return unpack2x16float(", " >> (16u * (e & 1u))).x");
-    else if (t == CN_BF16) say_access(s, b, "return bitcast<f32>((", " >> (16u * (e & 1u))) << 16u)");
-    else say_access(s, b, before, ")");
+    cn__gpu_print(s, "fn in%d(i: u32) -> %s", p->number, cn__gpu_type(t));
+    if (t == CN_F16) print_access(s, b, "return unpack2x16float(", " >> (16u * (e & 1u))).x");
+    else if (t == CN_BF16) print_access(s, b, "return bitcast<f32>((", " >> (16u * (e & 1u))) << 16u)");
+    else print_access(s, b, before, ")");
 }
 
 /* What is stored of a value, as a word: what other types would have made of it. */
@@ -84,9 +84,9 @@ static void declare_half_out(cn__gpu_source *s, const cn__gpu_command *c, const 
 {
     char after[64];
     snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
-    cn__gpu_say(s, "fn put_pair%d(i: u32, even: f32, odd: f32)", p->number);
-    say_access(s, b, "", after);
-    cn__gpu_say(s,
+    cn__gpu_print(s, "fn put_pair%d(i: u32, even: f32, odd: f32)", p->number);
+    print_access(s, b, "", after);
+    cn__gpu_print(s,
                 "var<private> even%d: f32;\nfn out%d(i: u32, v: f32) {\n    if ((i & 1u) == 1u) { put_pair%d(i, even%d, v); }\n"
                 "    else if (i + 1u == P[%s%du]) { put_pair%d(i, v, 0.0); }\n    even%d = v;\n}\n",
                 p->number, p->number, p->number, p->number, c->joined ? "J + " : "", c->numel, p->number, p->number);
@@ -96,21 +96,21 @@ static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
 {
     char after[64];
     if (p->raw) {
-        cn__gpu_say(s, "fn set_raw%d(i: u32, v: u32)", p->number);
-        say_access(s, b, "", " = v");
+        cn__gpu_print(s, "fn set_raw%d(i: u32, v: u32)", p->number);
+        print_access(s, b, "", " = v");
     }
     if (!p->value) return;
     snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
-    cn__gpu_say(s, "fn out%d(i: u32, v: %s)", p->number, cn__gpu_type(p->operand->dtype));
-    say_access(s, b, "", after);
+    cn__gpu_print(s, "fn out%d(i: u32, v: %s)", p->number, cn__gpu_type(p->operand->dtype));
+    print_access(s, b, "", after);
 }
 
 /* An operand that is not there has a value all the same; what is written to a result that is not there is lost. */
 static void declare_absent(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p)
 {
     const char *type = p->operand ? cn__gpu_type(p->operand->dtype) : "f32";
-    if (p->result) cn__gpu_say(s, "fn out%d(i: u32, v: %s) { }\n", p->number, type);
-    else cn__gpu_say(s, "fn in%d(i: u32) -> %s { return %s; }\n", p->number, type, c->needs.otherwise[p->number]);
+    if (p->result) cn__gpu_print(s, "fn out%d(i: u32, v: %s) { }\n", p->number, type);
+    else cn__gpu_print(s, "fn in%d(i: u32) -> %s { return %s; }\n", p->number, type, c->needs.otherwise[p->number]);
 }
 
 static void declare_port(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c, const cn__gpu_port *p)
@@ -120,7 +120,7 @@ static void declare_port(cn__gpu_source *s, const cn__gpu_device *d, const cn__g
         return;
     }
     bool half = cn__gpu_is_half(p->operand->dtype);
-    base b = base_at(d, seat_of(c, p->operand), half, c->joined, p->word);
+    base b = base_at(d, location_of(c, p->operand), half, c->joined, p->word);
     if (p->result && half) declare_half_out(s, c, &b, p);
     else (p->result ? declare_out : declare_in)(s, &b, p);
 }
@@ -130,49 +130,49 @@ static void declare_port(cn__gpu_source *s, const cn__gpu_device *d, const cn__g
 static void declare_numbers(cn__gpu_source *s, const cn__gpu_command *c)
 {
     const unsigned f = c->needs.flags;
-    if (f & CN__NEED_PAR) cn__gpu_say(s, "fn par(n: u32) -> u32 { return P[%du + n]; }\n", c->par);
-    if (f & CN__NEED_PARI) cn__gpu_say(s, "fn pari(n: u32) -> i32 { return bitcast<i32>(P[%du + n]); }\n", c->par);
-    if (f & CN__NEED_PARF) cn__gpu_say(s, "fn parf(n: u32) -> f32 { return bitcast<f32>(P[%du + n]); }\n", c->par);
-    if (f & CN__NEED_ARG) cn__gpu_say(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
-    if (f & CN__NEED_ARGU) cn__gpu_say(s, "fn argu(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 1);
-    if (f & CN__NEED_ARGH) cn__gpu_say(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
+    if (f & CN__NEED_PAR) cn__gpu_print(s, "fn par(n: u32) -> u32 { return P[%du + n]; }\n", c->par);
+    if (f & CN__NEED_PARI) cn__gpu_print(s, "fn pari(n: u32) -> i32 { return bitcast<i32>(P[%du + n]); }\n", c->par);
+    if (f & CN__NEED_PARF) cn__gpu_print(s, "fn parf(n: u32) -> f32 { return bitcast<f32>(P[%du + n]); }\n", c->par);
+    if (f & CN__NEED_ARG) cn__gpu_print(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
+    if (f & CN__NEED_ARGU) cn__gpu_print(s, "fn argu(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 1);
+    if (f & CN__NEED_ARGH) cn__gpu_print(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
 }
 
 static void declare_scratch(cn__gpu_source *s, const cn__gpu_device *d, const cn__gpu_command *c)
 {
     if (c->scratch < 0) return;
-    base b = base_at(d, c->seats[c->operands.n], false, false, c->scratch);
+    base b = base_at(d, c->locations[c->operands.n], false, false, c->scratch);
     if (c->needs.flags & CN__NEED_TMP) {
-        cn__gpu_say(s, "fn tmp(i: u32) -> u32");
-        say_access(s, &b, "return ", "");
+        cn__gpu_print(s, "fn tmp(i: u32) -> u32");
+        print_access(s, &b, "return ", "");
     }
     if (c->needs.flags & CN__NEED_SET_TMP) {
-        cn__gpu_say(s, "fn set_tmp(i: u32, v: u32)");
-        say_access(s, &b, "", " = v");
+        cn__gpu_print(s, "fn set_tmp(i: u32, v: u32)");
+        print_access(s, &b, "", " = v");
     }
 }
 
 static void declare_bindings(cn__gpu_source *s, const cn__gpu_command *c)
 {
-    cn__gpu_say(s, "@group(0) @binding(0) var<storage, read> P: array<u32>;\n");
+    cn__gpu_print(s, "@group(0) @binding(0) var<storage, read> P: array<u32>;\n");
     for (int i = 0, at = 1; i < CN__GPU_SLABS; i++)
         if (c->slabs >> i & 1)
-            cn__gpu_say(s, "@group(0) @binding(%d) var<storage, read_write> h%d: array<u32>;\n", at++, i);
+            cn__gpu_print(s, "@group(0) @binding(%d) var<storage, read_write> h%d: array<u32>;\n", at++, i);
 }
 
 static bool compose(cn__gpu_source *s, cn__gpu_device *d, const cn__gpu_command *c)
 {
     const cn__shader_context shaders = cn__gpu_shaders(d);
     if (c->needs.flags & CN__NEED_SUBGROUPS)
-        cn__gpu_say(s, "%s", cn__dialect_enable(d->gpu->system->dialect, CN__SUBGROUPS));
+        cn__gpu_print(s, "%s", cn__dialect_enable(d->gpu->system->dialect, CN__SUBGROUPS));
     declare_bindings(s, c);
-    if (c->joined) cn__gpu_say(s, "var<private> J: u32;\n");
+    if (c->joined) cn__gpu_print(s, "var<private> J: u32;\n");
     for (size_t i = 0; i < c->ports.n; i++) declare_port(s, d, c, &((const cn__gpu_port *)c->ports.v)[i]);
     declare_numbers(s, c);
     declare_scratch(s, d, c);
     if (!cn__shader_library(&shaders, s, c->needs.library)) return false;
     if (c->checks && !cn__shader_part_text(&shaders, s, cn__wgsl_main, "fault", NULL)) return false;
-    cn__gpu_say(s, "%s", c->body);
+    cn__gpu_print(s, "%s", c->body);
     return cn__shader_part_text(&shaders, s, cn__wgsl_main, "main",
                                 CN_GPU_HOLES(CN_GPU_NUMBER("size", c->size), CN_GPU_FLAG("updates", c->updates)));
 }

@@ -17,7 +17,7 @@ static bool make_queries(cn__gpu *g)
     WGPUQuerySetDescriptor d = { .label = no_label(), .type = WGPUQueryType_Timestamp, .count = 2 * CN__GPU_TIMED };
     t->set = g->w->DeviceCreateQuerySet(g->device, &d);
     t->times = t->set ? cn__gpu_buffer_for(g, 2 * CN__GPU_TIMED * sizeof(uint64_t), CN__GPU_QUERIES) : NULL;
-    if (!cn__gpu_forgive(g) && t->times) return true; /* it was reported wrongly that there is a clock */
+    if (!cn__gpu_clear_fault(g) && t->times) return true; /* it was reported wrongly that there is a clock */
     cn__gpu_timer_close(g);
     t->broken = true;
     return false;

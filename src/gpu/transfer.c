@@ -13,9 +13,9 @@ static bool check_range(cn__gpu *g, const char *who, const cn__gpu_buffer *b, si
 /* ---- The ring: chunks of mapped memory, filled one after the other. A submission takes the current one along: it is
    unmapped before, and mapped again when the device is done with it. */
 
-static void on_chunk(WGPUMapAsyncStatus status, WGPUStringView words, void *user1, void *user2)
+static void on_chunk(WGPUMapAsyncStatus status, WGPUStringView message, void *user1, void *user2)
 {
-    (void)words, (void)user2;
+    (void)message, (void)user2;
     cn__gpu_chunk *c = user1;
     c->is_mapped = status == WGPUMapAsyncStatus_Success;
     c->pending = false;
@@ -79,7 +79,7 @@ static bool find_chunk(cn__gpu *g)
 }
 
 /* Offset and size in steps of 4. */
-static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
+static bool write_words(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
 {
     while (bytes) {
         cn__gpu_chunk *c = &g->chunks[g->chunk];
@@ -101,14 +101,14 @@ static bool put(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from,
 }
 
 /* Some bytes of one word. The others keep their value, unless they lie past the end. */
-static bool put_part(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
+static bool write_part(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
 {
     char word[4] = { 0 };
     size_t at = offset & 3, start = offset - at;
     size_t held = to->bytes - start < 4 ? to->bytes - start : 4;
     if ((at > 0 || bytes < held) && !cn__gpu_download(g, to, start, word, held)) return false;
     memcpy(word + at, from, bytes);
-    return put(g, to, start, word, 4);
+    return write_words(g, to, start, word, 4);
 }
 
 bool cn__gpu_upload(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const void *from, size_t bytes)
@@ -118,11 +118,11 @@ bool cn__gpu_upload(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const void *f
     g->stats.uploaded_bytes += (int64_t)bytes;
     size_t head = (4 - (offset & 3)) & 3;
     if (head > bytes) head = bytes;
-    if (head && !put_part(g, to, offset, p, head)) return false;
+    if (head && !write_part(g, to, offset, p, head)) return false;
     offset += head, p += head, bytes -= head;
     size_t whole = bytes & ~(size_t)3;
-    if (!put(g, to, offset, p, whole)) return false;
-    return bytes == whole || put_part(g, to, offset + whole, p + whole, bytes - whole);
+    if (!write_words(g, to, offset, p, whole)) return false;
+    return bytes == whole || write_part(g, to, offset + whole, p + whole, bytes - whole);
 }
 
 bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buffer *from, size_t from_offset,
@@ -154,15 +154,15 @@ struct cn__gpu_read {
     bool looked_at;
     bool pending;  /* recorded, or being mapped */
     WGPUMapAsyncStatus status;
-    char words[160];
+    char message[160];
 };
 
-static void on_read(WGPUMapAsyncStatus status, WGPUStringView words, void *user1, void *user2)
+static void on_read(WGPUMapAsyncStatus status, WGPUStringView message, void *user1, void *user2)
 {
     (void)user2;
     cn__gpu_read *r = user1;
     r->status = status;
-    cn__dialect_words(r->words, sizeof r->words, words);
+    cn__dialect_text(r->message, sizeof r->message, message);
     r->pending = false;
 }
 
@@ -223,7 +223,7 @@ void cn__gpu_reads_submitted(cn__gpu *g, bool ok)
             read_map(r);
         } else {
             r->pending = false;
-            snprintf(r->words, sizeof r->words, "its commands were dropped, after an error");
+            snprintf(r->message, sizeof r->message, "its commands were dropped, after an error");
         }
     }
 }
@@ -275,12 +275,12 @@ bool cn__gpu_read_done(cn__gpu_read *r)
 }
 
 /* A mapped range may only be asked for after success. */
-static bool read_take(cn__gpu_read *r, void *to)
+static bool read_copy(cn__gpu_read *r, void *to)
 {
     cn__gpu *g = r->gpu;
     if (!r->staging) return true;
     if (r->status != WGPUMapAsyncStatus_Success)
-        return cn__gpu_ok(g, "gpu: download") && cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: download: %s", r->words);
+        return cn__gpu_ok(g, "gpu: download") && cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: download: %s", r->message);
     bool alive = cn__gpu_is_alive(g);
     const char *memory = alive ? g->w->BufferGetConstMappedRange(r->staging->handle, 0, r->mapped_bytes) : NULL;
     if (memory) memcpy(to, memory + r->skip, r->bytes);
@@ -312,7 +312,7 @@ bool cn__gpu_read_end(cn__gpu_read *r, void *to)
     }
     if (r->recorded) cn__gpu_submit(r->gpu);
     for (int round = 0; !cn__gpu_read_done(r);) cn__gpu_pause(&round);
-    bool ok = read_take(r, to);
+    bool ok = read_copy(r, to);
     read_free(r);
     return ok;
 }

@@ -84,12 +84,12 @@ bool cn_gpu_verdict_path(cn_ctx *ctx, char *out, size_t size)
 }
 
 /* "quarantine matmul tiled" */
-static void take_line(cn__gpu_device *d, const char *line)
+static void read_line(cn__gpu_device *d, const char *line)
 {
     for (int i = 0; i < VARIANTS; i++) {
-        char words[64];
-        int n = snprintf(words, sizeof words, "quarantine %s ", table[i].name);
-        if (strncmp(line, words, (size_t)n) != 0) continue;
+        char prefix[64];
+        int n = snprintf(prefix, sizeof prefix, "quarantine %s ", table[i].name);
+        if (strncmp(line, prefix, (size_t)n) != 0) continue;
         int choice = choice_of(&table[i], line + n, strcspn(line + n, " \r\n"));
         if (choice < 0 || !strcmp(table[i].choices[choice], table[i].safe)) continue; /* there is nothing behind it */
         d->quarantined[i] |= 1u << choice;
@@ -103,6 +103,6 @@ void cn__gpu_variants_open(cn__gpu_device *d)
     char path[1024], line[512];
     FILE *f = verdict_path(&d->gpu->info, path, sizeof path) ? fopen(path, "r") : NULL;
     if (!f) return;
-    while (fgets(line, sizeof line, f)) take_line(d, line);
+    while (fgets(line, sizeof line, f)) read_line(d, line);
     fclose(f);
 }

@@ -42,7 +42,7 @@ static size_t bytes_of(const cn__vec *ranges)
 
 /* Errors on the way are not the program's, unless one stood before. */
 static bool is_clean(const cn__gpu_device *d) { return d->device.ctx->code == CN_OK; }
-static void hush(cn__gpu_device *d, bool clean)
+static void clear_error(cn__gpu_device *d, bool clean)
 {
     if (clean) cn_error_clear(d->device.ctx);
 }
@@ -50,27 +50,27 @@ static void hush(cn__gpu_device *d, bool clean)
 /* ---- the log ---- */
 
 /* Of a device that is lost, it goes with the device. */
-static void drop_coming(cn__gpu_device *d)
+static void drop_next_copy(cn__gpu_device *d)
 {
-    if (!cn__gpu_is_lost(d->gpu)) cn__gpu_read_drop(d->redo.read);
-    d->redo.read = NULL;
+    if (!cn__gpu_is_lost(d->gpu)) cn__gpu_read_drop(d->recovery.next_copy);
+    d->recovery.next_copy = NULL;
 }
 
-static void lose_track(cn__gpu_device *d)
+static void drop_mirror(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
-    drop_coming(d);
-    r->whole = false;
+    cn__gpu_recovery *r = &d->recovery;
+    drop_next_copy(d);
+    r->complete = false;
     r->log.n = 0;
 }
 
 /* Room for a record of so many words, or NULL: nothing is to be written. */
 static uint32_t *add_record(cn__gpu_device *d, uint32_t kind, size_t words)
 {
-    cn__gpu_redo *r = &d->redo;
-    if (!r->whole && !r->read) return NULL;
+    cn__gpu_recovery *r = &d->recovery;
+    if (!r->complete && !r->next_copy) return NULL;
     if (!cn__vec_reserve(memory_of(d), &r->log, r->log.n + HEADER + words, sizeof(uint32_t))) {
-        lose_track(d);
+        drop_mirror(d);
         return NULL;
     }
     uint32_t *at = (uint32_t *)r->log.v + r->log.n;
@@ -83,7 +83,7 @@ static uint32_t *add_record(cn__gpu_device *d, uint32_t kind, size_t words)
 /* Slabs come and go; what is sent to one must not be sent to another in its place. */
 static void log_slabs(cn__gpu_device *d)
 {
-    cn__gpu_shape *s = &d->redo.end;
+    cn__gpu_shape *s = &d->recovery.end;
     for (int i = 0; i < d->heap.n; i++) {
         const cn__gpu_slab *slab = &d->heap.slabs[i];
         if (slab->birth == s->birth[i]) continue;
@@ -126,11 +126,11 @@ void cn__gpu_log_upload(cn__gpu_device *d, int slab, size_t offset, const void *
 /* The buffer for going through the log again is had now: later there may be no memory for it. */
 static bool has_room_for(cn__gpu_device *d, size_t bytes)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     if (r->params && r->params->bytes >= bytes) return true;
     bool clean = is_clean(d);
     cn__gpu_buffer *b = cn__gpu_buffer_new(d->gpu, bytes);
-    if (!b && !cn__gpu_is_lost(d->gpu)) hush(d, clean);
+    if (!b && !cn__gpu_is_lost(d->gpu)) clear_error(d, clean);
     if (!b) return false;
     cn__gpu_buffer_free(d->gpu, r->params);
     r->params = b;
@@ -139,10 +139,10 @@ static bool has_room_for(cn__gpu_device *d, size_t bytes)
 
 void cn__gpu_log_words(cn__gpu_device *d, const uint32_t *words, size_t n)
 {
-    cn__gpu_redo *r = &d->redo;
-    if (!r->every || !n) return;
+    cn__gpu_recovery *r = &d->recovery;
+    if (!r->interval || !n) return;
     if (!has_room_for(d, n * sizeof *words)) {
-        if (!cn__gpu_is_lost(d->gpu)) lose_track(d); /* else the run fails, and is not in the log */
+        if (!cn__gpu_is_lost(d->gpu)) drop_mirror(d); /* else the run fails, and is not in the log */
         return;
     }
     log_slabs(d);
@@ -155,7 +155,7 @@ void cn__gpu_log_launch(cn__gpu_device *d, const cn__gpu_command *c)
     launch l = { c->program, c->groups, (uint32_t)c->first, (uint32_t)c->words.n, c->slabs, 0 };
     uint32_t *at = add_record(d, LAUNCH, sizeof l / sizeof *at);
     if (at) memcpy(at, &l, sizeof l);
-    d->redo.launched = true;
+    d->recovery.launched = true;
 }
 
 void cn__gpu_log_late(cn__gpu_device *d, uint32_t id)
@@ -165,7 +165,7 @@ void cn__gpu_log_late(cn__gpu_device *d, uint32_t id)
     if (at) *at = id;
 }
 
-static void cut_log(cn__gpu_redo *r, size_t n)
+static void cut_log(cn__gpu_recovery *r, size_t n)
 {
     if (n >= r->log.n) return;
     r->log.n = n;
@@ -179,20 +179,20 @@ static void cut_log(cn__gpu_redo *r, size_t n)
 
 /* ---- copies ---- */
 
-static size_t log_limit(const cn__gpu_redo *r)
+static size_t log_limit(const cn__gpu_recovery *r)
 {
     size_t bytes = LOG_LEAST + bytes_of(&r->ranges);
     return (bytes < LOG_MOST ? bytes : LOG_MOST) / sizeof(uint32_t);
 }
 
-static bool is_due(const cn__gpu_redo *r)
+static bool copy_is_due(const cn__gpu_recovery *r)
 {
-    if (!r->every || r->read || r->given_up) return false;
-    int runs = r->whole || r->every < SOON ? r->every : SOON;
+    if (!r->interval || r->next_copy || r->given_up) return false;
+    int runs = r->complete || r->interval < SOON ? r->interval : SOON;
     return r->runs >= runs || r->log.n > log_limit(r);
 }
 
-static bool hold(cn__gpu_device *d, void **memory, size_t *held, size_t bytes)
+static bool reserve(cn__gpu_device *d, void **memory, size_t *held, size_t bytes)
 {
     if (bytes <= *held) return true;
     void *p = cn__resize(memory_of(d), *memory, *held, bytes);
@@ -202,102 +202,102 @@ static bool hold(cn__gpu_device *d, void **memory, size_t *held, size_t bytes)
     return true;
 }
 
-static void let_go(cn__gpu_device *d, void *memory, size_t held)
+static void free_copy(cn__gpu_device *d, void *memory, size_t held)
 {
     if (memory) cn__resize(memory_of(d), memory, held, 0);
 }
 
 /* The log begins where the copy was taken. */
-static void adopt(cn__gpu_device *d)
+static void adopt_copy(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     cn__vec old = r->ranges;
-    r->ranges = r->coming;
-    r->coming = old;
-    r->start = r->middle;
+    r->ranges = r->next_ranges;
+    r->next_ranges = old;
+    r->start = r->next_start;
     uint32_t *log = r->log.v;
-    if (r->mark) memmove(log, log + r->mark, (r->log.n - r->mark) * sizeof *log);
-    r->log.n -= r->mark;
-    r->whole = true;
+    if (r->next_mark) memmove(log, log + r->next_mark, (r->log.n - r->next_mark) * sizeof *log);
+    r->log.n -= r->next_mark;
+    r->complete = true;
     if (!r->log.n && r->log.capacity > log_limit(r)) cn__vec_free(memory_of(d), &r->log, sizeof(uint32_t));
     d->count.mirrored_bytes += (int64_t)bytes_of(&r->ranges);
 }
 
-static void take_coming(cn__gpu_device *d)
+static void finish_copy(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
-    if (!r->read || !cn__gpu_read_done(r->read)) return;
+    cn__gpu_recovery *r = &d->recovery;
+    if (!r->next_copy || !cn__gpu_read_done(r->next_copy)) return;
     bool clean = is_clean(d);
-    cn__gpu_read *read = r->read;
-    if (!hold(d, &r->copy, &r->copy_bytes, bytes_of(&r->coming))) {
-        drop_coming(d);
+    cn__gpu_read *read = r->next_copy;
+    if (!reserve(d, &r->copy, &r->copy_bytes, bytes_of(&r->next_ranges))) {
+        drop_next_copy(d);
         return;
     }
-    r->read = NULL;
-    cn__gpu_late_keep(d, r->middle_late); /* the log is not going to have them */
-    if (cn__gpu_read_end(read, r->copy)) adopt(d);
-    hush(d, clean);
+    r->next_copy = NULL;
+    cn__gpu_late_keep(d, r->next_late); /* the log is not going to have them */
+    if (cn__gpu_read_end(read, r->copy)) adopt_copy(d);
+    clear_error(d, clean);
 }
 
 /* Records the reading of all that is alive; NULL: not now. */
 static cn__gpu_read *record_copy(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
-    size_t bytes = bytes_of(&r->coming);
-    cn__gpu_part *parts = bytes <= AT_ONCE ? cn__block_new(memory_of(d), r->coming.n * sizeof *parts) : NULL;
+    cn__gpu_recovery *r = &d->recovery;
+    size_t bytes = bytes_of(&r->next_ranges);
+    cn__gpu_part *parts = bytes <= AT_ONCE ? cn__block_new(memory_of(d), r->next_ranges.n * sizeof *parts) : NULL;
     if (!parts) return NULL;
-    for (size_t i = 0; i < r->coming.n; i++) {
-        const cn__gpu_range *from = &ranges_of(&r->coming)[i];
+    for (size_t i = 0; i < r->next_ranges.n; i++) {
+        const cn__gpu_range *from = &ranges_of(&r->next_ranges)[i];
         parts[i] = (cn__gpu_part){ d->heap.slabs[from->slab].buffer, from->at, from->bytes };
     }
     bool clean = is_clean(d);
-    cn__gpu_read *read = cn__gpu_read_parts(d->gpu, r->coming.n, parts);
-    if (!read && !cn__gpu_is_lost(d->gpu)) hush(d, clean);
-    cn__block_free(memory_of(d), parts, r->coming.n * sizeof *parts);
+    cn__gpu_read *read = cn__gpu_read_parts(d->gpu, r->next_ranges.n, parts);
+    if (!read && !cn__gpu_is_lost(d->gpu)) clear_error(d, clean);
+    cn__block_free(memory_of(d), parts, r->next_ranges.n * sizeof *parts);
     return read;
 }
 
 /* The same in pieces, waiting for each. */
 static void copy_now(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     void *copy = NULL;
     size_t held = 0, at = 0;
     bool clean = is_clean(d);
     const int64_t downloaded = d->gpu->stats.downloaded_bytes;
-    bool ok = hold(d, &copy, &held, bytes_of(&r->coming));
-    for (size_t i = 0; i < r->coming.n && ok; i++) {
-        const cn__gpu_range *from = &ranges_of(&r->coming)[i];
+    bool ok = reserve(d, &copy, &held, bytes_of(&r->next_ranges));
+    for (size_t i = 0; i < r->next_ranges.n && ok; i++) {
+        const cn__gpu_range *from = &ranges_of(&r->next_ranges)[i];
         ok = cn__gpu_download(d->gpu, d->heap.slabs[from->slab].buffer, from->at, (char *)copy + at, from->bytes);
         at += from->bytes;
     }
     cn__gpu_late_keep(d, d->late_ids);
-    hush(d, clean);
+    clear_error(d, clean);
     d->gpu->stats.downloaded_bytes = downloaded;
     if (ok && !cn__gpu_is_lost(d->gpu)) {
-        let_go(d, r->copy, r->copy_bytes);
+        free_copy(d, r->copy, r->copy_bytes);
         r->copy = copy;
         r->copy_bytes = held;
-        r->mark = r->log.n;
-        heap_shape(d, &r->middle);
-        r->end = r->middle;
-        adopt(d);
+        r->next_mark = r->log.n;
+        heap_shape(d, &r->next_start);
+        r->end = r->next_start;
+        adopt_copy(d);
     } else {
-        let_go(d, copy, held);
+        free_copy(d, copy, held);
     }
 }
 
 /* There is no end to the log otherwise. */
-static void give_up_log(cn__gpu_device *d)
+static void limit_log(cn__gpu_device *d)
 {
-    if (d->redo.log.n > 4 * log_limit(&d->redo)) lose_track(d);
+    if (d->recovery.log.n > 4 * log_limit(&d->recovery)) drop_mirror(d);
 }
 
-bool cn__gpu_redo_submit(cn__gpu_device *d)
+bool cn__gpu_recovery_submit(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     r->runs++;
-    if (!is_due(r) || !cn__gpu_heap_live(&d->heap, &r->coming)) return cn__gpu_submit(d->gpu);
+    if (!copy_is_due(r) || !cn__gpu_heap_live(&d->heap, &r->next_ranges)) return cn__gpu_submit(d->gpu);
     r->runs = 0;
     const int64_t downloaded = d->gpu->stats.downloaded_bytes;
     cn__gpu_read *read = record_copy(d);
@@ -307,27 +307,27 @@ bool cn__gpu_redo_submit(cn__gpu_device *d)
         return false;
     }
     if (read) {
-        if (r->whole) log_slabs(d); /* both logs, this and the one from here on, know them */
-        if (!r->whole) r->log.n = 0;
-        r->read = read;
-        r->mark = r->log.n;
-        heap_shape(d, &r->middle);
-        r->middle_late = d->late_ids;
-        r->end = r->middle;
+        if (r->complete) log_slabs(d); /* both logs, this and the one from here on, know them */
+        if (!r->complete) r->log.n = 0;
+        r->next_copy = read;
+        r->next_mark = r->log.n;
+        heap_shape(d, &r->next_start);
+        r->next_late = d->late_ids;
+        r->end = r->next_start;
     } else {
         copy_now(d);
-        give_up_log(d);
+        limit_log(d);
     }
     return true;
 }
 
-void cn__gpu_redo_uploaded(cn__gpu_device *d)
+void cn__gpu_recovery_uploaded(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     r->tries = 0;
-    if (r->running || r->log.n <= log_limit(r) || !is_due(r)) return;
-    if (cn__gpu_heap_live(&d->heap, &r->coming)) copy_now(d);
-    give_up_log(d);
+    if (r->running || r->log.n <= log_limit(r) || !copy_is_due(r)) return;
+    if (cn__gpu_heap_live(&d->heap, &r->next_ranges)) copy_now(d);
+    limit_log(d);
 }
 
 /* ---- again ---- */
@@ -339,7 +339,7 @@ typedef struct past {
     cn__gpu_buffer *made[CN__GPU_SLABS];
 } past;
 
-static cn__gpu_buffer *slab_then(past *p, int i)
+static cn__gpu_buffer *past_slab(past *p, int i)
 {
     const cn__gpu_slab *s = &p->d->heap.slabs[i];
     if (s->buffer && s->birth == p->shape.birth[i]) return s->buffer;
@@ -347,7 +347,7 @@ static cn__gpu_buffer *slab_then(past *p, int i)
     return p->made[i];
 }
 
-static void forget_slab(past *p, int i)
+static void free_past_slab(past *p, int i)
 {
     cn__gpu_buffer_free(p->d->gpu, p->made[i]);
     p->made[i] = NULL;
@@ -355,13 +355,13 @@ static void forget_slab(past *p, int i)
 
 static bool upload_to(past *p, int slab, size_t at, const void *from, size_t bytes)
 {
-    cn__gpu_buffer *b = slab_then(p, slab);
+    cn__gpu_buffer *b = past_slab(p, slab);
     return b && cn__gpu_upload(p->d->gpu, b, at, from, bytes);
 }
 
 static bool upload_copy(past *p)
 {
-    const cn__gpu_redo *r = &p->d->redo;
+    const cn__gpu_recovery *r = &p->d->recovery;
     const char *from = r->copy;
     bool ok = true;
     for (size_t i = 0; i < r->ranges.n && ok; i++) {
@@ -372,53 +372,53 @@ static bool upload_copy(past *p)
     return ok;
 }
 
-static bool launch_again(past *p, const uint32_t *record)
+static bool repeat_launch(past *p, const uint32_t *record)
 {
     launch l;
     memcpy(&l, record, sizeof l);
-    cn__gpu_binding bindings[CN__GPU_SLABS + 1] = { { p->d->redo.params, l.first * sizeof(uint32_t),
+    cn__gpu_binding bindings[CN__GPU_SLABS + 1] = { { p->d->recovery.params, l.first * sizeof(uint32_t),
                                                       l.n * sizeof(uint32_t) } };
     int n = 1;
     for (int i = 0; i < CN__GPU_SLABS; i++) {
         if (!(l.slabs >> i & 1)) continue;
-        cn__gpu_buffer *b = slab_then(p, i);
+        cn__gpu_buffer *b = past_slab(p, i);
         if (!b) return false;
         bindings[n++] = (cn__gpu_binding){ b, 0, b->bytes };
     }
     return cn__gpu_dispatch(p->d->gpu, l.program, n, bindings, l.groups);
 }
 
-static cn__gpu_buffer *slab_of_past(void *user, int i) { return slab_then(user, i); }
+static cn__gpu_buffer *past_slab_of(void *user, int i) { return past_slab(user, i); }
 
-static bool do_again(past *p, const uint32_t *record)
+static bool repeat_record(past *p, const uint32_t *record)
 {
     cn__gpu *g = p->d->gpu;
     const uint32_t *w = record + HEADER;
     size_t bytes = record[1] * sizeof *w;
     switch (record[0]) {
     case UPLOAD: return upload_to(p, (int)w[0], w[1], w + 3, w[2]);
-    case WORDS: return cn__gpu_submit(g) && cn__gpu_upload(g, p->d->redo.params, 0, w, bytes);
-    case LAUNCH: return launch_again(p, w);
-    case LATE: return cn__gpu_late_again(p->d, w[0], slab_of_past, p);
+    case WORDS: return cn__gpu_submit(g) && cn__gpu_upload(g, p->d->recovery.params, 0, w, bytes);
+    case LAUNCH: return repeat_launch(p, w);
+    case LATE: return cn__gpu_late_repeat(p->d, w[0], past_slab_of, p);
     default:
-        forget_slab(p, (int)w[0]);
+        free_past_slab(p, (int)w[0]);
         follow_slab(&p->shape, w);
         return true;
     }
 }
 
-static bool go_through_log(cn__gpu_device *d)
+static bool replay(cn__gpu_device *d)
 {
-    const cn__gpu_redo *r = &d->redo;
+    const cn__gpu_recovery *r = &d->recovery;
     past p = { .d = d, .shape = r->start };
     bool ok = upload_copy(&p);
     for (size_t i = 0; i < r->log.n && ok;) {
         const uint32_t *record = (const uint32_t *)r->log.v + i;
-        ok = do_again(&p, record);
+        ok = repeat_record(&p, record);
         i += HEADER + record[1];
     }
     ok = ok && cn__gpu_submit(d->gpu);
-    for (int i = 0; i < CN__GPU_SLABS; i++) forget_slab(&p, i);
+    for (int i = 0; i < CN__GPU_SLABS; i++) free_past_slab(&p, i);
     return ok;
 }
 
@@ -428,10 +428,10 @@ static bool restore(cn__gpu_device *d)
     cn__gpu_stats *s = &d->gpu->stats;
     const int64_t uploaded = s->uploaded_bytes;
     cn__gpu_drop(d->gpu);
-    cn__gpu_forgive(d->gpu);
-    bool ok = go_through_log(d);
+    cn__gpu_clear_fault(d->gpu);
+    bool ok = replay(d);
     s->uploaded_bytes = uploaded;
-    d->redo.dropped = d->gpu->dropped;
+    d->recovery.dropped = d->gpu->dropped;
     return ok;
 }
 
@@ -449,118 +449,118 @@ static bool reopen(cn__gpu_device *d)
     return ok;
 }
 
-static bool give_up(cn__gpu_device *d, const char *why, const char *words)
+static bool give_up(cn__gpu_device *d, const char *why, const char *message)
 {
-    lose_track(d);
-    cn__vec_free(memory_of(d), &d->redo.log, sizeof(uint32_t));
-    d->redo.given_up = true;
+    drop_mirror(d);
+    cn__vec_free(memory_of(d), &d->recovery.log, sizeof(uint32_t));
+    d->recovery.given_up = true;
     return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: the GPU \"%s\" was lost, and %s%s", d->gpu->info.name, why,
-                    words);
+                    message);
 }
 
 bool cn__gpu_recover(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     cn_ctx *ctx = d->device.ctx;
-    if (!cn__gpu_is_lost(d->gpu) || r->running || !r->every || r->given_up) return false;
+    if (!cn__gpu_is_lost(d->gpu) || r->running || !r->interval || r->given_up) return false;
     if (ctx->code == CN_DEVICE_LOST) cn_error_clear(ctx);
     bool clean = is_clean(d);
-    drop_coming(d);
-    if (!r->whole) return give_up(d, "memory for a copy of its contents had run out", "");
-    char words[256] = "";
+    drop_next_copy(d);
+    if (!r->complete) return give_up(d, "memory for a copy of its contents had run out", "");
+    char message[256] = "";
     while (r->tries++ < TRIES) {
-        cn__log(ctx, "gpu: %s was lost (%s) and is opened again", d->gpu->info.name, d->gpu->fault.lost_words);
+        cn__log(ctx, "gpu: %s was lost (%s) and is opened again", d->gpu->info.name, d->gpu->fault.loss);
         if (reopen(d)) {
             d->count.recoveries++;
-            hush(d, clean);
+            clear_error(d, clean);
             return true;
         }
-        memcpy(words, ctx->message, sizeof words - 1);
-        hush(d, clean);
+        memcpy(message, ctx->message, sizeof message - 1);
+        clear_error(d, clean);
         if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu); /* with half of its memory restored */
     }
-    return give_up(d, "could not be had back: ", words);
+    return give_up(d, "could not be had back: ", message);
 }
 
 /* ---- around a run ---- */
 
-bool cn__gpu_redo_begin(cn__gpu_device *d)
+bool cn__gpu_recovery_begin(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
-    take_coming(d);
+    cn__gpu_recovery *r = &d->recovery;
+    finish_copy(d);
     r->running = true;
     r->launched = false;
     r->run_mark = r->log.n;
     r->dropped = d->gpu->dropped;
     /* a run that fails must not take uploads along, if they cannot be made again */
-    return r->every || cn__gpu_submit(d->gpu);
+    return r->interval || cn__gpu_submit(d->gpu);
 }
 
-void cn__gpu_redo_done(cn__gpu_device *d)
+void cn__gpu_recovery_done(cn__gpu_device *d)
 {
-    d->redo.running = d->redo.launched = false;
-    d->redo.tries = 0;
+    d->recovery.running = d->recovery.launched = false;
+    d->recovery.tries = 0;
 }
 
 /* Nothing has happened: commands that wait are dropped, memory is as it was before the run. */
-bool cn__gpu_redo_failed(cn__gpu_device *d)
+bool cn__gpu_recovery_failed(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     r->running = false;
     cut_log(r, r->run_mark);
     if (cn__gpu_is_lost(d->gpu)) return cn__gpu_recover(d);
-    cn__gpu_redo_mend(d);
+    cn__gpu_recovery_repair(d);
     return false;
 }
 
-void cn__gpu_redo_mend(cn__gpu_device *d)
+void cn__gpu_recovery_repair(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     if (!r->launched && r->dropped == d->gpu->dropped) return;
     r->launched = false;
-    if (!r->every) cn__gpu_drop(d->gpu);
+    if (!r->interval) cn__gpu_drop(d->gpu);
     r->dropped = d->gpu->dropped;
-    if (!r->every) return;
-    drop_coming(d);
-    if (r->whole && restore(d)) return;
+    if (!r->interval) return;
+    drop_next_copy(d);
+    if (r->complete && restore(d)) return;
     if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu);
     cn__gpu_recover(d);
 }
 
-void cn__gpu_redo_cut(cn__gpu_device *d, size_t n) { cut_log(&d->redo, n); }
+void cn__gpu_recovery_cut(cn__gpu_device *d, size_t n) { cut_log(&d->recovery, n); }
 
 /* ---- open, close ---- */
 
-bool cn__gpu_redo_open(cn__gpu_device *d)
+bool cn__gpu_recovery_open(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
+    cn__gpu_recovery *r = &d->recovery;
     const char *every = getenv("CAIRN_GPU_MIRROR");
-    r->every = every && every[0] ? atoi(every) : EVERY;
-    if (r->every <= 0) {
-        r->every = 0;
+    r->interval = every && every[0] ? atoi(every) : EVERY;
+    if (r->interval <= 0) {
+        r->interval = 0;
         return true;
     }
     /* at the start there is nothing but the status, and it is 0 */
     const cn__gpu_range status = { 0, 0, CN__GPU_STATUS_WORDS * sizeof(uint32_t) };
     if (!cn__vec_reserve(memory_of(d), &r->ranges, 1, sizeof status) ||
-        !hold(d, &r->copy, &r->copy_bytes, status.bytes))
+        !reserve(d, &r->copy, &r->copy_bytes, status.bytes))
         return cn__no_memory(d->device.ctx, "gpu");
     memset(r->copy, 0, status.bytes);
     *(cn__gpu_range *)r->ranges.v = status;
     heap_shape(d, &r->start);
     r->end = r->start;
     r->ranges.n = 1;
-    r->whole = true;
+    r->complete = true;
     return true;
 }
 
-void cn__gpu_redo_close(cn__gpu_device *d)
+void cn__gpu_recovery_close(cn__gpu_device *d)
 {
-    cn__gpu_redo *r = &d->redo;
-    drop_coming(d);
+    cn__gpu_recovery *r = &d->recovery;
+    drop_next_copy(d);
     cn__gpu_buffer_free(d->gpu, r->params);
     cn__vec_free(memory_of(d), &r->log, sizeof(uint32_t));
     cn__vec_free(memory_of(d), &r->ranges, sizeof(cn__gpu_range));
-    cn__vec_free(memory_of(d), &r->coming, sizeof(cn__gpu_range));
-    let_go(d, r->copy, r->copy_bytes);
+    cn__vec_free(memory_of(d), &r->next_ranges, sizeof(cn__gpu_range));
+    free_copy(d, r->copy, r->copy_bytes);
 }
