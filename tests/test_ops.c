@@ -368,6 +368,12 @@ int main(int argc, char **argv)
         contexts[k] = cn_open(
             &(cn_desc){ .device = "cpu", .seed = 7, .threads = k == EAGERLY ? 1 : k + 1, .eager = k == EAGERLY });
         if (!contexts[k]) return 1;
+        if (cn_error_code(contexts[k]) == CN_UNSUPPORTED) { /* CAIRN_ISA names what this processor lacks */
+            printf("%s\n", cn_error(contexts[k]));
+            skip();
+            return finish();
+        }
+        check(!cn_failed(contexts[k]), "open: %s", cn_error(contexts[k]));
     }
     for (int i = 0; i < n_ops; i++) {
         if (!is_wanted(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
