@@ -3,7 +3,8 @@
 #   cmake -DROOT=src -DOUT=build/generated/gpu -DFILES="a.wgsl;b.wgsl" -P embed_shaders.cmake
 #
 # src/ops/block/softmax.wgsl becomes `const char cn__wgsl_softmax[]`, and a row of the table `cn__shaders`. Bytes are
-# written as numbers, because C compilers promise no string literals longer than 4095 characters.
+# written as numbers, because C compilers promise no string literals longer than 4095 characters. Indentation and comments,
+# a third of the text, stay behind; lines keep their numbers, and directives (//!) stay.
 
 cmake_minimum_required(VERSION 3.21)
 
@@ -19,7 +20,10 @@ foreach(file ${FILES})
     endif()
     list(APPEND names ${name})
     file(RELATIVE_PATH path ${ROOT} ${file})
-    file(READ ${file} bytes HEX)
+    file(READ ${file} text)
+    string(REGEX REPLACE "\n[ \t]+" "\n" text "${text}")
+    string(REGEX REPLACE "[ \t]*//[^!\n][^\n]*" "" text "${text}")
+    string(HEX "${text}" bytes)
     string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
     string(APPEND header "extern const char cn__wgsl_${name}[];\n")

@@ -25,23 +25,32 @@ cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape)
     return a;
 }
 
-/* The element is repeated over eight bytes, so that one loop serves every size. */
-static void fill(char *out, size_t bytes, const void *element, size_t size)
-{
-    uint64_t pattern;
-    size_t at = 0;
-    for (size_t k = 0; k < sizeof pattern; k += size) memcpy((char *)&pattern + k, element, size);
-    for (; at + sizeof pattern <= bytes; at += sizeof pattern) memcpy(out + at, &pattern, sizeof pattern);
-    memcpy(out + at, &pattern, bytes - at);
-}
+/* An element of any type: its bytes are what counts. */
+typedef union element {
+    double any;
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+} element;
 
 static void loop(const cn_loop *l)
 {
     const cn__shape_attrs *a = l->attrs;
-    const size_t size = cn_dtype_size((cn_dtype)a->dtype);
-    double value; /* room for any element */
-    cn__store_f64((cn_dtype)a->dtype, &value, l->args[0].f);
-    fill(l->out, (size_t)l->n * size, &value, size);
+    const int64_t n = l->n;
+    element e;
+    cn__store_f64((cn_dtype)a->dtype, &e, l->args[0].f);
+    switch (cn_dtype_size((cn_dtype)a->dtype)) {
+    case 1: memset(l->out, e.one, (size_t)n); break;
+    case 2:
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)l->out)[i] = e.two;
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++) ((uint32_t *)l->out)[i] = e.four;
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) ((uint64_t *)l->out)[i] = e.eight;
+    }
 }
 
 /* A bool is true of any number but 0, half of one included: of the argument's words. */

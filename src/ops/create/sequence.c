@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "cpu/isa.h"
+
 /* start + position·step; whole numbers are counted as such, with wrap-around */
 static void arange_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t n, void *out)
 {
@@ -32,7 +34,7 @@ static void linspace_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t 
     cn__convert(t, out, CN_F64, f64, n);
 }
 
-static void in_blocks(const cn_loop *l, void (*block)(const cn_loop *, cn_dtype, int64_t, int64_t, void *))
+CN__INLINE void in_blocks(const cn_loop *l, void (*block)(const cn_loop *, cn_dtype, int64_t, int64_t, void *))
 {
     const cn__shape_attrs *a = l->attrs;
     cn_dtype t = (cn_dtype)a->dtype;
