@@ -285,7 +285,7 @@ def main():
         print()
         print_table({w: results[w] for w in names}, list(commands))
     if others > BUSY:
-        print(f"NOT TO BE QUOTED: other programs kept {others:.1f} cores busy meanwhile; threads that wait for each "
+        print(f"NOT RELIABLE: other programs used {others:.1f} cores during the measurement; threads that wait for each "
               "other lose far more than that share")
     (BUILD / "bench.json").write_text(json.dumps(
         {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "seconds": args.seconds, "versions": have,

@@ -1,20 +1,20 @@
 /* Trains BPE: the most frequent pair of neighbouring tokens becomes a token, until there are enough.
 
-   The text is split into words; equal words are stored once, with a count. A pair knows how often it occurs and in
-   which words. A merge visits only those words, and updates the counts of the pairs beside each occurrence. The heap
+   The text is split into pieces; equal pieces are stored once, with a count. A pair knows how often it occurs and in
+   which pieces. A merge visits only those pieces, and updates the counts of the pairs beside each occurrence. The heap
    holds pairs with counts that may be out of date: a count that is too large is corrected when it is popped. */
 #include "core/errors.h"
 #include "text/alphabet.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
 
-typedef struct word {
+typedef struct piece {
     size_t start;   /* where it begins in the text */
     size_t symbols; /* where its symbols begin */
     uint32_t bytes; /* its length */
     uint32_t n;     /* its symbols: fewer with every merge */
     int64_t count;
-} word;
+} piece;
 
 typedef struct pair {
     int32_t left, right;
@@ -23,9 +23,9 @@ typedef struct pair {
     uint32_t fresh;  /* number of the last merge that added occurrences */
 } pair;
 
-/* A word in which a pair occurs; the places of a pair form a list. */
+/* A piece in which a pair occurs; the places of a pair form a list. */
 typedef struct place {
-    uint32_t word, before; /* before: like pair.places */
+    uint32_t piece, before; /* before: like pair.places */
 } place;
 
 typedef struct candidate {
@@ -37,15 +37,15 @@ typedef struct candidate {
 typedef struct trainer {
     cn_ctx *ctx;
     cn_tokenizer *t;
-    const char *text;          /* the training text; with add_prefix_space a copy */
-    cn__vec copy;              /* of char: that copy */
-    cn__vec words, word_slots; /* of word; of uint32_t: hash table, number + 1, open addressing */
-    cn__vec symbols;           /* of int32_t */
-    cn__vec pairs, pair_slots; /* of pair; of uint32_t: the same */
-    cn__vec places;            /* of place */
-    cn__vec heap;              /* of candidate */
-    cn__vec fresh;             /* of uint32_t: pairs with new occurrences in the present merge */
-    uint32_t merge;            /* number of the present merge + 1 */
+    const char *text;            /* the training text; with add_prefix_space a copy */
+    cn__vec copy;                /* of char: that copy */
+    cn__vec pieces, piece_slots; /* of piece; of uint32_t: hash table, number + 1, open addressing */
+    cn__vec symbols;             /* of int32_t */
+    cn__vec pairs, pair_slots;   /* of pair; of uint32_t: the same */
+    cn__vec places;              /* of place */
+    cn__vec heap;                /* of candidate */
+    cn__vec fresh;               /* of uint32_t: pairs with new occurrences in the present merge */
+    uint32_t merge;              /* number of the present merge + 1 */
 } trainer;
 
 static bool reserve(trainer *r, cn__vec *v, size_t n, size_t element)
@@ -61,48 +61,48 @@ static bool reserve_slots(trainer *r, cn__vec *slots, size_t n, bool *grown)
     *grown = wanted != slots->n;
     if (!*grown) return true;
     if (n > UINT32_MAX / 4)
-        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: more than 2^30 different words or pairs");
+        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: more than 2^30 different pieces or pairs");
     if (!reserve(r, slots, wanted, sizeof(uint32_t))) return false;
     slots->n = wanted;
     memset(slots->v, 0, wanted * sizeof(uint32_t));
     return true;
 }
 
-/* ---- words ---- */
+/* ---- pieces ---- */
 
-static uint32_t *word_slot(const trainer *r, const word *w)
+static uint32_t *piece_slot(const trainer *r, const piece *w)
 {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
     for (uint32_t i = 0; i < w->bytes; i++) h = (h ^ (unsigned char)r->text[w->start + i]) * 1099511628211u;
-    uint32_t *slots = r->word_slots.v;
+    uint32_t *slots = r->piece_slots.v;
     for (size_t i = h ^ h >> 29;; i++) {
-        uint32_t *s = &slots[i & (r->word_slots.n - 1)];
+        uint32_t *s = &slots[i & (r->piece_slots.n - 1)];
         if (*s == 0) return s;
-        const word *o = (const word *)r->words.v + (*s - 1);
+        const piece *o = (const piece *)r->pieces.v + (*s - 1);
         if (o->bytes == w->bytes && memcmp(r->text + o->start, r->text + w->start, w->bytes) == 0) return s;
     }
 }
 
-static bool count_word(trainer *r, size_t start, size_t bytes)
+static bool count_piece(trainer *r, size_t start, size_t bytes)
 {
     if (bytes > UINT32_MAX / 2)
-        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: a word must have at most 2^31 - 1 bytes, got %zu", bytes);
+        return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: a piece must have at most 2^31 - 1 bytes, got %zu", bytes);
     bool grown;
-    if (!reserve_slots(r, &r->word_slots, r->words.n + 1, &grown)) return false;
-    word w = { .start = start, .bytes = (uint32_t)bytes, .count = 1 }, *words = r->words.v;
-    for (size_t i = 0; grown && i < r->words.n; i++) *word_slot(r, &words[i]) = (uint32_t)i + 1;
-    uint32_t *slot = word_slot(r, &w);
+    if (!reserve_slots(r, &r->piece_slots, r->pieces.n + 1, &grown)) return false;
+    piece w = { .start = start, .bytes = (uint32_t)bytes, .count = 1 }, *pieces = r->pieces.v;
+    for (size_t i = 0; grown && i < r->pieces.n; i++) *piece_slot(r, &pieces[i]) = (uint32_t)i + 1;
+    uint32_t *slot = piece_slot(r, &w);
     if (*slot) {
-        words[*slot - 1].count++;
+        pieces[*slot - 1].count++;
         return true;
     }
-    if (!reserve(r, &r->words, r->words.n + 1, sizeof(word))) return false;
-    ((word *)r->words.v)[r->words.n++] = w;
-    *slot = (uint32_t)r->words.n;
+    if (!reserve(r, &r->pieces, r->pieces.n + 1, sizeof(piece))) return false;
+    ((piece *)r->pieces.v)[r->pieces.n++] = w;
+    *slot = (uint32_t)r->pieces.n;
     return true;
 }
 
-/* Counts the words of the text between two special tokens. */
+/* Counts the pieces of the text between two special tokens. */
 static bool count_part(trainer *r, const char *part, size_t n)
 {
     if (n == 0) return true;
@@ -117,12 +117,12 @@ static bool count_part(trainer *r, const char *part, size_t n)
     }
     for (size_t end = at + n, bytes; at < end; at += bytes) {
         bytes = r->t->split ? cn__split_next(r->text + at, end - at) : end - at;
-        if (!count_word(r, at, bytes)) return false;
+        if (!count_piece(r, at, bytes)) return false;
     }
     return true;
 }
 
-static bool count_words(trainer *r, const char *text, size_t n)
+static bool count_pieces(trainer *r, const char *text, size_t n)
 {
     r->text = text;
     if (r->t->add_prefix_space) {
@@ -166,19 +166,19 @@ static pair *find_pair(trainer *r, int32_t left, int32_t right)
     return p;
 }
 
-/* Counts one more occurrence of the pair in the word. */
+/* Counts one more occurrence of the pair in the piece. */
 static bool add_occurrence(trainer *r, int32_t left, int32_t right, uint32_t in)
 {
     pair *p = find_pair(r, left, right);
     if (!p) return false;
-    p->count += ((word *)r->words.v)[in].count;
+    p->count += ((piece *)r->pieces.v)[in].count;
     if (p->fresh != r->merge) {
         if (!reserve(r, &r->fresh, r->fresh.n + 1, sizeof(uint32_t))) return false;
         ((uint32_t *)r->fresh.v)[r->fresh.n++] = (uint32_t)(p - (pair *)r->pairs.v);
         p->fresh = r->merge;
     }
     place *places = r->places.v;
-    if (p->places && places[p->places - 1].word == in) return true;
+    if (p->places && places[p->places - 1].piece == in) return true;
     if (r->places.n >= UINT32_MAX)
         return cn__fail(r->ctx, CN_UNSUPPORTED, "bpe_train: the text is too long: more than 2^32 places");
     if (!reserve(r, &r->places, r->places.n + 1, sizeof(place))) return false;
@@ -191,18 +191,18 @@ static bool add_occurrence(trainer *r, int32_t left, int32_t right, uint32_t in)
 static void remove_occurrence(trainer *r, int32_t left, int32_t right, uint32_t in)
 {
     pair *p = (pair *)r->pairs.v + (*pair_slot(r, left, right) - 1);
-    p->count -= ((word *)r->words.v)[in].count;
+    p->count -= ((piece *)r->pieces.v)[in].count;
 }
 
 static bool count_pairs(trainer *r)
 {
-    word *words = r->words.v;
+    piece *pieces = r->pieces.v;
     size_t total = 0;
-    for (size_t i = 0; i < r->words.n; i++) total += words[i].bytes;
+    for (size_t i = 0; i < r->pieces.n; i++) total += pieces[i].bytes;
     if (!reserve(r, &r->symbols, total, sizeof(int32_t))) return false;
     int32_t *symbols = r->symbols.v;
-    for (size_t i = 0; i < r->words.n; i++) {
-        word *w = &words[i];
+    for (size_t i = 0; i < r->pieces.n; i++) {
+        piece *w = &pieces[i];
         w->symbols = r->symbols.n;
         w->n = w->bytes;
         int32_t *s = symbols + w->symbols;
@@ -274,10 +274,10 @@ static bool next_pair(trainer *r, int64_t min_frequency, uint32_t *best)
 
 /* ---- merging ---- */
 
-/* Replaces `left right` by `made` in a word, from left to right. */
-static bool merge_in_word(trainer *r, uint32_t in, int32_t left, int32_t right, int32_t made)
+/* Replaces `left right` by `made` in a piece, from left to right. */
+static bool merge_in_piece(trainer *r, uint32_t in, int32_t left, int32_t right, int32_t made)
 {
-    word *w = (word *)r->words.v + in;
+    piece *w = (piece *)r->pieces.v + in;
     int32_t *s = (int32_t *)r->symbols.v + w->symbols;
     uint32_t to = 0;
     for (uint32_t from = 0; from < w->n; from++, to++) {
@@ -329,7 +329,7 @@ static bool merge_pair(trainer *r, uint32_t best)
     ((pair *)r->pairs.v)[best].places = 0;
     for (uint32_t at = p.places; at;) {
         place here = ((place *)r->places.v)[at - 1];
-        if (!merge_in_word(r, here.word, p.left, p.right, made)) return false;
+        if (!merge_in_piece(r, here.piece, p.left, p.right, made)) return false;
         at = here.before;
     }
     return push_fresh(r);
@@ -337,7 +337,7 @@ static bool merge_pair(trainer *r, uint32_t best)
 
 static bool train(trainer *r, const char *text, size_t n, int64_t vocab_size, int64_t min_frequency)
 {
-    if (!count_words(r, text, n) || !count_pairs(r) || !push_fresh(r)) return false;
+    if (!count_pieces(r, text, n) || !count_pairs(r) || !push_fresh(r)) return false;
     for (uint32_t best; (int64_t)r->t->tokens.n < vocab_size && next_pair(r, min_frequency, &best);)
         if (!merge_pair(r, best)) return false;
     return true;
@@ -379,8 +379,8 @@ static void free_trainer(trainer *r)
 {
     cn__memory *m = &r->ctx->memory;
     cn__vec_free(m, &r->copy, 1);
-    cn__vec_free(m, &r->words, sizeof(word));
-    cn__vec_free(m, &r->word_slots, sizeof(uint32_t));
+    cn__vec_free(m, &r->pieces, sizeof(piece));
+    cn__vec_free(m, &r->piece_slots, sizeof(uint32_t));
     cn__vec_free(m, &r->symbols, sizeof(int32_t));
     cn__vec_free(m, &r->pairs, sizeof(pair));
     cn__vec_free(m, &r->pair_slots, sizeof(uint32_t));
