@@ -1,4 +1,4 @@
-/* Tensors from data and back, scopes, printing, DLPack, dtypes; and bad input, which is an error in words and nothing worse. */
+/* Tensors from data and back, scopes, printing, DLPack, dtypes; bad input, which must set an error. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -170,7 +170,8 @@ static void promotion(void)
               cn_type(cn_sum(cn_gt_s(f, 0), CN_ALL, false)) == CN_I64,
           "division, comparison, counting");
     refused(!cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(2, 2)), cn_ones(cn, CN_F64, CN_DIMS(2, 2))), CN_BAD_DTYPE,
-            "cn_cast");
+            "matmul: operands must have one dtype, got f64 and f32; convert one with cn_cast");
+    refused(!cn_shift_left(f, f), CN_BAD_DTYPE, "operands of f16 are not allowed; allowed are u8, i8, i32, i64");
     refused(!cn_add_(i, cn_full(cn, CN_F32, CN_DIMS(2), 0.5)), CN_BAD_DTYPE, "in place");
 }
 

@@ -128,8 +128,8 @@ static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *co
         if (can & CN_BIT(CN_F32)) return true;
     if (can & CN_BIT(CN_F32)) can |= CN_BIT(CN_F16) | CN_BIT(CN_BF16);
     char allowed[64];
-    return cn__fail(ctx, CN_BAD_DTYPE, "%s: operands of %s are not allowed; allowed are %s", op->name,
-                    cn_dtype_name(t), list_dtypes(can, allowed, sizeof allowed));
+    return cn__fail(ctx, CN_BAD_DTYPE, "%s: operands of %s are not allowed; allowed are %s", op->name, cn_dtype_name(t),
+                    list_dtypes(can, allowed, sizeof allowed));
 }
 
 static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)

@@ -79,8 +79,8 @@ void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
 {
     const struct cn__cpu_run *r = k->run;
     if (!r->epilogue || begin >= end) return;
-    cn__group_range(r->epilogue, r->plan_run, r->epilogue_scratch + (size_t)thread * (size_t)r->epilogue->n_regs * CN__REG_BYTES,
-                    begin, end);
+    char *regs = r->epilogue_scratch + (size_t)thread * (size_t)r->epilogue->n_regs * CN__REG_BYTES;
+    cn__group_range(r->epilogue, r->plan_run, regs, begin, end);
 }
 
 typedef struct chunks {
@@ -237,7 +237,7 @@ static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, v
 
 /* Binds the epilogue of kernel step i, if it has one: cn_kernel_done will run it. */
 static void attach_epilogue(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
-                        char *scratch)
+                            char *scratch)
 {
     cpu->epilogue = NULL;
     if (i + 1 >= plan->n_steps || !plan->steps[i + 1].epilogue) return;

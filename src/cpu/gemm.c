@@ -1,12 +1,13 @@
-/* gemm.c: what to multiply in which order, and who does it; the arithmetic is in gemm_body.h.
+/* Matrix products: how a product is divided into blocks, what is packed, and which thread does it. The arithmetic is in
+ * gemm_body.h.
  *
- * A product is cut into blocks of rows and columns, by its sizes alone. k is cut into slices so short that what a register
- * tile reads of B stays in the first cache. An operand that several blocks read is packed once, by all threads, before
- * the first block begins; one that a single block reads is packed by it, just before use or while it is used for the
- * first time; one that is used too seldom to repay packing is read where it is.
+ * Sizes alone decide how a product is divided. C is divided into blocks of rows and columns. k is divided into slices
+ * so short that what a register tile reads of B stays in the L1 cache. An operand that several blocks read is packed
+ * once, by all threads, before the first block begins. An operand that one block reads is packed by that block, just
+ * before use or during its first use. An operand that is used too seldom to repay packing is read in place.
  *
- * Where C has too few rows and columns to make enough blocks and k is long, slices of k are multiplied apart from each
- * other, each into a C of its own, and these are then added to C in the order of the slices: the bits are the same. */
+ * If C is too small for enough blocks and k is long, slices of k are multiplied apart: each into a matrix of its own.
+ * Then these matrices are added to C in the order of the slices, so the bits are the same. */
 #include "gemm.h"
 
 #include "core/dtype.h"
@@ -16,62 +17,62 @@
 
 enum {
     SLICE = 384,           /* longest slice of k: a panel of B is 24 KB */
-    BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the second cache */
-    LEAST_ROWS = 48,       /* blocks are not cut smaller than this for the sake of sharing the work */
+    BLOCK_BYTES = 1 << 18, /* of a slice of A that a block reads: half of the L2 cache */
+    LEAST_ROWS = 48,       /* blocks do not get smaller than this when they are halved to share the work */
     LEAST_COLS = 64,
-    FEWER_COLS = 32,      /* the same where B is packed on the way */
-    LONG_COLS = 192,      /* the same where B is read once, row by row: in pieces worth fetching */
-    GOOD_ROWS = 96,       /* nor, if there is a choice, smaller than this */
-    A_REUSE = 4,          /* A is packed when it meets more panels of B than this */
-    A_ROW_REUSE = 16,     /* the same where its rows are contiguous */
-    FEW_ROWS = 256,       /* as many rows of A as can be read in place by several blocks of columns */
-    B_REUSE = 4,          /* B is packed when it meets more tiles of A than this */
-    GROUP = 4,            /* panels of B that a block packs at once for itself */
-    READING = 8,          /* multiplications that take as long as reading an element of B: so many rows cost at least */
+    FEWER_COLS = 32,      /* the same if B is packed during its first use */
+    LONG_COLS = 192,      /* the same if B is read once, row by row: shorter pieces read slowly */
+    GOOD_ROWS = 96,       /* as long as columns can be halved, blocks keep this many rows */
+    A_REUSE = 4,          /* A is packed if it is multiplied by more panels of B than this */
+    A_ROW_REUSE = 16,     /* the same if the rows of A are contiguous */
+    FEW_ROWS = 256,       /* up to this many rows of A are read in place by several blocks of columns */
+    B_REUSE = 4,          /* B is packed if it is multiplied by more tiles of A than this */
+    GROUP = 4,            /* panels of B that a block packs at a time for itself */
+    READING = 8,          /* rows: fewer take no less time, because reading an element of B takes as long */
     WIDENED = 1 << 14,    /* halves that are widened at a time, before they are packed */
-    LEAST_SLICES = 4,     /* worth multiplying apart */
+    LEAST_SLICES = 4,     /* fewer slices are not multiplied apart */
     LEAST_WORK = 1 << 18, /* multiplications in a part */
     LEAST_SUMS = 1 << 15, /* additions in a part */
 };
 
 #ifndef APART_BYTES
-#define APART_BYTES (1 << 22) /* of the C of slices, all that there are at a time; tests take less */
+#define APART_BYTES (1 << 22) /* of the matrices of slices that exist at a time; tests define less */
 #endif
 
-/* The slices of k are equal, but for the last. */
+/* The length of a slice of k. The last slice may be shorter. */
 static int64_t k_step(int64_t k) { return k <= SLICE ? cn__larger(k, 1) : cn__divide_up(k, cn__divide_up(k, SLICE)); }
 
-/* Where the blocks find an operand. */
+/* Where blocks read an operand. ON_THE_WAY: packed during its first use. */
 typedef enum source { IN_PLACE, PACKED_ON_THE_WAY, PACKED_BY_BLOCK, PACKED_ONCE, GIVEN_PACKED } source;
 
-/* How a product is cut: by sizes and strides alone. */
+/* How a product is divided. Sizes and strides alone decide it. */
 typedef struct plan {
-    cn__gemm g; /* as it is computed: batch folded into rows, perhaps transposed */
+    cn__gemm g; /* as computed: with the batch folded into rows, perhaps transposed */
     const cn__gemm_kernel *kernel;
-    int64_t size; /* of an element of C, and of A and B once packed */
+    int64_t size; /* of an element of C, and of packed A and B */
     int64_t a_size, b_size;
-    int64_t fold;       /* rows of the product as given: g has a multiple of it */
-    bool transposed;    /* computes C' = B'·A' */
-    bool alone;         /* on one thread, with little scratch */
+    int64_t fold;       /* rows of the product as given; g.m is a multiple of it */
+    bool transposed;    /* g computes C' = B'·A' */
+    bool alone;         /* run by one thread, with little scratch */
     int64_t items;      /* batch items of g */
     int64_t rows, cols; /* of a block */
     int64_t row_blocks, col_blocks;
     int64_t group; /* blocks in a part */
     int64_t parts;
     bool apart;    /* slices of k are multiplied apart */
-    bool dot;      /* and one in each lane of a panel: C is a single element */
-    int64_t round; /* so many at a time */
-    int64_t lines; /* rows of C as given that a part adds up */
+    bool dot;      /* C is a single element; each lane of a panel computes one slice */
+    int64_t round; /* slices that are multiplied apart at a time */
+    int64_t lines; /* rows of C as given to which a part adds the slices */
     source a, b;
-    int64_t a_tiles, b_panels;                 /* packed once: how many there are of an item */
-    size_t counters, a_shared, b_shared, sums; /* scratch, once */
-    size_t a_own, b_own, widened;              /* and for each thread */
+    int64_t a_tiles, b_panels;                 /* of a batch item, if packed once */
+    size_t counters, a_shared, b_shared, sums; /* bytes of scratch that threads share */
+    size_t a_own, b_own, widened;              /* bytes of scratch for each thread */
 } plan;
 
 typedef struct run {
     const plan *p;
     char *scratch;
-    int64_t first, count; /* slices of this round, where they are multiplied apart */
+    int64_t first, count; /* slices of this round, if they are multiplied apart */
 } run;
 
 static void swap_sizes(int64_t *a, int64_t *b)
@@ -106,7 +107,8 @@ static void fold_batch(cn__gemm *g)
     }
 }
 
-/* C' = B'·A' where the rows of C suit vectors better than its columns: more of them, or contiguous. */
+/* Computes C' = B'·A' if vectors fit the columns of C better than its rows: there are more rows, or columns are
+ * contiguous. */
 static bool transpose(cn__gemm *g, int width)
 {
     if (g->b_packed) return false;
@@ -127,7 +129,7 @@ static bool transpose(cn__gemm *g, int width)
     return true;
 }
 
-/* How many blocks share a product well: up to four of a small one, 16 of a large one. */
+/* How many blocks suffice to share a product: up to 4 for a small product, up to 16 for a large one. */
 static int64_t enough_blocks(double work)
 {
     const double few = work / (1 << 20) < 4 ? work / (1 << 20) : 4,
@@ -135,7 +137,7 @@ static int64_t enough_blocks(double work)
     return (int64_t)(few > many ? few : many);
 }
 
-/* Is it worth packing? Halves are widened while they are packed. */
+/* Whether A is worth packing. Halves always are, because packing widens them. */
 static bool packs_a(const plan *p)
 {
     return p->g.a_storage || p->g.n > (p->g.a_col == 1 ? A_ROW_REUSE : A_REUSE) * p->kernel->width;
@@ -143,7 +145,7 @@ static bool packs_a(const plan *p)
 
 static bool packs_b(const plan *p) { return p->g.b_storage || p->g.m > B_REUSE * p->kernel->rows || p->g.b_col != 1; }
 
-/* Can a panel of B be packed while it is used for the first time? It pays where there is one block of rows. */
+/* Whether panels of B can be packed during their first use. This pays if there is one block of rows. */
 static bool packs_on_the_way(const plan *p)
 {
     const cn__gemm *g = &p->g;
@@ -162,20 +164,21 @@ static void set_blocks(plan *p, int64_t rows, int64_t cols)
     p->col_blocks = cn__divide_up(p->g.n, p->cols);
 }
 
-/* Rows of a block that the second cache holds: all blocks about equal. */
+/* Rows of a block that fit the L2 cache, so that all blocks have about as many. */
 static int64_t rows_that_fit(const plan *p)
 {
     const int64_t most = BLOCK_BYTES / (SLICE * p->size);
     return cn__divide_up(p->g.m, cn__divide_up(p->g.m, most));
 }
 
-/* Blocks as large as the caches allow, then halved until there are enough of them. Rows first: then a block of A is read
- * by one thread alone, and whole rows of C are finished at once. But columns first where A is small and not packed, or
- * B can be packed on the way: then there is less to pack beforehand. */
+/* Blocks are as large as the caches allow, then halved until there are enough. Rows are halved first, so that one
+ * thread alone reads a block of A and finishes whole rows of C. Columns are halved first if A is small and not packed,
+ * or if B can be packed during its first use, so that less is packed in advance. */
 static void cut_blocks(plan *p)
 {
     const cn__gemm *g = &p->g;
-    const double work = (double)p->items * (double)cn__larger(g->m, READING) * (double)g->n * (double)cn__larger(g->k, 1);
+    const double rows_work = (double)p->items * (double)cn__larger(g->m, READING);
+    const double work = rows_work * (double)g->n * (double)cn__larger(g->k, 1);
     const int64_t enough = enough_blocks(work);
     const int64_t uncut = rows_that_fit(p);
     const bool on_the_way = uncut == g->m && packs_on_the_way(p);
@@ -196,7 +199,7 @@ static void cut_blocks(plan *p)
     p->dot = p->apart && p->items == 1 && g->m == 1 && g->n == 1;
 }
 
-/* Which blocks, or which slices of them, are one part of the work. */
+/* How many blocks, or slices of blocks, form one part of the work. */
 static void cut_parts(plan *p)
 {
     const cn__gemm *g = &p->g;
@@ -217,7 +220,7 @@ static void choose_sources(plan *p)
     const cn__gemm *g = &p->g;
     const int rows = p->kernel->rows, width = p->kernel->width;
     const int64_t k = k_step(g->k);
-    const bool alone = p->alone || p->apart; /* nothing is packed once */
+    const bool alone = p->alone || p->apart; /* then nothing is packed in advance */
     p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     if (p->b == PACKED_BY_BLOCK && packs_on_the_way(p)) p->b = PACKED_ON_THE_WAY;
@@ -227,12 +230,12 @@ static void choose_sources(plan *p)
     p->a_shared = p->a == PACKED_ONCE ? bytes(p, p->items * p->a_tiles * rows * g->k) : 0;
     p->b_shared = p->b == PACKED_ONCE ? bytes(p, p->items * p->b_panels * width * g->k) : 0;
     p->a_own = p->dot ? bytes(p, width * k) : p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
-    p->b_own = p->b >= PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: for the last columns */
+    p->b_own = p->b >= PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: the last columns are packed */
     p->sums = p->apart ? bytes(p, p->round * p->items * g->m * g->n) : 0;
     p->widened = g->a_storage || g->b_storage ? bytes(p, WIDENED) : 0;
 }
 
-/* False where there is nothing to do. */
+/* False: C is empty. */
 static bool make_plan(plan *p, const cn__gemm *g, bool alone)
 {
     *p = (plan){ .g = *g, .kernel = g->kernel, .fold = g->m, .alone = alone, .items = 1 };
@@ -260,7 +263,7 @@ static bool make_plan(plan *p, const cn__gemm *g, bool alone)
     return true;
 }
 
-/* Rows of the folded product are rows of several batch items as given. */
+/* Reports final rows of the folded product, which are rows of several batch items as given. */
 static void call_done(const plan *p, int64_t item, int64_t begin, int64_t end, int thread)
 {
     const int64_t m = p->transposed ? p->g.n : p->g.m, first = item * (m / p->fold);
@@ -271,7 +274,7 @@ static void call_done(const plan *p, int64_t item, int64_t begin, int64_t end, i
     }
 }
 
-/* After the last block of some rows of C as given: those rows are final. */
+/* Called after each block. The last block of some rows of C as given makes them final. */
 static void finish_block(const run *r, int64_t item, int64_t row, int64_t col, int thread)
 {
     const plan *p = r->p;
@@ -287,7 +290,7 @@ static void finish_block(const run *r, int64_t item, int64_t row, int64_t col, i
     call_done(p, item, at * size, cn__smaller(m, (at + 1) * size), thread);
 }
 
-/* Elements from the start of A, B and C to those of a batch item. */
+/* The offsets of a batch item in A, B and C, in elements. */
 typedef struct place {
     int64_t a, b, c;
 } place;
@@ -322,7 +325,7 @@ static float *widened(const run *r, int thread)
     return (float *)(void *)(own_scratch(r, thread) + r->p->a_own + r->p->b_own);
 }
 
-/* (outer,inner) halves, strides as given, to rows of `inner` floats. */
+/* Converts (outer,inner) halves, with any strides, to contiguous rows of `inner` floats. */
 static void widen(float *to, cn__gemm_storage storage, const uint16_t *from, int64_t outer, int64_t inner,
                   int64_t outer_step, int64_t inner_step)
 {
@@ -338,7 +341,7 @@ static void widen(float *to, cn__gemm_storage storage, const uint16_t *from, int
     }
 }
 
-/* rows of A from (row, k0) on, to tiles. */
+/* Packs rows of A, from `offset` on, into tiles. */
 static void pack_a(const run *r, char *to, int64_t offset, int64_t rows, int64_t k, int thread)
 {
     const plan *p = r->p;
@@ -360,7 +363,7 @@ static void pack_a(const run *r, char *to, int64_t offset, int64_t rows, int64_t
     }
 }
 
-/* (k,cols) elements, strides as given, to panels. */
+/* Packs (k,cols) elements, with any strides, into panels. */
 static void pack_panels(const run *r, char *to, const char *from, cn__gemm_storage storage, int64_t k, int64_t cols,
                         int64_t row_step, int64_t col_step, int thread)
 {
@@ -381,15 +384,15 @@ static void pack_panels(const run *r, char *to, const char *from, cn__gemm_stora
     }
 }
 
-/* cols of B from (k0, col) on, to panels. */
+/* Packs columns of B, from `offset` on, into panels. */
 static void pack_b(const run *r, char *to, int64_t offset, int64_t k, int64_t cols, int thread)
 {
     const cn__gemm *g = &r->p->g;
     pack_panels(r, to, (const char *)g->b + offset * r->p->b_size, g->b_storage, k, cols, g->b_row, g->b_col, thread);
 }
 
-/* Packed once: slice by slice of k, tiles (panels) of a slice one after the other. */
-enum { PACK_ROWS = 8, PACK_PANELS = 4 }; /* tiles of A, panels of B in a part */
+/* What is packed once lies slice by slice of k; the tiles or panels of a slice follow each other. */
+enum { PACK_ROWS = 8, PACK_PANELS = 4 }; /* tiles of A, or panels of B, that a part packs */
 
 static char *shared_a(const run *r, int64_t item, int64_t k0)
 {
@@ -429,16 +432,17 @@ static void pack_part(void *user, int64_t part, int thread)
 
 /* ---- blocks ---- */
 
+/* A block that a thread computes. */
 typedef struct turn {
     const run *r;
     int thread;
-    int64_t item, row, col; /* of the block: its first ones */
+    int64_t item, row, col; /* batch item, first row and first column of the block */
     place at;
     char *a_own, *b_own;
-    cn__gemm_block b; /* with the whole m and n of the block */
+    cn__gemm_block b; /* with all rows and columns of the block */
 } turn;
 
-/* Columns [q, q + n) of the block, in a slice of k. */
+/* Multiplies columns [q, q + n) of the block, in one slice of k. */
 static void multiply(const turn *t, int64_t q, int64_t n, const char *b, int64_t b_panel, int64_t b_row, char *b_to)
 {
     const plan *p = t->r->p;
@@ -458,7 +462,7 @@ static void use_b(const turn *t, int64_t k0)
     const cn__gemm *g = &p->g;
     const int width = p->kernel->width;
     const int64_t k = t->b.k, n = t->b.n;
-    if (p->b == GIVEN_PACKED) { /* panels of all rows, one after the other */
+    if (p->b == GIVEN_PACKED) { /* a panel holds all rows of B */
         const int64_t first = t->col * g->b_packed + k0 * width;
         multiply(t, 0, n, (const char *)g->b + first * p->size, width * g->b_packed, width, NULL);
         return;
@@ -506,7 +510,7 @@ static void use_a(turn *t, int64_t k0)
     t->b.a_col = rows;
 }
 
-/* k = 0: nothing is added. */
+/* For k = 0: C is zero. */
 static void clear(const cn__gemm_block *b, int64_t size)
 {
     for (int64_t i = 0; i < b->m; i++) {
@@ -567,14 +571,15 @@ static void run_part(void *user, int64_t part, int thread)
 
 /* ---- slices apart ---- */
 
-/* What a slice of this round adds to an item of C: (m,n), contiguous. */
+/* The product of a slice of this round, for one batch item: (m,n), contiguous. */
 static char *sum_of(const run *r, int64_t slice, int64_t item)
 {
     const plan *p = r->p;
     return r->scratch + shared_bytes(p) - p->sums + (slice * p->items + item) * p->g.m * p->g.n * p->size;
 }
 
-/* Slices [slice, slice + count) of this round, all of length k: each is a column of A and of B. */
+/* For C of one element: slices [slice, slice + count) of this round, all of length k. Each slice is packed as a column
+ * of A and of B. */
 static void multiply_lanes(const run *r, int64_t slice, int64_t count, int64_t k, int thread)
 {
     const plan *p = r->p;
@@ -616,7 +621,7 @@ static void multiply_part(void *user, int64_t part, int thread)
 
 static int64_t lines(const plan *p) { return p->transposed ? p->g.n : p->g.m; }
 
-/* Some rows of C as given: all slices of this round are added to them. */
+/* Adds all slices of this round to some rows of C as given. */
 static void add_part(void *user, int64_t part, int thread)
 {
     const run *r = user;

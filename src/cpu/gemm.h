@@ -1,4 +1,4 @@
-/* gemm.h: C = A·B or C += A·B for f32 and f64, any strides, any number of batch items.
+/* cpu/gemm.h: C = A·B or C += A·B for f32 and f64, with any strides and any batch.
  *
  *     cn__gemm g = {.kernel = cn__kernel_gemm(k, CN_F32),   // ops/kernels.h
  *                   .m = 2, .n = 3, .k = 4, .a = a, .a_row = 4, .a_col = 1, .b = b, .b_row = 3, .b_col = 1,
@@ -6,10 +6,9 @@
  *     void *scratch = ...;                       // cn__gemm_scratch(&g, cn__workers_count(w)) bytes, 64-byte aligned
  *     cn__gemm_run(&g, w, scratch);
  *
- * Nothing is allocated and nothing fails. The bits of an element of C depend on its row of A, its column of B, k and
- * the instruction set, and on nothing else: not on m, n, strides, the batch, nor the number of threads. (k is cut into
- * equal blocks of at most 384; a block is summed in ascending order from zero, the blocks are added to C in ascending
- * order.) */
+ * Nothing is allocated and nothing fails. The bits of an element of C depend only on its row of A, its column of B, k
+ * and the instruction set: not on m, n, strides, batch or threads. (k is divided into equal slices of at most 384. A
+ * slice is summed in ascending order from zero; the slices are added to C in ascending order.) */
 #ifndef CN_CPU_GEMM_H
 #define CN_CPU_GEMM_H
 
@@ -22,15 +21,15 @@
 
 enum { CN__GEMM_BATCH_DIMS = 6 };
 
-/* Called when all n columns of rows [row_begin, row_end) of a batch item (counted in row-major order of batch_shape)
- * are final, by the thread that finished them. Every row is named once. Not called where m, n or the batch is empty. */
+/* Called when rows [row_begin, row_end) of a batch item are final, by the thread that finished them. Batch items are
+ * numbered in row-major order of batch_shape. Every row is reported once; nothing is reported if C is empty. */
 typedef void (*cn__gemm_done)(void *user, int64_t batch, int64_t row_begin, int64_t row_end, int thread);
 
-/* How elements of A or B are stored: as they are computed, or as halves, which are widened to f32 on the way. */
+/* How elements of A or B are stored: in the type they are computed in, or as halves, which packing widens to f32. */
 typedef enum cn__gemm_storage { CN__GEMM_PLAIN, CN__GEMM_F16, CN__GEMM_BF16 } cn__gemm_storage;
 
-/* Strides are in elements. Those of A and B may be 0 or negative; elements of C overlap neither each other
- * nor A or B. */
+/* Strides are in elements. Those of A and B may be 0 or negative. Elements of C overlap neither each other nor A
+ * nor B. */
 typedef struct cn__gemm {
     const cn__gemm_kernel *kernel;         /* for f32 or f64, of the instruction set in use */
     cn__gemm_storage a_storage, b_storage; /* halves only with f32 */
@@ -40,7 +39,7 @@ typedef struct cn__gemm {
     int64_t a_row, a_col;
     const void *b;
     int64_t b_row, b_col;
-    int64_t b_packed; /* not 0: b is what cn__gemm_pack_b made of so many rows, b_row and b_col are not looked at */
+    int64_t b_packed; /* not 0: b was packed by cn__gemm_pack_b from this many rows; b_row and b_col are ignored */
     void *c;
     int64_t c_row, c_col;
     int batch_dims; /* 0..6 */
@@ -50,20 +49,20 @@ typedef struct cn__gemm {
     void *user;
 } cn__gemm;
 
-/* Bytes of scratch that run needs, by sizes, strides and threads only; the pointers are not looked at. */
+/* Bytes of scratch that cn__gemm_run needs. They depend on sizes, strides and threads, not on the pointers. */
 size_t cn__gemm_scratch(const cn__gemm *g, int threads);
 
-/* scratch: 64-byte aligned, of the size for cn__workers_count(w) threads; its contents mean nothing before or after. */
+/* scratch: 64-byte aligned, of the size for cn__workers_count(w) threads. Its contents do not matter. */
 void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch);
 
-/* The same bits on the calling thread alone, for kernels that share their work by themselves. `done` is not called.
- * scratch: cn__gemm_alone_scratch bytes, 64-byte aligned, enough for any sizes. */
+/* Computes the same bits on the calling thread alone, for kernels that share their own work among threads. `done` is
+ * not called. scratch: cn__gemm_alone_scratch bytes, 64-byte aligned, enough for any sizes. */
 size_t cn__gemm_alone_scratch(const cn__gemm_kernel *kernel);
 void cn__gemm_run_alone(const cn__gemm *g, void *scratch);
 
-/* B for run_alone, packed once and used often: `to` takes cn__gemm_pack_bytes(kernel, k, n), 64-byte aligned. A product with
- * .b = to and .b_packed = k may use all of it, or the first rows, or the first columns. Not for batches, nor halves. The
- * bits are those of the product with B as it was.
+/* Packs B once for many calls of run_alone. `to` has cn__gemm_pack_bytes(kernel, k, n) bytes, 64-byte aligned. A
+ * product with .b = to and .b_packed = k may use all of B, its first rows, or its first columns. B must have neither a
+ * batch nor halves. The bits are those of the product with B itself.
  *
  *     cn__gemm_pack_b(kernel, packed, k, n, b, n, 1);
  *     g.b = packed, g.b_packed = k;

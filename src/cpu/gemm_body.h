@@ -1,8 +1,8 @@
-/* gemm_body.h: the functions of a cn__gemm_kernel for one element type. A template for cpu/each_type.h; beyond T and
- * NAME(f) it takes these parameters:
+/* cpu/gemm_body.h: the functions of a cn__gemm_kernel for one element type. A template for cpu/each_type.h. Besides T
+ * and NAME(f) it needs these macros:
  *
  *     BYTES                   size of a vector register
- *     ROWS, VECTORS           a register tile: its rows, and how many vectors wide it is
+ *     ROWS, VECTORS           the rows of a register tile, and its width in vectors
  *     NAME(LOW), NAME(HIGH)   lane numbers that interleave the lower / upper halves of two vectors
  *     NAME(FMA)(x, y, z)      x·y + z for vectors */
 
@@ -11,31 +11,32 @@ typedef T NAME(loose) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may
 enum {
     NAME(lanes) = BYTES / sizeof(T),
     NAME(width) = VECTORS * NAME(lanes),                   /* columns of a tile */
-    NAME(reach) = NAME(lanes) > ROWS ? NAME(lanes) : ROWS, /* rows that whole vectors of a tile of A cover */
+    NAME(reach) = NAME(lanes) > ROWS ? NAME(lanes) : ROWS, /* rows of A that the whole vectors of a tile cover */
     NAME(over) = NAME(reach) - NAME(lanes),
     NAME(hop) =
-        NAME(over) > 0 && NAME(over) <= NAME(lanes) ? NAME(over) : NAME(lanes), /* from one of them to the next */
+        NAME(over) > 0 && NAME(over) <= NAME(lanes) ? NAME(over) : NAME(lanes), /* between these vectors */
     NAME(most) = ROWS * VECTORS,                                                /* accumulators */
-    NAME(ahead) = 12, /* rows that are fetched ahead of where they are read one after the other */
+    NAME(ahead) = 12, /* rows: how far ahead of reading a prefetch is */
 };
 
-/* C(rows,width) = or += A(rows,k)·B(k,width); rows of B and C are contiguous. */
+/* C(rows,width) = A(rows,k)·B(k,width), or += if `add`. Rows of B and C are contiguous. */
 typedef struct NAME(job) {
     int64_t k;
     const T *a;
     int64_t a_row, a_col;
     const T *b;
     int64_t b_row;
-    T *b_to; /* where the panel of B is packed */
+    T *b_to; /* the panel of B is packed to it */
     T *c;
     int64_t c_row;
     bool add;
 } NAME(job);
 
-/* Which operands lie as the tile reads them; or B is packed on the way, for the tiles that follow. */
+/* Which operands are packed. packing: this tile packs the panel of B for the tiles that follow. */
 typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed), NAME(packing) } NAME(form);
 
-/* The register tile: for tiles of whole height, and for those of few rows, whose k is not unrolled: there are many. */
+/* The register tile, twice: for tiles with all rows, and for tiles with fewer rows. There are many of the latter, so
+   their loop over k is not unrolled. */
 #define TILE       tile
 #define TILE_STEPS 4
 #include "cpu/gemm_tile.h"
@@ -80,7 +81,7 @@ static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
     }
 }
 
-/* A tile that C cannot take as whole vectors goes through a buffer. */
+/* If C cannot be written in whole vectors, the tile is computed in a buffer. */
 static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t cols, int64_t c_col)
 {
     T out[ROWS * NAME(width)];
@@ -98,8 +99,8 @@ static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int64_t cols, in
     }
 }
 
-/* A square of lanes x lanes, transposed: log2(lanes) rounds that interleave the first half of the rows with the
- * second. */
+/* Loads a transposed square of lanes x lanes. Each of log2(lanes) rounds interleaves the first half of the rows with
+ * the second. */
 CN__INLINE void NAME(turn)(NAME(vec) * x, const T *from, int64_t from_row)
 {
     enum { LANES = NAME(lanes) };
@@ -122,7 +123,7 @@ CN__INLINE void NAME(transpose)(T *to, int64_t to_row, const T *from,
     for (int i = 0; i < NAME(lanes); i++) *(NAME(loose) *)(to + i * to_row) = x[i];
 }
 
-/* Some rows of A, element by element. */
+/* Packs some rows of A element by element. */
 static void NAME(pack_a_ragged)(T *to, const T *a, int64_t rows, int64_t k, int64_t a_row,
                                        int64_t a_col)
 {
@@ -131,8 +132,8 @@ static void NAME(pack_a_ragged)(T *to, const T *a, int64_t rows, int64_t k, int6
     }
 }
 
-/* A(rows,k) with contiguous columns. Some tiles at once, so that a cache line of A is fetched once. A vector longer
- * than the tile spills into the place of the next p, which is written after it; hence not for the last p. */
+/* Packs A(rows,k) with contiguous columns, several tiles at a time, so that a cache line of A is read once. A vector
+ * longer than the tile spills into the place of the next p, which is written later. The last p has no next one. */
 static void NAME(pack_a_cols)(T *to, const T *a, int64_t rows, int64_t k, int64_t a_col)
 {
     const int64_t group = 8 * ROWS;
@@ -156,8 +157,8 @@ static void NAME(pack_a_cols)(T *to, const T *a, int64_t rows, int64_t k, int64_
     }
 }
 
-/* A tile of A with contiguous rows; needs `reach` rows in A. Spills as above, into the tile that is written
- * next. */
+/* Packs a tile of A with contiguous rows; A must have `reach` rows. Vectors spill as above, into the tile that is
+ * packed next. */
 static void NAME(pack_a_rows)(T *to, const T *a, int64_t k, int64_t a_row)
 {
     int64_t p = 0;
@@ -169,7 +170,7 @@ static void NAME(pack_a_rows)(T *to, const T *a, int64_t k, int64_t a_row)
     NAME(pack_a_ragged)(to + p * ROWS, a + p, ROWS, k - p, a_row, 1);
 }
 
-/* A(rows,k) to tiles of (k,ROWS), one after the other. */
+/* Packs A(rows,k) into tiles of (k,ROWS), one after the other. */
 static void NAME(pack_a)(void *packed, const void *from, int64_t rows, int64_t k, int64_t a_row, int64_t a_col)
 {
     T *to = packed;
@@ -184,7 +185,7 @@ static void NAME(pack_a)(void *packed, const void *from, int64_t rows, int64_t k
     }
 }
 
-/* Element by element, with zeros for the columns that are not there; in the order in which they lie. */
+/* Packs a panel element by element, in the order of memory. Columns beyond `cols` are filled with zeros. */
 static void NAME(pack_b_ragged)(T *to, const T *b, int64_t k, int64_t cols, int64_t b_row,
                                        int64_t b_col)
 {
@@ -199,7 +200,7 @@ static void NAME(pack_b_ragged)(T *to, const T *b, int64_t k, int64_t cols, int6
     }
 }
 
-/* Whole panels of a B with contiguous rows, all at once, so that a row is read in one go. */
+/* Packs whole panels of a B with contiguous rows, all at once, so that each row is read in one go. */
 static void NAME(pack_b_rows)(T *to, const T *b, int64_t k, int64_t panels, int64_t b_row)
 {
     for (int64_t p = 0; p < k; p++, to += NAME(width), b += b_row) {
@@ -213,7 +214,7 @@ static void NAME(pack_b_rows)(T *to, const T *b, int64_t k, int64_t panels, int6
     }
 }
 
-/* A whole panel of a B with contiguous columns. */
+/* Packs a whole panel of a B with contiguous columns. */
 static void NAME(pack_b_cols)(T *to, const T *b, int64_t k, int64_t b_col)
 {
     int64_t p = 0;
@@ -225,7 +226,7 @@ static void NAME(pack_b_cols)(T *to, const T *b, int64_t k, int64_t b_col)
     NAME(pack_b_ragged)(to + p * NAME(width), b + p, k - p, NAME(width), 1, b_col);
 }
 
-/* B(k,cols) to panels of (k,width), one after the other. */
+/* Packs B(k,cols) into panels of (k,width), one after the other. */
 static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols, int64_t b_row, int64_t b_col)
 {
     const int64_t width = NAME(width), whole = cols / width, rest = cols % width;
@@ -242,14 +243,14 @@ static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols
     if (!rest) return;
     to += whole * width * k;
     b += whole * width * b_col;
-    /* Rows whose whole vectors end before the last row does. */
+    /* Rows that can be read in whole vectors, because these end before the last row does. */
     const int64_t over = b_row > 0 ? (width - rest + b_row - 1) / b_row : k;
     const int64_t rows = b_col == 1 && over < k ? k - over : 0;
     NAME(pack_b_rows)(to, b, rows, 1, b_row);
     NAME(pack_b_ragged)(to + rows * width, b + rows * b_row, k - rows, rest, b_row, b_col);
 }
 
-/* C(m,cols) = or += A(m,k)·B(k,cols) with at most width columns. */
+/* C(m,cols) = A(m,k)·B(k,cols), or += , with at most `width` columns. */
 static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 {
     const bool vectors = cols == NAME(width) && g->c_col == 1, a_packed = g->a_row == 1 && g->a_col == ROWS;
@@ -269,8 +270,8 @@ static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 
 enum { NAME(strip) = 4096 / (int)sizeof(T), NAME(line) = 64 / BYTES ? 64 / BYTES : 1 };
 
-/* sum[q] gets rows [p, p + rows) of B times A, for a strip of n columns, a cache line of them at a time. What the next rows will
-   need is fetched meanwhile: a strip of a row is too short for the processor to see it coming. */
+/* Adds the product of A and rows [p, p + rows) of B to sum, for a strip of n columns, one cache line at a time. The
+   next rows are prefetched: a strip is too short for the processor to predict them. */
 CN__INLINE void
 NAME(strip_rows)(const cn__gemm_block *g, const T *b, T *sum, int64_t n, int64_t p, const int rows)
 {
@@ -290,8 +291,8 @@ NAME(strip_rows)(const cn__gemm_block *g, const T *b, T *sum, int64_t n, int64_t
     }
 }
 
-/* One row of A and n columns, a whole number of cache lines: B is read row by row, as it lies in memory. The sums are those of a
-   register tile, in the same order. */
+/* One row of A times n columns of B, a whole number of cache lines. B is read row by row, as it lies in memory. Sums
+   are formed in the same order as in a register tile. */
 static void NAME(multiply_rows)(const cn__gemm_block *g, const T *b, T *c, int64_t n)
 {
     T sum[NAME(strip)];
@@ -328,7 +329,7 @@ static void NAME(multiply)(const cn__gemm_block *g)
     }
 }
 
-/* One row of A and `vectors` times lanes columns, each contiguous: squares of B are turned in registers. */
+/* One row of A times `vectors` x lanes columns of B, which are contiguous: squares of B are transposed in registers. */
 CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
                                                                            T *out, const int vectors)
 {
@@ -341,7 +342,8 @@ CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
                 for (int l = 0; l < NAME(lanes); l++)
                     __builtin_prefetch(b + p + (v * NAME(lanes) + l) * g->b_panel + 512 / sizeof(T));
             NAME(turn)(y, b + p + v * NAME(lanes) * g->b_panel, g->b_panel);
-            for (int i = 0; i < NAME(lanes); i++) acc[v] = NAME(FMA)(a[(p + i) * g->a_col] - (NAME(vec)){ 0 }, y[i], acc[v]);
+            for (int i = 0; i < NAME(lanes); i++)
+                acc[v] = NAME(FMA)(a[(p + i) * g->a_col] - (NAME(vec)){ 0 }, y[i], acc[v]);
         }
     }
     for (; p < g->k; p++) {
@@ -353,7 +355,7 @@ CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
     for (int v = 0; v < vectors; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
 }
 
-/* The last columns are computed once more with some before them, so that vectors are whole: n ≥ lanes. */
+/* The last vector begins with columns that were computed before, so that it is whole. This needs n ≥ lanes. */
 static void NAME(multiply_row)(const cn__gemm_block *g)
 {
     T out[4 * NAME(lanes)];
@@ -378,14 +380,14 @@ static void NAME(multiply_lanes)(void *sums, const void *a, const void *b, int64
     T out[NAME(width)];
     for (int64_t p = 0; p < k; p++, x += NAME(width), y += NAME(width)) {
         for (int v = 0; v < VECTORS; v++)
-            acc[v] =
-                NAME(FMA)(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
+            acc[v] = NAME(FMA)(*(const NAME(loose) *)(x + v * NAME(lanes)),
+                               *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
     }
     for (int v = 0; v < VECTORS; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
     for (int64_t q = 0; q < count; q++) ((T *)sums)[q] = out[q];
 }
 
-/* n columns of a row; n is constant where there are many, and then `out` lives in registers. */
+/* Sums n columns of a row. In the main loop n is constant, so that `out` lies in registers. */
 CN__INLINE void NAME(sum_columns)(const cn__gemm_sum *s, const T *from,
                                                                            T *c, const int64_t n)
 {
@@ -401,7 +403,7 @@ CN__INLINE void NAME(sum_columns)(const cn__gemm_sum *s, const T *from,
 static void NAME(sum)(const cn__gemm_sum *s)
 {
     enum { MANY = 4 * NAME(lanes) };
-    const bool joined = s->from_row == s->n && s->c_row == s->n && s->c_col == 1; /* all rows are one */
+    const bool joined = s->from_row == s->n && s->c_row == s->n && s->c_col == 1; /* rows follow each other */
     const int64_t rows = joined ? 1 : s->m, cols = joined ? s->m * s->n : s->n;
     for (int64_t i = 0; i < rows; i++) {
         const T *from = (const T *)s->from + i * s->from_row;

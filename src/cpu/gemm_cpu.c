@@ -1,5 +1,5 @@
-/* The arithmetic of matrix products (gemm_body.h) for f32 and f64: here are the sizes of a register tile and the vector
-   instructions of each instruction set. */
+/* The kernels of matrix products. This file defines the register tile and the vector instructions of each instruction
+   set; gemm_body.h holds the code. */
 #include "cpu/gemm_cpu.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #endif
 
 #if defined(__AVX512F__)
-/* 32 registers hold 24 accumulators, two of B and one of A. */
+/* 32 registers hold 24 accumulators, two vectors of B and one of A. */
 #define BYTES             64
 #define ROWS              12
 #define VECTORS           2
@@ -22,7 +22,7 @@
 #define FMA_f32(x, y, z)  _mm512_fmadd_ps(x, y, z)
 #define FMA_f64(x, y, z)  _mm512_fmadd_pd(x, y, z)
 #elif defined(__AVX2__) && defined(__FMA__)
-/* 16 registers hold 12 accumulators, two of B and one of A. */
+/* 16 registers hold 12 accumulators, two vectors of B and one of A. */
 #define BYTES             32
 #define ROWS              6
 #define VECTORS           2

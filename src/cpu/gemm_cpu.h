@@ -1,7 +1,7 @@
-/* gemm_cpu.h: the arithmetic of a matrix product on one core, for one element type and one instruction set.
+/* cpu/gemm_cpu.h: the arithmetic of a matrix product on one core, for one element type and one instruction set.
  *
- * A(m,k) is packed into tiles of (k,rows), B(k,n) into panels of (k,width): what a register tile reads lies in the order
- * in which it is read. Places of rows and columns that are not there are never used for a result. */
+ * A(m,k) is packed into tiles of (k,rows), B(k,n) into panels of (k,width), in the order in which a register tile reads
+ * them. The last tile and panel may have places without a row or column; they never contribute to a result. */
 #ifndef CN_CPU_GEMM_CPU_H
 #define CN_CPU_GEMM_CPU_H
 
@@ -10,20 +10,20 @@
 
 #include "core/util.h"
 
-/* C(m,n) = or += A(m,k)·B(k,n) with k summed in ascending order from zero. */
+/* C(m,n) = A(m,k)·B(k,n), or += if `add`; k is summed in ascending order from zero. */
 typedef struct cn__gemm_block {
     int64_t m, n, k;
     const void *a;
-    int64_t a_tile, a_row, a_col; /* from a tile to the next; within it */
+    int64_t a_tile, a_row, a_col; /* strides: between tiles; within a tile */
     const void *b;
-    int64_t b_panel, b_row; /* from a panel to the next; within it, where columns are contiguous */
-    void *b_to;             /* not NULL: a panel is packed there while its first tile is multiplied */
+    int64_t b_panel, b_row; /* strides: between panels; between rows of a panel, whose columns are contiguous */
+    void *b_to;             /* not NULL: each panel is packed to it while its first tile is multiplied */
     void *c;
     int64_t c_row, c_col;
     bool add;
 } cn__gemm_block;
 
-/* C(m,n) = or += the sum of `count` matrices (m,n) that lie `step` apart, added one after the other. */
+/* C(m,n) = the sum of `count` matrices (m,n), `step` apart, or += if `add`; they are added one after the other. */
 typedef struct cn__gemm_sum {
     int64_t m, n, count;
     const void *from;
@@ -35,14 +35,14 @@ typedef struct cn__gemm_sum {
 
 typedef struct cn__gemm_kernel {
     int size;               /* bytes of an element */
-    int rows, width, lanes; /* of a register tile; of a vector */
+    int rows, width, lanes; /* rows and columns of a register tile; elements of a vector */
     void (*pack_a)(void *to, const void *a, int64_t rows, int64_t k, int64_t a_row, int64_t a_col);
     void (*pack_b)(void *to, const void *b, int64_t k, int64_t cols, int64_t b_row, int64_t b_col);
-    /* Every panel of B has `width` columns that may be read, also the last. */
+    /* Every panel of B has `width` columns that may be read, even the last. */
     void (*multiply)(const cn__gemm_block *g);
-    /* m = 1, n ≥ lanes, and the columns of B are contiguous, b_panel apart: no packing. */
+    /* For m = 1, n ≥ lanes, and contiguous columns of B that are b_panel apart: nothing is packed. */
     void (*multiply_row)(const cn__gemm_block *g);
-    /* Of the first `count` columns of two panels (k,width): the sums over k of their products. */
+    /* The dot products of the first `count` columns of two panels (k,width). */
     void (*multiply_lanes)(void *sums, const void *a, const void *b, int64_t k, int64_t count);
     void (*sum)(const cn__gemm_sum *s);
 } cn__gemm_kernel;

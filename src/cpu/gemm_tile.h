@@ -1,7 +1,7 @@
-/* gemm_tile.h: the register tile of gemm_body.h, as a function NAME(TILE) that takes TILE_STEPS steps of k in one turn of
- * its loop. */
+/* cpu/gemm_tile.h: the register tile of gemm_body.h, as a function NAME(TILE) whose loop over k is unrolled TILE_STEPS
+ * times. */
 
-/* All but j is constant where this is inlined, so that acc lives in registers. */
+/* It is inlined with all parameters but j constant, so that acc lies in registers. */
 CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form) form)
 {
     const T *a = j->a, *b = j->b;
@@ -11,10 +11,10 @@ CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form)
     const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
     T *to = j->b_to;
     NAME(vec) acc[NAME(most)], y[VECTORS];
-    /* One loop counts the accumulators, so that it is unrolled early: then acc becomes registers, and the stack has no copy
-       of it. */
+    /* One loop over all accumulators is unrolled early, so that acc becomes registers. Nested loops would leave a copy on
+       the stack. */
     const int count = rows * VECTORS;
-    enum { STEPS = TILE_STEPS }; /* a pragma takes the name of a constant, but not of a macro */
+    enum { STEPS = TILE_STEPS }; /* a pragma accepts the name of a constant, but not of a macro */
 #pragma GCC unroll 24
     for (int n = 0; n < count; n++) acc[n] = (NAME(vec)){ 0 };
     for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);

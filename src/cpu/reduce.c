@@ -60,9 +60,9 @@ static char *regs_of(const job *j, int thread) { return j->scratch + (size_t)thr
 static void fold_short_rows(const job *j, char *regs, char *state, int64_t begin, int64_t end)
 {
     const shape3 *s = &j->s;
-    int64_t n = s->reduced, together = n ? CN__TILE / n : CN__TILE;
-    for (int64_t o = begin; o < end; o += together) {
-        int64_t rows = end - o < together ? end - o : together;
+    int64_t n = s->reduced, in_tile = n ? CN__TILE / n : CN__TILE;
+    for (int64_t o = begin; o < end; o += in_tile) {
+        int64_t rows = end - o < in_tile ? end - o : in_tile;
         if (n) cn__group_tile(j->g, j->run, regs, o * n, rows * n);
         const char *x = cn__slot_at(j->g, &j->g->reduced, regs, o * n);
         s->r->begin(state, rows);
@@ -106,10 +106,10 @@ static void fold_columns(const job *j, char *regs, char *state, int64_t o, int64
     const shape3 *s = &j->s;
     int64_t width = band_width(s, first), at = s->chunks > 1 ? chunk * COLUMN_CHUNK : 0;
     int64_t end = s->chunks == 1 || chunk + 1 == s->chunks ? s->reduced : at + COLUMN_CHUNK;
-    int64_t together = s->inner < CN__TILE ? CN__TILE / s->inner : 1;
+    int64_t in_tile = s->inner < CN__TILE ? CN__TILE / s->inner : 1;
     s->r->begin(state, width);
-    for (; at < end; at += together) {
-        int64_t rows = end - at < together ? end - at : together, start = (o * s->reduced + at) * s->inner + first;
+    for (; at < end; at += in_tile) {
+        int64_t rows = end - at < in_tile ? end - at : in_tile, start = (o * s->reduced + at) * s->inner + first;
         for (int64_t c = 0; c < width; c += CN__TILE)
             fold_tile(j, regs, state + (size_t)c * s->r->state, start + c, rows,
                       width - c < CN__TILE ? width - c : CN__TILE, at);

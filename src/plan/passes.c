@@ -9,15 +9,15 @@ static const struct {
     bool (*run)(builder *b); /* false: no memory */
 } passes[] = {
     { "simplify", cn__simplify },              /* equal nodes become one */
-    { "stored", cn__choose_stored },           /* which values are written to memory; others are computed where read */
-    { "destinations", cn__find_destinations }, /* kernels write results where a copy would put them */
+    { "stored", cn__choose_stored },           /* decides which values are written to memory */
+    { "destinations", cn__find_destinations }, /* kernels write results into the copies of them */
     { "fuse", cn__fuse },                      /* nodes become draft steps */
-    { "takeover", cn__check_takeovers },       /* which assignments overwrite the value they replace */
+    { "takeover", cn__check_takeovers },       /* decides which assignments overwrite the old value */
     { "outputs", cn__find_outputs },           /* values that outlive the run get memory of their own */
-    { "steps", cn__finish_steps },             /* drafts become arrays */
-    { "epilogues", cn__find_epilogues },       /* groups that run inside the kernel before them */
-    { "merge", cn__merge_steps },              /* equal programs over other memory become one kernel */
-    { "names", cn__name_steps },               /* names for people; kernels are counted */
+    { "steps", cn__finish_steps },             /* the lists of draft steps become arrays */
+    { "epilogues", cn__find_epilogues },       /* finds groups that can run inside a kernel */
+    { "merge", cn__merge_steps },              /* equal programs over different memory become one kernel */
+    { "names", cn__name_steps },               /* names steps for people, counts kernels */
     { "place", cn__place },                    /* intermediates get places in the arena */
     { "prepare", prepare },                    /* the device makes its kernels ready */
 };

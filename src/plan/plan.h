@@ -48,6 +48,7 @@ typedef struct cn__store {
     cn__operand to;
 } cn__store;
 
+/* One kernel, or one group. */
 typedef struct cn__step {
     const cn_op *op; /* the kernel, or the reduction that ends a group; NULL: an elementwise group */
     bool group;
@@ -62,9 +63,9 @@ typedef struct cn__step {
     int reduced;       /* of a reduction: the value that is reduced */
     bool contraction;
     bool checks;    /* the kernel may find an index out of range */
-    bool epilogue;      /* epilogue: a group that runs inside the kernel before it */
-    bool joined;    /* an elementwise group that is merged into the kernel of the step before it */
-    int merged;   /* merged steps that run as one kernel, of which this step is the first */
+    bool epilogue;  /* a group that runs inside the kernel before it */
+    bool joined;    /* an elementwise group that is merged with the step before it */
+    int merged;     /* how many merged steps run as one kernel, of which this step is the first */
     bool updates;   /* the step writes memory that an assignment takes over */
     size_t scratch; /* offset in the arena */
     char name[56];
