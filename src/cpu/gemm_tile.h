@@ -11,8 +11,8 @@ CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form)
     const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
     T *to = j->b_to;
     NAME(vec) acc[NAME(most)], y[VECTORS];
-    /* One loop over all accumulators is unrolled early, so that acc becomes registers. Nested loops would leave a copy on
-       the stack. */
+    /* One loop over all accumulators is unrolled early, so that acc becomes registers. Nested loops would leave a copy
+       on the stack. */
     const int count = rows * VECTORS;
     enum { STEPS = TILE_STEPS }; /* a pragma accepts the name of a constant, but not of a macro */
 #pragma GCC unroll 24
