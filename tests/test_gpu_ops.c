@@ -1,5 +1,5 @@
 /* Every operator on the GPU, by its own cases, against the CPU: forward in several dtypes, every layout, gradients; and
-   which steps had no kernel and ran on the CPU.
+   which steps had no kernel and ran on the CPU. Then: whether shader files were compiled in every form they declare.
 
        test_gpu_ops              all
        test_gpu_ops matmul       operators whose name contains it; =matmul: the one of that name
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/property.h"
+#include "support/shader_forms.h"
 #include "trials/versus.h"
 
 static cn_ctx *cpu, *gpu;
@@ -47,6 +48,18 @@ static void log_line(void *user, const char *words)
     if (getenv("CAIRN_TEST_LOG")) fprintf(stderr, "%s\n", words);
 }
 
+/* Kernels for graphics cards are compiled too, on a GPU that is opened as if it were one. */
+static void test_forms(void)
+{
+    setenv("CAIRN_GPU_KIND", "discrete", 1);
+    cn_ctx *card = cn_open(&(cn_desc){ .device = "gpu", .seed = 7, .logger = log_line });
+    unsetenv("CAIRN_GPU_KIND");
+    record_forms(card);
+    visit_more_forms(gpu, card);
+    check_forms((cn_ctx *const[]){ gpu, card }, 2);
+    cn_close(card);
+}
+
 int main(int argc, char **argv)
 {
     int n_ops, operators = 0, cases = 0, without = 0;
@@ -65,6 +78,7 @@ int main(int argc, char **argv)
     }
     check(!cn_failed(gpu), "open: %s", cn_error(gpu));
     cn_error_clear(gpu);
+    record_forms(gpu);
     for (int i = 0; i < n_ops; i++) {
         if (!is_wanted(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
         operators++;
@@ -77,6 +91,7 @@ int main(int argc, char **argv)
             printf("runs on the CPU in part: %s\n", ops[i]->name);
         }
     }
+    if (!part[0] && !test_is_quick()) test_forms(); /* quickly, some dtypes are left out */
     cn_gpu_counters n = cn_gpu_counted(gpu);
     printf("%d operators x %d cases on the GPU; %lld dispatches, %lld submissions, %lld pipelines; %d operators ran on the CPU "
            "in part (%lld steps)\n",

@@ -14,28 +14,31 @@
 
    When      The function runs once for each step of a plan, before the step first runs. It knows shapes, strides and
              attributes; it does not know memory and arguments. It may launch several kernels, which run in this order.
-   Elements  An element is one 32-bit word on the GPU: f64 is stored as f32, whole numbers (also i64) as i32, bool as 0 or
-             1. f16 and bf16 lie two in a word; a kernel meets them only through inK, where the operator says .widens.
+   Elements  An element is one 32-bit word on the GPU: f64 is stored as f32, whole numbers (also i64) as i32, bool as
+             0 or 1. f16 and bf16 lie two in a word; a kernel meets them only through inK, where the operator says
+             .widens.
    Shader    The text of a .wgsl file. Lines that begin with //! say what WGSL cannot:
                //! kernel NAME        begins a kernel. It has `fn each(i: u32)`, called for every i below .each; or
                                       `fn kernel(group: u32, local: u32)`, where group < .groups and local < .size
                //! part NAME          begins a piece that kernels and other parts may use
-               //! uses A B ..        what the kernel or part uses; only this is declared in the program. A name is one
-                                      of those below, a part of this file, or a part of src/gpu/library.wgsl (erf, philox)
+               //! uses A B ..        what the kernel or part uses; only this is declared in the program. A name is
+                                      one of those below, a part of this file, or a function of src/gpu/library.wgsl
                //! workgroup BYTES    of var<workgroup> that the kernel or part declares
-               //! hole NAME = V | V  {{NAME}} in the text is replaced by a value that the launch gives: one of these, or
-                                      any value, if the list is `any`
-               //! if NAME [VALUE]    lines up to `//! else` or `//! end` are kept if the hole has this value, or, without
-                                      VALUE, if it is neither `false` nor `0`
-               //! repeat J COUNT     lines up to `//! end` are repeated, with {{J}} = 0, 1, ..; COUNT is a number or a hole
+               //! hole NAME = V | V  {{NAME}} in the text is replaced by a value that the launch gives: one of these,
+                                      or any value, if the list is `any`
+               //! if NAME [VALUE]    lines up to `//! else` or `//! end` are kept if the hole has this value, or,
+                                      without VALUE, if it is neither `false` nor `0`
+               //! repeat J COUNT     lines up to `//! end` are repeated, with {{J}} = 0, 1, ..; COUNT is a number or
+                                      a hole
    Names     K is the number of an operand or result; indices are u32:
-               inK(i), rawK(i)        element i of operand K, counted from its first: f32 or i32 (bool: i32 0 or 1); its word
+               inK(i), rawK(i)        element i of operand K, counted from its first: f32 or i32 (bool: 0 or 1); its
+                                      word
                inK=V                  in `uses`: inK gives V where the operand is absent or has no elements
                outK(i, v)             sets element i of result K; of a bool, any v other than 0 is true
                outK?                  in `uses`: outK does nothing where the result has no elements
                set_rawK(i, w)         sets the word
-               put(i, v)              sets result 0, and computes what the planner fused behind it (operators with .epilogue):
-                                      every element is set exactly once, and not read again
+               put(i, v)              sets result 0, and computes what the planner fused behind it (operators with
+                                      .epilogue): every element is set exactly once, and not read again
                par(n), pari(n), parf(n)     the n-th parameter as u32, i32, f32
                arg(n), argu(n), argh(n)     argument n as f32, its low word, its high word: may change from run to run
                tmp(i), set_tmp(i, w)  words of the step's scratch memory, kept between its launches
@@ -96,8 +99,8 @@ typedef struct cn_gpu_launch {
 /* Adds a launch to the step. No calls and no groups: nothing is launched. False after an error. */
 CN_API bool cn_gpu_run(cn_gpu_call *c, const cn_gpu_launch *l);
 
-/* A part of a shader with its holes filled, as the value of another hole: where one text is needed several times. The text
-   lives as long as the plan. NULL after an error: a hole without text, which launches report. */
+/* A part of a shader with its holes filled, as the value of another hole: where one text is needed several times. The
+   text lives as long as the plan. NULL after an error, which the next launch reports. */
 CN_API const char *cn_gpu_part(cn_gpu_call *c, const char *shader, const char *part, const cn_gpu_hole *holes);
 /* Two texts in one; either may be NULL. */
 CN_API const char *cn_gpu_join(cn_gpu_call *c, const char *first, const char *second);

@@ -1,6 +1,6 @@
-// Elementwise groups: a workgroup of 256 invocations calls `fn element`, which is made from the group's operators, for
-// 1024 elements. The compiler does not know the bound of the loop: unrolled, a program takes twice as long to compile and
-// runs no faster.
+// Elementwise groups: a workgroup of 256 invocations calls `fn element`, which is made from the group's operators,
+// for 1024 elements. The compiler does not know the bound of the loop: unrolled, a program takes twice as long to
+// compile and runs no faster.
 //! hole joined = true | false
 //! hole pairs = true | false
 //! hole numel = any
@@ -11,8 +11,9 @@
 //! part kernel
 fn kernel(group: u32, local: u32) {
 //! if joined
-    // Which of the joined groups the workgroup belongs to: the first that ends after it. Words from `table` on: how many
-    // groups there are, where each ends, in workgroups; from `first` on the words of each group, the first of them its size.
+    // Which of the joined groups the workgroup belongs to: the first that ends after it. Words from `table` on: how
+    // many groups there are, where each ends, in workgroups; from `first` on the words of each group, the first of
+    // them its size.
     var low = 0u; var high = P[{{table}}u] - 1u;
     while (low < high) {
         let mid = (low + high) / 2u;

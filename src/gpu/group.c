@@ -129,7 +129,7 @@ static void emit_load(const emit *e, int load)
     }
     if (o->number >= 0) {
         print(e, "    let v%d = bitcast<%s>(P[%s%du]);\n", load, type, jump(e),
-            word(e, CN__GPU_NUMBER, o->number, (int)o->dtype, 0));
+              word(e, CN__GPU_NUMBER, o->number, (int)o->dtype, 0));
         return;
     }
     const cn__gpu_port port = { .operand = o, .value = true, .number = e->names + load };
@@ -148,7 +148,7 @@ typedef struct number_name {
 } number_name;
 
 static const number_name number_names[] = {
-    { "p", NULL, CN__GPU_ARG_REAL },   { "q", "f32", CN__GPU_ARG_REST }, { "k", "f32", CN__GPU_ARG_SCALE },
+    { "p", NULL, CN__GPU_ARG_REAL },  { "q", "f32", CN__GPU_ARG_REST },  { "k", "f32", CN__GPU_ARG_SCALE },
     { "lo", "u32", CN__GPU_ARG_LOW }, { "hi", "u32", CN__GPU_ARG_HIGH }, { "a", "u32", CN__GPU_FIXED },
 };
 enum { NUMBER_NAMES = sizeof number_names / sizeof *number_names };
@@ -198,8 +198,11 @@ static void emit_numbers(const emit *e, const cn__instr *i, const char *expressi
             const number_name *name = &number_names[n];
             const cn__gpu_word_kind kind = name->type || real ? name->kind : CN__GPU_ARG_WHOLE;
             const uint32_t attr = kind == CN__GPU_FIXED ? (uint32_t)((const int64_t *)i->attrs)[k] : 0;
-            print(e, " let %s%d = bitcast<%s>(P[%s%du]);", name->prefix, k, name->type ? name->type : real ? "f32" : "i32",
-                jump(e), word(e, kind, i->node, k, attr));
+            print(e, " let %s%d = bitcast<%s>(P[%s%du]);", name->prefix, k,
+                  name->type ? name->type
+                  : real     ? "f32"
+                             : "i32",
+                  jump(e), word(e, kind, i->node, k, attr));
         }
     if (u.bits) print(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
 }
@@ -356,7 +359,8 @@ static bool emit_joined(cn__gpu_plan *p, const cn__step *step, int n)
     }
     e.s = &s;
     if (!emit_kernel(&e, CN_GPU_HOLES(CN_GPU_TEXT("joined", "true"), CN_GPU_FLAG("pairs", in_pairs(step)),
-                                      CN_GPU_NUMBER("table", table), CN_GPU_NUMBER("first", first), CN_GPU_NUMBER("stride", stride))))
+                                      CN_GPU_NUMBER("table", table), CN_GPU_NUMBER("first", first),
+                                      CN_GPU_NUMBER("stride", stride))))
         s.failed = true;
     c->size = GROUP_SIZE;
     c->body = keep_text(p, &s);
@@ -380,7 +384,7 @@ bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int merged)
 /* ---- epilogues ---- */
 
 const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *epilogue,
-                              bool *stores)
+                                  bool *stores)
 {
     enum { NAMES = 100 };
     cn__gpu_source s = { .memory = &p->plan->device->ctx->memory };
@@ -411,10 +415,7 @@ static shape3 reduced_shape(const cn__step *step)
     return r;
 }
 
-static int state_words(const cn_wgsl_reducer *r)
-{
-    return strncmp(r->state, "vec", 3) ? 1 : r->state[3] - '0';
-}
+static int state_words(const cn_wgsl_reducer *r) { return strncmp(r->state, "vec", 3) ? 1 : r->state[3] - '0'; }
 
 /* How a reduction is cut, as reduce.wgsl asks for it. */
 typedef struct reduction {
@@ -429,8 +430,9 @@ static bool print_reduce(const emit *e, const reduction *d)
     const cn_wgsl_reducer *r = d->r;
     const char *word = strstr(r->state, "i32") ? "i32" : strstr(r->state, "u32") ? "u32" : "f32";
     const cn_gpu_hole *holes = CN_GPU_HOLES(
-        CN_GPU_TEXT("state", r->state), CN_GPU_TEXT("begin", r->begin), CN_GPU_TEXT("fold", r->fold), CN_GPU_TEXT("merge", r->merge), CN_GPU_TEXT("finish", r->end),
-        CN_GPU_TEXT("element", d->element), CN_GPU_TEXT("result", d->result), CN_GPU_NUMBER("words", state_words(r)), CN_GPU_TEXT("word", word),
+        CN_GPU_TEXT("state", r->state), CN_GPU_TEXT("begin", r->begin), CN_GPU_TEXT("fold", r->fold),
+        CN_GPU_TEXT("merge", r->merge), CN_GPU_TEXT("finish", r->end), CN_GPU_TEXT("element", d->element),
+        CN_GPU_TEXT("result", d->result), CN_GPU_NUMBER("words", state_words(r)), CN_GPU_TEXT("word", word),
         CN_GPU_NUMBER("lanes", d->lanes), CN_GPU_FLAG("rows", d->rows), CN_GPU_NUMBER("first", d->first),
         CN_GPU_FLAG("from_states", d->from_states), CN_GPU_FLAG("to_states", d->to_states));
     const cn__shader_context shaders = cn__gpu_shaders(e->p->device);
@@ -521,7 +523,9 @@ bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step)
     print(&e, "    return v%d;\n}\n", step->reduced);
     const cn__gpu_port to = { .operand = &step->stores[0].to, .result = true, .value = true };
     if (parts == 1) cn__gpu_add_port(p, c, to, 0);
-    const reduction d = { r, type, cn__gpu_type(to.operand->dtype), lanes, w, .rows = sh.inner == 1, .to_states = parts > 1 };
+    const reduction d = {
+        r, type, cn__gpu_type(to.operand->dtype), lanes, w, .rows = sh.inner == 1, .to_states = parts > 1
+    };
     if (!print_reduce(&e, &d) || !finish_reduce(p, c, &s, lanes, results * parts)) return false;
     return parts == 1 || emit_second(p, step, r, sh, parts);
 }

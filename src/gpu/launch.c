@@ -90,10 +90,11 @@ static bool add_inputs(call *k, cn__gpu_command *c, int first)
         if (there && !(otherwise && cn__numel(&o->layout) == 0))
             cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = o, .value = value, .raw = raw, .number = i }, 0);
         else if (!otherwise)
-            return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel reads operand %d, which is absent", k->step->name,
-                            first + i);
+            return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel reads operand %d, which is absent",
+                            k->step->name, first + i);
         else
-            cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = there ? o : NULL, .absent = true, .value = true, .number = i }, 0);
+            cn__gpu_add_port(
+                k->p, c, (cn__gpu_port){ .operand = there ? o : NULL, .absent = true, .value = true, .number = i }, 0);
     }
     return true;
 }
@@ -105,13 +106,14 @@ static bool add_outputs(call *k, cn__gpu_command *c)
         if (!value && !raw) continue;
         const cn__operand *o = i < k->step->n_stores ? &k->step->stores[i].to : NULL;
         if (o && !(maybe && cn__numel(&o->layout) == 0))
-            cn__gpu_add_port(k->p, c,
-                             (cn__gpu_port){ .operand = o, .result = true, .value = value, .raw = raw, .number = i }, 0);
+            cn__gpu_add_port(
+                k->p, c, (cn__gpu_port){ .operand = o, .result = true, .value = value, .raw = raw, .number = i }, 0);
         else if (!maybe)
             return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel writes result %d, and there are %d",
                             k->step->name, i, k->step->n_stores);
         else
-            cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = o, .absent = true, .result = true, .value = true, .number = i }, 0);
+            cn__gpu_add_port(
+                k->p, c, (cn__gpu_port){ .operand = o, .absent = true, .result = true, .value = true, .number = i }, 0);
     }
     return true;
 }
@@ -143,10 +145,12 @@ static bool add_put(call *k, cn__gpu_command *c, cn__gpu_source *s)
     } else {
         const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
         const char *type = cn__gpu_type(k->step->stores[0].to.dtype);
-        if (!cn__shader_part_text(&shaders, s, cn__wgsl_main, "put", CN_GPU_HOLES(CN_GPU_TEXT("type", type)))) return false;
+        if (!cn__shader_part_text(&shaders, s, cn__wgsl_main, "put", CN_GPU_HOLES(CN_GPU_TEXT("type", type))))
+            return false;
     }
     if (stores)
-        cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = &k->step->stores[0].to, .result = true, .value = true }, 0);
+        cn__gpu_add_port(k->p, c, (cn__gpu_port){ .operand = &k->step->stores[0].to, .result = true, .value = true },
+                         0);
     return true;
 }
 
@@ -201,8 +205,7 @@ static void array_of(cn_array *v, const cn__operand *o)
 bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *epilogue, bool *took_epilogue)
 {
     cn__memory *memory = &p->plan->device->ctx->memory;
-    cn_array *views =
-        cn__bump_new(memory, &p->plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
+    cn_array *views = cn__bump_new(memory, &p->plan->memory, sizeof *views * (size_t)(step->n_loads + step->n_stores));
     if (!views) return false;
     for (int i = 0; i < step->n_loads; i++) array_of(&views[i], &step->loads[i]);
     for (int i = 0; i < step->n_stores; i++) array_of(&views[step->n_loads + i], &step->stores[i].to);

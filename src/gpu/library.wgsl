@@ -726,8 +726,8 @@ fn normal_wide(w: vec2<u32>) -> f32 {
 }
 
 //! part float_key
-// The words of floats as whole numbers in the order of the floats: NaN is the largest, -0 equals 0. Some drivers take the
-// smallest floats for 0 when they compare floats.
+// The words of floats as whole numbers in the order of the floats: NaN is the largest, -0 equals 0. Some drivers take
+// the smallest floats for 0 when they compare floats.
 fn float_key(w: u32) -> u32 {
     let a = w & 0x7fffffffu;
     if (a > 0x7f800000u) { return 0xffffffffu; }

@@ -120,8 +120,8 @@ static bool find_value(const filling *f, span name, char number[24], span *value
             *value = value_of(h, number);
             return true;
         }
-    return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: a shader has the hole {{%.*s}}, and the launch gives no value for it",
-                    (int)name.n, name.at);
+    return cn__fail(f->ctx, CN_BAD_ARGUMENT,
+                    "gpu: a shader has the hole {{%.*s}}, and the launch gives no value for it", (int)name.n, name.at);
 }
 
 static bool fill_line(filling *f, span line)
@@ -131,7 +131,8 @@ static bool fill_line(filling *f, span line)
         const char *hole = strstr(at, "{{");
         if (!hole || hole >= end) break;
         const char *close = strstr(hole, "}}");
-        if (!close || close >= end) return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: {{ without }} in \"%.*s\"", (int)line.n, line.at);
+        if (!close || close >= end)
+            return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: {{ without }} in \"%.*s\"", (int)line.n, line.at);
         char number[24];
         span value;
         if (!find_value(f, (span){ hole + 2, (size_t)(close - hole - 2) }, number, &value)) return false;
@@ -179,7 +180,8 @@ static bool fill_repeat(filling *f, span rest, const char *at, const char *end)
     span name = word_of(&rest), count = trimmed(rest);
     if (count.n && !isdigit((unsigned char)*count.at) && !find_value(f, count, number, &count)) return false;
     const int n = atoi(count.at);
-    if (f->n_loops == LOOPS) return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: at most %d repetitions in each other", LOOPS);
+    if (f->n_loops == LOOPS)
+        return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: at most %d repetitions in each other", LOOPS);
     f->loops[f->n_loops++].name = name;
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
@@ -205,8 +207,7 @@ static bool fill_lines(filling *f, const char *at, const char *end)
             continue;
         }
         const char *otherwise, *close = find_end(at, &otherwise);
-        if (!close)
-            return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: \"%.*s\" has no //! end", (int)line.n, line.at);
+        if (!close) return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: \"%.*s\" has no //! end", (int)line.n, line.at);
         if (is(word, "if") ? !fill_if(f, rest, at, otherwise, close) : !fill_repeat(f, rest, at, close)) return false;
         at = after(line_at(close));
     }
@@ -247,8 +248,8 @@ static bool check_value(cn_ctx *ctx, const char *text, const cn_gpu_hole *h)
     if (!find_hole(text, (span){ h->name, strlen(h->name) }, &values) || is(values, "any")) return true;
     for (span left = values; left.n;)
         if (same(next_value(&left), value)) return true;
-    return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: the hole {{%s}} of a shader may be %.*s, got %.*s", h->name, (int)values.n,
-                    values.at, (int)value.n, value.at);
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: the hole {{%s}} of a shader may be %.*s, got %.*s", h->name,
+                    (int)values.n, values.at, (int)value.n, value.at);
 }
 
 static bool check_holes(cn_ctx *ctx, const char *text, const cn_gpu_hole *holes)
@@ -396,7 +397,8 @@ bool cn__shader_part_text(const cn__shader_context *c, cn__gpu_source *s, const 
         cn__gpu_source filled = { .memory = s->memory };
         bool ok = fill(c->ctx, &filled, p.begin, p.end, holes);
         if (ok && filled.text.n)
-            cn__shader_append(s, &(cn__shader_part){ .begin = filled.text.v, .end = (char *)filled.text.v + filled.text.n });
+            cn__shader_append(
+                s, &(cn__shader_part){ .begin = filled.text.v, .end = (char *)filled.text.v + filled.text.n });
         cn__vec_free(s->memory, &filled.text, 1);
         return ok && (!s->failed || cn__no_memory(c->ctx, "gpu"));
     }
@@ -409,10 +411,17 @@ static const struct {
     const char *name;
     cn__gpu_need need;
 } plain_names[] = {
-    { "put", CN__NEED_PUT },       { "par", CN__NEED_PAR },     { "pari", CN__NEED_PARI },
-    { "parf", CN__NEED_PARF },     { "arg", CN__NEED_ARG },     { "argu", CN__NEED_ARGU },
-    { "argh", CN__NEED_ARGH },     { "tmp", CN__NEED_TMP },     { "set_tmp", CN__NEED_SET_TMP },
-    { "fault", CN__NEED_FAULT },   { "subgroups", CN__NEED_SUBGROUPS },
+    { "put", CN__NEED_PUT },
+    { "par", CN__NEED_PAR },
+    { "pari", CN__NEED_PARI },
+    { "parf", CN__NEED_PARF },
+    { "arg", CN__NEED_ARG },
+    { "argu", CN__NEED_ARGU },
+    { "argh", CN__NEED_ARGH },
+    { "tmp", CN__NEED_TMP },
+    { "set_tmp", CN__NEED_SET_TMP },
+    { "fault", CN__NEED_FAULT },
+    { "subgroups", CN__NEED_SUBGROUPS },
 };
 
 /* "in3" is operand 3 where the prefix is "in"; -1: it is not one */
@@ -537,11 +546,16 @@ bool cn__shader_kernel(const cn__shader_context *c, cn__gpu_source *s, const cn_
     cn__shader_parts own, with;
     *needs = (cn__gpu_needs){ 0 };
     if (!check_holes(c->ctx, l->shader, l->holes) || !cn__shader_parts_of(c->ctx, l->shader, &own)) return false;
-    if (l->with && (!check_holes(c->ctx, l->with, l->holes) || !cn__shader_parts_of(c->ctx, l->with, &with))) return false;
+    if (l->with && (!check_holes(c->ctx, l->with, l->holes) || !cn__shader_parts_of(c->ctx, l->with, &with)))
+        return false;
     note_holes(c, l->shader, l->holes);
     if (l->with) note_holes(c, l->with, l->holes);
-    closure k = { .c = c, .text = { l->shader, l->with }, .files = { &own, l->with ? &with : NULL },
-                  .holes = l->holes, .library = c->library, .needs = needs };
+    closure k = { .c = c,
+                  .text = { l->shader, l->with },
+                  .files = { &own, l->with ? &with : NULL },
+                  .holes = l->holes,
+                  .library = c->library,
+                  .needs = needs };
     const int root = find_kernel(&own, l->kernel);
     if (root < 0)
         return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: a shader has no kernel%s%s", l->kernel ? " " : "",

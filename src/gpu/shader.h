@@ -32,11 +32,11 @@ typedef enum cn__gpu_need {
 enum { CN__LIBRARY_WORDS = 4, CN__SHADER_PARTS = 64 * CN__LIBRARY_WORDS };
 
 typedef struct cn__gpu_needs {
-    unsigned flags;                       /* cn__gpu_need */
-    uint32_t in, raw, out, set_raw;       /* bit k: inK and so on */
-    uint32_t maybe_out;                   /* bit k: outK? */
-    char otherwise[CN_MAX_IN][16];        /* the V of inK=V, or "" */
-    uint64_t library[CN__LIBRARY_WORDS];  /* bit i: part i of the library */
+    unsigned flags;                      /* cn__gpu_need */
+    uint32_t in, raw, out, set_raw;      /* bit k: inK and so on */
+    uint32_t maybe_out;                  /* bit k: outK? */
+    char otherwise[CN_MAX_IN][16];       /* the V of inK=V, or "" */
+    uint64_t library[CN__LIBRARY_WORDS]; /* bit i: part i of the library */
     int group_bytes;
 } cn__gpu_needs;
 

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/first" >/dev/null
 mv "$work/first" "$work/prefix"
 "$work/prefix/bin/cairn" --version >/dev/null
-cp "$here/main.c" "$here/CMakeLists.txt" "$work"
+cp "$here/main.c" "$here/CMakeLists.txt" "$here/../../examples/04_custom_operator.c" "$work"
 cd "$work"
 
 pc=$(find "$work/prefix" -name cairn.pc)
@@ -21,6 +21,11 @@ echo "pkg-config, shared"
 cc -std=c17 main.c -o by_pkg_config $(pkg-config --cflags --libs cairn)
 ./by_pkg_config
 readelf -d by_pkg_config | grep -q 'NEEDED.*libcairn\.so\.0'
+
+echo "operators of a user's own, with kernels for CPU and GPU, from installed headers alone"
+sed -i 's,"cairn/cairn.h",<cairn/cairn.h>,' 04_custom_operator.c
+cc -std=c17 -Wall -Wextra -Werror 04_custom_operator.c -o own_operators $(pkg-config --cflags --libs cairn) -lm
+./own_operators >/dev/null
 
 echo "pkg-config, static"
 cc -std=c17 main.c -o by_pkg_config_static $(pkg-config --cflags cairn) "$library_dir/libcairn.a" \

@@ -1,18 +1,20 @@
 // Attention, in memory that does not grow with the product of lengths.
 //
-//   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 × 32 numbers in workgroup memory: 8 vec4 a row,
-//             those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a column of vec4 read from
-//             different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a tile of scores, as a mat4x4 whose
-//             i-th vec4 is row i. Heads wider than a tile are taken in parts of 32 columns, zeros beyond the end.
+//   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 × 32 numbers in workgroup memory: 8
+//             vec4 a row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a
+//             column of vec4 read from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a
+//             tile of scores, as a mat4x4 whose i-th vec4 is row i. Heads wider than a tile are taken in parts of 32
+//             columns, zeros beyond the end.
 //   Forward   One workgroup for 32 queries goes through the keys, with the running maximum and sum of each row.
-//   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum stays in
-//             scratch memory for a second launch: one workgroup for 32 keys goes through the queries that see them, for dk and
-//             dv. Nothing is added to memory: results do not depend on the order of workgroups.
-//   Slices    Of results, a workgroup has at most SLICE parts of 32 columns in registers; for wider heads there are several.
+//   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum
+//             stays in scratch memory for a second launch: one workgroup for 32 keys goes through the queries that
+//             see them, for dk and dv. Nothing is added to memory: results do not depend on the order of workgroups.
+//   Slices    Of results, a workgroup has at most SLICE parts of 32 columns in registers; for wider heads there are
+//             several.
 //
 // Operands: forward q, k, v, mask; cached q, k, v and the caches of keys and values; backward g, q, k, v, mask, lse.
-// Numbers needed again and again are kept in variables, because to fetch one is slow on some drivers. Bounds of inner loops are
-// among them, so that compilers leave the loops as they are: unrolled, they take long to compile.
+// Numbers needed again and again are kept in variables, because to fetch one is slow on some drivers. Bounds of inner
+// loops are among them, so that compilers leave the loops as they are: unrolled, they take long to compile.
 //! hole cached = true | false
 //! hole mask = none | bool | float
 //! hole parts = 1 | 2 | 3 | 4
@@ -24,8 +26,8 @@
 
 //! part numbers
 //! uses par
-// Parameters, and from AT0 on, for each operand and result: the steps of rows and columns, then size and step of each outer
-// axis, the last first.
+// Parameters, and from AT0 on, for each operand and result: the steps of rows and columns, then size and step of each
+// outer axis, the last first.
 const TQ = 0u;
 const TK = 1u;
 const E = 2u;
@@ -74,8 +76,8 @@ var<workgroup> t: array<vec4<f32>, TILES * 256u>;
 
 //! part products
 //! uses numbers tiles
-// dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of an
-// invocation, to a tile.
+// dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of
+// an invocation, to a tile.
 fn dots(y: u32, x: u32, a: u32, b: u32, sums: mat4x4<f32>) -> mat4x4<f32> {
     var s0 = sums[0]; var s1 = sums[1]; var s2 = sums[2]; var s3 = sums[3];
     for (var k = 0u; k < steps; k++) {
@@ -149,7 +151,8 @@ fn by_rows(m: mat4x4<f32>, v: vec4<f32>) -> mat4x4<f32> {
 
 //! part keys
 //! uses par numbers
-// How many keys a query sees: with REACH 1 up to its own place, otherwise all; over a cache, those of the cache first.
+// How many keys a query sees: with REACH 1 up to its own place, otherwise all; over a cache, those of the cache
+// first.
 //! if cached
 //! uses argu
 var<private> keys_at: u32;
@@ -163,7 +166,8 @@ fn most_seen(query: u32) -> u32 { return min(query + par(REACH), par(TK)); }
 //! end
 
 //! part dropout
-// What dropout multiplies the weights of four queries and keys by: elements of (heads, Tq, Tk), four to a block of Philox.
+// What dropout multiplies the weights of four queries and keys by: elements of (heads, Tq, Tk), four to a block of
+// Philox.
 //! if cached
 fn factors(query: u32, key: u32) -> mat4x4<f32> {
     let ones = vec4<f32>(1.0); return mat4x4<f32>(ones, ones, ones, ones);
@@ -482,8 +486,8 @@ fn store_dv(at: u32, row: u32, col: u32, m: mat4x4<f32>) {
 
 //! part backward
 //! uses in5 par arg numbers mask scores keys products isinf isnan not_a_number
-// Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place of those of
-// which no more is needed. Both products of a pair are one piece of a loop, and so compiled once.
+// Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place
+// of those of which no more is needed. Both products of a pair are one piece of a loop, and so compiled once.
 const TILES = 4u;
 const SLICE = 2u;
 var<private> g_at: u32;
@@ -576,8 +580,8 @@ fn kernel(group: u32, local: u32) {
 //! kernel backward_keys
 //! uses par tmp numbers tiles products scores keys dropout backward load_q load_k load_v load_g store_dk store_dv
 //! workgroup 16384
-// dk = sum of dS q, dv = sum of weights g, over the queries of all heads that look at these keys. In registers a tile is keys by
-// queries; turned, while it is looked at query by query.
+// dk = sum of dS q, dv = sum of weights g, over the queries of all heads that look at these keys. In registers a tile
+// is keys by queries; turned, while it is looked at query by query.
 const TILE_K = 0u;
 const TILE_Q = 1u;
 const TILE_V = 2u;
@@ -621,7 +625,11 @@ fn kernel(group: u32, local: u32) {
                 load_q(queries, (slice + {{n}}u) * 32u, local); load_g(queries, (slice + {{n}}u) * 32u, local);
             }
             workgroupBarrier();
-            for (var i = 0u; i < steps / 4u; i++) { let s = mix(y, x, 2u * i, 2u * i + 1u, u{{n}}); u{{n}} = w{{n}}; w{{n}} = s; }
+            for (var i = 0u; i < steps / 4u; i++) {
+                let s = mix(y, x, 2u * i, 2u * i + 1u, u{{n}});
+                u{{n}} = w{{n}};
+                w{{n}} = s;
+            }
             workgroupBarrier();
 //! end
         }

@@ -1,7 +1,7 @@
-// batch_norm, with rows of rows.wgsl. A row is a part of a channel: its mean and the sum of squares about it, and on the way
-// back the sums of g and g (x - mean). With one part a channel the same launch goes on to the results; otherwise parts leave
-// their moments in scratch memory, and a second launch of as many workgroups merges those of its channel first.
-// par(0..3): N, C, S, parts; elements of a channel are counted 0 .. N·S. Argument 0: epsilon.
+// batch_norm, with rows of rows.wgsl. A row is a part of a channel: its mean and the sum of squares about it, and on
+// the way back the sums of g and g (x - mean). With one part a channel the same launch goes on to the results;
+// otherwise parts leave their moments in scratch memory, and a second launch of as many workgroups merges those of
+// its channel first. par(0..3): N, C, S, parts; elements of a channel are counted 0 .. N·S. Argument 0: epsilon.
 //! hole back = true | false
 //! hole merged = true | false
 

@@ -1,7 +1,7 @@
-// cross_entropy, with rows of rows.wgsl. par(0..3): samples, classes, inner, the class that is ignored; argument 0: label
-// smoothing s. Forward, a row is a sample; its loss and the weight of its target wait in scratch memory for a second launch to
-// sum them, unless one workgroup holds all samples. Backward, every element stands alone, once the weights of all targets are
-// summed. Operand `target` is the target, operand `weight` the weights of classes.
+// cross_entropy, with rows of rows.wgsl. par(0..3): samples, classes, inner, the class that is ignored; argument 0:
+// label smoothing s. Forward, a row is a sample; its loss and the weight of its target wait in scratch memory for a
+// second launch to sum them, unless one workgroup holds all samples. Backward, every element stands alone, once the
+// weights of all targets are summed. Operand `target` is the target, operand `weight` the weights of classes.
 //! hole target = 1 | 2
 //! hole weight = 2 | 3
 //! hole ignores = true | false
@@ -111,7 +111,8 @@ fn kernel(group: u32, local: u32) {
 }
 
 //! part totals
-// (what sums are divided by, sum of the weights of all classes): computed by every workgroup, or by a launch before it.
+// (what sums are divided by, sum of the weights of all classes): computed by every workgroup, or by a launch before
+// it.
 //! if kept
 //! uses tmp
 fn totals(local: u32) -> vec2<f32> { return vec2<f32>(bitcast<f32>(tmp(0u)), bitcast<f32>(tmp(1u))); }
@@ -144,8 +145,8 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel backward
 //! uses in0 in1 in4 out0 par arg class_of totals exp_down
-// in0: the gradient g, of each sample or of all; in1: logits, in4: lse. par(4): elements, 5: elements of an invocation.
-// dx = g / total ((1 - s) w_t (P - [c = t]) + s / C · (P sum of w - w_c))
+// in0: the gradient g, of each sample or of all; in1: logits, in4: lse. par(4): elements, 5: elements of an
+// invocation. dx = g / total ((1 - s) w_t (P - [c = t]) + s / C · (P sum of w - w_c))
 fn gradient(s: u32) -> f32 {
 //! if each
     return in0(s);

@@ -1,8 +1,8 @@
 // ctc_loss: a row (rows.wgsl) is a sample, its lanes share the states, and go through time together; rows of
-// log-probabilities lie in scratch memory. As on the CPU they are lowered to a largest of 0 at each step; what was taken away is
-// summed in two floats. A probability of 0 is the logarithm NEVER: the kernels compute with no infinities.
-// par(0..5): T, N, C, S (0 for targets in one axis), labels in all, blank. Operands: log-probabilities x, targets, and the
-// lengths of both, whose numbers differ between forward and backward.
+// log-probabilities lie in scratch memory. As on the CPU they are lowered to a largest of 0 at each step; what was
+// taken away is summed in two floats. A probability of 0 is the logarithm NEVER: the kernels compute with no
+// infinities. par(0..5): T, N, C, S (0 for targets in one axis), labels in all, blank. Operands: log-probabilities x,
+// targets, and the lengths of both, whose numbers differ between forward and backward.
 //! hole x = 0 | 1
 //! hole targets = 1 | 2
 //! hole frames = 2 | 3
@@ -145,8 +145,8 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel backward
 //! uses in0 out0 par tmp set_tmp rows row_sum exp_down sample not_a_number
-// Scratch rows: alpha of each step; two of beta; the probability of each state; the next state with the same label, with the
-// highest bit where it is the first; levels (T, N, 2). dx = -g · the probability of a label's states.
+// Scratch rows: alpha of each step; two of beta; the probability of each state; the next state with the same label,
+// with the highest bit where it is the first; levels (T, N, 2). dx = -g · the probability of a label's states.
 fn alpha_row(t: u32) -> u32 { return t * places(); }
 fn beta_row(t: u32) -> u32 { return (par(0u) + t % 2u) * places(); }
 fn state_row() -> u32 { return (par(0u) + 2u) * places(); }

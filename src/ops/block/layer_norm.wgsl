@@ -1,7 +1,8 @@
 // layer_norm (centred) and rms_norm, with rows of rows.wgsl. par(0): rows, 1: elements of each; argument 0: epsilon.
 //
 // On the way back a workgroup goes through a block of rows, a few at once: mean and 1 / deviation, then dx. Then its
-// invocations take columns, and sum the block's shares of dweight and dbias. A second launch sums the blocks in order.
+// invocations take columns, and sum the block's shares of dweight and dbias. A second launch sums the blocks in
+// order.
 //! hole centred = true | false
 //! hole x = 0 | 1
 //! hole blocks = true | false
@@ -67,8 +68,8 @@ fn kernel(group: u32, local: u32) {
 }
 
 //! part share
-// Where a block leaves its shares of dweight and dbias: in scratch memory, (blocks, 2, n), or, if it is the only block, in the
-// results.
+// Where a block leaves its shares of dweight and dbias: in scratch memory, (blocks, 2, n), or, if it is the only
+// block, in the results.
 //! if blocks
 //! uses set_tmp par
 fn share(block: u32, k: u32, dw: f32, db: f32) {

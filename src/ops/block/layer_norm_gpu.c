@@ -14,11 +14,12 @@ static void sizes_of(const cn_array *x, int64_t axes, int64_t *rows, int64_t *n)
 }
 
 /* x: the operand that is normalised; blocks: whether blocks of rows leave shares in scratch memory */
-static bool run(cn_gpu_call *c, const cn__gpu_rows *r, int64_t groups, const char *kernel, bool centred, int x, bool blocks)
+static bool run(cn_gpu_call *c, const cn__gpu_rows *r, int64_t groups, const char *kernel, bool centred, int x,
+                bool blocks)
 {
-    return cn__gpu_run_rows(c, r, groups, cn__wgsl_layer_norm, kernel,
-                            CN_GPU_HOLES(CN_GPU_FLAG("centred", centred), CN_GPU_NUMBER("x", x),
-                                         CN_GPU_FLAG("blocks", blocks)));
+    return cn__gpu_run_rows(
+        c, r, groups, cn__wgsl_layer_norm, kernel,
+        CN_GPU_HOLES(CN_GPU_FLAG("centred", centred), CN_GPU_NUMBER("x", x), CN_GPU_FLAG("blocks", blocks)));
 }
 
 bool cn__gpu_norm(cn_gpu_call *c, bool centred)

@@ -1,8 +1,8 @@
-// recurrent. A workgroup computes 16 rows of the batch by 16 columns: of each step the product with w, in tiles of 16 through
-// workgroup memory, then the gates of its own elements. Rows of the batch know nothing of each other, but a step's product
-// needs all columns of the step before. So either (small widths) a workgroup has all columns and goes through all steps in one
-// launch, with storageBarrier between them; or there is a launch for each step. The kernel is the same: par(0..2): T, B, H;
-// 3 and 4: steps of this launch; 5: tiles of 16 columns of a workgroup.
+// recurrent. A workgroup computes 16 rows of the batch by 16 columns: of each step the product with w, in tiles of 16
+// through workgroup memory, then the gates of its own elements. Rows of the batch know nothing of each other, but a
+// step's product needs all columns of the step before. So either (small widths) a workgroup has all columns and goes
+// through all steps in one launch, with storageBarrier between them; or there is a launch for each step. The kernel
+// is the same: par(0..2): T, B, H; 3 and 4: steps of this launch; 5: tiles of 16 columns of a workgroup.
 //
 // States lie in scratch memory, two of what products read: a step reads one and writes the other.
 //! hole kind = tanh | relu | lstm | gru
@@ -197,9 +197,9 @@ fn last(at: u32, dh: f32) { out2(at, dh); }
 //! kernel backward
 //! uses in0 in2 par tmp set_tmp shared steps back
 //! workgroup 2048
-// At (b, j): dh = what the step after left of it + its of_h·w + g; the gates make dx and of_h of it. Step -1 has no gates: dh
-// is then the gradient of h0. s counts from 0 at the last step. Scratch: of_h twice (B, G·H), carried dh and dc (B, H).
-// Operands: g, gc, w, h0, c0, y, c, saved.
+// At (b, j): dh = what the step after left of it + its of_h·w + g; the gates make dx and of_h of it. Step -1 has no
+// gates: dh is then the gradient of h0. s counts from 0 at the last step. Scratch: of_h twice (B, G·H), carried dh
+// and dc (B, H). Operands: g, gc, w, h0, c0, y, c, saved.
 var<workgroup> left: array<f32, 256>;
 var<workgroup> right: array<f32, 256>;
 fn product(s: u32, row0: u32, column0: u32, local: u32) -> f32 {

@@ -19,7 +19,9 @@ static sizes sizes_of(const cn_gpu_call *c, const cn_array *y)
 /* Steps [0, steps) of a kernel, all in one launch or one in each. */
 static bool run_steps(cn_gpu_call *c, const sizes *z, int64_t steps, const char *kernel)
 {
-    static const char *const kinds[] = { [CN__RNN_TANH] = "tanh", [CN__RNN_RELU] = "relu", [CN__LSTM] = "lstm", [CN__GRU] = "gru" };
+    static const char *const kinds[] = {
+        [CN__RNN_TANH] = "tanh", [CN__RNN_RELU] = "relu", [CN__LSTM] = "lstm", [CN__GRU] = "gru"
+    };
     const bool whole = z->width <= SMALL;
     const int64_t tiles = (z->width + TILE - 1) / TILE, rows = (z->batch + TILE - 1) / TILE;
     for (int64_t s = 0; s < steps; s += whole ? steps : 1) {

@@ -1,12 +1,12 @@
-// Rows that are reduced by the lanes of a workgroup of 256 invocations. A workgroup holds ROWS rows, each shared by LANES
-// invocations. All invocations must call row_sum and the others, those of rows behind the last row too.
+// Rows that are reduced by the lanes of a workgroup of 256 invocations. A workgroup holds ROWS rows, each shared by
+// LANES invocations. All invocations must call row_sum and the others, those of rows behind the last row too.
 //! hole lanes = 1 | 4 | 16 | 64 | 256
 //! hole side = 1 | 2 | 4 | 8 | 16
 //! hole beside = true | false
 
 //! part rows
-// row_of: which row (it may lie behind the last one); lane_of: which of its lanes; in_row: the invocation that is lane k of
-// local's row. beside: neighbouring invocations have neighbouring rows, otherwise neighbouring lanes.
+// row_of: which row (it may lie behind the last one); lane_of: which of its lanes; in_row: the invocation that is
+// lane k of local's row. beside: neighbouring invocations have neighbouring rows, otherwise neighbouring lanes.
 const LANES = {{lanes}}u;
 const ROWS = 256u / LANES;
 //! if beside

@@ -1,6 +1,6 @@
-// softmax and log_softmax along an axis: x is (outer, n, inner), par(0..2); a row is one of outer · inner, and its elements lie
-// `inner` apart. WGSL promises nothing about infinities, so the kernel looks for them: a row with NaN or +inf, or of -inf
-// alone, is NaN.
+// softmax and log_softmax along an axis: x is (outer, n, inner), par(0..2); a row is one of outer · inner, and its
+// elements lie `inner` apart. WGSL promises nothing about infinities, so the kernel looks for them: a row with NaN or
+// +inf, or of -inf alone, is NaN.
 //! hole log = true | false
 
 //! part begin_of

@@ -2,18 +2,18 @@
 //
 //     out[row, column] = sum over k of a[row, k] · b[k, column]
 //
-// Columns and k are numbers of four digits: an image or channel, and a place on three axes. b is never written down: its
-// element is an image's at `base + scale · digit of the column + scale · digit of k` of each axis, or 0 where that lies outside
-// (checked). Only the last `axes` axes are there.
+// Columns and k are numbers of four digits: an image or channel, and a place on three axes. b is never written down:
+// its element is an image's at `base + scale · digit of the column + scale · digit of k` of each axis, or 0 where
+// that lies outside (checked). Only the last `axes` axes are there.
 //
-//   alone  each invocation computes its own columns, some rows of each; all invocations of a workgroup have the same rows, so
-//          that elements of a are the same for all of them
-//   tiled  a workgroup of 16 × 8 or 16 × 16 invocations brings 16 k of its rows and columns into workgroup memory at a time:
-//          a's with neighbours in k, b's with neighbours among the columns read side by side
+//   alone  each invocation computes its own columns, some rows of each; all invocations of a workgroup have the same
+//          rows, so that elements of a are the same for all of them
+//   tiled  a workgroup of 16 × 8 or 16 × 16 invocations brings 16 k of its rows and columns into workgroup memory at
+//          a time: a's with neighbours in k, b's with neighbours among the columns read side by side
 //
-// Sums have names of their own, because arrays would not stay in registers. par(0..4): blocks of rows, blocks of columns,
-// groups, parts of the sums, elements of the result; then the numbers of each problem, in the order in which `problem` in
-// conv_gpu.c has them. With several parts, sums of parts go to scratch memory.
+// Sums have names of their own, because arrays would not stay in registers. par(0..4): blocks of rows, blocks of
+// columns, groups, parts of the sums, elements of the result; then the numbers of each problem, in the order in which
+// `problem` in conv_gpu.c has them. With several parts, sums of parts go to scratch memory.
 //! hole a = 0 | 1
 //! hole b = 0 | 1
 //! hole checked = true | false
@@ -95,8 +95,9 @@ fn kernel(group: u32, local: u32) {
     let g = i32(rest % par(2u)); rest /= par(2u);
     let parts = i32(par(3u)); let part = i32(rest) % parts;
     let problem = 5u + rest / par(3u) * NUMBERS;
-    // f: radices of a column's digits, m: of k's; fs, ms: scales; lim: the image's size; b, a, o: how far the next row, group
-    // or digit lies in b, in a, in the result. Digit 0 is the image's or channel's, the others those of the axes.
+    // f: radices of a column's digits, m: of k's; fs, ms: scales; lim: the image's size; b, a, o: how far the next
+    // row, group or digit lies in b, in a, in the result. Digit 0 is the image's or channel's, the others those of
+    // the axes.
     let rows = pari(problem); let columns = pari(problem + 1u); let depth = pari(problem + 2u);
     let f1 = pari(problem + 3u); let f2 = pari(problem + 4u); let f3 = pari(problem + 5u);
     let m1 = pari(problem + 6u); let m2 = pari(problem + 7u); let m3 = pari(problem + 8u);
@@ -232,7 +233,8 @@ fn kernel(group: u32, local: u32) {
         workgroupBarrier();
         for (var i = 0; i < 16; i++) {
             let at = i * (TILE_ROWS + 1) + y;
-            let w0 = vec4<f32>(tile_a[at], tile_a[at + ROW_LANES], tile_a[at + 2 * ROW_LANES], tile_a[at + 3 * ROW_LANES]);
+            let w0 = vec4<f32>(tile_a[at], tile_a[at + ROW_LANES], tile_a[at + 2 * ROW_LANES],
+                               tile_a[at + 3 * ROW_LANES]);
 //! repeat j columns
             s0_{{j}} = fma(w0, vec4<f32>(tile_b[i * 64 + x + {{j}} * LANES]), s0_{{j}});
 //! end
@@ -271,7 +273,8 @@ fn kernel(group: u32, local: u32) {
 //! repeat j columns
 //! if checked
 //! if axes 3
-        let ok{{j}} = u32(q1_{{j}} + k1) < u32(lim1) && u32(q2_{{j}} + k2) < u32(lim2) && u32(q3_{{j}} + k3) < u32(lim3);
+        let ok{{j}} = u32(q1_{{j}} + k1) < u32(lim1) && u32(q2_{{j}} + k2) < u32(lim2) &&
+                u32(q3_{{j}} + k3) < u32(lim3);
 //! end
 //! if axes 2
         let ok{{j}} = u32(q2_{{j}} + k2) < u32(lim2) && u32(q3_{{j}} + k3) < u32(lim3);
@@ -298,7 +301,8 @@ fn kernel(group: u32, local: u32) {
     }
 //! end
 
-    // What is done with a result stands in the text once: it may be long, and compilers would repeat it for each of them.
+    // What is done with a result stands in the text once: it may be long, and compilers would repeat it for each of
+    // them.
     var sums: array<f32, ROWS * {{columns}}>; var to: array<i32, {{columns}}>;
 //! repeat j columns
 //! if tiled

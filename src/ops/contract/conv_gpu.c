@@ -185,17 +185,17 @@ static bool launch(cn_gpu_call *c, const form *f, const problem *p, int64_t prob
     for (int i = 0; i < HEAD; i++) cn_gpu_param(c, head[i]);
     for (int64_t i = 0; i < problems; i++) add_problem(c, p[i]);
     const int bytes = f->tiled ? TILE_DEPTH * (rows_at_once(f) + 1 + TILE_COLUMNS) * 4 : 0;
-    return cn_gpu_run(
-        c, &(cn_gpu_launch){ .shader = cn__wgsl_conv,
-                             .kernel = "conv",
-                             .holes = CN_GPU_HOLES(CN_GPU_NUMBER("a", f->a), CN_GPU_NUMBER("b", f->b),
-                                                   CN_GPU_FLAG("checked", f->checked), CN_GPU_NUMBER("axes", f->axes),
-                                                   CN_GPU_FLAG("tiled", f->tiled), CN_GPU_FLAG("parts", f->parts > 1),
-                                                   CN_GPU_NUMBER("vector", f->vector), CN_GPU_NUMBER("vectors", f->vectors),
-                                                   CN_GPU_NUMBER("columns", f->columns), CN_GPU_NUMBER("lanes", f->lanes),
-                                                   CN_GPU_NUMBER("row_lanes", f->row_lanes), CN_GPU_NUMBER("bytes", bytes)),
-                             .groups = row_blocks * column_blocks * f->groups * f->parts * problems,
-                             .size = f->lanes * f->row_lanes });
+    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_conv,
+                                           .kernel = "conv",
+                                           .holes = CN_GPU_HOLES(
+                                               CN_GPU_NUMBER("a", f->a), CN_GPU_NUMBER("b", f->b),
+                                               CN_GPU_FLAG("checked", f->checked), CN_GPU_NUMBER("axes", f->axes),
+                                               CN_GPU_FLAG("tiled", f->tiled), CN_GPU_FLAG("parts", f->parts > 1),
+                                               CN_GPU_NUMBER("vector", f->vector), CN_GPU_NUMBER("vectors", f->vectors),
+                                               CN_GPU_NUMBER("columns", f->columns), CN_GPU_NUMBER("lanes", f->lanes),
+                                               CN_GPU_NUMBER("row_lanes", f->row_lanes), CN_GPU_NUMBER("bytes", bytes)),
+                                           .groups = row_blocks * column_blocks * f->groups * f->parts * problems,
+                                           .size = f->lanes * f->row_lanes });
 }
 
 static bool add_up(cn_gpu_call *c, const form *f)

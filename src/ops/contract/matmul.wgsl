@@ -1,16 +1,18 @@
 // matmul in f32, or in i32 for whole numbers. Operands are read as they lie in memory, with any strides.
 //
-//   direct  a workgroup of 8 invocations that run in step keeps 16 × 32 sums in registers: what one of them has read of a goes
-//           to the others by broadcast, without a barrier. For drivers that are a CPU and run 8 invocations as a vector.
-//   tiled   a workgroup of 16 × 16 invocations keeps 64 × 64 sums and shares slices of a and b, 16 long, in workgroup memory.
+//   direct  a workgroup of 8 invocations that run in step keeps 16 × 32 sums in registers: what one of them has read
+//           of a goes to the others by broadcast, without a barrier. For drivers that are a CPU and run 8 invocations
+//           as a vector.
+//   tiled   a workgroup of 16 × 16 invocations keeps 64 × 64 sums and shares slices of a and b, 16 long, in workgroup
+//           memory.
 //   plain   an invocation has one sum: for a few rows or a few columns.
 //
-// With several parts of the inner axis (parts), sums of parts go to scratch memory, and the kernel add_parts adds them, always
-// in the same order. A result with strides of its own (strided) is written where lies(i) says.
+// With several parts of the inner axis (parts), sums of parts go to scratch memory, and the kernel add_parts adds
+// them, always in the same order. A result with strides of its own (strided) is written where lies(i) says.
 //
-// par(0..2): rows, columns, inner axis; 3..6: strides of a's and b's rows and columns; 7: elements of the result; 8: parts;
-// 9: length of a part; 10: bit 0 is set if neighbours along k lie side by side in a, bit 1 the same for b; 11: axes of the
-// batch; from 12 on for each of them its size and the strides of a and b.
+// par(0..2): rows, columns, inner axis; 3..6: strides of a's and b's rows and columns; 7: elements of the result; 8:
+// parts; 9: length of a part; 10: bit 0 is set if neighbours along k lie side by side in a, bit 1 the same for b; 11:
+// axes of the batch; from 12 on for each of them its size and the strides of a and b.
 //! hole type = f32 | i32
 //! hole parts = true | false
 //! hole strided = true | false
@@ -74,8 +76,8 @@ fn place(group: u32, height: u32, width: u32) -> Place {
 
 //! kernel direct
 //! uses in0 in1 subgroups numbers place store
-// x: what this invocation read of a, for one row of 16, of two steps along k; y: of b, for four columns. The sums have names
-// of their own, because arrays would not stay in registers.
+// x: what this invocation read of a, for one row of 16, of two steps along k; y: of b, for four columns. The sums
+// have names of their own, because arrays would not stay in registers.
 fn kernel(group: u32, local: u32) {
     let p = place(group, 16u, 32u);
     let rows = min(p.row + local + vec2<u32>(0u, 8u), vec2<u32>(m() - 1u));
@@ -168,8 +170,8 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel plain
 //! uses in0 in1 par numbers store
-// Part p takes elements p, p + parts, .. of the inner axis. Neighbours are parts of a sum where both operands lie along k
-// (par(10) is 3), otherwise neighbours in the result.
+// Part p takes elements p, p + parts, .. of the inner axis. Neighbours are parts of a sum where both operands lie
+// along k (par(10) is 3), otherwise neighbours in the result.
 fn each(i: u32) {
     var part = i / numel(); var e = i % numel();
     if (par(10u) == 3u) { part = i % parts(); e = i / parts(); }

@@ -133,14 +133,14 @@ static bool run(cn_gpu_call *c, const char *kernel, bool parts, int64_t n, int s
     const bool strided = !parts && is_strided(&c->out[0]);
     const char *lies = strided ? cn__gpu_walk_array(c, "lies", &c->out[0]) : "";
     const char *type = cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
-    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_matmul,
-                                           .kernel = kernel,
-                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("type", type), CN_GPU_FLAG("parts", parts),
-                                                                 CN_GPU_FLAG("strided", strided),
-                                                                 CN_GPU_TEXT("lies", lies)),
-                                           .each = size ? 0 : n,
-                                           .groups = size ? n : 0,
-                                           .size = size });
+    return cn_gpu_run(
+        c, &(cn_gpu_launch){ .shader = cn__wgsl_matmul,
+                             .kernel = kernel,
+                             .holes = CN_GPU_HOLES(CN_GPU_TEXT("type", type), CN_GPU_FLAG("parts", parts),
+                                                   CN_GPU_FLAG("strided", strided), CN_GPU_TEXT("lies", lies)),
+                             .each = size ? 0 : n,
+                             .groups = size ? n : 0,
+                             .size = size });
 }
 
 static bool multiply(cn_gpu_call *c, const product *p, form f)

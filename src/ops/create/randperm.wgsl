@@ -1,13 +1,15 @@
 // randperm: the order that the CPU's swaps give, found without swaps.
 //
-// Place i takes what lies at j(i) ≤ i when its turn comes. The last swap with j(i) before that was the one of the smallest
-// k > i with j(k) = j(i), and has left there what lay at k at k's turn; without such a k, it is j(i) itself. What lies at k
-// at k's turn is found by going from k to the smallest m > k with j(m) = k, and on from there: a few steps, because such
-// chains are as long as log n. Both are neighbours among the pairs (j(k), k) put in order, by digits of 4 bits: an invocation
-// counts the digits of its 64 pairs, counts are summed up in front of each, and the pairs go to their places, equals in turn.
+// Place i takes what lies at j(i) ≤ i when its turn comes. The last swap with j(i) before that was the one of the
+// smallest k > i with j(k) = j(i), and has left there what lay at k at k's turn; without such a k, it is j(i) itself.
+// What lies at k at k's turn is found by going from k to the smallest m > k with j(m) = k, and on from there: a few
+// steps, because such chains are as long as log n. Both are neighbours among the pairs (j(k), k) put in order, by
+// digits of 4 bits: an invocation counts the digits of its 64 pairs, counts are summed up in front of each, and the
+// pairs go to their places, equals in turn.
 //
-// par(0): n, 1: chunks of 64 pairs, 2 and 3: where in scratch memory pairs come from and go to, 4: where the 16 counts of
-// each chunk lie, 5: where sums of 128 counts lie, 6: the lowest bit of the digit, 7: how many sums there are.
+// par(0): n, 1: chunks of 64 pairs, 2 and 3: where in scratch memory pairs come from and go to, 4: where the 16
+// counts of each chunk lie, 5: where sums of 128 counts lie, 6: the lowest bit of the digit, 7: how many sums there
+// are.
 
 //! kernel draw
 //! uses argu argh set_tmp random_pair below

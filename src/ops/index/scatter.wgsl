@@ -1,6 +1,7 @@
-// scatter, scatter_add, index_copy, index_add and embedding_backward: what is written to a place is gathered, in the order of
-// the index. Operand `operand` is the source; where it is the first operand, it is written into zeros. What is added is added as
-// numbers, otherwise words are carried. shared: one index serves all lines; checked: indices out of range are reported.
+// scatter, scatter_add, index_copy, index_add and embedding_backward: what is written to a place is gathered, in the
+// order of the index. Operand `operand` is the source; where it is the first operand, it is written into zeros. What
+// is added is added as numbers, otherwise words are carried. shared: one index serves all lines; checked: indices out
+// of range are reported.
 //! hole add = true | false
 //! hole type = f32 | i32 | u32
 //! hole operand = 0 | 2
@@ -34,8 +35,8 @@ fn old(i: u32) -> {{type}} { return raw0(i); }
 
 //! kernel looking
 //! uses in1 par source old
-// Each element of the result looks at all indices of its line: for few of them. par(0): elements after the axis, 1: x's size
-// along it, 2: indices of a line, 3: places of the source along the axis.
+// Each element of the result looks at all indices of its line: for few of them. par(0): elements after the axis, 1:
+// x's size along it, 2: indices of a line, 3: places of the source along the axis.
 fn each(i: u32) {
     let inner = par(0u); let size = par(1u); let n = par(2u); let r = i % inner;
     let place = bitcast<i32>(i / inner % size); let o = i / (inner * size);
@@ -85,9 +86,9 @@ fn load(line: u32, i: u32) -> vec2<u32> {
 
 //! kernel in_order
 //! uses par tmp source
-// Indices in order lie in scratch memory: those that name one place are neighbours, and the first of them (or the last, where
-// the last one wins) writes there. par(0): elements after the axis, 1: indices of a line, 2: x's size along the axis, 3 and 4:
-// the steps of x and of the source along it.
+// Indices in order lie in scratch memory: those that name one place are neighbours, and the first of them (or the
+// last, where the last one wins) writes there. par(0): elements after the axis, 1: indices of a line, 2: x's size
+// along the axis, 3 and 4: the steps of x and of the source along it.
 {{outer}}
 {{inner}}
 fn each(i: u32) {

@@ -1,4 +1,5 @@
-// index_select and embedding: slices along an axis. par(0): elements of a slice, 1: indices, 2: x's size along the axis.
+// index_select and embedding: slices along an axis. par(0): elements of a slice, 1: indices, 2: x's size along the
+// axis.
 
 //! kernel select
 //! uses in1 raw0 set_raw0 par pari fault

@@ -1,5 +1,5 @@
-// slice_assign: x with every step-th element along an axis replaced. par(0): elements after the axis, 1: x's size along it,
-// 2: the slice's, 3: the step; argument 0: where the slice begins.
+// slice_assign: x with every step-th element along an axis replaced. par(0): elements after the axis, 1: x's size
+// along it, 2: the slice's, 3: the step; argument 0: where the slice begins.
 
 //! kernel in_place
 //! uses raw1 set_raw0 par argu

@@ -1,6 +1,7 @@
-// cat: some operands at a time, each copied by the invocations of its own range. par(0): elements of the result along the
-// axis and after it. `at` is the first parameter of an operand: where its range ends, its elements along the axis and after
-// it, where its range begins, where its elements go to along the axis. fromK(j) says where element j of operand K lies.
+// cat: some operands at a time, each copied by the invocations of its own range. par(0): elements of the result along
+// the axis and after it. `at` is the first parameter of an operand: where its range ends, its elements along the axis
+// and after it, where its range begins, where its elements go to along the axis. fromK(j) says where element j of
+// operand K lies.
 //! hole copies = any
 //! hole choice = any
 //! hole from = any
@@ -11,7 +12,8 @@
 //! part copy
 {{from}}
 fn copy{{number}}(j: u32) {
-    set_raw0(j / par({{at}}u + 1u) * par(0u) + par({{at}}u + 3u) + j % par({{at}}u + 1u), raw{{number}}(from{{number}}(j)));
+    let own = par({{at}}u + 1u);
+    set_raw0(j / own * par(0u) + par({{at}}u + 3u) + j % own, raw{{number}}(from{{number}}(j)));
 }
 
 //! part choose

@@ -1,6 +1,6 @@
-// pad. The walk goes through the axes, the last one first: q is the place along the padded axis, then along x's; o is where
-// the element lies in x. `at` is the first parameter of an axis: its padded size, the margin before it, x's stride, x's size;
-// for circular padding also what is added below the first and taken away behind the last element.
+// pad. The walk goes through the axes, the last one first: q is the place along the padded axis, then along x's; o is
+// where the element lies in x. `at` is the first parameter of an axis: its padded size, the margin before it, x's
+// stride, x's size; for circular padding also what is added below the first and taken away behind the last element.
 //! hole type = float | whole | bool
 //! hole mode = plain | constant | reflect | replicate | circular
 //! hole at = any

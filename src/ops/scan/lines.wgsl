@@ -1,6 +1,7 @@
-// Scans along an axis. The other file of the launch has the part `scan`: the type State; load(at, i), the state of one
-// element (at: where it lies, i: its number along the line); merge(a, b), the state of b after a; store(at, i, s), given the
-// state of all elements up to i. par(0): elements after the axis, par(1): elements along it, par(2): whether it is reversed.
+// Scans along an axis. The other file of the launch has the part `scan`: the type State; load(at, i), the state of
+// one element (at: where it lies, i: its number along the line); merge(a, b), the state of b after a; store(at, i,
+// s), given the state of all elements up to i. par(0): elements after the axis, par(1): elements along it, par(2):
+// whether it is reversed.
 
 //! part place
 //! uses par
@@ -24,8 +25,8 @@ fn each(line: u32) {
 //! kernel tiles
 //! uses par place scan
 //! workgroup 10240
-// A workgroup for each line, 1024 elements at a time: each invocation scans 4 elements, the first 16 invocations scan 16 of
-// the ends each; then every invocation knows the state of all that comes before its own elements.
+// A workgroup for each line, 1024 elements at a time: each invocation scans 4 elements, the first 16 invocations scan
+// 16 of the ends each; then every invocation knows the state of all that comes before its own elements.
 var<workgroup> items: array<State, 1024>;
 var<workgroup> ends: array<State, 256>;
 fn kernel(line: u32, local: u32) {

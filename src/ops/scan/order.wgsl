@@ -1,13 +1,15 @@
-// Lines of pairs (key, place) put in order by a bitonic sort: tiles in workgroup memory; what reaches further, in steps over
-// scratch memory. Every comparison puts the smaller pair in front (the first of each stage compares mirror images), so that
-// pairs behind the end of a line, which count as the largest, never move and need no memory.
+// Lines of pairs (key, place) put in order by a bitonic sort: tiles in workgroup memory; what reaches further, in
+// steps over scratch memory. Every comparison puts the smaller pair in front (the first of each stage compares mirror
+// images), so that pairs behind the end of a line, which count as the largest, never move and need no memory.
 //
-// A tile has 1024 pairs: one part of a line, or several lines. par(0): lines, 1: pairs of a line, 2: pairs of a line in a
-// tile, a power of two, 3: parts of a line, 4: pairs of each tile that are kept, 5 and 6: where in scratch memory pairs come
-// from and go to, 7: pairs of a line there, 8: whether neighbours in memory belong to neighbouring lines.
+// A tile has 1024 pairs: one part of a line, or several lines. par(0): lines, 1: pairs of a line, 2: pairs of a line
+// in a tile, a power of two, 3: parts of a line, 4: pairs of each tile that are kept, 5 and 6: where in scratch
+// memory pairs come from and go to, 7: pairs of a line there, 8: whether neighbours in memory belong to neighbouring
+// lines.
 //
-// The other file of the launch has load_given and store_given: `fn load(line: u32, i: u32) -> vec2<u32>`, pair i of a line
-// as it comes, and `fn store(line: u32, i: u32, p: vec2<u32>)`, pair i in order. Their parameters begin at par(9).
+// The other file of the launch has load_given and store_given: `fn load(line: u32, i: u32) -> vec2<u32>`, pair i of a
+// line as it comes, and `fn store(line: u32, i: u32, p: vec2<u32>)`, pair i in order. Their parameters begin at
+// par(9).
 //! hole load = given | scratch
 //! hole store = given | scratch
 //! hole merge = true | false
@@ -93,8 +95,8 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel step
 //! uses par tmp set_tmp
-// One step of a stage whose blocks are longer than a tile. par(0): comparisons of a line, 1: how far apart the compared
-// pairs lie, 2: pairs of a line, 3: whether mirror images are compared.
+// One step of a stage whose blocks are longer than a tile. par(0): comparisons of a line, 1: how far apart the
+// compared pairs lie, 2: pairs of a line, 3: whether mirror images are compared.
 fn each(c: u32) {
     let line = c / par(0u); let t = c % par(0u); let half = par(1u); let r = t % half;
     let start = t / half * half * 2u; let a = start + r;

@@ -1,6 +1,6 @@
 // slice_backward and slice_add: a piece, every step-th element along an axis, and the whole it was cut from.
-// par(0): elements after the axis, 1: the whole's size along it, 2: the piece's, 3: the step; argument 0: where the piece
-// begins. piece(j) and whole(i) say where elements lie, with strides.
+// par(0): elements after the axis, 1: the whole's size along it, 2: the piece's, 3: the step; argument 0: where the
+// piece begins. piece(j) and whole(i) say where elements lie, with strides.
 //! hole piece = any
 //! hole whole = any
 

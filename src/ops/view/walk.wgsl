@@ -4,8 +4,8 @@
 //! hole axes = any
 
 //! part walk
-// Where element i of a row-major walk lies: for each axis but the first, the last axis first, its size and stride; then the
-// stride of the first axis.
+// Where element i of a row-major walk lies: for each axis but the first, the last axis first, its size and stride;
+// then the stride of the first axis.
 fn {{name}}(i: u32) -> u32 {
     var t = i; var o = 0u;
 //! repeat d axes
@@ -19,11 +19,13 @@ fn {{name}}(i: u32) -> u32 {
 fn {{name}}(i: u32) -> u32 { return i; }
 
 //! part sides
-// The offsets of x and of the source, for the axes on one side of an axis: size and the two strides, the last axis first.
+// The offsets of x and of the source, for the axes on one side of an axis: size and the two strides, the last axis
+// first.
 fn {{name}}(at: u32) -> vec2<u32> {
     var t = at; var v = vec2<u32>(0u);
 //! repeat d axes
-    v += (t % par({{first}}u + 3u * {{d}}u)) * vec2<u32>(par({{first}}u + 3u * {{d}}u + 1u), par({{first}}u + 3u * {{d}}u + 2u));
+    v += (t % par({{first}}u + 3u * {{d}}u)) *
+         vec2<u32>(par({{first}}u + 3u * {{d}}u + 1u), par({{first}}u + 3u * {{d}}u + 2u));
     t /= par({{first}}u + 3u * {{d}}u);
 //! end
     return v;

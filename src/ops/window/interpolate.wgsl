@@ -3,8 +3,8 @@
 
 //! part taps
 //! uses muldiv
-// Coordinate o of m lies between elements lo and hi of n, computed with whole numbers: at o (n - 1) / (m - 1) if corners are
-// aligned, otherwise at ((2 o + 1) n - m) / (2 m). near: coordinates [x, y) may have element i as a tap.
+// Coordinate o of m lies between elements lo and hi of n, computed with whole numbers: at o (n - 1) / (m - 1) if
+// corners are aligned, otherwise at ((2 o + 1) n - m) / (2 m). near: coordinates [x, y) may have element i as a tap.
 struct Tap { lo: u32, hi: u32, weight: f32 }
 fn between(lo: u32, n: u32, weight: f32) -> Tap { return Tap(min(lo, n - 1u), min(lo + 1u, n - 1u), weight); }
 fn share(t: Tap, i: u32) -> f32 {

@@ -1,5 +1,5 @@
-// Pooling: which elements of a plane each window covers. par(0..3): height and width of the planes that are or were pooled,
-// then height and width of the result of that. Axis 0 is the height, axis 1 the width.
+// Pooling: which elements of a plane each window covers. par(0..3): height and width of the planes that are or were
+// pooled, then height and width of the result of that. Axis 0 is the height, axis 1 the width.
 //   span(axis, o)      window o: (first element, end, step, what an average divides by)
 //   windows(axis, i)   windows [x, y) may contain element i
 //! hole windows = adaptive | fixed | unknown
