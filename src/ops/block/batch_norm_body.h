@@ -1,12 +1,16 @@
 /* batch_norm for one T, on (N, C, S); a chunk is a few channels. */
 
-/* Adds the sums of n elements about the shift: of x - shift, (x - shift)², and with g: of g, g (x - shift). */
+/* Adds an element to the sums about the shift: of x - shift, (x - shift)², and with g: of g, g (x - shift). */
+CN__INLINE void NAME(add_one)(moments *m, const T *x, const T *g)
+{
+    const double d = *x - m->shift, u = g ? *g : 0;
+    m->x += d, m->xx += d * d, m->g += u, m->gx += u * d;
+}
+
+/* Adds n elements, one after the other. */
 static void NAME(add_exactly)(moments *m, const T *x, const T *g, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const double d = x[i] - m->shift, u = g ? g[i] : 0;
-        m->x += d, m->xx += d * d, m->g += u, m->gx += u * d;
-    }
+    for (int64_t i = 0; i < n; i++) NAME(add_one)(m, x + i, g ? g + i : NULL);
 }
 
 /* The same for n a multiple of LANES and at most BLOCK: each lane sums few enough elements that T will do. Vectors of
@@ -78,7 +82,8 @@ static void NAME(gather_moments)(const cn__batch_image *im, const T *x, const T 
         for (int64_t c = begin; c < end; c++) {
             const int64_t at = (n * im->c + c) * im->s;
             if (end - begin == 1 && n + 1 < im->n) NAME(fetch_row)(im, x, g, at + im->c * im->s);
-            NAME(add_moments)(&m[c - begin], x + at, g ? g + at : NULL, im->s);
+            if (im->s == 1) NAME(add_one)(&m[c - begin], x + at, g ? g + at : NULL);
+            else NAME(add_moments)(&m[c - begin], x + at, g ? g + at : NULL, im->s);
         }
 }
 

@@ -19,7 +19,8 @@ typedef struct channel {
     double mean, var, r, gh; /* r = 1 / sqrt(var + eps); gh = sum of g (x - mean) r */
 } channel;
 
-static inline channel channel_of(const cn__batch_image *im, const moments *m)
+#if !CN__ONLY_F32
+static channel channel_of(const cn__batch_image *im, const moments *m)
 {
     const double mean = m->x / im->count, var = m->xx / im->count - mean * mean;
     channel c = { .mean = m->shift + mean, .var = var < 0 ? 0 : var };
@@ -27,6 +28,7 @@ static inline channel channel_of(const cn__batch_image *im, const moments *m)
     c.gh = im->count > 0 ? (m->gx - mean * m->g) * c.r : 0;
     return c;
 }
+#endif
 
 #define TEMPLATE "ops/block/batch_norm_body.h"
 #define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES) /* bound by memory */
