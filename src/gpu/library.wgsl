@@ -1,7 +1,7 @@
 // Functions that kernels and expressions may use and that WGSL lacks. Each part is one function.
 
 //! part isnan
-// WGSL promises nothing about NaN and infinity in arithmetic: bits are looked at.
+// WGSL promises nothing about NaN and infinity in arithmetic, so these functions look at the bits.
 fn isnan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
 //! part isinf
@@ -17,7 +17,7 @@ fn infinity() -> f32 { var w = 0x7f800000u; return bitcast<f32>(w); }
 fn not_a_number() -> f32 { var w = 0x7fc00000u; return bitcast<f32>(w); }
 
 //! part muldiv
-// a * b / c and what is left, however large the product; c < 2^31
+// The quotient and remainder of a * b / c, however large the product is; c < 2^31.
 fn muldiv(a: u32, b: u32, c: u32) -> vec2<u32> {
     if (a == 0u || b <= 0xffffffffu / a) { return vec2<u32>(a * b / c, a * b % c); }
     var q = 0u; var r = 0u;
@@ -33,7 +33,7 @@ fn muldiv(a: u32, b: u32, c: u32) -> vec2<u32> {
 
 //! part to_bf16
 //! uses isnan
-// to nearest, ties to even; the f32 that has the narrower type's value
+// Rounds to the narrower type, to nearest, ties to even. The result is the f32 that has this value.
 fn to_bf16(x: f32) -> f32 {
     let w = bitcast<u32>(x);
     if (isnan(x)) { return x; }
@@ -54,12 +54,12 @@ fn to_f16(x: f32) -> f32 {
 
 //! part truth
 //! uses isnan
-// whether it is not 0: NaN is not, whatever != says of it
+// Whether x is true: not 0. NaN is true, whatever != says of it.
 fn truth(x: f32) -> bool { return x != 0.0 || isnan(x); }
 
 //! part larger
 //! uses isnan
-// NaN stays
+// The larger and the smaller of two numbers, and a number within limits. NaN stays NaN.
 fn larger(x: f32, y: f32) -> f32 { return select(select(max(x, y), y, isnan(y)), x, isnan(x)); }
 
 //! part smaller
@@ -77,15 +77,14 @@ fn with_sign(size: f32, x: f32) -> f32 {
 }
 
 //! part mixed
-// from x to y as t goes from 0 to 1
+// Goes from x to y as t goes from 0 to 1.
 fn mixed(x: f32, y: f32, t: f32) -> f32 {
     return select(y - (y - x) * (1.0 - t), x + t * (y - x), abs(t) < 0.5);
 }
 
 //! part to_whole
 //! uses isnan
-// a float as a whole number: towards zero, at most what fits; as a byte: the lowest of the 64-bit whole number, which
-// is 0 from 2^31 on, since floats have 24 bits, and 255 from 2^63 on; 64 bits as 32
+// A float as a whole number: towards zero, and at most what fits.
 fn to_whole(x: f32) -> i32 {
     if (isnan(x)) { return 0; }
     if (x >= 2147483648.0) { return 2147483647; }
@@ -95,12 +94,15 @@ fn to_whole(x: f32) -> i32 {
 
 //! part low_byte
 //! uses to_whole
+// The lowest byte of a float as a 64-bit whole number: 0 from 2^31 on, because floats have 24 bits, and 255 from 2^63
+// on.
 fn low_byte(x: f32) -> i32 {
     if (x >= 9223372036854775808.0) { return 255; }
     return select(0, to_whole(x), abs(x) < 2147483648.0) & 255;
 }
 
 //! part saturated
+// The i32 nearest to a 64-bit whole number.
 fn saturated(low: u32, high: u32) -> i32 {
     let x = bitcast<i32>(low); let h = bitcast<i32>(high);
     return select(select(2147483647, bitcast<i32>(0x80000000u), h < 0), x, (x >> 31u) == h);
@@ -108,7 +110,7 @@ fn saturated(low: u32, high: u32) -> i32 {
 
 //! part exponential
 //! uses isnan
-// some GPUs make numbers of exp(NaN) and log(-1), and have log near 1 to 2^-21 only
+// Some GPUs give numbers for exp(NaN) and log(-1), and have an error of 2^-21 in log near 1.
 fn exponential(x: f32) -> f32 { return select(exp(x), x, isnan(x)); }
 
 //! part logarithm
@@ -127,7 +129,7 @@ fn logarithm_2(x: f32) -> f32 {
 }
 
 //! part power_of_2
-// powers of e: x = n log(2) + r, as the CPU has them
+// Powers of e, computed as on the CPU: x = n log(2) + r.
 fn power_of_2(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
 
 //! part expm1_reduced
@@ -185,7 +187,7 @@ fn hyperbolic_tangent(x: f32) -> f32 {
 
 //! part log1p
 //! uses isnan isinf infinity not_a_number
-// log(1 + x): 1 + x = 2^k m; while k is 0, what counts is x itself
+// log(1 + x), where 1 + x = 2^k m. While k is 0, the polynomial takes x itself.
 fn log1p(x: f32) -> f32 {
     if (isnan(x) || x < -1.0) { return not_a_number(); }
     if (x == -1.0) { return -infinity(); }
@@ -213,7 +215,7 @@ fn mish(x: f32) -> f32 {
 
 //! part power
 //! uses isnan isinf infinity not_a_number with_sign
-// x^y as the CPU has it at the edges; from 2^24 on every float is even
+// x^y, with the special cases of the CPU. From 2^24 on every float is even.
 fn power(x: f32, y: f32) -> f32 {
     if (y == 0.0 || x == 1.0) { return 1.0; }
     if (isnan(x) || isnan(y)) { return not_a_number(); }
@@ -239,7 +241,7 @@ fn power(x: f32, y: f32) -> f32 {
 
 //! part erf
 //! uses limit
-// the error function and gelu: quotients of polynomials, the CPU's
+// The error function and gelu: quotients of polynomials, the same as on the CPU.
 fn erf(x: f32) -> f32 {
     let c = limit(x, -3.93, 3.93); let z = c * c;
     var p = -0x1.b9c5c6p-27f;
@@ -290,8 +292,8 @@ fn gelu_tanh_slope(x: f32) -> f32 {
 }
 
 //! part reduced_sine
-// sin and cos, which GPUs have to 2^-11 only: x = n pi + r, pi in parts so short that the first products are exact;
-// from 2^21 on, where neighbours are a quarter apart, as they have it
+// sin and cos, in which GPUs may have an error of 2^-11. x = n pi + r, with pi in parts so short that the first
+// products are exact. From 2^21 on, where neighbouring floats are a quarter apart, the result is the driver's.
 fn reduced_sine(x: f32, n: f32) -> f32 {
     let r = x - n * 3.140625 - n * 0.0009675025939941406 - n * 1.5099067240953445e-7 - n * 5.126688e-12;
     let z = r * r;
@@ -320,7 +322,7 @@ fn cosine(x: f32) -> f32 {
 
 //! part arctangent
 //! uses with_sign
-// and back
+// The inverse functions.
 fn arctangent(x: f32) -> f32 {
     let a = abs(x);
     let far = a > 2.4142135; let middle = !far && a > 0.41421356;
@@ -374,7 +376,8 @@ fn arccosine(x: f32) -> f32 {
 
 //! part modulo
 //! uses not_a_number with_sign
-// x - y trunc(x / y), exact: x % y divides, and is off by y where the quotient is nearly whole. Eight bits at a time.
+// x - y trunc(x / y), exactly: WGSL's x % y divides, and is off by y where the quotient is nearly whole. Eight bits
+// of the quotient at a time.
 fn modulo(x: f32, y: f32) -> f32 {
     let a = bitcast<u32>(x) & 0x7fffffffu; let b = bitcast<u32>(y) & 0x7fffffffu;
     if (a >= 0x7f800000u || b == 0u || b > 0x7f800000u) { return not_a_number(); }
@@ -415,7 +418,7 @@ fn floor_divide(x: f32, y: f32) -> f32 {
 }
 
 //! part whole_modulo
-// whole numbers: divided by 0 they give 0; shifted too far, nothing, or the sign
+// Whole numbers: a division by 0 gives 0; a shift by too many bits gives 0, or the sign.
 fn whole_modulo(x: i32, y: i32) -> i32 {
     if (y == 0 || y == -1) { return 0; }
     return x % y;
@@ -460,7 +463,8 @@ fn shift_right(x: i32, y: i32, bits: i32) -> i32 {
 
 //! part ordered
 //! uses isnan
-// words in the order of the floats they stand for, NaN last; the better of two (word, place), the first of equals
+// The words of floats in the order of the floats, NaN last. first_of: the larger of two (word, place), the first of
+// equals.
 fn ordered(x: f32) -> u32 {
     let w = bitcast<u32>(x);
     if (isnan(x)) { return 0xffffffffu; }
@@ -474,7 +478,8 @@ fn first_of(s: vec2<u32>, t: vec2<u32>) -> vec2<u32> {
 }
 
 //! part multiply
-// 64 bits as (low, high): products of two words; sums; upper halves of products; shifts; a 2^e to the nearest f32
+// 64-bit numbers as (low, high). multiply: the product of two words; upper_64: the upper half of a product;
+// nearest_64: the f32 nearest to a 2^e.
 fn multiply(a: u32, b: u32) -> vec2<u32> {
     let x = a & 0xffffu; let y = a >> 16u; let u = b & 0xffffu; let v = b >> 16u;
     let m = y * u + ((x * u) >> 16u); let n = x * v + (m & 0xffffu);
@@ -528,7 +533,7 @@ fn nearest_signed_64(a: vec2<u32>) -> f32 {
 }
 
 //! part real_of
-// the words of a f64 as f32, towards zero
+// The f64 with these words as f32, rounded towards zero.
 fn real_of(low: u32, high: u32) -> f32 {
     let e = i32((high >> 20u) & 0x7ffu) - 1023;
     if (e < -126) { return 0.0; }
@@ -537,7 +542,7 @@ fn real_of(low: u32, high: u32) -> f32 {
 }
 
 //! part quotient_64
-// a / d and the remainder, for quotients of 32 bits and d below 2^31
+// a / d and the remainder, for quotients of 32 bits and d below 2^31.
 fn quotient_64(a: vec2<u32>, d: u32) -> vec2<u32> {
     var q = 0u; var r = 0u;
     for (var k = 0u; k < 64u; k++) {
@@ -550,7 +555,7 @@ fn quotient_64(a: vec2<u32>, d: u32) -> vec2<u32> {
 
 //! part spaced_whole
 //! uses to_whole multiply quotient_64
-// start + i (end - start) / (count - 1) towards zero: exact if both ends are whole
+// start + i (end - start) / (count - 1), rounded towards zero; exact if both ends are whole.
 fn spaced_whole(start: i32, end: i32, real_start: f32, real_end: f32, i: u32, count: u32) -> i32 {
     let steps = max(count, 2u) - 1u;
     if (real_start != f32(start) || real_end != f32(end)) {
@@ -564,7 +569,8 @@ fn spaced_whole(start: i32, end: i32, real_start: f32, real_end: f32, i: u32, co
 
 //! part philox
 //! uses multiply
-// random numbers by position (core/philox.h): a block; word i; words 2i and 2i + 1; [0, 1) from a word
+// Random numbers by position (core/philox.h): a block of four words; word i; words 2i and 2i + 1; a number in [0, 1)
+// from a word.
 fn philox(seed: vec2<u32>, stream: vec2<u32>, block: u32) -> vec4<u32> {
     var key = seed;
     var c = vec4<u32>(block, 0u, stream);
@@ -596,7 +602,8 @@ fn unit(word: u32) -> f32 { return f32(word >> 8u) * 0x1p-24f; }
 
 //! part unit_53
 //! uses nearest_64
-// the same from the upper 53 bits of two, to the nearest f32; whether it is below p
+// A number in [0, 1) from the upper 53 bits of two words, to the nearest f32; and whether the exact number is below
+// p.
 fn unit_53(w: vec2<u32>) -> f32 { return nearest_64(vec2<u32>(w.y & 0xfffff800u, w.x), -64); }
 
 //! part unit_53_below
@@ -614,7 +621,7 @@ fn unit_53_below(w: vec2<u32>, p: f32) -> bool {
 
 //! part below
 //! uses multiply add_64
-// whole numbers below a limit (ops/create/draw.h)
+// A whole number below a limit (ops/create/draw.h).
 fn below(count: vec2<u32>, w: vec2<u32>) -> vec2<u32> {
     let middle = add_64(multiply(w.x, count.x), vec2<u32>(multiply(w.y, count.x).y, 0u));
     let carry = add_64(multiply(w.y, count.y), vec2<u32>(middle.x, 0u));
@@ -622,10 +629,10 @@ fn below(count: vec2<u32>, w: vec2<u32>) -> vec2<u32> {
 }
 
 //! part apart
-// The normal distribution with the CPU's very bits (ops/create/random.c). What a GPU may do in its own way is done
-// here by hand: products and sums are kept apart by a zero that the compiler cannot know, quotients and roots are
-// rounded by whole numbers, and the cosine, which the CPU computes in f64, is a polynomial in 64-bit fixed point: for
-// each of the 2^24 arguments there are it gives the same f32.
+// The normal distribution, bit for bit as on the CPU (ops/create/random.c). WGSL leaves some rounding to the driver,
+// which these functions avoid: a zero that the compiler cannot know keeps products and sums apart, whole numbers
+// round quotients and roots, and the cosine, which the CPU computes in f64, is a polynomial in 64-bit fixed point.
+// For each of the 2^24 possible arguments it gives the same f32.
 fn apart(x: f32, zero: u32) -> f32 { return bitcast<f32>(bitcast<u32>(x) | zero); }
 
 //! part exact_quotient
@@ -683,7 +690,7 @@ fn exact_log(x: f32, zero: u32) -> f32 {
 
 //! part exact_cosine
 //! uses subtract_64 upper_64 shift_64 nearest_64
-// cos of 0 to 2 pi: x = pi/2 + r, or 3 pi/2 + r, r in units of 2^-62; its square too; sin(r)/r in units of 2^-64
+// cos of 0 to 2 pi: x = pi/2 + r, or 3 pi/2 + r. r and its square are in units of 2^-62, sin(r)/r in units of 2^-64.
 fn exact_cosine(x: f32) -> f32 {
     let b = bitcast<u32>(x);
     if (b == 0u) { return 1.0; }
@@ -715,7 +722,7 @@ fn normal(w: vec2<u32>, zero: u32) -> f32 {
 
 //! part normal_wide
 //! uses log1p reduced_sine
-// of f64, whose draws have 32 bits each: to some places of f32
+// The normal distribution of f64, whose draws have 32 bits each: not bit for bit, but with the precision of f32.
 fn normal_wide(w: vec2<u32>) -> f32 {
     var log_u = log(f32(w.x + 1u) * 0x1p-32f);
     if (w.x >= 0x80000000u) { log_u = log1p(f32(~w.x) * -0x1p-32f); }
