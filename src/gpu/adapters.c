@@ -1,3 +1,4 @@
+/* Lists the graphics cards: asks WebGPU for adapters, describes them, sorts them, and finds one by name. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "core/object.h"
 #include "gpu/gpu.h"
 
-/* ---- The context's system: an object of the context, made when first asked for */
+/* ---- the system: an object of the context, made at the first request ---- */
 
 typedef struct holder {
     cn__object object;
@@ -32,7 +33,9 @@ static cn__gpu_system *system_new(cn_ctx *ctx)
     if (!cn__dialect_find(&s->w, &s->dialect, s->why_not, sizeof s->why_not)) return s;
     s->instance = cn__dialect_instance(&s->w, s->dialect);
     if (s->instance) begin_search(s);
-    else snprintf(s->why_not, sizeof s->why_not, "%s could not be started", cn__dialect_name(s->dialect));
+    else
+        snprintf(s->why_not, sizeof s->why_not, "%s could not be started: it returns no instance",
+                 cn__dialect_name(s->dialect));
     return s;
 }
 
@@ -53,16 +56,16 @@ void cn__gpu_system_release(cn__gpu_system *s)
 {
     if (--s->refs > 0) return;
     if (s->instance) {
-        cn__gpu_search(s, true); /* callbacks still under way would write into what is freed here */
+        cn__gpu_search(s, true); /* pending callbacks would write to memory that is freed here */
         s->w.InstanceRelease(s->instance);
     }
     cn__wgpu_unload(&s->w);
     cn__free(s->ctx, s, sizeof *s);
 }
 
-/* ---- Getting an adapter */
+/* ---- requests ---- */
 
-/* Software drivers compute on the processor that waits: leave it to them. */
+/* Sleeps after some rounds, because software drivers compute on the processor that waits. */
 void cn__gpu_pause(int *round)
 {
     if (++*round < 64) return;
@@ -85,7 +88,7 @@ void cn__gpu_request_adapter(cn__gpu_system *s, const cn__gpu_way *way, cn__gpu_
     *r = (cn__gpu_request){ 0 };
     if (way->number >= 0) {
         r->adapter = cn__dialect_adapter(&s->w, s->instance, (size_t)way->number);
-        if (!r->adapter) snprintf(r->message, sizeof r->message, "it is no longer there");
+        if (!r->adapter) snprintf(r->message, sizeof r->message, "it is no longer in the list of the WebGPU library");
         return;
     }
     WGPURequestAdapterOptions options = { .featureLevel = WGPUFeatureLevel_Core,
@@ -99,7 +102,7 @@ void cn__gpu_request_adapter(cn__gpu_system *s, const cn__gpu_way *way, cn__gpu_
     s->w.InstanceRequestAdapter(s->instance, &options, info);
 }
 
-/* ---- What an adapter is */
+/* ---- descriptions ---- */
 
 static const char *backend_name(WGPUBackendType type)
 {
@@ -176,38 +179,39 @@ bool cn__gpu_same_card(const cn_gpu_info *a, const cn_gpu_info *b)
            strcmp(a->backend, b->backend) == 0;
 }
 
-/* Drivers that compute wrong numbers without a word. */
-static bool is_fit(const cn_gpu_info *info, char *message, size_t size)
+/* Rejects drivers that compute wrong numbers without an error. */
+static bool is_usable(const cn_gpu_info *info, char *message, size_t size)
 {
     const char *mesa = strstr(info->driver, "Mesa ");
     if (strcmp(info->backend, "null") == 0) {
-        snprintf(message, size, "the only adapter is one that computes nothing: there is no driver");
+        snprintf(message, size, "the only adapter computes nothing: no driver for a graphics card is installed");
         return false;
     }
     if (strncmp(info->name, "llvmpipe", 8) == 0 && mesa && atoi(mesa + 5) < 25) {
-        snprintf(message, size,
-                 "%s of %s is too old: loops may end after 65,535 rounds. Mesa 25 will do; scripts/gpu.sh fetches it",
-                 info->name, mesa);
+        snprintf(
+            message, size,
+            "%s of %s is too old: loops may end after 65,535 rounds. Use Mesa 25 or newer; scripts/gpu.sh fetches it",
+            info->name, mesa);
         return false;
     }
     return true;
 }
 
-/* ---- The list */
+/* ---- the list ---- */
 
 static void begin_search(cn__gpu_system *s)
 {
-    static const cn__gpu_way wishes[] = { { .number = -1, .power = WGPUPowerPreference_HighPerformance },
-                                          { .number = -1, .power = WGPUPowerPreference_LowPower },
-                                          { .number = -1, .fallback = true } };
+    static const cn__gpu_way preferences[] = { { .number = -1, .power = WGPUPowerPreference_HighPerformance },
+                                               { .number = -1, .power = WGPUPowerPreference_LowPower },
+                                               { .number = -1, .fallback = true } };
     size_t n = cn__dialect_count_adapters(&s->w, s->instance);
     for (size_t i = 0; i < n && i < CN__GPU_MOST; i++) s->ways[s->n_ways++] = (cn__gpu_way){ .number = (int)i };
-    for (int i = 0; i < 3 && n == 0; i++) s->ways[s->n_ways++] = wishes[i];
+    for (int i = 0; i < 3 && n == 0; i++) s->ways[s->n_ways++] = preferences[i];
     for (int i = 0; i < s->n_ways; i++) cn__gpu_request_adapter(s, &s->ways[i], &s->requests[i]);
     s->listed = false;
 }
 
-/* After those of the same kind and before those of a slower one. */
+/* Inserts a card behind cards of its kind and before cards of slower kinds. */
 static void add_card(cn__gpu_system *s, const cn__gpu_card *card)
 {
     int at = s->n_cards++;
@@ -215,7 +219,7 @@ static void add_card(cn__gpu_system *s, const cn__gpu_card *card)
     s->cards[at] = *card;
 }
 
-/* Wishes may lead to one card twice; numbers do not, even if two cards are alike. */
+/* Several preferences may lead to the same card. Numbers do not, even if two cards are alike. */
 static bool is_listed(const cn__gpu_system *s, const cn__gpu_card *card)
 {
     for (int i = 0; i < s->n_cards && card->way.number < 0; i++) {
@@ -228,11 +232,12 @@ static void add_answer(cn__gpu_system *s, int i)
 {
     cn__gpu_request *r = &s->requests[i];
     if (!r->adapter) {
-        if (!s->why_not[0] && r->message[0]) snprintf(s->why_not, sizeof s->why_not, "no adapter: %s", r->message);
+        if (!s->why_not[0] && r->message[0])
+            snprintf(s->why_not, sizeof s->why_not, "no graphics card found: %s", r->message);
         return;
     }
     cn__gpu_card card = { .way = s->ways[i] };
-    if (cn__gpu_read_card(s, r->adapter, &card.info) && is_fit(&card.info, s->why_not, sizeof s->why_not) &&
+    if (cn__gpu_read_card(s, r->adapter, &card.info) && is_usable(&card.info, s->why_not, sizeof s->why_not) &&
         !is_listed(s, &card))
         add_card(s, &card);
     s->w.AdapterRelease(r->adapter);
@@ -255,12 +260,12 @@ bool cn__gpu_search(cn__gpu_system *s, bool wait)
     s->listed = true;
     if (s->n_cards) s->why_not[0] = 0;
     else if (!s->why_not[0])
-        snprintf(s->why_not, sizeof s->why_not, "no adapter: %s found no driver for %s", cn__dialect_name(s->dialect),
-                 backend_name(cn__dialect_backend()));
+        snprintf(s->why_not, sizeof s->why_not, "no graphics card found: %s finds no driver for %s",
+                 cn__dialect_name(s->dialect), backend_name(cn__dialect_backend()));
     return true;
 }
 
-/* ---- What users call */
+/* ---- public functions ---- */
 
 static cn__gpu_system *listed_system(cn_ctx *ctx)
 {
@@ -293,7 +298,8 @@ static bool check_number(cn__gpu_system *s, const char *who, int i)
 {
     if (i >= 0 && i < s->n_cards) return true;
     if (s->n_cards)
-        return cn__fail(s->ctx, CN_BAD_DEVICE, "%s: no gpu:%d: there are %d, from gpu:0", who, i, s->n_cards);
+        return cn__fail(s->ctx, CN_BAD_DEVICE, "%s: there is no gpu:%d: there are %d, gpu:0 to gpu:%d", who, i,
+                        s->n_cards, s->n_cards - 1);
     return cn__fail(s->ctx, CN_BAD_DEVICE, "%s: there is no GPU: %s", who, s->why_not);
 }
 
@@ -305,7 +311,7 @@ bool cn_gpu_describe(cn_ctx *ctx, int i, cn_gpu_info *info)
     return true;
 }
 
-/* part occurs in text, whatever the case of letters */
+/* Whether `part` occurs in `text`; case does not matter. */
 static bool has_part(const char *text, const char *part)
 {
     for (; *text; text++) {
@@ -321,7 +327,7 @@ static int find_named(cn__gpu_system *s, const char *name)
     for (int i = 0; i < s->n_cards; i++) {
         if (has_part(s->cards[i].info.name, name)) return i;
     }
-    cn__fail(s->ctx, CN_BAD_DEVICE, "gpu_find: CAIRN_GPU is \"%s\", and no GPU has that in its name; gpu:0 is \"%s\"",
+    cn__fail(s->ctx, CN_BAD_DEVICE, "gpu_find: CAIRN_GPU is \"%s\", but no GPU has this in its name; gpu:0 is \"%s\"",
              name, s->cards[0].info.name);
     return -1;
 }
@@ -338,7 +344,8 @@ int cn_gpu_find(cn_ctx *ctx, const char *device)
     char *end = NULL;
     long i = strncmp(device, "gpu:", 4) == 0 && isdigit((unsigned char)device[4]) ? strtol(device + 4, &end, 10) : -1;
     if (!end || *end) {
-        cn__fail(ctx, CN_BAD_DEVICE, "gpu_find: \"%s\" is not the name of a GPU: \"gpu\" or \"gpu:1\"", device);
+        cn__fail(ctx, CN_BAD_DEVICE,
+                 "gpu_find: \"%s\" is not the name of a GPU: use \"gpu\" or \"gpu:0\", \"gpu:1\", ..", device);
         return -1;
     }
     return check_number(s, "gpu_find", i > CN__GPU_MOST ? CN__GPU_MOST : (int)i) ? (int)i : -1;

@@ -1,4 +1,4 @@
-/* The GPU behind the device table. */
+/* Fills in the device table for the GPU: conversion of elements, transfers, the status, opening and closing. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,8 @@
 static bool whole_to_word(cn_ctx *ctx, int64_t x, uint32_t *to)
 {
     if (x < INT32_MIN || x > INT32_MAX)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: %lld: whole numbers on a GPU have 32 bits", (long long)x);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: %lld does not fit: whole numbers on a GPU have 32 bits",
+                        (long long)x);
     *to = (uint32_t)(int32_t)x;
     return true;
 }
@@ -25,7 +26,7 @@ bool cn__gpu_to_words(cn_ctx *ctx, cn_dtype t, const void *from, uint32_t *to, i
     case CN_F32:
     case CN_I32: memcpy(to, from, (size_t)n * sizeof *to); return true;
     case CN_F16:
-    case CN_BF16: memcpy(to, from, (size_t)n * sizeof(uint16_t)); return true; /* two in a word, as here */
+    case CN_BF16: memcpy(to, from, (size_t)n * sizeof(uint16_t)); return true; /* two in a word, as on the CPU */
     case CN_F64: cn__convert(CN_F32, to, t, from, n); return true;
     case CN_I64:
         for (int64_t i = 0; i < n; i++)
@@ -41,7 +42,7 @@ void cn__gpu_from_words(cn_dtype t, const uint32_t *from, void *to, int64_t n)
     else cn__convert(t, to, cn_dtype_is_float(t) ? CN_F32 : CN_I32, from, n);
 }
 
-/* A piece of a block that lies in one slab. */
+/* A piece of a block that lies inside one slab. */
 typedef struct piece {
     int slab;
     size_t offset, bytes;
@@ -68,7 +69,7 @@ static bool read_slab(cn__gpu_device *d, int slab, size_t begin, void *to, size_
     return true;
 }
 
-/* A device that is had back has been sent it, too. */
+/* The upload is logged first, so a recovery sends it to the new device as well. */
 static bool write_slab(cn__gpu_device *d, int slab, size_t begin, const void *from, size_t bytes)
 {
     size_t mark = d->recovery.log.n;
@@ -111,8 +112,7 @@ static cn__gpu_device *gpu_of(cn__device *d) { return (cn__gpu_device *)d; }
 static void *gpu_alloc(cn__device *d, size_t bytes)
 {
     cn__gpu_block *b;
-    while (!(b = cn__gpu_block_new(&gpu_of(d)->heap, bytes)) && cn__gpu_recover(gpu_of(d)))
-        continue;
+    while (!(b = cn__gpu_block_new(&gpu_of(d)->heap, bytes)) && cn__gpu_recover(gpu_of(d))) continue;
     return b;
 }
 
@@ -146,7 +146,7 @@ static bool gpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const vo
     return ok;
 }
 
-/* What kernels found wrong since the last look; the first word is 0 if nothing. */
+/* Sets an error if a kernel has found an index out of range. The first word of the status is 0 otherwise. */
 bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4])
 {
     if (!status[0]) return true;
@@ -157,7 +157,7 @@ bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4])
                     status[2]);
 }
 
-static bool look_at_status(cn__gpu_device *d)
+static bool read_status(cn__gpu_device *d)
 {
     uint32_t status[4];
     if (!d->checkers.n) return true;
@@ -179,7 +179,7 @@ static bool gpu_download(cn__device *d, const void *from, int64_t at, cn_dtype t
         cn__free(d->ctx, words, (size_t)n * sizeof *words + 1);
     }
     if (w) w->transfer(w, d->name, false, (size_t)n * size, began);
-    return ok && look_at_status(gpu_of(d));
+    return ok && read_status(gpu_of(d));
 }
 
 static void *gpu_read_begin(cn__device *d, const void *from, int64_t at, cn_dtype t, int64_t n)
@@ -201,8 +201,7 @@ static void *gpu_host(cn__device *d, void *memory)
     return NULL;
 }
 
-/* A processor that plays the GPU compiles attention's kernels for longer than it takes to train for a while with products
-   and softmax in their place. */
+/* Software drivers compile the kernels of attention for 13 s. There attention is composed of products and softmax. */
 static bool attention_composed(cn__device *d)
 {
     enum { BLOCK, COMPOSED };
@@ -210,7 +209,7 @@ static bool attention_composed(cn__device *d)
     return cn__gpu_variant(d->ctx, "attention", software ? COMPOSED : BLOCK) == COMPOSED;
 }
 
-/* An operator without a kernel is put together from others where it can be, else it runs on the CPU. */
+/* False: the operator is composed of others. One that has neither a kernel nor a composition runs on the CPU. */
 static bool gpu_supports(cn__device *d, const cn_op *op)
 {
     if (op->compose && op->gpu && strstr(op->name, "attention") && attention_composed(d)) return false;
@@ -237,8 +236,15 @@ static void gpu_close(cn__device *device)
 
 static const cn__device_table table = {
     .kind = "gpu",
-    .element = { [CN_BOOL] = 4, [CN_U8] = 4, [CN_I8] = 4, [CN_I32] = 4, [CN_I64] = 4, [CN_F16] = 2, [CN_BF16] = 2,
-                 [CN_F32] = 4, [CN_F64] = 4 },
+    .element = { [CN_BOOL] = 4,
+                 [CN_U8] = 4,
+                 [CN_I8] = 4,
+                 [CN_I32] = 4,
+                 [CN_I64] = 4,
+                 [CN_F16] = 2,
+                 [CN_BF16] = 2,
+                 [CN_F32] = 4,
+                 [CN_F64] = 4 },
     .halves_in_maps_only = true,
     .close = gpu_close,
     .alloc = gpu_alloc,
@@ -265,7 +271,7 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     const char *strict = getenv("CAIRN_GPU_STRICT");
     d->strict = strict && !strcmp(strict, "1");
     d->gpu = cn__gpu_open(ctx, card, NULL);
-    const char *kind = getenv("CAIRN_GPU_KIND"); /* kernels look at it: what a real card would run, tested without one */
+    const char *kind = getenv("CAIRN_GPU_KIND"); /* tests run the kernels of a discrete card without one */
     if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
     if (d->gpu && cn__shader_parts_of(ctx, cn__wgsl_library, &d->library) && cn__gpu_heap_open(&d->heap, d->gpu) &&
         cn__gpu_recovery_open(d)) {

@@ -1,10 +1,11 @@
+/* Opens a graphics card, collects the errors that its driver reports, and records and submits commands. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "core/object.h"
 #include "gpu/gpu.h"
 
-/* ---- What the driver reports */
+/* ---- faults: what the driver reports ---- */
 
 static void record_fault(cn__gpu_fault *f, cn_code code, const char *message)
 {
@@ -52,7 +53,7 @@ static void on_lost(const WGPUDevice *device, WGPUDeviceLostReason reason, WGPUS
 
 bool cn__gpu_is_lost(const cn__gpu *g) { return g->fault.lost; }
 
-/* A device that was destroyed does not say so; it fails to make things. */
+/* A destroyed device reports nothing by itself: creating an object shows the loss. */
 bool cn__gpu_is_alive(cn__gpu *g)
 {
     if (g->fault.lost || !g->device) return false;
@@ -84,7 +85,7 @@ bool cn__gpu_ok(cn__gpu *g, const char *who)
 
 void cn__gpu_process(cn__gpu *g) { g->w->InstanceProcessEvents(g->system->instance); }
 
-/* ---- Opening: an adapter is asked for, then its device */
+/* ---- opening: requests an adapter, then its device ---- */
 
 static size_t default_limit(const cn_gpu_info *info)
 {
@@ -119,7 +120,8 @@ cn__gpu *cn__gpu_open_begin(cn_ctx *ctx, int card, const cn__gpu_desc *desc)
     return g;
 }
 
-static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView message, void *user1, void *user2)
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView message, void *user1,
+                      void *user2)
 {
     (void)user2;
     cn__gpu *g = user1;
@@ -128,7 +130,7 @@ static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStr
     g->opening = false;
 }
 
-/* Everything the adapter has: a device that was not asked for more gets a quarter of it. */
+/* Requests all limits and features of the adapter: the default limits are a fraction of them. */
 static void request_device(cn__gpu *g, WGPUAdapter adapter)
 {
     WGPUFeatureName features[CN__FEATURES];
@@ -175,7 +177,7 @@ bool cn__gpu_open_done(cn__gpu *g)
     WGPUAdapter adapter = g->request.adapter;
     if (!adapter) fail_opening(g, g->request.message);
     else if (!cn__gpu_read_card(g->system, adapter, &found) || !cn__gpu_same_card(&found, &g->info))
-        fail_opening(g, "another card stands in its place now");
+        fail_opening(g, "another card is in its place now");
     else request_device(g, adapter);
     return !g->opening;
 }
@@ -186,11 +188,12 @@ bool cn__gpu_open_end(cn__gpu *g)
     if (g->queue) return true;
     if (g->request.adapter) g->w->AdapterRelease(g->request.adapter);
     g->request.adapter = NULL;
-    if (!g->device) return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" cannot be opened: %s", g->info.name, g->message);
+    if (!g->device)
+        return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" cannot be opened: %s", g->info.name, g->message);
     g->queue = g->w->DeviceGetQueue(g->device);
     cn__dialect_limits(&g->limits);
     if (!g->queue || g->w->DeviceGetLimits(g->device, &g->limits) != WGPUStatus_Success)
-        return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" was opened, and gives no queue", g->info.name);
+        return cn__fail(g->ctx, CN_BAD_DEVICE, "gpu: \"%s\" was opened but has no queue or no limits", g->info.name);
     return cn__gpu_ok(g, "gpu: open");
 }
 
@@ -235,7 +238,6 @@ static void release_encoder(cn__gpu *g)
     g->encoder = NULL;
 }
 
-/* What was recorded is not going to be: neither are its uploads. */
 void cn__gpu_drop(cn__gpu *g)
 {
     if (g->encoder) g->dropped++;
@@ -244,8 +246,8 @@ void cn__gpu_drop(cn__gpu *g)
     cn__gpu_reads_submitted(g, false);
 }
 
-/* A command buffer with an error in it must not be submitted: one implementation ends the process, the other drops it and
-   reads zeros afterwards. Errors show, at the latest, when it is finished. */
+/* A command buffer with an error must not be submitted: wgpu-native ends the process, and Dawn drops the commands and
+   reads zeros afterwards. Finishing the command buffer reports every error in it. */
 static bool finish_and_submit(cn__gpu *g)
 {
     end_pass(g);
@@ -275,22 +277,22 @@ bool cn__gpu_submit(cn__gpu *g)
     return ok;
 }
 
-/* ---- The end */
+/* ---- loss and closing ---- */
 
 void cn__gpu_lose(cn__gpu *g)
 {
     if (g->fault.lost || !g->device) return;
     cn__gpu_drop(g);
-    record_loss(&g->fault, "it was destroyed"); /* not every implementation says so at once */
+    record_loss(&g->fault, "it was destroyed"); /* not every implementation reports this at once */
     g->w->DeviceDestroy(g->device);
     cn__gpu_process(g);
 }
 
-/* Everything of the device goes; the callbacks that are still to come, too. */
+/* Ends transfers and timing, so that no callback of the device is pending. */
 static void release_parts(cn__gpu *g)
 {
     cn__gpu_drop(g);
-    if (g->fault.lost && g->device) g->w->DeviceDestroy(g->device); /* what is under way ends */
+    if (g->fault.lost && g->device) g->w->DeviceDestroy(g->device); /* ends pending work */
     cn__gpu_transfer_close(g);
     cn__gpu_timer_close(g);
 }

@@ -1,3 +1,4 @@
+/* Where implementations of WebGPU differ: features, backends, adapters by number, the text of errors. */
 #include "gpu/dialect.h"
 
 #include <ctype.h>
@@ -6,9 +7,10 @@
 
 bool cn__dialect_find(const cn__wgpu *w, cn__dialect *dialect, char *message, size_t size)
 {
-    if (w->InstanceRequestAdapter2) { /* both forms side by side: the old one has our name and other arguments */
-        snprintf(message, size,
-                 "the WebGPU library is a Dawn of before spring 2025: take a newer one; scripts/gpu.sh fetches one");
+    if (w->InstanceRequestAdapter2) { /* an old Dawn: its InstanceRequestAdapter has other arguments */
+        snprintf(
+            message, size,
+            "the WebGPU library is a Dawn from before spring 2025: too old; scripts/gpu.sh fetches a newer one");
         return false;
     }
     *dialect = w->DevicePoll                                          ? CN__WGPU_NATIVE
@@ -52,11 +54,11 @@ const char *cn__dialect_enable(cn__dialect dialect, cn__feature feature)
 
 void cn__dialect_limits(WGPULimits *l)
 {
-    memset(l, 0xff, sizeof *l); /* all bits set: no wish */
+    memset(l, 0xff, sizeof *l); /* all bits set: no requirement */
     l->nextInChain = NULL;
 }
 
-/* The same backend as wgpu-native numbers it: one bit each. */
+/* The bit that wgpu-native has for this backend. */
 static WGPUFlags backend_bit(void)
 {
     switch (cn__dialect_backend()) {
@@ -67,8 +69,8 @@ static WGPUFlags backend_bit(void)
     }
 }
 
-/* Left to itself wgpu-native starts OpenGL as well, slowly and not without leaks. How to name a backend has changed between
-   its versions: only the one that was tried is told. */
+/* By default wgpu-native starts OpenGL as well, which is slow and leaks memory. How to choose a backend differs
+   between its versions, so only the version that was tested gets the choice. */
 WGPUInstance cn__dialect_instance(const cn__wgpu *w, cn__dialect dialect)
 {
     enum { EXTRAS = 0x30004, USUAL_FLAGS = 1 << 24, TRIED = 29 };
@@ -81,8 +83,8 @@ WGPUInstance cn__dialect_instance(const cn__wgpu *w, cn__dialect dialect)
         WGPUChainedStruct *next;
         uint64_t room[8];
     } descriptor = { .next = &extras.chain };
-    bool told = dialect == CN__WGPU_NATIVE && w->GetVersion && w->GetVersion() >> 24 == TRIED;
-    return w->CreateInstance(told ? &descriptor : NULL);
+    bool tested = dialect == CN__WGPU_NATIVE && w->GetVersion && w->GetVersion() >> 24 == TRIED;
+    return w->CreateInstance(tested ? &descriptor : NULL);
 }
 
 size_t cn__dialect_count_adapters(const cn__wgpu *w, WGPUInstance instance)
@@ -106,14 +108,14 @@ WGPUAdapter cn__dialect_adapter(const cn__wgpu *w, WGPUInstance instance, size_t
     return number < n ? all[number] : NULL;
 }
 
-void cn__dialect_text(char *to, size_t size, WGPUStringView message)
+void cn__dialect_text(char *to, size_t size, WGPUStringView text)
 {
-    static const char preface[] = "Validation Error\n\nCaused by:\n";
-    const char *from = message.data;
-    size_t n = !from ? 0 : message.length == WGPU_STRLEN ? strlen(from) : message.length;
-    if (n >= sizeof preface - 1 && memcmp(from, preface, sizeof preface - 1) == 0) {
-        from += sizeof preface - 1;
-        n -= sizeof preface - 1;
+    static const char heading[] = "Validation Error\n\nCaused by:\n";
+    const char *from = text.data;
+    size_t n = !from ? 0 : text.length == WGPU_STRLEN ? strlen(from) : text.length;
+    if (n >= sizeof heading - 1 && memcmp(from, heading, sizeof heading - 1) == 0) {
+        from += sizeof heading - 1;
+        n -= sizeof heading - 1;
     }
     for (; n && isspace((unsigned char)*from); n--) from++;
     while (n && isspace((unsigned char)from[n - 1])) n--;
@@ -122,7 +124,7 @@ void cn__dialect_text(char *to, size_t size, WGPUStringView message)
     to[n] = 0;
 }
 
-/* wgpu-native reports lack of memory and a lost device as errors of validation. */
+/* wgpu-native reports lack of memory and a lost device as validation errors. */
 cn_code cn__dialect_code(WGPUErrorType type, const char *message)
 {
     if (type == WGPUErrorType_OutOfMemory || strstr(message, "Not enough memory") || strstr(message, "Out of memory"))

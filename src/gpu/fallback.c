@@ -1,5 +1,5 @@
-/* Steps that no kernel here can do: their operands come to the CPU, which computes them, and results go back. Counted,
-   noticed in the log, and refused where CAIRN_GPU_STRICT=1. */
+/* Runs steps without a GPU kernel on the CPU: downloads operands, computes, uploads results. Each such step is
+   counted and logged. With CAIRN_GPU_STRICT=1 it is an error. */
 #include "core/errors.h"
 #include "core/layout.h"
 #include "core/object.h"
@@ -13,8 +13,8 @@ typedef struct copy {
 } copy;
 
 typedef struct fallback {
-    void *step;  /* as the CPU has prepared it */
-    void **base; /* of each buffer of the plan */
+    void *step;  /* prepared by the CPU device */
+    void **base; /* for each buffer of the plan: its copy, or NULL */
     cn__vec copies;
 } fallback;
 
@@ -22,8 +22,9 @@ bool cn__gpu_fallback_prepare(cn__gpu_plan *p, int i)
 {
     cn_ctx *ctx = p->plan->device->ctx;
     const cn__step *s = &p->plan->steps[i];
-    if (p->device->strict) return cn__fail(ctx, CN_UNSUPPORTED, "%s: has no kernel on the GPU", s->name);
-    cn__log(ctx, "gpu: %s has no kernel and runs on the CPU", s->name);
+    if (p->device->strict)
+        return cn__fail(ctx, CN_UNSUPPORTED, "%s: has no GPU kernel, and CAIRN_GPU_STRICT=1 forbids the CPU", s->name);
+    cn__log(ctx, "gpu: %s has no GPU kernel and runs on the CPU", s->name);
     fallback *f = cn__bump_new(&ctx->memory, &p->plan->memory, sizeof *f);
     if (!f) return false;
     f->step = p->device->cpu->table->prepare_step(p->device->cpu, p->plan, i);
@@ -46,7 +47,7 @@ static int64_t elements(const cn__gpu_plan *p, const cn__run *run, const cn__ope
     return (int64_t)(b->bytes / size);
 }
 
-/* The whole of the memory an operand looks at, and at which byte of its block it begins. */
+/* The block of an operand's whole buffer; *at is the byte of the block where the buffer begins. */
 static const cn__gpu_block *memory_of(const cn__gpu_plan *p, const cn__run *run, const cn__operand *o, size_t *at)
 {
     cn__operand whole = *o;
@@ -93,7 +94,7 @@ static bool add_copy(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn_
     return true;
 }
 
-/* A result that is part of its buffer: the rest stays as it is. */
+/* Adds the buffer of a result. If the result is a part of the buffer, the rest is downloaded and keeps its value. */
 static bool add_result(cn__gpu_plan *p, fallback *f, const cn__run *run, const cn__operand *o)
 {
     size_t had = f->copies.n;

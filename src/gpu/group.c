@@ -174,8 +174,8 @@ static void use_name(const emit *e, used *u, const char *name, size_t n)
     use_library(e->c, &e->p->device->library, name, n);
 }
 
-/* The identifiers of an expression, a row of an operator's record, say which numbers and which functions of the library it
-   needs. Nothing else is found by looking at text. */
+/* The identifiers of an expression, a row of an operator's record, say which numbers and which functions of the
+   library it needs. Nothing else is found by looking at text. */
 static used look_at(const emit *e, const char *expression)
 {
     used u = { 0 };

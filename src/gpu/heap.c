@@ -1,6 +1,6 @@
-/* Blocks of GPU memory. A kernel binds whole slabs and is told where its operands begin, so that operands may overlap or
-   be the same, and one bind group serves as long as there is one slab. A slab grows by being copied into a larger
-   buffer; when it may not grow any more, there is another. */
+/* Allocates blocks of GPU memory from slabs. A kernel binds whole slabs and gets the offsets of its operands as
+   numbers, so operands may overlap, and one bind group serves as long as there is one slab. A slab grows by a copy into
+   a larger buffer. When a slab has reached its limit, another slab is added. */
 #include <stdlib.h>
 
 #include "gpu/backend.h"
@@ -22,7 +22,8 @@ static void remove_span(cn__gpu_slab *s, size_t i)
     s->free.n--;
 }
 
-/* There is always room: between n blocks lie n + 1 spans at most, reserved when a block is taken. */
+/* Inserts a free span. There is always room: n blocks leave at most n + 1 spans, which were reserved with the blocks.
+   */
 static void insert_span(cn__gpu_slab *s, size_t at, size_t bytes)
 {
     span *f = s->free.v;
@@ -73,14 +74,14 @@ static bool affordable(const cn__gpu_heap *h, size_t bytes)
     return bytes <= limit && live <= limit - bytes;
 }
 
-static bool room_for_spans(cn__gpu_heap *h, cn__gpu_slab *s)
+static bool reserve_spans(cn__gpu_heap *h, cn__gpu_slab *s)
 {
     return cn__vec_reserve(memory_of(h), &s->free, s->blocks + 3, sizeof(span));
 }
 
 static bool new_buffer(cn__gpu_heap *h, cn__gpu_slab *s, size_t bytes)
 {
-    if (!affordable(h, bytes) || !room_for_spans(h, s)) return false;
+    if (!affordable(h, bytes) || !reserve_spans(h, s)) return false;
     cn__gpu_buffer *b = cn__gpu_buffer_new(h->gpu, bytes);
     if (!b) return false;
     if (s->buffer && !cn__gpu_copy(h->gpu, b, 0, s->buffer, 0, s->bytes)) {
@@ -106,7 +107,7 @@ static bool grow(cn__gpu_heap *h, cn__gpu_slab *s, size_t bytes)
     return (twice > least && new_buffer(h, s, twice)) || new_buffer(h, s, least);
 }
 
-/* The first of n places in a row that have no slab; -1: there are none. */
+/* The first of n neighbouring places without a slab; -1: there are none. */
 static int find_places(const cn__gpu_heap *h, int n)
 {
     for (int i = 0, run = 0; i < CN__GPU_SLABS; i++) {
@@ -140,7 +141,7 @@ static void free_slab(cn__gpu_heap *h, cn__gpu_slab *s)
 static void free_wide(cn__gpu_heap *h, const cn__gpu_block *b)
 {
     for (int i = 0; i < b->n_slabs; i++) free_slab(h, &h->slabs[b->slab + i]);
-    cn__gpu_trim(h->gpu); /* so large that the pool is no place for it */
+    cn__gpu_trim(h->gpu); /* too large to be kept in the pool */
 }
 
 static bool allocate_wide(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
@@ -201,9 +202,9 @@ void cn__gpu_heap_close(cn__gpu_heap *h)
     h->n = 0;
 }
 
-/* ---- what is alive: all but what is free, the arena, and memory that storage.c keeps for the next who asks ---- */
+/* ---- live memory: all except free spans, the arena, and storage that storage.c keeps for reuse ---- */
 
-#define GAP ((size_t)1024) /* bytes: not worth a range of their own */
+#define GAP ((size_t)1024) /* bytes: ranges with a smaller gap between them become one */
 
 static int by_address(const void *a, const void *b)
 {
@@ -278,8 +279,8 @@ static bool allocate_block(cn__gpu_heap *h, cn__gpu_block *b, size_t bytes)
     if (!ok) ok = add_slab(h, bytes) && allocate_anywhere(h, bytes, &slab, &at);
     if (!ok) return false;
     cn__gpu_slab *s = &h->slabs[slab];
-    if (!room_for_spans(h, s)) {
-        insert_span(s, at, bytes); /* where it came from there is room */
+    if (!reserve_spans(h, s)) {
+        insert_span(s, at, bytes); /* the list has room for the span that was just removed */
         return false;
     }
     s->blocks++;
@@ -293,7 +294,8 @@ cn__gpu_block *cn__gpu_block_new(cn__gpu_heap *h, size_t bytes)
     const bool clean = h->gpu->ctx->code == CN_OK;
     cn__gpu_block *b = cn__block_new(memory_of(h), sizeof *b);
     bool ok = b && (bytes > h->slab_limit ? allocate_wide : allocate_block)(h, b, bytes);
-    if (clean && h->gpu->ctx->code == CN_NO_MEMORY) cn_error_clear(h->gpu->ctx); /* the caller may have another way */
+    if (clean && h->gpu->ctx->code == CN_NO_MEMORY)
+        cn_error_clear(h->gpu->ctx); /* the caller may find memory elsewhere */
     if (ok) return b;
     cn__block_free(memory_of(h), b, sizeof *b);
     return NULL;

@@ -1,5 +1,5 @@
-/* Reads that are asked for now and taken some steps later. They are in the log of recovery.c, where it is gone through again they are
-   made again, of what memory held then; those from before a copy are taken when the copy is. */
+/* Late reads: requested now, finished some steps later. The log of recovery.c contains them, so a replay repeats each
+   read where it stood. Reads from before a copy are finished when the copy arrives. */
 #include "core/object.h"
 #include "gpu/backend.h"
 
@@ -8,8 +8,8 @@ struct cn__gpu_late {
     uint32_t id;
     cn_dtype dtype;
     int64_t n;
-    size_t skip, bytes; /* before what is wanted; of all, with the status */
-    bool status;        /* it is in the last four words */
+    size_t skip, bytes; /* unwanted bytes at the start; all bytes, with the status */
+    bool status;        /* the last four words are the status */
     int n_ranges;
     cn__gpu_range ranges[CN__GPU_SLABS + 1];
     cn__gpu_read *read;
@@ -76,7 +76,7 @@ cn__gpu_late *cn__gpu_late_begin(cn__gpu_device *d, const cn__gpu_block *b, int6
 
 bool cn__gpu_late_done(cn__gpu_late *l) { return l->kept || !l->read || cn__gpu_read_done(l->read); }
 
-/* Waits for it; false: there is no memory, or it failed and is gone. */
+/* Waits for the value and keeps it. False: memory ran out (read stays), or the read failed (read is NULL). */
 static bool keep(cn__gpu_device *d, cn__gpu_late *l)
 {
     if (l->kept) return true;
@@ -93,9 +93,10 @@ static bool finish(cn__gpu_device *d, cn__gpu_late *l)
 {
     while (!keep(d, l)) {
         if (l->read) return false;
-        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_recovery_repair(d); /* makes it again, as the next line does */
+        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_recovery_repair(d); /* repeats the read, as a recovery does */
         if (!l->read && !cn__gpu_recover(d))
-            return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: read: the GPU \"%s\" was lost", d->gpu->info.name);
+            return cn__fail(d->device.ctx, CN_DEVICE_LOST,
+                            "gpu: read: the GPU \"%s\" was lost before the value arrived", d->gpu->info.name);
     }
     d->recovery.tries = 0;
     return true;

@@ -1,3 +1,4 @@
+/* Finds a WebGPU library at run time and looks up its functions. */
 #define _GNU_SOURCE /* dladdr */
 #include "gpu/load.h"
 
@@ -13,14 +14,14 @@
 #endif
 
 #define HOW_TO_GET_ONE \
-    "Dawn (libwebgpu_dawn" SUFFIX ") and wgpu-native (libwgpu_native" SUFFIX ") will do; scripts/gpu.sh fetches both"
+    "Dawn (libwebgpu_dawn" SUFFIX ") and wgpu-native (libwgpu_native" SUFFIX ") work; scripts/gpu.sh fetches both"
 
 static const char *const known[] = { "libwebgpu_dawn" SUFFIX, "libwgpu_native" SUFFIX };
 enum { KNOWN = sizeof known / sizeof *known };
 
 static const struct {
     const char *name;
-    size_t at; /* its place in cn__wgpu */
+    size_t at; /* offset in cn__wgpu */
     bool needed;
 } functions[] = {
 #define CN__WGPU(needed, result, name, arguments) { "wgpu" #name, offsetof(cn__wgpu, name), needed },
@@ -29,10 +30,10 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-/* Never taken out of memory again: drivers leave threads and exit handlers behind. */
+/* The library stays in memory after dlclose, because drivers leave threads and exit handlers behind. */
 static void *open_library(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
-/* The name of a library that would stand beside the code that runs now. */
+/* The path of a library in the folder of this code. */
 static bool beside(char *path, size_t size, const char *name)
 {
     Dl_info info;
@@ -60,10 +61,9 @@ static void *find_library(char *message, size_t size)
         void *library = open_library(known[i]);
         if (library) return library;
     }
-    snprintf(
-        message, size,
-        "no WebGPU library: CAIRN_WEBGPU_LIB is not set, and neither beside the program nor among the system's libraries "
-        "is one. " HOW_TO_GET_ONE);
+    snprintf(message, size,
+             "no WebGPU library found: CAIRN_WEBGPU_LIB is not set, and there is none beside the program or among the "
+             "system's libraries. " HOW_TO_GET_ONE);
     return NULL;
 }
 
@@ -75,7 +75,7 @@ bool cn__wgpu_load(cn__wgpu *w, char *message, size_t size)
         void *function = dlsym(w->library, functions[i].name);
         if (!function && functions[i].needed) {
             snprintf(message, size,
-                     "the WebGPU library has no function %s: it is too old, or something else. " HOW_TO_GET_ONE,
+                     "the WebGPU library has no function %s: it is too old or no WebGPU library. " HOW_TO_GET_ONE,
                      functions[i].name);
             cn__wgpu_unload(w);
             return false;

@@ -1,6 +1,7 @@
+/* GPU buffers: created by the driver, kept in a pool by size class when they are freed. */
 #include "gpu/gpu.h"
 
-/* Size classes: four to the octave, from 256 bytes, so that at most a fifth of a buffer lies idle. */
+/* Size classes: from 256 bytes, four for each power of two, so at most a fifth of a buffer is unused. */
 static size_t class_bytes(int class)
 {
     size_t octave = (size_t)256 << (class / 4);
@@ -21,7 +22,7 @@ static const WGPUBufferUsage usages[CN__GPU_USES] = {
     [CN__GPU_QUERIES] = WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc,
 };
 
-/* ---- Buffers of the driver's */
+/* ---- the driver's buffers ---- */
 
 static WGPUBuffer try_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, bool mapped)
 {
@@ -46,27 +47,27 @@ WGPUBuffer cn__gpu_make_buffer(cn__gpu *g, size_t bytes, WGPUBufferUsage usage, 
 {
     if (!cn__gpu_ok(g, "gpu: memory")) return NULL;
     if (bytes > g->limits.maxBufferSize) {
-        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes asked for, and \"%s\" has no buffers above %llu", bytes,
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes requested, but \"%s\" has no buffers above %llu", bytes,
                  g->info.name, (unsigned long long)g->limits.maxBufferSize);
         return NULL;
     }
     if (is_refused(g)) {
-        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes are refused", bytes);
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes are refused by the test setting fail_after", bytes);
         return NULL;
     }
     WGPUBuffer handle = try_buffer(g, bytes, usage, mapped);
-    if (!handle && g->stats.pooled && !g->fault.lost) { /* there may be room in the pool */
+    if (!handle && g->stats.pooled && !g->fault.lost) { /* the pool may hold the memory that is missing */
         cn__gpu_clear_fault(g);
         cn__gpu_trim(g);
         handle = try_buffer(g, bytes, usage, mapped);
     }
     if (!handle && cn__gpu_ok(g, "gpu: memory"))
-        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: the driver did not give %zu bytes", bytes);
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: the driver could not allocate %zu bytes", bytes);
     if (handle) g->stats.created++;
     return handle;
 }
 
-/* Commands that use it must have been submitted. */
+/* Call this after the commands that use the buffer were submitted. */
 void cn__gpu_destroy_buffer(cn__gpu *g, WGPUBuffer handle)
 {
     if (!handle) return;
@@ -74,9 +75,9 @@ void cn__gpu_destroy_buffer(cn__gpu *g, WGPUBuffer handle)
     g->w->BufferRelease(handle);
 }
 
-/* ---- Ours */
+/* ---- pooled buffers ---- */
 
-static void count_in(cn__gpu *g, cn__gpu_buffer *b)
+static void list_used(cn__gpu *g, cn__gpu_buffer *b)
 {
     b->prev = NULL;
     b->next = g->in_use;
@@ -88,7 +89,7 @@ static void count_in(cn__gpu *g, cn__gpu_buffer *b)
     if (held > g->stats.peak_bytes) g->stats.peak_bytes = held;
 }
 
-static void count_out(cn__gpu *g, cn__gpu_buffer *b)
+static void unlist_used(cn__gpu *g, cn__gpu_buffer *b)
 {
     if (b->prev) b->prev->next = b->next;
     else g->in_use = b->next;
@@ -113,13 +114,13 @@ static bool make_room(cn__gpu *g, size_t capacity)
     size_t limit = g->memory_limit, live = g->stats.live_bytes;
     if (capacity > limit || live > limit - capacity)
         return cn__fail(g->ctx, CN_NO_MEMORY,
-                        "gpu: out of memory: %zu bytes asked for, and of the limit of %zu, %zu are in use", capacity,
-                        limit, live);
+                        "gpu: out of memory: %zu bytes requested, but %zu of the limit of %zu bytes are in use",
+                        capacity, live, limit);
     if (g->stats.pooled_bytes > limit - capacity - live) cn__gpu_trim(g);
     return true;
 }
 
-static cn__gpu_buffer *made_new(cn__gpu *g, int class, cn__gpu_use use)
+static cn__gpu_buffer *create(cn__gpu *g, int class, cn__gpu_use use)
 {
     size_t capacity = class_bytes(class);
     if (capacity > g->limits.maxBufferSize) capacity = g->limits.maxBufferSize & ~(size_t)3;
@@ -141,26 +142,26 @@ cn__gpu_buffer *cn__gpu_buffer_for(cn__gpu *g, size_t bytes, cn__gpu_use use)
 {
     if (!cn__gpu_ok(g, "gpu: memory")) return NULL;
     if (bytes > (g->limits.maxBufferSize & ~(uint64_t)3)) {
-        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes asked for, and \"%s\" has no buffers above %llu", bytes,
+        cn__fail(g->ctx, CN_NO_MEMORY, "gpu: memory: %zu bytes requested, but \"%s\" has no buffers above %llu", bytes,
                  g->info.name, (unsigned long long)g->limits.maxBufferSize);
         return NULL;
     }
     int class = class_of(bytes);
     cn__gpu_buffer *b = from_pool(g, class, use);
-    if (!b) b = made_new(g, class, use);
+    if (!b) b = create(g, class, use);
     if (!b) return NULL;
     b->bytes = bytes;
-    count_in(g, b);
+    list_used(g, b);
     return b;
 }
 
 cn__gpu_buffer *cn__gpu_buffer_new(cn__gpu *g, size_t bytes) { return cn__gpu_buffer_for(g, bytes, CN__GPU_STORAGE); }
 
-/* Commands recorded before may still use it; whoever gets it next records after them. */
+/* Recorded commands may still use the buffer: the commands of its next owner are recorded behind them. */
 void cn__gpu_buffer_free(cn__gpu *g, cn__gpu_buffer *b)
 {
     if (!b) return;
-    count_out(g, b);
+    unlist_used(g, b);
     int class = class_of(b->bytes);
     b->next = g->pool[b->use][class];
     g->pool[b->use][class] = b;
@@ -190,7 +191,7 @@ static void empty_pool(cn__gpu *g)
 
 void cn__gpu_trim(cn__gpu *g)
 {
-    if (g->encoder) cn__gpu_submit(g); /* what is recorded may use them */
+    if (g->encoder) cn__gpu_submit(g); /* recorded commands may use buffers of the pool */
     empty_pool(g);
 }
 

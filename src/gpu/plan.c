@@ -1,5 +1,5 @@
-/* A plan on the GPU: its steps as commands, made once; a run fills in what has changed, sends it in one piece, and encodes
-   all launches into one submission. */
+/* A plan on the GPU: its steps as commands, made once; a run fills in what has changed, sends it in one piece, and
+   encodes all launches into one submission. */
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -332,8 +332,7 @@ static bool ready(cn__gpu_plan *p, cn__gpu_command *c, const cn__run *run)
     enum { FEW = 64 };
     uint32_t few[FEW], *bases = few;
     size_t bytes = sizeof *bases * (c->operands.n + 1);
-    if (c->operands.n > FEW && !(bases = cn__block_new(memory_of(p), bytes)))
-        return cn__no_memory(run->ctx, "gpu");
+    if (c->operands.n > FEW && !(bases = cn__block_new(memory_of(p), bytes))) return cn__no_memory(run->ctx, "gpu");
     bool ok = true, same = look_up(p, c, run, bases);
     if (!same || !c->program) ok = cn__gpu_assemble(p->device, c) && bind(p, c);
     else if (!bound_to_these(p, c)) ok = bind(p, c);
@@ -385,8 +384,8 @@ typedef struct stopwatch {
     cn__gpu *gpu; /* NULL: it has no clock */
     cn__observer *observer;
     const cn__plan *plan;
-    int64_t host;  /* our clock, when launches of this look began */
-    int step;      /* whose launches are being added up; -1: none */
+    int64_t host; /* our clock, when launches of this look began */
+    int step;     /* whose launches are being added up; -1: none */
     int64_t began, ns;
 } stopwatch;
 

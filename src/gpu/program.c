@@ -1,3 +1,4 @@
+/* GPU programs: compiles WGSL, binds buffers, dispatches workgroups. */
 #include <stdio.h>
 
 #include "core/object.h"
@@ -37,7 +38,8 @@ cn__gpu_program *cn__gpu_program_new(cn__gpu *g, const cn__gpu_program_desc *des
     if (!cn__gpu_ok(g, who)) return NULL;
     if (desc->group_bytes > g->limits.maxComputeWorkgroupStorageSize || desc->bindings > CN__GPU_BINDINGS ||
         desc->bindings > (int)g->limits.maxStorageBuffersPerShaderStage) {
-        cn__fail(g->ctx, CN_UNSUPPORTED, "%s: %zu bytes of workgroup memory and %d bindings: \"%s\" has %u and %u", who,
+        cn__fail(g->ctx, CN_UNSUPPORTED,
+                 "%s: %zu bytes of workgroup memory and %d bindings needed, \"%s\" allows %u and %u", who,
                  desc->group_bytes, desc->bindings, g->info.name, g->limits.maxComputeWorkgroupStorageSize,
                  g->limits.maxStorageBuffersPerShaderStage);
         return NULL;
@@ -61,7 +63,9 @@ void cn__gpu_program_forget(cn__gpu *g, cn__gpu_program *p)
 
 static bool compile_again(cn__gpu *g, cn__gpu_program *p, const char *who)
 {
-    if (!p->source) return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: was made for another device", who);
+    if (!p->source)
+        return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: the program was made for a device that was lost; make it again",
+                        who);
     cn__gpu_program_desc desc = { .name = p->name, .source = p->source, .bindings = p->bindings };
     if (link_program(g, p, &desc, who)) return true;
     cn__gpu_program_forget(g, p);
@@ -81,11 +85,12 @@ static bool fill_entry(cn__gpu *g, const char *who, const cn__gpu_binding *b, WG
     size_t bytes = b->bytes ? (b->bytes + 3) & ~(size_t)3 : b->offset < end ? end - b->offset : 0;
     if (b->offset % g->limits.minStorageBufferOffsetAlignment || b->offset > end || bytes > end - b->offset ||
         bytes == 0 || bytes > g->limits.maxStorageBufferBindingSize)
-        return cn__fail(g->ctx, CN_BAD_ARGUMENT,
-                        "%s: binding %u: %zu bytes from %zu of a buffer of %zu (at most %llu, from multiples of %u)",
-                        who, e->binding, bytes, b->offset, b->buffer->bytes,
-                        (unsigned long long)g->limits.maxStorageBufferBindingSize,
-                        g->limits.minStorageBufferOffsetAlignment);
+        return cn__fail(
+            g->ctx, CN_BAD_ARGUMENT,
+            "%s: binding %u: %zu bytes at offset %zu of a buffer of %zu (allowed: 1 to %llu bytes inside the "
+            "buffer, at multiples of %u)",
+            who, e->binding, bytes, b->offset, b->buffer->bytes,
+            (unsigned long long)g->limits.maxStorageBufferBindingSize, g->limits.minStorageBufferOffsetAlignment);
     e->buffer = b->buffer->handle;
     e->offset = b->offset;
     e->size = bytes;
@@ -123,7 +128,7 @@ bool cn__gpu_launch_bound(cn__gpu *g, const cn__gpu_program *p, WGPUBindGroup bo
     int64_t most = g->limits.maxComputeWorkgroupsPerDimension;
     int64_t y = (groups + most - 1) / most, x = (groups + y - 1) / y;
     if (y > most)
-        return cn__fail(g->ctx, CN_UNSUPPORTED, "%s: %lld workgroups, and \"%s\" has at most %lld", who,
+        return cn__fail(g->ctx, CN_UNSUPPORTED, "%s: %lld workgroups requested, \"%s\" allows at most %lld", who,
                         (long long)groups, g->info.name, (long long)(most * most));
     WGPUComputePassEncoder pass = cn__gpu_pass(g, who);
     if (!pass) return false;

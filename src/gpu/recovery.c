@@ -1,32 +1,34 @@
-/* What a lost device is had back from: a copy of its memory, taken every so many runs, and a log of everything sent to it
-   since. Kernels are deterministic, and blocks lie where they lay: the copy is uploaded to a new device, the log is gone
-   through again, and the call that failed is repeated. The same restores memory after a run that failed half-way.
+/* Recovers from a lost device. The mirror is a copy of the device's memory, made after a number of runs, and a log of
+   all that was sent to the device since. A recovery opens the card again, uploads the copy, replays the log and repeats
+   the call that failed. The result is the same, because kernels are deterministic and blocks keep their places. Copy
+   and log also restore memory after a run that failed half-way.
 
-   A copy is read while the device works on: its reading goes with the submission of a run, and till it has arrived the copy
-   before it and the log from there on stay. If memory for either runs out there is no protection till the next copy. */
+   The device works while a copy is read: the submission of a run also reads memory. The old copy and its log stay until
+   the new copy has arrived. If memory for copy or log runs out, there is no mirror until the next copy. */
 #include <stdlib.h>
 
 #include "gpu/backend.h"
 
 enum {
-    EVERY = 50, /* runs from copy to copy */
-    SOON = 5,   /* if there is none */
-    TRIES = 3,  /* devices, one after the other, without anything done between */
-    HEADER = 2,
-    UPLOAD = 1,
+    INTERVAL = 50, /* runs between copies */
+    SOON = 5,      /* the same while there is no mirror */
+    TRIES = 3,     /* the most devices that are opened in a row without a successful call between */
+    HEADER = 2,    /* words before a record: its kind, its size */
+    UPLOAD = 1,    /* kinds of records, from here on */
     WORDS,
     LAUNCH,
     SLAB,
     LATE,
 };
-#define LOG_LEAST ((size_t)64 << 20) /* bytes, and as many as the copy has; then there is another copy */
+/* A copy is due when the log has LOG_LEAST bytes and the size of the last copy more, but at most LOG_MOST. */
+#define LOG_LEAST ((size_t)64 << 20)
 #define LOG_MOST  ((size_t)256 << 20)
-#define AT_ONCE   ((size_t)256 << 20) /* bytes of a copy that are read while the device works on */
+#define AT_ONCE   ((size_t)256 << 20) /* larger copies are read in pieces, waiting for each */
 
 typedef struct launch {
     cn__gpu_program *program;
     int64_t groups;
-    uint32_t first, n; /* its words */
+    uint32_t first, n; /* parameters: the first word, and how many */
     uint32_t slabs, unused;
 } launch;
 
@@ -40,7 +42,7 @@ static size_t bytes_of(const cn__vec *ranges)
     return bytes;
 }
 
-/* Errors on the way are not the program's, unless one stood before. */
+/* Errors during a recovery are not reported to the program. An error that was set before stays. */
 static bool is_clean(const cn__gpu_device *d) { return d->device.ctx->code == CN_OK; }
 static void clear_error(cn__gpu_device *d, bool clean)
 {
@@ -49,7 +51,7 @@ static void clear_error(cn__gpu_device *d, bool clean)
 
 /* ---- the log ---- */
 
-/* Of a device that is lost, it goes with the device. */
+/* On a lost device the read is freed with the device. */
 static void drop_next_copy(cn__gpu_device *d)
 {
     if (!cn__gpu_is_lost(d->gpu)) cn__gpu_read_drop(d->recovery.next_copy);
@@ -64,7 +66,7 @@ static void drop_mirror(cn__gpu_device *d)
     r->log.n = 0;
 }
 
-/* Room for a record of so many words, or NULL: nothing is to be written. */
+/* Adds a record of `words` words and returns where they are written. NULL: there is no log at present. */
 static uint32_t *add_record(cn__gpu_device *d, uint32_t kind, size_t words)
 {
     cn__gpu_recovery *r = &d->recovery;
@@ -80,7 +82,7 @@ static uint32_t *add_record(cn__gpu_device *d, uint32_t kind, size_t words)
     return at + HEADER;
 }
 
-/* Slabs come and go; what is sent to one must not be sent to another in its place. */
+/* Logs slabs that were added since the last record, so that a replay does not mistake them for older ones. */
 static void log_slabs(cn__gpu_device *d)
 {
     cn__gpu_shape *s = &d->recovery.end;
@@ -123,8 +125,8 @@ void cn__gpu_log_upload(cn__gpu_device *d, int slab, size_t offset, const void *
     memcpy(at + WHERE, from, bytes);
 }
 
-/* The buffer for going through the log again is had now: later there may be no memory for it. */
-static bool has_room_for(cn__gpu_device *d, size_t bytes)
+/* Makes the parameter buffer of a replay in advance: during a recovery there may be no memory for it. */
+static bool reserve_params(cn__gpu_device *d, size_t bytes)
 {
     cn__gpu_recovery *r = &d->recovery;
     if (r->params && r->params->bytes >= bytes) return true;
@@ -141,8 +143,8 @@ void cn__gpu_log_words(cn__gpu_device *d, const uint32_t *words, size_t n)
 {
     cn__gpu_recovery *r = &d->recovery;
     if (!r->interval || !n) return;
-    if (!has_room_for(d, n * sizeof *words)) {
-        if (!cn__gpu_is_lost(d->gpu)) drop_mirror(d); /* else the run fails, and is not in the log */
+    if (!reserve_params(d, n * sizeof *words)) {
+        if (!cn__gpu_is_lost(d->gpu)) drop_mirror(d); /* after a loss the run fails and leaves the log anyway */
         return;
     }
     log_slabs(d);
@@ -207,7 +209,7 @@ static void free_copy(cn__gpu_device *d, void *memory, size_t held)
     if (memory) cn__resize(memory_of(d), memory, held, 0);
 }
 
-/* The log begins where the copy was taken. */
+/* Replaces the copy by the new one, and removes from the log what the new copy contains. */
 static void adopt_copy(cn__gpu_device *d)
 {
     cn__gpu_recovery *r = &d->recovery;
@@ -234,12 +236,12 @@ static void finish_copy(cn__gpu_device *d)
         return;
     }
     r->next_copy = NULL;
-    cn__gpu_late_keep(d, r->next_late); /* the log is not going to have them */
+    cn__gpu_late_keep(d, r->next_late); /* the log will not contain them any more */
     if (cn__gpu_read_end(read, r->copy)) adopt_copy(d);
     clear_error(d, clean);
 }
 
-/* Records the reading of all that is alive; NULL: not now. */
+/* Records a read of all live memory. NULL: the memory is too large to be read at once, or memory ran out. */
 static cn__gpu_read *record_copy(cn__gpu_device *d)
 {
     cn__gpu_recovery *r = &d->recovery;
@@ -257,7 +259,7 @@ static cn__gpu_read *record_copy(cn__gpu_device *d)
     return read;
 }
 
-/* The same in pieces, waiting for each. */
+/* Copies all live memory in pieces and waits for each. */
 static void copy_now(cn__gpu_device *d)
 {
     cn__gpu_recovery *r = &d->recovery;
@@ -287,7 +289,7 @@ static void copy_now(cn__gpu_device *d)
     }
 }
 
-/* There is no end to the log otherwise. */
+/* Drops the mirror if the log has grown far past its limit because copies fail. */
 static void limit_log(cn__gpu_device *d)
 {
     if (d->recovery.log.n > 4 * log_limit(&d->recovery)) drop_mirror(d);
@@ -307,7 +309,7 @@ bool cn__gpu_recovery_submit(cn__gpu_device *d)
         return false;
     }
     if (read) {
-        if (r->complete) log_slabs(d); /* both logs, this and the one from here on, know them */
+        if (r->complete) log_slabs(d); /* before the mark: the new log starts with these slabs */
         if (!r->complete) r->log.n = 0;
         r->next_copy = read;
         r->next_mark = r->log.n;
@@ -330,9 +332,9 @@ void cn__gpu_recovery_uploaded(cn__gpu_device *d)
     limit_log(d);
 }
 
-/* ---- again ---- */
+/* ---- replay ---- */
 
-/* The heap as it was at a record: a slab that is no longer there is made for the time being. */
+/* The heap as it was when a record was logged. A slab that no longer exists is made for the time of the replay. */
 typedef struct past {
     cn__gpu_device *d;
     cn__gpu_shape shape;
@@ -422,7 +424,7 @@ static bool replay(cn__gpu_device *d)
     return ok;
 }
 
-/* The memory of the device as copy and log have it. */
+/* Restores the memory of the device from copy and log. */
 static bool restore(cn__gpu_device *d)
 {
     cn__gpu_stats *s = &d->gpu->stats;
@@ -443,19 +445,19 @@ static bool reopen(cn__gpu_device *d)
         for (cn__gpu_entry *e = d->programs[i]; e; e = e->next) cn__gpu_program_forget(d->gpu, e->program);
     for (int i = 0; i < d->heap.n; i++) d->heap.slabs[i].version++;
     const int64_t downloaded = d->gpu->stats.downloaded_bytes;
-    uint32_t word; /* waits for all of it */
+    uint32_t word; /* reading one word waits for the whole replay */
     bool ok = restore(d) && cn__gpu_download(d->gpu, d->heap.slabs[0].buffer, 0, &word, sizeof word);
     d->gpu->stats.downloaded_bytes = downloaded;
     return ok;
 }
 
-static bool give_up(cn__gpu_device *d, const char *why, const char *message)
+static bool give_up(cn__gpu_device *d, const char *why)
 {
     drop_mirror(d);
     cn__vec_free(memory_of(d), &d->recovery.log, sizeof(uint32_t));
     d->recovery.given_up = true;
-    return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: the GPU \"%s\" was lost, and %s%s", d->gpu->info.name, why,
-                    message);
+    return cn__fail(d->device.ctx, CN_DEVICE_LOST, "gpu: the GPU \"%s\" was lost and cannot be recovered: %s",
+                    d->gpu->info.name, why);
 }
 
 bool cn__gpu_recover(cn__gpu_device *d)
@@ -466,10 +468,10 @@ bool cn__gpu_recover(cn__gpu_device *d)
     if (ctx->code == CN_DEVICE_LOST) cn_error_clear(ctx);
     bool clean = is_clean(d);
     drop_next_copy(d);
-    if (!r->complete) return give_up(d, "memory for a copy of its contents had run out", "");
+    if (!r->complete) return give_up(d, "there was no memory for a copy of its contents");
     char message[256] = "";
     while (r->tries++ < TRIES) {
-        cn__log(ctx, "gpu: %s was lost (%s) and is opened again", d->gpu->info.name, d->gpu->fault.loss);
+        cn__log(ctx, "gpu: \"%s\" was lost (%s) and is opened again", d->gpu->info.name, d->gpu->fault.loss);
         if (reopen(d)) {
             d->count.recoveries++;
             clear_error(d, clean);
@@ -477,12 +479,12 @@ bool cn__gpu_recover(cn__gpu_device *d)
         }
         memcpy(message, ctx->message, sizeof message - 1);
         clear_error(d, clean);
-        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu); /* with half of its memory restored */
+        if (!cn__gpu_is_lost(d->gpu)) cn__gpu_lose(d->gpu); /* its memory is only partly restored */
     }
-    return give_up(d, "could not be had back: ", message);
+    return give_up(d, message);
 }
 
-/* ---- around a run ---- */
+/* ---- runs ---- */
 
 bool cn__gpu_recovery_begin(cn__gpu_device *d)
 {
@@ -492,7 +494,7 @@ bool cn__gpu_recovery_begin(cn__gpu_device *d)
     r->launched = false;
     r->run_mark = r->log.n;
     r->dropped = d->gpu->dropped;
-    /* a run that fails must not take uploads along, if they cannot be made again */
+    /* without a mirror, earlier uploads are submitted now: a failing run would drop them */
     return r->interval || cn__gpu_submit(d->gpu);
 }
 
@@ -502,7 +504,6 @@ void cn__gpu_recovery_done(cn__gpu_device *d)
     d->recovery.tries = 0;
 }
 
-/* Nothing has happened: commands that wait are dropped, memory is as it was before the run. */
 bool cn__gpu_recovery_failed(cn__gpu_device *d)
 {
     cn__gpu_recovery *r = &d->recovery;
@@ -535,12 +536,12 @@ bool cn__gpu_recovery_open(cn__gpu_device *d)
 {
     cn__gpu_recovery *r = &d->recovery;
     const char *every = getenv("CAIRN_GPU_MIRROR");
-    r->interval = every && every[0] ? atoi(every) : EVERY;
+    r->interval = every && every[0] ? atoi(every) : INTERVAL;
     if (r->interval <= 0) {
         r->interval = 0;
         return true;
     }
-    /* at the start there is nothing but the status, and it is 0 */
+    /* at the start live memory is the status, which is 0 */
     const cn__gpu_range status = { 0, 0, CN__GPU_STATUS_WORDS * sizeof(uint32_t) };
     if (!cn__vec_reserve(memory_of(d), &r->ranges, 1, sizeof status) ||
         !reserve(d, &r->copy, &r->copy_bytes, status.bytes))

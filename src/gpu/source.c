@@ -30,14 +30,16 @@ static void print_access(cn__gpu_source *s, const base *b, const char *before, c
 {
     const char *shift = b->halves ? " >> 1u" : "";
     if (b->location.n == 1) {
-        cn__gpu_print(s, " {\n    let e = %s + i;\n    %sh%d[e%s]%s;\n}\n", b->word, before, b->location.slab, shift, after);
+        cn__gpu_print(s, " {\n    let e = %s + i;\n    %sh%d[e%s]%s;\n}\n", b->word, before, b->location.slab, shift,
+                      after);
         return;
     }
     cn__gpu_print(s, " {\n    let e = %s + i;\n    switch e / %uu {\n", b->word, b->in_slab);
     for (int k = 0; k < b->location.n; k++) {
         if (k + 1 < b->location.n) cn__gpu_print(s, "        case %du: {", k);
         else cn__gpu_print(s, "        default: {");
-        cn__gpu_print(s, " %sh%d[(e - %uu)%s]%s; }\n", before, b->location.slab + k, (unsigned)k * b->in_slab, shift, after);
+        cn__gpu_print(s, " %sh%d[(e - %uu)%s]%s; }\n", before, b->location.slab + k, (unsigned)k * b->in_slab, shift,
+                      after);
     }
     cn__gpu_print(s, "    }\n}\n");
 }
@@ -86,10 +88,11 @@ static void declare_half_out(cn__gpu_source *s, const cn__gpu_command *c, const 
     snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
     cn__gpu_print(s, "fn put_pair%d(i: u32, even: f32, odd: f32)", p->number);
     print_access(s, b, "", after);
-    cn__gpu_print(s,
-                "var<private> even%d: f32;\nfn out%d(i: u32, v: f32) {\n    if ((i & 1u) == 1u) { put_pair%d(i, even%d, v); }\n"
-                "    else if (i + 1u == P[%s%du]) { put_pair%d(i, v, 0.0); }\n    even%d = v;\n}\n",
-                p->number, p->number, p->number, p->number, c->joined ? "J + " : "", c->numel, p->number, p->number);
+    cn__gpu_print(
+        s,
+        "var<private> even%d: f32;\nfn out%d(i: u32, v: f32) {\n    if ((i & 1u) == 1u) { put_pair%d(i, even%d, v); }\n"
+        "    else if (i + 1u == P[%s%du]) { put_pair%d(i, v, 0.0); }\n    even%d = v;\n}\n",
+        p->number, p->number, p->number, p->number, c->joined ? "J + " : "", c->numel, p->number, p->number);
 }
 
 static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
@@ -133,7 +136,8 @@ static void declare_numbers(cn__gpu_source *s, const cn__gpu_command *c)
     if (f & CN__NEED_PAR) cn__gpu_print(s, "fn par(n: u32) -> u32 { return P[%du + n]; }\n", c->par);
     if (f & CN__NEED_PARI) cn__gpu_print(s, "fn pari(n: u32) -> i32 { return bitcast<i32>(P[%du + n]); }\n", c->par);
     if (f & CN__NEED_PARF) cn__gpu_print(s, "fn parf(n: u32) -> f32 { return bitcast<f32>(P[%du + n]); }\n", c->par);
-    if (f & CN__NEED_ARG) cn__gpu_print(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
+    if (f & CN__NEED_ARG)
+        cn__gpu_print(s, "fn arg(n: u32) -> f32 { return bitcast<f32>(P[%du + 3u * n]); }\n", c->args);
     if (f & CN__NEED_ARGU) cn__gpu_print(s, "fn argu(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 1);
     if (f & CN__NEED_ARGH) cn__gpu_print(s, "fn argh(n: u32) -> u32 { return P[%du + 3u * n]; }\n", c->args + 2);
 }

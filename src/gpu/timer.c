@@ -1,5 +1,5 @@
-/* Times of launches by the GPU's own clock, while somebody wants them: each launch is a pass of its own then, which notes the
-   clock before and after. */
+/* Measures dispatches by the GPU's clock while a profiler runs: each dispatch is then a pass of its own, with a
+   timestamp at its beginning and end. */
 #include "core/object.h"
 #include "gpu/gpu.h"
 
@@ -7,7 +7,8 @@ static WGPUStringView no_label(void) { return (WGPUStringView){ NULL, WGPU_STRLE
 
 static bool has_clock(const cn__gpu *g)
 {
-    return g->info.timestamps && g->w->DeviceCreateQuerySet && g->w->CommandEncoderResolveQuerySet && g->w->QuerySetRelease;
+    return g->info.timestamps && g->w->DeviceCreateQuerySet && g->w->CommandEncoderResolveQuerySet &&
+           g->w->QuerySetRelease;
 }
 
 static bool make_queries(cn__gpu *g)
@@ -17,7 +18,8 @@ static bool make_queries(cn__gpu *g)
     WGPUQuerySetDescriptor d = { .label = no_label(), .type = WGPUQueryType_Timestamp, .count = 2 * CN__GPU_TIMED };
     t->set = g->w->DeviceCreateQuerySet(g->device, &d);
     t->times = t->set ? cn__gpu_buffer_for(g, 2 * CN__GPU_TIMED * sizeof(uint64_t), CN__GPU_QUERIES) : NULL;
-    if (!cn__gpu_clear_fault(g) && t->times) return true; /* it was reported wrongly that there is a clock */
+    if (!cn__gpu_clear_fault(g) && t->times)
+        return true; /* otherwise the adapter reported a clock that does not work */
     cn__gpu_timer_close(g);
     t->broken = true;
     return false;
@@ -28,7 +30,7 @@ bool cn__gpu_timer_begin(cn__gpu *g)
     cn__gpu_timer *t = &g->timer;
     t->on = has_clock(g) && !t->broken && !cn__gpu_is_lost(g) && make_queries(g);
     t->n = 0;
-    /* the standard counts nanoseconds; one implementation its driver's ticks */
+    /* the standard counts nanoseconds; wgpu-native counts the driver's ticks */
     t->tick = g->w->QueueGetTimestampPeriod ? (double)g->w->QueueGetTimestampPeriod(g->queue) : 1;
     return t->on;
 }
@@ -60,11 +62,12 @@ bool cn__gpu_timer_look(cn__gpu *g, void (*each)(void *user, int tag, int64_t be
     size_t bytes = 2 * (size_t)n * sizeof(uint64_t);
     uint64_t *times = cn__alloc(g->ctx, bytes);
     bool ok = times && cn__gpu_download(g, t->times, 0, times, bytes);
-    g->stats.downloaded_bytes -= ok ? (int64_t)bytes : 0; /* not data */
+    g->stats.downloaded_bytes -= ok ? (int64_t)bytes : 0; /* times are not data */
     for (int i = 0; i < n && ok; i++) {
         uint64_t began = times[2 * i], ended = times[2 * i + 1];
         if (ended < began) ended = began;
-        each(user, t->tag[i], (int64_t)((double)(began - times[0]) * t->tick), (int64_t)((double)(ended - times[0]) * t->tick));
+        each(user, t->tag[i], (int64_t)((double)(began - times[0]) * t->tick),
+             (int64_t)((double)(ended - times[0]) * t->tick));
     }
     cn__free(g->ctx, times, bytes);
     return ok;

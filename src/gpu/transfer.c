@@ -1,3 +1,4 @@
+/* Uploads through a ring of mapped buffers, and downloads through buffers that are mapped when a copy has arrived. */
 #include <stdio.h>
 
 #include "core/object.h"
@@ -6,12 +7,12 @@
 static bool check_range(cn__gpu *g, const char *who, const cn__gpu_buffer *b, size_t offset, size_t bytes)
 {
     if (offset <= b->bytes && bytes <= b->bytes - offset) return true;
-    return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: bytes %zu to %zu of a buffer of %zu", who, offset, offset + bytes,
-                    b->bytes);
+    return cn__fail(g->ctx, CN_BAD_ARGUMENT, "%s: %zu bytes at offset %zu are outside a buffer of %zu bytes", who,
+                    bytes, offset, b->bytes);
 }
 
-/* ---- The ring: chunks of mapped memory, filled one after the other. A submission takes the current one along: it is
-   unmapped before, and mapped again when the device is done with it. */
+/* ---- the ring: mapped chunks, filled in turn. A submission uses the current chunk, which is unmapped before and
+   mapped again when the device has read it. ---- */
 
 static void on_chunk(WGPUMapAsyncStatus status, WGPUStringView message, void *user1, void *user2)
 {
@@ -38,7 +39,7 @@ static bool chunk_ready(cn__gpu *g, cn__gpu_chunk *c)
     if (!c->memory) cn__gpu_is_alive(g);
     if (!cn__gpu_ok(g, "gpu: upload") || !c->handle) return false;
     if (!c->memory) c->memory = g->w->BufferGetMappedRange(c->handle, 0, CN__GPU_CHUNK);
-    return c->memory || cn__fail(g->ctx, CN_NO_MEMORY, "gpu: upload: the driver's memory cannot be reached");
+    return c->memory || cn__fail(g->ctx, CN_NO_MEMORY, "gpu: upload: the driver could not map %d bytes", CN__GPU_CHUNK);
 }
 
 bool cn__gpu_ring_before_submit(cn__gpu *g)
@@ -64,7 +65,7 @@ void cn__gpu_ring_after_submit(cn__gpu *g)
     g->w->BufferMapAsync(c->handle, WGPUMapMode_Write, 0, CN__GPU_CHUNK, info);
 }
 
-/* Where there is no memory for another chunk, one of those that are there will do. */
+/* Makes the current chunk ready. If memory for it runs out, makes another chunk the current one. */
 static bool find_chunk(cn__gpu *g)
 {
     const bool clean = g->ctx->code == CN_OK;
@@ -78,7 +79,7 @@ static bool find_chunk(cn__gpu *g)
     return false;
 }
 
-/* Offset and size in steps of 4. */
+/* offset and bytes are multiples of 4 */
 static bool write_words(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
 {
     while (bytes) {
@@ -100,7 +101,7 @@ static bool write_words(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const cha
     return true;
 }
 
-/* Some bytes of one word. The others keep their value, unless they lie past the end. */
+/* Writes some bytes of one word. The other bytes keep their value, unless they lie past the end of the buffer. */
 static bool write_part(cn__gpu *g, cn__gpu_buffer *to, size_t offset, const char *from, size_t bytes)
 {
     char word[4] = { 0 };
@@ -131,18 +132,18 @@ bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buff
     size_t padded = (bytes + 3) & ~(size_t)3;
     if (!check_range(g, "gpu: copy", to, to_offset, bytes) || !check_range(g, "gpu: copy", from, from_offset, bytes))
         return false;
-    bool ends = bytes == padded || to_offset + bytes == to->bytes; /* nobody's bytes are written over */
+    bool ends = bytes == padded || to_offset + bytes == to->bytes; /* padding overwrites no data */
     if (to == from || (to_offset | from_offset) & 3 || !ends)
         return cn__fail(g->ctx, CN_BAD_ARGUMENT,
-                        "gpu: copy: from %zu to %zu, %zu bytes: not in steps of 4, or within one buffer", from_offset,
-                        to_offset, bytes);
+                        "gpu: copy: %zu bytes from offset %zu to %zu: must be steps of 4, and not within one buffer",
+                        bytes, from_offset, to_offset);
     WGPUCommandEncoder e = cn__gpu_encoder(g, "gpu: copy");
     if (e && padded)
         g->w->CommandEncoderCopyBufferToBuffer(e, from->handle, from_offset, to->handle, to_offset, padded);
     return e != NULL;
 }
 
-/* ---- Reading: copied into a buffer that can be mapped, which is mapped when the copy is made */
+/* ---- reads: a copy into a staging buffer, which is mapped after the submission ---- */
 
 struct cn__gpu_read {
     cn__gpu_read *prev, *next;
@@ -150,9 +151,9 @@ struct cn__gpu_read {
     cn__gpu_buffer *staging; /* NULL: nothing to read */
     size_t skip, bytes;      /* the first byte wanted, and how many */
     size_t mapped_bytes;
-    bool recorded; /* to be mapped when the commands with its copy are submitted */
-    bool looked_at;
-    bool pending;  /* recorded, or being mapped */
+    bool recorded;  /* the copy is recorded, not submitted */
+    bool looked_at; /* read_done was called while recorded */
+    bool pending;   /* recorded, or being mapped */
     WGPUMapAsyncStatus status;
     char message[160];
 };
@@ -187,7 +188,7 @@ static void read_free(cn__gpu_read *r)
     cn__free(g->ctx, r, sizeof *r);
 }
 
-/* Copies that fill staging from its start. */
+/* Records copies of the parts, one behind the other, into a new staging buffer. */
 static bool record(cn__gpu_read *r, size_t n, const cn__gpu_part *parts)
 {
     cn__gpu *g = r->gpu;
@@ -223,12 +224,13 @@ void cn__gpu_reads_submitted(cn__gpu *g, bool ok)
             read_map(r);
         } else {
             r->pending = false;
-            snprintf(r->message, sizeof r->message, "its commands were dropped, after an error");
+            snprintf(r->message, sizeof r->message,
+                     "the commands that copy the value were dropped because of an earlier error");
         }
     }
 }
 
-/* Whole words around the bytes that are wanted. */
+/* Copies the whole words that contain the bytes. */
 cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes)
 {
     if (!cn__gpu_ok(g, "gpu: download") || !check_range(g, "gpu: download", from, offset, bytes)) return NULL;
@@ -274,7 +276,7 @@ bool cn__gpu_read_done(cn__gpu_read *r)
     return !r->pending;
 }
 
-/* A mapped range may only be asked for after success. */
+/* Copies the mapped bytes. The mapped range must not be requested if mapping failed. */
 static bool read_copy(cn__gpu_read *r, void *to)
 {
     cn__gpu *g = r->gpu;
@@ -287,14 +289,14 @@ static bool read_copy(cn__gpu_read *r, void *to)
     if (alive) g->w->BufferUnmap(r->staging->handle);
     if (memory) return cn__gpu_ok(g, "gpu: download");
     return cn__gpu_ok(g, "gpu: download") &&
-           cn__fail(g->ctx, CN_NO_MEMORY, "gpu: download: the driver's memory cannot be reached");
+           cn__fail(g->ctx, CN_NO_MEMORY, "gpu: download: the driver could not map %zu bytes", r->mapped_bytes);
 }
 
 void cn__gpu_read_drop(cn__gpu_read *r)
 {
     if (!r) return;
     cn__gpu *g = r->gpu;
-    if (r->recorded) { /* whoever gets the memory next records after this copy */
+    if (r->recorded) { /* the next owner of the staging buffer records behind this copy */
         read_free(r);
         return;
     }
@@ -317,7 +319,8 @@ bool cn__gpu_read_end(cn__gpu_read *r, void *to)
     return ok;
 }
 
-/* In pieces, so that staging stays small: one is copied by the device while another is copied here. */
+/* Downloads in pieces, so that staging stays small. The device copies a piece while the host copies the piece before.
+   */
 bool cn__gpu_download(cn__gpu *g, cn__gpu_buffer *from, size_t offset, void *to, size_t bytes)
 {
     enum { PIECE = 8 << 20 };

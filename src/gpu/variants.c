@@ -1,3 +1,4 @@
+/* Chooses among the forms of a kernel, and reads the doctor's verdict about them. */
 #include "gpu/variants.h"
 
 #include <stdio.h>
@@ -7,10 +8,14 @@
 
 static const cn_gpu_variant table[] = {
     { "matmul", "CAIRN_GPU_MATMUL", { "plain", "tiled", "direct" }, "plain", "matmul linear" },
-    { "attention", "CAIRN_GPU_ATTENTION", { "block", "composed" }, "composed", "scaled_dot_product_attention cached_attention" },
+    { "attention",
+      "CAIRN_GPU_ATTENTION",
+      { "block", "composed" },
+      "composed",
+      "scaled_dot_product_attention cached_attention" },
 };
 enum { VARIANTS = sizeof table / sizeof *table };
-_Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "devices have room for every variant");
+_Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "a device has room for every variant");
 
 const cn_gpu_variant *cn_gpu_variants(int *n)
 {
@@ -48,8 +53,8 @@ static uint64_t hash_text(uint64_t h, const char *text)
     return (h ^ '\n') * 1099511628211u;
 }
 
-/* The folder in which this system keeps a user's caches, and what stands between it and a file of ours; NULL: the
-   environment names none. A relative XDG_CACHE_HOME counts as unset, as the XDG base directory specification says. */
+/* The folder of the user's caches; *below is the path from there to our files. NULL: the environment names no folder. A
+   relative XDG_CACHE_HOME counts as unset, as the XDG base directory specification says. */
 static const char *cache_folder(const char **below)
 {
 #ifdef _WIN32
@@ -64,7 +69,7 @@ static const char *cache_folder(const char **below)
 #endif
 }
 
-/* The doctor writes the file of this name, and every device that opens reads it. */
+/* The doctor writes this file; every device that opens reads it. */
 static bool verdict_path(const cn_gpu_info *info, char *out, size_t size)
 {
     const char *below, *cache = cache_folder(&below);
@@ -91,10 +96,11 @@ static void read_line(cn__gpu_device *d, const char *line)
         int n = snprintf(prefix, sizeof prefix, "quarantine %s ", table[i].name);
         if (strncmp(line, prefix, (size_t)n) != 0) continue;
         int choice = choice_of(&table[i], line + n, strcspn(line + n, " \r\n"));
-        if (choice < 0 || !strcmp(table[i].choices[choice], table[i].safe)) continue; /* there is nothing behind it */
+        if (choice < 0 || !strcmp(table[i].choices[choice], table[i].safe))
+            continue; /* nothing could replace the safe choice */
         d->quarantined[i] |= 1u << choice;
-        cn__log(d->device.ctx, "gpu: %s kernels of kind %s are not used: the doctor found them wrong", table[i].name,
-                table[i].choices[choice]);
+        cn__log(d->device.ctx, "gpu: the %s kernel \"%s\" is not used: cairn doctor found it wrong on this card",
+                table[i].name, table[i].choices[choice]);
     }
 }
 

@@ -1,5 +1,6 @@
-/* webgpu.h: the standard C interface of WebGPU, as much of it as is used here: names, values and layouts are the
-   standard's. Where implementations differ from it is known to dialect.c alone. Functions are in functions.def. */
+/* webgpu.h: the types of WebGPU's standard C interface, as far as they are used here, with the standard's names,
+   values and layouts. functions.def lists the functions. dialect.c knows where implementations differ from the
+   standard. */
 #ifndef CN_GPU_WEBGPU_H
 #define CN_GPU_WEBGPU_H
 
@@ -10,7 +11,7 @@ typedef uint32_t WGPUBool;
 typedef uint64_t WGPUFlags;
 typedef WGPUFlags WGPUBufferUsage, WGPUMapMode;
 
-/* Enumerations travel as 32 bits. */
+/* Enumerations have 32 bits. */
 typedef uint32_t WGPUAdapterType, WGPUBackendType, WGPUCallbackMode, WGPUDeviceLostReason, WGPUErrorType,
     WGPUFeatureLevel, WGPUFeatureName, WGPUMapAsyncStatus, WGPUPowerPreference, WGPURequestAdapterStatus,
     WGPURequestDeviceStatus, WGPUSType, WGPUStatus;
