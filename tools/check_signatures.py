@@ -40,6 +40,8 @@ def split_declaration(text):
 def read_structs(text):
     """Fields of each struct: name to {field: (type, size)}."""
     structs = {}
+    # Of a union, which holds one field under several names, the first name counts.
+    text = re.sub(r"union \{\s*([^,;]*),[^;]*;\s*\};", r"\1;", text)
     for body, name in re.findall(r"typedef struct \w+ \{(.*?)\} (\w+);", text, flags=re.S):
         fields = {}
         for line in body.split(";"):

@@ -40,10 +40,17 @@ CN_API cn_tensor *cn_batch_norm(cn_tensor *input, cn_tensor *weight, cn_tensor *
 /* ---- attention ---- */
 
 typedef struct cn_attention_desc {
-    cn_tensor *attn_mask; /* bool (true: take part) or float (added); broadcast to (..., heads, Tq, Tk) */
-    bool is_causal;
-    double dropout_p;     /* probability, 0: none */
-    double scale;         /* 0: 1/sqrt(width) */
+    /* The second name of each of these is its former one. */
+    union {
+        cn_tensor *attn_mask, *mask; /* bool (true: take part) or float (added); broadcast to (..., heads, Tq, Tk) */
+    };
+    union {
+        bool is_causal, causal;
+    };
+    union {
+        double dropout_p, dropout; /* probability, 0: none */
+    };
+    double scale; /* 0: 1/sqrt(width) */
 } cn_attention_desc;
 /* softmax(query · keyᵀ · scale + mask) · value, of (..., heads, T, width). Fewer heads of key and value are shared
    (grouped). */

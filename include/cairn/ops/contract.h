@@ -51,7 +51,10 @@ CN_API cn_tensor *cn_conv_transpose2d(cn_tensor *input, cn_tensor *weight, cn_te
 /* ---- windows ---- */
 
 typedef struct cn_pool_desc {
-    int64_t kernel_size[2], stride[2], padding[2], dilation[2]; /* stride 0: kernel_size; dilation 0: 1 (max only) */
+    union { /* one field; `kernel` is its former name */
+        int64_t kernel_size[2], kernel[2];
+    };
+    int64_t stride[2], padding[2], dilation[2]; /* stride 0: kernel_size; dilation 0: 1 (max only) */
     bool ceil_mode, exclude_padding;                            /* exclude_padding: PyTorch's count_include_pad=False */
 } cn_pool_desc;
 
