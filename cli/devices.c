@@ -3,22 +3,6 @@
 
 #include "cli.h"
 
-/* What the CPU's kernels choose among, best first. */
-static const char *instruction_set(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw"))
-        return "AVX-512";
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "AVX2 and FMA";
-    return "the baseline of x86";
-#elif defined(__aarch64__)
-    return "NEON";
-#else
-    return "portable C";
-#endif
-}
-
 static void list_gpus(cn_ctx *cn)
 {
     if (!cn_gpu_available(cn)) printf("gpu  none: %s\n", cn_gpu_why_not(cn));
@@ -34,7 +18,7 @@ static void list_gpus(cn_ctx *cn)
 int list_devices(settings *s)
 {
     (void)s;
-    printf("cpu  %ld cores, %s\n", sysconf(_SC_NPROCESSORS_ONLN), instruction_set());
+    printf("cpu  %ld cores, kernels for %s\n", sysconf(_SC_NPROCESSORS_ONLN), cn_instruction_set());
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     if (!cn) return fail("out of memory");
     list_gpus(cn);

@@ -51,21 +51,32 @@ static void open_gpu(cn_ctx *ctx, const char *device)
 }
 
 /* CAIRN_ISA names the instruction set that kernels may use at most: for tests, and to compare machines. */
-static cn__isa wanted_isa(cn_ctx *ctx)
+static cn__isa wanted_isa(void)
 {
     const char *name = getenv("CAIRN_ISA");
-    const cn__isa best = cn__isa_best(), isa = name && name[0] ? cn__isa_named(name) : best;
-    if (isa <= best) return isa;
-    if (isa == CN__ISAS) cn__fail(ctx, CN_BAD_ARGUMENT, "CAIRN_ISA must be baseline, avx2 or avx512, got %s", name);
-    else cn__fail(ctx, CN_UNSUPPORTED, "CAIRN_ISA is %s, but this processor has at most %s", name, cn__isa_name(best));
-    return CN__BASELINE;
+    return name && name[0] ? cn__isa_named(name) : cn__isa_best();
+}
+
+static cn__isa usable_isa(void) { return wanted_isa() <= cn__isa_best() ? wanted_isa() : CN__BASELINE; }
+
+const char *cn_instruction_set(void) { return cn__isa_name(usable_isa()); }
+
+static void check_isa(cn_ctx *ctx)
+{
+    const cn__isa wanted = wanted_isa(), best = cn__isa_best();
+    if (wanted == CN__ISAS)
+        cn__fail(ctx, CN_BAD_ARGUMENT, "CAIRN_ISA must be baseline, avx2 or avx512, got %s", getenv("CAIRN_ISA"));
+    else if (wanted > best)
+        cn__fail(ctx, CN_UNSUPPORTED, "CAIRN_ISA is %s, but this processor has at most %s", cn__isa_name(wanted),
+                 cn__isa_name(best));
 }
 
 static cn__device *open_cpu(cn_ctx *ctx, int threads)
 {
     cn__kernels *kernels = cn__resize(&ctx->memory, NULL, 0, sizeof *kernels);
     if (!kernels) return NULL;
-    cn__kernels_fill(kernels, wanted_isa(ctx));
+    check_isa(ctx);
+    cn__kernels_fill(kernels, usable_isa());
     return cn__cpu_open(ctx, threads, kernels, sizeof *kernels);
 }
 

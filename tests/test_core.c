@@ -290,13 +290,30 @@ static void environment(void)
     cn_close(eager);
 }
 
+/* CAIRN_ISA limits the kernels; a name that does not exist is an error, and the context has the baseline's kernels. */
+static void instruction_set(void)
+{
+    const char *before = getenv("CAIRN_ISA");
+    char kept[32];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
+    setenv("CAIRN_ISA", "baseline", 1);
+    check(!strcmp(cn_instruction_set(), "baseline"), "limited to baseline, but it is %s", cn_instruction_set());
+    setenv("CAIRN_ISA", "avx3", 1);
+    cn_ctx *other = cn_open(NULL);
+    check(cn_error_code(other) == CN_BAD_ARGUMENT && strstr(cn_error(other), "got avx3"), "avx3: %s", cn_error(other));
+    check(!strcmp(cn_instruction_set(), "baseline"), "a wrong name gives %s", cn_instruction_set());
+    cn_close(other);
+    setenv("CAIRN_ISA", kept, 1);
+}
+
 int main(void)
 {
     cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
     void (*const all[])(void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory,
                                   scopes,          use_after_release,  dlpack,
                                   promotion,       bad_shapes,         bad_indices_in_data,
-                                  memory_limit,    a_seed_is_a_seed,   environment };
+                                  memory_limit,    a_seed_is_a_seed,   environment,
+                                  instruction_set };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;

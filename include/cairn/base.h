@@ -100,6 +100,8 @@ typedef struct cn_desc {
 CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory, or unknown device */
 CN_API void cn_close(cn_ctx *ctx);           /* frees every tensor of the context */
 CN_API const char *cn_version(void);
+/* The instruction set of the CPU's kernels: "baseline", "avx2" or "avx512". CAIRN_ISA limits it. */
+CN_API const char *cn_instruction_set(void);
 
 CN_API bool cn_failed(const cn_ctx *ctx);
 CN_API cn_code cn_error_code(const cn_ctx *ctx);
