@@ -4,14 +4,12 @@
 #include "ops/map/elementary.h"
 #include "ops/optim/optim.h"
 
-/* f64 exists once. Memory bounds these loops: 512-bit vectors would gain nothing. */
-#define STEP_TYPES CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE)
-#if CN__IS_BASELINE
-#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
-#elif CN__ONLY_F32
+/* Memory bounds these loops: 512-bit vectors would gain nothing. */
+#define STEP_TYPES CN__UP_TO_AVX2(CN__FLOAT_TYPES)
+#if CN__ONLY_F32
 #define STEP_LOOPS(n) 0
 #else
-#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32
+#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
 #endif
 
 #define TEMPLATE "ops/optim/sgd_body.h"
