@@ -1,5 +1,5 @@
-/* test_gpu.c: the WebGPU device up to memory and a first shader, with whatever library CAIRN_WEBGPU_LIB names.
-   Without a card, real or software (scripts/gpu.sh), only the words that say so are checked. */
+/* Tests the WebGPU device below plans: adapters, transfers, memory, programs, loss, with the library that
+   CAIRN_WEBGPU_LIB names. Without a card, real or software (scripts/gpu.sh), only the messages about it are tested. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool says(cn_ctx *ctx, cn_code code, const char *part)
     return ok;
 }
 
-/* Bytes that differ from place to place and from seed to seed. */
+/* Fills memory with bytes that depend on place and seed. */
 static void fill(unsigned char *p, size_t n, unsigned seed)
 {
     uint32_t x = seed * 2654435761u + 1;
@@ -34,7 +34,7 @@ static void fill(unsigned char *p, size_t n, unsigned seed)
     }
 }
 
-/* ---- Without a library */
+/* ---- without a library ---- */
 
 static void test_missing_library(void)
 {
@@ -70,7 +70,7 @@ static void test_missing_library(void)
     free(kept);
 }
 
-/* ---- The list */
+/* ---- the list ---- */
 
 static int rank_of(const cn_gpu_info *g)
 {
@@ -89,7 +89,8 @@ static void test_listing(cn_ctx *ctx)
         cn_gpu_info g;
         if (!check(cn_gpu_describe(ctx, i, &g), "gpu:%d", i)) continue;
         printf(
-            "gpu:%d \"%s\" of \"%s\", driver \"%s\", %s, %s, by %s%s%s%s; buffers to %llu MiB, bindings %llu MiB x %u from %u, groups of %u with %u bytes\n",
+            "gpu:%d \"%s\" of \"%s\", driver \"%s\", %s, %s, by %s%s%s%s; buffers to %llu MiB, bindings %llu MiB x %u "
+            "from %u, groups of %u with %u bytes\n",
             i, g.name, g.vendor, g.driver, g.kind, g.backend, g.implementation, g.f16 ? ", f16" : "",
             g.subgroups ? ", subgroups" : "", g.timestamps ? ", timestamps" : "",
             (unsigned long long)g.buffer_bytes >> 20, (unsigned long long)g.binding_bytes >> 20, g.bindings,
@@ -97,7 +98,7 @@ static void test_listing(cn_ctx *ctx)
         check(g.name[0] && strcmp(g.backend, "null") && rank_of(&g) >= last, "gpu:%d: %s, %s, %s", i, g.name, g.backend,
               g.kind);
         last = rank_of(&g);
-        /* what WebGPU promises */
+        /* limits that WebGPU guarantees */
         check(g.buffer_bytes >= 256 << 20 && g.binding_bytes >= 128 << 20 && g.bindings >= 8 && g.binding_step <= 256 &&
                   g.group_size >= 256 && g.group_bytes >= 16384 && g.groups >= 65535,
               "gpu:%d: limits", i);
@@ -114,7 +115,7 @@ static void test_listing(cn_ctx *ctx)
     check(cn_gpu_count(other) == n, "%d cards after %d looks, %d by waiting", cn_gpu_count(other), looks, n);
     cn_close(other);
     other = cn_open(NULL);
-    cn_gpu_look(other); /* closed while looking */
+    cn_gpu_look(other); /* closed during the search */
     cn_close(other);
 }
 
@@ -143,7 +144,7 @@ static void test_choice(cn_ctx *ctx)
     unsetenv("CAIRN_GPU");
 }
 
-/* ---- Transfers */
+/* ---- transfers ---- */
 
 static void test_round_trips(cn__gpu *g)
 {
@@ -183,7 +184,7 @@ static void test_round_trips(cn__gpu *g)
     free(got);
 }
 
-/* Random pieces of one buffer, against a copy of it here. */
+/* Writes and reads random pieces of a buffer and compares with a copy on the host. */
 static void test_pieces(cn__gpu *g)
 {
     check_group("pieces");
@@ -246,7 +247,7 @@ static void test_later_reads(cn__gpu *g)
     cn__gpu_buffer_free(g, b);
 }
 
-/* ---- Memory */
+/* ---- memory ---- */
 
 static void test_pool(cn__gpu *g)
 {
@@ -283,7 +284,7 @@ static void test_pool(cn__gpu *g)
     cn__gpu_trim(g);
     check(g->stats.pooled == 0 && g->stats.pooled_bytes == 0, "trimmed again");
 
-    /* what is recorded and not yet submitted survives that its buffers are given back and destroyed */
+    /* recorded commands stay valid when their buffers are freed and the pool is trimmed */
     cn__gpu_buffer *from = cn__gpu_buffer_new(g, 64), *to = cn__gpu_buffer_new(g, 64);
     int sent = 77, got = 0;
     check(cn__gpu_upload(g, from, 0, &sent, 4) && cn__gpu_copy(g, to, 0, from, 0, 64), "recorded");
@@ -318,7 +319,7 @@ static void test_budget(cn_ctx *ctx)
     while (n < 16 && (b[n] = cn__gpu_buffer_new(g, 1 << 20))) n++;
     check(n == 8 && says(ctx, CN_NO_MEMORY, "limit of 8388608"), "%d of 1 MiB in 8 MiB", n);
     for (int i = 0; i < n; i++) cn__gpu_buffer_free(g, b[i]);
-    cn__gpu_buffer *large = cn__gpu_buffer_new(g, 5 << 20); /* the pool has to go */
+    cn__gpu_buffer *large = cn__gpu_buffer_new(g, 5 << 20); /* the pool must be emptied for it */
     check(large && g->stats.pooled == 0 && g->stats.peak_bytes <= 8 << 20, "5 MiB instead: %s", cn_error(ctx));
     check(!cn__gpu_buffer_new(g, 4 << 20) && says(ctx, CN_NO_MEMORY, "in use"), "and no more");
     cn__gpu_close(g);
@@ -326,8 +327,8 @@ static void test_budget(cn_ctx *ctx)
 
 enum { CANNOT_HAPPEN = 77 };
 
-/* The driver's own lack of memory: run as a process with little room. lavapipe hands out more than there is: that is what
-   the budget is for. */
+/* The driver runs out of memory: runs in a process with little address space. lavapipe allocates more than there is, so
+   the memory limit of the device is needed as well. */
 static int run_out(void)
 {
     cn_ctx *ctx = cn_open(NULL);
@@ -359,7 +360,7 @@ static int run_out(void)
 static void test_out_of_memory(const char *self)
 {
     check_group("out of memory");
-    if (SANITIZED) return; /* address space is what a sanitizer needs */
+    if (SANITIZED) return; /* sanitizers need the address space */
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
@@ -374,7 +375,7 @@ static void test_out_of_memory(const char *self)
               WEXITSTATUS(status), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* ---- Programs */
+/* ---- programs ---- */
 
 static const char axpb[] = "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
                            "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
@@ -387,7 +388,7 @@ static cn__gpu_program *make_axpb(cn__gpu *g)
     return cn__gpu_program_new(g, &(cn__gpu_program_desc){ .name = "axpb", .source = axpb, .bindings = 2 });
 }
 
-/* x, through y = 2 x + 1, n times over, with another x uploaded in between */
+/* Computes y = 2 x + 1 twice; another x is uploaded between. */
 static bool computes(cn__gpu *g)
 {
     enum { N = 1000 };
@@ -401,7 +402,7 @@ static bool computes(cn__gpu *g)
     ok = ok &&
          cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[0] }, { .buffer = b[1] } }, (N + 63) / 64);
     for (int i = 0; i < N; i++) x[i] = -1;
-    ok = ok && cn__gpu_upload(g, b[0], 0, x, sizeof x); /* after the dispatch, which must not see it */
+    ok = ok && cn__gpu_upload(g, b[0], 0, x, sizeof x); /* recorded after the dispatch, which must not see it */
     ok = ok &&
          cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[1] }, { .buffer = b[2] } }, (N + 63) / 64);
     ok = ok && cn__gpu_download(g, b[2], 0, y, sizeof y);
@@ -463,7 +464,7 @@ static void test_programs(cn__gpu *g)
     cn_error_clear(g->ctx);
 }
 
-/* An error that nobody has asked about drops what is recorded, uploads too; then all goes on. */
+/* An error drops the recorded commands with their uploads. After it was reported the device works again. */
 static void test_dropped_commands(cn__gpu *g)
 {
     check_group("dropped commands");
@@ -487,7 +488,7 @@ static void test_dropped_commands(cn__gpu *g)
     free(got);
 }
 
-/* ---- Loss */
+/* ---- loss ---- */
 
 static void test_loss(cn_ctx *ctx)
 {
@@ -513,7 +514,7 @@ static void test_loss(cn_ctx *ctx)
     check(!make_axpb(g) && says(ctx, CN_DEVICE_LOST, "was lost"), "program");
     check(!cn__gpu_dispatch(g, p, 2, both, 1) && says(ctx, CN_DEVICE_LOST, "was lost"), "dispatch");
     check(!cn__gpu_submit(g) && says(ctx, CN_DEVICE_LOST, "was lost"), "submit");
-    bool read = cn__gpu_read_end(under_way, bytes); /* whichever came first */
+    bool read = cn__gpu_read_end(under_way, bytes); /* may have ended before the loss or not */
     check(read || says(ctx, CN_DEVICE_LOST, "was lost"), "the read under way");
     cn_error_clear(ctx);
     cn__gpu_lose(g);
@@ -528,7 +529,8 @@ static void test_loss(cn_ctx *ctx)
     cn__gpu_close(g);
 }
 
-/* Behind our back, as a driver would; each way to notice it on a device of its own. */
+/* The device is destroyed without our knowledge, as a driver would do it. Each call that can notice it gets its own
+   device. */
 static void test_sudden_loss(cn_ctx *ctx)
 {
     check_group("sudden loss");
@@ -557,7 +559,7 @@ static void test_sudden_loss(cn_ctx *ctx)
     }
 }
 
-/* ---- Several */
+/* ---- several ---- */
 
 static void test_two(cn_ctx *ctx)
 {
@@ -577,7 +579,7 @@ static void test_two(cn_ctx *ctx)
     check(!cn__gpu_submit(a) && says(ctx, CN_DEVICE_LOST, "was lost"), "one lost");
     check(computes(b), "the other not: %s", cn_error(ctx));
     cn__gpu_close(a);
-    cn__gpu_close(cn__gpu_open_begin(ctx, 0, NULL)); /* closed while opening */
+    cn__gpu_close(cn__gpu_open_begin(ctx, 0, NULL)); /* closed while it opens */
     check(computes(b), "and still not: %s", cn_error(ctx));
     cn__gpu_close(b);
 }
@@ -609,10 +611,10 @@ static void test_threads(void)
     }
 }
 
-/* ---- Nothing grows, nothing is left */
+/* ---- nothing grows, nothing is left ---- */
 
 typedef struct meter {
-    int64_t live, calls, fail_at; /* fail_at: from which call on there is no memory; 0: never */
+    int64_t live, calls, fail_at; /* fail_at: the first call that fails; 0: none */
 } meter;
 
 static void *metered(void *user, void *p, size_t old_bytes, size_t new_bytes)
@@ -678,7 +680,7 @@ static void test_whole_cycles(void)
     check(SANITIZED || grown < 16 * 1024, "the process grew by %ld KiB", grown);
 }
 
-/* From the n-th allocation on there is none. */
+/* All allocations from the n-th on fail. */
 static void test_no_host_memory(void)
 {
     check_group("no host memory");

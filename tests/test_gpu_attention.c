@@ -1,4 +1,4 @@
-/* Attention on the GPU against the CPU, in sizes that take several tiles: results, the sums saved for gradients, gradients.
+/* Attention on the GPU against the CPU, in sizes that need several tiles: results, saved sums, gradients.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static float *noise(int64_t n, uint32_t seed)
     return v;
 }
 
-/* (B, heads, T, width) as a view of (B, T, heads, width): what a model has */
+/* (B, heads, T, width) as a view of (B, T, heads, width), as in a model */
 static cn_tensor *heads_of(cn_ctx *cn, int64_t b, int64_t heads, int64_t t, int64_t width, uint32_t seed)
 {
     float *v = noise(b * t * heads * width, seed);
@@ -97,7 +97,7 @@ static bool compute(cn_ctx *cn, const setting *s, float *to[RESULTS], int64_t n[
     return ok;
 }
 
-/* Where the first differs by more than 1e-4 of the largest, or is finite where the other is not; -1: nowhere */
+/* The first index where a and b differ by more than 1e-4 of the largest, or only one is finite; -1: none. */
 static int64_t difference(const float *a, const float *b, int64_t n)
 {
     double most = 1e-3;
@@ -167,7 +167,7 @@ int main(void)
         { "queries that see nothing", 1, 2, 2, 40, 40, 16, 16, false, HIDING_MASK, 0 },
         { "wide heads", 1, 2, 1, 37, 45, 130, 150, true, NO_MASK, 0 },
     };
-    setenv("CAIRN_GPU_ATTENTION", "block", 0); /* its own kernels, also where they would not be chosen */
+    setenv("CAIRN_GPU_ATTENTION", "block", 0); /* use the kernels of attention on every driver */
     cn_ctx *cpu = cn_open(&(cn_desc){ .device = "cpu" }), *gpu = cn_open(&(cn_desc){ .device = "gpu" });
     if (!cpu || !gpu) return 1;
     if (!cn_gpu_available(gpu)) {

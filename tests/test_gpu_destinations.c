@@ -1,5 +1,5 @@
-/* Results that kernels write where they are wanted, on the GPU: against the CPU. Skipped where there is no GPU, real or
-   software (scripts/gpu.sh). */
+/* Destinations on the GPU: kernels write results into other values, compared with the CPU. Skipped where there is no
+   GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void compare(const char *name, cn_tensor *cpu, cn_tensor *gpu)
     free(y);
 }
 
-/* attention: those cases alone */
+/* attention: only the cases of attention */
 static void known_cases(cn_ctx *cpu, cn_ctx *gpu, bool attention)
 {
     given a = given_new(cpu), b = given_new(gpu);
@@ -61,7 +61,7 @@ int main(void)
     cn_ctx *gpu = cn_open(&(cn_desc){ .device = "gpu", .seed = 3, .threads = 2 });
     if (!cpu || !gpu) return 1;
     if (cn_gpu_available(gpu)) {
-        setenv("CAIRN_GPU_ATTENTION", "block", 1); /* as one kernel, whatever is faster here */
+        setenv("CAIRN_GPU_ATTENTION", "block", 1); /* use the kernels of attention on every driver */
         known_cases(cpu, gpu, false);
         setenv("CAIRN_GPU_ATTENTION", "composed", 1);
         known_cases(cpu, gpu, true);

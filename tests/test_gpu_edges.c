@@ -1,5 +1,5 @@
-/* Elementwise operators and reductions on the GPU where numbers end: NaN, infinities, zeros of both signs, arguments far
-   out, the ends of whole numbers. Against the CPU. What is below the normal range may be 0 on a GPU.
+/* Elementwise operators and reductions on the GPU for special values: NaN, infinities, zeros of both signs, large
+   arguments, the limits of whole numbers. Compared with the CPU; subnormal numbers may be 0 on a GPU.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdint.h>
@@ -14,10 +14,12 @@
 
 static cn_ctx *cpu, *gpu;
 
-static const float reals[] = { NAN,   INFINITY, -INFINITY, 0.0f, -0.0f,  1e-3f, -1e-3f, 0.5f,  -0.5f,  1,      -1,    1.5f,
-                               -1.5f, 2.5f,     -2.5f,     3,    -3,     7,     -7,     9.5f,  -9.5f,  20,     -20,   44.25f,
-                               -44,   88.5f,    -88.5f,    100,  -100,   3e3f,  -3e3f,  1e10f, -1e10f, 3e38f,  -3e38f };
-static const int32_t wholes[] = { 0, 1, -1, 2, -2, 3, -3, 7, -8, 31, 32, 100, -100, 127, -128, 255, 256, 65537, INT32_MAX, INT32_MIN };
+static const float reals[] = { NAN, INFINITY, -INFINITY, 0.0f,  -0.0f, 1e-3f,  -1e-3f, 0.5f,  -0.5f,
+                               1,   -1,       1.5f,      -1.5f, 2.5f,  -2.5f,  3,      -3,    7,
+                               -7,  9.5f,     -9.5f,     20,    -20,   44.25f, -44,    88.5f, -88.5f,
+                               100, -100,     3e3f,      -3e3f, 1e10f, -1e10f, 3e38f,  -3e38f };
+static const int32_t wholes[] = { 0,  1,   -1,   2,   -2,   3,   -3,  7,     -8,        31,
+                                  32, 100, -100, 127, -128, 255, 256, 65537, INT32_MAX, INT32_MIN };
 enum { REALS = sizeof reals / sizeof *reals, WHOLES = sizeof wholes / sizeof *wholes };
 
 /* Operand k of n: all pairs of values, or all values. */
@@ -54,7 +56,7 @@ static int64_t compute(cn_ctx *ctx, const cn_op *op, bool real, double *out)
     return n;
 }
 
-/* To 2e-5, and whatever is made of numbers below the normal range. */
+/* Equal to 2e-5; subnormal numbers may differ. */
 #define SMALL 1e-33
 static bool is_close(double a, double b)
 {
@@ -65,8 +67,8 @@ static bool is_close(double a, double b)
     return fabs(a - b) <= 2e-5 * fmax(fabs(a), fabs(b)) + SMALL;
 }
 
-/* A sine where neighbouring floats lie further apart than a turn; infinity, or nearly, times a slope that is 0 on one side
-   and hardly more on the other. */
+/* Not compared: a sine where neighbouring floats are more than a period apart; infinity times a slope that is 0 on one
+   device and tiny on the other. */
 static bool is_pointless(const cn_op *op, double x)
 {
     bool turns = !strcmp(op->name, "sin") || !strcmp(op->name, "cos") || !strcmp(op->name, "tan");
@@ -90,7 +92,7 @@ static void test_op(const cn_op *op, bool real)
     cn_error_clear(gpu);
 }
 
-/* Casts of edges to every type, each by a chain that ends in a type that can be looked at. */
+/* Casts special values to every type, and back to a type that can be read. */
 static void test_casts(void)
 {
     for (int t = 0; t < CN_DTYPES; t++) {
@@ -125,7 +127,7 @@ static double reduced(cn_ctx *ctx, reduction f, const float *x, int64_t rows, in
     return out[row];
 }
 
-/* Equals, NaN and infinities at places that different lanes and parts see. */
+/* Equal values, NaN and infinities at places that belong to different lanes and parts. */
 static void test_reductions(void)
 {
     enum { ROWS = 4, N = 40000 };
@@ -133,7 +135,7 @@ static void test_reductions(void)
     static const struct {
         const char *name;
         reduction f;
-    } all[] = { { "max", cn_max }, { "min", cn_min },       { "argmax", cn_argmax },
+    } all[] = { { "max", cn_max },       { "min", cn_min }, { "argmax", cn_argmax },
                 { "argmin", cn_argmin }, { "any", cn_any }, { "all", cn_all } };
     static const int sizes[] = { 1, 2, 7, 300, 5000, N };
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -145,7 +147,8 @@ static void test_reductions(void)
         for (size_t f = 0; f < sizeof all / sizeof *all; f++)
             for (int r = 0; r < ROWS; r++) {
                 double a = reduced(cpu, all[f].f, x, ROWS, n, r), b = reduced(gpu, all[f].f, x, ROWS, n, r);
-                check(a == b || (isnan(a) && isnan(b)), "%s of row %d, %d elements: %g, not %g", all[f].name, r, n, b, a);
+                check(a == b || (isnan(a) && isnan(b)), "%s of row %d, %d elements: %g, not %g", all[f].name, r, n, b,
+                      a);
             }
     }
 }
@@ -181,7 +184,8 @@ int main(int argc, char **argv)
         if (argc == 1) test_casts();
         check_group("reductions");
         if (argc == 1) test_reductions();
-        check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU", (long long)cn_gpu_counted(gpu).fallbacks);
+        check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU",
+              (long long)cn_gpu_counted(gpu).fallbacks);
     }
     cn_close(cpu);
     cn_close(gpu);

@@ -1,5 +1,5 @@
-/* Elementwise work behind an operator's kernel on the GPU, in one shader with it where the kernel writes through put():
-   every operator that takes epilogues, by its own cases, against the CPU.
+/* Epilogues on the GPU, computed by the kernel before them where it calls store_result: every operator that has
+   epilogues, by its own cases, against the CPU.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Indices, joins, scans and sorts on the GPU, beyond the operators' cases: sizes that need several launches, indices out
-   of range, what is written in place. The CPU says what is right.
+/* Indices, joins, scans and sorts on the GPU, beyond the operators' cases: sizes that need several launches, indices
+   out of range, results written in place. Results are compared with the CPU's.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static cn_tensor *indices(cn_ctx *ctx, cn_dims shape, uint32_t high, uint32_t se
     return t;
 }
 
-/* ---- the same program on both ---- */
+/* ---- one program on both devices ---- */
 
 typedef cn_tensor *(*program)(cn_ctx *ctx);
 
@@ -65,7 +65,7 @@ static void *result_of(cn_ctx *ctx, program p, size_t *bytes, cn_dtype *dtype)
     return NULL;
 }
 
-/* Bit for bit, or within a part of the largest. */
+/* Compares bit for bit, or relative to the largest value. */
 static void same(const char *name, program p, double room)
 {
     size_t n, m;
@@ -159,7 +159,7 @@ static cn_tensor *long_sum(cn_ctx *ctx) { return cn_cumsum(indices(ctx, CN_DIMS(
 static cn_tensor *many_sums(cn_ctx *ctx) { return cn_cumsum(indices(ctx, CN_DIMS(100, 70, 30), 1000, 18), 1); }
 static cn_tensor *real_sum(cn_ctx *ctx) { return cn_cumsum(reals(ctx, CN_DIMS(3, 20000), 19), 1); }
 
-/* In the backward scan factors are multiplied whose product is too large, but which nothing reaches. */
+/* The backward scan multiplies factors whose product overflows, but no result uses the product. */
 static cn_tensor *product_gradient(cn_ctx *ctx)
 {
     cn_tensor *x = cn_param(cn_full(ctx, CN_F32, CN_DIMS(500), 10));
@@ -167,10 +167,10 @@ static cn_tensor *product_gradient(cn_ctx *ctx)
     cn_tensor *all = cn_clone(cn_grad_of(x));
     cn_eval(all);
     cn_release(x);
-    return cn_slice(all, 0, 0, 3, 1); /* behind them the CPU, too, has more than f32 can hold */
+    return cn_slice(all, 0, 0, 3, 1); /* later results overflow f32 on the CPU as well */
 }
 
-/* Equals, both zeros, infinities and NaN. */
+/* Equal values, both zeros, infinities and NaN. */
 static cn_tensor *odd_numbers(cn_ctx *ctx, int64_t n)
 {
     static const float odd[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 1e-40f };
@@ -264,9 +264,9 @@ static cn_tensor *nonzero_of_view(cn_ctx *ctx)
     return cn_nonzero(cn_transpose(cn_gt_s(reals(ctx, CN_DIMS(40, 50), 26), 0.5), 0, 1));
 }
 
-/* ---- what is written in place ---- */
+/* ---- results in place ---- */
 
-/* A cache that is written row by row, as sampling does. */
+/* A cache is written row by row, as in sampling. */
 static cn_tensor *cache(cn_ctx *ctx)
 {
     cn_tensor *c = cn_keep(reals(ctx, CN_DIMS(2, 30, 4), 27));
@@ -279,7 +279,7 @@ static cn_tensor *cache(cn_ctx *ctx)
     return c;
 }
 
-/* The old value is still wanted: nothing may be written into it. */
+/* The old value is still needed, so it must not be overwritten. */
 static cn_tensor *both_values(cn_ctx *ctx)
 {
     cn_tensor *x = reals(ctx, CN_DIMS(6, 5), 28);
@@ -288,7 +288,7 @@ static cn_tensor *both_values(cn_ctx *ctx)
     return cn_cat((cn_tensor *[]){ x, y }, 2, 0);
 }
 
-/* Intermediate values, which give their place on. */
+/* Intermediate values, whose memory is taken over. */
 static cn_tensor *chain(cn_ctx *ctx)
 {
     cn_tensor *x = cn_cumsum(reals(ctx, CN_DIMS(6, 5), 30), 0);
@@ -297,7 +297,7 @@ static cn_tensor *chain(cn_ctx *ctx)
     return cn_neg(x);
 }
 
-/* The gradient of pieces: one is put into zeros, the others are added to it. */
+/* The gradient of slices: the first is added to zeros, the others to that. */
 static cn_tensor *pieces(cn_ctx *ctx)
 {
     cn_tensor *x = cn_param(reals(ctx, CN_DIMS(9, 8), 33)), *loss = NULL;
@@ -393,7 +393,7 @@ static void refuse(program p, const char *words)
     float v[256];
     cn_tensor *t = p(gpu);
     bool read = t && cn_read(t, v, (size_t)cn_numel(t) * sizeof *v);
-    cn_item(cn_sum(reals(gpu, CN_DIMS(3), 1), CN_ALL, false)); /* an empty result is not read: the next one tells */
+    cn_item(cn_sum(reals(gpu, CN_DIMS(3), 1), CN_ALL, false)); /* the next read reports it */
     check(!read || cn_numel(t) == 0, "%s: was read", words);
     check(cn_error_code(gpu) == CN_BAD_INDEX && !strcmp(cn_error(gpu), words), "says \"%s\", not \"%s\"", cn_error(gpu),
           words);
@@ -416,7 +416,7 @@ static void test_refusals(void)
     refuse(bad_index_add, "index_add: index 0 is out of range for size 0");
 }
 
-/* A step of training whose batch has a bad index leaves what is updated in place as it was. */
+/* A training step with a bad index in its batch leaves the parameters as they were. */
 typedef struct model {
     cn_tensor *table, *other, *rows, *source;
 } model;

@@ -1,5 +1,5 @@
-/* matmul on the GPU against sums in f64: every form of kernel, odd sizes, operands that lie in memory in every way, long
-   inner axes, with and without something fused behind it.
+/* matmul on the GPU against sums in f64: every form of the kernel, odd sizes, all layouts of operands, long inner axes,
+   with and without an epilogue.
 
        test_gpu_matmul [seed]
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
@@ -22,13 +22,13 @@ static uint64_t draw(void)
 static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(draw() % (uint64_t)(high - low + 1)); }
 static float value(void) { return (float)((double)draw() / 0x1p30 - 1); }
 
-/* How a (batch, rows, cols) operand lies in memory; a union of these. */
+/* The layout of a (batch, rows, cols) operand: a union of these. */
 enum { TRANSPOSED = 1, SHARED = 2, SLICED = 4, FLIPPED = 8, WAYS = 16 };
 
 typedef struct operand {
     int64_t batch, rows, cols;
     int way;
-    float *v; /* as it is to be read, row-major */
+    float *v; /* the values, row-major */
 } operand;
 
 static operand operand_new(int64_t batch, int64_t rows, int64_t cols, int way)
@@ -40,7 +40,7 @@ static operand operand_new(int64_t batch, int64_t rows, int64_t cols, int way)
     return x;
 }
 
-/* Where element (r, c) is stored, of a matrix that has room for `across` in a row. */
+/* The index of element (r, c) in a matrix with `across` elements a row. */
 static int64_t stored_at(const operand *x, int64_t r, int64_t c, int64_t across)
 {
     if (x->way & FLIPPED) r = x->rows - 1 - r;

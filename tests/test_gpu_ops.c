@@ -48,7 +48,7 @@ static void log_line(void *user, const char *words)
     if (getenv("CAIRN_TEST_LOG")) fprintf(stderr, "%s\n", words);
 }
 
-/* Kernels for graphics cards are compiled too, on a GPU that is opened as if it were one. */
+/* Also compiles the kernels for discrete cards: CAIRN_GPU_KIND makes a software GPU count as one. */
 static void test_forms(void)
 {
     setenv("CAIRN_GPU_KIND", "discrete", 1);
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     int n_ops, operators = 0, cases = 0, without = 0;
     const cn_op *const *ops = cn_ops(&n_ops);
     const char *part = argc > 1 ? argv[1] : "";
-    setenv("CAIRN_GPU_ATTENTION", "block", 0); /* its own kernels, also where they would not be chosen */
+    setenv("CAIRN_GPU_ATTENTION", "block", 0); /* use the kernels of attention on every driver */
     cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 });
     gpu = cn_open(&(cn_desc){ .device = "gpu", .seed = 7, .logger = log_line });
     if (!cpu || !gpu) return 1;
@@ -91,10 +91,10 @@ int main(int argc, char **argv)
             printf("runs on the CPU in part: %s\n", ops[i]->name);
         }
     }
-    if (!part[0] && !test_is_quick()) test_forms(); /* quickly, some dtypes are left out */
+    if (!part[0] && !test_is_quick()) test_forms(); /* the quick test leaves dtypes out */
     cn_gpu_counters n = cn_gpu_counted(gpu);
-    printf("%d operators x %d cases on the GPU; %lld dispatches, %lld submissions, %lld pipelines; %d operators ran on the CPU "
-           "in part (%lld steps)\n",
+    printf("%d operators x %d cases on the GPU; %lld dispatches, %lld submissions, %lld pipelines; %d operators "
+           "ran on the CPU in part (%lld steps)\n",
            operators, cases, (long long)n.dispatches, (long long)n.submissions, (long long)n.pipelines, without,
            (long long)n.fallbacks);
     cn_close(cpu);

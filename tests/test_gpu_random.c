@@ -1,5 +1,5 @@
-/* Random tensors of one seed, on the CPU and on the GPU: the same bits. f64 is f32 on the GPU: what is drawn there is the
-   f64 draw to the nearest f32, of the normal distribution to some places.
+/* Random tensors of one seed have the same bits on the CPU and on the GPU. f64 is f32 on the GPU: a draw is the f64
+   draw rounded to f32; normal draws of f64 agree to some digits.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static cn_ctx *cpu, *gpu;
 
-/* What one program draws, in either context. */
+/* The draws of one program on both devices. */
 typedef cn_tensor *(*program)(cn_ctx *ctx, cn_dims shape);
 
 static void *elements(cn_ctx *ctx, program draw, cn_dims shape, cn_dtype *dtype, int64_t *bytes)
@@ -72,14 +72,11 @@ static cn_tensor *draw_randint_f64(cn_ctx *ctx, cn_dims s)
 static cn_tensor *draw_bernoulli(cn_ctx *ctx, cn_dims s) { return cn_bernoulli(cn_rand(ctx, CN_F32, s)); }
 static cn_tensor *draw_bernoulli_f64(cn_ctx *ctx, cn_dims s)
 {
-    /* what is halfway to 1 and a short f32, so that both have the same probabilities */
+    /* exact in f32, so that both devices have the same probabilities */
     return cn_cast(cn_bernoulli(cn_cast(cn_mul_s(cn_rand(ctx, CN_F32, s), 0.5), CN_F64)), CN_F32);
 }
-static cn_tensor *draw_dropout(cn_ctx *ctx, cn_dims s)
-{
-    return cn_dropout(cn_rand(ctx, CN_F32, s), 0.3, true);
-}
-static cn_tensor *draw_dropout_chain(cn_ctx *ctx, cn_dims s) /* fused with what stands around it */
+static cn_tensor *draw_dropout(cn_ctx *ctx, cn_dims s) { return cn_dropout(cn_rand(ctx, CN_F32, s), 0.3, true); }
+static cn_tensor *draw_dropout_chain(cn_ctx *ctx, cn_dims s) /* fused with its neighbours */
 {
     return cn_neg(cn_dropout(cn_mul_s(cn_randn(ctx, CN_F32, s), 0.5), 0.1, true));
 }
@@ -162,8 +159,8 @@ int main(void)
     } else {
         check(!cn_failed(gpu), "open: %s", cn_error(gpu));
         cn_error_clear(gpu);
-        const cn_dims shapes[] = { CN_SCALAR, CN_DIMS(1), CN_DIMS(7), CN_DIMS(3, 5), CN_DIMS(4, 3, 5, 5), CN_DIMS(1031, 3),
-                                   CN_DIMS(2, 0) };
+        const cn_dims shapes[] = { CN_SCALAR,           CN_DIMS(1),       CN_DIMS(7),   CN_DIMS(3, 5),
+                                   CN_DIMS(4, 3, 5, 5), CN_DIMS(1031, 3), CN_DIMS(2, 0) };
         for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
             check_group(programs[p].name);
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -171,7 +168,8 @@ int main(void)
         }
         check_group("normal");
         test_normal();
-        check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU", (long long)cn_gpu_counted(gpu).fallbacks);
+        check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU",
+              (long long)cn_gpu_counted(gpu).fallbacks);
     }
     cn_close(cpu);
     cn_close(gpu);

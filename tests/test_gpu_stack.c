@@ -1,5 +1,5 @@
-/* What people build with, in a context whose device is the GPU: memory in and out, datasets and loaders, modules, a GPT,
-   files and checkpoints; against the same in a CPU's context. Skipped where there is no GPU, real or software
+/* The layers above operators in a context on the GPU: transfers, datasets and loaders, modules, a GPT, files and
+   checkpoints, against the same on the CPU. Skipped where there is no GPU, real or software
    (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>
@@ -63,8 +63,13 @@ static void exchanged(cn_ctx *cn)
     }
     float back[4], v[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     int64_t shape[2] = { 2, 2 }, strides[2] = { -4, 2 }; /* from element 4 on: 4 6 / 0 2 */
-    DLManagedTensor given = { .dl_tensor = { .data = v, .device = { 1, 0 }, .ndim = 2, .dtype = { 2, 32, 1 }, .shape = shape,
-                                             .strides = strides, .byte_offset = 4 * sizeof(float) } };
+    DLManagedTensor given = { .dl_tensor = { .data = v,
+                                             .device = { 1, 0 },
+                                             .ndim = 2,
+                                             .dtype = { 2, 32, 1 },
+                                             .shape = shape,
+                                             .strides = strides,
+                                             .byte_offset = 4 * sizeof(float) } };
     cn_tensor *z = cn_from_dlpack(cn, &given);
     check(z && cn_read(z, back, sizeof back) && back[0] == 4 && back[1] == 6 && back[2] == 0 && back[3] == 2,
           "strides that go backwards: %s, %g %g %g %g", cn_error(cn), back[0], back[1], back[2], back[3]);
@@ -98,7 +103,7 @@ static void masked(cn_ctx *cn)
     cn_scope_end(cn, s);
 }
 
-/* ---- numbers that come later ---- */
+/* ---- late reads ---- */
 
 static void read_later(cn_ctx *cn, bool gpu)
 {
@@ -110,14 +115,16 @@ static void read_later(cn_ctx *cn, bool gpu)
     cn_eval_all(cn);
     cn_gpu_counters before = cn_gpu_counted(cn);
     cn_reading *r = cn_read_begin(x), *q = cn_read_begin(y);
-    check(r && q && cn_gpu_counted(cn).submissions == before.submissions, "begun without a submission: %s", cn_error(cn));
+    check(r && q && cn_gpu_counted(cn).submissions == before.submissions, "begun without a submission: %s",
+          cn_error(cn));
     check(cn_read_done(r) == !gpu, "there at once on the CPU only");
     check(cn_write(x, w, sizeof w) && cn_write(y, w, sizeof w), "written over");
     cn_tensor *z = cn_add_s(x, 1);
-    check(cn_eval(z) && cn_gpu_counted(cn).submissions == before.submissions + gpu, "they go with the next submission: %lld",
-          (long long)(cn_gpu_counted(cn).submissions - before.submissions));
+    check(cn_eval(z) && cn_gpu_counted(cn).submissions == before.submissions + gpu,
+          "they go with the next submission: %lld", (long long)(cn_gpu_counted(cn).submissions - before.submissions));
     check(cn_read_end(r, back, sizeof back) && difference(back, v, 6) == 0, "what it was: %s", cn_error(cn));
-    check(cn_read_end(q, back, sizeof back) && back[0] == 2 && back[1] == 8 && back[5] == 12, "of a view: %s", cn_error(cn));
+    check(cn_read_end(q, back, sizeof back) && back[0] == 2 && back[1] == 8 && back[5] == 12, "of a view: %s",
+          cn_error(cn));
     check(cn_gpu_counted(cn).submissions == before.submissions + gpu, "ending causes none");
     cn_release(x);
     cn_release(y);
@@ -134,18 +141,19 @@ static void read_kinds(cn_ctx *cn)
     cn_tensor *i = cn_arange(cn, CN_I64, -1, 2, 1);
     cn_reading *a = cn_read_begin(i), *b = cn_read_begin(cn_gt_s(i, 0)), *c = cn_read_begin(cn_scalar(cn, CN_F64, 2.5));
     int looks = 0;
-    while (!cn_read_done(a) && looks < 100000000) looks++; /* nobody submits anything: it goes by itself */
+    while (!cn_read_done(a) && looks < 100000000) looks++; /* read_done submits the read */
     check(cn_read_done(a), "done after %d looks", looks);
     check(cn_read_end(a, whole, sizeof whole) && whole[0] == -1 && whole[2] == 1, "whole numbers: %s", cn_error(cn));
     check(cn_read_end(b, bools, sizeof bools) && !bools[1] && bools[2] == 1, "bools: %s", cn_error(cn));
     check(cn_read_end(c, &real, sizeof real) && real == 2.5, "a number: %s", cn_error(cn));
-    check(!cn_read_end(cn_read_begin(i), whole, 4) && cn_error_code(cn) == CN_BAD_ARGUMENT, "too few bytes: %s", cn_error(cn));
+    check(!cn_read_end(cn_read_begin(i), whole, 4) && cn_error_code(cn) == CN_BAD_ARGUMENT, "too few bytes: %s",
+          cn_error(cn));
     cn_error_clear(cn);
     check(cn_read_end(cn_read_begin(i), NULL, 0), "not wanted");
     check(!cn_read_begin(NULL) && cn_read_done(NULL) && !cn_read_end(NULL, whole, 24) && !cn_failed(cn), "nothing");
     cn_tensor *none = cn_zeros(cn, CN_F32, CN_DIMS(0));
     check(cn_read_end(cn_read_begin(none), whole, 0), "no elements: %s", cn_error(cn));
-    cn_read_begin(i); /* left for the context to free */
+    cn_read_begin(i); /* the context frees it */
     cn_scope_end(cn, s);
 }
 
@@ -162,7 +170,8 @@ static int form(int preferred)
 static void write_verdict(cn_ctx *cn, const char *words)
 {
     char path[1024];
-    check(cn_gpu_verdict_path(cn, path, sizeof path) && strstr(path, "/cairn/doctor-"), "a place for the verdict: %s", path);
+    check(cn_gpu_verdict_path(cn, path, sizeof path) && strstr(path, "/cairn/doctor-"), "a place for the verdict: %s",
+          path);
     FILE *f = fopen(path, "w");
     if (check(f != NULL, "%s", path)) fputs(words, f), fclose(f);
 }
@@ -181,7 +190,8 @@ static void quarantine(cn_ctx *cn)
     unsetenv("CAIRN_GPU_MATMUL");
     write_verdict(cn, "PASS all\n");
     check(form(TILED) == TILED && form(DIRECT) == DIRECT, "what is preferred");
-    write_verdict(cn, "FAIL some\nquarantine matmul tiled\nquarantine matmul plain\nquarantine other tiled\nquarantine matmul\n");
+    write_verdict(
+        cn, "FAIL some\nquarantine matmul tiled\nquarantine matmul plain\nquarantine other tiled\nquarantine matmul\n");
     check(form(TILED) == PLAIN, "the safe one instead of one in quarantine: %d", form(TILED));
     check(form(DIRECT) == DIRECT && form(PLAIN) == PLAIN, "others stay, and the safe one");
     setenv("CAIRN_GPU_MATMUL", "tiled", 1);
@@ -192,7 +202,7 @@ static void quarantine(cn_ctx *cn)
     char path[8];
     check(!cn_gpu_verdict_path(cn, path, sizeof path), "no room for the path");
     write_verdict(cn, "");
-    if (kept) setenv("XDG_CACHE_HOME", kept, 1); /* drivers keep compiled shaders there */
+    if (kept) setenv("XDG_CACHE_HOME", kept, 1); /* drivers cache compiled shaders there */
     else unsetenv("XDG_CACHE_HOME");
     free(kept);
 }
@@ -226,8 +236,8 @@ static void profiled(cn_ctx *cn)
         if (k < CN_PROFILE_TRANSFER) kernels += r.seconds, calls += r.calls;
     }
     check(calls == cn_profile_kernels(p) && calls >= EVALUATIONS, "%lld kernels", (long long)calls);
-    check(kernels > 0 && kernels < cn_profile_seconds(p) && fabs(share - 1) < 1e-6, "%g s in kernels, shares add up to %g",
-          kernels, share);
+    check(kernels > 0 && kernels < cn_profile_seconds(p) && fabs(share - 1) < 1e-6,
+          "%g s in kernels, shares add up to %g", kernels, share);
     char text[8000];
     cn_profile_print(p, text, sizeof text);
     check(strstr(text, "dispatches") && strstr(text, "submissions"), "shown: %s", text);
@@ -313,7 +323,8 @@ static void fill_items(float *x, int64_t *y)
 {
     for (int i = 0; i < ITEMS; i++) {
         y[i] = i % CLASSES;
-        for (int k = 0; k < FEATURES; k++) x[i * FEATURES + k] = sinf((float)(i * 7 + k * 3)) + (k % CLASSES == y[i] ? 1.5f : 0);
+        for (int k = 0; k < FEATURES; k++)
+            x[i * FEATURES + k] = sinf((float)(i * 7 + k * 3)) + (k % CLASSES == y[i] ? 1.5f : 0);
     }
 }
 
@@ -323,8 +334,8 @@ static void train_mlp(training *t, const char *device)
     static int64_t y[ITEMS];
     fill_items(x, y);
     cn_ctx *cn = t->cn = open_on(device);
-    t->model = cn_nn_sequential(cn, 5, cn_nn_linear(cn, FEATURES, 16, NULL), cn_nn_batch_norm1d(cn, 16, NULL), cn_nn_relu(cn),
-                                cn_nn_dropout(cn, 0.1), cn_nn_linear(cn, 16, CLASSES, NULL));
+    t->model = cn_nn_sequential(cn, 5, cn_nn_linear(cn, FEATURES, 16, NULL), cn_nn_batch_norm1d(cn, 16, NULL),
+                                cn_nn_relu(cn), cn_nn_dropout(cn, 0.1), cn_nn_linear(cn, 16, CLASSES, NULL));
     cn_field fields[2] = { { .dtype = CN_F32, .shape = CN_DIMS(FEATURES) }, { .dtype = CN_I64, .shape = CN_SCALAR } };
     cn_dataset *d = cn_dataset_arrays(cn, ITEMS, fields, (const void *[]){ x, y }, 2);
     cn_optim *opt = cn_adamw(cn, cn_parameters(t->model), &(cn_adamw_desc){ .lr = 1e-2 });
@@ -352,8 +363,9 @@ static void logits_of(cn_ctx *cn, cn_module *m, float *out)
     fill_items(x, y);
     cn_scope s = cn_scope_begin(cn);
     cn_module_train(m, false);
-    check(cn_read(cn_forward(m, cn_from(cn, CN_F32, CN_DIMS(ITEMS, FEATURES), x)), out, sizeof(float) * ITEMS * CLASSES),
-          "logits: %s", cn_error(cn));
+    check(
+        cn_read(cn_forward(m, cn_from(cn, CN_F32, CN_DIMS(ITEMS, FEATURES), x)), out, sizeof(float) * ITEMS * CLASSES),
+        "logits: %s", cn_error(cn));
     cn_module_train(m, true);
     cn_scope_end(cn, s);
 }
@@ -366,13 +378,15 @@ static void mlp(void)
     train_mlp(&on_cpu, "cpu");
     train_mlp(&on_gpu, "gpu");
     for (int i = 0; i < STEPS; i++)
-        check(fabs(on_cpu.loss[i] - on_gpu.loss[i]) < 1e-3, "step %d: loss %g and %g", i, on_cpu.loss[i], on_gpu.loss[i]);
+        check(fabs(on_cpu.loss[i] - on_gpu.loss[i]) < 1e-3, "step %d: loss %g and %g", i, on_cpu.loss[i],
+              on_gpu.loss[i]);
     check(on_gpu.loss[STEPS - 1] < on_gpu.loss[0] * 0.9, "it learns: %g to %g", on_gpu.loss[0], on_gpu.loss[STEPS - 1]);
     logits_of(on_cpu.cn, on_cpu.model, a);
     logits_of(on_gpu.cn, on_gpu.model, b);
     check(difference(a, b, ITEMS * CLASSES) < 5e-2, "logits differ by %g", difference(a, b, ITEMS * CLASSES));
     check(cn_checkpoint_save(&on_gpu.c, NULL, "mlp.safetensors"), "saved: %s", cn_error(on_gpu.cn));
-    check(cn_checkpoint_load(&on_cpu.c, "mlp.safetensors") && on_cpu.c.step == STEPS, "loaded: %s", cn_error(on_cpu.cn));
+    check(cn_checkpoint_load(&on_cpu.c, "mlp.safetensors") && on_cpu.c.step == STEPS, "loaded: %s",
+          cn_error(on_cpu.cn));
     logits_of(on_cpu.cn, on_cpu.model, c);
     check(difference(b, c, ITEMS * CLASSES) < 1e-4, "loaded logits differ by %g", difference(b, c, ITEMS * CLASSES));
     check(cn_module_to(on_gpu.model, "gpu") && cn_module_to(on_cpu.model, "cpu"), "where they are");
@@ -425,7 +439,8 @@ static void compare_samplers(training *a, training *b)
     const int32_t prompt[5] = { 0, 7, 14, 21, 28 };
     cn_sampler *s = cn_sampler_new(a->model, &(cn_sampler_desc){ .greedy = true });
     cn_sampler *t = cn_sampler_new(b->model, &(cn_sampler_desc){ .greedy = true });
-    check(cn_sampler_feed(s, prompt, 5) && cn_sampler_feed(t, prompt, 5), "fed: %s%s", cn_error(a->cn), cn_error(b->cn));
+    check(cn_sampler_feed(s, prompt, 5) && cn_sampler_feed(t, prompt, 5), "fed: %s%s", cn_error(a->cn),
+          cn_error(b->cn));
     const float *x = cn_sampler_logits(s), *y = cn_sampler_logits(t);
     if (check(x && y, "logits: %s", cn_error(b->cn)))
         check(difference(x, y, VOCAB) < 1e-2, "next token's logits differ by %g", difference(x, y, VOCAB));
@@ -442,7 +457,8 @@ static void gpt(void)
     gpt_steps(&on_cpu, GPT_STEPS);
     gpt_steps(&on_gpu, GPT_STEPS);
     for (int i = 0; i < GPT_STEPS; i++)
-        check(fabs(on_cpu.loss[i] - on_gpu.loss[i]) < 2e-3, "step %d: loss %g and %g", i, on_cpu.loss[i], on_gpu.loss[i]);
+        check(fabs(on_cpu.loss[i] - on_gpu.loss[i]) < 2e-3, "step %d: loss %g and %g", i, on_cpu.loss[i],
+              on_gpu.loss[i]);
     compare_samplers(&on_cpu, &on_gpu);
     check(cn_checkpoint_save(&on_gpu.c, NULL, "gpt.safetensors"), "saved: %s", cn_error(on_gpu.cn));
     check(cn_checkpoint_load(&resumed.c, "gpt.safetensors") && resumed.c.step == GPT_STEPS, "loaded: %s",

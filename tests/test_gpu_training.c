@@ -1,5 +1,5 @@
-/* Training on the GPU beside the CPU: from the same seed a GPT and a CNN, both with dropout, have the same losses for 50
-   steps; a step is one submission without a readback, and nothing goes up but the batch; few dispatches make up a block.
+/* Training on the GPU and on the CPU: from the same seed a GPT and a CNN, both with dropout, have the same losses for
+   50 steps. A step is one submission without a readback, uploads only the batch, and needs few dispatches.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdio.h>
@@ -13,16 +13,16 @@ enum { STEPS = 50, BATCH = 8, CONTEXT = 24, VOCAB = 40, SIDE = 12, CLASSES = 5 }
 typedef struct net {
     const char *name;
     cn_module *(*make)(cn_ctx *cn);
-    cn_tensor *(*loss)(cn_module *m, int step); /* of a batch that goes up now */
-    size_t batch_bytes;                         /* as the GPU has it */
+    cn_tensor *(*loss)(cn_module *m, int step); /* uploads a batch */
+    size_t batch_bytes;                         /* on the GPU */
 } net;
 
 /* ---- a GPT over letters that follow a rule ---- */
 
 static cn_module *make_gpt(cn_ctx *cn)
 {
-    return cn_nn_gpt(cn, &(cn_gpt_desc){
-                             .vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 4, .width = 32, .dropout = 0.1 });
+    return cn_nn_gpt(
+        cn, &(cn_gpt_desc){ .vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 4, .width = 32, .dropout = 0.1 });
 }
 
 static cn_tensor *gpt_loss(cn_module *m, int step)
@@ -43,10 +43,10 @@ static cn_tensor *gpt_loss(cn_module *m, int step)
 
 static cn_module *make_cnn(cn_ctx *cn)
 {
-    return cn_nn_sequential(
-        cn, 9, cn_nn_conv2d(cn, 1, 8, 3, &(cn_nn_conv_desc){ .padding = 1 }), cn_nn_batch_norm2d(cn, 8, NULL),
-        cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL), cn_nn_conv2d(cn, 8, 12, 3, NULL), cn_nn_relu(cn),
-        cn_nn_flatten(cn, 1, -1), cn_nn_dropout(cn, 0.2), cn_nn_linear(cn, 12 * 4 * 4, CLASSES, NULL));
+    return cn_nn_sequential(cn, 9, cn_nn_conv2d(cn, 1, 8, 3, &(cn_nn_conv_desc){ .padding = 1 }),
+                            cn_nn_batch_norm2d(cn, 8, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
+                            cn_nn_conv2d(cn, 8, 12, 3, NULL), cn_nn_relu(cn), cn_nn_flatten(cn, 1, -1),
+                            cn_nn_dropout(cn, 0.2), cn_nn_linear(cn, 12 * 4 * 4, CLASSES, NULL));
 }
 
 static cn_tensor *cnn_loss(cn_module *m, int step)
@@ -65,7 +65,7 @@ static cn_tensor *cnn_loss(cn_module *m, int step)
 
 /* ---- both ---- */
 
-/* What must hold for every step after the first two, in which plans and memory settle. */
+/* Checks every step after the first two, in which plans are made and memory grows. */
 static void check_step(const net *n, int step, cn_gpu_counters a, cn_gpu_counters b)
 {
     if (step < 2) return;
@@ -73,11 +73,13 @@ static void check_step(const net *n, int step, cn_gpu_counters a, cn_gpu_counter
           (long long)(b.submissions - a.submissions));
     check(b.readbacks == a.readbacks && b.downloaded_bytes == a.downloaded_bytes, "%s step %d: %lld readbacks", n->name,
           step, (long long)(b.readbacks - a.readbacks));
-    check(b.uploaded_bytes - a.uploaded_bytes == (int64_t)n->batch_bytes, "%s step %d: %lld bytes up, the batch has %zu",
-          n->name, step, (long long)(b.uploaded_bytes - a.uploaded_bytes), n->batch_bytes);
+    check(b.uploaded_bytes - a.uploaded_bytes == (int64_t)n->batch_bytes,
+          "%s step %d: %lld bytes up, the batch has %zu", n->name, step,
+          (long long)(b.uploaded_bytes - a.uploaded_bytes), n->batch_bytes);
     check(b.fallbacks == a.fallbacks, "%s step %d: on the CPU in part", n->name, step);
-    check(b.pipelines == a.pipelines && b.bind_groups == a.bind_groups, "%s step %d: %lld pipelines, %lld bind groups made",
-          n->name, step, (long long)(b.pipelines - a.pipelines), (long long)(b.bind_groups - a.bind_groups));
+    check(b.pipelines == a.pipelines && b.bind_groups == a.bind_groups,
+          "%s step %d: %lld pipelines, %lld bind groups made", n->name, step, (long long)(b.pipelines - a.pipelines),
+          (long long)(b.bind_groups - a.bind_groups));
 }
 
 static bool train(const net *n, const char *device, double *losses)

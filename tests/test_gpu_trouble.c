@@ -1,5 +1,5 @@
-/* What goes wrong with a GPU: its device is lost, its memory runs out, the host's does, commands are not valid; and nothing
-   grows. The same small network is trained through all of it.
+/* Failures of a GPU: a lost device, no memory on the GPU, no memory on the host, invalid commands. A small network is
+   trained through all of them, and memory must not grow.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "support/faulty.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 1 }; /* which keeps what was freed */
+enum { SANITIZED = 1 }; /* sanitizers keep freed memory */
 #else
 enum { SANITIZED = 0 };
 #endif
@@ -62,7 +62,7 @@ static bool net_open(net *n, cn_ctx *cn, double dropout)
     return n->adam != NULL;
 }
 
-/* Places at which something may happen to the device. */
+/* Where in a step the device fails. */
 enum { BEFORE, BETWEEN_UPLOADS, AFTER_UPLOADS, BEFORE_STEP, PLACES };
 typedef struct mishap {
     void (*happen)(cn_ctx *cn, int step, int place, void *user);
@@ -116,7 +116,7 @@ static cn_ctx *open_with(const char *mirror, faulty *f)
     return cn_open(&desc);
 }
 
-/* A whole training; its weights. */
+/* Trains the network and returns its weights. */
 static bool train(const char *mirror, int steps, double dropout, const mishap *m, float *weights,
                   cn_gpu_counters *count)
 {
@@ -136,7 +136,7 @@ static bool train(const char *mirror, int steps, double dropout, const mishap *m
 enum { MISHAPS = 20 };
 typedef struct plan_of_mishaps {
     int step[MISHAPS], place[MISHAPS], done;
-    bool silently; /* nobody is told: it is to be noticed */
+    bool silently; /* the loss is not reported: calls must notice it */
 } plan_of_mishaps;
 
 static void lose_silently(cn_ctx *cn)
@@ -210,7 +210,7 @@ static void test_lost_for_good(void)
     }
 }
 
-/* The card gives no memory to a new device, three times. */
+/* Three new devices in a row get no memory. */
 static void test_never_found(void)
 {
     check_group("no other device");
@@ -229,7 +229,7 @@ static void test_never_found(void)
     cn_close(cn);
 }
 
-/* An index out of range is still reported, once, whatever is lost meanwhile. */
+/* An index out of range is reported once, also if the device is lost before the report. */
 static void test_status(void)
 {
     check_group("indices");
@@ -248,7 +248,7 @@ static void test_status(void)
     cn_close(cn);
 }
 
-/* Reads that are taken late have what was there when they began, on whichever device. */
+/* Late reads return the value of the time when they began, also after a recovery. */
 static void test_late_reads(void)
 {
     check_group("late reads");
@@ -274,7 +274,7 @@ static void test_late_reads(void)
     }
 }
 
-/* ---- out of memory: without dropout, whose next draw is another one ---- */
+/* ---- out of memory: without dropout, because a repeated step would draw other numbers ---- */
 
 static void expect_step(net *n, int step, const float *expected, const char *what, int64_t at)
 {
@@ -284,7 +284,7 @@ static void expect_step(net *n, int step, const float *expected, const char *wha
     check(!memcmp(weights, expected, sizeof weights), "%s %lld: the failed step has left a trace", what, (long long)at);
 }
 
-/* The n-th buffer from the step on is refused, alone or with all after it. Returns false once there are fewer. */
+/* A step in which the n-th buffer is refused, alone or with all later ones. False: the step has fewer buffers. */
 static bool refuse_at(int64_t at, bool all, const float *expected, int *errors)
 {
     cn_ctx *cn = open_with(NULL, NULL);
@@ -307,7 +307,7 @@ static bool refuse_at(int64_t at, bool all, const float *expected, int *errors)
     return reached;
 }
 
-/* The same while the network is made. */
+/* The same while the network is created. */
 static bool refuse_making(int64_t at, bool all, int *errors)
 {
     cn_ctx *cn = open_with(NULL, NULL);
@@ -341,7 +341,7 @@ static void test_no_buffers(void)
     }
 }
 
-/* So small that a step needs some more of them. */
+/* Slabs so small that a step needs several. */
 static void test_no_slabs(void)
 {
     setenv("CAIRN_GPU_SLAB", "2048", 1);
@@ -382,9 +382,9 @@ static void test_no_host_memory(void)
     check(errors > 5, "%lld of %lld allocations failed a step", (long long)errors, (long long)last);
 }
 
-/* ---- commands that are not valid ---- */
+/* ---- invalid commands ---- */
 
-/* Beside what waits for the next submission: all of it is dropped. */
+/* An invalid command among recorded ones: all of them are dropped. */
 static void record_nonsense(cn__gpu *g, cn__gpu_buffer *b)
 {
     WGPUCommandEncoder e = cn__gpu_encoder(g, "test");
@@ -401,7 +401,7 @@ static void test_bad_commands(void)
     float expected[WEIGHTS], weights[WEIGHTS], v[64], out[64];
     bool ok = net_open(&n, cn, DROPOUT) && net_step(&n, 0, NULL) && net_read(&n, expected);
     check(ok, "a step: %s", cn_error(cn));
-    for (int round = 0; round < 2; round++) { /* the second with a plan that is there */
+    for (int round = 0; round < 2; round++) { /* the second round finds the plan */
         fill(v, 64, 77 + (uint32_t)round);
         cn_tensor *x = cn_keep(cn_from(cn, CN_F32, CN_DIMS(64), v));
         record_nonsense(g, g->in_use);
@@ -425,7 +425,7 @@ static void test_bad_commands(void)
     cn_close(cn);
 }
 
-/* ---- nothing grows ---- */
+/* ---- memory does not grow ---- */
 
 static long resident_kib(void)
 {

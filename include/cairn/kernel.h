@@ -37,8 +37,8 @@
                outK(i, v)             sets element i of result K; of a bool, any v other than 0 is true
                outK?                  in `uses`: outK does nothing where the result has no elements
                set_rawK(i, w)         sets the word
-               put(i, v)              sets result 0, and computes what the planner fused behind it (operators with
-                                      .epilogue): every element is set exactly once, and not read again
+               store_result(i, v)     sets element i of result 0 and runs the epilogue on it (operators with
+                                      .epilogue). Call it exactly once for each element; do not read the element
                par(n), pari(n), parf(n)     the n-th parameter as u32, i32, f32
                arg(n), argu(n), argh(n)     argument n as f32, its low word, its high word: may change from run to run
                tmp(i), set_tmp(i, w)  words of the step's scratch memory, kept between its launches

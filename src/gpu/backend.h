@@ -5,7 +5,8 @@
    source.c    prints the text around a kernel, and finds programs by their text
    group.c     prints elementwise groups and reductions as WGSL
    launch.c    turns an operator's launches (cairn/kernel.h) into commands
-   plan.c      prepares a plan's steps as commands, and runs them in one submission
+   prepare.c   turns the steps of a plan into commands, once
+   run.c       runs the commands of a plan in one submission
    fallback.c  runs steps without a GPU kernel on the CPU
    recovery.c  recovers from a lost device
    late.c      reads values some steps late
@@ -169,7 +170,8 @@ bool cn__gpu_group_possible(const cn__step *step);
 /* The program of an elementwise group as `fn element(i: u32)`. */
 bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int merged);
 bool cn__gpu_emit_reduction(cn__gpu_plan *p, const cn__step *step);
-/* Prints `fn put` for a kernel with an epilogue. *stores: whether the function also stores the kernel's result. */
+/* Prints `fn store_result` for a kernel with an epilogue. *stores: whether the function also stores the kernel's
+   result. */
 const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn__step *kernel, const cn__step *epilogue,
                                   bool *stores);
 
@@ -178,16 +180,28 @@ const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn_
 /* Calls the operator's .gpu function. *took_epilogue: its kernels compute the epilogue as well. */
 bool cn__gpu_prepare_kernel(cn__gpu_plan *p, const cn__step *step, const cn__step *epilogue, bool *took_epilogue);
 
-/* ---- plan.c */
+/* ---- prepare.c */
+
+static inline cn__gpu_command *cn__gpu_command_at(const cn__gpu_plan *p, size_t i)
+{
+    return ((cn__gpu_command **)p->commands.v)[i];
+}
+static inline cn__memory *cn__gpu_plan_memory(const cn__gpu_plan *p) { return &p->plan->device->ctx->memory; }
 
 cn__gpu_command *cn__gpu_command_new(cn__gpu_plan *p, const char *name); /* NULL: no memory */
-int cn__gpu_add_word(cn__gpu_plan *p, cn__gpu_command *c,
-                     cn__gpu_word word); /* its number; 0 and p->failed: no memory */
-/* Sets port.word, counted from `first`. */
-int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_port port, int first);
-int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o); /* its number among operands */
+/* These return the number of what they add. If memory runs out, they set p->failed and return 0. */
+int cn__gpu_add_word(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_word word);
+int cn__gpu_add_operand(cn__gpu_plan *p, cn__gpu_command *c, const cn__operand *o);
+int cn__gpu_add_port(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_port port, int first); /* word counts from `first` */
+/* Prepares without a recovery. *step is the step that is being prepared. */
+bool cn__gpu_prepare_plan(struct cn__device *d, cn__plan *plan, int *step);
 bool cn__gpu_prepare(struct cn__device *d, cn__plan *plan);
 void cn__gpu_unprepare(struct cn__device *d, cn__plan *plan);
+/* Adds the step to the message of the context's error: "matmul: [2,3], [3,4] to [2,4]: MESSAGE". step may be NULL. */
+void cn__gpu_name_step(cn_ctx *ctx, const cn__step *step);
+
+/* ---- run.c */
+
 cn_code cn__gpu_run(struct cn__device *d, cn__plan *plan, cn__run *run);
 /* The block of an operand. *at is its first element, counted from the start of the slab. */
 const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, const cn__operand *o, uint32_t *at);

@@ -1,5 +1,5 @@
-/* Groups as WGSL: a straight-line program over elements, alone, together with others of its kind, behind another kernel
-   (an epilogue), or before a reduction. */
+/* Prints groups as WGSL: a straight-line program over elements, for a group alone, for several equal groups in one
+   kernel, for an epilogue, or in front of a reduction. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { GROUP_SIZE = 256, PER_INVOCATION = 4 };
 
-/* ---- what is possible ---- */
+/* ---- which groups have a kernel ---- */
 
 static bool has_expression(const cn__instr *i)
 {
@@ -42,10 +42,10 @@ typedef struct emit {
     cn__gpu_plan *p;
     cn__gpu_command *c;
     const cn__step *step;
-    cn__gpu_source *s; /* NULL: only the words are wanted, for a group joined to another */
-    int first;         /* the word that J stands for */
-    int names;         /* operands are called in(names), in(names + 1), .. */
-    int given;         /* epilogue: the buffer that is the kernel's result, or -1 */
+    cn__gpu_source *s; /* NULL: print nothing, only add words, for the second and later joined groups */
+    int first;         /* the first word of the group: J in joined groups */
+    int names;         /* number of the first operand's name: in0, or in100 in an epilogue */
+    int given;         /* epilogue: the buffer of the kernel's result; otherwise -1 */
 } emit;
 
 static void print(const emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -61,7 +61,7 @@ static void print(const emit *e, const char *format, ...)
     else cn__gpu_print(e->s, "%s", line);
 }
 
-/* A parameter word; the text names it from the start of its group on. */
+/* Adds a parameter word and returns its number, counted from the group's first word. */
 static int word(const emit *e, cn__gpu_word_kind kind, int index, int part, uint32_t value)
 {
     return cn__gpu_add_word(e->p, e->c, (cn__gpu_word){ kind, index, part, value }) - e->first;
@@ -69,7 +69,7 @@ static int word(const emit *e, cn__gpu_word_kind kind, int index, int part, uint
 
 static const char *jump(const emit *e) { return e->c->joined ? "J + " : ""; }
 
-/* Axes that are walked as one are merged. */
+/* Merges neighbouring axes that one stride can walk. */
 static int merge_axes(const cn_layout *l, int64_t *shape, int64_t *stride)
 {
     int n = 0;
@@ -93,7 +93,7 @@ static void emit_axis(const emit *e, int load, const char *index, int64_t stride
     else print(e, " o%d += %s * P[%s%du];", load, index, jump(e), word(e, CN__GPU_FIXED, 0, 0, (uint32_t)stride));
 }
 
-/* Where element i of the group lies in a load: "o3". */
+/* Prints the offset of element i in a load, as "o3" for load 3. */
 static void emit_offset(const emit *e, int load)
 {
     int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
@@ -139,9 +139,9 @@ static void emit_load(const emit *e, int load)
     print(e, "    let v%d = in%d(o%d);\n", load, e->names + load, load);
 }
 
-/* ---- what an expression uses ---- */
+/* ---- names in expressions ---- */
 
-/* Numbers that an expression asks for by name: p0, lo3, .. */
+/* Numbers that expressions have names for: p0, lo3, .. */
 typedef struct number_name {
     const char *prefix, *type;
     cn__gpu_word_kind kind;
@@ -174,9 +174,9 @@ static void use_name(const emit *e, used *u, const char *name, size_t n)
     use_library(e->c, &e->p->device->library, name, n);
 }
 
-/* The identifiers of an expression, a row of an operator's record, say which numbers and which functions of the
-   library it needs. Nothing else is found by looking at text. */
-static used look_at(const emit *e, const char *expression)
+/* Finds the identifiers in an expression of an operator's record: they show which numbers and library functions it
+   needs. Shader files declare this instead. */
+static used find_uses(const emit *e, const char *expression)
 {
     used u = { 0 };
     for (const char *at = expression; *at;) {
@@ -190,7 +190,7 @@ static used look_at(const emit *e, const char *expression)
 
 static void emit_numbers(const emit *e, const cn__instr *i, const char *expression)
 {
-    const used u = look_at(e, expression);
+    const used u = find_uses(e, expression);
     const bool real = cn_dtype_is_float(i->dtype);
     for (int n = 0; n < NUMBER_NAMES; n++)
         for (int k = 0; k < CN_MAX_ARGS; k++) {
@@ -207,7 +207,7 @@ static void emit_numbers(const emit *e, const cn__instr *i, const char *expressi
     if (u.bits) print(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
 }
 
-/* As narrow types would have it, so that a chain in one kernel gives what its parts would have given. */
+/* Rounds or wraps a result to its type, so that a fused group gives the bits of its operators alone. */
 static void emit_result(const emit *e, int value, cn_dtype t, const char *expression)
 {
     const cn__shader_parts *library = &e->p->device->library;
@@ -304,7 +304,7 @@ static bool same_layouts(const cn__step *a, const cn__step *b)
         int64_t s[CN_MAX_DIMS], t[CN_MAX_DIMS], x[CN_MAX_DIMS], y[CN_MAX_DIMS];
         int n = merge_axes(&a->loads[l].layout, s, x), m = merge_axes(&b->loads[l].layout, t, y);
         if (n != m) return false;
-        for (int d = 0; d < n; d++) /* what stands in the text, not in words */
+        for (int d = 0; d < n; d++) /* strides 0 and 1 are part of the text, other strides are words */
             if ((x[d] == 0) != (y[d] == 0) || (x[d] == 1) != (y[d] == 1)) return false;
     }
     return true;
@@ -374,7 +374,8 @@ bool cn__gpu_emit_group(cn__gpu_plan *p, const cn__step *step, int merged)
             n = 1;
             continue;
         }
-        bool one_slab = p->device->heap.ordinary == 1; /* a text names slabs: all its groups must lie in the same */
+        bool one_slab =
+            p->device->heap.ordinary == 1; /* joined groups must lie in the same slab, which the text names */
         for (n = 1; one_slab && i + n < merged && tiles_of(&step[i + n]) && same_layouts(&step[i], &step[i + n]);) n++;
         if (!(n == 1 ? emit_one(p, &step[i]) : emit_joined(p, &step[i], n))) return false;
     }
@@ -392,7 +393,7 @@ const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn_
     emit e = { p, c, epilogue, &s, 0, NAMES, result };
     const cn__buffer *b = &p->plan->buffers[result];
     *stores = b->where != CN__AT_ARENA || b->last > (int)(epilogue - p->plan->steps);
-    print(&e, "fn put(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
+    print(&e, "fn store_result(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
     if (*stores) print(&e, "    out0(i, value);\n");
     emit_values(&e);
     emit_stores(&e);
@@ -417,11 +418,11 @@ static shape3 reduced_shape(const cn__step *step)
 
 static int state_words(const cn_wgsl_reducer *r) { return strncmp(r->state, "vec", 3) ? 1 : r->state[3] - '0'; }
 
-/* How a reduction is cut, as reduce.wgsl asks for it. */
+/* The holes of reduce.wgsl. */
 typedef struct reduction {
     const cn_wgsl_reducer *r;
     const char *element, *result; /* types */
-    int lanes, first;             /* first: its word */
+    int lanes, first;             /* first: the first word of its sizes */
     bool rows, from_states, to_states;
 } reduction;
 
@@ -436,10 +437,10 @@ static bool print_reduce(const emit *e, const reduction *d)
         CN_GPU_NUMBER("lanes", d->lanes), CN_GPU_FLAG("rows", d->rows), CN_GPU_NUMBER("first", d->first),
         CN_GPU_FLAG("from_states", d->from_states), CN_GPU_FLAG("to_states", d->to_states));
     const cn__shader_context shaders = cn__gpu_shaders(e->p->device);
-    look_at(e, r->begin);
-    look_at(e, r->merge);
-    if (!d->from_states) look_at(e, r->fold);
-    if (!d->to_states) look_at(e, r->end);
+    find_uses(e, r->begin);
+    find_uses(e, r->merge);
+    if (!d->from_states) find_uses(e, r->fold);
+    if (!d->to_states) find_uses(e, r->end);
     if (d->from_states) e->c->needs.flags |= CN__NEED_TMP;
     if (d->to_states) e->c->needs.flags |= CN__NEED_SET_TMP;
     return cn__shader_part_text(&shaders, e->s, cn__wgsl_reduce, "reducer", holes) &&
@@ -471,7 +472,7 @@ static bool finish_reduce(cn__gpu_plan *p, cn__gpu_command *c, cn__gpu_source *s
     return c->body != NULL;
 }
 
-/* States of parts in scratch memory become results. */
+/* The second launch: merges the states of parts in scratch memory to results. */
 static bool emit_second(cn__gpu_plan *p, const cn__step *step, const cn_wgsl_reducer *r, shape3 sh, int64_t parts)
 {
     cn__gpu_command *c = cn__gpu_command_new(p, step->name);

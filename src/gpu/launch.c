@@ -1,4 +1,4 @@
-/* What operators' functions say about their kernels (cairn/kernel.h), turned into commands. */
+/* Turns the launches of an operator's .gpu function (cairn/kernel.h) into commands. */
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -13,8 +13,8 @@ typedef struct call {
     cn_gpu_call c;
     cn__gpu_plan *p;
     const cn__step *step, *epilogue;
-    bool took_epilogue; /* some kernel writes through put() */
-    cn__vec params; /* of uint32_t, for the launches that follow */
+    bool took_epilogue; /* a kernel calls store_result, which computes the epilogue */
+    cn__vec params;     /* of uint32_t, for the launches that follow */
 } call;
 
 static call *call_of(cn_gpu_call *c) { return (call *)c; }
@@ -49,7 +49,7 @@ bool cn_gpu_in_place(const cn_gpu_call *c)
 
 /* ---- text ---- */
 
-/* The text, in the plan's memory. NULL: memory ran out, or `ok` is false. */
+/* Moves the text into the plan's memory. NULL: memory ran out, or `ok` is false. */
 static const char *keep_text(call *k, cn__gpu_source *s, bool ok)
 {
     char *kept = ok && !s->failed ? cn__bump_new(s->memory, &k->p->plan->memory, s->text.n + 1) : NULL;
@@ -79,7 +79,7 @@ const char *cn_gpu_join(cn_gpu_call *c, const char *first, const char *second)
 
 static bool is_there(const cn__operand *o) { return o->layout.ndim >= 0; }
 
-/* Operands that the kernel reads. One that is absent, or has no elements, may have a value instead. */
+/* Adds the operands that the kernel reads. A value may replace an operand that is absent or has no elements. */
 static bool add_inputs(call *k, cn__gpu_command *c, int first)
 {
     for (int i = 0; i < CN_MAX_IN; i++) {
@@ -109,7 +109,7 @@ static bool add_outputs(call *k, cn__gpu_command *c)
             cn__gpu_add_port(
                 k->p, c, (cn__gpu_port){ .operand = o, .result = true, .value = value, .raw = raw, .number = i }, 0);
         else if (!maybe)
-            return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel writes result %d, and there are %d",
+            return cn__fail(k->c.ctx, CN_BAD_ARGUMENT, "gpu: %s: a kernel writes result %d, but there are %d",
                             k->step->name, i, k->step->n_stores);
         else
             cn__gpu_add_port(
@@ -132,20 +132,20 @@ static void add_numbers(call *k, cn__gpu_command *c)
         cn__gpu_add_word(k->p, c, (cn__gpu_word){ .kind = kinds[i % 3], .index = k->step->node, .part = i / 3 });
 }
 
-/* Appends `fn put`: the group that is fused behind the kernel, or a store of the result. */
-static bool add_put(call *k, cn__gpu_command *c, cn__gpu_source *s)
+/* Appends `fn store_result`: the epilogue, or a plain store of the result. */
+static bool add_store_result(call *k, cn__gpu_command *c, cn__gpu_source *s)
 {
-    if (!(c->needs.flags & CN__NEED_PUT)) return true;
+    if (!(c->needs.flags & CN__NEED_STORE_RESULT)) return true;
     bool stores = true;
     if (k->epilogue) {
         k->took_epilogue = true;
-        const char *put = cn__gpu_emit_epilogue(k->p, c, k->step, k->epilogue, &stores);
-        if (!put) return false;
-        cn__gpu_print(s, "%s", put);
+        const char *epilogue = cn__gpu_emit_epilogue(k->p, c, k->step, k->epilogue, &stores);
+        if (!epilogue) return false;
+        cn__gpu_print(s, "%s", epilogue);
     } else {
         const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
         const char *type = cn__gpu_type(k->step->stores[0].to.dtype);
-        if (!cn__shader_part_text(&shaders, s, cn__wgsl_main, "put", CN_GPU_HOLES(CN_GPU_TEXT("type", type))))
+        if (!cn__shader_part_text(&shaders, s, cn__wgsl_main, "store_result", CN_GPU_HOLES(CN_GPU_TEXT("type", type))))
             return false;
     }
     if (stores)
@@ -166,7 +166,7 @@ static bool add_command(call *k, const cn_gpu_launch *l, cn__gpu_source *s)
     }
     if (!add_inputs(k, c, l->first) || !add_outputs(k, c)) return false;
     add_numbers(k, c);
-    if (!add_put(k, c, s)) return false;
+    if (!add_store_result(k, c, s)) return false;
     c->body = keep_text(k, s, true);
     c->groups = l->each ? (l->each + EACH_SIZE - 1) / EACH_SIZE : l->groups;
     c->size = l->each ? EACH_SIZE : l->size;
@@ -179,7 +179,7 @@ bool cn_gpu_run(cn_gpu_call *c, const cn_gpu_launch *l)
 {
     call *k = call_of(c);
     if (k->p->failed || (l->each <= 0 && l->groups <= 0)) return !k->p->failed;
-    if (!l->shader) return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: %s: a launch without a shader", k->step->name);
+    if (!l->shader) return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: %s: a launch has no .shader", k->step->name);
     const size_t had = k->params.n;
     if (l->each) cn_gpu_param(c, l->each);
     cn__gpu_source s = { .memory = memory_of(k) };

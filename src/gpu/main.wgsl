@@ -22,9 +22,9 @@ fn kernel(group: u32, local: u32) {
     if (i < par({{count}}u)) { each(i); }
 }
 
-//! part put
-// Nothing is fused behind the kernel: put stores the result.
-fn put(i: u32, value: {{type}}) { out0(i, value); }
+//! part store_result
+// The kernel has no epilogue.
+fn store_result(i: u32, value: {{type}}) { out0(i, value); }
 
 //! part main
 // Workgroups are counted over two axes. Steps that update in place do nothing after a fault.

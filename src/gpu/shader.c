@@ -1,4 +1,4 @@
-/* Shader files: fills holes, keeps or repeats lines, finds parts, and collects what a kernel uses. */
+/* Reads shader files: fills holes, keeps or repeats lines, finds parts, and collects what a kernel uses. */
 #include "gpu/shader.h"
 
 #include <ctype.h>
@@ -121,7 +121,7 @@ static bool find_value(const filling *f, span name, char number[24], span *value
             return true;
         }
     return cn__fail(f->ctx, CN_BAD_ARGUMENT,
-                    "gpu: a shader has the hole {{%.*s}}, and the launch gives no value for it", (int)name.n, name.at);
+                    "gpu: a shader has the hole {{%.*s}}, but the launch gives no value for it", (int)name.n, name.at);
 }
 
 static bool fill_line(filling *f, span line)
@@ -132,7 +132,8 @@ static bool fill_line(filling *f, span line)
         if (!hole || hole >= end) break;
         const char *close = strstr(hole, "}}");
         if (!close || close >= end)
-            return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: {{ without }} in \"%.*s\"", (int)line.n, line.at);
+            return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: a shader has {{ without }} in the line \"%.*s\"",
+                            (int)line.n, line.at);
         char number[24];
         span value;
         if (!find_value(f, (span){ hole + 2, (size_t)(close - hole - 2) }, number, &value)) return false;
@@ -181,7 +182,7 @@ static bool fill_repeat(filling *f, span rest, const char *at, const char *end)
     if (count.n && !isdigit((unsigned char)*count.at) && !find_value(f, count, number, &count)) return false;
     const int n = atoi(count.at);
     if (f->n_loops == LOOPS)
-        return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: at most %d repetitions in each other", LOOPS);
+        return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: a shader nests more than %d //! repeat", LOOPS);
     f->loops[f->n_loops++].name = name;
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
@@ -207,7 +208,9 @@ static bool fill_lines(filling *f, const char *at, const char *end)
             continue;
         }
         const char *otherwise, *close = find_end(at, &otherwise);
-        if (!close) return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: \"%.*s\" has no //! end", (int)line.n, line.at);
+        if (!close)
+            return cn__fail(f->ctx, CN_BAD_ARGUMENT, "gpu: the line \"%.*s\" of a shader has no //! end", (int)line.n,
+                            line.at);
         if (is(word, "if") ? !fill_if(f, rest, at, otherwise, close) : !fill_repeat(f, rest, at, close)) return false;
         at = after(line_at(close));
     }
@@ -248,7 +251,7 @@ static bool check_value(cn_ctx *ctx, const char *text, const cn_gpu_hole *h)
     if (!find_hole(text, (span){ h->name, strlen(h->name) }, &values) || is(values, "any")) return true;
     for (span left = values; left.n;)
         if (same(next_value(&left), value)) return true;
-    return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: the hole {{%s}} of a shader may be %.*s, got %.*s", h->name,
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu: the hole {{%s}} of a shader must be %.*s, got %.*s", h->name,
                     (int)values.n, values.at, (int)value.n, value.at);
 }
 
@@ -405,13 +408,13 @@ bool cn__shader_part_text(const cn__shader_context *c, cn__gpu_source *s, const 
     return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: a shader has no part \"%s\"", part);
 }
 
-/* ---- what a kernel uses ---- */
+/* ---- uses ---- */
 
 static const struct {
     const char *name;
     cn__gpu_need need;
 } plain_names[] = {
-    { "put", CN__NEED_PUT },
+    { "store_result", CN__NEED_STORE_RESULT },
     { "par", CN__NEED_PAR },
     { "pari", CN__NEED_PARI },
     { "parf", CN__NEED_PARF },
@@ -424,7 +427,7 @@ static const struct {
     { "subgroups", CN__NEED_SUBGROUPS },
 };
 
-/* "in3" is operand 3 where the prefix is "in"; -1: it is not one */
+/* The K of a name like "in3", where the prefix is "in"; -1: the name is another. */
 static int numbered(span s, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -433,7 +436,7 @@ static int numbered(span s, const char *prefix)
     return k >= 0 && k < CN_MAX_IN ? k : -1;
 }
 
-/* A name that this file does not define: true if it is one of those that cairn/kernel.h lists. */
+/* Adds a name that cairn/kernel.h lists. False: it lists no such name. */
 static bool add_name(cn__gpu_needs *needs, span s)
 {
     int k;
@@ -463,10 +466,10 @@ static bool add_name(cn__gpu_needs *needs, span s)
     return k >= 0;
 }
 
-/* Parts of one or two files that a program consists of, in the order in which they were asked for. */
+/* The parts of a program, from one or two files, in the order of their first use. */
 typedef struct closure {
     const cn__shader_context *c;
-    const char *text[2]; /* of the files; NULL: there is no second */
+    const char *text[2]; /* of the files; the second may be NULL */
     const cn__shader_parts *files[2];
     const cn_gpu_hole *holes;
     const cn__shader_parts *library;
@@ -495,13 +498,14 @@ static bool add_use(closure *k, span name)
     if (add_name(k->needs, name)) return true;
     int i = k->library ? cn__shader_find(k->library, name.at, name.n) : -1;
     if (i >= 0) k->needs->library[i / 64] |= 1ull << (i % 64);
-    return i >= 0 || cn__fail(k->c->ctx, CN_BAD_ARGUMENT,
-                              "gpu: a shader uses \"%.*s\", which is no part of it or of the library, and no name of "
-                              "cairn/kernel.h",
-                              (int)name.n, name.at);
+    return i >= 0 ||
+           cn__fail(k->c->ctx, CN_BAD_ARGUMENT,
+                    "gpu: a shader uses \"%.*s\": not a part of the file, a part of library.wgsl, or a name of "
+                    "cairn/kernel.h",
+                    (int)name.n, name.at);
 }
 
-/* What the declarations of a part say; its holes are filled. */
+/* Adds what the declarations of a part name. The part has no holes. */
 static bool add_uses(closure *k, const cn__shader_part *p)
 {
     for (const char *at = p->begin; at < p->end; at = after(line_at(at))) {
@@ -515,7 +519,7 @@ static bool add_uses(closure *k, const cn__shader_part *p)
     return true;
 }
 
-/* Appends all parts that are wanted, and those that they use. */
+/* Appends all wanted parts and the parts that they use. */
 static bool append_closure(closure *k, cn__gpu_source *s)
 {
     cn__gpu_source filled = { .memory = s->memory };

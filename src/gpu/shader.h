@@ -1,11 +1,11 @@
-/* gpu/shader.h: shader files, whose form cairn/kernel.h describes: filled in, cut into parts, and what they use. */
+/* gpu/shader.h: reads shader files, whose form cairn/kernel.h describes: fills holes, finds parts, collects uses. */
 #ifndef CN_GPU_SHADER_H
 #define CN_GPU_SHADER_H
 
 #include "cairn/kernel.h"
 #include "core/alloc.h"
 
-/* Text that grows; after a failure it stays as it is, and `failed` says so. */
+/* A growing text. If memory runs out, `failed` is set and the text stays as it is. */
 typedef struct cn__gpu_source {
     cn__memory *memory;
     cn__vec text;
@@ -14,9 +14,9 @@ typedef struct cn__gpu_source {
 void cn__gpu_print(cn__gpu_source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cn__gpu_append(cn__gpu_source *s, const char *text, size_t n);
 
-/* What a program declares besides operands and parts of the file. */
+/* Functions that a program declares, besides those of operands and parts. */
 typedef enum cn__gpu_need {
-    CN__NEED_PUT = 1 << 0,
+    CN__NEED_STORE_RESULT = 1 << 0,
     CN__NEED_PAR = 1 << 1,
     CN__NEED_PARI = 1 << 2,
     CN__NEED_PARF = 1 << 3,
@@ -52,7 +52,7 @@ typedef struct cn__shader_parts {
     int n;
 } cn__shader_parts;
 
-/* The parts of a text without holes. False with an error: there are too many. */
+/* Finds the parts of a text without holes. False: there are too many; an error is set. */
 bool cn__shader_parts_of(cn_ctx *ctx, const char *text, cn__shader_parts *parts);
 int cn__shader_find(const cn__shader_parts *parts, const char *name, size_t n); /* -1: there is none */
 /* Appends the lines of a part, without declarations. */
@@ -77,7 +77,7 @@ typedef struct cn__shader_context {
 /* Appends one part of a file, with holes filled. */
 bool cn__shader_part_text(const cn__shader_context *c, cn__gpu_source *s, const char *text, const char *part,
                           const cn_gpu_hole *holes);
-/* Appends a launch's kernel and the parts that the kernel uses, and says what else they use. */
+/* Appends the kernel of a launch and the parts that the kernel uses. Sets *needs to what else they use. */
 bool cn__shader_kernel(const cn__shader_context *c, cn__gpu_source *s, const cn_gpu_launch *l, cn__gpu_needs *needs);
 /* Appends the wanted parts of the library and those that they use. */
 bool cn__shader_library(const cn__shader_context *c, cn__gpu_source *s, const uint64_t *wanted);

@@ -1,5 +1,5 @@
-/* The text around a kernel: which slabs it binds, how its operands and numbers are reached. What comes out depends on
-   types and ranks alone, so that few programs serve many shapes. */
+/* Prints the text around a kernel: bindings of slabs, access to operands and numbers. The text depends on types and
+   ranks alone, so few programs serve many shapes. Programs are found by their text. */
 #include <stdio.h>
 
 #include "core/object.h"
@@ -10,11 +10,11 @@ const char *cn__gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "f32" : "i3
 
 /* ---- operands ---- */
 
-/* Where an operand begins, as an expression. */
+/* Where an operand begins. */
 typedef struct base {
-    char word[24];
+    char word[24]; /* expression of its first element */
     cn__gpu_location location;
-    uint32_t in_slab; /* elements of each slab of a wide block but the last */
+    uint32_t in_slab; /* elements of a slab of a wide block */
     bool halves;
 } base;
 
@@ -25,7 +25,8 @@ static base base_at(const cn__gpu_device *d, cn__gpu_location location, bool hal
     return b;
 }
 
-/* before word-of-element-i after, in whichever slab it lies; e is the element counted from the start of the slab */
+/* Prints the body of a function: `before`, the word of element i, `after`. A switch finds the slab in a wide block. In
+   the text, e is the element counted from the start of the first slab. */
 static void print_access(cn__gpu_source *s, const base *b, const char *before, const char *after)
 {
     const char *shift = b->halves ? " >> 1u" : "";
@@ -44,7 +45,7 @@ static void print_access(cn__gpu_source *s, const base *b, const char *before, c
     cn__gpu_print(s, "    }\n}\n");
 }
 
-/* What a port's memory is at present. */
+/* Where the memory of an operand is at present. */
 static cn__gpu_location location_of(const cn__gpu_command *c, const cn__operand *o)
 {
     for (size_t k = 0; k < c->operands.n; k++)
@@ -68,30 +69,31 @@ static void declare_in(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
     else print_access(s, b, before, ")");
 }
 
-/* What is stored of a value, as a word: what other types would have made of it. */
+/* The expression of the word that is stored for the value v. */
 static const char *stored_as(cn_dtype t)
 {
     switch (t) {
     case CN_BOOL: return "u32(v != 0)";
     case CN_U8: return "u32(v) & 255u";
     case CN_I8: return "bitcast<u32>((v << 24u) >> 24u)";
-    case CN_F16: return "pack2x16float(vec2<f32>(even, odd))"; /* exact: they are halves' values */
+    case CN_F16: return "pack2x16float(vec2<f32>(even, odd))"; /* exact: even and odd are values of f16 */
     case CN_BF16: return "(bitcast<u32>(even) >> 16u) | bitcast<u32>(odd)";
     default: return "bitcast<u32>(v)";
     }
 }
 
-/* The first of a pair waits for the second, which the same invocation computes next; the last may be alone. */
+/* The first half of a word is kept until the same invocation computes the second. The last half may be alone. */
 static void declare_half_out(cn__gpu_source *s, const cn__gpu_command *c, const base *b, const cn__gpu_port *p)
 {
     char after[64];
     snprintf(after, sizeof after, " = %s", stored_as(p->operand->dtype));
-    cn__gpu_print(s, "fn put_pair%d(i: u32, even: f32, odd: f32)", p->number);
+    cn__gpu_print(s, "fn store_pair%d(i: u32, even: f32, odd: f32)", p->number);
     print_access(s, b, "", after);
     cn__gpu_print(
         s,
-        "var<private> even%d: f32;\nfn out%d(i: u32, v: f32) {\n    if ((i & 1u) == 1u) { put_pair%d(i, even%d, v); }\n"
-        "    else if (i + 1u == P[%s%du]) { put_pair%d(i, v, 0.0); }\n    even%d = v;\n}\n",
+        "var<private> even%d: f32;\nfn out%d(i: u32, v: f32) {\n"
+        "    if ((i & 1u) == 1u) { store_pair%d(i, even%d, v); }\n"
+        "    else if (i + 1u == P[%s%du]) { store_pair%d(i, v, 0.0); }\n    even%d = v;\n}\n",
         p->number, p->number, p->number, p->number, c->joined ? "J + " : "", c->numel, p->number, p->number);
 }
 
@@ -108,7 +110,7 @@ static void declare_out(cn__gpu_source *s, const base *b, const cn__gpu_port *p)
     print_access(s, b, "", after);
 }
 
-/* An operand that is not there has a value all the same; what is written to a result that is not there is lost. */
+/* Reading an absent operand returns the declared value. Writing an absent result does nothing. */
 static void declare_absent(cn__gpu_source *s, const cn__gpu_command *c, const cn__gpu_port *p)
 {
     const char *type = p->operand ? cn__gpu_type(p->operand->dtype) : "f32";
@@ -128,7 +130,7 @@ static void declare_port(cn__gpu_source *s, const cn__gpu_device *d, const cn__g
     else (p->result ? declare_out : declare_in)(s, &b, p);
 }
 
-/* ---- the rest ---- */
+/* ---- numbers, scratch, bindings ---- */
 
 static void declare_numbers(cn__gpu_source *s, const cn__gpu_command *c)
 {
@@ -228,7 +230,7 @@ bool cn__gpu_assemble(cn__gpu_device *d, cn__gpu_command *c)
     c->program = e ? e->program : NULL;
     if (ok && !e && (e = make(d, c, hash, s.text.v))) {
         c->program = e->program;
-        e->text = s.text; /* the program's from now on */
+        e->text = s.text; /* the entry owns the text from now on */
         e->program->source = e->text.v;
         return true;
     }

@@ -88,7 +88,7 @@ fn moments(local: u32, p: Part) -> vec4<f32> { return gather(local, p); }
 //! end
 
 //! kernel forward
-//! uses in0 in1=1.0 in2=0.0 out1 out2 put par arg rows parts moments not_a_number
+//! uses in0 in1=1.0 in2=0.0 out1 out2 store_result par arg rows parts moments not_a_number
 // in1: weight, in2: bias; out1: mean, out2: variance
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local); let p = part_of(row);
@@ -104,12 +104,12 @@ fn kernel(group: u32, local: u32) {
     }
     for (var e = p.first + lane_of(local); e < p.end; e += LANES) {
         let i = place(p.c, e);
-        put(i, (in0(i) - m.x) * scale + add);
+        store_result(i, (in0(i) - m.x) * scale + add);
     }
 }
 
 //! kernel backward
-//! uses in0 in1 in2=1.0 out1? out2? put par arg rows parts moments
+//! uses in0 in1 in2=1.0 out1? out2? store_result par arg rows parts moments
 // dx = w r (g - mean(g) - h mean(g h)), h = (x - mean) r; out1: dweight, out2: dbias
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local); let p = part_of(row);
@@ -125,6 +125,6 @@ fn kernel(group: u32, local: u32) {
     let scale = r * in2(p.c); let g_mean = m.z / n; let gh_mean = gh * r / n;
     for (var e = p.first + lane_of(local); e < p.end; e += LANES) {
         let i = place(p.c, e);
-        put(i, scale * (in0(i) - g_mean - (in1(i) - m.x) * gh_mean));
+        store_result(i, scale * (in0(i) - g_mean - (in1(i) - m.x) * gh_mean));
     }
 }

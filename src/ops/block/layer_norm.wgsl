@@ -28,7 +28,7 @@ fn statistics(local: u32, at: u32, stop: u32) -> vec2<f32> {
 }
 
 //! kernel forward
-//! uses in0 in1=1.0 in2=0.0 put par rows statistics
+//! uses in0 in1=1.0 in2=0.0 store_result par rows statistics
 // in1: weight, in2: bias
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local); let n = par(1u);
@@ -36,12 +36,12 @@ fn kernel(group: u32, local: u32) {
     let s = statistics(local, row * n, stop);
     for (var k = lane_of(local); k < stop; k += LANES) {
         let i = row * n + k;
-        put(i, (in0(i) - s.x) * s.y * in1(k) + in2(k));
+        store_result(i, (in0(i) - s.x) * s.y * in1(k) + in2(k));
     }
 }
 
 //! part back
-//! uses in0 in1 in2=1.0 put par rows row_sum2 statistics
+//! uses in0 in1 in2=1.0 store_result par rows row_sum2 statistics
 // in0: the gradient g, in1: x, in2: weight. dx = r (g w - mean(g w) - h mean(g w h)), h = (x - mean) r
 fn back(local: u32, at: u32, stop: u32) -> vec2<f32> {
     let s = statistics(local, at, stop);
@@ -54,7 +54,7 @@ fn back(local: u32, at: u32, stop: u32) -> vec2<f32> {
     if (!CENTRED) { sums.x = 0.0; }
     for (var k = lane_of(local); k < stop; k += LANES) {
         let h = (in1(at + k) - s.x) * s.y;
-        put(at + k, s.y * (in0(at + k) * in2(k) - sums.x - h * sums.y));
+        store_result(at + k, s.y * (in0(at + k) * in2(k) - sums.x - h * sums.y));
     }
     return s;
 }

@@ -8,7 +8,7 @@
 fn begin_of(row: u32) -> u32 { return row / par(2u) * par(1u) * par(2u) + row % par(2u); }
 
 //! kernel forward
-//! uses in0 put par begin_of rows row_max row_sum exp_down isinf not_a_number
+//! uses in0 store_result par begin_of rows row_max row_sum exp_down isinf not_a_number
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local); let inner = par(2u);
     let stop = select(0u, par(1u), row < par(0u) * inner);
@@ -27,19 +27,19 @@ fn kernel(group: u32, local: u32) {
     let log_sum = log(sum);
     for (var k = lane_of(local); k < stop; k += LANES) {
         let i = at + k * inner;
-        put(i, in0(i) - top - log_sum);
+        store_result(i, in0(i) - top - log_sum);
     }
 //! else
     let scale = 1.0 / sum;
     for (var k = lane_of(local); k < stop; k += LANES) {
         let i = at + k * inner;
-        put(i, exp_down(in0(i) - top) * scale);
+        store_result(i, exp_down(in0(i) - top) * scale);
     }
 //! end
 }
 
 //! kernel backward
-//! uses in0 in1 put par begin_of rows row_sum exp_down
+//! uses in0 in1 store_result par begin_of rows row_sum exp_down
 // in0: the gradient g, in1: the result y. softmax: y (g - sum of g y); log_softmax: g - exp(y) sum of g.
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local); let inner = par(2u);
@@ -58,9 +58,9 @@ fn kernel(group: u32, local: u32) {
     for (var k = lane_of(local); k < stop; k += LANES) {
         let i = at + k * inner;
 //! if log
-        put(i, in0(i) - exp_down(in1(i)) * sum);
+        store_result(i, in0(i) - exp_down(in1(i)) * sum);
 //! else
-        put(i, in1(i) * (in0(i) - sum));
+        store_result(i, in1(i) * (in0(i) - sum));
 //! end
     }
 }

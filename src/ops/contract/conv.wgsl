@@ -64,8 +64,8 @@ fn advance(m: vec4<i32>, step: vec4<i32>, radix: vec4<i32>) -> vec4<i32> {
 //! uses par set_tmp
 fn store(part: i32, i: i32, v: f32) { set_tmp(u32(part) * par(4u) + u32(i), bitcast<u32>(v)); }
 //! else
-//! uses put
-fn store(part: i32, i: i32, v: f32) { put(u32(i), v); }
+//! uses store_result
+fn store(part: i32, i: i32, v: f32) { store_result(u32(i), v); }
 //! end
 
 //! kernel conv
@@ -330,10 +330,10 @@ fn kernel(group: u32, local: u32) {
 }
 
 //! kernel add_parts
-//! uses par tmp put
+//! uses par tmp store_result
 // par(0): parts, 1: elements of the result
 fn each(i: u32) {
     var sum = 0.0;
     for (var p = 0u; p < par(0u); p++) { sum += bitcast<f32>(tmp(p * par(1u) + i)); }
-    put(i, sum);
+    store_result(i, sum);
 }

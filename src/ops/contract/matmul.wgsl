@@ -48,8 +48,8 @@ fn first(item: u32) -> vec2<u32> {
 {{lies}}
 fn finish(i: u32, v: {{type}}) { out0(lies(i), v); }
 //! else
-//! uses put
-fn finish(i: u32, v: {{type}}) { put(i, v); }
+//! uses store_result
+fn finish(i: u32, v: {{type}}) { store_result(i, v); }
 //! end
 
 //! part store

@@ -24,7 +24,7 @@ fn each(i: u32) {
 }
 
 //! kernel backward
-//! uses in0 in1 put par pari windows
+//! uses in0 in1 store_result par pari windows
 // Each element gathers, in order, the gradients of the windows whose maximum it was.
 fn each(i: u32) {
     let here = i32(i % (par(0u) * par(1u)));
@@ -37,5 +37,5 @@ fn each(i: u32) {
             if (in1(at) == here) { sum += in0(at); }
         }
     }
-    put(i, sum);
+    store_result(i, sum);
 }
