@@ -111,7 +111,7 @@ static void test_errors(void)
         "//! hole a = any\n//! kernel k\n//! uses out0\n//! if a\nfn each(i: u32) { out0(i, 1.0); }\n";
     check_group("errors");
     refuse((cn_gpu_launch){ .shader = holes }, "{{a}}");
-    refuse((cn_gpu_launch){ .shader = holes, .holes = CN_GPU_HOLES(CN_GPU_NUMBER("a", 3)) }, "may be 1 | 2, got 3");
+    refuse((cn_gpu_launch){ .shader = holes, .holes = CN_GPU_HOLES(CN_GPU_NUMBER("a", 3)) }, "must be 1 | 2, got 3");
     refuse((cn_gpu_launch){ .shader = holes, .kernel = "other", .holes = CN_GPU_HOLES(CN_GPU_NUMBER("a", 1)) },
            "no kernel other");
     refuse((cn_gpu_launch){ .shader = uses }, "\"somethng\"");
