@@ -1,6 +1,6 @@
-// Elementwise groups: a workgroup of 256 invocations calls `fn element`, which is made from the group's operators,
-// for 1024 elements. The compiler does not know the bound of the loop: unrolled, a program takes twice as long to
-// compile and runs no faster.
+// The kernel of elementwise groups. `fn element` is printed from the group's operators; a workgroup of 256 invocations
+// calls it for 1024 elements. The bound of the loop is not constant, because the compiler would unroll the loop: the
+// program would take twice as long to compile and run no faster.
 //! hole joined = true | false
 //! hole pairs = true | false
 //! hole numel = any

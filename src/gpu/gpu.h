@@ -196,7 +196,7 @@ bool cn__gpu_copy(cn__gpu *g, cn__gpu_buffer *to, size_t to_offset, cn__gpu_buff
                   size_t bytes); /* offsets and sizes are multiples of 4; the buffers differ */
 
 /* A download that ends later. It reads what the buffer holds at this call. read_begin submits at once. read_record
-   leaves the submission to others; the second read_done and read_end submit if nobody has. */
+   leaves the submission to others; the second read_done, and read_end, submit if it has not happened. */
 cn__gpu_read *cn__gpu_read_begin(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
 cn__gpu_read *cn__gpu_read_record(cn__gpu *g, cn__gpu_buffer *from, size_t offset, size_t bytes);
 bool cn__gpu_read_done(cn__gpu_read *r);          /* does not wait */

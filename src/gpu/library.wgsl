@@ -54,7 +54,7 @@ fn to_f16(x: f32) -> f32 {
 
 //! part truth
 //! uses isnan
-// Whether x is true: not 0. NaN is true, whatever != says of it.
+// Whether x is true: not 0. NaN is true, also on GPUs where NaN != 0 is false.
 fn truth(x: f32) -> bool { return x != 0.0 || isnan(x); }
 
 //! part larger

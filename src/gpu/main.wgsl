@@ -1,4 +1,4 @@
-// What every program has around its kernel. P holds the command's words: P[0] is the number of workgroups, P[1] the
+// The text around every kernel. P holds the command's words: P[0] is the number of workgroups, P[1] the
 // number by which a fault names its step. The first words of slab 0, h0, are the status: the step that found an index
 // out of range (0: none), the index, and the size it must be below.
 //! hole size = any

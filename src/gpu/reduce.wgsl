@@ -1,11 +1,10 @@
-// Reductions behind an elementwise group, whose elements `fn value` computes. LANES invocations share a result: lane
-// l folds elements l, l + LANES, .., then states are merged pairwise. Neighbours in a workgroup read neighbours in
-// memory: where the elements of a result lie side by side (rows) neighbours are lanes of one result, otherwise they
-// are results.
+// The kernel of reductions. `fn value` computes the elements. LANES invocations share a result: lane l folds elements
+// l, l + LANES, .., then states are merged pairwise. Neighbouring invocations read neighbouring memory: if the elements
+// of a result lie side by side (rows), they are lanes of one result; otherwise they belong to neighbouring results.
 //
-// Words from `first` on: results, elements of each, elements after the reduced axes, parts (slices of the elements
-// that are reduced apart), elements of a result in all. With parts, a first launch stores states in scratch memory,
-// and a second launch merges them.
+// Words from `first` on: results, elements of each, elements after the reduced axes, parts (slices of the elements that
+// are reduced separately), elements of a result in all. With parts, a first launch stores states in scratch memory, and
+// a second launch merges them.
 //! hole state = any
 //! hole begin = any
 //! hole fold = any
