@@ -203,9 +203,9 @@ static void bad_shapes(void)
             CN_BAD_SHAPE, "conv2d");
     refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){ x, x }, 2), CN_BAD_ARGUMENT, "einsum");
     refused(!cn_einsum("ij,jk,kl", (cn_tensor *[]){ x, x }, 2), CN_BAD_ARGUMENT,
-            "2 operands given, \"ij,jk,kl\" names 3");
+            "\"ij,jk,kl\" needs 3 operands, got 2");
     refused(!cn_apply(&cn__op_einsum, &x, 1, &(cn__einsum_attrs){ .text = "ij,jk" }, NULL), CN_BAD_ARGUMENT,
-            "1 operands given, \"ij,jk\" names 2");
+            "\"ij,jk\" needs 2 operands, got 1");
     refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");
     refused(!cn_layer_norm(x, 1, cn_ones(cn, CN_F32, CN_DIMS(2)), NULL, 1e-5), CN_BAD_SHAPE, "layer_norm");
     refused(!cn_topk(x, 9, 1, true, NULL), CN_BAD_ARGUMENT, "topk");

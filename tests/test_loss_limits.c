@@ -67,11 +67,12 @@ static void refuses_numbers(cn_ctx *ctx)
             "mse_loss: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 3");
     refused(ctx, cn_kl_div(x, x, &(cn_kl_div_desc){ .reduction = (cn_reduction)4 }), argument,
             "kl_div: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 4");
-    refused(ctx, cn_nll_loss(x, one, &(cn_loss_desc){ .reduction = batch }), argument, "nll_loss: no reduction 3");
+    refused(ctx, cn_nll_loss(x, one, &(cn_loss_desc){ .reduction = batch }), argument,
+            "nll_loss: reduction must be CN_MEAN, CN_SUM or CN_NONE, got 3");
     refused(ctx, cn_cross_entropy(x, one, &(cn_loss_desc){ .reduction = batch }), argument,
-            "cross_entropy: no reduction");
+            "cross_entropy: reduction must be");
     refused(ctx, cn_cross_entropy(x, x, &(cn_loss_desc){ .reduction = batch }), argument,
-            "cross_entropy: no reduction");
+            "cross_entropy: reduction must be");
     refused(ctx, cn_smooth_l1_loss(x, x, &(cn_smooth_l1_desc){ .beta = -1 }), argument,
             "beta must be finite and > 0, got -1");
     refused(ctx, cn_huber_loss(x, x, &(cn_huber_desc){ .delta = (double)NAN }), argument,
@@ -123,10 +124,14 @@ static void refuses_alignments(cn_ctx *ctx)
     cn_release(x);
     cn_tensor *wide = cn_rand(ctx, CN_F32, CN_DIMS(5, 2, 3)), *two = cn_ones(ctx, CN_I64, CN_DIMS(2));
     cn_tensor *three = cn_ones(ctx, CN_I64, CN_DIMS(3)), *pairs = cn_ones(ctx, CN_I64, CN_DIMS(2, 2));
-    refused(ctx, cn_ctc_loss(wide, pairs, three, two, NULL), CN_BAD_SHAPE, "input lengths [3] for log_probs [5,2,3]");
-    refused(ctx, cn_ctc_loss(wide, cn_ones(ctx, CN_I64, CN_DIMS(3, 2)), two, two, NULL), CN_BAD_SHAPE, "targets are");
-    refused(ctx, cn_ctc_loss(wide, cn_cast(pairs, CN_F32), two, two, NULL), CN_BAD_DTYPE, "targets are of i32 or i64");
-    refused(ctx, cn_ctc_loss(wide, pairs, two, two, &(cn_ctc_desc){ .blank = 3 }), CN_BAD_ARGUMENT, "no class 3");
+    refused(ctx, cn_ctc_loss(wide, pairs, three, two, NULL), CN_BAD_SHAPE,
+            "input_lengths must have shape [2] for log_probs [5,2,3], got [3]");
+    refused(ctx, cn_ctc_loss(wide, cn_ones(ctx, CN_I64, CN_DIMS(3, 2)), two, two, NULL), CN_BAD_SHAPE,
+            "targets must be (N, S) or have one axis with all labels, got [3,2]");
+    refused(ctx, cn_ctc_loss(wide, cn_cast(pairs, CN_F32), two, two, NULL), CN_BAD_DTYPE,
+            "targets must be i32 or i64, got f32");
+    refused(ctx, cn_ctc_loss(wide, pairs, two, two, &(cn_ctc_desc){ .blank = 3 }), CN_BAD_ARGUMENT,
+            "blank must be ≥ 0 and < 3, the number of classes, got 3");
     cn_tensor *class = wholes(ctx, CN_DIMS(3), (const int64_t[]){ 0, 4, 1 });
     check(isnan(cn_item(cn_multi_margin_loss(cn_rand(ctx, CN_F32, CN_DIMS(3, 4)), class, NULL))) &&
               cn_error_code(ctx) == CN_BAD_INDEX,

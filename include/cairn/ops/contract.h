@@ -1,4 +1,4 @@
-/* cairn/ops/contract.h: products, convolutions, and windows that move over planes. */
+/* cairn/ops/contract.h: products, convolutions, pooling and resizing. */
 #ifndef CAIRN_OPS_CONTRACT_H
 #define CAIRN_OPS_CONTRACT_H
 
@@ -25,7 +25,7 @@ CN_API cn_tensor *cn_einsum(const char *equation, cn_tensor *const *operands, in
 /* input · weightᵀ + bias over the last axis; bias may be NULL. */
 CN_API cn_tensor *cn_linear(cn_tensor *input, cn_tensor *weight, cn_tensor *bias);
 
-/* ---- convolutions; bias may be NULL, desc too ---- */
+/* ---- convolutions; bias and desc may be NULL ---- */
 
 typedef struct cn_conv_desc {
     int64_t stride[3], padding[3], dilation[3];  /* 0 in stride and dilation means 1 */
@@ -33,22 +33,22 @@ typedef struct cn_conv_desc {
     int64_t output_padding[3];                   /* transposed only */
 } cn_conv_desc;
 
-/* Convolution over one axis. */
+/* Convolution over one axis: input (N, C, L) or (C, L), weight (O, C/groups, l), bias (O). */
 CN_API cn_tensor *cn_conv1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
-/* Convolution over two axes. */
+/* Convolution over two axes: input (N, C, H, W) or (C, H, W), weight (O, C/groups, h, w), bias (O). */
 CN_API cn_tensor *cn_conv2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
-/* Convolution over three axes. */
+/* Convolution over three axes: input (N, C, D, H, W) or (C, D, H, W), weight (O, C/groups, d, h, w), bias (O). */
 CN_API cn_tensor *cn_conv3d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
-/* Transposed convolution over one axis. */
+/* Transposed convolution over one axis: input (N, C, L) or (C, L), weight (C, O/groups, l), bias (O). */
 CN_API cn_tensor *cn_conv_transpose1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
-/* Transposed convolution over two axes. */
+/* Transposed convolution over two axes: input (N, C, H, W) or (C, H, W), weight (C, O/groups, h, w), bias (O). */
 CN_API cn_tensor *cn_conv_transpose2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
-/* ---- windows ---- */
+/* ---- pooling and resizing: planes (N, C, H, W) or (C, H, W), lines (N, C, L) or (C, L) ---- */
 
 typedef struct cn_pool_desc {
     union { /* one field; `kernel` is its former name */
@@ -70,22 +70,22 @@ CN_API cn_tensor *cn_avg_pool1d(cn_tensor *input, const cn_pool_desc *desc);
 /* The mean of each window of each plane. */
 CN_API cn_tensor *cn_avg_pool2d(cn_tensor *input, const cn_pool_desc *desc);
 
-/* The mean of each of some windows that share a line. */
+/* The mean of each of output_size windows that divide a line evenly. */
 CN_API cn_tensor *cn_adaptive_avg_pool1d(cn_tensor *input, int64_t output_size);
 
-/* The mean of each of some windows that share a plane. */
+/* The mean of each of height · width windows that divide a plane evenly. */
 CN_API cn_tensor *cn_adaptive_avg_pool2d(cn_tensor *input, int64_t height, int64_t width);
 
-/* The largest element of each of some windows that share a line. */
+/* The largest element of each of output_size windows that divide a line evenly. */
 CN_API cn_tensor *cn_adaptive_max_pool1d(cn_tensor *input, int64_t output_size);
 
-/* The largest element of each of some windows that share a plane. */
+/* The largest element of each of height · width windows that divide a plane evenly. */
 CN_API cn_tensor *cn_adaptive_max_pool2d(cn_tensor *input, int64_t height, int64_t width);
 
-/* The last one or two axes with other sizes, each element the nearest one. */
+/* Resizes the last one or two axes; each element is a copy of the nearest one. */
 CN_API cn_tensor *cn_interpolate_nearest(cn_tensor *input, cn_dims size);
 
-/* Planes of another height and width, each element mixed from the four nearest. */
+/* Resizes planes to height and width; each element is mixed from the four nearest. */
 CN_API cn_tensor *cn_interpolate_bilinear(cn_tensor *input, int64_t height, int64_t width, bool align_corners);
 
 #ifdef __cplusplus

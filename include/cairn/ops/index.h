@@ -1,4 +1,4 @@
-/* cairn/ops/index.h: elements picked and placed by index. Index tensors are of i32 or i64. */
+/* cairn/ops/index.h: operators that read and write elements by index. Index tensors are i32 or i64. */
 #ifndef CAIRN_OPS_INDEX_H
 #define CAIRN_OPS_INDEX_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Picks along an axis, at each place the element that the index there names. */
+/* The elements of x along an axis that an index names, one for each element of the index. */
 CN_API cn_tensor *cn_gather(cn_tensor *input, int64_t dim, cn_tensor *index);
 
 /* x with a source's elements written along an axis to the places an index names. */
@@ -32,7 +32,7 @@ CN_API cn_tensor *cn_embedding(cn_tensor *weight, cn_tensor *indices);
 /* input with input[indices[0], indices[1], …] replaced by values, or with values added there. */
 CN_API cn_tensor *cn_index_put(cn_tensor *input, cn_tensor *const *indices, int n, cn_tensor *values, bool accumulate);
 
-/* For each index a row of zeros with a 1 at that place, as i64; num_classes -1: the largest index and one more. */
+/* For each index a row of zeros with a 1 at that place, as i64. num_classes -1 means the largest index + 1. */
 CN_API cn_tensor *cn_one_hot(cn_tensor *input, int64_t num_classes);
 
 /* ---- slices and masks ---- */
@@ -40,6 +40,8 @@ CN_API cn_tensor *cn_one_hot(cn_tensor *input, int64_t num_classes);
 /* x with a slice along an axis replaced by a value. */
 CN_API cn_tensor *cn_slice_assign(cn_tensor *input, int64_t dim, int64_t start, int64_t end, int64_t step,
                                   cn_tensor *value);
+
+/* The same in place: assigns the result to input. */
 CN_API bool cn_slice_assign_(cn_tensor *input, int64_t dim, int64_t start, int64_t end, int64_t step, cn_tensor *value);
 
 /* x with a number wherever the mask is true. */
@@ -48,7 +50,7 @@ CN_API cn_tensor *cn_masked_fill(cn_tensor *input, cn_tensor *mask, double value
 /* The elements of x where the mask is true, in order; evaluates the mask. */
 CN_API cn_tensor *cn_masked_select(cn_tensor *input, cn_tensor *mask);
 
-/* Where x is not zero, one row of indices for each such element; evaluates x. */
+/* The indices of the elements of x that are not zero, one row for each; evaluates x. */
 CN_API cn_tensor *cn_nonzero(cn_tensor *input);
 
 #ifdef __cplusplus

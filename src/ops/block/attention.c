@@ -1,18 +1,19 @@
 /* scaled_dot_product_attention: softmax(q kᵀ scale + mask) v, and its backward operator.
-   q (..., H, Tq, E), k (..., K, Tk, E), v (..., K, Tk, V); K divides H: query head h looks at key head h / (H / K).
-   causal: query i sees keys up to i. A query that sees no key at all gives NaN, as a softmax over -inf does.
-   args: scale, dropout's p, seed, stream. The second result is the logarithm of the sum of exp(score), (..., H, Tq). */
+   q (..., H, Tq, E), k (..., K, Tk, E), v (..., K, Tk, V); K divides H: query head h attends to key head h / (H / K).
+   causal: query i sees keys 0 .. i. The result of a query that sees no key is NaN, as a softmax over -inf is.
+   args: scale, dropout's p, seed, stream. The second result is lse, the log of the sum of exp(score): (..., H, Tq). */
 #include <math.h>
 
 #include "ops/block/attention_gpu.h"
 #include "ops/block/block.h"
 #include "ops/kernels.h"
 
-enum { PACKED_BYTES = 1 << 22 }; /* at most, a thread: longer heads are packed for each block, part by part */
+/* The most bytes a thread packs for a head. A larger head is packed by the matrix product, again for each block. */
+enum { PACKED_BYTES = 1 << 22 };
 
 static int64_t broadcast_stride(const cn_array *x, int d) { return d < 0 || x->shape[d] == 1 ? 0 : x->stride[d]; }
 
-/* q is operand number `first`; mask is always the one after v. */
+/* first: the number of q among the operands; k, v and mask follow. buffers: of (rows, keys), in scratch. */
 static cn__attention attention_of(const cn_kernel *k, int first, int buffers)
 {
     const cn_array *q = &k->in[first], *key = &k->in[first + 1], *mask = &k->in[first + 3];
@@ -30,7 +31,7 @@ static cn__attention attention_of(const cn_kernel *k, int first, int buffers)
     a.blocks = (a.tq + CN__ATTENTION_ROWS - 1) / CN__ATTENTION_ROWS;
     a.ld = cn__attention_padded(a.tk);
     a.causal = ((const cn__attention_attrs *)k->attrs)->causal;
-    if (k->args) { /* not while scratch is asked for */
+    if (k->args) { /* NULL when only the size of the scratch is asked for */
         a.scale = k->args[0].f;
         a.drop = (cn__dropout){ k->args[1].f, k->args[2].u, k->args[3].u };
     }
@@ -50,7 +51,7 @@ static cn__attention attention_of(const cn_kernel *k, int first, int buffers)
     return a;
 }
 
-/* Room for what is packed of a head: kᵀ and v, or kᵀ, vᵀ and k. */
+/* Sets the bytes for the packed matrices of a head: kᵀ and v, or in the backward pass kᵀ, vᵀ and k. */
 static void plan_packing(cn__attention *a, bool backward)
 {
     if (a->group * a->blocks < 2 || a->tk == 0) return;
@@ -98,7 +99,7 @@ static void share_scratch(cn__attention *a, int threads)
     a->packed = a->gemm_scratch + a->gemm_step * (size_t)threads;
 }
 
-/* Whole heads, which are packed once, if threads then still end together. */
+/* Chunks are whole heads, so that each head is packed once, unless that would leave threads idle at the end. */
 static int64_t forward_grain(const cn__attention *a, int threads)
 {
     const int64_t grain = cn__grain_of((double)CN__ATTENTION_ROWS * (double)a->tk * (double)(a->e + a->ev + 8) / 4);
@@ -128,7 +129,9 @@ static void backward_cpu(const cn_kernel *k)
 static bool misfit(cn_infer *i, const cn_meta *const *in)
 {
     char q[96], k[96], v[96];
-    return cn_infer_fail(i, CN_BAD_SHAPE, "q %s, k %s and v %s do not fit (..., heads, T, width)",
+    return cn_infer_fail(i, CN_BAD_SHAPE,
+                         "shapes must be query (..., H, T, E), key (..., K, S, E), value (..., K, S, V) with K "
+                         "dividing H, got %s, %s and %s",
                          cn__shape_text(&in[0]->layout, q, sizeof q), cn__shape_text(&in[1]->layout, k, sizeof k),
                          cn__shape_text(&in[2]->layout, v, sizeof v));
 }
@@ -138,14 +141,14 @@ static bool check_mask(cn_infer *i, const cn_meta *mask, const cn_layout *scores
     if (!mask) return true;
     const cn_layout *m = &mask->layout;
     if (mask->dtype != CN_BOOL && !cn_dtype_is_float(mask->dtype))
-        return cn_infer_fail(i, CN_BAD_DTYPE, "the mask is bool or of a floating type, not %s",
+        return cn_infer_fail(i, CN_BAD_DTYPE, "attn_mask must be bool or of a floating type, got %s",
                              cn_dtype_name(mask->dtype));
     bool fits = m->ndim <= scores->ndim;
     for (int d = 0; fits && d < m->ndim; d++)
         fits = m->shape[d] == 1 || m->shape[d] == scores->shape[d + scores->ndim - m->ndim];
     char s[96], t[96];
-    return fits || cn_infer_fail(i, CN_BAD_SHAPE, "a mask %s for scores %s", cn__shape_text(m, s, sizeof s),
-                                 cn__shape_text(scores, t, sizeof t));
+    return fits || cn_infer_fail(i, CN_BAD_SHAPE, "attn_mask must broadcast to the scores %s, got %s",
+                                 cn__shape_text(scores, t, sizeof t), cn__shape_text(m, s, sizeof s));
 }
 
 /* in: q, k, v, mask */
@@ -197,10 +200,10 @@ static int64_t group_of(const cn_tensor *q, const cn_tensor *k)
     return heads ? cn_size(q, -3) / heads : 1;
 }
 
-/* k or v with a head for every query head */
+/* Repeats the heads of k or v, so that there is one for every query head. */
 static cn_tensor *spread(cn_tensor *kv, int64_t group) { return group > 1 ? cn_repeat_interleave(kv, group, -3) : kv; }
 
-/* and its gradient back */
+/* Sums the gradient of spread(kv) over the repeated heads. */
 static cn_tensor *gather_heads(cn_tensor *grad, cn_tensor *kv, int64_t group)
 {
     if (group == 1) return grad;
@@ -218,7 +221,7 @@ static cn_tensor *scores(cn_ctx *ctx, cn_tensor *q, cn_tensor *k, cn_tensor *mas
     return cn_masked_fill(s, cn_gt(key, cn_unsqueeze(query, 1)), -INFINITY);
 }
 
-/* NULL: no dropout */
+/* NULL without dropout */
 static cn_tensor *drop_mask(cn_ctx *ctx, cn_tensor *s, const cn_arg *args)
 {
     const cn__dropout d = { args[1].f, args[2].u, args[3].u };
@@ -273,7 +276,7 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
 #define SCALE(scale)   CN_ARGS({ scale })
 #define DROP(scale, p) CN_ARGS({ scale }, { p }, { .u = 5 }, { .u = 6 })
 
-/* A mask that learns, and a second order through lse, take the slow way. */
+/* The backward kernel computes no gradient of the mask, and none that arrives through lse. */
 static void grad(cn_grad_call *g)
 {
     if (g->needs[3] || g->out_grad[1]) {
@@ -286,7 +289,7 @@ static void grad(cn_grad_call *g)
         if (g->needs[k]) g->in_grad[k] = out[k];
 }
 
-/* q (heads, T, e), k (heads, S, e), v (heads, S, ev). `per_pair`: what each pair of a query and a key costs, in products. */
+/* per_pair: multiplications for each pair of a query and a key */
 static double flops_of(const cn_layout *q, const cn_layout *k, double per_pair)
 {
     const int n = q->ndim;
@@ -296,7 +299,7 @@ static double flops_of(const cn_layout *q, const cn_layout *k, double per_pair)
 
 static double last_size(const cn_layout *l) { return l->ndim ? (double)l->shape[l->ndim - 1] : 0; }
 
-/* q kT and the product with v. */
+/* q kᵀ and the product with v */
 static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
 {
     (void)out, (void)attrs;
@@ -365,15 +368,15 @@ static bool backward_infer(cn_infer *i)
     const cn_meta *q = i->in[1], *v = i->in[3], lse = lse_of(q);
     cn_layout g = q->layout;
     g.shape[g.ndim - 1] = v->layout.shape[g.ndim - 1];
-    if (!cn__same_shape(&g, &i->in[0]->layout) || !cn__same_shape(&lse.layout, &i->in[5]->layout))
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient or lse does not have the shape of the result");
+    if (!cn__expect_shape(i, "the gradient", i->in[0], &g) || !cn__expect_shape(i, "log_sum", i->in[5], &lse.layout))
+        return false;
     for (int k = 0; k < 3; k++) i->out[k] = *i->in[k + 1];
     return true;
 }
 
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
-/* q kT again, and the gradients of v, of the weights, of q and of k. */
+/* q kᵀ again, and the gradients of v, of the weights, of q and of k */
 static double backward_flops(const cn_meta *in, const cn_meta *out, const void *attrs)
 {
     (void)out, (void)attrs;

@@ -1,20 +1,20 @@
-// Attention, in memory that does not grow with the product of lengths.
+// Attention, out = softmax(q kᵀ scale + mask) v, and its backward pass. The scores (Tq, Tk) are never stored.
 //
-//   Tiles     A workgroup of 64 invocations, 8 rows of 8, works on tiles of 32 × 32 numbers in workgroup memory: 8
-//             vec4 a row, those of rows 4 y .. 4 y + 3 at places exchanged by y, so that invocations that read a
-//             column of vec4 read from different banks. Invocation (y, x) has rows 4 y .. and columns 4 x .. of a
-//             tile of scores, as a mat4x4 whose i-th vec4 is row i. Heads wider than a tile are taken in parts of 32
-//             columns, zeros beyond the end.
-//   Forward   One workgroup for 32 queries goes through the keys, with the running maximum and sum of each row.
-//   Backward  One workgroup for 32 queries sums p dp k and p k, from which, and the sum of p dp, comes dq; that sum
-//             stays in scratch memory for a second launch: one workgroup for 32 keys goes through the queries that
-//             see them, for dk and dv. Nothing is added to memory: results do not depend on the order of workgroups.
-//   Slices    Of results, a workgroup has at most SLICE parts of 32 columns in registers; for wider heads there are
-//             several.
+//   Tiles     A workgroup has 64 invocations (y, x), 8 by 8. Its tiles of 32 × 32 numbers lie in workgroup memory; a
+//             row is 8 vec4. In rows 4 y .. 4 y + 3 vec4 number c stands at place c ^ y, so that invocations that read
+//             a column of vec4 read from different banks. Invocation (y, x) computes rows 4 y .. 4 y + 3 and columns
+//             4 x .. 4 x + 3 of a tile, a mat4x4 whose i-th vec4 is row i. A head wider than a tile is read in parts of
+//             32 columns; the last part is filled up with zeros.
+//   Forward   One workgroup for 32 queries goes through the keys, with a running maximum and sum for each row.
+//   Backward  Two launches. First, one workgroup for 32 queries sums p dp k, p k and p dp. These sums yield dq; the sum
+//             of p dp is stored in scratch memory. Then one workgroup for 32 keys goes through the queries that see
+//             these keys, for dk and dv. No workgroup adds to another's results: their order does not matter.
+//   Slices    A workgroup holds at most SLICE parts of 32 columns of the result in registers. Wider heads are cut into
+//             several slices, with a workgroup for each.
 //
 // Operands: forward q, k, v, mask; cached q, k, v and the caches of keys and values; backward g, q, k, v, mask, lse.
-// Numbers needed again and again are kept in variables, because to fetch one is slow on some drivers. Bounds of inner
-// loops are among them, so that compilers leave the loops as they are: unrolled, they take long to compile.
+// Parameters that are read often are copied to variables, because reading one is slow on some drivers. The bounds of
+// inner loops are parameters, so that compilers do not unroll the loops: unrolled, the loops take long to compile.
 //! hole cached = true | false
 //! hole mask = none | bool | float
 //! hole parts = 1 | 2 | 3 | 4
@@ -26,8 +26,8 @@
 
 //! part numbers
 //! uses par
-// Parameters, and from AT0 on, for each operand and result: the steps of rows and columns, then size and step of each
-// outer axis, the last first.
+// The numbers of the parameters. From AT0 on, a table for each operand and result: the strides of rows and columns,
+// then size and stride of each outer axis, the last axis first.
 const TQ = 0u;
 const TK = 1u;
 const E = 2u;
@@ -61,7 +61,7 @@ const AT5 = 82u;
 const AT6 = 96u;
 const AT7 = 110u;
 const AT8 = 124u;
-// Where the rows of a head begin, from the table of an operand or result.
+// The offset of head number `index`, from the table of an operand or result.
 fn head_at(table: u32, index: u32) -> u32 {
     var at = 0u; var rest = index; let n = par(OUTER);
     for (var d = 0u; d < n; d++) {
@@ -76,8 +76,8 @@ var<workgroup> t: array<vec4<f32>, TILES * 256u>;
 
 //! part products
 //! uses numbers tiles
-// dots: rows of tile a times rows of tile b; mix: rows of a times columns of b; added to sums. keep: the four rows of
-// an invocation, to a tile.
+// dots: sums + a bᵀ; mix: sums + a b, for the invocation's rows and columns of the tiles a and b.
+// keep: stores the invocation's four rows to a tile.
 fn dots(y: u32, x: u32, a: u32, b: u32, sums: mat4x4<f32>) -> mat4x4<f32> {
     var s0 = sums[0]; var s1 = sums[1]; var s2 = sums[2]; var s3 = sums[3];
     for (var k = 0u; k < steps; k++) {
@@ -128,7 +128,8 @@ fn masked(s: f32, query: u32, key: u32) -> f32 {
 
 //! part scores
 //! uses numbers mask keys
-// Scores of four keys. UNSEEN instead of -inf, about which WGSL promises nothing; what is seen is LEAST or more.
+// Scores of four keys. A score that does not count is UNSEEN, not -inf, about which WGSL promises nothing. All other
+// scores are LEAST or more.
 const LEAST = -3.4028e38; const UNSEEN = -3.4028234e38;
 fn scores(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {
     let n = select(0u, seen(query), query < tq); var s = products * alpha;
@@ -151,8 +152,8 @@ fn by_rows(m: mat4x4<f32>, v: vec4<f32>) -> mat4x4<f32> {
 
 //! part keys
 //! uses par numbers
-// How many keys a query sees: with REACH 1 up to its own place, otherwise all; over a cache, those of the cache
-// first.
+// seen: how many keys a query sees. With REACH 1 (causal) it sees keys 0 .. query, otherwise all. With caches, the
+// first `used` keys are those of the cache.
 //! if cached
 //! uses argu
 var<private> keys_at: u32;
@@ -166,8 +167,7 @@ fn most_seen(query: u32) -> u32 { return min(query + par(REACH), par(TK)); }
 //! end
 
 //! part dropout
-// What dropout multiplies the weights of four queries and keys by: elements of (heads, Tq, Tk), four to a block of
-// Philox.
+// The dropout mask (heads, Tq, Tk) for four queries and four keys. One block of Philox yields four elements.
 //! if cached
 fn factors(query: u32, key: u32) -> mat4x4<f32> {
     let ones = vec4<f32>(1.0); return mat4x4<f32>(ones, ones, ones, ones);
@@ -204,7 +204,7 @@ fn factors_of(query: u32, key: u32) -> vec4<f32> {
     let kept = select(0.0, 1.0 / (1.0 - arg(1u)), arg(1u) < 1.0);
     return select(vec4<f32>(kept), vec4<f32>(), unit < vec4<f32>(arg(1u)));
 }
-// For four queries; the rows go round, so that none is indexed by a variable.
+// The rows of m rotate, so that no row is indexed by a variable.
 fn factors(query: u32, key: u32) -> mat4x4<f32> {
     let ones = vec4<f32>(1.0); var m = mat4x4<f32>(ones, ones, ones, ones);
     if (!(arg(1u) > 0.0)) { return m; }
@@ -213,7 +213,8 @@ fn factors(query: u32, key: u32) -> mat4x4<f32> {
 }
 //! end
 
-// 32 rows from `first` and columns from `column` on to a tile; left: how many columns follow the first of four.
+// load_*: 32 rows from `first` on and 32 columns from `column` on, to a tile. left: how many columns follow column
+// `col`.
 
 //! part load_q
 //! uses in{{q}} par numbers tiles
@@ -299,7 +300,7 @@ fn load_v(first: u32, column: u32, local: u32) {
     }
 }
 
-// Four rows of a result, from row `row` on, and their four columns from `col` on.
+// store_*: four rows of a result from `row` on, four columns from `col` on.
 
 //! part store_rows
 //! uses out0 par numbers
@@ -332,7 +333,7 @@ var<workgroup> rows: array<vec4<f32>, 64>;
 fn weights(s: vec4<f32>, top: f32) -> vec4<f32> {
     return select(exp(s - vec4<f32>(top)), vec4<f32>(), s <= vec4<f32>(UNSEEN));
 }
-// Of no weights at all: NaN, as of a softmax of -inf.
+// A query that sees no key has sum 0: its result is NaN, as a softmax over -inf is.
 fn finished(v: vec4<f32>, sum: f32) -> vec4<f32> {
     return select(v / sum, vec4<f32>(select(not_a_number(), 0.0, tk == 0u)), sum == 0.0);
 }
@@ -364,7 +365,7 @@ fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {
     if (row + 3u < tq) { out1(to + 3u, lse.w); }
 //! end
 }
-// Tiles: queries; keys, then weights; values.
+// Tiles: 0 queries; 1 keys, later weights; 2 values.
 fn kernel(group: u32, local: u32) {
     let x = local % 8u; let y = local / 8u;
     let first = group % par(BLOCKS) * 32u; let query = first + 4u * y;
@@ -486,8 +487,8 @@ fn store_dv(at: u32, row: u32, col: u32, m: mat4x4<f32>) {
 
 //! part backward
 //! uses in5 par arg numbers mask scores keys products isinf isnan not_a_number
-// Tiles 0 and 1 are the factors of the scores, 2 and 3 those of dp; weights and what becomes of them take the place
-// of those of which no more is needed. Both products of a pair are one piece of a loop, and so compiled once.
+// Tiles 0 and 1 are multiplied to the scores, 2 and 3 to dp. Later p and dp replace tiles that are no longer read. A
+// loop computes both products, so that the product is compiled once.
 const TILES = 4u;
 const SLICE = 2u;
 var<private> g_at: u32;
@@ -510,7 +511,7 @@ fn lse_of(query: u32) -> f32 {
 fn lse_of_four(query: u32) -> vec4<f32> {
     return vec4<f32>(lse_of(query), lse_of(query + 1u), lse_of(query + 2u), lse_of(query + 3u));
 }
-// exp(score - lse) of four keys; where nothing is seen at all, lse is -inf and they are NaN.
+// exp(score - lse) of four keys; NaN for a query that sees no key, whose lse is -inf.
 fn probabilities(products: vec4<f32>, query: u32, key: u32, lse: f32) -> vec4<f32> {
     let s = scores(products, query, key);
     if (isnan(lse)) {
@@ -580,8 +581,8 @@ fn kernel(group: u32, local: u32) {
 //! kernel backward_keys
 //! uses par tmp numbers tiles products scores keys dropout backward load_q load_k load_v load_g store_dk store_dv
 //! workgroup 16384
-// dk = sum of dS q, dv = sum of weights g, over the queries of all heads that look at these keys. In registers a tile
-// is keys by queries; turned, while it is looked at query by query.
+// dk = sum of dS q, dv = sum of weights g, over all queries that attend to these keys. A tile in registers is (keys,
+// queries); it is transposed while it is processed query by query.
 const TILE_K = 0u;
 const TILE_Q = 1u;
 const TILE_V = 2u;
@@ -626,9 +627,7 @@ fn kernel(group: u32, local: u32) {
             }
             workgroupBarrier();
             for (var i = 0u; i < steps / 4u; i++) {
-                let s = mix(y, x, 2u * i, 2u * i + 1u, u{{n}});
-                u{{n}} = w{{n}};
-                w{{n}} = s;
+                let s = mix(y, x, 2u * i, 2u * i + 1u, u{{n}}); u{{n}} = w{{n}}; w{{n}} = s;
             }
             workgroupBarrier();
 //! end

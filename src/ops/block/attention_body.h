@@ -1,16 +1,17 @@
-/* Attention for one T: blocks of query rows, their scores and what follows from them by matrix products. */
+/* Template: attention for one element type T, by matrix products over blocks of query rows. attention_cpu.c includes it
+   through cpu/each_type.h, which defines T, NAME, EXP and EXP_DOWN. */
 #include "ops/block/rows_body.h"
 #include "ops/block/dropout_body.h"
 #include "ops/block/product_body.h"
 
-/* The matrix of a head, from row `first` on. */
+/* The matrix of one head of an operand, from row `first` on. */
 static NAME(matrix) NAME(matrix_of)(const cn_array *x, int64_t head, int64_t first)
 {
     const int64_t row = x->stride[x->ndim - 2];
     return (NAME(matrix)){ (const T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1], 0 };
 }
 
-/* A head of a result, from row `first` on. */
+/* The matrix of one head of a result, from row `first` on. */
 typedef struct NAME(place) {
     T *v;
     int64_t row, col;
@@ -22,7 +23,7 @@ static NAME(place) NAME(place_of)(const cn_array *x, int64_t head, int64_t first
     return (NAME(place)){ (T *)x->data + head_offset(x, head, 2) + first * row, row, x->stride[x->ndim - 1] };
 }
 
-/* What the mask adds to the first n scores of a row. */
+/* add[j]: what the mask adds to score j of row i */
 static void NAME(mask_row)(const cn__attention *a, int64_t head, int64_t i, T *add, int64_t n)
 {
     const char *from = mask_at(a, head, i);
@@ -33,7 +34,7 @@ static void NAME(mask_row)(const cn__attention *a, int64_t head, int64_t i, T *a
     }
 }
 
-/* Elements from `seen` up to the next whole vectors. */
+/* Sets the elements [seen, padded) of a row. */
 static void NAME(fill_up)(T *row, int64_t seen, int64_t padded, T value)
 {
     if (seen == padded) return;
@@ -42,8 +43,8 @@ static void NAME(fill_up)(T *row, int64_t seen, int64_t padded, T value)
     for (int32_t j = 0; j < CN__ATTENTION_PADDING; j++) last[j] = j < left ? last[j] : value;
 }
 
-/* Row i of a head's scores, from the product: scaled and masked. From `seen` to `padded` the first score is repeated, so that
-   what follows works on whole vectors and meets no other values (-inf would be slow, as what underflows is). */
+/* Scales and masks row i of a head's scores. Elements [seen, padded) get the first score, so that later loops run over
+   whole vectors. Not -inf: exp of values that underflow is slow. */
 static void NAME(finish_scores)(const cn__attention *a, int64_t head, int64_t i, T *s, int64_t seen, int64_t padded,
                                 T *spare)
 {
@@ -66,20 +67,20 @@ static void NAME(zero_head)(NAME(place) to, int64_t rows, int64_t cols)
         for (int64_t j = 0; j < cols; j++) to.v[r * to.row + j * to.col] = 0;
 }
 
-/* dropout's mask at that row of (..., heads, Tq, Tk) */
+/* Row i of a head of the dropout mask (..., heads, Tq, Tk). */
 static void NAME(drop_row)(const cn__attention *a, int64_t head, int64_t i, T *to, int64_t n)
 {
     NAME(dropout_fill)(to, (uint64_t)(head * a->tq + i) * (uint64_t)a->tk, n, &a->drop);
 }
 
-/* (rows, cols), for the blocks of a head; to: cn__gemm_pack_bytes */
+/* Packs m (rows, cols) into `to`, which has cn__gemm_pack_bytes bytes. */
 static NAME(matrix) NAME(pack)(const cn__attention *a, void *to, int64_t rows, int64_t cols, NAME(matrix) m)
 {
     cn__gemm_pack_b(a->gemm, to, rows, cols, m.v, m.row, m.col);
     return (NAME(matrix)){ to, 0, 0, rows };
 }
 
-/* What blocks of queries read of a head of k and v. Several of them: it is packed. */
+/* One head of k and v, as blocks of queries read it. It is packed if several blocks read it. */
 typedef struct NAME(keys) {
     NAME(matrix) k, kt, v, vt; /* forward: kt and v; backward: all but v */
 } NAME(keys);
@@ -146,15 +147,16 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             NAME(zero)(row + padded, n - padded);
         }
         NAME(product)
-        (a->gemm, product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out.v, out.row,
-         out.col);
+        (a->gemm, product_scratch(a, thread), false, rows, a->ev, n, (NAME(matrix)){ s, a->ld, 1, 0 }, keys.v, out.v,
+         out.row, out.col);
         cn_kernel_done(kernel, (head * a->tq + first) * a->ev, (head * a->tq + first + rows) * a->ev, thread);
     }
 }
 
-/* A block's rows of P = exp(score - lse), weights = P·dropout, dS = P (dP - sum of P dP) scale, in place of dP. */
-static void NAME(backward_rows)(const cn_kernel *kernel, const cn__attention *a, int64_t head, int64_t first, int64_t rows,
-                                int64_t n, T *p, T *dp, T *weights, T *spare)
+/* For the rows of a block: P = exp(score - lse) replaces the scores, weights = P · dropout, and
+   dS = P (dP - sum of P dP) scale replaces dP. */
+static void NAME(backward_rows)(const cn_kernel *kernel, const cn__attention *a, int64_t head, int64_t first,
+                                int64_t rows, int64_t n, T *p, T *dp, T *weights, T *spare)
 {
     const cn_array *l = &kernel->in[5];
     const T *lse = (const T *)l->data + head_offset(l, head, 1);
@@ -192,15 +194,17 @@ static void NAME(backward_block)(const cn_kernel *kernel, const cn__attention *a
     NAME(product)(a->gemm, product_scratch(a, thread), false, rows, n, a->ev, g, keys->vt, dp, a->ld, 1);
     NAME(backward_rows)(kernel, a, head, first, rows, n, p, dp, weights, spare);
     NAME(product)
-    (a->gemm, product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv.v, dv.row, dv.col);
+    (a->gemm, product_scratch(a, thread), true, n, a->ev, rows, (NAME(matrix)){ weights, 1, a->ld, 0 }, g, dv.v, dv.row,
+     dv.col);
     NAME(product)
-    (a->gemm, product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v, dq.row,
-     dq.col);
+    (a->gemm, product_scratch(a, thread), false, rows, a->e, n, (NAME(matrix)){ dp, a->ld, 1, 0 }, keys->k, dq.v,
+     dq.row, dq.col);
     NAME(product)
-    (a->gemm, product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk.v, dk.row, dk.col);
+    (a->gemm, product_scratch(a, thread), true, n, a->e, rows, (NAME(matrix)){ dp, 1, a->ld, 0 }, q, dk.v, dk.row,
+     dk.col);
 }
 
-/* One head of k and v: all queries that look at it, in order. */
+/* For each head of k and v: all queries that attend to it, in order. */
 static void NAME(backward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
     const cn__attention *a = user;

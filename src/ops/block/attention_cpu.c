@@ -1,10 +1,13 @@
-/* The kernels of scaled_dot_product_attention and its backward. */
+/* The CPU kernels of scaled_dot_product_attention and its backward operator. */
 #include "ops/block/attention_cpu.h"
 
 #include "core/dtype.h"
 #include "ops/map/elementary.h"
 
-static void *product_scratch(const cn__attention *a, int thread) { return a->gemm_scratch + (size_t)thread * a->gemm_step; }
+static void *product_scratch(const cn__attention *a, int thread)
+{
+    return a->gemm_scratch + (size_t)thread * a->gemm_step;
+}
 
 static const char *mask_at(const cn__attention *a, int64_t head, int64_t i)
 {
@@ -13,7 +16,7 @@ static const char *mask_at(const cn__attention *a, int64_t head, int64_t i)
     return a->mask + at * (int64_t)cn_dtype_size(a->mask_dtype);
 }
 
-/* Where a head begins, counted over all axes but the last `own`. */
+/* The offset of a head; heads are counted over all axes but the last `own`. */
 static int64_t head_offset(const cn_array *x, int64_t head, int own)
 {
     int64_t at = 0;

@@ -1,4 +1,4 @@
-/* Attention on the GPU: parameters and launches of attention.wgsl, which says how it works. */
+/* Attention on the GPU: the parameters and launches of attention.wgsl, whose opening comment explains the kernels. */
 #include "core/philox.h"
 #include "gpu/shaders.h"
 #include "ops/block/attention_gpu.h"
@@ -6,10 +6,10 @@
 
 enum { TILE = 32, SIZE = 64, SLICE = 4, BACKWARD_SLICE = 2 };
 
-/* ---- numbers ---- */
+/* ---- parameters ---- */
 
-/* par(0) .. are the numbers of common_params; from TABLES on, for each operand and result: the steps of rows and columns,
-   then size and step of each outer axis, the last first. */
+/* The first TABLES parameters are those of common_params. A table of TABLE parameters follows for each operand and
+   result: the strides of rows and columns, then size and stride of each outer axis, the last axis first. */
 enum { OUTER_MOST = CN_MAX_DIMS - 2, TABLES = 12, TABLE = 2 + 2 * OUTER_MOST };
 _Static_assert(TABLE == 14, "attention.wgsl expects the tables at 12, 26, 40, ..");
 
@@ -32,8 +32,8 @@ static void common_params(cn_gpu_call *c, const sizes *s, int64_t blocks, int64_
 
 static int64_t stride_of(const cn_array *x, int d) { return d < 0 || x->shape[d] == 1 ? 0 : x->stride[d]; }
 
-/* x: (outer .., rows, columns), or without columns; heads are counted over the outer axes of `like`, along which x may
-   be broadcast */
+/* x (outer ..., rows, columns), own = 2, or (outer ..., rows), own = 1. Heads are counted over the outer axes of
+   `like`, to which x broadcasts. */
 static void table_param(cn_gpu_call *c, const sizes *s, const cn_array *x, int own, const cn_array *like)
 {
     const int first = x->ndim - own - s->outer;
@@ -47,13 +47,13 @@ static void table_param(cn_gpu_call *c, const sizes *s, const cn_array *x, int o
 
 /* ---- forward ---- */
 
-/* The value of {{mask}} for operand k. */
+/* The value of the hole {{mask}} for operand k. */
 static const char *mask_of(const cn_gpu_call *c, int k)
 {
     return !c->in[k].data ? "none" : c->in[k].dtype == CN_BOOL ? "bool" : "float";
 }
 
-/* first: q's number among operands; k, v and, unless there is a cache, the mask follow */
+/* first: the number of q among the operands; k, v and, without caches, the mask follow. */
 static bool launch(cn_gpu_call *c, cn_gpu_launch l, int first, bool cached, int parts)
 {
     l.shader = cn__wgsl_attention;
@@ -73,7 +73,7 @@ static bool launch_forward(cn_gpu_call *c, const sizes *s, bool cached)
     return launch(c, (cn_gpu_launch){ .kernel = "forward", .groups = groups }, 0, cached, parts);
 }
 
-/* first: q's number among operands */
+/* first: the number of q among the operands */
 static sizes sizes_of(const cn_gpu_call *c, int first)
 {
     const cn_array *q = &c->in[first], *k = &c->in[first + 1], *v = &c->in[first + 2];
@@ -101,7 +101,7 @@ bool cn__attention_gpu(cn_gpu_call *c)
     return launch_forward(c, &s, false);
 }
 
-/* (B, T, heads, width) */
+/* The table of x (B, T, heads, width). */
 static void token_table(cn_gpu_call *c, const cn_array *x)
 {
     const int64_t values[TABLE] = { x->stride[1], x->stride[3], x->shape[2], x->stride[2], x->shape[0], x->stride[0] };

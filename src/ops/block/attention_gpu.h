@@ -1,4 +1,4 @@
-/* ops/block/attention_gpu.h: attention on the GPU; see attention_gpu.c. */
+/* attention_gpu.h: the GPU kernels of scaled_dot_product_attention, its backward operator and cached_attention. */
 #ifndef CN_OPS_BLOCK_ATTENTION_GPU_H
 #define CN_OPS_BLOCK_ATTENTION_GPU_H
 

@@ -1,5 +1,5 @@
-/* batch_norm: normalises each channel of (N, C, ...) over all other axes, by the statistics of the batch (training) or
-   by running ones (evaluation), and its backward operator. */
+/* batch_norm and its backward operator. Each channel of (N, C, ...) is normalised over all other axes, with the
+   statistics of the batch (training) or with running statistics (evaluation). */
 #include <math.h>
 
 #include "ops/block/block.h"
@@ -15,16 +15,19 @@ static void over_channels(const cn_kernel *k, cn_body body)
     int64_t grain = cn__grain_of(4 * im.count);
     if (im.s == 1 && grain < 16) grain = 16; /* whole cache lines */
     cn_parallel(k, im.c, grain < CN__NORM_CHANNELS ? grain : CN__NORM_CHANNELS, body, &im);
-    cn__kernel_done_all(k); /* not row by row: what else an epilogue reads would come from all over memory */
+    cn__kernel_done_all(k); /* not row by row: the rows of a channel lie apart, and so do an epilogue's operands */
 }
 
 static bool check(cn_infer *i, const cn_layout *x, int first)
 {
-    if (x->ndim < 2) return cn_infer_fail(i, CN_BAD_SHAPE, "x is (N, C, ...), not of %d dimensions", x->ndim);
+    char s[96];
+    if (x->ndim < 2)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "x must be (N, C, ...), got %s", cn__shape_text(x, s, sizeof s));
     for (int k = first; k < i->n_in; k++)
         if (i->in[k] && (i->in[k]->layout.ndim != 1 || i->in[k]->layout.shape[0] != x->shape[1]))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "weight and bias need one element for each of %lld channels",
-                                 (long long)x->shape[1]);
+            return cn_infer_fail(i, CN_BAD_SHAPE,
+                                 "weight and bias must have shape [%lld], one element a channel, got %s",
+                                 (long long)x->shape[1], cn__shape_text(&i->in[k]->layout, s, sizeof s));
     return true;
 }
 
@@ -51,7 +54,8 @@ static cn__norm described(const cn_tensor *x, const cn_arg *args)
     return n;
 }
 
-/* A statistic (C) of x is differentiated by definition: of mean 1 / n, of var 2 (x - mean) / n. */
+/* The gradient that arrives through the mean and the variance, (C) each: d mean / dx = 1 / n,
+   d var / dx = 2 (x - mean) / n. */
 static cn_tensor *statistics_grad(const cn_grad_call *g)
 {
     cn_tensor *x = g->in[0], *sum = NULL;
@@ -97,7 +101,7 @@ const cn_op cn__op_batch_norm = {
     .call = "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
             "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
     .name = "batch_norm",
-    .doc = "Normalises each channel of (N, C, ...) over the batch; also gives its mean and (biased) variance.",
+    .doc = "Normalises each channel of (N, C, ...) over the batch; also returns its mean and (biased) variance.",
     .kind = CN_BLOCK,
     .n_in = 3,
     .n_out = 3,
@@ -119,7 +123,7 @@ const cn_op cn__op_batch_norm = {
              { CN_IN(CN_S(2, 3, 23, 29), CN_S(3), CN_S(3)), CN_ARGS({ 1e-5 }) },
              { CN_IN(CN_S(3, 2, 37, 41), CN_S(2), CN_S(2)),
                CN_ARGS({ 1e-5 }),
-               .no_gradient_check = true /* parts of a channel on a GPU: many elements */ }),
+               .no_gradient_check = true /* many elements: a GPU cuts such channels into parts */ }),
 };
 
 #define BACK(eps, ...) .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, CN_ARGS({ eps })
@@ -130,8 +134,7 @@ static bool backward_infer(cn_infer *i)
 {
     const cn__norm_backward_attrs *a = i->attrs;
     const cn_layout *x = &i->in[1]->layout;
-    if (!cn__same_shape(&i->in[0]->layout, x))
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient has another shape than x");
+    if (!cn__expect_shape(i, "the gradient", i->in[0], x)) return false;
     if (!check(i, x, 2)) return false;
     i->out[0] = *i->in[1];
     for (int k = 1; k < 3; k++) {
@@ -178,13 +181,15 @@ const cn_op cn__op_batch_norm_backward = {
                .no_gradient_check = true /* many elements */ }),
 };
 
-/* ---- evaluation: (x - mean) / sqrt(var + eps) * weight + bias, all given by channel */
+/* ---- evaluation: (x - mean) / sqrt(var + eps) * weight + bias, with mean, var, weight and bias (C) */
 
 static cn_tensor *eval_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)attrs;
     if (cn_ndim(in[0]) < 2) {
-        cn__fail(ctx, CN_BAD_SHAPE, "batch_norm: x is (N, C, ...), not of %d dimensions", cn_ndim(in[0]));
+        char s[96];
+        cn__fail(ctx, CN_BAD_SHAPE, "batch_norm: x must be (N, C, ...), got %s",
+                 cn__shape_text(cn__layout(in[0]), s, sizeof s));
         return NULL;
     }
     cn_tensor *p[5];
@@ -200,7 +205,7 @@ const cn_op cn__op_batch_norm_eval = {
     .call = "_batch_norm_eval(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps) -> "
             "Tensor",
     .name = "batch_norm_eval",
-    .doc = "batch_norm by given statistics: x, weight, bias, mean, variance.",
+    .doc = "batch_norm with given statistics: x, weight, bias, mean, variance.",
     .kind = CN_COMPOSITE,
     .n_in = 5,
     .n_out = 1,
@@ -233,7 +238,7 @@ static cn_tensor *train(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const 
     cn_no_grad_begin(x->ctx);
     const double momentum = desc->momentum != 0 ? desc->momentum : 0.1;
     const cn__norm n = described(x, args);
-    cn_tensor *mean = out[1] ? out[1] : cn_mean(x, n.axes, false); /* a device without the kernel composes y alone */
+    cn_tensor *mean = out[1] ? out[1] : cn_mean(x, n.axes, false); /* without a kernel the device composes only y */
     cn_tensor *var = out[2] ? out[2] : cn_var(x, n.axes, 0, false);
     bool ok = update(desc->running_mean, mean, momentum) &&
               update(desc->running_var, cn_mul_s(var, count / (count - 1)), momentum); /* unbiased */
@@ -249,7 +254,8 @@ cn_tensor *cn_batch_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const
     cn_arg args[CN_MAX_ARGS] = { { .f = desc->eps != 0 ? desc->eps : 1e-5 } };
     if (!desc->training) {
         if (!desc->running_mean || !desc->running_var)
-            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "batch_norm: running_mean and running_var are needed to evaluate"),
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT,
+                            "batch_norm: without training, running_mean and running_var must be given"),
                    NULL;
         return cn_apply(&cn__op_batch_norm_eval,
                         (cn_tensor *[]){ x, weight, bias, desc->running_mean, desc->running_var }, 5, NULL, args);
@@ -257,7 +263,7 @@ cn_tensor *cn_batch_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const
     const double channels = cn_ndim(x) > 1 ? (double)cn_size(x, 1) : 1;
     const double count = channels > 0 ? (double)cn_numel(x) / channels : 0;
     if (count == 1)
-        return cn__fail(x->ctx, CN_BAD_SHAPE, "batch_norm: training needs more than one value a channel"), NULL;
+        return cn__fail(x->ctx, CN_BAD_SHAPE, "batch_norm: training needs more than one value a channel, got 1"), NULL;
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, train(x, weight, bias, desc, args, count));
 }

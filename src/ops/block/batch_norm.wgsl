@@ -1,7 +1,9 @@
-// batch_norm, with rows of rows.wgsl. A row is a part of a channel: its mean and the sum of squares about it, and on
-// the way back the sums of g and g (x - mean). With one part a channel the same launch goes on to the results;
-// otherwise parts leave their moments in scratch memory, and a second launch of as many workgroups merges those of
-// its channel first. par(0..3): N, C, S, parts; elements of a channel are counted 0 .. N·S. Argument 0: epsilon.
+// batch_norm and its backward operator, on x (N, C, S), with the rows of rows.wgsl. A row is a part of a channel. For
+// each row the moments are summed: the mean and the sum of (x - mean)², in the backward pass also the sums of g and g
+// (x - mean). If a channel is one part, the same launch computes the results. Otherwise the kernel `keep` stores the
+// moments of the parts in scratch memory, and in a second launch each row merges the moments of its channel before it
+// computes its results.
+// par(0..3): N, C, S, parts. The elements of a channel are numbered 0 .. N·S - 1. Argument 0: epsilon.
 //! hole back = true | false
 //! hole merged = true | false
 
@@ -63,7 +65,8 @@ fn kernel(group: u32, local: u32) {
 // The moments of a whole channel.
 //! if merged
 //! uses par tmp parts rows row_sum2
-// Parts of a channel lie C apart. Squares and products are taken to the mean of all.
+// The parts of a channel lie C rows apart. Squares and products are shifted from the mean of a part to the mean of the
+// channel.
 fn kept(row: u32, k: u32) -> f32 { return bitcast<f32>(tmp(4u * row + k)); }
 fn moments(local: u32, p: Part) -> vec4<f32> {
     var sums = vec2<f32>(0.0, 0.0);

@@ -1,6 +1,7 @@
-/* batch_norm for one T, on (N, C, S); a chunk is a few channels. */
+/* Template: batch_norm for one element type T, on (N, C, S); a chunk is some channels. batch_norm_cpu.c includes it
+   through cpu/each_type.h, which defines T and NAME. */
 
-/* Adds an element to the sums about the shift: of x - shift, (x - shift)², and with g: of g, g (x - shift). */
+/* Adds one element to m: x - shift, (x - shift)², and with g also g and g (x - shift). */
 CN__INLINE void NAME(add_one)(moments *m, const T *x, const T *g)
 {
     const double d = *x - m->shift, u = g ? *g : 0;
@@ -13,8 +14,8 @@ static void NAME(add_exactly)(moments *m, const T *x, const T *g, int64_t n)
     for (int64_t i = 0; i < n; i++) NAME(add_one)(m, x + i, g ? g + i : NULL);
 }
 
-/* The same for n a multiple of LANES and at most BLOCK: each lane sums few enough elements that T will do. Vectors of
-   fixed size, because compilers take a loop over lanes apart. */
+/* The same for n a multiple of LANES and at most BLOCK. Each lane sums so few elements that sums in T are exact enough.
+   The vectors have a fixed size, because compilers split a loop over lanes. */
 typedef T NAME(lanes) __attribute__((vector_size(LANES * sizeof(T) / 2)));
 typedef T NAME(loose) __attribute__((vector_size(LANES * sizeof(T) / 2), aligned(sizeof(T)), may_alias));
 
@@ -43,7 +44,7 @@ static void NAME(add_block)(moments *m, const T *x, const T *g, int64_t n)
     }
     if (isfinite(sum[1]) && isfinite(sum[2]) && isfinite(sum[3]))
         m->x += sum[0], m->xx += sum[1], m->g += sum[2], m->gx += sum[3];
-    else NAME(add_exactly)(m, x, g, n); /* T overflowed, perhaps */
+    else NAME(add_exactly)(m, x, g, n); /* T may have overflowed */
 }
 
 static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
@@ -56,7 +57,7 @@ static void NAME(add_moments)(moments *m, const T *x, const T *g, int64_t n)
     NAME(add_exactly)(m, x + whole, g ? g + whole : NULL, n - whole);
 }
 
-/* About what the mean of a channel is, against cancellation: the mean of its first few elements. */
+/* An estimate of a channel's mean, the mean of its first few elements. Sums about it suffer less cancellation. */
 static double NAME(shift_of)(const T *x, int64_t n)
 {
     double sum = 0;
@@ -65,7 +66,7 @@ static double NAME(shift_of)(const T *x, int64_t n)
     return isfinite(sum) ? (T)(sum / (double)n) : 0;
 }
 
-/* The rows of one channel lie far apart, and no hardware guesses the next one. */
+/* Prefetches a row. The rows of a channel lie too far apart for the hardware to predict the next one. */
 static void NAME(fetch_row)(const cn__batch_image *im, const T *x, const T *g, int64_t at)
 {
     for (int64_t i = at; i < at + im->s; i += 64 / (int64_t)sizeof(T)) {
@@ -74,10 +75,14 @@ static void NAME(fetch_row)(const cn__batch_image *im, const T *x, const T *g, i
     }
 }
 
-/* Every image gives a row to each channel. */
-static void NAME(gather_moments)(const cn__batch_image *im, const T *x, const T *g, int64_t begin, int64_t end, moments *m)
+/* m: the moments of channels [begin, end); each image has one row of S elements for each channel */
+static void NAME(gather_moments)(const cn__batch_image *im, const T *x, const T *g, int64_t begin, int64_t end,
+                                 moments *m)
 {
-    for (int64_t c = begin; c < end; c++) m[c - begin] = (moments){ .shift = im->count > 0 ? NAME(shift_of)(x + c * im->s, im->s) : 0 };
+    for (int64_t c = begin; c < end; c++) {
+        const double shift = im->count > 0 ? NAME(shift_of)(x + c * im->s, im->s) : 0;
+        m[c - begin] = (moments){ .shift = shift };
+    }
     for (int64_t n = 0; n < im->n; n++)
         for (int64_t c = begin; c < end; c++) {
             const int64_t at = (n * im->c + c) * im->s;

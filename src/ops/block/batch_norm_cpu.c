@@ -1,4 +1,4 @@
-/* The kernels of batch_norm and its backward. */
+/* The CPU kernels of batch_norm and its backward operator. */
 #include "ops/block/batch_norm_cpu.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 enum {
     CHANNELS = CN__NORM_CHANNELS,
-    LANES = 16,  /* sums side by side */
-    BLOCK = 512, /* elements summed in their own type; blocks are summed in f64 */
+    LANES = 16,  /* partial sums */
+    BLOCK = 512, /* elements summed in T; the sums of blocks are added in f64 */
 };
 
 typedef struct moments {
@@ -31,7 +31,7 @@ static channel channel_of(const cn__batch_image *im, const moments *m)
 #endif
 
 #define TEMPLATE "ops/block/batch_norm_body.h"
-#define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES) /* bound by memory */
+#define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES) /* bound by memory: AVX-512 would not be faster */
 #include "cpu/each_type.h"
 
 const cn__batch_norm_kernels CN__FOR_ISA(cn__batch_norm_kernels) = {

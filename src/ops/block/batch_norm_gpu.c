@@ -1,11 +1,11 @@
-/* batch_norm on the GPU: in how many parts a channel is cut; batch_norm.wgsl has the kernels. */
+/* batch_norm on the GPU: cuts channels into parts and launches the kernels of batch_norm.wgsl. */
 #include "gpu/shaders.h"
 #include "ops/block/block_gpu.h"
 #include "ops/block/rows_gpu.h"
 
-enum { MOMENTS = 4, PART = 2048 /* elements of one */, MOST_PARTS = 64 };
+enum { MOMENTS = 4, PART = 2048 /* elements of a part */, MOST_PARTS = 64 };
 
-/* Parts only where channels alone would leave the device idle. */
+/* How many parts a channel is cut into: several only where the channels are too few to occupy the device. */
 static int64_t parts_of(int64_t channels, int64_t n)
 {
     enum { GROUPS = 512 };

@@ -1,10 +1,10 @@
-/* What block operators share: gradients by definition, and the definition of normalisation. */
+/* Functions that block operators share: gradients by definition, and the definition of normalisation. */
 #include "ops/block/block.h"
 
 #include "core/engine.h"
 
-/* The operands again as nodes of their own. For the walk through the definition they are leaves, so that it does not
-   go on into what lies behind; afterwards they link its result to the operands, for higher orders. */
+/* Makes a view of each operand, a node of its own. While the definition is differentiated these views are leaves, so
+   the walk stops at them. Afterwards they connect its result with the operands, for higher orders. */
 static void relink(cn_grad_call *g, cn_tensor **in)
 {
     for (int k = 0; k < g->n_in; k++) {
@@ -20,7 +20,7 @@ static void set_leaves(cn_grad_call *g, cn_tensor *const *in, bool leaf)
         if (in[k] && in[k] != g->in[k]) in[k]->ref.node->grad_leaf = leaf;
 }
 
-/* What the walk through the definition gives for each operand; NULL: it is not reached. */
+/* The gradient of each operand through the definition; NULL if the definition does not depend on the operand. */
 static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *const *out, cn_tensor **grads)
 {
     cn_tensor *inputs[CN_MAX_IN], *found[CN_MAX_IN] = { 0 }, *outputs[CN_MAX_OUT], *gradients[CN_MAX_OUT];
@@ -28,7 +28,7 @@ static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *cons
     for (int k = 0; k < g->n_in; k++)
         if (g->needs[k]) inputs[n_inputs++] = in[k];
     for (int k = 0; k < g->n_out; k++) {
-        /* of an empty result nothing comes, and its definition may be larger */
+        /* An empty result has no gradient, and its definition may have another shape. */
         if (!g->out_grad[k] || !cn_numel(g->out_grad[k]) || !cn_requires_grad(out[k])) continue;
         outputs[n_outputs] = out[k];
         gradients[n_outputs++] = g->out_grad[k];
@@ -47,8 +47,8 @@ void cn__grad_by_definition(cn_grad_call *g, cn__definition define)
     const int depth = ctx->no_grad;
     const int64_t limit = ctx->pending_limit;
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *grads[CN_MAX_IN];
-    ctx->pending_limit = INT64_MAX; /* an evaluation on the way would cut the leaves off from what lies behind */
-    ctx->no_grad = 0;               /* the definition is recorded even if its gradient is not */
+    ctx->pending_limit = INT64_MAX; /* an evaluation in between would disconnect the views from the operands */
+    ctx->no_grad = 0;               /* the definition is recorded even when the gradient need not be differentiable */
     relink(g, in);
     define(ctx, in, g->attrs, g->args, out);
     ctx->no_grad = depth;
@@ -58,6 +58,14 @@ void cn__grad_by_definition(cn_grad_call *g, cn__definition define)
     ctx->pending_limit = limit;
     for (int k = 0; k < g->n_in && ok; k++)
         if (g->needs[k]) g->in_grad[k] = grads[k] ? grads[k] : cn_zeros_like(g->in[k]);
+}
+
+bool cn__expect_shape(cn_infer *i, const char *what, const cn_meta *m, const cn_layout *wanted)
+{
+    if (m && cn__same_shape(&m->layout, wanted)) return true;
+    char s[96], t[96];
+    return cn_infer_fail(i, CN_BAD_SHAPE, "%s must have shape %s, got %s", what, cn__shape_text(wanted, s, sizeof s),
+                         m ? cn__shape_text(&m->layout, t, sizeof t) : "none");
 }
 
 /* 1 / sqrt(mean of x² + eps), x already centred */
@@ -95,8 +103,9 @@ cn_tensor *cn__per_channel(const char *who, cn_tensor *p, cn_tensor *x)
     if (!p || !x) return NULL;
     if (cn_ndim(p) != 1 || cn_size(p, 0) != cn_size(x, 1)) {
         char s[96], t[96];
-        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: a parameter %s for the channels of %s", who,
-                 cn__shape_text(cn__layout(p), s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
+        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: a parameter must have shape [%lld], one element a channel of x %s, got %s",
+                 who, (long long)cn_size(x, 1), cn__shape_text(cn__layout(x), t, sizeof t),
+                 cn__shape_text(cn__layout(p), s, sizeof s));
         return NULL;
     }
     cn_dims shape = { cn_ndim(x) - 1, { cn_size(x, 1) } };

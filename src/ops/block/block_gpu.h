@@ -1,11 +1,11 @@
-/* block_gpu.h: kernels of block operators on the GPU that have files of their own. */
+/* block_gpu.h: the GPU kernels of block operators that stand in files of their own. */
 #ifndef CN_OPS_BLOCK_GPU_H
 #define CN_OPS_BLOCK_GPU_H
 
 #include "cairn/kernel.h"
 #include "ops/block/block.h"
 
-/* layer_norm_gpu.c; centred: layer_norm, otherwise rms_norm */
+/* layer_norm_gpu.c; centred: true for layer_norm, false for rms_norm */
 bool cn__gpu_norm(cn_gpu_call *c, bool centred);
 bool cn__gpu_norm_backward(cn_gpu_call *c, bool centred);
 /* batch_norm_gpu.c */

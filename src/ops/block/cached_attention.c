@@ -1,6 +1,6 @@
-/* cached_attention: what decoding does with keys and values it has computed before.
-   q (B,T,H,E), k (B,T,K,E), v (B,T,K,V) of new tokens; keys (B,L,K,E), values (B,L,K,V), of which the first `used` count.
-   Query i sees all of those and the new tokens up to i. args: used, scale. */
+/* cached_attention: attention of new tokens over cached keys and values and over each other, for decoding.
+   The new tokens: q (B,T,H,E), k (B,T,K,E), v (B,T,K,V). The caches: keys (B,L,K,E), values (B,L,K,V), of which the
+   first `used` places count. Query i sees these places and the new tokens 0 .. i. args: used, scale. */
 #include <math.h>
 
 #include "ops/block/attention_gpu.h"
@@ -33,7 +33,8 @@ static void cpu(const cn_kernel *k)
 {
     cn__cached a = cached_of(k);
     a.gemm_scratch = a.scratch + a.step * (size_t)cn_threads(k);
-    const double work = (double)(a.t < CN__CACHED_ROWS ? a.t : CN__CACHED_ROWS) * (double)(a.used + a.t) * (double)(a.e + 8) / 2;
+    const int64_t rows = a.t < CN__CACHED_ROWS ? a.t : CN__CACHED_ROWS;
+    const double work = (double)rows * (double)(a.used + a.t) * (double)(a.e + 8) / 2;
     const cn_body body = k->kernels->cached_attention.cached[cn__f64_entry(k->in[0].dtype)];
     if (k->out[0].numel) cn_parallel(k, a.batch * a.heads * a.blocks, cn__grain_of(work), body, &a);
 }
@@ -44,7 +45,7 @@ static bool infer(cn_infer *i)
     for (int n = 0; n < 5; n++) {
         x[n] = &i->in[n]->layout;
         if (x[n]->ndim != 4)
-            return cn_infer_fail(i, CN_BAD_SHAPE, "operand %d has %d axes; all are (batch, tokens, heads, width)", n,
+            return cn_infer_fail(i, CN_BAD_SHAPE, "operand %d must be (batch, tokens, heads, width), got %d axes", n,
                                  x[n]->ndim);
     }
     const cn_layout *q = x[0], *k = x[1], *v = x[2], *keys = x[3], *values = x[4];
@@ -52,20 +53,25 @@ static bool infer(cn_infer *i)
     for (int n = 1; n < 5; n++) fits &= x[n]->shape[0] == q->shape[0] && x[n]->shape[2] == k->shape[2];
     fits &= k->shape[1] == q->shape[1] && v->shape[1] == q->shape[1] && values->shape[1] == keys->shape[1];
     fits &= keys->shape[3] == k->shape[3] && values->shape[3] == v->shape[3];
-    char s[3][96];
-    if (!fits)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "q %s, k %s, keys %s", cn__shape_text(q, s[0], sizeof s[0]),
-                             cn__shape_text(k, s[1], sizeof s[1]), cn__shape_text(keys, s[2], sizeof s[2]));
+    char s[5][96];
+    if (!fits) {
+        for (int n = 0; n < 5; n++) cn__shape_text(x[n], s[n], sizeof s[n]);
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "shapes must be query (B,T,H,E), key (B,T,K,E), value (B,T,K,V), keys (B,L,K,E), values "
+                             "(B,L,K,V) with K dividing H, got %s, %s, %s, %s, %s",
+                             s[0], s[1], s[2], s[3], s[4]);
+    }
     const int64_t used = i->args ? i->args[0].i : 0;
     if (used < 0 || used > keys->shape[1])
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld places used of %lld", (long long)used,
-                             (long long)keys->shape[1]);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "used must be from 0 to %lld, the length of the caches, got %lld",
+                             (long long)keys->shape[1], (long long)used);
     i->out[0] = *i->in[0];
     i->out[0].layout.shape[3] = v->shape[3];
     return true;
 }
 
-/* Which places count is decided by numbers: by `used` for the caches, by the order of tokens for the new ones. */
+/* Attention with a mask (T, L + T): of the caches the first `used` places count, of the new tokens those up to the
+   query's own. */
 static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)attrs;
@@ -85,13 +91,13 @@ const cn_op cn__op_cached_attention = {
     .call = "cached_attention(Tensor query, Tensor key, Tensor value, Tensor keys, Tensor values, int used, "
             "float? scale=None) -> Tensor",
     .name = "cached_attention",
-    .doc = "New tokens look at keys and values computed before, and at each other causally: q, k, v, keys, values.",
+    .doc = "New tokens attend to cached keys and values, and causally to each other: q, k, v, keys, values.",
     .kind = CN_BLOCK,
     .n_in = 5,
     .n_out = 1,
     .strided = true,
     .infer = infer,
-    .no_grad = "a step of decoding; scaled_dot_product_attention is the one to train with",
+    .no_grad = "a step of decoding; train with scaled_dot_product_attention",
     .compose = compose,
     .cpu = cpu,
     .scratch = scratch,

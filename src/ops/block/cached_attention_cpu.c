@@ -1,4 +1,4 @@
-/* The kernel of cached_attention. */
+/* The CPU kernel of cached_attention. */
 #include "ops/block/cached_attention_cpu.h"
 
 #include "ops/block/block.h"

@@ -1,7 +1,7 @@
 /* cross_entropy: nll_loss of log_softmax in one kernel, and its backward operator.
-   Logits (N, C), (N, C, d...) or (C); targets (N), (N, d...) or a number. The second result is log of sum of exp(logits)
-   for each target, 0 where it does not count. mean divides by the weight of the targets that count, so that it is NaN
-   where none does. Weights of classes have no gradient. */
+   Logits (N, C), (N, C, d...) or (C); targets (N), (N, d...) or a number. The second result is lse, the log of the sum
+   of exp(logits) for each target; it is 0 for an ignored target. The reduction `mean` divides by the summed weights of
+   the targets that count; it is NaN if none does. Weights of classes have no gradient. */
 #include <math.h>
 
 #include "ops/block/block.h"
@@ -13,7 +13,7 @@ static double weight_of(const void *w, bool wide, int64_t c)
     return !w ? 1 : wide ? ((const double *)w)[c] : ((const float *)w)[c];
 }
 
-/* logits, target and weight stand at operands first, first + 1, first + 2. */
+/* first: the number of the logits among the operands; target and weight follow. */
 static cn__cross_entropy loss_of(const cn_kernel *k, int first)
 {
     cn__cross_entropy l = { .a = k->attrs,
@@ -45,7 +45,8 @@ static void cpu(const cn_kernel *k)
     cn__cross_entropy l = loss_of(k, 0);
     l.faults = true;
     l.each = l.none ? NULL : k->scratch;
-    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), k->kernels->cross_entropy.forward[cn__f64_entry(k->in[0].dtype)], &l);
+    const cn_body body = k->kernels->cross_entropy.forward[cn__f64_entry(k->in[0].dtype)];
+    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), body, &l);
     if (l.none) return;
     double sum = 0;
     for (int64_t i = 0; i < k->in[1].numel; i++) sum += l.each[i];
@@ -62,7 +63,8 @@ static size_t scratch(const cn_kernel *k, int threads)
 static void backward_cpu(const cn_kernel *k)
 {
     cn__cross_entropy l = loss_of(k, 1);
-    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), k->kernels->cross_entropy.backward[cn__f64_entry(k->in[1].dtype)], &l);
+    const cn_body body = k->kernels->cross_entropy.backward[cn__f64_entry(k->in[1].dtype)];
+    cn_parallel(k, l.c.outer * l.c.blocks, cn__grain_of(work_of(&l)), body, &l);
 }
 
 /* ---- shapes */
@@ -142,14 +144,15 @@ static bool backward_infer(cn_infer *i)
     const cn__loss_attrs *a = i->attrs;
     if (!cn__loss_fits(i->ctx, i->op->name, a, i->in[1], i->in[2], i->in[3])) return false;
     const cn_layout one = { .ndim = 0 }, *target = &i->in[2]->layout;
-    if (!cn__same_shape(&i->in[0]->layout, a->reduction == CN_NONE ? target : &one) ||
-        !cn__same_shape(&i->in[4]->layout, target))
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient or lse does not have the shape of the result");
+    if (!cn__expect_shape(i, "the gradient", i->in[0], a->reduction == CN_NONE ? target : &one) ||
+        !cn__expect_shape(i, "log_sum", i->in[4], target))
+        return false;
     i->out[0] = *i->in[1];
     return true;
 }
 
-/* g, logits, target, weight, lse → g (P (A + W) - (A [c = t] + B_c)), A = (1 - s) w_t, B = s / C · w, W = sum of B */
+/* in: g, logits, target, weight, lse; dx = g (P (A + W) - (A [c = t] + B_c)), A = (1 - s) w_t, B = s / C · w,
+   W = sum of B */
 static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
 {
     const cn__loss_attrs *a = attrs;
@@ -220,11 +223,14 @@ cn_tensor *cn_cross_entropy(cn_tensor *logits, cn_tensor *target, const cn_loss_
     if (!cn__alive(logits) || !cn__alive(target)) return NULL;
     if (!desc) desc = &usual;
     cn_tensor *in[3] = { logits, target, desc->weight };
-    const bool soft = cn_dtype_is_float(cn__dtype(target)); /* probabilities ignore nothing; indices -100 by default */
-    const cn__loss_attrs a = { desc->reduction, !soft || desc->has_ignore, desc->has_ignore ? desc->ignore_index : -100 };
+    /* A target of probabilities ignores nothing; a target of indices ignores -100 by default. */
+    const bool soft = cn_dtype_is_float(cn__dtype(target));
+    const cn__loss_attrs a = { desc->reduction, !soft || desc->has_ignore,
+                               desc->has_ignore ? desc->ignore_index : -100 };
     cn_arg args[CN_MAX_ARGS] = { { .f = desc->label_smoothing } };
     if (!(desc->label_smoothing >= 0 && desc->label_smoothing <= 1)) {
-        cn__fail(logits->ctx, CN_BAD_ARGUMENT, "cross_entropy: label smoothing of %g", desc->label_smoothing);
+        cn__fail(logits->ctx, CN_BAD_ARGUMENT, "cross_entropy: label_smoothing must be from 0 to 1, got %g",
+                 desc->label_smoothing);
         return NULL;
     }
     return cn_apply(soft ? &cn__op_cross_entropy_soft : &cn__op_cross_entropy, in, 3, &a, args);

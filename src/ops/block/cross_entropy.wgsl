@@ -1,7 +1,9 @@
-// cross_entropy, with rows of rows.wgsl. par(0..3): samples, classes, inner, the class that is ignored; argument 0:
-// label smoothing s. Forward, a row is a sample; its loss and the weight of its target wait in scratch memory for a
-// second launch to sum them, unless one workgroup holds all samples. Backward, every element stands alone, once the
-// weights of all targets are summed. Operand `target` is the target, operand `weight` the weights of classes.
+// cross_entropy and its backward operator, on logits (outer, classes, inner), with the rows of rows.wgsl.
+// Forward: a row is a sample. Its loss and the weight of its target are stored in scratch memory, and a second launch
+// sums them; if one workgroup holds all samples, one launch is enough. Backward: the weights of all targets are summed
+// first; then each element is computed by itself.
+// par(0..3): samples, classes, inner, the ignored class; argument 0: label smoothing s. The holes `target` and `weight`
+// are the numbers of these operands.
 //! hole target = 1 | 2
 //! hole weight = 2 | 3
 //! hole ignores = true | false
@@ -45,7 +47,7 @@ fn sample(group: u32, local: u32) -> vec2<f32> {
     let row = row_of(group, local); let inner = par(2u); let n = par(1u);
     var t = -1;
     if (row < par(0u)) { t = class_of(row); }
-    let stop = select(0u, n, t >= 0); // rows that do not count cost nothing
+    let stop = select(0u, n, t >= 0); // an ignored sample is not read
     let at = row / inner * n * inner + row % inner;
     let lse = lse_of(local, at, stop);
     var smooth_ = vec2<f32>(0.0, 0.0);
@@ -71,7 +73,7 @@ fn sample(group: u32, local: u32) -> vec2<f32> {
 
 //! part reduce
 //! uses out0 class_of group_sum2 not_a_number
-// The mean of nothing is NaN.
+// Sums (loss, weight) of all samples. A mean over no sample is NaN.
 fn reduce(local: u32, mine: vec2<f32>) {
     let s = group_sum2(local, mine);
     if (local != 0u) { return; }
@@ -111,8 +113,8 @@ fn kernel(group: u32, local: u32) {
 }
 
 //! part totals
-// (what sums are divided by, sum of the weights of all classes): computed by every workgroup, or by a launch before
-// it.
+// (divisor of the loss, sum of the weights of all classes): computed by every workgroup, or read from the launch
+// before.
 //! if kept
 //! uses tmp
 fn totals(local: u32) -> vec2<f32> { return vec2<f32>(bitcast<f32>(tmp(0u)), bitcast<f32>(tmp(1u))); }
@@ -145,8 +147,8 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel backward
 //! uses in0 in1 in4 out0 par arg class_of totals exp_down
-// in0: the gradient g, of each sample or of all; in1: logits, in4: lse. par(4): elements, 5: elements of an
-// invocation. dx = g / total ((1 - s) w_t (P - [c = t]) + s / C · (P sum of w - w_c))
+// in0: the gradient g, one for each sample or a single one; in1: logits; in4: lse. par(4): elements, par(5): elements
+// of an invocation. dx = g / total ((1 - s) w_t (P - [c = t]) + s / C · (P sum of w - w_c))
 fn gradient(s: u32) -> f32 {
 //! if each
     return in0(s);

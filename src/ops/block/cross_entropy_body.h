@@ -1,7 +1,8 @@
-/* cross_entropy for one T: logits (N, C, S), a part is some columns (samples) side by side. */
+/* Template: cross_entropy for one element type T, on logits (N, C, S); a part is a block of columns, one column a
+   sample. cross_entropy_cpu.c includes it through cpu/each_type.h, which defines T, NAME, EXP and EXP_DOWN. */
 #include "ops/block/rows_body.h"
 
-/* Of `width` columns: the logarithm of the sum of exp, and the weighted sum of logits if smoothed. */
+/* For `width` columns: lse = log(sum of exp(x)), and with label smoothing smooth = sum of w x. */
 static void NAME(columns)(const cn__cross_entropy *l, const T *x, const T *w, int width, double *lse, double *smooth)
 {
     const int64_t classes = l->c.n, step = l->c.inner;
@@ -34,7 +35,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
         const int64_t at = cn__columns_at(&l->c, part, &width), first = sample_of(l, part);
         const T *x = (const T *)k->in[0].data + at;
         double lse[CN__COLUMNS], smooth[CN__COLUMNS];
-        const bool counts = l->c.inner > 1 || cn__target_of(k, l, first) >= 0; /* rows that do not count cost nothing */
+        const bool counts = l->c.inner > 1 || cn__target_of(k, l, first) >= 0; /* an ignored row is not read */
         if (counts) NAME(columns)(l, x, w, width, lse, smooth);
         for (int j = 0; j < width; j++) {
             const int64_t t = cn__target_of(k, l, first + j);
@@ -50,8 +51,9 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
     }
 }
 
-/* Of a sample with target t: what multiplies P, and what is taken from class c. */
-static void NAME(backward_column)(const cn__cross_entropy *l, const T *x, const T *w, double lse, int64_t t, double scale, T *dx)
+/* dx of a sample with target t: P p_scale - soft w_c - hard [c = t] */
+static void NAME(backward_column)(const cn__cross_entropy *l, const T *x, const T *w, double lse, int64_t t,
+                                  double scale, T *dx)
 {
     const int64_t step = l->c.inner;
     const double hard = scale * (1 - l->smoothing) * (w ? w[t] : 1), soft = scale * l->smoothing / (double)l->c.n;

@@ -1,9 +1,9 @@
-/* The kernels of cross_entropy and its backward. */
+/* The CPU kernels of cross_entropy and its backward operator. */
 #include "ops/block/cross_entropy_cpu.h"
 
 #include "ops/map/elementary.h"
 
-/* Number of the first sample of a block of columns. */
+/* The number of the first sample of a block of columns. */
 static int64_t sample_of(const cn__cross_entropy *l, int64_t part)
 {
     return part / l->c.blocks * l->c.inner + part % l->c.blocks * CN__COLUMNS;

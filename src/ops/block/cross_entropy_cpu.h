@@ -1,22 +1,22 @@
-/* cross_entropy_cpu.h: the kernels of cross_entropy and its backward. */
+/* cross_entropy_cpu.h: the CPU kernels of cross_entropy and its backward operator. */
 #ifndef CN_BLOCK_CROSS_ENTROPY_CPU_H
 #define CN_BLOCK_CROSS_ENTROPY_CPU_H
 
 #include "ops/block/block.h"
 
-/* What a call works on. */
+/* One call: operands, weights and scratch. */
 typedef struct cn__cross_entropy {
-    cn__columns c; /* logits along their classes */
+    cn__columns c; /* the logits, along the axis of classes */
     const cn__loss_attrs *a;
     cn_dtype target_dtype;
     const void *target;
-    double smoothing, weight_sum; /* of all classes */
-    double total;                 /* what sums are divided by */
-    double *each;                 /* loss of every sample, before it is summed; NULL: no reduction */
-    bool none, faults;            /* faults: a class out of range is an error */
+    double smoothing, weight_sum; /* weight_sum: over all classes */
+    double total;                 /* the divisor of the loss */
+    double *each;                 /* the loss of every sample, in scratch; NULL without a reduction */
+    bool none, faults;            /* none: no reduction; faults: a class out of range is an error */
 } cn__cross_entropy;
 
-/* The class of a sample; -1: the sample does not count. */
+/* The class of a sample; -1 if the sample is ignored. */
 static inline int64_t cn__target_of(const cn_kernel *k, const cn__cross_entropy *l, int64_t sample)
 {
     const int64_t t =
@@ -27,7 +27,7 @@ static inline int64_t cn__target_of(const cn_kernel *k, const cn__cross_entropy 
     return -1;
 }
 
-/* Each for f32 and f64, over blocks of columns. */
+/* Each for f32 and f64. A part is a block of columns. */
 typedef struct cn__cross_entropy_kernels {
     cn_body forward[2], backward[2];
 } cn__cross_entropy_kernels;

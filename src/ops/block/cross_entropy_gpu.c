@@ -1,11 +1,11 @@
-/* cross_entropy on the GPU: which launches a loss takes; cross_entropy.wgsl has the kernels. */
+/* cross_entropy on the GPU: decides on the launches of the kernels of cross_entropy.wgsl. */
 #include "gpu/shaders.h"
 #include "ops/block/block_gpu.h"
 #include "ops/block/rows_gpu.h"
 
 enum { PER_INVOCATION = 8 };
 
-/* logits, target and weight are operands first, first + 1, first + 2 */
+/* first: the number of the logits among the operands; target and weight follow. */
 static cn__columns sizes_of(cn_gpu_call *c, int first)
 {
     const cn_array *x = &c->in[first];
@@ -17,7 +17,7 @@ static cn__columns sizes_of(cn_gpu_call *c, int first)
     return s;
 }
 
-/* kept: sums of weights were left in scratch memory by the launch before */
+/* kept: the launch before stored the sums of weights in scratch memory */
 static bool launch(cn_gpu_call *c, const cn__gpu_rows *r, int64_t groups, const char *kernel, int first, bool kept)
 {
     const cn__loss_attrs *a = c->attrs;
@@ -41,7 +41,8 @@ bool cn__gpu_cross_entropy(cn_gpu_call *c)
     return launch(c, &r, groups, "keep", 0, false) && launch(c, &r, 1, "from_kept", 0, false);
 }
 
-/* g, logits, target, weight, lse → dx. Every workgroup sums weights for itself unless that would take longer than the rest. */
+/* in: g, logits, target, weight, lse; out: dx. Every workgroup sums the weights for itself, unless that would take
+   longer than its elements. */
 bool cn__gpu_cross_entropy_backward(cn_gpu_call *c)
 {
     enum { LITTLE = 1 << 16 };

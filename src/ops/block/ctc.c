@@ -1,7 +1,8 @@
 /* ctc_loss: -log of the probability of all paths that spell a target (Graves et al., 2006), and its backward operator.
-   log_probs (T, N, C); targets (N, S), or flat: all of them one after another; lengths (N). A target a, b, .. has the
-   states blank, a, blank, b, .., blank: a path stays, goes on by one, or skips a blank between two labels that differ.
-   The backward computes the forward probabilities again rather than keeping T (2S + 1) of them a sample. */
+   log_probs (T, N, C); targets (N, S), or flat, (sum of lengths), one after another; lengths (N). A target a, b, .. has
+   the states blank, a, blank, b, .., blank. In a step a path stays in its state, goes on by one, or skips a blank
+   between two different labels. The backward operator computes the forward probabilities again: storing them would take
+   T (2S + 1) elements a sample. */
 #include <math.h>
 
 #include "ops/block/block.h"
@@ -13,11 +14,11 @@ static int64_t whole_at(const cn_array *a, int64_t i)
     return a->dtype == CN_I64 ? ((const int64_t *)a->data)[i] : ((const int32_t *)a->data)[i];
 }
 
-/* log_probs and what follows it stand at operands in[0..4). */
+/* in[0..4): log_probs, targets, input lengths, target lengths */
 typedef struct operands {
     const cn_array *in;
     const cn_kernel *k;
-    bool forward; /* what is out of range is an error; otherwise it was found before */
+    bool forward; /* indices out of range are reported; the backward operator leaves that to the forward operator */
 } operands;
 
 static bool is_in_range(const operands *o, int64_t index, int64_t size)
@@ -27,7 +28,7 @@ static bool is_in_range(const operands *o, int64_t index, int64_t size)
     return false;
 }
 
-/* The states of sample n, whose labels begin at `start` of the targets; false: out of range somewhere. */
+/* Fills s with sample n, whose labels begin at `start` of the targets. Returns false if an index is out of range. */
 static bool fill_sample(const operands *o, const cn__ctc_attrs *a, int64_t n, int64_t start, int64_t length,
                         int64_t *label, cn__ctc_sample *s)
 {
@@ -46,10 +47,10 @@ static bool fill_sample(const operands *o, const cn__ctc_attrs *a, int64_t n, in
     return true;
 }
 
-/* Places in all rows of one kind: 2S + 3 a sample, whether targets are flat or not. */
+/* The elements of one row of every sample: 2S + 3 a sample, S the length of its target. */
 static int64_t places(const cn_array *in) { return 2 * in[1].numel + 3 * in[0].shape[1]; }
 
-/* A sample that is out of range is left with no frames. */
+/* A sample with an index out of range gets 0 frames. */
 static cn__ctc ctc_of(const operands *o)
 {
     const cn__ctc_attrs *a = o->k->attrs;
@@ -70,7 +71,7 @@ static cn__ctc ctc_of(const operands *o)
         place += 2 * length + 3;
         start += length;
     }
-    if (flat && start < total) is_in_range(o, start, start); /* labels that are nobody's */
+    if (flat && start < total) is_in_range(o, start, start); /* reports labels that belong to no sample */
     return c;
 }
 
@@ -83,7 +84,8 @@ static int64_t grain_of(const cn__ctc *c, const cn_array *in)
 static size_t scratch_of(const cn_array *in, int64_t rows, int64_t levels)
 {
     const int64_t place = (int64_t)sizeof(int64_t) + rows * (int64_t)cn_dtype_size(in[0].dtype);
-    return (size_t)(in[0].shape[1] * (int64_t)(sizeof(cn__ctc_sample) + (size_t)levels * sizeof(double)) + places(in) * place);
+    const int64_t sample = (int64_t)(sizeof(cn__ctc_sample) + (size_t)levels * sizeof(double));
+    return (size_t)(in[0].shape[1] * sample + places(in) * place);
 }
 
 static void cpu(const cn_kernel *k)
@@ -100,7 +102,8 @@ static size_t scratch(const cn_kernel *k, int threads)
 static void backward_cpu(const cn_kernel *k)
 {
     cn__ctc c = ctc_of(&(operands){ k->in + 1, k, false });
-    cn_parallel(k, k->in[1].shape[1], grain_of(&c, k->in + 1), k->kernels->ctc.backward[cn__f64_entry(k->in[1].dtype)], &c);
+    const cn_body body = k->kernels->ctc.backward[cn__f64_entry(k->in[1].dtype)];
+    cn_parallel(k, k->in[1].shape[1], grain_of(&c, k->in + 1), body, &c);
 }
 static size_t backward_scratch(const cn_kernel *k, int threads)
 {
@@ -109,30 +112,32 @@ static size_t backward_scratch(const cn_kernel *k, int threads)
     return scratch_of(k->in + 1, steps + 3, steps);
 }
 
-/* ---- shapes: log_probs, targets and lengths at operands first.. */
+/* ---- shapes; first: the number of log_probs among the operands */
 
 static bool fits(cn_infer *i, int first)
 {
-    static const char *const names[4] = { "", "targets", "input lengths", "target lengths" };
+    static const char *const names[4] = { "", "targets", "input_lengths", "target_lengths" };
     char s[96], t[96];
     const cn_layout *x = &i->in[first]->layout, *targets = &i->in[first + 1]->layout;
     const int64_t blank = ((const cn__ctc_attrs *)i->attrs)->blank;
     if (x->ndim != 3)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "log_probs are (T, N, C), not %s", cn__shape_text(x, s, sizeof s));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "log_probs must be (T, N, C), got %s", cn__shape_text(x, s, sizeof s));
     cn__shape_text(x, s, sizeof s);
     for (int j = 1; j < 4; j++) {
         const cn_meta *m = i->in[first + j];
         if (m->dtype != CN_I32 && m->dtype != CN_I64)
-            return cn_infer_fail(i, CN_BAD_DTYPE, "%s are of i32 or i64, not %s", names[j], cn_dtype_name(m->dtype));
+            return cn_infer_fail(i, CN_BAD_DTYPE, "%s must be i32 or i64, got %s", names[j], cn_dtype_name(m->dtype));
         if (j > 1 && (m->layout.ndim != 1 || m->layout.shape[0] != x->shape[1]))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "%s %s for log_probs %s", names[j],
-                                 cn__shape_text(&m->layout, t, sizeof t), s);
+            return cn_infer_fail(i, CN_BAD_SHAPE, "%s must have shape [%lld] for log_probs %s, got %s", names[j],
+                                 (long long)x->shape[1], s, cn__shape_text(&m->layout, t, sizeof t));
     }
     if (targets->ndim != 1 && (targets->ndim != 2 || targets->shape[0] != x->shape[1]))
-        return cn_infer_fail(i, CN_BAD_SHAPE, "targets are (N, S) or all in one axis, not %s for log_probs %s",
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "targets must be (N, S) or have one axis with all labels, got %s for log_probs %s",
                              cn__shape_text(targets, t, sizeof t), s);
     if (blank < 0 || blank >= x->shape[2])
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "no class %lld for blanks in log_probs %s", (long long)blank, s);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "blank must be ≥ 0 and < %lld, the number of classes, got %lld",
+                             (long long)x->shape[2], (long long)blank);
     return true;
 }
 
@@ -149,7 +154,8 @@ static bool backward_infer(cn_infer *i)
     if (!fits(i, 1)) return false;
     const cn_layout *g = &i->in[0]->layout;
     if (g->ndim != 1 || g->shape[0] != i->in[1]->layout.shape[1])
-        return cn_infer_fail(i, CN_BAD_SHAPE, "a gradient %s of losses (N)", cn__shape_text(g, s, sizeof s));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient must have shape [%lld], got %s",
+                             (long long)i->in[1]->layout.shape[1], cn__shape_text(g, s, sizeof s));
     i->out[0] = *i->in[1];
     return true;
 }
@@ -170,7 +176,7 @@ const cn_op cn__op_ctc_loss = {
     .call = "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
             "mean|sum|none reduction=mean, bool zero_infinity=False) -> Tensor",
     .name = "ctc_loss",
-    .doc = "-log of the probability of all alignments of log_probs (T, N, C) with targets: one a sample.",
+    .doc = "-log of the probability of all alignments of log_probs (T, N, C) with the targets, (N).",
     .kind = CN_BLOCK,
     .n_in = 4,
     .n_out = 1,
@@ -206,7 +212,7 @@ const cn_op cn__op_ctc_loss_backward = {
     .not_differentiable = 28,
     .attr_size = sizeof(cn__ctc_attrs),
     .infer = backward_infer,
-    .no_grad = "a second derivative would take another pass over all alignments",
+    .no_grad = "a second derivative would need another pass over all alignments",
     .cpu = backward_cpu,
     .gpu = cn__gpu_ctc_loss_backward,
     .scratch = backward_scratch,

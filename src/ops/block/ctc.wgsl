@@ -1,8 +1,9 @@
-// ctc_loss: a row (rows.wgsl) is a sample, its lanes share the states, and go through time together; rows of
-// log-probabilities lie in scratch memory. As on the CPU they are lowered to a largest of 0 at each step; what was
-// taken away is summed in two floats. A probability of 0 is the logarithm NEVER: the kernels compute with no
-// infinities. par(0..5): T, N, C, S (0 for targets in one axis), labels in all, blank. Operands: log-probabilities x,
-// targets, and the lengths of both, whose numbers differ between forward and backward.
+// ctc_loss and its backward operator. A row of rows.wgsl is a sample; its lanes share the states and go through time
+// together. The log-probabilities of the states lie in scratch memory. As on the CPU, the largest of them is subtracted
+// from all in each step, and these levels are summed in two floats. The logarithm of probability 0 is NEVER, because
+// the kernels must not compute with infinities.
+// par(0..5): T, N, C, S (0 for flat targets), labels in all, blank. The holes x (log_probs), targets, frames (input
+// lengths) and lengths (target lengths) are the numbers of these operands.
 //! hole x = 0 | 1
 //! hole targets = 1 | 2
 //! hole frames = 2 | 3
@@ -34,7 +35,7 @@ fn log_sum(a: f32, b: f32, c: f32) -> f32 {
     if (top < 0.5 * NEVER) { return NEVER; }
     return top + log(exp_down(a - top) + exp_down(b - top) + exp_down(c - top));
 }
-// acc.x + acc.y + x, the error of the sum in y
+// acc.x + acc.y + x; y of the result is the rounding error of x
 fn add(acc: vec2<f32>, x: f32) -> vec2<f32> {
     let s = acc.x + x; let b = s - acc.x;
     return vec2<f32>(s, acc.y + ((acc.x - (s - b)) + (x - b)));
@@ -50,7 +51,7 @@ fn log_prob(s: Sample, t: u32, i: u32) -> f32 {
     return select(x, NEVER, x < NEVER);
 }
 fn bad(index: i32, size: u32) -> bool { return index < 0 || u32(index) >= size; }
-// What is out of range leaves a sample without frames.
+// A sample with an index out of range gets 0 frames.
 fn sample_of(group: u32, local: u32) -> Sample {
     var s = Sample(row_of(group, local), 0u, 0u, 0u, 1u, 0u);
     let there = s.row < par(1u); let first = lane_of(local) == 0u;
@@ -71,7 +72,7 @@ fn sample_of(group: u32, local: u32) -> Sample {
         else if (first) { wrong(length, room + 1u); }
         if (!bad(frames, par(0u) + 1u)) { s.frames = u32(frames); }
         else if (first) { wrong(frames, par(0u) + 1u); }
-        if (FLAT && first && s.row + 1u == par(1u) && s.length < room) { // labels that are nobody's
+        if (FLAT && first && s.row + 1u == par(1u) && s.length < room) { // labels that belong to no sample
             wrong(i32(s.start + s.length), s.start + s.length);
         }
     }
@@ -90,7 +91,7 @@ fn sample_of(group: u32, local: u32) -> Sample {
     s.states = 2u * s.length + 1u;
     return s;
 }
-// Step t: row `to` of scratch memory from row `before`; returns what was taken away. All lanes come here.
+// Step t: computes row `to` of scratch memory from row `before`. Returns the subtracted level. All lanes must call it.
 fn alpha_step(local: u32, s: Sample, t: u32, before: u32, to: u32) -> f32 {
     var top = NEVER;
     let stop = select(0u, s.states, t < s.frames);
@@ -120,7 +121,7 @@ fn lower(local: u32, s: Sample, row: u32, stop: u32, mine: f32) -> f32 {
     storageBarrier();
     return top;
 }
-// log of the probability of the last row: a path ends in the last label or the blank behind it
+// The log of the probability of the target, from the last row: a path ends in the last label or the blank after it.
 fn alpha_end(s: Sample, row: u32) -> f32 {
     let at = row + s.place + s.states - 1u;
     var b = NEVER;
@@ -145,8 +146,9 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel backward
 //! uses in0 out0 par tmp set_tmp rows row_sum exp_down sample not_a_number
-// Scratch rows: alpha of each step; two of beta; the probability of each state; the next state with the same label,
-// with the highest bit where it is the first; levels (T, N, 2). dx = -g · the probability of a label's states.
+// dx = -g · the probability of being in a label's states. Rows in scratch memory: alpha of each step; beta, twice; the
+// probability of each state; the next state with the same label, with the highest bit set for the first such state.
+// Levels (T, N, 2) follow.
 fn alpha_row(t: u32) -> u32 { return t * places(); }
 fn beta_row(t: u32) -> u32 { return (par(0u) + t % 2u) * places(); }
 fn state_row() -> u32 { return (par(0u) + 2u) * places(); }

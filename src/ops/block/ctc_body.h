@@ -1,10 +1,11 @@
-/* ctc_loss and its backward for one T. A row has a place for each state of a sample and two more, of probability 0, before
-   the states (forward in time) or behind them (backward): a step reads from its own state and its two neighbours.
-   Log-probabilities become very negative over many steps: each row is lowered to a largest of 0, and what was taken away
-   is summed in f64, so that f32 has its digits for differences. */
+/* Template: ctc_loss and its backward operator for one element type T. ctc_cpu.c includes it through cpu/each_type.h,
+   which defines T, NAME, EXP and EXP_DOWN.
+   A row has an element for each state of a sample and two more of probability 0, before the states (alpha) or after
+   them (beta): a step reads a state and its two neighbours. Log-probabilities become very negative over many steps.
+   Therefore the largest element of each row is subtracted from the row, and these levels are summed in f64. */
 #include "ops/block/rows_body.h"
 
-/* log(e^a + e^b + e^c), -infinity where all are */
+/* log(e^a + e^b + e^c); -infinity if all three are */
 CN__INLINE T NAME(log_sum)(T a, T b, T c)
 {
     T top = a > b ? a : b;
@@ -13,7 +14,7 @@ CN__INLINE T NAME(log_sum)(T a, T b, T c)
     return LOG(EXP_DOWN(a - top) + EXP_DOWN(b - top) + EXP_DOWN(c - top)) + top;
 }
 
-/* 0 where a state can be reached from the one but one before, else -infinity; 0 again behind the states. */
+/* skip[i]: 0 if state i can be reached from state i - 2, else -infinity; 0 after the states. */
 static void NAME(skips)(const cn__ctc_sample *s, T *skip)
 {
     for (int64_t i = 0; i < s->states + 2; i++)
@@ -25,7 +26,7 @@ static void NAME(fill)(T *x, int64_t n, T value)
     for (int64_t i = 0; i < n; i++) x[i] = value;
 }
 
-/* Takes the largest away from all; returns it. */
+/* Subtracts the largest element from all, and returns it. */
 static double NAME(lower)(T *row, int64_t n)
 {
     const T top = NAME(row_max)(row, n);
@@ -34,7 +35,7 @@ static double NAME(lower)(T *row, int64_t n)
     return top;
 }
 
-/* The log-probability of all ways to be in each state after the first step, less what is returned. */
+/* alpha: the log-probability of all paths that are in a state after the first step, minus the returned level. */
 static double NAME(alpha_begin)(const cn__ctc_sample *s, const T *x, T *alpha)
 {
     NAME(fill)(alpha - 2, s->states + 2, (T)-INFINITY);
@@ -52,7 +53,7 @@ static double NAME(alpha_step)(const cn__ctc_sample *s, const T *x, const T *res
     return NAME(lower)(alpha, states);
 }
 
-/* A path ends in the last label or the blank behind it. */
+/* A path ends in the last label or the blank after it. */
 static T NAME(alpha_end)(const cn__ctc_sample *s, const T *alpha)
 {
     return -NAME(log_sum)(alpha[s->states - 1], alpha[s->states - 2], (T)-INFINITY);
@@ -67,7 +68,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
         const cn__ctc_sample *s = &c->samples[n];
         const T *x = (const T *)k->in[0].data + n * c->classes;
         T *skip = (T *)c->rows + 3 * s->place, *alpha = skip + s->width + 2, *before = alpha + s->width;
-        double loss = s->states > 1 ? INFINITY : 0; /* in no time, nothing can be said */
+        double loss = s->states > 1 ? INFINITY : 0; /* without frames only the empty target is possible */
         if (s->frames > 0) {
             NAME(skips)(s, skip);
             double level = NAME(alpha_begin)(s, x, alpha);
@@ -83,9 +84,10 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
     }
 }
 
-/* beta: the log-probability of all ways to go on from each state after step t, less what is returned; next: with the step
-   t + 1 itself. */
-static double NAME(beta_step)(const cn__ctc_sample *s, const T *x, const T *restrict skip, T *restrict next, T *restrict beta)
+/* beta: the log-probability of all ways to go on from a state after step t, minus the returned level.
+   next: beta of step t + 1 plus the log-probability of the labels in that step. */
+static double NAME(beta_step)(const cn__ctc_sample *s, const T *x, const T *restrict skip, T *restrict next,
+                              T *restrict beta)
 {
     const int64_t states = s->states;
     for (int64_t i = 0; i < states; i++) next[i] = beta[i] + x[s->label[i]];
@@ -94,7 +96,7 @@ static double NAME(beta_step)(const cn__ctc_sample *s, const T *x, const T *rest
     return NAME(lower)(beta, states);
 }
 
-/* dx = -g · the probability of being in each label's states at each step, given the target; dx is 0 so far. */
+/* dx -= g · the probability of being in a label's states at each step, given the target. dx must be 0. */
 static void NAME(occupancy)(const cn__ctc *c, const cn__ctc_sample *s, const T *x, T g, T *skip, double *level, T *dx)
 {
     T *alphas = skip + s->width + 2, *beta = skip + s->width * (s->frames + 1), *next = beta + s->width;

@@ -1,4 +1,4 @@
-/* The kernels of ctc_loss and its backward. */
+/* The CPU kernels of ctc_loss and its backward operator. */
 #include "ops/block/ctc_cpu.h"
 
 #include "ops/block/block.h"

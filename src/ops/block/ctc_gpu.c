@@ -1,4 +1,4 @@
-/* ctc_loss on the GPU: sizes and scratch memory; ctc.wgsl has the kernels. */
+/* ctc_loss on the GPU: sizes, scratch memory and launches of the kernels of ctc.wgsl. */
 #include "gpu/shaders.h"
 #include "ops/block/block_gpu.h"
 #include "ops/block/rows_gpu.h"
@@ -8,7 +8,7 @@ typedef struct sizes {
     cn__gpu_rows rows;
 } sizes;
 
-/* in: log_probs, targets, lengths of both */
+/* in: log_probs, targets, input lengths, target lengths */
 static sizes sizes_of(cn_gpu_call *c, const cn_array *in)
 {
     const cn__ctc_attrs *a = c->attrs;
@@ -21,7 +21,7 @@ static sizes sizes_of(cn_gpu_call *c, const cn_array *in)
     return z;
 }
 
-/* first: the number of log_probs among operands */
+/* first: the number of log_probs among the operands */
 static bool run(cn_gpu_call *c, const sizes *z, const char *kernel, int first)
 {
     const bool flat = c->in[first + 1].ndim == 1, zero = ((const cn__ctc_attrs *)c->attrs)->zero_infinity;

@@ -1,4 +1,4 @@
-/* dropout: x times a mask that is 0 with probability p, else 1 / (1 - p). */
+/* dropout: x times a random mask, whose elements are 0 with probability p, else 1 / (1 - p). */
 #include "ops/block/block.h"
 #include "ops/kernels.h"
 
@@ -7,10 +7,11 @@
 static bool mask_infer(cn_infer *i)
 {
     const cn__shape_attrs *a = i->attrs;
-    if (a->dtype != CN_F32 && a->dtype != CN_F64) return cn_infer_fail(i, CN_BAD_DTYPE, "f32 or f64");
+    if (a->dtype != CN_F32 && a->dtype != CN_F64)
+        return cn_infer_fail(i, CN_BAD_DTYPE, "dtype must be f32 or f64, got %s", cn_dtype_name((cn_dtype)a->dtype));
     if (a->ndim < 0 || a->ndim > CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%lld dimensions; at most %d are possible", (long long)a->ndim,
-                             CN_MAX_DIMS);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "size must have 0 to %d dimensions, got %lld", CN_MAX_DIMS,
+                             (long long)a->ndim);
     i->out[0].dtype = (cn_dtype)a->dtype;
     i->out[0].layout.ndim = (int)a->ndim;
     memcpy(i->out[0].layout.shape, a->shape, sizeof a->shape);
@@ -25,7 +26,7 @@ const cn_op cn__op_dropout_mask = {
     .n_out = 1,
     .attr_size = sizeof(cn__shape_attrs),
     .infer = mask_infer,
-    .no_grad = "drawn at random, from nothing",
+    .no_grad = "it has no operands",
     .kernels_at = CN__AT(dropout.mask),
     .wgsl = "select(k0, 0.0, unit(random_word(lo1, hi1, lo2, hi2, i)) < p0)",
     CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, CN_ARGS({ 0.3 }, { .u = 1 }, { .u = 2 }) },
@@ -45,7 +46,7 @@ cn_tensor *cn__dropout_mask(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const cn
 
 bool cn__dropout_begin(cn_ctx *ctx, const char *who, double p, cn__dropout *d)
 {
-    if (!(p >= 0 && p <= 1)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a probability of %g", who, p);
+    if (!(p >= 0 && p <= 1)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: p must be from 0 to 1, got %g", who, p);
     *d = (cn__dropout){ p, 0, 0 };
     if (p > 0) d->seed = ctx->seed, d->stream = ctx->next_stream++;
     return true;
@@ -58,7 +59,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
     (void)n_in, (void)attrs;
     const cn_dtype t = cn__dtype(in[0]);
     if (!cn_dtype_is_float(t)) {
-        cn__fail(ctx, CN_BAD_DTYPE, "dropout: not possible for %s", cn_dtype_name(t));
+        cn__fail(ctx, CN_BAD_DTYPE, "dropout: the input must be of a floating type, got %s", cn_dtype_name(t));
         return NULL;
     }
     const cn__dropout d = cn__dropout_of_args(args);

@@ -1,6 +1,8 @@
-/* dropout_body.h: elements [start, start + n) of a dropout mask, for one T. */
+/* Template: dropout masks for one element type T. Other templates and dropout_cpu.c include it; T and NAME must be
+   defined. */
 #include "cpu/random_words.h"
 
+/* Elements [start, start + n) of a dropout mask. */
 static inline void NAME(dropout_fill)(void *mask, uint64_t start, int64_t n, const cn__dropout *d)
 {
     enum { AT_ONCE = 256 };

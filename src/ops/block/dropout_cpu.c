@@ -1,10 +1,10 @@
-/* The loops of dropout_mask. */
+/* The CPU loops of dropout_mask. */
 #include "ops/block/dropout_cpu.h"
 
 #include "cpu/random_words.h"
 #include "ops/block/block.h"
 
-/* No copies for AVX-512: the random words take most of the time. */
+/* Nothing for AVX-512: random words take most of the time. */
 #define TEMPLATE "ops/block/dropout_body.h"
 #define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES)
 #include "cpu/each_type.h"

@@ -1,4 +1,4 @@
-/* dropout_cpu.h: the loops of dropout_mask. */
+/* dropout_cpu.h: the CPU loops of dropout_mask. */
 #ifndef CN_BLOCK_DROPOUT_CPU_H
 #define CN_BLOCK_DROPOUT_CPU_H
 

@@ -1,7 +1,7 @@
-/* group_norm and instance_norm: layer_norm on another shape. */
+/* group_norm and instance_norm: both reshape x and call layer_norm. */
 #include "ops/block/block.h"
 
-/* x (N, C, ...), each of its groups of channels normalised */
+/* Normalises each group of channels of x (N, C, ...). */
 static cn_tensor *by_groups(const char *who, cn_tensor *const *in, int64_t groups, double eps)
 {
     cn_tensor *x = in[0], *weight = cn__per_channel(who, in[1], x), *bias = cn__per_channel(who, in[2], x);
@@ -19,7 +19,9 @@ static cn_tensor *by_groups(const char *who, cn_tensor *const *in, int64_t group
 static bool check_image(const char *who, cn_tensor *x)
 {
     if (cn_ndim(x) >= 2) return true;
-    return cn__fail(x->ctx, CN_BAD_SHAPE, "%s: x is (N, C, ...), not of %d dimensions", who, cn_ndim(x));
+    char s[96];
+    return cn__fail(x->ctx, CN_BAD_SHAPE, "%s: x must be (N, C, ...), got %s", who,
+                    cn__shape_text(cn__layout(x), s, sizeof s));
 }
 
 static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
@@ -29,12 +31,13 @@ static cn_tensor *group_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, con
     if (!check_image("group_norm", in[0])) return NULL;
     const int64_t channels = cn_size(in[0], 1);
     if (groups < 1 || channels % groups) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "group_norm: %lld groups of %lld channels", (long long)groups,
-                 (long long)channels);
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "group_norm: num_groups must be > 0 and divide the channels, got %lld groups and %lld channels",
+                 (long long)groups, (long long)channels);
         return NULL;
     }
     if (cn_numel(in[0]) == groups) {
-        cn__fail(ctx, CN_BAD_SHAPE, "group_norm: more than one value a group is needed");
+        cn__fail(ctx, CN_BAD_SHAPE, "group_norm: a group must have more than one value, got 1");
         return NULL;
     }
     return by_groups("group_norm", in, groups, args[0].f);
@@ -44,7 +47,7 @@ const cn_op cn__op_group_norm = {
     .call = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> "
             "Tensor",
     .name = "group_norm",
-    .doc = "Normalises each group of channels of (N, C, ...), then weight and bias by channel.",
+    .doc = "Normalises each group of channels of (N, C, ...), then applies weight and bias by channel.",
     .kind = CN_COMPOSITE,
     .n_in = 3,
     .n_out = 1,
@@ -77,7 +80,7 @@ static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
     int64_t space = 1;
     for (int d = 2; d < cn_ndim(in[0]); d++) space *= cn_size(in[0], d);
     if (space == 1) {
-        cn__fail(ctx, CN_BAD_SHAPE, "instance_norm: more than one value a channel is needed");
+        cn__fail(ctx, CN_BAD_SHAPE, "instance_norm: a channel must have more than one value, got 1");
         return NULL;
     }
     return by_groups("instance_norm", in, cn_size(in[0], 1), args[0].f);
@@ -86,7 +89,7 @@ static cn_tensor *instance_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
 const cn_op cn__op_instance_norm = {
     .call = "instance_norm(Tensor input, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
     .name = "instance_norm",
-    .doc = "Normalises each channel of each sample of (N, C, ...), then weight and bias by channel.",
+    .doc = "Normalises each channel of each sample of (N, C, ...), then applies weight and bias by channel.",
     .kind = CN_COMPOSITE,
     .n_in = 3,
     .n_out = 1,

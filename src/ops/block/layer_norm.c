@@ -1,17 +1,17 @@
-/* layer_norm: y = (x - mean) / sqrt(var + eps) * weight + bias over the last axes; rms_norm: the same without mean and
-   bias; and their backward operators. */
+/* layer_norm and rms_norm with their backward operators. layer_norm: y = (x - mean) / sqrt(var + eps) * weight + bias
+   over the last axes; rms_norm: y = x / sqrt(mean of x² + eps) * weight. */
 #include <math.h>
 
 #include "ops/block/block.h"
 #include "ops/block/block_gpu.h"
 #include "ops/kernels.h"
 
-enum { MOST_PARTS = 64 }; /* of the rows on the way back */
+enum { MOST_PARTS = 64 }; /* into which the backward kernel cuts the rows */
 
 static cn__row_norm norm_of(const cn_kernel *k, int64_t axes, bool centred)
 {
     cn__row_norm j = { .n_rows = 1, .n = 1, .centred = centred };
-    if (k->args) j.eps = k->args[0].f; /* not while scratch is asked for */
+    if (k->args) j.eps = k->args[0].f; /* NULL when only the size of the scratch is asked for */
     const int ndim = k->out[0].ndim;
     for (int d = 0; d < ndim; d++) *(d < ndim - axes ? &j.n_rows : &j.n) *= k->out[0].shape[d];
     return j;
@@ -21,7 +21,8 @@ static void forward(const cn_kernel *k, bool centred)
 {
     const cn__norm_attrs *a = k->attrs;
     cn__row_norm j = norm_of(k, a->axes, centred);
-    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), k->kernels->layer_norm.forward[cn__f64_entry(k->in[0].dtype)], &j);
+    const cn_body body = k->kernels->layer_norm.forward[cn__f64_entry(k->in[0].dtype)];
+    cn_parallel(k, j.n_rows, cn__grain_of(4 * (double)j.n), body, &j);
 }
 
 static cn__row_norm backward_norm_of(const cn_kernel *k, bool centred)
@@ -51,19 +52,16 @@ static size_t backward_scratch(const cn_kernel *k, int threads)
     return a->weight || a->bias ? sizeof(double) * 2 * (size_t)(j.n * (j.parts + threads)) : 0;
 }
 
-/* weight and bias have the shape of x's last axes. */
+/* Operands [first, end), weight and bias, must have the shape of x's last axes. */
 static bool check_affine(cn_infer *i, const cn_layout *x, int64_t axes, int first, int end)
 {
     if (axes < 1 || axes > x->ndim)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "over the last %lld axes of %d", (long long)axes, x->ndim);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "normalized_dims must be from 1 to %d, the axes of x, got %lld",
+                             x->ndim, (long long)axes);
     cn_layout normalised = { .ndim = (int)axes };
     memcpy(normalised.shape, x->shape + x->ndim - axes, sizeof *x->shape * (size_t)axes);
-    for (int k = first; k < end; k++) {
-        char s[96], t[96];
-        if (i->in[k] && !cn__same_shape(&i->in[k]->layout, &normalised))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "weight and bias %s do not fit the normalised axes %s",
-                                 cn__shape_text(&i->in[k]->layout, s, sizeof s), cn__shape_text(&normalised, t, sizeof t));
-    }
+    for (int k = first; k < end; k++)
+        if (i->in[k] && !cn__expect_shape(i, k == first ? "weight" : "bias", i->in[k], &normalised)) return false;
     return true;
 }
 
@@ -74,12 +72,12 @@ static bool infer(cn_infer *i)
     return check_affine(i, &i->in[0]->layout, a->axes, 1, i->n_in);
 }
 
-/* g, x, weight → dx, dweight, dbias */
+/* in: g, x, weight; out: dx, dweight, dbias */
 static bool backward_infer(cn_infer *i)
 {
     const cn__norm_backward_attrs *a = i->attrs;
-    const cn_layout *g = &i->in[0]->layout, *x = &i->in[1]->layout;
-    if (!cn__same_shape(g, x)) return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient has another shape than x");
+    const cn_layout *x = &i->in[1]->layout;
+    if (!cn__expect_shape(i, "the gradient", i->in[0], x)) return false;
     if (!check_affine(i, x, a->axes, 2, 3)) return false;
     i->out[0] = *i->in[1];
     for (int k = 1; k < i->n_out; k++) {
@@ -102,7 +100,6 @@ static cn__norm described(const cn_tensor *x, int64_t axes, bool centred, const 
     return n;
 }
 
-/* Of cases. */
 #define OVER(axes, eps) .attrs = &(const cn__norm_attrs){ axes }, CN_ARGS({ eps })
 #define BACK(eps, ...)  .attrs = &(const cn__norm_backward_attrs){ __VA_ARGS__ }, CN_ARGS({ eps })
 
@@ -134,7 +131,7 @@ const cn_op cn__op_layer_norm = {
     .call = "layer_norm(Tensor input, int normalized_dims, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
             "-> Tensor",
     .name = "layer_norm",
-    .doc = "Normalises over the last axes to mean 0 and variance 1, then weight and bias.",
+    .doc = "Normalises over the last axes to mean 0 and variance 1, then applies weight and bias.",
     .kind = CN_BLOCK,
     .n_in = 3,
     .n_out = 1,
@@ -153,7 +150,7 @@ const cn_op cn__op_layer_norm = {
              { CN_IN(CN_S(1, 0, 7), CN_S(7), CN_ABSENT), OVER(1, 1e-5) },
              { CN_IN(CN_S(3, 0), CN_S(0), CN_S(0)), OVER(1, 1e-5) },
              { CN_IN(CN_S(40, 133), CN_S(133), CN_S(133)), OVER(1, 1e-5) },
-             { CN_IN(CN_S(3, 1045), CN_S(1045), CN_S(1045)), OVER(1, 1e-5) }), /* blocks of a row */
+             { CN_IN(CN_S(3, 1045), CN_S(1045), CN_S(1045)), OVER(1, 1e-5) }), /* several blocks a row */
 };
 
 cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)
@@ -193,8 +190,8 @@ const cn_op cn__op_layer_norm_backward = {
              { CN_IN(CN_S(2, 3, 5), CN_S(2, 3, 5), CN_ABSENT), BACK(1e-3, 2, 0, 1) },
              { CN_IN(CN_S(7), CN_S(7), CN_S(7)), BACK(1e-5, 1, 1, 0) },
              { CN_IN(CN_S(0, 6), CN_S(0, 6), CN_S(6)), BACK(1e-5, 1, 1, 1) },
-             { CN_IN(CN_S(40, 133), CN_S(40, 133), CN_S(133)), BACK(1e-5, 1, 1, 1) }, /* parts */
-             { CN_IN(CN_S(70, 20), CN_S(70, 20), CN_S(20)), BACK(1e-5, 1, 1, 1) },    /* blocks of rows */
+             { CN_IN(CN_S(40, 133), CN_S(40, 133), CN_S(133)), BACK(1e-5, 1, 1, 1) }, /* several parts */
+             { CN_IN(CN_S(70, 20), CN_S(70, 20), CN_S(20)), BACK(1e-5, 1, 1, 1) },    /* several blocks of rows */
              { CN_IN(CN_S(3, 1045), CN_S(3, 1045), CN_S(1045)), BACK(1e-5, 1, 1, 1) }),
 };
 
@@ -215,7 +212,7 @@ static bool rms_norm_gpu(cn_gpu_call *c) { return cn__gpu_norm(c, false); }
 const cn_op cn__op_rms_norm = {
     .call = "rms_norm(Tensor input, int normalized_dims, Tensor? weight=None, float eps=1.1920929e-07) -> Tensor",
     .name = "rms_norm",
-    .doc = "Divides by the root of the mean square over the last axes, then weight.",
+    .doc = "Divides by the root of the mean square over the last axes, then applies weight.",
     .kind = CN_BLOCK,
     .n_in = 2,
     .n_out = 1,

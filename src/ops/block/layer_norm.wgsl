@@ -1,15 +1,15 @@
-// layer_norm (centred) and rms_norm, with rows of rows.wgsl. par(0): rows, 1: elements of each; argument 0: epsilon.
-//
-// On the way back a workgroup goes through a block of rows, a few at once: mean and 1 / deviation, then dx. Then its
-// invocations take columns, and sum the block's shares of dweight and dbias. A second launch sums the blocks in
-// order.
+// layer_norm (centred) and rms_norm with their backward operators, on (rows, n), with the rows of rows.wgsl.
+// Forward: a row of rows.wgsl is a row of x. Backward: a workgroup goes through a block of rows, ROWS at a time, and
+// computes mean, 1 / deviation and dx of each. Then each invocation sums the block's shares of dweight and dbias for
+// some columns. A second launch sums the shares of the blocks in order.
+// par(0): rows; par(1): n; argument 0: epsilon.
 //! hole centred = true | false
 //! hole x = 0 | 1
 //! hole blocks = true | false
 
 //! part statistics
 //! uses in{{x}} par arg rows row_sum
-// (mean, 1 / deviation) of the row that begins at `at`
+// (mean, 1 / deviation) of the row that begins at `at`.
 const CENTRED = {{centred}};
 fn statistics(local: u32, at: u32, stop: u32) -> vec2<f32> {
     let n = f32(par(1u));
@@ -42,7 +42,8 @@ fn kernel(group: u32, local: u32) {
 
 //! part back
 //! uses in0 in1 in2=1.0 store_result par rows row_sum2 statistics
-// in0: the gradient g, in1: x, in2: weight. dx = r (g w - mean(g w) - h mean(g w h)), h = (x - mean) r
+// in0: the gradient g; in1: x; in2: weight. dx = r (g w - mean(g w) - h mean(g w h)), h = (x - mean) r.
+// Returns (mean, r).
 fn back(local: u32, at: u32, stop: u32) -> vec2<f32> {
     let s = statistics(local, at, stop);
     var sums = vec2<f32>(0.0, 0.0);
@@ -61,15 +62,15 @@ fn back(local: u32, at: u32, stop: u32) -> vec2<f32> {
 
 //! kernel backward
 //! uses par rows back
-// dx alone
+// Computes dx alone.
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local);
     let s = back(local, row * par(1u), select(0u, par(1u), row < par(0u)));
 }
 
 //! part share
-// Where a block leaves its shares of dweight and dbias: in scratch memory, (blocks, 2, n), or, if it is the only
-// block, in the results.
+// Stores a block's shares of dweight and dbias: in scratch memory, (blocks, 2, n), or in the results if there is only
+// one block.
 //! if blocks
 //! uses set_tmp par
 fn share(block: u32, k: u32, dw: f32, db: f32) {
@@ -87,7 +88,7 @@ fn share(block: u32, k: u32, dw: f32, db: f32) {
 //! kernel backward_blocks
 //! uses in0 in1 par rows back share
 //! workgroup 4096
-// par(2): rows of a block, a multiple of ROWS and at most 512
+// par(2): rows of a block, a multiple of ROWS and at most 512.
 var<workgroup> found: array<vec2<f32>, 512>;
 fn kernel(group: u32, local: u32) {
     let n = par(1u); let first = group * par(2u); let end = min(par(0u), first + par(2u));
@@ -110,7 +111,7 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel merge
 //! uses out1? out2? par tmp rows row_sum
-// A row is a column of the shares; par(0): blocks
+// Sums the shares of all blocks. A row of rows.wgsl is a column of the shares (blocks, 2 n); par(0): blocks.
 fn kernel(group: u32, local: u32) {
     let column = row_of(group, local); let n = par(1u);
     let stop = select(0u, par(0u), column < 2u * n);

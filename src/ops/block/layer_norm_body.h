@@ -1,4 +1,5 @@
-/* layer_norm and rms_norm for one T, on (rows, n). */
+/* Template: layer_norm and rms_norm for one element type T, on (rows, n). layer_norm_cpu.c includes it through
+   cpu/each_type.h, which defines T, NAME, EXP and EXP_DOWN. */
 #include "ops/block/rows_body.h"
 
 typedef struct NAME(scale) {
@@ -28,14 +29,15 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
     }
 }
 
-/* A row on the way back, and where it leaves its share of dweight and dbias (NULL: nobody wants them). */
+/* A row of the backward pass. dw and db: where its shares of dweight and dbias are added; NULL if nobody wants them. */
 typedef struct NAME(line) {
     const T *g, *x, *w;
     T *dw, *db;
     NAME(scale) s;
 } NAME(line);
 
-/* Elements [begin, end), a multiple of 2 CN__LANES: adds g h to dw and g to db, and the sums of gw and gw h to sum. */
+/* For elements [begin, end), a multiple of 2 CN__LANES: adds g h to dw and g to db, and the sums of gw and gw h to
+   sum[0] and sum[1]. */
 static void NAME(add_lanes)(const NAME(line) *l, int64_t begin, int64_t end, double *sum)
 {
     NAME(lanes) s[2] = { { 0 }, { 0 } }, t[2] = { { 0 }, { 0 } };
@@ -76,8 +78,9 @@ static void NAME(backward_row)(const NAME(line) *l, const cn__row_norm *j, T *dx
     for (int64_t i = 0; i < n; i++) dx[i] = r * ((w ? g[i] * w[i] : g[i]) - c1 - (x[i] - mean) * r * c2);
 }
 
-/* Rows of one block: their shares of dweight and dbias are summed in T, in `share`. */
-static void NAME(backward_block)(const cn_kernel *k, const cn__row_norm *j, int64_t begin, int64_t end, T *share, int thread)
+/* The rows of one block. share: the sums of their shares of dweight and dbias, in T. */
+static void NAME(backward_block)(const cn_kernel *k, const cn__row_norm *j, int64_t begin, int64_t end, T *share,
+                                 int thread)
 {
     const int64_t n = j->n;
     for (int64_t row = begin, told = begin; row < end; row++) {
@@ -109,7 +112,7 @@ static void NAME(backward_parts)(const cn_kernel *k, void *user, int64_t begin, 
     }
 }
 
-/* dweight and dbias from the sums of all parts, in order; for columns [begin, end) of the two side by side */
+/* Sums dweight and dbias over all parts, in order, for columns [begin, end) of (dweight, dbias). */
 static void NAME(merge_parts)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;

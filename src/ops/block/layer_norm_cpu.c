@@ -1,10 +1,11 @@
-/* The kernels of layer_norm, rms_norm and their backwards. */
+/* The CPU kernels of layer_norm, rms_norm and their backward operators. */
 #include "ops/block/layer_norm_cpu.h"
 
 #include "ops/block/block.h"
 #include "ops/map/elementary.h"
 
-enum { BLOCK_ROWS = 32 }; /* whose shares of dweight and dbias are summed in their own type; blocks are summed in f64 */
+/* Rows of a block: shares of dweight and dbias are summed in T within a block, in f64 over the blocks. */
+enum { BLOCK_ROWS = 32 };
 
 #define TEMPLATE "ops/block/layer_norm_body.h"
 #define TYPES    CN__FLOAT_TYPES

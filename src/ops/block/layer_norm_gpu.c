@@ -1,19 +1,18 @@
-/* layer_norm and rms_norm on the GPU: how rows are shared and in which blocks gradients are summed; layer_norm.wgsl has the
-   kernels. */
+/* layer_norm and rms_norm on the GPU: cuts rows into blocks and launches the kernels of layer_norm.wgsl. */
 #include "gpu/shaders.h"
 #include "ops/block/block_gpu.h"
 #include "ops/block/rows_gpu.h"
 
-enum { MOST_ROWS = 512, /* of a block: their statistics lie in workgroup memory */ BLOCKS = 128 };
+enum { MOST_ROWS = 512, /* of a block, whose statistics lie in workgroup memory */ BLOCKS = 128 };
 
-/* How rows (of `axes` last axes) and their elements are counted. */
+/* x as (rows, n): n counts the elements of the last `axes` axes. */
 static void sizes_of(const cn_array *x, int64_t axes, int64_t *rows, int64_t *n)
 {
     *rows = *n = 1;
     for (int d = 0; d < x->ndim; d++) *(d < x->ndim - axes ? rows : n) *= x->shape[d];
 }
 
-/* x: the operand that is normalised; blocks: whether blocks of rows leave shares in scratch memory */
+/* x: the number of the normalised operand; blocks: whether blocks of rows store their shares in scratch memory */
 static bool run(cn_gpu_call *c, const cn__gpu_rows *r, int64_t groups, const char *kernel, bool centred, int x,
                 bool blocks)
 {
@@ -42,7 +41,7 @@ static bool merge_blocks(cn_gpu_call *c, int64_t blocks, int64_t n, bool centred
     return run(c, &r, cn__gpu_rows_groups(&r), "merge", centred, 1, true);
 }
 
-/* g, x, weight → dx, dweight, dbias; the latter two are empty where nobody wants them */
+/* in: g, x, weight; out: dx, dweight, dbias. dweight and dbias are empty if nobody wants them. */
 bool cn__gpu_norm_backward(cn_gpu_call *c, bool centred)
 {
     int64_t rows, n;

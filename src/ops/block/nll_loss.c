@@ -1,7 +1,8 @@
-/* nll_loss: the negative of log-probabilities at the targets; and cross_entropy with probabilities as target. */
+/* nll_loss: minus the log-probability of each target. Also cross_entropy with probabilities as target, and the checks
+   and definitions that losses over classes share. */
 #include "ops/block/block.h"
 
-/* The target's shape: x's without its classes. */
+/* The shape of the target: that of x without the axis of classes. */
 static cn_layout without_classes(const cn_layout *x)
 {
     cn_layout l = { .ndim = 0 };
@@ -13,7 +14,8 @@ static cn_layout without_classes(const cn_layout *x)
 static bool reduces(cn_ctx *ctx, const char *who, const cn__loss_attrs *a)
 {
     return (a->reduction >= CN_MEAN && a->reduction <= CN_NONE) ||
-           cn__fail(ctx, CN_BAD_ARGUMENT, "%s: no reduction %lld", who, (long long)a->reduction);
+           cn__fail(ctx, CN_BAD_ARGUMENT, "%s: reduction must be CN_MEAN, CN_SUM or CN_NONE, got %lld", who,
+                    (long long)a->reduction);
 }
 
 bool cn__loss_fits(cn_ctx *ctx, const char *who, const cn__loss_attrs *a, const cn_meta *x, const cn_meta *target,
@@ -23,17 +25,17 @@ bool cn__loss_fits(cn_ctx *ctx, const char *who, const cn__loss_attrs *a, const 
     cn__shape_text(&x->layout, s, sizeof s);
     const cn_layout samples = without_classes(&x->layout);
     if (!reduces(ctx, who, a)) return false;
-    if (x->layout.ndim < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: a number has no classes", who);
+    if (x->layout.ndim < 1)
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: the input must have an axis of classes, got shape []", who);
     if (target->dtype != CN_I32 && target->dtype != CN_I64)
-        return cn__fail(ctx, CN_BAD_DTYPE, "%s: the target is of i32 or i64, not %s", who,
-                        cn_dtype_name(target->dtype));
+        return cn__fail(ctx, CN_BAD_DTYPE, "%s: target must be i32 or i64, got %s", who, cn_dtype_name(target->dtype));
     if (!cn__same_shape(&samples, &target->layout))
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: a target %s for %s", who, cn__shape_text(&target->layout, t, sizeof t),
-                        s);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: target must have the shape of the input %s without its classes, got %s",
+                        who, s, cn__shape_text(&target->layout, t, sizeof t));
     const int64_t classes = x->layout.shape[cn__class_axis(x->layout.ndim)];
     if (weight && (weight->layout.ndim != 1 || weight->layout.shape[0] != classes))
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: weights %s for %lld classes", who,
-                        cn__shape_text(&weight->layout, t, sizeof t), (long long)classes);
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: weight must have shape [%lld], one element a class, got %s", who,
+                        (long long)classes, cn__shape_text(&weight->layout, t, sizeof t));
     return true;
 }
 
@@ -45,7 +47,7 @@ cn_tensor *cn__ignored(cn_tensor *target, const cn__loss_attrs *a)
 }
 cn_tensor *cn__zero_where(cn_tensor *x, cn_tensor *mask) { return mask ? cn_masked_fill(x, mask, 0) : x; }
 
-/* The weight of each target, 0 where it does not count. */
+/* The weight of each target; 0 for an ignored target. */
 cn_tensor *cn__target_weights(cn_tensor *x, cn_tensor *target, cn_tensor *weight, cn_tensor *skip)
 {
     cn_tensor *safe = cn__zero_where(target, skip), *w;
@@ -54,7 +56,6 @@ cn_tensor *cn__target_weights(cn_tensor *x, cn_tensor *target, cn_tensor *weight
     return cn__zero_where(w, skip);
 }
 
-/* Weights (C) against x (N, C, d...) */
 cn_tensor *cn__class_weights(cn_tensor *weight, cn_tensor *x)
 {
     return cn_ndim(x) > 1 ? cn__per_channel("cross_entropy", weight, x) : weight;
@@ -113,7 +114,8 @@ cn_tensor *cn_nll_loss(cn_tensor *log_probs, cn_tensor *target, const cn_loss_de
 {
     const cn_loss_desc usual = { .reduction = CN_MEAN };
     if (!desc) desc = &usual;
-    const cn__loss_attrs a = { desc->reduction, true, desc->has_ignore ? desc->ignore_index : -100 }; /* PyTorch's default */
+    const int64_t ignored = desc->has_ignore ? desc->ignore_index : -100; /* PyTorch's default */
+    const cn__loss_attrs a = { desc->reduction, true, ignored };
     return cn_apply(&cn__op_nll_loss, (cn_tensor *[]){ log_probs, target, desc->weight }, 3, &a, NULL);
 }
 
@@ -129,8 +131,10 @@ static cn_tensor *soft_compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
     if (!reduces(ctx, "cross_entropy", a)) return NULL;
     if (a->has_ignore || x->ndim < 1 || !cn__same_shape(x, cn__layout(in[1]))) {
         cn__fail(ctx, CN_BAD_ARGUMENT,
-                 "cross_entropy: probabilities have the logits' shape and ignore nothing; %s for %s",
-                 cn__shape_text(cn__layout(in[1]), s, sizeof s), cn__shape_text(x, t, sizeof t));
+                 "cross_entropy: with probabilities, target must have the input's shape %s and there must be no "
+                 "ignore_index, got %s%s",
+                 cn__shape_text(x, t, sizeof t), cn__shape_text(cn__layout(in[1]), s, sizeof s),
+                 a->has_ignore ? " and an ignore_index" : "");
         return NULL;
     }
     const double classes = (double)x->shape[axis];

@@ -1,20 +1,22 @@
-/* recurrent: a layer over a whole sequence, and its backward operator. At each step, with p = h·wᵀ + b,
+/* recurrent: one direction of a recurrent layer over a whole sequence, and its backward operator.
+   In each step, with p = h·wᵀ + b,
 
        RNN    h = tanh(x + p), or relu
        LSTM   i f g o = x + p;  c = σ(f) c + σ(i) tanh(g);  h = σ(o) tanh(c)
        GRU    r z n = x, and p;  n = tanh(xₙ + σ(r) pₙ);  h = (1 - σ(z)) n + σ(z) h
 
-   x (T,B,G·H) is the input's part of the gates, with its bias. The results are h and c of every step, and what the
-   backward needs: the gates of an LSTM, r, z, n and pₙ of a GRU, nothing of an RNN. The gradient of w is one product
-   over all steps. Threads share the batch. */
+   x (T,B,G·H) is the input's part of the gates, with its bias. The results are h and c of every step, and the values
+   that the backward operator reads: the gates of an LSTM; r, z, n and pₙ of a GRU; nothing of an RNN. The gradient of w
+   is one product over all steps. Threads share the batch. */
 #include <math.h>
 
 #include "ops/block/block_gpu.h"
 #include "ops/block/recurrent.h"
 #include "ops/kernels.h"
 
-/* Rows of the batch that go through the steps together: more where w, which each step reads again, is large. */
-enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 /* numbers in w */ };
+/* How many rows of the batch go through the steps together: more if w has more than LARGE elements, since every step
+   reads w again. */
+enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 };
 
 /* y: any array (T,B,H) */
 static cn__recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
@@ -33,10 +35,10 @@ static cn__recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
 
 static int64_t rows_of(const cn__recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
 
-/* Every step reads w again. */
+/* Packing w pays if several steps read it. */
 static bool packs(const cn__recurrent *r) { return r->steps > 1; }
 
-/* w's (inner,cols) as the products of a step read it */
+/* Packs w, or its transpose, for the products of all steps. */
 static void pack_w(cn__recurrent *r, const cn_array *w, int threads, bool transposed)
 {
     if (!packs(r)) return;
@@ -75,14 +77,6 @@ static void backward_cpu(const cn_kernel *k)
 
 /* ---- shapes */
 
-static bool is_shaped(const cn_meta *m, cn_dims shape)
-{
-    if (!m || m->layout.ndim != shape.n) return false;
-    for (int d = 0; d < shape.n; d++)
-        if (m->layout.shape[d] != shape.v[d]) return false;
-    return true;
-}
-
 static cn_meta meta_of(cn_dtype dtype, cn_dims shape)
 {
     cn_meta m = { dtype, { .ndim = shape.n } };
@@ -92,22 +86,19 @@ static cn_meta meta_of(cn_dtype dtype, cn_dims shape)
 
 static cn_meta nothing(cn_dtype dtype) { return meta_of(dtype, CN_DIMS(0)); }
 
-static bool misfit(cn_infer *i, const char *what, const cn_meta *m, const cn_meta *beside)
+static bool is_shaped(cn_infer *i, const char *what, const cn_meta *m, cn_dims shape)
 {
-    char s[96], t[96];
-    return cn_infer_fail(i, CN_BAD_SHAPE, "%s %s beside %s", what,
-                         m ? cn__shape_text(&m->layout, s, sizeof s) : "missing",
-                         cn__shape_text(&beside->layout, t, sizeof t));
+    const cn_meta wanted = meta_of(CN_F32, shape);
+    return cn__expect_shape(i, what, m, &wanted.layout);
 }
 
-/* w (G·H,H) and the first states */
+/* w (G·H,H), h0 and for an LSTM c0 (B,H) */
 static bool check_parts(cn_infer *i, const cn_meta *w, const cn_meta *const *state, int64_t batch, int64_t width)
 {
     const cn__recurrent_attrs *a = i->attrs;
-    if (!is_shaped(w, CN_DIMS(cn__recurrent_gates(a->kind) * width, width))) return misfit(i, "w is", w, state[0]);
-    for (int k = 0; k < (a->kind == CN__LSTM ? 2 : 1); k++)
-        if (!is_shaped(state[k], CN_DIMS(batch, width))) return misfit(i, k ? "c0 is" : "h0 is", state[k], w);
-    return true;
+    const cn_dims one = CN_DIMS(batch, width);
+    return is_shaped(i, "the weight", w, CN_DIMS(cn__recurrent_gates(a->kind) * width, width)) &&
+           is_shaped(i, "h0", state[0], one) && (a->kind != CN__LSTM || is_shaped(i, "c0", state[1], one));
 }
 
 static bool infer(cn_infer *i)
@@ -115,10 +106,13 @@ static bool infer(cn_infer *i)
     const cn__recurrent_attrs *a = i->attrs;
     const cn_meta *x = i->in[0];
     const int64_t gates = cn__recurrent_gates(a->kind), *size = x->layout.shape;
-    if (x->layout.ndim != 3 || size[2] % gates != 0 || size[0] < 1) return misfit(i, "gates are", x, i->in[1]);
+    char s[96];
+    if (x->layout.ndim != 3 || size[2] % gates != 0 || size[0] < 1)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "gates must be (T, B, %lld H) with T ≥ 1, got %s", (long long)gates,
+                             cn__shape_text(&x->layout, s, sizeof s));
     const int64_t width = size[2] / gates;
     if (!check_parts(i, i->in[1], i->in + 3, size[1], width)) return false;
-    if (i->in[2] && !is_shaped(i->in[2], CN_DIMS(size[2]))) return misfit(i, "b is", i->in[2], x);
+    if (i->in[2] && !is_shaped(i, "the bias", i->in[2], CN_DIMS(size[2]))) return false;
     i->out[0] = meta_of(x->dtype, CN_DIMS(size[0], size[1], width));
     i->out[1] = a->kind == CN__LSTM ? i->out[0] : nothing(x->dtype);
     i->out[2] = gates > 1 ? meta_of(x->dtype, CN_DIMS(size[0], size[1], 4 * width)) : nothing(x->dtype);
@@ -130,15 +124,18 @@ static bool backward_infer(cn_infer *i)
 {
     const cn__recurrent_attrs *a = i->attrs;
     const cn_meta *g = i->in[0];
-    if (g->layout.ndim != 3) return misfit(i, "the gradient is", g, i->in[2]);
+    char s[96];
+    if (g->layout.ndim != 3)
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient must be (T, B, H), got %s",
+                             cn__shape_text(&g->layout, s, sizeof s));
     const int64_t steps = g->layout.shape[0], batch = g->layout.shape[1], width = g->layout.shape[2];
     const int64_t gates = cn__recurrent_gates(a->kind);
     const cn_dims all = CN_DIMS(steps, batch, width), one = CN_DIMS(batch, width);
     if (!check_parts(i, i->in[2], i->in + 3, batch, width)) return false;
-    if (!is_shaped(i->in[5], all)) return misfit(i, "y is", i->in[5], g);
-    if (i->in[1] && !is_shaped(i->in[1], all)) return misfit(i, "the gradient of c is", i->in[1], g);
-    if (a->kind == CN__LSTM && !is_shaped(i->in[6], all)) return misfit(i, "c is", i->in[6], g);
-    if (gates > 1 && !is_shaped(i->in[7], CN_DIMS(steps, batch, 4 * width))) return misfit(i, "gates are", i->in[7], g);
+    if (!is_shaped(i, "output", i->in[5], all)) return false;
+    if (i->in[1] && !is_shaped(i, "the gradient of cells", i->in[1], all)) return false;
+    if (a->kind == CN__LSTM && !is_shaped(i, "cells", i->in[6], all)) return false;
+    if (gates > 1 && !is_shaped(i, "saved", i->in[7], CN_DIMS(steps, batch, 4 * width))) return false;
     i->out[0] = meta_of(g->dtype, CN_DIMS(steps, batch, gates * width));
     i->out[1] = a->kind == CN__GRU ? i->out[0] : nothing(g->dtype);
     i->out[2] = meta_of(g->dtype, one);
@@ -148,7 +145,7 @@ static bool backward_infer(cn_infer *i)
 
 /* ---- in simpler operators */
 
-/* Tensors of every step, in the order of time. */
+/* The tensors of every step, in the order of time. */
 typedef struct steps {
     cn_ctx *ctx;
     int64_t n;
@@ -167,10 +164,11 @@ static void steps_end(steps *s) { cn__block_free(&s->ctx->memory, s->y, 3 * (siz
 
 static cn_tensor *empty(cn_tensor *like) { return cn_zeros(like->ctx, cn__dtype(like), CN_DIMS(0)); }
 
-/* gate number k of (B,G·H) */
+/* Gate number k of (B,G·H). */
 static cn_tensor *gate(cn_tensor *all, int64_t k, int64_t width) { return cn_narrow(all, 1, k * width, width); }
 
-static void define_step(const cn__recurrent *r, cn_tensor *x, cn_tensor *p, cn_tensor **h, cn_tensor **c, cn_tensor **saved)
+static void define_step(const cn__recurrent *r, cn_tensor *x, cn_tensor *p, cn_tensor **h, cn_tensor **c,
+                        cn_tensor **saved)
 {
     const int64_t H = r->width;
     cn_tensor *a = cn_add(x, p);
@@ -219,11 +217,11 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
     return out[0];
 }
 
-/* a (1 - a), 1 - a² */
+/* Derivatives from the value a: a (1 - a) and 1 - a². */
 static cn_tensor *sigmoid_slope(cn_tensor *a) { return cn_mul(a, cn_rsub_s(a, 1)); }
 static cn_tensor *tanh_slope(cn_tensor *a) { return cn_rsub_s(cn_square(a), 1); }
 
-/* dx and of_h: gradients of x and of h·wᵀ at a step; see the kernel. */
+/* dx and of_h: the gradients of x and of h·wᵀ in one step, as in recurrent_body.h. */
 static void define_back(const cn__recurrent *r, cn_tensor *saved, cn_tensor *h, cn_tensor *y, cn_tensor *c_before,
                         cn_tensor *c, cn_tensor **dh, cn_tensor **dc, cn_tensor **dx, cn_tensor **of_h)
 {
@@ -288,7 +286,7 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
 
 /* ---- the operators */
 
-/* h before every step, (T,B,H) */
+/* The states before every step, (T,B,H). */
 static cn_tensor *states_before(cn_tensor *h0, cn_tensor *y, bool reverse)
 {
     const int64_t steps = cn_size(y, 0);
@@ -342,7 +340,8 @@ const cn_op cn__op_recurrent = {
     .call = "_recurrent(Tensor gates, Tensor weight, Tensor? bias, Tensor h0, Tensor? c0, "
             "rnn_tanh|rnn_relu|lstm|gru mode, bool reverse) -> (Tensor output, Tensor cells, Tensor saved)",
     .name = "recurrent",
-    .doc = "A layer of an RNN, LSTM or GRU over a sequence: all states, from its gates' input part, w, b, h0, c0.",
+    .doc = "A layer of an RNN, LSTM or GRU over a sequence: all states, from the input's part of the gates, w, b, h0, "
+           "c0.",
     .kind = CN_BLOCK,
     .n_in = 5,
     .n_out = 3,
@@ -365,7 +364,7 @@ const cn_op cn__op_recurrent = {
              { CN_IN(GATED(2, 17, 67)), KIND(CN__GRU, 0), .no_gradient_check = true }),
 };
 
-#define SPARE(...) CN_RANGE(0.1, 0.9, __VA_ARGS__) /* gates */
+#define SPARE(...) CN_RANGE(0.1, 0.9, __VA_ARGS__) /* saved gates */
 #define BACK_PLAIN(T, B, H) \
     CN_S(T, B, H), CN_ABSENT, CN_S(H, H), CN_S(B, H), CN_ABSENT, SPARE(T, B, H), CN_ABSENT, CN_ABSENT
 #define BACK_LONG(T, B, H) \
@@ -393,7 +392,8 @@ const cn_op cn__op_recurrent_backward = {
     .cpu = backward_cpu,
     .gpu = cn__gpu_recurrent_backward,
     .scratch = backward_scratch,
-    CN_CASES({ CN_IN(BACK_PLAIN(3, 2, 4)), KIND(CN__RNN_TANH, 0) }, { CN_IN(BACK_PLAIN(4, 1, 3)), KIND(CN__RNN_RELU, 1) },
+    CN_CASES({ CN_IN(BACK_PLAIN(3, 2, 4)), KIND(CN__RNN_TANH, 0) },
+             { CN_IN(BACK_PLAIN(4, 1, 3)), KIND(CN__RNN_RELU, 1) },
              { CN_IN(BACK_LONG(3, 2, 3)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_LONG(2, 3, 1)), KIND(CN__LSTM, 1) },
              { CN_IN(BACK_GATED(3, 2, 3)), KIND(CN__GRU, 0) }, { CN_IN(BACK_GATED(2, 3, 2)), KIND(CN__GRU, 1) },
              { CN_IN(CN_S(2, 2, 2), CN_ABSENT, CN_S(8, 2), CN_S(2, 2), CN_S(2, 2), CN_S(2, 2, 2), CN_S(2, 2, 2),

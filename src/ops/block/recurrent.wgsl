@@ -1,10 +1,10 @@
-// recurrent. A workgroup computes 16 rows of the batch by 16 columns: of each step the product with w, in tiles of 16
-// through workgroup memory, then the gates of its own elements. Rows of the batch know nothing of each other, but a
-// step's product needs all columns of the step before. So either (small widths) a workgroup has all columns and goes
-// through all steps in one launch, with storageBarrier between them; or there is a launch for each step. The kernel
-// is the same: par(0..2): T, B, H; 3 and 4: steps of this launch; 5: tiles of 16 columns of a workgroup.
-//
-// States lie in scratch memory, two of what products read: a step reads one and writes the other.
+// recurrent and its backward operator. A workgroup computes tiles of 16 rows of the batch by 16 columns of the state.
+// In each step it computes the product with w, in tiles of 16 in workgroup memory, then the gates of its own elements.
+// Rows of the batch do not depend on each other, but a step's product needs all columns of the step before. Therefore,
+// for small widths, a workgroup has all columns and goes through all steps in one launch, with a storageBarrier between
+// steps; for larger widths there is one launch for each step.
+// par(0..2): T, B, H; par(3), par(4): first and last + 1 step of this launch; par(5): column tiles of a workgroup.
+// The states lie in scratch memory. What products read lies there twice: a step reads one copy and writes the other.
 //! hole kind = tanh | relu | lstm | gru
 //! hole gates = 1 | 3 | 4
 //! hole reverse = true | false
@@ -21,7 +21,7 @@ fn tanh_(x: f32) -> f32 { return tanh(clamp(x, -20.0, 20.0)); }
 
 //! part steps
 //! uses par
-// Steps of this launch; product and finish are the forward's or the backward's.
+// Goes through the steps of this launch. The forward and the backward kernel each define `product` and `finish`.
 fn kernel(group: u32, local: u32) {
     let H = par(2u); let tiles = (H + 15u) / 16u; let sets = (tiles + par(5u) - 1u) / par(5u);
     let row0 = group / sets * 16u; let first = group % sets * par(5u);
@@ -37,7 +37,7 @@ fn kernel(group: u32, local: u32) {
 
 //! part gates
 //! uses shared
-// h of (b, j), from x and p, GATES of each. row: among T·B; at: of (b, j)
+// Returns h of (b, j) from its GATES values of x and of p. row: number among T·B rows; at: offset of (b, j) in (B, H).
 //! if kind tanh
 fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, GATES>) -> f32 {
     return tanh_(x[0] + p[0]);
@@ -81,7 +81,7 @@ fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, 
 //! repeat g gates
 //! workgroup 1024
 //! end
-// p = h·wᵀ for the gates of (b, j): left holds h's tile, right those of w, as they lie. in2: bias
+// p = h·wᵀ for the gates of (b, j). left: the tile of h; right: the tiles of w, one a gate, not transposed. in2: bias
 var<workgroup> left: array<f32, 256>;
 var<workgroup> right: array<f32, 256 * GATES>;
 fn h_before(s: u32, at: u32) -> f32 {
@@ -124,7 +124,7 @@ fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {
 
 //! part back
 //! uses shared
-// Leaves dx and of_h; returns what goes past the product to the step before.
+// Stores dx and of_h. Returns the part of the gradient of the state before that does not pass through the product.
 //! if kind tanh
 //! uses in5 out0 out2 par
 fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
@@ -197,9 +197,10 @@ fn last(at: u32, dh: f32) { out2(at, dh); }
 //! kernel backward
 //! uses in0 in2 par tmp set_tmp shared steps back
 //! workgroup 2048
-// At (b, j): dh = what the step after left of it + its of_h·w + g; the gates make dx and of_h of it. Step -1 has no
-// gates: dh is then the gradient of h0. s counts from 0 at the last step. Scratch: of_h twice (B, G·H), carried dh
-// and dc (B, H). Operands: g, gc, w, h0, c0, y, c, saved.
+// At (b, j): dh = carried dh of the step after + its of_h·w + g; from dh the gates compute dx and of_h. There is one
+// step more than T, without gates: its dh is the gradient of h0. s counts from 0 at the last step. Scratch: of_h (B,
+// G·H), twice; carried dh and dc (B, H). of_h: the gradient of h·wᵀ.
+// Operands: g, gc, w, h0, c0, y, c, saved.
 var<workgroup> left: array<f32, 256>;
 var<workgroup> right: array<f32, 256>;
 fn product(s: u32, row0: u32, column0: u32, local: u32) -> f32 {
@@ -233,7 +234,7 @@ fn finish(s: u32, b: u32, j: u32, through: f32) {
         return;
     }
     let row = step_of(T - 1u - s) * B + b;
-    var before = 0u; // of the step before, where there is one
+    var before = 0u; // the offset of (b, j) in the step before, if there is one
     if (s + 1u < T) { before = (step_of(T - 2u - s) * B + b) * H + j; }
     let rest = back(s, b, j, row, before, dh + in0(row * H + j));
     set_tmp(kept(0u) + at, w(rest));

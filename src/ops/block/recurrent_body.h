@@ -1,13 +1,14 @@
-/* Recurrent layers for one T: batch rows [begin, end) through all steps. Rows know nothing of each other. */
+/* Template: recurrent layers for one element type T: batch rows [begin, end) through all steps. Rows do not depend on
+   each other. recurrent_cpu.c includes it through cpu/each_type.h, which defines T and NAME. */
 #include "ops/block/product_body.h"
 
-/* One step's rows of a (steps, batch, width) array. */
+/* Row `row` of step t of an array (steps, batch, width). */
 static T *NAME(rows_at)(const cn_array *x, int64_t t, int64_t row)
 {
     return (T *)x->data + (t * x->shape[1] + row) * x->shape[2];
 }
 
-/* The state before step number s, and rows of it: the one of the step before, or the first. */
+/* A row of the state before step number s: that of the step before, or the first state. */
 static const T *NAME(before)(const cn__recurrent *r, const cn_array *all, const cn_array *first, int64_t s, int64_t row)
 {
     return s > 0 ? NAME(rows_at)(all, cn__recurrent_step(r, s - 1), row) : (const T *)first->data + row * r->width;
@@ -15,7 +16,7 @@ static const T *NAME(before)(const cn__recurrent *r, const cn_array *all, const 
 
 static T NAME(bias_at)(const T *b, int64_t j) { return b ? b[j] : 0; }
 
-/* y holds h·wᵀ */
+/* y: on entry h·wᵀ, on return h */
 static void NAME(plain_row)(const cn__recurrent *r, const T *x, const T *b, T *y)
 {
     const int64_t H = r->width;
@@ -26,7 +27,7 @@ static void NAME(plain_row)(const cn__recurrent *r, const T *x, const T *b, T *y
         for (int64_t j = 0; j < H; j++) y[j] = y[j] < 0 ? 0 : y[j];
 }
 
-/* gates hold h·wᵀ, and then i f g o */
+/* gates: on entry h·wᵀ, on return i f g o */
 static void NAME(lstm_row)(int64_t H, const T *x, const T *b, const T *restrict c_before, T *restrict gates,
                            T *restrict c, T *restrict y)
 {
@@ -40,7 +41,7 @@ static void NAME(lstm_row)(int64_t H, const T *x, const T *b, const T *restrict 
     }
 }
 
-/* gates hold h·wᵀ, and then r z n, and n's part of h·wᵀ + b */
+/* gates: on entry h·wᵀ, on return r z n and pₙ */
 static void NAME(gru_row)(int64_t H, const T *x, const T *b, const T *restrict h_before, T *restrict gates,
                           T *restrict y)
 {
@@ -79,8 +80,8 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
     }
 }
 
-/* ---- backwards: dh and dc come in as what arrives from the step after, and go out as what the gates leave of them for
-   the step before; h·wᵀ's part of dh is added later. */
+/* ---- backward. dh and dc: on entry the gradients of this step's states, on return those of the states before, without
+   the part of dh that passes through h·wᵀ, which is added later. */
 
 static void NAME(plain_back)(const cn__recurrent *r, const T *y, T *restrict dh, T *restrict dx)
 {
@@ -106,7 +107,7 @@ static void NAME(lstm_back)(int64_t H, const T *gates, const T *c_before, const 
     }
 }
 
-/* of_h: the gradient of h·wᵀ + b, which r scales in n */
+/* of_h: the gradient of h·wᵀ + b. It differs from dx in n, where r scales pₙ. */
 static void NAME(gru_back)(int64_t H, const T *gates, const T *h_before, T *restrict dh, T *restrict dx,
                            T *restrict of_h)
 {
@@ -155,6 +156,7 @@ static void NAME(backward)(const cn_kernel *k, void *user, int64_t begin, int64_
         for (int64_t i = begin; i < end; i++)
             NAME(back_row)(r, k, s, i, dh + (i - begin) * H, dc ? dc + (i - begin) * H : NULL);
         const T *d = NAME(rows_at)(&k->out[r->kind == CN__GRU], cn__recurrent_step(r, s), begin);
-        NAME(product)(r->gemm, scratch_at(r, thread), true, end - begin, H, GH, (NAME(matrix)){ d, GH, 1, 0 }, w, dh, H, 1);
+        const NAME(matrix) of_h = { d, GH, 1, 0 };
+        NAME(product)(r->gemm, scratch_at(r, thread), true, end - begin, H, GH, of_h, w, dh, H, 1);
     }
 }

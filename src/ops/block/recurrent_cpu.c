@@ -1,4 +1,4 @@
-/* The kernels of recurrent layers and their backward. */
+/* The CPU kernels of recurrent layers and their backward operator. */
 #include "ops/block/recurrent_cpu.h"
 
 #include "ops/block/recurrent.h"

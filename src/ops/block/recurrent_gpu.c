@@ -1,9 +1,9 @@
-/* recurrent on the GPU: one launch for all steps, or one for each; recurrent.wgsl has the kernels. */
+/* recurrent on the GPU: one launch of a kernel of recurrent.wgsl for all steps, or one for each step. */
 #include "gpu/shaders.h"
 #include "ops/block/block_gpu.h"
 #include "ops/block/recurrent.h"
 
-enum { TILE = 16, SIZE = TILE * TILE, SMALL = 64 /* width up to which there is one launch */ };
+enum { TILE = 16, SIZE = TILE * TILE, SMALL = 64 /* the largest width with one launch for all steps */ };
 
 typedef struct sizes {
     int64_t kind, gates, steps, batch, width;
@@ -16,7 +16,7 @@ static sizes sizes_of(const cn_gpu_call *c, const cn_array *y)
     return (sizes){ kind, cn__recurrent_gates(kind), y->shape[0], y->shape[1], y->shape[2] };
 }
 
-/* Steps [0, steps) of a kernel, all in one launch or one in each. */
+/* Runs steps [0, steps) of a kernel. */
 static bool run_steps(cn_gpu_call *c, const sizes *z, int64_t steps, const char *kernel)
 {
     static const char *const kinds[] = {

@@ -1,4 +1,4 @@
-/* rotary_embedding: pairs (i, i + D/2) of the last axis turned by an angle of their position. */
+/* rotary_embedding: rotates the pairs (i, i + D/2) of the last axis by angles that depend on the position. */
 #include "ops/block/block.h"
 
 /* (a, b) → (a cos - b sin, b cos + a sin), x = [a b] */
@@ -8,14 +8,16 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
     cn_tensor *x = in[0], *cos = in[1], *sin = in[2];
     const int64_t half = cn_ndim(x) >= 2 ? cn_size(x, -1) / 2 : 0;
     if (cn_ndim(x) < 2 || cn_size(x, -1) % 2) {
-        cn__fail(ctx, CN_BAD_SHAPE, "rotary_embedding: x is (..., T, D) with an even D");
+        char s[96];
+        cn__fail(ctx, CN_BAD_SHAPE, "rotary_embedding: x must be (..., T, D) with an even D, got %s",
+                 cn__shape_text(cn__layout(x), s, sizeof s));
         return NULL;
     }
     for (int k = 1; k < 3; k++) {
         char s[96], t[96];
         if (cn_ndim(in[k]) == 2 && cn_size(in[k], 0) == cn_size(x, -2) && cn_size(in[k], 1) == half) continue;
-        cn__fail(ctx, CN_BAD_SHAPE, "rotary_embedding: cos and sin are (T, D/2), not %s, for x %s",
-                 cn__shape_text(cn__layout(in[k]), s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
+        cn__fail(ctx, CN_BAD_SHAPE, "rotary_embedding: cos and sin must be (T, D/2) for x %s, got %s",
+                 cn__shape_text(cn__layout(x), t, sizeof t), cn__shape_text(cn__layout(in[k]), s, sizeof s));
         return NULL;
     }
     cn_tensor *a = cn_narrow(x, -1, 0, half), *b = cn_narrow(x, -1, half, half);
@@ -26,7 +28,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 const cn_op cn__op_rotary_embedding = {
     .call = "rotary_embedding(Tensor input, Tensor cos, Tensor sin) -> Tensor",
     .name = "rotary_embedding",
-    .doc = "Turns the pairs (i, i + D/2) of x (..., T, D) by angles given as cos and sin (T, D/2).",
+    .doc = "Rotates the pairs (i, i + D/2) of x (..., T, D) by angles given as cos and sin (T, D/2).",
     .kind = CN_COMPOSITE,
     .n_in = 3,
     .n_out = 1,

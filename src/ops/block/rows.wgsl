@@ -1,12 +1,12 @@
-// Rows that are reduced by the lanes of a workgroup of 256 invocations. A workgroup holds ROWS rows, each shared by
-// LANES invocations. All invocations must call row_sum and the others, those of rows behind the last row too.
+// Reductions over rows, for other shaders. A workgroup of 256 invocations holds ROWS rows; LANES invocations share each
+// row. Every invocation must call a reduction, even if its row lies after the last one.
 //! hole lanes = 1 | 4 | 16 | 64 | 256
 //! hole side = 1 | 2 | 4 | 8 | 16
 //! hole beside = true | false
 
 //! part rows
-// row_of: which row (it may lie behind the last one); lane_of: which of its lanes; in_row: the invocation that is
-// lane k of local's row. beside: neighbouring invocations have neighbouring rows, otherwise neighbouring lanes.
+// row_of: the row of an invocation, which may lie after the last one; lane_of: its lane; in_row: the invocation that is
+// lane k of the same row. beside true: neighbouring invocations have neighbouring rows; false: neighbouring lanes.
 const LANES = {{lanes}}u;
 const ROWS = 256u / LANES;
 //! if beside
@@ -19,7 +19,8 @@ fn row_of(group: u32, local: u32) -> u32 { return group * ROWS + local / LANES; 
 fn in_row(local: u32, k: u32) -> u32 { return local / LANES * LANES + k; }
 //! end
 
-// The reductions merge in two rounds of SIDE values each, LANES = SIDE²: two barriers, whatever the number of lanes.
+// The reductions merge the lanes in two rounds of SIDE values each, LANES = SIDE². So any number of lanes needs only
+// two barriers.
 
 //! part row_sum
 //! uses rows
@@ -101,7 +102,7 @@ fn row_max(local: u32, x: f32) -> f32 {
 
 //! part group_sum2
 //! workgroup 4096
-// Over all 256 invocations of the workgroup.
+// The sum over all 256 invocations of the workgroup.
 var<workgroup> group_sum2_a: array<vec2<f32>, 256>;
 var<workgroup> group_sum2_b: array<vec2<f32>, 256>;
 fn group_sum2(local: u32, x: vec2<f32>) -> vec2<f32> {
@@ -119,5 +120,5 @@ fn group_sum2(local: u32, x: vec2<f32>) -> vec2<f32> {
 }
 
 //! part exp_down
-// exp of what is at most 0; below, some GPUs do not promise 0.
+// exp(x) for x ≤ 0. Some GPUs do not promise 0 where exp underflows.
 fn exp_down(x: f32) -> f32 { return select(exp(x), 0.0, x < -104.0); }

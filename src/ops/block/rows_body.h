@@ -1,8 +1,10 @@
-/* Sums over contiguous elements, for one T. A block is summed in T, in lanes, each of so few elements that T will do;
-   blocks are summed in f64. The order is fixed by n alone. Include with T, NAME(f), EXP(x) and EXP_DOWN(x) defined. */
-#define SUMMED 512 /* elements a block */
+/* Template: sums, maxima and exponentials over rows and columns, for one element type T. Other templates include it;
+   T, NAME(f), EXP(x) and EXP_DOWN(x) must be defined.
+   A block of SUMMED elements is summed in T, in lanes of so few elements that T is exact enough. The sums of blocks are
+   added in f64. The order depends on n alone. */
+#define SUMMED 512
 
-/* Vectors of fixed size, because compilers take a loop over lanes apart; they work on two at a time. */
+/* The vectors have a fixed size, because compilers split a loop over lanes. Functions work on two vectors at a time. */
 typedef T NAME(lanes) __attribute__((vector_size(CN__LANES * sizeof(T))));
 typedef T NAME(loose) __attribute__((vector_size(CN__LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
 
@@ -14,7 +16,7 @@ static inline double NAME(fold)(const NAME(lanes) * two)
     return s;
 }
 
-/* sum of (x - shift) (y - shift); without y: of x - shift */
+/* sum of (x - shift) (y - shift); if y is NULL, of x - shift */
 CN__INLINE double NAME(sum_exactly)(const T *x, const T *y, T shift, int64_t n)
 {
     double s = 0;
@@ -36,7 +38,7 @@ CN__INLINE double NAME(sum_block)(const T *x, const T *y, T shift, int64_t n)
             s[j] += y ? d * (q[i + j] - shift) : d;
         }
     const double sum = NAME(fold)(s);
-    return isfinite(sum) ? sum : NAME(sum_exactly)(x, y, shift, n); /* T overflowed, perhaps */
+    return isfinite(sum) ? sum : NAME(sum_exactly)(x, y, shift, n); /* T may have overflowed */
 }
 
 CN__INLINE double NAME(sum_about)(const T *x, const T *y, T shift, int64_t n)
@@ -53,15 +55,15 @@ static inline double NAME(row_dot)(const T *x, const T *y, int64_t n) { return N
 /* sum of (x - mean)² */
 static inline double NAME(row_squares)(const T *x, T mean, int64_t n) { return NAME(sum_about)(x, x, mean, n); }
 
-/* a = b where b is larger, so that NaN in b is left out */
-static inline void NAME(take_larger)(NAME(lanes) * a, const NAME(loose) * b)
+/* a = b where b is larger; NaN in b is skipped */
+static inline void NAME(keep_larger)(NAME(lanes) * a, const NAME(loose) * b)
 {
     typedef __typeof__(*a > *b) bits;
     const bits take = *b > *a;
     *a = (NAME(lanes))(((bits)*b & take) | ((bits)*a & ~take));
 }
 
-/* NaN is no maximum. */
+/* The largest element; NaN is skipped. */
 static inline T NAME(row_max)(const T *x, int64_t n)
 {
     const NAME(loose) *p = (const void *)x;
@@ -69,11 +71,11 @@ static inline T NAME(row_max)(const T *x, int64_t n)
     NAME(lanes) m[2] = { (NAME(lanes)){ 0 } - (T)INFINITY, (NAME(lanes)){ 0 } - (T)INFINITY };
     int64_t at = 0;
     for (; at + 2 <= whole; at += 2)
-        for (int j = 0; j < 2; j++) NAME(take_larger)(&m[j], &p[at + j]);
-    if (at < whole) NAME(take_larger)(&m[0], &p[at]);
-    NAME(take_larger)(&m[0], (const void *)&m[1]);
+        for (int j = 0; j < 2; j++) NAME(keep_larger)(&m[j], &p[at + j]);
+    if (at < whole) NAME(keep_larger)(&m[0], &p[at]);
+    NAME(keep_larger)(&m[0], (const void *)&m[1]);
     m[1] = __builtin_shufflevector(m[0], m[0], 4, 5, 6, 7, 0, 1, 2, 3);
-    NAME(take_larger)(&m[0], (const void *)&m[1]);
+    NAME(keep_larger)(&m[0], (const void *)&m[1]);
     T max = m[0][0];
     for (int j = 1; j < CN__LANES / 2; j++) max = m[0][j] > max ? m[0][j] : max;
     for (int64_t i = whole * CN__LANES; i < n; i++) max = x[i] > max ? x[i] : max;
@@ -86,13 +88,13 @@ static inline void NAME(row_exp)(const T *x, T shift, T *y, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = EXP(x[i] - shift);
 }
 
-/* The same for a shift that no x exceeds. */
+/* The same if no x exceeds the shift. */
 static inline void NAME(row_exp_down)(const T *x, T shift, T *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = EXP_DOWN(x[i] - shift);
 }
 
-/* sum of exp(x - shift), which no x exceeds */
+/* sum of exp(x - shift); no x may exceed the shift */
 static inline double NAME(row_sum_exp)(const T *x, T shift, int64_t n)
 {
     T part[256];
@@ -105,15 +107,15 @@ static inline double NAME(row_sum_exp)(const T *x, T shift, int64_t n)
     return s;
 }
 
-/* log(sum of exp(x)); -inf where nothing, or only -inf, is summed */
+/* log(sum of exp(x)); -inf if there are no elements, or only -inf */
 static inline double NAME(row_lse)(const T *x, int64_t n)
 {
     T m = NAME(row_max)(x, n);
-    if (m == (T)-INFINITY) return n ? NAME(row_sum)(x, n) : -INFINITY; /* the sum: -inf, or NaN */
+    if (m == (T)-INFINITY) return n ? NAME(row_sum)(x, n) : -INFINITY; /* the sum is -inf, or NaN if an x is */
     return m + log(NAME(row_sum_exp)(x, m, n));
 }
 
-/* The same down columns: x[0..n) at a distance of `step`, for `width` columns side by side. */
+/* The same for columns: `width` neighbouring columns of n elements, `step` apart. */
 static inline void NAME(columns_max)(const T *x, int64_t n, int64_t step, int width, T *m)
 {
     for (int j = 0; j < width; j++) m[j] = -INFINITY;

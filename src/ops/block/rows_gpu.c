@@ -1,9 +1,9 @@
-/* Rows shared by the lanes of a workgroup: how many lanes a row gets, and launches of such kernels. */
+/* Decides how many lanes of a workgroup share a row, and launches kernels that use rows.wgsl. */
 #include "ops/block/rows_gpu.h"
 
 #include "gpu/shaders.h"
 
-/* Up to sixteen elements a lane; more lanes where there are few rows. */
+/* At most 16 elements a lane; more lanes if there are few rows. */
 cn__gpu_rows cn__gpu_rows_of(int64_t rows, int64_t n, int64_t inner)
 {
     enum { EACH = 16, ENOUGH = 1 << 14 };

@@ -1,5 +1,5 @@
-/* rows_gpu.h: kernels on the GPU that reduce rows, with the parts of rows.wgsl. A workgroup holds several rows, each shared
-   by `lanes` invocations. */
+/* rows_gpu.h: launches of GPU kernels that reduce rows with the parts of rows.wgsl. A workgroup holds several rows, and
+   `lanes` invocations share each row. */
 #ifndef CN_OPS_ROWS_GPU_H
 #define CN_OPS_ROWS_GPU_H
 
@@ -10,10 +10,10 @@ enum { CN__GPU_ROWS_SIZE = 256 /* invocations of a workgroup */ };
 typedef struct cn__gpu_rows {
     int64_t rows;
     int lanes;   /* 1, 4, 16, 64 or 256 */
-    bool beside; /* neighbouring invocations have neighbouring rows, not neighbours in a row */
+    bool beside; /* neighbouring invocations have neighbouring rows, not neighbouring elements of a row */
 } cn__gpu_rows;
 
-/* For rows of n elements, `inner` apart. */
+/* For rows of n elements that lie `inner` apart. */
 cn__gpu_rows cn__gpu_rows_of(int64_t rows, int64_t n, int64_t inner);
 static inline int64_t cn__gpu_rows_at_once(const cn__gpu_rows *r) { return CN__GPU_ROWS_SIZE / r->lanes; }
 static inline int64_t cn__gpu_rows_groups(const cn__gpu_rows *r)

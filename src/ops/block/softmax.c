@@ -1,5 +1,5 @@
-/* softmax: y = exp(x) / sum of exp(x) along an axis; log_softmax: its logarithm; and their backward operators.
-   A row of -inf alone gives NaN, as in PyTorch. */
+/* softmax and log_softmax with their backward operators. softmax: y = exp(x) / sum of exp(x) along an axis;
+   log_softmax: its logarithm. If all elements are -inf the result is NaN, as in PyTorch. */
 #include <math.h>
 
 #include "ops/block/block.h"
@@ -8,17 +8,18 @@
 #include "ops/kernels.h"
 
 
-/* Serves the backwards too: g and y have one shape. */
+/* in: x; of the backward operators g and y, which must have the same shape. */
 static bool infer(cn_infer *i)
 {
     const cn__softmax_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout;
     if (a->axis < 0 || a->axis >= (x->ndim ? x->ndim : 1))
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld of %d dimensions", (long long)a->axis, x->ndim);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "dim must be ≥ 0 and below the number of dimensions, %d, got %lld",
+                             x->ndim, (long long)a->axis);
     char s[96], t[96];
     if (i->n_in == 2 && !cn__same_shape(x, &i->in[1]->layout))
-        return cn_infer_fail(i, CN_BAD_SHAPE, "gradient %s of a result %s", cn__shape_text(x, s, sizeof s),
-                             cn__shape_text(&i->in[1]->layout, t, sizeof t));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the gradient must have the shape of the result %s, got %s",
+                             cn__shape_text(&i->in[1]->layout, t, sizeof t), cn__shape_text(x, s, sizeof s));
     i->out[0] = *i->in[0];
     return true;
 }
@@ -29,7 +30,7 @@ static cn_dims axis_of(const void *attrs)
     return CN_DIMS(a->axis);
 }
 
-/* A number stands for its own only element. */
+/* A scalar is its own sum and maximum. */
 static cn_tensor *sum_along(cn_tensor *x, const void *attrs)
 {
     return x && cn_ndim(x) ? cn_sum(x, axis_of(attrs), true) : x;
@@ -44,7 +45,8 @@ static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
     if (!cn__alive(x)) return NULL;
     const int ndim = cn_ndim(x), at = cn__axis(axis, ndim ? ndim : 1);
     if (at < 0) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of %d dimensions", op->name, (long long)axis, ndim);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: dim must be from %d to %d for %d dimensions, got %lld", op->name,
+                 ndim ? -ndim : -1, ndim ? ndim - 1 : 0, ndim, (long long)axis);
         return NULL;
     }
     return cn_apply(op, &x, 1, &(cn__softmax_attrs){ at }, NULL);
@@ -114,7 +116,8 @@ const cn_op cn__op_softmax = {
 
 cn_tensor *cn_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_softmax, x, axis); }
 
-/* dx = y (g - sum of g y). With d for its gradient: to g the same again, to y  d (g - sum of g y) - g (sum of d y). */
+/* dx = y (g - sum of g y). With d the gradient of dx: dg = y (d - sum of d y),
+   dy = d (g - sum of g y) - g (sum of d y). */
 static void softmax_backward_grad(cn_grad_call *g)
 {
     cn_tensor *d = g->out_grad[0], *up = g->in[0], *y = g->in[1];
@@ -131,12 +134,15 @@ static cn_tensor *softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in, in
     return cn_mul(in[1], cn_sub(in[0], sum_along(cn_mul(in[0], in[1]), attrs)));
 }
 
-static void softmax_backward_cpu(const cn_kernel *k) { k->kernels->softmax.softmax_backward[cn__f64_entry(k->in[0].dtype)](k); }
+static void softmax_backward_cpu(const cn_kernel *k)
+{
+    k->kernels->softmax.softmax_backward[cn__f64_entry(k->in[0].dtype)](k);
+}
 
 const cn_op cn__op_softmax_backward = {
     .call = "_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     .name = "softmax_backward",
-    .doc = "Gradient of softmax from that of its result g and the result y.",
+    .doc = "Gradient of softmax, from the gradient g of its result and the result y.",
     .kind = CN_BLOCK,
     .n_in = 2,
     .n_out = 1,
@@ -203,7 +209,7 @@ const cn_op cn__op_log_softmax = {
 
 cn_tensor *cn_log_softmax(cn_tensor *x, int64_t axis) { return along(&cn__op_log_softmax, x, axis); }
 
-/* dx = g - exp(y) (sum of g). With d for its gradient: to g  d - (sum of d exp(y)), to y  -d exp(y) (sum of g). */
+/* dx = g - exp(y) (sum of g). With d the gradient of dx: dg = d - sum of d exp(y), dy = -d exp(y) (sum of g). */
 static void log_softmax_backward_grad(cn_grad_call *g)
 {
     cn_tensor *d = g->out_grad[0], *de = cn_mul(d, cn_exp(g->in[1]));
@@ -218,12 +224,15 @@ static cn_tensor *log_softmax_backward_compose(cn_ctx *ctx, cn_tensor *const *in
     return cn_sub(in[0], cn_mul(cn_exp(in[1]), sum_along(in[0], attrs)));
 }
 
-static void log_softmax_backward_cpu(const cn_kernel *k) { k->kernels->softmax.log_softmax_backward[cn__f64_entry(k->in[0].dtype)](k); }
+static void log_softmax_backward_cpu(const cn_kernel *k)
+{
+    k->kernels->softmax.log_softmax_backward[cn__f64_entry(k->in[0].dtype)](k);
+}
 
 const cn_op cn__op_log_softmax_backward = {
     .call = "_log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     .name = "log_softmax_backward",
-    .doc = "Gradient of log_softmax from that of its result g and the result y.",
+    .doc = "Gradient of log_softmax, from the gradient g of its result and the result y.",
     .kind = CN_BLOCK,
     .n_in = 2,
     .n_out = 1,

@@ -1,6 +1,6 @@
-// softmax and log_softmax along an axis: x is (outer, n, inner), par(0..2); a row is one of outer · inner, and its
-// elements lie `inner` apart. WGSL promises nothing about infinities, so the kernel looks for them: a row with NaN or
-// +inf, or of -inf alone, is NaN.
+// softmax and log_softmax along an axis of x (outer, n, inner), par(0..2), and their backward operators. A row of
+// rows.wgsl is one of outer · inner; its n elements lie `inner` apart. WGSL promises nothing about infinities, so the
+// kernel tests for them: a row that has NaN or +inf, or only -inf, becomes NaN.
 //! hole log = true | false
 
 //! part begin_of
@@ -40,7 +40,7 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel backward
 //! uses in0 in1 store_result par begin_of rows row_sum exp_down
-// in0: the gradient g, in1: the result y. softmax: y (g - sum of g y); log_softmax: g - exp(y) sum of g.
+// in0: the gradient g; in1: the result y. softmax: dx = y (g - sum of g y); log_softmax: dx = g - exp(y) (sum of g).
 fn kernel(group: u32, local: u32) {
     let row = row_of(group, local); let inner = par(2u);
     let stop = select(0u, par(1u), row < par(0u) * inner);

@@ -1,8 +1,9 @@
-/* softmax, log_softmax and their backwards for one T. Each twice: for a row (the axis is the last, step is 1), and for
-   `width` columns side by side with elements `step` apart. */
+/* Template: softmax, log_softmax and their backward operators for one element type T. softmax_cpu.c includes it through
+   cpu/each_type.h, which defines T, NAME, EXP and EXP_DOWN. There are two versions of each: for a row (the last axis,
+   step 1), and for `width` neighbouring columns with elements `step` apart. */
 #include "ops/block/rows_body.h"
 
-/* x: the operand, or the gradient; y: the backwards' second operand */
+/* x: the operand; of backward operators the gradient g. y: the second operand of backward operators. */
 typedef void NAME(part)(const T *x, const T *y, T *out, int64_t n, int64_t step, int width);
 
 /* exp(x - max) / sum */
@@ -113,7 +114,7 @@ static void NAME(run)(const cn_kernel *k, NAME(part) * row, NAME(part) * columns
     job.part = job.c.inner == 1 ? row : columns;
     const int64_t width = job.c.inner < CN__COLUMNS ? job.c.inner : CN__COLUMNS;
     cn_parallel(k, job.c.outer * job.c.blocks, cn__grain_of((double)job.c.n * (double)width), NAME(parts), &job);
-    if (job.c.blocks > 1) cn__kernel_done_all(k); /* strips of columns, none of which is worth telling */
+    if (job.c.blocks > 1) cn__kernel_done_all(k); /* a finished block of columns is not contiguous */
 }
 
 static void NAME(softmax)(const cn_kernel *k) { NAME(run)(k, NAME(softmax_row), NAME(softmax_columns)); }

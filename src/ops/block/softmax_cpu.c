@@ -1,4 +1,4 @@
-/* The kernels of softmax, log_softmax and their backwards. */
+/* The CPU kernels of softmax, log_softmax and their backward operators. */
 #include "ops/block/softmax_cpu.h"
 
 #include "ops/block/block.h"

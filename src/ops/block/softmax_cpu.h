@@ -1,4 +1,4 @@
-/* softmax_cpu.h: the kernels of softmax, log_softmax and their backwards. */
+/* softmax_cpu.h: the CPU kernels of softmax, log_softmax and their backward operators. */
 #ifndef CN_BLOCK_SOFTMAX_CPU_H
 #define CN_BLOCK_SOFTMAX_CPU_H
 

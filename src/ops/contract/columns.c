@@ -1,15 +1,15 @@
-/* columns.c: cutting a convolution's work, and the way between images and columns. */
+/* Cuts the work of a convolution into units, and copies images to columns and back (see columns.h). */
 #include "ops/contract/columns.h"
 
 #include "cpu/isa.h"
 #include "ops/kernels.h"
 
 enum {
-    COLUMN_BYTES = 1 << 19, /* of one chunk: stays in the cache between writing and multiplying */
-    LEAST_POSITIONS = 128,  /* in a chunk, however many channels there are */
-    LEAST_ROWS = 64,        /* of the column matrix, where channels are shared out */
-    BLOCK_CHANNELS = 16, /* a multiple of these is shared out: whole panels of a product, whatever the kernel's size */
-    WALKS = 16,          /* taps walked at once */
+    COLUMN_BYTES = 1 << 19, /* of a chunk's columns: they stay in the cache until they are multiplied */
+    LEAST_POSITIONS = 128,  /* of a chunk, for any number of channels */
+    LEAST_ROWS = 64,        /* of the column matrix of a block of channels */
+    BLOCK_CHANNELS = 16,    /* a block has a multiple of this: whole panels of a product for any kernel size */
+    WALKS = 16,             /* taps that are prepared at a time */
 };
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
@@ -47,7 +47,7 @@ cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *wei
     c.chunks = cn__divide_up(c.positions, c.chunk);
     c.packs = cn__gemm_alone_scratch(c.gemm);
     c.columns = c.direct ? 0 : aligned((size_t)(c.block * c.volume * c.chunk * c.size));
-    for (int i = 0; i < 4; i++) { /* the last block and the last chunk are smaller, and may need more */
+    for (int i = 0; i < 4; i++) { /* a smaller last block or last chunk may need more scratch */
         cn__gemm g = product(&c, i & 1 ? c.s.c - (c.blocks - 1) * c.block : c.block,
                              i & 2 ? c.positions - (c.chunks - 1) * c.chunk : c.chunk);
         const size_t one = cn__gemm_scratch(&g, 1), each = cn__gemm_scratch(&g, 2) - one;
@@ -57,7 +57,7 @@ cn__conv cn__conv_cut(const cn_kernel *k, const cn_array *x, const cn_array *wei
     return c;
 }
 
-/* Products that run apart take from `packs` of their thread; one that all threads share needs `once` beside them. */
+/* A product on one thread uses the `packs` bytes of its thread. A product on all threads needs `once` bytes more. */
 size_t cn__conv_scratch(const cn__conv *c, int threads) { return (size_t)threads * (c->columns + c->packs) + c->once; }
 
 void cn__conv_multiply(const cn__conv *c, const cn__gemm *g, int thread)
@@ -91,16 +91,16 @@ void cn__conv_run(const cn__conv *c, int64_t n, double work, cn__conv_unit unit)
 
 /* ---- images and columns ---- */
 
-/* A row of columns: one tap of the kernel, position after position. */
+/* A walk through a row of the column matrix: one tap of the kernel, position after position. */
 typedef struct walk {
-    int64_t left, whole;          /* positions to come, and whole lines of them from the next line's beginning on */
+    int64_t left, whole;          /* positions that remain; whole lines among them, after the line that has begun */
     int64_t depth, height, width; /* the next position */
     int64_t shift[3];             /* pixel = position·stride + shift */
-    int64_t first[3], last[3];    /* positions from first up to last see a pixel */
+    int64_t first[3], last[3];    /* positions [first, last) see a pixel */
 } walk;
 
-/* Lines of y, or a part of one, that see pixels alike: `run` positions in each; after `skip` of them `count` see pixels,
-   in the first line from `pixel` on. */
+/* Some lines of y, or a part of one. Each has `run` positions, of which `count` after the first `skip` see pixels;
+   those of the first line begin at `pixel`. */
 typedef struct lines {
     int64_t lines, run, skip, count, pixel;
 } lines;
@@ -122,7 +122,7 @@ static walk walk_begin(const cn__conv *c, int64_t tap, int64_t at, int64_t len)
     return w;
 }
 
-/* Taps from `tap` on, as many as are walked at once: what is divided for them is divided once for all channels. */
+/* Prepares up to WALKS taps from `tap` on, for all channels: preparing a tap takes divisions. Returns their number. */
 static int64_t walks_begin(const cn__conv *c, walk *walks, int64_t tap, int64_t at, int64_t len)
 {
     const int64_t n = cn__smaller(WALKS, c->volume - tap);
@@ -152,8 +152,8 @@ CN__INLINE bool walk_next(const cn__conv *c, walk *w, lines *l)
     return true;
 }
 
-/* Planes convolved to planes of the same size with stride 1: position p sees pixel p + offset, and a row of columns is the
-   plane itself, moved, with zeros where the pixel would be beside the plane. */
+/* True for a convolution of planes with stride 1 whose result has the same size. Then position p sees pixel p + offset,
+   and a row of columns is the shifted plane, with zeros where the pixel lies outside the plane. */
 static bool keeps_size(const cn__conv *c)
 {
     bool is = c->s.in[0] == 1 && c->s.kernel[0] == 1;
@@ -161,7 +161,7 @@ static bool keeps_size(const cn__conv *c)
     return is;
 }
 
-/* A row of columns: positions from first up to last see pixels, but for `gap` of them in each line, from `edge` on. */
+/* A shifted plane: positions [first, last) see pixels, except for `gap` positions of each line, from `edge` on. */
 typedef struct moved {
     int64_t offset, first, last, edge, gap;
 } moved;

@@ -1,16 +1,16 @@
-/* columns_body.h: an image to columns and back, and products without columns, for one element type T. Included by
-   columns.c. Lane numbers for 16-byte vectors:
+/* Template: copies an image to columns and back, and multiplies without columns, for one element type T. columns.c
+   includes it through cpu/each_type.h, which defines T and NAME. columns.c defines lane numbers for shuffles of two
+   16-byte vectors:
 
-       NAME(EVENS)  of two vectors, the second of which begins with the last element of the first: every other element
-       NAME(LOW)    the lower half of a vector, each element before one of a second vector
-       NAME(HIGH)   the upper half */
+       NAME(EVENS)  every other element of two vectors, the second of which begins with the last element of the first
+       NAME(LOW)    the lower half of the first vector, each element followed by one of the second vector
+       NAME(HIGH)   the same for the upper half */
 
 typedef T NAME(vec) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
 enum { NAME(lanes) = 16 / sizeof(T) };
 
 /* to[i] = from[i·step] for step 1 or 2. Lines are short: a call of memcpy would cost more than the copy. */
-CN__INLINE void NAME(take_near)(T *restrict to, const T *restrict from, int64_t n,
-                                                                  const int step)
+CN__INLINE void NAME(load_near)(T *restrict to, const T *restrict from, int64_t n, const int step)
 {
     enum { LANES = NAME(lanes) };
     const int64_t last = n - LANES;
@@ -24,18 +24,16 @@ CN__INLINE void NAME(take_near)(T *restrict to, const T *restrict from, int64_t 
 }
 
 /* to[i] = from[i·step] */
-CN__INLINE void NAME(take)(T *restrict to, const T *restrict from, int64_t n,
-                                                             int64_t step)
+CN__INLINE void NAME(load_line)(T *restrict to, const T *restrict from, int64_t n, int64_t step)
 {
-    if (n >= NAME(lanes) && step == 1) NAME(take_near)(to, from, n, 1);
-    else if (n >= NAME(lanes) && step == 2) NAME(take_near)(to, from, n, 2);
+    if (n >= NAME(lanes) && step == 1) NAME(load_near)(to, from, n, 1);
+    else if (n >= NAME(lanes) && step == 2) NAME(load_near)(to, from, n, 2);
     else
         for (int64_t i = 0; i < n; i++) to[i] = from[i * step];
 }
 
 /* to[i·step] += from[i] */
-CN__INLINE void NAME(give)(T *restrict to, const T *restrict from, int64_t n,
-                                                             int64_t step)
+CN__INLINE void NAME(add_line)(T *restrict to, const T *restrict from, int64_t n, int64_t step)
 {
     enum { LANES = NAME(lanes) };
     const NAME(vec) none = { 0 };
@@ -43,7 +41,7 @@ CN__INLINE void NAME(give)(T *restrict to, const T *restrict from, int64_t n,
     if (step == 1)
         for (; i + LANES <= n; i += LANES) *(NAME(vec) *)(to + i) += *(const NAME(vec) *)(from + i);
     if (step == 2)
-        for (; i + LANES < n; i += LANES) { /* one more follows: elements up to it may be written */
+        for (; i + LANES < n; i += LANES) { /* another element follows, so the last lane may be written */
             const NAME(vec) v = *(const NAME(vec) *)(from + i);
             *(NAME(vec) *)(to + 2 * i) += __builtin_shufflevector(v, none, NAME(LOW));
             *(NAME(vec) *)(to + 2 * i + LANES) += __builtin_shufflevector(v, none, NAME(HIGH));
@@ -57,7 +55,7 @@ static void NAME(gather_row)(const cn__conv *c, walk w, T *to, const T *x)
     for (lines l; walk_next(c, &w, &l);)
         for (int64_t y = 0; y < l.lines; y++, to += l.run) {
             for (int64_t i = 0; i < l.skip; i++) to[i] = 0;
-            if (l.count) NAME(take)(to + l.skip, x + l.pixel + y * line, l.count, step);
+            if (l.count) NAME(load_line)(to + l.skip, x + l.pixel + y * line, l.count, step);
             for (int64_t i = l.skip + l.count; i < l.run; i++) to[i] = 0;
         }
 }
@@ -67,7 +65,7 @@ static void NAME(scatter_row)(const cn__conv *c, walk w, const T *from, T *x)
     const int64_t step = c->a->stride[2], line = c->a->stride[1] * c->s.in[2];
     for (lines l; walk_next(c, &w, &l); from += l.lines * l.run)
         for (int64_t y = 0; y < l.lines && l.count; y++)
-            NAME(give)(x + l.pixel + y * line, from + y * l.run + l.skip, l.count, step);
+            NAME(add_line)(x + l.pixel + y * line, from + y * l.run + l.skip, l.count, step);
 }
 
 static void NAME(gather)(const cn__conv *c, T *to, const T *image, int64_t channels, int64_t at, int64_t len)
@@ -92,7 +90,7 @@ static void NAME(scatter)(const cn__conv *c, T *from, T *image, int64_t channels
     }
 }
 
-/* Zeros in a row of columns where the pixel is of another line than the position. */
+/* Writes zeros to a row of columns where the shifted pixel belongs to another line than the position. */
 static void NAME(clear_edges)(const cn__conv *c, const moved *m, T *row, int64_t at, int64_t len)
 {
     const int64_t width = c->s.in[2], end = at + len;
@@ -168,7 +166,8 @@ static void NAME(thin_x)(const cn__conv *c, const T *y, T *image, const T *weigh
     }
 }
 
-/* weight(row) += columns(row, positions) · y(positions); lanes, because one sum would be added up one by one. */
+/* weight(row) += columns(row, positions) · y(positions), in several partial sums: a single sum would not be
+   vectorised. */
 static void NAME(thin_w)(const cn__conv *c, const T *y, const T *image, T *weight, int64_t channels)
 {
     enum { LANES = 8 };

@@ -1,4 +1,4 @@
-/* contract.h: attributes of the contractions, and what they use of each other. */
+/* contract.h: the attributes of the contractions, and the functions that their files share. */
 #ifndef CN_OPS_CONTRACT_H
 #define CN_OPS_CONTRACT_H
 
@@ -7,21 +7,21 @@
 /* An equation of at most 255 characters, padded with zeros. */
 typedef union cn__einsum_attrs {
     char text[256];
-    int64_t words[32];
+    int64_t numbers[32]; /* a multiple of 8 bytes, as attributes are */
 } cn__einsum_attrs;
 
-/* Over three axes (depth, height, width). size: of the input for conv_input_grad, of the kernel for conv_weight_grad,
-   zeros for conv. (conv1d and its like take a cn_conv_desc as attributes.) */
+/* A convolution over three axes (depth, height, width). size: of the input for conv_input_grad, of the kernel for
+   conv_weight_grad, zeros for conv. (The attributes of conv1d and the like are a cn_conv_desc.) */
 typedef struct cn__conv_attrs {
     int64_t stride[3], padding[3], dilation[3], groups, size[3];
 } cn__conv_attrs;
 
-/* Sizes that a convolution brings together: x (n, groups·c, in), weight (groups·o, c, kernel), y (n, groups·o, out). */
+/* The sizes of a convolution: x (n, groups·c, in), weight (groups·o, c, kernel), y (n, groups·o, out). */
 typedef struct cn__conv_sizes {
     int64_t n, groups, c, o, in[3], kernel[3], out[3];
 } cn__conv_sizes;
 
-/* Checks everything and fills s, from x (n, c, d, h, w) and weight (o, c/groups, d, h, w); errors begin with who. */
+/* Checks the sizes of x (n, c, d, h, w) and weight (o, c/groups, d, h, w) and fills s. Errors begin with `who`. */
 bool cn__conv_measure(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, const int64_t *x, const int64_t *weight,
                       cn__conv_sizes *s);
 

@@ -2,7 +2,7 @@
 
        y[n,o,p] = sum over c, t of x[n, c, p·stride + t·dilation - padding] · weight[o,c,t]
 
-   y is linear in x and in the weight, and so the gradient of each of the three operators is made of the other two. */
+   y is linear in x and in the weight. Therefore the gradients of each of the three operators are the other two. */
 #include "ops/contract/columns.h"
 #include "ops/contract/conv_gpu.h"
 #include "ops/contract/taps.h"
@@ -12,18 +12,22 @@
 static bool measure_axis(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, cn__conv_sizes *s, int d)
 {
     const long long stride = a->stride[d], dilation = a->dilation[d], padding = a->padding[d], kernel = s->kernel[d];
-    if (stride < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: stride %lld; at least 1 is needed", who, stride);
-    if (dilation < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dilation %lld; at least 1 is needed", who, dilation);
-    if (padding < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld is negative", who, padding);
-    if (kernel < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: kernel of size %lld; at least 1 is needed", who, kernel);
+    if (stride < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: stride must be ≥ 1, got %lld", who, stride);
+    if (dilation < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dilation must be ≥ 1, got %lld", who, dilation);
+    if (padding < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding must be ≥ 0, got %lld", who, padding);
+    if (kernel < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: the size of the kernel must be ≥ 1, got %lld", who, kernel);
     int64_t padded, reach;
     if (__builtin_mul_overflow(padding, 2, &padded) || __builtin_add_overflow(padded, s->in[d], &padded) ||
         __builtin_mul_overflow(kernel - 1, dilation, &reach))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding %lld or dilation %lld is too large", who, padding, dilation);
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "%s: the padded input and the dilated kernel must fit into 64 bits, got padding %lld and "
+                        "dilation %lld",
+                        who, padding, dilation);
     if (reach >= padded)
         return cn__fail(ctx, CN_BAD_SHAPE,
-                        "%s: kernel of size %lld (dilation %lld) is larger than input of size %lld (padding %lld)", who,
-                        kernel, dilation, (long long)s->in[d], padding);
+                        "%s: the kernel must fit into the padded input, got a kernel of size %lld (dilation %lld) and "
+                        "an input of size %lld (padding %lld)",
+                        who, kernel, dilation, (long long)s->in[d], padding);
     s->out[d] = (padded - reach - 1) / stride + 1;
     return true;
 }
@@ -32,13 +36,15 @@ bool cn__conv_measure(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, con
                       cn__conv_sizes *s)
 {
     const long long groups = a->groups, channels = x[1], each = weight[1], outputs = weight[0];
-    if (groups < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %lld groups; at least 1 is needed", who, groups);
+    if (groups < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: groups must be ≥ 1, got %lld", who, groups);
     if (channels % groups || channels / groups != each)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld input channels, but the weight is for %lld groups of %lld", who,
-                        channels, groups, each);
+        return cn__fail(ctx, CN_BAD_SHAPE,
+                        "%s: the input must have %lld groups of %lld channels, as the weight has, got %lld channels",
+                        who, groups, each, channels);
     if (outputs % groups)
-        return cn__fail(ctx, CN_BAD_SHAPE, "%s: %lld output channels do not divide into %lld groups", who, outputs,
-                        groups);
+        return cn__fail(ctx, CN_BAD_SHAPE,
+                        "%s: groups must divide the output channels, got %lld output channels and %lld groups", who,
+                        outputs, groups);
     *s = (cn__conv_sizes){ .n = x[0], .groups = groups, .c = each, .o = outputs / groups };
     for (int d = 0; d < 3; d++) {
         s->in[d] = x[2 + d];
@@ -53,28 +59,30 @@ static bool five_axes(cn_infer *i)
     const cn_layout *a = &i->in[0]->layout, *b = &i->in[1]->layout;
     char s[96], t[96];
     return (a->ndim == 5 && b->ndim == 5) ||
-           cn_infer_fail(i, CN_BAD_SHAPE, "the operator itself takes five axes, not %s and %s",
+           cn_infer_fail(i, CN_BAD_SHAPE, "both operands must have five axes, got %s and %s",
                          cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
 }
 
-static bool gives(cn_infer *i, int64_t n, int64_t channels, const int64_t *axes)
+static bool set_result(cn_infer *i, int64_t n, int64_t channels, const int64_t *axes)
 {
     i->out[0].dtype = i->in[0]->dtype;
     i->out[0].layout = (cn_layout){ .ndim = 5, .shape = { n, channels, axes[0], axes[1], axes[2] } };
     return true;
 }
 
-/* What the gradients take first must have the shape the convolution gives. */
+/* The first operand of the gradient operators must have the shape of the convolution's result. */
 static bool gradient_fits(cn_infer *i, const cn__conv_sizes *s)
 {
     const cn_layout y = { .ndim = 5, .shape = { s->n, s->groups * s->o, s->out[0], s->out[1], s->out[2] } };
     const cn_layout *g = &i->in[0]->layout;
     char p[96], q[96];
-    return cn__same_shape(&y, g) || cn_infer_fail(i, CN_BAD_SHAPE, "the gradient is %s, but the convolution gives %s",
-                                                  cn__shape_text(g, p, sizeof p), cn__shape_text(&y, q, sizeof q));
+    return cn__same_shape(&y, g) ||
+           cn_infer_fail(i, CN_BAD_SHAPE, "the gradient must have the shape of the convolution's result %s, got %s",
+                         cn__shape_text(&y, q, sizeof q), cn__shape_text(g, p, sizeof p));
 }
 
-/* One of the three with the attributes of another; like: whose last three sizes it must give, or NULL. */
+/* Applies one of the three operators with the attributes of another. The result's last three sizes are those of `like`,
+   if it is not NULL. */
 static cn_tensor *other(const cn_op *op, cn_tensor *a, cn_tensor *b, const cn__conv_attrs *attrs, const cn_tensor *like)
 {
     cn__conv_attrs own = *attrs;
@@ -82,14 +90,14 @@ static cn_tensor *other(const cn_op *op, cn_tensor *a, cn_tensor *b, const cn__c
     return cn_apply(op, (cn_tensor *[]){ a, b }, 2, &own, NULL);
 }
 
-/* ---- conv: (x, weight) → y. A unit: a chunk of positions of a group of an image ---- */
+/* ---- conv: (x, weight) → y. A unit is a chunk of positions of a group of an image ---- */
 
 static bool conv_infer(cn_infer *i)
 {
     cn__conv_sizes s;
     return five_axes(i) &&
            cn__conv_measure(i->ctx, i->op->name, i->attrs, i->in[0]->layout.shape, i->in[1]->layout.shape, &s) &&
-           gives(i, s.n, s.groups * s.o, s.out);
+           set_result(i, s.n, s.groups * s.o, s.out);
 }
 
 static void conv_grad(cn_grad_call *g)
@@ -115,7 +123,7 @@ static cn__gemm conv_product(const cn__conv *c, int64_t channels, int64_t len)
                        .c_col = 1 };
 }
 
-/* Positions [at, at + len) of all channels of a group of an image are final. */
+/* Reports positions [at, at + len) of all channels of a group of an image as final. */
 static void conv_done(const cn__conv *c, int64_t item, int64_t at, int64_t len, int thread)
 {
     const int64_t first = item * c->s.o * c->positions + at;
@@ -177,7 +185,7 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
         ONES, { 0 }, ONES, 1, { 0 }  \
     }
 
-/* For each element of y, a product with each weight of its channel. */
+/* For each element of y, a multiplication and an addition for each weight of its channel. */
 static double flops_of(const cn_layout *y, const cn_layout *weight)
 {
     return weight->shape[0] ? 2.0 * (double)cn__numel(y) * (double)(cn__numel(weight) / weight->shape[0]) : 0;
@@ -217,7 +225,7 @@ const cn_op cn__op_conv = {
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
              { CN_IN(CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7)), /* several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 0 } } },
-             { CN_IN(CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3)), /* one channel to one, by taps */
+             { CN_IN(CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3)), /* depthwise, by taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 3, { 0 } } },
              { CN_IN(CN_S(1, 2, 1, 31, 40), CN_S(9, 2, 1, 3, 3)), /* several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 0 } } },
@@ -233,13 +241,14 @@ const cn_op cn__op_conv = {
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 2, { 0 } } },
              { CN_IN(CN_S(2, 2, 1, 1, 170), CN_S(1, 2, 1, 1, 25)), /* one row */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 12 }, ONES, 1, { 0 } } },
-             { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(9, 2, 1, 1, 17)), /* a position too few for taps */
+             { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(9, 2, 1, 1, 17)), /* one position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 0 } } },
              { CN_IN(CN_S(2, 4, 1, 1, 140), CN_S(7, 4, 1, 1, 9)), /* tiles of four and three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 0 } } }),
 };
 
-/* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit: a block of channels of a group of an image ---- */
+/* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit is a block of channels of a group of an image.
+   ---- */
 
 static bool input_infer(cn_infer *i)
 {
@@ -250,7 +259,8 @@ static bool input_infer(cn_infer *i)
     if (__builtin_mul_overflow(w[1], a->groups, &channels)) channels = -1;
     const int64_t x[5] = { g[0], channels, a->size[0], a->size[1], a->size[2] };
     cn__conv_sizes s;
-    return cn__conv_measure(i->ctx, i->op->name, a, x, w, &s) && gradient_fits(i, &s) && gives(i, s.n, channels, s.in);
+    return cn__conv_measure(i->ctx, i->op->name, a, x, w, &s) && gradient_fits(i, &s) &&
+           set_result(i, s.n, channels, s.in);
 }
 
 static void input_grad(cn_grad_call *g)
@@ -360,7 +370,7 @@ const cn_op cn__op_conv_input_grad = {
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 19, 17 } } },
              { CN_IN(CN_S(1, 2, 1, 39, 41), CN_S(2, 2, 1, 7, 7)),
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 3, 3 }, ONES, 1, { 1, 39, 41 } } },
-             { CN_IN(CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3)), /* one channel to one, by taps */
+             { CN_IN(CN_S(2, 3, 1, 13, 11), CN_S(3, 1, 1, 3, 3)), /* depthwise, by taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 3, { 1, 13, 11 } } },
              { CN_IN(CN_S(1, 2, 1, 29, 42), CN_S(2, 9, 1, 3, 3)), /* several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 31, 40 } } },
@@ -376,16 +386,17 @@ const cn_op cn__op_conv_input_grad = {
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 2, { 1, 1, 160 } } },
              { CN_IN(CN_S(2, 2, 1, 1, 170), CN_S(2, 1, 1, 1, 25)), /* one row */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 12 }, ONES, 1, { 1, 1, 170 } } },
-             { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(2, 9, 1, 1, 17)), /* a position too few for taps */
+             { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(2, 9, 1, 1, 17)), /* one position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 1, 1, 127 } } },
              { CN_IN(CN_S(2, 4, 1, 1, 140), CN_S(4, 7, 1, 1, 9)), /* tiles of four and three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 1, 1, 140 } } },
-             { CN_IN(CN_S(1, 1, 1, 2, 2), CN_S(1, 1, 1, 9, 9)), /* each tap meets pixels of its own */
+             { CN_IN(CN_S(1, 1, 1, 2, 2), CN_S(1, 1, 1, 9, 9)), /* no two taps see the same pixel */
                .attrs = &(const cn__conv_attrs){ { 1, 9, 9 }, { 0 }, ONES, 1, { 1, 18, 18 } } }),
 };
 
-/* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit: a block of channels of a group, over a part of the
-   images; parts are sums of their own, merged in order, and there are several only where blocks and groups are few ---- */
+/* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit is a block of channels of a group, over a part
+   of the images. Each part has its own sums, which are merged in order. There are several parts only if blocks and
+   groups are few. ---- */
 
 static bool weight_infer(cn_infer *i)
 {
@@ -394,7 +405,8 @@ static bool weight_infer(cn_infer *i)
     const int64_t *g = i->in[0]->layout.shape, *x = i->in[1]->layout.shape;
     const int64_t w[5] = { g[1], a->groups > 0 ? x[1] / a->groups : 0, a->size[0], a->size[1], a->size[2] };
     cn__conv_sizes s;
-    return cn__conv_measure(i->ctx, i->op->name, a, x, w, &s) && gradient_fits(i, &s) && gives(i, w[0], w[1], s.kernel);
+    return cn__conv_measure(i->ctx, i->op->name, a, x, w, &s) && gradient_fits(i, &s) &&
+           set_result(i, w[0], w[1], s.kernel);
 }
 
 static void weight_grad(cn_grad_call *g)
@@ -428,7 +440,7 @@ static int64_t weight_parts(const cn__conv *c)
 
 static int64_t weight_numel(const cn__conv *c) { return c->s.groups * c->s.o * c->row; }
 
-/* Where a part's sums are gathered: the result itself, or scratch. */
+/* Where the sums of a part are stored: the result itself, or scratch. */
 static char *weight_sums(const cn__conv *c, int64_t part)
 {
     if (weight_parts(c) == 1) return c->weight;
@@ -457,7 +469,7 @@ static void weight_unit(const cn__conv *c, int64_t index, int thread)
     }
 }
 
-/* Parts in order, some weights at a time, so that sums next to each other are read together. */
+/* Adds the parts in order, for some weights at a time, so that neighbouring sums are read together. */
 static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)thread;
@@ -483,7 +495,7 @@ static void merge_parts(const cn_kernel *k, void *user, int64_t begin, int64_t e
     }
 }
 
-/* Small weights are shared out by images rather than by blocks of channels, each of which reads all of y. */
+/* For small weights the work is cut by images, not by blocks of channels: every block would read all of y. */
 static cn__conv weight_of(const cn_kernel *k)
 {
     const int64_t images = k->in[1].shape[0], small = 1 << 16;
@@ -554,11 +566,11 @@ const cn_op cn__op_conv_weight_grad = {
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
              { CN_IN(CN_S(35, 4, 1, 1, 512), CN_S(35, 1, 1, 1, 512)), /* several images in one sum */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 3 }, ONES, 1, { 1, 1, 7 } } },
-             { CN_IN(CN_S(2, 3, 1, 40, 31), CN_S(2, 3, 1, 40, 31)), /* one channel to one, several chunks */
+             { CN_IN(CN_S(2, 3, 1, 40, 31), CN_S(2, 3, 1, 40, 31)), /* depthwise, several chunks */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 2 }, { 1, 1, 2 }, 3, { 1, 3, 3 } } },
              { CN_IN(CN_S(1, 90, 1, 23, 24), CN_S(1, 90, 1, 23, 24)), /* blocks of rows and slices of channels */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
-             { CN_IN(CN_S(2, 24, 1, 1, 511), CN_S(2, 3, 1, 1, 511)), /* a position too few for taps */
+             { CN_IN(CN_S(2, 24, 1, 1, 511), CN_S(2, 3, 1, 1, 511)), /* one position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 1 }, ONES, 1, { 1, 1, 3 } } },
              { CN_IN(CN_S(2, 2, 1, 1, 520), CN_S(2, 1, 1, 1, 520)), /* two rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 6 }, ONES, 1, { 1, 1, 13 } } },

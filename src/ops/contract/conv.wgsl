@@ -1,19 +1,21 @@
-// Convolutions. All three operators are the same product, with different numbers:
+// Convolution and its two gradients. All three are the same product with different parameters:
 //
 //     out[row, column] = sum over k of a[row, k] · b[k, column]
 //
-// Columns and k are numbers of four digits: an image or channel, and a place on three axes. b is never written down:
-// its element is an image's at `base + scale · digit of the column + scale · digit of k` of each axis, or 0 where
-// that lies outside (checked). Only the last `axes` axes are there.
+// A column and a k are numbers of four digits: an image or channel, and a place on three axes. The matrix b is never
+// stored. Its element is that of the image whose coordinate on each axis is `base + scale · digit of the column + scale
+// · digit of k`, or 0 outside the image (checked). Only the last `axes` axes have more than one place. The work is cut
+// in one of two ways:
 //
-//   alone  each invocation computes its own columns, some rows of each; all invocations of a workgroup have the same
-//          rows, so that elements of a are the same for all of them
-//   tiled  a workgroup of 16 × 8 or 16 × 16 invocations brings 16 k of its rows and columns into workgroup memory at
-//          a time: a's with neighbours in k, b's with neighbours among the columns read side by side
+//   alone  Each invocation computes some rows of its own columns. All invocations of a workgroup have the same rows,
+//          and so read the same elements of a.
+//   tiled  A workgroup of 16 × 8 or 16 × 16 invocations loads 16 k of its rows and columns into workgroup memory at a
+//          time. Neighbouring invocations read neighbours along k of a, neighbouring columns of b.
 //
-// Sums have names of their own, because arrays would not stay in registers. par(0..4): blocks of rows, blocks of
-// columns, groups, parts of the sums, elements of the result; then the numbers of each problem, in the order in which
-// `problem` in conv_gpu.c has them. With several parts, sums of parts go to scratch memory.
+// Each sum is a variable of its own, because compilers do not keep arrays in registers. If the sums are cut into parts,
+// the sums of parts go to scratch memory.
+// par(0..4): blocks of rows, blocks of columns, groups, parts, elements of the result; then the numbers of each
+// problem, in the order of `struct problem` in conv_gpu.c.
 //! hole a = 0 | 1
 //! hole b = 0 | 1
 //! hole checked = true | false
@@ -28,7 +30,7 @@
 //! hole bytes = any
 
 //! part digits
-// The digits of a number, the first in x; axes that are not there have the digit 0. advance adds digits.
+// digits: the digits of a number, the first in x; missing axes have the digit 0. advance: adds two numbers by digits.
 fn digits(k: i32, radix: vec4<i32>) -> vec4<i32> {
     var d = vec4<i32>(); var rest = k;
     { let q = rest / radix.w; d.w = rest - q * radix.w; rest = q; }
@@ -88,15 +90,15 @@ var<workgroup> tile_b: array<f32, 16 * 64>;
 fn a(i: i32) -> f32 { return in{{a}}(u32(i)); }
 fn b(i: i32) -> f32 { return in{{b}}(u32(i)); }
 fn kernel(group: u32, local: u32) {
-    // Which rows, columns, group, part and problem the workgroup has.
+    // The rows, columns, group, part and problem of the workgroup.
     var rest = group;
     let row = i32(rest % par(0u)) * ROWS * ROW_LANES; rest /= par(0u);
     let first = i32(rest % par(1u)) * {{columns}} * LANES; rest /= par(1u);
     let g = i32(rest % par(2u)); rest /= par(2u);
     let parts = i32(par(3u)); let part = i32(rest) % parts;
     let problem = 5u + rest / par(3u) * NUMBERS;
-    // f: radices of a column's digits, m: of k's; fs, ms: scales; lim: the image's size; b, a, o: how far the next
-    // row, group or digit lies in b, in a, in the result. Digit 0 is the image's or channel's, the others those of
+    // f, m: radices of the digits of a column and of k; fs, ms: their scales; lim: the size of the image; b, a, o:
+    // strides in b, in a, in the result of a row, a group or a digit. Digit 0 is the image or channel, the others are
     // the axes.
     let rows = pari(problem); let columns = pari(problem + 1u); let depth = pari(problem + 2u);
     let f1 = pari(problem + 3u); let f2 = pari(problem + 4u); let f3 = pari(problem + 5u);
@@ -118,7 +120,7 @@ fn kernel(group: u32, local: u32) {
     let radix = vec4<i32>(0, m1, m2, m3);
     let group_b = g * bg; let group_a = g * ag + abase;
 
-    // Where the image of each column begins in b.
+    // The offset in b of the image of each column.
 //! if tiled
     let x = i32(local) % LANES; let y = i32(local) / LANES;
     let column = i32(local) % 64; let line = i32(local) / 64;
@@ -165,7 +167,7 @@ fn kernel(group: u32, local: u32) {
 //! end
 //! end
 
-    // Where the rows of this invocation begin in a, and its sums.
+    // The offsets in a of this invocation's rows, and its sums.
 //! repeat v vectors
 //! repeat i vector
     let r{{v}}_{{i}} = min(own_row + ({{vector}} * {{v}} + {{i}}) * ROW_LANES, rows - 1) * arow;
@@ -274,7 +276,7 @@ fn kernel(group: u32, local: u32) {
 //! if checked
 //! if axes 3
         let ok{{j}} = u32(q1_{{j}} + k1) < u32(lim1) && u32(q2_{{j}} + k2) < u32(lim2) &&
-                u32(q3_{{j}} + k3) < u32(lim3);
+                      u32(q3_{{j}} + k3) < u32(lim3);
 //! end
 //! if axes 2
         let ok{{j}} = u32(q2_{{j}} + k2) < u32(lim2) && u32(q3_{{j}} + k3) < u32(lim3);
@@ -301,8 +303,7 @@ fn kernel(group: u32, local: u32) {
     }
 //! end
 
-    // What is done with a result stands in the text once: it may be long, and compilers would repeat it for each of
-    // them.
+    // A loop stores the results, so that `store`, which may be a long epilogue, is compiled only once.
     var sums: array<f32, ROWS * {{columns}}>; var to: array<i32, {{columns}}>;
 //! repeat j columns
 //! if tiled
@@ -331,7 +332,7 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel add_parts
 //! uses par tmp store_result
-// par(0): parts, 1: elements of the result
+// Adds the sums of the parts in order. par(0): parts; par(1): elements of the result.
 fn each(i: u32) {
     var sum = 0.0;
     for (var p = 0u; p < par(0u); p++) { sum += bitcast<f32>(tmp(p * par(1u) + i)); }

@@ -1,4 +1,5 @@
-/* Convolutions on the GPU. All three are the same product (conv.wgsl), with different numbers:
+/* Convolution and its two gradients on the GPU: chooses how the work is cut and launches conv.wgsl. All three are the
+   same product:
 
        out[row, column] = sum over k of a[row, k] · b[k, column]
 
@@ -7,17 +8,17 @@
        conv_input_grad      weight   y    c     (n, p)      (o, t)
        conv_weight_grad     y        x    o     (c, t)      (n, p)
 
-   A transposed convolution of stride s meets a pixel with every s-th tap at most: its pixels are sorted by which taps they
-   meet into s problems an axis (phases), each one of stride 1 with fewer taps. Where there are few outputs and long sums, the
-   sums are cut into parts, which a second launch adds up in order. */
+   In conv_input_grad with stride s at most every s-th tap reaches a pixel. Therefore its pixels are sorted by the taps
+   that reach them, into s problems for each axis (phases), each of stride 1 with fewer taps. If there are few results
+   and long sums, the sums are cut into parts, and a second launch adds the parts in order. */
 #include "gpu/shaders.h"
 #include "ops/contract/conv_gpu.h"
 
 /* ---- a problem as numbers ---- */
 
-/* In the order in which conv.wgsl reads them. f: radices of a column's digits, m: of k's; fs, ms: scales; b, a, o: how far
-   the next row, group or digit lies in b, in a, in the result. Digit 0 is the image's or channel's, the others those of the
-   axes. */
+/* In the order in which conv.wgsl reads them. f, m: radices of the digits of a column and of k; fs, ms: their scales;
+   b, a, o: strides in b, in a, in the result of a row, a group or a digit. Digit 0 is the image or channel, the others
+   are the axes. */
 typedef struct problem {
     int64_t rows, columns, depth;
     int64_t f[3], m[3], fs[3], ms[3], base[3], lim[3];
@@ -26,7 +27,7 @@ typedef struct problem {
     int64_t og, orow, obase, of0, of[3];
 } problem;
 enum { COUNT = sizeof(problem) / sizeof(int64_t), HEAD = 5 };
-_Static_assert(COUNT == 41, "conv.wgsl reads so many");
+_Static_assert(COUNT == 41, "conv.wgsl reads 41 numbers");
 
 static void set3(int64_t *v, int64_t a, int64_t b, int64_t c) { v[0] = a, v[1] = b, v[2] = c; }
 static void copy3(int64_t *v, const int64_t *from) { set3(v, from[0], from[1], from[2]); }
@@ -54,7 +55,7 @@ static problem forward_problem(const cn__conv_sizes *s, const cn__conv_attrs *a)
     return p;
 }
 
-/* The forward problem with the digits of k and of the columns exchanged, and the weight and y. */
+/* The forward problem with the digits of k and of the columns exchanged, and the weight exchanged with y. */
 static problem weight_problem(const cn__conv_sizes *s, const cn__conv_attrs *a)
 {
     const problem y = forward_problem(s, a);
@@ -68,8 +69,8 @@ static problem weight_problem(const cn__conv_sizes *s, const cn__conv_attrs *a)
     return p;
 }
 
-/* Pixels phase, phase + stride, .. of an axis: p = phase + i·stride meets y at (p + padding - t·dilation) / stride, so
-   only taps t = first + j·step, and there y's place is base + i - j·scale. */
+/* The pixels p = phase + i·stride of an axis. Tap t connects p with position (p + padding - t·dilation) / stride of y.
+   Only taps t = first + j·step divide evenly; their position is base + i - j·scale. */
 typedef struct phase_axis {
     int64_t pixels, taps, first, step, base, scale;
 } phase_axis;
@@ -110,13 +111,13 @@ static problem input_problem(const cn__conv_sizes *s, const cn__conv_attrs *a, c
 /* ---- how it is cut ---- */
 
 typedef struct form {
-    int a, b;            /* operands */
+    int a, b;            /* the numbers of the operands */
     bool checked;        /* b may lie outside of the image */
-    int axes;            /* the last ones, that are there */
-    bool tiled;          /* tiles in workgroup memory; or each invocation on its own */
-    int vector, vectors; /* rows of an invocation */
-    int columns, lanes;  /* of an invocation, of a group side by side */
-    int row_lanes;       /* tiled: invocations above each other */
+    int axes;            /* how many of the last axes have more than one place */
+    bool tiled;          /* tiles in workgroup memory; false: each invocation alone */
+    int vector, vectors; /* rows of an invocation: vectors of `vector` rows */
+    int columns, lanes;  /* columns of an invocation; invocations of a workgroup along the columns */
+    int row_lanes;       /* tiled: invocations of a workgroup along the rows */
     int64_t groups, parts, numel;
 } form;
 
@@ -125,9 +126,9 @@ enum { TILE_COLUMNS = 64, TILE_DEPTH = 16 };
 static int rows_at_once(const form *f) { return f->vector * f->vectors * f->row_lanes; }
 static int columns_at_once(const form *f) { return f->columns * f->lanes; }
 
-/* Each invocation on its own; all of a group have the same rows, so that elements of a are the same for all. A processor
-   that plays the GPU has no fast way to share b either: there it helps to do much with what was read, if that is worth the
-   time it takes to compile. */
+/* Each invocation alone; all invocations of a workgroup have the same rows and so read the same elements of a. A
+   software device cannot share b either. There an invocation has more rows and columns, so that it uses each element
+   more often, if the work is worth the longer compilation. */
 static void choose_alone(form *f, const problem *p, bool software)
 {
     const double work = (double)p->rows * (double)p->columns * (double)p->depth * (double)f->groups;
@@ -141,7 +142,7 @@ static void choose_alone(form *f, const problem *p, bool software)
     f->lanes = (int)(blocks > 4 ? 64 : software ? ceil_div(lanes, 8) * 8 : ceil_div(lanes, 32) * 32);
 }
 
-/* 64 x 64 or 32 x 64 results by a group, 4 x 4 by an invocation. */
+/* A workgroup computes 64 x 64 or 32 x 64 results, an invocation 4 x 4. */
 static void choose_tiles(form *f, const problem *p)
 {
     f->tiled = true;
@@ -151,7 +152,7 @@ static void choose_tiles(form *f, const problem *p)
     f->row_lanes = p->rows > 32 ? 16 : 8;
 }
 
-/* Sums are cut where there would be few groups, into parts that are worth it. */
+/* Cuts the sums into parts if there would be few workgroups; no part is short. */
 static void choose_parts(form *f, const problem *p, int64_t groups, bool software)
 {
     enum { SHORTEST = 128, SCRATCH = 1 << 22 };
@@ -166,7 +167,7 @@ static void choose_parts(form *f, const problem *p, int64_t groups, bool softwar
 
 static void add_problem(cn_gpu_call *c, problem p)
 {
-    for (int d = 0; d < 3; d++) { /* divided by, even where there is nothing to divide */
+    for (int d = 0; d < 3; d++) { /* the kernel divides by these even if there is nothing to compute */
         p.f[d] = at_least_one(p.f[d]);
         p.m[d] = at_least_one(p.m[d]);
     }
@@ -175,7 +176,7 @@ static void add_problem(cn_gpu_call *c, problem p)
     for (int i = 0; i < COUNT; i++) cn_gpu_param(c, words[i]);
 }
 
-/* Problems that differ in numbers alone, the first of which has the most columns. */
+/* Launches problems that differ only in their parameters. The first must have the most columns. */
 static bool launch(cn_gpu_call *c, const form *f, const problem *p, int64_t problems)
 {
     const int64_t row_blocks = ceil_div(p->rows, rows_at_once(f)),
@@ -185,17 +186,20 @@ static bool launch(cn_gpu_call *c, const form *f, const problem *p, int64_t prob
     for (int i = 0; i < HEAD; i++) cn_gpu_param(c, head[i]);
     for (int64_t i = 0; i < problems; i++) add_problem(c, p[i]);
     const int bytes = f->tiled ? TILE_DEPTH * (rows_at_once(f) + 1 + TILE_COLUMNS) * 4 : 0;
-    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_conv,
-                                           .kernel = "conv",
-                                           .holes = CN_GPU_HOLES(
-                                               CN_GPU_NUMBER("a", f->a), CN_GPU_NUMBER("b", f->b),
-                                               CN_GPU_FLAG("checked", f->checked), CN_GPU_NUMBER("axes", f->axes),
-                                               CN_GPU_FLAG("tiled", f->tiled), CN_GPU_FLAG("parts", f->parts > 1),
-                                               CN_GPU_NUMBER("vector", f->vector), CN_GPU_NUMBER("vectors", f->vectors),
-                                               CN_GPU_NUMBER("columns", f->columns), CN_GPU_NUMBER("lanes", f->lanes),
-                                               CN_GPU_NUMBER("row_lanes", f->row_lanes), CN_GPU_NUMBER("bytes", bytes)),
-                                           .groups = row_blocks * column_blocks * f->groups * f->parts * problems,
-                                           .size = f->lanes * f->row_lanes });
+    return cn_gpu_run(
+        c, &(cn_gpu_launch){ .shader = cn__wgsl_conv,
+                             .kernel = "conv",
+                             .holes = CN_GPU_HOLES(CN_GPU_NUMBER("a", f->a), CN_GPU_NUMBER("b", f->b),
+                                                   CN_GPU_FLAG("checked", f->checked), CN_GPU_NUMBER("axes", f->axes),
+                                                   CN_GPU_FLAG("tiled", f->tiled), CN_GPU_FLAG("parts", f->parts > 1),
+                                                   CN_GPU_NUMBER("vector", f->vector),
+                                                   CN_GPU_NUMBER("vectors", f->vectors),
+                                                   CN_GPU_NUMBER("columns", f->columns),
+                                                   CN_GPU_NUMBER("lanes", f->lanes),
+                                                   CN_GPU_NUMBER("row_lanes", f->row_lanes),
+                                                   CN_GPU_NUMBER("bytes", bytes)),
+                             .groups = row_blocks * column_blocks * f->groups * f->parts * problems,
+                             .size = f->lanes * f->row_lanes });
 }
 
 static bool add_up(cn_gpu_call *c, const form *f)
@@ -207,7 +211,7 @@ static bool add_up(cn_gpu_call *c, const form *f)
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_conv, .kernel = "add_parts", .each = f->numel });
 }
 
-/* p: the largest problem of so many. */
+/* p: the largest of the problems */
 static void choose(cn_gpu_call *c, form *f, const problem *p, int64_t problems)
 {
     const bool software = strcmp(c->limits->kind, "software") == 0;
@@ -220,7 +224,7 @@ static void choose(cn_gpu_call *c, form *f, const problem *p, int64_t problems)
 
 /* ---- the operators ---- */
 
-/* Where every pixel is seen once by one tap, places are a single axis. */
+/* If every pixel is seen once by one tap, the three axes are joined into one. */
 static bool flatten(cn__conv_sizes *s, cn__conv_attrs *a)
 {
     for (int d = 0; d < 3; d++)

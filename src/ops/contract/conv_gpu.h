@@ -1,4 +1,4 @@
-/* conv_gpu.h: the convolutions' launches. */
+/* conv_gpu.h: the GPU kernels of convolution and its two gradients. */
 #ifndef CN_OPS_CONTRACT_CONV_GPU_H
 #define CN_OPS_CONTRACT_CONV_GPU_H
 

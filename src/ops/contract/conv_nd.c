@@ -1,10 +1,10 @@
-/* Convolutions as users call them, over one to three axes: seen as conv over three, with a bias.
+/* The convolutions that users call, over one to three axes, with a bias. All are computed as conv over three axes.
 
        conv1d, conv2d, conv3d              x (N, C, ...) or (C, ...), weight (O, C/groups, ...), bias (O)
        conv_transpose1d, conv_transpose2d  x (N, C, ...) or (C, ...), weight (C, O/groups, ...), bias (O) */
 #include "ops/contract/contract.h"
 
-/* One call: what was given, and the same with three axes. */
+/* One call: the operands as given, and with axes of size 1 added. */
 typedef struct call {
     cn_ctx *ctx;
     const char *who;
@@ -17,7 +17,7 @@ typedef struct call {
 
 static int64_t or_one(int64_t v) { return v ? v : 1; }
 
-/* Axes of size 1 come before those that are there. */
+/* Inserts axes of size 1 before the last `axes` axes, so that there are five. */
 static cn_tensor *with_axes(cn_tensor *x, int axes)
 {
     for (; axes < 3; axes++) x = cn_unsqueeze(x, 2);
@@ -30,9 +30,9 @@ static bool open_call(call *c, cn_tensor *const *in, const cn_conv_desc *desc)
     char s[96], t[96];
     c->batch = x->ndim == c->axes + 2;
     if ((x->ndim != c->axes + 1 && !c->batch) || w->ndim != c->axes + 2)
-        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input %s and weight %s; %d or %d axes and %d are needed", c->who,
-                        cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t), c->axes + 1, c->axes + 2,
-                        c->axes + 2);
+        return cn__fail(c->ctx, CN_BAD_SHAPE,
+                        "%s: the input must have %d or %d axes and the weight %d, got %s and %s", c->who, c->axes + 1,
+                        c->axes + 2, c->axes + 2, cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t));
     c->a = (cn__conv_attrs){ { 1, 1, 1 }, { 0 }, { 1, 1, 1 }, or_one(desc->groups), { 0 } };
     for (int i = 0, d = 3 - c->axes; d < 3; i++, d++) {
         c->a.stride[d] = or_one(desc->stride[i]);
@@ -51,11 +51,12 @@ static bool bias_fits(const call *c, int64_t channels)
     const cn_layout *b = cn__layout(c->bias);
     char s[96];
     return (b->ndim == 1 && b->shape[0] == channels) ||
-           cn__fail(c->ctx, CN_BAD_SHAPE, "%s: bias is %s; [%lld] is needed", c->who, cn__shape_text(b, s, sizeof s),
-                    (long long)channels);
+           cn__fail(c->ctx, CN_BAD_SHAPE, "%s: bias must have shape [%lld], got %s", c->who, (long long)channels,
+                    cn__shape_text(b, s, sizeof s));
 }
 
-/* The result with the bias and the axes that x had; the bias first, so that it is added while y is being computed. */
+/* Adds the bias and removes the axes that x did not have. The bias comes first, so that the addition becomes the
+   epilogue of the convolution. */
 static cn_tensor *close_call(const call *c, cn_tensor *y)
 {
     cn_dims extra = { 0, { 0 } };
@@ -78,33 +79,36 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
 
 /* ---- transposed: the input gradient of a convolution that has x as its result ---- */
 
-/* The size that gives x back: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding. A convolution of stride s
-   has the same result for s sizes; output_padding chooses one, and what it has beyond that is zeros (`beyond`). */
+/* Sets the size whose convolution has size x: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding.
+   A convolution of stride s has a result of the same size for s input sizes; output_padding chooses one of them. If it
+   is larger than stride - 1, the result is padded with `beyond` zeros. */
 static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *beyond)
 {
     const long long x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d],
                     extra = output_padding;
     const long long stride = c->a.stride[d], dilation = c->a.dilation[d], padding = c->a.padding[d];
-    const long long limit = INT32_MAX; /* so that nothing below overflows */
+    const long long limit = INT32_MAX; /* then no product below overflows */
     if (stride < 1 || stride > limit)
-        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: stride %lld is not possible", c->who, stride);
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: stride must be from 1 to %lld, got %lld", c->who, limit, stride);
     if (dilation < 1 || dilation > limit)
-        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: dilation %lld is not possible", c->who, dilation);
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: dilation must be from 1 to %lld, got %lld", c->who, limit,
+                        dilation);
     if (padding < 0 || padding > limit)
-        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: padding %lld is not possible", c->who, padding);
+        return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: padding must be from 0 to %lld, got %lld", c->who, limit,
+                        padding);
     if (x > limit || kernel > limit)
-        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input of size %lld or kernel of size %lld is too large", c->who, x,
-                        kernel);
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input and kernel must have sizes up to %lld, got %lld and %lld",
+                        c->who, limit, x, kernel);
     if (extra < 0 || (extra >= stride && extra >= dilation))
         return cn__fail(c->ctx, CN_BAD_ARGUMENT,
-                        "%s: output_padding %lld; it must be less than stride %lld or dilation %lld", c->who, extra,
-                        stride, dilation);
+                        "%s: output_padding must be ≥ 0 and < the stride or the dilation (%lld, %lld), got %lld",
+                        c->who, stride, dilation, extra);
     *beyond = extra >= stride ? extra - (stride - 1) : 0;
     c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + extra - *beyond;
     if (c->a.size[d] < 1)
         return cn__fail(c->ctx, CN_BAD_SHAPE,
-                        "%s: input of size %lld with kernel %lld and padding %lld gives size %lld", c->who, x, kernel,
-                        padding, (long long)c->a.size[d]);
+                        "%s: the result must have a size ≥ 1, got %lld from input %lld, kernel %lld and padding %lld",
+                        c->who, (long long)c->a.size[d], x, kernel, padding);
     return true;
 }
 
@@ -115,8 +119,10 @@ static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn
     if (!open_call(&c, in, desc)) return NULL;
     const int64_t *x = cn__layout(c.x)->shape, *w = cn__layout(c.weight)->shape;
     if (c.a.groups < 1 || c.a.groups > INT32_MAX || w[1] > INT32_MAX || x[1] != w[0] || x[1] % c.a.groups) {
-        cn__fail(ctx, CN_BAD_SHAPE, "%s: input of %lld channels does not fit weight for %lld, in %lld groups", who,
-                 (long long)x[1], (long long)w[0], (long long)c.a.groups);
+        cn__fail(ctx, CN_BAD_SHAPE,
+                 "%s: the input must have as many channels as the weight, %lld, and groups must divide them, got %lld "
+                 "channels and %lld groups",
+                 who, (long long)w[0], (long long)x[1], (long long)c.a.groups);
         return NULL;
     }
     cn_dims pad = { 6, { 0 } }; /* last axis first, before and after */
@@ -159,7 +165,7 @@ static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, int n_in
     return convolve_transposed(ctx, "conv_transpose2d", 2, in, attrs);
 }
 
-/* What all five have in common. */
+/* The fields that the five records share. */
 #define CONVOLUTION .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 1u << 2, .attr_size = sizeof(cn_conv_desc)
 #define DESC(...) \
     .attrs = &(const cn_conv_desc) { __VA_ARGS__ }

@@ -1,8 +1,8 @@
-/* einsum: sums of products of elements, by an equation. "bij,jk->bik"
+/* einsum: sums of products of the operands' elements, by an equation such as "bij,jk->bik".
 
-   Every axis has a label: a letter, or a number for the axes that "..." stands for, counted from the last. Operands are
-   taken from left to right. What nobody needs any more is summed; of two operands, labels that both have are
-   multiplied along (needed later) or contracted, and so each pair is one batched matrix product. */
+   Every axis has a label: a letter, or a number for an axis of "...", counted from the last. Operands are multiplied
+   from left to right. Labels that are no longer needed are summed first. A label that both operands have is a batch
+   axis if it is needed later, otherwise it is contracted. So each pair of operands is one batched matrix product. */
 #include "ops/contract/contract.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + CN_MAX_DIMS, MOST_TERMS = 256 };
@@ -11,24 +11,24 @@ typedef struct labels {
     int n, v[CN_MAX_DIMS];
 } labels;
 
-/* An operand or intermediate, and what its axes are called. */
+/* An operand or intermediate value, and the labels of its axes. */
 typedef struct term {
     cn_tensor *x;
     labels l;
-    int dots; /* where "..." stands among the labels, or -1 */
+    int dots; /* the place of "..." among the labels, or -1 */
 } term;
 
 typedef struct equation {
     cn_ctx *ctx;
     const char *text;
-    int n;                /* operands */
-    int dots;             /* most axes that "..." stands for */
-    int64_t size[LABELS]; /* -1: in no operand */
-    int times[LABELS];    /* how often it stands in operands */
+    int n;                /* number of operands */
+    int dots;             /* the largest number of axes of "..." */
+    int64_t size[LABELS]; /* of each label; -1 if no operand has it */
+    int times[LABELS];    /* how often the label occurs in operands */
     labels result;
 } equation;
 
-/* Capital letters come first where the result is not spelled out. */
+/* Capital letters come first, which matters for results without "->". */
 static int label_of(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : -1; }
 static char letter_of(int label)
 {
@@ -54,73 +54,76 @@ static const char *read_labels(const equation *e, const char *p, term *t)
         if (label >= 0 && t->l.n < CN_MAX_DIMS) {
             t->l.v[t->l.n++] = label;
         } else if (label >= 0) {
-            cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: more than %d axes of one tensor in \"%s\"", CN_MAX_DIMS,
-                     e->text);
+            cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: a tensor may have at most %d axes, got more in \"%s\"",
+                     CN_MAX_DIMS, e->text);
             return NULL;
         } else if (!strncmp(p, "...", 3) && t->dots < 0) {
             t->dots = t->l.n;
             p += 2;
         } else {
-            cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: '%c' is not expected in \"%s\"", *p, e->text);
+            cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: labels must be letters or \"...\", got '%c' in \"%s\"", *p,
+                     e->text);
             return NULL;
         }
     }
     return p;
 }
 
-/* Puts the labels of `axes` axes where "..." stands. */
+/* Inserts the labels of `axes` axes in place of "...". */
 static bool fill_dots(const equation *e, term *t, int axes)
 {
     if (t->l.n + axes > CN_MAX_DIMS)
         return cn__fail(e->ctx, CN_BAD_SHAPE,
-                        "einsum: the result of \"%s\" would have %d axes; at most %d are possible", e->text,
-                        t->l.n + axes, CN_MAX_DIMS);
+                        "einsum: the result may have at most %d axes, got %d in \"%s\"", CN_MAX_DIMS, t->l.n + axes,
+                        e->text);
     for (int i = t->l.n - 1; i >= t->dots; i--) t->l.v[i + axes] = t->l.v[i];
     for (int i = 0; i < axes; i++) t->l.v[t->dots + i] = LABELS - axes + i;
     t->l.n += axes;
     return true;
 }
 
-/* Takes the sizes of operand k's axes; a size of 1 broadcasts. */
-static bool take_sizes(equation *e, int k, const term *t, const cn_layout *x)
+/* Reads the sizes of operand k's axes; a size of 1 broadcasts. */
+static bool read_sizes(equation *e, int k, const term *t, const cn_layout *x)
 {
     for (int d = 0; d < x->ndim; d++) {
         int64_t *size = &e->size[t->l.v[d]], here = x->shape[d];
         if (*size >= 0 && here != *size && here != 1 && *size != 1)
-            return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: '%c' of \"%s\" has size %lld in operand %d and %lld before",
+            return cn__fail(e->ctx, CN_BAD_SHAPE,
+                            "einsum: '%c' of \"%s\" must have one size, got %lld in operand %d and %lld before",
                             letter_of(t->l.v[d]), e->text, (long long)here, k, (long long)*size);
         if (*size < 0 || *size == 1) *size = here;
         e->times[t->l.v[d]]++;
         for (int b = 0; b < d; b++)
             if (t->l.v[b] == t->l.v[d] && x->shape[b] != here)
-                return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: '%c' of \"%s\" has sizes %lld and %lld in operand %d",
+                return cn__fail(e->ctx, CN_BAD_SHAPE,
+                                "einsum: '%c' of \"%s\" must have one size, got %lld and %lld in operand %d",
                                 letter_of(t->l.v[d]), e->text, (long long)x->shape[b], (long long)here, k);
     }
     return true;
 }
 
-static bool take_operand(equation *e, int k, term *t)
+static bool read_operand(equation *e, int k, term *t)
 {
     const cn_layout *x = cn__layout(t->x);
     char s[96];
     if (t->dots < 0 ? t->l.n != x->ndim : t->l.n > x->ndim)
-        return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: operand %d is %s, but \"%s\" names %d axes of it", k,
-                        cn__shape_text(x, s, sizeof s), e->text, t->l.n);
+        return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: operand %d must have the %d axes that \"%s\" names, got %s", k,
+                        t->l.n, e->text, cn__shape_text(x, s, sizeof s));
     int axes = x->ndim - t->l.n;
     if (axes > e->dots) e->dots = axes;
     if (t->dots >= 0 && !fill_dots(e, t, axes)) return false;
-    return take_sizes(e, k, t, x);
+    return read_sizes(e, k, t, x);
 }
 
-/* Not spelled out: the axes of "...", then the letters that stand once, in the order of the alphabet. */
+/* The result without "->": the axes of "...", then the letters that occur once, in the order of the alphabet. */
 static bool default_result(equation *e)
 {
     term t = { .dots = 0 };
     for (int i = 0; i < LETTERS; i++) {
         if (e->times[i] != 1) continue;
         if (t.l.n == CN_MAX_DIMS)
-            return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: the result of \"%s\" would have more than %d axes", e->text,
-                            CN_MAX_DIMS);
+            return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: the result may have at most %d axes, got more in \"%s\"",
+                            CN_MAX_DIMS, e->text);
         t.l.v[t.l.n++] = i;
     }
     if (!fill_dots(e, &t, e->dots)) return false;
@@ -133,15 +136,18 @@ static bool read_result(equation *e, const char *p)
     term t;
     p = read_labels(e, p, &t);
     if (!p) return false;
-    if (*p) return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: '%c' after the result in \"%s\"", *p, e->text);
+    if (*p)
+        return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: \"%s\" must end after the result, got '%c'", e->text, *p);
     for (int i = 0; i < t.l.n; i++) {
         labels before = { i, { 0 } };
         memcpy(before.v, t.l.v, sizeof *t.l.v * (size_t)i);
         if (e->size[t.l.v[i]] < 0)
-            return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: '%c' of the result is in no operand of \"%s\"",
+            return cn__fail(e->ctx, CN_BAD_ARGUMENT,
+                            "einsum: labels of the result must be in an operand, got '%c' in \"%s\"",
                             letter_of(t.l.v[i]), e->text);
         if (has(&before, t.l.v[i]))
-            return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: '%c' stands twice in the result of \"%s\"",
+            return cn__fail(e->ctx, CN_BAD_ARGUMENT,
+                            "einsum: a label may occur once in the result, got '%c' twice in \"%s\"",
                             letter_of(t.l.v[i]), e->text);
     }
     if (t.dots >= 0 && !fill_dots(e, &t, e->dots)) return false;
@@ -154,7 +160,7 @@ static bool read_equation(equation *e, cn_tensor *const *in, int n_in, term *ter
     int named = 1;
     for (const char *p = e->text; *p; p++) named += *p == ',';
     if (named != n_in)
-        return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: %d operands given, \"%s\" names %d", n_in, e->text, named);
+        return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: \"%s\" needs %d operands, got %d", e->text, named, n_in);
     for (int i = 0; i < LABELS; i++) e->size[i] = -1;
     const char *p = e->text;
     for (;; p++) {
@@ -163,13 +169,15 @@ static bool read_equation(equation *e, cn_tensor *const *in, int n_in, term *ter
         if (!p) return false;
         t->x = in[e->n];
         if (cn__dtype(t->x) != cn__dtype(in[0]))
-            return cn__fail(e->ctx, CN_BAD_DTYPE, "einsum: operands of %s and %s; convert one with cn_cast",
+            return cn__fail(e->ctx, CN_BAD_DTYPE,
+                            "einsum: operands must have the same dtype, got %s and %s; convert one with cn_cast",
                             cn_dtype_name(cn__dtype(in[0])), cn_dtype_name(cn__dtype(t->x)));
-        if (!take_operand(e, e->n++, t)) return false;
+        if (!read_operand(e, e->n++, t)) return false;
         if (*p != ',') break;
     }
     if (!*p) return default_result(e);
-    if (p[1] != '>') return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: '-' without '>' in \"%s\"", e->text);
+    if (p[1] != '>')
+        return cn__fail(e->ctx, CN_BAD_ARGUMENT, "einsum: '>' must follow '-', got \"%s\"", e->text);
     return read_result(e, p + 2);
 }
 
@@ -203,7 +211,7 @@ static int axis_of(const labels *l, int label)
     return i;
 }
 
-/* The tensor with its axes in this order. */
+/* Permutes the axes of a term into this order. */
 static cn_tensor *arranged(const term *t, const labels *order)
 {
     cn_dims axes = { order->n, { 0 } };
@@ -215,7 +223,7 @@ static cn_tensor *arranged(const term *t, const labels *order)
     return same ? t->x : cn_permute(t->x, axes);
 }
 
-/* A label that stands twice means the diagonal; a size of 1 is stretched to the label's. */
+/* A label that occurs twice in a term means the diagonal. A size of 1 is expanded to the size of its label. */
 static void prepare(const equation *e, term *t)
 {
     for (int b = t->l.n - 1; b > 0; b--) {
@@ -245,11 +253,11 @@ static void sum_out(term *t, const bool *keep, const labels *other)
     if (!axes.n) return;
     cn_dtype dtype = cn__dtype(t->x);
     t->x = cn_sum(t->x, axes, false);
-    if (t->x && cn__dtype(t->x) != dtype) t->x = cn_cast(t->x, dtype); /* sums of small integers are i64 */
+    if (t->x && cn__dtype(t->x) != dtype) t->x = cn_cast(t->x, dtype); /* the sum of whole numbers is i64 */
     t->l = left;
 }
 
-/* Nothing is contracted: (batch, rows, 1...) times (batch, 1..., columns). */
+/* The product if nothing is contracted: (batch, rows, 1...) times (batch, 1..., columns). */
 static cn_tensor *spread_product(const equation *e, const term *a, const term *b, const labels *batch,
                                  const labels *rows, const labels *columns)
 {
@@ -261,7 +269,7 @@ static cn_tensor *spread_product(const equation *e, const term *a, const term *b
     return cn_mul(cn_reshape(arranged(a, &left), wide), cn_reshape(arranged(b, &right), high));
 }
 
-/* a becomes the product of a and b; labels in keep are still needed. */
+/* a = a b. Labels with keep[label] are needed later. */
 static bool multiply(const equation *e, term *a, term *b, const bool *keep)
 {
     sum_out(a, keep, &b->l);
@@ -276,8 +284,9 @@ static bool multiply(const equation *e, term *a, term *b, const bool *keep)
     for (int i = 0; i < b->l.n; i++)
         if (!has(&a->l, b->l.v[i])) columns.v[columns.n++] = b->l.v[i];
     if (batch.n + rows.n + columns.n > CN_MAX_DIMS)
-        return cn__fail(e->ctx, CN_BAD_SHAPE, "einsum: \"%s\" needs more than %d axes on the way; split it in two",
-                        e->text, CN_MAX_DIMS);
+        return cn__fail(e->ctx, CN_BAD_SHAPE,
+                        "einsum: intermediate values may have at most %d axes, got more for \"%s\"; use two equations",
+                        CN_MAX_DIMS, e->text);
     labels left = join(&batch, &rows), out = join(&left, &columns);
     if (inner.n) {
         labels a_order = join(&left, &inner), b_order = join(&batch, &inner);
@@ -354,10 +363,11 @@ cn_tensor *cn_einsum(const char *equation, cn_tensor *const *x, int n)
     cn_ctx *ctx = NULL;
     for (int i = 0; i < n && !ctx; i++) ctx = x[i] ? x[i]->ctx : NULL;
     if (!ctx) return NULL;
-    cn__einsum_attrs a = { .words = { 0 } };
+    cn__einsum_attrs a = { .numbers = { 0 } };
     size_t length = equation ? strlen(equation) : 0;
     if (!equation || length >= sizeof a.text) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "einsum: an equation of at most 255 characters is needed");
+        cn__fail(ctx, CN_BAD_ARGUMENT, "einsum: the equation must have at most 255 characters, got %s",
+                 equation ? "more" : "NULL");
         return NULL;
     }
     memcpy(a.text, equation, length);

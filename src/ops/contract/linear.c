@@ -1,20 +1,20 @@
-/* Products written with others: linear, dot, outer. */
+/* Products that are composed of other operators: linear, dot, outer. */
 #include "ops/contract/contract.h"
 
-/* x(..., in) · weight(out, in)ᵀ + bias(out). A weight without its first axis gives one feature and no axis for it. */
+/* x(..., in) · weight(out, in)ᵀ + bias(out). With a weight (in) the result is (...), without an axis for features. */
 static cn_tensor *linear(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)attrs, (void)args;
     const cn_layout *x = cn__layout(in[0]), *w = cn__layout(in[1]), *bias = in[2] ? cn__layout(in[2]) : NULL;
     char s[96], t[96];
     if (x->ndim < 1 || w->ndim < 1 || w->ndim > 2 || x->shape[x->ndim - 1] != w->shape[w->ndim - 1]) {
-        cn__fail(ctx, CN_BAD_SHAPE, "linear: input %s does not fit weight %s: (..., in) and (out, in) are needed",
+        cn__fail(ctx, CN_BAD_SHAPE, "linear: input and weight must be (..., in) and (out, in), got %s and %s",
                  cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t));
         return NULL;
     }
     if (bias && (bias->ndim > w->ndim - 1 || (bias->ndim && bias->shape[0] != w->shape[0] && bias->shape[0] != 1))) {
-        cn__fail(ctx, CN_BAD_SHAPE, "linear: bias %s does not fit weight %s", cn__shape_text(bias, s, sizeof s),
-                 cn__shape_text(w, t, sizeof t));
+        cn__fail(ctx, CN_BAD_SHAPE, "linear: bias must be (out) for weight %s, got %s", cn__shape_text(w, t, sizeof t),
+                 cn__shape_text(bias, s, sizeof s));
         return NULL;
     }
     cn_tensor *y = cn_matmul(in[0], w->ndim == 2 ? cn_transpose(in[1], 0, 1) : in[1]);
@@ -48,8 +48,8 @@ static bool vectors(cn_ctx *ctx, const char *who, cn_tensor *const *in)
     const cn_layout *a = cn__layout(in[0]), *b = cn__layout(in[1]);
     if (a->ndim == 1 && b->ndim == 1) return true;
     char s[96], t[96];
-    return cn__fail(ctx, CN_BAD_SHAPE, "%s: two vectors are needed, not %s and %s", who, cn__shape_text(a, s, sizeof s),
-                    cn__shape_text(b, t, sizeof t));
+    return cn__fail(ctx, CN_BAD_SHAPE, "%s: both operands must be vectors, got %s and %s", who,
+                    cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
 }
 
 static cn_tensor *dot(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
@@ -58,7 +58,8 @@ static cn_tensor *dot(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *a
     if (!vectors(ctx, "dot", in)) return NULL;
     int64_t a = cn__layout(in[0])->shape[0], b = cn__layout(in[1])->shape[0];
     if (a != b) {
-        cn__fail(ctx, CN_BAD_SHAPE, "dot: vectors of %lld and %lld elements", (long long)a, (long long)b);
+        cn__fail(ctx, CN_BAD_SHAPE, "dot: both vectors must have the same size, got %lld and %lld elements",
+                 (long long)a, (long long)b);
         return NULL;
     }
     return cn_matmul(in[0], in[1]);

@@ -6,7 +6,7 @@
 
 static bool is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
 
-/* Also for vectors, as the wrapper takes them: a vector on the right has its inner axis first. */
+/* Serves vectors too, which cn_matmul accepts: the inner axis of a vector on the right is its first. */
 static bool inner_sizes_agree(cn_ctx *ctx, const cn_layout *a, const cn_layout *b)
 {
     bool axes = a->ndim >= 1 && b->ndim >= 1;
@@ -14,7 +14,7 @@ static bool inner_sizes_agree(cn_ctx *ctx, const cn_layout *a, const cn_layout *
     char s[96], t[96];
     return cn__fail(ctx, CN_BAD_SHAPE,
                     axes ? "matmul: inner sizes differ: %s @ %s"
-                         : "matmul: each operand needs an axis at least: %s @ %s",
+                         : "matmul: each operand must have an axis at least, got %s @ %s",
                     cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
 }
 
@@ -23,7 +23,7 @@ static bool infer(cn_infer *i)
     const cn_layout *a = &i->in[0]->layout, *b = &i->in[1]->layout;
     char s[96], t[96];
     if (a->ndim < 2 || b->ndim < 2)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the operator itself takes matrices: %s @ %s",
+        return cn_infer_fail(i, CN_BAD_SHAPE, "both operands must be matrices, got %s @ %s",
                              cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
     if (!inner_sizes_agree(i->ctx, a, b)) return false;
     cn_layout *out = &i->out[0].layout;
@@ -32,7 +32,7 @@ static bool infer(cn_infer *i)
         int da = d - (out->ndim - a->ndim), db = d - (out->ndim - b->ndim);
         int64_t p = da >= 0 ? a->shape[da] : 1, q = db >= 0 ? b->shape[db] : 1;
         if (p != q && p != 1 && q != 1)
-            return cn_infer_fail(i, CN_BAD_SHAPE, "batch axes do not broadcast: %s @ %s",
+            return cn_infer_fail(i, CN_BAD_SHAPE, "batch axes must broadcast, got %s @ %s",
                                  cn__shape_text(a, s, sizeof s), cn__shape_text(b, t, sizeof t));
         out->shape[d] = p == 1 ? q : p;
     }
@@ -56,21 +56,21 @@ static cn_tensor *as_rows(cn_tensor *x)
     return cn_reshape(x, CN_DIMS(batch_count(l) * l->shape[l->ndim - 2], l->shape[l->ndim - 1]));
 }
 
-/* The last two axes lie in memory the other way round: a weight seen through a transpose. */
+/* True if the last two axes are transposed in memory, as those of a transposed weight are. */
 static bool column_major(const cn_layout *l) { return l->stride[l->ndim - 2] == 1 && l->stride[l->ndim - 1] != 1; }
 
-/* x·y, or (yᵀ·xᵀ)ᵀ, which has the same bits, where the result is wanted column by column. */
+/* x·y; by columns: (yᵀ·xᵀ)ᵀ, which has the same bits but column-major layout. */
 static cn_tensor *product_laid_out(cn_tensor *x, cn_tensor *y, bool by_columns)
 {
     if (!by_columns) return cn_matmul(x, y);
     return cn_transpose(cn_matmul(cn_transpose(y, -2, -1), cn_transpose(x, -2, -1)), -2, -1);
 }
 
-/* da = g·bᵀ, db = aᵀ·g, each summed over what was broadcast, and laid out as the operand is. One b for the whole batch
-   (a layer's weight) gets its gradient from a single product over all rows. */
+/* da = g·bᵀ, db = aᵀ·g, each summed over broadcast axes, with the layout of the operand. If b is the same for the whole
+   batch (a layer's weight), db is a single product over all rows. */
 static void grad(cn_grad_call *g)
 {
-    cn_tensor *a = g->in[0], *b = g->in[1], *y = cn_cast(g->out_grad[0], cn__dtype(a)); /* of halves it is f32 */
+    cn_tensor *a = g->in[0], *b = g->in[1], *y = cn_cast(g->out_grad[0], cn__dtype(a)); /* halves have f32 gradients */
     if (!y) return;
     const cn_layout *la = cn__layout(a), *lb = cn__layout(b);
     if (g->needs[0]) g->in_grad[0] = cn__sum_to(product_laid_out(y, cn_transpose(b, -2, -1), column_major(la)), la);
@@ -85,7 +85,7 @@ static void grad(cn_grad_call *g)
     }
 }
 
-/* Strides of the batch axes as the result has them. */
+/* The strides of x along the batch axes of the result. */
 static void batch_strides(const cn_array *x, int dims, int64_t *stride)
 {
     int lead = dims - (x->ndim - 2);
@@ -137,7 +137,7 @@ static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *
     }
 }
 
-/* ---- whole numbers: modulo the size of an element, and so signed numbers are multiplied like unsigned ones ---- */
+/* ---- whole numbers, modulo 2 to the number of bits: signed numbers are multiplied like unsigned ones ---- */
 
 CN__INLINE uint64_t load(const void *x, int64_t at, const size_t size)
 {
@@ -150,7 +150,7 @@ CN__INLINE void store(void *x, int64_t at, uint64_t value, const size_t size)
     else ((uint8_t *)x)[at] = (uint8_t)value;
 }
 
-/* Row r of all rows of the batch, for elements of `size` bytes: a constant where this is inlined. */
+/* Row r of all rows of the batch. size: bytes of an element, a constant after inlining. */
 CN__INLINE void multiply_row(const cn_kernel *k, const cn__gemm *g, int64_t r, const size_t size)
 {
     int64_t i = r % g->m, a_at, b_at, c_at;

@@ -1,18 +1,19 @@
-// matmul in f32, or in i32 for whole numbers. Operands are read as they lie in memory, with any strides.
+// matmul in f32, or in i32 for whole numbers: out[row, column] = sum over k of a[row, k] · b[k, column]. The operands
+// may have any strides. There are three kernels:
 //
-//   direct  a workgroup of 8 invocations that run in step keeps 16 × 32 sums in registers: what one of them has read
-//           of a goes to the others by broadcast, without a barrier. For drivers that are a CPU and run 8 invocations
-//           as a vector.
-//   tiled   a workgroup of 16 × 16 invocations keeps 64 × 64 sums and shares slices of a and b, 16 long, in workgroup
+//   direct  A workgroup of 8 invocations that run in step keeps 16 × 32 sums in registers. An invocation passes the
+//           elements of a that it has read to the others by broadcast, without a barrier. For software devices that run
+//           8 invocations as one vector.
+//   tiled   A workgroup of 16 × 16 invocations keeps 64 × 64 sums. It shares slices of a and b, 16 long, in workgroup
 //           memory.
-//   plain   an invocation has one sum: for a few rows or a few columns.
+//   plain   An invocation computes one sum. For few rows or few columns.
 //
-// With several parts of the inner axis (parts), sums of parts go to scratch memory, and the kernel add_parts adds
-// them, always in the same order. A result with strides of its own (strided) is written where lies(i) says.
+// If the inner axis is cut into parts, the sums of parts go to scratch memory, and the kernel add_parts adds them,
+// always in the same order. If the result has strides of its own (strided), lies(i) is the offset of element i.
 //
-// par(0..2): rows, columns, inner axis; 3..6: strides of a's and b's rows and columns; 7: elements of the result; 8:
-// parts; 9: length of a part; 10: bit 0 is set if neighbours along k lie side by side in a, bit 1 the same for b; 11:
-// axes of the batch; from 12 on for each of them its size and the strides of a and b.
+// par(0..2): rows, columns, inner axis; 3..6: strides of a's rows and columns, of b's rows and columns; 7: elements of
+// the result; 8: parts; 9: length of a part; 10: bit 0 is set if neighbours along k are contiguous in a, bit 1 if in b;
+// 11: number of batch axes; from 12 on, for each of them, its size and the strides of a and b.
 //! hole type = f32 | i32
 //! hole parts = true | false
 //! hole strided = true | false
@@ -30,7 +31,7 @@ fn b_row() -> u32 { return par(5u); }
 fn b_col() -> u32 { return par(6u); }
 fn numel() -> u32 { return par(7u); }
 fn parts() -> u32 { return par(8u); }
-// Where item `item` of the batch begins in a and b.
+// The offsets of item `item` of the batch in a and b.
 fn first(item: u32) -> vec2<u32> {
     var rest = item; var at = vec2<u32>(0u, 0u);
     for (var d = 0u; d < par(11u); d++) {
@@ -42,7 +43,7 @@ fn first(item: u32) -> vec2<u32> {
 }
 
 //! part finish
-// Element i of the result to its place.
+// Stores element i of the result.
 //! if strided
 //! uses out0 par
 {{lies}}
@@ -63,7 +64,7 @@ fn store(i: u32, v: {{type}}) { finish(i, v); }
 
 //! part place
 //! uses par numbers
-// The work of a workgroup: rows and columns from (row, col) on, of the inner axis begin to end.
+// The work of a workgroup: rows from `row` on, columns from `col` on, [begin, end) of the inner axis.
 struct Place { row: u32, col: u32, begin: u32, end: u32, a: u32, b: u32, out: u32 }
 fn place(group: u32, height: u32, width: u32) -> Place {
     let across = (n() + width - 1u) / width; let down = (m() + height - 1u) / height;
@@ -76,8 +77,8 @@ fn place(group: u32, height: u32, width: u32) -> Place {
 
 //! kernel direct
 //! uses in0 in1 subgroups numbers place store
-// x: what this invocation read of a, for one row of 16, of two steps along k; y: of b, for four columns. The sums
-// have names of their own, because arrays would not stay in registers.
+// x: the elements of a that this invocation read, one row of 16, two steps along k; y: those of b, four columns. Each
+// sum is a variable of its own, because compilers do not keep arrays in registers.
 fn kernel(group: u32, local: u32) {
     let p = place(group, 16u, 32u);
     let rows = min(p.row + local + vec2<u32>(0u, 8u), vec2<u32>(m() - 1u));
@@ -124,7 +125,8 @@ fn kernel(group: u32, local: u32) {
 //! kernel tiled
 //! uses in0 in1 par numbers place store
 //! workgroup 8320
-// Slices have the inner axis first, in steps of 65, so that neighbours write to different banks either way.
+// Slices are (inner axis, 64 rows or columns) with a stride of 65, so that neighbours along either axis write to
+// different banks.
 var<workgroup> A: array<T, 1040>;
 var<workgroup> B: array<T, 1040>;
 fn spot(t: u32, along: bool) -> vec2<u32> {
@@ -170,8 +172,8 @@ fn kernel(group: u32, local: u32) {
 
 //! kernel plain
 //! uses in0 in1 par numbers store
-// Part p takes elements p, p + parts, .. of the inner axis. Neighbours are parts of a sum where both operands lie
-// along k (par(10) is 3), otherwise neighbours in the result.
+// Part p sums elements p, p + parts, .. of the inner axis. If both operands are contiguous along k (par(10) is 3),
+// neighbouring invocations compute parts of one sum; otherwise neighbouring elements of the result.
 fn each(i: u32) {
     var part = i / numel(); var e = i % numel();
     if (par(10u) == 3u) { part = i % parts(); e = i / parts(); }
@@ -184,7 +186,7 @@ fn each(i: u32) {
 
 //! kernel add_parts
 //! uses par tmp finish
-// par(0): elements of the result, 1: parts.
+// par(0): elements of the result; par(1): parts.
 fn each(i: u32) {
     var s = {{type}}(0);
     for (var p = 0u; p < par(1u); p++) { s += bitcast<{{type}}>(tmp(p * par(0u) + i)); }

@@ -1,5 +1,5 @@
-/* matmul on the GPU: which kernel of matmul.wgsl a product takes, and in how many parts. Where there would be too few
-   workgroups, the inner axis is cut into parts, which a second launch adds in a fixed order. */
+/* matmul on the GPU: chooses the kernel of matmul.wgsl and the number of parts. If there would be too few workgroups,
+   the inner axis is cut into parts, whose sums a second launch adds in a fixed order. */
 #include "gpu/variants.h"
 #include "ops/contract/contract.h"
 #include "ops/view/move.h"
@@ -10,7 +10,7 @@ typedef enum form { PLAIN, TILED, DIRECT } form; /* as gpu/variants.c numbers th
 typedef struct product {
     int64_t m, n, k;
     int64_t a_row, a_col, b_row, b_col;
-    int axes; /* of the batch, the innermost first; neighbours that are walked as one are one */
+    int axes; /* of the batch, the innermost first; neighbouring axes are joined where strides allow it */
     int64_t size[CN_MAX_DIMS], a[CN_MAX_DIMS], b[CN_MAX_DIMS];
     int64_t numel, parts;
 } product;
@@ -46,7 +46,7 @@ static product product_of(const cn_array *a, const cn_array *b, const cn_array *
         add_axis(&p, c->shape[d], da < 0 || a->shape[da] == 1 ? 0 : a->stride[da],
                  db < 0 || b->shape[db] == 1 ? 0 : b->stride[db]);
     }
-    /* one b for all: the batch is but more rows */
+    /* The same b for all: the rows of the batch are rows of one product. */
     if (p.axes && p.b[0] == 0 && (p.m == 1 || p.a[0] == p.m * p.a_row)) {
         if (p.m == 1) p.a_row = p.a[0];
         p.m *= p.size[0];
@@ -60,7 +60,7 @@ static product product_of(const cn_array *a, const cn_array *b, const cn_array *
 
 /* ---- which form ---- */
 
-/* WebGPU does not tell how many invocations run in step. llvmpipe says it in its name, in bits. */
+/* WebGPU does not report how many invocations run in step. The name of llvmpipe has the number of bits of a vector. */
 static bool runs_8_in_step(const cn_gpu_info *g)
 {
     return g->subgroups && strstr(g->name, "llvmpipe") && (strstr(g->name, "256 bits") || strstr(g->name, "512 bits"));
@@ -73,17 +73,17 @@ static int64_t tiles_of(const product *p, form f)
     return tiles * ((p->m + height - 1) / height) * ((p->n + width - 1) / width);
 }
 
-/* CAIRN_GPU_MATMUL=plain, tiled or direct: that one, as far as the card can. */
+/* CAIRN_GPU_MATMUL=plain, tiled or direct chooses that kernel, if the device can run it. */
 static form form_of(const cn_ctx *ctx, const product *p, const cn_gpu_info *g)
 {
     form best = runs_8_in_step(g) ? DIRECT : TILED;
     int64_t tile = best == DIRECT ? 16 * 32 : 64 * 64;
-    bool empty = p->numel * 16 < tiles_of(p, best) * tile; /* tiles that would be nearly empty */
+    bool empty = p->numel * 16 < tiles_of(p, best) * tile; /* tiles would be nearly empty */
     form f = (form)cn__gpu_variant(ctx, "matmul", empty ? PLAIN : best);
     return f == DIRECT ? best : f;
 }
 
-/* As many parts as make enough work for the card, none of them short, none of them kept waiting for the memory of all. */
+/* Enough parts to occupy the device. No part is short, and the sums of all parts do not take too much memory. */
 static int64_t parts_of(const product *p, form f, bool software)
 {
     enum { MOST = 64, SCRATCH = 1 << 22 };
@@ -98,7 +98,7 @@ static int64_t parts_of(const product *p, form f, bool software)
 
 /* ---- launches ---- */
 
-enum { NUMBERS = 12 }; /* before those of the batch's axes */
+enum { NUMBERS = 12 }; /* parameters before those of the batch axes */
 
 static int64_t size_of_stride(int64_t stride) { return stride < 0 ? -stride : stride; }
 
@@ -127,7 +127,7 @@ static bool is_strided(const cn_array *out)
     return !cn__layout_contiguous(&l);
 }
 
-/* kernel: launched over groups of some size, or, where size is 0, for each of so many elements */
+/* Launches a kernel over n workgroups of `size` invocations; with size 0, for each of n elements. */
 static bool run(cn_gpu_call *c, const char *kernel, bool parts, int64_t n, int size)
 {
     const bool strided = !parts && is_strided(&c->out[0]);

@@ -1,22 +1,22 @@
-/* Convolution by taps: geometry of cells, cutting the work, and handing it to the kernels of taps_cpu.c. */
+/* Convolution by taps (see taps.h): computes the geometry of cells, cuts the work, runs the kernels of taps_cpu.c. */
 #include "ops/contract/taps.h"
 
 #include "ops/contract/taps_cells.h"
 #include "ops/kernels.h"
 
 enum {
-    SHARES = 16,            /* worth cutting the work into */
-    CHUNK = 1024,           /* positions: about */
-    ROUND = 64,             /* positions: a multiple of what any kernel takes at a time */
-    SLICE = 320,            /* about as many products in one go: a panel of cells stays in L1 */
-    SLICE_BYTES = 1 << 17,  /* of cells: they stay in L2 */
-    BLOCK_ROWS = 96,        /* at most, so that the results of a chunk stay in L2 */
-    LEAST_ROWS = 24,        /* in a block, where rows are cut for the sake of sharing the work */
-    LEAST_POSITIONS = 128,  /* fewer do not fill vectors well */
-    LEAST_PRODUCTS = 32,    /* for a tile of results, which is written where it belongs in short pieces */
-    LEAST_SUMMED = 512,     /* positions: a sum over fewer is cut short too often */
-    LEAST_USE = 24,         /* products for each copy of a cell */
-    SMALL_WEIGHT = 1 << 16, /* elements that may be summed up apart for parts of the images */
+    SHARES = 16,            /* about how many units the work is cut into */
+    CHUNK = 1024,           /* about how many positions a chunk has */
+    ROUND = 64,             /* chunks have a multiple of this: whole vectors for every kernel */
+    SLICE = 320,            /* about how many products (channel, tap) a slice has: its cells stay in L1 */
+    SLICE_BYTES = 1 << 17,  /* of a slice's cells: they stay in L2 */
+    BLOCK_ROWS = 96,        /* the most rows of a block: the results of a chunk stay in L2 */
+    LEAST_ROWS = 24,        /* of a block, if rows are cut to share the work */
+    LEAST_POSITIONS = 128,  /* fewer positions do not fill vectors well */
+    LEAST_PRODUCTS = 32,    /* fewer do not pay for storing a tile of results in short pieces */
+    LEAST_SUMMED = 512,     /* positions; a sum over fewer ends too often with a partial vector */
+    LEAST_USE = 24,         /* products for each copy of a cell, below which copying does not pay */
+    SMALL_WEIGHT = 1 << 16, /* elements; smaller weights get sums of their own for each part of the images */
 };
 
 static size_t aligned(int64_t bytes) { return ((size_t)bytes + 63) & ~(size_t)63; }
@@ -39,7 +39,7 @@ static void finish(cn__taps *t)
     }
     t->reach = INT64_MAX;
     for (int d = 0; d < 3; d++)
-        if (shift_of(&a[d], a[d].count - 1) > CHUNK) return; /* and products of sizes might not fit an int64_t */
+        if (shift_of(&a[d], a[d].count - 1) > CHUNK) return; /* products of such sizes may not fit an int64_t */
     t->line = a[2].cells;
     t->plane = a[1].cells * t->line;
     t->reach = shift_of(&a[0], a[0].count - 1) * t->plane + shift_of(&a[1], a[1].count - 1) * t->line +
@@ -90,8 +90,8 @@ cn__taps cn__taps_backward(const cn_kernel *k, const cn_array *x, const cn_array
 
 static bool one_to_one(const cn__taps *t) { return t->rows == 1 && t->channels == 1; }
 
-/* Copying must pay: for each cell there are rows·volume products and `copies` copies. One channel to one (depthwise) gains
-   in any case: its columns would be used once, and products straight from the image are slowed down by its edges. */
+/* True if copying pays: for each cell there are rows·volume products and `copies` copies. It always pays for depthwise
+   convolution: columns would be read only once, and products straight from the image are slow at its edges. */
 static bool copies_pay(const cn__taps *t)
 {
     const int64_t *stride = ((const cn__conv_attrs *)t->k->attrs)->stride;
@@ -134,7 +134,8 @@ static void cut_positions(cn__taps *t)
     const int64_t line = 64 / t->size;
     t->chunk = cn__round_up(cn__divide_up(t->positions, cn__divide_up(t->positions, CHUNK)), ROUND);
     t->chunks = cn__divide_up(t->positions, t->chunk);
-    t->span = cn__round_up(t->chunk + t->reach, 2 * line) + line; /* odd in cache lines: taps do not displace each other */
+    /* An odd number of cache lines: the cells of different taps do not evict each other. */
+    t->span = cn__round_up(t->chunk + t->reach, 2 * line) + line;
 }
 
 static cn__taps cut(const cn__taps *given)
@@ -148,8 +149,7 @@ static cn__taps cut(const cn__taps *given)
     return t;
 }
 
-/* Parts of the images where weights are small, and otherwise blocks of rows and slices of channels, of which there are then
-   many. */
+/* For small weights the images are cut into parts. Large weights have enough blocks of rows and slices of channels. */
 static cn__taps cut_for_weights(const cn__taps *given)
 {
     cn__taps t = *given;
@@ -164,11 +164,11 @@ static cn__taps cut_for_weights(const cn__taps *given)
     return t;
 }
 
-/* ---- scratch: offsets; packed weights, or the sums of parts; then of each thread cells, and the rest of rows ---- */
+/* ---- scratch: offsets; packed weights or the sums of parts; then, for each thread, cells and the rest of rows ---- */
 
 static size_t all_scratch(const cn__taps *t, int threads) { return t->shared + (size_t)threads * (t->cells + t->rest); }
 
-/* Offsets of a slice's products. */
+/* The offsets of a slice's products, one for each (channel, tap). */
 static void fill_offsets(const cn__taps *t, int64_t *offset)
 {
     const cn__tap_axis *a = t->axis;
@@ -180,7 +180,7 @@ static void fill_offsets(const cn__taps *t, int64_t *offset)
     }
 }
 
-/* Rows [first, last) of a group of an image are final at positions [from, from + n). */
+/* Reports rows [first, last) of a group of an image as final at positions [from, from + n). */
 void cn__taps_done(const cn__taps *t, int64_t group, int64_t first, int64_t last, int64_t from, int64_t n, int thread)
 {
     const int64_t plane = t->positions, at = group * t->rows * plane + from;

@@ -1,6 +1,7 @@
-/* taps_body.h: convolution by taps for one element type T. Included by taps_cpu.c, which also defines
+/* Template: convolution by taps for one element type T. taps_cpu.c includes it through cpu/each_type.h, which defines T
+   and NAME. taps_cpu.c defines
 
-       BYTES               size of a vector register
+       BYTES               the size of a vector register
        NAME(FMA)(x, y, z)  x·y + z for vectors */
 
 typedef T NAME(vec) __attribute__((vector_size(BYTES)));
@@ -10,7 +11,7 @@ enum { NAME(lanes) = BYTES / sizeof(T) };
 
 /* ---- between memory and cells ---- */
 
-/* Lines are short: a call of memcpy would cost more than the copy. */
+/* Lines are short: calling memcpy would cost more than the copy. */
 static inline void NAME(copy)(T *to, const T *from, int64_t n)
 {
     enum { LANES = NAME(lanes) };
@@ -22,7 +23,7 @@ static inline void NAME(copy)(T *to, const T *from, int64_t n)
     }
 }
 
-/* All copies of some channels, from a cell on, with zeros where there is no pixel. */
+/* Fills all copies of some channels, from cell `from` on, with zeros where there is no pixel. */
 static void NAME(spread)(const cn__taps *t, const T *source, int64_t channels, int64_t from, T *cells)
 {
     const int64_t pitch = t->copies * t->span;
@@ -37,7 +38,7 @@ static void NAME(spread)(const cn__taps *t, const T *source, int64_t channels, i
 
 /* ---- result = weight · cells ---- */
 
-/* Weights as a tile of rows reads them: (channels·taps, rows), tile after tile. */
+/* Packs the weights in the order in which a tile of rows reads them: (channels·taps, rows), tile after tile. */
 static void NAME(pack)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)thread;
@@ -56,15 +57,15 @@ static void NAME(pack)(const cn_kernel *k, void *user, int64_t begin, int64_t en
 }
 
 typedef struct NAME(job) {
-    const T *weight, *cells; /* (products, rows); from the first position on */
+    const T *weight, *cells; /* weight (products, rows); cells from the first position on */
     const int64_t *offset;
     int64_t products;
     T *result;
-    int64_t width; /* from a row of the result to the next */
+    int64_t width; /* the stride between rows of the result */
     bool add;
 } NAME(job);
 
-/* The register tile: rows and vectors are constants where this is inlined, so that acc lives in registers. */
+/* The register tile. rows and vectors are constants after inlining, so that acc stays in registers. */
 CN__INLINE void NAME(tile)(const NAME(job) * j, const int rows, const int vectors)
 {
     enum { LANES = NAME(lanes) };
@@ -88,7 +89,7 @@ CN__INLINE void NAME(tile)(const NAME(job) * j, const int rows, const int vector
         }
 }
 
-/* How many vectors of positions a tile has: more where rows are few. */
+/* How many vectors of positions a tile has: more if there are few rows. */
 static int NAME(vectors)(const cn__taps *t) { return t->rows == 1 ? 8 : t->rows <= 3 ? 4 : 2; }
 
 static void NAME(tile_of)(const NAME(job) * j, int64_t rows, int vectors)
@@ -104,7 +105,7 @@ static void NAME(tile_of)(const NAME(job) * j, int64_t rows, int vectors)
     }
 }
 
-/* A tile of which only some columns are wanted. */
+/* A tile of which only the first `columns` columns are stored. */
 static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int vectors, int64_t columns)
 {
     T out[2 * CN__TAPS_TILE_ROWS * NAME(lanes)];
@@ -120,7 +121,7 @@ static void NAME(tile_apart)(const NAME(job) * j, int64_t rows, int vectors, int
         }
 }
 
-/* A slice of channels from `channel` on, for n positions and tiles [first, last): adds to what earlier slices gave. */
+/* Adds a slice of channels, from `channel` on, to n positions of the rows of tiles [first, last). */
 static void NAME(multiply)(const cn__taps *t, int64_t group, int64_t channel, int64_t n, int64_t first, int64_t last,
                            const T *cells, T *result)
 {
@@ -147,9 +148,11 @@ static void NAME(convolve_unit)(const cn__taps *t, int64_t index, int thread)
 {
     const int64_t block = index % t->blocks, chunk = index / t->blocks % t->chunks, at = index / t->blocks / t->chunks;
     const int64_t first = t->tiles * block / t->blocks, last = t->tiles * (block + 1) / t->blocks;
-    const int64_t row = cn__tap_tile_row(t, first), from = chunk * t->chunk, n = cn__smaller(t->chunk, t->positions - from);
+    const int64_t row = cn__tap_tile_row(t, first), from = chunk * t->chunk;
+    const int64_t n = cn__smaller(t->chunk, t->positions - from);
     const T *source = (const T *)t->source + at * t->channels * t->pixels;
-    T *result = (T *)t->result + (at * t->rows + row) * t->positions + from, *cells = (T *)cn__taps_own_scratch(t, thread);
+    T *result = (T *)t->result + (at * t->rows + row) * t->positions + from;
+    T *cells = (T *)cn__taps_own_scratch(t, thread);
     for (int64_t s = 0, c = 0; s < t->slices; s++, c += t->slice) {
         NAME(spread)(t, source + c * t->pixels, cn__smaller(t->slice, t->channels - c), from, cells);
         NAME(multiply)(t, at % t->groups, c, n, first, last, cells, result);
@@ -165,19 +168,19 @@ static void NAME(convolve)(const cn_kernel *k, void *user, int64_t begin, int64_
 
 /* ---- weight = sum over positions of result · cells ---- */
 
-/* Some positions of some images: of y where they lie, and after them a vector that is filled up with zeros. */
+/* Some positions of some images: whole vectors in y, and one vector `rest`, filled up with zeros. */
 typedef struct NAME(stretch) {
     int64_t n, images;
-    const T *y, *rest; /* of the first row */
+    const T *y, *rest; /* both of the first row */
     int64_t y_row, y_image, rest_image;
     const T *cells;
     int64_t cells_image;
     NAME(bits) some; /* which lanes of the last vector count */
 } NAME(stretch);
 
-/* sums[i, j] += y[i] · cells[offset[j]]: lanes along the positions, so that nothing has to be rearranged. */
-CN__INLINE void NAME(dot)(const NAME(stretch) * s, const int64_t *offset, T *sums,
-                                                            int64_t sums_row, const int rows, const int taps)
+/* sums[i, j] += y[i] · cells[offset[j]], over the positions of the stretch; the lanes of vectors are positions. */
+CN__INLINE void NAME(dot)(const NAME(stretch) * s, const int64_t *offset, T *sums, int64_t sums_row, const int rows,
+                          const int taps)
 {
     enum { LANES = NAME(lanes) };
     NAME(vec) acc[CN__TAPS_DOT_ROWS * 4], u[CN__TAPS_DOT_ROWS];
@@ -197,7 +200,7 @@ CN__INLINE void NAME(dot)(const NAME(stretch) * s, const int64_t *offset, T *sum
         for (int i = 0; i < rows; i++) u[i] = *(const NAME(loose) *)(s->rest + image * s->rest_image + i * LANES);
         for (int j = 0; j < taps; j++) {
             const NAME(vec) v = *(const NAME(loose) *)(x[j] + whole);
-            const NAME(vec) x_rest = (NAME(vec))((NAME(bits))v & s->some); /* cells beyond may be infinite */
+            const NAME(vec) x_rest = (NAME(vec))((NAME(bits))v & s->some); /* other cells may be infinite */
             for (int i = 0; i < rows; i++) acc[i * taps + j] = NAME(FMA)(u[i], x_rest, acc[i * taps + j]);
         }
     }
@@ -229,7 +232,7 @@ static void NAME(dot_of)(const NAME(stretch) * s, const int64_t *offset, T *sums
     }
 }
 
-/* Where a part's sums for a group are gathered: the result itself, or scratch. */
+/* Where the sums of a part are stored for a group: the result itself, or scratch. */
 static T *NAME(sums_of)(const cn__taps *t, int64_t part, int64_t group)
 {
     T *sums = t->parts > 1 ? (T *)cn__taps_after_offsets(t) + part * cn__taps_numel(t) : (T *)t->weight;
@@ -237,12 +240,12 @@ static T *NAME(sums_of)(const cn__taps *t, int64_t part, int64_t group)
 }
 
 typedef struct NAME(unit) {
-    int64_t group, first, last, row, rows; /* tiles and rows */
+    int64_t group, first, last, row, rows; /* tiles [first, last); rows [row, row + rows) */
     int64_t channel, channels;
-    T *sums; /* from this unit's first row and channel on */
+    T *sums; /* from the unit's first row and channel on */
 } NAME(unit);
 
-/* All weights of the unit. */
+/* Adds a stretch to the sums of all weights of the unit. */
 static void NAME(weigh_stretch)(const cn__taps *t, const NAME(unit) * u, const NAME(stretch) * given)
 {
     const int64_t products = u->channels * t->volume, most = t->rows >= CN__TAPS_DOT_ROWS ? 3 : 4;
@@ -252,7 +255,7 @@ static void NAME(weigh_stretch)(const cn__taps *t, const NAME(unit) * u, const N
         rows = cn__tap_tile_rows(t, tile);
         for (int64_t k = 0, taps; k < products; k += taps) {
             const int64_t left = products - k;
-            taps = left > most ? left == most + 1 ? 2 : most : left; /* never one alone */
+            taps = left > most ? left == most + 1 ? 2 : most : left; /* never leaves a single tap */
             NAME(dot_of)(&s, (const int64_t *)t->k->scratch + k, sums + k, t->weight_row, rows, taps);
         }
         s.y += rows * s.y_row;
@@ -261,7 +264,7 @@ static void NAME(weigh_stretch)(const cn__taps *t, const NAME(unit) * u, const N
     }
 }
 
-/* The rows' last positions, where they do not fill a vector. */
+/* Copies the last positions of each row, which do not fill a vector, and fills up with zeros. */
 static void NAME(fill_rest)(const NAME(stretch) * s, int64_t rows, T *rest)
 {
     const int64_t some = s->n % NAME(lanes);
@@ -271,7 +274,7 @@ static void NAME(fill_rest)(const NAME(stretch) * s, int64_t rows, T *rest)
     }
 }
 
-/* Positions [from, from + n) of images from `image` on. */
+/* Adds positions [from, from + n) of `images` images, from `image` on. */
 static void NAME(weigh_chunk)(const cn__taps *t, const NAME(unit) * u, int64_t image, int64_t images, int64_t from,
                               int64_t n, int thread)
 {
@@ -311,7 +314,7 @@ static void NAME(weigh)(const cn_kernel *k, void *user, int64_t begin, int64_t e
     for (int64_t i = begin; i < end; i++) NAME(weigh_unit)(user, i, thread);
 }
 
-/* The parts' sums together, in order. */
+/* Adds the sums of the parts, in order. */
 static void NAME(merge)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)thread;

@@ -1,5 +1,5 @@
-/* taps_cells.h: what cutting a convolution by taps (taps.c) and its kernels (taps_cpu.c) share: lines of cells and the
-   pixels they stand for, tiles of rows, and places in scratch. */
+/* taps_cells.h: the geometry that taps.c and the kernels of taps_cpu.c share: lines of cells and their pixels, tiles of
+   rows, and places in scratch. */
 #ifndef CN_CONTRACT_TAPS_CELLS_H
 #define CN_CONTRACT_TAPS_CELLS_H
 
@@ -7,24 +7,24 @@
 #include "ops/contract/taps.h"
 
 enum {
-    CN__TAPS_TILE_ROWS = 6,  /* with two vectors of positions: 12 accumulators, two of cells and one of weights */
-    CN__TAPS_DOT_ROWS = 4,   /* with three taps: 12 accumulators, four of y and one of x */
-    CN__TAPS_MOST_LANES = 8, /* of a vector */
+    CN__TAPS_TILE_ROWS = 6,  /* with two vectors of positions: registers for 12 sums, two of cells, one of weights */
+    CN__TAPS_DOT_ROWS = 4,   /* with three taps: registers for 12 sums, four of y, one of cells */
+    CN__TAPS_MOST_LANES = 8, /* the most lanes of a vector */
 };
 
-/* ---- lines of cells and the pixels they stand for ---- */
+/* ---- lines of cells and their pixels ---- */
 
-/* `count` cells from `at` on, whose first pixel is `pixel`. */
+/* `count` cells from `at` on that have pixels, from `pixel` on. */
 typedef struct cn__tap_run {
     int64_t at, count, pixel;
 } cn__tap_run;
 
 typedef struct cn__tap_walk {
     const cn__taps *t;
-    int64_t at, end;     /* cells done, and all */
+    int64_t at, end;     /* the number of cells done, and of all cells */
     int64_t z, y, x;     /* the next cell */
     int64_t origin[3];   /* pixel of cell 0 */
-    int64_t first, last; /* x with a pixel */
+    int64_t first, last; /* cells with x in [first, last) have a pixel */
 } cn__tap_walk;
 
 static inline int64_t cn__tap_origin(const cn__tap_axis *a, int64_t copy)
@@ -46,7 +46,7 @@ static inline cn__tap_walk cn__tap_walk_begin(const cn__taps *t, int64_t copy, i
     return w;
 }
 
-/* The next line, or the part of it that is walked. */
+/* Moves to the next line, or the part of it that belongs to the walk. Returns false at the end. */
 CN__INLINE bool cn__tap_walk_next(cn__tap_walk *w, cn__tap_run *r)
 {
     if (w->at >= w->end) return false;
@@ -63,7 +63,7 @@ CN__INLINE bool cn__tap_walk_next(cn__tap_walk *w, cn__tap_run *r)
     return true;
 }
 
-/* ---- tiles of rows: of equal height, but that the first ones may have a row more ---- */
+/* ---- tiles of rows: all have the same height; the first `higher` ones have one more row ---- */
 
 static inline int64_t cn__tap_tile_rows(const cn__taps *t, int64_t tile) { return t->height + (tile < t->higher); }
 static inline int64_t cn__tap_tile_row(const cn__taps *t, int64_t tile)
@@ -71,7 +71,7 @@ static inline int64_t cn__tap_tile_row(const cn__taps *t, int64_t tile)
     return t->height * tile + cn__smaller(tile, t->higher);
 }
 
-/* ---- scratch: offsets; packed weights, or the sums of parts; then of each thread cells, and the rest of rows ---- */
+/* ---- scratch: offsets; packed weights or the sums of parts; then, for each thread, cells and the rest of rows ---- */
 
 static inline int64_t cn__taps_numel(const cn__taps *t) { return t->groups * t->rows * t->channels * t->volume; }
 
@@ -90,7 +90,7 @@ static inline char *cn__taps_own_scratch(const cn__taps *t, int thread)
     return (char *)t->k->scratch + t->shared + (size_t)thread * (t->cells + t->rest);
 }
 
-/* Rows [first, last) of a group of an image are final at positions [from, from + n). */
+/* Reports rows [first, last) of a group of an image as final at positions [from, from + n). */
 void cn__taps_done(const cn__taps *t, int64_t group, int64_t first, int64_t last, int64_t from, int64_t n, int thread);
 
 #endif

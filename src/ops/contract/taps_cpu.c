@@ -1,4 +1,4 @@
-/* The kernels of convolution by taps (taps.h): the vectors of each instruction set. */
+/* The CPU kernels of convolution by taps (see taps.h), with the vector size of each instruction set. */
 #include "ops/contract/taps_cpu.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 #define FMA_f64(x, y, z) ((x) * (y) + (z))
 #endif
 
-/* Vectors of 64 bytes would sum the gradients of weights in another order, and so there are none. */
+/* Nothing for AVX-512: vectors of 64 bytes would sum the gradients of weights in another order. */
 #define TEMPLATE "ops/contract/taps_body.h"
 #define TYPES    CN__UP_TO_AVX2(CN__FLOAT_TYPES)
 #include "cpu/each_type.h"

@@ -1,8 +1,9 @@
-/* gather: out[i][j] = x[index[i][j]][j] along axis 0, and so on; out has index's shape. */
+/* gather: out[i][j] = x[index[i][j]][j] along axis 0, out[i][j] = x[i][index[i][j]] along axis 1, and so on. The result
+   has the shape of the index. */
 #include "ops/index/index.h"
 #include "gpu/shaders.h"
 
-/* As PyTorch: along the other axes the index is not larger than x; an empty one always fits. */
+/* As in PyTorch, the index may not be larger than x along the other axes; an empty index always fits. */
 static bool infer(cn_infer *i)
 {
     const cn__index_attrs *a = i->attrs;
@@ -12,8 +13,9 @@ static bool infer(cn_infer *i)
     for (int d = 0; d < index->ndim && d < x->ndim; d++) fits &= d == a->axis || index->shape[d] <= x->shape[d];
     if (!fits && cn__numel(index) > 0) {
         char s[96], t[96];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "index %s does not fit x %s along axis %d",
-                             cn__shape_text(index, s, sizeof s), cn__shape_text(x, t, sizeof t), (int)a->axis);
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "index must have the axes of x %s and be no larger than x except along axis %d, got %s",
+                             cn__shape_text(x, t, sizeof t), (int)a->axis, cn__shape_text(index, s, sizeof s));
     }
     i->out[0].dtype = i->in[0]->dtype;
     i->out[0].layout = *index;
@@ -26,7 +28,7 @@ static void grad(cn_grad_call *g)
     if (g->needs[0]) g->in_grad[0] = cn_scatter_add(cn__zeros_for(g, 0), a->axis, g->in[1], g->out_grad[0]);
 }
 
-/* Runs go along the axis if it is the last one, else along the last one. */
+/* Elements [begin, end) of the result, in runs along the last axis, or along the gathered axis if it is the last. */
 static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
@@ -52,7 +54,7 @@ static void cpu(const cn_kernel *k)
     cn_parallel(k, k->out[0].numel, 8192, body, &s);
 }
 
-/* Numbers: after the axis, along it, x's size, x's step. */
+/* The parameters are those of gather.wgsl. */
 static bool gpu(cn_gpu_call *c)
 {
     if (c->out[0].numel == 0) return true;
@@ -62,13 +64,14 @@ static bool gpu(cn_gpu_call *c)
     for (int k = 0; k < 4; k++) cn_gpu_param(c, numbers[k]);
     const char *outer = cn__gpu_side(c, "outer", &s.outer), *inner = cn__gpu_side(c, "inner", &s.inner);
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_gather,
-                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("outer", outer), CN_GPU_TEXT("inner", inner)),
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("outer", outer),
+                                                                 CN_GPU_TEXT("inner", inner)),
                                            .each = c->out[0].numel });
 }
 
 const cn_op cn__op_gather = {
     .call = "gather(Tensor input, int dim, Tensor index) -> Tensor",
-    .name = "gather", .doc = "Picks along an axis, at each place the element that the index there names.",
+    .name = "gather", .doc = "The elements of x along an axis that an index names, one for each element of the index.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
     .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer, .grad = grad, .cpu = cpu,
     .gpu = gpu, .onnx = "GatherElements",

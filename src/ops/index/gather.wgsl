@@ -1,5 +1,5 @@
-// gather. par(0): elements after the axis, 1: indices along it, 2: x's size along it, 3: x's step along it; outer(o)
-// and inner(r): offsets of x along the other axes.
+// gather, with an invocation for each element of the result. par(0): elements after the axis; par(1): indices along the
+// axis; par(2), par(3): x's size and stride along the axis. outer(o), inner(r): offsets of x along the other axes.
 //! hole outer = any
 //! hole inner = any
 

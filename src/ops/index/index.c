@@ -1,4 +1,4 @@
-/* Helpers of the operators that read and write by index. */
+/* Functions that the operators which read and write by index share. */
 #include "ops/index/index.h"
 #include "gpu/shaders.h"
 
@@ -10,7 +10,8 @@ bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index
     int ndim = cn__layout(x)->ndim;
     a->axis = cn__axis(axis, ndim ? ndim : 1);
     if (a->axis >= 0) return true;
-    return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld of a tensor of %d dimensions", who, (long long)axis, ndim);
+    return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: dim must be from %d to %d for %d dimensions, got %lld", who,
+                    ndim ? -ndim : -1, ndim ? ndim - 1 : 0, ndim, (long long)axis);
 }
 
 bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to)
@@ -25,15 +26,15 @@ bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to)
     cn_layout l = { .ndim = to.n };
     memcpy(l.shape, to.v, sizeof l.shape);
     char s[96], t[96];
-    return cn__fail(value->ctx, CN_BAD_SHAPE, "%s: value %s does not broadcast to %s", who,
-                    cn__shape_text(v, s, sizeof s), cn__shape_text(&l, t, sizeof t));
+    return cn__fail(value->ctx, CN_BAD_SHAPE, "%s: the value must broadcast to %s, got %s", who,
+                    cn__shape_text(&l, t, sizeof t), cn__shape_text(v, s, sizeof s));
 }
 
 bool cn__infer_index(cn_infer *i, int k)
 {
     cn_dtype t = i->in[k]->dtype;
     if (t == CN_I32 || t == CN_I64) return true;
-    return cn_infer_fail(i, CN_BAD_DTYPE, "an index is i32 or i64, not %s", cn_dtype_name(t));
+    return cn_infer_fail(i, CN_BAD_DTYPE, "an index must be i32 or i64, got %s", cn_dtype_name(t));
 }
 
 cn_tensor *cn__zeros_for(const cn_grad_call *g, int k)
@@ -48,7 +49,7 @@ cn__around cn__around_axis(int ndim, const int64_t *shape, int64_t axis)
     return a;
 }
 
-/* Sizes and row-major strides of an operand; a single number has one axis. */
+/* The sizes and row-major strides of an operand; a scalar has one axis of size 1. */
 typedef struct sizes {
     int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
 } sizes;
@@ -68,7 +69,7 @@ static sizes sizes_of(const cn_array *v)
 static void side_of(cn__side *s, const sizes *index, const sizes *x, const sizes *source, int begin, int end)
 {
     *s = (cn__side){ .n = 1, .numel = 1, .shape = { 1 } };
-    bool first = true, same = true; /* same: the group so far covers x and the source wholly */
+    bool first = true, same = true; /* same: the joined axes so far cover x and the source completely */
     for (int d = end - 1; d >= begin; d--) {
         if (first || !same) {
             int g = first ? 0 : s->n++;
@@ -135,7 +136,7 @@ void cn__copy_all(const cn_kernel *k, void *dst, const void *src, int64_t bytes)
     cn_parallel(k, bytes, 1 << 18, copy_part, &(copy){ dst, src });
 }
 
-/* For elements of `size` bytes, a constant where this is inlined. An index out of range gives 0. */
+/* size: bytes of an element, a constant after inlining. For an index out of range the element is 0. */
 CN__INLINE void pick(const cn_kernel *k, const cn__pick *p, const int64_t size)
 {
     char *out = (char *)k->out[0].data + p->at * size;

@@ -1,13 +1,13 @@
-/* masked_fill, masked_select, nonzero, one_hot: masks and what they have to do with indices. */
+/* masked_fill, masked_select, nonzero, one_hot: operators on masks, and between masks and indices. */
 #include "ops/index/index.h"
 
 static bool is_mask(const char *who, const cn_tensor *mask)
 {
     if (cn__dtype(mask) == CN_BOOL) return true;
-    return cn__fail(mask->ctx, CN_BAD_DTYPE, "%s: a mask is bool, not %s", who, cn_dtype_name(cn__dtype(mask)));
+    return cn__fail(mask->ctx, CN_BAD_DTYPE, "%s: mask must be bool, got %s", who, cn_dtype_name(cn__dtype(mask)));
 }
 
-/* The number takes x's dtype, whatever it is. */
+/* The number is converted to x's dtype. */
 static cn_tensor *compose_fill(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)attrs;
@@ -33,10 +33,10 @@ cn_tensor *cn_masked_fill(cn_tensor *x, cn_tensor *mask, double value)
     return cn_apply(&cn__op_masked_fill, (cn_tensor *[]){ x, mask }, 2, NULL, (cn_arg[CN_MAX_ARGS]){ { .f = value } });
 }
 
-/* A function that writes the row of the list for the element at position `at`. */
+/* Writes a row of the list, for the element at position `at`. */
 typedef void (*row_fn)(int64_t *row, int64_t at, const cn_dims *shape);
 
-/* The true elements of a mask as an i64 tensor (count, width), one row for each. */
+/* Lists the true elements of a mask as an i64 tensor (count, width), one row for each. */
 static cn_tensor *list_places(cn_ctx *ctx, const uint8_t *is, cn_dims shape, int64_t width, row_fn row)
 {
     int64_t numel = 1, count = 0;
@@ -58,7 +58,7 @@ static cn_tensor *list_places(cn_ctx *ctx, const uint8_t *is, cn_dims shape, int
     return t;
 }
 
-/* Whatever device the mask is on, the list is made here. */
+/* Reads the mask from its device and makes the list on the CPU. */
 static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
 {
     if (!mask) return NULL;
@@ -86,7 +86,7 @@ static void place(int64_t *row, int64_t at, const cn_dims *shape)
     }
 }
 
-/* The shape two tensors broadcast to; false and an error if they do not. */
+/* to: the shape that two tensors broadcast to. Returns false and sets an error if they do not broadcast. */
 static bool broadcast(const char *who, cn_tensor *a, cn_tensor *b, cn_dims *to)
 {
     cn_dims x = cn_shape(a), y = cn_shape(b);
@@ -96,7 +96,7 @@ static bool broadcast(const char *who, cn_tensor *a, cn_tensor *b, cn_dims *to)
         to->v[to->n - d] = p == 1 ? q : p;
         if (p == q || p == 1 || q == 1) continue;
         char s[96], t[96];
-        return cn__fail(a->ctx, CN_BAD_SHAPE, "%s: shapes %s and %s do not broadcast", who,
+        return cn__fail(a->ctx, CN_BAD_SHAPE, "%s: shapes must broadcast, got %s and %s", who,
                         cn__shape_text(cn__layout(a), s, sizeof s), cn__shape_text(cn__layout(b), t, sizeof t));
     }
     return true;
@@ -128,7 +128,7 @@ cn_tensor *cn_masked_select(cn_tensor *x, cn_tensor *mask)
     return cn_apply(&cn__op_masked_select, (cn_tensor *[]){ x, mask }, 2, NULL, NULL);
 }
 
-/* NaN is not zero. */
+/* NaN counts as not zero. */
 static cn_tensor *compose_nonzero(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)ctx, (void)n_in, (void)attrs, (void)args;
@@ -137,7 +137,7 @@ static cn_tensor *compose_nonzero(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 
 const cn_op cn__op_nonzero = {
     .call = "nonzero(Tensor input) -> Tensor",
-    .name = "nonzero", .doc = "Where x is not zero, one row of indices for each such element; evaluates x.",
+    .name = "nonzero", .doc = "The indices of the elements of x that are not zero, one row for each; evaluates x.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1,
     .no_grad = "indices have no gradient", .compose = compose_nonzero, .onnx = "NonZero",
     CN_CASES({ CN_IN(CN_BOOLS(3, 4)) }, { CN_IN(CN_IDX(2, 2, 3, 4)) }, { CN_IN(CN_BOOLS(0, 4)) },
@@ -146,18 +146,20 @@ const cn_op cn__op_nonzero = {
 
 cn_tensor *cn_nonzero(cn_tensor *x) { return cn_apply(&cn__op_nonzero, &x, 1, NULL, NULL); }
 
-/* -1: one more than the largest index. */
+/* asked: the number of classes, or -1 for the largest index + 1. Returns 0 after an error. */
 static int64_t classes_of(cn_ctx *ctx, cn_tensor *index, int64_t asked)
 {
     if (asked > 0) return asked;
     if (asked != -1 || cn_numel(index) == 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "one_hot: %lld classes for %lld indices", (long long)asked,
-                 (long long)cn_numel(index));
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "one_hot: num_classes must be > 0, or -1 if there are indices, got %lld for %lld indices",
+                 (long long)asked, (long long)cn_numel(index));
         return 0;
     }
     int64_t largest = cn_item_i64(cn_max(index, CN_ALL, false));
     if (!cn_failed(ctx) && (largest < 0 || largest == INT64_MAX))
-        cn__fail(ctx, CN_BAD_INDEX, "one_hot: the largest index is %lld", (long long)largest);
+        cn__fail(ctx, CN_BAD_INDEX, "one_hot: the largest index must be from 0 to %lld, got %lld",
+                 (long long)(INT64_MAX - 1), (long long)largest);
     return cn_failed(ctx) ? 0 : largest + 1;
 }
 
@@ -166,7 +168,7 @@ static cn_tensor *compose_one_hot(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
     (void)n_in, (void)args;
     cn_dims shape = cn_shape(in[0]);
     if (shape.n == CN_MAX_DIMS) {
-        cn__fail(ctx, CN_BAD_SHAPE, "one_hot: an index of %d axes leaves none for the classes", CN_MAX_DIMS);
+        cn__fail(ctx, CN_BAD_SHAPE, "one_hot: an index may have at most %d axes, got %d", CN_MAX_DIMS - 1, shape.n);
         return NULL;
     }
     int64_t classes = classes_of(ctx, in[0], ((const cn__one_hot_attrs *)attrs)->classes);
@@ -181,7 +183,7 @@ const cn_op cn__op_one_hot = {
     .call = "one_hot(Tensor input, int num_classes=-1) -> Tensor",
     .name = "one_hot", .doc = "For each index a row of zeros with a 1 at that place, as i64.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1,
-    .attr_size = sizeof(cn__one_hot_attrs), .no_grad = "the result is made of integers", .compose = compose_one_hot,
+    .attr_size = sizeof(cn__one_hot_attrs), .no_grad = "the result is whole numbers", .compose = compose_one_hot,
     .onnx = "OneHot",
     CN_CASES({ CN_IN(CN_IDX(5, 3, 4)), .attrs = &(const cn__one_hot_attrs){ 5 } },
              { CN_IN(CN_IDX(5, 7)), .attrs = &(const cn__one_hot_attrs){ -1 } },

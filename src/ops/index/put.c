@@ -1,4 +1,5 @@
-/* take and index_put: places of the whole tensor named by indices that may count from the end. */
+/* take and index_put: elements of the whole tensor, named by indices that may count from the end. Also wrap_index,
+   which makes such indices positive. */
 #include "ops/index/index.h"
 #include "gpu/shaders.h"
 
@@ -32,7 +33,7 @@ static bool gpu_wrap(cn_gpu_call *c)
 
 const cn_op cn__op_wrap_index = {
     .call = "_wrap_index(Tensor index, int size) -> Tensor",
-    .name = "wrap_index", .doc = "Indices along an axis, those that count from its end turned into plain ones.",
+    .name = "wrap_index", .doc = "Indices along an axis; those that count from its end are made positive.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .free_dtype = 1, .not_differentiable = 1, .checks_index = true,
     .attr_size = sizeof(cn__wrap_attrs), .infer = infer_wrap, .no_grad = "indices have no gradient", .cpu = cpu_wrap,
     .gpu = gpu_wrap,
@@ -53,7 +54,7 @@ static cn_tensor *compose_take(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
     cn_tensor *x = in[0], *index = in[1];
     int64_t size = cn_numel(x), n = cn_numel(index);
     if (size == 0 && n > 0) {
-        cn__fail(ctx, CN_BAD_SHAPE, "take: nothing can be taken from an empty tensor");
+        cn__fail(ctx, CN_BAD_SHAPE, "take: the index must be empty if x is, got %lld indices", (long long)n);
         return NULL;
     }
     cn_tensor *at = cn_reshape(cn__wrap_index(index, size), CN_DIMS(n));
@@ -75,7 +76,7 @@ cn_tensor *cn_take(cn_tensor *x, cn_tensor *index)
     return cn_apply(&cn__op_take, (cn_tensor *[]){ x, index }, 2, NULL, NULL);
 }
 
-/* Indices into the first n axes of x, broadcast together, as one into those axes taken as one. */
+/* Combines n indices, which broadcast, into one index into the first n axes of x, joined to one axis. */
 static cn_tensor *linear_index(cn_tensor *const *index, int64_t n, cn_dims x)
 {
     cn_tensor *at = cn__wrap_index(index[0], x.v[0]);
@@ -90,14 +91,17 @@ static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, int n_in, const
     const cn__put_attrs *a = attrs;
     cn_dims x = cn_shape(in[0]);
     if (a->n != n_in - 2) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "index_put: %d index tensors given, %lld named", n_in - 2, (long long)a->n);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "index_put: there must be %lld index tensors, got %d", (long long)a->n,
+                 n_in - 2);
         return NULL;
     }
     cn_tensor *at = linear_index(in + 2, a->n, x);
     if (!at) return NULL;
-    cn_dims slices = cn_shape(at); /* and then the value's: the index's shape and the rest of x */
+    cn_dims slices = cn_shape(at); /* becomes the shape of the value: that of the index, then the other axes of x */
     if (slices.n + x.n - a->n > CN_MAX_DIMS) {
-        cn__fail(ctx, CN_BAD_SHAPE, "index_put: a value would need %d axes", (int)(slices.n + x.n - a->n));
+        cn__fail(ctx, CN_BAD_SHAPE,
+                 "index_put: the axes of the index and the other axes of x must be at most %d, got %d", CN_MAX_DIMS,
+                 (int)(slices.n + x.n - a->n));
         return NULL;
     }
     int64_t named = cn_numel(at), places = 1, width = 1;
@@ -122,7 +126,7 @@ const cn_op cn__op_index_put = {
              { CN_IN(CN_S(4, 3, 5), CN_S(5), CN_IDX(4, 2, 1), CN_IDX(3, 3)),
                .attrs = &(const cn__put_attrs){ 2, 1 } },
              { CN_IN(CN_S(4, 3), CN_S0, CN_IDX(4, 6), CN_IDX(3, 6)), .attrs = &(const cn__put_attrs){ 2, 0 },
-               .no_gradient_check = true /* places named twice */ },
+               .no_gradient_check = true /* an element is named twice */ },
              { CN_IN(CN_S(4, 3), CN_S(0, 3), CN_IDX(4, 0)), .attrs = &(const cn__put_attrs){ 1, 0 } },
              { CN_IN(CN_S(60, 70), CN_S(50, 40), CN_IDX(60, 50, 1), CN_IDX(70, 40)),
                .attrs = &(const cn__put_attrs){ 2, 1 } }),
@@ -133,12 +137,13 @@ cn_tensor *cn_index_put(cn_tensor *x, cn_tensor *const *index, int n, cn_tensor 
     if (!x || !value) return NULL;
     cn_dtype own = cn__dtype(x), given = cn__dtype(value);
     if (n < 1 || n > cn_ndim(x)) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "index_put: %d indices for %d axes", n, cn_ndim(x));
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "index_put: there must be 1 to %d indices, one for each axis of x, got %d",
+                 cn_ndim(x), n);
         return NULL;
     }
     if (own != given) {
-        cn__fail(x->ctx, CN_BAD_DTYPE, "index_put: %s into %s; convert it with cn_cast", cn_dtype_name(given),
-                 cn_dtype_name(own));
+        cn__fail(x->ctx, CN_BAD_DTYPE, "index_put: values must have x's dtype %s, got %s; convert them with cn_cast",
+                 cn_dtype_name(own), cn_dtype_name(given));
         return NULL;
     }
     cn_tensor *in[2 + CN_MAX_DIMS] = { x, value };

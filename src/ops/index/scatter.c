@@ -1,17 +1,17 @@
-/* scatter, scatter_add, index_copy, index_add, embedding_backward: a source written into x, or added, where an index
-   says. Along the axis they go in the index's order: the last write wins and sums are always made in the same order.
-   Lines along the axis do not touch each other, so threads share those. */
+/* scatter, scatter_add, index_copy, index_add, embedding_backward: the elements of a source are written into x, or
+   added to it, where an index says. Along the axis this happens in the order of the index: the last write wins, and
+   sums are always added in the same order. Lines along the axis are independent, so threads share the lines. */
 #include "ops/index/index.h"
 #include "ops/scan/order.h"
 #include "gpu/shaders.h"
 
-/* Neighbouring lines of one block of x: for each a < n, count elements of source and result. */
+/* Neighbouring lines of one block of x: for each index a < n, `count` elements of the source and of the result. */
 typedef struct lines {
     const cn_array *index, *source;
     int64_t n, count, size;
     int64_t at, index_step, out, out_step, from, from_step;
     bool shared;                     /* one index for all lines */
-    bool fault;                      /* else indices were checked before */
+    bool fault;                      /* indices out of range are reported; false: another operator did so */
 } lines;
 
 static inline bool in_range(const cn_kernel *k, const lines *l, int64_t t)
@@ -25,7 +25,7 @@ static inline bool in_range(const cn_kernel *k, const lines *l, int64_t t)
 #define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES
 #include "cpu/each_type.h"
 
-/* The source written over what was there, for elements of `size` bytes, a constant where this is inlined. */
+/* Overwrites the result with the source. size: bytes of an element, a constant after inlining. */
 CN__INLINE void set_lines(const cn_kernel *k, const lines *l, const int64_t size)
 {
     char *out = (char *)k->out[0].data + l->out * size;
@@ -99,7 +99,7 @@ static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
     }
 }
 
-/* The result already holds what is written into. Chunks that are too narrow would share cache lines. */
+/* The result must hold x already. Chunks have a least width, so that threads do not share cache lines. */
 static void write_lines(const cn_kernel *k, job *j)
 {
     const cn__space *s = &j->space;
@@ -111,7 +111,7 @@ static void write_lines(const cn_kernel *k, job *j)
     if (s->n) cn_parallel(k, s->outer.numel * inner, grain > narrow ? grain : narrow, body, j);
 }
 
-/* scatter: the index has axes of its own. */
+/* scatter: the index has as many axes as x. */
 static void scatter_with(const cn_kernel *k, lines_fn fn)
 {
     cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
@@ -138,7 +138,7 @@ static void rows_with(const cn_kernel *k, lines_fn fn)
 static void cpu_index_copy(const cn_kernel *k) { rows_with(k, set); }
 static void cpu_index_add(const cn_kernel *k) { rows_with(k, adder(k->in[0].dtype)); }
 
-/* The same on (rows, width), from zero, with the source's other axes taken as one. */
+/* The same on (rows, width), beginning with zeros; all axes of the source but the last are joined. */
 static void cpu_embedding_backward(const cn_kernel *k)
 {
     cn__copy_all(k, k->out[0].data, NULL, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
@@ -152,23 +152,23 @@ static void cpu_embedding_backward(const cn_kernel *k)
     write_lines(k, &j);
 }
 
-/* ---- on the GPU: what is written to a place is gathered, in the index's order ---- */
+/* ---- on the GPU: for each place, what is written to it is gathered, in the order of the index ---- */
 
 typedef struct gpu_job {
     const cn_array *source;
     cn__space space;
-    int operand; /* that is the source; if it is the first, what is written into is zeros */
+    int operand; /* the number of the source; if it is 0, the source is written into zeros */
     bool shared; /* one index for all lines */
     bool add, fault;
 } gpu_job;
 
-/* What is added is added as numbers, else words are carried. */
+/* The WGSL type of an element: additions need numbers, copies move words. */
 static const char *gpu_type(const cn_gpu_call *c, const gpu_job *j)
 {
     return !j->add ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
 }
 
-/* Each element of the result looks at all indices of its line: for few of them. */
+/* Each element of the result searches all indices of its line. For few indices. */
 static bool gpu_looking(cn_gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
@@ -187,7 +187,7 @@ static bool gpu_looking(cn_gpu_call *c, const gpu_job *j)
                                            .each = c->out[0].numel });
 }
 
-/* Puts the indices of each line in order, with their places. */
+/* Sorts the indices of each line, together with their positions. */
 static bool gpu_order(cn_gpu_call *c, const gpu_job *j)
 {
     const cn__space *s = &j->space;
@@ -219,11 +219,12 @@ static bool gpu_in_order(cn_gpu_call *c, const gpu_job *j)
                                                                  CN_GPU_TEXT("type", gpu_type(c, j)),
                                                                  CN_GPU_NUMBER("operand", j->operand),
                                                                  CN_GPU_FLAG("shared", j->shared),
-                                                                 CN_GPU_TEXT("outer", outer), CN_GPU_TEXT("inner", inner)),
+                                                                 CN_GPU_TEXT("outer", outer),
+                                                                 CN_GPU_TEXT("inner", inner)),
                                            .each = s->outer.numel * s->n * s->inner.numel });
 }
 
-/* Whether index and source lie along the other axes as x does. */
+/* True if a and b have the same sizes except along the axis. */
 static bool same_around(const cn_array *a, const cn_array *b, int64_t axis)
 {
     bool same = a->ndim == b->ndim;
@@ -270,7 +271,7 @@ static bool gpu_embedding_backward(cn_gpu_call *c)
     return gpu_write(c, &j, &source, 0);
 }
 
-/* Along every axis but the skipped one (-1: none) the index is not larger; an empty index always fits. */
+/* True if the index is no larger than x along every axis except the skipped one (-1: none). An empty index fits. */
 static bool fits(const cn_layout *index, const cn_layout *x, int64_t skipped)
 {
     if (cn__numel(index) == 0) return true;
@@ -287,15 +288,16 @@ static bool infer_scatter(cn_infer *i)
     if (!cn__infer_index(i, 1)) return false;
     if (!fits(index, x, a->axis) || !fits(index, source, -1)) {
         char s[96], t[96], u[96];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "index %s does not fit x %s along axis %d, or source %s",
-                             cn__shape_text(index, s, sizeof s), cn__shape_text(x, t, sizeof t), (int)a->axis,
-                             cn__shape_text(source, u, sizeof u));
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "index must be no larger than the source %s, and than x %s except along axis %d, got %s",
+                             cn__shape_text(source, u, sizeof u), cn__shape_text(x, t, sizeof t), (int)a->axis,
+                             cn__shape_text(index, s, sizeof s));
     }
     i->out[0] = *i->in[0];
     return true;
 }
 
-/* source has x's shape but for the axis, where it has the index's length. */
+/* The source must have x's shape, but along the axis the length of the index. */
 static bool infer_rows(cn_infer *i)
 {
     const cn__index_attrs *a = i->attrs;
@@ -305,15 +307,16 @@ static bool infer_rows(cn_infer *i)
     if (x->ndim) expected.shape[a->axis] = cn__numel(index);
     if (index->ndim > 1 || (x->ndim == 0 && cn__numel(index) != 1) || !cn__same_shape(&expected, source)) {
         char s[96], t[96], u[96];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "x %s, index %s and source %s do not fit along axis %d",
-                             cn__shape_text(x, s, sizeof s), cn__shape_text(index, t, sizeof t),
-                             cn__shape_text(source, u, sizeof u), (int)a->axis);
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "index must be (n) and source have the shape of x %s with n along axis %d, got %s and %s",
+                             cn__shape_text(x, s, sizeof s), (int)a->axis, cn__shape_text(index, t, sizeof t),
+                             cn__shape_text(source, u, sizeof u));
     }
     i->out[0] = *i->in[0];
     return true;
 }
 
-/* x inside zeros of a larger shape, at their beginning. */
+/* Pads x with zeros at the end of each axis. */
 static cn_tensor *enlarged(cn_tensor *x, cn_dims to)
 {
     for (int d = 0; x && d < to.n && cn_ndim(x) == to.n; d++) {
@@ -326,15 +329,15 @@ static cn_tensor *enlarged(cn_tensor *x, cn_dims to)
     return x;
 }
 
-/* What arrives at the places written to. Where two were written to the same one, both get its gradient, as in PyTorch;
-   what of the source was not read gets none. */
+/* The gradient of the source: that of the places it was written to. Two elements that were written to the same place
+   both get its gradient, as in PyTorch. Elements that were not read get zero. */
 static cn_tensor *scatter_source_grad(cn_grad_call *g)
 {
     const cn__index_attrs *a = g->attrs;
     if (cn_numel(g->in[1]) == 0) return cn__zeros_for(g, 2);
     cn_dims to = cn_shape(g->in[2]);
     cn_tensor *read = cn_gather(g->out_grad[0], a->axis, g->in[1]);
-    if (read && cn_ndim(read) != to.n) return cn_reshape(read, to); /* a single number and a list of one */
+    if (read && cn_ndim(read) != to.n) return cn_reshape(read, to); /* a scalar and a vector of one element */
     return enlarged(read, to);
 }
 
@@ -366,7 +369,7 @@ static void grad_index_add(cn_grad_call *g)
     if (g->needs[2]) g->in_grad[2] = cn_index_select(g->out_grad[0], a->axis, g->in[1]);
 }
 
-/* g (..., width), index (...) → (rows, width) */
+/* in: g (..., width), index (...); out: (rows, width) */
 static bool infer_embedding_backward(cn_infer *i)
 {
     const cn_layout *g = &i->in[0]->layout, *index = &i->in[1]->layout;
@@ -375,8 +378,9 @@ static bool infer_embedding_backward(cn_infer *i)
     front.ndim = g->ndim - 1;
     if (front.ndim < 0 || !cn__same_shape(&front, index)) {
         char s[96], t[96];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "gradient %s does not fit index %s", cn__shape_text(g, s, sizeof s),
-                             cn__shape_text(index, t, sizeof t));
+        return cn_infer_fail(i, CN_BAD_SHAPE,
+                             "the gradient must have the shape of the indices %s and one axis more, got %s",
+                             cn__shape_text(index, t, sizeof t), cn__shape_text(g, s, sizeof s));
     }
     i->out[0].dtype = i->in[0]->dtype;
     i->out[0].layout.ndim = 2;
@@ -390,7 +394,7 @@ static void grad_embedding_backward(cn_grad_call *g)
     if (g->needs[0]) g->in_grad[0] = cn_embedding(g->out_grad[0], g->in[1]);
 }
 
-/* An index that names a place twice makes scatter's gradient PyTorch's, not the true one. */
+/* If an index names a place twice, scatter's gradient is that of PyTorch, not the true one. */
 const cn_op cn__op_scatter = {
     .call = "scatter(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
     .name = "scatter", .doc = "x with a source's elements written along an axis to the places an index names.",
@@ -403,9 +407,9 @@ const cn_op cn__op_scatter = {
              { CN_IN(CN_S(3, 4), CN_IDX(4, 3, 0), CN_S(3, 4)), .attrs = &(const cn__index_attrs){ 1 } },
              { CN_IN(CN_S0, CN_IDX(1, 1), CN_S0), .attrs = &(const cn__index_attrs){ 0 } },
              { CN_IN(CN_S(4, 5), CN_IDX(4, 6, 5), CN_S(6, 5)), .attrs = &(const cn__index_attrs){ 0 },
-               .no_gradient_check = true /* places named twice */ },
+               .no_gradient_check = true /* a place is named twice */ },
              { CN_IN(CN_S(40, 31, 7), CN_IDX(31, 40, 60, 7), CN_S(40, 60, 7)),
-               .attrs = &(const cn__index_attrs){ 1 }, .no_gradient_check = true /* places named twice */ }),
+               .attrs = &(const cn__index_attrs){ 1 }, .no_gradient_check = true /* a place is named twice */ }),
 };
 
 const cn_op cn__op_scatter_add = {
@@ -435,7 +439,7 @@ const cn_op cn__op_index_copy = {
              { CN_IN(CN_S(3, 4), CN_IDX(4, 0), CN_S(3, 0)), .attrs = &(const cn__index_attrs){ 1 } },
              { CN_IN(CN_S0, CN_IDX(1, 1), CN_S0), .attrs = &(const cn__index_attrs){ 0 } },
              { CN_IN(CN_S(40, 200), CN_IDX(40, 90), CN_S(90, 200)), .attrs = &(const cn__index_attrs){ 0 },
-               .no_gradient_check = true /* places named twice */ }),
+               .no_gradient_check = true /* a place is named twice */ }),
 };
 
 const cn_op cn__op_index_add = {
@@ -454,7 +458,7 @@ const cn_op cn__op_index_add = {
 
 const cn_op cn__op_embedding_backward = {
     .call = "_embedding_backward(Tensor grad, Tensor indices, int num_weights) -> Tensor",
-    .name = "embedding_backward", .doc = "The gradient of embedding's weight: each row the sum of what arrived for it.",
+    .name = "embedding_backward", .doc = "The gradient of embedding's weight: each row is the sum of its gradients.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
     .attr_size = sizeof(cn__rows_attrs), .infer = infer_embedding_backward, .grad = grad_embedding_backward,
     .cpu = cpu_embedding_backward, .gpu = gpu_embedding_backward,

@@ -1,7 +1,7 @@
-// scatter, scatter_add, index_copy, index_add and embedding_backward: what is written to a place is gathered, in the
-// order of the index. Operand `operand` is the source; where it is the first operand, it is written into zeros. What
-// is added is added as numbers, otherwise words are carried. shared: one index serves all lines; checked: indices out
-// of range are reported.
+// scatter, scatter_add, index_copy, index_add and embedding_backward. No two invocations write to the same place: one
+// invocation gathers all that is written to a place, in the order of the index.
+// Holes: operand: the number of the source; if it is 0, the source is written into zeros. type: additions need numbers,
+// copies move words. shared: all lines have the same index. checked: indices out of range are reported.
 //! hole add = true | false
 //! hole type = f32 | i32 | u32
 //! hole operand = 0 | 2
@@ -20,7 +20,7 @@ fn source(i: u32) -> {{type}} { return raw{{operand}}(i); }
 //! end
 
 //! part old
-// What is written into.
+// Element i of what is written into.
 //! if operand 0
 fn old(i: u32) -> {{type}} { return {{type}}(0); }
 //! else
@@ -35,8 +35,8 @@ fn old(i: u32) -> {{type}} { return raw0(i); }
 
 //! kernel looking
 //! uses in1 par source old
-// Each element of the result looks at all indices of its line: for few of them. par(0): elements after the axis, 1:
-// x's size along it, 2: indices of a line, 3: places of the source along the axis.
+// One invocation for each element of the result. It searches all indices of its line; for few indices. par(0): elements
+// after the axis; par(1): x's size along the axis; par(2): indices of a line; par(3): the source's size along the axis.
 fn each(i: u32) {
     let inner = par(0u); let size = par(1u); let n = par(2u); let r = i % inner;
     let place = bitcast<i32>(i / inner % size); let o = i / (inner * size);
@@ -68,8 +68,8 @@ fn each(i: u32) {
 
 //! part load_given
 //! uses in1 par
-// For order.wgsl: the indices of each line with their places. par(9): elements after the axis, 10: x's size along it,
-// 11: indices of a line. Indices out of range come last.
+// For order.wgsl, which sorts: index i of a line and its position. par(9): elements after the axis; par(10): x's size
+// along the axis; par(11): indices of a line. Indices out of range come last.
 fn load(line: u32, i: u32) -> vec2<u32> {
 //! if shared
     let t = in1(i);
@@ -86,9 +86,10 @@ fn load(line: u32, i: u32) -> vec2<u32> {
 
 //! kernel in_order
 //! uses par tmp source
-// Indices in order lie in scratch memory: those that name one place are neighbours, and the first of them (or the
-// last, where the last one wins) writes there. par(0): elements after the axis, 1: indices of a line, 2: x's size
-// along the axis, 3 and 4: the steps of x and of the source along it.
+// One invocation for each index. The sorted indices lie in scratch memory. Indices that name the same place are
+// neighbours: the invocation of the first adds them all, or that of the last one writes. par(0): elements after the
+// axis; par(1): indices of a line; par(2): x's size along the axis; par(3), par(4): the strides of x and of the source
+// along the axis.
 {{outer}}
 {{inner}}
 fn each(i: u32) {

@@ -1,4 +1,5 @@
-/* One run of lines of scatter_add and its kin, for elements of type T. Whole numbers wrap around. */
+/* Template: the additions of scatter_add, index_add and embedding_backward, for one element type T. scatter.c includes
+   it through cpu/each_type.h, which defines T and NAME. Whole numbers wrap around. */
 CN__INLINE T NAME(sum_of)(T a, T b)
 {
 #if IS_FLOAT

@@ -1,8 +1,8 @@
-/* index_select and embedding: whole slices of x, picked by a list of indices. */
+/* index_select and embedding: whole slices of x, named by indices. */
 #include "ops/index/index.h"
 #include "gpu/shaders.h"
 
-/* x (..., size, ...) with index (n) → (..., n, ...); a single number stays one. */
+/* x (..., size, ...), index (n) → (..., n, ...); a scalar stays a scalar. */
 static bool infer_select(cn_infer *i)
 {
     const cn__index_attrs *a = i->attrs;
@@ -10,9 +10,10 @@ static bool infer_select(cn_infer *i)
     char s[96];
     if (!cn__infer_index(i, 1)) return false;
     if (index->ndim > 1)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "an index has one axis, not shape %s", cn__shape_text(index, s, sizeof s));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "index must have one axis, got %s", cn__shape_text(index, s, sizeof s));
     if (x->ndim == 0 && cn__numel(index) != 1)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "from a single number only one can be selected");
+        return cn_infer_fail(i, CN_BAD_SHAPE, "index must have one element if x is a scalar, got %s",
+                             cn__shape_text(index, s, sizeof s));
     i->out[0].dtype = i->in[0]->dtype;
     i->out[0].layout = *x;
     if (x->ndim) i->out[0].layout.shape[a->axis] = cn__numel(index);
@@ -32,9 +33,10 @@ static bool infer_embedding(cn_infer *i)
     char s[96];
     if (!cn__infer_index(i, 1)) return false;
     if (w->ndim != 2)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the weight is (rows, width), not %s", cn__shape_text(w, s, sizeof s));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "weight must be (rows, width), got %s", cn__shape_text(w, s, sizeof s));
     if (index->ndim == CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "an index of %d axes leaves none for the width", CN_MAX_DIMS);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "indices may have at most %d axes, got %d", CN_MAX_DIMS - 1,
+                             index->ndim);
     i->out[0].dtype = i->in[0]->dtype;
     i->out[0].layout = *index;
     i->out[0].layout.shape[i->out[0].layout.ndim++] = w->shape[1];
@@ -66,7 +68,7 @@ static void slices(const cn_kernel *k, void *user, int64_t begin, int64_t end, i
     }
 }
 
-/* The same where slices are single elements. */
+/* The same if slices are single elements. */
 static void elements(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
@@ -91,7 +93,7 @@ static void select_along(const cn_kernel *k, int64_t axis)
 static void cpu_select(const cn_kernel *k) { select_along(k, ((const cn__index_attrs *)k->attrs)->axis); }
 static void cpu_embedding(const cn_kernel *k) { select_along(k, 0); }
 
-/* The result is (outer, indices, inner); numbers: inner, indices, x's size. */
+/* The result is (outer, indices, inner). The parameters are those of select.wgsl. */
 static bool gpu_along(cn_gpu_call *c, int64_t axis)
 {
     cn__around x = cn__around_axis(c->in[0].ndim, c->in[0].shape, axis);
@@ -104,7 +106,7 @@ static bool gpu_along(cn_gpu_call *c, int64_t axis)
 static bool gpu_select(cn_gpu_call *c) { return gpu_along(c, ((const cn__index_attrs *)c->attrs)->axis); }
 static bool gpu_embedding(cn_gpu_call *c) { return gpu_along(c, 0); }
 
-/* Of what it picks from, only what is picked is read. */
+/* Only the picked slices are read. */
 static double picked_bytes(const cn_meta *in, const cn_meta *out, const void *attrs)
 {
     (void)attrs;

@@ -1,5 +1,5 @@
-// index_select and embedding: slices along an axis. par(0): elements of a slice, 1: indices, 2: x's size along the
-// axis.
+// index_select and embedding: picks slices along an axis, with an invocation for each element of the result. par(0):
+// elements after the axis; par(1): indices; par(2): x's size along the axis.
 
 //! kernel select
 //! uses in1 raw0 set_raw0 par pari fault

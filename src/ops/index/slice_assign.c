@@ -1,4 +1,4 @@
-/* slice_assign: x with x[start:end:step] along an axis replaced by a value. */
+/* slice_assign: x with the slice x[start:end:step] along an axis replaced by a value. */
 #include "ops/index/index.h"
 #include "gpu/shaders.h"
 
@@ -9,14 +9,15 @@ static bool infer(cn_infer *i)
     const cn_layout *x = &i->in[0]->layout, *value = &i->in[1]->layout;
     cn_layout slice = *x;
     slice.shape[a->axis] = a->length;
-    int64_t start = i->args[0].i, room = x->shape[a->axis] - start; /* elements from the start on */
+    int64_t start = i->args[0].i, room = x->shape[a->axis] - start; /* room: elements from the start on */
     if (a->length && (start < 0 || room <= 0 || (a->length - 1) > (room - 1) / a->step))
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on, every %lld-th: not in size %lld",
-                             (long long)a->length, (long long)start, (long long)a->step, (long long)x->shape[a->axis]);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT,
+                             "the slice must lie in an axis of size %lld, got %lld elements from %lld on, step %lld",
+                             (long long)x->shape[a->axis], (long long)a->length, (long long)start, (long long)a->step);
     if (!cn__same_shape(&slice, value)) {
         char s[96], t[96];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "the slice is %s, the value %s", cn__shape_text(&slice, s, sizeof s),
-                             cn__shape_text(value, t, sizeof t));
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the value must have the shape of the slice %s, got %s",
+                             cn__shape_text(&slice, s, sizeof s), cn__shape_text(value, t, sizeof t));
     }
     i->out[0] = *i->in[0];
     return true;
@@ -30,7 +31,7 @@ static void grad(cn_grad_call *g)
     if (g->needs[1]) g->in_grad[1] = cn_slice(g->out_grad[0], a->axis, start, end, a->step);
 }
 
-/* Elements [begin, end) of the value. With step 1 neighbouring slices are one. */
+/* Writes elements [begin, end) of the value. With step 1 the slice is contiguous. */
 static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
@@ -56,7 +57,7 @@ static void cpu(const cn_kernel *k)
     if (k->in[1].numel) cn_parallel(k, k->in[1].numel, 16384, body, &x);
 }
 
-/* In place the slice is written, else every element once. Numbers: after the axis, along it, of the slice, its step. */
+/* In place only the slice is written, otherwise every element. The parameters are those of slice_assign.wgsl. */
 static bool gpu(cn_gpu_call *c)
 {
     const cn__slice_attrs *a = c->attrs;
@@ -85,7 +86,7 @@ const cn_op cn__op_slice_assign = {
                CN_ARGS({ .i = 1 }) }),
 };
 
-/* Python's x[start:end:step]: from the end if negative, cut to the size. */
+/* Python's x[start:end:step]: negative numbers count from the end; both ends are limited to the size. */
 static void slice_of(int64_t size, int64_t *start, int64_t end, cn__slice_attrs *a)
 {
     int64_t ends[2] = { *start, end };
@@ -97,7 +98,7 @@ static void slice_of(int64_t size, int64_t *start, int64_t end, cn__slice_attrs 
     a->length = ends[1] > ends[0] ? (ends[1] - ends[0] - 1) / a->step + 1 : 0;
 }
 
-/* value broadcast to the slice; as PyTorch's assignment, axes of size 1 in front of it may be too many. */
+/* Expands the value to the slice. As in PyTorch's assignment, it may have additional axes of size 1 in front. */
 static cn_tensor *value_for(cn_tensor *value, cn_dims slice)
 {
     if (!value) return NULL;
@@ -118,8 +119,9 @@ cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t en
     cn_dims shape = cn_shape(x);
     cn__slice_attrs a = { cn__axis(axis, shape.n), 0, step };
     if (a.axis < 0 || step < 1) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "slice_assign: axis %lld of %d, step %lld", (long long)axis, shape.n,
-                 (long long)step);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT,
+                 "slice_assign: dim must be an axis of x, which has %d, and step ≥ 1, got dim %lld and step %lld",
+                 shape.n, (long long)axis, (long long)step);
         return NULL;
     }
     slice_of(shape.v[a.axis], &start, end, &a);
@@ -130,13 +132,14 @@ cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t en
     return cn_scope_return(x->ctx, s, cn_apply(&cn__op_slice_assign, (cn_tensor *[]){ x, v }, 2, &a, args));
 }
 
-/* The node is made for x alone, so that it can write into x's own memory when nobody needs the old value. */
+/* Only x refers to the new node, so it can take over x's memory if nobody needs the old value. */
 bool cn_slice_assign_(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value)
 {
     if (!x || !value) return false;
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *y = cn_slice_assign(x, axis, start, end, step, value);
-    bool fresh = y && y->ref.node->state == CN__PENDING && !y->ref.node->needs_grad && y->ref.node->op == &cn__op_slice_assign;
+    const cn__node *node = y ? y->ref.node : NULL;
+    bool fresh = node && node->state == CN__PENDING && !node->needs_grad && node->op == &cn__op_slice_assign;
     bool ok = fresh ? cn__assign_made(x, y) : cn__rebind(x, y);
     cn_scope_end(x->ctx, s);
     return ok;

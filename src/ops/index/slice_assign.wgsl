@@ -1,9 +1,9 @@
-// slice_assign: x with every step-th element along an axis replaced. par(0): elements after the axis, 1: x's size
-// along it, 2: the slice's, 3: the step; argument 0: where the slice begins.
+// slice_assign: replaces a slice of x along an axis. par(0): elements after the axis; par(1), par(2): the sizes of x
+// and of the slice along the axis; par(3): the step; argument 0: where the slice begins.
 
 //! kernel in_place
 //! uses raw1 set_raw0 par argu
-// The result has x's memory: only the slice is written.
+// The result has x's memory. One invocation for each element of the slice.
 fn each(j: u32) {
     let inner = par(0u); let t = j / inner; let n = par(2u);
     set_raw0((t / n * par(1u) + argu(0u) + t % n * par(3u)) * inner + j % inner, raw1(j));
@@ -11,6 +11,7 @@ fn each(j: u32) {
 
 //! kernel whole
 //! uses raw0 raw1 set_raw0 par argu
+// One invocation for each element of the result.
 fn each(i: u32) {
     let inner = par(0u); let t = i / inner; let place = t % par(1u);
     let d = place - argu(0u); let n = d / par(3u);

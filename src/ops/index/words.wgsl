@@ -1,4 +1,4 @@
-// Words of a whole result.
+// Fills a whole result, with an invocation for each element: with zeros, or with a copy of the first operand.
 
 //! kernel zeros
 //! uses set_raw0

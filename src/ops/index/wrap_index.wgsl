@@ -1,4 +1,5 @@
-// wrap_index: indices that count from the end of an axis of size par(0) become plain ones.
+// wrap_index: negative indices, which count from the end of an axis of size par(0), are made positive. One invocation
+// for each index.
 
 //! kernel wrap_index
 //! uses in0 out0 par pari fault

@@ -1,6 +1,5 @@
-/* Average pooling, with windows of a fixed size or adapted to the result's size. It is linear: the gradient spreads
-   each result's share over its window, and the gradient of that pools again. The tests hold the kernels against loops
-   straight from the definition. */
+/* Average pooling, with windows of a fixed size or adapted to the size of the result. It is linear: the backward
+   operator spreads each gradient over its window, and the gradient of the backward operator is the pooling itself. */
 #include "ops/window/window.h"
 #include "gpu/shaders.h"
 
@@ -52,7 +51,7 @@ static bool gpu_backward(cn_gpu_call *c)
                                            .each = c->out[0].numel });
 }
 
-/* Either backward's gradient is its forward, with the same attributes. */
+/* The gradient of a backward operator is the forward operator with the same attributes. */
 static void grad_backward(cn_grad_call *g, const cn_op *forward)
 {
     cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs;
@@ -96,7 +95,7 @@ const cn_op cn__op_avg_pool2d = {
 
 const cn_op cn__op_adaptive_avg_pool2d = {
     .call = "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
-    .name = "adaptive_avg_pool2d", .doc = "The mean of each of some windows that share a plane.",
+    .name = "adaptive_avg_pool2d", .doc = "The mean of each window; the windows divide the plane evenly.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool,
     .grad = grad_adaptive, .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
     CN_CASES({ CN_IN(CN_S(2, 3, 6, 7)), .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
@@ -114,7 +113,7 @@ static void grad_adaptive_backward(cn_grad_call *g) { grad_backward(g, &cn__op_a
 const cn_op cn__op_avg_pool2d_backward = {
     .call = "_avg_pool2d_backward(Tensor grad, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
             "bool count_include_pad, int[2] input_size) -> Tensor",
-    .name = "avg_pool2d_backward", .doc = "The gradient of average pooling: each window's share of what arrived.",
+    .name = "avg_pool2d_backward", .doc = "The gradient of average pooling: each gradient is spread over its window.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool_backward,
     .grad = grad_fixed_backward, .cpu = cpu_backward, .scratch = cn__pool_scratch,
     .gpu = gpu_backward,
@@ -169,7 +168,7 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_i
 
 const cn_op cn__op_adaptive_avg_pool1d = {
     .call = "adaptive_avg_pool1d(Tensor input, int output_size) -> Tensor",
-    .name = "adaptive_avg_pool1d", .doc = "The mean of each of some windows that share a line.",
+    .name = "adaptive_avg_pool1d", .doc = "The mean of each window; the windows divide the line evenly.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
     CN_CASES({ CN_IN(CN_S(2, 3, 10)), .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
              { CN_IN(CN_S(3, 5)), .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },

@@ -1,8 +1,8 @@
-// Average pooling; parameters are those of pool.wgsl.
+// Average pooling and its backward operator. The parameters are those of pool.wgsl.
 
 //! kernel small
 //! uses in0 out0 par windows
-// An invocation for each result: sums of the window's rows are summed.
+// One invocation for each result. It sums each row of the window, then the sums of the rows.
 fn each(i: u32) {
     let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));
     let plane = i / (par(2u) * par(3u)) * par(0u) * par(1u);
@@ -18,7 +18,7 @@ fn each(i: u32) {
 //! kernel large
 //! uses in0 out0 par windows
 //! workgroup 256
-// A workgroup for each result: the sums of its invocations are added in pairs.
+// One workgroup for each result. Its invocations share the window; their sums are added in pairs.
 var<workgroup> sums: array<f32, 64>;
 fn kernel(i: u32, local: u32) {
     let r = span(0u, i32(i / par(3u) % par(2u))); let c = span(1u, i32(i % par(3u)));
@@ -39,7 +39,7 @@ fn kernel(i: u32, local: u32) {
 
 //! kernel backward
 //! uses in0 out0 par windows
-// Each element gathers its shares, window after window.
+// One invocation for each element. It adds its shares of the gradients, window after window.
 fn each(i: u32) {
     let r = windows(0u, i32(i / par(1u) % par(0u))); let c = windows(1u, i32(i % par(1u)));
     let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);

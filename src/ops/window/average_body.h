@@ -1,4 +1,5 @@
-/* Average pooling for elements of type T; sums are made in f64. */
+/* Template: average pooling for one element type T, with sums in f64. average.c includes it through cpu/each_type.h,
+   which defines T and NAME. */
 static void NAME(average)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;

@@ -1,4 +1,5 @@
-/* Bilinear resizing for elements of type T. */
+/* Template: bilinear resizing for one element type T. interpolate.c includes it through cpu/each_type.h, which defines
+   T and NAME. */
 static void NAME(resize)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;

@@ -1,11 +1,11 @@
-/* Planes resized: interpolate_nearest picks, interpolate_bilinear mixes the four nearest. Bilinear is linear: the
-   gradient of its backward is itself. The tests hold the kernels against loops straight from the definition. */
+/* Resizing of planes: interpolate_nearest copies the nearest element, interpolate_bilinear mixes the four nearest.
+   interpolate_bilinear is linear: the gradient of its backward operator is interpolate_bilinear itself. */
 #include <math.h>
 
 #include "ops/window/window.h"
 #include "gpu/shaders.h"
 
-/* A result's coordinate lies between the elements lo and hi, which count 1 - weight and weight. */
+/* A coordinate of the result lies between the elements lo and hi, whose weights are 1 - weight and weight. */
 typedef struct tap {
     int64_t lo, hi;
     double weight;
@@ -20,7 +20,7 @@ typedef struct resize {
 #define TYPES    CN__FLOAT_TYPES
 #include "cpu/each_type.h"
 
-/* align_corners: the outermost elements fall on each other; otherwise the outer edges of elements do. */
+/* align_corners: the centres of the outermost elements of x and y coincide; otherwise their outer edges do. */
 static tap tap_of(int64_t in, int64_t out, bool align_corners, int64_t o)
 {
     double at;
@@ -34,7 +34,7 @@ static tap tap_of(int64_t in, int64_t out, bool align_corners, int64_t o)
 static size_t scratch(const cn_kernel *k, int threads)
 {
     (void)threads;
-    const cn_array *x = &k->in[0], *y = &k->out[0]; /* one of them is the resized one */
+    const cn_array *x = &k->in[0], *y = &k->out[0]; /* forward or backward: one of them is the resized one */
     int64_t n = x->shape[x->ndim - 1] + x->shape[x->ndim - 2], m = y->shape[y->ndim - 1] + y->shape[y->ndim - 2];
     return sizeof(tap) * (size_t)(n > m ? n : m);
 }
@@ -80,7 +80,7 @@ static bool run_gpu(cn_gpu_call *c, const char *kernel, const cn_array *x, const
 static bool gpu(cn_gpu_call *c) { return run_gpu(c, "forward", &c->in[0], &c->out[0]); }
 static bool gpu_backward(cn_gpu_call *c) { return run_gpu(c, "backward", &c->out[0], &c->in[0]); }
 
-/* (..., H, W) → (..., size): forward the result's, backward the operand's. */
+/* (..., H, W) → (..., size). size: that of the result forward, that of the forward operand backward. */
 static bool infer(cn_infer *i)
 {
     const cn__resize_attrs *a = i->attrs;
@@ -88,8 +88,8 @@ static bool infer(cn_infer *i)
     char s[96];
     if (!cn__is_planes(i)) return false;
     if (a->size[0] < 1 || a->size[1] < 1 || x->shape[x->ndim - 2] == 0 || x->shape[x->ndim - 1] == 0)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s to %lld x %lld", cn__shape_text(x, s, sizeof s),
-                             (long long)a->size[0], (long long)a->size[1]);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "heights and widths must be ≥ 1, got %s to be resized to %lld x %lld",
+                             cn__shape_text(x, s, sizeof s), (long long)a->size[0], (long long)a->size[1]);
     return cn__infer_planes(i, a->size);
 }
 
@@ -135,7 +135,7 @@ cn_tensor *cn_interpolate_bilinear(cn_tensor *x, int64_t height, int64_t width, 
     return cn_apply(&cn__op_interpolate_bilinear, &x, 1, &(cn__resize_attrs){ { height, width }, align_corners }, NULL);
 }
 
-/* floor(i · in / out), with the quotient in f32 as PyTorch has it. */
+/* floor(i · in / out), with the quotient in f32, as in PyTorch. */
 static cn_tensor *nearest(cn_ctx *ctx, int64_t in, int64_t out)
 {
     float scale = (float)in / (float)out;
@@ -176,7 +176,10 @@ cn_tensor *cn_interpolate_nearest(cn_tensor *x, cn_dims size)
     if (!fine) {
         char s[96];
         cn__shape_text(cn__layout(x), s, sizeof s);
-        cn__fail(x->ctx, CN_BAD_SHAPE, "interpolate_nearest: %s to %d sizes", s, size.n);
+        cn__fail(x->ctx, CN_BAD_SHAPE,
+                 "interpolate_nearest: size must have 1 or 2 numbers ≥ 1, for axes of x that are not empty, got %d "
+                 "numbers for %s",
+                 size.n, s);
         return NULL;
     }
     cn__nearest_attrs a = { size.n, { size.v[0], size.n > 1 ? size.v[1] : 0 } };

@@ -1,10 +1,11 @@
-// Bilinear resizing of planes. par(0..3): height and width of x, then of y.
+// Bilinear resizing of planes and its backward operator. par(0..3): height and width of x, then of y.
 //! hole corners = true | false
 
 //! part taps
 //! uses muldiv
-// Coordinate o of m lies between elements lo and hi of n, computed with whole numbers: at o (n - 1) / (m - 1) if
-// corners are aligned, otherwise at ((2 o + 1) n - m) / (2 m). near: coordinates [x, y) may have element i as a tap.
+// tap: coordinate o of m lies between the elements lo and hi of n: at o (n - 1) / (m - 1) if corners are aligned,
+// otherwise at ((2 o + 1) n - m) / (2 m), computed with whole numbers. near: only coordinates [x, y) may read element
+// i.
 struct Tap { lo: u32, hi: u32, weight: f32 }
 fn between(lo: u32, n: u32, weight: f32) -> Tap { return Tap(min(lo, n - 1u), min(lo + 1u, n - 1u), weight); }
 fn share(t: Tap, i: u32) -> f32 {
@@ -47,7 +48,7 @@ fn each(i: u32) {
 
 //! kernel backward
 //! uses in0 out0 par taps
-// Each element gathers, in order, from the results that it was mixed into.
+// One invocation for each element. It adds, in order, its shares of the gradients of all results that read it.
 fn each(i: u32) {
     let y = i / par(1u) % par(0u); let x = i % par(1u);
     let plane = i / (par(0u) * par(1u)) * par(2u) * par(3u);

@@ -1,5 +1,5 @@
-/* Max pooling, with windows of a fixed size or adapted to the result's size. The operators on planes give a second
-   result: where in its plane each maximum was found. The tests hold them against loops straight from the definition. */
+/* Max pooling, with windows of a fixed size or adapted to the size of the result. The operators on planes have a second
+   result: the index of each maximum in its plane. */
 #include "ops/kernels.h"
 #include "ops/window/window.h"
 #include "gpu/shaders.h"
@@ -16,7 +16,8 @@ static void cpu_backward(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     const cn_array *x = &k->out[0], *g = &k->in[0];
-    cn__plane_sizes s = { x->shape[x->ndim - 2] * x->shape[x->ndim - 1], g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
+    cn__plane_sizes s = { .in = x->shape[x->ndim - 2] * x->shape[x->ndim - 1],
+                          .out = g->shape[g->ndim - 2] * g->shape[g->ndim - 1] };
     cn_body body = k->kernels->max_pool.backward[cn__f64_entry(x->dtype)];
     cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
@@ -39,7 +40,10 @@ static bool infer_backward(cn_infer *i)
 {
     if (!cn__infer_pool_backward(i)) return false;
     if (i->in[1]->dtype == CN_I64 && cn__same_shape(&i->in[0]->layout, &i->in[1]->layout)) return true;
-    return cn_infer_fail(i, CN_BAD_SHAPE, "gradient and places (i64) must have the same shape");
+    char s[96], t[96];
+    return cn_infer_fail(i, CN_BAD_SHAPE, "indices must be i64 and have the shape of the gradient %s, got %s %s",
+                         cn__shape_text(&i->in[0]->layout, s, sizeof s), cn_dtype_name(i->in[1]->dtype),
+                         cn__shape_text(&i->in[1]->layout, t, sizeof t));
 }
 
 static void grad_backward(cn_grad_call *g)
@@ -50,7 +54,7 @@ static void grad_backward(cn_grad_call *g)
 
 const cn_op cn__op_max_pool2d_backward = {
     .call = "_max_pool2d_backward(Tensor grad, Tensor indices, int[2] input_size) -> Tensor",
-    .name = "max_pool2d_backward", .doc = "The gradient of max pooling: what arrived, added where the maxima were.",
+    .name = "max_pool2d_backward", .doc = "The gradient of max pooling: each gradient is added where its maximum was.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .free_dtype = 2, .not_differentiable = 2,
     .attr_size = sizeof(cn__pool_attrs), .infer = infer_backward, .grad = grad_backward, .epilogue = true,
     .cpu = cpu_backward, .gpu = gpu_backward,
@@ -64,7 +68,7 @@ const cn_op cn__op_max_pool2d_backward = {
 static void grad(cn_grad_call *g)
 {
     if (!g->needs[0] || !g->out_grad[0]) return;
-    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs; /* which windows an element may be the largest of */
+    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs; /* they say which windows contain an element */
     a.in[0] = cn_size(g->in[0], -2);
     a.in[1] = cn_size(g->in[0], -1);
     g->in_grad[0] = cn_apply(&cn__op_max_pool2d_backward, (cn_tensor *[]){ g->out_grad[0], g->out[1] }, 2, &a, NULL);
@@ -100,7 +104,7 @@ const cn_op cn__op_max_pool2d = {
 
 const cn_op cn__op_adaptive_max_pool2d = {
     .call = "adaptive_max_pool2d(Tensor input, int[2] output_size) -> Tensor",
-    .name = "adaptive_max_pool2d", .doc = "The largest element of each of some windows that share a plane.",
+    .name = "adaptive_max_pool2d", .doc = "The largest element of each window; the windows divide the plane evenly.",
     .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
     .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu,
     CN_CASES({ CN_IN(CN_DISTINCT(2, 3, 6, 7)), .attrs = &(const cn__pool_attrs){ .out = { 3, 2 } } },
@@ -143,7 +147,7 @@ static cn_tensor *compose_adaptive_1d(cn_ctx *ctx, cn_tensor *const *in, int n_i
 
 const cn_op cn__op_adaptive_max_pool1d = {
     .call = "adaptive_max_pool1d(Tensor input, int output_size) -> Tensor",
-    .name = "adaptive_max_pool1d", .doc = "The largest element of each of some windows that share a line.",
+    .name = "adaptive_max_pool1d", .doc = "The largest element of each window; the windows divide the line evenly.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__pool_attrs), .compose = compose_adaptive_1d,
     CN_CASES({ CN_IN(CN_DISTINCT(2, 3, 10)), .attrs = &(const cn__pool_attrs){ .out = { 1, 4 } } },
              { CN_IN(CN_DISTINCT(3, 5)), .attrs = &(const cn__pool_attrs){ .out = { 1, 7 } } },

@@ -1,8 +1,9 @@
-// Max pooling; parameters are those of pool.wgsl.
+// Max pooling and its backward operator. The parameters are those of pool.wgsl.
 
 //! kernel forward
 //! uses raw0 out1 set_raw0 par pari windows
-// Elements are compared by rank, in which NaN is the largest and -0 equals 0: WGSL promises neither of floats.
+// One invocation for each result. Elements are compared by rank: NaN is the largest and -0 equals 0. WGSL promises
+// neither for comparisons of floats.
 fn rank(word: u32) -> i32 {
     let size = i32(word & 0x7fffffffu);
     if (size > 0x7f800000) { return 0x7fffffff; }
@@ -25,7 +26,7 @@ fn each(i: u32) {
 
 //! kernel backward
 //! uses in0 in1 store_result par pari windows
-// Each element gathers, in order, the gradients of the windows whose maximum it was.
+// One invocation for each element. It adds, in order, the gradients of the windows whose maximum it was.
 fn each(i: u32) {
     let here = i32(i % (par(0u) * par(1u)));
     let r = windows(0u, here / pari(1u)); let c = windows(1u, here % pari(1u));

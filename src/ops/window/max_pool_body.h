@@ -1,5 +1,5 @@
-/* Max pooling for elements of type T. A NaN is larger than everything, as in
-   PyTorch, and of equals the first counts. */
+/* Template: max pooling for one element type T. max_pool_cpu.c includes it through cpu/each_type.h, which defines T and
+   NAME. As in PyTorch, NaN is larger than everything, and of equal elements the first counts. */
 
 static int64_t NAME(begin)(const cn__pool *p, cn__span r, cn__span c)
 {
@@ -38,8 +38,8 @@ static inline void NAME(larger)(const T *restrict x, int32_t here, int32_t strid
     }
 }
 
-/* The same for n <= TILE, all windows at once for one element of the window after the other: no branch depends on
-   data, and compilers make vectors of it. */
+/* The same for n <= TILE. The outer loop runs over the elements of a window, the inner loop over the windows: no branch
+   depends on data, so compilers vectorise it. */
 static void NAME(together)(const cn__pool *p, const cn__pool_attrs *a, const T *plane, cn__span r, int64_t first,
                            int64_t n, T *y, int64_t *at)
 {
@@ -62,8 +62,8 @@ static void NAME(together)(const cn__pool *p, const cn__pool_attrs *a, const T *
     for (int64_t j = 0; j < n; j++) y[j] = best[j], at[j] = place[j];
 }
 
-/* The same for windows of 2 by 2 side by side, from `here` in the plane on. Not inline: a fixed n would be unrolled into
-   branches on data. */
+/* The same for neighbouring windows of 2 by 2, from `here` in the plane on. Not inlined: compilers would unroll a fixed
+   n into branches on data. */
 static __attribute__((noinline)) void NAME(squares)(const T *restrict x, int64_t here, int64_t width, int64_t n,
                                                     T *restrict y, int64_t *restrict at)
 {
@@ -83,7 +83,7 @@ static __attribute__((noinline)) void NAME(squares)(const T *restrict x, int64_t
     }
 }
 
-/* A row of them as whole vectors, the last of which may repeat some windows. */
+/* A row of such windows, as whole vectors; the last vector may repeat some windows. */
 static void NAME(square_row)(const T *x, int64_t here, int64_t width, int64_t n, T *y, int64_t *at)
 {
     const int64_t step = n < 8 ? 4 : 8, whole = n - n % step, last = n - step;
@@ -93,7 +93,7 @@ static void NAME(square_row)(const T *x, int64_t here, int64_t width, int64_t n,
 
 static bool NAME(is_squares)(const cn__pool *p, const cn__pool_attrs *a)
 {
-    bool is = p->ih / 2 >= p->oh && p->iw / 2 >= p->ow; /* none hangs over the end */
+    bool is = p->ih / 2 >= p->oh && p->iw / 2 >= p->ow; /* every window lies inside the plane */
     for (int d = 0; d < 2; d++)
         is &= a->kernel[d] == 2 && a->stride[d] == 2 && a->padding[d] == 0 && a->dilation[d] == 1;
     return is;

@@ -1,4 +1,4 @@
-/* The kernels of max pooling and its backward. */
+/* The CPU kernels of max pooling and its backward operator. */
 #include "ops/window/max_pool_cpu.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "cpu/kernel.h"
 #include "ops/window/window.h"
 
-enum { TILE = 64 }; /* windows worked on side by side */
+enum { TILE = 64 }; /* windows that are processed at a time */
 
 #define TEMPLATE "ops/window/max_pool_body.h"
 #define TYPES    CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE) /* 512-bit vectors are slower */

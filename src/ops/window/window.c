@@ -1,9 +1,10 @@
-/* Windows: their number, and which elements each one covers. */
+/* The windows of pooling: how many there are, and which elements each one covers; shape rules and checks. */
 #include "ops/window/window.h"
 
-#define LARGEST INT32_MAX /* of kernel, stride, padding, dilation: no product of two overflows */
+#define LARGEST INT32_MAX /* of kernel, stride, padding and dilation: then no product of two overflows */
 
-/* PyTorch's rule: with ceil_mode a last, partial window counts if it starts in the input or the padding before it. */
+/* The number of windows, by PyTorch's rule: with ceil_mode a last, partial window counts if it begins in the input or
+   in the padding before it. */
 static int64_t windows(const cn__pool_attrs *a, int d, int64_t in)
 {
     int64_t left = in + 2 * a->padding[d] - a->dilation[d] * (a->kernel[d] - 1) - 1;
@@ -33,8 +34,8 @@ static cn__span adaptive_span(int64_t in, int64_t out, int64_t o)
     return s;
 }
 
-/* Fills in the spans of one axis; how many elements they have together. */
-static double taken(const cn__pool_attrs *a, int d, int64_t in, int64_t out, cn__span *spans)
+/* Fills the spans of one axis. Returns the sum of their elements. */
+static double fill_spans(const cn__pool_attrs *a, int d, int64_t in, int64_t out, cn__span *spans)
 {
     double sum = 0;
     for (int64_t o = 0; o < out; o++) {
@@ -47,7 +48,7 @@ static double taken(const cn__pool_attrs *a, int d, int64_t in, int64_t out, cn_
 size_t cn__pool_scratch(const cn_kernel *k, int threads)
 {
     (void)threads;
-    const cn_array *x = &k->in[0], *y = &k->out[0]; /* one of them is the small one */
+    const cn_array *x = &k->in[0], *y = &k->out[0]; /* forward or backward: one of them is the pooled one */
     int64_t n = x->shape[x->ndim - 1] + x->shape[x->ndim - 2], m = y->shape[y->ndim - 1] + y->shape[y->ndim - 2];
     return sizeof(cn__span) * (size_t)(n > m ? n : m);
 }
@@ -55,14 +56,15 @@ size_t cn__pool_scratch(const cn_kernel *k, int threads)
 cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *small)
 {
     const cn__pool_attrs *a = k->attrs;
-    int h = big->ndim - 2, w = big->ndim - 1; /* axes */
+    int h = big->ndim - 2, w = big->ndim - 1; /* the axes of height and width */
     cn__span *spans = k->scratch;
     cn__pool p = { .planes = 1, .ih = big->shape[h], .iw = big->shape[w], .oh = small->shape[h] };
     p.ow = small->shape[w];
     p.rows = spans;
     p.cols = spans + p.oh;
     for (int d = 0; d < h; d++) p.planes *= big->shape[d];
-    p.work = (double)p.ow + taken(a, 1, p.iw, p.ow, spans + p.oh) * taken(a, 0, p.ih, p.oh, spans) / (double)(p.oh + 1);
+    const double columns = fill_spans(a, 1, p.iw, p.ow, spans + p.oh), rows = fill_spans(a, 0, p.ih, p.oh, spans);
+    p.work = (double)p.ow + columns * rows / (double)(p.oh + 1);
     return p;
 }
 
@@ -97,7 +99,8 @@ bool cn__is_planes(cn_infer *i)
     const cn_layout *x = &i->in[0]->layout;
     char s[96];
     if (x->ndim == 3 || x->ndim == 4) return true;
-    return cn_infer_fail(i, CN_BAD_SHAPE, "takes (N, C, H, W) or (C, H, W), not %s", cn__shape_text(x, s, sizeof s));
+    return cn_infer_fail(i, CN_BAD_SHAPE, "x must be (N, C, H, W) or (C, H, W), got %s",
+                         cn__shape_text(x, s, sizeof s));
 }
 
 bool cn__infer_pool(cn_infer *i)
@@ -111,7 +114,8 @@ bool cn__infer_pool(cn_infer *i)
         size[d] = a->kernel[0] ? windows(a, d, in) : a->out[d];
         char s[96];
         if (in == 0 || (size[d] == 0 && a->kernel[0]))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "no window fits into %s", cn__shape_text(x, s, sizeof s));
+            return cn_infer_fail(i, CN_BAD_SHAPE, "the padded x must have room for a window, got %s",
+                                 cn__shape_text(x, s, sizeof s));
     }
     cn__infer_planes(i, size);
     if (i->n_out == 2) i->out[1] = (cn_meta){ CN_I64, i->out[0].layout };
@@ -133,7 +137,7 @@ bool cn__pool_attrs_of(const char *who, const cn_tensor *x, const cn_pool_desc *
                        cn__pool_attrs *a)
 {
     if (!x) return false;
-    if (!desc) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: the size of the windows is needed", who);
+    if (!desc) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: desc must be given, with a kernel_size, got NULL", who);
     *a = (cn__pool_attrs){ .kernel = { 1, 1 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .ceil_mode = desc->ceil_mode };
     a->exclude_padding = average && desc->exclude_padding;
     for (int d = 0; d < axes; d++) {
@@ -144,11 +148,13 @@ bool cn__pool_attrs_of(const char *who, const cn_tensor *x, const cn_pool_desc *
         if (desc->dilation[d]) a->dilation[at] = desc->dilation[d];
         if (!in_range(a, at))
             return cn__fail(x->ctx, CN_BAD_ARGUMENT,
-                            "%s: kernel %lld, stride %lld, padding %lld (at most half the kernel), dilation %lld", who,
-                            (long long)a->kernel[at], (long long)a->stride[at], (long long)a->padding[at],
+                            "%s: kernel_size, stride and dilation must be from 1 to %d and padding from 0 to half the "
+                            "kernel, got kernel_size %lld, stride %lld, padding %lld, dilation %lld",
+                            who, LARGEST, (long long)a->kernel[at], (long long)a->stride[at], (long long)a->padding[at],
                             (long long)a->dilation[at]);
         if (average && a->dilation[at] != 1)
-            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: only max pooling knows dilation", who);
+            return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: dilation must be 1 except for max pooling, got %lld", who,
+                            (long long)a->dilation[at]);
     }
     return true;
 }
@@ -166,7 +172,8 @@ cn_tensor *cn__pool_lines(const char *who, const cn_op *op, cn_tensor *x, const 
     const cn_layout *l = cn__layout(x);
     char s[96];
     if (l->ndim != 2 && l->ndim != 3) {
-        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: takes (N, C, L) or (C, L), not %s", who, cn__shape_text(l, s, sizeof s));
+        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: x must be (N, C, L) or (C, L), got %s", who,
+                 cn__shape_text(l, s, sizeof s));
         return NULL;
     }
     return cn_squeeze(cn__pool_apply(op, cn_unsqueeze(x, -2), a), CN_DIMS(-2));
