@@ -16,7 +16,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
 {
     const cn__row_norm *j = user;
     const T *w = k->in[1].data, *b = j->centred ? k->in[2].data : NULL;
-    for (int64_t row = begin, told = begin; row < end; row++) {
+    for (int64_t row = begin, reported = begin; row < end; row++) {
         const T *x = (const T *)k->in[0].data + row * j->n;
         T *y = (T *)k->out[0].data + row * j->n;
         const NAME(scale) s = NAME(scale_of)(x, j->n, j);
@@ -25,7 +25,7 @@ static void NAME(forward)(const cn_kernel *k, void *user, int64_t begin, int64_t
             if (w) h *= w[i];
             y[i] = b ? h + b[i] : h;
         }
-        told = cn__rows_done(k, told, row + 1, end, j->n, thread);
+        reported = cn__rows_done(k, reported, row + 1, end, j->n, thread);
     }
 }
 
@@ -83,7 +83,7 @@ static void NAME(backward_block)(const cn_kernel *k, const cn__row_norm *j, int6
                                  int thread)
 {
     const int64_t n = j->n;
-    for (int64_t row = begin, told = begin; row < end; row++) {
+    for (int64_t row = begin, reported = begin; row < end; row++) {
         const T *x = (const T *)k->in[1].data + row * n;
         const NAME(line) l = { .g = (const T *)k->in[0].data + row * n,
                                .x = x,
@@ -92,7 +92,7 @@ static void NAME(backward_block)(const cn_kernel *k, const cn__row_norm *j, int6
                                .db = share ? share + n : NULL,
                                .s = NAME(scale_of)(x, n, j) };
         NAME(backward_row)(&l, j, (T *)k->out[0].data + row * n);
-        told = cn__rows_done(k, told, row + 1, end, n, thread);
+        reported = cn__rows_done(k, reported, row + 1, end, n, thread);
     }
 }
 

@@ -155,14 +155,14 @@ fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
     if (s + 1u < par(0u)) { c_before = in6(before); } else { c_before = in4(at); }
     let tc = tanh_(in6(row * H + j));
     let d = dc + dh * o * (1.0 - tc * tc);
-    give(s, b, row, j, 0u, d * g * (i * (1.0 - i)));
-    give(s, b, row, j, 1u, d * c_before * (forget * (1.0 - forget)));
-    give(s, b, row, j, 2u, d * i * (1.0 - g * g));
-    give(s, b, row, j, 3u, dh * tc * (o * (1.0 - o)));
+    store_gate(s, b, row, j, 0u, d * g * (i * (1.0 - i)));
+    store_gate(s, b, row, j, 1u, d * c_before * (forget * (1.0 - forget)));
+    store_gate(s, b, row, j, 2u, d * i * (1.0 - g * g));
+    store_gate(s, b, row, j, 3u, dh * tc * (o * (1.0 - o)));
     set_tmp(kept(1u) + at, w(d * forget));
     return 0.0;
 }
-fn give(s: u32, b: u32, row: u32, j: u32, gate: u32, v: f32) {
+fn store_gate(s: u32, b: u32, row: u32, j: u32, gate: u32, v: f32) {
     out0((row * 4u + gate) * par(2u) + j, v);
     keep_of_h(s, b, gate * par(2u) + j, v);
 }
@@ -180,12 +180,12 @@ fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
     if (s + 1u < par(0u)) { h = in5(before); } else { h = in3(at); }
     let d = dh * (1.0 - z) * (1.0 - n * n);
     let dr = d * in7(to + 3u * H) * (r * (1.0 - r)); let dz = dh * (h - n) * (z * (1.0 - z));
-    give(s, b, row, j, 0u, dr, dr);
-    give(s, b, row, j, 1u, dz, dz);
-    give(s, b, row, j, 2u, d, d * r);
+    store_gate(s, b, row, j, 0u, dr, dr);
+    store_gate(s, b, row, j, 1u, dz, dz);
+    store_gate(s, b, row, j, 2u, d, d * r);
     return dh * z;
 }
-fn give(s: u32, b: u32, row: u32, j: u32, gate: u32, dx: f32, of_h: f32) {
+fn store_gate(s: u32, b: u32, row: u32, j: u32, gate: u32, dx: f32, of_h: f32) {
     let to = (row * 3u + gate) * par(2u) + j;
     out0(to, dx);
     out1(to, of_h);

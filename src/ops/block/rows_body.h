@@ -59,8 +59,8 @@ static inline double NAME(row_squares)(const T *x, T mean, int64_t n) { return N
 static inline void NAME(keep_larger)(NAME(lanes) * a, const NAME(loose) * b)
 {
     typedef __typeof__(*a > *b) bits;
-    const bits take = *b > *a;
-    *a = (NAME(lanes))(((bits)*b & take) | ((bits)*a & ~take));
+    const bits larger = *b > *a;
+    *a = (NAME(lanes))(((bits)*b & larger) | ((bits)*a & ~larger));
 }
 
 /* The largest element; NaN is skipped. */

@@ -97,12 +97,12 @@ static void NAME(parts)(const cn_kernel *k, void *user, int64_t begin, int64_t e
 {
     const NAME(job) *job = user;
     const cn__columns *c = &job->c;
-    for (int64_t i = begin, told = begin; i < end; i++) {
+    for (int64_t i = begin, reported = begin; i < end; i++) {
         int width;
         int64_t at = cn__columns_at(c, i, &width);
         const T *y = k->n_in > 1 ? (const T *)k->in[1].data + at : NULL;
         job->part((const T *)k->in[0].data + at, y, (T *)k->out[0].data + at, c->n, c->inner, width);
-        if (c->blocks == 1) told = cn__rows_done(k, told, i + 1, end, c->n * c->inner, thread);
+        if (c->blocks == 1) reported = cn__rows_done(k, reported, i + 1, end, c->n * c->inner, thread);
     }
 }
 

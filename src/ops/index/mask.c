@@ -45,7 +45,7 @@ static cn_tensor *list_places(cn_ctx *ctx, const uint8_t *is, cn_dims shape, int
     size_t bytes = sizeof(int64_t) * (size_t)(count * width + 1);
     int64_t *list = cn__resize(&ctx->memory, NULL, 0, bytes), *next = list;
     if (!list) {
-        cn__fail(ctx, CN_NO_MEMORY, "no memory for %lld indices", (long long)count);
+        cn__fail(ctx, CN_NO_MEMORY, "out of memory for %lld indices", (long long)count);
         return NULL;
     }
     for (int64_t p = 0; p < numel; p++) {
@@ -66,7 +66,7 @@ static cn_tensor *true_places(cn_tensor *mask, int64_t width, row_fn row)
     int64_t numel = cn_numel(mask);
     uint8_t *is = cn__resize(&ctx->memory, NULL, 0, (size_t)numel + 1);
     cn_tensor *t = NULL;
-    if (!is) cn__fail(ctx, CN_NO_MEMORY, "no memory for a mask of %lld elements", (long long)numel);
+    if (!is) cn__fail(ctx, CN_NO_MEMORY, "out of memory for a mask of %lld elements", (long long)numel);
     else if (cn_read(mask, is, (size_t)numel)) t = list_places(ctx, is, cn_shape(mask), width, row);
     if (is) cn__resize(&ctx->memory, is, (size_t)numel + 1, 0);
     return t;

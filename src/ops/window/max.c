@@ -68,7 +68,7 @@ const cn_op cn__op_max_pool2d_backward = {
 static void grad(cn_grad_call *g)
 {
     if (!g->needs[0] || !g->out_grad[0]) return;
-    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs; /* they say which windows contain an element */
+    cn__pool_attrs a = *(const cn__pool_attrs *)g->attrs; /* they decide which windows contain an element */
     a.in[0] = cn_size(g->in[0], -2);
     a.in[1] = cn_size(g->in[0], -1);
     g->in_grad[0] = cn_apply(&cn__op_max_pool2d_backward, (cn_tensor *[]){ g->out_grad[0], g->out[1] }, 2, &a, NULL);

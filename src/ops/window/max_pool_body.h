@@ -123,13 +123,13 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
 static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     const cn__plane_sizes *s = user;
-    for (int64_t plane = begin, told = begin; plane < end; plane++) {
+    for (int64_t plane = begin, reported = begin; plane < end; plane++) {
         T *x = (T *)k->out[0].data + plane * s->in;
         const T *g = (const T *)k->in[0].data + plane * s->out;
         const int64_t *at = (const int64_t *)k->in[1].data + plane * s->out;
         for (int64_t i = 0; i < s->in; i++) x[i] = 0;
         for (int64_t i = 0; i < s->out; i++)
             if (at[i] >= 0 && at[i] < s->in) x[at[i]] += g[i];
-        told = cn__rows_done(k, told, plane + 1, end, s->in, thread);
+        reported = cn__rows_done(k, reported, plane + 1, end, s->in, thread);
     }
 }
