@@ -386,7 +386,7 @@ static void bad_calls_assign_nothing(void)
         const char *says;
     } bad[] = { { net.m[0], 1, "do not broadcast" },
                 { cn_zeros(net.cn, CN_F32, CN_DIMS(1, 6)), 1, "shape" },
-                { NULL, 1, "no state" },
+                { NULL, 1, "must not be NULL" },
                 { right, 0, "step" } };
     for (int i = 0; i < 4; i++) {
         net.v[2] = bad[i].v;

@@ -1,24 +1,32 @@
-/* cairn/op.h: what an operator is, and how to add one.
+/* cairn/op.h: what an operator is. docs/add-an-operator.md adds two of them, step by step.
 
-   An operator is one `const cn_op`: what it computes is said here once, and everything else (planning, fusion,
-   gradients, tests, documentation) is derived from it. A user's operator is the same struct:
+   An operator is one `const cn_op`. Planning, fusion, gradients, tests and documentation are derived from this record.
+   An operator of your own is the same struct:
 
-       static void cube_f32(const cn_loop *l) { ... for (i < l->n) out[i] = x[i] * x[i] * x[i]; }
+       static void cube_f32(const cn_loop *l)
+       {
+           const float *x = l->in[0];
+           float *y = l->out;
+           for (int64_t i = 0; i < l->n; i++) y[i] = x[i] * x[i] * x[i];
+       }
        static void cube_grad(cn_grad_call *g)
        {
            g->in_grad[0] = cn_mul(g->out_grad[0], cn_mul_s(cn_square(g->in[0]), 3));
        }
-       static const cn_op cube = { .name = "cube", .doc = "x*x*x", .call = "cube(Tensor input) -> Tensor",
-                                   .kind = CN_MAP, .n_in = 1, .n_out = 1,
-                                   .infer = cn_infer_map, .grad = cube_grad, .loops = { [CN_F32] = cube_f32 } };
+       static const cn_op cube = {
+           .name = "cube", .doc = "x·x·x.", .call = "cube(Tensor input) -> Tensor",
+           .kind = CN_MAP, .n_in = 1, .n_out = 1, .infer = cn_infer_map, .grad = cube_grad,
+           .loops = { [CN_F32] = cube_f32 }, .wgsl = "x * x * x",
+       };
        cn_tensor *y = cn_apply(&cube, &x, 1, NULL, NULL);
 
-   Lifetime   The struct must outlive the context: plans know an operator by its address.
-   Structure and arguments  `attrs` (axes, flags, sizes) are part of a plan's identity: a plain struct of int64_t and
-              double fields (no padding), compared byte by byte. `args` (learning rates, probabilities, offsets) are
-              numbers fed to a plan: changing one never rebuilds it.
-   Errors     infer returns false after cn_infer_fail with words; a kernel that finds an index out of range calls
-              cn_kernel_fault and goes on without touching memory it should not. */
+   Lifetime    The struct must outlive the context, because plans identify an operator by its address.
+   Attributes  `attrs` (axes, flags, sizes) decide shapes and are part of a plan's key. They are a plain struct of
+               int64_t and double fields, without padding, because plans compare it byte by byte.
+   Arguments   `args` (learning rates, probabilities, offsets) are numbers that are fed to a plan. Changing one never
+               rebuilds the plan.
+   Errors      .infer calls cn_infer_fail and returns false. A kernel that finds an index out of range calls
+               cn_kernel_fault, leaves that element out, and continues. */
 #ifndef CAIRN_OP_H
 #define CAIRN_OP_H
 
@@ -28,21 +36,21 @@
 extern "C" {
 #endif
 
-#define CN_MAX_IN 8    /* operands with a fixed meaning; operators like cat take more, see .variadic */
+#define CN_MAX_IN 8    /* operands with a fixed meaning; operators with .variadic, such as cat, accept more */
 #define CN_MAX_OUT 4
 #define CN_MAX_ARGS 8
 
 typedef enum cn_kind {
     CN_MAP,       /* elementwise, any arity, operands broadcast */
-    CN_VIEW,      /* layout only */
+    CN_VIEW,      /* a new layout over the same memory */
     CN_REDUCE,    /* over a range of neighbouring axes */
     CN_CONTRACT,  /* matmul, convolution */
     CN_INDEX,     /* gather, scatter, joining */
-    CN_SCAN,
-    CN_SORT,
-    CN_RANDOM,    /* elementwise from a counter: fuses like a MAP */
-    CN_BLOCK,     /* a fused kernel whose composite definition is its reference */
-    CN_COMPOSITE, /* other operators put together: nothing the planner sees */
+    CN_SCAN,      /* running results along an axis */
+    CN_SORT,      /* order along an axis */
+    CN_RANDOM,    /* elementwise, computed from a counter; fused like a MAP */
+    CN_BLOCK,     /* one kernel for what could be composed of other operators */
+    CN_COMPOSITE, /* calls other operators; the planner sees only those */
 } cn_kind;
 
 typedef union cn_arg {
@@ -62,7 +70,8 @@ typedef struct cn_meta {
     cn_layout layout;
 } cn_meta;
 
-/* The result's dtype and shape from the operands' (and strides and offset, for a VIEW only). */
+/* The call of .infer: from the operands' dtypes and shapes it computes the results'. A VIEW also sets strides and
+   offset. */
 typedef struct cn_infer {
     cn_ctx *ctx;
     const struct cn_op *op;
@@ -71,13 +80,13 @@ typedef struct cn_infer {
     const void *attrs;
     const cn_arg *args;
     int n_out;
-    cn_meta out[CN_MAX_OUT];      /* to fill: dtype, ndim, shape; strides are row-major unless VIEW */
+    cn_meta out[CN_MAX_OUT];      /* to fill: dtype, ndim, shape; strides become row-major, except for a VIEW */
 } cn_infer;
-CN_API bool cn_infer_fail(cn_infer *i, cn_code code, const char *words, ...); /* returns false */
-CN_API bool cn_infer_map(cn_infer *i);      /* MAP: broadcast shape, dtype of the operands; the same for every result */
-CN_API bool cn_infer_map_bool(cn_infer *i); /* the same with a bool result */
+CN_API bool cn_infer_fail(cn_infer *i, cn_code code, const char *message, ...); /* like printf; returns false */
+CN_API bool cn_infer_map(cn_infer *i);      /* results: broadcast shape, operands' dtype */
+CN_API bool cn_infer_map_bool(cn_infer *i); /* the same shape; the results are bool */
 
-/* Gradients are written with operators, so they run on every device and differentiate again. */
+/* The call of .grad. A gradient is written with operators: it runs on every device and can be differentiated again. */
 typedef struct cn_grad_call {
     cn_ctx *ctx;
     const void *attrs;
@@ -86,14 +95,14 @@ typedef struct cn_grad_call {
     cn_tensor *const *in;         /* operands (NULL: absent) */
     cn_tensor *const *out;        /* results */
     cn_tensor *const *out_grad;   /* gradient of each result (NULL: none arrived) */
-    const bool *needs;            /* which operands want one */
+    const bool *needs;            /* which operands need a gradient */
     cn_tensor **in_grad;          /* to fill where needed; for a broadcast operand of a MAP the engine sums it */
-    cn_tensor *const *so_far;     /* what arrived for each operand from elsewhere (NULL: nothing yet) */
-    bool *summed;                 /* set where in_grad already contains so_far: for an operand used piece by piece */
+    cn_tensor *const *so_far;     /* sum of the gradients that arrived for each operand so far (NULL: none) */
+    bool *summed;                 /* set to true where in_grad includes so_far: saves a whole tensor for each slice */
 } cn_grad_call;
 
-/* One tile of a MAP or RANDOM: contiguous elements [start, start + n) of the row-major result. Where a MAP has several
-   results, all of one shape, a loop always fills all of them: what nobody needs goes to memory that is thrown away. */
+/* One tile of a MAP or RANDOM: elements [start, start + n) of the row-major result, contiguous in memory. All results
+   of a MAP have one shape. A loop always fills all of them; results that nobody needs go to memory that is not used. */
 typedef struct cn_loop {
     void *out;
     void *more[CN_MAX_OUT - 1];   /* results after the first */
@@ -104,7 +113,8 @@ typedef struct cn_loop {
 } cn_loop;
 typedef void (*cn_loop_fn)(const cn_loop *loop);
 
-/* An operand or result as a kernel sees it: contiguous unless the record says .strided, or .strided_out of results. */
+/* An operand or result of a kernel: contiguous, unless the record says .strided (operands) or .strided_out (results).
+   */
 typedef struct cn_array {
     void *data;                   /* NULL: absent operand */
     cn_dtype dtype;
@@ -121,112 +131,130 @@ typedef struct cn_kernel {
     const cn_array *in;
     const cn_array *out;
     void *scratch;                /* as many bytes as .scratch asked for, 64-byte aligned */
-    struct cn__cpu_run *run;      /* threads and faults: for cn_parallel, cn_kernel_fault */
-    const struct cn__kernels *kernels; /* of the library itself, for the processor's instruction set */
+    struct cn__cpu_run *run;      /* threads and faults, for cn_parallel and cn_kernel_fault */
+    const struct cn__kernels *kernels; /* kernels of the library for the processor's instruction set; private */
 } cn_kernel;
-/* body(kernel, user, begin, end, thread) over [0, n) in chunks of `grain`, on all threads. Chunks depend on n and grain
-   alone, so that results do not depend on the number of threads. */
+/* Calls body(kernel, user, begin, end, thread) for chunks of `grain` that cover [0, n), on all threads. Chunks depend
+   on n and grain alone, so results do not depend on the number of threads. */
 typedef void (*cn_body)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread);
 CN_API void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user);
 CN_API int cn_threads(const cn_kernel *k);
-/* An operator with .epilogue reports which elements [begin, end) of its first result are final: as soon as they are, each
-   element once. The epilogue, elementwise work that follows, then runs while they are in the cache. It may overwrite
-   them, so the kernel must not read them again. `thread` is the calling body's. */
+/* A kernel with .epilogue calls this as soon as elements [begin, end) of its first result are final: once for each
+   element. The epilogue (elementwise work that follows) then runs while the elements are in the cache. It may overwrite
+   them, so the kernel must not read them again. `thread` is the argument of the calling body. */
 CN_API void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread);
-CN_API void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size); /* index not in [0, size) */
+CN_API void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size); /* reports: index is not in [0, size) */
 
-/* A REDUCE on the CPU: how elements are folded into a state, in an order fixed by the shape alone. The engine cuts the
-   reduced range into blocks, folds each, and merges them in order. One for each dtype of the operand. */
+/* A REDUCE on the CPU: how elements are folded into a state. The engine cuts the reduced range into blocks, folds
+   each block, and merges the states in order; the shape alone decides this order. One reducer for each dtype of the
+   operand. */
 typedef struct cn_reducer {
     size_t state;                                                             /* bytes for each result element */
-    void (*begin)(void *state, int64_t n);                                    /* n fresh states */
-    /* Folds x[0..n) into one state; position: of x[0] in the reduced range. */
+    void (*begin)(void *state, int64_t n);                                    /* initialises n states */
+    /* Folds x[0], .., x[n - 1] into one state. x[0] is at this position of the reduced range. */
     void (*row)(void *state, const void *x, int64_t n, int64_t position);
-    /* Folds x[i] into state i; every x[i] is at this position. */
+    /* Folds x[i] into state i, for i < n. Every x[i] is at this position. */
     void (*columns)(void *state, const void *x, int64_t n, int64_t position);
-    void (*merge)(void *state, const void *later, int64_t n);                 /* state i absorbs later i */
-    void (*end)(const void *state, void *out, int64_t n);                     /* result elements from states */
+    void (*merge)(void *state, const void *later, int64_t n);                 /* adds later i to state i */
+    void (*end)(const void *state, void *out, int64_t n);                     /* computes result i from state i */
 } cn_reducer;
 
-/* The same on the GPU, as WGSL expressions: s and t are states, x the element (f32, or i32 for whole numbers and bool),
-   at its position (i32). One for floats, one for whole numbers. */
+/* A REDUCE on the GPU, as WGSL expressions. s and t are states; x is the element (f32, or i32 for whole numbers and
+   bool); position is its place in the reduced range (i32). One reducer for floats, one for whole numbers. */
 typedef struct cn_wgsl_reducer {
-    const char *state;            /* type: "f32", "vec2<f32>" */
-    const char *begin, *fold;     /* a fresh state; s with x folded in */
-    const char *merge, *end;      /* s with the later t absorbed; the result, where count is the number of elements */
+    const char *state;            /* the type of a state: "f32", "vec2<f32>" */
+    const char *begin, *fold;     /* the initial state; the state after s and x */
+    const char *merge, *end;      /* s and the later t; the result, where count is the number of elements */
 } cn_wgsl_reducer;
 
-/* Which dtypes a kernel takes natively, as bits. Others are converted by the funnel: halves are computed in f32 and
-   rounded back; integers become f32 where only floats make sense (.ints_to_float), else they are an error. */
+/* Sets of dtypes, as bits, for .dtypes: those that the kernels support. cn_apply converts others: it computes halves in
+   f32 and rounds back; it converts whole numbers to f32 if the record says .ints_to_float; the rest is an error. */
 #define CN_BIT(t) (1u << (t))
 #define CN_FLOATS (CN_BIT(CN_F32) | CN_BIT(CN_F64))
 #define CN_INTS (CN_BIT(CN_U8) | CN_BIT(CN_I8) | CN_BIT(CN_I32) | CN_BIT(CN_I64))
 #define CN_NUMBERS (CN_FLOATS | CN_INTS)
 #define CN_ANY 0x1ffu
 
-/* What one call of a kernel costs, for profiles: from its operands (ndim -1: absent), results and attributes. */
+/* The cost of one call, for profiles, from its operands (layout.ndim -1: absent), results and attributes. */
 typedef double (*cn_cost_fn)(const cn_meta *in, const cn_meta *out, const void *attrs);
 
 struct cn_gpu_call; /* kernel.h */
 
 typedef struct cn_op {
-    const char *name, *doc;
+    /* what it is */
+    const char *name, *doc;       /* doc: one sentence; x, y, z are the operands in their order */
     const char *call;             /* its signature: signature.h */
     cn_kind kind;
     int n_in, n_out;
-    bool variadic;                /* takes n_in operands or more */
+    bool variadic;                /* accepts n_in operands or more */
     uint32_t optional;            /* bit i: operand i may be absent */
+
+    /* dtypes and shapes */
     uint32_t dtypes;              /* of the operands that must agree; 0: CN_FLOATS */
     uint32_t free_dtype;          /* bit i: operand i keeps its own dtype (indices, masks) and is not promoted */
-    bool ints_to_float;
-    bool strided;                 /* CPU kernel takes any strides */
-    uint32_t strided_out;         /* bit i: kernels write result i with any strides, which do not overlap */
-    bool widens;                  /* CPU kernel takes f16 and bf16 operands as they are; its result is f32 then */
-    bool in_place;                /* CPU kernel may write its result over its first operand, if that has no later use */
-    bool epilogue;                    /* CPU kernel calls cn_kernel_done for every element of its first result */
+    bool ints_to_float;           /* whole numbers become f32 */
+    size_t attr_size;             /* bytes of attrs */
+    bool (*infer)(cn_infer *i);
+
+    /* what its kernels can do */
+    bool strided;                 /* the CPU kernel accepts operands with any strides */
+    uint32_t strided_out;         /* bit i: kernels write result i with any strides that do not overlap */
+    bool widens;                  /* the CPU kernel reads f16 and bf16 operands itself; its result is then f32 */
+    bool in_place;                /* the CPU kernel may write its result over its first operand */
+    bool epilogue;                /* the CPU kernel calls cn_kernel_done for every element of its first result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
-    bool copies;                  /* MAP: the result is the operand as it is */
+    bool copies;                  /* MAP: the result equals the operand */
     bool joins;                   /* concatenates its operands along an axis, the first field of attrs */
-    size_t attr_size;
-    bool (*infer)(cn_infer *i);
+
+    /* the gradient */
     void (*grad)(cn_grad_call *g);
-    const char *no_grad;          /* or why there is none */
-    uint32_t not_differentiable;  /* bit i: operand i has no gradient by nature (indices, masks) */
+    const char *no_grad;          /* or the reason why there is none */
+    uint32_t not_differentiable;  /* bit i: operand i never has a gradient (indices, masks) */
+
+    /* COMPOSITE: calls other operators; nothing below is needed but cases */
     cn_tensor *(*compose)(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);
-    cn_loop_fn loops[CN_DTYPES];  /* MAP: one tile, by dtype of the first promoted operand; RANDOM: of the result */
+
+    /* the CPU */
+    cn_loop_fn loops[CN_DTYPES];  /* MAP: by dtype of the first promoted operand; RANDOM: by dtype of the result */
     const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with the axes: begin, end */
     size_t kernels_at;            /* built-in operators: offset of loops or reducers in the context's kernel table */
-    void (*cpu)(const cn_kernel *k);
-    size_t (*scratch)(const cn_kernel *k, int threads);  /* called without data and without args (k->args == NULL) */
-    /* MAP, RANDOM: a WGSL expression in x, y, z, u, v (f32 or i32). It may also use p0..p7, the arguments; q0.., which
-       are 1 minus them; k0.., 1/(1 minus them); lo0.., hi0.., their low and high words; a0.., the low words of the
-       attributes; i, the number of the element; bits, the width of x. Several results: statements that set r0, r1. */
+    void (*cpu)(const cn_kernel *k);                     /* any other kind */
+    size_t (*scratch)(const cn_kernel *k, int threads);  /* bytes for .cpu; here data and args are NULL */
+
+    /* the GPU */
+    /* MAP, RANDOM: a WGSL expression in the operands x, y, z, u, v (f32 or i32). It may also use p0..p7, the arguments;
+       q0.., which are 1 - p0..; k0.., which are 1/(1 - p0)..; lo0.. and hi0.., the low and high words of the arguments;
+       a0.., the low words of the attributes; i, the number of the element; bits, the width of x. For several results:
+       statements that set r0, r1, .. */
     const char *wgsl;
     const char *wgsl_whole;       /* the same for whole numbers and bool, where it differs */
-    /* Or printed for its attributes and the dtype it is computed in. Returns its length. */
+    /* Instead of .wgsl: prints the expression for these attributes and the operand's dtype. Returns its length. */
     int (*wgsl_print)(const void *attrs, cn_dtype operand, char *out, size_t size);
     const cn_wgsl_reducer *wgsl_reducer, *wgsl_reducer_whole; /* REDUCE */
     bool (*gpu)(struct cn_gpu_call *c); /* any other kind: launches its kernels (kernel.h) */
+
+    /* profiles, ONNX, tests */
     cn_cost_fn flops;             /* floating-point operations of a call; NULL: profiles count none */
-    cn_cost_fn bytes;             /* bytes that it reads and writes; NULL: each element of operands and results once */
+    cn_cost_fn bytes;             /* bytes a call reads and writes; NULL: each element of operands and results once */
     bool attention;               /* profiles list it as attention */
-    const char *onnx;
+    const char *onnx;             /* the ONNX operator with the same meaning, or NULL */
     const struct cn_case *cases;  /* test cases: op_cases.h */
-    const float *ranges;          /* low and high of each operand, for cases that do not say them; NULL: -2 to 2 */
+    const float *ranges;          /* low and high of each operand, for cases that set no range; NULL: -2 to 2 */
     int n_cases;
 } cn_op;
 
-/* The one funnel. cn_apply: one result. cn_apply_n: all of them into out[n_out]. */
+/* Every call of an operator goes through cn_apply, which returns the first result, or cn_apply_n, which writes all
+   results to out[n_out]. NULL or false after an error. attrs and args may be NULL if the operator has none. */
 CN_API cn_tensor *cn_apply(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args);
 CN_API bool cn_apply_n(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args,
                        cn_tensor **out);
-/* For operators without operands (creation): the context cannot be known from them. */
+/* For operators without operands, whose context is not known from an operand. */
 CN_API cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, const cn_arg *args);
 
 /* All built-in operators, in the order of ops.def. */
 CN_API const cn_op *const *cn_ops(int *count);
-/* Whether it runs on a GPU, as its record says: a VIEW needs no kernel, a COMPOSITE runs where its parts do. */
+/* Whether the operator runs on a GPU. A VIEW needs no kernel; a COMPOSITE runs where the operators it calls do. */
 CN_API bool cn_op_has_gpu(const cn_op *op);
 
 #ifdef __cplusplus

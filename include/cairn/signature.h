@@ -6,23 +6,29 @@
        else
            fprintf(stderr, "%s\n", s.error);
 
-   The text is a PyTorch schema, as small as this:
+   The text is a small part of PyTorch's schema language:
 
-       call     name(parameter, ...) -> result
-       parameter  kind name  |  kind name=default  |  *         after * they are given by name only
-       kind     Tensor  Tensor[]  float  int  int[]  int[2]  bool  dtype  str, or the names of an enumeration:
-                mean|sum|none. Followed by ? it may be None.
-       default  None  True  False, a number, inf, -inf, a dtype, a name of the enumeration, or 'text'
-       result   Tensor  |  Tensor[]  |  (Tensor name, ...)
+       call       name(parameter, ...) -> result
+       parameter  kind name  |  kind name=default  |  *         parameters after * are passed by name only
+       kind       Tensor  Tensor[]  float  int  int[]  int[2]  bool  dtype  str, or an enumeration: mean|sum|none.
+                  A parameter whose kind ends with ? may be None.
+       default    None  True  False, a number, inf, -inf, a dtype, a name of the enumeration, or 'text'
+       result     Tensor  |  Tensor[]  |  (Tensor name, ...)
 
-   int[] is a list of axes or sizes; int[2] takes two numbers, or one for both. dim=None means all axes. A name that
-   begins with _ is of an operator that other operators call: it has no function of its own.
+   int[] is a list of axes or sizes. int[2] is two numbers, or one for both. dim=None means all axes. An operator whose
+   name begins with _ is internal: only other operators call it, and it has no public function.
 
-   In C the same parameters come in the same order. Tensor is cn_tensor *, Tensor[] an array and its length, float double,
-   int int64_t, int[] cn_dims, dtype cn_dtype, str const char *; int[2] may be two numbers, height and width. What creates
-   a tensor takes the context and the dtype first. The first result is returned, the others come through pointers at the
-   end. Parameters may stand in a descriptor: there 0 means the default. tools/check_signatures.py holds the headers to
-   this. */
+   In C, a public function has the same parameters in the same order:
+
+       Tensor    cn_tensor *                    bool    bool
+       Tensor[]  cn_tensor *const * and int     dtype   cn_dtype
+       float     double                         str     const char *
+       int       int64_t                        int[2]  cn_dims, or two numbers: height and width
+       int[]     cn_dims
+
+   A function that creates a tensor has the context and the dtype as its first parameters. A function returns its first
+   result and writes others through pointers at the end. Parameters may be fields of a descriptor, where 0 means the
+   default. tools/check_signatures.py compares the headers with the signatures. */
 #ifndef CAIRN_SIGNATURE_H
 #define CAIRN_SIGNATURE_H
 
@@ -55,8 +61,8 @@ typedef struct cn_parameter {
     bool optional;                /* may be None */
     bool by_name;                 /* stands after * */
     bool has_default;
-    char text[24];                /* default as written, text without quotes */
-    double number;                /* default as a number: True is 1, a name of an enumeration its place; else NaN */
+    char text[24];                /* the default as written; a text without its quotes */
+    double number;                /* default as a number: True is 1, a name of an enumeration its index; else NaN */
 } cn_parameter;
 
 typedef struct cn_signature {
@@ -66,7 +72,7 @@ typedef struct cn_signature {
     cn_parameter in[CN_MAX_PARAMETERS];
     char out[CN_MAX_RESULTS][32]; /* names of results; "" if there is only one */
     bool out_list;                /* the result is Tensor[] */
-    char error[128];              /* what is wrong, and where */
+    char error[128];              /* after a failure: what is wrong, and where */
 } cn_signature;
 
 CN_API bool cn_signature_parse(const char *call, cn_signature *out); /* false: out->error */

@@ -1,9 +1,9 @@
-/* cases.c: the test cases of operators, from the compact form in which the library carries them to structs. */
+/* cases.c: converts the compact test cases of operators to structs. */
 #include "cairn/op_cases.h"
 
 #include <string.h>
 
-/* Reads one operand of the list at p. Returns where the next one begins. */
+/* Reads one operand from the list at p. Returns the position of the next one. */
 static const float *read_operand(const float *p, const float *range, cn_spec *s)
 {
     int head = (int)*p++;

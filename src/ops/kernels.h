@@ -32,21 +32,21 @@
 #include "ops/window/max_pool_cpu.h"
 
 typedef struct cn__kernels {
-    void *none; /* so that no table begins at offset 0: see CN__LOOPS_AT */
+    void *none; /* no table begins at offset 0, because .kernels_at 0 means none */
 #define CN__KERNELS(name) cn__##name##_kernels name;
 #include "ops/kernels.def"
 #undef CN__KERNELS
 } cn__kernels;
 
-/* For a record: where its loops or reducers stand, as in `.kernels_at = CN__AT(unary.exp)`. */
+/* For a record, the offset of its loops or reducers: `.kernels_at = CN__AT(unary.exp)`. */
 #define CN__AT(entry) offsetof(cn__kernels, entry)
 
 void cn__kernels_fill(cn__kernels *k, cn__isa best);
 
-/* The entry of a kernel table for elements of f32 or f64: { f32, f64 } in this order. */
+/* The index of an entry { f32, f64 } of a kernel table. */
 static inline int cn__f64_entry(cn_dtype t) { return t == CN_F64; }
 
-/* Matrix products of elements of that type: for .kernel of a cn__gemm. */
+/* The kernel of matrix products of f32 or f64: for .kernel of a cn__gemm. */
 static inline const cn__gemm_kernel *cn__kernel_gemm(const cn_kernel *k, cn_dtype t)
 {
     return k->kernels->gemm.of[cn__f64_entry(t)];

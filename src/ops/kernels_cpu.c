@@ -1,4 +1,4 @@
-/* Lists the tables of one instruction set, so that the context can lay them over those of the one below. */
+/* The list of kernel tables of one instruction set, from which kernels.c fills the context's table. */
 #include "cpu/isa.h"
 #include "ops/kernels.h"
 

@@ -11,20 +11,21 @@ static const cn_routine all[] = {
     { "ones_like(Tensor input) -> Tensor", "Ones of the operand's shape and dtype." },
     { "full_like(Tensor input, float fill_value) -> Tensor",
       "Every element the same number, of the operand's shape and dtype." },
-    { "rand_like(Tensor input) -> Tensor", "Random numbers, even in [0, 1), of the operand's shape and dtype." },
+    { "rand_like(Tensor input) -> Tensor", "Random numbers, uniform in [0, 1), of the operand's shape and dtype." },
     { "randn_like(Tensor input) -> Tensor",
-      "Random numbers, normal with mean 0 and deviation 1, of the operand's shape and dtype." },
+      "Random numbers, normal with mean 0 and standard deviation 1, of the operand's shape and dtype." },
     { "rsub_s(Tensor input, float other) -> Tensor", "A number minus x." },
     { "rdiv_s(Tensor input, float other) -> Tensor", "A number divided by x." },
 
     /* ops/reduce, ops/view */
     { "max_dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      "The largest element along an axis, and where it is." },
+      "The largest element along an axis, and its index." },
     { "min_dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-      "The smallest element along an axis, and where it is." },
+      "The smallest element along an axis, and its index." },
     { "split(Tensor input, int split_size, int dim=0) -> Tensor[]",
-      "Views of so many elements of an axis; the last may have fewer." },
-    { "chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", "At most so many views that share an axis." },
+      "Views of split_size elements each along an axis; the last may have fewer." },
+    { "chunk(Tensor input, int chunks, int dim=0) -> Tensor[]",
+      "At most `chunks` views of about equal size along an axis." },
     { "contiguous(Tensor input) -> Tensor", "The tensor itself if its elements lie in row-major order, else a copy." },
     { "clone(Tensor input) -> Tensor", "A copy with memory of its own." },
 
@@ -55,7 +56,8 @@ static const cn_routine all[] = {
     { "multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1, Tensor? weight=None, " REDUCTION
       ") -> Tensor", "How far every other class comes within a margin of the right one." },
     { "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1, float p=2, "
-      "float eps=1e-06, bool swap=False, " REDUCTION ") -> Tensor", "max(0, |anchor - positive| - |anchor - negative| + margin)." },
+      "float eps=1e-06, bool swap=False, " REDUCTION ") -> Tensor",
+      "max(0, |anchor - positive| - |anchor - negative| + margin)." },
     { "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
       "The cosine of the angle between two vectors along an axis." },
     { "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",

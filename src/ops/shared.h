@@ -1,4 +1,4 @@
-/* shared.h: what operators use of each other beyond the public ones. */
+/* shared.h: attributes and functions that several families of operators share. */
 #ifndef CN_OPS_SHARED_H
 #define CN_OPS_SHARED_H
 
@@ -12,15 +12,15 @@
 #include "core/util.h"
 #include "cpu/kernel.h"
 
-/* Creation: what to make. */
+/* Operators that create a tensor: its dtype and shape. */
 typedef struct cn__shape_attrs {
     int64_t dtype, ndim, shape[CN_MAX_DIMS];
 } cn__shape_attrs;
 
-/* ops/create: a plain number as a real 0-d value. */
+/* ops/create: a plain number as a tensor without axes. */
 cn_tensor *cn__filled(cn_tensor *number);
 
-/* ops/reduce: sums over what was broadcast; x itself if the shapes agree. */
+/* ops/reduce: sums x over broadcast axes to the shape of `to`; x itself if the shapes agree. */
 cn_tensor *cn__sum_to(cn_tensor *x, const cn_layout *to);
 
 /* ops/reduce */
@@ -33,15 +33,16 @@ typedef struct cn__axis_attrs {
     int64_t axis;
 } cn__axis_attrs;
 
-/* slice, slice_backward, slice_add, slice_assign: length elements along the axis, every step-th. args[0].i: where the
-   slice starts. args[1].i of slice_add: not 0 if there are zeros where the slice goes. */
+/* slice, slice_backward, slice_add, slice_assign: `length` elements along the axis, `step` apart. args[0].i: the start
+   of the slice. args[1].i of slice_add is not 0 if the operand is zero there. */
 typedef struct cn__slice_attrs {
     int64_t axis, length, step;
 } cn__slice_attrs;
 
-/* ops/map: a number as the other operand of x; takes x's dtype where it can. */
+/* ops/map: a number as the second operand of an operator on x. It has the dtype of x, or a wider one if that cannot
+   hold it. */
 cn_tensor *cn__weak(cn_tensor *x, double value);
-/* ops/map: gives the handle x the value y (NULL: an error stands). What in-place forms end with. */
+/* ops/map: gives the handle x the value y, for in-place forms. False after an error, or if y is NULL. */
 bool cn__rebind(cn_tensor *x, cn_tensor *y);
 
 /* Small helpers for wrappers and shape rules. */

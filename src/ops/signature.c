@@ -19,18 +19,18 @@ const char *cn_parameter_kind_name(cn_parameter_kind kind)
     return (unsigned)kind <= CN_PARAMETER_ENUM ? kinds[kind] : "";
 }
 
-static bool fail(parser *p, const char *words, ...)
+static bool fail(parser *p, const char *message, ...)
 {
     char *error = p->out->error;
     int n = snprintf(error, sizeof p->out->error, "character %d: ", (int)(p->at - p->text) + 1);
     va_list list;
-    va_start(list, words);
-    vsnprintf(error + n, sizeof p->out->error - (size_t)n, words, list);
+    va_start(list, message);
+    vsnprintf(error + n, sizeof p->out->error - (size_t)n, message, list);
     va_end(list);
     return false;
 }
 
-/* ---- letters and words; of ASCII only, whatever the locale ---- */
+/* ---- letters and names, in ASCII, whatever the locale is ---- */
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -40,7 +40,7 @@ static void skip_spaces(parser *p)
     while (*p->at == ' ') p->at++;
 }
 
-static bool take(parser *p, const char *token)
+static bool accept(parser *p, const char *token)
 {
     skip_spaces(p);
     size_t n = strlen(token);
@@ -51,10 +51,10 @@ static bool take(parser *p, const char *token)
 
 static bool expect(parser *p, const char *token)
 {
-    return take(p, token) || fail(p, "'%s' expected, found '%.12s'", token, p->at);
+    return accept(p, token) || fail(p, "'%s' expected, found '%.12s'", token, p->at);
 }
 
-static bool word(parser *p, char *out, size_t size, const char *what)
+static bool identifier(parser *p, char *out, size_t size, const char *what)
 {
     skip_spaces(p);
     size_t n = 0;
@@ -69,14 +69,14 @@ static bool word(parser *p, char *out, size_t size, const char *what)
 
 /* ---- kinds ---- */
 
-/* What follows the first name of an enumeration: |name|name. */
+/* Parses the names after the first one of an enumeration: |name|name. */
 static bool more_choices(parser *p, cn_parameter *q)
 {
     q->kind = CN_PARAMETER_ENUM;
     while (*p->at == '|') {
         char name[sizeof q->kind_text];
         p->at++;
-        if (!word(p, name, sizeof name, "name of a choice")) return false;
+        if (!identifier(p, name, sizeof name, "name of a choice")) return false;
         size_t n = strlen(q->kind_text);
         if (n + 1 + strlen(name) >= sizeof q->kind_text)
             return fail(p, "choices are longer than %zu characters", sizeof q->kind_text - 1);
@@ -102,7 +102,7 @@ static bool brackets(parser *p, cn_parameter *q)
 
 static bool kind(parser *p, cn_parameter *q)
 {
-    if (!word(p, q->kind_text, sizeof q->kind_text, "kind")) return false;
+    if (!identifier(p, q->kind_text, sizeof q->kind_text, "kind")) return false;
     if (*p->at == '|') {
         if (!more_choices(p, q)) return false;
     } else {
@@ -121,7 +121,7 @@ static bool kind(parser *p, cn_parameter *q)
 
 /* ---- defaults ---- */
 
-/* The place of a name among those between bars; -1 if it is not there. */
+/* The index of a name in a list separated by bars; -1: it is not in the list. */
 static int choice(const char *names, const char *name)
 {
     size_t n = strlen(name);
@@ -153,7 +153,7 @@ static bool number(const char *text, bool whole, double *out)
     return !*end;
 }
 
-/* Whether the text can be the default of this parameter; fills in the number. */
+/* Whether the text can be the default of this parameter. Sets the number. */
 static bool fits(cn_parameter *q)
 {
     q->number = NAN;
@@ -190,7 +190,7 @@ static bool default_value(parser *p, cn_parameter *q)
 
 /* ---- parameters and results ---- */
 
-static bool is_taken(const cn_signature *s, const char *name)
+static bool has_parameter(const cn_signature *s, const char *name)
 {
     for (int i = 0; i < s->n_in; i++)
         if (!strcmp(s->in[i].name, name)) return true;
@@ -203,9 +203,9 @@ static bool parameter(parser *p, bool by_name)
     if (s->n_in == CN_MAX_PARAMETERS) return fail(p, "more than %d parameters", CN_MAX_PARAMETERS);
     cn_parameter *q = &s->in[s->n_in], *before = s->n_in ? q - 1 : NULL;
     *q = (cn_parameter){ .by_name = by_name, .number = NAN };
-    if (!kind(p, q) || !word(p, q->name, sizeof q->name, "name of a parameter")) return false;
-    if (is_taken(s, q->name)) return fail(p, "a second parameter %s", q->name);
-    if (take(p, "=") && !default_value(p, q)) return false;
+    if (!kind(p, q) || !identifier(p, q->name, sizeof q->name, "name of a parameter")) return false;
+    if (has_parameter(s, q->name)) return fail(p, "a second parameter %s", q->name);
+    if (accept(p, "=") && !default_value(p, q)) return false;
     if (before && before->has_default && !q->has_default && !by_name)
         return fail(p, "%s needs a default, as %s before it has one", q->name, before->name);
     s->n_in++;
@@ -216,11 +216,11 @@ static bool parameters(parser *p)
 {
     bool by_name = false;
     if (!expect(p, "(")) return false;
-    if (take(p, ")")) return true;
+    if (accept(p, ")")) return true;
     do {
-        if (!by_name && take(p, "*")) by_name = true;
+        if (!by_name && accept(p, "*")) by_name = true;
         else if (!parameter(p, by_name)) return false;
-    } while (take(p, ","));
+    } while (accept(p, ","));
     if (by_name && !p->out->in[p->out->n_in ? p->out->n_in - 1 : 0].by_name) return fail(p, "no parameter after '*'");
     return expect(p, ")");
 }
@@ -229,17 +229,18 @@ static bool results(parser *p)
 {
     cn_signature *s = p->out;
     if (!expect(p, "->")) return false;
-    if (!take(p, "(")) {
+    if (!accept(p, "(")) {
         s->n_out = 1;
         if (!expect(p, "Tensor")) return false;
-        s->out_list = take(p, "[]");
+        s->out_list = accept(p, "[]");
         return true;
     }
     do {
         if (s->n_out == CN_MAX_RESULTS) return fail(p, "more than %d results", CN_MAX_RESULTS);
-        if (!expect(p, "Tensor ") || !word(p, s->out[s->n_out], sizeof s->out[0], "name of a result")) return false;
+        if (!expect(p, "Tensor ") || !identifier(p, s->out[s->n_out], sizeof s->out[0], "name of a result"))
+            return false;
         s->n_out++;
-    } while (take(p, ","));
+    } while (accept(p, ","));
     return expect(p, ")");
 }
 
@@ -251,8 +252,10 @@ bool cn_signature_parse(const char *call, cn_signature *out)
         snprintf(out->error, sizeof out->error, "no text");
         return false;
     }
-    out->internal = take(&p, "_");
-    if (!word(&p, out->name, sizeof out->name, "name of an operator") || !parameters(&p) || !results(&p)) return false;
+    out->internal = accept(&p, "_");
+    if (!identifier(&p, out->name, sizeof out->name, "name of an operator") || !parameters(&p) ||
+        !results(&p))
+        return false;
     skip_spaces(&p);
     return !*p.at || fail(&p, "end expected, found '%.12s'", p.at);
 }

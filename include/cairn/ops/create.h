@@ -26,13 +26,13 @@ CN_API cn_tensor *cn_linspace(cn_ctx *ctx, cn_dtype dtype, double start, double 
 /* n rows and m columns: 1 on the diagonal, 0 elsewhere. */
 CN_API cn_tensor *cn_eye(cn_ctx *ctx, cn_dtype dtype, int64_t n, int64_t m);
 
-/* Random numbers, even in [0, 1). */
+/* Random numbers, uniform in [0, 1). */
 CN_API cn_tensor *cn_rand(cn_ctx *ctx, cn_dtype dtype, cn_dims size);
 
-/* Random numbers, normal with mean 0 and deviation 1. */
+/* Random numbers, normal with mean 0 and standard deviation 1. */
 CN_API cn_tensor *cn_randn(cn_ctx *ctx, cn_dtype dtype, cn_dims size);
 
-/* Random whole numbers, even in [low, high). */
+/* Random whole numbers, uniform in [low, high). */
 CN_API cn_tensor *cn_randint(cn_ctx *ctx, cn_dtype dtype, int64_t low, int64_t high, cn_dims size);
 
 /* The numbers from 0 to n - 1 in random order, as i64. */
@@ -40,7 +40,7 @@ CN_API cn_tensor *cn_randperm(cn_ctx *ctx, int64_t n);
 
 /* ---- of the shape and dtype of another ---- */
 
-/* 1 with the probability given, else 0; of the dtype of the probabilities. */
+/* 1 with probability input, else 0; the result has the dtype of the input. */
 CN_API cn_tensor *cn_bernoulli(cn_tensor *input);
 
 /* Zeros of the operand's shape and dtype. */
@@ -52,18 +52,18 @@ CN_API cn_tensor *cn_ones_like(cn_tensor *input);
 /* Every element the same number, of the operand's shape and dtype. */
 CN_API cn_tensor *cn_full_like(cn_tensor *input, double fill_value);
 
-/* Random numbers, even in [0, 1), of the operand's shape and dtype. */
+/* Random numbers, uniform in [0, 1), of the operand's shape and dtype. */
 CN_API cn_tensor *cn_rand_like(cn_tensor *input);
 
-/* Random numbers, normal with mean 0 and deviation 1, of the operand's shape and dtype. */
+/* Random numbers, normal with mean 0 and standard deviation 1, of the operand's shape and dtype. */
 CN_API cn_tensor *cn_randn_like(cn_tensor *input);
 
 /* ---- of the last two axes ---- */
 
-/* What lies on and below a diagonal of the last two axes. */
+/* Keeps the elements on and below a diagonal of the last two axes; the others become 0. */
 CN_API cn_tensor *cn_tril(cn_tensor *input, int64_t diagonal);
 
-/* What lies on and above a diagonal of the last two axes. */
+/* Keeps the elements on and above a diagonal of the last two axes; the others become 0. */
 CN_API cn_tensor *cn_triu(cn_tensor *input, int64_t diagonal);
 
 #ifdef __cplusplus

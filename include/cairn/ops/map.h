@@ -175,7 +175,7 @@ CN_API bool cn_isfinite_(cn_tensor *input);
 CN_API cn_tensor *cn_logical_not(cn_tensor *input);
 CN_API bool cn_logical_not_(cn_tensor *input);
 
-/* The other bits; of a bool, the other one. */
+/* Every bit inverted; for bool, logical not. */
 CN_API cn_tensor *cn_bitwise_not(cn_tensor *input);
 CN_API bool cn_bitwise_not_(cn_tensor *input);
 
@@ -306,19 +306,19 @@ CN_API cn_tensor *cn_ge_s(cn_tensor *input, double other);
 CN_API bool cn_ge_(cn_tensor *input, cn_tensor *other);
 CN_API bool cn_ge_s_(cn_tensor *input, double other);
 
-/* Whether neither is 0. */
+/* Whether x ≠ 0 and y ≠ 0. */
 CN_API cn_tensor *cn_logical_and(cn_tensor *input, cn_tensor *other);
 CN_API cn_tensor *cn_logical_and_s(cn_tensor *input, double other);
 CN_API bool cn_logical_and_(cn_tensor *input, cn_tensor *other);
 CN_API bool cn_logical_and_s_(cn_tensor *input, double other);
 
-/* Whether not both are 0. */
+/* Whether x ≠ 0 or y ≠ 0. */
 CN_API cn_tensor *cn_logical_or(cn_tensor *input, cn_tensor *other);
 CN_API cn_tensor *cn_logical_or_s(cn_tensor *input, double other);
 CN_API bool cn_logical_or_(cn_tensor *input, cn_tensor *other);
 CN_API bool cn_logical_or_s_(cn_tensor *input, double other);
 
-/* Whether exactly one is 0. */
+/* Whether exactly one of x and y is 0. */
 CN_API cn_tensor *cn_logical_xor(cn_tensor *input, cn_tensor *other);
 CN_API cn_tensor *cn_logical_xor_s(cn_tensor *input, double other);
 CN_API bool cn_logical_xor_(cn_tensor *input, cn_tensor *other);

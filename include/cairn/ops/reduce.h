@@ -26,19 +26,19 @@ CN_API cn_tensor *cn_max(cn_tensor *input, cn_dims dim, bool keepdim);
 /* The smallest element over axes, NaN if there is one; PyTorch's amin. */
 CN_API cn_tensor *cn_min(cn_tensor *input, cn_dims dim, bool keepdim);
 
-/* The largest element along an axis, and where it is; indices may be NULL. */
+/* The largest element along an axis, and its index; indices may be NULL. */
 CN_API cn_tensor *cn_max_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
 
-/* The smallest element along an axis, and where it is; indices may be NULL. */
+/* The smallest element along an axis, and its index; indices may be NULL. */
 CN_API cn_tensor *cn_min_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
 
-/* Where the largest element is, along one axis or, with CN_ALL, in the flat tensor; the first of equals. */
+/* The index of the largest element along one axis or, with CN_ALL, in the flat tensor; the first of equal ones. */
 CN_API cn_tensor *cn_argmax(cn_tensor *input, cn_dims dim, bool keepdim);
 
-/* Where the smallest element is, along one axis or, with CN_ALL, in the flat tensor; the first of equals. */
+/* The index of the smallest element along one axis or, with CN_ALL, in the flat tensor; the first of equal ones. */
 CN_API cn_tensor *cn_argmin(cn_tensor *input, cn_dims dim, bool keepdim);
 
-/* Variance over axes; the divisor is the count less the correction. */
+/* Variance over axes; the divisor is the number of elements minus the correction. */
 CN_API cn_tensor *cn_var(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
 
 /* Standard deviation over axes: the root of var. */
@@ -64,16 +64,18 @@ CN_API cn_tensor *cn_cumsum(cn_tensor *input, int64_t dim);
 /* Running product along an axis; integers and bool multiply in i64. */
 CN_API cn_tensor *cn_cumprod(cn_tensor *input, int64_t dim);
 
-/* Largest so far along an axis, and its index: the last of equals; NaN stays once met. indices may be NULL. */
+/* The largest element so far along an axis, and its index, the last of equal ones; a NaN stays the
+   largest. indices may be NULL. */
 CN_API cn_tensor *cn_cummax(cn_tensor *input, int64_t dim, cn_tensor **indices);
 
-/* Elements in order along an axis, and where they came from; stable; NaN is the largest. indices may be NULL. */
+/* Sorts the elements along an axis; also returns their former indices. Stable; NaN is the largest. indices may be
+   NULL. */
 CN_API cn_tensor *cn_sort(cn_tensor *input, int64_t dim, bool descending, cn_tensor **indices);
 
-/* Where the elements along an axis would come from if they were sorted. */
+/* The indices that sort the elements along an axis. */
 CN_API cn_tensor *cn_argsort(cn_tensor *input, int64_t dim, bool descending);
 
-/* The k largest (or smallest) elements along an axis in order, and where they are. indices may be NULL. */
+/* The k largest (or smallest) elements along an axis in order, and their indices. indices may be NULL. */
 CN_API cn_tensor *cn_topk(cn_tensor *input, int64_t k, int64_t dim, bool largest, cn_tensor **indices);
 
 #ifdef __cplusplus

@@ -16,34 +16,34 @@ CN_API cn_tensor *cn_view(cn_tensor *input, cn_dims size);
 /* The same elements in another shape: a view where possible, else a copy. */
 CN_API cn_tensor *cn_reshape(cn_tensor *input, cn_dims shape);
 
-/* Neighbouring axes made one. */
+/* Merges neighbouring axes into one. */
 CN_API cn_tensor *cn_flatten(cn_tensor *input, int64_t start_dim, int64_t end_dim);
 
-/* Two axes exchanged. */
+/* Exchanges two axes. */
 CN_API cn_tensor *cn_transpose(cn_tensor *input, int64_t dim0, int64_t dim1);
 
-/* The axes in another order. */
+/* Rearranges the axes. */
 CN_API cn_tensor *cn_permute(cn_tensor *input, cn_dims dims);
 
 /* Python's input[start:end:step] along an axis; step > 0. */
 CN_API cn_tensor *cn_slice(cn_tensor *input, int64_t dim, int64_t start, int64_t end, int64_t step);
 
-/* A run of neighbours along an axis. */
+/* `length` elements along an axis, from `start`. */
 CN_API cn_tensor *cn_narrow(cn_tensor *input, int64_t dim, int64_t start, int64_t length);
 
-/* One place along an axis; the axis goes. */
+/* The elements at one index of an axis; the result lacks this axis. */
 CN_API cn_tensor *cn_select(cn_tensor *input, int64_t dim, int64_t index);
 
 /* Axes of size 1 repeated to a size, and new axes in front; -1 leaves a size as it is. */
 CN_API cn_tensor *cn_expand(cn_tensor *input, cn_dims size);
 
-/* Without axes of size 1: those given, or with CN_ALL every one. */
+/* Removes axes of size 1: those given, or with CN_ALL every one. */
 CN_API cn_tensor *cn_squeeze(cn_tensor *input, cn_dims dim);
 
-/* With a further axis of size 1. */
+/* Inserts an axis of size 1. */
 CN_API cn_tensor *cn_unsqueeze(cn_tensor *input, int64_t dim);
 
-/* In reverse order along axes. */
+/* Reverses the order of elements along axes. */
 CN_API cn_tensor *cn_flip(cn_tensor *input, cn_dims dims);
 
 /* Windows along an axis, which may overlap. */
@@ -60,10 +60,10 @@ CN_API cn_tensor *cn_clone(cn_tensor *input);
 
 /* Both write at most `room` tensors to out and return how many there are; 0: an error. */
 
-/* Views of so many elements of an axis; the last may have fewer. */
+/* Views of split_size elements each along an axis; the last may have fewer. */
 CN_API int cn_split(cn_tensor *input, int64_t split_size, int64_t dim, cn_tensor **out, int room);
 
-/* At most so many views that share an axis. */
+/* At most `chunks` views of about equal size along an axis. */
 CN_API int cn_chunk(cn_tensor *input, int64_t chunks, int64_t dim, cn_tensor **out, int room);
 
 /* ---- joining and repeating ---- */
@@ -78,16 +78,16 @@ typedef enum cn_pad_mode { CN_PAD_CONSTANT, CN_PAD_REFLECT, CN_PAD_REPLICATE, CN
 /* The tensor with a border. pad has F.pad's order: the last axis first, (before, after) pairs; at most 4 axes. */
 CN_API cn_tensor *cn_pad(cn_tensor *input, cn_dims pad, cn_pad_mode mode, double value);
 
-/* The whole tensor so many times along each axis; new axes in front. */
+/* Repeats the whole tensor along each axis; further numbers add axes in front. */
 CN_API cn_tensor *cn_repeat(cn_tensor *input, cn_dims repeats);
 
-/* repeat, where the numbers may be fewer than the axes: they count from the last. */
+/* repeat; fewer numbers than axes belong to the last axes. */
 CN_API cn_tensor *cn_tile(cn_tensor *input, cn_dims dims);
 
-/* Pushed along axes, going round. */
+/* Shifts elements along axes; those beyond the end come back at the front. */
 CN_API cn_tensor *cn_roll(cn_tensor *input, cn_dims shifts, cn_dims dims);
 
-/* Each element so many times along an axis. */
+/* Repeats each element along an axis. */
 CN_API cn_tensor *cn_repeat_interleave(cn_tensor *input, int64_t repeats, int64_t dim);
 
 #ifdef __cplusplus

@@ -4,11 +4,11 @@
 
 #include "ops/shared.h"
 
-/* Their shape rule: what the attributes say. */
+/* The shape rule: dtype and shape come from the attributes. */
 bool cn__infer_created(cn_infer *i);
 cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape);
 
-/* One loop for every dtype: it knows the dtype from the attributes. */
+/* One loop serves every dtype: it reads the dtype from the attributes. */
 #define CN__EVERY_DTYPE(loop) { loop, loop, loop, loop, loop, loop, loop, loop, loop }
 
 /* Loops fill blocks of this many elements in a wide type and convert them. */
@@ -19,7 +19,7 @@ enum { CN__PIECE = 256 };
     &(const cn__shape_attrs){ t, (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
 #define CN__SHAPE0(t) &(const cn__shape_attrs){ t, 0, { 0 } }
 
-/* tril, triu: the last two sizes; the diagonal is an argument. */
+/* tril, triu: the sizes of the last two axes; the diagonal is an argument. */
 typedef struct cn__triangle_attrs {
     int64_t rows, cols;
 } cn__triangle_attrs;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* ⌊r·limit / 2^64⌋ with r the 64 bits hi, lo: below limit, and as even as 2^64 values can be spread over it */
+/* ⌊r·limit / 2^64⌋, where r has the 64 bits hi, lo: below limit, and as uniform as 2^64 values allow */
 static inline uint64_t cn__below(uint64_t limit, uint32_t hi, uint32_t lo)
 {
     uint64_t a = (uint32_t)limit, b = limit >> 32;

@@ -1,4 +1,4 @@
-/* full.c: tensors of one number: full, and with it zeros, ones and the _like forms. */
+/* full.c: full, zeros, ones and their _like forms: every element is the same number. */
 #include <stdio.h>
 
 #include "create.h"
@@ -7,11 +7,12 @@ bool cn__infer_created(cn_infer *i)
 {
     const cn__shape_attrs *a = i->attrs;
     if (a->dtype < 0 || a->dtype >= CN_DTYPES)
-        return cn_infer_fail(i, CN_BAD_DTYPE, "%lld is not an element type", (long long)a->dtype);
+        return cn_infer_fail(i, CN_BAD_DTYPE, "dtype must be one of cn_dtype, got %lld", (long long)a->dtype);
     if (!((i->op->dtypes ? i->op->dtypes : CN_FLOATS) & CN_BIT(a->dtype)))
-        return cn_infer_fail(i, CN_BAD_DTYPE, "not possible for %s", cn_dtype_name((cn_dtype)a->dtype));
+        return cn_infer_fail(i, CN_BAD_DTYPE, "dtype %s is not supported", cn_dtype_name((cn_dtype)a->dtype));
     if (a->ndim < 0 || a->ndim > CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%lld dimensions; 0 to %d are possible", (long long)a->ndim, CN_MAX_DIMS);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "expects 0 to %d dimensions, got %lld dimensions", CN_MAX_DIMS,
+                             (long long)a->ndim);
     i->out[0].dtype = (cn_dtype)a->dtype;
     i->out[0].layout.ndim = (int)a->ndim;
     memcpy(i->out[0].layout.shape, a->shape, sizeof a->shape);
@@ -25,7 +26,7 @@ cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape)
     return a;
 }
 
-/* An element of any type: its bytes are what counts. */
+/* The bytes of an element of any type. */
 typedef union element {
     double any;
     uint8_t one;
@@ -53,7 +54,7 @@ static void loop(const cn_loop *l)
     }
 }
 
-/* A bool is true of any number but 0, half of one included: of the argument's words. */
+/* A bool is true for any number but 0, also 0.5: the expression tests the words of the argument. */
 static int wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
 {
     (void)attrs;

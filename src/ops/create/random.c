@@ -5,7 +5,7 @@
 #include "create.h"
 #include "ops/kernels.h"
 
-/* ---- the same on the GPU, bit for bit; of f64 what is nearest in f32, and of its normal draws some places ---- */
+/* ---- on the GPU: the same bits; for f64 the nearest f32, for randn of f64 only some digits agree ---- */
 
 #define WORD "random_word(lo0, hi0, lo1, hi1, i)"
 #define PAIR "random_pair(lo0, hi0, lo1, hi1, i)"
@@ -21,7 +21,7 @@ static int rand_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
     }
 }
 
-/* There is no argument 7: a zero that no compiler knows of. */
+/* Argument 7 is not used: it is a zero that no compiler knows. */
 static int randn_wgsl(const void *attrs, cn_dtype t, char *out, size_t size)
 {
     (void)attrs;
@@ -55,7 +55,7 @@ static const cn_case float_cases[] = {
 
 const cn_op cn__op_rand = {
     .call = "rand(int[] size, *, dtype dtype=f32) -> Tensor",
-    .name = "rand", .doc = "Random numbers, even in [0, 1).", .kind = CN_RANDOM,
+    .name = "rand", .doc = "Random numbers, uniform in [0, 1).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .kernels_at = CN__AT(random.rand),
@@ -64,7 +64,7 @@ const cn_op cn__op_rand = {
 
 const cn_op cn__op_randn = {
     .call = "randn(int[] size, *, dtype dtype=f32) -> Tensor",
-    .name = "randn", .doc = "Random numbers, normal with mean 0 and deviation 1.", .kind = CN_RANDOM,
+    .name = "randn", .doc = "Random numbers, normal with mean 0 and standard deviation 1.", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
     .no_grad = "it has no operands",
@@ -74,7 +74,7 @@ const cn_op cn__op_randn = {
 
 const cn_op cn__op_randint = {
     .call = "randint(int low, int high, int[] size, *, dtype dtype=i64) -> Tensor",
-    .name = "randint", .doc = "Random whole numbers, even in [low, high).", .kind = CN_RANDOM,
+    .name = "randint", .doc = "Random whole numbers, uniform in [low, high).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
     .kernels_at = CN__AT(random.randint), .wgsl_print = randint_wgsl,
@@ -87,7 +87,7 @@ const cn_op cn__op_randint = {
 
 const cn_op cn__op_bernoulli = {
     .call = "bernoulli(Tensor input) -> Tensor",
-    .name = "bernoulli", .doc = "1 with the probability given, else 0.", .kind = CN_RANDOM,
+    .name = "bernoulli", .doc = "1 with probability x, else 0.", .kind = CN_RANDOM,
     .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
     .kernels_at = CN__AT(random.bernoulli), .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
@@ -96,7 +96,7 @@ const cn_op cn__op_bernoulli = {
              { CN_IN(CN_RANGE(0, 1, 65, 67)), SEED(5, { 0 }) }),
 };
 
-/* ---- functions: each call takes a stream of its own ---- */
+/* ---- functions: each call uses a stream of its own ---- */
 
 static cn_tensor *created(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dims shape, int64_t low, uint64_t count)
 {
@@ -134,12 +134,13 @@ cn_tensor *cn_randint(cn_ctx *ctx, cn_dtype t, int64_t low, int64_t high, cn_dim
 {
     if (!ctx) return NULL;
     if (low >= high) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "randint: nothing lies in [%lld, %lld)", (long long)low, (long long)high);
+        cn__fail(ctx, CN_BAD_ARGUMENT, "randint: low must be < high, got %lld and %lld", (long long)low,
+                 (long long)high);
         return NULL;
     }
     if (!holds(t, low, high - 1)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "randint: [%lld, %lld) does not fit %s", (long long)low, (long long)high,
-                 cn_dtype_name(t));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "randint: [%lld, %lld) is outside the range of %s", (long long)low,
+                 (long long)high, cn_dtype_name(t));
         return NULL;
     }
     return created(ctx, &cn__op_randint, t, shape, low, (uint64_t)high - (uint64_t)low);

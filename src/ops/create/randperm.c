@@ -1,4 +1,5 @@
-/* randperm.c: a random order (Fisher and Yates): each place, from the last on, swaps with one not after it. */
+/* randperm.c: a random permutation by Fisher and Yates: each element, from the last to the first, is swapped with a
+   random one that is not after it. */
 #include "create.h"
 #include "draw.h"
 #include "cairn/kernel.h"
@@ -8,10 +9,11 @@
 static bool infer(cn_infer *i)
 {
     const cn__shape_attrs *a = i->attrs;
-    return a->ndim == 1 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a permutation has 1 dimension");
+    return a->ndim == 1 ? cn__infer_created(i)
+                        : cn_infer_fail(i, CN_BAD_SHAPE, "a permutation has 1 dimension, got %lld", (long long)a->ndim);
 }
 
-/* Place i draws words 2i and 2i + 1. */
+/* Element i uses words 2i and 2i + 1. */
 static void cpu(const cn_kernel *k)
 {
     int64_t *out = k->out[0].data, n = k->out[0].numel;
@@ -29,8 +31,8 @@ static void cpu(const cn_kernel *k)
     }
 }
 
-/* ---- on the GPU: randperm.wgsl says how. Scratch memory in words: 2n of pairs, 2n of pairs or of what is made of them, 16
-   counts for each chunk, their sums. ---- */
+/* ---- on the GPU: randperm.wgsl says how. Scratch memory in words: 2n of pairs, 2n of pairs or of what is made of
+   them, 16 counts for each chunk, their sums. ---- */
 
 enum { DIGIT = 4, CHUNK = 64, SUMMED = 128 };
 

@@ -1,15 +1,16 @@
-// randperm: the order that the CPU's swaps give, found without swaps.
+// randperm: the permutation that the CPU's swaps give, computed without swaps.
 //
-// Place i takes what lies at j(i) ≤ i when its turn comes. The last swap with j(i) before that was the one of the
-// smallest k > i with j(k) = j(i), and has left there what lay at k at k's turn; without such a k, it is j(i) itself.
-// What lies at k at k's turn is found by going from k to the smallest m > k with j(m) = k, and on from there: a few
-// steps, because such chains are as long as log n. Both are neighbours among the pairs (j(k), k) put in order, by
-// digits of 4 bits: an invocation counts the digits of its 64 pairs, counts are summed up in front of each, and the
-// pairs go to their places, equals in turn.
+// For i from n - 1 to 0 the CPU swaps elements i and j(i), where j(i) ≤ i. So result i is the element at j(i) just
+// before swap i. If a k > i has j(k) = j(i), the smallest such k was the last swap at j(i), and left there the element
+// that was at k before swap k; otherwise the element is j(i) itself. The element at k before swap k is found by going
+// from k to the smallest m > k with j(m) = k, and on from m in the same way. Such chains have about log n steps.
 //
-// par(0): n, 1: chunks of 64 pairs, 2 and 3: where in scratch memory pairs come from and go to, 4: where the 16
-// counts of each chunk lie, 5: where sums of 128 counts lie, 6: the lowest bit of the digit, 7: how many sums there
-// are.
+// Both neighbours are found in the list of the pairs (j(k), k), sorted by a radix sort with digits of 4 bits: an
+// invocation counts the digits of its 64 pairs, the counts become running sums, and the pairs move to their places;
+// equal pairs keep their order.
+//
+// par(0): n; 1: chunks of 64 pairs; 2, 3: where in scratch memory pairs come from and go to; 4: the 16 counts of each
+// chunk; 5: sums of 128 counts; 6: the lowest bit of the digit; 7: the number of sums.
 
 //! kernel draw
 //! uses argu argh set_tmp random_pair below
@@ -39,7 +40,7 @@ fn each(i: u32) {
 
 //! kernel before
 //! uses par tmp set_tmp
-// Each sum becomes the sum of those before it.
+// Replaces each sum by the total of the sums before it.
 fn each(i: u32) {
     var s = 0u;
     for (var k = 0u; k < par(7u); k++) {
@@ -51,7 +52,7 @@ fn each(i: u32) {
 
 //! kernel spread
 //! uses par tmp set_tmp
-// So does each count.
+// Replaces each count by the total of the counts before it.
 fn each(i: u32) {
     var s = tmp(par(5u) + i);
     for (var k = i * 128u; k < min(16u * par(1u), i * 128u + 128u); k++) {
@@ -80,7 +81,8 @@ fn each(i: u32) { set_tmp(par(3u) + par(0u) + i, 0xffffffffu); }
 
 //! kernel link
 //! uses par tmp set_tmp
-// Of each place: its number, or, marked by the highest bit, where to start; and where to go from there, or all ones.
+// Writes for each k the start of its chain: an element, or an index with the highest bit set; and for each index the
+// next index of the chain, or all ones.
 fn each(i: u32) {
     let n = par(0u); let p = par(2u) + 2u * i; let j = tmp(p); let k = tmp(p + 1u);
     var next = 0xffffffffu; var leads = i == 0u;

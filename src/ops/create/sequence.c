@@ -5,7 +5,7 @@
 
 #include "cpu/isa.h"
 
-/* start + position·step; whole numbers are counted as such, with wrap-around */
+/* start + position·step; in whole numbers, with wrap-around, if the dtype is one of whole numbers */
 static void arange_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t n, void *out)
 {
     double f64[CN__PIECE], start = l->args[0].f, step = l->args[1].f;
@@ -20,7 +20,7 @@ static void arange_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t n,
     }
 }
 
-/* From both ends towards the middle, so that the last number is exactly `end`. */
+/* Computed from both ends towards the middle, so the last number is exactly `end`. */
 static void linspace_block(const cn_loop *l, cn_dtype t, int64_t first, int64_t n, void *out)
 {
     const cn__shape_attrs *a = l->attrs;
@@ -55,7 +55,7 @@ static void eye_loop(const cn_loop *l)
     double one;
     cn__store_f64((cn_dtype)a->dtype, &one, 1);
     memset(l->out, 0, (size_t)l->n * size);
-    /* row r has its 1 at position r·(cols + 1) */
+    /* the 1 of row r is at position r·(cols + 1) */
     for (int64_t r = (l->start + cols) / (cols + 1); r < diagonal && r * (cols + 1) < l->start + l->n; r++)
         memcpy((char *)l->out + (size_t)(r * (cols + 1) - l->start) * size, &one, size);
 }
@@ -63,13 +63,15 @@ static void eye_loop(const cn_loop *l)
 static bool sequence_infer(cn_infer *i)
 {
     const cn__shape_attrs *a = i->attrs;
-    return a->ndim == 1 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a sequence has 1 dimension");
+    return a->ndim == 1 ? cn__infer_created(i)
+                        : cn_infer_fail(i, CN_BAD_SHAPE, "a sequence has 1 dimension, got %lld", (long long)a->ndim);
 }
 
 static bool eye_infer(cn_infer *i)
 {
     const cn__shape_attrs *a = i->attrs;
-    return a->ndim == 2 ? cn__infer_created(i) : cn_infer_fail(i, CN_BAD_SHAPE, "a matrix has 2 dimensions");
+    return a->ndim == 2 ? cn__infer_created(i)
+                        : cn_infer_fail(i, CN_BAD_SHAPE, "a matrix has 2 dimensions, got %lld", (long long)a->ndim);
 }
 
 /* a2: how many */
@@ -115,30 +117,33 @@ const cn_op cn__op_eye = {
              { .attrs = CN__SHAPE(CN_F16, 4, 0) }, { .attrs = CN__SHAPE(CN_F32, 65, 67) }),
 };
 
-static cn_tensor *bad(cn_ctx *ctx, const char *words)
+/* Whether arange can count from start to end. */
+static bool check_arange(cn_ctx *ctx, double start, double end, double step)
 {
-    cn__fail(ctx, CN_BAD_ARGUMENT, "%s", words);
-    return NULL;
+    const char *rule = NULL;
+    if (!isfinite(start) || !isfinite(end) || !isfinite(step)) rule = "start, end and step must be finite";
+    else if (step == 0) rule = "step must not be 0";
+    else if ((end - start) / step < 0) rule = "step must lead from start to end";
+    else if (!(ceil((end - start) / step) < 0x1p62)) rule = "there must be fewer than 2^62 elements";
+    return !rule || cn__fail(ctx, CN_BAD_ARGUMENT, "arange: %s, got start %g, end %g, step %g", rule, start, end, step);
 }
 
 cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double step)
 {
     if (!ctx) return NULL;
     if (!cn_dtype_is_float(t)) start = trunc(start), end = trunc(end), step = trunc(step);
-    if (!isfinite(start) || !isfinite(end) || !isfinite(step))
-        return bad(ctx, "arange: start, end and step must be finite");
-    if (step == 0) return bad(ctx, "arange: a step of 0");
-    if ((end - start) / step < 0) return bad(ctx, "arange: the step leads away from the end");
-    double length = ceil((end - start) / step);
-    if (!(length < 0x1p62)) return bad(ctx, "arange: too many elements");
-    cn__shape_attrs a = cn__shaped(t, CN_DIMS((int64_t)length));
+    if (!check_arange(ctx, start, end, step)) return NULL;
+    cn__shape_attrs a = cn__shaped(t, CN_DIMS((int64_t)ceil((end - start) / step)));
     return cn_apply_in(ctx, &cn__op_arange, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = step } });
 }
 
 cn_tensor *cn_linspace(cn_ctx *ctx, cn_dtype t, double start, double end, int64_t steps)
 {
     if (!ctx) return NULL;
-    if (steps < 0) return bad(ctx, "linspace: the number of steps is negative");
+    if (steps < 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "linspace: steps must be ≥ 0, got %lld", (long long)steps);
+        return NULL;
+    }
     cn__shape_attrs a = cn__shaped(t, CN_DIMS(steps));
     return cn_apply_in(ctx, &cn__op_linspace, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = end } });
 }

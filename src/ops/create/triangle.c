@@ -1,9 +1,9 @@
-/* triangle.c: tril, triu: one side of a diagonal of the last two axes, zeros on the other. */
+/* triangle.c: tril and triu keep one side of a diagonal of the last two axes and set the other to zero. */
 #include "create.h"
 
 static int64_t within(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
-/* Row by row, elements of `size` bytes: those whose column - row is within [low, high] stay, the others become 0. */
+/* For elements of `size` bytes: keeps those with column - row in [low, high], sets the others to 0. */
 static void band(const cn_loop *l, size_t size, int64_t low, int64_t high)
 {
     const cn__triangle_attrs *a = l->attrs;
@@ -39,7 +39,7 @@ static bool infer(cn_infer *i)
     const cn_layout *l = &i->in[0]->layout;
     char text[96];
     if (l->ndim < 2 || l->shape[l->ndim - 2] != a->rows || l->shape[l->ndim - 1] != a->cols)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is not made of %lld by %lld matrices",
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the last axes of %s must be %lld by %lld",
                              cn__shape_text(l, text, sizeof text), (long long)a->rows, (long long)a->cols);
     return cn_infer_map(i);
 }
@@ -47,7 +47,7 @@ static bool infer(cn_infer *i)
 static void tril_grad(cn_grad_call *c) { c->in_grad[0] = cn_tril(c->out_grad[0], c->args[0].i); }
 static void triu_grad(cn_grad_call *c) { c->in_grad[0] = cn_triu(c->out_grad[0], c->args[0].i); }
 
-/* column less row beside the diagonal; a0, a1: rows and columns */
+/* compares column - row with the diagonal; a0: rows, a1: columns */
 #define SIDE(compare) "i32(i % a1) - i32(i / a1 % a0) " compare " saturated(lo0, hi0)"
 #define WITHIN(compare)                                                                                            \
     .wgsl = "select(0.0, x, " SIDE(compare) ")", .wgsl_whole = "select(0, x, " SIDE(compare) ")"
@@ -61,7 +61,8 @@ static const cn_case cases[] = {
 
 const cn_op cn__op_tril = {
     .call = "tril(Tensor input, int diagonal=0) -> Tensor",
-    .name = "tril", .doc = "What lies on and below a diagonal of the last two axes.", .kind = CN_MAP,
+    .name = "tril", .doc = "Keeps the elements on and below a diagonal of the last two axes; the others become 0.",
+    .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = tril_grad,
     .loops = BY_SIZE(tril), WITHIN("<="), .onnx = "Trilu", CN_CASES_OF(cases),
@@ -69,7 +70,8 @@ const cn_op cn__op_tril = {
 
 const cn_op cn__op_triu = {
     .call = "triu(Tensor input, int diagonal=0) -> Tensor",
-    .name = "triu", .doc = "What lies on and above a diagonal of the last two axes.", .kind = CN_MAP,
+    .name = "triu", .doc = "Keeps the elements on and above a diagonal of the last two axes; the others become 0.",
+    .kind = CN_MAP,
     .n_in = 1, .n_out = 1,
     .dtypes = CN_ANY, .cheap = true, .attr_size = sizeof(cn__triangle_attrs), .infer = infer, .grad = triu_grad,
     .loops = BY_SIZE(triu), WITHIN(">="), .onnx = "Trilu", CN_CASES_OF(cases),
@@ -80,7 +82,7 @@ static cn_tensor *triangle(const cn_op *op, cn_tensor *x, int64_t diagonal)
     if (!x) return NULL;
     const cn_layout *l = cn__layout(x);
     if (l->ndim < 2) {
-        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: at least 2 dimensions are needed, not %d", op->name, l->ndim);
+        cn__fail(x->ctx, CN_BAD_SHAPE, "%s: input must have at least 2 dimensions, got %d", op->name, l->ndim);
         return NULL;
     }
     cn__triangle_attrs a = { l->shape[l->ndim - 2], l->shape[l->ndim - 1] };

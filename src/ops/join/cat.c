@@ -1,11 +1,11 @@
-/* cat: tensors one after the other along an axis. stack: along a new one. */
+/* cat joins tensors along an axis; stack joins them along a new axis. */
 #include <stdio.h>
 
 #include "ops/join/join.h"
 #include "ops/view/move.h"
 #include "gpu/shaders.h"
 
-/* PyTorch has always let an empty list, of shape [0], join anything. */
+/* As in PyTorch, a tensor of shape [0] may be joined with any shape. */
 static bool skipped(const cn_layout *l) { return l->ndim == 1 && l->shape[0] == 0; }
 
 static bool fits(const cn_layout *x, const cn_layout *model, int64_t axis)
@@ -30,9 +30,10 @@ static bool infer(cn_infer *i)
         const cn_layout *x = &i->in[k]->layout;
         if (skipped(x)) continue;
         if (!fits(x, model, axis))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "operand %d is %s and does not fit %s along axis %lld", k,
+            return cn_infer_fail(i, CN_BAD_SHAPE, "operand %d has shape %s, which differs from %s outside axis %lld", k,
                                  cn__shape_text(x, s, sizeof s), cn__shape_text(model, t, sizeof t), (long long)axis);
-        if (__builtin_add_overflow(total, x->shape[axis], &total)) return cn_infer_fail(i, CN_BAD_SHAPE, "too large");
+        if (__builtin_add_overflow(total, x->shape[axis], &total))
+            return cn_infer_fail(i, CN_BAD_SHAPE, "the joined shape is too large");
     }
     i->out[0] = *i->in[first];
     i->out[0].layout.shape[axis] = total;
@@ -52,13 +53,13 @@ static void cpu(const cn_kernel *k)
     }
 }
 
-/* On the GPU a launch copies a few operands: cat.wgsl says with which parameters. */
+/* On the GPU a launch copies a few operands; cat.wgsl lists the parameters. */
 typedef struct batch {
     const char *copies, *choice, *raws;
     int64_t end; /* invocations so far */
 } batch;
 
-/* length: elements of operand n along the axis and after it; they go to `start` */
+/* length: elements of operand n along the axis and after it; start: their place in the result */
 static void add_operand(cn_gpu_call *c, batch *b, int n, int name, int64_t length, int64_t start)
 {
     static const char *const from_names[] = { "from0", "from1", "from2", "from3", "from4", "from5" };
@@ -80,7 +81,7 @@ static bool gpu(cn_gpu_call *c)
     enum {
         FEW = 6,
         SIZE = 256
-    }; /* each in a slab of its own, the result and the numbers: 8 bindings, which are everywhere */
+    }; /* with the result and the parameters 8 bindings, if each is in another slab; every device has as many */
     int axis = (int)((const cn__axis_attrs *)c->attrs)->axis;
     int64_t start = 0, inner = 1;
     for (int d = axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
@@ -152,7 +153,7 @@ static bool all_given(cn_tensor *const *x, int n)
 {
     for (int k = 0; k < n && x; k++)
         if (!cn__alive(x[k])) return false;
-    return x && n > 0; /* of nothing: there is no context to hold the error */
+    return x && n > 0; /* without operands there is no context to hold an error */
 }
 
 cn_tensor *cn_cat(cn_tensor *const *x, int n, int64_t axis)
@@ -172,14 +173,14 @@ static cn_tensor *compose_stack(cn_ctx *ctx, cn_tensor *const *in, int n_in, con
     for (int k = 1; k < n_in; k++) {
         char s[128], t[128];
         if (cn__same_shape(cn__layout(in[k]), cn__layout(in[0]))) continue;
-        cn__fail(ctx, CN_BAD_SHAPE, "stack: operand %d is %s, the first %s", k,
+        cn__fail(ctx, CN_BAD_SHAPE, "stack: the operands must have one shape, got operand %d %s and operand 0 %s", k,
                  cn__shape_text(cn__layout(in[k]), s, sizeof s), cn__shape_text(cn__layout(in[0]), t, sizeof t));
         return NULL;
     }
     int axis = cn__axis(a->axis, cn_ndim(in[0]) + 1);
     if (axis < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "stack: no new axis %lld for %s", (long long)a->axis,
+        cn__fail(ctx, CN_BAD_ARGUMENT, "stack: dim %lld is out of range for a new axis of %s", (long long)a->axis,
                  cn__shape_text(cn__layout(in[0]), s, sizeof s));
         return NULL;
     }

@@ -1,7 +1,7 @@
-// cat: some operands at a time, each copied by the invocations of its own range. par(0): elements of the result along
-// the axis and after it. `at` is the first parameter of an operand: where its range ends, its elements along the axis
-// and after it, where its range begins, where its elements go to along the axis. fromK(j) says where element j of
-// operand K lies.
+// cat: a launch copies a few operands. Each operand has a range of invocations. par(0): elements of the result along
+// the axis and after it. `at` is the first of an operand's parameters: the end of its range; its elements along the
+// axis and after it; the start of its range; its offset along the axis of the result. fromK(j) is the offset of
+// element j of operand K.
 //! hole copies = any
 //! hole choice = any
 //! hole from = any

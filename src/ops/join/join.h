@@ -5,7 +5,8 @@
 
 #include "ops/view/view.h"
 
-/* By axis; a negative number cuts off. args[0].f: the value of CN_PAD_CONSTANT. */
+/* Elements added before and after each axis; negative numbers remove elements. args[0].f: the value of CN_PAD_CONSTANT.
+   */
 typedef struct cn__pad_attrs {
     int64_t mode, before[CN_MAX_DIMS], after[CN_MAX_DIMS];
 } cn__pad_attrs;
@@ -14,7 +15,7 @@ typedef struct cn__interleave_attrs {
     int64_t times, axis;
 } cn__interleave_attrs;
 
-/* No axes: one shift of the flat tensor. */
+/* Without axes there is one shift, of the flattened tensor. */
 typedef struct cn__roll_attrs {
     cn__list_attrs shifts, axes;
 } cn__roll_attrs;

@@ -1,9 +1,9 @@
-/* pad: more (or, with negative numbers, less) of each axis. */
+/* pad: adds elements before and after each axis, or removes them where a number is negative. */
 #include "ops/join/join.h"
 #include "ops/view/move.h"
 #include "gpu/shaders.h"
 
-/* Where along the axis of x the result's place p comes from; -1: from nowhere (constant). */
+/* The index along the axis of x that index p of the result comes from; -1: the constant. */
 static inline int64_t source(int64_t mode, int64_t p, int64_t size, int64_t before, int64_t after)
 {
     int64_t q = p - before;
@@ -11,11 +11,11 @@ static inline int64_t source(int64_t mode, int64_t p, int64_t size, int64_t befo
     if (mode == CN_PAD_REFLECT) return q < 0 ? -q : 2 * (size - 1) - q;
     if (mode == CN_PAD_REPLICATE) return q < 0 ? 0 : size - 1;
     if (mode != CN_PAD_CIRCULAR) return -1;
-    /* round what is left of it when some is cut off */
+    /* within the part that is left after removing */
     return q < 0 ? q + size + (after < 0 ? after : 0) : q - size - (before < 0 ? before : 0);
 }
 
-/* What is left of the axis after cutting must be there, and enough of it to pad with. */
+/* After removing, the axis must have elements left, and enough of them to pad with. */
 static bool possible(int64_t mode, int64_t size, int64_t before, int64_t after)
 {
     if (before < -size || after < -size) return false;
@@ -37,15 +37,15 @@ static bool infer(cn_infer *i)
     cn_layout *out = &i->out[0].layout;
     i->out[0] = *i->in[0];
     if (a->mode < CN_PAD_CONSTANT || a->mode > CN_PAD_CIRCULAR)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld is not a way to pad", (long long)a->mode);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "mode must be one of cn_pad_mode, got %lld", (long long)a->mode);
     for (int d = 0; d < out->ndim; d++) {
         int64_t size = out->shape[d];
         if (!possible(a->mode, size, a->before[d], a->after[d]))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "axis %d of size %lld cannot be padded by %lld and %lld (%s)", d,
-                                 (long long)size, (long long)a->before[d], (long long)a->after[d], name[a->mode]);
+            return cn_infer_fail(i, CN_BAD_SHAPE, "axis %d of size %lld cannot be padded by %lld and %lld in mode %s",
+                                 d, (long long)size, (long long)a->before[d], (long long)a->after[d], name[a->mode]);
         if (__builtin_add_overflow(size, a->before[d], &size) ||
             __builtin_add_overflow(size, a->after[d], &out->shape[d]))
-            return cn_infer_fail(i, CN_BAD_SHAPE, "too large");
+            return cn_infer_fail(i, CN_BAD_SHAPE, "the padded shape is too large");
     }
     return true;
 }
@@ -58,7 +58,7 @@ typedef struct job {
     uint64_t value; /* the constant, as an element */
 } job;
 
-/* Where the row of x begins that the result's row `at` comes from; NULL: it is all constant. */
+/* The start of the row of x that row `at` of the result comes from; NULL: the whole row is the constant. */
 static const char *row_source(const cn_kernel *k, const job *j, const int64_t *at)
 {
     int64_t from = 0;
@@ -70,7 +70,7 @@ static const char *row_source(const cn_kernel *k, const job *j, const int64_t *a
     return (const char *)k->in[0].data + from * j->bytes;
 }
 
-/* Places [p, end) of one row: what x has is copied as a whole, what lies before and behind it by the rule. */
+/* Elements [p, end) of one row: those inside x are copied at once, those before and after one by one. */
 static void pad_row(const cn_kernel *k, const job *j, char *to, const char *from, int64_t p, int64_t end)
 {
     int last = k->out[0].ndim - 1;
@@ -123,7 +123,7 @@ static void cpu(const cn_kernel *k)
 
 static const char *gpu_type(cn_dtype t) { return cn_dtype_is_float(t) ? "float" : t == CN_BOOL ? "bool" : "whole"; }
 
-/* An axis of the walk: those that are not padded are merged where they can be. */
+/* One axis of the kernel. Neighbouring axes that are not padded are merged where possible. */
 typedef struct gpu_axis {
     int64_t size, stride, before, after;
 } gpu_axis;
@@ -181,7 +181,7 @@ static bool gpu(cn_gpu_call *c)
                                            .each = c->out[0].numel });
 }
 
-/* ---- gradient: what was padded is folded back, one axis after the other ---- */
+/* ---- gradient: margins are added to the elements they came from, one axis at a time ---- */
 
 static cn_tensor *with_zeros(cn_tensor *x, int axis, int64_t before, int64_t after)
 {
@@ -191,8 +191,8 @@ static cn_tensor *with_zeros(cn_tensor *x, int axis, int64_t before, int64_t aft
     return cn_apply(&cn__op_pad, &x, 1, &a, (cn_arg[CN_MAX_ARGS]){ { .f = 0 } });
 }
 
-/* The margin g, which came from places [first, first + width) of x (in reverse order where reflected, all from `first`
-   where replicated), as a gradient of the whole axis. */
+/* The gradient of the whole axis from the margin g, which came from indices [first, first + width) of x: in reverse
+   order for CN_PAD_REFLECT, all from `first` for CN_PAD_REPLICATE. */
 static cn_tensor *fold_margin(cn_tensor *g, int64_t mode, int axis, int64_t first, int64_t size)
 {
     if (mode == CN_PAD_REFLECT) g = cn_flip(g, CN_DIMS(axis));
@@ -204,7 +204,7 @@ static cn_tensor *fold_axis(cn_tensor *g, int64_t mode, int axis, int64_t before
 {
     if (!g || (before == 0 && after == 0)) return g;
     int64_t padded = cn_size(g, axis), size = padded - before - after;
-    cn_tensor *sum = with_zeros(g, axis, -before, -after); /* the middle, in its place */
+    cn_tensor *sum = with_zeros(g, axis, -before, -after); /* the part inside x */
     if (mode == CN_PAD_CONSTANT) return sum;
     if (before > 0) {
         int64_t left = size + (after < 0 ? after : 0);
@@ -273,8 +273,9 @@ cn_tensor *cn_pad(cn_tensor *x, cn_dims pad, cn_pad_mode mode, double value)
     cn__pad_attrs a = { .mode = mode };
     if (pad.n < 0 || pad.n > CN_MAX_DIMS || pad.n % 2 || pad.n / 2 > l->ndim) {
         char s[128];
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "pad: %d numbers for %s; two for each axis are expected, from the last on",
-                 pad.n, cn__shape_text(l, s, sizeof s));
+        cn__fail(x->ctx, CN_BAD_ARGUMENT,
+                 "pad: expects two numbers for each axis, from the last one, got %d for shape %s", pad.n,
+                 cn__shape_text(l, s, sizeof s));
         return NULL;
     }
     for (int p = 0; p < pad.n / 2; p++) {

@@ -1,6 +1,7 @@
-// pad. The walk goes through the axes, the last one first: q is the place along the padded axis, then along x's; o is
-// where the element lies in x. `at` is the first parameter of an axis: its padded size, the margin before it, x's
-// stride, x's size; for circular padding also what is added below the first and taken away behind the last element.
+// pad: the kernel goes through the axes, the last one first. q is the index along the padded axis, then along the axis
+// of x; o is the offset in x. `at` is the first of an axis's parameters: its padded size, the margin before it, the
+// stride and the size of x; for circular padding also the numbers that are added below the first element and
+// subtracted beyond the last.
 //! hole type = float | whole | bool
 //! hole mode = plain | constant | reflect | replicate | circular
 //! hole at = any
@@ -17,7 +18,7 @@ fn constant() -> i32 { return i32(((argh(0u) & 0x7fffffffu) | argu(0u)) != 0u); 
 //! end
 //! if type whole
 //! uses argu argh
-// The argument is the words of a f64: its whole part, from its exponent and its bits.
+// The whole part of the argument, an f64, from its exponent and its bits.
 fn constant() -> i32 {
     let power = (argh(0u) >> 20u) & 0x7ffu;
     if (power < 1023u || power > 1054u) { return select(0, bitcast<i32>(0x80000000u), power > 1054u); }

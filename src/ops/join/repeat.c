@@ -1,8 +1,8 @@
-/* repeat, tile, repeat_interleave: x several times over. */
+/* repeat and tile repeat the whole tensor; repeat_interleave repeats each element. */
 #include "ops/join/join.h"
 
-/* Along one axis: (outer, size, inner) → (outer, times, size, inner), or, each element by itself,
-   (outer, size, times, inner). Four axes are enough whatever x has. */
+/* Repeats along one axis: (outer, size, inner) → (outer, times, size, inner), or for single elements (outer, size,
+   times, inner). Four axes are enough for every shape of x. */
 static cn_tensor *repeat_axis(cn_tensor *x, const char *who, int axis, int64_t times, bool each)
 {
     if (!x || times == 1) return x;
@@ -31,7 +31,7 @@ static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
     }
     if (!ok) {
         char s[128], t[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: %s does not say for each axis of %s how often",
+        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat: expects a number ≥ 0 for each axis, got %s for shape %s",
                  cn__list_text(times, s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
         return NULL;
     }
@@ -43,7 +43,7 @@ static cn_tensor *compose_repeat(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
 const cn_op cn__op_repeat = {
     .call = "repeat(Tensor input, int[] repeats) -> Tensor",
     .name = "repeat",
-    .doc = "The whole tensor so many times along each axis; new axes in front.",
+    .doc = "Repeats the whole tensor along each axis; further numbers add axes in front.",
     .kind = CN_COMPOSITE,
     .onnx = "Tile",
     .n_in = 1,
@@ -82,7 +82,7 @@ static cn_tensor *compose_tile(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
 const cn_op cn__op_tile = {
     .call = "tile(Tensor input, int[] dims) -> Tensor",
     .name = "tile",
-    .doc = "repeat, where the numbers may be fewer than the axes: they count from the last.",
+    .doc = "repeat; fewer numbers than axes belong to the last axes.",
     .kind = CN_COMPOSITE,
     .onnx = "Tile",
     .n_in = 1,
@@ -111,7 +111,8 @@ static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, int n_in
     int axis = cn__axis(a->axis, cn_ndim(in[0]));
     if (axis < 0 || a->times < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "repeat_interleave: not possible %lld times along axis %lld of %s",
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "repeat_interleave: repeats must be ≥ 0 and dim an axis, got %lld and %lld for shape %s",
                  (long long)a->times, (long long)a->axis, cn__shape_text(cn__layout(in[0]), s, sizeof s));
         return NULL;
     }
@@ -121,7 +122,7 @@ static cn_tensor *compose_interleave(cn_ctx *ctx, cn_tensor *const *in, int n_in
 const cn_op cn__op_repeat_interleave = {
     .call = "repeat_interleave(Tensor input, int repeats, int dim) -> Tensor",
     .name = "repeat_interleave",
-    .doc = "Each element so many times along an axis.",
+    .doc = "Repeats each element along an axis.",
     .kind = CN_COMPOSITE,
     .n_in = 1,
     .n_out = 1,

@@ -1,4 +1,4 @@
-/* roll: elements pushed along axes; what leaves at the end comes in at the front. */
+/* roll: shifts elements along axes; elements beyond the end come back at the front. */
 #include "ops/join/join.h"
 
 static cn_tensor *roll_axis(cn_tensor *x, int axis, int64_t shift)
@@ -28,7 +28,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
     for (int d = 0; d < a->axes.n && ok; d++) ok = cn__axis(a->axes.v[d], l->ndim) >= 0;
     if (!ok) {
         char s[128], t[128], u[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "roll: shifts %s do not go with axes %s of %s",
+        cn__fail(ctx, CN_BAD_ARGUMENT, "roll: expects one shift for each axis, got shifts %s and axes %s for shape %s",
                  cn__list_text(&a->shifts, s, sizeof s), cn__list_text(&a->axes, t, sizeof t),
                  cn__shape_text(l, u, sizeof u));
         return NULL;
@@ -42,7 +42,7 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 const cn_op cn__op_roll = {
     .call = "roll(Tensor input, int[] shifts, int[] dims=None) -> Tensor",
     .name = "roll",
-    .doc = "Pushed along axes, going round.",
+    .doc = "Shifts elements along axes; those beyond the end come back at the front.",
     .kind = CN_COMPOSITE,
     .n_in = 1,
     .n_out = 1,

@@ -6,7 +6,7 @@
 
 /* ---- gradients that take more than one line ---- */
 
-/* All of g where x > y, half of it where they are equal; NaN passes it on to both. */
+/* g where x > y, g/2 where x = y; if one is NaN, both operands get g. */
 static cn_tensor *larger_gets(cn_tensor *g, cn_tensor *x, cn_tensor *y)
 {
     cn_tensor *whole = cn_where(cn_lt(x, y), cn__weak(g, 0), g);
@@ -70,7 +70,7 @@ static const cn_case cases[] = {
 };
 #define BINARY(name_, class, cost, doc_, real, whole, wgsl_, of_x, of_y, onnx_, xl, xh, yl, yh, second)           \
     const cn_op cn__op_##name_ = {                                                                                \
-        .call = #name_ "(Tensor input, Tensor " #second ") -> Tensor",                                                  \
+        .call = #name_ "(Tensor input, Tensor " #second ") -> Tensor",                                            \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
         .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(binary.name_),                          \
         .wgsl = wgsl_, .onnx = onnx_,                                                                             \

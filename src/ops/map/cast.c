@@ -25,13 +25,13 @@ static bool infer(cn_infer *i)
 {
     const cn__cast_attrs *a = i->attrs;
     if (a->dtype < 0 || a->dtype >= CN_DTYPES)
-        return cn_infer_fail(i, CN_BAD_DTYPE, "%lld is not an element type", (long long)a->dtype);
+        return cn_infer_fail(i, CN_BAD_DTYPE, "dtype must be one of cn_dtype, got %lld", (long long)a->dtype);
     if (!cn_infer_map(i)) return false;
     i->out[0].dtype = (cn_dtype)a->dtype;
     return true;
 }
 
-/* To halves it is rounded, to narrow whole numbers cut, where the result is kept. */
+/* Rounding to halves and cutting to narrow whole numbers happens where the result is stored. */
 static int wgsl(const void *attrs, cn_dtype from, char *out, size_t size)
 {
     const cn__cast_attrs *a = attrs;
@@ -56,7 +56,7 @@ const cn_op cn__op_cast = {
                [CN_F16] = from_f16, [CN_BF16] = from_bf16, [CN_F32] = from_f32, [CN_F64] = from_f64 },
     .wgsl_print = wgsl, .onnx = "Cast",
     CN_CASES({ CN_IN(CN_S(2, 3, 4)), TO(CN_F64) }, { CN_IN(CN_S(7)), TO(CN_I32) },
-             /* a difference of 1e-6 is lost in a narrower type: no gradient to be measured */
+             /* finite differences of 1e-6 are lost in a narrower type */
              { CN_IN(CN_S(65, 67)), TO(CN_F32), .no_gradient_check = true },
              { CN_IN(CN_S(3, 5)), TO(CN_F16), .no_gradient_check = true },
              { CN_IN(CN_S(3, 5)), TO(CN_BF16), .no_gradient_check = true },

@@ -1,21 +1,21 @@
-/* classes.h: which element types a row of a MAP table has, said once for each class of rows.
+/* classes.h: class and cost of the rows of MAP tables. The class of a row decides which element types it has:
 
-   REAL    f32, f64; whole numbers become f32 first
-   FLOAT   f32, f64; whole numbers are an error
-   NUMBER  and u8, i8, i32, i64
-   ANY     and bool
-   TEST    the same, with a bool result
-   BITS    whole numbers and bool
-   WHOLE   whole numbers
+   REAL    f32 and f64; whole numbers are converted to f32
+   FLOAT   f32 and f64; whole numbers are an error
+   NUMBER  f32, f64, u8, i8, i32, i64
+   ANY     f32, f64, u8, i8, i32, i64, bool
+   TEST    the same; the result is bool
+   BITS    u8, i8, i32, i64, bool
+   WHOLE   u8, i8, i32, i64
 
-   And what a row costs, which decides for which instruction sets it has loops (rows.h):
+   The cost of a row decides for which instruction sets its loops are compiled (rows.h):
 
-   CHEAP   few instructions, which vectorise for every type; the planner may compute such a row twice. Memory bounds
-           these loops: there is no copy for AVX-512, which gains nothing
-   DEAR    vector code for f32, for every instruction set; other types call functions of the C library, and exist once
-   CALL    functions of the C library for every type: all loops exist once
+   CHEAP   few instructions, which vectorise for every type. The planner may compute such a row twice. Memory limits the
+           speed of these loops, so they have no copy for AVX-512
+   DEAR    vector code for f32, for every instruction set; other types call the C library, and are compiled once
+   CALL    calls the C library for every type; all loops are compiled once
 
-   Expressions are in T, E, U and P of cpu/each_type.h. */
+   Expressions may use the types T, E, U and P of cpu/each_type.h. */
 #ifndef CN_MAP_CLASSES_H
 #define CN_MAP_CLASSES_H
 
@@ -75,9 +75,9 @@
 #define CHEAP true
 #define DEAR  false
 #define CALL  false
-#define NONE  0 /* what a class has no use for */
+#define NONE  0 /* for columns that a class does not have */
 
-/* WGSL for floats, and for whole numbers and bool: stands after .wgsl = */
+/* WGSL for floats, and for whole numbers and bool, as the value of .wgsl */
 #define BOTH(real, whole) real, .wgsl_whole = whole
 
 #endif

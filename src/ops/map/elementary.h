@@ -1,6 +1,5 @@
-/* elementary.h: the functions that kernels compute with. Capitals are generic: EXP(x) is a float for a float x. They
-   belong into kernel files (cpu/isa.h), where CN__FUSED says whether the processor multiplies and adds in one
-   instruction. */
+/* elementary.h: elementary functions for kernels. Names in capitals are generic: EXP(x) is a float for a float x. Only
+   kernel files (cpu/isa.h) include this header: there CN__FUSED is whether the processor has a fused multiply-add. */
 #ifndef CN_MAP_ELEMENTARY_H
 #define CN_MAP_ELEMENTARY_H
 
@@ -28,7 +27,7 @@
 #define LOG(x)         VECTOR(log, x)
 #define LOG1P(x)       VECTOR(log1p, x)
 #define LOG2(x)        VECTOR(log2, x)
-#define SIN(x)         VECTOR(sin, x) /* of a float: near 0 only, see cn__f32_sine */
+#define SIN(x)         VECTOR(sin, x) /* f32: only near 0, see cn__f32_sine */
 #define COS(x)         VECTOR(cos, x)
 #define TAN(x)         LIBM(tan, x)
 #define ASIN(x)        LIBM(asin, x)
@@ -58,7 +57,8 @@
 #define MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
 #define MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 
-/* ---- what gelu.h, wide.h and vector.h have for f32; far on the left the limits, where the formulas would give NaN ---- */
+/* ---- what gelu.h, wide.h and vector.h have for f32; far on the left the limits, where the formulas would give NaN
+   ---- */
 
 static inline double sigmoid_f64(double x) { return 1 / (1 + exp(-x)); }
 static inline double silu_f64(double x) { return x < -800 ? -0.0 : x / (1 + exp(-x)); }

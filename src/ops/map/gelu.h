@@ -1,7 +1,7 @@
-/* gelu.h: the two forms of gelu for f32, and their slopes. As in vector.h, gelu and gelu_tanh are within 2 units in the last
-   place, also where they fall below the normal range. They lose digits on the way, above all in the argument of the
-   exponential, whose error is one of the result: with fused multiply-add, which gives the rest of a product, those are
-   kept in a second float; without, they are computed in f64. Slopes pass through 0: they are good to 5 units of 2^-24. */
+/* gelu.h: the two forms of gelu for f32, and their slopes. As in vector.h, gelu and gelu_tanh are within 2 units in the
+   last place, also for subnormal results. Their intermediate values need more digits than a float has, above all the
+   argument of the exponential. With fused multiply-add, which gives the rounding error of a product, a second float
+   holds these digits; without it, f64 is used. Slopes pass through 0; their error is at most 5·2^-24. */
 #ifndef CN_MAP_GELU_H
 #define CN_MAP_GELU_H
 
@@ -9,12 +9,12 @@
 
 /* ---- gelu(x) = x·Φ(x) = max(x, 0) - aΦ(-a) with a = |x| ---- */
 
-#define CN__GELU_END    14.7f /* from here on both terms of the slope are below the range */
+#define CN__GELU_END    14.7f /* beyond it both terms of the slope underflow */
 #define CN__ROOT_2_PI   0x1.40d932p1f
-#define CN__GAUSS_SHIFT 32 /* e^(-a²/2) leaves the range before that, and is multiplied by 2^32 */
+#define CN__GAUSS_SHIFT 32 /* e^(-a²/2) underflows earlier, so it is scaled by 2^32 */
 #define CN__GAUSS_SCALE 0x1p-32f
 
-/* 2^32·e^(-a²/2) = power·e^(r + low). Without fused instructions a² is split by halving a's digits. */
+/* 2^32·e^(-a²/2) = power·e^(r + low). Without fused instructions, a² is split by cutting a to half its digits. */
 CN__INLINE float cn__gauss_parts(float a, float *r, float *low, bool fused)
 {
     const float rounder = CN__ROUNDER + (127 + CN__GAUSS_SHIFT);
@@ -26,8 +26,8 @@ CN__INLINE float cn__gauss_parts(float a, float *r, float *low, bool fused)
     return cn__f32_of_bits(cn__bits_of_f32(shifted) << 23);
 }
 
-/* Φ(-a)·e^(a²/2) = Q/(√(2π)·aQ + P). Where a is large P counts little, and errors of Q stand above and below the line.
-   These are (Q - 1)/a and (P - 2)/a. */
+/* Φ(-a)·e^(a²/2) = Q/(√(2π)·aQ + P). For large a, P matters little, and errors of Q cancel in the quotient. The two
+   functions return (Q - 1)/a and (P - 2)/a. */
 CN__INLINE float cn__tail_q(float a, bool fused)
 {
     float q = 0x1.45cbe8p-9f;
@@ -44,10 +44,10 @@ CN__INLINE float cn__tail_p(float a, bool fused)
     return MULADD(p, a, 0x1.426b66p0f);
 }
 
-/* 1/x to within an eighth: the exponent is negated, and the digits nearly so. */
+/* 1/x with a relative error below 1/8: the bits are subtracted from a constant. */
 CN__INLINE float cn__about_1_over(float x) { return cn__f32_of_bits(0x7ef311c7u - cn__bits_of_f32(x)); }
 
-/* What the roundings of the sum below the line and of the quotient left out goes into the exponential. */
+/* The rounding errors of the denominator and of the quotient are added to the argument of the exponential. */
 CN__INLINE float cn__f32_gelu_fused(float x)
 {
     const bool fused = true;
@@ -60,7 +60,7 @@ CN__INLINE float cn__f32_gelu_fused(float x)
     return cn__x_or_less(x, MULADD(t, MULADD(t_rest, cn__about_1_over(scaled), bent) + r, t), fused);
 }
 
-/* In f64, where no instruction gives the rest of a product: Φ(-a) = e^(-a²/2)·P(a)/Q(a) */
+/* In f64, for processors without fused multiply-add: Φ(-a) = e^(-a²/2)·P(a)/Q(a) */
 CN__INLINE float cn__f32_gelu_wide(float x)
 {
     const bool fused = false;
@@ -84,7 +84,7 @@ CN__INLINE float cn__f32_gelu_wide(float x)
 
 CN__INLINE float cn__f32_gelu(float x, bool fused) { return fused ? cn__f32_gelu_fused(x) : cn__f32_gelu_wide(x); }
 
-/* Φ(-a) - aφ(a), and the rest to 1 on the right */
+/* Φ(-a) - aφ(a) for x < 0, and 1 minus that for x ≥ 0 */
 CN__INLINE float cn__f32_gelu_slope(float x, bool fused)
 {
     float a = cn__size_within(x, CN__GELU_END), high, low;
@@ -103,13 +103,13 @@ CN__INLINE float cn__f32_gelu_slope(float x, bool fused)
 #define CN__GELU_A2 (CN__GELU_A * CN__WIDE_LOG2_E) /* for powers of 2 */
 #define CN__GELU_B2 (CN__GELU_B * CN__WIDE_LOG2_E)
 
-/* max(x, 0) - c/(1 + 2^(c(a + bc²))) with c = |x|: c² = z + z', a + bc² = w + w', and c·w - n is rounded once. The sum
-   1 + 2^n, too, is in two parts. */
+/* max(x, 0) - c/(1 + 2^(c(a + bc²))) with c = |x|. c² = z + z_rest, a + bc² = w + w_rest, and c·w - n is rounded once.
+   The sum 1 + 2^n has two parts, too. */
 CN__INLINE float cn__f32_gelu_tanh_fused(float x)
 {
     const bool fused = true;
     const float rounder = CN__ROUNDER + (127 + CN__SUM_SHIFT);
-    const float a = 0x1.26aecp1f, b = (float)CN__GELU_B2; /* a: so short that w - a is exact */
+    const float a = 0x1.26aecp1f, b = (float)CN__GELU_B2; /* a has so few digits that w - a is exact */
     const float a_rest = (float)(CN__GELU_A2 - a), b_rest = (float)(CN__GELU_B2 - b);
     float c = cn__size_within(x, 10.8f), z = c * c, z_rest = MULADD(c, c, -z);
     float w = MULADD(b, z, a), w_rest = MULADD(b, z, a - w) + MULADD(b, z_rest, MULADD(b_rest, z, a_rest));
@@ -120,7 +120,7 @@ CN__INLINE float cn__f32_gelu_tanh_fused(float x)
     return cn__x_or_less(x, c / (MULADD(scaled, CN__LN2, bent) + sum), fused);
 }
 
-/* In f64, where no instruction gives the rest of a product. */
+/* In f64, for processors without fused multiply-add. */
 CN__INLINE float cn__f32_gelu_tanh_wide(float x)
 {
     const bool fused = false;

@@ -53,7 +53,7 @@ cn_tensor *cn_elu(cn_tensor *x, double alpha) { return apply(&cn__op_elu, x, alp
 cn_tensor *cn_celu(cn_tensor *x, double alpha)
 {
     if (x && alpha == 0) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "celu: alpha must not be 0");
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "celu: alpha must not be 0, got 0");
         return NULL;
     }
     return apply(&cn__op_celu, x, alpha, 0);
@@ -64,7 +64,7 @@ cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
     return apply(&cn__op_softplus, x, beta, threshold);
 }
 
-/* Limits of whole numbers that are not whole make the result a float, as any number does. */
+/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number. */
 static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
 {
     if (!x) return NULL;
@@ -79,7 +79,7 @@ cn_tensor *cn_clamp(cn_tensor *x, double low, double high) { return limit(&cn__o
 cn_tensor *cn_hardtanh(cn_tensor *x, double low, double high)
 {
     if (x && low > high) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "hardtanh: low %g is above high %g", low, high);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "hardtanh: min_val must be ≤ max_val, got %g and %g", low, high);
         return NULL;
     }
     return limit(&cn__op_hardtanh, x, low, high);

@@ -1,6 +1,6 @@
-/* rows.h: which rows of a MAP table have a loop for the element type and the instruction set at hand; see classes.h.
-   A template defines LOOP(name, expression) and TEST_LOOP(name, expression), whose result is bool, and includes this
-   file before the table and rows_end.h after it. A row comes down to ROW_##cost(class, name, real, whole). */
+/* rows.h: selects the rows of a MAP table that have a loop for the present element type and instruction set: see
+   classes.h. A template includes this file before the table and rows_end.h after it, and defines LOOP(name, expression)
+   and TEST_LOOP(name, expression), whose result is bool. Each row expands to ROW_##cost(class, name, real, whole). */
 #if CN__ONLY_F32
 #define ROW_CHEAP(class, name, real, whole)
 #else

@@ -1,4 +1,4 @@
-/* rows_end.h: forgets what rows.h and the template around it have defined. */
+/* rows_end.h: undefines the macros of rows.h and of the template that included it. */
 #undef ROW_CHEAP
 #undef ROW_DEAR
 #undef ROW_CALL

@@ -1,4 +1,5 @@
-/* select.c: copy and where: elements move as they are, whatever they mean. The loops of where are in select_cpu.c. */
+/* select.c: copy and where. They move elements without looking at their values. The loops of where are in select_cpu.c.
+   */
 #include "ops/shared.h"
 
 #include "ops/kernels.h"
@@ -24,7 +25,7 @@ const cn_op cn__op_copy = {
 static bool where_infer(cn_infer *i)
 {
     if (i->in[0]->dtype != CN_BOOL)
-        return cn_infer_fail(i, CN_BAD_DTYPE, "the condition is %s; it must be bool", cn_dtype_name(i->in[0]->dtype));
+        return cn_infer_fail(i, CN_BAD_DTYPE, "condition must be bool, got %s", cn_dtype_name(i->in[0]->dtype));
     return cn_infer_map(i);
 }
 
@@ -37,9 +38,20 @@ static void where_grad(cn_grad_call *c)
 
 const cn_op cn__op_where = {
     .call = "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
-    .name = "where", .doc = "x where the condition holds, else y.", .kind = CN_MAP, .n_in = 3, .n_out = 1,
-    .dtypes = CN_ANY, .free_dtype = 1, .not_differentiable = 1, .cheap = true,
-    .infer = where_infer, .grad = where_grad, .kernels_at = CN__AT(select.where), .wgsl = "select(z, y, x != 0)", .onnx = "Where",
+    .name = "where",
+    .doc = "x where the condition holds, else y.",
+    .kind = CN_MAP,
+    .n_in = 3,
+    .n_out = 1,
+    .dtypes = CN_ANY,
+    .free_dtype = 1,
+    .not_differentiable = 1,
+    .cheap = true,
+    .infer = where_infer,
+    .grad = where_grad,
+    .kernels_at = CN__AT(select.where),
+    .wgsl = "select(z, y, x != 0)",
+    .onnx = "Where",
     CN_CASES({ CN_IN(CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_BOOLS(7), CN_S(7), CN_S0) },
              { CN_IN(CN_BOOLS(3, 1), CN_S(4), CN_S(2, 1, 1)) }, { CN_IN(CN_BOOLS(3, 0), CN_S(3, 0), CN_S(3, 0)) },
              { CN_IN(CN_BOOLS(65, 67), CN_S(65, 67), CN_S(65, 67)) }),

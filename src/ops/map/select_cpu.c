@@ -1,4 +1,4 @@
-/* The loops of where: elements move as they are, so that there is one loop for each element size. */
+/* The loops of where: one for each element size, because elements are only moved. */
 #include "ops/map/select_cpu.h"
 
 #include "cpu/isa.h"

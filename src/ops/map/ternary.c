@@ -15,7 +15,8 @@ static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *
 
 static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, g, cn__weak(g, 0)); }
 
-/* g z (x - y)/(x (1 - x)), the divisor not below 1e-12 (in f32): PyTorch's, which goes on where the logarithm stops */
+/* g z (x - y)/(x (1 - x)), with a divisor ≥ 1e-12 (in f32). This is PyTorch's gradient: it ignores that the logarithm
+   is limited to -100. */
 static cn_tensor *bce_grad_of_input(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z)
 {
     cn_tensor *spread = cn_clamp(cn_mul(cn_rsub_s(x, 1), x), 1e-12f, INFINITY);
@@ -82,7 +83,8 @@ cn_tensor *cn_addcmul(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
     if (!x || !a || !b) return NULL;
     cn_dtype t = cn__result_dtype(&cn__op_addcmul, (cn_tensor *[]){ x, a, b }, 3);
     if (!cn_dtype_is_float(t) && value != floor(value)) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "addcmul: %g times a product of %s is not whole", value, cn_dtype_name(t));
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "addcmul: value must be a whole number for %s, got %g", cn_dtype_name(t),
+                 value);
         return NULL;
     }
     return apply(&cn__op_addcmul, x, a, b, value);

@@ -17,7 +17,7 @@
 #undef sin_loop_f32
 #undef cos_loop_f32
 
-/* The vector code has left arguments too far from 0 as they are: see cn__f32_sine. */
+/* The vector code returns arguments that are too far from 0 unchanged (cn__f32_sine). This pass computes them. */
 static void finish_far(const cn_loop *l, float (*function)(float))
 {
     float *y = l->out;

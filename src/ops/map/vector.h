@@ -2,8 +2,8 @@
 
    `fused` is a constant wherever they are called: whether the machine multiplies and adds in one instruction. Both ways
    every result is within 2 units in the last place of the true one, also where it falls below the normal range; zeros,
-   infinities and NaN are as in libm. The polynomials are minimax fits. Functions that need more digits on the way than a
-   float has are in wide.h and gelu.h. */
+   infinities and NaN are as in libm. The polynomials are minimax fits. Functions whose intermediate values
+   need more digits than a float has are in wide.h and gelu.h. */
 #ifndef CN_MAP_VECTOR_H
 #define CN_MAP_VECTOR_H
 
@@ -23,7 +23,7 @@ CN__INLINE double cn__muladd_f64(double a, double b, double c, bool fused)
 }
 #define MULADD(a, b, c) _Generic((a), float: cn__muladd_f32, double: cn__muladd_f64)(a, b, c, fused)
 
-/* NaN stays. Both comparisons are with x: one with the result of the other is made into branches by gcc. */
+/* NaN stays NaN. Both comparisons are with x: gcc makes a branch of a comparison with the other's result. */
 CN__INLINE float cn__within(float x, float low, float high)
 {
     float y = x < low ? low : x;
@@ -50,7 +50,7 @@ CN__INLINE float cn__expm1_reduced(float r, bool fused)
 #define CN__LN2      0x1.62e43p-1f
 #define CN__LOG2_E   0x1.715476p0f
 
-/* Adding it rounds to a whole number, which is then in the low bits. */
+/* Adding it to a float rounds that to a whole number, which is then in the low bits of the sum. */
 #define CN__ROUNDER 0x1.8p23f
 
 /* x = n·log(2) + r */
@@ -72,7 +72,7 @@ CN__INLINE float cn__f32_exp(float x, bool fused)
     return (cn__expm1_reduced(r, fused) + 1) * cn__power_of_2(half) * cn__power_of_2(n - half);
 }
 
-/* The bits of cn__f32_exp for x ≤ 0, with less to do: 2^(n + 64) is in range for every n. */
+/* The same bits as cn__f32_exp for x ≤ 0, with fewer instructions: 2^(n + 64) is in range for every n. */
 CN__INLINE float cn__f32_exp_down(float x, bool fused)
 {
     float r;
@@ -113,7 +113,7 @@ CN__INLINE float cn__exp2_bend(float f, bool fused)
 }
 CN__INLINE float cn__exp2_quotient(float f, bool fused) { return MULADD(cn__exp2_bend(f, fused), f, CN__LN2); }
 
-/* v = n·log(2) + r; the result is 2^(n + shift), whose exponent is what stands in the low bits once n is rounded */
+/* v = n·log(2) + r. Returns 2^(n + shift), whose exponent is in the low bits after n is rounded. */
 CN__INLINE float cn__exp_parts(float v, int32_t shift, float *r, bool fused)
 {
     const float rounder = CN__ROUNDER + (float)(127 + shift);
@@ -133,14 +133,15 @@ CN__INLINE float cn__exp2_parts(float u, int32_t shift, float *f)
 
 /* ---- the logistic function and what is made of it ---- */
 
-/* |x|, or most if that is less or x is NaN. Sizes are in order as whole numbers, whose minimum is one instruction. */
+/* min(|x|, most), or most if x is NaN. Bits of |x| are compared as whole numbers: their minimum is one instruction. */
 CN__INLINE float cn__size_within(float x, float most)
 {
     int32_t size = (int32_t)(cn__bits_of_f32(x) & 0x7fffffffu), limit = (int32_t)cn__bits_of_f32(most);
     return cn__f32_of_bits((uint32_t)(size < limit ? size : limit));
 }
 
-/* x within low < 0 and high > 0, or one of these for NaN: those below low are the greatest of all unsigned numbers. */
+/* x limited to [low, high], where low < 0 < high; NaN becomes one of the limits. As unsigned numbers, the bits of
+   floats below low are the greatest. */
 CN__INLINE float cn__number_within(float x, float low, float high)
 {
     uint32_t u = cn__bits_of_f32(x), least = cn__bits_of_f32(low);
@@ -148,7 +149,7 @@ CN__INLINE float cn__number_within(float x, float low, float high)
     return cn__f32_of_bits((uint32_t)(i < most ? i : most));
 }
 
-/* The sum 1 + e^v exceeds the range of f32 before its reciprocal leaves it: both are scaled by 2^-32. */
+/* 1 + e^v overflows before its reciprocal underflows: both are scaled by 2^-32. */
 #define CN__SUM_SHIFT -32
 #define CN__SUM_SCALE 0x1p-32f
 
@@ -159,7 +160,7 @@ CN__INLINE float cn__1_and_exp(float v, bool fused)
     return MULADD(power * r, cn__exp_quotient(r, fused), CN__SUM_SCALE) + power;
 }
 
-/* max(x, 0) - 2^-32·t for t ≥ 0, with the sign of x also where that is 0 */
+/* max(x, 0) - 2^-32·t for t ≥ 0; a zero has the sign of x */
 CN__INLINE float cn__x_or_less(float x, float t, bool fused)
 {
     float y = MULADD(t, -CN__SUM_SCALE, x < 0 ? 0 : x);
@@ -178,11 +179,11 @@ CN__INLINE float cn__f32_silu(float x, bool fused)
     return cn__x_or_less(x, size / cn__1_and_exp(size, fused), fused);
 }
 
-/* y, or NaN where x is not finite: there a slope is ∞·0, for f64 and on GPUs as well. */
+/* y, or NaN if x is not finite: there a slope is ∞·0, as for f64 and on GPUs. */
 CN__INLINE float cn__if_finite(float x, float y, bool fused) { return MULADD(x, 0.0f, y); }
 
-/* s(one + (1 - s)·rise) with s = 1/(1 + e), for 2^-32·e and 2^32·rise; 1 - s is e·s, which has its digits also where s is
-   near 1 */
+/* s(one + (1 - s)·rise) with s = 1/(1 + e), from 2^-32·e and 2^32·rise. 1 - s is computed as e·s, which is accurate
+   also where s is near 1. */
 CN__INLINE float cn__slope_of_logistic(float e, float rise, float one, bool fused)
 {
     float s = CN__SUM_SCALE / (e + CN__SUM_SCALE);
@@ -197,7 +198,7 @@ CN__INLINE float cn__f32_silu_slope(float x, bool fused)
     return cn__slope_of_logistic(e, c / CN__SUM_SCALE, cn__if_finite(x, 1, fused), fused);
 }
 
-/* a + a³·P(a²) for a < 0.55 and NaN, then 1 - 2/(2^u + 1) with u = 2a·log2(e), of which few digits count there */
+/* a + a³·P(a²) for a < 0.55 and NaN; else 1 - 2/(2^u + 1) with u = 2a·log2(e), which needs few digits there */
 CN__INLINE float cn__f32_tanh(float x, bool fused)
 {
     float size = fabsf(x), a = cn__size_within(x, 9.1f), z = a * a;

@@ -1,6 +1,7 @@
-/* wide.h: functions of f32 that lose digits on the way: computed in f64, without branches or calls, and rounded once.
-   Half the lanes of f32, but fewer steps. As in vector.h, results are within 2 units in the last place, and most within
-   0.51. Where a result underflows its limit is given: mish(-inf) is -0, not NaN. */
+/* wide.h: functions of f32 whose intermediate values need more digits: they are computed in f64, without branches or
+   calls, and rounded once. f64 has half as many lanes, but needs fewer steps. As in vector.h, results are within 2
+   units in the last place; most are within 0.51. Where a formula would give NaN, the limit is returned: mish(-inf) is
+   -0. */
 #ifndef CN_MAP_WIDE_H
 #define CN_MAP_WIDE_H
 
@@ -64,7 +65,7 @@ CN__INLINE double cn__wide_split(double x, double *m)
     return cn__f64_of_bits(u >> 52 | cn__bits_of_f64(0x1p52)) - (0x1p52 + 1023);
 }
 
-/* log(1 + x) for x > -1, finite (NaN is for the caller to see to). While 1 + x is near 1, what counts is x itself. */
+/* log(1 + x) for finite x > -1; the caller handles NaN. Near 1 + x = 1 the result is computed from x itself. */
 CN__INLINE double cn__wide_log1p(double x, bool fused)
 {
     double m, k = cn__wide_split(1 + x, &m), f = k == 0 ? x : m - 1;
@@ -172,10 +173,10 @@ CN__INLINE float cn__f32_erf(float x, bool fused)
 
 /* ---- sine and cosine ---- */
 
-#define CN__FAR 0x1p21f /* from here on arguments are too far from 0 for the three parts of π below */
+#define CN__FAR 0x1p21f /* beyond it, arguments are too large for the three parts of π below */
 
-/* sin(x + shift·π) for shift 0 or ½: x = (n - shift)π + r, and n decides the sign. Far arguments, infinities among them,
-   are given back as they are: being greater than 1 they are no sine, and a second pass can tell. */
+/* sin(x + shift·π) for shift 0 or ½: x = (n - shift)π + r, and n decides the sign. Arguments beyond CN__FAR, also
+   infinities, are returned unchanged: a second pass recognises them, because they are greater than 1. */
 CN__INLINE float cn__f32_sine(float argument, double shift, bool fused)
 {
     double x = argument, shifted = MULADD(x, 0x1.45f306dc9c883p-2, shift) + CN__WIDE_ROUNDER;

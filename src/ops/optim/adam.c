@@ -16,7 +16,7 @@
 #define EARLY     NUMBERS(0.5, 0.9, 0.999, 0.0316, 1e-8, 0, 1, 1)
 #define DECOUPLED NUMBERS(0.01, 0.9, 0.99, 0.7, 1e-3, 0, 0.99, 1)
 #define COUPLED   NUMBERS(0.01, 0.4, 0.95, 1, 1e-8, 0.1, 1, -1)
-/* p, g, m, v, and the largest v: of signs that add up, so that no result is small by cancellation */
+/* Ranges of p, g, m, v and the largest v, with signs for which no result is small by cancellation. */
 #define UP(...) \
     CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
     CN_RANGE(0.5, 2, __VA_ARGS__)
@@ -74,8 +74,8 @@ bool cn_adam_step(cn_tensor *const *p, cn_tensor *const *m, cn_tensor *const *v,
     cn_adam_step_desc d = desc ? *desc : (cn_adam_step_desc){ 0 };
     cn_ctx *ctx = p && n > 0 && p[0] ? p[0]->ctx : NULL;
     if (ctx && d.step < 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: step is %lld; the first is 1", (long long)d.step);
-    if (ctx && (!m || !v)) return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: m and v are needed");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: step must be ≥ 1, got %lld", (long long)d.step);
+    if (ctx && (!m || !v)) return cn__fail(ctx, CN_BAD_ARGUMENT, "adam_step: m and v must not be NULL");
     if (d.beta1 == 0) d.beta1 = 0.9;
     if (d.beta2 == 0) d.beta2 = 0.999;
     if (d.eps == 0) d.eps = 1e-8;

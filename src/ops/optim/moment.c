@@ -9,7 +9,7 @@
 #include "ops/kernels.h"
 #include "optim.h"
 
-/* p, g, m, v: of signs that add up, so that no result is small by cancellation */
+/* Ranges of p, g, m and v, with signs for which no result is small by cancellation. */
 #define FOUR(...) \
     CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), \
     CN_RANGE(0.5, 2, __VA_ARGS__)
@@ -45,7 +45,8 @@ const cn_op cn__op_adamax_step = {
     .wgsl = "let g = select(y, y + p4 * x, p4 != 0); r1 = mixed(z, g, p1); r2 = larger(u * p2, abs(g) + p3); "
             "r0 = x - p0 * r1 / r2;",
     CN_CASES({ CN_IN(FOUR(2, 3, 4)), FEW(0.1, 0.1, 0.999, 1e-8, 0) }, { CN_IN(DOWN(7)), FEW(0.1, 0.6, 0.9, 1e-3, 0.1) },
-             { CN_IN(FOUR(65, 67)), FEW(0.1, 0.1, 0.5, 1e-8, 0.1) }, { CN_IN(FOUR(3, 0)), FEW(0.1, 0.1, 0.9, 1e-8, 0) }),
+             { CN_IN(FOUR(65, 67)), FEW(0.1, 0.1, 0.5, 1e-8, 0.1) },
+             { CN_IN(FOUR(3, 0)), FEW(0.1, 0.1, 0.9, 1e-8, 0) }),
 };
 
 const cn_op cn__op_lion_step = {

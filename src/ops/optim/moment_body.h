@@ -1,4 +1,5 @@
-/* NAdam and RAdam, Adamax and Lion for elements of type T; see moment.c. */
+/* moment_body.h: the loops of NAdam and RAdam, Adamax and Lion for elements of type T; included by optim_cpu.c. The
+   formulas are in moment.c. */
 #define NUMBER(which) ((T)l->args[which].f)
 
 static void NAME(moment_step_loop)(const cn_loop *l)

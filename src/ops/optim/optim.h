@@ -20,7 +20,7 @@ enum {
     CN__ADAM_SIGN,   /* of the gradient: -1 to maximize */
 };
 
-/* The arguments for these numbers as they are: no defaults. */
+/* Writes the arguments from these numbers, without defaults. */
 void cn__sgd_args(const cn_sgd_step_desc *d, cn_arg args[CN_MAX_ARGS]);
 void cn__adam_args(const cn_adam_step_desc *d, cn_arg args[CN_MAX_ARGS]);
 extern const cn_op cn__op_sgd_step, cn__op_momentum_step, cn__op_adam_step, cn__op_amsgrad_step;

@@ -1,10 +1,10 @@
-/* The loops of the optimizer steps; their formulas stand above the records, in sgd.c, adam.c, moment.c and rms.c. */
+/* The loops of the optimizer steps. Their formulas are in sgd.c, adam.c, moment.c and rms.c. */
 #include "ops/optim/optim_cpu.h"
 
 #include "ops/map/elementary.h"
 #include "ops/optim/optim.h"
 
-/* Memory bounds these loops: 512-bit vectors would gain nothing. */
+/* Memory limits the speed of these loops: 512-bit vectors would gain nothing. */
 #define STEP_TYPES CN__UP_TO_AVX2(CN__FLOAT_TYPES)
 #if CN__ONLY_F32
 #define STEP_LOOPS(n) 0

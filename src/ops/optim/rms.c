@@ -14,7 +14,7 @@
     CN_ARGS({ .f = rate }, { .f = alpha }, { .f = eps }, { .f = decay }, { .f = momentum })
 #define PLAIN    NUMBERS(0.1, 0.99, 1e-8, 0, 0.9)
 #define DECAYING NUMBERS(0.1, 0.4, 1e-3, 0.1, 0.5)
-/* p, g, v, then c (small beside √v) and b: of signs that add up, so that no result is small by cancellation */
+/* Ranges of p, g, v, c (small beside √v) and b, with signs for which no result is small by cancellation. */
 #define P(...) CN_RANGE(5, 9, __VA_ARGS__)
 #define G(...) CN_RANGE(-1.5, -0.5, __VA_ARGS__)
 #define V(...) CN_RANGE(4, 9, __VA_ARGS__)

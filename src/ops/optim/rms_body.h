@@ -1,4 +1,5 @@
-/* RMSprop and Adadelta for elements of type T; see rms.c. */
+/* rms_body.h: the loops of RMSprop and Adadelta for elements of type T; included by optim_cpu.c. The formulas are in
+   rms.c. */
 #define NUMBER(which) ((T)l->args[which].f)
 
 CN__INLINE void NAME(rmsprop)(const cn_loop *l, bool centered, bool heavy)

@@ -25,7 +25,7 @@ const cn_op cn__op_sgd_step = {
 
 #define HEAVY(decay, sign, momentum, fresh, nesterov)                                                         \
     CN_ARGS({ .f = 0.1 }, { .f = decay }, { .f = sign }, { .f = momentum }, { .f = fresh }, { .f = nesterov })
-/* p, g and b: of signs that add up, so that no result is small by cancellation */
+/* Ranges of p, g and b, with signs for which no result is small by cancellation. */
 #define UP(...) CN_RANGE(3, 5, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__)
 #define DOWN(...) CN_RANGE(-5, -3, __VA_ARGS__), CN_RANGE(0.5, 2, __VA_ARGS__), CN_RANGE(-2, -0.5, __VA_ARGS__)
 
@@ -55,9 +55,11 @@ bool cn_sgd_step(cn_tensor *const *p, cn_tensor *const *buf, int n, const cn_sgd
 {
     cn_sgd_step_desc d = desc ? *desc : (cn_sgd_step_desc){ 0 };
     cn_ctx *ctx = p && n > 0 && p[0] ? p[0]->ctx : NULL;
-    if (ctx && d.momentum != 0 && !buf) return cn__fail(ctx, CN_BAD_ARGUMENT, "sgd_step: momentum needs buffers");
+    if (ctx && d.momentum != 0 && !buf)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "sgd_step: buf must not be NULL when momentum is not 0");
     if (ctx && d.nesterov && (d.momentum <= 0 || d.dampening != 0))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "sgd_step: nesterov needs momentum, and no dampening");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "sgd_step: nesterov needs momentum > 0 and dampening 0, got %g and %g",
+                        d.momentum, d.dampening);
     cn_arg args[CN_MAX_ARGS];
     cn__sgd_args(&d, args);
     cn_tensor *const *tensors[] = { p, buf };

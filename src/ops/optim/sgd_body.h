@@ -1,4 +1,5 @@
-/* sgd_body.h: SGD for elements of type T; see sgd.c. Each choice of options has a loop of its own. */
+/* sgd_body.h: the loops of SGD for elements of type T, one for each choice of options; included by optim_cpu.c. The
+   formulas are in sgd.c. */
 CN__INLINE void NAME(sgd)(const cn_loop *l, bool decays)
 {
     const T *p = l->in[0], *g = l->in[1];

@@ -1,4 +1,4 @@
-/* step.c: one operator for all parameters; then all assignments or none. */
+/* step.c: applies an optimizer step to all parameters, then performs all assignments or none. */
 #include "ops/shared.h"
 
 #include "optim.h"
@@ -17,7 +17,7 @@ static bool add_update(changes *c, const cn_op *op, cn_tensor *const *const *ten
     for (int k = 1; k < op->n_out; k++) {
         in[k + 1] = c->of[c->n + k] = tensors[k][i];
         if (!in[k + 1] && !cn_failed(p->ctx))
-            return cn__fail(p->ctx, CN_BAD_ARGUMENT, "%s: parameter %d has no state", op->name, i);
+            return cn__fail(p->ctx, CN_BAD_ARGUMENT, "%s: the state of parameter %d must not be NULL", op->name, i);
     }
     if (!cn_apply_n(op, in, op->n_in, NULL, args, c->to + c->n)) return false;
     c->n += op->n_out;
@@ -27,7 +27,7 @@ static bool add_update(changes *c, const cn_op *op, cn_tensor *const *const *ten
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args)
 {
     if (n < 1) return true;
-    if (!tensors[0] || !tensors[0][0]) return false; /* NULL: the error was said where it happened */
+    if (!tensors[0] || !tensors[0][0]) return false; /* NULL: an error is set already */
     cn_ctx *ctx = tensors[0][0]->ctx;
     size_t room = (size_t)n * (size_t)op->n_out, bytes = 2 * room * sizeof(cn_tensor *);
     cn_tensor **all = cn__block_new(&ctx->memory, bytes);

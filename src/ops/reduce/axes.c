@@ -1,4 +1,4 @@
-/* Axes of reductions: a set is cut into runs of neighbours, and each run is one operator. */
+/* Axes of reductions: a set of axes is split into runs of neighbours, and each run becomes one node. */
 #include "ops/reduce/reduce.h"
 
 bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set)
@@ -6,10 +6,11 @@ bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set)
     int ndim = cn__layout(x)->ndim;
     *set = (INT64_C(1) << ndim) - 1;
     if (axes.n <= 0) return true;
-    if (axes.n > CN_MAX_DIMS) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %d axes given", who, axes.n);
+    if (axes.n > CN_MAX_DIMS)
+        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects at most %d axes, got %d", who, CN_MAX_DIMS, axes.n);
     int64_t found = 0;
     for (int k = 0; k < axes.n; k++) {
-        int d = cn__axis(axes.v[k], ndim ? ndim : 1); /* a single number has axis 0, as in PyTorch */
+        int d = cn__axis(axes.v[k], ndim ? ndim : 1); /* as in PyTorch, a tensor without axes has axis 0 */
         if (d < 0)
             return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld is out of range for %d dimensions", who,
                             (long long)axes.v[k], ndim);
@@ -20,7 +21,7 @@ bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set)
     return true;
 }
 
-/* The last run of neighbours becomes a's range; returns what is left of the set. */
+/* Sets the range of `a` to the last run of neighbours. Returns the set without this run. */
 static int64_t take_run(int64_t set, cn__reduce_attrs *a)
 {
     a->begin = a->end = 0;
@@ -109,7 +110,7 @@ bool cn__infer_reduce(cn_infer *i, cn_dtype dtype)
     const cn__reduce_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout;
     if (a->begin < 0 || a->end < a->begin || a->end > x->ndim)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes %lld to %lld are out of range for %d dimensions",
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "axes [%lld, %lld) are out of range for %d dimensions",
                              (long long)a->begin, (long long)a->end, x->ndim);
     cn_layout *out = &i->out[0].layout;
     out->ndim = 0;
@@ -126,7 +127,7 @@ bool cn__infer_reduce_some(cn_infer *i, cn_dtype dtype)
     if (!cn__infer_reduce(i, dtype)) return false;
     if (cn__numel(&i->in[0]->layout) || !cn__numel(&i->out[0].layout)) return true;
     char s[96];
-    return cn_infer_fail(i, CN_BAD_SHAPE, "nothing to choose from along an axis of size 0: %s",
+    return cn_infer_fail(i, CN_BAD_SHAPE, "the reduced axes must have elements, got shape %s",
                          cn__shape_text(&i->in[0]->layout, s, sizeof s));
 }
 
@@ -142,6 +143,6 @@ cn_tensor *cn__wide_float(const char *who, cn_tensor *x)
 {
     cn_dtype t = cn__dtype(x);
     if (cn_dtype_is_float(t)) return cn__wide(x);
-    cn__fail(x->ctx, CN_BAD_DTYPE, "%s: needs a floating type, not %s; convert with cn_cast", who, cn_dtype_name(t));
+    cn__fail(x->ctx, CN_BAD_DTYPE, "%s: dtype must be a float, got %s; convert with cn_cast", who, cn_dtype_name(t));
     return NULL;
 }

@@ -1,12 +1,13 @@
-/* Reducers of max and argmax (or min and argmin) for one T: BEATS(x, y) says which is better, WORST is where to start;
-   a NaN beats everything. */
+/* extreme_body.h: reducers of max and argmax, or min and argmin, for elements of type T; included by extremes_cpu.c.
+   BEATS(x, y) is whether x is better than y; WORST is the initial value. A NaN is better than any number. */
 static void DIRECTED(begin)(void *state, int64_t n)
 {
     T *s = state;
     for (int64_t i = 0; i < n; i++) s[i] = WORST;
 }
 
-/* One expression without branches: it vectorises. No restrict: on two parts of one array gcc 12 then loses writes. */
+/* One expression without branches, so that it vectorises. Without restrict: gcc 12 loses writes to two parts of one
+   array. */
 CN__INLINE void DIRECTED(absorb)(T *s, const T *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) s[i] = (BEATS(x[i], s[i]) | IS_NAN(x[i])) ? x[i] : s[i];
@@ -43,7 +44,7 @@ static const cn_reducer DIRECTED(reducer) = {
 };
 
 typedef struct DIRECTED(place) {
-    int64_t index; /* -1: nothing seen yet */
+    int64_t index; /* -1: no element so far */
     T value;
 } DIRECTED(place);
 
@@ -53,7 +54,7 @@ static void DIRECTED(arg_begin)(void *state, int64_t n)
     for (int64_t i = 0; i < n; i++) s[i] = (DIRECTED(place)){-1, 0};
 }
 
-/* Only what is strictly better moves it: the first of equals stays. */
+/* Only a strictly better element replaces the best: the first of equal elements stays. */
 static inline bool DIRECTED(arg_better)(const DIRECTED(place) *s, T x)
 {
     return s->index < 0 || BEATS(x, s->value) || (IS_NAN(x) && !IS_NAN(s->value));
@@ -64,7 +65,7 @@ static inline void DIRECTED(arg_take)(DIRECTED(place) *s, T x, int64_t index)
     if (DIRECTED(arg_better)(s, x)) *s = (DIRECTED(place)){index, x};
 }
 
-/* First the best value, which vectorises; where it is only matters if it is news. */
+/* First finds the best value, which vectorises, and searches its index only if the value improved. */
 static void DIRECTED(arg_row)(void *state, const void *data, int64_t n, int64_t position)
 {
     const T *x = data;

@@ -8,7 +8,7 @@ static const cn_wgsl_reducer min_real = { "f32", "infinity()", "smaller(s, x)", 
 static const cn_wgsl_reducer max_whole = { "i32", "bitcast<i32>(0x80000000u)", "max(s, x)", "max(s, t)", "s" };
 static const cn_wgsl_reducer min_whole = { "i32", "2147483647", "min(s, x)", "min(s, t)", "s" };
 
-/* (a word that is greater the better the element, its place): NaN is best, whichever way. */
+/* A state is (key, index): a better element has a greater key, and NaN has the greatest. */
 #define PLACE(word)                                                                                                \
     { "vec2<u32>", "vec2<u32>(0u, 0xffffffffu)", "first_of(s, vec2<u32>(" word ", u32(at)))", "first_of(s, t)",      \
       "bitcast<i32>(s.y)" }
@@ -20,7 +20,7 @@ static const cn_wgsl_reducer argmin_whole = PLACE("bitcast<u32>(x) ^ 0x7fffffffu
 static bool infer(cn_infer *i) { return cn__infer_reduce_some(i, i->in[0]->dtype); }
 static bool infer_index(cn_infer *i) { return cn__infer_reduce_some(i, CN_I64); }
 
-/* Shared equally among ties. */
+/* Equal extremes share the gradient equally. */
 static void grad(cn_grad_call *g)
 {
     const cn__reduce_attrs *a = g->attrs;
@@ -62,7 +62,7 @@ const cn_op cn__op_min = {
 
 const cn_op cn__op_argmax = {
     .call = "argmax(Tensor input, int[1] dim=None, bool keepdim=False) -> Tensor",
-    .name = "argmax", .doc = "Where the largest element is, the first of equals; a NaN counts as largest.",
+    .name = "argmax", .doc = "The index of the largest element, the first of equal ones; a NaN counts as largest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
     .kernels_at = CN__AT(extremes.argmax), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
@@ -71,7 +71,7 @@ const cn_op cn__op_argmax = {
 
 const cn_op cn__op_argmin = {
     .call = "argmin(Tensor input, int[1] dim=None, bool keepdim=False) -> Tensor",
-    .name = "argmin", .doc = "Where the smallest element is, the first of equals; a NaN counts as smallest.",
+    .name = "argmin", .doc = "The index of the smallest element, the first of equal ones; a NaN counts as smallest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
     .kernels_at = CN__AT(extremes.argmin), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
@@ -82,7 +82,7 @@ static cn_tensor *place(const cn_op *op, cn_tensor *x, cn_dims axis, bool keepdi
 {
     if (!cn__alive(x)) return NULL;
     if (axis.n <= 1) return cn__reduce_axes(op, x, axis, keepdim);
-    cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %d axes given; one is possible, or CN_ALL", op->name, axis.n);
+    cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects one axis or CN_ALL, got %d axes", op->name, axis.n);
     return NULL;
 }
 
@@ -91,7 +91,7 @@ cn_tensor *cn_min(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_
 cn_tensor *cn_argmax(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmax, x, axis, keepdim); }
 cn_tensor *cn_argmin(cn_tensor *x, cn_dims axis, bool keepdim) { return place(&cn__op_argmin, x, axis, keepdim); }
 
-/* The value is looked up where the index says, so that its gradient goes to that one element. */
+/* The value is gathered by the index, so its gradient goes to that one element. */
 static cn_tensor *value_and_place(const char *who, const cn_op *op, const cn_op *arg, cn_tensor *x, int64_t axis,
                                   bool keepdim, cn_tensor **indices)
 {

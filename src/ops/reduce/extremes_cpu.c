@@ -8,7 +8,7 @@
 
 #define LANES 32
 
-/* f32 for the baseline and AVX2, 512-bit vectors gain nothing; the other types once. */
+/* f32 has copies for the baseline and AVX2, since 512-bit vectors gain nothing. Other types are compiled once. */
 #define DIRECTED(f) NAME(CN__PASTE(max, f))
 #define BEATS(x, y) ((x) > (y))
 #define WORST       LEAST
@@ -26,7 +26,7 @@
 #define TYPES       CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES)
 #include "cpu/each_type.h"
 
-/* bool is 0 or 1 in a byte: the order of u8 */
+/* a bool is a byte 0 or 1, ordered like u8 */
 #if CN__IS_BASELINE
 #define REDUCERS(r)                                                                                                    \
     { [CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I32] = &r##_i32, [CN_I64] = &r##_i64,             \

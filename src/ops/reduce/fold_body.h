@@ -1,5 +1,5 @@
-/* fold_body.h: a reducer that folds elements of type T with FOLD, beginning with UNIT. Inside a block it folds in LANES
-   independent lanes of type LANE; between blocks its state is of type STATE. */
+/* fold_body.h: a reducer that folds elements of type T with FOLD, from the initial value UNIT; included by folds_cpu.c.
+   Inside a block it has LANES independent lanes of type LANE; between blocks the state has type STATE. */
 #if IS_FLOAT
 #define ELEMENT T
 #define STATE   double

@@ -10,7 +10,7 @@ static void sum_grad(cn_grad_call *g)
     g->in_grad[0] = cn_expand(cn__keepdims(g->out_grad[0], g->in[0], g->attrs), cn_shape(g->in[0]));
 }
 
-/* The product is the last number of a cumprod: its gradient needs no division, so zeros are no special case. */
+/* The product is the last element of a cumprod, whose gradient needs no division: zeros are no special case. */
 static void prod_grad(cn_grad_call *g)
 {
     const cn__reduce_attrs *a = g->attrs;
@@ -74,7 +74,7 @@ const cn_op cn__op_prod = {
         {CN_IN(CN_RANGE(0.99, 1.01, 600, 3)), .attrs = &(const cn__reduce_attrs){0, 1, 0}}), /* three chunks */
 };
 
-/* Small integers would overflow their own type: PyTorch's rule. */
+/* As in PyTorch, whole numbers are summed in i64, because small types would overflow. */
 static cn_tensor *fold(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
 {
     if (!cn__alive(x)) return NULL;

@@ -1,5 +1,5 @@
-/* The reducers of sum and prod: a block in independent lanes, which vectorise; blocks in double, so that long sums keep
-   their digits. The number of lanes is the same for every instruction set, and therefore the bits are. */
+/* The reducers of sum and prod. A block is folded in independent lanes, which vectorise; blocks are merged in double,
+   so long sums stay accurate. Every instruction set has the same number of lanes, hence the same bits. */
 #include "ops/reduce/folds_cpu.h"
 
 #include "cpu/isa.h"
@@ -7,7 +7,7 @@
 #define BLOCK 512
 #define LANES 16
 
-/* f32 in every instruction set; the other types once. */
+/* f32 is compiled for every instruction set, other types once. */
 #define FOLDED(f)  NAME(CN__PASTE(sum, f))
 #define FOLD(a, b) ((a) + (b))
 #define UNIT       0

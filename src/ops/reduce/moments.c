@@ -1,4 +1,4 @@
-/* mean, var, std. */
+/* mean, var and std: composites of sum. */
 #include "ops/reduce/reduce.h"
 
 static cn_tensor *mean(cn_tensor *x, int64_t axes, bool keepdim)
@@ -51,7 +51,8 @@ const cn_op cn__op_mean = {
 
 const cn_op cn__op_var = {
     .call = "var(Tensor input, int[] dim=None, *, float correction=1, bool keepdim=False) -> Tensor",
-    .name = "var", .doc = "Variance over axes; the divisor is the count less the correction.", .kind = CN_COMPOSITE,
+    .name = "var", .doc = "Variance over axes; the divisor is the number of elements minus the correction.",
+    .kind = CN_COMPOSITE,
     .n_in = 1, .n_out = 1, .attr_size = sizeof(cn__axis_set_attrs), .compose = compose_var,
     CN_CASES(
         {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_set_attrs){2, 0}, CN_ARGS({.f = 1})},

@@ -1,4 +1,4 @@
-/* norm, logsumexp. */
+/* norm and logsumexp: composites of reductions. */
 #include <math.h>
 
 #include "ops/reduce/reduce.h"
@@ -9,7 +9,7 @@ cn_tensor *cn__root(cn_tensor *v, double p)
     return cn_masked_fill(p == 2 ? cn_sqrt(safe) : cn_pow_s(safe, 1 / p), zero, p > 0 ? 0 : INFINITY);
 }
 
-/* |x|^p; below p = 1 its slope at 0 is infinite: there it is taken as 0, as PyTorch does. */
+/* |x|^p. For p < 1 its slope at 0 is infinite; as in PyTorch, the gradient there is 0. */
 static cn_tensor *power(cn_tensor *x, double p)
 {
     if (p == 1) return cn_abs(x);
@@ -22,7 +22,7 @@ static cn_tensor *power(cn_tensor *x, double p)
 static cn_tensor *norm(cn_tensor *x, double p, const cn__axis_set_attrs *a)
 {
     if (isinf(p)) return cn__reduce(p > 0 ? &cn__op_max : &cn__op_min, cn_abs(x), a->axes, a->keepdim);
-    /* p = 0 counts what is not 0; made from x so that a gradient, of 0, arrives */
+    /* p = 0 counts elements that are not 0; computed from x, so that x gets a gradient, of 0 */
     cn_tensor *terms = p == 0 ? cn_masked_fill(cn_mul_s(x, 0), cn_ne_s(x, 0), 1) : power(x, p);
     cn_tensor *sum = cn__reduce(&cn__op_sum, terms, a->axes, a->keepdim);
     return p == 0 || p == 1 ? sum : cn__root(sum, p);
@@ -35,7 +35,7 @@ static cn_tensor *compose_norm(cn_ctx *ctx, cn_tensor *const *in, int n_in, cons
     return x ? cn__as(norm(x, args[0].f, attrs), cn__dtype(in[0])) : NULL;
 }
 
-/* log sum exp(x - m) + m, with m the largest x where that is finite: a row of -inf gives -inf. */
+/* log Σ exp(x - m) + m, where m is the largest x if that is finite, else 0: a row of -inf gives -inf. */
 static cn_tensor *logsumexp(cn_tensor *x, const cn__axis_set_attrs *a)
 {
     if (cn_numel(x) == 0) return cn_log(cn__reduce(&cn__op_sum, cn_exp(x), a->axes, a->keepdim));

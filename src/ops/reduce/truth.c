@@ -1,4 +1,4 @@
-/* any, all: the state is one byte, 0 or 1. */
+/* any and all. The state of their reducers is one byte, 0 or 1. */
 #include <math.h>
 
 #include "ops/reduce/reduce.h"

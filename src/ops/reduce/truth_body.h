@@ -1,4 +1,5 @@
-/* How any and all fold elements of one T: what is not 0 is true, NaN included. */
+/* truth_body.h: reducers of any and all for elements of type T; included by truth.c through cpu/each_type.h. An element
+   that is not 0 is true, also NaN. */
 static void NAME(any_row)(void *state, const void *data, int64_t n, int64_t position)
 {
     (void)position;

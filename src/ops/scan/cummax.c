@@ -1,4 +1,4 @@
-/* cummax: the largest so far along an axis, and where it was. */
+/* cummax: the largest element so far along an axis, and its index. */
 #include <math.h>
 
 #include "ops/scan/scan.h"
@@ -43,7 +43,7 @@ static void cpu(const cn_kernel *k)
     cn_parallel(k, l.outer * ((l.inner + STRIP - 1) / STRIP), cn__grain(l.n * width), strips, &l);
 }
 
-/* A state is the word of the largest and its place. */
+/* A state is the word of the largest element and its index. */
 static bool gpu(cn_gpu_call *c)
 {
     const cn__gpu_scan s = { .shader = cn__wgsl_cummax,
@@ -59,7 +59,8 @@ static void grad(cn_grad_call *g)
 
 const cn_op cn__op_cummax = {
     .call = "cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)",
-    .name = "cummax", .doc = "Largest so far along an axis, and its index: the last of equals; NaN stays once met.",
+    .name = "cummax",
+    .doc = "The largest element so far along an axis, and its index, the last of equal ones; a NaN stays the largest.",
     .kind = CN_SCAN, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__axis_attrs),
     .infer = cn__infer_scan, .grad = grad, .cpu = cpu, .gpu = gpu,
     CN_CASES(

@@ -1,5 +1,5 @@
-// cummax, for lines.wgsl. A state is (word of the largest element so far, its place); a later equal element takes
-// over.
+// cummax, for lines.wgsl. A state is (word of the largest element so far, its index). A later equal element replaces
+// an earlier one.
 //! hole key = float_key | whole_key
 
 //! part scan

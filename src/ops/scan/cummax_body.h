@@ -1,4 +1,5 @@
-/* Columns [from, to) of one outer row: a later equal takes over, and NaN stays. */
+/* cummax_body.h: cummax of columns [from, to) of one outer row, for elements of type T; included by cummax.c through
+   cpu/each_type.h. A later equal element replaces an earlier one; after a NaN all results are NaN. */
 static void NAME(cummax)(const void *data, void *values, int64_t *at, const cn__lines *l, int64_t from, int64_t to)
 {
     const T *x = data;

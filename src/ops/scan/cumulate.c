@@ -1,16 +1,16 @@
-/* cumsum, cumprod, linear_scan: results that build on the one before, along an axis. */
+/* cumsum, cumprod and linear_scan: each result along an axis is computed from the one before it. */
 #include "ops/scan/scan.h"
 #include "gpu/shaders.h"
 
 extern const cn_op cn__op_cumsum, cn__op_cumprod, cn__op_linear_scan;
 
-/* Neighbouring lines are computed side by side, up to STRIP of them. */
+/* Up to STRIP neighbouring lines are computed at a time. */
 #define STRIP 64
 typedef struct strip {
     const void *x, *y;
     void *out;
-    int64_t at, n, step, width; /* at: where the first elements are; step: from one to the next; all in elements */
-    int64_t lag;                /* y is read this much further on */
+    int64_t at, n, step, width; /* at: the index of the first elements; step: from one to the next */
+    int64_t lag;                /* added to the index at which y is read */
 } strip;
 
 #define FOLDED(f)     NAME(CN__PASTE(cumsum, f))
@@ -77,7 +77,9 @@ static strip_fn by_dtype(const cn_kernel *k, strip_fn f32, strip_fn f64, strip_f
 static void cumsum_cpu(const cn_kernel *k)
 {
     const cn__scan_attrs *a = k->attrs;
-    run(k, (job){.fn = by_dtype(k, cumsum_strip_f32, cumsum_strip_f64, cumsum_strip_i64), .x = k->in[0].data, .reverse = a->reverse});
+    run(k, (job){ .fn = by_dtype(k, cumsum_strip_f32, cumsum_strip_f64, cumsum_strip_i64),
+                  .x = k->in[0].data,
+                  .reverse = a->reverse });
 }
 
 static void cumprod_cpu(const cn_kernel *k)
@@ -154,7 +156,7 @@ static void cumprod_grad(cn_grad_call *g)
     g->in_grad[0] = cn__cumprod_backward(g->in[0], g->out[0], g->out_grad[0], a->axis);
 }
 
-/* What reaches h[i] reaches b[i], and through it all later h: the same scan, run the other way. */
+/* The gradient of b[i] is that of h[i] plus what comes from later h: the same scan in the other direction. */
 static void linear_grad(cn_grad_call *g)
 {
     const cn__scan_attrs *a = g->attrs;
@@ -168,7 +170,8 @@ static bool infer_linear(cn_infer *i)
 {
     if (cn__same_shape(&i->in[0]->layout, &i->in[1]->layout)) return cn__infer_scan(i);
     char s[96], t[96];
-    return cn_infer_fail(i, CN_BAD_SHAPE, "shapes differ: %s and %s", cn__shape_text(&i->in[0]->layout, s, sizeof s),
+    return cn_infer_fail(i, CN_BAD_SHAPE, "the operands must have one shape, got %s and %s",
+                         cn__shape_text(&i->in[0]->layout, s, sizeof s),
                          cn__shape_text(&i->in[1]->layout, t, sizeof t));
 }
 

@@ -1,5 +1,5 @@
-// linear_scan, for lines.wgsl. A state says how h before it becomes h after it: h → s.x h + s.y. Products that no h
-// goes into may overflow: 0 times them is 0. The first a is not used.
+// linear_scan, for lines.wgsl. A state s maps h before its elements to h after them: h → s.x h + s.y. Products that
+// are multiplied by no h may overflow: 0 times such a product is taken as 0. The first a is not used.
 
 //! part scan
 //! uses in0 in1 out0 par

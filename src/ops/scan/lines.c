@@ -1,4 +1,4 @@
-/* What operators along one axis share. */
+/* Scans along one axis: shape rule, gradient of (values, indices), launches on the GPU. */
 #include "ops/scan/scan.h"
 #include "gpu/shaders.h"
 
@@ -14,7 +14,7 @@ int64_t cn__grain(int64_t work) { return work >= 16384 ? 1 : 16384 / (work > 0 ?
 bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis)
 {
     int ndim = cn__layout(x)->ndim;
-    int d = cn__axis(*axis, ndim ? ndim : 1); /* a single number has axis 0, as in PyTorch */
+    int d = cn__axis(*axis, ndim ? ndim : 1); /* as in PyTorch, a tensor without axes has axis 0 */
     if (d < 0)
         return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: axis %lld is out of range for %d dimensions", who,
                         (long long)*axis, ndim);

@@ -1,7 +1,7 @@
-// Scans along an axis. The other file of the launch has the part `scan`: the type State; load(at, i), the state of
-// one element (at: where it lies, i: its number along the line); merge(a, b), the state of b after a; store(at, i,
-// s), given the state of all elements up to i. par(0): elements after the axis, par(1): elements along it, par(2):
-// whether it is reversed.
+// Scans along an axis. The other file of the launch has the part `scan`, which defines: the type State; load(at, i),
+// the state of one element (at: its offset, i: its index along the line); merge(a, b), the state of a followed by b;
+// store(at, i, s), where s is the state of all elements up to i. par(0): elements after the axis; 1: elements along
+// it; 2: whether the scan is reversed.
 
 //! part place
 //! uses par
@@ -12,7 +12,7 @@ fn place(line: u32, i: u32) -> u32 {
 
 //! kernel side_by_side
 //! uses par place scan
-// An invocation for each line.
+// One invocation for each line.
 fn each(line: u32) {
     var s: State;
     for (var i = 0u; i < par(1u); i++) {
@@ -25,8 +25,8 @@ fn each(line: u32) {
 //! kernel tiles
 //! uses par place scan
 //! workgroup 10240
-// A workgroup for each line, 1024 elements at a time: each invocation scans 4 elements, the first 16 invocations scan
-// 16 of the ends each; then every invocation knows the state of all that comes before its own elements.
+// One workgroup for each line, 1024 elements at a time. Each invocation scans 4 elements; the first 16 invocations each
+// scan 16 of the last states; then every invocation merges the state before its own elements into them.
 var<workgroup> items: array<State, 1024>;
 var<workgroup> ends: array<State, 256>;
 fn kernel(line: u32, local: u32) {

@@ -1,4 +1,4 @@
-/* Lines of pairs put in order on the GPU, by the bitonic sort of order.wgsl: which launches it takes. */
+/* Sorts lines of pairs on the GPU by the launches of order.wgsl, a bitonic sort. */
 #include "ops/scan/order.h"
 
 #include <string.h>
@@ -7,14 +7,14 @@
 
 enum { TILE = 1024, SIZE = 256, MOST_KEPT = TILE / 4 };
 
-/* One launch over tiles: numbers in the order of par(0), par(1), .. */
+/* One launch over tiles. The numbers are par(0), par(1), .. in this order. */
 typedef struct tiles {
-    int64_t lines, n, width; /* a tile is one part of a line, or several lines of this width each, a power of two */
+    int64_t lines, n, width; /* width: pairs of a line in a tile; a tile is a part of one line, or several lines */
     int64_t parts;           /* of a line */
-    int64_t keep;            /* pairs of each tile that go on */
-    int64_t from, to, to_n;  /* words in scratch memory, and how many pairs a line has there */
-    bool merge;              /* the halves of each tile are in order already, and do not cross */
-    bool load, store;        /* by the shader of the caller; otherwise from and to scratch memory */
+    int64_t keep;            /* pairs of each tile that are stored */
+    int64_t from, to, to_n;  /* offsets in scratch memory, and the number of pairs of a line there */
+    bool merge;              /* the halves of each tile are already sorted so that only straight steps are left */
+    bool load, store;        /* by the caller's shader; otherwise from and to scratch memory */
 } tiles;
 
 static void add_numbers(cn_gpu_call *c, const cn__order *o, const tiles *t)
@@ -55,7 +55,8 @@ static bool run_step(cn_gpu_call *c, const cn__order *o, int64_t block, int64_t 
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_order, .kernel = "step", .each = o->lines * pairs });
 }
 
-/* Few are wanted of many: each tile sends its first on, until one tile is left. Two parts of scratch take turns. */
+/* If few pairs of many are wanted, each launch keeps the first pairs of each tile, until one tile is left. Launches use
+   two parts of scratch memory in turn. */
 static bool order_first(cn_gpu_call *c, const cn__order *o)
 {
     tiles t = { .lines = o->lines, .n = o->n, .width = TILE, .keep = o->keep, .load = true };

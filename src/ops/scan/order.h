@@ -10,11 +10,11 @@
 enum { CN__ORDER_PAR = 9, CN__ORDER_NUMBERS = 6, CN__ORDER_HOLES = 4 };
 
 typedef struct cn__order {
-    int64_t lines, n;   /* n pairs in each line */
-    int64_t keep;       /* 0: all are wanted; else so many from the front */
-    const char *shader; /* has load_given and, if it stores, store_given, as order.wgsl asks for them */
+    int64_t lines, n;   /* each with n pairs */
+    int64_t keep;       /* number of pairs that are wanted, from the first; 0: all */
+    const char *shader; /* has the parts load_given and, if it stores, store_given: see order.wgsl */
     cn_gpu_hole holes[CN__ORDER_HOLES];
-    bool stores;        /* false: leaves pair i of a line in words 2 (line n + i) and the next of scratch memory */
+    bool stores;        /* false: pair i of a line is left in scratch memory, at words 2 (line n + i) and the next */
     bool across;        /* neighbours in memory belong to neighbouring lines */
     int64_t numbers[CN__ORDER_NUMBERS]; /* par(CN__ORDER_PAR), .. of the shader */
 } cn__order;

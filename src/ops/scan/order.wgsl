@@ -1,15 +1,14 @@
-// Lines of pairs (key, place) put in order by a bitonic sort: tiles in workgroup memory; what reaches further, in
-// steps over scratch memory. Every comparison puts the smaller pair in front (the first of each stage compares mirror
-// images), so that pairs behind the end of a line, which count as the largest, never move and need no memory.
+// Sorts lines of pairs (key, index) by a bitonic sort: within tiles in workgroup memory, across tiles in steps over
+// scratch memory. Every comparison moves the smaller pair to the front (the first step of each stage compares mirror
+// images). So pairs beyond the end of a line, which count as the largest, never move and need no memory.
 //
-// A tile has 1024 pairs: one part of a line, or several lines. par(0): lines, 1: pairs of a line, 2: pairs of a line
-// in a tile, a power of two, 3: parts of a line, 4: pairs of each tile that are kept, 5 and 6: where in scratch
-// memory pairs come from and go to, 7: pairs of a line there, 8: whether neighbours in memory belong to neighbouring
-// lines.
+// A tile has 1024 pairs: a part of one line, or several lines. par(0): lines; 1: pairs of a line; 2: pairs of a line
+// in a tile, a power of two; 3: parts of a line; 4: pairs of each tile that are stored; 5, 6: where in scratch memory
+// pairs come from and go to; 7: pairs of a line there; 8: whether neighbours in memory belong to neighbouring lines.
 //
-// The other file of the launch has load_given and store_given: `fn load(line: u32, i: u32) -> vec2<u32>`, pair i of a
-// line as it comes, and `fn store(line: u32, i: u32, p: vec2<u32>)`, pair i in order. Their parameters begin at
-// par(9).
+// The other file of the launch has the parts load_given and store_given: `fn load(line: u32, i: u32) -> vec2<u32>`
+// returns pair i of a line before sorting, `fn store(line: u32, i: u32, p: vec2<u32>)` stores pair i after sorting.
+// Their parameters begin at par(9).
 //! hole load = given | scratch
 //! hole store = given | scratch
 //! hole merge = true | false
@@ -59,7 +58,7 @@ fn straight(first: u32, local: u32) {
     }
 }
 //! if merge
-// The halves of each tile are in order already, and do not cross.
+// Both halves of each tile are sorted already, and no mirrored step is left.
 fn steps(width: u32, local: u32) { straight(width / 2u, local); }
 //! else
 fn steps(width: u32, local: u32) {
@@ -69,7 +68,7 @@ fn steps(width: u32, local: u32) {
     }
 }
 //! end
-// (line of the tile, pair of that line) of the e-th pair that is loaded or stored
+// The e-th pair that is loaded or stored, as (line of the tile, pair of that line).
 fn split(e: u32) -> vec2<u32> {
     let width = par(2u); let rows = 1024u / width;
     return select(vec2<u32>(e / width, e % width), vec2<u32>(e % rows, e / rows), par(8u) != 0u);

@@ -22,12 +22,12 @@ typedef struct cn__lines {
     int64_t outer, n, inner;
 } cn__lines;
 cn__lines cn__lines_of(const cn_array *x, int64_t axis);
-int64_t cn__grain(int64_t work);                    /* how many units of so much work make a chunk */
+int64_t cn__grain(int64_t work);                    /* the grain for cn_parallel, from the work of one unit */
 
-/* On the GPU: the function of the library that turns words into whole numbers in the order of a dtype's elements. */
+/* The WGSL function of gpu/library.wgsl that maps the words of elements to whole numbers of the same order. */
 const char *cn__gpu_key(cn_dtype t);
 
-/* A scan along an axis on the GPU: the text of a shader file that has the part `scan`, as lines.wgsl asks for it. */
+/* A scan along an axis on the GPU. `shader` has the part `scan`: see lines.wgsl. */
 typedef struct cn__gpu_scan {
     const char *shader;
     const cn_gpu_hole *holes;
@@ -35,9 +35,9 @@ typedef struct cn__gpu_scan {
 } cn__gpu_scan;
 bool cn__gpu_scan_lines(cn_gpu_call *c, cn__lines l, const cn__gpu_scan *s);
 
-bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis); /* made non-negative; false: error set */
-bool cn__infer_scan(cn_infer *i);                   /* every result like operand 0; attrs begin with the axis */
-/* Of operators that give (values, indices): the values' gradient, put where they came from. */
+bool cn__scan_axis(const char *who, const cn_tensor *x, int64_t *axis); /* makes *axis ≥ 0; false after an error */
+bool cn__infer_scan(cn_infer *i);  /* every result has the shape of operand 0; attrs begin with the axis */
+/* The gradient of operators with results (values, indices): the gradient of the values, scattered to the indices. */
 cn_tensor *cn__scatter_back(cn_grad_call *g, int64_t axis);
 
 /* linear_scan: h[i] = a[i] h[i-1] + b[i]; reverse: h[i] = a[i+1] h[i+1] + b[i]. h starts as b; a[0] is not used. */

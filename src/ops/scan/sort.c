@@ -1,5 +1,5 @@
-/* sort, argsort, topk. Elements of every dtype become unsigned keys in the order wanted, so that one sort serves all.
-   NaN is the largest, and equals keep their order. */
+/* sort, argsort and topk. Elements of every dtype become unsigned keys of the same order, so one sort serves all
+   dtypes. NaN is the largest. Equal elements keep their order. */
 #include "ops/scan/order.h"
 #include "ops/scan/scan.h"
 #include "gpu/shaders.h"
@@ -9,7 +9,7 @@ typedef struct item {
     int64_t index;
 } item;
 
-/* A float's bits in order: negative numbers turned round, -0 as 0, NaN above all. */
+/* The bits of a float as an unsigned key: negative numbers reversed, -0 like 0, NaN above all others. */
 static inline uint64_t float_key(uint64_t bits, uint64_t sign, bool zero, bool nan)
 {
     if (zero) bits = 0;
@@ -54,7 +54,8 @@ static void insertion_sort(item *a, int64_t n)
     }
 }
 
-/* By bytes of the key, lowest first; a byte that is the same in all costs nothing. The result is in a or in b. */
+/* Radix sort by the bytes of the key, lowest first. A byte that all keys share is skipped. Returns a or b, whichever
+   has the result. */
 static item *radix_sort(item *a, item *b, int64_t n)
 {
     uint64_t differ = 0;
@@ -85,7 +86,7 @@ static item *sorted(item *a, item *b, int64_t n)
 
 static bool later(item a, item b) { return a.key != b.key ? a.key > b.key : a.index > b.index; }
 
-/* h[0..n) is a heap, the latest item on top, but for h[i]. */
+/* Restores the heap h[0], .., h[n - 1], whose top is the item latest in order, after h[i] changed. */
 static void sift(item *h, int64_t i, int64_t n)
 {
     item x = h[i];
@@ -99,12 +100,13 @@ static void sift(item *h, int64_t i, int64_t n)
 
 typedef struct job {
     cn__lines lines; /* of the operand */
-    int64_t k;       /* topk: how many; sort: n */
-    size_t room;     /* items of scratch a thread has */
+    int64_t k;       /* number of wanted elements; sort: n */
+    size_t room;     /* items of scratch for each thread */
     bool flip;       /* descending */
 } job;
 
-/* The k first of a line, in order, in h. A heap holds the best k seen; an equal that comes later never enters. */
+/* Writes the first k items of a line to h, in order. A heap holds the best k so far; a later equal item never enters.
+   */
 static const item *select_first(const job *j, cn_dtype t, const void *x, int64_t at, item *h)
 {
     uint64_t flip = j->flip ? UINT64_MAX : 0;
@@ -151,7 +153,7 @@ static void lines(const cn_kernel *k, void *user, int64_t begin, int64_t end, in
     }
 }
 
-/* All of a line is sorted in two halves of scratch; a few are kept in a heap. */
+/* A whole line is sorted between two halves of scratch; a few items are selected with a heap. */
 static size_t room(int64_t n, int64_t k) { return (size_t)(k < n ? k : 2 * n); }
 
 static void run(const cn_kernel *kernel, int64_t axis, int64_t k, bool flip)
@@ -189,7 +191,7 @@ static size_t topk_scratch(const cn_kernel *k, int threads)
 
 /* ---- on the GPU: the same keys, of 32 bits ---- */
 
-/* Numbers: after the axis, along it, how many are wanted, what turns keys round. */
+/* Parameters: elements after the axis, elements along it, wanted elements, the mask that reverses keys. */
 static bool run_gpu(cn_gpu_call *c, int64_t axis, int64_t k, bool flip)
 {
     cn__lines l = cn__lines_of(&c->in[0], axis);
@@ -225,8 +227,8 @@ static bool infer_topk(cn_infer *i)
     const cn_layout *x = &i->in[0]->layout;
     int64_t n = x->ndim ? x->shape[a->axis] : 1;
     if (a->k < 0 || a->k > n)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld of the %lld elements along axis %lld", (long long)a->k,
-                             (long long)n, (long long)a->axis);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "k must be 0 to %lld, the size of axis %lld, got %lld", (long long)n,
+                             (long long)a->axis, (long long)a->k);
     if (x->ndim) i->out[0].layout.shape[a->axis] = i->out[1].layout.shape[a->axis] = a->k;
     return true;
 }
@@ -235,7 +237,8 @@ static void grad(cn_grad_call *g) { g->in_grad[0] = cn__scatter_back(g, *(const 
 
 const cn_op cn__op_sort = {
     .call = "sort(Tensor input, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    .name = "sort", .doc = "Elements in order along an axis, and where they came from; stable; NaN is the largest.",
+    .name = "sort",
+    .doc = "Sorts the elements along an axis; also returns their former indices. Stable; NaN is the largest.",
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__sort_attrs),
     .infer = cn__infer_scan, .grad = grad, .cpu = sort_cpu, .scratch = sort_scratch, .gpu = sort_gpu,
     CN_CASES(
@@ -249,7 +252,7 @@ const cn_op cn__op_sort = {
 
 const cn_op cn__op_topk = {
     .call = "topk(Tensor input, int k, int dim=-1, bool largest=True) -> (Tensor values, Tensor indices)",
-    .name = "topk", .doc = "The k largest (or smallest) elements along an axis in order, and where they are.",
+    .name = "topk", .doc = "The k largest (or smallest) elements along an axis in order, and their indices.",
     .kind = CN_SORT, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__topk_attrs),
     .infer = infer_topk, .grad = grad, .cpu = topk_cpu, .scratch = topk_scratch, .gpu = topk_gpu,
     .onnx = "TopK",
@@ -274,7 +277,7 @@ static cn_tensor *compose_argsort(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 
 const cn_op cn__op_argsort = {
     .call = "argsort(Tensor input, int dim=-1, bool descending=False) -> Tensor",
-    .name = "argsort", .doc = "Where the elements along an axis would come from if they were sorted.",
+    .name = "argsort", .doc = "The indices that sort the elements along an axis.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__sort_attrs), .no_grad = "an index does not change smoothly", .compose = compose_argsort,
     CN_CASES(

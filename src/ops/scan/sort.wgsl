@@ -1,5 +1,5 @@
-// What sort and topk load and store, for order.wgsl. par(9): elements after the axis, 10: elements of a line, 11:
-// elements that are wanted, 12: all ones where the largest come first, otherwise 0.
+// What sort and topk load and store, for order.wgsl. par(9): elements after the axis; 10: elements of a line; 11:
+// wanted elements; 12: all ones if the largest come first, otherwise 0.
 //! hole key = float_key | whole_key
 
 //! part place

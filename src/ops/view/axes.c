@@ -19,8 +19,8 @@ bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list)
 {
     *list = (cn__list_attrs){ 0 };
     if (dims.n < 0 || dims.n > CN_MAX_DIMS)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a list of %d numbers; 0 to %d are possible", who, dims.n,
-                        CN_MAX_DIMS);
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: expects a list of 0 to %d numbers, got %d", who, CN_MAX_DIMS,
+                        dims.n);
     list->n = dims.n;
     for (int d = 0; d < dims.n; d++) list->v[d] = dims.v[d];
     return true;
@@ -53,7 +53,7 @@ static bool infer_permute(cn_infer *i)
     }
     if (order->n == x->ndim && seen == (1u << x->ndim) - 1) return true;
     char s[128], t[128];
-    return cn_infer_fail(i, CN_BAD_ARGUMENT, "the order %s does not name each axis of %s once",
+    return cn_infer_fail(i, CN_BAD_ARGUMENT, "the order must name each axis once, got %s for shape %s",
                          cn__list_text(order, s, sizeof s), cn__shape_text(x, t, sizeof t));
 }
 
@@ -68,7 +68,7 @@ static void grad_permute(cn_grad_call *g)
 const cn_op cn__op_permute = {
     .call = "permute(Tensor input, int[] dims) -> Tensor",
     .name = "permute",
-    .doc = "The axes in another order.",
+    .doc = "Rearranges the axes.",
     .kind = CN_VIEW,
     .onnx = "Transpose",
     .n_in = 1,
@@ -102,8 +102,8 @@ static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, int n_in,
     int least = x->ndim ? x->ndim : 1, a = cn__axis(t->a, least), b = cn__axis(t->b, least);
     if (a < 0 || b < 0) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: %lld and %lld are not both axes of %s", (long long)t->a,
-                 (long long)t->b, cn__shape_text(x, s, sizeof s));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "transpose: dim0 and dim1 must be axes of %s, got %lld and %lld",
+                 cn__shape_text(x, s, sizeof s), (long long)t->a, (long long)t->b);
         return NULL;
     }
     cn_dims order = { .n = x->ndim };
@@ -114,7 +114,7 @@ static cn_tensor *compose_transpose(cn_ctx *ctx, cn_tensor *const *in, int n_in,
 const cn_op cn__op_transpose = {
     .call = "transpose(Tensor input, int dim0, int dim1) -> Tensor",
     .name = "transpose",
-    .doc = "Two axes exchanged.",
+    .doc = "Exchanges two axes.",
     .kind = CN_COMPOSITE,
     .onnx = "Transpose",
     .n_in = 1,
@@ -135,7 +135,7 @@ cn_tensor *cn_transpose(cn_tensor *x, int64_t a, int64_t b)
 
 /* ---- squeeze, unsqueeze ---- */
 
-/* The axes as bits; a single number may be given axis 0, as in PyTorch. */
+/* Sets the axes as bits. As in PyTorch, axis 0 is allowed for a tensor without axes. */
 static bool axes_mask(cn_tensor *x, const char *who, cn_dims axes, cn__mask_attrs *mask)
 {
     int ndim = cn_ndim(x), least = ndim ? ndim : 1;
@@ -172,7 +172,7 @@ static bool infer_squeeze(cn_infer *i)
 const cn_op cn__op_squeeze = {
     .call = "squeeze(Tensor input, int[] dim=None) -> Tensor",
     .name = "squeeze",
-    .doc = "Without axes of size 1.",
+    .doc = "Removes axes of size 1.",
     .kind = CN_VIEW,
     .onnx = "Squeeze",
     .n_in = 1,
@@ -202,7 +202,8 @@ static bool infer_unsqueeze(cn_infer *i)
     cn_layout *out = &i->out[0].layout;
     if (!cn__infer_axis(i, a->axis, x->ndim + 1)) return false;
     if (x->ndim == CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "a result has at most %d axes, got an operand with %d", CN_MAX_DIMS,
+                             x->ndim);
     i->out[0] = *i->in[0];
     out->ndim = x->ndim + 1;
     for (int d = (int)a->axis; d < x->ndim; d++) {
@@ -217,7 +218,7 @@ static bool infer_unsqueeze(cn_infer *i)
 const cn_op cn__op_unsqueeze = {
     .call = "unsqueeze(Tensor input, int dim) -> Tensor",
     .name = "unsqueeze",
-    .doc = "With a further axis of size 1.",
+    .doc = "Inserts an axis of size 1.",
     .kind = CN_VIEW,
     .onnx = "Unsqueeze",
     .n_in = 1,
@@ -242,7 +243,7 @@ cn_tensor *cn_unsqueeze(cn_tensor *x, int64_t axis)
 
 /* ---- expand ---- */
 
-/* Along axis d of the result, from axis s of x (negative: a new one). */
+/* Sets size and stride of axis d of the result from axis s of x; s < 0: a new axis. */
 static bool expand_axis(const cn_layout *x, int s, int64_t want, int64_t *size, int64_t *stride)
 {
     int64_t have = s < 0 ? 1 : x->shape[s];
@@ -264,8 +265,8 @@ static bool infer_expand(cn_infer *i)
         ok = expand_axis(x, d - (out->ndim - x->ndim), to->v[d], &out->shape[d], &out->stride[d]);
     if (ok) return true;
     char s[128], t[128];
-    return cn_infer_fail(i, CN_BAD_SHAPE, "%s does not expand to %s", cn__shape_text(x, s, sizeof s),
-                         cn__list_text(to, t, sizeof t));
+    return cn_infer_fail(i, CN_BAD_SHAPE, "%s cannot be expanded to %s: only axes of size 1 can",
+                         cn__shape_text(x, s, sizeof s), cn__list_text(to, t, sizeof t));
 }
 
 static void grad_expand(cn_grad_call *g) { g->in_grad[0] = cn__sum_to(g->out_grad[0], cn__layout(g->in[0])); }
@@ -317,7 +318,7 @@ static void grad_flip(cn_grad_call *g) { g->in_grad[0] = cn_apply(&cn__op_flip, 
 const cn_op cn__op_flip = {
     .call = "flip(Tensor input, int[] dims) -> Tensor",
     .name = "flip",
-    .doc = "In reverse order along axes.",
+    .doc = "Reverses the order of elements along axes.",
     .kind = CN_VIEW,
     .n_in = 1,
     .n_out = 1,

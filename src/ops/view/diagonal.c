@@ -3,7 +3,7 @@
 #include "ops/view/view.h"
 #include "gpu/shaders.h"
 
-/* How many places the diagonal of (size1, size2) has. */
+/* The number of elements on the diagonal of (size1, size2). */
 static int64_t length_of(int64_t offset, int64_t size1, int64_t size2)
 {
     int64_t n = offset >= 0 ? cn__smaller(size1, size2 - offset) : cn__smaller(size1 + offset, size2);
@@ -14,7 +14,7 @@ static bool check_axes(cn_infer *i, const cn__diagonal_attrs *a, int ndim)
 {
     if (!cn__infer_axis(i, a->axis1, ndim) || !cn__infer_axis(i, a->axis2, ndim)) return false;
     return a->axis1 != a->axis2 ||
-           cn_infer_fail(i, CN_BAD_ARGUMENT, "axis %lld has no diagonal with itself", (long long)a->axis1);
+           cn_infer_fail(i, CN_BAD_ARGUMENT, "the two axes must differ, got axis %lld twice", (long long)a->axis1);
 }
 
 static bool infer(cn_infer *i)
@@ -81,12 +81,13 @@ static bool infer_backward(cn_infer *i)
     cn_layout *out = &i->out[0].layout;
     i->out[0].dtype = i->in[0]->dtype;
     if (g->ndim == CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", g->ndim);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "a result has at most %d axes, got an operand with %d", CN_MAX_DIMS,
+                             g->ndim);
     if (!check_axes(i, &a->of, g->ndim + 1)) return false;
     if (g->ndim == 0 || a->size1 < 0 || a->size2 < 0 ||
         g->shape[g->ndim - 1] != length_of(a->of.offset, a->size1, a->size2)) {
         char s[128];
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s does not end with diagonal %lld of [%lld,%lld]",
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the last axis of %s must be as long as diagonal %lld of [%lld,%lld]",
                              cn__shape_text(g, s, sizeof s), (long long)a->of.offset, (long long)a->size1,
                              (long long)a->size2);
     }
@@ -125,9 +126,10 @@ static bool gpu_backward(cn_gpu_call *c)
     cn_gpu_param(c, a->offset >= 0 ? a->offset * stride[a->axis2] : -a->offset * stride[a->axis1]);
     const char *there = cn__gpu_walk(c, "there", c->in[0].ndim, c->in[0].shape, to);
     const char *here = cn__gpu_walk_array(c, "here", &c->in[0]);
-    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_diagonal,
-                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("here", here), CN_GPU_TEXT("there", there)),
-                                           .each = c->in[0].numel });
+    return cn_gpu_run(c,
+                      &(cn_gpu_launch){ .shader = cn__wgsl_diagonal,
+                                        .holes = CN_GPU_HOLES(CN_GPU_TEXT("here", here), CN_GPU_TEXT("there", there)),
+                                        .each = c->in[0].numel });
 }
 
 static void grad_backward(cn_grad_call *g)

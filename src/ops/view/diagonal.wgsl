@@ -1,5 +1,5 @@
-// diagonal_backward: zeros, then the diagonal in its place. par(0): where the diagonal begins; here(i) and there(i)
-// say where element i lies in the gradient and in the result.
+// diagonal_backward: copies the gradient to the diagonal of zeros. par(0): the offset of the diagonal; here(i) and
+// there(i) are the offsets of element i in the gradient and in the result.
 //! hole here = any
 //! hole there = any
 

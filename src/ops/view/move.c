@@ -1,4 +1,4 @@
-/* Elements carried between strided places. */
+/* Copies elements between strided memory: axes are merged where possible, and threads share the rows. */
 #include "ops/view/move.h"
 #include "gpu/shaders.h"
 
@@ -18,7 +18,7 @@ void cn__move_row(char *to, int64_t to_stride, const char *from, int64_t from_st
         memcpy(to, from, (size_t)(n * bytes));
         return;
     }
-    switch (bytes) { /* each with a size the compiler knows */
+    switch (bytes) { /* in each call the compiler knows the size */
     case 1: carry(to, ts, from, fs, n, 1); break;
     case 2: carry(to, ts, from, fs, n, 2); break;
     case 4: carry(to, ts, from, fs, n, 4); break;
@@ -26,7 +26,7 @@ void cn__move_row(char *to, int64_t to_stride, const char *from, int64_t from_st
     }
 }
 
-/* Axes of size 1 go; neighbours that are one stride apart on both sides become one: rows get long. */
+/* Removes axes of size 1, and merges neighbouring axes that are evenly spaced on both sides, so that rows are long. */
 static cn__move merged(const cn__move *m)
 {
     cn__move r = *m;
@@ -68,7 +68,7 @@ static void span(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
         if (n > end - begin) n = end - begin;
         m->row(m->to + to * m->bytes, m->to_stride[last], m->from + from * m->bytes, m->from_stride[last], n, m->bytes);
         begin += n;
-        to -= at[last] * m->to_stride[last]; /* back to the row's start, and on to the next row */
+        to -= at[last] * m->to_stride[last]; /* back to the start of the row, then to the next row */
         from -= at[last] * m->from_stride[last];
         at[last] = 0;
         for (int d = last - 1; d >= 0; d--) {

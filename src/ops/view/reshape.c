@@ -1,7 +1,7 @@
-/* The same elements in another shape: view, reshape, flatten; and copies: contiguous, clone. */
+/* view, reshape and flatten: the same elements in another shape; contiguous and clone: copies. */
 #include "ops/view/view.h"
 
-/* The shape asked for, with -1 filled in. */
+/* Computes the new shape: replaces -1, and checks the number of elements. */
 static bool resolve(cn_ctx *ctx, const char *who, const cn_layout *x, const cn__list_attrs *want, cn_layout *out)
 {
     const char *why = NULL;
@@ -31,8 +31,8 @@ static bool resolve(cn_ctx *ctx, const char *who, const cn_layout *x, const cn__
                     cn__list_text(want, t, sizeof t), why);
 }
 
-/* Strides that show x in the shape of `out` (with as many elements), if there are any. x's axes fall into chunks whose
-   elements are evenly spaced; each chunk must be made up of whole axes of the new shape. */
+/* Computes strides with which `out`, of the same number of elements, is a view of x; false: there are none. The axes of
+   x form chunks whose elements are evenly spaced. Each chunk must consist of whole axes of the new shape. */
 static bool restride(const cn_layout *x, cn_layout *out)
 {
     int64_t numel = cn__numel(x);
@@ -66,13 +66,13 @@ static bool infer_view(cn_infer *i)
     if (!resolve(i->ctx, "view", x, i->attrs, out)) return false;
     if (restride(x, out)) return true;
     char s[128], t[128];
-    return cn_infer_fail(i, CN_BAD_SHAPE, "%s with its strides cannot be seen as %s without a copy: use cn_reshape",
+    return cn_infer_fail(i, CN_BAD_SHAPE, "strides of %s do not allow a view of shape %s; cn_reshape copies",
                          cn__shape_text(x, s, sizeof s), cn__shape_text(out, t, sizeof t));
 }
 
 static void grad_view(cn_grad_call *g) { g->in_grad[0] = cn_reshape(g->out_grad[0], cn_shape(g->in[0])); }
 
-/* An axis can be cut up whatever its stride. */
+/* An axis can be split whatever its stride is. */
 const cn_op cn__op_view = {
     .call = "view(Tensor input, int[] size) -> Tensor",
     .name = "view",
@@ -143,8 +143,8 @@ static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
     int least = x->ndim ? x->ndim : 1, from = cn__axis(f->a, least), to = cn__axis(f->b, least);
     if (from < 0 || to < 0 || from > to) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "flatten: from %lld to %lld is not a range of axes of %s", (long long)f->a,
-                 (long long)f->b, cn__shape_text(x, s, sizeof s));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "flatten: start_dim and end_dim must be axes of %s in order, got %lld and %lld",
+                 cn__shape_text(x, s, sizeof s), (long long)f->a, (long long)f->b);
         return NULL;
     }
     cn_dims shape = { .n = x->ndim ? x->ndim - (to - from) : 1, .v = { 1 } };
@@ -158,7 +158,7 @@ static cn_tensor *compose_flatten(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 const cn_op cn__op_flatten = {
     .call = "flatten(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor",
     .name = "flatten",
-    .doc = "Neighbouring axes made one.",
+    .doc = "Merges neighbouring axes into one.",
     .kind = CN_COMPOSITE,
     .n_in = 1,
     .n_out = 1,

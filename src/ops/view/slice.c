@@ -1,8 +1,8 @@
-/* Parts along one axis: slice, select, narrow, split, chunk. Where a part starts is an argument, so that a window that
-   moves through the data meets the same plan every time. */
+/* slice, select, narrow, split and chunk: parts along one axis. The start of a part is an argument, so a window that
+   moves through the data uses the same plan every time. */
 #include "ops/view/view.h"
 
-/* x[start], x[start + step], ...: length of them. */
+/* x[start], x[start + step], .., `length` elements. */
 static bool infer_slice(cn_infer *i)
 {
     const cn__slice_attrs *a = i->attrs;
@@ -10,13 +10,13 @@ static bool infer_slice(cn_infer *i)
     if (!cn__infer_axis(i, a->axis, x->ndim)) return false;
     int64_t size = x->shape[a->axis], start = i->args ? i->args[0].i : 0;
     if (a->step < 1)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "a step of %lld; it must be positive", (long long)a->step);
+        return cn_infer_fail(i, CN_BAD_ARGUMENT, "step must be > 0, got %lld", (long long)a->step);
     bool inside = a->length == 0
                       ? start >= 0 && start <= size
                       : a->length > 0 && start >= 0 && start < size && (size - 1 - start) / a->step >= a->length - 1;
     if (!inside)
         return cn_infer_fail(
-            i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not lie on axis %lld of size %lld",
+            i, CN_BAD_ARGUMENT, "%lld elements from %lld in steps of %lld do not lie inside axis %lld of size %lld",
             (long long)a->length, (long long)start, (long long)a->step, (long long)a->axis, (long long)size);
     i->out[0] = *i->in[0];
     cn_layout *out = &i->out[0].layout;
@@ -30,7 +30,7 @@ static void grad_slice(cn_grad_call *g)
 {
     cn__slice_attrs a = *(const cn__slice_attrs *)g->attrs;
     a.length = cn_size(g->in[0], (int)a.axis);
-    cn__put_back(g, g->out_grad[0], &a);
+    cn__add_piece(g, g->out_grad[0], &a);
 }
 
 const cn_op cn__op_slice = {
@@ -53,7 +53,7 @@ const cn_op cn__op_slice = {
              { CN_IN(CN_S(61, 50)), .attrs = &(const cn__slice_attrs){ 0, 30, 2 }, CN_ARGS({ .i = 1 }) }),
 };
 
-/* A start or end as Python reads it. */
+/* A start or end, with Python's meaning of negative and large numbers. */
 static int64_t clamped(int64_t at, int64_t size)
 {
     if (at < 0) at += size;
@@ -66,7 +66,7 @@ cn_tensor *cn_slice(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int6
     const cn_layout *l = cn__layout(x);
     cn__slice_attrs a = { cn__from_front(axis, l->ndim), 0, step };
     cn_arg args[CN_MAX_ARGS] = { { .i = 0 } };
-    if (a.axis >= 0 && a.axis < l->ndim && step > 0) { /* if not, the shape rule says so */
+    if (a.axis >= 0 && a.axis < l->ndim && step > 0) { /* otherwise the shape rule fails */
         int64_t from = clamped(start, l->shape[a.axis]), to = clamped(end, l->shape[a.axis]);
         args[0].i = from;
         a.length = to > from ? (to - from - 1) / step + 1 : 0;
@@ -74,7 +74,7 @@ cn_tensor *cn_slice(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int6
     return cn_apply(&cn__op_slice, &x, 1, &a, args);
 }
 
-/* ---- select: one place along an axis, which goes ---- */
+/* ---- select: one index along an axis; the result lacks this axis ---- */
 
 static bool infer_select(cn_infer *i)
 {
@@ -100,13 +100,13 @@ static void grad_select(cn_grad_call *g)
 {
     const cn__axis_attrs *at = g->attrs;
     cn__slice_attrs a = { at->axis, cn_size(g->in[0], (int)at->axis), 1 };
-    cn__put_back(g, cn_unsqueeze(g->out_grad[0], at->axis), &a);
+    cn__add_piece(g, cn_unsqueeze(g->out_grad[0], at->axis), &a);
 }
 
 const cn_op cn__op_select = {
     .call = "select(Tensor input, int dim, int index) -> Tensor",
     .name = "select",
-    .doc = "One place along an axis; the axis goes.",
+    .doc = "The elements at one index of an axis; the result lacks this axis.",
     .kind = CN_VIEW,
     .onnx = "Gather",
     .n_in = 1,
@@ -132,7 +132,7 @@ cn_tensor *cn_select(cn_tensor *x, int64_t axis, int64_t index)
     return cn_apply(&cn__op_select, &x, 1, &a, args);
 }
 
-/* ---- narrow, split, chunk: several ways to say slice ---- */
+/* ---- narrow, split, chunk: made of slices ---- */
 
 static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
@@ -144,7 +144,7 @@ static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
     if (start < 0 && start >= -size) start += size;
     if (axis < 0 || start < 0 || start > size || a->length < 0 || a->length > size - start) {
         char s[128];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld on do not lie on axis %lld of %s",
+        cn__fail(ctx, CN_BAD_ARGUMENT, "narrow: %lld elements from %lld do not lie inside axis %lld of %s",
                  (long long)a->length, args ? (long long)args[0].i : 0, (long long)a->axis,
                  cn__shape_text(x, s, sizeof s));
         return NULL;
@@ -155,7 +155,7 @@ static cn_tensor *compose_narrow(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
 const cn_op cn__op_narrow = {
     .call = "narrow(Tensor input, int dim, int start, int length) -> Tensor",
     .name = "narrow",
-    .doc = "A run of neighbours along an axis.",
+    .doc = "`length` elements along an axis, from `start`.",
     .kind = CN_COMPOSITE,
     .onnx = "Slice",
     .n_in = 1,
@@ -176,11 +176,12 @@ cn_tensor *cn_narrow(cn_tensor *x, int64_t axis, int64_t start, int64_t length)
     return cn_apply(&cn__op_narrow, &x, 1, &(cn__narrow_attrs){ axis, length }, args);
 }
 
-/* Parts of `size` (the last may be smaller) along an axis: `count` of them. */
+/* Writes `count` slices of `size` elements along an axis to out; the last may be smaller. */
 static int cut(cn_tensor *x, const char *who, int64_t size, int64_t count, int64_t axis, cn_tensor **out, int room)
 {
     if (!out || count > room) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %lld parts, and room for %d", who, (long long)count, room);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: the result has %lld parts, but out has room for %d", who,
+                 (long long)count, room);
         return 0;
     }
     for (int k = 0; k < count; k++) {
@@ -190,19 +191,22 @@ static int cut(cn_tensor *x, const char *who, int64_t size, int64_t count, int64
     return (int)count;
 }
 
-/* The axis counted from the front, or -1 and an error. */
-static int cut_axis(cn_tensor *x, const char *who, int64_t axis, bool possible, int64_t by)
+/* The axis counted from the front. -1 after an error: there is no such axis, or the number called `name` is below
+   `least`. */
+static int cut_axis(cn_tensor *x, const char *who, int64_t axis, const char *name, int64_t number, int least)
 {
     const cn_layout *l = cn__layout(x);
-    int a = possible ? cn__axis(axis, l->ndim) : -1;
+    int a = cn__axis(axis, l->ndim);
     char s[128];
     if (a < 0)
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s cannot be cut along axis %lld by %lld", who,
-                 cn__shape_text(l, s, sizeof s), (long long)axis, (long long)by);
-    return a;
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: dim must be an axis of %s, got %lld", who,
+                 cn__shape_text(l, s, sizeof s), (long long)axis);
+    else if (number < least)
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: %s must be ≥ %d, got %lld", who, name, least, (long long)number);
+    return number < least ? -1 : a;
 }
 
-/* What is not filled is NULL, so that a caller who goes on does no harm. */
+/* After an error all entries are NULL. */
 static void clear(cn_tensor **out, int room)
 {
     for (int k = 0; out && k < room; k++) out[k] = NULL;
@@ -212,11 +216,12 @@ int cn_split(cn_tensor *x, int64_t size, int64_t axis, cn_tensor **out, int room
 {
     clear(out, room);
     if (!cn__alive(x)) return 0;
-    int a = cut_axis(x, "split", axis, size >= 0, size);
+    int a = cut_axis(x, "split", axis, "split_size", size, 0);
     if (a < 0) return 0;
     int64_t whole = cn__layout(x)->shape[a];
     if (size == 0 && whole > 0) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "split: parts of size 0 never make up %lld", (long long)whole);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "split: split_size must be > 0 for an axis of size %lld, got 0",
+                 (long long)whole);
         return 0;
     }
     if (size > whole) size = whole;
@@ -227,7 +232,7 @@ int cn_chunk(cn_tensor *x, int64_t chunks, int64_t axis, cn_tensor **out, int ro
 {
     clear(out, room);
     if (!cn__alive(x)) return 0;
-    int a = cut_axis(x, "chunk", axis, chunks > 0, chunks);
+    int a = cut_axis(x, "chunk", axis, "chunks", chunks, 1);
     if (a < 0) return 0;
     int64_t whole = cn__layout(x)->shape[a], size = whole ? (whole - 1) / chunks + 1 : 0;
     return cut(x, "chunk", size, whole ? (whole - 1) / size + 1 : chunks, a, out, room);

@@ -1,23 +1,25 @@
-/* The gradient of a slice: pieces that are put back where they were taken from, one after the other as they arrive. The first
-   goes into zeros, others are added. Pieces that lie side by side and together are the whole are joined instead: nothing
-   is cleared nor added, and a kernel that computes a piece may write it to its place at once (plan/destinations.c). */
+/* The gradient of a slice. Each slice of a tensor contributes a piece of the tensor's gradient. The first piece is
+   written into zeros (slice_backward), further pieces are added (slice_add). Adjacent pieces that cover the whole axis
+   are joined by cat instead: nothing is zeroed or added, and a kernel that computes a piece may write it to its
+   destination directly (plan/destinations.c). */
 #include "ops/view/move.h"
 #include "ops/view/view.h"
 #include "gpu/shaders.h"
 
-/* Arguments, beside the start. BEGIN, END, AXIS stand with the node of a gradient: it is zero but from BEGIN to END along
-   AXIS - 1, where pieces are; AXIS is 0 if nothing is known. They hold whether or not it has been computed. */
+/* Arguments after the start. BEGIN, END and AXIS are notes at the node of a gradient: along axis AXIS - 1 the pieces
+   cover [BEGIN, END), and the rest is zero. AXIS 0: nothing is known. The notes hold before and after the node is
+   evaluated. */
 enum { FRESH = 1, BEGIN = 4, END = 5, AXIS = 6 };
 
 typedef struct stretch {
-    int64_t begin, end; /* nothing is known where it is empty */
+    int64_t begin, end; /* empty: nothing is known */
 } stretch;
 
 static bool empty(stretch s) { return s.begin >= s.end; }
 
-/* ---- putting together ---- */
+/* ---- pieces of a gradient ---- */
 
-/* The axes of x from the longest stride to the shortest, and at[d], where axis d is among them. */
+/* The axes of x from the longest stride to the shortest; at[d] is the index of axis d in this order. */
 static cn_dims memory_order(const cn_layout *x, cn_dims *at)
 {
     cn_dims order = { .n = x->ndim };
@@ -52,9 +54,9 @@ static stretch side_by_side(stretch a, stretch b)
     return a.end == b.begin ? (stretch){ a.begin, b.end } : (stretch){ b.begin, a.end };
 }
 
-/* What put a piece into a gradient that is seen as `seen` and was made by cn__put_back along this axis; NULL: somebody else
-   made it, or its operands are gone. */
-static const cn__node *put_by(cn__ref seen, const cn__slice_attrs *a)
+/* The node that wrote the latest piece into the gradient `seen`, or NULL: the gradient was not made by cn__add_piece
+   along this axis, or the node's operands have been released. */
+static const cn__node *writer_of(cn__ref seen, const cn__slice_attrs *a)
 {
     cn__ref r = seen;
     while (r.node->op == &cn__op_permute && r.node->in) r = r.node->in[0];
@@ -66,7 +68,7 @@ static const cn__node *put_by(cn__ref seen, const cn__slice_attrs *a)
     return as_made && !memcmp(n->attrs, a, sizeof *a) ? n : NULL;
 }
 
-/* The piece that a node put, and what it put it into (node NULL: zeros). */
+/* The piece that a node wrote, and the gradient it wrote it into (node NULL: zeros). */
 static cn__ref piece_of(const cn__node *n, cn__ref *into)
 {
     bool first = n->op == &cn__op_slice_backward;
@@ -80,8 +82,9 @@ static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
     return cn__handle_new(ctx, r);
 }
 
-/* All that was put into `whole`, and `last`, which starts at `start`, in order. Each lies at one end of those put before and
-   with it. Returns how many; 0: they cannot be found. pieces: NULL, or room for as many. */
+/* Finds the pieces written into `whole`, and `last`, which begins at `start`, and sorts them along the axis. From the
+   last piece back, each must lie at an end of the range that is left. Returns their number; 0: they cannot be found.
+   pieces: NULL, or room for n handles. */
 static int find_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice_attrs *a, int64_t start, int n,
                        cn_tensor **pieces)
 {
@@ -97,7 +100,7 @@ static int find_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice_attrs 
         int place = at_front ? front++ : n - 1 - (found - front);
         if (pieces && !(pieces[place] = handle_of(whole->ctx, piece))) return 0;
         if (!into.node) return begin == end ? found + 1 : 0;
-        const cn__node *by = put_by(into, a);
+        const cn__node *by = writer_of(into, a);
         if (!by) return 0;
         start = by->args[0].i;
         piece = piece_of(by, &into);
@@ -117,8 +120,8 @@ static cn_tensor *join_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice
     return joined;
 }
 
-/* The gradient lies in memory as x does, so that what x is a view of can take it as it is. */
-void cn__put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
+/* The gradient has the memory order of x. So if x is a view, the gradient of what x views needs no copy. */
+void cn__add_piece(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
 {
     cn_dims at;
     const cn_dims order = memory_order(cn__layout(g->in[0]), &at);
@@ -141,7 +144,7 @@ void cn__put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
     note_pieces(g->in_grad[0], a->axis, all);
 }
 
-/* ---- slice_backward: zeros of the whole length, with g in the places the slice was taken from ---- */
+/* ---- slice_backward: zeros, with g at the indices of the slice ---- */
 
 static bool infer_slice_backward(cn_infer *i)
 {
@@ -151,7 +154,8 @@ static bool infer_slice_backward(cn_infer *i)
     int64_t n = g->shape[a->axis], start = i->args ? i->args[0].i : 0;
     if (a->step < 1 || start < 0 || a->length < 0 ||
         (n > 0 && (start >= a->length || (a->length - 1 - start) / a->step < n - 1)))
-        return cn_infer_fail(i, CN_BAD_ARGUMENT, "%lld elements from %lld on by steps of %lld do not fit into %lld",
+        return cn_infer_fail(i, CN_BAD_ARGUMENT,
+                             "%lld elements from %lld in steps of %lld do not fit into an axis of size %lld",
                              (long long)n, (long long)start, (long long)a->step, (long long)a->length);
     i->out[0] = *i->in[0];
     i->out[0].layout.shape[a->axis] = a->length;
@@ -221,7 +225,7 @@ const cn_op cn__op_slice_backward = {
              { CN_IN(CN_S(160, 210)), .attrs = &(const cn__slice_attrs){ 0, 650, 4 }, CN_ARGS({ .i = 3 }) }),
 };
 
-/* ---- slice_add: a slice of x is added to ---- */
+/* ---- slice_add: x with the piece added to one of its slices ---- */
 
 static bool infer_slice_add(cn_infer *i)
 {
@@ -232,9 +236,9 @@ static bool infer_slice_add(cn_infer *i)
     cn_layout slice = *x;
     slice.shape[a->axis] = piece->ndim == x->ndim ? piece->shape[a->axis] : -1;
     if (!cn__same_shape(&slice, piece) || a->length != x->shape[a->axis])
-        return cn_infer_fail(i, CN_BAD_SHAPE, "%s is no slice of %s along axis %lld",
+        return cn_infer_fail(i, CN_BAD_SHAPE, "the shape %s is not that of a slice of %s along axis %lld",
                              cn__shape_text(piece, s, sizeof s), cn__shape_text(x, t, sizeof t), (long long)a->axis);
-    const cn_meta *const *in = i->in++; /* does the piece fit? Its own rule says so */
+    const cn_meta *const *in = i->in++; /* slice_backward's rule checks the piece */
     bool fits = infer_slice_backward(i);
     i->in = in;
     return fits;
@@ -259,8 +263,8 @@ static void add_row_f64(char *to, int64_t to_stride, const char *from, int64_t f
     for (int64_t i = 0; i < n; i++) y[i * to_stride] += x[i * from_stride];
 }
 
-/* args[FRESH]: there are zeros where the piece goes. It is put there as it is then: -0 stays -0, and whether pieces are put one
-   by one or joined cannot be told from the bits. */
+/* args[FRESH] is not 0: x is zero where the piece goes. The piece then replaces the zeros, so -0 stays -0, and pieces
+   that are written one by one give the same bits as joined ones. */
 static void cpu_slice_add(const cn_kernel *k)
 {
     const cn__slice_attrs *a = k->attrs;
@@ -282,10 +286,11 @@ static bool gpu_slice_add(cn_gpu_call *c)
     const bool in_place = cn_gpu_in_place(c);
     const char *piece = cn__gpu_walk_array(c, "piece", &c->in[1]);
     const char *whole = in_place ? "" : cn__gpu_walk_array(c, "whole", &c->in[0]);
-    return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_slice_grad,
-                                           .kernel = in_place ? "slice_add_in_place" : "slice_add",
-                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("piece", piece), CN_GPU_TEXT("whole", whole)),
-                                           .each = in_place ? c->in[1].numel : c->out[0].numel });
+    return cn_gpu_run(c,
+                      &(cn_gpu_launch){ .shader = cn__wgsl_slice_grad,
+                                        .kernel = in_place ? "slice_add_in_place" : "slice_add",
+                                        .holes = CN_GPU_HOLES(CN_GPU_TEXT("piece", piece), CN_GPU_TEXT("whole", whole)),
+                                        .each = in_place ? c->in[1].numel : c->out[0].numel });
 }
 
 static void grad_slice_add(cn_grad_call *g)
@@ -300,7 +305,7 @@ const cn_op cn__op_slice_add = {
     .call = "_slice_add(Tensor input, Tensor source, int dim, int length, int step, int start, bool onto_zeros) -> "
             "Tensor",
     .name = "slice_add",
-    .doc = "x with a slice along an axis added to: how the gradient of several slices of one tensor is put together.",
+    .doc = "x with y added to a slice along an axis: adds up the gradients of several slices of one tensor.",
     .kind = CN_INDEX,
     .n_in = 2,
     .n_out = 1,

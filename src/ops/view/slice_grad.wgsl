@@ -1,12 +1,12 @@
-// slice_backward and slice_add: a piece, every step-th element along an axis, and the whole it was cut from.
-// par(0): elements after the axis, 1: the whole's size along it, 2: the piece's, 3: the step; argument 0: where the
-// piece begins. piece(j) and whole(i) say where elements lie, with strides.
+// slice_backward and slice_add. A piece is every step-th element of the whole along an axis. par(0): elements after
+// the axis; 1: size of the whole along it; 2: size of the piece; 3: the step; argument 0: the start of the piece.
+// piece(j) and whole(i) are the offsets of elements, from their strides.
 //! hole piece = any
 //! hole whole = any
 
 //! part in_piece
 //! uses par argu
-// The element of the piece that element i of the whole is, or NONE.
+// The index in the piece of element i of the whole, or NONE.
 const NONE = 0xffffffffu;
 fn in_piece(i: u32) -> u32 {
     let inner = par(0u); let t = i / inner; let c = t % par(1u);
@@ -25,7 +25,7 @@ fn in_whole(j: u32) -> u32 {
 
 //! part sum
 //! uses argu
-// Argument 1: whether the piece takes the place of what was there.
+// Argument 1: whether the piece replaces x, which is zero.
 fn sum(x: f32, piece: f32) -> f32 { return select(x + piece, piece, argu(1u) != 0u); }
 
 //! kernel slice_backward

@@ -3,7 +3,7 @@
 #include "ops/view/view.h"
 #include "gpu/shaders.h"
 
-/* A single number is unfolded as if it had an axis of size 1. */
+/* A tensor without axes is unfolded as if it had one axis of size 1. */
 static bool infer(cn_infer *i)
 {
     const cn__unfold_attrs *a = i->attrs;
@@ -11,11 +11,13 @@ static bool infer(cn_infer *i)
     if (!cn__infer_axis(i, a->axis, x->ndim ? x->ndim : 1)) return false;
     int64_t length = x->ndim ? x->shape[a->axis] : 1;
     if (a->size < 0 || a->size > length || a->step < 1)
-        return cn_infer_fail(i, CN_BAD_ARGUMENT,
-                             "windows of %lld by steps of %lld do not lie on axis %lld of size %lld",
-                             (long long)a->size, (long long)a->step, (long long)a->axis, (long long)length);
+        return cn_infer_fail(
+            i, CN_BAD_ARGUMENT,
+            "size must be 0 to the axis's and step > 0, got size %lld and step %lld for axis %lld of size %lld",
+            (long long)a->size, (long long)a->step, (long long)a->axis, (long long)length);
     if (x->ndim == CN_MAX_DIMS)
-        return cn_infer_fail(i, CN_BAD_SHAPE, "there are %d axes already: no room for another", x->ndim);
+        return cn_infer_fail(i, CN_BAD_SHAPE, "a result has at most %d axes, got an operand with %d", CN_MAX_DIMS,
+                             x->ndim);
     i->out[0] = *i->in[0];
     cn_layout *out = &i->out[0].layout;
     out->ndim = x->ndim + 1;
@@ -76,10 +78,11 @@ static bool infer_backward(cn_infer *i)
     int64_t windows = g->shape[a->of.axis], size = g->shape[g->ndim - 1];
     if (size != a->of.size || size > a->length || a->of.step < 1 || windows != (a->length - size) / a->of.step + 1) {
         char s[128];
-        return cn_infer_fail(i, CN_BAD_SHAPE,
-                             "%s are not windows of %lld by steps of %lld along axis %lld of size %lld",
-                             cn__shape_text(g, s, sizeof s), (long long)a->of.size, (long long)a->of.step,
-                             (long long)a->of.axis, (long long)a->length);
+        return cn_infer_fail(
+            i, CN_BAD_SHAPE,
+            "the shape %s is not that of windows of %lld in steps of %lld along axis %lld of size %lld",
+            cn__shape_text(g, s, sizeof s), (long long)a->of.size, (long long)a->of.step, (long long)a->of.axis,
+            (long long)a->length);
     }
     i->out[0] = *i->in[0];
     i->out[0].layout.ndim = g->ndim - 1;
@@ -114,7 +117,7 @@ static bool gpu_backward(cn_gpu_call *c)
     const cn__unfold_backward_attrs *a = c->attrs;
     int64_t inner = 1;
     for (int d = (int)a->of.axis + 1; d < c->out[0].ndim; d++) inner *= c->out[0].shape[d];
-    const int64_t step = a->of.step < a->length ? a->of.step : a->length; /* larger: one window all the same */
+    const int64_t step = a->of.step < a->length ? a->of.step : a->length; /* a larger step leaves one window, too */
     const int64_t numbers[] = { a->length, inner, c->in[0].shape[a->of.axis], a->of.size, step };
     for (int i = 0; i < 5; i++) cn_gpu_param(c, numbers[i]);
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_unfold, .each = c->out[0].numel });

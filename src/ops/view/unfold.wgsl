@@ -1,5 +1,5 @@
-// unfold_backward: each element gathers from the windows that cover it. par(0): size of the axis, 1: elements after
-// it, 2: windows, 3: size of a window, 4: step from window to window.
+// unfold_backward: each element is the sum over the windows that contain it. par(0): size of the axis; 1: elements
+// after it; 2: windows; 3: size of a window; 4: step from window to window.
 
 //! kernel unfold_backward
 //! uses in0 out0 par

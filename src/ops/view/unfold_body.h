@@ -1,4 +1,5 @@
-/* unfold_backward for one element type T: for each element of the result, the sum over the windows it lay in. */
+/* unfold_body.h: unfold_backward for elements of type T, included by unfold.c through cpu/each_type.h: each element of
+   the result is the sum of g over the windows that contain it. */
 static void NAME(gather)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)thread;

@@ -14,7 +14,7 @@ typedef struct cn__mask_attrs {
     int64_t axes;
 } cn__mask_attrs;
 
-/* transpose: the two; flatten: the first and the last. */
+/* transpose: the two axes; flatten: the first and the last axis. */
 typedef struct cn__axis_pair_attrs {
     int64_t a, b;
 } cn__axis_pair_attrs;
@@ -48,15 +48,16 @@ extern const cn_op cn__op_slice, cn__op_permute, cn__op_flip;
 extern const cn_op cn__op_slice_backward, cn__op_slice_add, cn__op_diagonal_backward, cn__op_unfold_backward;
 
 /* axes.c */
-int64_t cn__from_front(int64_t axis, int ndim);           /* counted from the front; as it is if out of range */
-bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim); /* is it in [0, ndim)? An error if not */
+int64_t cn__from_front(int64_t axis, int ndim);           /* counted from the front; unchanged if out of range */
+bool cn__infer_axis(cn_infer *i, int64_t axis, int ndim); /* fails unless axis is in [0, ndim) */
 bool cn__list(cn_ctx *ctx, const char *who, cn_dims dims, cn__list_attrs *list);
 const char *cn__list_text(const cn__list_attrs *list, char *buf, size_t size);
 
 /* detach.c */
-bool cn__infer_same(cn_infer *i); /* a VIEW that looks at its first operand as it is */
+bool cn__infer_same(cn_infer *i); /* for a VIEW with the layout of its first operand */
 
-/* slice_grad.c: a piece of the gradient of the (only) operand, which was sliced as `a` says; a->length is the operand's */
-void cn__put_back(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a);
+/* slice_grad.c: adds a piece to the gradient of the only operand. The piece belongs to the slice `a`, where a->length
+   is the operand's size along the axis. */
+void cn__add_piece(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a);
 
 #endif

@@ -1,11 +1,11 @@
-// Where elements lie in memory. `first` is the first of a walk's parameters.
+// Functions that compute offsets of elements in memory. `first` is the index of their first parameter.
 //! hole name = any
 //! hole first = any
 //! hole axes = any
 
 //! part walk
-// Where element i of a row-major walk lies: for each axis but the first, the last axis first, its size and stride;
-// then the stride of the first axis.
+// The offset of element i in row-major order. Parameters: size and stride of each axis but the first, the last axis
+// first; then the stride of the first axis.
 fn {{name}}(i: u32) -> u32 {
     var t = i; var o = 0u;
 //! repeat d axes
@@ -15,12 +15,12 @@ fn {{name}}(i: u32) -> u32 {
 }
 
 //! part same
-// The walk of contiguous memory.
+// The same for contiguous memory.
 fn {{name}}(i: u32) -> u32 { return i; }
 
 //! part sides
-// The offsets of x and of the source, for the axes on one side of an axis: size and the two strides, the last axis
-// first.
+// The offsets in x and in the source, over the axes on one side of an axis. Parameters: size and both strides of each
+// axis, the last axis first.
 fn {{name}}(at: u32) -> vec2<u32> {
     var t = at; var v = vec2<u32>(0u);
 //! repeat d axes
