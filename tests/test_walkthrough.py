@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Performs the walk-through of docs/add-an-operator.md on a copy of the tree:  tests/test_walkthrough.py
 
-Applies every code block of the page in its order, and runs the commands of every `sh` block. A line before the block says
-where its text goes:
+Applies every code block of the page in its order, and runs the commands of every `sh` block. A line before the block
+says where its text goes:
 
     Create `FILE`:    Append to `FILE`:    In `FILE`, below `LINE`:    In `FILE`, above `LINE`:    It prints:
 
-LINE is a part of exactly one line of the file. "It prints:" introduces the output of the commands before it. Blocks without
-a language are not part of the walk-through. The copy is built without optimisation, which takes less time. Commands
-for a GPU run if scripts/gpu.sh has installed software GPUs below build/.
+LINE is a part of exactly one line of the file. "It prints:" introduces the output of the commands before it. Blocks
+without a language are not part of the walk-through. The copy is built without optimisation, which takes less time.
+Commands for a GPU run if scripts/gpu.sh has installed software GPUs below build/.
 
 Prints what failed, and as its last line "N passed, M failed".
 """
