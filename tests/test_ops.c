@@ -388,6 +388,7 @@ int main(int argc, char **argv)
     for (int k = 0; k < CONTEXTS; k++) cn_close(contexts[k]);
     if (list) return 0;
     check_group("");
+    check(operators > 0, "no operator's name fits %s", part);
     print_counts(operators, cases);
     return finish();
 }
