@@ -59,6 +59,7 @@ static bool net_step(cn_ctx *cn, net *m, double lr)
     cn_tensor *all[4] = { m->w1, m->b1, m->w2, m->b2 };
     cn_no_grad_begin(cn);
     for (int i = 0; i < 4; i++) {
+        if (!cn_grad_of(all[i])) continue;
         cn_assign(all[i], cn_sub(all[i], cn_mul_s(cn_grad_of(all[i]), lr)));
         cn_zero_grad(all[i]);
     }

@@ -313,7 +313,7 @@ static void bad_calls_are_refused(void)
     cn_schedule *chain = cn_schedule_chained(o, &plain, 1);
     says(cn, !cn_schedule_sequential(o, &chain, 1, NULL), "must not have parts itself");
     cn_schedule_free(plain);
-    says(cn, true, "is part of another");
+    says(cn, true, "belongs to another schedule");
     cn_tensor *p = cn_param(cn_ones(cn, CN_F32, CN_DIMS(2)));
     cn_optim *ada = cn_adagrad(cn, (cn_params){ &p, 1 }, NULL);
     double lr = cn_optim_lr(ada, 0);

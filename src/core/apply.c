@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/call.h"
 #include "core/engine.h"
 #include "core/errors.h"
 #include "core/layout.h"
@@ -14,7 +15,7 @@ bool cn_infer_fail(cn_infer *i, cn_code code, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    return cn__fail(i->ctx, code, "%s: %s", i->op->name, text);
+    return cn__fail(i->ctx, code, "%s: %s", cn__called(i->ctx, i->op->name), text);
 }
 
 static int first_promoted(const cn_infer *i)
@@ -75,7 +76,8 @@ cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak)
 
 cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if ((unsigned)dtype >= CN_DTYPES) {
         cn__fail(ctx, CN_BAD_DTYPE, "scalar: dtype must be one of cn_dtype, got %d", (int)dtype);
         return NULL;
@@ -128,8 +130,8 @@ static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *co
         if (can & CN_BIT(CN_F32)) return true;
     if (can & CN_BIT(CN_F32)) can |= CN_BIT(CN_F16) | CN_BIT(CN_BF16);
     char allowed[64];
-    return cn__fail(ctx, CN_BAD_DTYPE, "%s: operands of %s are not allowed; allowed are %s", op->name, cn_dtype_name(t),
-                    list_dtypes(can, allowed, sizeof allowed));
+    return cn__fail(ctx, CN_BAD_DTYPE, "%s: operands of %s are not allowed; allowed are %s", cn__called(ctx, op->name),
+                    cn_dtype_name(t), list_dtypes(can, allowed, sizeof allowed));
 }
 
 static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
@@ -313,8 +315,8 @@ static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
         if (own == t) continue;
         if (!promotes && !f->in[k]->ref.node->weak)
             return cn__fail(f->ctx, CN_BAD_DTYPE,
-                            "%s: operands must have one dtype, got %s and %s; convert one with cn_cast", op->name,
-                            cn_dtype_name(t), cn_dtype_name(own));
+                            "%s: operands must have one dtype, got %s and %s; convert one with cn_cast",
+                            cn__called(f->ctx, op->name), cn_dtype_name(t), cn_dtype_name(own));
         f->in[k] = with_dtype(f->in[k], t);
         if (!f->in[k]) return false;
     }
@@ -351,23 +353,25 @@ static bool record(funnel *f)
     return n && finish(f, n);
 }
 
+/* If an earlier call has failed and returned NULL, its error stands already. */
+static bool refuse_operand(cn_ctx *ctx, const cn_op *op, const cn_tensor *x, int k)
+{
+    char what[32];
+    snprintf(what, sizeof what, "operand %d", k);
+    return cn__of_context(ctx, x, op->name, what);
+}
+
 static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in)
 {
     if (n_in < op->n_in || (n_in > op->n_in && !op->variadic))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: needs %s%d operands, got %d", op->name,
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: needs %s%d operands, got %d", cn__called(ctx, op->name),
                         op->variadic ? "at least " : "", op->n_in, n_in);
     for (int k = 0; k < n_in; k++) {
-        if (!in[k]) {
-            if (k < 32 && op->optional >> k & 1) continue;
-            return false; /* NULL in, NULL out: the call that returned NULL has set the error */
-        }
-        if (!cn__alive(in[k])) return false;
-        if (in[k]->ctx != ctx)
-            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be of one context, but operand %d is of another",
-                            op->name, k);
+        if (!in[k] && k < 32 && op->optional >> k & 1) continue;
+        if (!in[k] || in[k]->mark != CN__ALIVE || in[k]->ctx != ctx) return refuse_operand(ctx, op, in[k], k);
         if (in[k]->ref.node->device != ctx->device)
-            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be on %s, but operand %d is on %s", op->name,
-                            ctx->device->name, k, in[k]->ref.node->device->name);
+            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be on %s, but operand %d is on %s",
+                            cn__called(ctx, op->name), ctx->device->name, k, in[k]->ref.node->device->name);
     }
     return true;
 }
@@ -376,7 +380,8 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
                   cn_tensor **out)
 {
     for (int k = 0; k < op->n_out; k++) out[k] = NULL;
-    if (!ctx || !check_call(ctx, op, in, n_in)) return false;
+    CN__CALL call = cn__enter(ctx, op->name);
+    if (!call.ctx || !check_call(ctx, op, in, n_in)) return false;
     cn_tensor *few[CN_MAX_IN], **copy = few;
     size_t bytes = sizeof *copy * (size_t)n_in;
     if (n_in > CN_MAX_IN) copy = cn__block_new(&ctx->memory, bytes);
@@ -399,7 +404,8 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
 bool cn_apply_n(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args, cn_tensor **out)
 {
     cn_ctx *ctx = NULL;
-    for (int k = 0; k < n_in && !ctx; k++)
+    if (!op || !out) return false;
+    for (int k = 0; in && k < n_in && !ctx; k++)
         if (in[k]) ctx = in[k]->ctx;
     return enter(ctx, op, in, n_in, attrs, args, out);
 }

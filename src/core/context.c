@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "core/call.h"
 #include "core/engine.h"
+#include "core/errors.h"
 #include "core/object.h"
 
 #define PENDING_LIMIT 16384
@@ -39,9 +41,17 @@ cn_ctx *cn__context_new(const cn_desc *desc, const cn__engine *engine)
     return ctx;
 }
 
+/* A context that is in use stays open: a callback of it, or another thread, wants to close it. */
+static bool may_close(cn_ctx *ctx)
+{
+    CN__CALL call = cn__enter(ctx, "close");
+    if (!call.ctx) return false;
+    return ctx->calls == 1 || cn__fail(ctx, CN_BAD_ARGUMENT, "close: a callback cannot close its context");
+}
+
 void cn_close(cn_ctx *ctx)
 {
-    if (!ctx) return;
+    if (!may_close(ctx)) return;
     cn__objects_close(ctx);
     cn__handles_close(ctx);
     ctx->engine->plans_close(ctx);
@@ -68,6 +78,7 @@ void cn_seed(cn_ctx *ctx, uint64_t seed)
 
 cn_counters cn_count(const cn_ctx *ctx)
 {
+    if (!ctx) return (cn_counters){ 0 };
     cn_counters c = ctx->count;
     c.live_bytes = (int64_t)ctx->memory.live;
     c.peak_bytes = (int64_t)ctx->memory.peak;

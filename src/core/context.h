@@ -2,6 +2,8 @@
 #ifndef CN_CORE_CONTEXT_H
 #define CN_CORE_CONTEXT_H
 
+#include <stdatomic.h>
+
 #include "cairn/plan.h"
 #include "core/alloc.h"
 #include "core/device.h"
@@ -12,6 +14,10 @@ struct cn__node;
 enum { CN__SPARES = 5 };
 
 struct cn_ctx {
+    _Atomic(void *) thread; /* the thread that is in a call: call.h */
+    int calls;              /* how many of its calls have not ended */
+    atomic_bool intruded;   /* another thread has called meanwhile */
+    const char *called;     /* what the program called, or NULL */
     cn_code code;
     char message[512]; /* of the error that stands */
     cn__memory memory;
@@ -29,9 +35,10 @@ struct cn_ctx {
     int plan_limit;
     bool evaluating;
 
-    cn__vec scope;      /* of cn_tensor * */
-    cn_tensor *handles; /* all handles that are alive, chained */
-    cn_tensor *free_handles, *free_handles_last;
+    cn__vec scope; /* of cn_tensor * */
+    struct cn__slab *handle_slabs;
+    cn_tensor *free_handles, *free_handles_last; /* released, the oldest first */
+    int free_handles_count;
     cn__vec dead; /* nodes without references, to be freed: a list, so that freeing does not recurse */
     bool freeing_dead;
 
@@ -43,8 +50,10 @@ struct cn_ctx {
     cn__vec spare[CN__SPARES]; /* vectors of the last backward, reused by the next */
     void *arena;               /* of all plans: only one runs at a time */
     size_t arena_bytes;
-    struct cn__cache *cache;    /* of plans */
-    struct cn__object *objects; /* newest first: object.h */
+    struct cn__cache *cache;                               /* of plans */
+    struct cn__object *objects;                            /* newest first: object.h */
+    struct cn__object *freed_objects, *freed_objects_last; /* destroyed, the oldest first */
+    int freed_objects_count;
     cn_counters count;
     cn__observer *observer; /* or NULL */
     uint64_t hash_mask;     /* of plan keys; tests force collisions with it */

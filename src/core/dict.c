@@ -7,6 +7,7 @@
 
 #include "cairn/dict.h"
 #include "core/errors.h"
+#include "core/handle.h"
 #include "core/object.h"
 
 typedef struct entry {
@@ -86,7 +87,7 @@ static void free_table(cn_ctx *ctx, table *t)
         entry *e = entry_at(t, i);
         cn__free_text(ctx, e->name);
         cn__free_text(ctx, e->text);
-        cn_release(e->tensor);
+        cn__release(e->tensor);
     }
     cn__vec_free(&ctx->memory, &t->entries, sizeof(entry));
     cn__vec_free(&ctx->memory, &t->slots, sizeof(uint32_t));
@@ -99,24 +100,37 @@ static void destroy(void *self)
     free_table(d->object.ctx, &d->texts);
 }
 
-cn_dict *cn_dict_new(cn_ctx *ctx) { return ctx ? cn__object_new(ctx, sizeof(cn_dict), destroy) : NULL; }
-void cn_dict_free(cn_dict *d) { cn__object_free(d); }
-cn_ctx *cn_dict_context(const cn_dict *d) { return d ? d->object.ctx : NULL; }
+const cn__object_type cn__dict_type = { "dict", destroy };
+
+cn_dict *cn_dict_new(cn_ctx *ctx)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    return call.ctx ? cn__object_new(ctx, sizeof(cn_dict), &cn__dict_type) : NULL;
+}
+void cn_dict_free(cn_dict *d) { cn__free_by_program(d, &cn__dict_type, __func__); }
+cn_ctx *cn_dict_context(const cn_dict *d) { return cn__is(d, &cn__dict_type) ? d->object.ctx : NULL; }
+
+static bool has_name(const cn_dict *d, const char *name)
+{
+    cn_ctx *ctx = d->object.ctx;
+    return name || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the name must not be NULL", cn__called(ctx, "dict"));
+}
 
 bool cn_dict_set(cn_dict *d, const char *name, cn_tensor *t)
 {
-    if (!d || !name || !t) return false;
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    if (!call.ctx || !has_name(d, name) || !cn__of_context(d->object.ctx, t, "dict_set", "the tensor")) return false;
     entry *e = find_or_add(d->object.ctx, &d->tensors, name);
     if (!e) return false;
-    cn_keep(t);
-    cn_release(e->tensor);
+    cn__keep(t);
+    cn__release(e->tensor);
     e->tensor = t;
     return true;
 }
 
 cn_tensor *cn_dict_get(const cn_dict *d, const char *name)
 {
-    entry *e = d ? find(&d->tensors, name) : NULL;
+    entry *e = cn__is(d, &cn__dict_type) ? find(&d->tensors, name) : NULL;
     return e ? e->tensor : NULL;
 }
 
@@ -125,23 +139,25 @@ static entry *nth(const table *t, int64_t i)
     return i >= 0 && (size_t)i < t->entries.n ? entry_at(t, (size_t)i) : NULL;
 }
 
-int64_t cn_dict_count(const cn_dict *d) { return d ? (int64_t)d->tensors.entries.n : 0; }
+int64_t cn_dict_count(const cn_dict *d) { return cn__is(d, &cn__dict_type) ? (int64_t)d->tensors.entries.n : 0; }
 
 const char *cn_dict_name(const cn_dict *d, int64_t i)
 {
-    entry *e = d ? nth(&d->tensors, i) : NULL;
+    entry *e = cn__is(d, &cn__dict_type) ? nth(&d->tensors, i) : NULL;
     return e ? e->name : NULL;
 }
 
 cn_tensor *cn_dict_at(const cn_dict *d, int64_t i)
 {
-    entry *e = d ? nth(&d->tensors, i) : NULL;
+    entry *e = cn__is(d, &cn__dict_type) ? nth(&d->tensors, i) : NULL;
     return e ? e->tensor : NULL;
 }
 
 bool cn_dict_set_text(cn_dict *d, const char *name, const char *text)
 {
-    if (!d || !name || !text) return false;
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    if (!call.ctx || !has_name(d, name)) return false;
+    if (!text) return cn__fail(d->object.ctx, CN_BAD_ARGUMENT, "dict_set_text: the text must not be NULL");
     char *copy = cn__copy_text(d->object.ctx, text);
     entry *e = copy ? find_or_add(d->object.ctx, &d->texts, name) : NULL;
     if (!e) {
@@ -155,15 +171,15 @@ bool cn_dict_set_text(cn_dict *d, const char *name, const char *text)
 
 const char *cn_dict_text(const cn_dict *d, const char *name)
 {
-    entry *e = d ? find(&d->texts, name) : NULL;
+    entry *e = cn__is(d, &cn__dict_type) ? find(&d->texts, name) : NULL;
     return e ? e->text : NULL;
 }
 
-int64_t cn_dict_texts(const cn_dict *d) { return d ? (int64_t)d->texts.entries.n : 0; }
+int64_t cn_dict_texts(const cn_dict *d) { return cn__is(d, &cn__dict_type) ? (int64_t)d->texts.entries.n : 0; }
 
 const char *cn_dict_text_name(const cn_dict *d, int64_t i)
 {
-    entry *e = d ? nth(&d->texts, i) : NULL;
+    entry *e = cn__is(d, &cn__dict_type) ? nth(&d->texts, i) : NULL;
     return e ? e->name : NULL;
 }
 
@@ -184,7 +200,7 @@ bool cn_dict_number(const cn_dict *d, const char *name, double *value)
     char *point = strchr(local, '.');
     if (point) *point = *localeconv()->decimal_point;
     double v = strtod(local, &end);
-    if (*end) return false;
+    if (*end || !value) return false;
     *value = v;
     return true;
 }
@@ -203,7 +219,7 @@ bool cn_dict_whole(const cn_dict *d, const char *name, int64_t *value)
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (*end || errno) return false;
+    if (*end || errno || !value) return false;
     *value = v;
     return true;
 }

@@ -39,13 +39,20 @@ void cn__log(cn_ctx *ctx, const char *format, ...)
     ctx->logger(ctx->logger_user, line);
 }
 
-bool cn_failed(const cn_ctx *ctx) { return !ctx || ctx->code != CN_OK; }
-cn_code cn_error_code(const cn_ctx *ctx) { return ctx ? ctx->code : CN_NO_MEMORY; }
-const char *cn_error(const cn_ctx *ctx) { return ctx ? ctx->message : "no context"; }
+/* A second thread has called, and the call of the first one, which will report it, has not ended. */
+static bool intruded(const cn_ctx *ctx)
+{
+    return ctx->code == CN_OK && atomic_load_explicit(&ctx->intruded, memory_order_relaxed);
+}
+
+bool cn_failed(const cn_ctx *ctx) { return !ctx || ctx->code != CN_OK || intruded(ctx); }
+cn_code cn_error_code(const cn_ctx *ctx) { return !ctx ? CN_NO_MEMORY : intruded(ctx) ? CN_BAD_ARGUMENT : ctx->code; }
+const char *cn_error(const cn_ctx *ctx) { return !ctx ? "no context" : intruded(ctx) ? CN__INTRUDED : ctx->message; }
 
 void cn_error_clear(cn_ctx *ctx)
 {
     if (!ctx) return;
+    atomic_store_explicit(&ctx->intruded, false, memory_order_relaxed);
     ctx->code = CN_OK;
     ctx->message[0] = 0;
 }

@@ -4,6 +4,8 @@
 
 #include "cairn/base.h"
 
+#define CN__INTRUDED "two threads used this context at the same time; one at a time may use a context"
+
 /* Keeps the first error; returns false. */
 __attribute__((format(printf, 3, 4))) bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...);
 bool cn__no_memory(cn_ctx *ctx, const char *who); /* "who: out of memory"; who may be NULL */

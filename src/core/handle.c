@@ -1,47 +1,78 @@
 /* Handles and scopes. A handle is one reference to its node. A kept handle makes evaluations store its value. */
 #include "core/handle.h"
 
-#include "core/context.h"
+#include "core/call.h"
 #include "core/errors.h"
 #include "core/layout.h"
 
+/* Handles are cut from slabs, which live as long as their context. A released handle is reused when QUARANTINE others
+   have been released since, in debug builds never. One slab is enough for a program that holds a thousand. */
+enum { QUARANTINE = 4096, SLAB = QUARANTINE + 1024 };
 #ifdef CAIRN_DEBUG
-#define QUARANTINE 1 /* released handles are reused as late as possible, so that a use after release is noticed */
+static bool reusable(int released) { return released < 0; }
 #else
-#define QUARANTINE 0
+static bool reusable(int released) { return released > QUARANTINE; }
 #endif
 
-bool cn__alive(const cn_tensor *t)
-{
-    if (!t) return false;
-#ifdef CAIRN_DEBUG
-    if (t->magic != CN__ALIVE)
-        return cn__fail(t->ctx, CN_RELEASED, "a tensor%s%s was used after its release", t->name[0] ? " named " : "",
-                        t->name);
-#endif
-    return true;
-}
+typedef struct cn__slab {
+    struct cn__slab *next;
+    int used;         /* slots from the first on; the others have never been handles */
+    cn_tensor *slots; /* of a cache line each */
+    char memory[];
+} slab;
+#define LINE       64
+#define SLAB_BYTES (sizeof(slab) + (SLAB + 1) * LINE)
+_Static_assert(sizeof(cn_tensor) <= LINE, "a handle is one cache line");
 
-static cn_tensor *pop_free(cn_ctx *ctx)
-{
-    cn_tensor *t = ctx->free_handles;
-    if (!t || (QUARANTINE && t == ctx->free_handles_last)) return cn__block_new(&ctx->memory, sizeof *t);
-    ctx->free_handles = t->next_free;
-    return t;
-}
+static cn_tensor *slot_of(const slab *s, int i) { return (cn_tensor *)((char *)s->slots + i * LINE); }
 
 static void push_free(cn_ctx *ctx, cn_tensor *t)
 {
-    t->magic = CN__DEAD;
+    t->mark = CN__RELEASED;
     t->next_free = NULL;
-    if (!ctx->free_handles) {
-        ctx->free_handles = ctx->free_handles_last = t;
-    } else if (QUARANTINE) {
-        ctx->free_handles_last = ctx->free_handles_last->next_free = t;
-    } else {
-        t->next_free = ctx->free_handles;
-        ctx->free_handles = t;
+    if (ctx->free_handles_last) ctx->free_handles_last->next_free = t;
+    else ctx->free_handles = t;
+    ctx->free_handles_last = t;
+    ctx->free_handles_count++;
+}
+
+static slab *new_slab(cn_ctx *ctx)
+{
+    slab *s = cn__resize(&ctx->memory, NULL, 0, SLAB_BYTES);
+    if (!s) return NULL;
+    s->slots = (cn_tensor *)(((uintptr_t)s->memory + LINE - 1) / LINE * LINE);
+    s->used = 0;
+    s->next = ctx->handle_slabs;
+    return ctx->handle_slabs = s;
+}
+
+static cn_tensor *take_slot(cn_ctx *ctx)
+{
+    if (reusable(ctx->free_handles_count)) {
+        cn_tensor *t = ctx->free_handles;
+        ctx->free_handles = t->next_free;
+        ctx->free_handles_count--;
+        return t;
     }
+    slab *s = ctx->handle_slabs;
+    if (!s || s->used == SLAB) s = new_slab(ctx);
+    return s ? slot_of(s, s->used++) : NULL;
+}
+
+bool cn__stale(const cn_tensor *t, const char *who)
+{
+    return cn__fail(t->ctx, CN_RELEASED, "%s: this tensor was released: its scope ended; cn_keep it to use it longer",
+                    cn__called(t->ctx, who));
+}
+
+bool cn__of_context(cn_ctx *ctx, const cn_tensor *t, const char *who, const char *what)
+{
+    if (!t) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must not be NULL", cn__called(ctx, who), what);
+    if (!cn__alive_in(t, who)) return false;
+    if (t->ctx == ctx) return true;
+    cn__fail(t->ctx, CN_BAD_DEVICE, "%s: %s is of this context, the others are of another", cn__called(ctx, who), what);
+    return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be of one context, but %s is of another",
+                    cn__called(ctx, who), what);
 }
 
 static void attach(cn_tensor *t, cn__ref ref)
@@ -72,24 +103,15 @@ static void detach(cn_tensor *t)
 cn_tensor *cn__handle_new(cn_ctx *ctx, cn__ref ref)
 {
     cn_tensor *t = NULL;
-    if (cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) t = pop_free(ctx);
+    if (cn__vec_reserve(&ctx->memory, &ctx->scope, ctx->scope.n + 1, sizeof t)) t = take_slot(ctx);
     if (!t) {
         cn__node_release(ref.node);
         cn__no_memory(ctx, "handle");
         return NULL;
     }
-    t->magic = CN__ALIVE;
-    t->refs = 1;
-    t->kept = 0;
-    t->ctx = ctx;
-    t->grad = NULL;
-    t->name[0] = 0;
+    *t = (cn_tensor){ .mark = CN__ALIVE, .refs = 1, .ctx = ctx };
     attach(t, ref);
     ((cn_tensor **)ctx->scope.v)[ctx->scope.n++] = t;
-    t->prev_all = NULL;
-    t->next_all = ctx->handles;
-    if (ctx->handles) ctx->handles->prev_all = t;
-    ctx->handles = t;
     ctx->count.handles++;
     return t;
 }
@@ -101,62 +123,124 @@ void cn__handle_rebind(cn_tensor *t, cn__ref ref)
     attach(t, ref);
 }
 
+bool cn__set_name(cn_tensor *t, const char *name, size_t bytes)
+{
+    char *copy = bytes ? cn__block_new(&t->ctx->memory, bytes + 1) : NULL;
+    if (bytes && !copy) return cn__no_memory(t->ctx, "name");
+    if (t->name) cn__block_free(&t->ctx->memory, t->name, strlen(t->name) + 1);
+    t->name = copy;
+    if (copy) memcpy(copy, name, bytes), copy[bytes] = 0;
+    return true;
+}
+
+const char *cn__name_of(cn__ref ref)
+{
+    for (const slab *s = ref.node->ctx->handle_slabs; s; s = s->next)
+        for (int i = 0; i < s->used; i++) {
+            const cn_tensor *t = slot_of(s, i);
+            if (t->mark == CN__ALIVE && t->ref.node == ref.node && t->name) return t->name;
+        }
+    return ref.node->op->name;
+}
+
+static void release_grad(cn_tensor *t)
+{
+    cn_tensor *grad = t->grad;
+    t->grad = NULL;
+    cn__release(grad);
+}
+
 static void release(cn_tensor *t)
 {
     if (--t->refs > 0) return;
-    cn_tensor *grad = t->grad;
-    t->grad = NULL;
-    if (grad) cn_release(grad);
+    cn_ctx *ctx = t->ctx;
+    if (t->grad) release_grad(t);
+    if (t->name) cn__set_name(t, NULL, 0);
     detach(t);
-    if (t->prev_all) t->prev_all->next_all = t->next_all;
-    else t->ctx->handles = t->next_all;
-    if (t->next_all) t->next_all->prev_all = t->prev_all;
-    t->ctx->count.handles--;
-    push_free(t->ctx, t);
+    ctx->count.handles--;
+    push_free(ctx, t);
 }
 
 void cn__hold(cn_tensor *t) { t->refs++; }
 void cn__unhold(cn_tensor *t) { release(t); }
 
-cn_tensor *cn_keep(cn_tensor *t)
+static void keep(cn_tensor *t)
 {
-    if (!cn__alive(t)) return NULL;
     t->refs++;
     cn__revive(t->ref); /* a value that was let go becomes pending, before its operands are overwritten */
-    if (t->kept++ == 0) {
-        cn__result *r = cn__result_of(t);
-        r->kept++;
-        if (r->storage) r->storage->keeps++;
-    }
-    return t;
+    if (t->kept++) return;
+    cn__result *r = cn__result_of(t);
+    r->kept++;
+    if (r->storage) r->storage->keeps++;
 }
 
-void cn_release(cn_tensor *t)
+static void unkeep(cn_tensor *t)
 {
-    if (!cn__alive(t)) return;
-    if (t->kept == 0) {
-        cn__fail(t->ctx, CN_RELEASED, "release: the tensor was not kept; cn_release needs a cn_keep before it");
-        return;
-    }
     if (t->kept == 1) unmark_kept(t);
     t->kept--;
     release(t);
 }
 
+cn_tensor *cn__keep(cn_tensor *t)
+{
+    if (!cn__alive(t)) return NULL;
+    t->kept_inside++;
+    keep(t);
+    return t;
+}
+
+cn_tensor *cn__take_keep(cn_tensor *t)
+{
+    if (t) t->kept_inside++;
+    return t;
+}
+
+void cn__release(cn_tensor *t)
+{
+    if (!t) return;
+    t->kept_inside--;
+    unkeep(t);
+}
+
+cn_tensor *cn_keep(cn_tensor *t)
+{
+    CN__CALL call = cn__enter(t ? t->ctx : NULL, "keep");
+    if (!call.ctx || !cn__alive(t)) return NULL;
+    keep(t);
+    return t;
+}
+
+void cn_release(cn_tensor *t)
+{
+    CN__CALL call = cn__enter(t ? t->ctx : NULL, "release");
+    if (!call.ctx || !cn__alive(t)) return;
+    if (t->kept == t->kept_inside)
+        cn__fail(t->ctx, CN_RELEASED, "release: the tensor was not kept; cn_release needs a cn_keep before it");
+    else unkeep(t);
+}
+
+/* ---- scopes ---- */
+
 cn_scope cn_scope_begin(cn_ctx *ctx) { return (cn_scope){ ctx ? ctx->scope.n : 0 }; }
+
+static void end_scope(cn_ctx *ctx, size_t mark)
+{
+    while (ctx->scope.n > mark) release(((cn_tensor **)ctx->scope.v)[--ctx->scope.n]);
+}
 
 void cn_scope_end(cn_ctx *ctx, cn_scope scope)
 {
-    if (!ctx) return;
-    while (ctx->scope.n > scope.mark) release(((cn_tensor **)ctx->scope.v)[--ctx->scope.n]);
+    CN__CALL call = cn__enter(ctx, "scope_end");
+    if (call.ctx) end_scope(ctx, scope.mark);
 }
 
 cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
 {
-    if (!ctx) return NULL;
-    if (!cn__alive(t)) t = NULL;
+    CN__CALL call = cn__enter(ctx, "scope_return");
+    if (!call.ctx) return NULL;
+    if (t && !cn__of_context(ctx, t, "scope_return", "the tensor")) t = NULL;
     if (t) t->refs++;
-    cn_scope_end(ctx, scope);
+    end_scope(ctx, scope.mark);
     if (!t) return NULL;
     if (cn__push(&ctx->memory, &ctx->scope, &t, sizeof t)) return t;
     cn__no_memory(ctx, "handle");
@@ -164,15 +248,30 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
     return NULL;
 }
 
+static void let_go(cn_tensor *t)
+{
+    if (t->kept) unmark_kept(t);
+    t->kept = t->kept_inside = 0;
+    t->refs = 1;
+    release(t);
+}
+
+static void for_all(cn_ctx *ctx, void (*fn)(cn_tensor *t))
+{
+    for (slab *s = ctx->handle_slabs; s; s = s->next)
+        for (int i = 0; i < s->used; i++)
+            if (slot_of(s, i)->mark == CN__ALIVE) fn(slot_of(s, i));
+}
+
 void cn__handles_close(cn_ctx *ctx)
 {
-    cn_scope_end(ctx, (cn_scope){ 0 });
-    while (ctx->handles) { /* kept handles that were never released */
-        cn_tensor *t = ctx->handles;
-        if (t->kept) unmark_kept(t);
-        t->kept = 0;
-        t->refs = 1;
-        release(t);
+    end_scope(ctx, 0);
+    for_all(ctx, release_grad);
+    for_all(ctx, let_go); /* kept handles that were never released */
+    for (slab *s = ctx->handle_slabs, *next; s; s = next) {
+        next = s->next;
+        cn__resize(&ctx->memory, s, SLAB_BYTES, 0);
     }
+    ctx->handle_slabs = NULL;
     cn__vec_free(&ctx->memory, &ctx->scope, sizeof(cn_tensor *));
 }

@@ -3,29 +3,52 @@
 #ifndef CN_CORE_HANDLE_H
 #define CN_CORE_HANDLE_H
 
+#include "core/call.h"
 #include "core/node.h"
 
+/* A released handle keeps its context and its mark, and its memory is reused as late as possible (handle.c): a use after
+   release is an error. One cache line: handles pass through the cache in the order of their release. */
 struct cn_tensor {
-    uint32_t magic; /* CN__ALIVE or CN__DEAD */
-    int refs;       /* 1 for its scope, 1 for each cn_keep */
-    int kept;       /* how often cn_keep was called */
+    uint32_t mark;   /* CN__ALIVE or CN__RELEASED */
+    int refs;        /* 1 for its scope, 1 for each keep */
+    int kept;        /* how often it was kept */
+    int kept_inside; /* how often of these by the library: a program cannot release them */
     cn_ctx *ctx;
     cn__ref ref;     /* the result it means */
     cn_tensor *grad; /* kept */
     cn_tensor *next_free;
-    cn_tensor *prev_all, *next_all; /* in the context's list of handles */
-    char name[32];
+    char *name; /* or NULL */
 };
-#define CN__ALIVE 0x43414952u
-#define CN__DEAD  0x44454144u
+#define CN__ALIVE    0x43414952u
+#define CN__RELEASED 0x44454144u
 
 /* handle.c */
 cn_tensor *cn__handle_new(cn_ctx *ctx, cn__ref ref); /* in the current scope; takes over one reference to the node */
 void cn__handle_rebind(cn_tensor *t, cn__ref ref);   /* t means another result; adds a reference to its node */
-bool cn__alive(const cn_tensor *t); /* false: t is NULL; in debug builds also: t was released, an error is set */
 void cn__handles_close(cn_ctx *ctx);
+const char *cn__name_of(cn__ref ref); /* a name that a handle gave the result, or its operator's */
+bool cn__set_name(cn_tensor *t, const char *name, size_t bytes); /* false: no memory */
+cn_tensor *cn__keep(cn_tensor *t);                               /* as cn_keep, but only the library can release it */
+cn_tensor *cn__take_keep(cn_tensor *t);                          /* a cn_keep becomes a cn__keep; NULL in, NULL out */
+void cn__release(cn_tensor *t);                                  /* undoes cn__keep; NULL is fine */
 void cn__hold(cn_tensor *t); /* the handle outlives its scope; unlike cn_keep, this does not store the value */
 void cn__unhold(cn_tensor *t);
+
+/* What a function that a program called is given: false for NULL and, with an error, for a released handle. */
+bool cn__stale(const cn_tensor *t, const char *who); /* sets the error; false */
+static inline bool cn__alive_in(const cn_tensor *t, const char *who)
+{
+    return t && (t->mark == CN__ALIVE || cn__stale(t, who));
+}
+#define cn__alive(t) cn__alive_in(t, __func__)
+/* A call with a tensor, as its first lines: CN__CALL call = cn__call_tensor(t); if (!call.ctx) return false; */
+static inline cn__call cn__enter_tensor(const cn_tensor *t, const char *who)
+{
+    return cn__enter(cn__alive_in(t, who) ? t->ctx : NULL, who);
+}
+#define cn__call_tensor(t) cn__enter_tensor(t, __func__)
+/* For a further tensor of a call: an error also if it is NULL or of another context. That error stands in both. */
+bool cn__of_context(cn_ctx *ctx, const cn_tensor *t, const char *who, const char *what);
 
 static inline cn__result *cn__result_of(const cn_tensor *t) { return &t->ref.node->out[t->ref.out]; }
 

@@ -18,7 +18,8 @@ bool cn_requires_grad(const cn_tensor *t)
 
 bool cn_set_requires_grad(cn_tensor *t, bool on)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     cn__node *n = t->ref.node;
     if (n->needs_grad && !n->grad_leaf)
         return cn__fail(t->ctx, CN_BAD_ARGUMENT,
@@ -38,10 +39,11 @@ cn_tensor *cn_grad_of(cn_tensor *t) { return cn__alive(t) ? t->grad : NULL; }
 
 void cn_zero_grad(cn_tensor *t)
 {
-    if (!cn__alive(t) || !t->grad) return;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx || !t->grad) return;
     cn_tensor *g = t->grad;
     t->grad = NULL;
-    cn_release(g);
+    cn__release(g);
 }
 
 void cn_no_grad_begin(cn_ctx *ctx)
@@ -56,7 +58,9 @@ bool cn_grad_enabled(const cn_ctx *ctx) { return ctx && !ctx->no_grad; }
 
 bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
 {
-    if (!cn__alive(t) || !hook) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
+    if (!hook) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "add_hook: the function must not be NULL");
     if (!t->ref.node->needs_grad)
         return cn__fail(t->ctx, CN_NO_GRADIENT,
                         "add_hook: the tensor must require a gradient; see cn_set_requires_grad");

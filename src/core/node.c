@@ -217,23 +217,16 @@ static bool lost(cn__ref r)
            r.node->state == CN__FAILED;
 }
 
-static const char *name_of(cn__ref r)
-{
-    for (cn_tensor *t = r.node->ctx->handles; t; t = t->next_all)
-        if (t->ref.node == r.node && t->name[0]) return t->name;
-    return r.node->op->name;
-}
-
 static bool fail_lost(cn__ref asked, cn__ref source)
 {
     cn_ctx *ctx = asked.node->ctx;
     if (source.node->state == CN__FAILED)
         return cn__fail(ctx, CN_LET_GO, "`%s` has no value: the evaluation that was to compute it failed",
-                        name_of(asked));
+                        cn__name_of(asked));
     return cn__fail(
         ctx, CN_LET_GO,
         "`%s` was let go when an assignment replaced `%s`, from which it was computed: use it before, or cn_keep it",
-        name_of(asked), name_of(source));
+        cn__name_of(asked), cn__name_of(source));
 }
 
 /* Goes through the operands depth first, with a stack. A node is added to the pending list after its operands. */

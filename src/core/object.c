@@ -1,13 +1,22 @@
 /* Objects of a context, and allocation that sets an error when it fails. */
 #include "core/object.h"
 
+#include <limits.h>
+
+#include "core/call.h"
 #include "core/errors.h"
 
-void *cn__object_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self))
+#ifdef CAIRN_DEBUG
+enum { QUARANTINE = INT_MAX };
+#else
+enum { QUARANTINE = 1024 }; /* so many freed objects keep their memory; the oldest gives it back first */
+#endif
+
+void *cn__object_new(cn_ctx *ctx, size_t bytes, const cn__object_type *type)
 {
     cn__object *o = cn__alloc(ctx, bytes);
     if (!o) return NULL;
-    *o = (cn__object){ .ctx = ctx, .next = ctx->objects, .bytes = bytes, .destroy = destroy };
+    *o = (cn__object){ .ctx = ctx, .type = type, .next = ctx->objects, .bytes = bytes };
     if (ctx->objects) ctx->objects->prev = o;
     ctx->objects = o;
     return o;
@@ -15,20 +24,54 @@ void *cn__object_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self))
 
 static void unlink_object(cn__object *o)
 {
-    if (o->adopted) return;
+    if (o->adopted || o->freed) return;
     if (o->prev) o->prev->next = o->next;
     else o->ctx->objects = o->next;
     if (o->next) o->next->prev = o->prev;
     o->prev = o->next = NULL;
 }
 
+static void free_oldest(cn_ctx *ctx)
+{
+    cn__object *o = ctx->freed_objects;
+    ctx->freed_objects = o->next;
+    if (!o->next) ctx->freed_objects_last = NULL;
+    ctx->freed_objects_count--;
+    cn__free(ctx, o, o->bytes);
+}
+
+static void destroy(cn__object *o)
+{
+    cn_ctx *ctx = o->ctx;
+    if (o->type->destroy) o->type->destroy(o);
+    o->type = NULL;
+    o->next = NULL;
+    if (ctx->freed_objects_last) ctx->freed_objects_last->next = o;
+    else ctx->freed_objects = o;
+    ctx->freed_objects_last = o;
+    if (++ctx->freed_objects_count > QUARANTINE) free_oldest(ctx);
+}
+
 void cn__object_free(void *self)
 {
-    if (!self) return;
     cn__object *o = self;
+    if (!o || o->freed) return;
     unlink_object(o);
-    if (o->destroy) o->destroy(o);
-    cn__free(o->ctx, o, o->bytes);
+    o->freed = true;
+    if (o->uses == 0) destroy(o);
+}
+
+void *cn__object_use(void *self)
+{
+    cn__object *o = self;
+    if (o) o->uses++;
+    return o;
+}
+
+void cn__object_unuse(void *self)
+{
+    cn__object *o = self;
+    if (o && --o->uses == 0 && o->freed) destroy(o);
 }
 
 bool cn__object_adopt(void *self)
@@ -40,10 +83,43 @@ bool cn__object_adopt(void *self)
     return true;
 }
 
+bool cn__object_unfit(const void *self, const cn__object_type *type, const char *who)
+{
+    const cn__object *o = self;
+    if (o->freed)
+        return cn__fail(o->ctx, CN_RELEASED, "%s: this %s was freed before", cn__called(o->ctx, who), type->name);
+    return cn__fail(o->ctx, CN_BAD_ARGUMENT, "%s: needs a %s, got a %s", cn__called(o->ctx, who), type->name,
+                    o->type->name);
+}
+
+bool cn__object_of(cn_ctx *ctx, const void *self, const cn__object_type *type, const char *who)
+{
+    const cn__object *o = self;
+    if (!o) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the %s must not be NULL", cn__called(ctx, who), type->name);
+    if (!cn__object_fits(o, type, who)) return false;
+    if (o->ctx == ctx) return true;
+    cn__fail(o->ctx, CN_BAD_DEVICE, "%s: the %s is of this context, the others are of another", cn__called(ctx, who),
+             type->name);
+    return cn__fail(ctx, CN_BAD_DEVICE, "%s: the %s must be of this context, it is of another", cn__called(ctx, who),
+                    type->name);
+}
+
+void cn__free_by_program(void *self, const cn__object_type *type, const char *who)
+{
+    cn__object *o = self;
+    CN__CALL call = cn__enter_object(o, type, who, true);
+    if (!call.ctx) return;
+    if (o->adopted)
+        cn__fail(o->ctx, CN_BAD_ARGUMENT, "%s: this %s belongs to another %s; free that one", cn__called(o->ctx, who),
+                 type->name, type->name);
+    else cn__object_free(o);
+}
+
 /* The newest is freed first, because it may refer to older ones. */
 void cn__objects_close(cn_ctx *ctx)
 {
     while (ctx->objects) cn__object_free(ctx->objects);
+    while (ctx->freed_objects) free_oldest(ctx);
 }
 
 void *cn__alloc(cn_ctx *ctx, size_t bytes)

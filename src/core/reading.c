@@ -18,6 +18,8 @@ static void destroy(void *self)
     if (r->now) cn__free(r->object.ctx, r->now, r->bytes + 1);
 }
 
+static const cn__object_type reading_type = { "reading", destroy };
+
 static bool start(cn_reading *r, cn_tensor *t)
 {
     cn_ctx *ctx = t->ctx;
@@ -34,9 +36,10 @@ static bool start(cn_reading *r, cn_tensor *t)
 
 cn_reading *cn_read_begin(cn_tensor *t)
 {
-    if (!cn__alive(t)) return NULL;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return NULL;
     cn_ctx *ctx = t->ctx;
-    cn_reading *r = cn__object_new(ctx, sizeof *r, destroy);
+    cn_reading *r = cn__object_new(ctx, sizeof *r, &reading_type);
     if (!r) return NULL;
     r->device = ctx->device;
     r->bytes = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
@@ -48,11 +51,16 @@ cn_reading *cn_read_begin(cn_tensor *t)
     return NULL;
 }
 
-bool cn_read_done(cn_reading *r) { return !r || !r->later || r->device->table->read_done(r->device, r->later); }
+bool cn_read_done(cn_reading *r)
+{
+    CN__CALL call = cn__call_object(r, &reading_type);
+    return !call.ctx || !r->later || r->device->table->read_done(r->device, r->later);
+}
 
 bool cn_read_end(cn_reading *r, void *out, size_t bytes)
 {
-    if (!r) return false;
+    CN__CALL call = cn__call_object(r, &reading_type);
+    if (!call.ctx) return false;
     bool ok = !out || bytes == r->bytes ||
               cn__fail(r->object.ctx, CN_BAD_ARGUMENT, "read_end: bytes must be %zu, the size of the tensor, got %zu",
                        r->bytes, bytes);

@@ -45,11 +45,12 @@ static bool upload(cn__storage *s, cn_dtype dtype, const void *data, int64_t n)
 cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
 {
     cn_layout l;
-    if (!ctx || !layout_of(ctx, "from", dtype, shape, &l)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || !layout_of(ctx, "from", dtype, shape, &l)) return NULL;
     int64_t n = cn__numel(&l);
     if (!data && n) {
         char text[96];
-        cn__fail(ctx, CN_BAD_ARGUMENT, "from: data must not be NULL for shape %s",
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: data must not be NULL for shape %s", cn__called(ctx, "from"),
                  cn__shape_text(&l, text, sizeof text));
         return NULL;
     }
@@ -66,7 +67,8 @@ cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
 cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data, void (*free_fn)(void *user), void *user)
 {
     cn_layout l;
-    if (!ctx || !layout_of(ctx, "borrow", dtype, shape, &l)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || !layout_of(ctx, "borrow", dtype, shape, &l)) return NULL;
     return cn__borrow_layout(ctx, dtype, &l, data, free_fn, user);
 }
 
@@ -124,7 +126,9 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
 
 /* ---- properties ---- */
 
-cn_ctx *cn_context(const cn_tensor *t) { return t ? t->ctx : NULL; }
+enum { LONGEST_NAME = 31 };
+
+cn_ctx *cn_context(const cn_tensor *t) { return cn__alive(t) ? t->ctx : NULL; }
 cn_dtype cn_type(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.dtype : CN_F32; }
 int cn_ndim(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.layout.ndim : 0; }
 int64_t cn_numel(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->numel : 0; }
@@ -161,15 +165,18 @@ cn_dims cn_strides(const cn_tensor *t)
 
 cn_tensor *cn_name(cn_tensor *t, const char *name)
 {
-    if (cn__alive(t)) snprintf(t->name, sizeof t->name, "%s", name ? name : "");
-    return t;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return NULL;
+    size_t bytes = name ? strnlen(name, LONGEST_NAME) : 0;
+    return cn__set_name(t, name, bytes) ? t : NULL;
 }
 
 /* ---- reading ---- */
 
 bool cn_eval(cn_tensor *t)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     cn__ref r = t->ref;
     if (r.node->state == CN__NUMBER || (r.node->state != CN__PENDING && cn__stored(cn__res(r)))) return true;
     if (!cn__revive(r)) return false;
@@ -178,7 +185,11 @@ bool cn_eval(cn_tensor *t)
     return cn__fail(t->ctx, CN_LET_GO, "%s: the evaluation stored no value", r.node->op->name);
 }
 
-bool cn_eval_all(cn_ctx *ctx) { return ctx && cn__evaluate(ctx, NULL, CN__WANT_ASKED); }
+bool cn_eval_all(cn_ctx *ctx)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    return call.ctx && cn__evaluate(ctx, NULL, CN__WANT_ASKED);
+}
 
 cn_tensor *cn__dense(cn_tensor *t)
 {
@@ -202,13 +213,23 @@ static bool download(cn_tensor *t, void *out)
     return d->table->download(d, r->storage->data, r->meta.layout.offset, r->meta.dtype, out, r->numel);
 }
 
+/* False, with an error: there is no memory to write to. */
+static bool has_room(cn_tensor *t, const void *out)
+{
+    return out || cn_numel(t) == 0 ||
+           cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: the memory for the values must not be NULL",
+                    cn__called(t->ctx, "read"));
+}
+
 bool cn_read(cn_tensor *t, void *out, size_t bytes)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
     if (have != bytes)
         return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: bytes must be %zu, the size of the tensor, got %zu", have,
                         bytes);
+    if (!has_room(t, out)) return false;
     cn_scope s = cn_scope_begin(t->ctx);
     cn_ctx *ctx = t->ctx;
     cn_tensor *r = readable(t);
@@ -219,10 +240,12 @@ bool cn_read(cn_tensor *t, void *out, size_t bytes)
 
 bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (count != cn_numel(t))
-        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read: count must be %lld, the elements of the tensor, got %lld",
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "read_f64: count must be %lld, the elements of the tensor, got %lld",
                         (long long)cn_numel(t), (long long)count);
+    if (!has_room(t, out)) return false;
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *r = cn_type(t) == CN_F64 ? readable(t) : readable(cn__cast(t, CN_F64));
@@ -233,7 +256,8 @@ bool cn_read_f64(cn_tensor *t, double *out, int64_t count)
 
 const void *cn_data(cn_tensor *t)
 {
-    if (!cn__alive(t)) return NULL;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return NULL;
     if (!cn_is_contiguous(t)) {
         cn__fail(t->ctx, CN_BAD_ARGUMENT, "data: the tensor must be contiguous; use cn_contiguous");
         return NULL;
@@ -267,23 +291,24 @@ static bool element(cn_tensor *t, int64_t offset, void *out)
 
 static bool single(cn_tensor *t, void *out)
 {
-    if (!cn__alive(t)) return false;
     if (cn_numel(t) != 1)
-        return cn__fail(t->ctx, CN_BAD_SHAPE, "item: the tensor must have 1 element, it has %lld elements",
-                        (long long)cn_numel(t));
+        return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: the tensor must have 1 element, it has %lld elements",
+                        cn__called(t->ctx, "item"), (long long)cn_numel(t));
     return element(t, 0, out);
 }
 
 double cn_item(cn_tensor *t)
 {
     uint64_t v = 0;
-    return single(t, &v) ? cn__load_f64(cn_type(t), &v) : NAN;
+    CN__CALL call = cn__call_tensor(t);
+    return call.ctx && single(t, &v) ? cn__load_f64(cn_type(t), &v) : NAN;
 }
 
 int64_t cn_item_i64(cn_tensor *t)
 {
     uint64_t v = 0;
-    return single(t, &v) ? cn__load_i64(cn_type(t), &v) : 0;
+    CN__CALL call = cn__call_tensor(t);
+    return call.ctx && single(t, &v) ? cn__load_i64(cn_type(t), &v) : 0;
 }
 
 static bool offset_of(cn_tensor *t, const char *who, cn_dims index, int64_t *offset)
@@ -307,14 +332,17 @@ double cn_get(cn_tensor *t, cn_dims index)
 {
     int64_t at = 0;
     uint64_t v = 0;
-    if (!cn__alive(t) || !offset_of(t, "get", index, &at) || !element(t, at, &v)) return NAN;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx || !offset_of(t, "get", index, &at) || !element(t, at, &v)) return NAN;
     return cn__load_f64(cn_type(t), &v);
 }
 
 size_t cn_print(cn_tensor *t, char *out, size_t size)
 {
+    if (!out) size = 0;
     if (size) out[0] = 0;
-    if (!cn__alive(t)) return 0;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return 0;
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *r = readable(t);
@@ -364,7 +392,7 @@ static void replace_value(cn_tensor *t, cn__node *n)
 /* A copy of the value with the dtype of t, in memory of its own. */
 static cn_tensor *to_assign(cn_tensor *t, cn_tensor *value)
 {
-    if (!cn__alive(t) || !cn__alive(value) || !same_shape(t, value, "assign")) return NULL;
+    if (!cn__of_context(t->ctx, value, "assign", "the value") || !same_shape(t, value, "assign")) return NULL;
     return cn__clone(cn_type(value) == cn_type(t) ? value : cn__cast(value, cn_type(t)));
 }
 
@@ -391,11 +419,16 @@ bool cn__assign_made(cn_tensor *t, cn_tensor *value)
     return true;
 }
 
-bool cn_assign(cn_tensor *t, cn_tensor *value) { return cn__alive(t) && cn__assign_all(t->ctx, &t, &value, 1); }
+bool cn_assign(cn_tensor *t, cn_tensor *value)
+{
+    CN__CALL call = cn__call_tensor(t);
+    return call.ctx && cn__assign_all(t->ctx, &t, &value, 1);
+}
 
 bool cn_write(cn_tensor *t, const void *data, size_t bytes)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     size_t have = (size_t)cn_numel(t) * cn_dtype_size(cn_type(t));
     if (have != bytes)
         return cn__fail(t->ctx, CN_BAD_ARGUMENT, "write: bytes must be %zu, the size of the tensor, got %zu", have,
@@ -426,7 +459,8 @@ static cn_tensor *own_copy(cn_tensor *v)
 bool cn_set(cn_tensor *t, cn_dims index, double value)
 {
     int64_t at = 0;
-    if (!cn__alive(t) || !offset_of(t, "set", index, &at)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx || !offset_of(t, "set", index, &at)) return false;
     cn_ctx *ctx = t->ctx;
     cn_scope s = cn_scope_begin(ctx);
     ctx->no_grad++;

@@ -295,7 +295,7 @@ static bool csv_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *cons
     return true;
 }
 
-static void csv_close(cn_dataset *d) { cn__csv_close(d->shared.object.ctx, &((csv_set *)d)->csv); }
+static void csv_close(cn_dataset *d) { cn__csv_close(d->object.ctx, &((csv_set *)d)->csv); }
 
 static bool is_number(const char *text)
 {
@@ -322,7 +322,7 @@ static void sort_classes(cn__vec *classes)
 /* Renumbers labels: from the order of appearance to the order of the sorted classes. */
 static bool sort_labels(cn_dataset *d, cn__csv *csv)
 {
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     int64_t n = cn_dict_texts(csv->labels);
     for (int64_t i = 0; i < n; i++) {
         const char *name = cn_dict_text_name(csv->labels, i);
@@ -359,6 +359,6 @@ cn_dataset *cn_dataset_csv(cn_ctx *ctx, const char *path, const cn_csv_desc *des
     s->base.close = csv_close;
     s->csv = csv;
     if (!csv.labels || sort_labels(&s->base, &s->csv)) return &s->base;
-    cn_dataset_free(&s->base);
+    cn__object_free(&s->base);
     return NULL;
 }

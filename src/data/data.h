@@ -10,16 +10,6 @@
 #include "core/errors.h"
 #include "core/object.h"
 
-/* ---- shared.c: objects with a reference count */
-
-typedef struct cn__shared {
-    cn__object object;
-    int holds;
-} cn__shared;
-void *cn__shared_new(cn_ctx *ctx, size_t bytes, void (*destroy)(void *self)); /* the caller holds it */
-void *cn__shared_hold(void *shared);
-void cn__shared_release(void *shared); /* frees it with the last reference; NULL does nothing */
-
 /* ---- arena.c: a worker's scratch memory for one item */
 
 typedef struct cn__arena {
@@ -54,7 +44,7 @@ void cn__shuffle(cn_draw *d, int64_t *v, int64_t n);
 /* ---- dataset.c */
 
 struct cn_dataset {
-    cn__shared shared;
+    cn__object object;
     int64_t count;
     int fields;
     cn_field field[CN_MAX_FIELDS];
@@ -142,11 +132,13 @@ void cn__image_hue(cn__image *x, double turn); /* turn 1 is a whole circle */
 /* ---- sampler.c */
 
 struct cn_data_sampler {
-    cn__shared shared;
+    cn__object object;
     int64_t count;  /* indices in an epoch */
     int64_t domain; /* every index is below it; -1: not known */
     bool (*fill)(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out);
     void (*close)(cn_data_sampler *s);
 };
+
+extern const cn__object_type cn__dataset_type, cn__data_sampler_type;
 
 #endif

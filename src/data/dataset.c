@@ -62,15 +62,17 @@ bool cn__check_fields(cn_ctx *ctx, const char *who, const cn_field *field, int f
 static void destroy(void *self)
 {
     cn_dataset *d = self;
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     if (d->close) d->close(d);
     for (size_t i = 0; i < d->classes.n; i++) cn__free_text(ctx, ((char **)d->classes.v)[i]);
     cn__vec_free(&ctx->memory, &d->classes, sizeof(char *));
 }
 
+const cn__object_type cn__dataset_type = { "dataset", destroy };
+
 cn_dataset *cn__dataset_new(cn_ctx *ctx, size_t bytes, int64_t count, const cn_field *field, int fields)
 {
-    cn_dataset *d = cn__shared_new(ctx, bytes, destroy);
+    cn_dataset *d = cn__object_new(ctx, bytes, &cn__dataset_type);
     if (!d) return NULL;
     d->count = count;
     d->fields = fields;
@@ -88,7 +90,7 @@ bool cn__dataset_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *con
 
 bool cn__add_class(cn_dataset *d, const char *name, size_t length)
 {
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     if (!cn__vec_reserve(&ctx->memory, &d->classes, d->classes.n + 1, sizeof(char *)))
         return cn__no_memory(ctx, "dataset");
     char *copy = cn__alloc(ctx, length + 1);
@@ -105,7 +107,7 @@ void cn__sort_texts(cn__vec *texts)
     if (texts->n) qsort(texts->v, texts->n, sizeof(char *), compare_texts);
 }
 
-void cn_dataset_free(cn_dataset *d) { cn__shared_release(d); }
+void cn_dataset_free(cn_dataset *d) { cn__free_by_program(d, &cn__dataset_type, __func__); }
 int64_t cn_dataset_count(const cn_dataset *d) { return d ? d->count : 0; }
 int cn_dataset_fields(const cn_dataset *d) { return d ? d->fields : 0; }
 int cn_dataset_classes(const cn_dataset *d) { return d ? (int)d->classes.n : 0; }
@@ -188,7 +190,7 @@ static void arrays_close(cn_dataset *d)
     arrays *a = (arrays *)d;
     for (int i = 0; i < d->fields; i++) {
         cn__host_close(&a->host[i]);
-        cn_release(a->tensor[i]);
+        cn__release(a->tensor[i]);
     }
 }
 
@@ -209,7 +211,7 @@ cn_dataset *cn_dataset_arrays(cn_ctx *ctx, int64_t count, const cn_field *field,
         a->bytes[i] = cn__field_bytes(&field[i]);
         if (data[i] || !count || !a->bytes[i]) continue;
         cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: the data of field %d is NULL", i);
-        cn_dataset_free(&a->base);
+        cn__object_free(&a->base);
         return NULL;
     }
     return &a->base;
@@ -223,7 +225,7 @@ static cn_tensor *own_handle(cn_tensor *t)
     cn_tensor *c = cn_contiguous(t), *mine = NULL;
     if (c && cn_eval(c)) {
         c->ref.node->refs++;
-        mine = cn_keep(cn__handle_new(ctx, c->ref));
+        mine = cn__keep(cn__handle_new(ctx, c->ref));
     }
     cn_scope_end(ctx, s);
     return mine;
@@ -265,7 +267,7 @@ cn_dataset *cn_dataset_tensors(cn_tensor *const *t, int n)
             a->data[i] = a->host[i].data;
             continue;
         }
-        cn_dataset_free(&a->base);
+        cn__object_free(&a->base);
         return NULL;
     }
     return &a->base;

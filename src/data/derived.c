@@ -21,8 +21,8 @@ static bool subset_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *c
 static void subset_close(cn_dataset *d)
 {
     subset *s = (subset *)d;
-    cn__free(d->shared.object.ctx, s->index, (size_t)d->count * sizeof *s->index);
-    cn_dataset_free(s->source);
+    cn__free(d->object.ctx, s->index, (size_t)d->count * sizeof *s->index);
+    cn__object_unuse(s->source);
 }
 
 static bool copy_classes(cn_dataset *to, const cn_dataset *from)
@@ -37,7 +37,7 @@ static bool copy_classes(cn_dataset *to, const cn_dataset *from)
 cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t count)
 {
     if (!d || (!indices && count)) return NULL;
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     for (int64_t i = 0; i < count; i++) {
         if (indices[i] >= 0 && indices[i] < d->count) continue;
         cn__fail(ctx, CN_BAD_INDEX, "dataset_subset: index %lld is out of range: the dataset has %lld items",
@@ -53,10 +53,10 @@ cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t cou
     if (!s) return NULL;
     s->base.get = subset_get;
     s->base.close = subset_close;
-    s->source = cn__shared_hold(d);
+    s->source = cn__object_use(d);
     s->index = cn__alloc(ctx, (size_t)count * sizeof *s->index);
     if ((count && !s->index) || !copy_classes(&s->base, d)) {
-        cn_dataset_free(&s->base);
+        cn__object_free(&s->base);
         return NULL;
     }
     if (count) memcpy(s->index, indices, (size_t)count * sizeof *s->index);
@@ -68,7 +68,7 @@ cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t cou
 /* As PyTorch's random_split: fractions are rounded down; the items that are left go to the first parts, one to each. */
 static bool part_sizes(cn_dataset *d, const double *sizes, int n, int64_t *out)
 {
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     double sum = 0;
     bool fractions = true;
     for (int i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ bool cn_dataset_split(cn_dataset *d, const double *sizes, int n, uint64_t seed, 
     if (!parts || n < 1) return false;
     memset(parts, 0, (size_t)n * sizeof *parts);
     if (!d || !sizes) return false;
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     size_t bytes = (size_t)n * sizeof(int64_t), order_bytes = (size_t)d->count * sizeof(int64_t);
     int64_t *size = cn__alloc(ctx, bytes), *order = cn__alloc(ctx, order_bytes);
     bool ok = size && (order || !d->count) && part_sizes(d, sizes, n, size);
@@ -113,7 +113,7 @@ bool cn_dataset_split(cn_dataset *d, const double *sizes, int n, uint64_t seed, 
         first += size[i];
     }
     for (int i = 0; i < n && !ok; i++) {
-        cn_dataset_free(parts[i]);
+        cn__object_free(parts[i]);
         parts[i] = NULL;
     }
     cn__free(ctx, size, bytes);
@@ -140,8 +140,8 @@ static bool concat_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *c
 static void concat_close(cn_dataset *d)
 {
     concat *c = (concat *)d;
-    for (int i = 0; i < c->n && c->source; i++) cn_dataset_free(c->source[i]);
-    cn__free(d->shared.object.ctx, c->source, (size_t)c->n * sizeof *c->source);
+    for (int i = 0; i < c->n && c->source; i++) cn__object_unuse(c->source[i]);
+    cn__free(d->object.ctx, c->source, (size_t)c->n * sizeof *c->source);
 }
 
 static bool same_fields(const cn_dataset *a, const cn_dataset *b)
@@ -162,22 +162,21 @@ cn_dataset *cn_dataset_concat(cn_dataset *const *d, int n)
     for (int i = 0; i < n; i++) {
         if (!d[i] || !d[0]) return NULL;
         if (!same_fields(d[i], d[0]) || d[i]->count > INT64_MAX - count) {
-            cn__fail(d[0]->shared.object.ctx, CN_BAD_SHAPE,
-                     "dataset_concat: dataset %d has other fields than dataset 0", i);
+            cn__fail(d[0]->object.ctx, CN_BAD_SHAPE, "dataset_concat: dataset %d has other fields than dataset 0", i);
             return NULL;
         }
         count += d[i]->count;
     }
-    cn_ctx *ctx = d[0]->shared.object.ctx;
+    cn_ctx *ctx = d[0]->object.ctx;
     concat *c = (concat *)cn__dataset_new(ctx, sizeof *c, count, d[0]->field, d[0]->fields);
     if (!c) return NULL;
     c->base.get = concat_get;
     c->base.close = concat_close;
     c->n = n;
     c->source = cn__alloc(ctx, (size_t)n * sizeof *c->source);
-    for (int i = 0; i < n && c->source; i++) c->source[i] = cn__shared_hold(d[i]);
+    for (int i = 0; i < n && c->source; i++) c->source[i] = cn__object_use(d[i]);
     if (c->source && copy_classes(&c->base, d[0])) return &c->base;
-    cn_dataset_free(&c->base);
+    cn__object_free(&c->base);
     return NULL;
 }
 
@@ -232,13 +231,13 @@ static void map_close(cn_dataset *d)
 {
     map *m = (map *)d;
     if (m->free_user) m->free_user(m->user);
-    cn_dataset_free(m->source);
+    cn__object_unuse(m->source);
 }
 
 cn_dataset *cn_dataset_map(cn_dataset *d, const cn_map_desc *desc)
 {
     if (!d) return NULL;
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     if (!desc || !desc->fn) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_map: fn must be a function, got NULL");
         return NULL;
@@ -250,11 +249,11 @@ cn_dataset *cn_dataset_map(cn_dataset *d, const cn_map_desc *desc)
     if (!m) return NULL;
     m->base.get = map_get;
     if (!copy_classes(&m->base, d)) {
-        cn_dataset_free(&m->base);
+        cn__object_free(&m->base);
         return NULL;
     }
     m->base.close = map_close;
-    m->source = cn__shared_hold(d);
+    m->source = cn__object_use(d);
     m->fn = desc->fn;
     m->user = desc->user;
     m->free_user = desc->free_user;

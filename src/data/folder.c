@@ -68,7 +68,7 @@ static bool collect(folder *d, const char *path, int depth);
 
 static bool collect_one(folder *d, const char *path, const char *name, int depth)
 {
-    cn_ctx *ctx = d->base.shared.object.ctx;
+    cn_ctx *ctx = d->base.object.ctx;
     char *full = join(ctx, path, name);
     if (!full) return false;
     if (is_folder(full) || !is_image(name)) {
@@ -83,7 +83,7 @@ static bool collect_one(folder *d, const char *path, const char *name, int depth
 
 static bool collect(folder *d, const char *path, int depth)
 {
-    cn_ctx *ctx = d->base.shared.object.ctx;
+    cn_ctx *ctx = d->base.object.ctx;
     cn__vec names = { 0 };
     bool ok = list(ctx, path, &names);
     for (size_t i = 0; i < names.n && ok; i++) ok = collect_one(d, path, ((char **)names.v)[i], depth);
@@ -93,7 +93,7 @@ static bool collect(folder *d, const char *path, int depth)
 
 static bool collect_class(folder *d, const char *path, const char *name)
 {
-    cn_ctx *ctx = d->base.shared.object.ctx;
+    cn_ctx *ctx = d->base.object.ctx;
     char *full = join(ctx, path, name);
     if (!full) return false;
     bool ok = true;
@@ -110,7 +110,7 @@ static bool collect_class(folder *d, const char *path, const char *name)
 
 static bool collect_classes(folder *d, const char *path)
 {
-    cn_ctx *ctx = d->base.shared.object.ctx;
+    cn_ctx *ctx = d->base.object.ctx;
     cn__vec names = { 0 };
     bool ok = list(ctx, path, &names);
     for (size_t i = 0; i < names.n && ok; i++) ok = collect_class(d, path, ((char **)names.v)[i]);
@@ -178,7 +178,7 @@ static bool folder_get(const cn_dataset *base, int64_t index, cn__fetch *f, void
 static void folder_close(cn_dataset *base)
 {
     folder *d = (folder *)base;
-    cn_ctx *ctx = base->shared.object.ctx;
+    cn_ctx *ctx = base->object.ctx;
     free_texts(ctx, &d->paths);
     cn__vec_free(&ctx->memory, &d->first, sizeof(size_t));
 }
@@ -205,6 +205,6 @@ cn_dataset *cn_dataset_folder(cn_ctx *ctx, const char *path, const cn_folder_des
     d->base.close = folder_close;
     d->channels = channels;
     if (collect_classes(d, path)) return &d->base;
-    cn_dataset_free(&d->base);
+    cn__object_free(&d->base);
     return NULL;
 }

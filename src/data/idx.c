@@ -106,7 +106,7 @@ static bool idx_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *cons
 static void idx_close(cn_dataset *d)
 {
     idx_set *s = (idx_set *)d;
-    for (int i = 0; i < 2; i++) cn__file_close(d->shared.object.ctx, &s->file[i]);
+    for (int i = 0; i < 2; i++) cn__file_close(d->object.ctx, &s->file[i]);
 }
 
 static bool open_idx(cn_ctx *ctx, const char *path, cn__file *file, cn__idx *idx)

@@ -40,9 +40,11 @@ static void destroy(void *self)
     cn__crew_close(&l->crew, l->object.ctx);
     cn__parcel_pool_close(l->pool);
     cn__free(l->object.ctx, l->order, (size_t)l->items * sizeof *l->order);
-    cn_data_sampler_free(l->sampler);
-    cn_dataset_free(l->dataset);
+    cn__object_unuse(l->sampler);
+    cn__object_unuse(l->dataset);
 }
+
+static const cn__object_type loader_type = { "loader", destroy };
 
 static bool check_desc(cn_ctx *ctx, const cn_dataset *d, const cn_loader_desc *desc)
 {
@@ -86,19 +88,17 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
     static const cn_loader_desc defaults = { 0 };
     if (!d) return NULL;
     if (!desc) desc = &defaults;
-    cn_ctx *ctx = d->shared.object.ctx;
+    cn_ctx *ctx = d->object.ctx;
     if (!check_desc(ctx, d, desc)) return NULL;
-    /* The sampler must be older than the loader, which uses it: a context frees its newest object first. */
-    cn_data_sampler *sampler =
-        desc->shuffle ? cn_data_sampler_random(ctx, d->count, NULL) : cn__shared_hold(desc->sampler);
+    cn_data_sampler *sampler = desc->shuffle ? cn_data_sampler_random(ctx, d->count, NULL) : desc->sampler;
     if (desc->shuffle && !sampler) return NULL;
-    cn_loader *l = cn__object_new(ctx, sizeof *l, destroy);
-    if (!l) {
-        cn_data_sampler_free(sampler);
-        return NULL;
+    cn_loader *l = cn__object_new(ctx, sizeof *l, &loader_type);
+    if (l) {
+        l->dataset = cn__object_use(d);
+        l->sampler = cn__object_use(sampler);
     }
-    l->dataset = cn__shared_hold(d);
-    l->sampler = sampler;
+    if (desc->shuffle) cn__object_free(sampler); /* it goes with the loader */
+    if (!l) return NULL;
     bool ok = (l->pool = cn__parcel_pool_new(ctx));
     if (ok) {
         describe(l, desc);
@@ -107,11 +107,11 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
                       (long long)l->spec.batch);
     }
     if (ok && cn__crew_open(&l->crew, ctx, &l->spec, desc->workers)) return l;
-    cn_loader_free(l);
+    cn__object_free(l);
     return NULL;
 }
 
-void cn_loader_free(cn_loader *l) { cn__object_free(l); }
+void cn_loader_free(cn_loader *l) { cn__free_by_program(l, &loader_type, __func__); }
 int64_t cn_loader_batches(const cn_loader *l) { return l ? l->batches : 0; }
 int64_t cn_loader_epoch(const cn_loader *l) { return l ? l->epoch : 0; }
 

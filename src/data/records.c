@@ -24,7 +24,7 @@ static bool records_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *
     return true;
 }
 
-static void records_close(cn_dataset *d) { cn__file_close(d->shared.object.ctx, &((records *)d)->file); }
+static void records_close(cn_dataset *d) { cn__file_close(d->object.ctx, &((records *)d)->file); }
 
 cn_dataset *cn_dataset_records(cn_ctx *ctx, const char *path, const cn_records_desc *desc)
 {
@@ -106,7 +106,7 @@ static bool tokens_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *c
     return true;
 }
 
-static void tokens_close(cn_dataset *d) { cn__file_close(d->shared.object.ctx, &((tokens *)d)->file); }
+static void tokens_close(cn_dataset *d) { cn__file_close(d->object.ctx, &((tokens *)d)->file); }
 
 static bool check_tokens(cn_ctx *ctx, const cn_tokens_desc *desc)
 {

@@ -11,6 +11,8 @@ static void destroy(void *self)
     if (s->close) s->close(s);
 }
 
+const cn__object_type cn__data_sampler_type = { "data sampler", destroy };
+
 static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t count, int64_t domain,
                          bool (*fill)(const cn_data_sampler *, uint64_t, int64_t, int64_t *))
 {
@@ -20,7 +22,7 @@ static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t cou
                  (long long)domain);
         return NULL;
     }
-    cn_data_sampler *s = cn__shared_new(ctx, bytes, destroy);
+    cn_data_sampler *s = cn__object_new(ctx, bytes, &cn__data_sampler_type);
     if (!s) return NULL;
     s->count = count;
     s->domain = domain;
@@ -28,14 +30,14 @@ static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t cou
     return s;
 }
 
-void cn_data_sampler_free(cn_data_sampler *s) { cn__shared_release(s); }
+void cn_data_sampler_free(cn_data_sampler *s) { cn__free_by_program(s, &cn__data_sampler_type, __func__); }
 int64_t cn_data_sampler_count(const cn_data_sampler *s) { return s ? s->count : 0; }
 
 bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
 {
     if (!s || !indices || epoch < 0) return false;
     return s->fill(s, seed, epoch, indices) ||
-           cn__fail(s->shared.object.ctx, CN_BAD_ARGUMENT, "sampler: its function returned false for epoch %lld",
+           cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: its function returned false for epoch %lld",
                     (long long)epoch);
 }
 
@@ -95,7 +97,7 @@ typedef struct weighted {
 
 static void weighted_close(cn_data_sampler *s)
 {
-    cn__free(s->shared.object.ctx, ((weighted *)s)->value, (size_t)s->domain * sizeof(double));
+    cn__free(s->object.ctx, ((weighted *)s)->value, (size_t)s->domain * sizeof(double));
 }
 
 static bool fill_weighted(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
@@ -133,7 +135,7 @@ static int compare_arrivals(const void *a, const void *b)
 static bool fill_weighted_once(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
 {
     const double *weight = ((const weighted *)s)->value;
-    cn_ctx *ctx = s->shared.object.ctx;
+    cn_ctx *ctx = s->object.ctx;
     size_t bytes = (size_t)s->domain * sizeof(arrival);
     arrival *a = cn__alloc(ctx, bytes);
     if (!a) return s->count == 0;
@@ -187,7 +189,7 @@ cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, in
                       "data_sampler_weighted: cannot draw %lld samples without replacement from %lld weights above 0",
                       (long long)w->base.count, (long long)positive);
     if (ok) return &w->base;
-    cn_data_sampler_free(&w->base);
+    cn__object_free(&w->base);
     return NULL;
 }
 
@@ -201,7 +203,7 @@ typedef struct distributed {
 static bool fill_distributed(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out)
 {
     const cn_distributed_desc *desc = &((const distributed *)s)->desc;
-    cn_ctx *ctx = s->shared.object.ctx;
+    cn_ctx *ctx = s->object.ctx;
     size_t bytes = (size_t)s->domain * sizeof(int64_t);
     int64_t *all = cn__alloc(ctx, bytes);
     if (!all) return s->count == 0;
@@ -248,7 +250,7 @@ static bool fill_chosen(const cn_data_sampler *s, uint64_t seed, int64_t epoch, 
 
 static void chosen_close(cn_data_sampler *s)
 {
-    cn__free(s->shared.object.ctx, ((chosen *)s)->index, (size_t)s->count * sizeof(int64_t));
+    cn__free(s->object.ctx, ((chosen *)s)->index, (size_t)s->count * sizeof(int64_t));
 }
 
 cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indices, int64_t count, bool shuffle)
@@ -260,7 +262,7 @@ cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indices, int
     c->shuffle = shuffle;
     c->index = cn__alloc(ctx, (size_t)count * sizeof *c->index);
     if (count && !c->index) {
-        cn_data_sampler_free(&c->base);
+        cn__object_free(&c->base);
         return NULL;
     }
     if (count) memcpy(c->index, indices, (size_t)count * sizeof *c->index);

@@ -25,7 +25,7 @@ typedef struct step {
 } step;
 
 struct cn_transform {
-    cn__shared shared;
+    cn__object object;
     cn__vec steps;
     bool to_u8;
 };
@@ -167,22 +167,27 @@ static bool run_cutout(const step *s, job *j)
 static void destroy(void *self)
 {
     cn_transform *t = self;
-    cn__vec_free(&t->shared.object.ctx->memory, &t->steps, sizeof(step));
+    cn__vec_free(&t->object.ctx->memory, &t->steps, sizeof(step));
 }
 
-cn_transform *cn_transform_new(cn_ctx *ctx) { return ctx ? cn__shared_new(ctx, sizeof(cn_transform), destroy) : NULL; }
-void cn_transform_free(cn_transform *t) { cn__shared_release(t); }
+static const cn__object_type transform_type = { "transform", destroy };
+
+cn_transform *cn_transform_new(cn_ctx *ctx)
+{
+    return ctx ? cn__object_new(ctx, sizeof(cn_transform), &transform_type) : NULL;
+}
+void cn_transform_free(cn_transform *t) { cn__free_by_program(t, &transform_type, __func__); }
 
 static bool may_change(cn_transform *t)
 {
-    return t->shared.holds == 1 || cn__fail(t->shared.object.ctx, CN_BAD_ARGUMENT,
-                                            "transform: cannot change a transform that is in use by a dataset");
+    return t->object.uses == 0 ||
+           cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "transform: cannot change a transform that is in use by a dataset");
 }
 
 static bool add(cn_transform *t, const char *who, const step *s)
 {
     if (!t || !may_change(t)) return false;
-    cn_ctx *ctx = t->shared.object.ctx;
+    cn_ctx *ctx = t->object.ctx;
     return cn__push(&ctx->memory, &t->steps, s, sizeof *s) || cn__no_memory(ctx, who);
 }
 
@@ -195,7 +200,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const cn_transform *t, 
     va_start(list, message);
     vsnprintf(text, sizeof text, message, list);
     va_end(list);
-    return cn__fail(t->shared.object.ctx, CN_BAD_ARGUMENT, "%s", text);
+    return cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "%s", text);
 }
 
 bool cn_transform_to_u8(cn_transform *t)
@@ -388,20 +393,18 @@ bool cn_transform_map(void *transform, const cn_map_call *call)
     return true;
 }
 
-static void release(void *transform) { cn__shared_release(transform); }
+static void release(void *transform) { cn__object_unuse(transform); }
 
 cn_dataset *cn_dataset_transform(cn_dataset *d, cn_transform *t)
 {
     if (!d || !t) return NULL;
     if (d->field[0].shape.n != 3 || (d->field[0].dtype != CN_U8 && d->field[0].dtype != CN_F32)) {
-        cn__fail(d->shared.object.ctx, CN_BAD_SHAPE,
+        cn__fail(d->object.ctx, CN_BAD_SHAPE,
                  "dataset_transform: field 0 must have 3 axes of u8 or f32, got %d axes of %s", d->field[0].shape.n,
                  cn_dtype_name(d->field[0].dtype));
         return NULL;
     }
-    cn_map_desc desc = {
-        .fn = cn_transform_map, .user = cn__shared_hold(t), .free_user = release, .fields = d->fields
-    };
+    cn_map_desc desc = { .fn = cn_transform_map, .user = cn__object_use(t), .free_user = release, .fields = d->fields };
     memcpy(desc.field, d->field, (size_t)d->fields * sizeof *d->field);
     desc.field[0] = cn_transform_field(t, d->field[0]);
     cn_dataset *m = cn_dataset_map(d, &desc);

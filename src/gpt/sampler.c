@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/handle.h"
 #include "core/philox.h"
 #include "gpt/gpt.h"
 
@@ -35,7 +36,7 @@ struct cn_sampler {
 static void release_caches(cn_sampler *s)
 {
     for (int64_t i = 0; s->cache && i < s->config->layers; i++) {
-        cn_release(s->cache[i].keys), cn_release(s->cache[i].values);
+        cn__release(s->cache[i].keys), cn__release(s->cache[i].values);
         s->cache[i] = (cn__gpt_cache){ NULL, NULL };
     }
     s->length = 0;
@@ -50,7 +51,10 @@ static void destroy(void *self)
     cn__free(ctx, s->history, sizeof *s->history * (size_t)s->config->context);
     cn__free(ctx, s->logits, sizeof *s->logits * (size_t)s->config->vocab);
     cn__free(ctx, s->choices, sizeof *s->choices * (size_t)s->config->vocab);
+    cn__object_unuse(s->gpt);
 }
+
+static const cn__object_type sampler_type = { "sampler", destroy };
 
 static bool valid(cn_ctx *ctx, const cn_sampler_desc *d)
 {
@@ -73,9 +77,9 @@ cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
                         cn_module_type_of(gpt)->name),
                NULL;
     if (!valid(ctx, desc ? desc : &none)) return NULL;
-    cn_sampler *s = cn__object_new(ctx, sizeof *s, destroy);
+    cn_sampler *s = cn__object_new(ctx, sizeof *s, &sampler_type);
     if (!s) return NULL;
-    s->gpt = gpt;
+    s->gpt = cn__object_use(gpt);
     s->config = config;
     s->desc = desc ? *desc : none;
     if (s->desc.temperature == 0) s->desc.temperature = 1;
@@ -91,7 +95,7 @@ cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
     return NULL;
 }
 
-void cn_sampler_free(cn_sampler *s) { cn__object_free(s); }
+void cn_sampler_free(cn_sampler *s) { cn__free_by_program(s, &sampler_type, __func__); }
 int64_t cn_sampler_used(const cn_sampler *s) { return s ? s->used + (s->waiting >= 0) : 0; }
 void cn_sampler_reset(cn_sampler *s)
 {
@@ -109,9 +113,9 @@ static cn_tensor *grown(cn_sampler *s, cn_tensor *old, int64_t length)
     const int64_t heads = s->config->heads, width = s->config->width / heads;
     cn_tensor *new = cn_zeros(s->object.ctx, cn_type(cn_parameters(s->gpt).v[0]), CN_DIMS(1, length, heads, width));
     if (old) new = cn_slice_assign(new, 1, 0, cn_size(old, 1), 1, old);
-    cn_keep(new);
-    if (!new || !cn_eval(new)) return cn_release(new), NULL;
-    cn_release(old);
+    cn__keep(new);
+    if (!new || !cn_eval(new)) return cn__release(new), NULL;
+    cn__release(old);
     return new;
 }
 

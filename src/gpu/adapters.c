@@ -20,6 +20,8 @@ static void holder_destroy(void *self)
     if (h->system) cn__gpu_system_release(h->system);
 }
 
+static const cn__object_type holder_type = { "system of GPUs", holder_destroy };
+
 static void begin_search(cn__gpu_system *s);
 
 static cn__gpu_system *system_new(cn_ctx *ctx)
@@ -42,9 +44,9 @@ static cn__gpu_system *system_new(cn_ctx *ctx)
 cn__gpu_system *cn__gpu_system_of(cn_ctx *ctx)
 {
     for (cn__object *o = ctx->objects; o; o = o->next) {
-        if (o->destroy == holder_destroy) return ((holder *)o)->system;
+        if (o->type == &holder_type) return ((holder *)o)->system;
     }
-    holder *h = cn__object_new(ctx, sizeof *h, holder_destroy);
+    holder *h = cn__object_new(ctx, sizeof *h, &holder_type);
     if (!h) return NULL;
     h->system = system_new(ctx);
     if (h->system) return h->system;

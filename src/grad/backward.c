@@ -250,7 +250,7 @@ static bool accumulate(walk *w, cn__node *n)
     }
     cn_tensor *own = handle_of(w->ctx, g->ref); /* a new handle: g may be another parameter's gradient too */
     if (!own) return false;
-    t->grad = cn_keep(own);
+    t->grad = cn__keep(own);
     return true;
 }
 

@@ -27,7 +27,7 @@ static void delete_exported(DLManagedTensor *m)
     exported *e = m->manager_ctx;
     cn_ctx *ctx = e->tensor->ctx;
     cn__host_close(&e->host);
-    cn_release(e->tensor);
+    cn__release(e->tensor);
     cn__block_free(&ctx->memory, e, sizeof *e);
 }
 
@@ -49,7 +49,7 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
         return NULL;
     }
     const cn__result *r = cn__result_of(own);
-    e->tensor = cn_keep(own);
+    e->tensor = cn__keep(own);
     memcpy(e->shape, r->meta.layout.shape, sizeof e->shape);
     memcpy(e->strides, r->meta.layout.stride, sizeof e->strides);
     e->managed = (DLManagedTensor){

@@ -197,6 +197,8 @@ static void destroy(void *self)
     cn__free_text(b->object.ctx, b->events_path);
 }
 
+static const cn__object_type logbook_type = { "logbook", destroy };
+
 cn_logbook *cn_logbook_new(cn_ctx *ctx, const char *path, const cn_logbook_desc *desc)
 {
     static const cn_logbook_desc defaults = { 0 };
@@ -206,7 +208,7 @@ cn_logbook *cn_logbook_new(cn_ctx *ctx, const char *path, const cn_logbook_desc 
         cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: path must not be empty");
         return NULL;
     }
-    cn_logbook *b = cn__object_new(ctx, sizeof *b, destroy);
+    cn_logbook *b = cn__object_new(ctx, sizeof *b, &logbook_type);
     if (!b) return NULL;
     b->clock = desc->clock.now ? desc->clock : (cn_clock){ time_of_day, NULL };
     b->flush_seconds = desc->flush_seconds == 0 ? 1 : desc->flush_seconds;
@@ -269,4 +271,4 @@ bool cn_logbook_scalar(cn_logbook *b, int64_t step, const char *name, double val
     return ok;
 }
 
-void cn_logbook_free(cn_logbook *b) { cn__object_free(b); }
+void cn_logbook_free(cn_logbook *b) { cn__free_by_program(b, &logbook_type, __func__); }

@@ -311,6 +311,8 @@ static void destroy(void *self)
     cn__bump_free(&ctx->memory, &p->memory);
 }
 
+const cn__object_type cn__profile_type = { "profile", destroy };
+
 cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
 {
     if (!ctx) return NULL;
@@ -319,7 +321,7 @@ cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
                  ctx->observer ? "another profile is running: end it first" : "not allowed during an evaluation");
         return NULL;
     }
-    cn_profile *p = cn__object_new(ctx, sizeof *p, destroy);
+    cn_profile *p = cn__object_new(ctx, sizeof *p, &cn__profile_type);
     if (!p) return NULL;
     if (!reserve_room(p)) {
         cn__no_memory(ctx, "profile");
@@ -351,6 +353,6 @@ bool cn_profile_end(cn_profile *p)
 
 void cn_profile_free(cn_profile *p)
 {
-    if (p && p->inside) cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_free: not allowed during an evaluation");
-    else cn__object_free(p);
+    if (cn__is(p, &cn__profile_type) && p->inside) cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_free: not allowed during an evaluation");
+    else cn__free_by_program(p, &cn__profile_type, __func__);
 }

@@ -63,4 +63,6 @@ static inline cn__profile_shape *cn__profile_shapes_of(const cn_profile *p) { re
 /* "f32[32,784] x f32[784,16] -> f32[32,16]" */
 void cn__profile_shape_text(const cn__profile_shape *s, char *out, size_t size);
 
+extern const cn__object_type cn__profile_type;
+
 #endif

@@ -312,6 +312,8 @@ static void destroy(void *self)
     cn__free_text(p->object.ctx, p->unit);
 }
 
+static const cn__object_type progress_type = { "progress bar", destroy };
+
 static bool decide(int wish, bool found) { return wish ? wish > 0 : found; }
 
 cn_progress *cn_progress_new(cn_ctx *ctx, const cn_progress_desc *desc)
@@ -325,7 +327,7 @@ cn_progress *cn_progress_new(cn_ctx *ctx, const cn_progress_desc *desc)
                  (long long)desc->total, (long long)desc->done, desc->width, desc->lines, desc->lines_seconds);
         return NULL;
     }
-    cn_progress *p = cn__object_new(ctx, sizeof *p, destroy);
+    cn_progress *p = cn__object_new(ctx, sizeof *p, &progress_type);
     if (!p) return NULL;
     p->label = cn__copy_text(ctx, desc->label);
     p->unit = cn__copy_text(ctx, desc->unit ? desc->unit : "it");
@@ -390,4 +392,4 @@ bool cn_progress_finish(cn_progress *p)
     return wants_lines(p) ? print_line(p, t) : true;
 }
 
-void cn_progress_free(cn_progress *p) { cn__object_free(p); }
+void cn_progress_free(cn_progress *p) { cn__free_by_program(p, &progress_type, __func__); }

@@ -16,7 +16,7 @@ static void destroy(void *self)
     for (size_t i = 0; i < m->slots.n; i++) {
         slot *s = slot_at(&m->slots, i);
         cn__free_text(ctx, s->name);
-        cn_release(s->tensor);
+        cn__release(s->tensor);
         cn__object_free(s->child);
     }
     cn__vec_free(&ctx->memory, &m->slots, sizeof(slot));
@@ -26,10 +26,12 @@ static void destroy(void *self)
     cn__free(ctx, m->data, m->type->data_bytes);
 }
 
+const cn__object_type cn__module_type = { "module", destroy };
+
 cn_module *cn_module_new(cn_ctx *ctx, const cn_module_type *type)
 {
     if (!ctx || !type) return NULL;
-    cn_module *m = cn__object_new(ctx, sizeof *m, destroy);
+    cn_module *m = cn__object_new(ctx, sizeof *m, &cn__module_type);
     if (!m) return NULL;
     m->type = type;
     m->training = true;
@@ -40,14 +42,7 @@ cn_module *cn_module_new(cn_ctx *ctx, const cn_module_type *type)
     return NULL;
 }
 
-void cn_module_free(cn_module *m)
-{
-    if (!m) return;
-    if (m->object.adopted)
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "module_free: this %s belongs to another module; free that one",
-                 m->type->name);
-    else cn__object_free(m);
-}
+void cn_module_free(cn_module *m) { cn__free_by_program(m, &cn__module_type, __func__); }
 
 cn_module *cn_module_made(cn_module *m)
 {
@@ -103,7 +98,7 @@ static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_
     slot *s = new_slot(m, name);
     if (!s) return NULL;
     s->kind = kind;
-    s->tensor = kind == SLOT_PARAM ? cn_param(t) : cn_keep(t);
+    s->tensor = kind == SLOT_PARAM ? cn__take_keep(cn_param(t)) : cn__keep(t);
     if (s->tensor) return cn_name(s->tensor, name);
     pop_slot(m);
     return NULL;

@@ -27,4 +27,6 @@ __attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, c
 /* state.c: a .rename that keeps every name. Names of the file that the module does not have are no error then. */
 bool cn__same_name(void *user, const char *name, char *out, size_t size);
 
+extern const cn__object_type cn__module_type; /* module.c */
+
 #endif

@@ -25,12 +25,14 @@ static void destroy(void *self)
     cn_ema *e = self;
     if (!e->weight) return;
     for (int i = 0; i < e->n; i++) {
-        cn_release(e->saved[i]);
-        cn_release(e->average[i]);
-        cn_release(e->weight[i]);
+        cn__release(e->saved[i]);
+        cn__release(e->average[i]);
+        cn__release(e->weight[i]);
     }
     cn__free(e->object.ctx, e->weight, room(e));
 }
+
+static const cn__object_type ema_type = { "average", destroy };
 
 /* An average starts as a copy of its weight. Averages of halves are f32: a half would round small changes away. */
 static cn_tensor *first_average(cn_tensor *weight)
@@ -48,9 +50,9 @@ static bool add(cn_ema *e, int i, cn_tensor *weight)
     for (int k = 0; k < i; k++)
         if (e->weight[k] == weight)
             return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must differ, but tensors %d and %d are the same", k, i);
-    e->average[i] = cn_keep(first_average(weight));
+    e->average[i] = cn__keep(first_average(weight));
     if (!e->average[i]) return false;
-    e->weight[i] = cn_keep(weight);
+    e->weight[i] = cn__keep(weight);
     return true;
 }
 
@@ -81,7 +83,7 @@ cn_ema *cn_ema_new(cn_ctx *ctx, cn_params params, const cn_ema_desc *desc)
                  d.buffers.n);
         return NULL;
     }
-    cn_ema *e = cn__object_new(ctx, sizeof *e, destroy);
+    cn_ema *e = cn__object_new(ctx, sizeof *e, &ema_type);
     if (!e) return NULL;
     e->decay = decay;
     e->plain = d.plain;
@@ -120,7 +122,7 @@ cn_ema *cn_ema_of(cn_module *m, const cn_ema_desc *desc)
     return e;
 }
 
-void cn_ema_free(cn_ema *e) { cn__object_free(e); }
+void cn_ema_free(cn_ema *e) { cn__free_by_program(e, &ema_type, __func__); }
 int64_t cn_ema_updates(const cn_ema *e) { return e ? e->updates : 0; }
 cn_params cn_ema_averages(const cn_ema *e) { return e ? (cn_params){ e->average, e->n } : (cn_params){ NULL, 0 }; }
 
@@ -163,7 +165,7 @@ bool cn_ema_update(cn_ema *e)
 static void release_saved(cn_ema *e)
 {
     for (int i = 0; i < e->n; i++) {
-        cn_release(e->saved[i]);
+        cn__release(e->saved[i]);
         e->saved[i] = NULL;
     }
 }
@@ -174,7 +176,7 @@ static bool save_weights(cn_ema *e)
     cn_ctx *ctx = e->object.ctx;
     cn_scope s = cn_scope_begin(ctx);
     bool ok = true;
-    for (int i = 0; i < e->n && ok; i++) ok = (e->saved[i] = cn_keep(cn_detach(e->weight[i]))) != NULL;
+    for (int i = 0; i < e->n && ok; i++) ok = (e->saved[i] = cn__keep(cn_detach(e->weight[i]))) != NULL;
     cn_scope_end(ctx, s);
     return ok;
 }

@@ -96,7 +96,7 @@ static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
     *cn__optim_group(opt, group) = (cn__param_group){ .h = *h, .initial_lr = NAN, .first = (int)first, .n = params.n };
     for (int i = 0; i < params.n; i++)
         *cn__optim_slot(opt, opt->slots.n++) =
-            (cn__param_slot){ .p = cn_keep(params.v[i]), .group = group, .product = 1 };
+            (cn__param_slot){ .p = cn__keep(params.v[i]), .group = group, .product = 1 };
     return group;
 }
 
@@ -121,8 +121,8 @@ static void destroy(void *self)
     cn__memory *m = &opt->object.ctx->memory;
     for (size_t i = 0; i < opt->slots.n; i++) {
         cn__param_slot *s = cn__optim_slot(opt, i);
-        for (int k = 0; k < CN__STATES; k++) cn_release(s->state[k]);
-        cn_release(s->p);
+        for (int k = 0; k < CN__STATES; k++) cn__release(s->state[k]);
+        cn__release(s->p);
     }
     cn__vec_free(m, &opt->groups, sizeof(cn__param_group));
     cn__vec_free(m, &opt->slots, sizeof(cn__param_slot));
@@ -131,10 +131,12 @@ static void destroy(void *self)
     cn__vec_free(m, &opt->to, sizeof(cn_tensor *));
 }
 
+const cn__object_type cn__optim_type = { "optimizer", destroy };
+
 cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, cn_params params, bool keep_gradients)
 {
     if (!ctx || cn_failed(ctx)) return NULL; /* after an error the list of parameters may be incomplete */
-    cn_optim *opt = cn__object_new(ctx, sizeof *opt, destroy);
+    cn_optim *opt = cn__object_new(ctx, sizeof *opt, &cn__optim_type);
     if (!opt) return NULL;
     opt->rule = rule;
     opt->h = *h;
@@ -144,7 +146,7 @@ cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, c
     return NULL;
 }
 
-void cn_optim_free(cn_optim *opt) { cn__object_free(opt); }
+void cn_optim_free(cn_optim *opt) { cn__free_by_program(opt, &cn__optim_type, __func__); }
 
 /* ---- reading and changing numbers ---- */
 

@@ -98,4 +98,6 @@ static inline cn_dtype cn__state_dtype(const cn_tensor *p) { return cn__dtype(p)
 void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args);
 cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w); /* a + w (b - a) */
 
+extern const cn__object_type cn__optim_type;
+
 #endif

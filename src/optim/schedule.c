@@ -14,15 +14,18 @@ static void destroy(void *self)
     cn__free(ctx, s->parts, (size_t)s->n_parts * sizeof(cn_schedule *));
     cn__free(ctx, s->milestones, (size_t)s->n_milestones * sizeof(int64_t));
     cn__free(ctx, s->base, 3 * (size_t)s->n_groups * sizeof(double));
+    cn__object_unuse(s->opt);
 }
+
+const cn__object_type cn__schedule_type = { "schedule", destroy };
 
 cn_schedule *cn__schedule_new(cn_optim *opt, const cn__pace *pace)
 {
     if (!opt || cn_failed(opt->object.ctx)) return NULL;
     cn_ctx *ctx = opt->object.ctx;
-    cn_schedule *s = cn__object_new(ctx, sizeof *s, destroy);
+    cn_schedule *s = cn__object_new(ctx, sizeof *s, &cn__schedule_type);
     if (!s) return NULL;
-    s->opt = opt;
+    s->opt = cn__object_use(opt);
     s->pace = pace;
     s->n_groups = cn_optim_groups(opt);
     s->base = cn__alloc(ctx, 3 * (size_t)s->n_groups * sizeof(double));
@@ -53,15 +56,7 @@ bool cn__schedule_milestones(cn_schedule *s, const int64_t *milestones, int n)
     return true;
 }
 
-void cn_schedule_free(cn_schedule *s)
-{
-    if (!s) return;
-    if (s->object.adopted) {
-        cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "schedule_free: this schedule is part of another; free that one");
-        return;
-    }
-    cn__object_free(s);
-}
+void cn_schedule_free(cn_schedule *s) { cn__free_by_program(s, &cn__schedule_type, __func__); }
 
 int64_t cn_schedule_steps(const cn_schedule *s) { return s ? s->now.at : 0; }
 

@@ -69,4 +69,6 @@ extern const cn__pace cn__plateau;
 
 static inline double cn__lr_now(const cn_schedule *s, int group) { return cn__optim_group(s->opt, group)->h.lr; }
 
+extern const cn__object_type cn__schedule_type;
+
 #endif

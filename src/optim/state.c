@@ -129,7 +129,7 @@ static cn_tensor *load_state(loading *l, const cn__param_slot *s, const char *na
         return NULL;
     }
     cn_dtype t = cn__state_dtype(s->p);
-    return cn_keep(cn_clone(cn__dtype(from) == t ? from : cn_cast(from, t)));
+    return cn__keep(cn_clone(cn__dtype(from) == t ? from : cn_cast(from, t)));
 }
 
 static bool load_slot(loading *l, size_t i)
@@ -173,7 +173,7 @@ static bool load_all(loading *l)
 static void release_states(cn__param_slot *slots, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < CN__STATES; k++) cn_release(slots[i].state[k]);
+        for (int k = 0; k < CN__STATES; k++) cn__release(slots[i].state[k]);
 }
 
 bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix)

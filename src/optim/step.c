@@ -32,7 +32,7 @@ static bool make_states(cn__param_slot *s, unsigned uses, double value)
 {
     for (int k = 0; k < CN__STATES; k++) {
         if (s->state[k] || !(uses >> k & 1)) continue;
-        s->state[k] = cn_keep(cn__state_new(s->p, value));
+        s->state[k] = cn__keep(cn__state_new(s->p, value));
         if (!s->state[k]) return false;
         s->fresh |= 1u << k;
     }
@@ -98,7 +98,7 @@ static void finish_gradient(cn__param_slot *s, bool ok)
     cn_tensor *g = s->gradient;
     s->gradient = NULL;
     if (!g) return;
-    if (!ok && !s->p->grad) s->p->grad = cn_keep(g);
+    if (!ok && !s->p->grad) s->p->grad = cn__keep(g);
     cn__unhold(g);
 }
 
@@ -111,7 +111,7 @@ static void finish(cn__param_slot *s, bool ok)
     }
     for (int k = 0; k < CN__STATES && !ok; k++) {
         if (!(s->fresh >> k & 1)) continue;
-        cn_release(s->state[k]);
+        cn__release(s->state[k]);
         s->state[k] = NULL;
     }
     s->fresh = 0;

@@ -5,7 +5,7 @@
 #include "io/json.h"
 #include "text/unicode.h"
 
-void cn_tokenizer_free(cn_tokenizer *t) { cn__object_free(t); }
+void cn_tokenizer_free(cn_tokenizer *t) { cn__free_by_program(t, &cn__tokenizer_type, __func__); }
 
 cn_tokenizer *cn_tokenizer_bytes(cn_ctx *ctx)
 {

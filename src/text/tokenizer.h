@@ -93,4 +93,6 @@ static inline cn__merge *cn__pair_slot(const cn_tokenizer *t, int32_t left, int3
     }
 }
 
+extern const cn__object_type cn__tokenizer_type; /* vocabulary.c */
+
 #endif

@@ -18,9 +18,11 @@ static void destroy(void *self)
     cn__vec_free(m, &t->added, sizeof(int32_t));
 }
 
+const cn__object_type cn__tokenizer_type = { "tokenizer", destroy };
+
 cn_tokenizer *cn__tokenizer_new(cn_ctx *ctx, cn_tokenizer_kind kind)
 {
-    cn_tokenizer *t = ctx ? cn__object_new(ctx, sizeof *t, destroy) : NULL;
+    cn_tokenizer *t = ctx ? cn__object_new(ctx, sizeof *t, &cn__tokenizer_type) : NULL;
     if (!t) return NULL;
     t->kind = kind;
     t->unknown = -1;

@@ -12,6 +12,13 @@ void check_group(const char *name); /* failures that follow belong to it; only t
 void skip(void);                    /* something that cannot be checked here */
 int finish(void);
 
+/* Debug builds never reuse a released handle's memory: new handles are allocated as long as a program runs. */
+#ifdef CAIRN_DEBUG
+enum { REUSES_HANDLES = 0 };
+#else
+enum { REUSES_HANDLES = 1 };
+#endif
+
 bool test_is_quick(void); /* CAIRN_TEST_QUICK=1: thin out, as under a sanitizer */
 bool test_is_long(void);  /* CAIRN_TEST_LONG=1: take your time */
 

@@ -20,7 +20,7 @@ static bool empty(stretch s) { return s.begin >= s.end; }
 /* ---- pieces of a gradient ---- */
 
 /* The axes of x from the longest stride to the shortest; at[d] is the index of axis d in this order. */
-static cn_dims memory_order(const cn_layout *x, cn_dims *at)
+static cn_dims order_in_memory(const cn_layout *x, cn_dims *at)
 {
     cn_dims order = { .n = x->ndim };
     for (int d = 0; d < x->ndim; d++) {
@@ -124,7 +124,7 @@ static cn_tensor *join_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice
 void cn__add_piece(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
 {
     cn_dims at;
-    const cn_dims order = memory_order(cn__layout(g->in[0]), &at);
+    const cn_dims order = order_in_memory(cn__layout(g->in[0]), &at);
     const cn__slice_attrs there = { at.v[a->axis], a->length, a->step };
     const int64_t start = g->args[0].i, n = piece && a->step == 1 ? cn_size(piece, (int)a->axis) : 0;
     const stretch own = { start, start + n }, before = pieces_in(g->so_far[0], a->axis);
