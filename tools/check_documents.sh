@@ -7,7 +7,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md > "$dir/program.c"
-cc -std=c17 -Wall -Wextra "$dir/program.c" -Iinclude build/libcairn.a -lm -lpthread -o "$dir/program"
+line=$(sed -n "s,^cc program.c \(.*\) -o program && .*,\1,p" README.md) # tests/test_linking.py tries it on all examples
+cc -std=c17 -Wall -Wextra "$dir/program.c" $line -o "$dir/program"
 "$dir/program" > "$dir/out"
 tail -n 1 "$dir/out" | grep -q '^step 1000  loss 0\.00' ||
     { echo "README.md: the program must end with 'step 1000  loss 0.00...', got:"; cat "$dir/out"; exit 1; }

@@ -22,8 +22,8 @@
 extern "C" {
 #endif
 
-/* PNG and JPEG where the library was built with libpng and libjpeg; PBM, PGM and PPM always. channels: 1 or 3; 0
-   means 3. Returns u8 (channels, height, width). */
+/* PNG and JPEG where the system has libpng and libjpeg; PBM, PGM and PPM always. channels: 1 or 3; 0 means 3. Returns
+   u8 (channels, height, width). */
 CN_API cn_tensor *cn_image_read(cn_ctx *ctx, const char *path, int channels);
 
 typedef struct cn_transform cn_transform;

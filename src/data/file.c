@@ -10,6 +10,7 @@
 #include <zlib.h>
 #endif
 
+#include "core/library.h"
 #include "data/data.h"
 
 static int open_regular(const char *path, size_t *bytes)
@@ -52,8 +53,14 @@ void cn__file_close(cn_ctx *ctx, cn__file *file)
 }
 
 #ifdef CAIRN_HAVE_ZLIB
+#define FUNCTIONS(ROW) ROW(gzopen) ROW(gzread) ROW(gzeof) ROW(gzclose)
+typedef struct zlib {
+    FUNCTIONS(CN__FUNCTION)
+} zlib;
+static const char *const names[] = { FUNCTIONS(CN__FUNCTION_NAME) };
+
 /* Memory grows with the bytes that were read: the size that the file states is not trusted. */
-static bool unzip_all(cn_ctx *ctx, gzFile z, cn__file *out)
+static bool unzip_all(cn_ctx *ctx, const zlib *lib, gzFile z, cn__file *out)
 {
     for (;;) {
         if (out->bytes == out->capacity) {
@@ -64,9 +71,10 @@ static bool unzip_all(cn_ctx *ctx, gzFile z, cn__file *out)
             out->capacity = capacity;
         }
         size_t room = out->capacity - out->bytes;
-        int n = gzread(z, (void *)(uintptr_t)(out->data + out->bytes), room < 1u << 30 ? (unsigned)room : 1u << 30);
+        void *to = (void *)(uintptr_t)(out->data + out->bytes);
+        int n = lib->gzread(z, to, room < 1u << 30 ? (unsigned)room : 1u << 30);
         if (n < 0) return false;
-        if (n == 0) return gzeof(z);
+        if (n == 0) return lib->gzeof(z);
         out->bytes += (size_t)n;
     }
 }
@@ -74,11 +82,17 @@ static bool unzip_all(cn_ctx *ctx, gzFile z, cn__file *out)
 bool cn__file_unzip(cn_ctx *ctx, const char *who, const char *path, cn__file *out)
 {
     *out = (cn__file){ 0 };
+    zlib lib;
+    if (!cn__library_find(CN__LIBRARY("z", "1"), names, sizeof names / sizeof *names, &lib))
+        return cn__fail(ctx, CN_UNSUPPORTED,
+                        "%s: %s: this system has no zlib: install zlib (" CN__LIBRARY("z", "1") "), or decompress the "
+                                                                                                "file",
+                        who, path);
     errno = 0;
-    gzFile z = gzopen(path, "rb");
+    gzFile z = lib.gzopen(path, "rb");
     if (!z) return cn__fail(ctx, CN_BAD_FILE, "%s: %s: %s", who, path, errno ? strerror(errno) : "cannot be opened");
-    bool ok = unzip_all(ctx, z, out);
-    if (gzclose(z) != Z_OK) ok = false;
+    bool ok = unzip_all(ctx, &lib, z, out);
+    if (lib.gzclose(z) != Z_OK) ok = false;
     if (ok) return true;
     cn__file_close(ctx, out);
     return cn__fail(ctx, CN_BAD_FILE, "%s: %s: the file is damaged or incomplete", who, path);

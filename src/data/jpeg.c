@@ -1,4 +1,5 @@
 /* Decodes JPEG with libjpeg. Grey images stay grey; all others become RGB. */
+#include "core/library.h"
 #include "data/data.h"
 
 #ifdef CAIRN_HAVE_JPEG
@@ -7,6 +8,25 @@
 
 #include <jpeglib.h>
 #include <jerror.h>
+
+#if JPEG_LIB_VERSION < 70
+#define LIBRARY CN__LIBRARY("jpeg", "62")
+#elif JPEG_LIB_VERSION < 80
+#define LIBRARY CN__LIBRARY("jpeg", "7")
+#elif JPEG_LIB_VERSION < 90
+#define LIBRARY CN__LIBRARY("jpeg", "8")
+#else
+#define LIBRARY CN__LIBRARY("jpeg", "9")
+#endif
+
+#define FUNCTIONS(ROW)                                                                            \
+    ROW(jpeg_std_error)                                                                           \
+    ROW(jpeg_CreateDecompress) ROW(jpeg_mem_src) ROW(jpeg_read_header) ROW(jpeg_start_decompress) \
+        ROW(jpeg_read_scanlines) ROW(jpeg_finish_decompress) ROW(jpeg_destroy_decompress)
+typedef struct libjpeg {
+    FUNCTIONS(CN__FUNCTION)
+} libjpeg;
+static const char *const names[] = { FUNCTIONS(CN__FUNCTION_NAME) };
 
 typedef struct trouble {
     struct jpeg_error_mgr base;
@@ -31,22 +51,22 @@ static void on_message(j_common_ptr jpeg, int level)
 }
 
 /* Memory belongs to the arena or to jpeg, so a longjmp leaks nothing. */
-static bool read_image(struct jpeg_decompress_struct *jpeg, cn__fetch *f, cn__picture *out)
+static bool read_image(const libjpeg *lib, struct jpeg_decompress_struct *jpeg, cn__fetch *f, cn__picture *out)
 {
-    jpeg_read_header(jpeg, TRUE);
+    lib->jpeg_read_header(jpeg, TRUE);
     jpeg->out_color_space = jpeg->jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
-    jpeg_start_decompress(jpeg);
+    lib->jpeg_start_decompress(jpeg);
     int channels = jpeg->output_components;
     int64_t width = jpeg->output_width, height = jpeg->output_height;
     if (!cn__picture_alloc(f, channels, height, width, out)) return false;
     JSAMPROW row = cn__arena_alloc(&f->arena, (size_t)width * (size_t)channels);
     if (!row) return cn__fetch_no_memory(f);
     for (int64_t y = 0; y < height; y++) {
-        jpeg_read_scanlines(jpeg, &row, 1);
+        lib->jpeg_read_scanlines(jpeg, &row, 1);
         for (int64_t x = 0; x < width; x++)
             for (int c = 0; c < channels; c++) out->data[(c * height + y) * width + x] = row[x * channels + c];
     }
-    jpeg_finish_decompress(jpeg);
+    lib->jpeg_finish_decompress(jpeg);
     return true;
 }
 
@@ -54,17 +74,20 @@ bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__pictur
 {
     struct jpeg_decompress_struct jpeg;
     trouble t = { .f = f };
-    jpeg.err = jpeg_std_error(&t.base);
+    libjpeg lib;
+    if (!cn__library_find(LIBRARY, names, sizeof names / sizeof *names, &lib))
+        return cn__fetch_fail(f, CN_UNSUPPORTED, "JPEG: this system has no libjpeg: install libjpeg (" LIBRARY ")");
+    jpeg.err = lib.jpeg_std_error(&t.base);
     t.base.error_exit = on_error;
     t.base.emit_message = on_message;
     volatile bool ok = false;
     memset((char *)&jpeg + sizeof jpeg.err, 0, sizeof jpeg - sizeof jpeg.err);
     if (!setjmp(t.back)) {
-        jpeg_create_decompress(&jpeg);
-        jpeg_mem_src(&jpeg, data, (unsigned long)bytes);
-        ok = read_image(&jpeg, f, out);
+        lib.jpeg_CreateDecompress(&jpeg, JPEG_LIB_VERSION, sizeof jpeg);
+        lib.jpeg_mem_src(&jpeg, data, (unsigned long)bytes);
+        ok = read_image(&lib, &jpeg, f, out);
     }
-    jpeg_destroy_decompress(&jpeg);
+    lib.jpeg_destroy_decompress(&jpeg);
     return ok;
 }
 #else

@@ -1,4 +1,5 @@
 /* The checksum of zip files (CRC-32), and decompression with zlib. */
+#include "core/library.h"
 #include "io/zip.h"
 
 #ifdef CAIRN_HAVE_ZLIB
@@ -35,6 +36,12 @@ uint32_t cn__crc_add(const cn__crc *c, uint32_t crc, const void *data, size_t by
 
 #ifdef CAIRN_HAVE_ZLIB
 
+#define FUNCTIONS(ROW) ROW(inflateInit2_) ROW(inflate) ROW(inflateEnd)
+typedef struct zlib {
+    FUNCTIONS(CN__FUNCTION)
+} zlib;
+static const char *const names[] = { FUNCTIONS(CN__FUNCTION_NAME) };
+
 /* zlib frees memory without its size, so each block begins with the size. */
 typedef union block {
     size_t bytes;
@@ -59,7 +66,8 @@ static void zip_free(void *ctx, void *p)
 /* zlib counts in 32 bits. */
 static unsigned part(size_t bytes) { return bytes < 1u << 30 ? (unsigned)bytes : 1u << 30; }
 
-static int inflate_all(z_stream *z, const unsigned char *in, size_t in_bytes, unsigned char *out, size_t out_bytes)
+static int inflate_all(const zlib *lib, z_stream *z, const unsigned char *in, size_t in_bytes, unsigned char *out,
+                       size_t out_bytes)
 {
     size_t in_at = 0, out_at = 0;
     for (;;) {
@@ -68,7 +76,7 @@ static int inflate_all(z_stream *z, const unsigned char *in, size_t in_bytes, un
         z->next_out = out + out_at;
         z->avail_out = part(out_bytes - out_at);
         unsigned in_before = z->avail_in, out_before = z->avail_out;
-        int code = inflate(z, Z_NO_FLUSH);
+        int code = lib->inflate(z, Z_NO_FLUSH);
         in_at += in_before - z->avail_in;
         out_at += out_before - z->avail_out;
         if (code == Z_STREAM_END) return in_at == in_bytes && out_at == out_bytes ? Z_OK : Z_DATA_ERROR;
@@ -79,10 +87,19 @@ static int inflate_all(z_stream *z, const unsigned char *in, size_t in_bytes, un
 bool cn__inflate(const cn__source *s, const char *name, const unsigned char *in, size_t in_bytes, unsigned char *out,
                  size_t out_bytes)
 {
+    zlib lib;
+    if (!cn__library_find(CN__LIBRARY("z", "1"), names, sizeof names / sizeof *names, &lib))
+        return cn__source_fail(
+            s, CN_UNSUPPORTED,
+            "entry \"%.100s\" is compressed, and this system has no zlib: install zlib (" CN__LIBRARY(
+                "z", "1") "), or "
+                          "write the file with numpy.savez",
+            name);
     z_stream z = { .zalloc = zip_alloc, .zfree = zip_free, .opaque = s->ctx };
-    if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
-    int code = inflate_all(&z, in, in_bytes, out, out_bytes);
-    inflateEnd(&z);
+    if (lib.inflateInit2_(&z, -MAX_WBITS, ZLIB_VERSION, (int)sizeof z) != Z_OK)
+        return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
+    int code = inflate_all(&lib, &z, in, in_bytes, out, out_bytes);
+    lib.inflateEnd(&z);
     if (code == Z_OK) return true;
     if (code == Z_MEM_ERROR) return cn__source_fail(s, CN_NO_MEMORY, "out of memory");
     return cn__source_fail(s, CN_BAD_FILE, "entry \"%.100s\": the compressed data are damaged", name);
