@@ -153,6 +153,29 @@ static void test_reductions(void)
     }
 }
 
+static double cube(double x) { return x * x * x; }
+static double cube_slope(double x) { return 3 * x * x; }
+
+/* A user's function runs on the CPU in the middle of a GPU's plan: counted, with the right values and gradients. */
+static void test_user_functions(void)
+{
+    const int64_t before = cn_gpu_counted(gpu).fallbacks;
+    cn_tensor *x = cn_param(cn_arange(gpu, CN_F32, -2, 3, 1));
+    cn_tensor *y =
+        cn_mul_s(cn_map_grad(cn_transpose(cn_reshape(cn_mul_s(x, 2), CN_DIMS(1, 5)), 0, 1), cube, cube_slope), 0.5);
+    cn_backward(cn_sum(y, CN_ALL, false));
+    float got[5], slope[5];
+    check(cn_read(y, got, sizeof got) && cn_read(cn_grad_of(x), slope, sizeof slope), "%s", cn_error(gpu));
+    for (int i = 0; i < 5; i++) {
+        const float v = 2 * ((float)i - 2);
+        check(got[i] == v * v * v / 2 && slope[i] == 3 * v * v, "%g: %g with gradient %g", v, got[i], slope[i]);
+    }
+    cn_tensor *whole = cn_map(cn_arange(gpu, CN_I32, 0, 4, 1), cube);
+    check(cn_type(whole) == CN_F32 && cn_item(cn_sum(whole, CN_ALL, false)) == 36, "whole numbers become f32");
+    check(cn_gpu_counted(gpu).fallbacks >= before + 3, "%lld fallbacks are counted",
+          (long long)(cn_gpu_counted(gpu).fallbacks - before));
+}
+
 static bool is_left_out(const cn_op *op)
 {
     return op->kind != CN_MAP || op->n_in < 1 || op->n_in > 2 || op->n_out != 1 || op->attr_size > 0;
@@ -186,6 +209,8 @@ int main(int argc, char **argv)
         if (argc == 1) test_reductions();
         check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU",
               (long long)cn_gpu_counted(gpu).fallbacks);
+        check_group("cn_map");
+        if (argc == 1 || !strcmp(argv[1], "cn_map")) test_user_functions();
     }
     cn_close(cpu);
     cn_close(gpu);

@@ -252,6 +252,17 @@ CN_API bool cn_apply_n(const cn_op *op, cn_tensor *const *in, int n_in, const vo
 /* For operators without operands, whose context is not known from an operand. */
 CN_API cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, const cn_arg *args);
 
+/* A C function of yours on every element: cn_map(x, cbrt). Floats keep their dtype; whole numbers and bool become f32.
+   The function must depend on its argument alone: the engine calls it when values are needed, from several threads, in
+   any order, and once more where that is cheaper than storing. It joins groups like any elementwise operator. A GPU
+   cannot run it: there the CPU computes it, which is counted and logged as a fallback.
+   Gradients: cn_map has none, and asking for one is an error. cn_map_grad is told the derivative. In cn_map_user the
+   functions also get `user`, which must stay as it is until the values are computed; its derivative may be NULL. */
+CN_API cn_tensor *cn_map(cn_tensor *x, double (*fn)(double x));
+CN_API cn_tensor *cn_map_grad(cn_tensor *x, double (*fn)(double x), double (*derivative)(double x));
+CN_API cn_tensor *cn_map_user(cn_tensor *x, double (*fn)(void *user, double x),
+                              double (*derivative)(void *user, double x), void *user);
+
 /* All built-in operators, in the order of ops.def. */
 CN_API const cn_op *const *cn_ops(int *count);
 /* Whether the operator runs on a GPU. A VIEW needs no kernel; a COMPOSITE runs where the operators it calls do. */
