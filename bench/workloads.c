@@ -16,7 +16,7 @@ static int usage(int code)
 
 int main(int argc, char **argv)
 {
-    bench_options o = { .threads = 2, .seconds = 4, .device = "auto" };
+    bench_options o = { .threads = 2, .seconds = 4 };
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--list")) return bench_list(), 0;
         if (!strcmp(argv[i], "--plan")) o.plan = true;

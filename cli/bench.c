@@ -2,6 +2,9 @@
 #include "bench/workloads/workloads.h"
 #include "cli.h"
 
+/* The standard output has the times alone. */
+static void opened(cn_ctx *cn, const char *device) { print_device(cn, device, stderr); }
+
 int bench(settings *s)
 {
     if (flag_of(s, "list")) {
@@ -9,10 +12,11 @@ int bench(settings *s)
         return DONE;
     }
     return bench_run(&(bench_options){
-        .only = given(s, "only") ? text_of(s, "only") : NULL,
+        .only = text_of(s, "only"),
         .device = text_of(s, "device"),
         .threads = (int)whole_of(s, "threads"),
         .seconds = number_of(s, "seconds"),
         .extra = flag_of(s, "extra"),
+        .opened = opened,
     });
 }

@@ -170,6 +170,8 @@ void print_clean(FILE *out, const char *bytes, size_t n);
 
 /* Functions that return NULL have printed the error. */
 cn_ctx *open_context(const settings *s);
+/* The lines about a context's GPU: why `auto` chose it or the CPU; its name, kind and backend. Nothing on the CPU. */
+void print_device(cn_ctx *cn, const char *device, FILE *out);
 settings *settings_in(const cn_dict *model, const char *command); /* the settings of its training */
 
 cn_dataset *csv_dataset(cn_ctx *cn, const settings *s, const char *path); /* s: settings of train mlp */

@@ -5,15 +5,32 @@
 
 #include "cli.h"
 
+void print_device(cn_ctx *cn, const char *device, FILE *out)
+{
+    char why[800];
+    cn_gpu_info gpu;
+    const int number = cn_gpu_current(cn);
+    if (!device) device = getenv("CAIRN_DEVICE");
+    if (device && !strcmp(device, "auto")) {
+        const int chosen = cn_gpu_auto(cn, why, sizeof why);
+        fprintf(out, "device %s%s\n", why, chosen == number ? "" : "; but it cannot be opened, so the CPU computes");
+    }
+    if (number >= 0 && cn_gpu_describe(cn, number, &gpu))
+        fprintf(out, "gpu:%d is \"%s\" (%s, %s, by %s)\n", number, gpu.name, gpu.kind, gpu.backend, gpu.implementation);
+    fflush(out);
+}
+
 cn_ctx *open_context(const settings *s)
 {
-    const char *device = text_of(s, "device");
+    const char *device = text_of(s, "device"); /* NULL: what CAIRN_DEVICE says */
     const bool train = s->command->bit & TRAIN;
     cn_desc desc = { .device = device,
                      .threads = (int)whole_of(s, "threads"),
                      .seed = train ? (uint64_t)whole_of(s, "seed") : 1 };
     cn_ctx *cn = cn_open(&desc);
-    if (!cn) fail("--device %s: out of memory or threads", device);
+    if (!device) device = getenv("CAIRN_DEVICE") ? getenv("CAIRN_DEVICE") : "cpu";
+    if (!cn) fail("--device %s: no such device, or out of memory or threads", device);
+    if (cn && !cn_failed(cn) && !flag_of(s, "quiet")) print_device(cn, device, train ? stdout : stderr);
     if (!cn || !cn_failed(cn)) return cn;
     fail("--device %s: %s", device, cn_error(cn)); /* the error has the remedy */
     cn_close(cn);

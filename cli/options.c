@@ -120,9 +120,9 @@ const option options[] = {
       "of all random numbers: the same seed gives the same run" },
     { ALL_GROUP, GENERATE, "seed", 's', WHOLE, "N", NULL, 0, 9e15, true,
       "the same seed gives the same text (default: random)" },
-    { ALL_GROUP, COMPUTES, "device", 0, CHOICE, "auto|cpu|gpu|gpu:N", "auto", 0, 0, true,
-      "device to compute on; gpu: the first GPU; N: a number of `cairn devices`; auto: the value of CAIRN_DEVICE, or "
-      "cpu" },
+    { ALL_GROUP, COMPUTES, "device", 0, CHOICE, "auto|cpu|gpu|gpu:N", NULL, 0, 0, true,
+      "device to compute on; auto: a hardware GPU if there is one, else the CPU; gpu: the first GPU; N: a number of "
+      "`cairn devices` (default: the value of CAIRN_DEVICE, or cpu)" },
     { ALL_GROUP, DOCTOR, "device", 0, CHOICE, "gpu|gpu:N", "gpu", 0, 0, true, "device to test" },
     { ALL_GROUP, COMPUTES, "threads", 'j', WHOLE, "N", "0", 0, 1024, true, "number of threads; 0: one per core" },
     { ALL_GROUP, TRAIN | GENERATE | EVAL, "profile", 0, MAYBE, "[FILE.json]", NULL, 0, 0, true,

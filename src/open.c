@@ -33,21 +33,33 @@ static int count_cores(void)
 
 static const char *wanted_device(const char *device)
 {
-    if (device && strcmp(device, "auto")) return device;
+    if (device) return device;
     const char *set = getenv("CAIRN_DEVICE");
     return set && set[0] ? set : "cpu";
 }
 
 static bool is_gpu(const char *device) { return !strncmp(device, "gpu", 3) && strchr(":", device[3]); }
 
-static bool known_device(const char *device) { return !strcmp(device, "cpu") || is_gpu(device); }
+static bool is_auto(const char *device) { return !strcmp(device, "auto"); }
 
-/* If the GPU cannot be opened, the context computes on the CPU and its error says why. */
-static void open_gpu(cn_ctx *ctx, const char *device)
+static bool known_device(const char *device) { return !strcmp(device, "cpu") || is_auto(device) || is_gpu(device); }
+
+static void open_card(cn_ctx *ctx, int card)
 {
-    int card = cn_gpu_find(ctx, device);
     cn__device *gpu = card >= 0 ? cn__gpu_device_open(ctx, card, ctx->device) : NULL;
     if (gpu) ctx->device = gpu;
+}
+
+/* A hardware GPU if there is one that opens; the CPU otherwise, which is no error. */
+static void open_auto(cn_ctx *ctx)
+{
+    char why[800];
+    const bool clean = !cn_failed(ctx);
+    open_card(ctx, cn_gpu_auto(ctx, why, sizeof why));
+    cn__log(ctx, "%s", why);
+    if (!clean || !cn_failed(ctx)) return;
+    cn__log(ctx, "auto: %s", cn_error(ctx));
+    cn_error_clear(ctx);
 }
 
 /* CAIRN_ISA names the instruction set that kernels may use at most: for tests, and to compare machines. */
@@ -89,7 +101,9 @@ cn_ctx *cn_open(const cn_desc *desc)
     cn_ctx *ctx = cn__context_new(desc, &engine);
     if (!ctx) return NULL;
     if (engine.plans_open(ctx)) ctx->device = open_cpu(ctx, desc->threads > 0 ? desc->threads : count_cores());
-    if (ctx->device && is_gpu(device)) open_gpu(ctx, device);
+    /* If a GPU that was asked for cannot be opened, the context computes on the CPU and its error says why. */
+    if (ctx->device && is_gpu(device)) open_card(ctx, cn_gpu_find(ctx, device));
+    if (ctx->device && is_auto(device)) open_auto(ctx);
     if (ctx->device) return ctx;
     cn_close(ctx);
     return NULL;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cairn command, every part of it on tiny sizes:  tests/test_cli.py [build/cairn]
+"""The cairn command, every part of it on tiny sizes:  tests/test_cli.py [build/cairn [NAME ...]]
 
 Prints what failed, and as its last line "N passed, M failed".
 """
@@ -461,6 +461,29 @@ def test_others(folder):
     check(re.fullmatch(r"mlp [\d.]+ \d+\n", line), "bench", line)
 
 
+def test_auto(folder):
+    """--device auto: a hardware GPU, else the CPU, and why. No --device: the CPU, or what CAIRN_DEVICE says."""
+    plain = ["train", "gpt", "--data", "text.txt", *TINY, "--steps", 2]
+    tiny = [*plain, "--device", "auto"]
+    none = works(*tiny, "--out", "a", cwd=folder, env=without_gpu())
+    check("auto: cpu, because there is no GPU: " in none and " on cpu" in none, "auto without a GPU", none)
+    out = works(*plain, "--out", "p", cwd=folder, env=without_gpu())
+    check("auto" not in out and "gpu" not in out and " on cpu" in out, "no --device: the CPU, without words", out)
+    env = with_gpu()
+    if not env:
+        print("skipped: no software GPU: run scripts/gpu.sh")
+        return
+    env["MESA_SHADER_CACHE_DIR"] = str(ROOT / "build" / "gpu" / "shaders")
+    software = works(*tiny, "--out", "b", cwd=folder, env=env)
+    check("auto: cpu, because" in software and "in software" in software and " on cpu" in software, "auto: a software GPU is no GPU", software)
+    hardware = works(*tiny, "--out", "c", cwd=folder, env={**env, "CAIRN_GPU_KIND": "discrete"})
+    check("is hardware (discrete, vulkan)" in hardware and " on gpu" in hardware, "auto takes a card", hardware)
+    by_name = {**env, "CAIRN_GPU_KIND": "discrete", "CAIRN_GPU": "no such card"}
+    check("CAIRN_GPU" in works(*tiny, "--out", "d", cwd=folder, env=by_name), "auto obeys CAIRN_GPU")
+    by_variable = works(*plain, "--out", "e", cwd=folder, env={**env, "CAIRN_DEVICE": "auto"})
+    check("auto: cpu, because" in by_variable, "CAIRN_DEVICE=auto", by_variable)
+
+
 def test_gpu(folder):
     env = with_gpu()
     if not env:
@@ -473,15 +496,20 @@ def test_gpu(folder):
     steps = ["--data", "text.txt", *TINY, "--steps", 12, "--eval-every", 6, "--lr", "0.003"]
     out = works("train", "gpt", *steps, "--device", "gpu", "--out", "g", "--profile", **more)
     check("on gpu" in out and "dispatches" in out, "train --device gpu says where it was", out)
+    check(re.search(r'gpu:0 is "\S.*" \(software, vulkan, by wgpu-native\)', out), "the adapter's line", out)
     works("train", "gpt", *steps, "--out", "c", cwd=folder)
     on_gpu, on_cpu = log_of(folder / "g", "loss/train"), log_of(folder / "c", "loss/train")
     check([s for s, _ in on_gpu] == list(range(1, 13)), "every loss is logged, under its step", on_gpu)
     check(len(on_gpu) == len(on_cpu) and all(abs(a - b) < 0.01 for (_, a), (_, b) in zip(on_gpu, on_cpu)),
           "losses on the GPU are the CPU's", (on_gpu, on_cpu))
     works("train", "gpt", "--resume", f"g/{GPT}", "--steps", 14, "--device", "gpu:0", "--quiet", **more)
-    check(works("generate", "g", "--tokens", 5, "--seed", 1, "--device", "gpu", **more), "generate")
-    check(re.search(r"loss [\d.]+", works("eval", "g", "--data", "text.txt", "--device", "gpu", **more)), "eval")
-    line = works("bench", "--only", "mlp", "--seconds", "0.05", "--device", "gpu", **more)
+    check(works("generate", "g", "--tokens", 5, "--seed", 1, "--device", "gpu", "--quiet", **more), "generate")
+    check(re.search(r"loss [\d.]+", works("eval", "g", "--data", "text.txt", "--device", "gpu", "--quiet", **more)), "eval")
+    loud = cairn("generate", "g", "--tokens", 5, "--seed", 1, "--device", "gpu", **more)
+    check(loud.returncode == 0 and b"gpu:0 is" in loud.stderr and b"gpu:0" not in loud.stdout, "generate: the adapter's line", loud)
+    result = cairn("bench", "--only", "mlp", "--seconds", "0.05", "--device", "gpu", **more)
+    line = result.stdout.decode()
+    check(result.returncode == 0 and b"gpu:0 is" in result.stderr, "bench: the adapter's line", result)
     check(re.fullmatch(r"mlp [\d.]+ \d+( [\d.]+){5}\n", line) and float(line.split()[4]) > 1, "bench", line)
     refuses(1, ["bench", "--only", "mlp", "--device", "gpu:9"], "gpu:9", **more)
     out = works("doctor", "--only", "relu", **more)
@@ -511,7 +539,9 @@ def test_hostile(folder):
 
 
 def main():
-    tests = [value for name, value in globals().items() if name.startswith("test_")]
+    wanted = sys.argv[2:]  # parts of names
+    tests = [value for name, value in globals().items()
+             if name.startswith("test_") and (not wanted or any(part in name for part in wanted))]
     for test in tests:
         with tempfile.TemporaryDirectory(prefix="cairn_cli_") as name:
             folder = Path(name)

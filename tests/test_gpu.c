@@ -144,6 +144,38 @@ static void test_choice(cn_ctx *ctx)
     unsetenv("CAIRN_GPU");
 }
 
+/* Opens a context on a device, with the adapters counting as this kind, and CAIRN_DEVICE set to this (NULL: not). */
+static int opened_on(const char *device, const char *kind, const char *variable, char *why, size_t size)
+{
+    setenv("CAIRN_GPU_KIND", kind, 1);
+    if (variable) setenv("CAIRN_DEVICE", variable, 1);
+    cn_ctx *ctx = cn_open(&(cn_desc){ .device = device, .threads = 1 });
+    const int number = cn_gpu_current(ctx);
+    check(ctx && !cn_failed(ctx), "\"%s\": %s", device ? device : "none", cn_error(ctx));
+    cn_gpu_auto(ctx, why, size);
+    cn_close(ctx);
+    unsetenv("CAIRN_DEVICE");
+    unsetenv("CAIRN_GPU_KIND");
+    return number;
+}
+
+static void test_auto(void)
+{
+    check_group("auto");
+    char why[800];
+    static const char *const hardware[] = { "discrete", "integrated", "other" };
+    for (int i = 0; i < 3; i++)
+        check(opened_on("auto", hardware[i], NULL, why, sizeof why) == 0 && strstr(why, hardware[i]), "%s: %s",
+              hardware[i], why);
+    check(opened_on("auto", "software", NULL, why, sizeof why) == -1 && strstr(why, "in software"), "software: %s",
+          why);
+    check(opened_on(NULL, "discrete", NULL, why, sizeof why) == -1, "no name: the CPU");
+    check(opened_on(NULL, "discrete", "auto", why, sizeof why) == 0, "CAIRN_DEVICE=auto");
+    check(opened_on("auto", "discrete", "cpu", why, sizeof why) == 0, "a name outweighs CAIRN_DEVICE");
+    check(opened_on("gpu", "software", NULL, why, sizeof why) == 0, "gpu: also one in software");
+    check(cn_gpu_current(NULL) == -1 && cn_gpu_auto(NULL, NULL, 0) == -1, "no context");
+}
+
 /* ---- transfers ---- */
 
 static void test_round_trips(cn__gpu *g)
@@ -399,12 +431,10 @@ static bool computes(cn__gpu *g)
     bool ok = p && b[0] && b[1] && b[2];
     for (int i = 0; i < N; i++) x[i] = (float)i;
     ok = ok && cn__gpu_upload(g, b[0], 0, x, sizeof x);
-    ok = ok &&
-         cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[0] }, { .buffer = b[1] } }, (N + 63) / 64);
+    ok = ok && cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[0] }, { .buffer = b[1] } }, (N + 63) / 64);
     for (int i = 0; i < N; i++) x[i] = -1;
     ok = ok && cn__gpu_upload(g, b[0], 0, x, sizeof x); /* recorded after the dispatch, which must not see it */
-    ok = ok &&
-         cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[1] }, { .buffer = b[2] } }, (N + 63) / 64);
+    ok = ok && cn__gpu_dispatch(g, p, 2, (cn__gpu_binding[]){ { .buffer = b[1] }, { .buffer = b[2] } }, (N + 63) / 64);
     ok = ok && cn__gpu_download(g, b[2], 0, y, sizeof y);
     for (int i = 0; i < N && ok; i++) ok = y[i] == 4 * (float)i + 3;
     for (int i = 0; i < 3; i++) cn__gpu_buffer_free(g, b[i]);
@@ -451,8 +481,7 @@ static void test_programs(cn__gpu *g)
     cn_error_clear(g->ctx);
     check(!cn__gpu_dispatch(g, p, 2, odd, 1) && says(g->ctx, CN_BAD_ARGUMENT, "binding 0"), "an odd offset");
     check(!cn__gpu_dispatch(g, p, 2, past, 1) && says(g->ctx, CN_BAD_ARGUMENT, "binding 0"), "past the end");
-    check(!cn__gpu_dispatch(g, p, 1, good, 1) && says(g->ctx, CN_BAD_ARGUMENT, "1 bindings given"),
-          "one binding");
+    check(!cn__gpu_dispatch(g, p, 1, good, 1) && says(g->ctx, CN_BAD_ARGUMENT, "1 bindings given"), "one binding");
     check(!cn__gpu_dispatch(g, p, 2, good, (int64_t)65535 * 65535 + 1) && says(g->ctx, CN_UNSUPPORTED, "at most"),
           "too many groups");
     check(cn__gpu_dispatch(g, p, 2, good, 0) && cn__gpu_submit(g), "none at all");
@@ -716,6 +745,7 @@ int main(int argc, char **argv)
     }
     test_listing(ctx);
     test_choice(ctx);
+    test_auto();
     cn__gpu *g = cn__gpu_open(ctx, 0, NULL);
     if (check(g != NULL, "open: %s", cn_error(ctx))) {
         test_round_trips(g);

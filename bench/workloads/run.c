@@ -53,15 +53,17 @@ static double one_step(cn_ctx *cn, const workload *w, void *user, cn_tensor *gat
 
 enum { NO_DEVICE = 3 };
 
-static int run(const workload *w, const bench_options *o)
+static int run(const workload *w, const bench_options *o, bool first_of_all)
 {
     enum { MOST_TIMES = 1 << 20 };
     static double times[MOST_TIMES];
     cn_ctx *cn = cn_open(&(cn_desc){ .device = o->device, .seed = 1, .threads = o->threads });
     if (!cn || cn_failed(cn)) {
-        fprintf(stderr, "cairn: --device %s: %s\n", o->device, cn ? cn_error(cn) : "out of memory");
+        fprintf(stderr, "cairn: --device %s: %s\n", o->device ? o->device : "(by CAIRN_DEVICE)",
+                cn ? cn_error(cn) : "out of memory");
         return NO_DEVICE;
     }
+    if (o->opened && first_of_all) o->opened(cn, o->device);
     void *user = w->make(cn);
     cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1))), *gate = strncmp(cn_device(one), "gpu", 3) ? NULL : one;
     cn_eval_all(cn);
@@ -102,7 +104,8 @@ static void print_list(const workload *w, int n)
     for (int k = 0; k < n; k++) printf("%-14s %s\n", w[k].name, w[k].text);
 }
 
-static int run_list(const workload *w, int n, bool list, const bench_options *o)
+/* ran: how many workloads ran before. A process that has opened a GPU must not fork, so only children open contexts. */
+static int run_list(const workload *w, int n, bool list, const bench_options *o, int *ran)
 {
     int bad = 0;
     for (int k = 0; k < n; k++) {
@@ -110,10 +113,11 @@ static int run_list(const workload *w, int n, bool list, const bench_options *o)
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
-            int code = run(&w[k], o);
+            int code = run(&w[k], o, *ran == 0);
             fflush(stdout);
             _exit(code);
         }
+        ++*ran;
         int status = 1;
         if (child > 0) waitpid(child, &status, 0);
         bad |= status != 0;
@@ -132,6 +136,6 @@ void bench_list(void)
 int bench_run(const bench_options *o)
 {
     model_print_plans(o->plan);
-    int bad = run_list(reference_workloads, n_reference_workloads, !o->extra, o);
-    return run_list(extra_workloads, n_extra_workloads, o->extra, o) | bad;
+    int ran = 0, bad = run_list(reference_workloads, n_reference_workloads, !o->extra, o, &ran);
+    return run_list(extra_workloads, n_extra_workloads, o->extra, o, &ran) | bad;
 }

@@ -10,13 +10,16 @@
 
 #include <stdbool.h>
 
+struct cn_ctx;
+
 typedef struct bench_options {
     const char *only;   /* names with commas between them, from both lists; NULL: the whole of one list */
-    const char *device; /* as cn_desc has it */
+    const char *device; /* as cn_desc has it; NULL: its default */
     int threads;
     double seconds; /* for each workload */
     bool extra;     /* the extra workloads instead of the reference ones */
     bool plan;      /* print the plan of the second step */
+    void (*opened)(struct cn_ctx *cn, const char *device); /* called with the context of the first workload; or NULL */
 } bench_options;
 
 void bench_list(void);                 /* names and shapes of both lists */

@@ -84,8 +84,9 @@ typedef struct cn_allocator {
 typedef void (*cn_logger)(void *user, const char *line);
 
 typedef struct cn_desc {
-    const char *device;      /* "cpu", "gpu", "gpu:1" (gpu.h), or "auto", the default: CAIRN_DEVICE, else "cpu". If a
-                                GPU cannot be opened, the context has an error and computes on the CPU */
+    const char *device;      /* "cpu", "gpu", "gpu:1" (gpu.h), or "auto": a hardware GPU if there is one, else the CPU
+                                (cn_gpu_auto has the reason). NULL: what CAIRN_DEVICE says, else "cpu". If a GPU that
+                                was asked for cannot be opened, the context has an error and computes on the CPU */
     uint64_t seed;           /* of all random numbers */
     int threads;             /* 0: one for each core */
     cn_allocator allocator;  /* default: malloc */

@@ -122,14 +122,34 @@ static const char *backend_name(WGPUBackendType type)
 
 static const char *const kinds[] = { "discrete", "integrated", "other", "software" };
 
-static const char *kind_name(WGPUAdapterType type)
+enum { KINDS = sizeof kinds / sizeof *kinds, OTHER = 2, SOFTWARE = 3 };
+
+static int kind_of_type(WGPUAdapterType type)
 {
     switch (type) {
-    case WGPUAdapterType_DiscreteGPU: return kinds[0];
-    case WGPUAdapterType_IntegratedGPU: return kinds[1];
-    case WGPUAdapterType_CPU: return kinds[3];
-    default: return kinds[2];
+    case WGPUAdapterType_DiscreteGPU: return 0;
+    case WGPUAdapterType_IntegratedGPU: return 1;
+    case WGPUAdapterType_CPU: return SOFTWARE;
+    default: return OTHER;
     }
+}
+
+/* Drivers that compute on the CPU, by the beginning of their name: not every backend says that they do. */
+static bool has_software_name(const char *name)
+{
+    static const char *const known[] = { "llvmpipe", "softpipe", "SwiftShader", "Microsoft Basic Render" };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strncmp(name, known[i], strlen(known[i]))) return true;
+    return false;
+}
+
+/* CAIRN_GPU_KIND: tests treat a software GPU as a card, or a card as another kind. */
+static const char *kind_name(WGPUAdapterType type, const char *name)
+{
+    const char *set = getenv("CAIRN_GPU_KIND");
+    for (int i = 0; set && i < KINDS; i++)
+        if (!strcmp(set, kinds[i])) return kinds[i];
+    return kinds[has_software_name(name) ? SOFTWARE : kind_of_type(type)];
 }
 
 static int kind_rank(const cn_gpu_info *info)
@@ -153,7 +173,6 @@ bool cn__gpu_read_card(cn__gpu_system *s, WGPUAdapter adapter, cn_gpu_info *info
     if (s->w.AdapterGetInfo(adapter, &a) != WGPUStatus_Success) return false;
     *info = (cn_gpu_info){
         .backend = backend_name(a.backendType),
-        .kind = kind_name(a.adapterType),
         .implementation = cn__dialect_name(s->dialect),
         .vendor_id = a.vendorID,
         .device_id = a.deviceID,
@@ -169,6 +188,7 @@ bool cn__gpu_read_card(cn__gpu_system *s, WGPUAdapter adapter, cn_gpu_info *info
         .groups = l.maxComputeWorkgroupsPerDimension,
     };
     cn__dialect_text(info->name, sizeof info->name, a.device);
+    info->kind = kind_name(a.adapterType, info->name);
     cn__dialect_text(info->vendor, sizeof info->vendor, a.vendor);
     cn__dialect_text(info->driver, sizeof info->driver, a.description);
     s->w.AdapterInfoFreeMembers(a);
@@ -351,4 +371,27 @@ int cn_gpu_find(cn_ctx *ctx, const char *device)
         return -1;
     }
     return check_number(s, "gpu_find", i > CN__GPU_MOST ? CN__GPU_MOST : (int)i) ? (int)i : -1;
+}
+
+/* Cards are sorted by kind, so the first one that fits is the best. */
+int cn_gpu_auto(cn_ctx *ctx, char *why, size_t size)
+{
+    char line[800];
+    const char *name = getenv("CAIRN_GPU");
+    cn__gpu_system *s = listed_system(ctx);
+    int found = -1;
+    for (int i = 0; s && i < s->n_cards && found < 0; i++)
+        if (kind_rank(&s->cards[i].info) != SOFTWARE && (!name || has_part(s->cards[i].info.name, name))) found = i;
+    const cn_gpu_info *card = s && s->n_cards ? &s->cards[found < 0 ? 0 : found].info : NULL;
+    if (found >= 0)
+        snprintf(line, sizeof line, "auto: gpu:%d, because \"%s\" is hardware (%s, %s)", found, card->name, card->kind,
+                 card->backend);
+    else if (!card)
+        snprintf(line, sizeof line, "auto: cpu, because there is no GPU: %s", s ? s->why_not : "out of memory");
+    else if (kind_rank(card) == SOFTWARE)
+        snprintf(line, sizeof line, "auto: cpu, because \"%s\" is a driver in software, which computes on the CPU",
+                 card->name);
+    else snprintf(line, sizeof line, "auto: cpu, because no hardware GPU has \"%s\" (CAIRN_GPU) in its name", name);
+    if (why && size) snprintf(why, size, "%s", line);
+    return found;
 }

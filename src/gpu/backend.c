@@ -271,8 +271,6 @@ cn__device *cn__gpu_device_open(cn_ctx *ctx, int card, cn__device *cpu)
     const char *strict = getenv("CAIRN_GPU_STRICT");
     d->strict = strict && !strcmp(strict, "1");
     d->gpu = cn__gpu_open(ctx, card, NULL);
-    const char *kind = getenv("CAIRN_GPU_KIND"); /* tests run the kernels of a discrete card without one */
-    if (d->gpu && kind && !strcmp(kind, "discrete")) d->gpu->info.kind = "discrete";
     if (d->gpu && cn__shader_parts_of(ctx, cn__wgsl_library, &d->library) && cn__gpu_heap_open(&d->heap, d->gpu) &&
         cn__gpu_recovery_open(d)) {
         d->cpu = cpu;
@@ -290,6 +288,11 @@ bool cn__gpu_is_device(const cn__device *d) { return d->table == &table; }
 cn__gpu *cn__gpu_of(cn_ctx *ctx)
 {
     return ctx && ctx->device && cn__gpu_is_device(ctx->device) ? gpu_of(ctx->device)->gpu : NULL;
+}
+
+int cn_gpu_current(const cn_ctx *ctx)
+{
+    return ctx && ctx->device && cn__gpu_is_device(ctx->device) ? gpu_of(ctx->device)->gpu->card : -1;
 }
 
 cn__shader_forms *cn__gpu_forms(cn_ctx *ctx) { return cn__gpu_of(ctx) ? &gpu_of(ctx->device)->forms : NULL; }
