@@ -30,9 +30,9 @@ static bool open_call(call *c, cn_tensor *const *in, const cn_conv_desc *desc)
     char s[96], t[96];
     c->batch = x->ndim == c->axes + 2;
     if ((x->ndim != c->axes + 1 && !c->batch) || w->ndim != c->axes + 2)
-        return cn__fail(c->ctx, CN_BAD_SHAPE,
-                        "%s: the input must have %d or %d axes and the weight %d, got %s and %s", c->who, c->axes + 1,
-                        c->axes + 2, c->axes + 2, cn__shape_text(x, s, sizeof s), cn__shape_text(w, t, sizeof t));
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: the input must have %d or %d axes and the weight %d, got %s and %s",
+                        c->who, c->axes + 1, c->axes + 2, c->axes + 2, cn__shape_text(x, s, sizeof s),
+                        cn__shape_text(w, t, sizeof t));
     c->a = (cn__conv_attrs){ { 1, 1, 1 }, { 0 }, { 1, 1, 1 }, or_one(desc->groups), { 0 } };
     for (int i = 0, d = 3 - c->axes; d < 3; i++, d++) {
         c->a.stride[d] = or_one(desc->stride[i]);
@@ -79,9 +79,9 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
 
 /* ---- transposed: the input gradient of a convolution that has x as its result ---- */
 
-/* Sets the size whose convolution has size x: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding.
-   A convolution of stride s has a result of the same size for s input sizes; output_padding chooses one of them. If it
-   is larger than stride - 1, the result is padded with `beyond` zeros. */
+/* Sets the size of the result: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding. A convolution of
+   stride s has a result of the same size for s input sizes; output_padding chooses one of them. If it is larger than
+   stride - 1, that convolution has `beyond` more positions than x: x is padded with as many zeros. */
 static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *beyond)
 {
     const long long x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d],
@@ -96,18 +96,18 @@ static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *bey
     if (padding < 0 || padding > limit)
         return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: padding must be from 0 to %lld, got %lld", c->who, limit,
                         padding);
-    if (x > limit || kernel > limit)
-        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input and kernel must have sizes up to %lld, got %lld and %lld",
+    if (x < 1 || x > limit || kernel < 1 || kernel > limit)
+        return cn__fail(c->ctx, CN_BAD_SHAPE, "%s: input and kernel must have sizes from 1 to %lld, got %lld and %lld",
                         c->who, limit, x, kernel);
     if (extra < 0 || (extra >= stride && extra >= dilation))
         return cn__fail(c->ctx, CN_BAD_ARGUMENT,
                         "%s: output_padding must be ≥ 0 and < the stride or the dilation (%lld, %lld), got %lld",
                         c->who, stride, dilation, extra);
-    *beyond = extra >= stride ? extra - (stride - 1) : 0;
-    c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + extra - *beyond;
-    if (c->a.size[d] < 1)
+    *beyond = extra / stride;
+    c->a.size[d] = (x - 1) * stride - 2 * padding + (kernel - 1) * dilation + 1 + extra;
+    if (c->a.size[d] < 0)
         return cn__fail(c->ctx, CN_BAD_SHAPE,
-                        "%s: the result must have a size ≥ 1, got %lld from input %lld, kernel %lld and padding %lld",
+                        "%s: the result must have a size ≥ 0, got %lld from input %lld, kernel %lld and padding %lld",
                         c->who, (long long)c->a.size[d], x, kernel, padding);
     return true;
 }
@@ -126,14 +126,21 @@ static cn_tensor *convolve_transposed(cn_ctx *ctx, const char *who, int axes, cn
         return NULL;
     }
     cn_dims pad = { 6, { 0 } }; /* last axis first, before and after */
-    for (int d = 3 - axes; d < 3; d++)
+    bool empty[3] = { false };
+    for (int d = 3 - axes; d < 3; d++) {
         if (!transposed_size(&c, d, desc->output_padding[d - (3 - axes)], &pad.v[(2 - d) * 2 + 1])) return NULL;
+        empty[d] = c.a.size[d] == 0;
+        /* No convolution has an input of size 0. A result of that size is cut from the result of less padding. */
+        if (empty[d]) c.a.size[d] = 2, c.a.padding[d]--;
+    }
     for (int d = 0; d < 3 - axes; d++) c.a.size[d] = 1;
     const int64_t as_input[5] = { x[0], w[1] * c.a.groups, c.a.size[0], c.a.size[1], c.a.size[2] };
     cn__conv_sizes s;
     if (!cn__conv_measure(ctx, who, &c.a, as_input, w, &s) || !bias_fits(&c, as_input[1])) return NULL;
+    if (pad.v[1] || pad.v[3] || pad.v[5]) c.x = cn_pad(c.x, pad, CN_PAD_CONSTANT, 0);
     cn_tensor *y = cn_apply(&cn__op_conv_input_grad, (cn_tensor *[]){ c.x, c.weight }, 2, &c.a, NULL);
-    if (pad.v[1] || pad.v[3] || pad.v[5]) y = cn_pad(y, pad, CN_PAD_CONSTANT, 0);
+    for (int d = 0; d < 3; d++)
+        if (empty[d]) y = cn_narrow(y, 2 + d, 0, 0);
     return close_call(&c, y);
 }
 
@@ -192,14 +199,13 @@ const cn_op cn__op_conv2d = {
     CONVOLUTION,
     .compose = compose2,
     .onnx = "Conv",
-    CN_CASES(
-        { CN_IN(CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2)), DESC(.groups = 1) },
-        { CN_IN(CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4)), DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
-        { CN_IN(CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT), DESC(.groups = 1) },
-        { CN_IN(CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3)), DESC(.groups = 1) },
-        { CN_IN(CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12)), DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) },
-        { CN_IN(CN_S(2, 4, 12, 13), CN_S(9, 4, 3, 3), CN_S(9)), DESC(.padding = { 1, 1 }) },
-        { CN_IN(CN_S(1, 4, 33, 35), CN_S(9, 4, 3, 3), CN_S(9)), DESC(.padding = { 1, 1 }) }), /* several chunks */
+    CN_CASES({ CN_IN(CN_S(2, 3, 5, 4), CN_S(2, 3, 3, 3), CN_S(2)), DESC(.groups = 1) },
+             { CN_IN(CN_S(4, 6, 7), CN_S(4, 1, 3, 2), CN_S(4)), DESC({ 2, 1 }, { 2, 1 }, { 1, 2 }, 4, { 0 }) },
+             { CN_IN(CN_S(1, 2, 3, 3), CN_S(3, 2, 1, 1), CN_ABSENT), DESC(.groups = 1) },
+             { CN_IN(CN_S(0, 2, 3, 3), CN_S(3, 2, 2, 2), CN_S(3)), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 8, 28, 28), CN_S(12, 8, 5, 5), CN_S(12)), DESC(.stride = { 2, 2 }, .padding = { 2, 2 }) },
+             { CN_IN(CN_S(2, 4, 12, 13), CN_S(9, 4, 3, 3), CN_S(9)), DESC(.padding = { 1, 1 }) },
+             { CN_IN(CN_S(1, 4, 33, 35), CN_S(9, 4, 3, 3), CN_S(9)), DESC(.padding = { 1, 1 }) }), /* several chunks */
 };
 
 const cn_op cn__op_conv3d = {
@@ -228,6 +234,9 @@ const cn_op cn__op_conv_transpose1d = {
     CN_CASES({ CN_IN(CN_S(2, 3, 4), CN_S(3, 2, 3), CN_S(2)), DESC(.groups = 1) },
              { CN_IN(CN_S(4, 5), CN_S(4, 3, 4), CN_S(6)), DESC({ 3 }, { 1 }, { 2 }, 2, { 2 }) },
              { CN_IN(CN_S(1, 2, 3), CN_S(2, 2, 2), CN_S(2)), DESC({ 1 }, { 0 }, { 3 }, 1, { 2 }) },
+             { CN_IN(CN_S(2, 2, 5), CN_S(2, 3, 3), CN_S(3)), DESC({ 1 }, { 1 }, { 2 }, 1, { 1 }) },
+             { CN_IN(CN_S(2, 2, 4), CN_S(2, 1, 3), CN_S(2)), DESC({ 2 }, { 2 }, { 6 }, 2, { 5 }) },
+             { CN_IN(CN_S(2, 3, 2), CN_S(3, 2, 1), CN_S(2)), DESC(.padding = { 1 }) }, /* no elements */
              { CN_IN(CN_S(0, 3, 4), CN_S(3, 2, 3), CN_ABSENT), DESC(.groups = 1) },
              { CN_IN(CN_S(2, 8, 150), CN_S(8, 6, 4), CN_S(6)), DESC(.stride = { 2 }, .padding = { 1 }) }),
 };
@@ -240,11 +249,12 @@ const cn_op cn__op_conv_transpose2d = {
     CONVOLUTION,
     .compose = compose_transpose2,
     .onnx = "ConvTranspose",
-    CN_CASES(
-        { CN_IN(CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2)), DESC(.groups = 1) },
-        { CN_IN(CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2)), DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
-        { CN_IN(CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT), DESC(.groups = 1) },
-        { CN_IN(CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6)), DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
+    CN_CASES({ CN_IN(CN_S(2, 3, 4, 3), CN_S(3, 2, 3, 2), CN_S(2)), DESC(.groups = 1) },
+             { CN_IN(CN_S(4, 3, 4), CN_S(4, 1, 3, 3), CN_S(2)), DESC({ 2, 3 }, { 1, 0 }, { 1, 2 }, 2, { 1, 2 }) },
+             { CN_IN(CN_S(2, 2, 4, 3), CN_S(2, 2, 3, 2), CN_S(2)), DESC({ 1, 2 }, { 1, 0 }, { 2, 4 }, 1, { 1, 3 }) },
+             { CN_IN(CN_S(2, 3, 2, 4), CN_S(3, 2, 1, 2), CN_S(2)), DESC(.padding = { 1, 1 }) }, /* no elements */
+             { CN_IN(CN_S(0, 3, 4, 3), CN_S(3, 2, 3, 2), CN_ABSENT), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6)), DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
 };
 
 static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
