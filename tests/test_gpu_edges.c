@@ -1,5 +1,6 @@
 /* Elementwise operators and reductions on the GPU for special values: NaN, infinities, zeros of both signs, large
-   arguments, the limits of whole numbers. Compared with the CPU; subnormal numbers may be 0 on a GPU.
+   arguments, the limits of whole numbers. Compared with the CPU; subnormal numbers may be 0 on a GPU. Then the table of
+   test_edges.c.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include "cpu/cpu.h"
 #include "ops/kernels.h"
 #include "support/check.h"
+#include "support/edges.h"
 
 static cn_ctx *cpu, *gpu;
 
@@ -207,6 +209,7 @@ int main(int argc, char **argv)
         if (argc == 1) test_casts();
         check_group("reductions");
         if (argc == 1) test_reductions();
+        if (argc == 1) check_edges(gpu, CN_F32);
         check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU",
               (long long)cn_gpu_counted(gpu).fallbacks);
         check_group("cn_map");

@@ -139,7 +139,8 @@ CN_API cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tenso
 
 /* ---- distances that losses use; their operands broadcast ---- */
 
-/* Σ x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along an axis; PyTorch's defaults are 1, 1e-8 */
+/* Σ x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along an axis; PyTorch's defaults are 1, 1e-8. The gradient is that of the
+   lengths themselves, also where eps replaces one */
 CN_API cn_tensor *cn_cosine_similarity(cn_tensor *x1, cn_tensor *x2, int64_t dim, double eps);
 /* The p-norm of x1 - x2 + eps over the last axis; PyTorch's defaults are 2, 1e-6, false */
 CN_API cn_tensor *cn_pairwise_distance(cn_tensor *x1, cn_tensor *x2, double p, double eps, bool keepdim);

@@ -15,7 +15,7 @@ cn_tensor *cn_tanhshrink(cn_tensor *x)
     return cn_scope_return(x->ctx, s, cn_sub(x, cn_tanh(x)));
 }
 
-/* x - clamp(x, -lambda, lambda): 0 with gradient 0 within ±lambda, x ∓ lambda outside */
+/* x ∓ lambda outside ±lambda, else 0 with gradient 0 */
 cn_tensor *cn_softshrink(cn_tensor *x, double lambda)
 {
     if (!cn__alive(x)) return NULL;
@@ -24,7 +24,8 @@ cn_tensor *cn_softshrink(cn_tensor *x, double lambda)
         return NULL;
     }
     cn_scope s = cn_scope_begin(x->ctx);
-    return cn_scope_return(x->ctx, s, cn_sub(x, cn_clamp(x, -lambda, lambda)));
+    cn_tensor *outside = cn_sub(x, cn_clamp(x, -lambda, lambda));
+    return cn_scope_return(x->ctx, s, cn_masked_fill(outside, cn_le_s(cn_abs(x), lambda), 0));
 }
 
 cn_tensor *cn_hardshrink(cn_tensor *x, double lambda)
@@ -54,7 +55,7 @@ cn_tensor *cn_glu(cn_tensor *x, int64_t axis)
     return cn_scope_return(x->ctx, s, cn_mul(cn_narrow(x, axis, 0, half), gate));
 }
 
-/* max(x, 0) + weight min(x, 0) */
+/* max(x, 0) + weight min(x, 0); the gradient at 0 is the weight */
 cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
 {
     if (!cn__alive(x) || !cn__alive(weight)) return NULL;
@@ -65,7 +66,7 @@ cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
     cn_dims shape = { .n = channels == 1 ? 0 : cn_ndim(x) };
     for (int d = 0; d < shape.n; d++) shape.v[d] = d == 1 ? channels : 1;
     cn_scope s = cn_scope_begin(x->ctx);
-    cn_tensor *below = cn_mul(cn_reshape(weight, shape), cn_clamp(x, -INFINITY, 0));
+    cn_tensor *below = cn_mul(cn_reshape(weight, shape), cn_masked_fill(x, cn_gt_s(x, 0), 0));
     return cn_scope_return(x->ctx, s, cn_add(cn_relu(x), below));
 }
 

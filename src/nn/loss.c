@@ -184,8 +184,8 @@ static cn_tensor *variance_of(cn__loss *l, cn_tensor *x, cn_tensor *variance)
     return NULL;
 }
 
-/* max(v, eps), with the gradient of v everywhere. A negative v stays: its logarithm is NaN. */
-static cn_tensor *raised(cn_tensor *v, double eps)
+/* A negative v stays: the logarithm of such a variance is NaN. */
+cn_tensor *cn__loss_raised(cn_tensor *v, double eps)
 {
     cn_tensor *low = cn_logical_and(cn_ge_s(v, 0), cn_lt_s(v, eps));
     return cn_where(low, cn_add_s(cn_sub(v, cn_detach(v)), eps), v);
@@ -196,7 +196,7 @@ static cn_tensor *gaussian(cn__loss *l, cn_tensor *input, cn_tensor *target, cn_
     if (!cn__loss_alike(l, input, target, "target")) return NULL;
     cn_tensor *v = variance_of(l, input, variance);
     if (!v) return NULL;
-    v = raised(v, eps);
+    v = cn__loss_raised(v, eps);
     cn_tensor *each = cn_mul_s(cn_add(cn_log(v), cn_div(cn_square(cn_sub(input, target)), v)), 0.5);
     return full ? cn_add_s(each, LOG_2PI / 2) : each;
 }

@@ -22,4 +22,7 @@ cn_tensor *cn__loss_end(cn__loss *l, cn_tensor *each);
 bool cn__loss_alike(cn__loss *l, cn_tensor *x, cn_tensor *y, const char *name);
 bool cn__loss_spreads(cn__loss *l, cn_tensor *x, cn_tensor *w, const char *name);
 
+/* max(v, eps) for v ≥ 0, with the gradient of v everywhere */
+cn_tensor *cn__loss_raised(cn_tensor *v, double eps);
+
 #endif

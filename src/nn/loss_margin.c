@@ -137,7 +137,7 @@ cn_tensor *cn_cosine_similarity(cn_tensor *a, cn_tensor *b, int64_t axis, double
     b = cn_expand(b, cn_shape(product));
     cn_tensor *lengths[2] = { cn_norm(cn_cast(a, cn_type(product)), 2, CN_DIMS(axis), true),
                               cn_norm(cn_cast(b, cn_type(product)), 2, CN_DIMS(axis), true) };
-    for (int i = 0; i < 2; i++) lengths[i] = cn_clamp(lengths[i], eps, INFINITY);
+    for (int i = 0; i < 2; i++) lengths[i] = cn__loss_raised(lengths[i], eps);
     cn_tensor *cos = cn_sum(cn_mul(cn_div(a, lengths[0]), cn_div(b, lengths[1])), CN_DIMS(axis), false);
     return cn_scope_return(ctx, scope, cos);
 }

@@ -196,7 +196,7 @@ CN_API cn_tensor *cn_softplus(cn_tensor *input, double beta, double threshold);
 /* x within min_val and max_val; the gradient at the limits is 0. */
 CN_API cn_tensor *cn_hardtanh(cn_tensor *input, double min_val, double max_val);
 
-/* x within min and max; -INFINITY and INFINITY: no limit. The gradient at the limits is 1. */
+/* x within min and max; -INFINITY and INFINITY: no limit. The gradient at the limits is 0. */
 CN_API cn_tensor *cn_clamp(cn_tensor *input, double min, double max);
 
 /* The same numbers in another dtype. */

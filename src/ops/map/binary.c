@@ -13,16 +13,21 @@ static cn_tensor *larger_gets(cn_tensor *g, cn_tensor *x, cn_tensor *y)
     return cn_where(cn_eq(x, y), cn_mul_s(g, 0.5), whole);
 }
 
-static cn_tensor *squares(cn_tensor *x, cn_tensor *y) { return cn_add(cn_square(x), cn_square(y)); }
+/* v/(x² + y²), and 0 at the origin, where v is 0 too */
+static cn_tensor *per_square(cn_tensor *v, cn_tensor *x, cn_tensor *y)
+{
+    cn_tensor *squares = cn_add(cn_square(x), cn_square(y));
+    return cn_div(v, cn_where(cn_eq_s(squares, 0), cn__weak(squares, 1), squares));
+}
 
 /* y·x^(y-1), and 0 for y = 0 even where x^-1 is infinite */
 static cn_tensor *pow_grad_of_base(cn_tensor *g, cn_tensor *x, cn_tensor *y)
 {
     if (y && y->ref.node->state == CN__NUMBER) {
         double e = y->ref.node->args[0].f;
-        return e == 0 ? cn_mul_s(g, 0) : cn_mul(cn_mul_s(g, e), cn_pow_s(x, e - 1));
+        return e == 0 ? cn_mul_s(g, 0) : cn_mul(g, cn_mul_s(cn_pow_s(x, e - 1), e));
     }
-    cn_tensor *slope = cn_mul(cn_mul(g, y), cn_pow(x, cn_sub_s(y, 1)));
+    cn_tensor *slope = cn_mul(g, cn_mul(y, cn_pow(x, cn_sub_s(y, 1))));
     return cn_where(cn_eq_s(y, 0), cn__weak(g, 0), slope);
 }
 

@@ -8,6 +8,14 @@
 
 /* ---- gradients ---- */
 
+/* Whether low < x < high. A limit that is infinite limits nothing: infinite x pass it. */
+static cn_tensor *between(cn_tensor *x, double low, double high)
+{
+    if (low == -INFINITY) return cn_lt_s(x, high);
+    if (high == INFINITY) return cn_gt_s(x, low);
+    return cn_logical_and(cn_gt_s(x, low), cn_lt_s(x, high));
+}
+
 typedef cn_tensor *(*gradient_fn)(cn_tensor *g, cn_tensor *x, cn_tensor *y, double p0, double p1);
 
 static void gradient(cn_grad_call *c, gradient_fn of_x)
@@ -64,14 +72,15 @@ cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
     return apply(&cn__op_softplus, x, beta, threshold);
 }
 
-/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number. */
+/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number. A limit
+   that is NaN makes every element NaN, and every gradient 0. */
 static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
 {
     if (!x) return NULL;
-    if (isnan(low) || isnan(high)) return cn_mul_s(x, NAN);
     bool whole = floor(low) == low && floor(high) == high;
     if (!cn_dtype_is_float(cn__dtype(x)) && !whole) x = cn_cast(x, CN_F32);
-    return apply(op, x, low, high);
+    cn_tensor *y = apply(op, x, low, high);
+    return isnan(low) || isnan(high) ? cn_add_s(y, NAN) : y;
 }
 
 cn_tensor *cn_clamp(cn_tensor *x, double low, double high) { return limit(&cn__op_clamp, x, low, high); }

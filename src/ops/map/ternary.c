@@ -15,6 +15,28 @@ static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *
 
 static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, g, cn__weak(g, 0)); }
 
+/* The gradients of clamp_t are PyTorch's. Where x equals a limit, both get g/2; but x gets g if the limits are equal. */
+static cn_tensor *clamp_halves(cn_tensor *equal, cn_tensor *min, cn_tensor *max, cn_tensor *g, cn_tensor *otherwise)
+{
+    return cn_where(cn_logical_and(cn_lt(min, max), equal), cn_mul_s(g, 0.5), otherwise);
+}
+static cn_tensor *clamp_grad_of_x(cn_tensor *g, cn_tensor *x, cn_tensor *min, cn_tensor *max)
+{
+    cn_tensor *outside = cn_logical_or(cn_lt(x, min), cn_gt(x, max)), *at = cn_logical_or(cn_eq(x, min), cn_eq(x, max));
+    return clamp_halves(at, min, max, g, cn_where(outside, cn__weak(g, 0), g));
+}
+static cn_tensor *clamp_grad_of_min(cn_tensor *g, cn_tensor *x, cn_tensor *min, cn_tensor *max)
+{
+    cn_tensor *below = cn_logical_and(cn_le(min, max), cn_lt(x, min));
+    return clamp_halves(cn_eq(x, min), min, max, g, otherwise_none(below, g));
+}
+/* Where the limits cross, the result is max, whatever x is. */
+static cn_tensor *clamp_grad_of_max(cn_tensor *g, cn_tensor *x, cn_tensor *min, cn_tensor *max)
+{
+    cn_tensor *above = cn_logical_and(cn_le(min, max), cn_gt(x, max));
+    return clamp_halves(cn_eq(x, max), min, max, g, otherwise_none(cn_logical_or(cn_lt(max, min), above), g));
+}
+
 /* g z (x - y)/(x (1 - x)), with a divisor ≥ 1e-12 (in f32). This is PyTorch's gradient: it ignores that the logarithm
    is limited to -100. */
 static cn_tensor *bce_grad_of_input(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *z)

@@ -6,12 +6,17 @@ static cn_tensor *mean(cn_tensor *x, int64_t axes, bool keepdim)
     return cn_div_s(cn__reduce(&cn__op_sum, x, axes, keepdim), (double)cn__reduced_count(x, axes));
 }
 
-/* Two passes: sum (x - mean)^2 / max(0, count - correction). */
+/* Two passes: sum (x - mean)^2 / max(0, count - correction). The gradient is 2 (x - mean)/(count - correction), also
+   where that is not > 0. The gradient through the mean adds up to 0; for an infinite gradient it is left out, because
+   the sum would be NaN. */
 static cn_tensor *var(cn_tensor *x, const cn__axis_set_attrs *a, double correction)
 {
-    cn_tensor *square = cn_square(cn_sub(x, mean(x, a->axes, true)));
     double freedom = (double)cn__reduced_count(x, a->axes) - correction;
-    return cn_div_s(cn__reduce(&cn__op_sum, square, a->axes, a->keepdim), freedom > 0 ? freedom : 0);
+    cn_tensor *middle = mean(x, a->axes, true);
+    if (freedom == 0) middle = cn_detach(middle);
+    cn_tensor *sum = cn__reduce(&cn__op_sum, cn_square(cn_sub(x, middle)), a->axes, a->keepdim);
+    cn_tensor *v = cn_div_s(sum, freedom);
+    return freedom < 0 ? cn_add(v, cn_detach(cn_sub(cn_div_s(sum, 0), v))) : v;
 }
 
 static cn_tensor *compose_mean(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
