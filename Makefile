@@ -4,7 +4,7 @@ SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
 CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
 BUILD       = @cmake --build build --target
 
-.PHONY: help build demo digits gpu test test-long bench size format docs install-deps clean
+.PHONY: help build demo digits gpu test test-long bench parity size format docs install-deps clean
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
@@ -14,6 +14,7 @@ help:
 	@echo "make test          every test: release, sanitizers, clang, installation, examples"
 	@echo "make test-long     the same with the long variants"
 	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
+	@echo "make parity        every operator compared with PyTorch, a few minutes (ARGS=\"--only add,sum\")"
 	@echo "make size          the size of the stripped library, by folder and instruction set"
 	@echo "make format        clang-format over the sources"
 	@echo "make docs          write docs/operators.md from the operators themselves"
@@ -52,6 +53,12 @@ bench:
 	$(CONFIGURE)
 	$(BUILD) all_bench
 	@scripts/bench.py $(ARGS)
+
+parity:
+	$(SETUP_BUILD) python3
+	$(CONFIGURE)
+	$(BUILD) cairn_shared operators_json
+	@scripts/parity.sh $(ARGS)
 
 size:
 	$(SETUP_BUILD) python3

@@ -1,9 +1,11 @@
 #!/bin/sh
 # peers.sh: installs the frameworks that `make bench` compares with, as virtual environments below .venv/. Does nothing
-# if they are there. A peer that cannot be installed is left out, and a line names it.
+# if they are there. A peer that cannot be installed is left out, and a line names it. Arguments: which peers; none: all.
 set -u
 cd "$(dirname "$0")/.."
+wanted=${*:-torch jax}
 peer() { # folder, package...
+    case " $wanted " in *" $1 "*) ;; *) return ;; esac
     dir=.venv/$1
     shift
     [ -f "$dir/ready" ] && return

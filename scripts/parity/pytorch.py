@@ -1,0 +1,210 @@
+"""PyTorch's side of a comparison: which of its functions does what an operator does, and how it is called.
+
+An operator is called under its own name with its own parameters: torch.NAME, torch.nn.functional.NAME or the method
+NAME of a tensor. ADAPTERS has the operators for which that does not fit.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from cairn import DTYPES
+
+
+class NoCounterpart(Exception):
+    """PyTorch has no such operator, or no such call of it."""
+
+
+def number(value):
+    """A plain number as a Python program would write it: a whole one is an int."""
+    return int(value) if isinstance(value, float) and value == int_or_nan(value) and abs(value) < 1e15 else value
+
+
+def int_or_nan(value):
+    return int(value) if abs(value) < 1e18 else float("nan")
+
+
+def one(values):
+    return values[0] if isinstance(values, list) and len(values) == 1 else values
+
+
+def prod(input, dim, keepdim):
+    if dim is None:
+        if keepdim:
+            raise NoCounterpart
+        return torch.prod(input)
+    if len(dim) != 1:
+        raise NoCounterpart
+    return torch.prod(input, dim[0], keepdim)
+
+
+def argument(function):
+    def call(input, dim, keepdim):
+        return function(input, dim=None if dim is None else dim[0], keepdim=keepdim)
+    return call
+
+
+def extreme(function):
+    return lambda input, dim, keepdim: function(input, dim=() if dim is None else dim, keepdim=keepdim)
+
+
+def topk(input, k, dim, largest):
+    values, indices = torch.topk(input, k, dim, largest)
+    return values, (input, dim, indices)
+
+
+def slice_of(input, dim, start, end, step):
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError("dim")
+    if step <= 0:
+        raise ValueError("step")
+    return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
+
+
+def layer_norm(input, normalized_dims, weight, bias, eps):
+    return F.layer_norm(input, input.shape[input.dim() - normalized_dims:], weight, bias, eps)
+
+
+def rms_norm(input, normalized_dims, weight, eps):
+    return F.rms_norm(input, input.shape[input.dim() - normalized_dims:], weight, eps)
+
+
+def batch_norm(input, running_mean, running_var, **rest):
+    copies = [None if t is None else t.detach().clone() for t in (running_mean, running_var)]
+    return F.batch_norm(input, *copies, **rest)
+
+
+def attention(query, key, value, **rest):
+    return F.scaled_dot_product_attention(query, key, value, **rest)
+
+
+def embedding(weight, indices):
+    return F.embedding(indices, weight)
+
+
+def index_put(input, indices, values, accumulate):
+    return torch.index_put(input, indices, values, accumulate)
+
+
+def clamp(input, min, max):
+    return torch.clamp(input, number(min), number(max))
+
+
+def squeeze(input, dim):
+    return torch.squeeze(input) if dim is None else torch.squeeze(input, tuple(dim))
+
+
+def split(input, split_size, dim):
+    return list(torch.split(input, split_size, dim))
+
+
+def instance_norm(input, weight, bias, eps):
+    return F.instance_norm(input, weight=weight, bias=bias, eps=eps)
+
+
+def losses(function):
+    """Cairn's losses take operands of one shape; where PyTorch broadcasts with a warning there is nothing to compare."""
+    def call(input, target, **rest):
+        if input.shape != target.shape:
+            raise NoCounterpart
+        return function(input, target, **rest)
+    return call
+
+
+def einsum(equation, operands):
+    return torch.einsum(equation, *operands)
+
+
+def repeat_interleave(input, repeats, dim):
+    return torch.repeat_interleave(input, repeats, dim)
+
+
+ADAPTERS = {
+    # another name
+    "floor_div": lambda input, other: torch.floor_divide(input, number(other)),
+    "shift_left": lambda input, other: torch.bitwise_left_shift(input, number(other)),
+    "shift_right": lambda input, other: torch.bitwise_right_shift(input, number(other)),
+    "log_sigmoid": lambda input: F.logsigmoid(input),
+    "gelu_tanh": lambda input: F.gelu(input, approximate="tanh"),
+    "gelu": lambda input: F.gelu(input),
+    "clamp_t": lambda input, min, max: torch.clamp(input, min, max),
+    "max": extreme(torch.amax), "min": extreme(torch.amin),
+    "max_dim": lambda input, dim, keepdim: tuple(torch.max(input, dim, keepdim)),
+    "min_dim": lambda input, dim, keepdim: tuple(torch.min(input, dim, keepdim)),
+    "rsub_s": lambda input, other: torch.rsub(input, number(other)),
+    "rdiv_s": lambda input, other: number(other) / input,
+    "slice": slice_of,
+    "slice_assign": lambda input, dim, start, end, step, value: torch.slice_scatter(input, value, dim, start, end, step),
+    "bce_loss": losses(F.binary_cross_entropy),
+    "bce_with_logits_loss": losses(F.binary_cross_entropy_with_logits),
+    "interpolate_nearest": lambda input, size: F.interpolate(input, size=size, mode="nearest"),
+    "interpolate_bilinear": lambda input, size, align_corners: F.interpolate(input, size=size, mode="bilinear",
+                                                                             align_corners=align_corners),
+    # other arguments
+    "cast": lambda input, dtype: input.to(DTYPES[dtype]),
+    "clamp": clamp, "prod": prod, "argmax": argument(torch.argmax), "argmin": argument(torch.argmin), "topk": topk,
+    "layer_norm": layer_norm, "rms_norm": rms_norm, "batch_norm": batch_norm, "instance_norm": instance_norm,
+    "scaled_dot_product_attention": attention, "embedding": embedding, "index_put": index_put, "squeeze": squeeze,
+    "split": split, "einsum": einsum, "repeat_interleave": repeat_interleave,
+    "expand": lambda input, size: input.expand(size), "view": lambda input, size: input.view(size),
+    "repeat": lambda input, repeats: input.repeat(repeats), "permute": lambda input, dims: input.permute(dims),
+    "chunk": lambda input, chunks, dim: list(torch.chunk(input, chunks, dim)),
+    "roll": lambda input, shifts, dims: torch.roll(input, shifts, dims),
+    "randint": lambda low, high, size, dtype: torch.randint(low, high, size, dtype=DTYPES[dtype]),
+    "bernoulli": lambda input: torch.bernoulli(input), "dropout": lambda input, p, training: F.dropout(input, p, training),
+    "nonzero": lambda input: torch.nonzero(input), "unfold": lambda input, dimension, size, step: input.unfold(
+        dimension, size, step),
+}
+for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
+              "soft_margin_loss"):
+    ADAPTERS[_name] = losses(getattr(F, _name))
+
+# Their values are drawn; shapes, dtypes and errors are compared.
+RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "dropout", "bernoulli"}
+
+
+def counterpart(name):
+    """The function of PyTorch for an operator, or None."""
+    if name in ADAPTERS:
+        return ADAPTERS[name]
+    for place in (torch, F, torch.Tensor):
+        found = getattr(place, name, None)
+        if callable(found):
+            return found
+    return None
+
+
+def call(name, form, signature, values):
+    """The results of a call, a list. In-place forms return their operand."""
+    function = counterpart(name)
+    if form.endswith("_"):
+        first, *rest = values.values()
+        in_place = getattr(first, {"floor_div": "floor_divide", "shift_left": "bitwise_left_shift",
+                                   "shift_right": "bitwise_right_shift"}.get(name, name) + "_", None)
+        if in_place is None:
+            raise NoCounterpart
+        return [in_place(*map(number, rest)) if not any(isinstance(v, torch.Tensor) for v in rest) else in_place(*rest)]
+    if name in ADAPTERS:
+        result = function(**values)
+    else:
+        result = by_signature(function, signature, values)
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return list(result)
+
+
+def by_signature(function, signature, values):
+    """Tensors that come first are passed by position, the rest by name."""
+    positional, named = [], {}
+    for p in signature["parameters"]:
+        value = values[p["name"]]
+        if p["kind"] == "dtype":
+            value = DTYPES[value]
+        elif p["kind"] == "float" or (p["kind"] == "Tensor" and isinstance(value, float)):
+            value = number(value)
+        elif p.get("count") and isinstance(value, list):
+            value = one(value)
+        if not named and p["kind"] in ("Tensor", "Tensor[]", "str"):
+            positional.append(value)
+        elif not (value is None and p["default"] == "None" and p["kind"] == "int[]"):
+            named[p["name"]] = value
+    return function(*positional, **named)
