@@ -8,10 +8,13 @@
        if (cn_failed(cn)) fprintf(stderr, "%s\n", cn_error(cn));
        cn_close(cn);
 
-   Ownership  One thread at a time may use a context. Contexts share nothing. cn_close frees all that was made in it.
+   Ownership  One thread at a time may use a context; a second one at the same time gets an error. Contexts share
+              nothing: a tensor or object of another context is an error, which stands in both. cn_close frees all that
+              was made in it, and nothing of it may be used afterwards. A callback cannot close its context.
    Errors     Operators return a tensor, or NULL after an error. An operator with a NULL operand returns NULL. The first
               error stays in the context, with its code and message, until cn_error_clear: one check for each step is
-              enough. The library never prints or aborts. */
+              enough. It names the function that was called. A tensor that is used after its release, and an object
+              that is used after it was freed, are errors. The library never prints or aborts. */
 #ifndef CAIRN_BASE_H
 #define CAIRN_BASE_H
 

@@ -14,7 +14,8 @@
               that it depends on was assigned in the meantime, that is an error. cn_keep the tensors that you want to
               read later.
    Ownership  The result of an operator belongs to the current scope. cn_keep keeps a tensor beyond its scope until
-              cn_release. A view shares memory with its source.
+              cn_release. A view shares memory with its source. Using a tensor after its release is an error as long as
+              its handle has not been reused: for the next 4,096 releases, in debug builds always.
    Values     A value never changes. cn_assign and the in-place forms give the *handle* a new value; older views and
               nodes keep the old one (as in JAX, unlike PyTorch).
    Errors     NULL, false or NaN, and an error in the context (base.h). */
