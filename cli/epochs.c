@@ -6,7 +6,7 @@ int hold_out(const job *j, cn_dataset *all, const char *path, cn_dataset *parts[
     const double val = number_of(j->s, "val");
     parts[0] = all, parts[1] = NULL;
     if (!(val > 0)) return DONE;
-    if (!cn_dataset_split(all, (double[]){ 1 - val, val }, 2, (uint64_t)whole_of(j->s, "seed"), parts))
+    if (!cn_dataset_split(all, CN_LIST(double, 1 - val, val), (uint64_t)whole_of(j->s, "seed"), parts))
         return fail_in(j->cn);
     if (cn_dataset_count(parts[0]) && cn_dataset_count(parts[1])) return DONE;
     return fail("%s: %" PRId64 " items are too few for --val %g", path, cn_dataset_count(all), val);

@@ -93,7 +93,7 @@ cn_module *new_mlp(cn_ctx *cn, const settings *s, int64_t inputs, int64_t output
     int64_t hidden[8];
     const int n = sizes_of(s, "hidden", hidden, 8);
     const double dropout = number_of(s, "dropout");
-    cn_module *m = cn_nn_sequential(cn, 1, new_units(cn, inputs, false));
+    cn_module *m = cn_nn_sequential(cn, new_units(cn, inputs, false));
     for (int i = 0; i < n; i++) {
         cn_module_append(m, cn_nn_linear(cn, i ? hidden[i - 1] : inputs, hidden[i], NULL));
         cn_module_append(m, cn_nn_relu(cn));
@@ -121,7 +121,7 @@ cn_module *new_cnn(cn_ctx *cn, const settings *s, cn_dims image, int64_t classes
     if (flat < 1)
         return fail("images must have at least 4x4 pixels, got %" PRId64 "x%" PRId64, image.v[1], image.v[2]), NULL;
     const cn_nn_conv_desc same = { .padding = 1, .no_bias = true };
-    return cn_nn_sequential(cn, 13, cn_nn_conv2d(cn, image.v[0], c[0], 3, &same), cn_nn_batch_norm2d(cn, c[0], NULL),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, image.v[0], c[0], 3, &same), cn_nn_batch_norm2d(cn, c[0], NULL),
                             cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL), cn_nn_conv2d(cn, c[0], c[1], 3, &same),
                             cn_nn_batch_norm2d(cn, c[1], NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
                             cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, flat, hidden, NULL), cn_nn_relu(cn),

@@ -68,10 +68,10 @@ int main(int argc, char **argv)
     points train = moons(cn, TRAIN, 0), test = moons(cn, TEST, 1);
 
     /* cn_parameters lists the module's parameters; the optimizer updates them, and keeps Adam's means for each. */
-    cn_module *net = cn_nn_sequential(cn, 5, cn_nn_linear(cn, 2, 32, NULL), cn_nn_relu(cn),
-                                      cn_nn_linear(cn, 32, 32, NULL), cn_nn_relu(cn), cn_nn_linear(cn, 32, 2, NULL));
+    cn_module *net = cn_nn_sequential(cn, cn_nn_linear(cn, 2, 32, NULL), cn_nn_relu(cn), cn_nn_linear(cn, 32, 32, NULL),
+                                      cn_nn_relu(cn), cn_nn_linear(cn, 32, 2, NULL));
     cn_optim *opt = cn_adamw(cn, cn_parameters(net), &(cn_adamw_desc){ .lr = 1e-2 });
-    cn_loader *loader = cn_loader_new(cn_dataset_tensors((cn_tensor *[]){ train.x, train.y }, 2),
+    cn_loader *loader = cn_loader_new(cn_dataset_tensors(CN_TENSORS(train.x, train.y)),
                                       &(cn_loader_desc){ .batch = BATCH, .shuffle = true });
     char table[2048];
     cn_summary(net, test.x, table, sizeof table);

@@ -19,7 +19,7 @@ static cn_dataset *digits(cn_ctx *cn, const char *folder, const char *part, bool
     snprintf(images, sizeof images, "%s/%s-images-idx3-ubyte", folder, part);
     snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte", folder, part);
     cn_dataset *all = cn_dataset_idx(cn, images, labels), *parts[2] = { all };
-    if (quick) cn_dataset_split(all, (double[]){ 0.1, 0.9 }, 2, 1, parts);
+    if (quick) cn_dataset_split(all, CN_LIST(double, 0.1, 0.9), 1, parts);
     return parts[0];
 }
 
@@ -27,7 +27,7 @@ static cn_dataset *digits(cn_ctx *cn, const char *folder, const char *part, bool
 static cn_module *model(cn_ctx *cn)
 {
     cn_nn_conv_desc same = { .padding = 1, .no_bias = true }; /* batch norm has a bias already */
-    return cn_nn_sequential(cn, 11, cn_nn_conv2d(cn, 1, 16, 3, &same), cn_nn_batch_norm2d(cn, 16, NULL), cn_nn_relu(cn),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, 1, 16, 3, &same), cn_nn_batch_norm2d(cn, 16, NULL), cn_nn_relu(cn),
                             cn_nn_max_pool2d(cn, 2, NULL), /* (N,16,14,14) */
                             cn_nn_conv2d(cn, 16, 32, 3, &same), cn_nn_batch_norm2d(cn, 32, NULL), cn_nn_relu(cn),
                             cn_nn_max_pool2d(cn, 2, NULL), /* (N,32,7,7) */

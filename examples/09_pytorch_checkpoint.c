@@ -19,7 +19,7 @@ enum { SIDE = 12, SIGNS = 10, LETTERS = 1000, BATCH = 50, EPOCHS = 10 };
 static cn_module *model(cn_ctx *cn)
 {
     cn_nn_conv_desc same = { .padding = 1 };
-    return cn_nn_sequential(cn, 10, cn_nn_conv2d(cn, 1, 8, 3, &same), cn_nn_batch_norm2d(cn, 8, NULL), cn_nn_relu(cn),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, 1, 8, 3, &same), cn_nn_batch_norm2d(cn, 8, NULL), cn_nn_relu(cn),
                             cn_nn_max_pool2d(cn, 2, NULL), cn_nn_conv2d(cn, 8, 16, 3, &same),
                             cn_nn_batch_norm2d(cn, 16, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
                             cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, 144, SIGNS, NULL));

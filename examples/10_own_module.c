@@ -21,13 +21,13 @@ static cn_tensor *wave(void *user, cn_tensor *const *in, int n)
 {
     (void)user, (void)n;
     cn_tensor *angle = cn_matmul(in[0], in[1]); /* (N, n) */
-    return cn_cat((cn_tensor *[]){ cn_mul(cn_cos(angle), in[2]), cn_mul(cn_sin(angle), in[2]) }, 2, 1);
+    return cn_cat(CN_TENSORS(cn_mul(cn_cos(angle), in[2]), cn_mul(cn_sin(angle), in[2])), 1);
 }
 
 static cn_tensor *waves_forward(cn_module *m, cn_tensor *x)
 {
     waves *w = cn_module_data(m);
-    return cn_forward(w->mix, wave(NULL, (cn_tensor *[]){ x, w->frequency, w->amplitude }, 3));
+    return cn_forward(w->mix, wave(NULL, CN_TENSORS(x, w->frequency, w->amplitude)));
 }
 
 static const cn_module_type waves_type = { .name = "Waves", .forward = waves_forward, .data_bytes = sizeof(waves) };
@@ -64,7 +64,7 @@ static bool check_gradients(cn_ctx *cn)
 
 static cn_module *model(cn_ctx *cn, cn_module *first)
 {
-    return cn_nn_sequential(cn, 3, first, cn_nn_relu(cn), cn_nn_linear(cn, WIDTH, 1, NULL));
+    return cn_nn_sequential(cn, first, cn_nn_relu(cn), cn_nn_linear(cn, WIDTH, 1, NULL));
 }
 
 static double train(cn_ctx *cn, cn_module *net, cn_tensor *x, cn_tensor *y)

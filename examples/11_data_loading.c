@@ -85,7 +85,7 @@ int main(void)
     cn_batch b, c;
     if (cn_loader_next(loader, &b)) show(&b);
     cn_loader_reset(loader, 0);
-    cn_module *net = cn_nn_sequential(cn, 4, cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, SIDE * SIDE, 32, NULL),
+    cn_module *net = cn_nn_sequential(cn, cn_nn_flatten(cn, 1, -1), cn_nn_linear(cn, SIDE * SIDE, 32, NULL),
                                       cn_nn_relu(cn), cn_nn_linear(cn, 32, SHAPES, NULL));
     cn_optim *opt = cn_adamw(cn, cn_parameters(net), &(cn_adamw_desc){ .lr = 5e-3 });
     double right = 0;

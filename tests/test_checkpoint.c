@@ -117,7 +117,7 @@ static void refusals(void)
 static void save_for_ever(void)
 {
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
-    cn_module *m = cn_nn_sequential(cn, 2, cn_nn_linear(cn, 300, 300, NULL), cn_nn_linear(cn, 300, 300, NULL));
+    cn_module *m = cn_nn_sequential(cn, cn_nn_linear(cn, 300, 300, NULL), cn_nn_linear(cn, 300, 300, NULL));
     cn_training c = { .model = m };
     for (c.step = 1;; c.step++) {
         cn_scope s = cn_scope_begin(cn);
@@ -142,7 +142,7 @@ static void nothing_is_lost(int round)
     check(WIFSIGNALED(status), "round %d: it saved until it was killed", round);
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     cn_training c = { .model =
-                          cn_nn_sequential(cn, 2, cn_nn_linear(cn, 300, 300, NULL), cn_nn_linear(cn, 300, 300, NULL)) };
+                          cn_nn_sequential(cn, cn_nn_linear(cn, 300, 300, NULL), cn_nn_linear(cn, 300, 300, NULL)) };
     check(cn_checkpoint_load(&c, "killed.safetensors") && c.step > 0, "round %d: %s", round, cn_error(cn));
     cn_params p = cn_parameters(c.model);
     for (int i = 0; i < p.n; i++) {

@@ -236,7 +236,7 @@ static void tensors_and_arrays(cn_ctx *cn)
     cn_tensor *uneven[2] = { x, cn_zeros(cn, CN_F32, CN_DIMS(5)) };
     refused(cn, cn_dataset_tensors(uneven, 2), CN_BAD_SHAPE, "tensor 1 has 5 items, tensor 0 has 4", "uneven tensors");
     cn_field field = { CN_F32, CN_DIMS(-1), 0 };
-    refused(cn, cn_dataset_arrays(cn, 3, &field, (const void *[]){ x }, 1), CN_BAD_SHAPE, "≥ 0, got -1",
+    refused(cn, cn_dataset_arrays(cn, 3, &field, CN_LIST(const void *, x)), CN_BAD_SHAPE, "≥ 0, got -1",
             "arrays do not vary");
     refused(cn, cn_dataset_new(cn, &(cn_dataset_desc){ .count = 1, .fields = 1 }), CN_BAD_ARGUMENT, "function",
             "no function");
@@ -278,7 +278,7 @@ static void folders(cn_ctx *cn)
 static void derived(cn_ctx *cn)
 {
     cn_dataset *d = sample_idx(cn), *parts[3];
-    check(cn_dataset_split(d, (double[]){ 0.5, 0.3, 0.2 }, 3, 9, parts), "split: %s", cn_error(cn));
+    check(cn_dataset_split(d, CN_LIST(double, 0.5, 0.3, 0.2), 9, parts), "split: %s", cn_error(cn));
     check(cn_dataset_count(parts[0]) == 12 && cn_dataset_count(parts[1]) == 7 && cn_dataset_count(parts[2]) == 4,
           "23 items as 12, 7, 4: %d %d %d", (int)cn_dataset_count(parts[0]), (int)cn_dataset_count(parts[1]),
           (int)cn_dataset_count(parts[2]));
@@ -295,26 +295,26 @@ static void derived(cn_ctx *cn)
     bool once = true;
     for (int i = 0; i < 23; i++) once = once && seen[i] == 1;
     check(once && in_order < 20, "every item in one part, at random");
-    check(cn_dataset_split(d, (double[]){ 20, 3 }, 2, 1, parts) && cn_dataset_count(parts[1]) == 3, "by numbers");
-    check(!cn_dataset_split(d, (double[]){ 20, 4 }, 2, 1, parts) &&
+    check(cn_dataset_split(d, CN_LIST(double, 20, 3), 1, parts) && cn_dataset_count(parts[1]) == 3, "by numbers");
+    check(!cn_dataset_split(d, CN_LIST(double, 20, 4), 1, parts) &&
               strstr(cn_error(cn), "sum to 24, but the dataset has 23") && !parts[0],
           "too many: %s", cn_error(cn));
     cn_error_clear(cn);
-    check(!cn_dataset_split(d, (double[]){ 0.5, 0.4 }, 2, 1, parts) && cn_failed(cn), "no fractions of 1: %s",
+    check(!cn_dataset_split(d, CN_LIST(double, 0.5, 0.4), 1, parts) && cn_failed(cn), "no fractions of 1: %s",
           cn_error(cn));
     cn_error_clear(cn);
-    check(!cn_dataset_split(d, (double[]){ NAN, 0.4 }, 2, 1, parts) && cn_failed(cn), "not a number: %s", cn_error(cn));
+    check(!cn_dataset_split(d, CN_LIST(double, NAN, 0.4), 1, parts) && cn_failed(cn), "not a number: %s", cn_error(cn));
     cn_error_clear(cn);
 
-    cn_dataset *s = cn_dataset_subset(d, (int64_t[]){ 22, 0, 22 }, 3);
+    cn_dataset *s = cn_dataset_subset(d, CN_LIST(int64_t, 22, 0, 22));
     check(cn_get(all_of(s).y, CN_DIMS(2)) == 2 && cn_get(all_of(s).y, CN_DIMS(1)) == 0, "a subset");
-    refused(cn, cn_dataset_subset(d, (int64_t[]){ 23 }, 1), CN_BAD_INDEX,
+    refused(cn, cn_dataset_subset(d, CN_LIST(int64_t, 23)), CN_BAD_INDEX,
             "index 23 is out of range: the dataset has 23 items", "beyond the end");
-    cn_dataset *joined = cn_dataset_concat((cn_dataset *[]){ s, d }, 2);
+    cn_dataset *joined = cn_dataset_concat(CN_LIST(cn_dataset *, s, d));
     cn_batch b = all_of(joined);
     check(b.n == 26 && cn_get(b.y, CN_DIMS(2)) == 2 && cn_get(b.y, CN_DIMS(3)) == 0 && cn_get(b.y, CN_DIMS(25)) == 2,
           "one after the other");
-    refused(cn, cn_dataset_concat((cn_dataset *[]){ d, cn_dataset_idx(cn, "images-idx3", NULL) }, 2), CN_BAD_SHAPE,
+    refused(cn, cn_dataset_concat(CN_LIST(cn_dataset *, d, cn_dataset_idx(cn, "images-idx3", NULL))), CN_BAD_SHAPE,
             "dataset 1", "other fields");
     refused(cn, cn_dataset_map(d, NULL), CN_BAD_ARGUMENT, "function", "no function");
 }
@@ -333,7 +333,7 @@ static void simple_samplers(cn_ctx *cn)
     int64_t v[100], w[100];
     cn_data_sampler *s = cn_data_sampler_sequential(cn, 5);
     check(cn_data_sampler_indices(s, 1, 0, v) && v[0] == 0 && v[4] == 4, "sequential");
-    s = cn_data_sampler_subset(cn, (int64_t[]){ 9, 2, 7 }, 3, true);
+    s = cn_data_sampler_subset(cn, CN_LIST(int64_t, 9, 2, 7), true);
     bool moved = false;
     for (int64_t epoch = 0; epoch < 9; epoch++) {
         cn_data_sampler_indices(s, 1, epoch, v);
@@ -398,11 +398,11 @@ static void weighted_sampler(cn_ctx *cn)
     }
     refused(cn, cn_data_sampler_weighted(cn, weight, 5, &(cn_weighted_desc){ .samples = 5, .no_replacement = true }),
             CN_BAD_ARGUMENT, "5 samples without replacement from 4", "more than there are");
-    refused(cn, cn_data_sampler_weighted(cn, (double[]){ 1, -1 }, 2, NULL), CN_BAD_ARGUMENT, "weight 1 is -1",
+    refused(cn, cn_data_sampler_weighted(cn, CN_LIST(double, 1, -1), NULL), CN_BAD_ARGUMENT, "weight 1 is -1",
             "a negative weight");
-    refused(cn, cn_data_sampler_weighted(cn, (double[]){ 0, 0 }, 2, NULL), CN_BAD_ARGUMENT, "no weight",
+    refused(cn, cn_data_sampler_weighted(cn, CN_LIST(double, 0, 0), NULL), CN_BAD_ARGUMENT, "no weight",
             "no weight at all");
-    refused(cn, cn_data_sampler_weighted(cn, (double[]){ NAN }, 1, NULL), CN_BAD_ARGUMENT, "nan", "not a number");
+    refused(cn, cn_data_sampler_weighted(cn, CN_LIST(double, NAN), NULL), CN_BAD_ARGUMENT, "nan", "not a number");
 }
 
 static void distributed_sampler(cn_ctx *cn)

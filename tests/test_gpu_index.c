@@ -285,7 +285,7 @@ static cn_tensor *both_values(cn_ctx *ctx)
     cn_tensor *x = reals(ctx, CN_DIMS(6, 5), 28);
     cn_eval(x);
     cn_tensor *y = cn_slice_assign(x, 0, 1, 6, 2, reals(ctx, CN_DIMS(3, 5), 29));
-    return cn_cat((cn_tensor *[]){ x, y }, 2, 0);
+    return cn_cat(CN_TENSORS(x, y), 0);
 }
 
 /* Intermediate values, whose memory is taken over. */

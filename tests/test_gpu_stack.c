@@ -288,7 +288,7 @@ static void datasets(cn_ctx *cn)
     cn_scope s = cn_scope_begin(cn);
     cn_tensor *x = cn_reshape(cn_arange(cn, CN_F32, 0, 40, 1), CN_DIMS(10, 4));
     cn_tensor *y = cn_arange(cn, CN_I64, 0, 10, 1);
-    cn_dataset *d = cn_dataset_tensors((cn_tensor *[]){ x, y }, 2);
+    cn_dataset *d = cn_dataset_tensors(CN_TENSORS(x, y));
     cn_loader *l = cn_loader_new(d, &(cn_loader_desc){ .batch = 4, .workers = 1 });
     cn_batch b;
     double sum = 0, labels = 0;
@@ -334,10 +334,10 @@ static void train_mlp(training *t, const char *device)
     static int64_t y[ITEMS];
     fill_items(x, y);
     cn_ctx *cn = t->cn = open_on(device);
-    t->model = cn_nn_sequential(cn, 5, cn_nn_linear(cn, FEATURES, 16, NULL), cn_nn_batch_norm1d(cn, 16, NULL),
+    t->model = cn_nn_sequential(cn, cn_nn_linear(cn, FEATURES, 16, NULL), cn_nn_batch_norm1d(cn, 16, NULL),
                                 cn_nn_relu(cn), cn_nn_dropout(cn, 0.1), cn_nn_linear(cn, 16, CLASSES, NULL));
     cn_field fields[2] = { { .dtype = CN_F32, .shape = CN_DIMS(FEATURES) }, { .dtype = CN_I64, .shape = CN_SCALAR } };
-    cn_dataset *d = cn_dataset_arrays(cn, ITEMS, fields, (const void *[]){ x, y }, 2);
+    cn_dataset *d = cn_dataset_arrays(cn, ITEMS, fields, CN_LIST(const void *, x, y));
     cn_optim *opt = cn_adamw(cn, cn_parameters(t->model), &(cn_adamw_desc){ .lr = 1e-2 });
     t->c = (cn_training){ .model = t->model,
                           .optim = opt,

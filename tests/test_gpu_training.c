@@ -43,7 +43,7 @@ static cn_tensor *gpt_loss(cn_module *m, int step)
 
 static cn_module *make_cnn(cn_ctx *cn)
 {
-    return cn_nn_sequential(cn, 9, cn_nn_conv2d(cn, 1, 8, 3, &(cn_nn_conv_desc){ .padding = 1 }),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, 1, 8, 3, &(cn_nn_conv_desc){ .padding = 1 }),
                             cn_nn_batch_norm2d(cn, 8, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
                             cn_nn_conv2d(cn, 8, 12, 3, NULL), cn_nn_relu(cn), cn_nn_flatten(cn, 1, -1),
                             cn_nn_dropout(cn, 0.2), cn_nn_linear(cn, 12 * 4 * 4, CLASSES, NULL));

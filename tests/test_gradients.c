@@ -261,7 +261,7 @@ static void pieces_of_one_tensor(void)
     check(cn_gradgradcheck(of_pieces, NULL, &x, 1, &d), "%s %s", why, cn_error(cn));
     cn_tensor *g[4] = { x, x, x, x };
     check(cn_chunk(NULL, 4, 1, g, 4) == 0 && !g[0] && !g[3], "what is not cut is NULL");
-    cn_grad(NULL, 0, (cn_tensor *[]){ x }, 1, g + 3, NULL);
+    cn_grad(NULL, 0, CN_TENSORS(x), g + 3, NULL);
     check(!g[3], "no gradient is NULL");
     cn_release(x);
 }

@@ -20,7 +20,7 @@
 
 static cn_module *cnn(cn_ctx *cn)
 {
-    return cn_nn_sequential(cn, 10, cn_nn_conv2d(cn, 1, 4, 3, CONV(.padding = 1, .no_bias = true)),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, 1, 4, 3, CONV(.padding = 1, .no_bias = true)),
                             cn_nn_batch_norm2d(cn, 4, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
                             cn_nn_conv2d(cn, 4, 6, 2, NULL), cn_nn_group_norm(cn, 2, 6, NULL), cn_nn_silu(cn),
                             cn_nn_adaptive_avg_pool2d(cn, 1, 1), cn_nn_flatten(cn, 1, -1),
@@ -259,7 +259,7 @@ static void initial_values(cn_ctx *cn)
 {
     check_group("initial values");
     cn_module *m =
-        cn_nn_list(cn, 8, cn_nn_linear(cn, 100, 300, NULL), cn_nn_conv2d(cn, 16, 64, 3, CONV(.groups = 2)),
+        cn_nn_list(cn, cn_nn_linear(cn, 100, 300, NULL), cn_nn_conv2d(cn, 16, 64, 3, CONV(.groups = 2)),
                    cn_nn_conv_transpose2d(cn, 16, 64, 3, CONV(.groups = 2)), cn_nn_bilinear(cn, 20, 30, 40, NULL),
                    cn_nn_batch_norm2d(cn, 5, NULL), cn_nn_prelu(cn, 3, 0.25), cn_nn_layer_norm(cn, CN_DIMS(2, 3), NULL),
                    cn_nn_embedding(cn, 200, 300, &(cn_nn_embedding_desc){ .has_padding = true, .padding_idx = 7 }));
@@ -484,10 +484,9 @@ static void summaries(cn_ctx *cn)
 
 static bool train_once(cn_ctx *cn)
 {
-    cn_module *m = cnn(cn),
-              *more = cn_nn_sequential(cn, 4, cn_nn_instance_norm1d(cn, 3, INSTANCE(.running_stats = true)),
-                                       cn_nn_prelu(cn, 3, 0.25), cn_nn_alpha_dropout(cn, 0.5),
-                                       cn_nn_conv1d(cn, 3, 2, 2, CONV(.same = true)));
+    cn_module *m = cnn(cn), *more = cn_nn_sequential(cn, cn_nn_instance_norm1d(cn, 3, INSTANCE(.running_stats = true)),
+                                                     cn_nn_prelu(cn, 3, 0.25), cn_nn_alpha_dropout(cn, 0.5),
+                                                     cn_nn_conv1d(cn, 3, 2, 2, CONV(.same = true)));
     cn_module *pair = cn_nn_bilinear(cn, 3, 2, 2, NULL);
     cn_tensor *logits = cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(2, 1, 6, 6))), *y = NULL;
     cn_tensor *in[2] = { logits, cn_forward(more, cn_randn(cn, CN_F32, CN_DIMS(2, 3, 1 + 1))) };

@@ -422,7 +422,7 @@ static bool use_loader(cn_ctx *cn, const sample_kind *k, int workers)
 {
     cn_dataset *d = k->make(cn), *parts[2] = { 0 };
     cn_dict *state = cn_dict_new(cn);
-    if (!d || !state || !cn_dataset_split(d, (double[]){ 0.5, 0.5 }, 2, 1, parts)) return false;
+    if (!d || !state || !cn_dataset_split(d, CN_LIST(double, 0.5, 0.5), 1, parts)) return false;
     cn_loader *l = cn_loader_new(parts[0], &(cn_loader_desc){ .batch = 3, .workers = workers, .shuffle = true });
     cn_batch b;
     int64_t n = 0;

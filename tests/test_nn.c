@@ -9,7 +9,7 @@
 
 static cn_module *small_model(cn_ctx *cn)
 {
-    return cn_nn_sequential(cn, 4, cn_nn_linear(cn, 6, 5, NULL), cn_nn_function(cn, cn_relu),
+    return cn_nn_sequential(cn, cn_nn_linear(cn, 6, 5, NULL), cn_nn_function(cn, cn_relu),
                             cn_nn_residual(cn, cn_nn_linear(cn, 5, 5, &(cn_linear_desc){ .no_bias = true })),
                             cn_nn_linear(cn, 5, 2, NULL));
 }
@@ -39,7 +39,7 @@ static void tied_weights(cn_ctx *cn)
 {
     check_group("tied");
     cn_module *m =
-        cn_nn_list(cn, 2, cn_nn_linear(cn, 3, 3, NULL), cn_nn_linear(cn, 3, 3, &(cn_linear_desc){ .no_bias = true }));
+        cn_nn_list(cn, cn_nn_linear(cn, 3, 3, NULL), cn_nn_linear(cn, 3, 3, &(cn_linear_desc){ .no_bias = true }));
     static const cn_module_type tied = { .name = "Tied" };
     cn_module *t = cn_module_new(cn, &tied);
     check(cn_module_share(t, "weight", cn_module_get(m, "0.weight")) != NULL, "sharing");
@@ -82,11 +82,11 @@ static void states(cn_ctx *cn)
     check(cn_module_load(b, d, &(cn_module_load_desc){ .prefix = "model." }), "loaded: %s", cn_error(cn));
     cn_read(cn_forward(b, x), yb, sizeof yb);
     check(memcmp(ya, yb, sizeof ya) == 0, "and equal");
-    cn_module *c = cn_nn_sequential(cn, 1, cn_nn_linear(cn, 6, 4, NULL));
+    cn_module *c = cn_nn_sequential(cn, cn_nn_linear(cn, 6, 4, NULL));
     check(!cn_module_load(c, d, &(cn_module_load_desc){ .prefix = "model." }) && cn_error_code(cn) == CN_BAD_SHAPE,
           "shapes: %s", cn_error(cn));
     cn_error_clear(cn);
-    cn_module *e = cn_nn_sequential(cn, 1, cn_nn_linear(cn, 6, 5, NULL));
+    cn_module *e = cn_nn_sequential(cn, cn_nn_linear(cn, 6, 5, NULL));
     check(!cn_module_load(e, d, &(cn_module_load_desc){ .prefix = "model." }) && cn_error_code(cn) == CN_NOT_FOUND,
           "too much: %s", cn_error(cn));
     cn_error_clear(cn);
@@ -171,10 +171,18 @@ static void refusals(cn_ctx *cn)
 {
     check_group("refusals");
     check(cn_nn_linear(cn, -1, 4, NULL) == NULL && cn_failed(cn), "negative sizes");
-    cn_module *m = cn_nn_sequential(cn, 2, cn_nn_linear(cn, 2, 2, NULL), NULL);
+    cn_module *m = cn_nn_sequential(cn, cn_nn_linear(cn, 2, 2, NULL), NULL);
     check(m == NULL, "a part that failed");
     cn_error_clear(cn);
-    check(cn_nn_sequential(cn, 1, NULL) == NULL && cn_failed(cn), "a NULL part: %s", cn_error(cn));
+    check(cn_nn_sequential(cn, NULL) == NULL && cn_failed(cn), "a NULL part: %s", cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_nn_sequential_of(cn, NULL, 2) && !strncmp(cn_error(cn), "nn_sequential: ", 15), "no array: %s",
+          cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_nn_list_of(cn, NULL, -1) && strstr(cn_error(cn), "got -1"), "a negative number: %s", cn_error(cn));
+    cn_error_clear(cn);
+    cn_tensor *same = cn_ones(cn, CN_F32, CN_DIMS(2));
+    check(cn_forward(cn_nn_sequential_of(cn, NULL, 0), same) == same, "no module at all: %s", cn_error(cn));
     cn_error_clear(cn);
     check(cn_forward(NULL, NULL) == NULL && cn_parameters(NULL).n == 0 && !cn_module_load(NULL, NULL, NULL),
           "NULL in, NULL out");

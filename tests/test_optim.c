@@ -219,7 +219,8 @@ static void one_kernel_updates_all(void)
         check(after.nodes == before.nodes + 4 * MIXED, "a node for a parameter and three assignments: %d",
               (int)(after.nodes - before.nodes));
         /* zeros become values that are assigned to in the first step */
-        check(t < 3 || !REUSES_HANDLES || after.allocations == before.allocations, "memory is taken over, not asked for");
+        check(t < 3 || !REUSES_HANDLES || after.allocations == before.allocations,
+              "memory is taken over, not asked for");
         check(t < 3 || after.plan_misses == before.plan_misses, "its numbers are not structure");
         zero_grad(&net);
         cn_scope_end(net.cn, s);
@@ -319,8 +320,8 @@ static bool apply_adam(model *net, cn_tensor **out)
 {
     cn_arg args[CN_MAX_ARGS] = { { .f = 0.1 },  { .f = 0.9 }, { .f = 0.99 }, { .f = 0.5 },
                                  { .f = 1e-8 }, { .f = 0 },   { .f = 1 },    { .f = 1 } };
-    return cn_apply_n(find_op("adam_step"), (cn_tensor *[]){ net->p[0], net->p[1], net->m[0], cn_square(net->p[1]) }, 4,
-                      NULL, args, out);
+    return cn_apply_n(find_op("adam_step"), CN_TENSORS(net->p[0], net->p[1], net->m[0], cn_square(net->p[1])), NULL,
+                      args, out);
 }
 
 /* Each result alone, in any company, and through what is fused behind it. */
@@ -396,11 +397,13 @@ static void bad_calls_assign_nothing(void)
         net.v[2] = right;
         check(cn_eval_all(net.cn) && same_models(&net, &was), "nothing was assigned: %s", bad[i].says);
     }
-    check(!cn_adam_step(net.p, NULL, net.v, 3, &(cn_adam_step_desc){ .step = 1 }) && cn_failed(net.cn), "no states at all");
+    check(!cn_adam_step(net.p, NULL, net.v, 3, &(cn_adam_step_desc){ .step = 1 }) && cn_failed(net.cn),
+          "no states at all");
     cn_error_clear(net.cn);
     check(!cn_sgd_step(net.p, NULL, 3, &(cn_sgd_step_desc){ .momentum = 0.9 }) && cn_failed(net.cn), "no buffers");
     cn_error_clear(net.cn);
-    check(!cn_sgd_step(net.p, net.m, 3, &(cn_sgd_step_desc){ .nesterov = true }) && cn_failed(net.cn), "nesterov alone");
+    check(!cn_sgd_step(net.p, net.m, 3, &(cn_sgd_step_desc){ .nesterov = true }) && cn_failed(net.cn),
+          "nesterov alone");
     cn_error_clear(net.cn);
     cn_zero_grad(net.p[1]);
     check(cn_adam_step(net.p, net.m, net.v, 3, &(cn_adam_step_desc){ .lr = 1, .step = 1 }), "%s", cn_error(net.cn));

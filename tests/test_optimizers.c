@@ -644,13 +644,12 @@ static void bad_calls_are_refused(void)
     cn_ctx *cn = m.cn;
     cn_params all = params(&m);
     says(cn, !cn_adam(cn, (cn_params){ NULL, 0 }, NULL), "adam: a group must have at least 1 parameter, got 0");
-    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ m.p[0], m.p[1], m.p[0] }, 3 }, NULL),
+    says(cn, !cn_adam(cn, (cn_params){ CN_TENSORS(m.p[0], m.p[1], m.p[0]) }, NULL),
          "the optimizer has parameter 2 already");
-    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ m.p[0], NULL }, 2 }, NULL), "parameter 1 must not be NULL");
+    says(cn, !cn_adam(cn, (cn_params){ CN_TENSORS(m.p[0], NULL) }, NULL), "parameter 1 must not be NULL");
     says(cn, !cn_adam(cn, params(&other), NULL), "must be of the optimizer's context");
-    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ cn_mul_s(m.p[0], 2) }, 1 }, NULL),
-         "parameter 0 must be a leaf");
-    says(cn, !cn_adam(cn, (cn_params){ (cn_tensor *[]){ cn_arange(cn, CN_I64, 0, 3, 1) }, 1 }, NULL), "i64");
+    says(cn, !cn_adam(cn, (cn_params){ CN_TENSORS(cn_mul_s(m.p[0], 2)) }, NULL), "parameter 0 must be a leaf");
+    says(cn, !cn_adam(cn, (cn_params){ CN_TENSORS(cn_arange(cn, CN_I64, 0, 3, 1)) }, NULL), "i64");
     says(cn, !cn_adam(cn, all, &(cn_adam_desc){ .lr = -1 }), "lr must be finite and ≥ 0, got -1");
     says(cn, !cn_adam(cn, all, &(cn_adam_desc){ .beta1 = 1 }), "beta1 must be ≥ 0 and < 1, got 1");
     says(cn, !cn_adam(cn, all, &(cn_adam_desc){ .eps = NAN }), "eps must be finite and ≥ 0, got nan");
@@ -763,7 +762,7 @@ static bool everything(faulty *f, int64_t n)
         cn_tensor *more = cn_param(cn_ones(cn, CN_F32, CN_DIMS(3)));
         cn_optim_add_group(m.opt, (cn_params){ &more, 1 }, NULL);
         cn_schedule *parts[] = { cn_schedule_constant(m.opt, 0, 0),
-                                 cn_schedule_milestones(m.opt, (int64_t[]){ 3 }, 1, 0) };
+                                 cn_schedule_milestones(m.opt, CN_LIST(int64_t, 3), 0) };
         cn_schedule *s = cn_schedule_sequential(m.opt, parts, 2, (int64_t[]){ 2 });
         cn_ema *e = cn_ema_new(cn, params(&m), NULL);
         for (int k = 0; k < m.n; k++) add_gradient(&m, k, 1, 1);

@@ -168,19 +168,18 @@ static void refusals(cn_ctx *cn)
             "x must be [steps,batch,3], or [steps,3] without a batch, got [5,2,7]");
     refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(3))), CN_BAD_SHAPE, "got [3]");
     refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(0, 2, 3))), CN_BAD_SHAPE, "at least one step, got [0,2,3]");
-    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h }, 2, out, 1), CN_BAD_ARGUMENT,
+    refused(cn, cn_forward_all(m, CN_TENSORS(x, h), out, 1), CN_BAD_ARGUMENT,
             "forward accepts x, or x with h0 and c0; got 2 operands");
-    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, h, cn_ones(cn, CN_F32, CN_DIMS(2, 2, 4)) }, 3, out, 1),
-            CN_BAD_SHAPE, "c0 must be [1,2,4], got [2,2,4]");
-    refused(cn, cn_forward_all(m, (cn_tensor *[]){ cn_select(x, 1, 0), h, h }, 3, out, 1), CN_BAD_SHAPE,
+    refused(cn, cn_forward_all(m, CN_TENSORS(x, h, cn_ones(cn, CN_F32, CN_DIMS(2, 2, 4))), out, 1), CN_BAD_SHAPE,
+            "c0 must be [1,2,4], got [2,2,4]");
+    refused(cn, cn_forward_all(m, CN_TENSORS(cn_select(x, 1, 0), h, h), out, 1), CN_BAD_SHAPE,
             "h0 must be [1,4], got [1,2,4]");
     refused(cn, cn_forward_all(m, &x, 1, out, 4), CN_BAD_ARGUMENT, "forward returns at most 3 tensors; got room for 4");
     cn_module *cell = cn_nn_lstm_cell(cn, 3, 4, NULL);
     cn_tensor *row = cn_ones(cn, CN_F32, CN_DIMS(2, 3));
     refused(cn, cn_forward(cell, cn_ones(cn, CN_F32, CN_DIMS(2, 5))), CN_BAD_SHAPE, "x must be [batch,3], got [2,5]");
-    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row }, 2, out, 2), CN_BAD_ARGUMENT,
-            "got 2 operands and 2 results");
-    refused(cn, cn_forward_all(cell, (cn_tensor *[]){ row, row, row }, 3, out, 2), CN_BAD_SHAPE,
+    refused(cn, cn_forward_all(cell, CN_TENSORS(row, row), out, 2), CN_BAD_ARGUMENT, "got 2 operands and 2 results");
+    refused(cn, cn_forward_all(cell, CN_TENSORS(row, row, row), out, 2), CN_BAD_SHAPE,
             "h must be [batch,4], got [2,3]");
     check(cn_nn_lstm(NULL, 3, 4, NULL) == NULL && cn_forward(m, NULL) == NULL && !cn_failed(cn), "NULL in, NULL out");
     cn_module_free(m), cn_module_free(cell);

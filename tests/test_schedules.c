@@ -34,8 +34,8 @@ static cn_schedule *make_simple(cn_optim *o, const char *name)
 {
     if (!strcmp(name, "every")) return cn_schedule_every(o, 7, 0);
     if (!strcmp(name, "every_gamma")) return cn_schedule_every(o, 4, 0.6);
-    if (!strcmp(name, "milestones")) return cn_schedule_milestones(o, (int64_t[]){ 5, 9, 9, 30 }, 4, 0.5);
-    if (!strcmp(name, "milestones_zero")) return cn_schedule_milestones(o, (int64_t[]){ 0, 20 }, 2, 0);
+    if (!strcmp(name, "milestones")) return cn_schedule_milestones(o, CN_LIST(int64_t, 5, 9, 9, 30), 0.5);
+    if (!strcmp(name, "milestones_zero")) return cn_schedule_milestones(o, CN_LIST(int64_t, 0, 20), 0);
     if (!strcmp(name, "exponential")) return cn_schedule_exponential(o, 0.93);
     if (!strcmp(name, "constant")) return cn_schedule_constant(o, 0, 0);
     if (!strcmp(name, "constant_long")) return cn_schedule_constant(o, 0.25, 17);
@@ -106,32 +106,30 @@ static cn_schedule *make_parts(cn_optim *o, const char *name)
 {
     if (!strcmp(name, "chained"))
         return cn_schedule_chained(
-            o, (cn_schedule *[]){ cn_schedule_constant(o, 0.1, 12), cn_schedule_exponential(o, 0.95) }, 2);
+            o, CN_LIST(cn_schedule *, cn_schedule_constant(o, 0.1, 12), cn_schedule_exponential(o, 0.95)));
     if (!strcmp(name, "chained_three")) {
         cn_schedule_linear_desc up = { .start_factor = 0.2, .total_iters = 9 };
-        return cn_schedule_chained(o,
-                                   (cn_schedule *[]){ cn_schedule_linear(o, &up), cn_schedule_every(o, 10, 0.7),
-                                                      cn_schedule_milestones(o, (int64_t[]){ 3, 33 }, 2, 0) },
-                                   3);
+        return cn_schedule_chained(o, CN_LIST(cn_schedule *, cn_schedule_linear(o, &up), cn_schedule_every(o, 10, 0.7),
+                                              cn_schedule_milestones(o, CN_LIST(int64_t, 3, 33), 0)));
     }
     if (!strcmp(name, "sequential")) {
         cn_schedule_linear_desc up = { .start_factor = 0.1, .total_iters = 10 };
-        return cn_schedule_sequential(o, (cn_schedule *[]){ cn_schedule_linear(o, &up), cn_schedule_cosine(o, 50, 0) },
-                                      2, (int64_t[]){ 10 });
+        return cn_schedule_sequential(
+            o, CN_LIST(cn_schedule *, cn_schedule_linear(o, &up), cn_schedule_cosine(o, 50, 0)), (int64_t[]){ 10 });
     }
     if (!strcmp(name, "sequential_many"))
         return cn_schedule_sequential(o,
-                                      (cn_schedule *[]){ cn_schedule_constant(o, 0.1, 20),
-                                                         cn_schedule_exponential(o, 0.9), cn_schedule_every(o, 3, 0.5),
-                                                         cn_schedule_lambda(o, waves, NULL),
-                                                         cn_schedule_cosine_restarts(o, 4, 1, 0) },
-                                      5, (int64_t[]){ 8, 20, 31, 45 });
+                                      CN_LIST(cn_schedule *, cn_schedule_constant(o, 0.1, 20),
+                                              cn_schedule_exponential(o, 0.9), cn_schedule_every(o, 3, 0.5),
+                                              cn_schedule_lambda(o, waves, NULL),
+                                              cn_schedule_cosine_restarts(o, 4, 1, 0)),
+                                      (int64_t[]){ 8, 20, 31, 45 });
     cn_schedule_linear_desc last = { .start_factor = 0.3, .end_factor = 0.9, .total_iters = 8 };
     return cn_schedule_sequential(o,
-                                  (cn_schedule *[]){ cn_schedule_cosine_restarts(o, 6, 1, 0),
-                                                     cn_schedule_polynomial(o, 30, 1.5),
-                                                     cn_schedule_constant(o, 0.5, 4), cn_schedule_linear(o, &last) },
-                                  4, (int64_t[]){ 12, 30, 44 });
+                                  CN_LIST(cn_schedule *, cn_schedule_cosine_restarts(o, 6, 1, 0),
+                                          cn_schedule_polynomial(o, 30, 1.5), cn_schedule_constant(o, 0.5, 4),
+                                          cn_schedule_linear(o, &last)),
+                                  (int64_t[]){ 12, 30, 44 });
 }
 
 static cn_schedule *make(cn_optim *o, const char *name)
@@ -288,7 +286,7 @@ static void bad_calls_are_refused(void)
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     cn_optim *o = new_optim(cn), *other = new_optim(cn);
     says(cn, !cn_schedule_every(o, 0, 0), "step_size must be > 0, got 0");
-    says(cn, !cn_schedule_milestones(o, (int64_t[]){ 5, 3 }, 2, 0),
+    says(cn, !cn_schedule_milestones(o, CN_LIST(int64_t, 5, 3), 0),
          "milestones must be ≥ 0 and rise, but number 1 does not");
     says(cn, !cn_schedule_exponential(o, 0), "gamma must be > 0, got 0");
     says(cn, !cn_schedule_constant(o, 2, 0), "factor must be > 0 and ≤ 1, got 2");
@@ -309,7 +307,7 @@ static void bad_calls_are_refused(void)
     says(cn, !cn_schedule_chained(o, &plateau, 1), "needs a metric");
     says(cn, !cn_schedule_chained(other, &plain, 1), "must be of the same optimizer");
     says(cn, !cn_schedule_chained(o, NULL, 0), "there must be at least 1 part, got 0");
-    says(cn, !cn_schedule_chained(o, (cn_schedule *[]){ plain, plain }, 2), "a part already");
+    says(cn, !cn_schedule_chained(o, CN_LIST(cn_schedule *, plain, plain)), "a part already");
     cn_schedule *chain = cn_schedule_chained(o, &plain, 1);
     says(cn, !cn_schedule_sequential(o, &chain, 1, NULL), "must not have parts itself");
     cn_schedule_free(plain);

@@ -56,7 +56,7 @@ static batch gpt_batch(cn_ctx *cn, int k)
 
 static cn_module *mlp_new(cn_ctx *cn)
 {
-    return cn_nn_sequential(cn, 5, cn_nn_linear(cn, 10, 16, NULL), cn_nn_relu(cn), cn_nn_linear(cn, 16, 16, NULL),
+    return cn_nn_sequential(cn, cn_nn_linear(cn, 10, 16, NULL), cn_nn_relu(cn), cn_nn_linear(cn, 16, 16, NULL),
                             cn_nn_function(cn, cn_tanh), cn_nn_linear(cn, 16, 5, NULL));
 }
 
@@ -83,7 +83,7 @@ static cn_module *lstm_new(cn_ctx *cn)
 
 static cn_module *cnn_new(cn_ctx *cn)
 {
-    return cn_nn_sequential(cn, 9, cn_nn_conv2d(cn, 1, 4, 3, &(cn_nn_conv_desc){ .padding = 1, .no_bias = true }),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, 1, 4, 3, &(cn_nn_conv_desc){ .padding = 1, .no_bias = true }),
                             cn_nn_batch_norm2d(cn, 4, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
                             cn_nn_conv2d(cn, 4, 6, 3, &(cn_nn_conv_desc){ .no_bias = true }),
                             cn_nn_batch_norm2d(cn, 6, NULL), cn_nn_relu(cn), cn_nn_flatten(cn, 1, -1),
@@ -133,7 +133,7 @@ static cn_optim *make_optimizer(cn_ctx *cn, const named_case *c, cn_module *m)
 static cn_tensor *without_keys(cn_tensor *bias)
 {
     const int64_t width = cn_size(bias, 0) / 3;
-    return cn_cat((cn_tensor *[]){ cn_narrow(bias, 0, 0, width), cn_narrow(bias, 0, 2 * width, width) }, 2, 0);
+    return cn_cat(CN_TENSORS(cn_narrow(bias, 0, 0, width), cn_narrow(bias, 0, 2 * width, width)), 0);
 }
 
 /* Everything of m's state against what is stored below a prefix: gradients for "g.", values otherwise. */

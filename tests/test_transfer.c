@@ -18,7 +18,7 @@ enum { MOST = 8 }; /* inputs or outputs of a layer */
 
 static cn_module *cnn(cn_ctx *cn)
 {
-    return cn_nn_sequential(cn, 10, cn_nn_conv2d(cn, 1, 4, 3, CONV(.padding = 1, .no_bias = true)),
+    return cn_nn_sequential(cn, cn_nn_conv2d(cn, 1, 4, 3, CONV(.padding = 1, .no_bias = true)),
                             cn_nn_batch_norm2d(cn, 4, NULL), cn_nn_relu(cn), cn_nn_max_pool2d(cn, 2, NULL),
                             cn_nn_conv2d(cn, 4, 6, 2, NULL), cn_nn_group_norm(cn, 2, 6, NULL), cn_nn_silu(cn),
                             cn_nn_adaptive_avg_pool2d(cn, 1, 1), cn_nn_flatten(cn, 1, -1),

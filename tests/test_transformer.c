@@ -234,7 +234,7 @@ static void refusals(cn_ctx *cn)
     refused(cn,
             cn_attention_forward(m, x, y, y, &(cn_mha_desc){ .attn_mask = cn_ones(cn, CN_I64, CN_DIMS(3, 5)) }, NULL),
             CN_BAD_DTYPE, "bool or of a floating type");
-    refused(cn, cn_forward_all(m, (cn_tensor *[]){ x, y }, 2, out, 1), CN_BAD_ARGUMENT, "got 2 operands and 1 results");
+    refused(cn, cn_forward_all(m, CN_TENSORS(x, y), out, 1), CN_BAD_ARGUMENT, "got 2 operands and 1 results");
     refused(cn, cn_encoder_forward(m, x, NULL), CN_BAD_ARGUMENT,
             "must be a TransformerEncoder or one of its layers, got a MultiheadAttention");
     cn_module *d = cn_nn_transformer_decoder_layer(cn, 4, 2, NULL);
@@ -286,7 +286,7 @@ static bool forward_and_backward(cn_ctx *cn)
     cn_tensor *y =
         cn_transformer_forward(m, x, x, &(cn_transformer_masks){ .src_key_padding_mask = mask, .tgt_is_causal = true });
     y = cn_attention_forward(cn_module_find(m, "encoder.layers.0.self_attn"), y, x, x, NULL, &weights);
-    if (!y || !cn_backward(named_loss((cn_tensor *[]){ y, weights }, 2))) return false;
+    if (!y || !cn_backward(named_loss(CN_TENSORS(y, weights)))) return false;
     return cn_eval_all(cn) && cn_grad_of(cn_module_get(m, "encoder.layers.0.linear1.weight")) && !cn_failed(cn);
 }
 

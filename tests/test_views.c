@@ -75,9 +75,9 @@ static void many_operands(void)
     gradients_of_many(false);
     gradients_of_many(true);
     cn_tensor *x = count_to(3);
-    refused("cat of unlike shapes", !cn_cat((cn_tensor *[]){ x, cn_reshape(x, CN_DIMS(3, 1)) }, 2, 0), CN_BAD_SHAPE);
-    refused("stack of unlike shapes", !cn_stack((cn_tensor *[]){ x, count_to(4) }, 2, 0), CN_BAD_SHAPE);
-    check(!cn_cat(NULL, 0, 0) && !cn_cat(NULL, 2, 0) && !cn_stack((cn_tensor *[]){ x, NULL }, 2, 0) && !cn_failed(cn),
+    refused("cat of unlike shapes", !cn_cat(CN_TENSORS(x, cn_reshape(x, CN_DIMS(3, 1))), 0), CN_BAD_SHAPE);
+    refused("stack of unlike shapes", !cn_stack(CN_TENSORS(x, count_to(4)), 0), CN_BAD_SHAPE);
+    check(!cn_cat(NULL, 0, 0) && !cn_cat(NULL, 2, 0) && !cn_stack(CN_TENSORS(x, NULL), 0) && !cn_failed(cn),
           "nothing and NULL join to NULL, in silence");
 }
 
@@ -227,7 +227,7 @@ static void numbers(void)
     is("unsqueeze", cn_unsqueeze(z, -1), CN_DIMS(1), V(3));
     is("expand", cn_expand(z, CN_DIMS(2)), CN_DIMS(2), V(3, 3));
     is("unfold", cn_unfold(z, 0, 1, 1), CN_DIMS(1), V(3));
-    is("stack", cn_stack((cn_tensor *[]){ z, z }, 2, -1), CN_DIMS(2), V(3, 3));
+    is("stack", cn_stack(CN_TENSORS(z, z), -1), CN_DIMS(2), V(3, 3));
     refused("select", !cn_select(z, 0, 0), CN_BAD_ARGUMENT);
     refused("split", !cn_split(z, 1, 0, out, 1), CN_BAD_ARGUMENT);
 }

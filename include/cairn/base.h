@@ -64,12 +64,21 @@ template <typename... T> inline cn_dims cn_dims_list(T... v)
 #define CN_DIMS(...) cn_dims_list(__VA_ARGS__)
 #define CN_SCALAR (cn_dims{0, {0}})
 #define CN_ALL (cn_dims{-1, {0}})
+template <typename T, size_t N> inline const T *cn_list_of(const T (&v)[N]) { return v; }
+template <typename T, size_t N> char (&cn_list_size(const T (&v)[N]))[N];
+#define CN_LIST(type, ...) cn_list_of<type>({__VA_ARGS__}), (int)sizeof(cn_list_size<type>({__VA_ARGS__}))
 extern "C" {
 #else
 #define CN_DIMS(...) ((cn_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define CN_SCALAR ((cn_dims){0, {0}})
 #define CN_ALL ((cn_dims){-1, {0}}) /* as a list of axes: all of them */
+#define CN_LIST(type, ...) (type[]){__VA_ARGS__}, (int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type))
 #endif
+
+/* CN_LIST is two arguments, an array and how many elements it has, for functions that take both. The compiler counts:
+       cn_cat(CN_TENSORS(a, b, c), 0);      cn_dataset_split(d, CN_LIST(double, 0.9, 0.1), seed, parts);
+   There is no empty list: write NULL, 0. */
+#define CN_TENSORS(...) CN_LIST(cn_tensor *, __VA_ARGS__)
 
 typedef enum cn_code {
 #define CN_ERROR(name, text) CN_##name,
@@ -101,7 +110,7 @@ typedef struct cn_desc {
     bool eager;              /* evaluate every operation at once (also CAIRN_EAGER=1) */
 } cn_desc;
 
-CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory, or unknown device */
+CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory */
 CN_API void cn_close(cn_ctx *ctx);           /* frees every tensor of the context */
 CN_API const char *cn_version(void);
 /* The instruction set of the CPU's kernels: "baseline", "avx2" or "avx512". CAIRN_ISA limits it. */

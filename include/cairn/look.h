@@ -8,7 +8,7 @@
            cn_progress_step(bar, 1, "loss %.3f", loss);
        }
        cn_progress_finish(bar);
-       cn_curve_png(cn, "loss.png", (cn_series[]){ { .name = "train", .y = losses, .n = steps } }, 1,
+       cn_curve_png(cn, "loss.png", CN_LIST(cn_series, { .name = "train", .y = losses, .n = steps }),
                      &(cn_curve_desc){ .title = "Loss", .smooth = 0.9 });
 
    Ownership  Bars and logs belong to their context, until cn_progress_free or cn_logbook_free. Texts are copied. The

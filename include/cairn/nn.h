@@ -1,6 +1,6 @@
 /* cairn/nn.h: modules: layers and models that hold named parameters. PyTorch's torch.nn.
 
-       cn_module *mlp = cn_nn_sequential(cn, 3, cn_nn_linear(cn, 784, 128, NULL), cn_nn_function(cn, cn_relu),
+       cn_module *mlp = cn_nn_sequential(cn, cn_nn_linear(cn, 784, 128, NULL), cn_nn_function(cn, cn_relu),
                                          cn_nn_linear(cn, 128, 10, NULL));
        cn_tensor *logits = cn_forward(mlp, x);                       (64,784) -> (64,10)
        cn_optim *opt = cn_adamw(cn, cn_parameters(mlp), NULL);       optim.h
@@ -114,8 +114,13 @@ CN_API cn_module *cn_module_child(cn_module *m, const char *name, cn_module *chi
 CN_API cn_module *cn_module_made(cn_module *m);
 
 /* ---- containers ---- */
-CN_API cn_module *cn_nn_sequential(cn_ctx *ctx, int n, ...);            /* of cn_module *; children "0", "1", ... */
-CN_API cn_module *cn_nn_list(cn_ctx *ctx, int n, ...);                  /* ModuleList: holds modules, has no forward */
+/* Sequential calls one module after the other; ModuleList holds modules and has no forward. Children "0", "1", ...
+       cn_nn_sequential(cn, a, b, c)                    the compiler counts
+       cn_nn_sequential_of(cn, modules, n)              from an array; n may be 0 */
+#define cn_nn_sequential(ctx, ...) cn_nn_sequential_of(ctx, CN_LIST(cn_module *, __VA_ARGS__))
+#define cn_nn_list(ctx, ...) cn_nn_list_of(ctx, CN_LIST(cn_module *, __VA_ARGS__))
+CN_API cn_module *cn_nn_sequential_of(cn_ctx *ctx, cn_module *const *modules, int n);
+CN_API cn_module *cn_nn_list_of(cn_ctx *ctx, cn_module *const *modules, int n);
 CN_API bool cn_module_append(cn_module *list, cn_module *child);        /* to either; the child's name is its number */
 CN_API int cn_module_children(const cn_module *m);
 CN_API cn_module *cn_module_at(const cn_module *m, int i);

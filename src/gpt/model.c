@@ -291,7 +291,7 @@ cn_module *cn_nn_gpt(cn_ctx *ctx, const cn_gpt_desc *desc)
     cn_scope s = cn_scope_begin(ctx);
     g->wte = table(ctx, m, "wte", desc->vocab, desc->width);
     g->wpe = table(ctx, m, "wpe", desc->context, desc->width);
-    g->h = cn_module_child(m, "h", cn_nn_list(ctx, 0));
+    g->h = cn_module_child(m, "h", cn_nn_list_of(ctx, NULL, 0));
     for (int64_t i = 0; i < desc->layers && !cn_failed(ctx); i++) cn_module_append(g->h, block_new(ctx, desc));
     g->ln_f = cn_module_child(m, "ln_f", norm(ctx, desc->width));
     g->head = output_weight(ctx, m, g);

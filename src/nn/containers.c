@@ -1,5 +1,4 @@
 /* Containers (Sequential, ModuleList, Residual), and modules made of a function: Function, Flatten. */
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -28,37 +27,36 @@ bool cn_module_append(cn_module *list, cn_module *child)
     return cn_module_child(list, name, child) != NULL;
 }
 
-static cn_module *list_of(cn_ctx *ctx, const cn_module_type *type, int n, va_list modules)
+static cn_module *list_of(cn_ctx *ctx, const cn_module_type *type, cn_module *const *modules, int n, const char *who)
 {
+    CN__CALL call = cn__enter(ctx, who);
+    if (!call.ctx) return NULL;
+    if (n < 0 || (n > 0 && !modules)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, n < 0 ? "%s: n must be ≥ 0, got %d" : "%s: modules must not be NULL, n is %d",
+                 cn__called(ctx, who), n);
+        return NULL;
+    }
     cn_module *m = cn_module_new(ctx, type);
     bool ok = m != NULL;
     for (int i = 0; i < n; i++) {
-        cn_module *child = va_arg(modules, cn_module *);
-        if (!child && m && !cn_failed(ctx))
-            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: modules must not be NULL, but module %d of %d is", type->name, i, n);
-        ok = cn_module_append(m, child) && ok;
+        if (!modules[i] && m && !cn_failed(ctx))
+            cn__fail(ctx, CN_BAD_ARGUMENT, "%s: modules must not be NULL, but module %d of %d is", cn__called(ctx, who),
+                     i, n);
+        ok = cn_module_append(m, modules[i]) && ok;
     }
     if (ok || !m) return m;
     cn_module_free(m);
     return NULL;
 }
 
-cn_module *cn_nn_sequential(cn_ctx *ctx, int n, ...)
+cn_module *cn_nn_sequential_of(cn_ctx *ctx, cn_module *const *modules, int n)
 {
-    va_list modules;
-    va_start(modules, n);
-    cn_module *m = list_of(ctx, &sequential_type, n, modules);
-    va_end(modules);
-    return m;
+    return list_of(ctx, &sequential_type, modules, n, "nn_sequential");
 }
 
-cn_module *cn_nn_list(cn_ctx *ctx, int n, ...)
+cn_module *cn_nn_list_of(cn_ctx *ctx, cn_module *const *modules, int n)
 {
-    va_list modules;
-    va_start(modules, n);
-    cn_module *m = list_of(ctx, &list_type, n, modules);
-    va_end(modules);
-    return m;
+    return list_of(ctx, &list_type, modules, n, "nn_list");
 }
 
 /* ---- residual ---- */

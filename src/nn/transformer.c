@@ -218,7 +218,7 @@ static cn_module *stack_new(cn_ctx *ctx, const cn_module_type *type, int64_t wid
     cn_module *m = cn_module_new(ctx, type);
     stack *s = cn_module_data(m);
     if (!s) return NULL;
-    s->layers = cn_module_child(m, "layers", cn_nn_list(ctx, 0));
+    s->layers = cn_module_child(m, "layers", cn_nn_list_of(ctx, NULL, 0));
     bool ok = s->layers != NULL;
     for (int i = 0; i < (layers ? layers : 6) && ok; i++)
         ok = cn_module_append(

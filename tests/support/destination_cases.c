@@ -136,7 +136,7 @@ static cn_tensor *product_cut(const given *g)
 static cn_tensor *joined_along(const given *g, int axis)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_matmul(cn_exp(g->a), g->b);
-    return cn_cumsum(cn_cat((cn_tensor *[]){ x, y, cn_matmul(cn_neg(g->a), g->b) }, 3, axis), 1);
+    return cn_cumsum(cn_cat(CN_TENSORS(x, y, cn_matmul(cn_neg(g->a), g->b)), axis), 1);
 }
 
 static cn_tensor *joined_0(const given *g) { return joined_along(g, 0); }
@@ -172,20 +172,20 @@ static cn_tensor *joined_by_the_cpu(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_apply(&halved, &x, 1, NULL, NULL);
     cn_tensor *z = cn_apply(&halved, &y, 1, NULL, NULL);
-    return cn_cumsum(cn_cat((cn_tensor *[]){ x, z, cn_matmul(cn_exp(g->a), g->b), y }, 4, 0), 1);
+    return cn_cumsum(cn_cat(CN_TENSORS(x, z, cn_matmul(cn_exp(g->a), g->b), y), 0), 1);
 }
 
 /* It writes a part of what it does not read. */
 static cn_tensor *added_by_the_cpu(const given *g)
 {
     cn_tensor *x = cn_matmul(g->c, g->d), *y = cn_select(cn_select(g->a, 0, 1), 0, 2); /* (5, 4) */
-    return cn_cumsum(cn_cat((cn_tensor *[]){ x, cn_apply(&halved, &y, 1, NULL, NULL) }, 2, 1), 0);
+    return cn_cumsum(cn_cat(CN_TENSORS(x, cn_apply(&halved, &y, 1, NULL, NULL)), 1), 0);
 }
 
 static cn_tensor *turned_by_the_cpu(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *y = cn_apply(&halved, &x, 1, NULL, NULL);
-    return cn_cumsum(cn_cat((cn_tensor *[]){ cn_transpose(x, 0, 3), cn_transpose(y, 0, 3) }, 2, 1), 1);
+    return cn_cumsum(cn_cat(CN_TENSORS(cn_transpose(x, 0, 3), cn_transpose(y, 0, 3)), 1), 1);
 }
 
 /* Each part is read element by element too, inside the kernel that writes it; and the first one after the second. */
@@ -193,7 +193,7 @@ static cn_tensor *joined_with_epilogues(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b), *u = cn_cumsum(cn_add_s(x, 1), 0);
     cn_tensor *y = cn_matmul(cn_exp(g->a), g->b), *v = cn_cumsum(cn_mul(y, cn_exp(x)), 0);
-    return cn_add(cn_cumsum(cn_cat((cn_tensor *[]){ x, y }, 2, 0), 1), cn_sum(cn_mul(u, v), CN_ALL, false));
+    return cn_add(cn_cumsum(cn_cat(CN_TENSORS(x, y), 0), 1), cn_sum(cn_mul(u, v), CN_ALL, false));
 }
 
 /* A group that reads one part follows a product that writes another. */
@@ -202,7 +202,7 @@ static cn_tensor *joined_beside(const given *g)
     cn_tensor *x = attend(g->qkv, false), *y = cn_matmul(part(g->qkv, 0), cn_slice(g->w, 0, 0, D, 1));
     y = cn_matmul(y, cn_slice(cn_transpose(g->w, 0, 1), 1, 0, D, 1));
     cn_tensor *z = cn_cumsum(cn_relu(x), 1);
-    return cn_add(cn_cumsum(cn_cat((cn_tensor *[]){ x, y }, 2, 0), 1), cn_sum(z, CN_ALL, false));
+    return cn_add(cn_cumsum(cn_cat(CN_TENSORS(x, y), 0), 1), cn_sum(z, CN_ALL, false));
 }
 
 static cn_tensor *joined_turned(const given *g)
@@ -218,24 +218,24 @@ static cn_tensor *joined_chain(const given *g)
     cn_tensor *x = cn_matmul(g->c, g->d), *y = cn_matmul(cn_transpose(x, 0, 1), g->c), *z; /* (5, 4), (4, 7) */
     y = cn_matmul(y, g->d);                                                                /* (4, 4) */
     z = cn_matmul(cn_slice(g->c, 0, 0, 4, 1), g->d);
-    return cn_cumsum(cn_cat((cn_tensor *[]){ y, z, cn_matmul(z, y) }, 3, 1), 0);
+    return cn_cumsum(cn_cat(CN_TENSORS(y, z, cn_matmul(z, y)), 1), 0);
 }
 
 static cn_tensor *joined_with_itself(const given *g)
 {
     cn_tensor *x = cn_matmul(g->a, g->b);
-    return cn_cumsum(cn_cat((cn_tensor *[]){ x, cn_matmul(cn_exp(g->a), g->b), x }, 3, 1), 0);
+    return cn_cumsum(cn_cat(CN_TENSORS(x, cn_matmul(cn_exp(g->a), g->b), x), 1), 0);
 }
 
 static cn_tensor *joined_with_a_leaf(const given *g)
 {
-    return cn_cumsum(cn_cat((cn_tensor *[]){ cn_matmul(g->c, g->d), cn_transpose(g->b, 0, 1) }, 2, 0), 0);
+    return cn_cumsum(cn_cat(CN_TENSORS(cn_matmul(g->c, g->d), cn_transpose(g->b, 0, 1)), 0), 0);
 }
 
 /* The joined tensor is itself asked for. */
 static cn_tensor *joined_last(const given *g)
 {
-    return cn_stack((cn_tensor *[]){ cn_matmul(g->a, g->b), cn_matmul(cn_exp(g->a), g->b) }, 2, 2);
+    return cn_stack(CN_TENSORS(cn_matmul(g->a, g->b), cn_matmul(cn_exp(g->a), g->b)), 2);
 }
 
 /* ---- gradients of slices ---- */
@@ -383,7 +383,7 @@ static cn_tensor *random_use(dice *d, cn_tensor *const *x, int n)
     case 3: return cn_add(w, cn_mean(cn_max(v, CN_DIMS(-1), false), CN_ALL, false));
     case 4: {
         int axis = draw(d, 3);
-        cn_tensor *all = cn_cat((cn_tensor *[]){ w, cn_transpose(x[draw(d, n)], 1, 2), x[draw(d, n)] }, 3, axis);
+        cn_tensor *all = cn_cat(CN_TENSORS(w, cn_transpose(x[draw(d, n)], 1, 2), x[draw(d, n)]), axis);
         return cn_slice(all, axis, cn_size(w, axis), 2 * cn_size(w, axis), 1);
     }
     case 5: return cn_matmul(cn_relu(w), as_before(v));

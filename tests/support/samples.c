@@ -72,7 +72,7 @@ static cn_dataset *make_arrays(cn_ctx *cn)
     for (int i = 0; i < 31 * 4; i++) array_x[i] = (float)i * 0.5f;
     for (int i = 0; i < 31; i++) array_y[i] = i % 5;
     cn_field field[2] = { { CN_F32, CN_DIMS(2, 2), 0 }, { .dtype = CN_I64 } };
-    return cn_dataset_arrays(cn, 31, field, (const void *[]){ array_x, array_y }, 2);
+    return cn_dataset_arrays(cn, 31, field, CN_LIST(const void *, array_x, array_y));
 }
 
 static cn_dataset *make_tensors(cn_ctx *cn)
@@ -153,7 +153,7 @@ static cn_dataset *make_concat(cn_ctx *cn)
 
 static cn_dataset *make_subset(cn_ctx *cn)
 {
-    cn_dataset *d = make_own(cn), *s = cn_dataset_subset(d, (int64_t[]){ 3, 30, 3, 7, 0, 12, 36 }, 7);
+    cn_dataset *d = make_own(cn), *s = cn_dataset_subset(d, CN_LIST(int64_t, 3, 30, 3, 7, 0, 12, 36));
     cn_dataset_free(d);
     return s;
 }
@@ -161,7 +161,7 @@ static cn_dataset *make_subset(cn_ctx *cn)
 static cn_dataset *make_split(cn_ctx *cn)
 {
     cn_dataset *d = make_own(cn), *parts[2];
-    cn_dataset_split(d, (double[]){ 0.7, 0.3 }, 2, 5, parts);
+    cn_dataset_split(d, CN_LIST(double, 0.7, 0.3), 5, parts);
     cn_dataset_free(d);
     return parts[0];
 }

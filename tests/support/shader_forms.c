@@ -62,7 +62,7 @@ static void visit_matmul(cn_ctx *cn)
     }
     /* products that are written where cat puts them */
     cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(40, 40)), *y = cn_randn(cn, CN_F32, CN_DIMS(40, 40));
-    compute(cn, "cat", cn_cat((cn_tensor *[]){ cn_matmul(x, y), cn_matmul(y, x) }, 2, 1));
+    compute(cn, "cat", cn_cat(CN_TENSORS(cn_matmul(x, y), cn_matmul(y, x)), 1));
 }
 
 /* A step that writes over its operand does nothing after a fault. The first assignment gives the handle memory of its own,
