@@ -42,8 +42,6 @@ static bool is_gpu(const char *device) { return !strncmp(device, "gpu", 3) && st
 
 static bool is_auto(const char *device) { return !strcmp(device, "auto"); }
 
-static bool known_device(const char *device) { return !strcmp(device, "cpu") || is_auto(device) || is_gpu(device); }
-
 static void open_card(cn_ctx *ctx, int card)
 {
     cn__device *gpu = card >= 0 ? cn__gpu_device_open(ctx, card, ctx->device) : NULL;
@@ -60,6 +58,16 @@ static void open_auto(cn_ctx *ctx)
     if (!clean || !cn_failed(ctx)) return;
     cn__log(ctx, "auto: %s", cn_error(ctx));
     cn_error_clear(ctx);
+}
+
+/* If a device that was asked for cannot be opened, the context computes on the CPU and its error says why. */
+static void open_device(cn_ctx *ctx, const char *device)
+{
+    if (is_gpu(device)) open_card(ctx, cn_gpu_find(ctx, device));
+    else if (is_auto(device)) open_auto(ctx);
+    else if (strcmp(device, "cpu"))
+        cn__fail(ctx, CN_BAD_DEVICE, "open: device must be \"auto\", \"cpu\", \"gpu\" or \"gpu:N\", got \"%s\"",
+                 device);
 }
 
 /* CAIRN_ISA names the instruction set that kernels may use at most: for tests, and to compare machines. */
@@ -97,14 +105,13 @@ cn_ctx *cn_open(const cn_desc *desc)
     static const cn_desc defaults = { 0 };
     if (!desc) desc = &defaults;
     const char *device = wanted_device(desc->device);
-    if (!known_device(device)) return NULL;
     cn_ctx *ctx = cn__context_new(desc, &engine);
     if (!ctx) return NULL;
     if (engine.plans_open(ctx)) ctx->device = open_cpu(ctx, desc->threads > 0 ? desc->threads : count_cores());
-    /* If a GPU that was asked for cannot be opened, the context computes on the CPU and its error says why. */
-    if (ctx->device && is_gpu(device)) open_card(ctx, cn_gpu_find(ctx, device));
-    if (ctx->device && is_auto(device)) open_auto(ctx);
-    if (ctx->device) return ctx;
-    cn_close(ctx);
-    return NULL;
+    if (!ctx->device) {
+        cn_close(ctx);
+        return NULL;
+    }
+    open_device(ctx, device);
+    return ctx;
 }

@@ -195,15 +195,14 @@ static void bad_shapes(void)
     refused(!cn_slice(x, 0, 0, 2, 0), CN_BAD_ARGUMENT, "slice");
     refused(!cn_sum(x, CN_DIMS(0, 0), false), CN_BAD_ARGUMENT, "sum");
     refused(!cn_max(cn_zeros(cn, CN_F32, CN_DIMS(2, 0)), CN_DIMS(1), false), CN_BAD_SHAPE, "max");
-    refused(!cn_cat((cn_tensor *[]){ x, cn_ones(cn, CN_F32, CN_DIMS(2, 2)) }, 2, 0), CN_BAD_SHAPE, "cat");
+    refused(!cn_cat(CN_TENSORS(x, cn_ones(cn, CN_F32, CN_DIMS(2, 2))), 0), CN_BAD_SHAPE, "cat");
     refused(!cn_arange(cn, CN_F32, 0, 10, 0), CN_BAD_ARGUMENT, "arange");
     refused(!cn_arange(cn, CN_F32, 0, NAN, 1), CN_BAD_ARGUMENT, "arange");
     refused(!cn_linspace(cn, CN_F32, 0, 1, -3), CN_BAD_ARGUMENT, "linspace");
     refused(!cn_conv2d(cn_ones(cn, CN_F32, CN_DIMS(1, 3, 8, 8)), cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3, 3)), NULL, NULL),
             CN_BAD_SHAPE, "conv2d");
-    refused(!cn_einsum("ij,ij->iq", (cn_tensor *[]){ x, x }, 2), CN_BAD_ARGUMENT, "einsum");
-    refused(!cn_einsum("ij,jk,kl", (cn_tensor *[]){ x, x }, 2), CN_BAD_ARGUMENT,
-            "\"ij,jk,kl\" needs 3 operands, got 2");
+    refused(!cn_einsum("ij,ij->iq", CN_TENSORS(x, x)), CN_BAD_ARGUMENT, "einsum");
+    refused(!cn_einsum("ij,jk,kl", CN_TENSORS(x, x)), CN_BAD_ARGUMENT, "\"ij,jk,kl\" needs 3 operands, got 2");
     refused(!cn_apply(&cn__op_einsum, &x, 1, &(cn__einsum_attrs){ .text = "ij,jk" }, NULL), CN_BAD_ARGUMENT,
             "\"ij,jk\" needs 2 operands, got 1");
     refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");
@@ -238,7 +237,11 @@ static void memory_limit(void)
     cn_error_clear(small);
     check(cn_item(cn_sum(x, CN_ALL, false)) == 1 << 20, "what needs no memory works: %s", cn_error(small));
     cn_ctx *none = cn_open(&(cn_desc){ .device = "toaster" });
-    check(!none, "an unknown device is no context");
+    check(cn_error_code(none) == CN_BAD_DEVICE && strstr(cn_error(none), "got \"toaster\""), "an unknown device: %s",
+          cn_error(none));
+    cn_error_clear(none);
+    check(cn_item(cn_ones(none, CN_F32, CN_SCALAR)) == 1, "its context computes on the CPU: %s", cn_error(none));
+    cn_close(none);
     cn_close(small);
     cn_close(NULL);
     check(!cn_add(NULL, NULL) && !cn_relu(NULL) && !cn_eval(NULL) && !cn_keep(NULL), "NULL everywhere is harmless");
