@@ -8,6 +8,8 @@
    models.c    MLPs and CNNs, new or from a file; losses
    loop.c      the training loop for all models
    epochs.c    what MLPs and CNNs share
+   meter.c     where the time of a training goes
+   runs.c      runs.csv, a line for each training
    report.c    curves of the loss */
 #ifndef CAIRN_CLI_H
 #define CAIRN_CLI_H
@@ -35,7 +37,8 @@ enum {
     DEVICES = 1 << 8,
     TRAIN = TRAIN_GPT | TRAIN_MLP | TRAIN_CNN,
     DOCTOR = 1 << 9,
-    EVERY = (1 << 10) - 1,
+    RUNS = 1 << 10,
+    EVERY = (1 << 11) - 1,
 };
 
 typedef struct command {
@@ -61,6 +64,7 @@ int bench(settings *s);
 int list_ops(settings *s);
 int list_devices(settings *s);
 int doctor(settings *s);
+int list_runs(settings *s);
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 int fail(const char *format, ...) LIKE_PRINTF(1, 2);  /* prints a line to stderr; returns FAILED */
@@ -230,6 +234,7 @@ typedef struct job {
     double baseline;  /* loss of a model that knows only frequencies; 0: none */
     const char *baseline_label;
     int64_t eval_every, sample_every;
+    int64_t epoch_steps; /* 0: there are no epochs */
     void *user;
     loss_fn loss;
     bool (*measure)(struct job *j, metric *m, int *n); /* the first metric is the loss; may be NULL */
@@ -239,16 +244,49 @@ typedef struct job {
     /* set by the loop */
     cn_progress *bar;
     cn_logbook *log;
+    struct meter *meter;
     char *out, *file;
+    int64_t done;     /* steps, of this run and of those that it continues */
+    double last_loss; /* of the last step */
+    metric last[MOST_METRICS]; /* the last measurement */
+    int n_last;
 } job;
 int begin_job(job *j, settings *s); /* opens a context, and the checkpoint of --resume */
-int open_folder(job *j);            /* after j->name is set: sets j->out and j->file, writes config.conf */
+/* After j->name and j->model are set: adds the device to the name, sets j->out and j->file, writes config.conf. */
+int open_folder(job *j);
+const char *device_of(const job *j); /* "cpu", "gpu", "gpu:1" */
 int run_job(job *j);
 void end_job(job *j);
 void print_line(const job *j, const char *format, ...) LIKE_PRINTF(2, 3); /* above the bar, if there is one */
 /* Prints the table, and writes the trace that --profile names. */
 int end_profile(cn_ctx *cn, const settings *s, cn_profile *p, FILE *out);
 int interrupted(void); /* the signal that was received, or 0 */
+
+/* ---- meter.c ---- */
+
+/* The time in all steps, and what it was spent on in the steps that were profiled. */
+enum { METER_DEVICES = 3 };
+typedef struct meter {
+    int64_t steps, profiled_steps;
+    double seconds, measured; /* of all steps; of the profiled ones */
+    int devices;
+    struct meter_device {
+        char name[16];
+        double matmul, others, transfers, flops;
+        bool untimed; /* the times are of recording commands */
+    } device[METER_DEVICES];
+    double began;
+    cn_profile *profile;
+} meter;
+bool meter_due(const meter *m, const cn_ctx *cn);     /* the next step is one to profile; a GPU must have no work left */
+void meter_begin(meter *m, cn_ctx *cn, bool profile); /* before a step */
+void meter_end(meter *m);
+void print_meter(const job *j, const meter *m);
+
+/* ---- runs.c ---- */
+
+char *runs_file(const job *j); /* --runs, or runs.csv beside the folder of the run */
+int append_run(const job *j);  /* a line of it */
 
 /* ---- epochs.c ---- */
 

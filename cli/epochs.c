@@ -45,6 +45,7 @@ int lay_out_epochs(job *j, cn_dataset *parts[2])
     const int64_t sum = whole_of(j->s, "accumulate"), batches = cn_loader_batches(j->train);
     const int64_t an_epoch = batches > sum ? batches / sum : 1, asked = whole_of(j->s, "eval-every");
     j->steps = whole_of(j->s, "epochs") * an_epoch;
+    j->epoch_steps = an_epoch;
     j->eval_every = asked ? asked : an_epoch;
     j->amount = (double)(whole_of(j->s, "batch") * sum);
     return DONE;

@@ -109,11 +109,38 @@ static cn_schedule *new_schedule(job *j, cn_optim *opt)
     return cn_schedule_sequential(opt, parts, 2, &warmup);
 }
 
+const char *device_of(const job *j)
+{
+    const cn_params p = cn_parameters(j->model);
+    return p.n ? cn_device(p.v[0]) : "cpu";
+}
+
+/* runs/MODEL-DEVICE, and the settings of the training that are not the default: runs/gpt-l4-h4-w128-c128-cpu-lr0.01. */
+static char *default_folder(const job *j)
+{
+    char name[400];
+    size_t n = (size_t)snprintf(name, sizeof name, "runs/%s", j->name);
+    for (int i = 0; i < n_options && n < sizeof name; i++) {
+        const option *o = &options[i];
+        const struct setting *v = &j->s->of[i];
+        const bool fits = !strcmp(o->group, "Training") || !strcmp(o->name, "dropout") || !strcmp(o->name, "seed");
+        if (!(o->commands & j->s->command->bit) || o->here || !fits || !v->n || v->by == BY_DEFAULT) continue;
+        if (o->initial && !strcmp(o->initial, v->item[0])) continue;
+        n += (size_t)snprintf(name + n, sizeof name - n, "-%s%s", o->name, v->item[0]);
+    }
+    return copy_text(name);
+}
+
 /* A resumed run continues in the folder of its checkpoint. */
 int open_folder(job *j)
 {
-    const bool beside = j->resumed && j->s->of[find_option(j->s->command->bit, "out", 3) - options].by == BY_DEFAULT;
-    j->out = beside ? folder_of(text_of(j->s, "resume")) : copy_text(text_of(j->s, "out"));
+    const size_t n = strlen(j->name);
+    snprintf(j->name + n, sizeof j->name - n, "-%s", device_of(j));
+    for (char *c = j->name + n; *c; c++)
+        if (*c == ':') *c = '-';
+    j->out = given(j->s, "out") ? copy_text(text_of(j->s, "out"))
+             : j->resumed       ? folder_of(text_of(j->s, "resume"))
+                                : default_folder(j);
     if (make_folder(j->out) != DONE) return FAILED;
     char name[192];
     snprintf(name, sizeof name, "%s.safetensors", j->name);
@@ -128,8 +155,7 @@ static void introduce(const job *j, int64_t done)
 {
     const int64_t threads = whole_of(j->s, "threads");
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const cn_params p = cn_parameters(j->model);
-    print_line(j, "%s on %s, %" PRId64 " threads: %" PRId64 " parameters", j->name, p.n ? cn_device(p.v[0]) : "cpu",
+    print_line(j, "%s on %s, %" PRId64 " threads: %" PRId64 " parameters", j->name, device_of(j),
                threads ? threads : (int64_t)cores, cn_module_count(j->model));
     if (j->baseline > 0)
         print_line(j, "%s: a loss of %.4f; a model below that has learned something", j->baseline_label, j->baseline);
@@ -195,6 +221,7 @@ static int note_step(job *j, const step_result *s, double *mean)
     *mean = (s->others + (double)loss) / (double)whole_of(j->s, "accumulate");
     if (!isfinite(*mean))
         return fail("step %" PRId64 ": the loss must be finite, got %g; a smaller --lr may help", s->step, *mean);
+    j->last_loss = *mean;
     cn_logbook_scalar(j->log, s->step, "loss/train", *mean);
     cn_logbook_scalar(j->log, s->step, "grad_norm", norm);
     cn_logbook_scalar(j->log, s->step, "lr", s->lr);
@@ -260,7 +287,11 @@ static bool measure(job *j, int64_t step)
     const bool ok = j->measure(j, m, &n);
     cn_module_train(j->model, true);
     restore_random(j, random);
-    if (ok && !interrupted()) report_metrics(j, step, m, n);
+    if (ok && !interrupted()) {
+        report_metrics(j, step, m, n);
+        memcpy(j->last, m, (size_t)n * sizeof *m);
+        j->n_last = n;
+    }
     return !cn_failed(j->cn);
 }
 
@@ -281,12 +312,16 @@ static int steps(job *j, cn_training *t)
     if (given(j->s, "stop-at") && whole_of(j->s, "stop-at") < last) last = whole_of(j->s, "stop-at");
     backlog late = { .loss = NAN };
     while (t->step < last && !interrupted()) {
+        const bool profile = !given(j->s, "profile") && meter_due(j->meter, j->cn);
+        if (profile && catch_up(j, &late, 0) != DONE) return FAILED;
+        meter_begin(j->meter, j->cn, profile);
         train_step(j, t, &late.of[late.n++]);
         if (cn_failed(j->cn)) return fail_in(j->cn);
         t->step++;
         const bool looks = due(j->eval_every, t->step, last) || due(j->sample_every, t->step, last) ||
                            due(whole_of(j->s, "save-every"), t->step, last) || t->step == last;
         const int code = catch_up(j, &late, looks ? 0 : LATEST);
+        meter_end(j->meter);
         if (code != DONE) return code;
         if (isnan(late.loss)) cn_progress_step(j->bar, 1, "waiting for the first loss");
         else
@@ -320,6 +355,10 @@ static void print_next(const job *j, const cn_training *t)
     snprintf(line, sizeof line, j->next, folder);
     print_line(j, "\nWritten to %s: %s.safetensors, log.csv, loss.svg, loss.png, config.conf\nTry next\n  %s %s",
                j->out, j->name, program, line);
+    char *runs = runs_file(j);
+    quote(line, sizeof line, runs);
+    print_line(j, "  %s runs %s", program, line);
+    free(runs);
     print_line(j, "  %s info %s\n  %s %s --resume %s --%s N     to train further", program, file, program, kind, file,
                find_option(j->s->command->bit, "steps", 5) ? "steps" : "epochs");
 }
@@ -335,6 +374,9 @@ static int finish(job *j, cn_training *t)
     j->bar = NULL;
     if (!interrupted()) show_sample(j, "sample, after");
     if (draw_losses(j, !flag_of(j->s, "quiet") && !interrupted()) != DONE) return FAILED;
+    j->done = t->step;
+    if (append_run(j) != DONE) return FAILED;
+    print_meter(j, j->meter);
     print_next(j, t);
     return interrupted() ? 128 + interrupted() : DONE;
 }
@@ -367,6 +409,8 @@ int run_job(job *j)
     watch_signals();
     cn_progress_desc bar = { .total = j->steps, .done = t.step, .label = "train", .out = stdout, .lines = 10 };
     if (!flag_of(j->s, "quiet")) j->bar = cn_progress_new(j->cn, &bar);
+    meter spent = { 0 };
+    j->meter = &spent;
     int code = !j->resumed && j->eval_every && !measure(j, 0) ? fail_in(j->cn) : steps(j, &t);
     if (code == DONE) code = finish(j, &t);
     const int shown = end_profile(j->cn, j->s, profile, stdout);

@@ -8,7 +8,7 @@
 const command commands[] = {
     { "train gpt", TRAIN_GPT, NULL, false, "trains a language model on texts",
       "cairn train gpt --data my-texts --include '*.md' --tokenizer bpe --out run\n"
-      "cairn train gpt --resume run/gpt-l4-h4-w128-c128.safetensors",
+      "cairn train gpt --resume run/gpt-l4-h4-w128-c128-cpu.safetensors",
       train_gpt },
     { "train mlp", TRAIN_MLP, NULL, false, "trains a network on a table of numbers",
       "cairn train mlp --data iris.csv --target species --classes --epochs 50", train_mlp },
@@ -19,9 +19,9 @@ const command commands[] = {
       "cairn generate gpt2 --prompt-file question.txt --temperature 0.7 --seed 1",
       generate },
     { "eval", EVAL, "MODEL", false, "measures a model: loss and perplexity, or accuracy",
-      "cairn eval run --data other-texts\ncairn eval run/mlp-h64-64.safetensors --data more.csv", evaluate },
+      "cairn eval run --data other-texts\ncairn eval run/mlp-h64-64-cpu.safetensors --data more.csv", evaluate },
     { "info", INFO, "FILE", false, "lists the content of a file: safetensors, npz, npy, tokenizer.json",
-      "cairn info run/gpt-l4-h4-w128-c128.safetensors", info },
+      "cairn info run/gpt-l4-h4-w128-c128-cpu.safetensors", info },
     { "bench", BENCH, NULL, false,
       "times the reference workloads, one line each: name, milliseconds per step, megabytes; on a GPU also "
       "milliseconds of the first step (which compiles shaders), and per step: dispatches, submissions, new pipelines, fallbacks",
@@ -30,6 +30,8 @@ const command commands[] = {
       "lists all operators, or those with WORD in name, kind or text; the name of an operator shows its signature",
       "cairn ops loss\ncairn ops softmax", list_ops },
     { "devices", DEVICES, NULL, false, "lists the CPU and the GPUs of this machine", "cairn devices", list_devices },
+    { "runs", RUNS, "FILE", true, "compares trainings: a table of runs.csv (a file, or its folder)",
+      "cairn runs\ncairn runs my-runs.csv --sort time", list_runs },
     { "doctor", DOCTOR, NULL, false,
       "compares every operator on a GPU with the CPU, and tests all forms of its kernels",
       "cairn doctor\ncairn doctor --device gpu:1 --only matmul", doctor },

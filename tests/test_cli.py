@@ -4,6 +4,7 @@
 Prints what failed, and as its last line "N passed, M failed".
 """
 
+import csv
 import gzip
 import json
 import os
@@ -23,8 +24,8 @@ passed = failed = 0
 
 TINY = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4", "--warmup", "5",
         "--eval-windows", "8", "--tokens", "20", "--threads", "2"]
-GPT = "gpt-l2-h2-w32-c32.safetensors"
-COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices", "doctor"]
+GPT = "gpt-l2-h2-w32-c32-cpu.safetensors"
+COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices", "runs", "doctor"]
 
 
 def check(ok, what, detail=""):
@@ -294,8 +295,8 @@ def test_resume(folder):
     (folder / "text.txt").write_bytes(text + b"more")
     refuses(1, ["train", "gpt", "--resume", "half.safetensors"], "another text", cwd=folder)
     (folder / "text.txt").write_bytes(text)
-    for kind, words, file in [("mlp", ["--data", "circle.csv", "--target", "where", "--classes"], "mlp-h8.safetensors"),
-                              ("cnn", ["--images", "x.idx", "--labels", "y.idx", "--channels", "4,4"], "cnn-c4-4-h8.safetensors")]:
+    for kind, words, file in [("mlp", ["--data", "circle.csv", "--target", "where", "--classes"], "mlp-h8-cpu.safetensors"),
+                              ("cnn", ["--images", "x.idx", "--labels", "y.idx", "--channels", "4,4"], "cnn-c4-4-h8-cpu.safetensors")]:
         words = ["train", kind, *words, "--epochs", 4, "--batch", 32, "--hidden", 8, "--dropout", "0.2", "--quiet"]
         works(*words, "--out", kind + "1", cwd=folder)
         works(*words, "--out", kind + "2", "--stop-at", 9, cwd=folder)
@@ -429,7 +430,7 @@ def test_config(folder):
     (folder / "mine.conf").write_text("# mine\n[train.gpt]\nheads = 2\nwidth = 32\ndata = text.txt\ndata = text.txt\n[generate]\ntokens = 4\n")
     base = ["train", "gpt", "--context", 32, "--steps", 1, "--tokens", 4]
     out = works(*base, "--data", "text.txt", "--width", 16, "--out", "a", cwd=folder)
-    check("gpt-l1-h1-w16-c32 on cpu, 1 threads" in out, "./cairn.conf is read", out)
+    check("gpt-l1-h1-w16-c32-cpu on cpu, 1 threads" in out, "./cairn.conf is read", out)
     out = works(*base, "--config", "mine.conf", "--out", "b", cwd=folder)
     check("gpt-l1-h2-w32-c32" in out and "text: 2 files" in out, "--config overrides ./cairn.conf", out)
     out = works(*base, "--config", "mine.conf", "--heads", 4, "--layers", 2, "--data", "text.txt", "--out", "c", cwd=folder)
@@ -459,6 +460,69 @@ def test_others(folder):
     check("gpt-mini" in works("bench", "--list"), "bench --list")
     line = works("bench", "--only", "mlp", "--seconds", "0.05", "--threads", 1)
     check(re.fullmatch(r"mlp [\d.]+ \d+\n", line), "bench", line)
+
+
+def table_of(path):
+    with open(path, newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def test_runs(folder):
+    """runs.csv: a line for each training, also of trainings that end together; cairn runs compares them."""
+    odd = 'a, "b"\nc'
+    jobs = [subprocess.Popen([CAIRN, "train", "gpt", *RUN, "--steps", "3", "--prompt", odd, "--seed", str(i), "--out", f"many/{i}"],
+                             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for i in range(6)]
+    check([job.wait(120) for job in jobs] == [0] * 6, "six trainings at the same time")
+    lines = table_of(folder / "many" / "runs.csv")
+    check(sorted(line["folder"] for line in lines) == [f"many/{i}" for i in range(6)], "six whole lines, one header", lines)
+    check(all(None not in line and None not in line.values() for line in lines), "every line has every column", lines)
+    line = lines[0]
+    check(f"prompt={odd}" in line["settings"] and "dropout=0.1" in line["settings"] and "lr=" not in line["settings"],
+          "the settings that are not the default, quoted", line)
+    check(line["model"] == "gpt-l2-h2-w32-c32-cpu" and line["device"] == "cpu" and line["steps"] == "3"
+          and line["command"] == "train gpt" and int(line["parameters"]) > 1000, "what was trained, and where", line)
+    check(float(line["seconds_per_100_steps"]) > 0 and line["seconds_per_epoch"] == "" and 0 < float(line["train_loss"]) < 9
+          and 0 < float(line["held_out_loss"]) < 9 and "bits per byte=" in line["metrics"], "its time and its losses", line)
+    trained = log_of(folder / "many/0", "loss/train")[-1][1]
+    mine = next(line for line in lines if line["folder"] == "many/0")
+    check(abs(float(mine["train_loss"]) - trained) < 1e-5, "the last loss of the log", (mine, trained))
+    # names by default: model, device, and the settings that are not the default
+    mlp = ["train", "mlp", "--data", "line.csv", "--target", "y", "--hidden", 4, "--quiet"]
+    works(*mlp, "--epochs", 1, cwd=folder)
+    works(*mlp, "--epochs", 1, "--lr", "0.02", "--seed", 3, cwd=folder)
+    works(*mlp, "--epochs", 2, "--out", "else/where/", "--runs", "own.csv", cwd=folder)
+    for name in ("mlp-h4-cpu-epochs1", "mlp-h4-cpu-epochs1-lr0.02-seed3"):
+        check((folder / "runs" / name / "mlp-h4-cpu.safetensors").exists(), f"the folder is named by its settings: {name}",
+              list((folder / "runs").iterdir()))
+    check(float(table_of(folder / "runs" / "runs.csv")[0]["seconds_per_epoch"]) > 0, "time per epoch")
+    check(len(table_of(folder / "own.csv")) == 1 and not (folder / "else" / "runs.csv").exists(), "--runs names the table")
+    # compare
+    shown = works("runs", cwd=folder).splitlines()
+    check(len(shown) == 6 and shown[0].split()[:3] == ["device", "adapter", "model"], "cairn runs", shown)
+    check(works("runs", "runs", cwd=folder) == works("runs", "runs/runs.csv", cwd=folder), "a folder, or the file")
+    (folder / "made.csv").write_text("model,device,held_out_loss,seconds_per_100_steps,date,unknown\n"
+                                     "a,gpu,3,0.1,2,x\nb,cpu,2,9,1,x\nc,gpu,1,5,3,x\nd,cpu,4,1,4,x\n")
+    for sort, wanted in (("device", "bdca"), ("loss", "cbad"), ("time", "adcb"), ("date", "bacd"), ("model", "abcd")):
+        rows = works("runs", "made.csv", "--sort", sort, cwd=folder).splitlines()[1:5]
+        order = "".join(next(word for word in row.split() if word in "abcd") for row in rows)
+        check(order == wanted, f"sorted by {sort}", rows)
+    refuses(1, ["runs", "line.csv"], "not a log of runs", cwd=folder)
+    refuses(1, ["runs", "nowhere"], "nowhere", cwd=folder)
+    for bad in (b"model\n\"open quote, and no end\n", b"", b"model,\x00\n", b"model\r\na\r\n", b"model\n\n\n,,,,\n"):
+        (folder / "bad.csv").write_bytes(bad)
+        check(cairn("runs", "bad.csv", cwd=folder).returncode in (0, 1), f"a damaged table: {bad}")
+
+
+def test_meter(folder):
+    """A training ends with where its time went; --quiet does not print it, --profile prints more."""
+    words = ["train", "gpt", "--data", "text.txt", *TINY, "--steps", 40, "--out", "m"]
+    out = works(*words, cwd=folder)
+    shares = [float(share) for share in re.findall(r" s +([\d.]+) %", out)]
+    check("40 steps in" in out and "matrix products, cpu" in out and "other kernels, cpu" in out and "outside of kernels" in out
+          and "measured in 3 of the steps" in out, "where the time went", out)
+    check(abs(sum(shares) - 100) < 0.5 and shares[0] > 0, "shares sum to 100 %", shares)
+    check("matrix products" not in works(*words, "--quiet", cwd=folder), "--quiet")
+    check(re.search(r"class +device", works(*words, "--profile", cwd=folder)), "--profile: the long form")
 
 
 def test_auto(folder):
@@ -497,12 +561,17 @@ def test_gpu(folder):
     out = works("train", "gpt", *steps, "--device", "gpu", "--out", "g", "--profile", **more)
     check("on gpu" in out and "dispatches" in out, "train --device gpu says where it was", out)
     check(re.search(r'gpu:0 is "\S.*" \(software, vulkan, by wgpu-native\)', out), "the adapter's line", out)
+    short = works("train", "gpt", *steps, "--device", "gpu", "--out", "h", **more)
+    check("matrix products, gpu" in short and "transfers, gpu" in short, "where the time went, on a GPU", short)
     works("train", "gpt", *steps, "--out", "c", cwd=folder)
+    lines = {line["device"]: line for line in table_of(folder / "runs.csv")}
+    check(lines["gpu"]["model"].endswith("-gpu") and "llvmpipe" in lines["gpu"]["adapter"] and lines["cpu"]["model"].endswith("-cpu"),
+          "the device and its adapter in runs.csv", lines)
     on_gpu, on_cpu = log_of(folder / "g", "loss/train"), log_of(folder / "c", "loss/train")
     check([s for s, _ in on_gpu] == list(range(1, 13)), "every loss is logged, under its step", on_gpu)
     check(len(on_gpu) == len(on_cpu) and all(abs(a - b) < 0.01 for (_, a), (_, b) in zip(on_gpu, on_cpu)),
           "losses on the GPU are the CPU's", (on_gpu, on_cpu))
-    works("train", "gpt", "--resume", f"g/{GPT}", "--steps", 14, "--device", "gpu:0", "--quiet", **more)
+    works("train", "gpt", "--resume", f"g/{GPT.replace('cpu', 'gpu')}", "--steps", 14, "--device", "gpu:0", "--quiet", **more)
     check(works("generate", "g", "--tokens", 5, "--seed", 1, "--device", "gpu", "--quiet", **more), "generate")
     check(re.search(r"loss [\d.]+", works("eval", "g", "--data", "text.txt", "--device", "gpu", "--quiet", **more)), "eval")
     loud = cairn("generate", "g", "--tokens", 5, "--seed", 1, "--device", "gpu", **more)
