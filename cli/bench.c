@@ -11,12 +11,15 @@ int bench(settings *s)
         bench_list();
         return DONE;
     }
-    return bench_run(&(bench_options){
+    const bench_options o = {
         .only = text_of(s, "only"),
         .device = text_of(s, "device"),
         .threads = (int)whole_of(s, "threads"),
-        .seconds = number_of(s, "seconds"),
+        .seconds = given(s, "seconds")   ? number_of(s, "seconds")
+                   : given(s, "compare") ? 0.5
+                                         : 4,
         .extra = flag_of(s, "extra"),
         .opened = opened,
-    });
+    };
+    return given(s, "compare") ? bench_compare(&o, text_of(s, "compare")) : bench_run(&o);
 }

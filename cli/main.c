@@ -25,7 +25,8 @@ const command commands[] = {
     { "bench", BENCH, NULL, false,
       "times the reference workloads, one line each: name, milliseconds per step, megabytes; on a GPU also "
       "milliseconds of the first step (which compiles shaders), and per step: dispatches, submissions, new pipelines, fallbacks",
-      "cairn bench --only mlp,gpt-mini --threads 2\ncairn bench --only mlp --device gpu", bench },
+      "cairn bench --only mlp,gpt-mini --threads 2\ncairn bench --only mlp --device gpu\ncairn bench --compare cpu,gpu",
+      bench },
     { "ops", OPS, "WORD", true,
       "lists all operators, or those with WORD in name, kind or text; the name of an operator shows its signature",
       "cairn ops loss\ncairn ops softmax", list_ops },

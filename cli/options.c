@@ -116,7 +116,11 @@ const option options[] = {
     { "Benchmark", BENCH, "only", 0, TEXT, "NAME,...", NULL, 0, 0, true, "run only these workloads" },
     { "Benchmark", BENCH, "extra", 0, FLAG, NULL, NULL, 0, 0, true,
       "run the workloads with other sizes, types and operators" },
-    { "Benchmark", BENCH, "seconds", 0, NUMBER, "S", "4", 0.01, 3600, true, "time for each workload" },
+    { "Benchmark", BENCH, "compare", 0, TEXT, "DEVICE,...", NULL, 0, 0, true,
+      "one table of the workloads on these devices, and from which size of a matrix product (matmul-sizes) and of a "
+      "batch (batch-sizes) on they are faster than the first: cpu,gpu" },
+    { "Benchmark", BENCH, "seconds", 0, NUMBER, "S", NULL, 0.01, 3600, true,
+      "time for each workload (default: 4; with --compare 0.5)" },
     { "Examination", DOCTOR, "only", 0, TEXT, "PART", NULL, 0, 0, true,
       "test only what has PART in its name; writes no verdict" },
     { "Examination", DOCTOR, "large", 0, FLAG, NULL, NULL, 0, 0, true,

@@ -525,6 +525,31 @@ def test_meter(folder):
     check(re.search(r"class +device", works(*words, "--profile", cwd=folder)), "--profile: the long form")
 
 
+def test_compare(folder):
+    """One table of several devices. A software GPU never pays, but the CPU does against it."""
+    out = works("bench", "--compare", "cpu,cpu", "--only", "mlp-tiny,matmul-sizes", "--seconds", "0.01", cwd=folder)
+    rows = [(int(n), float(a), float(b)) for n, a, b in re.findall(r"^matmul-sizes (\d+) +([\d.]+) +([\d.]+)", out, re.M)]
+    check([n for n, _, _ in rows] == [16, 32, 64, 128, 256, 512, 1024] and "mlp-tiny" in out, "a table of any devices", out)
+    check(re.search(r"cpu is faster than cpu (never here|from n = \d+ on)", out), "the size from which on it pays", out)
+    refuses(2, ["bench", "--compare", "cpu"], "two to 6 devices", "got 'cpu'")
+    refuses(1, ["bench", "--compare", "cpu,gpu", "--only", "mlp-tiny"], "--device gpu", env=without_gpu())
+    env = with_gpu()
+    if not env:
+        print("skipped: no software GPU: run scripts/gpu.sh")
+        return
+    env["MESA_SHADER_CACHE_DIR"] = str(ROOT / "build" / "gpu" / "shaders")
+    words = ["bench", "--only", "mlp-tiny,batch-sizes", "--seconds", "0.01", "--compare", "gpu,cpu"]
+    result = cairn(*words, cwd=folder, env=env, timeout=600)
+    out = result.stdout.decode()
+    check(result.returncode == 0 and b"gpu:0 is" in result.stderr, "the adapter's line", result)
+    rows = [(int(n), float(a), float(b), float(r)) for n, a, b, r in
+            re.findall(r"^batch-sizes (\d+) +([\d.]+) +([\d.]+) +([\d.]+)$", out, re.M)]
+    check(len(rows) == 7 and all(abs(b / a - r) < 0.01 for _, a, b, r in rows), "times, and their ratio", out)
+    check("cpu is faster than gpu from n = 1 on" in out, "where it pays", out)
+    out = cairn(*words[:-1], "cpu,gpu", cwd=folder, env=env, timeout=600).stdout.decode()
+    check("gpu is faster than cpu never here (n up to 4096)" in out, "where it does not pay", out)
+
+
 def test_auto(folder):
     """--device auto: a hardware GPU, else the CPU, and why. No --device: the CPU, or what CAIRN_DEVICE says."""
     plain = ["train", "gpt", "--data", "text.txt", *TINY, "--steps", 2]

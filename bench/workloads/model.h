@@ -14,6 +14,12 @@ typedef struct workload {
 extern const workload reference_workloads[], extra_workloads[];
 extern const int n_reference_workloads, n_extra_workloads;
 
+struct bench_options;
+/* Chosen by name, or without names as a member of the chosen list. */
+bool bench_chosen(const char *name, const char *only, bool list);
+/* Times a workload in a process of its own: seconds of a step. Returns 0, or an exit status after an error's line. */
+int bench_time(const workload *w, const struct bench_options *o, double *seconds);
+
 /* The parameters of a model, and Adam's state. */
 enum { MOST_PARAMS = 256 };
 typedef struct model {

@@ -51,47 +51,94 @@ static double one_step(cn_ctx *cn, const workload *w, void *user, cn_tensor *gat
     return t;
 }
 
-enum { NO_DEVICE = 3 };
+enum { NO_DEVICE = 3, MOST_TIMES = 1 << 20 };
+
+typedef struct timing {
+    double median, first; /* seconds */
+    work sum;             /* of all steps but the first three */
+    int n;
+    bool gpu;
+} timing;
+
+static cn_ctx *open_device(const bench_options *o)
+{
+    cn_ctx *cn = cn_open(&(cn_desc){ .device = o->device, .seed = 1, .threads = o->threads });
+    if (cn && !cn_failed(cn)) return cn;
+    fprintf(stderr, "cairn: --device %s: %s\n", o->device ? o->device : "(by CAIRN_DEVICE)",
+            cn ? cn_error(cn) : "no such device, or out of memory");
+    return NULL;
+}
+
+static bool time_steps(cn_ctx *cn, const workload *w, double seconds, timing *out)
+{
+    static double times[MOST_TIMES];
+    void *user = w->make(cn);
+    cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1))), *gate = cn_gpu_current(cn) < 0 ? NULL : one;
+    cn_eval_all(cn);
+    if (gate) cn_item(gate);
+    work warm = { 0 };
+    *out = (timing){ .first = one_step(cn, w, user, gate, &warm), .gpu = gate };
+    for (int i = 0; i < 2; i++) one_step(cn, w, user, gate, &warm);
+    int n = 0;
+    for (double end = now() + seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);)
+        times[n++] = one_step(cn, w, user, gate, &out->sum);
+    qsort(times, (size_t)n, sizeof *times, by_value);
+    out->n = n;
+    out->median = times[n / 2];
+    return !cn_failed(cn);
+}
 
 static int run(const workload *w, const bench_options *o, bool first_of_all)
 {
-    enum { MOST_TIMES = 1 << 20 };
-    static double times[MOST_TIMES];
-    cn_ctx *cn = cn_open(&(cn_desc){ .device = o->device, .seed = 1, .threads = o->threads });
-    if (!cn || cn_failed(cn)) {
-        fprintf(stderr, "cairn: --device %s: %s\n", o->device ? o->device : "(by CAIRN_DEVICE)",
-                cn ? cn_error(cn) : "out of memory");
-        return NO_DEVICE;
-    }
+    timing t;
+    cn_ctx *cn = open_device(o);
+    if (!cn) return NO_DEVICE;
     if (o->opened && first_of_all) o->opened(cn, o->device);
-    void *user = w->make(cn);
-    cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1))), *gate = strncmp(cn_device(one), "gpu", 3) ? NULL : one;
-    cn_eval_all(cn);
-    if (gate) cn_item(gate);
-    work warm = { 0 }, sum = { 0 };
-    double first = one_step(cn, w, user, gate, &warm);
-    for (int i = 0; i < 2; i++) one_step(cn, w, user, gate, &warm);
-    int n = 0;
-    for (double end = now() + o->seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);)
-        times[n++] = one_step(cn, w, user, gate, &sum);
-    if (cn_failed(cn)) {
+    if (!time_steps(cn, w, o->seconds, &t)) {
         printf("%s FAILED %s\n", w->name, cn_error(cn));
         return 1;
     }
-    qsort(times, (size_t)n, sizeof *times, by_value);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%s %.4f %.0f", w->name, times[n / 2] * 1e3, (double)usage.ru_maxrss / 1024);
-    if (gate)
-        printf(" %.1f %.1f %.1f %.1f %.1f", first * 1e3, (double)sum.dispatches / n, (double)sum.submissions / n,
-               (double)sum.pipelines / n, (double)sum.fallbacks / n);
+    printf("%s %.4f %.0f", w->name, t.median * 1e3, (double)usage.ru_maxrss / 1024);
+    if (t.gpu)
+        printf(" %.1f %.1f %.1f %.1f %.1f", t.first * 1e3, (double)t.sum.dispatches / t.n,
+               (double)t.sum.submissions / t.n, (double)t.sum.pipelines / t.n, (double)t.sum.fallbacks / t.n);
     printf("\n");
     cn_close(cn);
     return 0;
 }
 
-/* Chosen by name, or without names as a member of the chosen list. */
-static bool chosen(const char *name, const char *only, bool list)
+/* In the child: sends the time through the pipe. */
+static int send_time(const workload *w, const bench_options *o, int to)
+{
+    timing t;
+    cn_ctx *cn = open_device(o);
+    if (!cn) return NO_DEVICE;
+    if (o->opened) o->opened(cn, o->device);
+    if (!time_steps(cn, w, o->seconds, &t)) {
+        fprintf(stderr, "cairn: %s on %s: %s\n", w->name, o->device, cn_error(cn));
+        return 1;
+    }
+    return write(to, &t.median, sizeof t.median) == sizeof t.median ? 0 : 1;
+}
+
+int bench_time(const workload *w, const bench_options *o, double *seconds)
+{
+    int ends[2];
+    fflush(stdout);
+    if (pipe(ends)) return 1;
+    pid_t child = fork();
+    if (child == 0) _exit(send_time(w, o, ends[1]));
+    close(ends[1]);
+    const bool got = read(ends[0], seconds, sizeof *seconds) == sizeof *seconds;
+    close(ends[0]);
+    int status = 1;
+    if (child > 0) waitpid(child, &status, 0);
+    return got && status == 0 ? 0 : WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+}
+
+bool bench_chosen(const char *name, const char *only, bool list)
 {
     size_t n = strlen(name);
     for (const char *at = only; at && *at; at += strcspn(at, ","), at += *at == ',')
@@ -109,7 +156,7 @@ static int run_list(const workload *w, int n, bool list, const bench_options *o,
 {
     int bad = 0;
     for (int k = 0; k < n; k++) {
-        if (!chosen(w[k].name, o->only, list)) continue;
+        if (!bench_chosen(w[k].name, o->only, list)) continue;
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
@@ -131,6 +178,10 @@ void bench_list(void)
     print_list(reference_workloads, n_reference_workloads);
     printf("\n");
     print_list(extra_workloads, n_extra_workloads);
+    printf(
+        "\n%-14s matrix products of 16x16 to 1024x1024; for --compare\n%-14s training steps of batches of 1 to 4096; for "
+        "--compare\n",
+        "matmul-sizes", "batch-sizes");
 }
 
 int bench_run(const bench_options *o)

@@ -24,5 +24,8 @@ typedef struct bench_options {
 
 void bench_list(void);                 /* names and shapes of both lists */
 int bench_run(const bench_options *o); /* 0: all ran; otherwise an exit status */
+/* The workloads on each device of a list ("cpu,gpu") in one table; on the second and later ones, from which size on they
+   are faster than the first. `only` may also name "matmul-sizes" and "batch-sizes". Status as above. */
+int bench_compare(const bench_options *o, const char *devices);
 
 #endif
