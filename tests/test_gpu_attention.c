@@ -83,7 +83,7 @@ static bool compute(cn_ctx *cn, const setting *s, float *to[RESULTS], int64_t n[
         { .f = 1.3 / sqrt((double)s->e) }, { .f = s->dropout }, { .u = 77 }, { .u = 5 }
     };
     cn_tensor *out[CN_MAX_OUT] = { 0 };
-    bool ok = cn_apply_n(find("scaled_dot_product_attention"), CN_TENSORS(q, k, v, mask), &attrs, args, out);
+    bool ok = cn_apply_n(find("attention"), CN_TENSORS(q, k, v, mask), &attrs, args, out);
     all[0] = out[0], all[1] = out[1];
     ok = ok && cn_apply_n(find("attention_backward"), CN_TENSORS(g, q, k, v, mask, all[1]), &attrs, args, out);
     for (int i = 0; i < 3; i++) all[2 + i] = out[i];

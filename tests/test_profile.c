@@ -159,7 +159,7 @@ static void products_have_flops(void)
     cn_eval_all(cn);
     cn_profile_end(p);
     const double conv = 2.0 * (2 * 4 * 7 * 7) * (3 * 3 * 3), one = 2.0 * (2 * 3) * 5 * 7;
-    const char *const names[] = { "conv", "conv_input_grad", "conv_weight_grad", "scaled_dot_product_attention",
+    const char *const names[] = { "conv", "conv_input_grad", "conv_weight_grad", "attention",
                                   "attention_backward" };
     const double flops[] = { conv, conv, conv, one * (8 + 4), one * (3 * 8 + 2 * 4) };
     for (int i = 0; i < 5; i++) {

@@ -180,16 +180,25 @@ static void dropout(cn_ctx *cn)
     cn_module_free(m);
 }
 
-/* A sequence that is all padding: NaN, as PyTorch gives it with weights, and nothing in its neighbours. */
+/* A sequence that is all padding, as in PyTorch: 0, the bias of the projection, with gradients that are finite; NaN if
+   weights are asked for. Its neighbours are not affected. */
 static void nothing_to_see(cn_ctx *cn)
 {
     check_group("nothing to see");
     cn_module *m = cn_nn_multihead_attention(cn, 4, 2, &(cn_multihead_desc){ .batch_first = true });
     const bool padding[6] = { false, false, true, true, true, true };
-    cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(2, 3, 4)), *mask = cn_from(cn, CN_BOOL, CN_DIMS(2, 3), padding);
-    float y[24];
-    cn_read(cn_attention_forward(m, x, x, x, &(cn_mha_desc){ .key_padding_mask = mask }, NULL), y, sizeof y);
-    for (int i = 0; i < 24; i++) check(isnan(y[i]) == (i >= 12), "element %d is %g", i, (double)y[i]);
+    cn_tensor *x = cn_param(cn_randn(cn, CN_F32, CN_DIMS(2, 3, 4)));
+    const cn_mha_desc call = { .key_padding_mask = cn_from(cn, CN_BOOL, CN_DIMS(2, 3), padding) };
+    cn_tensor *plain = cn_keep(cn_attention_forward(m, x, x, x, &call, NULL)), *weights = NULL;
+    float y[24], g[24];
+    check(cn_backward(cn_sum(cn_square(plain), CN_ALL, false)), "%s", cn_error(cn));
+    cn_read(plain, y, sizeof y), cn_read(cn_grad_of(x), g, sizeof g);
+    for (int i = 0; i < 24; i++)
+        check((y[i] == 0) == (i >= 12) && (g[i] == 0) == (i >= 12) && isfinite(g[i]), "element %d is %g, gradient %g", i,
+              (double)y[i], (double)g[i]);
+    cn_read(cn_attention_forward(m, x, x, x, &call, &weights), y, sizeof y);
+    for (int i = 0; i < 24; i++) check(isnan(y[i]) == (i >= 12), "with weights, element %d is %g", i, (double)y[i]);
+    cn_release(plain), cn_release(x);
     cn_module_free(m);
 }
 

@@ -299,7 +299,7 @@ CN_API cn_module *cn_nn_gru_cell(cn_ctx *ctx, int64_t in, int64_t hidden, const 
 /* ---- attention and transformers. x is (T,B,width), with batch_first (B,T,width), without a batch (T,width).
    Masks are PyTorch's. In a bool mask true forbids a query to attend to a key; for the operator
    cn_scaled_dot_product_attention true allows it. A mask of a floating type is added to the scores. A query that may
-   attend to no key results in NaN. ---- */
+   attend to no key gets 0 from attention; where weights are asked for, NaN, as in PyTorch. ---- */
 typedef struct cn_multihead_desc {
     int64_t kdim, vdim;                /* widths of k and v; 0: embed_dim */
     double dropout;                    /* of the attention weights, while training */

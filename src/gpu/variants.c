@@ -12,7 +12,7 @@ static const cn_gpu_variant table[] = {
       "CAIRN_GPU_ATTENTION",
       { "block", "composed" },
       "composed",
-      "scaled_dot_product_attention cached_attention" },
+      "attention cached_attention" },
 };
 enum { VARIANTS = sizeof table / sizeof *table };
 _Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "a device has room for every variant");

@@ -324,7 +324,7 @@ static scene scene_of(const ref_call *c, const ref_tensor *in)
                 .causal = ((const cn__attention_attrs *)c->attrs)->causal };
     s.tq = in[0].shape[n - 2], s.tk = in[1].shape[n - 2], s.e = in[0].shape[n - 1], s.ev = in[2].shape[n - 1];
     for (int d = 0; d < n - 2; d++) s.heads *= in[0].shape[d];
-    if (n > 2) s.group = in[0].shape[n - 3] / in[1].shape[n - 3];
+    if (n > 2 && in[1].shape[n - 3]) s.group = in[0].shape[n - 3] / in[1].shape[n - 3];
     return s;
 }
 
@@ -363,15 +363,47 @@ static void attention(const ref_call *c)
             double max = -INFINITY, sum = 0;
             for (int64_t j = 0; j < s.tk; j++) max = fmax(max, score(&s, h, i, j));
             for (int64_t j = 0; j < s.tk; j++) sum += exp(score(&s, h, i, j) - max);
-            c->out[1].v[h * s.tq + i] = s.tk ? max + log(sum) : -INFINITY;
+            const bool blind = s.tk == 0 || max == -INFINITY;
+            if (c->n_out > 1) c->out[1].v[h * s.tq + i] = blind ? INFINITY : max + log(sum);
             for (int64_t d = 0; d < s.ev; d++) {
                 double out = 0;
-                for (int64_t j = 0; j < s.tk; j++)
+                for (int64_t j = 0; j < s.tk && !blind; j++)
                     out += exp(score(&s, h, i, j) - max) / sum * keep_at(&s, h, i, j) *
                            s.v->v[(h / s.group * s.tk + j) * s.ev + d];
                 c->out[0].v[(h * s.tq + i) * s.ev + d] = out;
             }
         }
+}
+
+/* x with the outer axes of `like`. Of an axis with fewer elements, each is repeated. */
+static ref_tensor repeated(const ref_tensor *x, const ref_tensor *like)
+{
+    ref_tensor y = *x;
+    const int n = like->ndim, lacks = n - x->ndim;
+    y.ndim = n, y.numel = 1;
+    for (int d = 0; d < n; d++) {
+        y.shape[d] = d < n - 2 ? like->shape[d] : x->shape[d - lacks];
+        y.numel *= y.shape[d];
+    }
+    y.v = room(y.numel, sizeof *y.v);
+    for (int64_t p = 0; p < y.numel; p++) {
+        int64_t rest = p, at[CN_MAX_DIMS], from = 0;
+        for (int d = n - 1; d >= 0; rest /= y.shape[d--]) at[d] = rest % y.shape[d];
+        for (int d = lacks; d < n; d++) from = from * x->shape[d - lacks] + at[d] * x->shape[d - lacks] / y.shape[d];
+        y.v[p] = x->v[from];
+    }
+    return y;
+}
+
+static void broadcast_attention(const ref_call *c)
+{
+    ref_tensor in[4];
+    for (int i = 0; i < 3; i++) in[i] = repeated(&c->in[i], &c->out[0]);
+    in[3] = c->in[3];
+    ref_call call = *c;
+    call.in = in;
+    attention(&call);
+    for (int i = 0; i < 3; i++) free(in[i].v);
 }
 
 /* out[b,i,h] = sum over j of softmax(q[b,i,h] · key[b,j,kv] scale) value[b,j,kv]; the keys are the used ones, then new ones up to i */
@@ -590,7 +622,8 @@ const ref_entry ref_block[] = {
     { "dropout_mask", dropout_mask },
     { "dropout", dropout },
     { "rotary_embedding", rotary_embedding },
-    { "scaled_dot_product_attention", attention },
+    { "attention", attention },
+    { "scaled_dot_product_attention", broadcast_attention },
     { "attention_backward", attention_backward },
     { "cached_attention", cached_attention },
     { "cross_entropy", cross_entropy },

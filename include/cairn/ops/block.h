@@ -52,8 +52,9 @@ typedef struct cn_attention_desc {
     };
     double scale; /* 0 means 1/sqrt(width) */
 } cn_attention_desc;
-/* softmax(query · keyᵀ · scale + mask) · value, of (..., heads, T, width). Key and value may have fewer heads: then
-   groups of query heads share one of them. */
+/* softmax(query · keyᵀ · scale + mask) · value, of (..., heads, T, width). The axes before the last two broadcast. Key
+   and value may have fewer heads: then groups of query heads share one of them. The result of a query that sees no key
+   is 0. */
 CN_API cn_tensor *cn_scaled_dot_product_attention(cn_tensor *query, cn_tensor *key, cn_tensor *value,
                                                   const cn_attention_desc *desc);
 

@@ -1,7 +1,8 @@
-/* scaled_dot_product_attention: softmax(q kᵀ scale + mask) v, and its backward operator.
+/* attention: softmax(q kᵀ scale + mask) v, its backward operator, and scaled_dot_product_attention, which broadcasts.
    q (..., H, Tq, E), k (..., K, Tk, E), v (..., K, Tk, V); K divides H: query head h attends to key head h / (H / K).
-   causal: query i sees keys 0 .. i. The result of a query that sees no key is NaN, as a softmax over -inf is.
-   args: scale, dropout's p, seed, stream. The second result is lse, the log of the sum of exp(score): (..., H, Tq). */
+   causal: query i sees keys 0 .. i. A query sees no key if all its scores are -inf: its result is 0.
+   args: scale, dropout's p, seed, stream. The second result is lse, the log of the sum of exp(score): (..., H, Tq). It
+   is inf for a query that sees no key: then exp(score - lse), from which gradients are computed, is 0. */
 #include <math.h>
 
 #include "ops/block/attention_gpu.h"
@@ -228,28 +229,32 @@ static cn_tensor *drop_mask(cn_ctx *ctx, cn_tensor *s, const cn_arg *args)
     return s && d.p > 0 ? cn__dropout_mask(ctx, cn__dtype(s), cn_shape(s), &d) : NULL;
 }
 
-static cn_tensor *weigh(cn_ctx *ctx, cn_tensor *s, cn_tensor *v, const cn_arg *args)
+/* Whether each query sees no key, (..., H, Tq, 1). A score that is NaN is seen. */
+static cn_tensor *blind(cn_tensor *s) { return cn_all(cn_eq_s(s, -INFINITY), CN_DIMS(-1), true); }
+
+static cn_tensor *weigh(cn_ctx *ctx, cn_tensor *s, cn_tensor *v, cn_tensor *none, const cn_arg *args)
 {
-    cn_tensor *p = cn_softmax(s, -1), *drop = drop_mask(ctx, s, args);
+    cn_tensor *p = cn_masked_fill(cn_softmax(s, -1), none, 0), *drop = drop_mask(ctx, s, args);
     return cn_matmul(drop ? cn_mul(p, drop) : p, v);
 }
 
+/* The scores of a query that sees no key become 0, whose softmax has a gradient; the results below ignore them. */
 static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
 {
     const cn__attention_attrs *a = attrs;
     const int64_t group = group_of(in[0], in[1]);
-    cn_tensor *s = scores(ctx, in[0], spread(in[1], group), in[3], a->causal, args[0].f);
-    out[0] = weigh(ctx, s, spread(in[2], group), args);
-    out[1] = cn_logsumexp(s, CN_DIMS(-1), false);
+    cn_tensor *s = scores(ctx, in[0], spread(in[1], group), in[3], a->causal, args[0].f), *none = blind(s);
+    s = cn_masked_fill(s, none, 0);
+    out[0] = weigh(ctx, s, spread(in[2], group), none, args);
+    out[1] = cn_masked_fill(cn_logsumexp(s, CN_DIMS(-1), false), cn_squeeze(none, CN_DIMS(-1)), INFINITY);
 }
 
 static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in;
-    const cn__attention_attrs *a = attrs;
-    const int64_t group = group_of(in[0], in[1]);
-    cn_tensor *s = scores(ctx, in[0], spread(in[1], group), in[3], a->causal, args[0].f);
-    return weigh(ctx, s, spread(in[2], group), args);
+    cn_tensor *out[2];
+    define(ctx, in, attrs, args, out);
+    return out[0];
 }
 
 /* in: g, q, k, v, mask, lse */
@@ -307,10 +312,10 @@ static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
     return flops_of(q, &in[1].layout, last_size(q) + last_size(v));
 }
 
-const cn_op cn__op_scaled_dot_product_attention = {
-    .call = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-            "float dropout_p=0, bool is_causal=False, float? scale=None) -> Tensor",
-    .name = "scaled_dot_product_attention",
+const cn_op cn__op_attention = {
+    .call = "_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) "
+            "-> (Tensor result, Tensor log_sum)",
+    .name = "attention",
     .doc = "softmax(q kT scale + mask) v, and the log of the softmax's sum.",
     .kind = CN_BLOCK,
     .n_in = 4,
@@ -329,7 +334,6 @@ const cn_op cn__op_scaled_dot_product_attention = {
     .gpu = cn__attention_gpu,
     .flops = flops,
     .attention = true,
-    .onnx = "Attention",
     CN_CASES(
         { CN_IN(CN_S(2, 3, 4), CN_S(2, 5, 4), CN_S(2, 5, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
         { CN_IN(CN_S(2, 4, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT), CAUSAL(1), DROP(0.4, 0.3) },
@@ -341,11 +345,107 @@ const cn_op cn__op_scaled_dot_product_attention = {
         { CN_IN(CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT),
           CAUSAL(0),
           SCALE(0.5),
-          .no_gradient_check = true /* the second result is -inf */ },
+          .no_gradient_check = true /* the second result is inf */ },
+        { CN_IN(CN_S(2, 7, 4), CN_S(2, 40, 4), CN_S(2, 40, 3), CN_BOOLS(7, 1)), /* some queries see no key */
+          CAUSAL(0),
+          SCALE(0.5),
+          .no_gradient_check = true /* the second result is inf */ },
         { CN_IN(CN_S(0, 2, 3, 4), CN_S(0, 1, 5, 4), CN_S(0, 1, 5, 4), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
         { CN_IN(CN_S(2, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 3, 41, 21), CN_ABSENT), CAUSAL(1), DROP(0.25, 0.1) },
         { CN_IN(CN_S(4, 101, 5), CN_S(2, 110, 5), CN_S(2, 110, 17), CN_ABSENT), CAUSAL(1), SCALE(0.5) },
         { CN_IN(CN_S(3, 49, 3), CN_S(3, 40, 3), CN_S(3, 40, 2), CN_ABSENT), CAUSAL(0), SCALE(0.5) }),
+};
+
+/* ---- broadcasting */
+
+/* The size of an axis, counted from the end; 1 for an axis that x lacks. */
+static int64_t size_at(const cn_tensor *x, int from_end) { return from_end <= cn_ndim(x) ? cn_size(x, -from_end) : 1; }
+
+/* The size that three sizes broadcast to; -1: none. */
+static int64_t common(const int64_t size[3])
+{
+    int64_t n = 1;
+    for (int i = 0; i < 3; i++) {
+        if (size[i] != 1 && n != 1 && size[i] != n) return -1;
+        if (size[i] != 1) n = size[i];
+    }
+    return n;
+}
+
+/* The heads that q, and k and v, are brought to: all the same, or groups. -1: there are none. */
+static void choose_heads(cn_tensor *const *in, int64_t *queries, int64_t *keys)
+{
+    const int64_t h[3] = { size_at(in[0], 3), size_at(in[1], 3), size_at(in[2], 3) };
+    const bool groups = h[0] > 0 && h[1] > 0 && h[2] > 0 && h[0] % h[1] == 0 && h[0] % h[2] == 0;
+    *queries = groups ? h[0] : common(h);
+    *keys = !groups ? *queries : h[1] % h[2] == 0 ? h[1] : h[2] % h[1] == 0 ? h[2] : h[0];
+}
+
+/* x with these outer axes and heads: expanded where its size is 1, else every head is repeated. */
+static cn_tensor *broadcast(cn_tensor *x, cn_dims outer, int64_t heads)
+{
+    const int64_t own = size_at(x, 3);
+    const cn_dims is = cn_shape(x);
+    cn_dims to = outer;
+    if (to.n) to.v[to.n - 1] = heads;
+    to.v[to.n++] = is.v[is.n - 2];
+    to.v[to.n++] = is.v[is.n - 1];
+    if (is.n == to.n && !memcmp(is.v, to.v, sizeof *is.v * (size_t)is.n)) return x;
+    return cn_expand(own > 1 && heads > own ? cn_repeat_interleave(x, heads / own, -3) : x, to);
+}
+
+static cn_tensor *compose_public(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+{
+    (void)ctx;
+    cn_tensor *own[4] = { in[0], in[1], in[2], in[3] };
+    cn_dims outer = { 0, { 0 } };
+    int64_t heads[2] = { 1, 1 };
+    bool fits = true;
+    for (int i = 0; i < 3; i++) {
+        const int n = cn_ndim(in[i]);
+        fits &= n >= 2;
+        if (n - 2 > outer.n) outer.n = n - 2;
+    }
+    for (int d = 0; d + 1 < outer.n; d++) { /* axes before the heads */
+        const int at = outer.n + 2 - d;
+        outer.v[d] = common((int64_t[]){ size_at(in[0], at), size_at(in[1], at), size_at(in[2], at) });
+        fits &= outer.v[d] >= 0;
+    }
+    if (outer.n) choose_heads(in, &heads[0], &heads[1]);
+    /* If the sizes do not fit, the operator fails and says which are allowed. */
+    for (int i = 0; i < 3 && fits && heads[0] >= 0; i++) own[i] = broadcast(own[i], outer, heads[i > 0]);
+    return cn_apply(&cn__op_attention, own, n_in, attrs, args);
+}
+
+const cn_op cn__op_scaled_dot_product_attention = {
+    .call = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+            "float dropout_p=0, bool is_causal=False, float? scale=None) -> Tensor",
+    .name = "scaled_dot_product_attention",
+    .doc = "softmax(q kT scale + mask) v; the axes before the last two broadcast.",
+    .kind = CN_COMPOSITE,
+    .n_in = 4,
+    .n_out = 1,
+    .optional = 8,
+    .free_dtype = 8,
+    .attr_size = sizeof(cn__attention_attrs),
+    .compose = compose_public,
+    .onnx = "Attention",
+    CN_CASES(
+        { CN_IN(CN_S(2, 2, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT), CAUSAL(1), SCALE(0.5) },
+        { CN_IN(CN_S(1, 2, 3, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 1, 3, 4), CN_S(2, 3, 5, 4), CN_S(2, 3, 5, 3), CN_S(2, 3, 3, 5)), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 3, 3, 4), CN_S(1, 3, 5, 4), CN_S(1, 3, 5, 3), CN_BOOLS(3, 5)), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(1, 1, 3, 4), CN_S(2, 1, 5, 4), CN_S(1, 3, 5, 3), CN_ABSENT), CAUSAL(0), DROP(0.5, 0.2) },
+        { CN_IN(CN_S(3, 4), CN_S(2, 2, 5, 4), CN_S(2, 5, 3), CN_ABSENT), CAUSAL(1), SCALE(0.5) },
+        { CN_IN(CN_S(2, 4, 3, 4), CN_S(2, 5, 4), CN_S(1, 1, 5, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 6, 3, 4), CN_S(1, 2, 5, 4), CN_S(2, 3, 5, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(3, 4), CN_S(5, 4), CN_S(5, 2), CN_S(3, 1)), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(1, 3, 4), CN_S(0, 5, 4), CN_S(0, 5, 4), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(2, 2, 6, 4), CN_S(2, 2, 5, 4), CN_S(2, 2, 5, 3), CN_BOOLS(2, 1, 6, 1)), /* queries that see none */
+          CAUSAL(0),
+          SCALE(0.5) },
+        { CN_IN(CN_S(2, 3, 4), CN_S(2, 0, 4), CN_S(2, 0, 3), CN_ABSENT), CAUSAL(0), SCALE(0.5) },
+        { CN_IN(CN_S(1, 3, 37, 19), CN_S(2, 3, 41, 19), CN_S(2, 1, 41, 21), CN_BOOLS(37, 1)), CAUSAL(1), SCALE(0.25) }),
 };
 
 cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_attention_desc *desc)
@@ -361,6 +461,8 @@ cn_tensor *cn_scaled_dot_product_attention(cn_tensor *q, cn_tensor *k, cn_tensor
     return cn_apply(&cn__op_scaled_dot_product_attention, (cn_tensor *[]){ q, k, v, desc->attn_mask }, 4,
                     &(cn__attention_attrs){ desc->is_causal }, args);
 }
+
+/* ---- the backward operator */
 
 static bool backward_infer(cn_infer *i)
 {

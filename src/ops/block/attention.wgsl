@@ -319,7 +319,7 @@ fn store_rows(at: u32, row: u32, col: u32, m: mat4x4<f32>) {
 }
 
 //! kernel forward
-//! uses par arg numbers tiles products mask scores keys dropout load_q load_k load_v store_rows not_a_number
+//! uses par arg numbers tiles products mask scores keys dropout load_q load_k load_v store_rows
 //! if cached
 //! uses argu
 //! end
@@ -333,10 +333,8 @@ var<workgroup> rows: array<vec4<f32>, 64>;
 fn weights(s: vec4<f32>, top: f32) -> vec4<f32> {
     return select(exp(s - vec4<f32>(top)), vec4<f32>(), s <= vec4<f32>(UNSEEN));
 }
-// A query that sees no key has sum 0: its result is NaN, as a softmax over -inf is.
-fn finished(v: vec4<f32>, sum: f32) -> vec4<f32> {
-    return select(v / sum, vec4<f32>(select(not_a_number(), 0.0, tk == 0u)), sum == 0.0);
-}
+// A query that sees no key has sum 0: its result is 0.
+fn finished(v: vec4<f32>, sum: f32) -> vec4<f32> { return select(v / sum, vec4<f32>(), sum == 0.0); }
 fn store(at: u32, row: u32, col: u32, m: mat4x4<f32>, sum: vec4<f32>) {
     store_rows(at, row, col, mat4x4<f32>(finished(m[0], sum.x), finished(m[1], sum.y), finished(m[2], sum.z),
                                          finished(m[3], sum.w)));
@@ -357,7 +355,7 @@ fn store_sums(row: u32, top: vec4<f32>, sum: vec4<f32>) {
 //! if cached
 //! else
 //! uses out1 infinity
-    let lse = select(top + log(sum), vec4<f32>(-infinity()), sum == vec4<f32>());
+    let lse = select(top + log(sum), vec4<f32>(infinity()), sum == vec4<f32>());
     let to = head * tq + row;
     if (row < tq) { out1(to, lse.x); }
     if (row + 1u < tq) { out1(to + 1u, lse.y); }
@@ -486,7 +484,7 @@ fn store_dv(at: u32, row: u32, col: u32, m: mat4x4<f32>) {
 }
 
 //! part backward
-//! uses in5 par arg numbers mask scores keys products isinf isnan not_a_number
+//! uses in5 par arg numbers mask scores keys products
 // Tiles 0 and 1 are multiplied to the scores, 2 and 3 to dp. Later p and dp replace tiles that are no longer read. A
 // loop computes both products, so that the product is compiled once.
 const TILES = 4u;
@@ -505,19 +503,14 @@ fn begin(kv: u32) {
 }
 fn lse_of(query: u32) -> f32 {
     if (query >= tq) { return 0.0; }
-    let lse = in5(lse_at + query * par(AT5));
-    return select(lse, not_a_number(), isinf(lse));
+    return in5(lse_at + query * par(AT5));
 }
 fn lse_of_four(query: u32) -> vec4<f32> {
     return vec4<f32>(lse_of(query), lse_of(query + 1u), lse_of(query + 2u), lse_of(query + 3u));
 }
-// exp(score - lse) of four keys; NaN for a query that sees no key, whose lse is -inf.
+// exp(score - lse) of four keys; 0 for scores that do not count.
 fn probabilities(products: vec4<f32>, query: u32, key: u32, lse: f32) -> vec4<f32> {
     let s = scores(products, query, key);
-    if (isnan(lse)) {
-        let n = seen(query);
-        return select(vec4<f32>(), vec4<f32>(lse), vec4<u32>(key, key + 1u, key + 2u, key + 3u) < vec4<u32>(n));
-    }
     return select(exp(s - vec4<f32>(lse)), vec4<f32>(), s <= vec4<f32>(UNSEEN));
 }
 

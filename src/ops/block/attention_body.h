@@ -109,6 +109,15 @@ static void NAME(pack_backward)(const cn__attention *a, NAME(keys) * h, int thre
     h->k = NAME(pack)(a, to + cn__gemm_pack_bytes(a->gemm, a->ev, n), n, a->e, h->k);
 }
 
+/* Whether all scores are -inf: max is -inf, but it skips NaN. */
+static bool NAME(sees_none)(const T *row, T max, int64_t n)
+{
+    if (max != (T)-INFINITY) return false;
+    for (int64_t j = 0; j < n; j++)
+        if (isnan(row[j])) return false;
+    return true;
+}
+
 /* out = softmax(q kᵀ scale + mask) v, for blocks [begin, end) of query rows of all heads */
 static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, int64_t end, int thread)
 {
@@ -134,10 +143,15 @@ static void NAME(forward)(const cn_kernel *kernel, void *user, int64_t begin, in
             const int64_t seen = cn__keys_seen(a, first + r), padded = cn__attention_padded(seen);
             NAME(finish_scores)(a, head, first + r, row, seen, padded, spare);
             const T max = NAME(row_max)(row, padded);
+            if (NAME(sees_none)(row, max, seen)) {
+                lse[r] = (T)INFINITY;
+                NAME(zero)(row, n);
+                continue;
+            }
             NAME(row_exp_down)(row, max, row, padded);
             NAME(fill_up)(row, seen, padded, 0);
             const double sum = NAME(row_sum)(row, padded);
-            lse[r] = max == (T)-INFINITY ? max : (T)(max + log(sum));
+            lse[r] = (T)(max + log(sum));
             const T each = (T)(1 / sum);
             for (int64_t j = 0; j < padded; j++) row[j] *= each;
             if (a->drop.p > 0) {
