@@ -146,8 +146,48 @@ static void check_edge(cn_ctx *ctx, const edge *e, cn_dtype dtype)
     cn_scope_end(ctx, scope);
 }
 
+/* Norms of halves with parameters of f32: the norm of the same numbers in f32, rounded to halves. */
+static void check_mixed_norm(cn_ctx *ctx, const char *name, edge_fn norm, cn_dtype half)
+{
+    check_group(name);
+    const cn_scope scope = cn_scope_begin(ctx);
+    cn_tensor *x = cn_cast(cn_randn(ctx, CN_F32, CN_DIMS(3, 4, 5)), half), *y[2], *g[2][3], *seed[2];
+    cn_tensor *weight = cn_add_s(cn_rand(ctx, CN_F32, CN_DIMS(5)), 1), *bias = cn_rand(ctx, CN_F32, CN_DIMS(5));
+    cn_tensor *in[2][3] = { { cn_param(x), cn_param(weight), cn_param(bias) },
+                            { cn_param(cn_cast(x, CN_F32)), cn_param(weight), cn_param(bias) } };
+    for (int k = 0; k < 2; k++) {
+        y[k] = norm(in[k]);
+        seed[k] = y[k] ? cn_ones_like(y[k]) : NULL;
+        check(y[k] && cn_grad(&y[k], 1, in[k], 3, g[k], &(cn_grad_desc){ .gradients = &seed[k], .allow_unused = true }),
+              "%s", cn_error(ctx));
+    }
+    check(y[0] && cn_type(y[0]) == half && cn_type(g[0][0]) == half && cn_type(g[0][1]) == CN_F32, "dtypes");
+    const double allowed = half == CN_F16 ? 2e-3 : 2e-2;
+    double wanted[60], got[60];
+    for (int k = 0; y[0] && y[1] && k < 4; k++) {
+        cn_tensor *a = k ? g[0][k - 1] : y[0], *b = k ? g[1][k - 1] : y[1];
+        const int64_t n = a ? cn_numel(a) : 0;
+        bool same = !a == !b && (!a || (cn_read_f64(a, got, n) && cn_read_f64(b, wanted, n)));
+        for (int64_t i = 0; i < n; i++) same &= is_close(got[i], wanted[i], allowed);
+        check(same, "%s %d", k ? "gradient" : "value", k);
+    }
+    cn_error_clear(ctx);
+    for (int k = 0; k < 6; k++) cn_release(in[k / 3][k % 3]);
+    cn_scope_end(ctx, scope);
+}
+
+FN(layer_norm, cn_layer_norm(x, 1, in[1], in[2], 1e-5))
+FN(rms_norm, cn_rms_norm(x, 1, in[1], 1e-5))
+FN(group_norm, cn_group_norm(cn_permute(x, CN_DIMS(0, 2, 1)), 1, in[1], in[2], 1e-5))
+
 void check_edges(cn_ctx *ctx, cn_dtype dtype)
 {
+    for (int k = 0; k < 2; k++) {
+        const cn_dtype half = k ? CN_F16 : CN_BF16;
+        check_mixed_norm(ctx, "layer_norm, weights of f32", layer_norm, half);
+        check_mixed_norm(ctx, "rms_norm, weights of f32", rms_norm, half);
+        check_mixed_norm(ctx, "group_norm, weights of f32", group_norm, half);
+    }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         check_group(table[i].name);
         check_edge(ctx, &table[i], dtype);

@@ -14,7 +14,8 @@ CN_API cn_tensor *cn_softmax(cn_tensor *input, int64_t dim);
 /* x - log(sum of exp(x)) along an axis. */
 CN_API cn_tensor *cn_log_softmax(cn_tensor *input, int64_t dim);
 
-/* ---- normalisation; weight and bias may be NULL ---- */
+/* ---- normalisation; weight and bias may be NULL. Halves may have weight and bias of f32; the result is of halves. In
+   rms_norm the weight may be of any floating type. ---- */
 
 /* Normalises over the last normalized_dims axes to mean 0 and variance 1, then multiplies by weight and adds bias. */
 CN_API cn_tensor *cn_layer_norm(cn_tensor *input, int64_t normalized_dims, cn_tensor *weight, cn_tensor *bias,

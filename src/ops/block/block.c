@@ -79,6 +79,27 @@ static cn_tensor *centre(const cn__norm *n, cn_tensor *x)
     return n->centred ? cn_sub(x, cn_mean(x, n->axes, true)) : x;
 }
 
+cn_tensor *cn__norm_apply(const cn_op *op, cn_tensor *const *in, const void *attrs, double eps, bool any)
+{
+    const cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
+    if (!cn__alive(in[0])) return NULL;
+    const cn_dtype own = cn__dtype(in[0]);
+    cn_dtype t = own;
+    bool mixed = false, allowed = any || own == CN_F16 || own == CN_BF16;
+    for (int k = 1; k < op->n_in; k++) {
+        const cn_dtype of = in[k] ? cn__dtype(in[k]) : own;
+        mixed |= of != own;
+        allowed &= any ? cn_dtype_is_float(of) : !in[k] || of == CN_F32;
+        t = cn_promote(t, of);
+    }
+    if (!mixed || !allowed || !cn_dtype_is_float(own)) return cn_apply(op, in, op->n_in, attrs, args);
+    const cn_scope s = cn_scope_begin(in[0]->ctx);
+    cn_tensor *wide[3] = { 0 };
+    for (int k = 0; k < op->n_in; k++) wide[k] = in[k] ? cn__as(in[k], t) : NULL;
+    cn_tensor *y = cn_apply(op, wide, op->n_in, attrs, args);
+    return cn_scope_return(in[0]->ctx, s, y ? cn__as(y, own) : NULL);
+}
+
 cn_tensor *cn__norm_define(const cn__norm *n, cn_tensor *x, cn_tensor *weight, cn_tensor *bias)
 {
     cn_tensor *c = centre(n, x), *y = cn_mul(c, scale_of(n, c));

@@ -55,6 +55,9 @@ typedef struct cn__norm {
     bool centred;         /* true: layer_norm, batch_norm; false: rms_norm, which subtracts no mean */
     double eps;
 } cn__norm;
+/* Applies a norm to in[0], x; the other operands are parameters, which may be NULL. As in PyTorch, halves may have
+   parameters of f32, and with `any` all floating types mix: the widest is computed in, the result has the type of x. */
+cn_tensor *cn__norm_apply(const cn_op *op, cn_tensor *const *in, const void *attrs, double eps, bool any);
 cn_tensor *cn__norm_define(const cn__norm *n, cn_tensor *x, cn_tensor *weight, cn_tensor *bias);
 void cn__norm_backward_define(const cn__norm *n, cn_tensor *g, cn_tensor *x, cn_tensor *weight, cn_tensor **out);
 

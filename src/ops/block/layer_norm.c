@@ -155,8 +155,7 @@ const cn_op cn__op_layer_norm = {
 
 cn_tensor *cn_layer_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, cn_tensor *bias, double eps)
 {
-    cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
-    return cn_apply(&cn__op_layer_norm, (cn_tensor *[]){ x, weight, bias }, 3, &(cn__norm_attrs){ axes }, args);
+    return cn__norm_apply(&cn__op_layer_norm, (cn_tensor *[]){ x, weight, bias }, &(cn__norm_attrs){ axes }, eps, false);
 }
 
 static void layer_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
@@ -232,8 +231,7 @@ const cn_op cn__op_rms_norm = {
 
 cn_tensor *cn_rms_norm(cn_tensor *x, int64_t axes, cn_tensor *weight, double eps)
 {
-    cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
-    return cn_apply(&cn__op_rms_norm, (cn_tensor *[]){ x, weight }, 2, &(cn__norm_attrs){ axes }, args);
+    return cn__norm_apply(&cn__op_rms_norm, (cn_tensor *[]){ x, weight }, &(cn__norm_attrs){ axes }, eps, true);
 }
 
 static void rms_norm_backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args,
