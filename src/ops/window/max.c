@@ -8,7 +8,7 @@ static void cpu(const cn_kernel *k)
 {
     if (k->out[0].numel == 0) return;
     cn__pool p = cn__pool_of(k, &k->in[0], &k->out[0]);
-    cn_body body = k->kernels->max_pool.forward[cn__f64_entry(k->in[0].dtype)];
+    cn_body body = k->kernels->max_pool.forward[k->in[0].dtype];
     cn_parallel(k, p.planes * p.oh, 1 + (int64_t)(16384 / p.work), body, &p);
 }
 
@@ -22,12 +22,21 @@ static void cpu_backward(const cn_kernel *k)
     cn_parallel(k, x->numel / s.in, 1 + 16384 / (s.in + s.out), body, &s);
 }
 
+/* The least element of a type, as a word of the GPU's memory: the maximum of a window that covers padding only. */
+static const char *least_word(cn_dtype t)
+{
+    return cn_dtype_is_float(t) ? "0xff800000u" : t == CN_U8 ? "0u" : t == CN_I8 ? "0xffffff80u" : "0x80000000u";
+}
+
 static bool run_gpu(cn_gpu_call *c, const char *kernel, const char *windows)
 {
+    const cn_dtype t = c->in[0].dtype;
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_max,
                                            .kernel = kernel,
                                            .with = cn__wgsl_pool,
-                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("windows", windows)),
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("windows", windows),
+                                                                 CN_GPU_FLAG("whole", !cn_dtype_is_float(t)),
+                                                                 CN_GPU_TEXT("least", least_word(t))),
                                            .each = c->out[0].numel });
 }
 
@@ -78,7 +87,7 @@ const cn_op cn__op_max_pool2d = {
     .call = "max_pool2d(Tensor input, int[2] kernel_size, int[2] stride=None, int[2] padding=0, int[2] dilation=1, "
             "bool ceil_mode=False) -> Tensor",
     .name = "max_pool2d", .doc = "The largest element of each window of each plane.",
-    .kind = CN_INDEX, .n_in = 1, .n_out = 2, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
+    .kind = CN_INDEX, .n_in = 1, .n_out = 2, .dtypes = CN_NUMBERS, .attr_size = sizeof(cn__pool_attrs), .infer = cn__infer_pool, .grad = grad,
     .cpu = cpu, .scratch = cn__pool_scratch, .gpu = gpu, .onnx = "MaxPool",
     CN_CASES({ CN_IN(CN_DISTINCT(2, 3, 6, 8)),
                .attrs = &(const cn__pool_attrs){ { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, 0, 0, { 0 }, { 0 } } },

@@ -11,12 +11,12 @@ static void NAME(each)(const cn__pool *p, const T *plane, cn__span r, int64_t fi
 {
     for (int64_t j = 0; j < n; j++) {
         cn__span c = p->cols[first + j];
-        T best = -(T)INFINITY;
+        T best = (T)LEAST;
         int64_t place = NAME(begin)(p, r, c);
         for (int64_t h = r.lo; h < r.hi; h += r.step) {
             for (int64_t w = c.lo; w < c.hi; w += c.step) {
                 T v = plane[h * p->iw + w];
-                if (!(v > best) && v == v) continue;
+                if (!(v > best) && !IS_NAN(v)) continue;
                 best = v;
                 place = h * p->iw + w;
             }
@@ -26,6 +26,7 @@ static void NAME(each)(const cn__pool *p, const T *plane, cn__span r, int64_t fi
     }
 }
 
+#if IS_FLOAT
 static inline void NAME(larger)(const T *restrict x, int32_t here, int32_t stride, int64_t n, T *restrict best,
                                 int32_t *restrict place)
 {
@@ -46,7 +47,7 @@ static void NAME(together)(const cn__pool *p, const cn__pool_attrs *a, const T *
     T best[TILE];
     int32_t place[TILE];
     int64_t stride = a->stride[1];
-    for (int64_t j = 0; j < n; j++) best[j] = -(T)INFINITY, place[j] = (int32_t)NAME(begin)(p, r, p->cols[first + j]);
+    for (int64_t j = 0; j < n; j++) best[j] = (T)LEAST, place[j] = (int32_t)NAME(begin)(p, r, p->cols[first + j]);
     for (int64_t h = r.lo; h < r.hi; h += r.step) {
         for (int64_t u = 0; u < a->kernel[1]; u++) {
             int64_t w = first * stride - a->padding[1] + u * a->dilation[1];
@@ -99,13 +100,30 @@ static bool NAME(is_squares)(const cn__pool *p, const cn__pool_attrs *a)
     return is;
 }
 
+/* Results [first, first + n) of a row, n <= TILE, the fastest way. */
+static void NAME(some)(const cn__pool *p, const cn__pool_attrs *a, const T *plane, cn__span r, int64_t first, int64_t n,
+                       T *y, int64_t *at)
+{
+    const bool narrow = a->kernel[0] && a->kernel[1] <= TILE && p->ih * p->iw <= INT32_MAX;
+    if (narrow && NAME(is_squares)(p, a)) NAME(square_row)(plane, r.lo * p->iw + 2 * first, p->iw, n, y, at);
+    else if (narrow) NAME(together)(p, a, plane, r, first, n, y, at);
+    else NAME(each)(p, plane, r, first, n, y, at);
+}
+#else
+/* Whole numbers are pooled seldom: they have the plainest way only. */
+static void NAME(some)(const cn__pool *p, const cn__pool_attrs *a, const T *plane, cn__span r, int64_t first, int64_t n,
+                       T *y, int64_t *at)
+{
+    (void)a;
+    NAME(each)(p, plane, r, first, n, y, at);
+}
+#endif
+
 static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const cn__pool *p = user;
     const cn__pool_attrs *a = k->attrs;
-    bool narrow = a->kernel[0] && a->kernel[1] <= TILE && p->ih * p->iw <= INT32_MAX;
-    bool squares = narrow && NAME(is_squares)(p, a);
     for (int64_t row = begin; row < end; row++) {
         const T *plane = (const T *)k->in[0].data + row / p->oh * p->ih * p->iw;
         cn__span r = p->rows[row % p->oh];
@@ -113,13 +131,12 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
             int64_t n = p->ow - j < TILE ? p->ow - j : TILE;
             T *y = (T *)k->out[0].data + row * p->ow + j;
             int64_t *at = (int64_t *)k->out[1].data + row * p->ow + j;
-            if (squares) NAME(square_row)(plane, r.lo * p->iw + 2 * j, p->iw, n, y, at);
-            else if (narrow) NAME(together)(p, a, plane, r, j, n, y, at);
-            else NAME(each)(p, plane, r, j, n, y, at);
+            NAME(some)(p, a, plane, r, j, n, y, at);
         }
     }
 }
 
+#if IS_FLOAT
 static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     const cn__plane_sizes *s = user;
@@ -133,3 +150,4 @@ static void NAME(max_backward)(const cn_kernel *k, void *user, int64_t begin, in
         reported = cn__rows_done(k, reported, plane + 1, end, s->in, thread);
     }
 }
+#endif

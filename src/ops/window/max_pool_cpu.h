@@ -9,9 +9,9 @@ typedef struct cn__plane_sizes {
     int64_t in, out;
 } cn__plane_sizes;
 
-/* Each for f32 and f64. A part is a row of the result (forward), a plane (backward). */
+/* forward by dtype, backward for f32 and f64. A part is a row of the result (forward), a plane (backward). */
 typedef struct cn__max_pool_kernels {
-    cn_body forward[2], backward[2];
+    cn_body forward[CN_DTYPES], backward[2];
 } cn__max_pool_kernels;
 
 #endif
