@@ -48,6 +48,8 @@ FN(var_1, cn_var(x, CN_DIMS(-1), 1, false))
 FN(var_2, cn_var(x, CN_DIMS(-1), 2, false))
 FN(std_0, cn_std(x, CN_DIMS(-1), 0, false))
 FN(std_1, cn_std(x, CN_DIMS(-1), 1, false))
+FN(resized, cn_reshape(cn_interpolate_bilinear(cn_reshape(x, CN_DIMS(1, 1, 1, 3)), 1, 3, false), CN_DIMS(3)))
+FN(resized_corners, cn_reshape(cn_interpolate_bilinear(cn_reshape(x, CN_DIMS(1, 1, 3, 1)), 3, 1, true), CN_DIMS(3)))
 FN(cosine, cn_cosine_similarity(x, in[1], -1, 1e-8))
 FN(cosine_short, cn_cosine_similarity(x, in[1], -1, 10))
 
@@ -106,6 +108,8 @@ static const edge table[] = {
     { "std of one", std_1, VECTOR(1), { { 1.5 } }, { NAN_ }, { { NAN_ } }, 1 },
     { "std of one, correction 0", std_0, VECTOR(1), { { 1.5 } }, { 0 }, { { 0 } }, 1 },
     { "std of equal numbers", std_1, VECTOR(2), { { 1, 1 } }, { 0 }, { { 0, 0 } }, 1 },
+    { "interpolate to the same size", resized, VECTOR(3), { { 1, NAN_, 3 } }, { 1, NAN_, 3 }, { { 1, 1, 1 } }, 1 },
+    { "interpolate, corners aligned", resized_corners, VECTOR(3), { { 1, NAN_, 3 } }, { 1, NAN_, 3 }, { { 1, 1, 1 } }, 1 },
     { "cosine_similarity, rows of 0", cosine, MATRIX(3, 2), { { 0, 0, 3, 4, 0, 0 }, { 3, 4, 0, 0, 0, 0 } },
       { 0, 0, 0 }, { { 6e7, 8e7, 0, 0, 0, 0 }, { 0, 0, 6e7, 8e7, 0, 0 } }, 2 },
     { "cosine_similarity, short rows", cosine_short, MATRIX(1, 2), { { 3, 4 }, { 1, 0 } }, { 0.03 },

@@ -20,9 +20,11 @@ typedef struct resize {
 #define TYPES    CN__FLOAT_TYPES
 #include "cpu/each_type.h"
 
-/* align_corners: the centres of the outermost elements of x and y coincide; otherwise their outer edges do. */
+/* align_corners: the centres of the outermost elements of x and y coincide; otherwise their outer edges do. An axis
+   that keeps its size is copied: an element that is not finite stays alone. */
 static tap tap_of(int64_t in, int64_t out, bool align_corners, int64_t o)
 {
+    if (in == out) return (tap){ o, o, 0 };
     double at;
     if (align_corners) at = out > 1 ? (double)o * (double)(in - 1) / (double)(out - 1) : 0;
     else at = ((double)o + 0.5) * (double)in / (double)out - 0.5;

@@ -4,8 +4,8 @@
 //! part taps
 //! uses muldiv
 // tap: coordinate o of m lies between the elements lo and hi of n: at o (n - 1) / (m - 1) if corners are aligned,
-// otherwise at ((2 o + 1) n - m) / (2 m), computed with whole numbers. near: only coordinates [x, y) may read element
-// i.
+// otherwise at ((2 o + 1) n - m) / (2 m), computed with whole numbers. An axis that keeps its size is copied. near: only
+// coordinates [x, y) may read element i.
 struct Tap { lo: u32, hi: u32, weight: f32 }
 fn between(lo: u32, n: u32, weight: f32) -> Tap { return Tap(min(lo, n - 1u), min(lo + 1u, n - 1u), weight); }
 fn share(t: Tap, i: u32) -> f32 {
@@ -13,6 +13,7 @@ fn share(t: Tap, i: u32) -> f32 {
 }
 //! if corners
 fn tap(o: u32, n: u32, m: u32) -> Tap {
+    if (n == m) { return Tap(o, o, 0.0); }
     let at = muldiv(o, n - 1u, max(m, 2u) - 1u);
     return between(at.x, n, f32(at.y) / f32(max(m, 2u) - 1u));
 }
@@ -23,6 +24,7 @@ fn near(i: u32, n: u32, m: u32) -> vec2<u32> {
 }
 //! else
 fn tap(o: u32, n: u32, m: u32) -> Tap {
+    if (n == m) { return Tap(o, o, 0.0); }
     let at = muldiv(2u * o + 1u, n, 2u * m);
     if (at.y >= m) { return between(at.x, n, f32(at.y - m) / f32(2u * m)); }
     if (at.x == 0u) { return between(0u, n, 0.0); }
