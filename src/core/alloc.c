@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK (64 * 1024)
+#define CHUNK_FIRST 4096
+#define CHUNK_LAST  (64 * 1024)
 
 /* The head of memory that smaller pieces are cut from. */
 typedef struct chunk {
@@ -62,15 +63,19 @@ void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes)
 
 static size_t class_of(size_t bytes) { return (bytes + CN__BLOCK - 1) / CN__BLOCK; }
 
+/* The first chunk of a size is small: a context that needs few blocks of that size touches little memory. */
 static bool add_chunk(cn__memory *m, size_t class)
 {
-    chunk *s = cn__resize(m, NULL, 0, CHUNK);
+    const size_t grown = (size_t)CHUNK_FIRST << m->chunks_of[class], bytes = grown < CHUNK_LAST ? grown : CHUNK_LAST;
+    chunk *s = cn__resize(m, NULL, 0, bytes);
     if (!s) return false;
     s->next = m->chunks;
-    s->bytes = CHUNK;
+    s->bytes = bytes;
     m->chunks = s;
+    if (grown < CHUNK_LAST) m->chunks_of[class]++;
     size_t step = class * CN__BLOCK;
-    char *p = (char *)s + CN__BLOCK, *end = (char *)s + CHUNK;
+    char *p = (char *)s + sizeof *s, *end = (char *)s + bytes;
+    p += (CN__LINE - (uintptr_t)p % CN__LINE) % CN__LINE;
     for (; p + step <= end; p += step) {
         *(void **)p = m->free_blocks[class];
         m->free_blocks[class] = p;

@@ -7,13 +7,15 @@
 
 #include "cairn/base.h"
 
-#define CN__BLOCK         64 /* sizes of small blocks are multiples of this */
-#define CN__BLOCK_CLASSES 32 /* small blocks have up to 2 KiB */
-#define CN__LARGE_CLASSES 9  /* large blocks are powers of two from 4 KiB to 1 MiB; beyond, the allocator is called */
+#define CN__BLOCK         16  /* sizes of small blocks are multiples of this */
+#define CN__BLOCK_CLASSES 128 /* small blocks have up to 2 KiB */
+#define CN__LINE          64  /* small blocks whose size is a multiple of this are aligned to it */
+#define CN__LARGE_CLASSES 9   /* large blocks are powers of two from 4 KiB to 1 MiB; beyond, the allocator is called */
 
 typedef struct cn__memory {
     cn_allocator allocator;
     void *free_blocks[CN__BLOCK_CLASSES + 1]; /* by size: chained free blocks */
+    uint8_t chunks_of[CN__BLOCK_CLASSES + 1]; /* by size: chunks so far, while they grow */
     void *free_large[CN__LARGE_CLASSES];
     void *chunks;             /* the memory that small blocks are cut from, chained */
     int64_t calls;            /* of the allocator */

@@ -61,17 +61,14 @@ bool cn_infer_map_bool(cn_infer *i)
 
 cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak)
 {
-    cn__node *n = cn__node_new(ctx, &cn__leaf, 0, 1, 0);
+    cn__node *n = cn__node_new(ctx, &cn__leaf, 0, &(cn_arg){ .f = value }, 1);
     if (!n) return NULL;
     n->state = CN__NUMBER;
     n->weak = weak;
-    n->out->meta.dtype = dtype;
-    n->out->meta.layout.ndim = 0;
-    n->out->meta.layout.offset = 0;
-    n->out->numel = 1;
-    n->args[0].f = value;
     n->refs = 1;
-    return cn__handle_new(ctx, (cn__ref){ n, 0 });
+    if (cn__result_describe(n, 0, &(cn_meta){ .dtype = dtype })) return cn__handle_new(ctx, (cn__ref){ n, 0 });
+    cn__node_release(n);
+    return NULL;
 }
 
 cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value)
@@ -101,8 +98,8 @@ cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in)
     for (int i = 0; i < n_in; i++) {
         if (!in[i] || (i < 32 && op->free_dtype >> i & 1)) continue;
         const cn__result *r = cn__result_of(in[i]);
-        int k = in[i]->ref.node->weak ? 2 : r->meta.layout.ndim == 0 ? 1 : 0;
-        tier[k] = tier[k] < 0 ? (int)r->meta.dtype : (int)cn_promote((cn_dtype)tier[k], r->meta.dtype);
+        int k = in[i]->ref.node->weak ? 2 : r->meta->layout.ndim == 0 ? 1 : 0;
+        tier[k] = tier[k] < 0 ? (int)r->meta->dtype : (int)cn_promote((cn_dtype)tier[k], r->meta->dtype);
     }
     int t = combine(tier[0], combine(tier[1], tier[2]));
     return t < 0 ? CN_F32 : (cn_dtype)t;
@@ -136,7 +133,7 @@ static bool compute_dtype(cn_ctx *ctx, const cn_op *op, cn_dtype t, cn_dtype *co
 
 static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
 {
-    if (cn__result_of(x)->meta.dtype == t) return x;
+    if (cn__result_of(x)->meta->dtype == t) return x;
     cn__node *n = x->ref.node;
     if (n->state == CN__NUMBER) return cn__number(x->ctx, n->args[0].f, t, n->weak);
     return cn__cast(x, t);
@@ -168,7 +165,7 @@ static bool infer(funnel *f, cn_infer *i)
     const cn_meta *few[CN_MAX_IN], **in = few;
     if (f->n_in > CN_MAX_IN) in = cn__block_new(&f->ctx->memory, sizeof *in * (size_t)f->n_in);
     if (!in) return cn__no_memory(f->ctx, f->op->name);
-    for (int k = 0; k < f->n_in; k++) in[k] = f->in[k] ? &cn__result_of(f->in[k])->meta : NULL;
+    for (int k = 0; k < f->n_in; k++) in[k] = f->in[k] ? cn__result_of(f->in[k])->meta : NULL;
     i->ctx = f->ctx;
     i->op = f->op;
     i->n_in = f->n_in;
@@ -190,7 +187,7 @@ static bool wants_gradient(const funnel *f)
     if (f->ctx->no_grad) return false;
     for (int k = 0; k < f->n_in; k++)
         if (f->in[k] && f->in[k]->ref.node->needs_grad && !(k < 32 && f->op->not_differentiable >> k & 1) &&
-            cn_dtype_is_float(cn__result_of(f->in[k])->meta.dtype))
+            cn_dtype_is_float(cn__result_of(f->in[k])->meta->dtype))
             return true;
     return false;
 }
@@ -209,18 +206,20 @@ static void settle_view(cn__node *n)
     cn__node_cut(n);
 }
 
-static cn__node *make_node(funnel *f, const cn_infer *i)
+static cn__node *make_node(funnel *f, cn_infer *i)
 {
     const cn_op *op = f->op;
-    cn__node *n = cn__node_new(f->ctx, op, f->n_in, op->n_out, op->attr_size);
+    cn__node *n = cn__node_new(f->ctx, op, f->n_in, f->args, f->args ? CN_MAX_ARGS : 0);
     if (!n) return NULL;
+    n->state = CN__EVALUATED;
+    n->refs = 1; /* released in finish() */
     bool gradient = wants_gradient(f), any_float = false;
     for (int k = 0; k < op->n_out; k++) {
-        cn__result *r = &n->out[k];
-        r->meta = i->out[k];
-        if (op->kind != CN_VIEW) cn__row_major(&r->meta.layout);
-        r->numel = cn__numel(&r->meta.layout);
-        any_float |= cn_dtype_is_float(r->meta.dtype);
+        if (op->kind != CN_VIEW) cn__row_major(&i->out[k].layout);
+        any_float |= cn_dtype_is_float(i->out[k].dtype);
+        if (cn__result_describe(n, k, &i->out[k])) continue;
+        cn__node_release(n);
+        return NULL;
     }
     for (int k = 0; k < f->n_in; k++) {
         if (!f->in[k]) continue;
@@ -230,10 +229,7 @@ static cn__node *make_node(funnel *f, const cn_infer *i)
     }
     n->needs_grad = gradient && any_float;
     if (op->attr_size) memcpy(n->attrs, f->attrs, op->attr_size);
-    if (f->args) memcpy(n->args, f->args, sizeof n->args);
     f->ctx->count.nodes++;
-    n->refs = 1; /* released in finish() */
-    n->state = CN__EVALUATED;
     return n;
 }
 
@@ -311,7 +307,7 @@ static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
     bool promotes = op->kind == CN_MAP || op->variadic;
     for (int k = 0; k < f->n_in; k++) {
         if (!f->in[k] || (k < 32 && op->free_dtype >> k & 1)) continue;
-        cn_dtype own = cn__result_of(f->in[k])->meta.dtype;
+        cn_dtype own = cn__result_of(f->in[k])->meta->dtype;
         if (own == t) continue;
         if (!promotes && !f->in[k]->ref.node->weak)
             return cn__fail(f->ctx, CN_BAD_DTYPE,
@@ -369,9 +365,6 @@ static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n
     for (int k = 0; k < n_in; k++) {
         if (!in[k] && k < 32 && op->optional >> k & 1) continue;
         if (!in[k] || in[k]->mark != CN__ALIVE || in[k]->ctx != ctx) return refuse_operand(ctx, op, in[k], k);
-        if (in[k]->ref.node->device != ctx->device)
-            return cn__fail(ctx, CN_BAD_DEVICE, "%s: operands must be on %s, but operand %d is on %s",
-                            cn__called(ctx, op->name), ctx->device->name, k, in[k]->ref.node->device->name);
     }
     return true;
 }

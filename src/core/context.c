@@ -38,6 +38,7 @@ cn_ctx *cn__context_new(const cn_desc *desc, const cn__engine *engine)
     ctx->default_dtype = CN_F32;
     ctx->next_variant = 1;
     ctx->hash_mask = UINT64_MAX;
+    ctx->hash_key = cn__hash_key_new();
     return ctx;
 }
 

@@ -7,11 +7,12 @@
 #include "cairn/plan.h"
 #include "core/alloc.h"
 #include "core/device.h"
+#include "core/hash.h"
 #include "core/observer.h"
 
 struct cn__node;
 
-enum { CN__SPARES = 5 };
+enum { CN__SPARES = 4, CN__METAS = 64 };
 
 struct cn_ctx {
     _Atomic(void *) thread; /* the thread that is in a call: call.h */
@@ -28,9 +29,9 @@ struct cn_ctx {
     cn_logger logger;
     void *logger_user;
     bool eager, trace_plans;
-    int no_grad;                    /* how many cn_no_grad_begin are open */
+    int64_t no_grad;                /* how many cn_no_grad_begin are open */
     cn_dtype default_dtype;         /* of new parameters */
-    uint16_t variant, next_variant; /* of new nodes: cn_checkpoint computes a node a second time as another variant */
+    uint32_t variant, next_variant; /* of new nodes: cn_checkpoint computes a node a second time as another variant */
     int64_t pending_limit;
     int plan_limit;
     bool evaluating;
@@ -42,10 +43,11 @@ struct cn_ctx {
     cn__vec dead; /* nodes without references, to be freed: a list, so that freeing does not recurse */
     bool freeing_dead;
 
-    struct cn__node *first, *last; /* pending nodes, in an order in which they can be computed */
-    cn__vec components;            /* of uint32_t: the components of the pending graph, by union-find */
-    uint32_t component_epoch; /* numbers of components are valid within one epoch; an empty graph begins a new one */
-    uint32_t stamp;           /* the number of the present evaluation */
+    struct cn__meta *metas[CN__METAS]; /* metas that new results may share: meta.c */
+    struct cn__node *first, *last;     /* pending nodes, in an order in which they can be computed */
+    cn__vec components;                /* of uint32_t: the components of the pending graph, by union-find */
+    uint64_t component_epoch; /* numbers of components are valid within one epoch; an empty graph begins a new one */
+    uint64_t stamp;           /* the number of the present evaluation */
 
     cn__vec spare[CN__SPARES]; /* vectors of the last backward, reused by the next */
     void *arena;               /* of all plans: only one runs at a time */
@@ -57,6 +59,7 @@ struct cn_ctx {
     cn_counters count;
     cn__observer *observer; /* or NULL */
     uint64_t hash_mask;     /* of plan keys; tests force collisions with it */
+    cn__hash_key hash_key;  /* of names from outside */
 };
 
 /* A context without device and cache of plans: src/open.c adds both. NULL: no memory. */

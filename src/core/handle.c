@@ -164,6 +164,13 @@ static void release(cn_tensor *t)
 void cn__hold(cn_tensor *t) { t->refs++; }
 void cn__unhold(cn_tensor *t) { release(t); }
 
+/* A count that came round would free a handle that is in use. */
+static bool can_count(const cn_tensor *t, const char *who)
+{
+    return t->refs < INT32_MAX ||
+           cn__fail(t->ctx, CN_UNSUPPORTED, "%s: a tensor must be kept less than 2^31 times", who);
+}
+
 static void keep(cn_tensor *t)
 {
     t->refs++;
@@ -183,7 +190,7 @@ static void unkeep(cn_tensor *t)
 
 cn_tensor *cn__keep(cn_tensor *t)
 {
-    if (!cn__alive(t)) return NULL;
+    if (!cn__alive(t) || !can_count(t, "keep")) return NULL;
     t->kept_inside++;
     keep(t);
     return t;
@@ -205,7 +212,7 @@ void cn__release(cn_tensor *t)
 cn_tensor *cn_keep(cn_tensor *t)
 {
     CN__CALL call = cn__enter(t ? t->ctx : NULL, "keep");
-    if (!call.ctx || !cn__alive(t)) return NULL;
+    if (!call.ctx || !cn__alive(t) || !can_count(t, "keep")) return NULL;
     keep(t);
     return t;
 }
@@ -238,7 +245,7 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
 {
     CN__CALL call = cn__enter(ctx, "scope_return");
     if (!call.ctx) return NULL;
-    if (t && !cn__of_context(ctx, t, "scope_return", "the tensor")) t = NULL;
+    if (t && (!cn__of_context(ctx, t, "scope_return", "the tensor") || !can_count(t, "scope_return"))) t = NULL;
     if (t) t->refs++;
     end_scope(ctx, scope.mark);
     if (!t) return NULL;

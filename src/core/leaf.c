@@ -13,7 +13,7 @@ void cn__make_leaf(cn_tensor *t)
 
 bool cn_requires_grad(const cn_tensor *t)
 {
-    return cn__alive(t) && t->ref.node->needs_grad && cn_dtype_is_float(cn__result_of(t)->meta.dtype);
+    return cn__alive(t) && t->ref.node->needs_grad && cn_dtype_is_float(cn__result_of(t)->meta->dtype);
 }
 
 bool cn_set_requires_grad(cn_tensor *t, bool on)

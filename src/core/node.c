@@ -6,6 +6,7 @@
 #include "core/errors.h"
 #include "core/handle.h"
 #include "core/layout.h"
+#include "core/meta.h"
 
 static bool infer_leaf(cn_infer *i)
 {
@@ -17,10 +18,28 @@ const cn_op cn__leaf = { .name = "leaf",
                          .infer = infer_leaf,
                          .no_grad = "it has no operands" };
 
-cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t attr_size)
+static const cn_arg no_args[CN_MAX_ARGS];
+
+/* Where the parts of a node lie in its block of memory. */
+typedef struct parts {
+    size_t in, out, args, attrs, end;
+} parts;
+
+static parts parts_of(const cn_op *op, int n_in, int n_out, int n_args)
 {
-    size_t in_at = sizeof(cn__node), out_at = in_at + (size_t)n_in * sizeof(cn__ref);
-    size_t attrs_at = out_at + (size_t)n_out * sizeof(cn__result), bytes = attrs_at + attr_size;
+    parts p = { .in = sizeof(cn__node) };
+    p.out = p.in + (size_t)n_in * sizeof(cn__ref);
+    p.args = p.out + (size_t)n_out * sizeof(cn__result);
+    p.attrs = p.args + (size_t)n_args * sizeof(cn_arg);
+    p.end = p.attrs + op->attr_size;
+    return p;
+}
+
+cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, const cn_arg *args, int n_args)
+{
+    const int n_out = op == &cn__leaf ? 1 : op->n_out;
+    const parts at = parts_of(op, n_in, n_out, n_args);
+    const size_t bytes = at.end;
     char *p = cn__block_new(&ctx->memory, bytes);
     if (!p || !cn__vec_reserve(&ctx->memory, &ctx->dead, (size_t)ctx->count.live_nodes + 1, sizeof(cn__node *))) {
         cn__block_free(&ctx->memory, p, bytes);
@@ -28,42 +47,43 @@ cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t
         return NULL;
     }
     cn__node *n = (cn__node *)p;
-    memset(n, 0, out_at);
+    memset(n, 0, at.args);
     n->op = op;
     n->ctx = ctx;
-    n->device = ctx->device;
     n->seq = ctx->next_seq++;
     n->variant = ctx->variant;
     n->n_in = n_in;
-    n->n_out = n_out;
-    n->in = n_in ? (cn__ref *)(p + in_at) : NULL;
-    n->out = (cn__result *)(p + out_at);
-    n->attrs = p + attrs_at;
-    n->block_bytes = bytes;
-    for (int i = 0; i < n_out; i++) {
-        cn__result *r = &n->out[i];
-        r->storage = NULL;
-        r->base = (cn__ref){ n, i };
-        r->handles = r->kept = r->consumers = 0;
-        r->leaf_stamp = 0;
-    }
+    n->n_out = (uint8_t)n_out;
+    n->n_args = (uint8_t)n_args;
+    n->in = n_in ? (cn__ref *)(p + at.in) : NULL;
+    n->out = (cn__result *)(p + at.out);
+    n->args = n_args ? memcpy(p + at.args, args, (size_t)n_args * sizeof *args) : no_args;
+    n->attrs = p + at.attrs;
+    for (int i = 0; i < n_out; i++) n->out[i].base = (cn__ref){ n, i };
     ctx->count.live_nodes++;
     return n;
 }
 
 cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s)
 {
-    cn__node *n = cn__node_new(ctx, &cn__leaf, 0, 1, 0);
+    cn__node *n = cn__node_new(ctx, &cn__leaf, 0, NULL, 0);
     if (!n) {
         cn__storage_release(ctx, s);
         return NULL;
     }
     n->state = CN__EVALUATED;
-    n->out->meta = (cn_meta){ dtype, *l };
-    n->out->numel = cn__numel(l);
     n->out->storage = s;
     n->refs = 1;
-    return n;
+    if (cn__result_describe(n, 0, &(cn_meta){ dtype, *l })) return n;
+    cn__node_release(n);
+    return NULL;
+}
+
+bool cn__result_describe(cn__node *n, int out, const cn_meta *meta)
+{
+    n->out[out].numel = cn__numel(&meta->layout);
+    n->out[out].meta = cn__meta_share(n->ctx, meta);
+    return n->out[out].meta || cn__no_memory(n->ctx, n->op->name);
 }
 
 static void release(cn__node *n)
@@ -96,13 +116,16 @@ static void free_node(cn__node *n)
     if (n->state == CN__PENDING) cn__pending_remove(n);
     release_operands(n);
     release_donor(n);
-    for (int i = 0; i < n->n_out; i++) cn__storage_release(ctx, n->out[i].storage);
+    for (int i = 0; i < n->n_out; i++) {
+        cn__storage_release(ctx, n->out[i].storage);
+        cn__meta_release(ctx, n->out[i].meta);
+    }
     for (cn__hook *h = n->hooks, *next; h; h = next) {
         next = h->next;
         cn__block_free(&ctx->memory, h, sizeof *h);
     }
     ctx->count.live_nodes--;
-    cn__block_free(&ctx->memory, n, n->block_bytes);
+    cn__block_free(&ctx->memory, n, parts_of(n->op, n->n_in, n->n_out, n->n_args).end);
 }
 
 static void free_dead(cn_ctx *ctx)
@@ -173,8 +196,8 @@ static void join(cn_ctx *ctx, cn__node *n, cn__ref in)
     cn__storage *s = cn__res(in)->storage;
     bool pending = in.node->state == CN__PENDING;
     if (!pending && !(s && s->assignable)) return;
-    uint32_t *component = pending ? &in.node->component : &s->component,
-             *epoch = pending ? &in.node->component_epoch : &s->component_epoch;
+    uint32_t *component = pending ? &in.node->component : &s->component;
+    uint64_t *epoch = pending ? &in.node->component_epoch : &s->component_epoch;
     if (*epoch != ctx->component_epoch) {
         *component = n->component;
         *epoch = ctx->component_epoch;
@@ -197,9 +220,9 @@ void cn__make_assignable(cn__node *n)
             if (q->in[i].node && cn__res(q->in[i])->storage == s) join(n->ctx, q, q->in[i]);
 }
 
-bool cn__component_join(cn__node *n)
+/* Gives n a component of its own and joins it with those of its operands. */
+static bool number_component(cn_ctx *ctx, cn__node *n)
 {
-    cn_ctx *ctx = n->ctx;
     uint32_t c = (uint32_t)ctx->components.n; /* a new component, whose root is itself */
     if (!cn__push(&ctx->memory, &ctx->components, &c, sizeof c)) return cn__no_memory(ctx, n->op->name);
     n->component = c;
@@ -208,6 +231,25 @@ bool cn__component_join(cn__node *n)
         if (n->in[i].node) join(ctx, n, n->in[i]);
     if (n->donor) join(ctx, n, (cn__ref){ n->donor, 0 });
     return true;
+}
+
+/* Numbers of components are used up until the graph is empty. If some node stays pending, it never is: then the
+   components are numbered afresh whenever most numbers belong to nodes that are gone. */
+static bool renumber_components(cn_ctx *ctx)
+{
+    ctx->components.n = 0;
+    ctx->component_epoch++;
+    for (cn__node *q = ctx->first; q; q = q->next)
+        if (!number_component(ctx, q)) return false; /* not reached: there is room for all of them */
+    return true;
+}
+
+bool cn__component_join(cn__node *n)
+{
+    cn_ctx *ctx = n->ctx;
+    const size_t used = ctx->components.n, pending = (size_t)ctx->count.pending;
+    if (used >= CN__COMPONENTS && used / 4 >= pending) return renumber_components(ctx);
+    return number_component(ctx, n);
 }
 
 static bool lost(cn__ref r)

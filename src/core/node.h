@@ -19,13 +19,14 @@ typedef struct cn__ref {
 } cn__ref;
 
 typedef struct cn__result {
-    cn_meta meta;
+    const cn_meta *meta; /* one for all results that are alike: meta.c */
     int64_t numel;
-    cn__storage *storage;      /* NULL: pending or let go */
-    cn__ref base;              /* of a pending VIEW: the value that it is a view of; otherwise the result itself */
-    int handles, kept;         /* handles that mean the result, and how many of them are kept */
-    int consumers;             /* operands of nodes that read the result */
-    uint32_t leaf_stamp, leaf; /* its number as a leaf in evaluation number leaf_stamp */
+    cn__storage *storage; /* NULL: pending or let go */
+    cn__ref base;         /* of a pending VIEW: the value that it is a view of; otherwise the result itself */
+    int handles, kept;    /* handles that mean the result, and how many of them are kept */
+    int64_t consumers;    /* operands of nodes that read the result */
+    uint64_t leaf_stamp;  /* the evaluation in which the result is leaf number `leaf` */
+    uint32_t leaf;
 } cn__result;
 
 typedef enum cn__state { CN__PENDING, CN__EVALUATED, CN__NUMBER, CN__FAILED } cn__state;
@@ -36,43 +37,50 @@ typedef struct cn__hook {
     struct cn__hook *next;
 } cn__hook;
 
+/* A graph may have millions of nodes: fields are packed. Numbers of evaluations and epochs are compared for equality
+   long after they were written, so they have 64 bits and never come round again. */
 struct cn__node {
     const cn_op *op;
     cn_ctx *ctx;
-    cn__device *device;
     cn__node *prev, *next; /* in the list of pending nodes */
     uint64_t seq;          /* counts nodes in the order in which they are made */
-    int refs;              /* of handles, of nodes that read it, of assignments that replace it */
+    int64_t refs;          /* of handles, of nodes that read it, of assignments that replace it */
     uint8_t state;         /* cn__state */
-    bool needs_grad;       /* a gradient flows to the node or through it */
-    bool grad_leaf;        /* a gradient ends here: it is accumulated in owner */
-    bool spent;            /* a backward has gone through the node */
-    bool weak;             /* a plain number that does not decide a dtype */
-    bool donates;          /* the present evaluation may take over the memory of donor */
     uint8_t want;          /* bit i: the present evaluation stores result i */
-    bool assignable;       /* the value of a handle that is assigned to: its memory may be taken over */
-    uint16_t variant;      /* nodes of different variants are never found equal: cn_checkpoint computes twice */
-    int n_in, n_out;
-    uint32_t component, component_epoch; /* of the pending graph, valid in this epoch of the context */
-    uint32_t stamp, index;               /* its number in evaluation number `stamp` */
-    cn__ref *in; /* NULL after cn__node_cut: neither the value nor a gradient will be computed again */
+    uint8_t n_out, n_args;
+    bool needs_grad : 1; /* a gradient flows to the node or through it */
+    bool grad_leaf : 1;  /* a gradient ends here: it is accumulated in owner */
+    bool spent : 1;      /* a backward has gone through the node */
+    bool weak : 1;       /* a plain number that does not decide a dtype */
+    bool donates : 1;    /* the present evaluation may take over the memory of donor */
+    bool assignable : 1; /* the value of a handle that is assigned to: its memory may be taken over */
+    bool replaced : 1;   /* its handle was assigned another value */
+    int n_in;
+    uint32_t variant;   /* nodes of different variants are never found equal: cn_checkpoint computes twice */
+    uint32_t component; /* of the pending graph, valid in this epoch of the context: */
+    uint64_t component_epoch;
+    uint64_t stamp; /* the evaluation in which the node has number `index` */
+    uint32_t index;
+    uint32_t walk_index; /* its number in walk_of */
+    cn__ref *in;         /* NULL after cn__node_cut: neither the value nor a gradient will be computed again */
     cn__result *out;
     void *attrs;
-    size_t block_bytes; /* one block of memory holds the node, its operands, results and attributes */
-    cn_arg args[CN_MAX_ARGS];
+    const cn_arg *args;    /* CN_MAX_ARGS of them, and 1 of a plain number */
     cn__storage *takeover; /* assignment: the storage that will own the memory of donor; made before a run */
     cn__node *donor;       /* assignment: the replaced value, whose memory may be taken over */
     cn_tensor *owner;      /* of an assigned value or gradient leaf: the handle that has it */
     cn__hook *hooks;
-    bool replaced;       /* its handle was assigned another value */
     const void *walk_of; /* the backward walk that has reached the node; walks nest */
     cn_tensor **walk;    /* in that walk: the gradient so far of each result, held */
-    uint32_t walk_index;
 };
+
+#define CN__COMPONENTS 65536 /* more numbers of components than this are not wasted on nodes that are gone */
 
 extern const cn_op cn__leaf;
 
-cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, int n_out, size_t attr_size);
+/* A node whose results have no meta yet. It copies the arguments; n_args 0: all are zero. */
+cn__node *cn__node_new(cn_ctx *ctx, const cn_op *op, int n_in, const cn_arg *args, int n_args);
+bool cn__result_describe(cn__node *n, int out, const cn_meta *meta); /* sets meta and numel; false: no memory */
 /* Takes over a reference to s. */
 cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s);
 void cn__node_release(cn__node *n);

@@ -30,7 +30,7 @@ static bool start(cn_reading *r, cn_tensor *t)
     }
     if (!(t = cn__dense(t)) || !cn_eval(t)) return false;
     const cn__result *v = cn__result_of(t);
-    r->later = table->read_begin(r->device, v->storage->data, v->meta.layout.offset, v->meta.dtype, v->numel);
+    r->later = table->read_begin(r->device, v->storage->data, v->meta->layout.offset, v->meta->dtype, v->numel);
     return r->later != NULL;
 }
 

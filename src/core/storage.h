@@ -7,16 +7,18 @@
 typedef struct cn__storage {
     cn__device *device;
     void *data;
-    size_t bytes;    /* allocated: rounded up */
-    int refs;        /* results that lie in it */
-    int keeps;       /* kept handles of these results */
-    bool lost;       /* an assignment has taken over the memory */
-    bool borrowed;   /* the memory belongs to the user */
-    bool assignable; /* holds the value of a handle that is assigned to: all nodes that read it form one component */
-    uint32_t component, component_epoch; /* the component of these nodes, valid in this epoch of the context */
+    size_t bytes;       /* allocated: rounded up */
+    int64_t refs;       /* results that lie in it */
+    int64_t keeps;      /* kept handles of these results */
+    bool lost;          /* an assignment has taken over the memory */
+    bool borrowed;      /* the memory belongs to the user */
+    bool assignable;    /* holds the value of a handle that is assigned to: all nodes that read it form one component */
+    uint32_t component; /* the component of these nodes, valid in this epoch of the context: */
+    uint64_t component_epoch;
     void (*free_fn)(void *user);
     void *user;
-    uint32_t stamp, index; /* its number in evaluation number `stamp` */
+    uint64_t stamp; /* the evaluation in which the storage has number `index` */
+    uint32_t index;
 } cn__storage;
 
 cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes); /* NULL: an error is set */

@@ -129,19 +129,19 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
 enum { LONGEST_NAME = 31 };
 
 cn_ctx *cn_context(const cn_tensor *t) { return cn__alive(t) ? t->ctx : NULL; }
-cn_dtype cn_type(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.dtype : CN_F32; }
-int cn_ndim(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta.layout.ndim : 0; }
+cn_dtype cn_type(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta->dtype : CN_F32; }
+int cn_ndim(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->meta->layout.ndim : 0; }
 int64_t cn_numel(const cn_tensor *t) { return cn__alive(t) ? cn__result_of(t)->numel : 0; }
 bool cn_is_contiguous(const cn_tensor *t)
 {
-    return cn__alive(t) && cn__layout_contiguous(&cn__result_of(t)->meta.layout);
+    return cn__alive(t) && cn__layout_contiguous(&cn__result_of(t)->meta->layout);
 }
-const char *cn_device(const cn_tensor *t) { return cn__alive(t) ? t->ref.node->device->name : ""; }
+const char *cn_device(const cn_tensor *t) { return cn__alive(t) ? t->ctx->device->name : ""; }
 
 int64_t cn_size(const cn_tensor *t, int axis)
 {
     if (!cn__alive(t)) return 0;
-    const cn_layout *l = &cn__result_of(t)->meta.layout;
+    const cn_layout *l = &cn__result_of(t)->meta->layout;
     int a = cn__axis(axis, l->ndim);
     if (a >= 0) return l->shape[a];
     cn__fail(t->ctx, CN_BAD_ARGUMENT, "size: axis %d is out of range for %d dimensions", axis, l->ndim);
@@ -150,17 +150,17 @@ int64_t cn_size(const cn_tensor *t, int axis)
 
 static cn_dims as_dims(const cn_tensor *t, const int64_t *v)
 {
-    cn_dims d = { cn__result_of(t)->meta.layout.ndim, { 0 } };
+    cn_dims d = { cn__result_of(t)->meta->layout.ndim, { 0 } };
     memcpy(d.v, v, sizeof *v * (size_t)d.n);
     return d;
 }
 cn_dims cn_shape(const cn_tensor *t)
 {
-    return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.shape) : (cn_dims){ 0, { 0 } };
+    return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta->layout.shape) : (cn_dims){ 0, { 0 } };
 }
 cn_dims cn_strides(const cn_tensor *t)
 {
-    return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta.layout.stride) : (cn_dims){ 0, { 0 } };
+    return cn__alive(t) ? as_dims(t, cn__result_of(t)->meta->layout.stride) : (cn_dims){ 0, { 0 } };
 }
 
 cn_tensor *cn_name(cn_tensor *t, const char *name)
@@ -210,7 +210,7 @@ static bool download(cn_tensor *t, void *out)
 {
     const cn__result *r = cn__result_of(t);
     cn__device *d = r->storage->device;
-    return d->table->download(d, r->storage->data, r->meta.layout.offset, r->meta.dtype, out, r->numel);
+    return d->table->download(d, r->storage->data, r->meta->layout.offset, r->meta->dtype, out, r->numel);
 }
 
 /* False, with an error: there is no memory to write to. */
@@ -269,7 +269,7 @@ const void *cn_data(cn_tensor *t)
     if (!cn_eval(t)) return NULL;
     const cn__result *r = cn__result_of(t);
     char *p = r->storage->device->table->host(r->storage->device, r->storage->data);
-    if (p) return p + r->meta.layout.offset * (int64_t)cn_dtype_size(r->meta.dtype);
+    if (p) return p + r->meta->layout.offset * (int64_t)cn_dtype_size(r->meta->dtype);
     cn__fail(t->ctx, CN_BAD_DEVICE, "data: the tensor must be in the memory of the CPU, it is on %s; use cn_read",
              r->storage->device->name);
     return NULL;
@@ -280,13 +280,13 @@ static bool element(cn_tensor *t, int64_t offset, void *out)
 {
     const cn__result *r = cn__result_of(t);
     if (t->ref.node->state == CN__NUMBER) {
-        cn__store_f64(r->meta.dtype, out, t->ref.node->args[0].f);
+        cn__store_f64(r->meta->dtype, out, t->ref.node->args[0].f);
         return true;
     }
     if (!cn_eval(t)) return false;
     r = cn__result_of(t);
     cn__device *d = r->storage->device;
-    return d->table->download(d, r->storage->data, r->meta.layout.offset + offset, r->meta.dtype, out, 1);
+    return d->table->download(d, r->storage->data, r->meta->layout.offset + offset, r->meta->dtype, out, 1);
 }
 
 static bool single(cn_tensor *t, void *out)
@@ -313,7 +313,7 @@ int64_t cn_item_i64(cn_tensor *t)
 
 static bool offset_of(cn_tensor *t, const char *who, cn_dims index, int64_t *offset)
 {
-    const cn_layout *l = &cn__result_of(t)->meta.layout;
+    const cn_layout *l = &cn__result_of(t)->meta->layout;
     if (index.n != l->ndim)
         return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: the tensor has %d dimensions, got %d indices", who, l->ndim,
                         index.n);
@@ -350,7 +350,7 @@ size_t cn_print(cn_tensor *t, char *out, size_t size)
     void *data = r ? cn__resize(&ctx->memory, NULL, 0, bytes) : NULL;
     if (r && !data) cn__no_memory(ctx, "print");
     if (data && download(r, data))
-        n = cn__format(cn_type(r), cn_ndim(r), cn__result_of(r)->meta.layout.shape, data, out, size);
+        n = cn__format(cn_type(r), cn_ndim(r), cn__result_of(r)->meta->layout.shape, data, out, size);
     if (data) cn__resize(&ctx->memory, data, bytes, 0);
     cn_scope_end(ctx, s);
     return n;
@@ -360,7 +360,7 @@ size_t cn_print(cn_tensor *t, char *out, size_t size)
 
 static bool same_shape(cn_tensor *t, cn_tensor *v, const char *who)
 {
-    const cn_layout *a = &cn__result_of(t)->meta.layout, *b = &cn__result_of(v)->meta.layout;
+    const cn_layout *a = &cn__result_of(t)->meta->layout, *b = &cn__result_of(v)->meta->layout;
     if (cn__same_shape(a, b)) return true;
     char x[96], y[96];
     return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: the value must have shape %s, got %s", who,
@@ -445,13 +445,13 @@ bool cn_write(cn_tensor *t, const void *data, size_t bytes)
 static cn_tensor *own_copy(cn_tensor *v)
 {
     const cn__result *r = cn__result_of(v);
-    size_t bytes = (size_t)r->numel * cn_dtype_size(r->meta.dtype);
+    size_t bytes = (size_t)r->numel * cn_dtype_size(r->meta->dtype);
     void *host = cn__resize(&v->ctx->memory, NULL, 0, bytes ? bytes : 1);
     if (!host) {
         cn__no_memory(v->ctx, "set");
         return NULL;
     }
-    cn_tensor *made = download(v, host) ? cn_from(v->ctx, r->meta.dtype, cn_shape(v), host) : NULL;
+    cn_tensor *made = download(v, host) ? cn_from(v->ctx, r->meta->dtype, cn_shape(v), host) : NULL;
     cn__resize(&v->ctx->memory, host, bytes ? bytes : 1, 0);
     return made;
 }
@@ -474,11 +474,11 @@ bool cn_set(cn_tensor *t, cn_dims index, double value)
         int64_t flat = 0;
         for (int d = 0; d < index.n; d++)
             flat =
-                flat * r->meta.layout.shape[d] + (index.v[d] < 0 ? index.v[d] + r->meta.layout.shape[d] : index.v[d]);
+                flat * r->meta->layout.shape[d] + (index.v[d] < 0 ? index.v[d] + r->meta->layout.shape[d] : index.v[d]);
         uint64_t bits = 0;
-        cn__store_f64(r->meta.dtype, &bits, value);
+        cn__store_f64(r->meta->dtype, &bits, value);
         cn__device *d = r->storage->device;
-        ok = d->table->upload(d, r->storage->data, flat, r->meta.dtype, &bits, 1);
+        ok = d->table->upload(d, r->storage->data, flat, r->meta->dtype, &bits, 1);
         if (ok) replace_value(t, v->ref.node);
     }
     cn_scope_end(ctx, s);

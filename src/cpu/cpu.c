@@ -7,11 +7,23 @@
 #include "cpu/open.h"
 
 #define ALIGN 64
+_Static_assert(ALIGN == CN__LINE, "small blocks are aligned");
 
 /* ---- memory: aligned, from the context's allocator ---- */
 
+/* Small memory is cut from large pieces: it costs no more than its bytes. A sanitizer watches each piece by itself. */
+static bool is_small(size_t bytes)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return false && bytes;
+#else
+    return bytes <= CN__BLOCK * CN__BLOCK_CLASSES;
+#endif
+}
+
 static void *cpu_alloc(cn__device *d, size_t bytes)
 {
+    if (is_small(bytes)) return cn__block_new(&d->ctx->memory, cn__round_up_bytes(bytes ? bytes : 1, ALIGN));
     char *p = cn__resize(&d->ctx->memory, NULL, 0, bytes + ALIGN);
     if (!p) return NULL;
     size_t shift = ALIGN - ((uintptr_t)p & (ALIGN - 1)); /* 1..64: the byte before the memory holds it */
@@ -22,7 +34,8 @@ static void *cpu_alloc(cn__device *d, size_t bytes)
 static void cpu_free(cn__device *d, void *memory, size_t bytes)
 {
     char *p = memory;
-    if (p) cn__resize(&d->ctx->memory, p - (size_t)p[-1], bytes + ALIGN, 0);
+    if (is_small(bytes)) cn__block_free(&d->ctx->memory, p, cn__round_up_bytes(bytes ? bytes : 1, ALIGN));
+    else if (p) cn__resize(&d->ctx->memory, p - (size_t)p[-1], bytes + ALIGN, 0);
 }
 
 static bool cpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n)

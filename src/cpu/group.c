@@ -204,8 +204,8 @@ void *cn__operand_data(const cn__operand *o, const cn__run *run, void *const *ba
 {
     if (o->buffer < 0) return NULL;
     int64_t offset = o->layout.offset;
-    if (o->view_node >= 0) offset = run->nodes[o->view_node]->out[0].meta.layout.offset;
-    else if (o->view_leaf >= 0) offset = cn__res(run->leaves[o->view_leaf])->meta.layout.offset;
+    if (o->view_node >= 0) offset = run->nodes[o->view_node]->out[0].meta->layout.offset;
+    else if (o->view_leaf >= 0) offset = cn__res(run->leaves[o->view_leaf])->meta->layout.offset;
     return (char *)base[o->buffer] + offset * (int64_t)cn_dtype_size(o->dtype);
 }
 

@@ -14,8 +14,8 @@ const cn__gpu_block *cn__gpu_block_of(const cn__plan *plan, const cn__run *run, 
     if (b->where == CN__AT_LEAF || b->where == CN__AT_DONOR) block = cn__res(run->leaves[b->index])->storage->data;
     else if (b->where == CN__AT_OUTPUT) block = run->outputs[b->index];
     else at = (int64_t)(b->offset / cn__device_element(plan->device, o->dtype));
-    if (o->view_node >= 0) at += run->nodes[o->view_node]->out[0].meta.layout.offset;
-    else if (o->view_leaf >= 0) at += cn__res(run->leaves[o->view_leaf])->meta.layout.offset;
+    if (o->view_node >= 0) at += run->nodes[o->view_node]->out[0].meta->layout.offset;
+    else if (o->view_leaf >= 0) at += cn__res(run->leaves[o->view_leaf])->meta->layout.offset;
     else at += o->layout.offset;
     *begin = (uint32_t)(block->word * cn__gpu_per_word(o->dtype) + at);
     return block;

@@ -55,7 +55,7 @@ static bool find_nodes(walk *w, cn_tensor *const *outputs, int n_outputs)
 static bool sort_nodes(walk *w)
 {
     size_t n = w->nodes.n;
-    cn__vec *other = &w->sorted;
+    cn__vec *other = &w->slots; /* not used yet */
     if (!cn__vec_reserve(&w->ctx->memory, other, n + 1, sizeof(cn__node *))) return cn__no_memory(w->ctx, "backward");
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < n; i++) {
@@ -73,6 +73,7 @@ static bool sort_nodes(walk *w)
         w->nodes = *other;
         w->nodes.n = n;
         *other = swap;
+        other->n = 0;
     }
     return true;
 }
@@ -132,14 +133,14 @@ static bool arrive(cn__ref to, cn_tensor *g, bool summed)
 static bool fit(walk *w, const cn__node *n, int k, cn_tensor **g)
 {
     const cn__result *x = cn__res(n->in[k]);
-    if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM) *g = cn__sum_to(*g, &x->meta.layout);
-    if (*g && cn_type(*g) != x->meta.dtype) *g = cn_cast(*g, x->meta.dtype);
+    if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM) *g = cn__sum_to(*g, &x->meta->layout);
+    if (*g && cn_type(*g) != x->meta->dtype) *g = cn_cast(*g, x->meta->dtype);
     if (!*g) return false;
-    if (cn__same_shape(&cn__result_of(*g)->meta.layout, &x->meta.layout)) return true;
+    if (cn__same_shape(&cn__result_of(*g)->meta->layout, &x->meta->layout)) return true;
     char a[96], b[96];
     return cn__fail(w->ctx, CN_NO_GRADIENT, "%s: the gradient of operand %d must have shape %s, got %s", n->op->name, k,
-                    cn__shape_text(&x->meta.layout, b, sizeof b),
-                    cn__shape_text(&cn__result_of(*g)->meta.layout, a, sizeof a));
+                    cn__shape_text(&x->meta->layout, b, sizeof b),
+                    cn__shape_text(&cn__result_of(*g)->meta->layout, a, sizeof a));
 }
 
 static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
@@ -221,11 +222,11 @@ static bool run_hooks(walk *w, cn__node *n)
         cn_tensor *g = h->fn(h->user, n->walk[0]);
         if (!g) return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a hook must return a gradient, got NULL");
         if (g == n->walk[0]) continue;
-        if (!cn__same_shape(&cn__result_of(g)->meta.layout, &n->out->meta.layout)) {
+        if (!cn__same_shape(&cn__result_of(g)->meta->layout, &n->out->meta->layout)) {
             char a[96], b[96];
             return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a hook must return a gradient of shape %s, got %s",
-                            cn__shape_text(&n->out->meta.layout, a, sizeof a),
-                            cn__shape_text(&cn__result_of(g)->meta.layout, b, sizeof b));
+                            cn__shape_text(&n->out->meta->layout, a, sizeof a),
+                            cn__shape_text(&cn__result_of(g)->meta->layout, b, sizeof b));
         }
         cn__hold(g);
         cn__unhold(n->walk[0]);
@@ -269,6 +270,10 @@ static bool visit(walk *w, cn__node *n)
     if (ok && n->grad_leaf) ok = w->inputs || accumulate(w, n);
     else if (ok) ok = differentiate(w, n);
     cn_scope_end(w->ctx, s);
+    for (int o = 0; o < n->n_out; o++) { /* no node that is still to be visited reads it */
+        if (n->walk[o]) cn__unhold(n->walk[o]);
+        n->walk[o] = NULL;
+    }
     return ok;
 }
 
@@ -283,12 +288,12 @@ static bool seed(walk *w, cn_tensor *out, cn_tensor *g)
                         (long long)cn_numel(out));
     if (!g) g = cn_ones_like(out);
     if (!g) return false;
-    if (cn__same_shape(&cn__result_of(g)->meta.layout, &cn__result_of(out)->meta.layout))
+    if (cn__same_shape(&cn__result_of(g)->meta->layout, &cn__result_of(out)->meta->layout))
         return arrive(out->ref, g, false);
     char a[96], b[96];
     return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: the given gradient must have the output's shape %s, got %s",
-                    cn__shape_text(&cn__result_of(out)->meta.layout, a, sizeof a),
-                    cn__shape_text(&cn__result_of(g)->meta.layout, b, sizeof b));
+                    cn__shape_text(&cn__result_of(out)->meta->layout, a, sizeof a),
+                    cn__shape_text(&cn__result_of(g)->meta->layout, b, sizeof b));
 }
 
 static void clean_up(walk *w, bool ok)
@@ -313,14 +318,13 @@ static void clean_up(walk *w, bool ok)
 }
 
 /* The size of an element of each spare vector. */
-static const size_t spare_size[CN__SPARES] = { sizeof(cn__node *), sizeof(cn_tensor *), sizeof(bool),
-                                               sizeof(cn__node *), sizeof(saved) };
+static const size_t spare_size[CN__SPARES] = { sizeof(void *), sizeof(void *), sizeof(bool), sizeof(saved) };
 
 /* A training loop walks equal graphs again and again: each walk reuses the vectors of the last. A walk inside a walk
    has vectors of its own. */
 static void swap_vectors(walk *w)
 {
-    cn__vec *own[CN__SPARES] = { &w->nodes, &w->slots, &w->leads, &w->sorted, &w->saved };
+    cn__vec *own[CN__SPARES] = { &w->nodes, &w->slots, &w->leads, &w->saved };
     for (int i = 0; i < CN__SPARES; i++) {
         cn__vec *spare = &w->ctx->spare[i];
         if (own[i]->v && spare->v) {
@@ -342,7 +346,7 @@ void cn__grad_close(cn_ctx *ctx)
 bool cn__walk_back(walk *w, cn_tensor *const *outputs, cn_tensor *const *gradients, int n_outputs)
 {
     cn_ctx *ctx = w->ctx;
-    int no_grad = ctx->no_grad;
+    int64_t no_grad = ctx->no_grad;
     ctx->no_grad = w->create_graph ? 0 : no_grad + 1;
     cn_scope s = cn_scope_begin(ctx);
     swap_vectors(w);

@@ -83,10 +83,11 @@ static cn_tensor *run_again(cn_grad_call *g, const checkpoint_attrs *a, cn_tenso
         if (k < a->n_in && g->in[k + 1]->ref.node->needs_grad && !cn_set_requires_grad(sources[k], true)) return NULL;
     }
     uint64_t stream = ctx->next_stream;
-    uint16_t variant = ctx->variant;
-    int no_grad = ctx->no_grad;
+    uint32_t variant = ctx->variant;
+    int64_t no_grad = ctx->no_grad;
     ctx->next_stream = g->args[0].u;
     ctx->variant = ctx->next_variant++;
+    if (!ctx->next_variant) ctx->next_variant = 1; /* 0 is what a program computes first */
     ctx->no_grad = 0;
     cn_tensor *y = a->fn(a->user, sources, (int)a->n_in);
     ctx->no_grad = no_grad;

@@ -18,7 +18,6 @@ typedef struct walk {
     cn__vec nodes;     /* of cn__node *: the graph, in the order of making */
     cn__vec slots;     /* of cn_tensor *: the gradient of every result of every node, or NULL */
     cn__vec leads;     /* of bool: whether a node leads to one of the inputs */
-    cn__vec sorted;    /* of cn__node *: scratch of the sort */
     cn__vec saved;     /* the nodes that an outer walk uses too */
 } walk;
 

@@ -50,16 +50,16 @@ DLManagedTensor *cn_to_dlpack(cn_tensor *t)
     }
     const cn__result *r = cn__result_of(own);
     e->tensor = cn__keep(own);
-    memcpy(e->shape, r->meta.layout.shape, sizeof e->shape);
-    memcpy(e->strides, r->meta.layout.stride, sizeof e->strides);
+    memcpy(e->shape, r->meta->layout.shape, sizeof e->shape);
+    memcpy(e->strides, r->meta->layout.stride, sizeof e->strides);
     e->managed = (DLManagedTensor){
         .dl_tensor = { .data = here ? r->storage->data : e->host.copy,
                        .device = { 1, 0 },
-                       .ndim = r->meta.layout.ndim,
-                       .dtype = types[r->meta.dtype],
+                       .ndim = r->meta->layout.ndim,
+                       .dtype = types[r->meta->dtype],
                        .shape = e->shape,
                        .strides = e->strides,
-                       .byte_offset = here ? (uint64_t)r->meta.layout.offset * cn_dtype_size(r->meta.dtype) : 0 },
+                       .byte_offset = here ? (uint64_t)r->meta->layout.offset * cn_dtype_size(r->meta->dtype) : 0 },
         .manager_ctx = e,
         .deleter = delete_exported
     };

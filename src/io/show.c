@@ -63,7 +63,7 @@ static const char *grouped(char out[32], uint64_t v)
 
 static const char *shape_text(cn_tensor *t, char out[192])
 {
-    return cn__shape_text(&cn__result_of(t)->meta.layout, out, 192);
+    return cn__shape_text(&cn__result_of(t)->meta->layout, out, 192);
 }
 
 typedef struct widths {

@@ -41,8 +41,8 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
     if (!in[1]) return false;
     if (!fits(b, in[0], in[1])) {
         char first[128], second[128];
-        cn__shape_text(&cn__result_of(in[0])->meta.layout, first, sizeof first);
-        cn__shape_text(&cn__result_of(in[1])->meta.layout, second, sizeof second);
+        cn__shape_text(&cn__result_of(in[0])->meta->layout, first, sizeof first);
+        cn__shape_text(&cn__result_of(in[1])->meta->layout, second, sizeof second);
         return cn__fail(ctx, CN_BAD_SHAPE, "x1 and x2 must be (..., %lld) and (..., %lld), got %s and %s",
                         (long long)b->in1, (long long)b->in2, first, second);
     }

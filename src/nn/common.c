@@ -42,7 +42,7 @@ cn_tensor *cn__wrong_shape(cn_tensor *x, const char *rule, ...)
     va_start(list, rule);
     vsnprintf(message, sizeof message, rule, list);
     va_end(list);
-    cn__shape_text(&cn__result_of(x)->meta.layout, shape, sizeof shape);
+    cn__shape_text(&cn__result_of(x)->meta->layout, shape, sizeof shape);
     cn__fail(x->ctx, CN_BAD_SHAPE, "%s, got %s", message, shape);
     return NULL;
 }

@@ -41,7 +41,7 @@ static bool has_axes(const char *who, cn_tensor *t, int least, int most)
     if (least == most) snprintf(range, sizeof range, "%d", least);
     else snprintf(range, sizeof range, "%d to %d", least, most);
     return cn__fail(t->ctx, CN_BAD_SHAPE, "%s: the tensor must have %s axes, got shape %s", who, range,
-                    cn__shape_text(&cn__result_of(t)->meta.layout, shape, sizeof shape));
+                    cn__shape_text(&cn__result_of(t)->meta->layout, shape, sizeof shape));
 }
 
 /* ---- plain values ---- */

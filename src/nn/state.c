@@ -45,8 +45,8 @@ static cn_tensor *value_for(cn_module *m, const cn_dict *d, const cn_module_load
     cn_dims a = cn_shape(from), b = cn_shape(to->tensor);
     if (a.n == b.n && memcmp(a.v, b.v, (size_t)a.n * sizeof *a.v) == 0) return from;
     char from_text[128], to_text[128];
-    cn__shape_text(&cn__result_of(from)->meta.layout, from_text, sizeof from_text);
-    cn__shape_text(&cn__result_of(to->tensor)->meta.layout, to_text, sizeof to_text);
+    cn__shape_text(&cn__result_of(from)->meta->layout, from_text, sizeof from_text);
+    cn__shape_text(&cn__result_of(to->tensor)->meta->layout, to_text, sizeof to_text);
     cn__fail(m->object.ctx, CN_BAD_SHAPE, "module_load: \"%s\" must be %s, as in the module, got %s from the dict",
              name, to_text, from_text);
     return NULL;

@@ -25,7 +25,7 @@ cn_tensor *cn__sum_to(cn_tensor *x, const cn_layout *to);
 
 /* ops/reduce */
 typedef struct cn__reduce_attrs {
-    int64_t begin, end, keepdim;   /* axes [begin, end) */
+    int64_t begin, end, keepdim; /* axes [begin, end) */
 } cn__reduce_attrs;
 
 /* Operators along one axis: unsqueeze, select, cat, cummax, .. */
@@ -46,7 +46,7 @@ cn_tensor *cn__weak(cn_tensor *x, double value);
 bool cn__rebind(cn_tensor *x, cn_tensor *y);
 
 /* Small helpers for wrappers and shape rules. */
-static inline const cn_layout *cn__layout(const cn_tensor *t) { return &cn__result_of(t)->meta.layout; }
-static inline cn_dtype cn__dtype(const cn_tensor *t) { return cn__result_of(t)->meta.dtype; }
+static inline const cn_layout *cn__layout(const cn_tensor *t) { return &cn__result_of(t)->meta->layout; }
+static inline cn_dtype cn__dtype(const cn_tensor *t) { return cn__result_of(t)->meta->dtype; }
 
 #endif

@@ -60,7 +60,7 @@ cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const
         return NULL;
     }
     plan->memory = memory;
-    plan->device = nodes[0]->device;
+    plan->device = ctx->device;
     plan->n_nodes = n_nodes;
     plan->n_leaves = n_leaves;
     builder b = { .ctx = ctx,

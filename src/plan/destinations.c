@@ -79,7 +79,7 @@ bool cn__seen_at_destination(const builder *b, source s, cn_layout *seen)
 {
     const cn__result *r = &b->nodes[s.node]->out[s.out];
     const destination *h = b->destinations[value_of(b, &s)];
-    if (!shows_all(s.layout, r->numel) || !laid_out(s.layout, &r->meta.layout, h->layout.stride, seen)) return false;
+    if (!shows_all(s.layout, r->numel) || !laid_out(s.layout, &r->meta->layout, h->layout.stride, seen)) return false;
     seen->offset = h->layout.offset;
     return true;
 }
@@ -139,7 +139,7 @@ static bool set_destination(search *h, source s, int reader_node, int node, cons
     const cn__result *r = &n->out[s.out];
     destination place = { .node = node };
     bool free = (n->op->strided_out >> s.out & 1) && !n->op->in_place && !(h->kept[s.node] >> s.out & 1);
-    if (!free || !shows_all(s.layout, r->numel) || !laid_out(&r->meta.layout, s.layout, lies, &place.layout))
+    if (!free || !shows_all(s.layout, r->numel) || !laid_out(&r->meta->layout, s.layout, lies, &place.layout))
         return false;
     place.layout.offset = offset;
     destination *own = cn__bump_new(&b->ctx->memory, &b->temporary, sizeof *own);
@@ -163,8 +163,8 @@ static void into_copy(search *h, int i)
     builder *b = h->b;
     const cn__node *n = b->nodes[i];
     source s = cn__resolve(b, n->in[0]);
-    if (cn__same_shape(s.layout, &n->out->meta.layout))
-        b->info[i].elided = set_destination(h, s, i, i, n->out->meta.layout.stride, 0);
+    if (cn__same_shape(s.layout, &n->out->meta->layout))
+        b->info[i].elided = set_destination(h, s, i, i, n->out->meta->layout.stride, 0);
 }
 
 /* The operands of a join are written into their parts of the result: all of them, or none. */
@@ -172,7 +172,7 @@ static void into_parts(search *h, int i)
 {
     builder *b = h->b;
     const cn__node *n = b->nodes[i];
-    const cn_layout *to = &n->out->meta.layout;
+    const cn_layout *to = &n->out->meta->layout;
     const int64_t axis = *(const int64_t *)n->attrs;
     int64_t start = 0;
     int done = 0;

@@ -11,7 +11,8 @@ typedef struct collection {
     cn_ctx *ctx;
     cn__cache *c; /* holds the vectors of the collection */
     int n_storages;
-    bool failed; /* out of memory */
+    uint32_t variant; /* of the first node that is a variant; 0: none is */
+    bool failed;      /* out of memory */
 } collection;
 
 static cn__node **nodes_of(const collection *k) { return k->c->nodes.v; }
@@ -48,6 +49,7 @@ static void gather(collection *k, cn__node *root)
         n->stamp = ctx->stamp;
         n->index = (uint32_t)k->c->nodes.n;
         n->want = 0;
+        if (!k->variant) k->variant = n->variant;
         nodes_of(k)[k->c->nodes.n++] = n;
     }
 }
@@ -87,8 +89,9 @@ static bool may_donate(const cn__node *n)
     if (!d || !d->assignable || d->state != CN__EVALUATED || !n->want) return false;
     const cn__result *r = d->out;
     const cn__storage *s = r->storage;
-    return s && !s->lost && !s->borrowed && s->keeps == 0 && r->meta.layout.offset == 0 &&
-           r->meta.dtype == n->out->meta.dtype && cn__layout_contiguous(&r->meta.layout) && r->numel == n->out->numel;
+    return s && !s->lost && !s->borrowed && s->keeps == 0 && r->meta->layout.offset == 0 &&
+           r->meta->dtype == n->out->meta->dtype && cn__layout_contiguous(&r->meta->layout) &&
+           r->numel == n->out->numel;
 }
 
 /* ---- plan key: all that decides a plan, as numbers ---- */
@@ -124,9 +127,9 @@ static uint32_t leaf_number(collection *k, cn__ref r)
     res->leaf_stamp = k->ctx->stamp;
     res->leaf = (uint32_t)k->c->leaves.n;
     ((cn__ref *)k->c->leaves.v)[k->c->leaves.n++] = r;
-    const cn_layout *l = &res->meta.layout;
+    const cn_layout *l = &res->meta->layout;
     bool number = r.node->state == CN__NUMBER;
-    append(k, (uint64_t)res->meta.dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 |
+    append(k, (uint64_t)res->meta->dtype | (uint64_t)l->ndim << 8 | (uint64_t)number << 16 |
                   (uint64_t)storage_number(k, res->storage) << 32);
     for (int d = 0; d < l->ndim; d++) append(k, (uint64_t)l->shape[d]), append(k, (uint64_t)l->stride[d]);
     return res->leaf;
@@ -146,11 +149,12 @@ static void describe_node(collection *k, cn__node *n)
     n->donates = may_donate(n);
     uint32_t donor = n->donates ? leaf_number(k, (cn__ref){ n->donor, 0 }) : UINT32_MAX;
     for (int i = 0; i < n->n_in; i++) operand_number(k, n->in[i]); /* leaves stand before the nodes that read them */
-    if (!make_room(k, 3 + attr_numbers + (size_t)n->n_in + 1)) return;
+    if (!make_room(k, 4 + attr_numbers + (size_t)n->n_in + 1)) return;
     append(k, (uint64_t)(uintptr_t)op);
     bool unconsumed = n->out[0].consumers == 0, has_args = cn__has_args(n);
     append(k, (uint64_t)n->want | (uint64_t)unconsumed << 8 | (uint64_t)has_args << 9 |
-                  (uint64_t)(n->donor != NULL) << 10 | (uint64_t)n->variant << 16 | (uint64_t)donor << 32);
+                  (uint64_t)(n->donor != NULL) << 10 | (uint64_t)(n->variant != 0) << 11 | (uint64_t)donor << 32);
+    if (n->variant) append(k, n->variant - k->variant); /* variants are counted from the first */
     uint64_t *at = (uint64_t *)k->c->key.v + k->c->key.n;
     if (attr_numbers) at[attr_numbers - 1] = 0;
     if (op->attr_size) memcpy(at, n->attrs, op->attr_size);

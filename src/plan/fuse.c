@@ -48,7 +48,7 @@ static int buffer_of_leaf(builder *b, int leaf)
 {
     if (b->leaf_buffer[leaf] < 0) {
         cn__result *r = cn__res(b->leaves[leaf]);
-        b->leaf_buffer[leaf] = new_buffer(b, CN__AT_LEAF, leaf, (size_t)r->numel * element_bytes(b, r->meta.dtype));
+        b->leaf_buffer[leaf] = new_buffer(b, CN__AT_LEAF, leaf, (size_t)r->numel * element_bytes(b, r->meta->dtype));
     }
     return b->leaf_buffer[leaf];
 }
@@ -60,7 +60,7 @@ static int buffer_of_value(builder *b, int node, int out)
     int *at = &b->value_buffer[b->info[node].value + out];
     if (*at < 0) {
         cn__result *r = &b->nodes[node]->out[out];
-        *at = new_buffer(b, CN__AT_ARENA, -1, (size_t)r->numel * element_bytes(b, r->meta.dtype));
+        *at = new_buffer(b, CN__AT_ARENA, -1, (size_t)r->numel * element_bytes(b, r->meta->dtype));
     }
     return *at;
 }
@@ -116,7 +116,7 @@ static int value_of(builder *b, int at, const cn__node *n, int k)
     if (s.node >= 0 && b->info[s.node].in_group == at && cn__flat(b, s)) return b->info[s.node].group_value - s.out;
     cn__operand o = operand_of(b, s);
     if (s.number) o.layout = (cn_layout){ .ndim = 0 };
-    else if (n->op->kind != CN_REDUCE) broadcast(&o.layout, &n->out[0].meta.layout);
+    else if (n->op->kind != CN_REDUCE) broadcast(&o.layout, &n->out[0].meta->layout);
     if (o.view_node >= 0 || o.view_leaf >= 0) o.layout.offset = 0;
     return add_load(b, at, o);
 }
@@ -146,8 +146,8 @@ static void add_instr(builder *b, int at, int i)
     int p = n->op->kind == CN_RANDOM ? -1 : first_promoted(n);
     linked_instr li = { .instr = { .op = n->op, .node = i, .n_in = n->n_in, .n_out = n->n_out, .out = ~d->n_results },
                         .next = -1 };
-    for (int o = 0; o < n->n_out; o++) li.instr.out_dtype[o] = n->out[o].meta.dtype;
-    li.instr.dtype = p < 0 ? n->out[0].meta.dtype : cn__res(n->in[p])->meta.dtype;
+    for (int o = 0; o < n->n_out; o++) li.instr.out_dtype[o] = n->out[o].meta->dtype;
+    li.instr.dtype = p < 0 ? n->out[0].meta->dtype : cn__res(n->in[p])->meta->dtype;
     for (int k = 0; k < n->n_in; k++) li.instr.in[k] = value_of(b, at, n, k);
     if (n->op->attr_size) {
         void *attrs = cn__bump_new(&b->ctx->memory, &b->plan->memory, n->op->attr_size);
@@ -275,8 +275,8 @@ static void add_store(builder *b, int at, int node, int out, int value)
                                    .to = { .number = -1,
                                            .view_node = -1,
                                            .view_leaf = -1,
-                                           .dtype = r->meta.dtype,
-                                           .layout = r->meta.layout } },
+                                           .dtype = r->meta->dtype,
+                                           .layout = r->meta->layout } },
                         .value_node = node,
                         .next = -1 };
     const destination *h = b->destinations[b->info[node].value + out];
@@ -307,7 +307,7 @@ static void build_elementwise(builder *b, int i)
         at = new_step(b, NULL, i, true);
         if (b->failed) return;
         step_at(b, at)->numel = b->nodes[i]->out[0].numel;
-        step_at(b, at)->step.space = b->nodes[i]->out[0].meta.layout;
+        step_at(b, at)->step.space = b->nodes[i]->out[0].meta->layout;
     }
     pull(b, at, i);
     if (b->failed) return;

@@ -6,7 +6,7 @@
 source cn__resolve(const builder *b, cn__ref in)
 {
     const cn__result *r = cn__res(in);
-    source s = { .leaf = -1, .node = -1, .out = 0, .view = -1, .dtype = r->meta.dtype, .layout = &r->meta.layout };
+    source s = { .leaf = -1, .node = -1, .out = 0, .view = -1, .dtype = r->meta->dtype, .layout = &r->meta->layout };
     if (cn__computed_here(b->ctx, in)) {
         cn__ref base = r->base;
         s.node = b->info[base.node->index].rep;

@@ -13,7 +13,7 @@ bool cn__check_takeovers(builder *b)
             const cn__result *r = cn__res(b->leaves[o->view_leaf]);
             int taker = b->storage_taken[r->storage->index];
             if (taker < 0 || at < taker) continue;
-            bool whole = cn__layout_contiguous(&o->layout) && o->view_node < 0 && r->meta.layout.offset == 0;
+            bool whole = cn__layout_contiguous(&o->layout) && o->view_node < 0 && r->meta->layout.offset == 0;
             bool in_order = d->step.group ? cn__numel(&o->layout) == d->numel : l == d->loads.first;
             bool in_step = at == taker && whole && in_order;
             if (!in_step) b->storage_taken[r->storage->index] = -1;

@@ -44,7 +44,7 @@ static bool differentiate(cn_grad_call *g, cn_tensor *const *in, cn_tensor *cons
 void cn__grad_by_definition(cn_grad_call *g, cn__definition define)
 {
     cn_ctx *ctx = g->ctx;
-    const int depth = ctx->no_grad;
+    const int64_t depth = ctx->no_grad;
     const int64_t limit = ctx->pending_limit;
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *grads[CN_MAX_IN];
     ctx->pending_limit = INT64_MAX; /* an evaluation in between would disconnect the views from the operands */

@@ -83,8 +83,8 @@ cn_tensor *cn__nll(cn_tensor *logp, cn_tensor *target, cn_tensor *weight, const 
 static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)args;
-    const cn_meta *m[3] = { &cn__result_of(in[0])->meta, &cn__result_of(in[1])->meta,
-                            in[2] ? &cn__result_of(in[2])->meta : NULL };
+    const cn_meta *m[3] = { cn__result_of(in[0])->meta, cn__result_of(in[1])->meta,
+                            in[2] ? cn__result_of(in[2])->meta : NULL };
     return cn__loss_fits(ctx, "nll_loss", attrs, m[0], m[1], m[2]) ? cn__nll(in[0], in[1], in[2], attrs, 0) : NULL;
 }
 

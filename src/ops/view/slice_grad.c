@@ -35,17 +35,20 @@ static cn_dims order_in_memory(const cn_layout *x, cn_dims *at)
 
 static stretch pieces_in(const cn_tensor *gradient, int64_t axis)
 {
-    if (!gradient || gradient->ref.node->args[AXIS].i != axis + 1) return (stretch){ 0, 0 };
-    return (stretch){ gradient->ref.node->args[BEGIN].i, gradient->ref.node->args[END].i };
+    const cn__node *n = gradient ? gradient->ref.node : NULL;
+    if (!n || n->n_args <= AXIS || n->args[AXIS].i != axis + 1) return (stretch){ 0, 0 };
+    return (stretch){ n->args[BEGIN].i, n->args[END].i };
 }
 
-static void note_pieces(cn_tensor *gradient, int64_t axis, stretch s)
+/* The gradient in the order of axes `at`, with the notes: they are arguments that the permutation does not read. */
+static cn_tensor *note_pieces(cn_tensor *sum, const cn_dims *at, int64_t axis, stretch s)
 {
-    if (!gradient || empty(s)) return;
-    cn_arg *args = gradient->ref.node->args;
-    args[BEGIN].i = s.begin;
-    args[END].i = s.end;
-    args[AXIS].i = axis + 1;
+    const cn_arg notes[CN_MAX_ARGS] = {
+        [BEGIN] = { .i = s.begin }, [END] = { .i = s.end }, [AXIS] = { .i = axis + 1 }
+    };
+    cn__list_attrs order = { .n = at->n };
+    for (int d = 0; d < at->n; d++) order.v[d] = at->v[d];
+    return cn_apply(&cn__op_permute, &sum, 1, &order, empty(s) ? NULL : notes);
 }
 
 static stretch side_by_side(stretch a, stretch b)
@@ -63,8 +66,8 @@ static const cn__node *writer_of(cn__ref seen, const cn__slice_attrs *a)
     const cn__node *n = r.node;
     bool first = n->op == &cn__op_slice_backward;
     if (!n->in || (!first && (n->op != &cn__op_slice_add || !n->args[FRESH].i))) return NULL;
-    const cn_layout *l = &cn__res(seen)->meta.layout;
-    bool as_made = cn__layout_contiguous(l) && cn__same_shape(l, &n->out->meta.layout);
+    const cn_layout *l = &cn__res(seen)->meta->layout;
+    bool as_made = cn__layout_contiguous(l) && cn__same_shape(l, &n->out->meta->layout);
     return as_made && !memcmp(n->attrs, a, sizeof *a) ? n : NULL;
 }
 
@@ -92,7 +95,7 @@ static int find_pieces(cn_tensor *whole, cn_tensor *last, const cn__slice_attrs 
     int64_t begin = 0, end = a->length;
     int found = 0, front = 0;
     for (;; found++) {
-        int64_t length = cn__res(piece)->meta.layout.shape[a->axis];
+        int64_t length = cn__res(piece)->meta->layout.shape[a->axis];
         bool at_front = start == begin;
         if (!at_front && start + length != end) return 0;
         if (at_front) begin += length;
@@ -140,8 +143,7 @@ void cn__add_piece(cn_grad_call *g, cn_tensor *piece, const cn__slice_attrs *a)
     cn_tensor *sum = whole ? join_pieces(in[0], in[1], &there, start) : NULL;
     if (!sum && g->summed[0]) sum = cn_apply(&cn__op_slice_add, in, 2, &there, args);
     else if (!sum) sum = cn_apply(&cn__op_slice_backward, &in[1], 1, &there, args);
-    g->in_grad[0] = cn_permute(sum, at);
-    note_pieces(g->in_grad[0], a->axis, all);
+    g->in_grad[0] = note_pieces(sum, &at, a->axis, all);
 }
 
 /* ---- slice_backward: zeros, with g at the indices of the slice ---- */
@@ -316,14 +318,11 @@ const cn_op cn__op_slice_add = {
     .grad = grad_slice_add,
     .cpu = cpu_slice_add,
     .gpu = gpu_slice_add,
-    CN_CASES({ CN_IN(CN_S(4, 5), CN_S(4, 3)), .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, CN_ARGS({ .i = 1 }) },
-             { CN_IN(CN_S(3, 8, 2), CN_S(3, 3, 2)),
-               .attrs = &(const cn__slice_attrs){ 1, 8, 3 },
-               CN_ARGS({ .i = 1 }) },
-             { CN_IN(CN_S(7), CN_S(0)), .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, CN_ARGS({ .i = 7 }) },
-             { CN_IN(CN_S(0, 3), CN_S(0, 2)), .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, CN_ARGS({ .i = 1 }) },
-             { CN_IN(CN_S(1), CN_S(1)), .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, CN_ARGS({ .i = 0 }) },
-             { CN_IN(CN_S(201, 200), CN_S(100, 200)),
-               .attrs = &(const cn__slice_attrs){ 0, 201, 2 },
-               CN_ARGS({ .i = 1 }) }),
+    CN_CASES(
+        { CN_IN(CN_S(4, 5), CN_S(4, 3)), .attrs = &(const cn__slice_attrs){ 1, 5, 1 }, CN_ARGS({ .i = 1 }) },
+        { CN_IN(CN_S(3, 8, 2), CN_S(3, 3, 2)), .attrs = &(const cn__slice_attrs){ 1, 8, 3 }, CN_ARGS({ .i = 1 }) },
+        { CN_IN(CN_S(7), CN_S(0)), .attrs = &(const cn__slice_attrs){ 0, 7, 2 }, CN_ARGS({ .i = 7 }) },
+        { CN_IN(CN_S(0, 3), CN_S(0, 2)), .attrs = &(const cn__slice_attrs){ 1, 3, 1 }, CN_ARGS({ .i = 1 }) },
+        { CN_IN(CN_S(1), CN_S(1)), .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, CN_ARGS({ .i = 0 }) },
+        { CN_IN(CN_S(201, 200), CN_S(100, 200)), .attrs = &(const cn__slice_attrs){ 0, 201, 2 }, CN_ARGS({ .i = 1 }) }),
 };
