@@ -16,10 +16,10 @@ typedef struct entry {
     char *text;
 } entry;
 
-/* Entries in order of insertion, and a hash table from names to entries by open addressing. */
+/* Entries in order of insertion, and a table from names to entries. */
 typedef struct table {
     cn__vec entries;
-    cn__vec slots; /* of uint32_t: number of the entry + 1, or 0 for a free slot; n is a power of two */
+    cn__names names;
 } table;
 
 struct cn_dict {
@@ -29,55 +29,26 @@ struct cn_dict {
 
 static entry *entry_at(const table *t, size_t i) { return (entry *)t->entries.v + i; }
 
-static uint64_t hash_name(const char *name)
-{
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (; *name; name++) h = (h ^ (unsigned char)*name) * 1099511628211u;
-    return h ^ h >> 29;
-}
-
-/* The slot that holds the name, or the free slot where it would be inserted. */
-static uint32_t *slot_of(const table *t, const char *name)
-{
-    uint32_t *slots = t->slots.v;
-    for (size_t i = hash_name(name);; i++) {
-        uint32_t *s = &slots[i & (t->slots.n - 1)];
-        if (*s == 0 || strcmp(entry_at(t, *s - 1)->name, name) == 0) return s;
-    }
-}
-
 static entry *find(const table *t, const char *name)
 {
-    if (!name || t->entries.n == 0) return NULL;
-    uint32_t s = *slot_of(t, name);
-    return s ? entry_at(t, s - 1) : NULL;
-}
-
-/* Makes room for one more entry. At most half of the slots are in use. */
-static bool make_room(cn_ctx *ctx, table *t)
-{
-    size_t wanted = t->slots.n ? t->slots.n : 16;
-    while (wanted < 2 * (t->entries.n + 1)) wanted *= 2;
-    if (!cn__vec_reserve(&ctx->memory, &t->entries, t->entries.n + 1, sizeof(entry)) ||
-        !cn__vec_reserve(&ctx->memory, &t->slots, wanted, sizeof(uint32_t)))
-        return cn__no_memory(ctx, "dict");
-    if (wanted == t->slots.n) return true;
-    t->slots.n = wanted;
-    memset(t->slots.v, 0, wanted * sizeof(uint32_t));
-    for (size_t i = 0; i < t->entries.n; i++) *slot_of(t, entry_at(t, i)->name) = (uint32_t)i + 1;
-    return true;
+    int64_t i = name ? cn__names_find(&t->names, &t->entries, sizeof(entry), name, strlen(name)) : -1;
+    return i < 0 ? NULL : entry_at(t, (size_t)i);
 }
 
 static entry *find_or_add(cn_ctx *ctx, table *t, const char *name)
 {
     entry *e = find(t, name);
     if (e) return e;
-    if (!make_room(ctx, t)) return NULL;
+    if (!cn__vec_reserve(&ctx->memory, &t->entries, t->entries.n + 1, sizeof(entry)) ||
+        !cn__names_reserve(&ctx->memory, &t->names, &t->entries, sizeof(entry))) {
+        cn__no_memory(ctx, "dict");
+        return NULL;
+    }
     char *copy = cn__copy_text(ctx, name);
     if (!copy) return NULL;
     e = entry_at(t, t->entries.n++);
     *e = (entry){ .name = copy };
-    *slot_of(t, name) = (uint32_t)t->entries.n;
+    cn__names_add(&t->names, &t->entries, sizeof(entry));
     return e;
 }
 
@@ -90,7 +61,7 @@ static void free_table(cn_ctx *ctx, table *t)
         cn__release(e->tensor);
     }
     cn__vec_free(&ctx->memory, &t->entries, sizeof(entry));
-    cn__vec_free(&ctx->memory, &t->slots, sizeof(uint32_t));
+    cn__names_free(&ctx->memory, &t->names);
 }
 
 static void destroy(void *self)
@@ -105,7 +76,9 @@ const cn__object_type cn__dict_type = { "dict", destroy };
 cn_dict *cn_dict_new(cn_ctx *ctx)
 {
     CN__CALL call = cn__enter(ctx, __func__);
-    return call.ctx ? cn__object_new(ctx, sizeof(cn_dict), &cn__dict_type) : NULL;
+    cn_dict *d = call.ctx ? cn__object_new(ctx, sizeof *d, &cn__dict_type) : NULL;
+    if (d) d->tensors.names.key = d->texts.names.key = &ctx->hash_key;
+    return d;
 }
 void cn_dict_free(cn_dict *d) { cn__free_by_program(d, &cn__dict_type, __func__); }
 cn_ctx *cn_dict_context(const cn_dict *d) { return cn__is(d, &cn__dict_type) ? d->object.ctx : NULL; }

@@ -223,13 +223,6 @@ static bool number(reader *r, cn__json *j)
 
 /* ---- objects and arrays ---- */
 
-static uint64_t hash(const char *key, size_t n)
-{
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)key[i]) * 1099511628211u;
-    return h ^ h >> 29;
-}
-
 static bool key_is(const cn__json *member, const char *key, size_t n)
 {
     return member->key_bytes == n && memcmp(member->key, key, n) == 0;
@@ -243,10 +236,10 @@ static size_t slots_for(uint32_t n)
 }
 
 /* The slot of the key, or the free slot where it belongs. */
-static uint32_t *slot_of(uint32_t *slots, size_t mask, const cn__json *v, const char *key, size_t n)
+static uint32_t *slot_of(cn__json_index *x, size_t mask, const cn__json *v, const char *key, size_t n)
 {
-    for (size_t i = hash(key, n);; i++) {
-        uint32_t *s = &slots[i & mask];
+    for (size_t i = cn__hash(&x->key, key, n);; i++) {
+        uint32_t *s = &x->slots[i & mask];
         if (*s == 0 || key_is(&v[*s - 1], key, n)) return s;
     }
 }
@@ -254,16 +247,18 @@ static uint32_t *slot_of(uint32_t *slots, size_t mask, const cn__json *v, const 
 /* Refuses keys that occur twice, and makes the hash table of a large object. */
 static bool index_keys(reader *r, cn__json *object, const cn__json *v)
 {
-    size_t mask = slots_for(object->n) - 1;
-    uint32_t few[2 * FEW] = { 0 };
-    uint32_t *slots = object->n > FEW ? alloc(r, (mask + 1) * sizeof *slots) : few;
-    if (!slots) return false;
+    const size_t mask = slots_for(object->n) - 1;
+    cn__json_index *x = object->n > FEW ? alloc(r, sizeof *x + (mask + 1) * sizeof *x->slots) : NULL;
+    if (object->n > FEW && !x) return false;
+    if (x) x->key = r->ctx->hash_key;
     for (uint32_t i = 0; i < object->n; i++) {
-        uint32_t *s = slot_of(slots, mask, v, v[i].key, v[i].key_bytes);
-        if (*s) return fail_at(r, r->text + v[i].at, "the key occurs twice in its object");
-        *s = i + 1;
+        uint32_t *s = x ? slot_of(x, mask, v, v[i].key, v[i].key_bytes) : NULL;
+        bool twice = x && *s;
+        for (uint32_t k = 0; k < i && !x; k++) twice |= key_is(&v[k], v[i].key, v[i].key_bytes);
+        if (twice) return fail_at(r, r->text + v[i].at, "the key occurs twice in its object");
+        if (x) *s = i + 1;
     }
-    object->slots = object->n > FEW ? slots : NULL;
+    object->index = x;
     return true;
 }
 
@@ -371,8 +366,8 @@ const cn__json *cn__json_read(cn_ctx *ctx, cn__bump *memory, const char *text, s
 const cn__json *cn__json_get_n(const cn__json *object, const char *key, size_t key_bytes)
 {
     if (!object || object->type != CN__JSON_OBJECT || !key) return NULL;
-    if (object->slots) {
-        uint32_t s = *slot_of((uint32_t *)object->slots, slots_for(object->n) - 1, object->v, key, key_bytes);
+    if (object->index) {
+        uint32_t s = *slot_of((cn__json_index *)object->index, slots_for(object->n) - 1, object->v, key, key_bytes);
         return s ? &object->v[s - 1] : NULL;
     }
     for (uint32_t i = 0; i < object->n; i++)

@@ -26,14 +26,20 @@ typedef enum cn__json_type {
     CN__JSON_OBJECT,
 } cn__json_type;
 
+/* The hash table of an object with many members: number of the member + 1, open addressing; 0 is free. */
+typedef struct cn__json_index {
+    cn__hash_key key;
+    uint32_t slots[];
+} cn__json_index;
+
 typedef struct cn__json {
     uint8_t type;  /* cn__json_type */
     bool is_true;  /* BOOL */
     bool is_whole; /* NUMBER: it has no point and no exponent, and fits an int64_t */
     uint32_t n;    /* TEXT: bytes; ARRAY, OBJECT: members */
     uint32_t key_bytes;
-    const char *key;       /* of a member of an object; ended by 0, and may contain 0 */
-    const uint32_t *slots; /* OBJECT with many members: hash table, number + 1, open addressing; 0 is free */
+    const char *key;             /* of a member of an object; ended by 0, and may contain 0 */
+    const cn__json_index *index; /* OBJECT with many members; or NULL */
     union {
         const struct cn__json *v; /* ARRAY, OBJECT: the members in the order of the text */
         const char *text;         /* TEXT: ended by 0, and may contain 0 */

@@ -20,6 +20,8 @@ static void destroy(void *self)
         cn__object_free(s->child);
     }
     cn__vec_free(&ctx->memory, &m->slots, sizeof(slot));
+    cn__names_free(&ctx->memory, &m->slot_names);
+    cn__vec_free(&ctx->memory, &m->children, sizeof(cn_module *));
     cn__vec_free(&ctx->memory, &m->params, sizeof(cn_tensor *));
     cn__vec_free(&ctx->memory, &m->named, sizeof(cn_named));
     cn__bump_free(&ctx->memory, &m->names);
@@ -35,6 +37,7 @@ cn_module *cn_module_new(cn_ctx *ctx, const cn_module_type *type)
     if (!m) return NULL;
     m->type = type;
     m->training = true;
+    m->slot_names.key = &ctx->hash_key;
     m->data = cn__alloc(ctx, type->data_bytes);
     if (m->data || type->data_bytes == 0) return m;
     m->type = &(const cn_module_type){ 0 };
@@ -59,11 +62,8 @@ cn_ctx *cn_module_context(const cn_module *m) { return m ? m->object.ctx : NULL;
 
 static slot *find_slot(const cn_module *m, const char *name, size_t n)
 {
-    for (size_t i = 0; i < m->slots.n; i++) {
-        slot *s = slot_at(&m->slots, i);
-        if (strncmp(s->name, name, n) == 0 && s->name[n] == 0) return s;
-    }
-    return NULL;
+    int64_t i = cn__names_find(&m->slot_names, &m->slots, sizeof(slot), name, n);
+    return i < 0 ? NULL : slot_at(&m->slots, (size_t)i);
 }
 
 /* A new slot of this name, or NULL with an error. */
@@ -79,7 +79,8 @@ static slot *new_slot(cn_module *m, const char *name)
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: names must differ, got \"%s\" a second time", m->type->name, name);
         return NULL;
     }
-    if (!cn__vec_reserve(&ctx->memory, &m->slots, m->slots.n + 1, sizeof(slot))) {
+    if (!cn__vec_reserve(&ctx->memory, &m->slots, m->slots.n + 1, sizeof(slot)) ||
+        !cn__names_reserve(&ctx->memory, &m->slot_names, &m->slots, sizeof(slot))) {
         cn__no_memory(ctx, m->type->name);
         return NULL;
     }
@@ -87,10 +88,15 @@ static slot *new_slot(cn_module *m, const char *name)
     if (!copy) return NULL;
     slot *s = slot_at(&m->slots, m->slots.n++);
     *s = (slot){ .name = copy };
+    cn__names_add(&m->slot_names, &m->slots, sizeof(slot));
     return s;
 }
 
-static void pop_slot(cn_module *m) { cn__free_text(m->object.ctx, slot_at(&m->slots, --m->slots.n)->name); }
+static void pop_slot(cn_module *m)
+{
+    cn__names_take_last(&m->slot_names, &m->slots, sizeof(slot));
+    cn__free_text(m->object.ctx, slot_at(&m->slots, --m->slots.n)->name);
+}
 
 static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_kind kind)
 {
@@ -129,28 +135,24 @@ cn_module *cn_module_child(cn_module *m, const char *name, cn_module *child)
                                          : "is of another context");
         return NULL;
     }
+    if (!cn__vec_reserve(&m->object.ctx->memory, &m->children, m->children.n + 1, sizeof child)) {
+        cn__no_memory(m->object.ctx, m->type->name);
+        return NULL;
+    }
     slot *s = new_slot(m, name);
     if (!s) return NULL;
     cn__object_adopt(child);
     s->kind = SLOT_CHILD;
     s->child = child;
+    ((cn_module **)m->children.v)[m->children.n++] = child;
     return child;
 }
 
-int cn_module_children(const cn_module *m)
-{
-    int n = 0;
-    for (size_t i = 0; m && i < m->slots.n; i++) n += slot_at(&m->slots, i)->child != NULL;
-    return n;
-}
+int cn_module_children(const cn_module *m) { return m ? (int)m->children.n : 0; }
 
 cn_module *cn_module_at(const cn_module *m, int i)
 {
-    for (size_t k = 0; m && k < m->slots.n; k++) {
-        slot *s = slot_at(&m->slots, k);
-        if (s->child && i-- == 0) return s->child;
-    }
-    return NULL;
+    return m && i >= 0 && (size_t)i < m->children.n ? ((cn_module **)m->children.v)[i] : NULL;
 }
 
 cn_module *cn_module_find(cn_module *m, const char *name)
@@ -212,18 +214,35 @@ static bool add_param(void *user, const char *name, slot *s)
     cn_module *root = user;
     (void)name;
     if (s->kind == SLOT_BUFFER) return true;
-    cn_tensor **v = root->params.v;
-    for (size_t i = 0; i < root->params.n; i++)
-        if (v[i] == s->tensor) return true; /* a tied weight is listed once */
     if (cn__push(&root->object.ctx->memory, &root->params, &s->tensor, sizeof s->tensor)) return true;
     return cn__no_memory(root->object.ctx, "parameters");
+}
+
+/* A tied weight is listed once, at its first place: a hash table by address finds the others. */
+static bool drop_tied(cn_module *m)
+{
+    cn_ctx *ctx = m->object.ctx;
+    cn_tensor **v = m->params.v;
+    size_t slots = 16, kept = 0;
+    while (slots < 2 * m->params.n) slots *= 2;
+    cn_tensor **seen = cn__block_new(&ctx->memory, slots * sizeof *seen);
+    if (!seen) return cn__no_memory(ctx, "parameters");
+    memset(seen, 0, slots * sizeof *seen);
+    for (size_t i = 0; i < m->params.n; i++) {
+        size_t at = cn__hash_number(&ctx->hash_key, (uintptr_t)v[i]) & (slots - 1);
+        while (seen[at] && seen[at] != v[i]) at = (at + 1) & (slots - 1);
+        if (!seen[at]) v[kept++] = seen[at] = v[i];
+    }
+    m->params.n = kept;
+    cn__block_free(&ctx->memory, seen, slots * sizeof *seen);
+    return true;
 }
 
 cn_params cn_parameters(cn_module *m)
 {
     if (!m) return (cn_params){ NULL, 0 };
     m->params.n = 0;
-    if (!walk_all(m, add_param, m)) return (cn_params){ NULL, 0 };
+    if (!walk_all(m, add_param, m) || !drop_tied(m)) return (cn_params){ NULL, 0 };
     return (cn_params){ m->params.v, (int)m->params.n };
 }
 

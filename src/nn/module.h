@@ -19,6 +19,8 @@ struct cn_module {
     const cn_module_type *type;
     void *data;
     cn__vec slots; /* of slot, in the order of their making */
+    cn__names slot_names;
+    cn__vec children; /* of cn_module *, in the same order */
     bool training, was_training;
     cn_dims out_shape; /* of the last forward's result; summaries print it */
     cn__vec params;    /* of cn_tensor *: the list that cn_parameters returned last */

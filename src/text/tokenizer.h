@@ -77,17 +77,16 @@ static inline const char *cn__token_bytes(const cn_tokenizer *t, const cn__token
     return (const char *)t->bytes.v + token->at;
 }
 
-static inline uint64_t cn__pair_hash(int32_t left, int32_t right)
+static inline uint64_t cn__pair_hash(const cn__hash_key *key, int32_t left, int32_t right)
 {
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
-    return h ^ h >> 32;
+    return cn__hash_number(key, (uint64_t)(uint32_t)left << 32 | (uint32_t)right);
 }
 
 /* The slot of the pair, or the free slot where it belongs. */
 static inline cn__merge *cn__pair_slot(const cn_tokenizer *t, int32_t left, int32_t right)
 {
     cn__merge *slots = t->pairs.v;
-    for (size_t i = cn__pair_hash(left, right);; i++) {
+    for (size_t i = cn__pair_hash(&t->object.ctx->hash_key, left, right);; i++) {
         cn__merge *m = &slots[i & (t->pairs.n - 1)];
         if (m->left < 0 || (m->left == left && m->right == right)) return m;
     }

@@ -72,10 +72,8 @@ static bool reserve_slots(trainer *r, cn__vec *slots, size_t n, bool *grown)
 
 static uint32_t *piece_slot(const trainer *r, const piece *w)
 {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (uint32_t i = 0; i < w->bytes; i++) h = (h ^ (unsigned char)r->text[w->start + i]) * 1099511628211u;
     uint32_t *slots = r->piece_slots.v;
-    for (size_t i = h ^ h >> 29;; i++) {
+    for (size_t i = cn__hash(&r->ctx->hash_key, r->text + w->start, w->bytes);; i++) {
         uint32_t *s = &slots[i & (r->piece_slots.n - 1)];
         if (*s == 0) return s;
         const piece *o = (const piece *)r->pieces.v + (*s - 1);
@@ -143,7 +141,7 @@ static bool count_pieces(trainer *r, const char *text, size_t n)
 static uint32_t *pair_slot(const trainer *r, int32_t left, int32_t right)
 {
     uint32_t *slots = r->pair_slots.v;
-    for (size_t i = cn__pair_hash(left, right);; i++) {
+    for (size_t i = cn__pair_hash(&r->ctx->hash_key, left, right);; i++) {
         uint32_t *s = &slots[i & (r->pair_slots.n - 1)];
         if (*s == 0) return s;
         const pair *p = (const pair *)r->pairs.v + (*s - 1);

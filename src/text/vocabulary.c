@@ -45,18 +45,11 @@ const cn__token *cn__token_at(const cn_tokenizer *t, int64_t id)
 
 /* ---- by text ---- */
 
-static uint64_t hash_text(const char *text, size_t n)
-{
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
-    return h ^ h >> 29;
-}
-
 /* The slot of the text, or the free slot where it belongs. */
 static int32_t *slot_of(const cn_tokenizer *t, const char *text, size_t n, bool literal)
 {
     int32_t *slots = t->slots.v;
-    for (size_t i = hash_text(text, n);; i++) {
+    for (size_t i = cn__hash(&t->object.ctx->hash_key, text, n);; i++) {
         int32_t *s = &slots[i & (t->slots.n - 1)];
         if (*s == 0) return s;
         const cn__token *token = (const cn__token *)t->tokens.v + (*s - 1);
