@@ -87,6 +87,10 @@ typedef enum option_kind {
     CHOICE, /* one of the values in .value: a|b */
 } option_kind;
 
+/* What an option concerns. WRITES: it names what is written; a config file that lies in the working folder, which may
+   be anybody's, must not set it. */
+typedef enum scope { MODEL, HERE, WRITES } scope;
+
 typedef struct option {
     const char *group; /* title in the help text */
     unsigned commands; /* the commands that have it */
@@ -96,14 +100,14 @@ typedef struct option {
     const char *value;   /* its name in the help text: "N" */
     const char *initial; /* default; NULL: none */
     double low, high;    /* limits of WHOLE and NUMBER; SIZES: limits of the count */
-    bool here;           /* concerns this invocation only: checkpoints do not save it */
+    scope here;          /* true: concerns this invocation only: checkpoints do not save it */
     const char *help;
 } option;
 extern const option options[];
 extern const int n_options;
 
 /* Where a setting comes from; a later source overrides an earlier one. */
-typedef enum source { BY_DEFAULT, BY_CONFIG_HERE, BY_CONFIG, BY_CHECKPOINT, BY_COMMAND } source;
+typedef enum source { BY_DEFAULT, BY_CONFIG_USER, BY_CONFIG_HERE, BY_CONFIG, BY_CHECKPOINT, BY_COMMAND } source;
 
 enum { MOST_OPTIONS = 96 };
 struct settings {
@@ -141,7 +145,8 @@ const char *nearest(const char *name, unsigned among_options_of);
 /* ---- config.c ---- */
 
 int read_config(settings *s, const char *path, source by); /* DONE or FAILED */
-int read_configs(settings *s);                             /* ./cairn.conf and --config */
+int read_configs(settings *s);                             /* the user's, ./cairn.conf and --config */
+bool is_config_of_run(const char *path);                   /* write_config wrote it */
 void print_settings(const settings *s, FILE *f);           /* key = value lines */
 int write_config(const settings *s, const char *path);
 bool save_settings(const settings *s, cn_dict *d); /* as texts "option/name" */
@@ -158,7 +163,10 @@ int read_file(const char *path, text *t);   /* appends to t */
 int read_texts(const settings *s, text *t); /* the files of --data and --include */
 bool is_folder(const char *path);
 bool is_file(const char *path);
-int make_folder(const char *path); /* and the folders above it */
+int make_folder(const char *path);                     /* and the folders above it */
+bool begins_with(const char *path, const char *bytes); /* whether the file exists and begins so */
+/* FAILED if the file exists and `own` is false, unless --force is given. */
+int may_write(const settings *s, const char *path, bool own);
 char *join_path(const char *folder, const char *name);
 char *folder_of(const char *path); /* the path up to the last /, or "." */
 
@@ -258,6 +266,7 @@ const char *device_of(const job *j); /* "cpu", "gpu", "gpu:1" */
 int run_job(job *j);
 void end_job(job *j);
 void print_line(const job *j, const char *format, ...) LIKE_PRINTF(2, 3); /* above the bar, if there is one */
+int check_trace(const settings *s); /* before the work: whether the file of --profile may be written */
 /* Prints the table, and writes the trace that --profile names. */
 int end_profile(cn_ctx *cn, const settings *s, cn_profile *p, FILE *out);
 int interrupted(void); /* the signal that was received, or 0 */

@@ -67,6 +67,10 @@ static int read_key(const place *p, const char *key, const char *value)
     }
     const option *mine = find_option(p->section & p->s->command->bit, key, strlen(key));
     if (!mine || !strcmp(mine->name, "config")) return DONE; /* the option of another command */
+    if (mine->here == WRITES && *value && p->by == BY_CONFIG_HERE)
+        return fail("%s: line %d: '%s' names what is written: in the working folder's config file it is not allowed; "
+                    "give --%s, or --config %s if the file is yours",
+                    p->path, p->line, key, key, p->path);
     char error[300];
     if (set_option(p->s, mine, value, p->by, error, sizeof error)) return DONE;
     return fail("%s: line %d: %s: %s", p->path, p->line, key, error);
@@ -114,8 +118,22 @@ int read_config(settings *s, const char *path, source by)
     return code;
 }
 
+/* $XDG_CONFIG_HOME/cairn/cairn.conf, or ~/.config/cairn/cairn.conf. */
+static int read_user_config(settings *s)
+{
+    const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    char *folder = base && *base == '/' ? copy_text(base) : home && *home == '/' ? join_path(home, ".config") : NULL;
+    if (!folder) return DONE;
+    char *path = join_path(folder, "cairn/cairn.conf");
+    const int code = is_file(path) ? read_config(s, path, BY_CONFIG_USER) : DONE;
+    free(path);
+    free(folder);
+    return code;
+}
+
 int read_configs(settings *s)
 {
+    if (read_user_config(s) != DONE) return FAILED;
     if (is_file("cairn.conf") && read_config(s, "cairn.conf", BY_CONFIG_HERE) != DONE) return FAILED;
     return given(s, "config") ? read_config(s, text_of(s, "config"), BY_CONFIG) : DONE;
 }
@@ -142,11 +160,15 @@ void print_settings(const settings *s, FILE *f)
     }
 }
 
+#define HEAD "# settings of this run"
+
+bool is_config_of_run(const char *path) { return begins_with(path, HEAD); }
+
 int write_config(const settings *s, const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!f) return fail("%s: %s", path, strerror(errno));
-    fprintf(f, "# settings of this run; use them with: cairn %s --config THIS-FILE\n[", s->command->name);
+    fprintf(f, HEAD "; use them with: cairn %s --config THIS-FILE\n[", s->command->name);
     for (const char *c = s->command->name; *c; c++) fputc(*c == ' ' ? '.' : *c, f);
     fprintf(f, "]\n");
     print_settings(s, f);

@@ -37,6 +37,23 @@ char *folder_of(const char *path)
     return folder;
 }
 
+bool begins_with(const char *path, const char *bytes)
+{
+    char head[128];
+    const size_t n = strlen(bytes);
+    FILE *f = is_file(path) && n <= sizeof head ? fopen(path, "rb") : NULL;
+    const bool same = f && fread(head, 1, n, f) == n && !memcmp(head, bytes, n);
+    if (f) fclose(f);
+    return same;
+}
+
+int may_write(const settings *s, const char *path, bool own)
+{
+    struct stat st;
+    if (own || lstat(path, &st) || flag_of(s, "force")) return DONE;
+    return fail("%s exists, and cairn did not write it: give another path, or --force to overwrite it", path);
+}
+
 int make_folder(const char *path)
 {
     char *part = copy_text(path);

@@ -131,6 +131,20 @@ static char *default_folder(const job *j)
     return copy_text(name);
 }
 
+/* A folder with the config file of a run is cairn's own. In any other, no file is overwritten. */
+static int check_folder(const job *j, const char *config)
+{
+    if (is_config_of_run(config)) return DONE;
+    static const char *const names[] = { "config.conf", "log.csv", "loss.svg", "loss.png", "tokenizer.json" };
+    int code = may_write(j->s, j->file, false);
+    for (size_t i = 0; i < sizeof names / sizeof *names && code == DONE; i++) {
+        char *path = join_path(j->out, names[i]);
+        code = may_write(j->s, path, false);
+        free(path);
+    }
+    return code;
+}
+
 /* A resumed run continues in the folder of its checkpoint. */
 int open_folder(job *j)
 {
@@ -146,7 +160,7 @@ int open_folder(job *j)
     snprintf(name, sizeof name, "%s.safetensors", j->name);
     j->file = join_path(j->out, name);
     char *config = join_path(j->out, "config.conf");
-    const int code = write_config(j->s, config);
+    const int code = check_folder(j, config) == DONE ? write_config(j->s, config) : FAILED;
     free(config);
     return code;
 }
@@ -379,6 +393,14 @@ static int finish(job *j, cn_training *t)
     print_meter(j, j->meter);
     print_next(j, t);
     return interrupted() ? 128 + interrupted() : DONE;
+}
+
+int check_trace(const settings *s)
+{
+    const char *file = given(s, "profile") ? text_of(s, "profile") : "";
+    return *file ? may_write(s, file,
+                             begins_with(file, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":\"cairn "))
+                 : DONE;
 }
 
 int end_profile(cn_ctx *cn, const settings *s, cn_profile *p, FILE *out)

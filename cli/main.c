@@ -113,6 +113,7 @@ static int run_command(const command *c, int argc, char **argv)
     s->command = c;
     int code = parse_options(s, argc, argv);
     if (code == DONE) code = read_configs(s);
+    if (code == DONE && find_option(c->bit, "profile", strlen("profile"))) code = check_trace(s);
     if (code == DONE) code = c->run(s);
     free_settings(s);
     free(s);
