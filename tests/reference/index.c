@@ -1,4 +1,6 @@
 /* References of the operators that read and write by index. */
+#include <stdlib.h>
+
 #include "support/reference.h"
 
 #include "ops/index/index.h"
@@ -129,12 +131,38 @@ static void slice_assign(const ref_call *r)
     }
 }
 
-/* in: x, value, indices. The value has the shape of the indices, broadcast together, and then of the rest of x. */
+/* The indices that a mask stands for, one for each of its axes. Returns their number. */
+static int places(const ref_tensor *mask, ref_tensor *index)
+{
+    for (int d = 0; d < mask->ndim; d++) {
+        index[d] = (ref_tensor){ .ndim = 1, .v = malloc(sizeof(double) * (size_t)(mask->numel + 1)) };
+        for (int64_t p = 0; p < mask->numel && index[d].v; p++) {
+            int64_t c[CN_MAX_DIMS] = { 0 };
+            coordinates(mask, p, c);
+            if (mask->v[p] != 0) index[d].v[index[d].numel++] = (double)c[d];
+        }
+        index[d].shape[0] = index[d].numel;
+    }
+    return mask->ndim;
+}
+
+/* in: x, value, indices or masks. The value has the shape of the indices, broadcast together, and then of the rest of
+   x. */
 static void index_put(const ref_call *r)
 {
     const cn__put_attrs *a = r->attrs;
-    const ref_tensor *x = &r->in[0], *index = &r->in[2];
-    int n = (int)a->n, rest = x->ndim - n;
+    const ref_tensor *x = &r->in[0];
+    ref_tensor index[CN_MAX_DIMS];
+    bool made[CN_MAX_DIMS] = { false };
+    int n = 0;
+    for (int k = 0; k < (int)a->n; k++) {
+        const ref_tensor *given = &r->in[2 + k];
+        const int first = n;
+        if (given->dtype == CN_BOOL) n += places(given, &index[n]);
+        else index[n++] = *given;
+        for (int d = first; d < n; d++) made[d] = given->dtype == CN_BOOL;
+    }
+    int rest = x->ndim - n;
     ref_tensor named = { .ndim = 0, .numel = 1 };
     for (int k = 0; k < n; k++)
         if (index[k].ndim > named.ndim) named.ndim = index[k].ndim;
@@ -157,6 +185,8 @@ static void index_put(const ref_call *r)
         double v = broadcast_at(&r->in[1], named.ndim, c), *place = &r->out->v[position(x, to)];
         *place = a->accumulate ? *place + v : v;
     }
+    for (int k = 0; k < n; k++)
+        if (made[k]) free(index[k].v);
 }
 
 static void masked_fill(const ref_call *r)

@@ -84,7 +84,54 @@ static cn_tensor *linear_index(cn_tensor *const *index, int64_t n, cn_dims x)
     return at;
 }
 
-/* in: x (s0, ..., rest...), value, one index for each of s0, ... */
+/* One index for each axis that is named. */
+typedef struct indices {
+    cn_tensor *of[CN_MAX_DIMS];
+    int64_t n;
+} indices;
+
+/* The axes that an index names, from axis `first` of x on: one, or those of a mask. 0: an error. */
+static int64_t axes_of(cn_ctx *ctx, cn_tensor *index, int64_t first, cn_dims x)
+{
+    const bool mask = cn__dtype(index) == CN_BOOL;
+    const cn_dims shape = cn_shape(index);
+    const int64_t axes = mask ? shape.n : 1;
+    bool fits = axes > 0 && first + axes <= x.n;
+    for (int64_t d = 0; d < axes && fits && mask; d++) fits = shape.v[d] == x.v[first + d];
+    char s[96];
+    if (!fits)
+        cn__fail(ctx, CN_BAD_SHAPE,
+                 "index_put: indices must name at most the %d axes of x, and a mask must have the sizes of the axes it "
+                 "names, got an index %s from axis %lld on",
+                 x.n, cn__shape_text(cn__layout(index), s, sizeof s), (long long)first);
+    return fits ? axes : 0;
+}
+
+/* A mask becomes an index for each axis that it names: the places where it is true. */
+static void add_index(indices *all, cn_tensor *index)
+{
+    const bool mask = cn__dtype(index) == CN_BOOL;
+    const int64_t axes = mask ? cn_ndim(index) : 1;
+    cn_tensor *places = mask ? cn_nonzero(index) : index;
+    for (int64_t d = 0; d < axes; d++) all->of[all->n++] = mask ? cn_select(places, 1, d) : places;
+}
+
+/* One mask and a value that does not depend on how many elements are true: the mask need not be evaluated. */
+static bool is_fill(cn_tensor *const *in, int n_in, cn_dims x)
+{
+    return n_in == 3 && cn__dtype(in[2]) == CN_BOOL && cn_ndim(in[1]) + cn_ndim(in[2]) <= x.n;
+}
+
+static cn_tensor *fill(cn_tensor *const *in, cn_dims x, bool accumulate)
+{
+    cn_dims mask = cn_shape(in[2]), rest = { 0, { 0 } };
+    for (int d = mask.n; d < x.n; d++) rest.v[rest.n++] = x.v[d], mask.v[d] = 1;
+    mask.n = x.n;
+    if (!cn__index_value("index_put", in[1], rest)) return NULL;
+    return cn_where(cn_reshape(in[2], mask), accumulate ? cn_add(in[0], in[1]) : in[1], in[0]);
+}
+
+/* in: x (s0, ..., rest...), value, one index for each of s0, ..., or masks */
 static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)args;
@@ -95,18 +142,23 @@ static cn_tensor *compose_put(cn_ctx *ctx, cn_tensor *const *in, int n_in, const
                  n_in - 2);
         return NULL;
     }
-    cn_tensor *at = linear_index(in + 2, a->n, x);
+    for (int64_t k = 2, axes, first = 0; k < n_in; k++, first += axes)
+        if (!(axes = axes_of(ctx, in[k], first, x))) return NULL;
+    if (is_fill(in, n_in, x)) return fill(in, x, a->accumulate);
+    indices all = { .n = 0 };
+    for (int k = 2; k < n_in; k++) add_index(&all, in[k]);
+    cn_tensor *at = linear_index(all.of, all.n, x);
     if (!at) return NULL;
     cn_dims slices = cn_shape(at); /* becomes the shape of the value: that of the index, then the other axes of x */
-    if (slices.n + x.n - a->n > CN_MAX_DIMS) {
+    if (slices.n + x.n - all.n > CN_MAX_DIMS) {
         cn__fail(ctx, CN_BAD_SHAPE,
                  "index_put: the axes of the index and the other axes of x must be at most %d, got %d", CN_MAX_DIMS,
-                 (int)(slices.n + x.n - a->n));
+                 (int)(slices.n + x.n - all.n));
         return NULL;
     }
     int64_t named = cn_numel(at), places = 1, width = 1;
-    for (int d = 0; d < x.n; d++) *(d < a->n ? &places : &width) *= x.v[d];
-    for (int d = (int)a->n; d < x.n; d++) slices.v[slices.n++] = x.v[d];
+    for (int d = 0; d < x.n; d++) *(d < all.n ? &places : &width) *= x.v[d];
+    for (int d = (int)all.n; d < x.n; d++) slices.v[slices.n++] = x.v[d];
     if (!cn__index_value("index_put", in[1], slices)) return NULL;
     cn_tensor *flat = cn_reshape(in[0], CN_DIMS(places, width));
     cn_tensor *value = cn_reshape(cn_expand(in[1], slices), CN_DIMS(named, width));
@@ -128,6 +180,13 @@ const cn_op cn__op_index_put = {
              { CN_IN(CN_S(4, 3), CN_S0, CN_IDX(4, 6), CN_IDX(3, 6)), .attrs = &(const cn__put_attrs){ 2, 0 },
                .no_gradient_check = true /* an element is named twice */ },
              { CN_IN(CN_S(4, 3), CN_S(0, 3), CN_IDX(4, 0)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(7, 3), CN_S(1, 3), CN_BOOLS(7)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(7, 3), CN_S(1, 1), CN_BOOLS(7)), .attrs = &(const cn__put_attrs){ 1, 1 } },
+             { CN_IN(CN_S(7, 3), CN_S(3), CN_BOOLS(7)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(4, 3, 2), CN_S0, CN_BOOLS(4, 3)), .attrs = &(const cn__put_attrs){ 1, 1 } },
+             { CN_IN(CN_S(4, 3, 2), CN_S(1), CN_BOOLS(4, 3, 2)), .attrs = &(const cn__put_attrs){ 1, 0 } },
+             { CN_IN(CN_S(4, 3, 2), CN_S(1, 2), CN_BOOLS(4), CN_IDX(3, 1)), .attrs = &(const cn__put_attrs){ 2, 1 } },
+             { CN_IN(CN_S(4, 5, 3), CN_S0, CN_IDX(4, 1), CN_BOOLS(5, 3)), .attrs = &(const cn__put_attrs){ 2, 0 } },
              { CN_IN(CN_S(60, 70), CN_S(50, 40), CN_IDX(60, 50, 1), CN_IDX(70, 40)),
                .attrs = &(const cn__put_attrs){ 2, 1 } }),
 };
