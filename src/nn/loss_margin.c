@@ -52,7 +52,7 @@ cn_tensor *cn_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_pla
 /* Σ ab / √((Σ aa + ε)(Σ bb + ε)) over the last axis. cn_cosine_similarity differs for short vectors. */
 static cn_tensor *cosine(cn_tensor *a, cn_tensor *b)
 {
-    const double epsilon = 1e-12;
+    const double epsilon = 1e-12f; /* PyTorch has it in single precision */
     const cn_dims last = CN_DIMS(-1);
     cn_tensor *aa = cn_add_s(cn_sum(cn_square(a), last, false), epsilon);
     cn_tensor *bb = cn_add_s(cn_sum(cn_square(b), last, false), epsilon);
