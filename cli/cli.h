@@ -89,7 +89,7 @@ typedef enum option_kind {
 
 /* What an option concerns. WRITES: it names what is written; a config file that lies in the working folder, which may
    be anybody's, must not set it. */
-typedef enum scope { MODEL, HERE, WRITES } scope;
+typedef enum scope { SAVED, HERE, WRITES } scope;
 
 typedef struct option {
     const char *group; /* title in the help text */
@@ -254,8 +254,8 @@ typedef struct job {
     cn_logbook *log;
     struct meter *meter;
     char *out, *file;
-    int64_t done;     /* steps, of this run and of those that it continues */
-    double last_loss; /* of the last step */
+    int64_t done;              /* steps, of this run and of those that it continues */
+    double last_loss;          /* of the last step */
     metric last[MOST_METRICS]; /* the last measurement */
     int n_last;
 } job;
@@ -287,7 +287,7 @@ typedef struct meter {
     double began;
     cn_profile *profile;
 } meter;
-bool meter_due(const meter *m, const cn_ctx *cn);     /* the next step is one to profile; a GPU must have no work left */
+bool meter_due(const meter *m, const cn_ctx *cn); /* the next step is one to profile; a GPU must have no work left */
 void meter_begin(meter *m, cn_ctx *cn, bool profile); /* before a step */
 void meter_end(meter *m);
 void print_meter(const job *j, const meter *m);
@@ -295,6 +295,7 @@ void print_meter(const job *j, const meter *m);
 /* ---- runs.c ---- */
 
 char *runs_file(const job *j); /* --runs, or runs.csv beside the folder of the run */
+int check_runs(const job *j);  /* before the work: whether the file is a log of runs, or new */
 int append_run(const job *j);  /* a line of it */
 
 /* ---- epochs.c ---- */

@@ -134,6 +134,7 @@ static char *default_folder(const job *j)
 /* A folder with the config file of a run is cairn's own. In any other, no file is overwritten. */
 static int check_folder(const job *j, const char *config)
 {
+    if (check_runs(j) != DONE) return FAILED;
     if (is_config_of_run(config)) return DONE;
     static const char *const names[] = { "config.conf", "log.csv", "loss.svg", "loss.png", "tokenizer.json" };
     int code = may_write(j->s, j->file, false);

@@ -133,6 +133,17 @@ char *runs_file(const job *j)
     return path;
 }
 
+/* A log of runs begins with the name of its first column. An empty file is to become one. */
+int check_runs(const job *j)
+{
+    char *path = runs_file(j), head[64];
+    struct stat st;
+    snprintf(head, sizeof head, "%s,", names[0]);
+    const int code = may_write(j->s, path, begins_with(path, head) || (stat(path, &st) == 0 && st.st_size == 0));
+    free(path);
+    return code;
+}
+
 static bool write_whole(int fd, const text *t)
 {
     for (size_t at = 0; at < t->n;) {

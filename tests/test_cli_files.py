@@ -48,7 +48,7 @@ def refuses(what, parts, folder, *words, **more):
 def config_of_the_working_folder(folder):
     """A cairn.conf that lies where the command is started may be anybody's: it names nothing that is written."""
     for key, command in [("profile", ["eval", "run", "--data", "data.csv"]), ("out", TRAIN), ("profile", TRAIN),
-                         ("resume", TRAIN), ("force", TRAIN)]:
+                         ("resume", TRAIN), ("force", TRAIN), ("runs", TRAIN)]:
         value = "yes" if key == "force" else "precious.json"
         (folder / "cairn.conf").write_text(f"threads = 1\n{key} = {value}\n")
         (folder / "precious.json").write_text("mine")
@@ -106,6 +106,10 @@ def folders_of_others(folder):
         refuses(f"a folder with a {name} of another program", [name, "exists", "--force"], folder, *TRAIN, "--out", other)
         check(sorted(p.name for p in other.iterdir()) == [name] and (other / name).read_text() == "mine",
               f"the folder with {name} is as it was")
+    (folder / "table.csv").write_text("mine\n1\n")
+    refuses("a table of another program", ["table.csv exists", "--force"], folder, *TRAIN, "--out", "run", "--runs",
+            "table.csv")
+    check((folder / "table.csv").read_text() == "mine\n1\n", "the table is as it was")
     mixed = folder / "mixed"
     mixed.mkdir()
     (mixed / "notes.txt").write_text("mine")

@@ -32,6 +32,8 @@ void cn__memory_open(cn__memory *m, const cn_allocator *a)
 
 static size_t large_bytes(int class) { return (size_t)4096 << class; }
 
+#define LARGEST_BLOCK ((size_t)4096 << (CN__LARGE_CLASSES - 1))
+
 static int large_class(size_t bytes)
 {
     int class = 0;
@@ -130,7 +132,14 @@ bool cn__vec_reserve(cn__memory *m, cn__vec *a, size_t n, size_t element)
 {
     if (n <= a->capacity) return true;
     size_t capacity = a->capacity ? a->capacity : 64;
-    while (capacity < n) capacity *= 2;
+    while (capacity < n) capacity += capacity * element < LARGEST_BLOCK ? capacity : capacity / 2;
+    if (a->capacity * element > LARGEST_BLOCK) { /* the allocator may move it without a copy */
+        void *v = cn__resize(m, a->v, a->capacity * element, capacity * element);
+        if (!v) return false;
+        a->v = v;
+        a->capacity = capacity;
+        return true;
+    }
     void *v = cn__block_new(m, capacity * element);
     if (!v) return false;
     if (a->v) memcpy(v, a->v, a->capacity * element);

@@ -16,7 +16,7 @@ enum { CN__SPARES = 4, CN__METAS = 64 };
 
 struct cn_ctx {
     _Atomic(void *) thread; /* the thread that is in a call: call.h */
-    int calls;              /* how many of its calls have not ended */
+    int64_t calls;          /* how many of its calls have not ended */
     atomic_bool intruded;   /* another thread has called meanwhile */
     const char *called;     /* what the program called, or NULL */
     cn_code code;

@@ -49,34 +49,35 @@ static inline const cn_reducer *cn__cpu_reducer(const struct cn__kernels *kernel
 
 /* ---- groups ---- */
 
-typedef enum cn__place_kind { CN__IN_MEMORY, CN__IN_REGISTER } cn__place_kind;
+enum { CN__IN_MEMORY, CN__IN_REGISTER };
 
 /* Where a value is while a tile is computed. */
 typedef struct cn__slot {
-    cn__place_kind kind;
-    int index;   /* of the register, or of the walk in whose memory the value lies */
-    size_t size; /* bytes of an element; 0: not decided yet */
+    uint8_t kind; /* CN__IN_MEMORY or CN__IN_REGISTER */
+    uint8_t size; /* bytes of an element; 0: not decided yet */
+    int index;    /* of the register, or of the walk in whose memory the value lies */
 } cn__slot;
 
 /* One instruction of a prepared group. GATHER copies a strided load to a register, STORE copies a value to memory. */
 typedef enum cn__entry_kind { CN__DO_GATHER, CN__DO_LOOP, CN__DO_STORE } cn__entry_kind;
 typedef struct cn__entry {
-    cn__entry_kind kind;
     cn_loop_fn loop;
-    int n_in, n_out, node;
-    cn__slot in[CN_MAX_IN], out[CN_MAX_OUT];
     const void *attrs;
+    uint8_t kind; /* cn__entry_kind */
+    uint8_t n_in, n_out;
+    int node;
     int operand; /* GATHER: which load */
+    cn__slot in[CN_MAX_IN], out[CN_MAX_OUT];
 } cn__entry;
 
 /* A load or store with its axes merged as far as possible, so that few loops walk over it. */
 typedef struct cn__walk {
     const cn__operand *operand;
-    bool contiguous;
-    int ndim;
-    int64_t shape[CN_MAX_DIMS], stride[CN_MAX_DIMS];
-    size_t size;
     char *data; /* set before each run */
+    bool contiguous;
+    uint8_t size; /* bytes of an element */
+    uint8_t ndim;
+    int64_t *shape, *stride; /* of a load that is not contiguous */
 } cn__walk;
 
 typedef struct cn__group cn__group;

@@ -8,8 +8,11 @@
 /* ---- prepare ---- */
 
 /* Merges neighbouring axes that one stride can describe. */
-static void merge_axes(cn__walk *w, const cn_layout *l)
+static bool merge_axes(cn__memory *m, cn__plan *plan, cn__walk *w, const cn_layout *l)
 {
+    w->shape = cn__bump_new(m, &plan->memory, sizeof *w->shape * 2 * (size_t)(l->ndim + 1));
+    if (!w->shape) return false;
+    w->stride = w->shape + l->ndim;
     w->ndim = 0;
     for (int d = 0; d < l->ndim; d++) {
         if (l->shape[d] == 1) continue;
@@ -22,6 +25,7 @@ static void merge_axes(cn__walk *w, const cn_layout *l)
             w->stride[w->ndim++] = l->stride[d];
         }
     }
+    return true;
 }
 
 static bool overlaps(const cn__plan *p, const cn__operand *store, const cn__operand *load)
@@ -44,7 +48,7 @@ static cn_dtype dtype_of(const cn__step *s, int value)
 typedef struct draft {
     const struct cn__kernels *kernels;
     cn__group *g;
-    const cn__plan *plan;
+    cn__plan *plan;
     const cn__step *step;
     cn__slot *slots; /* by value */
     int *last_use;   /* by value: the last instruction that reads it */
@@ -78,7 +82,7 @@ static void release_after(draft *d, int at)
 static void add_gather(draft *d, int load)
 {
     cn__slot *s = &d->slots[load];
-    *s = (cn__slot){ CN__IN_REGISTER, allocate_register(d), d->g->walks[load].size };
+    *s = (cn__slot){ CN__IN_REGISTER, d->g->walks[load].size, allocate_register(d) };
     if (d->step->loads[load].number >= 0) {
         d->g->numbers[d->g->n_numbers].operand = load;
         d->g->numbers[d->g->n_numbers++].reg = s->index;
@@ -115,7 +119,7 @@ static void add_loop(draft *d, int at)
     for (int k = 0; k < i->n_in; k++) e.in[k] = d->slots[i->in[k]];
     for (int o = 0; o < i->n_out; o++) {
         int memory = direct_store(d, i->out + o, at);
-        e.out[o].size = cn_dtype_size(i->out_dtype[o]);
+        e.out[o].size = (uint8_t)cn_dtype_size(i->out_dtype[o]);
         e.out[o].kind = memory >= 0 ? CN__IN_MEMORY : CN__IN_REGISTER;
         e.out[o].index = memory >= 0 ? memory : allocate_register(d);
         d->slots[i->out + o] = e.out[o];
@@ -132,22 +136,24 @@ static void add_stores(draft *d)
         if (value < d->step->n_loads && from->size == 0) add_gather(d, value);
         if (from->kind == CN__IN_MEMORY && from->index == d->step->n_loads + s) continue;
         d->g->entries[d->g->n_entries++] = (cn__entry){
-            .kind = CN__DO_STORE, .in = { *from }, .out = { { CN__IN_MEMORY, d->step->n_loads + s, from->size } }
+            .kind = CN__DO_STORE, .in = { *from }, .out = { { CN__IN_MEMORY, from->size, d->step->n_loads + s } }
         };
     }
 }
 
-static void prepare_walks(draft *d)
+static bool prepare_walks(draft *d, cn__memory *m)
 {
     const cn__step *st = d->step;
-    for (int i = 0; i < st->n_loads + st->n_stores; i++) {
+    bool ok = true;
+    for (int i = 0; i < st->n_loads + st->n_stores && ok; i++) {
         cn__walk *w = &d->g->walks[i];
         w->operand = i < st->n_loads ? &st->loads[i] : &st->stores[i - st->n_loads].to;
-        w->size = cn_dtype_size(w->operand->dtype);
+        w->size = (uint8_t)cn_dtype_size(w->operand->dtype);
         w->contiguous = w->operand->number < 0 && cn__layout_contiguous(&w->operand->layout);
-        merge_axes(w, &w->operand->layout);
-        if (i < st->n_loads && w->contiguous) d->slots[i] = (cn__slot){ CN__IN_MEMORY, i, w->size };
+        if (i < st->n_loads && !w->contiguous) ok = merge_axes(m, d->plan, w, &w->operand->layout);
+        if (i < st->n_loads && w->contiguous) d->slots[i] = (cn__slot){ CN__IN_MEMORY, w->size, i };
     }
+    return ok;
 }
 
 static void find_last_uses(draft *d)
@@ -181,7 +187,9 @@ bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step,
     cn__memory *m = &cpu->device.ctx->memory;
     *g = (cn__group){ .step = step, .numel = cn__numel(&step->space) };
     g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
-    g->entries = cn__bump_new(m, &plan->memory, sizeof *g->entries * (size_t)(most + step->n_loads));
+    const int entries =
+        step->n_loads + step->n_instrs + step->n_stores + 1; /* a gather, a loop, a store; of a reduction */
+    g->entries = cn__bump_new(m, &plan->memory, sizeof *g->entries * (size_t)entries);
     g->numbers = cn__bump_new(m, &plan->memory, sizeof *g->numbers * (size_t)(step->n_loads + 1));
     cn__bump temporary = { 0 };
     draft d = { .kernels = cpu->kernels, .g = g, .plan = plan, .step = step };
@@ -191,8 +199,8 @@ bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step,
     bool ok = g->walks && g->entries && g->numbers && d.slots && d.last_use && d.free_regs;
     if (ok) {
         find_last_uses(&d);
-        prepare_walks(&d);
-        add_entries(&d);
+        ok = prepare_walks(&d, m);
+        if (ok) add_entries(&d);
     }
     cn__bump_free(m, &temporary);
     return ok;

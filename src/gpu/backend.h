@@ -40,8 +40,8 @@ typedef struct cn__gpu_slab {
     bool wide;        /* part of a wide block */
     size_t blocks;    /* how many are allocated */
     cn__vec free;     /* spans, sorted by address */
-    uint32_t version; /* counts the buffers of this place: growing makes a new one */
-    uint32_t birth;   /* counts the slabs of this place */
+    uint64_t version; /* counts the buffers of this place: growing makes a new one */
+    uint64_t birth;   /* counts the slabs of this place */
 } cn__gpu_slab;
 
 typedef struct cn__gpu_heap {
@@ -121,7 +121,7 @@ typedef struct cn__gpu_command {
     struct cn__gpu_location *locations; /* of each operand, then of the scratch memory */
     cn__gpu_program *program;
     WGPUBindGroup bound;
-    uint32_t versions[CN__GPU_SLABS];
+    uint64_t versions[CN__GPU_SLABS];
 } cn__gpu_command;
 
 typedef struct cn__gpu_step {
@@ -141,7 +141,7 @@ typedef struct cn__gpu_plan {
     bool sent;           /* the device has these words */
     bool failed;         /* memory ran out while preparing */
     bool complete;       /* preparing succeeded */
-    uint32_t generation; /* of the device to which the words were sent */
+    uint64_t generation; /* of the device to which the words were sent */
     int64_t dropped;     /* value of gpu->dropped at that time: a later drop may have dropped the words */
     int n_slabs;         /* of the heap when the plan was prepared */
     cn__gpu_buffer *params;
@@ -215,7 +215,7 @@ cn_code cn__gpu_fallback_run(cn__gpu_plan *p, int step, cn__run *run);
 /* ---- recovery.c */
 
 typedef struct cn__gpu_shape { /* which slabs the heap has at one time */
-    uint32_t birth[CN__GPU_SLABS];
+    uint64_t birth[CN__GPU_SLABS];
     size_t bytes[CN__GPU_SLABS];
 } cn__gpu_shape;
 
@@ -232,7 +232,7 @@ typedef struct cn__gpu_recovery {
     cn__vec next_ranges;
     size_t next_mark; /* length of the log when next_copy was recorded */
     cn__gpu_shape next_start;
-    uint32_t next_late; /* the last late read before next_copy */
+    uint64_t next_late; /* the last late read before next_copy */
     cn__gpu_buffer *params;
     int runs;        /* since the last copy */
     int tries;       /* devices opened since the last successful call */
@@ -242,7 +242,7 @@ typedef struct cn__gpu_recovery {
     int64_t dropped; /* the last known value of gpu->dropped */
 } cn__gpu_recovery;
 
-void cn__gpu_log_late(struct cn__gpu_device *d, uint32_t id);
+void cn__gpu_log_late(struct cn__gpu_device *d, uint64_t id);
 bool cn__gpu_recovery_open(struct cn__gpu_device *d);
 void cn__gpu_recovery_close(struct cn__gpu_device *d);
 /* Call these before the upload or launch they log. */
@@ -267,10 +267,10 @@ cn__gpu_late *cn__gpu_late_begin(struct cn__gpu_device *d, const cn__gpu_block *
 bool cn__gpu_late_done(cn__gpu_late *l);
 bool cn__gpu_late_end(struct cn__gpu_device *d, cn__gpu_late *l,
                       void *to);                                 /* frees l; to NULL: the value is not needed */
-void cn__gpu_late_keep(struct cn__gpu_device *d, uint32_t last); /* waits for the reads up to this number */
+void cn__gpu_late_keep(struct cn__gpu_device *d, uint64_t last); /* waits for the reads up to this number */
 void cn__gpu_late_forget(struct cn__gpu_device *d);              /* after a loss: their reads no longer exist */
 /* Repeats a read in a replay, if its value is still needed. `slab` returns the slabs of that time. */
-bool cn__gpu_late_repeat(struct cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user);
+bool cn__gpu_late_repeat(struct cn__gpu_device *d, uint64_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user);
 
 /* ---- backend.c */
 
@@ -285,7 +285,7 @@ typedef struct cn__gpu_device {
     cn__vec checkers; /* of char[56]: names of steps that check indices, by serial - 1 */
     cn__gpu_recovery recovery;
     cn__gpu_late *late;
-    uint32_t late_ids;
+    uint64_t late_ids;
     cn_gpu_counters count;
     bool strict;                            /* a step without a kernel is an error */
     unsigned quarantined[CN__GPU_VARIANTS]; /* bit c: choice c must not be used */

@@ -141,7 +141,7 @@ typedef struct cn__gpu {
     cn__gpu_fault fault;
     WGPUCommandEncoder encoder;  /* records commands since the last submission, or NULL */
     WGPUComputePassEncoder pass; /* open pass of the encoder, or NULL */
-    uint32_t generation;         /* counts devices: objects of an older generation are invalid */
+    uint64_t generation;         /* counts devices: objects of an older generation are invalid */
     int64_t dropped;             /* how often recorded commands were dropped because of an error */
     int64_t fail_after;          /* tests: n refuses the n-th buffer from now, -n also all later ones, 0 none */
 

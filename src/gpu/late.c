@@ -5,7 +5,7 @@
 
 struct cn__gpu_late {
     cn__gpu_late *prev, *next; /* of the device */
-    uint32_t id;
+    uint64_t id;
     cn_dtype dtype;
     int64_t n;
     size_t skip, bytes; /* unwanted bytes at the start; all bytes, with the status */
@@ -119,7 +119,7 @@ bool cn__gpu_late_end(cn__gpu_device *d, cn__gpu_late *l, void *to)
 
 /* ---- for recovery.c ---- */
 
-void cn__gpu_late_keep(cn__gpu_device *d, uint32_t last)
+void cn__gpu_late_keep(cn__gpu_device *d, uint64_t last)
 {
     for (cn__gpu_late *l = d->late; l; l = l->next)
         if (l->id <= last) keep(d, l);
@@ -130,7 +130,7 @@ void cn__gpu_late_forget(cn__gpu_device *d)
     for (cn__gpu_late *l = d->late; l; l = l->next) l->read = NULL;
 }
 
-bool cn__gpu_late_repeat(cn__gpu_device *d, uint32_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user)
+bool cn__gpu_late_repeat(cn__gpu_device *d, uint64_t id, cn__gpu_buffer *(*slab)(void *user, int i), void *user)
 {
     cn__gpu_late *l = d->late;
     while (l && l->id != id) l = l->next;

@@ -89,20 +89,20 @@ static void log_slabs(cn__gpu_device *d)
     for (int i = 0; i < d->heap.n; i++) {
         const cn__gpu_slab *slab = &d->heap.slabs[i];
         if (slab->birth == s->birth[i]) continue;
-        uint32_t *at = add_record(d, SLAB, 3);
+        uint32_t *at = add_record(d, SLAB, 4);
         if (!at) return;
         s->birth[i] = slab->birth;
         s->bytes[i] = slab->bytes;
         at[0] = (uint32_t)i;
-        at[1] = slab->birth;
-        at[2] = (uint32_t)(slab->bytes / sizeof *at);
+        at[1] = (uint32_t)(slab->bytes / sizeof *at);
+        memcpy(at + 2, &slab->birth, sizeof slab->birth);
     }
 }
 
 static void follow_slab(cn__gpu_shape *s, const uint32_t *record)
 {
-    s->birth[record[0]] = record[1];
-    s->bytes[record[0]] = record[2] * sizeof *record;
+    s->bytes[record[0]] = record[1] * sizeof *record;
+    memcpy(&s->birth[record[0]], record + 2, sizeof *s->birth);
 }
 
 static void heap_shape(const cn__gpu_device *d, cn__gpu_shape *s)
@@ -160,11 +160,11 @@ void cn__gpu_log_launch(cn__gpu_device *d, const cn__gpu_command *c)
     d->recovery.launched = true;
 }
 
-void cn__gpu_log_late(cn__gpu_device *d, uint32_t id)
+void cn__gpu_log_late(cn__gpu_device *d, uint64_t id)
 {
     log_slabs(d);
-    uint32_t *at = add_record(d, LATE, 1);
-    if (at) *at = id;
+    uint32_t *at = add_record(d, LATE, sizeof id / sizeof *at);
+    if (at) memcpy(at, &id, sizeof id);
 }
 
 static void cut_log(cn__gpu_recovery *r, size_t n)
@@ -392,6 +392,13 @@ static bool repeat_launch(past *p, const uint32_t *record)
 
 static cn__gpu_buffer *past_slab_of(void *user, int i) { return past_slab(user, i); }
 
+static bool repeat_late(past *p, const uint32_t *record)
+{
+    uint64_t id;
+    memcpy(&id, record, sizeof id);
+    return cn__gpu_late_repeat(p->d, id, past_slab_of, p);
+}
+
 static bool repeat_record(past *p, const uint32_t *record)
 {
     cn__gpu *g = p->d->gpu;
@@ -401,7 +408,7 @@ static bool repeat_record(past *p, const uint32_t *record)
     case UPLOAD: return upload_to(p, (int)w[0], w[1], w + 3, w[2]);
     case WORDS: return cn__gpu_submit(g) && cn__gpu_upload(g, p->d->recovery.params, 0, w, bytes);
     case LAUNCH: return repeat_launch(p, w);
-    case LATE: return cn__gpu_late_repeat(p->d, w[0], past_slab_of, p);
+    case LATE: return repeat_late(p, w);
     default:
         free_past_slab(p, (int)w[0]);
         follow_slab(&p->shape, w);

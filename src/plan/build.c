@@ -30,13 +30,19 @@ static bool open_builder(builder *b)
     return true;
 }
 
-static void close_builder(builder *b)
+void cn__free_drafts(builder *b)
 {
     cn__memory *m = &b->ctx->memory;
     cn__vec_free(m, &b->steps, sizeof(draft_step));
     cn__vec_free(m, &b->loads, sizeof(linked_load));
     cn__vec_free(m, &b->instrs, sizeof(linked_instr));
     cn__vec_free(m, &b->stores, sizeof(linked_store));
+}
+
+static void close_builder(builder *b)
+{
+    cn__memory *m = &b->ctx->memory;
+    cn__free_drafts(b);
     cn__vec_free(m, &b->buffers, sizeof(cn__buffer));
     cn__vec_free(m, &b->stack, sizeof(int));
     cn__bump_free(m, &b->temporary);

@@ -110,6 +110,7 @@ bool cn__name_steps(builder *b);
 bool cn__place(builder *b);
 
 /* What passes share. */
+void cn__free_drafts(builder *b);
 void *cn__plan_alloc(builder *b, size_t bytes); /* memory that lives as long as the plan; NULL: b->failed is set */
 source cn__resolve(const builder *b, cn__ref in);
 /* Whether the operand is the whole value, read in the order in which the value is computed. */

@@ -144,11 +144,13 @@ static void add_instr(builder *b, int at, int i)
     const cn__node *n = b->nodes[i];
     draft_step *d = step_at(b, at);
     int p = n->op->kind == CN_RANDOM ? -1 : first_promoted(n);
-    linked_instr li = { .instr = { .op = n->op, .node = i, .n_in = n->n_in, .n_out = n->n_out, .out = ~d->n_results },
-                        .next = -1 };
-    for (int o = 0; o < n->n_out; o++) li.instr.out_dtype[o] = n->out[o].meta->dtype;
+    linked_instr li = {
+        .instr = { .op = n->op, .node = i, .n_in = (uint8_t)n->n_in, .n_out = n->n_out, .out = (int16_t)~d->n_results },
+        .next = -1
+    };
+    for (int o = 0; o < n->n_out; o++) li.instr.out_dtype[o] = (uint8_t)n->out[o].meta->dtype;
     li.instr.dtype = p < 0 ? n->out[0].meta->dtype : cn__res(n->in[p])->meta->dtype;
-    for (int k = 0; k < n->n_in; k++) li.instr.in[k] = value_of(b, at, n, k);
+    for (int k = 0; k < n->n_in; k++) li.instr.in[k] = (int16_t)value_of(b, at, n, k);
     if (n->op->attr_size) {
         void *attrs = cn__bump_new(&b->ctx->memory, &b->plan->memory, n->op->attr_size);
         if (attrs) memcpy(attrs, n->attrs, n->op->attr_size);

@@ -35,12 +35,13 @@ typedef struct cn__operand {
 /* One elementwise operator of a group. */
 typedef struct cn__instr {
     const cn_op *op;
-    int node;       /* the node whose arguments it reads */
-    cn_dtype dtype; /* of the first promoted operand: it selects the loop */
-    cn_dtype out_dtype[CN_MAX_OUT];
-    int n_in, in[CN_MAX_IN]; /* values it reads */
-    int n_out, out;          /* its results are the values out, out + 1, .. */
     const void *attrs;
+    int node;      /* the node whose arguments it reads */
+    uint8_t dtype; /* of the first promoted operand: it selects the loop */
+    uint8_t out_dtype[CN_MAX_OUT];
+    uint8_t n_in, n_out;
+    int16_t in[CN_MAX_IN]; /* values it reads; a group has few */
+    int16_t out;           /* its results are the values out, out + 1, .. */
 } cn__instr;
 
 typedef struct cn__store {

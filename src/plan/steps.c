@@ -37,8 +37,9 @@ static void finish_step(builder *b, cn__step *out, const draft_step *d)
         out->loads[i++] = ((linked_load *)b->loads.v)[l].operand;
     for (int i = 0, l = d->instrs.first; i < d->instrs.n; l = ((linked_instr *)b->instrs.v)[l].next, i++) {
         out->instrs[i] = ((linked_instr *)b->instrs.v)[l].instr;
-        for (int k = 0; k < out->instrs[i].n_in; k++) out->instrs[i].in[k] = final_value(out, out->instrs[i].in[k]);
-        out->instrs[i].out = final_value(out, out->instrs[i].out);
+        for (int k = 0; k < out->instrs[i].n_in; k++)
+            out->instrs[i].in[k] = (int16_t)final_value(out, out->instrs[i].in[k]);
+        out->instrs[i].out = (int16_t)final_value(out, out->instrs[i].out);
     }
     for (int i = 0, l = d->stores.first; i < d->stores.n; l = ((linked_store *)b->stores.v)[l].next, i++) {
         cn__store s = ((linked_store *)b->stores.v)[l].store;
@@ -64,5 +65,6 @@ bool cn__finish_steps(builder *b)
         finish_step(b, &p->steps[i], (draft_step *)b->steps.v + i);
         p->contractions += p->steps[i].contraction;
     }
+    cn__free_drafts(b); /* before the device takes memory */
     return !b->failed;
 }
