@@ -149,6 +149,30 @@ static void dlpack(void)
     m->deleter(m);
 }
 
+/* The first element of a part of a tensor is not at the beginning of its memory. */
+static void dlpack_offsets(void)
+{
+    double v[12];
+    for (int i = 0; i < 12; i++) v[i] = i;
+    cn_tensor *x = cn_from(cn, CN_F64, CN_DIMS(3, 4), v), *part = cn_slice(cn_slice(x, 0, 1, 3, 1), 1, 2, 4, 1);
+    DLManagedTensor *m = cn_to_dlpack(part);
+    const DLTensor *d = &m->dl_tensor;
+    check(d->byte_offset == 6 * sizeof *v && d->strides[0] == 4 && d->strides[1] == 1 &&
+              *(const double *)((const char *)d->data + d->byte_offset) == 6,
+          "a part begins at byte %llu", (unsigned long long)d->byte_offset);
+    cn_tensor *back = cn_from_dlpack(cn, m);
+    check(cn_get(back, CN_DIMS(0, 0)) == 6 && cn_get(back, CN_DIMS(1, 1)) == 11, "a part comes back as itself: %g, %g",
+          cn_get(back, CN_DIMS(0, 0)), cn_get(back, CN_DIMS(1, 1)));
+    DLManagedTensor given = { .dl_tensor = { .data = v,
+                                             .device = { 1, 0 },
+                                             .ndim = 1,
+                                             .dtype = { 2, 64, 1 },
+                                             .shape = (int64_t[]){ 3 },
+                                             .strides = (int64_t[]){ 2 },
+                                             .byte_offset = 5 * sizeof *v } };
+    check(cn_get(cn_from_dlpack(cn, &given), CN_DIMS(2)) == 9, "another library's part: %s", cn_error(cn));
+}
+
 static void promotion(void)
 {
     static const struct {
@@ -236,6 +260,18 @@ static void memory_limit(void)
           cn_error(small));
     cn_error_clear(small);
     check(cn_item(cn_sum(x, CN_ALL, false)) == 1 << 20, "what needs no memory works: %s", cn_error(small));
+    cn_error_clear(small);
+    cn_tensor *y = cn_matmul(cn_randn(small, CN_F32, CN_DIMS(192, 192)), cn_randn(small, CN_F32, CN_DIMS(192, 192)));
+    check(!isnan(cn_item(cn_sum(y, CN_ALL, false))), "three matrices fit into the arena: %s", cn_error(small));
+    int64_t arena = cn_count(small).arena_bytes, left = (1 << 20) - arena;
+    check(arena >= 256 << 10 && left >= 64 << 10, "they take %lld bytes of it", (long long)arena);
+    cn_tensor *over = cn_randn(small, CN_F32, CN_DIMS(left / 4 + 1024));
+    check(!cn_eval(over) && cn_error_code(small) == CN_NO_MEMORY && strstr(cn_error(small), "limit"),
+          "the arena counts: %s", cn_error(small));
+    cn_error_clear(small);
+    cn_tensor *under = cn_randn(small, CN_F32, CN_DIMS(left / 4 - 1024));
+    check(cn_eval(under), "what is left can be used: %s", cn_error(small));
+    check(cn_count(small).live_bytes + cn_count(small).arena_bytes <= 1 << 20, "and no more is in use");
     cn_ctx *none = cn_open(&(cn_desc){ .device = "toaster" });
     check(cn_error_code(none) == CN_BAD_DEVICE && strstr(cn_error(none), "got \"toaster\""), "an unknown device: %s",
           cn_error(none));
@@ -312,11 +348,10 @@ static void instruction_set(void)
 int main(void)
 {
     cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
-    void (*const all[])(void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory,
-                                  scopes,          use_after_release,  dlpack,
-                                  promotion,       bad_shapes,         bad_indices_in_data,
-                                  memory_limit,    a_seed_is_a_seed,   environment,
-                                  instruction_set };
+    void (*const all[])(
+        void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory, scopes,         use_after_release,
+                  dlpack,          dlpack_offsets,     promotion,       bad_shapes,     bad_indices_in_data,
+                  memory_limit,    a_seed_is_a_seed,   environment,     instruction_set };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;

@@ -139,6 +139,30 @@ static void csv_files(cn_ctx *cn)
     check(cn_dataset_fields(cn_dataset_csv(cn, "plain.csv", NULL)) == 1, "no target");
 }
 
+/* Three bytes in front of the text are part of neither a name nor a number, quoted or not. */
+static void marked_csv_files(cn_ctx *cn)
+{
+    static const char *const texts[] = { "\xEF\xBB\xBFx,y\n1,2\n3,4\n", "\xEF\xBB\xBF\"x\",y\n1,2\n3,4\n" };
+    for (int i = 0; i < 2; i++) {
+        write_text("marked.csv", texts[i]);
+        cn_dataset *d =
+            cn_dataset_csv(cn, "marked.csv", &(cn_csv_desc){ .target = (const char *[]){ "x" }, .targets = 1 });
+        cn_batch b = all_of(d);
+        check(d && cn_get(b.y, CN_DIMS(1, 0)) == 3 && cn_get(b.x, CN_DIMS(1, 0)) == 4,
+              "the first name after a byte-order mark: %s", cn_error(cn));
+        cn_error_clear(cn);
+    }
+    write_text("marked.csv", "\xEF\xBB\xBF"
+                             "1,2\n3,4\n");
+    cn_dataset *d = cn_dataset_csv(cn, "marked.csv", &(cn_csv_desc){ .no_header = true });
+    cn_batch b = all_of(d);
+    check(d && cn_dataset_count(d) == 2 && cn_get(b.x, CN_DIMS(0, 0)) == 1,
+          "the first number after a byte-order mark: %s", cn_error(cn));
+    cn_error_clear(cn);
+    write_text("marked.csv", "\xEF\xBB\xBF");
+    refused(cn, cn_dataset_csv(cn, "marked.csv", NULL), CN_BAD_FILE, "is empty", "a mark alone");
+}
+
 static void bad_csv_files(cn_ctx *cn)
 {
     const struct {
@@ -465,6 +489,7 @@ int main(void)
     bad_idx_files(cn);
     zipped_idx_files(cn);
     csv_files(cn);
+    marked_csv_files(cn);
     bad_csv_files(cn);
     records_and_tokens(cn);
     tensors_and_arrays(cn);

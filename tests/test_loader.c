@@ -191,6 +191,39 @@ static void a_saved_position_resumes_exactly(void)
     }
 }
 
+/* The loader that loads a position has begun its own epoch, in the order of another seed or of the same one. */
+static void a_loader_that_has_begun_takes_the_saved_order(void)
+{
+    enum { N = 37 };
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
+    cn_dataset *d = counting(cn, N, NULL);
+    for (int epoch = 0; epoch < 2; epoch++)
+        for (uint64_t seed = 5; seed <= 6; seed++)
+            for (int workers = 0; workers <= 2; workers += 2) {
+                cn_loader_desc desc = { .batch = 5, .shuffle = true, .workers = workers, .seed = 5 };
+                cn_loader *l = cn_loader_new(d, &desc);
+                desc.seed = seed;
+                cn_loader *begun = cn_loader_new(d, &desc);
+                cn_batch b;
+                cn_dict *state = cn_dict_new(cn);
+                tape rest = { 0 }, resumed = { 0 };
+                cn_loader_reset(l, epoch);
+                check(cn_loader_next(l, &b) && cn_loader_save(l, state, ""), "saved: %s", cn_error(cn));
+                for (int i = 0; i < 3; i++) check(cn_loader_next(begun, &b), "begun: %s", cn_error(cn));
+                check(cn_loader_load(begun, state, ""), "loaded: %s", cn_error(cn));
+                tape_epochs(&rest, l, cn, 2);
+                tape_epochs(&resumed, begun, cn, 2);
+                check(rest.n > 0 && tapes_equal(&rest, &resumed), "epoch %d, seed %d, %d workers: the saved order",
+                      epoch, (int)seed, workers);
+                tape_free(&rest);
+                tape_free(&resumed);
+                cn_dict_free(state);
+                cn_loader_free(begun);
+                cn_loader_free(l);
+            }
+    cn_close(cn);
+}
+
 static void bad_positions_are_refused(void)
 {
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
@@ -233,6 +266,38 @@ static void an_item_that_fails_is_an_error_of_its_batch(void)
         check(cn_get(b.x, CN_DIMS(5)) == 5, "a batch outlives its loader");
         cn_close(cn);
     }
+}
+
+/* Items 1 and 4 fail; each waits before it does. The error is that of item 1, whichever fails first. */
+static bool get_late(void *user, int64_t index, cn_draw *random, void *const *fields, char *error, size_t size)
+{
+    (void)random;
+    const double *ms = user;
+    *(int64_t *)fields[0] = index;
+    if (index != 1 && index != 4) return true;
+    sleep_ms(ms[index == 4]);
+    snprintf(error, size, "page %lld is torn", (long long)index);
+    return false;
+}
+
+static void the_first_item_that_fails_is_named(void)
+{
+    static const double waits[][2] = { { 0, 0 }, { 60, 0 }, { 0, 60 } };
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        for (int workers = 0; workers <= 6; workers += 3) {
+            cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
+            cn_dataset *d = cn_dataset_new(cn, &(cn_dataset_desc){ .count = 6,
+                                                                   .fields = 1,
+                                                                   .field = { { .dtype = CN_I64 } },
+                                                                   .get = get_late,
+                                                                   .user = (void *)(uintptr_t)waits[i] });
+            cn_loader *l = cn_loader_new(d, &(cn_loader_desc){ .batch = 6, .workers = workers });
+            cn_batch b;
+            check(!cn_loader_next(l, &b) && cn_error_code(cn) == CN_BAD_FILE &&
+                      !strcmp(cn_error(cn), "loader: item 1: page 1 is torn"),
+                  "%d workers, waits of %g and %g ms: %s", workers, waits[i][0], waits[i][1], cn_error(cn));
+            cn_close(cn);
+        }
 }
 
 static bool sample_wrong(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t *indices)
@@ -501,8 +566,10 @@ int main(void)
     shuffles_are_permutations_and_differ();
     last_batches();
     a_saved_position_resumes_exactly();
+    a_loader_that_has_begun_takes_the_saved_order();
     bad_positions_are_refused();
     an_item_that_fails_is_an_error_of_its_batch();
+    the_first_item_that_fails_is_named();
     descriptions_that_cannot_be();
     leaving_early();
     tensors_hold_their_memory();

@@ -214,6 +214,29 @@ static void rule_7_a_hit_is_proved(void)
     cn_close(cn);
 }
 
+/* cn_checkpoint computes a node a second time as another variant. The graph is the same otherwise, the plan is not. */
+static void rule_7_variants_are_part_of_the_key(void)
+{
+    cn_ctx *cn = open_lazy();
+    cn_tensor *a = cn_keep(numbers(cn, CN_DIMS(4, 4), 0));
+    cn_eval(a);
+    for (int i = 0; i < 6; i++) {
+        const uint16_t variant = i % 3 == 1;
+        cn_scope s = cn_scope_begin(cn);
+        const int64_t before = cn_count(cn).contractions;
+        cn_tensor *first = cn_matmul(a, a);
+        cn->variant = variant;
+        cn_tensor *second = cn_matmul(a, a);
+        cn->variant = 0;
+        cn_item(cn_sum(cn_add(first, second), CN_ALL, false));
+        check(cn_count(cn).contractions - before == 1 + variant, "round %d: computed %lld times", i,
+              (long long)(cn_count(cn).contractions - before));
+        cn_scope_end(cn, s);
+    }
+    check(cn_count(cn).plans == 2, "two plans: %lld", (long long)cn_count(cn).plans);
+    cn_close(cn);
+}
+
 static void rule_8_all_or_nothing(void)
 {
     cn_ctx *cn = open_lazy();
@@ -393,7 +416,8 @@ static void slices_are_written_in_place(void)
         check(step == 5 || step % 2 == 0 || cn_data(cache) == memory, "row %d: memory moved", step);
         memory = cn_data(cache);
     }
-    for (int i = 0; i < 6; i++) check(cn_get(cache, CN_DIMS(i, 1)) == i + 1, "row %d is %g", i, cn_get(cache, CN_DIMS(i, 1)));
+    for (int i = 0; i < 6; i++)
+        check(cn_get(cache, CN_DIMS(i, 1)) == i + 1, "row %d is %g", i, cn_get(cache, CN_DIMS(i, 1)));
     check(cn_get(kept, CN_DIMS(1, 2)) == 2 && cn_get(kept, CN_DIMS(0, 0)) == 1, "a kept view has the old value");
     cn_write(cache, (float[18]){ 0 }, 18 * sizeof(float));
     for (int step = 0; step < 4; step++) { /* where the row is does not decide the plan */
@@ -405,7 +429,8 @@ static void slices_are_written_in_place(void)
         if (step == 1) misses = cn_count(cn).plan_misses;
     }
     check(cn_count(cn).plan_misses == misses, "%lld new plans", (long long)(cn_count(cn).plan_misses - misses));
-    check(!cn_slice_assign_(cache, 0, 5, 7, 1, cn_ones(cn, CN_F32, CN_DIMS(2, 3))) && cn_failed(cn), "too many rows: %s", cn_error(cn));
+    check(!cn_slice_assign_(cache, 0, 5, 7, 1, cn_ones(cn, CN_F32, CN_DIMS(2, 3))) && cn_failed(cn),
+          "too many rows: %s", cn_error(cn));
     cn_close(cn);
 }
 
@@ -460,6 +485,7 @@ int main(void)
     rule_5_scalars_are_arguments();
     rule_6_looking_does_not_cost();
     rule_7_a_hit_is_proved();
+    rule_7_variants_are_part_of_the_key();
     rule_8_all_or_nothing();
     rule_8_memory();
     what_is_let_go();

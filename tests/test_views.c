@@ -255,10 +255,43 @@ static void gradient_layout(void)
     cn_release(x);
 }
 
+static bool strides_are(cn_tensor *y, cn_dims expected)
+{
+    const cn_dims got = cn_strides(y);
+    bool same = got.n == expected.n;
+    for (int d = 0; d < expected.n && same; d++) same = got.v[d] == expected.v[d];
+    return same;
+}
+
+/* PyTorch's strides, also of axes of size 1: other libraries see them, and merge axes by them. */
+static void strides(void)
+{
+    cn_tensor *x = cn_reshape(count_to(24), CN_DIMS(2, 3, 4)), *t = cn_transpose(x, 0, 2);
+    static const int64_t of_x[4] = { 24, 12, 4, 1 }, of_t[4] = { 4, 12, 24, 1 };
+    for (int d = 0; d < 4; d++) {
+        cn_dims want = { .n = 4 }, want_t = { .n = 4 };
+        for (int k = 0; k < 4; k++) {
+            want.v[k] = k == d ? of_x[d] : (int64_t[]){ 12, 4, 1 }[k - (k > d)];
+            want_t.v[k] = k == d ? of_t[d] : (int64_t[]){ 1, 4, 12 }[k - (k > d)];
+        }
+        cn_tensor *u = cn_unsqueeze(x, d), *v = cn_unsqueeze(t, d);
+        check(strides_are(u, want), "unsqueeze at %d", d);
+        check(strides_are(v, want_t), "unsqueeze of a permuted tensor at %d", d);
+        check(strides_are(cn_squeeze(v, CN_DIMS(d)), CN_DIMS(1, 4, 12)), "and squeezed again");
+        check(strides_are(cn_transpose(u, 0, 3), CN_DIMS(want.v[3], want.v[1], want.v[2], want.v[0])), "permuted");
+    }
+    cn_tensor *one = cn_slice(x, 1, 2, 3, 1);
+    check(strides_are(one, CN_DIMS(12, 4, 1)), "a slice of one element keeps its stride");
+    check(strides_are(cn_reshape(x, CN_DIMS(6, 1, 4)), CN_DIMS(4, 4, 1)) &&
+              strides_are(cn_reshape(x, CN_DIMS(1, 24, 1)), CN_DIMS(24, 1, 1)),
+          "reshape to axes of size 1");
+    check(strides_are(cn_expand(cn_unsqueeze(one, 0), CN_DIMS(5, 2, 1, 4)), CN_DIMS(0, 12, 4, 1)), "expand");
+}
+
 int main(void)
 {
-    static void (*const all[])(void) = { many_operands, moving_window, views_of_views, python_clamps,
-                                         extremes,      parts,         numbers,        gradient_layout };
+    static void (*const all[])(void) = { many_operands, moving_window, views_of_views,  python_clamps, extremes,
+                                         parts,         numbers,       gradient_layout, strides };
     for (int eager = 0; eager < 2; eager++) {
         cn = cn_open(&(cn_desc){ .threads = 2, .eager = eager });
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
