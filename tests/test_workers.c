@@ -1,0 +1,197 @@
+/* The pool of threads: every part runs once, the job is seen whole, what parts wrote is seen afterwards, sleepers are
+   woken, all with more threads than cores too. The thread sanitizer sees an order that is too weak; a hang is a failure. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu/workers.h"
+#include "support/check.h"
+
+enum { PARTS = 64, PATIENCE_SECONDS = 60, WATCHDOG_SECONDS = 400 };
+
+static void hangs(int signal)
+{
+    (void)signal;
+    static const char words[] = "FAILED a run of the pool did not end\n0 passed, 1 failed\n";
+    if (write(1, words, sizeof words - 1)) _exit(1);
+    _exit(1);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void spin_for(double seconds)
+{
+    for (double end = now() + seconds; now() < end;) continue;
+}
+
+static uint64_t state = 1;
+static uint64_t draw(uint64_t below)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+}
+
+/* ---- every part once */
+
+/* A job without atomics: threads see each other's writes because of the pool alone. */
+typedef struct job {
+    int64_t number; /* changes from run to run */
+    int64_t written[PARTS];
+    int threads[PARTS];
+} job;
+
+static void write_part(void *user, int64_t part, int thread)
+{
+    job *j = user;
+    j->written[part] += j->number;
+    j->threads[part] = thread;
+}
+
+/* Runs of many sizes, one at once after the other: the job of the next run is written where that of the last was read. */
+static void runs_in_a_row(int threads, int runs)
+{
+    cn__workers *w = cn__workers_open(threads);
+    job j = { 0 };
+    int64_t expected[PARTS] = { 0 };
+    int wrong = 0;
+    for (int run = 1; run <= runs; run++) {
+        const int64_t parts = run % 5 ? (int64_t)draw(PARTS + 1) : PARTS;
+        j.number = run;
+        cn__workers_run(w, parts, write_part, &j);
+        for (int64_t i = 0; i < PARTS; i++) {
+            if (i < parts) expected[i] += run;
+            wrong += j.written[i] != expected[i] || j.threads[i] < 0 || j.threads[i] >= threads;
+        }
+        if (run % 64 == 0) spin_for(1e-6 * (double)draw(60));
+    }
+    check(wrong == 0, "%d threads: %d parts ran not once, or in no thread of the pool", threads, wrong);
+    cn__workers_close(w);
+}
+
+/* ---- parts that wait for each other */
+
+/* Each part waits until all are there: with as many threads as parts, this ends only if every thread that is needed
+   comes. The caller waits as well: it cannot do the others' parts. */
+typedef struct meeting {
+    int64_t parts;
+    _Atomic int64_t here;
+    atomic_bool late;
+} meeting;
+
+static void meet(void *user, int64_t part, int thread)
+{
+    meeting *m = user;
+    (void)part, (void)thread;
+    atomic_fetch_add(&m->here, 1);
+    for (double start = now(); atomic_load(&m->here) < m->parts && !atomic_load(&m->late);) {
+        if (now() - start > PATIENCE_SECONDS) atomic_store(&m->late, true);
+        sched_yield();
+    }
+}
+
+static bool all_meet(cn__workers *w, int64_t parts)
+{
+    meeting m = { .parts = parts };
+    cn__workers_run(w, parts, meet, &m);
+    return !atomic_load(&m.late);
+}
+
+/* Threads that have slept for a while are woken, as many as there are parts. */
+static void sleepers_are_woken(int threads)
+{
+    cn__workers *w = cn__workers_open(threads);
+    for (int64_t parts = 2; parts <= threads; parts++) {
+        usleep(10000); /* all are asleep */
+        if (!check(all_meet(w, parts), "%d sleeping threads, %lld parts: not all came", threads, (long long)parts))
+            break;
+    }
+    cn__workers_close(w);
+}
+
+/* Runs begin at the moment when threads go to sleep: they either see the door open or are seen as sleepers. The pause
+   that meets this moment is not known, so pauses vary. */
+static void no_wake_up_is_lost(int threads, int runs, double longest)
+{
+    cn__workers *w = cn__workers_open(threads);
+    for (int run = 0; run < runs; run++) {
+        spin_for(longest * (double)draw(1000) / 1000);
+        if (!check(all_meet(w, 2), "%d threads, run %d: a wake-up was lost", threads, run)) break;
+    }
+    cn__workers_close(w);
+}
+
+/* ---- other uses */
+
+typedef struct nest {
+    cn__workers *w;
+    _Atomic int64_t sum;
+    atomic_int wrong;
+} nest;
+
+typedef struct inner {
+    nest *n;
+    int thread;
+} inner;
+
+static void inner_part(void *user, int64_t part, int thread)
+{
+    inner *i = user;
+    atomic_fetch_add(&i->n->sum, part);
+    if (thread != i->thread) atomic_fetch_add(&i->n->wrong, 1);
+}
+
+static void outer_part(void *user, int64_t part, int thread)
+{
+    inner i = { user, thread };
+    (void)part;
+    cn__workers_run(i.n->w, 10, inner_part, &i);
+}
+
+static void a_run_inside_a_part_stays_in_its_thread(int threads)
+{
+    nest n = { .w = cn__workers_open(threads) };
+    for (int run = 0; run < 50; run++) cn__workers_run(n.w, PARTS, outer_part, &n);
+    check(atomic_load(&n.sum) == 50 * PARTS * 45 && atomic_load(&n.wrong) == 0,
+          "%d threads: runs inside of parts: sum %lld, %d in another thread", threads, (long long)atomic_load(&n.sum),
+          atomic_load(&n.wrong));
+    cn__workers_close(n.w);
+}
+
+static void pools_that_close(int threads)
+{
+    job j = { .number = 1 };
+    for (int i = 0; i < 30; i++) { /* never used, just used, asleep */
+        cn__workers *w = cn__workers_open(threads);
+        if (i % 3) cn__workers_run(w, PARTS, write_part, &j);
+        if (i % 3 == 2) usleep(3000);
+        cn__workers_close(w);
+    }
+    check(j.written[0] == 20 && j.written[PARTS - 1] == 20, "%d threads: pools that are closed soon", threads);
+}
+
+int main(void)
+{
+    signal(SIGALRM, hangs);
+    alarm(WATCHDOG_SECONDS);
+    const bool quick = test_is_quick();
+    static const int threads[] = { 1, 2, 3, 4, 16 };
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        runs_in_a_row(threads[i], quick ? 400 : 3000);
+        sleepers_are_woken(threads[i]);
+        a_run_inside_a_part_stays_in_its_thread(threads[i]);
+        pools_that_close(threads[i]);
+    }
+    no_wake_up_is_lost(2, quick ? 500 : 4000, 1e-3);
+    no_wake_up_is_lost(16, quick ? 500 : 4000, 1e-4);
+    return finish();
+}
