@@ -1,18 +1,42 @@
 /* The pool of threads: every part runs once, the job is seen whole, what parts wrote is seen afterwards, sleepers are
-   woken, all with more threads than cores too. The thread sanitizer sees an order that is too weak; a hang is a failure. */
+   woken, all with more threads than cores too. The thread sanitizer sees an order that is too weak; a hang is a
+   failure. */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "cpu/workers.h"
 #include "support/check.h"
 
-enum { PARTS = 64, PATIENCE_SECONDS = 60, WATCHDOG_SECONDS = 400 };
+/* Noise: threads pause at random before they touch what they share, so that rare orders become frequent. */
+static bool noisy; /* changes only while no thread runs */
+
+static void make_noise(void)
+{
+    static _Thread_local uint64_t state;
+    if (!noisy) return;
+    if (!state) state = (uint64_t)(uintptr_t)&state;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    if (state >> 62 == 0) sched_yield();
+    for (volatile uint64_t i = 0; i < state >> 56 && state >> 62 == 1;) i = i + 1;
+}
+
+/* The source itself, with noise; a test also sets how often threads look before they sleep. */
+#undef atomic_load
+#undef atomic_store
+#undef atomic_fetch_add
+#define atomic_load(at)         (make_noise(), atomic_load_explicit(at, memory_order_seq_cst))
+#define atomic_store(at, v)     (make_noise(), atomic_store_explicit(at, v, memory_order_seq_cst))
+#define atomic_fetch_add(at, v) (make_noise(), atomic_fetch_add_explicit(at, v, memory_order_seq_cst))
+#include "cpu/workers.c"
+
+enum { PARTS = 64, LATE_SECONDS = 30, WATCHDOG_SECONDS = 400 };
 
 static void hangs(int signal)
 {
@@ -57,7 +81,8 @@ static void write_part(void *user, int64_t part, int thread)
     j->threads[part] = thread;
 }
 
-/* Runs of many sizes, one at once after the other: the job of the next run is written where that of the last was read. */
+/* Runs of many sizes, one at once after the other: the job of the next run is written where that of the last was
+   read. */
 static void runs_in_a_row(int threads, int runs)
 {
     cn__workers *w = cn__workers_open(threads);
@@ -94,7 +119,7 @@ static void meet(void *user, int64_t part, int thread)
     (void)part, (void)thread;
     atomic_fetch_add(&m->here, 1);
     for (double start = now(); atomic_load(&m->here) < m->parts && !atomic_load(&m->late);) {
-        if (now() - start > PATIENCE_SECONDS) atomic_store(&m->late, true);
+        if (now() - start > LATE_SECONDS) atomic_store(&m->late, true);
         sched_yield();
     }
 }
@@ -118,14 +143,16 @@ static void sleepers_are_woken(int threads)
     cn__workers_close(w);
 }
 
-/* Runs begin at the moment when threads go to sleep: they either see the door open or are seen as sleepers. The pause
-   that meets this moment is not known, so pauses vary. */
-static void no_wake_up_is_lost(int threads, int runs, double longest)
+/* Runs begin at the moment when threads go to sleep: they either see the door open or are seen as sleepers. Threads that
+   look only a few times before they sleep make this moment frequent. */
+static void no_wake_up_is_lost(int threads, int spins, int runs)
 {
+    const double end = now() + 0.5;
     cn__workers *w = cn__workers_open(threads);
-    for (int run = 0; run < runs; run++) {
-        spin_for(longest * (double)draw(1000) / 1000);
-        if (!check(all_meet(w, 2), "%d threads, run %d: a wake-up was lost", threads, run)) break;
+    w->spins = spins; /* before the threads start */
+    for (int run = 0; run < runs && now() < end; run++) {
+        spin_for(1e-9 * (double)draw(run % 3 ? 1000 : 8000));
+        if (!check(all_meet(w, 2), "%d threads, %d spins, run %d: a wake-up was lost", threads, spins, run)) break;
     }
     cn__workers_close(w);
 }
@@ -191,7 +218,11 @@ int main(void)
         a_run_inside_a_part_stays_in_its_thread(threads[i]);
         pools_that_close(threads[i]);
     }
-    no_wake_up_is_lost(2, quick ? 500 : 4000, 1e-3);
-    no_wake_up_is_lost(16, quick ? 500 : 4000, 1e-4);
+    static const int spins[] = { 0, 3, 10, 50 };
+    for (size_t i = 0; i < 2 * sizeof spins / sizeof *spins; i++) {
+        noisy = i % 2;
+        no_wake_up_is_lost(2, spins[i / 2], quick ? 500 : 30000);
+        no_wake_up_is_lost(16, spins[i / 2], quick ? 100 : 500);
+    }
     return finish();
 }
