@@ -36,13 +36,15 @@ static unsigned commands_of(const char *section)
     return found;
 }
 
-/* Replaces "\n", "\t" and "\\", which write_value writes, in place. */
+/* Replaces "\n", "\r", "\t", "\s" (a space) and "\\", which write_value writes, in place. */
 static void unescape(char *text)
 {
     char *to = text;
     for (const char *c = text; *c; c++) {
         const char next = *c == '\\' ? c[1] : 0;
-        const char meant = next == 'n' ? '\n' : next == 't' ? '\t' : next == '\\' ? '\\' : 0;
+        static const char letters[] = "nrts\\", meanings[] = "\n\r\t \\";
+        const char *known = next ? strchr(letters, next) : NULL;
+        const char meant = known ? meanings[known - letters] : 0;
         *to++ = meant ? meant : *c;
         c += meant != 0;
     }
@@ -138,13 +140,16 @@ int read_configs(settings *s)
     return given(s, "config") ? read_config(s, text_of(s, "config"), BY_CONFIG) : DONE;
 }
 
+/* read_line loses a space at an end of the value, and takes one before a # for the beginning of a comment. */
 static void write_value(FILE *f, const char *value)
 {
-    for (; *value; value++) {
-        if (*value == '\n') fputs("\\n", f);
-        else if (*value == '\t') fputs("\\t", f);
-        else if (*value == '\\') fputs("\\\\", f);
-        else fputc(*value, f);
+    for (const char *c = value; *c; c++) {
+        if (*c == '\n') fputs("\\n", f);
+        else if (*c == '\r') fputs("\\r", f);
+        else if (*c == '\t') fputs("\\t", f);
+        else if (*c == '\\') fputs("\\\\", f);
+        else if (*c == ' ' && (c == value || !c[1] || c[1] == '#')) fputs("\\s", f);
+        else fputc(*c, f);
     }
 }
 

@@ -7,6 +7,7 @@ Prints what failed, and as its last line "N passed, M failed".
 import csv
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -386,6 +387,15 @@ def test_generate(folder):
     (hugging_face / "tokenizer.json").unlink()
     refuses(1, ["generate", "hf", "--prompt", "a"], "tokenizer.json", cwd=folder)
     refuses(1, ["generate", "hf", "--tokenizer", "prompt.txt"], "prompt.txt", cwd=folder)
+
+
+def test_configs_come_back(folder):
+    for i, prompt in enumerate(["A tensor is ", " both ends ", "issue #7", "# not a comment", "tab\tline\n\\n", " ", "\r x"]):
+        words = ["train", "gpt", *TINY, "--steps", 1, "--quiet"]
+        works(*words, "--data", "text.txt", "--prompt", prompt, "--out", f"a{i}", cwd=folder)
+        works("train", "gpt", "--config", f"a{i}/config.conf", "--threads", 2, "--quiet", "--out", f"b{i}", cwd=folder)
+        check(tensors(folder / f"b{i}" / GPT)[0]["option/prompt"] == prompt, f"the prompt {prompt!r} comes back from config.conf",
+              (folder / f"a{i}" / "config.conf").read_text())
 
 
 def write_safetensors(path, named, texts):
