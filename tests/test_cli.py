@@ -398,6 +398,29 @@ def test_configs_come_back(folder):
               (folder / f"a{i}" / "config.conf").read_text())
 
 
+def test_measurements(folder):
+    """Numbers do not depend on how the work is cut: batches, their sum in a step, tokens."""
+    words = ["train", "gpt", "--data", "text.txt", *TINY, "--steps", 2, "--quiet"]
+    works(*words, "--batch", 8, "--out", "one", cwd=folder)
+    works(*words, "--batch", 4, "--accumulate", 2, "--out", "two", cwd=folder)
+    for name in ["loss/train", "grad_norm"]:
+        one, two = log_of(folder / "one", name), log_of(folder / "two", name)
+        check(all(abs(a[1] - b[1]) < 1e-3 * a[1] for a, b in zip(one, two)), f"{name} of 8 windows or of 4 and 4", (one, two))
+    words = ["train", "mlp", "--data", "circle.csv", "--target", "where", "--classes", "--epochs", 1, "--val", "0.3", "--quiet"]
+    works(*words, "--batch", 7, "--out", "few", cwd=folder)
+    works(*words, "--batch", 1000, "--out", "many", cwd=folder)
+    few, many = (log_of(folder / name, "loss/held_out")[0] for name in ("few", "many"))
+    check(few[0] == 0 and abs(few[1] - many[1]) < 1e-4 * many[1], "every held-out row is measured", (few, many))
+    works("train", "gpt", "--data", "text.txt", *TINY, "--tokenizer", "bpe", "--vocab", 300, "--steps", 2, "--quiet", "--out", "bpe",
+          cwd=folder)
+    score = works("eval", "bpe", "--data", "text.txt", cwd=folder)
+    loss, perplexity, bits, tokens = (float(re.search(p, score)[1]) for p in
+                                      (r"loss ([\d.]+)", r"perplexity ([\d.]+)", r"([\d.]+) bits", r"over (\d+)"))
+    size = (folder / "text.txt").stat().st_size
+    check(tokens < 0.9 * size and abs(bits / (loss / math.log(2) * tokens / size) - 1) < 0.05, "bits per byte", (score, size))
+    check(abs(perplexity / math.exp(loss) - 1) < 0.01, "perplexity", score)
+
+
 def write_safetensors(path, named, texts):
     header, offset = {"__metadata__": texts}, 0
     for name, (dtype, shape, data) in named.items():
