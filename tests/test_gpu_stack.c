@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cairn/cairn.h"
+#include "gpu/backend.h"
 #include "gpu/variants.h"
 #include "support/check.h"
 #include "support/scratch.h"
@@ -154,6 +155,73 @@ static void read_kinds(cn_ctx *cn)
     cn_tensor *none = cn_zeros(cn, CN_F32, CN_DIMS(0));
     check(cn_read_end(cn_read_begin(none), whole, 0), "no elements: %s", cn_error(cn));
     cn_read_begin(i); /* the context frees it */
+    cn_scope_end(cn, s);
+}
+
+/* Two halves share a word: a part may begin in the middle of one. */
+static void read_parts(cn_ctx *cn)
+{
+    check_group("reading parts");
+    static const cn_dtype dtypes[] = { CN_F16, CN_BF16, CN_U8, CN_BOOL, CN_I64, CN_F32 };
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (int64_t from = 0; from < 4; from++) {
+            cn_scope s = cn_scope_begin(cn);
+            cn_tensor *all =
+                cn_cast(cn_remainder_s(cn_arange(cn, CN_F32, 0, 9, 1), dtypes[d] == CN_BOOL ? 2 : 9), dtypes[d]);
+            cn_eval(cn_keep(all));
+            cn_tensor *part = cn_slice(all, 0, from, from + 5, 1);
+            double now[5], later[5];
+            unsigned char bytes[40];
+            const size_t size = cn_dtype_size(dtypes[d]);
+            cn_read_f64(part, now, 5);
+            check(cn_read_end(cn_read_begin(part), bytes, 5 * size), "%s", cn_error(cn));
+            cn_read_f64(cn_from(cn, dtypes[d], CN_DIMS(5), bytes), later, 5);
+            const double first = dtypes[d] == CN_BOOL ? (double)(from % 2) : (double)from;
+            check(now[0] == first && !memcmp(now, later, sizeof now), "%s from element %d: %g at once, %g later",
+                  cn_dtype_name(dtypes[d]), (int)from, now[0], later[0]);
+            cn_release(all);
+            cn_scope_end(cn, s);
+        }
+}
+
+/* Freed neighbours are one piece of memory again, in whatever order they are freed. */
+static void memory_is_joined(cn_ctx *cn)
+{
+    check_group("heap");
+    static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+    enum { PIECE = 1 << 16 };
+    cn__gpu_heap *h = &((cn__gpu_device *)cn->device)->heap;
+    for (int i = 0; i < 6; i++) {
+        cn__gpu_block *b[4];
+        for (int k = 0; k < 4; k++) b[k] = cn__gpu_block_new(h, PIECE);
+        if (!check(b[0] && b[1] && b[2] && b[3], "four blocks")) return;
+        const bool row = b[1]->word == b[0]->word + PIECE / 4 && b[2]->word == b[1]->word + PIECE / 4;
+        const uint32_t word = b[0]->word;
+        for (int k = 0; k < 3; k++) cn__gpu_block_free(h, b[orders[i][k]]);
+        cn__gpu_block *whole = cn__gpu_block_new(h, 3 * PIECE);
+        check(row && whole && whole->word <= word, "order %d: three pieces are not one: word %u, now %u", i, word,
+              whole ? whole->word : 0);
+        cn__gpu_block_free(h, whole);
+        cn__gpu_block_free(h, b[3]);
+    }
+}
+
+/* Steps that differ in an attribute alone are not one kernel. */
+static void attributes_differ(cn_ctx *cn)
+{
+    check_group("attributes");
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *a = cn_ones(cn, CN_F32, CN_DIMS(3, 5)), *b = cn_ones(cn, CN_F32, CN_DIMS(5, 3));
+    cn_eval(cn_keep(a)), cn_eval(cn_keep(b));
+    cn_tensor *x = cn_keep(cn_tril(a, 0)), *y = cn_keep(cn_tril(b, 0));
+    double got[2][15];
+    cn_eval_all(cn);
+    cn_read_f64(x, got[0], 15);
+    cn_read_f64(y, got[1], 15);
+    int wrong = 0;
+    for (int i = 0; i < 15; i++) wrong += (got[0][i] != (i % 5 <= i / 5)) + (got[1][i] != (i % 3 <= i / 3));
+    check(wrong == 0, "two triangles of other widths: %d numbers are wrong; %s", wrong, cn_error(cn));
+    cn_release(a), cn_release(b), cn_release(x), cn_release(y);
     cn_scope_end(cn, s);
 }
 
@@ -490,6 +558,11 @@ int main(void)
         read_later(cpu, false);
         read_kinds(gpu);
         read_kinds(cpu);
+        read_parts(gpu);
+        read_parts(cpu);
+        memory_is_joined(gpu);
+        attributes_differ(gpu);
+        attributes_differ(cpu);
         quarantine(gpu);
         profiled(gpu);
         check(!cn_failed(gpu) && !cn_failed(cpu), "an error is left: %s%s", cn_error(gpu), cn_error(cpu));
