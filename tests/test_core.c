@@ -246,6 +246,10 @@ static void bad_indices_in_data(void)
     refused(!cn_eval(cn_embedding(cn_reshape(x, CN_DIMS(3, 2)), i)), CN_BAD_INDEX, "size 3");
     refused(!cn_eval(cn_cross_entropy(cn_ones(cn, CN_F32, CN_DIMS(2, 3)), i, NULL)), CN_BAD_INDEX, "7");
     refused(!cn_eval(cn_scatter(x, 0, i, cn_ones(cn, CN_F32, CN_DIMS(2)))), CN_BAD_INDEX, "scatter");
+    for (double outside = 6; outside >= -7; outside -= 13) /* just behind the end, just before the beginning */
+        refused(!cn_eval(cn_take(cn_reshape(cn_arange(cn, CN_F32, 0, 6, 1), CN_DIMS(2, 3)),
+                                 cn_full(cn, CN_I64, CN_DIMS(2), outside))),
+                CN_BAD_INDEX, "out of range for size 6");
     cn_tensor *y = cn_mul_s(cn_gather(x, 0, i), 2);
     refused(!cn_eval(y), CN_BAD_INDEX, "gather");
     refused(!cn_eval(y), CN_LET_GO, "failed");
@@ -282,6 +286,58 @@ static void memory_limit(void)
     cn_close(NULL);
     check(!cn_add(NULL, NULL) && !cn_relu(NULL) && !cn_eval(NULL) && !cn_keep(NULL), "NULL everywhere is harmless");
     cn_release(NULL);
+}
+
+/* Memory that is freed is used again, however often. */
+static void memory_is_reused(void)
+{
+    cn_ctx *small = cn_open(&(cn_desc){ .threads = 1 });
+    int64_t before = 0;
+    for (int i = 0; i < 200; i++) { /* 200 MiB in all */
+        cn_scope s = cn_scope_begin(small);
+        cn_eval(cn_full(small, CN_F32, CN_DIMS(1 << 18), i));
+        cn_scope_end(small, s);
+        if (i == 4) before = cn_count(small).allocations;
+    }
+    check(cn_count(small).allocations == before, "%lld allocations after the first rounds",
+          (long long)(cn_count(small).allocations - before));
+    cn_close(small);
+}
+
+static void lengths_of_arange(void)
+{
+    static const struct {
+        double start, end, step;
+        int64_t n;
+    } rows[] = {
+        { 0, 1, 0.3, 4 }, { 1, 0, -0.4, 3 }, { 0, 7, 3, 3 }, { 0, 6, 3, 2 }, { 0, 6.5, 3, 3 }, { 2, 2, 1, 0 }
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cn_tensor *x = cn_arange(cn, CN_F64, rows[i].start, rows[i].end, rows[i].step);
+        check(cn_numel(x) == rows[i].n, "arange from %g to %g by %g has %lld numbers", rows[i].start, rows[i].end,
+              rows[i].step, (long long)cn_numel(x));
+    }
+    check(cn_numel(cn_arange(cn, CN_I32, 0, 7, 3)) == 3, "the same for whole numbers");
+}
+
+static void range_of_randint(void)
+{
+    static const struct {
+        cn_dtype dtype;
+        int64_t low, high; /* the most that the dtype holds */
+    } rows[] = { { CN_BOOL, 0, 2 },       { CN_U8, 0, 256 },
+                 { CN_I8, -128, 128 },    { CN_I32, INT32_MIN, (int64_t)INT32_MAX + 1 },
+                 { CN_F16, -2048, 2049 }, { CN_F32, -(1 << 24), (1 << 24) + 1 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int64_t low = rows[i].low, high = rows[i].high;
+        cn_tensor *x = cn_cast(cn_randint(cn, rows[i].dtype, low, high, CN_DIMS(4000)), CN_F64);
+        const double least = cn_item(cn_min(x, CN_ALL, false)), most = cn_item(cn_max(x, CN_ALL, false));
+        check(least >= (double)low && most < (double)high && most - least > 0.98 * (double)(high - 1 - low),
+              "the whole range of %s: %g to %g; %s", cn_dtype_name(rows[i].dtype), least, most, cn_error(cn));
+        cn_error_clear(cn);
+        refused(!cn_randint(cn, rows[i].dtype, low, high + 1, CN_DIMS(2)), CN_BAD_ARGUMENT, "outside the range");
+        refused(!cn_randint(cn, rows[i].dtype, low - 1, high, CN_DIMS(2)), CN_BAD_ARGUMENT, "outside the range");
+    }
 }
 
 static void a_seed_is_a_seed(void)
@@ -349,9 +405,10 @@ int main(void)
 {
     cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
     void (*const all[])(
-        void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory, scopes,         use_after_release,
-                  dlpack,          dlpack_offsets,     promotion,       bad_shapes,     bad_indices_in_data,
-                  memory_limit,    a_seed_is_a_seed,   environment,     instruction_set };
+        void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory,   scopes,           use_after_release,
+                  dlpack,          dlpack_offsets,     promotion,         bad_shapes,       bad_indices_in_data,
+                  memory_limit,    memory_is_reused,   lengths_of_arange, range_of_randint, a_seed_is_a_seed,
+                  environment,     instruction_set };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;

@@ -19,7 +19,8 @@ static void try_epilogue(const trial *t, cn_dtype dtype, epilogue_kind kind)
     output apart[EPILOGUE_OUTPUTS] = { 0 };
     char what[96];
     bool inside;
-    snprintf(what, sizeof what, "%s case %d, %s, %s", t->op->name, t->number, cn_dtype_name(dtype), epilogue_name(kind));
+    snprintf(what, sizeof what, "%s case %d, %s, %s", t->op->name, t->number, cn_dtype_name(dtype),
+             epilogue_name(kind));
     bool ok = epilogue_run(contexts[0], t, &x, kind, false, apart, &inside);
     check(ok && !inside, "%s, apart: %s", what, cn_error(contexts[0]));
     for (int k = 0; k < THREADS_TRIED && ok; k++) {
@@ -49,7 +50,7 @@ static void every_operator(void)
             for (int d = 0; d < 4; d++)
                 for (int kind = 0; kind < TAILS; kind++)
                     try_epilogue(&(trial){ ops[i], &ops[i]->cases[c], c, count_operands(&ops[i]->cases[c]) }, dtypes[d],
-                             (epilogue_kind)kind);
+                                 (epilogue_kind)kind);
     }
     check(tried >= 14, "%d operators take epilogues", tried);
     printf("%d operators take epilogues\n", tried);
@@ -222,6 +223,40 @@ static void unread_results_keep_their_place(void)
 }
 
 /* An assignment is computed last, wherever what it reads was: a plan that fails has overwritten nothing. */
+/* A kernel's result plus one of its operands, which lies in the arena. apart: every value is computed by itself. */
+static cn_tensor *plus_operand(cn_tensor *const *leaf, int which, bool apart)
+{
+    cn_tensor *x = cn_exp(cn_mul_s(leaf[0], 0.1)), *other = cn_exp(cn_mul_s(leaf[1], -0.1)), *y;
+    if (apart) cn_eval(cn_keep(x)), cn_eval(cn_keep(other));
+    if (which == 0) y = cn_conv2d(x, leaf[2], NULL, &(cn_conv_desc){ .padding = { 1, 1 } });
+    else if (which == 1) y = cn_matmul(x, other);
+    else y = cn_scaled_dot_product_attention(other, x, which == 2 ? other : x, NULL);
+    if (apart) cn_eval(cn_keep(y));
+    cn_tensor *z = cn_keep(cn_add(y, which == 1 ? other : x));
+    cn_eval(z);
+    if (apart) cn_release(x), cn_release(other), cn_release(y);
+    return z;
+}
+
+/* An epilogue that reads an operand of its kernel must not write over it while the kernel reads it. */
+static void operands_of_the_kernel_stay(void)
+{
+    check_group("operands of the kernel");
+    for (int k = 0; k < THREADS_TRIED; k++) {
+        cn_tensor *leaf[3] = { numbers(contexts[k], CN_DIMS(2, 4, 96, 96)), numbers(contexts[k], CN_DIMS(2, 4, 96, 96)),
+                               numbers(contexts[k], CN_DIMS(4, 4, 3, 3)) };
+        for (int which = 0; which < 4; which++) {
+            cn_scope s = cn_scope_begin(contexts[k]);
+            cn_tensor *z = plus_operand(leaf, which, false), *want = plus_operand(leaf, which, true);
+            check(same(z, want), "%d threads, kernel %d: not what it is one by one", k + 1, which);
+            cn_release(z);
+            cn_release(want);
+            cn_scope_end(contexts[k], s);
+        }
+        for (int i = 0; i < 3; i++) cn_release(leaf[i]);
+    }
+}
+
 static void assignments_stay_last(void)
 {
     check_group("assignments");
@@ -255,6 +290,7 @@ int main(void)
     only_in_order();
     other_results_come_later();
     unread_results_keep_their_place();
+    operands_of_the_kernel_stay();
     assignments_stay_last();
     for (int k = 0; k < THREADS_TRIED; k++) {
         check(!cn_failed(contexts[k]), "at the end: %s", cn_error(contexts[k]));

@@ -62,7 +62,8 @@ typedef struct trial {
     int64_t gap;     /* elements skipped between those of a row */
     bool accumulate;
     cn__gemm_storage a_half, b_half;
-    bool apart; /* slices of k are expected to be multiplied apart */
+    bool apart;   /* slices of k are expected to be multiplied apart */
+    int64_t c_gap; /* rows skipped between the items of C, though not between those of A */
 } trial;
 
 typedef struct buffer {
@@ -224,7 +225,10 @@ static void compare(const kernel_row *row, const trial *t, const cn__gemm *g, co
 
 static void run_trial(const kernel_row *row, const trial *t, cn__workers *const *pools, int n_pools)
 {
-    const matrix a = lay_out(t->m, t->k, t->at, t->gap, t->batch), c = lay_out(t->m, t->n, t->ct, t->gap, t->batch);
+    const matrix a = lay_out(t->m, t->k, t->at, t->gap, t->batch);
+    matrix c = lay_out(t->m, t->n, t->ct, t->gap, t->batch);
+    c.item += t->c_gap * c.row;
+    c.size += t->c_gap * c.row * t->batch;
     const matrix b = lay_out(t->k, t->n, t->bt, t->gap, t->b_shared ? 0 : t->batch);
     buffer abuf = new_buffer(a.size, type_of(row->f64, t->a_half));
     buffer bbuf = new_buffer(b.size, type_of(row->f64, t->b_half));
@@ -436,6 +440,7 @@ static void run_trials(const kernel_row *row, cn__workers *const *pools, int n_p
     static const trial batches[] = {
         { .batch = 3, .m = 9, .n = 20, .k = 11 },
         { .batch = 5, .m = 7, .n = 40, .k = 13, .b_shared = true },
+        { .batch = 5, .m = 7, .n = 40, .k = 13, .b_shared = true, .c_gap = 3 },
         { .batch = 2, .m = 100, .n = 90, .k = 80, .bt = true },
         { .batch = 40, .m = 6, .n = 5, .k = 4, .ct = true },
         { .batch = 4, .m = 1, .n = 50, .k = 30, .bt = true },

@@ -467,6 +467,54 @@ static void the_cache_is_bounded(void)
     cn_close(cn);
 }
 
+static void the_plan_used_last_stays(void)
+{
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .plan_limit = 4 });
+    static const int sizes[] = { 1, 2, 3, 4, 1, 5, 1, 3 }; /* 5 takes the place of 2 */
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        cn_scope s = cn_scope_begin(cn);
+        const int64_t hits = cn_count(cn).plan_hits;
+        cn_item(cn_sum(cn_ones(cn, CN_F32, CN_DIMS(sizes[i])), CN_ALL, false));
+        const bool known = cn_count(cn).plan_hits > hits;
+        check(known == (i == 4 || i >= 6), "use %zu, a sum of %d: the plan was %s", i, sizes[i],
+              known ? "found" : "built");
+        cn_scope_end(cn, s);
+    }
+    cn_close(cn);
+}
+
+/* An update that reads its old value in another order than it writes it: larger than what is computed at a time. */
+static void updates_that_read_themselves_elsewhere(void)
+{
+    enum { SIDE = 90, N = SIDE * SIDE };
+    static double old[N], got[N];
+    for (int how = 0; how < 3; how++) {
+        cn_ctx *cn = open_lazy();
+        cn_tensor *p = cn_param(cn_cast(cn_reshape(cn_arange(cn, CN_F32, 0, N, 1), CN_DIMS(SIDE, SIDE)), CN_F32));
+        cn_eval_all(cn);
+        cn_no_grad_begin(cn);
+        for (int round = 0; round < 3; round++) {
+            cn_read_f64(p, old, N);
+            cn_scope s = cn_scope_begin(cn);
+            cn_tensor *other = how == 0   ? cn_transpose(p, 0, 1)
+                               : how == 1 ? cn_flip(p, CN_DIMS(0, 1))
+                                          : cn_expand(cn_slice(p, 0, 1, 2, 1), CN_DIMS(SIDE, SIDE));
+            cn_assign(p, cn_mul_s(cn_add(p, other), 0.5));
+            cn_eval_all(cn);
+            cn_scope_end(cn, s);
+            cn_read_f64(p, got, N);
+            int wrong = 0;
+            for (int i = 0; i < N; i++) {
+                const int from = how == 0 ? i % SIDE * SIDE + i / SIDE : how == 1 ? N - 1 - i : SIDE + i % SIDE;
+                wrong += got[i] != (double)(float)((float)(old[i] + old[from]) * 0.5f);
+            }
+            check(wrong == 0, "way %d, round %d: %d of %d numbers are wrong", how, round, wrong, N);
+        }
+        cn_no_grad_end(cn);
+        cn_close(cn);
+    }
+}
+
 static void unrelated_work_is_left_alone(void)
 {
     cn_ctx *cn = open_lazy();
@@ -494,7 +542,9 @@ int main(void)
     updates_that_read_each_other();
     slices_are_written_in_place();
     micro_batches_take_one_batch_of_memory();
+    updates_that_read_themselves_elsewhere();
     the_cache_is_bounded();
+    the_plan_used_last_stays();
     unrelated_work_is_left_alone();
     return finish();
 }

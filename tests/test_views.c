@@ -255,6 +255,20 @@ static void gradient_layout(void)
     cn_release(x);
 }
 
+static void arguments_that_cannot_be(void)
+{
+    cn_tensor *x = cn_reshape(count_to(6), CN_DIMS(2, 3));
+    refused("-1 for a new axis", !cn_expand(x, CN_DIMS(-1, 2, 3)), CN_BAD_SHAPE);
+    is("-1 for an axis that is there", cn_expand(x, CN_DIMS(1, -1, 3)), CN_DIMS(1, 2, 3), V(0, 1, 2, 3, 4, 5));
+    refused("reflection by the whole axis", !cn_pad(x, CN_DIMS(3, 0), CN_PAD_REFLECT, 0), CN_BAD_SHAPE);
+    refused("reflection at the end", !cn_pad(x, CN_DIMS(0, 3), CN_PAD_REFLECT, 0), CN_BAD_SHAPE);
+    refused("going round more than once", !cn_pad(x, CN_DIMS(0, 4), CN_PAD_CIRCULAR, 0), CN_BAD_SHAPE);
+    is("reflection", cn_pad(x, CN_DIMS(2, 2), CN_PAD_REFLECT, 0), CN_DIMS(2, 7),
+       V(2, 1, 0, 1, 2, 1, 0, 5, 4, 3, 4, 5, 4, 3));
+    is("going round", cn_pad(x, CN_DIMS(0, 3), CN_PAD_CIRCULAR, 0), CN_DIMS(2, 6),
+       V(0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5));
+}
+
 static bool strides_are(cn_tensor *y, cn_dims expected)
 {
     const cn_dims got = cn_strides(y);
@@ -290,8 +304,9 @@ static void strides(void)
 
 int main(void)
 {
-    static void (*const all[])(void) = { many_operands, moving_window, views_of_views,  python_clamps, extremes,
-                                         parts,         numbers,       gradient_layout, strides };
+    static void (*const all[])(
+        void) = { many_operands, moving_window,   views_of_views,           python_clamps, extremes, parts,
+                  numbers,       gradient_layout, arguments_that_cannot_be, strides };
     for (int eager = 0; eager < 2; eager++) {
         cn = cn_open(&(cn_desc){ .threads = 2, .eager = eager });
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
