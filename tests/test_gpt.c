@@ -104,6 +104,19 @@ static void caches(cn_ctx *cn)
     cn_module_free(m);
 }
 
+/* With one token there is no choice: it is token 0, and it counts as soon as it is drawn. */
+static void a_token_that_waits(cn_ctx *cn)
+{
+    check_group("waiting");
+    cn_module *m = cn_nn_gpt(cn, &(cn_gpt_desc){ .vocab = 1, .context = 8, .layers = 1, .heads = 1, .width = 4 });
+    cn_sampler *s = cn_sampler_new(m, NULL);
+    check(cn_sampler_feed(s, (int32_t[]){ 0, 0 }, 2) && cn_sampler_used(s) == 2, "two tokens: %s", cn_error(cn));
+    for (int i = 3; i <= 8; i++)
+        check(cn_sampler_next(s) == 0 && cn_sampler_used(s) == i, "%d tokens: %d used", i, (int)cn_sampler_used(s));
+    cn_sampler_free(s);
+    cn_module_free(m);
+}
+
 static void plans(cn_ctx *cn)
 {
     check_group("plans");
@@ -332,6 +345,7 @@ int main(void)
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 11 });
     names(cn);
     caches(cn);
+    a_token_that_waits(cn);
     plans(cn);
     draws(cn);
     check_group("frequencies");

@@ -210,6 +210,59 @@ static void recomputation(void)
           (long long)arena[0]);
 }
 
+/* The second run draws the same numbers as the first; what is drawn afterwards is not drawn again. */
+static void recomputation_and_random_numbers(void)
+{
+    check_group("checkpoint, random numbers");
+    double drawn[2][4];
+    for (int again = 0; again < 2; again++) {
+        cn_ctx *c = cn_open(&(cn_desc){ .seed = 5, .threads = 1 });
+        layer l = { cn_param(cn_randn(c, CN_F64, CN_DIMS(4, 4))), cn_param(cn_zeros(c, CN_F64, CN_DIMS(4))), 0 };
+        cn_tensor *x = cn_randn(c, CN_F64, CN_DIMS(3, 4));
+        cn_tensor *y = again ? cn_checkpoint(layer_forward, &l, &x, 1) : layer_forward(&l, &x, 1);
+        cn_read(cn_rand(c, CN_F64, CN_DIMS(2)), drawn[again], 2 * sizeof(double));
+        check(cn_backward(cn_sum(y, CN_ALL, false)), "%s", cn_error(c));
+        cn_read(cn_rand(c, CN_F64, CN_DIMS(2)), drawn[again] + 2, 2 * sizeof(double));
+        cn_close(c);
+    }
+    check(!memcmp(drawn[0], drawn[1], sizeof drawn[0]), "random numbers go on as without recomputation");
+}
+
+/* PyTorch's choices where a function has a corner. */
+static void gradients_at_corners(void)
+{
+    check_group("corners");
+    cn_tensor *x = param(CN_DIMS(3), (double[]){ -1, 0.5, 2 });
+    static const double expected[4][3] = { { 0, 1, 0 }, { 0, 1, 0 }, { 0, 1, 1 }, { -1, 0, 1 } };
+    for (int i = 0; i < 4; i++) {
+        cn_tensor *y = i == 0   ? cn_clamp(x, -1, 2)
+                       : i == 1 ? cn_hardtanh(x, -1, 2)
+                       : i == 2 ? cn_relu(cn_add_s(x, 1))
+                                : cn_abs(cn_sub_s(x, 0.5));
+        check(cn_backward(cn_sum(y, CN_ALL, false)), "%s", cn_error(cn));
+        for (int k = 0; k < 3; k++)
+            check(at(cn_grad_of(x), k) == expected[i][k], "function %d at %g: %g", i, at(x, k), at(cn_grad_of(x), k));
+        cn_zero_grad(x);
+    }
+    cn_release(x);
+}
+
+/* A gradient for one input leaves the graph of another as it is. */
+static void graphs_beside_the_path(void)
+{
+    check_group("beside the path");
+    cn_tensor *a = param(CN_DIMS(3), ABC), *b = param(CN_DIMS(3), ABC + 3), *shared = cn_exp(b), *g = NULL;
+    cn_tensor *first = cn_sum(cn_mul(a, shared), CN_ALL, false), *second = cn_sum(cn_square(shared), CN_ALL, false);
+    check(cn_grad(&first, 1, &a, 1, &g, NULL), "the gradient of a: %s", cn_error(cn));
+    check(fabs(at(g, 1) - exp(ABC[4])) < 1e-12, "is %g", at(g, 1));
+    check(cn_backward(second) && fabs(at(cn_grad_of(b), 1) - 2 * exp(2 * ABC[4])) < 1e-12,
+          "what does not lead to a can still be walked: %s", cn_error(cn));
+    cn_error_clear(cn);
+    cn_zero_grad(b);
+    cn_release(a);
+    cn_release(b);
+}
+
 static void missing_gradients_are_errors(void)
 {
     check_group("missing");
@@ -289,6 +342,9 @@ int main(void)
                                   hooks,
                                   custom_gradients_and_the_checker,
                                   recomputation,
+                                  recomputation_and_random_numbers,
+                                  gradients_at_corners,
+                                  graphs_beside_the_path,
                                   missing_gradients_are_errors,
                                   pieces_of_one_tensor,
                                   deep_graphs };

@@ -461,6 +461,55 @@ static void collating(void)
     cn_close(cn);
 }
 
+static bool get_random(void *user, int64_t index, cn_draw *random, void *const *fields, char *error, size_t size)
+{
+    (void)user, (void)index, (void)error, (void)size;
+    *(double *)fields[0] = cn_draw_unit(random);
+    return true;
+}
+
+/* The item's number, and one of the batch. */
+static bool collate_random(void *user, int64_t n, cn_draw *random, const cn_room *const *items, cn_room *out,
+                           char *error, size_t size)
+{
+    (void)user, (void)error, (void)size;
+    double *x = cn_room_take(&out[0], CN_DIMS(n, 2)), own = cn_draw_unit(random);
+    for (int64_t i = 0; i < n; i++) x[2 * i] = *(double *)items[0][i].data, x[2 * i + 1] = own;
+    return true;
+}
+
+/* Numbers are drawn for each item, epoch and batch: all differ, and come back with their epoch. */
+static void random_numbers_of_items_and_batches(void)
+{
+    enum { N = 12, BATCH = 4, EPOCHS = 3 };
+    for (int workers = 0; workers <= 2; workers += 2) {
+        cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .seed = 4 });
+        cn_dataset *d = cn_dataset_new(
+            cn, &(cn_dataset_desc){ .count = N, .fields = 1, .field = { { .dtype = CN_F64 } }, .get = get_random });
+        cn_loader *l = cn_loader_new(d, &(cn_loader_desc){ .batch = BATCH,
+                                                           .workers = workers,
+                                                           .collate = collate_random,
+                                                           .collate_fields = 1,
+                                                           .collate_field = { { CN_F64, CN_DIMS(2), 0 } } });
+        double item[EPOCHS + 1][N][2];
+        for (int e = 0; e <= EPOCHS; e++) { /* the last time epoch 1 again */
+            if (e == EPOCHS) cn_loader_reset(l, 1);
+            cn_batch b;
+            for (int64_t at = 0; cn_loader_next(l, &b); at += b.n) cn_read(b.x, item[e][at], (size_t)b.n * 16);
+        }
+        check(!memcmp(item[EPOCHS], item[1], sizeof item[1]), "%d workers: an epoch has its own numbers", workers);
+        int same = 0;
+        for (int i = 0; i < EPOCHS * N; i++)
+            for (int k = 0; k < i; k++) {
+                same += item[i / N][i % N][0] == item[k / N][k % N][0];
+                same += item[i / N][i % N][1] == item[k / N][k % N][1] && i / BATCH != k / BATCH;
+            }
+        check(same == 0, "%d workers: %d pairs of items or batches have the same numbers; %s", workers, same,
+              cn_error(cn));
+        cn_close(cn);
+    }
+}
+
 /* ---- memory */
 
 static void memory_does_not_grow(void)
@@ -574,6 +623,7 @@ int main(void)
     leaving_early();
     tensors_hold_their_memory();
     collating();
+    random_numbers_of_items_and_batches();
     memory_does_not_grow();
     every_allocation_fails_once();
     loading_hides_behind_the_step();

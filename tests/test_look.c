@@ -119,6 +119,25 @@ static void bar_on_a_terminal(cn_ctx *cn)
     screen_close(&s);
 }
 
+static void all_means_all(cn_ctx *cn)
+{
+    check_group("percent");
+    static const struct {
+        int64_t done;
+        const char *shown;
+    } rows[] = { { 0, "  0%" }, { 9, "  0%" }, { 10, "  1%" }, { 999, " 99%" }, { 1000, "100%" } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        screen s;
+        screen_open(&s, cn);
+        cn_progress *p =
+            bar_on(&s, (cn_progress_desc){ .total = 1000, .tty = 1, .utf8 = -1, .color = -1, .width = 90 });
+        cn_progress_step(p, rows[i].done, NULL);
+        check(strstr(last_line(&s), rows[i].shown) != NULL, "%d of 1000 is '%s'", (int)rows[i].done, last_line(&s));
+        cn_progress_free(p);
+        screen_close(&s);
+    }
+}
+
 static void bar_in_ascii(cn_ctx *cn)
 {
     check_group("ASCII");
@@ -644,6 +663,7 @@ int main(void)
     if (!enter_scratch()) return finish();
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     bar_on_a_terminal(cn);
+    all_means_all(cn);
     bar_in_ascii(cn);
     rate_of_slow_and_fast(cn);
     drawn_ten_times_a_second(cn);

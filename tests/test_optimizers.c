@@ -590,6 +590,30 @@ static void a_loaded_optimizer_goes_on(void)
     }
 }
 
+/* The numbers of a group are part of the state: an optimizer that was made with others goes on with the saved ones. */
+static void loaded_numbers_count(void)
+{
+    check_group("numbers");
+    const cn_adamw_desc saved = { .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 0.3, .weight_decay = 0.2 };
+    for (int which = 0; which < 5; which++) {
+        cn_adamw_desc other = saved;
+        *(double *[]){ &other.lr, &other.beta1, &other.beta2, &other.eps, &other.weight_decay }[which] = 0.07;
+        cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1, .seed = 3 });
+        cn_tensor *p[2] = { cn_param(cn_randn(cn, CN_F64, CN_DIMS(9))), NULL };
+        p[1] = cn_param(cn_clone(cn_detach(p[0])));
+        cn_optim *opt[2];
+        for (int i = 0; i < 2; i++) opt[i] = cn_adamw(cn, (cn_params){ &p[i], 1 }, i ? &other : &saved);
+        cn_dict *d = cn_dict_new(cn);
+        check(cn_optim_save(opt[0], d, "") && cn_optim_load(opt[1], d, ""), "%s", cn_error(cn));
+        for (int t = 0; t < 3; t++)
+            for (int i = 0; i < 2; i++) cn_backward(cn_sum(cn_square(p[i]), CN_ALL, false)), cn_step(opt[i]);
+        double v[2][9];
+        for (int i = 0; i < 2; i++) cn_read(cn_detach(p[i]), v[i], sizeof v[i]);
+        check(!memcmp(v[0], v[1], sizeof v[0]), "number %d is not the saved one: %s", which, cn_error(cn));
+        cn_close(cn);
+    }
+}
+
 static void states_have_pytorchs_names(void)
 {
     check_group("names");
@@ -811,6 +835,7 @@ int main(void)
     averages_are_pytorchs(&s, CN_F32);
     averages_of_halves_move();
     a_loaded_optimizer_goes_on();
+    loaded_numbers_count();
     states_have_pytorchs_names();
     bad_states_are_refused();
     bad_calls_are_refused();

@@ -120,6 +120,27 @@ static void kernels_are_counted(void)
     cn_close(cn);
 }
 
+/* A transfer between evaluations is part of none of them. */
+static void transfers_between_evaluations(void)
+{
+    check_group("transfers");
+    enum { N = 1 << 20 };
+    cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
+    float *data = calloc(N, sizeof *data);
+    cn_profile *p = cn_profile_begin(cn, NULL);
+    for (int i = 0; i < 20; i++) {
+        cn_scope s = cn_scope_begin(cn);
+        cn_from(cn, CN_F32, CN_DIMS(N), data);
+        cn_eval(cn_ones(cn, CN_F32, CN_DIMS(2)));
+        cn_scope_end(cn, s);
+    }
+    cn_profile_end(p);
+    check(cn_profile_total(p, CN_PROFILE_TRANSFER).bytes == 20.0 * N * sizeof *data, "20 uploads");
+    times_add_up(p, "uploads");
+    free(data);
+    cn_close(cn);
+}
+
 static void names_are_the_plans(void)
 {
     check_group("names");
@@ -484,6 +505,7 @@ int main(void)
 {
     if (!enter_scratch()) return finish();
     kernels_are_counted();
+    transfers_between_evaluations();
     names_are_the_plans();
     products_have_flops();
     it_can_be_used_wrongly();

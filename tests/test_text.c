@@ -9,6 +9,7 @@
 #include "support/check.h"
 #include "support/faulty.h"
 #include "support/scratch.h"
+#include "text/split.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -732,6 +733,19 @@ static void nothing_grows(void)
     free(json.v);
 }
 
+/* An apostrophe begins a short form only before its letters: a byte 0 is a mark like others. */
+static void pieces_after_an_apostrophe(void)
+{
+    static const struct {
+        const char *text;
+        size_t n, piece;
+    } rows[] = { { "'s!", 3, 2 }, { "'ll!", 4, 3 }, { "'\0!", 3, 3 }, { "'\0", 2, 2 }, { "'", 1, 1 },
+                 { "'x", 2, 1 },  { "'l", 2, 1 },   { "'re", 2, 1 },  { "'d", 2, 2 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check(cn__split_next(rows[i].text, rows[i].n) == rows[i].piece, "row %zu: a piece of %zu bytes", i,
+              cn__split_next(rows[i].text, rows[i].n));
+}
+
 int main(void)
 {
     if (!enter_scratch()) return finish();
@@ -739,6 +753,7 @@ int main(void)
     training_is_that_of_the_reference();
     any_bytes_come_back();
     a_space_in_front();
+    pieces_after_an_apostrophe();
     characters();
     files_hold_every_kind();
     the_older_pair();
