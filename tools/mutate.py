@@ -25,7 +25,8 @@ A record of tools/mutants.txt:
   +        what stands there instead; no such line: nothing
   tests    the tests that matter, in the order in which they are tried: [CONFIGURATION:] PROGRAM [ARGUMENT ...].
            CONFIGURATION is release (the default), asan, tsan, gpu (release on a software GPU, see scripts/gpu.sh),
-           quick (release with CAIRN_TEST_QUICK=1) or commands (tests/PROGRAM.py)
+           quick (release with CAIRN_TEST_QUICK=1) or commands (tests/PROGRAM.py; arguments follow the path of the
+           cairn command)
   seconds  how long a test may take (default 300)
   equal    why no test can see the bug: it changes nothing that a program can observe. It need not be caught
 
@@ -33,6 +34,7 @@ Exit status 0: every bug was caught; 1: a bug was not, or a record is wrong.
 """
 
 import argparse
+import fcntl
 import os
 import re
 import shutil
@@ -147,6 +149,17 @@ def check_records(mutants):
 # ---- the copy
 
 
+def lock_copy():
+    """The lock lasts as long as the program: two runs in one copy would see each other's bugs."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    lock = open(SCRATCH / "lock", "w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Wrong(f"another run is using {SCRATCH}") from None
+    return lock
+
+
 def tree_files():
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, "ls-files", "-z", "--cached", "--others"]
     listed = subprocess.run([*command, "--exclude-standard"], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -190,7 +203,8 @@ def command_of(test):
     config, program, arguments = test
     binary = BUILD_DIR[BUILT_AS.get(config, config)] / "tests" / program
     if config == "commands":
-        return [sys.executable, TREE / "tests" / f"{program}.py", *arguments]
+        command = [BUILD_DIR["release"] / "cairn"] if arguments else []
+        return [sys.executable, TREE / "tests" / f"{program}.py", *command, *arguments]
     if config == "gpu":
         return run_tests.on_gpu(run_tests.GPUS[0], [binary, *arguments])
     prefix = run_tests.without_address_randomisation() if config == "tsan" else []
@@ -296,6 +310,7 @@ def main():
     if options.list:
         print("\n".join(f"{m.name:<34} {m.file:<34} {m.fields['breaks']}" for m in chosen))
         return 0
+    lock = lock_copy()  # noqa: F841
     refresh_copy()
     if options.no_baseline:
         for config in sorted({BUILT_AS.get(t[0], t[0]) for m in chosen for t in m.tests()}):
