@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("CAIRN_BUILD", ROOT / "build"))
 REFERENCE = ROOT / "tests" / "reference"
-QUICK = ["01_tensors", "02_autograd", "10_own_module", "12_profiling"]  # these also run
+QUICK = ["01_tensors", "02_autograd", "10_own_module", "12_profiling", "13_devices"]  # these also run
 passed = failed = 0
 
 # Reads the files that need other libraries: prints "ok", or the error.
