@@ -203,6 +203,7 @@ typedef struct cn_op {
     bool in_place;                /* the CPU kernel may write its result over its first operand */
     bool epilogue;                /* the CPU kernel calls cn_kernel_done for every element of its first result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
+    const char *fault;            /* the message of a fault; NULL: the index and the size of its axis */
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result equals the operand */
     bool joins;                   /* concatenates its operands along an axis, the first field of attrs */

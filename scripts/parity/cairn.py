@@ -203,7 +203,7 @@ class Library:
             elif parameter["kind"] == "enum":
                 setattr(desc, field, parameter["choices"].index(value))
             elif flag == "has_ignore":
-                desc.has_ignore, desc.ignore_index = True, value
+                desc.has_ignore, desc.ignore_index = str(value) != parameter["default"], value
             elif flag:
                 setattr(desc, field, value)
                 setattr(desc, flag, value == 0)

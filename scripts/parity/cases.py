@@ -78,7 +78,7 @@ class Draw:
         self.style = self.r.choice(["ordinary"] * 4 + ["kinks"] * 2 + ["special"] * 3)
         self.tags, self.shape = set(), None
         self.tensors = 0
-        self.gradient = self.style != "special" and self.r.random() < 0.6
+        self.gradient = self.r.random() < (0.2 if self.style == "special" else 0.6)
         self.second = self.gradient and self.r.random() < 0.3
         self.same = self.r.random() < 0.35
         if self.style == "special":
@@ -172,8 +172,8 @@ class Draw:
     def number(self):
         value = self.r.choice(SPECIAL_NUMBERS if self.style == "special" else NUMBERS)
         self.tags.add("number")
-        if not math.isfinite(value) or abs(value) > 1e18:
-            self.tags.add("huge number")
+        if not math.isfinite(value) or abs(value) > 1e18 or 0 < abs(value) < 1e-30:
+            self.tags.add("extreme number")
         return value
 
     def axis(self):
@@ -224,15 +224,18 @@ class Draw:
             return name
         if kind == "enum":
             return r.choice(p["choices"])
+        if kind == "str":
+            return r.choice(["", "i,i", "ij->ji", "i->", "..."])
         if kind == "int[]":
+            if p.get("count", 1) > 1:
+                return [r.randint(0, 4) for _ in range(p["count"])]
             if p.get("count") == 1:
                 return [self.axis()] if name.startswith("dim") else [r.randint(1, 3)]
             if name.startswith("dim"):
                 return self.axes()
             if name in ("size", "shape"):
                 return self.sizes()
-            n = p.get("count") or r.randint(0, 4)
-            return [r.randint(-1, 3) for _ in range(n)]
+            return [r.randint(-1, 3) for _ in range(r.randint(0, 4))]
         if name.startswith("dim") or name.endswith("_dim"):
             return self.axis()
         return r.choice([0, 1, 1, 2, 2, 3, 4, 7, -1, -2])

@@ -1,8 +1,10 @@
 """PyTorch's side of a comparison: which of its functions does what an operator does, and how it is called.
 
-An operator is called under its own name with its own parameters: torch.NAME, torch.nn.functional.NAME or the method
+An operator is called under its own name with its own parameters: torch.nn.functional.NAME, torch.NAME or the method
 NAME of a tensor. ADAPTERS has the operators for which that does not fit.
 """
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -86,7 +88,10 @@ def index_put(input, indices, values, accumulate):
 
 
 def clamp(input, min, max):
-    return torch.clamp(input, number(min), number(max))
+    bounds = [None if value == default else number(value) for value, default in ((min, -math.inf), (max, math.inf))]
+    if bounds == [None, None]:
+        raise NoCounterpart
+    return torch.clamp(input, *bounds)
 
 
 def squeeze(input, dim):
@@ -166,7 +171,7 @@ def counterpart(name):
     """The function of PyTorch for an operator, or None."""
     if name in ADAPTERS:
         return ADAPTERS[name]
-    for place in (torch, F, torch.Tensor):
+    for place in (F, torch, torch.Tensor):
         found = getattr(place, name, None)
         if callable(found):
             return found

@@ -280,8 +280,8 @@ static bool apply_widening(funnel *f, cn_dtype t)
     return true;
 }
 
-/* Converts operands to `compute`, applies the operator, and rounds those results that would be halves. */
-static bool apply_converted(funnel *f, cn_dtype compute)
+/* Converts operands of dtype t to `compute`, applies the operator, and rounds those results that would be halves. */
+static bool apply_converted(funnel *f, cn_dtype t, cn_dtype compute)
 {
     cn_infer asked;
     if (!infer(f, &asked)) return false;
@@ -292,19 +292,32 @@ static bool apply_converted(funnel *f, cn_dtype compute)
     }
     if (!apply(f)) return false;
     for (int k = 0; k < f->op->n_out; k++) {
-        cn_dtype t = asked.out[k].dtype;
-        if (!f->out[k] || (t != CN_F16 && t != CN_BF16)) continue;
-        f->out[k] = cn__cast(f->out[k], t);
+        cn_dtype own = asked.out[k].dtype;
+        if (f->op->kind == CN_MAP && cn_dtype_is_float(own))
+            own = t; /* an operand that kept its value may come first */
+        if (!f->out[k] || (own != CN_F16 && own != CN_BF16)) continue;
+        f->out[k] = cn__cast(f->out[k], own);
         if (!f->out[k]) return false;
     }
     return true;
 }
 
-static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
+/* An operand without axes that does not decide the dtype t. As in PyTorch, arithmetic uses its own value, not its value
+   rounded to t: a u8 divided by a 0-d i64 of 300, a half times a 0-d f32. Comparisons are made in t. */
+static bool keeps_value(const cn_op *op, const cn_tensor *x, cn_dtype t)
+{
+    const cn__result *r = cn__result_of(x);
+    return op->kind == CN_MAP && op->infer != cn_infer_map_bool && r->meta.layout.ndim == 0 && r->meta.dtype != t;
+}
+
+/* Chooses the dtype t of the operands and the dtype in which kernels compute, and converts operands to t; those that
+   keep their value to `compute`. */
+static bool agree_on_dtype(funnel *f, cn_dtype *agreed, cn_dtype *compute)
 {
     const cn_op *op = f->op;
     cn_dtype t = cn__result_dtype(op, f->in, f->n_in);
-    bool promotes = op->kind == CN_MAP || op->variadic;
+    bool promotes = op->kind == CN_MAP || op->variadic, half = t == CN_F16 || t == CN_BF16;
+    if (!compute_dtype(f->ctx, op, t, compute)) return false;
     for (int k = 0; k < f->n_in; k++) {
         if (!f->in[k] || (k < 32 && op->free_dtype >> k & 1)) continue;
         cn_dtype own = cn__result_of(f->in[k])->meta->dtype;
@@ -313,7 +326,9 @@ static bool agree_on_dtype(funnel *f, cn_dtype *agreed)
             return cn__fail(f->ctx, CN_BAD_DTYPE,
                             "%s: operands must have one dtype, got %s and %s; convert one with cn_cast",
                             cn__called(f->ctx, op->name), cn_dtype_name(t), cn_dtype_name(own));
-        f->in[k] = with_dtype(f->in[k], t);
+        bool keeps = keeps_value(op, f->in[k], t) && (half || *compute != t);
+        if (keeps) *compute = CN_F32;
+        f->in[k] = with_dtype(f->in[k], keeps ? CN_F32 : t);
         if (!f->in[k]) return false;
     }
     *agreed = t;
@@ -328,9 +343,9 @@ static bool apply(funnel *f)
     for (int k = 0; k < f->n_in; k++) has_promoted |= f->in[k] && !(k < 32 && op->free_dtype >> k & 1);
     if (has_promoted && op->kind != CN_VIEW) {
         cn_dtype t = CN_F32, compute = CN_F32;
-        if (!agree_on_dtype(f, &t) || !compute_dtype(f->ctx, op, t, &compute)) return false;
+        if (!agree_on_dtype(f, &t, &compute)) return false;
         if (compute != t)
-            return op->widens && cn_dtype_is_float(t) ? apply_widening(f, t) : apply_converted(f, compute);
+            return op->widens && cn_dtype_is_float(t) ? apply_widening(f, t) : apply_converted(f, t, compute);
     }
     return op->compose && !f->ctx->device->table->supports(f->ctx->device, op) ? compose(f) : record(f);
 }

@@ -1,6 +1,9 @@
 /* Facts about element types, and promotion between them. */
 #include "core/dtype.h"
 
+#include <float.h>
+#include <math.h>
+
 typedef struct {
     const char *name;
     size_t size;
@@ -28,4 +31,21 @@ cn_dtype cn_promote(cn_dtype a, cn_dtype b)
     if (low == CN_U8 && high == CN_I8) return CN_I32; /* PyTorch returns i16, which does not exist here */
     if (low == CN_F16 && high == CN_BF16) return CN_F32;
     return high;
+}
+
+static bool within(double v, double low, double high) { return v >= low && v <= high; }
+
+bool cn__fits(cn_dtype t, double v)
+{
+    switch (t) {
+    case CN_BOOL:
+    case CN_F64: return true;
+    case CN_F16: return !isfinite(v) || fabs(v) <= 65504;
+    case CN_BF16: return !isfinite(v) || fabs(v) <= 0x1.fep127;
+    case CN_F32: return !isfinite(v) || fabs(v) <= FLT_MAX;
+    case CN_U8: return within(v, v == floor(v) ? -255 : 0, 255);
+    case CN_I8: return within(v, INT8_MIN, INT8_MAX);
+    case CN_I32: return within(v, INT32_MIN, INT32_MAX);
+    default: return v >= -0x1p63 && v < 0x1p63;
+    }
 }

@@ -42,6 +42,11 @@ typedef struct cn__slice_attrs {
 /* ops/map: a number as the second operand of an operator on x. It has the dtype of x, or a wider one if that cannot
    hold it. */
 cn_tensor *cn__weak(cn_tensor *x, double value);
+/* ops/map: fails if the number `what` of an operator does not fit t. */
+bool cn__check_fits(cn_ctx *ctx, const char *who, const char *what, cn_dtype t, double value);
+/* ops/index: y, for which evaluation fails if it contains a 0; probabilities, for which it fails outside of [0, 1]. */
+cn_tensor *cn__divisor(cn_tensor *y);
+cn_tensor *cn__probability(cn_tensor *p);
 /* ops/map: gives the handle x the value y, for in-place forms. False after an error, or if y is NULL. */
 bool cn__rebind(cn_tensor *x, cn_tensor *y);
 

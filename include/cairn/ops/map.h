@@ -228,7 +228,7 @@ CN_API cn_tensor *cn_div_s(cn_tensor *input, double other);
 CN_API bool cn_div_(cn_tensor *input, cn_tensor *other);
 CN_API bool cn_div_s_(cn_tensor *input, double other);
 
-/* x/y rounded down; whole numbers divided by 0 give 0. */
+/* x/y rounded down; to divide a whole number by 0 is an error. */
 CN_API cn_tensor *cn_floor_div(cn_tensor *input, cn_tensor *other);
 CN_API cn_tensor *cn_floor_div_s(cn_tensor *input, double other);
 CN_API bool cn_floor_div_(cn_tensor *input, cn_tensor *other);

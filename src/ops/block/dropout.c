@@ -86,7 +86,8 @@ const cn_op cn__op_dropout = {
 cn_tensor *cn_dropout(cn_tensor *x, double p, bool training)
 {
     cn__dropout d = { 0 };
-    if (!cn__alive(x) || !cn__dropout_begin(x->ctx, "dropout", training ? p : 0, &d)) return NULL;
+    if (!training && p >= 0 && p <= 1) p = 0; /* no stream is used */
+    if (!cn__alive(x) || !cn__dropout_begin(x->ctx, "dropout", p, &d)) return NULL;
     if (d.p == 0) return x;
     cn_arg args[CN_MAX_ARGS] = { { .f = d.p }, { .u = d.seed }, { .u = d.stream } };
     return cn_apply(&cn__op_dropout, &x, 1, NULL, args);

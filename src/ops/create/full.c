@@ -75,10 +75,17 @@ const cn_op cn__op_full = {
              { .attrs = CN__SHAPE(CN_BF16, 65, 67), CN_ARGS({ .f = 2.5 }) }),
 };
 
-cn_tensor *cn_full(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)
+static cn_tensor *filled(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)
 {
     cn__shape_attrs a = cn__shaped(t, shape);
     return cn_apply_in(ctx, &cn__op_full, &a, (cn_arg[CN_MAX_ARGS]){ { .f = value } });
+}
+
+cn_tensor *cn_full(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)
+{
+    bool half = t == CN_F16 || t == CN_BF16; /* as in PyTorch, a number that is too large for a half becomes infinite */
+    if (!ctx || ((unsigned)t < CN_DTYPES && !half && !cn__check_fits(ctx, "full", "fill_value", t, value))) return NULL;
+    return filled(ctx, t, shape, value);
 }
 
 cn_tensor *cn_zeros(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return cn_full(ctx, t, shape, 0); }
@@ -96,5 +103,5 @@ cn_tensor *cn_ones_like(cn_tensor *x) { return cn_full_like(x, 1); }
 
 cn_tensor *cn__filled(cn_tensor *number)
 {
-    return number ? cn_full(number->ctx, cn__dtype(number), CN_SCALAR, number->ref.node->args[0].f) : NULL;
+    return number ? filled(number->ctx, cn__dtype(number), CN_SCALAR, number->ref.node->args[0].f) : NULL;
 }

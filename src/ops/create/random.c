@@ -151,5 +151,6 @@ cn_tensor *cn_bernoulli(cn_tensor *probability)
     if (!probability) return NULL;
     cn_ctx *ctx = probability->ctx;
     cn_arg args[CN_MAX_ARGS] = { { .u = ctx->seed }, { .u = ctx->next_stream++ } };
+    probability = cn__probability(probability);
     return cn_apply(&cn__op_bernoulli, &probability, 1, NULL, args);
 }

@@ -131,9 +131,10 @@ static bool check_arange(cn_ctx *ctx, double start, double end, double step)
 cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double step)
 {
     if (!ctx) return NULL;
-    if (!cn_dtype_is_float(t)) start = trunc(start), end = trunc(end), step = trunc(step);
     if (!check_arange(ctx, start, end, step)) return NULL;
     cn__shape_attrs a = cn__shaped(t, CN_DIMS((int64_t)ceil((end - start) / step)));
+    /* As in PyTorch: fractions count for the number of elements, not for whole elements. */
+    if (!cn_dtype_is_float(t)) start = trunc(start), step = trunc(step);
     return cn_apply_in(ctx, &cn__op_arange, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = step } });
 }
 
@@ -145,6 +146,11 @@ cn_tensor *cn_linspace(cn_ctx *ctx, cn_dtype t, double start, double end, int64_
         return NULL;
     }
     cn__shape_attrs a = cn__shaped(t, CN_DIMS(steps));
+    if (steps && (unsigned)t < CN_DTYPES && !cn_dtype_is_float(t)) {
+        if (!cn__check_fits(ctx, "linspace", "start", t, start)) return NULL;
+        if (steps > 1 && !cn__check_fits(ctx, "linspace", "end", t, end)) return NULL;
+        start = trunc(start), end = trunc(end);
+    }
     return cn_apply_in(ctx, &cn__op_linspace, &a, (cn_arg[CN_MAX_ARGS]){ { .f = start }, { .f = end } });
 }
 

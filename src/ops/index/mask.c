@@ -11,7 +11,8 @@ static bool is_mask(const char *who, const cn_tensor *mask)
 static cn_tensor *compose_fill(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     (void)n_in, (void)attrs;
-    if (!is_mask("masked_fill", in[1])) return NULL;
+    if (!is_mask("masked_fill", in[1]) || !cn__check_fits(ctx, "masked_fill", "value", cn__dtype(in[0]), args[0].f))
+        return NULL;
     return cn_where(in[1], cn_scalar(ctx, cn__dtype(in[0]), args[0].f), in[0]);
 }
 

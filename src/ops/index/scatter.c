@@ -475,6 +475,14 @@ static cn_tensor *write(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *
     return cn_apply(op, (cn_tensor *[]){ x, index, source }, 3, &a, NULL);
 }
 
+/* Bools are counted: the sum of a place is whether any of them is true. */
+static cn_tensor *add(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+{
+    if (!cn__alive_in(x, op->name) || !cn__alive_in(source, op->name)) return NULL;
+    if (cn__dtype(x) != CN_BOOL || cn__dtype(source) != CN_BOOL) return write(op, x, axis, index, source);
+    return cn_ne_s(write(op, cn_cast(x, CN_I32), axis, index, cn_cast(source, CN_I32)), 0);
+}
+
 cn_tensor *cn_scatter(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
     return write(&cn__op_scatter, x, axis, index, source);
@@ -482,7 +490,7 @@ cn_tensor *cn_scatter(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *s
 
 cn_tensor *cn_scatter_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
-    return write(&cn__op_scatter_add, x, axis, index, source);
+    return add(&cn__op_scatter_add, x, axis, index, source);
 }
 
 cn_tensor *cn__index_copy(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
@@ -492,7 +500,7 @@ cn_tensor *cn__index_copy(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tenso
 
 cn_tensor *cn_index_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
-    return write(&cn__op_index_add, x, axis, index, source);
+    return add(&cn__op_index_add, x, axis, index, source);
 }
 
 cn_tensor *cn__embedding_backward(cn_tensor *g, cn_tensor *index, int64_t rows)

@@ -278,6 +278,11 @@ cn_tensor *cn_pad(cn_tensor *x, cn_dims pad, cn_pad_mode mode, double value)
                  cn__shape_text(l, s, sizeof s));
         return NULL;
     }
+    if (mode != CN_PAD_CONSTANT && value != 0) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "pad: value must be 0 unless the mode is constant, got %g", value);
+        return NULL;
+    }
+    if (!cn__check_fits(x->ctx, "pad", "value", cn__dtype(x), value)) return NULL;
     for (int p = 0; p < pad.n / 2; p++) {
         a.before[l->ndim - 1 - p] = pad.v[2 * p];
         a.after[l->ndim - 1 - p] = pad.v[2 * p + 1];

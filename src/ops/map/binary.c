@@ -86,18 +86,57 @@ static const cn_case cases[] = {
 
 /* ---- functions ---- */
 
-/* Squares and roots need no logarithm. */
+static double rounded(cn_dtype t, double v)
+{
+    uint64_t element = 0;
+    cn__store_f64(t, &element, v);
+    return cn__load_f64(t, &element);
+}
+
+/* y as the divisor of whole numbers, which must not be 0. A number is checked here, other operands when they are
+   evaluated. */
+static cn_tensor *divisor(const cn_op *op, cn_tensor *x, cn_tensor *y)
+{
+    if (op != &cn__op_floor_div && op != &cn__op_remainder && op != &cn__op_fmod) return y;
+    if (!cn__alive_in(x, op->name) || !cn__alive_in(y, op->name)) return y;
+    cn_dtype t = cn__result_dtype(op, (cn_tensor *[]){ x, y }, 2);
+    if (cn_dtype_is_float(t) || cn_numel(x) == 0) return y;
+    if (y->ref.node->state != CN__NUMBER) return cn__divisor(y);
+    if (rounded(t, y->ref.node->args[0].f) != 0) return y;
+    cn__fail(y->ctx, CN_BAD_ARGUMENT, "%s: the divisor of whole numbers must not be 0, got %g as %s", op->name,
+             y->ref.node->args[0].f, cn_dtype_name(t));
+    return NULL;
+}
+
+/* Squares and roots need no logarithm. A power of whole numbers is a whole number. */
+static cn_tensor *power(cn_tensor *x, double y)
+{
+    if (y == 2) return cn_square(x);
+    if (y == 0.5) return cn_sqrt(x);
+    cn_tensor *in[] = { x, cn__weak(x, y) };
+    if (!in[1]) return NULL;
+    cn_dtype t = cn__result_dtype(&cn__op_pow, in, 2);
+    if (!cn_dtype_is_float(t)) {
+        if (y < 0) cn__fail(x->ctx, CN_BAD_ARGUMENT, "pow: the exponent of whole numbers must be ≥ 0, got %g", y);
+        if (y < 0 || !cn__check_fits(x->ctx, "pow", "exponent", t, y)) return NULL;
+    }
+    return cn_apply(&cn__op_pow, in, 2, NULL, NULL);
+}
+
+/* Comparisons with halves are made in halves. */
 static cn_tensor *with_number(const cn_op *op, cn_tensor *x, double y)
 {
-    if (op == &cn__op_pow && y == 2) return cn_square(x);
-    if (op == &cn__op_pow && y == 0.5) return cn_sqrt(x);
-    return cn_apply(op, (cn_tensor *[]){ x, cn__weak(x, y) }, 2, NULL, NULL);
+    if (!cn__alive_in(x, op->name)) return NULL;
+    if (op == &cn__op_pow) return power(x, y);
+    cn_dtype t = cn__dtype(x);
+    if ((t == CN_F16 || t == CN_BF16) && op->infer == cn_infer_map_bool) y = rounded(t, y);
+    return cn_apply(op, (cn_tensor *[]){ x, divisor(op, x, cn__weak(x, y)) }, 2, NULL, NULL);
 }
 
 #define BINARY(name, ...)                                                                                          \
     cn_tensor *cn_##name(cn_tensor *x, cn_tensor *y)                                                               \
     {                                                                                                              \
-        return cn_apply(&cn__op_##name, (cn_tensor *[]){ x, y }, 2, NULL, NULL);                                   \
+        return cn_apply(&cn__op_##name, (cn_tensor *[]){ x, divisor(&cn__op_##name, x, y) }, 2, NULL, NULL);       \
     }                                                                                                              \
     cn_tensor *cn_##name##_s(cn_tensor *x, double y) { return with_number(&cn__op_##name, x, y); }                  \
     bool cn_##name##_(cn_tensor *x, cn_tensor *y) { return cn__rebind(x, cn_##name(x, y)); }                       \

@@ -72,24 +72,45 @@ cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
     return apply(&cn__op_softplus, x, beta, threshold);
 }
 
-/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number. A limit
-   that is NaN makes every element NaN, and every gradient 0. */
+/* Whether whole numbers of dtype t can have a limit: at least one of them must be within it. */
+static bool check_limits(cn_ctx *ctx, const cn_op *op, cn_dtype t, double low, double high)
+{
+    static const double least[] = { 0, 0, INT8_MIN, INT32_MIN, INT64_MIN };
+    static const double most[] = { 1, UINT8_MAX, INT8_MAX, INT32_MAX, INT64_MAX };
+    if (cn_dtype_is_float(t) || !(low > most[t] || high < least[t])) return true;
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: there must be a %s within the limits, got %g and %g", op->name,
+                    cn_dtype_name(t), low, high);
+}
+
+/* A limit that is NaN makes every element NaN, and every gradient 0. */
 static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
 {
-    if (!x) return NULL;
-    bool whole = floor(low) == low && floor(high) == high;
-    if (!cn_dtype_is_float(cn__dtype(x)) && !whole) x = cn_cast(x, CN_F32);
     cn_tensor *y = apply(op, x, low, high);
     return isnan(low) || isnan(high) ? cn_add_s(y, NAN) : y;
 }
 
-cn_tensor *cn_clamp(cn_tensor *x, double low, double high) { return limit(&cn__op_clamp, x, low, high); }
+static bool whole(double v) { return v == floor(v) && (isinf(v) || cn__fits(CN_I64, v)); }
 
+/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number; of bools
+   it is a whole number. An infinite limit is none. */
+cn_tensor *cn_clamp(cn_tensor *x, double low, double high)
+{
+    if (!cn__alive(x)) return NULL;
+    cn_dtype t = cn__dtype(x);
+    if (!cn_dtype_is_float(t)) t = whole(low) && whole(high) ? (t == CN_BOOL ? CN_I64 : t) : CN_F32;
+    if (!check_limits(x->ctx, &cn__op_clamp, t, low, high)) return NULL;
+    return limit(&cn__op_clamp, t == cn__dtype(x) ? x : cn_cast(x, t), low, high);
+}
+
+/* Unlike clamp, whole numbers stay what they are, and a fraction of a limit is cut off. */
 cn_tensor *cn_hardtanh(cn_tensor *x, double low, double high)
 {
-    if (x && low > high) {
+    if (!cn__alive(x)) return NULL;
+    if (low > high) {
         cn__fail(x->ctx, CN_BAD_ARGUMENT, "hardtanh: min_val must be ≤ max_val, got %g and %g", low, high);
         return NULL;
     }
+    if (!cn_dtype_is_float(cn__dtype(x))) low = trunc(low), high = trunc(high);
+    if (!check_limits(x->ctx, &cn__op_hardtanh, cn__dtype(x), low, high)) return NULL;
     return limit(&cn__op_hardtanh, x, low, high);
 }

@@ -1,4 +1,4 @@
-/* rebind.c: cn__weak makes plain numbers operands; cn__rebind gives a handle the result of an in-place form. */
+/* rebind.c: cn__weak makes plain numbers operands, cn__check_fits checks them; cn__rebind gives a handle the result of an in-place form. */
 #include "ops/shared.h"
 
 #include <math.h>
@@ -8,8 +8,14 @@ cn_tensor *cn__weak(cn_tensor *x, double value)
 {
     if (!x) return NULL;
     cn_dtype t = cn__dtype(x);
-    if (!cn_dtype_is_float(t)) t = value == floor(value) && isfinite(value) ? CN_I64 : CN_F32;
+    if (!cn_dtype_is_float(t)) t = value == floor(value) && cn__fits(CN_I64, value) ? CN_I64 : CN_F32;
     return cn__number(x->ctx, value, t, true);
+}
+
+bool cn__check_fits(cn_ctx *ctx, const char *who, const char *what, cn_dtype t, double value)
+{
+    return cn__fits(t, value) || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must be within the range of %s, got %g", who,
+                                          what, cn_dtype_name(t), value);
 }
 
 static int category(cn_dtype t) { return t == CN_BOOL ? 0 : cn_dtype_is_float(t) ? 2 : 1; }

@@ -24,8 +24,8 @@ const cn_op cn__op_copy = {
 
 static bool where_infer(cn_infer *i)
 {
-    if (i->in[0]->dtype != CN_BOOL)
-        return cn_infer_fail(i, CN_BAD_DTYPE, "condition must be bool, got %s", cn_dtype_name(i->in[0]->dtype));
+    if (i->in[0]->dtype != CN_BOOL && i->in[0]->dtype != CN_U8)
+        return cn_infer_fail(i, CN_BAD_DTYPE, "condition must be bool or u8, got %s", cn_dtype_name(i->in[0]->dtype));
     return cn_infer_map(i);
 }
 

@@ -104,10 +104,9 @@ cn_tensor *cn_addcmul(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
 {
     if (!x || !a || !b) return NULL;
     cn_dtype t = cn__result_dtype(&cn__op_addcmul, (cn_tensor *[]){ x, a, b }, 3);
-    if (!cn_dtype_is_float(t) && value != floor(value)) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "addcmul: value must be a whole number for %s, got %g", cn_dtype_name(t),
-                 value);
-        return NULL;
+    if (!cn_dtype_is_float(t)) {
+        if (!cn__check_fits(x->ctx, "addcmul", "value", t, value)) return NULL;
+        value = trunc(value); /* as in PyTorch */
     }
     return apply(&cn__op_addcmul, x, a, b, value);
 }

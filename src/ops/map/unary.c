@@ -76,8 +76,15 @@ static const cn_case cases[] = {
 
 /* ---- functions ---- */
 
+/* As in PyTorch, the square of a bool is an i64. */
+static cn_tensor *apply(const cn_op *op, cn_tensor *x)
+{
+    if (op == &cn__op_square && cn__alive_in(x, op->name) && cn__dtype(x) == CN_BOOL) x = cn_cast(x, CN_I64);
+    return cn_apply(op, &x, 1, NULL, NULL);
+}
+
 #define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high)                        \
-    cn_tensor *cn_##name(cn_tensor *x) { return cn_apply(&cn__op_##name, &x, 1, NULL, NULL); }         \
+    cn_tensor *cn_##name(cn_tensor *x) { return apply(&cn__op_##name, x); }                            \
     bool cn_##name##_(cn_tensor *x) { return cn__rebind(x, cn_##name(x)); }
 #include "unary.def"
 #undef UNARY

@@ -21,6 +21,8 @@ static cn_tensor *power(cn_tensor *x, double p)
 
 static cn_tensor *norm(cn_tensor *x, double p, const cn__axis_set_attrs *a)
 {
+    /* of one element, where a power could overflow */
+    if (p != 0 && !isnan(p) && cn__reduced_count(x, a->axes) == 1) p = INFINITY;
     if (isinf(p)) return cn__reduce(p > 0 ? &cn__op_max : &cn__op_min, cn_abs(x), a->axes, a->keepdim);
     /* p = 0 counts elements that are not 0; computed from x, so that x gets a gradient, of 0 */
     cn_tensor *terms = p == 0 ? cn_masked_fill(cn_mul_s(x, 0), cn_ne_s(x, 0), 1) : power(x, p);
@@ -30,8 +32,12 @@ static cn_tensor *norm(cn_tensor *x, double p, const cn__axis_set_attrs *a)
 
 static cn_tensor *compose_norm(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)n_in;
+    (void)n_in;
     cn_tensor *x = cn__wide_float("norm", in[0]);
+    if (x && args[0].f < 0 && cn__reduced_count(x, ((const cn__axis_set_attrs *)attrs)->axes) == 0) {
+        cn__fail(ctx, CN_BAD_SHAPE, "norm: an order below 0 needs elements, got order %g over none", args[0].f);
+        return NULL;
+    }
     return x ? cn__as(norm(x, args[0].f, attrs), cn__dtype(in[0])) : NULL;
 }
 

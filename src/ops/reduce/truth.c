@@ -21,7 +21,8 @@ static void all_merge(void *state, const void *later, int64_t n)
 #define TYPES    CN__FLOAT_TYPES | CN__WHOLE_TYPES
 #include "cpu/each_type.h"
 
-static bool infer(cn_infer *i) { return cn__infer_reduce(i, CN_BOOL); }
+/* As in PyTorch, the result is bool, and u8 for a u8. */
+static bool infer(cn_infer *i) { return cn__infer_reduce(i, i->in[0]->dtype == CN_U8 ? CN_U8 : CN_BOOL); }
 
 static const cn_wgsl_reducer any_real = { "i32", "0", "s | i32(truth(x))", "s | t", "s" };
 static const cn_wgsl_reducer any_whole = { "i32", "0", "s | i32(x != 0)", "s | t", "s" };
@@ -61,5 +62,13 @@ const cn_op cn__op_all = {
     CN_CASES_OF(cases),
 };
 
-cn_tensor *cn_any(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_any, x, axes, keepdim); }
-cn_tensor *cn_all(cn_tensor *x, cn_dims axes, bool keepdim) { return cn__reduce_axes(&cn__op_all, x, axes, keepdim); }
+/* Over no axes, every element is its own result. */
+static cn_tensor *truth(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
+{
+    if (!cn__alive_in(x, op->name)) return NULL;
+    if (axes.n != 0) return cn__reduce_axes(op, x, axes, keepdim);
+    return cn__dtype(x) == CN_BOOL ? cn_clone(x) : cn__as(cn_ne_s(x, 0), cn__dtype(x) == CN_U8 ? CN_U8 : CN_BOOL);
+}
+
+cn_tensor *cn_any(cn_tensor *x, cn_dims axes, bool keepdim) { return truth(&cn__op_any, x, axes, keepdim); }
+cn_tensor *cn_all(cn_tensor *x, cn_dims axes, bool keepdim) { return truth(&cn__op_all, x, axes, keepdim); }
