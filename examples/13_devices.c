@@ -23,7 +23,7 @@ static void list_devices(cn_ctx *cn)
 /* Some steps of a small network. The code does not know the device: every tensor of a context is on its device. */
 static float train(cn_ctx *cn)
 {
-    cn_module *net = cn_nn_sequential(cn, 3, cn_nn_linear(cn, 8, 32, NULL), cn_nn_function(cn, cn_relu),
+    cn_module *net = cn_nn_sequential(cn, cn_nn_linear(cn, 8, 32, NULL), cn_nn_function(cn, cn_relu),
                                       cn_nn_linear(cn, 32, 1, NULL));
     cn_optim *opt = cn_adam(cn, cn_parameters(net), &(cn_adam_desc){ .lr = 0.01 });
     cn_reading *late = NULL;

@@ -307,7 +307,7 @@ static bool apply_converted(funnel *f, cn_dtype t, cn_dtype compute)
 static bool keeps_value(const cn_op *op, const cn_tensor *x, cn_dtype t)
 {
     const cn__result *r = cn__result_of(x);
-    return op->kind == CN_MAP && op->infer != cn_infer_map_bool && r->meta.layout.ndim == 0 && r->meta.dtype != t;
+    return op->kind == CN_MAP && op->infer != cn_infer_map_bool && r->meta->layout.ndim == 0 && r->meta->dtype != t;
 }
 
 /* Chooses the dtype t of the operands and the dtype in which kernels compute, and converts operands to t; those that
