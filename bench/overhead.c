@@ -1,7 +1,7 @@
 /* Times the engine itself: µs per node when a plan is found and when it is built, allocations per step, and planning
    time by the size of the graph. The tensors are tiny, so that arithmetic does not matter.
 
-       bench_overhead [--steps N] */
+       bench_overhead [--steps N] [--products N]      products: length of the chain that a backward goes through */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +116,40 @@ static void bench_mlp(int steps)
     cn_close(cn);
 }
 
+/* Counts the bytes that a context has and had at most. */
+typedef struct meter {
+    size_t live, peak;
+} meter;
+
+static void *metered(void *user, void *p, size_t old_bytes, size_t new_bytes)
+{
+    meter *m = user;
+    m->live += new_bytes - old_bytes;
+    if (m->live > m->peak) m->peak = m->live;
+    if (new_bytes) return realloc(p, new_bytes);
+    free(p);
+    return NULL;
+}
+
+/* Forward and backward through a chain of products of four elements by a 4 x 4 matrix. */
+static void bench_backward(int n)
+{
+    meter m = { 0, 0 };
+    cn_ctx *cn = cn_open(&(cn_desc){ .seed = 1, .threads = 1, .allocator = { metered, &m } });
+    cn_tensor *w = cn_param(cn_eye(cn, CN_F32, 4, 4)), *x = cn_param(cn_ones(cn, CN_F32, CN_DIMS(4))), *y = x;
+    double t0 = now_us();
+    for (int i = 0; i < n; i++) y = cn_matmul(y, w);
+    double t1 = now_us();
+    const size_t forward = m.peak;
+    cn_backward(cn_sum(y, CN_ALL, false));
+    cn_eval(cn_grad_of(x));
+    double t2 = now_us();
+    if (cn_failed(cn)) printf("failed: %s\n", cn_error(cn));
+    printf("backward over %7d products   forward %.2f us and %zu bytes, both %.2f us and %zu bytes for each: %.0f MB\n",
+           n, (t1 - t0) / n, forward / (size_t)n, (t2 - t0) / n, m.peak / (size_t)n, (double)m.peak / 1e6);
+    cn_close(cn);
+}
+
 /* A graph with branches, built and planned once. */
 static void bench_planning(int n)
 {
@@ -137,19 +171,22 @@ static void bench_planning(int n)
 
 int main(int argc, char **argv)
 {
-    int steps = 2000;
+    int steps = 2000, products = 100000;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--steps") && i + 1 < argc) steps = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--products") && i + 1 < argc) products = atoi(argv[++i]);
         else {
-            printf("usage: bench_overhead [--steps N]\n");
+            printf("usage: bench_overhead [--steps N] [--products N]\n");
             return strcmp(argv[i], "--help") != 0;
         }
     }
     if (steps < 3) steps = 3;
+    if (products < 1) products = 1;
     bench_chain(1000, steps < 500 ? steps : 500);
     bench_mlp(steps);
     bench_planning(100);
     bench_planning(10000);
     bench_planning(100000);
+    bench_backward(products);
     return 0;
 }
