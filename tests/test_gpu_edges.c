@@ -1,6 +1,6 @@
 /* Elementwise operators and reductions on the GPU for special values: NaN, infinities, zeros of both signs, large
    arguments, the limits of whole numbers. Compared with the CPU; subnormal numbers may be 0 on a GPU. Then the table of
-   test_edges.c.
+   test_edges.c, and those of test_numbers.c.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <math.h>
 #include <stdint.h>
@@ -13,6 +13,7 @@
 #include "ops/kernels.h"
 #include "support/check.h"
 #include "support/edges.h"
+#include "support/numbers.h"
 
 static cn_ctx *cpu, *gpu;
 
@@ -210,6 +211,8 @@ int main(int argc, char **argv)
         check_group("reductions");
         if (argc == 1) test_reductions();
         if (argc == 1) check_edges(gpu, CN_F32);
+        check_group("numbers");
+        if (argc == 1) check_numbers(gpu);
         check(cn_gpu_counted(gpu).fallbacks == 0, "%lld steps ran on the CPU",
               (long long)cn_gpu_counted(gpu).fallbacks);
         check_group("cn_map");
