@@ -111,10 +111,17 @@ class Draw:
             return [r.choice(pool) for _ in range(n)]
         return [r.randint(low, 9) for _ in range(n)]
 
+    def tag_dtype(self, dtype):
+        self.tags.add(dtype)
+        if dtype in ("f16", "bf16"):
+            self.tags.add("half")
+        elif dtype not in FLOATS:
+            self.tags.add("whole")
+
     def operand(self, shape, dtype, values=None):
         r, shape = self.r, list(shape)
         layout = r.choice(["plain"] * 4 + ["permute", "slice", "expand"]) if shape else r.choice(["plain", "scalar"])
-        self.tags |= {dtype, "half"} if dtype in ("f16", "bf16") else {dtype, "whole"} if dtype not in FLOATS else {dtype}
+        self.tag_dtype(dtype)
         if not shape:
             self.tags.add("0-d")
         if 0 in shape:
@@ -220,7 +227,7 @@ class Draw:
             return r.random() < 0.5
         if kind == "dtype":
             name = self.dtype()
-            self.tags.add(name)
+            self.tag_dtype(name)
             return name
         if kind == "enum":
             return r.choice(p["choices"])
@@ -255,6 +262,8 @@ class Draw:
                 values[p["name"]] = self.number()
             else:
                 values[p["name"]] = self.value(p)
+        if any(isinstance(v, list) and 0 in v for k, v in values.items() if k.endswith("size")):
+            self.tags.add("empty")
         return values
 
     def given(self, given):

@@ -72,12 +72,15 @@ cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
     return apply(&cn__op_softplus, x, beta, threshold);
 }
 
-/* Whether whole numbers of dtype t can have a limit: at least one of them must be within it. */
+/* Limits of floats must fit their dtype; of whole numbers, at least one must be within them. */
 static bool check_limits(cn_ctx *ctx, const cn_op *op, cn_dtype t, double low, double high)
 {
     static const double least[] = { 0, 0, INT8_MIN, INT32_MIN, INT64_MIN };
     static const double most[] = { 1, UINT8_MAX, INT8_MAX, INT32_MAX, INT64_MAX };
-    if (cn_dtype_is_float(t) || !(low > most[t] || high < least[t])) return true;
+    if (cn_dtype_is_float(t))
+        return cn__check_fits(ctx, op->name, "the lower limit", t, low) &&
+               cn__check_fits(ctx, op->name, "the upper limit", t, high);
+    if (!(low > most[t] || high < least[t])) return true;
     return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: there must be a %s within the limits, got %g and %g", op->name,
                     cn_dtype_name(t), low, high);
 }
@@ -89,7 +92,8 @@ static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
     return isnan(low) || isnan(high) ? cn_add_s(y, NAN) : y;
 }
 
-static bool whole(double v) { return v == floor(v) && (isinf(v) || cn__fits(CN_I64, v)); }
+/* Whether a limit lets whole numbers stay what they are; `none` is the infinite one that is no limit. */
+static bool whole(double v, double none) { return v == none || (v == floor(v) && cn__fits(CN_I64, v)); }
 
 /* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number; of bools
    it is a whole number. An infinite limit is none. */
@@ -97,7 +101,8 @@ cn_tensor *cn_clamp(cn_tensor *x, double low, double high)
 {
     if (!cn__alive(x)) return NULL;
     cn_dtype t = cn__dtype(x);
-    if (!cn_dtype_is_float(t)) t = whole(low) && whole(high) ? (t == CN_BOOL ? CN_I64 : t) : CN_F32;
+    if (!cn_dtype_is_float(t))
+        t = !whole(low, -INFINITY) || !whole(high, INFINITY) ? CN_F32 : t == CN_BOOL ? CN_I64 : t;
     if (!check_limits(x->ctx, &cn__op_clamp, t, low, high)) return NULL;
     return limit(&cn__op_clamp, t == cn__dtype(x) ? x : cn_cast(x, t), low, high);
 }
