@@ -152,9 +152,12 @@ bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4])
     if (!status[0]) return true;
     const uint32_t none[4] = { 0 };
     write_slab(d, 0, 0, none, sizeof none);
-    const char *name = status[0] <= d->checkers.n ? (const char *)d->checkers.v + (status[0] - 1) * 56 : "kernel";
-    return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", name, (int32_t)status[1],
-                    status[2]);
+    cn__gpu_checker unknown = { "kernel", NULL };
+    const cn__gpu_checker *c =
+        status[0] <= d->checkers.n ? (const cn__gpu_checker *)d->checkers.v + (status[0] - 1) : &unknown;
+    if (c->fault) return cn__fail(d->device.ctx, CN_BAD_ARGUMENT, "%s", c->fault);
+    return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", c->name,
+                    (int32_t)status[1], status[2]);
 }
 
 static bool read_status(cn__gpu_device *d)
@@ -228,7 +231,7 @@ static void gpu_close(cn__device *device)
         cn__gpu_heap_close(&d->heap);
         cn__gpu_close(d->gpu);
     }
-    cn__vec_free(&ctx->memory, &d->checkers, 56);
+    cn__vec_free(&ctx->memory, &d->checkers, sizeof(cn__gpu_checker));
     cn__vec_free(&ctx->memory, &d->forms.seen, sizeof(uint64_t));
     if (d->cpu) d->cpu->table->close(d->cpu);
     cn__free(ctx, d, sizeof *d);

@@ -100,6 +100,12 @@ typedef struct cn__gpu_location {
     unsigned char slab, n;
 } cn__gpu_location;
 
+/* What is known of a step that may find a fault, after its plan is gone. */
+typedef struct cn__gpu_checker {
+    char name[56];
+    const char *fault; /* cn_op.fault */
+} cn__gpu_checker;
+
 typedef struct cn__gpu_command {
     char name[56];
     const char *body;       /* WGSL with fn kernel; source.c prints the text around it */
@@ -111,6 +117,7 @@ typedef struct cn__gpu_command {
     int numel;              /* the word with the number of elements of a group */
     bool joined;            /* several groups in one kernel: J is the first word of the current group */
     bool updates, checks;
+    const char *fault;      /* its operator's message of a fault, or NULL */
     int size;
     int64_t groups;
     size_t first; /* the first word in the plan's parameters */
@@ -282,7 +289,7 @@ typedef struct cn__gpu_device {
     cn__gpu_entry *programs[CN__GPU_PROGRAM_SLOTS];
     cn__shader_parts library;
     cn__shader_forms forms;
-    cn__vec checkers; /* of char[56]: names of steps that check indices, by serial - 1 */
+    cn__vec checkers; /* of cn__gpu_checker: steps that may find a fault, by serial - 1 */
     cn__gpu_recovery recovery;
     cn__gpu_late *late;
     uint64_t late_ids;

@@ -172,6 +172,7 @@ static bool add_command(call *k, const cn_gpu_launch *l, cn__gpu_source *s)
     c->size = l->each ? EACH_SIZE : l->size;
     c->updates = k->step->updates;
     c->checks = k->step->checks && c->needs.flags & CN__NEED_FAULT;
+    c->fault = k->step->op ? k->step->op->fault : NULL;
     return !k->p->failed;
 }
 

@@ -114,8 +114,10 @@ static bool prepare_step(cn__gpu_plan *p, int i)
 static bool name_checker(cn__gpu_plan *p, cn__gpu_command *c)
 {
     cn__vec *v = &p->device->checkers;
-    if (!cn__vec_reserve(cn__gpu_plan_memory(p), v, v->n + 1, sizeof c->name)) return false;
-    memcpy((char *)v->v + v->n * sizeof c->name, c->name, sizeof c->name);
+    if (!cn__vec_reserve(cn__gpu_plan_memory(p), v, v->n + 1, sizeof(cn__gpu_checker))) return false;
+    cn__gpu_checker *checker = (cn__gpu_checker *)v->v + v->n;
+    memcpy(checker->name, c->name, sizeof c->name);
+    checker->fault = c->fault;
     c->serial = (uint32_t)++v->n;
     return true;
 }
