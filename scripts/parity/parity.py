@@ -380,18 +380,23 @@ def finish(child, reading, note):
 # ---- known differences ----
 
 def known_differences():
-    """Rows of the table: (names of operators, kind, tags)."""
+    """Rows of the table: (names of operators, kind, tags), each with the number of differences it explains."""
     rows = []
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         found = re.match(r"^\| ((?:`[\w*]+`,? ?)+) \| `([^`]+)`", line)
         if found:
             kind, *tags = [word.strip() for word in found.group(2).split(",")]
-            rows.append((set(re.findall(r"`([\w*]+)`", found.group(1))), kind, set(tags)))
+            rows.append([set(re.findall(r"`([\w*]+)`", found.group(1))), kind, set(tags), 0])
     return rows
 
 
-def is_known(rows, name, kind, tags):
-    return any(("*" in names or name in names) and kind == own and wanted <= tags for names, own, wanted in rows)
+def is_known(rows, name, kind, tags, count):
+    for row in rows:
+        names, own, wanted, _ = row
+        if ("*" in names or name in names) and kind == own and wanted <= tags:
+            row[3] += count
+            return True
+    return False
 
 
 # ---- the run ----
@@ -400,7 +405,7 @@ def report(name, found, rows, out):
     """Prints the differences of an operator that are not known. Returns the numbers of known and unknown ones."""
     known, groups = 0, collections.defaultdict(lambda: [0, None, None])
     for (kind, tags), (count, text, what) in found.items():
-        if is_known(rows, name, kind, tags):
+        if is_known(rows, name, kind, tags, count):
             known += count
             continue
         group = groups[kind]
@@ -447,6 +452,9 @@ def main():
     print(f"{compared} comparisons: " + ", ".join(f"{counts[k]} of {plural(k)}" for k in KINDS))
     print(f"left out: {counts['PyTorch has no kernel']} calls for which PyTorch has no kernel, "
           f"{counts['no such call']} that only one of the two can express")
+    idle = [f"{' '.join(sorted(names))}: {', '.join([kind, *sorted(tags)])}" for names, kind, tags, used in rows if not used]
+    if idle and not args.only:
+        print("rows of the table that this run did not need: " + "; ".join(idle))
     print(f"{known} known differences (docs/from-pytorch.md), {unknown} others, {time.monotonic() - begin:.0f} s")
     return 1 if unknown else 0
 

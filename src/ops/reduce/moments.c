@@ -11,7 +11,8 @@ static cn_tensor *mean(cn_tensor *x, int64_t axes, bool keepdim)
    the sum would be NaN. */
 static cn_tensor *var(cn_tensor *x, const cn__axis_set_attrs *a, double correction)
 {
-    double freedom = (double)cn__reduced_count(x, a->axes) - correction;
+    int64_t count = cn__reduced_count(x, a->axes);
+    double freedom = count ? (double)count - correction : 0; /* of nothing: NaN */
     cn_tensor *middle = mean(x, a->axes, true);
     if (freedom == 0) middle = cn_detach(middle);
     cn_tensor *sum = cn__reduce(&cn__op_sum, cn_square(cn_sub(x, middle)), a->axes, a->keepdim);
