@@ -100,23 +100,30 @@ static bool NAME(is_squares)(const cn__pool *p, const cn__pool_attrs *a)
     return is;
 }
 
-/* Results [first, first + n) of a row, n <= TILE, the fastest way. */
-static void NAME(some)(const cn__pool *p, const cn__pool_attrs *a, const T *plane, cn__span r, int64_t first, int64_t n,
-                       T *y, int64_t *at)
+/* Results [first, first + n) of a row, n <= TILE. */
+static void NAME(some)(const cn__pool *p, const cn__pool_attrs *a, way by, const T *plane, cn__span r, int64_t first,
+                       int64_t n, T *y, int64_t *at)
+{
+    if (by == SQUARES) NAME(square_row)(plane, r.lo * p->iw + 2 * first, p->iw, n, y, at);
+    else if (by == TOGETHER) NAME(together)(p, a, plane, r, first, n, y, at);
+    else NAME(each)(p, plane, r, first, n, y, at);
+}
+
+static way NAME(fastest)(const cn__pool *p, const cn__pool_attrs *a)
 {
     const bool narrow = a->kernel[0] && a->kernel[1] <= TILE && p->ih * p->iw <= INT32_MAX;
-    if (narrow && NAME(is_squares)(p, a)) NAME(square_row)(plane, r.lo * p->iw + 2 * first, p->iw, n, y, at);
-    else if (narrow) NAME(together)(p, a, plane, r, first, n, y, at);
-    else NAME(each)(p, plane, r, first, n, y, at);
+    return !narrow ? EACH : NAME(is_squares)(p, a) ? SQUARES : TOGETHER;
 }
 #else
 /* Whole numbers are pooled seldom: they have the plainest way only. */
-static void NAME(some)(const cn__pool *p, const cn__pool_attrs *a, const T *plane, cn__span r, int64_t first, int64_t n,
-                       T *y, int64_t *at)
+static void NAME(some)(const cn__pool *p, const cn__pool_attrs *a, way by, const T *plane, cn__span r, int64_t first,
+                       int64_t n, T *y, int64_t *at)
 {
-    (void)a;
+    (void)a, (void)by;
     NAME(each)(p, plane, r, first, n, y, at);
 }
+
+static way NAME(fastest)(const cn__pool *p, const cn__pool_attrs *a) { return (void)p, (void)a, EACH; }
 #endif
 
 static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
@@ -124,6 +131,7 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
     (void)thread;
     const cn__pool *p = user;
     const cn__pool_attrs *a = k->attrs;
+    const way by = NAME(fastest)(p, a);
     for (int64_t row = begin; row < end; row++) {
         const T *plane = (const T *)k->in[0].data + row / p->oh * p->ih * p->iw;
         cn__span r = p->rows[row % p->oh];
@@ -131,7 +139,7 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
             int64_t n = p->ow - j < TILE ? p->ow - j : TILE;
             T *y = (T *)k->out[0].data + row * p->ow + j;
             int64_t *at = (int64_t *)k->out[1].data + row * p->ow + j;
-            NAME(some)(p, a, plane, r, j, n, y, at);
+            NAME(some)(p, a, by, plane, r, j, n, y, at);
         }
     }
 }

@@ -8,6 +8,7 @@
 #include "ops/window/window.h"
 
 enum { TILE = 64 }; /* windows that are processed at a time */
+typedef enum way { EACH, TOGETHER, SQUARES } way; /* how windows are processed */
 
 #define TEMPLATE "ops/window/max_pool_body.h"
 #define TYPES    CN__UP_TO_AVX2(CN__F32_TYPE) | CN__COLD(CN__F64_TYPE | CN__WHOLE_TYPES) /* 512-bit vectors are slower */
