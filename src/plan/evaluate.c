@@ -217,21 +217,20 @@ static bool allocate_memories(cn_ctx *ctx, cn__cache *c, const cn__plan *p)
         !cn__vec_reserve(&ctx->memory, &c->pointers, (size_t)p->n_memories, sizeof(void *)))
         return cn__no_memory(ctx, NULL);
     const bool clean = ctx->code == CN_OK;
-    int made = 0;
+    if (p->n_memories) memset(c->storages.v, 0, (size_t)p->n_memories * sizeof(cn__storage *));
     for (int i = 0; i < p->n_buffers; i++) {
         const cn__buffer *b = &p->buffers[i];
         if (b->where != CN__AT_OUTPUT) continue;
         cn__storage *s = cn__storage_new(ctx, p->device, b->bytes);
         if (!s) {
-            release_memories(ctx, c, made);
+            release_memories(ctx, c, p->n_memories);
             return clean && p->n_steps ? name_result(ctx, p, i) : false;
         }
-        ((cn__storage **)c->storages.v)[b->index] = s; /* indices rise with i */
+        ((cn__storage **)c->storages.v)[b->index] = s; /* not always in the order of buffers */
         ((void **)c->pointers.v)[b->index] = s->data;
-        made++;
     }
     if (!cn__arena_reserve(ctx, p->arena_bytes + p->scratch_bytes + 64)) {
-        release_memories(ctx, c, made);
+        release_memories(ctx, c, p->n_memories);
         return clean && p->n_steps ? name_result(ctx, p, -1) : false;
     }
     return true;
