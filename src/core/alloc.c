@@ -1,6 +1,7 @@
 /* The memory of a context: pools of blocks, growing arrays, and memory that is freed all at once. */
 #include "core/alloc.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,17 +51,27 @@ void cn__memory_close(cn__memory *m)
         }
         m->free_large[class] = NULL;
     }
-    for (chunk *s = m->chunks, *next; s; s = next) {
-        next = s->next;
-        cn__resize(m, s, s->bytes, 0);
-    }
+    if (m->heir) *m->heir = m->chunks;
+    else cn__chunks_free(&m->allocator, m->chunks);
     m->chunks = NULL;
+}
+
+void cn__chunks_free(const cn_allocator *a, void *chunks)
+{
+    for (chunk *s = chunks, *next; s; s = next) {
+        next = s->next;
+        a->resize(a->user, s, s->bytes, 0);
+    }
 }
 
 void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes)
 {
     if (new_bytes) m->calls++;
-    return m->allocator.resize(m->allocator.user, p, old_bytes, new_bytes);
+    if (!m->thread) return m->allocator.resize(m->allocator.user, p, old_bytes, new_bytes);
+    void *was = atomic_exchange(m->thread, (void *)m->thread); /* it must not use the context: cn__shut */
+    p = m->allocator.resize(m->allocator.user, p, old_bytes, new_bytes);
+    atomic_store(m->thread, was);
+    return p;
 }
 
 static size_t class_of(size_t bytes) { return (bytes + CN__BLOCK - 1) / CN__BLOCK; }

@@ -14,10 +14,12 @@
 
 typedef struct cn__memory {
     cn_allocator allocator;
+    _Atomic(void *) *thread;                  /* of the context, for a program's allocator: call.h */
     void *free_blocks[CN__BLOCK_CLASSES + 1]; /* by size: chained free blocks */
     uint8_t chunks_of[CN__BLOCK_CLASSES + 1]; /* by size: chunks so far, while they grow */
     void *free_large[CN__LARGE_CLASSES];
     void *chunks;             /* the memory that small blocks are cut from, chained */
+    void **heir;              /* gets the chunks when the memory is closed: exports use some; NULL: nobody */
     int64_t calls;            /* of the allocator */
     size_t limit, live, peak; /* bytes of tensors, counted by storage.c; a limit of 0 is none */
     void *cached[48];         /* freed storages, kept for reuse: chained, by power of two */
@@ -26,6 +28,7 @@ typedef struct cn__memory {
 
 void cn__memory_open(cn__memory *m, const cn_allocator *a);
 void cn__memory_close(cn__memory *m);
+void cn__chunks_free(const cn_allocator *a, void *chunks);
 void *cn__resize(cn__memory *m, void *p, size_t old_bytes, size_t new_bytes);
 void *cn__block_new(cn__memory *m, size_t bytes); /* not zeroed; NULL: no memory */
 void cn__block_free(cn__memory *m, void *p, size_t bytes);

@@ -61,6 +61,8 @@ bool cn_infer_map_bool(cn_infer *i)
 
 cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak)
 {
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     cn__node *n = cn__node_new(ctx, &cn__leaf, 0, &(cn_arg){ .f = value }, 1);
     if (!n) return NULL;
     n->state = CN__NUMBER;

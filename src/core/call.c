@@ -3,7 +3,7 @@
 
 #include "core/errors.h"
 
-_Thread_local char cn__here;
+_Thread_local cn_ctx *cn__here;
 
 const char *cn__called(const cn_ctx *ctx, const char *inner)
 {
@@ -12,11 +12,16 @@ const char *cn__called(const cn_ctx *ctx, const char *inner)
     return inner + (inner[3] == '_' ? 4 : 3);
 }
 
-/* The thread that is inside may be writing the context's error: only the flag is set here. */
-void cn__intrude(cn_ctx *ctx) { atomic_store_explicit(&ctx->intruded, true, memory_order_relaxed); }
+/* The thread that is inside may be writing the context's error: only the number is set here. */
+void cn__intrude(cn_ctx *ctx)
+{
+    const bool shut = atomic_load_explicit(&ctx->thread, memory_order_relaxed) == (void *)&ctx->thread;
+    const char who = cn__here == ctx ? CN__WORKER : shut ? CN__SHUT_OUT : CN__SECOND_THREAD;
+    atomic_store_explicit(&ctx->intruded, who, memory_order_relaxed);
+}
 
 void cn__report_intrusion(cn_ctx *ctx)
 {
-    atomic_store_explicit(&ctx->intruded, false, memory_order_relaxed);
-    cn__fail(ctx, CN_BAD_ARGUMENT, CN__INTRUDED);
+    const char who = atomic_exchange_explicit(&ctx->intruded, 0, memory_order_relaxed);
+    cn__fail(ctx, CN_BAD_ARGUMENT, "%s", cn__intruder(who));
 }

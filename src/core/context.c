@@ -25,6 +25,7 @@ cn_ctx *cn__context_new(const cn_desc *desc, const cn__engine *engine)
     if (!ctx) return NULL;
     memset(ctx, 0, sizeof *ctx);
     ctx->memory = memory;
+    if (desc->allocator.resize) ctx->memory.thread = &ctx->thread;
     ctx->memory.limit = desc->memory_limit;
     ctx->engine = engine;
     ctx->seed = desc->seed;
@@ -42,20 +43,27 @@ cn_ctx *cn__context_new(const cn_desc *desc, const cn__engine *engine)
     return ctx;
 }
 
-/* A context that is in use stays open: a callback of it, or another thread, wants to close it. */
+/* Begins a call that does not end. A context that is in use stays open: a callback, or another thread, wants to close
+   it. Functions of the program that run from here on (a module's destroy) can make no objects. */
 static bool may_close(cn_ctx *ctx)
 {
-    CN__CALL call = cn__enter(ctx, "close");
+    cn__call call = cn__enter(ctx, "close");
     if (!call.ctx) return false;
-    return ctx->calls == 1 || cn__fail(ctx, CN_BAD_ARGUMENT, "close: a callback cannot close its context");
+    ctx->closing = ctx->calls == 1;
+    if (ctx->closing) return true;
+    cn__fail(ctx, CN_BAD_ARGUMENT, "close: a callback cannot close its context");
+    cn__leave(&call);
+    return false;
 }
 
 void cn_close(cn_ctx *ctx)
 {
     if (!may_close(ctx)) return;
     cn__objects_close(ctx);
+    cn__shut(&ctx->thread);
     cn__handles_close(ctx);
     ctx->engine->plans_close(ctx);
+    cn__finish_freed(ctx);
     if (ctx->device) {
         cn__storage_close(ctx);
         ctx->device->table->close(ctx->device);
@@ -65,6 +73,7 @@ void cn_close(cn_ctx *ctx)
     ctx->engine->grad_close(ctx);
     cn__memory_close(&ctx->memory);
     cn__memory memory = ctx->memory;
+    memory.thread = NULL;
     cn__resize(&memory, ctx, sizeof *ctx, 0);
 }
 
@@ -72,7 +81,8 @@ const char *cn_version(void) { return "0.1.0"; }
 
 void cn_seed(cn_ctx *ctx, uint64_t seed)
 {
-    if (!ctx) return;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return;
     ctx->seed = seed;
     ctx->next_stream = 0;
 }

@@ -17,7 +17,7 @@ enum { CN__SPARES = 4, CN__METAS = 64 };
 struct cn_ctx {
     _Atomic(void *) thread; /* the thread that is in a call: call.h */
     int64_t calls;          /* how many of its calls have not ended */
-    atomic_bool intruded;   /* another thread has called meanwhile */
+    _Atomic(char) intruded; /* who called meanwhile and may not: errors.h */
     const char *called;     /* what the program called, or NULL */
     cn_code code;
     char message[512]; /* of the error that stands */
@@ -34,9 +34,10 @@ struct cn_ctx {
     uint32_t variant, next_variant; /* of new nodes: cn_checkpoint computes a node a second time as another variant */
     int64_t pending_limit;
     int plan_limit;
-    bool evaluating;
+    bool evaluating, closing;
 
-    cn__vec scope; /* of cn_tensor * */
+    cn__vec scope;      /* of cn_tensor * */
+    size_t scope_floor; /* a callback ends no scope below this */
     struct cn__slab *handle_slabs;
     cn_tensor *free_handles, *free_handles_last; /* released, the oldest first */
     int free_handles_count;
@@ -49,8 +50,9 @@ struct cn_ctx {
     uint64_t component_epoch; /* numbers of components are valid within one epoch; an empty graph begins a new one */
     uint64_t stamp;           /* the number of the present evaluation */
 
-    cn__vec spare[CN__SPARES]; /* vectors of the last backward, reused by the next */
-    void *arena;               /* of all plans: only one runs at a time */
+    cn__vec spare[CN__SPARES];          /* vectors of the last backward, reused by the next */
+    struct cn__storage *freed_storages; /* borrowed, and their memory is not freed yet: storage.c */
+    void *arena;                        /* of all plans: only one runs at a time */
     size_t arena_bytes;
     struct cn__cache *cache;                               /* of plans */
     struct cn__object *objects;                            /* newest first: object.h */

@@ -24,8 +24,11 @@ typedef struct cn__device_table {
     bool (*read_done)(cn__device *d, void *reading);          /* whether it is finished; does not wait */
     bool (*read_end)(cn__device *d, void *reading, void *to); /* waits, copies to `to` if not NULL, frees `reading` */
     void *(*host)(cn__device *d, void *memory);               /* the memory as the CPU sees it, or NULL */
-    bool (*supports)(cn__device *d, const cn_op *op);         /* has a kernel for the operator */
-    bool (*prepare)(cn__device *d, struct cn__plan *plan);    /* sets plan->prepared; false: no memory */
+    /* What the context's allocator returned for the memory, and its bytes. NULL: it is part of a small block. NULL
+       function: it is not the allocator's. */
+    void *(*block)(void *memory, size_t bytes, size_t *all);
+    bool (*supports)(cn__device *d, const cn_op *op);      /* has a kernel for the operator */
+    bool (*prepare)(cn__device *d, struct cn__plan *plan); /* sets plan->prepared; false: no memory */
     void (*unprepare)(cn__device *d, struct cn__plan *plan);
     /* CN_OK, or an error; then run->fault says in which step. */
     cn_code (*run)(cn__device *d, struct cn__plan *plan, struct cn__run *run);

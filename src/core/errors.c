@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/context.h"
+#include "core/call.h"
 
 static const char *const names[] = {
 #define CN_ERROR(name, text) #name,
@@ -36,23 +36,40 @@ void cn__log(cn_ctx *ctx, const char *format, ...)
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
+    void *was = cn__shut(&ctx->thread);
     ctx->logger(ctx->logger_user, line);
+    cn__reopen(&ctx->thread, was);
 }
 
-/* A second thread has called, and the call of the first one, which will report it, has not ended. */
-static bool intruded(const cn_ctx *ctx)
+const char *cn__intruder(char who)
 {
-    return ctx->code == CN_OK && atomic_load_explicit(&ctx->intruded, memory_order_relaxed);
+    static const char *const message[] = {
+        [CN__SECOND_THREAD] = "two threads used this context at the same time; one at a time may use a context",
+        [CN__WORKER] = "a loader's worker used its context; functions that workers call must not",
+        [CN__SHUT_OUT] = "a logger, an allocator or a function that frees memory at the end used its context; "
+                         "they must not",
+    };
+    return message[(unsigned char)who];
+}
+
+/* Who called and may not, if the call that will report it has not ended. */
+static char intruded(const cn_ctx *ctx)
+{
+    return ctx->code == CN_OK ? atomic_load_explicit(&ctx->intruded, memory_order_relaxed) : 0;
 }
 
 bool cn_failed(const cn_ctx *ctx) { return !ctx || ctx->code != CN_OK || intruded(ctx); }
 cn_code cn_error_code(const cn_ctx *ctx) { return !ctx ? CN_NO_MEMORY : intruded(ctx) ? CN_BAD_ARGUMENT : ctx->code; }
-const char *cn_error(const cn_ctx *ctx) { return !ctx ? "no context" : intruded(ctx) ? CN__INTRUDED : ctx->message; }
+const char *cn_error(const cn_ctx *ctx)
+{
+    const char who = ctx ? intruded(ctx) : 0;
+    return !ctx ? "no context" : who ? cn__intruder(who) : ctx->message;
+}
 
 void cn_error_clear(cn_ctx *ctx)
 {
     if (!ctx) return;
-    atomic_store_explicit(&ctx->intruded, false, memory_order_relaxed);
+    atomic_store_explicit(&ctx->intruded, 0, memory_order_relaxed);
     ctx->code = CN_OK;
     ctx->message[0] = 0;
 }

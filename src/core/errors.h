@@ -4,7 +4,9 @@
 
 #include "cairn/base.h"
 
-#define CN__INTRUDED "two threads used this context at the same time; one at a time may use a context"
+/* Who called and may not: a context's `intruded`. */
+enum { CN__SECOND_THREAD = 1, CN__WORKER, CN__SHUT_OUT };
+const char *cn__intruder(char who); /* the message */
 
 /* Keeps the first error; returns false. */
 __attribute__((format(printf, 3, 4))) bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...);

@@ -154,6 +154,7 @@ static void release(cn_tensor *t)
 {
     if (--t->refs > 0) return;
     cn_ctx *ctx = t->ctx;
+    t->mark = CN__RELEASED;
     if (t->grad) release_grad(t);
     if (t->name) cn__set_name(t, NULL, 0);
     detach(t);
@@ -232,6 +233,11 @@ cn_scope cn_scope_begin(cn_ctx *ctx) { return (cn_scope){ ctx ? ctx->scope.n : 0
 
 static void end_scope(cn_ctx *ctx, size_t mark)
 {
+    if (mark < ctx->scope_floor) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a callback cannot end a scope that began outside it",
+                 cn__called(ctx, "scope_end"));
+        mark = ctx->scope_floor;
+    }
     while (ctx->scope.n > mark) release(((cn_tensor **)ctx->scope.v)[--ctx->scope.n]);
 }
 

@@ -44,7 +44,10 @@ static inline bool cn__alive_in(const cn_tensor *t, const char *who)
 /* A call with a tensor, as its first lines: CN__CALL call = cn__call_tensor(t); if (!call.ctx) return false; */
 static inline cn__call cn__enter_tensor(const cn_tensor *t, const char *who)
 {
-    return cn__enter(cn__alive_in(t, who) ? t->ctx : NULL, who);
+    cn__call call = cn__enter(t ? t->ctx : NULL, who);
+    if (!call.ctx || cn__alive_in(t, who)) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
 }
 #define cn__call_tensor(t) cn__enter_tensor(t, __func__)
 /* For a further tensor of a call: an error also if it is NULL or of another context. That error stands in both. */

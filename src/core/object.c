@@ -14,7 +14,9 @@ enum { QUARANTINE = 1024 }; /* so many freed objects keep their memory; the olde
 
 void *cn__object_new(cn_ctx *ctx, size_t bytes, const cn__object_type *type)
 {
-    cn__object *o = cn__alloc(ctx, bytes);
+    cn__object *o = NULL;
+    if (ctx->closing) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the context is being closed", type->name);
+    else o = cn__alloc(ctx, bytes);
     if (!o) return NULL;
     *o = (cn__object){ .ctx = ctx, .type = type, .next = ctx->objects, .bytes = bytes };
     if (ctx->objects) ctx->objects->prev = o;

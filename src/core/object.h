@@ -31,10 +31,14 @@ typedef struct cn__object {
 
 void cn__objects_close(cn_ctx *ctx);
 void *cn__object_new(cn_ctx *ctx, size_t bytes, const cn__object_type *type);
-void cn__object_free(void *self);                                                   /* NULL is fine */
-bool cn__object_adopt(void *self);                                                  /* false: it has an owner already */
-void *cn__object_use(void *self);                                                   /* returns self; NULL is fine */
-void cn__object_unuse(void *self);                                                  /* NULL is fine */
+void cn__object_free(void *self);  /* NULL is fine */
+bool cn__object_adopt(void *self); /* false: it has an owner already */
+void *cn__object_use(void *self);  /* returns self; NULL is fine */
+void cn__object_unuse(void *self); /* NULL is fine */
+/* A function of the program may free an object while the library works with it:
+       CN__USE used = cn__object_use(o);                               till the end of the block o is not destroyed */
+static inline void cn__end_use(void **self) { cn__object_unuse(*self); }
+#define CN__USE __attribute__((cleanup(cn__end_use), unused)) void *
 void cn__free_by_program(void *self, const cn__object_type *type, const char *who); /* NULL is fine */
 
 /* What a function that a program called is given: false for NULL and, with an error, for an object that was freed or is
@@ -50,7 +54,10 @@ static inline bool cn__object_fits(const void *self, const cn__object_type *type
 /* A call with an object, as its first lines: CN__CALL call = cn__call_object(o, &type); if (!call.ctx) return false; */
 static inline cn__call cn__enter_object(const void *self, const cn__object_type *type, const char *who, bool names)
 {
-    return cn__enter(cn__object_fits(self, type, who) ? ((const cn__object *)self)->ctx : NULL, names ? who : NULL);
+    cn__call call = cn__enter(self ? ((const cn__object *)self)->ctx : NULL, names ? who : NULL);
+    if (!call.ctx || cn__object_fits(self, type, who)) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
 }
 #define cn__call_object(self, type)  cn__enter_object(self, type, __func__, true)
 #define cn__call_quietly(self, type) cn__enter_object(self, type, __func__, false) /* errors name what it calls */

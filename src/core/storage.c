@@ -1,7 +1,7 @@
 /* Storages: the memory of tensors. Freed memory is cached by size: a training loop needs the same sizes again. */
 #include "core/storage.h"
 
-#include "core/context.h"
+#include "core/call.h"
 #include "core/errors.h"
 #include "core/util.h"
 
@@ -91,10 +91,8 @@ cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
 
 void cn__storage_ref(cn__storage *s) { s->refs++; }
 
-void cn__storage_release(cn_ctx *ctx, cn__storage *s)
+static void give_back(cn_ctx *ctx, cn__storage *s)
 {
-    if (!s || --s->refs > 0) return;
-    if (s->free_fn) s->free_fn(s->user);
     if (s->borrowed || s->lost) {
         cn__block_free(&ctx->memory, s, sizeof *s);
         return;
@@ -108,6 +106,29 @@ void cn__storage_release(cn_ctx *ctx, cn__storage *s)
     s->user = *slot;
     *slot = s;
     ctx->memory.cached_bytes += s->bytes;
+}
+
+void cn__storage_release(cn_ctx *ctx, cn__storage *s)
+{
+    if (!s || --s->refs > 0) return;
+    if (s->free_fn) {
+        s->next_freed = ctx->freed_storages;
+        ctx->freed_storages = s;
+    } else give_back(ctx, s);
+}
+
+/* A program's free_fn may use the context: it runs when no other call is under way. */
+void cn__finish_freed(cn_ctx *ctx)
+{
+    cn__storage *list = ctx->freed_storages;
+    ctx->freed_storages = NULL;
+    for (cn__storage *s = list, *next; s; s = next) {
+        next = s->next_freed;
+        cn__outside out = cn__go_out(ctx);
+        s->free_fn(s->user);
+        cn__come_back(ctx, out);
+        give_back(ctx, s);
+    }
 }
 
 bool cn__arena_reserve(cn_ctx *ctx, size_t bytes)

@@ -12,11 +12,13 @@ typedef struct cn__storage {
     int64_t keeps;      /* kept handles of these results */
     bool lost;          /* an assignment has taken over the memory */
     bool borrowed;      /* the memory belongs to the user */
+    bool inside;        /* borrowed, but from the library: it ends with the context */
     bool assignable;    /* holds the value of a handle that is assigned to: all nodes that read it form one component */
     uint32_t component; /* the component of these nodes, valid in this epoch of the context: */
     uint64_t component_epoch;
     void (*free_fn)(void *user);
     void *user;
+    struct cn__storage *next_freed;
     uint64_t stamp; /* the evaluation in which the storage has number `index` */
     uint32_t index;
 } cn__storage;

@@ -31,11 +31,18 @@ static void *cpu_alloc(cn__device *d, size_t bytes)
     return p + shift;
 }
 
-static void cpu_free(cn__device *d, void *memory, size_t bytes)
+static void *cpu_block(void *memory, size_t bytes, size_t *all)
 {
     char *p = memory;
-    if (is_small(bytes)) cn__block_free(&d->ctx->memory, p, cn__round_up_bytes(bytes ? bytes : 1, ALIGN));
-    else if (p) cn__resize(&d->ctx->memory, p - (size_t)p[-1], bytes + ALIGN, 0);
+    *all = bytes + ALIGN;
+    return is_small(bytes) ? NULL : p - (size_t)p[-1];
+}
+
+static void cpu_free(cn__device *d, void *memory, size_t bytes)
+{
+    size_t all = 0;
+    if (is_small(bytes)) cn__block_free(&d->ctx->memory, memory, cn__round_up_bytes(bytes ? bytes : 1, ALIGN));
+    else if (memory) cn__resize(&d->ctx->memory, cpu_block(memory, bytes, &all), bytes + ALIGN, 0);
 }
 
 static bool cpu_upload(cn__device *d, void *to, int64_t at, cn_dtype t, const void *from, int64_t n)
@@ -362,6 +369,7 @@ static const cn__device_table table = {
     .upload = cpu_upload,
     .download = cpu_download,
     .host = cpu_host,
+    .block = cpu_block,
     .supports = cpu_supports,
     .prepare = cpu_prepare,
     .unprepare = cpu_unprepare,
