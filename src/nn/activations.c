@@ -6,11 +6,16 @@
 
 /* ---- functions composed of operators ---- */
 
-cn_tensor *cn_relu6(cn_tensor *x) { return cn_hardtanh(x, 0, 6); }
+cn_tensor *cn_relu6(cn_tensor *x)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_hardtanh(x, 0, 6) : NULL;
+}
 
 cn_tensor *cn_tanhshrink(cn_tensor *x)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, cn_sub(x, cn_tanh(x)));
 }
@@ -18,7 +23,8 @@ cn_tensor *cn_tanhshrink(cn_tensor *x)
 /* x ∓ lambda outside ±lambda, else 0 with gradient 0 */
 cn_tensor *cn_softshrink(cn_tensor *x, double lambda)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     if (!(lambda >= 0)) {
         cn__fail(x->ctx, CN_BAD_ARGUMENT, "softshrink: lambda must be ≥ 0, got %g", lambda);
         return NULL;
@@ -30,14 +36,16 @@ cn_tensor *cn_softshrink(cn_tensor *x, double lambda)
 
 cn_tensor *cn_hardshrink(cn_tensor *x, double lambda)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, cn_masked_fill(x, cn_le_s(cn_abs(x), lambda), 0));
 }
 
 cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     cn_scope s = cn_scope_begin(x->ctx);
     return cn_scope_return(x->ctx, s, cn_masked_fill(x, cn_le_s(x, threshold), value));
 }
@@ -45,7 +53,8 @@ cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value)
 /* a · sigmoid(b), where a and b are the halves of x along the axis */
 cn_tensor *cn_glu(cn_tensor *x, int64_t axis)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     const int n = cn_ndim(x);
     if (axis < -n || axis >= n || cn_size(x, (int)axis) % 2)
         return cn__wrong_shape(x, "glu: the size along axis %lld must be even", (long long)axis);
@@ -58,7 +67,10 @@ cn_tensor *cn_glu(cn_tensor *x, int64_t axis)
 /* max(x, 0) + weight min(x, 0); the gradient at 0 is the weight */
 cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
 {
-    if (!cn__alive(x) || !cn__alive(weight)) return NULL;
+    CN__CALL call = cn__call_tensor(x ? x : weight);
+    if (!call.ctx || !cn__of_context(call.ctx, x, __func__, "x") ||
+        !cn__of_context(call.ctx, weight, __func__, "the weight"))
+        return NULL;
     const int64_t channels = cn_numel(weight);
     if (cn_ndim(weight) > 1 || (channels != 1 && (cn_ndim(x) < 2 || cn_size(x, 1) != channels)))
         return cn__wrong_shape(x, "prelu: with %lld weights, x must be (N, %lld, ...)", (long long)channels,
@@ -80,7 +92,8 @@ static cn_tensor *plain_forward(cn_module *m, cn_tensor *x) { return ((const pla
 
 static cn_module *make_plain(cn_ctx *ctx, const cn_module_type *type, cn_tensor *(*fn)(cn_tensor *x))
 {
-    cn_module *m = cn_module_new(ctx, type);
+    CN__CALL call = cn__enter(ctx, NULL);
+    cn_module *m = call.ctx ? cn_module_new(ctx, type) : NULL;
     if (m) ((plain *)cn_module_data(m))->fn = fn;
     return m;
 }
@@ -133,7 +146,8 @@ static void numbers_describe(const cn_module *m, char *out, size_t size)
 
 static cn_module *make_numbers(cn_ctx *ctx, const cn_module_type *type, numbers n)
 {
-    cn_module *m = cn_module_new(ctx, type);
+    CN__CALL call = cn__enter(ctx, NULL);
+    cn_module *m = call.ctx ? cn_module_new(ctx, type) : NULL;
     if (m) *(numbers *)cn_module_data(m) = n;
     return m;
 }
@@ -141,7 +155,8 @@ static cn_module *make_numbers(cn_ctx *ctx, const cn_module_type *type, numbers 
 /* False, with an error, unless `holds`: "ELU: alpha must be finite, got nan". */
 static bool require(cn_ctx *ctx, const cn_module_type *type, bool holds, const char *rule, double got)
 {
-    return ctx && (holds || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s, got %g", type->name, rule, got));
+    CN__CALL call = cn__enter(ctx, NULL);
+    return call.ctx && (holds || cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s, got %g", type->name, rule, got));
 }
 
 static cn_tensor *leaky_relu(cn_tensor *x, double slope, double unused)
@@ -186,7 +201,8 @@ cn_module *cn_nn_celu(cn_ctx *ctx, double alpha)
 }
 cn_module *cn_nn_hardtanh(cn_ctx *ctx, double low, double high)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (!(low < high)) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "Hardtanh: low must be < high, got %g and %g", low, high);
         return NULL;
@@ -249,7 +265,8 @@ static const cn_module_type glu_type = ALONG("GLU", glu_forward);
 
 static cn_module *make_along(cn_ctx *ctx, const cn_module_type *type, int64_t axis)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (axis < -CN_MAX_DIMS || axis >= CN_MAX_DIMS) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: axis must be from %d to %d, got %lld", type->name, -CN_MAX_DIMS,
                  CN_MAX_DIMS - 1, (long long)axis);
@@ -290,7 +307,8 @@ cn_module *cn_nn_prelu(cn_ctx *ctx, int64_t channels, double slope)
     if (!require(ctx, &prelu_type, channels >= 1, "channels must be > 0", (double)channels) ||
         !require(ctx, &prelu_type, isfinite(slope), "slope must be finite", slope))
         return NULL;
-    cn_module *m = cn_module_new(ctx, &prelu_type);
+    CN__CALL call = cn__enter(ctx, NULL);
+    cn_module *m = call.ctx ? cn_module_new(ctx, &prelu_type) : NULL;
     if (!m) return NULL;
     prelu *p = cn_module_data(m);
     cn_scope s = cn_scope_begin(ctx);

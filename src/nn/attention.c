@@ -163,20 +163,29 @@ static cn_tensor *join_heads(const mha_call *s, cn_tensor *y)
     return cn_reshape(cn_permute(y, CN_DIMS(2, 0, 1, 3)), CN_DIMS(s->tq, s->batch, E));
 }
 
-cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_mha_desc *call,
+static bool check_mask(cn_ctx *ctx, cn_tensor *mask, const char *what)
+{
+    return !mask || cn__of_context(ctx, mask, "attention_forward", what);
+}
+
+cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_tensor *v, const cn_mha_desc *desc,
                                 cn_tensor **weights)
 {
     if (weights) *weights = NULL;
-    if (!m || !q || !k || !v) return NULL;
+    CN__CALL call = cn__enter_forward(m, (cn_tensor *[]){ q, k, v }, 3, (const char *[]){ "q", "k", "v" }, __func__);
+    if (!call.ctx) return NULL;
     mha_call s = { .ctx = cn_module_context(m), .a = cn_module_data(m) };
     if (cn_module_type_of(m) != &attention_type) {
         cn__fail(s.ctx, CN_BAD_ARGUMENT, "attention_forward: the module must be a MultiheadAttention, got a %s",
                  cn_module_type_of(m)->name);
         return NULL;
     }
-    const cn_mha_desc none = { 0 }, *c = call ? call : &none;
+    const cn_mha_desc none = { 0 }, *c = desc ? desc : &none;
     cn_tensor *qkv[3] = { NULL }, *mask, *y;
-    if (!set_sizes(&s, q, k, v) || !join_masks(&s, c, cn_type(q), &mask)) return NULL;
+    if (!check_mask(call.ctx, c->key_padding_mask, "key_padding_mask") ||
+        !check_mask(call.ctx, c->attn_mask, "attn_mask") || !set_sizes(&s, q, k, v) ||
+        !join_masks(&s, c, cn_type(q), &mask))
+        return NULL;
     const double dropout = cn_module_training(m) ? s.a->dropout : 0;
     project_all(&s, q, k, v, qkv);
     if (weights) {
@@ -219,15 +228,15 @@ static const cn_module_type attention_type = {
 
 static bool check_options(cn_ctx *ctx, int64_t width, int64_t heads, const cn_multihead_desc *d)
 {
-    if (width < 1 || heads < 1 || width % heads != 0)
+    if (width < 1 || heads < 1 || width > INT32_MAX || width % heads != 0)
         return cn__fail(
             ctx, CN_BAD_ARGUMENT,
             "MultiheadAttention: embed_dim must be > 0 and a multiple of num_heads, got %lld and %lld heads",
             (long long)width, (long long)heads);
-    if (d->kdim < 0 || d->vdim < 0)
+    if (d->kdim < 0 || d->vdim < 0 || d->kdim > INT32_MAX || d->vdim > INT32_MAX)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: kdim and vdim must be ≥ 0, got %lld and %lld",
                         (long long)d->kdim, (long long)d->vdim);
-    if (d->dropout < 0 || d->dropout > 1)
+    if (!(d->dropout >= 0 && d->dropout <= 1))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: dropout must be from 0 to 1, got %g", d->dropout);
     if (d->add_bias_kv || d->add_zero_attn)
         return cn__fail(ctx, CN_UNSUPPORTED, "MultiheadAttention: %s is not supported",
@@ -256,7 +265,8 @@ static void add_parameters(cn_module *m, attention *a, bool bias)
 cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num_heads, const cn_multihead_desc *desc)
 {
     const cn_multihead_desc d = desc ? *desc : (cn_multihead_desc){ 0 };
-    if (!ctx || !check_options(ctx, embed_dim, num_heads, &d)) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx || !check_options(ctx, embed_dim, num_heads, &d)) return NULL;
     cn_module *m = cn_module_new(ctx, &attention_type);
     attention *a = cn_module_data(m);
     if (!a) return NULL;

@@ -116,7 +116,8 @@ static const cn_module_type instance2 = TYPE("InstanceNorm2d", instance_forward)
 
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, norm n, bool affine, bool running)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (n.channels < 1)
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: channels must be > 0, got %lld", type->name, (long long)n.channels);
     if (!(n.momentum <= 1)) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: momentum must be ≤ 1, got %g", type->name, n.momentum);

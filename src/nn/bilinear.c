@@ -65,7 +65,8 @@ static const cn_module_type bilinear_type = {
 
 cn_module *cn_nn_bilinear(cn_ctx *ctx, int64_t in1, int64_t in2, int64_t out, const cn_linear_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (in1 < 1 || in2 < 1 || out < 1) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "Bilinear: in1, in2 and out must be > 0, got %lld, %lld and %lld",
                  (long long)in1, (long long)in2, (long long)out);

@@ -17,7 +17,10 @@ static const cn_module_type list_type = { .name = "ModuleList" };
 
 bool cn_module_append(cn_module *list, cn_module *child)
 {
-    if (!list || !child) return false;
+    CN__CALL call = cn__call_object(list ? list : child, &cn__module_type);
+    if (!call.ctx || !cn__object_of(call.ctx, list, &cn__module_type, __func__) ||
+        !cn__object_of(call.ctx, child, &cn__module_type, __func__))
+        return false;
     const cn_module_type *type = cn_module_type_of(list);
     if (type != &sequential_type && type != &list_type)
         return cn__fail(cn_module_context(list), CN_BAD_ARGUMENT,
@@ -39,7 +42,7 @@ static cn_module *list_of(cn_ctx *ctx, const cn_module_type *type, cn_module *co
     cn_module *m = cn_module_new(ctx, type);
     bool ok = m != NULL;
     for (int i = 0; i < n; i++) {
-        if (!modules[i] && m && !cn_failed(ctx))
+        if (!modules[i] && m)
             cn__fail(ctx, CN_BAD_ARGUMENT, "%s: modules must not be NULL, but module %d of %d is", cn__called(ctx, who),
                      i, n);
         ok = cn_module_append(m, modules[i]) && ok;
@@ -66,7 +69,8 @@ static const cn_module_type residual_type = { .name = "Residual", .forward = res
 
 cn_module *cn_nn_residual(cn_ctx *ctx, cn_module *inner)
 {
-    if (!inner) return NULL;
+    CN__CALL call = cn__enter(ctx ? ctx : cn_module_context(inner), NULL);
+    if (!call.ctx || !cn__object_of(call.ctx, inner, &cn__module_type, "Residual")) return NULL;
     cn_module *m = cn_module_new(ctx, &residual_type);
     cn_module_child(m, "inner", inner);
     return cn_module_made(m);
@@ -85,8 +89,9 @@ static const cn_module_type function_type = { .name = "Function",
 
 cn_module *cn_nn_function(cn_ctx *ctx, cn_tensor *(*fn)(cn_tensor *x))
 {
-    if (ctx && !fn) cn__fail(ctx, CN_BAD_ARGUMENT, "nn_function: fn must be a function, got NULL");
-    if (!fn) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (call.ctx && !fn) cn__fail(ctx, CN_BAD_ARGUMENT, "nn_function: fn must be a function, got NULL");
+    if (!call.ctx || !fn) return NULL;
     cn_module *m = cn_module_new(ctx, &function_type);
     if (m) ((function *)cn_module_data(m))->fn = fn;
     return m;
@@ -114,6 +119,13 @@ static const cn_module_type flatten_type = {
 
 cn_module *cn_nn_flatten(cn_ctx *ctx, int64_t from, int64_t to)
 {
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (from < -CN_MAX_DIMS || from >= CN_MAX_DIMS || to < -CN_MAX_DIMS || to >= CN_MAX_DIMS) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "Flatten: axes must be from %d to %d, got %lld and %lld", -CN_MAX_DIMS,
+                 CN_MAX_DIMS - 1, (long long)from, (long long)to);
+        return NULL;
+    }
     cn_module *m = cn_module_new(ctx, &flatten_type);
     if (m) *(flatten *)cn_module_data(m) = (flatten){ from, to };
     return m;

@@ -170,7 +170,8 @@ static void make_parameters(cn_ctx *ctx, cn_module *m, const kind *k, bool no_bi
 
 static cn_module *make(cn_ctx *ctx, const kind *k, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     const cn_nn_conv_desc none = { 0 };
     if (!desc) desc = &none;
     conv c = { .in = in, .out = out, .axes = k->axes, .apply = k->apply };

@@ -68,7 +68,8 @@ static const cn_module_type alpha_type = TYPE("AlphaDropout", alpha_forward);
 
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, double p)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (!(p >= 0 && p <= 1)) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: p must be from 0 to 1, got %g", type->name, p);
         return NULL;

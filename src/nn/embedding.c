@@ -41,7 +41,8 @@ static cn_tensor *initial(cn_ctx *ctx, const embedding *e)
 
 cn_module *cn_nn_embedding(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn_embedding_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (rows < 1 || width < 1) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "Embedding: rows and width must be > 0, got %lld and %lld", (long long)rows,
                  (long long)width);

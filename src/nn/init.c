@@ -28,7 +28,6 @@ static cn_dtype drawn_dtype(const cn_tensor *t) { return cn_type(t) == CN_F64 ? 
 
 static bool is_float(const char *who, cn_tensor *t)
 {
-    if (!cn__alive(t)) return false;
     if (cn_dtype_is_float(cn_type(t))) return true;
     return cn__fail(t->ctx, CN_BAD_DTYPE, "%s: the tensor must be of a floating type, got %s", who,
                     cn_dtype_name(cn_type(t)));
@@ -48,7 +47,8 @@ static bool has_axes(const char *who, cn_tensor *t, int least, int most)
 
 bool cn_init_constant(cn_tensor *t, double value)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     cn_scope s = begin(t);
     return finish(s, t, cn_full_like(t, value));
 }
@@ -58,7 +58,9 @@ bool cn_init_zeros(cn_tensor *t) { return cn_init_constant(t, 0); }
 
 bool cn_init_eye(cn_tensor *t)
 {
-    if (!cn__alive(t) || !has_axes("init_eye", t, 2, 2)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
+    if (!has_axes("init_eye", t, 2, 2)) return false;
     cn_scope s = begin(t);
     return finish(s, t, cn_eye(t->ctx, cn_type(t), cn_size(t, 0), cn_size(t, 1)));
 }
@@ -66,7 +68,9 @@ bool cn_init_eye(cn_tensor *t)
 /* An identity matrix for each group, in the middle of the kernel. */
 bool cn_init_dirac(cn_tensor *t, int64_t groups)
 {
-    if (!cn__alive(t) || !has_axes("init_dirac", t, 3, 5)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
+    if (!has_axes("init_dirac", t, 3, 5)) return false;
     const int64_t out = cn_size(t, 0), in = cn_size(t, 1);
     if (groups < 1 || out % groups)
         return cn__fail(t->ctx, CN_BAD_ARGUMENT,
@@ -97,6 +101,8 @@ static cn_tensor *normal(cn_tensor *t, double mean, double std)
 
 bool cn_init_uniform(cn_tensor *t, double low, double high)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (!is_float("init_uniform", t)) return false;
     if (!(low <= high) || !isfinite(high - low))
         return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_uniform: low must be ≤ high, both finite, got %g and %g", low,
@@ -107,6 +113,8 @@ bool cn_init_uniform(cn_tensor *t, double low, double high)
 
 bool cn_init_normal(cn_tensor *t, double mean, double std)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (!is_float("init_normal", t)) return false;
     if (!(std >= 0) || !isfinite(std) || !isfinite(mean))
         return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_normal: mean must be finite and std ≥ 0, got %g and %g", mean,
@@ -134,6 +142,8 @@ static cn_tensor *erf_inverse(cn_tensor *x)
 /* The inverse of the distribution function, at a uniform number between the function's values at a and b. */
 bool cn_init_trunc_normal(cn_tensor *t, double mean, double std, double a, double b)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (!is_float("init_trunc_normal", t)) return false;
     if (!(std > 0) || !isfinite(std) || !isfinite(mean) || !(a < b))
         return cn__fail(t->ctx, CN_BAD_ARGUMENT,
@@ -155,7 +165,8 @@ bool cn_init_trunc_normal(cn_tensor *t, double mean, double std, double a, doubl
 
 bool cn_init_fans(const cn_tensor *t, int64_t *fan_in, int64_t *fan_out)
 {
-    if (!cn__alive(t)) return false;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (!has_axes("init_fans", (cn_tensor *)t, 2, CN_MAX_DIMS)) return false;
     int64_t kernel = 1;
     for (int d = 2; d < cn_ndim(t); d++) kernel *= cn_size(t, d);
@@ -209,24 +220,32 @@ static bool fill_uniform(cn_tensor *t, double std) { return cn_init_uniform(t, -
 
 bool cn_init_xavier_uniform(cn_tensor *t, double gain)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     double std = 0;
     return xavier_std("init_xavier_uniform", t, gain, &std) && fill_uniform(t, std);
 }
 
 bool cn_init_xavier_normal(cn_tensor *t, double gain)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     double std = 0;
     return xavier_std("init_xavier_normal", t, gain, &std) && cn_init_normal(t, 0, std);
 }
 
 bool cn_init_kaiming_uniform(cn_tensor *t, double a, cn_fan mode, const char *nonlinearity)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     double std = 0;
     return kaiming_std("init_kaiming_uniform", t, a, mode, nonlinearity, &std) && fill_uniform(t, std);
 }
 
 bool cn_init_kaiming_normal(cn_tensor *t, double a, cn_fan mode, const char *nonlinearity)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     double std = 0;
     return kaiming_std("init_kaiming_normal", t, a, mode, nonlinearity, &std) && cn_init_normal(t, 0, std);
 }
@@ -298,6 +317,8 @@ static cn_tensor *orthogonal_vectors(cn_ctx *ctx, int64_t n, int64_t length)
 
 bool cn_init_orthogonal(cn_tensor *t, double gain)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (!is_float("init_orthogonal", t) || !has_axes("init_orthogonal", t, 2, CN_MAX_DIMS)) return false;
     if (!isfinite(gain)) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_orthogonal: gain must be finite, got %g", gain);
     if (cn_numel(t) == 0) return true;
@@ -313,6 +334,8 @@ bool cn_init_orthogonal(cn_tensor *t, double gain)
 /* Each column's places get random ranks; the places with the lowest ranks become 0. */
 bool cn_init_sparse(cn_tensor *t, double sparsity, double std)
 {
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return false;
     if (!is_float("init_sparse", t) || !has_axes("init_sparse", t, 2, 2)) return false;
     if (!(sparsity >= 0 && sparsity <= 1) || !(std >= 0) || !isfinite(std))
         return cn__fail(t->ctx, CN_BAD_ARGUMENT, "init_sparse: sparsity must be from 0 to 1 and std ≥ 0, got %g and %g",

@@ -27,7 +27,8 @@ static const cn_module_type linear_type = {
 
 cn_module *cn_nn_linear(cn_ctx *ctx, int64_t in, int64_t out, const cn_linear_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (in < 0 || out < 0) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "Linear: in and out must be ≥ 0, got %lld and %lld", (long long)in,
                  (long long)out);

@@ -8,18 +8,27 @@
 
 /* ---- functions that all losses share ---- */
 
-bool cn__loss_begin(cn__loss *l, const char *who, cn_tensor *input, cn_reduction reduction)
+static bool check_begin(cn__loss *l, const char *who, cn_tensor *input, cn_reduction reduction)
 {
-    if (!cn__alive(input)) return false;
-    *l = (cn__loss){ .who = who, .ctx = input->ctx, .reduction = reduction };
     if (!cn_dtype_is_float(cn__dtype(input)))
         return cn__fail(l->ctx, CN_BAD_DTYPE, "%s: the input must be of a floating type, got %s", who,
                         cn_dtype_name(cn__dtype(input)));
     if (reduction != CN_MEAN && reduction != CN_SUM && reduction != CN_NONE)
         return cn__fail(l->ctx, CN_BAD_ARGUMENT, "%s: reduction must be CN_MEAN, CN_SUM or CN_NONE, got %d", who,
                         (int)reduction);
-    l->scope = cn_scope_begin(l->ctx);
     return true;
+}
+
+bool cn__loss_begin(cn__loss *l, const char *who, cn_tensor *input, const cn_tensor *other, cn_reduction reduction)
+{
+    if (!input && cn__alive_in(other, who)) return cn__of_context(other->ctx, input, who, "the input");
+    *l = (cn__loss){ .who = who, .reduction = reduction, .call = cn__enter_tensor(input, who) };
+    l->ctx = l->call.ctx;
+    if (!l->ctx) return false;
+    l->scope = cn_scope_begin(l->ctx);
+    if (check_begin(l, who, input, reduction)) return true;
+    cn__leave(&l->call);
+    return false;
 }
 
 cn_tensor *cn__loss_end(cn__loss *l, cn_tensor *each)
@@ -27,13 +36,15 @@ cn_tensor *cn__loss_end(cn__loss *l, cn_tensor *each)
     cn_tensor *loss = each;
     if (each && l->reduction == CN_MEAN) loss = cn_mean(each, CN_ALL, false);
     if (each && l->reduction == CN_SUM) loss = cn_sum(each, CN_ALL, false);
-    return cn_scope_return(l->ctx, l->scope, loss);
+    loss = cn_scope_return(l->ctx, l->scope, loss);
+    cn__leave(&l->call);
+    return loss;
 }
 
 bool cn__loss_alike(cn__loss *l, cn_tensor *x, cn_tensor *y, const char *name)
 {
     char s[96], t[96];
-    if (!cn__alive(y)) return false;
+    if (!cn__of_context(l->ctx, y, l->who, name)) return false;
     return cn__same_shape(cn__layout(x), cn__layout(y)) ||
            cn__fail(l->ctx, CN_BAD_SHAPE, "%s: %s must have the input's shape %s, got %s", l->who, name,
                     cn__shape_text(cn__layout(x), s, sizeof s), cn__shape_text(cn__layout(y), t, sizeof t));
@@ -43,7 +54,7 @@ bool cn__loss_spreads(cn__loss *l, cn_tensor *x, cn_tensor *w, const char *name)
 {
     char s[96], t[96];
     if (!w) return true;
-    if (!cn__alive(w)) return false;
+    if (!cn__of_context(l->ctx, w, l->who, name)) return false;
     const cn_layout *to = cn__layout(x), *from = cn__layout(w);
     const int skip = to->ndim - from->ndim;
     bool fits = skip >= 0;
@@ -57,7 +68,7 @@ bool cn__loss_spreads(cn__loss *l, cn_tensor *x, cn_tensor *w, const char *name)
 cn_tensor *cn_mse_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc)
 {
     cn__loss l;
-    if (!cn__loss_begin(&l, "mse_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "mse_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = cn__loss_alike(&l, input, target, "target");
     return cn__loss_end(&l, fits ? cn_square(cn_sub(input, target)) : NULL);
 }
@@ -65,7 +76,7 @@ cn_tensor *cn_mse_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_
 cn_tensor *cn_l1_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc)
 {
     cn__loss l;
-    if (!cn__loss_begin(&l, "l1_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "l1_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = cn__loss_alike(&l, input, target, "target");
     return cn__loss_end(&l, fits ? cn_abs(cn_sub(input, target)) : NULL);
 }
@@ -88,7 +99,7 @@ cn_tensor *cn_smooth_l1_loss(cn_tensor *input, cn_tensor *target, const cn_smoot
 {
     cn__loss l;
     const double beta = desc && desc->beta != 0 ? desc->beta : 1;
-    if (!cn__loss_begin(&l, "smooth_l1_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "smooth_l1_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = is_positive(&l, "beta", beta) && cn__loss_alike(&l, input, target, "target");
     return cn__loss_end(&l, fits ? cn_mul_s(huber(input, target, beta), 1 / beta) : NULL);
 }
@@ -97,7 +108,7 @@ cn_tensor *cn_huber_loss(cn_tensor *input, cn_tensor *target, const cn_huber_des
 {
     cn__loss l;
     const double delta = desc && desc->delta != 0 ? desc->delta : 1;
-    if (!cn__loss_begin(&l, "huber_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "huber_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = is_positive(&l, "delta", delta) && cn__loss_alike(&l, input, target, "target");
     return cn__loss_end(&l, fits ? huber(input, target, delta) : NULL);
 }
@@ -123,7 +134,7 @@ cn_tensor *cn_bce_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *d
 {
     cn__loss l;
     if (!desc) desc = &usual_bce;
-    if (!cn__loss_begin(&l, "bce_loss", input, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "bce_loss", input, target, desc->reduction)) return NULL;
     return cn__loss_end(&l, bce(&l, input, target, desc));
 }
 
@@ -143,7 +154,7 @@ cn_tensor *cn_bce_with_logits_loss(cn_tensor *input, cn_tensor *target, const cn
 {
     cn__loss l;
     if (!desc) desc = &usual_bce;
-    if (!cn__loss_begin(&l, "bce_with_logits_loss", input, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "bce_with_logits_loss", input, target, desc->reduction)) return NULL;
     return cn__loss_end(&l, bce_with_logits(&l, input, target, desc));
 }
 
@@ -152,7 +163,7 @@ cn_tensor *cn_kl_div(cn_tensor *input, cn_tensor *target, const cn_kl_div_desc *
     cn__loss l;
     const cn_reduction reduction = desc ? desc->reduction : CN_MEAN;
     const bool batch = reduction == CN_BATCHMEAN;
-    if (!cn__loss_begin(&l, "kl_div", input, batch ? CN_SUM : reduction)) return NULL;
+    if (!cn__loss_begin(&l, "kl_div", input, target, batch ? CN_SUM : reduction)) return NULL;
     cn_tensor *each = NULL;
     if (cn__loss_alike(&l, input, target, "target")) {
         cn_tensor *log = target;
@@ -170,7 +181,7 @@ cn_tensor *cn_kl_div(cn_tensor *input, cn_tensor *target, const cn_kl_div_desc *
 static cn_tensor *variance_of(cn__loss *l, cn_tensor *x, cn_tensor *variance)
 {
     char s[96], t[96];
-    if (!cn__alive(variance)) return NULL;
+    if (!cn__of_context(l->ctx, variance, l->who, "var")) return NULL;
     const cn_layout *of = cn__layout(x), *v = cn__layout(variance);
     cn_layout narrow = *of;
     if (cn__same_shape(of, v)) return variance;
@@ -206,7 +217,7 @@ cn_tensor *cn_gaussian_nll_loss(cn_tensor *input, cn_tensor *target, cn_tensor *
 {
     cn__loss l;
     const double eps = desc && desc->eps != 0 ? desc->eps : 1e-6;
-    if (!cn__loss_begin(&l, "gaussian_nll_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "gaussian_nll_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool good = is_positive(&l, "eps", eps);
     return cn__loss_end(&l, good ? gaussian(&l, input, target, variance, eps, desc && desc->full) : NULL);
 }
@@ -224,7 +235,7 @@ cn_tensor *cn_poisson_nll_loss(cn_tensor *input, cn_tensor *target, const cn_poi
 {
     cn__loss l;
     const double eps = desc && desc->eps != 0 ? desc->eps : 1e-8;
-    if (!cn__loss_begin(&l, "poisson_nll_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "poisson_nll_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     cn_tensor *each = NULL;
     if (is_positive(&l, "eps", eps) && cn__loss_alike(&l, input, target, "target")) {
         const bool rates = desc && desc->no_log_input;

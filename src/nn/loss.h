@@ -3,6 +3,7 @@
 #define CN_NN_LOSS_H
 
 #include "cairn/loss.h"
+#include "core/call.h"
 #include "ops/shared.h"
 
 /* One call of a loss. cn__loss_end frees the tensors made since cn__loss_begin, except the result. */
@@ -11,10 +12,12 @@ typedef struct cn__loss {
     cn_ctx *ctx;
     cn_reduction reduction;
     cn_scope scope;
+    cn__call call;
 } cn__loss;
 
-/* Checks that input is alive and of a floating type, and that the reduction exists. False: an error; no end follows. */
-bool cn__loss_begin(cn__loss *l, const char *who, cn_tensor *input, cn_reduction reduction);
+/* Begins the call, and checks that input is alive and of a floating type, and that the reduction exists. False: an error,
+   in the context of `other` if input is NULL; no end follows. */
+bool cn__loss_begin(cn__loss *l, const char *who, cn_tensor *input, const cn_tensor *other, cn_reduction reduction);
 /* Reduces the loss of every element. each NULL, after an error: NULL. */
 cn_tensor *cn__loss_end(cn__loss *l, cn_tensor *each);
 

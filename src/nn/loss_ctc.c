@@ -14,9 +14,10 @@ cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tensor *inpu
     cn__loss l;
     cn_tensor *in[4] = { log_probs, targets, input_lengths, target_lengths };
     const cn__ctc_attrs a = { desc ? desc->blank : 0, desc && desc->zero_infinity };
-    for (int i = 0; i < 4; i++)
-        if (!cn__alive(in[i])) return NULL;
-    if (!cn__loss_begin(&l, "ctc_loss", log_probs, desc ? desc->reduction : CN_MEAN)) return NULL;
+    static const char *const names[4] = { "log_probs", "targets", "input_lengths", "target_lengths" };
+    if (!cn__loss_begin(&l, "ctc_loss", log_probs, targets, desc ? desc->reduction : CN_MEAN)) return NULL;
+    for (int i = 1; i < 4; i++)
+        if (!cn__of_context(l.ctx, in[i], l.who, names[i])) return cn__loss_end(&l, NULL);
     const bool single = cn_ndim(log_probs) == 2 && cn_ndim(targets) == 1;
     if (single) {
         in[0] = cn_unsqueeze(log_probs, 1);

@@ -21,7 +21,7 @@ cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn
     cn__loss l;
     if (!desc) desc = &usual;
     const double margin = desc->margin != 0 || desc->no_margin ? desc->margin : 1;
-    if (!cn__loss_begin(&l, "hinge_embedding_loss", input, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "hinge_embedding_loss", input, target, desc->reduction)) return NULL;
     cn_tensor *each = NULL;
     /* as in PyTorch, a target that is neither 1 nor -1 counts as both */
     if (cn__loss_alike(&l, input, target, "target"))
@@ -34,7 +34,7 @@ cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tenso
 {
     cn__loss l;
     if (!desc) desc = &usual;
-    if (!cn__loss_begin(&l, "margin_ranking_loss", input1, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "margin_ranking_loss", input1, input2, desc->reduction)) return NULL;
     const bool fits = cn__loss_alike(&l, input1, input2, "input2") && cn__loss_alike(&l, input1, target, "target");
     cn_tensor *each = NULL;
     if (fits) each = cn_relu(cn_add_s(cn_mul(cn_neg(target), cn_sub(input1, input2)), desc->margin));
@@ -44,7 +44,7 @@ cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tenso
 cn_tensor *cn_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc)
 {
     cn__loss l;
-    if (!cn__loss_begin(&l, "soft_margin_loss", input, desc ? desc->reduction : CN_MEAN)) return NULL;
+    if (!cn__loss_begin(&l, "soft_margin_loss", input, target, desc ? desc->reduction : CN_MEAN)) return NULL;
     const bool fits = cn__loss_alike(&l, input, target, "target");
     return cn__loss_end(&l, fits ? cn_neg(cn_log_sigmoid(cn_mul(input, target))) : NULL);
 }
@@ -62,7 +62,7 @@ static cn_tensor *cosine(cn_tensor *a, cn_tensor *b)
 static cn_tensor *cosine_embedding(cn__loss *l, cn_tensor *a, cn_tensor *b, cn_tensor *target, double margin)
 {
     char s[96], t[96];
-    if (!cn__loss_alike(l, a, b, "input2") || !cn__alive(target)) return NULL;
+    if (!cn__loss_alike(l, a, b, "input2") || !cn__of_context(l->ctx, target, l->who, "target")) return NULL;
     cn_layout samples = *cn__layout(a);
     if (--samples.ndim < 0 || samples.ndim > 1 || !cn__same_shape(&samples, cn__layout(target))) {
         cn__fail(l->ctx, CN_BAD_SHAPE, "%s: inputs and target must be (N, D) and (N), or (D) and (), got %s and %s",
@@ -78,7 +78,7 @@ cn_tensor *cn_cosine_embedding_loss(cn_tensor *input1, cn_tensor *input2, cn_ten
 {
     cn__loss l;
     if (!desc) desc = &usual;
-    if (!cn__loss_begin(&l, "cosine_embedding_loss", input1, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "cosine_embedding_loss", input1, input2, desc->reduction)) return NULL;
     return cn__loss_end(&l, cosine_embedding(&l, input1, input2, target, desc->margin));
 }
 
@@ -87,7 +87,8 @@ cn_tensor *cn_cosine_embedding_loss(cn_tensor *input1, cn_tensor *input2, cn_ten
 static bool check_multi_margin(cn__loss *l, cn_tensor *x, cn_tensor *target, double p, cn_tensor *weight)
 {
     char s[96], t[96];
-    if (!cn__alive(target) || (weight && !cn__alive(weight))) return false;
+    if (!cn__of_context(l->ctx, target, l->who, "target")) return false;
+    if (weight && !cn__of_context(l->ctx, weight, l->who, "weight")) return false;
     cn_layout samples = *cn__layout(x);
     samples.ndim--;
     const cn_dtype dtype = cn__dtype(target);
@@ -111,7 +112,7 @@ cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_mu
     cn__loss l;
     if (!desc) desc = &plain;
     const double margin = desc->margin != 0 || desc->no_margin ? desc->margin : 1, p = desc->p != 0 ? desc->p : 1;
-    if (!cn__loss_begin(&l, "multi_margin_loss", input, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "multi_margin_loss", input, target, desc->reduction)) return NULL;
     if (!check_multi_margin(&l, input, target, p, desc->weight)) return cn__loss_end(&l, NULL);
     const int64_t classes = cn_size(input, -1);
     cn_tensor *at = cn_unsqueeze(target, -1), *own = cn_gather(input, -1, at);
@@ -125,9 +126,19 @@ cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_mu
 
 /* ---- distances ---- */
 
+/* Begins a call with two tensors. The context is NULL, with an error, unless both are alive and of one context. */
+static cn__call enter_pair(cn_tensor *a, cn_tensor *b, const char *who)
+{
+    cn__call call = cn__enter_tensor(a ? a : b, who);
+    if (!call.ctx || (cn__of_context(call.ctx, a, who, "x1") && cn__of_context(call.ctx, b, who, "x2"))) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
 cn_tensor *cn_cosine_similarity(cn_tensor *a, cn_tensor *b, int64_t axis, double eps)
 {
-    if (!cn__alive(a) || !cn__alive(b)) return NULL;
+    CN__CALL call = enter_pair(a, b, __func__);
+    if (!call.ctx) return NULL;
     cn_ctx *ctx = a->ctx;
     const cn_scope scope = cn_scope_begin(ctx);
     cn_tensor *product = cn_mul(a, b);
@@ -144,7 +155,8 @@ cn_tensor *cn_cosine_similarity(cn_tensor *a, cn_tensor *b, int64_t axis, double
 
 cn_tensor *cn_pairwise_distance(cn_tensor *a, cn_tensor *b, double p, double eps, bool keepdim)
 {
-    if (!cn__alive(a) || !cn__alive(b)) return NULL;
+    CN__CALL call = enter_pair(a, b, __func__);
+    if (!call.ctx) return NULL;
     const cn_scope scope = cn_scope_begin(a->ctx);
     return cn_scope_return(a->ctx, scope, cn_norm(cn_add_s(cn_sub(a, b), eps), p, CN_DIMS(-1), keepdim));
 }
@@ -170,6 +182,6 @@ cn_tensor *cn_triplet_margin_loss(cn_tensor *anchor, cn_tensor *positive, cn_ten
     static const cn_triplet_margin_desc plain = { .reduction = CN_MEAN };
     cn__loss l;
     if (!desc) desc = &plain;
-    if (!cn__loss_begin(&l, "triplet_margin_loss", anchor, desc->reduction)) return NULL;
+    if (!cn__loss_begin(&l, "triplet_margin_loss", anchor, positive, desc->reduction)) return NULL;
     return cn__loss_end(&l, triplet_margin(&l, (cn_tensor *[]){ anchor, positive, negative }, desc));
 }

@@ -12,7 +12,9 @@ static void destroy(void *self)
 {
     cn_module *m = self;
     cn_ctx *ctx = m->object.ctx;
+    cn__outside out = cn__go_out(ctx);
     if (m->type->destroy) m->type->destroy(m);
+    cn__come_back(ctx, out);
     for (size_t i = 0; i < m->slots.n; i++) {
         slot *s = slot_at(&m->slots, i);
         cn__free_text(ctx, s->name);
@@ -32,7 +34,12 @@ const cn__object_type cn__module_type = { "module", destroy };
 
 cn_module *cn_module_new(cn_ctx *ctx, const cn_module_type *type)
 {
-    if (!ctx || !type) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!type || !type->name) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "module_new: the type must %s", type ? "have a name" : "not be NULL");
+        return NULL;
+    }
     cn_module *m = cn__object_new(ctx, sizeof *m, &cn__module_type);
     if (!m) return NULL;
     m->type = type;
@@ -49,14 +56,22 @@ void cn_module_free(cn_module *m) { cn__free_by_program(m, &cn__module_type, __f
 
 cn_module *cn_module_made(cn_module *m)
 {
-    if (!m || !cn_failed(m->object.ctx)) return m;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return NULL;
+    if (!cn_failed(m->object.ctx)) return m;
     cn_module_free(m);
     return NULL;
 }
 
-void *cn_module_data(const cn_module *m) { return m ? m->data : NULL; }
-const cn_module_type *cn_module_type_of(const cn_module *m) { return m ? m->type : NULL; }
-cn_ctx *cn_module_context(const cn_module *m) { return m ? m->object.ctx : NULL; }
+/* A module's own functions, and its destroy, may ask for these also when the module was freed but still exists. */
+static bool exists(const cn_module *m, const char *who)
+{
+    return m && (m->object.type == &cn__module_type || cn__object_unfit(m, &cn__module_type, who));
+}
+
+void *cn_module_data(const cn_module *m) { return exists(m, __func__) ? m->data : NULL; }
+const cn_module_type *cn_module_type_of(const cn_module *m) { return exists(m, __func__) ? m->type : NULL; }
+cn_ctx *cn_module_context(const cn_module *m) { return exists(m, __func__) ? m->object.ctx : NULL; }
 
 /* ---- slots ---- */
 
@@ -98,9 +113,19 @@ static void pop_slot(cn_module *m)
     cn__free_text(m->object.ctx, slot_at(&m->slots, --m->slots.n)->name);
 }
 
-static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_kind kind)
+/* Begins a call with a module and a tensor. An error also if only one of them is NULL; of two contexts, in both. */
+static cn__call enter_both(const cn_module *m, const cn_tensor *t, const char *who, bool names)
 {
-    if (!m || !t) return NULL;
+    if (m || !cn__alive_in(t, who)) return cn__enter_object(m, &cn__module_type, who, names);
+    cn__object_of(t->ctx, m, &cn__module_type, who);
+    return (cn__call){ NULL, false };
+}
+
+static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_kind kind, const char *who)
+{
+    if (!t) return NULL;
+    CN__CALL call = enter_both(m, t, who, true);
+    if (!call.ctx || !cn__of_context(call.ctx, t, who, "the tensor")) return NULL;
     slot *s = new_slot(m, name);
     if (!s) return NULL;
     s->kind = kind;
@@ -112,27 +137,41 @@ static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_
 
 cn_tensor *cn_module_param(cn_module *m, const char *name, cn_tensor *initial)
 {
-    return add_tensor(m, name, initial, SLOT_PARAM);
+    return add_tensor(m, name, initial, SLOT_PARAM, __func__);
 }
 cn_tensor *cn_module_buffer(cn_module *m, const char *name, cn_tensor *initial)
 {
-    return add_tensor(m, name, initial, SLOT_BUFFER);
+    return add_tensor(m, name, initial, SLOT_BUFFER, __func__);
 }
 cn_tensor *cn_module_share(cn_module *m, const char *name, cn_tensor *param)
 {
-    return add_tensor(m, name, param, SLOT_SHARED);
+    return add_tensor(m, name, param, SLOT_SHARED, __func__);
+}
+
+/* Whether m is below `above`: then adding `above` to m would close a circle. */
+static bool holds(const cn_module *above, const cn_module *m)
+{
+    for (size_t i = 0; i < above->children.n; i++) {
+        const cn_module *child = ((cn_module **)above->children.v)[i];
+        if (child == m || holds(child, m)) return true;
+    }
+    return false;
 }
 
 cn_module *cn_module_child(cn_module *m, const char *name, cn_module *child)
 {
-    if (!m || !child) return NULL;
-    if (child->object.ctx != m->object.ctx || child == m || child->object.adopted) {
+    if (!child) return NULL;
+    CN__CALL call = cn__call_object(m ? m : child, &cn__module_type);
+    if (!call.ctx || !cn__object_of(call.ctx, m, &cn__module_type, __func__) ||
+        !cn__object_of(call.ctx, child, &cn__module_type, __func__))
+        return NULL;
+    if (child == m || child->object.adopted || (m->object.adopted && holds(child, m))) {
         cn__fail(m->object.ctx, CN_BAD_ARGUMENT,
-                 "%s: a child must be another module of this context, without a parent; child \"%s\" %s", m->type->name,
+                 "%s: a child must be another module, without a parent; child \"%s\" %s", m->type->name,
                  name ? name : "",
                  child == m              ? "is the module itself"
                  : child->object.adopted ? "has a parent"
-                                         : "is of another context");
+                                         : "holds the module");
         return NULL;
     }
     if (!cn__vec_reserve(&m->object.ctx->memory, &m->children, m->children.n + 1, sizeof child)) {
@@ -148,15 +187,18 @@ cn_module *cn_module_child(cn_module *m, const char *name, cn_module *child)
     return child;
 }
 
-int cn_module_children(const cn_module *m) { return m ? (int)m->children.n : 0; }
+int cn_module_children(const cn_module *m) { return cn__is(m, &cn__module_type) ? (int)m->children.n : 0; }
 
 cn_module *cn_module_at(const cn_module *m, int i)
 {
-    return m && i >= 0 && (size_t)i < m->children.n ? ((cn_module **)m->children.v)[i] : NULL;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    return call.ctx && i >= 0 && (size_t)i < m->children.n ? ((cn_module **)m->children.v)[i] : NULL;
 }
 
 cn_module *cn_module_find(cn_module *m, const char *name)
 {
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return NULL;
     while (m && name && *name) {
         size_t n = strcspn(name, ".");
         slot *s = find_slot(m, name, n);
@@ -168,7 +210,8 @@ cn_module *cn_module_find(cn_module *m, const char *name)
 
 cn_tensor *cn_module_get(cn_module *m, const char *name)
 {
-    if (!m || !name) return NULL;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx || !name) return NULL;
     for (size_t n; (n = strcspn(name, ".")), name[n] == '.'; name += n + 1) {
         slot *s = find_slot(m, name, n);
         if (!s || !s->child) return NULL;
@@ -240,7 +283,8 @@ static bool drop_tied(cn_module *m)
 
 cn_params cn_parameters(cn_module *m)
 {
-    if (!m) return (cn_params){ NULL, 0 };
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return (cn_params){ NULL, 0 };
     m->params.n = 0;
     if (!walk_all(m, add_param, m) || !drop_tied(m)) return (cn_params){ NULL, 0 };
     return (cn_params){ m->params.v, (int)m->params.n };
@@ -261,7 +305,8 @@ static bool add_named(void *user, const char *name, slot *s)
 
 cn_named_list cn_module_named(cn_module *m)
 {
-    if (!m) return (cn_named_list){ NULL, 0 };
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return (cn_named_list){ NULL, 0 };
     m->named.n = 0;
     cn__bump_free(&m->object.ctx->memory, &m->names);
     if (!walk_all(m, add_named, m)) return (cn_named_list){ NULL, 0 };
@@ -270,6 +315,8 @@ cn_named_list cn_module_named(cn_module *m)
 
 int64_t cn_module_count(cn_module *m)
 {
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return 0;
     cn_params p = cn_parameters(m);
     int64_t n = 0;
     for (int i = 0; i < p.n; i++) n += cn_numel(p.v[i]);
@@ -280,23 +327,28 @@ int64_t cn_module_count(cn_module *m)
 
 void cn_module_train(cn_module *m, bool on)
 {
-    if (!m) return;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return;
     m->training = on;
-    for (int i = 0; i < cn_module_children(m); i++) cn_module_train(cn_module_at(m, i), on);
+    for (size_t i = 0; i < m->children.n; i++) cn_module_train(((cn_module **)m->children.v)[i], on);
 }
 
-bool cn_module_training(const cn_module *m) { return m && m->training; }
+bool cn_module_training(const cn_module *m) { return exists(m, __func__) && m->training; }
 
 bool cn_module_freeze(cn_module *m, bool on)
 {
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return false;
     cn_params p = cn_parameters(m);
     for (int i = 0; i < p.n; i++)
         if (!cn_set_requires_grad(p.v[i], !on)) return false;
-    return m != NULL;
+    return true;
 }
 
 void cn_module_zero_grad(cn_module *m)
 {
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return;
     cn_params p = cn_parameters(m);
     for (int i = 0; i < p.n; i++) cn_zero_grad(p.v[i]);
 }
@@ -311,7 +363,8 @@ static bool is_device(const char *device, const char *here)
 
 bool cn_module_to(cn_module *m, const char *device)
 {
-    if (!m) return false;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return false;
     const char *here = m->object.ctx->device->name;
     if (device && is_device(device, here)) return true;
     return cn__fail(m->object.ctx, CN_BAD_DEVICE,
@@ -322,8 +375,9 @@ bool cn_module_to(cn_module *m, const char *device)
 
 bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t)
 {
-    if (!ctx) return false;
-    if (!cn_dtype_is_float(t))
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return false;
+    if ((unsigned)t >= CN_DTYPES || !cn_dtype_is_float(t))
         return cn__fail(ctx, CN_BAD_DTYPE, "set_default_dtype: the dtype must be a floating type, got %s",
                         cn_dtype_name(t));
     ctx->default_dtype = t;
@@ -334,9 +388,19 @@ cn_dtype cn_default_dtype(const cn_ctx *ctx) { return ctx ? ctx->default_dtype :
 
 /* ---- forward ---- */
 
-static void record_shape(cn_module *m, cn_tensor *y)
+/* One forward: while it runs, the module cannot be destroyed and x cannot be released. */
+typedef struct passage {
+    cn_module *m;
+    cn_tensor *x;
+    cn__outside outside;
+    bool no_error_yet;
+} passage;
+
+static passage begin_forward(cn_module *m, cn_tensor *x)
 {
-    if (y) m->out_shape = cn_shape(y);
+    cn__object_use(m);
+    cn__hold(x);
+    return (passage){ m, x, cn__go_out(m->object.ctx), !cn_failed(m->object.ctx) };
 }
 
 /* Puts the layer before the message of an error that its forward raised: "Linear(6, 5): linear: ...". */
@@ -345,7 +409,9 @@ static void name_layer(cn_module *m)
     cn_ctx *ctx = m->object.ctx;
     char head[256], options[128] = "";
     if (cn_module_children(m) > 0 || strncmp(ctx->message, m->type->name, strlen(m->type->name)) == 0) return;
+    cn__outside out = cn__go_out(ctx);
     if (m->type->describe) m->type->describe(m, options, sizeof options);
+    cn__come_back(ctx, out);
     if (*options) snprintf(head, sizeof head, "%s(%s): ", m->type->name, options);
     else snprintf(head, sizeof head, "%s: ", m->type->name);
     const size_t n = strlen(head), room = sizeof ctx->message - n - 1, length = strlen(ctx->message);
@@ -355,38 +421,78 @@ static void name_layer(cn_module *m)
     ctx->message[n + kept] = 0;
 }
 
+/* Checks the n tensors that the module's forward returned. An element that it did not set is NULL, but not the first. */
+static bool end_forward(passage p, cn_tensor **out, int n, bool ok)
+{
+    cn_module *m = p.m;
+    cn_ctx *ctx = m->object.ctx;
+    cn__come_back(ctx, p.outside);
+    for (int i = 0; i < n && ok; i++)
+        ok = (i > 0 && !out[i]) || cn__of_context(ctx, out[i], m->type->name, "the tensor that its forward returns");
+    for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+    if (!ok) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: its forward failed and set no error", m->type->name);
+    if (p.no_error_yet && cn_failed(ctx)) name_layer(m);
+    if (ok && n > 0) m->out_shape = cn_shape(out[0]);
+    cn__unhold(p.x);
+    cn__object_unuse(m);
+    return ok;
+}
+
+cn__call cn__enter_forward(const cn_module *m, cn_tensor *const *t, int n, const char *const *what, const char *who)
+{
+    cn__call call = enter_both(m, t[0], who, false);
+    bool ok = true;
+    for (int i = 0; call.ctx && i < n && ok; i++) ok = cn__of_context(call.ctx, t[i], who, what[i]);
+    if (ok) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
 cn_tensor *cn_forward(cn_module *m, cn_tensor *x)
 {
-    if (!m || !x) return NULL;
-    const bool no_error_yet = !cn_failed(m->object.ctx);
+    CN__CALL call = cn__enter_forward(m, &x, 1, (const char *[]){ "x" }, __func__);
+    if (!call.ctx) return NULL;
+    passage p = begin_forward(m, x);
     cn_tensor *y = NULL;
+    bool ok = true;
     if (m->type->forward) y = m->type->forward(m, x);
-    else if (!m->type->forward_all)
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: this module has no forward; it only holds modules",
-                 m->type->name);
-    else if (!m->type->forward_all(m, &x, 1, &y, 1)) y = NULL;
-    if (no_error_yet && cn_failed(m->object.ctx)) name_layer(m);
-    record_shape(m, y);
-    return y;
+    else if (m->type->forward_all) ok = m->type->forward_all(m, &x, 1, &y, 1);
+    else
+        ok =
+            cn__fail(call.ctx, CN_BAD_ARGUMENT, "%s: this module has no forward; it only holds modules", m->type->name);
+    return end_forward(p, &y, 1, ok) ? y : NULL;
+}
+
+static bool check_lists(cn_ctx *ctx, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    if (!in || n_in < 1 || n_out < 0 || (n_out && !out))
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "forward_all: needs a list of 1 or more tensors and one for 0 or more results, got %d%s "
+                        "and %d%s",
+                        n_in, in ? "" : " (NULL)", n_out, out || !n_out ? "" : " (NULL)");
+    for (int i = 0; i < n_in; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "operand %d", i);
+        if (!cn__of_context(ctx, in[i], "forward_all", what)) return false;
+    }
+    return true;
 }
 
 bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
-    for (int i = 0; i < n_out; i++) out[i] = NULL;
-    if (!m || n_in < 1 || !in[0]) return false;
-    const bool no_error_yet = !cn_failed(m->object.ctx);
+    for (int i = 0; i < n_out && out; i++) out[i] = NULL;
+    CN__CALL call = enter_both(m, in && n_in > 0 ? in[0] : NULL, __func__, false);
+    if (!call.ctx || !check_lists(call.ctx, in, n_in, out, n_out)) return false;
+    passage p = begin_forward(m, in[0]);
     bool ok = false;
     if (m->type->forward_all) ok = m->type->forward_all(m, in, n_in, out, n_out);
     else if (n_in != 1 || n_out > 1 || !m->type->forward)
-        cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: forward accepts %s; got %d operands and %d results",
-                 m->type->name, m->type->forward ? "one tensor and returns one" : "nothing: it only holds modules",
-                 n_in, n_out);
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "%s: forward accepts %s; got %d operands and %d results", m->type->name,
+                 m->type->forward ? "one tensor and returns one" : "nothing: it only holds modules", n_in, n_out);
     else {
         cn_tensor *y = m->type->forward(m, in[0]);
         if (n_out == 1) out[0] = y;
         ok = y != NULL;
     }
-    if (no_error_yet && cn_failed(m->object.ctx)) name_layer(m);
-    if (ok && n_out > 0) record_shape(m, out[0]);
-    return ok;
+    return end_forward(p, out, n_out, ok);
 }

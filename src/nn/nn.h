@@ -17,6 +17,8 @@ bool cn__per_axis(cn_ctx *ctx, const char *who, const char *what, int axes, cn_d
 /* Prints sizes: "3x3". Returns out. */
 const char *cn__by_text(const int64_t *v, int n, char *out, size_t size);
 
+enum { CN__MAX_LAYERS = 4096 }; /* of a recurrent module, and of a stack of transformer layers */
+
 /* The value of an option where 0 means the default, and a negative number means 0. */
 static inline double cn__or_usual(double value, double usual) { return value == 0 ? usual : value < 0 ? 0 : value; }
 
@@ -26,6 +28,10 @@ __attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, c
 
 /* state.c: a .rename that keeps every name. Names of the file that the module does not have are no error then. */
 bool cn__same_name(void *user, const char *name, char *out, size_t size);
+
+/* module.c: begins a call with a module and tensors, as cn_forward does: errors name what it calls. The context is NULL,
+   with an error, if one of them is NULL, stale, freed or of another context. what: the names of the tensors. */
+cn__call cn__enter_forward(const cn_module *m, cn_tensor *const *t, int n, const char *const *what, const char *who);
 
 extern const cn__object_type cn__module_type; /* module.c */
 

@@ -92,7 +92,8 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, const norm *n, c
 cn_module *cn_nn_layer_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc)
 {
     const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
-    if (!ctx || !check_shape(ctx, "LayerNorm", shape)) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx || !check_shape(ctx, "LayerNorm", shape)) return NULL;
     const norm n = { .shape = shape, .eps = cn__or_usual(d.eps, 1e-5) };
     return make(ctx, &layer_type, &n, shape, !d.no_affine, !d.no_bias);
 }
@@ -100,7 +101,8 @@ cn_module *cn_nn_layer_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *d
 cn_module *cn_nn_rms_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc)
 {
     const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
-    if (!ctx || !check_shape(ctx, "RMSNorm", shape)) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx || !check_shape(ctx, "RMSNorm", shape)) return NULL;
     const norm n = { .shape = shape, .eps = cn__or_usual(d.eps, -1) };
     return make(ctx, &rms_type, &n, shape, !d.no_affine, false);
 }
@@ -108,7 +110,8 @@ cn_module *cn_nn_rms_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *des
 cn_module *cn_nn_group_norm(cn_ctx *ctx, int64_t groups, int64_t channels, const cn_nn_norm_desc *desc)
 {
     const cn_nn_norm_desc d = desc ? *desc : (cn_nn_norm_desc){ 0 };
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (groups < 1 || channels < 1 || channels % groups) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "GroupNorm: groups must be > 0 and divide channels, got %lld groups of %lld",
                  (long long)groups, (long long)channels);

@@ -71,7 +71,8 @@ static bool set_options(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_
 
 static cn_module *make_pool(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_pool_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     const cn_nn_pool_desc none = { 0 };
     pool p = { .axes = k->axes, .apply = k->apply };
     if (!set_options(ctx, k, kernel, desc ? desc : &none, &p.call)) return NULL;
@@ -142,7 +143,8 @@ static const cn_module_type adaptive_max2 = ADAPTIVE("AdaptiveMaxPool2d", max2);
 
 static cn_module *make_adaptive(cn_ctx *ctx, const cn_module_type *type, adaptive a)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     for (int d = 0; d < a.axes; d++)
         if (a.size[d] < 1) {
             cn__fail(ctx, CN_BAD_ARGUMENT, "%s: size must be > 0, got %lld", type->name, (long long)a.size[d]);

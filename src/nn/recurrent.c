@@ -197,12 +197,13 @@ static void fill_cell(cn_module *m, int at, bool bias)
 
 static bool check_options(cn_ctx *ctx, const char *name, int64_t in, int64_t hidden, const cn_rnn_desc *d)
 {
-    if (in < 1 || hidden < 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and hidden must be > 0, got %lld and %lld", name, (long long)in,
-                        (long long)hidden);
-    if (d->num_layers < 0)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: num_layers must be ≥ 0, got %d", name, d->num_layers);
-    if (d->dropout < 0 || d->dropout > 1)
+    if (in < 1 || hidden < 1 || in > INT32_MAX || hidden > INT32_MAX)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and hidden must be > 0 and at most %d, got %lld and %lld", name,
+                        INT32_MAX, (long long)in, (long long)hidden);
+    if (d->num_layers < 0 || d->num_layers > CN__MAX_LAYERS)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: num_layers must be from 0 to %d, got %d", name, CN__MAX_LAYERS,
+                        d->num_layers);
+    if (!(d->dropout >= 0 && d->dropout <= 1))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dropout must be from 0 to 1, got %g", name, d->dropout);
     if (d->proj_size != 0)
         return cn__fail(ctx, CN_UNSUPPORTED, "%s: proj_size must be 0, got %lld; projections are not supported", name,
@@ -214,7 +215,8 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, cn__recurrent_ki
                        const cn_rnn_desc *desc)
 {
     const cn_rnn_desc d = desc ? *desc : (cn_rnn_desc){ 0 };
-    if (!ctx || !check_options(ctx, type->name, in, hidden, &d)) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx || !check_options(ctx, type->name, in, hidden, &d)) return NULL;
     cn_module *m = cn_module_new(ctx, type);
     recurrent *r = cn_module_data(m);
     if (!r) return NULL;

@@ -62,10 +62,13 @@ static const cn_module_type types[] = {
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, cn__recurrent_kind kind, int64_t in, int64_t hidden,
                        bool bias)
 {
-    if (ctx && (in < 1 || hidden < 1))
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and hidden must be > 0, got %lld and %lld", type->name, (long long)in,
-                 (long long)hidden);
-    if (in < 1 || hidden < 1) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (in < 1 || hidden < 1 || in > INT32_MAX || hidden > INT32_MAX) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: in and hidden must be > 0 and at most %d, got %lld and %lld", type->name,
+                 INT32_MAX, (long long)in, (long long)hidden);
+        return NULL;
+    }
     cn_module *m = cn_module_new(ctx, type);
     if (!m) return NULL;
     const int64_t rows = cn__recurrent_gates(kind) * hidden;

@@ -53,7 +53,8 @@ static const cn_module_type unflatten_type = {
 
 cn_module *cn_nn_unflatten(cn_ctx *ctx, int64_t axis, cn_dims sizes)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     int open = 0;
     int64_t all = 1;
     bool fine = sizes.n >= 1 && sizes.n <= CN_MAX_DIMS;
@@ -110,7 +111,8 @@ static const cn_module_type shuffle_type = {
 
 cn_module *cn_nn_pixel_shuffle(cn_ctx *ctx, int64_t factor)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (factor < 1 || factor > INT32_MAX) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "PixelShuffle: factor must be from 1 to %d, got %lld", INT32_MAX,
                  (long long)factor);
@@ -156,7 +158,8 @@ static const cn_module_type circular_type = PADDING("CircularPad");
 
 static cn_module *make_padding(cn_ctx *ctx, const cn_module_type *type, padding p)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     if (p.pad.n < 2 || p.pad.n > 6 || p.pad.n % 2) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: pad must have 2, 4 or 6 numbers, two for each axis, got %d", type->name,
                  p.pad.n);

@@ -13,7 +13,9 @@ bool cn__same_name(void *user, const char *name, char *out, size_t size)
 
 bool cn_module_save(cn_module *m, cn_dict *d, const char *prefix)
 {
-    if (!m || !d) return false;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!m && d) cn__object_of(cn_dict_context(d), m, &cn__module_type, __func__);
+    if (!call.ctx || !cn__object_of(call.ctx, d, &cn__dict_type, __func__)) return false;
     cn_named_list named = cn_module_named(m);
     for (int i = 0; i < named.n; i++) {
         char name[512];
@@ -33,7 +35,11 @@ static cn_tensor *value_for(cn_module *m, const cn_dict *d, const cn_module_load
     char name[512], renamed[400];
     const char *own = to->name;
     if (desc->rename) {
-        if (!desc->rename(desc->user, to->name, renamed, sizeof renamed)) return NULL;
+        cn__outside out = cn__go_out(m->object.ctx);
+        const bool has = desc->rename(desc->user, to->name, renamed, sizeof renamed);
+        cn__come_back(m->object.ctx, out);
+        if (!has) return NULL;
+        renamed[sizeof renamed - 1] = 0;
         own = renamed;
     }
     snprintf(name, sizeof name, "%s%s", desc->prefix ? desc->prefix : "", own);
@@ -86,16 +92,35 @@ static bool load_all(cn_module *m, const cn_dict *d, const cn_module_load_desc *
     return ok;
 }
 
+static bool load(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc)
+{
+    cn_ctx *ctx = m->object.ctx;
+    cn_named_list named = cn_module_named(m);
+    cn__vec list = m->named; /* desc->rename may ask for the module's list again */
+    cn__bump names = m->names;
+    m->named = (cn__vec){ 0 };
+    m->names = (cn__bump){ 0 };
+    const size_t bytes = (size_t)named.n * 2 * sizeof(cn_tensor *);
+    cn_tensor **room = cn__alloc(ctx, bytes);
+    bool ok = named.n == 0 && !cn_failed(ctx);
+    if (room) {
+        cn_scope s = cn_scope_begin(ctx);
+        ok = load_all(m, d, desc ? desc : &(const cn_module_load_desc){ 0 }, named, room, room + named.n);
+        cn_scope_end(ctx, s);
+    }
+    cn__free(ctx, room, bytes);
+    cn__vec_free(&ctx->memory, &list, sizeof(cn_named));
+    cn__bump_free(&ctx->memory, &names);
+    return ok;
+}
+
+/* desc->rename may free either. */
 bool cn_module_load(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc)
 {
-    if (!m || !d || cn_failed(m->object.ctx)) return false;
-    cn_named_list named = cn_module_named(m);
-    const size_t bytes = (size_t)named.n * 2 * sizeof(cn_tensor *);
-    cn_tensor **room = cn__alloc(m->object.ctx, bytes);
-    if (!room) return named.n == 0 && !cn_failed(m->object.ctx);
-    cn_scope s = cn_scope_begin(m->object.ctx);
-    bool ok = load_all(m, d, desc ? desc : &(const cn_module_load_desc){ 0 }, named, room, room + named.n);
-    cn_scope_end(m->object.ctx, s);
-    cn__free(m->object.ctx, room, bytes);
-    return ok;
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!m && d) cn__object_of(cn_dict_context(d), m, &cn__module_type, __func__);
+    if (!call.ctx || !cn__object_of(call.ctx, d, &cn__dict_type, __func__) || cn_failed(m->object.ctx)) return false;
+    CN__USE module = cn__object_use(m);
+    CN__USE dict = cn__object_use((cn_dict *)d);
+    return load(m, d, desc);
 }

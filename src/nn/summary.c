@@ -56,7 +56,9 @@ static int64_t own_count(const cn_module *m)
 static void label(const cn_module *m, const char *name, int depth, char *out, size_t size)
 {
     char options[128] = "";
+    cn__outside outside = cn__go_out(m->object.ctx);
     if (m->type->describe) m->type->describe(m, options, sizeof options);
+    cn__come_back(m->object.ctx, outside);
     snprintf(out, size, "%*s%s%s%s%s%s%s", 2 * depth, "", name, *name ? ": " : "", m->type->name, *options ? "(" : "",
              options, *options ? ")" : "");
 }
@@ -143,10 +145,8 @@ static bool find_shapes(page *p, cn_module *m, cn_tensor *x)
     return ok;
 }
 
-size_t cn_summary(cn_module *m, cn_tensor *x, char *out, size_t size)
+static size_t write_summary(cn_module *m, cn_tensor *x, char *out, size_t size)
 {
-    if (size) *out = 0;
-    if (!m) return 0;
     page p = { .out = out, .size = size, .name_width = 5, .shape_width = 6 };
     for_each(&p, m, "", 0, clear_shapes);
     if (x && !find_shapes(&p, m, x)) return 0;
@@ -155,4 +155,17 @@ size_t cn_summary(cn_module *m, cn_tensor *x, char *out, size_t size)
     for_each(&p, m, "", 0, print_row);
     print_totals(&p, m);
     return p.used;
+}
+
+size_t cn_summary(cn_module *m, cn_tensor *x, char *out, size_t size)
+{
+    if (size && out) *out = 0;
+    CN__CALL call = cn__call_quietly(m, &cn__module_type);
+    if (!call.ctx || (x && !cn__of_context(call.ctx, x, __func__, "x"))) return 0;
+    if (size && !out) {
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "summary: the memory for the text must not be NULL");
+        return 0;
+    }
+    CN__USE used = cn__object_use(m);
+    return write_summary(m, x, out, size);
 }

@@ -4,6 +4,8 @@
 #include "cairn/init.h"
 #include "nn/nn.h"
 
+static const cn_module_type encoder_layer_type, decoder_layer_type;
+
 /* ---- layers ---- */
 
 typedef struct layer {
@@ -84,11 +86,24 @@ typedef struct stack {
     cn_module *layers, *norm; /* norm may be NULL */
 } stack;
 
+static cn_tensor *wrong_type(cn_module *m, const char *who, const char *wanted)
+{
+    cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: the module must be a %s, got a %s", who, wanted,
+             cn_module_type_of(m)->name);
+    return NULL;
+}
+
+/* A program may have appended a module of another type to the list of layers. */
 static cn_tensor *stack_forward(cn_module *m, cn_tensor *x, cn_tensor *memory, const cn_transformer_masks *k)
 {
     const stack *s = cn_module_data(m);
+    const cn_module_type *type = memory ? &decoder_layer_type : &encoder_layer_type;
     const int n = cn_module_children(s->layers);
-    for (int i = 0; i < n && x; i++) x = layer_forward(cn_module_at(s->layers, i), x, memory, k);
+    for (int i = 0; i < n && x; i++) {
+        cn_module *l = cn_module_at(s->layers, i);
+        if (cn_module_type_of(l) != type) return wrong_type(l, cn_module_type_of(m)->name, type->name);
+        x = layer_forward(l, x, memory, k);
+    }
     return s->norm ? cn_forward(s->norm, x) : x;
 }
 
@@ -142,17 +157,11 @@ static const cn_module_type transformer_type = { .name = "Transformer",
                                                  .forward_all = transform_unmasked,
                                                  .data_bytes = sizeof(pair) };
 
-static cn_tensor *wrong_type(cn_module *m, const char *who, const char *wanted)
-{
-    cn__fail(cn_module_context(m), CN_BAD_ARGUMENT, "%s: the module must be a %s, got a %s", who, wanted,
-             cn_module_type_of(m)->name);
-    return NULL;
-}
-
 cn_tensor *cn_encoder_forward(cn_module *m, cn_tensor *src, const cn_transformer_masks *masks)
 {
     static const cn_transformer_masks none;
-    if (!m || !src) return NULL;
+    CN__CALL call = cn__enter_forward(m, &src, 1, (const char *[]){ "src" }, __func__);
+    if (!call.ctx) return NULL;
     if (cn_module_type_of(m) == &encoder_layer_type) return layer_forward(m, src, NULL, masks ? masks : &none);
     if (cn_module_type_of(m) == &encoder_type) return stack_forward(m, src, NULL, masks ? masks : &none);
     return wrong_type(m, "encoder_forward", "TransformerEncoder or one of its layers");
@@ -161,7 +170,9 @@ cn_tensor *cn_encoder_forward(cn_module *m, cn_tensor *src, const cn_transformer
 cn_tensor *cn_decoder_forward(cn_module *m, cn_tensor *tgt, cn_tensor *memory, const cn_transformer_masks *masks)
 {
     static const cn_transformer_masks none;
-    if (!m || !tgt || !memory) return NULL;
+    CN__CALL call =
+        cn__enter_forward(m, (cn_tensor *[]){ tgt, memory }, 2, (const char *[]){ "tgt", "memory" }, __func__);
+    if (!call.ctx) return NULL;
     if (cn_module_type_of(m) == &decoder_layer_type) return layer_forward(m, tgt, memory, masks ? masks : &none);
     if (cn_module_type_of(m) == &decoder_type) return stack_forward(m, tgt, memory, masks ? masks : &none);
     return wrong_type(m, "decoder_forward", "TransformerDecoder or one of its layers");
@@ -169,7 +180,8 @@ cn_tensor *cn_decoder_forward(cn_module *m, cn_tensor *tgt, cn_tensor *memory, c
 
 cn_tensor *cn_transformer_forward(cn_module *m, cn_tensor *src, cn_tensor *tgt, const cn_transformer_masks *masks)
 {
-    if (!m || !src || !tgt) return NULL;
+    CN__CALL call = cn__enter_forward(m, (cn_tensor *[]){ src, tgt }, 2, (const char *[]){ "src", "tgt" }, __func__);
+    if (!call.ctx) return NULL;
     if (cn_module_type_of(m) != &transformer_type) return wrong_type(m, "transformer_forward", "Transformer");
     const pair *p = cn_module_data(m);
     return cn_decoder_forward(p->decoder, tgt, cn_encoder_forward(p->encoder, src, masks), masks);
@@ -211,8 +223,9 @@ static cn_module *layer_new(cn_ctx *ctx, const cn_module_type *type, int64_t wid
 static cn_module *stack_new(cn_ctx *ctx, const cn_module_type *type, int64_t width, int64_t heads,
                             const cn_transformer_desc *d, int layers, bool ends_with_norm)
 {
-    if (layers < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the number of layers must be ≥ 0, got %d", type->name, layers);
+    if (layers < 0 || layers > CN__MAX_LAYERS) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the number of layers must be from 0 to %d, got %d", type->name,
+                 CN__MAX_LAYERS, layers);
         return NULL;
     }
     cn_module *m = cn_module_new(ctx, type);
@@ -236,7 +249,8 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, maker *fn, int64
                        const cn_transformer_desc *desc)
 {
     static const cn_transformer_desc defaults;
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     cn_scope s = cn_scope_begin(ctx);
     cn_module *m = fn(ctx, type, width, heads, desc ? desc : &defaults);
     cn_scope_end(ctx, s);

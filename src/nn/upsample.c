@@ -73,7 +73,8 @@ static bool check(cn_ctx *ctx, const cn_nn_upsample_desc *u)
 
 cn_module *cn_nn_upsample(cn_ctx *ctx, const cn_nn_upsample_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
     const cn_nn_upsample_desc none = { 0 };
     if (!desc) desc = &none;
     if (!check(ctx, desc)) return NULL;
