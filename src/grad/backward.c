@@ -187,9 +187,12 @@ static bool call_gradient(walk *w, cn__node *n, call_arrays r)
                           .in_grad = r.in_grad,
                           .so_far = r.so_far,
                           .summed = r.summed };
+    cn__outside outside = cn__go_out(ctx);
     n->op->grad(&call);
+    cn__come_back(ctx, outside);
     for (int k = 0; k < n->n_in; k++) {
         if (!r.needs[k]) continue;
+        if (r.in_grad[k] && !cn__of_context(ctx, r.in_grad[k], n->op->name, "a gradient")) return false;
         if (!r.in_grad[k] && (n->n_out > 1 && ctx->code == CN_OK))
             continue; /* the results that have a gradient do not depend on it */
         if (!r.in_grad[k])
@@ -219,9 +222,12 @@ static bool differentiate(walk *w, cn__node *n)
 static bool run_hooks(walk *w, cn__node *n)
 {
     for (cn__hook *h = n->hooks; h && n->walk[0]; h = h->next) {
+        cn__outside out = cn__go_out(w->ctx);
         cn_tensor *g = h->fn(h->user, n->walk[0]);
+        cn__come_back(w->ctx, out);
         if (!g) return cn__fail(w->ctx, CN_NO_GRADIENT, "backward: a hook must return a gradient, got NULL");
         if (g == n->walk[0]) continue;
+        if (!cn__of_context(w->ctx, g, "backward", "the gradient that a hook returns")) return false;
         if (!cn__same_shape(&cn__result_of(g)->meta->layout, &n->out->meta->layout)) {
             char a[96], b[96];
             return cn__fail(w->ctx, CN_BAD_SHAPE, "backward: a hook must return a gradient of shape %s, got %s",
@@ -255,13 +261,22 @@ static bool accumulate(walk *w, cn__node *n)
     return true;
 }
 
+/* A backward inside this one, in a hook or a gradient, may have spent a node that this one has yet to visit. */
+static bool is_whole(walk *w, const cn__node *n)
+{
+    return n->grad_leaf || (!n->spent && n->in) ||
+           cn__fail(w->ctx, CN_NO_GRADIENT,
+                    "backward: a backward inside this one spent the graph through `%s`; set .retain in that call",
+                    n->op->name);
+}
+
 static bool visit(walk *w, cn__node *n)
 {
     bool any = false;
     for (int o = 0; o < n->n_out; o++) any |= n->walk[o] != NULL;
     if (!any || !((bool *)w->leads.v)[n->walk_index]) return true;
     cn_scope s = cn_scope_begin(w->ctx);
-    bool ok = run_hooks(w, n);
+    bool ok = run_hooks(w, n) && is_whole(w, n);
     for (int k = 0; ok && k < w->n_inputs; k++)
         if (w->inputs[k]->ref.node == n && n->walk[w->inputs[k]->ref.out]) {
             w->found[k] = n->walk[w->inputs[k]->ref.out];

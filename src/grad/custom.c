@@ -1,7 +1,8 @@
 /* cn_custom_apply: functions with a gradient of their own. cn_checkpoint: functions that backward computes again. Both
    make one node, a view of the function's result, whose other operands are the tensors that get gradients. */
-#include "grad/walk.h"
+#include <stdio.h>
 
+#include "grad/walk.h"
 #include "ops/view/view.h"
 
 /* ---- custom gradients ---- */
@@ -13,7 +14,9 @@ typedef struct custom_attrs {
 static void custom_grad(cn_grad_call *g)
 {
     const custom_attrs *a = g->attrs;
+    cn__outside out = cn__go_out(g->ctx);
     a->fn.backward(a->fn.user, g->in + 1, g->n_in - 1, g->out[0], g->out_grad[0], g->in_grad + 1);
+    cn__come_back(g->ctx, out);
     for (int k = 1; k < g->n_in; k++)
         if (g->needs[k] && !g->in_grad[k]) g->in_grad[k] = cn_zeros_like(g->in[k]);
 }
@@ -32,6 +35,33 @@ const cn_op cn__op_custom = {
     .infer = cn__infer_same,
     .grad = custom_grad,
 };
+
+/* Begins a call of a program's function on a list of tensors, whose errors name what the function calls. */
+static cn__call enter_function(cn_tensor *const *in, int n_in, const char *who)
+{
+    cn__call call = { NULL, false };
+    for (int k = 0; k < n_in && in && !call.ctx; k++)
+        if (in[k]) call = cn__enter(in[k]->ctx, NULL);
+    bool ok = true;
+    for (int k = 0; k < n_in && call.ctx && ok; k++) {
+        char what[32];
+        snprintf(what, sizeof what, "input %d", k);
+        ok = cn__of_context(call.ctx, in[k], who, what);
+    }
+    if (ok) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
+/* What fn returns, or NULL with an error if it is no tensor of this context. */
+static cn_tensor *call_function(cn_ctx *ctx, cn_function fn, void *user, cn_tensor *const *in, int n_in,
+                                const char *who)
+{
+    cn__outside out = cn__go_out(ctx);
+    cn_tensor *y = fn(user, in, n_in);
+    cn__come_back(ctx, out);
+    return cn__of_context(ctx, y, who, "the tensor that the function returns") ? y : NULL;
+}
 
 /* Applies op to the result and the inputs. */
 static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in, int n_in, const void *attrs,
@@ -53,14 +83,20 @@ static cn_tensor *wrap(const cn_op *op, cn_tensor *result, cn_tensor *const *in,
 
 cn_tensor *cn_custom_apply(const cn_custom *fn, cn_tensor *const *in, int n_in)
 {
-    if (n_in < 1 || !cn__alive(in[0])) return NULL;
-    cn_ctx *ctx = in[0]->ctx;
+    CN__CALL call = enter_function(in, n_in, "custom_apply");
+    if (!call.ctx) return NULL;
+    if (!fn || !fn->forward || !fn->backward) {
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "custom_apply: forward and backward must be functions, got %s",
+                 !fn ? "no descriptor" : "NULL");
+        return NULL;
+    }
+    cn_ctx *ctx = call.ctx;
     cn_scope s = cn_scope_begin(ctx);
-    ctx->no_grad++;
-    cn_tensor *result = fn->forward(fn->user, in, n_in);
-    ctx->no_grad--;
     custom_attrs a = { *fn };
-    cn_tensor *y = cn__alive(result) ? wrap(&cn__op_custom, result, in, n_in, &a, NULL) : NULL;
+    ctx->no_grad++;
+    cn_tensor *result = call_function(ctx, a.fn.forward, a.fn.user, in, n_in, "custom_apply");
+    ctx->no_grad--;
+    cn_tensor *y = result ? wrap(&cn__op_custom, result, in, n_in, &a, NULL) : NULL;
     return cn_scope_return(ctx, s, y);
 }
 
@@ -89,7 +125,7 @@ static cn_tensor *run_again(cn_grad_call *g, const checkpoint_attrs *a, cn_tenso
     ctx->variant = ctx->next_variant++;
     if (!ctx->next_variant) ctx->next_variant = 1; /* 0 is what a program computes first */
     ctx->no_grad = 0;
-    cn_tensor *y = a->fn(a->user, sources, (int)a->n_in);
+    cn_tensor *y = call_function(ctx, a->fn, a->user, sources, (int)a->n_in, "checkpoint");
     ctx->no_grad = no_grad;
     ctx->variant = variant;
     ctx->next_stream = stream;
@@ -187,8 +223,8 @@ static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in,
 {
     cn_ctx *ctx = in[0]->ctx;
     uint64_t stream = ctx->next_stream;
-    cn_tensor *y = fn(user, in, n_in);
-    if (!cn__alive(y) || !y->ref.node->needs_grad) return y;
+    cn_tensor *y = call_function(ctx, fn, user, in, n_in, "checkpoint");
+    if (!y || !y->ref.node->needs_grad) return y;
     cn__vec all = { 0 };
     bool ok = cn__vec_reserve(&ctx->memory, &all, (size_t)n_in, sizeof(cn_tensor *));
     if (ok) {
@@ -206,10 +242,13 @@ static cn_tensor *checkpointed(cn_function fn, void *user, cn_tensor *const *in,
 
 cn_tensor *cn_checkpoint(cn_function fn, void *user, cn_tensor *const *in, int n_in)
 {
-    if (n_in < 1) return NULL;
-    for (int k = 0; k < n_in; k++)
-        if (!cn__alive(in[k])) return NULL;
-    cn_ctx *ctx = in[0]->ctx;
+    CN__CALL call = enter_function(in, n_in, "checkpoint");
+    if (!call.ctx) return NULL;
+    cn_ctx *ctx = call.ctx;
+    if (!fn) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: fn must be a function, got NULL");
+        return NULL;
+    }
     cn_scope s = cn_scope_begin(ctx);
     return cn_scope_return(ctx, s, checkpointed(fn, user, in, n_in));
 }

@@ -1,9 +1,12 @@
 /* Parameters, and the public calls that compute gradients: cn_param, cn_backward, cn_grad. */
 #include "grad/walk.h"
 
+#include <stdio.h>
+
 cn_tensor *cn_param(cn_tensor *t)
 {
-    if (!cn__alive(t)) return NULL;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx) return NULL;
     if (!cn_dtype_is_float(cn_type(t))) {
         cn__fail(t->ctx, CN_BAD_DTYPE, "param: the tensor must be of a floating type, got %s",
                  cn_dtype_name(cn_type(t)));
@@ -18,11 +21,22 @@ cn_tensor *cn_param(cn_tensor *t)
 
 /* ---- computing gradients ---- */
 
+/* Errors of a walk name the operators. */
+static cn__call enter_walk(const cn_tensor *t, const char *who)
+{
+    cn__call call = cn__enter(t ? t->ctx : NULL, NULL);
+    if (!call.ctx || cn__alive_in(t, who)) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
 bool cn_backward_with(cn_tensor *output, const cn_backward_desc *desc)
 {
-    if (!cn__alive(output)) return false;
     static const cn_backward_desc defaults = { 0 };
     if (!desc) desc = &defaults;
+    CN__CALL call = enter_walk(output, "backward");
+    if (!call.ctx || (desc->gradient && !cn__of_context(call.ctx, desc->gradient, "backward", "the given gradient")))
+        return false;
     walk w = { .ctx = output->ctx, .retain = desc->retain || desc->create_graph, .create_graph = desc->create_graph };
     return cn__walk_back(&w, &output, &desc->gradient, 1);
 }
@@ -45,21 +59,50 @@ static bool return_gradients(walk *w, cn_tensor **grads, bool allow_unused)
     return true;
 }
 
+/* The first tensor of two lists, or NULL. */
+static const cn_tensor *first_of(cn_tensor *const *a, int n_a, cn_tensor *const *b, int n_b)
+{
+    for (int i = 0; i < n_a && a; i++)
+        if (a[i]) return a[i];
+    for (int i = 0; i < n_b && b; i++)
+        if (b[i]) return b[i];
+    return NULL;
+}
+
+static bool check_list(cn_ctx *ctx, cn_tensor *const *t, int n, const char *what)
+{
+    char name[32];
+    if (!t || n < 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "grad: there must be at least 1 %s, got %d%s", what, n,
+                        t ? "" : " and no list");
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%s %d", what, i);
+        if (!cn__of_context(ctx, t[i], "grad", name)) return false;
+    }
+    return true;
+}
+
+static bool check_grad(cn_ctx *ctx, cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs, int n_inputs,
+                       cn_tensor **grads, const cn_grad_desc *desc)
+{
+    if (!check_list(ctx, outputs, n_outputs, "output") || !check_list(ctx, inputs, n_inputs, "input")) return false;
+    for (int i = 0; i < n_outputs && desc->gradients; i++)
+        if (desc->gradients[i] && !cn__of_context(ctx, desc->gradients[i], "grad", "a given gradient")) return false;
+    for (int i = 0; i < n_inputs; i++)
+        if (!inputs[i]->ref.node->needs_grad)
+            return cn__fail(ctx, CN_NO_GRADIENT, "grad: input %d must require a gradient, but does not", i);
+    return grads || cn__fail(ctx, CN_BAD_ARGUMENT, "grad: the list for the gradients must not be NULL");
+}
+
 bool cn_grad(cn_tensor *const *outputs, int n_outputs, cn_tensor *const *inputs, int n_inputs, cn_tensor **grads,
              const cn_grad_desc *desc)
 {
     static const cn_grad_desc defaults = { 0 };
     if (!desc) desc = &defaults;
-    for (int i = 0; i < n_inputs; i++) grads[i] = NULL;
-    if (n_outputs < 1 || n_inputs < 1) return false;
-    for (int i = 0; i < n_outputs; i++)
-        if (!cn__alive(outputs[i])) return false;
-    for (int i = 0; i < n_inputs; i++) {
-        if (!cn__alive(inputs[i])) return false;
-        if (!inputs[i]->ref.node->needs_grad)
-            return cn__fail(inputs[i]->ctx, CN_NO_GRADIENT, "grad: input %d must require a gradient, but does not", i);
-    }
-    cn_ctx *ctx = outputs[0]->ctx;
+    for (int i = 0; i < n_inputs && grads; i++) grads[i] = NULL;
+    CN__CALL call = enter_walk(first_of(outputs, n_outputs, inputs, n_inputs), "grad");
+    if (!call.ctx || !check_grad(call.ctx, outputs, n_outputs, inputs, n_inputs, grads, desc)) return false;
+    cn_ctx *ctx = call.ctx;
     walk w = { .ctx = ctx,
                .retain = desc->retain || desc->create_graph,
                .create_graph = desc->create_graph,

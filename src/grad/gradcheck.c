@@ -57,13 +57,22 @@ static cn_tensor *input_from(const check *c, int k, const double *v)
     return t;
 }
 
+/* What the function returns for these inputs; NULL, with an error, if that is no tensor of the context. */
+static cn_tensor *result_of(const check *c, cn_tensor *const *in)
+{
+    cn__outside out = cn__go_out(c->ctx);
+    cn_tensor *y = c->fn(c->user, in, c->n_inputs);
+    cn__come_back(c->ctx, out);
+    return cn__of_context(c->ctx, y, "gradcheck", "the tensor that the function returns") ? y : NULL;
+}
+
 /* Σ w·fn(x) for the present values. */
 static double function_value(const check *c)
 {
     cn_tensor *in[CN_MAX_IN];
     cn_scope s = cn_scope_begin(c->ctx);
     for (int k = 0; k < c->n_inputs; k++) in[k] = input_from(c, k, c->values[k]);
-    cn_tensor *y = c->fn(c->user, in, c->n_inputs);
+    cn_tensor *y = result_of(c, in);
     double v = NAN;
     if (y) v = cn_item(cn_sum(cn_mul(y, weights_like(y)), CN_ALL, false));
     cn_scope_end(c->ctx, s);
@@ -77,7 +86,7 @@ static bool gradients(const check *c, double **out)
     bool ok = true;
     cn_scope s = cn_scope_begin(c->ctx);
     for (int k = 0; k < c->n_inputs; k++) in[k] = input_from(c, k, c->values[k]);
-    cn_tensor *y = c->fn(c->user, in, c->n_inputs), *w = y ? weights_like(y) : NULL;
+    cn_tensor *y = result_of(c, in), *w = y ? weights_like(y) : NULL;
     if (!w) ok = report(c, "the function failed: %s", cn_error(c->ctx));
     if (ok && cn_type(y) != CN_F64) ok = report(c, "the result must be f64, got %s", cn_dtype_name(cn_type(y)));
     if (ok && cn_requires_grad(y)) {
@@ -140,16 +149,26 @@ static bool run(check *c)
 bool cn_gradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, const cn_gradcheck_desc *desc)
 {
     static const cn_gradcheck_desc defaults = { 0 };
-    check c = { .fn = fn, .user = user, .inputs = inputs, .n_inputs = n_inputs, .desc = desc ? desc : &defaults };
-    if (n_inputs < 1 || n_inputs > CN_MAX_IN)
-        return report(&c, "there must be 1 to %d inputs, got %d", CN_MAX_IN, n_inputs);
+    cn_tensor *held[CN_MAX_IN]; /* fn may release an input */
+    check c = { .fn = fn, .user = user, .inputs = held, .n_inputs = n_inputs, .desc = desc ? desc : &defaults };
+    if (!inputs || n_inputs < 1 || n_inputs > CN_MAX_IN)
+        return report(&c, "there must be 1 to %d inputs, got %d", CN_MAX_IN, inputs ? n_inputs : 0);
+    int first = 0;
+    while (first < n_inputs - 1 && !inputs[first]) first++;
+    CN__CALL call = cn__enter(inputs[first] ? inputs[first]->ctx : NULL, NULL);
+    if (!fn) return report(&c, "fn must be a function, got NULL");
     for (int k = 0; k < n_inputs; k++) {
-        if (!cn__alive(inputs[k])) return report(&c, "input %d must not be NULL", k);
+        if (!call.ctx) return report(&c, "input %d must not be NULL", k);
+        if (!cn__of_context(call.ctx, inputs[k], "gradcheck", "an input"))
+            return report(&c, "input %d: %s", k, cn_error(call.ctx));
         if (cn_type(inputs[k]) != CN_F64)
             return report(&c, "input %d must be f64, got %s", k, cn_dtype_name(cn_type(inputs[k])));
     }
-    c.ctx = inputs[0]->ctx;
-    return run(&c);
+    c.ctx = call.ctx;
+    for (int k = 0; k < n_inputs; k++) cn__hold(held[k] = inputs[k]);
+    const bool ok = run(&c);
+    for (int k = 0; k < n_inputs; k++) cn__unhold(held[k]);
+    return ok;
 }
 
 /* ---- second order: the gradient as a function ---- */
@@ -164,7 +183,7 @@ static cn_tensor *gradient_sum(void *user, cn_tensor *const *in, int n_in)
 {
     const inner *f = user;
     cn_tensor *y = f->fn(f->user, in, n_in), *g[CN_MAX_IN] = { 0 };
-    cn_tensor *w = y ? weights_like(y) : NULL;
+    cn_tensor *w = cn_context(y) ? weights_like(y) : NULL;
     if (!w) return NULL;
     cn_tensor *total = cn_full(y->ctx, CN_F64, CN_SCALAR, 0);
     if (!cn_requires_grad(y)) return total;
@@ -178,5 +197,6 @@ static cn_tensor *gradient_sum(void *user, cn_tensor *const *in, int n_in)
 bool cn_gradgradcheck(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, const cn_gradcheck_desc *desc)
 {
     inner f = { fn, user };
+    if (!fn) return cn_gradcheck(NULL, user, inputs, n_inputs, desc);
     return cn_gradcheck(gradient_sum, &f, inputs, n_inputs, desc);
 }
