@@ -1,21 +1,31 @@
 /* Clips gradients before a step: by their norm, or by value. */
 #include <math.h>
+#include <stdio.h>
 
 #include "optim/optim.h"
 
 typedef struct gradients {
+    cn__call call;
     cn_ctx *ctx;
     cn_tensor **of, **to; /* the gradients, and their new values */
     int n;
     size_t bytes;
 } gradients;
 
-/* Lists the gradients that exist. False: an error, or no parameter that has a context. */
-static bool begin(gradients *g, cn_params params, const char *who)
+static bool check(cn_ctx *ctx, cn_params params, const char *who)
 {
-    if (params.n < 1 || !params.v || !cn__alive(params.v[0])) return false;
-    g->ctx = params.v[0]->ctx;
-    if (cn_failed(g->ctx)) return false;
+    for (int i = 0; i < params.n; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "parameter %d", i);
+        if (!cn__of_context(ctx, params.v[i], who, what)) return false;
+    }
+    return !cn_failed(ctx);
+}
+
+/* Lists the gradients that exist. False: an error, or no parameter that has a context. */
+static bool list(gradients *g, cn_params params, const char *who)
+{
+    if (!check(g->ctx, params, who)) return false;
     g->bytes = 2 * (size_t)params.n * sizeof(cn_tensor *);
     g->of = cn__block_new(&g->ctx->memory, g->bytes);
     if (!g->of) return cn__no_memory(g->ctx, who);
@@ -28,10 +38,21 @@ static bool begin(gradients *g, cn_params params, const char *who)
     return true;
 }
 
+static bool begin(gradients *g, cn_params params, const char *who)
+{
+    for (int i = 0; i < params.n && params.v && !g->call.ctx; i++)
+        if (params.v[i]) g->call = cn__enter(params.v[i]->ctx, who);
+    g->ctx = g->call.ctx;
+    if (!g->ctx || list(g, params, who)) return g->ctx != NULL;
+    cn__leave(&g->call);
+    return false;
+}
+
 static void end(gradients *g)
 {
     cn_no_grad_end(g->ctx);
     cn__block_free(&g->ctx->memory, g->of, g->bytes);
+    cn__leave(&g->call);
 }
 
 static cn_tensor *wide(cn_tensor *x) { return cn__dtype(x) == cn__state_dtype(x) ? x : cn_cast(x, CN_F32); }

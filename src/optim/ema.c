@@ -44,9 +44,9 @@ static cn_tensor *first_average(cn_tensor *weight)
 static bool add(cn_ema *e, int i, cn_tensor *weight)
 {
     cn_ctx *ctx = e->object.ctx;
-    if (!cn__alive(weight)) return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must not be NULL, but tensor %d is", i);
-    if (weight->ctx != ctx)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must be of the ema's context, but tensor %d is not", i);
+    char what[32];
+    snprintf(what, sizeof what, "tensor %d", i);
+    if (!cn__of_context(ctx, weight, "ema", what)) return false;
     for (int k = 0; k < i; k++)
         if (e->weight[k] == weight)
             return cn__fail(ctx, CN_BAD_ARGUMENT, "ema: tensors must differ, but tensors %d and %d are the same", k, i);
@@ -71,14 +71,16 @@ static bool fill(cn_ema *e, cn_params params, cn_params buffers)
 
 cn_ema *cn_ema_new(cn_ctx *ctx, cn_params params, const cn_ema_desc *desc)
 {
-    if (!ctx || cn_failed(ctx)) return NULL;
+    CN__CALL call = cn__enter(ctx, "ema");
+    if (!call.ctx || cn_failed(ctx)) return NULL;
     cn_ema_desc d = desc ? *desc : (cn_ema_desc){ 0 };
     double decay = cn__given(d.decay, 0.999);
     if (!(decay >= 0 && decay <= 1)) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "ema: decay must be from 0 to 1, got %g", decay);
         return NULL;
     }
-    if (params.n < 1 || !params.v || d.buffers.n < 0 || (d.buffers.n && !d.buffers.v)) {
+    if (params.n < 1 || !params.v || d.buffers.n < 0 || d.buffers.n > INT32_MAX - params.n ||
+        (d.buffers.n && !d.buffers.v)) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "ema: there must be at least 1 parameter and 0 buffers, got %d and %d", params.n,
                  d.buffers.n);
         return NULL;
@@ -103,8 +105,9 @@ cn_ema *cn_ema_new(cn_ctx *ctx, cn_params params, const cn_ema_desc *desc)
 
 cn_ema *cn_ema_of(cn_module *m, const cn_ema_desc *desc)
 {
-    if (!m) return NULL;
-    cn_ctx *ctx = cn_module_context(m);
+    CN__CALL call = cn__enter(cn_module_context(m), "ema");
+    cn_ctx *ctx = call.ctx;
+    if (!ctx) return NULL;
     cn_ema_desc d = desc ? *desc : (cn_ema_desc){ 0 };
     cn_named_list named = cn_module_named(m);
     size_t bytes = (size_t)named.n * sizeof(cn_tensor *);
@@ -123,8 +126,11 @@ cn_ema *cn_ema_of(cn_module *m, const cn_ema_desc *desc)
 }
 
 void cn_ema_free(cn_ema *e) { cn__free_by_program(e, &ema_type, __func__); }
-int64_t cn_ema_updates(const cn_ema *e) { return e ? e->updates : 0; }
-cn_params cn_ema_averages(const cn_ema *e) { return e ? (cn_params){ e->average, e->n } : (cn_params){ NULL, 0 }; }
+int64_t cn_ema_updates(const cn_ema *e) { return cn__is(e, &ema_type) ? e->updates : 0; }
+cn_params cn_ema_averages(const cn_ema *e)
+{
+    return cn__is(e, &ema_type) ? (cn_params){ e->average, e->n } : (cn_params){ NULL, 0 };
+}
 
 /* ---- updates ---- */
 
@@ -138,17 +144,31 @@ static cn_tensor *averaged(const cn_ema *e, int i)
     return cn__toward(a, cn__dtype(w) == cn__dtype(a) ? w : cn_cast(w, cn__dtype(a)), share);
 }
 
-static bool ready(const cn_ema *e, const char *who, bool applied)
+/* Begins a call of an ema whose averages are applied, or not. */
+static cn__call enter(const cn_ema *e, const char *who, bool applied)
 {
-    if (!e || cn_failed(e->object.ctx)) return false;
-    if (e->applied == applied) return true;
-    return cn__fail(e->object.ctx, CN_BAD_ARGUMENT, "%s: the averages are %s", who,
-                    applied ? "not applied; call cn_ema_apply first" : "applied; call cn_ema_restore first");
+    cn__call call = cn__enter_object(e, &ema_type, who, true);
+    if (!call.ctx) return call;
+    if (e->applied == applied && !cn_failed(call.ctx)) return call;
+    cn__fail(e->object.ctx, CN_BAD_ARGUMENT, "%s: the averages are %s", cn__called(call.ctx, who),
+             applied ? "not applied; call cn_ema_apply first" : "applied; call cn_ema_restore first");
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
+static cn__call enter_with(const cn_ema *e, const cn_dict *dict, const char *who)
+{
+    if (!e && dict) cn__object_of(cn_dict_context(dict), e, &ema_type, who);
+    cn__call call = enter(e, who, false);
+    if (!call.ctx || cn__object_of(call.ctx, dict, &cn__dict_type, who)) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
 }
 
 bool cn_ema_update(cn_ema *e)
 {
-    if (!ready(e, "ema_update", false)) return false;
+    CN__CALL call = enter(e, __func__, false);
+    if (!call.ctx) return false;
     cn_ctx *ctx = e->object.ctx;
     cn_scope s = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);
@@ -189,7 +209,8 @@ static bool assign_weights(cn_ema *e, cn_tensor *const *values)
 
 bool cn_ema_apply(cn_ema *e)
 {
-    if (!ready(e, "ema_apply", false)) return false;
+    CN__CALL call = enter(e, __func__, false);
+    if (!call.ctx) return false;
     e->applied = save_weights(e) && assign_weights(e, e->average);
     if (!e->applied) release_saved(e);
     return e->applied;
@@ -197,7 +218,8 @@ bool cn_ema_apply(cn_ema *e)
 
 bool cn_ema_restore(cn_ema *e)
 {
-    if (!ready(e, "ema_restore", true) || !assign_weights(e, e->saved)) return false;
+    CN__CALL call = enter(e, __func__, true);
+    if (!call.ctx || !assign_weights(e, e->saved)) return false;
     e->applied = false;
     release_saved(e);
     return true;
@@ -214,7 +236,8 @@ static const char *name_of(char out[256], const char *prefix, int i)
 
 bool cn_ema_save(cn_ema *e, cn_dict *dict, const char *prefix)
 {
-    if (!dict || !ready(e, "ema_save", false)) return false;
+    CN__CALL call = enter_with(e, dict, __func__);
+    if (!call.ctx) return false;
     char name[256];
     cn_ctx *ctx = e->object.ctx;
     cn_scope s = cn_scope_begin(ctx);
@@ -226,7 +249,8 @@ bool cn_ema_save(cn_ema *e, cn_dict *dict, const char *prefix)
 
 bool cn_ema_load(cn_ema *e, const cn_dict *dict, const char *prefix)
 {
-    if (!dict || !ready(e, "ema_load", false)) return false;
+    CN__CALL call = enter_with(e, dict, __func__);
+    if (!call.ctx) return false;
     char name[256];
     cn_ctx *ctx = e->object.ctx;
     int64_t updates = 0;

@@ -73,14 +73,24 @@ static const cn__rule rule = { .name = "muon",
                                .accepts = accepts,
                                .has_momentum = true };
 
+static bool check(cn_ctx *ctx, const cn_muon_desc *d)
+{
+    const double *c = d->ns_coefficients;
+    if (d->ns_steps < 0 || d->ns_steps >= 100)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "muon: ns_steps must be from 0 to 99, got %d", d->ns_steps);
+    if ((unsigned)d->adjust_lr > CN_MUON_SPECTRAL_UNCLAMPED)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "muon: adjust_lr must be from 0 to %d, got %d",
+                        CN_MUON_SPECTRAL_UNCLAMPED, (int)d->adjust_lr);
+    return (isfinite(c[0]) && isfinite(c[1]) && isfinite(c[2])) ||
+           cn__fail(ctx, CN_BAD_ARGUMENT, "muon: ns_coefficients must be finite, got %g, %g and %g", c[0], c[1], c[2]);
+}
+
 cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc)
 {
     static const double usual[3] = { 3.4445, -4.7750, 2.0315 };
     cn_muon_desc d = desc ? *desc : (cn_muon_desc){ 0 };
-    if (ctx && (d.ns_steps < 0 || d.ns_steps >= 100)) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "muon: ns_steps must be from 0 to 99, got %d", d.ns_steps);
-        return NULL;
-    }
+    CN__CALL call = cn__enter(ctx, rule.name);
+    if (!call.ctx || !check(ctx, &d)) return NULL;
     cn__hyper h = {
         .lr = cn__given(d.lr, 1e-3),
         .weight_decay = cn__given(d.weight_decay, 0.1),

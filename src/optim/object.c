@@ -1,5 +1,6 @@
 /* Makes and frees optimizers, adds groups of parameters, and reads and changes the groups' numbers. */
 #include <math.h>
+#include <stdio.h>
 
 #include "optim/optim.h"
 
@@ -23,6 +24,8 @@ bool cn__hyper_check(cn_ctx *ctx, const cn__rule *r, const cn__hyper *h)
               at_least_0(ctx, r, "eps", h->eps) && at_least_0(ctx, r, "momentum_decay", h->momentum_decay) &&
               at_least_0(ctx, r, "lr_decay", h->lr_decay) &&
               at_least_0(ctx, r, "initial_accumulator_value", h->initial_value);
+    if (ok && !isfinite(h->dampening))
+        ok = cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dampening must be finite, got %g", r->name, h->dampening);
     if (!ok) return false;
     if (r->has_betas) return below_1(ctx, r, "beta1", h->momentum) && below_1(ctx, r, "beta2", h->beta2);
     if (!at_least_0(ctx, r, "momentum", h->momentum)) return false;
@@ -45,9 +48,9 @@ static bool param_fits(cn_optim *opt, cn_tensor *p, int i)
 {
     cn_ctx *ctx = opt->object.ctx;
     const char *who = opt->rule->name;
-    if (!cn__alive(p)) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d must not be NULL", who, i);
-    if (p->ctx != ctx)
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: parameter %d must be of the optimizer's context", who, i);
+    char what[32];
+    snprintf(what, sizeof what, "parameter %d", i);
+    if (!cn__of_context(ctx, p, who, what)) return false;
     if (!cn_dtype_is_float(cn__dtype(p)))
         return cn__fail(ctx, CN_BAD_DTYPE, "%s: parameter %d must be of a floating type, got %s", who, i,
                         cn_dtype_name(cn__dtype(p)));
@@ -102,7 +105,8 @@ static int add_group(cn_optim *opt, cn_params params, const cn__hyper *h)
 
 int cn_optim_add_group(cn_optim *opt, cn_params params, const cn_group_desc *desc)
 {
-    if (!opt) return -1;
+    CN__CALL call = cn__call_object(opt, &cn__optim_type);
+    if (!call.ctx) return -1;
     cn_group_desc d = desc ? *desc : (cn_group_desc){ 0 };
     cn__hyper h = opt->h;
     h.lr = cn__given(d.lr, h.lr);
@@ -135,7 +139,8 @@ const cn__object_type cn__optim_type = { "optimizer", destroy };
 
 cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, cn_params params, bool keep_gradients)
 {
-    if (!ctx || cn_failed(ctx)) return NULL; /* after an error the list of parameters may be incomplete */
+    CN__CALL call = cn__enter(ctx, rule->name);
+    if (!call.ctx || cn_failed(ctx)) return NULL; /* after an error the list of parameters may be incomplete */
     cn_optim *opt = cn__object_new(ctx, sizeof *opt, &cn__optim_type);
     if (!opt) return NULL;
     opt->rule = rule;
@@ -150,17 +155,18 @@ void cn_optim_free(cn_optim *opt) { cn__free_by_program(opt, &cn__optim_type, __
 
 /* ---- reading and changing numbers ---- */
 
-cn_ctx *cn_optim_context(const cn_optim *opt) { return opt ? opt->object.ctx : NULL; }
-int cn_optim_groups(const cn_optim *opt) { return opt ? (int)opt->groups.n : 0; }
+cn_ctx *cn_optim_context(const cn_optim *opt) { return cn__is(opt, &cn__optim_type) ? opt->object.ctx : NULL; }
+int cn_optim_groups(const cn_optim *opt) { return cn__is(opt, &cn__optim_type) ? (int)opt->groups.n : 0; }
 
 cn_params cn_optim_params(const cn_optim *opt)
 {
-    return opt ? (cn_params){ opt->params.v, (int)opt->params.n } : (cn_params){ NULL, 0 };
+    return cn__is(opt, &cn__optim_type) ? (cn_params){ opt->params.v, (int)opt->params.n } : (cn_params){ NULL, 0 };
 }
 
-static cn__param_group *find(const cn_optim *opt, int group)
+static cn__param_group *find(const cn_optim *opt, int group, const char *who)
 {
-    if (!opt) return NULL;
+    CN__CALL call = cn__enter_object(opt, &cn__optim_type, who, true);
+    if (!call.ctx) return NULL;
     if (group >= 0 && (size_t)group < opt->groups.n) return cn__optim_group(opt, group);
     cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: group must be from 0 to %d, got %d", opt->rule->name,
              (int)opt->groups.n - 1, group);
@@ -169,25 +175,25 @@ static cn__param_group *find(const cn_optim *opt, int group)
 
 cn_params cn_optim_group_params(const cn_optim *opt, int group)
 {
-    const cn__param_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group, __func__);
     return g ? (cn_params){ (cn_tensor **)opt->params.v + g->first, g->n } : (cn_params){ NULL, 0 };
 }
 
 double cn_optim_lr(const cn_optim *opt, int group)
 {
-    const cn__param_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group, __func__);
     return g ? g->h.lr : NAN;
 }
 
 double cn_optim_momentum(const cn_optim *opt, int group)
 {
-    const cn__param_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group, __func__);
     return g ? g->h.momentum : NAN;
 }
 
 double cn_optim_weight_decay(const cn_optim *opt, int group)
 {
-    const cn__param_group *g = find(opt, group);
+    const cn__param_group *g = find(opt, group, __func__);
     return g ? g->h.weight_decay : NAN;
 }
 
@@ -200,7 +206,7 @@ static bool change(cn_optim *opt, cn__param_group *g, const cn__hyper *h)
 
 bool cn_optim_set_lr(cn_optim *opt, int group, double lr)
 {
-    cn__param_group *g = find(opt, group);
+    cn__param_group *g = find(opt, group, __func__);
     if (!g) return false;
     cn__hyper h = g->h;
     h.lr = lr;
@@ -209,7 +215,7 @@ bool cn_optim_set_lr(cn_optim *opt, int group, double lr)
 
 bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum)
 {
-    cn__param_group *g = find(opt, group);
+    cn__param_group *g = find(opt, group, __func__);
     if (!g) return false;
     if (!opt->rule->has_momentum)
         return cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: this optimizer has no momentum to set", opt->rule->name);
@@ -220,7 +226,7 @@ bool cn_optim_set_momentum(cn_optim *opt, int group, double momentum)
 
 bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay)
 {
-    cn__param_group *g = find(opt, group);
+    cn__param_group *g = find(opt, group, __func__);
     if (!g) return false;
     cn__hyper h = g->h;
     h.weight_decay = weight_decay;
@@ -229,6 +235,7 @@ bool cn_optim_set_weight_decay(cn_optim *opt, int group, double weight_decay)
 
 void cn_optim_zero_grad(cn_optim *opt)
 {
-    if (!opt) return;
+    CN__CALL call = cn__call_object(opt, &cn__optim_type);
+    if (!call.ctx) return;
     for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__optim_slot(opt, i)->p);
 }

@@ -67,10 +67,11 @@ struct cn_optim {
     const cn__rule *rule;
     cn__hyper h; /* the numbers that new groups start from */
     bool keep_gradients;
-    cn__vec groups; /* of cn__param_group */
-    cn__vec slots;  /* of cn__param_slot, group after group */
-    cn__vec params; /* of cn_tensor *, in the order of slots */
-    cn__vec of, to; /* of cn_tensor *: the assignments of a step */
+    bool scheduling; /* a schedule sets its numbers, by a function of the program: no other may begin */
+    cn__vec groups;  /* of cn__param_group */
+    cn__vec slots;   /* of cn__param_slot, group after group */
+    cn__vec params;  /* of cn_tensor *, in the order of slots */
+    cn__vec of, to;  /* of cn_tensor *: the assignments of a step */
 };
 
 static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i)

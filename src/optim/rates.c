@@ -305,7 +305,7 @@ cn_schedule *cn_schedule_one_cycle(cn_optim *opt, const cn_schedule_one_cycle_de
 static double cyclic_height(const cn_schedule *s)
 {
     const cn_schedule_cyclic_desc *d = &s->u.cyclic;
-    double total = (double)(d->step_size_up + d->step_size_down), up = (double)d->step_size_up / total;
+    double total = (double)d->step_size_up + (double)d->step_size_down, up = (double)d->step_size_up / total;
     double at = (double)s->now.at, cycle = floor(1 + at / total), x = 1 + at / total - cycle;
     double height = x <= up ? x / up : (x - 1) / (up - 1);
     if (d->mode == CN_TRIANGULAR2) return height * (1 / pow(2, cycle - 1));
@@ -344,6 +344,8 @@ cn_schedule *cn_schedule_cyclic(cn_optim *opt, const cn_schedule_cyclic_desc *de
     if (d.step_size_up < 1 || d.step_size_down < 1)
         return refuse(s, "step_size_up and step_size_down must be > 0",
                       (double)(d.step_size_up < 1 ? d.step_size_up : d.step_size_down));
+    if ((unsigned)d.mode > CN_EXP_RANGE) return refuse(s, "mode must be from 0 to 2", (double)d.mode);
+    if (!isfinite(d.gamma)) return refuse(s, "gamma must be finite", d.gamma);
     for (int g = 0; g < s->n_groups; g++) cn_optim_set_lr(opt, g, d.base_lr);
     return cn__schedule_begin(s);
 }
@@ -373,17 +375,27 @@ cn_schedule *cn_schedule_plateau(cn_optim *opt, const cn_schedule_plateau_desc *
     if (!(d.factor >= 0 && d.factor < 1)) return refuse(s, "factor must be ≥ 0 and < 1", d.factor);
     if (!(d.min_lr >= 0)) return refuse(s, "min_lr must be ≥ 0", d.min_lr);
     if (d.cooldown < 0) return refuse(s, "cooldown must be ≥ 0", (double)d.cooldown);
+    if (!isfinite(d.threshold)) return refuse(s, "threshold must be finite", d.threshold);
+    if (!(d.eps >= 0)) return refuse(s, "eps must be ≥ 0", d.eps);
     return s;
 }
 
 /* ---- a function of the user ---- */
 
-static double lambda_lr(const cn_schedule *s, int g) { return s->base[g] * s->u.call.fn(s->u.call.user, g, s->now.at); }
+static double call(const cn_schedule *s, int g)
+{
+    cn__outside out = cn__go_out(s->object.ctx);
+    const double factor = s->u.call.fn(s->u.call.user, g, s->now.at);
+    cn__come_back(s->object.ctx, out);
+    return factor;
+}
+
+static double lambda_lr(const cn_schedule *s, int g) { return s->base[g] * call(s, g); }
 
 static double multiplicative_lr(const cn_schedule *s, int g)
 {
     double lr = cn__lr_now(s, g);
-    return s->first ? lr : lr * s->u.call.fn(s->u.call.user, g, s->now.at);
+    return s->first ? lr : lr * call(s, g);
 }
 
 static const cn__pace lambda = { .name = "lambda", .lr = lambda_lr };

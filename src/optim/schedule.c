@@ -19,9 +19,18 @@ static void destroy(void *self)
 
 const cn__object_type cn__schedule_type = { "schedule", destroy };
 
+/* A function of the program, which sets an lr, cannot step or make schedules of the same optimizer. */
+static bool is_busy(const cn_optim *opt, const char *who)
+{
+    if (opt->scheduling)
+        cn__fail(opt->object.ctx, CN_BAD_ARGUMENT, "%s: a schedule of this optimizer is in the midst of a step", who);
+    return opt->scheduling;
+}
+
 cn_schedule *cn__schedule_new(cn_optim *opt, const cn__pace *pace)
 {
-    if (!opt || cn_failed(opt->object.ctx)) return NULL;
+    CN__CALL call = cn__enter_object(opt, &cn__optim_type, pace->name, true);
+    if (!call.ctx || cn_failed(call.ctx) || is_busy(opt, pace->name)) return NULL;
     cn_ctx *ctx = opt->object.ctx;
     cn_schedule *s = cn__object_new(ctx, sizeof *s, &cn__schedule_type);
     if (!s) return NULL;
@@ -58,7 +67,7 @@ bool cn__schedule_milestones(cn_schedule *s, const int64_t *milestones, int n)
 
 void cn_schedule_free(cn_schedule *s) { cn__free_by_program(s, &cn__schedule_type, __func__); }
 
-int64_t cn_schedule_steps(const cn_schedule *s) { return s ? s->now.at : 0; }
+int64_t cn_schedule_steps(const cn_schedule *s) { return cn__is(s, &cn__schedule_type) ? s->now.at : 0; }
 
 /* ---- stepping ---- */
 
@@ -78,6 +87,15 @@ bool cn__pace_step(cn_schedule *s, bool first)
     s->first = first;
     bool ok = (!s->pace->advance || s->pace->advance(s)) && apply(s, s->pace->lr);
     s->first = false;
+    return ok;
+}
+
+/* As cn__pace_step, which may call a function of the program. */
+static bool take_step(cn_schedule *s, bool first)
+{
+    s->opt->scheduling = true;
+    const bool ok = cn__pace_step(s, first);
+    s->opt->scheduling = false;
     return ok;
 }
 
@@ -104,7 +122,8 @@ static void undo(cn_schedule *s)
 /* A group's first schedule sets the group's initial lr. */
 cn_schedule *cn__schedule_begin(cn_schedule *s)
 {
-    if (!s) return NULL;
+    CN__CALL call = cn__enter_object(s, &cn__schedule_type, s ? s->pace->name : NULL, true);
+    if (!call.ctx) return NULL;
     for (int g = 0; g < s->n_groups; g++) {
         cn__param_group *group = cn__optim_group(s->opt, g);
         if (isnan(group->initial_lr)) group->initial_lr = group->h.lr;
@@ -112,7 +131,8 @@ cn_schedule *cn__schedule_begin(cn_schedule *s)
     }
     s->now.at = -1;
     save_present(s);
-    if (cn__pace_step(s, true)) return s;
+    CN__USE used = cn__object_use(s);
+    if (take_step(s, true)) return s;
     undo(s);
     cn__object_free(s);
     return NULL;
@@ -120,7 +140,7 @@ cn_schedule *cn__schedule_begin(cn_schedule *s)
 
 static bool ready(const cn_schedule *s)
 {
-    if (!s || cn_failed(s->object.ctx)) return false;
+    if (cn_failed(s->object.ctx) || !cn__is(s->opt, &cn__optim_type) || is_busy(s->opt, s->pace->name)) return false;
     if (s->n_groups == cn_optim_groups(s->opt)) return true;
     return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
                     "%s: a group was added after the schedule was made: it is for %d groups, the optimizer has %d",
@@ -129,19 +149,22 @@ static bool ready(const cn_schedule *s)
 
 bool cn_schedule_step(cn_schedule *s)
 {
-    if (!ready(s)) return false;
+    CN__CALL call = cn__call_object(s, &cn__schedule_type);
+    if (!call.ctx || !ready(s)) return false;
     if (s->pace == &cn__plateau)
         return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
                         "plateau: steps of this schedule need a metric: call cn_schedule_step_metric");
     save_present(s);
-    bool ok = cn__pace_step(s, false);
+    CN__USE used = cn__object_use(s);
+    bool ok = take_step(s, false);
     if (!ok) undo(s);
     return ok;
 }
 
 bool cn_schedule_step_metric(cn_schedule *s, double value)
 {
-    if (!ready(s)) return false;
+    CN__CALL call = cn__call_object(s, &cn__schedule_type);
+    if (!call.ctx || !ready(s)) return false;
     if (s->pace != &cn__plateau)
         return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
                         "%s: steps of this schedule have no metric: call cn_schedule_step", s->pace->name);
@@ -174,6 +197,7 @@ static bool part_fits(const cn_schedule *s, cn_schedule *const *parts, int i, bo
     const char *who = s->pace->name;
     const cn_schedule *p = parts[i];
     if (!p) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must not be NULL", who, i);
+    if (!cn__object_of(ctx, p, &cn__schedule_type, who)) return false;
     if (p->opt != s->opt) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must be of the same optimizer", who, i);
     if (p->pace == &cn__plateau)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: part %d must not be a plateau, which needs a metric", who, i);
@@ -210,7 +234,8 @@ static const cn__pace chained = { .name = "chained", .step = step_chain };
 
 cn_schedule *cn_schedule_chained(cn_optim *opt, cn_schedule *const *parts, int n)
 {
-    cn_schedule *s = cn__schedule_new(opt, &chained);
+    CN__CALL call = cn__enter_object(opt, &cn__optim_type, chained.name, true);
+    cn_schedule *s = call.ctx ? cn__schedule_new(opt, &chained) : NULL;
     if (!s || adopt_parts(s, parts, n, false)) return s;
     cn__object_free(s);
     return NULL;
@@ -241,14 +266,17 @@ static bool begin_sequence(cn_schedule *s)
     for (int g = 0; g < s->n_groups; g++)
         if (!cn_optim_set_lr(s->opt, g, cn__optim_group(s->opt, g)->initial_lr)) return false;
     for (int i = 0; i < s->n_parts; i++) s->parts[i]->now.at--;
-    return cn__pace_step(s->parts[reached(s, 0)], true);
+    return take_step(s->parts[reached(s, 0)], true);
 }
 
 cn_schedule *cn_schedule_sequential(cn_optim *opt, cn_schedule *const *parts, int n, const int64_t *milestones)
 {
-    cn_schedule *s = cn__schedule_new(opt, &sequential);
+    CN__CALL call = cn__enter_object(opt, &cn__optim_type, sequential.name, true);
+    cn_schedule *s = call.ctx ? cn__schedule_new(opt, &sequential) : NULL;
     if (!s) return NULL;
-    if (cn__schedule_milestones(s, milestones, n - 1) && adopt_parts(s, parts, n, true) && begin_sequence(s)) return s;
+    if (cn__schedule_milestones(s, milestones, n > 1 ? n - 1 : 0) && adopt_parts(s, parts, n, true) &&
+        begin_sequence(s))
+        return s;
     cn__object_free(s);
     return NULL;
 }
@@ -291,9 +319,19 @@ static bool save(cn_schedule *s, cn_dict *d, const char *prefix)
     return ok;
 }
 
+static cn__call enter_with(const cn_schedule *s, const cn_dict *dict, const char *who)
+{
+    if (!s && dict) cn__object_of(cn_dict_context(dict), s, &cn__schedule_type, who);
+    cn__call call = cn__enter_object(s, &cn__schedule_type, who, true);
+    if (!call.ctx || (cn__object_of(call.ctx, dict, &cn__dict_type, who) && !cn_failed(call.ctx))) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
 bool cn_schedule_save(cn_schedule *s, cn_dict *dict, const char *prefix)
 {
-    if (!s || !dict || cn_failed(s->object.ctx)) return false;
+    CN__CALL call = enter_with(s, dict, __func__);
+    if (!call.ctx) return false;
     return save(s, dict, prefix ? prefix : "") ||
            cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
                     "schedule_save: a name with its prefix must be shorter than %d bytes", NAME);
@@ -342,7 +380,8 @@ static bool load(cn_schedule *s, const cn_dict *d, const char *prefix, bool stor
 
 bool cn_schedule_load(cn_schedule *s, const cn_dict *dict, const char *prefix)
 {
-    if (!s || !dict || cn_failed(s->object.ctx)) return false;
+    CN__CALL call = enter_with(s, dict, __func__);
+    if (!call.ctx) return false;
     prefix = prefix ? prefix : "";
     return load(s, dict, prefix, false) && load(s, dict, prefix, true);
 }

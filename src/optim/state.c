@@ -63,9 +63,10 @@ static bool save_slot(cn_optim *opt, cn_dict *d, const char *prefix, size_t i)
 
 bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix)
 {
-    if (!opt || !dict) return false;
-    cn_ctx *ctx = opt->object.ctx;
-    if (cn_failed(ctx)) return false;
+    CN__CALL call = cn__call_object(opt, &cn__optim_type);
+    if (!opt && dict) cn__object_of(cn_dict_context(dict), opt, &cn__optim_type, __func__);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || !cn__object_of(ctx, dict, &cn__dict_type, __func__) || cn_failed(ctx)) return false;
     char name[NAME];
     cn_scope scope = cn_scope_begin(ctx);
     bool ok = cn_dict_set_text(dict, kind_name(name, prefix), opt->rule->name);
@@ -178,8 +179,10 @@ static void release_states(cn__param_slot *slots, size_t n)
 
 bool cn_optim_load(cn_optim *opt, const cn_dict *dict, const char *prefix)
 {
-    if (!opt || !dict || cn_failed(opt->object.ctx)) return false;
-    cn_ctx *ctx = opt->object.ctx;
+    CN__CALL call = cn__call_object(opt, &cn__optim_type);
+    if (!opt && dict) cn__object_of(cn_dict_context(dict), opt, &cn__optim_type, __func__);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || !cn__object_of(ctx, dict, &cn__dict_type, __func__) || cn_failed(ctx)) return false;
     size_t groups = opt->groups.n * sizeof(cn__param_group), slots = opt->slots.n * sizeof(cn__param_slot);
     loading l = { opt, ctx, dict, prefix, cn__alloc(ctx, groups), cn__alloc(ctx, slots) };
     cn_scope scope = cn_scope_begin(ctx);

@@ -120,7 +120,8 @@ static void finish(cn__param_slot *s, bool ok)
 
 bool cn_step(cn_optim *opt)
 {
-    if (!opt || cn_failed(opt->object.ctx)) return false;
+    CN__CALL call = cn__call_quietly(opt, &cn__optim_type);
+    if (!call.ctx || cn_failed(opt->object.ctx)) return false;
     bool ok = record(opt);
     if (ok && !opt->keep_gradients) clear_gradients(opt);
     ok = ok && cn_eval_all(opt->object.ctx);

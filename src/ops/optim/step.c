@@ -11,7 +11,6 @@ typedef struct changes { /* handles and the values they are to get */
 static bool add_update(changes *c, const cn_op *op, cn_tensor *const *const *tensors, int i, const cn_arg *args)
 {
     cn_tensor *p = tensors[0][i], *in[CN_MAX_IN] = { p, cn_grad_of(p) };
-    if (!p) return false;
     if (!in[1]) return true;
     c->of[c->n] = p;
     for (int k = 1; k < op->n_out; k++) {
@@ -24,11 +23,20 @@ static bool add_update(changes *c, const cn_op *op, cn_tensor *const *const *ten
     return true;
 }
 
+static bool are_parameters(cn_ctx *ctx, const cn_op *op, cn_tensor *const *p, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!cn__of_context(ctx, p[i], op->name, "a parameter")) return false;
+    return true;
+}
+
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args)
 {
     if (n < 1) return true;
     if (!tensors[0] || !tensors[0][0]) return false; /* NULL: an error is set already */
-    cn_ctx *ctx = tensors[0][0]->ctx;
+    CN__CALL call = cn__enter(tensors[0][0]->ctx, NULL);
+    if (!call.ctx || !are_parameters(call.ctx, op, tensors[0], n)) return false;
+    cn_ctx *ctx = call.ctx;
     size_t room = (size_t)n * (size_t)op->n_out, bytes = 2 * room * sizeof(cn_tensor *);
     cn_tensor **all = cn__block_new(&ctx->memory, bytes);
     if (!all) return cn__no_memory(ctx, op->name);
