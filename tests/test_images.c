@@ -444,9 +444,11 @@ static void arguments_that_cannot_be(cn_ctx *cn)
     cn_error_clear(cn);
     check(!cn_transform_random_rotation(t, 2, 1) && cn_failed(cn), "no angle between");
     cn_error_clear(cn);
-    check(!cn_transform_resize(NULL, 1, 1) && !cn_transform_apply(t, NULL, 1) && !cn_dataset_transform(NULL, t) &&
-              !cn_failed(cn),
-          "NULL in");
+    check(!cn_transform_resize(NULL, 1, 1) && !cn_failed(cn), "NULL in");
+    check(!cn_transform_apply(t, NULL, 1) && strstr(cn_error(cn), "the image must not be NULL"), "%s", cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_dataset_transform(NULL, t) && strstr(cn_error(cn), "the dataset must not be NULL"), "%s", cn_error(cn));
+    cn_error_clear(cn);
     check(!cn_transform_apply(t, cn_zeros(cn, CN_I64, CN_DIMS(1, 2, 2)), 1) && cn_failed(cn), "no image: %s",
           cn_error(cn));
     cn_error_clear(cn);

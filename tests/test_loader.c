@@ -335,10 +335,10 @@ static void descriptions_that_cannot_be(void)
     step = 0;
     check(!cn_loader_next(l, &b) && cn_failed(cn), "a sampler that gives up: %s", cn_error(cn));
     cn_error_clear(cn);
-    check(!cn_loader_new(NULL, NULL) && !cn_loader_next(NULL, &b) && !cn_loader_next(l, NULL) &&
-              !cn_loader_batches(NULL),
-          "NULL in, nothing out");
+    check(!cn_loader_new(NULL, NULL) && !cn_loader_next(NULL, &b) && !cn_loader_batches(NULL), "NULL in, nothing out");
     check(!cn_failed(cn), "without an error of its own");
+    check(!cn_loader_next(l, NULL) && strstr(cn_error(cn), "batch must not be NULL"), "no batch: %s", cn_error(cn));
+    cn_error_clear(cn);
     cn_close(cn);
 }
 

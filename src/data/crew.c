@@ -57,6 +57,7 @@ static void *work(void *user)
 {
     seat *s = user;
     cn__crew *c = s->crew;
+    cn__here = c->ctx;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
         if (c->unassigned) make(c, next_portion(c), &s->fetch);
@@ -69,6 +70,7 @@ static void *work(void *user)
 
 bool cn__crew_open(cn__crew *c, cn_ctx *ctx, const cn__spec *s, int workers)
 {
+    c->ctx = ctx;
     c->spec = s;
     c->seat_count = c->wanted = workers;
     c->portion = workers ? s->batch / (4 * workers) : s->batch;

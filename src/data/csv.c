@@ -344,7 +344,8 @@ cn_dataset *cn_dataset_csv(cn_ctx *ctx, const char *path, const cn_csv_desc *des
 {
     cn__file file;
     cn__csv csv;
-    if (!ctx || !cn__file_map(ctx, "dataset_csv", path, &file)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || !cn__file_map(ctx, "dataset_csv", path, &file)) return NULL;
     bool ok = cn__csv_parse(ctx, path, file.data ? (const char *)file.data : "", file.bytes, desc, &csv);
     cn__file_close(ctx, &file);
     if (!ok) return NULL;

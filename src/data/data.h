@@ -60,6 +60,7 @@ size_t cn__field_bytes(const cn_field *f); /* of one item; its shape is fixed */
 size_t cn__shape_bytes(cn_dtype dtype, cn_dims shape);
 bool cn__add_class(cn_dataset *d, const char *name, size_t length); /* appends it */
 void cn__sort_texts(cn__vec *texts);
+void cn__call_free(cn_ctx *ctx, void (*free_user)(void *user), void *user); /* a function of the program */
 
 /* ---- file.c */
 
@@ -139,6 +140,9 @@ struct cn_data_sampler {
     void (*close)(cn_data_sampler *s);
 };
 
-extern const cn__object_type cn__dataset_type, cn__data_sampler_type;
+/* Also if the program has freed it. */
+bool cn__sampler_fill(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices);
+
+extern const cn__object_type cn__dataset_type, cn__data_sampler_type, cn__transform_type;
 
 #endif

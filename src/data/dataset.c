@@ -108,18 +108,25 @@ void cn__sort_texts(cn__vec *texts)
 }
 
 void cn_dataset_free(cn_dataset *d) { cn__free_by_program(d, &cn__dataset_type, __func__); }
-int64_t cn_dataset_count(const cn_dataset *d) { return d ? d->count : 0; }
-int cn_dataset_fields(const cn_dataset *d) { return d ? d->fields : 0; }
-int cn_dataset_classes(const cn_dataset *d) { return d ? (int)d->classes.n : 0; }
+int64_t cn_dataset_count(const cn_dataset *d) { return cn__is(d, &cn__dataset_type) ? d->count : 0; }
+int cn_dataset_fields(const cn_dataset *d) { return cn__is(d, &cn__dataset_type) ? d->fields : 0; }
+int cn_dataset_classes(const cn_dataset *d) { return cn__is(d, &cn__dataset_type) ? (int)d->classes.n : 0; }
 
 cn_field cn_dataset_field(const cn_dataset *d, int i)
 {
-    return d && i >= 0 && i < d->fields ? d->field[i] : (cn_field){ 0 };
+    return cn__is(d, &cn__dataset_type) && i >= 0 && i < d->fields ? d->field[i] : (cn_field){ 0 };
 }
 
 const char *cn_dataset_class(const cn_dataset *d, int i)
 {
-    return d && i >= 0 && (size_t)i < d->classes.n ? ((char **)d->classes.v)[i] : NULL;
+    return cn__is(d, &cn__dataset_type) && i >= 0 && (size_t)i < d->classes.n ? ((char **)d->classes.v)[i] : NULL;
+}
+
+void cn__call_free(cn_ctx *ctx, void (*free_user)(void *user), void *user)
+{
+    cn__outside out = cn__go_out(ctx);
+    free_user(user);
+    cn__come_back(ctx, out);
 }
 
 /* ---- items made by a user's function */
@@ -144,12 +151,13 @@ static bool own_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *cons
 static void own_close(cn_dataset *d)
 {
     own *o = (own *)d;
-    if (o->free_user) o->free_user(o->user);
+    if (o->free_user) cn__call_free(d->object.ctx, o->free_user, o->user);
 }
 
 cn_dataset *cn_dataset_new(cn_ctx *ctx, const cn_dataset_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!desc || !desc->get || desc->count < 0) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_new: get must be a function and count ≥ 0, got %s and %lld",
                  desc && desc->get ? "a function" : "NULL", (long long)(desc ? desc->count : 0));
@@ -196,9 +204,11 @@ static void arrays_close(cn_dataset *d)
 
 cn_dataset *cn_dataset_arrays(cn_ctx *ctx, int64_t count, const cn_field *field, const void *const *data, int n)
 {
-    if (!ctx || !field || !data) return NULL;
-    if (count < 0) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: count must be ≥ 0, got %lld", (long long)count);
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!field || !data || count < 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_arrays: field and data must not be NULL and count ≥ 0, got %s and %lld",
+                 field && data ? "both" : "NULL", (long long)count);
         return NULL;
     }
     if (!cn__check_fields(ctx, "dataset_arrays", field, n, false)) return NULL;
@@ -231,11 +241,12 @@ static cn_tensor *own_handle(cn_tensor *t)
     return mine;
 }
 
-static bool check_tensors(cn_tensor *const *t, int n, cn_field *field)
+static bool check_tensors(cn_ctx *ctx, cn_tensor *const *t, int n, cn_field *field)
 {
-    cn_ctx *ctx = cn_context(t[0]);
     for (int i = 0; i < n; i++) {
-        if (!t[i]) return false;
+        char what[32];
+        snprintf(what, sizeof what, "tensor %d", i);
+        if (!cn__of_context(ctx, t[i], "dataset_tensors", what)) return false;
         cn_dims shape = cn_shape(t[i]);
         if (shape.n == 0 || shape.v[0] != cn_size(t[0], 0))
             return cn__fail(ctx, CN_BAD_SHAPE, "dataset_tensors: tensor %d has %lld items, tensor 0 has %lld", i,
@@ -249,13 +260,15 @@ static bool check_tensors(cn_tensor *const *t, int n, cn_field *field)
 cn_dataset *cn_dataset_tensors(cn_tensor *const *t, int n)
 {
     cn_field field[CN_MAX_FIELDS];
-    if (!t || n < 1 || !t[0]) return NULL;
-    cn_ctx *ctx = cn_context(t[0]);
+    cn_ctx *ctx = NULL;
+    for (int i = 0; i < n && t && !ctx; i++) ctx = t[i] ? t[i]->ctx : NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (n > CN_MAX_FIELDS) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_tensors: there must be 1 to %d tensors, got %d", CN_MAX_FIELDS, n);
         return NULL;
     }
-    if (!check_tensors(t, n, field)) return NULL;
+    if (!check_tensors(ctx, t, n, field)) return NULL;
     arrays *a = (arrays *)cn__dataset_new(ctx, sizeof *a, cn_size(t[0], 0), field, n);
     if (!a) return NULL;
     a->base.get = arrays_get;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cairn/image.h"
 #include "data/data.h"
 
 /* ---- subset */
@@ -36,8 +37,13 @@ static bool copy_classes(cn_dataset *to, const cn_dataset *from)
 
 cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t count)
 {
-    if (!d || (!indices && count)) return NULL;
-    cn_ctx *ctx = d->object.ctx;
+    CN__CALL call = cn__call_object(d, &cn__dataset_type);
+    if (!call.ctx) return NULL;
+    cn_ctx *ctx = call.ctx;
+    if (!indices && count > 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_subset: indices must not be NULL for %lld items", (long long)count);
+        return NULL;
+    }
     for (int64_t i = 0; i < count; i++) {
         if (indices[i] >= 0 && indices[i] < d->count) continue;
         cn__fail(ctx, CN_BAD_INDEX, "dataset_subset: index %lld is out of range: the dataset has %lld items",
@@ -95,10 +101,12 @@ static bool part_sizes(cn_dataset *d, const double *sizes, int n, int64_t *out)
 
 bool cn_dataset_split(cn_dataset *d, const double *sizes, int n, uint64_t seed, cn_dataset **parts)
 {
-    if (!parts || n < 1) return false;
-    memset(parts, 0, (size_t)n * sizeof *parts);
-    if (!d || !sizes) return false;
-    cn_ctx *ctx = d->object.ctx;
+    if (parts && n > 0) memset(parts, 0, (size_t)n * sizeof *parts);
+    CN__CALL call = cn__call_object(d, &cn__dataset_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx) return false;
+    if (!parts || !sizes || n < 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_split: sizes and parts must not be NULL and n ≥ 1, got n %d", n);
     size_t bytes = (size_t)n * sizeof(int64_t), order_bytes = (size_t)d->count * sizeof(int64_t);
     int64_t *size = cn__alloc(ctx, bytes), *order = cn__alloc(ctx, order_bytes);
     bool ok = size && (order || !d->count) && part_sizes(d, sizes, n, size);
@@ -157,10 +165,13 @@ static bool same_fields(const cn_dataset *a, const cn_dataset *b)
 
 cn_dataset *cn_dataset_concat(cn_dataset *const *d, int n)
 {
-    if (!d || n < 1) return NULL;
+    cn_dataset *any = NULL;
+    for (int i = 0; i < n && d && !any; i++) any = d[i];
+    CN__CALL call = cn__call_object(any, &cn__dataset_type);
+    if (!call.ctx) return NULL;
     int64_t count = 0;
     for (int i = 0; i < n; i++) {
-        if (!d[i] || !d[0]) return NULL;
+        if (!cn__object_of(call.ctx, d[i], &cn__dataset_type, __func__)) return NULL;
         if (!same_fields(d[i], d[0]) || d[i]->count > INT64_MAX - count) {
             cn__fail(d[0]->object.ctx, CN_BAD_SHAPE, "dataset_concat: dataset %d has other fields than dataset 0", i);
             return NULL;
@@ -188,12 +199,13 @@ typedef struct map {
     cn_map_fn fn;
     void *user;
     void (*free_user)(void *user);
+    void *transform; /* that user is, if fn is cn_transform_map; used */
 } map;
 
 void *cn_map_scratch(const cn_map_call *call, size_t bytes)
 {
-    cn__fetch *f = call->from;
-    return cn__arena_alloc(&f->arena, bytes);
+    cn__fetch *f = call ? call->from : NULL;
+    return f ? cn__arena_alloc(&f->arena, bytes) : NULL;
 }
 
 static bool map_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields)
@@ -230,18 +242,22 @@ static bool map_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *cons
 static void map_close(cn_dataset *d)
 {
     map *m = (map *)d;
-    if (m->free_user) m->free_user(m->user);
+    if (m->free_user) cn__call_free(d->object.ctx, m->free_user, m->user);
+    cn__object_unuse(m->transform);
     cn__object_unuse(m->source);
 }
 
 cn_dataset *cn_dataset_map(cn_dataset *d, const cn_map_desc *desc)
 {
-    if (!d) return NULL;
+    CN__CALL call = cn__call_object(d, &cn__dataset_type);
+    if (!call.ctx) return NULL;
     cn_ctx *ctx = d->object.ctx;
     if (!desc || !desc->fn) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_map: fn must be a function, got NULL");
         return NULL;
     }
+    const bool transforms = desc->fn == cn_transform_map;
+    if (transforms && !cn__object_of(ctx, desc->user, &cn__transform_type, __func__)) return NULL;
     const cn_field *field = desc->fields ? desc->field : d->field;
     int fields = desc->fields ? desc->fields : d->fields;
     if (!cn__check_fields(ctx, "dataset_map", field, fields, true)) return NULL;
@@ -257,5 +273,6 @@ cn_dataset *cn_dataset_map(cn_dataset *d, const cn_map_desc *desc)
     m->fn = desc->fn;
     m->user = desc->user;
     m->free_user = desc->free_user;
+    m->transform = transforms ? cn__object_use(desc->user) : NULL;
     return &m->base;
 }

@@ -20,6 +20,7 @@ cn_draw cn__order_draw(uint64_t seed, int64_t epoch, int64_t use)
 
 uint32_t cn_draw_u32(cn_draw *d)
 {
+    if (!d) return 0;
     uint64_t block = d->next >> 2;
     if (d->held != block + 1) {
         cn__philox_out four = cn__philox(d->seed, d->stream, block);

@@ -186,7 +186,12 @@ static void folder_close(cn_dataset *base)
 cn_dataset *cn_dataset_folder(cn_ctx *ctx, const char *path, const cn_folder_desc *desc)
 {
     static const cn_folder_desc defaults = { 0 };
-    if (!ctx || !path) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!path) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_folder: path is NULL");
+        return NULL;
+    }
     if (!desc) desc = &defaults;
     int channels = desc->channels ? desc->channels : 3;
     if ((channels != 1 && channels != 3) || desc->height < 0 || desc->width < 0 || desc->height > 1 << 15 ||

@@ -144,7 +144,12 @@ cn_dataset *cn_dataset_idx(cn_ctx *ctx, const char *images, const char *labels)
 {
     cn__file file[2] = { 0 };
     cn__idx idx[2] = { 0 };
-    if (!ctx || !images) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!images) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_idx: path is NULL");
+        return NULL;
+    }
     bool ok = open_idx(ctx, images, &file[0], &idx[0]) &&
               (!labels || (open_idx(ctx, labels, &file[1], &idx[1]) && labels_fit(ctx, &idx[0], &idx[1])));
     cn_field field[2] = { ok ? field_of(&idx[0]) : (cn_field){ 0 }, { .dtype = CN_I64 } };

@@ -21,6 +21,7 @@ struct cn_loader {
     int64_t ahead;  /* number of the next batch to push to the queue */
     int64_t *order; /* (items): indices of this epoch; NULL without a sampler */
     bool ordered;   /* order is filled in */
+    bool busy;      /* it makes a batch: a function of the program, which it calls, cannot ask for another */
 };
 
 /* ---- create and free */
@@ -86,9 +87,11 @@ static void describe(cn_loader *l, const cn_loader_desc *desc)
 cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
 {
     static const cn_loader_desc defaults = { 0 };
-    if (!d) return NULL;
+    CN__CALL call = cn__call_object(d, &cn__dataset_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx) return NULL;
     if (!desc) desc = &defaults;
-    cn_ctx *ctx = d->object.ctx;
+    if (desc->sampler && !cn__object_of(ctx, desc->sampler, &cn__data_sampler_type, __func__)) return NULL;
     if (!check_desc(ctx, d, desc)) return NULL;
     cn_data_sampler *sampler = desc->shuffle ? cn_data_sampler_random(ctx, d->count, NULL) : desc->sampler;
     if (desc->shuffle && !sampler) return NULL;
@@ -112,8 +115,8 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
 }
 
 void cn_loader_free(cn_loader *l) { cn__free_by_program(l, &loader_type, __func__); }
-int64_t cn_loader_batches(const cn_loader *l) { return l ? l->batches : 0; }
-int64_t cn_loader_epoch(const cn_loader *l) { return l ? l->epoch : 0; }
+int64_t cn_loader_batches(const cn_loader *l) { return cn__is(l, &loader_type) ? l->batches : 0; }
+int64_t cn_loader_epoch(const cn_loader *l) { return cn__is(l, &loader_type) ? l->epoch : 0; }
 
 /* ---- the order of an epoch, and the queue */
 
@@ -132,7 +135,7 @@ static bool make_order(cn_loader *l)
     if (l->ordered || !l->sampler) return true;
     if (!l->order && l->items) l->order = cn__alloc(l->object.ctx, (size_t)l->items * sizeof *l->order);
     if (!l->order && l->items) return false;
-    return l->ordered = cn_data_sampler_indices(l->sampler, l->spec.seed, l->epoch, l->order) && check_order(l);
+    return l->ordered = cn__sampler_fill(l->sampler, l->spec.seed, l->epoch, l->order) && check_order(l);
 }
 
 /* Pushes batches until the queue is full or the epoch ends. False: no memory. */
@@ -168,11 +171,8 @@ static bool fail_batch(cn_loader *l, cn__parcel *b)
     return cn__fail(l->object.ctx, b->code, "loader: item %lld: %s", (long long)b->index[b->failed_at], b->error);
 }
 
-bool cn_loader_next(cn_loader *l, cn_batch *batch)
+static bool next(cn_loader *l, cn_batch *batch)
 {
-    if (!batch) return false;
-    *batch = (cn_batch){ 0 };
-    if (!l || cn_failed(l->object.ctx)) return false;
     if (l->next >= l->batches) {
         rewind_to(l, l->epoch + 1, 0);
         return false;
@@ -197,9 +197,35 @@ bool cn_loader_next(cn_loader *l, cn_batch *batch)
     return ok;
 }
 
+/* Begins a call of a loader that does not make a batch just now. */
+static cn__call enter(cn_loader *l, const char *who, bool names)
+{
+    cn__call call = cn__enter_object(l, &loader_type, who, names);
+    if (!call.ctx || !l->busy) return call;
+    cn__fail(call.ctx, CN_BAD_ARGUMENT, "%s: the loader is in the midst of making a batch", cn__called(call.ctx, who));
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
+bool cn_loader_next(cn_loader *l, cn_batch *batch)
+{
+    if (batch) *batch = (cn_batch){ 0 };
+    CN__CALL call = enter(l, __func__, false);
+    if (!call.ctx || cn_failed(call.ctx)) return false;
+    if (!batch) return cn__fail(call.ctx, CN_BAD_ARGUMENT, "loader_next: the batch must not be NULL");
+    CN__USE used = cn__object_use(l);
+    l->busy = true;
+    cn__outside out = cn__go_out(call.ctx);
+    const bool ok = next(l, batch);
+    cn__come_back(call.ctx, out);
+    l->busy = false;
+    return ok;
+}
+
 bool cn_loader_reset(cn_loader *l, int64_t epoch)
 {
-    if (!l) return false;
+    CN__CALL call = enter(l, __func__, true);
+    if (!call.ctx) return false;
     if (epoch < 0 || epoch >= MAX_EPOCH)
         return cn__fail(l->object.ctx, CN_BAD_ARGUMENT, "loader_reset: epoch must be ≥ 0 and below 2^30, got %lld",
                         (long long)epoch);
@@ -221,7 +247,9 @@ static const char *full_name(const char *prefix, int i, char *buf, size_t size)
 bool cn_loader_save(const cn_loader *l, cn_dict *dict, const char *prefix)
 {
     char name[256];
-    if (!l || !dict) return false;
+    CN__CALL call = cn__call_object(l, &loader_type);
+    if (!l && dict) cn__object_of(cn_dict_context(dict), l, &loader_type, __func__);
+    if (!call.ctx || !cn__object_of(call.ctx, dict, &cn__dict_type, __func__)) return false;
     const int64_t value[NUMBERS] = { l->epoch, l->next, (int64_t)l->spec.seed, l->items, l->spec.batch };
     for (int i = 0; i < NUMBERS; i++)
         if (!cn_dict_set_whole(dict, full_name(prefix, i, name, sizeof name), value[i])) return false;
@@ -232,8 +260,10 @@ bool cn_loader_load(cn_loader *l, const cn_dict *dict, const char *prefix)
 {
     char name[256];
     int64_t value[NUMBERS];
-    if (!l || !dict) return false;
-    cn_ctx *ctx = l->object.ctx;
+    if (!l && dict) cn__object_of(cn_dict_context(dict), l, &loader_type, __func__);
+    CN__CALL call = enter(l, __func__, true);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || !cn__object_of(ctx, dict, &cn__dict_type, __func__)) return false;
     for (int i = 0; i < NUMBERS; i++)
         if (!cn_dict_whole(dict, full_name(prefix, i, name, sizeof name), &value[i]))
             return cn__fail(ctx, CN_NOT_FOUND, "loader_load: the dict has no whole number named %s", name);

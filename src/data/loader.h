@@ -68,6 +68,7 @@ void cn__parcel_finish(const cn__spec *s, cn__parcel *b, cn__fetch *f);         
 /* ---- crew.c */
 
 typedef struct cn__crew {
+    cn_ctx *ctx; /* workers must not use it */
     const cn__spec *spec;
     int seat_count, wanted, started;
     struct cn__seat *seats;

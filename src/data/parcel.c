@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/util.h"
+#include "core/handle.h"
 #include "data/loader.h"
 
 #define ALIGN 64
@@ -137,7 +138,7 @@ bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out)
 {
     cn_ctx *ctx = b->pool->ctx;
     cn_scope scope = cn_scope_begin(ctx);
-    b->refs = 1;
+    if (!b->refs) b->refs = 1; /* it belongs to the queue; an attempt that failed has left this */
     for (int i = 0; i < s->fields; i++) {
         bool direct = !s->collate && s->direct[i];
         cn_dims shape = direct ? batch_shape(b, &s->field[i]) : b->out[i].shape;
@@ -147,6 +148,7 @@ bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out)
             cn_scope_end(ctx, scope);
             return false;
         }
+        cn__result_of(out->field[i])->storage->inside = true;
         b->refs++;
     }
     b->refs--;

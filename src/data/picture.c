@@ -45,7 +45,12 @@ bool cn__picture_decode(const uint8_t *data, size_t bytes, int channels, cn__fet
 
 cn_tensor *cn_image_read(cn_ctx *ctx, const char *path, int channels)
 {
-    if (!ctx || !path) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!path) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "image_read: path is NULL");
+        return NULL;
+    }
     if (channels != 0 && channels != 1 && channels != 3) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "image_read: channels must be 0, 1 or 3, got %d", channels);
         return NULL;

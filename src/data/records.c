@@ -28,7 +28,8 @@ static void records_close(cn_dataset *d) { cn__file_close(d->object.ctx, &((reco
 
 cn_dataset *cn_dataset_records(cn_ctx *ctx, const char *path, const cn_records_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!desc || desc->header < 0) {
         if (!desc) cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_records: desc is NULL; it must have the fields");
         else cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_records: header must be ≥ 0, got %lld", (long long)desc->header);
@@ -138,14 +139,21 @@ static cn_dataset *tokens_new(cn_ctx *ctx, const uint8_t *data, int64_t count, c
 
 cn_dataset *cn_dataset_token_array(cn_ctx *ctx, const void *array, int64_t count, const cn_tokens_desc *desc)
 {
-    if (!ctx || !array || count < 0 || !check_tokens(ctx, desc)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || !check_tokens(ctx, desc)) return NULL;
+    if (count < 0 || (!array && count)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_token_array: tokens must not be NULL and count ≥ 0, got %s and %lld",
+                 array ? "an array" : "NULL", (long long)count);
+        return NULL;
+    }
     return tokens_new(ctx, array, count, desc);
 }
 
 cn_dataset *cn_dataset_tokens(cn_ctx *ctx, const char *path, const cn_tokens_desc *desc)
 {
     cn__file file;
-    if (!ctx || !check_tokens(ctx, desc) || !cn__file_map(ctx, "dataset_tokens", path, &file)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || !check_tokens(ctx, desc) || !cn__file_map(ctx, "dataset_tokens", path, &file)) return NULL;
     size_t header = (size_t)desc->header, size = token_bytes[desc->type];
     if (file.bytes < header || (file.bytes - header) % size) {
         cn__fail(ctx, CN_BAD_FILE,

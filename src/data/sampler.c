@@ -16,7 +16,8 @@ const cn__object_type cn__data_sampler_type = { "data sampler", destroy };
 static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t count, int64_t domain,
                          bool (*fill)(const cn_data_sampler *, uint64_t, int64_t, int64_t *))
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, who);
+    if (!call.ctx) return NULL;
     if (count < 0 || (uint64_t)count > SIZE_MAX / 32 || (domain == 0 && count > 0)) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: cannot draw %lld samples from %lld items", who, (long long)count,
                  (long long)domain);
@@ -31,14 +32,28 @@ static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t cou
 }
 
 void cn_data_sampler_free(cn_data_sampler *s) { cn__free_by_program(s, &cn__data_sampler_type, __func__); }
-int64_t cn_data_sampler_count(const cn_data_sampler *s) { return s ? s->count : 0; }
+int64_t cn_data_sampler_count(const cn_data_sampler *s) { return cn__is(s, &cn__data_sampler_type) ? s->count : 0; }
+
+bool cn__sampler_fill(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
+{
+    cn_ctx *ctx = s->object.ctx;
+    CN__USE used = cn__object_use(s);
+    cn__outside out = cn__go_out(ctx);
+    const bool ok = s->fill(s, seed, epoch, indices);
+    cn__come_back(ctx, out);
+    return ok ||
+           cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: its function returned false for epoch %lld", (long long)epoch);
+}
 
 bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
 {
-    if (!s || !indices || epoch < 0) return false;
-    return s->fill(s, seed, epoch, indices) ||
-           cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: its function returned false for epoch %lld",
-                    (long long)epoch);
+    CN__CALL call = cn__call_object(s, &cn__data_sampler_type);
+    if (!call.ctx) return false;
+    if ((!indices && s->count) || epoch < 0)
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT,
+                        "data_sampler_indices: indices must not be NULL and epoch ≥ 0, got epoch %lld",
+                        (long long)epoch);
+    return cn__sampler_fill(s, seed, epoch, indices);
 }
 
 /* ---- sequential, random */
@@ -171,10 +186,12 @@ cn_data_sampler *cn_data_sampler_weighted(cn_ctx *ctx, const double *weights, in
                                           const cn_weighted_desc *desc)
 {
     static const cn_weighted_desc defaults = { 0 };
-    if (!ctx || !weights) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!desc) desc = &defaults;
-    if (count < 1) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: count must be ≥ 1, got %lld", (long long)count);
+    if (!weights || count < 1 || (uint64_t)count > SIZE_MAX / 32) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_weighted: %s, got %lld",
+                 weights ? "count must be ≥ 1 and fit in memory" : "weights must not be NULL", (long long)count);
         return NULL;
     }
     weighted *w = sampler_new(ctx, "data_sampler_weighted", sizeof *w, desc->samples ? desc->samples : count, count,
@@ -218,7 +235,8 @@ static bool fill_distributed(const cn_data_sampler *s, uint64_t seed, int64_t ep
 cn_data_sampler *cn_data_sampler_distributed(cn_ctx *ctx, int64_t count, const cn_distributed_desc *desc)
 {
     cn_distributed_desc d = desc ? *desc : (cn_distributed_desc){ 0 };
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (d.world == 0) d.world = 1;
     if (d.world < 1 || d.rank < 0 || d.rank >= d.world) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_distributed: rank must be 0 to world - 1, got rank %d of world %d",
@@ -255,7 +273,13 @@ static void chosen_close(cn_data_sampler *s)
 
 cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indices, int64_t count, bool shuffle)
 {
-    if (!ctx || (!indices && count)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!indices && count > 0) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_subset: indices must not be NULL for %lld items",
+                 (long long)count);
+        return NULL;
+    }
     chosen *c = sampler_new(ctx, "data_sampler_subset", sizeof *c, count, -1, fill_chosen);
     if (!c) return NULL;
     c->base.close = chosen_close;
@@ -283,7 +307,8 @@ static bool fill_own(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int
 
 cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn, void *user)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!fn) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_new: fn must be a function, got NULL");
         return NULL;

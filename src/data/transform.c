@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cairn/image.h"
+#include "core/handle.h"
 #include "core/host.h"
 #include "data/data.h"
 
@@ -170,13 +171,14 @@ static void destroy(void *self)
     cn__vec_free(&t->object.ctx->memory, &t->steps, sizeof(step));
 }
 
-static const cn__object_type transform_type = { "transform", destroy };
+const cn__object_type cn__transform_type = { "transform", destroy };
 
 cn_transform *cn_transform_new(cn_ctx *ctx)
 {
-    return ctx ? cn__object_new(ctx, sizeof(cn_transform), &transform_type) : NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    return call.ctx ? cn__object_new(ctx, sizeof(cn_transform), &cn__transform_type) : NULL;
 }
-void cn_transform_free(cn_transform *t) { cn__free_by_program(t, &transform_type, __func__); }
+void cn_transform_free(cn_transform *t) { cn__free_by_program(t, &cn__transform_type, __func__); }
 
 static bool may_change(cn_transform *t)
 {
@@ -186,7 +188,8 @@ static bool may_change(cn_transform *t)
 
 static bool add(cn_transform *t, const char *who, const step *s)
 {
-    if (!t || !may_change(t)) return false;
+    CN__CALL call = cn__enter_object(t, &cn__transform_type, who, true);
+    if (!call.ctx || !may_change(t)) return false;
     cn_ctx *ctx = t->object.ctx;
     return cn__push(&ctx->memory, &t->steps, s, sizeof *s) || cn__no_memory(ctx, who);
 }
@@ -194,7 +197,8 @@ static bool add(cn_transform *t, const char *who, const step *s)
 /* For an argument that is out of range. */
 __attribute__((format(printf, 2, 3))) static bool refuse(const cn_transform *t, const char *message, ...)
 {
-    if (!t) return false;
+    CN__CALL call = cn__call_object(t, &cn__transform_type);
+    if (!call.ctx) return false;
     char text[256];
     va_list list;
     va_start(list, message);
@@ -205,7 +209,8 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const cn_transform *t, 
 
 bool cn_transform_to_u8(cn_transform *t)
 {
-    if (!t || !may_change(t)) return false;
+    CN__CALL call = cn__call_object(t, &cn__transform_type);
+    if (!call.ctx || !may_change(t)) return false;
     t->to_u8 = true;
     return true;
 }
@@ -315,7 +320,8 @@ static const step *step_at(const cn_transform *t, size_t i) { return (const step
 
 cn_field cn_transform_field(const cn_transform *t, cn_field in)
 {
-    if (!t) return in;
+    CN__CALL call = cn__call_object(t, &cn__transform_type);
+    if (!call.ctx) return in;
     for (size_t i = 0; i < t->steps.n; i++) {
         if (!step_at(t, i)->height) continue;
         in.shape.v[1] = step_at(t, i)->height;
@@ -371,6 +377,7 @@ static bool pass_on(const cn_map_call *call, int field)
 bool cn_transform_map(void *transform, const cn_map_call *call)
 {
     const cn_transform *t = transform;
+    if (!t || !call || !call->from) return false;
     cn__fetch *f = call->from;
     const cn_field *in = &call->in_field[0], *out = &call->out_field[0];
     const cn_room *room = cn__field_varies(in) ? call->in[0] : NULL;
@@ -393,29 +400,31 @@ bool cn_transform_map(void *transform, const cn_map_call *call)
     return true;
 }
 
-static void release(void *transform) { cn__object_unuse(transform); }
-
 cn_dataset *cn_dataset_transform(cn_dataset *d, cn_transform *t)
 {
-    if (!d || !t) return NULL;
+    CN__CALL call = cn__enter(d ? d->object.ctx : t ? t->object.ctx : NULL, __func__);
+    if (!call.ctx || !cn__object_of(call.ctx, d, &cn__dataset_type, __func__) ||
+        !cn__object_of(call.ctx, t, &cn__transform_type, __func__))
+        return NULL;
     if (d->field[0].shape.n != 3 || (d->field[0].dtype != CN_U8 && d->field[0].dtype != CN_F32)) {
         cn__fail(d->object.ctx, CN_BAD_SHAPE,
                  "dataset_transform: field 0 must have 3 axes of u8 or f32, got %d axes of %s", d->field[0].shape.n,
                  cn_dtype_name(d->field[0].dtype));
         return NULL;
     }
-    cn_map_desc desc = { .fn = cn_transform_map, .user = cn__object_use(t), .free_user = release, .fields = d->fields };
+    cn_map_desc desc = { .fn = cn_transform_map, .user = t, .fields = d->fields };
     memcpy(desc.field, d->field, (size_t)d->fields * sizeof *d->field);
     desc.field[0] = cn_transform_field(t, d->field[0]);
-    cn_dataset *m = cn_dataset_map(d, &desc);
-    if (!m) release(t);
-    return m;
+    return cn_dataset_map(d, &desc);
 }
 
 cn_tensor *cn_transform_apply(cn_transform *t, cn_tensor *image, uint64_t seed)
 {
-    if (!t || !image) return NULL;
-    cn_ctx *ctx = cn_context(image);
+    CN__CALL call = cn__enter(t ? t->object.ctx : image ? image->ctx : NULL, __func__);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || !cn__object_of(ctx, t, &cn__transform_type, __func__) ||
+        !cn__of_context(ctx, image, __func__, "the image"))
+        return NULL;
     cn_scope s = cn_scope_begin(ctx);
     cn_tensor *c = cn_contiguous(image), *result = NULL;
     cn__host h = { 0 };
