@@ -603,7 +603,8 @@ static void files_that_are_refused(void)
     };
     for (size_t i = 0; i < COUNT(table); i++)
         check(!cn_load(cn, table[i].path) && said(table[i].code, table[i].message), "%s", table[i].path);
-    check(!cn_load(cn, NULL) && !cn_load(NULL, "x") && !cn_save(NULL, "x.npz") && !cn_load_memory(NULL, "x", 1) &&
+    check(!cn_load(cn, NULL) && said(CN_BAD_ARGUMENT, "path must not be NULL"), "no path");
+    check(!cn_load(NULL, "x") && !cn_save(NULL, "x.npz") && !cn_load_memory(NULL, "x", 1) &&
               !cn_failed(cn),
           "NULL in gives NULL out");
 }

@@ -5,7 +5,8 @@
 
    Structs    They have DLPack's layout. To use DLPack's own definitions, include dlpack/dlpack.h before this header.
    Ownership  Whoever has m calls m->deleter(m) when done. cn_from_dlpack takes m over: the deleter is called when no
-              tensor needs the memory any more.
+              tensor needs the memory any more. An exported tensor outlives its context: cn_close leaves its memory to
+              the deleter, which then still calls the context's allocator.
    Errors     NULL, and an error in the context. */
 #ifndef CAIRN_DLPACK_H
 #define CAIRN_DLPACK_H

@@ -40,11 +40,28 @@ static bool collect(const cn_training *run, const cn_dict *extra, cn_dict *file)
     return ok && add_extra(file, extra);
 }
 
+/* Begins a call with a training. The context is NULL, with an error, unless its model is alive and there is no error. */
+static cn__call enter(const cn_training *run, const char *who)
+{
+    const cn_module *m = run ? run->model : NULL;
+    cn_ctx *ctx = cn_module_context(m);
+    if (run && !m) ctx = run->optim ? cn_optim_context(run->optim) : NULL;
+    cn__call call = cn__enter(ctx, NULL);
+    if (!call.ctx || (cn__object_of(ctx, m, &cn__module_type, who) && !cn_failed(ctx))) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
+static bool has_path(cn_ctx *ctx, const char *path)
+{
+    return path || cn__fail(ctx, CN_BAD_ARGUMENT, "checkpoint: path must not be NULL");
+}
+
 bool cn_checkpoint_save(const cn_training *run, const cn_dict *extra, const char *path)
 {
-    if (!run || !run->model || !path) return false;
-    cn_ctx *ctx = cn_module_context(run->model);
-    if (cn_failed(ctx)) return false;
+    CN__CALL call = enter(run, __func__);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || !has_path(ctx, path) || (extra && !cn__object_of(ctx, extra, &cn__dict_type, __func__))) return false;
     cn_dict *file = cn_dict_new(ctx);
     bool ok = file && collect(run, extra, file) && cn_save(file, path);
     cn_dict_free(file);
@@ -54,9 +71,9 @@ bool cn_checkpoint_save(const cn_training *run, const cn_dict *extra, const char
 /* Loads the model last, so that it is unchanged if anything before it fails. */
 bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
 {
-    if (!run || !run->model || !file) return false;
-    cn_ctx *ctx = cn_module_context(run->model);
-    if (cn_failed(ctx)) return false;
+    CN__CALL call = enter(run, __func__);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || !cn__object_of(ctx, file, &cn__dict_type, __func__)) return false;
     int64_t step;
     if (!cn_dict_whole(file, "step", &step))
         return cn__fail(ctx, CN_BAD_FILE, "checkpoint: the file has no \"step\": it is a model, not a checkpoint");
@@ -72,8 +89,9 @@ bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
 
 bool cn_checkpoint_load(cn_training *run, const char *path)
 {
-    if (!run || !run->model || !path) return false;
-    cn_dict *file = cn_load(cn_module_context(run->model), path);
+    CN__CALL call = enter(run, __func__);
+    if (!call.ctx || !has_path(call.ctx, path)) return false;
+    cn_dict *file = cn_load(call.ctx, path);
     bool ok = file && cn_checkpoint_from(run, file);
     cn_dict_free(file);
     return ok;

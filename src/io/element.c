@@ -1,5 +1,6 @@
 /* Makes tensors of the numbers in a file. Types that Cairn has are borrowed; others are widened to a larger type. */
 #include "core/host.h"
+#include "core/handle.h"
 #include "io/files.h"
 
 /* The dtype that holds such elements. False: none does. */
@@ -59,7 +60,9 @@ static cn_tensor *borrow(const cn__source *s, cn__content *c, cn_dtype dtype, cn
 {
     if (!cn__host_device(s->ctx)) return cn_from(s->ctx, dtype, shape, data);
     cn_tensor *t = cn_borrow(s->ctx, dtype, shape, (void *)data, cn__content_release, c);
-    if (t) c->refs++;
+    if (!t) return NULL;
+    cn__result_of(t)->storage->inside = true;
+    c->refs++;
     return t;
 }
 

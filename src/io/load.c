@@ -1,4 +1,5 @@
 /* Loads a dict from a file or from memory. The first bytes decide the format. */
+#include "core/errors.h"
 #include "io/files.h"
 
 typedef bool (*loader)(const cn__source *s, cn_dict *d);
@@ -30,7 +31,12 @@ static cn_dict *load(const cn__source *s)
 
 cn_dict *cn_load(cn_ctx *ctx, const char *path)
 {
-    if (!ctx || !path) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (!path) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "load: path must not be NULL");
+        return NULL;
+    }
     cn__content *c = cn__content_open(ctx, path);
     if (!c) return NULL;
     cn_dict *d = load(&(cn__source){ ctx, path, c->data, c->bytes, c });
@@ -40,6 +46,11 @@ cn_dict *cn_load(cn_ctx *ctx, const char *path)
 
 cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes)
 {
-    if (!ctx || (!data && bytes)) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (!data && bytes) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "load_memory: data must not be NULL for %zu bytes", bytes);
+        return NULL;
+    }
     return load(&(cn__source){ ctx, "from memory", data, bytes, NULL });
 }

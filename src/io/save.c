@@ -48,8 +48,10 @@ static bool evaluate(const cn_dict *d)
 
 bool cn_save(const cn_dict *d, const char *path)
 {
-    cn_ctx *ctx = cn_dict_context(d);
-    if (!ctx || !path || cn_failed(ctx)) return false;
+    CN__CALL call = cn__call_quietly(d, &cn__dict_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || cn_failed(ctx)) return false;
+    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "save: path must not be NULL");
     saver how = saver_of(d, path);
     cn__sink to;
     if (!how || !evaluate(d) || !cn__sink_open(&to, ctx, path)) return false;

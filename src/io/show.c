@@ -128,8 +128,10 @@ static void print_texts(output *p, const cn_dict *d)
 
 size_t cn_dict_print(const cn_dict *d, char *out, size_t size)
 {
-    if (size) out[0] = 0;
-    if (!d) return 0;
+    if (size && out) out[0] = 0;
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    if (!call.ctx) return 0;
+    if (!out) size = 0;
     output p = { out, size, 0 };
     print_tensors(&p, d);
     if (cn_dict_texts(d)) print(&p, "\n");

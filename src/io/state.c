@@ -9,7 +9,12 @@
 
 cn_dict *cn_dict_prefixed(const cn_dict *d, const char *prefix)
 {
-    if (!d || !prefix) return NULL;
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    if (!call.ctx) return NULL;
+    if (!prefix) {
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "dict_prefixed: prefix must not be NULL");
+        return NULL;
+    }
     size_t n = strlen(prefix);
     cn_dict *out = cn_dict_new(cn_dict_context(d));
     bool ok = out != NULL;
@@ -52,16 +57,28 @@ static bool get_u64(cn_ctx *ctx, const cn_dict *d, const char *prefix, const cha
     return cn__fail(ctx, CN_BAD_FILE, "random state: \"%s\" must be a whole number ≥ 0, got \"%.40s\"", full, text);
 }
 
+static cn__call enter(cn_ctx *ctx, const cn_dict *d, const char *prefix, const char *who)
+{
+    cn__call call = cn__enter(ctx, who);
+    if (!call.ctx) return call;
+    if (!prefix) cn__fail(ctx, CN_BAD_ARGUMENT, "%s: prefix must not be NULL", cn__called(ctx, who));
+    else if (cn__object_of(ctx, d, &cn__dict_type, who)) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
 bool cn_random_save(cn_ctx *ctx, cn_dict *d, const char *prefix)
 {
-    if (!ctx || !d || !prefix) return false;
-    return set_u64(ctx, d, prefix, "seed", ctx->seed) && set_u64(ctx, d, prefix, "stream", ctx->next_stream);
+    CN__CALL call = enter(ctx, d, prefix, __func__);
+    return call.ctx && set_u64(ctx, d, prefix, "seed", ctx->seed) &&
+           set_u64(ctx, d, prefix, "stream", ctx->next_stream);
 }
 
 bool cn_random_load(cn_ctx *ctx, const cn_dict *d, const char *prefix)
 {
     uint64_t seed, stream;
-    if (!ctx || !d || !prefix) return false;
+    CN__CALL call = enter(ctx, d, prefix, __func__);
+    if (!call.ctx) return false;
     if (!get_u64(ctx, d, prefix, "seed", &seed) || !get_u64(ctx, d, prefix, "stream", &stream)) return false;
     ctx->seed = seed;
     ctx->next_stream = stream;
