@@ -8,8 +8,13 @@
 
 bool cn_gpt_save(cn_module *gpt, cn_dict *d)
 {
+    CN__CALL call = cn__call_object(gpt, &cn__module_type);
+    if (!gpt && d) cn__object_of(cn_dict_context(d), gpt, &cn__module_type, __func__);
+    if (!call.ctx || !cn__object_of(call.ctx, d, &cn__dict_type, __func__)) return false;
     const cn_gpt_desc *config = cn_gpt_config(gpt);
-    if (!config || !d) return false;
+    if (!config)
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "gpt_save: the module must be a GPT, got a %s",
+                        cn_module_type_of(gpt)->name);
     return cn_module_save(gpt, d, "") && cn_dict_set_text(d, "model", "gpt") &&
            cn_dict_set_whole(d, "heads", config->heads) && cn_dict_set_number(d, "dropout", config->dropout);
 }
@@ -46,7 +51,8 @@ static bool read_config(cn_ctx *ctx, const cn_dict *file, const char *prefix, cn
 
 cn_module *cn_gpt_from(cn_ctx *ctx, const cn_dict *file, const cn_gpt_desc *desc)
 {
-    if (!ctx || !file) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx || !cn__object_of(ctx, file, &cn__dict_type, __func__)) return NULL;
     const char *prefix = cn_dict_get(file, "transformer.wte.weight") ? "transformer." : "";
     cn_gpt_desc d;
     if (!read_config(ctx, file, prefix, &d)) return NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "gpt/gpt.h"
+#include "nn/nn.h"
 
 #define EPS 1e-5
 
@@ -222,7 +223,9 @@ cn_tensor *cn__gpt_step(cn_module *m, cn_tensor *tokens, cn__gpt_cache *cache, i
     if (!tokens || !check_tokens(m, tokens, used)) return NULL;
     const int64_t T = cn_size(tokens, 1);
     cn_tensor *x = cn_add(cn_embedding(g->wte, tokens), cn_narrow(g->wpe, 0, used, T));
-    for (int i = 0; i < cn_module_children(g->h); i++) x = block_step(cn_module_at(g->h, i), x, &cache[i], used);
+    for (int i = 0; i < g->desc.layers; i++) { /* a program may have appended others */
+        x = block_step(cn_module_at(g->h, i), x, &cache[i], used);
+    }
     return cn_linear(cn_forward(g->ln_f, cn_select(x, 1, T - 1)), g->head, NULL);
 }
 
@@ -268,6 +271,11 @@ static cn_tensor *output_weight(cn_ctx *ctx, cn_module *m, const gpt *g)
 
 static bool valid(cn_ctx *ctx, const cn_gpt_desc *d)
 {
+    if (d->vocab > INT32_MAX || d->context > INT32_MAX || d->layers > CN__MAX_LAYERS || d->width > INT32_MAX)
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "GPT: vocab, context and width must be below 2^31 and layers at most %d, got %" PRId64
+                        ", %" PRId64 ", %" PRId64 " and %" PRId64,
+                        CN__MAX_LAYERS, d->vocab, d->context, d->width, d->layers);
     if (d->vocab < 1 || d->context < 1 || d->layers < 1 || d->heads < 1 || d->width < 1)
         return cn__fail(ctx, CN_BAD_ARGUMENT,
                         "GPT: vocab, context, layers, heads and width must be > 0, got %" PRId64 ", %" PRId64
@@ -283,7 +291,10 @@ static bool valid(cn_ctx *ctx, const cn_gpt_desc *d)
 
 cn_module *cn_nn_gpt(cn_ctx *ctx, const cn_gpt_desc *desc)
 {
-    if (!ctx || !desc || !valid(ctx, desc)) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (!desc) cn__fail(ctx, CN_BAD_ARGUMENT, "GPT: the descriptor must have the sizes, it is NULL");
+    if (!desc || !valid(ctx, desc)) return NULL;
     cn_module *m = cn_module_new(ctx, &gpt_type);
     if (!m) return NULL;
     gpt *g = cn_module_data(m);
@@ -301,7 +312,13 @@ cn_module *cn_nn_gpt(cn_ctx *ctx, const cn_gpt_desc *desc)
 
 cn_tensor *cn_gpt_loss(cn_module *m, cn_tensor *tokens, cn_tensor *targets)
 {
-    if (!m || !tokens || !targets) return NULL;
+    CN__CALL call =
+        cn__enter_forward(m, (cn_tensor *[]){ tokens, targets }, 2, (const char *[]){ "tokens", "targets" }, __func__);
+    if (!call.ctx) return NULL;
+    if (!cn_gpt_config(m)) {
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "gpt_loss: the module must be a GPT, got a %s", cn_module_type_of(m)->name);
+        return NULL;
+    }
     cn_tensor *logits = cn_forward(m, tokens);
     if (!logits) return NULL;
     const int64_t n = cn_size(logits, 0) * cn_size(logits, 1);

@@ -7,6 +7,7 @@
 #include "core/handle.h"
 #include "core/philox.h"
 #include "gpt/gpt.h"
+#include "nn/nn.h"
 
 enum { FIRST_LENGTH = 64 }; /* of the caches, in tokens; it doubles as the text grows */
 
@@ -68,8 +69,9 @@ static bool valid(cn_ctx *ctx, const cn_sampler_desc *d)
 
 cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
 {
-    if (!gpt) return NULL;
-    cn_ctx *ctx = cn_module_context(gpt);
+    CN__CALL call = cn__call_object(gpt, &cn__module_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx) return NULL;
     const cn_gpt_desc *config = cn_gpt_config(gpt);
     const cn_sampler_desc none = { 0 };
     if (!config)
@@ -96,10 +98,11 @@ cn_sampler *cn_sampler_new(cn_module *gpt, const cn_sampler_desc *desc)
 }
 
 void cn_sampler_free(cn_sampler *s) { cn__free_by_program(s, &sampler_type, __func__); }
-int64_t cn_sampler_used(const cn_sampler *s) { return s ? s->used + (s->waiting >= 0) : 0; }
+int64_t cn_sampler_used(const cn_sampler *s) { return cn__is(s, &sampler_type) ? s->used + (s->waiting >= 0) : 0; }
 void cn_sampler_reset(cn_sampler *s)
 {
-    if (!s) return;
+    CN__CALL call = cn__call_object(s, &sampler_type);
+    if (!call.ctx) return;
     s->used = 0;
     s->waiting = -1;
     s->ready = false;
@@ -209,9 +212,21 @@ static bool feed_waiting(cn_sampler *s)
     return true;
 }
 
+/* Begins a call of a sampler whose model still lives. */
+static cn__call enter(cn_sampler *s, const char *who)
+{
+    cn__call call = cn__enter_object(s, &sampler_type, who, false);
+    if (!call.ctx || (cn__object_fits(s->gpt, &cn__module_type, who) && !cn_failed(call.ctx))) return call;
+    cn__leave(&call);
+    return (cn__call){ NULL, false };
+}
+
 bool cn_sampler_feed(cn_sampler *s, const int32_t *tokens, int64_t n)
 {
-    if (!s || n < 0 || (n && !tokens) || cn_failed(s->object.ctx)) return false;
+    CN__CALL call = enter(s, __func__);
+    if (!call.ctx) return false;
+    if (n < 0 || (n && !tokens))
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "sampler: n must be ≥ 0, and 0 if tokens is NULL, got %" PRId64, n);
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= s->config->vocab)
             return cn__fail(s->object.ctx, CN_BAD_ARGUMENT,
@@ -220,7 +235,11 @@ bool cn_sampler_feed(cn_sampler *s, const int32_t *tokens, int64_t n)
     return feed_waiting(s) && feed(s, tokens, n);
 }
 
-const float *cn_sampler_logits(cn_sampler *s) { return s && feed_waiting(s) && s->ready ? s->logits : NULL; }
+const float *cn_sampler_logits(cn_sampler *s)
+{
+    CN__CALL call = enter(s, __func__);
+    return call.ctx && feed_waiting(s) && s->ready ? s->logits : NULL;
+}
 
 /* ---- drawing tokens ---- */
 
@@ -304,7 +323,8 @@ static int32_t draw(cn_sampler *s)
 
 int64_t cn_sampler_next(cn_sampler *s)
 {
-    if (!s || cn_failed(s->object.ctx) || !feed_waiting(s)) return -1;
+    CN__CALL call = enter(s, __func__);
+    if (!call.ctx || !feed_waiting(s)) return -1;
     if (!s->ready)
         return cn__fail(s->object.ctx, CN_BAD_ARGUMENT, "sampler: feed at least one token before the first draw"), -1;
     s->waiting = draw(s);
