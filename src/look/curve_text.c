@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "core/call.h"
 #include "core/errors.h"
 #include "look/chart.h"
 #include "look/text.h"
@@ -177,8 +178,10 @@ static void print_plot(text *t, const plot *p)
 size_t cn_curve_text(cn_ctx *ctx, const cn_series *series, int n, const cn_curve_desc *desc, char *out, size_t size)
 {
     cn__chart c;
+    if (!out) size = 0;
     if (size) out[0] = 0;
-    if (!ctx || !cn__chart_open(ctx, "curve_text", series, n, desc, &c)) return 0;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || !cn__chart_open(ctx, "curve_text", series, n, desc, &c)) return 0;
     plot p = { .c = &c, .width = c.desc.width ? c.desc.width : 60, .height = c.desc.height ? c.desc.height : 12 };
     if (p.width < 8 || p.width > MOST_WIDTH || p.height < 3 || p.height > MOST_HEIGHT) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "curve_text: the size must be 8 by 3 to %d by %d characters, got %d by %d",

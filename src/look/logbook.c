@@ -32,7 +32,14 @@ static double time_of_day(void *user)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double now(const cn_logbook *b) { return b->clock.now(b->clock.user); }
+/* The clock may be the program's. */
+static double now(const cn_logbook *b)
+{
+    cn__outside out = cn__go_out(b->object.ctx);
+    const double t = b->clock.now(b->clock.user);
+    cn__come_back(b->object.ctx, out);
+    return t;
+}
 
 static bool fail_file(cn_ctx *ctx, const char *what, const char *path)
 {
@@ -202,7 +209,8 @@ static const cn__object_type logbook_type = { "logbook", destroy };
 cn_logbook *cn_logbook_new(cn_ctx *ctx, const char *path, const cn_logbook_desc *desc)
 {
     static const cn_logbook_desc defaults = { 0 };
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!desc) desc = &defaults;
     if (!path || !*path) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "logbook: path must not be empty");
@@ -222,7 +230,9 @@ cn_logbook *cn_logbook_new(cn_ctx *ctx, const char *path, const cn_logbook_desc 
 
 bool cn_logbook_flush(cn_logbook *b)
 {
-    if (!b) return false;
+    CN__CALL call = cn__call_object(b, &logbook_type);
+    CN__USE used = cn__object_use(call.ctx ? b : NULL); /* the clock may free it */
+    if (!call.ctx) return false;
     b->flushed = now(b);
     return write_out(b);
 }
@@ -262,7 +272,9 @@ static bool write_line(cn_logbook *b, double t, int64_t step, const char *name, 
 
 bool cn_logbook_scalar(cn_logbook *b, int64_t step, const char *name, double value)
 {
-    if (!b || !check_name(b->object.ctx, name)) return false;
+    CN__CALL call = cn__call_object(b, &logbook_type);
+    CN__USE used = cn__object_use(call.ctx ? b : NULL); /* the clock may free it */
+    if (!call.ctx || !check_name(b->object.ctx, name)) return false;
     const double t = now(b);
     bool ok = !b->csv || write_line(b, t, step, name, value);
     if (b->events && !cn__events_scalar(b->events, t, step, name, value))

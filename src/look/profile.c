@@ -315,7 +315,8 @@ const cn__object_type cn__profile_type = { "profile", destroy };
 
 cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (ctx->observer || ctx->evaluating) {
         cn__fail(ctx, CN_UNSUPPORTED, "profile_begin: %s",
                  ctx->observer ? "another profile is running: end it first" : "not allowed during an evaluation");
@@ -342,7 +343,8 @@ cn_profile *cn_profile_begin(cn_ctx *ctx, const cn_profile_desc *desc)
 
 bool cn_profile_end(cn_profile *p)
 {
-    if (!p || !p->running) return false;
+    CN__CALL call = cn__call_object(p, &cn__profile_type);
+    if (!call.ctx || !p->running) return false;
     if (p->inside) return cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_end: not allowed during an evaluation");
     p->ended = cn__nanoseconds();
     p->gpu = cn_profile_gpu(p);
@@ -353,6 +355,7 @@ bool cn_profile_end(cn_profile *p)
 
 void cn_profile_free(cn_profile *p)
 {
-    if (cn__is(p, &cn__profile_type) && p->inside) cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_free: not allowed during an evaluation");
+    if (cn__is(p, &cn__profile_type) && p->inside)
+        cn__fail(p->object.ctx, CN_UNSUPPORTED, "profile_free: not allowed during an evaluation");
     else cn__free_by_program(p, &cn__profile_type, __func__);
 }

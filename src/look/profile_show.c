@@ -19,14 +19,16 @@ const char *cn_profile_class_name(cn_profile_class c) { return (unsigned)c < CN_
 
 static int64_t whole_ns(const cn_profile *p) { return (p->running ? cn__nanoseconds() : p->ended) - p->began; }
 
-double cn_profile_seconds(const cn_profile *p) { return p ? (double)whole_ns(p) * 1e-9 : 0; }
-int64_t cn_profile_kernels(const cn_profile *p) { return p ? p->kernels : 0; }
-int64_t cn_profile_dropped(const cn_profile *p) { return p ? p->dropped : 0; }
-bool cn_profile_gpu_timed(const cn_profile *p) { return p && p->observer.by_device; }
+static bool is_profile(const cn_profile *p, const char *who) { return cn__object_fits(p, &cn__profile_type, who); }
+
+double cn_profile_seconds(const cn_profile *p) { return is_profile(p, __func__) ? (double)whole_ns(p) * 1e-9 : 0; }
+int64_t cn_profile_kernels(const cn_profile *p) { return is_profile(p, __func__) ? p->kernels : 0; }
+int64_t cn_profile_dropped(const cn_profile *p) { return is_profile(p, __func__) ? p->dropped : 0; }
+bool cn_profile_gpu_timed(const cn_profile *p) { return is_profile(p, __func__) && p->observer.by_device; }
 
 cn_gpu_counters cn_profile_gpu(const cn_profile *p)
 {
-    if (!p) return (cn_gpu_counters){ 0 };
+    if (!is_profile(p, __func__)) return (cn_gpu_counters){ 0 };
     if (!p->running) return p->gpu;
     cn_gpu_counters c = cn_gpu_counted(p->object.ctx);
     c.dispatches -= p->gpu.dispatches;
@@ -43,7 +45,7 @@ cn_gpu_counters cn_profile_gpu(const cn_profile *p)
 
 int cn_profile_rows(const cn_profile *p)
 {
-    return p ? (int)p->rows.n - 1 + (cn__profile_rows_of(p)->tally.calls > 0) : 0;
+    return is_profile(p, __func__) ? (int)p->rows.n - 1 + (cn__profile_rows_of(p)->tally.calls > 0) : 0;
 }
 
 static cn_profile_row row_from(const char *name, const char *device, cn_profile_class kind, const cn__tally *t,
@@ -62,7 +64,9 @@ static cn_profile_row row_from(const char *name, const char *device, cn_profile_
 /* The row of unknown kernels is the first one in memory. It is returned last, and only if it was used. */
 bool cn_profile_row_at(const cn_profile *p, int i, cn_profile_row *row)
 {
-    if (!p || !row || i < 0 || i >= cn_profile_rows(p)) return false;
+    CN__CALL call = cn__call_object(p, &cn__profile_type);
+    if (!call.ctx || i < 0 || i >= cn_profile_rows(p)) return false;
+    if (!row) return cn__fail(call.ctx, CN_BAD_ARGUMENT, "profile_row_at: the row must not be NULL");
     const cn__profile_row *r = &cn__profile_rows_of(p)[((size_t)i + 1) % p->rows.n];
     *row = row_from(r->name, p->device[r->device].name, r->kind, &r->tally, whole_ns(p));
     return true;
@@ -104,7 +108,8 @@ static cn__tally tally_of(const cn_profile *p, cn_profile_class c, int64_t whole
 
 cn_profile_row cn_profile_total(const cn_profile *p, cn_profile_class c)
 {
-    if (!p || (unsigned)c >= CN_PROFILE_CLASSES) return (cn_profile_row){ .name = "", .device = "" };
+    if (!is_profile(p, __func__) || (unsigned)c >= CN_PROFILE_CLASSES)
+        return (cn_profile_row){ .name = "", .device = "" };
     const int64_t whole = whole_ns(p);
     const cn__tally t = tally_of(p, c, whole);
     return row_from(class_names[c], "", c, &t, whole);
@@ -193,18 +198,17 @@ static void print_gpu(text *t, const cn_profile *p)
     const cn_gpu_counters c = cn_profile_gpu(p);
     if (!c.dispatches && !c.submissions && !c.fallbacks) return;
     const double n = p->evaluations ? (double)p->evaluations : 1;
-    print(
-        t,
-        "gpu, an evaluation: %.1f dispatches, %.1f submissions, %.1f readbacks, %.1f steps run by the CPU; "
-        "up %.0f bytes and %.0f of parameters, down %.0f bytes\n",
-        (double)c.dispatches / n, (double)c.submissions / n, (double)c.readbacks / n, (double)c.fallbacks / n,
-        (double)c.uploaded_bytes / n, (double)c.parameter_bytes / n, (double)c.downloaded_bytes / n);
+    print(t,
+          "gpu, an evaluation: %.1f dispatches, %.1f submissions, %.1f readbacks, %.1f steps run by the CPU; "
+          "up %.0f bytes and %.0f of parameters, down %.0f bytes\n",
+          (double)c.dispatches / n, (double)c.submissions / n, (double)c.readbacks / n, (double)c.fallbacks / n,
+          (double)c.uploaded_bytes / n, (double)c.parameter_bytes / n, (double)c.downloaded_bytes / n);
     print(t,
           "gpu, in all: %" PRId64 " pipelines and %" PRId64 " bind groups made; %" PRId64 " buffers of %" PRId64
           " bytes; %s\n\n",
           c.pipelines, c.bind_groups, c.buffers, c.buffer_bytes,
           p->observer.by_device ? "kernels timed by its clock"
-                             : "it has no clock for kernels: theirs is the time of recording them");
+                                : "it has no clock for kernels: theirs is the time of recording them");
 }
 
 /* The next row in the order of time, without an allocation: there are few rows. */
@@ -223,9 +227,10 @@ static int next_row(const cn_profile *p, int last)
 
 size_t cn_profile_print(const cn_profile *p, char *out, size_t size)
 {
-    text t = { out, size, 0 };
-    if (size) out[0] = 0;
-    if (!p) return 0;
+    text t = { out, out ? size : 0, 0 };
+    if (t.size) out[0] = 0;
+    CN__CALL call = cn__call_object(p, &cn__profile_type);
+    if (!call.ctx) return 0;
     const int64_t whole = whole_ns(p);
     int width = 13;
     for (size_t i = 0; i < p->rows.n; i++) {
@@ -250,8 +255,10 @@ size_t cn_profile_print(const cn_profile *p, char *out, size_t size)
 
 bool cn_profile_show(const cn_profile *p, FILE *out)
 {
-    if (!p || !out) return false;
-    cn_ctx *ctx = p->object.ctx;
+    CN__CALL call = cn__call_object(p, &cn__profile_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx) return false;
+    if (!out) return cn__fail(ctx, CN_BAD_ARGUMENT, "profile_show: the stream must not be NULL");
     const size_t size = cn_profile_print(p, NULL, 0) + 256; /* while a profile runs, its numbers may become longer */
     char *text = cn__alloc(ctx, size);
     if (!text) return false;
@@ -319,7 +326,9 @@ static void write_event(FILE *f, const cn_profile *p, const cn__profile_event *e
 
 bool cn_profile_trace(const cn_profile *p, const char *path)
 {
-    if (!p || !path) return false;
+    CN__CALL call = cn__call_object(p, &cn__profile_type);
+    if (!call.ctx) return false;
+    if (!path) return cn__fail(call.ctx, CN_BAD_ARGUMENT, "profile_trace: path must not be NULL");
     FILE *f = fopen(path, "w");
     if (!f) return cn__fail(p->object.ctx, CN_BAD_FILE, "profile: cannot write '%s': %s", path, strerror(errno));
     fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":\"cairn %s\",\"dropped events\":%" PRId64 "},\n",

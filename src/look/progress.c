@@ -42,6 +42,9 @@ struct cn_progress {
     char text[TEXT];
 };
 
+static void destroy(void *self);
+static const cn__object_type progress_type = { "progress bar", destroy };
+
 /* ---- terminal and locale ---- */
 
 static double monotonic(void *user)
@@ -52,7 +55,14 @@ static double monotonic(void *user)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double now(const cn_progress *p) { return p->clock.now(p->clock.user); }
+/* The clock may be the program's. */
+static double now(const cn_progress *p)
+{
+    cn__outside out = cn__go_out(p->object.ctx);
+    const double t = p->clock.now(p->clock.user);
+    cn__come_back(p->object.ctx, out);
+    return t;
+}
 
 static const char *environment(const char *name)
 {
@@ -131,7 +141,8 @@ static double pace(const cn_progress *p, double t)
 
 double cn_progress_rate(const cn_progress *p)
 {
-    const double each = p ? pace(p, now(p)) : 0;
+    CN__CALL call = cn__enter_object(p, &progress_type, __func__, true);
+    const double each = call.ctx ? pace(p, now(p)) : 0;
     return each > 0 ? 1 / each : 0;
 }
 
@@ -312,14 +323,13 @@ static void destroy(void *self)
     cn__free_text(p->object.ctx, p->unit);
 }
 
-static const cn__object_type progress_type = { "progress bar", destroy };
-
 static bool decide(int wish, bool found) { return wish ? wish > 0 : found; }
 
 cn_progress *cn_progress_new(cn_ctx *ctx, const cn_progress_desc *desc)
 {
     static const cn_progress_desc defaults = { 0 };
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!desc) desc = &defaults;
     if (desc->total < 0 || desc->done < 0 || desc->width < 0 || !(desc->lines >= 0) || !(desc->lines_seconds >= 0)) {
         cn__fail(ctx, CN_BAD_ARGUMENT,
@@ -354,8 +364,10 @@ cn_progress *cn_progress_new(cn_ctx *ctx, const cn_progress_desc *desc)
 
 bool cn_progress_step(cn_progress *p, int64_t n, const char *format, ...)
 {
-    if (!p) return false;
-    if (n < 0 || p->finished)
+    CN__CALL call = cn__call_object(p, &progress_type);
+    CN__USE used = cn__object_use(call.ctx ? p : NULL); /* the clock may free it */
+    if (!call.ctx) return false;
+    if (n < 0 || n > INT64_MAX - p->done || p->finished)
         return cn__fail(p->object.ctx, CN_BAD_ARGUMENT,
                         "progress: n must be ≥ 0, and finish not called yet; got %lld%s", (long long)n,
                         p->finished ? " after finish" : "");
@@ -373,7 +385,10 @@ bool cn_progress_step(cn_progress *p, int64_t n, const char *format, ...)
 
 bool cn_progress_note(cn_progress *p, const char *format, ...)
 {
-    if (!p || !format) return false;
+    CN__CALL call = cn__call_object(p, &progress_type);
+    CN__USE used = cn__object_use(call.ctx ? p : NULL); /* the clock may free it */
+    if (!call.ctx) return false;
+    if (!format) return cn__fail(call.ctx, CN_BAD_ARGUMENT, "progress: the format must not be NULL");
     va_list list;
     va_start(list, format);
     if (p->line_open) fputs("\r\033[K", p->out);
@@ -385,7 +400,9 @@ bool cn_progress_note(cn_progress *p, const char *format, ...)
 
 bool cn_progress_finish(cn_progress *p)
 {
-    if (!p || p->finished) return false;
+    CN__CALL call = cn__call_object(p, &progress_type);
+    CN__USE used = cn__object_use(call.ctx ? p : NULL); /* the clock may free it */
+    if (!call.ctx || p->finished) return false;
     const double t = now(p);
     p->finished = true;
     if (p->tty) return draw(p, t);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "core/call.h"
 #include "core/errors.h"
 #include "look/chart.h"
 #include "look/font.h"
@@ -201,7 +202,8 @@ static bool write_file(cn_ctx *ctx, const char *path, const raster *r)
 bool cn_curve_png(cn_ctx *ctx, const char *path, const cn_series *series, int n, const cn_curve_desc *desc)
 {
     cn__chart c;
-    if (!ctx) return false;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return false;
     if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "curve_png: path is NULL");
     if (!cn__chart_open(ctx, "curve_png", series, n, desc, &c) || !cn__chart_size(ctx, "curve_png", &c)) return false;
     raster r = { .canvas = { raster_line, raster_text, raster_width }, .width = c.desc.width, .height = c.desc.height };

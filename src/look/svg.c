@@ -1,6 +1,7 @@
 /* Draws a chart as SVG. */
 #include <errno.h>
 
+#include "core/call.h"
 #include "core/errors.h"
 #include "look/chart.h"
 #include "look/text.h"
@@ -95,7 +96,8 @@ static double svg_width(const char *text, double size, bool bold)
 bool cn_curve_svg(cn_ctx *ctx, const char *path, const cn_series *series, int n, const cn_curve_desc *desc)
 {
     cn__chart c;
-    if (!ctx) return false;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return false;
     if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "curve_svg: path is NULL");
     if (!cn__chart_open(ctx, "curve_svg", series, n, desc, &c) || !cn__chart_size(ctx, "curve_svg", &c)) return false;
     svg s = { .canvas = { svg_line, svg_text, svg_width }, .f = fopen(path, "w") };
