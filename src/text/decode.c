@@ -21,7 +21,8 @@ static bool refuse_output(cn_ctx *ctx, const char *out, int64_t room)
 
 int64_t cn_decode(const cn_tokenizer *t, const int32_t *ids, int64_t n, char *out, int64_t room)
 {
-    if (!t || refuse_output(t->object.ctx, out, room)) return -1;
+    CN__CALL call = cn__call_object(t, &cn__tokenizer_type);
+    if (!call.ctx || refuse_output(call.ctx, out, room)) return -1;
     if (n < 0 || (n > 0 && !ids)) {
         cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "decode: n must be ≥ 0, and 0 if ids is NULL; got %lld", (long long)n);
         return -1;
@@ -84,7 +85,8 @@ static void feed(cn_decoder *d, sink *s, const char *text, size_t n)
 
 int64_t cn_decode_next(cn_decoder *d, int32_t id, char *out, int64_t room)
 {
-    if (!d || !d->tokenizer || refuse_output(d->tokenizer->object.ctx, out, room)) return -1;
+    CN__CALL call = cn__call_object(d ? d->tokenizer : NULL, &cn__tokenizer_type);
+    if (!call.ctx || refuse_output(call.ctx, out, room)) return -1;
     const cn__token *token = known(d->tokenizer, id);
     if (!token) return -1;
     if (d->waiting < 0 || d->waiting > 3) {
@@ -101,7 +103,8 @@ int64_t cn_decode_next(cn_decoder *d, int32_t id, char *out, int64_t room)
 
 int64_t cn_decode_end(cn_decoder *d, char *out, int64_t room)
 {
-    if (!d || !d->tokenizer || refuse_output(d->tokenizer->object.ctx, out, room)) return -1;
+    CN__CALL call = cn__call_object(d ? d->tokenizer : NULL, &cn__tokenizer_type);
+    if (!call.ctx || refuse_output(call.ctx, out, room)) return -1;
     sink s = { out, room, 0 };
     if (d->waiting > 0) append(&s, "\xEF\xBF\xBD", 3);
     if (s.count <= room) d->waiting = 0;

@@ -234,8 +234,9 @@ static bool encode_part(encoder *e, const char *text, size_t n, bool late)
 
 int64_t cn_encode(const cn_tokenizer *t, const char *text, size_t n, int32_t *out, int64_t room)
 {
-    if (!t) return -1;
-    cn_ctx *ctx = t->object.ctx;
+    CN__CALL call = cn__call_object(t, &cn__tokenizer_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx) return -1;
     if (n > 0 && !text) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "encode: n must be 0 if text is NULL, got %zu", n);
         return -1;

@@ -361,12 +361,17 @@ static cn_tokenizer *parse(cn_ctx *ctx, const char *json, size_t n, const char *
 
 cn_tokenizer *cn_tokenizer_parse(cn_ctx *ctx, const char *json, size_t n)
 {
-    return ctx && json ? parse(ctx, json, n, "tokenizer.json") : NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (call.ctx && json) return parse(ctx, json, n, "tokenizer.json");
+    if (call.ctx) cn__fail(ctx, CN_BAD_ARGUMENT, "tokenizer_parse: json must not be NULL");
+    return NULL;
 }
 
 cn_tokenizer *cn_tokenizer_load(cn_ctx *ctx, const char *path)
 {
-    cn__content *file = ctx && path ? cn__content_open(ctx, path) : NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (call.ctx && !path) cn__fail(ctx, CN_BAD_ARGUMENT, "tokenizer_load: path must not be NULL");
+    cn__content *file = call.ctx && path ? cn__content_open(ctx, path) : NULL;
     if (!file) return NULL;
     cn_tokenizer *t = parse(ctx, (const char *)file->data, file->bytes, path);
     cn__content_release(file);
@@ -401,7 +406,12 @@ static bool read_pair(reader *r, const char *vocab_path, const cn__content *voca
 
 cn_tokenizer *cn_tokenizer_load_pair(cn_ctx *ctx, const char *vocab_json, const char *merges_txt)
 {
-    if (!ctx || !vocab_json || !merges_txt) return NULL;
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (!vocab_json || !merges_txt) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "tokenizer_load_pair: paths must not be NULL");
+        return NULL;
+    }
     cn__content *vocab = cn__content_open(ctx, vocab_json);
     cn__content *merges = vocab ? cn__content_open(ctx, merges_txt) : NULL;
     reader r = { .ctx = ctx, .t = merges ? cn__tokenizer_new(ctx, CN_TOKENS_BPE) : NULL };

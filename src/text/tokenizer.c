@@ -9,7 +9,8 @@ void cn_tokenizer_free(cn_tokenizer *t) { cn__free_by_program(t, &cn__tokenizer_
 
 cn_tokenizer *cn_tokenizer_bytes(cn_ctx *ctx)
 {
-    cn_tokenizer *t = cn__tokenizer_new(ctx, CN_TOKENS_BYTES);
+    CN__CALL call = cn__enter(ctx, __func__);
+    cn_tokenizer *t = cn__tokenizer_new(call.ctx, CN_TOKENS_BYTES);
     if (!t) return NULL;
     for (int b = 0; b < 256; b++) {
         if (!cn__token_insert(t, b, &(char){ (char)b }, 1, CN__TOKEN_IN_MODEL)) {
@@ -59,7 +60,12 @@ static bool is_utf8(const char *text, size_t n)
 
 cn_tokenizer *cn_tokenizer_characters(cn_ctx *ctx, const char *text, size_t n, const char *unknown)
 {
-    if (!ctx || (n > 0 && !text)) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (n > 0 && !text) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "tokenizer_characters: n must be 0 if text is NULL, got %zu", n);
+        return NULL;
+    }
     if (!unknown) unknown = "<unk>";
     if (!*unknown || !is_utf8(unknown, strlen(unknown))) {
         cn__fail(ctx, CN_BAD_ARGUMENT,
@@ -82,27 +88,35 @@ cn_tokenizer *cn_tokenizer_characters(cn_ctx *ctx, const char *text, size_t n, c
 
 /* ---- look up ---- */
 
-cn_tokenizer_kind cn_tokenizer_kind_of(const cn_tokenizer *t) { return t ? t->kind : CN_TOKENS_BYTES; }
+static bool is_tokenizer(const cn_tokenizer *t, const char *who)
+{
+    return cn__object_fits(t, &cn__tokenizer_type, who);
+}
 
-int64_t cn_token_count(const cn_tokenizer *t) { return t ? (int64_t)t->tokens.n : 0; }
+cn_tokenizer_kind cn_tokenizer_kind_of(const cn_tokenizer *t)
+{
+    return is_tokenizer(t, __func__) ? t->kind : CN_TOKENS_BYTES;
+}
+
+int64_t cn_token_count(const cn_tokenizer *t) { return is_tokenizer(t, __func__) ? (int64_t)t->tokens.n : 0; }
 
 const char *cn_token_text(const cn_tokenizer *t, int32_t id, size_t *n)
 {
-    const cn__token *token = t ? cn__token_at(t, id) : NULL;
+    const cn__token *token = is_tokenizer(t, __func__) ? cn__token_at(t, id) : NULL;
     if (n) *n = token ? token->n : 0;
     return token ? cn__token_bytes(t, token) : NULL;
 }
 
 int32_t cn_token_id(const cn_tokenizer *t, const char *text, size_t n)
 {
-    if (!t || !text) return -1;
+    if (!is_tokenizer(t, __func__) || !text) return -1;
     int32_t id = cn__token_find(t, text, n, true);
     return id >= 0 ? id : cn__token_find(t, text, n, false);
 }
 
 bool cn_token_is_special(const cn_tokenizer *t, int32_t id)
 {
-    const cn__token *token = t ? cn__token_at(t, id) : NULL;
+    const cn__token *token = is_tokenizer(t, __func__) ? cn__token_at(t, id) : NULL;
     return token && token->flags & CN__TOKEN_SPECIAL;
 }
 
@@ -124,7 +138,9 @@ static int32_t make_special(cn_tokenizer *t, int32_t id)
 
 int32_t cn_tokenizer_add_special(cn_tokenizer *t, const char *text)
 {
-    if (!t || !text) return -1;
+    CN__CALL call = cn__call_object(t, &cn__tokenizer_type);
+    if (!call.ctx) return -1;
+    if (!text) return refuse(t, "is NULL; it must be UTF-8 and not empty");
     size_t n = strlen(text);
     if (n == 0 || !is_utf8(text, n)) return refuse(t, "must be UTF-8 and not empty");
     /* Files spell bytes as letters. A special token must not look like such a spelling, nor replace a single byte. */
@@ -143,5 +159,6 @@ int32_t cn_tokenizer_add_special(cn_tokenizer *t, const char *text)
 
 void cn_tokenizer_allow_special(cn_tokenizer *t, bool allow)
 {
-    if (t) t->no_special = !allow;
+    CN__CALL call = cn__call_object(t, &cn__tokenizer_type);
+    if (call.ctx) t->no_special = !allow;
 }

@@ -389,7 +389,8 @@ static void free_trainer(trainer *r)
 
 cn_tokenizer *cn_bpe_train(cn_ctx *ctx, const char *text, size_t n, int64_t vocab_size, const cn_bpe_desc *desc)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     cn_bpe_desc d = desc ? *desc : (cn_bpe_desc){ 0 };
     if (n > 0 && !text) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "bpe_train: n must be 0 if text is NULL, got %zu", n);

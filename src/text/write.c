@@ -161,8 +161,10 @@ static bool write_all(writer *w)
 
 bool cn_tokenizer_save(const cn_tokenizer *t, const char *path)
 {
-    if (!t || !path || cn_failed(t->object.ctx)) return false;
-    cn_ctx *ctx = t->object.ctx;
+    CN__CALL call = cn__call_quietly(t, &cn__tokenizer_type);
+    cn_ctx *ctx = call.ctx;
+    if (!ctx || cn_failed(ctx)) return false;
+    if (!path) return cn__fail(ctx, CN_BAD_ARGUMENT, "tokenizer_save: path must not be NULL");
     writer w = { .t = t, .out = { .ctx = ctx } };
     cn__sink to;
     bool ok = write_all(&w) && cn__sink_open(&to, ctx, path) &&
