@@ -298,13 +298,15 @@ static cn__gpu_system *listed_system(cn_ctx *ctx)
 
 bool cn_gpu_look(cn_ctx *ctx)
 {
-    cn__gpu_system *s = ctx ? cn__gpu_system_of(ctx) : NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    cn__gpu_system *s = call.ctx ? cn__gpu_system_of(ctx) : NULL;
     return !s || cn__gpu_search(s, false);
 }
 
 int cn_gpu_count(cn_ctx *ctx)
 {
-    cn__gpu_system *s = listed_system(ctx);
+    CN__CALL call = cn__enter(ctx, __func__);
+    cn__gpu_system *s = listed_system(call.ctx);
     return s ? s->n_cards : 0;
 }
 
@@ -312,7 +314,8 @@ bool cn_gpu_available(cn_ctx *ctx) { return cn_gpu_count(ctx) > 0; }
 
 const char *cn_gpu_why_not(cn_ctx *ctx)
 {
-    cn__gpu_system *s = listed_system(ctx);
+    CN__CALL call = cn__enter(ctx, __func__);
+    cn__gpu_system *s = listed_system(call.ctx);
     return s ? s->why_not : "out of memory";
 }
 
@@ -327,8 +330,10 @@ static bool check_number(cn__gpu_system *s, const char *who, int i)
 
 bool cn_gpu_describe(cn_ctx *ctx, int i, cn_gpu_info *info)
 {
-    cn__gpu_system *s = listed_system(ctx);
-    if (!s || !info || !check_number(s, "gpu_describe", i)) return false;
+    CN__CALL call = cn__enter(ctx, __func__);
+    cn__gpu_system *s = listed_system(call.ctx);
+    if (!s || !check_number(s, "gpu_describe", i)) return false;
+    if (!info) return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu_describe: info must not be NULL");
     *info = s->cards[i].info;
     return true;
 }
@@ -356,7 +361,9 @@ static int find_named(cn__gpu_system *s, const char *name)
 
 int cn_gpu_find(cn_ctx *ctx, const char *device)
 {
-    cn__gpu_system *s = device ? listed_system(ctx) : NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (call.ctx && !device) cn__fail(ctx, CN_BAD_ARGUMENT, "gpu_find: the device must not be NULL");
+    cn__gpu_system *s = device ? listed_system(call.ctx) : NULL;
     if (!s) return -1;
     if (strcmp(device, "gpu") == 0) {
         const char *name = getenv("CAIRN_GPU");

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/call.h"
+#include "core/errors.h"
 #include "gpu/backend.h"
 
 static const cn_gpu_variant table[] = {
@@ -83,8 +85,11 @@ static bool verdict_path(const cn_gpu_info *info, char *out, size_t size)
 
 bool cn_gpu_verdict_path(cn_ctx *ctx, char *out, size_t size)
 {
-    if (size) out[0] = 0;
-    if (!ctx || !ctx->device || !cn__gpu_is_device(ctx->device)) return false;
+    if (size && out) out[0] = 0;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (call.ctx && size && !out)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "gpu_verdict_path: the memory for the path must not be NULL");
+    if (!call.ctx || !ctx->device || !cn__gpu_is_device(ctx->device)) return false;
     return verdict_path(&((const cn__gpu_device *)ctx->device)->gpu->info, out, size);
 }
 

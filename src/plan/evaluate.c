@@ -456,8 +456,10 @@ bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
 
 size_t cn_plan_print(cn_tensor *t, char *out, size_t size)
 {
+    if (!out) size = 0;
     if (size) out[0] = 0;
-    if (!cn__alive(t) || !cn__revive(t->ref) || t->ref.node->state != CN__PENDING) return 0;
+    CN__CALL call = cn__call_tensor(t);
+    if (!call.ctx || !cn__revive(t->ref) || t->ref.node->state != CN__PENDING) return 0;
     collection k = { .ctx = t->ctx, .c = t->ctx->cache };
     if (!collect(&k, t->ref.node, CN__WANT_ASKED) || !k.c->nodes.n) return 0;
     const cn__plan *p = find_or_build(&k);
