@@ -66,7 +66,7 @@ static void free_dict(void *p) { cn_dict_free(p); }
 
 static void *make_module(world *w)
 {
-    cn_module *m = cn_nn_sequential(w->cn, 2, cn_nn_linear(w->cn, SIZE, SIZE, NULL), cn_nn_relu(w->cn));
+    cn_module *m = cn_nn_sequential(w->cn, cn_nn_linear(w->cn, SIZE, SIZE, NULL), cn_nn_relu(w->cn));
     cn_module *other = any(w, "module");
     if (other && draw(w, 2)) cn_module_share(m, "shared", cn_parameters(other).v[0]);
     return m;
@@ -405,7 +405,7 @@ static void objects_of_another(pair p)
     cn_dataset *x = cn_dataset_arrays(p.a, 6, &f, data, 1), *y = cn_dataset_arrays(p.b, 6, &f, data, 1);
     cn_loader *l = cn_loader_new(x, NULL);
     both(p, !cn_module_child(m, "child", n), "cn_module_child");
-    both(p, !cn_nn_sequential(p.a, 1, n), "cn_nn_sequential");
+    both(p, !cn_nn_sequential(p.a, n), "cn_nn_sequential");
     both(p, !cn_nn_residual(p.a, n), "cn_nn_residual");
     both(p, !cn_module_save(m, d, ""), "cn_module_save");
     both(p, !cn_module_load(m, d, NULL), "cn_module_load");
@@ -480,7 +480,7 @@ static void missing(cn_ctx *cn)
             !cn_schedule_cyclic(o, &(cn_schedule_cyclic_desc){ .base_lr = 1, .max_lr = 2, .mode = (cn_cyclic_mode)9 }),
             "mode must be from 0 to 2");
     refused(cn, !cn_schedule_sequential(o, NULL, INT32_MIN, NULL), "at least 1 part");
-    refused(cn, !cn_nn_sequential(cn, -1), "the number of modules must be ≥ 0, got -1");
+    refused(cn, !cn_nn_sequential_of(cn, NULL, -1), "n must be ≥ 0, got -1");
     refused(cn, !cn_nn_lstm(cn, 2, INT64_MAX, NULL), "in and hidden must be > 0 and at most");
     refused(cn, !cn_nn_lstm(cn, 2, 2, &(cn_rnn_desc){ .num_layers = INT32_MAX }), "num_layers must be from 0");
     refused(cn, !cn_nn_multihead_attention(cn, INT64_MAX, 1, NULL), "embed_dim");
@@ -494,7 +494,7 @@ static void missing(cn_ctx *cn)
     refused(cn, !cn_from_dlpack(cn, NULL), "from_dlpack");
     refused(cn, !cn_checkpoint_save(&(cn_training){ .model = m }, NULL, NULL), "checkpoint: path must not be NULL");
     refused(cn, cn_gpu_find(cn, NULL) < 0, "gpu_find: the device must not be NULL");
-    cn_module *root = cn_nn_sequential(cn, 0), *inner = cn_nn_sequential(cn, 0);
+    cn_module *root = cn_nn_sequential_of(cn, NULL, 0), *inner = cn_nn_sequential_of(cn, NULL, 0);
     cn_module_append(root, inner);
     refused(cn, !cn_module_append(inner, root), "child \"0\" holds the module");
     cn_module_free(inner);

@@ -63,7 +63,7 @@ static shared make(void)
     shared s = { .cn = cn_open(&(cn_desc){ .device = "cpu", .threads = 1 }),
                  .rounds = test_is_quick() ? 300 : 3000,
                  .clears = true };
-    s.m = cn_nn_sequential(s.cn, 2, cn_nn_linear(s.cn, 8, 8, NULL), cn_nn_relu(s.cn));
+    s.m = cn_nn_sequential(s.cn, cn_nn_linear(s.cn, 8, 8, NULL), cn_nn_relu(s.cn));
     s.opt = cn_sgd(s.cn, cn_parameters(s.m), NULL);
     s.dict = cn_dict_new(s.cn);
     s.x = cn_keep(cn_randn(s.cn, CN_F32, CN_DIMS(4, 8)));

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/errors.h"
 #include "core/layout.h"
 #include "plan/cache.h"
 
@@ -75,6 +76,6 @@ void cn__plan_trace(cn_ctx *ctx, const cn__plan *p)
         end = strchr(at, '\n');
         if (!end) break;
         *end = 0;
-        if (ctx->logger) ctx->logger(ctx->logger_user, at);
+        cn__log(ctx, "%s", at); /* which keeps the logger out of the context */
     }
 }
