@@ -10,7 +10,7 @@
 
    Ownership  One thread at a time may use a context; a second one at the same time gets an error. Contexts share
               nothing: a tensor or object of another context is an error, which stands in both. cn_close frees all that
-              was made in it, and nothing of it may be used afterwards. A callback cannot close its context.
+              was made in it; nothing of it may be used afterwards. A callback cannot close it, nor end outer scopes.
    Errors     Operators return a tensor, or NULL after an error. An operator with a NULL operand returns NULL. The first
               error stays in the context, with its code and message, until cn_error_clear: one check for each step is
               enough. It names the function that was called. A tensor that is used after its release, and an object
@@ -101,8 +101,8 @@ typedef struct cn_desc {
                                 was asked for cannot be opened, the context has an error and computes on the CPU */
     uint64_t seed;           /* of all random numbers */
     int threads;             /* 0: one for each core */
-    cn_allocator allocator;  /* default: malloc */
-    cn_logger logger;        /* gets notices and traces; default: none */
+    cn_allocator allocator;  /* default: malloc; it must not use the context */
+    cn_logger logger;        /* gets notices and traces; must not use the context; default: none */
     void *logger_user;
     size_t memory_limit;     /* bytes of tensor memory; 0: no limit */
     int64_t pending_limit;   /* pending nodes; more of them are evaluated without being asked for; 0: 16,384 */

@@ -17,7 +17,7 @@
               the loader, which is used again once they are freed: begin a scope around each step, as above. Datasets
               and samplers may be freed at any time: objects that use them hold them. The context frees all of them.
    Threads    The callbacks of a dataset run in several threads at a time. They may read what they share, but not write
-              it. Samplers run in the calling thread.
+              it. A worker that uses its context is an error of that context. Samplers run in the calling thread.
    Errors     If an item fails (a damaged file), the cn_loader_next that would have returned its batch fails instead.
               After cn_error_clear the loader continues with the next batch. While the context has an error, the loader
               does nothing. */

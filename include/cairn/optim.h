@@ -133,7 +133,7 @@ typedef struct cn_muon_desc {
 } cn_muon_desc;
 CN_API cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc);
 
-CN_API void cn_optim_free(cn_optim *opt);              /* NULL is allowed; free its schedules first */
+CN_API void cn_optim_free(cn_optim *opt);              /* NULL is allowed; its schedules step no more */
 
 /* ---- using an optimizer ---- */
 

@@ -12,8 +12,8 @@
    Numbers    0 means PyTorch's default, which stands beside the field or in brackets; CN_ZERO (optim.h) means 0.
    State      A schedule's state is its count of steps; the lr belongs to the optimizer. To resume, make optimizer and
               schedule, then load both.
-   Ownership  A schedule belongs to its context until cn_schedule_free; a part belongs to its chain or sequence. Free
-              schedules before their optimizer. Add groups before making schedules.
+   Ownership  A schedule belongs to its context until cn_schedule_free; a part belongs to its chain or sequence. A
+              step after its optimizer was freed is an error. Add groups before making schedules.
    Errors     A step that fails changes no lr. A maker returns NULL after an error, or if opt is NULL. */
 #ifndef CAIRN_SCHEDULE_H
 #define CAIRN_SCHEDULE_H
