@@ -15,7 +15,7 @@
 enum {
     DATE,
     COMMAND,
-    MODEL,
+    MODEL_NAME,
     SETTINGS,
     DEVICE,
     ADAPTER,
@@ -154,21 +154,30 @@ static bool write_whole(int fd, const text *t)
     return true;
 }
 
+/* An empty file gets a header. A file that is something else is left alone. */
+static bool begins_well(int fd, const struct stat *st, text *header)
+{
+    char begin[sizeof "date,command,model"] = "";
+    for (int i = 0; i < COLUMNS; i++) add_field(header, names[i], i + 1 == COLUMNS);
+    if (st->st_size) header->n = 0;
+    return !st->st_size || (pread(fd, begin, sizeof begin - 1, 0) > 0 && !strcmp(begin, "date,command,model"));
+}
+
 /* The file is locked from the look at its size to the end of the line: runs that end together write whole lines, and one
    header. */
 int append_run(const job *j)
 {
     char *path = runs_file(j);
-    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     struct stat st;
     bool ok = fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0;
     text lines = { 0 };
-    for (int i = 0; ok && st.st_size == 0 && i < COLUMNS; i++) add_field(&lines, names[i], i + 1 == COLUMNS);
+    const bool mine = ok && begins_well(fd, &st, &lines);
     add_line(&lines, j);
-    ok = ok && write_whole(fd, &lines);
+    ok = mine && write_whole(fd, &lines);
     const int problem = errno;
     if (fd >= 0 && close(fd)) ok = false;
-    if (!ok) fail("%s: %s", path, strerror(problem));
+    if (!ok) fail("%s: %s", path, mine || !st.st_size ? strerror(problem) : "not a log of runs: no line was added");
     free(lines.bytes), free(path);
     return ok ? DONE : FAILED;
 }
@@ -221,7 +230,7 @@ static int read_runs(char *at, const char *path, run **runs, int *n)
     for (int i = 0; i < count; i++) {
         column[i] = 0;
         while (column[i] < COLUMNS && strcmp(names[column[i]], field[i])) column[i]++;
-        known |= column[i] == MODEL;
+        known |= column[i] == MODEL_NAME;
     }
     if (!known) return fail("%s: not a log of runs: its first line has no column 'model'", path);
     while (*at) {
@@ -267,7 +276,7 @@ static int by_device(const void *a, const void *b)
 }
 static int by_model(const void *a, const void *b)
 {
-    const int c = strcmp(((const run *)a)->field[MODEL], ((const run *)b)->field[MODEL]);
+    const int c = strcmp(((const run *)a)->field[MODEL_NAME], ((const run *)b)->field[MODEL_NAME]);
     return c ? c : by_loss(a, b);
 }
 
@@ -285,7 +294,7 @@ static void print_table(const run *runs, int n)
         const char *title;
         int column;
         bool right;
-    } shown[] = { { "device", DEVICE, false },        { "adapter", ADAPTER, false }, { "model", MODEL, false },
+    } shown[] = { { "device", DEVICE, false },        { "adapter", ADAPTER, false }, { "model", MODEL_NAME, false },
                   { "parameters", PARAMETERS, true }, { "steps", STEPS, true },      { "s/100 steps", PER_100, true },
                   { "s/epoch", PER_EPOCH, true },     { "train", TRAIN_LOSS, true }, { "held out", HELD_OUT, true },
                   { "metrics", METRICS, false },      { "date", DATE, false },       { "settings", SETTINGS, false } };

@@ -275,6 +275,7 @@ def run_checks(tally):
     tally.check("checks", "documents", run(["tools/check_documents.sh"], env=CACHE_ENV))
     tally.check("checks", "planted bugs", run([sys.executable, "tools/mutate.py", "--check"]))
     tally.check("checks", "signatures", run([sys.executable, "tools/check_signatures.py"]))
+    tally.check("checks", "static analysis", run([sys.executable, "tools/check_static.py"]))
     script = "build/cairn_opdoc | diff - docs/operators.md || { echo 'stale: run make docs'; exit 1; }"
     tally.check("checks", "docs/operators.md", run(["bash", "-c", script]))
 

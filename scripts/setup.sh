@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # setup.sh: installs the tools that building and testing need, or those that are named. Does nothing if they are there.
-#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3 zlib png jpeg]
+#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg]
 set -euo pipefail
 
-[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format pkg-config python3 zlib png jpeg
+[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg
 
 header() { echo "#include <stdio.h>
 #include <$1>" | cc -E - >/dev/null 2>&1; }

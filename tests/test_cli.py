@@ -540,6 +540,9 @@ def test_runs(folder):
         order = "".join(next(word for word in row.split() if word in "abcd") for row in rows)
         check(order == wanted, f"sorted by {sort}", rows)
     refuses(1, ["runs", "line.csv"], "not a log of runs", cwd=folder)
+    before = (folder / "line.csv").read_bytes()
+    refuses(1, [*mlp, "--epochs", 1, "--out", "again", "--runs", "line.csv"], "line.csv: not a log of runs", cwd=folder)
+    check((folder / "line.csv").read_bytes() == before, "a file that is no log of runs is left alone")
     refuses(1, ["runs", "nowhere"], "nowhere", cwd=folder)
     for bad in (b"model\n\"open quote, and no end\n", b"", b"model,\x00\n", b"model\r\na\r\n", b"model\n\n\n,,,,\n"):
         (folder / "bad.csv").write_bytes(bad)

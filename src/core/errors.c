@@ -12,7 +12,7 @@ static const char *const names[] = {
 #undef CN_ERROR
 };
 
-bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...)
+bool(cn__fail)(cn_ctx *ctx, cn_code code, const char *format, ...)
 {
     if (ctx->code != CN_OK) return false;
     va_list list;

@@ -10,6 +10,10 @@ const char *cn__intruder(char who); /* the message */
 
 /* Keeps the first error; returns false. */
 __attribute__((format(printf, 3, 4))) bool cn__fail(cn_ctx *ctx, cn_code code, const char *format, ...);
+#ifdef __clang_analyzer__ /* analysis sees one file at a time and must be told that this returns false; its definition
+                             is therefore (cn__fail)(..) */
+#define cn__fail(...) (cn__fail(__VA_ARGS__), false)
+#endif
 bool cn__no_memory(cn_ctx *ctx, const char *who); /* "who: out of memory"; who may be NULL */
 __attribute__((format(printf, 2, 3))) void cn__log(cn_ctx *ctx, const char *format, ...);
 

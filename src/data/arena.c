@@ -62,7 +62,7 @@ void cn__arena_free(cn__arena *a)
     *a = (cn__arena){ 0 };
 }
 
-bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message, ...)
+bool(cn__fetch_fail)(cn__fetch *f, cn_code code, const char *message, ...)
 {
     va_list list;
     va_start(list, message);
@@ -72,7 +72,7 @@ bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message, ...)
     return false;
 }
 
-bool cn__fetch_no_memory(cn__fetch *f) { return cn__fetch_fail(f, CN_NO_MEMORY, "out of memory"); }
+bool(cn__fetch_no_memory)(cn__fetch *f) { return cn__fetch_fail(f, CN_NO_MEMORY, "out of memory"); }
 
 /* ---- rooms */
 

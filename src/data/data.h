@@ -30,6 +30,10 @@ typedef struct cn__fetch {
 __attribute__((format(printf, 3, 4))) bool cn__fetch_fail(cn__fetch *f, cn_code code, const char *message,
                                                           ...); /* returns false */
 bool cn__fetch_no_memory(cn__fetch *f);
+#ifdef __clang_analyzer__
+#define cn__fetch_fail(...)    (cn__fetch_fail(__VA_ARGS__), false)
+#define cn__fetch_no_memory(f) (cn__fetch_no_memory(f), false)
+#endif
 
 void cn__room_open(cn_room *room, const cn_field *field, cn__arena *from); /* from NULL: malloc */
 void cn__room_close(cn_room *room);

@@ -10,12 +10,13 @@
 #define TEXT_OF(token) #token
 #define LIBRARY        CN__LIBRARY("png" TEXT(PNG_LIBPNG_VER_MAJOR) TEXT(PNG_LIBPNG_VER_MINOR), TEXT(PNG_LIBPNG_VER_SONUM))
 
-#define FUNCTIONS(ROW)                                                                                                 \
-    ROW(png_create_read_struct)                                                                                        \
-    ROW(png_create_info_struct) ROW(png_destroy_read_struct) ROW(png_set_read_fn) ROW(png_error)                       \
-        ROW(png_set_user_limits) ROW(png_read_info) ROW(png_set_expand) ROW(png_set_strip_16) ROW(png_set_strip_alpha) \
-            ROW(png_set_interlace_handling) ROW(png_read_update_info) ROW(png_get_image_width)                         \
-                ROW(png_get_image_height) ROW(png_get_channels) ROW(png_get_rowbytes) ROW(png_read_image)
+#define FUNCTIONS(ROW)                                                                                           \
+    ROW(png_create_read_struct)                                                                                  \
+    ROW(png_create_info_struct)                                                                                  \
+    ROW(png_destroy_read_struct) ROW(png_set_read_fn) ROW(png_error) ROW(png_set_user_limits) ROW(png_read_info) \
+        ROW(png_set_expand) ROW(png_set_strip_16) ROW(png_set_strip_alpha) ROW(png_set_interlace_handling)       \
+            ROW(png_read_update_info) ROW(png_get_image_width) ROW(png_get_image_height) ROW(png_get_channels)   \
+                ROW(png_get_rowbytes) ROW(png_read_image)
 typedef struct libpng {
     FUNCTIONS(CN__FUNCTION)
 } libpng;
@@ -33,7 +34,8 @@ static source *source_of(png_structp png)
 {
     static const char *const name = "png_get_error_ptr";
     __typeof__(png_get_error_ptr) *get;
-    return cn__library_find(LIBRARY, &name, 1, &get) ? get(png) : NULL; /* it was found before, and stays */
+    cn__library_find(LIBRARY, &name, 1, &get); /* it was found before, and stays */
+    return get(png);
 }
 
 static void read_bytes(png_structp png, png_bytep to, png_size_t n)

@@ -15,7 +15,7 @@ static bool fail_errno(cn_ctx *ctx, const char *path, int error)
     return cn__fail(ctx, error == ENOMEM ? CN_NO_MEMORY : CN_BAD_FILE, "load %.300s: %s", path, strerror(error));
 }
 
-bool cn__source_fail(const cn__source *s, cn_code code, const char *message, ...)
+bool(cn__source_fail)(const cn__source *s, cn_code code, const char *message, ...)
 {
     char text[400];
     va_list list;

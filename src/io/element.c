@@ -50,7 +50,7 @@ static bool convert(cn__element e, const unsigned char *from, unsigned char *to,
 {
     uint64_t v = load(e, from);
     int unused = 64 - 8 * e.size;
-    if (e.kind == 'i') v = (uint64_t)((int64_t)(v << unused) >> unused);
+    if (e.kind == 'i' && unused < 64) v = (uint64_t)((int64_t)(v << unused) >> unused);
     if (e.kind == 'u' && v > INT64_MAX) return false;
     memcpy(to, &v, to_size);
     return true;

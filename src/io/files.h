@@ -35,6 +35,9 @@ typedef struct cn__source {
 } cn__source;
 /* Fails with "load NAME: message"; returns false. */
 __attribute__((format(printf, 3, 4))) bool cn__source_fail(const cn__source *s, cn_code code, const char *message, ...);
+#ifdef __clang_analyzer__
+#define cn__source_fail(...) (cn__source_fail(__VA_ARGS__), false)
+#endif
 
 static inline uint64_t cn__little(const unsigned char *p, int bytes)
 {

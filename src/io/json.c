@@ -202,7 +202,7 @@ static bool number(reader *r, cn__json *j)
     bool minus = *r->at == '-', plain = true;
     r->at += minus;
     if (!digits(r, d, &n)) return false;
-    if (d[0] == '0' && n > 1) return fail_at(r, start, "a number must not begin with 0");
+    if (n > 1 && d[0] == '0') return fail_at(r, start, "a number must not begin with 0");
     before = n;
     if (r->at < r->end && *r->at == '.') {
         r->at++;
@@ -267,7 +267,7 @@ static void skip_space(reader *r)
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t')) r->at++;
 }
 
-static bool expect(reader *r, char c, const char *message)
+static bool expect(reader *r, unsigned char c, const char *message)
 {
     skip_space(r);
     if (r->at == r->end || *r->at != c) return fail(r, message);
@@ -301,7 +301,7 @@ static bool close_container(reader *r, cn__json *j, size_t mark)
     return j->type == CN__JSON_ARRAY || index_keys(r, j, v);
 }
 
-static bool container(reader *r, cn__json *j, char close)
+static bool container(reader *r, cn__json *j, unsigned char close)
 {
     size_t mark = r->open.n;
     bool keyed = close == '}';

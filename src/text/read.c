@@ -122,6 +122,7 @@ static bool read_merge(reader *r, const char *left, size_t n_left, const char *r
         return refuse(r, CN_BAD_FILE, "merge %zu must be two tokens, and neither may be empty", r->t->merges.n);
     if (!reserve(r, &r->joined, n_left + n_right)) return false;
     char *joined = r->joined.v;
+    if (!joined) return false; /* n_left and n_right are above 0: it is there */
     memcpy(joined, left, n_left);
     memcpy(joined + n_left, right, n_right);
     int32_t a = find_written(r, left, n_left), b = find_written(r, right, n_right);

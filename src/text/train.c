@@ -195,11 +195,11 @@ static void remove_occurrence(trainer *r, int32_t left, int32_t right, uint32_t 
 static bool count_pairs(trainer *r)
 {
     piece *pieces = r->pieces.v;
-    size_t total = 0;
-    for (size_t i = 0; i < r->pieces.n; i++) total += pieces[i].bytes;
+    size_t total = 0, n = pieces ? r->pieces.n : 0;
+    for (size_t i = 0; i < n; i++) total += pieces[i].bytes;
     if (!reserve(r, &r->symbols, total, sizeof(int32_t))) return false;
     int32_t *symbols = r->symbols.v;
-    for (size_t i = 0; i < r->pieces.n; i++) {
+    for (size_t i = 0; i < n; i++) {
         piece *w = &pieces[i];
         w->symbols = r->symbols.n;
         w->n = w->bytes;

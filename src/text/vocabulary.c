@@ -63,9 +63,12 @@ int32_t cn__token_find(const cn_tokenizer *t, const char *text, size_t n, bool l
     return t->slots.n ? *slot_of(t, text, n, literal) - 1 : -1;
 }
 
+/* A token that is there. */
+static const cn__token *known_token(const cn_tokenizer *t, int32_t id) { return (const cn__token *)t->tokens.v + id; }
+
 static void index_token(cn_tokenizer *t, int32_t id)
 {
-    const cn__token *token = cn__token_at(t, id);
+    const cn__token *token = known_token(t, id);
     *slot_of(t, cn__token_bytes(t, token), token->n, token->flags & CN__TOKEN_LITERAL) = id + 1;
 }
 
@@ -126,10 +129,10 @@ bool cn__token_replace(cn_tokenizer *t, int32_t id, const char *text, size_t n, 
 bool cn__token_add(cn_tokenizer *t, int32_t id)
 {
     if (!reserve(t, &t->added, t->added.n + 1, sizeof(int32_t))) return false;
-    const cn__token *token = cn__token_at(t, id);
+    const cn__token *token = known_token(t, id);
     int32_t *added = t->added.v;
     size_t i = t->added.n++;
-    for (; i > 0 && cn__token_at(t, added[i - 1])->n < token->n; i--) added[i] = added[i - 1];
+    for (; i > 0 && known_token(t, added[i - 1])->n < token->n; i--) added[i] = added[i - 1];
     added[i] = id;
     t->starts_added[(unsigned char)*cn__token_bytes(t, token)] = true;
     return true;
