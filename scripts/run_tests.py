@@ -100,7 +100,28 @@ class Tally:
 running = set()  # live child processes, each the leader of a group
 
 
-def run(command, timeout=1800, env=None, cwd=ROOT):
+def measure_slowness():
+    """How many times slower than two idle cores of a common machine this one is now; at least 1."""
+    start = time.monotonic()
+    sum(i * i % 7 for i in range(4_000_000))
+    return max(1.0, (time.monotonic() - start) / 0.3)
+
+
+SLOWNESS = measure_slowness()
+
+
+def limit(seconds):
+    """A limit ends what hangs; it says nothing about speed. `seconds`: what it takes on two idle cores, generously. A
+    machine four times slower passes, and one on which others compute as well. CAIRN_TEST_PATIENCE multiplies it."""
+    return (600 + 4 * seconds * SLOWNESS) * float(os.environ.get("CAIRN_TEST_PATIENCE", "1"))
+
+
+# What it takes at most, in seconds.
+BUILD_TIME, PROGRAM_TIME, GPU_TIME, CHECK_TIME, COMMAND_TIME, EXAMPLE_TIME = 1200, 300, 1500, 600, 600, 150
+
+
+def run(command, timeout=None, env=None, cwd=ROOT):
+    timeout = timeout or limit(CHECK_TIME)
     start = time.monotonic()
     process = subprocess.Popen([str(word) for word in command], cwd=cwd, env={**os.environ, **(env or {})},
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -133,7 +154,7 @@ def build(tally, config, targets):
     """Configures and builds. A failure counts as one; success is not counted."""
     result = run(["cmake", "--preset", config])
     if result.status == 0:
-        made = run(["cmake", "--build", BUILD_DIR[config], "--target", *targets])
+        made = run(["cmake", "--build", BUILD_DIR[config], "--target", *targets], limit(BUILD_TIME))
         result = Result(made.status, made.out, made.err, result.seconds + made.seconds)
     if result.status != 0:
         tally.check(config, "build", result)
@@ -173,7 +194,7 @@ def software_gpus(tally, config, options):
     """The software GPUs that are installed; reports those that are missing."""
     if not any(options.wants(path.stem) for path in (ROOT / "tests").glob("test_gpu*.c")):
         return []
-    result = run(["scripts/gpu.sh"], 900)
+    result = run(["scripts/gpu.sh"], limit(CHECK_TIME))
     text = (BUILD / "gpu" / "env.sh").read_text() if result.status == 0 else ""
     missing = [gpu for gpu in GPUS + MORE_GPUS if f"gpu_{gpu}()" not in text]
     if missing and config == "release":
@@ -218,7 +239,6 @@ def run_tests(tally, config, options):
             env["CAIRN_TEST_QUICK"] = "1"
     if config == "tsan":
         prefix = without_address_randomisation()
-    timeout = 1800 if options.long else 600
     gpus = software_gpus(tally, config, options) if config != "tsan" else []
     wanted = []
     for name, command in test_programs(config):
@@ -230,7 +250,9 @@ def run_tests(tally, config, options):
             wanted.append((name, prefix + command, env))
             wanted += narrower_jobs(name, command, env) if config == "release" else []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(run_test, tally, config, name, command, own, timeout * (3 if " " in name else 1))
+        seconds = {True: GPU_TIME, False: PROGRAM_TIME}
+        jobs = [pool.submit(run_test, tally, config, name, command, own,
+                            limit(seconds[" " in name] * (3 if options.long else 1)))
                 for name, command, own in wanted]
         for job in jobs:
             job.result()
@@ -239,13 +261,13 @@ def run_tests(tally, config, options):
 def run_clang(tally):
     result = run(["cmake", "--preset", "clang"])
     if result.status == 0:
-        result = run(["cmake", "--build", BUILD_DIR["clang"]])
+        result = run(["cmake", "--build", BUILD_DIR["clang"]], limit(BUILD_TIME))
     tally.check("clang", "builds without warnings", result)
 
 
 def run_fuzzers(tally, options):
     """Runs each fuzzer for a short time. Status 77: there is no fuzzer runtime."""
-    result = run(["scripts/fuzz.sh", "120" if options.long else "8"], 3600)
+    result = run(["scripts/fuzz.sh", "120" if options.long else "8"], limit(BUILD_TIME * (3 if options.long else 1)))
     if result.status == 77:
         tally.add("fuzz", "fuzzers", result, 0, 0, 1)
         return
@@ -261,7 +283,7 @@ def run_commands(tally, options):
         return
     for path in sorted((ROOT / "tests").glob("test_*.py")):
         if options.wants(path.stem):
-            run_test(tally, "commands", path.stem, [sys.executable, path], {"CAIRN_BUILD": str(BUILD)}, 1200)
+            run_test(tally, "commands", path.stem, [sys.executable, path], {"CAIRN_BUILD": str(BUILD)}, limit(COMMAND_TIME))
 
 
 def run_checks(tally):
@@ -286,7 +308,7 @@ def run_example(tally, name):
     digits = BUILD / "digits"
     if digits.exists():
         inputs.append(digits.relative_to(ROOT))
-    tally.check("examples", name, run_in_scratch([BUILD / f"example_{name}"], 600, {"CAIRN_QUICK": "1"}, inputs))
+    tally.check("examples", name, run_in_scratch([BUILD / f"example_{name}"], limit(EXAMPLE_TIME), {"CAIRN_QUICK": "1"}, inputs))
 
 
 def run_examples(tally, options):
@@ -324,6 +346,8 @@ def main():
     tally = Tally()
     BUILD.mkdir(exist_ok=True)
     run([sys.executable, "tools/check_litter.py", "--record", TREE_BEFORE])
+    print(f"this machine, now: {SLOWNESS:.1f} times slower than the one the limits are made for; a test program may take "
+          f"{limit(PROGRAM_TIME):.0f} s, on a GPU {limit(GPU_TIME):.0f} s", flush=True)
     for config in ("release", "asan", "tsan"):
         if config in options.stages:
             run_tests(tally, config, options)

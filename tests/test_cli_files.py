@@ -30,7 +30,7 @@ def cairn(folder, *words, home=None):
     env = {**os.environ, "HOME": str(home or folder / "home")}
     env.pop("XDG_CONFIG_HOME", None)
     return subprocess.run([CAIRN, *map(str, words)], cwd=folder, env=env, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=900)
 
 
 def works(what, folder, *words, **more):
