@@ -196,7 +196,7 @@ static void promotion(void)
     refused(!cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(2, 2)), cn_ones(cn, CN_F64, CN_DIMS(2, 2))), CN_BAD_DTYPE,
             "matmul: operands must have one dtype, got f64 and f32; convert one with cn_cast");
     refused(!cn_shift_left(f, f), CN_BAD_DTYPE, "operands of f16 are not allowed; allowed are u8, i8, i32, i64");
-    refused(!cn_add_(i, cn_full(cn, CN_F32, CN_DIMS(2), 0.5)), CN_BAD_DTYPE, "in place");
+    refused(!cn_add_(i, cn_full(cn, CN_F32, CN_DIMS(2), 0.5)), CN_BAD_DTYPE, "add_: the result");
 }
 
 static void bad_shapes(void)
@@ -232,7 +232,7 @@ static void bad_shapes(void)
     refused(!cn_softmax(x, 5), CN_BAD_ARGUMENT, "softmax");
     refused(!cn_layer_norm(x, 1, cn_ones(cn, CN_F32, CN_DIMS(2)), NULL, 1e-5), CN_BAD_SHAPE, "layer_norm");
     refused(!cn_topk(x, 9, 1, true, NULL), CN_BAD_ARGUMENT, "topk");
-    refused(!cn_add_(x, cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3))), CN_BAD_SHAPE, "in place");
+    refused(!cn_add_(x, cn_ones(cn, CN_F32, CN_DIMS(4, 2, 3))), CN_BAD_SHAPE, "add_: the result");
     refused(!cn_assign(x, cn_ones(cn, CN_F32, CN_DIMS(3, 2))), CN_BAD_SHAPE, "assign");
     check(cn_item(cn_sum(x, CN_ALL, false)) == 6, "after all that the context works");
 }
@@ -254,6 +254,26 @@ static void bad_indices_in_data(void)
     refused(!cn_eval(y), CN_BAD_INDEX, "gather");
     refused(!cn_eval(y), CN_LET_GO, "failed");
     check(cn_item(cn_sum(x, CN_ALL, false)) == 15, "its operands are unharmed");
+}
+
+/* An error begins with what the program called, not with what that calls, and shows the names that tensors have. */
+static void errors_name_the_call(void)
+{
+    cn_tensor *x = cn_name(cn_ones(cn, CN_F32, CN_DIMS(3, 4)), "logits"),
+              *w = cn_name(cn_ones(cn, CN_F32, CN_DIMS(5, 6)), "w2");
+    refused(!cn_matmul(x, w), CN_BAD_SHAPE,
+            "matmul: inner sizes differ: [3,4] @ [5,6]; logits is f32 [3,4], w2 is f32 [5,6]");
+    refused(!cn_linear(cn_ones(cn, CN_F32, CN_DIMS(3)), w, NULL), CN_BAD_SHAPE, "; w2 is f32 [5,6]");
+    refused(!cn_mse_loss(x, w, NULL), CN_BAD_SHAPE, "mse_loss: ");
+    refused(!cn_zeros(cn, (cn_dtype)99, CN_DIMS(2)), CN_BAD_DTYPE, "zeros: ");
+    refused(!cn_mean(x, CN_DIMS(7), false), CN_BAD_ARGUMENT, "mean: ");
+    refused(!cn_add_(x, w), CN_BAD_SHAPE, "add_: ");
+    refused(!cn_sum(x, (cn_dims){ .n = -5 }, false), CN_BAD_ARGUMENT, "sum: expects CN_ALL");
+    cn_tensor *index = cn_full(cn, CN_I64, CN_DIMS(2), 9);
+    refused(!cn_eval(cn_index_select(x, 0, index)), CN_BAD_INDEX, "index_select");
+    refused(!cn_apply(NULL, &x, 1, NULL, NULL), CN_BAD_ARGUMENT, "apply: the operator must not be NULL");
+    cn_no_grad_end(cn);
+    refused(true, CN_BAD_ARGUMENT, "no_grad_end: ");
 }
 
 static void memory_limit(void)
@@ -404,11 +424,15 @@ static void instruction_set(void)
 int main(void)
 {
     cn = cn_open(&(cn_desc){ .seed = 1, .threads = 2 });
-    void (*const all[])(
-        void) = { data_in_and_out, any_byte_is_a_bool, borrowed_memory,   scopes,           use_after_release,
-                  dlpack,          dlpack_offsets,     promotion,         bad_shapes,       bad_indices_in_data,
-                  memory_limit,    memory_is_reused,   lengths_of_arange, range_of_randint, a_seed_is_a_seed,
-                  environment,     instruction_set };
+    void (*const all[])(void) = { data_in_and_out,      any_byte_is_a_bool,
+                                  borrowed_memory,      scopes,
+                                  use_after_release,    dlpack,
+                                  dlpack_offsets,       promotion,
+                                  bad_shapes,           bad_indices_in_data,
+                                  errors_name_the_call, memory_limit,
+                                  memory_is_reused,     lengths_of_arange,
+                                  range_of_randint,     a_seed_is_a_seed,
+                                  environment,          instruction_set };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         cn_scope s = cn_scope_begin(cn);
         int64_t handles = cn_count(cn).handles, bytes = cn_count(cn).live_bytes;

@@ -77,8 +77,10 @@ static void many_operands(void)
     cn_tensor *x = count_to(3);
     refused("cat of unlike shapes", !cn_cat(CN_TENSORS(x, cn_reshape(x, CN_DIMS(3, 1))), 0), CN_BAD_SHAPE);
     refused("stack of unlike shapes", !cn_stack(CN_TENSORS(x, count_to(4)), 0), CN_BAD_SHAPE);
-    check(!cn_cat(NULL, 0, 0) && !cn_cat(NULL, 2, 0) && !cn_stack(CN_TENSORS(x, NULL), 0) && !cn_failed(cn),
-          "nothing and NULL join to NULL, in silence");
+    check(!cn_cat(NULL, 0, 0) && !cn_cat(NULL, 2, 0) && !cn_failed(cn),
+          "without a tensor there is no context to have an error");
+    refused("stack with NULL", !cn_stack(CN_TENSORS(x, NULL), 0), CN_BAD_ARGUMENT);
+    refused("cat with NULL", !cn_cat(CN_TENSORS(NULL, x), 0), CN_BAD_ARGUMENT);
 }
 
 enum { ROWS = 40, COLUMNS = 3, WINDOW = 5 };

@@ -374,8 +374,10 @@ static bool refuse_operand(cn_ctx *ctx, const cn_op *op, const cn_tensor *x, int
     return cn__of_context(ctx, x, op->name, what);
 }
 
-static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in)
+static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs)
 {
+    if (op->attr_size && !attrs)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: attrs must have %zu bytes, got NULL", op->name, op->attr_size);
     if (n_in < op->n_in || (n_in > op->n_in && !op->variadic))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: needs %s%d operands, got %d", cn__called(ctx, op->name),
                         op->variadic ? "at least " : "", op->n_in, n_in);
@@ -386,12 +388,28 @@ static bool check_call(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n
     return true;
 }
 
+void cn__name_operands(cn_ctx *ctx, cn_tensor *const *in, int n_in)
+{
+    if (ctx->operands_named || (ctx->code != CN_BAD_SHAPE && ctx->code != CN_BAD_DTYPE)) return;
+    size_t n = strlen(ctx->message);
+    for (int k = 0; k < n_in && n < sizeof ctx->message; k++) {
+        char shape[96];
+        if (!in[k] || in[k]->mark != CN__ALIVE || !in[k]->name) continue;
+        const cn_meta *m = cn__result_of(in[k])->meta;
+        n += (size_t)snprintf(ctx->message + n, sizeof ctx->message - n, "%s %s is %s %s",
+                              ctx->operands_named ? "," : ";", in[k]->name, cn_dtype_name(m->dtype),
+                              cn__shape_text(&m->layout, shape, sizeof shape));
+        ctx->operands_named = true;
+    }
+}
+
 static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args,
                   cn_tensor **out)
 {
     for (int k = 0; k < op->n_out; k++) out[k] = NULL;
     CN__CALL call = cn__enter(ctx, op->name);
-    if (!call.ctx || !check_call(ctx, op, in, n_in)) return false;
+    if (!call.ctx || !check_call(ctx, op, in, n_in, attrs)) return false;
+    const bool clean = ctx->code == CN_OK;
     cn_tensor *few[CN_MAX_IN], **copy = few;
     size_t bytes = sizeof *copy * (size_t)n_in;
     if (n_in > CN_MAX_IN) copy = cn__block_new(&ctx->memory, bytes);
@@ -408,26 +426,40 @@ static bool enter(cn_ctx *ctx, const cn_op *op, cn_tensor *const *in, int n_in, 
     }
     if (copy != few) cn__block_free(&ctx->memory, copy, bytes);
     for (int k = 0; k < op->n_out && !ok; k++) out[k] = NULL;
+    if (!ok && clean) cn__name_operands(ctx, in, n_in);
     return ok;
+}
+
+static cn_ctx *context_of(cn_tensor *const *in, int n_in)
+{
+    for (int k = 0; in && k < n_in; k++)
+        if (in[k]) return in[k]->ctx;
+    return NULL;
+}
+
+/* The record of an operator is the program's own; so is the memory for its results. */
+static bool has_record(cn_ctx *ctx, const cn_op *op, const void *out, const char *who)
+{
+    if (op && op->name && out) return true;
+    CN__CALL call = cn__enter(ctx, who);
+    return call.ctx && cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must not be NULL", who, out ? "the operator" : "out");
 }
 
 bool cn_apply_n(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args, cn_tensor **out)
 {
-    cn_ctx *ctx = NULL;
-    if (!op || !out) return false;
-    for (int k = 0; in && k < n_in && !ctx; k++)
-        if (in[k]) ctx = in[k]->ctx;
-    return enter(ctx, op, in, n_in, attrs, args, out);
+    cn_ctx *ctx = context_of(in, n_in);
+    return has_record(ctx, op, out, __func__) && enter(ctx, op, in, n_in, attrs, args, out);
 }
 
 cn_tensor *cn_apply(const cn_op *op, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
     cn_tensor *out[CN_MAX_OUT];
-    return cn_apply_n(op, in, n_in, attrs, args, out) ? out[0] : NULL;
+    cn_ctx *ctx = context_of(in, n_in);
+    return has_record(ctx, op, out, __func__) && enter(ctx, op, in, n_in, attrs, args, out) ? out[0] : NULL;
 }
 
 cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, const cn_arg *args)
 {
     cn_tensor *out[CN_MAX_OUT];
-    return enter(ctx, op, NULL, 0, attrs, args, out) ? out[0] : NULL;
+    return has_record(ctx, op, out, __func__) && enter(ctx, op, NULL, 0, attrs, args, out) ? out[0] : NULL;
 }

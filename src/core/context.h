@@ -18,6 +18,7 @@ struct cn_ctx {
     _Atomic(void *) thread; /* the thread that is in a call: call.h */
     int64_t calls;          /* how many of its calls have not ended */
     _Atomic(char) intruded; /* who called meanwhile and may not: errors.h */
+    bool operands_named;    /* the error says which operands it is about */
     const char *called;     /* what the program called, or NULL */
     cn_code code;
     char message[512]; /* of the error that stands */

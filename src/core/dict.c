@@ -103,7 +103,8 @@ bool cn_dict_set(cn_dict *d, const char *name, cn_tensor *t)
 
 cn_tensor *cn_dict_get(const cn_dict *d, const char *name)
 {
-    entry *e = cn__is(d, &cn__dict_type) ? find(&d->tensors, name) : NULL;
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    entry *e = call.ctx && has_name(d, name) ? find(&d->tensors, name) : NULL;
     return e ? e->tensor : NULL;
 }
 
@@ -144,7 +145,8 @@ bool cn_dict_set_text(cn_dict *d, const char *name, const char *text)
 
 const char *cn_dict_text(const cn_dict *d, const char *name)
 {
-    entry *e = cn__is(d, &cn__dict_type) ? find(&d->texts, name) : NULL;
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    entry *e = call.ctx && has_name(d, name) ? find(&d->texts, name) : NULL;
     return e ? e->text : NULL;
 }
 
@@ -158,41 +160,50 @@ const char *cn_dict_text_name(const cn_dict *d, int64_t i)
 
 bool cn_dict_set_number(cn_dict *d, const char *name, double value)
 {
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
     text[strcspn(text, ",")] = text[strcspn(text, ",")] ? '.' : 0; /* some locales write a comma */
-    return cn_dict_set_text(d, name, text);
+    return call.ctx && cn_dict_set_text(d, name, text);
+}
+
+static bool has_memory(const cn_dict *d, const void *value)
+{
+    return value || cn__fail(d->object.ctx, CN_BAD_ARGUMENT, "dict: value must not be NULL");
 }
 
 bool cn_dict_number(const cn_dict *d, const char *name, double *value)
 {
-    const char *text = cn_dict_text(d, name);
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    const char *text = call.ctx && has_memory(d, value) ? cn_dict_text(d, name) : NULL;
     char local[64], *end;
     if (!text || !*text || strlen(text) >= sizeof local) return false;
     strcpy(local, text);
     char *point = strchr(local, '.');
     if (point) *point = *localeconv()->decimal_point;
     double v = strtod(local, &end);
-    if (*end || !value) return false;
+    if (*end) return false;
     *value = v;
     return true;
 }
 
 bool cn_dict_set_whole(cn_dict *d, const char *name, int64_t value)
 {
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
-    return cn_dict_set_text(d, name, text);
+    return call.ctx && cn_dict_set_text(d, name, text);
 }
 
 bool cn_dict_whole(const cn_dict *d, const char *name, int64_t *value)
 {
-    const char *text = cn_dict_text(d, name);
+    CN__CALL call = cn__call_object(d, &cn__dict_type);
+    const char *text = call.ctx && has_memory(d, value) ? cn_dict_text(d, name) : NULL;
     if (!text || !*text) return false;
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (*end || errno || !value) return false;
+    if (*end || errno) return false;
     *value = v;
     return true;
 }

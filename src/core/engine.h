@@ -28,7 +28,11 @@ typedef struct cn__engine {
 
 static inline bool cn__evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
 {
-    return ctx->engine->evaluate(ctx, root, want);
+    const char *called = ctx->called;
+    ctx->called = NULL; /* errors of an evaluation name the operator that failed, not the call that needed a value */
+    const bool ok = ctx->engine->evaluate(ctx, root, want);
+    ctx->called = called;
+    return ok;
 }
 
 /* NULL in, NULL out, as operators do. */

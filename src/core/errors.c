@@ -1,6 +1,7 @@
 /* Sets, reads and clears the error of a context, and writes its log. */
 #include "core/errors.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -12,6 +13,24 @@ static const char *const names[] = {
 #undef CN_ERROR
 };
 
+/* The length of the word that a text begins with, if a colon follows: "full: ..". 0: there is none. */
+static size_t leading_word(const char *text)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]) || text[n] == '_') n++;
+    return n && text[n] == ':' && text[n + 1] == ' ' ? n : 0;
+}
+
+/* A message begins with the name of a function or layer. What the program called takes its place. */
+static void name_call(cn_ctx *ctx)
+{
+    const size_t n = leading_word(ctx->message);
+    if (!n || !ctx->called) return;
+    char text[sizeof ctx->message];
+    memcpy(text, ctx->message + n, sizeof text - n);
+    snprintf(ctx->message, sizeof ctx->message, "%s%s", cn__called(ctx, ""), text);
+}
+
 bool(cn__fail)(cn_ctx *ctx, cn_code code, const char *format, ...)
 {
     if (ctx->code != CN_OK) return false;
@@ -19,7 +38,9 @@ bool(cn__fail)(cn_ctx *ctx, cn_code code, const char *format, ...)
     va_start(list, format);
     vsnprintf(ctx->message, sizeof ctx->message, format, list);
     va_end(list);
+    if (leading_word(format) || !strncmp(format, "%s: ", 4)) name_call(ctx);
     ctx->code = code;
+    ctx->operands_named = false;
     return false;
 }
 

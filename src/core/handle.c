@@ -158,6 +158,7 @@ static void release(cn_tensor *t)
     if (t->grad) release_grad(t);
     if (t->name) cn__set_name(t, NULL, 0);
     detach(t);
+    t->ref.node = NULL; /* a use without a check crashes at once, in tests, and changes no other value */
     ctx->count.handles--;
     push_free(ctx, t);
 }

@@ -68,6 +68,8 @@ void cn__make_leaf(cn_tensor *t); /* gradients are accumulated in t */
 
 /* apply.c */
 cn_tensor *cn__number(cn_ctx *ctx, double value, cn_dtype dtype, bool weak);
+/* Adds to an error what the named operands are: "; logits is f32 [3,4], w2 is f32 [5,6]". */
+void cn__name_operands(cn_ctx *ctx, cn_tensor *const *in, int n_in);
 cn_dtype cn__result_dtype(const cn_op *op, cn_tensor *const *in, int n_in); /* promotion among operands */
 
 #endif

@@ -52,7 +52,10 @@ void cn_no_grad_begin(cn_ctx *ctx)
 }
 void cn_no_grad_end(cn_ctx *ctx)
 {
-    if (ctx && ctx->no_grad) ctx->no_grad--;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return;
+    if (ctx->no_grad) ctx->no_grad--;
+    else cn__fail(ctx, CN_BAD_ARGUMENT, "no_grad_end: there must be a cn_no_grad_begin before it");
 }
 bool cn_grad_enabled(const cn_ctx *ctx) { return ctx && !ctx->no_grad; }
 

@@ -248,7 +248,8 @@ static cn_tensor *train(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const 
 
 cn_tensor *cn_batch_norm(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_batch_norm_desc *desc)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     const cn_batch_norm_desc none = { 0 };
     if (!desc) desc = &none;
     cn_arg args[CN_MAX_ARGS] = { { .f = desc->eps != 0 ? desc->eps : 1e-5 } };

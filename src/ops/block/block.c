@@ -82,7 +82,10 @@ static cn_tensor *centre(const cn__norm *n, cn_tensor *x)
 cn_tensor *cn__norm_apply(const cn_op *op, cn_tensor *const *in, const void *attrs, double eps, bool any)
 {
     const cn_arg args[CN_MAX_ARGS] = { { .f = eps } };
-    if (!cn__alive(in[0])) return NULL;
+    CN__CALL call = cn__enter_tensor(in[0], op->name);
+    if (!call.ctx) return NULL;
+    for (int k = 1; k < op->n_in; k++)
+        if (in[k] && !cn__of_context(call.ctx, in[k], op->name, "a parameter")) return NULL;
     const cn_dtype own = cn__dtype(in[0]);
     cn_dtype t = own;
     bool mixed = false, allowed = any || own == CN_F16 || own == CN_BF16;

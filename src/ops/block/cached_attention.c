@@ -118,7 +118,8 @@ const cn_op cn__op_cached_attention = {
 cn_tensor *cn_cached_attention(cn_tensor *q, cn_tensor *k, cn_tensor *v, cn_tensor *keys, cn_tensor *values,
                                int64_t used, double scale)
 {
-    if (!q || !k || !v || !keys || !values) return NULL;
+    CN__CALL call = cn__call_tensor(q);
+    if (!call.ctx) return NULL;
     if (scale == 0 && cn_ndim(q) == 4) scale = 1 / sqrt((double)cn_size(q, 3));
     cn_arg args[CN_MAX_ARGS] = { { .i = used }, { .f = scale } };
     return cn_apply(&cn__op_cached_attention, (cn_tensor *[]){ q, k, v, keys, values }, 5, NULL, args);

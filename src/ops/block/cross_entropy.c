@@ -220,7 +220,8 @@ static const cn_loss_desc usual = { .reduction = CN_MEAN };
 
 cn_tensor *cn_cross_entropy(cn_tensor *logits, cn_tensor *target, const cn_loss_desc *desc)
 {
-    if (!cn__alive(logits) || !cn__alive(target)) return NULL;
+    CN__CALL call = cn__call_tensor(logits);
+    if (!call.ctx || !cn__of_context(logits->ctx, target, __func__, "target")) return NULL;
     if (!desc) desc = &usual;
     cn_tensor *in[3] = { logits, target, desc->weight };
     /* A target of probabilities ignores nothing; a target of indices ignores -100 by default. */

@@ -42,7 +42,8 @@ static cn_tensor *max_along(cn_tensor *x, const void *attrs)
 
 static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx) return NULL;
     const int ndim = cn_ndim(x), at = cn__axis(axis, ndim ? ndim : 1);
     if (at < 0) {
         cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: dim must be from %d to %d for %d dimensions, got %lld", op->name,

@@ -361,8 +361,9 @@ const cn_op cn__op_einsum = {
 cn_tensor *cn_einsum(const char *equation, cn_tensor *const *x, int n)
 {
     cn_ctx *ctx = NULL;
-    for (int i = 0; i < n && !ctx; i++) ctx = x[i] ? x[i]->ctx : NULL;
-    if (!ctx) return NULL;
+    for (int i = 0; i < n && x && !ctx; i++) ctx = x[i] ? x[i]->ctx : NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     cn__einsum_attrs a = { .numbers = { 0 } };
     size_t length = equation ? strlen(equation) : 0;
     if (!equation || length >= sizeof a.text) {

@@ -247,7 +247,12 @@ const cn_op cn__op_matmul = {
 
 cn_tensor *cn_matmul(cn_tensor *a, cn_tensor *b)
 {
-    if (!a || !b || !inner_sizes_agree(a->ctx, cn__layout(a), cn__layout(b))) return NULL;
+    CN__CALL call = cn__call_tensor(a);
+    if (!call.ctx || !cn__of_context(call.ctx, b, __func__, "other")) return NULL;
+    if (!inner_sizes_agree(a->ctx, cn__layout(a), cn__layout(b))) {
+        cn__name_operands(call.ctx, (cn_tensor *[]){ a, b }, 2);
+        return NULL;
+    }
     bool row = cn__layout(a)->ndim == 1, column = cn__layout(b)->ndim == 1;
     if (row) a = cn_unsqueeze(a, 0);
     if (column) b = cn_unsqueeze(b, 1);

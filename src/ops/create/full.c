@@ -84,22 +84,33 @@ static cn_tensor *filled(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)
 cn_tensor *cn_full(cn_ctx *ctx, cn_dtype t, cn_dims shape, double value)
 {
     bool half = t == CN_F16 || t == CN_BF16; /* as in PyTorch, a number that is too large for a half becomes infinite */
-    if (!ctx || ((unsigned)t < CN_DTYPES && !half && !cn__check_fits(ctx, "full", "fill_value", t, value))) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx || ((unsigned)t < CN_DTYPES && !half && !cn__check_fits(ctx, "full", "fill_value", t, value)))
+        return NULL;
     return filled(ctx, t, shape, value);
 }
 
-cn_tensor *cn_zeros(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return cn_full(ctx, t, shape, 0); }
-
-cn_tensor *cn_ones(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return cn_full(ctx, t, shape, 1); }
-
-cn_tensor *cn_full_like(cn_tensor *x, double value)
+cn_tensor *cn_zeros(cn_ctx *ctx, cn_dtype t, cn_dims shape)
 {
-    return x ? cn_full(x->ctx, cn__dtype(x), cn_shape(x), value) : NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    return call.ctx ? cn_full(ctx, t, shape, 0) : NULL;
 }
 
-cn_tensor *cn_zeros_like(cn_tensor *x) { return cn_full_like(x, 0); }
+cn_tensor *cn_ones(cn_ctx *ctx, cn_dtype t, cn_dims shape)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    return call.ctx ? cn_full(ctx, t, shape, 1) : NULL;
+}
 
-cn_tensor *cn_ones_like(cn_tensor *x) { return cn_full_like(x, 1); }
+static cn_tensor *full_like(cn_tensor *x, double value, const char *who)
+{
+    CN__CALL call = cn__enter_tensor(x, who);
+    return call.ctx ? cn_full(x->ctx, cn__dtype(x), cn_shape(x), value) : NULL;
+}
+
+cn_tensor *cn_full_like(cn_tensor *x, double value) { return full_like(x, value, __func__); }
+cn_tensor *cn_zeros_like(cn_tensor *x) { return full_like(x, 0, __func__); }
+cn_tensor *cn_ones_like(cn_tensor *x) { return full_like(x, 1, __func__); }
 
 cn_tensor *cn__filled(cn_tensor *number)
 {

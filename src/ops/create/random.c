@@ -110,9 +110,17 @@ cn_tensor *cn_rand(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return created(ctx,
 
 cn_tensor *cn_randn(cn_ctx *ctx, cn_dtype t, cn_dims shape) { return created(ctx, &cn__op_randn, t, shape, 0, 0); }
 
-cn_tensor *cn_rand_like(cn_tensor *x) { return x ? cn_rand(x->ctx, cn__dtype(x), cn_shape(x)) : NULL; }
+cn_tensor *cn_rand_like(cn_tensor *x)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_rand(x->ctx, cn__dtype(x), cn_shape(x)) : NULL;
+}
 
-cn_tensor *cn_randn_like(cn_tensor *x) { return x ? cn_randn(x->ctx, cn__dtype(x), cn_shape(x)) : NULL; }
+cn_tensor *cn_randn_like(cn_tensor *x)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_randn(x->ctx, cn__dtype(x), cn_shape(x)) : NULL;
+}
 
 /* Whether t holds every whole number from low to high. */
 static bool holds(cn_dtype t, int64_t low, int64_t high)
@@ -132,7 +140,8 @@ static bool holds(cn_dtype t, int64_t low, int64_t high)
 
 cn_tensor *cn_randint(cn_ctx *ctx, cn_dtype t, int64_t low, int64_t high, cn_dims shape)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (low >= high) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "randint: low must be < high, got %lld and %lld", (long long)low,
                  (long long)high);
@@ -148,7 +157,8 @@ cn_tensor *cn_randint(cn_ctx *ctx, cn_dtype t, int64_t low, int64_t high, cn_dim
 
 cn_tensor *cn_bernoulli(cn_tensor *probability)
 {
-    if (!probability) return NULL;
+    CN__CALL call = cn__call_tensor(probability);
+    if (!call.ctx) return NULL;
     cn_ctx *ctx = probability->ctx;
     cn_arg args[CN_MAX_ARGS] = { { .u = ctx->seed }, { .u = ctx->next_stream++ } };
     probability = cn__probability(probability);

@@ -93,7 +93,8 @@ const cn_op cn__op_randperm = {
 
 cn_tensor *cn_randperm(cn_ctx *ctx, int64_t n)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     cn__shape_attrs a = cn__shaped(CN_I64, CN_DIMS(n));
     cn_arg args[CN_MAX_ARGS] = { { .u = ctx->seed }, { .u = ctx->next_stream++ } };
     return cn_apply_in(ctx, &cn__op_randperm, &a, args);

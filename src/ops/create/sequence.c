@@ -130,7 +130,8 @@ static bool check_arange(cn_ctx *ctx, double start, double end, double step)
 
 cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double step)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (!check_arange(ctx, start, end, step)) return NULL;
     cn__shape_attrs a = cn__shaped(t, CN_DIMS((int64_t)ceil((end - start) / step)));
     /* As in PyTorch: fractions count for the number of elements, not for whole elements. */
@@ -140,7 +141,8 @@ cn_tensor *cn_arange(cn_ctx *ctx, cn_dtype t, double start, double end, double s
 
 cn_tensor *cn_linspace(cn_ctx *ctx, cn_dtype t, double start, double end, int64_t steps)
 {
-    if (!ctx) return NULL;
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
     if (steps < 0) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "linspace: steps must be ≥ 0, got %lld", (long long)steps);
         return NULL;

@@ -79,7 +79,8 @@ const cn_op cn__op_triu = {
 
 static cn_tensor *triangle(const cn_op *op, cn_tensor *x, int64_t diagonal)
 {
-    if (!x) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx) return NULL;
     const cn_layout *l = cn__layout(x);
     if (l->ndim < 2) {
         cn__fail(x->ctx, CN_BAD_SHAPE, "%s: input must have at least 2 dimensions, got %d", op->name, l->ndim);

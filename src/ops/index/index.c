@@ -6,7 +6,7 @@
 
 bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index_attrs *a)
 {
-    if (!x) return false;
+    if (!cn__alive_in(x, who)) return false;
     int ndim = cn__layout(x)->ndim;
     a->axis = cn__axis(axis, ndim ? ndim : 1);
     if (a->axis >= 0) return true;

@@ -193,11 +193,12 @@ const cn_op cn__op_index_put = {
 
 cn_tensor *cn_index_put(cn_tensor *x, cn_tensor *const *index, int n, cn_tensor *value, bool accumulate)
 {
-    if (!x || !value) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx || !cn__of_context(x->ctx, value, __func__, "values")) return NULL;
     cn_dtype own = cn__dtype(x), given = cn__dtype(value);
-    if (n < 1 || n > cn_ndim(x)) {
+    if (!index || n < 1 || n > cn_ndim(x)) {
         cn__fail(x->ctx, CN_BAD_ARGUMENT, "index_put: there must be 1 to %d indices, one for each axis of x, got %d",
-                 cn_ndim(x), n);
+                 cn_ndim(x), index ? n : 0);
         return NULL;
     }
     if (own != given) {

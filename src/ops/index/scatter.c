@@ -478,7 +478,8 @@ static cn_tensor *write(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *
 /* Bools are counted: the sum of a place is whether any of them is true. */
 static cn_tensor *add(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
-    if (!cn__alive_in(x, op->name) || !cn__alive_in(source, op->name)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx || !cn__of_context(x->ctx, source, op->name, "the source")) return NULL;
     if (cn__dtype(x) != CN_BOOL || cn__dtype(source) != CN_BOOL) return write(op, x, axis, index, source);
     return cn_ne_s(write(op, cn_cast(x, CN_I32), axis, index, cn_cast(source, CN_I32)), 0);
 }

@@ -115,7 +115,8 @@ static cn_tensor *value_for(cn_tensor *value, cn_dims slice)
 
 cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value)
 {
-    if (!x || !value) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx || !cn__of_context(x->ctx, value, __func__, "value")) return NULL;
     cn_dims shape = cn_shape(x);
     cn__slice_attrs a = { cn__axis(axis, shape.n), 0, step };
     if (a.axis < 0 || step < 1) {
@@ -135,7 +136,8 @@ cn_tensor *cn_slice_assign(cn_tensor *x, int64_t axis, int64_t start, int64_t en
 /* Only x refers to the new node, so it can take over x's memory if nobody needs the old value. */
 bool cn_slice_assign_(cn_tensor *x, int64_t axis, int64_t start, int64_t end, int64_t step, cn_tensor *value)
 {
-    if (!x || !value) return false;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return false;
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *y = cn_slice_assign(x, axis, start, end, step, value);
     const cn__node *node = y ? y->ref.node : NULL;

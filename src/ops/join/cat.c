@@ -149,16 +149,20 @@ const cn_op cn__op_cat = {
              { CN_IN(CN_S(40, 30, 31), CN_S(40, 28, 31)), .attrs = &(const cn__axis_attrs){ 1 } }),
 };
 
-static bool all_given(cn_tensor *const *x, int n)
+/* A call with a list: the context is that of the first tensor. Without a tensor there is none. */
+static cn__call call_list(cn_tensor *const *x, int n, const char *who)
 {
-    for (int k = 0; k < n && x; k++)
-        if (!cn__alive(x[k])) return false;
-    return x && n > 0; /* without operands there is no context to hold an error */
+    cn_ctx *ctx = NULL;
+    for (int k = 0; k < n && x && !ctx; k++) ctx = x[k] ? x[k]->ctx : NULL;
+    for (int k = 0; k < n && ctx; k++)
+        if (!cn__of_context(ctx, x[k], who, "a tensor of the list")) ctx = NULL;
+    return cn__enter(ctx, who);
 }
 
 cn_tensor *cn_cat(cn_tensor *const *x, int n, int64_t axis)
 {
-    if (!all_given(x, n)) return NULL;
+    CN__CALL call = call_list(x, n, __func__);
+    if (!call.ctx) return NULL;
     int first = 0;
     while (first + 1 < n && skipped(cn__layout(x[first]))) first++;
     cn__axis_attrs a = { cn__from_front(axis, cn_ndim(x[first])) };
@@ -216,6 +220,7 @@ const cn_op cn__op_stack = {
 
 cn_tensor *cn_stack(cn_tensor *const *x, int n, int64_t axis)
 {
-    if (!all_given(x, n)) return NULL;
+    CN__CALL call = call_list(x, n, __func__);
+    if (!call.ctx) return NULL;
     return cn_apply(&cn__op_stack, x, n, &(cn__axis_attrs){ axis }, NULL);
 }

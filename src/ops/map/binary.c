@@ -124,25 +124,43 @@ static cn_tensor *power(cn_tensor *x, double y)
 }
 
 /* Comparisons with halves are made in halves. */
-static cn_tensor *with_number(const cn_op *op, cn_tensor *x, double y)
+static cn_tensor *with_number(const cn_op *op, cn_tensor *x, double y, const char *who)
 {
-    if (!cn__alive_in(x, op->name)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, who);
+    if (!call.ctx) return NULL;
     if (op == &cn__op_pow) return power(x, y);
     cn_dtype t = cn__dtype(x);
     if ((t == CN_F16 || t == CN_BF16) && op->infer == cn_infer_map_bool) y = rounded(t, y);
     return cn_apply(op, (cn_tensor *[]){ x, divisor(op, x, cn__weak(x, y)) }, 2, NULL, NULL);
 }
 
-#define BINARY(name, ...)                                                                                          \
-    cn_tensor *cn_##name(cn_tensor *x, cn_tensor *y)                                                               \
-    {                                                                                                              \
-        return cn_apply(&cn__op_##name, (cn_tensor *[]){ x, divisor(&cn__op_##name, x, y) }, 2, NULL, NULL);       \
-    }                                                                                                              \
-    cn_tensor *cn_##name##_s(cn_tensor *x, double y) { return with_number(&cn__op_##name, x, y); }                  \
-    bool cn_##name##_(cn_tensor *x, cn_tensor *y) { return cn__rebind(x, cn_##name(x, y)); }                       \
-    bool cn_##name##_s_(cn_tensor *x, double y) { return cn__rebind(x, cn_##name##_s(x, y)); }
+#define BINARY(name, ...)                                                                                    \
+    cn_tensor *cn_##name(cn_tensor *x, cn_tensor *y)                                                         \
+    {                                                                                                        \
+        return cn_apply(&cn__op_##name, (cn_tensor *[]){ x, divisor(&cn__op_##name, x, y) }, 2, NULL, NULL); \
+    }                                                                                                        \
+    cn_tensor *cn_##name##_s(cn_tensor *x, double y) { return with_number(&cn__op_##name, x, y, __func__); } \
+    bool cn_##name##_(cn_tensor *x, cn_tensor *y)                                                            \
+    {                                                                                                        \
+        CN__CALL call = cn__call_tensor(x);                                                                  \
+        return call.ctx && cn__rebind(x, cn_##name(x, y));                                                   \
+    }                                                                                                        \
+    bool cn_##name##_s_(cn_tensor *x, double y)                                                              \
+    {                                                                                                        \
+        CN__CALL call = cn__call_tensor(x);                                                                  \
+        return call.ctx && cn__rebind(x, with_number(&cn__op_##name, x, y, __func__));                       \
+    }
 #include "binary.def"
 #undef BINARY
 
-cn_tensor *cn_rsub_s(cn_tensor *x, double y) { return cn_sub(cn__weak(x, y), x); }
-cn_tensor *cn_rdiv_s(cn_tensor *x, double y) { return cn_div(cn__weak(x, y), x); }
+cn_tensor *cn_rsub_s(cn_tensor *x, double y)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_sub(cn__weak(x, y), x) : NULL;
+}
+
+cn_tensor *cn_rdiv_s(cn_tensor *x, double y)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_div(cn__weak(x, y), x) : NULL;
+}

@@ -67,7 +67,8 @@ const cn_op cn__op_cast = {
 
 cn_tensor *cn_cast(cn_tensor *x, cn_dtype t)
 {
-    if (!x || cn__dtype(x) == t) return x;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx || cn__dtype(x) == t) return call.ctx ? x : NULL;
     cn__cast_attrs a = { t };
     return cn_apply(&cn__op_cast, &x, 1, &a, NULL);
 }

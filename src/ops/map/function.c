@@ -37,7 +37,7 @@ static bool infer(cn_infer *i)
     return true;
 }
 
-static cn_tensor *apply(const cn_op *op, cn_tensor *x, function f);
+static cn_tensor *apply(const cn_op *op, cn_tensor *x, function f, const char *who);
 static const cn_op map, map_grad;
 
 static void grad(cn_grad_call *g)
@@ -45,7 +45,7 @@ static void grad(cn_grad_call *g)
     function slope = *(const function *)g->attrs;
     slope.fn = slope.derivative;
     slope.derivative = 0;
-    g->in_grad[0] = cn_mul(g->out_grad[0], apply(&map, g->in[0], slope));
+    g->in_grad[0] = cn_mul(g->out_grad[0], apply(&map, g->in[0], slope, "map"));
 }
 
 #define RECORD                                                                                        \
@@ -58,23 +58,25 @@ static const cn_op map = { .name = "map",
                            RECORD };
 static const cn_op map_grad = { .name = "map_grad", .grad = grad, RECORD };
 
-static cn_tensor *apply(const cn_op *op, cn_tensor *x, function f)
+static cn_tensor *apply(const cn_op *op, cn_tensor *x, function f, const char *who)
 {
-    if (x && !f.fn) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: fn is NULL", op->name), NULL;
-    if (x && op == &map_grad && !f.derivative)
+    CN__CALL call = cn__enter_tensor(x, who);
+    if (!call.ctx) return NULL;
+    if (!f.fn) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: fn is NULL", op->name), NULL;
+    if (op == &map_grad && !f.derivative)
         return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: derivative is NULL; cn_map needs none", op->name), NULL;
     return cn_apply(op, &x, 1, &f, NULL);
 }
 
 cn_tensor *cn_map(cn_tensor *x, double (*fn)(double x))
 {
-    return apply(&map, x, (function){ .fn = (int64_t)(uintptr_t)fn });
+    return apply(&map, x, (function){ .fn = (int64_t)(uintptr_t)fn }, __func__);
 }
 
 cn_tensor *cn_map_grad(cn_tensor *x, double (*fn)(double x), double (*derivative)(double x))
 {
-    return apply(&map_grad, x,
-                 (function){ .fn = (int64_t)(uintptr_t)fn, .derivative = (int64_t)(uintptr_t)derivative });
+    return apply(&map_grad, x, (function){ .fn = (int64_t)(uintptr_t)fn, .derivative = (int64_t)(uintptr_t)derivative },
+                 __func__);
 }
 
 cn_tensor *cn_map_user(cn_tensor *x, double (*fn)(void *user, double x), double (*derivative)(void *user, double x),
@@ -84,5 +86,6 @@ cn_tensor *cn_map_user(cn_tensor *x, double (*fn)(void *user, double x), double 
                  (function){ .fn = (int64_t)(uintptr_t)fn,
                              .derivative = (int64_t)(uintptr_t)derivative,
                              .user = (int64_t)(uintptr_t)user,
-                             .with_user = true });
+                             .with_user = true },
+                 __func__);
 }

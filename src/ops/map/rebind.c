@@ -25,16 +25,16 @@ bool cn__rebind(cn_tensor *x, cn_tensor *y)
     if (!x || !y) return false;
     char s[96], t[96];
     if (!cn__same_shape(cn__layout(x), cn__layout(y)))
-        return cn__fail(x->ctx, CN_BAD_SHAPE, "in place: the result has shape %s, but the tensor has shape %s",
+        return cn__fail(x->ctx, CN_BAD_SHAPE, "in_place: the result has shape %s, but the tensor has shape %s",
                         cn__shape_text(cn__layout(y), s, sizeof s), cn__shape_text(cn__layout(x), t, sizeof t));
     if (category(cn__dtype(y)) > category(cn__dtype(x)))
-        return cn__fail(x->ctx, CN_BAD_DTYPE, "in place: the result is %s, which cannot be stored as %s",
+        return cn__fail(x->ctx, CN_BAD_DTYPE, "in_place: the result is %s, which cannot be stored as %s",
                         cn_dtype_name(cn__dtype(y)), cn_dtype_name(cn__dtype(x)));
     cn__node *old = x->ref.node, *new = y->ref.node;
     if (!new->needs_grad) return cn_assign(x, y);
     if (old->grad_leaf)
         return cn__fail(x->ctx, CN_BAD_ARGUMENT,
-                        "in place: the tensor is a leaf that requires a gradient; use cn_no_grad_begin or cn_assign");
+                        "in_place: the tensor is a leaf that requires a gradient; use cn_no_grad_begin or cn_assign");
     if (cn__dtype(y) != cn__dtype(x)) y = cn_cast(y, cn__dtype(x));
     if (y) cn__handle_rebind(x, y->ref); /* the gradient flows through */
     return y != NULL;

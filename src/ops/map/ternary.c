@@ -102,7 +102,9 @@ cn_tensor *cn_lerp(cn_tensor *start, cn_tensor *end, cn_tensor *weight)
 
 cn_tensor *cn_addcmul(cn_tensor *x, cn_tensor *a, cn_tensor *b, double value)
 {
-    if (!x || !a || !b) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx || !cn__of_context(x->ctx, a, __func__, "tensor1") || !cn__of_context(x->ctx, b, __func__, "tensor2"))
+        return NULL;
     cn_dtype t = cn__result_dtype(&cn__op_addcmul, (cn_tensor *[]){ x, a, b }, 3);
     if (!cn_dtype_is_float(t)) {
         if (!cn__check_fits(x->ctx, "addcmul", "value", t, value)) return NULL;

@@ -83,8 +83,12 @@ static cn_tensor *apply(const cn_op *op, cn_tensor *x)
     return cn_apply(op, &x, 1, NULL, NULL);
 }
 
-#define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high)                        \
-    cn_tensor *cn_##name(cn_tensor *x) { return apply(&cn__op_##name, x); }                            \
-    bool cn_##name##_(cn_tensor *x) { return cn__rebind(x, cn_##name(x)); }
+#define UNARY(name, class, cost, doc, real, whole, wgsl, grad, onnx, low, high) \
+    cn_tensor *cn_##name(cn_tensor *x) { return apply(&cn__op_##name, x); }     \
+    bool cn_##name##_(cn_tensor *x)                                             \
+    {                                                                           \
+        CN__CALL call = cn__call_tensor(x);                                     \
+        return call.ctx && cn__rebind(x, cn_##name(x));                         \
+    }
 #include "unary.def"
 #undef UNARY

@@ -5,9 +5,10 @@ bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set)
 {
     int ndim = cn__layout(x)->ndim;
     *set = (INT64_C(1) << ndim) - 1;
-    if (axes.n <= 0) return true;
-    if (axes.n > CN_MAX_DIMS)
-        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects at most %d axes, got %d", who, CN_MAX_DIMS, axes.n);
+    if (axes.n == 0 || axes.n == -1) return true;
+    if (axes.n < 0 || axes.n > CN_MAX_DIMS)
+        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects CN_ALL or at most %d axes, got %d", who, CN_MAX_DIMS,
+                        axes.n);
     int64_t found = 0;
     for (int k = 0; k < axes.n; k++) {
         int d = cn__axis(axes.v[k], ndim ? ndim : 1); /* as in PyTorch, a tensor without axes has axis 0 */
@@ -61,14 +62,16 @@ cn_tensor *cn__reduce(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim)
 cn_tensor *cn__reduce_axes(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
 {
     int64_t set;
-    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &set)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx || !cn__axes(op->name, x, axes, &set)) return NULL;
     return cn__reduce(op, x, set, keepdim);
 }
 
 cn_tensor *cn__reduce_composite(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim, double number)
 {
     cn__axis_set_attrs a = {.keepdim = keepdim};
-    if (!cn__alive(x) || !cn__axes(op->name, x, axes, &a.axes)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx || !cn__axes(op->name, x, axes, &a.axes)) return NULL;
     return cn_apply(op, &x, 1, &a, (cn_arg[CN_MAX_ARGS]){{.f = number}});
 }
 

@@ -80,7 +80,8 @@ const cn_op cn__op_argmin = {
 
 static cn_tensor *place(const cn_op *op, cn_tensor *x, cn_dims axis, bool keepdim)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx) return NULL;
     if (axis.n <= 1) return cn__reduce_axes(op, x, axis, keepdim);
     cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects one axis or CN_ALL, got %d axes", op->name, axis.n);
     return NULL;
@@ -97,7 +98,8 @@ static cn_tensor *value_and_place(const char *who, const cn_op *op, const cn_op 
 {
     int64_t set;
     if (indices) *indices = NULL;
-    if (!cn__alive(x) || !cn__axes(who, x, CN_DIMS(axis), &set)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, who);
+    if (!call.ctx || !cn__axes(who, x, CN_DIMS(axis), &set)) return NULL;
     cn_tensor *at = cn__reduce(arg, x, set, true), *best;
     if (!at) return NULL;
     if (cn__layout(x)->ndim == 0) {

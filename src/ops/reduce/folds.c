@@ -77,7 +77,8 @@ const cn_op cn__op_prod = {
 /* As in PyTorch, whole numbers are summed in i64, because small types would overflow. */
 static cn_tensor *fold(const cn_op *op, cn_tensor *x, cn_dims axes, bool keepdim)
 {
-    if (!cn__alive(x)) return NULL;
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx) return NULL;
     return cn__reduce_axes(op, cn_dtype_is_float(cn__dtype(x)) ? x : cn__as(x, CN_I64), axes, keepdim);
 }
 

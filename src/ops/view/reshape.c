@@ -183,4 +183,8 @@ cn_tensor *cn_contiguous(cn_tensor *x)
     return cn__layout_contiguous(cn__layout(x)) ? x : cn_clone(x);
 }
 
-cn_tensor *cn_clone(cn_tensor *x) { return cn_apply(&cn__op_copy, &x, 1, NULL, NULL); }
+cn_tensor *cn_clone(cn_tensor *x)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_apply(&cn__op_copy, &x, 1, NULL, NULL) : NULL;
+}

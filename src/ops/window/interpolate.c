@@ -172,7 +172,8 @@ const cn_op cn__op_interpolate_nearest = {
 
 cn_tensor *cn_interpolate_nearest(cn_tensor *x, cn_dims size)
 {
-    if (!x) return NULL;
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
     bool fine = size.n >= 1 && size.n <= 2 && size.n <= cn_ndim(x);
     for (int d = 0; d < size.n && fine; d++) fine = size.v[d] > 0 && cn_size(x, d - size.n) > 0;
     if (!fine) {

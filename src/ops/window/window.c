@@ -136,7 +136,7 @@ static bool in_range(const cn__pool_attrs *a, int d)
 bool cn__pool_attrs_of(const char *who, const cn_tensor *x, const cn_pool_desc *desc, int axes, bool average,
                        cn__pool_attrs *a)
 {
-    if (!x) return false;
+    if (!cn__alive_in(x, who)) return false;
     if (!desc) return cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: desc must be given, with a kernel_size, got NULL", who);
     *a = (cn__pool_attrs){ .kernel = { 1, 1 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .ceil_mode = desc->ceil_mode };
     a->exclude_padding = average && desc->exclude_padding;
@@ -161,10 +161,10 @@ bool cn__pool_attrs_of(const char *who, const cn_tensor *x, const cn_pool_desc *
 
 cn_tensor *cn__pool_apply(const cn_op *op, cn_tensor *x, const cn__pool_attrs *a)
 {
-    if (!x) return NULL;
-    cn_ctx *ctx = x->ctx;
-    cn_scope s = cn_scope_begin(ctx);
-    return cn_scope_return(ctx, s, cn_apply(op, &x, 1, a, NULL));
+    CN__CALL call = cn__enter_tensor(x, op->name);
+    if (!call.ctx) return NULL;
+    cn_scope s = cn_scope_begin(call.ctx);
+    return cn_scope_return(call.ctx, s, cn_apply(op, &x, 1, a, NULL));
 }
 
 cn_tensor *cn__pool_lines(const char *who, const cn_op *op, cn_tensor *x, const cn__pool_attrs *a)
