@@ -223,7 +223,7 @@ static void unread_results_keep_their_place(void)
 }
 
 /* An assignment is computed last, wherever what it reads was: a plan that fails has overwritten nothing. */
-/* A kernel's result plus one of its operands, which lies in the arena. apart: every value is computed by itself. */
+/* A kernel's result plus one of its operands, both in the arena. apart: every value is computed by itself. */
 static cn_tensor *plus_operand(cn_tensor *const *leaf, int which, bool apart)
 {
     cn_tensor *x = cn_exp(cn_mul_s(leaf[0], 0.1)), *other = cn_exp(cn_mul_s(leaf[1], -0.1)), *y;
@@ -232,9 +232,11 @@ static cn_tensor *plus_operand(cn_tensor *const *leaf, int which, bool apart)
     else if (which == 1) y = cn_matmul(x, other);
     else y = cn_scaled_dot_product_attention(other, x, which == 2 ? other : x, NULL);
     if (apart) cn_eval(cn_keep(y));
-    cn_tensor *z = cn_keep(cn_add(y, which == 1 ? other : x));
+    cn_tensor *sum = cn_add(y, which == 1 ? other : x);
+    if (apart) cn_eval(cn_keep(sum));
+    cn_tensor *z = cn_keep(cn_add(cn_softmax(sum, -1), cn_softmax(y, -1))); /* the kernel's result is needed later */
     cn_eval(z);
-    if (apart) cn_release(x), cn_release(other), cn_release(y);
+    if (apart) cn_release(x), cn_release(other), cn_release(y), cn_release(sum);
     return z;
 }
 

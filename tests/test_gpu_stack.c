@@ -206,22 +206,28 @@ static void memory_is_joined(cn_ctx *cn)
     }
 }
 
-/* Steps that differ in an attribute alone are not one kernel. */
+/* Steps that differ in an attribute alone, here the dtype of a cast or the width of a triangle, are not one kernel. */
 static void attributes_differ(cn_ctx *cn)
 {
     check_group("attributes");
     cn_scope s = cn_scope_begin(cn);
-    cn_tensor *a = cn_ones(cn, CN_F32, CN_DIMS(3, 5)), *b = cn_ones(cn, CN_F32, CN_DIMS(5, 3));
-    cn_eval(cn_keep(a)), cn_eval(cn_keep(b));
-    cn_tensor *x = cn_keep(cn_tril(a, 0)), *y = cn_keep(cn_tril(b, 0));
-    double got[2][15];
-    cn_eval_all(cn);
-    cn_read_f64(x, got[0], 15);
-    cn_read_f64(y, got[1], 15);
-    int wrong = 0;
-    for (int i = 0; i < 15; i++) wrong += (got[0][i] != (i % 5 <= i / 5)) + (got[1][i] != (i % 3 <= i / 3));
-    check(wrong == 0, "two triangles of other widths: %d numbers are wrong; %s", wrong, cn_error(cn));
-    cn_release(a), cn_release(b), cn_release(x), cn_release(y);
+    static const cn_dtype dtypes[] = { CN_I32, CN_U8, CN_F16, CN_BF16, CN_BOOL };
+    enum { CASTS = sizeof dtypes / sizeof *dtypes };
+    cn_tensor *from[CASTS], *to[CASTS], *t[2];
+    for (int i = 0; i < CASTS; i++) from[i] = cn_keep(cn_full(cn, CN_F32, CN_DIMS(8), 300.3)), cn_eval(from[i]);
+    for (int i = 0; i < CASTS; i++) to[i] = cn_keep(cn_cast(from[i], dtypes[i]));
+    for (int i = 0; i < 2; i++) t[i] = cn_keep(cn_tril(cn_ones(cn, CN_F32, i ? CN_DIMS(5, 3) : CN_DIMS(3, 5)), 0));
+    check(cn_eval_all(cn), "%s", cn_error(cn));
+    static const double expected[] = { 300, 44, 300.25, 300, 1 };
+    for (int i = 0; i < CASTS; i++)
+        check(cn_get(to[i], CN_DIMS(7)) == expected[i], "300.3 as %s: %g", cn_dtype_name(dtypes[i]),
+              cn_get(to[i], CN_DIMS(7)));
+    for (int i = 0; i < 15; i++)
+        check(cn_get(t[0], CN_DIMS(i / 5, i % 5)) == (i % 5 <= i / 5) &&
+                  cn_get(t[1], CN_DIMS(i / 3, i % 3)) == (i % 3 <= i / 3),
+              "element %d of two triangles", i);
+    for (int i = 0; i < CASTS; i++) cn_release(from[i]), cn_release(to[i]);
+    cn_release(t[0]), cn_release(t[1]);
     cn_scope_end(cn, s);
 }
 
