@@ -56,6 +56,11 @@ bool cn__of_context(cn_ctx *ctx, const cn_tensor *t, const char *who, const char
 static inline cn__result *cn__result_of(const cn_tensor *t) { return &t->ref.node->out[t->ref.out]; }
 
 /* tensor.c */
+/* A tensor in two parts: the values go to the device now, and become a tensor later. Contiguous. cn__tensor_over takes the
+   storage over, also when it fails; free_fn(user) is called as by cn_borrow. */
+cn__storage *cn__upload_ahead(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data);
+cn_tensor *cn__tensor_over(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, cn__storage *s, void (*free_fn)(void *user),
+                           void *user);
 cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user),
                              void *user);
 /* Assigns all values or none. value[] is replaced by what was assigned. */

@@ -124,6 +124,22 @@ cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, vo
     return t;
 }
 
+cn__storage *cn__upload_ahead(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data)
+{
+    cn_layout l;
+    return layout_of(ctx, "upload", dtype, shape, &l) ? storage_with(ctx, dtype, &l, data) : NULL;
+}
+
+cn_tensor *cn__tensor_over(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, cn__storage *s, void (*free_fn)(void *user),
+                           void *user)
+{
+    cn_layout l;
+    cn__node *n = layout_of(ctx, "borrow", dtype, shape, &l) ? cn__leaf_new(ctx, dtype, &l, s) : NULL;
+    cn_tensor *t = n ? cn__handle_new(ctx, (cn__ref){ n, 0 }) : NULL;
+    if (t) s->free_fn = free_fn, s->user = user;
+    return t;
+}
+
 /* ---- properties ---- */
 
 enum { LONGEST_NAME = 31 };

@@ -141,6 +141,14 @@ cn__parcel *cn__crew_first(cn__crew *c)
     return b;
 }
 
+cn__parcel *cn__crew_ready(cn__crew *c)
+{
+    pthread_mutex_lock(&c->lock);
+    cn__parcel *b = c->first && c->first->ready ? c->first : NULL;
+    pthread_mutex_unlock(&c->lock);
+    return b;
+}
+
 void cn__crew_pop(cn__crew *c)
 {
     pthread_mutex_lock(&c->lock);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/host.h"
 #include "data/loader.h"
 
 enum { MAX_WORKERS = 256, MAX_PREFETCH = 1024 };
@@ -171,6 +172,14 @@ static bool fail_batch(cn_loader *l, cn__parcel *b)
     return cn__fail(l->object.ctx, b->code, "loader: item %lld: %s", (long long)b->index[b->failed_at], b->error);
 }
 
+/* On a device with memory of its own, the upload of the next batch begins now, if workers have made it: the copy travels
+   with the step of this batch, and the next step finds its batch there. */
+static void stage_next(cn_loader *l)
+{
+    cn__parcel *b = cn__crew_ready(&l->crew);
+    if (b) cn__parcel_stage(b, &l->spec);
+}
+
 static bool next(cn_loader *l, cn_batch *batch)
 {
     if (l->next >= l->batches) {
@@ -194,6 +203,7 @@ static bool next(cn_loader *l, cn_batch *batch)
         cn__parcel_recycle(b);
     }
     if (l->depth > 1 || l->crew.started) schedule(l); /* workers continue while the caller uses this batch */
+    if (ok && !cn__host_device(l->object.ctx)) stage_next(l);
     return ok;
 }
 

@@ -41,6 +41,8 @@ typedef struct cn__parcel {
     int n_rooms;
     cn_room *room; /* (dataset's fields, batch); NULL if every field is direct */
     cn_room out[CN_MAX_FIELDS];
+    bool staged; /* its fields are on the device already, here: */
+    struct cn__storage *ahead[CN_MAX_FIELDS];
 } cn__parcel;
 
 /* ---- parcel.c */
@@ -60,6 +62,10 @@ cn__parcel *cn__parcel_acquire(cn__parcel_pool *p, const cn__spec *s); /* NULL: 
 void cn__parcel_recycle(cn__parcel *b);
 /* True: the tensors own the parcel now; the last of them returns it to the pool. False: nothing has changed. */
 bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out);
+
+/* Begins the upload of a finished batch to a device with memory of its own. It sets no error: if this fails, the batch is
+   uploaded when its tensors are made. */
+void cn__parcel_stage(cn__parcel *b, const cn__spec *s);
 
 /* Called by workers. */
 bool cn__parcel_make(const cn__spec *s, cn__parcel *b, int64_t i, cn__fetch *f); /* item i; false: f has the error */
@@ -87,6 +93,7 @@ bool cn__crew_open(cn__crew *c, cn_ctx *ctx, const cn__spec *s, int workers); /*
 void cn__crew_close(cn__crew *c, cn_ctx *ctx);                                /* the queue must be empty */
 void cn__crew_push(cn__crew *c, cn__parcel *b);
 cn__parcel *cn__crew_first(cn__crew *c); /* waits until the first parcel is ready; does not pop it */
+cn__parcel *cn__crew_ready(cn__crew *c); /* the same without waiting: NULL if there is none that is ready */
 void cn__crew_pop(cn__crew *c);
 cn__parcel *cn__crew_drain(cn__crew *c); /* stops the work; returns the queue as a list */
 

@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include "core/dtype.h"
+#include "core/handle.h"
+#include "core/storage.h"
 #include "core/util.h"
 #include "core/handle.h"
 #include "data/loader.h"
@@ -64,8 +66,18 @@ static cn__parcel *parcel_new(cn__parcel_pool *pool, const cn__spec *s)
     return b;
 }
 
+static void unstage(cn__parcel *b)
+{
+    for (int i = 0; i < CN_MAX_FIELDS; i++) {
+        if (b->ahead[i]) cn__storage_release(b->pool->ctx, b->ahead[i]);
+        b->ahead[i] = NULL;
+    }
+    b->staged = false;
+}
+
 static void parcel_free(cn__parcel *b)
 {
+    unstage(b);
     for (int i = 0; i < b->n_rooms; i++) cn__room_close(&b->room[i]);
     for (int i = 0; i < CN_MAX_FIELDS; i++) cn__room_close(&b->out[i]);
     cn__free(b->pool->ctx, b, b->bytes);
@@ -110,6 +122,7 @@ cn__parcel *cn__parcel_acquire(cn__parcel_pool *p, const cn__spec *s)
 
 void cn__parcel_recycle(cn__parcel *b)
 {
+    unstage(b);
     b->next = b->pool->free;
     b->pool->free = b;
 }
@@ -134,16 +147,45 @@ static cn_dims batch_shape(const cn__parcel *b, const cn_field *field)
     return shape;
 }
 
+/* The shape and the memory of a field of the batch. */
+static cn_dims field_of(const cn__parcel *b, const cn__spec *s, int i, void **data)
+{
+    const bool direct = !s->collate && s->direct[i];
+    *data = direct ? b->data[i] : b->out[i].data;
+    return direct ? batch_shape(b, &s->field[i]) : b->out[i].shape;
+}
+
+void cn__parcel_stage(cn__parcel *b, const cn__spec *s)
+{
+    cn_ctx *ctx = b->pool->ctx;
+    if (b->staged || b->code || cn_failed(ctx)) return;
+    b->staged = true;
+    for (int i = 0; i < s->fields; i++) {
+        void *data;
+        const cn_dims shape = field_of(b, s, i, &data);
+        b->ahead[i] = cn__upload_ahead(ctx, s->field[i].dtype, shape, data);
+    }
+    cn_error_clear(ctx); /* a field that failed is uploaded again, and fails, when its tensor is made */
+}
+
+/* Field i as a tensor, from where it is: on the device, or in the parcel. */
+static cn_tensor *field_tensor(cn__parcel *b, const cn__spec *s, int i)
+{
+    void *data;
+    const cn_dims shape = field_of(b, s, i, &data);
+    cn__storage *there = b->ahead[i];
+    b->ahead[i] = NULL;
+    if (there) return cn__tensor_over(b->pool->ctx, s->field[i].dtype, shape, there, release_parcel, b);
+    return cn_borrow(b->pool->ctx, s->field[i].dtype, shape, data, release_parcel, b);
+}
+
 bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out)
 {
     cn_ctx *ctx = b->pool->ctx;
     cn_scope scope = cn_scope_begin(ctx);
     if (!b->refs) b->refs = 1; /* it belongs to the queue; an attempt that failed has left this */
     for (int i = 0; i < s->fields; i++) {
-        bool direct = !s->collate && s->direct[i];
-        cn_dims shape = direct ? batch_shape(b, &s->field[i]) : b->out[i].shape;
-        out->field[i] =
-            cn_borrow(ctx, s->field[i].dtype, shape, direct ? b->data[i] : b->out[i].data, release_parcel, b);
+        out->field[i] = field_tensor(b, s, i);
         if (!out->field[i]) {
             cn_scope_end(ctx, scope);
             return false;
