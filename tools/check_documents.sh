@@ -13,13 +13,26 @@ cc -std=c17 -Wall -Wextra "$dir/program.c" $line -o "$dir/program"
 tail -n 1 "$dir/out" | grep -q '^step 1000  loss 0\.00' ||
     { echo "README.md: the program must end with 'step 1000  loss 0.00...', got:"; cat "$dir/out"; exit 1; }
 
-# The commands of README.md as written, with fewer steps, in a folder that has their files.
+# The commands of the documents as written, with fewer steps and workloads, in a folder that has their files. On a software
+# GPU if scripts/gpu.sh has installed one; those that need a GPU are left out otherwise.
 root=$PWD
 ln -s "$root/build" "$root/docs" "$root/README.md" "$dir"
-grep -E '^build/cairn ' README.md | sed 's/ *#.*//; s/--steps [0-9]*/--steps 3/' > "$dir/commands"
-[ "$(wc -l < "$dir/commands")" -ge 3 ] ||
-    { echo "README.md: expected at least 3 lines that begin with build/cairn"; exit 1; }
-(cd "$dir" && sh -e ./commands) > "$dir/out" 2>&1 || { echo "README.md: a command failed:"; cat "$dir/out"; exit 1; }
+run_commands() { # document, least number of commands
+    grep -E '^build/cairn ' "$1" | sed 's/ *#.*//; s/--steps [0-9]*/--steps 3/
+        s/\(bench .*\)$/\1 --only mlp-tiny,batch-sizes --seconds 0.01/' > "$dir/commands"
+    [ "$(wc -l < "$dir/commands")" -ge "$2" ] ||
+        { echo "$1: expected at least $2 lines that begin with build/cairn"; exit 1; }
+    if [ -f build/gpu/env.sh ]; then
+        . build/gpu/env.sh
+    else
+        gpu_wgpu_lavapipe() { "$@"; }
+        sed -i '/gpu/d' "$dir/commands"
+    fi
+    (cd "$dir" && gpu_wgpu_lavapipe sh -e ./commands) > "$dir/out" 2>&1 ||
+        { echo "$1: a command failed:"; cat "$dir/out"; exit 1; }
+}
+run_commands README.md 3
+run_commands docs/cpu-or-gpu.md 4
 
 bad=0
 for name in $(grep -ohE '\]\(([a-zA-Z_./-]+)\)' README.md CONTRIBUTING.md docs/*.md | tr -d '()]'); do
