@@ -95,7 +95,7 @@ static void scopes(void)
     cn_scope a = cn_scope_begin(cn);
     cn_tensor *kept = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(3)));
     cn_scope_begin(cn);
-    cn_ones(cn, CN_F32, CN_DIMS(3));
+    check(cn_ones(cn, CN_F32, CN_DIMS(3)) != NULL, "a tensor of the inner scope");
     cn_scope inner = cn_scope_begin(cn);
     cn_tensor *up = cn_scope_return(cn, inner, cn_mul_s(kept, 3));
     check(cn_get(up, CN_DIMS(2)) == 3, "a tensor handed up lives on");

@@ -635,7 +635,7 @@ static void dicts_that_are_refused(void)
     d = cn_dict_new(cn);
     cn_dict_set(d, "__metadata__", t);
     check(!cn_save(d, "x.safetensors") && said(CN_BAD_ARGUMENT, "__metadata__"), "a name that is taken");
-    cn_matmul(t, cn_ones(cn, CN_F32, CN_DIMS(3, 3)));
+    check(!cn_matmul(t, cn_ones(cn, CN_F32, CN_DIMS(3, 3))), "sizes that differ");
     check(cn_failed(cn) && !cn_save(d, "standing.npz") && access("standing.npz", F_OK),
           "nothing is saved while an error stands");
     cn_error_clear(cn);

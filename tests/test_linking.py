@@ -74,6 +74,25 @@ def test_whole_library(line, folder):
     link(whole, folder / "program.c", folder / "whole")
 
 
+def warnings_of(statements):
+    source = f"#include <cairn/cairn.h>\nvoid f(cn_ctx *cn, cn_tensor *x, cn_tensor **i, cn_dict *d) {{ (void)cn, (void)x, (void)i, (void)d; {statements} }}\n"
+    words = ["cc", "-std=c17", "-Wall", "-Wextra", "-Iinclude", "-c", "-x", "c", "-", "-o", "/dev/null"]
+    result = subprocess.run(words, input=source, cwd=ROOT, capture_output=True, text=True)
+    return result.stderr.count("warning:") if result.returncode == 0 else result.stderr
+
+
+def test_unused_results(line, folder):
+    """An operator whose result is not used is a mistake; what is called for what it does is none."""
+    mistakes = ["cn_add(x, x);", "cn_relu(x);", "cn_mse_loss(x, x, NULL);", "cn_ones(cn, CN_F32, CN_DIMS(2));", "cn_map(x, fabs);",
+                "cn_load(cn, \"a.npz\");", "cn_open(NULL);", "cn_matmul(x, x); cn_sub(x, x);"]
+    for statement in mistakes:
+        text = statement.replace("fabs", "(double (*)(double))0")
+        check(warnings_of(text) == statement.count(";"), f"{statement} warns", warnings_of(text))
+    for statement in ("cn_keep(x);", "cn_add_(x, x);", "cn_backward(x);", "cn_eval(x);", "cn_sort(x, 0, false, i);", "cn_assign(x, x);",
+                      "cn_save(d, \"a.npz\");", "cn_release(x);", "cn_tensor *y = cn_add(x, x); cn_eval(y);"):
+        check(warnings_of(statement) == 0, f"{statement} does not warn", warnings_of(statement))
+
+
 def test_other_libraries(line, folder):
     (folder / "program.c").write_text(READER)
     program = folder / "reader"
@@ -94,7 +113,7 @@ def test_other_libraries(line, folder):
 
 def main():
     line = compile_line()
-    for test in (test_examples, test_whole_library, test_other_libraries):
+    for test in (test_examples, test_whole_library, test_unused_results, test_other_libraries):
         with tempfile.TemporaryDirectory(prefix="cairn_link_") as name:
             test(line, Path(name))
     print(f"{passed} passed, {failed} failed")

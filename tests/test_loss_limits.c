@@ -230,7 +230,7 @@ static void tidy(cn_ctx *ctx)
     cn_tensor *loss = cn_triplet_margin_loss(x, x, x, NULL);
     check(loss && cn_count(ctx).handles == before + 1, "a loss leaves one handle: %lld",
           (long long)(cn_count(ctx).handles - before));
-    cn_mse_loss(x, cn_select(x, 0, 0), NULL);
+    check(!cn_mse_loss(x, cn_select(x, 0, 0), NULL), "shapes that differ");
     check(cn_count(ctx).handles == before + 2, "a refused one none: %lld",
           (long long)(cn_count(ctx).handles - before - 2));
     cn_error_clear(ctx);

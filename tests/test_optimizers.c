@@ -705,7 +705,7 @@ static void no_step_while_an_error_stands(void)
     model m = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 }),
           was = new_of(&rules[5], CN_F32, (cn_desc){ .threads = 1 });
     for (int k = 0; k < m.n; k++) add_gradient(&m, k, 1, 1);
-    cn_add(m.p[0], m.p[1]);
+    check(!cn_add(m.p[0], m.p[1]), "shapes that differ");
     check(cn_failed(m.cn) && !cn_step(m.opt), "refused");
     cn_error_clear(m.cn);
     check(same_numbers(&m, &was) && cn_grad_of(m.p[0]), "nothing has changed");

@@ -130,7 +130,7 @@ static void transfers_between_evaluations(void)
     cn_profile *p = cn_profile_begin(cn, NULL);
     for (int i = 0; i < 20; i++) {
         cn_scope s = cn_scope_begin(cn);
-        cn_from(cn, CN_F32, CN_DIMS(N), data);
+        check(cn_from(cn, CN_F32, CN_DIMS(N), data) != NULL, "%s", cn_error(cn));
         cn_eval(cn_ones(cn, CN_F32, CN_DIMS(2)));
         cn_scope_end(cn, s);
     }

@@ -65,7 +65,7 @@ def read_enums(text):
 def read_functions(text):
     """Each public function: name to (result, [(type, name)])."""
     functions = {}
-    for result, name, inside in re.findall(r"CN_API\s+([\w ]+?[\s*]+)(cn_\w+)\(([^;]*)\);", text):
+    for result, name, inside in re.findall(r"CN_(?:API|PURE)\s+([\w ]+?[\s*]+)(cn_\w+)\(([^;]*)\);", text):
         parameters = [split_declaration(word)[:2] for word in inside.split(",")]
         functions[name] = (re.sub(r"\s+", " ", result).strip(), parameters)
     return functions

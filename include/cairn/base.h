@@ -30,6 +30,15 @@
 #define CN_API
 #endif
 
+/* A call whose result is not looked at is a mistake: the compiler warns. CN_PURE: an operator with one result, which does
+   nothing else. */
+#if defined(__GNUC__)
+#define CN_MUST_USE __attribute__((warn_unused_result))
+#else
+#define CN_MUST_USE
+#endif
+#define CN_PURE CN_API CN_MUST_USE
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -110,7 +119,7 @@ typedef struct cn_desc {
     bool eager;              /* evaluate every operation at once (also CAIRN_EAGER=1) */
 } cn_desc;
 
-CN_API cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory */
+CN_PURE cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory */
 CN_API void cn_close(cn_ctx *ctx);           /* frees every tensor of the context */
 CN_API const char *cn_version(void);
 /* The instruction set of the CPU's kernels: "baseline", "avx2" or "avx512". CAIRN_ISA limits it. */

@@ -240,6 +240,8 @@ typedef struct cn_loader_desc {
     cn_field collate_field[CN_MAX_FIELDS];
 } cn_loader_desc;
 
+/* On a GPU a batch is copied to its memory. With workers, the copy of the next batch begins when this one is returned
+   (PyTorch: pin_memory and non_blocking): it travels with the step of this batch, without a submission of its own. */
 CN_API cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc);
 CN_API void cn_loader_free(cn_loader *l);                      /* batches stay valid */
 CN_API bool cn_loader_next(cn_loader *l, cn_batch *batch);

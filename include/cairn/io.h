@@ -32,8 +32,8 @@
 extern "C" {
 #endif
 
-CN_API cn_dict *cn_load(cn_ctx *ctx, const char *path);
-CN_API cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes); /* the bytes of a file; they are copied */
+CN_PURE cn_dict *cn_load(cn_ctx *ctx, const char *path);
+CN_PURE cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes); /* the bytes of a file; they are copied */
 CN_API bool cn_save(const cn_dict *d, const char *path);                     /* evaluates pending tensors */
 
 /* A new dict of the tensors and texts whose names begin with prefix, with the prefix removed. */

@@ -31,22 +31,22 @@ extern "C" {
 typedef struct cn_plain_loss_desc {
     cn_reduction reduction;
 } cn_plain_loss_desc;
-CN_API cn_tensor *cn_mse_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc); /* d² */
-CN_API cn_tensor *cn_l1_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);  /* |d| */
+CN_PURE cn_tensor *cn_mse_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc); /* d² */
+CN_PURE cn_tensor *cn_l1_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);  /* |d| */
 
 typedef struct cn_smooth_l1_desc {
     double beta; /* 0: 1. For PyTorch's beta of 0 use cn_l1_loss */
     cn_reduction reduction;
 } cn_smooth_l1_desc;
 /* d²/2β where |d| < β, else |d| - β/2 */
-CN_API cn_tensor *cn_smooth_l1_loss(cn_tensor *input, cn_tensor *target, const cn_smooth_l1_desc *desc);
+CN_PURE cn_tensor *cn_smooth_l1_loss(cn_tensor *input, cn_tensor *target, const cn_smooth_l1_desc *desc);
 
 typedef struct cn_huber_desc {
     double delta; /* 0: 1 */
     cn_reduction reduction;
 } cn_huber_desc;
 /* d²/2 where |d| ≤ δ, else δ(|d| - δ/2) */
-CN_API cn_tensor *cn_huber_loss(cn_tensor *input, cn_tensor *target, const cn_huber_desc *desc);
+CN_PURE cn_tensor *cn_huber_loss(cn_tensor *input, cn_tensor *target, const cn_huber_desc *desc);
 
 /* ---- probabilities ---- */
 
@@ -56,16 +56,16 @@ typedef struct cn_bce_desc {
     cn_reduction reduction;
 } cn_bce_desc;
 /* -(t log x + (1 - t) log(1 - x)). Logarithms are at least -100; the gradient divides by at least 1e-12 */
-CN_API cn_tensor *cn_bce_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *desc);
+CN_PURE cn_tensor *cn_bce_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *desc);
 /* The same for sigmoid(x), without overflow or loss of digits */
-CN_API cn_tensor *cn_bce_with_logits_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *desc);
+CN_PURE cn_tensor *cn_bce_with_logits_loss(cn_tensor *input, cn_tensor *target, const cn_bce_desc *desc);
 
 typedef struct cn_kl_div_desc {
     bool log_target;        /* the target holds logarithms of probabilities too */
     cn_reduction reduction; /* CN_BATCHMEAN: the divergence; CN_MEAN, PyTorch's default, divides by all elements */
 } cn_kl_div_desc;
 /* t (log t - x), where x is the logarithm of probabilities; 0 where t is 0 */
-CN_API cn_tensor *cn_kl_div(cn_tensor *input, cn_tensor *target, const cn_kl_div_desc *desc);
+CN_PURE cn_tensor *cn_kl_div(cn_tensor *input, cn_tensor *target, const cn_kl_div_desc *desc);
 
 typedef struct cn_gaussian_nll_desc {
     bool full;  /* with the constant log(2π)/2 */
@@ -73,7 +73,7 @@ typedef struct cn_gaussian_nll_desc {
     cn_reduction reduction;
 } cn_gaussian_nll_desc;
 /* (log v + d²/v)/2. v, the variance, has the input's shape; its last size may be 1, or its last axis missing */
-CN_API cn_tensor *cn_gaussian_nll_loss(cn_tensor *input, cn_tensor *target, cn_tensor *var,
+CN_PURE cn_tensor *cn_gaussian_nll_loss(cn_tensor *input, cn_tensor *target, cn_tensor *var,
                                        const cn_gaussian_nll_desc *desc);
 
 typedef struct cn_poisson_nll_desc {
@@ -83,7 +83,7 @@ typedef struct cn_poisson_nll_desc {
     cn_reduction reduction;
 } cn_poisson_nll_desc;
 /* e^x - t x, or x - t log(x + eps) */
-CN_API cn_tensor *cn_poisson_nll_loss(cn_tensor *input, cn_tensor *target, const cn_poisson_nll_desc *desc);
+CN_PURE cn_tensor *cn_poisson_nll_loss(cn_tensor *input, cn_tensor *target, const cn_poisson_nll_desc *desc);
 
 /* ---- margins: targets are 1 or -1 ---- */
 
@@ -93,15 +93,15 @@ typedef struct cn_margin_loss_desc {
     cn_reduction reduction;
 } cn_margin_loss_desc;
 /* x where t is 1, max(0, margin - x) where t is -1 */
-CN_API cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn_margin_loss_desc *desc);
+CN_PURE cn_tensor *cn_hinge_embedding_loss(cn_tensor *input, cn_tensor *target, const cn_margin_loss_desc *desc);
 /* max(0, -t (x1 - x2) + margin) */
-CN_API cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tensor *target,
+CN_PURE cn_tensor *cn_margin_ranking_loss(cn_tensor *input1, cn_tensor *input2, cn_tensor *target,
                                          const cn_margin_loss_desc *desc);
 /* 1 - cos where t is 1, max(0, cos - margin) where t is -1; inputs (N, D) and target (N), or (D) and () */
-CN_API cn_tensor *cn_cosine_embedding_loss(cn_tensor *input1, cn_tensor *input2, cn_tensor *target,
+CN_PURE cn_tensor *cn_cosine_embedding_loss(cn_tensor *input1, cn_tensor *input2, cn_tensor *target,
                                            const cn_margin_loss_desc *desc);
 /* log(1 + exp(-t x)) */
-CN_API cn_tensor *cn_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);
+CN_PURE cn_tensor *cn_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);
 
 typedef struct cn_multi_margin_desc {
     double p;          /* 1 or 2; 0: 1 */
@@ -111,7 +111,7 @@ typedef struct cn_multi_margin_desc {
     cn_reduction reduction;
 } cn_multi_margin_desc;
 /* w_t/C · sum over c ≠ t of max(0, margin - x_t + x_c)^p; input (N, C) and class indices (N), or (C) and () */
-CN_API cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_multi_margin_desc *desc);
+CN_PURE cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_multi_margin_desc *desc);
 
 typedef struct cn_triplet_margin_desc {
     double margin; /* > 0; 0: 1 */
@@ -120,7 +120,7 @@ typedef struct cn_triplet_margin_desc {
     cn_reduction reduction;
 } cn_triplet_margin_desc;
 /* max(0, |a - p| - |a - n| + margin), distances over the last axis */
-CN_API cn_tensor *cn_triplet_margin_loss(cn_tensor *anchor, cn_tensor *positive, cn_tensor *negative,
+CN_PURE cn_tensor *cn_triplet_margin_loss(cn_tensor *anchor, cn_tensor *positive, cn_tensor *negative,
                                          const cn_triplet_margin_desc *desc);
 
 /* ---- sequences ---- */
@@ -134,16 +134,16 @@ typedef struct cn_ctc_desc {
    after another. input_lengths and target_lengths (N): the steps and the labels of each sample. Indices and lengths are
    i32 or i64. Without a batch: (T, C), (S), and lengths of one number. The gradient is that of this formula. PyTorch's
    gradient of log_probs differs by exp(log_probs); after log_softmax both are the same. */
-CN_API cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tensor *input_lengths,
+CN_PURE cn_tensor *cn_ctc_loss(cn_tensor *log_probs, cn_tensor *targets, cn_tensor *input_lengths,
                               cn_tensor *target_lengths, const cn_ctc_desc *desc);
 
 /* ---- distances that losses use; their operands broadcast ---- */
 
 /* Σ x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along an axis; PyTorch's defaults are 1, 1e-8. The gradient is that of the
    lengths themselves, also where eps replaces one */
-CN_API cn_tensor *cn_cosine_similarity(cn_tensor *x1, cn_tensor *x2, int64_t dim, double eps);
+CN_PURE cn_tensor *cn_cosine_similarity(cn_tensor *x1, cn_tensor *x2, int64_t dim, double eps);
 /* The p-norm of x1 - x2 + eps over the last axis; PyTorch's defaults are 2, 1e-6, false */
-CN_API cn_tensor *cn_pairwise_distance(cn_tensor *x1, cn_tensor *x2, double p, double eps, bool keepdim);
+CN_PURE cn_tensor *cn_pairwise_distance(cn_tensor *x1, cn_tensor *x2, double p, double eps, bool keepdim);
 
 #ifdef __cplusplus
 }

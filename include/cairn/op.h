@@ -259,9 +259,9 @@ CN_API cn_tensor *cn_apply_in(cn_ctx *ctx, const cn_op *op, const void *attrs, c
    cannot run it: there the CPU computes it, which is counted and logged as a fallback.
    Gradients: cn_map has none, and asking for one is an error. cn_map_grad is told the derivative. In cn_map_user the
    functions also get `user`, which must stay as it is until the values are computed; its derivative may be NULL. */
-CN_API cn_tensor *cn_map(cn_tensor *x, double (*fn)(double x));
-CN_API cn_tensor *cn_map_grad(cn_tensor *x, double (*fn)(double x), double (*derivative)(double x));
-CN_API cn_tensor *cn_map_user(cn_tensor *x, double (*fn)(void *user, double x),
+CN_PURE cn_tensor *cn_map(cn_tensor *x, double (*fn)(double x));
+CN_PURE cn_tensor *cn_map_grad(cn_tensor *x, double (*fn)(double x), double (*derivative)(double x));
+CN_PURE cn_tensor *cn_map_user(cn_tensor *x, double (*fn)(void *user, double x),
                               double (*derivative)(void *user, double x), void *user);
 
 /* All built-in operators, in the order of ops.def. */

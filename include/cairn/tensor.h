@@ -42,10 +42,10 @@ CN_API void cn_release(cn_tensor *t);       /* NULL is allowed */
 
 /* Tensors from data. cn_from copies the data. cn_borrow uses your memory (a GPU copies it); free_fn is called when no
    tensor needs the memory any more, at the end of a call. */
-CN_API cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data);
+CN_PURE cn_tensor *cn_from(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data);
 CN_API cn_tensor *cn_borrow(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, void *data,
                             void (*free_fn)(void *user), void *user);
-CN_API cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value); /* an argument of plans: never rebuilds one */
+CN_PURE cn_tensor *cn_scalar(cn_ctx *ctx, cn_dtype dtype, double value); /* an argument of plans: never rebuilds one */
 
 /* Properties. */
 CN_API cn_ctx *cn_context(const cn_tensor *t);

@@ -11,19 +11,19 @@ extern "C" {
 /* ---- products ---- */
 
 /* The matrix product over the last two axes; the axes before them broadcast. */
-CN_API cn_tensor *cn_matmul(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_matmul(cn_tensor *input, cn_tensor *other);
 
 /* The sum of the products of two vectors' elements. */
-CN_API cn_tensor *cn_dot(cn_tensor *input, cn_tensor *tensor);
+CN_PURE cn_tensor *cn_dot(cn_tensor *input, cn_tensor *tensor);
 
 /* Every product of an element of one vector and an element of the other. */
-CN_API cn_tensor *cn_outer(cn_tensor *input, cn_tensor *vec2);
+CN_PURE cn_tensor *cn_outer(cn_tensor *input, cn_tensor *vec2);
 
 /* Sums of products of the operands' elements, by an equation such as "bij,jk->bik". */
-CN_API cn_tensor *cn_einsum(const char *equation, cn_tensor *const *operands, int n);
+CN_PURE cn_tensor *cn_einsum(const char *equation, cn_tensor *const *operands, int n);
 
 /* input · weightᵀ + bias over the last axis; bias may be NULL. */
-CN_API cn_tensor *cn_linear(cn_tensor *input, cn_tensor *weight, cn_tensor *bias);
+CN_PURE cn_tensor *cn_linear(cn_tensor *input, cn_tensor *weight, cn_tensor *bias);
 
 /* ---- convolutions; bias and desc may be NULL ---- */
 
@@ -34,19 +34,19 @@ typedef struct cn_conv_desc {
 } cn_conv_desc;
 
 /* Convolution over one axis: input (N, C, L) or (C, L), weight (O, C/groups, l), bias (O). */
-CN_API cn_tensor *cn_conv1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+CN_PURE cn_tensor *cn_conv1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
 /* Convolution over two axes: input (N, C, H, W) or (C, H, W), weight (O, C/groups, h, w), bias (O). */
-CN_API cn_tensor *cn_conv2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+CN_PURE cn_tensor *cn_conv2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
 /* Convolution over three axes: input (N, C, D, H, W) or (C, D, H, W), weight (O, C/groups, d, h, w), bias (O). */
-CN_API cn_tensor *cn_conv3d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+CN_PURE cn_tensor *cn_conv3d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
 /* Transposed convolution over one axis: input (N, C, L) or (C, L), weight (C, O/groups, l), bias (O). */
-CN_API cn_tensor *cn_conv_transpose1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+CN_PURE cn_tensor *cn_conv_transpose1d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
 /* Transposed convolution over two axes: input (N, C, H, W) or (C, H, W), weight (C, O/groups, h, w), bias (O). */
-CN_API cn_tensor *cn_conv_transpose2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
+CN_PURE cn_tensor *cn_conv_transpose2d(cn_tensor *input, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc);
 
 /* ---- pooling and resizing: planes (N, C, H, W) or (C, H, W), lines (N, C, L) or (C, L) ---- */
 
@@ -59,34 +59,34 @@ typedef struct cn_pool_desc {
 } cn_pool_desc;
 
 /* The largest element of each window of each line. */
-CN_API cn_tensor *cn_max_pool1d(cn_tensor *input, const cn_pool_desc *desc);
+CN_PURE cn_tensor *cn_max_pool1d(cn_tensor *input, const cn_pool_desc *desc);
 
 /* The largest element of each window of each plane. */
-CN_API cn_tensor *cn_max_pool2d(cn_tensor *input, const cn_pool_desc *desc);
+CN_PURE cn_tensor *cn_max_pool2d(cn_tensor *input, const cn_pool_desc *desc);
 
 /* The mean of each window of each line. */
-CN_API cn_tensor *cn_avg_pool1d(cn_tensor *input, const cn_pool_desc *desc);
+CN_PURE cn_tensor *cn_avg_pool1d(cn_tensor *input, const cn_pool_desc *desc);
 
 /* The mean of each window of each plane. */
-CN_API cn_tensor *cn_avg_pool2d(cn_tensor *input, const cn_pool_desc *desc);
+CN_PURE cn_tensor *cn_avg_pool2d(cn_tensor *input, const cn_pool_desc *desc);
 
 /* The mean of each of output_size windows that divide a line evenly. */
-CN_API cn_tensor *cn_adaptive_avg_pool1d(cn_tensor *input, int64_t output_size);
+CN_PURE cn_tensor *cn_adaptive_avg_pool1d(cn_tensor *input, int64_t output_size);
 
 /* The mean of each of height · width windows that divide a plane evenly. */
-CN_API cn_tensor *cn_adaptive_avg_pool2d(cn_tensor *input, int64_t height, int64_t width);
+CN_PURE cn_tensor *cn_adaptive_avg_pool2d(cn_tensor *input, int64_t height, int64_t width);
 
 /* The largest element of each of output_size windows that divide a line evenly. */
-CN_API cn_tensor *cn_adaptive_max_pool1d(cn_tensor *input, int64_t output_size);
+CN_PURE cn_tensor *cn_adaptive_max_pool1d(cn_tensor *input, int64_t output_size);
 
 /* The largest element of each of height · width windows that divide a plane evenly. */
-CN_API cn_tensor *cn_adaptive_max_pool2d(cn_tensor *input, int64_t height, int64_t width);
+CN_PURE cn_tensor *cn_adaptive_max_pool2d(cn_tensor *input, int64_t height, int64_t width);
 
 /* Resizes the last one or two axes; each element is a copy of the nearest one. */
-CN_API cn_tensor *cn_interpolate_nearest(cn_tensor *input, cn_dims size);
+CN_PURE cn_tensor *cn_interpolate_nearest(cn_tensor *input, cn_dims size);
 
 /* Resizes planes to height and width; each element is mixed from the four nearest. */
-CN_API cn_tensor *cn_interpolate_bilinear(cn_tensor *input, int64_t height, int64_t width, bool align_corners);
+CN_PURE cn_tensor *cn_interpolate_bilinear(cn_tensor *input, int64_t height, int64_t width, bool align_corners);
 
 #ifdef __cplusplus
 }

@@ -12,19 +12,19 @@ extern "C" {
 /* ---- reductions ---- */
 
 /* Sum over axes; integers and bool add up in i64. */
-CN_API cn_tensor *cn_sum(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_sum(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* Mean over axes. */
-CN_API cn_tensor *cn_mean(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_mean(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* Product over axes; integers and bool multiply in i64. */
-CN_API cn_tensor *cn_prod(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_prod(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* The largest element over axes, NaN if there is one; PyTorch's amax: the gradient is shared among ties. */
-CN_API cn_tensor *cn_max(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_max(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* The smallest element over axes, NaN if there is one; PyTorch's amin. */
-CN_API cn_tensor *cn_min(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_min(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* The largest element along an axis, and its index; indices may be NULL. */
 CN_API cn_tensor *cn_max_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
@@ -33,36 +33,36 @@ CN_API cn_tensor *cn_max_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_ten
 CN_API cn_tensor *cn_min_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
 
 /* The index of the largest element along one axis or, with CN_ALL, in the flat tensor; the first of equal ones. */
-CN_API cn_tensor *cn_argmax(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_argmax(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* The index of the smallest element along one axis or, with CN_ALL, in the flat tensor; the first of equal ones. */
-CN_API cn_tensor *cn_argmin(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_argmin(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* Variance over axes; the divisor is the number of elements minus the correction. */
-CN_API cn_tensor *cn_var(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
+CN_PURE cn_tensor *cn_var(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
 
 /* Standard deviation over axes: the root of var. */
-CN_API cn_tensor *cn_std(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
+CN_PURE cn_tensor *cn_std(cn_tensor *input, cn_dims dim, double correction, bool keepdim);
 
 /* Whether any element over axes is not 0. */
-CN_API cn_tensor *cn_any(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_any(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* Whether every element over axes is not 0. */
-CN_API cn_tensor *cn_all(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_all(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* log(sum(exp(x))) over axes without overflow. */
-CN_API cn_tensor *cn_logsumexp(cn_tensor *input, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_logsumexp(cn_tensor *input, cn_dims dim, bool keepdim);
 
 /* The p-norm over axes; p may be INFINITY, -INFINITY or 0. */
-CN_API cn_tensor *cn_norm(cn_tensor *input, double p, cn_dims dim, bool keepdim);
+CN_PURE cn_tensor *cn_norm(cn_tensor *input, double p, cn_dims dim, bool keepdim);
 
 /* ---- scans and sorting ---- */
 
 /* Running sum along an axis; integers and bool add up in i64. */
-CN_API cn_tensor *cn_cumsum(cn_tensor *input, int64_t dim);
+CN_PURE cn_tensor *cn_cumsum(cn_tensor *input, int64_t dim);
 
 /* Running product along an axis; integers and bool multiply in i64. */
-CN_API cn_tensor *cn_cumprod(cn_tensor *input, int64_t dim);
+CN_PURE cn_tensor *cn_cumprod(cn_tensor *input, int64_t dim);
 
 /* The largest element so far along an axis, and its index, the last of equal ones; a NaN stays the
    largest. indices may be NULL. */
@@ -73,7 +73,7 @@ CN_API cn_tensor *cn_cummax(cn_tensor *input, int64_t dim, cn_tensor **indices);
 CN_API cn_tensor *cn_sort(cn_tensor *input, int64_t dim, bool descending, cn_tensor **indices);
 
 /* The indices that sort the elements along an axis. */
-CN_API cn_tensor *cn_argsort(cn_tensor *input, int64_t dim, bool descending);
+CN_PURE cn_tensor *cn_argsort(cn_tensor *input, int64_t dim, bool descending);
 
 /* The k largest (or smallest) elements along an axis in order, and their indices. indices may be NULL. */
 CN_API cn_tensor *cn_topk(cn_tensor *input, int64_t k, int64_t dim, bool largest, cn_tensor **indices);

@@ -11,52 +11,52 @@ extern "C" {
 /* ---- views ---- */
 
 /* The same memory in another shape, where -1 may stand once; an error where a copy would be needed. */
-CN_API cn_tensor *cn_view(cn_tensor *input, cn_dims size);
+CN_PURE cn_tensor *cn_view(cn_tensor *input, cn_dims size);
 
 /* The same elements in another shape: a view where possible, else a copy. */
-CN_API cn_tensor *cn_reshape(cn_tensor *input, cn_dims shape);
+CN_PURE cn_tensor *cn_reshape(cn_tensor *input, cn_dims shape);
 
 /* Merges neighbouring axes into one. */
-CN_API cn_tensor *cn_flatten(cn_tensor *input, int64_t start_dim, int64_t end_dim);
+CN_PURE cn_tensor *cn_flatten(cn_tensor *input, int64_t start_dim, int64_t end_dim);
 
 /* Exchanges two axes. */
-CN_API cn_tensor *cn_transpose(cn_tensor *input, int64_t dim0, int64_t dim1);
+CN_PURE cn_tensor *cn_transpose(cn_tensor *input, int64_t dim0, int64_t dim1);
 
 /* Rearranges the axes. */
-CN_API cn_tensor *cn_permute(cn_tensor *input, cn_dims dims);
+CN_PURE cn_tensor *cn_permute(cn_tensor *input, cn_dims dims);
 
 /* Python's input[start:end:step] along an axis; step > 0. */
-CN_API cn_tensor *cn_slice(cn_tensor *input, int64_t dim, int64_t start, int64_t end, int64_t step);
+CN_PURE cn_tensor *cn_slice(cn_tensor *input, int64_t dim, int64_t start, int64_t end, int64_t step);
 
 /* `length` elements along an axis, from `start`. */
-CN_API cn_tensor *cn_narrow(cn_tensor *input, int64_t dim, int64_t start, int64_t length);
+CN_PURE cn_tensor *cn_narrow(cn_tensor *input, int64_t dim, int64_t start, int64_t length);
 
 /* The elements at one index of an axis; the result lacks this axis. */
-CN_API cn_tensor *cn_select(cn_tensor *input, int64_t dim, int64_t index);
+CN_PURE cn_tensor *cn_select(cn_tensor *input, int64_t dim, int64_t index);
 
 /* Axes of size 1 repeated to a size, and new axes in front; -1 leaves a size as it is. */
-CN_API cn_tensor *cn_expand(cn_tensor *input, cn_dims size);
+CN_PURE cn_tensor *cn_expand(cn_tensor *input, cn_dims size);
 
 /* Removes axes of size 1: those given, or with CN_ALL every one. */
-CN_API cn_tensor *cn_squeeze(cn_tensor *input, cn_dims dim);
+CN_PURE cn_tensor *cn_squeeze(cn_tensor *input, cn_dims dim);
 
 /* Inserts an axis of size 1. */
-CN_API cn_tensor *cn_unsqueeze(cn_tensor *input, int64_t dim);
+CN_PURE cn_tensor *cn_unsqueeze(cn_tensor *input, int64_t dim);
 
 /* Reverses the order of elements along axes. */
-CN_API cn_tensor *cn_flip(cn_tensor *input, cn_dims dims);
+CN_PURE cn_tensor *cn_flip(cn_tensor *input, cn_dims dims);
 
 /* Windows along an axis, which may overlap. */
-CN_API cn_tensor *cn_unfold(cn_tensor *input, int64_t dimension, int64_t size, int64_t step);
+CN_PURE cn_tensor *cn_unfold(cn_tensor *input, int64_t dimension, int64_t size, int64_t step);
 
 /* A diagonal of two axes, as the last axis. */
-CN_API cn_tensor *cn_diagonal(cn_tensor *input, int64_t offset, int64_t dim1, int64_t dim2);
+CN_PURE cn_tensor *cn_diagonal(cn_tensor *input, int64_t offset, int64_t dim1, int64_t dim2);
 
 /* The tensor itself if its elements lie in row-major order, else a copy. */
-CN_API cn_tensor *cn_contiguous(cn_tensor *input);
+CN_PURE cn_tensor *cn_contiguous(cn_tensor *input);
 
 /* A copy with memory of its own. */
-CN_API cn_tensor *cn_clone(cn_tensor *input);
+CN_PURE cn_tensor *cn_clone(cn_tensor *input);
 
 /* Both write at most `room` tensors to out and return how many there are; 0: an error. */
 
@@ -69,26 +69,26 @@ CN_API int cn_chunk(cn_tensor *input, int64_t chunks, int64_t dim, cn_tensor **o
 /* ---- joining and repeating ---- */
 
 /* Tensors one after the other along an axis. */
-CN_API cn_tensor *cn_cat(cn_tensor *const *tensors, int n, int64_t dim);
+CN_PURE cn_tensor *cn_cat(cn_tensor *const *tensors, int n, int64_t dim);
 
 /* Tensors of one shape along a new axis. */
-CN_API cn_tensor *cn_stack(cn_tensor *const *tensors, int n, int64_t dim);
+CN_PURE cn_tensor *cn_stack(cn_tensor *const *tensors, int n, int64_t dim);
 
 typedef enum cn_pad_mode { CN_PAD_CONSTANT, CN_PAD_REFLECT, CN_PAD_REPLICATE, CN_PAD_CIRCULAR } cn_pad_mode;
 /* The tensor with a border. pad has F.pad's order: the last axis first, (before, after) pairs; at most 4 axes. */
-CN_API cn_tensor *cn_pad(cn_tensor *input, cn_dims pad, cn_pad_mode mode, double value);
+CN_PURE cn_tensor *cn_pad(cn_tensor *input, cn_dims pad, cn_pad_mode mode, double value);
 
 /* Repeats the whole tensor along each axis; further numbers add axes in front. */
-CN_API cn_tensor *cn_repeat(cn_tensor *input, cn_dims repeats);
+CN_PURE cn_tensor *cn_repeat(cn_tensor *input, cn_dims repeats);
 
 /* repeat; fewer numbers than axes belong to the last axes. */
-CN_API cn_tensor *cn_tile(cn_tensor *input, cn_dims dims);
+CN_PURE cn_tensor *cn_tile(cn_tensor *input, cn_dims dims);
 
 /* Shifts elements along axes; those beyond the end come back at the front. */
-CN_API cn_tensor *cn_roll(cn_tensor *input, cn_dims shifts, cn_dims dims);
+CN_PURE cn_tensor *cn_roll(cn_tensor *input, cn_dims shifts, cn_dims dims);
 
 /* Repeats each element along an axis. */
-CN_API cn_tensor *cn_repeat_interleave(cn_tensor *input, int64_t repeats, int64_t dim);
+CN_PURE cn_tensor *cn_repeat_interleave(cn_tensor *input, int64_t repeats, int64_t dim);
 
 #ifdef __cplusplus
 }
