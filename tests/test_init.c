@@ -248,7 +248,7 @@ static void refusals(cn_ctx *cn)
             cn_init_trunc_normal(w, 0, 0.01, 5, 6));
     refused(cn, "init_eye: the tensor must have 2 axes, got shape [3]", cn_init_eye(b));
     refused(cn, "init_dirac: the tensor must have 3 to 5 axes, got shape [3,4]", cn_init_dirac(w, 1));
-    refused(cn, "init_fans: the tensor must have 2 to 8 axes, got shape [3]", cn_init_xavier_uniform(b, 1));
+    refused(cn, "init_xavier_uniform: the tensor must have 2 to 8 axes, got shape [3]", cn_init_xavier_uniform(b, 1));
     refused(cn, "init_xavier_normal: gain must be finite and ≥ 0, got nan", cn_init_xavier_normal(w, NAN));
     refused(cn, "init_kaiming_normal: cn_init_gain must know the nonlinearity",
             cn_init_kaiming_normal(w, 0, CN_FAN_IN, "swish"));

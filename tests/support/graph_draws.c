@@ -498,7 +498,7 @@ bool draw_pad(graph_maker *m, graph_instr *i)
     if (!take(m, i, ALL_DTYPES, 1)) return false;
     int axes = shape_of(m, i->in[0])->n;
     i->a[0] = graph_below(m, 4);
-    i->x[0] = (double)between(m, -2, 2);
+    i->x[0] = i->a[0] == CN_PAD_CONSTANT ? (double)between(m, -2, 2) : 0;
     i->dims.n = 2 * (int)between(m, 1, axes < 3 ? axes : 3);
     for (int k = 0; k < i->dims.n; k++) i->dims.v[k] = graph_below(m, 3);
     return true;

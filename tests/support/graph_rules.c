@@ -92,7 +92,16 @@ static bool elementwise(const graph_instr *i, const graph_meta *const *in, int n
     return by_class(i->op->class, combined(in, n, plain), &t) && give(out, t, shape);
 }
 
-bool rule_map(const graph_instr *i, const graph_meta *const *in, graph_meta *out) { return elementwise(i, in, i->n_in, NULL, out); }
+/* Whole numbers divided by a 0 in the data are an error. */
+static bool divides(const graph_op *op)
+{
+    return !strncmp(op->name, "floor_div", 9) || !strncmp(op->name, "remainder", 9) || !strncmp(op->name, "fmod", 4);
+}
+
+bool rule_map(const graph_instr *i, const graph_meta *const *in, graph_meta *out)
+{
+    return elementwise(i, in, i->n_in, NULL, out) && (!divides(i->op) || cn_dtype_is_float(out->dtype));
+}
 
 bool rule_number(const graph_instr *i, const graph_meta *const *in, graph_meta *out)
 {

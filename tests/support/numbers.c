@@ -146,12 +146,12 @@ typedef struct refusal {
 } refusal;
 
 static const refusal refusals[] = {
-    { divide_by_zero, "floor_div: the divisor of whole numbers must not be 0" },
-    { divide_by_wrapped_zero, "floor_div: the divisor of whole numbers must not be 0" },
+    { divide_by_zero, "floor_div_s: the divisor of whole numbers must not be 0" },
+    { divide_by_wrapped_zero, "floor_div_s: the divisor of whole numbers must not be 0" },
     { remainder_of_zero, "a whole number must not be divided by 0" },
     { modulo_of_zero, "a whole number must not be divided by 0" },
-    { negative_power, "pow: the exponent of whole numbers must be" },
-    { wide_power, "pow: exponent must be within the range of i8, got 300" },
+    { negative_power, "pow_s: the exponent of whole numbers must be" },
+    { wide_power, "pow_s: exponent must be within the range of i8, got 300" },
     { full_wide, "full: fill_value must be within the range of i8, got 300" },
     { full_nan, "full: fill_value must be within the range of i64" },
     { full_f32, "full: fill_value must be within the range of f32" },
