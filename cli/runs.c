@@ -154,30 +154,21 @@ static bool write_whole(int fd, const text *t)
     return true;
 }
 
-/* An empty file gets a header. A file that is something else is left alone. */
-static bool begins_well(int fd, const struct stat *st, text *header)
-{
-    char begin[sizeof "date,command,model"] = "";
-    for (int i = 0; i < COLUMNS; i++) add_field(header, names[i], i + 1 == COLUMNS);
-    if (st->st_size) header->n = 0;
-    return !st->st_size || (pread(fd, begin, sizeof begin - 1, 0) > 0 && !strcmp(begin, "date,command,model"));
-}
-
 /* The file is locked from the look at its size to the end of the line: runs that end together write whole lines, and one
    header. */
 int append_run(const job *j)
 {
     char *path = runs_file(j);
-    const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     struct stat st;
     bool ok = fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0;
     text lines = { 0 };
-    const bool mine = ok && begins_well(fd, &st, &lines);
+    for (int i = 0; ok && st.st_size == 0 && i < COLUMNS; i++) add_field(&lines, names[i], i + 1 == COLUMNS);
     add_line(&lines, j);
-    ok = mine && write_whole(fd, &lines);
+    ok = ok && write_whole(fd, &lines);
     const int problem = errno;
     if (fd >= 0 && close(fd)) ok = false;
-    if (!ok) fail("%s: %s", path, mine || !st.st_size ? strerror(problem) : "not a log of runs: no line was added");
+    if (!ok) fail("%s: %s", path, strerror(problem));
     free(lines.bytes), free(path);
     return ok ? DONE : FAILED;
 }

@@ -541,7 +541,7 @@ def test_runs(folder):
         check(order == wanted, f"sorted by {sort}", rows)
     refuses(1, ["runs", "line.csv"], "not a log of runs", cwd=folder)
     before = (folder / "line.csv").read_bytes()
-    refuses(1, [*mlp, "--epochs", 1, "--out", "again", "--runs", "line.csv"], "line.csv: not a log of runs", cwd=folder)
+    refuses(1, [*mlp, "--epochs", 1, "--out", "again", "--runs", "line.csv"], "line.csv exists, and cairn did not write it", cwd=folder)
     check((folder / "line.csv").read_bytes() == before, "a file that is no log of runs is left alone")
     refuses(1, ["runs", "nowhere"], "nowhere", cwd=folder)
     for bad in (b"model\n\"open quote, and no end\n", b"", b"model,\x00\n", b"model\r\na\r\n", b"model\n\n\n,,,,\n"):

@@ -73,7 +73,7 @@ bool cn_checkpoint_from(cn_training *run, const cn_dict *file)
 {
     CN__CALL call = enter(run, __func__);
     cn_ctx *ctx = call.ctx;
-    if (!ctx || !cn__object_of(ctx, file, &cn__dict_type, __func__)) return false;
+    if (!ctx || !run || !cn__object_of(ctx, file, &cn__dict_type, __func__)) return false;
     int64_t step;
     if (!cn_dict_whole(file, "step", &step))
         return cn__fail(ctx, CN_BAD_FILE, "checkpoint: the file has no \"step\": it is a model, not a checkpoint");
