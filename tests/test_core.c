@@ -250,6 +250,12 @@ static void bad_indices_in_data(void)
         refused(!cn_eval(cn_take(cn_reshape(cn_arange(cn, CN_F32, 0, 6, 1), CN_DIMS(2, 3)),
                                  cn_full(cn, CN_I64, CN_DIMS(2), outside))),
                 CN_BAD_INDEX, "out of range for size 6");
+    for (double outside = 3; outside >= -4; outside -= 7) { /* column 3 of row 0 would be column 0 of row 1 */
+        cn_tensor *at[] = { cn_zeros(cn, CN_I64, CN_DIMS(1)), cn_full(cn, CN_I64, CN_DIMS(1), outside) };
+        cn_tensor *put =
+            cn_index_put(cn_zeros(cn, CN_F32, CN_DIMS(2, 3)), at, 2, cn_ones(cn, CN_F32, CN_DIMS(1)), false);
+        refused(!cn_eval(put), CN_BAD_INDEX, "out of range for size 3");
+    }
     cn_tensor *y = cn_mul_s(cn_gather(x, 0, i), 2);
     refused(!cn_eval(y), CN_BAD_INDEX, "gather");
     refused(!cn_eval(y), CN_LET_GO, "failed");
