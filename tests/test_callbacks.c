@@ -78,7 +78,10 @@ static void act(scene *s)
     s->depth++;
     switch (s->deed) {
     case COMPUTE: compute(s); break;
-    case END_SCOPES: cn_scope_end(s->cn, (cn_scope){ 0 }); break;
+    case END_SCOPES:
+        cn_scope_end(s->cn, (cn_scope){ 0 });
+        check(cn_failed(s->cn), "a callback ends a scope that began outside it");
+        break;
     case CLOSE: cn_close(s->cn); break;
     case BACKWARD: backward(s); break;
     case BACKWARD_SAME:
@@ -257,7 +260,10 @@ static double rate(void *user, int group, int64_t step)
     return 1.0 / (double)(step + 1);
 }
 static void free_schedule(void *s) { cn_schedule_free(s); }
-static void step_again(scene *s) { cn_schedule_step(s->object); }
+static void step_again(scene *s)
+{
+    check(!cn_schedule_step(s->object) && strstr(cn_error(s->cn), "midst"), "a step in a step: %s", cn_error(s->cn));
+}
 static void run_schedule(scene *s)
 {
     cn_module *m = cn_nn_linear(s->cn, 3, 3, NULL);
@@ -294,8 +300,10 @@ static void free_loader(void *l) { cn_loader_free(l); }
 static void next_again(scene *s)
 {
     cn_batch b;
-    cn_loader_next(s->object, &b);
-    cn_loader_reset(s->object, 0);
+    const bool next = cn_loader_next(s->object, &b);
+    check(!next && (strstr(cn_error(s->cn), "midst") || strstr(cn_error(s->cn), "freed before")),
+          "a batch in a batch: %s", cn_error(s->cn));
+    check(!cn_loader_reset(s->object, 0), "a reset in a batch");
 }
 
 static void run_data(scene *s, int workers)

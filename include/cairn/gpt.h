@@ -15,7 +15,7 @@
               argument of the plan, so all tokens of a cache length share one plan. When the context is full, sampling
               continues with its last half. The same seed gives the same text. Sampling records no gradients and has no
               dropout.
-   Ownership  Models and samplers belong to the context until they are freed. A sampler whose model was freed is an error.
+   Ownership  Models and samplers belong to the context until they are freed. Without its model a sampler is an error.
    Errors     NULL, false or -1, and an error in the context that says what is not allowed. */
 #ifndef CAIRN_GPT_H
 #define CAIRN_GPT_H

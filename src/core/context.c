@@ -62,8 +62,8 @@ void cn_close(cn_ctx *ctx)
     cn__objects_close(ctx);
     cn__shut(&ctx->thread);
     cn__handles_close(ctx);
+    cn__objects_end(ctx);
     ctx->engine->plans_close(ctx);
-    cn__finish_freed(ctx);
     if (ctx->device) {
         cn__storage_close(ctx);
         ctx->device->table->close(ctx->device);

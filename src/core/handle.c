@@ -281,7 +281,8 @@ void cn__handles_close(cn_ctx *ctx)
 {
     end_scope(ctx, 0);
     for_all(ctx, release_grad);
-    for_all(ctx, let_go); /* kept handles that were never released */
+    for_all(ctx, let_go);  /* kept handles that were never released */
+    cn__finish_freed(ctx); /* these functions may look at handles and objects for the last time */
     for (slab *s = ctx->handle_slabs, *next; s; s = next) {
         next = s->next;
         cn__resize(&ctx->memory, s, SLAB_BYTES, 0);

@@ -121,6 +121,10 @@ void cn__free_by_program(void *self, const cn__object_type *type, const char *wh
 void cn__objects_close(cn_ctx *ctx)
 {
     while (ctx->objects) cn__object_free(ctx->objects);
+}
+
+void cn__objects_end(cn_ctx *ctx)
+{
     while (ctx->freed_objects) free_oldest(ctx);
 }
 

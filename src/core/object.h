@@ -29,7 +29,8 @@ typedef struct cn__object {
     size_t bytes;
 } cn__object;
 
-void cn__objects_close(cn_ctx *ctx);
+void cn__objects_close(cn_ctx *ctx); /* destroys all objects */
+void cn__objects_end(cn_ctx *ctx);   /* frees the memory of destroyed objects */
 void *cn__object_new(cn_ctx *ctx, size_t bytes, const cn__object_type *type);
 void cn__object_free(void *self);  /* NULL is fine */
 bool cn__object_adopt(void *self); /* false: it has an owner already */

@@ -53,7 +53,7 @@ static int64_t below_u32(cn_draw *d, uint32_t n)
 
 int64_t cn_draw_below(cn_draw *d, int64_t n)
 {
-    if (n <= 1) return 0;
+    if (!d || n <= 1) return 0;
     if (n <= UINT32_MAX) return below_u32(d, (uint32_t)n);
     uint64_t m = (uint64_t)n, limit = UINT64_MAX - (UINT64_MAX - m + 1) % m,
              r; /* larger numbers would favour small remainders */

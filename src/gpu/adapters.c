@@ -385,7 +385,8 @@ int cn_gpu_auto(cn_ctx *ctx, char *why, size_t size)
 {
     char line[800];
     const char *name = getenv("CAIRN_GPU");
-    cn__gpu_system *s = listed_system(ctx);
+    CN__CALL call = cn__enter(ctx, __func__);
+    cn__gpu_system *s = listed_system(call.ctx);
     int found = -1;
     for (int i = 0; s && i < s->n_cards && found < 0; i++)
         if (kind_rank(&s->cards[i].info) != SOFTWARE && (!name || has_part(s->cards[i].info.name, name))) found = i;
