@@ -246,6 +246,7 @@ static bool results(parser *p)
 
 bool cn_signature_parse(const char *call, cn_signature *out)
 {
+    if (!out) return false;
     *out = (cn_signature){ 0 };
     parser p = { call, call, out };
     if (!call) {
