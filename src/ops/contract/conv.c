@@ -12,7 +12,8 @@
 static bool measure_axis(cn_ctx *ctx, const char *who, const cn__conv_attrs *a, cn__conv_sizes *s, int d)
 {
     const long long stride = a->stride[d], dilation = a->dilation[d], padding = a->padding[d], kernel = s->kernel[d];
-    if (stride < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: stride must be ≥ 1, got %lld", who, stride);
+    if (stride < 1 || stride > INT32_MAX) /* then no product of a place and a stride overflows */
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: stride must be from 1 to %d, got %lld", who, INT32_MAX, stride);
     if (dilation < 1) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: dilation must be ≥ 1, got %lld", who, dilation);
     if (padding < 0) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: padding must be ≥ 0, got %lld", who, padding);
     if (kernel < 1) return cn__fail(ctx, CN_BAD_SHAPE, "%s: the size of the kernel must be ≥ 1, got %lld", who, kernel);
