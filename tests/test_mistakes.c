@@ -530,10 +530,8 @@ static void train(program *p, int context)
     const bool twice = draw(p, 3) == 0;
     if (twice) wrong(p, context, !cn_backward(loss), CN_NO_GRADIENT, "backward through a spent graph");
     const bool idle = draw(p, 4) == 0;
-    if (idle) {
-        cn_relu(cn_add(loss, NULL));
-        wrong(p, context, !cn_step(l->opt), CN_BAD_ARGUMENT, "a step while an error stands");
-    }
+    if (idle)
+        wrong(p, context, !cn_add(loss, NULL) && !cn_step(l->opt), CN_BAD_ARGUMENT, "a step while an error stands");
     right(p, cn_step(l->opt), "step");
     for (int o = 0; o < SIDE; o++) {
         for (int k = 0; k < SIDE; k++)

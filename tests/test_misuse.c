@@ -473,6 +473,7 @@ static const cn_op *find_op(const char *name)
     return NULL;
 }
 
+static const double two[] = { 1, 2 };
 static const cn_field one_float = { CN_F32, { 0, { 0 } }, 0 };
 
 /* Descriptors are zeros, the default, except for these. */
@@ -506,8 +507,7 @@ static void fill_structure(world *w, const function *f, const char *name, void *
     else if (!strcmp(name, "cn_clip_desc") || !strcmp(name, "cn_sgd_step_desc")) return;
     else if (!strcmp(name, "cn_adam_step_desc")) *(cn_adam_step_desc *)at = (cn_adam_step_desc){ .lr = 0.1, .step = 1 };
     else if (!strcmp(name, "cn_room")) ((cn_room *)at)->field = one_float;
-    else if (!strcmp(name, "cn_series"))
-        *(cn_series *)at = (cn_series){ .name = "a", .y = (const double[]){ 1, 2 }, .n = 2 };
+    else if (!strcmp(name, "cn_series")) *(cn_series *)at = (cn_series){ .name = "a", .y = two, .n = 2 };
 }
 
 static void *make_array(world *w, int place, int type)
@@ -811,6 +811,7 @@ static void use_result(const function *f, const outcome *r)
     DLManagedTensor *exported = !strcmp(f->name, "cn_to_dlpack") ? (DLManagedTensor *)r->p : NULL;
     if (exported) exported->deleter(exported);
     if (!r->p || f->result != R_OBJECT) return;
+    if (!strcmp(f->name, "cn_open")) cn_close((cn_ctx *)r->p);
     if (f->object == K_TENSOR) cn_eval((cn_tensor *)r->p);
     if (f->object == K_MODULE && !strncmp(f->name, "cn_nn_", 6)) {
         cn_tensor *y = cn_forward((cn_module *)r->p, square(&worlds[0]));
