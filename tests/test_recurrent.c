@@ -156,12 +156,14 @@ static void refusals(cn_ctx *cn)
     check_group("refusals");
     refused(cn, cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .proj_size = 2 }), CN_UNSUPPORTED,
             "LSTM: proj_size must be 0, got 2");
-    refused(cn, cn_nn_gru(cn, 3, 0, NULL), CN_BAD_ARGUMENT, "GRU: in and hidden must be > 0, got 3 and 0");
+    refused(cn, cn_nn_gru(cn, 3, 0, NULL), CN_BAD_ARGUMENT,
+            "GRU: in and hidden must be > 0 and at most 2147483647, got 3 and 0");
     refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .num_layers = -1 }), CN_BAD_ARGUMENT,
-            "RNN: num_layers must be ≥ 0, got -1");
+            "RNN: num_layers must be from 0 to 4096, got -1");
     refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .dropout = 1.5 }), CN_BAD_ARGUMENT,
             "RNN: dropout must be from 0 to 1, got 1.5");
-    refused(cn, cn_nn_gru_cell(cn, 0, 4, NULL), CN_BAD_ARGUMENT, "GRUCell: in and hidden must be > 0, got 0 and 4");
+    refused(cn, cn_nn_gru_cell(cn, 0, 4, NULL), CN_BAD_ARGUMENT,
+            "GRUCell: in and hidden must be > 0 and at most 2147483647, got 0 and 4");
     cn_module *m = cn_nn_lstm(cn, 3, 4, NULL);
     cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(5, 2, 3)), *h = cn_ones(cn, CN_F32, CN_DIMS(1, 2, 4)), *out[4];
     refused(cn, cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(5, 2, 7))), CN_BAD_SHAPE,
@@ -181,7 +183,8 @@ static void refusals(cn_ctx *cn)
     refused(cn, cn_forward_all(cell, CN_TENSORS(row, row), out, 2), CN_BAD_ARGUMENT, "got 2 operands and 2 results");
     refused(cn, cn_forward_all(cell, CN_TENSORS(row, row, row), out, 2), CN_BAD_SHAPE,
             "h must be [batch,4], got [2,3]");
-    check(cn_nn_lstm(NULL, 3, 4, NULL) == NULL && cn_forward(m, NULL) == NULL && !cn_failed(cn), "NULL in, NULL out");
+    check(cn_nn_lstm(NULL, 3, 4, NULL) == NULL && !cn_failed(cn), "NULL in, NULL out");
+    refused(cn, cn_forward(m, NULL), CN_BAD_ARGUMENT, "x must not be NULL");
     cn_module_free(m), cn_module_free(cell);
 }
 
