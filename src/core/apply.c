@@ -9,7 +9,7 @@
 
 bool cn_infer_fail(cn_infer *i, cn_code code, const char *format, ...)
 {
-    if (i->ctx->code != CN_OK) return false;
+    if (!i || !format || i->ctx->code != CN_OK) return false;
     char text[384];
     va_list list;
     va_start(list, format);
@@ -27,6 +27,7 @@ static int first_promoted(const cn_infer *i)
 
 bool cn_infer_map(cn_infer *i)
 {
+    if (!i) return false;
     cn_meta *out = &i->out[0];
     out->dtype = i->in[first_promoted(i)]->dtype;
     cn_layout *l = &out->layout;

@@ -85,20 +85,20 @@ static int cpu_threads(cn__device *d) { return cn__workers_count(((cn__cpu *)d)-
 /* ---- what kernels call ---- */
 
 cn__workers *cn__kernel_workers(const cn_kernel *k) { return k->run->workers; }
-int cn_threads(const cn_kernel *k) { return cn__workers_count(k->run->workers); }
+int cn_threads(const cn_kernel *k) { return k ? cn__workers_count(k->run->workers) : 1; }
 
 void cn_kernel_fault(const cn_kernel *k, int64_t index, int64_t size)
 {
     int none = 0;
-    if (!atomic_compare_exchange_strong(&k->run->faulty, &none, 1)) return;
+    if (!k || !atomic_compare_exchange_strong(&k->run->faulty, &none, 1)) return;
     k->run->fault_index = index;
     k->run->fault_size = size;
 }
 
 void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
 {
-    const struct cn__cpu_run *r = k->run;
-    if (!r->epilogue || begin >= end) return;
+    const struct cn__cpu_run *r = k ? k->run : NULL;
+    if (!r || !r->epilogue || begin >= end) return;
     char *regs = r->epilogue_scratch + (size_t)thread * (size_t)r->epilogue->n_regs * CN__REG_BYTES;
     cn__group_range(r->epilogue, r->plan_run, regs, begin, end);
 }
@@ -119,7 +119,7 @@ static void run_chunk(void *user, int64_t part, int thread)
 
 void cn_parallel(const cn_kernel *k, int64_t n, int64_t grain, cn_body body, void *user)
 {
-    if (n <= 0) return;
+    if (!k || !body || n <= 0) return;
     if (grain < 1) grain = 1;
     chunks c = { k, body, user, n, grain };
     int64_t parts = (n - 1) / grain + 1;

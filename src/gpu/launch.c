@@ -23,16 +23,21 @@ static cn__memory *memory_of(const call *k) { return &k->p->plan->device->ctx->m
 void cn_gpu_param(cn_gpu_call *c, int64_t value)
 {
     call *k = call_of(c);
+    if (!k) return;
     if (!cn__vec_reserve(memory_of(k), &k->params, k->params.n + 1, sizeof(uint32_t))) k->p->failed = true;
     else ((uint32_t *)k->params.v)[k->params.n++] = (uint32_t)value;
 }
 
 void cn_gpu_param_f32(cn_gpu_call *c, float value) { cn_gpu_param(c, cn__bits_of_f32(value)); }
-void cn_gpu_params_clear(cn_gpu_call *c) { call_of(c)->params.n = 0; }
-int cn_gpu_params(const cn_gpu_call *c) { return (int)((const call *)c)->params.n; }
+void cn_gpu_params_clear(cn_gpu_call *c)
+{
+    if (c) call_of(c)->params.n = 0;
+}
+int cn_gpu_params(const cn_gpu_call *c) { return c ? (int)((const call *)c)->params.n : 0; }
 
 void cn_gpu_scratch(cn_gpu_call *c, int64_t words)
 {
+    if (!c || words < 0) return;
     cn__plan *plan = call_of(c)->p->plan;
     size_t bytes = (size_t)words * sizeof(uint32_t);
     if (bytes > plan->scratch_bytes) plan->scratch_bytes = bytes;
@@ -41,6 +46,7 @@ void cn_gpu_scratch(cn_gpu_call *c, int64_t words)
 bool cn_gpu_in_place(const cn_gpu_call *c)
 {
     const call *k = (const call *)c;
+    if (!k) return false;
     const cn__buffer *from = &k->p->plan->buffers[k->step->loads[0].buffer];
     const cn__buffer *to = &k->p->plan->buffers[k->step->stores[0].to.buffer];
     if (to->where == CN__AT_DONOR) return from->where == CN__AT_LEAF && from->index == to->index;
@@ -62,6 +68,7 @@ static const char *keep_text(call *k, cn__gpu_source *s, bool ok)
 const char *cn_gpu_part(cn_gpu_call *c, const char *shader, const char *part, const cn_gpu_hole *holes)
 {
     call *k = call_of(c);
+    if (!k || !shader || !part) return NULL;
     cn__gpu_source s = { .memory = memory_of(k) };
     const cn__shader_context shaders = cn__gpu_shaders(k->p->device);
     return keep_text(k, &s, cn__shader_part_text(&shaders, &s, shader, part, holes));
@@ -70,6 +77,7 @@ const char *cn_gpu_part(cn_gpu_call *c, const char *shader, const char *part, co
 const char *cn_gpu_join(cn_gpu_call *c, const char *first, const char *second)
 {
     call *k = call_of(c);
+    if (!k) return NULL;
     cn__gpu_source s = { .memory = memory_of(k) };
     cn__gpu_print(&s, "%s%s", first ? first : "", second ? second : "");
     return keep_text(k, &s, true);
@@ -179,6 +187,7 @@ static bool add_command(call *k, const cn_gpu_launch *l, cn__gpu_source *s)
 bool cn_gpu_run(cn_gpu_call *c, const cn_gpu_launch *l)
 {
     call *k = call_of(c);
+    if (!k || !l) return false;
     if (k->p->failed || (l->each <= 0 && l->groups <= 0)) return !k->p->failed;
     if (!l->shader) return cn__fail(c->ctx, CN_BAD_ARGUMENT, "gpu: %s: a launch has no .shader", k->step->name);
     const size_t had = k->params.n;

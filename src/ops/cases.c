@@ -24,13 +24,14 @@ int cn_case_operands(const cn_op *op, const cn_case *c, cn_spec out[CN_MAX_IN])
 {
     int n = 0;
     const float *ranges = op ? op->ranges : NULL;
-    for (const float *p = c->in; p && n < CN_MAX_IN && *p != CN_FILL_NONE; n++)
+    for (const float *p = c && out ? c->in : NULL; p && n < CN_MAX_IN && *p != CN_FILL_NONE; n++)
         p = read_operand(p, ranges ? ranges + 2 * n : NULL, &out[n]);
     return n;
 }
 
 void cn_case_args(const cn_case *c, cn_arg out[CN_MAX_ARGS])
 {
+    if (!out) return;
     memset(out, 0, CN_MAX_ARGS * sizeof *out);
-    if (c->args) memcpy(out, c->args, c->n_args * sizeof *out);
+    if (c && c->args) memcpy(out, c->args, c->n_args * sizeof *out);
 }
