@@ -107,7 +107,7 @@ static void test_listing(cn_ctx *ctx)
     cn_gpu_info g;
     check(!cn_gpu_describe(ctx, n, &g) && says(ctx, CN_BAD_DEVICE, "there are"), "one too many");
     check(!cn_gpu_describe(ctx, -1, &g) && says(ctx, CN_BAD_DEVICE, "gpu:-1"), "minus one");
-    check(!cn_gpu_describe(ctx, 0, NULL), "nowhere to write");
+    check(!cn_gpu_describe(ctx, 0, NULL) && says(ctx, CN_BAD_ARGUMENT, "must not be NULL"), "nowhere to write");
 
     cn_ctx *other = cn_open(NULL);
     int looks = 1;
@@ -128,7 +128,7 @@ static void test_choice(cn_ctx *ctx)
                                        "cpu" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         check(cn_gpu_find(ctx, bad[i]) == -1 && says(ctx, CN_BAD_DEVICE, "gpu_find"), "\"%s\"", bad[i]);
-    check(cn_gpu_find(ctx, NULL) == -1, "no name");
+    check(cn_gpu_find(ctx, NULL) == -1 && says(ctx, CN_BAD_ARGUMENT, "must not be NULL"), "no name");
     for (int i = 0; i < cn_gpu_count(ctx); i++) {
         cn_gpu_info g;
         cn_gpu_describe(ctx, i, &g);

@@ -31,6 +31,7 @@ FN(clamp, cn_clamp(x, -1, 1))
 FN(clamp_crossed, cn_clamp(x, 1, -1))
 FN(clamp_below, cn_clamp(x, -INF, 1))
 FN(clamp_above, cn_clamp(x, -1, INF))
+FN(clamp_nothing, cn_clamp(x, -INF, INF))
 FN(clamp_to_nan, cn_clamp(x, NAN_, 1))
 FN(clamp_from_nan, cn_clamp(x, -1, NAN_))
 FN(hardtanh_nan, cn_hardtanh(x, NAN_, 1))
@@ -70,6 +71,8 @@ FN(cosine_short, cn_cosine_similarity(x, in[1], -1, 10))
 static const edge table[] = {
     { "clamp", clamp, VECTOR(8), { SIDES }, { -1, -1, 0, 1, 1, NAN_, 1, -1 }, { { 0, 0, 1, 0, 0, 0, 0, 0 } }, 1 },
     { "clamp, limits crossed", clamp_crossed, VECTOR(5), { SIDES }, { -1, -1, -1, -1, -1 }, { { 0 } }, 1 },
+    { "clamp, no limits", clamp_nothing, VECTOR(8), { SIDES }, { -2, -1, 0, 1, 2, NAN_, INF, -INF },
+      { { 1, 1, 1, 1, 1, 0, 1, 1 } }, 1 },
     { "clamp, max", clamp_below, VECTOR(8), { SIDES }, { -2, -1, 0, 1, 1, NAN_, 1, -INF },
       { { 1, 1, 1, 0, 0, 0, 0, 1 } }, 1 },
     { "clamp, min", clamp_above, VECTOR(8), { SIDES }, { -1, -1, 0, 1, 2, NAN_, INF, -1 },

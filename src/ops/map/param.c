@@ -11,6 +11,7 @@
 /* Whether low < x < high. A limit that is infinite limits nothing: infinite x pass it. */
 static cn_tensor *between(cn_tensor *x, double low, double high)
 {
+    if (low == -INFINITY && high == INFINITY) return cn_eq(x, x); /* all but NaN */
     if (low == -INFINITY) return cn_lt_s(x, high);
     if (high == INFINITY) return cn_gt_s(x, low);
     return cn_logical_and(cn_gt_s(x, low), cn_lt_s(x, high));
