@@ -155,9 +155,11 @@ bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4])
     cn__gpu_checker unknown = { "kernel", NULL };
     const cn__gpu_checker *c =
         status[0] <= d->checkers.n ? (const cn__gpu_checker *)d->checkers.v + (status[0] - 1) : &unknown;
-    if (c->fault) return cn__fail(d->device.ctx, CN_BAD_ARGUMENT, "%s", c->fault);
-    return cn__fail(d->device.ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", c->name,
-                    (int32_t)status[1], status[2]);
+    cn_ctx *ctx = d->device.ctx;
+    ctx->called = NULL; /* the error names the operator that failed, not the call that found it out */
+    if (c->fault) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s", c->fault);
+    return cn__fail(ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", c->name, (int32_t)status[1],
+                    status[2]);
 }
 
 static bool read_status(cn__gpu_device *d)

@@ -106,7 +106,9 @@ bool rule_map(const graph_instr *i, const graph_meta *const *in, graph_meta *out
 bool rule_number(const graph_instr *i, const graph_meta *const *in, graph_meta *out)
 {
     cn_dtype plain = is_float(in[0]) ? in[0]->dtype : i->x[0] == floor(i->x[0]) ? CN_I64 : CN_F32;
-    return elementwise(i, in, 1, &plain, out);
+    if (!elementwise(i, in, 1, &plain, out)) return false;
+    if (cn_dtype_is_float(out->dtype)) return true;
+    return divides(i->op) ? i->x[0] != 0 : strncmp(i->op->name, "pow", 3) || i->x[0] >= 0;
 }
 
 bool rule_where(const graph_instr *i, const graph_meta *const *in, graph_meta *out)
@@ -312,7 +314,10 @@ bool rule_sum(const graph_instr *i, const graph_meta *const *in, graph_meta *out
     return reduced(i, in[0], is_float(in[0]) ? in[0]->dtype : CN_I64, out);
 }
 bool rule_mean(const graph_instr *i, const graph_meta *const *in, graph_meta *out) { return is_float(in[0]) && reduced(i, in[0], in[0]->dtype, out); }
-bool rule_truth(const graph_instr *i, const graph_meta *const *in, graph_meta *out) { return reduced(i, in[0], CN_BOOL, out); }
+bool rule_truth(const graph_instr *i, const graph_meta *const *in, graph_meta *out) 
+{
+    return reduced(i, in[0], in[0]->dtype == CN_U8 ? CN_U8 : CN_BOOL, out);
+}
 bool rule_logsumexp(const graph_instr *i, const graph_meta *const *in, graph_meta *out)
 {
     return reduced(i, in[0], is_float(in[0]) ? in[0]->dtype : CN_F32, out);
