@@ -201,9 +201,12 @@ static void long_chains(void)
         { "tanh, one plan", next_tanh, INT64_MAX, 2300 },
         { "mul_s, one plan", next_scaled, INT64_MAX, 2200 },
     };
+    /* A short chain shows what a context takes; debug builds keep every handle. */
+    const bool bounded = REUSES_HANDLES && !test_is_quick();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double each = bytes_each(rows[i].next, 100000, rows[i].pending_limit);
-        check(each < rows[i].most, "%s: %.0f bytes for each operator, at most %d", rows[i].name, each, rows[i].most);
+        double each = bytes_each(rows[i].next, bounded ? 100000 : 20000, rows[i].pending_limit);
+        check(!bounded || each < rows[i].most, "%s: %.0f bytes for each operator, at most %d", rows[i].name, each,
+              rows[i].most);
     }
 }
 
