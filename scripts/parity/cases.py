@@ -264,6 +264,8 @@ class Draw:
                 values[p["name"]] = self.value(p)
         if any(isinstance(v, list) and 0 in v for k, v in values.items() if k.endswith("size")):
             self.tags.add("empty")
+        if signature["name"] == "arange" and 1e6 < abs((values["end"] - values["start"]) / (values["step"] or 1)) < 1e18:
+            values["end"] = values["start"]  # both would fill the memory
         return values
 
     def given(self, given):
@@ -621,7 +623,7 @@ def roll(r):
 
 
 def bernoulli(r):
-    return {"input": T(*r_shape(r), values=lambda r: r.choice([0.0, 1.0]) if r.random() < 0.99 else r.choice([1.5, -1.0]))}
+    return {"input": T(*r_shape(r), values=lambda r: r.choice([0.0, 1.0]) if r.random() < 0.99 else r.choice([1.5, 2.0]))}
 
 
 def arange(r):

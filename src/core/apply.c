@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/call.h"
+#include "core/dtype.h"
 #include "core/engine.h"
 #include "core/errors.h"
 #include "core/layout.h"
@@ -138,7 +139,7 @@ static cn_tensor *with_dtype(cn_tensor *x, cn_dtype t)
 {
     if (cn__result_of(x)->meta->dtype == t) return x;
     cn__node *n = x->ref.node;
-    if (n->state == CN__NUMBER) return cn__number(x->ctx, n->args[0].f, t, n->weak);
+    if (n->state == CN__NUMBER) return cn__number(x->ctx, cn__wrapped(t, n->args[0].f), t, n->weak);
     return cn__cast(x, t);
 }
 

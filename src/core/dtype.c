@@ -49,3 +49,8 @@ bool cn__fits(cn_dtype t, double v)
     default: return v >= -0x1p63 && v < 0x1p63;
     }
 }
+
+double cn__wrapped(cn_dtype t, double v)
+{
+    return t == CN_I32 && v >= -0x1p63 && v < 0x1p63 ? (double)(int32_t)(uint32_t)(uint64_t)(int64_t)v : v;
+}

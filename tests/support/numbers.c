@@ -23,6 +23,9 @@ static cn_tensor *list(cn_ctx *cn, cn_dtype t, int n, const double *v)
 /* ---- results ---- */
 
 FN(u8_over_0d, cn_div(LIST(CN_U8, 1, 0, 255), ZERO_D(CN_I64, 300)))
+FN(i32_plus_far, cn_add_s(LIST(CN_I32, 3, 0, -128), 1e10))
+FN(i32_from_far, cn_rsub_s(LIST(CN_I32, 3, 0, -128), 1e10))
+FN(i32_bits_of_far, cn_bitwise_and_s(LIST(CN_I32, 3, 0, -128), 1e10))
 FN(u8_angle_0d, cn_atan2(LIST(CN_U8, 3), ZERO_D(CN_I8, -1)))
 FN(u8_times_0d, cn_mul(LIST(CN_U8, 3), ZERO_D(CN_I8, -1)))
 FN(half_times_0d, cn_mul(LIST(CN_F16, 1026, 1), ZERO_D(CN_F32, 1 + 0x1p-11)))
@@ -68,6 +71,9 @@ typedef struct result {
 /* clang-format off */
 static const result results[] = {
     { "u8 / 0-d i64", u8_over_0d, CN_F32, 3, { 1 / 300.0, 0, 0.85 } },
+    { "i32 + 1e10", i32_plus_far, CN_I32, 3, { 1410065411, 1410065408, 1410065280 } },
+    { "1e10 - i32", i32_from_far, CN_I32, 3, { 1410065405, 1410065408, 1410065536 } },
+    { "i32 & 1e10", i32_bits_of_far, CN_I32, 3, { 0, 0, 1410065408 } },
     { "atan2 of u8 and a 0-d i8", u8_angle_0d, CN_F32, 1, { 1.8925468811915387 } },
     { "u8 times a 0-d i8", u8_times_0d, CN_U8, 1, { 253 } },
     { "f16 times a 0-d f32", half_times_0d, CN_F16, 2, { 1027, 1 } },
@@ -120,6 +126,7 @@ static void check_result(cn_ctx *cn, const result *r)
 /* ---- refusals: at the call, or when the value is read ---- */
 
 FN(divide_by_zero, cn_floor_div_s(LIST(CN_I32, 3), 0))
+FN(divide_by_wrapped_far, cn_floor_div_s(LIST(CN_I32, 3), 0x1p32))
 FN(divide_by_wrapped_zero, cn_floor_div_s(LIST(CN_U8, 3), 256))
 FN(remainder_of_zero, cn_remainder(LIST(CN_I64, 3, 4), LIST(CN_I64, 1, 0)))
 FN(modulo_of_zero, cn_fmod(LIST(CN_I8, 3, 4), LIST(CN_BOOL, 1, 0)))
@@ -147,6 +154,7 @@ typedef struct refusal {
 
 static const refusal refusals[] = {
     { divide_by_zero, "floor_div_s: the divisor of whole numbers must not be 0" },
+    { divide_by_wrapped_far, "floor_div_s: the divisor of whole numbers must not be 0" },
     { divide_by_wrapped_zero, "floor_div_s: the divisor of whole numbers must not be 0" },
     { remainder_of_zero, "a whole number must not be divided by 0" },
     { modulo_of_zero, "a whole number must not be divided by 0" },

@@ -89,7 +89,7 @@ static const cn_case cases[] = {
 static double rounded(cn_dtype t, double v)
 {
     uint64_t element = 0;
-    cn__store_f64(t, &element, v);
+    cn__store_f64(t, &element, cn__wrapped(t, v));
     return cn__load_f64(t, &element);
 }
 
