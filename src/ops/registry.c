@@ -19,5 +19,6 @@ const cn_op *const *cn_ops(int *count)
 
 bool cn_op_has_gpu(const cn_op *op)
 {
-    return op && (op->wgsl || op->wgsl_print || op->wgsl_reducer || op->gpu || op->kind == CN_VIEW || op->kind == CN_COMPOSITE);
+    return op && (op->wgsl || op->wgsl_print || op->wgsl_reducer || op->gpu || op->kind == CN_VIEW ||
+                  op->kind == CN_COMPOSITE);
 }

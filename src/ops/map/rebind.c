@@ -1,4 +1,5 @@
-/* rebind.c: cn__weak makes plain numbers operands, cn__check_fits checks them; cn__rebind gives a handle the result of an in-place form. */
+/* rebind.c: cn__weak makes plain numbers operands, cn__check_fits checks them; cn__rebind gives a handle the result of
+   an in-place form. */
 #include "ops/shared.h"
 
 #include <math.h>
