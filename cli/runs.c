@@ -154,8 +154,8 @@ static bool write_whole(int fd, const text *t)
     return true;
 }
 
-/* The file is locked from the look at its size to the end of the line: runs that end together write whole lines, and one
-   header. */
+/* The file is locked from the look at its size to the end of the line: runs that end together write whole lines, and
+   one header. */
 int append_run(const job *j)
 {
     char *path = runs_file(j);

@@ -30,8 +30,8 @@
 #define CN_API
 #endif
 
-/* A call whose result is not looked at is a mistake: the compiler warns. CN_PURE: an operator with one result, which does
-   nothing else. */
+/* A call whose result is not looked at is a mistake: the compiler warns. CN_PURE: an operator with one result, which
+   does nothing else. */
 #if defined(__GNUC__)
 #define CN_MUST_USE __attribute__((warn_unused_result))
 #else

@@ -50,8 +50,9 @@ CN_API bool cn_gpu_available(cn_ctx *ctx);
 CN_API const char *cn_gpu_why_not(cn_ctx *ctx);                /* "" if there is a card */
 CN_API int cn_gpu_find(cn_ctx *ctx, const char *device);       /* number of "gpu" or "gpu:1"; -1: an error */
 CN_API int cn_gpu_current(const cn_ctx *ctx);                  /* number of the context's GPU; -1: it has none */
-/* What "auto" means: the number of the first hardware GPU (with CAIRN_GPU in its name, if that is set), or -1: the CPU.
-   Drivers that compute on the CPU (kind "software") are no hardware. why (may be NULL) receives the reason, one line. */
+/* What "auto" means: the number of the first hardware GPU (with CAIRN_GPU in its name, if that is set), or -1: the
+   CPU. Drivers that compute on the CPU (kind "software") are no hardware. why (may be NULL) receives the reason, one
+   line. */
 CN_API int cn_gpu_auto(cn_ctx *ctx, char *why, size_t size);
 
 /* What the GPU of a context has done so far. */

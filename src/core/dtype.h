@@ -22,11 +22,11 @@ void cn__convert(cn_dtype to, void *dst, cn_dtype from, const void *src, int64_t
 double cn__load_f64(cn_dtype t, const void *p);
 int64_t cn__load_i64(cn_dtype t, const void *p);
 void cn__store_f64(cn_dtype t, void *p, double v);
-/* Whether the number v is within the range of t. As in PyTorch, every number fits bool, infinities and NaN fit floats, and
-   a negative whole number fits u8, where it wraps around. */
+/* Whether the number v is within the range of t. As in PyTorch, every number fits bool, infinities and NaN fit floats,
+   and a negative whole number fits u8, where it wraps around. */
 bool cn__fits(cn_dtype t, double v);
-/* The number v as an operand of dtype t. A whole number that does not fit i32 wraps around, as in PyTorch and as it does
-   for smaller dtypes; a conversion of floats to i32 would saturate. */
+/* The number v as an operand of dtype t. A whole number that does not fit i32 wraps around, as in PyTorch and as it
+   does for smaller dtypes; a conversion of floats to i32 would saturate. */
 double cn__wrapped(cn_dtype t, double v);
 
 static inline uint32_t cn__bits_of_f32(float f)

@@ -6,8 +6,8 @@
 #include "core/call.h"
 #include "core/node.h"
 
-/* A released handle keeps its context and its mark, and its memory is reused as late as possible (handle.c): a use after
-   release is an error. One cache line: handles pass through the cache in the order of their release. */
+/* A released handle keeps its context and its mark, and its memory is reused as late as possible (handle.c): a use
+   after release is an error. One cache line: handles pass through the cache in the order of their release. */
 struct cn_tensor {
     uint32_t mark;   /* CN__ALIVE or CN__RELEASED */
     int refs;        /* 1 for its scope, 1 for each keep */
@@ -56,8 +56,8 @@ bool cn__of_context(cn_ctx *ctx, const cn_tensor *t, const char *who, const char
 static inline cn__result *cn__result_of(const cn_tensor *t) { return &t->ref.node->out[t->ref.out]; }
 
 /* tensor.c */
-/* A tensor in two parts: the values go to the device now, and become a tensor later. Contiguous. cn__tensor_over takes the
-   storage over, also when it fails; free_fn(user) is called as by cn_borrow. */
+/* A tensor in two parts: the values go to the device now, and become a tensor later. Contiguous. cn__tensor_over takes
+   the storage over, also when it fails; free_fn(user) is called as by cn_borrow. */
 cn__storage *cn__upload_ahead(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, const void *data);
 cn_tensor *cn__tensor_over(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, cn__storage *s, void (*free_fn)(void *user),
                            void *user);

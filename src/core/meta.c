@@ -1,5 +1,5 @@
-/* Metas that results share. A meta takes 152 bytes, and neighbouring results mostly have the same: the context remembers
-   the latest metas, one for each value of a hash, and a result that is alike takes a reference. */
+/* Metas that results share. A meta takes 152 bytes, and neighbouring results mostly have the same: the context
+   remembers the latest metas, one for each value of a hash, and a result that is alike takes a reference. */
 #include "core/meta.h"
 
 typedef struct cn__meta {

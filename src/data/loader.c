@@ -172,8 +172,8 @@ static bool fail_batch(cn_loader *l, cn__parcel *b)
     return cn__fail(l->object.ctx, b->code, "loader: item %lld: %s", (long long)b->index[b->failed_at], b->error);
 }
 
-/* On a device with memory of its own, the upload of the next batch begins now, if workers have made it: the copy travels
-   with the step of this batch, and the next step finds its batch there. */
+/* On a device with memory of its own, the upload of the next batch begins now, if workers have made it: the copy
+   travels with the step of this batch, and the next step finds its batch there. */
 static void stage_next(cn_loader *l)
 {
     cn__parcel *b = cn__crew_ready(&l->crew);

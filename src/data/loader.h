@@ -63,8 +63,8 @@ void cn__parcel_recycle(cn__parcel *b);
 /* True: the tensors own the parcel now; the last of them returns it to the pool. False: nothing has changed. */
 bool cn__parcel_tensors(cn__parcel *b, const cn__spec *s, cn_batch *out);
 
-/* Begins the upload of a finished batch to a device with memory of its own. It sets no error: if this fails, the batch is
-   uploaded when its tensors are made. */
+/* Begins the upload of a finished batch to a device with memory of its own. It sets no error: if this fails, the batch
+   is uploaded when its tensors are made. */
 void cn__parcel_stage(cn__parcel *b, const cn__spec *s);
 
 /* Called by workers. */

@@ -40,7 +40,8 @@ static bool collect(const cn_training *run, const cn_dict *extra, cn_dict *file)
     return ok && add_extra(file, extra);
 }
 
-/* Begins a call with a training. The context is NULL, with an error, unless its model is alive and there is no error. */
+/* Begins a call with a training. The context is NULL, with an error, unless its model is alive and there is no
+   error. */
 static cn__call enter(const cn_training *run, const char *who)
 {
     const cn_module *m = run ? run->model : NULL;

@@ -99,7 +99,8 @@ static void destroy(void *self)
 
 static const cn__object_type export_type = { "DLPack tensor", destroy };
 
-/* Another library may call this in any thread. If the context is in use there, it frees the export when it is closed. */
+/* Another library may call this in any thread. If the context is in use there, it frees the export when it is
+   closed. */
 static void delete_exported(DLManagedTensor *m)
 {
     exported *e = m->manager_ctx;

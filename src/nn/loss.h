@@ -15,8 +15,8 @@ typedef struct cn__loss {
     cn__call call;
 } cn__loss;
 
-/* Begins the call, and checks that input is alive and of a floating type, and that the reduction exists. False: an error,
-   in the context of `other` if input is NULL; no end follows. */
+/* Begins the call, and checks that input is alive and of a floating type, and that the reduction exists. False: an
+   error, in the context of `other` if input is NULL; no end follows. */
 bool cn__loss_begin(cn__loss *l, const char *who, cn_tensor *input, const cn_tensor *other, cn_reduction reduction);
 /* Reduces the loss of every element. each NULL, after an error: NULL. */
 cn_tensor *cn__loss_end(cn__loss *l, cn_tensor *each);

@@ -421,7 +421,8 @@ static void name_layer(cn_module *m)
     ctx->message[n + kept] = 0;
 }
 
-/* Checks the n tensors that the module's forward returned. An element that it did not set is NULL, but not the first. */
+/* Checks the n tensors that the module's forward returned. An element that it did not set is NULL, but not the
+   first. */
 static bool end_forward(passage p, cn_tensor **out, int n, bool ok)
 {
     cn_module *m = p.m;

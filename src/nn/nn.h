@@ -29,8 +29,8 @@ __attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, c
 /* state.c: a .rename that keeps every name. Names of the file that the module does not have are no error then. */
 bool cn__same_name(void *user, const char *name, char *out, size_t size);
 
-/* module.c: begins a call with a module and tensors, as cn_forward does: errors name what it calls. The context is NULL,
-   with an error, if one of them is NULL, stale, freed or of another context. what: the names of the tensors. */
+/* module.c: begins a call with a module and tensors, as cn_forward does: errors name what it calls. The context is
+   NULL, with an error, if one of them is NULL, stale, freed or of another context. what: the names of the tensors. */
 cn__call cn__enter_forward(const cn_module *m, cn_tensor *const *t, int n, const char *const *what, const char *who);
 
 extern const cn__object_type cn__module_type; /* module.c */

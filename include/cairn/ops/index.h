@@ -29,9 +29,9 @@ CN_PURE cn_tensor *cn_take(cn_tensor *input, cn_tensor *index);
 /* For each index the row of the weight that it names. */
 CN_PURE cn_tensor *cn_embedding(cn_tensor *weight, cn_tensor *indices);
 
-/* input with input[indices[0], indices[1], …] replaced by values, or with values added there. An index is i32 or i64 and
-   names one axis, or it is a mask, of bool, and names as many axes as it has. A mask is evaluated, unless it is the only
-   index and values have none of its axes. */
+/* input with input[indices[0], indices[1], …] replaced by values, or with values added there. An index is i32 or i64
+   and names one axis, or it is a mask, of bool, and names as many axes as it has. A mask is evaluated, unless it is
+   the only index and values have none of its axes. */
 CN_PURE cn_tensor *cn_index_put(cn_tensor *input, cn_tensor *const *indices, int n, cn_tensor *values, bool accumulate);
 
 /* For each index a row of zeros with a 1 at that place, as i64. num_classes -1 means the largest index + 1. */

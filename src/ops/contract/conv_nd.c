@@ -79,9 +79,9 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
 
 /* ---- transposed: the input gradient of a convolution that has x as its result ---- */
 
-/* Sets the size of the result: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding. A convolution of
-   stride s has a result of the same size for s input sizes; output_padding chooses one of them. If it is larger than
-   stride - 1, that convolution has `beyond` more positions than x: x is padded with as many zeros. */
+/* Sets the size of the result: (x - 1)·stride - 2·padding + (kernel - 1)·dilation + 1 + output_padding. A convolution
+   of stride s has a result of the same size for s input sizes; output_padding chooses one of them. If it is larger
+   than stride - 1, that convolution has `beyond` more positions than x: x is padded with as many zeros. */
 static bool transposed_size(call *c, int d, int64_t output_padding, int64_t *beyond)
 {
     const long long x = cn__layout(c->x)->shape[2 + d], kernel = cn__layout(c->weight)->shape[2 + d],

@@ -96,8 +96,8 @@ static cn_tensor *limit(const cn_op *op, cn_tensor *x, double low, double high)
 /* Whether a limit lets whole numbers stay what they are; `none` is the infinite one that is no limit. */
 static bool whole(double v, double none) { return v == none || (v == floor(v) && cn__fits(CN_I64, v)); }
 
-/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number; of bools
-   it is a whole number. An infinite limit is none. */
+/* If x has whole numbers and a limit is a fraction, the result is a float, as in other operators with a number; of
+   bools it is a whole number. An infinite limit is none. */
 cn_tensor *cn_clamp(cn_tensor *x, double low, double high)
 {
     if (!cn__alive(x)) return NULL;

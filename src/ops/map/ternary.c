@@ -15,7 +15,8 @@ static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *y, cn_tensor *
 
 static cn_tensor *otherwise_none(cn_tensor *condition, cn_tensor *g) { return cn_where(condition, g, cn__weak(g, 0)); }
 
-/* The gradients of clamp_t are PyTorch's. Where x equals a limit, both get g/2; but x gets g if the limits are equal. */
+/* The gradients of clamp_t are PyTorch's. Where x equals a limit, both get g/2; but x gets g if the limits are equal.
+   */
 static cn_tensor *clamp_halves(cn_tensor *equal, cn_tensor *min, cn_tensor *max, cn_tensor *g, cn_tensor *otherwise)
 {
     return cn_where(cn_logical_and(cn_lt(min, max), equal), cn_mul_s(g, 0.5), otherwise);
