@@ -229,9 +229,9 @@ def versions(commands):
 
 
 def known_workloads():
-    """The names of both lists: the reference workloads and the extra ones."""
+    """The names of both lists: the reference workloads and the extra ones. A third list is for --compare alone."""
     out = subprocess.run([BUILD / "bench_workloads", "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    reference, extra = ([line.split()[0] for line in part.splitlines()] for part in out.split("\n\n"))
+    reference, extra, *_ = ([line.split()[0] for line in part.splitlines()] for part in out.split("\n\n"))
     return reference, extra
 
 
