@@ -179,6 +179,7 @@ static void promotion(void)
     static const struct {
         cn_dtype a, b, sum;
     } rows[] = { { CN_BOOL, CN_I8, CN_I8 },   { CN_U8, CN_I64, CN_I64 },   { CN_I64, CN_F16, CN_F16 },
+                 { CN_U8, CN_I8, CN_I16 },    { CN_I16, CN_U8, CN_I16 },   { CN_I16, CN_I32, CN_I32 },
                  { CN_F16, CN_BF16, CN_F32 }, { CN_BF16, CN_F32, CN_F32 }, { CN_F32, CN_F64, CN_F64 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cn_tensor *s = cn_add(cn_ones(cn, rows[i].a, CN_DIMS(2)), cn_ones(cn, rows[i].b, CN_DIMS(2)));
@@ -196,7 +197,7 @@ static void promotion(void)
           "division, comparison, counting");
     refused(!cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(2, 2)), cn_ones(cn, CN_F64, CN_DIMS(2, 2))), CN_BAD_DTYPE,
             "matmul: operands must have one dtype, got f64 and f32; convert one with cn_cast");
-    refused(!cn_shift_left(f, f), CN_BAD_DTYPE, "operands of f16 are not allowed; allowed are u8, i8, i32, i64");
+    refused(!cn_shift_left(f, f), CN_BAD_DTYPE, "operands of f16 are not allowed; allowed are u8, i8, i16, i32, i64");
     refused(!cn_add_(i, cn_full(cn, CN_F32, CN_DIMS(2), 0.5)), CN_BAD_DTYPE, "add_: the result");
 }
 
@@ -352,9 +353,13 @@ static void range_of_randint(void)
     static const struct {
         cn_dtype dtype;
         int64_t low, high; /* the most that the dtype holds */
-    } rows[] = { { CN_BOOL, 0, 2 },       { CN_U8, 0, 256 },
-                 { CN_I8, -128, 128 },    { CN_I32, INT32_MIN, (int64_t)INT32_MAX + 1 },
-                 { CN_F16, -2048, 2049 }, { CN_F32, -(1 << 24), (1 << 24) + 1 } };
+    } rows[] = { { CN_BOOL, 0, 2 },
+                 { CN_U8, 0, 256 },
+                 { CN_I8, -128, 128 },
+                 { CN_I16, -32768, 32768 },
+                 { CN_I32, INT32_MIN, (int64_t)INT32_MAX + 1 },
+                 { CN_F16, -2048, 2049 },
+                 { CN_F32, -(1 << 24), (1 << 24) + 1 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int64_t low = rows[i].low, high = rows[i].high;
         cn_tensor *x = cn_cast(cn_randint(cn, rows[i].dtype, low, high, CN_DIMS(4000)), CN_F64);

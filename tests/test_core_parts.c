@@ -33,8 +33,10 @@ __attribute__((format(printf, 3, 4))) static void check(tally *t, bool ok, const
 
 static void test_facts(tally *t)
 {
-    static const char *const names[CN_DTYPES] = { "bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64" };
-    static const size_t sizes[CN_DTYPES] = { 1, 1, 1, 4, 8, 2, 2, 4, 8 };
+    static const char *const names[CN_DTYPES] = {
+        "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"
+    };
+    static const size_t sizes[CN_DTYPES] = { 1, 1, 1, 2, 4, 8, 2, 2, 4, 8 };
     for (int i = 0; i < CN_DTYPES; i++) {
         cn_dtype d = (cn_dtype)i;
         check(t, strcmp(cn_dtype_name(d), names[i]) == 0, "name of %s is %s", names[i], cn_dtype_name(d));
@@ -51,17 +53,19 @@ static void test_facts(tally *t)
 
 static void test_promotion(tally *t)
 {
-    enum { b = CN_BOOL, u = CN_U8, c = CN_I8, i = CN_I32, l = CN_I64, h = CN_F16, g = CN_BF16, f = CN_F32, d = CN_F64 };
+    enum { b = CN_BOOL, u = CN_U8, c = CN_I8, s = CN_I16, i = CN_I32, l = CN_I64 };
+    enum { h = CN_F16, g = CN_BF16, f = CN_F32, d = CN_F64 };
     static const int table[CN_DTYPES][CN_DTYPES] = {
-        { b, u, c, i, l, h, g, f, d }, /* bool */
-        { u, u, i, i, l, h, g, f, d }, /* u8 */
-        { c, i, c, i, l, h, g, f, d }, /* i8 */
-        { i, i, i, i, l, h, g, f, d }, /* i32 */
-        { l, l, l, l, l, h, g, f, d }, /* i64 */
-        { h, h, h, h, h, h, f, f, d }, /* f16 */
-        { g, g, g, g, g, f, g, f, d }, /* bf16 */
-        { f, f, f, f, f, f, f, f, d }, /* f32 */
-        { d, d, d, d, d, d, d, d, d }, /* f64 */
+        { b, u, c, s, i, l, h, g, f, d }, /* bool */
+        { u, u, s, s, i, l, h, g, f, d }, /* u8 */
+        { c, s, c, s, i, l, h, g, f, d }, /* i8 */
+        { s, s, s, s, i, l, h, g, f, d }, /* i16 */
+        { i, i, i, i, i, l, h, g, f, d }, /* i32 */
+        { l, l, l, l, l, l, h, g, f, d }, /* i64 */
+        { h, h, h, h, h, h, h, f, f, d }, /* f16 */
+        { g, g, g, g, g, g, f, g, f, d }, /* bf16 */
+        { f, f, f, f, f, f, f, f, f, d }, /* f32 */
+        { d, d, d, d, d, d, d, d, d, d }, /* f64 */
     };
     for (int x = 0; x < CN_DTYPES; x++)
         for (int y = 0; y < CN_DTYPES; y++) {
@@ -188,6 +192,7 @@ static void test_half_by_hand(tally *t)
 typedef union {
     uint8_t u8;
     int8_t i8;
+    int16_t i16;
     int32_t i32;
     int64_t i64;
     uint16_t half;
@@ -221,6 +226,7 @@ static edges edges_of(cn_dtype d)
         case CN_BOOL: e.v[i].u8 = integers[i] != 0; break;
         case CN_U8: e.v[i].u8 = (uint8_t)integers[i]; break;
         case CN_I8: e.v[i].i8 = (int8_t)integers[i]; break;
+        case CN_I16: e.v[i].i16 = (int16_t)integers[i]; break;
         case CN_I32: e.v[i].i32 = (int32_t)integers[i]; break;
         case CN_I64: e.v[i].i64 = integers[i]; break;
         case CN_F16: e.v[i].half = cn__f32_to_f16((float)numbers[i]); break;
@@ -238,6 +244,7 @@ static long double slow_read(cn_dtype d, element e)
     case CN_BOOL:
     case CN_U8: return e.u8;
     case CN_I8: return e.i8;
+    case CN_I16: return e.i16;
     case CN_I32: return e.i32;
     case CN_I64: return e.i64;
     case CN_F16: return slow_half_value(f16_kind, e.half);
@@ -261,6 +268,7 @@ static long double slow_convert(cn_dtype to, cn_dtype from, long double x)
     case CN_BOOL: return x != 0;
     case CN_U8: return (uint8_t)i;
     case CN_I8: return (int8_t)i;
+    case CN_I16: return (int16_t)i;
     case CN_I32:
         if (cn_dtype_is_float(from)) return i > INT32_MAX ? INT32_MAX : i < INT32_MIN ? INT32_MIN : (int32_t)i;
         return (int32_t)i;
@@ -435,6 +443,7 @@ static const print_case other_cases[] = {
     { CN_I32, D(2), { 1, 2 }, "tensor([1, 2], dtype=i32)" },
     { CN_U8, D(3), { 0, 7, 255 }, "tensor([  0,   7, 255], dtype=u8)" },
     { CN_I8, D(2), { -128, 127 }, "tensor([-128,  127], dtype=i8)" },
+    { CN_I16, D(2), { -32768, 7 }, "tensor([-32768,      7], dtype=i16)" },
     { CN_BOOL, D0, { 1 }, "tensor(True)" },
     { CN_BOOL, D(2), { 1, 1 }, "tensor([True, True])" },
     { CN_BOOL, D(2), { 1, 0 }, "tensor([ True, False])" },

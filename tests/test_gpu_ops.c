@@ -28,7 +28,7 @@ static void test_one(const trial *t, cn_dtype dtype, trial_layout layout, bool g
 
 static void test_case(const trial *t)
 {
-    static const cn_dtype dtypes[] = { CN_F32, CN_I64, CN_BF16, CN_F64, CN_F16, CN_I32, CN_U8, CN_I8, CN_BOOL };
+    static const cn_dtype dtypes[] = { CN_F32, CN_I64, CN_BF16, CN_F64, CN_F16, CN_I32, CN_I16, CN_U8, CN_I8, CN_BOOL };
     bool thin = is_thin(t) || test_is_quick();
     int n_dtypes = t->n_in == 0 ? 1 : thin ? 2 : CN_DTYPES;
     for (int d = 0; d < n_dtypes; d++) test_one(t, dtypes[d], LAYOUT_CONTIGUOUS, false);

@@ -155,7 +155,7 @@ static void safetensors_of_others(void)
         char kind;
     } table[] = {
         { "bool", CN_BOOL, 'b' },   { "uint8", CN_U8, 'u' },      { "int8", CN_I8, 'i' },
-        { "int16", CN_I32, 'i' },   { "uint16", CN_I32, 'u' },    { "int32", CN_I32, 'i' },
+        { "int16", CN_I16, 'i' },   { "uint16", CN_I32, 'u' },    { "int32", CN_I32, 'i' },
         { "uint32", CN_I64, 'u' },  { "int64", CN_I64, 'i' },     { "uint64", CN_I64, 'u' },
         { "float16", CN_F16, 'f' }, { "bfloat16", CN_BF16, 'f' }, { "float32", CN_F32, 'f' },
         { "float64", CN_F64, 'f' },
@@ -191,15 +191,15 @@ static void npy_of_others(void)
         cn_dims shape;
     } table[] = {
         { "b1", CN_BOOL, 'b', { 3, { 2, 3, 4 } } },       { "u1", CN_U8, 'u', { 3, { 2, 3, 4 } } },
-        { "i1", CN_I8, 'i', { 3, { 2, 3, 4 } } },         { "little_i2", CN_I32, 'i', { 3, { 2, 3, 4 } } },
+        { "i1", CN_I8, 'i', { 3, { 2, 3, 4 } } },         { "little_i2", CN_I16, 'i', { 3, { 2, 3, 4 } } },
         { "little_u2", CN_I32, 'u', { 3, { 2, 3, 4 } } }, { "little_i4", CN_I32, 'i', { 3, { 2, 3, 4 } } },
         { "little_u4", CN_I64, 'u', { 3, { 2, 3, 4 } } }, { "little_i8", CN_I64, 'i', { 3, { 2, 3, 4 } } },
         { "little_u8", CN_I64, 'u', { 3, { 2, 3, 4 } } }, { "little_f2", CN_F16, 'f', { 3, { 2, 3, 4 } } },
         { "little_f4", CN_F32, 'f', { 3, { 2, 3, 4 } } }, { "little_f8", CN_F64, 'f', { 3, { 2, 3, 4 } } },
-        { "big_i2", CN_I32, 'i', { 3, { 2, 3, 4 } } },    { "big_u4", CN_I64, 'u', { 3, { 2, 3, 4 } } },
+        { "big_i2", CN_I16, 'i', { 3, { 2, 3, 4 } } },    { "big_u4", CN_I64, 'u', { 3, { 2, 3, 4 } } },
         { "big_i8", CN_I64, 'i', { 3, { 2, 3, 4 } } },    { "big_f2", CN_F16, 'f', { 3, { 2, 3, 4 } } },
         { "big_f4", CN_F32, 'f', { 3, { 2, 3, 4 } } },    { "big_f8", CN_F64, 'f', { 3, { 2, 3, 4 } } },
-        { "fortran", CN_F32, 'f', { 3, { 2, 3, 4 } } },   { "fortran_big", CN_I32, 'i', { 2, { 3, 5 } } },
+        { "fortran", CN_F32, 'f', { 3, { 2, 3, 4 } } },   { "fortran_big", CN_I16, 'i', { 2, { 3, 5 } } },
         { "scalar", CN_F64, 'f', { 0, { 0 } } },          { "empty", CN_F32, 'f', { 2, { 4, 0 } } },
         { "version2", CN_F32, 'f', { 1, { 5 } } },        { "version3", CN_F32, 'f', { 1, { 5 } } },
     };

@@ -332,7 +332,7 @@ static void expect_tidy(const trial *t, int which, const cn_counters *before)
 
 static void test_case(const trial *t)
 {
-    static const cn_dtype dtypes[] = { CN_F64, CN_F32, CN_BF16, CN_I64, CN_F16, CN_I32, CN_U8, CN_I8, CN_BOOL };
+    static const cn_dtype dtypes[] = { CN_F64, CN_F32, CN_BF16, CN_I64, CN_F16, CN_I32, CN_I16, CN_U8, CN_I8, CN_BOOL };
     cn_counters before[CONTEXTS];
     bool thin = is_thin(t);
     for (int k = 0; k < CONTEXTS; k++) before[k] = cn_count(contexts[k]);

@@ -49,8 +49,8 @@ typedef struct cn_ctx cn_ctx;
 typedef struct cn_tensor cn_tensor;
 
 /* Element types, in PyTorch's order of promotion within a category. */
-typedef enum cn_dtype { CN_BOOL, CN_U8, CN_I8, CN_I32, CN_I64, CN_F16, CN_BF16, CN_F32, CN_F64 } cn_dtype;
-#define CN_DTYPES 9
+typedef enum cn_dtype { CN_BOOL, CN_U8, CN_I8, CN_I16, CN_I32, CN_I64, CN_F16, CN_BF16, CN_F32, CN_F64 } cn_dtype;
+#define CN_DTYPES 10
 
 CN_API const char *cn_dtype_name(cn_dtype t);               /* "f32" */
 CN_API size_t cn_dtype_size(cn_dtype t);                    /* bytes of an element */

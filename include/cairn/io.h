@@ -9,7 +9,7 @@
               .npz          the same as NumPy arrays; texts are arrays of one string. Compressed files can be read if
                             the system has zlib; files are written without compression
               .npy          one tensor, whose name is "arr_0" after loading
-   Types      Types that Cairn has stay the same. 16-bit integers become i32. u32 and u64 become i64; a u64 above the
+   Types      Types that Cairn has stay the same. u16 becomes i32. u32 and u64 become i64; a u64 above the
               largest i64 is an error. NumPy has no bf16. Other types (complex, 8-bit floats, pickled objects) are
               CN_UNSUPPORTED.
    Memory     A file is mapped, not read: its tensors exist at once, and the system loads pages when they are used. The

@@ -171,9 +171,9 @@ typedef struct cn_wgsl_reducer {
    f32 and rounds back; it converts whole numbers to f32 if the record says .ints_to_float; the rest is an error. */
 #define CN_BIT(t) (1u << (t))
 #define CN_FLOATS (CN_BIT(CN_F32) | CN_BIT(CN_F64))
-#define CN_INTS (CN_BIT(CN_U8) | CN_BIT(CN_I8) | CN_BIT(CN_I32) | CN_BIT(CN_I64))
+#define CN_INTS (CN_BIT(CN_U8) | CN_BIT(CN_I8) | CN_BIT(CN_I16) | CN_BIT(CN_I32) | CN_BIT(CN_I64))
 #define CN_NUMBERS (CN_FLOATS | CN_INTS)
-#define CN_ANY 0x1ffu
+#define CN_ANY (CN_BIT(CN_DTYPES) - 1)
 
 /* The cost of one call, for profiles, from its operands (layout.ndim -1: absent), results and attributes. */
 typedef double (*cn_cost_fn)(const cn_meta *in, const cn_meta *out, const void *attrs);

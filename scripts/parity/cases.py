@@ -74,7 +74,8 @@ class Draw:
 
     def __init__(self, seed, turn):
         self.r = random.Random(seed * 1000003 + turn)
-        self.dtypes = [NAMES[turn % 9], NAMES[turn // 9 % 9], NAMES[turn // 81 % 9]]
+        n = len(NAMES)
+        self.dtypes = [NAMES[turn % n], NAMES[turn // n % n], NAMES[turn // n // n % n]]
         self.style = self.r.choice(["ordinary"] * 4 + ["kinks"] * 2 + ["special"] * 3)
         self.tags, self.shape = set(), None
         self.tensors = 0

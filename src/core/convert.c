@@ -39,6 +39,7 @@ static void to_f32(float *restrict d, cn_dtype from, const void *src, int64_t n)
 {
     const uint8_t *u8 = src;
     const int8_t *i8 = src;
+    const int16_t *i16 = src;
     const int32_t *i32 = src;
     const int64_t *i64 = src;
     const uint16_t *half = src;
@@ -50,6 +51,9 @@ static void to_f32(float *restrict d, cn_dtype from, const void *src, int64_t n)
         break;
     case CN_I8:
         for (int64_t i = 0; i < n; i++) d[i] = i8[i];
+        break;
+    case CN_I16:
+        for (int64_t i = 0; i < n; i++) d[i] = i16[i];
         break;
     case CN_I32:
         for (int64_t i = 0; i < n; i++) d[i] = (float)i32[i];
@@ -74,6 +78,7 @@ static void to_f64(double *restrict d, cn_dtype from, const void *src, int64_t n
 {
     const uint8_t *u8 = src;
     const int8_t *i8 = src;
+    const int16_t *i16 = src;
     const int32_t *i32 = src;
     const int64_t *i64 = src;
     const uint16_t *half = src;
@@ -85,6 +90,9 @@ static void to_f64(double *restrict d, cn_dtype from, const void *src, int64_t n
         break;
     case CN_I8:
         for (int64_t i = 0; i < n; i++) d[i] = i8[i];
+        break;
+    case CN_I16:
+        for (int64_t i = 0; i < n; i++) d[i] = i16[i];
         break;
     case CN_I32:
         for (int64_t i = 0; i < n; i++) d[i] = i32[i];
@@ -110,6 +118,7 @@ static void to_i64(int64_t *restrict d, cn_dtype from, const void *src, int64_t 
 {
     const uint8_t *u8 = src;
     const int8_t *i8 = src;
+    const int16_t *i16 = src;
     const int32_t *i32 = src;
     switch (from) {
     case CN_BOOL:
@@ -118,6 +127,9 @@ static void to_i64(int64_t *restrict d, cn_dtype from, const void *src, int64_t 
         break;
     case CN_I8:
         for (int64_t i = 0; i < n; i++) d[i] = i8[i];
+        break;
+    case CN_I16:
+        for (int64_t i = 0; i < n; i++) d[i] = i16[i];
         break;
     case CN_I32:
         for (int64_t i = 0; i < n; i++) d[i] = i32[i];
@@ -131,6 +143,7 @@ static void from_f32(cn_dtype to, void *restrict dst, const float *s, int64_t n)
 {
     uint8_t *u8 = dst;
     int8_t *i8 = dst;
+    int16_t *i16 = dst;
     int32_t *i32 = dst;
     int64_t *i64 = dst;
     uint16_t *half = dst;
@@ -143,6 +156,9 @@ static void from_f32(cn_dtype to, void *restrict dst, const float *s, int64_t n)
         break;
     case CN_I8:
         for (int64_t i = 0; i < n; i++) i8[i] = (int8_t)saturated_i64(s[i]);
+        break;
+    case CN_I16:
+        for (int64_t i = 0; i < n; i++) i16[i] = (int16_t)saturated_i64(s[i]);
         break;
     case CN_I32:
         for (int64_t i = 0; i < n; i++) i32[i] = saturated_i32_of_f32(s[i]);
@@ -165,6 +181,7 @@ static void from_f64(cn_dtype to, void *restrict dst, const double *s, int64_t n
 {
     uint8_t *u8 = dst;
     int8_t *i8 = dst;
+    int16_t *i16 = dst;
     int32_t *i32 = dst;
     int64_t *i64 = dst;
     switch (to) {
@@ -176,6 +193,9 @@ static void from_f64(cn_dtype to, void *restrict dst, const double *s, int64_t n
         break;
     case CN_I8:
         for (int64_t i = 0; i < n; i++) i8[i] = (int8_t)saturated_i64(s[i]);
+        break;
+    case CN_I16:
+        for (int64_t i = 0; i < n; i++) i16[i] = (int16_t)saturated_i64(s[i]);
         break;
     case CN_I32:
         for (int64_t i = 0; i < n; i++) i32[i] = saturated_i32(s[i]);
@@ -191,6 +211,7 @@ static void from_i64(cn_dtype to, void *restrict dst, const int64_t *s, int64_t 
 {
     uint8_t *u8 = dst;
     int8_t *i8 = dst;
+    int16_t *i16 = dst;
     int32_t *i32 = dst;
     switch (to) {
     case CN_BOOL:
@@ -201,6 +222,9 @@ static void from_i64(cn_dtype to, void *restrict dst, const int64_t *s, int64_t 
         break;
     case CN_I8:
         for (int64_t i = 0; i < n; i++) i8[i] = (int8_t)s[i];
+        break;
+    case CN_I16:
+        for (int64_t i = 0; i < n; i++) i16[i] = (int16_t)s[i];
         break;
     case CN_I32:
         for (int64_t i = 0; i < n; i++) i32[i] = (int32_t)s[i];

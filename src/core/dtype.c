@@ -11,9 +11,10 @@ typedef struct {
 } facts;
 
 static const facts table[CN_DTYPES] = {
-    [CN_BOOL] = { "bool", 1, false }, [CN_U8] = { "u8", 1, false },   [CN_I8] = { "i8", 1, false },
-    [CN_I32] = { "i32", 4, false },   [CN_I64] = { "i64", 8, false }, [CN_F16] = { "f16", 2, true },
-    [CN_BF16] = { "bf16", 2, true },  [CN_F32] = { "f32", 4, true },  [CN_F64] = { "f64", 8, true },
+    [CN_BOOL] = { "bool", 1, false }, [CN_U8] = { "u8", 1, false },    [CN_I8] = { "i8", 1, false },
+    [CN_I16] = { "i16", 2, false },   [CN_I32] = { "i32", 4, false },  [CN_I64] = { "i64", 8, false },
+    [CN_F16] = { "f16", 2, true },    [CN_BF16] = { "bf16", 2, true }, [CN_F32] = { "f32", 4, true },
+    [CN_F64] = { "f64", 8, true },
 };
 
 static bool known(cn_dtype t) { return (unsigned)t < CN_DTYPES; }
@@ -28,7 +29,7 @@ bool cn_dtype_is_float(cn_dtype t) { return known(t) && table[t].is_float; }
 cn_dtype cn_promote(cn_dtype a, cn_dtype b)
 {
     cn_dtype low = a < b ? a : b, high = a < b ? b : a;
-    if (low == CN_U8 && high == CN_I8) return CN_I32; /* PyTorch returns i16, which does not exist here */
+    if (low == CN_U8 && high == CN_I8) return CN_I16;
     if (low == CN_F16 && high == CN_BF16) return CN_F32;
     return high;
 }
@@ -45,6 +46,7 @@ bool cn__fits(cn_dtype t, double v)
     case CN_F32: return !isfinite(v) || fabs(v) <= FLT_MAX;
     case CN_U8: return within(v, v == floor(v) ? -255 : 0, 255);
     case CN_I8: return within(v, INT8_MIN, INT8_MAX);
+    case CN_I16: return within(v, INT16_MIN, INT16_MAX);
     case CN_I32: return within(v, INT32_MIN, INT32_MAX);
     default: return v >= -0x1p63 && v < 0x1p63;
     }

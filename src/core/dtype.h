@@ -5,7 +5,7 @@
 
    The rules are the same for arrays and single elements:
      to bool         x != 0, so NaN becomes true; stored as a byte 0 or 1
-     float to whole  rounded towards zero; NaN becomes 0; i32 and i64 saturate; u8 and i8 keep the low byte of the i64
+     float to whole  rounded towards zero; NaN becomes 0; i32 and i64 saturate; smaller types keep low bits of the i64
      whole to whole  the low bits are kept
      to f16, bf16    to f32 first, then rounded to nearest even; too large becomes inf, NaN stays NaN */
 #ifndef CAIRN_CORE_DTYPE_H

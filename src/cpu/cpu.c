@@ -357,6 +357,7 @@ static const cn__device_table table = {
     .element = { [CN_BOOL] = 1,
                  [CN_U8] = 1,
                  [CN_I8] = 1,
+                 [CN_I16] = 2,
                  [CN_I32] = 4,
                  [CN_I64] = 8,
                  [CN_F16] = 2,

@@ -8,7 +8,7 @@
      T             the type in which an element is stored
      E             the type in which an element is computed with: T, or bool for elements of type bool
      P             the type of a plain number that is an operand: T for floats, int64_t for other types
-     U             for whole numbers: the unsigned type of the same width, whose arithmetic wraps around
+     U             for whole numbers: an unsigned type whose arithmetic wraps around, and is right in the bits of T
      TYPE, NAME(f) the name of the type (f32; b8 for bool), and f_f32
      IS_FLOAT      1 or 0; IS_F32 and IS_BOOL are defined for these types only
      LEAST, MOST   the least and the greatest value of the type
@@ -18,12 +18,12 @@
 #include "cpu/isa.h"
 #define CN__F32_TYPE    1
 #define CN__F64_TYPE    2
-#define CN__BYTE_TYPES  4 /* u8, i8 */
+#define CN__SMALL_TYPES 4 /* u8, i8, i16 */
 #define CN__I32_TYPE    8
 #define CN__I64_TYPE    16
 #define CN__BOOL_TYPE   32
 #define CN__FLOAT_TYPES (CN__F32_TYPE | CN__F64_TYPE)
-#define CN__WHOLE_TYPES (CN__BYTE_TYPES | CN__I32_TYPE | CN__I64_TYPE)
+#define CN__WHOLE_TYPES (CN__SMALL_TYPES | CN__I32_TYPE | CN__I64_TYPE)
 #define CN__F64_ALWAYS  64 /* f64, even for AVX-512 */
 #if !defined(NAME)
 #define NAME(f) CN__PASTE(f, TYPE)
@@ -86,7 +86,7 @@
 #define IS_NAN(x) false
 #define P         int64_t
 
-#if (TYPES) & CN__BYTE_TYPES && !CN__ONLY_F32
+#if (TYPES) & CN__SMALL_TYPES && !CN__ONLY_F32
 #define TYPE  u8
 #define T     uint8_t
 #define E     uint8_t
@@ -107,6 +107,21 @@
 #define U     uint8_t
 #define LEAST INT8_MIN
 #define MOST  INT8_MAX
+#include TEMPLATE
+#undef TYPE
+#undef T
+#undef E
+#undef U
+#undef LEAST
+#undef MOST
+
+/* C would multiply two uint16_t as int, and overflow. */
+#define TYPE  i16
+#define T     int16_t
+#define E     int16_t
+#define U     uint32_t
+#define LEAST INT16_MIN
+#define MOST  INT16_MAX
 #include TEMPLATE
 #undef TYPE
 #undef T

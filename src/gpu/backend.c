@@ -244,6 +244,7 @@ static const cn__device_table table = {
     .element = { [CN_BOOL] = 4,
                  [CN_U8] = 4,
                  [CN_I8] = 4,
+                 [CN_I16] = 4,
                  [CN_I32] = 4,
                  [CN_I64] = 4,
                  [CN_F16] = 2,

@@ -207,20 +207,28 @@ static void emit_numbers(const emit *e, const cn__instr *i, const char *expressi
     if (u.bits) print(e, " let bits = %d;", i->dtype == CN_BOOL ? 1 : 8 * (int)cn_dtype_size(i->dtype));
 }
 
-/* Rounds or wraps a result to its type, so that a fused group gives the bits of its operators alone. */
-static void emit_result(const emit *e, int value, cn_dtype t, const char *expression)
+/* Prints a result, rounded or wrapped to its type, so that a fused group gives the bits of its operators alone. */
+static void print_result(const emit *e, cn_dtype t, const char *expression)
 {
     const cn__shader_parts *library = &e->p->device->library;
     if (t == CN_F16) use_library(e->c, library, "to_f16", 6);
     if (t == CN_BF16) use_library(e->c, library, "to_bf16", 7);
     switch (t) {
-    case CN_BOOL: print(e, " v%d = i32(i32(%s) != 0);", value, expression); return;
-    case CN_U8: print(e, " v%d = i32(%s) & 255;", value, expression); return;
-    case CN_I8: print(e, " v%d = (i32(%s) << 24u) >> 24u;", value, expression); return;
-    case CN_F16: print(e, " v%d = to_f16(f32(%s));", value, expression); return;
-    case CN_BF16: print(e, " v%d = to_bf16(f32(%s));", value, expression); return;
-    default: print(e, " v%d = %s(%s);", value, cn__gpu_type(t), expression); return;
+    case CN_BOOL: print(e, "i32(i32(%s) != 0)", expression); return;
+    case CN_U8: print(e, "i32(%s) & 255", expression); return;
+    case CN_I8: print(e, "(i32(%s) << 24u) >> 24u", expression); return;
+    case CN_I16: print(e, "(i32(%s) << 16u) >> 16u", expression); return;
+    case CN_F16: print(e, "to_f16(f32(%s))", expression); return;
+    case CN_BF16: print(e, "to_bf16(f32(%s))", expression); return;
+    default: print(e, "%s(%s)", cn__gpu_type(t), expression); return;
     }
+}
+
+static void emit_result(const emit *e, int value, cn_dtype t, const char *expression)
+{
+    print(e, " v%d = ", value);
+    print_result(e, t, expression);
+    print(e, ";");
 }
 
 static void emit_instr(const emit *e, const cn__instr *i)
@@ -393,7 +401,10 @@ const char *cn__gpu_emit_epilogue(cn__gpu_plan *p, cn__gpu_command *c, const cn_
     emit e = { p, c, epilogue, &s, 0, NAMES, result };
     const cn__buffer *b = &p->plan->buffers[result];
     *stores = b->where != CN__AT_ARENA || b->last > (int)(epilogue - p->plan->steps);
-    print(&e, "fn store_result(i: u32, value: %s) {\n", cn__gpu_type(kernel->stores[0].to.dtype));
+    const cn_dtype t = kernel->stores[0].to.dtype;
+    print(&e, "fn store_result(i: u32, computed: %s) {\n    let value = ", cn__gpu_type(t));
+    print_result(&e, t, "computed");
+    print(&e, ";\n");
     if (*stores) print(&e, "    out0(i, value);\n");
     emit_values(&e);
     emit_stores(&e);

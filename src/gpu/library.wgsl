@@ -92,13 +92,15 @@ fn to_whole(x: f32) -> i32 {
     return i32(x);
 }
 
-//! part low_byte
-//! uses to_whole
-// The lowest byte of a float as a 64-bit whole number: 0 from 2^31 on, because floats have 24 bits, and 255 from 2^63
-// on.
-fn low_byte(x: f32) -> i32 {
-    if (x >= 9223372036854775808.0) { return 255; }
-    return select(0, to_whole(x), abs(x) < 2147483648.0) & 255;
+//! part low_bits
+//! uses isnan to_whole
+// A float as a 64-bit whole number, its lowest 16 bits; others are wrong from 2^31 on.
+fn low_bits(x: f32) -> i32 {
+    if (isnan(x) || abs(x) < 2147483648.0) { return to_whole(x); }
+    if (x >= 9223372036854775808.0) { return -1; }
+    let word = bitcast<u32>(x);
+    let size = i32((word & 0x7fffffu) | 0x800000u) << min((word >> 23u & 255u) - 150u, 16u);
+    return select(size, -size, x < 0.0);
 }
 
 //! part saturated

@@ -76,6 +76,7 @@ static const char *stored_as(cn_dtype t)
     case CN_BOOL: return "u32(v != 0)";
     case CN_U8: return "u32(v) & 255u";
     case CN_I8: return "bitcast<u32>((v << 24u) >> 24u)";
+    case CN_I16: return "bitcast<u32>((v << 16u) >> 16u)";
     case CN_F16: return "pack2x16float(vec2<f32>(even, odd))"; /* exact: even and odd are values of f16 */
     case CN_BF16: return "(bitcast<u32>(even) >> 16u) | bitcast<u32>(odd)";
     default: return "bitcast<u32>(v)";

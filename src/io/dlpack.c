@@ -36,9 +36,9 @@ typedef struct export_object {
 } export_object;
 
 static const DLDataType types[CN_DTYPES] = {
-    [CN_BOOL] = { 6, 8, 1 },  [CN_U8] = { 1, 8, 1 },   [CN_I8] = { 0, 8, 1 },
-    [CN_I32] = { 0, 32, 1 },  [CN_I64] = { 0, 64, 1 }, [CN_F16] = { 2, 16, 1 },
-    [CN_BF16] = { 4, 16, 1 }, [CN_F32] = { 2, 32, 1 }, [CN_F64] = { 2, 64, 1 },
+    [CN_BOOL] = { 6, 8, 1 }, [CN_U8] = { 1, 8, 1 },   [CN_I8] = { 0, 8, 1 },   [CN_I16] = { 0, 16, 1 },
+    [CN_I32] = { 0, 32, 1 }, [CN_I64] = { 0, 64, 1 }, [CN_F16] = { 2, 16, 1 }, [CN_BF16] = { 4, 16, 1 },
+    [CN_F32] = { 2, 32, 1 }, [CN_F64] = { 2, 64, 1 },
 };
 
 static void free_exported(exported *e)

@@ -11,7 +11,7 @@ static bool dtype_of(cn__element e, cn_dtype *out)
         uint8_t size;
         cn_dtype dtype;
     } table[] = {
-        { 'b', 1, CN_BOOL }, { 'u', 1, CN_U8 },  { 'i', 1, CN_I8 },   { 'i', 2, CN_I32 }, { 'u', 2, CN_I32 },
+        { 'b', 1, CN_BOOL }, { 'u', 1, CN_U8 },  { 'i', 1, CN_I8 },   { 'i', 2, CN_I16 }, { 'u', 2, CN_I32 },
         { 'i', 4, CN_I32 },  { 'u', 4, CN_I64 }, { 'i', 8, CN_I64 },  { 'u', 8, CN_I64 }, { 'f', 2, CN_F16 },
         { 'f', 4, CN_F32 },  { 'f', 8, CN_F64 }, { 'B', 2, CN_BF16 },
     };

@@ -251,7 +251,7 @@ bool cn__npy_load(const cn__source *s, cn_dict *d, const char *name)
 const char *cn__npy_descr(cn_dtype t)
 {
     static const char *const names[CN_DTYPES] = {
-        [CN_BOOL] = "|b1", [CN_U8] = "|u1",  [CN_I8] = "|i1",  [CN_I32] = "<i4",
+        [CN_BOOL] = "|b1", [CN_U8] = "|u1",  [CN_I8] = "|i1",  [CN_I16] = "<i2", [CN_I32] = "<i4",
         [CN_I64] = "<i8",  [CN_F16] = "<f2", [CN_F32] = "<f4", [CN_F64] = "<f8",
     };
     return names[t];

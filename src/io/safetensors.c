@@ -178,8 +178,8 @@ bool cn__safetensors_load(const cn__source *s, cn_dict *d)
 static const char *type_name(cn_dtype t)
 {
     static const char *const names[CN_DTYPES] = {
-        [CN_BOOL] = "BOOL", [CN_U8] = "U8",     [CN_I8] = "I8",   [CN_I32] = "I32", [CN_I64] = "I64",
-        [CN_F16] = "F16",   [CN_BF16] = "BF16", [CN_F32] = "F32", [CN_F64] = "F64",
+        [CN_BOOL] = "BOOL", [CN_U8] = "U8",   [CN_I8] = "I8",     [CN_I16] = "I16", [CN_I32] = "I32",
+        [CN_I64] = "I64",   [CN_F16] = "F16", [CN_BF16] = "BF16", [CN_F32] = "F32", [CN_F64] = "F64",
     };
     return names[t];
 }

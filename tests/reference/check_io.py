@@ -19,8 +19,9 @@ except ImportError as missing:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHAPES = [(), (3,), (0,), (2, 3, 4), (0, 5), (1, 2, 1, 3, 1, 2, 1, 1)]  # as in tests/support/dicts.c
-TYPES = {"bool": ("BOOL", "?"), "u8": ("U8", "u1"), "i8": ("I8", "i1"), "i32": ("I32", "<i4"), "i64": ("I64", "<i8"),
-         "f16": ("F16", "<f2"), "bf16": ("BF16", None), "f32": ("F32", "<f4"), "f64": ("F64", "<f8")}
+TYPES = {"bool": ("BOOL", "?"), "u8": ("U8", "u1"), "i8": ("I8", "i1"), "i16": ("I16", "<i2"), "i32": ("I32", "<i4"),
+         "i64": ("I64", "<i8"), "f16": ("F16", "<f2"), "bf16": ("BF16", None), "f32": ("F32", "<f4"),
+         "f64": ("F64", "<f8")}
 TEXTS = {"empty text": "", "text": "line\n\ttab \"quotes\" \\ \x01 ünïcode 重み 🙂", "rate": "0.10000000000000001"}
 
 

@@ -10,6 +10,7 @@ static double rounded(cn_dtype t, double v)
     switch (t) {
     case CN_U8: return (uint8_t)(int64_t)v;
     case CN_I8: return (int8_t)(uint8_t)(int64_t)v;
+    case CN_I16: return (int16_t)(uint16_t)(int64_t)v;
     case CN_I32: return (int32_t)(uint32_t)(int64_t)v;
     default: return v;
     }

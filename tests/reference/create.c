@@ -10,7 +10,8 @@ static double as(cn_dtype t, double v)
 {
     if (is_float(t)) return v;
     if (t == CN_BOOL) return v != 0;
-    double range = t == CN_I64 ? 0x1p64 : t == CN_I32 ? 0x1p32 : 0x1p8, low = t == CN_U8 ? 0 : -range / 2;
+    double range = t == CN_I64 ? 0x1p64 : t == CN_I32 ? 0x1p32 : t == CN_I16 ? 0x1p16 : 0x1p8;
+    double low = t == CN_U8 ? 0 : -range / 2;
     double whole = trunc(v);
     return whole < low || whole >= low + range ? whole - range * floor((whole - low) / range) : whole;
 }

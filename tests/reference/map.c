@@ -8,7 +8,7 @@
 
 static bool is_float(cn_dtype t) { return t == CN_F16 || t == CN_BF16 || t == CN_F32 || t == CN_F64; }
 
-static int bits_of(cn_dtype t) { return t == CN_I64 ? 64 : t == CN_I32 ? 32 : 8; }
+static int bits_of(cn_dtype t) { return t == CN_I64 ? 64 : t == CN_I32 ? 32 : t == CN_I16 ? 16 : 8; }
 
 /* v as an element of type t: whole numbers keep their low bits */
 static double as(cn_dtype t, double v)

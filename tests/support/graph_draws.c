@@ -4,7 +4,7 @@
 
 #include "support/graph.h"
 
-#define ALL_DTYPES 0x1ffu
+#define ALL_DTYPES CN_ANY
 #define BIT(t) (1u << (t))
 #define FLOAT_BITS (BIT(CN_F16) | BIT(CN_BF16) | BIT(CN_F32) | BIT(CN_F64))
 
@@ -54,7 +54,8 @@ static cn_dims draw_shape(graph_maker *m)
 static cn_dtype draw_dtype(graph_maker *m)
 {
     static const cn_dtype often[] = {CN_F32, CN_F32, CN_F32, CN_F32, CN_F32, CN_F32, CN_F32, CN_F32, CN_F64, CN_F64, CN_F64, CN_I64,
-                                     CN_I64, CN_I32, CN_I32, CN_BOOL, CN_BOOL, CN_F16, CN_F16, CN_BF16, CN_BF16, CN_U8, CN_I8};
+                                     CN_I64, CN_I32, CN_I32, CN_BOOL, CN_BOOL, CN_F16, CN_F16, CN_BF16, CN_BF16, CN_U8, CN_I8,
+                                     CN_I16};
     return m->p->smooth ? CN_F64 : often[graph_below(m, sizeof often / sizeof *often)];
 }
 

@@ -208,8 +208,8 @@ static void print_dims(const cn_dims *d, FILE *out)
 
 static const char *dtype_word(cn_dtype t)
 {
-    static const char *const words[CN_DTYPES] = { "CN_BOOL", "CN_U8",   "CN_I8",  "CN_I32", "CN_I64",
-                                                  "CN_F16",  "CN_BF16", "CN_F32", "CN_F64" };
+    static const char *const words[CN_DTYPES] = { "CN_BOOL", "CN_U8",  "CN_I8",   "CN_I16", "CN_I32",
+                                                  "CN_I64",  "CN_F16", "CN_BF16", "CN_F32", "CN_F64" };
     return words[t];
 }
 

@@ -36,6 +36,12 @@ FN(i8_at_least_huge, cn_ge_s(LIST(CN_I8, 127, -128), 1e300))
 FN(i8_above_minus_huge, cn_gt_s(LIST(CN_I8, 127, -128), -1e300))
 FN(i8_times_wide, cn_mul_s(LIST(CN_I8, 2, 1), 300))
 FN(i64_plus_huge, cn_add_s(LIST(CN_I64, 2), 1e20))
+FN(u8_plus_i8, cn_add(LIST(CN_U8, 255, 0), LIST(CN_I8, 127, -128)))
+FN(i16_times, cn_mul(LIST(CN_I16, 300, -32768), LIST(CN_I16, 300, -1)))
+FN(i16_times_wide, cn_mul_s(LIST(CN_I16, 2), 65537))
+FN(i16_product, cn_matmul(LIST(CN_I16, 300, 7), LIST(CN_I16, 300, 1)))
+FN(i16_shifted, cn_shift_left(LIST(CN_I16, 1, 1), LIST(CN_I16, 15, 16)))
+FN(i16_sum, cn_sum(LIST(CN_I16, 32767, 32767), CN_ALL, false))
 FN(any_u8, cn_any(LIST(CN_U8, 0, 7), CN_ALL, false))
 FN(all_i32, cn_all(LIST(CN_I32, 0, 7), CN_ALL, false))
 FN(any_of_no_axes, cn_any(LIST(CN_F32, 0, 7, NAN), (cn_dims){ 0 }, true))
@@ -84,6 +90,12 @@ static const result results[] = {
     { "i8 > -1e300", i8_above_minus_huge, CN_BOOL, 2, { 1, 1 } },
     { "i8 times 300", i8_times_wide, CN_I8, 2, { 88, 44 } },
     { "i64 + 1e20", i64_plus_huge, CN_F32, 1, { 1e20 } },
+    { "u8 plus i8", u8_plus_i8, CN_I16, 2, { 382, -128 } },
+    { "i16 times i16", i16_times, CN_I16, 2, { 24464, -32768 } },
+    { "i16 times 65537", i16_times_wide, CN_I16, 1, { 2 } },
+    { "matmul of i16", i16_product, CN_I16, 1, { 24471 } },
+    { "i16 shifted", i16_shifted, CN_I16, 2, { -32768, 0 } },
+    { "sum of i16", i16_sum, CN_I64, 1, { 65534 } },
     { "any of u8", any_u8, CN_U8, 1, { 1 } },
     { "all of i32", all_i32, CN_BOOL, 1, { 0 } },
     { "any over no axes", any_of_no_axes, CN_BOOL, 3, { 0, 1, 1 } },

@@ -141,12 +141,15 @@ static void batch_offsets(const cn__gemm *g, int64_t item, int64_t *a, int64_t *
 
 CN__INLINE uint64_t load(const void *x, int64_t at, const size_t size)
 {
-    return size == 8 ? ((const uint64_t *)x)[at] : size == 4 ? ((const uint32_t *)x)[at] : ((const uint8_t *)x)[at];
+    if (size == 8) return ((const uint64_t *)x)[at];
+    if (size == 4) return ((const uint32_t *)x)[at];
+    return size == 2 ? ((const uint16_t *)x)[at] : ((const uint8_t *)x)[at];
 }
 CN__INLINE void store(void *x, int64_t at, uint64_t value, const size_t size)
 {
     if (size == 8) ((uint64_t *)x)[at] = value;
     else if (size == 4) ((uint32_t *)x)[at] = (uint32_t)value;
+    else if (size == 2) ((uint16_t *)x)[at] = (uint16_t)value;
     else ((uint8_t *)x)[at] = (uint8_t)value;
 }
 
@@ -172,6 +175,7 @@ static void multiply_rows(const cn_kernel *k, void *user, int64_t begin, int64_t
     for (int64_t r = begin; r < end; r++) {
         if (size == 8) multiply_row(k, user, r, 8);
         else if (size == 4) multiply_row(k, user, r, 4);
+        else if (size == 2) multiply_row(k, user, r, 2);
         else multiply_row(k, user, r, 1);
     }
 }

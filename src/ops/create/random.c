@@ -129,6 +129,7 @@ static bool holds(cn_dtype t, int64_t low, int64_t high)
     case CN_BOOL: return low >= 0 && high <= 1;
     case CN_U8: return low >= 0 && high <= UINT8_MAX;
     case CN_I8: return low >= INT8_MIN && high <= INT8_MAX;
+    case CN_I16: return low >= INT16_MIN && high <= INT16_MAX;
     case CN_I32: return low >= INT32_MIN && high <= INT32_MAX;
     case CN_BF16: return low >= -(1 << 8) && high <= 1 << 8;
     case CN_F16: return low >= -(1 << 11) && high <= 1 << 11;

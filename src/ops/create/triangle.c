@@ -30,8 +30,8 @@ static void triu_4(const cn_loop *l) { band(l, 4, l->args[0].i, INT64_MAX); }
 static void triu_8(const cn_loop *l) { band(l, 8, l->args[0].i, INT64_MAX); }
 
 #define BY_SIZE(n)                                                                                                 \
-    { [CN_BOOL] = n##_1, [CN_U8] = n##_1, [CN_I8] = n##_1, [CN_F16] = n##_2, [CN_BF16] = n##_2, [CN_I32] = n##_4,  \
-      [CN_F32] = n##_4,  [CN_I64] = n##_8, [CN_F64] = n##_8 }
+    { [CN_BOOL] = n##_1, [CN_U8] = n##_1, [CN_I8] = n##_1, [CN_I16] = n##_2, [CN_F16] = n##_2, [CN_BF16] = n##_2,  \
+      [CN_I32] = n##_4,  [CN_F32] = n##_4, [CN_I64] = n##_8, [CN_F64] = n##_8 }
 
 static bool infer(cn_infer *i)
 {

@@ -70,6 +70,7 @@ static lines_fn adder(cn_dtype t)
     case CN_F64: return add_f64;
     case CN_I32: return add_i32;
     case CN_I64: return add_i64;
+    case CN_I16: return add_i16;
     case CN_I8: return add_i8;
     default: return add_u8;
     }

@@ -2,11 +2,11 @@
 
    REAL    f32 and f64; whole numbers are converted to f32
    FLOAT   f32 and f64; whole numbers are an error
-   NUMBER  f32, f64, u8, i8, i32, i64
-   ANY     f32, f64, u8, i8, i32, i64, bool
+   NUMBER  f32, f64, u8, i8, i16, i32, i64
+   ANY     f32, f64, u8, i8, i16, i32, i64, bool
    TEST    the same; the result is bool
-   BITS    u8, i8, i32, i64, bool
-   WHOLE   u8, i8, i32, i64
+   BITS    u8, i8, i16, i32, i64, bool
+   WHOLE   u8, i8, i16, i32, i64
 
    The cost of a row decides for which instruction sets its loops are compiled (rows.h):
 
@@ -21,13 +21,15 @@
 
 #include "cpu/isa.h"
 
-/* Which entries a row has in the table of an instruction set. u8 and i8 have loops in the baseline alone. */
+/* Which entries a row has in the table of an instruction set. u8, i8 and i16 have loops in the baseline alone. */
 #if CN__IS_BASELINE
-#define LOOPS_WHOLE(n) [CN_U8] = n##_loop_u8, [CN_I8] = n##_loop_i8, [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
+#define LOOPS_WHOLE(n)                                                                              \
+    [CN_U8] = n##_loop_u8, [CN_I8] = n##_loop_i8, [CN_I16] = n##_loop_i16, [CN_I32] = n##_loop_i32, \
+    [CN_I64] = n##_loop_i64
 #else
 #define LOOPS_WHOLE(n) [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
 #endif
-#define MAP_TYPES       CN__FLOAT_TYPES | CN__COLD(CN__BYTE_TYPES) | CN__I32_TYPE | CN__I64_TYPE | CN__BOOL_TYPE
+#define MAP_TYPES       CN__FLOAT_TYPES | CN__COLD(CN__SMALL_TYPES) | CN__I32_TYPE | CN__I64_TYPE | CN__BOOL_TYPE
 #define LOOPS_REAL(n)   [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
 #define LOOPS_BITS(n)   LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_b8
 #define LOOPS_FLOAT(n)  LOOPS_REAL(n)

@@ -76,8 +76,8 @@ cn_tensor *cn_softplus(cn_tensor *x, double beta, double threshold)
 /* Limits of floats must fit their dtype; of whole numbers, at least one must be within them. */
 static bool check_limits(cn_ctx *ctx, const cn_op *op, cn_dtype t, double low, double high)
 {
-    static const double least[] = { 0, 0, INT8_MIN, INT32_MIN, INT64_MIN };
-    static const double most[] = { 1, UINT8_MAX, INT8_MAX, INT32_MAX, 0x1p63 };
+    static const double least[] = { 0, 0, INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN };
+    static const double most[] = { 1, UINT8_MAX, INT8_MAX, INT16_MAX, INT32_MAX, 0x1p63 };
     if (cn_dtype_is_float(t))
         return cn__check_fits(ctx, op->name, "the lower limit", t, low) &&
                cn__check_fits(ctx, op->name, "the upper limit", t, high);

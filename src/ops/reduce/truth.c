@@ -45,8 +45,8 @@ const cn_op cn__op_any = {
     .name = "any", .doc = "Whether any element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer,
     .no_grad = "true or false does not change smoothly",
-    .reducers = {[CN_BOOL] = &any_u8, [CN_U8] = &any_u8, [CN_I8] = &any_i8, [CN_I32] = &any_i32, [CN_I64] = &any_i64,
-                 [CN_F32] = &any_f32, [CN_F64] = &any_f64},
+    .reducers = {[CN_BOOL] = &any_u8, [CN_U8] = &any_u8, [CN_I8] = &any_i8, [CN_I16] = &any_i16, [CN_I32] = &any_i32,
+                 [CN_I64] = &any_i64, [CN_F32] = &any_f32, [CN_F64] = &any_f64},
     .wgsl_reducer = &any_real, .wgsl_reducer_whole = &any_whole,
     CN_CASES_OF(cases),
 };
@@ -56,8 +56,8 @@ const cn_op cn__op_all = {
     .name = "all", .doc = "Whether every element over axes is not 0.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer,
     .no_grad = "true or false does not change smoothly",
-    .reducers = {[CN_BOOL] = &all_u8, [CN_U8] = &all_u8, [CN_I8] = &all_i8, [CN_I32] = &all_i32, [CN_I64] = &all_i64,
-                 [CN_F32] = &all_f32, [CN_F64] = &all_f64},
+    .reducers = {[CN_BOOL] = &all_u8, [CN_U8] = &all_u8, [CN_I8] = &all_i8, [CN_I16] = &all_i16, [CN_I32] = &all_i32,
+                 [CN_I64] = &all_i64, [CN_F32] = &all_f32, [CN_F64] = &all_f64},
     .wgsl_reducer = &all_real, .wgsl_reducer_whole = &all_whole,
     CN_CASES_OF(cases),
 };

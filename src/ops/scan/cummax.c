@@ -26,6 +26,7 @@ static void strips(const cn_kernel *k, void *user, int64_t begin, int64_t end, i
         case CN_BOOL:
         case CN_U8: cummax_u8(x, v, at, l, from, to); break;
         case CN_I8: cummax_i8(x, v, at, l, from, to); break;
+        case CN_I16: cummax_i16(x, v, at, l, from, to); break;
         case CN_I32: cummax_i32(x, v, at, l, from, to); break;
         case CN_I64: cummax_i64(x, v, at, l, from, to); break;
         case CN_F32: cummax_f32(x, v, at, l, from, to); break;

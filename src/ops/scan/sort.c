@@ -22,6 +22,7 @@ static inline uint64_t key_of(cn_dtype t, const void *x, int64_t i)
     case CN_BOOL:
     case CN_U8: return ((const uint8_t *)x)[i];
     case CN_I8: return (uint64_t)(((const int8_t *)x)[i] + 128);
+    case CN_I16: return (uint64_t)(((const int16_t *)x)[i] + 32768);
     case CN_I32: return (uint64_t)((const int32_t *)x)[i] + (UINT64_C(1) << 31);
     case CN_I64: return (uint64_t)((const int64_t *)x)[i] ^ UINT64_C(1) << 63;
     case CN_F32: {
@@ -40,6 +41,7 @@ static inline uint64_t key_of(cn_dtype t, const void *x, int64_t i)
 static void copy_element(size_t size, void *to, int64_t i, const void *from, int64_t j)
 {
     if (size == 1) ((uint8_t *)to)[i] = ((const uint8_t *)from)[j];
+    else if (size == 2) ((uint16_t *)to)[i] = ((const uint16_t *)from)[j];
     else if (size == 4) ((uint32_t *)to)[i] = ((const uint32_t *)from)[j];
     else ((uint64_t *)to)[i] = ((const uint64_t *)from)[j];
 }

@@ -25,7 +25,12 @@ static void cpu_backward(const cn_kernel *k)
 /* The least element of a type, as a word of the GPU's memory: the maximum of a window that covers padding only. */
 static const char *least_word(cn_dtype t)
 {
-    return cn_dtype_is_float(t) ? "0xff800000u" : t == CN_U8 ? "0u" : t == CN_I8 ? "0xffffff80u" : "0x80000000u";
+    switch (t) {
+    case CN_U8: return "0u";
+    case CN_I8: return "0xffffff80u";
+    case CN_I16: return "0xffff8000u";
+    default: return cn_dtype_is_float(t) ? "0xff800000u" : "0x80000000u";
+    }
 }
 
 static bool run_gpu(cn_gpu_call *c, const char *kernel, const char *windows)

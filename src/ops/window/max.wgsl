@@ -1,6 +1,6 @@
 // Max pooling and its backward operator. The parameters are those of pool.wgsl. least: the least element, as a word.
 //! hole whole = true | false
-//! hole least = 0xff800000u | 0x80000000u | 0xffffff80u | 0u
+//! hole least = 0xff800000u | 0x80000000u | 0xffffff80u | 0xffff8000u | 0u
 
 //! kernel forward
 //! uses raw0 out1 set_raw0 par pari windows

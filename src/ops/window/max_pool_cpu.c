@@ -19,6 +19,7 @@ const cn__max_pool_kernels CN__FOR_ISA(cn__max_pool_kernels) = {
                  [CN_F64] = CN__BASELINE_ENTRY(max_f64),
                  [CN_U8] = CN__BASELINE_ENTRY(max_u8),
                  [CN_I8] = CN__BASELINE_ENTRY(max_i8),
+                 [CN_I16] = CN__BASELINE_ENTRY(max_i16),
                  [CN_I32] = CN__BASELINE_ENTRY(max_i32),
                  [CN_I64] = CN__BASELINE_ENTRY(max_i64) },
     .backward = { CN__UP_TO_AVX2_ENTRY(max_backward_f32), CN__BASELINE_ENTRY(max_backward_f64) },
