@@ -19,7 +19,8 @@ TYPES = {"Tensor": "cn_tensor *", "float": "double", "int": "int64_t", "int[]": 
          "dtype": "cn_dtype", "str": "const char *"}
 
 # Fields of descriptors with another name than their parameter, because 0 must mean the default.
-FIELDS = {"count_include_pad": "exclude_padding", "log_input": "no_log_input"}
+FIELDS = {"count_include_pad": "exclude_padding", "log_input": "no_log_input", "center": "no_center",
+          "onesided": "two_sided"}
 # Fields that tell whether another field is used, or that its 0 is meant as 0.
 FLAGS = {"has_ignore": "ignore_index", "no_margin": "margin"}
 

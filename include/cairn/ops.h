@@ -19,5 +19,6 @@
 #include "ops/index.h"
 #include "ops/contract.h"
 #include "ops/block.h"
+#include "ops/fft.h"
 
 #endif

@@ -184,8 +184,8 @@ class Library:
             return NAMES.index(value)
         if kind == "const char *":
             return value.encode()
-        if kind == "double" and value is None:
-            return 0.0
+        if value is None and kind in ("double", "int64_t"):
+            return 0
         return value
 
     def descriptor(self, kind, left, values, holder):

@@ -636,7 +636,62 @@ def created(r):
     return {"size": list(r_shape(r))}
 
 
+def signals(complex):
+    """The shape of signals, with the last axis of complex ones."""
+    def recipe(r):
+        shape = r.choice([(5,), (8,), (3, 4), (2, 7, 3), (1,), (67,)])
+        axis = r.randrange(len(shape))
+        n = r.choice([0, 0, 3, 9, shape[axis]])
+        if complex == "half" and n == 0 and shape[axis] == 1:
+            n = 1
+        return {"input": T(*shape, *((2,) if complex else ()), dtype=r.choice(["f32", "f64"])), "n": n,
+                "dim": r.choice([axis, axis - len(shape)]), "norm": r.choice(["backward", "forward", "ortho"])}
+    return recipe
+
+
+def spectra(complex):
+    def recipe(r):
+        given = signals(complex)(r)
+        del given["n"]
+        ndim = len(given["input"].shape) - (1 if complex else 0)
+        return given | {"dim": r.choice([None, r.sample(range(ndim), r.randint(1, ndim)), [-1]])}
+    return recipe
+
+
+def frames(r):
+    n_fft = r.choice([4, 7, 8])
+    given = {"n_fft": n_fft, "hop_length": r.choice([0, 1, 2, 3]), "win_length": r.choice([0, n_fft, n_fft - 1]),
+             "center": r.random() < 0.6, "normalized": r.random() < 0.5, "onesided": r.random() < 0.7}
+    return n_fft, given | {"window": r.choice([None, "window"])}
+
+
+def with_window(given, dtype):
+    if given["window"]:
+        given["window"] = T(given["win_length"] or given["n_fft"], dtype=dtype, values=lambda r: 0.5 + r.random())
+    return given
+
+
+def stft(r):
+    n_fft, given = frames(r)
+    dtype = r.choice(["f32", "f64"])
+    return with_window(given, dtype) | {"input": T(*r.choice([(20,), (2, 17)]), dtype=dtype),
+                                        "pad_mode": r.choice(["reflect", "constant", "replicate", "circular"])}
+
+
+def istft(r):
+    n_fft, given = frames(r)
+    given["hop_length"] = r.choice([0, 1, 2])
+    given["win_length"] = 0 if not given["center"] else given["win_length"]
+    dtype, bins = r.choice(["f32", "f64"]), n_fft // 2 + 1 if given["onesided"] else n_fft
+    return with_window(given, dtype) | {"input": T(*r.choice([(bins, 6, 2), (2, bins, 9, 2)]), dtype=dtype),
+                                        "length": r.choice([0, 0, 3, 5])}
+
+
 RECIPES = {
+    "fft": signals(True), "ifft": signals(True), "rfft": signals(False), "irfft": signals("half"), "fftn": spectra(True),
+    "ifftn": spectra(True), "rfftn": spectra(False), "stft": stft, "istft": istft,
+    "fftfreq": lambda r: {"n": r.randint(1, 9), "d": r.choice([1.0, 0.5, 2.0]), "dtype": r.choice(["f32", "f64"])},
+    "rfftfreq": lambda r: {"n": r.randint(1, 9), "d": r.choice([1.0, 0.5, 2.0]), "dtype": r.choice(["f32", "f64"])},
     "gather": gather, "scatter": scatter, "scatter_add": scatter, "index_select": index_select, "index_add": index_add,
     "take": take, "embedding": embedding, "index_put": index_put, "one_hot": one_hot, "slice_assign": slice_assign,
     "matmul": matmul, "linear": linear, "dot": vectors("tensor"), "outer": vectors("vec2"), "einsum": einsum,

@@ -123,7 +123,37 @@ def repeat_interleave(input, repeats, dim):
     return torch.repeat_interleave(input, repeats, dim)
 
 
+def to_complex(x):
+    return torch.view_as_complex(x.contiguous())
+
+
+def fourier(function, from_complex=True, to_real=False):
+    """Cairn's complex tensors have a last axis of 2. A length of 0 is the default."""
+    def call(input, norm, n=0, **rest):
+        lengths = {"n": n or None} if "dim" in rest and not isinstance(rest["dim"], (list, type(None))) else {}
+        y = function(to_complex(input) if from_complex else input, norm=norm, **lengths, **rest)
+        return y if to_real else torch.view_as_real(y)
+    return call
+
+
+def stft(input, window, hop_length, win_length, **rest):
+    return torch.view_as_real(torch.stft(input, window=window, hop_length=hop_length or None, win_length=win_length or None,
+                                         return_complex=True, **rest))
+
+
+def istft(input, window, hop_length, win_length, length, **rest):
+    return torch.istft(to_complex(input), window=window, hop_length=hop_length or None, win_length=win_length or None,
+                       length=length or None, **rest)
+
+
 ADAPTERS = {
+    "fft": fourier(torch.fft.fft), "ifft": fourier(torch.fft.ifft), "rfft": fourier(torch.fft.rfft, False),
+    "irfft": fourier(torch.fft.irfft, True, True), "fftn": fourier(torch.fft.fftn), "ifftn": fourier(torch.fft.ifftn),
+    "rfftn": fourier(torch.fft.rfftn, False), "stft": stft, "istft": istft,
+    "fftfreq": lambda n, d, dtype: torch.fft.fftfreq(n, d, dtype=DTYPES[dtype]),
+    "rfftfreq": lambda n, d, dtype: torch.fft.rfftfreq(n, d, dtype=DTYPES[dtype]),
+    "fftshift": lambda input, dim: torch.fft.fftshift(input, dim),
+    "ifftshift": lambda input, dim: torch.fft.ifftshift(input, dim),
     # another name
     "floor_div": lambda input, other: torch.floor_divide(input, number(other)),
     "shift_left": lambda input, other: torch.bitwise_left_shift(input, number(other)),

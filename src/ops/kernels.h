@@ -20,6 +20,7 @@
 #include "ops/block/softmax_cpu.h"
 #include "ops/contract/taps_cpu.h"
 #include "ops/create/random_cpu.h"
+#include "ops/fft/fft_cpu.h"
 #include "ops/map/binary_cpu.h"
 #include "ops/map/param_cpu.h"
 #include "ops/map/select_cpu.h"

@@ -29,6 +29,20 @@ static const cn_routine all[] = {
     { "contiguous(Tensor input) -> Tensor", "The tensor itself if its elements lie in row-major order, else a copy." },
     { "clone(Tensor input) -> Tensor", "A copy with memory of its own." },
 
+    /* ops/fft */
+    { "fftn(Tensor input, int[] dim=None, backward|forward|ortho norm=backward) -> Tensor",
+      "fft along each of the axes." },
+    { "ifftn(Tensor input, int[] dim=None, backward|forward|ortho norm=backward) -> Tensor",
+      "ifft along each of the axes." },
+    { "rfftn(Tensor input, int[] dim=None, backward|forward|ortho norm=backward) -> Tensor",
+      "rfft along the last of the axes, then fft along the others." },
+    { "fftfreq(int n, float d=1, *, dtype dtype=f32) -> Tensor",
+      "The frequencies of the elements of a spectrum of n samples that are d apart: 0, 1, .., -2, -1 over n·d." },
+    { "rfftfreq(int n, float d=1, *, dtype dtype=f32) -> Tensor",
+      "The frequencies of the first half of a spectrum: 0, 1, .., n/2 over n·d." },
+    { "fftshift(Tensor input, int[] dim=None) -> Tensor", "Moves frequency 0 to the middle of the axes." },
+    { "ifftshift(Tensor input, int[] dim=None) -> Tensor", "The inverse of fftshift." },
+
     /* nn: losses */
     { "mse_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "The squared difference." },
     { "l1_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "The absolute difference." },
