@@ -598,7 +598,6 @@ static void files_that_are_refused(void)
         { REFERENCE "complex.npy", CN_UNSUPPORTED, "'<c8'" },
         { REFERENCE "objects.npy", CN_UNSUPPORTED, "pickled Python objects" },
         { REFERENCE "records.npy", CN_UNSUPPORTED, "records" },
-        { REFERENCE "pickle.npz", CN_UNSUPPORTED, "torch.save" },
         { REFERENCE "other.npz", CN_UNSUPPORTED, "\"readme.txt\" is not an .npy file" },
     };
     for (size_t i = 0; i < COUNT(table); i++)

@@ -7,214 +7,47 @@
 #include "io/npy.h"
 #include "io/zip.h"
 
-enum { LOCAL_BYTES = 30, CENTRAL_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR64_BYTES = 20 };
-
 /* ---- loading ---- */
 
-typedef struct directory {
-    uint64_t at, bytes, entries;
-} directory;
-
-typedef struct entry {
-    const unsigned char *name; /* points into the file */
-    size_t name_bytes;
-    int flags, method;
-    uint32_t crc;
-    uint64_t packed, unpacked, at; /* packed, unpacked: bytes; at: place of the local header */
-} entry;
-
-typedef struct loading {
-    const cn__source *s;
-    cn_dict *dict;
-    cn__crc crc;
-    uint64_t end;    /* all entries end before it */
-    uint64_t packed; /* bytes of the entries so far; more than the file has means that entries overlap */
-} loading;
-
-static bool fail(const cn__source *s, const char *message)
-{
-    return cn__source_fail(s, CN_BAD_FILE, "zip: %s", message);
-}
-
-/* The record at a place. NULL: it is of another kind, or cut off. */
-static const unsigned char *record(const cn__source *s, uint64_t at, uint64_t bytes, uint32_t kind)
-{
-    if (at > s->bytes || bytes > s->bytes - at) return NULL;
-    return cn__little(s->data + at, 4) == kind ? s->data + at : NULL;
-}
-
-/* The end record is the last record; a comment of up to 64 KiB may follow it. */
-static bool find_end(const cn__source *s, uint64_t *at)
-{
-    for (uint64_t back = END_BYTES; back <= s->bytes && back <= END_BYTES + 65535; back++) {
-        const unsigned char *p = record(s, s->bytes - back, END_BYTES, CN__ZIP_END);
-        if (!p || cn__little(p + 20, 2) != back - END_BYTES) continue;
-        *at = s->bytes - back;
-        return true;
-    }
-    return fail(s, "the end record is missing: the file is cut off");
-}
-
-static bool find_directory(const cn__source *s, directory *d)
-{
-    uint64_t end = 0;
-    if (!find_end(s, &end)) return false;
-    const unsigned char *p = s->data + end;
-    *d = (directory){ .entries = cn__little(p + 10, 2), .bytes = cn__little(p + 12, 4), .at = cn__little(p + 16, 4) };
-    const unsigned char *l =
-        end >= LOCATOR64_BYTES ? record(s, end - LOCATOR64_BYTES, LOCATOR64_BYTES, CN__ZIP_LOCATOR64) : NULL;
-    if (l) {
-        p = record(s, cn__little(l + 8, 8), END64_BYTES, CN__ZIP_END64);
-        if (!p) return fail(s, "the 64-bit end record is missing");
-        *d = (directory){ .entries = cn__little(p + 32, 8),
-                          .bytes = cn__little(p + 40, 8),
-                          .at = cn__little(p + 48, 8) };
-        end = cn__little(l + 8, 8);
-    }
-    if (d->at > end || d->bytes > end - d->at) return fail(s, "the directory lies outside of the file");
-    return true;
-}
-
-/* Sizes and offsets above 32 bits are in an extra field, in this order. */
-static bool read_extra64(const cn__source *s, entry *e, const unsigned char *p, size_t bytes)
-{
-    uint64_t *const wide[] = { &e->unpacked, &e->packed, &e->at };
-    while (bytes >= 4) {
-        uint64_t id = cn__little(p, 2), size = cn__little(p + 2, 2);
-        if (size > bytes - 4) return fail(s, "a damaged extra field");
-        uint64_t used = 0;
-        for (int i = 0; i < 3 && id == CN__ZIP_EXTRA64; i++) {
-            if (*wide[i] != UINT32_MAX) continue;
-            if (used + 8 > size) return fail(s, "a damaged extra field");
-            *wide[i] = cn__little(p + 4 + used, 8);
-            used += 8;
-        }
-        if (id == CN__ZIP_EXTRA64) return true;
-        p += 4 + size;
-        bytes -= 4 + (size_t)size;
-    }
-    return true;
-}
-
-/* Reads a record of the directory and moves `at` past it. */
-static bool read_entry(const cn__source *s, uint64_t *at, uint64_t end, entry *e)
-{
-    const unsigned char *p =
-        *at <= end && end - *at >= CENTRAL_BYTES ? record(s, *at, CENTRAL_BYTES, CN__ZIP_CENTRAL) : NULL;
-    if (!p) return fail(s, "the directory is damaged");
-    *e = (entry){
-        .name = p + CENTRAL_BYTES,
-        .name_bytes = (size_t)cn__little(p + 28, 2),
-        .flags = (int)cn__little(p + 8, 2),
-        .method = (int)cn__little(p + 10, 2),
-        .crc = (uint32_t)cn__little(p + 16, 4),
-        .packed = cn__little(p + 20, 4),
-        .unpacked = cn__little(p + 24, 4),
-        .at = cn__little(p + 42, 4),
-    };
-    size_t extra = (size_t)cn__little(p + 30, 2), comment = (size_t)cn__little(p + 32, 2);
-    uint64_t bytes = CENTRAL_BYTES + e->name_bytes + extra + comment;
-    if (bytes > end - *at) return fail(s, "the directory is damaged");
-    *at += bytes;
-    return read_extra64(s, e, e->name + e->name_bytes, extra);
-}
-
 /* The name of the array: the name of the entry without ".npy". */
-static char *array_name(const loading *l, const entry *e)
+static char *array_name(const cn__source *s, const cn__zip_entry *e)
 {
-    const cn__source *s = l->s;
-    const char *name = (const char *)e->name;
     size_t n = e->name_bytes;
-    if (memchr(name, 0, n) || cn__utf8_valid(name, n) != n) {
-        fail(s, "a name is not UTF-8");
+    if (memchr(e->name, 0, n) || cn__utf8_valid(e->name, n) != n) {
+        cn__source_fail(s, CN_BAD_FILE, "zip: a name is not UTF-8");
         return NULL;
     }
-    if (n >= 8 && !memcmp(name + n - 8, "data.pkl", 8)) {
-        cn__source_fail(s, CN_UNSUPPORTED,
-                        "this is a file of torch.save, which can run any program when it is loaded; save the model "
-                        "with safetensors.torch.save_file");
-        return NULL;
-    }
-    if (n < 4 || memcmp(name + n - 4, ".npy", 4)) {
-        cn__source_fail(s, CN_UNSUPPORTED, "entry \"%.*s\" is not an .npy file", n < 100 ? (int)n : 100, name);
+    if (n < 4 || memcmp(e->name + n - 4, ".npy", 4)) {
+        cn__source_fail(s, CN_UNSUPPORTED, "entry \"%.*s\" is not an .npy file", n < 100 ? (int)n : 100, e->name);
         return NULL;
     }
     char *copy = cn__alloc(s->ctx, n - 4 + 1);
-    return copy ? memcpy(copy, name, n - 4) : NULL;
+    return copy ? memcpy(copy, e->name, n - 4) : NULL;
 }
 
-/* The bytes of an entry, after its local header. */
-static const unsigned char *packed_bytes(loading *l, const entry *e)
+static bool load_named(cn__zip *z, const cn__zip_entry *e, const char *name, cn_dict *d)
 {
-    const cn__source *s = l->s;
-    const unsigned char *p = record(s, e->at, LOCAL_BYTES, CN__ZIP_LOCAL);
-    uint64_t start = p ? e->at + LOCAL_BYTES + cn__little(p + 26, 2) + cn__little(p + 28, 2) : 0;
-    bool same_name = p && start <= l->end && cn__little(p + 26, 2) == e->name_bytes &&
-                     !memcmp(p + LOCAL_BYTES, e->name, e->name_bytes);
-    if (!same_name || e->packed > l->end - start) {
-        fail(s, "an entry lies outside of the file");
-        return NULL;
-    }
-    l->packed += e->packed;
-    if (l->packed <= s->bytes) return s->data + start;
-    fail(s, "entries overlap");
-    return NULL;
-}
-
-static bool load_array(loading *l, const entry *e, const cn__source *array, const char *name)
-{
-    if (cn__crc_add(&l->crc, 0, array->data, array->bytes) != e->crc)
-        return cn__source_fail(l->s, CN_BAD_FILE, "entry \"%.100s\": the checksum is wrong: the file is damaged", name);
-    return cn__npy_load(array, l->dict, name);
-}
-
-static bool load_deflated(loading *l, const entry *e, const unsigned char *data, const char *name)
-{
-    const cn__source *s = l->s;
-    if (e->unpacked / 1100 > e->packed) /* deflate cannot compress more than that */
-        return cn__source_fail(s, CN_BAD_FILE, "entry \"%.100s\": %llu bytes cannot be compressed to %llu", name,
-                               (unsigned long long)e->unpacked, (unsigned long long)e->packed);
-    cn__content *c = cn__content_new(s->ctx, (size_t)e->unpacked);
-    cn__source array = { s->ctx, s->name, c ? c->data : NULL, (size_t)e->unpacked, c };
-    bool ok = c && cn__inflate(s, name, data, (size_t)e->packed, c->data, c->bytes) && load_array(l, e, &array, name);
-    cn__content_release(c);
+    if (cn_dict_get(d, name) || cn_dict_text(d, name))
+        return cn__source_fail(z->s, CN_BAD_FILE, "entry \"%.100s\" occurs twice", name);
+    cn__source array;
+    bool ok = cn__zip_unpack(z, e, name, &array) && cn__npy_load(&array, d, name);
+    cn__content_release(array.content);
     return ok;
-}
-
-static bool load_named(loading *l, const entry *e, const char *name)
-{
-    const cn__source *s = l->s;
-    if (cn_dict_get(l->dict, name) || cn_dict_text(l->dict, name))
-        return cn__source_fail(s, CN_BAD_FILE, "entry \"%.100s\" occurs twice", name);
-    if (e->flags & CN__ZIP_ENCRYPTED) return cn__source_fail(s, CN_UNSUPPORTED, "entry \"%.100s\" is encrypted", name);
-    const unsigned char *data = packed_bytes(l, e);
-    if (!data) return false;
-    if (e->method == CN__ZIP_DEFLATED) return load_deflated(l, e, data, name);
-    if (e->method != CN__ZIP_STORED)
-        return cn__source_fail(s, CN_UNSUPPORTED,
-                               "entry \"%.100s\" is compressed by method %d; 0 (stored) and 8 (deflate) are supported",
-                               name, e->method);
-    if (e->packed != e->unpacked) return fail(s, "an entry that is not compressed has two different sizes");
-    cn__source array = { s->ctx, s->name, data, (size_t)e->packed, s->content };
-    return load_array(l, e, &array, name);
 }
 
 bool cn__npz_load(const cn__source *s, cn_dict *d)
 {
-    directory dir;
-    if (!find_directory(s, &dir)) return false;
-    loading l = { .s = s, .dict = d, .end = dir.at };
-    cn__crc_open(&l.crc);
-    uint64_t at = dir.at, end = dir.at + dir.bytes;
-    for (uint64_t i = 0; i < dir.entries; i++) {
-        entry e;
-        if (!read_entry(s, &at, end, &e)) return false;
-        char *name = array_name(&l, &e);
-        bool ok = name && load_named(&l, &e, name);
+    cn__zip z;
+    if (!cn__zip_open(&z, s)) return false;
+    for (uint64_t i = 0; i < z.entries; i++) {
+        cn__zip_entry e;
+        if (!cn__zip_next(&z, &e)) return false;
+        char *name = array_name(s, &e);
+        bool ok = name && load_named(&z, &e, name, d);
         cn__free_text(s->ctx, name);
         if (!ok) return false;
     }
-    return at == end || fail(s, "the directory is longer than its entries");
+    return cn__zip_end(&z);
 }
 
 /* ---- saving ---- */
@@ -285,7 +118,7 @@ static bool write_array(saving *s, const char *name, const char *descr, cn_dims 
                         "save %.200s: name \"%.100s\" must be UTF-8 of at most 65531 bytes", s->to->path, name);
     uint64_t at = s->to->at;
     char head[CN__NPY_HEADER];
-    size_t n = cn__npy_header(head, descr, shape, at + LOCAL_BYTES + name_bytes + 4 + 20);
+    size_t n = cn__npy_header(head, descr, shape, at + CN__ZIP_LOCAL_BYTES + name_bytes + 4 + 20);
     uint32_t crc = cn__crc_add(&s->crc, cn__crc_add(&s->crc, 0, head, n), data, bytes);
     record_out r = { .n = 0 }, extra = { .n = 0 };
     append(&r, 4, CN__ZIP_LOCAL);
@@ -336,7 +169,7 @@ static bool write_end(saving *s)
     uint64_t at = s->to->at, bytes = s->central.text.n, end64 = at + bytes, n = (uint64_t)s->entries;
     record_out r = { .n = 0 };
     append(&r, 4, CN__ZIP_END64);
-    append(&r, 8, END64_BYTES - 12);
+    append(&r, 8, CN__ZIP_END64_BYTES - 12);
     append(&r, 2, 45 | 3 << 8);
     append(&r, 2, 45);
     append(&r, 8, 0); /* disks */

@@ -90,8 +90,6 @@ def npz_files():
     np.savez(OUT / "stored.npz", **arrays)
     np.savez_compressed(OUT / "deflated.npz", **arrays)
     np.savez(OUT / "nothing.npz")
-    with zipfile.ZipFile(OUT / "pickle.npz", "w") as file:
-        file.writestr("archive/data.pkl", b"\x80\x02}.")
     with zipfile.ZipFile(OUT / "other.npz", "w") as file:
         file.writestr("readme.txt", b"hello")
 
