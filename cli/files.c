@@ -194,9 +194,13 @@ static bool ends_in(const char *text, const char *end)
 char *find_model(const char *path)
 {
     if (!is_folder(path)) return is_file(path) ? copy_text(path) : (fail("%s: %s", path, strerror(errno)), NULL);
-    char *best = join_path(path, "model.safetensors");
-    if (is_file(best)) return best;
-    free(best);
+    static const char *const usual[] = { "model.safetensors", "pytorch_model.bin" };
+    char *best = NULL;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        best = join_path(path, usual[i]);
+        if (is_file(best)) return best;
+        free(best);
+    }
     best = NULL;
     struct timespec newest = { 0 };
     struct dirent **entry;

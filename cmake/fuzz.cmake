@@ -9,7 +9,7 @@ list(FILTER read_by_fuzzers EXCLUDE REGEX "/src/(cpu|gpu|ops)/")
 list(APPEND read_by_fuzzers ${PROJECT_SOURCE_DIR}/src/ops/signature.c)
 set_property(SOURCE ${read_by_fuzzers} APPEND PROPERTY COMPILE_OPTIONS ${fuzz_checks} -fsanitize=fuzzer-no-link)
 
-add_library(cairn_fuzz_support OBJECT tests/support/dicts.c)
+add_library(cairn_fuzz_support OBJECT tests/support/dicts.c tests/support/zips.c)
 target_include_directories(cairn_fuzz_support PRIVATE tests src)
 target_link_libraries(cairn_fuzz_support PRIVATE cairn_static)
 

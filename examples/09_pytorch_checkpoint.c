@@ -8,6 +8,8 @@
        save_file(model.state_dict(), "model.safetensors")
        model.load_state_dict(load_file("model.safetensors"))
 
+   A file of torch.save(model.state_dict(), "model.pt") can be loaded, too.
+
    Run it:  build/example_09_pytorch_checkpoint [file [new file]] */
 #include <stdio.h>
 

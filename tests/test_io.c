@@ -592,7 +592,7 @@ static void files_that_are_refused(void)
         { "not_there.safetensors", CN_BAD_FILE, "load not_there.safetensors: No such file" },
         { ".", CN_BAD_FILE, "Is a directory" },
         { "/dev/null", CN_BAD_FILE, "empty" },
-        { CAIRN_SOURCE_DIR "/tests/test_io.c", CN_BAD_FILE, "not a safetensors, npz or npy file" },
+        { CAIRN_SOURCE_DIR "/tests/test_io.c", CN_BAD_FILE, "not a safetensors, npz, npy or PyTorch file" },
         { REFERENCE "float8.safetensors", CN_UNSUPPORTED, "F8_E4M3" },
         { REFERENCE "large_u64.safetensors", CN_UNSUPPORTED, "above the largest i64" },
         { REFERENCE "complex.npy", CN_UNSUPPORTED, "'<c8'" },

@@ -108,9 +108,10 @@ static void damage(cn_ctx *cn, const char *name, int rounds)
 
 static void damaged_files(void)
 {
-    static const char *const names[] = { "all.safetensors", "misaligned.safetensors",
-                                         "fortran.npy",     "version3.npy",
-                                         "stored.npz",      "deflated.npz" };
+    static const char *const names[] = {
+        "all.safetensors", "misaligned.safetensors", "fortran.npy",          "version3.npy",     "stored.npz",
+        "deflated.npz",    "../pt/views.pt",         "../pt/no_checksum.pt", "../pt/deflated.pt"
+    };
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     for (size_t i = 0; i < COUNT(names); i++) {
         check_group(names[i]);
@@ -395,6 +396,9 @@ static void every_allocation_fails_once(void)
         { "load safetensors from memory", load_from_memory, REFERENCE "misaligned.safetensors", 10 },
         { "load npz", load_it, REFERENCE "stored.npz", 20 },
         { "load compressed npz", load_it, REFERENCE "deflated.npz", 20 },
+        { "load pt", load_it, REFERENCE "../pt/views.pt", 20 },
+        { "load pt from memory", load_from_memory, REFERENCE "../pt/dtypes.pt", 20 },
+        { "load compressed pt", load_it, REFERENCE "../pt/deflated.pt", 20 },
         { "load npy", load_it, REFERENCE "fortran_big.npy", 5 },
         { "save safetensors", save_it, "memory.safetensors", 20 },
         { "save npz", save_it, "memory.npz", 20 },

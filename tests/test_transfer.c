@@ -131,6 +131,29 @@ static void there_and_back(cn_ctx *cn, const cn_dict *file, const char *path)
     cn_dict_free(back);
 }
 
+/* The same state dicts by torch.save: each layer loads its own, strictly, and has the same values then. */
+static void from_torch_save(cn_ctx *cn, const cn_dict *file)
+{
+    cn_dict *pt = cn_load(cn, CAIRN_SOURCE_DIR "/tests/reference/transfer.pt");
+    int64_t seen = 0;
+    for (int i = 0; i < LAYERS && check(pt != NULL, "%s", cn_error(cn)); i++) {
+        char prefix[128], name[256];
+        snprintf(prefix, sizeof prefix, "%s.", layers[i]);
+        cn_module *m = make(cn, layers[i]);
+        check(cn_module_load(m, pt, &(cn_module_load_desc){ .prefix = prefix }), "%s of transfer.pt: %s", layers[i],
+              cn_error(cn));
+        cn_named_list named = cn_module_named(m);
+        for (int k = 0; k < named.n; k++, seen++) {
+            snprintf(name, sizeof name, "%s/state/%s", layers[i], named.v[k].name);
+            cn_tensor *want = cn_dict_get(file, name), *got = cn_module_get(m, named.v[k].name);
+            check(want && same_shape(want, got) && distance(want, got) == 0, "%s differs in transfer.pt", name);
+        }
+        cn_module_free(m);
+    }
+    check(seen == cn_dict_count(pt), "%d tensors of transfer.pt, which has %d", (int)seen, (int)cn_dict_count(pt));
+    cn_dict_free(pt);
+}
+
 /* Every name PyTorch wrote is in Cairn's file, of the same type and shape, and no other. No layer was left out. */
 static void names_stay(const cn_dict *file, const cn_dict *back)
 {
@@ -173,6 +196,7 @@ int main(void)
     cn_dict *file = cn_load(cn, CAIRN_SOURCE_DIR "/tests/reference/transfer.safetensors");
     if (check(file != NULL, "%s", cn_error(cn))) {
         there_and_back(cn, file, path);
+        from_torch_save(cn, file);
         refusals(cn, file);
         cn_dict *back = cn_load(cn, path);
         if (check(back != NULL, "%s", cn_error(cn))) {

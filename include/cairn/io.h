@@ -1,4 +1,4 @@
-/* cairn/io.h: saves dicts to files and loads them: safetensors, npz, npy.
+/* cairn/io.h: saves dicts to files and loads them: safetensors, npz, npy. Loads files of torch.save, too.
 
        cn_dict *d = cn_load(cn, "model.safetensors");           the content decides the format
        cn_tensor *w = cn_dict_get(d, "layers.0.weight");        valid as long as d; cn_keep extends that
@@ -9,9 +9,15 @@
               .npz          the same as NumPy arrays; texts are arrays of one string. Compressed files can be read if
                             the system has zlib; files are written without compression
               .npy          one tensor, whose name is "arr_0" after loading
-   Types      Types that Cairn has stay the same. u16 becomes i32. u32 and u64 become i64; a u64 above the
-              largest i64 is an error. NumPy has no bf16. Other types (complex, 8-bit floats, pickled objects) are
-              CN_UNSUPPORTED.
+              .pt .pth .bin what torch.save of PyTorch 1.6 and later wrote; they are loaded, not saved. Dicts, lists and
+                            tuples are taken apart: { "model": { "0.weight": w } } has the name "model.0.weight".
+                            Numbers and strings become texts, True 1 and False 0; None is left out. A tensor alone has
+                            the name "value". No program in the file is run: anything but tensors, dicts, lists, tuples,
+                            numbers and strings is CN_UNSUPPORTED, and the message names it
+   Prefixes   cn_module_load(m, d, &(cn_module_load_desc){ .prefix = "model." }) loads a part of a file;
+              cn_dict_prefixed makes a dict of it.
+   Types      Types that Cairn has stay the same. u16 becomes i32. u32 and u64 become i64; a u64 above the largest i64
+              is an error. NumPy has no bf16. Other types (complex, 8-bit floats, pickled objects) are CN_UNSUPPORTED.
    Memory     A file is mapped, not read: its tensors exist at once, and the system loads pages when they are used. The
               last tensor that uses the mapping ends it. Writing to a tensor never changes the file. Another program
               must not shorten the file in place while tensors use it; replacing it, as cn_save does, is fine.

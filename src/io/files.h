@@ -83,5 +83,7 @@ bool cn__npy_load(const cn__source *s, cn_dict *d, const char *name);
 bool cn__npy_save(const cn_dict *d, cn__sink *to);
 bool cn__npz_load(const cn__source *s, cn_dict *d);
 bool cn__npz_save(const cn_dict *d, cn__sink *to);
+bool cn__pt_is(const cn__source *s, bool *is); /* whether a zip file is one of torch.save */
+bool cn__pt_load(const cn__source *s, cn_dict *d);
 
 #endif

@@ -6,6 +6,20 @@ typedef bool (*loader)(const cn__source *s, cn_dict *d);
 
 static bool load_npy(const cn__source *s, cn_dict *d) { return cn__npy_load(s, d, "arr_0"); }
 
+static bool load_zip(const cn__source *s, cn_dict *d)
+{
+    bool is_pt;
+    return cn__pt_is(s, &is_pt) && (is_pt ? cn__pt_load : cn__npz_load)(s, d);
+}
+
+/* torch.save before PyTorch 1.6: pickles one after the other, the first of a magic number. */
+static bool load_old_pt(const cn__source *s, cn_dict *d)
+{
+    (void)d;
+    return cn__source_fail(s, CN_UNSUPPORTED,
+                           "this is a file of torch.save before PyTorch 1.6: load it with PyTorch and save it again");
+}
+
 static bool begins(const cn__source *s, size_t at, const char *with, size_t n)
 {
     return s->bytes >= at + n && !memcmp(s->data + at, with, n);
@@ -14,9 +28,14 @@ static bool begins(const cn__source *s, size_t at, const char *with, size_t n)
 static loader loader_of(const cn__source *s)
 {
     if (begins(s, 0, "\x93NUMPY", 6)) return load_npy;
-    if (begins(s, 0, "PK\3\4", 4) || begins(s, 0, "PK\5\6", 4) || begins(s, 0, "PK\6\6", 4)) return cn__npz_load;
+    if (begins(s, 0, "PK\3\4", 4) || begins(s, 0, "PK\5\6", 4) || begins(s, 0, "PK\6\6", 4)) return load_zip;
+    if (begins(s, 0,
+               "\x80\2\x8a\nl\xfc\x9c"
+               "F\xf9 j\xa8P\x19.",
+               15))
+        return load_old_pt;
     if (begins(s, 8, "{", 1)) return cn__safetensors_load;
-    cn__source_fail(s, CN_BAD_FILE, s->bytes ? "not a safetensors, npz or npy file" : "the file is empty");
+    cn__source_fail(s, CN_BAD_FILE, s->bytes ? "not a safetensors, npz, npy or PyTorch file" : "the file is empty");
     return NULL;
 }
 

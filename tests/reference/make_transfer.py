@@ -4,6 +4,7 @@
 
 transfer.safetensors, for tests/test_transfer.c: of each layer in cases() its state_dict as NAME/state/..., its inputs
 as NAME/in/0, ... and its outputs in evaluation as NAME/out/0, ... The same layers in C: transfer.def.
+transfer.pt: the same state dicts by torch.save, as {NAME: state_dict}.
 
 examples/09_segments.safetensors, for examples/09_pytorch_checkpoint.c: a small network that learned here to read the
 digits of a seven-segment display, as model..., with a batch as check.x and PyTorch's answer to it as check.logits.
@@ -88,17 +89,18 @@ def outputs(module, inputs):
 
 def transfer():
     torch.manual_seed(1)
-    tensors = {}
+    tensors, states = {}, {}
     for name, (module, shapes) in cases().items():
         fill(module)
         inputs = [torch.randint(0, s, (2, 5)) if isinstance(s, int) else torch.randn(s) for s in shapes]
-        for key, t in module.state_dict().items():
+        states[name] = module.state_dict()
+        for key, t in states[name].items():
             tensors[f"{name}/state/{key}"] = t
         for i, t in enumerate(inputs):
             tensors[f"{name}/in/{i}"] = t
         for i, t in enumerate(outputs(module, inputs)):
             tensors[f"{name}/out/{i}"] = t
-    return {name: t.contiguous() for name, t in tensors.items()}
+    return {name: t.contiguous() for name, t in tensors.items()}, states
 
 
 # ---- the network of example 09 ----
@@ -147,6 +149,8 @@ def segments():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    save_file(transfer(), HERE / "transfer.safetensors")
+    tensors, states = transfer()
+    save_file(tensors, HERE / "transfer.safetensors")
+    torch.save(states, HERE / "transfer.pt")
     save_file(segments(), HERE.parent.parent / "examples" / "09_segments.safetensors",
               metadata={"about": "digits of a seven-segment display, trained in PyTorch"})
