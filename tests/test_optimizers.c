@@ -90,7 +90,22 @@ static bool same_numbers(const model *a, const model *b)
 
 /* ---- every optimizer ---- */
 
-typedef enum kind { SGD, ADAM, ADAMW, NADAM, RADAM, ADAMAX, RMSPROP, ADAGRAD, ADADELTA, LION, MUON } kind;
+typedef enum kind {
+    SGD,
+    ADAM,
+    ADAMW,
+    NADAM,
+    RADAM,
+    ADAMAX,
+    RMSPROP,
+    ADAGRAD,
+    ADADELTA,
+    LION,
+    RPROP,
+    ASGD,
+    ADAFACTOR,
+    MUON
+} kind;
 typedef struct rule {
     const char *name;
     kind kind;
@@ -104,6 +119,9 @@ typedef struct rule {
         cn_adagrad_desc adagrad;
         cn_adadelta_desc adadelta;
         cn_lion_desc lion;
+        cn_rprop_desc rprop;
+        cn_asgd_desc asgd;
+        cn_adafactor_desc adafactor;
         cn_muon_desc muon;
     };
 } rule;
@@ -149,6 +167,21 @@ static const rule rules[] = {
     { "adadelta", ADADELTA, .adadelta = { 0 } },
     { "adadelta_all", ADADELTA,
       .adadelta = { .lr = 0.5, .rho = 0.8, .eps = 1e-4, .weight_decay = 0.1, .maximize = true } },
+    { "rprop", RPROP, .rprop = { 0 } },
+    { "rprop_all", RPROP,
+      .rprop = { .lr = 0.05, .eta_minus = 0.4, .eta_plus = 1.3, .step_min = 1e-3, .step_max = 0.1, .maximize = true } },
+    { "asgd", ASGD, .asgd = { 0 } },
+    { "asgd_all", ASGD,
+      .asgd = { .lr = 0.05, .lambd = 0.02, .alpha = 0.6, .t0 = 5, .weight_decay = 0.1, .maximize = true } },
+    { "adafactor", ADAFACTOR, .adafactor = { 0 } },
+    { "adafactor_all", ADAFACTOR,
+      .adafactor = { .lr = 0.05,
+                     .beta2_decay = -0.6,
+                     .eps1 = 1e-4,
+                     .eps2 = 1e-2,
+                     .d = 1.5,
+                     .weight_decay = 0.1,
+                     .maximize = true } },
     { "lion", LION, .lion = { 0 } },
     { "lion_decay", LION, .lion = { .lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.3, .maximize = true } },
     { "muon", MUON, .muon = { 0 } },
@@ -183,6 +216,9 @@ static cn_optim *make(const rule *r, cn_ctx *cn, cn_params p)
     case ADAGRAD: return cn_adagrad(cn, p, &r->adagrad);
     case ADADELTA: return cn_adadelta(cn, p, &r->adadelta);
     case LION: return cn_lion(cn, p, &r->lion);
+    case RPROP: return cn_rprop(cn, p, &r->rprop);
+    case ASGD: return cn_asgd(cn, p, &r->asgd);
+    case ADAFACTOR: return cn_adafactor(cn, p, &r->adafactor);
     default: return cn_muon(cn, p, &r->muon);
     }
 }
@@ -269,7 +305,7 @@ static void one_kernel_updates_all(void)
     static const cn_dims shapes[] = { { 2, { 6, 7 } }, { 1, { 33 } }, { 2, { 1, 5 } }, { 3, { 2, 3, 4 } } };
     for (int i = 0; i < RULES; i++) {
         const rule *r = &rules[i];
-        if (r->kind == MUON) continue;
+        if (r->kind == MUON || r->kind == ADAFACTOR || r->kind == RPROP) continue;
         check_group(r->name);
         model m = model_new((cn_desc){ .threads = 1 }, CN_F32, shapes, 4);
         m.opt = make(r, m.cn, params(&m));
@@ -647,7 +683,7 @@ static void bad_states_are_refused(void)
     cn_optim_save(m.opt, d, "");
     cn_dict_set_number(d, "param_groups/0/lr", 0.5);
     cn_dict_set(d, "state/1/exp_avg", cn_zeros(m.cn, CN_F32, CN_DIMS(4)));
-    says(m.cn, !cn_optim_load(m.opt, d, ""), "state/1/exp_avg must have its parameter's shape [5], got [4]");
+    says(m.cn, !cn_optim_load(m.opt, d, ""), "state/1/exp_avg must have the shape [5], got [4]");
     cn_dict_set(d, "state/1/exp_avg", cn_zeros(m.cn, CN_F32, CN_DIMS(5)));
     cn_dict_set_number(d, "param_groups/0/beta2", 1.5);
     says(m.cn, !cn_optim_load(m.opt, d, ""), "beta2 must be ≥ 0 and < 1, got 1.5");

@@ -133,11 +133,56 @@ typedef struct cn_muon_desc {
 } cn_muon_desc;
 CN_API cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc);
 
+typedef struct cn_rprop_desc {
+    double lr;                     /* 0.01: the first step size */
+    double eta_minus, eta_plus;    /* 0.5, 1.2: factors where the gradient changes its sign, and where it keeps it */
+    double step_min, step_max;     /* 1e-6, 50 */
+    bool maximize, keep_gradients;
+} cn_rprop_desc;
+CN_API cn_optim *cn_rprop(cn_ctx *ctx, cn_params params, const cn_rprop_desc *desc);
+
+typedef struct cn_asgd_desc {
+    double lr;                     /* 0.01 */
+    double lambd, alpha, t0;       /* 1e-4, 0.75, 1e6 */
+    double weight_decay;
+    bool maximize, keep_gradients;
+} cn_asgd_desc;
+/* The average of the parameters is the state "ax". */
+CN_API cn_optim *cn_asgd(cn_ctx *ctx, cn_params params, const cn_asgd_desc *desc);
+
+typedef struct cn_adafactor_desc {
+    double lr;                     /* 0.01 */
+    double beta2_decay;            /* -0.8 */
+    double eps1, eps2;             /* the dtype's epsilon, 1e-3 */
+    double d;                      /* 1 */
+    double weight_decay;
+    bool maximize, keep_gradients;
+} cn_adafactor_desc;
+/* The state of a matrix is a row and a column. */
+CN_API cn_optim *cn_adafactor(cn_ctx *ctx, cn_params params, const cn_adafactor_desc *desc);
+
+/* L-BFGS: a step (cn_step_closure) is a whole minimisation of up to max_iter iterations. It has one group. */
+typedef struct cn_lbfgs_desc {
+    double lr;                     /* 1 */
+    int max_iter;                  /* 20 */
+    int max_eval;                  /* of the closure; max_iter · 5/4 */
+    double tolerance_grad;         /* 1e-7 */
+    double tolerance_change;       /* 1e-9 */
+    int history_size;              /* 100 */
+    bool strong_wolfe;             /* searches along each direction; else the step size is lr */
+    bool maximize;
+} cn_lbfgs_desc;
+CN_API cn_optim *cn_lbfgs(cn_ctx *ctx, cn_params params, const cn_lbfgs_desc *desc);
+
 CN_API void cn_optim_free(cn_optim *opt);              /* NULL is allowed; its schedules step no more */
 
 /* ---- using an optimizer ---- */
 
 CN_API bool cn_step(cn_optim *opt);
+/* A step with a function that computes the loss: it calls cn_backward and returns the loss. The gradients are cleared
+   before each call. LBFGS calls it several times, other optimizers once. *loss (may be NULL) becomes the first loss. */
+typedef cn_tensor *(*cn_closure)(void *user);
+CN_API bool cn_step_closure(cn_optim *opt, cn_closure closure, void *user, double *loss);
 CN_API void cn_optim_zero_grad(cn_optim *opt);         /* clears the gradients of all its parameters */
 CN_API cn_ctx *cn_optim_context(const cn_optim *opt);
 CN_API cn_params cn_optim_params(const cn_optim *opt); /* of all groups, in order; valid until a group is added */

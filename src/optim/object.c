@@ -107,6 +107,10 @@ int cn_optim_add_group(cn_optim *opt, cn_params params, const cn_group_desc *des
 {
     CN__CALL call = cn__call_object(opt, &cn__optim_type);
     if (!call.ctx) return -1;
+    if (opt->rule->minimize) {
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "%s: this optimizer has one group", opt->rule->name);
+        return -1;
+    }
     cn_group_desc d = desc ? *desc : (cn_group_desc){ 0 };
     cn__hyper h = opt->h;
     h.lr = cn__given(d.lr, h.lr);
@@ -128,6 +132,7 @@ static void destroy(void *self)
         for (int k = 0; k < CN__STATES; k++) cn__release(s->state[k]);
         cn__release(s->p);
     }
+    if (opt->lbfgs) cn__lbfgs_free(opt);
     cn__vec_free(m, &opt->groups, sizeof(cn__param_group));
     cn__vec_free(m, &opt->slots, sizeof(cn__param_slot));
     cn__vec_free(m, &opt->params, sizeof(cn_tensor *));

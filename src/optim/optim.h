@@ -20,6 +20,9 @@ typedef struct cn__hyper {
     double coefficients[3];
     int ns_steps;
     cn_muon_adjust adjust;
+    double eta_minus, eta_plus, step_min, step_max; /* Rprop's */
+    double lambd, power, t0;                        /* ASGD's */
+    double beta2_decay, eps1, d;                    /* Adafactor's; its eps is eps2. eps1 0: the dtype's */
 } cn__hyper;
 
 /* One step of one parameter: what a rule reads, and what it fills in. */
@@ -29,7 +32,7 @@ typedef struct cn__update {
     cn_tensor *state[CN__STATES]; /* those the rule uses */
     bool first;                   /* this step is the first that uses state 0 */
     int64_t step;                 /* the number of this step: 1, 2, ... */
-    double product;               /* NAdam's product of momenta: the rule replaces it */
+    double product;               /* NAdam's product of momenta, ASGD's eta: the rule replaces it */
     cn_tensor *new_p, *new_state[CN__STATES];
 } cn__update;
 
@@ -39,9 +42,23 @@ typedef struct cn__rule {
     unsigned (*uses)(const cn__hyper *h); /* bit k: the rule needs state k */
     void (*update)(cn__update *u);        /* a result that is NULL means an error */
     bool (*accepts)(cn_tensor *p);        /* false: an error; NULL: the rule accepts any parameter */
-    bool has_momentum;                    /* a schedule may change the momentum */
-    bool has_betas;                       /* the momentum is beta1 */
+    /* These four may be NULL. */
+    unsigned (*uses_for)(cn_tensor *p);           /* instead of `uses`: the states depend on the parameter */
+    cn_dims (*shape)(cn_tensor *p, int k);        /* of state k; NULL: the parameter's */
+    double (*initial)(const cn__hyper *h, int k); /* what state k is filled with; NULL: initial_value */
+    bool (*minimize)(cn_optim *opt, cn_closure closure, void *user, double *loss); /* instead of `update` */
+    bool has_momentum; /* a schedule may change the momentum */
+    bool has_betas;    /* the momentum is beta1 */
 } cn__rule;
+
+static inline unsigned cn__rule_uses(const cn__rule *r, const cn__hyper *h, cn_tensor *p)
+{
+    return r->uses_for ? r->uses_for(p) : r->uses(h);
+}
+static inline cn_dims cn__state_shape(const cn__rule *r, cn_tensor *p, int k)
+{
+    return r->shape ? r->shape(p, k) : cn_shape(p);
+}
 
 typedef struct cn__param_group {
     cn__hyper h;
@@ -67,12 +84,18 @@ struct cn_optim {
     const cn__rule *rule;
     cn__hyper h; /* the numbers that new groups start from */
     bool keep_gradients;
-    bool scheduling; /* a schedule sets its numbers, by a function of the program: no other may begin */
-    cn__vec groups;  /* of cn__param_group */
-    cn__vec slots;   /* of cn__param_slot, group after group */
-    cn__vec params;  /* of cn_tensor *, in the order of slots */
-    cn__vec of, to;  /* of cn_tensor *: the assignments of a step */
+    bool scheduling;         /* a schedule sets its numbers, by a function of the program: no other may begin */
+    cn__vec groups;          /* of cn__param_group */
+    cn__vec slots;           /* of cn__param_slot, group after group */
+    cn__vec params;          /* of cn_tensor *, in the order of slots */
+    cn__vec of, to;          /* of cn_tensor *: the assignments of a step */
+    struct cn__lbfgs *lbfgs; /* what LBFGS has instead of states of parameters; else NULL */
 };
+
+/* lbfgs.c */
+void cn__lbfgs_free(cn_optim *opt);
+bool cn__lbfgs_save(cn_optim *opt, cn_dict *dict, const char *prefix);
+bool cn__lbfgs_load(cn_optim *opt, const cn_dict *dict, const char *prefix);
 
 static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i)
 {
@@ -91,8 +114,8 @@ static inline double cn__given(double value, double otherwise)
 /* Checks the numbers and the parameters. NULL: an error. */
 cn_optim *cn__optim_new(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h, cn_params params, bool keep_gradients);
 bool cn__hyper_check(cn_ctx *ctx, const cn__rule *rule, const cn__hyper *h);
-/* A new state of p, filled with value, in the current scope. */
-cn_tensor *cn__state_new(cn_tensor *p, double value);
+/* Clears the gradients, calls the closure and returns the loss; NaN with an error in the context: it failed. */
+double cn__call_closure(cn_optim *opt, cn_closure closure, void *user);
 static inline cn_dtype cn__state_dtype(const cn_tensor *p) { return cn__dtype(p) == CN_F64 ? CN_F64 : CN_F32; }
 
 /* The update of a rule that is one operator: applies op to p, g (-g to maximize) and the states. */

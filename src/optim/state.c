@@ -72,6 +72,7 @@ bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix)
     bool ok = cn_dict_set_text(dict, kind_name(name, prefix), opt->rule->name);
     for (int i = 0; i < (int)opt->groups.n && ok; i++) ok = save_group(opt, dict, prefix, i);
     for (size_t i = 0; i < opt->slots.n && ok; i++) ok = save_slot(opt, dict, prefix, i);
+    if (ok && opt->lbfgs) ok = cn__lbfgs_save(opt, dict, prefix);
     cn_scope_end(ctx, scope);
     return ok ||
            cn__fail(ctx, CN_BAD_ARGUMENT, "optim_save: a name with its prefix must be shorter than %d bytes", NAME);
@@ -116,7 +117,7 @@ static bool load_group(loading *l, int i)
 }
 
 /* A kept copy of a state in the dict. NULL without an error: the dict has none, and none is needed. */
-static cn_tensor *load_state(loading *l, const cn__param_slot *s, const char *name, bool needed)
+static cn_tensor *load_state(loading *l, const cn__param_slot *s, int k, const char *name, bool needed)
 {
     cn_tensor *from = cn_dict_get(l->d, name);
     if (!from) {
@@ -124,9 +125,13 @@ static cn_tensor *load_state(loading *l, const cn__param_slot *s, const char *na
         return NULL;
     }
     char a[96], b[96];
-    if (!cn__same_shape(cn__layout(from), cn__layout(s->p))) {
-        cn__fail(l->ctx, CN_BAD_SHAPE, "optim_load: %s must have its parameter's shape %s, got %s", name,
-                 cn__shape_text(cn__layout(s->p), b, sizeof b), cn__shape_text(cn__layout(from), a, sizeof a));
+    cn_layout wanted;
+    const cn_dims shape = cn__state_shape(l->opt->rule, s->p, k);
+    wanted.ndim = shape.n;
+    memcpy(wanted.shape, shape.v, sizeof wanted.shape);
+    if (!cn__same_shape(cn__layout(from), &wanted)) {
+        cn__fail(l->ctx, CN_BAD_SHAPE, "optim_load: %s must have the shape %s, got %s", name,
+                 cn__shape_text(&wanted, b, sizeof b), cn__shape_text(cn__layout(from), a, sizeof a));
         return NULL;
     }
     cn_dtype t = cn__state_dtype(s->p);
@@ -144,10 +149,10 @@ static bool load_slot(loading *l, size_t i)
     if (s->step < 0)
         return cn__fail(l->ctx, CN_BAD_ARGUMENT, "optim_load: %s must be ≥ 0, got %lld", name, (long long)s->step);
     cn_dict_number(l->d, name_of(name, l->prefix, "state", i, "mu_product"), &s->product);
-    unsigned uses = l->opt->rule->uses(&l->groups[s->group].h);
+    unsigned uses = cn__rule_uses(l->opt->rule, &l->groups[s->group].h, s->p);
     for (int k = 0; k < CN__STATES && l->opt->rule->state[k]; k++) {
         const char *at = name_of(name, l->prefix, "state", i, l->opt->rule->state[k]);
-        s->state[k] = load_state(l, s, at, s->step > 0 && uses >> k & 1);
+        s->state[k] = load_state(l, s, k, at, s->step > 0 && uses >> k & 1);
         if (cn_failed(l->ctx)) return false;
     }
     return true;
@@ -168,7 +173,7 @@ static bool load_all(loading *l)
         if (!load_group(l, i)) return false;
     for (size_t i = 0; i < l->opt->slots.n; i++)
         if (!load_slot(l, i)) return false;
-    return cn_eval_all(l->ctx);
+    return cn_eval_all(l->ctx) && (!l->opt->lbfgs || cn__lbfgs_load(l->opt, l->d, l->prefix));
 }
 
 static void release_states(cn__param_slot *slots, size_t n)

@@ -1,9 +1,9 @@
 /* cn_step: it records every parameter's new value, assigns all of them, and undoes everything after an error. */
+#include <math.h>
+
 #include "optim/optim.h"
 
 /* ---- functions that the rules share ---- */
-
-cn_tensor *cn__state_new(cn_tensor *p, double value) { return cn_full(p->ctx, cn__state_dtype(p), cn_shape(p), value); }
 
 cn_tensor *cn__toward(cn_tensor *a, cn_tensor *b, double w) { return cn_lerp(a, b, cn__weak(a, w)); }
 
@@ -28,11 +28,12 @@ static void push_assignment(cn_optim *opt, cn_tensor *t, cn_tensor *value)
 }
 
 /* Makes the states that the rule uses and the parameter lacks. */
-static bool make_states(cn__param_slot *s, unsigned uses, double value)
+static bool make_states(const cn__rule *r, const cn__hyper *h, cn__param_slot *s, unsigned uses)
 {
     for (int k = 0; k < CN__STATES; k++) {
         if (s->state[k] || !(uses >> k & 1)) continue;
-        s->state[k] = cn__keep(cn__state_new(s->p, value));
+        const double value = r->initial ? r->initial(h, k) : h->initial_value;
+        s->state[k] = cn__keep(cn_full(s->p->ctx, cn__state_dtype(s->p), cn__state_shape(r, s->p, k), value));
         if (!s->state[k]) return false;
         s->fresh |= 1u << k;
     }
@@ -44,8 +45,8 @@ static bool record_slot(cn_optim *opt, cn__param_slot *s)
     cn_tensor *g = cn_grad_of(s->p);
     if (!g) return true;
     const cn__hyper *h = &cn__optim_group(opt, s->group)->h;
-    unsigned uses = opt->rule->uses(h);
-    if (!make_states(s, uses, h->initial_value)) return false;
+    unsigned uses = cn__rule_uses(opt->rule, h, s->p);
+    if (!make_states(opt->rule, h, s, uses)) return false;
     cn_dtype t = cn__state_dtype(s->p);
     cn__update u = { .h = h, .step = s->step + 1, .product = s->product, .first = s->fresh & 1 };
     u.p = cn__dtype(s->p) == t ? s->p : cn_cast(s->p, t);
@@ -122,9 +123,46 @@ bool cn_step(cn_optim *opt)
 {
     CN__CALL call = cn__call_quietly(opt, &cn__optim_type);
     if (!call.ctx || cn_failed(opt->object.ctx)) return false;
+    if (opt->rule->minimize)
+        return cn__fail(opt->object.ctx, CN_BAD_ARGUMENT,
+                        "%s: a step computes the loss several times: call cn_step_closure", opt->rule->name);
     bool ok = record(opt);
     if (ok && !opt->keep_gradients) clear_gradients(opt);
     ok = ok && cn_eval_all(opt->object.ctx);
     for (size_t i = 0; i < opt->slots.n; i++) finish(cn__optim_slot(opt, i), ok);
+    return ok;
+}
+
+/* ---- closures ---- */
+
+double cn__call_closure(cn_optim *opt, cn_closure closure, void *user)
+{
+    cn_ctx *ctx = opt->object.ctx;
+    for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__optim_slot(opt, i)->p);
+    const cn__outside out = cn__go_out(ctx);
+    cn_tensor *loss = closure(user);
+    cn__come_back(ctx, out);
+    if (cn_failed(ctx)) return NAN;
+    if (!cn__of_context(ctx, loss, opt->rule->name, "the loss that the closure returns")) return NAN;
+    return cn_item(loss);
+}
+
+bool cn_step_closure(cn_optim *opt, cn_closure closure, void *user, double *loss)
+{
+    double ignored;
+    if (!loss) loss = &ignored;
+    *loss = NAN;
+    CN__CALL call = cn__call_object(opt, &cn__optim_type);
+    if (!call.ctx || cn_failed(call.ctx)) return false;
+    if (!closure) return cn__fail(call.ctx, CN_BAD_ARGUMENT, "step_closure: the closure must not be NULL");
+    cn_scope scope = cn_scope_begin(call.ctx);
+    bool ok;
+    if (opt->rule->minimize) {
+        ok = opt->rule->minimize(opt, closure, user, loss);
+    } else {
+        *loss = cn__call_closure(opt, closure, user);
+        ok = !cn_failed(call.ctx) && cn_step(opt);
+    }
+    cn_scope_end(call.ctx, scope);
     return ok;
 }

@@ -98,6 +98,13 @@ CASES = {
                                     maximize=True)),
     "adadelta": (O.Adadelta, dict()),
     "adadelta_all": (O.Adadelta, dict(lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.1, maximize=True)),
+    "rprop": (O.Rprop, dict()),
+    "rprop_all": (O.Rprop, dict(lr=0.05, etas=(0.4, 1.3), step_sizes=(1e-3, 0.1), maximize=True)),
+    "asgd": (O.ASGD, dict()),
+    "asgd_all": (O.ASGD, dict(lr=0.05, lambd=0.02, alpha=0.6, t0=5, weight_decay=0.1, maximize=True)),
+    "adafactor": (O.Adafactor, dict()),
+    "adafactor_all": (O.Adafactor, dict(lr=0.05, beta2_decay=-0.6, eps=(1e-4, 1e-2), d=1.5, weight_decay=0.1,
+                                        maximize=True)),
     "lion": (Lion, dict()),
     "lion_decay": (Lion, dict(lr=0.01, betas=(0.8, 0.95), weight_decay=0.3, maximize=True)),
     "muon": (O.Muon, dict()),
@@ -146,6 +153,35 @@ def optimizers(out):
                 opt.step()
                 if t in SHOWN:
                     line(out, name, dtype, t, params)
+
+
+LBFGS = {
+    "lbfgs": dict(lr=0.01),
+    "lbfgs_search": dict(line_search_fn="strong_wolfe"),
+    "lbfgs_short": dict(lr=0.5, max_iter=7, history_size=3, line_search_fn="strong_wolfe"),
+    "lbfgs_maximize": dict(max_iter=5, max_eval=9, line_search_fn="strong_wolfe", maximize=True),
+}
+
+
+def lbfgs(out):
+    """Rosenbrock's function of two parameters in a row, plus a parameter that it does not depend on."""
+    torch.set_default_dtype(torch.float64)
+    for name, options in LBFGS.items():
+        x, y, z = (torch.nn.Parameter(torch.tensor(v)) for v in ([[-1.2, 1.0], [0.5, -0.3]], [0.7, 0.1, 1.5], 2.0))
+        opt = O.LBFGS([x, y, z], **options)
+
+        def loss():
+            opt.zero_grad()
+            v = torch.cat([x.reshape(-1), y])
+            value = (100 * (v[1:] - v[:-1] ** 2) ** 2 + (1 - v[:-1]) ** 2).sum()
+            value = -value if options.get("maximize") else value
+            value.backward()
+            return value
+
+        for t in range(1, 6):
+            first = opt.step(loss)
+            if t in (1, 2, 5):
+                line(out, name, torch.float64, t, [first, x, y, z])
 
 
 def groups(out):
@@ -280,6 +316,7 @@ def schedules(out):
 warnings.simplefilter("ignore")
 with open(HERE / "optim.txt", "w") as out:
     optimizers(out)
+    lbfgs(out)
     groups(out)
     clips(out)
     averages(out)
