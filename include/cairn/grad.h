@@ -72,6 +72,33 @@ CN_API cn_tensor *cn_custom_apply(const cn_custom *fn, cn_tensor *const *in, int
 typedef cn_tensor *(*cn_function)(void *user, cn_tensor *const *in, int n_in);
 CN_API cn_tensor *cn_checkpoint(cn_function fn, void *user, cn_tensor *const *in, int n_in);
 
+/* ---- derivatives of functions: PyTorch's torch.autograd.functional ----
+
+   fn is called once with leaves that have the values of the inputs: 1 to 8 tensors of a floating type. An input that its
+   result does not depend on has derivatives 0. Results belong to the current scope. False: an error. */
+
+/* vᵀJ, a tensor for each input. v has the shape of fn's result; NULL: 1, if the result is a single number. *output (may
+   be NULL) becomes the result. */
+CN_API bool cn_vjp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor *v, cn_tensor **output,
+                   cn_tensor **vjp);
+/* J v, of the shape of fn's result: the derivative in the direction v, which has a tensor for each input. */
+CN_API bool cn_jvp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor *const *v,
+                   cn_tensor **output, cn_tensor **jvp);
+/* H v, a tensor for each input, of a function that returns a single number. */
+CN_API bool cn_hvp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor *const *v,
+                   cn_tensor **output, cn_tensor **hvp);
+
+typedef struct cn_jacobian_desc {
+    bool create_graph;        /* the result can be differentiated, also with respect to inputs that require gradients */
+} cn_jacobian_desc;
+/* J itself: jacobian[k] has the shape of fn's result, then that of input k. One backward for each element of the result. */
+CN_API bool cn_jacobian(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor **jacobian,
+                        const cn_jacobian_desc *desc);
+/* H itself, of a function that returns a single number: hessian[k * n_inputs + l] has the shape of input k, then that of
+   input l. */
+CN_API bool cn_hessian(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor **hessian,
+                       const cn_jacobian_desc *desc);
+
 /* Compares the gradients of fn with finite differences. inputs are f64 leaves. Returns whether they agree; if not, it
    writes the reason to words. cn_gradgradcheck checks the gradient of the gradient. */
 typedef struct cn_gradcheck_desc {
