@@ -150,7 +150,7 @@ def perform(copy):
     new = [names[0] for _, _, before in blocks for kind, names in [place_of(before)] if kind == "create"]
     check(len(new) >= 3, "the page creates files", new)
     written = (copy / "docs" / "operators.md").read_text()
-    for call in ("`exp2(Tensor input) -> Tensor`", "`unit_rows(Tensor input, float eps=1e-12) -> Tensor`"):
+    for call in ("`exp10(Tensor input) -> Tensor`", "`unit_rows(Tensor input, float eps=1e-12) -> Tensor`"):
         check(call in written, f"docs/operators.md has {call}")
 
 

@@ -67,6 +67,7 @@ CN_API bool cn_read_f64(cn_tensor *t, double *out, int64_t count); /* any dtype,
 CN_API const void *cn_data(cn_tensor *t);                    /* CPU only; contiguous, until t is freed or assigned */
 CN_API double cn_item(cn_tensor *t);                         /* t has one element */
 CN_API int64_t cn_item_i64(cn_tensor *t);
+CN_API bool cn_allclose(cn_tensor *input, cn_tensor *other, double rtol, double atol, bool equal_nan); /* cn_isclose */
 CN_API double cn_get(cn_tensor *t, cn_dims index);
 
 /* Reading without waiting, for a value such as a loss in a log. cn_read_begin evaluates t; the reading gets the value

@@ -203,6 +203,79 @@ fn log1p(x: f32) -> f32 {
     return f32(k) * 0.69314718 + s * (q * z + 2.0);
 }
 
+//! part hyperbolic_arcsine
+//! uses isnan with_sign log1p logarithm
+// Inverse hyperbolic functions: logarithms of sums, where 1 is left out for log1p.
+fn hyperbolic_arcsine(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    let a = abs(x);
+    if (a > 10000.0) { return with_sign(logarithm(a) + 0.69314718, x); }
+    return with_sign(log1p(a + a * a / (1.0 + sqrt(a * a + 1.0))), x);
+}
+
+//! part hyperbolic_arccosine
+//! uses isnan not_a_number log1p logarithm
+fn hyperbolic_arccosine(x: f32) -> f32 {
+    if (isnan(x) || x < 1.0) { return not_a_number(); }
+    if (x > 10000.0) { return logarithm(x) + 0.69314718; }
+    let t = x - 1.0;
+    return log1p(t + sqrt(2.0 * t + t * t));
+}
+
+//! part hyperbolic_arctangent
+//! uses isnan infinity not_a_number with_sign log1p
+fn hyperbolic_arctangent(x: f32) -> f32 {
+    let a = abs(x);
+    if (isnan(x) || a > 1.0) { return not_a_number(); }
+    if (a == 1.0) { return with_sign(infinity(), x); }
+    return with_sign(0.5 * log1p(2.0 * a / (1.0 - a)), x);
+}
+
+//! part log_add_exp
+//! uses larger exponential log1p
+// Equal infinities differ by 0.
+fn log_add_exp(x: f32, y: f32) -> f32 {
+    let apart = select(min(abs(x - y), 104.0), 0.0, x == y);
+    return larger(x, y) + log1p(exponential(-apart));
+}
+
+//! part log_add_exp2
+//! uses larger log1p
+fn log_add_exp2(x: f32, y: f32) -> f32 {
+    let apart = select(min(abs(x - y), 150.0), 0.0, x == y);
+    return larger(x, y) + log1p(exp2(-apart)) * 1.44269504;
+}
+
+//! part xlogy
+//! uses isnan logarithm
+fn xlogy(x: f32, y: f32) -> f32 {
+    return select(select(x * logarithm(y), 0.0, x == 0.0), y, isnan(y));
+}
+
+//! part logit
+//! uses isnan infinity logarithm
+fn logit(x: f32, eps: f32) -> f32 {
+    var w = x;
+    if (eps >= 0.0 && x > 1.0 - eps) { w = 1.0 - eps; }
+    if (x < eps) { w = eps; }
+    if (isnan(w) || w == 1.0) { return select(infinity(), w, isnan(w)); }
+    return logarithm(w / (1.0 - w));
+}
+
+//! part number_or
+//! uses isnan
+// y unless one of two numbers is NaN; then the other.
+fn number_or(y: f32, a: f32, b: f32) -> f32 { return select(select(y, a, isnan(b)), b, isnan(a)); }
+
+//! part hypotenuse
+//! uses isinf isnan infinity not_a_number
+fn hypotenuse(x: f32, y: f32) -> f32 {
+    if (isinf(x) || isinf(y)) { return infinity(); }
+    if (isnan(x) || isnan(y)) { return not_a_number(); }
+    let a = max(abs(x), abs(y)); let q = min(abs(x), abs(y)) / max(a, 1e-37);
+    return a * sqrt(1.0 + q * q);
+}
+
 //! part softplus
 //! uses larger log1p
 fn softplus(x: f32) -> f32 { return larger(x, 0.0) + log1p(exp(-abs(x))); }
@@ -256,11 +329,9 @@ fn erf(x: f32) -> f32 {
     return c * p / (q * z + 1.0);
 }
 
-//! part gelu
-//! uses isnan
-fn gelu(x: f32) -> f32 {
-    if (isnan(x)) { return x; }
-    let a = min(abs(x), 14.5);
+//! part normal_tail
+// The normal distribution beyond a, divided by e^(-a²/2), for 0 <= a <= 14.5.
+fn normal_tail(a: f32) -> f32 {
     var p = 0x1.d115a4p-11f;
     p = p * a + 0x1.7cc144p-7f; p = p * a + 0x1.23a7p-4f; p = p * a + 0x1.00554p-2f;
     p = p * a + 0x1.03b77cp-1f;
@@ -269,7 +340,49 @@ fn gelu(x: f32) -> f32 {
     q = q * a + 0x1.dd33d6p-6f; q = q * a + 0x1.7218f2p-3f; q = q * a + 0x1.50208cp-1f;
     q = q * a + 0x1.725d7cp0f;
     q = q * a + 0x1.cff9a6p0f;
-    return max(x, 0.0) - a * exp(-0.5 * a * a) * p / (q * a + 1.0);
+    return p / (q * a + 1.0);
+}
+
+//! part gelu
+//! uses isnan normal_tail
+fn gelu(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    let a = min(abs(x), 14.5);
+    return max(x, 0.0) - a * exp(-0.5 * a * a) * normal_tail(a);
+}
+
+//! part erfc
+//! uses isnan normal_tail
+// The square of a is split in two, because exp would enlarge its rounding.
+fn erfc(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    let a = min(abs(x), 10.2); let high = bitcast<f32>(bitcast<u32>(a) & 0xfffff000u);
+    let y = 2.0 * normal_tail(a * 1.41421356) * exp(-high * high) * exp((high - a) * (high + a));
+    return select(y, 2.0 - y, x < 0.0);
+}
+
+//! part erfinv
+//! uses isnan infinity not_a_number with_sign log1p
+// By Giles, "Approximating the erfinv function".
+fn erfinv(x: f32) -> f32 {
+    let a = abs(x);
+    if (isnan(x) || a > 1.0) { return not_a_number(); }
+    if (a == 1.0) { return with_sign(infinity(), x); }
+    let w = -log1p(-x * x);
+    var q = 2.81022636e-8;
+    if (w < 5.0) {
+        let t = w - 2.5;
+        q = q * t + 3.43273939e-7; q = q * t - 3.5233877e-6; q = q * t - 4.39150654e-6;
+        q = q * t + 0.00021858087; q = q * t - 0.00125372503; q = q * t - 0.00417768164;
+        q = q * t + 0.246640727; q = q * t + 1.50140941;
+    } else {
+        let t = sqrt(w) - 3.0;
+        q = -0.000200214257;
+        q = q * t + 0.000100950558; q = q * t + 0.00134934322; q = q * t - 0.00367342844;
+        q = q * t + 0.00573950773; q = q * t - 0.0076224613; q = q * t + 0.00943887047;
+        q = q * t + 1.00167406; q = q * t + 2.83297682;
+    }
+    return q * x;
 }
 
 //! part gelu_slope
@@ -302,6 +415,88 @@ fn reduced_sine(x: f32, n: f32) -> f32 {
     var q = 2.6348696e-6;
     q = q * z - 0.0001982278; q = q * z + 0.0083332425; q = q * z - 0.16666666;
     return r + r * (z * q);
+}
+
+//! part sine_of_turns
+//! uses isfinite not_a_number reduced_sine
+// sin(pi x). From 2^24 on every float is even.
+fn sine_of_turns(x: f32) -> f32 {
+    if (!isfinite(x)) { return not_a_number(); }
+    if (abs(x) >= 16777216.0) { return 0.0; }
+    let n = round(x);
+    return reduced_sine((x - n) * 3.14159265, 0.0) * f32(1 - 2 * (i32(n) & 1));
+}
+
+//! part log_gamma
+//! uses isnan isinf infinity logarithm sine_of_turns
+// log|gamma(x)|: near 2 a polynomial, which has its zero there; up to 8 the factors between x and 2; then Stirling's
+// series; left of 0 by reflection.
+fn log_gamma(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    if (isinf(x) || (x <= 0.0 && floor(x) == x)) { return infinity(); }
+    let a = abs(x);
+    var y = 0.0;
+    if (a < 8.0) {
+        var t = a; var above = 1.0; var below = 1.0;
+        while (t > 2.5) { t -= 1.0; above *= t; }
+        while (t < 1.5) { below *= t; t += 1.0; }
+        t -= 2.0;
+        if (below == a && a > 0.5) { t = a - 1.0; }
+        var q = -0x1.06bbbcp-12f;
+        q = q * t + 0x1.2af9d4p-11f; q = q * t - 0x1.374ac2p-10f; q = q * t + 0x1.7956cep-9f;
+        q = q * t - 0x1.e40b3p-8f; q = q * t + 0x1.513598p-6f; q = q * t - 0x1.13ep-4f;
+        q = q * t + 0x1.4a34ccp-2f; q = q * t + 0x1.b0ee6p-2f;
+        y = t * q + logarithm(above) - logarithm(below);
+    } else {
+        let l = logarithm(a); let z = 1.0 / (a * a);
+        y = a * (l - 1.0) - 0.5 * l + 0.91893853 + (0.083333333 - z * (0.0027777778 - z * 0.00079365079)) / a;
+    }
+    if (x < 0.0) { y = 1.14472989 - logarithm(a) - logarithm(abs(sine_of_turns(a))) - y; }
+    return y;
+}
+
+//! part digamma
+//! uses isnan isinf infinity not_a_number logarithm sine cosine
+// The derivative of log(gamma(x)), as on the CPU.
+fn digamma(x: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    if (x == 0.0) { return select(-infinity(), infinity(), bitcast<i32>(x) < 0); }
+    if (isinf(x) || (x < 0.0 && floor(x) == x)) { return select(not_a_number(), x, x > 0.0); }
+    var y = 0.0; var t = x;
+    if (x < 0.0) {
+        let turn = (x - round(x)) * 3.14159265;
+        y = -3.14159265 * cosine(turn) / sine(turn);
+        t = 1.0 - x;
+    }
+    while (t < 6.0) { y -= 1.0 / t; t += 1.0; }
+    let z = 1.0 / (t * t);
+    return y + (logarithm(t) - 0.5 / t - z * (0.083333333 - z * (0.0083333333 - z * 0.003968254)));
+}
+
+//! part zeta
+//! uses power
+// The sum of (q + k)^-s, for q > 0 and s >= 2: the first terms, then Euler and Maclaurin's sum.
+fn zeta(s: f32, q: f32) -> f32 {
+    var y = 0.0; var a = q;
+    while (a < 8.0) { y += power(a, -s); a += 1.0; }
+    let p = power(a, -s); let z = 1.0 / (a * a);
+    let u = (s + 1.0) * (s + 2.0) * z; let v = (s + 3.0) * (s + 4.0) * z; let w = (s + 5.0) * (s + 6.0) * z;
+    let series = 8.3333333e-2 - u * (1.3888889e-3 - v * (3.3068783e-5 - w * 8.2671958e-7));
+    return y + p * (a / (s - 1.0) + 0.5 + s / a * series);
+}
+
+//! part polygamma
+//! uses isnan isinf infinity not_a_number zeta
+// (-1)^(n + 1) n! zeta(n + 1, x) for n >= 1, as on the CPU.
+fn polygamma(x: f32, n: f32) -> f32 {
+    if (isnan(x)) { return x; }
+    let s = n + 1.0; let odd = select(-1.0, 1.0, (i32(n) & 1) == 1);
+    if (isinf(x)) { return select(not_a_number(), 0.0, x > 0.0); }
+    if (x <= 0.0 && floor(x) == x) { return odd * infinity(); }
+    var y = odd;
+    for (var k = 2.0; k <= min(n, 40.0); k += 1.0) { y *= k; }
+    if (x > 0.0) { return y * zeta(s, x); }
+    return y * (zeta(s, x - floor(x)) + odd * (zeta(s, ceil(x) - x) - zeta(s, 1.0 - x)));
 }
 
 //! part sine

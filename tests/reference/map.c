@@ -73,6 +73,28 @@ static double smaller(double x, double y) { return isnan(x) || isnan(y) ? NAN : 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static int64_t whole(double x) { return (int64_t)x; }
 
+static double within(double x, double eps) { return smaller(larger(x, eps), 1 - eps); }
+/* by bisection */
+static double inverse_erf(double y)
+{
+    double low = -10, high = 10;
+    for (int i = 0; i < 100; i++) *(erf((low + high) / 2) < y ? &low : &high) = (low + high) / 2;
+    return low;
+}
+/* The derivative of order n of digamma for x > 0: its series Σ (-1)^(n+1) n!/(x + k)^(n+1), whose end is an integral
+   with corrections; of order 0, Σ 1/(k + 1) - 1/(x + k) - γ. */
+static double psi(int n, double x)
+{
+    enum { TERMS = 2000 };
+    double sum = 0, end = x + TERMS, sign = n % 2 ? 1 : -1;
+    if (n == 0) {
+        for (int k = 0; k < TERMS; k++) sum -= 1 / (x + k);
+        return sum + log(end) - 1 / (2 * end) - 1 / (12 * end * end);
+    }
+    for (int k = TERMS - 1; k >= 0; k--) sum += pow(x + k, -n - 1);
+    return sign * tgamma(n + 1) * (sum + pow(end, -n) / n + pow(end, -n - 1) / 2 + (n + 1) * pow(end, -n - 2) / 12);
+}
+
 #define FORMULAS                                                                                    \
     F(neg, -x)                                                                                      \
     F(abs, fabs(x))                                                                                 \
@@ -86,6 +108,8 @@ static int64_t whole(double x) { return (int64_t)x; }
     F(log, log(x))                                                                                  \
     F(log1p, log1p(x))                                                                              \
     F(log2, log(x) / log(2))                                                                        \
+    F(log10, log(x) / log(10))                                                                      \
+    F(exp2, pow(2, x))                                                                              \
     F(sin, sin(x))                                                                                  \
     F(cos, cos(x))                                                                                  \
     F(tan, sin(x) / cos(x))                                                                         \
@@ -96,6 +120,19 @@ static int64_t whole(double x) { return (int64_t)x; }
     F(cosh, (exp(x) + exp(-x)) / 2)                                                                 \
     F(tanh, 1 - 2 / (exp(2 * x) + 1))                                                               \
     F(erf, erf(x))                                                                                  \
+    F(asinh, log(x + sqrt(x * x + 1)))                                                              \
+    F(acosh, log(x + sqrt(x * x - 1)))                                                              \
+    F(atanh, log((1 + x) / (1 - x)) / 2)                                                            \
+    F(sinc, x == 0 ? 1 : sin(PI * x) / (PI * x))                                                    \
+    F(erfc, erfc(x))                                                                                \
+    F(erfinv, inverse_erf(x))                                                                       \
+    F(lgamma, lgamma(x))                                                                            \
+    F(digamma, psi(0, x))                                                                           \
+    F(polygamma, psi((int)p, x))                                                                    \
+    F(logit, log(within(x, p) / (1 - within(x, p))))                                                \
+    F(frac, fmod(x, 1))                                                                             \
+    F(isposinf, x == INFINITY)                                                                      \
+    F(isneginf, x == -INFINITY)                                                                     \
     F(floor, floor(x))                                                                              \
     F(ceil, ceil(x))                                                                                \
     F(round, nearbyint(x))                                                                          \
@@ -134,6 +171,13 @@ static int64_t whole(double x) { return (int64_t)x; }
     F(pow, power(x, y, t))                                                                          \
     F(maximum, larger(x, y))                                                                        \
     F(minimum, smaller(x, y))                                                                       \
+    F(fmax, fmax(x, y))                                                                             \
+    F(fmin, fmin(x, y))                                                                             \
+    F(copysign, copysign(x, y))                                                                     \
+    F(logaddexp, log(exp(x) + exp(y)))                                                              \
+    F(logaddexp2, log2(pow(2, x) + pow(2, y)))                                                      \
+    F(xlogy, x * log(y))                                                                            \
+    F(hypot, sqrt(x * x + y * y))                                                                   \
     F(relu_backward, y <= 0 ? 0 : x)                                                                \
     F(tanh_backward, x * (1 - y * y))                                                               \
     F(sigmoid_backward, x * y * (1 - y))                                                            \

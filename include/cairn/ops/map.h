@@ -43,6 +43,14 @@ CN_API bool cn_log1p_(cn_tensor *input);
 CN_PURE cn_tensor *cn_log2(cn_tensor *input);
 CN_API bool cn_log2_(cn_tensor *input);
 
+/* Logarithm to base 10. */
+CN_PURE cn_tensor *cn_log10(cn_tensor *input);
+CN_API bool cn_log10_(cn_tensor *input);
+
+/* 2 to the power of x. */
+CN_PURE cn_tensor *cn_exp2(cn_tensor *input);
+CN_API bool cn_exp2_(cn_tensor *input);
+
 /* √x. */
 CN_PURE cn_tensor *cn_sqrt(cn_tensor *input);
 CN_API bool cn_sqrt_(cn_tensor *input);
@@ -95,9 +103,41 @@ CN_API bool cn_cosh_(cn_tensor *input);
 CN_PURE cn_tensor *cn_tanh(cn_tensor *input);
 CN_API bool cn_tanh_(cn_tensor *input);
 
+/* Inverse hyperbolic sine. */
+CN_PURE cn_tensor *cn_asinh(cn_tensor *input);
+CN_API bool cn_asinh_(cn_tensor *input);
+
+/* Inverse hyperbolic cosine. */
+CN_PURE cn_tensor *cn_acosh(cn_tensor *input);
+CN_API bool cn_acosh_(cn_tensor *input);
+
+/* Inverse hyperbolic tangent. */
+CN_PURE cn_tensor *cn_atanh(cn_tensor *input);
+CN_API bool cn_atanh_(cn_tensor *input);
+
+/* sin(πx)/(πx), and 1 at 0. */
+CN_PURE cn_tensor *cn_sinc(cn_tensor *input);
+CN_API bool cn_sinc_(cn_tensor *input);
+
 /* 2/√π ∫ e^(-t²) dt from 0 to x. */
 CN_PURE cn_tensor *cn_erf(cn_tensor *input);
 CN_API bool cn_erf_(cn_tensor *input);
+
+/* 1 - erf(x), exact for large x. */
+CN_PURE cn_tensor *cn_erfc(cn_tensor *input);
+CN_API bool cn_erfc_(cn_tensor *input);
+
+/* The number of which erf is x. */
+CN_PURE cn_tensor *cn_erfinv(cn_tensor *input);
+CN_API bool cn_erfinv_(cn_tensor *input);
+
+/* log|Γ(x)|. */
+CN_PURE cn_tensor *cn_lgamma(cn_tensor *input);
+CN_API bool cn_lgamma_(cn_tensor *input);
+
+/* The derivative of log Γ(x). */
+CN_PURE cn_tensor *cn_digamma(cn_tensor *input);
+CN_API bool cn_digamma_(cn_tensor *input);
 
 /* The largest whole number not above x. */
 CN_PURE cn_tensor *cn_floor(cn_tensor *input);
@@ -114,6 +154,10 @@ CN_API bool cn_round_(cn_tensor *input);
 /* The whole part of x. */
 CN_PURE cn_tensor *cn_trunc(cn_tensor *input);
 CN_API bool cn_trunc_(cn_tensor *input);
+
+/* x without its whole part. */
+CN_PURE cn_tensor *cn_frac(cn_tensor *input);
+CN_API bool cn_frac_(cn_tensor *input);
 
 /* max(x, 0). */
 CN_PURE cn_tensor *cn_relu(cn_tensor *input);
@@ -167,6 +211,14 @@ CN_API bool cn_isnan_(cn_tensor *input);
 CN_PURE cn_tensor *cn_isinf(cn_tensor *input);
 CN_API bool cn_isinf_(cn_tensor *input);
 
+/* Whether x is ∞. */
+CN_PURE cn_tensor *cn_isposinf(cn_tensor *input);
+CN_API bool cn_isposinf_(cn_tensor *input);
+
+/* Whether x is -∞. */
+CN_PURE cn_tensor *cn_isneginf(cn_tensor *input);
+CN_API bool cn_isneginf_(cn_tensor *input);
+
 /* Whether x is neither infinite nor NaN. */
 CN_PURE cn_tensor *cn_isfinite(cn_tensor *input);
 CN_API bool cn_isfinite_(cn_tensor *input);
@@ -198,6 +250,25 @@ CN_PURE cn_tensor *cn_hardtanh(cn_tensor *input, double min_val, double max_val)
 
 /* x within min and max; -INFINITY and INFINITY: no limit. The gradient at the limits is 0. */
 CN_PURE cn_tensor *cn_clamp(cn_tensor *input, double min, double max);
+
+/* log(x/(1 - x)), where x is limited to [eps, 1 - eps]; NAN: no limits. */
+CN_PURE cn_tensor *cn_logit(cn_tensor *input, double eps);
+
+/* The derivative of order n of digamma. */
+CN_PURE cn_tensor *cn_polygamma(int64_t n, cn_tensor *input);
+
+/* x with numbers in place of NaN, ∞ and -∞; NAN in their place means 0, the largest and the lowest number of the
+   dtype. */
+CN_PURE cn_tensor *cn_nan_to_num(cn_tensor *input, double nan, double posinf, double neginf);
+
+/* The tensor itself, which must not be bool. */
+CN_PURE cn_tensor *cn_positive(cn_tensor *input);
+
+/* Angles in degrees as radians. */
+CN_PURE cn_tensor *cn_deg2rad(cn_tensor *input);
+
+/* Angles in radians as degrees. */
+CN_PURE cn_tensor *cn_rad2deg(cn_tensor *input);
 
 /* The same numbers in another dtype. */
 CN_PURE cn_tensor *cn_cast(cn_tensor *input, cn_dtype dtype);
@@ -263,6 +334,48 @@ CN_PURE cn_tensor *cn_minimum(cn_tensor *input, cn_tensor *other);
 CN_PURE cn_tensor *cn_minimum_s(cn_tensor *input, double other);
 CN_API bool cn_minimum_(cn_tensor *input, cn_tensor *other);
 CN_API bool cn_minimum_s_(cn_tensor *input, double other);
+
+/* The larger of x and y; if one is NaN, the other. */
+CN_PURE cn_tensor *cn_fmax(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_fmax_s(cn_tensor *input, double other);
+CN_API bool cn_fmax_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_fmax_s_(cn_tensor *input, double other);
+
+/* The smaller of x and y; if one is NaN, the other. */
+CN_PURE cn_tensor *cn_fmin(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_fmin_s(cn_tensor *input, double other);
+CN_API bool cn_fmin_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_fmin_s_(cn_tensor *input, double other);
+
+/* |x| with the sign of y. */
+CN_PURE cn_tensor *cn_copysign(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_copysign_s(cn_tensor *input, double other);
+CN_API bool cn_copysign_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_copysign_s_(cn_tensor *input, double other);
+
+/* log(e^x + e^y) without overflow. */
+CN_PURE cn_tensor *cn_logaddexp(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_logaddexp_s(cn_tensor *input, double other);
+CN_API bool cn_logaddexp_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_logaddexp_s_(cn_tensor *input, double other);
+
+/* The logarithm to base 2 of 2^x + 2^y, without overflow. */
+CN_PURE cn_tensor *cn_logaddexp2(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_logaddexp2_s(cn_tensor *input, double other);
+CN_API bool cn_logaddexp2_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_logaddexp2_s_(cn_tensor *input, double other);
+
+/* x·log(y), and 0 where x is 0, unless y is NaN. */
+CN_PURE cn_tensor *cn_xlogy(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_xlogy_s(cn_tensor *input, double other);
+CN_API bool cn_xlogy_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_xlogy_s_(cn_tensor *input, double other);
+
+/* √(x² + y²) without overflow. */
+CN_PURE cn_tensor *cn_hypot(cn_tensor *input, cn_tensor *other);
+CN_PURE cn_tensor *cn_hypot_s(cn_tensor *input, double other);
+CN_API bool cn_hypot_(cn_tensor *input, cn_tensor *other);
+CN_API bool cn_hypot_s_(cn_tensor *input, double other);
 
 /* The angle of the point (y, x). */
 CN_PURE cn_tensor *cn_atan2(cn_tensor *input, cn_tensor *other);
@@ -359,6 +472,12 @@ CN_PURE cn_tensor *cn_rsub_s(cn_tensor *input, double other);
 
 /* A number divided by x. */
 CN_PURE cn_tensor *cn_rdiv_s(cn_tensor *input, double other);
+
+/* A number to the power of x. */
+CN_PURE cn_tensor *cn_rpow_s(cn_tensor *input, double self);
+
+/* Whether |x - y| ≤ atol + rtol·|y|; also for equal infinities and, with equal_nan, for two NaN. */
+CN_PURE cn_tensor *cn_isclose(cn_tensor *input, cn_tensor *other, double rtol, double atol, bool equal_nan);
 
 /* ---- three operands ---- */
 

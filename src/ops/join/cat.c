@@ -149,8 +149,7 @@ const cn_op cn__op_cat = {
              { CN_IN(CN_S(40, 30, 31), CN_S(40, 28, 31)), .attrs = &(const cn__axis_attrs){ 1 } }),
 };
 
-/* A call with a list: the context is that of the first tensor. Without a tensor there is none. */
-static cn__call call_list(cn_tensor *const *x, int n, const char *who)
+cn__call cn__enter_list(cn_tensor *const *x, int n, const char *who)
 {
     cn_ctx *ctx = NULL;
     for (int k = 0; k < n && x && !ctx; k++) ctx = x[k] ? x[k]->ctx : NULL;
@@ -161,7 +160,7 @@ static cn__call call_list(cn_tensor *const *x, int n, const char *who)
 
 cn_tensor *cn_cat(cn_tensor *const *x, int n, int64_t axis)
 {
-    CN__CALL call = call_list(x, n, __func__);
+    CN__CALL call = cn__enter_list(x, n, __func__);
     if (!call.ctx) return NULL;
     int first = 0;
     while (first + 1 < n && skipped(cn__layout(x[first]))) first++;
@@ -220,7 +219,7 @@ const cn_op cn__op_stack = {
 
 cn_tensor *cn_stack(cn_tensor *const *x, int n, int64_t axis)
 {
-    CN__CALL call = call_list(x, n, __func__);
+    CN__CALL call = cn__enter_list(x, n, __func__);
     if (!call.ctx) return NULL;
     return cn_apply(&cn__op_stack, x, n, &(cn__axis_attrs){ axis }, NULL);
 }

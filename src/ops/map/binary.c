@@ -6,10 +6,23 @@
 
 /* ---- gradients that take more than one line ---- */
 
+#define LN2 0.69314718055994530942
+
+static cn_tensor *unless(cn_tensor *g, cn_tensor *condition) { return cn_where(condition, cn__weak(g, 0), g); }
+
 /* g where x > y, g/2 where x = y; if one is NaN, both operands get g. */
 static cn_tensor *larger_gets(cn_tensor *g, cn_tensor *x, cn_tensor *y)
 {
     cn_tensor *whole = cn_where(cn_lt(x, y), cn__weak(g, 0), g);
+    return cn_where(cn_eq(x, y), cn_mul_s(g, 0.5), whole);
+}
+
+/* fmax and fmin: g for the operand that is the result, g/2 where x = y. y is the result where it is beyond x, and where
+   x alone is NaN. */
+static cn_tensor *share(cn_tensor *g, cn_tensor *x, cn_tensor *y, cn_tensor *beyond, bool of_y)
+{
+    cn_tensor *is_y = cn_logical_or(beyond, cn_logical_and(cn_isnan(x), cn_logical_not(cn_isnan(y))));
+    cn_tensor *zero = cn__weak(g, 0), *whole = cn_where(is_y, of_y ? g : zero, of_y ? zero : g);
     return cn_where(cn_eq(x, y), cn_mul_s(g, 0.5), whole);
 }
 
@@ -57,6 +70,7 @@ static void gradients(cn_grad_call *c, gradient_fn of_x, gradient_fn of_y)
     GRADIENT_OF(name##_grad_of_y, of_y)                                                                                \
     static void name##_grad(cn_grad_call *c) { gradients(c, name##_grad_of_x, name##_grad_of_y); }
 #define GRADIENT_REAL(name, of_x, of_y)   GRADIENT(name, of_x, of_y)
+#define GRADIENT_FLOAT(name, of_x, of_y)  GRADIENT(name, of_x, of_y)
 #define GRADIENT_NUMBER(name, of_x, of_y) GRADIENT(name, of_x, of_y)
 #define GRADIENT_ANY(name, of_x, of_y)    GRADIENT(name, of_x, of_y)
 #define GRADIENT_TEST(name, of_x, of_y)
@@ -163,4 +177,10 @@ cn_tensor *cn_rdiv_s(cn_tensor *x, double y)
 {
     CN__CALL call = cn__call_tensor(x);
     return call.ctx ? cn_div(cn__weak(x, y), x) : NULL;
+}
+
+cn_tensor *cn_rpow_s(cn_tensor *x, double base)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_pow(cn__weak(x, base), x) : NULL;
 }

@@ -45,6 +45,7 @@
 #define MISH(x)        COMPOSED(mish, x)
 #define SOFTPLUS(x, p, limit) \
     _Generic((x), float: cn__f32_softplus(x, p, limit, CN__FUSED), double: softplus_f64(x, p, limit))
+#define LOGIT(x, eps)  _Generic((x), float: logit_f32, double: logit_f64)(x, eps)
 #define CLAMP(x, a, b) _Generic((x), float: clamp_f32, double: clamp_f64)(x, a, b)
 #define FMOD(x, y)     LIBM2(fmod, x, y)
 #define ATAN2(x, y)    LIBM2(atan2, x, y)

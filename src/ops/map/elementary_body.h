@@ -25,5 +25,25 @@ static inline E NAME(floor_div)(E x, E y)
     return q - f > (E)0.5 ? f + 1 : f;
 }
 
+/* Equal infinities differ by 0, so they need no case of their own. */
+static inline E NAME(log_add_exp)(E x, E y)
+{
+    E apart = x == y ? 0 : ABS(x - y);
+    return MAX(x, y) + LOG1P(EXP(-apart));
+}
+
+static inline E NAME(log_add_exp2)(E x, E y)
+{
+    E apart = x == y ? 0 : ABS(x - y);
+    return MAX(x, y) + LOG1P(EXP(apart * (E)-0.69314718055994530942)) * (E)1.44269504088896340736;
+}
+
+/* eps < 0: no limits */
+static inline E NAME(logit)(E x, E eps)
+{
+    E within = eps < 0 ? x : x < eps ? eps : x > 1 - eps ? 1 - eps : x;
+    return LOG(within / (1 - within));
+}
+
 #undef E
 #undef NAME

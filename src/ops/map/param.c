@@ -17,6 +17,14 @@ static cn_tensor *between(cn_tensor *x, double low, double high)
     return cn_logical_and(cn_gt_s(x, low), cn_lt_s(x, high));
 }
 
+/* 1/(x(1 - x)); outside of the limits it is 0 if there is an eps, else NaN */
+static cn_tensor *logit_grad_of(cn_tensor *g, cn_tensor *x, double eps)
+{
+    double low = eps < 0 ? 0 : eps, outside = eps < 0 ? NAN : 0;
+    cn_tensor *inside = cn_logical_and(cn_ge_s(x, low), cn_le_s(x, 1 - low));
+    return cn_where(inside, cn_div(g, cn_mul(x, cn_rsub_s(x, 1))), cn__weak(g, outside));
+}
+
 typedef cn_tensor *(*gradient_fn)(cn_tensor *g, cn_tensor *x, cn_tensor *y, double p0, double p1);
 
 static void gradient(cn_grad_call *c, gradient_fn of_x)
@@ -119,4 +127,15 @@ cn_tensor *cn_hardtanh(cn_tensor *x, double low, double high)
     if (!cn_dtype_is_float(cn__dtype(x))) low = trunc(low), high = trunc(high);
     if (!check_limits(x->ctx, &cn__op_hardtanh, cn__dtype(x), low, high)) return NULL;
     return limit(&cn__op_hardtanh, x, low, high);
+}
+
+/* The kernel's eps is below 0 if there is none. */
+cn_tensor *cn_logit(cn_tensor *x, double eps) { return apply(&cn__op_logit, x, isnan(eps) ? -1 : eps, 0); }
+
+cn_tensor *cn_polygamma(int64_t n, cn_tensor *x)
+{
+    if (!cn__alive(x)) return NULL;
+    if (n >= 0) return n ? apply(&cn__op_polygamma, x, (double)n, 0) : cn_digamma(x);
+    cn__fail(x->ctx, CN_BAD_ARGUMENT, "polygamma: n must be ≥ 0, got %lld", (long long)n);
+    return NULL;
 }

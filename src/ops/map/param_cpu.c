@@ -3,6 +3,7 @@
 
 #include "ops/map/classes.h"
 #include "ops/map/elementary.h"
+#include "ops/map/special.h"
 #include "ops/map/whole.h"
 
 #define TEMPLATE "ops/map/param_body.h"

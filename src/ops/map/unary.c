@@ -6,6 +6,8 @@
 #include "slope.h"
 
 #define LN2              0.69314718055994530942
+#define LN10             2.30258509299404568402
+#define PI               3.14159265358979323846
 #define TWO_OVER_SQRT_PI 1.12837916709551257390
 #define SELU_SCALE       1.0507009873554804934193349852946
 #define SELU_ALPHA       1.6732632423543772848170429916717
@@ -40,6 +42,17 @@ static cn_tensor *hardswish_grad_of(cn_tensor *g, cn_tensor *x)
     return cn_where(cn_ge_s(x, 3), g, unless(cn_le_s(x, -3), middle));
 }
 
+/* (cos(πx) - y)/x; near 0, where these cancel, the series -π²x(1/3 - z/30 + z²/840 - ..) with z = (πx)² */
+static cn_tensor *sinc_grad_of(cn_tensor *g, cn_tensor *x, cn_tensor *y)
+{
+    static const double series[] = { 1.0 / 3991680, -1.0 / 45360, 1.0 / 840, -1.0 / 30, 1.0 / 3 };
+    cn_tensor *near = cn_lt_s(cn_abs(x), 0.05), *safe = cn_where(near, cn__weak(x, 1), x);
+    cn_tensor *slope = cn_div(cn_sub(cn_cos(cn_mul_s(x, PI)), y), safe);
+    cn_tensor *z = cn_square(cn_mul_s(x, PI)), *sum = cn_mul_s(z, series[0]);
+    for (int k = 1; k < 4; k++) sum = cn_mul(cn_add_s(sum, series[k]), z);
+    return cn_mul(g, cn_where(near, cn_mul(cn_mul_s(x, -PI * PI), cn_add_s(sum, series[4])), slope));
+}
+
 #define GRADIENT(name, expression)                                                                                     \
     static cn_tensor *name##_grad_of_x(cn_tensor *g, cn_tensor *x, cn_tensor *y)                                       \
     {                                                                                                                  \
@@ -50,6 +63,7 @@ static cn_tensor *hardswish_grad_of(cn_tensor *g, cn_tensor *x)
         c->in_grad[0] = name##_grad_of_x(c->out_grad[0], c->in[0], c->out[0]);                                         \
     }
 #define GRADIENT_REAL(name, expression)   GRADIENT(name, expression)
+#define GRADIENT_FLOAT(name, expression)  GRADIENT(name, expression)
 #define GRADIENT_NUMBER(name, expression) GRADIENT(name, expression)
 #define GRADIENT_ANY(name, expression)    GRADIENT(name, expression)
 #define GRADIENT_TEST(name, expression)

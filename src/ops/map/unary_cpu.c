@@ -4,6 +4,7 @@
 #include "cpu/isa.h"
 #include "ops/map/classes.h"
 #include "ops/map/elementary.h"
+#include "ops/map/special.h"
 #include "ops/map/whole.h"
 
 #define SELU_SCALE 1.0507009873554804934193349852946
