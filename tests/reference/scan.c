@@ -72,6 +72,28 @@ static void cummax_line(const ref_call *c, const double *x, const double *y, int
     }
 }
 
+static void cummin_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *at)
+{
+    (void)c, (void)y;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t best = 0;
+        for (int64_t k = 1; k <= i; k++)
+            if (isnan(x[k]) || x[k] <= x[best]) best = k;
+        v[i] = x[best];
+        at[i] = (double)best;
+    }
+}
+
+static void logcumsumexp_line(const ref_call *c, const double *x, const double *y, int64_t n, double *v, double *more)
+{
+    (void)c, (void)y, (void)more;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k <= i; k++) sum += exp(x[k] - x[0]);
+        v[i] = x[0] + log(sum);
+    }
+}
+
 static bool greater(double a, double b) { return a > b || (isnan(a) && !isnan(b)); }
 
 /* An element's place: how many come before it, counting equals on its left. */
@@ -110,11 +132,14 @@ static void cumsum(const ref_call *c) { each_line(c, cumsum_line); }
 static void cumprod(const ref_call *c) { each_line(c, cumprod_line); }
 static void linear_scan(const ref_call *c) { each_line(c, linear_scan_line); }
 static void cummax(const ref_call *c) { each_line(c, cummax_line); }
+static void cummin(const ref_call *c) { each_line(c, cummin_line); }
+static void logcumsumexp(const ref_call *c) { each_line(c, logcumsumexp_line); }
 static void sort(const ref_call *c) { each_line(c, sort_line); }
 static void argsort(const ref_call *c) { each_line(c, argsort_line); }
 static void topk(const ref_call *c) { each_line(c, topk_line); }
 
 const ref_entry ref_scan[] = {
     {"cumsum", cumsum}, {"cumprod", cumprod}, {"linear_scan", linear_scan}, {"cummax", cummax},
+    {"cummin", cummin}, {"logcumsumexp", logcumsumexp},
     {"sort", sort}, {"argsort", argsort}, {"topk", topk}, {NULL, NULL},
 };

@@ -56,6 +56,30 @@ CN_PURE cn_tensor *cn_logsumexp(cn_tensor *input, cn_dims dim, bool keepdim);
 /* The p-norm over axes; p may be INFINITY, -INFINITY or 0. */
 CN_PURE cn_tensor *cn_norm(cn_tensor *input, double p, cn_dims dim, bool keepdim);
 
+/* Sum over axes of the elements that are not NaN; integers and bool add up in i64. */
+CN_PURE cn_tensor *cn_nansum(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* Mean over axes of the elements that are not NaN. */
+CN_PURE cn_tensor *cn_nanmean(cn_tensor *input, cn_dims dim, bool keepdim);
+
+/* The number of elements over axes that are not 0, as i64. */
+CN_PURE cn_tensor *cn_count_nonzero(cn_tensor *input, cn_dims dim);
+
+/* The smallest and the largest element over axes; max may be NULL. */
+CN_API cn_tensor *cn_aminmax(cn_tensor *input, cn_dims dim, bool keepdim, cn_tensor **max);
+
+/* Variance and mean over axes; mean may be NULL. */
+CN_API cn_tensor *cn_var_mean(cn_tensor *input, cn_dims dim, double correction, bool keepdim, cn_tensor **mean);
+
+/* Standard deviation and mean over axes; mean may be NULL. */
+CN_API cn_tensor *cn_std_mean(cn_tensor *input, cn_dims dim, double correction, bool keepdim, cn_tensor **mean);
+
+/* x divided by its p-norm along an axis, which counts as eps if it is smaller. */
+CN_PURE cn_tensor *cn_normalize(cn_tensor *input, double p, int64_t dim, double eps);
+
+/* The sum of the diagonal of a matrix; integers add up in i64. */
+CN_PURE cn_tensor *cn_trace(cn_tensor *input);
+
 /* ---- scans and sorting ---- */
 
 /* Running sum along an axis; integers and bool add up in i64. */
@@ -67,6 +91,16 @@ CN_PURE cn_tensor *cn_cumprod(cn_tensor *input, int64_t dim);
 /* The largest element so far along an axis, and its index, the last of equal ones; a NaN stays the
    largest. indices may be NULL. */
 CN_API cn_tensor *cn_cummax(cn_tensor *input, int64_t dim, cn_tensor **indices);
+
+/* The smallest element so far along an axis, and its index, the last of equal ones; a NaN stays the
+   smallest. indices may be NULL. */
+CN_API cn_tensor *cn_cummin(cn_tensor *input, int64_t dim, cn_tensor **indices);
+
+/* log of the running sum of exp(x) along an axis, without overflow. */
+CN_PURE cn_tensor *cn_logcumsumexp(cn_tensor *input, int64_t dim);
+
+/* The n-th differences of neighbours along an axis; prepend and append are joined to the ends first, or NULL. */
+CN_PURE cn_tensor *cn_diff(cn_tensor *input, int64_t n, int64_t dim, cn_tensor *prepend, cn_tensor *append);
 
 /* Sorts the elements along an axis; also returns their former indices. Stable; NaN is the largest. indices may be
    NULL. */

@@ -1,8 +1,16 @@
-/* cumsum, cumprod and linear_scan: each result along an axis is computed from the one before it. */
+/* cumsum, cumprod, logcumsumexp and linear_scan: each result along an axis is computed from the one before it. */
+#include <math.h>
+
 #include "ops/scan/scan.h"
 #include "gpu/shaders.h"
 
-extern const cn_op cn__op_cumsum, cn__op_cumprod, cn__op_linear_scan;
+extern const cn_op cn__op_cumsum, cn__op_cumprod, cn__op_logcumsumexp, cn__op_linear_scan;
+
+/* log(e^x + e^y); equal infinities differ by 0 */
+static inline double log_add_exp(double x, double y)
+{
+    return (x > y ? x : y) + log1p(exp(x == y ? 0 : -fabs(x - y)));
+}
 
 /* Up to STRIP neighbouring lines are computed at a time. */
 #define STRIP 64
@@ -25,6 +33,14 @@ typedef struct strip {
 #define FOLD(h, x, y) ((h) * (x))
 #define TEMPLATE      "ops/scan/cumulate_body.h"
 #define TYPES         CN__FLOAT_TYPES | CN__I64_TYPE
+#include "cpu/each_type.h"
+#undef FOLDED
+#undef FOLD
+
+#define FOLDED(f)     NAME(CN__PASTE(logcumsumexp, f))
+#define FOLD(h, x, y) log_add_exp(h, x)
+#define TEMPLATE      "ops/scan/cumulate_body.h"
+#define TYPES         CN__FLOAT_TYPES
 #include "cpu/each_type.h"
 #undef FOLDED
 #undef FOLD
@@ -87,6 +103,11 @@ static void cumprod_cpu(const cn_kernel *k)
     run(k, (job){.fn = by_dtype(k, cumprod_strip_f32, cumprod_strip_f64, cumprod_strip_i64), .x = k->in[0].data});
 }
 
+static void logcumsumexp_cpu(const cn_kernel *k)
+{
+    run(k, (job){ .fn = by_dtype(k, logcumsumexp_strip_f32, logcumsumexp_strip_f64, NULL), .x = k->in[0].data });
+}
+
 static void linear_cpu(const cn_kernel *k)
 {
     const cn__scan_attrs *a = k->attrs;
@@ -96,17 +117,18 @@ static void linear_cpu(const cn_kernel *k)
 
 /* ---- on the GPU ---- */
 
-static bool gpu_fold(cn_gpu_call *c, const char *sign, bool reverse)
+static bool gpu_fold(cn_gpu_call *c, const char *fold, bool reverse)
 {
     const char *type = cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
     const cn__gpu_scan s = { .shader = cn__wgsl_cumulate,
-                             .holes = CN_GPU_HOLES(CN_GPU_TEXT("type", type), CN_GPU_TEXT("sign", sign)),
+                             .holes = CN_GPU_HOLES(CN_GPU_TEXT("type", type), CN_GPU_TEXT("fold", fold)),
                              .reverse = reverse };
     return cn__gpu_scan_lines(c, cn__lines_of(&c->out[0], ((const cn__axis_attrs *)c->attrs)->axis), &s);
 }
 
-static bool cumsum_gpu(cn_gpu_call *c) { return gpu_fold(c, "+", ((const cn__scan_attrs *)c->attrs)->reverse); }
-static bool cumprod_gpu(cn_gpu_call *c) { return gpu_fold(c, "*", false); }
+static bool cumsum_gpu(cn_gpu_call *c) { return gpu_fold(c, "sum", ((const cn__scan_attrs *)c->attrs)->reverse); }
+static bool cumprod_gpu(cn_gpu_call *c) { return gpu_fold(c, "product", false); }
+static bool logcumsumexp_gpu(cn_gpu_call *c) { return gpu_fold(c, "log_sum", false); }
 
 static bool linear_gpu(cn_gpu_call *c)
 {
@@ -154,6 +176,18 @@ static void cumprod_grad(cn_grad_call *g)
 {
     const cn__axis_attrs *a = g->attrs;
     g->in_grad[0] = cn__cumprod_backward(g->in[0], g->out[0], g->out_grad[0], a->axis);
+}
+
+/* y[k] = log Σ exp(x[i]) over i ≤ k, so dx[i] = Σ gy[k] exp(x[i] - y[k]) over k ≥ i = exp(x[i] - y[i]) s[i], where
+   s[i] = gy[i] + exp(y[i] - y[i+1]) s[i+1]: no exponent is above 0. Where y is -inf so is x, and dx is 0. */
+static void logcumsumexp_grad(cn_grad_call *g)
+{
+    const cn__axis_attrs *a = g->attrs;
+    cn_tensor *x = g->in[0], *y = g->out[0], *none = cn_isneginf(y);
+    cn_tensor *safe = cn_masked_fill(y, none, 0);
+    cn_tensor *step = cn_exp(cn_sub(shifted(y, a->axis, 0), safe));
+    cn_tensor *sum = cn__linear_scan(step, cn_masked_fill(g->out_grad[0], none, 0), a->axis, true);
+    g->in_grad[0] = cn_mul(cn_exp(cn_sub(x, safe)), sum);
 }
 
 /* The gradient of b[i] is that of h[i] plus what comes from later h: the same scan in the other direction. */
@@ -204,6 +238,20 @@ const cn_op cn__op_cumprod = {
         {CN_IN(CN_RANGE(0.9, 1.1, 171, 300)), .attrs = &(const cn__axis_attrs){0}}),
 };
 
+const cn_op cn__op_logcumsumexp = {
+    .call = "logcumsumexp(Tensor input, int dim) -> Tensor",
+    .name = "logcumsumexp", .doc = "log of the running sum of exp(x) along an axis, without overflow.",
+    .kind = CN_SCAN, .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS, .attr_size = sizeof(cn__axis_attrs),
+    .infer = cn__infer_scan, .grad = logcumsumexp_grad, .cpu = logcumsumexp_cpu, .gpu = logcumsumexp_gpu,
+    CN_CASES(
+        {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_RANGE(900, 1000, 5, 7)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_S(3, 0, 2)), .attrs = &(const cn__axis_attrs){1}},
+        {CN_IN(CN_S0), .attrs = &(const cn__axis_attrs){0}},
+        {CN_IN(CN_S(17, 131)), .attrs = &(const cn__axis_attrs){0}},
+        {CN_IN(CN_S(3, 1001)), .attrs = &(const cn__axis_attrs){1}}),
+};
+
 const cn_op cn__op_linear_scan = {
     .call = "_linear_scan(Tensor a, Tensor b, int dim, bool reverse) -> Tensor",
     .name = "linear_scan", .doc = "h[i] = a[i] h[i-1] + b[i] along an axis (reverse: h[i] = a[i+1] h[i+1] + b[i]).",
@@ -230,4 +278,10 @@ cn_tensor *cn_cumprod(cn_tensor *x, int64_t axis)
     if (!cn__alive(x) || !cn__scan_axis("cumprod", x, &axis)) return NULL;
     if (!cn_dtype_is_float(cn__dtype(x)) && cn__dtype(x) != CN_I64) x = cn_cast(x, CN_I64);
     return cn_apply(&cn__op_cumprod, &x, 1, &(cn__axis_attrs){axis}, NULL);
+}
+
+cn_tensor *cn_logcumsumexp(cn_tensor *x, int64_t axis)
+{
+    if (!cn__alive(x) || !cn__scan_axis("logcumsumexp", x, &axis)) return NULL;
+    return cn_apply(&cn__op_logcumsumexp, &x, 1, &(cn__axis_attrs){axis}, NULL);
 }
