@@ -6,6 +6,7 @@ compares the two; this file uses its tables.
 
 import ctypes as c
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -184,7 +185,11 @@ class Library:
             return NAMES.index(value)
         if kind == "const char *":
             return value.encode()
-        if value is None and kind in ("double", "int64_t"):
+        if kind == "double" and parameter["optional"]:
+            if value is not None and math.isnan(value):
+                raise Unspeakable("NaN, which means None")
+            return math.nan if value is None else value
+        if kind == "int64_t" and value is None:
             return 0
         return value
 

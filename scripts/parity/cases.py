@@ -687,11 +687,119 @@ def istft(r):
                                         "length": r.choice([0, 0, 3, 5])}
 
 
+def product(names, shapes):
+    """Operands of a product: the letters of `shapes` are sizes; a first operand without letters broadcasts."""
+    def recipe(r):
+        size = {letter: r.choice([1, 2, 3, 3, 0]) for letter in "bnmp"}
+        given = {name: T(*[size[letter] for letter in shape]) for name, shape in zip(names, shapes)}
+        if r.random() < 0.1:
+            given[names[-1]] = T(*[size[letter] + 1 for letter in shapes[-1]])
+        if names[0] in given and len(names) == 3 and r.random() < 0.4:
+            given[names[0]] = T(*r.choice([(), (1,), tuple(size[k] for k in shapes[0][-1:])]))
+        return given
+    return recipe
+
+
+def tensordot(r):
+    a, b, dims_self, dims_other = r.choice([
+        ((2, 3, 4), (4, 3, 2), [1, 2], [1, 0]), ((2, 3), (3, 2), [1], [0]), ((2,), (3,), [], []),
+        ((3, 2), (3, 2), [0, -1], [0, -1]), ((2, 3), (4, 2), [1], [0]), ((2, 0), (0, 3), [1], [0])])
+    return {"a": T(*a), "b": T(*b), "dims_self": dims_self, "dims_other": dims_other}
+
+
+def small_pair(first, second):
+    return lambda r: {first: T(*r.choice([(), (2,), (1, 3), (2, 2), (0, 2)])), second: T(*r.choice([(), (3,), (2, 1), (2, 2)]))}
+
+
+def cross(r):
+    a, b, dim = r.choice([((3,), (3,), 0), ((2, 3), (2, 3), 1), ((2, 3), (1, 3), -1), ((3, 2), (3, 2), 0), ((0, 3), (0, 3), 1),
+                          ((2, 3), (3,), -1), ((2, 4), (2, 4), 1)])
+    return {"input": T(*a), "other": T(*b), "dim": dim}
+
+
+def cdist(r):
+    a, b = r.choice([((2, 3), (4, 3)), ((1, 2), (2, 2)), ((2, 3, 2), (2, 1, 2)), ((2, 2), (3, 2, 2)), ((0, 3), (2, 3)),
+                     ((2, 0), (3, 0)), ((2, 3), (2, 4))])
+    return {"x1": T(*a), "x2": T(*b), "p": r.choice([2.0, 2.0, 1.0, 0.0, 3.0, 1.5, math.inf, -1.0])}
+
+
+def movedim(r):
+    n = r.randint(0, 2)
+    return {"input": T(2, 3, 4), "source": r.sample([0, 1, -1], n), "destination": r.sample([0, -2, 2], n)}
+
+
+def swapaxes(r):
+    return {"input": T(2, 3, 4), "axis0": r.randint(-3, 3), "axis1": r.randint(-3, 2)}
+
+
+def unflatten(r):
+    dim, sizes = r.choice([(0, [2, 3]), (0, [-1, 2]), (1, [4]), (-1, [2, -1, 1]), (1, [3, 2]), (0, [-1, 4]), (1, []), (0, [-1, -1])])
+    return {"input": T(6, 4), "dim": dim, "sizes": sizes}
+
+
+def rot90(r):
+    return {"input": T(*r.choice([(2, 3), (2, 3, 2), (0, 2), (3,)])), "k": r.randint(-5, 5), "dims": r.choice([[0, 1], [1, 0], [-1, 0], [0, 0], [0]])}
+
+
+def matrix(r):
+    return {"input": T(*r.choice([(2, 3), (3, 3), (0, 2), (4,), (1,), (2, 3, 2)]))}
+
+
+def vander(r):
+    return {"x": T(r.choice([0, 1, 3])), "N": r.choice([-1, 0, 1, 2, 4])}
+
+
+def listing(*shapes):
+    return lambda r: {"tensors": [T(*r.choice(shapes)) for _ in range(r.randint(1, 3))]}
+
+
+def hstack(r):
+    return {"tensors": [T(*s) for s in r.choice([[(), (2,)], [(2, 1), (2, 3)], [(2, 1, 2), (2, 2, 2)], [(2,), (2, 2)]])]}
+
+
+def vstack(r):
+    return {"tensors": [T(*s) for s in r.choice([[(), (1,)], [(2,), (1, 2)], [(2, 1, 2), (1, 1, 2)], [(2,), (2, 3)]])]}
+
+
+def dstack(r):
+    return {"tensors": [T(*s) for s in r.choice([[(), ()], [(2,), (1, 2)], [(2, 1, 2), (2, 1)], [(2,), (3,)]])]}
+
+
+def close(r):
+    dtype, shape = r.choice(FLOATS + ["i32", "bool"]), r.choice([(), (4,), (2, 3)])
+    near = lambda r: 1 + r.choice([0, 1e-6, -1e-6, 1e-3, 1e-9])
+    near = near if dtype in FLOATS and r.random() < 0.6 else None
+    return {"input": T(*shape, dtype=dtype, values=near), "other": T(*shape, dtype=dtype, values=near),
+            "rtol": r.choice([1e-5, 0.0, 0.1]), "atol": r.choice([1e-8, 0.0, 0.5, -1.0])}
+
+
+def unit(r):
+    return r.choice([0.0, 1.0, 0.5, -0.5, 0.1, 0.9]) if r.random() < 0.3 else r.random() * 2.1 - 1.05
+
+
+def normalize(r):
+    return {"input": T(*r.choice([(2, 3), (2, 3, 2), (3, 1)])), "p": r.choice([2.0, 1.0, 3.0]), "dim": r.choice([1, 0, -1]),
+            "eps": r.choice([1e-12, 1e-3])}
+
+
+ADDED = {"addmm": ("mat1", "mat2", "np", "nm", "mp"), "addmv": ("mat", "vec", "n", "nm", "m"), "addr": ("vec1", "vec2", "np", "n", "p"),
+         "baddbmm": ("batch1", "batch2", "bnp", "bnm", "bmp"), "addbmm": ("batch1", "batch2", "np", "bnm", "bmp")}
+
+
 RECIPES = {
     "fft": signals(True), "ifft": signals(True), "rfft": signals(False), "irfft": signals("half"), "fftn": spectra(True),
     "ifftn": spectra(True), "rfftn": spectra(False), "stft": stft, "istft": istft,
     "fftfreq": lambda r: {"n": r.randint(1, 9), "d": r.choice([1.0, 0.5, 2.0]), "dtype": r.choice(["f32", "f64"])},
     "rfftfreq": lambda r: {"n": r.randint(1, 9), "d": r.choice([1.0, 0.5, 2.0]), "dtype": r.choice(["f32", "f64"])},
+    "mm": product(("input", "mat2"), ("nm", "mp")), "bmm": product(("input", "mat2"), ("bnm", "bmp")),
+    "mv": product(("input", "vec"), ("nm", "m")),
+    **{name: product(("input", *of[:2]), of[2:]) for name, of in ADDED.items()},
+    "tensordot": tensordot, "kron": small_pair("input", "other"), "cross": cross, "cdist": cdist, "movedim": movedim,
+    "swapaxes": swapaxes, "unflatten": unflatten, "rot90": rot90, "trace": matrix, "diag": matrix, "vander": vander,
+    "meshgrid": listing((), (2,), (3,)), "cartesian_prod": listing((2,), (3,), (1,)), "hstack": hstack, "vstack": vstack,
+    "dstack": dstack, "block_diag": listing((), (2,), (2, 1), (1, 2)), "isclose": close, "normalize": normalize,
+    "erfinv": lambda r: {"input": T(*r_shape(r), dtype=r.choice(FLOATS), values=unit)}, "broadcast_to": expand,
+    "logit": lambda r: {"input": T(*r_shape(r), dtype=r.choice(FLOATS), values=unit), "eps": r.choice([None, 0.1, 0.0, 0.25])},
     "gather": gather, "scatter": scatter, "scatter_add": scatter, "index_select": index_select, "index_add": index_add,
     "take": take, "embedding": embedding, "index_put": index_put, "one_hot": one_hot, "slice_assign": slice_assign,
     "matmul": matmul, "linear": linear, "dot": vectors("tensor"), "outer": vectors("vec2"), "einsum": einsum,

@@ -146,6 +146,12 @@ def istft(input, window, hop_length, win_length, length, **rest):
                        length=length or None, **rest)
 
 
+def aminmax(input, dim, keepdim):
+    if dim is not None and len(dim) != 1:
+        raise NoCounterpart
+    return torch.aminmax(input, dim=None if dim is None else dim[0], keepdim=keepdim)
+
+
 ADAPTERS = {
     "fft": fourier(torch.fft.fft), "ifft": fourier(torch.fft.ifft), "rfft": fourier(torch.fft.rfft, False),
     "irfft": fourier(torch.fft.irfft, True, True), "fftn": fourier(torch.fft.fftn), "ifftn": fourier(torch.fft.ifftn),
@@ -167,6 +173,8 @@ ADAPTERS = {
     "min_dim": lambda input, dim, keepdim: tuple(torch.min(input, dim, keepdim)),
     "rsub_s": lambda input, other: torch.rsub(input, number(other)),
     "rdiv_s": lambda input, other: number(other) / input,
+    "rpow_s": lambda input, self: torch.pow(number(self), input),
+    "cross": lambda input, other, dim: torch.linalg.cross(input, other, dim=dim),
     "slice": slice_of,
     "slice_assign": lambda input, dim, start, end, step, value: torch.slice_scatter(input, value, dim, start, end, step),
     "bce_loss": losses(F.binary_cross_entropy),
@@ -179,6 +187,14 @@ ADAPTERS = {
     "clamp": clamp, "prod": prod, "argmax": argument(torch.argmax), "argmin": argument(torch.argmin), "topk": topk,
     "layer_norm": layer_norm, "rms_norm": rms_norm, "batch_norm": batch_norm, "instance_norm": instance_norm,
     "scaled_dot_product_attention": attention, "embedding": embedding, "index_put": index_put, "squeeze": squeeze,
+    "polygamma": lambda n, input: torch.polygamma(n, input), "aminmax": aminmax,
+    "tensor_split": lambda input, sections, dim: torch.tensor_split(input, sections, dim),
+    "meshgrid": lambda tensors, indexing: torch.meshgrid(*tensors, indexing=indexing),
+    "cartesian_prod": lambda tensors: torch.cartesian_prod(*tensors),
+    "block_diag": lambda tensors: torch.block_diag(*tensors),
+    "vander": lambda x, N, increasing: torch.vander(x, None if N == -1 else N, increasing),
+    "tensordot": lambda a, b, dims_self, dims_other: torch.tensordot(a, b, (dims_self, dims_other)),
+    "broadcast_to": lambda input, size: torch.broadcast_to(input, size),
     "split": split, "einsum": einsum, "repeat_interleave": repeat_interleave,
     "expand": lambda input, size: input.expand(size), "view": lambda input, size: input.view(size),
     "repeat": lambda input, repeats: input.repeat(repeats), "permute": lambda input, dims: input.permute(dims),

@@ -22,6 +22,41 @@ CN_PURE cn_tensor *cn_outer(cn_tensor *input, cn_tensor *vec2);
 /* Sums of products of the operands' elements, by an equation such as "bij,jk->bik". */
 CN_PURE cn_tensor *cn_einsum(const char *equation, cn_tensor *const *operands, int n);
 
+/* Products of operands with this number of axes alone: mm of matrices (n, m) and (m, p), bmm of (b, n, m) and
+   (b, m, p), mv of (n, m) and (m). */
+CN_PURE cn_tensor *cn_mm(cn_tensor *input, cn_tensor *mat2);
+CN_PURE cn_tensor *cn_bmm(cn_tensor *input, cn_tensor *mat2);
+CN_PURE cn_tensor *cn_mv(cn_tensor *input, cn_tensor *vec);
+
+/* beta·input + alpha·product, where input broadcasts to the product; with beta 0 the input does not count. */
+
+/* beta·input + alpha·(mat1 · mat2). */
+CN_PURE cn_tensor *cn_addmm(cn_tensor *input, cn_tensor *mat1, cn_tensor *mat2, double beta, double alpha);
+
+/* beta·input + alpha·(mat · vec). */
+CN_PURE cn_tensor *cn_addmv(cn_tensor *input, cn_tensor *mat, cn_tensor *vec, double beta, double alpha);
+
+/* beta·input + alpha·(batch1 · batch2), of each matrix of a batch. */
+CN_PURE cn_tensor *cn_baddbmm(cn_tensor *input, cn_tensor *batch1, cn_tensor *batch2, double beta, double alpha);
+
+/* beta·input + alpha·(the sum of batch1 · batch2 over the batch). */
+CN_PURE cn_tensor *cn_addbmm(cn_tensor *input, cn_tensor *batch1, cn_tensor *batch2, double beta, double alpha);
+
+/* beta·input + alpha·(every product of an element of vec1 and one of vec2). */
+CN_PURE cn_tensor *cn_addr(cn_tensor *input, cn_tensor *vec1, cn_tensor *vec2, double beta, double alpha);
+
+/* Sums of products over pairs of axes: dims_self[i] of a and dims_other[i] of b. */
+CN_PURE cn_tensor *cn_tensordot(cn_tensor *a, cn_tensor *b, cn_dims dims_self, cn_dims dims_other);
+
+/* Kronecker's product: other, times each element of input; at most 4 axes. */
+CN_PURE cn_tensor *cn_kron(cn_tensor *input, cn_tensor *other);
+
+/* The cross product of vectors of 3 elements along an axis. */
+CN_PURE cn_tensor *cn_cross(cn_tensor *input, cn_tensor *other, int64_t dim);
+
+/* The p-norm of the difference of each row of x1 (..., n, m) and each row of x2 (..., k, m): (..., n, k). */
+CN_PURE cn_tensor *cn_cdist(cn_tensor *x1, cn_tensor *x2, double p);
+
 /* input · weightᵀ + bias over the last axis; bias may be NULL. */
 CN_PURE cn_tensor *cn_linear(cn_tensor *input, cn_tensor *weight, cn_tensor *bias);
 

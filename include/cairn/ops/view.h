@@ -52,19 +52,58 @@ CN_PURE cn_tensor *cn_unfold(cn_tensor *input, int64_t dimension, int64_t size, 
 /* A diagonal of two axes, as the last axis. */
 CN_PURE cn_tensor *cn_diagonal(cn_tensor *input, int64_t offset, int64_t dim1, int64_t dim2);
 
+/* Axes `source` moved to the places `destination`; the other axes keep their order. */
+CN_PURE cn_tensor *cn_movedim(cn_tensor *input, cn_dims source, cn_dims destination);
+
+/* Exchanges two axes: transpose. */
+CN_PURE cn_tensor *cn_swapaxes(cn_tensor *input, int64_t axis0, int64_t axis1);
+
+/* One axis as several, of these sizes, where -1 may stand once. */
+CN_PURE cn_tensor *cn_unflatten(cn_tensor *input, int64_t dim, cn_dims sizes);
+
+/* expand: axes of size 1 repeated to a size, and new axes in front. */
+CN_PURE cn_tensor *cn_broadcast_to(cn_tensor *input, cn_dims size);
+
+/* With at least 1, 2 or 3 axes; a new axis has the size 1. */
+CN_PURE cn_tensor *cn_atleast_1d(cn_tensor *input);
+CN_PURE cn_tensor *cn_atleast_2d(cn_tensor *input);
+CN_PURE cn_tensor *cn_atleast_3d(cn_tensor *input);
+
+/* Turned k times by a quarter, from axis dims[0] to axis dims[1]. */
+CN_PURE cn_tensor *cn_rot90(cn_tensor *input, int64_t k, cn_dims dims);
+
+/* Of a vector the matrix with this diagonal, of a matrix its diagonal. */
+CN_PURE cn_tensor *cn_diag(cn_tensor *input, int64_t diagonal);
+
+/* The last axis as a diagonal of two axes, dim1 and dim2 of the result; 0 elsewhere. */
+CN_PURE cn_tensor *cn_diag_embed(cn_tensor *input, int64_t offset, int64_t dim1, int64_t dim2);
+
+/* The matrix with the flattened input as a diagonal. */
+CN_PURE cn_tensor *cn_diagflat(cn_tensor *input, int64_t offset);
+
 /* The tensor itself if its elements lie in row-major order, else a copy. */
 CN_PURE cn_tensor *cn_contiguous(cn_tensor *input);
 
 /* A copy with memory of its own. */
 CN_PURE cn_tensor *cn_clone(cn_tensor *input);
 
-/* Both write at most `room` tensors to out and return how many there are; 0: an error. */
+/* These write at most `room` tensors to out and return how many there are; 0: an error. */
 
 /* Views of split_size elements each along an axis; the last may have fewer. */
 CN_API int cn_split(cn_tensor *input, int64_t split_size, int64_t dim, cn_tensor **out, int room);
 
 /* At most `chunks` views of about equal size along an axis. */
 CN_API int cn_chunk(cn_tensor *input, int64_t chunks, int64_t dim, cn_tensor **out, int room);
+
+/* `sections` views of about equal size along an axis: the first are longer by 1. */
+CN_API int cn_tensor_split(cn_tensor *input, int64_t sections, int64_t dim, cn_tensor **out, int room);
+
+/* The views at every index of an axis, without this axis. */
+CN_API int cn_unbind(cn_tensor *input, int64_t dim, cn_tensor **out, int room);
+
+typedef enum cn_indexing { CN_INDEXING_IJ, CN_INDEXING_XY } cn_indexing;
+/* Each of n vectors repeated along the axes of the others, in one shape; XY exchanges the first two axes. */
+CN_API int cn_meshgrid(cn_tensor *const *tensors, int n, cn_indexing indexing, cn_tensor **out, int room);
 
 /* ---- joining and repeating ---- */
 
@@ -73,6 +112,24 @@ CN_PURE cn_tensor *cn_cat(cn_tensor *const *tensors, int n, int64_t dim);
 
 /* Tensors of one shape along a new axis. */
 CN_PURE cn_tensor *cn_stack(cn_tensor *const *tensors, int n, int64_t dim);
+
+/* Tensors side by side: along axis 1, vectors along axis 0. */
+CN_PURE cn_tensor *cn_hstack(cn_tensor *const *tensors, int n);
+
+/* Tensors below each other: along axis 0; a vector is a row. */
+CN_PURE cn_tensor *cn_vstack(cn_tensor *const *tensors, int n);
+
+/* Tensors behind each other: along axis 2. */
+CN_PURE cn_tensor *cn_dstack(cn_tensor *const *tensors, int n);
+
+/* Every choice of one element of each vector, as rows. */
+CN_PURE cn_tensor *cn_cartesian_prod(cn_tensor *const *tensors, int n);
+
+/* Matrices along the diagonal of one matrix; 0 elsewhere. */
+CN_PURE cn_tensor *cn_block_diag(cn_tensor *const *tensors, int n);
+
+/* The powers of a vector as columns: x^(N-1) to x^0, or increasing. N -1: as many as x has elements. */
+CN_PURE cn_tensor *cn_vander(cn_tensor *x, int64_t N, bool increasing);
 
 typedef enum cn_pad_mode { CN_PAD_CONSTANT, CN_PAD_REFLECT, CN_PAD_REPLICATE, CN_PAD_CIRCULAR } cn_pad_mode;
 /* The tensor with a border. pad has F.pad's order: the last axis first, (before, after) pairs; at most 4 axes. */

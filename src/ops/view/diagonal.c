@@ -159,3 +159,41 @@ const cn_op cn__op_diagonal_backward = {
              { CN_IN(CN_S(900, 18)), .attrs = &(const cn__diagonal_backward_attrs){ { -3, 2, 0 }, 21, 20 } },
              { CN_IN(CN_S(9000, 4)), .attrs = &(const cn__diagonal_backward_attrs){ { 1, 0, 2 }, 4, 5 } }),
 };
+
+/* ---- diag_embed and what is made of it and of diagonal ---- */
+
+cn_tensor *cn_diag_embed(cn_tensor *x, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
+    const cn_layout *l = cn__layout(x);
+    int64_t size;
+    if (l->ndim == 0) return cn__fail(x->ctx, CN_BAD_SHAPE, "diag_embed: input must have an axis, got a number"), NULL;
+    if (offset < -INT64_MAX || __builtin_add_overflow(l->shape[l->ndim - 1], offset < 0 ? -offset : offset, &size))
+        return cn__fail(x->ctx, CN_BAD_ARGUMENT, "diag_embed: offset %lld is too large", (long long)offset), NULL;
+    cn__diagonal_attrs of = { offset, cn__from_front(dim1, l->ndim + 1), cn__from_front(dim2, l->ndim + 1) };
+    return cn_apply(&cn__op_diagonal_backward, &x, 1, &(cn__diagonal_backward_attrs){ of, size, size }, NULL);
+}
+
+cn_tensor *cn_diagflat(cn_tensor *x, int64_t offset)
+{
+    CN__CALL call = cn__call_tensor(x);
+    return call.ctx ? cn_diag_embed(cn_reshape(x, CN_DIMS(cn_numel(x))), offset, 0, 1) : NULL;
+}
+
+cn_tensor *cn_diag(cn_tensor *x, int64_t diagonal)
+{
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
+    int ndim = cn_ndim(x);
+    if (ndim == 1 || ndim == 2) return ndim == 1 ? cn_diag_embed(x, diagonal, 0, 1) : cn_diagonal(x, diagonal, 0, 1);
+    return cn__fail(x->ctx, CN_BAD_SHAPE, "diag: input must be a vector or a matrix, got %d axes", ndim), NULL;
+}
+
+cn_tensor *cn_trace(cn_tensor *x)
+{
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
+    if (cn_ndim(x) == 2) return cn_sum(cn_diagonal(x, 0, 0, 1), CN_ALL, false);
+    return cn__fail(x->ctx, CN_BAD_SHAPE, "trace: input must be a matrix, got %d axes", cn_ndim(x)), NULL;
+}

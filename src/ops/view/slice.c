@@ -1,5 +1,5 @@
-/* slice, select, narrow, split and chunk: parts along one axis. The start of a part is an argument, so a window that
-   moves through the data uses the same plan every time. */
+/* slice, select, narrow, split, chunk, tensor_split and unbind: parts along one axis. The start of a part is an argument,
+   so a window that moves through the data uses the same plan every time. */
 #include "ops/view/view.h"
 
 /* x[start], x[start + step], .., `length` elements. */
@@ -236,4 +236,36 @@ int cn_chunk(cn_tensor *x, int64_t chunks, int64_t axis, cn_tensor **out, int ro
     if (a < 0) return 0;
     int64_t whole = cn__layout(x)->shape[a], size = whole ? (whole - 1) / chunks + 1 : 0;
     return cut(x, "chunk", size, whole ? (whole - 1) / size + 1 : chunks, a, out, room);
+}
+
+/* The first `longer` parts have one element more than the others. */
+int cn_tensor_split(cn_tensor *x, int64_t sections, int64_t axis, cn_tensor **out, int room)
+{
+    clear(out, room);
+    if (!cn__alive(x)) return 0;
+    int a = cut_axis(x, "tensor_split", axis, "sections", sections, 1);
+    if (a < 0) return 0;
+    int64_t whole = cn__layout(x)->shape[a], size = whole / sections, longer = whole % sections;
+    if (!longer || !out || sections > room) return cut(x, "tensor_split", size, sections, a, out, room);
+    int64_t end = longer * (size + 1);
+    return cut(cn_slice(x, a, 0, end, 1), "tensor_split", size + 1, longer, a, out, room) &&
+                   cut(cn_slice(x, a, end, whole, 1), "tensor_split", size, sections - longer, a, out + longer, room)
+               ? (int)sections
+               : 0;
+}
+
+int cn_unbind(cn_tensor *x, int64_t axis, cn_tensor **out, int room)
+{
+    clear(out, room);
+    if (!cn__alive(x)) return 0;
+    int a = cut_axis(x, "unbind", axis, "dim", 0, 0);
+    if (a < 0) return 0;
+    int64_t count = cn__layout(x)->shape[a];
+    if (count == 0) return cn__fail(x->ctx, CN_BAD_SHAPE, "unbind: axis %d must have elements, got none", a);
+    if (!out || count > room) return cut(x, "unbind", 1, count, a, out, room); /* which fails */
+    for (int k = 0; k < count; k++) {
+        out[k] = cn_select(x, a, k);
+        if (!out[k]) return 0;
+    }
+    return (int)count;
 }
