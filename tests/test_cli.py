@@ -239,6 +239,8 @@ def test_train_gpt(folder):
     check(abs(loss - held[-1][1]) < 0.3 and "perplexity" in score, "eval measures about the same", score)
     check("wte.weight" in works("info", "run", cwd=folder), "info of a folder")
     check("256 tokens" in works("info", run / "tokenizer.json", cwd=folder), "info of a tokenizer")
+    checkpoint = works("info", ROOT / "tests" / "reference" / "pt" / "checkpoint.pt", cwd=folder)
+    check("model.0.weight" in checkpoint and "epoch" in checkpoint, "info of a file of torch.save", checkpoint)
     works("train", "gpt", "--config", run / "config.conf", "--steps", 2, "--quiet", "--out", "again", cwd=folder)
 
 
