@@ -99,7 +99,7 @@ fn low_bits(x: f32) -> i32 {
     if (isnan(x) || abs(x) < 2147483648.0) { return to_whole(x); }
     if (x >= 9223372036854775808.0) { return -1; }
     let word = bitcast<u32>(x);
-    let size = i32((word & 0x7fffffu) | 0x800000u) << min((word >> 23u & 255u) - 150u, 16u);
+    let size = i32((word & 0x7fffffu) | 0x800000u) << min(((word >> 23u) & 255u) - 150u, 16u);
     return select(size, -size, x < 0.0);
 }
 
