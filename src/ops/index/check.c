@@ -1,4 +1,4 @@
-/* divisor and probability: their operand, unchanged; evaluation fails if an element is not allowed. */
+/* divisor, probability, level: their operand, unchanged; evaluation fails if an element is not allowed. */
 #include "gpu/shaders.h"
 #include "ops/index/index.h"
 
@@ -77,6 +77,24 @@ const cn_op cn__op_probability = {
     CN_CASES({ CN_IN(CN_RANGE(0, 1, 3, 4)) }, { CN_IN(CN_RANGE(0, 1, 0)) }, { CN_IN(CN_RANGE(0, 1, 40000)) }),
 };
 
+const cn_op cn__op_level = {
+    .call = "_level(Tensor input) -> Tensor",
+    .name = "level",
+    .doc = "x, levels of quantiles from 0 to 1.",
+    .kind = CN_INDEX,
+    .n_in = 1,
+    .n_out = 1,
+    .checks_index = true,
+    .fault = "quantile: q must be from 0 to 1",
+    .infer = infer,
+    .grad = grad,
+    .cpu = cpu,
+    .gpu = gpu,
+    CN_CASES({ CN_IN(CN_RANGE(0, 1, 3)) }, { CN_IN(CN_RANGE0(0, 1)) }, { CN_IN(CN_RANGE(0, 1, 0)) }),
+};
+
 cn_tensor *cn__divisor(cn_tensor *y) { return cn_apply(&cn__op_divisor, &y, 1, NULL, NULL); }
+
+cn_tensor *cn__level(cn_tensor *q) { return cn_apply(&cn__op_level, &q, 1, NULL, NULL); }
 
 cn_tensor *cn__probability(cn_tensor *p) { return cn_apply(&cn__op_probability, &p, 1, NULL, NULL); }

@@ -30,6 +30,23 @@ bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to)
                     cn__shape_text(&l, t, sizeof t), cn__shape_text(v, s, sizeof s));
 }
 
+bool cn__broadcast(cn_ctx *ctx, const char *who, cn_dims x, cn_dims y, cn_dims *to)
+{
+    *to = x.n > y.n ? x : y;
+    for (int d = 1; d <= to->n; d++) {
+        int64_t p = d <= x.n ? x.v[x.n - d] : 1, q = d <= y.n ? y.v[y.n - d] : 1;
+        to->v[to->n - d] = p == 1 ? q : p;
+        if (p == q || p == 1 || q == 1) continue;
+        cn_layout a = { .ndim = x.n }, b = { .ndim = y.n };
+        memcpy(a.shape, x.v, sizeof a.shape);
+        memcpy(b.shape, y.v, sizeof b.shape);
+        char s[96], t[96];
+        return cn__fail(ctx, CN_BAD_SHAPE, "%s: shapes must broadcast, got %s and %s", who,
+                        cn__shape_text(&a, s, sizeof s), cn__shape_text(&b, t, sizeof t));
+    }
+    return true;
+}
+
 bool cn__infer_index(cn_infer *i, int k)
 {
     cn_dtype t = i->in[k]->dtype;

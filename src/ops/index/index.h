@@ -21,6 +21,30 @@ typedef struct cn__one_hot_attrs {
     int64_t classes;           /* -1: the largest index + 1 */
 } cn__one_hot_attrs;
 
+typedef struct cn__accumulate_attrs {
+    int64_t accumulate;
+} cn__accumulate_attrs;
+
+typedef struct cn__fold_attrs {
+    int64_t axis, fold;        /* a cn__fold */
+} cn__fold_attrs;
+
+typedef struct cn__reduce_at_attrs {
+    int64_t axis, reduce, include_self; /* reduce: a cn_fold */
+} cn__reduce_at_attrs;
+
+typedef struct cn__along_attrs {
+    int64_t axis;              /* -1: the flat tensor */
+} cn__along_attrs;
+
+typedef struct cn__histc_attrs {
+    int64_t bins;
+} cn__histc_attrs;
+
+typedef struct cn__bincount_attrs {
+    int64_t minlength;
+} cn__bincount_attrs;
+
 typedef struct cn__put_attrs {
     int64_t n, accumulate;     /* n: the number of index tensors */
 } cn__put_attrs;
@@ -30,6 +54,8 @@ typedef struct cn__put_attrs {
 bool cn__index_axis(const char *who, const cn_tensor *x, int64_t axis, cn__index_attrs *a);
 /* For wrappers: returns false and sets an error if a value does not broadcast to `to`, the shape it is written to. */
 bool cn__index_value(const char *who, const cn_tensor *value, cn_dims to);
+/* For composites: the shape that two shapes broadcast to. Returns false and sets an error if they do not. */
+bool cn__broadcast(cn_ctx *ctx, const char *who, cn_dims x, cn_dims y, cn_dims *to);
 /* For shape rules: returns false and sets an error if operand k has not the dtype of an index. */
 bool cn__infer_index(cn_infer *i, int k);
 /* For gradients: zeros of operand k's shape. */
@@ -37,6 +63,12 @@ cn_tensor *cn__zeros_for(const cn_grad_call *g, int k);
 
 /* Indices as i64; negative ones, which count from the end, are made positive. Checks the range. */
 cn_tensor *cn__wrap_index(cn_tensor *index, int64_t size);
+/* How what several indices write to one place is combined. */
+typedef enum cn__fold { CN__SET, CN__ADD, CN__MUL, CN__MAX, CN__MIN } cn__fold;
+/* scatter and its like: shape rule and kernels. attrs begin with the axis. */
+bool cn__infer_scatter(cn_infer *i);
+void cn__scatter_cpu(const cn_kernel *k, cn__fold fold);
+bool cn__scatter_gpu(cn_gpu_call *c, cn__fold fold);
 /* index_add, but overwriting instead of adding. */
 cn_tensor *cn__index_copy(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source);
 /* index (...), g (..., width) → (rows, width) */

@@ -1,4 +1,4 @@
-/* masked_fill, masked_select, nonzero, one_hot: operators on masks, and between masks and indices. */
+/* masked_fill, masked_select, masked_scatter, nonzero, one_hot: operators on masks, and between masks and indices. */
 #include "ops/index/index.h"
 
 static bool is_mask(const char *who, const cn_tensor *mask)
@@ -87,27 +87,13 @@ static void place(int64_t *row, int64_t at, const cn_dims *shape)
     }
 }
 
-/* to: the shape that two tensors broadcast to. Returns false and sets an error if they do not broadcast. */
-static bool broadcast(const char *who, cn_tensor *a, cn_tensor *b, cn_dims *to)
-{
-    cn_dims x = cn_shape(a), y = cn_shape(b);
-    *to = x.n > y.n ? x : y;
-    for (int d = 1; d <= to->n; d++) {
-        int64_t p = d <= x.n ? x.v[x.n - d] : 1, q = d <= y.n ? y.v[y.n - d] : 1;
-        to->v[to->n - d] = p == 1 ? q : p;
-        if (p == q || p == 1 || q == 1) continue;
-        char s[96], t[96];
-        return cn__fail(a->ctx, CN_BAD_SHAPE, "%s: shapes must broadcast, got %s and %s", who,
-                        cn__shape_text(cn__layout(a), s, sizeof s), cn__shape_text(cn__layout(b), t, sizeof t));
-    }
-    return true;
-}
-
 static cn_tensor *compose_select(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
 {
-    (void)ctx, (void)n_in, (void)attrs, (void)args;
+    (void)n_in, (void)attrs, (void)args;
     cn_dims shape;
-    if (!is_mask("masked_select", in[1]) || !broadcast("masked_select", in[0], in[1], &shape)) return NULL;
+    if (!is_mask("masked_select", in[1]) ||
+        !cn__broadcast(ctx, "masked_select", cn_shape(in[0]), cn_shape(in[1]), &shape))
+        return NULL;
     cn_tensor *at = true_places(cn_expand(in[1], shape), 1, flat_place);
     if (!at) return NULL;
     cn_tensor *x = cn_expand(in[0], shape);
@@ -127,6 +113,47 @@ const cn_op cn__op_masked_select = {
 cn_tensor *cn_masked_select(cn_tensor *x, cn_tensor *mask)
 {
     return cn_apply(&cn__op_masked_select, (cn_tensor *[]){ x, mask }, 2, NULL, NULL);
+}
+
+/* The k-th true element of the mask gets the source's element k. Element 0 of `numbered` is for the others. A source
+   that is too short is an index out of range. */
+static cn_tensor *compose_scatter(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+{
+    (void)n_in, (void)attrs, (void)args;
+    cn_dims shape;
+    if (!is_mask("masked_scatter", in[1]) ||
+        !cn__broadcast(ctx, "masked_scatter", cn_shape(in[0]), cn_shape(in[1]), &shape))
+        return NULL;
+    const cn_dtype t = cn__dtype(in[0]);
+    if (t != cn__dtype(in[2])) {
+        cn__fail(ctx, CN_BAD_DTYPE, "masked_scatter: the source must have x's dtype %s, got %s", cn_dtype_name(t),
+                 cn_dtype_name(cn__dtype(in[2])));
+        return NULL;
+    }
+    cn_tensor *mask = cn_expand(in[1], shape), *x = cn_expand(in[0], shape);
+    if (!mask || !x) return NULL;
+    cn_tensor *flat = cn_reshape(mask, CN_DIMS(cn_numel(mask)));
+    cn_tensor *at = cn_mul(cn_cumsum(flat, 0), cn_cast(flat, CN_I64));
+    cn_tensor *numbered = cn_cat(
+        (cn_tensor *[]){ cn_zeros(ctx, t, CN_DIMS(1)), cn_reshape(in[2], CN_DIMS(cn_numel(in[2]))) }, 2, 0);
+    return cn_where(mask, cn_reshape(cn_index_select(numbered, 0, at), shape), x);
+}
+
+const cn_op cn__op_masked_scatter = {
+    .call = "masked_scatter(Tensor input, Tensor mask, Tensor source) -> Tensor",
+    .name = "masked_scatter", .doc = "x with the elements of a source, in order, wherever the mask is true.",
+    .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
+    .compose = compose_scatter,
+    CN_CASES({ CN_IN(CN_S(3, 4), CN_BOOLS(3, 4), CN_S(12)) },
+             { CN_IN(CN_S(2, 3, 4), CN_BOOLS(3, 1), CN_S(5, 5)) },
+             { CN_IN(CN_S(4), CN_BOOLS(3, 4), CN_S(13)) },
+             { CN_IN(CN_S(0, 4), CN_BOOLS(4), CN_S(0)) },
+             { CN_IN(CN_S0, CN_BOOLS0, CN_S0) }, { CN_IN(CN_S(60, 70), CN_BOOLS(60, 70), CN_S(70, 60)) }),
+};
+
+cn_tensor *cn_masked_scatter(cn_tensor *x, cn_tensor *mask, cn_tensor *source)
+{
+    return cn_apply(&cn__op_masked_scatter, (cn_tensor *[]){ x, mask, source }, 3, NULL, NULL);
 }
 
 /* NaN counts as not zero. */

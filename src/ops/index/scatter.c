@@ -63,17 +63,15 @@ static void set(const cn_kernel *k, const lines *l)
 
 typedef void (*lines_fn)(const cn_kernel *k, const lines *l);
 
-static lines_fn adder(cn_dtype t)
+static lines_fn writer(cn__fold fold, cn_dtype t)
 {
-    switch (t) {
-    case CN_F32: return add_f32;
-    case CN_F64: return add_f64;
-    case CN_I32: return add_i32;
-    case CN_I64: return add_i64;
-    case CN_I16: return add_i16;
-    case CN_I8: return add_i8;
-    default: return add_u8;
-    }
+    static const lines_fn folds[CN_DTYPES][4] = {
+        [CN_F32] = { add_f32, mul_f32, max_f32, min_f32 }, [CN_F64] = { add_f64, mul_f64, max_f64, min_f64 },
+        [CN_I32] = { add_i32, mul_i32, max_i32, min_i32 }, [CN_I64] = { add_i64, mul_i64, max_i64, min_i64 },
+        [CN_I8] = { add_i8, mul_i8, max_i8, min_i8 },      [CN_U8] = { add_u8, mul_u8, max_u8, min_u8 },
+        [CN_I16] = { add_i16, mul_i16, max_i16, min_i16 },
+    };
+    return fold == CN__SET ? set : folds[t][fold - CN__ADD];
 }
 
 typedef struct job {
@@ -113,18 +111,18 @@ static void write_lines(const cn_kernel *k, job *j)
 }
 
 /* scatter: the index has as many axes as x. */
-static void scatter_with(const cn_kernel *k, lines_fn fn)
+void cn__scatter_cpu(const cn_kernel *k, cn__fold fold)
 {
     cn__copy_all(k, k->out[0].data, k->in[0].data, k->out[0].numel * (int64_t)cn_dtype_size(k->out[0].dtype));
     if (k->in[1].numel == 0) return;
-    job j = { .fn = fn, .lines = { &k->in[1], &k->in[2], .fault = true } };
+    job j = { .fn = writer(fold, k->in[0].dtype), .lines = { &k->in[1], &k->in[2], .fault = true } };
     cn__space_of(&j.space, &k->in[1], &k->out[0], &k->in[2], ((const cn__index_attrs *)k->attrs)->axis);
     j.lines.index_step = j.space.inner.numel;
     write_lines(k, &j);
 }
 
-static void cpu_scatter(const cn_kernel *k) { scatter_with(k, set); }
-static void cpu_scatter_add(const cn_kernel *k) { scatter_with(k, adder(k->in[0].dtype)); }
+static void cpu_scatter(const cn_kernel *k) { cn__scatter_cpu(k, CN__SET); }
+static void cpu_scatter_add(const cn_kernel *k) { cn__scatter_cpu(k, CN__ADD); }
 
 /* index_add: the index is a list, the same for all lines. */
 static void rows_with(const cn_kernel *k, lines_fn fn)
@@ -137,7 +135,7 @@ static void rows_with(const cn_kernel *k, lines_fn fn)
 }
 
 static void cpu_index_copy(const cn_kernel *k) { rows_with(k, set); }
-static void cpu_index_add(const cn_kernel *k) { rows_with(k, adder(k->in[0].dtype)); }
+static void cpu_index_add(const cn_kernel *k) { rows_with(k, writer(CN__ADD, k->in[0].dtype)); }
 
 /* The same on (rows, width), beginning with zeros; all axes of the source but the last are joined. */
 static void cpu_embedding_backward(const cn_kernel *k)
@@ -148,7 +146,7 @@ static void cpu_embedding_backward(const cn_kernel *k)
     source.ndim = 2;
     source.shape[0] = k->in[1].numel;
     source.shape[1] = k->out[0].shape[1];
-    job j = { .fn = adder(source.dtype), .lines = { &k->in[1], &source, .index_step = 1, .shared = true } };
+    job j = { .fn = writer(CN__ADD, source.dtype), .lines = { &k->in[1], &source, .index_step = 1, .shared = true } };
     cn__space_of(&j.space, &source, &k->out[0], &source, 0);
     write_lines(k, &j);
 }
@@ -160,13 +158,20 @@ typedef struct gpu_job {
     cn__space space;
     int operand; /* the number of the source; if it is 0, the source is written into zeros */
     bool shared; /* one index for all lines */
-    bool add, fault;
+    cn__fold fold;
+    bool fault;
 } gpu_job;
 
-/* The WGSL type of an element: additions need numbers, copies move words. */
+/* The WGSL type of an element: folds need numbers, copies move words. */
 static const char *gpu_type(const cn_gpu_call *c, const gpu_job *j)
 {
-    return !j->add ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
+    return j->fold == CN__SET ? "u32" : cn_dtype_is_float(c->out[0].dtype) ? "f32" : "i32";
+}
+
+static const char *gpu_fold(const gpu_job *j)
+{
+    static const char *const names[] = { "set", "add", "mul", "max", "min" };
+    return names[j->fold];
 }
 
 /* Each element of the result searches all indices of its line. For few indices. */
@@ -180,7 +185,7 @@ static bool gpu_looking(cn_gpu_call *c, const gpu_job *j)
     cn_gpu_param(c, j->source->numel / (s->outer.numel * inner));
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_scatter,
                                            .kernel = "looking",
-                                           .holes = CN_GPU_HOLES(CN_GPU_FLAG("add", j->add),
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("fold", gpu_fold(j)),
                                                                  CN_GPU_TEXT("type", gpu_type(c, j)),
                                                                  CN_GPU_NUMBER("operand", j->operand),
                                                                  CN_GPU_FLAG("shared", j->shared),
@@ -216,7 +221,7 @@ static bool gpu_in_order(cn_gpu_call *c, const gpu_job *j)
     const char *outer = cn__gpu_side(c, "outer", &s->outer), *inner = cn__gpu_side(c, "inner", &s->inner);
     return cn_gpu_run(c, &(cn_gpu_launch){ .shader = cn__wgsl_scatter,
                                            .kernel = "in_order",
-                                           .holes = CN_GPU_HOLES(CN_GPU_FLAG("add", j->add),
+                                           .holes = CN_GPU_HOLES(CN_GPU_TEXT("fold", gpu_fold(j)),
                                                                  CN_GPU_TEXT("type", gpu_type(c, j)),
                                                                  CN_GPU_NUMBER("operand", j->operand),
                                                                  CN_GPU_FLAG("shared", j->shared),
@@ -241,25 +246,25 @@ static bool gpu_write(cn_gpu_call *c, gpu_job *j, const cn_array *index, int64_t
     return (plain && j->space.n <= FEW && c->out[0].numel ? gpu_looking : gpu_in_order)(c, j);
 }
 
-static bool gpu_scatter_with(cn_gpu_call *c, bool add)
+bool cn__scatter_gpu(cn_gpu_call *c, cn__fold fold)
 {
-    gpu_job j = { .source = &c->in[2], .operand = 2, .add = add, .fault = true };
+    gpu_job j = { .source = &c->in[2], .operand = 2, .fold = fold, .fault = true };
     if (c->in[1].numel == 0) return gpu_all(c, "copy");
     return gpu_write(c, &j, &c->in[1], ((const cn__index_attrs *)c->attrs)->axis);
 }
 
-static bool gpu_scatter(cn_gpu_call *c) { return gpu_scatter_with(c, false); }
-static bool gpu_scatter_add(cn_gpu_call *c) { return gpu_scatter_with(c, true); }
+static bool gpu_scatter(cn_gpu_call *c) { return cn__scatter_gpu(c, CN__SET); }
+static bool gpu_scatter_add(cn_gpu_call *c) { return cn__scatter_gpu(c, CN__ADD); }
 
-static bool gpu_rows_with(cn_gpu_call *c, bool add)
+static bool gpu_rows_with(cn_gpu_call *c, cn__fold fold)
 {
-    gpu_job j = { .source = &c->in[2], .operand = 2, .shared = true, .add = add, .fault = true };
+    gpu_job j = { .source = &c->in[2], .operand = 2, .shared = true, .fold = fold, .fault = true };
     if (c->in[2].numel == 0) return gpu_all(c, "copy");
     return gpu_write(c, &j, &c->in[2], ((const cn__index_attrs *)c->attrs)->axis);
 }
 
-static bool gpu_index_copy(cn_gpu_call *c) { return gpu_rows_with(c, false); }
-static bool gpu_index_add(cn_gpu_call *c) { return gpu_rows_with(c, true); }
+static bool gpu_index_copy(cn_gpu_call *c) { return gpu_rows_with(c, CN__SET); }
+static bool gpu_index_add(cn_gpu_call *c) { return gpu_rows_with(c, CN__ADD); }
 
 static bool gpu_embedding_backward(cn_gpu_call *c)
 {
@@ -268,7 +273,7 @@ static bool gpu_embedding_backward(cn_gpu_call *c)
     source.ndim = 2;
     source.shape[0] = c->in[1].numel;
     source.shape[1] = c->out[0].shape[1];
-    gpu_job j = { .source = &source, .shared = true, .add = true };
+    gpu_job j = { .source = &source, .shared = true, .fold = CN__ADD };
     return gpu_write(c, &j, &source, 0);
 }
 
@@ -282,7 +287,7 @@ static bool fits(const cn_layout *index, const cn_layout *x, int64_t skipped)
     return true;
 }
 
-static bool infer_scatter(cn_infer *i)
+bool cn__infer_scatter(cn_infer *i)
 {
     const cn__index_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout, *index = &i->in[1]->layout, *source = &i->in[2]->layout;
@@ -400,7 +405,7 @@ const cn_op cn__op_scatter = {
     .call = "scatter(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
     .name = "scatter", .doc = "x with a source's elements written along an axis to the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_ANY, .free_dtype = 2, .not_differentiable = 2,
-    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = cn__infer_scatter, .grad = grad_scatter,
     .cpu = cpu_scatter, .gpu = gpu_scatter, .onnx = "ScatterElements",
     CN_CASES({ CN_IN(CN_S(6), CN_PERM(6), CN_S(6)), .attrs = &(const cn__index_attrs){ 0 } },
              { CN_IN(CN_S(4, 5), CN_IDX(4, 1, 3), CN_S(2, 5)), .attrs = &(const cn__index_attrs){ 0 } },
@@ -417,7 +422,7 @@ const cn_op cn__op_scatter_add = {
     .call = "scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
     .name = "scatter_add", .doc = "x with a source's elements added along an axis at the places an index names.",
     .kind = CN_INDEX, .n_in = 3, .n_out = 1, .dtypes = CN_NUMBERS, .free_dtype = 2, .not_differentiable = 2,
-    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = infer_scatter, .grad = grad_scatter_add,
+    .checks_index = true, .attr_size = sizeof(cn__index_attrs), .infer = cn__infer_scatter, .grad = grad_scatter_add,
     .cpu = cpu_scatter_add, .gpu = gpu_scatter_add, .onnx = "ScatterElements",
     CN_CASES({ CN_IN(CN_S(4, 5), CN_IDX(4, 6, 5), CN_S(6, 5)), .attrs = &(const cn__index_attrs){ 0 } },
              { CN_IN(CN_S(4, 5), CN_IDX(5, 3, 2), CN_S(4, 3)), .attrs = &(const cn__index_attrs){ 1 } },
