@@ -257,11 +257,9 @@ class Draw:
         second = 0
         for p in signature["parameters"]:
             second += p["kind"] == "Tensor"
-            if p["name"] in values:
-                continue
             if "_s" in form and second == 2 and p["kind"] == "Tensor":
                 values[p["name"]] = self.number()
-            else:
+            elif p["name"] not in values:
                 values[p["name"]] = self.value(p)
         if any(isinstance(v, list) and 0 in v for k, v in values.items() if k.endswith("size")):
             self.tags.add("empty")
@@ -275,7 +273,7 @@ class Draw:
                 self.shape = given.shape
             dtype = given.dtype or self.dtype()
             return self.operand(given.shape, dtype, given.values)
-        if isinstance(given, list) and given and isinstance(given[0], T):
+        if isinstance(given, list) and any(isinstance(t, T) for t in given):
             return [self.given(t) for t in given]
         return given
 
@@ -347,10 +345,136 @@ def embedding(r):
     return {"weight": T(5, 3), "indices": T(*r_shape(r), dtype=whole(r), values=index(5))}
 
 
+def wrapping(n):
+    """Indices along an axis of n elements, from both ends, now and then one out of range."""
+    return lambda r: r.randint(-n, n - 1) if r.random() < 0.995 else r.choice([n, -n - 1])
+
+
+def indices(r, shape):
+    """What stands in x[...] for the axes of x: indices that broadcast, masks, or None for a whole axis."""
+    found, common = [], r.choice([(), (1,), (3,), (2, 3), (0,)])
+    masked = r.random() < 0.3
+    while len(found) < len(shape) and r.random() < 0.8:
+        n = shape[len(found)]
+        if masked and r.random() < 0.5:
+            found.append(T(n, dtype="bool"))
+            masked, common = False, (1,)
+        elif r.random() < 0.3:
+            found.append(None)
+        else:
+            own = [1 if r.random() < 0.3 else k for k in common]
+            found.append(T(*own[r.randint(0, len(own)) if r.random() < 0.3 else 0:], values=wrapping(n),
+                           dtype=r.choice(["i64", "i64", "i32"])))
+    return found if any(isinstance(t, T) for t in found) else [T(2, dtype="i64", values=wrapping(shape[0]))]
+
+
+def indexed(r):
+    shape = r.choice([(5,), (4, 3), (2, 3, 4), (3, 1, 2, 4)])
+    return {"input": T(*shape), "indices": indices(r, shape)}
+
+
 def index_put(r):
     one = T(3, dtype="i64", values=index(4))
+    if r.random() < 0.5:
+        given = indexed(r)
+        # Which of several values for one place wins is not said: one value, or a sum.
+        return given | {"values": T(*r.choice([(), (1,)])), "accumulate": r.random() < 0.5}
     return {"input": T(4, 5), "indices": r.choice([[one], [one, T(3, dtype="i64", values=index(5))]]),
             "values": T(*r.choice([(), (1,)])), "accumulate": r.random() < 0.5}
+
+
+def put(r):
+    size = r_shape(r)
+    # Which of several sources for one place wins is not said: a sum, or one index.
+    accumulate = r.random() < 0.7
+    size = size if accumulate else (1,)
+    return {"input": T(3, 4), "index": T(*size, dtype="i64", values=wrapping(12)), "source": T(*size),
+            "accumulate": accumulate}
+
+
+def index_fill(r):
+    shape = r.choice([(5,), (3, 4), (2, 3, 4)])
+    dim = r.randrange(len(shape))
+    return {"input": T(*shape), "dim": dim, "index": T(r.randint(0, 5), dtype="i64", values=wrapping(shape[dim]))}
+
+
+def take_along_dim(r):
+    shape = r.choice([(5,), (3, 4), (2, 3, 4), (1, 3)])
+    if r.random() < 0.3:
+        return {"input": T(*shape), "indices": T(*r_shape(r), dtype="i64", values=index(math.prod(shape))), "dim": None}
+    dim = r.randrange(len(shape))
+    size = [r.choice([1, n]) if k != dim else r.randint(0, 4) for k, n in enumerate(shape)]
+    return {"input": T(*shape), "indices": T(*size, dtype="i64", values=wrapping(shape[dim])), "dim": [dim]}
+
+
+def scatter_reduce(r):
+    given = gather(r)
+    size, dtype = given["index"].shape, r.choice(FLOATS + ["i64", "i32", "u8", "bool"])
+    return given | {"input": T(*given["input"].shape, dtype=dtype), "src": T(*size, dtype=dtype),
+                    "index": T(*size, dtype="i64", values=index(given["input"].shape[given["dim"]]))}
+
+
+def index_reduce(r):
+    given = index_add(r)
+    dtype = r.choice(FLOATS + ["i64", "i32", "u8"])
+    return given | {name: T(*given[name].shape, dtype=dtype) for name in ("input", "source")}
+
+
+def masked_scatter(r):
+    shape, dtype = r.choice([(5,), (3, 4), (2, 3, 4)]), r.choice([*DTYPES])
+    return {"input": T(*shape, dtype=dtype), "source": T(r.choice([24, 24, 30, 3]), dtype=dtype),
+            "mask": T(*[1 if r.random() < 0.2 else n for n in shape], dtype="bool")}
+
+
+def bincount(r):
+    n = r.choice([0, 1, 5, 9])
+    weights = {"weights": r.choice([None, T(n)])}
+    return {"input": T(n, dtype=r.choice(["i64", "i32", "u8", None]), values=index(7)),
+            "minlength": r.choice([0, 0, 3, 12])} | weights
+
+
+def histc(r):
+    return {"bins": r.choice([1, 3, 10, 0]), "min": r.choice([0.0, -2.0]), "max": r.choice([0.0, 1.0, 3.0])}
+
+
+def searchsorted(r):
+    front, dtype = r.choice([(), (2,), (2, 3)]), r.choice([*DTYPES])
+    values = r_shape(r) if not front else (*front, r.randint(0, 4))
+    n = r.choice([0, 1, 4, 7])
+    sorter = r.choice([None, None, T(*front, n, dtype="i64", values=index(n) if n else None)])
+    return {"sorted_sequence": T(*front, n, dtype=dtype), "input": T(*values, dtype=dtype), "sorter": sorter}
+
+
+def bucketize(r):
+    dtype = r.choice([*DTYPES])
+    return {"input": T(*r_shape(r), dtype=dtype), "boundaries": T(r.choice([0, 1, 4]), dtype=dtype)}
+
+
+def few(r):
+    return float(r.randint(0, 3))
+
+
+def repeating(r):
+    """Elements of which many are equal."""
+    shape = r.choice([(), (1,), (6,), (4, 3), (2, 3, 4), (0,), (3, 0)])
+    return {"input": T(*shape, values=few), "dim": r.choice([None, None, [r.randrange(len(shape))] if shape else [0]])}
+
+
+def most_frequent(r):
+    return {"input": T(*r.choice([(), (1,), (6,), (4, 3), (2, 5, 4)]), values=few)}
+
+
+def quantile(r):
+    shape, dtype = r.choice([(), (1,), (6,), (4, 3), (2, 3, 4)]), r.choice(["f32", "f64", "f32", "f64", "f16"])
+    level = lambda r: r.choice([0.0, 0.25, 0.5, 0.3, 0.77, 1.0]) if r.random() < 0.99 else 1.5  # noqa: E731
+    return {"input": T(*shape, dtype=dtype), "q": T(*r.choice([(), (1,), (3,)]), dtype=dtype, values=level),
+            "dim": r.choice([None, [r.randrange(-len(shape), len(shape))] if shape else [0]])}
+
+
+def kthvalue(r):
+    shape = r.choice([(), (1,), (5,), (3, 4), (2, 3, 4)])
+    dim = r.randrange(-len(shape), len(shape)) if shape else 0
+    return {"input": T(*shape), "dim": dim, "k": r.randint(1, shape[dim] if shape else 1)}
 
 
 def one_hot(r):
@@ -801,7 +925,12 @@ RECIPES = {
     "erfinv": lambda r: {"input": T(*r_shape(r), dtype=r.choice(FLOATS), values=unit)}, "broadcast_to": expand,
     "logit": lambda r: {"input": T(*r_shape(r), dtype=r.choice(FLOATS), values=unit), "eps": r.choice([None, 0.1, 0.0, 0.25])},
     "gather": gather, "scatter": scatter, "scatter_add": scatter, "index_select": index_select, "index_add": index_add,
-    "take": take, "embedding": embedding, "index_put": index_put, "one_hot": one_hot, "slice_assign": slice_assign,
+    "take": take, "embedding": embedding, "index_put": index_put, "one_hot": one_hot, "index": indexed,
+    "put": put, "index_fill": index_fill, "take_along_dim": take_along_dim, "scatter_reduce": scatter_reduce,
+    "index_reduce": index_reduce, "masked_scatter": masked_scatter, "bincount": bincount, "histc": histc,
+    "searchsorted": searchsorted, "bucketize": bucketize, "unique": repeating, "unique_consecutive": repeating,
+    "mode": most_frequent, "quantile": quantile, "nanquantile": quantile, "kthvalue": kthvalue,
+    "slice_assign": slice_assign,
     "matmul": matmul, "linear": linear, "dot": vectors("tensor"), "outer": vectors("vec2"), "einsum": einsum,
     "conv1d": conv(1), "conv2d": conv(2), "conv3d": conv(3), "conv_transpose1d": conv(1, True),
     "conv_transpose2d": conv(2, True), "max_pool1d": pool(1, True), "max_pool2d": pool(2, True),

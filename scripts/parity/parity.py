@@ -54,7 +54,7 @@ class Difference(Exception):
 
 def torch_operand(value, leaves, wide=False):
     """The tensor of an operand. Leaves that want gradients are appended to `leaves`."""
-    if isinstance(value, list) and value and isinstance(value[0], cases.Operand):
+    if isinstance(value, list) and any(isinstance(v, cases.Operand) for v in value):
         return [torch_operand(v, leaves, wide) for v in value]
     if not isinstance(value, cases.Operand):
         return value
@@ -68,7 +68,7 @@ def torch_operand(value, leaves, wide=False):
 
 
 def cairn_operand(lib, value, leaves):
-    if isinstance(value, list) and value and isinstance(value[0], cases.Operand):
+    if isinstance(value, list) and any(isinstance(v, cases.Operand) for v in value):
         return [cairn_operand(lib, v, leaves) for v in value]
     if not isinstance(value, cases.Operand):
         return value
@@ -82,18 +82,22 @@ def cairn_operand(lib, value, leaves):
 def run_torch(name, form, signature, values, leaves=None, wide=False):
     given = {k: torch_operand(v, leaves, wide) for k, v in values.items()}
     results = pytorch.call(name, form, signature, given)
-    # topk does not say which of equal elements it takes: what its indices name is compared.
+    # Which of equal elements topk and its like take is not said: what their indices name is compared.
     return [picked(*r) if isinstance(r, tuple) else r for r in results]
 
 
 def picked(input, dim, indices):
     input = input.detach()  # indices have no gradient
-    return torch.gather(input, dim, indices) if input.dim() else input.expand(indices.shape)
+    if input.dim() == 0:
+        return input.expand(indices.shape)
+    if indices.dim() < input.dim():
+        return torch.gather(input, dim, indices.unsqueeze(dim)).squeeze(dim)
+    return torch.gather(input, dim, indices)
 
 
 def read(lib, name, handles, values):
     found = [lib.value(h) for h in handles]
-    if name == "topk":
+    if name in pytorch.PICKING:
         found[1] = picked(values["input"].torch(), values["dim"], found[1])
     return found
 

@@ -54,6 +54,38 @@ def topk(input, k, dim, largest):
     return values, (input, dim, indices)
 
 
+def ranked(function):
+    def call(input, dim, keepdim, **rest):
+        # of elements that share memory, median reads others
+        values, indices = function(input.contiguous(), dim=dim, keepdim=keepdim, **rest)
+        return values, (input, dim, indices)
+    return call
+
+
+def unique(function):
+    def call(input, dim, **rest):
+        return function(input, return_inverse=True, return_counts=True, dim=None if dim is None else dim[0], **rest)
+    return call
+
+
+def quantile(function):
+    def call(input, q, dim, keepdim, interpolation):
+        return function(input, q, None if dim is None else dim[0], keepdim, interpolation=interpolation)
+    return call
+
+
+def take_along_dim(input, indices, dim):
+    if dim is None:  # which refuses some layouts
+        return torch.take_along_dim(input.contiguous(), indices.contiguous())
+    return torch.take_along_dim(input, indices, dim[0])
+
+
+def index_reduce(input, dim, index, source, reduce, include_self):
+    if reduce == "sum":
+        raise NoCounterpart
+    return torch.index_reduce(input, dim, index, source, reduce, include_self=include_self)
+
+
 def slice_of(input, dim, start, end, step):
     if not -input.dim() <= dim < input.dim():
         raise IndexError("dim")
@@ -84,7 +116,7 @@ def embedding(weight, indices):
 
 
 def index_put(input, indices, values, accumulate):
-    return torch.index_put(input, indices, values, accumulate)
+    return torch.ops.aten.index_put(input, indices, values, accumulate)
 
 
 def clamp(input, min, max):
@@ -173,9 +205,13 @@ ADAPTERS = {
     "min_dim": lambda input, dim, keepdim: tuple(torch.min(input, dim, keepdim)),
     "rsub_s": lambda input, other: torch.rsub(input, number(other)),
     "rdiv_s": lambda input, other: number(other) / input,
+    "slice": slice_of, "index": lambda input, indices: torch.ops.aten.index(input, indices),
+    "median_dim": ranked(torch.median), "nanmedian_dim": ranked(torch.nanmedian), "kthvalue": ranked(torch.kthvalue),
+    "mode": ranked(torch.mode), "unique": unique(torch.unique), "unique_consecutive": unique(torch.unique_consecutive),
+    "quantile": quantile(torch.quantile), "nanquantile": quantile(torch.nanquantile), "index_reduce": index_reduce,
+    "take_along_dim": take_along_dim,
     "rpow_s": lambda input, self: torch.pow(number(self), input),
     "cross": lambda input, other, dim: torch.linalg.cross(input, other, dim=dim),
-    "slice": slice_of,
     "slice_assign": lambda input, dim, start, end, step, value: torch.slice_scatter(input, value, dim, start, end, step),
     "bce_loss": losses(F.binary_cross_entropy),
     "bce_with_logits_loss": losses(F.binary_cross_entropy_with_logits),
@@ -209,6 +245,9 @@ for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "
               "soft_margin_loss"):
     ADAPTERS[_name] = losses(getattr(F, _name))
 
+# Which of equal elements they take is not said.
+PICKING = {"topk", "median_dim", "nanmedian_dim", "kthvalue", "mode"}
+
 # Their values are drawn; shapes, dtypes and errors are compared.
 RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "dropout", "bernoulli"}
 
@@ -228,6 +267,9 @@ def call(name, form, signature, values):
     """The results of a call, a list. In-place forms return their operand."""
     function = counterpart(name)
     if form.endswith("_"):
+        if name == "index_put":  # the method refuses None, and writes to elements that share memory
+            values = values | {"input": values["input"].clone()}
+            return [torch.ops.aten.index_put_(*values.values())]
         first, *rest = values.values()
         in_place = getattr(first, {"floor_div": "floor_divide", "shift_left": "bitwise_left_shift",
                                    "shift_right": "bitwise_right_shift"}.get(name, name) + "_", None)

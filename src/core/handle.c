@@ -262,6 +262,20 @@ cn_tensor *cn_scope_return(cn_ctx *ctx, cn_scope scope, cn_tensor *t)
     return NULL;
 }
 
+bool cn__scope_return_n(cn_ctx *ctx, cn_scope scope, cn_tensor **t, int n)
+{
+    bool ok = true;
+    for (int k = 0; k < n; k++) ok = ok && t[k] && can_count(t[k], "scope_return");
+    for (int k = 0; k < n && ok; k++) t[k]->refs++;
+    end_scope(ctx, scope.mark);
+    for (int k = 0; k < n && ok; k++) {
+        if (cn__push(&ctx->memory, &ctx->scope, &t[k], sizeof t[k])) continue;
+        for (; k < n; k++) release(t[k]);
+        ok = cn__no_memory(ctx, "handle");
+    }
+    return ok;
+}
+
 static void let_go(cn_tensor *t)
 {
     if (t->kept) unmark_kept(t);

@@ -51,6 +51,8 @@ static inline cn__call cn__enter_tensor(const cn_tensor *t, const char *who)
 }
 #define cn__call_tensor(t) cn__enter_tensor(t, __func__)
 /* For a further tensor of a call: an error also if it is NULL or of another context. That error stands in both. */
+/* Ends the scope, but the n tensors outlive it, as with cn_scope_return. False if one is NULL, or after an error. */
+bool cn__scope_return_n(cn_ctx *ctx, cn_scope scope, cn_tensor **t, int n);
 bool cn__of_context(cn_ctx *ctx, const cn_tensor *t, const char *who, const char *what);
 
 static inline cn__result *cn__result_of(const cn_tensor *t) { return &t->ref.node->out[t->ref.out]; }

@@ -128,6 +128,77 @@ static void topk_line(const ref_call *c, const double *x, const double *y, int64
     in_order(x, n, ((const cn__topk_attrs *)c->attrs)->largest, v, at);
 }
 
+/* How many elements come before the first that is greater than the value, or not less, by halving: the sequence of a
+   case need not be sorted. */
+static int64_t place_of(const double *x, int64_t n, double v, bool right)
+{
+    int64_t low = 0, high = n;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (right ? x[middle] > v : x[middle] >= v) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+static void searchsorted(const ref_call *c)
+{
+    const ref_tensor *x = &c->in[0], *v = &c->in[1];
+    const int64_t n = x->shape[x->ndim - 1], m = v->ndim ? v->shape[v->ndim - 1] : 1;
+    for (int64_t i = 0; i < v->numel; i++) {
+        const int64_t row = x->ndim == 1 ? 0 : i / m * n;
+        c->out[0].v[i] = (double)place_of(x->v + row, n, v->v[i], ((const cn__search_attrs *)c->attrs)->right);
+    }
+}
+
+static void bucketize(const ref_call *c)
+{
+    for (int64_t i = 0; i < c->in[0].numel; i++)
+        c->out[0].v[i] = (double)place_of(c->in[1].v, c->in[1].numel, c->in[0].v[i],
+                                          ((const cn__search_attrs *)c->attrs)->right);
+}
+
+/* The element of rank k among x[0], x[step], .. */
+static double ranked(const double *x, int64_t n, int64_t step, int64_t k)
+{
+    double *line = calloc((size_t)n * 3 + 1, sizeof *line);
+    if (!line) abort();
+    for (int64_t i = 0; i < n; i++) line[i] = x[i * step];
+    in_order(line, n, false, line + n, line + 2 * n);
+    const double v = line[n + k];
+    free(line);
+    return v;
+}
+
+static void median(const ref_call *c)
+{
+    const int64_t n = c->in[0].numel;
+    c->out[0].v[0] = ranked(c->in[0].v, n, 1, (n - 1) / 2);
+}
+
+/* Levels are multiplied in the dtype of x, so that ranks are rounded as there. */
+static void quantile(const ref_call *c)
+{
+    const cn__quantile_attrs *a = c->attrs;
+    const ref_tensor *x = &c->in[0];
+    const int64_t axis = a->axis < 0 ? 0 : a->axis, n = a->axis < 0 ? x->numel : along(x, axis);
+    int64_t inner = 1;
+    for (int d = (int)axis + 1; d < x->ndim && a->axis >= 0; d++) inner *= x->shape[d];
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        const int64_t lines = x->numel / n, l = i % lines, from = l / inner * n * inner + l % inner;
+        const double q = c->in[1].v[i / lines];
+        const double rank = x->dtype != CN_F64 ? (double)((float)q * (float)(n - 1)) : q * (double)(n - 1);
+        const double low = ranked(x->v + from, n, inner, (int64_t)floor(rank));
+        const double high = ranked(x->v + from, n, inner, (int64_t)ceil(rank));
+        const double part = a->how == CN_QUANTILE_LINEAR     ? rank - floor(rank)
+                            : a->how == CN_QUANTILE_LOWER    ? 0
+                            : a->how == CN_QUANTILE_HIGHER   ? 1
+                            : a->how == CN_QUANTILE_MIDPOINT ? 0.5
+                                                             : nearbyint(rank) - floor(rank);
+        c->out[0].v[i] = low + part * (high - low);
+    }
+}
+
 static void cumsum(const ref_call *c) { each_line(c, cumsum_line); }
 static void cumprod(const ref_call *c) { each_line(c, cumprod_line); }
 static void linear_scan(const ref_call *c) { each_line(c, linear_scan_line); }
@@ -141,5 +212,7 @@ static void topk(const ref_call *c) { each_line(c, topk_line); }
 const ref_entry ref_scan[] = {
     {"cumsum", cumsum}, {"cumprod", cumprod}, {"linear_scan", linear_scan}, {"cummax", cummax},
     {"cummin", cummin}, {"logcumsumexp", logcumsumexp},
-    {"sort", sort}, {"argsort", argsort}, {"topk", topk}, {NULL, NULL},
+    {"sort", sort}, {"argsort", argsort}, {"topk", topk}, {"searchsorted", searchsorted},
+    {"bucketize", bucketize}, {"median", median}, {"nanmedian", median}, {"quantile", quantile},
+    {"nanquantile", quantile}, {NULL, NULL},
 };

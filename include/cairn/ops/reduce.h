@@ -112,6 +112,66 @@ CN_PURE cn_tensor *cn_argsort(cn_tensor *input, int64_t dim, bool descending);
 /* The k largest (or smallest) elements along an axis in order, and their indices. indices may be NULL. */
 CN_API cn_tensor *cn_topk(cn_tensor *input, int64_t k, int64_t dim, bool largest, cn_tensor **indices);
 
+/* Where elements of input would be inserted into a sequence sorted along its last axis: the first place that keeps
+   order, or, with `right`, the last. The sequence has one axis, or the other axes of input. A sorter, or NULL, is the
+   indices that sort it. The result is i64, or i32 with out_int32. */
+CN_PURE cn_tensor *cn_searchsorted(cn_tensor *sorted_sequence, cn_tensor *input, bool out_int32, bool right,
+                                   cn_tensor *sorter);
+
+/* For each element the interval between sorted boundaries that it lies in; with `right`, an interval contains its
+   left boundary. */
+CN_PURE cn_tensor *cn_bucketize(cn_tensor *input, cn_tensor *boundaries, bool out_int32, bool right);
+
+/* The different elements of x, or with an axis its different slices, sorted; for each element of x (slice) its index
+   among them; how often each occurs. Evaluates x. A slice of m elements takes m sorts. Pointers may be NULL. `sorted`
+   false allows any order, but the result is sorted all the same. */
+CN_API cn_tensor *cn_unique(cn_tensor *input, bool sorted, cn_dims dim, cn_tensor **inverse_indices,
+                            cn_tensor **counts);
+
+/* x without elements (slices along an axis) that equal the one before; the rest as with cn_unique. */
+CN_API cn_tensor *cn_unique_consecutive(cn_tensor *input, cn_dims dim, cn_tensor **inverse_indices, cn_tensor **counts);
+
+/* ---- ranks ---- */
+
+/* The median of all elements, the lower of two; NaN if there is one. */
+CN_PURE cn_tensor *cn_median(cn_tensor *input);
+
+/* The median along an axis, the lower of two, and its index; NaN if there is one. indices may be NULL. */
+CN_API cn_tensor *cn_median_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
+
+/* The median of all elements that are not NaN, the lower of two. */
+CN_PURE cn_tensor *cn_nanmedian(cn_tensor *input);
+
+/* The median of the elements along an axis that are not NaN, and its index; indices may be NULL. */
+CN_API cn_tensor *cn_nanmedian_dim(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
+
+/* The k-th smallest element along an axis, counted from 1, and its index; indices may be NULL. */
+CN_API cn_tensor *cn_kthvalue(cn_tensor *input, int64_t k, int64_t dim, bool keepdim, cn_tensor **indices);
+
+/* The most frequent element along an axis, the smallest of several, and its last index; indices may be NULL. */
+CN_API cn_tensor *cn_mode(cn_tensor *input, int64_t dim, bool keepdim, cn_tensor **indices);
+
+/* What a quantile between two elements is. */
+typedef enum cn_quantile_mode {
+    CN_QUANTILE_LINEAR,
+    CN_QUANTILE_LOWER,
+    CN_QUANTILE_HIGHER,
+    CN_QUANTILE_MIDPOINT,
+    CN_QUANTILE_NEAREST,
+} cn_quantile_mode;
+
+/* The q-th quantiles along one axis or, with CN_ALL, of all elements; NaN if there is one. q has no axis, or one, which
+   is then the first axis of the result. */
+CN_PURE cn_tensor *cn_quantile(cn_tensor *input, cn_tensor *q, cn_dims dim, bool keepdim,
+                               cn_quantile_mode interpolation);
+CN_PURE cn_tensor *cn_quantile_s(cn_tensor *input, double q, cn_dims dim, bool keepdim, cn_quantile_mode interpolation);
+
+/* The same of the elements that are not NaN. */
+CN_PURE cn_tensor *cn_nanquantile(cn_tensor *input, cn_tensor *q, cn_dims dim, bool keepdim,
+                                  cn_quantile_mode interpolation);
+CN_PURE cn_tensor *cn_nanquantile_s(cn_tensor *input, double q, cn_dims dim, bool keepdim,
+                                    cn_quantile_mode interpolation);
+
 #ifdef __cplusplus
 }
 #endif

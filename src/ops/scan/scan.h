@@ -17,6 +17,14 @@ typedef struct cn__topk_attrs {
     int64_t axis, k, largest;
 } cn__topk_attrs;
 
+typedef struct cn__search_attrs {
+    int64_t right, int32;
+} cn__search_attrs;
+
+typedef struct cn__quantile_attrs {
+    int64_t axis, keepdim, how, leave_out; /* axis -1: all elements; how: a cn_quantile_mode; leave_out: of NaN */
+} cn__quantile_attrs;
+
 /* A contiguous tensor as (outer, n, inner) with the axis in the middle. */
 typedef struct cn__lines {
     int64_t outer, n, inner;
