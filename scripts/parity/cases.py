@@ -751,6 +751,12 @@ def bernoulli(r):
     return {"input": T(*r_shape(r), values=lambda r: r.choice([0.0, 1.0]) if r.random() < 0.99 else r.choice([1.5, 2.0]))}
 
 
+def multinomial(r):
+    weight = lambda r: r.choice([0.5, 1.0, 2.0, 3.0]) if r.random() < 0.98 else r.choice([0.0, -1.0])  # noqa: E731
+    return {"input": T(*r.choice([(4,), (3, 4), (2, 1), (1, 5), (0, 3), (2, 3, 4)]), values=weight),
+            "num_samples": r.choice([1, 2, 4, 6, 0])}
+
+
 def arange(r):
     start, step = r.choice([0.0, 1.0, -2.0, 0.5, 3.0]), r.choice([1.0, 2.0, -1.0, 0.5, 0.3, 0.0, 1.5])
     return {"start": start, "end": start + step * r.choice([0, 1, 4, 4.5, 5, -1]), "step": step}
@@ -946,6 +952,6 @@ RECIPES = {
     "cosine_embedding_loss": cosine_embedding, "soft_margin_loss": signed, "multi_margin_loss": multi_margin,
     "triplet_margin_loss": triplet, "cosine_similarity": similarity, "pairwise_distance": distance, "expand": expand,
     "permute": permute, "pad": pad, "cat": joined, "stack": stacked, "repeat": repeats("repeats"),
-    "tile": repeats("dims"), "roll": roll, "bernoulli": bernoulli, "arange": arange, "zeros": created, "ones": created,
+    "tile": repeats("dims"), "roll": roll, "bernoulli": bernoulli, "multinomial": multinomial, "arange": arange, "zeros": created, "ones": created,
     "full": created, "rand": created, "randn": created, "randint": created,
 }

@@ -249,7 +249,7 @@ for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "
 PICKING = {"topk", "median_dim", "nanmedian_dim", "kthvalue", "mode"}
 
 # Their values are drawn; shapes, dtypes and errors are compared.
-RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "dropout", "bernoulli"}
+RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "dropout", "bernoulli", "multinomial"}
 
 
 def counterpart(name):

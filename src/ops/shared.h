@@ -47,7 +47,8 @@ bool cn__check_fits(cn_ctx *ctx, const char *who, const char *what, cn_dtype t, 
 /* ops/index: y, for which evaluation fails if it contains a 0; probabilities, for which it fails outside of [0, 1]. */
 cn_tensor *cn__divisor(cn_tensor *y);
 cn_tensor *cn__probability(cn_tensor *p);
-cn_tensor *cn__level(cn_tensor *q); /* the same for levels of quantiles */
+cn_tensor *cn__level(cn_tensor *q);   /* the same for levels of quantiles */
+cn_tensor *cn__weights(cn_tensor *w); /* the same for weights of categories: finite, not negative */
 /* ops/join: a call with several tensors, whose context is that of the first. Without a tensor there is none. */
 cn__call cn__enter_list(cn_tensor *const *x, int n, const char *who);
 /* ops/map: gives the handle x the value y, for in-place forms. False after an error, or if y is NULL. */

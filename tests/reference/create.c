@@ -130,9 +130,46 @@ static void randperm_reference(const ref_call *c)
     }
 }
 
+/* The category whose running sum first exceeds a random part of the whole. */
+static double drawn(const ref_call *c, const double *w, int64_t n, uint64_t i, cn_dtype t)
+{
+    double whole = 0, sum = 0;
+    for (int64_t k = 0; k < n; k++) whole += w[k];
+    for (int64_t k = 0; k < n; k++)
+        if ((sum += w[k]) > unit(c, i, t) * whole) return (double)k;
+    return (double)(n - 1);
+}
+
+/* The category that comes next after those that were drawn: the one with the largest weight / waiting time. */
+static int64_t next_drawn(const ref_call *c, int64_t row, int64_t n, const double *before, int64_t m, cn_dtype t)
+{
+    double best = -1;
+    int64_t at = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const double rate = c->in[0].v[row * n + k] / -log1p(-unit(c, (uint64_t)(row * n + k), t));
+        bool again = false;
+        for (int64_t j = 0; j < m; j++) again |= before[j] == (double)k;
+        if (!again && rate > best) best = rate, at = k;
+    }
+    return at;
+}
+
+static void multinomial_reference(const ref_call *c)
+{
+    const cn__multinomial_attrs *a = c->attrs;
+    const int64_t n = c->in[0].shape[c->in[0].ndim - 1], m = a->samples;
+    const cn_dtype t = c->in[0].dtype == CN_F64 ? CN_F64 : CN_F32;
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double *row = c->out[0].v + i / m * m;
+        row[i % m] = a->replacement ? drawn(c, c->in[0].v + i / m * n, n, (uint64_t)i, t)
+                                    : (double)next_drawn(c, i / m, n, row, i % m, t);
+    }
+}
+
 const ref_entry ref_create[] = {
     { "full", full_reference },       { "arange", arange_reference },       { "linspace", linspace_reference },
     { "eye", eye_reference },         { "tril", tril_reference },           { "triu", triu_reference },
     { "rand", rand_reference },       { "randn", randn_reference },         { "randint", randint_reference },
-    { "bernoulli", bernoulli_reference }, { "randperm", randperm_reference }, { NULL, NULL },
+    { "bernoulli", bernoulli_reference }, { "randperm", randperm_reference },
+    { "multinomial", multinomial_reference }, { NULL, NULL },
 };

@@ -409,6 +409,7 @@ const ref_entry ref_index[] = {
     { "probability", same },
     { "take", take },
     { "level", same },
+    { "weights", same },
     { "put", put },
     { "take_along_dim", take_along_dim },
     { "slice_assign", slice_assign },

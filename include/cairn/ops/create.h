@@ -43,6 +43,10 @@ CN_PURE cn_tensor *cn_randperm(cn_ctx *ctx, int64_t n);
 /* 1 with probability input, else 0; the result has the dtype of the input. */
 CN_PURE cn_tensor *cn_bernoulli(cn_tensor *input);
 
+/* num_samples categories drawn from (categories) or from each row of (rows, categories), with probabilities that are
+   proportional to the input; without replacement no category twice. */
+CN_PURE cn_tensor *cn_multinomial(cn_tensor *input, int64_t num_samples, bool replacement);
+
 /* Zeros of the operand's shape and dtype. */
 CN_PURE cn_tensor *cn_zeros_like(cn_tensor *input);
 

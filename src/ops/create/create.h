@@ -19,6 +19,10 @@ enum { CN__PIECE = 256 };
     &(const cn__shape_attrs){ t, (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
 #define CN__SHAPE0(t) &(const cn__shape_attrs){ t, 0, { 0 } }
 
+typedef struct cn__multinomial_attrs {
+    int64_t samples, replacement;
+} cn__multinomial_attrs;
+
 /* tril, triu: the sizes of the last two axes; the diagonal is an argument. */
 typedef struct cn__triangle_attrs {
     int64_t rows, cols;

@@ -1,5 +1,5 @@
-// divisor, probability, level: the operand, unchanged; an element that is not allowed is a fault. One invocation for
-// each element.
+// divisor, probability, level, weights: the operand, unchanged; an element that is not allowed is a fault. One
+// invocation for each element.
 
 //! kernel check
 //! uses in0 out0 fault

@@ -266,7 +266,7 @@ static cn_tensor *compose_quantile(cn_ctx *ctx, cn_tensor *const *in, int n_in, 
 {
     (void)n_in, (void)args;
     const cn__quantile_attrs *a = attrs;
-    return quantile(ctx, a->leave_out ? "nanquantile" : "quantile", in, a);
+    return quantile(ctx, cn__called(ctx, a->leave_out ? "nanquantile" : "quantile"), in, a);
 }
 
 #define HOW(axis, keepdim, how, leave_out) \
@@ -306,51 +306,53 @@ const cn_op cn__op_nanquantile = {
              { CN_IN(CN_DISTINCT(40, 70), CN_RANGE(0.1, 0.9, 5)), HOW(1, 0, CN_QUANTILE_LOWER, 1) }),
 };
 
-static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *q, cn_dims dim, bool keepdim, cn_quantile_mode how)
+static cn_tensor *apply(const char *who, const cn_op *op, cn_tensor *x, cn_tensor *q, cn_dims dim, bool keepdim,
+                        cn_quantile_mode how)
 {
     int64_t axis = -1;
-    CN__CALL call = cn__enter_tensor(x, op->name);
+    CN__CALL call = cn__enter_tensor(x, who);
     if (!call.ctx) return NULL;
     if (dim.n != -1 && dim.n != 1) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects one axis or CN_ALL, got %d axes", op->name, dim.n);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: expects one axis or CN_ALL, got %d axes", who, dim.n);
         return NULL;
     }
     if (dim.n == 1) axis = dim.v[0];
-    if (dim.n == 1 && !cn__scan_axis(op->name, x, &axis)) return NULL;
+    if (dim.n == 1 && !cn__scan_axis(who, x, &axis)) return NULL;
     cn__quantile_attrs a = { axis, keepdim, (int64_t)how, op == &cn__op_nanquantile };
     return cn_apply(op, (cn_tensor *[]){ x, q }, 2, &a, NULL);
 }
 
 /* A number is checked at once. */
-static cn_tensor *apply_s(const cn_op *op, cn_tensor *x, double q, cn_dims dim, bool keepdim, cn_quantile_mode how)
+static cn_tensor *apply_s(const char *who, const cn_op *op, cn_tensor *x, double q, cn_dims dim, bool keepdim,
+                          cn_quantile_mode how)
 {
-    CN__CALL call = cn__enter_tensor(x, op->name);
+    CN__CALL call = cn__enter_tensor(x, who);
     if (!call.ctx) return NULL;
     if (!(q >= 0 && q <= 1)) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: q must be from 0 to 1, got %g", op->name, q);
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: q must be from 0 to 1, got %g", who, q);
         return NULL;
     }
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *level = cn_scalar(x->ctx, cn__dtype(x), q);
-    return cn_scope_return(x->ctx, s, apply(op, x, level, dim, keepdim, how));
+    return cn_scope_return(x->ctx, s, apply(who, op, x, level, dim, keepdim, how));
 }
 
 cn_tensor *cn_quantile(cn_tensor *x, cn_tensor *q, cn_dims dim, bool keepdim, cn_quantile_mode how)
 {
-    return apply(&cn__op_quantile, x, q, dim, keepdim, how);
+    return apply("quantile", &cn__op_quantile, x, q, dim, keepdim, how);
 }
 
 cn_tensor *cn_quantile_s(cn_tensor *x, double q, cn_dims dim, bool keepdim, cn_quantile_mode how)
 {
-    return apply_s(&cn__op_quantile, x, q, dim, keepdim, how);
+    return apply_s("quantile_s", &cn__op_quantile, x, q, dim, keepdim, how);
 }
 
 cn_tensor *cn_nanquantile(cn_tensor *x, cn_tensor *q, cn_dims dim, bool keepdim, cn_quantile_mode how)
 {
-    return apply(&cn__op_nanquantile, x, q, dim, keepdim, how);
+    return apply("nanquantile", &cn__op_nanquantile, x, q, dim, keepdim, how);
 }
 
 cn_tensor *cn_nanquantile_s(cn_tensor *x, double q, cn_dims dim, bool keepdim, cn_quantile_mode how)
 {
-    return apply_s(&cn__op_nanquantile, x, q, dim, keepdim, how);
+    return apply_s("nanquantile_s", &cn__op_nanquantile, x, q, dim, keepdim, how);
 }

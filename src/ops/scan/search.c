@@ -106,7 +106,9 @@ const cn_op cn__op_searchsorted = {
 cn_tensor *cn_searchsorted(cn_tensor *sequence, cn_tensor *values, bool int32, bool right, cn_tensor *sorter)
 {
     CN__CALL call = cn__enter_tensor(sequence, "searchsorted");
-    if (!call.ctx || (sorter && !cn__of_context(sequence->ctx, sorter, "searchsorted", "sorter"))) return NULL;
+    if (!call.ctx || !cn__of_context(sequence->ctx, values, "searchsorted", "input") ||
+        (sorter && !cn__of_context(sequence->ctx, sorter, "searchsorted", "sorter")))
+        return NULL;
     if (sorter && !cn__same_shape(cn__layout(sequence), cn__layout(sorter))) {
         char s[96], t[96];
         cn__fail(sequence->ctx, CN_BAD_SHAPE, "searchsorted: sorter must have the shape of sorted_sequence %s, got %s",
