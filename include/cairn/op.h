@@ -203,7 +203,9 @@ typedef struct cn_op {
     bool in_place;                /* the CPU kernel may write its result over its first operand */
     bool epilogue;                /* the CPU kernel calls cn_kernel_done for every element of its first result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
-    const char *fault;            /* the message of a fault; NULL: the index and the size of its axis */
+    /* The message of a fault, in which {index} and {size} stand for what cn_kernel_fault was told; NULL: the index is
+       out of range for the size of its axis. */
+    const char *fault;
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result equals the operand */
     bool joins;                   /* concatenates its operands along an axis, the first field of attrs */

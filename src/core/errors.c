@@ -44,6 +44,23 @@ bool(cn__fail)(cn_ctx *ctx, cn_code code, const char *format, ...)
     return false;
 }
 
+const char *cn__fault_text(const char *fault, int64_t index, int64_t size, char *text, size_t room)
+{
+    size_t n = 0;
+    while (*fault && n + 1 < room) {
+        const bool is_index = !strncmp(fault, "{index}", 7), is_size = !strncmp(fault, "{size}", 6);
+        if (!is_index && !is_size) {
+            text[n++] = *fault++;
+            continue;
+        }
+        const int digits = snprintf(text + n, room - n, "%lld", (long long)(is_index ? index : size));
+        n = n + (size_t)digits < room ? n + (size_t)digits : room - 1;
+        fault += is_index ? 7 : 6;
+    }
+    text[n] = 0;
+    return text;
+}
+
 bool cn__no_memory(cn_ctx *ctx, const char *who)
 {
     return cn__fail(ctx, CN_NO_MEMORY, "%s%sout of memory", who ? who : "", who ? ": " : "");

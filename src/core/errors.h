@@ -14,6 +14,8 @@ __attribute__((format(printf, 3, 4))) bool cn__fail(cn_ctx *ctx, cn_code code, c
                              is therefore (cn__fail)(..) */
 #define cn__fail(...) (cn__fail(__VA_ARGS__), false)
 #endif
+/* A copy of cn_op.fault with the numbers of a fault in place of {index} and {size}. */
+const char *cn__fault_text(const char *fault, int64_t index, int64_t size, char *text, size_t room);
 bool cn__no_memory(cn_ctx *ctx, const char *who); /* "who: out of memory"; who may be NULL */
 __attribute__((format(printf, 2, 3))) void cn__log(cn_ctx *ctx, const char *format, ...);
 

@@ -157,7 +157,10 @@ bool cn__gpu_check_status(cn__gpu_device *d, const uint32_t status[4])
         status[0] <= d->checkers.n ? (const cn__gpu_checker *)d->checkers.v + (status[0] - 1) : &unknown;
     cn_ctx *ctx = d->device.ctx;
     ctx->called = NULL; /* the error names the operator that failed, not the call that found it out */
-    if (c->fault) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s", c->fault);
+    char text[256];
+    if (c->fault)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s",
+                        cn__fault_text(c->fault, (int32_t)status[1], status[2], text, sizeof text));
     return cn__fail(ctx, CN_BAD_INDEX, "%s: index %d is out of range for size %u", c->name, (int32_t)status[1],
                     status[2]);
 }

@@ -240,8 +240,10 @@ static bool fail_run(cn_ctx *ctx, const cn__plan *p, const cn__run *run, cn_code
 {
     const cn__step *s = &p->steps[run->fault.step];
     if (code != CN_BAD_INDEX) return cn__fail(ctx, code, "%s: the step failed on device %s", s->name, p->device->name);
-    if (s->op->fault) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s", s->op->fault);
-    char shape[96];
+    char shape[96], text[256];
+    if (s->op->fault)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s",
+                        cn__fault_text(s->op->fault, run->fault.index, run->fault.size, text, sizeof text));
     return cn__fail(ctx, CN_BAD_INDEX, "%s: index %lld is out of range for size %lld (result %s)", s->op->name,
                     (long long)run->fault.index, (long long)run->fault.size,
                     cn__shape_text(&s->stores[0].to.layout, shape, sizeof shape));
