@@ -94,11 +94,28 @@ static void fill_distinct(pcg *r, ref_tensor *x, double low, double high)
     }
 }
 
+/* M·Mᵀ/n + I/2, with the elements of M in [-1.5, 1.5]. */
+static void fill_positive(pcg *r, ref_tensor *x)
+{
+    const int64_t n = x->ndim ? x->shape[x->ndim - 1] : 1;
+    double *m = trial_memory((size_t)(n * n), sizeof *m);
+    for (int64_t at = 0; at < x->numel; at += n * n) {
+        for (int64_t i = 0; i < n * n; i++) m[i] = 3 * draw_unit(r) - 1.5;
+        for (int64_t i = 0; i < n * n; i++) {
+            double sum = i / n == i % n ? 0.5 * (double)n : 0;
+            for (int64_t k = 0; k < n; k++) sum += m[i / n * n + k] * m[i % n * n + k];
+            x->v[at + i] = sum / (double)n;
+        }
+    }
+    free(m);
+}
+
 static bool fill(pcg *r, ref_tensor *x, const cn_spec *s)
 {
     switch (s->fill) {
     case CN_FILL_RANGE: return fill_uniform(r, x, s->low, s->high);
     case CN_FILL_DISTINCT: fill_distinct(r, x, -2, 2); return true;
+    case CN_FILL_POSITIVE: fill_positive(r, x); return true;
     case CN_FILL_PERMUTATION: shuffled(r, x->v, x->numel); return true;
     case CN_FILL_INDEX:
         for (int64_t i = 0; i < x->numel; i++) x->v[i] = s->low + (double)draw_below(r, (int64_t)(s->high - s->low));

@@ -27,6 +27,7 @@ typedef enum cn_fill {
     CN_FILL_BOOL,
     CN_FILL_PERMUTATION, /* of the numbers 0 to numel - 1, as i64 */
     CN_FILL_ABSENT,      /* an optional operand that is not passed */
+    CN_FILL_POSITIVE,    /* symmetric positive definite matrices, over the last two axes, which are equal */
 } cn_fill;
 
 typedef struct cn_case {
@@ -58,6 +59,7 @@ typedef struct cn_case {
 #define CN_BOOLS0                CN_FILL_BOOL
 #define CN_PERM(...)             CN_HEAD(CN_FILL_PERMUTATION, __VA_ARGS__), __VA_ARGS__
 #define CN_ABSENT                CN_FILL_ABSENT
+#define CN_POSITIVE(...)         CN_HEAD(CN_FILL_POSITIVE, __VA_ARGS__), __VA_ARGS__
 #define CN_HEAD(fill, ...)       (fill) + 16 * (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int))
 
 /* The operands of a case as structs. Returns their number. */
