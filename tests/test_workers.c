@@ -157,6 +157,38 @@ static void no_wake_up_is_lost(int threads, int spins, int runs)
     cn__workers_close(w);
 }
 
+/* ---- steps */
+
+/* Every part of a step adds up what all parts of the step before wrote, without atomics. */
+typedef struct sums {
+    int64_t parts, of[2][CN__MOST_STEP_PARTS], ran[CN__MOST_STEP_PARTS];
+} sums;
+
+static void add_sums(void *user, int64_t step, int64_t part, int thread)
+{
+    sums *s = user;
+    (void)thread;
+    make_noise();
+    int64_t sum = 1;
+    for (int64_t i = 0; i < s->parts; i++) sum += s->of[step % 2][i] * (i + 1) % 1009;
+    s->of[(step + 1) % 2][part] = (sum + part) % 65521;
+    s->ran[part]++;
+    make_noise();
+}
+
+static void steps_follow_each_other(int threads, int64_t steps)
+{
+    cn__workers *w = cn__workers_open(threads), *one = cn__workers_open(1);
+    for (int64_t parts = 1; parts <= CN__MOST_STEP_PARTS; parts += 1 + parts / 3) {
+        sums a = { .parts = parts }, b = { .parts = parts };
+        cn__workers_run_steps(w, steps, parts, add_sums, &a);
+        cn__workers_run_steps(one, steps, parts, add_sums, &b);
+        check(memcmp(&a, &b, sizeof a) == 0 && a.ran[0] == steps && a.ran[parts - 1] == steps,
+              "%d threads, %lld parts: steps", threads, (long long)parts);
+    }
+    cn__workers_close(w), cn__workers_close(one);
+}
+
 /* ---- other uses */
 
 typedef struct nest {
@@ -217,6 +249,11 @@ int main(void)
         sleepers_are_woken(threads[i]);
         a_run_inside_a_part_stays_in_its_thread(threads[i]);
         pools_that_close(threads[i]);
+        for (noisy = false;; noisy = true) {
+            steps_follow_each_other(threads[i], quick ? 50 : 500);
+            if (noisy) break;
+        }
+        noisy = false;
     }
     static const int spins[] = { 0, 3, 10, 50 };
     for (size_t i = 0; i < 2 * sizeof spins / sizeof *spins; i++) {

@@ -185,6 +185,59 @@ void cn__workers_run(cn__workers *w, int64_t parts, cn__work body, void *user)
     atomic_store_explicit(&w->busy, false, memory_order_relaxed);
 }
 
+/* ---- steps ---- */
+
+/* How many steps of a part were taken by a thread, and how many are done. Each part has a cache line of its own. */
+typedef struct progress {
+    _Atomic int64_t taken, done;
+    char space[64 - 2 * sizeof(int64_t)];
+} progress;
+
+typedef struct stepped {
+    int64_t steps, parts;
+    cn__step_work body;
+    void *user;
+    progress of[CN__MOST_STEP_PARTS];
+} stepped;
+
+static void wait_for_step(progress *p, int64_t step)
+{
+    for (int i = 0; atomic_load_explicit(&p->done, memory_order_acquire) <= step; i += i < PATIENCE) {
+        if (i < PATIENCE) pause_briefly();
+        else sched_yield();
+    }
+}
+
+/* Runs parts that nobody has taken and waits for those that others have taken: they are running, so the wait ends even
+   if there is one thread only. */
+static void run_steps(void *user, int64_t part, int thread)
+{
+    stepped *j = user;
+    (void)part; /* any thread may run any part of this run: it takes what it finds */
+    for (int64_t step = 0; step < j->steps; step++) {
+        for (int64_t i = 0; i < j->parts; i++) {
+            const int64_t at = (thread + i) % j->parts;
+            progress *p = &j->of[at];
+            int64_t free = step;
+            if (atomic_load_explicit(&p->taken, memory_order_relaxed) != step) continue;
+            if (!atomic_compare_exchange_strong_explicit(&p->taken, &free, step + 1, memory_order_relaxed,
+                                                         memory_order_relaxed))
+                continue;
+            j->body(j->user, step, at, thread);
+            atomic_store_explicit(&p->done, step + 1, memory_order_release);
+        }
+        for (int64_t i = 0; i < j->parts; i++) wait_for_step(&j->of[i], step);
+    }
+}
+
+void cn__workers_run_steps(cn__workers *w, int64_t steps, int64_t parts, cn__step_work body, void *user)
+{
+    stepped j = { .steps = steps, .parts = parts < CN__MOST_STEP_PARTS ? parts : CN__MOST_STEP_PARTS };
+    j.body = body;
+    j.user = user;
+    cn__workers_run(w, j.parts, run_steps, &j);
+}
+
 int cn__workers_count(const cn__workers *w) { return w->count; }
 
 cn__workers *cn__workers_open(int threads)

@@ -29,4 +29,12 @@ int cn__workers_count(const cn__workers *w);
 /* Calls body for every part in [0, parts) and returns when all are done. */
 void cn__workers_run(cn__workers *w, int64_t parts, cn__work body, void *user);
 
+/* Work in steps: every part of a step may read what all parts of the step before wrote. Calls body for every part in
+   [0, parts) of step 0, then of step 1, and so on. Threads do not leave the run between steps, which would take longer
+   than a short step. A thread prefers the part with its own number, so that the part's data stay in its caches; a part
+   whose thread does not come is taken by another one. */
+enum { CN__MOST_STEP_PARTS = 16 };
+typedef void (*cn__step_work)(void *user, int64_t step, int64_t part, int thread);
+void cn__workers_run_steps(cn__workers *w, int64_t steps, int64_t parts, cn__step_work body, void *user);
+
 #endif
