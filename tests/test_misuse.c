@@ -275,6 +275,9 @@ static cn_tensor *make_tensor(world *w, const function *f, const char *name)
         { "cn_scaled_dot*", "*", CN_F32, 3, 1 },
         { "cn_cross_entropy", "target", CN_I64, 1, 1 },
         { "cn_attention_forward", "*", CN_F32, 2, 1 },
+        { "cn_rnn_forward", "lengths", CN_I64, 1, 1 },
+        { "cn_rnn_forward", "?0", CN_F32, 3, 1 },
+        { "cn_rnn_forward", "x", CN_F32, 3, 1 },
         { "cn_backward", "loss", CN_F32, 0, 1 },
         { "cn_item*", "t", CN_F32, 0, 1 },
     };
@@ -293,6 +296,7 @@ static cn_module *make_module(world *w, const function *f)
     if (strstr(f->name, "gpt") || strstr(f->name, "sampler"))
         return cn_nn_gpt(w->cn, &(cn_gpt_desc){ .vocab = 8, .context = 8, .layers = 1, .heads = 1, .width = 4 });
     if (!strcmp(f->name, "cn_attention_forward")) return cn_nn_multihead_attention(w->cn, 3, 1, NULL);
+    if (!strcmp(f->name, "cn_rnn_forward")) return cn_nn_lstm(w->cn, 3, 3, &(cn_rnn_desc){ .num_layers = 3 });
     const cn_transformer_desc small = { .dim_feedforward = 4, .num_layers = 1 };
     if (!strcmp(f->name, "cn_encoder_forward")) return cn_nn_transformer_encoder(w->cn, 3, 1, &small);
     if (!strcmp(f->name, "cn_decoder_forward")) return cn_nn_transformer_decoder(w->cn, 3, 1, &small);

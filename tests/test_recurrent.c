@@ -18,7 +18,8 @@ static cn_module *make_module(cn_ctx *cn, const named_case *c)
                             .batch_first = named_option(c, "batch_first"),
                             .bidirectional = named_option(c, "bidirectional"),
                             .relu = relu,
-                            .dropout = named_option(c, "dropout") };
+                            .dropout = named_option(c, "dropout"),
+                            .proj_size = (int64_t)named_option(c, "proj") };
     const cn_rnn_cell_desc e = { .no_bias = no_bias, .relu = relu };
     if (strcmp(c->name, "rnn") == 0) return cn_nn_rnn(cn, in, hidden, &d);
     if (strcmp(c->name, "lstm") == 0) return cn_nn_lstm(cn, in, hidden, &d);
@@ -43,7 +44,11 @@ static void test_case(cn_ctx *cn, const named_case *c)
     int n_in = 0, n_out = 0;
     for (cn_tensor *t; n_in < 3 && (t = named_get(c, "in", n_in)); n_in++) in[n_in] = cn_param(t);
     while (n_out < 3 && named_get(c, "out", n_out)) n_out++;
-    check(cn_forward_all(m, in, n_in, out, n_out), "%s (%s): %s", c->name, c->options, cn_error(cn));
+    cn_tensor *lengths = cn_dict_get(c->d, "m.lengths");
+    if (lengths)
+        out[0] = cn_rnn_forward(m, in[0], &(cn_rnn_call){ in[1], in[2], lengths }, &out[1], n_out > 2 ? &out[2] : NULL);
+    check(lengths ? out[0] != NULL : cn_forward_all(m, in, n_in, out, n_out), "%s (%s): %s", c->name, c->options,
+          cn_error(cn));
     check(cn_backward(named_loss(out, n_out)), "%s (%s): %s", c->name, c->options, cn_error(cn));
     for (int k = 0; k < n_out; k++) {
         char name[16];
@@ -51,7 +56,7 @@ static void test_case(cn_ctx *cn, const named_case *c)
         named_check(c, name, out[k], relative);
     }
     named_check_gradients(c, m, in, n_in, relative);
-    if (n_in == 1) named_check(c, "out.0", cn_forward(m, in[0]), relative);
+    if (n_in == 1 && !lengths) named_check(c, "out.0", cn_forward(m, in[0]), relative);
     for (int k = 0; k < n_in; k++) cn_release(in[k]);
     cn_module_free(m);
     cn_error_clear(cn);
@@ -154,8 +159,11 @@ static void refused(cn_ctx *cn, bool ok, cn_code code, const char *words)
 static void refusals(cn_ctx *cn)
 {
     check_group("refusals");
-    refused(cn, cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .proj_size = 2 }), CN_UNSUPPORTED,
-            "LSTM: proj_size must be 0, got 2");
+    refused(cn, cn_nn_gru(cn, 3, 4, &(cn_rnn_desc){ .proj_size = 2 }), CN_BAD_ARGUMENT,
+            "GRU: proj_size must be 0, got 2; only an LSTM has a projection");
+    refused(cn, cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .proj_size = 4 }), CN_BAD_ARGUMENT,
+            "LSTM: proj_size must be ≥ 0 and less than hidden, got 4 and 4");
+    refused(cn, cn_nn_lstm(cn, 3, 4, &(cn_rnn_desc){ .proj_size = -1 }), CN_BAD_ARGUMENT, "got -1 and 4");
     refused(cn, cn_nn_gru(cn, 3, 0, NULL), CN_BAD_ARGUMENT,
             "GRU: in and hidden must be > 0 and at most 2147483647, got 3 and 0");
     refused(cn, cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .num_layers = -1 }), CN_BAD_ARGUMENT,
@@ -186,6 +194,73 @@ static void refusals(cn_ctx *cn)
     check(cn_nn_lstm(NULL, 3, 4, NULL) == NULL && !cn_failed(cn), "NULL in, NULL out");
     refused(cn, cn_forward(m, NULL), CN_BAD_ARGUMENT, "x must not be NULL");
     cn_module_free(m), cn_module_free(cell);
+}
+
+/* ---- sequences of different lengths ---- */
+
+static cn_tensor *whole(cn_ctx *cn, int64_t a, int64_t b)
+{
+    return cn_from(cn, CN_I64, CN_DIMS(2), (int64_t[]){ a, b });
+}
+
+/* What x has behind the ends is not read, not even if it is NaN. */
+static void ends_are_not_read(cn_ctx *cn)
+{
+    check_group("behind the ends");
+    cn_module *m = cn_nn_rnn(cn, 3, 4, &(cn_rnn_desc){ .num_layers = 2, .bidirectional = true });
+    float grads[2][12], states[2][32];
+    for (int k = 0; k < 2; k++) {
+        cn_tensor *a = cn_full(cn, CN_F32, CN_DIMS(3, 3), 0.5), *b = cn_full(cn, CN_F32, CN_DIMS(5, 3), 0.25);
+        cn_tensor *x = cn_pad_sequence(CN_TENSORS(a, b), false, k ? NAN : 9);
+        cn_tensor *h, *y = cn_rnn_forward(m, x, &(cn_rnn_call){ .lengths = whole(cn, 3, 5) }, &h, NULL);
+        cn_zero_grad(cn_module_get(m, "weight_ih_l0"));
+        cn_backward(named_loss((cn_tensor *[]){ y, h }, 2));
+        cn_read(cn_grad_of(cn_module_get(m, "weight_ih_l0")), grads[k], sizeof grads[k]);
+        cn_read(h, states[k], sizeof states[k]);
+    }
+    check(memcmp(grads[0], grads[1], sizeof grads[0]) == 0 && memcmp(states[0], states[1], sizeof states[0]) == 0 &&
+              isfinite(grads[0][0]),
+          "results do not depend on what follows a sequence: %s", cn_error(cn));
+    cn_module_free(m);
+}
+
+static void lengths_refused(cn_ctx *cn)
+{
+    check_group("lengths");
+    cn_module *m = cn_nn_gru(cn, 3, 4, NULL), *linear = cn_nn_linear(cn, 3, 4, NULL);
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(5, 2, 3)), *c;
+    refused(cn, cn_rnn_forward(m, x, &(cn_rnn_call){ .lengths = cn_ones(cn, CN_I64, CN_DIMS(3)) }, NULL, NULL),
+            CN_BAD_SHAPE, "lengths must be [2], one for each sequence, got [3]");
+    refused(cn, cn_rnn_forward(m, x, &(cn_rnn_call){ .lengths = cn_ones(cn, CN_F32, CN_DIMS(2)) }, NULL, NULL),
+            CN_BAD_DTYPE, "lengths must be whole numbers, got f32");
+    refused(cn, cn_rnn_forward(m, cn_select(x, 1, 0), &(cn_rnn_call){ .lengths = whole(cn, 1, 2) }, NULL, NULL),
+            CN_BAD_ARGUMENT, "lengths need a batch");
+    refused(cn, cn_rnn_forward(m, x, &(cn_rnn_call){ .c0 = x }, NULL, NULL), CN_BAD_ARGUMENT, "only an LSTM has a c0");
+    refused(cn, cn_rnn_forward(m, x, NULL, NULL, &c), CN_BAD_ARGUMENT, "only an LSTM has a c_n");
+    refused(cn, cn_rnn_forward(linear, x, NULL, NULL, NULL), CN_BAD_ARGUMENT,
+            "must be an RNN, LSTM or GRU, got a Linear");
+    for (int64_t bad = 0; bad < 7; bad += 6)
+        refused(cn, cn_eval(cn_rnn_forward(m, x, &(cn_rnn_call){ .lengths = whole(cn, 2, bad) }, NULL, NULL)),
+                CN_BAD_ARGUMENT, "recurrent: a length must be from 1 to the number of steps");
+    cn_module_free(m), cn_module_free(linear);
+}
+
+static void padding(cn_ctx *cn)
+{
+    check_group("pad_sequence");
+    cn_tensor *a = cn_param(cn_full(cn, CN_F32, CN_DIMS(2, 3), 1)), *b = cn_full(cn, CN_F32, CN_DIMS(4, 3), 2);
+    cn_tensor *y = cn_pad_sequence(CN_TENSORS(a, b), false, 7);
+    float v[24];
+    check(cn_size(y, 0) == 4 && cn_size(y, 1) == 2 && cn_read(y, v, sizeof v), "(T,n,..): %s", cn_error(cn));
+    check(v[0] == 1 && v[3] == 2 && v[6] == 1 && v[12] == 7 && v[15] == 2 && v[18] == 7 && v[23] == 2, "values");
+    check(cn_backward(cn_sum(cn_square(y), CN_ALL, false)) && cn_item(cn_sum(cn_grad_of(a), CN_ALL, false)) == 12,
+          "gradients: %s", cn_error(cn));
+    y = cn_pad_sequence(CN_TENSORS(a, b), true, 0);
+    check(cn_size(y, 0) == 2 && cn_size(y, 1) == 4, "batch_first");
+    refused(cn, cn_pad_sequence(CN_TENSORS(a, cn_ones(cn, CN_F32, CN_DIMS(2, 4))), false, 0), CN_BAD_SHAPE,
+            "equal sizes but for their first axis; got f32 [2,3] and, as number 1, f32 [2,4]");
+    refused(cn, cn_pad_sequence(CN_TENSORS(cn_ones(cn, CN_F32, CN_SCALAR)), false, 0), CN_BAD_SHAPE, "pad_sequence");
+    cn_release(a);
 }
 
 /* ---- memory that runs out ---- */
@@ -224,6 +299,9 @@ int main(void)
     dropout(cn);
     plans(cn);
     refusals(cn);
+    ends_are_not_read(cn);
+    lengths_refused(cn);
+    padding(cn);
     check(!cn_failed(cn), "no error left: %s", cn_error(cn));
     cn_close(cn);
     out_of_memory();

@@ -274,18 +274,39 @@ CN_API cn_module *cn_nn_circular_pad(cn_ctx *ctx, cn_dims pad);
 
 /* ---- recurrent layers. cn_forward(x) returns y. cn_forward_all accepts (x, h0) and returns (y, h_n); for an LSTM it
    accepts (x, h0, c0) and returns (y, h_n, c_n). x is (T,B,in), or (T,in) without a batch. y is (T,B,hidden), twice as
-   wide if bidirectional. h and c are (layers·directions,B,hidden); without h0 and c0 they start as zeros.
-   Names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ... ---- */
+   wide if bidirectional. h and c are (layers·directions,B,hidden); without h0 and c0 they start as zeros. With proj_size
+   an LSTM multiplies every h by weight_hr: y and h are then proj_size wide, c is not.
+   Names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, weight_ih_l0_reverse, ... ---- */
 typedef struct cn_rnn_desc {
     int num_layers;             /* 0: 1 */
     bool no_bias, batch_first, bidirectional;
     bool relu;                  /* RNN only: in place of tanh */
     double dropout;             /* between layers, while training */
-    int64_t proj_size;          /* not supported: must be 0 */
+    int64_t proj_size;          /* LSTM only: less than hidden; 0: no projection */
 } cn_rnn_desc;
 CN_API cn_module *cn_nn_rnn(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc);
 CN_API cn_module *cn_nn_lstm(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc); /* gates i, f, g, o */
 CN_API cn_module *cn_nn_gru(cn_ctx *ctx, int64_t in, int64_t hidden, const cn_rnn_desc *desc);  /* gates r, z, n */
+
+/* Sequences of different lengths. `lengths` takes the place of PyTorch's packed sequences: the results are those of
+   pack_padded_sequence(enforce_sorted=False), the layer, and pad_packed_sequence(total_length=T), in any order of the
+   lengths. What x has behind the end of a sequence is not read, y is 0 there; h_n and c_n are those after each
+   sequence's last step; the reverse direction begins at each sequence's own end.
+
+       cn_tensor *x = cn_pad_sequence(CN_TENSORS(a, b), false, 0);      a (3,in), b (5,in): x is (5,2,in)
+       cn_tensor *n = cn_from(cn, CN_I64, CN_DIMS(2), (int64_t[]){ 3, 5 });
+       cn_tensor *h, *y = cn_rnn_forward(gru, x, &(cn_rnn_call){ .lengths = n }, &h, NULL); */
+typedef struct cn_rnn_call {
+    cn_tensor *h0, *c0;         /* first states; NULL: zeros. c0: LSTM only */
+    cn_tensor *lengths;         /* (B), whole numbers from 1 to T; NULL: all sequences have T steps */
+} cn_rnn_call;
+/* Returns y. h_n and c_n are set to the last states; each may be NULL. rnn: an RNN, LSTM or GRU. */
+CN_API cn_tensor *cn_rnn_forward(cn_module *rnn, cn_tensor *x, const cn_rnn_call *call, cn_tensor **h_n,
+                                 cn_tensor **c_n);
+/* n sequences (T_k, ...), filled up at their ends with padding_value to the longest: (T,n, ...), with batch_first
+   (n,T, ...). */
+CN_API cn_tensor *cn_pad_sequence(cn_tensor *const *sequences, int n, bool batch_first, double padding_value);
+
 /* One step. x is (B,in) or (in). A cell accepts x and h and returns h; an LSTMCell accepts x, h and c and returns h and
    c. States that are left out start as zeros. */
 typedef struct cn_rnn_cell_desc {

@@ -702,3 +702,26 @@ void cn__gemm_pack_b(const cn__gemm_kernel *kernel, void *to, int64_t k, int64_t
 {
     kernel->pack_b(to, b, k, n, b_row, b_col);
 }
+
+void cn__gemm_run_packed(const cn__gemm *g)
+{
+    const cn__gemm_kernel *kernel = g->kernel;
+    const int64_t step = k_step(g->k), size = kernel->size;
+    cn__gemm_block b = { .m = g->m,
+                         .n = cn__round_up(g->n, kernel->width),
+                         .a_tile = kernel->rows * g->a_row,
+                         .a_row = g->a_row,
+                         .a_col = g->a_col,
+                         .b_panel = kernel->width * g->b_packed,
+                         .b_row = kernel->width,
+                         .c = g->c,
+                         .c_row = g->c_row,
+                         .c_col = g->c_col };
+    for (int64_t k0 = 0; k0 < g->k; k0 += step) {
+        b.k = cn__smaller(step, g->k - k0);
+        b.a = (const char *)g->a + k0 * g->a_col * size;
+        b.b = (const char *)g->b + k0 * kernel->width * size;
+        b.add = g->accumulate || k0 > 0;
+        kernel->multiply(&b);
+    }
+}

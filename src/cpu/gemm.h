@@ -71,4 +71,8 @@ size_t cn__gemm_pack_bytes(const cn__gemm_kernel *kernel, int64_t k, int64_t n);
 void cn__gemm_pack_b(const cn__gemm_kernel *kernel, void *to, int64_t k, int64_t n, const void *b, int64_t b_row,
                      int64_t b_col);
 
+/* The same bits without any choice of how to divide the product: for many small products whose B was packed. C has room
+ * for n rounded up to whole panels of kernel->width columns. */
+void cn__gemm_run_packed(const cn__gemm *g);
+
 #endif

@@ -39,8 +39,8 @@ static bool forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **ou
     for (int k = 0; k < states; k++)
         state[k] = n_in > 1 ? cn_reshape(in[1 + k], CN_DIMS(batch, l->hidden))
                             : cn_zeros(ctx, cn_type(l->weight_hh), CN_DIMS(batch, l->hidden));
-    cn_tensor *to[5] = { cn_linear(x, l->weight_ih, l->bias_ih), l->weight_hh, l->bias_hh, state[0], state[1] };
-    if (cn_failed(ctx) || !cn_apply_n(&cn__op_recurrent, to, 5, &(cn__recurrent_attrs){ l->kind, 0 }, NULL, all))
+    cn_tensor *to[6] = { cn_linear(x, l->weight_ih, l->bias_ih), l->weight_hh, l->bias_hh, state[0], state[1], NULL };
+    if (cn_failed(ctx) || !cn_apply_n(&cn__op_recurrent, to, 6, &(cn__recurrent_attrs){ l->kind, 0 }, NULL, all))
         return false;
     for (int k = 0; k < n_out; k++)
         out[k] = axes > 1 ? cn_select(all[k], 0, 0) : cn_reshape(all[k], CN_DIMS(l->hidden));

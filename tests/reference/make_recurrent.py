@@ -11,6 +11,7 @@ import warnings
 
 import torch
 from torch import nn
+from torch.nn.utils import rnn
 
 import named_cases
 
@@ -47,23 +48,30 @@ CELLS = {"rnn_cell": nn.RNNCell, "lstm_cell": nn.LSTMCell, "gru_cell": nn.GRUCel
 
 
 def sequence(kind, steps=4, batch=2, size=3, hidden=4, layers=1, bidirectional=False, batch_first=False, bias=True,
-             relu=False, dropout=0.0, states=False, unbatched=False, **more):
-    keywords = {"nonlinearity": "relu"} if relu else {}
+             relu=False, dropout=0.0, states=False, unbatched=False, proj=0, lengths=None, **more):
+    keywords = {"nonlinearity": "relu"} if relu else {"proj_size": proj} if proj else {}
     module = KINDS[kind](size, hidden, layers, bias=bias, batch_first=batch_first, dropout=dropout,
                          bidirectional=bidirectional, **keywords)
     n = layers * (2 if bidirectional else 1)
     x = (steps, size) if unbatched else (batch, steps, size) if batch_first else (steps, batch, size)
-    s = (n, hidden) if unbatched else (n, batch, hidden)
-    inputs = [torch.randn(x)] + [torch.randn(s) for _ in range((2 if kind == "lstm" else 1) * states)]
+    shape = lambda width: (n, width) if unbatched else (n, batch, width)
+    widths = [proj or hidden, hidden] if kind == "lstm" else [hidden]
+    inputs = [torch.randn(x)] + [torch.randn(shape(width)) for width in widths * states]
+    packing = dict(batch_first=batch_first)
 
     def call(m, t, masks):
         given = () if len(t) == 1 else ((tuple(t[1:]),) if kind == "lstm" else (t[1],))
-        y, last = m(t[0], *given)
+        if not lengths:
+            y, last = m(t[0], *given)
+        else:
+            packed = rnn.pack_padded_sequence(t[0], masks["lengths"], enforce_sorted=False, **packing)
+            y, last = m(packed, *given)
+            y, _ = rnn.pad_packed_sequence(y, total_length=steps, **packing)
         return [y, *last] if kind == "lstm" else [y, last]
 
     options = dict(size=size, hidden=hidden, layers=layers, bidirectional=bidirectional, batch_first=batch_first,
-                   bias=bias, relu=relu, dropout=dropout)
-    return case(kind, options, module, call, inputs, **more)
+                   bias=bias, relu=relu, dropout=dropout, proj=proj)
+    return case(kind, options, module, call, inputs, lengths and {"lengths": torch.tensor(lengths)}, **more)
 
 
 def cell(kind, batch=3, size=3, hidden=4, bias=True, relu=False, states=True, **more):
@@ -104,6 +112,27 @@ def recurrent_cases():
         yield cell(kind, bias=False)
         yield cell(kind, dtype=f32)
     yield cell("rnn_cell", relu=True)
+
+
+def length_and_projection_cases():
+    f32 = torch.float32
+    for kind in KINDS:
+        yield sequence(kind, lengths=[2, 4, 1], batch=3)
+        yield sequence(kind, lengths=[4, 1, 3], batch=3, states=True, bidirectional=True)
+        yield sequence(kind, lengths=[3, 2], states=True, layers=2, bidirectional=True, batch_first=True)
+        yield sequence(kind, lengths=[1, 5, 2, 3, 5], steps=6, batch=5, layers=2, dropout=1.0)
+        yield sequence(kind, lengths=[1] * 3, batch=3, steps=1, states=True, bidirectional=True)
+        yield sequence(kind, lengths=[7, 1, 3, 6, 2], steps=7, batch=5, hidden=5, size=2, states=True,
+                       bidirectional=True, dtype=f32)
+    yield sequence("lstm", proj=2)
+    yield sequence("lstm", proj=3, states=True, hidden=5)
+    yield sequence("lstm", proj=2, states=True, layers=2, bidirectional=True)
+    yield sequence("lstm", proj=1, states=True, layers=3, batch_first=True, bias=False)
+    yield sequence("lstm", proj=2, states=True, unbatched=True, bidirectional=True)
+    yield sequence("lstm", proj=2, steps=1, states=True, bidirectional=True)
+    yield sequence("lstm", proj=2, states=True, layers=2, bidirectional=True, batch=3, lengths=[2, 4, 1])
+    yield sequence("lstm", proj=2, layers=2, bidirectional=True, batch=3, lengths=[2, 3, 1], batch_first=True)
+    yield sequence("lstm", proj=3, steps=7, batch=9, hidden=5, size=2, states=True, dtype=f32)
 
 
 # ---- attention ----
@@ -253,5 +282,6 @@ def transformer_cases():
     yield transformer("encoder", dtype=f32, norm=True)
 
 
-named_cases.write(HERE / "recurrent.bin", list(recurrent_cases()))
+recurrent = list(recurrent_cases())
 named_cases.write(HERE / "transformer.bin", list(attention_cases()) + list(transformer_cases()))
+named_cases.write(HERE / "recurrent.bin", recurrent + list(length_and_projection_cases()))

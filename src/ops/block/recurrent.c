@@ -7,73 +7,14 @@
 
    x (T,B,G·H) is the input's part of the gates, with its bias. The results are h and c of every step, and the values
    that the backward operator reads: the gates of an LSTM; r, z, n and pₙ of a GRU; nothing of an RNN. The gradient of w
-   is one product over all steps. Threads share the batch. */
+   is one product over all steps.
+   lengths (B): row b of the batch has steps 0 to lengths[b] - 1. Its state passes by the others, whose results are 0:
+   in reverse, the first state is that before step lengths[b] - 1. */
 #include <math.h>
 
 #include "ops/block/block_gpu.h"
 #include "ops/block/recurrent.h"
 #include "ops/kernels.h"
-
-/* How many rows of the batch go through the steps together: more if w has more than LARGE elements, since every step
-   reads w again. */
-enum { FEW_ROWS = 16, MANY_ROWS = 32, LARGE = 1 << 17 };
-
-/* y: any array (T,B,H) */
-static cn__recurrent recurrent_of(const cn_kernel *k, const cn_array *y)
-{
-    const cn__recurrent_attrs *a = k->attrs;
-    return (cn__recurrent){ .kind = a->kind,
-                        .gates = cn__recurrent_gates(a->kind),
-                        .steps = y->shape[0],
-                        .batch = y->shape[1],
-                        .width = y->shape[2],
-                        .reverse = a->reverse,
-                        .scratch = k->scratch,
-                        .gemm = cn__kernel_gemm(k, y->dtype),
-                        .scratch_step = cn__gemm_alone_scratch(cn__kernel_gemm(k, y->dtype)) };
-}
-
-static int64_t rows_of(const cn__recurrent *r) { return r->gates * r->width * r->width > LARGE ? MANY_ROWS : FEW_ROWS; }
-
-/* Packing w pays if several steps read it. */
-static bool packs(const cn__recurrent *r) { return r->steps > 1; }
-
-/* Packs w, or its transpose, for the products of all steps. */
-static void pack_w(cn__recurrent *r, const cn_array *w, int threads, bool transposed)
-{
-    if (!packs(r)) return;
-    char *to = r->scratch + r->scratch_step * (size_t)threads;
-    const int64_t H = r->width, GH = r->gates * H;
-    if (transposed) cn__gemm_pack_b(r->gemm, to, H, GH, w->data, 1, H);
-    else cn__gemm_pack_b(r->gemm, to, GH, H, w->data, H, 1);
-    r->packed = to;
-}
-
-static size_t scratch(const cn_kernel *k, int threads)
-{
-    const cn__recurrent r = recurrent_of(k, &k->out[0]);
-    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(r.gemm, r.width, r.gates * r.width) : 0);
-}
-
-static size_t backward_scratch(const cn_kernel *k, int threads)
-{
-    const cn__recurrent r = recurrent_of(k, &k->in[0]);
-    return r.scratch_step * (size_t)threads + (packs(&r) ? cn__gemm_pack_bytes(r.gemm, r.gates * r.width, r.width) : 0);
-}
-
-static void cpu(const cn_kernel *k)
-{
-    cn__recurrent r = recurrent_of(k, &k->out[0]);
-    pack_w(&r, &k->in[1], cn_threads(k), true);
-    cn_parallel(k, r.batch, rows_of(&r), k->kernels->recurrent.forward[cn__f64_entry(k->in[0].dtype)], &r);
-}
-
-static void backward_cpu(const cn_kernel *k)
-{
-    cn__recurrent r = recurrent_of(k, &k->in[0]);
-    pack_w(&r, &k->in[2], cn_threads(k), false);
-    cn_parallel(k, r.batch, rows_of(&r), k->kernels->recurrent.backward[cn__f64_entry(k->in[0].dtype)], &r);
-}
 
 /* ---- shapes */
 
@@ -92,13 +33,18 @@ static bool is_shaped(cn_infer *i, const char *what, const cn_meta *m, cn_dims s
     return cn__expect_shape(i, what, m, &wanted.layout);
 }
 
-/* w (G·H,H), h0 and for an LSTM c0 (B,H) */
-static bool check_parts(cn_infer *i, const cn_meta *w, const cn_meta *const *state, int64_t batch, int64_t width)
+/* w (G·H,H), the first state (B,H), lengths (B) */
+static bool check_parts(cn_infer *i, const cn_meta *w, const cn_meta *first, const cn_meta *lengths, int64_t batch,
+                        int64_t width)
 {
     const cn__recurrent_attrs *a = i->attrs;
-    const cn_dims one = CN_DIMS(batch, width);
-    return is_shaped(i, "the weight", w, CN_DIMS(cn__recurrent_gates(a->kind) * width, width)) &&
-           is_shaped(i, "h0", state[0], one) && (a->kind != CN__LSTM || is_shaped(i, "c0", state[1], one));
+    if (!is_shaped(i, "the weight", w, CN_DIMS(cn__recurrent_gates(a->kind) * width, width)) ||
+        !is_shaped(i, "the first state", first, CN_DIMS(batch, width)))
+        return false;
+    if (!lengths) return true;
+    if (lengths->dtype != CN_I64 && lengths->dtype != CN_I32)
+        return cn_infer_fail(i, CN_BAD_DTYPE, "lengths must be i64 or i32, got %s", cn_dtype_name(lengths->dtype));
+    return is_shaped(i, "lengths", lengths, CN_DIMS(batch));
 }
 
 static bool infer(cn_infer *i)
@@ -111,7 +57,8 @@ static bool infer(cn_infer *i)
         return cn_infer_fail(i, CN_BAD_SHAPE, "gates must be (T, B, %lld H) with T ≥ 1, got %s", (long long)gates,
                              cn__shape_text(&x->layout, s, sizeof s));
     const int64_t width = size[2] / gates;
-    if (!check_parts(i, i->in[1], i->in + 3, size[1], width)) return false;
+    if (!check_parts(i, i->in[1], i->in[3], i->in[5], size[1], width)) return false;
+    if (a->kind == CN__LSTM && !is_shaped(i, "c0", i->in[4], CN_DIMS(size[1], width))) return false;
     if (i->in[2] && !is_shaped(i, "the bias", i->in[2], CN_DIMS(size[2]))) return false;
     i->out[0] = meta_of(x->dtype, CN_DIMS(size[0], size[1], width));
     i->out[1] = a->kind == CN__LSTM ? i->out[0] : nothing(x->dtype);
@@ -119,7 +66,7 @@ static bool infer(cn_infer *i)
     return true;
 }
 
-/* in: g, gc, w, h0, c0, y, c, saved */
+/* in: g, gc, w, first (h0, of an LSTM c0), lengths, y, c, saved */
 static bool backward_infer(cn_infer *i)
 {
     const cn__recurrent_attrs *a = i->attrs;
@@ -131,7 +78,7 @@ static bool backward_infer(cn_infer *i)
     const int64_t steps = g->layout.shape[0], batch = g->layout.shape[1], width = g->layout.shape[2];
     const int64_t gates = cn__recurrent_gates(a->kind);
     const cn_dims all = CN_DIMS(steps, batch, width), one = CN_DIMS(batch, width);
-    if (!check_parts(i, i->in[2], i->in + 3, batch, width)) return false;
+    if (!check_parts(i, i->in[2], i->in[3], i->in[4], batch, width)) return false;
     if (!is_shaped(i, "output", i->in[5], all)) return false;
     if (i->in[1] && !is_shaped(i, "the gradient of cells", i->in[1], all)) return false;
     if (a->kind == CN__LSTM && !is_shaped(i, "cells", i->in[6], all)) return false;
@@ -167,6 +114,14 @@ static cn_tensor *empty(cn_tensor *like) { return cn_zeros(like->ctx, cn__dtype(
 /* Gate number k of (B,G·H). */
 static cn_tensor *gate(cn_tensor *all, int64_t k, int64_t width) { return cn_narrow(all, 1, k * width, width); }
 
+/* Rows (B,W) of a where the sequence has time t, else rows of b; a, if all sequences have it. */
+static cn_tensor *choose(cn_tensor *lengths, int64_t t, cn_tensor *a, cn_tensor *b)
+{
+    return lengths ? cn_where(cn_unsqueeze(cn_gt_s(lengths, (double)t), 1), a, b) : a;
+}
+
+static cn_tensor *nought(cn_tensor *like) { return cn_zeros(like->ctx, cn__dtype(like), CN_DIMS(1, 1)); }
+
 static void define_step(const cn__recurrent *r, cn_tensor *x, cn_tensor *p, cn_tensor **h, cn_tensor **c,
                         cn_tensor **saved)
 {
@@ -200,8 +155,12 @@ static void define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const c
     cn_tensor *h = in[3], *c = in[4];
     for (int64_t k = 0; k < r.steps; k++) {
         const int64_t t = cn__recurrent_step(&r, k);
+        cn_tensor *h_before = h, *c_before = c, *zero = in[5] ? nought(in[0]) : NULL;
+        s.saved[t] = NULL;
         define_step(&r, cn_select(in[0], 0, t), cn_linear(h, in[1], in[2]), &h, &c, &s.saved[t]);
-        s.y[t] = h, s.c[t] = c;
+        s.y[t] = choose(in[5], t, h, zero), s.c[t] = c ? choose(in[5], t, c, zero) : NULL;
+        if (s.saved[t]) s.saved[t] = choose(in[5], t, s.saved[t], zero);
+        h = choose(in[5], t, h, h_before), c = c ? choose(in[5], t, c, c_before) : NULL;
     }
     out[0] = cn_stack(s.y, (int)r.steps, 0);
     out[1] = r.kind == CN__LSTM ? cn_stack(s.c, (int)r.steps, 0) : empty(in[0]);
@@ -221,16 +180,17 @@ static cn_tensor *compose(cn_ctx *ctx, cn_tensor *const *in, int n_in, const voi
 static cn_tensor *sigmoid_slope(cn_tensor *a) { return cn_mul(a, cn_rsub_s(a, 1)); }
 static cn_tensor *tanh_slope(cn_tensor *a) { return cn_rsub_s(cn_square(a), 1); }
 
-/* dx and of_h: the gradients of x and of h·wᵀ in one step, as in recurrent_body.h. */
-static void define_back(const cn__recurrent *r, cn_tensor *saved, cn_tensor *h, cn_tensor *y, cn_tensor *c_before,
-                        cn_tensor *c, cn_tensor **dh, cn_tensor **dc, cn_tensor **dx, cn_tensor **of_h)
+/* dx and of_h: the gradients of x and of h·wᵀ in one step, as in recurrent_body.h. before: the state before, c of an
+   LSTM */
+static void define_back(const cn__recurrent *r, cn_tensor *saved, cn_tensor *before, cn_tensor *y, cn_tensor *c,
+                        cn_tensor **dh, cn_tensor **dc, cn_tensor **dx, cn_tensor **of_h)
 {
     cn_tensor *g[4] = { 0 }, *d[4];
     if (saved) cn_chunk(saved, 4, 1, g, 4);
     if (r->kind == CN__LSTM) {
         cn_tensor *tc = cn_tanh(c), *all = cn_add(*dc, cn_mul(cn_mul(*dh, g[3]), tanh_slope(tc)));
         d[0] = cn_mul(cn_mul(all, g[2]), sigmoid_slope(g[0]));
-        d[1] = cn_mul(cn_mul(all, c_before), sigmoid_slope(g[1]));
+        d[1] = cn_mul(cn_mul(all, before), sigmoid_slope(g[1]));
         d[2] = cn_mul(cn_mul(all, g[0]), tanh_slope(g[2]));
         d[3] = cn_mul(cn_mul(*dh, tc), sigmoid_slope(g[3]));
         *dc = cn_mul(all, g[1]);
@@ -239,7 +199,7 @@ static void define_back(const cn__recurrent *r, cn_tensor *saved, cn_tensor *h, 
     } else if (r->kind == CN__GRU) {
         d[2] = cn_mul(cn_mul(*dh, cn_rsub_s(g[1], 1)), tanh_slope(g[2]));
         d[0] = cn_mul(cn_mul(d[2], g[3]), sigmoid_slope(g[0]));
-        d[1] = cn_mul(cn_mul(*dh, cn_sub(h, g[2])), sigmoid_slope(g[1]));
+        d[1] = cn_mul(cn_mul(*dh, cn_sub(before, g[2])), sigmoid_slope(g[1]));
         *dh = cn_mul(*dh, g[1]);
         *dx = cn_cat(d, 3, 1);
         d[2] = cn_mul(d[2], g[0]);
@@ -251,7 +211,7 @@ static void define_back(const cn__recurrent *r, cn_tensor *saved, cn_tensor *h, 
     }
 }
 
-/* in: g, gc, w, h0, c0, y, c, saved */
+/* in: g, gc, w, first (h0, of an LSTM c0), lengths, y, c, saved */
 static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs, const cn_arg *args, cn_tensor **out)
 {
     (void)args;
@@ -262,20 +222,19 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
     const bool lstm = r.kind == CN__LSTM, saves = lstm || r.kind == CN__GRU;
     steps s;
     if (!steps_begin(&s, ctx, r.steps)) return;
-    cn_tensor *dh = NULL, *dc = lstm ? cn_zeros_like(in[4]) : NULL;
+    cn_tensor *dh = cn_zeros_like(in[3]), *dc = lstm ? cn_zeros_like(in[3]) : NULL, *lengths = in[4];
     for (int64_t k = r.steps - 1; k >= 0; k--) {
         const int64_t t = cn__recurrent_step(&r, k), last = k > 0 ? cn__recurrent_step(&r, k - 1) : 0;
-        cn_tensor *g = cn_select(in[0], 0, t);
-        dh = dh ? cn_add(dh, g) : g;
+        cn_tensor *dh_after = dh, *dc_after = dc, *before = in[3], *zero = lengths ? nought(in[0]) : NULL;
+        if (k > 0) before = choose(lengths, last, cn_select(in[lstm ? 6 : 5], 0, last), before);
+        dh = cn_add(dh, cn_select(in[0], 0, t));
         if (in[1]) dc = cn_add(dc, cn_select(in[1], 0, t));
-        define_back(&r, saves ? cn_select(in[7], 0, t) : NULL, k > 0 ? cn_select(in[5], 0, last) : in[3],
-                    cn_select(in[5], 0, t),
-                    !lstm   ? NULL
-                    : k > 0 ? cn_select(in[6], 0, last)
-                            : in[4],
+        define_back(&r, saves ? cn_select(in[7], 0, t) : NULL, before, cn_select(in[5], 0, t),
                     lstm ? cn_select(in[6], 0, t) : NULL, &dh, &dc, &s.y[t], &s.c[t]);
+        s.y[t] = choose(lengths, t, s.y[t], zero), s.c[t] = choose(lengths, t, s.c[t], zero);
         cn_tensor *through = cn_matmul(s.c[t], in[2]);
-        dh = dh ? cn_add(dh, through) : through;
+        dh = choose(lengths, t, dh ? cn_add(dh, through) : through, dh_after);
+        if (lstm) dc = choose(lengths, t, dc, dc_after);
     }
     out[0] = cn_stack(s.y, (int)r.steps, 0);
     out[1] = r.kind == CN__GRU ? cn_stack(s.c, (int)r.steps, 0) : empty(in[0]);
@@ -286,13 +245,17 @@ static void backward_define(cn_ctx *ctx, cn_tensor *const *in, const void *attrs
 
 /* ---- the operators */
 
-/* The states before every step, (T,B,H). */
-static cn_tensor *states_before(cn_tensor *h0, cn_tensor *y, bool reverse)
+/* The states before every step, (T,B,H). Those of steps that a sequence does not have do not matter. */
+static cn_tensor *states_before(cn_tensor *h0, cn_tensor *y, cn_tensor *lengths, bool reverse)
 {
     const int64_t steps = cn_size(y, 0);
     cn_tensor *first = cn_unsqueeze(h0, 0);
     if (steps == 1) return first;
     cn_tensor *others = cn_narrow(y, 0, reverse ? 1 : 0, steps - 1);
+    if (lengths && reverse) {
+        cn_tensor *next = cn_unsqueeze(cn_arange(h0->ctx, CN_I64, 1, (double)steps, 1), 1); /* (T - 1,1) */
+        others = cn_where(cn_unsqueeze(cn_gt(lengths, next), 2), others, first);
+    }
     return cn_cat(reverse ? (cn_tensor *[]){ others, first } : (cn_tensor *[]){ first, others }, 2, 0);
 }
 
@@ -313,8 +276,8 @@ static void grad(cn_grad_call *g)
     cn_tensor *in[8] = { dy,
                          lstm ? g->out_grad[1] : NULL,
                          g->in[1],
-                         g->in[3],
-                         lstm ? g->in[4] : NULL,
+                         g->in[lstm ? 4 : 3],
+                         g->in[5],
                          g->out[0],
                          lstm ? g->out[1] : NULL,
                          saves ? g->out[2] : NULL };
@@ -322,7 +285,7 @@ static void grad(cn_grad_call *g)
     cn_tensor *of_h = out[a->kind == CN__GRU];
     if (g->needs[0]) g->in_grad[0] = out[0];
     if (g->needs[1]) {
-        cn_tensor *h = states_before(g->in[3], g->out[0], a->reverse);
+        cn_tensor *h = states_before(g->in[3], g->out[0], g->in[5], a->reverse);
         g->in_grad[1] = cn_matmul(cn_transpose(flat(of_h), 0, 1), flat(h));
     }
     if (g->needs[2]) g->in_grad[2] = cn_sum(of_h, CN_DIMS(0, 1), false);
@@ -332,75 +295,107 @@ static void grad(cn_grad_call *g)
 
 #define KIND(kind, reverse) \
     .attrs = &(const cn__recurrent_attrs) { kind, reverse }
+#define WITH(T, B)     CN_IDX_FROM(1, (T) + 1, B) /* lengths */
 #define PLAIN(T, B, H) CN_S(T, B, H), CN_S(H, H), CN_S(H), CN_S(B, H), CN_ABSENT
-#define LONG(T, B, H) CN_S(T, B, 4 * H), CN_S(4 * H, H), CN_S(4 * H), CN_S(B, H), CN_S(B, H)
+#define LONG(T, B, H)  CN_S(T, B, 4 * H), CN_S(4 * H, H), CN_S(4 * H), CN_S(B, H), CN_S(B, H)
 #define GATED(T, B, H) CN_S(T, B, 3 * H), CN_S(3 * H, H), CN_S(3 * H), CN_S(B, H), CN_ABSENT
 
 const cn_op cn__op_recurrent = {
-    .call = "_recurrent(Tensor gates, Tensor weight, Tensor? bias, Tensor h0, Tensor? c0, "
-            "rnn_tanh|rnn_relu|lstm|gru mode, bool reverse) -> (Tensor output, Tensor cells, Tensor saved)",
+    .call =
+        "_recurrent(Tensor gates, Tensor weight, Tensor? bias, Tensor h0, Tensor? c0, "
+        "Tensor? lengths, rnn_tanh|rnn_relu|lstm|gru mode, bool reverse) -> (Tensor output, Tensor cells, Tensor saved)",
     .name = "recurrent",
     .doc = "A layer of an RNN, LSTM or GRU over a sequence: all states, from the input's part of the gates, w, b, h0, "
-           "c0.",
+           "c0, lengths.",
     .kind = CN_BLOCK,
-    .n_in = 5,
+    .n_in = 6,
     .n_out = 3,
-    .optional = 4 | 16,
+    .optional = 4 | 16 | 32,
+    .free_dtype = 32,
+    .not_differentiable = 32,
+    .checks_index = true,
+    .fault = "recurrent: a length must be from 1 to the number of steps",
     .attr_size = sizeof(cn__recurrent_attrs),
     .infer = infer,
     .grad = grad,
     .compose = compose,
-    .cpu = cpu,
+    .cpu = cn__recurrent_cpu,
     .gpu = cn__gpu_recurrent,
-    .scratch = scratch,
-    CN_CASES({ CN_IN(PLAIN(3, 2, 4)), KIND(CN__RNN_TANH, 0) }, { CN_IN(PLAIN(4, 1, 3)), KIND(CN__RNN_RELU, 1) },
-             { CN_IN(LONG(3, 2, 3)), KIND(CN__LSTM, 0) }, { CN_IN(LONG(2, 3, 1)), KIND(CN__LSTM, 1) },
-             { CN_IN(GATED(3, 2, 3)), KIND(CN__GRU, 0) }, { CN_IN(GATED(2, 3, 2)), KIND(CN__GRU, 1) },
-             { CN_IN(CN_S(2, 2, 8), CN_S(8, 2), CN_ABSENT, CN_S(2, 2), CN_S(2, 2)), KIND(CN__LSTM, 0) },
-             { CN_IN(CN_S(2, 2, 6), CN_S(6, 2), CN_ABSENT, CN_S(2, 2), CN_ABSENT), KIND(CN__GRU, 0) },
-             { CN_IN(LONG(1, 1, 2)), KIND(CN__LSTM, 0) }, { CN_IN(GATED(2, 0, 2)), KIND(CN__GRU, 0) },
-             { CN_IN(LONG(3, 37, 5)), KIND(CN__LSTM, 0) }, { CN_IN(GATED(3, 33, 7)), KIND(CN__GRU, 1) },
-             { CN_IN(LONG(3, 2, 67)), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
-             { CN_IN(GATED(2, 17, 67)), KIND(CN__GRU, 0), .no_gradient_check = true }),
+    .scratch = cn__recurrent_scratch,
+    CN_CASES(
+        { CN_IN(PLAIN(3, 2, 4), CN_ABSENT), KIND(CN__RNN_TANH, 0) },
+        { CN_IN(PLAIN(4, 1, 3), CN_ABSENT), KIND(CN__RNN_RELU, 1) },
+        { CN_IN(LONG(3, 2, 3), CN_ABSENT), KIND(CN__LSTM, 0) }, { CN_IN(LONG(2, 3, 1), CN_ABSENT), KIND(CN__LSTM, 1) },
+        { CN_IN(GATED(3, 2, 3), CN_ABSENT), KIND(CN__GRU, 0) }, { CN_IN(GATED(2, 3, 2), CN_ABSENT), KIND(CN__GRU, 1) },
+        { CN_IN(CN_S(2, 2, 8), CN_S(8, 2), CN_ABSENT, CN_S(2, 2), CN_S(2, 2), CN_ABSENT), KIND(CN__LSTM, 0) },
+        { CN_IN(CN_S(2, 2, 6), CN_S(6, 2), CN_ABSENT, CN_S(2, 2), CN_ABSENT, CN_ABSENT), KIND(CN__GRU, 0) },
+        { CN_IN(LONG(1, 1, 2), CN_ABSENT), KIND(CN__LSTM, 0) }, { CN_IN(GATED(2, 0, 2), CN_ABSENT), KIND(CN__GRU, 0) },
+        { CN_IN(LONG(3, 37, 5), CN_ABSENT), KIND(CN__LSTM, 0) },
+        { CN_IN(GATED(3, 33, 7), CN_ABSENT), KIND(CN__GRU, 1) },
+        { CN_IN(LONG(3, 2, 67), CN_ABSENT), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
+        { CN_IN(GATED(2, 17, 67), CN_ABSENT), KIND(CN__GRU, 0), .no_gradient_check = true },
+        { CN_IN(PLAIN(3, 3, 2), WITH(3, 3)), KIND(CN__RNN_TANH, 0) },
+        { CN_IN(PLAIN(3, 3, 2), WITH(3, 3)), KIND(CN__RNN_RELU, 1) },
+        { CN_IN(LONG(3, 3, 2), WITH(3, 3)), KIND(CN__LSTM, 0) },
+        { CN_IN(LONG(4, 3, 2), WITH(4, 3)), KIND(CN__LSTM, 1) },
+        { CN_IN(GATED(3, 3, 2), WITH(3, 3)), KIND(CN__GRU, 0) },
+        { CN_IN(GATED(4, 3, 2), WITH(4, 3)), KIND(CN__GRU, 1) },
+        { CN_IN(LONG(7, 19, 23), WITH(7, 19)), KIND(CN__LSTM, 1), .no_gradient_check = true },
+        { CN_IN(LONG(5, 3, 67), WITH(5, 3)), KIND(CN__LSTM, 1), .no_gradient_check = true },
+        { CN_IN(GATED(7, 19, 23), WITH(7, 19)), KIND(CN__GRU, 0), .no_gradient_check = true }),
 };
 
 #define SPARE(...) CN_RANGE(0.1, 0.9, __VA_ARGS__) /* saved gates */
-#define BACK_PLAIN(T, B, H) \
-    CN_S(T, B, H), CN_ABSENT, CN_S(H, H), CN_S(B, H), CN_ABSENT, SPARE(T, B, H), CN_ABSENT, CN_ABSENT
-#define BACK_LONG(T, B, H) \
-    CN_S(T, B, H), CN_S(T, B, H), CN_S(4 * H, H), CN_S(B, H), CN_S(B, H), CN_S(T, B, H), CN_S(T, B, H), \
-    SPARE(T, B, 4 * H)
-#define BACK_GATED(T, B, H) \
-    CN_S(T, B, H), CN_ABSENT, CN_S(3 * H, H), CN_S(B, H), CN_ABSENT, CN_S(T, B, H), CN_ABSENT, \
-    SPARE(T, B, 4 * H)
+#define BACK_PLAIN(T, B, H, lengths) \
+    CN_S(T, B, H), CN_ABSENT, CN_S(H, H), CN_S(B, H), lengths, SPARE(T, B, H), CN_ABSENT, CN_ABSENT
+#define BACK_LONG(T, B, H, lengths) \
+    CN_S(T, B, H), CN_S(T, B, H), CN_S(4 * H, H), CN_S(B, H), lengths, CN_S(T, B, H), CN_S(T, B, H), SPARE(T, B, 4 * H)
+#define BACK_GATED(T, B, H, lengths) \
+    CN_S(T, B, H), CN_ABSENT, CN_S(3 * H, H), CN_S(B, H), lengths, CN_S(T, B, H), CN_ABSENT, SPARE(T, B, 4 * H)
 
 static void backward_grad(cn_grad_call *g) { cn__grad_by_definition(g, backward_define); }
 
 const cn_op cn__op_recurrent_backward = {
-    .call = "_recurrent_backward(Tensor grad, Tensor? grad_cells, Tensor weight, Tensor h0, Tensor? c0, "
+    .call = "_recurrent_backward(Tensor grad, Tensor? grad_cells, Tensor weight, Tensor first, Tensor? lengths, "
             "Tensor output, Tensor? cells, Tensor? saved, rnn_tanh|rnn_relu|lstm|gru mode, bool reverse) -> "
             "(Tensor gates, Tensor recurrent, Tensor h0, Tensor c0)",
     .name = "recurrent_backward",
-    .doc = "Gradients of recurrent to its gates and first states, from g, gc, w, h0, c0 and the results.",
+    .doc = "Gradients of recurrent to its gates and first states, from g, gc, w, h0 or c0, lengths and the results.",
     .kind = CN_BLOCK,
     .n_in = 8,
     .n_out = 4,
     .optional = 2 | 16 | 64 | 128,
+    .free_dtype = 16,
+    .not_differentiable = 16,
     .attr_size = sizeof(cn__recurrent_attrs),
     .infer = backward_infer,
     .grad = backward_grad,
-    .cpu = backward_cpu,
+    .cpu = cn__recurrent_backward_cpu,
     .gpu = cn__gpu_recurrent_backward,
-    .scratch = backward_scratch,
-    CN_CASES({ CN_IN(BACK_PLAIN(3, 2, 4)), KIND(CN__RNN_TANH, 0) },
-             { CN_IN(BACK_PLAIN(4, 1, 3)), KIND(CN__RNN_RELU, 1) },
-             { CN_IN(BACK_LONG(3, 2, 3)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_LONG(2, 3, 1)), KIND(CN__LSTM, 1) },
-             { CN_IN(BACK_GATED(3, 2, 3)), KIND(CN__GRU, 0) }, { CN_IN(BACK_GATED(2, 3, 2)), KIND(CN__GRU, 1) },
-             { CN_IN(CN_S(2, 2, 2), CN_ABSENT, CN_S(8, 2), CN_S(2, 2), CN_S(2, 2), CN_S(2, 2, 2), CN_S(2, 2, 2),
-                       SPARE(2, 2, 8)),
-               KIND(CN__LSTM, 0) },
-             { CN_IN(BACK_LONG(1, 1, 2)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_GATED(2, 0, 2)), KIND(CN__GRU, 0) },
-             { CN_IN(BACK_LONG(3, 37, 5)), KIND(CN__LSTM, 0) }, { CN_IN(BACK_GATED(3, 33, 7)), KIND(CN__GRU, 1) },
-             { CN_IN(BACK_LONG(3, 2, 67)), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
-             { CN_IN(BACK_GATED(2, 17, 67)), KIND(CN__GRU, 0), .no_gradient_check = true }),
+    .scratch = cn__recurrent_backward_scratch,
+    CN_CASES(
+        { CN_IN(BACK_PLAIN(3, 2, 4, CN_ABSENT)), KIND(CN__RNN_TANH, 0) },
+        { CN_IN(BACK_PLAIN(4, 1, 3, CN_ABSENT)), KIND(CN__RNN_RELU, 1) },
+        { CN_IN(BACK_LONG(3, 2, 3, CN_ABSENT)), KIND(CN__LSTM, 0) },
+        { CN_IN(BACK_LONG(2, 3, 1, CN_ABSENT)), KIND(CN__LSTM, 1) },
+        { CN_IN(BACK_GATED(3, 2, 3, CN_ABSENT)), KIND(CN__GRU, 0) },
+        { CN_IN(BACK_GATED(2, 3, 2, CN_ABSENT)), KIND(CN__GRU, 1) },
+        { CN_IN(CN_S(2, 2, 2), CN_ABSENT, CN_S(8, 2), CN_S(2, 2), CN_ABSENT, CN_S(2, 2, 2), CN_S(2, 2, 2),
+                SPARE(2, 2, 8)),
+          KIND(CN__LSTM, 0) },
+        { CN_IN(BACK_LONG(1, 1, 2, CN_ABSENT)), KIND(CN__LSTM, 0) },
+        { CN_IN(BACK_GATED(2, 0, 2, CN_ABSENT)), KIND(CN__GRU, 0) },
+        { CN_IN(BACK_LONG(3, 37, 5, CN_ABSENT)), KIND(CN__LSTM, 0) },
+        { CN_IN(BACK_GATED(3, 33, 7, CN_ABSENT)), KIND(CN__GRU, 1) },
+        { CN_IN(BACK_LONG(3, 2, 67, CN_ABSENT)), KIND(CN__LSTM, 1), .no_gradient_check = true /* too many weights */ },
+        { CN_IN(BACK_GATED(2, 17, 67, CN_ABSENT)), KIND(CN__GRU, 0), .no_gradient_check = true },
+        { CN_IN(BACK_PLAIN(3, 3, 2, WITH(3, 3))), KIND(CN__RNN_TANH, 0) },
+        { CN_IN(BACK_PLAIN(3, 3, 2, WITH(3, 3))), KIND(CN__RNN_RELU, 1) },
+        { CN_IN(BACK_LONG(3, 3, 2, WITH(3, 3))), KIND(CN__LSTM, 0) },
+        { CN_IN(BACK_LONG(4, 3, 2, WITH(4, 3))), KIND(CN__LSTM, 1) },
+        { CN_IN(BACK_GATED(3, 3, 2, WITH(3, 3))), KIND(CN__GRU, 0) },
+        { CN_IN(BACK_GATED(4, 3, 2, WITH(4, 3))), KIND(CN__GRU, 1) },
+        { CN_IN(BACK_LONG(7, 19, 23, WITH(7, 19))), KIND(CN__LSTM, 1), .no_gradient_check = true },
+        { CN_IN(BACK_LONG(5, 3, 67, WITH(5, 3))), KIND(CN__LSTM, 1), .no_gradient_check = true },
+        { CN_IN(BACK_GATED(7, 19, 23, WITH(7, 19))), KIND(CN__GRU, 0), .no_gradient_check = true }),
 };

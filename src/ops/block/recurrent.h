@@ -13,7 +13,7 @@ typedef struct cn__recurrent_attrs {
 /* The number of gates G: blocks of H columns in x, of H rows in w. In PyTorch's order: LSTM i f g o, GRU r z n. */
 static inline int64_t cn__recurrent_gates(int64_t kind) { return kind == CN__LSTM ? 4 : kind == CN__GRU ? 3 : 1; }
 
-/* Operands: x (T,B,G·H), w (G·H,H), b (G·H) or NULL, h0 (B,H), c0 (B,H) of an LSTM.
+/* Operands: x (T,B,G·H), w (G·H,H), b (G·H) or NULL, h0 (B,H), c0 (B,H) of an LSTM, lengths (B) or NULL.
    Results: y (T,B,H), c (T,B,H), and the saved values for the backward operator. */
 extern const cn_op cn__op_recurrent, cn__op_recurrent_backward;
 

@@ -5,9 +5,11 @@
 // steps; for larger widths there is one launch for each step.
 // par(0..2): T, B, H; par(3), par(4): first and last + 1 step of this launch; par(5): column tiles of a workgroup.
 // The states lie in scratch memory. What products read lies there twice: a step reads one copy and writes the other.
+// Where a sequence does not have a step, the results are 0 and the state stays as it is.
 //! hole kind = tanh | relu | lstm | gru
 //! hole gates = 1 | 3 | 4
 //! hole reverse = true | false
+//! hole lengths = true | false
 
 //! part shared
 //! uses par
@@ -75,8 +77,34 @@ fn gates(s: u32, row: u32, at: u32, j: u32, x: array<f32, GATES>, p: array<f32, 
 }
 //! end
 
+//! part skip
+//! uses out0 par tmp set_tmp shared
+// The results of a step that the sequence of row b does not have.
+//! if kind lstm
+//! uses in4 out1 out2
+//! end
+//! if kind gru
+//! uses out2
+//! end
+fn skip(s: u32, row: u32, at: u32, j: u32) {
+    let H = par(2u);
+    out0(row * H + j, 0.0);
+    set_tmp((s + 1u) % 2u * par(1u) * H + at, w(h_before(s, at)));
+//! if kind lstm
+    if (s == 0u) { set_tmp(2u * par(1u) * H + at, w(in4(at))); }
+    out1(row * H + j, 0.0);
+    for (var g = 0u; g < 4u; g++) { out2((row * 4u + g) * H + j, 0.0); }
+//! end
+//! if kind gru
+    for (var g = 0u; g < 4u; g++) { out2((row * 4u + g) * H + j, 0.0); }
+//! end
+}
+
 //! kernel forward
 //! uses in0 in1 in2=0.0 in3 out0 par tmp set_tmp shared steps gates
+//! if lengths
+//! uses in5 fault skip
+//! end
 //! workgroup 1024
 //! repeat g gates
 //! workgroup 1024
@@ -112,6 +140,14 @@ fn product(s: u32, row0: u32, column0: u32, local: u32) -> array<f32, GATES> {
 }
 fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {
     let B = par(1u); let H = par(2u); let row = step_of(s) * B + b; let at = b * H + j;
+//! if lengths
+    let n = in5(b);
+    if (s == 0u && j == 0u && (n < 1 || n > i32(par(0u)))) { fault(n, par(0u) + 1u); }
+    if (i32(step_of(s)) >= n) {
+        skip(s, row, at, j);
+        return;
+    }
+//! end
     var x: array<f32, GATES>; var p = of_w;
     for (var g = 0u; g < GATES; g++) {
         x[g] = in0((row * GATES + g) * H + j);
@@ -124,6 +160,7 @@ fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {
 
 //! part back
 //! uses shared
+const FIRST = 0xffffffffu; // there is no step before
 // Stores dx and of_h. Returns the part of the gradient of the state before that does not pass through the product.
 //! if kind tanh
 //! uses in5 out0 out2 par
@@ -146,13 +183,13 @@ fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
 fn last(at: u32, dh: f32) { out2(at, dh); }
 //! end
 //! if kind lstm
-//! uses in1=0.0 in4 in6 in7 out0 out2 out3 par tmp set_tmp
+//! uses in1=0.0 in3 in6 in7 out0 out2 out3 par tmp set_tmp
 fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
     let H = par(2u); let at = b * H + j; let to = row * 4u * H + j;
     let i = in7(to); let forget = in7(to + H); let g = in7(to + 2u * H); let o = in7(to + 3u * H);
     var dc = in1(row * H + j); var c_before = 0.0;
     if (s > 0u) { dc += f(tmp(kept(1u) + at)); }
-    if (s + 1u < par(0u)) { c_before = in6(before); } else { c_before = in4(at); }
+    if (before != FIRST) { c_before = in6(before); } else { c_before = in3(at); }
     let tc = tanh_(in6(row * H + j));
     let d = dc + dh * o * (1.0 - tc * tc);
     store_gate(s, b, row, j, 0u, d * g * (i * (1.0 - i)));
@@ -177,7 +214,7 @@ fn back(s: u32, b: u32, j: u32, row: u32, before: u32, dh: f32) -> f32 {
     let H = par(2u); let at = b * H + j; let to = row * 4u * H + j;
     let r = in7(to); let z = in7(to + H); let n = in7(to + 2u * H);
     var h = 0.0;
-    if (s + 1u < par(0u)) { h = in5(before); } else { h = in3(at); }
+    if (before != FIRST) { h = in5(before); } else { h = in3(at); }
     let d = dh * (1.0 - z) * (1.0 - n * n);
     let dr = d * in7(to + 3u * H) * (r * (1.0 - r)); let dz = dh * (h - n) * (z * (1.0 - z));
     store_gate(s, b, row, j, 0u, dr, dr);
@@ -194,13 +231,36 @@ fn store_gate(s: u32, b: u32, row: u32, j: u32, gate: u32, dx: f32, of_h: f32) {
 fn last(at: u32, dh: f32) { out2(at, dh); }
 //! end
 
+//! part skip_back
+//! uses out0 par set_tmp shared back
+// The results of a step that the sequence of row b does not have.
+//! if kind gru
+//! uses out1
+//! end
+fn skip_back(s: u32, b: u32, j: u32, row: u32) {
+    let H = par(2u);
+    for (var g = 0u; g < GATES; g++) {
+        out0((row * GATES + g) * H + j, 0.0);
+//! if kind gru
+        out1((row * GATES + g) * H + j, 0.0);
+//! end
+        keep_of_h(s, b, g * H + j, 0.0);
+    }
+//! if kind lstm
+    if (s == 0u) { set_tmp(kept(1u) + b * H + j, w(0.0)); }
+//! end
+}
+
 //! kernel backward
 //! uses in0 in2 par tmp set_tmp shared steps back
+//! if lengths
+//! uses in4 skip_back
+//! end
 //! workgroup 2048
 // At (b, j): dh = carried dh of the step after + its of_h·w + g; from dh the gates compute dx and of_h. There is one
 // step more than T, without gates: its dh is the gradient of h0. s counts from 0 at the last step. Scratch: of_h (B,
 // G·H), twice; carried dh and dc (B, H). of_h: the gradient of h·wᵀ.
-// Operands: g, gc, w, h0, c0, y, c, saved.
+// Operands: g, gc, w, first (h0, of an LSTM c0), lengths, y, c, saved.
 var<workgroup> left: array<f32, 256>;
 var<workgroup> right: array<f32, 256>;
 fn product(s: u32, row0: u32, column0: u32, local: u32) -> f32 {
@@ -234,8 +294,16 @@ fn finish(s: u32, b: u32, j: u32, through: f32) {
         return;
     }
     let row = step_of(T - 1u - s) * B + b;
-    var before = 0u; // the offset of (b, j) in the step before, if there is one
+    var before = FIRST; // the offset of (b, j) in the step before, if there is one
     if (s + 1u < T) { before = (step_of(T - 2u - s) * B + b) * H + j; }
+//! if lengths
+    if (i32(step_of(T - 1u - s)) >= in4(b)) {
+        skip_back(s, b, j, row);
+        set_tmp(kept(0u) + at, w(dh));
+        return;
+    }
+    if (s + 1u < T && i32(step_of(T - 2u - s)) >= in4(b)) { before = FIRST; }
+//! end
     let rest = back(s, b, j, row, before, dh + in0(row * H + j));
     set_tmp(kept(0u) + at, w(rest));
 }

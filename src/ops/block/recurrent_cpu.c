@@ -4,8 +4,6 @@
 #include "ops/block/recurrent.h"
 #include "ops/map/elementary.h"
 
-static void *scratch_at(const cn__recurrent *r, int thread) { return r->scratch + (size_t)thread * r->scratch_step; }
-
 #define TEMPLATE "ops/block/recurrent_body.h"
 #define TYPES    CN__F32_TYPE | CN__COLD(CN__F64_TYPE)
 #include "cpu/each_type.h"

@@ -17,7 +17,7 @@ static sizes sizes_of(const cn_gpu_call *c, const cn_array *y)
 }
 
 /* Runs steps [0, steps) of a kernel. */
-static bool run_steps(cn_gpu_call *c, const sizes *z, int64_t steps, const char *kernel)
+static bool run_steps(cn_gpu_call *c, const sizes *z, int64_t steps, const char *kernel, bool lengths)
 {
     static const char *const kinds[] = {
         [CN__RNN_TANH] = "tanh", [CN__RNN_RELU] = "relu", [CN__LSTM] = "lstm", [CN__GRU] = "gru"
@@ -32,7 +32,8 @@ static bool run_steps(cn_gpu_call *c, const sizes *z, int64_t steps, const char 
                                   .kernel = kernel,
                                   .holes = CN_GPU_HOLES(
                                       CN_GPU_TEXT("kind", kinds[z->kind]), CN_GPU_NUMBER("gates", z->gates),
-                                      CN_GPU_FLAG("reverse", ((const cn__recurrent_attrs *)c->attrs)->reverse)),
+                                      CN_GPU_FLAG("reverse", ((const cn__recurrent_attrs *)c->attrs)->reverse),
+                                      CN_GPU_FLAG("lengths", lengths)),
                                   .groups = rows * (whole ? 1 : tiles),
                                   .size = SIZE };
         if (!cn_gpu_run(c, &l)) return false;
@@ -45,14 +46,14 @@ bool cn__gpu_recurrent(cn_gpu_call *c)
     const sizes z = sizes_of(c, &c->out[0]);
     if (!c->out[0].numel) return true;
     cn_gpu_scratch(c, 3 * z.batch * z.width);
-    return run_steps(c, &z, z.steps, "forward");
+    return run_steps(c, &z, z.steps, "forward", c->in[5].numel > 0);
 }
 
-/* in: g, gc, w, h0, c0, y, c, saved */
+/* in: g, gc, w, first, lengths, y, c, saved */
 bool cn__gpu_recurrent_backward(cn_gpu_call *c)
 {
     const sizes z = sizes_of(c, &c->in[0]);
     if (!c->in[0].numel) return true;
     cn_gpu_scratch(c, (2 * z.gates + 2) * z.batch * z.width);
-    return run_steps(c, &z, z.steps + 1, "backward");
+    return run_steps(c, &z, z.steps + 1, "backward", c->in[4].numel > 0);
 }
