@@ -247,20 +247,27 @@ def autoencoder(batch):
     return training(loss, optax.adam(1e-3), params, x, x)
 
 
-def lstm(steps, batch, width, hidden):
-    def loss(params, buffers, x, y):
+def lstm(layers, steps, batch, width, hidden):
+    def layer(p, x):  # (T,B,width) -> (T,B,hidden)
         def one(state, of_x):  # gates in PyTorch's order: input, forget, cell, output
             h, c = state
-            i, f, g, o = jnp.split(of_x + apply(params["again"], h), 4, axis=1)
+            i, f, g, o = jnp.split(of_x + apply(p["again"], h), 4, axis=1)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
 
         start = jnp.zeros((batch, hidden))
-        (h, _), _ = lax.scan(one, (start, start), apply(params["in"], x))
-        return cross_entropy(apply(params["head"], h), y), buffers
+        return lax.scan(one, (start, start), apply(p["in"], x))[1]
 
-    params = {"in": (uniform(hidden, width, 4 * hidden), uniform(hidden, 4 * hidden)),
-              "again": linear(hidden, 4 * hidden), "head": linear(hidden, 10)}
+    def loss(params, buffers, x, y):
+        for p in params["layers"]:
+            x = layer(p, x)
+        return cross_entropy(apply(params["head"], x[-1]), y), buffers
+
+    def layer_params(n):
+        return {"in": (uniform(hidden, n, 4 * hidden), uniform(hidden, 4 * hidden)), "again": linear(hidden, 4 * hidden)}
+
+    params = {"layers": [layer_params(hidden if k else width) for k in range(layers)], "head": linear(hidden, 10)}
     return training(loss, optax.adam(1e-3), params, randn(steps, batch, width), randint(10, batch))
 
 
@@ -328,7 +335,9 @@ EXTRA = {
     "mlp-f64": lambda: mlp_f64(64, 784, 256, 10),
     "cnn-strided": lambda: resnet(32),
     "autoencoder": lambda: autoencoder(32),
-    "lstm": lambda: lstm(32, 32, 64, 128),
+    "lstm": lambda: lstm(1, 32, 32, 64, 128),
+    "lstm-2x200": lambda: lstm(2, 50, 8, 100, 200),
+    "lstm-odd": lambda: lstm(2, 40, 5, 77, 77),
     "encoder": lambda: encoder(100, 3, 192, 8),
     "softmax-rows": lambda: softmax_rows(4096, 1000),
     "layernorm-bwd": lambda: layer_norm_backward(4096, 768),

@@ -155,17 +155,17 @@ def autoencoder(batch):
 
 
 class LSTM(nn.Module):
-    def __init__(self, width, hidden):
+    def __init__(self, layers, width, hidden):
         super().__init__()
-        self.lstm = nn.LSTM(width, hidden)
+        self.lstm = nn.LSTM(width, hidden, layers)
         self.head = nn.Linear(hidden, 10)
 
     def forward(self, x):  # (T,B,width) -> (B,10)
         return self.head(self.lstm(x)[0][-1])
 
 
-def lstm(steps, batch, width, hidden):
-    model = LSTM(width, hidden)
+def lstm(layers, steps, batch, width, hidden):
+    model = LSTM(layers, width, hidden)
     return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
                     torch.randn(steps, batch, width), torch.randint(10, (batch,)))
 
@@ -237,7 +237,9 @@ EXTRA = {
     "mlp-f64": lambda: mlp(64, 784, 256, 10, dtype=torch.float64),
     "cnn-strided": lambda: resnet(32),
     "autoencoder": lambda: autoencoder(32),
-    "lstm": lambda: lstm(32, 32, 64, 128),
+    "lstm": lambda: lstm(1, 32, 32, 64, 128),
+    "lstm-2x200": lambda: lstm(2, 50, 8, 100, 200),
+    "lstm-odd": lambda: lstm(2, 40, 5, 77, 77),
     "encoder": lambda: encoder(100, 3, 192, 8),
     "softmax-rows": lambda: softmax_rows(4096, 1000),
     "layernorm-bwd": lambda: layer_norm_backward(4096, 768),

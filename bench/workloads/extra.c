@@ -1,4 +1,4 @@
-/* extra.c: nine more workloads, of shapes, element types and operators that the reference workloads do not have. */
+/* extra.c: eleven more workloads, of shapes, element types and operators that the reference workloads do not have. */
 #include <math.h>
 
 #include "bench/workloads/model.h"
@@ -124,9 +124,9 @@ static void adopt(model *net, cn_module *m)
     }
 }
 
-static void lstm_new(lstm *m, cn_ctx *cn, int64_t steps, int64_t batch, int64_t in, int64_t hidden)
+static void lstm_new(lstm *m, cn_ctx *cn, int layers, int64_t steps, int64_t batch, int64_t in, int64_t hidden)
 {
-    *m = (lstm){ .net.cn = cn, .lstm = cn_nn_lstm(cn, in, hidden, NULL) };
+    *m = (lstm){ .net.cn = cn, .lstm = cn_nn_lstm(cn, in, hidden, &(cn_rnn_desc){ .num_layers = layers }) };
     adopt(&m->net, m->lstm);
     m->head = model_linear(&m->net, hidden, 10, true);
     m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(steps, batch, in)));
@@ -255,7 +255,9 @@ static void *new_mlp_odd(cn_ctx *cn) { return mlp_new(cn, false, 37, 3, (const i
 static void *new_mlp_f64(cn_ctx *cn) { return mlp_new(cn, true, 64, 2, (const int64_t[]){ 784, 256, 10 }); }
 static void *new_resnet(cn_ctx *cn) { return resnet_new(&a_resnet, cn, 32), &a_resnet; }
 static void *new_autoencoder(cn_ctx *cn) { return autoencoder_new(&an_autoencoder, cn, 32), &an_autoencoder; }
-static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 32, 32, 64, 128), &an_lstm; }
+static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 1, 32, 32, 64, 128), &an_lstm; }
+static void *new_lstm_2x200(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 2, 50, 8, 100, 200), &an_lstm; }
+static void *new_lstm_odd(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 2, 40, 5, 77, 77), &an_lstm; }
 static void *new_encoder(cn_ctx *cn) { return encoder_new(&an_encoder, cn, 100, 3, 192, 8), &an_encoder; }
 static void *new_rows(cn_ctx *cn)
 {
@@ -271,6 +273,8 @@ const workload extra_workloads[] = {
     { "cnn-strided", "two residual blocks of stride 2 on 32 images of 3x32x32", new_resnet, resnet_step },
     { "autoencoder", "strided convolutions and back, 32 images of 28x28", new_autoencoder, autoencoder_step },
     { "lstm", "input 64, hidden 128, 32 steps, batch 32", new_lstm, lstm_step },
+    { "lstm-2x200", "2 layers, input 100, hidden 200, 50 steps, batch 8", new_lstm_2x200, lstm_step },
+    { "lstm-odd", "2 layers, width 77, 40 steps, batch 5", new_lstm_odd, lstm_step },
     { "encoder", "2 layers, 3 heads, width 192, context 100, batch 8, dropout", new_encoder, encoder_step },
     { "softmax-rows", "log_softmax of 4096 rows of 1000, summed over the rows", new_rows, rows_step },
     { "layernorm-bwd", "layer_norm of 4096 rows of 768, and its gradients", new_normed, normed_step },
