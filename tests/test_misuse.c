@@ -210,6 +210,22 @@ static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
     (void)k, (void)user, (void)begin, (void)end, (void)thread;
 }
 
+static bool keep_operands(void *user, cn_module *m, cn_tensor **in, int n_in)
+{
+    (void)user, (void)m, (void)in, (void)n_in;
+    return true;
+}
+static bool keep_results(void *user, cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    (void)user, (void)m, (void)in, (void)n_in, (void)out, (void)n_out;
+    return true;
+}
+static cn_tensor *keep_gradient(void *user, cn_module *m, cn_tensor *grad)
+{
+    (void)user, (void)m;
+    return grad;
+}
+static void ignore_module(void *user, cn_module *m) { (void)user, (void)m; }
 static cn_tensor *no_loss(void *user)
 {
     (void)user;
@@ -225,6 +241,10 @@ static const struct {
     { "cn_schedule_fn", (void (*)(void))one },   { "cn_sample_fn", (void (*)(void))indices },
     { "cn_body", (void (*)(void))body },         { "derivative", (void (*)(void))sin },
     { "cn_closure", (void (*)(void))no_loss },
+    { "cn_forward_pre_hook", (void (*)(void))keep_operands },
+    { "cn_forward_hook", (void (*)(void))keep_results },
+    { "cn_backward_hook", (void (*)(void))keep_gradient },
+    { "cn_apply_fn", (void (*)(void))ignore_module },
 };
 
 static cn_tensor *square(world *w) { return cn_full(w->cn, CN_F32, CN_DIMS(3, 3), 0.5); }

@@ -113,6 +113,17 @@ typedef struct cn_multi_margin_desc {
 /* w_t/C · sum over c ≠ t of max(0, margin - x_t + x_c)^p; input (N, C) and class indices (N), or (C) and () */
 CN_PURE cn_tensor *cn_multi_margin_loss(cn_tensor *input, cn_tensor *target, const cn_multi_margin_desc *desc);
 
+/* Σ max(0, 1 - x_t + x_c) / C over the classes t of a sample and the other classes c; input (N, C) or (C). target has the
+   same shape: class indices (i64), the first negative one ends them. */
+CN_PURE cn_tensor *cn_multilabel_margin_loss(cn_tensor *input, cn_tensor *target, const cn_plain_loss_desc *desc);
+
+typedef struct cn_multilabel_desc {
+    cn_tensor *weight; /* a number for each class; broadcasts; may be NULL */
+    cn_reduction reduction;
+} cn_multilabel_desc;
+/* The mean over classes of -w (t log σ(x) + (1 - t) log σ(-x)) */
+CN_PURE cn_tensor *cn_multilabel_soft_margin_loss(cn_tensor *input, cn_tensor *target, const cn_multilabel_desc *desc);
+
 typedef struct cn_triplet_margin_desc {
     double margin; /* > 0; 0: 1 */
     double p, eps; /* those of cn_pairwise_distance; 0: 2, 1e-6 */

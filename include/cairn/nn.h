@@ -71,6 +71,12 @@ CN_API void cn_module_train(cn_module *m, bool on);  /* training mode: dropout, 
 CN_API bool cn_module_training(const cn_module *m);
 CN_API bool cn_module_freeze(cn_module *m, bool on); /* on: its parameters require no gradients */
 CN_API void cn_module_zero_grad(cn_module *m);
+/* Calls fn for every module of the tree, children before their parents. */
+typedef void (*cn_apply_fn)(void *user, cn_module *m);
+CN_API void cn_module_apply(cn_module *m, cn_apply_fn fn, void *user);
+/* Converts all parameters and buffers of floating types. Their handles stay; gradients are cleared. Make the optimizer
+   afterwards: its states keep their dtype. */
+CN_API bool cn_module_cast(cn_module *m, cn_dtype dtype);
 CN_API bool cn_module_to(cn_module *m, const char *device); /* a check: an error if its context is on another device */
 CN_API bool cn_set_default_dtype(cn_ctx *ctx, cn_dtype t);  /* of parameters made later: f32 (default), f64 or a half */
 CN_API cn_dtype cn_default_dtype(const cn_ctx *ctx);
@@ -89,6 +95,41 @@ typedef struct cn_module_load_desc {
     void *user;
 } cn_module_load_desc;
 CN_API bool cn_module_load(cn_module *m, const cn_dict *d, const cn_module_load_desc *desc);
+
+/* ---- hooks: functions that are called around a module's forward and backward ----
+
+   cn_forward and cn_forward_all call them, in the order in which they were added. Each function that adds a hook returns
+   its number, > 0, for cn_module_remove_hook; 0 after an error. */
+
+/* Before forward. It may replace the operands. False: forward fails. */
+typedef bool (*cn_forward_pre_hook)(void *user, cn_module *m, cn_tensor **in, int n_in);
+CN_API int cn_module_forward_pre_hook(cn_module *m, cn_forward_pre_hook hook, void *user);
+/* After forward. It may replace the results. False: forward fails. */
+typedef bool (*cn_forward_hook)(void *user, cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out);
+CN_API int cn_module_forward_hook(cn_module *m, cn_forward_hook hook, void *user);
+/* In backward: with the gradient of the module's first result, before its own backward (pre), or with the gradient of its
+   first operand, after it. The hook returns the gradient, or another tensor of the same shape. */
+typedef cn_tensor *(*cn_backward_hook)(void *user, cn_module *m, cn_tensor *grad);
+CN_API int cn_module_backward_pre_hook(cn_module *m, cn_backward_hook hook, void *user);
+CN_API int cn_module_backward_hook(cn_module *m, cn_backward_hook hook, void *user);
+CN_API bool cn_module_remove_hook(cn_module *m, int number);
+
+/* ---- parametrisation: a parameter is computed from others before each forward ---- */
+
+typedef struct cn_weight_norm_desc {
+    int64_t dim;              /* the axis that keeps lengths of its own */
+    bool whole;               /* one length for the whole tensor: PyTorch's dim=None */
+} cn_weight_norm_desc;
+/* weight = weight_g · weight_v / |weight_v|: the parameter `name` becomes name_g and name_v. */
+CN_API bool cn_weight_norm(cn_module *m, const char *name, const cn_weight_norm_desc *desc);
+
+typedef struct cn_spectral_norm_desc {
+    int n_power_iterations;   /* in each forward of training; 0: 1 */
+    double eps;               /* 0: 1e-12 */
+    int64_t dim;              /* the axis of rows; 0: the first, of transposed convolutions the second */
+} cn_spectral_norm_desc;
+/* weight = weight_orig / its largest singular value, which buffers name_u and name_v follow. */
+CN_API bool cn_spectral_norm(cn_module *m, const char *name, const cn_spectral_norm_desc *desc);
 
 /* ---- modules of your own ---- */
 typedef struct cn_module_type {
@@ -121,6 +162,12 @@ CN_API cn_module *cn_module_made(cn_module *m);
 #define cn_nn_list(ctx, ...) cn_nn_list_of(ctx, CN_LIST(cn_module *, __VA_ARGS__))
 CN_API cn_module *cn_nn_sequential_of(cn_ctx *ctx, cn_module *const *modules, int n);
 CN_API cn_module *cn_nn_list_of(cn_ctx *ctx, cn_module *const *modules, int n);
+/* ModuleDict: modules by names of your own, without a forward; add with cn_module_child, find with cn_module_find.
+   ParameterList and ParameterDict: parameters "0", "1", .., or of your own names, each a new leaf. Add with
+   cn_module_param, find with cn_module_get. */
+CN_API cn_module *cn_nn_dict(cn_ctx *ctx, const char *const *names, cn_module *const *modules, int n);
+CN_API cn_module *cn_nn_parameter_list(cn_ctx *ctx, cn_tensor *const *values, int n);
+CN_API cn_module *cn_nn_parameter_dict(cn_ctx *ctx, const char *const *names, cn_tensor *const *values, int n);
 CN_API bool cn_module_append(cn_module *list, cn_module *child);        /* to either; the child's name is its number */
 CN_API int cn_module_children(const cn_module *m);
 CN_API cn_module *cn_module_at(const cn_module *m, int i);
@@ -325,7 +372,8 @@ typedef struct cn_multihead_desc {
     int64_t kdim, vdim;                /* widths of k and v; 0: embed_dim */
     double dropout;                    /* of the attention weights, while training */
     bool no_bias, batch_first;
-    bool add_bias_kv, add_zero_attn;   /* not supported: must be false */
+    bool add_bias_kv;                  /* one more key and value, which are trained: bias_k and bias_v (1,1,embed_dim) */
+    bool add_zero_attn;                /* one more key and value of zeros */
 } cn_multihead_desc;
 CN_API cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num_heads,
                                             const cn_multihead_desc *desc);

@@ -617,6 +617,18 @@ def multi_margin(r):
     return given
 
 
+def labels(r):
+    n, c, dtype = r.choice([2, 3]), r.choice([1, 4]), r.choice(["f32", "f64"])
+    return {"input": T(n, c, dtype=dtype), "target": T(n, c, dtype="i64", values=lambda r: r.randint(-1, c - 1))}
+
+
+def soft_labels(r):
+    given = pair(values=None)(r)
+    shape, dtype = r.choice([(4,), (2, 3)]), given["input"].dtype
+    return {"input": T(*shape, dtype=dtype), "target": T(*shape, dtype=dtype, values=lambda r: float(r.randint(0, 1))),
+            "weight": r.choice([None, T(shape[-1], dtype=dtype)])}
+
+
 def ctc(r):
     t, n, c, s = 6, 2, 4, 2
     return {"log_probs": T(t, n, c, dtype=r.choice(["f32", "f64"]), values=lambda r: -r.random() - 1),
@@ -950,6 +962,7 @@ RECIPES = {
     "bce_with_logits_loss": bce_logits, "kl_div": pair(values=probability), "gaussian_nll_loss": gaussian,
     "poisson_nll_loss": poisson, "hinge_embedding_loss": signed, "margin_ranking_loss": ranking,
     "cosine_embedding_loss": cosine_embedding, "soft_margin_loss": signed, "multi_margin_loss": multi_margin,
+    "multilabel_margin_loss": labels, "multilabel_soft_margin_loss": soft_labels,
     "triplet_margin_loss": triplet, "cosine_similarity": similarity, "pairwise_distance": distance, "expand": expand,
     "permute": permute, "pad": pad, "cat": joined, "stack": stacked, "repeat": repeats("repeats"),
     "tile": repeats("dims"), "roll": roll, "bernoulli": bernoulli, "multinomial": multinomial, "arange": arange, "zeros": created, "ones": created,

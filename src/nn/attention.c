@@ -11,6 +11,8 @@ typedef struct attention {
     double dropout;
     bool batch_first;
     cn_tensor *in_weight, *weight[3], *in_bias; /* either in_weight (3E,E), or a weight each for q, k and v */
+    cn_tensor *bias_k, *bias_v;                 /* (1,1,E), of one more key and value; NULL: there is none */
+    bool add_zero_attn;                         /* one more key and value of zeros */
     cn_module *out;
 } attention;
 
@@ -136,6 +138,43 @@ static bool join_masks(const mha_call *s, const cn_mha_desc *call, cn_dtype dtyp
     return *mask != NULL;
 }
 
+/* ---- further keys: a learned one (add_bias_kv), and one of zeros (add_zero_attn), which no mask forbids ---- */
+
+/* The mask of a causal attention, joined with another one, which may be NULL. */
+static cn_tensor *causal_mask(const mha_call *s, cn_tensor *mask)
+{
+    cn_tensor *later = cn_gt_s(cn_triu(cn_ones(s->ctx, CN_F32, CN_DIMS(1, 1, s->tq, s->tk)), 1), 0);
+    if (!mask) return cn_logical_not(later);
+    if (cn_type(mask) == CN_BOOL) return cn_logical_and(mask, cn_logical_not(later));
+    return cn_masked_fill(mask, later, -INFINITY);
+}
+
+/* Appends the keys and values to k and v, (B,H,Tk,D), and columns to the mask. */
+static bool append_keys(mha_call *s, cn_tensor *kv[2], cn_tensor **mask, bool *causal)
+{
+    const attention *a = s->a;
+    const int64_t E = a->width, D = E / a->heads, more = (a->bias_k != NULL) + a->add_zero_attn;
+    if (!more) return true;
+    if (*causal) *mask = causal_mask(s, *mask);
+    *causal = false;
+    for (int i = 0; i < 2; i++) {
+        cn_tensor *own = i ? a->bias_v : a->bias_k, *parts[3] = { kv[i] };
+        int n = 1;
+        const cn_dims one = CN_DIMS(s->batch, a->heads, 1, D);
+        if (own) parts[n++] = cn_expand(cn_reshape(own, CN_DIMS(1, a->heads, 1, D)), one);
+        if (a->add_zero_attn) parts[n++] = cn_zeros(s->ctx, cn_type(kv[i]), one);
+        kv[i] = cn_cat(parts, n, 2);
+    }
+    if (*mask) {
+        cn_dims shape = cn_shape(*mask);
+        shape.v[3] = more;
+        const cn_dtype dtype = cn_type(*mask);
+        *mask = cn_cat((cn_tensor *[]){ *mask, cn_full(s->ctx, dtype, shape, dtype == CN_BOOL) }, 2, 3);
+    }
+    s->tk += more;
+    return !cn_failed(s->ctx);
+}
+
 /* ---- attention ---- */
 
 /* Attention in plain operators, which also returns its weights, (B,H,Tq,Tk). */
@@ -187,13 +226,15 @@ cn_tensor *cn_attention_forward(cn_module *m, cn_tensor *q, cn_tensor *k, cn_ten
         !join_masks(&s, c, cn_type(q), &mask))
         return NULL;
     const double dropout = cn_module_training(m) ? s.a->dropout : 0;
+    bool causal = c->is_causal;
     project_all(&s, q, k, v, qkv);
+    if (!append_keys(&s, qkv + 1, &mask, &causal)) return NULL;
     if (weights) {
-        y = attend_with_weights(&s, qkv, mask, c->is_causal, dropout, weights);
+        y = attend_with_weights(&s, qkv, mask, causal, dropout, weights);
         if (!c->per_head) *weights = cn_mean(*weights, CN_DIMS(1), false);
         if (!s.batched) *weights = cn_squeeze(*weights, CN_DIMS(0));
     } else {
-        const cn_attention_desc d = { .attn_mask = mask, .is_causal = c->is_causal, .dropout_p = dropout };
+        const cn_attention_desc d = { .attn_mask = mask, .is_causal = causal, .dropout_p = dropout };
         y = cn_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &d);
     }
     return cn_forward(s.a->out, join_heads(&s, y));
@@ -238,9 +279,6 @@ static bool check_options(cn_ctx *ctx, int64_t width, int64_t heads, const cn_mu
                         (long long)d->kdim, (long long)d->vdim);
     if (!(d->dropout >= 0 && d->dropout <= 1))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "MultiheadAttention: dropout must be from 0 to 1, got %g", d->dropout);
-    if (d->add_bias_kv || d->add_zero_attn)
-        return cn__fail(ctx, CN_UNSUPPORTED, "MultiheadAttention: %s is not supported",
-                        d->add_bias_kv ? "add_bias_kv" : "add_zero_attn");
     return true;
 }
 
@@ -249,7 +287,7 @@ static cn_tensor *xavier(cn_ctx *ctx, int64_t out, int64_t in)
     return cn__uniform(ctx, CN_DIMS(out, in), sqrt(6 / (double)(in + out)));
 }
 
-static void add_parameters(cn_module *m, attention *a, bool bias)
+static void add_parameters(cn_module *m, attention *a, bool bias, bool bias_kv)
 {
     static const char *const names[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     cn_ctx *ctx = cn_module_context(m);
@@ -258,6 +296,12 @@ static void add_parameters(cn_module *m, attention *a, bool bias)
     else
         for (int k = 0; k < 3; k++) a->weight[k] = cn_module_param(m, names[k], xavier(ctx, E, in[k]));
     if (bias) a->in_bias = cn_module_param(m, "in_proj_bias", cn_zeros(ctx, ctx->default_dtype, CN_DIMS(3 * E)));
+    const double scale = 1 / sqrt((double)E); /* Xavier's, of a tensor (1,1,E) */
+    if (bias_kv) {
+        const cn_dims shape = CN_DIMS(1, 1, E);
+        a->bias_k = cn_module_param(m, "bias_k", cn_mul_s(cn_randn(ctx, ctx->default_dtype, shape), scale));
+        a->bias_v = cn_module_param(m, "bias_v", cn_mul_s(cn_randn(ctx, ctx->default_dtype, shape), scale));
+    }
     a->out = cn_module_child(m, "out_proj", cn_nn_linear(ctx, E, E, &(cn_linear_desc){ .no_bias = !bias }));
     if (bias) cn_init_zeros(cn_module_get(a->out, "bias"));
 }
@@ -275,9 +319,10 @@ cn_module *cn_nn_multihead_attention(cn_ctx *ctx, int64_t embed_dim, int64_t num
                       .kdim = d.kdim ? d.kdim : embed_dim,
                       .vdim = d.vdim ? d.vdim : embed_dim,
                       .dropout = d.dropout,
-                      .batch_first = d.batch_first };
+                      .batch_first = d.batch_first,
+                      .add_zero_attn = d.add_zero_attn };
     cn_scope s = cn_scope_begin(ctx);
-    add_parameters(m, a, !d.no_bias);
+    add_parameters(m, a, !d.no_bias, d.add_bias_kv);
     cn_scope_end(ctx, s);
     return cn_module_made(m);
 }

@@ -62,6 +62,68 @@ cn_module *cn_nn_list_of(cn_ctx *ctx, cn_module *const *modules, int n)
     return list_of(ctx, &list_type, modules, n, "nn_list");
 }
 
+/* ---- dicts, and lists of parameters ---- */
+
+static const cn_module_type dict_type = { .name = "ModuleDict" };
+static const cn_module_type parameter_list_type = { .name = "ParameterList" };
+static const cn_module_type parameter_dict_type = { .name = "ParameterDict" };
+
+/* A new holder of n members, or NULL with an error. */
+static cn_module *holder(cn_ctx *ctx, const cn_module_type *type, const void *names, bool has_names,
+                         const void *members, int n)
+{
+    if (n < 0 || (n > 0 && (!members || (has_names && !names)))) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: n must be ≥ 0 and the lists not NULL, got %d", type->name, n);
+        return NULL;
+    }
+    return cn_module_new(ctx, type);
+}
+
+/* The module if all its members were added; else it is freed. */
+static cn_module *filled(cn_module *m, bool ok)
+{
+    if (ok || !m) return m;
+    cn_module_free(m);
+    return NULL;
+}
+
+cn_module *cn_nn_dict(cn_ctx *ctx, const char *const *names, cn_module *const *modules, int n)
+{
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    cn_module *m = holder(ctx, &dict_type, names, true, modules, n);
+    bool ok = true;
+    for (int i = 0; i < n && m && ok; i++) ok = cn__object_of(ctx, modules[i], &cn__module_type, "ModuleDict");
+    for (int i = 0; i < n && m && ok; i++) ok = cn_module_child(m, names[i], modules[i]) != NULL;
+    return filled(m, ok);
+}
+
+static cn_module *parameters(cn_ctx *ctx, const cn_module_type *type, const char *const *names,
+                             cn_tensor *const *values, int n)
+{
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    cn_module *m = holder(ctx, type, names, type == &parameter_dict_type, values, n);
+    bool ok = true;
+    for (int i = 0; i < n && m && ok; i++) ok = cn__of_context(ctx, values[i], type->name, "a value");
+    for (int i = 0; i < n && m && ok; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        ok = cn_module_param(m, names ? names[i] : number, values[i]) != NULL;
+    }
+    return filled(m, ok);
+}
+
+cn_module *cn_nn_parameter_list(cn_ctx *ctx, cn_tensor *const *values, int n)
+{
+    return parameters(ctx, &parameter_list_type, NULL, values, n);
+}
+
+cn_module *cn_nn_parameter_dict(cn_ctx *ctx, const char *const *names, cn_tensor *const *values, int n)
+{
+    return parameters(ctx, &parameter_dict_type, names, values, n);
+}
+
 /* ---- residual ---- */
 
 static cn_tensor *residual_forward(cn_module *m, cn_tensor *x) { return cn_add(x, cn_forward(cn_module_at(m, 0), x)); }

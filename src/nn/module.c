@@ -15,6 +15,7 @@ static void destroy(void *self)
     cn__outside out = cn__go_out(ctx);
     if (m->type->destroy) m->type->destroy(m);
     cn__come_back(ctx, out);
+    cn__hooks_free(m);
     for (size_t i = 0; i < m->slots.n; i++) {
         slot *s = slot_at(&m->slots, i);
         cn__free_text(ctx, s->name);
@@ -148,6 +149,21 @@ cn_tensor *cn_module_share(cn_module *m, const char *name, cn_tensor *param)
     return add_tensor(m, name, param, SLOT_SHARED, __func__);
 }
 
+cn_tensor *cn__computed(cn_module *m, const char *name)
+{
+    slot *s = name ? find_slot(m, name, strlen(name)) : NULL;
+    if (s && s->kind == SLOT_PARAM) {
+        s->kind = SLOT_COMPUTED;
+        cn_zero_grad(s->tensor);
+        return s->tensor;
+    }
+    cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: \"%s\" must be a parameter of this module itself", m->type->name,
+             name ? name : "");
+    return NULL;
+}
+
+void cn__set_computed(cn_tensor *computed, cn_tensor *value) { cn__handle_rebind(computed, value->ref); }
+
 /* Whether m is below `above`: then adding `above` to m would close a circle. */
 static bool holds(const cn_module *above, const cn_module *m)
 {
@@ -230,7 +246,7 @@ static bool walk(cn_module *m, char *name, size_t used, size_t room, visit *fn, 
     for (int children = 0; children < 2; children++)
         for (size_t i = 0; i < m->slots.n; i++) {
             slot *s = slot_at(&m->slots, i);
-            if ((s->child != NULL) != children) continue;
+            if ((s->child != NULL) != children || s->kind == SLOT_COMPUTED) continue;
             size_t n = strlen(s->name);
             if (used + n + 2 > room)
                 return cn__fail(m->object.ctx, CN_BAD_ARGUMENT,
@@ -353,6 +369,51 @@ void cn_module_zero_grad(cn_module *m)
     for (int i = 0; i < p.n; i++) cn_zero_grad(p.v[i]);
 }
 
+void cn_module_apply(cn_module *m, cn_apply_fn fn, void *user)
+{
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return;
+    if (!fn) {
+        cn__fail(call.ctx, CN_BAD_ARGUMENT, "module_apply: the function must not be NULL");
+        return;
+    }
+    CN__USE module = cn__object_use(m);
+    for (size_t i = 0; i < m->children.n; i++) cn_module_apply(((cn_module **)m->children.v)[i], fn, user);
+    const cn__outside out = cn__go_out(call.ctx);
+    fn(user, m);
+    cn__come_back(call.ctx, out);
+}
+
+/* A parameter or buffer with another dtype: its handle stays, and whether it requires a gradient. */
+static bool cast_tensor(cn_tensor *t, cn_dtype dtype)
+{
+    if (!cn_dtype_is_float(cn_type(t)) || cn_type(t) == dtype) return true;
+    const bool needs = cn_requires_grad(t);
+    cn_tensor *p = cn_param(cn_cast(cn_detach(t), dtype));
+    if (!p || !cn_eval(p)) return false;
+    cn_zero_grad(t);
+    cn__handle_rebind(t, p->ref);
+    p->ref.node->owner = t;
+    cn_release(p);
+    return cn_set_requires_grad(t, needs);
+}
+
+bool cn_module_cast(cn_module *m, cn_dtype dtype)
+{
+    CN__CALL call = cn__call_object(m, &cn__module_type);
+    if (!call.ctx) return false;
+    if ((unsigned)dtype >= CN_DTYPES || !cn_dtype_is_float(dtype))
+        return cn__fail(call.ctx, CN_BAD_DTYPE, "module_cast: the dtype must be a floating type, got %s",
+                        cn_dtype_name(dtype));
+    if (!cn_eval_all(call.ctx)) return false;
+    cn_named_list named = cn_module_named(m);
+    bool ok = !cn_failed(call.ctx);
+    cn_scope s = cn_scope_begin(call.ctx);
+    for (int i = 0; i < named.n && ok; i++) ok = cast_tensor(named.v[i].tensor, dtype);
+    cn_scope_end(call.ctx, s);
+    return ok;
+}
+
 /* "gpu" matches any card the context is on, "gpu:1" that one only. The first card is called "gpu" or "gpu:0". */
 static bool is_device(const char *device, const char *here)
 {
@@ -455,12 +516,14 @@ cn_tensor *cn_forward(cn_module *m, cn_tensor *x)
     if (!call.ctx) return NULL;
     passage p = begin_forward(m, x);
     cn_tensor *y = NULL;
-    bool ok = true;
-    if (m->type->forward) y = m->type->forward(m, x);
+    bool ok = cn__hooks_before(m, &x, 1);
+    if (!ok) y = NULL;
+    else if (m->type->forward) y = m->type->forward(m, x);
     else if (m->type->forward_all) ok = m->type->forward_all(m, &x, 1, &y, 1);
     else
         ok =
             cn__fail(call.ctx, CN_BAD_ARGUMENT, "%s: this module has no forward; it only holds modules", m->type->name);
+    if (ok && y) ok = cn__hooks_after(m, &x, 1, &y, 1);
     return end_forward(p, &y, 1, ok) ? y : NULL;
 }
 
@@ -479,21 +542,36 @@ static bool check_lists(cn_ctx *ctx, cn_tensor *const *in, int n_in, cn_tensor *
     return true;
 }
 
+static bool forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    if (m->type->forward_all) return m->type->forward_all(m, in, n_in, out, n_out);
+    if (n_in != 1 || n_out > 1 || !m->type->forward)
+        return cn__fail(
+            m->object.ctx, CN_BAD_ARGUMENT, "%s: forward accepts %s; got %d operands and %d results", m->type->name,
+            m->type->forward ? "one tensor and returns one" : "nothing: it only holds modules", n_in, n_out);
+    cn_tensor *y = m->type->forward(m, in[0]);
+    if (n_out == 1) out[0] = y;
+    return y != NULL;
+}
+
+/* Hooks may replace operands: they get a copy of the list. */
+static bool forward_with_hooks(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    cn_tensor *copy[CN_MAX_IN];
+    if (n_in > CN_MAX_IN)
+        return cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: a module with hooks accepts at most %d operands, got %d",
+                        m->type->name, CN_MAX_IN, n_in);
+    memcpy(copy, in, sizeof *copy * (size_t)n_in);
+    return cn__hooks_before(m, copy, n_in) && forward_all(m, copy, n_in, out, n_out) &&
+           cn__hooks_after(m, copy, n_in, out, n_out);
+}
+
 bool cn_forward_all(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
     for (int i = 0; i < n_out && out; i++) out[i] = NULL;
     CN__CALL call = enter_both(m, in && n_in > 0 ? in[0] : NULL, __func__, false);
     if (!call.ctx || !check_lists(call.ctx, in, n_in, out, n_out)) return false;
     passage p = begin_forward(m, in[0]);
-    bool ok = false;
-    if (m->type->forward_all) ok = m->type->forward_all(m, in, n_in, out, n_out);
-    else if (n_in != 1 || n_out > 1 || !m->type->forward)
-        cn__fail(call.ctx, CN_BAD_ARGUMENT, "%s: forward accepts %s; got %d operands and %d results", m->type->name,
-                 m->type->forward ? "one tensor and returns one" : "nothing: it only holds modules", n_in, n_out);
-    else {
-        cn_tensor *y = m->type->forward(m, in[0]);
-        if (n_out == 1) out[0] = y;
-        ok = y != NULL;
-    }
+    const bool ok = m->hooks.n ? forward_with_hooks(m, in, n_in, out, n_out) : forward_all(m, in, n_in, out, n_out);
     return end_forward(p, out, n_out, ok);
 }

@@ -4,7 +4,8 @@
 
 #include "nn/nn.h"
 
-typedef enum slot_kind { SLOT_PARAM, SLOT_SHARED, SLOT_BUFFER, SLOT_CHILD } slot_kind;
+/* COMPUTED: a tensor that is made from parameters before each forward; it is not part of the state. */
+typedef enum slot_kind { SLOT_PARAM, SLOT_SHARED, SLOT_BUFFER, SLOT_CHILD, SLOT_COMPUTED } slot_kind;
 
 /* A named member of a module: a kept tensor, or an adopted child. */
 typedef struct slot {
@@ -26,6 +27,16 @@ struct cn_module {
     cn__vec params;    /* of cn_tensor *: the list that cn_parameters returned last */
     cn__vec named;     /* of cn_named: the list that cn_module_named returned last */
     cn__bump names;    /* the names in that list */
+    cn__vec hooks;     /* of struct module_hook *, in the order of their making: hooks.c */
 };
+
+/* hooks.c: what stands around a forward. `in` and `out` may be replaced. False: a hook failed. */
+bool cn__hooks_before(cn_module *m, cn_tensor **in, int n_in);
+bool cn__hooks_after(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out);
+void cn__hooks_free(cn_module *m);
+
+/* module.c: makes a parameter a computed tensor; its handle stays, and cn__set_computed gives it values. NULL: an error. */
+cn_tensor *cn__computed(cn_module *m, const char *name);
+void cn__set_computed(cn_tensor *computed, cn_tensor *value);
 
 #endif

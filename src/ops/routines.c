@@ -154,6 +154,10 @@ static const cn_routine all[] = {
     { "soft_margin_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "log(1 + exp(-target x))." },
     { "multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1, Tensor? weight=None, " REDUCTION
       ") -> Tensor", "How far every other class comes within a margin of the right one." },
+    { "multilabel_margin_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor",
+      "How far every other class comes within a margin of 1 of each class of a sample." },
+    { "multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, " REDUCTION ") -> Tensor",
+      "The cross-entropy of each class, from logits, averaged over classes." },
     { "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1, float p=2, "
       "float eps=1e-06, bool swap=False, " REDUCTION ") -> Tensor",
       "max(0, |anchor - positive| - |anchor - negative| + margin)." },
