@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # setup.sh: installs the tools that building and testing need, or those that are named. Does nothing if they are there.
-#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg]
+#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg lapack]
 set -euo pipefail
 
-[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg
+[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg lapack
 
 header() { echo "#include <stdio.h>
 #include <$1>" | cc -E - >/dev/null 2>&1; }
@@ -14,6 +14,7 @@ present() {
         zlib) header zlib.h ;;
         png) header png.h ;;
         jpeg) header jpeglib.h ;;
+        lapack) ls /usr/lib/*/liblapack.so.3 /usr/lib*/liblapack.so.3 2>/dev/null | grep -q . ;; # no header is needed
         *) command -v "$1" >/dev/null ;;
     esac
 }
@@ -27,6 +28,7 @@ package() {
         zlib) echo zlib1g-dev ;;
         png) echo libpng-dev ;;
         jpeg) echo libjpeg-dev ;;
+        lapack) echo liblapack3 ;;
         *) echo "$1" ;;
     esac
 }

@@ -20,5 +20,6 @@
 #include "ops/contract.h"
 #include "ops/block.h"
 #include "ops/fft.h"
+#include "ops/linalg.h"
 
 #endif

@@ -380,6 +380,11 @@ static const cn__device_table table = {
     .run_step = cpu_run_step,
 };
 
+struct cn__kernels *cn__cpu_kernels(const cn_ctx *ctx)
+{
+    return ctx->device && ctx->device->table == &table ? ((cn__cpu *)ctx->device)->kernels : NULL;
+}
+
 cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, size_t kernels_bytes)
 {
     cn__cpu *c = cn__resize(&ctx->memory, NULL, 0, sizeof *c);

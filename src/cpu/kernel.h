@@ -21,4 +21,7 @@ static inline int64_t cn__rows_done(const cn_kernel *k, int64_t reported, int64_
     return done;
 }
 
+/* The table of kernels of a context on the CPU; NULL: the context is on another device. */
+struct cn__kernels *cn__cpu_kernels(const cn_ctx *ctx);
+
 #endif

@@ -21,6 +21,7 @@
 #include "ops/contract/taps_cpu.h"
 #include "ops/create/random_cpu.h"
 #include "ops/fft/fft_cpu.h"
+#include "ops/linalg/lapack.h"
 #include "ops/map/binary_cpu.h"
 #include "ops/map/param_cpu.h"
 #include "ops/map/select_cpu.h"
@@ -37,6 +38,7 @@ typedef struct cn__kernels {
 #define CN__KERNELS(name) cn__##name##_kernels name;
 #include "ops/kernels.def"
 #undef CN__KERNELS
+    cn__lapack lapack; /* filled by the first call that needs it */
 } cn__kernels;
 
 /* For a record, the offset of its loops or reducers: `.kernels_at = CN__AT(unary.exp)`. */

@@ -128,6 +128,14 @@ static const cn_routine all[] = {
     { "fftshift(Tensor input, int[] dim=None) -> Tensor", "Moves frequency 0 to the middle of the axes." },
     { "ifftshift(Tensor input, int[] dim=None) -> Tensor", "The inverse of fftshift." },
 
+    /* ops/linalg */
+    { "linalg_svd(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor Vh)",
+      "U, S and Vh with U·diag(S)·Vh = x, S descending." },
+    { "linalg_vector_norm(Tensor x, float ord=2, int[] dim=None, bool keepdim=False) -> Tensor",
+      "(sum |x|^ord)^(1/ord) over axes; ord may be 0 (a count), infinity (the largest) or -infinity." },
+    { "linalg_norm(Tensor A, str? ord=None, int[] dim=None, bool keepdim=False) -> Tensor",
+      "matrix_norm over two axes, vector_norm over others; without ord the 2-norm of all elements." },
+
     /* nn: losses */
     { "mse_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "The squared difference." },
     { "l1_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "The absolute difference." },

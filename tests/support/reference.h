@@ -19,7 +19,7 @@ typedef struct ref_entry {
 
 /* Each family's table ends with { NULL, NULL }. */
 extern const ref_entry ref_map[], ref_create[], ref_reduce[], ref_scan[], ref_view[], ref_join[], ref_index[], ref_window[],
-    ref_contract[], ref_block[], ref_fft[], ref_optim[];
+    ref_contract[], ref_block[], ref_fft[], ref_linalg[], ref_optim[];
 
 /* Those of ref_block in a file of their own. */
 void ref_recurrent(const ref_call *c), ref_recurrent_backward(const ref_call *c);
