@@ -184,7 +184,7 @@ class Library:
         if kind == "cn_dtype":
             return NAMES.index(value)
         if kind == "const char *":
-            return value.encode()
+            return None if value is None else value.encode()
         if kind == "double" and parameter["optional"]:
             if value is not None and math.isnan(value):
                 raise Unspeakable("NaN, which means None")

@@ -69,6 +69,27 @@ class T:
         self.shape, self.dtype, self.values = shape, dtype, values
 
 
+class M:
+    """What a recipe asks for: matrices with singular values from 0.6 to 4 that differ; of a kind."""
+
+    def __init__(self, *shape, kind="any"):
+        self.shape, self.kind = shape, kind
+
+    def values(self, r):
+        *lead, m, n = self.shape
+        k, generator = min(m, n), torch.Generator().manual_seed(r.randrange(1 << 30))
+        draw = lambda *size: torch.randn(*size, generator=generator, dtype=torch.float64)
+        left, right = torch.linalg.qr(draw(*lead, m, k))[0], torch.linalg.qr(draw(*lead, n, k))[0]
+        s = torch.tensor([0.6 + 0.8 * i + 0.2 * r.random() for i in range(k)], dtype=torch.float64)
+        if self.kind == "triangular":
+            return 0.5 * draw(*lead, n, n) + 2 * torch.eye(n, dtype=torch.float64)
+        if self.kind == "symmetric":
+            s, right = s * torch.tensor([r.choice([1.0, -1.0]) for _ in range(k)], dtype=torch.float64), left
+        elif self.kind == "positive":
+            right = left
+        return (left * s) @ right.mT
+
+
 class Draw:
     """The arguments of one call. `turn` counts calls: it goes through all pairs of dtypes."""
 
@@ -273,6 +294,15 @@ class Draw:
                 self.shape = given.shape
             dtype = given.dtype or self.dtype()
             return self.operand(given.shape, dtype, given.values)
+        if isinstance(given, M):
+            dtype = self.dtype() if self.r.random() < 0.2 else self.r.choice(["f64", "f64", "f32"])
+            self.shape = self.shape or given.shape
+            self.tag_dtype(dtype)
+            if 0 in given.shape:
+                self.tags.add("empty")
+            data = given.values(self.r).to(DTYPES[dtype])
+            order = [*range(data.dim() - 2), data.dim() - 1, data.dim() - 2]
+            return Operand(data.mT.contiguous(), [("permute", order)]) if self.r.random() < 0.3 else Operand(data)
         if isinstance(given, list) and any(isinstance(t, T) for t in given):
             return [self.given(t) for t in given]
         return given
@@ -926,6 +956,39 @@ def normalize(r):
 
 ADDED = {"addmm": ("mat1", "mat2", "np", "nm", "mp"), "addmv": ("mat", "vec", "n", "nm", "m"), "addr": ("vec1", "vec2", "np", "n", "p"),
          "baddbmm": ("batch1", "batch2", "bnp", "bnm", "bmp"), "addbmm": ("batch1", "batch2", "np", "bnm", "bmp")}
+def matrices(kind="any", **rest):
+    """A parameter A; the rest are functions of the random numbers and its shape."""
+    def recipe(r):
+        lead, n = r.choice([(), (), (2,), (2, 3), (0,)]), r.choice([0, 1, 2, 3, 3, 4])
+        m = n if kind != "any" or rest.get("square") else r.choice([n, 1, 2, 3, 5])
+        given = {"A": M(*lead, m, n, kind=kind)}
+        return given | {name: value(r, (*lead, m, n)) for name, value in rest.items() if name != "square"}
+    return recipe
+
+
+def right_side(r, shape):
+    *lead, m, n = shape
+    return r.choice([M(*lead, m, r.randint(0, 3)), M(*lead, m, 2), M(m, 2), M(4, *[1 for _ in lead], m, 1)])
+
+
+def tolerance(r, shape):
+    return r.choice([0.0, 0.0, 1.0, 0.3])
+
+
+ORDERS = [None, "fro", "nuc", "inf", "-inf", "1", "-1", "2", "-2"]
+
+
+def matrix_norm(r):
+    shape = r.choice([(3, 3), (2, 4), (2, 3, 4), (2, 3, 2, 2), (3, 1)])
+    dim = r.choice([None, [-2, -1], [0, 1], r.sample(range(len(shape)), 2)])
+    return {"A": M(*shape), "ord": r.choice(ORDERS[1:]), "dim": dim, "keepdim": r.random() < 0.5}
+
+
+def any_norm(r):
+    given = matrix_norm(r)
+    one = r.random() < 0.4
+    dim = [r.randrange(len(given["A"].shape))] if one else r.choice([given["dim"], None])
+    return given | {"ord": r.choice([None, "0", "3", "0.5", "inf", "-1"] if one else ORDERS), "dim": dim}
 
 
 RECIPES = {
@@ -942,6 +1005,16 @@ RECIPES = {
     "dstack": dstack, "block_diag": listing((), (2,), (2, 1), (1, 2)), "isclose": close, "normalize": normalize,
     "erfinv": lambda r: {"input": T(*r_shape(r), dtype=r.choice(FLOATS), values=unit)}, "broadcast_to": expand,
     "logit": lambda r: {"input": T(*r_shape(r), dtype=r.choice(FLOATS), values=unit), "eps": r.choice([None, 0.1, 0.0, 0.25])},
+    "linalg_cholesky": matrices("positive"), "linalg_eigh": matrices("symmetric"), "linalg_qr": matrices(),
+    "linalg_eigvalsh": matrices("symmetric"), "linalg_svd": matrices(), "linalg_svdvals": matrices(),
+    "linalg_solve": matrices(square=True, B=right_side), "linalg_lstsq": matrices(B=right_side),
+    "linalg_solve_triangular": matrices("triangular", B=right_side), "linalg_inv": matrices(square=True),
+    "linalg_det": matrices(square=True), "linalg_slogdet": matrices(square=True),
+    "linalg_pinv": matrices("positive", atol=tolerance, rtol=tolerance),
+    "linalg_matrix_rank": matrices(atol=tolerance, rtol=tolerance, hermitian=lambda r, shape: False),
+    "linalg_cond": matrices(p=lambda r, shape: r.choice(ORDERS)), "linalg_matrix_exp": matrices(square=True),
+    "linalg_matrix_power": matrices(square=True, n=lambda r, shape: r.randint(-3, 5)),
+    "linalg_matrix_norm": matrix_norm, "linalg_norm": any_norm,
     "gather": gather, "scatter": scatter, "scatter_add": scatter, "index_select": index_select, "index_add": index_add,
     "take": take, "embedding": embedding, "index_put": index_put, "one_hot": one_hot, "index": indexed,
     "put": put, "index_fill": index_fill, "take_along_dim": take_along_dim, "scatter_reduce": scatter_reduce,

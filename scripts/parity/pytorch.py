@@ -184,6 +184,92 @@ def aminmax(input, dim, keepdim):
     return torch.aminmax(input, dim=None if dim is None else dim[0], keepdim=keepdim)
 
 
+# ---- linear algebra ----
+
+def settled(A, gaps=False, finite=True):
+    """A, unless rounding decides much of the result: ill-conditioned, or, with gaps, values that hardly differ."""
+    if not A.is_floating_point() or A.dim() < 2 or A.numel() == 0 or (not finite and not A.isfinite().all()):
+        return A
+    if not A.isfinite().all():
+        raise NoCounterpart
+    s = torch.linalg.svdvals(A.detach().double())
+    least = torch.minimum(s.min(), (s[..., :-1] - s[..., 1:]).min()) if gaps and s.shape[-1] > 1 else s.min()
+    if least < 1e-2 * s.max():
+        raise NoCounterpart
+    return A
+
+
+def sign(vectors):
+    """The factors that make the largest component of each column, or the first within 1/16 of it, positive."""
+    magnitude = vectors.detach().abs()
+    first = (magnitude >= 0.9375 * magnitude.amax(-2, True)).to(torch.int8).argmax(-2, True) if vectors.numel() else None
+    return torch.ones_like(vectors) if first is None else vectors.detach().gather(-2, first).sign()
+
+
+def eigh(A, UPLO):
+    symmetric = A if A.dim() < 2 else A.tril() + A.tril(-1).mT if UPLO == "L" else A.triu() + A.triu(1).mT
+    settled(symmetric, True, False)
+    if A.is_floating_point() and symmetric.numel() and symmetric.isfinite().all() and symmetric.shape[-1] > 1:
+        values = torch.linalg.eigvalsh(symmetric.detach().double())
+        if (values[..., 1:] - values[..., :-1]).min() < 1e-2 * values.abs().max():
+            raise NoCounterpart
+    values, vectors = torch.linalg.eigh(A, UPLO)
+    return values, vectors * sign(vectors)
+
+
+def svd(A, full_matrices):
+    settled(A, True, False)
+    if full_matrices and A.dim() > 1 and A.shape[-2] != A.shape[-1]:
+        raise NoCounterpart  # a basis of the null space is arbitrary
+    U, S, Vh = torch.linalg.svd(A, full_matrices)
+    return U * sign(U), S, Vh * sign(U).mT
+
+
+def qr(A, mode):
+    settled(A)
+    if mode == "complete" and A.dim() > 1 and A.shape[-2] > A.shape[-1]:
+        return [r.detach() for r in torch.linalg.qr(A, mode)]  # no gradient
+    return torch.linalg.qr(A, mode)
+
+
+def lstsq(A, B):
+    settled(A)
+    return torch.linalg.lstsq(A, B).solution
+
+
+def by_tolerance(function):
+    def call(A, atol, rtol, hermitian):
+        if atol < 0 or rtol < 0 or not math.isfinite(atol + rtol):
+            raise NoCounterpart  # of negative tolerances PyTorch makes something
+        given = {} if atol == 0 and rtol == 0 else {"atol": atol, "rtol": rtol}
+        return function(A, hermitian=hermitian, **given)
+    return call
+
+
+def order(text):
+    return text if text in (None, "fro", "nuc") else float(text)
+
+
+LINALG = {
+    "cholesky": lambda A, upper: torch.linalg.cholesky(A, upper=upper),
+    "solve_triangular": lambda A, B, **rest: torch.linalg.solve_triangular(A, B, **rest),
+    "solve": lambda A, B, left: torch.linalg.solve(settled(A), B, left=left),
+    "inv": lambda A: torch.linalg.inv(settled(A)),
+    "det": lambda A: torch.linalg.det(settled(A)),
+    "slogdet": lambda A: tuple(torch.linalg.slogdet(settled(A))),
+    "qr": qr, "eigh": eigh, "svd": svd, "lstsq": lstsq,
+    "eigvalsh": lambda A, UPLO: torch.linalg.eigvalsh(A, UPLO),
+    "svdvals": lambda A: torch.linalg.svdvals(settled(A, False, False)),
+    "pinv": by_tolerance(torch.linalg.pinv), "matrix_rank": by_tolerance(torch.linalg.matrix_rank),
+    "cond": lambda A, p: torch.linalg.cond(settled(A), order(p)),
+    "matrix_exp": lambda A: torch.linalg.matrix_exp(settled(A)),
+    "matrix_power": lambda A, n: torch.linalg.matrix_power(settled(A) if n < 0 else A, n),
+    "vector_norm": lambda x, ord, dim, keepdim: torch.linalg.vector_norm(x, ord, dim, keepdim),
+    "matrix_norm": lambda A, ord, dim, keepdim: torch.linalg.matrix_norm(A, order(ord), (-2, -1) if dim is None else dim,
+                                                                         keepdim),
+    "norm": lambda A, ord, dim, keepdim: torch.linalg.norm(A, order(ord), dim, keepdim),
+}
+
 ADAPTERS = {
     "fft": fourier(torch.fft.fft), "ifft": fourier(torch.fft.ifft), "rfft": fourier(torch.fft.rfft, False),
     "irfft": fourier(torch.fft.irfft, True, True), "fftn": fourier(torch.fft.fftn), "ifftn": fourier(torch.fft.ifftn),
@@ -241,6 +327,7 @@ ADAPTERS = {
     "nonzero": lambda input: torch.nonzero(input), "unfold": lambda input, dimension, size, step: input.unfold(
         dimension, size, step),
 }
+ADAPTERS |= {"linalg_" + name: function for name, function in LINALG.items()}
 for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
               "soft_margin_loss"):
     ADAPTERS[_name] = losses(getattr(F, _name))
