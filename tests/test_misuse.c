@@ -433,7 +433,11 @@ static void fill_structure(world *w, const function *f, const char *name, void *
     else if (!strcmp(name, "cn_records_desc"))
         *(cn_records_desc *)at = (cn_records_desc){ .fields = 1, .field = { one_float } };
     else if (!strcmp(name, "cn_pool_desc"))
-        ((cn_pool_desc *)at)->kernel_size[0] = ((cn_pool_desc *)at)->kernel_size[1] = 2;
+        *(cn_pool_desc *)at = (cn_pool_desc){ .kernel_size = { 2, 2, 2 } };
+    else if (!strcmp(name, "cn_unpool_desc"))
+        *(cn_unpool_desc *)at = (cn_unpool_desc){ .kernel_size = { 2, 2, 2 } };
+    else if (!strcmp(name, "cn_unfold_desc")) *(cn_unfold_desc *)at = (cn_unfold_desc){ .kernel_size = { 2, 2 } };
+    else if (!strcmp(name, "cn_interpolate_desc")) ((cn_interpolate_desc *)at)->scale_factor[0] = 2;
     else if (!strcmp(name, "cn_custom")) *(cn_custom *)at = (cn_custom){ first_of, no_backward, NULL };
     else if (!strcmp(name, "cn_module_type")) ((cn_module_type *)at)->name = "Own";
     else if (!strcmp(name, "cn_training")) ((cn_training *)at)->model = cn_nn_linear(w->cn, 3, 3, NULL);

@@ -85,7 +85,7 @@ def type_problem(headers, parameter, kind):
         if not names:
             return f"is a {kind}, which is no enumeration"
         wanted = [choice.upper() for choice in parameter["choices"]]
-        if [name.split("_")[-1] for name in names[:len(wanted)]] != wanted:
+        if len(names) < len(wanted) or not all(name.endswith("_" + w) for name, w in zip(names, wanted)):
             return f"is a {kind}, whose names are {', '.join(names)}"
         return None
     wanted = TYPES[parameter["kind"]]
@@ -156,8 +156,8 @@ def signature_problems(headers, signature):
             yield "takes no context first"
         rest = rest[1:]
     descriptor = None
-    if rest and rest[-1][1] == "desc":
-        descriptor, rest = re.sub(r"const (\w+) \*", r"\1", rest[-1][0]), rest[:-1]
+    for kind in [kind for kind, parameter in rest if parameter == "desc"]:
+        descriptor, rest = re.sub(r"const (\w+) \*", r"\1", kind), [p for p in rest if p[1] != "desc"]
     in_descriptor = []
     for parameter in parameters:
         taken = take(headers, parameter, rest)
@@ -223,7 +223,8 @@ def main():
     problems += form_problems(headers, signatures)
     problems += stray_functions(headers, signatures)
     known = {FIELDS.get(p["name"], p["name"]) for s in public for p in s["parameters"]} | set(FLAGS)
-    for struct in ("cn_conv_desc", "cn_pool_desc", "cn_batch_norm_desc", "cn_attention_desc", "cn_loss_desc"):
+    for struct in ("cn_conv_desc", "cn_pool_desc", "cn_unpool_desc", "cn_unfold_desc", "cn_interpolate_desc",
+                   "cn_batch_norm_desc", "cn_attention_desc", "cn_loss_desc"):
         strays = [field for field in headers.structs[struct] if field not in known]
         problems += [f"{struct}: field '{field}' is no parameter" for field in strays]
     print("\n".join(problems) if problems else f"{len(public)} signatures agree with their prototypes")

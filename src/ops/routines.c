@@ -136,6 +136,23 @@ static const cn_routine all[] = {
     { "linalg_norm(Tensor A, str? ord=None, int[] dim=None, bool keepdim=False) -> Tensor",
       "matrix_norm over two axes, vector_norm over others; without ord the 2-norm of all elements." },
 
+    /* ops/window */
+    { "max_pool1d_with_indices(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, "
+      "int[1] dilation=1, bool ceil_mode=False) -> (Tensor values, Tensor indices)",
+      "max_pool1d, and the index of each maximum in its line." },
+    { "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2] stride=None, int[2] padding=0, "
+      "int[2] dilation=1, bool ceil_mode=False) -> (Tensor values, Tensor indices)",
+      "max_pool2d, and the index of each maximum in its flat plane." },
+    { "max_pool3d_with_indices(Tensor input, int[3] kernel_size, int[3] stride=None, int[3] padding=0, "
+      "int[3] dilation=1, bool ceil_mode=False) -> (Tensor values, Tensor indices)",
+      "max_pool3d, and the index of each maximum in its flat volume." },
+    { "adaptive_max_pool1d_with_indices(Tensor input, int output_size) -> (Tensor values, Tensor indices)",
+      "adaptive_max_pool1d, and the index of each maximum in its line." },
+    { "adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size) -> (Tensor values, Tensor indices)",
+      "adaptive_max_pool2d, and the index of each maximum in its flat plane." },
+    { "adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size) -> (Tensor values, Tensor indices)",
+      "adaptive_max_pool3d, and the index of each maximum in its flat volume." },
+
     /* nn: losses */
     { "mse_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "The squared difference." },
     { "l1_loss(Tensor input, Tensor target, " REDUCTION ") -> Tensor", "The absolute difference." },

@@ -23,5 +23,8 @@ extern const ref_entry ref_map[], ref_create[], ref_reduce[], ref_scan[], ref_vi
 
 /* Those of ref_block in a file of their own. */
 void ref_recurrent(const ref_call *c), ref_recurrent_backward(const ref_call *c);
+/* Those of ref_window in a file of their own. */
+void ref_interpolate(const ref_call *c), ref_grid_sample(const ref_call *c), ref_affine_grid(const ref_call *c);
+void ref_im2col(const ref_call *c), ref_col2im(const ref_call *c);
 
 #endif

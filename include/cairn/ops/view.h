@@ -49,6 +49,15 @@ CN_PURE cn_tensor *cn_flip(cn_tensor *input, cn_dims dims);
 /* Windows along an axis, which may overlap. */
 CN_PURE cn_tensor *cn_unfold(cn_tensor *input, int64_t dimension, int64_t size, int64_t step);
 
+/* Channels as finer planes: (..., C·r², H, W) becomes (..., C, H·r, W·r). */
+CN_PURE cn_tensor *cn_pixel_shuffle(cn_tensor *input, int64_t upscale_factor);
+
+/* Planes as more channels: (..., C, H·r, W·r) becomes (..., C·r², H, W). */
+CN_PURE cn_tensor *cn_pixel_unshuffle(cn_tensor *input, int64_t downscale_factor);
+
+/* Interleaves groups of channels of (N, C, ...): the first of each group, then the second of each, and so on. */
+CN_PURE cn_tensor *cn_channel_shuffle(cn_tensor *input, int64_t groups);
+
 /* A diagonal of two axes, as the last axis. */
 CN_PURE cn_tensor *cn_diagonal(cn_tensor *input, int64_t offset, int64_t dim1, int64_t dim2);
 

@@ -88,11 +88,11 @@ static bool infer(cn_infer *i)
     const cn__resize_attrs *a = i->attrs;
     const cn_layout *x = &i->in[0]->layout;
     char s[96];
-    if (!cn__is_planes(i)) return false;
+    if (!cn__has_windows(i, 2)) return false;
     if (a->size[0] < 1 || a->size[1] < 1 || x->shape[x->ndim - 2] == 0 || x->shape[x->ndim - 1] == 0)
         return cn_infer_fail(i, CN_BAD_SHAPE, "heights and widths must be ≥ 1, got %s to be resized to %lld x %lld",
                              cn__shape_text(x, s, sizeof s), (long long)a->size[0], (long long)a->size[1]);
-    return cn__infer_planes(i, a->size);
+    return cn__infer_sizes(i, 2, a->size);
 }
 
 static void grad_by(cn_grad_call *g, const cn_op *op)
@@ -159,13 +159,14 @@ static cn_tensor *compose_nearest(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
 
 const cn_op cn__op_interpolate_nearest = {
     .call = "interpolate_nearest(Tensor input, int[] size) -> Tensor",
-    .name = "interpolate_nearest", .doc = "The last one or two axes with other sizes, each element the nearest one.",
+    .name = "interpolate_nearest", .doc = "The last axes, up to three, with other sizes, each element the nearest one.",
     .kind = CN_COMPOSITE, .n_in = 1, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__nearest_attrs),
     .compose = compose_nearest, .onnx = "Resize",
     CN_CASES({ CN_IN(CN_S(2, 3, 4, 5)), .attrs = &(const cn__nearest_attrs){ 2, { 8, 10 } } },
              { CN_IN(CN_S(3, 5, 7)), .attrs = &(const cn__nearest_attrs){ 2, { 3, 11 } } },
              { CN_IN(CN_S(2, 3, 6)), .attrs = &(const cn__nearest_attrs){ 1, { 9, 0 } } },
              { CN_IN(CN_S(2, 4, 4)), .attrs = &(const cn__nearest_attrs){ 2, { 4, 4 } } },
+             { CN_IN(CN_S(2, 3, 4, 5)), .attrs = &(const cn__nearest_attrs){ 3, { 5, 4, 2 } } },
              { CN_IN(CN_S(0, 3, 6)), .attrs = &(const cn__nearest_attrs){ 1, { 4, 0 } } },
              { CN_IN(CN_S(3, 5, 13, 11)), .attrs = &(const cn__nearest_attrs){ 2, { 26, 17 } } }),
 };
@@ -174,17 +175,18 @@ cn_tensor *cn_interpolate_nearest(cn_tensor *x, cn_dims size)
 {
     CN__CALL call = cn__call_tensor(x);
     if (!call.ctx) return NULL;
-    bool fine = size.n >= 1 && size.n <= 2 && size.n <= cn_ndim(x);
+    bool fine = size.n >= 1 && size.n <= 3 && size.n <= cn_ndim(x);
     for (int d = 0; d < size.n && fine; d++) fine = size.v[d] > 0 && cn_size(x, d - size.n) > 0;
     if (!fine) {
         char s[96];
         cn__shape_text(cn__layout(x), s, sizeof s);
         cn__fail(x->ctx, CN_BAD_SHAPE,
-                 "interpolate_nearest: size must have 1 or 2 numbers ≥ 1, for axes of x that are not empty, got %d "
+                 "interpolate_nearest: size must have 1 to 3 numbers ≥ 1, for axes of x that are not empty, got %d "
                  "numbers for %s",
                  size.n, s);
         return NULL;
     }
-    cn__nearest_attrs a = { size.n, { size.v[0], size.n > 1 ? size.v[1] : 0 } };
+    cn__nearest_attrs a = { .axes = size.n };
+    for (int d = 0; d < size.n; d++) a.size[d] = size.v[d];
     return cn_apply(&cn__op_interpolate_nearest, &x, 1, &a, NULL);
 }
