@@ -262,6 +262,7 @@ static void ref_conv2d(const ref_call *c) { as_called(c, 2, false); }
 static void ref_conv3d(const ref_call *c) { as_called(c, 3, false); }
 static void ref_conv_transpose1d(const ref_call *c) { as_called(c, 1, true); }
 static void ref_conv_transpose2d(const ref_call *c) { as_called(c, 2, true); }
+static void ref_conv_transpose3d(const ref_call *c) { as_called(c, 3, true); }
 
 const ref_entry ref_contract[] = {
     { "matmul", ref_matmul },
@@ -277,5 +278,6 @@ const ref_entry ref_contract[] = {
     { "conv3d", ref_conv3d },
     { "conv_transpose1d", ref_conv_transpose1d },
     { "conv_transpose2d", ref_conv_transpose2d },
+    { "conv_transpose3d", ref_conv_transpose3d },
     { NULL, NULL },
 };

@@ -1,7 +1,7 @@
 /* The convolutions that users call, over one to three axes, with a bias. All are computed as conv over three axes.
 
        conv1d, conv2d, conv3d              x (N, C, ...) or (C, ...), weight (O, C/groups, ...), bias (O)
-       conv_transpose1d, conv_transpose2d  x (N, C, ...) or (C, ...), weight (C, O/groups, ...), bias (O) */
+       conv_transpose1d, .. 3d             x (N, C, ...) or (C, ...), weight (C, O/groups, ...), bias (O) */
 #include "ops/contract/contract.h"
 
 /* One call: the operands as given, and with axes of size 1 added. */
@@ -171,8 +171,13 @@ static cn_tensor *compose_transpose2(cn_ctx *ctx, cn_tensor *const *in, int n_in
     (void)n_in, (void)args;
     return convolve_transposed(ctx, "conv_transpose2d", 2, in, attrs);
 }
+static cn_tensor *compose_transpose3(cn_ctx *ctx, cn_tensor *const *in, int n_in, const void *attrs, const cn_arg *args)
+{
+    (void)n_in, (void)args;
+    return convolve_transposed(ctx, "conv_transpose3d", 3, in, attrs);
+}
 
-/* The fields that the five records share. */
+/* The fields that the records share. */
 #define CONVOLUTION .kind = CN_COMPOSITE, .n_in = 3, .n_out = 1, .optional = 1u << 2, .attr_size = sizeof(cn_conv_desc)
 #define DESC(...) \
     .attrs = &(const cn_conv_desc) { __VA_ARGS__ }
@@ -257,6 +262,22 @@ const cn_op cn__op_conv_transpose2d = {
              { CN_IN(CN_S(2, 8, 11, 10), CN_S(8, 6, 4, 4), CN_S(6)), DESC(.stride = { 2, 2 }, .padding = { 1, 1 }) }),
 };
 
+const cn_op cn__op_conv_transpose3d = {
+    .call = "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+            "int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
+    .name = "conv_transpose3d",
+    .doc = "Transposed convolution over three axes.",
+    CONVOLUTION,
+    .compose = compose_transpose3,
+    .onnx = "ConvTranspose",
+    CN_CASES({ CN_IN(CN_S(2, 3, 2, 4, 3), CN_S(3, 2, 2, 3, 2), CN_S(2)), DESC(.groups = 1) },
+             { CN_IN(CN_S(4, 3, 2, 3), CN_S(4, 1, 2, 3, 2), CN_S(2)),
+               DESC({ 2, 3, 1 }, { 1, 0, 1 }, { 1, 2, 2 }, 2, { 1, 2, 1 }) },
+             { CN_IN(CN_S(0, 3, 2, 4, 3), CN_S(3, 2, 2, 3, 2), CN_ABSENT), DESC(.groups = 1) },
+             { CN_IN(CN_S(2, 4, 4, 5, 5), CN_S(4, 3, 3, 4, 4), CN_S(3)),
+               DESC(.stride = { 2, 2, 2 }, .padding = { 1, 1, 1 }) }),
+};
+
 static cn_tensor *apply(const cn_op *op, cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
 {
     const cn_conv_desc plain = { .groups = 1 };
@@ -282,4 +303,8 @@ cn_tensor *cn_conv_transpose1d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias,
 cn_tensor *cn_conv_transpose2d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
 {
     return apply(&cn__op_conv_transpose2d, x, weight, bias, desc);
+}
+cn_tensor *cn_conv_transpose3d(cn_tensor *x, cn_tensor *weight, cn_tensor *bias, const cn_conv_desc *desc)
+{
+    return apply(&cn__op_conv_transpose3d, x, weight, bias, desc);
 }
