@@ -195,6 +195,38 @@ static void unfold_backward(const ref_call *c)
     }
 }
 
+/* Element (c, h, w) of finer planes and its place in coarse ones, where each channel has r² parts. */
+static int64_t coarse(int64_t fine, const ref_tensor *t, int64_t r)
+{
+    const int64_t width = t->shape[t->ndim - 1], height = t->shape[t->ndim - 2];
+    const int64_t w = fine % width, h = fine / width % height, c = fine / width / height;
+    return ((c * r * r + h % r * r + w % r) * (height / r) + h / r) * (width / r) + w / r;
+}
+
+static void pixel_shuffle(const ref_call *c)
+{
+    const int64_t r = ((const cn__shuffle_attrs *)c->attrs)->n;
+    for (int64_t e = 0; e < c->out->numel; e++) c->out->v[e] = c->in->v[coarse(e, c->out, r)];
+}
+
+static void pixel_unshuffle(const ref_call *c)
+{
+    const int64_t r = ((const cn__shuffle_attrs *)c->attrs)->n;
+    for (int64_t e = 0; e < c->in->numel; e++) c->out->v[coarse(e, c->in, r)] = c->in->v[e];
+}
+
+/* Channel i of the result is channel i / groups of group i % groups. */
+static void channel_shuffle(const ref_call *c)
+{
+    const int64_t groups = ((const cn__shuffle_attrs *)c->attrs)->n, each = c->in->shape[1] / groups;
+    for (int64_t e = 0; e < c->out->numel; e++) {
+        int64_t at[CN_MAX_DIMS];
+        index_of(c->out, e, at);
+        at[1] = at[1] % groups * each + at[1] / groups;
+        c->out->v[e] = c->in->v[flat_of(c->in, at)];
+    }
+}
+
 const ref_entry ref_view[] = {
     { "view", same },
     { "reshape", same },
@@ -214,5 +246,8 @@ const ref_entry ref_view[] = {
     { "diagonal_backward", diagonal_backward },
     { "unfold", unfold },
     { "unfold_backward", unfold_backward },
+    { "pixel_shuffle", pixel_shuffle },
+    { "pixel_unshuffle", pixel_unshuffle },
+    { "channel_shuffle", channel_shuffle },
     { NULL, NULL },
 };

@@ -42,6 +42,11 @@ typedef struct cn__unfold_backward_attrs {
     int64_t length; /* of the axis that was unfolded */
 } cn__unfold_backward_attrs;
 
+/* pixel_shuffle, pixel_unshuffle: the factor; channel_shuffle: the number of groups. */
+typedef struct cn__shuffle_attrs {
+    int64_t n;
+} cn__shuffle_attrs;
+
 /* Operators that others here are built on. */
 extern const cn_op cn__op_copy; /* ops/map */
 extern const cn_op cn__op_slice, cn__op_permute, cn__op_flip;
