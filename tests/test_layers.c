@@ -17,6 +17,7 @@
 #define BATCH(...)    (&(cn_nn_batch_norm_desc){ __VA_ARGS__ })
 #define INSTANCE(...) (&(cn_nn_instance_norm_desc){ __VA_ARGS__ })
 #define NORM(...)     (&(cn_nn_norm_desc){ __VA_ARGS__ })
+#define UPSAMPLE(...) (&(cn_nn_upsample_desc){ __VA_ARGS__ })
 
 static cn_module *cnn(cn_ctx *cn)
 {
@@ -223,13 +224,47 @@ static void alpha_dropout(cn_ctx *cn)
     cn_module_free(m), cn_module_free(all);
 }
 
+/* Every channel is whole: its elements differ only as those of x do. */
+static void feature_alpha_dropout(cn_ctx *cn)
+{
+    check_group("FeatureAlphaDropout");
+    cn_scope s = cn_scope_begin(cn);
+    cn_module *m = cn_nn_feature_alpha_dropout(cn, 0.2);
+    const double limit = -1.7580993408473766, a = 1 / sqrt(0.8 * (1 + 0.2 * limit * limit)), b = -a * limit * 0.2;
+    cn_tensor *y = cn_sub_s(cn_forward(m, cn_zeros(cn, CN_F64, CN_DIMS(60, 70, 5))), a * limit + b);
+    tally all = count(cn_where(cn_lt_s(cn_abs(y), 1e-12), cn_zeros_like(y), y), -a * limit);
+    tally channels = count(cn_mean(cn_where(cn_lt_s(cn_abs(y), 1e-12), cn_zeros_like(y), y), CN_DIMS(2), false), -a * limit);
+    check(all.two_values && channels.two_values, "whole channels");
+    check(fabs(channels.zeros - 0.2) < 4 * sqrt(0.2 * 0.8 / 4200), "a share of %g", channels.zeros);
+    cn_scope_end(cn, s);
+    cn_module_free(m);
+}
+
+/* In training, slopes are drawn: of -1 the results lie in (-upper, -lower], and their mean is in the middle. */
+static void random_slopes(cn_ctx *cn)
+{
+    check_group("RReLU");
+    cn_scope s = cn_scope_begin(cn);
+    cn_module *m = cn_nn_rrelu(cn, 0.1, 0.3);
+    cn_tensor *x = cn_full(cn, CN_F64, CN_DIMS(100, 100), -1), *y = cn_forward(m, x);
+    check(cn_item(cn_min(y, CN_ALL, false)) >= -0.3 && cn_item(cn_max(y, CN_ALL, false)) <= -0.1, "slopes in range");
+    check(fabs(cn_item(cn_mean(y, CN_ALL, false)) + 0.2) < 4 * 0.2 / sqrt(12 * 10000.0), "their mean");
+    check(cn_item(cn_std(y, CN_ALL, 1, false)) > 0.05, "each element has its own");
+    check(cn_item(cn_sum(cn_sub(cn_forward(m, cn_neg(x)), cn_neg(x)), CN_ALL, false)) == 0, "above 0 nothing changes");
+    cn_scope_end(cn, s);
+    cn_module_free(m);
+}
+
 static void dropouts(cn_ctx *cn)
 {
     dropout_of_elements(cn);
     dropout_of_channels(cn, "Dropout1d", cn_nn_dropout1d(cn, 0.3), CN_DIMS(40, 50, 7), 1);
     dropout_of_channels(cn, "Dropout1d (C, L)", cn_nn_dropout1d(cn, 0.3), CN_DIMS(2000, 7), 1);
     dropout_of_channels(cn, "Dropout2d", cn_nn_dropout2d(cn, 0.3), CN_DIMS(40, 50, 3, 3), 2);
+    dropout_of_channels(cn, "Dropout3d", cn_nn_dropout3d(cn, 0.3), CN_DIMS(40, 50, 1, 3, 3), 3);
     alpha_dropout(cn);
+    feature_alpha_dropout(cn);
+    random_slopes(cn);
 }
 
 /* ---- PyTorch's initial values ---- */
@@ -349,8 +384,28 @@ static void refused_makers(cn_ctx *cn)
     refused(cn, "Upsample: the descriptor must have either a size or a scale, got neither", cn_nn_upsample(cn, NULL));
     refused(cn, "Upsample: scale must be finite and > 0, got -1",
             cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = -1 }));
-    refused(cn, "Upsample: size must have 2 numbers for bilinear, got 1",
-            cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .size = CN_DIMS(3), .mode = CN_UPSAMPLE_BILINEAR }));
+    refused(cn, "Upsample: size must have 1 number or one for each axis, got 3",
+            cn_nn_upsample(cn, UPSAMPLE(.size = CN_DIMS(3, 3, 3), .mode = CN_UPSAMPLE_BILINEAR)));
+    refused(cn, "Upsample: the descriptor must have either a size or a scale, got both",
+            cn_nn_upsample(cn, UPSAMPLE(.scale = 2, .scales = { 2, 2 })));
+    refused(cn, "Upsample: recompute_scale_factor must be false with a size",
+            cn_nn_upsample(cn, UPSAMPLE(.size = CN_DIMS(3), .recompute_scale_factor = true)));
+    refused(cn, "Upsample: mode must be one of cn_upsample_mode, got 9",
+            cn_nn_upsample(cn, UPSAMPLE(.scale = 2, .mode = (cn_upsample_mode)9)));
+    refused(cn, "MaxPool3d: divisor_override must be 0", cn_nn_max_pool3d(cn, 2, POOL(.divisor_override = 3)));
+    refused(cn, "AvgPool1d: divisor_override must be 0", cn_nn_avg_pool1d(cn, 2, POOL(.divisor_override = 3)));
+    refused(cn, "LPPool2d: norm_type must be a number other than 0, got 0", cn_nn_lp_pool2d(cn, 0, 2, NULL));
+    refused(cn, "LPPool2d: of the options, only stride and ceil_mode", cn_nn_lp_pool2d(cn, 2, 2, POOL(.padding = 1)));
+    refused(cn, "MaxUnpool1d: of the options, only stride and padding",
+            cn_nn_max_unpool1d(cn, 2, POOL(.ceil_mode = true)));
+    refused(cn, "Fold: output_size must be two numbers > 0, height and width, got 1 numbers",
+            cn_nn_fold(cn, CN_DIMS(3), 2, NULL));
+    refused(cn, "Unfold: kernel must be from 1", cn_nn_unfold(cn, 0, NULL));
+    refused(cn, "ChannelShuffle: groups must be from 1 to 2147483647, got 0", cn_nn_channel_shuffle(cn, 0));
+    refused(cn, "LocalResponseNorm: size must be from 1", cn_nn_local_response_norm(cn, 0, 1e-4, 0.75, 1));
+    refused(cn, "RReLU: lower must be finite and ≤ upper, got 1", cn_nn_rrelu(cn, 1, 0.5));
+    refused(cn, "CosineSimilarity: axis must be from -8 to 7", cn_nn_cosine_similarity(cn, 8, 1e-8));
+    refused(cn, "PairwiseDistance: p and eps must be numbers, got nan", cn_nn_pairwise_distance(cn, NAN, 1e-6, false));
     refused(cn, "Upsample: align_corners",
             cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .align_corners = true }));
     refused(cn, "BatchNorm2d: channels must be > 0, got 0", cn_nn_batch_norm2d(cn, 0, NULL));
@@ -394,8 +449,18 @@ static void refused_inputs(cn_ctx *cn)
     refused_forward(cn, "Conv1d(3, 4, kernel 3, padding 1, reflect): x must have 2 or 3 axes, got [5]",
                     cn_nn_conv1d(cn, 3, 4, 3, CONV(.padding = 1, .padding_mode = CN_PAD_REFLECT)), CN_DIMS(5));
     refused_forward(cn, "MaxPool2d(kernel 3x3, stride 3x3): ", cn_nn_max_pool2d(cn, 3, NULL), CN_DIMS(1, 1, 2, 2));
-    refused_forward(cn, "Upsample(times 0.5, nearest): size times scale must be a whole number > 0, got 3 times 0.5",
-                    cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 0.5 }), CN_DIMS(1, 1, 4, 3));
+    refused_forward(cn, "Upsample(times 0.5, nearest): interpolate: size times scale_factor must be from 1 to ",
+                    cn_nn_upsample(cn, UPSAMPLE(.scale = 0.5)), CN_DIMS(1, 1, 4, 1));
+    refused_forward(cn, "Upsample(4x4, nearest): x must be (N, C, L, H, W or D, H, W), with a size or scale for each",
+                    cn_nn_upsample(cn, UPSAMPLE(.size = CN_DIMS(4, 4))), CN_DIMS(1, 1, 4));
+    refused_forward(cn, "Softmax2d: x must be (N, C, H, W) or (C, H, W), got [2,3]", cn_nn_softmax2d(cn),
+                    CN_DIMS(2, 3));
+    refused_forward(cn, "Dropout3d(0.5): x must be (N, C, D, H, W) or (C, D, H, W)", cn_nn_dropout3d(cn, 0.5),
+                    CN_DIMS(2, 3, 4));
+    refused_forward(cn, "FeatureAlphaDropout(0.5): x must be (N, C, ...), got [3]", cn_nn_feature_alpha_dropout(cn, 0.5),
+                    CN_DIMS(3));
+    refused_forward(cn, "MaxUnpool2d: forward accepts x and indices and returns one tensor; got 1 operands",
+                    cn_nn_max_unpool2d(cn, 2, NULL), CN_DIMS(1, 1, 2, 2));
     refused_forward(cn, "Upsample(times 2, bilinear): x must be (N, C, H, W), got [1,1,3]",
                     cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .mode = CN_UPSAMPLE_BILINEAR }),
                     CN_DIMS(1, 1, 3));
@@ -420,7 +485,7 @@ static void refused_inputs(cn_ctx *cn)
                     CN_DIMS(2, 4));
     refused_forward(cn, "Unflatten(axis 1, 2x3): the size along axis 1 must be 6, got [2,7]",
                     cn_nn_unflatten(cn, 1, CN_DIMS(2, 3)), CN_DIMS(2, 7));
-    refused_forward(cn, "PixelShuffle(2): x must be (..., C, H, W) with C a multiple of 4, got [2,6,3,3]",
+    refused_forward(cn, "PixelShuffle(2): pixel_shuffle: input must have 3 axes or more and a multiple of 4 along axis -3",
                     cn_nn_pixel_shuffle(cn, 2), CN_DIMS(2, 6, 3, 3));
     refused_forward(cn, "Bilinear(2, 3, 4): forward accepts x1 and x2 and returns y; got 1 operands and 1 results",
                     cn_nn_bilinear(cn, 2, 3, 4, NULL), CN_DIMS(2, 2));

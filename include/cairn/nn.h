@@ -208,31 +208,64 @@ CN_API cn_module *cn_nn_conv_transpose1d(cn_ctx *ctx, int64_t in, int64_t out, i
                                          const cn_nn_conv_desc *desc);
 CN_API cn_module *cn_nn_conv_transpose2d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel,
                                          const cn_nn_conv_desc *desc);
+CN_API cn_module *cn_nn_conv_transpose3d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel,
+                                         const cn_nn_conv_desc *desc);
 
 /* ---- pooling and resizing ---- */
 typedef struct cn_nn_pool_desc {
     int64_t stride, padding;                       /* 0: the kernel's size, 0 */
     int64_t dilation;                              /* 0: 1; max only */
     bool ceil_mode, exclude_padding;               /* exclude_padding: count_include_pad=False; average only */
+    int64_t divisor_override;                      /* average over two or three axes only; 0: none */
     cn_dims kernels, strides, paddings, dilations; /* numbers for each axis, in place of one for all */
 } cn_nn_pool_desc;
+/* Max pooling also has a second result: cn_forward_all with two results returns the indices of the maxima as well. */
 CN_API cn_module *cn_nn_max_pool1d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
 CN_API cn_module *cn_nn_max_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_max_pool3d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
 CN_API cn_module *cn_nn_avg_pool1d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
 CN_API cn_module *cn_nn_avg_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_avg_pool3d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
 CN_API cn_module *cn_nn_adaptive_avg_pool1d(cn_ctx *ctx, int64_t size);
 CN_API cn_module *cn_nn_adaptive_avg_pool2d(cn_ctx *ctx, int64_t height, int64_t width);
+CN_API cn_module *cn_nn_adaptive_avg_pool3d(cn_ctx *ctx, int64_t depth, int64_t height, int64_t width);
 CN_API cn_module *cn_nn_adaptive_max_pool1d(cn_ctx *ctx, int64_t size);
 CN_API cn_module *cn_nn_adaptive_max_pool2d(cn_ctx *ctx, int64_t height, int64_t width);
+CN_API cn_module *cn_nn_adaptive_max_pool3d(cn_ctx *ctx, int64_t depth, int64_t height, int64_t width);
+/* The norm (Σ x^p)^(1/p) of each window; of the options, stride, ceil_mode, kernels and strides. */
+CN_API cn_module *cn_nn_lp_pool1d(cn_ctx *ctx, double norm_type, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_lp_pool2d(cn_ctx *ctx, double norm_type, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_lp_pool3d(cn_ctx *ctx, double norm_type, int64_t kernel, const cn_nn_pool_desc *desc);
+/* Called by cn_forward_all with the results of max pooling, (x, indices); options of that pooling: stride, padding,
+   kernels, strides and paddings. For PyTorch's output_size there is cn_max_unpool1d. */
+CN_API cn_module *cn_nn_max_unpool1d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_max_unpool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
+CN_API cn_module *cn_nn_max_unpool3d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc);
 
-typedef enum cn_upsample_mode { CN_UPSAMPLE_NEAREST, CN_UPSAMPLE_BILINEAR } cn_upsample_mode;
+typedef struct cn_nn_unfold_desc {
+    int64_t dilation, padding, stride;             /* 0: 1, 0, 1 */
+    cn_dims kernels, dilations, paddings, strides; /* (height,width), in place of one number for both */
+} cn_nn_unfold_desc;
+CN_API cn_module *cn_nn_unfold(cn_ctx *ctx, int64_t kernel, const cn_nn_unfold_desc *desc); /* cn_im2col */
+/* cn_col2im; output_size: (H,W) */
+CN_API cn_module *cn_nn_fold(cn_ctx *ctx, cn_dims output_size, int64_t kernel, const cn_nn_unfold_desc *desc);
+
+typedef enum cn_upsample_mode {
+    CN_UPSAMPLE_NEAREST = CN_INTERPOLATE_NEAREST,
+    CN_UPSAMPLE_LINEAR = CN_INTERPOLATE_LINEAR,       /* (N,C,L) */
+    CN_UPSAMPLE_BILINEAR = CN_INTERPOLATE_BILINEAR,   /* (N,C,H,W) */
+    CN_UPSAMPLE_BICUBIC = CN_INTERPOLATE_BICUBIC,     /* (N,C,H,W) */
+    CN_UPSAMPLE_TRILINEAR = CN_INTERPOLATE_TRILINEAR, /* (N,C,D,H,W) */
+} cn_upsample_mode;
 typedef struct cn_nn_upsample_desc {
-    cn_dims size;             /* the result's last sizes, (L) or (H,W); set either size or scale */
-    double scale;             /* factor of the last sizes: size times scale must be a whole number */
+    cn_dims size;                /* the result's sizes after (N,C); one number: for all axes. Set size or scale */
+    double scale;                /* PyTorch's scale_factor, of these sizes */
     cn_upsample_mode mode;
-    bool align_corners;       /* bilinear only */
+    bool align_corners;          /* not for nearest */
+    bool recompute_scale_factor; /* coordinates follow from the sizes, not from the scale */
+    double scales[3];            /* numbers for each axis, in place of one for all */
 } cn_nn_upsample_desc;
-CN_API cn_module *cn_nn_upsample(cn_ctx *ctx, const cn_nn_upsample_desc *desc); /* (N,C,H,W); nearest: (N,C,L) too */
+CN_API cn_module *cn_nn_upsample(cn_ctx *ctx, const cn_nn_upsample_desc *desc); /* cn_interpolate */
 
 /* ---- normalisation: eps and momentum of 0 mean PyTorch's defaults, negative ones mean 0 ---- */
 typedef struct cn_nn_batch_norm_desc {
@@ -251,9 +284,10 @@ typedef struct cn_nn_instance_norm_desc {
     bool affine;              /* with weight and bias; PyTorch's default is without */
     bool running_stats;       /* PyTorch's track_running_stats=True: evaluation uses running statistics */
 } cn_nn_instance_norm_desc;
-/* x: (C,L) or (N,C,L); (C,H,W) or (N,C,H,W) */
+/* x: (C,L) or (N,C,L); (C,H,W) or (N,C,H,W); (C,D,H,W) or (N,C,D,H,W) */
 CN_API cn_module *cn_nn_instance_norm1d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc);
 CN_API cn_module *cn_nn_instance_norm2d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc);
+CN_API cn_module *cn_nn_instance_norm3d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc);
 
 typedef struct cn_nn_norm_desc {
     double eps;               /* 0: 1e-5; RMSNorm: the machine epsilon of f64 for f64, of f32 for other types */
@@ -264,12 +298,16 @@ CN_API cn_module *cn_nn_layer_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_
 CN_API cn_module *cn_nn_rms_norm(cn_ctx *ctx, cn_dims shape, const cn_nn_norm_desc *desc);
 /* x: (N,C,...) */
 CN_API cn_module *cn_nn_group_norm(cn_ctx *ctx, int64_t groups, int64_t channels, const cn_nn_norm_desc *desc);
+/* x: (N,C,...); PyTorch's defaults are 1e-4, 0.75, 1 */
+CN_API cn_module *cn_nn_local_response_norm(cn_ctx *ctx, int64_t size, double alpha, double beta, double k);
 
 /* ---- dropout: in training an element becomes 0 with probability p (PyTorch's default is 0.5) ---- */
 CN_API cn_module *cn_nn_dropout(cn_ctx *ctx, double p);
 CN_API cn_module *cn_nn_dropout1d(cn_ctx *ctx, double p);      /* whole channels of (N,C,L) or (C,L) */
 CN_API cn_module *cn_nn_dropout2d(cn_ctx *ctx, double p);      /* whole channels of (N,C,H,W) */
+CN_API cn_module *cn_nn_dropout3d(cn_ctx *ctx, double p);      /* whole channels of (N,C,D,H,W) or (C,D,H,W) */
 CN_API cn_module *cn_nn_alpha_dropout(cn_ctx *ctx, double p);  /* keeps the mean and variance of SELU's results */
+CN_API cn_module *cn_nn_feature_alpha_dropout(cn_ctx *ctx, double p); /* the same, of whole channels of (N,C,...) */
 
 /* ---- activations; the comments give PyTorch's defaults ---- */
 CN_API cn_module *cn_nn_relu(cn_ctx *ctx);
@@ -298,6 +336,10 @@ CN_API cn_module *cn_nn_threshold(cn_ctx *ctx, double threshold, double value); 
 CN_API cn_module *cn_nn_glu(cn_ctx *ctx, int64_t axis);                      /* -1; a half times the other's sigmoid */
 CN_API cn_module *cn_nn_softmax(cn_ctx *ctx, int64_t axis);
 CN_API cn_module *cn_nn_log_softmax(cn_ctx *ctx, int64_t axis);
+CN_API cn_module *cn_nn_softmin(cn_ctx *ctx, int64_t axis);                  /* softmax of -x */
+CN_API cn_module *cn_nn_softmax2d(cn_ctx *ctx);                              /* over channels of (N,C,H,W) or (C,H,W) */
+/* 1/8, 1/3. Below 0 each element has a slope of its own, drawn from [lower, upper) in training, else their mean. */
+CN_API cn_module *cn_nn_rrelu(cn_ctx *ctx, double lower, double upper);
 
 /* The functions of these modules that ops.h does not have. */
 CN_API cn_tensor *cn_relu6(cn_tensor *x);
@@ -307,11 +349,19 @@ CN_API cn_tensor *cn_softshrink(cn_tensor *x, double lambda);
 CN_API cn_tensor *cn_hardshrink(cn_tensor *x, double lambda);
 CN_API cn_tensor *cn_threshold(cn_tensor *x, double threshold, double value);
 CN_API cn_tensor *cn_glu(cn_tensor *x, int64_t axis);
+CN_API cn_tensor *cn_softmin(cn_tensor *x, int64_t axis);
+CN_API cn_tensor *cn_rrelu(cn_tensor *x, double lower, double upper, bool training);
+
+/* ---- distances, called by cn_forward_all with (x1, x2); loss.h has the functions ---- */
+CN_API cn_module *cn_nn_cosine_similarity(cn_ctx *ctx, int64_t axis, double eps);               /* 1, 1e-8 */
+CN_API cn_module *cn_nn_pairwise_distance(cn_ctx *ctx, double p, double eps, bool keepdim);     /* 2, 1e-6, false */
 
 /* ---- shapes ---- */
 CN_API cn_module *cn_nn_identity(cn_ctx *ctx);
 CN_API cn_module *cn_nn_unflatten(cn_ctx *ctx, int64_t axis, cn_dims sizes); /* one size may be -1 */
 CN_API cn_module *cn_nn_pixel_shuffle(cn_ctx *ctx, int64_t factor);          /* (...,C·r²,H,W) -> (...,C,H·r,W·r) */
+CN_API cn_module *cn_nn_pixel_unshuffle(cn_ctx *ctx, int64_t factor);        /* (...,C,H·r,W·r) -> (...,C·r²,H,W) */
+CN_API cn_module *cn_nn_channel_shuffle(cn_ctx *ctx, int64_t groups);        /* (N,C,...) */
 /* pad: pairs (before, after) in the order of F.pad, last axis first: CN_DIMS(left, right, top, bottom). */
 CN_API cn_module *cn_nn_zero_pad(cn_ctx *ctx, cn_dims pad);
 CN_API cn_module *cn_nn_constant_pad(cn_ctx *ctx, cn_dims pad, double value);

@@ -82,6 +82,29 @@ cn_tensor *cn_prelu(cn_tensor *x, cn_tensor *weight)
     return cn_scope_return(x->ctx, s, cn_add(cn_relu(x), below));
 }
 
+cn_tensor *cn_softmin(cn_tensor *x, int64_t axis)
+{
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
+    cn_scope s = cn_scope_begin(x->ctx);
+    return cn_scope_return(x->ctx, s, cn_softmax(cn_neg(x), axis));
+}
+
+/* x above 0, else slope · x */
+cn_tensor *cn_rrelu(cn_tensor *x, double lower, double upper, bool training)
+{
+    CN__CALL call = cn__call_tensor(x);
+    if (!call.ctx) return NULL;
+    if (!(lower <= upper && isfinite(lower) && isfinite(upper))) {
+        cn__fail(x->ctx, CN_BAD_ARGUMENT, "rrelu: lower must be ≤ upper and both finite, got %g and %g", lower, upper);
+        return NULL;
+    }
+    if (!training) return cn_leaky_relu(x, (lower + upper) / 2);
+    cn_scope s = cn_scope_begin(x->ctx);
+    cn_tensor *slope = cn_add_s(cn_mul_s(cn_rand_like(x), upper - lower), lower);
+    return cn_scope_return(x->ctx, s, cn_where(cn_gt_s(x, 0), x, cn_mul(slope, x)));
+}
+
 /* ---- modules without options ---- */
 
 typedef struct plain {
@@ -117,6 +140,13 @@ PLAIN(hardswish, "Hardswish", cn_hardswish)
 PLAIN(tanh, "Tanh", cn_tanh)
 PLAIN(tanhshrink, "Tanhshrink", cn_tanhshrink)
 PLAIN(softsign, "Softsign", cn_softsign)
+
+static cn_tensor *softmax2d(cn_tensor *x)
+{
+    if (cn_ndim(x) != 3 && cn_ndim(x) != 4) return cn__wrong_shape(x, "x must be (N, C, H, W) or (C, H, W)");
+    return cn_softmax(x, -3);
+}
+PLAIN(softmax2d, "Softmax2d", softmax2d)
 
 /* ---- modules with numbers ---- */
 
@@ -175,6 +205,15 @@ static cn_tensor *hardshrink(cn_tensor *x, double lambda, double unused)
     return (void)unused, cn_hardshrink(x, lambda);
 }
 
+static cn_tensor *rrelu_forward(cn_module *m, cn_tensor *x)
+{
+    const numbers *n = cn_module_data(m);
+    return cn_rrelu(x, n->v[0], n->v[1], cn_module_training(m));
+}
+
+static const cn_module_type rrelu_type = {
+    .name = "RReLU", .forward = rrelu_forward, .data_bytes = sizeof(numbers), .describe = numbers_describe
+};
 static const cn_module_type leaky_relu_type = NUMBERS("LeakyReLU");
 static const cn_module_type elu_type = NUMBERS("ELU");
 static const cn_module_type celu_type = NUMBERS("CELU");
@@ -188,6 +227,13 @@ cn_module *cn_nn_leaky_relu(cn_ctx *ctx, double slope)
 {
     if (!require(ctx, &leaky_relu_type, isfinite(slope), "slope must be finite", slope)) return NULL;
     return make_numbers(ctx, &leaky_relu_type, (numbers){ 1, { slope }, leaky_relu });
+}
+cn_module *cn_nn_rrelu(cn_ctx *ctx, double lower, double upper)
+{
+    if (!require(ctx, &rrelu_type, isfinite(upper), "upper must be finite", upper) ||
+        !require(ctx, &rrelu_type, isfinite(lower) && lower <= upper, "lower must be finite and ≤ upper", lower))
+        return NULL;
+    return make_numbers(ctx, &rrelu_type, (numbers){ 2, { lower, upper }, NULL });
 }
 cn_module *cn_nn_elu(cn_ctx *ctx, double alpha)
 {
@@ -250,6 +296,11 @@ static cn_tensor *log_softmax_forward(cn_module *m, cn_tensor *x)
     return cn_log_softmax(x, ((const along *)cn_module_data(m))->axis);
 }
 
+static cn_tensor *softmin_forward(cn_module *m, cn_tensor *x)
+{
+    return cn_softmin(x, ((const along *)cn_module_data(m))->axis);
+}
+
 static cn_tensor *glu_forward(cn_module *m, cn_tensor *x)
 {
     return cn_glu(x, ((const along *)cn_module_data(m))->axis);
@@ -261,6 +312,7 @@ static cn_tensor *glu_forward(cn_module *m, cn_tensor *x)
     }
 static const cn_module_type softmax_type = ALONG("Softmax", softmax_forward);
 static const cn_module_type log_softmax_type = ALONG("LogSoftmax", log_softmax_forward);
+static const cn_module_type softmin_type = ALONG("Softmin", softmin_forward);
 static const cn_module_type glu_type = ALONG("GLU", glu_forward);
 
 static cn_module *make_along(cn_ctx *ctx, const cn_module_type *type, int64_t axis)
@@ -279,6 +331,7 @@ static cn_module *make_along(cn_ctx *ctx, const cn_module_type *type, int64_t ax
 
 cn_module *cn_nn_softmax(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &softmax_type, axis); }
 cn_module *cn_nn_log_softmax(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &log_softmax_type, axis); }
+cn_module *cn_nn_softmin(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &softmin_type, axis); }
 cn_module *cn_nn_glu(cn_ctx *ctx, int64_t axis) { return make_along(ctx, &glu_type, axis); }
 
 /* ---- the module with a parameter ---- */

@@ -69,7 +69,7 @@ static bool update(cn_tensor *running, cn_tensor *statistic, double momentum)
 
 static bool update_statistics(const norm *n, cn_tensor *x)
 {
-    cn_dims space = { .n = cn_ndim(x) - 2, .v = { 2, 3 } };
+    cn_dims space = { .n = cn_ndim(x) - 2, .v = { 2, 3, 4 } };
     cn_no_grad_begin(x->ctx);
     const bool ok = update(n->mean, cn_mean(x, space, false), n->momentum) &&
                     update(n->var, cn_var(x, space, 1, false), n->momentum);
@@ -94,7 +94,7 @@ static cn_tensor *instance_forward(cn_module *m, cn_tensor *x)
     const int axes = cn_ndim(x), whole = n->axes[1];
     const bool single = axes == whole - 1; /* (C,...) without N */
     if (axes < n->axes[0] || axes > whole || cn_size(x, single ? 0 : 1) != n->channels) {
-        const char *rest = whole == 3 ? "L" : "H, W";
+        const char *rest = whole == 3 ? "L" : whole == 4 ? "H, W" : "D, H, W";
         return cn__wrong_shape(x, "x must be (N, C, %s) or (C, %s) with C = %lld", rest, rest, (long long)n->channels);
     }
     cn_scope s = cn_scope_begin(x->ctx);
@@ -113,6 +113,7 @@ static const cn_module_type batch2 = TYPE("BatchNorm2d", batch_forward);
 static const cn_module_type batch3 = TYPE("BatchNorm3d", batch_forward);
 static const cn_module_type instance1 = TYPE("InstanceNorm1d", instance_forward);
 static const cn_module_type instance2 = TYPE("InstanceNorm2d", instance_forward);
+static const cn_module_type instance3 = TYPE("InstanceNorm3d", instance_forward);
 
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, norm n, bool affine, bool running)
 {
@@ -186,4 +187,8 @@ cn_module *cn_nn_instance_norm1d(cn_ctx *ctx, int64_t channels, const cn_nn_inst
 cn_module *cn_nn_instance_norm2d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc)
 {
     return make_instance(ctx, &instance2, channels, 2, desc);
+}
+cn_module *cn_nn_instance_norm3d(cn_ctx *ctx, int64_t channels, const cn_nn_instance_norm_desc *desc)
+{
+    return make_instance(ctx, &instance3, channels, 3, desc);
 }

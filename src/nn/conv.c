@@ -1,4 +1,4 @@
-/* Convolution modules over one, two and three axes, and transposed ones over one and two. */
+/* Convolution modules over one, two and three axes, and transposed ones. */
 #include <math.h>
 #include <stdio.h>
 
@@ -79,6 +79,7 @@ static const kind conv2d = KIND("Conv2d", 2, false, cn_conv2d);
 static const kind conv3d = KIND("Conv3d", 3, false, cn_conv3d);
 static const kind conv_transpose1d = KIND("ConvTranspose1d", 1, true, cn_conv_transpose1d);
 static const kind conv_transpose2d = KIND("ConvTranspose2d", 2, true, cn_conv_transpose2d);
+static const kind conv_transpose3d = KIND("ConvTranspose3d", 3, true, cn_conv_transpose3d);
 
 static bool check_channels(cn_ctx *ctx, const char *who, int64_t in, int64_t out, int64_t groups)
 {
@@ -204,4 +205,8 @@ cn_module *cn_nn_conv_transpose1d(cn_ctx *ctx, int64_t in, int64_t out, int64_t 
 cn_module *cn_nn_conv_transpose2d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc)
 {
     return make(ctx, &conv_transpose2d, in, out, kernel, desc);
+}
+cn_module *cn_nn_conv_transpose3d(cn_ctx *ctx, int64_t in, int64_t out, int64_t kernel, const cn_nn_conv_desc *desc)
+{
+    return make(ctx, &conv_transpose3d, in, out, kernel, desc);
 }

@@ -1,4 +1,4 @@
-/* Dropout modules: of elements, of whole channels, and AlphaDropout, which goes with SELU. */
+/* Dropout modules: of elements, of whole channels, and the alpha dropouts, which go with SELU. */
 #include <math.h>
 #include <stdio.h>
 
@@ -43,18 +43,34 @@ static cn_tensor *forward2(cn_module *m, cn_tensor *x)
     return by_channel(m, x, 1);
 }
 
+static cn_tensor *forward3(cn_module *m, cn_tensor *x)
+{
+    if (cn_ndim(x) != 4 && cn_ndim(x) != 5) return cn__wrong_shape(x, "x must be (N, C, D, H, W) or (C, D, H, W)");
+    return by_channel(m, x, cn_ndim(x) - 4);
+}
+
 /* A dropped element becomes SELU's limit towards -∞. Then a and b restore mean 0 and variance 1:
-   y = a (x keep + limit (1 - keep)) + b */
-static cn_tensor *alpha_forward(cn_module *m, cn_tensor *x)
+   y = a (x keep + limit (1 - keep)) + b. One draw for each element of `shape`, which broadcasts to x. */
+static cn_tensor *alpha(cn_module *m, cn_tensor *x, cn_dims shape)
 {
     const double p = ((const dropout *)cn_module_data(m))->p, limit = -1.7580993408473766;
     if (idle(m)) return x;
     if (p == 1) return cn_mul_s(x, 0);
     const double a = 1 / sqrt((1 - p) * (1 + p * limit * limit)), b = -a * limit * p;
     cn_scope s = cn_scope_begin(x->ctx);
-    cn_tensor *keep = cn_bernoulli(cn_full_like(x, 1 - p));
+    cn_tensor *keep = cn_bernoulli(cn_full(x->ctx, cn_type(x), shape, 1 - p));
     cn_tensor *dropped = cn_add_s(cn_mul_s(keep, -a * limit), a * limit + b);
     return cn_scope_return(x->ctx, s, cn_add(cn_mul(cn_mul_s(x, a), keep), dropped));
+}
+
+static cn_tensor *alpha_forward(cn_module *m, cn_tensor *x) { return alpha(m, x, cn_shape(x)); }
+
+static cn_tensor *feature_alpha_forward(cn_module *m, cn_tensor *x)
+{
+    cn_dims shape = cn_shape(x);
+    if (shape.n < 2) return cn__wrong_shape(x, "x must be (N, C, ...)");
+    for (int d = 2; d < shape.n; d++) shape.v[d] = 1;
+    return alpha(m, x, shape);
 }
 
 #define TYPE(name_, forward_)                                                                   \
@@ -64,7 +80,9 @@ static cn_tensor *alpha_forward(cn_module *m, cn_tensor *x)
 static const cn_module_type element_type = TYPE("Dropout", element_forward);
 static const cn_module_type type1 = TYPE("Dropout1d", forward1);
 static const cn_module_type type2 = TYPE("Dropout2d", forward2);
+static const cn_module_type type3 = TYPE("Dropout3d", forward3);
 static const cn_module_type alpha_type = TYPE("AlphaDropout", alpha_forward);
+static const cn_module_type feature_alpha_type = TYPE("FeatureAlphaDropout", feature_alpha_forward);
 
 static cn_module *make(cn_ctx *ctx, const cn_module_type *type, double p)
 {
@@ -82,4 +100,6 @@ static cn_module *make(cn_ctx *ctx, const cn_module_type *type, double p)
 cn_module *cn_nn_dropout(cn_ctx *ctx, double p) { return make(ctx, &element_type, p); }
 cn_module *cn_nn_dropout1d(cn_ctx *ctx, double p) { return make(ctx, &type1, p); }
 cn_module *cn_nn_dropout2d(cn_ctx *ctx, double p) { return make(ctx, &type2, p); }
+cn_module *cn_nn_dropout3d(cn_ctx *ctx, double p) { return make(ctx, &type3, p); }
 cn_module *cn_nn_alpha_dropout(cn_ctx *ctx, double p) { return make(ctx, &alpha_type, p); }
+cn_module *cn_nn_feature_alpha_dropout(cn_ctx *ctx, double p) { return make(ctx, &feature_alpha_type, p); }

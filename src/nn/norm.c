@@ -1,4 +1,4 @@
-/* LayerNorm, RMSNorm and GroupNorm: normalisation by the statistics of each sample. */
+/* LayerNorm, RMSNorm, GroupNorm and LocalResponseNorm: normalisation by the statistics of each sample. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -119,4 +119,43 @@ cn_module *cn_nn_group_norm(cn_ctx *ctx, int64_t groups, int64_t channels, const
     }
     const norm n = { .shape = CN_DIMS(groups, channels), .eps = cn__or_usual(d.eps, 1e-5) };
     return make(ctx, &group_type, &n, CN_DIMS(channels), !d.no_affine, !d.no_bias);
+}
+
+/* ---- local response norm ---- */
+
+typedef struct response {
+    int64_t size;
+    double alpha, beta, k;
+} response;
+
+static cn_tensor *response_forward(cn_module *m, cn_tensor *x)
+{
+    const response *r = cn_module_data(m);
+    return cn_local_response_norm(x, r->size, r->alpha, r->beta, r->k);
+}
+
+static void response_describe(const cn_module *m, char *out, size_t size)
+{
+    const response *r = cn_module_data(m);
+    snprintf(out, size, "%lld, alpha %g, beta %g, k %g", (long long)r->size, r->alpha, r->beta, r->k);
+}
+
+static const cn_module_type response_type = {
+    .name = "LocalResponseNorm", .forward = response_forward, .data_bytes = sizeof(response),
+    .describe = response_describe
+};
+
+cn_module *cn_nn_local_response_norm(cn_ctx *ctx, int64_t size, double alpha, double beta, double k)
+{
+    CN__CALL call = cn__enter(ctx, NULL);
+    if (!call.ctx) return NULL;
+    if (size < 1 || size > INT32_MAX || isnan(alpha) || isnan(beta) || isnan(k)) {
+        cn__fail(ctx, CN_BAD_ARGUMENT,
+                 "LocalResponseNorm: size must be from 1 to %d, and alpha, beta and k numbers, got %lld, %g, %g and %g",
+                 INT32_MAX, (long long)size, alpha, beta, k);
+        return NULL;
+    }
+    cn_module *m = cn_module_new(ctx, &response_type);
+    if (m) *(response *)cn_module_data(m) = (response){ size, alpha, beta, k };
+    return m;
 }

@@ -17,11 +17,32 @@ static cn_tensor *pool_forward(cn_module *m, cn_tensor *x)
     return p->apply(x, &p->call);
 }
 
+/* The number of results that max pooling was asked for: values, or values and indices. */
+static bool check_results(cn_module *m, int n_in, int n_out)
+{
+    return (n_in == 1 && n_out <= 2) ||
+           cn__fail(cn_module_context(m), CN_BAD_ARGUMENT,
+                    "%s: forward accepts one tensor and returns values and indices; got %d operands and %d results",
+                    cn_module_type_of(m)->name, n_in, n_out);
+}
+
+static bool max_forward(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    typedef cn_tensor *(*with_indices)(cn_tensor *x, const cn_pool_desc *desc, cn_tensor **indices);
+    static const with_indices by_axes[] = { NULL, cn_max_pool1d_with_indices, cn_max_pool2d_with_indices,
+                                            cn_max_pool3d_with_indices };
+    const pool *p = cn_module_data(m);
+    if (!check_results(m, n_in, n_out)) return false;
+    cn_tensor *y = n_out == 2 ? by_axes[p->axes](in[0], &p->call, &out[1]) : p->apply(in[0], &p->call);
+    if (n_out) out[0] = y;
+    return y != NULL;
+}
+
 static void pool_describe(const cn_module *m, char *out, size_t size)
 {
     const pool *p = cn_module_data(m);
     char kernel[48], stride[48], padding[48];
-    const bool pads = p->call.padding[0] || p->call.padding[1];
+    const bool pads = p->call.padding[0] || p->call.padding[1] || p->call.padding[2];
     snprintf(out, size, "kernel %s, stride %s%s%s", cn__by_text(p->call.kernel_size, p->axes, kernel, sizeof kernel),
              cn__by_text(p->call.stride, p->axes, stride, sizeof stride), pads ? ", padding " : "",
              pads ? cn__by_text(p->call.padding, p->axes, padding, sizeof padding) : "");
@@ -34,15 +55,22 @@ typedef struct kind {
     cn_tensor *(*apply)(cn_tensor *x, const cn_pool_desc *desc);
 } kind;
 
-#define KIND(name_, axes_, average_, apply_)                                                                      \
+#define AVERAGE(name_, axes_, apply_)                                                                             \
     {                                                                                                             \
         { .name = name_, .forward = pool_forward, .data_bytes = sizeof(pool), .describe = pool_describe }, axes_, \
-            average_, apply_                                                                                      \
+            true, apply_                                                                                          \
     }
-static const kind max_pool1d = KIND("MaxPool1d", 1, false, cn_max_pool1d);
-static const kind max_pool2d = KIND("MaxPool2d", 2, false, cn_max_pool2d);
-static const kind avg_pool1d = KIND("AvgPool1d", 1, true, cn_avg_pool1d);
-static const kind avg_pool2d = KIND("AvgPool2d", 2, true, cn_avg_pool2d);
+#define MAX(name_, axes_, apply_)                                                                                    \
+    {                                                                                                                \
+        { .name = name_, .forward_all = max_forward, .data_bytes = sizeof(pool), .describe = pool_describe }, axes_, \
+            false, apply_                                                                                            \
+    }
+static const kind max_pool1d = MAX("MaxPool1d", 1, cn_max_pool1d);
+static const kind max_pool2d = MAX("MaxPool2d", 2, cn_max_pool2d);
+static const kind max_pool3d = MAX("MaxPool3d", 3, cn_max_pool3d);
+static const kind avg_pool1d = AVERAGE("AvgPool1d", 1, cn_avg_pool1d);
+static const kind avg_pool2d = AVERAGE("AvgPool2d", 2, cn_avg_pool2d);
+static const kind avg_pool3d = AVERAGE("AvgPool3d", 3, cn_avg_pool3d);
 
 static bool set_options(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_pool_desc *d, cn_pool_desc *call)
 {
@@ -64,8 +92,12 @@ static bool set_options(cn_ctx *ctx, const kind *k, int64_t kernel, const cn_nn_
     }
     if (!k->average && d->exclude_padding)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: exclude_padding must be false; only average pooling has it", who);
+    if (d->divisor_override && (!k->average || n == 1))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: divisor_override must be 0; only AvgPool2d and AvgPool3d have it",
+                        who);
     call->ceil_mode = d->ceil_mode;
     call->exclude_padding = d->exclude_padding;
+    call->divisor_override = d->divisor_override;
     return true;
 }
 
@@ -89,6 +121,10 @@ cn_module *cn_nn_max_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *
 {
     return make_pool(ctx, &max_pool2d, kernel, desc);
 }
+cn_module *cn_nn_max_pool3d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc)
+{
+    return make_pool(ctx, &max_pool3d, kernel, desc);
+}
 cn_module *cn_nn_avg_pool1d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc)
 {
     return make_pool(ctx, &avg_pool1d, kernel, desc);
@@ -97,12 +133,16 @@ cn_module *cn_nn_avg_pool2d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *
 {
     return make_pool(ctx, &avg_pool2d, kernel, desc);
 }
+cn_module *cn_nn_avg_pool3d(cn_ctx *ctx, int64_t kernel, const cn_nn_pool_desc *desc)
+{
+    return make_pool(ctx, &avg_pool3d, kernel, desc);
+}
 
 /* ---- a given number of windows ---- */
 
 typedef struct adaptive {
     int axes;
-    int64_t size[2];
+    int64_t size[3];
 } adaptive;
 
 static void adaptive_describe(const cn_module *m, char *out, size_t size)
@@ -111,35 +151,51 @@ static void adaptive_describe(const cn_module *m, char *out, size_t size)
     cn__by_text(a->size, a->axes, out, size);
 }
 
-static cn_tensor *avg1(cn_module *m, cn_tensor *x)
+static cn_tensor *average_to(cn_module *m, cn_tensor *x)
 {
     const adaptive *a = cn_module_data(m);
-    return cn_adaptive_avg_pool1d(x, a->size[0]);
-}
-static cn_tensor *avg2(cn_module *m, cn_tensor *x)
-{
-    const adaptive *a = cn_module_data(m);
-    return cn_adaptive_avg_pool2d(x, a->size[0], a->size[1]);
-}
-static cn_tensor *max1(cn_module *m, cn_tensor *x)
-{
-    const adaptive *a = cn_module_data(m);
-    return cn_adaptive_max_pool1d(x, a->size[0]);
-}
-static cn_tensor *max2(cn_module *m, cn_tensor *x)
-{
-    const adaptive *a = cn_module_data(m);
-    return cn_adaptive_max_pool2d(x, a->size[0], a->size[1]);
+    if (a->axes == 1) return cn_adaptive_avg_pool1d(x, a->size[0]);
+    if (a->axes == 2) return cn_adaptive_avg_pool2d(x, a->size[0], a->size[1]);
+    return cn_adaptive_avg_pool3d(x, CN_DIMS(a->size[0], a->size[1], a->size[2]));
 }
 
-#define ADAPTIVE(name_, forward_)                                                                         \
-    {                                                                                                     \
-        .name = name_, .forward = forward_, .data_bytes = sizeof(adaptive), .describe = adaptive_describe \
+static cn_tensor *max_values(const adaptive *a, cn_tensor *x)
+{
+    if (a->axes == 1) return cn_adaptive_max_pool1d(x, a->size[0]);
+    if (a->axes == 2) return cn_adaptive_max_pool2d(x, a->size[0], a->size[1]);
+    return cn_adaptive_max_pool3d(x, CN_DIMS(a->size[0], a->size[1], a->size[2]));
+}
+
+static cn_tensor *max_and_indices(const adaptive *a, cn_tensor *x, cn_tensor **indices)
+{
+    if (a->axes == 1) return cn_adaptive_max_pool1d_with_indices(x, a->size[0], indices);
+    if (a->axes == 2) return cn_adaptive_max_pool2d_with_indices(x, a->size[0], a->size[1], indices);
+    return cn_adaptive_max_pool3d_with_indices(x, CN_DIMS(a->size[0], a->size[1], a->size[2]), indices);
+}
+
+static bool max_to(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    const adaptive *a = cn_module_data(m);
+    if (!check_results(m, n_in, n_out)) return false;
+    cn_tensor *y = n_out == 2 ? max_and_indices(a, in[0], &out[1]) : max_values(a, in[0]);
+    if (n_out) out[0] = y;
+    return y != NULL;
+}
+
+#define AVERAGE_TO(name_)                                                                                   \
+    {                                                                                                       \
+        .name = name_, .forward = average_to, .data_bytes = sizeof(adaptive), .describe = adaptive_describe \
     }
-static const cn_module_type adaptive_avg1 = ADAPTIVE("AdaptiveAvgPool1d", avg1);
-static const cn_module_type adaptive_avg2 = ADAPTIVE("AdaptiveAvgPool2d", avg2);
-static const cn_module_type adaptive_max1 = ADAPTIVE("AdaptiveMaxPool1d", max1);
-static const cn_module_type adaptive_max2 = ADAPTIVE("AdaptiveMaxPool2d", max2);
+#define MAX_TO(name_)                                                                                       \
+    {                                                                                                       \
+        .name = name_, .forward_all = max_to, .data_bytes = sizeof(adaptive), .describe = adaptive_describe \
+    }
+static const cn_module_type adaptive_avg1 = AVERAGE_TO("AdaptiveAvgPool1d");
+static const cn_module_type adaptive_avg2 = AVERAGE_TO("AdaptiveAvgPool2d");
+static const cn_module_type adaptive_avg3 = AVERAGE_TO("AdaptiveAvgPool3d");
+static const cn_module_type adaptive_max1 = MAX_TO("AdaptiveMaxPool1d");
+static const cn_module_type adaptive_max2 = MAX_TO("AdaptiveMaxPool2d");
+static const cn_module_type adaptive_max3 = MAX_TO("AdaptiveMaxPool3d");
 
 static cn_module *make_adaptive(cn_ctx *ctx, const cn_module_type *type, adaptive a)
 {
@@ -157,17 +213,25 @@ static cn_module *make_adaptive(cn_ctx *ctx, const cn_module_type *type, adaptiv
 
 cn_module *cn_nn_adaptive_avg_pool1d(cn_ctx *ctx, int64_t size)
 {
-    return make_adaptive(ctx, &adaptive_avg1, (adaptive){ 1, { size, 1 } });
+    return make_adaptive(ctx, &adaptive_avg1, (adaptive){ 1, { size } });
 }
 cn_module *cn_nn_adaptive_avg_pool2d(cn_ctx *ctx, int64_t height, int64_t width)
 {
     return make_adaptive(ctx, &adaptive_avg2, (adaptive){ 2, { height, width } });
 }
+cn_module *cn_nn_adaptive_avg_pool3d(cn_ctx *ctx, int64_t depth, int64_t height, int64_t width)
+{
+    return make_adaptive(ctx, &adaptive_avg3, (adaptive){ 3, { depth, height, width } });
+}
 cn_module *cn_nn_adaptive_max_pool1d(cn_ctx *ctx, int64_t size)
 {
-    return make_adaptive(ctx, &adaptive_max1, (adaptive){ 1, { size, 1 } });
+    return make_adaptive(ctx, &adaptive_max1, (adaptive){ 1, { size } });
 }
 cn_module *cn_nn_adaptive_max_pool2d(cn_ctx *ctx, int64_t height, int64_t width)
 {
     return make_adaptive(ctx, &adaptive_max2, (adaptive){ 2, { height, width } });
+}
+cn_module *cn_nn_adaptive_max_pool3d(cn_ctx *ctx, int64_t depth, int64_t height, int64_t width)
+{
+    return make_adaptive(ctx, &adaptive_max3, (adaptive){ 3, { depth, height, width } });
 }

@@ -1,4 +1,4 @@
-/* Modules that change shapes: Unflatten, PixelShuffle and the paddings; and Identity. */
+/* Modules that change shapes: Unflatten, the shuffles and the paddings; and Identity. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -74,53 +74,57 @@ cn_module *cn_nn_unflatten(cn_ctx *ctx, int64_t axis, cn_dims sizes)
     return m;
 }
 
-/* ---- pixel shuffle ---- */
+/* ---- shuffles ---- */
 
 typedef struct shuffle {
-    int64_t factor;
+    int64_t n; /* the factor, or the number of groups */
+    cn_tensor *(*apply)(cn_tensor *x, int64_t n);
 } shuffle;
-
-/* (n,c,r,r,h,w) -> (n,c,h,r,w,r) */
-static cn_tensor *shuffled(cn_tensor *x, int64_t r)
-{
-    cn_dims shape = cn_shape(x);
-    int64_t *last = shape.v + shape.n - 3, c = last[0] / (r * r), h = last[1], w = last[2], n = 1;
-    for (int d = 0; d < shape.n - 3; d++) n *= shape.v[d];
-    cn_tensor *y = cn_permute(cn_reshape(x, CN_DIMS(n, c, r, r, h, w)), CN_DIMS(0, 1, 4, 2, 5, 3));
-    last[0] = c, last[1] = h * r, last[2] = w * r;
-    return cn_reshape(y, shape);
-}
 
 static cn_tensor *shuffle_forward(cn_module *m, cn_tensor *x)
 {
-    const int64_t r = ((const shuffle *)cn_module_data(m))->factor;
-    if (cn_ndim(x) < 3 || cn_size(x, -3) % (r * r))
-        return cn__wrong_shape(x, "x must be (..., C, H, W) with C a multiple of %lld", (long long)(r * r));
-    cn_scope s = cn_scope_begin(x->ctx);
-    return cn_scope_return(x->ctx, s, shuffled(x, r));
+    const shuffle *s = cn_module_data(m);
+    return s->apply(x, s->n);
 }
 
 static void shuffle_describe(const cn_module *m, char *out, size_t size)
 {
-    snprintf(out, size, "%lld", (long long)((const shuffle *)cn_module_data(m))->factor);
+    snprintf(out, size, "%lld", (long long)((const shuffle *)cn_module_data(m))->n);
 }
 
-static const cn_module_type shuffle_type = {
-    .name = "PixelShuffle", .forward = shuffle_forward, .data_bytes = sizeof(shuffle), .describe = shuffle_describe
-};
+#define SHUFFLE(name_)                                                                                         \
+    {                                                                                                          \
+        .name = name_, .forward = shuffle_forward, .data_bytes = sizeof(shuffle), .describe = shuffle_describe \
+    }
+static const cn_module_type pixel_shuffle_type = SHUFFLE("PixelShuffle");
+static const cn_module_type pixel_unshuffle_type = SHUFFLE("PixelUnshuffle");
+static const cn_module_type channel_shuffle_type = SHUFFLE("ChannelShuffle");
 
-cn_module *cn_nn_pixel_shuffle(cn_ctx *ctx, int64_t factor)
+static cn_module *make_shuffle(cn_ctx *ctx, const cn_module_type *type, const char *what, shuffle s)
 {
     CN__CALL call = cn__enter(ctx, NULL);
     if (!call.ctx) return NULL;
-    if (factor < 1 || factor > INT32_MAX) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "PixelShuffle: factor must be from 1 to %d, got %lld", INT32_MAX,
-                 (long long)factor);
+    if (s.n < 1 || s.n > INT32_MAX) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: %s must be from 1 to %d, got %lld", type->name, what, INT32_MAX,
+                 (long long)s.n);
         return NULL;
     }
-    cn_module *m = cn_module_new(ctx, &shuffle_type);
-    if (m) ((shuffle *)cn_module_data(m))->factor = factor;
+    cn_module *m = cn_module_new(ctx, type);
+    if (m) *(shuffle *)cn_module_data(m) = s;
     return m;
+}
+
+cn_module *cn_nn_pixel_shuffle(cn_ctx *ctx, int64_t factor)
+{
+    return make_shuffle(ctx, &pixel_shuffle_type, "factor", (shuffle){ factor, cn_pixel_shuffle });
+}
+cn_module *cn_nn_pixel_unshuffle(cn_ctx *ctx, int64_t factor)
+{
+    return make_shuffle(ctx, &pixel_unshuffle_type, "factor", (shuffle){ factor, cn_pixel_unshuffle });
+}
+cn_module *cn_nn_channel_shuffle(cn_ctx *ctx, int64_t groups)
+{
+    return make_shuffle(ctx, &channel_shuffle_type, "groups", (shuffle){ groups, cn_channel_shuffle });
 }
 
 /* ---- padding ---- */
