@@ -213,7 +213,10 @@ class Library:
                 setattr(desc, field, value)
                 setattr(desc, flag, value == 0)
             elif value is not None:
-                if value == 0 and parameter["kind"] in ("float", "int") and parameter["default"] not in ("0", "None"):
+                if isinstance(getattr(desc, field), c.Array):  # one number for each axis, or one for all
+                    numbers = value if isinstance(value, list) else [value]
+                    value = type(getattr(desc, field))(*numbers)
+                elif value == 0 and parameter["kind"] in ("float", "int") and parameter["default"] not in ("0", "None"):
                     raise Unspeakable(f"{name} = 0")
                 setattr(desc, field, value)
         return c.cast(c.byref(desc), c.c_void_p)

@@ -286,6 +286,8 @@ class Draw:
             self.tags.add("empty")
         if signature["name"] == "arange" and 1e6 < abs((values["end"] - values["start"]) / (values["step"] or 1)) < 1e18:
             values["end"] = values["start"]  # both would fill the memory
+        if signature["name"] == "interpolate" and isinstance(values["scale_factor"], float) and values["scale_factor"] > 9:
+            values["scale_factor"] = 9.0  # the same
         return values
 
     def given(self, given):
@@ -566,6 +568,86 @@ def pool(axes, dilation):
                  "padding": [r.choice([0, 0, 1]) for _ in range(axes)]}
         return given | ({"dilation": [r.choice([1, 1, 2]) for _ in range(axes)]} if dilation else {})
     return recipe
+
+
+def lp_pool(axes):
+    def recipe(r):
+        given = pool(axes, False)(r)
+        del given["padding"]
+        return given | {"norm_type": r.choice([2.0, 1.0, 3.0, 4.0, math.inf, -math.inf])}
+    return recipe
+
+
+def averages(axes):
+    return lambda r: pool(axes, False)(r) | {"divisor_override": r.choice([None, None, 3, -2])}
+
+
+def unpool(axes):
+    """One element in each plane: which of equal indices wins is not said."""
+    def recipe(r):
+        kernel = [r.randint(2, 3) for _ in range(axes)]
+        shape = [2, 3][:r.choice([1, 2])] + [1] * axes
+        return {"input": T(*shape), "indices": T(*shape, dtype=whole(r), values=index(math.prod(kernel))),
+                "kernel_size": kernel, "stride": r.choice([None, [2] * axes]), "padding": [0] * axes,
+                "output_size": r.choice([None, None, kernel, [k + 1 for k in kernel], [k + 9 for k in kernel]])}
+    return recipe
+
+
+def interpolate(r):
+    mode, axes = r.choice([("nearest", 1), ("nearest", 2), ("nearest", 3), ("linear", 1), ("bilinear", 2), ("bicubic", 2),
+                           ("trilinear", 3), ("area", 1), ("area", 2), ("area", 3), ("nearest_exact", 2),
+                           ("nearest_exact", 1), ("bilinear", 2), ("bicubic", 2), ("linear", 2)])
+    given = {"input": T(r.choice([0, 1, 2]), 2, *[r.randint(1, 6) for _ in range(axes)]), "mode": mode,
+             "align_corners": mode not in ("nearest", "nearest_exact", "area") and r.random() < 0.4,
+             "antialias": mode in ("bilinear", "bicubic") and r.random() < 0.4, "recompute_scale_factor": False}
+    if r.random() < 0.5:
+        return given | {"size": [r.randint(1, 8) for _ in range(axes)], "scale_factor": None}
+    return given | {"size": None, "recompute_scale_factor": r.random() < 0.4,
+                    "scale_factor": r.choice([2.0, 1.7, 0.6, [r.choice([1.3, 0.5, 2.0, 3.0]) for _ in range(axes)]])}
+
+
+def blocks(r):
+    two = lambda low, high: [r.randint(low, high), r.randint(low, high)]
+    return {"kernel_size": two(1, 3), "dilation": two(1, 2), "padding": two(0, 2), "stride": two(1, 3)}
+
+
+def im2col(r):
+    return blocks(r) | {"input": T(*[2][:r.choice([0, 1])], r.randint(1, 3), r.randint(1, 7), r.randint(1, 7))}
+
+
+def fold(r):
+    given, size = blocks(r), [r.randint(3, 7), r.randint(3, 7)]
+    count = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in
+             zip(size, given["padding"], given["dilation"], given["kernel_size"], given["stride"])]
+    rows = 2 * math.prod(given["kernel_size"])
+    blocks_ = max(math.prod(count), 0) + r.choice([0, 0, 0, 0, 1])
+    return given | {"output_size": size, "input": T(*[2][:r.choice([0, 1])], rows, blocks_)}
+
+
+def grid_sample(r):
+    axes, dtype = r.choice([2, 2, 3]), r.choice(["f32", "f64"])
+    n = r.choice([1, 2])
+    point = lambda r: r.choice([r.uniform(-1.6, 1.6)] * 12 + [-1.0, 1.0, 0.0])
+    return {"input": T(n, 2, *[r.randint(1, 5) for _ in range(axes)], dtype=dtype),
+            "grid": T(n, *[r.randint(1, 3) for _ in range(axes)], axes, dtype=dtype, values=point)}
+
+
+def affine_grid(r):
+    axes, n = r.choice([2, 3]), r.choice([1, 2])
+    return {"theta": T(n, axes, axes + 1, dtype=r.choice(FLOATS)), "size": [n, 3] + [r.randint(1, 4) for _ in range(axes)]}
+
+
+def shuffle(name):
+    def recipe(r):
+        n = r.choice([1, 2, 3])
+        shape = {"upscale_factor": (2 * n * n, 2, 3), "downscale_factor": (2, 2 * n, 3 * n), "groups": (2, 2 * n, 3)}[name]
+        return {"input": T(*[2][:r.choice([0, 1])] if name != "groups" else [], *shape), name: n}
+    return recipe
+
+
+def response_norm(r):
+    return {"input": T(2, r.randint(1, 5), *[3, 2, 2][:r.randint(1, 3)]), "size": r.randint(1, 4), "alpha": r.choice([1e-4, 0.5]),
+            "beta": r.choice([0.75, 0.5]), "k": r.choice([1.0, 2.0])}
 
 
 def planes(axes):
@@ -1025,9 +1107,18 @@ RECIPES = {
     "matmul": matmul, "linear": linear, "dot": vectors("tensor"), "outer": vectors("vec2"), "einsum": einsum,
     "conv1d": conv(1), "conv2d": conv(2), "conv3d": conv(3), "conv_transpose1d": conv(1, True),
     "conv_transpose2d": conv(2, True), "max_pool1d": pool(1, True), "max_pool2d": pool(2, True),
-    "avg_pool1d": pool(1, False), "avg_pool2d": pool(2, False), "adaptive_max_pool1d": adaptive(1),
+    "max_pool3d": pool(3, True), "max_pool1d_with_indices": pool(1, True), "max_pool2d_with_indices": pool(2, True),
+    "max_pool3d_with_indices": pool(3, True), "adaptive_max_pool1d_with_indices": adaptive(1),
+    "adaptive_max_pool2d_with_indices": adaptive(2), "adaptive_max_pool3d_with_indices": adaptive(3),
+    "adaptive_max_pool3d": adaptive(3), "adaptive_avg_pool3d": adaptive(3), "max_unpool1d": unpool(1),
+    "max_unpool2d": unpool(2), "max_unpool3d": unpool(3), "lp_pool1d": lp_pool(1), "lp_pool2d": lp_pool(2),
+    "lp_pool3d": lp_pool(3), "local_response_norm": response_norm, "conv_transpose3d": conv(3, True),
+    "interpolate": interpolate, "im2col": im2col, "col2im": fold, "grid_sample": grid_sample, "affine_grid": affine_grid,
+    "pixel_shuffle": shuffle("upscale_factor"), "pixel_unshuffle": shuffle("downscale_factor"),
+    "channel_shuffle": shuffle("groups"), "avg_pool3d": averages(3),
+    "avg_pool1d": pool(1, False), "avg_pool2d": averages(2), "adaptive_max_pool1d": adaptive(1),
     "adaptive_max_pool2d": adaptive(2), "adaptive_avg_pool1d": adaptive(1), "adaptive_avg_pool2d": adaptive(2),
-    "interpolate_nearest": lambda r: resize(r, r.choice([1, 2])), "interpolate_bilinear": resize,
+    "interpolate_nearest": lambda r: resize(r, r.choice([1, 2, 3])), "interpolate_bilinear": resize,
     "layer_norm": normalized, "rms_norm": rms, "group_norm": lambda r: channels(r, r.choice([1, 2])),
     "instance_norm": channels, "batch_norm": batch_norm, "scaled_dot_product_attention": attention,
     "cross_entropy": lambda r: classes(r, True), "nll_loss": classes, "ctc_loss": ctc, "mse_loss": pair(),

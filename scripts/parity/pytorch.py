@@ -184,6 +184,14 @@ def aminmax(input, dim, keepdim):
     return torch.aminmax(input, dim=None if dim is None else dim[0], keepdim=keepdim)
 
 
+def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
+    plain = mode in ("nearest", "nearest_exact", "area")
+    if plain and align_corners:
+        raise ValueError("align_corners")
+    return F.interpolate(input, size, scale_factor, mode.replace("_", "-"), None if plain else align_corners,
+                         recompute_scale_factor or None, antialias)
+
+
 # ---- linear algebra ----
 
 def settled(A, gaps=False, finite=True):
@@ -304,6 +312,8 @@ ADAPTERS = {
     "interpolate_nearest": lambda input, size: F.interpolate(input, size=size, mode="nearest"),
     "interpolate_bilinear": lambda input, size, align_corners: F.interpolate(input, size=size, mode="bilinear",
                                                                              align_corners=align_corners),
+    "max_unpool1d": lambda **values: F.max_unpool1d(**values), "interpolate": interpolate, "im2col": lambda input, **rest: F.unfold(input, **rest),
+    "col2im": lambda input, **rest: F.fold(input, **rest),
     # other arguments
     "cast": lambda input, dtype: input.to(DTYPES[dtype]),
     "clamp": clamp, "prod": prod, "argmax": argument(torch.argmax), "argmin": argument(torch.argmin), "topk": topk,
