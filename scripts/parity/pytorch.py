@@ -339,7 +339,7 @@ ADAPTERS = {
 }
 ADAPTERS |= {"linalg_" + name: function for name, function in LINALG.items()}
 for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
-              "soft_margin_loss"):
+              "soft_margin_loss", "multilabel_soft_margin_loss"):
     ADAPTERS[_name] = losses(getattr(F, _name))
 
 # Which of equal elements they take is not said.

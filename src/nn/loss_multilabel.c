@@ -8,11 +8,15 @@ cn_tensor *cn_multilabel_soft_margin_loss(cn_tensor *input, cn_tensor *target, c
     if (!cn__loss_begin(&l, "multilabel_soft_margin_loss", input, target, d.reduction)) return NULL;
     if (!cn__loss_alike(&l, input, target, "target") || !cn__loss_spreads(&l, input, d.weight, "weight"))
         return cn__loss_end(&l, NULL);
+    if (cn_ndim(input) == 0) {
+        cn__fail(l.ctx, CN_BAD_SHAPE, "%s: input must have an axis of classes, got a single number", l.who);
+        return cn__loss_end(&l, NULL);
+    }
     cn_tensor *yes = cn_mul(target, cn_log_sigmoid(input)),
               *no = cn_mul(cn_rsub_s(target, 1), cn_log_sigmoid(cn_neg(input)));
     cn_tensor *each = cn_neg(cn_add(yes, no));
     if (d.weight) each = cn_mul(each, d.weight);
-    return cn__loss_end(&l, cn_ndim(input) ? cn_mean(each, CN_DIMS(-1), false) : each);
+    return cn__loss_end(&l, cn_mean(each, CN_DIMS(-1), false));
 }
 
 /* Every pair of a class t of the sample and a class c that is none of them, as an axis each: (N, T, C). */
@@ -22,9 +26,10 @@ static cn_tensor *pairs(cn_tensor *x, cn_tensor *target)
     cn_tensor *given = cn_cumprod(cn_cast(cn_ge_s(target, 0), CN_I64), -1); /* up to the first negative index */
     cn_tensor *at = cn_mul(target, given);
     cn_tensor *own = cn_gt_s(cn_scatter_add(cn_zeros_like(given), -1, at, given), 0);
-    cn_tensor *short_of = cn_relu(cn_rsub_s(cn_sub(cn_unsqueeze(cn_gather(x, -1, at), -1), cn_unsqueeze(x, -2)), 1));
+    cn_tensor *short_of = cn_rsub_s(cn_sub(cn_unsqueeze(cn_gather(x, -1, at), -1), cn_unsqueeze(x, -2)), 1);
     cn_tensor *counts = cn_logical_and(cn_unsqueeze(cn_gt_s(given, 0), -1), cn_unsqueeze(cn_logical_not(own), -2));
-    cn_tensor *sum = cn_sum(cn_mul(short_of, cn_cast(counts, cn__dtype(x))), CN_DIMS(-2, -1), false);
+    counts = cn_logical_and(counts, cn_gt_s(short_of, 0)); /* NaN does not count, as in PyTorch */
+    cn_tensor *sum = cn_sum(cn_where(counts, short_of, cn__weak(short_of, 0)), CN_DIMS(-2, -1), false);
     return cn_div_s(sum, (double)classes);
 }
 
