@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_documents.sh: checks that the program and the commands in README.md run as written, and that every file and make
-# target in the documents exists.
+# check_documents.sh: checks that the program and the commands in README.md run as written, that every file and make
+# target in the documents exists, and every function that docs/torch-names.md names.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -49,5 +49,9 @@ targets=$(grep -ohE '(^|`)make [a-z][a-z-]*' README.md CONTRIBUTING.md docs/*.md
 for target in $targets; do
     grep -qE "^([a-z -]+ )?$target( [a-z -]+)?:" Makefile ||
         { echo "a document says make $target, which the Makefile does not have"; bad=1; }
+done
+cat include/cairn/*.h include/cairn/ops/*.h > "$dir/headers"
+for name in $(grep -ohE '`(cn|CN)_[a-zA-Z0-9_]+' docs/torch-names.md | tr -d '`' | sort -u); do
+    grep -qw "$name" "$dir/headers" || { echo "docs/torch-names.md names $name, which no header has"; bad=1; }
 done
 exit $bad
