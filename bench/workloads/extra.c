@@ -1,4 +1,4 @@
-/* extra.c: eleven more workloads, of shapes, element types and operators that the reference workloads do not have. */
+/* extra.c: twelve more workloads, of shapes, element types and operators that the reference workloads do not have. */
 #include <math.h>
 
 #include "bench/workloads/model.h"
@@ -259,6 +259,7 @@ static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 1, 32, 32, 64,
 static void *new_lstm_2x200(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 2, 50, 8, 100, 200), &an_lstm; }
 static void *new_lstm_odd(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 2, 40, 5, 77, 77), &an_lstm; }
 static void *new_encoder(cn_ctx *cn) { return encoder_new(&an_encoder, cn, 100, 3, 192, 8), &an_encoder; }
+static void *new_gpt2(cn_ctx *cn) { return gpt_new(cn, 50257, 512, 12, 12, 768, 1); }
 static void *new_rows(cn_ctx *cn)
 {
     a_pair = (pair){ .a = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(4096, 1000))) };
@@ -279,5 +280,6 @@ const workload extra_workloads[] = {
     { "softmax-rows", "log_softmax of 4096 rows of 1000, summed over the rows", new_rows, rows_step },
     { "layernorm-bwd", "layer_norm of 4096 rows of 768, and its gradients", new_normed, normed_step },
     { "gather-embed", "8192 rows of an embedding of 50,000x128, SGD", new_table, table_step },
+    { "gpt2", "12 layers, 12 heads, width 768, context 512, 50,257 tokens, batch 1", new_gpt2, gpt_step },
 };
 const int n_extra_workloads = sizeof extra_workloads / sizeof *extra_workloads;

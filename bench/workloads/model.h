@@ -54,5 +54,7 @@ typedef struct pair {
 
 void *mlp_new(cn_ctx *cn, bool f64, int64_t batch, int layers, const int64_t *width);
 void mlp_step(void *user);
+void *gpt_new(cn_ctx *cn, int64_t vocab, int64_t context, int layers, int64_t heads, int64_t width, int64_t batch);
+void gpt_step(void *user);
 
 #endif

@@ -45,63 +45,6 @@ static void cnn_step(void *user)
     model_train(&m->net, cn_cross_entropy(cn_linear(x, m->full[1].w, m->full[1].b), m->net.y, NULL));
 }
 
-/* ---- transformers ---- */
-
-typedef struct gpt {
-    model net;
-    int64_t vocab, context, heads, width, batch;
-    int layers;
-    cn_tensor *tok, *pos;
-    layer ln, head;
-    struct block block[12];
-} gpt;
-
-static void gpt_new(gpt *m, cn_ctx *cn, int64_t vocab, int64_t context, int layers, int64_t heads, int64_t width,
-                    int64_t batch)
-{
-    *m = (gpt){ .vocab = vocab, .context = context, .heads = heads, .width = width, .batch = batch, .layers = layers };
-    m->net.cn = cn;
-    m->net.decay = 0.01;
-    m->tok = model_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(vocab, width)));
-    m->pos = model_param(&m->net, cn_randn(cn, CN_F32, CN_DIMS(context, width)));
-    for (int i = 0; i < layers; i++) {
-        struct block *b = &m->block[i];
-        b->ln1 = model_affine(&m->net, width);
-        b->ln2 = model_affine(&m->net, width);
-        b->qkv = model_linear(&m->net, width, 3 * width, true);
-        b->proj = model_linear(&m->net, width, width, true);
-        b->up = model_linear(&m->net, width, 4 * width, true);
-        b->down = model_linear(&m->net, 4 * width, width, true);
-    }
-    m->ln = model_affine(&m->net, width);
-    m->head = model_linear(&m->net, width, vocab, false);
-    m->net.x = cn_keep(cn_randint(cn, CN_I64, 0, vocab, CN_DIMS(batch, context)));
-    m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, vocab, CN_DIMS(batch * context)));
-}
-
-/* (B,T,C) -> (B,T,C) */
-static cn_tensor *block_forward(const gpt *m, const struct block *b, cn_tensor *x)
-{
-    int64_t B = m->batch, T = m->context, C = m->width, H = m->heads;
-    cn_tensor *h = cn_linear(cn_layer_norm(x, 1, b->ln1.w, b->ln1.b, 1e-5), b->qkv.w, b->qkv.b);
-    h = cn_permute(cn_view(h, CN_DIMS(B, T, 3, H, C / H)), CN_DIMS(2, 0, 3, 1, 4)); /* (3,B,H,T,D) */
-    cn_tensor *y = cn_scaled_dot_product_attention(cn_select(h, 0, 0), cn_select(h, 0, 1), cn_select(h, 0, 2),
-                                                   &(cn_attention_desc){ .is_causal = true });
-    y = cn_reshape(cn_transpose(y, 1, 2), CN_DIMS(B, T, C));
-    x = cn_add(x, cn_linear(y, b->proj.w, b->proj.b));
-    h = cn_gelu_tanh(cn_linear(cn_layer_norm(x, 1, b->ln2.w, b->ln2.b, 1e-5), b->up.w, b->up.b));
-    return cn_add(x, cn_linear(h, b->down.w, b->down.b));
-}
-
-static void gpt_step(void *user)
-{
-    gpt *m = user;
-    cn_tensor *x = cn_add(cn_embedding(m->tok, m->net.x), m->pos);
-    for (int i = 0; i < m->layers; i++) x = block_forward(m, &m->block[i], x);
-    x = cn_linear(cn_layer_norm(x, 1, m->ln.w, m->ln.b, 1e-5), m->head.w, NULL);
-    model_train(&m->net, cn_cross_entropy(cn_reshape(x, CN_DIMS(m->batch * m->context, m->vocab)), m->net.y, NULL));
-}
-
 /* ---- single operations ---- */
 
 static void chain_step(void *user)
@@ -122,15 +65,14 @@ static void matmul_step(void *user)
 /* ---- the list ---- */
 
 static cnn a_cnn;
-static gpt a_gpt;
 static pair a_pair;
 
 static void *new_mlp_tiny(cn_ctx *cn) { return mlp_new(cn, false, 16, 3, (const int64_t[]){ 2, 16, 16, 2 }); }
 static void *new_mlp(cn_ctx *cn) { return mlp_new(cn, false, 64, 2, (const int64_t[]){ 784, 128, 10 }); }
 static void *new_mlp_wide(cn_ctx *cn) { return mlp_new(cn, false, 128, 3, (const int64_t[]){ 784, 1024, 1024, 10 }); }
 static void *new_cnn(cn_ctx *cn) { return cnn_new(&a_cnn, cn, 64), &a_cnn; }
-static void *new_gpt_mini(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 65, 64, 4, 4, 128, 12), &a_gpt; }
-static void *new_gpt_small(cn_ctx *cn) { return gpt_new(&a_gpt, cn, 512, 256, 6, 6, 384, 4), &a_gpt; }
+static void *new_gpt_mini(cn_ctx *cn) { return gpt_new(cn, 65, 64, 4, 4, 128, 12); }
+static void *new_gpt_small(cn_ctx *cn) { return gpt_new(cn, 512, 256, 6, 6, 384, 4); }
 
 static void *new_chain(cn_ctx *cn)
 {

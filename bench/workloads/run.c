@@ -52,10 +52,11 @@ static double one_step(cn_ctx *cn, const workload *w, void *user, cn_tensor *gat
 }
 
 enum { NO_DEVICE = 3, MOST_TIMES = 1 << 20 };
+#define SLOW 1.0 /* seconds; a step that takes longer is repeated less often */
 
 typedef struct timing {
     double median, first; /* seconds */
-    work sum;             /* of all steps but the first three */
+    work sum;             /* of the steps that are timed */
     int n;
     bool gpu;
 } timing;
@@ -78,9 +79,10 @@ static bool time_steps(cn_ctx *cn, const workload *w, double seconds, timing *ou
     if (gate) cn_item(gate);
     work warm = { 0 };
     *out = (timing){ .first = one_step(cn, w, user, gate, &warm), .gpu = gate };
-    for (int i = 0; i < 2; i++) one_step(cn, w, user, gate, &warm);
-    int n = 0;
-    for (double end = now() + seconds; (now() < end || n < 5) && n < MOST_TIMES && !cn_failed(cn);)
+    const bool slow = one_step(cn, w, user, gate, &warm) > SLOW;
+    if (!slow) one_step(cn, w, user, gate, &warm);
+    int n = 0, least = slow ? 3 : 5;
+    for (double end = now() + seconds; (now() < end || n < least) && n < MOST_TIMES && !cn_failed(cn);)
         times[n++] = one_step(cn, w, user, gate, &out->sum);
     qsort(times, (size_t)n, sizeof *times, by_value);
     out->n = n;
