@@ -8,8 +8,9 @@
 #include "support/check.h"
 #include "core/dtype.h"
 
-/* The source itself, because tests look at its plans and make it add up slices of k in several rounds. */
-#define APART_BYTES (1 << 12)
+/* The source itself, because tests look at its plans and make it multiply in several rounds. */
+#define APART_BYTES  (1 << 12)
+#define SHARED_BYTES (1 << 16)
 #include "cpu/gemm.c"
 
 #include "cpu/isa.h"
@@ -63,6 +64,7 @@ typedef struct trial {
     bool accumulate;
     cn__gemm_storage a_half, b_half;
     bool apart;   /* slices of k are expected to be multiplied apart */
+    bool rounds;  /* several rounds of slices, and of columns, are expected */
     int64_t c_gap; /* rows skipped between the items of C, though not between those of A */
 } trial;
 
@@ -263,6 +265,8 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
     plan p;
     check(!t->apart || (make_plan(&p, &g, false) && p.apart), "%s: %lldx%lldx%lld is not cut along k", row->name,
           (long long)t->m, (long long)t->k, (long long)t->n);
+    check(!t->rounds || (make_plan(&p, &g, false) && !p.apart && p.round < slices(&p) && p.round_cols < p.col_blocks),
+          "%s: %lldx%lldx%lld takes one round", row->name, (long long)t->m, (long long)t->k, (long long)t->n);
     for (int i = 0; seen.seen && seen.then && i <= n_pools; i++) { /* the last time: alone */
         memcpy(got.data, old.data, got.bytes);
         memset(seen.seen, 0, (size_t)(items * t->m));
@@ -318,6 +322,25 @@ static void run_long_trials(const kernel_row *row, cn__workers *const *pools, in
         t.accumulate = !t.accumulate;
         t.a_half = (cn__gemm_storage)(i % 3);
         t.b_half = (cn__gemm_storage)((i + 1) % 3);
+        run_trial(row, &t, pools, n_pools);
+    }
+}
+
+/* So much of B that it is packed and multiplied in rounds: of slices of k, and of columns. */
+static void run_large_trials(const kernel_row *row, cn__workers *const *pools, int n_pools)
+{
+    static const trial trials[] = {
+        { .m = 260, .n = 700, .k = 2200 },             /* two rounds of slices, the second shorter */
+        { .m = 401, .n = 523, .k = 1921, .bt = true }, /* odd */
+        { .m = 700, .n = 260, .k = 3100, .ct = true, .gap = 1 },
+        { .batch = 2, .m = 200, .n = 600, .k = 2000, .at = true },
+    };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        if (test_is_quick() && i % 3) continue;
+        trial t = trials[i];
+        t.rounds = true;
+        t.accumulate = i % 2;
+        if (!row->f64) t.b_half = (cn__gemm_storage)(i % 3);
         run_trial(row, &t, pools, n_pools);
     }
 }
@@ -490,6 +513,7 @@ int main(void)
         check_group(rows[i].name);
         run_trials(&rows[i], pools, 3);
         run_long_trials(&rows[i], pools, 3);
+        run_large_trials(&rows[i], pools, 3);
         run_packed_trials(&rows[i]);
     }
     for (int i = 0; i < 3; i++) cn__workers_close(pools[i]);

@@ -4,7 +4,8 @@
  * Sizes alone decide how a product is divided. C is divided into blocks of rows and columns. k is divided into slices
  * so short that what a register tile reads of B stays in the L1 cache. An operand that several blocks read is packed
  * once, by all threads, before the first block begins. An operand that one block reads is packed by that block, just
- * before use or during its first use. An operand that is used too seldom to repay packing is read in place.
+ * before use or during its first use. An operand that is used too seldom to repay packing is read in place. If what is
+ * packed once would take much memory, a round packs and multiplies some slices of k and some columns at a time.
  *
  * If C is too small for enough blocks and k is long, slices of k are multiplied apart: each into a matrix of its own.
  * Then these matrices are added to C in the order of the slices, so the bits are the same. */
@@ -33,10 +34,16 @@ enum {
     LEAST_SLICES = 4,     /* fewer slices are not multiplied apart */
     LEAST_WORK = 1 << 18, /* multiplications in a part */
     LEAST_SUMS = 1 << 15, /* additions in a part */
+    ROUND_SLICES = 4,     /* slices of k in a round; with fewer, C would be read and written too often */
+    ROUND_BLOCKS = 4,     /* blocks of columns in a round, so that threads have enough to share */
 };
 
 #ifndef APART_BYTES
 #define APART_BYTES (1 << 22) /* of the matrices of slices that exist at a time; tests define less */
+#endif
+
+#ifndef SHARED_BYTES
+#define SHARED_BYTES (1 << 24) /* of an operand that is packed once: what a round packs of it; tests define less */
 #endif
 
 /* The length of a slice of k. The last slice may be shorter. */
@@ -57,14 +64,14 @@ typedef struct plan {
     int64_t items;      /* batch items of g */
     int64_t rows, cols; /* of a block */
     int64_t row_blocks, col_blocks;
-    int64_t group; /* blocks in a part */
-    int64_t parts;
-    bool apart;    /* slices of k are multiplied apart */
-    bool dot;      /* C is a single element; each lane of a panel computes one slice */
-    int64_t round; /* slices that are multiplied apart at a time */
-    int64_t lines; /* rows of C as given to which a part adds the slices */
+    int64_t group;      /* blocks in a part */
+    bool apart;         /* slices of k are multiplied apart */
+    bool dot;           /* C is a single element; each lane of a panel computes one slice */
+    int64_t round;      /* slices of k that are packed, or multiplied apart, at a time */
+    int64_t round_cols; /* blocks of columns that are multiplied at a time */
+    int64_t lines;      /* rows of C as given to which a part adds the slices */
     source a, b;
-    int64_t a_tiles, b_panels;                 /* of a batch item, if packed once */
+    int64_t a_tiles, b_panels;                 /* of a batch item in a round, if packed once */
     size_t counters, a_shared, b_shared, sums; /* bytes of scratch that threads share */
     size_t a_own, b_own, widened;              /* bytes of scratch for each thread */
 } plan;
@@ -72,7 +79,8 @@ typedef struct plan {
 typedef struct run {
     const plan *p;
     char *scratch;
-    int64_t first, count; /* slices of this round, if they are multiplied apart */
+    int64_t first, count;         /* slices of this round */
+    int64_t first_col, col_count; /* blocks of columns of this round */
 } run;
 
 static void swap_sizes(int64_t *a, int64_t *b)
@@ -206,7 +214,6 @@ static void cut_parts(plan *p)
     const double work = (double)cn__larger(cn__smaller(p->rows, g->m), READING) * (double)p->cols *
                         (double)(p->apart ? k_step(g->k) : cn__larger(g->k, 1));
     p->group = p->dot ? p->kernel->width : work < LEAST_WORK ? (int64_t)(LEAST_WORK / work) : 1;
-    p->parts = cn__divide_up(blocks(p), p->group);
     if (!p->apart) return;
     const int64_t lines = p->transposed ? g->n : g->m, line = p->transposed ? g->m : g->n;
     p->round = cn__smaller(slices(p), cn__larger(1, APART_BYTES / p->size / (p->items * g->m * g->n)));
@@ -215,20 +222,47 @@ static void cut_parts(plan *p)
 
 static size_t bytes(const plan *p, int64_t elements) { return (size_t)cn__round_up(elements * p->size, 64); }
 
+/* Rows of B that a round packs. */
+static int64_t round_rows(const plan *p) { return cn__smaller(p->g.k, p->round * k_step(p->g.k)); }
+
+/* Bytes of A and of B that a round packs once. */
+static void count_shared(plan *p)
+{
+    const int64_t rows = p->items * round_rows(p);
+    p->a_tiles = cn__divide_up(p->g.m, p->kernel->rows);
+    p->b_panels = cn__smaller(cn__divide_up(p->g.n, p->kernel->width), p->round_cols * (p->cols / p->kernel->width));
+    p->a_shared = p->a == PACKED_ONCE ? bytes(p, rows * p->a_tiles * p->kernel->rows) : 0;
+    p->b_shared = p->b == PACKED_ONCE ? bytes(p, rows * p->b_panels * p->kernel->width) : 0;
+}
+
+/* Rounds short enough for SHARED_BYTES: first of fewer slices, then of fewer columns. */
+static void shorten_rounds(plan *p)
+{
+    const int64_t slice = (int64_t)cn__larger((int64_t)p->a_shared, (int64_t)p->b_shared) / cn__larger(slices(p), 1);
+    if (slice * slices(p) <= SHARED_BYTES) return;
+    p->round = cn__smaller(slices(p), cn__larger(ROUND_SLICES, SHARED_BYTES / slice));
+    count_shared(p);
+    if (p->b_shared <= SHARED_BYTES) return;
+    const int64_t cols = SHARED_BYTES / (ROUND_BLOCKS * p->items * round_rows(p) * p->size);
+    set_blocks(p, p->rows, cn__smaller(p->cols, cn__larger(cols, GROUP * p->kernel->width)));
+    p->round_cols = ROUND_BLOCKS;
+    count_shared(p);
+}
+
 static void choose_sources(plan *p)
 {
     const cn__gemm *g = &p->g;
-    const int rows = p->kernel->rows, width = p->kernel->width;
+    const int width = p->kernel->width;
     const int64_t k = k_step(g->k);
     const bool alone = p->alone || p->apart; /* then nothing is packed in advance */
     p->a = !packs_a(p) ? IN_PLACE : p->col_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     p->b = !packs_b(p) ? IN_PLACE : p->row_blocks > 1 && !alone ? PACKED_ONCE : PACKED_BY_BLOCK;
     if (p->b == PACKED_BY_BLOCK && packs_on_the_way(p)) p->b = PACKED_ON_THE_WAY;
     if (g->b_packed) p->b = GIVEN_PACKED;
-    p->a_tiles = cn__divide_up(g->m, rows);
-    p->b_panels = cn__divide_up(g->n, width);
-    p->a_shared = p->a == PACKED_ONCE ? bytes(p, p->items * p->a_tiles * rows * g->k) : 0;
-    p->b_shared = p->b == PACKED_ONCE ? bytes(p, p->items * p->b_panels * width * g->k) : 0;
+    p->round_cols = p->col_blocks;
+    if (!p->apart) p->round = slices(p);
+    count_shared(p);
+    if (!alone) shorten_rounds(p);
     p->a_own = p->dot ? bytes(p, width * k) : p->a == PACKED_BY_BLOCK ? bytes(p, p->rows * k) : 0;
     p->b_own = p->b >= PACKED_ONCE ? 0 : bytes(p, GROUP * width * k); /* in place: the last columns are packed */
     p->sums = p->apart ? bytes(p, p->round * p->items * g->m * g->n) : 0;
@@ -250,7 +284,6 @@ static bool make_plan(plan *p, const cn__gemm *g, bool alone)
     if (alone) {
         set_blocks(p, rows_that_fit(p), p->g.n);
         p->group = 1;
-        p->parts = blocks(p);
     } else {
         cut_blocks(p);
         cut_parts(p);
@@ -397,36 +430,51 @@ enum { PACK_ROWS = 8, PACK_PANELS = 4 }; /* tiles of A, or panels of B, that a p
 static char *shared_a(const run *r, int64_t item, int64_t k0)
 {
     const plan *p = r->p;
-    return r->scratch + p->counters + (item * p->g.k + k0) * p->a_tiles * p->kernel->rows * p->size;
+    const int64_t at = item * round_rows(p) + k0 - r->first * k_step(p->g.k);
+    return r->scratch + p->counters + at * p->a_tiles * p->kernel->rows * p->size;
 }
 
 static char *shared_b(const run *r, int64_t item, int64_t k0)
 {
     const plan *p = r->p;
-    return r->scratch + p->counters + p->a_shared + (item * p->g.k + k0) * p->b_panels * p->kernel->width * p->size;
+    const int64_t at = item * round_rows(p) + k0 - r->first * k_step(p->g.k);
+    return r->scratch + p->counters + p->a_shared + at * p->b_panels * p->kernel->width * p->size;
 }
 
-static int64_t a_parts(const plan *p) { return p->a == PACKED_ONCE ? cn__divide_up(p->a_tiles, PACK_ROWS) : 0; }
+/* The first column of this round, and the first behind it. */
+static int64_t first_column(const run *r) { return r->first_col * r->p->cols; }
+static int64_t end_column(const run *r) { return cn__smaller(r->p->g.n, (r->first_col + r->col_count) * r->p->cols); }
 
-static int64_t b_parts(const plan *p) { return p->b == PACKED_ONCE ? cn__divide_up(p->b_panels, PACK_PANELS) : 0; }
+/* The first round of columns packs A, for all of them. */
+static int64_t a_parts(const run *r)
+{
+    return r->p->a == PACKED_ONCE && r->first_col == 0 ? cn__divide_up(r->p->a_tiles, PACK_ROWS) : 0;
+}
+
+static int64_t b_parts(const run *r)
+{
+    const int64_t cols = PACK_PANELS * r->p->kernel->width;
+    return r->p->b == PACKED_ONCE ? cn__divide_up(end_column(r) - first_column(r), cols) : 0;
+}
 
 static void pack_part(void *user, int64_t part, int thread)
 {
     const run *r = user;
     const plan *p = r->p;
     const cn__gemm *g = &p->g;
-    const int64_t in_slice = a_parts(p) + b_parts(p), step = k_step(g->k);
-    const int64_t item = part / in_slice / slices(p), k0 = part / in_slice % slices(p) * step, at = part % in_slice;
+    const int64_t in_slice = a_parts(r) + b_parts(r), step = k_step(g->k);
+    const int64_t item = part / in_slice / r->count, k0 = (r->first + part / in_slice % r->count) * step;
+    const int64_t at = part % in_slice;
     const int64_t k = cn__smaller(step, g->k - k0);
     const place from = place_of(g, item);
-    if (at < a_parts(p)) {
+    if (at < a_parts(r)) {
         const int64_t row = at * PACK_ROWS * p->kernel->rows;
         pack_a(r, shared_a(r, item, k0) + row * k * p->size, from.a + row * g->a_row + k0 * g->a_col,
                cn__smaller(PACK_ROWS * p->kernel->rows, g->m - row), k, thread);
     } else {
-        const int64_t col = (at - a_parts(p)) * PACK_PANELS * p->kernel->width;
-        pack_b(r, shared_b(r, item, k0) + col * k * p->size, from.b + k0 * g->b_row + col * g->b_col, k,
-               cn__smaller(PACK_PANELS * p->kernel->width, g->n - col), thread);
+        const int64_t in = (at - a_parts(r)) * PACK_PANELS * p->kernel->width, col = first_column(r) + in;
+        pack_b(r, shared_b(r, item, k0) + in * k * p->size, from.b + k0 * g->b_row + col * g->b_col, k,
+               cn__smaller(PACK_PANELS * p->kernel->width, end_column(r) - col), thread);
     }
 }
 
@@ -468,7 +516,8 @@ static void use_b(const turn *t, int64_t k0)
         return;
     }
     if (p->b == PACKED_ONCE) {
-        multiply(t, 0, n, shared_b(t->r, t->item, k0) + t->col * k * p->size, width * k, width, NULL);
+        const int64_t in = t->col - first_column(t->r);
+        multiply(t, 0, n, shared_b(t->r, t->item, k0) + in * k * p->size, width * k, width, NULL);
         return;
     }
     const int64_t offset = t->at.b + k0 * g->b_row + t->col * g->b_col;
@@ -552,20 +601,26 @@ static void run_block(const run *r, int64_t item, int64_t row_block, int64_t col
 {
     const plan *p = r->p;
     turn t = begin_block(r, item, row_block, col_block, thread);
-    for (int64_t slice = 0; slice < slices(p); slice++) multiply_slice(&t, slice, p->g.accumulate || slice > 0);
+    for (int64_t slice = r->first; slice < r->first + r->count; slice++)
+        multiply_slice(&t, slice, p->g.accumulate || slice > 0);
     if (p->g.k == 0 && !p->g.accumulate) clear(&t.b, p->size);
-    finish_block(r, item, row_block, col_block, thread);
+    if (r->first + r->count == slices(p)) finish_block(r, item, row_block, col_block, thread);
+}
+
+static int64_t round_parts(const run *r)
+{
+    return cn__divide_up(r->p->items * r->p->row_blocks * r->col_count, r->p->group);
 }
 
 static void run_part(void *user, int64_t part, int thread)
 {
     const run *r = user;
     const plan *p = r->p;
-    const int64_t in_item = p->row_blocks * p->col_blocks, begin = part * p->group;
+    const int64_t in_item = p->row_blocks * r->col_count, begin = part * p->group;
     const int64_t end = cn__smaller(begin + p->group, p->items * in_item);
     for (int64_t at = begin; at < end; at++) {
         const int64_t in = at % in_item;
-        run_block(r, at / in_item, in / p->col_blocks, in % p->col_blocks, thread);
+        run_block(r, at / in_item, in / r->col_count, r->first_col + in % r->col_count, thread);
     }
 }
 
@@ -656,7 +711,22 @@ static void run_apart(run *r, cn__workers *w)
     }
 }
 
-static int64_t pack_parts(const plan *p) { return p->items * slices(p) * (a_parts(p) + b_parts(p)); }
+static int64_t pack_parts(const run *r) { return r->p->items * r->count * (a_parts(r) + b_parts(r)); }
+
+/* k = 0 takes one round, without a slice. */
+static void run_rounds(run *r, cn__workers *w)
+{
+    const plan *p = r->p;
+    do {
+        r->count = cn__smaller(p->round, slices(p) - r->first);
+        for (r->first_col = 0; r->first_col < p->col_blocks; r->first_col += r->col_count) {
+            r->col_count = cn__smaller(p->round_cols, p->col_blocks - r->first_col);
+            if (pack_parts(r)) cn__workers_run(w, pack_parts(r), pack_part, r);
+            cn__workers_run(w, round_parts(r), run_part, r);
+        }
+        r->first += r->count;
+    } while (r->first < slices(p));
+}
 
 size_t cn__gemm_scratch(const cn__gemm *g, int threads)
 {
@@ -671,9 +741,8 @@ void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
     if (!make_plan(&p, g, false)) return;
     if (g->done) memset(scratch, 0, p.counters);
     run r = { .p = &p, .scratch = scratch };
-    if (pack_parts(&p)) cn__workers_run(w, pack_parts(&p), pack_part, &r);
     if (p.apart) run_apart(&r, w);
-    else cn__workers_run(w, p.parts, run_part, &r);
+    else run_rounds(&r, w);
 }
 
 size_t cn__gemm_alone_scratch(const cn__gemm_kernel *kernel)
@@ -688,8 +757,8 @@ void cn__gemm_run_alone(const cn__gemm *g, void *scratch)
     plan p;
     if (!make_plan(&p, g, true)) return;
     p.g.done = NULL;
-    run r = { .p = &p, .scratch = scratch };
-    for (int64_t part = 0; part < p.parts; part++) run_part(&r, part, 0);
+    run r = { .p = &p, .scratch = scratch, .count = slices(&p), .col_count = p.col_blocks };
+    for (int64_t part = 0; part < round_parts(&r); part++) run_part(&r, part, 0);
 }
 
 size_t cn__gemm_pack_bytes(const cn__gemm_kernel *kernel, int64_t k, int64_t n)
