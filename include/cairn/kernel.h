@@ -105,7 +105,7 @@ CN_API const char *cn_gpu_part(cn_gpu_call *c, const char *shader, const char *p
 /* The second text after the first; either may be NULL. */
 CN_API const char *cn_gpu_join(cn_gpu_call *c, const char *first, const char *second);
 
-/* Whether result 0 shares the memory of operand 0 (operators with .in_place): the kernel then stores changes only. */
+/* Whether result 0 has taken over the memory of the operand that .in_place names: the kernel then stores changes only. */
 CN_API bool cn_gpu_in_place(const cn_gpu_call *c);
 
 #ifdef __cplusplus

@@ -200,7 +200,7 @@ typedef struct cn_op {
     bool strided;                 /* the CPU kernel accepts operands with any strides */
     uint32_t strided_out;         /* bit i: kernels write result i with any strides that do not overlap */
     bool widens;                  /* the CPU kernel reads f16 and bf16 operands itself; its result is then f32 */
-    bool in_place;                /* the CPU kernel may write its result over its first operand */
+    int in_place;                 /* the CPU kernel may write its result over this operand, counted from 1; 0: none */
     bool epilogue;                /* the CPU kernel calls cn_kernel_done for every element of its first result */
     bool checks_index;            /* may call cn_kernel_fault: no assignment happens before it has run */
     /* The message of a fault, in which {index} and {size} stand for what cn_kernel_fault was told; NULL: the index is

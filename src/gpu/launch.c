@@ -46,8 +46,8 @@ void cn_gpu_scratch(cn_gpu_call *c, int64_t words)
 bool cn_gpu_in_place(const cn_gpu_call *c)
 {
     const call *k = (const call *)c;
-    if (!k) return false;
-    const cn__buffer *from = &k->p->plan->buffers[k->step->loads[0].buffer];
+    if (!k || !k->step->op->in_place) return false;
+    const cn__buffer *from = &k->p->plan->buffers[k->step->loads[k->step->op->in_place - 1].buffer];
     const cn__buffer *to = &k->p->plan->buffers[k->step->stores[0].to.buffer];
     if (to->where == CN__AT_DONOR) return from->where == CN__AT_LEAF && from->index == to->index;
     return to->where == CN__AT_ARENA && from->where == CN__AT_ARENA && from->offset == to->offset;

@@ -94,24 +94,25 @@ static bool can_take_over(const cn__buffer *buf, int s, size_t bytes)
     return buf->where == CN__AT_ARENA && buf->last == s && buf->first != s && buf->bytes == bytes && buf->index != -2;
 }
 
-/* The buffer of the first operand of a kernel that works in place, if it dies in this step and no other operand lies in
-   it; or -1. The operand must be all of the buffer. */
-static int dying_first(const builder *b, const cn__step *step, int s, size_t bytes)
+/* The buffer of the operand that a kernel may write its result over, if the operand dies in this step and no other
+   operand lies in the buffer; or -1. The operand must be all of the buffer. */
+static int dying_in_kernel(const builder *b, const cn__step *step, int s, size_t bytes)
 {
-    const cn__operand *first = &step->loads[0];
-    if (first->buffer < 0 || !can_take_over(buffer_at(b, first->buffer), s, bytes)) return -1;
-    for (int i = 1; i < step->n_loads; i++)
-        if (step->loads[i].buffer == first->buffer) return -1;
-    bool whole = cn__layout_contiguous(&first->layout) && first->layout.offset == 0;
-    size_t has = (size_t)cn__numel(&first->layout) * cn__device_element(b->plan->device, first->dtype);
-    return whole && has == bytes ? first->buffer : -1;
+    const int at = step->op->in_place - 1;
+    const cn__operand *o = &step->loads[at];
+    if (o->buffer < 0 || !can_take_over(buffer_at(b, o->buffer), s, bytes)) return -1;
+    for (int i = 0; i < step->n_loads; i++)
+        if (i != at && step->loads[i].buffer == o->buffer) return -1;
+    bool whole = cn__layout_contiguous(&o->layout) && o->layout.offset == 0;
+    size_t has = (size_t)cn__numel(&o->layout) * cn__device_element(b->plan->device, o->dtype);
+    return whole && has == bytes ? o->buffer : -1;
 }
 
 /* The buffer of an operand whose place the result may take over, or -1: it dies in this step, is only read in order,
    and is as large as the result. */
 static int dying_operand(const builder *b, const cn__step *step, int s, size_t bytes)
 {
-    if (step->op && step->op->in_place) return dying_first(b, step, s, bytes);
+    if (step->op && step->op->in_place) return dying_in_kernel(b, step, s, bytes);
     if (!step->group || step->op || step->joined || step->merged > 1) return -1; /* merged steps may still read it */
     for (int i = 0; i < step->n_loads; i++) {
         int id = step->loads[i].buffer;

@@ -53,7 +53,7 @@ bool cn__choose_stored(builder *b)
         b->info[me->rep].needed |= n->want;
         me->stored |= n->want != 0;
         me->in_group = me->step = -1;
-        bool in_place = cn__elementwise(n->op) || (n->op->in_place && n->in[0].node == n->donor);
+        bool in_place = cn__elementwise(n->op) || (n->op->in_place && n->in[n->op->in_place - 1].node == n->donor);
         me->updates = n->donates && n->out[0].consumers == 0 && in_place;
         if (me->rep != i || n->op->kind == CN_VIEW) continue;
         for (int k = 0; k < n->n_in; k++) count_use(b, n, k);

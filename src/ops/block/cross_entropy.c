@@ -192,6 +192,7 @@ const cn_op cn__op_cross_entropy_backward = {
     .optional = 8,
     .free_dtype = 4,
     .not_differentiable = 12,
+    .in_place = 2,
     .attr_size = sizeof(cn__loss_attrs),
     .infer = backward_infer,
     .grad = backward_grad,

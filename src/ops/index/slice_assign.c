@@ -74,7 +74,7 @@ const cn_op cn__op_slice_assign = {
     .call = "slice_assign(Tensor input, int dim, int start, int end, int step, Tensor value) -> Tensor",
     .name = "slice_assign", .doc = "x with a slice along an axis replaced by a value.",
     .kind = CN_INDEX, .n_in = 2, .n_out = 1, .dtypes = CN_ANY, .attr_size = sizeof(cn__slice_attrs), .infer = infer,
-    .grad = grad, .in_place = true, .cpu = cpu, .gpu = gpu,
+    .grad = grad, .in_place = 1, .cpu = cpu, .gpu = gpu,
     CN_CASES({ CN_IN(CN_S(4, 5), CN_S(4, 2)), .attrs = &(const cn__slice_attrs){ 1, 2, 2 }, CN_ARGS({ .i = 1 }) },
              { CN_IN(CN_S(5, 3, 2), CN_S(2, 3, 2)), .attrs = &(const cn__slice_attrs){ 0, 2, 3 } },
              { CN_IN(CN_S(7), CN_S(1)), .attrs = &(const cn__slice_attrs){ 0, 1, 1 }, CN_ARGS({ .i = 6 }) },
