@@ -490,8 +490,10 @@ static void clipped_steps_find_their_plans(void)
         for (int k = 0; k < m.n; k++) add_gradient(&m, k, t, 1);
         cn_tensor *norm = cn_clip_grad_norm(cn_optim_params(m.opt), 1.0 / t, NULL);
         int64_t evaluations = cn_count(m.cn).evaluations;
-        check(cn_step(m.opt) && cn_count(m.cn).evaluations == evaluations + 1, "one evaluation: %s", cn_error(m.cn));
-        check(cn_item(norm) > 0 && cn_count(m.cn).evaluations == evaluations + 1, "the norm was computed along");
+        check(cn_step(m.opt), "step: %s", cn_error(m.cn)); /* the first one makes the states, each by itself */
+        check(t == 1 || cn_count(m.cn).evaluations == evaluations + 1, "one evaluation");
+        evaluations = cn_count(m.cn).evaluations;
+        check(cn_item(norm) > 0 && cn_count(m.cn).evaluations == evaluations, "the norm was computed along");
         cn_scope_end(m.cn, s);
         now = cn_count(m.cn);
         if (t == 2) second = now;

@@ -421,7 +421,11 @@ bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
     ctx->no_grad--;
     if (ok && !cn__vec_reserve(&ctx->memory, &ctx->components, ctx->components.n + (size_t)n, sizeof(uint32_t)))
         ok = cn__no_memory(ctx, "assign");
-    for (int i = 0; i < n && ok; i++) replace_value(t[i], value[i]->ref.node); /* nothing can fail from here on */
+    for (int i = 0; i < n && ok; i++) { /* nothing can fail from here on */
+        cn__node *old = t[i]->ref.node; /* its memory may be taken over, also if it was never assigned before */
+        if (!old->assignable && old->out->storage && old->out->storage->refs == 1) cn__make_assignable(old);
+        replace_value(t[i], value[i]->ref.node);
+    }
     cn_scope_end(ctx, s);
     return ok;
 }

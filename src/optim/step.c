@@ -27,7 +27,8 @@ static void push_assignment(cn_optim *opt, cn_tensor *t, cn_tensor *value)
     ((cn_tensor **)opt->to.v)[opt->to.n++] = value;
 }
 
-/* Makes the states that the rule uses and the parameter lacks. */
+/* Makes the states that the rule uses and the parameter lacks. They are computed at once: then the first step, too,
+   writes the new states over the old ones, and its plan is that of the steps after it. */
 static bool make_states(const cn__rule *r, const cn__hyper *h, cn__param_slot *s, unsigned uses)
 {
     for (int k = 0; k < CN__STATES; k++) {
@@ -36,6 +37,7 @@ static bool make_states(const cn__rule *r, const cn__hyper *h, cn__param_slot *s
         s->state[k] = cn__keep(cn_full(s->p->ctx, cn__state_dtype(s->p), cn__state_shape(r, s->p, k), value));
         if (!s->state[k]) return false;
         s->fresh |= 1u << k;
+        if (!cn_eval(s->state[k])) return false;
     }
     return true;
 }

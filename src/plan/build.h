@@ -105,6 +105,7 @@ bool cn__check_takeovers(builder *b);
 bool cn__find_outputs(builder *b);
 bool cn__finish_steps(builder *b);
 bool cn__find_epilogues(builder *b);
+bool cn__move_updates(builder *b);
 bool cn__merge_steps(builder *b);
 bool cn__name_steps(builder *b);
 bool cn__place(builder *b);

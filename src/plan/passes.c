@@ -16,6 +16,7 @@ static const struct {
     { "outputs", cn__find_outputs },           /* values that outlive the run get memory of their own */
     { "steps", cn__finish_steps },             /* the lists of draft steps become arrays */
     { "epilogues", cn__find_epilogues },       /* finds groups that can run inside a kernel */
+    { "early", cn__move_updates },             /* large updates run as soon as they may */
     { "merge", cn__merge_steps },              /* equal programs over different memory become one kernel */
     { "names", cn__name_steps },               /* names steps for people, counts kernels */
     { "place", cn__place },                    /* intermediates get places in the arena */

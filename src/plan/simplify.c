@@ -39,8 +39,11 @@ static uint64_t operand_key(const builder *b, cn__ref in)
     return 3 + ((uint64_t)(unsigned)s.node << 34 | (uint64_t)(unsigned)(s.view + 1) << 4 | (uint64_t)(unsigned)s.out);
 }
 
+/* Constants that are stored are not shared: most are states of optimizers, which will be overwritten, each in memory of
+   its own. */
 static bool can_share(const cn__node *n)
 {
+    if (n->want && n->n_in == 0) return false;
     return n->op->kind != CN_VIEW && n->op->kind != CN_RANDOM && !n->donor && !cn__has_args(n);
 }
 
