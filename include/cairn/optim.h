@@ -13,6 +13,9 @@
    Evaluation cn_step computes everything pending, as cn_eval_all does: the loss, and all else that is wanted.
    State      A parameter's first step makes its states, of its shape. States of halves are f32, and halves are updated
               in f32.
+   Embeddings The gradient of cn_embedding's weight has rows for the indices that were looked up. cn_sgd without momentum
+              and decay, and cn_sparse_adam, then write only these rows: the whole gradient is never computed, unless
+              something else reads it. No option is needed; the bits are the same either way.
    Accumulation  Gradients of several cn_backward add up until cn_step or cn_optim_zero_grad.
    Ownership  An optimizer belongs to its context until cn_optim_free. It keeps its parameters.
    Errors     cn_step does nothing while the context has an error. If it fails, parameters, states, counts and gradients
@@ -53,6 +56,15 @@ typedef struct cn_adam_desc {
 typedef cn_adam_desc cn_adamw_desc;
 CN_API cn_optim *cn_adam(cn_ctx *ctx, cn_params params, const cn_adam_desc *desc);
 CN_API cn_optim *cn_adamw(cn_ctx *ctx, cn_params params, const cn_adamw_desc *desc);
+
+/* SparseAdam: Adam that changes only the rows of a parameter whose gradient is not all zeros, and the same rows of its
+   states. For embeddings of many rows, of which a step reads few. Parameters must be matrices. */
+typedef struct cn_sparse_adam_desc {
+    double lr;                   /* 1e-3 */
+    double beta1, beta2, eps;    /* 0.9, 0.999, 1e-8 */
+    bool maximize, keep_gradients;
+} cn_sparse_adam_desc;
+CN_API cn_optim *cn_sparse_adam(cn_ctx *ctx, cn_params params, const cn_sparse_adam_desc *desc);
 
 typedef struct cn_nadam_desc {
     double lr;                   /* 2e-3 */

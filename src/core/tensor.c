@@ -412,12 +412,22 @@ static cn_tensor *to_assign(cn_tensor *t, cn_tensor *value)
     return cn__clone(cn_type(value) == cn_type(t) ? value : cn__cast(value, cn_type(t)));
 }
 
+/* Whether value is a result that an operator writes over t, and that nobody else has: it needs no copy. */
+static bool made_for(const cn_tensor *t, const cn_tensor *value)
+{
+    if (!value) return false;
+    const cn__node *n = value->ref.node;
+    const int at = n->op ? n->op->in_place : 0;
+    return at && n->state == CN__PENDING && n->in[at - 1].node == t->ref.node && !n->donor &&
+           n->out->consumers == 0 && n->out->handles == 1;
+}
+
 bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
 {
     cn_scope s = cn_scope_begin(ctx);
     ctx->no_grad++;
     bool ok = true;
-    for (int i = 0; i < n && ok; i++) ok = (value[i] = to_assign(t[i], value[i])) != NULL;
+    for (int i = 0; i < n && ok; i++) ok = made_for(t[i], value[i]) || (value[i] = to_assign(t[i], value[i])) != NULL;
     ctx->no_grad--;
     if (ok && !cn__vec_reserve(&ctx->memory, &ctx->components, ctx->components.n + (size_t)n, sizeof(uint32_t)))
         ok = cn__no_memory(ctx, "assign");

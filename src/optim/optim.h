@@ -34,6 +34,7 @@ typedef struct cn__update {
     int64_t step;                 /* the number of this step: 1, 2, ... */
     double product;               /* NAdam's product of momenta, ASGD's eta: the rule replaces it */
     cn_tensor *new_p, *new_state[CN__STATES];
+    bool by_rows; /* the rule reads what the gradient is computed from, not the gradient */
 } cn__update;
 
 typedef struct cn__rule {
@@ -73,6 +74,7 @@ typedef struct cn__param_slot {
     double product;
     cn_tensor *state[CN__STATES]; /* kept; NULL until a step needs them */
     /* the fields below are valid during a step only */
+    bool by_rows;   /* the step does not read the gradient */
     bool moved;     /* the parameter has a gradient: the step changes it */
     unsigned fresh; /* bit k: the step made state k */
     double next_product;

@@ -7,6 +7,9 @@ static unsigned uses(const cn__hyper *h) { return h->momentum != 0; }
 static void update(cn__update *u)
 {
     const cn__hyper *h = u->h;
+    const bool plain = h->momentum == 0 && h->weight_decay == 0 && !h->maximize;
+    if (plain && (u->new_p = cn__sgd_rows(u->p, u->g, h->lr))) u->by_rows = true;
+    if (u->by_rows || cn_failed(u->p->ctx)) return;
     cn_arg args[CN_MAX_ARGS];
     cn__sgd_args(&(cn_sgd_step_desc){ .lr = h->lr,
                                       .momentum = h->momentum,

@@ -63,6 +63,7 @@ static bool record_slot(cn_optim *opt, cn__param_slot *s)
         push_assignment(opt, s->state[k], u.new_state[k]);
     }
     s->moved = true;
+    s->by_rows = u.by_rows;
     s->next_product = u.product;
     return true;
 }
@@ -84,7 +85,8 @@ static bool record(cn_optim *opt)
 /* ---- gradients ---- */
 
 /* Clears the gradients before the evaluation, so that it can reuse their memory. A hold on each gradient lets
-   finish_gradient restore it after an error. */
+   finish_gradient restore it after an error. A gradient that the step does not read counts as consumed: nobody wants
+   its value. */
 static void clear_gradients(cn_optim *opt)
 {
     for (size_t i = 0; i < opt->slots.n; i++) {
@@ -92,6 +94,7 @@ static void clear_gradients(cn_optim *opt)
         if (!s->moved) continue;
         s->gradient = cn_grad_of(s->p);
         cn__hold(s->gradient);
+        if (s->by_rows) cn__result_of(s->gradient)->consumers++;
         cn_zero_grad(s->p);
     }
 }
@@ -101,6 +104,7 @@ static void finish_gradient(cn__param_slot *s, bool ok)
     cn_tensor *g = s->gradient;
     s->gradient = NULL;
     if (!g) return;
+    if (s->by_rows) cn__result_of(g)->consumers--;
     if (!ok && !s->p->grad) s->p->grad = cn__keep(g);
     cn__unhold(g);
 }

@@ -401,6 +401,7 @@ bool cn__fuse(builder *b)
             const node_info *me = &b->info[i];
             const cn_op *op = b->nodes[i]->op;
             if (me->rep != i || op->kind == CN_VIEW || !me->materialized || me->updates != (pass == 1)) continue;
+            if (!me->needed && !op->checks_index) continue; /* nobody wants it: a gradient that a step read by rows */
             if (me->elided) note_elided(b, i);
             else if (cn__elementwise(op)) build_elementwise(b, i);
             else if (op->kind == CN_REDUCE) build_reduction(b, i);

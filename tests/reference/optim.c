@@ -129,6 +129,54 @@ static void adadelta(const ref_call *c)
     }
 }
 
+/* The sum of the gradients of row r, column i; the gradients are in operand 1, the indices in operand 2. */
+static double row_gradient(const ref_call *c, int64_t r, int64_t i)
+{
+    const int64_t width = c->out[0].shape[1];
+    double sum = 0;
+    for (int64_t a = 0; a < c->in[2].numel; a++)
+        if ((int64_t)c->in[2].v[a] == r) sum += c->in[1].v[a * width + i];
+    return sum;
+}
+
+static bool is_touched(const ref_call *c, int64_t r)
+{
+    bool any = false;
+    for (int64_t i = 0; i < c->out[0].shape[1]; i++) any |= row_gradient(c, r, i) != 0;
+    return any;
+}
+
+static double moved(double s, double to, double fresh) { return (1 - fresh) * s + fresh * to; }
+
+static void sgd_rows(const ref_call *c)
+{
+    const int64_t width = c->out[0].shape[1];
+    for (int64_t i = 0; i < c->out[0].numel; i++)
+        c->out[0].v[i] = c->in[0].v[i] - number(c, CN__ROWS_RATE) * row_gradient(c, i / width, i % width);
+}
+
+static void moment_rows(const ref_call *c)
+{
+    const int64_t width = c->out[0].shape[1];
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double g = row_gradient(c, i / width, i % width), s = c->in[0].v[i];
+        if (c->args[CN__ROWS_SQUARE].i) g *= g;
+        c->out[0].v[i] = is_touched(c, i / width) ? moved(s, g, number(c, CN__ROWS_RATE)) : s;
+    }
+}
+
+static void adam_rows(const ref_call *c)
+{
+    const int64_t width = c->out[0].shape[1];
+    for (int64_t i = 0; i < c->out[0].numel; i++) {
+        double g = row_gradient(c, i / width, i % width), p = c->in[0].v[i];
+        double m = moved(c->in[3].v[i], g, number(c, CN__ROWS_FRESH1));
+        double v = moved(c->in[4].v[i], g * g, number(c, CN__ROWS_FRESH2));
+        double step = number(c, CN__ROWS_RATE) * m / (sqrt(v) + number(c, CN__ROWS_EPS));
+        c->out[0].v[i] = is_touched(c, i / width) ? p - step : p;
+    }
+}
+
 const ref_entry ref_optim[] = {
     { "sgd_step", sgd },
     { "momentum_step", sgd },
@@ -142,5 +190,8 @@ const ref_entry ref_optim[] = {
     { "rmsprop_centered_step", rmsprop_centered },
     { "rmsprop_centered_momentum_step", rmsprop_both },
     { "adadelta_step", adadelta },
+    { "sgd_rows_step", sgd_rows },
+    { "moment_rows_step", moment_rows },
+    { "adam_rows_step", adam_rows },
     { NULL, NULL },
 };

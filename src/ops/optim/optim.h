@@ -42,6 +42,19 @@ extern const cn_op cn__op_moment_step, cn__op_adamax_step, cn__op_lion_step, cn_
 extern const cn_op cn__op_rmsprop_step, cn__op_rmsprop_momentum_step, cn__op_rmsprop_centered_step,
     cn__op_rmsprop_centered_momentum_step;
 
+/* Steps on rows. RATE is the learning rate, or a moment's 1 - beta; SQUARE is a bool. */
+enum { CN__ROWS_RATE, CN__ROWS_FRESH1, CN__ROWS_FRESH2, CN__ROWS_EPS };
+enum { CN__ROWS_SQUARE = 1 };
+extern const cn_op cn__op_sgd_rows_step, cn__op_moment_rows_step, cn__op_adam_rows_step;
+/* Whether the gradient g of p is that of an embedding, still pending: then the gradients of the rows that were looked
+   up, and their indices. False can also mean an error. */
+bool cn__rows_of(const cn_tensor *p, const cn_tensor *g, cn_tensor **rows, cn_tensor **index);
+/* Plain SGD on such a gradient: the bits of sgd_step. NULL: g is not one, or there is an error. */
+cn_tensor *cn__sgd_rows(cn_tensor *p, cn_tensor *g, double lr);
+/* What adam_rows_step and moment_rows_step compute, from the dense gradient. */
+cn_tensor *cn__moment_dense(cn_tensor *s, cn_tensor *g, const cn_arg *args);
+cn_tensor *cn__adam_dense(cn_tensor *p, cn_tensor *g, cn_tensor *m, cn_tensor *v, const cn_arg *args);
+
 /* Applies op to every parameter that has a gradient. tensors[0]: the n parameters; tensors[k]: their state k. */
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args);
 

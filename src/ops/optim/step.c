@@ -13,6 +13,9 @@ static bool add_update(changes *c, const cn_op *op, cn_tensor *const *const *ten
     cn_tensor *p = tensors[0][i], *in[CN_MAX_IN] = { p, cn_grad_of(p) };
     if (!in[1]) return true;
     c->of[c->n] = p;
+    const bool plain = op == &cn__op_sgd_step && args[CN__SGD_DECAY].f == 0 && args[CN__SGD_SIGN].f == 1;
+    if (plain && (c->to[c->n] = cn__sgd_rows(p, in[1], args[CN__SGD_LR].f))) return ++c->n > 0;
+    if (cn_failed(p->ctx)) return false;
     for (int k = 1; k < op->n_out; k++) {
         in[k + 1] = c->of[c->n + k] = tensors[k][i];
         if (!in[k + 1] && !cn_failed(p->ctx))
