@@ -223,7 +223,7 @@ const cn_op cn__op_adam_rows_step = {
 
 /* ---- gradients that are known by rows ---- */
 
-static cn_tensor *handle_of(cn_ctx *ctx, cn__ref r)
+static cn_tensor *operand_handle(cn_ctx *ctx, cn__ref r)
 {
     r.node->refs++;
     return cn__handle_new(ctx, r);
@@ -234,8 +234,8 @@ bool cn__rows_of(const cn_tensor *p, const cn_tensor *g, cn_tensor **rows, cn_te
     const cn__node *n = g->ref.node;
     if (n->op != &cn__op_embedding_backward || n->state != CN__PENDING || n->variant) return false;
     if (cn__dtype(p) != cn__dtype(g) || cn_ndim(p) != 2) return false;
-    *rows = handle_of(p->ctx, n->in[0]);
-    *index = handle_of(p->ctx, n->in[1]);
+    *rows = operand_handle(p->ctx, n->in[0]);
+    *index = operand_handle(p->ctx, n->in[1]);
     return *rows && *index;
 }
 
