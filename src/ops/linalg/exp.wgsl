@@ -30,21 +30,21 @@ fn kernel(group: u32, local: u32) {
         set_tmp(x + i, w(in0(first + i) * scale));
         set_tmp(t + i, w(select(0.0, 1.0, i / n == i % n)));
     }
-    // 12 terms, then squares; their number differs between workgroups, but barriers must be reached by all alike
+    // 12 terms, then squares. Their number differs between workgroups, but Dawn wants barriers outside of such branches.
     for (var step = 0u; step < 142u; step++) {
         storageBarrier();
-        if (step < 12u) {
+        if (step < 12u + squares) {
             for (var i = local; i < n * n; i += 64u) {
-                set_tmp(other + i, w(product(x, t, i) / f32(12u - step) + select(0.0, 1.0, i / n == i % n)));
+                if (step < 12u) {
+                    set_tmp(other + i, w(product(x, t, i) / f32(12u - step) + select(0.0, 1.0, i / n == i % n)));
+                } else {
+                    set_tmp(other + i, w(product(t, t, i)));
+                }
             }
-        } else if (step < 12u + squares) {
-            for (var i = local; i < n * n; i += 64u) { set_tmp(other + i, w(product(t, t, i))); }
-        } else {
-            continue;
+            let swap = t;
+            t = other;
+            other = swap;
         }
-        let swap = t;
-        t = other;
-        other = swap;
     }
     for (var i = local; i < n * n; i += 64u) { out0(first + i, f(tmp(t + i))); }
 }
