@@ -148,6 +148,48 @@ static void ranks(void)
           "equal elements share the gradient of a median: %g %g %g %g %g", g[0], g[1], g[2], g[3], g[4]);
 }
 
+/* ---- bags ---- */
+
+static void bags(void)
+{
+    cn_tensor *w = cn_param(cn_reshape(cn_arange(cn, CN_F32, 0, 8, 1), CN_DIMS(4, 2)));
+    cn_tensor *at = wholes(CN_DIMS(5), V(3, 0, 1, 3, 2)), *offsets = wholes(CN_DIMS(4), V(0, 2, 2, 5));
+    cn_tensor *three = cn_narrow(offsets, 0, 0, 3), *scale = reals(CN_DIMS(5), V(1, 2, 3, 4, 5));
+    is("means", cn_embedding_bag(w, at, three, NULL), CN_DIMS(3, 2), V(3, 4, 0, 0, 4, 5));
+    cn_embedding_bag_desc sum = { .mode = CN_BAG_SUM, .per_sample_weights = scale, .include_last_offset = true };
+    is("sums with weights", cn_embedding_bag(w, at, offsets, &sum), CN_DIMS(3, 2), V(6, 9, 0, 0, 50, 62));
+    cn_embedding_bag_desc most = { .mode = CN_BAG_MAX, .has_padding = true, .padding_idx = -1 };
+    cn_tensor *y = cn_embedding_bag(w, at, three, &most);
+    is("largest without padding", y, CN_DIMS(3, 2), V(0, 1, 0, 0, 4, 5));
+    check(cn_backward(cn_sum(y, CN_ALL, false)), "backward: %s", cn_error(cn));
+    is("their gradient", cn_grad_of(w), CN_DIMS(4, 2), V(1, 1, 0, 0, 1, 1, 0, 0));
+    refused("weights of a mean",
+            cn_embedding_bag(w, at, three, &(cn_embedding_bag_desc){ .per_sample_weights = scale }), CN_BAD_ARGUMENT,
+            "for sums");
+    refused("no offsets", cn_embedding_bag(w, at, NULL, NULL), CN_BAD_SHAPE, "offsets");
+    refused("padding",
+            cn_embedding_bag(w, at, three, &(cn_embedding_bag_desc){ .has_padding = true, .padding_idx = 4 }),
+            CN_BAD_ARGUMENT, "padding_idx");
+
+    cn_module *m = cn_nn_embedding_bag(cn, 4, 2, &(cn_nn_embedding_bag_desc){ .mode = CN_BAG_SUM, .max_norm = 5 });
+    cn_tensor *weight = cn_module_get(m, "weight");
+    check(cn_assign(weight, reals(CN_DIMS(4, 2), V(3, 4, 6, 8, 0, 1, 30, 40))), "assign: %s", cn_error(cn));
+    double got[8] = { 0 };
+    cn_tensor *z = NULL;
+    check(cn_forward_all(m, (cn_tensor *[]){ wholes(CN_DIMS(3), V(1, 0, 1)), wholes(CN_DIMS(1), V(0)) }, 2, &z, 1) &&
+              cn_read_f64(z, got, 2),
+          "EmbeddingBag: %s", cn_error(cn));
+    check(fabs(got[0] - 9) < 1e-4 && fabs(got[1] - 12) < 1e-4, "rows of length 5: %g %g", got[0], got[1]);
+    check(cn_read_f64(weight, got, 8) && fabs(got[2] - 3) < 1e-4 && got[0] == 3 && got[5] == 1 && got[6] == 30,
+          "only rows that are looked up and longer change: %g %g %g %g", got[0], got[2], got[5], got[6]);
+    cn_module *e = cn_nn_embedding(cn, 4, 2, &(cn_nn_embedding_desc){ .max_norm = 1, .norm_type = 1 });
+    cn_tensor *rows = cn_forward(e, wholes(CN_DIMS(2), V(0, 2)));
+    cn_read_f64(cn_norm(rows, 1, CN_DIMS(1), false), got, 2);
+    check(got[0] <= 1 && got[1] <= 1 && cn_requires_grad(rows), "1-norms of at most 1: %g %g", got[0], got[1]);
+    refused("a negative norm", (cn_nn_embedding(cn, 4, 2, &(cn_nn_embedding_desc){ .max_norm = -1 }), NULL),
+            CN_BAD_ARGUMENT, "max_norm");
+}
+
 /* ---- draws ---- */
 
 enum { DRAWS = 40000 };
@@ -211,6 +253,7 @@ int main(void)
     counting();
     different();
     ranks();
+    bags();
     drawing();
     cn_close(cn);
     return finish();

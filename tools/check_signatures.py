@@ -22,7 +22,7 @@ TYPES = {"Tensor": "cn_tensor *", "float": "double", "int": "int64_t", "int[]": 
 FIELDS = {"count_include_pad": "exclude_padding", "log_input": "no_log_input", "center": "no_center",
           "onesided": "two_sided"}
 # Fields that tell whether another field is used, or that its 0 is meant as 0.
-FLAGS = {"has_ignore": "ignore_index", "no_margin": "margin"}
+FLAGS = {"has_ignore": "ignore_index", "no_margin": "margin", "has_padding": "padding_idx"}
 
 
 def without_comments(text):

@@ -187,9 +187,22 @@ CN_API cn_module *cn_nn_bilinear(cn_ctx *ctx, int64_t in1, int64_t in2, int64_t 
 typedef struct cn_nn_embedding_desc {
     bool has_padding;
     int64_t padding_idx; /* if has_padding: this row starts as 0 and has no gradient; negative: counts from the end */
+    double max_norm;     /* 0: none; rows that are looked up and longer than this are first scaled down, in place */
+    double norm_type;    /* which p-norm that is; 0: 2 */
 } cn_nn_embedding_desc;
 /* weight (rows,width) */
 CN_API cn_module *cn_nn_embedding(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn_embedding_desc *desc);
+
+typedef struct cn_nn_embedding_bag_desc {
+    cn_bag_mode mode;
+    bool include_last_offset;
+    bool has_padding;
+    int64_t padding_idx;
+    double max_norm, norm_type;
+} cn_nn_embedding_bag_desc;
+/* weight (rows,width). Called with indices (bags,n), or by cn_forward_all with indices (n), offsets (bags) and, for sums,
+   weights of the indices: see cn_embedding_bag. */
+CN_API cn_module *cn_nn_embedding_bag(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn_embedding_bag_desc *desc);
 
 /* ---- convolutions: weight (out,in/groups,kernel...), transposed (in,out/groups,kernel...); bias (out) ---- */
 typedef struct cn_nn_conv_desc {

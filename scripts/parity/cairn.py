@@ -209,6 +209,8 @@ class Library:
                 setattr(desc, field, parameter["choices"].index(value))
             elif flag == "has_ignore":
                 desc.has_ignore, desc.ignore_index = str(value) != parameter["default"], value
+            elif flag == "has_padding":
+                desc.has_padding, desc.padding_idx = value is not None, value or 0
             elif flag:
                 setattr(desc, field, value)
                 setattr(desc, flag, value == 0)

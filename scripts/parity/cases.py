@@ -377,6 +377,16 @@ def embedding(r):
     return {"weight": T(5, 3), "indices": T(*r_shape(r), dtype=whole(r), values=index(5))}
 
 
+def embedding_bag(r):
+    dtype, mode, listed = r.choice(["f32", "f64"]), r.choice(["mean", "sum", "max"]), r.random() < 0.5
+    size = (r.choice([0, 1, 6]),) if listed else r.choice([(2, 3), (3, 1), (0, 2), (2, 0), (4, 5)])
+    # Offsets of 0: empty bags, and one of all indices.
+    offsets = T(r.choice([1, 2, 3]), dtype="i64", values=lambda r: 0) if listed else None
+    return {"weight": T(5, 3, dtype=dtype), "indices": T(*size, dtype="i64", values=index(5)), "offsets": offsets,
+            "mode": mode, "per_sample_weights": T(*size, dtype=dtype) if mode == "sum" and r.random() < 0.5 else None,
+            "include_last_offset": False, "padding_idx": r.choice([None, None, 2, -1])}
+
+
 def wrapping(n):
     """Indices along an axis of n elements, from both ends, now and then one out of range."""
     return lambda r: r.randint(-n, n - 1) if r.random() < 0.995 else r.choice([n, -n - 1])
@@ -877,8 +887,8 @@ def bernoulli(r):
 
 def multinomial(r):
     weight = lambda r: r.choice([0.5, 1.0, 2.0, 3.0]) if r.random() < 0.98 else r.choice([0.0, -1.0])  # noqa: E731
-    return {"input": T(*r.choice([(4,), (3, 4), (2, 1), (1, 5), (0, 3), (2, 3, 4)]), values=weight),
-            "num_samples": r.choice([1, 2, 4, 6, 0])}
+    return {"input": T(*r.choice([(4,), (3, 4), (2, 1), (1, 5), (0, 3), (2, 3, 4)]), values=weight,
+                       dtype=r.choice(FLOATS + ["i64"])), "num_samples": r.choice([1, 2, 4, 6, 0])}
 
 
 def arange(r):
@@ -1098,7 +1108,7 @@ RECIPES = {
     "linalg_matrix_power": matrices(square=True, n=lambda r, shape: r.randint(-3, 5)),
     "linalg_matrix_norm": matrix_norm, "linalg_norm": any_norm,
     "gather": gather, "scatter": scatter, "scatter_add": scatter, "index_select": index_select, "index_add": index_add,
-    "take": take, "embedding": embedding, "index_put": index_put, "one_hot": one_hot, "index": indexed,
+    "take": take, "embedding": embedding, "embedding_bag": embedding_bag, "index_put": index_put, "one_hot": one_hot, "index": indexed,
     "put": put, "index_fill": index_fill, "take_along_dim": take_along_dim, "scatter_reduce": scatter_reduce,
     "index_reduce": index_reduce, "masked_scatter": masked_scatter, "bincount": bincount, "histc": histc,
     "searchsorted": searchsorted, "bucketize": bucketize, "unique": repeating, "unique_consecutive": repeating,

@@ -115,6 +115,10 @@ def embedding(weight, indices):
     return F.embedding(indices, weight)
 
 
+def embedding_bag(weight, indices, offsets, **rest):
+    return F.embedding_bag(indices, weight, offsets, **rest)
+
+
 def index_put(input, indices, values, accumulate):
     return torch.ops.aten.index_put(input, indices, values, accumulate)
 
@@ -318,7 +322,7 @@ ADAPTERS = {
     "cast": lambda input, dtype: input.to(DTYPES[dtype]),
     "clamp": clamp, "prod": prod, "argmax": argument(torch.argmax), "argmin": argument(torch.argmin), "topk": topk,
     "layer_norm": layer_norm, "rms_norm": rms_norm, "batch_norm": batch_norm, "instance_norm": instance_norm,
-    "scaled_dot_product_attention": attention, "embedding": embedding, "index_put": index_put, "squeeze": squeeze,
+    "scaled_dot_product_attention": attention, "embedding": embedding, "embedding_bag": embedding_bag, "index_put": index_put, "squeeze": squeeze,
     "polygamma": lambda n, input: torch.polygamma(n, input), "aminmax": aminmax,
     "tensor_split": lambda input, sections, dim: torch.tensor_split(input, sections, dim),
     "meshgrid": lambda tensors, indexing: torch.meshgrid(*tensors, indexing=indexing),

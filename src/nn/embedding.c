@@ -5,13 +5,39 @@
 
 typedef struct embedding {
     int64_t rows, width, padding; /* padding: the row for padding; -1: none */
+    double max_norm, norm_type;   /* max_norm 0: none */
     cn_tensor *weight;
 } embedding;
+
+bool cn__check_renorm(cn_ctx *ctx, const char *who, double max_norm, double norm_type)
+{
+    if (max_norm >= 0 && norm_type >= 0) return true;
+    return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: max_norm and norm_type must be ≥ 0, got %g and %g", who, max_norm,
+                    norm_type);
+}
+
+/* A row that is named twice is written twice, with the same numbers. */
+bool cn__embedding_renorm(cn_tensor *weight, cn_tensor *indices, double max_norm, double norm_type)
+{
+    if (max_norm == 0) return true;
+    cn_ctx *ctx = cn_context(weight);
+    cn_scope s = cn_scope_begin(ctx);
+    cn_no_grad_begin(ctx);
+    cn_tensor *at = cn_flatten(indices, 0, -1), *rows = cn_embedding(weight, at);
+    cn_tensor *length = cn_norm(rows, norm_type == 0 ? 2 : norm_type, CN_DIMS(1), true);
+    cn_tensor *scaled = cn_mul(rows, cn_rdiv_s(cn_add_s(length, 1e-7), max_norm));
+    rows = cn_where(cn_gt_s(length, max_norm), scaled, rows);
+    bool ok = cn_index_put_(weight, &at, 1, rows, false);
+    cn_no_grad_end(ctx);
+    cn_scope_end(ctx, s);
+    return ok;
+}
 
 /* Results from the padding row are detached: the row has no gradient. */
 static cn_tensor *forward(cn_module *m, cn_tensor *x)
 {
     const embedding *e = cn_module_data(m);
+    if (!cn__embedding_renorm(e->weight, x, e->max_norm, e->norm_type)) return NULL;
     if (e->padding < 0) return cn_embedding(e->weight, x);
     cn_scope s = cn_scope_begin(x->ctx);
     cn_tensor *y = cn_embedding(e->weight, x);
@@ -31,12 +57,12 @@ static const cn_module_type embedding_type = {
     .name = "Embedding", .forward = forward, .data_bytes = sizeof(embedding), .describe = describe
 };
 
-static cn_tensor *initial(cn_ctx *ctx, const embedding *e)
+cn_tensor *cn__embedding_initial(cn_ctx *ctx, int64_t rows, int64_t width, int64_t padding)
 {
-    cn_tensor *w = cn_randn(ctx, ctx->default_dtype, CN_DIMS(e->rows, e->width));
-    if (e->padding < 0) return w;
-    cn_tensor *zeros = cn_zeros(ctx, ctx->default_dtype, CN_DIMS(1, e->width));
-    return cn_slice_assign(w, 0, e->padding, e->padding + 1, 1, zeros);
+    cn_tensor *w = cn_randn(ctx, ctx->default_dtype, CN_DIMS(rows, width));
+    if (padding < 0) return w;
+    cn_tensor *zeros = cn_zeros(ctx, ctx->default_dtype, CN_DIMS(1, width));
+    return cn_slice_assign(w, 0, padding, padding + 1, 1, zeros);
 }
 
 cn_module *cn_nn_embedding(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn_embedding_desc *desc)
@@ -55,12 +81,14 @@ cn_module *cn_nn_embedding(cn_ctx *ctx, int64_t rows, int64_t width, const cn_nn
                  (long long)rows - 1, (long long)desc->padding_idx);
         return NULL;
     }
+    if (desc && !cn__check_renorm(ctx, "Embedding", desc->max_norm, desc->norm_type)) return NULL;
     cn_module *m = cn_module_new(ctx, &embedding_type);
     if (!m) return NULL;
     embedding *e = cn_module_data(m);
     *e = (embedding){ .rows = rows, .width = width, .padding = padding };
+    if (desc) e->max_norm = desc->max_norm, e->norm_type = desc->norm_type;
     cn_scope s = cn_scope_begin(ctx);
-    e->weight = cn_module_param(m, "weight", initial(ctx, e));
+    e->weight = cn_module_param(m, "weight", cn__embedding_initial(ctx, rows, width, padding));
     cn_scope_end(ctx, s);
     return cn_module_made(m);
 }

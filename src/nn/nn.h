@@ -26,6 +26,13 @@ static inline double cn__or_usual(double value, double usual) { return value == 
    Returns NULL. */
 __attribute__((format(printf, 2, 3))) cn_tensor *cn__wrong_shape(cn_tensor *x, const char *rule, ...);
 
+/* embedding.c: a table of rows (rows,width), normal, with zeros in row `padding` (-1: none). */
+cn_tensor *cn__embedding_initial(cn_ctx *ctx, int64_t rows, int64_t width, int64_t padding);
+/* False, with an error, unless max_norm and norm_type are those of a layer. */
+bool cn__check_renorm(cn_ctx *ctx, const char *who, double max_norm, double norm_type);
+/* Gives those rows of the weight that the indices name, and that are longer, the length max_norm; nothing if it is 0. */
+bool cn__embedding_renorm(cn_tensor *weight, cn_tensor *indices, double max_norm, double norm_type);
+
 /* state.c: a .rename that keeps every name. Names of the file that the module does not have are no error then. */
 bool cn__same_name(void *user, const char *name, char *out, size_t size);
 

@@ -107,6 +107,23 @@ static void embedding_backward(const ref_call *r)
         for (int64_t j = 0; j < width; j++) r->out->v[(int64_t)r->in[1].v[i] * width + j] += r->in[0].v[i * width + j];
 }
 
+/* Without offsets, or with one bag. */
+static void embedding_bag(const ref_call *r)
+{
+    const cn__bag_attrs *a = r->attrs;
+    const int64_t width = r->in[0].shape[1], bags = r->out->shape[0], n = bags ? r->in[1].numel / bags : 0;
+    for (int64_t p = 0; p < r->out->numel; p++) {
+        double count = 0, sum = 0, most = 0;
+        for (int64_t i = p / width * n; i < (p / width + 1) * n; i++) {
+            if (r->in[1].v[i] == (double)a->padding) continue;
+            const double v = r->in[0].v[(int64_t)r->in[1].v[i] * width + p % width];
+            sum += r->in[3].present ? v * r->in[3].v[i] : v;
+            most = count++ == 0 || v > most ? v : most;
+        }
+        r->out->v[p] = a->mode == CN_BAG_MAX ? most : a->mode == CN_BAG_SUM || count == 0 ? sum : sum / count;
+    }
+}
+
 static int64_t wrapped(double index, int64_t size) { return index < 0 ? (int64_t)index + size : (int64_t)index; }
 
 static void wrap_index(const ref_call *r)
@@ -404,6 +421,7 @@ const ref_entry ref_index[] = {
     { "index_add", index_add },
     { "embedding", embedding },
     { "embedding_backward", embedding_backward },
+    { "embedding_bag", embedding_bag },
     { "wrap_index", wrap_index },
     { "divisor", same },
     { "probability", same },

@@ -29,6 +29,21 @@ CN_PURE cn_tensor *cn_take(cn_tensor *input, cn_tensor *index);
 /* For each index the row of the weight that it names. */
 CN_PURE cn_tensor *cn_embedding(cn_tensor *weight, cn_tensor *indices);
 
+typedef enum cn_bag_mode { CN_BAG_MEAN, CN_BAG_SUM, CN_BAG_MAX } cn_bag_mode;
+typedef struct cn_embedding_bag_desc {
+    cn_bag_mode mode;
+    cn_tensor *per_sample_weights; /* of the indices' shape, or NULL; for sums */
+    bool include_last_offset;      /* the last offset is the end of the last bag */
+    bool has_padding;
+    int64_t padding_idx;           /* if has_padding: indices that count nowhere */
+} cn_embedding_bag_desc;
+
+/* For each bag of indices the mean, sum or largest elements of the rows of the weight that they name; 0 for an empty
+   bag. Bags are the rows of indices (bags, n), or indices are (n) and a bag begins at each of the offsets (bags), of
+   which the first is 0. offsets is otherwise NULL. */
+CN_PURE cn_tensor *cn_embedding_bag(cn_tensor *weight, cn_tensor *indices, cn_tensor *offsets,
+                                    const cn_embedding_bag_desc *desc);
+
 /* x with a source's elements written, or added, to the places of the flat tensor that the indices name. */
 CN_PURE cn_tensor *cn_put(cn_tensor *input, cn_tensor *index, cn_tensor *source, bool accumulate);
 

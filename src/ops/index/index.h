@@ -45,6 +45,10 @@ typedef struct cn__bincount_attrs {
     int64_t minlength;
 } cn__bincount_attrs;
 
+typedef struct cn__bag_attrs {
+    int64_t mode, include_last_offset, padding; /* mode: a cn_bag_mode; padding -1: none */
+} cn__bag_attrs;
+
 typedef struct cn__put_attrs {
     int64_t n, accumulate;     /* n: the number of index tensors */
 } cn__put_attrs;

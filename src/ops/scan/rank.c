@@ -31,7 +31,7 @@ static cn_tensor *element_at(cn_tensor *x, int64_t axis, cn_tensor *at, bool kee
 /* The ranks of medians, the lower of two. In a line with a NaN that is the first NaN, unless they are left out. */
 static cn_tensor *middle_ranks(cn_tensor *x, int64_t axis, bool leave_out)
 {
-    const int64_t n = cn_size(x, axis);
+    const int64_t n = cn_size(x, (int)axis);
     cn_dims shape = cn_shape(x);
     shape.v[axis] = 1;
     if (!cn_dtype_is_float(cn__dtype(x))) return cn_full(x->ctx, CN_I64, shape, (double)((n - 1) / 2));
@@ -139,7 +139,7 @@ cn_tensor *cn_kthvalue(cn_tensor *x, int64_t k, int64_t axis, bool keepdim, cn_t
     if (indices) *indices = NULL;
     CN__CALL call = cn__call_tensor(x);
     if (!call.ctx || !has_elements("kthvalue", x, &axis)) return NULL;
-    const int64_t n = cn_ndim(x) ? cn_size(x, axis) : 1;
+    const int64_t n = cn_ndim(x) ? cn_size(x, (int)axis) : 1;
     if (k < 1 || k > n) {
         cn__fail(x->ctx, CN_BAD_ARGUMENT, "kthvalue: k must be 1 to %lld, the size of axis %lld, got %lld",
                  (long long)n, (long long)axis, (long long)k);
@@ -158,7 +158,7 @@ cn_tensor *cn_kthvalue(cn_tensor *x, int64_t k, int64_t axis, bool keepdim, cn_t
 static cn_tensor *longest_run(cn_tensor *sorted, int64_t axis)
 {
     if (!sorted) return NULL;
-    const int64_t n = cn_size(sorted, axis);
+    const int64_t n = cn_size(sorted, (int)axis);
     cn_dims one = cn_shape(sorted), line = { one.n, { 1, 1, 1, 1, 1, 1, 1, 1 } };
     one.v[axis] = 1;
     line.v[axis] = n;
@@ -188,7 +188,7 @@ cn_tensor *cn_mode(cn_tensor *x, int64_t axis, bool keepdim, cn_tensor **indices
    rank of its last element, which is one. */
 static cn_tensor *ranks(cn_tensor *sorted, int64_t axis, cn_tensor *levels, bool leave_out)
 {
-    const int64_t n = cn_size(sorted, axis);
+    const int64_t n = cn_size(sorted, (int)axis);
     const cn_dtype t = cn__dtype(sorted);
     if (leave_out) {
         cn_tensor *count = cn_cast(cn_sum(cn_logical_not(cn_isnan(sorted)), CN_DIMS(axis), true), t);
