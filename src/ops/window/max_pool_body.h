@@ -145,9 +145,10 @@ static void NAME(max)(const cn_kernel *k, void *user, int64_t begin, int64_t end
     const cn__pool *p = user;
     const cn__pool_attrs *a = k->attrs;
     const way by = NAME(fastest)(p, a);
-    for (int64_t row = begin; row < end; row++) {
-        const T *volume = (const T *)k->in[0].data + row / (p->od * p->oh) * p->id * p->ih * p->iw;
-        cn__span s = p->slabs[row / p->oh % p->od], r = p->rows[row % p->oh];
+    cn__pool_row here = cn__pool_row_of(p, begin);
+    for (int64_t row = begin; row < end; row++, cn__pool_next(p, &here)) {
+        const T *volume = (const T *)k->in[0].data + here.volume * p->id * p->ih * p->iw;
+        cn__span s = p->slabs[here.d], r = p->rows[here.h];
         for (int64_t j = 0; j < p->ow; j += TILE) {
             int64_t n = p->ow - j < TILE ? p->ow - j : TILE;
             T *y = (T *)k->out[0].data + row * p->ow + j;

@@ -230,6 +230,10 @@ static bool check_mode(cn_tensor *x, const cn_interpolate_desc *desc, int axes)
         return cn__fail(x->ctx, CN_BAD_SHAPE, "interpolate: input must have %d to %d axes in this mode, got %s",
                         needs[mode] ? needs[mode] + 2 : 3, needs[mode] ? needs[mode] + 2 : 5,
                         cn__shape_text(cn__layout(x), s, sizeof s));
+    const bool copies = mode == CN_INTERPOLATE_NEAREST || mode == CN_INTERPOLATE_NEAREST_EXACT;
+    if (!copies && !cn_dtype_is_float(cn__dtype(x)))
+        return cn__fail(x->ctx, CN_BAD_DTYPE, "interpolate: input must be of a floating type in this mode, got %s",
+                        cn_dtype_name(cn__dtype(x)));
     if (desc->align_corners && !needs[mode])
         return cn__fail(x->ctx, CN_BAD_ARGUMENT,
                         "interpolate: align_corners must be false unless the mode is linear, bilinear, bicubic or "

@@ -66,6 +66,23 @@ typedef struct cn__pool {
     double work;                     /* about how many elements are read for a row of results */
 } cn__pool;
 
+/* Where a row of results lies, counted over all volumes. */
+typedef struct cn__pool_row {
+    int64_t volume, d, h;
+} cn__pool_row;
+static inline cn__pool_row cn__pool_row_of(const cn__pool *p, int64_t row)
+{
+    return (cn__pool_row){ row / p->oh / p->od, row / p->oh % p->od, row % p->oh };
+}
+static inline void cn__pool_next(const cn__pool *p, cn__pool_row *at)
+{
+    if (++at->h < p->oh) return;
+    at->h = 0;
+    if (++at->d < p->od) return;
+    at->d = 0;
+    at->volume++;
+}
+
 size_t cn__pool_scratch(const cn_kernel *k, int threads);
 /* big: the planes or volumes that are pooled; small: the result of pooling. */
 cn__pool cn__pool_of(const cn_kernel *k, const cn_array *big, const cn_array *small);
