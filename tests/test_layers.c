@@ -233,7 +233,8 @@ static void feature_alpha_dropout(cn_ctx *cn)
     const double limit = -1.7580993408473766, a = 1 / sqrt(0.8 * (1 + 0.2 * limit * limit)), b = -a * limit * 0.2;
     cn_tensor *y = cn_sub_s(cn_forward(m, cn_zeros(cn, CN_F64, CN_DIMS(60, 70, 5))), a * limit + b);
     tally all = count(cn_where(cn_lt_s(cn_abs(y), 1e-12), cn_zeros_like(y), y), -a * limit);
-    tally channels = count(cn_mean(cn_where(cn_lt_s(cn_abs(y), 1e-12), cn_zeros_like(y), y), CN_DIMS(2), false), -a * limit);
+    tally channels =
+        count(cn_mean(cn_where(cn_lt_s(cn_abs(y), 1e-12), cn_zeros_like(y), y), CN_DIMS(2), false), -a * limit);
     check(all.two_values && channels.two_values, "whole channels");
     check(fabs(channels.zeros - 0.2) < 4 * sqrt(0.2 * 0.8 / 4200), "a share of %g", channels.zeros);
     cn_scope_end(cn, s);
@@ -338,6 +339,40 @@ static void cumulative(cn_ctx *cn)
     check(fabs(cn_item(cn_module_get(m, "running_mean")) - mean / 5) < 1e-5, "the mean of their means");
     check(fabs(cn_item(cn_module_get(m, "running_var")) - var / 5) < 1e-5, "the mean of their variances");
     cn_module_free(m);
+}
+
+/* ---- indices of maxima ---- */
+
+/* The elements of x ascend, so that the last element of a window is the largest; unpooling puts it
+   back where it was, and leaves zeros elsewhere. */
+static void unpooled(cn_ctx *cn, cn_module *pool, cn_module *unpool, cn_dims shape)
+{
+    cn_scope s = cn_scope_begin(cn);
+    int64_t n = 1;
+    for (int d = 0; d < shape.n; d++) n *= shape.v[d];
+    cn_tensor *x = cn_reshape(cn_arange(cn, CN_F32, 1, (double)n + 1, 1), shape), *max[2], *back = NULL;
+    const bool ok = cn_forward_all(pool, &x, 1, max, 2) && cn_forward_all(unpool, max, 2, &back, 1);
+    check_group(cn_module_type_of(unpool)->name);
+    if (check(ok, "%s", cn_error(cn))) {
+        check(cn_type(max[1]) == CN_I64, "indices are i64");
+        cn_tensor *kept = cn_where(cn_ne_s(back, 0), x, cn_zeros_like(x));
+        check(cn_item(cn_sum(cn_abs(cn_sub(back, kept)), CN_ALL, false)) == 0, "each maximum lies where it was");
+        check(cn_item(cn_sum(back, CN_ALL, false)) == cn_item(cn_sum(max[0], CN_ALL, false)), "none is missing");
+        check(cn_item(cn_sum(cn_cast(cn_ne_s(back, 0), CN_F32), CN_ALL, false)) == (double)cn_numel(max[0]),
+              "zeros elsewhere");
+    }
+    cn_error_clear(cn);
+    cn_scope_end(cn, s);
+    cn_module_free(pool), cn_module_free(unpool);
+}
+
+static void indices(cn_ctx *cn)
+{
+    unpooled(cn, cn_nn_max_pool1d(cn, 2, NULL), cn_nn_max_unpool1d(cn, 2, NULL), CN_DIMS(2, 3, 8));
+    unpooled(cn, cn_nn_max_pool2d(cn, 0, POOL(.kernels = CN_DIMS(2, 3))),
+             cn_nn_max_unpool2d(cn, 0, POOL(.kernels = CN_DIMS(2, 3))), CN_DIMS(2, 3, 4, 6));
+    unpooled(cn, cn_nn_max_pool3d(cn, 2, NULL), cn_nn_max_unpool3d(cn, 2, NULL), CN_DIMS(3, 4, 6, 2));
+    unpooled(cn, cn_nn_adaptive_max_pool2d(cn, 2, 3), cn_nn_max_unpool2d(cn, 2, NULL), CN_DIMS(1, 2, 4, 6));
 }
 
 /* ---- what is refused ---- */
@@ -457,8 +492,8 @@ static void refused_inputs(cn_ctx *cn)
                     CN_DIMS(2, 3));
     refused_forward(cn, "Dropout3d(0.5): x must be (N, C, D, H, W) or (C, D, H, W)", cn_nn_dropout3d(cn, 0.5),
                     CN_DIMS(2, 3, 4));
-    refused_forward(cn, "FeatureAlphaDropout(0.5): x must be (N, C, ...), got [3]", cn_nn_feature_alpha_dropout(cn, 0.5),
-                    CN_DIMS(3));
+    refused_forward(cn, "FeatureAlphaDropout(0.5): x must be (N, C, ...), got [3]",
+                    cn_nn_feature_alpha_dropout(cn, 0.5), CN_DIMS(3));
     refused_forward(cn, "MaxUnpool2d: forward accepts x and indices and returns one tensor; got 1 operands",
                     cn_nn_max_unpool2d(cn, 2, NULL), CN_DIMS(1, 1, 2, 2));
     refused_forward(cn, "Upsample(times 2, bilinear): x must be (N, C, H, W), got [1,1,3]",
@@ -485,7 +520,8 @@ static void refused_inputs(cn_ctx *cn)
                     CN_DIMS(2, 4));
     refused_forward(cn, "Unflatten(axis 1, 2x3): the size along axis 1 must be 6, got [2,7]",
                     cn_nn_unflatten(cn, 1, CN_DIMS(2, 3)), CN_DIMS(2, 7));
-    refused_forward(cn, "PixelShuffle(2): pixel_shuffle: input must have 3 axes or more and a multiple of 4 along axis -3",
+    refused_forward(cn,
+                    "PixelShuffle(2): pixel_shuffle: input must have 3 axes or more and a multiple of 4 along axis -3",
                     cn_nn_pixel_shuffle(cn, 2), CN_DIMS(2, 6, 3, 3));
     refused_forward(cn, "Bilinear(2, 3, 4): forward accepts x1 and x2 and returns y; got 1 operands and 1 results",
                     cn_nn_bilinear(cn, 2, 3, 4, NULL), CN_DIMS(2, 2));
@@ -583,6 +619,7 @@ int main(void)
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 11 });
     against_pytorch(cn);
     dropouts(cn);
+    indices(cn);
     initial_values(cn);
     cumulative(cn);
     refused_makers(cn);
