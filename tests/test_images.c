@@ -113,6 +113,104 @@ static void jpeg_files(cn_ctx *cn)
           "colour.jpg: %g %g %g", at(t, 0, 4, 4), at(t, 1, 4, 4), at(t, 2, 4, 4));
 }
 
+static void written_files(cn_ctx *cn)
+{
+    const int64_t sizes[][3] = { { 3, 5, 7 }, { 1, 1, 1 }, { 1, 40, 33 }, { 3, 64, 1 }, { 3, 30, 300 } };
+    const char *const exact[] = { "out.png", "out.PPM", "out.pgm" };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int e = 0; e < 3; e++) {
+            const int64_t c = sizes[i][0];
+            if ((e == 1 && c == 1) || (e == 2 && c == 3)) continue;
+            cn_tensor *x =
+                cn_cast(cn_fmod_s(cn_mul_s(cn_arange(cn, CN_F32, 0, (double)(c * sizes[i][1] * sizes[i][2]), 1),
+                                           i % 2 ? 1 : 37),
+                                  i == 4 ? 3 : 256),
+                        CN_U8); /* noise, or many repetitions */
+            x = cn_reshape(x, CN_DIMS(c, sizes[i][1], sizes[i][2]));
+            check(cn_image_write(x, exact[e], NULL), "%s: %s", exact[e], cn_error(cn));
+            cn_tensor *y = cn_image_read(cn, exact[e], (int)c);
+            if (!y && cn_error_code(cn) == CN_UNSUPPORTED) {
+                cn_error_clear(cn);
+                skip();
+                continue;
+            }
+            check(y && cn_item(cn_sum(cn_ne(x, y), CN_ALL, false)) == 0, "%s of size %zu comes back: %s", exact[e], i,
+                  cn_error(cn));
+        }
+    const float grey[6] = { 0, 0.5f, 1, 2, -1, 0.25f };
+    check(cn_image_write(cn_from(cn, CN_F32, CN_DIMS(2, 3), grey), "float.pgm", NULL), "f32: %s", cn_error(cn));
+    cn_tensor *y = cn_image_read(cn, "float.pgm", 1);
+    check(at(y, 0, 0, 1) == 128 && at(y, 0, 1, 0) == 255 && at(y, 0, 1, 1) == 0 && at(y, 0, 1, 2) == 64, "rounded");
+
+    cn_tensor *smooth = cn_div_s(cn_reshape(cn_arange(cn, CN_F32, 0, 256, 1), CN_DIMS(1, 16, 16)), 255), *back;
+    double off[2], bytes[2];
+    for (int i = 0; i < 2; i++) {
+        if (!cn_image_write(smooth, "out.jpg", &(cn_image_write_desc){ .quality = i ? 95 : 10 })) {
+            check(cn_error_code(cn) == CN_UNSUPPORTED && strstr(cn_error(cn), "install"), "%s", cn_error(cn));
+            cn_error_clear(cn);
+            skip();
+            return;
+        }
+        FILE *f = fopen("out.jpg", "rb");
+        bytes[i] = f && !fseek(f, 0, SEEK_END) ? (double)ftell(f) : 0;
+        if (f) fclose(f);
+        back = cn_div_s(cn_cast(cn_image_read(cn, "out.jpg", 1), CN_F32), 255);
+        off[i] = cn_item(cn_mean(cn_abs(cn_sub(back, smooth)), CN_ALL, false));
+    }
+    check(off[1] < 0.01 && off[1] < off[0] && bytes[0] < bytes[1], "JPEG is off by %g and %g in %g and %g bytes",
+          off[0], off[1], bytes[0], bytes[1]);
+    cn_tensor *red = cn_stack(CN_TENSORS(cn_ones(cn, CN_F32, CN_DIMS(8, 8)), cn_zeros(cn, CN_F32, CN_DIMS(8, 8)),
+                                         cn_zeros(cn, CN_F32, CN_DIMS(8, 8))),
+                              0);
+    check(cn_image_write(red, "red.jpeg", NULL), "%s", cn_error(cn));
+    back = cn_image_read(cn, "red.jpeg", 3);
+    check(at(back, 0, 4, 4) > 250 && at(back, 1, 4, 4) < 5 && at(back, 2, 4, 4) < 5, "red stays red");
+}
+
+static void files_that_cannot_be_written(cn_ctx *cn)
+{
+    cn_tensor *x = cn_zeros(cn, CN_U8, CN_DIMS(3, 2, 2));
+    const struct {
+        cn_tensor *image;
+        const char *path;
+        int quality;
+        const char *words;
+    } bad[] = { { x, "x.gif", 0, "must end in .png" },
+                { x, "png", 0, "must end in .png" },
+                { x, "x.pgm", 0, "for 3 channels" },
+                { x, "x.jpg", 101, "quality must be 1 to 100, got 101" },
+                { x, "nowhere/x.png", 0, "cannot write 'nowhere/x.png'" },
+                { x, NULL, 0, "path is NULL" },
+                { cn_zeros(cn, CN_U8, CN_DIMS(2, 2, 2)), "x.png", 0, "2 channels" },
+                { cn_zeros(cn, CN_I64, CN_DIMS(2, 2)), "x.png", 0, "axes of i64" },
+                { cn_zeros(cn, CN_U8, CN_DIMS(3, 0, 2)), "x.png", 0, "sides from 1" } };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        check(!cn_image_write(bad[i].image, bad[i].path, &(cn_image_write_desc){ .quality = bad[i].quality }) &&
+                  strstr(cn_error(cn), bad[i].words),
+              "%s: %s", bad[i].words, cn_error(cn));
+        cn_error_clear(cn);
+    }
+}
+
+static void grids(cn_ctx *cn)
+{
+    cn_tensor *x = cn_reshape(cn_arange(cn, CN_F32, 1, 31, 1), CN_DIMS(5, 1, 2, 3));
+    cn_tensor *g = cn_image_grid(x, 2, 1, -1); /* 3 rows of 2 */
+    check(g && cn_size(g, 0) == 1 && cn_size(g, 1) == 10 && cn_size(g, 2) == 9, "size of a grid: %s", cn_error(cn));
+    for (int64_t r = 0; r < 10; r++)
+        for (int64_t c = 0; c < 9; c++) {
+            const int64_t image = r / 3 * 2 + c / 4, row = r % 3 - 1, col = c % 4 - 1;
+            const bool inside = row >= 0 && col >= 0 && r < 9 && c < 8 && image < 5;
+            check(at(g, 0, r, c) == (inside ? (double)(image * 6 + row * 3 + col + 1) : -1), "grid at %d %d", (int)r,
+                  (int)c);
+        }
+    g = cn_image_grid(x, 0, 0, 0);
+    check(cn_size(g, 1) == 2 && cn_size(g, 2) == 15, "one row, no border");
+    check(!cn_image_grid(cn_zeros(cn, CN_F32, CN_DIMS(2, 3)), 2, 1, 0) && strstr(cn_error(cn), "got 2 axes"), "%s",
+          cn_error(cn));
+    cn_error_clear(cn);
+}
+
 /* Every file cut off everywhere, and with every byte changed: an image or an error, never a crash. */
 static void damaged_files(cn_ctx *cn)
 {
@@ -462,6 +560,9 @@ int main(void)
     pnm_files(cn);
     png_files(cn);
     jpeg_files(cn);
+    written_files(cn);
+    files_that_cannot_be_written(cn);
+    grids(cn);
     damaged_files(cn);
     as_torch_does(cn);
     exact_moves(cn);

@@ -26,6 +26,17 @@ extern "C" {
    u8 (channels, height, width). */
 CN_API cn_tensor *cn_image_read(cn_ctx *ctx, const char *path, int channels);
 
+/* Writes (channels, height, width) or (height, width) with 1 or 3 channels, u8, or f32 from 0 to 1, which is rounded.
+   The end of the path says how: .png (8 bits, lossless, hardly compressed), .ppm or .pgm (3 channels or 1), .jpg or .jpeg
+   (where the system has libjpeg). */
+typedef struct cn_image_write_desc {
+    int quality; /* of JPEG, 1 to 100; 0: 75 */
+} cn_image_write_desc;
+CN_API bool cn_image_write(cn_tensor *image, const char *path, const cn_image_write_desc *desc);
+/* One image of many (n, channels, height, width): rows of `columns` images (0: 8), with a border of `padding` pixels of
+   `value` around each (torchvision's make_grid; one channel stays one). Lazy, on any device. */
+CN_API cn_tensor *cn_image_grid(cn_tensor *images, int64_t columns, int64_t padding, double value);
+
 typedef struct cn_transform cn_transform;
 
 CN_API cn_transform *cn_transform_new(cn_ctx *ctx);

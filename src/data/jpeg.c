@@ -1,4 +1,4 @@
-/* Decodes JPEG with libjpeg. Grey images stay grey; all others become RGB. */
+/* Decodes and writes JPEG with libjpeg. Grey images stay grey; all others become RGB. */
 #include "core/library.h"
 #include "data/data.h"
 
@@ -19,14 +19,25 @@
 #define LIBRARY CN__LIBRARY("jpeg", "9")
 #endif
 
-#define FUNCTIONS(ROW)                                                                            \
-    ROW(jpeg_std_error)                                                                           \
-    ROW(jpeg_CreateDecompress) ROW(jpeg_mem_src) ROW(jpeg_read_header) ROW(jpeg_start_decompress) \
-        ROW(jpeg_read_scanlines) ROW(jpeg_finish_decompress) ROW(jpeg_destroy_decompress)
+#define FUNCTIONS(ROW)                                                                          \
+    ROW(jpeg_std_error)                                                                         \
+    ROW(jpeg_CreateDecompress)                                                                  \
+    ROW(jpeg_mem_src) ROW(jpeg_read_header) ROW(jpeg_start_decompress) ROW(jpeg_read_scanlines) \
+        ROW(jpeg_finish_decompress) ROW(jpeg_destroy_decompress)
 typedef struct libjpeg {
     FUNCTIONS(CN__FUNCTION)
 } libjpeg;
 static const char *const names[] = { FUNCTIONS(CN__FUNCTION_NAME) };
+
+#define WRITERS(ROW)                                                                           \
+    ROW(jpeg_std_error)                                                                        \
+    ROW(jpeg_CreateCompress)                                                                   \
+    ROW(jpeg_stdio_dest) ROW(jpeg_set_defaults) ROW(jpeg_set_quality) ROW(jpeg_start_compress) \
+        ROW(jpeg_write_scanlines) ROW(jpeg_finish_compress) ROW(jpeg_destroy_compress)
+typedef struct jpeg_writer {
+    WRITERS(CN__FUNCTION)
+} jpeg_writer;
+static const char *const writer_names[] = { WRITERS(CN__FUNCTION_NAME) };
 
 typedef struct trouble {
     struct jpeg_error_mgr base;
@@ -90,7 +101,50 @@ bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__pictur
     lib.jpeg_destroy_decompress(&jpeg);
     return ok;
 }
+
+static void write_image(const jpeg_writer *lib, struct jpeg_compress_struct *jpeg, const cn__picture *p, int quality)
+{
+    jpeg->image_width = (JDIMENSION)p->width;
+    jpeg->image_height = (JDIMENSION)p->height;
+    jpeg->input_components = (int)p->channels;
+    jpeg->in_color_space = p->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    lib->jpeg_set_defaults(jpeg);
+    lib->jpeg_set_quality(jpeg, quality, TRUE);
+    lib->jpeg_start_compress(jpeg, TRUE);
+    for (int64_t y = 0; y < p->height; y++) {
+        JSAMPROW row = p->data + y * p->width * p->channels;
+        lib->jpeg_write_scanlines(jpeg, &row, 1);
+    }
+    lib->jpeg_finish_compress(jpeg);
+}
+
+bool cn__jpeg_write(FILE *file, const cn__picture *p, int quality, cn__fetch *f)
+{
+    struct jpeg_compress_struct jpeg;
+    trouble t = { .f = f };
+    jpeg_writer lib;
+    if (!cn__library_find(LIBRARY, writer_names, sizeof writer_names / sizeof *writer_names, &lib))
+        return cn__fetch_fail(f, CN_UNSUPPORTED, "JPEG: this system has no libjpeg: install libjpeg (" LIBRARY ")");
+    jpeg.err = lib.jpeg_std_error(&t.base);
+    t.base.error_exit = on_error;
+    volatile bool ok = false;
+    memset((char *)&jpeg + sizeof jpeg.err, 0, sizeof jpeg - sizeof jpeg.err);
+    if (!setjmp(t.back)) {
+        lib.jpeg_CreateCompress(&jpeg, JPEG_LIB_VERSION, sizeof jpeg);
+        lib.jpeg_stdio_dest(&jpeg, file);
+        write_image(&lib, &jpeg, p, quality);
+        ok = true;
+    }
+    lib.jpeg_destroy_compress(&jpeg);
+    return ok;
+}
 #else
+bool cn__jpeg_write(FILE *file, const cn__picture *p, int quality, cn__fetch *f)
+{
+    (void)file, (void)p, (void)quality;
+    return cn__fetch_fail(f, CN_UNSUPPORTED, "JPEG: this build has no libjpeg: install libjpeg and build again");
+}
+
 bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out)
 {
     (void)data, (void)bytes, (void)out;

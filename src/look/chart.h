@@ -70,7 +70,4 @@ struct cn__canvas {
 
 bool cn__chart_draw(cn_ctx *ctx, cn__chart *c, cn__canvas *on);
 
-/* png.c: 8-bit RGB, rows without padding */
-bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *rgb, int width, int height);
-
 #endif

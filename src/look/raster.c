@@ -4,6 +4,7 @@
 
 #include "core/call.h"
 #include "core/errors.h"
+#include "core/png_write.h"
 #include "look/chart.h"
 #include "look/font.h"
 #include "look/text.h"
@@ -194,7 +195,7 @@ static bool write_file(cn_ctx *ctx, const char *path, const raster *r)
 {
     FILE *f = fopen(path, "wb");
     if (!f) return cn__fail(ctx, CN_BAD_FILE, "curve_png: cannot write '%s': %s", path, strerror(errno));
-    bool ok = cn__png_write(ctx, f, r->rgb, r->width, r->height);
+    bool ok = cn__png_write(ctx, f, r->rgb, 3, r->width, r->height);
     ok &= fclose(f) == 0;
     return ok || cn__fail(ctx, CN_BAD_FILE, "curve_png: cannot write '%s': %s", path, strerror(errno));
 }

@@ -1,7 +1,9 @@
 /* Writes PNG, compressed with the fixed codes of deflate. A pixel of a chart mostly equals the pixel before it or above
    it, so repetitions are searched there only. */
+#include "core/png_write.h"
+
 #include "core/errors.h"
-#include "look/chart.h"
+#include "core/object.h"
 
 enum { LEAST_MATCH = 3, MOST_MATCH = 258, FARTHEST = 32768 };
 
@@ -74,17 +76,18 @@ static size_t match_at(const unsigned char *p, size_t at, size_t n, size_t dista
     return k;
 }
 
-static void deflate(bytes *b, const unsigned char *p, size_t n, size_t row)
+static void deflate(bytes *b, const unsigned char *p, size_t n, size_t pixel, size_t row)
 {
     append_bits(b, 1, 1); /* this is the last block */
     append_bits(b, 1, 2); /* fixed codes */
     for (size_t at = 0; at < n;) {
-        const size_t left = match_at(p, at, n, 3), above = match_at(p, at, n, row), best = left > above ? left : above;
+        const size_t left = match_at(p, at, n, pixel), above = match_at(p, at, n, row),
+                     best = left > above ? left : above;
         if (best < LEAST_MATCH) {
             append_symbol(b, p[at++]);
             continue;
         }
-        append_match(b, (unsigned)best, (unsigned)(left > above ? 3 : row));
+        append_match(b, (unsigned)best, (unsigned)(left > above ? pixel : row));
         at += best;
     }
     append_symbol(b, 256);
@@ -131,22 +134,23 @@ static void end_chunk(bytes *b, size_t at)
 }
 
 /* Each row begins with the number of its filter; 0: none. */
-static unsigned char *rows_of(cn_ctx *ctx, const unsigned char *rgb, int width, int height, size_t *n)
+static unsigned char *rows_of(cn_ctx *ctx, const unsigned char *pixels, size_t row, int height, size_t *n)
 {
-    const size_t row = (size_t)width * 3;
     *n = (row + 1) * (size_t)height;
     unsigned char *p = cn__alloc(ctx, *n);
-    for (size_t y = 0; p && y < (size_t)height; y++) memcpy(p + y * (row + 1) + 1, rgb + y * row, row);
+    for (size_t y = 0; p && y < (size_t)height; y++) memcpy(p + y * (row + 1) + 1, pixels + y * row, row);
     return p;
 }
 
-bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *rgb, int width, int height)
+bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *pixels, int channels, int width, int height)
 {
     static const unsigned char start[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
-    static const unsigned char form[5] = { 8, 2, 0, 0, 0 }; /* 8 bits, RGB, deflate, standard filters, not interlaced */
+    const unsigned char kind = channels == 3 ? 2 : 0;   /* RGB or grey */
+    const unsigned char form[5] = { 8, kind, 0, 0, 0 }; /* 8 bits, deflate, standard filters, not interlaced */
+    const size_t row = (size_t)width * (size_t)channels;
     bytes b = { .ctx = ctx };
     size_t n;
-    unsigned char *rows = rows_of(ctx, rgb, width, height, &n);
+    unsigned char *rows = rows_of(ctx, pixels, row, height, &n);
     if (!rows) return false;
     for (int i = 0; i < 8; i++) append_byte(&b, start[i]);
     size_t at = begin_chunk(&b, "IHDR");
@@ -157,12 +161,12 @@ bool cn__png_write(cn_ctx *ctx, FILE *f, const unsigned char *rgb, int width, in
     at = begin_chunk(&b, "IDAT");
     append_byte(&b, 0x78);
     append_byte(&b, 0x01);
-    deflate(&b, rows, n, (size_t)width * 3 + 1);
+    deflate(&b, rows, n, (size_t)channels, row + 1);
     append_big(&b, adler(rows, n));
     end_chunk(&b, at);
     end_chunk(&b, begin_chunk(&b, "IEND"));
     const bool ok = !b.failed && fwrite(b.v.v, 1, b.v.n, f) == b.v.n;
-    if (b.failed) cn__no_memory(ctx, "curve_png");
+    if (b.failed) cn__no_memory(ctx, NULL);
     cn__vec_free(&ctx->memory, &b.v, 1);
     cn__free(ctx, rows, n);
     return ok;
