@@ -143,6 +143,35 @@ CN_API cn_dataset *cn_dataset_tokens(cn_ctx *ctx, const char *path, const cn_tok
 CN_API cn_dataset *cn_dataset_token_array(cn_ctx *ctx, const void *tokens, int64_t count, const cn_tokens_desc *desc);
 CN_API void cn_text_lower(char *text); /* A to Z; other bytes, and so UTF-8, do not change */
 
+/* A stream: items that come one after the other, without a number and without a count (PyTorch's IterableDataset). It
+   is cut into shards, which workers read at the same time, each shard in one thread at a time. A batch has items of one
+   shard. Batches come from the shards in turn, so they depend on `shards`, but not on the number of workers. An epoch
+   ends when all shards have ended; the last batch of each shard may be incomplete. */
+typedef struct cn_shard {
+    int64_t shard, shards; /* this one of so many: read every shards-th item, or every shards-th file */
+    int64_t epoch;
+    uint64_t seed;         /* of the loader */
+} cn_shard;
+typedef enum cn_stream_result { CN_STREAM_ITEM, CN_STREAM_END, CN_STREAM_ERROR } cn_stream_result;
+/* Begins an epoch of a shard. Returns its cursor, or NULL after it has written a message to error. */
+typedef void *(*cn_stream_open_fn)(void *user, const cn_shard *shard, char *error, size_t error_size);
+/* Writes the next item as a cn_get_fn does. CN_STREAM_ERROR: the batch fails; the next one begins after this item. */
+typedef cn_stream_result (*cn_stream_next_fn)(void *cursor, cn_draw *random, void *const *fields, char *error,
+                                              size_t error_size);
+typedef struct cn_stream_desc {
+    int fields;
+    cn_field field[CN_MAX_FIELDS];
+    int64_t shards; /* 0: 1 */
+    cn_stream_open_fn open;
+    cn_stream_next_fn next;
+    void (*close)(void *cursor);   /* may be NULL */
+    void *user;
+    void (*free_user)(void *user); /* may be NULL */
+} cn_stream_desc;
+/* cn_dataset_count of it is -1. It can be mapped and transformed; it has no subsets or parts, and no sampler. A loader
+   that resumes within an epoch reads the items before its position once more. */
+CN_API cn_dataset *cn_dataset_stream(cn_ctx *ctx, const cn_stream_desc *desc);
+
 /* From other datasets. */
 CN_API cn_dataset *cn_dataset_concat(cn_dataset *const *d, int n);                          /* of equal fields */
 CN_API cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t count); /* copied */
@@ -205,6 +234,24 @@ CN_API cn_data_sampler *cn_data_sampler_subset(cn_ctx *ctx, const int64_t *indic
 /* A function of yours, which writes the n indices of an epoch. */
 typedef bool (*cn_sample_fn)(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t *indices);
 CN_API cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn, void *user);
+
+/* Samplers of whole batches (PyTorch's batch_sampler): a loader with such a sampler has no batch, shuffle or drop_last
+   of its own. Buckets: batches of items of similar length, in a random order. The items are shuffled; each pool of
+   batch · pool items is sorted by length and cut into batches; the batches are shuffled. */
+typedef struct cn_buckets_desc {
+    int64_t batch;  /* items; 0: 1 */
+    int64_t pool;   /* batches that are sorted together; 0: 100 */
+    bool in_order;  /* sorted by length altogether, shortest first; nothing is shuffled */
+    bool drop_last; /* the incomplete batch is skipped */
+} cn_buckets_desc;
+CN_API cn_data_sampler *cn_data_sampler_buckets(cn_ctx *ctx, const int64_t *lengths, int64_t count,
+                                                const cn_buckets_desc *desc); /* lengths are copied */
+/* A function of yours: it writes at most n indices, batch by batch, and the size of each batch, 1 to `batch`. It returns
+   the number of batches, which may vary from epoch to epoch; -1: it failed. There is room for n sizes. */
+typedef int64_t (*cn_sample_batches_fn)(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t *indices,
+                                        int64_t *sizes);
+CN_API cn_data_sampler *cn_data_sampler_batches(cn_ctx *ctx, int64_t count, int64_t batch, cn_sample_batches_fn fn,
+                                                void *user);
 CN_API int64_t cn_data_sampler_count(const cn_data_sampler *s);
 CN_API bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices);
 CN_API void cn_data_sampler_free(cn_data_sampler *s);
@@ -233,7 +280,7 @@ typedef struct cn_loader_desc {
     int workers;         /* 0: items are made in the calling thread */
     int prefetch;        /* batches that are made ahead, for each worker; 0: 2 */
     uint64_t seed;       /* 0: the context's */
-    cn_data_sampler *sampler; /* instead of shuffle */
+    cn_data_sampler *sampler; /* instead of shuffle; a sampler of batches: instead of batch and drop_last, too */
     cn_collate_fn collate;
     void *collate_user;
     int collate_fields;  /* fields of its result, with shapes of one item; 0: those of the dataset */
@@ -245,7 +292,8 @@ typedef struct cn_loader_desc {
 CN_API cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc);
 CN_API void cn_loader_free(cn_loader *l);                      /* batches stay valid */
 CN_API bool cn_loader_next(cn_loader *l, cn_batch *batch);
-CN_API int64_t cn_loader_batches(const cn_loader *l);          /* in an epoch */
+/* In an epoch. A stream: -1. A sampler of a varying number of batches: -1 before the first batch of an epoch. */
+CN_API int64_t cn_loader_batches(const cn_loader *l);
 CN_API int64_t cn_loader_epoch(const cn_loader *l);            /* number of the present epoch, from 0 */
 /* The next batch becomes the first of this epoch. Without it, a loop that was left early continues where it stopped. */
 CN_API bool cn_loader_reset(cn_loader *l, int64_t epoch);

@@ -13,13 +13,24 @@ typedef struct portion {
     int64_t first, n;
 } portion;
 
+static cn__cursor *cursor_of(const cn__crew *c, const cn__parcel *b)
+{
+    return c->spec->shards ? &c->spec->cursors[b->shard] : NULL;
+}
+
+/* The parcel is NULL if there is nothing to do now. A parcel of a stream is one portion; it waits while a worker reads
+   its shard. */
 static portion next_portion(cn__crew *c)
 {
     cn__parcel *b = c->unassigned;
+    while (b && c->spec->shards && (b->taken || cursor_of(c, b)->busy)) b = b->next;
+    if (!b) return (portion){ 0 };
     portion p = { b, b->assigned, b->n - b->assigned };
-    if (p.n > c->portion) p.n = c->portion;
+    if (c->spec->shards) cursor_of(c, b)->busy = true;
+    else if (p.n > c->portion) p.n = c->portion;
     b->assigned += p.n;
-    if (b->assigned == b->n) c->unassigned = b->next;
+    b->taken = b->assigned == b->n;
+    while (c->unassigned && c->unassigned->taken) c->unassigned = c->unassigned->next;
     c->busy++;
     return p;
 }
@@ -32,22 +43,57 @@ static void note_failure(cn__parcel *b, int64_t i, const cn__fetch *f)
     memcpy(b->error, f->error, sizeof b->error);
 }
 
-/* The caller holds the lock; items are made without it. A failure ends the portion. */
-static void make(cn__crew *c, portion p, cn__fetch *f)
+/* Makes the items of a portion. Returns how many it began; a failure ends the portion. */
+static int64_t make_items(cn__crew *c, portion p, cn__fetch *f, bool *ok)
 {
     int64_t i = p.first;
+    for (; i < p.first + p.n && *ok && !atomic_load_explicit(&c->cancel, memory_order_relaxed); i++) {
+        if (f->cursor) p.parcel->index[i] = p.parcel->shard + c->spec->shards * f->cursor->items++;
+        *ok = cn__parcel_make(c->spec, p.parcel, i, f);
+    }
+    return i - p.first;
+}
+
+/* Makes the items of a parcel of a stream, from where its shard is. *n becomes their number, which is smaller at the
+   end of the shard. Returns the place of the item that failed, -1 for the shard itself. */
+static int64_t make_of_stream(cn__crew *c, portion p, cn__fetch *f, bool *ok, int64_t *n)
+{
+    cn__parcel *b = p.parcel;
+    const cn_shard shard = { b->shard, c->spec->shards, b->epoch, c->spec->seed };
+    int64_t begun = 0;
+    f->code = CN_OK;
+    if (!f->cursor->opened) *ok = cn__cursor_open(c->spec->dataset, f->cursor, &shard, f);
+    if (*ok && f->cursor->ended) *n = 0;
+    else if (*ok) begun = make_items(c, p, f, ok);
+    if (!*ok && f->cursor->ended && !f->code) {
+        *n = begun - 1;
+        *ok = true;
+    }
+    b->last = f->cursor->ended;
+    return begun - 1;
+}
+
+/* The caller holds the lock; items are made without it. */
+static void make(cn__crew *c, portion p, cn__fetch *f)
+{
+    cn__parcel *b = p.parcel;
+    int64_t n = p.n;
     bool ok = true;
+    f->cursor = cursor_of(c, b);
     pthread_mutex_unlock(&c->lock);
-    for (; i < p.first + p.n && ok && !atomic_load_explicit(&c->cancel, memory_order_relaxed); i++)
-        ok = cn__parcel_make(c->spec, p.parcel, i, f);
+    const int64_t at = f->cursor ? make_of_stream(c, p, f, &ok, &n) : p.first + make_items(c, p, f, &ok) - 1;
     pthread_mutex_lock(&c->lock);
-    if (!ok) note_failure(p.parcel, i - 1, f);
-    p.parcel->done += p.n;
-    if (p.parcel->done == p.parcel->n && !atomic_load_explicit(&c->cancel, memory_order_relaxed)) {
+    if (!ok) note_failure(b, at, f);
+    if (f->cursor) {
+        f->cursor->busy = false;
+        b->assigned = b->done = b->n = n;
+        pthread_cond_broadcast(&c->work);
+    } else b->done += p.n;
+    if (b->done == b->n && !atomic_load_explicit(&c->cancel, memory_order_relaxed)) {
         pthread_mutex_unlock(&c->lock);
-        cn__parcel_finish(c->spec, p.parcel, f);
+        cn__parcel_finish(c->spec, b, f);
         pthread_mutex_lock(&c->lock);
-        p.parcel->ready = true;
+        b->ready = true;
     }
     c->busy--;
     pthread_cond_broadcast(&c->done);
@@ -60,7 +106,8 @@ static void *work(void *user)
     cn__here = c->ctx;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        if (c->unassigned) make(c, next_portion(c), &s->fetch);
+        portion p = next_portion(c);
+        if (p.parcel) make(c, p, &s->fetch);
         else pthread_cond_wait(&c->work, &c->lock);
     }
     pthread_mutex_unlock(&c->lock);

@@ -6,6 +6,8 @@
 #ifndef CN_DATA_DATA_H
 #define CN_DATA_DATA_H
 
+#include <stdio.h>
+
 #include "cairn/cairn.h"
 #include "core/errors.h"
 #include "core/object.h"
@@ -20,9 +22,18 @@ void *cn__arena_alloc(cn__arena *a, size_t bytes); /* aligned to 64 bytes, not z
 void cn__arena_reset(cn__arena *a);                /* keeps its largest chunk */
 void cn__arena_free(cn__arena *a);
 
+/* A shard of a stream, while a loader reads it. One thread at a time uses it. */
+typedef struct cn__cursor {
+    void *at;      /* what the stream's open function returned */
+    int64_t items; /* read so far */
+    bool opened, ended;
+    bool busy; /* a worker reads it; crew.c */
+} cn__cursor;
+
 /* The state of a worker while it makes an item. */
 typedef struct cn__fetch {
     cn_draw random;
+    cn__cursor *cursor; /* of the item's shard; NULL: the item is of no stream */
     cn__arena arena;
     cn_code code;
     char error[256];
@@ -54,10 +65,12 @@ struct cn_dataset {
     cn_field field[CN_MAX_FIELDS];
     bool (*get)(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields); /* in any thread */
     void (*close)(cn_dataset *d);
-    cn__vec classes; /* of char *, sorted */
+    cn__vec classes;          /* of char *, sorted */
+    const cn_dataset *stream; /* that its items come from: itself, or its source; NULL: items have numbers */
 };
 cn_dataset *cn__dataset_new(cn_ctx *ctx, size_t bytes, int64_t count, const cn_field *field, int fields);
 bool cn__dataset_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields);
+bool cn__has_numbers(const cn_dataset *d, const char *who); /* false: it is a stream, and an error stands */
 bool cn__check_fields(cn_ctx *ctx, const char *who, const cn_field *field, int fields, bool may_vary);
 bool cn__field_varies(const cn_field *f);
 size_t cn__field_bytes(const cn_field *f); /* of one item; its shape is fixed */
@@ -65,6 +78,13 @@ size_t cn__shape_bytes(cn_dtype dtype, cn_dims shape);
 bool cn__add_class(cn_dataset *d, const char *name, size_t length); /* appends it */
 void cn__sort_texts(cn__vec *texts);
 void cn__call_free(cn_ctx *ctx, void (*free_user)(void *user), void *user); /* a function of the program */
+
+/* ---- stream.c */
+
+int64_t cn__stream_shards(const cn_dataset *d); /* 0: it is no stream */
+/* Called by workers. False: f has the error, and the shard has ended. */
+bool cn__cursor_open(const cn_dataset *d, cn__cursor *c, const cn_shard *shard, cn__fetch *f);
+void cn__cursor_close(const cn_dataset *d, cn__cursor *c);
 
 /* ---- file.c */
 
@@ -113,6 +133,8 @@ bool cn__picture_decode(const uint8_t *data, size_t bytes, int channels, cn__fet
 bool cn__pnm_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out);
 bool cn__png_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out);
 bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__picture *out);
+/* p is (height, width, channels) here. */
+bool cn__jpeg_write(FILE *file, const cn__picture *p, int quality, cn__fetch *f);
 bool cn__picture_alloc(cn__fetch *f, int64_t channels, int64_t height, int64_t width, cn__picture *out);
 
 /* ---- image.c, colour.c: f32 (channels, height, width) */
@@ -142,10 +164,16 @@ struct cn_data_sampler {
     int64_t domain; /* every index is below it; -1: not known */
     bool (*fill)(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out);
     void (*close)(cn_data_sampler *s);
+    /* Samplers of batches: cut, in place of fill, also writes the sizes of batches and returns their number; -1: it
+       failed. */
+    int64_t (*cut)(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out, int64_t *sizes);
+    int64_t largest; /* items of a batch at most */
+    int64_t batches; /* in an epoch; -1: it varies */
 };
 
-/* Also if the program has freed it. */
-bool cn__sampler_fill(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices);
+/* Also if the program has freed it. Of samplers of batches it writes `sizes` and *batches, too. */
+bool cn__sampler_fill(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices, int64_t *sizes,
+                      int64_t *batches);
 
 extern const cn__object_type cn__dataset_type, cn__data_sampler_type, cn__transform_type;
 

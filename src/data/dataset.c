@@ -82,10 +82,15 @@ cn_dataset *cn__dataset_new(cn_ctx *ctx, size_t bytes, int64_t count, const cn_f
 
 bool cn__dataset_get(const cn_dataset *d, int64_t index, cn__fetch *f, void *const *fields)
 {
-    if (index < 0 || index >= d->count)
+    if (!d->stream && (index < 0 || index >= d->count))
         return cn__fetch_fail(f, CN_BAD_INDEX, "index %lld is out of range: the dataset has %lld items",
                               (long long)index, (long long)d->count);
     return d->get(d, index, f, fields);
+}
+
+bool cn__has_numbers(const cn_dataset *d, const char *who)
+{
+    return !d->stream || cn__fail(d->object.ctx, CN_BAD_ARGUMENT, "%s: the items of a stream have no numbers", who);
 }
 
 bool cn__add_class(cn_dataset *d, const char *name, size_t length)

@@ -40,6 +40,7 @@ cn_dataset *cn_dataset_subset(cn_dataset *d, const int64_t *indices, int64_t cou
     CN__CALL call = cn__call_object(d, &cn__dataset_type);
     if (!call.ctx) return NULL;
     cn_ctx *ctx = call.ctx;
+    if (!cn__has_numbers(d, "dataset_subset")) return NULL;
     if (!indices && count > 0) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_subset: indices must not be NULL for %lld items", (long long)count);
         return NULL;
@@ -107,6 +108,7 @@ bool cn_dataset_split(cn_dataset *d, const double *sizes, int n, uint64_t seed, 
     if (!ctx) return false;
     if (!parts || !sizes || n < 1)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "dataset_split: sizes and parts must not be NULL and n ≥ 1, got n %d", n);
+    if (!cn__has_numbers(d, "dataset_split")) return false;
     size_t bytes = (size_t)n * sizeof(int64_t), order_bytes = (size_t)d->count * sizeof(int64_t);
     int64_t *size = cn__alloc(ctx, bytes), *order = cn__alloc(ctx, order_bytes);
     bool ok = size && (order || !d->count) && part_sizes(d, sizes, n, size);
@@ -172,6 +174,7 @@ cn_dataset *cn_dataset_concat(cn_dataset *const *d, int n)
     int64_t count = 0;
     for (int i = 0; i < n; i++) {
         if (!cn__object_of(call.ctx, d[i], &cn__dataset_type, __func__)) return NULL;
+        if (!cn__has_numbers(d[i], "dataset_concat")) return NULL;
         if (!same_fields(d[i], d[0]) || d[i]->count > INT64_MAX - count) {
             cn__fail(d[0]->object.ctx, CN_BAD_SHAPE, "dataset_concat: dataset %d has other fields than dataset 0", i);
             return NULL;
@@ -269,6 +272,7 @@ cn_dataset *cn_dataset_map(cn_dataset *d, const cn_map_desc *desc)
         return NULL;
     }
     m->base.close = map_close;
+    m->base.stream = d->stream;
     m->source = cn__object_use(d);
     m->fn = desc->fn;
     m->user = desc->user;

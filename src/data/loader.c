@@ -15,14 +15,21 @@ struct cn_loader {
     cn__spec spec;
     cn__crew crew;
     cn__parcel_pool *pool;
-    int64_t items, batches; /* of an epoch */
-    int64_t depth;          /* batches that the queue holds at most */
+    int64_t
+        items; /* of an epoch; of a stream: the number of shards, negative, which saved positions have to agree on */
+    int64_t batches; /* of an epoch; -1: not known */
+    int64_t depth;   /* batches that the queue holds at most */
     int64_t epoch;
     int64_t next;   /* number of the next batch to return */
     int64_t ahead;  /* number of the next batch to push to the queue */
     int64_t *order; /* (items): indices of this epoch; NULL without a sampler */
+    int64_t *start; /* (items + 1), of a sampler of batches: where each batch begins in order; NULL: others */
     bool ordered;   /* order is filled in */
-    bool busy;      /* it makes a batch: a function of the program, which it calls, cannot ask for another */
+    bool *ended;    /* (shards) of a stream: its last parcel has been seen */
+    int64_t live;   /* shards that have not ended */
+    int64_t skip;   /* batches to read once more, before the next one to return */
+    bool drop_last;
+    bool busy; /* it makes a batch: a function of the program, which it calls, cannot ask for another */
 };
 
 /* ---- create and free */
@@ -35,13 +42,24 @@ static void drain(cn_loader *l)
     }
 }
 
+static void close_cursors(cn_loader *l)
+{
+    for (int64_t i = 0; i < l->spec.shards && l->spec.cursors; i++) cn__cursor_close(l->dataset, &l->spec.cursors[i]);
+}
+
 static void destroy(void *self)
 {
     cn_loader *l = self;
+    cn_ctx *ctx = l->object.ctx;
+    const size_t shards = (size_t)l->spec.shards;
     drain(l);
-    cn__crew_close(&l->crew, l->object.ctx);
+    close_cursors(l);
+    cn__crew_close(&l->crew, ctx);
     cn__parcel_pool_close(l->pool);
-    cn__free(l->object.ctx, l->order, (size_t)l->items * sizeof *l->order);
+    if (l->order) cn__free(ctx, l->order, (size_t)l->items * sizeof *l->order);
+    if (l->start) cn__free(ctx, l->start, ((size_t)l->items + 1) * sizeof *l->start);
+    cn__free(ctx, l->spec.cursors, shards * sizeof *l->spec.cursors);
+    cn__free(ctx, l->ended, shards * sizeof *l->ended);
     cn__object_unuse(l->sampler);
     cn__object_unuse(l->dataset);
 }
@@ -58,6 +76,16 @@ static bool check_desc(cn_ctx *ctx, const cn_dataset *d, const cn_loader_desc *d
                         MAX_WORKERS, MAX_PREFETCH, desc->workers, desc->prefetch);
     if (desc->sampler && desc->shuffle)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: sampler and shuffle exclude each other, got both");
+    if (d->stream && (desc->sampler || desc->shuffle))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: a stream has an order of its own, got %s for it",
+                        desc->shuffle ? "shuffle" : "a sampler");
+    if (desc->sampler && desc->sampler->cut && (desc->batch || desc->drop_last))
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "loader_new: the sampler makes batches: batch and drop_last must be 0, got %lld and %d",
+                        (long long)desc->batch, desc->drop_last);
+    if (desc->sampler && desc->sampler->largest > INT32_MAX / CN_MAX_FIELDS)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader_new: the sampler's batches may have at most %d items, got %lld",
+                        INT32_MAX / CN_MAX_FIELDS, (long long)desc->sampler->largest);
     if (desc->sampler && desc->sampler->domain > d->count)
         return cn__fail(ctx, CN_BAD_INDEX, "loader_new: the sampler is for %lld items, but the dataset has %lld",
                         (long long)desc->sampler->domain, (long long)d->count);
@@ -73,15 +101,20 @@ static void describe(cn_loader *l, const cn_loader_desc *desc)
     cn__spec *s = &l->spec;
     const cn_dataset *d = l->dataset;
     s->dataset = d;
-    s->batch = desc->batch ? desc->batch : 1;
+    const bool cuts = l->sampler && l->sampler->cut;
+    s->batch = cuts ? l->sampler->largest : desc->batch ? desc->batch : 1;
+    s->shards = cn__stream_shards(d);
     s->seed = desc->seed ? desc->seed : l->object.ctx->seed;
     s->collate = desc->collate;
     s->collate_user = desc->collate_user;
     s->fields = desc->collate_fields ? desc->collate_fields : d->fields;
     memcpy(s->field, desc->collate_fields ? desc->collate_field : d->field, (size_t)s->fields * sizeof *s->field);
     for (int i = 0; i < d->fields; i++) s->direct[i] = !desc->collate && !cn__field_varies(&d->field[i]);
-    l->items = l->sampler ? l->sampler->count : d->count;
+    l->items = s->shards ? -s->shards : l->sampler ? l->sampler->count : d->count;
     l->batches = l->items / s->batch + (!desc->drop_last && l->items % s->batch);
+    if (cuts || s->shards) l->batches = cuts ? l->sampler->batches : -1;
+    l->live = s->shards;
+    l->drop_last = desc->drop_last;
     l->depth = desc->workers ? (int64_t)desc->workers * (desc->prefetch ? desc->prefetch : 2) : 1;
 }
 
@@ -110,6 +143,11 @@ cn_loader *cn_loader_new(cn_dataset *d, const cn_loader_desc *desc)
              cn__fail(ctx, CN_BAD_SHAPE, "loader_new: a batch of %lld items is too large for memory",
                       (long long)l->spec.batch);
     }
+    if (ok && l->spec.shards) {
+        l->spec.cursors = cn__alloc(ctx, (size_t)l->spec.shards * sizeof *l->spec.cursors);
+        l->ended = cn__alloc(ctx, (size_t)l->spec.shards * sizeof *l->ended);
+        ok = l->spec.cursors && l->ended;
+    }
     if (ok && cn__crew_open(&l->crew, ctx, &l->spec, desc->workers)) return l;
     cn__object_free(l);
     return NULL;
@@ -123,11 +161,35 @@ int64_t cn_loader_epoch(const cn_loader *l) { return cn__is(l, &loader_type) ? l
 
 static bool check_order(const cn_loader *l)
 {
-    for (int64_t i = 0; i < l->items; i++)
+    const int64_t n = l->start ? l->start[l->batches] : l->items;
+    for (int64_t i = 0; i < n; i++)
         if (l->order[i] < 0 || l->order[i] >= l->dataset->count)
             return cn__fail(l->object.ctx, CN_BAD_INDEX,
                             "loader: the sampler returned index %lld, but the dataset has %lld items",
                             (long long)l->order[i], (long long)l->dataset->count);
+    return true;
+}
+
+/* Sizes of batches, from start[1] on, become places where batches begin. */
+static bool add_sizes(cn_loader *l, int64_t batches)
+{
+    cn_ctx *ctx = l->object.ctx;
+    int64_t left = l->items;
+    if (batches > l->items)
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "loader: the sampler returned %lld batches of %lld items",
+                        (long long)batches, (long long)l->items);
+    l->start[0] = 0;
+    for (int64_t i = 1; i <= batches; i++) {
+        const int64_t size = l->start[i];
+        if (size < 1 || size > l->spec.batch || size > left)
+            return cn__fail(
+                ctx, CN_BAD_ARGUMENT,
+                "loader: the sampler returned a batch of %lld items; 1 to %lld are allowed, and %lld are left",
+                (long long)size, (long long)l->spec.batch, (long long)left);
+        left -= size;
+        l->start[i] += l->start[i - 1];
+    }
+    l->batches = batches;
     return true;
 }
 
@@ -136,19 +198,45 @@ static bool make_order(cn_loader *l)
     if (l->ordered || !l->sampler) return true;
     if (!l->order && l->items) l->order = cn__alloc(l->object.ctx, (size_t)l->items * sizeof *l->order);
     if (!l->order && l->items) return false;
-    return l->ordered = cn__sampler_fill(l->sampler, l->spec.seed, l->epoch, l->order) && check_order(l);
+    const bool cuts = l->sampler->cut;
+    if (cuts && !l->start) l->start = cn__alloc(l->object.ctx, ((size_t)l->items + 1) * sizeof *l->start);
+    if (cuts && !l->start) return false;
+    int64_t batches = l->batches;
+    if (!cn__sampler_fill(l->sampler, l->spec.seed, l->epoch, l->order, cuts ? l->start + 1 : NULL, &batches))
+        return false;
+    return l->ordered = (!cuts || add_sizes(l, batches)) && check_order(l);
+}
+
+/* Shards take turns. A parcel of a shard that has ended comes back empty. Its number does not depend on when that was
+   seen, because a turn counts also without a parcel. */
+static bool schedule_stream(cn_loader *l)
+{
+    for (; l->crew.queued < l->depth && l->live; l->ahead++) {
+        const int64_t shard = l->ahead % l->spec.shards;
+        if (l->ended[shard]) continue;
+        cn__parcel *b = cn__parcel_acquire(l->pool, &l->spec);
+        if (!b) return false;
+        b->epoch = l->epoch;
+        b->number = l->ahead;
+        b->shard = shard;
+        b->n = l->spec.batch;
+        cn__crew_push(&l->crew, b);
+    }
+    return true;
 }
 
 /* Pushes batches until the queue is full or the epoch ends. False: no memory. */
 static bool schedule(cn_loader *l)
 {
+    if (l->spec.shards) return schedule_stream(l);
     for (; l->crew.queued < l->depth && l->ahead < l->batches; l->ahead++) {
         cn__parcel *b = cn__parcel_acquire(l->pool, &l->spec);
         if (!b) return false;
-        int64_t first = l->ahead * l->spec.batch;
+        int64_t first = l->start ? l->start[l->ahead] : l->ahead * l->spec.batch;
+        int64_t end = l->start ? l->start[l->ahead + 1] : first + l->spec.batch;
         b->epoch = l->epoch;
         b->number = l->ahead;
-        b->n = l->items - first < l->spec.batch ? l->items - first : l->spec.batch;
+        b->n = (end < l->items ? end : l->items) - first;
         for (int64_t i = 0; i < b->n; i++) b->index[i] = l->order ? l->order[first + i] : first + i;
         cn__crew_push(&l->crew, b);
     }
@@ -159,8 +247,15 @@ static void rewind_to(cn_loader *l, int64_t epoch, int64_t batch)
 {
     drain(l);
     if (epoch != l->epoch) l->ordered = false;
+    if (l->sampler && l->sampler->cut && !l->ordered) l->batches = l->sampler->batches;
     l->epoch = epoch;
     l->next = l->ahead = batch;
+    if (!l->spec.shards) return;
+    close_cursors(l);
+    memset(l->ended, 0, (size_t)l->spec.shards * sizeof *l->ended);
+    l->live = l->spec.shards;
+    l->ahead = 0;
+    l->skip = batch;
 }
 
 /* ---- return batches */
@@ -180,17 +275,48 @@ static void stage_next(cn_loader *l)
     if (b) cn__parcel_stage(b, &l->spec);
 }
 
+static bool fail_for_memory(cn_loader *l)
+{
+    return cn__fail(l->object.ctx, CN_NO_MEMORY, "loader: out of memory: a batch needs %zu bytes",
+                    cn__parcel_bytes(&l->spec));
+}
+
+/* The first parcel of the queue that is a batch to return. NULL: the stream has ended, or an error stands. */
+static cn__parcel *first_of_stream(cn_loader *l)
+{
+    for (;;) {
+        if (!schedule(l) && !l->crew.queued) {
+            fail_for_memory(l);
+            return NULL;
+        }
+        cn__parcel *b = cn__crew_first(&l->crew);
+        if (!b) return NULL;
+        if (b->last && !l->ended[b->shard]) {
+            l->ended[b->shard] = true;
+            l->live--;
+        }
+        const bool dropped = !b->code && (b->n == 0 || (l->drop_last && b->n < l->spec.batch));
+        if (!dropped && !l->skip) {
+            b->number = l->next;
+            return b;
+        }
+        if (!dropped) l->skip--;
+        cn__crew_pop(&l->crew);
+        cn__parcel_recycle(b);
+    }
+}
+
 static bool next(cn_loader *l, cn_batch *batch)
 {
-    if (l->next >= l->batches) {
-        rewind_to(l, l->epoch + 1, 0);
+    cn__parcel *b = NULL;
+    if (l->spec.shards) b = first_of_stream(l);
+    else if (!make_order(l)) return false;
+    if (l->spec.shards ? !b : l->next >= l->batches) {
+        if (!cn_failed(l->object.ctx)) rewind_to(l, l->epoch + 1, 0);
         return false;
     }
-    if (!make_order(l)) return false;
-    if (!schedule(l) && !l->crew.queued)
-        return cn__fail(l->object.ctx, CN_NO_MEMORY, "loader: out of memory: a batch needs %zu bytes",
-                        cn__parcel_bytes(&l->spec));
-    cn__parcel *b = cn__crew_first(&l->crew);
+    if (!b && !schedule(l) && !l->crew.queued) return fail_for_memory(l);
+    if (!b) b = cn__crew_first(&l->crew);
     bool ok = !b->code;
     if (ok && !cn__parcel_tensors(b, &l->spec, batch)) {
         *batch = (cn_batch){ 0 };
@@ -282,12 +408,13 @@ bool cn_loader_load(cn_loader *l, const cn_dict *dict, const char *prefix)
                         "loader_load: the saved loader has %" PRId64 " items in batches of %" PRId64
                         ", this one has %" PRId64 " in batches of %" PRId64,
                         value[ITEMS], value[BATCH_SIZE], l->items, l->spec.batch);
-    if (value[EPOCH] < 0 || value[EPOCH] >= MAX_EPOCH || value[BATCH] < 0 || value[BATCH] > l->batches)
+    const bool varies = l->batches < 0 || (l->sampler && l->sampler->batches < 0);
+    if (value[EPOCH] < 0 || value[EPOCH] >= MAX_EPOCH || value[BATCH] < 0 || (!varies && value[BATCH] > l->batches))
         return cn__fail(ctx, CN_BAD_ARGUMENT,
                         "loader_load: the position is out of range: batch %" PRId64 " of %" PRId64 ", epoch %" PRId64,
                         value[BATCH], l->batches, value[EPOCH]);
+    l->ordered = false;
     rewind_to(l, value[EPOCH], value[BATCH]);
     l->spec.seed = (uint64_t)value[SEED];
-    l->ordered = false;
     return true;
 }

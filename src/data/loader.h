@@ -22,6 +22,8 @@ typedef struct cn__spec {
     void *collate_user;
     int fields; /* of a batch */
     cn_field field[CN_MAX_FIELDS];
+    cn__cursor *cursors;        /* (shards) of a stream; crew.c hands each to one worker at a time */
+    int64_t shards;             /* 0: the dataset is no stream */
     bool direct[CN_MAX_FIELDS]; /* items are written straight into the batch; false: into a cn_room each */
 } cn__spec;
 
@@ -31,7 +33,10 @@ typedef struct cn__parcel {
     size_t bytes;
     int refs; /* tensors that borrow its memory */
     int64_t epoch, number, n;
+    int64_t shard;          /* of a stream, that its items come from */
+    bool last;              /* the shard has ended: n is smaller than the batch, or 0 */
     int64_t assigned, done; /* number of items that workers have begun; have made */
+    bool taken;             /* workers have begun all of its items */
     bool ready;
     cn_code code;      /* of the failed item that comes first in the batch */
     int64_t failed_at; /* its place in the batch; -1: collating failed */

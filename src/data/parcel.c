@@ -115,7 +115,7 @@ cn__parcel *cn__parcel_acquire(cn__parcel_pool *p, const cn__spec *s)
     b->next = NULL;
     b->refs = 0;
     b->assigned = b->done = 0;
-    b->ready = false;
+    b->ready = b->last = b->taken = false;
     b->code = CN_OK;
     return b;
 }
@@ -158,7 +158,7 @@ static cn_dims field_of(const cn__parcel *b, const cn__spec *s, int i, void **da
 void cn__parcel_stage(cn__parcel *b, const cn__spec *s)
 {
     cn_ctx *ctx = b->pool->ctx;
-    if (b->staged || b->code || cn_failed(ctx)) return;
+    if (b->staged || b->code || !b->n || cn_failed(ctx)) return;
     b->staged = true;
     for (int i = 0; i < s->fields; i++) {
         void *data;
@@ -293,7 +293,7 @@ static bool user_collate(const cn__spec *s, cn__parcel *b, cn__fetch *f)
 
 void cn__parcel_finish(const cn__spec *s, cn__parcel *b, cn__fetch *f)
 {
-    if (b->code) return;
+    if (b->code || !b->n) return;
     bool ok = true;
     if (s->collate) ok = user_collate(s, b, f);
     else

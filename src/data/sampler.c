@@ -34,15 +34,16 @@ static void *sampler_new(cn_ctx *ctx, const char *who, size_t bytes, int64_t cou
 void cn_data_sampler_free(cn_data_sampler *s) { cn__free_by_program(s, &cn__data_sampler_type, __func__); }
 int64_t cn_data_sampler_count(const cn_data_sampler *s) { return cn__is(s, &cn__data_sampler_type) ? s->count : 0; }
 
-bool cn__sampler_fill(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
+bool cn__sampler_fill(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices, int64_t *sizes,
+                      int64_t *batches)
 {
     cn_ctx *ctx = s->object.ctx;
     CN__USE used = cn__object_use(s);
     cn__outside out = cn__go_out(ctx);
-    const bool ok = s->fill(s, seed, epoch, indices);
+    if (s->cut) *batches = s->cut(s, seed, epoch, indices, sizes);
+    const bool ok = s->cut ? *batches >= 0 : s->fill(s, seed, epoch, indices);
     cn__come_back(ctx, out);
-    return ok ||
-           cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: its function returned false for epoch %lld", (long long)epoch);
+    return ok || cn__fail(ctx, CN_BAD_ARGUMENT, "sampler: its function failed for epoch %lld", (long long)epoch);
 }
 
 bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *indices)
@@ -53,7 +54,11 @@ bool cn_data_sampler_indices(cn_data_sampler *s, uint64_t seed, int64_t epoch, i
         return cn__fail(call.ctx, CN_BAD_ARGUMENT,
                         "data_sampler_indices: indices must not be NULL and epoch ≥ 0, got epoch %lld",
                         (long long)epoch);
-    return cn__sampler_fill(s, seed, epoch, indices);
+    const size_t bytes = s->cut ? (size_t)s->count * sizeof(int64_t) : 0;
+    int64_t *sizes = cn__alloc(call.ctx, bytes), batches = 0;
+    const bool ok = (sizes || !bytes) && cn__sampler_fill(s, seed, epoch, indices, sizes, &batches);
+    cn__free(call.ctx, sizes, bytes);
+    return ok;
 }
 
 /* ---- sequential, random */
@@ -318,4 +323,126 @@ cn_data_sampler *cn_data_sampler_new(cn_ctx *ctx, int64_t count, cn_sample_fn fn
     o->fn = fn;
     o->user = user;
     return &o->base;
+}
+
+/* ---- whole batches: a user's function, and buckets by length */
+
+typedef struct own_batches {
+    cn_data_sampler base;
+    cn_sample_batches_fn fn;
+    void *user;
+} own_batches;
+
+static int64_t cut_own(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out, int64_t *sizes)
+{
+    const own_batches *o = (const own_batches *)s;
+    return o->fn(o->user, seed, epoch, s->count, out, sizes);
+}
+
+cn_data_sampler *cn_data_sampler_batches(cn_ctx *ctx, int64_t count, int64_t batch, cn_sample_batches_fn fn, void *user)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!fn || batch < 1) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "data_sampler_batches: fn must be a function and batch ≥ 1, got %s and %lld",
+                 fn ? "a function" : "NULL", (long long)batch);
+        return NULL;
+    }
+    own_batches *o = sampler_new(ctx, "data_sampler_batches", sizeof *o, count, -1, NULL);
+    if (!o) return NULL;
+    o->base.cut = cut_own;
+    o->base.largest = batch;
+    o->base.batches = -1;
+    o->fn = fn;
+    o->user = user;
+    return &o->base;
+}
+
+typedef struct measured {
+    int64_t length, place, index; /* place: before sorting; it keeps the order of equal lengths */
+} measured;
+
+typedef struct buckets {
+    cn_data_sampler base;
+    cn_buckets_desc desc;
+    int64_t *length; /* (domain) */
+} buckets;
+
+static int compare_lengths(const void *a, const void *b)
+{
+    const measured *x = a, *y = b;
+    if (x->length != y->length) return x->length < y->length ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Fills items with the domain in the order of the buckets, and batch_order with the order of the batches. */
+static void sort_pools(const buckets *b, cn_draw *d, measured *items, int64_t *batch_order)
+{
+    const int64_t n = b->base.domain, pool = b->desc.in_order ? n : b->desc.pool * b->desc.batch;
+    int64_t *order = batch_order; /* (domain): first the order of items */
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    if (!b->desc.in_order) cn__shuffle(d, order, n);
+    for (int64_t i = 0; i < n; i++) items[i] = (measured){ b->length[order[i]], i, order[i] };
+    for (int64_t i = 0; i < n; i += pool)
+        qsort(items + i, (size_t)(n - i < pool ? n - i : pool), sizeof *items, compare_lengths);
+    for (int64_t i = 0; i < b->base.batches; i++) batch_order[i] = i;
+    if (!b->desc.in_order) cn__shuffle(d, batch_order, b->base.batches);
+}
+
+static int64_t cut_buckets(const cn_data_sampler *s, uint64_t seed, int64_t epoch, int64_t *out, int64_t *sizes)
+{
+    const buckets *b = (const buckets *)s;
+    cn_ctx *ctx = s->object.ctx;
+    const size_t n = (size_t)s->domain;
+    measured *items = cn__alloc(ctx, n * sizeof *items);
+    int64_t *order = cn__alloc(ctx, n * sizeof *order), done = 0;
+    const bool ok = n == 0 || (items && order);
+    cn_draw d = cn__order_draw(seed, epoch, CN__STREAM_ORDER);
+    if (ok) sort_pools(b, &d, items, order);
+    for (int64_t i = 0; i < s->batches && ok; i++) {
+        const int64_t first = order[i] * s->largest, left = s->domain - first;
+        sizes[i] = left < s->largest ? left : s->largest;
+        for (int64_t k = 0; k < sizes[i]; k++) out[done++] = items[first + k].index;
+    }
+    cn__free(ctx, items, n * sizeof *items);
+    cn__free(ctx, order, n * sizeof *order);
+    return ok ? s->batches : -1;
+}
+
+static void buckets_close(cn_data_sampler *s)
+{
+    cn__free(s->object.ctx, ((buckets *)s)->length, (size_t)s->domain * sizeof(int64_t));
+}
+
+cn_data_sampler *cn_data_sampler_buckets(cn_ctx *ctx, const int64_t *lengths, int64_t count,
+                                         const cn_buckets_desc *desc)
+{
+    cn_buckets_desc d = desc ? *desc : (cn_buckets_desc){ 0 };
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!d.batch) d.batch = 1;
+    if (!d.pool) d.pool = 100;
+    if ((!lengths && count > 0) || d.batch < 1 || d.pool < 1 || d.pool > INT64_MAX / d.batch) {
+        cn__fail(
+            ctx, CN_BAD_ARGUMENT,
+            "data_sampler_buckets: lengths must not be NULL, and batch and pool ≥ 1 and not too large; got %s, %lld "
+            "and %lld",
+            lengths ? "lengths" : "NULL", (long long)d.batch, (long long)d.pool);
+        return NULL;
+    }
+    const int64_t kept = d.drop_last && count > 0 ? count / d.batch * d.batch : count;
+    buckets *b = sampler_new(ctx, "data_sampler_buckets", sizeof *b, kept, count, NULL);
+    if (!b) return NULL;
+    b->desc = d;
+    b->base.close = buckets_close;
+    b->base.cut = cut_buckets;
+    b->base.largest = d.batch;
+    b->base.batches = kept / d.batch + (kept % d.batch != 0);
+    b->length = cn__alloc(ctx, (size_t)count * sizeof *b->length);
+    if (count && !b->length) {
+        cn__object_free(&b->base);
+        return NULL;
+    }
+    if (count) memcpy(b->length, lengths, (size_t)count * sizeof *b->length);
+    return &b->base;
 }
