@@ -44,6 +44,7 @@ typedef enum kind {
     K_SAMPLER,
     K_PROGRESS,
     K_LOGBOOK,
+    K_METRIC,
     K_PROFILE,
     K_READING, /* objects up to here */
     K_LIST,    /* an array of objects */
@@ -205,6 +206,23 @@ static bool indices(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t
     for (int64_t i = 0; i < n; i++) out[i] = 0;
     return true;
 }
+static int64_t single(void *user, uint64_t seed, int64_t epoch, int64_t n, int64_t *out, int64_t *sizes)
+{
+    (void)user, (void)seed, (void)epoch, (void)n;
+    out[0] = 0;
+    sizes[0] = 1;
+    return 1;
+}
+static void *open_stream(void *user, const cn_shard *shard, char *error, size_t size)
+{
+    (void)user, (void)shard, (void)size;
+    return error;
+}
+static cn_stream_result end_stream(void *cursor, cn_draw *random, void *const *fields, char *error, size_t size)
+{
+    (void)cursor, (void)random, (void)fields, (void)error, (void)size;
+    return CN_STREAM_END;
+}
 static void body(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
     (void)k, (void)user, (void)begin, (void)end, (void)thread;
@@ -245,6 +263,7 @@ static const struct {
     { "cn_forward_hook", (void (*)(void))keep_results },
     { "cn_backward_hook", (void (*)(void))keep_gradient },
     { "cn_apply_fn", (void (*)(void))ignore_module },
+    { "cn_sample_batches_fn", (void (*)(void))single },
 };
 
 static cn_tensor *square(world *w) { return cn_full(w->cn, CN_F32, CN_DIMS(3, 3), 0.5); }
@@ -263,6 +282,8 @@ static cn_tensor *make_tensor(world *w, const function *f, const char *name)
         { "cn_ctc_loss", "log_probs", CN_F32, 3, -1 },
         { "cn_ctc_loss", "*_lengths", CN_I64, 1, 2 },
         { "cn_transform_apply", "image", CN_F32, 3, 0.5 },
+        { "cn_image_write", "image", CN_F32, 3, 0.5 },
+        { "cn_image_grid", "images", CN_F32, 4, 0.5 },
         { "cn_multi_margin_loss", "target", CN_I64, 1, 1 },
         { "cn_nll_loss", "target", CN_I64, 1, 1 },
         { "cn_cosine_embedding_loss", "target", CN_F32, 1, 1 },
@@ -378,6 +399,7 @@ static void *make_object(world *w, kind k, const function *f, const char *name)
     case K_SAMPLER: return make_sampler(w);
     case K_PROGRESS: return cn_progress_new(w->cn, &(cn_progress_desc){ .out = fopen("progress", "w"), .tty = -1 });
     case K_LOGBOOK: return cn_logbook_new(w->cn, "log.csv", NULL);
+    case K_METRIC: return cn_metric_mse(w->cn);
     case K_PROFILE: cn_profile_end(w->profile); return w->profile = cn_profile_begin(w->cn, NULL);
     case K_READING: return cn_read_begin(cn_sum(square(w), CN_ALL, false));
     default: return NULL;
@@ -400,6 +422,7 @@ static void free_object(kind k, void *p)
     case K_SAMPLER: cn_sampler_free(p); break;
     case K_PROGRESS: cn_progress_free(p); break;
     case K_LOGBOOK: cn_logbook_free(p); break;
+    case K_METRIC: cn_metric_free(p); break;
     case K_PROFILE:
         cn_profile_free(p);
         worlds[0].profile = NULL;
@@ -428,6 +451,9 @@ static void fill_structure(world *w, const function *f, const char *name, void *
         *(cn_gpt_desc *)at = (cn_gpt_desc){ .vocab = 8, .context = 8, .layers = 1, .heads = 1, .width = 4 };
     else if (!strcmp(name, "cn_dataset_desc"))
         *(cn_dataset_desc *)at = (cn_dataset_desc){ .count = 2, .fields = 1, .field = { one_float }, .get = item };
+    else if (!strcmp(name, "cn_stream_desc"))
+        *(cn_stream_desc *)at =
+            (cn_stream_desc){ .fields = 1, .field = { one_float }, .open = open_stream, .next = end_stream };
     else if (!strcmp(name, "cn_map_desc")) ((cn_map_desc *)at)->fn = copy_item;
     else if (!strcmp(name, "cn_tokens_desc")) ((cn_tokens_desc *)at)->context = 1;
     else if (!strcmp(name, "cn_records_desc"))
@@ -477,7 +503,7 @@ static const char *text_for(const function *f, const char *name)
     if (!strcmp(name, "device")) return "cpu";
     if (!strcmp(name, "nonlinearity")) return "relu";
     if (!strcmp(name, "call")) return "relu(Tensor input) -> Tensor";
-    if (!strcmp(name, "path") && strstr(f->name, "curve_png")) return "a.png";
+    if (!strcmp(name, "path") && (strstr(f->name, "curve_png") || strstr(f->name, "image_write"))) return "a.png";
     if (!strcmp(name, "path") && !strcmp(f->name, "cn_save")) return "a.safetensors";
     return strstr(f->name, "dict") && strstr(f->name, "text") ? "text" : "name";
 }

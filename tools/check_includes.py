@@ -27,6 +27,7 @@ BELOW = {
     "data": "core ops",
     "nn": "core ops grad",
     "gpt": "core ops grad nn",
+    "metric": "core ops",
     "optim": "core ops grad nn",
     "io": "core ops nn optim data",
     "text": "core io",

@@ -20,6 +20,7 @@ OBJECTS = {
     "cn_ema": "EMA", "cn_schedule": "SCHEDULE", "cn_dataset": "DATASET", "cn_data_sampler": "DATA_SAMPLER",
     "cn_loader": "LOADER", "cn_transform": "TRANSFORM", "cn_tokenizer": "TOKENIZER", "cn_sampler": "SAMPLER",
     "cn_progress": "PROGRESS", "cn_logbook": "LOGBOOK", "cn_profile": "PROFILE", "cn_reading": "READING",
+    "cn_metric": "METRIC",
 }
 
 

@@ -14,6 +14,7 @@
 #include "optim.h"
 #include "schedule.h"
 #include "average.h"
+#include "metric.h"
 #include "data.h"
 #include "image.h"
 #include "text.h"
