@@ -241,7 +241,7 @@ static void lengths_refused(cn_ctx *cn)
             "must be an RNN, LSTM or GRU, got a Linear");
     for (int64_t bad = 0; bad < 7; bad += 6)
         refused(cn, cn_eval(cn_rnn_forward(m, x, &(cn_rnn_call){ .lengths = whole(cn, 2, bad) }, NULL, NULL)),
-                CN_BAD_ARGUMENT, "recurrent: a length must be from 1 to the number of steps");
+                CN_BAD_ARGUMENT, bad ? "recurrent: a length must be from 1 to 5, got 6" : "from 1 to 5, got 0");
     cn_module_free(m), cn_module_free(linear);
 }
 

@@ -142,7 +142,7 @@ fn finish(s: u32, b: u32, j: u32, of_w: array<f32, GATES>) {
     let B = par(1u); let H = par(2u); let row = step_of(s) * B + b; let at = b * H + j;
 //! if lengths
     let n = in5(b);
-    if (s == 0u && j == 0u && (n < 1 || n > i32(par(0u)))) { fault(n, par(0u) + 1u); }
+    if (s == 0u && j == 0u && (n < 1 || n > i32(par(0u)))) { fault(n, par(0u)); }
     if (i32(step_of(s)) >= n) {
         skip(s, row, at, j);
         return;

@@ -249,7 +249,7 @@ static void read_lengths(call *c)
     for (int64_t i = 0; i < c->r.batch; i++) {
         lengths[i] =
             c->given.dtype == CN_I64 ? ((const int64_t *)c->given.data)[i] : ((const int32_t *)c->given.data)[i];
-        if (!c->backward && (lengths[i] < 1 || lengths[i] > steps)) cn_kernel_fault(c->k, lengths[i], steps + 1);
+        if (!c->backward && (lengths[i] < 1 || lengths[i] > steps)) cn_kernel_fault(c->k, lengths[i], steps);
     }
     c->r.lengths = lengths;
 }
