@@ -1,9 +1,9 @@
 /* Template: average pooling for one element type T, with sums in f64. average.c includes it through cpu/each_type.h,
    which defines T and NAME. A window always covers an element: padding is at most half of it. */
 
-static inline double NAME(sum_of)(const T *plane, int64_t width, cn__span r, cn__span c)
+/* The sum so far, and the elements of the window in one plane. */
+static inline double NAME(sum_of)(double sum, const T *plane, int64_t width, cn__span r, cn__span c)
 {
-    double sum = 0;
     for (int64_t h = r.lo; h < r.hi; h++)
         for (int64_t w = c.lo; w < c.hi; w++) sum += plane[h * width + w];
     return sum;
@@ -22,8 +22,8 @@ static void NAME(average)(const cn_kernel *k, void *user, int64_t begin, int64_t
         const double lines = (double)s.count * (double)r.count;
         for (int64_t j = 0; j < p->ow; j++) {
             cn__span c = p->cols[j];
-            double sum = NAME(sum_of)(plane, p->iw, r, c);
-            for (int64_t d = 1; d < s.hi - s.lo; d++) sum += NAME(sum_of)(plane + d * area, p->iw, r, c);
+            double sum = NAME(sum_of)(0, plane, p->iw, r, c);
+            for (int64_t d = 1; d < s.hi - s.lo; d++) sum = NAME(sum_of)(sum, plane + d * area, p->iw, r, c);
             y[row * p->ow + j] = (T)(sum / (lines * (double)c.count));
         }
     }
