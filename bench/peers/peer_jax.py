@@ -203,30 +203,55 @@ def conv_norm(p, running, x, stride):
     return batch_norm(p, running, lax.conv_general_dilated(x, p["w"], (stride, stride), pad, dimension_numbers=NHWC))
 
 
-def residual(p, running, x):
-    """Half the height and width, twice the channels."""
-    h, first = conv_norm(p[0], running[0], x, 2)
+def residual(p, running, x, stride):
+    """With stride 2: half the height and width, twice the channels."""
+    h, first = conv_norm(p[0], running[0], x, stride)
     h, second = conv_norm(p[1], running[1], jax.nn.relu(h), 1)
-    skip, shortcut = conv_norm(p[2], running[2], x, 2)
+    if stride == 1:
+        return jax.nn.relu(h + x), [first, second]
+    skip, shortcut = conv_norm(p[2], running[2], x, stride)
     return jax.nn.relu(h + skip), [first, second, shortcut]
 
 
-def resnet(batch):
+def resnet(channels, strides, pool):
+    batch, side = 32, 32
+
     def conv(a, b, size):
         return {"w": uniform(size * size * a, size, size, a, b), "scale": jnp.ones(b), "shift": jnp.zeros(b)}
 
+    def running(b):
+        return jnp.zeros(b), jnp.ones(b)
+
     def loss(params, buffers, x, y):
         x, stem = conv_norm(params["stem"], buffers[0], x, 1)
-        x, first = residual(params["blocks"][0], buffers[1], jax.nn.relu(x))
-        x, second = residual(params["blocks"][1], buffers[2], x)
-        x = lax.reduce_window(x, 0.0, lax.add, (1, 4, 4, 1), (1, 4, 4, 1), "VALID") / 16
-        return cross_entropy(apply(params["full"], x.reshape(batch, -1)), y), [stem, first, second]
+        x, seen = jax.nn.relu(x), [stem]
+        for p, running, stride in zip(params["blocks"], buffers[1:], strides):
+            x, block_seen = residual(p, running, x, stride)
+            seen.append(block_seen)
+        x = lax.reduce_window(x, 0.0, lax.add, (1, pool, pool, 1), (1, pool, pool, 1), "VALID") / pool ** 2
+        return cross_entropy(apply(params["full"], x.reshape(batch, -1)), y), seen
 
-    params = {"stem": conv(3, 32, 3),
-              "blocks": [[conv(n, 2 * n, 3), conv(2 * n, 2 * n, 3), conv(n, 2 * n, 1)] for n in (32, 64)],
-              "full": linear(128 * 2 * 2, 10)}
-    buffers = [(jnp.zeros(32), jnp.ones(32)), *([(jnp.zeros(n), jnp.ones(n)) for _ in range(3)] for n in (64, 128))]
+    params, buffers = {"stem": conv(3, channels, 3), "blocks": []}, [running(channels)]
+    for stride in strides:
+        a, channels, side = channels, channels * stride, side // stride
+        short = [conv(a, channels, 1)] if stride > 1 else []
+        params["blocks"].append([conv(a, channels, 3), conv(channels, channels, 3), *short])
+        buffers.append([running(channels) for _ in params["blocks"][-1]])
+    params["full"] = linear(channels * (side // pool) ** 2, 10)
     return training(loss, optax.adam(1e-3), params, randn(batch, 32, 32, 3), randint(10, batch), buffers)
+
+
+def patches(sizes, channels):
+    def loss(params, buffers, x, y):
+        for i, ((w, b), size) in enumerate(zip(params, sizes)):
+            x = lax.conv_general_dilated(x, w, (size, size), "VALID", dimension_numbers=NHWC) + b
+            x = jax.nn.relu(x) if i + 1 < len(sizes) else x
+        return jnp.square(x).mean(), buffers
+
+    params = [(uniform(size * size * a, size, size, a, b), uniform(size * size * a, b))
+              for size, a, b in zip(sizes, channels, channels[1:])]
+    x = randn(4, 224, 224, channels[0])
+    return training(loss, optax.sgd(0.1), params, x, x[0, 0, 0])
 
 
 def autoencoder(batch):
@@ -333,7 +358,10 @@ REFERENCE = {
 EXTRA = {
     "mlp-odd": lambda: mlp(37, 777, 301, 103, 11),
     "mlp-f64": lambda: mlp_f64(64, 784, 256, 10),
-    "cnn-strided": lambda: resnet(32),
+    "cnn-strided": lambda: resnet(32, (2, 2), 4),
+    "resnet": lambda: resnet(16, (1, 1, 2, 1, 2, 1), 8),
+    "patches": lambda: patches((16,), (3, 192)),
+    "downsample": lambda: patches((4, 2, 2), (3, 48, 96, 192)),
     "autoencoder": lambda: autoencoder(32),
     "lstm": lambda: lstm(1, 32, 32, 64, 128),
     "lstm-2x200": lambda: lstm(2, 50, 8, 100, 200),

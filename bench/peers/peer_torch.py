@@ -128,23 +128,35 @@ def conv_norm(a, b, size, stride):
 
 
 class Residual(nn.Module):
-    """Half the height and width, twice the channels."""
+    """With stride 2: half the height and width, twice the channels."""
 
-    def __init__(self, channels):
+    def __init__(self, channels, stride):
         super().__init__()
-        self.first = conv_norm(channels, 2 * channels, 3, 2)
-        self.second = conv_norm(2 * channels, 2 * channels, 3, 1)
-        self.shortcut = conv_norm(channels, 2 * channels, 1, 2)
+        self.first = conv_norm(channels, stride * channels, 3, stride)
+        self.second = conv_norm(stride * channels, stride * channels, 3, 1)
+        self.shortcut = conv_norm(channels, stride * channels, 1, stride) if stride > 1 else nn.Identity()
 
     def forward(self, x):
         return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
 
 
-def resnet(batch):
-    model = nn.Sequential(conv_norm(3, 32, 3, 1), nn.ReLU(), Residual(32), Residual(64), nn.AvgPool2d(4), nn.Flatten(),
-                          nn.Linear(128 * 2 * 2, 10))
+def resnet(channels, strides, pool):
+    parts, batch, side = [conv_norm(3, channels, 3, 1), nn.ReLU()], 32, 32
+    for stride in strides:
+        parts.append(Residual(channels, stride))
+        channels, side = channels * stride, side // stride
+    model = nn.Sequential(*parts, nn.AvgPool2d(pool), nn.Flatten(), nn.Linear(channels * (side // pool) ** 2, 10))
     return training(model, torch.optim.Adam(model.parameters(), lr=1e-3),
                     torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,)))
+
+
+def patches(sizes, channels):
+    parts = []
+    for size, a, b in zip(sizes, channels, channels[1:]):
+        parts += [nn.Conv2d(a, b, size, size), nn.ReLU()]
+    model = nn.Sequential(*parts[:-1])
+    return training(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, channels[0], 224, 224), None,
+                    lambda x, y: x.square().mean())
 
 
 def autoencoder(batch):
@@ -235,7 +247,10 @@ REFERENCE = {
 EXTRA = {
     "mlp-odd": lambda: mlp(37, 777, 301, 103, 11),
     "mlp-f64": lambda: mlp(64, 784, 256, 10, dtype=torch.float64),
-    "cnn-strided": lambda: resnet(32),
+    "cnn-strided": lambda: resnet(32, (2, 2), 4),
+    "resnet": lambda: resnet(16, (1, 1, 2, 1, 2, 1), 8),
+    "patches": lambda: patches((16,), (3, 192)),
+    "downsample": lambda: patches((4, 2, 2), (3, 48, 96, 192)),
     "autoencoder": lambda: autoencoder(32),
     "lstm": lambda: lstm(1, 32, 32, 64, 128),
     "lstm-2x200": lambda: lstm(2, 50, 8, 100, 200),

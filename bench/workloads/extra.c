@@ -1,4 +1,4 @@
-/* extra.c: twelve more workloads, of shapes, element types and operators that the reference workloads do not have. */
+/* extra.c: fifteen more workloads, of shapes, element types and operators that the reference workloads do not have. */
 #include <math.h>
 
 #include "bench/workloads/model.h"
@@ -13,19 +13,24 @@ static layer conv(model *net, int64_t in, int64_t out, int64_t size, bool bias)
 
 static cn_tensor *mse(cn_tensor *x, cn_tensor *y) { return cn_mean(cn_square(cn_sub(x, y)), CN_ALL, false); }
 
-/* ---- a small residual network: its blocks halve the image and double the channels ---- */
+/* ---- residual networks: a block of stride 2 halves the image and doubles the channels ---- */
 
 typedef struct conv_norm {
     layer conv, norm;
     cn_tensor *mean, *var;
 } conv_norm;
 
+enum { MOST_BLOCKS = 6 };
+
 typedef struct resnet {
     model net;
     conv_norm stem;
     struct residual {
-        conv_norm first, second, shortcut;
-    } block[2];
+        int64_t stride;
+        conv_norm first, second, shortcut; /* a block of stride 1 has no shortcut */
+    } block[MOST_BLOCKS];
+    int blocks;
+    int64_t pool;
     layer full;
 } resnet;
 
@@ -37,19 +42,27 @@ static conv_norm conv_norm_new(model *net, int64_t in, int64_t out, int64_t size
                         .var = cn_keep(cn_ones(net->cn, CN_F32, CN_DIMS(out))) };
 }
 
-static void resnet_new(resnet *m, cn_ctx *cn, int64_t batch)
+/* 32 images of 32x32. strides: of the blocks, ending with 0. pool: the size of the windows of the last average. */
+static void *resnet_new(resnet *m, cn_ctx *cn, int64_t channels, const int64_t *strides, int64_t pool)
 {
+    const int64_t batch = 32;
+    int64_t side = 32;
     m->net.cn = cn;
-    m->stem = conv_norm_new(&m->net, 3, 32, 3);
-    for (int i = 0; i < 2; i++) {
-        int64_t in = 32 << i, out = 2 * in;
-        m->block[i].first = conv_norm_new(&m->net, in, out, 3);
-        m->block[i].second = conv_norm_new(&m->net, out, out, 3);
-        m->block[i].shortcut = conv_norm_new(&m->net, in, out, 1);
+    m->pool = pool;
+    m->stem = conv_norm_new(&m->net, 3, channels, 3);
+    for (; strides[m->blocks]; m->blocks++) {
+        struct residual *b = &m->block[m->blocks];
+        b->stride = strides[m->blocks];
+        int64_t in = channels;
+        channels *= b->stride, side /= b->stride;
+        b->first = conv_norm_new(&m->net, in, channels, 3);
+        b->second = conv_norm_new(&m->net, channels, channels, 3);
+        if (b->stride > 1) b->shortcut = conv_norm_new(&m->net, in, channels, 1);
     }
-    m->full = model_linear(&m->net, 128 * 2 * 2, 10, true);
+    m->full = model_linear(&m->net, channels * (side / pool) * (side / pool), 10, true);
     m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(batch, 3, 32, 32)));
     m->net.y = cn_keep(cn_randint(cn, CN_I64, 0, 10, CN_DIMS(batch)));
+    return m;
 }
 
 static cn_tensor *conv_norm_forward(const conv_norm *l, cn_tensor *x, int64_t stride)
@@ -64,13 +77,42 @@ static void resnet_step(void *user)
 {
     resnet *m = user;
     cn_tensor *x = cn_relu(conv_norm_forward(&m->stem, m->net.x, 1));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < m->blocks; i++) {
         const struct residual *b = &m->block[i];
-        cn_tensor *h = conv_norm_forward(&b->second, cn_relu(conv_norm_forward(&b->first, x, 2)), 1);
-        x = cn_relu(cn_add(h, conv_norm_forward(&b->shortcut, x, 2)));
+        cn_tensor *h = conv_norm_forward(&b->second, cn_relu(conv_norm_forward(&b->first, x, b->stride)), 1);
+        x = cn_relu(cn_add(h, b->stride > 1 ? conv_norm_forward(&b->shortcut, x, b->stride) : x));
     }
-    x = cn_flatten(cn_avg_pool2d(x, &(cn_pool_desc){ .kernel_size = { 4, 4 } }), 1, -1);
+    x = cn_flatten(cn_avg_pool2d(x, &(cn_pool_desc){ .kernel_size = { m->pool, m->pool } }), 1, -1);
     model_train(&m->net, cn_cross_entropy(cn_linear(x, m->full.w, m->full.b), m->net.y, NULL));
+}
+
+/* ---- convolutions whose stride is their kernel size: the mean of the squares of their result is made small ---- */
+
+typedef struct patches {
+    model net;
+    layer l[3];
+    int layers;
+} patches;
+
+/* 4 images of 3x224x224. sizes: of the kernels; channels: of the image and after each layer. */
+static void *patches_new(patches *m, cn_ctx *cn, int layers, const int64_t *sizes, const int64_t *channels)
+{
+    *m = (patches){ .net = { .cn = cn, .sgd = true }, .layers = layers };
+    for (int i = 0; i < layers; i++) m->l[i] = conv(&m->net, channels[i], channels[i + 1], sizes[i], true);
+    m->net.x = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(4, channels[0], 224, 224)));
+    return m;
+}
+
+static void patches_step(void *user)
+{
+    patches *m = user;
+    cn_tensor *x = m->net.x;
+    for (int i = 0; i < m->layers; i++) {
+        int64_t size = cn_size(m->l[i].w, -1);
+        x = cn_conv2d(x, m->l[i].w, m->l[i].b, &(cn_conv_desc){ .stride = { size, size } });
+        if (i + 1 < m->layers) x = cn_relu(x);
+    }
+    model_train(&m->net, cn_mean(cn_square(x), CN_ALL, false));
 }
 
 /* ---- an autoencoder: 28x28 to 64 channels of 7x7 and back ---- */
@@ -245,6 +287,7 @@ static void table_step(void *user)
 
 static pair a_pair;
 static resnet a_resnet;
+static patches some_patches;
 static autoencoder an_autoencoder;
 static lstm an_lstm;
 static encoder an_encoder;
@@ -253,7 +296,19 @@ static table a_table;
 
 static void *new_mlp_odd(cn_ctx *cn) { return mlp_new(cn, false, 37, 3, (const int64_t[]){ 777, 301, 103, 11 }); }
 static void *new_mlp_f64(cn_ctx *cn) { return mlp_new(cn, true, 64, 2, (const int64_t[]){ 784, 256, 10 }); }
-static void *new_resnet(cn_ctx *cn) { return resnet_new(&a_resnet, cn, 32), &a_resnet; }
+static void *new_strided(cn_ctx *cn) { return resnet_new(&a_resnet, cn, 32, (const int64_t[]){ 2, 2, 0 }, 4); }
+static void *new_resnet(cn_ctx *cn)
+{
+    return resnet_new(&a_resnet, cn, 16, (const int64_t[MOST_BLOCKS + 1]){ 1, 1, 2, 1, 2, 1, 0 }, 8);
+}
+static void *new_patches(cn_ctx *cn)
+{
+    return patches_new(&some_patches, cn, 1, (const int64_t[]){ 16 }, (const int64_t[]){ 3, 192 });
+}
+static void *new_downsample(cn_ctx *cn)
+{
+    return patches_new(&some_patches, cn, 3, (const int64_t[]){ 4, 2, 2 }, (const int64_t[]){ 3, 48, 96, 192 });
+}
 static void *new_autoencoder(cn_ctx *cn) { return autoencoder_new(&an_autoencoder, cn, 32), &an_autoencoder; }
 static void *new_lstm(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 1, 32, 32, 64, 128), &an_lstm; }
 static void *new_lstm_2x200(cn_ctx *cn) { return lstm_new(&an_lstm, cn, 2, 50, 8, 100, 200), &an_lstm; }
@@ -271,7 +326,11 @@ static void *new_table(cn_ctx *cn) { return table_new(&a_table, cn, 50000, 128, 
 const workload extra_workloads[] = {
     { "mlp-odd", "777-301-103-11, batch 37", new_mlp_odd, mlp_step },
     { "mlp-f64", "784-256-10, batch 64, in f64", new_mlp_f64, mlp_step },
-    { "cnn-strided", "two residual blocks of stride 2 on 32 images of 3x32x32", new_resnet, resnet_step },
+    { "cnn-strided", "two residual blocks of stride 2 on 32 images of 3x32x32", new_strided, resnet_step },
+    { "resnet", "six residual blocks of 16, 32, 64 channels, 32 images of 3x32x32", new_resnet, resnet_step },
+    { "patches", "16x16 patches of 4 images of 3x224x224 to 192 channels, SGD", new_patches, patches_step },
+    { "downsample", "patches of 4x4, 2x2, 2x2 to 48, 96, 192 channels, 4 images of 3x224x224, SGD", new_downsample,
+      patches_step },
     { "autoencoder", "strided convolutions and back, 32 images of 28x28", new_autoencoder, autoencoder_step },
     { "lstm", "input 64, hidden 128, 32 steps, batch 32", new_lstm, lstm_step },
     { "lstm-2x200", "2 layers, input 100, hidden 200, 50 steps, batch 8", new_lstm_2x200, lstm_step },
