@@ -184,6 +184,23 @@ static void strides(void)
           { 0, 2, 1 },
           { 1, 1, 1 } }, /* chunks that end within lines */
         { 3, 1, 40, 20, { 1, 11, 9 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } }, /* blocks of channels */
+        { 3,
+          1,
+          3,
+          21,
+          { 1, 35, 37 },
+          { 1, 16, 16 },
+          { 1, 16, 16 },
+          { 0, 0, 0 },
+          { 1, 1, 1 } }, /* patches, and a rest */
+        { 2, 1, 19, 6, { 1, 7, 9 }, { 1, 2, 2 }, { 1, 2, 2 }, { 0, 0, 0 }, { 1, 1, 1 } },
+        { 2, 1, 3, 5, { 4, 6, 25 }, { 2, 3, 8 }, { 2, 3, 8 }, { 0, 0, 0 }, { 1, 1, 1 } },
+        { 90, 1, 3, 4, { 1, 64, 70 }, { 1, 32, 32 }, { 1, 32, 32 }, { 0, 0, 0 }, { 1, 1, 1 } }, /* not all at a time */
+        { 2, 2, 3, 4, { 1, 16, 17 }, { 1, 8, 8 }, { 1, 8, 8 }, { 0, 0, 0 }, { 1, 1, 1 } },      /* groups: no patches */
+        { 2, 1, 3, 4, { 1, 30, 33 }, { 1, 8, 8 }, { 1, 8, 8 }, { 0, 0, 0 }, { 1, 2, 2 } },      /* nor with dilation */
+        { 2, 1, 3, 4, { 1, 16, 17 }, { 1, 8, 8 }, { 1, 8, 8 }, { 0, 0, 3 }, { 1, 1, 1 } },      /* nor with padding */
+        { 2, 1, 3, 4, { 1, 16, 17 }, { 1, 8, 8 }, { 1, 8, 7 }, { 0, 0, 0 }, { 1, 1, 1 } }, /* pixels are seen twice */
+        { 2, 1, 3, 4, { 1, 26, 35 }, { 1, 8, 8 }, { 1, 9, 9 }, { 0, 0, 0 }, { 1, 1, 1 } }, /* pixels between patches */
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         meets_definition(&trials[i], CN_F32);
@@ -203,7 +220,8 @@ static float *conv_and_gradients(const sizes *s, int threads, size_t *bytes)
     cn_ctx *own = cn_open(&(cn_desc){ .seed = 3, .threads = threads });
     cn_tensor *x = cn_param(cn_randn(own, CN_F32, CN_DIMS(s->images, s->in, s->width, s->width)));
     cn_tensor *w = cn_param(cn_randn(own, CN_F32, CN_DIMS(s->out, s->in, s->kernel, s->kernel)));
-    const cn_conv_desc desc = { .stride = { s->stride, s->stride }, .padding = { s->kernel / 2, s->kernel / 2 } };
+    const int64_t pad = s->stride == s->kernel ? 0 : s->kernel / 2;
+    const cn_conv_desc desc = { .stride = { s->stride, s->stride }, .padding = { pad, pad } };
     cn_tensor *y = cn_conv2d(x, w, NULL, &desc);
     bool ok = cn_backward(cn_sum(cn_square(y), CN_ALL, false));
     cn_tensor *all[] = { y, cn_grad_of(x), cn_grad_of(w) };
@@ -220,11 +238,12 @@ static float *conv_and_gradients(const sizes *s, int threads, size_t *bytes)
 static void bits_across_threads(void)
 {
     static const sizes trials[] = {
-        { 4, 64, 256, 16, 3, 2 }, /* operands that are packed beforehand */
-        { 4, 32, 64, 64, 3, 2 },  /* sums over many positions */
-        { 1, 64, 128, 32, 3, 2 }, /* one image: its product is shared */
-        { 3, 128, 200, 9, 1, 1 }, /* the image is its own columns */
-        { 2, 3, 16, 96, 5, 3 },
+        { 4, 64, 256, 16, 3, 2 },                             /* operands that are packed beforehand */
+        { 4, 32, 64, 64, 3, 2 },                              /* sums over many positions */
+        { 1, 64, 128, 32, 3, 2 },                             /* one image: its product is shared */
+        { 3, 128, 200, 9, 1, 1 },                             /* the image is its own columns */
+        { 2, 3, 16, 96, 5, 3 },   { 4, 3, 192, 112, 16, 16 }, /* patches */
+        { 9, 40, 33, 8, 2, 2 },
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         const sizes *s = &trials[i];

@@ -5,6 +5,7 @@
    y is linear in x and in the weight. Therefore the gradients of each of the three operators are the other two. */
 #include "ops/contract/columns.h"
 #include "ops/contract/conv_gpu.h"
+#include "ops/contract/patches.h"
 #include "ops/contract/taps.h"
 
 /* ---- sizes ---- */
@@ -159,6 +160,11 @@ static cn__conv conv_of(const cn_kernel *k)
 
 static void conv_cpu(const cn_kernel *k)
 {
+    const cn__patches p = cn__patches_of(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (p.suits) {
+        cn__patches_y(&p);
+        return;
+    }
     const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
     if (cn__taps_suit(&t)) {
         cn__taps_run(&t);
@@ -170,6 +176,8 @@ static void conv_cpu(const cn_kernel *k)
 
 static size_t conv_scratch(const cn_kernel *k, int threads)
 {
+    const cn__patches p = cn__patches_of(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (p.suits) return cn__patches_y_scratch(&p, threads);
     const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
     if (cn__taps_suit(&t)) return cn__taps_scratch(&t, threads);
     const cn__conv c = conv_of(k);
@@ -245,7 +253,21 @@ const cn_op cn__op_conv = {
              { CN_IN(CN_S(2, 2, 1, 1, 127), CN_S(9, 2, 1, 1, 17)), /* one position too few for taps */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 8 }, ONES, 1, { 0 } } },
              { CN_IN(CN_S(2, 4, 1, 1, 140), CN_S(7, 4, 1, 1, 9)), /* tiles of four and three rows */
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 0 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(3, 3, 1, 19, 17), CN_S(5, 3, 1, 8, 8)), /* patches, with a rest of two axes */
+               .attrs = &(const cn__conv_attrs){ { 1, 8, 8 }, { 0 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(2, 5, 4, 6, 7), CN_S(6, 5, 2, 2, 2)), /* patches of three axes */
+               .attrs = &(const cn__conv_attrs){ { 2, 2, 2 }, { 0 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(4, 2, 1, 1, 40), CN_S(18, 2, 1, 1, 9)), /* patches of one axis, of an odd size */
+               .attrs = &(const cn__conv_attrs){ { 1, 1, 9 }, { 0 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(2, 9, 1, 8, 4), CN_S(4, 9, 1, 2, 2)), /* patches of several blocks of channels */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(2, 3, 1, 8, 7), CN_S(4, 3, 1, 2, 2)), /* with padding no patches */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0, 1, 1 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(2, 4, 1, 8, 8), CN_S(6, 2, 1, 2, 2)), /* nor with groups */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 2, { 0 } } },
+             { CN_IN(CN_S(2, 3, 1, 9, 9), CN_S(4, 3, 1, 2, 2)), /* nor with dilation */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 0 } } }),
 };
 
 /* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit is a block of channels of a group of an image.
@@ -317,6 +339,11 @@ static cn__conv input_of(const cn_kernel *k)
 
 static void input_cpu(const cn_kernel *k)
 {
+    const cn__patches p = cn__patches_of(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (p.suits) {
+        cn__patches_x(&p);
+        return;
+    }
     const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
     if (cn__taps_suit(&t)) {
         cn__taps_run(&t);
@@ -329,6 +356,8 @@ static void input_cpu(const cn_kernel *k)
 
 static size_t input_scratch(const cn_kernel *k, int threads)
 {
+    const cn__patches p = cn__patches_of(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (p.suits) return cn__patches_x_scratch(&p, threads);
     const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
     if (cn__taps_suit(&t)) return cn__taps_scratch(&t, threads);
     const cn__conv c = input_of(k);
@@ -392,7 +421,21 @@ const cn_op cn__op_conv_input_grad = {
              { CN_IN(CN_S(2, 4, 1, 1, 140), CN_S(4, 7, 1, 1, 9)), /* tiles of four and three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 4 }, ONES, 1, { 1, 1, 140 } } },
              { CN_IN(CN_S(1, 1, 1, 2, 2), CN_S(1, 1, 1, 9, 9)), /* no two taps see the same pixel */
-               .attrs = &(const cn__conv_attrs){ { 1, 9, 9 }, { 0 }, ONES, 1, { 1, 18, 18 } } }),
+               .attrs = &(const cn__conv_attrs){ { 1, 9, 9 }, { 0 }, ONES, 1, { 1, 18, 18 } } },
+             { CN_IN(CN_S(3, 5, 1, 2, 2), CN_S(5, 3, 1, 8, 8)), /* patches, with a rest of two axes */
+               .attrs = &(const cn__conv_attrs){ { 1, 8, 8 }, { 0 }, ONES, 1, { 1, 19, 17 } } },
+             { CN_IN(CN_S(2, 6, 2, 3, 3), CN_S(6, 5, 2, 2, 2)), /* patches of three axes */
+               .attrs = &(const cn__conv_attrs){ { 2, 2, 2 }, { 0 }, ONES, 1, { 4, 6, 7 } } },
+             { CN_IN(CN_S(4, 18, 1, 1, 4), CN_S(18, 2, 1, 1, 9)), /* patches of one axis, of an odd size */
+               .attrs = &(const cn__conv_attrs){ { 1, 1, 9 }, { 0 }, ONES, 1, { 1, 1, 40 } } },
+             { CN_IN(CN_S(2, 4, 1, 4, 2), CN_S(4, 9, 1, 2, 2)), /* patches of several blocks of channels */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 1, { 1, 8, 4 } } },
+             { CN_IN(CN_S(2, 4, 1, 5, 4), CN_S(4, 3, 1, 2, 2)), /* with padding no patches */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0, 1, 1 }, ONES, 1, { 1, 8, 7 } } },
+             { CN_IN(CN_S(2, 6, 1, 4, 4), CN_S(6, 2, 1, 2, 2)), /* nor with groups */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 2, { 1, 8, 8 } } },
+             { CN_IN(CN_S(2, 4, 1, 4, 4), CN_S(4, 3, 1, 2, 2)), /* nor with dilation */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 1, 9, 9 } } }),
 };
 
 /* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit is a block of channels of a group, over a part
@@ -506,6 +549,11 @@ static cn__conv weight_of(const cn_kernel *k)
 
 static void weight_cpu(const cn_kernel *k)
 {
+    const cn__patches p = cn__patches_of(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (p.suits) {
+        cn__patches_weight(&p);
+        return;
+    }
     const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
     if (cn__taps_suit_weight(&t)) {
         cn__taps_weigh(&t);
@@ -521,6 +569,8 @@ static void weight_cpu(const cn_kernel *k)
 
 static size_t weight_scratch(const cn_kernel *k, int threads)
 {
+    const cn__patches p = cn__patches_of(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (p.suits) return cn__patches_weight_scratch(&p, threads);
     const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
     if (cn__taps_suit_weight(&t)) return cn__taps_weigh_scratch(&t, threads);
     const cn__conv c = weight_of(k);
@@ -578,5 +628,19 @@ const cn_op cn__op_conv_weight_grad = {
              { CN_IN(CN_S(2, 3, 1, 1, 520), CN_S(2, 1, 1, 1, 520)), /* three rows */
                .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 6 }, ONES, 1, { 1, 1, 13 } } },
              { CN_IN(CN_S(2, 5, 1, 1, 520), CN_S(2, 1, 1, 1, 520)), /* tiles of three and two rows */
-               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 1, 5 } } }),
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 0, 2 }, ONES, 1, { 1, 1, 5 } } },
+             { CN_IN(CN_S(3, 5, 1, 2, 2), CN_S(3, 3, 1, 19, 17)), /* patches, with a rest of two axes */
+               .attrs = &(const cn__conv_attrs){ { 1, 8, 8 }, { 0 }, ONES, 1, { 1, 8, 8 } } },
+             { CN_IN(CN_S(2, 6, 2, 3, 3), CN_S(2, 5, 4, 6, 7)), /* patches of three axes */
+               .attrs = &(const cn__conv_attrs){ { 2, 2, 2 }, { 0 }, ONES, 1, { 2, 2, 2 } } },
+             { CN_IN(CN_S(4, 18, 1, 1, 4), CN_S(4, 2, 1, 1, 40)), /* patches of one axis, of an odd size */
+               .attrs = &(const cn__conv_attrs){ { 1, 1, 9 }, { 0 }, ONES, 1, { 1, 1, 9 } } },
+             { CN_IN(CN_S(2, 4, 1, 4, 2), CN_S(2, 9, 1, 8, 4)), /* patches of several blocks of channels */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 1, { 1, 2, 2 } } },
+             { CN_IN(CN_S(2, 4, 1, 5, 4), CN_S(2, 3, 1, 8, 7)), /* with padding no patches */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0, 1, 1 }, ONES, 1, { 1, 2, 2 } } },
+             { CN_IN(CN_S(2, 6, 1, 4, 4), CN_S(2, 4, 1, 8, 8)), /* nor with groups */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 2, { 1, 2, 2 } } },
+             { CN_IN(CN_S(2, 4, 1, 4, 4), CN_S(2, 3, 1, 9, 9)), /* nor with dilation */
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 1, 2, 2 } } }),
 };
