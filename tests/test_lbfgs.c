@@ -155,6 +155,43 @@ static void memory_may_end(void)
     }
 }
 
+static cn_tensor *frees(void *user)
+{
+    valley *v = user;
+    if (v->calls + 1 == v->fails_at) {
+        v->fails_at = 0;
+        cn_optim_free(v->opt);
+    }
+    return loss_of(v);
+}
+
+static void closures_may_free(void)
+{
+    check_group("closures that free the optimizer");
+    for (int k = 0; k < 4; k++) {
+        valley v = valley_new((cn_desc){ .threads = 1 }, CN_F32, &(cn_lbfgs_desc){ .strong_wolfe = k % 2 });
+        const int at = v.fails_at = 1 + k / 2;
+        check(!cn_step_closure(v.opt, frees, &v, NULL) && strstr(cn_error(v.cn), "was freed before") && v.calls == at,
+              "call %d of %d: %s", at, v.calls, cn_error(v.cn));
+        cn_close(v.cn);
+    }
+}
+
+/* Gradients are recorded in a closure, also where the program records none. */
+static void without_gradients(void)
+{
+    check_group("inside cn_no_grad_begin");
+    valley v = valley_new((cn_desc){ .threads = 1 }, CN_F64, &(cn_lbfgs_desc){ .strong_wolfe = true });
+    cn_optim *sgd = cn_sgd(v.cn, (cn_params){ v.p, 3 }, &(cn_sgd_desc){ .lr = 1e-4 });
+    double one = 0, two = 0, three = 0;
+    cn_no_grad_begin(v.cn);
+    check(cn_step_closure(v.opt, loss_of, &v, &one) && cn_step_closure(sgd, loss_of, &v, &two) &&
+              cn_step_closure(sgd, loss_of, &v, &three) && two < one && three < two && !cn_grad_enabled(v.cn),
+          "%g, %g, %g: %s", one, two, three, cn_error(v.cn));
+    cn_no_grad_end(v.cn);
+    cn_close(v.cn);
+}
+
 static void errors(void)
 {
     check_group("errors");
@@ -190,6 +227,8 @@ int main(void)
     stored_close(&s);
     states_go_on();
     failures_restore();
+    closures_may_free();
+    without_gradients();
     memory_may_end();
     errors();
     return finish();

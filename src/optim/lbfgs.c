@@ -102,17 +102,15 @@ typedef struct problem {
 static bool evaluate(problem *q, double *f, cn_tensor **g)
 {
     cn_ctx *ctx = q->opt->object.ctx;
-    cn_no_grad_end(ctx);
     *f = cn__call_closure(q->opt, q->closure, q->user);
-    cn_no_grad_begin(ctx);
     if (cn_failed(ctx)) return false;
     if (q->opt->h.maximize) *f = -*f;
     q->evals++;
     q->opt->lbfgs->func_evals++;
     cn_tensor *flat = flat_gradient(q->opt);
     set(g, flat);
-    cn_optim_zero_grad(q->opt);
-    return flat != NULL;
+    cn_optim_zero_grad(q->opt); /* an error if the closure freed the optimizer */
+    return flat && !cn_failed(ctx);
 }
 
 static bool evaluate_at(problem *q, double t, point *p)

@@ -146,6 +146,7 @@ double cn__call_closure(cn_optim *opt, cn_closure closure, void *user)
     cn_ctx *ctx = opt->object.ctx;
     for (size_t i = 0; i < opt->slots.n; i++) cn_zero_grad(cn__optim_slot(opt, i)->p);
     const cn__outside out = cn__go_out(ctx);
+    ctx->no_grad = 0; /* as in PyTorch, also where the program records no gradients */
     cn_tensor *loss = closure(user);
     cn__come_back(ctx, out);
     if (cn_failed(ctx)) return NAN;
@@ -161,6 +162,7 @@ bool cn_step_closure(cn_optim *opt, cn_closure closure, void *user, double *loss
     CN__CALL call = cn__call_object(opt, &cn__optim_type);
     if (!call.ctx || cn_failed(call.ctx)) return false;
     if (!closure) return cn__fail(call.ctx, CN_BAD_ARGUMENT, "step_closure: the closure must not be NULL");
+    CN__USE used = cn__object_use(opt); /* the closure may free it */
     cn_scope scope = cn_scope_begin(call.ctx);
     bool ok;
     if (opt->rule->minimize) {
