@@ -121,6 +121,27 @@ static void can_be_differentiated(void)
     cn_release(x);
 }
 
+/* Gradients are recorded, also where the program records none. */
+static void without_gradients(void)
+{
+    cn_tensor *in[] = { cn_from(cn, CN_F64, CN_DIMS(1), (double[]){ 2 }),
+                        cn_from(cn, CN_F64, CN_DIMS(1), (double[]){ 3 }) };
+    cn_tensor *j[2], *h[4], *g[2], *jv, *hv[2];
+    cn_no_grad_begin(cn);
+    check(cn_jacobian(one, NULL, in, 2, j, NULL) && cn_hessian(one, NULL, in, 2, h, NULL) &&
+              cn_vjp(one, NULL, in, 2, NULL, NULL, g) && cn_jvp(one, NULL, in, 2, in, NULL, &jv) &&
+              cn_hvp(one, NULL, in, 2, in, NULL, hv),
+          "%s", cn_error(cn));
+    SAME(j[0], 36);
+    SAME(h[0], 36);
+    SAME(g[1], 8);
+    SAME(jv, 36 * 2 + 8 * 3);
+    SAME(hv[1], 12 * 2);
+    check(!cn_grad_enabled(cn), "then as before");
+    cn_no_grad_end(cn);
+    check(cn_grad_enabled(cn), "calls are even");
+}
+
 static void refused(bool done, const char *words)
 {
     check(!done && cn_failed(cn) && strstr(cn_error(cn), words), "'%s' should contain '%s'", cn_error(cn), words);
@@ -168,6 +189,7 @@ int main(void)
     known();
     agree();
     can_be_differentiated();
+    without_gradients();
     check(!cn_failed(cn), "%s", cn_error(cn));
     errors();
     cn_close(cn);

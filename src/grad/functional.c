@@ -5,13 +5,22 @@
 #include "core/handle.h"
 #include "core/layout.h"
 
-/* A call of the function: leaves with the values of the inputs, and the result. */
+/* A call of the function: leaves with the values of the inputs, and the result. Gradients are recorded from the call of
+   the function to the end of the block, also where the program records none. */
 typedef struct calling {
     cn_ctx *ctx;
     const char *who;
     int n;
     cn_tensor *x[CN_MAX_IN], *y;
+    bool records;
+    int64_t no_grad; /* the context's, before */
 } calling;
+
+static void end_calling(calling *c)
+{
+    if (c->records) c->ctx->no_grad = c->no_grad;
+}
+#define CALLING __attribute__((cleanup(end_calling))) calling
 
 static bool list_is_alive(cn_ctx *ctx, const char *who, const char *what, cn_tensor *const *v, int n)
 {
@@ -38,6 +47,9 @@ static bool call_function(calling *c, cn_function fn, void *user, cn_tensor *con
         return cn__fail(c->ctx, CN_BAD_ARGUMENT, "%s: there must be 1 to %d inputs, got %d", c->who, CN_MAX_IN, n);
     if (!list_is_alive(c->ctx, c->who, "input", inputs, n)) return false;
     c->n = n;
+    c->records = true;
+    c->no_grad = c->ctx->no_grad;
+    c->ctx->no_grad = 0;
     for (int k = 0; k < n; k++) {
         if (!cn_dtype_is_float(cn_type(inputs[k])))
             return cn__fail(c->ctx, CN_BAD_DTYPE, "%s: input %d must be of a floating type, got %s", c->who, k,
@@ -89,7 +101,7 @@ static bool first_gradients(const calling *c, cn_tensor **g)
 bool cn_vjp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor *v, cn_tensor **output,
             cn_tensor **vjp)
 {
-    calling c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "vjp" };
+    CALLING c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "vjp" };
     CN__CALL call = cn__enter(c.ctx, c.who);
     if (!call.ctx) return false;
     if (!vjp) return cn__fail(c.ctx, CN_BAD_ARGUMENT, "vjp: the list for the results must not be NULL");
@@ -107,7 +119,7 @@ bool cn_vjp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, 
 bool cn_jvp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor *const *v, cn_tensor **output,
             cn_tensor **jvp)
 {
-    calling c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "jvp" };
+    CALLING c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "jvp" };
     CN__CALL call = cn__enter(c.ctx, c.who);
     if (!call.ctx) return false;
     if (!jvp) return cn__fail(c.ctx, CN_BAD_ARGUMENT, "jvp: the place for the result must not be NULL");
@@ -125,7 +137,7 @@ bool cn_jvp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, 
 bool cn_hvp(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor *const *v, cn_tensor **output,
             cn_tensor **hvp)
 {
-    calling c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "hvp" };
+    CALLING c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "hvp" };
     CN__CALL call = cn__enter(c.ctx, c.who);
     if (!call.ctx) return false;
     if (!hvp) return cn__fail(c.ctx, CN_BAD_ARGUMENT, "hvp: the list for the results must not be NULL");
@@ -195,7 +207,7 @@ static bool jacobians_of(const calling *c, cn_tensor *y, bool create_graph, cn_t
 bool cn_jacobian(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor **jacobian,
                  const cn_jacobian_desc *desc)
 {
-    calling c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "jacobian" };
+    CALLING c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "jacobian" };
     CN__CALL call = cn__enter(c.ctx, c.who);
     if (!call.ctx) return false;
     const bool create_graph = desc && desc->create_graph;
@@ -206,7 +218,7 @@ bool cn_jacobian(cn_function fn, void *user, cn_tensor *const *inputs, int n_inp
 bool cn_hessian(cn_function fn, void *user, cn_tensor *const *inputs, int n_inputs, cn_tensor **hessian,
                 const cn_jacobian_desc *desc)
 {
-    calling c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "hessian" };
+    CALLING c = { .ctx = n_inputs > 0 && inputs && inputs[0] ? inputs[0]->ctx : NULL, .who = "hessian" };
     CN__CALL call = cn__enter(c.ctx, c.who);
     if (!call.ctx) return false;
     const bool create_graph = desc && desc->create_graph;
