@@ -108,6 +108,20 @@ static cn_tensor *of_operand(void *user, cn_module *m, cn_tensor *grad)
     return cn_mul_s(grad, 3);
 }
 
+static bool adds_itself(void *user, cn_module *m, cn_tensor **in, int n_in)
+{
+    (void)in, (void)n_in;
+    seen *s = user;
+    return ++s->before > 9 || cn_module_forward_pre_hook(m, adds_itself, user);
+}
+
+static bool of_another_context(void *user, cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    (void)m, (void)in, (void)n_in, (void)n_out;
+    out[0] = user;
+    return true;
+}
+
 static void hooks(void)
 {
     check_group("hooks");
@@ -134,6 +148,15 @@ static void hooks(void)
     refused(cn_module_remove_hook(m, first), "module_remove_hook: this Function has no hook 1");
     refused(cn_module_forward_hook(m, NULL, NULL), "module_forward_hook: the function must not be NULL");
 
+    const int gone = cn_module_forward_pre_hook(m, adds_itself, &s);
+    cn_module_remove_hook(m, gone);
+    const int third = cn_module_forward_pre_hook(m, adds_itself, &s);
+    check(third == gone + 1, "the number of a removed hook is not used again: %d, then %d", gone, third);
+    s.before = 0;
+    check(sum(cn_forward(m, x)) == 3 && s.before == 1, "a hook that is added in a forward waits: %d calls", s.before);
+    check(sum(cn_forward(m, x)) == 3 && s.before == 3, "for the next forward: %d calls", s.before);
+    for (int i = 0; i < 4; i++) check(cn_module_remove_hook(m, third + i), "%s", cn_error(cn));
+
     cn_tensor *waiting = cn_sum(cn_forward(m, x), CN_ALL, false); /* its graph outlives the module */
     cn_module_free(m);
     cn_zero_grad(x);
@@ -143,6 +166,15 @@ static void hooks(void)
     cn_module *bad = cn_nn_relu(cn);
     cn_module_forward_pre_hook(bad, fails, NULL);
     refused(cn_forward(bad, x), "its forward failed and set no error");
+
+    cn_ctx *other = cn_open(NULL);
+    cn_module *mixed = cn_nn_relu(cn);
+    seen none = { 0 };
+    cn_module_forward_hook(mixed, of_another_context, cn_ones(other, CN_F64, CN_DIMS(3)));
+    cn_module_forward_hook(mixed, after, &none);
+    refused(cn_forward(mixed, x), "a result from a hook is of another");
+    check(none.after == 0, "the next hook is not called");
+    cn_close(other);
     cn_release(x);
 }
 

@@ -31,12 +31,11 @@ static module_hook *add(cn_module *m, hook_kind kind, bool given, void *user, co
     }
     module_hook *h = cn__object_new(call.ctx, sizeof *h, &hook_type);
     if (!h) return NULL;
-    const int last = m->hooks.n ? hook_at(m, m->hooks.n - 1)->number : 0;
     h->m = m;
     h->kind = kind;
     h->user = user;
-    h->number = last + 1;
-    if (cn__push(&call.ctx->memory, &m->hooks, &h, sizeof h)) return h;
+    h->number = m->last_hook + 1;
+    if (cn__push(&call.ctx->memory, &m->hooks, &h, sizeof h)) return m->last_hook++, h;
     h->m = NULL;
     cn__no_memory(call.ctx, "module_hook");
     return NULL;
@@ -115,17 +114,19 @@ static bool watch(cn_tensor **t, module_hook *h)
     return true;
 }
 
-/* A hook may remove hooks, itself too: the list is looked at anew each time, by numbers. */
-static module_hook *next_hook(const cn_module *m, int after)
+/* A hook may remove hooks, itself too: the list is looked at anew each time, by numbers. Hooks that it adds have numbers
+   above `last`: they wait for the next forward, as in PyTorch. */
+static module_hook *next_hook(const cn_module *m, int after, int last)
 {
     for (size_t i = 0; i < m->hooks.n; i++)
-        if (hook_at(m, i)->number > after) return hook_at(m, i);
+        if (hook_at(m, i)->number > after) return hook_at(m, i)->number <= last ? hook_at(m, i) : NULL;
     return NULL;
 }
 
 bool cn__hooks_before(cn_module *m, cn_tensor **in, int n_in)
 {
-    for (module_hook *h = next_hook(m, 0); h; h = next_hook(m, h->number)) {
+    const int last = m->last_hook;
+    for (module_hook *h = next_hook(m, 0, last); h; h = next_hook(m, h->number, last)) {
         if (h->kind == BEFORE) {
             if (!h->before(h->user, m, in, n_in)) return false;
             for (int i = 0; i < n_in; i++)
@@ -138,8 +139,14 @@ bool cn__hooks_before(cn_module *m, cn_tensor **in, int n_in)
 
 bool cn__hooks_after(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
-    for (module_hook *h = next_hook(m, 0); h; h = next_hook(m, h->number)) {
-        if (h->kind == AFTER && !h->after(h->user, m, in, n_in, out, n_out)) return false;
+    const int last = m->last_hook;
+    for (module_hook *h = next_hook(m, 0, last); h; h = next_hook(m, h->number, last)) {
+        if (h->kind == AFTER) {
+            if (!h->after(h->user, m, in, n_in, out, n_out)) return false;
+            for (int i = 0; i < n_out; i++)
+                if ((i == 0 || out[i]) && !cn__of_context(m->object.ctx, out[i], m->type->name, "a result from a hook"))
+                    return false;
+        }
         if (h->kind == RESULT_GRADIENT && n_out > 0 && !watch(&out[0], h)) return false;
     }
     return true;

@@ -28,6 +28,7 @@ struct cn_module {
     cn__vec named;     /* of cn_named: the list that cn_module_named returned last */
     cn__bump names;    /* the names in that list */
     cn__vec hooks;     /* of struct module_hook *, in the order of their making: hooks.c */
+    int last_hook;     /* the number of the newest hook, also if it was removed */
 };
 
 /* hooks.c: what stands around a forward. `in` and `out` may be replaced. False: a hook failed. */
