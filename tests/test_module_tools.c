@@ -235,8 +235,10 @@ static void weight_norm(void)
         cn_backward(cn_sum(cn_square(cn_forward(m, x)), CN_ALL, false));
         check(cn_step(opt), "%s", cn_error(cn));
     }
-    refused(cn_weight_norm(m, "weight", NULL), "names must differ");
-    cn_error_clear(cn);
+    refused(cn_weight_norm(m, "weight", NULL), "\"weight\" must be a parameter of this module itself");
+    cn_module *norm = cn_nn_batch_norm1d(cn, 2, NULL);
+    refused(cn_weight_norm(norm, "running_mean", NULL), "\"running_mean\" must be a parameter of this module itself");
+    check(cn_parameters(norm).n == 2, "an error adds no parameters, got %d", cn_parameters(norm).n);
     refused(cn_weight_norm(cn_nn_linear(cn, 2, 2, NULL), "weight", &(cn_weight_norm_desc){ .dim = 2 }),
             "dim must be from 0");
     cn_module *whole = cn_nn_conv1d(cn, 2, 3, 2, NULL);

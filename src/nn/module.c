@@ -149,17 +149,28 @@ cn_tensor *cn_module_share(cn_module *m, const char *name, cn_tensor *param)
     return add_tensor(m, name, param, SLOT_SHARED, __func__);
 }
 
-cn_tensor *cn__computed(cn_module *m, const char *name)
+static slot *own_param(cn_module *m, const char *name)
 {
     slot *s = name ? find_slot(m, name, strlen(name)) : NULL;
-    if (s && s->kind == SLOT_PARAM) {
-        s->kind = SLOT_COMPUTED;
-        cn_zero_grad(s->tensor);
-        return s->tensor;
-    }
+    if (s && s->kind == SLOT_PARAM) return s;
     cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: \"%s\" must be a parameter of this module itself", m->type->name,
              name ? name : "");
     return NULL;
+}
+
+cn_tensor *cn__own_param(cn_module *m, const char *name)
+{
+    const slot *s = own_param(m, name);
+    return s ? s->tensor : NULL;
+}
+
+cn_tensor *cn__computed(cn_module *m, const char *name)
+{
+    slot *s = own_param(m, name);
+    if (!s) return NULL;
+    s->kind = SLOT_COMPUTED;
+    cn_zero_grad(s->tensor);
+    return s->tensor;
 }
 
 void cn__set_computed(cn_tensor *computed, cn_tensor *value) { cn__handle_rebind(computed, value->ref); }

@@ -36,6 +36,8 @@ bool cn__hooks_before(cn_module *m, cn_tensor **in, int n_in);
 bool cn__hooks_after(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out);
 void cn__hooks_free(cn_module *m);
 
+/* module.c: a parameter of m itself, not of a child. NULL: an error. */
+cn_tensor *cn__own_param(cn_module *m, const char *name);
 /* module.c: makes a parameter a computed tensor; its handle stays, and cn__set_computed gives it values. NULL: an error. */
 cn_tensor *cn__computed(cn_module *m, const char *name);
 void cn__set_computed(cn_tensor *computed, cn_tensor *value);

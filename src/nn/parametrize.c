@@ -31,10 +31,11 @@ static const char *named(char out[64], const char *name, const char *ending)
 static parametrised *begin(cn_module *m, const char *name, int64_t dim, cn_tensor **weight)
 {
     cn_ctx *ctx = cn_module_context(m);
-    *weight = name ? cn_module_get(m, name) : NULL;
-    if (!*weight || strchr(name, '.') || strlen(name) > 48 || !cn_dtype_is_float(cn_type(*weight))) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: \"%s\" must be a parameter of this module itself",
-                 cn_module_type_of(m)->name, name ? name : "");
+    *weight = cn__own_param(m, name);
+    if (!*weight) return NULL;
+    if (strlen(name) > 48) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: the parameter's name must have at most 48 bytes, got %zu",
+                 cn_module_type_of(m)->name, strlen(name));
         return NULL;
     }
     if (cn_ndim(*weight) < 1 || dim < 0 || dim >= cn_ndim(*weight)) {
