@@ -208,6 +208,8 @@ typedef struct cn_op {
     const char *fault;
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result equals the operand */
+    bool any_order;               /* MAP: neither loops nor WGSL use the number of the element (start, i), so elements may
+                                     be computed in the order of the operands' memory */
     bool joins;                   /* concatenates its operands along an axis, the first field of attrs */
 
     /* the gradient */

@@ -354,9 +354,60 @@ static bool apply(funnel *f)
     return op->compose && !f->ctx->device->table->supports(f->ctx->device, op) ? compose(f) : record(f);
 }
 
+/* ---- the order of memory ---- */
+
+static bool repeats(const cn_layout *l)
+{
+    for (int d = 0; d < l->ndim; d++)
+        if (l->stride[d] == 0 && l->shape[d] > 1) return true;
+    return false;
+}
+
+/* An elementwise result lies as its operands do, as in PyTorch: if all operands of the result's shape, of which none
+   repeats elements, have their axes in one order of memory, that is the order. False: the result is row-major. */
+static bool order_of_operands(const funnel *f, const cn_layout *result, cn_dims *order)
+{
+    bool found = false;
+    for (int k = 0; k < f->n_in; k++) {
+        cn_dims own;
+        const cn_layout *l = &cn__result_of(f->in[k])->meta->layout;
+        if (l->ndim != result->ndim || !cn__same_shape(l, result) || repeats(l)) continue;
+        if (!cn__memory_order(l, &own)) return false;
+        if (found && memcmp(own.v, order->v, sizeof *own.v * (size_t)own.n) != 0) return false;
+        *order = own;
+        found = true;
+    }
+    return found && cn__numel(result) > 0;
+}
+
+/* x as an operand of an operator whose axes are arranged: missing axes become axes of size 1. */
+static cn_tensor *arranged(cn_tensor *x, cn_dims order)
+{
+    const cn_layout *l = &cn__result_of(x)->meta->layout;
+    if (l->ndim == 0) return x;
+    cn_dims shape = { .n = order.n };
+    for (int d = 0; d < order.n; d++) shape.v[d] = d < order.n - l->ndim ? 1 : l->shape[d - (order.n - l->ndim)];
+    if (l->ndim < order.n) x = x->ctx->engine->view(x, shape);
+    return x ? x->ctx->engine->permute(x, order) : NULL;
+}
+
+/* Applies the operator to its operands with their axes in the order of memory. The result is a view of its result. */
+static bool record_arranged(funnel *f, cn_dims order)
+{
+    cn_dims back = { .n = order.n };
+    for (int d = 0; d < order.n; d++) back.v[order.v[d]] = d;
+    cn_scope s = cn_scope_begin(f->ctx);
+    bool ok = true;
+    for (int k = 0; k < f->n_in && ok; k++) ok = (f->in[k] = arranged(f->in[k], order)) != NULL;
+    if (ok && record(f)) f->out[0] = f->ctx->engine->permute(f->out[0], back);
+    f->out[0] = cn_scope_return(f->ctx, s, f->out[0]);
+    return f->out[0] != NULL;
+}
+
 static bool record(funnel *f)
 {
     const cn_op *op = f->op;
+    cn_dims order;
     for (int k = 0; k < f->n_in; k++) {
         if (!f->in[k]) continue;
         if (f->in[k]->ref.node->state == CN__NUMBER && op->kind != CN_MAP) f->in[k] = f->ctx->engine->filled(f->in[k]);
@@ -364,6 +415,8 @@ static bool record(funnel *f)
     }
     cn_infer i;
     if (!infer(f, &i)) return false;
+    if (op->any_order && op->n_out == 1 && order_of_operands(f, &i.out[0].layout, &order))
+        return record_arranged(f, order);
     cn__node *n = make_node(f, &i);
     return n && finish(f, n);
 }

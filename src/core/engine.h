@@ -18,6 +18,8 @@ typedef struct cn__engine {
     cn_tensor *(*cast)(cn_tensor *x, cn_dtype dtype);
     cn_tensor *(*clone)(cn_tensor *x);
     cn_tensor *(*contiguous)(cn_tensor *x);
+    cn_tensor *(*permute)(cn_tensor *x, cn_dims order);
+    cn_tensor *(*view)(cn_tensor *x, cn_dims shape);
     cn_tensor *(*filled)(cn_tensor *number); /* a plain number as a value that has memory */
     /* grad: cn_grad, for operators that are differentiated through their composition; frees what grad keeps in a
        context */

@@ -39,6 +39,29 @@ bool cn__same_shape(const cn_layout *a, const cn_layout *b)
     return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
 }
 
+static int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
+
+bool cn__memory_order(const cn_layout *l, cn_dims *order)
+{
+    int axes[CN_MAX_DIMS], n = 0; /* those that have an order */
+    bool in_order = true;
+    for (int d = 0; d < l->ndim; d++) {
+        if (l->shape[d] == 1 || l->stride[d] == 0) continue;
+        in_order &= n == 0 || distance(l->stride[axes[n - 1]]) >= distance(l->stride[d]);
+        axes[n++] = d;
+    }
+    if (in_order) return false;
+    order->n = l->ndim;
+    for (int d = 0; d < l->ndim; d++) order->v[d] = d;
+    for (int i = 0; i < n; i++) { /* insertion: axes with equal strides keep their order */
+        int k = i;
+        for (; k > 0 && distance(l->stride[order->v[axes[k - 1]]]) < distance(l->stride[axes[i]]); k--)
+            order->v[axes[k]] = order->v[axes[k - 1]];
+        order->v[axes[k]] = axes[i];
+    }
+    return true;
+}
+
 int cn__axis(int64_t axis, int ndim)
 {
     if (axis < 0) axis += ndim;

@@ -121,7 +121,8 @@ static bool can_read(const builder *b, const cn_op *from, const reader *r)
     source s = cn__resolve(b, n->in[r->operand]);
     cn_layout seen;
     if (!cn__seen_at_destination(b, s, &seen)) return false;
-    if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM || n->op->kind == CN_REDUCE)
+    if (n->op->kind == CN_REDUCE) return true;
+    if (n->op->kind == CN_MAP || n->op->kind == CN_RANDOM)
         return !from->epilogue || !cn__flat(b, s);
     return n->op->strided || cn__layout_contiguous(&seen);
 }

@@ -54,7 +54,7 @@ static cn_tensor *attention(const given *g) { return cn_matmul(side_by_side(atte
 static cn_tensor *attention_read_twice(const given *g)
 {
     cn_tensor *y = attend(g->qkv, true);
-    cn_tensor *sums = cn_sum(cn_mul_s(cn_transpose(y, 1, 2), 2), CN_DIMS(-1), false),
+    cn_tensor *sums = cn_sum(cn_transpose(y, 1, 2), CN_DIMS(-1), false),
               *turned = cn_sum(cn_transpose(y, -2, -1), CN_DIMS(0), false);
     y = cn_matmul(side_by_side(y), g->w);
     return cn_add(cn_add(y, cn_sum(sums, CN_ALL, false)), cn_sum(cn_exp(turned), CN_ALL, false));

@@ -51,7 +51,7 @@ static void grad(cn_grad_call *g)
 
 #define RECORD                                                                                        \
     .doc = "fn(x), where fn is a C function.", .kind = CN_MAP, .n_in = 1, .n_out = 1, .infer = infer, \
-    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(function),                            \
+    .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .any_order = true, .attr_size = sizeof(function),                            \
     .loops = { [CN_F32] = map_f32, [CN_F64] = map_f64, [CN_BOOL] = map_bool, [CN_U8] = map_u8,        \
                [CN_I8] = map_i8,   [CN_I16] = map_i16, [CN_I32] = map_i32,   [CN_I64] = map_i64 }
 static const cn_op map = { .name = "map",

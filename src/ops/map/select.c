@@ -47,6 +47,7 @@ const cn_op cn__op_where = {
     .free_dtype = 1,
     .not_differentiable = 1,
     .cheap = true,
+    .any_order = true,
     .infer = where_infer,
     .grad = where_grad,
     .kernels_at = CN__AT(select.where),

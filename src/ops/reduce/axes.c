@@ -49,10 +49,39 @@ static cn_tensor *reduce_runs(const cn_op *op, cn_tensor *x, int64_t set, bool k
     return keepdim ? y : cn_squeeze(y, axes);
 }
 
+static int64_t arranged_set(int64_t set, const cn_dims *order)
+{
+    int64_t to = 0;
+    for (int d = 0; d < order->n; d++) to |= (set >> order->v[d] & 1) << d;
+    return to;
+}
+
+/* Which elements are folded together does not depend on the order of axes, but a place among several axes does. */
+static bool may_arrange(const cn_op *op, int64_t set)
+{
+    return (set & (set - 1)) == 0 || (op != &cn__op_argmax && op != &cn__op_argmin);
+}
+
+/* Reduces a view of x whose axes are in the order of memory. */
+static cn_tensor *reduce_arranged(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim, cn_dims order)
+{
+    cn_dims back = {.n = order.n}, axes = {0};
+    for (int d = 0; d < order.n; d++) back.v[order.v[d]] = d;
+    for (int d = 0; d < order.n; d++)
+        if (set >> d & 1) axes.v[axes.n++] = d;
+    cn_tensor *y = cn_permute(cn__reduce(op, cn_permute(x, order), arranged_set(set, &order), true), back);
+    return keepdim ? y : cn_squeeze(y, axes);
+}
+
 cn_tensor *cn__reduce(const cn_op *op, cn_tensor *x, int64_t set, bool keepdim)
 {
     if (!cn__alive(x)) return NULL;
     set &= (INT64_C(1) << cn__layout(x)->ndim) - 1;
+    cn_dims order;
+    if (set && may_arrange(op, set) && cn__memory_order(cn__layout(x), &order)) {
+        cn_scope s = cn_scope_begin(x->ctx);
+        return cn_scope_return(x->ctx, s, reduce_arranged(op, x, set, keepdim, order));
+    }
     cn__reduce_attrs a = {.keepdim = keepdim};
     if (!take_run(set, &a)) return cn_apply(op, &x, 1, &a, NULL);
     cn_scope s = cn_scope_begin(x->ctx);

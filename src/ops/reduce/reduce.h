@@ -9,7 +9,7 @@ typedef struct cn__axis_set_attrs {
     int64_t axes, keepdim;
 } cn__axis_set_attrs;
 
-extern const cn_op cn__op_sum, cn__op_max, cn__op_min;
+extern const cn_op cn__op_sum, cn__op_max, cn__op_min, cn__op_argmax, cn__op_argmin;
 
 /* axes.c */
 bool cn__axes(const char *who, const cn_tensor *x, cn_dims axes, int64_t *set); /* an empty list: all axes */
