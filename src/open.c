@@ -99,7 +99,7 @@ static cn__device *open_cpu(cn_ctx *ctx, int threads)
     if (!kernels) return NULL;
     check_isa(ctx);
     cn__kernels_fill(kernels, usable_isa());
-    return cn__cpu_open(ctx, threads, kernels, sizeof *kernels);
+    return cn__cpu_open(ctx, threads, kernels, sizeof *kernels, &kernels->gather);
 }
 
 cn_ctx *cn_open(const cn_desc *desc)

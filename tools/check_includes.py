@@ -38,8 +38,8 @@ BELOW = {
 # The headers that a folder offers to other folders. A folder without an entry offers all its headers.
 OFFERS = {
     "plan": "plan/plan.h plan/evaluate.h",
-    "cpu": "cpu/kernel.h cpu/workers.h cpu/gemm.h cpu/gemm_cpu.h cpu/open.h cpu/isa.h cpu/each_type.h cpu/processor.h "
-           "cpu/random_words.h",
+    "cpu": "cpu/kernel.h cpu/workers.h cpu/gemm.h cpu/gemm_cpu.h cpu/gather_cpu.h cpu/open.h cpu/isa.h cpu/each_type.h "
+           "cpu/processor.h cpu/random_words.h",
     "gpu": "gpu/shaders.h gpu/variants.h gpu/open.h",
     "grad": "grad/walk.h",
     "io": "io/files.h io/json.h",

@@ -157,6 +157,9 @@ typedef struct cn_reducer {
     void (*columns)(void *state, const void *x, int64_t n, int64_t position);
     void (*merge)(void *state, const void *later, int64_t n);                 /* adds later i to state i */
     void (*end)(const void *state, void *out, int64_t n);                     /* computes result i from state i */
+    /* The same for many short ones at a time; NULL: row and columns are called for each. x has `count` rows of n. */
+    void (*rows)(void *state, const void *x, int64_t n, int64_t count);       /* row i into state i, from position 0 on */
+    void (*block)(void *state, const void *x, int64_t n, int64_t count, int64_t position); /* columns, row by row */
 } cn_reducer;
 
 /* A REDUCE on the GPU, as WGSL expressions. s and t are states; x is the element (f32, or i32 for whole numbers and

@@ -99,7 +99,7 @@ void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
 {
     const struct cn__cpu_run *r = k ? k->run : NULL;
     if (!r || !r->epilogue || begin >= end) return;
-    char *regs = r->epilogue_scratch + (size_t)thread * (size_t)r->epilogue->n_regs * CN__REG_BYTES;
+    char *regs = r->epilogue_scratch + (size_t)thread * cn__group_regs(r->epilogue);
     cn__group_range(r->epilogue, r->plan_run, regs, begin, end);
 }
 
@@ -385,14 +385,18 @@ struct cn__kernels *cn__cpu_kernels(const cn_ctx *ctx)
     return ctx->device && ctx->device->table == &table ? ((cn__cpu *)ctx->device)->kernels : NULL;
 }
 
-cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, size_t kernels_bytes)
+cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, size_t kernels_bytes,
+                         const cn__gather_kernels *gather)
 {
     cn__cpu *c = cn__resize(&ctx->memory, NULL, 0, sizeof *c);
     if (!c) {
         cn__resize(&ctx->memory, kernels, kernels_bytes, 0);
         return NULL;
     }
-    *c = (cn__cpu){ .device = { &table, ctx, "cpu" }, .kernels = kernels, .kernels_bytes = kernels_bytes };
+    *c = (cn__cpu){ .device = { &table, ctx, "cpu" },
+                    .kernels = kernels,
+                    .kernels_bytes = kernels_bytes,
+                    .gather = gather };
     c->workers = cn__workers_open(threads);
     if (c->workers) return &c->device;
     free_cpu(ctx, c);

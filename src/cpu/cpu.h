@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "cpu/gather_cpu.h"
 #include "cpu/workers.h"
 #include "plan/plan.h"
 
@@ -18,6 +19,7 @@ typedef struct cn__cpu {
     cn__workers *workers;
     struct cn__kernels *kernels; /* the table for the instruction set in use */
     size_t kernels_bytes;
+    const cn__gather_kernels *gather; /* in this table */
 } cn__cpu;
 
 /* What a kernel may reach while it runs. */
@@ -51,6 +53,12 @@ static inline const cn_reducer *cn__cpu_reducer(const struct cn__kernels *kernel
 
 enum { CN__IN_MEMORY, CN__IN_REGISTER };
 
+/* A register, in a table before all registers. */
+typedef struct cn__held {
+    char *at;           /* its tile: in the register's own memory, or where a load lies contiguous */
+    const char *filled; /* the element that a whole tile repeats, or NULL */
+} cn__held;
+
 /* Where a value is while a tile is computed. */
 typedef struct cn__slot {
     uint8_t kind; /* CN__IN_MEMORY or CN__IN_REGISTER */
@@ -58,15 +66,16 @@ typedef struct cn__slot {
     int index;    /* of the register, or of the walk in whose memory the value lies */
 } cn__slot;
 
-/* One instruction of a prepared group. GATHER copies a strided load to a register, STORE copies a value to memory. */
-typedef enum cn__entry_kind { CN__DO_GATHER, CN__DO_LOOP, CN__DO_STORE } cn__entry_kind;
+/* One instruction of a prepared group. GATHER copies a strided load to a register, STORE copies a value to memory, MOVE
+   copies a load to memory. */
+typedef enum cn__entry_kind { CN__DO_GATHER, CN__DO_LOOP, CN__DO_STORE, CN__DO_MOVE } cn__entry_kind;
 typedef struct cn__entry {
     cn_loop_fn loop;
     const void *attrs;
     uint8_t kind; /* cn__entry_kind */
     uint8_t n_in, n_out;
     int node;
-    int operand; /* GATHER: which load */
+    int operand; /* GATHER, MOVE: which load */
     cn__slot in[CN_MAX_IN], out[CN_MAX_OUT];
 } cn__entry;
 
@@ -78,11 +87,24 @@ typedef struct cn__walk {
     uint8_t size; /* bytes of an element */
     uint8_t ndim;
     int64_t *shape, *stride; /* of a load that is not contiguous */
+    int64_t *box_stride;     /* of a group of boxes: by axis of the boxes' space */
 } cn__walk;
+
+/* A group whose loads are fastest along another axis than its results runs box by box. A box has some elements on the
+   loads' axis and some on the last one, so that every line of the cache is used whole. */
+typedef struct cn__boxes {
+    int ndim; /* 0: the group runs tile by tile */
+    int axis; /* the loads' axis */
+    int64_t shape[CN_MAX_DIMS];
+    int64_t size[CN_MAX_DIMS]; /* of a box; 1 on all other axes */
+    int order[CN_MAX_DIMS];    /* the axes, in the order in which boxes follow each other, the fastest first */
+} cn__boxes;
 
 typedef struct cn__group cn__group;
 struct cn__group {
     const cn__step *step;
+    const cn__gather_kernels *gather;
+    cn__boxes boxes;
     int64_t numel;
     int n_walks; /* of loads, then of stores */
     cn__walk *walks;
@@ -95,13 +117,14 @@ struct cn__group {
     int n_regs;
     cn__slot reduced; /* the value a reduction folds */
     const cn_reducer *reducer;
-    int64_t tiles; /* of this group and of those merged before it */
+    int64_t tiles; /* or boxes, of this group and of those merged before it */
 };
 
-/* group.c */
+/* group.c; regs points to cn__group_regs(g) bytes, which are this thread's */
 bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cn__group *g);
 void cn__group_bind(cn__group *g, const cn__run *run, void *const *base);
-void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* for tiles up to n */
+size_t cn__group_regs(const cn__group *g);
+void cn__group_begin(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* before tiles of up to n elements */
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
@@ -109,6 +132,19 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
 void cn__groups_count(cn__group *g, int n);
 void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch);
 size_t cn__groups_scratch(const cn__group *g, int n, int threads);
+
+/* boxes.c */
+bool cn__boxes_find(cn__memory *m, cn__plan *plan, cn__group *g); /* false: no memory */
+int64_t cn__boxes_count(const cn__boxes *b);
+void cn__group_boxes(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
+void cn__run_loop(const cn__group *g, const cn__run *run, const cn__entry *e, char *regs, int64_t start, int64_t n);
+
+static inline int64_t cn__box_elements(const cn__boxes *b) { return b->size[b->axis] * b->size[b->ndim - 1]; }
+static inline char *cn__register_at(const char *regs, int index) { return ((const cn__held *)regs)[index].at; }
+static inline cn__box_fn cn__box_of(const cn__group *g, size_t size)
+{
+    return g->gather->box[size == 8 ? 3 : size == 4 ? 2 : size - 1];
+}
 
 /* reduce.c */
 size_t cn__reduce_scratch(const cn__group *g, int threads);

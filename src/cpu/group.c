@@ -5,6 +5,8 @@
 #include "core/util.h"
 #include "cpu/cpu.h"
 
+#define LONG_RUN (CN__TILE / 4) /* elements that lie evenly in memory: tiles often need no copy of such a load */
+
 /* ---- prepare ---- */
 
 /* Merges neighbouring axes that one stride can describe. */
@@ -52,12 +54,22 @@ typedef struct draft {
     const cn__step *step;
     cn__slot *slots; /* by value */
     int *last_use;   /* by value: the last instruction that reads it */
+    int *same;       /* by value: the value of which it is a copy, or itself */
     bool *free_regs;
 } draft;
 
-static int allocate_register(draft *d)
+/* A register that may hold a tile's place in memory, or that is filled for many tiles, belongs to its load alone. */
+static bool keeps_register(const draft *d, int load)
 {
-    int r = 0;
+    const cn__walk *w = &d->g->walks[load];
+    if (d->step->loads[load].number >= 0 || w->contiguous || w->ndim == 0) return true;
+    return !d->g->boxes.ndim && w->shape[w->ndim - 1] >= LONG_RUN && (uint64_t)w->stride[w->ndim - 1] < 2;
+}
+
+/* `own`: a register that no other value had, because instructions of the next tile would write to it. */
+static int allocate_register(draft *d, bool own)
+{
+    int r = own ? d->g->n_regs : 0;
     while (r < d->g->n_regs && !d->free_regs[r]) r++;
     d->free_regs[r] = false;
     if (r == d->g->n_regs) d->g->n_regs++;
@@ -66,15 +78,15 @@ static int allocate_register(draft *d)
 
 static void release(draft *d, int value)
 {
-    bool number = value < d->step->n_loads && d->step->loads[value].number >= 0;
-    if (d->slots[value].kind == CN__IN_REGISTER && !number) d->free_regs[d->slots[value].index] = true;
+    if (d->slots[value].kind != CN__IN_REGISTER) return;
+    if (value >= d->step->n_loads || !keeps_register(d, value)) d->free_regs[d->slots[value].index] = true;
 }
 
 static void release_after(draft *d, int at)
 {
     const cn__instr *i = &d->step->instrs[at];
     for (int k = 0; k < i->n_in; k++)
-        if (d->last_use[i->in[k]] == at) release(d, i->in[k]);
+        if (d->last_use[d->same[i->in[k]]] == at) release(d, d->same[i->in[k]]);
     for (int o = 0; o < i->n_out; o++)
         if (d->last_use[i->out + o] < 0) release(d, i->out + o); /* nothing reads it */
 }
@@ -82,7 +94,7 @@ static void release_after(draft *d, int at)
 static void add_gather(draft *d, int load)
 {
     cn__slot *s = &d->slots[load];
-    *s = (cn__slot){ CN__IN_REGISTER, d->g->walks[load].size, allocate_register(d) };
+    *s = (cn__slot){ CN__IN_REGISTER, d->g->walks[load].size, allocate_register(d, keeps_register(d, load)) };
     if (d->step->loads[load].number >= 0) {
         d->g->numbers[d->g->n_numbers].operand = load;
         d->g->numbers[d->g->n_numbers++].reg = s->index;
@@ -95,8 +107,8 @@ static void add_gather(draft *d, int load)
    instruction may read a load that lies in that memory. */
 static int direct_store(const draft *d, int value, int at)
 {
-    for (int s = 0; s < d->step->n_stores && !d->step->op; s++) {
-        if (d->step->stores[s].value != value) continue;
+    for (int s = 0; s < d->step->n_stores && !d->step->op && !d->g->boxes.ndim; s++) {
+        if (d->same[d->step->stores[s].value] != value) continue;
         bool safe = true;
         for (int l = 0; l < d->step->n_loads; l++)
             if (overlaps(d->plan, &d->step->stores[s].to, &d->step->loads[l]) && d->last_use[l] > at) safe = false;
@@ -108,20 +120,23 @@ static int direct_store(const draft *d, int value, int at)
 static void add_loop(draft *d, int at)
 {
     const cn__instr *i = &d->step->instrs[at];
-    for (int k = 0; k < i->n_in; k++)
-        if (i->in[k] < d->step->n_loads && d->slots[i->in[k]].size == 0) add_gather(d, i->in[k]);
+    if (i->op->copies) return;
+    for (int k = 0; k < i->n_in; k++) {
+        int value = d->same[i->in[k]];
+        if (value < d->step->n_loads && d->slots[value].size == 0) add_gather(d, value);
+    }
     cn__entry e = { .kind = CN__DO_LOOP,
                     .loop = cn__cpu_loop(d->kernels, i->op, i->dtype),
                     .n_in = i->n_in,
                     .n_out = i->n_out,
                     .node = i->node,
                     .attrs = i->attrs };
-    for (int k = 0; k < i->n_in; k++) e.in[k] = d->slots[i->in[k]];
+    for (int k = 0; k < i->n_in; k++) e.in[k] = d->slots[d->same[i->in[k]]];
     for (int o = 0; o < i->n_out; o++) {
         int memory = direct_store(d, i->out + o, at);
         e.out[o].size = (uint8_t)cn_dtype_size(i->out_dtype[o]);
         e.out[o].kind = memory >= 0 ? CN__IN_MEMORY : CN__IN_REGISTER;
-        e.out[o].index = memory >= 0 ? memory : allocate_register(d);
+        e.out[o].index = memory >= 0 ? memory : allocate_register(d, false);
         d->slots[i->out + o] = e.out[o];
     }
     d->g->entries[d->g->n_entries++] = e;
@@ -131,9 +146,13 @@ static void add_loop(draft *d, int at)
 static void add_stores(draft *d)
 {
     for (int s = 0; s < d->step->n_stores && !d->step->op; s++) {
-        cn__slot *from = &d->slots[d->step->stores[s].value];
-        int value = d->step->stores[s].value;
-        if (value < d->step->n_loads && from->size == 0) add_gather(d, value);
+        int value = d->same[d->step->stores[s].value], load = value < d->step->n_loads ? value : -1;
+        cn__slot *from = &d->slots[value];
+        if (load >= 0 && d->step->loads[load].number < 0 && from->size == 0) {
+            cn__slot to = { CN__IN_MEMORY, d->g->walks[load].size, d->step->n_loads + s };
+            d->g->entries[d->g->n_entries++] = (cn__entry){ .kind = CN__DO_MOVE, .operand = load, .out = { to } };
+            continue;
+        }
         if (from->kind == CN__IN_MEMORY && from->index == d->step->n_loads + s) continue;
         d->g->entries[d->g->n_entries++] = (cn__entry){
             .kind = CN__DO_STORE, .in = { *from }, .out = { { CN__IN_MEMORY, from->size, d->step->n_loads + s } }
@@ -151,7 +170,11 @@ static bool prepare_walks(draft *d, cn__memory *m)
         w->size = (uint8_t)cn_dtype_size(w->operand->dtype);
         w->contiguous = w->operand->number < 0 && cn__layout_contiguous(&w->operand->layout);
         if (i < st->n_loads && !w->contiguous) ok = merge_axes(m, d->plan, w, &w->operand->layout);
-        if (i < st->n_loads && w->contiguous) d->slots[i] = (cn__slot){ CN__IN_MEMORY, w->size, i };
+    }
+    if (ok && !st->op && !st->epilogue) ok = cn__boxes_find(m, d->plan, d->g);
+    for (int i = 0; i < st->n_loads; i++) {
+        const cn__walk *w = &d->g->walks[i];
+        if (w->contiguous && !d->g->boxes.ndim) d->slots[i] = (cn__slot){ CN__IN_MEMORY, w->size, i };
     }
     return ok;
 }
@@ -159,11 +182,15 @@ static bool prepare_walks(draft *d, cn__memory *m)
 static void find_last_uses(draft *d)
 {
     const cn__step *step = d->step;
-    for (int v = 0; v < step->n_values; v++) d->last_use[v] = -1;
-    for (int i = 0; i < step->n_instrs; i++)
-        for (int k = 0; k < step->instrs[i].n_in; k++) d->last_use[step->instrs[i].in[k]] = i;
+    for (int v = 0; v < step->n_values; v++) d->last_use[v] = -1, d->same[v] = v;
+    for (int i = 0; i < step->n_instrs; i++) {
+        const cn__instr *in = &step->instrs[i];
+        if (in->op->copies) d->same[in->out] = d->same[in->in[0]];
+        else
+            for (int k = 0; k < in->n_in; k++) d->last_use[d->same[in->in[k]]] = i;
+    }
     for (int s = 0; s < step->n_stores && step->stores[s].value >= 0; s++)
-        d->last_use[step->stores[s].value] = step->n_instrs;
+        d->last_use[d->same[step->stores[s].value]] = step->n_instrs;
 }
 
 static void add_entries(draft *d)
@@ -176,8 +203,9 @@ static void add_entries(draft *d)
         add_stores(d);
         return;
     }
-    if (d->slots[step->reduced].size == 0) add_gather(d, step->reduced);
-    d->g->reduced = d->slots[step->reduced];
+    int reduced = d->same[step->reduced];
+    if (d->slots[reduced].size == 0) add_gather(d, reduced);
+    d->g->reduced = d->slots[reduced];
     d->g->reducer = cn__cpu_reducer(d->kernels, step->op, dtype_of(step, step->reduced));
 }
 
@@ -185,7 +213,7 @@ bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step,
 {
     int most = step->n_values + step->n_stores + 1;
     cn__memory *m = &cpu->device.ctx->memory;
-    *g = (cn__group){ .step = step, .numel = cn__numel(&step->space) };
+    *g = (cn__group){ .step = step, .gather = cpu->gather, .numel = cn__numel(&step->space) };
     g->walks = cn__bump_new(m, &plan->memory, sizeof *g->walks * (size_t)(step->n_loads + step->n_stores));
     const int entries =
         step->n_loads + step->n_instrs + step->n_stores + 1; /* a gather, a loop, a store; of a reduction */
@@ -195,8 +223,9 @@ bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step,
     draft d = { .kernels = cpu->kernels, .g = g, .plan = plan, .step = step };
     d.slots = cn__bump_new(m, &temporary, sizeof *d.slots * (size_t)most);
     d.last_use = cn__bump_new(m, &temporary, sizeof *d.last_use * (size_t)most);
+    d.same = cn__bump_new(m, &temporary, sizeof *d.same * (size_t)most);
     d.free_regs = cn__bump_new(m, &temporary, sizeof *d.free_regs * (size_t)(most + 1));
-    bool ok = g->walks && g->entries && g->numbers && d.slots && d.last_use && d.free_regs;
+    bool ok = g->walks && g->entries && g->numbers && d.slots && d.last_use && d.same && d.free_regs;
     if (ok) {
         find_last_uses(&d);
         ok = prepare_walks(&d, m);
@@ -223,66 +252,37 @@ void cn__group_bind(cn__group *g, const cn__run *run, void *const *base)
         g->walks[i].data = cn__operand_data(g->walks[i].operand, run, base);
 }
 
-static void fill(char *to, const void *element, size_t size, int64_t n)
+static size_t table_bytes(const cn__group *g)
 {
-    switch (size) {
-    case 1: memset(to, *(const uint8_t *)element, (size_t)n); return;
-    case 2:
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = *(const uint16_t *)element;
-        return;
-    case 4:
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = *(const uint32_t *)element;
-        return;
-    default:
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = *(const uint64_t *)element;
-        return;
-    }
+    return cn__round_up_bytes((size_t)g->n_regs * sizeof(cn__held), 64);
 }
 
-void cn__group_fill_numbers(const cn__group *g, const cn__run *run, char *regs, int64_t n)
+size_t cn__group_regs(const cn__group *g) { return table_bytes(g) + (size_t)g->n_regs * CN__REG_BYTES; }
+
+static void fill(const cn__group *g, char *to, const void *element, size_t size, int64_t n)
 {
+    cn__box_of(g, size)(&(cn__box){ .to = to, .from = element, .rows = 1, .n = n });
+}
+
+void cn__group_begin(const cn__group *g, const cn__run *run, char *regs, int64_t n)
+{
+    cn__held *held = (cn__held *)regs;
+    for (int i = 0; i < g->n_regs; i++)
+        held[i] = (cn__held){ regs + table_bytes(g) + (size_t)i * CN__REG_BYTES, NULL };
     for (int i = 0; i < g->n_numbers; i++) {
         const cn__operand *o = g->walks[g->numbers[i].operand].operand;
         const cn__node *number = run->leaves[o->number].node;
         uint64_t element = 0;
         cn__store_f64(o->dtype, &element, number->args[0].f);
-        fill(regs + (size_t)g->numbers[i].reg * CN__REG_BYTES, &element, cn_dtype_size(o->dtype),
-             n < CN__TILE ? n : CN__TILE);
+        fill(g, held[g->numbers[i].reg].at, &element, cn_dtype_size(o->dtype), n < CN__TILE ? n : CN__TILE);
     }
 }
 
-/* Copies n elements, `stride` apart in `from`, to contiguous memory. */
-static void copy_run(char *to, const char *from, int64_t stride, size_t size, int64_t n)
-{
-    if (stride == 1) {
-        memcpy(to, from, (size_t)n * size);
-        return;
-    }
-    if (stride == 0) {
-        fill(to, from, size, n);
-        return;
-    }
-    switch (size) {
-    case 1:
-        for (int64_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i * stride];
-        return;
-    case 2:
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = ((const uint16_t *)from)[i * stride];
-        return;
-    case 4:
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * stride];
-        return;
-    default:
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * stride];
-        return;
-    }
-}
-
-/* Copies elements [start, start + n) of the walk to contiguous memory, one run along the last axis at a time. */
-static void gather(const cn__walk *w, char *to, int64_t start, int64_t n)
+/* Copies elements [start, start + n) of the walk to contiguous memory: rows along the last axis, several at a time. */
+static void gather(const cn__group *g, const cn__walk *w, char *to, int64_t start, int64_t n)
 {
     if (w->ndim == 0) {
-        fill(to, w->data, w->size, n);
+        fill(g, to, w->data, w->size, n);
         return;
     }
     int64_t at[CN_MAX_DIMS], offset = 0, rest = start;
@@ -292,15 +292,27 @@ static void gather(const cn__walk *w, char *to, int64_t start, int64_t n)
         offset += at[d] * w->stride[d];
     }
     int last = w->ndim - 1;
+    cn__box_fn copy = cn__box_of(g, w->size);
     while (n > 0) {
-        int64_t run = w->shape[last] - at[last];
-        if (run > n) run = n;
-        copy_run(to, w->data + offset * (int64_t)w->size, w->stride[last], w->size, run);
-        to += (size_t)run * w->size;
-        n -= run;
-        offset += run * w->stride[last];
-        at[last] += run;
-        for (int d = last; d > 0 && at[d] == w->shape[d]; d--) {
+        cn__box b = { .to = to, .from = w->data + offset * (int64_t)w->size, .step = w->stride[last], .rows = 1 };
+        b.n = cn__smaller(w->shape[last] - at[last], n);
+        if (last > 0 && b.n == w->shape[last]) {
+            b.rows = cn__smaller(w->shape[last - 1] - at[last - 1], n / b.n);
+            b.row = w->stride[last - 1];
+        }
+        b.to_row = b.n;
+        copy(&b);
+        to += (size_t)(b.rows * b.n) * w->size;
+        n -= b.rows * b.n;
+        if (b.rows > 1) {
+            offset += b.rows * b.row;
+            at[last - 1] += b.rows;
+        } else {
+            offset += b.n * w->stride[last];
+            at[last] += b.n;
+        }
+        for (int d = last; d > 0; d--) {
+            if (at[d] < w->shape[d]) continue;
             offset += w->stride[d - 1] - w->shape[d] * w->stride[d];
             at[d] = 0;
             at[d - 1]++;
@@ -308,42 +320,78 @@ static void gather(const cn__walk *w, char *to, int64_t start, int64_t n)
     }
 }
 
-static inline char *slot_at(const cn__group *g, const cn__slot *s, char *regs, int64_t start)
+/* Whether elements [start, start + n) lie evenly along the last axis. Then *first is the first of them. */
+static bool evenly(const cn__walk *w, int64_t start, int64_t n, char **first)
 {
-    return s->kind == CN__IN_REGISTER ? regs + (size_t)s->index * CN__REG_BYTES
+    int last = w->ndim - 1;
+    int64_t at = start % w->shape[last], rest = start / w->shape[last], offset = at * w->stride[last];
+    if (at + n > w->shape[last]) return false;
+    for (int d = last - 1; d >= 0; d--) {
+        offset += rest % w->shape[d] * w->stride[d];
+        rest /= w->shape[d];
+    }
+    *first = w->data + offset * (int64_t)w->size;
+    return true;
+}
+
+/* Makes a tile of a load. Where the load lies contiguous, or repeats the element of the tile before, nothing is copied. */
+static void hold(const cn__group *g, const cn__walk *w, char *regs, int reg, int64_t start, int64_t n)
+{
+    cn__held *held = (cn__held *)regs + reg;
+    char *own = regs + table_bytes(g) + (size_t)reg * CN__REG_BYTES, *first = NULL;
+    int64_t step = w->ndim ? w->stride[w->ndim - 1] : 0;
+    bool even = w->ndim == 0 ||
+                ((uint64_t)step < 2 && w->shape[w->ndim - 1] >= LONG_RUN && evenly(w, start, n, &first));
+    if (w->ndim == 0) first = w->data;
+    held->at = even && step == 1 ? first : own;
+    if (!even) {
+        held->filled = NULL;
+        gather(g, w, own, start, n);
+    } else if (step == 0 && held->filled != first) {
+        held->filled = first;
+        fill(g, own, first, w->size, CN__TILE);
+    }
+}
+
+static inline char *slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start)
+{
+    return s->kind == CN__IN_REGISTER ? cn__register_at(regs, s->index)
                                       : g->walks[s->index].data + start * (int64_t)s->size;
 }
 
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start)
 {
-    return slot_at(g, s, (char *)regs, start);
+    return slot_at(g, s, regs, start);
+}
+
+void cn__run_loop(const cn__group *g, const cn__run *run, const cn__entry *e, char *regs, int64_t start, int64_t n)
+{
+    cn_loop l; /* field by field: clearing all of it costs more than a short loop */
+    l.out = slot_at(g, &e->out[0], regs, start);
+    for (int k = 1; k < e->n_out; k++) l.more[k - 1] = slot_at(g, &e->out[k], regs, start);
+    l.n = n;
+    l.start = start;
+    l.attrs = e->attrs;
+    l.args = run->nodes[e->node]->args;
+    for (int k = 0; k < e->n_in; k++) l.in[k] = slot_at(g, &e->in[k], regs, start);
+    e->loop(&l);
 }
 
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n)
 {
     for (int i = 0; i < g->n_entries; i++) {
         const cn__entry *e = &g->entries[i];
-        if (e->kind == CN__DO_LOOP) {
-            cn_loop l; /* field by field: clearing all of it costs more than a short loop */
-            l.out = slot_at(g, &e->out[0], regs, start);
-            for (int k = 1; k < e->n_out; k++) l.more[k - 1] = slot_at(g, &e->out[k], regs, start);
-            l.n = n;
-            l.start = start;
-            l.attrs = e->attrs;
-            l.args = run->nodes[e->node]->args;
-            for (int k = 0; k < e->n_in; k++) l.in[k] = slot_at(g, &e->in[k], regs, start);
-            e->loop(&l);
-        } else if (e->kind == CN__DO_GATHER) {
-            gather(&g->walks[e->operand], slot_at(g, &e->out[0], regs, start), start, n);
-        } else {
+        if (e->kind == CN__DO_LOOP) cn__run_loop(g, run, e, regs, start, n);
+        else if (e->kind == CN__DO_GATHER) hold(g, &g->walks[e->operand], regs, e->out[0].index, start, n);
+        else if (e->kind == CN__DO_MOVE) gather(g, &g->walks[e->operand], slot_at(g, &e->out[0], regs, start), start, n);
+        else
             memmove(slot_at(g, &e->out[0], regs, start), slot_at(g, &e->in[0], regs, start), (size_t)n * e->in[0].size);
-        }
     }
 }
 
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end)
 {
-    cn__group_fill_numbers(g, run, regs, end - begin);
+    cn__group_begin(g, run, regs, end - begin);
     for (int64_t at = begin; at < end; at += CN__TILE)
         cn__group_tile(g, run, regs, at, end - at < CN__TILE ? end - at : CN__TILE);
 }
@@ -352,14 +400,17 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
 
 void cn__groups_count(cn__group *g, int n)
 {
-    for (int i = 0; i < n; i++) g[i].tiles = (i ? g[i - 1].tiles : 0) + (g[i].numel + CN__TILE - 1) / CN__TILE;
+    for (int i = 0; i < n; i++) {
+        int64_t own = g[i].boxes.ndim ? cn__boxes_count(&g[i].boxes) : (g[i].numel + CN__TILE - 1) / CN__TILE;
+        g[i].tiles = (i ? g[i - 1].tiles : 0) + own;
+    }
 }
 
 static size_t regs_bytes(const cn__group *g, int n)
 {
-    int most = 0;
-    for (int i = 0; i < n; i++) most = g[i].n_regs > most ? g[i].n_regs : most;
-    return (size_t)most * CN__REG_BYTES;
+    size_t most = 0;
+    for (int i = 0; i < n; i++) most = cn__group_regs(&g[i]) > most ? cn__group_regs(&g[i]) : most;
+    return most;
 }
 
 size_t cn__groups_scratch(const cn__group *g, int n, int threads) { return (size_t)threads * regs_bytes(g, n); }
@@ -393,7 +444,8 @@ static void run_part(void *user, int64_t part, int thread)
     for (int i = group_of(j, tile); tile < end; i++) {
         const cn__group *g = &j->g[i];
         int64_t first = i ? g[-1].tiles : 0, last = cn__smaller(end, g->tiles);
-        if (tile < last)
+        if (tile < last && g->boxes.ndim) cn__group_boxes(g, j->run, regs, tile - first, last - first);
+        else if (tile < last)
             cn__group_range(g, j->run, regs, (tile - first) * CN__TILE,
                             cn__smaller((last - first) * CN__TILE, g->numel));
         tile = last;
@@ -403,7 +455,9 @@ static void run_part(void *user, int64_t part, int thread)
 void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch)
 {
     int64_t tiles = 32 / (1 + g->n_entries); /* parts of about equal work, however long the program is */
-    job j = { g, n, run, scratch, regs_bytes(g, n), tiles > 4 ? tiles : 4 };
+    if (tiles < 4) tiles = 4;
+    if (g->boxes.ndim) tiles = cn__divide_up(tiles * CN__TILE, cn__box_elements(&g->boxes));
+    job j = { g, n, run, scratch, regs_bytes(g, n), tiles };
     int64_t parts = (g[n - 1].tiles + j.part - 1) / j.part;
     if (parts <= 4) j.part *= 4, parts = (parts + 3) / 4; /* too little to share */
     if (parts == 1) run_part(&j, 0, 0);

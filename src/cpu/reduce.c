@@ -32,10 +32,9 @@ static shape3 shape_of(const cn__group *g, int threads)
     return s;
 }
 
-static size_t regs_bytes(const cn__group *g) { return (size_t)g->n_regs * CN__REG_BYTES; }
 static size_t thread_bytes(const cn__group *g, const shape3 *s)
 {
-    return regs_bytes(g) + ((size_t)s->band * s->r->state + 63) / 64 * 64;
+    return cn__group_regs(g) + ((size_t)s->band * s->r->state + 63) / 64 * 64;
 }
 
 size_t cn__reduce_scratch(const cn__group *g, int threads)
@@ -66,7 +65,8 @@ static void fold_short_rows(const job *j, char *regs, char *state, int64_t begin
         if (n) cn__group_tile(j->g, j->run, regs, o * n, rows * n);
         const char *x = cn__slot_at(j->g, &j->g->reduced, regs, o * n);
         s->r->begin(state, rows);
-        for (int64_t i = 0; i < rows && n; i++)
+        if (s->r->rows && n) s->r->rows(state, x, n, rows);
+        for (int64_t i = 0; i < rows && n && !s->r->rows; i++)
             s->r->row(state + (size_t)i * s->r->state, x + (size_t)(i * n) * j->g->reduced.size, n, 0);
         s->r->end(state, j->out + (size_t)o * j->out_size, rows);
     }
@@ -90,6 +90,10 @@ static void fold_tile(const job *j, char *regs, char *state, int64_t start, int6
 {
     cn__group_tile(j->g, j->run, regs, start, rows * width);
     const char *x = cn__slot_at(j->g, &j->g->reduced, regs, start);
+    if (rows > 1 && j->s.r->block) {
+        j->s.r->block(state, x, width, rows, at);
+        return;
+    }
     for (int64_t i = 0; i < rows; i++)
         j->s.r->columns(state, x + (size_t)(i * width) * j->g->reduced.size, width, at + i);
 }
@@ -120,8 +124,8 @@ static void run_rows(void *user, int64_t part, int thread)
 {
     const job *j = user;
     const shape3 *s = &j->s;
-    char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
-    cn__group_fill_numbers(j->g, j->run, regs, j->g->numel);
+    char *regs = regs_of(j, thread), *state = regs + cn__group_regs(j->g);
+    cn__group_begin(j->g, j->run, regs, j->g->numel);
     int64_t begin = part * j->units, total = s->outer * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
     if (s->reduced <= CN__TILE) {
@@ -142,8 +146,8 @@ static void run_columns(void *user, int64_t part, int thread)
 {
     const job *j = user;
     const shape3 *s = &j->s;
-    char *regs = regs_of(j, thread), *state = regs + regs_bytes(j->g);
-    cn__group_fill_numbers(j->g, j->run, regs, j->g->numel);
+    char *regs = regs_of(j, thread), *state = regs + cn__group_regs(j->g);
+    cn__group_begin(j->g, j->run, regs, j->g->numel);
     int64_t begin = part * j->units, total = s->outer * s->bands * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
     for (int64_t u = begin; u < end; u++) {

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "cpu/gather_cpu.h"
 #include "cpu/gemm_cpu.h"
 #include "cpu/processor.h"
 #include "ops/block/attention_cpu.h"

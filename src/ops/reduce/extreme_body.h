@@ -19,21 +19,55 @@ static void DIRECTED(columns)(void *state, const void *data, int64_t n, int64_t 
     DIRECTED(absorb)(state, data, n);
 }
 
+/* Vectors have a fixed size, because compilers split a loop over lanes. */
+#define WIDTH (VECTOR / (int)sizeof(T))
+typedef T DIRECTED(lanes) __attribute__((vector_size(VECTOR)));
+typedef T DIRECTED(loose) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
+
+CN__INLINE void DIRECTED(absorb_lanes)(DIRECTED(lanes) *s, const void *x)
+{
+    const DIRECTED(loose) v = *(const DIRECTED(loose) *)x;
+    typedef __typeof__(v > *s) bits;
+    bits better = BEATS(v, *s);
+#if IS_FLOAT
+    better |= v != v;
+#endif
+    *s = (DIRECTED(lanes))(((bits)v & better) | ((bits)*s & ~better));
+}
+
 static void DIRECTED(row)(void *state, const void *data, int64_t n, int64_t position)
 {
     (void)position;
     const T *x = data;
     T best = *(T *)state;
     int64_t i = 0;
-    if (n >= LANES) {
-        T lane[LANES];
-        DIRECTED(begin)(lane, LANES);
-        for (; i + LANES <= n; i += LANES) DIRECTED(absorb)(lane, x + i, LANES);
-        for (int w = LANES / 2; w > 0; w /= 2) DIRECTED(absorb)(lane, lane + w, w);
+    if (n >= WIDTH) {
+        DIRECTED(lanes) a = *(const DIRECTED(loose) *)x, b = a;
+        for (i = WIDTH; i + 2 * WIDTH <= n; i += 2 * WIDTH) {
+            DIRECTED(absorb_lanes)(&a, x + i);
+            DIRECTED(absorb_lanes)(&b, x + i + WIDTH);
+        }
+        for (; i + WIDTH <= n; i += WIDTH) DIRECTED(absorb_lanes)(&a, x + i);
+        DIRECTED(absorb_lanes)(&a, &b);
+        T lane[WIDTH];
+        memcpy(lane, &a, sizeof lane);
+        for (int w = WIDTH / 2; w > 0; w /= 2) DIRECTED(absorb)(lane, lane + w, w);
         DIRECTED(absorb)(&best, lane, 1);
     }
     for (; i < n; i++) DIRECTED(absorb)(&best, x + i, 1);
     *(T *)state = best;
+}
+#undef WIDTH
+
+static void DIRECTED(rows)(void *state, const void *data, int64_t n, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) DIRECTED(row)((T *)state + i, (const T *)data + i * n, n, 0);
+}
+
+static void DIRECTED(block)(void *state, const void *data, int64_t n, int64_t count, int64_t position)
+{
+    (void)position;
+    for (int64_t i = 0; i < count; i++) DIRECTED(absorb)(state, (const T *)data + i * n, n);
 }
 
 static void DIRECTED(merge)(void *state, const void *later, int64_t n) { DIRECTED(absorb)(state, later, n); }
@@ -41,6 +75,7 @@ static void DIRECTED(end)(const void *state, void *out, int64_t n) { memcpy(out,
 
 static const cn_reducer DIRECTED(reducer) = {
     sizeof(T), DIRECTED(begin), DIRECTED(row), DIRECTED(columns), DIRECTED(merge), DIRECTED(end),
+    DIRECTED(rows), DIRECTED(block),
 };
 
 typedef struct DIRECTED(place) {
@@ -100,5 +135,5 @@ static void DIRECTED(arg_end)(const void *state, void *out, int64_t n)
 
 static const cn_reducer DIRECTED(arg_reducer) = {
     sizeof(DIRECTED(place)), DIRECTED(arg_begin), DIRECTED(arg_row), DIRECTED(arg_columns), DIRECTED(arg_merge),
-    DIRECTED(arg_end),
+    DIRECTED(arg_end), 0, 0,
 };

@@ -6,7 +6,7 @@
 
 #include "cpu/isa.h"
 
-#define LANES 32
+#define VECTOR 32 /* bytes */
 
 /* f32 has copies for the baseline and AVX2, since 512-bit vectors gain nothing. Other types are compiled once. */
 #define DIRECTED(f) NAME(CN__PASTE(max, f))

@@ -1,5 +1,5 @@
 /* fold_body.h: a reducer that folds elements of type T with FOLD, from the initial value UNIT; included by folds_cpu.c.
-   Inside a block it has LANES independent lanes of type LANE; between blocks the state has type STATE. */
+   Inside a block it has independent lanes of type LANE; between blocks the state has type STATE. */
 #if IS_FLOAT
 #define ELEMENT T
 #define STATE   double
@@ -14,28 +14,55 @@ static void FOLDED(begin)(void *state, int64_t n)
     for (int64_t i = 0; i < n; i++) s[i] = UNIT;
 }
 
-static STATE FOLDED(block)(const T *x, int64_t n)
+/* Vectors have a fixed size, because compilers split a loop over lanes. */
+#define WIDTH (VECTOR / (int)sizeof(LANE))
+typedef LANE FOLDED(lanes) __attribute__((vector_size(VECTOR)));
+typedef T FOLDED(loose) __attribute__((vector_size(WIDTH * sizeof(T)), aligned(sizeof(T)), may_alias));
+
+#define LOADED(x) __builtin_convertvector(*(const FOLDED(loose) *)(x), FOLDED(lanes))
+
+/* Four vectors of lanes are merged in pairs; the lanes of one are merged in STATE. */
+static STATE FOLDED(piece)(const T *x, int64_t n)
 {
     STATE s = UNIT;
     int64_t i = 0;
-    if (n >= LANES) {
-        LANE lane[LANES];
-        for (int l = 0; l < LANES; l++) lane[l] = UNIT;
-        for (; i + LANES <= n; i += LANES)
-            for (int l = 0; l < LANES; l++) lane[l] = FOLD(lane[l], (LANE)x[i + l]);
-        for (int l = 0; l < LANES; l++) s = FOLD(s, (STATE)lane[l]);
+    if (n >= WIDTH) {
+        FOLDED(lanes) a = (FOLDED(lanes)){ 0 } + UNIT, b = a, c = a, d = a;
+        for (; i + 4 * WIDTH <= n; i += 4 * WIDTH) {
+            a = FOLD(a, LOADED(x + i));
+            b = FOLD(b, LOADED(x + i + WIDTH));
+            c = FOLD(c, LOADED(x + i + 2 * WIDTH));
+            d = FOLD(d, LOADED(x + i + 3 * WIDTH));
+        }
+        for (; i + WIDTH <= n; i += WIDTH) a = FOLD(a, LOADED(x + i));
+        a = FOLD(FOLD(a, b), FOLD(c, d));
+        STATE part[WIDTH / 2];
+        for (int l = 0; l < WIDTH / 2; l++) part[l] = FOLD((STATE)a[l], (STATE)a[l + WIDTH / 2]);
+        for (int w = WIDTH / 4; w > 0; w /= 2)
+            for (int l = 0; l < w; l++) part[l] = FOLD(part[l], part[l + w]);
+        s = part[0];
     }
     for (; i < n; i++) s = FOLD(s, (STATE)x[i]);
+    return s;
+}
+
+CN__INLINE STATE FOLDED(of_row)(STATE s, const T *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += BLOCK) s = FOLD(s, FOLDED(piece)(x + i, n - i < BLOCK ? n - i : BLOCK));
     return s;
 }
 
 static void FOLDED(row)(void *state, const void *data, int64_t n, int64_t position)
 {
     (void)position;
+    *(STATE *)state = FOLDED(of_row)(*(STATE *)state, data, n);
+}
+
+static void FOLDED(rows)(void *state, const void *data, int64_t n, int64_t count)
+{
+    STATE *s = state;
     const T *x = data;
-    STATE s = *(STATE *)state;
-    for (int64_t i = 0; i < n; i += BLOCK) s = FOLD(s, FOLDED(block)(x + i, n - i < BLOCK ? n - i : BLOCK));
-    *(STATE *)state = s;
+    for (int64_t i = 0; i < count; i++) s[i] = FOLDED(of_row)(s[i], x + i * n, n);
 }
 
 static void FOLDED(columns)(void *state, const void *data, int64_t n, int64_t position)
@@ -44,6 +71,22 @@ static void FOLDED(columns)(void *state, const void *data, int64_t n, int64_t po
     STATE *s = state;
     const T *x = data;
     for (int64_t i = 0; i < n; i++) s[i] = FOLD(s[i], (STATE)x[i]);
+}
+
+/* Eight positions are folded as lanes, and their sum into the state. */
+static void FOLDED(block)(void *state, const void *data, int64_t n, int64_t count, int64_t position)
+{
+    STATE *s = state;
+    const T *x = data;
+    for (; count >= 8; count -= 8, x += 8 * n)
+        for (int64_t i = 0; i < n; i++) {
+            LANE t = FOLD((LANE)x[i], (LANE)x[n + i]);
+            t = FOLD(t, FOLD((LANE)x[2 * n + i], (LANE)x[3 * n + i]));
+            LANE u = FOLD((LANE)x[4 * n + i], (LANE)x[5 * n + i]);
+            u = FOLD(u, FOLD((LANE)x[6 * n + i], (LANE)x[7 * n + i]));
+            s[i] = FOLD(s[i], (STATE)FOLD(t, u));
+        }
+    for (; count > 0; count--, x += n) FOLDED(columns)(s, x, n, position);
 }
 
 static void FOLDED(merge)(void *state, const void *later, int64_t n)
@@ -61,8 +104,10 @@ static void FOLDED(end)(const void *state, void *out, int64_t n)
 }
 
 static const cn_reducer FOLDED(reducer) = {
-    sizeof(STATE), FOLDED(begin), FOLDED(row), FOLDED(columns), FOLDED(merge), FOLDED(end),
+    sizeof(STATE), FOLDED(begin), FOLDED(row), FOLDED(columns), FOLDED(merge), FOLDED(end), FOLDED(rows), FOLDED(block),
 };
 
+#undef WIDTH
+#undef LOADED
 #undef ELEMENT
 #undef STATE

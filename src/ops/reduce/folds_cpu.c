@@ -5,7 +5,7 @@
 #include "cpu/isa.h"
 
 #define BLOCK 512
-#define LANES 16
+#define VECTOR 32 /* bytes */
 
 /* f32 is compiled for every instruction set, other types once. */
 #define FOLDED(f)  NAME(CN__PASTE(sum, f))
