@@ -327,6 +327,14 @@ def softmax_rows(rows, width):
     return pure(lambda x: jax.nn.log_softmax(x, 1).sum(0), randn(rows, width))
 
 
+def squares(x, axes):
+    return jnp.square(x - x.mean(axes, keepdims=True)).sum(axes)
+
+
+def blocks(f):
+    return pure(f, randn(24, 40, 48, 64), randn(24, 40, 48, 64))
+
+
 def layer_norm_backward(rows, width):
     def f(x, p, gradient):
         y, back = jax.vjp(lambda x, p: layer_norm(p, x), x, p)
@@ -369,6 +377,9 @@ EXTRA = {
     "encoder": lambda: encoder(100, 3, 192, 8),
     "softmax-rows": lambda: softmax_rows(4096, 1000),
     "layernorm-bwd": lambda: layer_norm_backward(4096, 768),
+    "reduce-permuted": lambda: blocks(lambda a, b: squares(a.transpose(3, 1, 0, 2)[::2], (0, 2))),
+    "reduce-sliced": lambda: blocks(lambda a, b: squares(a.transpose(2, 0, 3, 1)[:, :, 1:, ::2], (1, 3))),
+    "permuted-add": lambda: blocks(lambda a, b: a.transpose(0, 2, 3, 1) + b.transpose(0, 2, 3, 1)),
     "gather-embed": lambda: table(50000, 128, 8192),
     "gpt2": lambda: gpt(50257, 512, 12, 12, 768, 1),
 }

@@ -225,6 +225,15 @@ def layer_norm_backward(rows, width):
     return step
 
 
+def squares(x, axes):
+    return (x - x.mean(axes, keepdim=True)).square().sum(axes)
+
+
+def blocks(f):
+    run, a, b = compiled(f), torch.randn(24, 40, 48, 64), torch.randn(24, 40, 48, 64)
+    return lambda: run(a, b)
+
+
 def table(rows, width, batch):
     model = nn.Embedding(rows, width)
     return training(model, torch.optim.SGD(model.parameters(), lr=0.1),
@@ -258,6 +267,9 @@ EXTRA = {
     "encoder": lambda: encoder(100, 3, 192, 8),
     "softmax-rows": lambda: softmax_rows(4096, 1000),
     "layernorm-bwd": lambda: layer_norm_backward(4096, 768),
+    "reduce-permuted": lambda: blocks(lambda a, b: squares(a.permute(3, 1, 0, 2)[::2], (0, 2))),
+    "reduce-sliced": lambda: blocks(lambda a, b: squares(a.permute(2, 0, 3, 1)[:, :, 1:, ::2], (1, 3))),
+    "permuted-add": lambda: blocks(lambda a, b: (a.permute(0, 2, 3, 1) + b.permute(0, 2, 3, 1)).contiguous()),
     "gather-embed": lambda: table(50000, 128, 8192),
     "gpt2": lambda: gpt(50257, 512, 12, 12, 768, 1),
 }

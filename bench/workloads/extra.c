@@ -283,6 +283,33 @@ static void table_step(void *user)
     model_train(&m->net, mse(cn_embedding(m->rows, m->net.x), m->net.y));
 }
 
+/* ---- permuted and cut views ---- */
+
+static cn_tensor *squares(cn_tensor *x, cn_dims axes)
+{
+    return cn_sum(cn_square(cn_sub(x, cn_mean(x, axes, true))), axes, false);
+}
+
+static void permuted_step(void *user)
+{
+    pair *p = user;
+    cn_eval(squares(cn_slice(cn_permute(p->a, CN_DIMS(3, 1, 0, 2)), 0, 0, 64, 2), CN_DIMS(0, 2)));
+}
+
+static void sliced_step(void *user)
+{
+    pair *p = user;
+    cn_tensor *x = cn_slice(cn_permute(p->a, CN_DIMS(2, 0, 3, 1)), 2, 1, 64, 1);
+    cn_eval(squares(cn_slice(x, 3, 0, 40, 2), CN_DIMS(1, 3)));
+}
+
+static void permuted_add_step(void *user)
+{
+    pair *p = user;
+    const cn_dims order = CN_DIMS(0, 2, 3, 1);
+    cn_eval(cn_contiguous(cn_add(cn_permute(p->a, order), cn_permute(p->b, order))));
+}
+
 /* ---- the list ---- */
 
 static pair a_pair;
@@ -320,6 +347,12 @@ static void *new_rows(cn_ctx *cn)
     a_pair = (pair){ .a = cn_keep(cn_randn(cn, CN_F32, CN_DIMS(4096, 1000))) };
     return &a_pair;
 }
+static void *new_blocks(cn_ctx *cn)
+{
+    const cn_dims shape = CN_DIMS(24, 40, 48, 64);
+    a_pair = (pair){ .a = cn_keep(cn_randn(cn, CN_F32, shape)), .b = cn_keep(cn_randn(cn, CN_F32, shape)) };
+    return &a_pair;
+}
 static void *new_normed(cn_ctx *cn) { return normed_new(&a_normed, cn, 4096, 768), &a_normed; }
 static void *new_table(cn_ctx *cn) { return table_new(&a_table, cn, 50000, 128, 8192), &a_table; }
 
@@ -338,6 +371,9 @@ const workload extra_workloads[] = {
     { "encoder", "2 layers, 3 heads, width 192, context 100, batch 8, dropout", new_encoder, encoder_step },
     { "softmax-rows", "log_softmax of 4096 rows of 1000, summed over the rows", new_rows, rows_step },
     { "layernorm-bwd", "layer_norm of 4096 rows of 768, and its gradients", new_normed, normed_step },
+    { "reduce-permuted", "squares about the mean over 2 of 4 axes, permuted, every other", new_blocks, permuted_step },
+    { "reduce-sliced", "the same over other axes, cut twice", new_blocks, sliced_step },
+    { "permuted-add", "the sum of two permuted tensors of 24x40x48x64, row-major", new_blocks, permuted_add_step },
     { "gather-embed", "8192 rows of an embedding of 50,000x128, SGD", new_table, table_step },
     { "gpt2", "12 layers, 12 heads, width 768, context 512, 50,257 tokens, batch 1", new_gpt2, gpt_step },
 };

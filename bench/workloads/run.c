@@ -150,7 +150,7 @@ bool bench_chosen(const char *name, const char *only, bool list)
 
 static void print_list(const workload *w, int n)
 {
-    for (int k = 0; k < n; k++) printf("%-14s %s\n", w[k].name, w[k].text);
+    for (int k = 0; k < n; k++) printf("%-15s %s\n", w[k].name, w[k].text);
 }
 
 /* ran: how many workloads ran before. A process that has opened a GPU must not fork, so only children open contexts. */
@@ -181,7 +181,7 @@ void bench_list(void)
     printf("\n");
     print_list(extra_workloads, n_extra_workloads);
     printf(
-        "\n%-14s matrix products of 16x16 to 1024x1024; for --compare\n%-14s training steps of batches of 1 to 4096; for "
+        "\n%-15s matrix products of 16x16 to 1024x1024; for --compare\n%-15s training steps of batches of 1 to 4096; for "
         "--compare\n",
         "matmul-sizes", "batch-sizes");
 }

@@ -157,9 +157,10 @@ typedef struct cn_reducer {
     void (*columns)(void *state, const void *x, int64_t n, int64_t position);
     void (*merge)(void *state, const void *later, int64_t n);                 /* adds later i to state i */
     void (*end)(const void *state, void *out, int64_t n);                     /* computes result i from state i */
-    /* The same for many short ones at a time; NULL: row and columns are called for each. x has `count` rows of n. */
-    void (*rows)(void *state, const void *x, int64_t n, int64_t count);       /* row i into state i, from position 0 on */
-    void (*block)(void *state, const void *x, int64_t n, int64_t count, int64_t position); /* columns, row by row */
+    /* Many at a time, where x has `count` rows of n elements; NULL: row and columns are called for each. `rows` folds
+       row i into state i, from position 0 on. `block` folds x[k * n + i], which is at position + k, into state i. */
+    void (*rows)(void *state, const void *x, int64_t n, int64_t count);
+    void (*block)(void *state, const void *x, int64_t n, int64_t count, int64_t position);
 } cn_reducer;
 
 /* A REDUCE on the GPU, as WGSL expressions. s and t are states; x is the element (f32, or i32 for whole numbers and
@@ -211,7 +212,7 @@ typedef struct cn_op {
     const char *fault;
     bool cheap;                   /* MAP: computing it again costs less than storing it */
     bool copies;                  /* MAP: the result equals the operand */
-    bool any_order;               /* MAP: neither loops nor WGSL use the number of the element (start, i), so elements may
+    bool any_order;               /* MAP: neither loops nor WGSL use the number of an element (start, i): elements may
                                      be computed in the order of the operands' memory */
     bool joins;                   /* concatenates its operands along an axis, the first field of attrs */
 

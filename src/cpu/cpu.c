@@ -393,10 +393,9 @@ cn__device *cn__cpu_open(cn_ctx *ctx, int threads, struct cn__kernels *kernels, 
         cn__resize(&ctx->memory, kernels, kernels_bytes, 0);
         return NULL;
     }
-    *c = (cn__cpu){ .device = { &table, ctx, "cpu" },
-                    .kernels = kernels,
-                    .kernels_bytes = kernels_bytes,
-                    .gather = gather };
+    *c = (cn__cpu){
+        .device = { &table, ctx, "cpu" }, .kernels = kernels, .kernels_bytes = kernels_bytes, .gather = gather
+    };
     c->workers = cn__workers_open(threads);
     if (c->workers) return &c->device;
     free_cpu(ctx, c);

@@ -124,7 +124,8 @@ struct cn__group {
 bool cn__group_prepare(const cn__cpu *cpu, cn__plan *plan, const cn__step *step, cn__group *g);
 void cn__group_bind(cn__group *g, const cn__run *run, void *const *base);
 size_t cn__group_regs(const cn__group *g);
-void cn__group_begin(const cn__group *g, const cn__run *run, char *regs, int64_t n); /* before tiles of up to n elements */
+void cn__group_begin(const cn__group *g, const cn__run *run, char *regs,
+                     int64_t n); /* before tiles of up to n elements */
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);

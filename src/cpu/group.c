@@ -252,10 +252,7 @@ void cn__group_bind(cn__group *g, const cn__run *run, void *const *base)
         g->walks[i].data = cn__operand_data(g->walks[i].operand, run, base);
 }
 
-static size_t table_bytes(const cn__group *g)
-{
-    return cn__round_up_bytes((size_t)g->n_regs * sizeof(cn__held), 64);
-}
+static size_t table_bytes(const cn__group *g) { return cn__round_up_bytes((size_t)g->n_regs * sizeof(cn__held), 64); }
 
 size_t cn__group_regs(const cn__group *g) { return table_bytes(g) + (size_t)g->n_regs * CN__REG_BYTES; }
 
@@ -267,8 +264,7 @@ static void fill(const cn__group *g, char *to, const void *element, size_t size,
 void cn__group_begin(const cn__group *g, const cn__run *run, char *regs, int64_t n)
 {
     cn__held *held = (cn__held *)regs;
-    for (int i = 0; i < g->n_regs; i++)
-        held[i] = (cn__held){ regs + table_bytes(g) + (size_t)i * CN__REG_BYTES, NULL };
+    for (int i = 0; i < g->n_regs; i++) held[i] = (cn__held){ regs + table_bytes(g) + (size_t)i * CN__REG_BYTES, NULL };
     for (int i = 0; i < g->n_numbers; i++) {
         const cn__operand *o = g->walks[g->numbers[i].operand].operand;
         const cn__node *number = run->leaves[o->number].node;
@@ -334,14 +330,14 @@ static bool evenly(const cn__walk *w, int64_t start, int64_t n, char **first)
     return true;
 }
 
-/* Makes a tile of a load. Where the load lies contiguous, or repeats the element of the tile before, nothing is copied. */
+/* Makes a tile of a load. Nothing is copied where the load lies contiguous, or repeats the element of the last tile. */
 static void hold(const cn__group *g, const cn__walk *w, char *regs, int reg, int64_t start, int64_t n)
 {
     cn__held *held = (cn__held *)regs + reg;
     char *own = regs + table_bytes(g) + (size_t)reg * CN__REG_BYTES, *first = NULL;
     int64_t step = w->ndim ? w->stride[w->ndim - 1] : 0;
-    bool even = w->ndim == 0 ||
-                ((uint64_t)step < 2 && w->shape[w->ndim - 1] >= LONG_RUN && evenly(w, start, n, &first));
+    bool even =
+        w->ndim == 0 || ((uint64_t)step < 2 && w->shape[w->ndim - 1] >= LONG_RUN && evenly(w, start, n, &first));
     if (w->ndim == 0) first = w->data;
     held->at = even && step == 1 ? first : own;
     if (!even) {
@@ -383,7 +379,8 @@ void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t 
         const cn__entry *e = &g->entries[i];
         if (e->kind == CN__DO_LOOP) cn__run_loop(g, run, e, regs, start, n);
         else if (e->kind == CN__DO_GATHER) hold(g, &g->walks[e->operand], regs, e->out[0].index, start, n);
-        else if (e->kind == CN__DO_MOVE) gather(g, &g->walks[e->operand], slot_at(g, &e->out[0], regs, start), start, n);
+        else if (e->kind == CN__DO_MOVE)
+            gather(g, &g->walks[e->operand], slot_at(g, &e->out[0], regs, start), start, n);
         else
             memmove(slot_at(g, &e->out[0], regs, start), slot_at(g, &e->in[0], regs, start), (size_t)n * e->in[0].size);
     }

@@ -7,7 +7,6 @@
 #include "gpu/shaders.h"
 #include "ops/kernels.h"
 
-
 /* in: x; of the backward operators g and y, which must have the same shape. */
 static bool infer(cn_infer *i)
 {
@@ -40,6 +39,17 @@ static cn_tensor *max_along(cn_tensor *x, const void *attrs)
     return x && cn_ndim(x) ? cn_max(x, axis_of(attrs), true) : x;
 }
 
+/* Of permuted axes, a view in the order of memory is what the kernels read without a copy. */
+static cn_tensor *arranged(const cn_op *op, cn_tensor *x, int axis, cn_dims order)
+{
+    cn_dims back = { .n = order.n };
+    for (int d = 0; d < order.n; d++) back.v[order.v[d]] = d;
+    cn_scope s = cn_scope_begin(x->ctx);
+    cn_tensor *view = cn_permute(x, order);
+    cn_tensor *y = cn_apply(op, &view, 1, &(cn__softmax_attrs){ back.v[axis] }, NULL);
+    return cn_scope_return(x->ctx, s, cn_permute(y, back));
+}
+
 static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
 {
     CN__CALL call = cn__enter_tensor(x, op->name);
@@ -50,6 +60,8 @@ static cn_tensor *along(const cn_op *op, cn_tensor *x, int64_t axis)
                  ndim ? -ndim : -1, ndim ? ndim - 1 : 0, ndim, (long long)axis);
         return NULL;
     }
+    cn_dims order;
+    if (cn__memory_order(cn__layout(x), &order)) return arranged(op, x, at, order);
     return cn_apply(op, &x, 1, &(cn__softmax_attrs){ at }, NULL);
 }
 

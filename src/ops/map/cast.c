@@ -52,7 +52,8 @@ static void grad(cn_grad_call *c) { c->in_grad[0] = cn_cast(c->out_grad[0], cn__
 const cn_op cn__op_cast = {
     .call = "cast(Tensor input, dtype dtype) -> Tensor",
     .name = "cast", .doc = "The same numbers in another element type.", .kind = CN_MAP, .n_in = 1, .n_out = 1,
-    .dtypes = CN_ANY, .cheap = true, .any_order = true, .attr_size = sizeof(cn__cast_attrs), .infer = infer, .grad = grad,
+    .dtypes = CN_ANY, .cheap = true, .any_order = true, .attr_size = sizeof(cn__cast_attrs), .infer = infer,
+    .grad = grad,
     .loops = { [CN_BOOL] = from_bool, [CN_U8] = from_u8, [CN_I8] = from_i8, [CN_I16] = from_i16, [CN_I32] = from_i32,
                [CN_I64] = from_i64, [CN_F16] = from_f16, [CN_BF16] = from_bf16, [CN_F32] = from_f32,
                [CN_F64] = from_f64 },
