@@ -247,8 +247,30 @@ static void states_are_taken_over_at_once(void)
     cn_close(cn);
 }
 
+/* An assignment by a program leaves the memory of a tensor that was never assigned before to the views of it. */
+static void other_tensors_are_not_taken_over(void)
+{
+    cn_ctx *cn = open_with(1, false);
+    cn_tensor *x = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(4, 6)));
+    cn_eval_all(cn);
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *view = cn_transpose(x, 0, 1),
+              *rows = cn_slice_assign(x, 0, 1, 2, 1, cn_zeros(cn, CN_F32, CN_DIMS(1, 6)));
+    cn_assign(x, rows);
+    cn_eval_all(cn);
+    check(cn_get(x, CN_DIMS(1, 0)) == 0 && cn_get(view, CN_DIMS(0, 1)) == 1, "a view keeps the old value: %s",
+          cn_error(cn));
+    cn_assign(x, cn_mul_s(x, 3));
+    cn_eval_all(cn);
+    check(cn_get(rows, CN_DIMS(2, 2)) == 1 && cn_get(x, CN_DIMS(2, 2)) == 3, "and so does what was assigned: %s",
+          cn_error(cn));
+    cn_scope_end(cn, s);
+    cn_close(cn);
+}
+
 int main(void)
 {
+    other_tensors_are_not_taken_over();
     gradients_do_not_pile_up();
     updates_stand_behind_the_last_reader();
     bits_do_not_depend_on_the_order();

@@ -65,9 +65,11 @@ cn_tensor *cn__tensor_over(cn_ctx *ctx, cn_dtype dtype, cn_dims shape, cn__stora
                            void *user);
 cn_tensor *cn__borrow_layout(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, void *data, void (*free_fn)(void *user),
                              void *user);
-/* Assigns all values or none. value[] is replaced by what was assigned: a copy, or the value itself if an operator
-   writes it over t and no other handle has it. */
+/* Assigns all values or none. value[] is replaced by what was assigned. */
 bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n);
+/* The same for an optimizer, whose values are results that it has just made: the memory of parameters and states may be
+   taken over, even if they were never assigned before, and what an operator writes over t is not copied. */
+bool cn__update_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n);
 /* Assigns without a copy: value must be a pending result that was made for t and has no other reader. */
 bool cn__assign_made(cn_tensor *t, cn_tensor *value);
 

@@ -415,29 +415,40 @@ static cn_tensor *to_assign(cn_tensor *t, cn_tensor *value)
 /* Whether value is a result that an operator writes over t, and that nobody else has: it needs no copy. */
 static bool made_for(const cn_tensor *t, const cn_tensor *value)
 {
-    if (!value) return false;
     const cn__node *n = value->ref.node;
     const int at = n->op ? n->op->in_place : 0;
     return at && n->state == CN__PENDING && n->in[at - 1].node == t->ref.node && !n->donor &&
            n->out->consumers == 0 && n->out->handles == 1;
 }
 
-bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
+/* update: the values were made by the library for these tensors, which are parameters and states. */
+static bool assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n, bool update)
 {
     cn_scope s = cn_scope_begin(ctx);
     ctx->no_grad++;
     bool ok = true;
-    for (int i = 0; i < n && ok; i++) ok = made_for(t[i], value[i]) || (value[i] = to_assign(t[i], value[i])) != NULL;
+    for (int i = 0; i < n && ok; i++)
+        if (!update || !made_for(t[i], value[i])) ok = (value[i] = to_assign(t[i], value[i])) != NULL;
     ctx->no_grad--;
     if (ok && !cn__vec_reserve(&ctx->memory, &ctx->components, ctx->components.n + (size_t)n, sizeof(uint32_t)))
         ok = cn__no_memory(ctx, "assign");
     for (int i = 0; i < n && ok; i++) { /* nothing can fail from here on */
         cn__node *old = t[i]->ref.node; /* its memory may be taken over, also if it was never assigned before */
-        if (!old->assignable && old->out->storage && old->out->storage->refs == 1) cn__make_assignable(old);
+        if (update && !old->assignable && old->out->storage && old->out->storage->refs == 1) cn__make_assignable(old);
         replace_value(t[i], value[i]->ref.node);
     }
     cn_scope_end(ctx, s);
     return ok;
+}
+
+bool cn__assign_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
+{
+    return assign_all(ctx, t, value, n, false);
+}
+
+bool cn__update_all(cn_ctx *ctx, cn_tensor *const *t, cn_tensor **value, int n)
+{
+    return assign_all(ctx, t, value, n, true);
 }
 
 bool cn__assign_made(cn_tensor *t, cn_tensor *value)

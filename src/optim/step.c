@@ -76,7 +76,7 @@ static bool record(cn_optim *opt)
     cn_no_grad_begin(ctx);
     bool ok = true;
     for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__optim_slot(opt, i));
-    ok = ok && cn__assign_all(ctx, opt->of.v, opt->to.v, (int)opt->of.n);
+    ok = ok && cn__update_all(ctx, opt->of.v, opt->to.v, (int)opt->of.n);
     cn_no_grad_end(ctx);
     cn_scope_end(ctx, scope);
     return ok;

@@ -48,7 +48,7 @@ bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, cons
     cn_no_grad_begin(ctx);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) ok = add_update(&c, op, tensors, i, args);
-    ok = ok && cn__assign_all(ctx, c.of, c.to, c.n);
+    ok = ok && cn__update_all(ctx, c.of, c.to, c.n);
     cn_no_grad_end(ctx);
     cn_scope_end(ctx, s);
     cn__block_free(&ctx->memory, all, bytes);
