@@ -398,6 +398,53 @@ static bool is_refused(const zip_piece *data, size_t at, int by, const char *mes
     return refused;
 }
 
+/* A writer of deflate's bits: codes begin with their highest bit. */
+static size_t write_code(unsigned char *out, size_t at, unsigned code, int bits)
+{
+    for (int i = bits - 1; i >= 0; i--, at++)
+        if (code >> i & 1) out[at / 8] |= (unsigned char)(1 << at % 8);
+    return at;
+}
+
+/* A list of 2 million empty tuples in 14 KB. */
+static void a_compressed_bomb(void)
+{
+    enum { REPEATS = 8500, UNPACKED = 5 + 258 * REPEATS + 2 };
+    static const char first[] = "\x80\2]()", last[] = "e.";
+    unsigned char *packed = calloc(1, 32 + REPEATS * 13 / 8);
+    size_t at = write_code(packed, 0, 6, 3); /* the last block, of fixed codes */
+    for (int i = 0; i < 5; i++) at = write_code(packed, at, 0x30 + (unsigned char)first[i], 8);
+    for (int i = 0; i < REPEATS; i++) at = write_code(packed, at, 0xc5 << 5, 13); /* the byte before, 258 times */
+    for (int i = 0; i < 2; i++) at = write_code(packed, at, 0x30 + (unsigned char)last[i], 8);
+    at = write_code(packed, at, 0, 7);
+
+    size_t bytes;
+    unsigned char *file = zip_of(&(zip_piece){ "x/data.pkl", packed, (at + 7) / 8 }, 1, &bytes);
+    unsigned char *entry = file + bytes - 22 - 46 - strlen("x/data.pkl"); /* in the directory */
+    entry[10] = 8;                                                        /* deflate */
+    for (int i = 0; i < 4; i++) entry[24 + i] = (unsigned char)(UNPACKED >> 8 * i);
+    check(!cn_load_memory(cn, file, bytes) && said(CN_BAD_FILE, "data.pkl: at most 1"), "a compressed bomb");
+    free(packed);
+    free(file);
+}
+
+/* Bools take one byte each in the pickle, and a name each in the dict. */
+static void long_lists(void)
+{
+    enum { FLAGS = 150000 };
+    static const char first[] = PROTO "}X\x16\0\0\0flags.of.all.examples.](";
+    const size_t n = sizeof first - 1;
+    char *pickle = malloc(n + FLAGS + 3);
+    memcpy(pickle, first, n);
+    memset(pickle + n, '\x88', FLAGS);
+    memcpy(pickle + n + FLAGS, "es.", 3);
+    cn_dict *d = load_pickle(pickle, n + FLAGS + 3);
+    check(d && cn_dict_texts(d) == FLAGS, "%s", cn_error(cn));
+    cn_dict_free(d);
+    cn_error_clear(cn);
+    free(pickle);
+}
+
 static void archives_that_are_refused(void)
 {
     static const char pickle[] = IN_DICT(WHOLE);
@@ -443,6 +490,8 @@ int main(void)
     files_that_are_refused();
     hand_made();
     a_bomb();
+    a_compressed_bomb();
+    long_lists();
     archives_that_are_refused();
     entries_that_overlap();
     cn_scope_end(cn, s);

@@ -334,10 +334,20 @@ static bool place(loading *l, const cn__value *v, int depth)
     return true;
 }
 
-/* Numbers in lists have names, so they take more than in the pickle. */
+/* A value takes about 70 bytes, and one byte in the pickle. torch.save compresses nothing, so a pickle that is far
+   larger than its file was made to fill the memory. */
+static bool check_pickle(const loading *l)
+{
+    const uint64_t most = (uint64_t)l->s->bytes * 4 + (1 << 20), bytes = l->pickle.unpacked;
+    return bytes <= most ||
+           cn__source_fail(l->s, CN_BAD_FILE,
+                           "data.pkl: at most %" PRIu64 " bytes are read from this file, got %" PRIu64, most, bytes);
+}
+
+/* Numbers in lists have names, so they take more than in the pickle: one byte there can be a bool with a name of 80. */
 static bool place_all(loading *l, const cn__source *pickle, const cn__value *root)
 {
-    l->left = (uint64_t)pickle->bytes * 64 + (1 << 20);
+    l->left = (uint64_t)pickle->bytes * 128 + (1 << 20);
     l->left_repeats = (uint64_t)l->s->bytes * 64 + (16 << 20);
     return (has_members(root) || cn__out_plain(&l->name, "value")) && place(l, root, 0);
 }
@@ -350,8 +360,9 @@ bool cn__pt_load(const cn__source *s, cn_dict *d)
     const cn__value *root = NULL;
     bool ok = cn__zip_open(&l.zip, s);
     l.zip.unchecked = true;
-    ok = ok && read_directory(&l, &memory) && cn__zip_unpack(&l.zip, &l.pickle, "data.pkl", &pickle) &&
-         (root = cn__pickle_read(&pickle, &memory)) && place_all(&l, &pickle, root);
+    ok = ok && read_directory(&l, &memory) && check_pickle(&l) &&
+         cn__zip_unpack(&l.zip, &l.pickle, "data.pkl", &pickle) && (root = cn__pickle_read(&pickle, &memory)) &&
+         place_all(&l, &pickle, root);
     for (size_t i = 0; i < l.n; i++) cn__content_release(l.storages[i].content);
     cn__content_release(pickle.content);
     cn__out_free(&l.name);
