@@ -476,6 +476,245 @@ static void normalizing(cn_ctx *cn)
     cn_error_clear(cn);
 }
 
+/* ---- augmentation, as torchvision's functions of tensors do: reference/make_augment.py */
+
+static cn_tensor *bytes_image(cn_ctx *cn, int64_t c, int64_t h, int64_t w)
+{
+    static unsigned char x[4096];
+    for (int64_t k = 0; k < c * h * w; k++) x[k] = (unsigned char)((37 * k + 11) % 256);
+    return cn_from(cn, CN_U8, CN_DIMS(c, h, w), x);
+}
+
+/* The seed with which RandAugment draws this operation, with this sign if the operation has one. */
+static uint64_t seed_for(int64_t op, double sign)
+{
+    for (uint64_t seed = 0;; seed++) {
+        cn_draw d = cn__item_draw(seed, 0, 0);
+        if (cn_draw_below(&d, 14) == op && (cn_draw_below(&d, 2) ? -1 : 1) == (int)sign) return seed;
+    }
+}
+
+/* Maps of an affine transform with all its parts, and of a perspective, which random steps do not reach at will. */
+static cn_tensor *warped(cn_ctx *cn, const char *name, cn_tensor *x, const double *p)
+{
+    float in[256], out[256];
+    double map[8];
+    cn_tensor *f = cn_div_s(cn_cast(x, CN_F32), 255);
+    cn__image from = { cn_size(x, 0), cn_size(x, 1), cn_size(x, 2), in }, to = from;
+    to.data = out;
+    cn_read(f, in, (size_t)cn_numel(f) * sizeof *in);
+    if (name[0] == 'a') {
+        const cn__affine a = { p[0], p[1], p[2], p[3], p[4], p[5] };
+        cn__affine_map(&a, (double)from.width / 2, (double)from.height / 2, map);
+    } else {
+        const double right = (double)from.width - 1, bottom = (double)from.height - 1;
+        const double corners[8] = { 0, 0, right, 0, right, bottom, 0, bottom };
+        check(cn__perspective_map(corners, p, map), "a map");
+    }
+    cn__image_warp(&from, map, strstr(name, "nearest"), 0, &to);
+    return cn_from(cn, CN_F32, cn_shape(x), out);
+}
+
+static cn_tensor *augmented(cn_ctx *cn, const char *name, cn_tensor *x, const double *p)
+{
+    cn_transform *t = cn_transform_new(cn);
+    uint64_t seed = 1;
+    if (!strcmp(name, "blur")) cn_transform_gaussian_blur(t, (int64_t)p[0], (int64_t)p[1], p[2], p[2]);
+    else if (!strcmp(name, "sharpness")) cn_transform_random_sharpness(t, p[0], 1);
+    else if (!strcmp(name, "autocontrast")) cn_transform_random_autocontrast(t, 1);
+    else if (!strcmp(name, "solarize")) cn_transform_random_solarize(t, p[0], 1);
+    else if (!strcmp(name, "invert")) cn_transform_random_invert(t, 1);
+    else if (!strcmp(name, "grey")) cn_transform_grayscale(t, 3);
+    else if (!strcmp(name, "posterize")) cn_transform_random_posterize(t, (int)p[0], 1);
+    else if (!strcmp(name, "equalize")) cn_transform_random_equalize(t, 1);
+    else if (!strcmp(name, "augment")) {
+        cn_transform_rand_augment(t, 1, 17);
+        seed = seed_for((int64_t)p[0], p[1]);
+    } else return warped(cn, name, x, p);
+    return cn_transform_apply(t, x, seed);
+}
+
+static void as_torchvision_does(cn_ctx *cn)
+{
+    FILE *f = fopen(reference("augment.txt"), "r");
+    char name[16];
+    int c, h, w, lines = 0;
+    double p[8], want[4096];
+    while (f && fscanf(f, "%15s %d %d %d", name, &c, &h, &w) == 4) {
+        int64_t n = 0;
+        for (int i = 0; i < 8; i++) n += fscanf(f, "%lf", &p[i]);
+        for (int64_t i = 0; i < (int64_t)c * h * w; i++) n += fscanf(f, "%lf", &want[i]);
+        cn_tensor *y = augmented(cn, name, bytes_image(cn, c, h, w), p);
+        check(y && n == 8 + (int64_t)c * h * w && distance(y, want) < 3e-6, "%s %g %g %g: off by %g: %s", name, p[0],
+              p[1], p[2], y ? distance(y, want) : 0, cn_error(cn));
+        lines++;
+    }
+    if (f) fclose(f);
+    check(lines == 48, "48 cases: %d", lines);
+}
+
+static void random_affine(cn_ctx *cn)
+{
+    cn_tensor *x = numbered(cn, 1, 6, 6);
+    cn_transform *t = to_u8(cn);
+    cn_transform_random_affine(t, &(cn_affine_desc){ .translate = { 0.5, 0.34 }, .nearest = true, .fill = 1 });
+    int seen[7][5] = { { 0 } };
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        cn_scope s = cn_scope_begin(cn);
+        cn_tensor *y = cn_transform_apply(t, x, seed);
+        int fits = 0;
+        for (int64_t dx = -3; dx <= 3; dx++)
+            for (int64_t dy = -2; dy <= 2; dy++) {
+                bool same = true;
+                for (int64_t r = 0; r < 6; r++)
+                    for (int64_t i = 0; i < 6; i++) {
+                        const bool inside = r - dy >= 0 && r - dy < 6 && i - dx >= 0 && i - dx < 6;
+                        same = same && at(y, 0, r, i) == (inside ? at(x, 0, r - dy, i - dx) : 255);
+                    }
+                seen[dx + 3][dy + 2] += same;
+                fits += same;
+            }
+        check(fits == 1, "seed %d: moved", (int)seed);
+        cn_scope_end(cn, s);
+    }
+    for (int i = 1; i < 6; i++)
+        for (int k = 1; k < 4; k++) check(seen[i][k] > 3, "moved by %d, %d: %d times", i - 3, k - 2, seen[i][k]);
+    t = cn_transform_new(cn);
+    cn_transform_random_affine(t, &(cn_affine_desc){ .scale = { 2, 2 } });
+    cn_tensor *y = cn_transform_apply(t, test_image(cn, 1, 8, 8), 1);
+    check(fabs(at(y, 0, 4, 4) - (9 * at(test_image(cn, 1, 8, 8), 0, 4, 4) + 3 * at(test_image(cn, 1, 8, 8), 0, 3, 4) +
+                                 3 * at(test_image(cn, 1, 8, 8), 0, 4, 3) + at(test_image(cn, 1, 8, 8), 0, 3, 3)) /
+                                    16) < 1e-6,
+          "twice as large");
+    t = cn_transform_new(cn);
+    cn_transform_random_affine(t, NULL);
+    check(cn_item(cn_sum(cn_ne(cn_transform_apply(t, test_image(cn, 2, 5, 4), 3), test_image(cn, 2, 5, 4)), CN_ALL,
+                         false)) == 0,
+          "zeros change nothing");
+}
+
+static void chances(cn_ctx *cn)
+{
+    cn_tensor *x = bytes_image(cn, 3, 6, 7), *plain = cn_div_s(cn_cast(x, CN_F32), 255);
+    for (int kind = 0; kind < 8; kind++)
+        for (int p = 0; p < 2; p++) {
+            cn_transform *t = cn_transform_new(cn);
+            bool ok = kind == 0   ? cn_transform_random_grayscale(t, p)
+                      : kind == 1 ? cn_transform_random_invert(t, p)
+                      : kind == 2 ? cn_transform_random_solarize(t, 0.5, p)
+                      : kind == 3 ? cn_transform_random_posterize(t, 2, p)
+                      : kind == 4 ? cn_transform_random_autocontrast(t, p)
+                      : kind == 5 ? cn_transform_random_sharpness(t, 0, p)
+                      : kind == 6 ? cn_transform_random_perspective(t, 0.7, p, 0.5)
+                                  : cn_transform_random_equalize(t, p);
+            cn_tensor *y = cn_transform_apply(t, kind == 4 ? cn_mul_s(plain, 0.5) : plain, 5);
+            const double changed = cn_item(cn_sum(cn_ne(y, kind == 4 ? cn_mul_s(plain, 0.5) : plain), CN_ALL, false));
+            check(ok && (kind == 7 ? changed == 0 : (changed > 0) == p), "kind %d, p %d: %g pixels", kind, p, changed);
+        }
+    cn_transform *t = cn_transform_new(cn);
+    cn_transform_grayscale(t, 1);
+    cn_field f = cn_transform_field(t, (cn_field){ CN_U8, CN_DIMS(3, 6, 7), 0 });
+    cn_tensor *grey = cn_transform_apply(t, x, 1);
+    check(f.shape.v[0] == 1 && grey && cn_size(grey, 0) == 1, "one channel: %s", cn_error(cn));
+    t = cn_transform_new(cn);
+    cn_transform_grayscale(t, 3);
+    check(cn_size(cn_transform_apply(t, grey, 1), 0) == 3, "three again");
+}
+
+/* An augmented dataset gives the same batches with and without workers. */
+static void augmented_batches(cn_ctx *cn)
+{
+    cn_tensor *x = cn_cast(
+        cn_fmod_s(cn_mul_s(cn_reshape(cn_arange(cn, CN_F32, 0, 2400, 1), CN_DIMS(8, 3, 10, 10)), 37), 256), CN_U8);
+    cn_transform *t = cn_transform_new(cn);
+    cn_transform_rand_augment(t, 3, 20);
+    cn_transform_random_affine(t, &(cn_affine_desc){ .degrees = 20, .shear = { -5, 5, -5, 5 } });
+    cn_transform_random_perspective(t, 0.5, 0.5, 0);
+    cn_transform_gaussian_blur(t, 3, 3, 0.1, 2);
+    tape a = { 0 }, b = { 0 };
+    cn_dataset *d = cn_dataset_transform(cn_dataset_tensors(&x, 1), t);
+    tape_epochs(&a, cn_loader_new(d, &(cn_loader_desc){ .batch = 3, .shuffle = true }), cn, 3);
+    tape_epochs(&b, cn_loader_new(d, &(cn_loader_desc){ .batch = 3, .shuffle = true, .workers = 3 }), cn, 3);
+    check(a.n > 0 && tapes_equal(&a, &b), "workers do not matter: %s", cn_error(cn));
+    tape_free(&a);
+    tape_free(&b);
+}
+
+/* ---- mixing */
+
+static void mixing(cn_ctx *cn)
+{
+    double mean = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        cn_scope s = cn_scope_begin(cn);
+        cn_tensor *base = cn_reshape(cn_arange(cn, CN_F32, 0, 4, 1), CN_DIMS(4, 1, 1, 1));
+        cn_tensor *plain = cn_add(base, cn_zeros(cn, CN_F32, CN_DIMS(4, 2, 6, 5)));
+        cn_tensor *classes = cn_from(cn, CN_I64, CN_DIMS(4), (int64_t[]){ 0, 1, 2, 0 });
+        cn_tensor *x = plain, *y = classes;
+        const cn_mix_desc desc = { .alpha = 0.4, .classes = 3, .seed = seed };
+        check(cn_mixup(&x, &y, &desc), "mixup: %s", cn_error(cn));
+        const double lambda = cn_get(y, CN_DIMS(1, 1));
+        check(lambda >= 0 && lambda <= 1 && fabs(cn_get(y, CN_DIMS(1, 0)) - (1 - lambda)) < 1e-6 &&
+                  fabs(cn_get(y, CN_DIMS(0, 0)) - 1) < 1e-6 &&
+                  fabs(cn_get(x, CN_DIMS(2, 1, 3, 4)) - (2 * lambda + (1 - lambda))) < 1e-5 &&
+                  fabs(cn_get(x, CN_DIMS(0, 0, 0, 0)) - 3 * (1 - lambda)) < 1e-5,
+              "seed %d: lambda %g", (int)seed, lambda);
+        mean += lambda / 300;
+        x = plain;
+        y = classes;
+        check(cn_cutmix(&x, &y, &desc), "cutmix: %s", cn_error(cn));
+        double cut = 0, left = cn_get(y, CN_DIMS(2, 2)), got[60];
+        cn_read_f64(cn_select(x, 0, 2), got, 60);
+        for (int i = 0; i < 60; i++) {
+            check(got[i] == 1 || got[i] == 2, "one or the other");
+            cut += got[i] == 1;
+        }
+        check(fabs(left - (1 - cut / 60)) < 1e-6 && fabs(cn_get(y, CN_DIMS(2, 1)) - cut / 60) < 1e-6,
+              "seed %d: %g of 60 pixels are cut, %g is left", (int)seed, cut, left);
+        cn_scope_end(cn, s);
+    }
+    check(fabs(mean - 0.5) < 0.08, "lambda is 0.5 on average: %g", mean);
+    cn_tensor *x = cn_zeros(cn, CN_F32, CN_DIMS(2, 3)), *y = cn_zeros(cn, CN_I64, CN_DIMS(2)), *none = NULL;
+    check(!cn_mixup(&x, &y, NULL) && strstr(cn_error(cn), "mixup: y must be classes"), "%s", cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_cutmix(&x, &y, &(cn_mix_desc){ .classes = 2 }) && strstr(cn_error(cn), "cutmix: x must be a batch"), "%s",
+          cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_mixup(&x, &y, &(cn_mix_desc){ .classes = 2, .alpha = -1 }) && strstr(cn_error(cn), "alpha must be"), "%s",
+          cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_mixup(&x, &none, NULL) && strstr(cn_error(cn), "y must not be NULL"), "%s", cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_mixup(NULL, NULL, NULL) && !cn_failed(cn), "NULL in");
+}
+
+static void augmentations_that_cannot_be(cn_ctx *cn)
+{
+    cn_transform *t = cn_transform_new(cn);
+    const bool done[] = { cn_transform_grayscale(t, 2),
+                          cn_transform_random_grayscale(t, 2),
+                          cn_transform_random_invert(t, NAN),
+                          cn_transform_random_solarize(t, NAN, 1),
+                          cn_transform_random_posterize(t, 9, 1),
+                          cn_transform_random_sharpness(t, -1, 1),
+                          cn_transform_gaussian_blur(t, 2, 3, 1, 1),
+                          cn_transform_gaussian_blur(t, 3, 3, 0, 1),
+                          cn_transform_random_affine(t, &(cn_affine_desc){ .degrees = -1 }),
+                          cn_transform_random_affine(t, &(cn_affine_desc){ .translate = { 2, 0 } }),
+                          cn_transform_random_affine(t, &(cn_affine_desc){ .scale = { 2, 1 } }),
+                          cn_transform_random_affine(t, &(cn_affine_desc){ .shear = { 2, 1 } }),
+                          cn_transform_random_perspective(t, 1.5, 1, 0),
+                          cn_transform_rand_augment(t, 2, 31) };
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) check(!done[i], "refused: %zu", i);
+    check(cn_failed(cn) && strstr(cn_error(cn), "transform_grayscale: channels must be 1 or 3, got 2"), "%s",
+          cn_error(cn));
+    cn_error_clear(cn);
+    cn_transform_gaussian_blur(t, 9, 9, 1, 1);
+    check(!cn_transform_apply(t, test_image(cn, 1, 4, 9), 1) && strstr(cn_error(cn), "a window of 9 by 9"), "%s",
+          cn_error(cn));
+    cn_error_clear(cn);
+}
+
 /* ---- pipelines */
 
 static void pipelines(cn_ctx *cn)
@@ -570,6 +809,12 @@ int main(void)
     erasing(cn);
     colours(cn);
     normalizing(cn);
+    as_torchvision_does(cn);
+    random_affine(cn);
+    chances(cn);
+    augmented_batches(cn);
+    mixing(cn);
+    augmentations_that_cannot_be(cn);
     pipelines(cn);
     arguments_that_cannot_be(cn);
     check(!cn_failed(cn), "no error is left: %s", cn_error(cn));

@@ -58,8 +58,50 @@ CN_API bool cn_transform_color_jitter(cn_transform *t, double brightness, double
                                       double hue);
 /* With probability p, sets a rectangle to `value`: 2 to 33 % of the area, ratio of the sides from 0.3 to 3.3. */
 CN_API bool cn_transform_random_erasing(cn_transform *t, double p, double value);
+
+/* ---- as torchvision's functions of tensors. Colours need values from 0 to 1, so they come before normalize. */
+
+/* 0.2989 r + 0.587 g + 0.114 b, in 1 or 3 channels; random: in as many as there are. */
+CN_API bool cn_transform_grayscale(cn_transform *t, int channels);
+CN_API bool cn_transform_random_grayscale(cn_transform *t, double p);
+CN_API bool cn_transform_random_invert(cn_transform *t, double p);       /* 1 - x */
+CN_API bool cn_transform_random_solarize(cn_transform *t, double threshold, double p); /* 1 - x where x ≥ threshold */
+CN_API bool cn_transform_random_posterize(cn_transform *t, int bits, double p); /* keeps the upper 1 to 8 bits of 8 */
+CN_API bool cn_transform_random_autocontrast(cn_transform *t, double p); /* darkest 0, lightest 1, by channel */
+CN_API bool cn_transform_random_equalize(cn_transform *t, double p);     /* equal shares of 256 levels, by channel */
+CN_API bool cn_transform_random_sharpness(cn_transform *t, double factor, double p); /* 0 blurs, 1 changes nothing */
+/* kernel: odd sizes of the window; a deviation from [low, high]. The border is reflected. */
+CN_API bool cn_transform_gaussian_blur(cn_transform *t, int64_t kernel_height, int64_t kernel_width, double low,
+                                       double high);
+
+/* From [-degrees, degrees]; shifts up to a share of the sides; a scale; shears in degrees. Zeros change nothing. */
+typedef struct cn_affine_desc {
+    double degrees;
+    double translate[2];  /* across, down */
+    double scale[2];      /* from, to; 0: 1 */
+    double shear[4];      /* x from, x to, y from, y to */
+    bool nearest;         /* not bilinear */
+    double fill;          /* outside of the image */
+} cn_affine_desc;
+CN_API bool cn_transform_random_affine(cn_transform *t, const cn_affine_desc *desc);
+/* With probability p, moves each corner inwards by up to distortion / 2 of the sides; bilinear. */
+CN_API bool cn_transform_random_perspective(cn_transform *t, double distortion, double p, double fill);
+/* ops random operations of RandAugment, each with the strength magnitude of 0 to 30; zeros: 2 and 9. */
+CN_API bool cn_transform_rand_augment(cn_transform *t, int ops, int magnitude);
 /* Sets the part of a square that lies in the image to 0. Its centre is random. */
 CN_API bool cn_transform_cutout(cn_transform *t, int64_t side);
+
+/* Mix a batch x (n, ...) of floats with x', the same batch rolled by one item, and the targets alike. MixUp returns
+   lambda x + (1 - lambda) x', with lambda from Beta(alpha, alpha). CutMix puts a rectangle of x' into x; lambda is the
+   share that is left. y, classes (n) or shares (n, classes), becomes lambda y + (1 - lambda) y', shares (n, classes):
+   what cn_cross_entropy takes. *x and *y are the operands and then the results. Lazy, on any device. */
+typedef struct cn_mix_desc {
+    double alpha;    /* 0: 1 */
+    int64_t classes; /* of y (n) */
+    uint64_t seed;   /* of this batch: another one for each */
+} cn_mix_desc;
+CN_API bool cn_mixup(cn_tensor **x, cn_tensor **y, const cn_mix_desc *desc);
+CN_API bool cn_cutmix(cn_tensor **x, cn_tensor **y, const cn_mix_desc *desc);
 
 CN_API cn_dataset *cn_dataset_transform(cn_dataset *d, cn_transform *t); /* of field 0; copies the others */
 CN_API bool cn_transform_map(void *transform, const cn_map_call *call);  /* the same as a cn_map_fn */

@@ -1,4 +1,4 @@
-/* Adjustments of colours as in torchvision: brightness, contrast, saturation, hue. Values are from 0 to 1. */
+/* Adjustments of colours as in torchvision: brightness, contrast, saturation, hue, levels. Values are from 0 to 1. */
 #include <math.h>
 
 #include "data/data.h"
@@ -71,5 +71,57 @@ void cn__image_hue(cn__image *x, double turn)
         hsv[0] -= floor(hsv[0]);
         to_rgb(hsv, rgb);
         for (int c = 0; c < 3; c++) x->data[c * area + i] = limit(rgb[c]);
+    }
+}
+
+/* ---- as bytes, or by channel */
+
+void cn__image_grey(cn__image *x)
+{
+    for (int64_t i = 0; i < area_of(x) && x->channels == 3; i++) x->data[i] = (float)grey(x, i);
+}
+
+void cn__image_invert(cn__image *x, double threshold)
+{
+    for (int64_t i = 0; i < x->channels * area_of(x); i++)
+        if (x->data[i] >= (float)threshold) x->data[i] = 1 - x->data[i];
+}
+
+static uint8_t byte_of(float v) { return (uint8_t)lrintf(255 * limit(v)); }
+
+void cn__image_posterize(cn__image *x, int bits)
+{
+    for (int64_t i = 0; i < x->channels * area_of(x); i++)
+        x->data[i] = (float)(byte_of(x->data[i]) & (0xff00 >> bits)) / 255;
+}
+
+void cn__image_autocontrast(cn__image *x)
+{
+    for (int64_t c = 0; c < x->channels; c++) {
+        float *p = x->data + c * area_of(x), low = p[0], high = p[0];
+        for (int64_t i = 0; i < area_of(x); i++) {
+            low = fminf(low, p[i]);
+            high = fmaxf(high, p[i]);
+        }
+        for (int64_t i = 0; i < area_of(x) && high > low; i++) p[i] = limit((p[i] - low) / (high - low));
+    }
+}
+
+/* Levels of 256 become shares of the pixels that are darker. */
+void cn__image_equalize(cn__image *x)
+{
+    for (int64_t c = 0; c < x->channels; c++) {
+        float *p = x->data + c * area_of(x);
+        int64_t count[256] = { 0 }, last = 255, below = 0;
+        for (int64_t i = 0; i < area_of(x); i++) count[byte_of(p[i])]++;
+        while (!count[last]) last--;
+        const int64_t step = (area_of(x) - count[last]) / 255;
+        if (step == 0) continue;
+        float level[256];
+        for (int k = 0; k < 256; below += count[k++]) {
+            const int64_t v = k ? (below + step / 2) / step : 0;
+            level[k] = (float)(v > 255 ? 255 : v) / 255;
+        }
+        for (int64_t i = 0; i < area_of(x); i++) p[i] = level[byte_of(p[i])];
     }
 }

@@ -137,7 +137,7 @@ bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__pictur
 bool cn__jpeg_write(FILE *file, const cn__picture *p, int quality, cn__fetch *f);
 bool cn__picture_alloc(cn__fetch *f, int64_t channels, int64_t height, int64_t width, cn__picture *out);
 
-/* ---- image.c, colour.c: f32 (channels, height, width) */
+/* ---- image.c, colour.c, filter.c, warp.c: f32 (channels, height, width) */
 
 typedef struct cn__image {
     int64_t channels, height, width;
@@ -147,14 +147,30 @@ bool cn__image_new(cn__arena *a, int64_t channels, int64_t height, int64_t width
 /* The caller sets the size and the memory of out. */
 bool cn__image_resize(cn__arena *a, const cn__image *in, cn__image *out); /* false: no memory */
 void cn__image_crop(const cn__image *in, int64_t top, int64_t left, cn__image *out);
-void cn__image_rotate(const cn__image *in, double degrees, cn__image *out);
+/* out(x, y) = in((m0 x + m1 y + m2) / d, (m3 x + m4 y + m5) / d), d = m6 x + m7 y + 1; of the same size */
+void cn__image_warp(const cn__image *in, const double *m, bool nearest, double fill, cn__image *out);
+/* Turned clockwise, sheared, scaled, then moved by (x, y). The map is the one that a warp needs. */
+typedef struct cn__affine {
+    double degrees, x, y, scale, shear_x, shear_y; /* shears in degrees */
+} cn__affine;
+void cn__affine_map(const cn__affine *a, double center_x, double center_y, double *m);
+/* Of four corners (x, y), one after the other. False: there is none. */
+bool cn__perspective_map(const double *from, const double *to, double *m);
 /* In place. */
 void cn__image_flip(cn__image *x, bool horizontal);
 void cn__image_fill(cn__image *x, int64_t top, int64_t left, int64_t height, int64_t width, float value);
 void cn__image_brightness(cn__image *x, double factor);
 void cn__image_contrast(cn__image *x, double factor);
 void cn__image_saturation(cn__image *x, double factor);
-void cn__image_hue(cn__image *x, double turn); /* turn 1 is a whole circle */
+void cn__image_hue(cn__image *x, double turn);         /* turn 1 is a whole circle */
+void cn__image_grey(cn__image *x);                     /* channel 0 becomes the luminance */
+void cn__image_invert(cn__image *x, double threshold); /* 1 - v where v ≥ threshold */
+void cn__image_posterize(cn__image *x, int bits);
+void cn__image_autocontrast(cn__image *x);
+void cn__image_equalize(cn__image *x);
+/* False: no memory. */
+bool cn__image_blur(cn__arena *a, cn__image *x, int64_t kernel_height, int64_t kernel_width, double sigma);
+bool cn__image_sharpness(cn__arena *a, cn__image *x, double factor);
 
 /* ---- sampler.c */
 

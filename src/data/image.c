@@ -1,4 +1,4 @@
-/* Geometry of images: resize, crop, fill, flip, rotate. */
+/* Geometry of images: resize, crop, fill, flip. */
 #include <math.h>
 
 #include "data/data.h"
@@ -103,7 +103,7 @@ void cn__image_fill(cn__image *x, int64_t top, int64_t left, int64_t height, int
                 x->data[(c * x->height + r) * x->width + i] = value;
 }
 
-/* ---- flip and rotate */
+/* ---- flip */
 
 static void swap(float *a, float *b)
 {
@@ -120,38 +120,5 @@ void cn__image_flip(cn__image *x, bool horizontal)
         for (int64_t r = 0; r < (horizontal ? h : h / 2); r++)
             for (int64_t i = 0; i < (horizontal ? w / 2 : w); i++)
                 swap(&p[r * w + i], horizontal ? &p[r * w + w - 1 - i] : &p[(h - 1 - r) * w + i]);
-    }
-}
-
-static double pixel(const float *x, int64_t height, int64_t width, int64_t row, int64_t col)
-{
-    return row >= 0 && row < height && col >= 0 && col < width ? x[row * width + col] : 0;
-}
-
-/* Removes rounding errors from whole positions, so that a quarter turn copies pixels exactly. */
-static double snap(double v)
-{
-    double whole = nearbyint(v);
-    return fabs(v - whole) < 1e-9 ? whole : v;
-}
-
-void cn__image_rotate(const cn__image *in, double degrees, cn__image *out)
-{
-    double angle = degrees * 3.14159265358979323846 / 180, cosine = cos(angle), sine = sin(angle);
-    int64_t h = in->height, w = in->width;
-    double middle_x = (double)(w - 1) / 2, middle_y = (double)(h - 1) / 2;
-    for (int64_t r = 0; r < h; r++) {
-        for (int64_t i = 0; i < w; i++) {
-            double dx = (double)i - middle_x, dy = (double)r - middle_y;
-            double x = snap(cosine * dx - sine * dy + middle_x), y = snap(sine * dx + cosine * dy + middle_y);
-            double left = floor(x), top = floor(y), fx = x - left, fy = y - top;
-            for (int64_t c = 0; c < in->channels; c++) {
-                const float *p = in->data + c * h * w;
-                int64_t a = (int64_t)top, b = (int64_t)left;
-                double upper = pixel(p, h, w, a, b) * (1 - fx) + pixel(p, h, w, a, b + 1) * fx,
-                       lower = pixel(p, h, w, a + 1, b) * (1 - fx) + pixel(p, h, w, a + 1, b + 1) * fx;
-                out->data[(c * h + r) * w + i] = (float)(upper * (1 - fy) + lower * fy);
-            }
-        }
     }
 }

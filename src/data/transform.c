@@ -1,29 +1,17 @@
-/* Transforms of images: a list of steps. Each step is a function of the image and of the item's random numbers. */
+/* Transforms of images: a list of steps. Each step is a function of the image and of the item's random numbers. The
+   steps here change geometry; augment.c has more. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "cairn/image.h"
 #include "core/handle.h"
 #include "core/host.h"
-#include "data/data.h"
+#include "data/steps.h"
 
-enum { MAX_CHANNELS = 16 };
 #define MAX_SIDE ((int64_t)1 << 15)
 
-typedef struct job {
-    cn__fetch *f;
-    cn_draw *random;
-    cn__image x;
-} job;
-
-typedef struct step {
-    bool (*run)(const struct step *s, job *j);
-    int64_t height, width; /* of the result; 0: unchanged */
-    int64_t extra;         /* padding, side, channels */
-    double v[4];
-    float mean[MAX_CHANNELS], std[MAX_CHANNELS];
-} step;
+typedef cn__step step;
+typedef cn__job job;
 
 struct cn_transform {
     cn__object object;
@@ -122,15 +110,6 @@ static bool run_flip(const step *s, job *j)
     return true;
 }
 
-static bool run_rotation(const step *s, job *j)
-{
-    cn__image out;
-    if (!cn__image_new(&j->f->arena, j->x.channels, j->x.height, j->x.width, &out)) return cn__fetch_no_memory(j->f);
-    cn__image_rotate(&j->x, cn_draw_uniform(j->random, s->v[0], s->v[1]), &out);
-    j->x = out;
-    return true;
-}
-
 static bool run_jitter(const step *s, job *j)
 {
     int64_t order[4] = { 0, 1, 2, 3 };
@@ -186,7 +165,7 @@ static bool may_change(cn_transform *t)
            cn__fail(t->object.ctx, CN_BAD_ARGUMENT, "transform: cannot change a transform that is in use by a dataset");
 }
 
-static bool add(cn_transform *t, const char *who, const step *s)
+bool cn__transform_add(cn_transform *t, const char *who, const step *s)
 {
     CN__CALL call = cn__enter_object(t, &cn__transform_type, who, true);
     if (!call.ctx || !may_change(t)) return false;
@@ -194,8 +173,7 @@ static bool add(cn_transform *t, const char *who, const step *s)
     return cn__push(&ctx->memory, &t->steps, s, sizeof *s) || cn__no_memory(ctx, who);
 }
 
-/* For an argument that is out of range. */
-__attribute__((format(printf, 2, 3))) static bool refuse(const cn_transform *t, const char *message, ...)
+bool cn__transform_refuse(const cn_transform *t, const char *message, ...)
 {
     CN__CALL call = cn__call_object(t, &cn__transform_type);
     if (!call.ctx) return false;
@@ -218,17 +196,18 @@ bool cn_transform_to_u8(cn_transform *t)
 bool cn_transform_normalize(cn_transform *t, const float *mean, const float *std, int channels)
 {
     step s = { .run = run_normalize, .extra = channels };
-    if (!mean || !std || channels < 1 || channels > MAX_CHANNELS)
-        return refuse(t, "transform_normalize: mean and std must have 1 to %d channels, got %d%s", MAX_CHANNELS,
-                      channels, mean && std ? "" : " and NULL");
+    if (!mean || !std || channels < 1 || channels > CN__MAX_CHANNELS)
+        return cn__transform_refuse(t, "transform_normalize: mean and std must have 1 to %d channels, got %d%s",
+                                    CN__MAX_CHANNELS, channels, mean && std ? "" : " and NULL");
     for (int i = 0; i < channels; i++) {
         s.mean[i] = mean[i];
         s.std[i] = std[i];
         if (!isfinite(mean[i]) || !isfinite(std[i]) || std[i] == 0)
-            return refuse(t, "transform_normalize: mean and std must be finite, std not 0; got %g and %g in channel %d",
-                          mean[i], std[i], i);
+            return cn__transform_refuse(
+                t, "transform_normalize: mean and std must be finite, std not 0; got %g and %g in channel %d", mean[i],
+                std[i], i);
     }
-    return add(t, "transform_normalize", &s);
+    return cn__transform_add(t, "transform_normalize", &s);
 }
 
 static bool is_side(int64_t side) { return side > 0 && side <= MAX_SIDE; }
@@ -236,10 +215,10 @@ static bool is_side(int64_t side) { return side > 0 && side <= MAX_SIDE; }
 static bool add_sized(cn_transform *t, const char *who, step s)
 {
     if (!is_side(s.height) || !is_side(s.width) || s.extra < 0 || s.extra > MAX_SIDE)
-        return refuse(t, "%s: height and width must be 1 to %lld and padding 0 to %lld, got %lld, %lld and %lld", who,
-                      (long long)MAX_SIDE, (long long)MAX_SIDE, (long long)s.height, (long long)s.width,
-                      (long long)s.extra);
-    return add(t, who, &s);
+        return cn__transform_refuse(
+            t, "%s: height and width must be 1 to %lld and padding 0 to %lld, got %lld, %lld and %lld", who,
+            (long long)MAX_SIDE, (long long)MAX_SIDE, (long long)s.height, (long long)s.width, (long long)s.extra);
+    return cn__transform_add(t, who, &s);
 }
 
 bool cn_transform_resize(cn_transform *t, int64_t height, int64_t width)
@@ -264,28 +243,21 @@ bool cn_transform_random_resized_crop(cn_transform *t, int64_t height, int64_t w
                      (step){ .run = run_random_resized_crop, .height = height, .width = width });
 }
 
-static bool add_with_chance(cn_transform *t, const char *who, step s)
+bool cn__transform_add_with_chance(cn_transform *t, const char *who, step s)
 {
-    if (!(s.v[0] >= 0 && s.v[0] <= 1)) return refuse(t, "%s: p must be 0 to 1, got %g", who, s.v[0]);
-    return add(t, who, &s);
+    if (!(s.v[0] >= 0 && s.v[0] <= 1)) return cn__transform_refuse(t, "%s: p must be 0 to 1, got %g", who, s.v[0]);
+    return cn__transform_add(t, who, &s);
 }
 
 bool cn_transform_random_hflip(cn_transform *t, double p)
 {
-    return add_with_chance(t, "transform_random_hflip", (step){ .run = run_flip, .extra = 1, .v = { p } });
+    return cn__transform_add_with_chance(t, "transform_random_hflip",
+                                         (step){ .run = run_flip, .extra = 1, .v = { p } });
 }
 
 bool cn_transform_random_vflip(cn_transform *t, double p)
 {
-    return add_with_chance(t, "transform_random_vflip", (step){ .run = run_flip, .v = { p } });
-}
-
-bool cn_transform_random_rotation(cn_transform *t, double from, double to)
-{
-    if (!isfinite(from) || !isfinite(to) || from > to)
-        return refuse(t, "transform_random_rotation: the angles must be finite and from <= to, got %g and %g", from,
-                      to);
-    return add(t, "transform_random_rotation", &(step){ .run = run_rotation, .v = { from, to } });
+    return cn__transform_add_with_chance(t, "transform_random_vflip", (step){ .run = run_flip, .v = { p } });
 }
 
 bool cn_transform_color_jitter(cn_transform *t, double brightness, double contrast, double saturation, double hue)
@@ -293,25 +265,29 @@ bool cn_transform_color_jitter(cn_transform *t, double brightness, double contra
     bool ok = brightness >= 0 && contrast >= 0 && saturation >= 0 && hue >= 0 && hue <= 0.5 && isfinite(brightness) &&
               isfinite(contrast) && isfinite(saturation);
     if (!ok)
-        return refuse(t,
-                      "transform_color_jitter: brightness, contrast and saturation must be ≥ 0 and hue 0 to 0.5, got "
-                      "%g, %g, %g and %g",
-                      brightness, contrast, saturation, hue);
-    return add(t, "transform_color_jitter",
-               &(step){ .run = run_jitter, .v = { brightness, contrast, saturation, hue } });
+        return cn__transform_refuse(
+            t,
+            "transform_color_jitter: brightness, contrast and saturation must be ≥ 0 and hue 0 to 0.5, got "
+            "%g, %g, %g and %g",
+            brightness, contrast, saturation, hue);
+    return cn__transform_add(t, "transform_color_jitter",
+                             &(step){ .run = run_jitter, .v = { brightness, contrast, saturation, hue } });
 }
 
 bool cn_transform_random_erasing(cn_transform *t, double p, double value)
 {
-    if (!isfinite(value)) return refuse(t, "transform_random_erasing: value must be finite, got %g", value);
-    return add_with_chance(t, "transform_random_erasing", (step){ .run = run_erasing, .v = { p, value } });
+    if (!isfinite(value))
+        return cn__transform_refuse(t, "transform_random_erasing: value must be finite, got %g", value);
+    return cn__transform_add_with_chance(t, "transform_random_erasing",
+                                         (step){ .run = run_erasing, .v = { p, value } });
 }
 
 bool cn_transform_cutout(cn_transform *t, int64_t side)
 {
     if (!is_side(side))
-        return refuse(t, "transform_cutout: side must be 1 to %lld, got %lld", (long long)MAX_SIDE, (long long)side);
-    return add(t, "transform_cutout", &(step){ .run = run_cutout, .extra = side });
+        return cn__transform_refuse(t, "transform_cutout: side must be 1 to %lld, got %lld", (long long)MAX_SIDE,
+                                    (long long)side);
+    return cn__transform_add(t, "transform_cutout", &(step){ .run = run_cutout, .extra = side });
 }
 
 /* ---- run */
@@ -323,6 +299,7 @@ cn_field cn_transform_field(const cn_transform *t, cn_field in)
     CN__CALL call = cn__call_object(t, &cn__transform_type);
     if (!call.ctx) return in;
     for (size_t i = 0; i < t->steps.n; i++) {
+        if (step_at(t, i)->channels) in.shape.v[0] = step_at(t, i)->channels;
         if (!step_at(t, i)->height) continue;
         in.shape.v[1] = step_at(t, i)->height;
         in.shape.v[2] = step_at(t, i)->width;
