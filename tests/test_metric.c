@@ -17,8 +17,8 @@ static void make_data(void)
     static const int64_t named[3] = { 0, 1, 2 };
     for (int64_t i = 0; i < N; i++) {
         target[i] = named[(i * 7 + i / 9) % 3];
-        for (int64_t c = 0; c < C; c++) scores[i][c] = c == 4 ? -1 : (double)((i * 31 + c * 57) % 83) / 100;
-        scores[i][target[i]] += 0.3;
+        for (int64_t c = 0; c < C; c++) scores[i][c] = c == 4 ? -1 : (double)((i * 31 + c * 57) % 83) / 128;
+        scores[i][target[i]] += 0.25; /* exact in f32, too */
         guess[i] = 0;
         for (int64_t c = 1; c < C; c++)
             if (scores[i][c] > scores[i][guess[i]]) guess[i] = c;
@@ -254,7 +254,7 @@ static void many_batches(cn_ctx *cn)
         cn_metric_update(m, cn_mul_s(tenth, i % 2 ? 3 : 1), NULL);
         cn_scope_end(cn, s);
     }
-    check(fabs(cn_metric_value(m) - 0.2) < 1e-8, "mean of many: %.12g", cn_metric_value(m));
+    check(fabs(cn_metric_value(m) - 0.2) < 1e-7, "mean of many: %.12g", cn_metric_value(m));
     cn_release(tenth);
 }
 

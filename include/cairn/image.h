@@ -27,8 +27,8 @@ extern "C" {
 CN_API cn_tensor *cn_image_read(cn_ctx *ctx, const char *path, int channels);
 
 /* Writes (channels, height, width) or (height, width) with 1 or 3 channels, u8, or f32 from 0 to 1, which is rounded.
-   The end of the path says how: .png (8 bits, lossless, hardly compressed), .ppm or .pgm (3 channels or 1), .jpg or .jpeg
-   (where the system has libjpeg). */
+   The end of the path says how: .png (8 bits, lossless, hardly compressed), .ppm or .pgm (3 channels or 1), .jpg or
+   .jpeg (where the system has libjpeg). */
 typedef struct cn_image_write_desc {
     int quality; /* of JPEG, 1 to 100; 0: 75 */
 } cn_image_write_desc;

@@ -9,7 +9,8 @@
    Averages   A metric keeps sums over all that it has seen, so batches of unequal sizes count by their items.
    Laziness   An update computes nothing and reads nothing back: its sums are pending, and the next evaluation computes
               them, at the latest that of the next update. cn_metric_value reads them. An error in the values, such as
-              a class that does not exist, therefore appears late.
+              a class that does not exist, therefore appears late. On a GPU a mean reads its two sums every 64 updates,
+              because it adds in f32.
    Classes    Predictions of N items are scores (N, classes, ...) or the numbers of classes (N, ...); targets are whole
               numbers (N, ...). Without `classes` a metric is binary: predictions (N, ...) are scores that `threshold`
               divides, or 0 and 1; targets are 0 and 1; precision, recall and F1 are those of class 1.

@@ -2,7 +2,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/host.h"
 #include "metric/metric.h"
+
+enum { CARRY = 64 }; /* updates */
 
 static void forget(cn_metric *m)
 {
@@ -12,6 +15,7 @@ static void forget(cn_metric *m)
     m->seen = (cn__vec){ 0 };
     cn__release(m->state);
     m->state = NULL;
+    m->carried[0] = m->carried[1] = 0;
 }
 
 static void destroy(void *self) { forget(self); }
@@ -128,12 +132,24 @@ static bool finish_last(cn_metric *m)
     return !m->state || cn_eval(m->state);
 }
 
+/* A GPU adds in f32, which rounds sums of many batches. So now and then its sums are read and added up here. */
+static bool carry(cn_metric *m)
+{
+    double sum[2];
+    if (m->dtype != CN_F64 || ++m->updates % CARRY || cn__host_device(m->object.ctx)) return true;
+    if (!cn_read_f64(m->state, sum, 2) || !cn_assign(m->state, cn_zeros(m->object.ctx, m->dtype, m->shape)))
+        return false;
+    for (int i = 0; i < 2; i++) m->carried[i] += sum[i];
+    return true;
+}
+
 static bool update(cn_metric *m, cn_tensor *predictions, cn_tensor *targets)
 {
     cn_ctx *ctx = m->object.ctx;
     if (!finish_last(m)) return false;
     if (!m->state && m->shape.n) m->state = cn__keep(cn_zeros(ctx, m->dtype, m->shape));
     if (!m->state && m->shape.n) return false;
+    if (!carry(m)) return false;
     cn_tensor *state = m->kind->update(m, predictions, targets);
     return m->shape.n ? state && cn_assign(m->state, state) : state != NULL;
 }

@@ -22,11 +22,13 @@ struct cn_metric {
     cn__object object;
     const cn__metric_kind *kind;
     cn_metric_desc desc;
-    int64_t count;    /* of values */
-    cn_dims shape;    /* of the state */
-    cn_dtype dtype;   /* of the state */
-    cn_tensor *state; /* kept; NULL: nothing was seen */
-    cn__vec seen;     /* of cn_tensor *, kept: scores and targets in turn (auc.c) */
+    int64_t count;     /* of values */
+    cn_dims shape;     /* of the state */
+    cn_dtype dtype;    /* of the state */
+    cn_tensor *state;  /* kept; NULL: nothing was seen */
+    double carried[2]; /* sums.c: what was added up before the present state began */
+    int64_t updates;   /* of the present state */
+    cn__vec seen;      /* of cn_tensor *, kept: scores and targets in turn (auc.c) */
 };
 
 /* desc may be NULL. Checks what all kinds allow. */
