@@ -4,7 +4,7 @@
 
 #include "data/steps.h"
 
-typedef cn__step step;
+typedef cn__transform_step step;
 typedef cn__job job;
 
 /* ---- run */

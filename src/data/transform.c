@@ -10,7 +10,7 @@
 
 #define MAX_SIDE ((int64_t)1 << 15)
 
-typedef cn__step step;
+typedef cn__transform_step step;
 typedef cn__job job;
 
 struct cn_transform {
