@@ -180,6 +180,34 @@ static void hooks(void)
 
 /* ---- dtypes ---- */
 
+/* Bytes that 2000 modules take after they were freed, or 2000 hooks after they were removed. Others come first, because
+   the context keeps the memory of some objects; debug builds keep all. */
+static size_t remains(faulty *f, cn_ctx *c, cn_module *with_hooks)
+{
+    size_t at_half = 0;
+    for (int i = 0; i < 4000; i++) {
+        if (i == 2000) at_half = f->bytes;
+        if (with_hooks) cn_module_remove_hook(with_hooks, cn_module_forward_pre_hook(with_hooks, before, NULL));
+        else cn_module_free(cn_nn_relu(c));
+    }
+    return f->bytes - at_half;
+}
+
+static void hooks_and_memory(void)
+{
+    faulty f = { 0 };
+    cn_ctx *c = cn_open(&(cn_desc){ .threads = 1, .allocator = { faulty_resize, &f } });
+    cn_module *oldest = cn_nn_relu(c);
+    for (int i = 0; i < 2000; i++) cn_nn_relu(c);
+    seen s = { 0 };
+    if (remains(&f, c, NULL) == 0) check(remains(&f, c, oldest) == 0, "removed hooks give their memory back");
+    /* cn_close frees the newest first: these hooks long before their module */
+    check(cn_module_forward_hook(oldest, after, &s) && cn_module_backward_hook(oldest, of_operand, &s), "%s",
+          cn_error(c));
+    cn_close(c);
+    check(f.blocks == 0, "all memory is given back");
+}
+
 static void dtypes(void)
 {
     check_group("dtypes");
@@ -313,6 +341,7 @@ int main(void)
     holders();
     apply();
     hooks();
+    hooks_and_memory();
     dtypes();
     weight_norm();
     spectral_norm();

@@ -3,7 +3,8 @@
 
 typedef enum hook_kind { BEFORE, AFTER, RESULT_GRADIENT, OPERAND_GRADIENT } hook_kind;
 
-/* An object of the context, because a graph that was made in a forward may call it when the module is gone. */
+/* An object of the context, because a graph that was made in a forward may call it when the module is gone. The module
+   uses it, so that cn_close, which frees the newest objects first, destroys it after the module. */
 typedef struct module_hook {
     cn__object object;
     cn_module *m; /* NULL: the hook was removed, or the module freed */
@@ -35,8 +36,8 @@ static module_hook *add(cn_module *m, hook_kind kind, bool given, void *user, co
     h->kind = kind;
     h->user = user;
     h->number = m->last_hook + 1;
-    if (cn__push(&call.ctx->memory, &m->hooks, &h, sizeof h)) return m->last_hook++, h;
-    h->m = NULL;
+    if (cn__push(&call.ctx->memory, &m->hooks, &h, sizeof h)) return m->last_hook++, cn__object_use(h);
+    cn__object_free(h);
     cn__no_memory(call.ctx, "module_hook");
     return NULL;
 }
@@ -75,13 +76,21 @@ int cn_module_backward_hook(cn_module *m, cn_backward_hook hook, void *user)
     return add_gradient(m, OPERAND_GRADIENT, hook, user, __func__);
 }
 
+/* The module does without the hook. A graph may still refer to one for gradients: that stays until cn_close. */
+static void let_go(module_hook *h)
+{
+    h->m = NULL;
+    if (h->kind == BEFORE || h->kind == AFTER) cn__object_free(h);
+    cn__object_unuse(h);
+}
+
 bool cn_module_remove_hook(cn_module *m, int number)
 {
     CN__CALL call = cn__call_object(m, &cn__module_type);
     if (!call.ctx) return false;
     for (size_t i = 0; i < m->hooks.n; i++) {
         if (hook_at(m, i)->number != number) continue;
-        hook_at(m, i)->m = NULL;
+        let_go(hook_at(m, i));
         module_hook **v = m->hooks.v;
         memmove(v + i, v + i + 1, sizeof *v * (--m->hooks.n - i));
         return true;
@@ -91,7 +100,7 @@ bool cn_module_remove_hook(cn_module *m, int number)
 
 void cn__hooks_free(cn_module *m)
 {
-    for (size_t i = 0; i < m->hooks.n; i++) hook_at(m, i)->m = NULL;
+    for (size_t i = 0; i < m->hooks.n; i++) let_go(hook_at(m, i));
     cn__vec_free(&m->object.ctx->memory, &m->hooks, sizeof(module_hook *));
 }
 
@@ -126,7 +135,10 @@ static module_hook *next_hook(const cn_module *m, int after, int last)
 bool cn__hooks_before(cn_module *m, cn_tensor **in, int n_in)
 {
     const int last = m->last_hook;
-    for (module_hook *h = next_hook(m, 0, last); h; h = next_hook(m, h->number, last)) {
+    module_hook *h;
+    for (int at = 0; (h = next_hook(m, at, last));) {
+        CN__USE used = cn__object_use(h);
+        at = h->number;
         if (h->kind == BEFORE) {
             if (!h->before(h->user, m, in, n_in)) return false;
             for (int i = 0; i < n_in; i++)
@@ -140,7 +152,10 @@ bool cn__hooks_before(cn_module *m, cn_tensor **in, int n_in)
 bool cn__hooks_after(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
 {
     const int last = m->last_hook;
-    for (module_hook *h = next_hook(m, 0, last); h; h = next_hook(m, h->number, last)) {
+    module_hook *h;
+    for (int at = 0; (h = next_hook(m, at, last));) {
+        CN__USE used = cn__object_use(h);
+        at = h->number;
         if (h->kind == AFTER) {
             if (!h->after(h->user, m, in, n_in, out, n_out)) return false;
             for (int i = 0; i < n_out; i++)
