@@ -332,7 +332,7 @@ static void run_large_trials(const kernel_row *row, cn__workers *const *pools, i
     static const trial trials[] = {
         { .m = 260, .n = 700, .k = 2200 },             /* two rounds of slices, the second shorter */
         { .m = 401, .n = 523, .k = 1921, .bt = true }, /* odd */
-        { .m = 700, .n = 260, .k = 3100, .ct = true, .gap = 1 },
+        { .m = 300, .n = 700, .k = 3100, .ct = true, .gap = 1 },
         { .batch = 2, .m = 200, .n = 600, .k = 2000, .at = true },
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
