@@ -112,7 +112,7 @@ static void read_later(cn_ctx *cn, bool gpu)
     float v[6] = { 1, 2, 3, 4, 5, 6 }, w[6] = { 0 }, back[6] = { 0 };
     cn_scope s = cn_scope_begin(cn);
     cn_tensor *x = cn_keep(cn_from(cn, CN_F32, CN_DIMS(2, 3), v));
-    cn_tensor *y = cn_keep(cn_mul_s(cn_transpose(x, 0, 1), 2));
+    cn_tensor *y = cn_keep(cn_contiguous(cn_mul_s(cn_transpose(x, 0, 1), 2)));
     cn_eval_all(cn);
     cn_gpu_counters before = cn_gpu_counted(cn);
     cn_reading *r = cn_read_begin(x), *q = cn_read_begin(y);
