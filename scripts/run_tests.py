@@ -6,7 +6,7 @@ STAGE is release, asan, tsan, clang, fuzz, checks, commands or examples. NAME se
 part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
-runs them on two implementations of WebGPU, the operators on two drivers each; test_gpu also runs with the address
+runs them on two implementations of WebGPU, the operators on a second driver too; test_gpu also runs with the address
 sanitizer. Without software GPUs these programs use a graphics card, or are skipped if there is none.
 The last line of a test program is "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
 missing last line, or a non-zero exit status without a failed check counts as one failure. Every program runs in a
@@ -48,7 +48,7 @@ TREE_BEFORE = BUILD / "tree_before.txt"
 
 # Software GPUs, by implementation and driver. scripts/gpu.sh writes env.sh, which has a function gpu_NAME for each.
 GPUS = ["wgpu_lavapipe", "dawn_lavapipe"]
-MORE_GPUS = ["wgpu_swiftshader", "dawn_swiftshader"]  # slow: only for a quick run of test_gpu_ops
+MORE_GPUS = ["dawn_swiftshader", "wgpu_swiftshader"]  # slow: only for test_gpu_ops, the second with --long
 
 
 class Result:
@@ -211,8 +211,10 @@ def on_gpu(gpu, command):
 def gpu_jobs(config, gpus, name, command, env):
     """The runs of a GPU test on its adapters: (label, command, environment)."""
     if config == "release":
-        wanted = GPUS + (MORE_GPUS if name == "test_gpu_ops" else [])
-        quick = {gpu: {"CAIRN_TEST_QUICK": "1"} for gpu in MORE_GPUS}
+        # Compiling shaders takes most of the time: all dtypes on one adapter, two dtypes on the others.
+        ops, long = name == "test_gpu_ops", "CAIRN_TEST_LONG" in env
+        wanted = GPUS + (MORE_GPUS[: 2 if long else 1] if ops else [])
+        quick = {gpu: {"CAIRN_TEST_QUICK": "1"} for gpu in (GPUS[1:] if ops and not long else []) + MORE_GPUS}
         return [(f"{name} {gpu}", on_gpu(gpu, command), {**env, **quick.get(gpu, {})}) for gpu in gpus if gpu in wanted]
     if config == "asan" and name == "test_gpu" and GPUS[0] in gpus:  # the libraries have leaks of their own
         options = env["ASAN_OPTIONS"] + ":detect_leaks=0"
