@@ -136,7 +136,7 @@ static void dlpack(void)
           "from one context to another without a copy");
     cn_close(other);
     m = cn_to_dlpack(cn_mul_s(x, 2));
-    check(m && ((float *)m->dl_tensor.data)[1] == 8, "a pending value is computed first: %g",
+    check(m && ((float *)m->dl_tensor.data)[m->dl_tensor.strides[1]] == 8, "a pending value is computed first: %g",
           m ? (double)((float *)m->dl_tensor.data)[1] : 0);
     m->dl_tensor.dtype.lanes = 2;
     refused(!cn_from_dlpack(cn, m), CN_BAD_DTYPE, "from_dlpack");

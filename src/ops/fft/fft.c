@@ -266,7 +266,7 @@ cn_tensor *cn_fftfreq(cn_ctx *ctx, cn_dtype dtype, int64_t n, double d)
 {
     CN__CALL call = cn__enter(ctx, __func__);
     if (!call.ctx || !can_sample(ctx, dtype, n, d, "fftfreq")) return NULL;
-    const int64_t positive = (n + 1) / 2;
+    const int64_t positive = n / 2 + n % 2;
     cn_tensor *parts[] = { cn_arange(ctx, dtype, 0, (double)positive, 1),
                            cn_arange(ctx, dtype, (double)(positive - n), 0, 1) };
     return cn_mul_s(cn_cat(parts, 2, 0), 1 / ((double)n * d));
@@ -291,7 +291,7 @@ static cn_tensor *shifted(cn_tensor *x, cn_dims dim, int64_t round, const char *
     }
     for (int i = 0; i < axes.n && i < CN_MAX_DIMS; i++) {
         const int axis = cn__axis(axes.v[i], cn_ndim(x)); /* roll reports one that is out of range */
-        shifts.v[i] = axis < 0 ? 0 : (cn_size(x, axis) + round) / 2;
+        shifts.v[i] = axis < 0 ? 0 : cn_size(x, axis) / 2 + (round ? cn_size(x, axis) % 2 : 0);
     }
     return cn_roll(x, shifts, axes);
 }
