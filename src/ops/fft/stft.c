@@ -164,8 +164,15 @@ static cn_tensor *framed(const cn_op *op, cn_tensor *x, int64_t n_fft, const cn_
     CN__CALL call = cn__enter_tensor(x, op->name);
     if (!call.ctx) return NULL;
     const cn_stft_desc d = desc ? *desc : (cn_stft_desc){ 0 };
-    if (n_fft < 1 || d.hop_length < 0 || d.win_length < 0 || d.length < 0) {
-        cn__fail(x->ctx, CN_BAD_ARGUMENT, "%s: n_fft must be ≥ 1, hop_length, win_length and length ≥ 0", op->name);
+    const int64_t numbers[] = { n_fft, d.hop_length, d.win_length, d.length };
+    bool ok = n_fft >= 1;
+    for (int i = 0; i < 4; i++) ok = ok && numbers[i] >= 0 && numbers[i] <= INT32_MAX;
+    if (!ok) {
+        cn__fail(
+            x->ctx, CN_BAD_ARGUMENT,
+            "%s: n_fft must be from 1 to %d, hop_length, win_length and length from 0, got %lld, %lld, %lld and %lld",
+            op->name, INT32_MAX, (long long)n_fft, (long long)d.hop_length, (long long)d.win_length,
+            (long long)d.length);
         return NULL;
     }
     const cn__stft_attrs a = { n_fft,      d.hop_length, d.win_length, d.no_center,
