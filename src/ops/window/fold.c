@@ -19,6 +19,13 @@ static bool has_room(cn_ctx *ctx, const char *who, const cn__block_attrs *a, int
                     who, (long long)height, (long long)width, (long long)reach(a, 0), (long long)reach(a, 1));
 }
 
+/* The product of sizes, or INT64_MAX, which no tensor has. */
+static int64_t product(int64_t a, int64_t b)
+{
+    int64_t p;
+    return __builtin_mul_overflow(a, b, &p) ? INT64_MAX : p;
+}
+
 /* ---- im2col ---- */
 
 /* (..., n, ...) becomes (..., blocks, ..., kernel) along an axis. */
@@ -40,8 +47,8 @@ static cn_tensor *compose_columns(cn_ctx *ctx, cn_tensor *const *in, int n_in, c
     }
     if (!has_room(ctx, "im2col", a, l->shape[l->ndim - 2], l->shape[l->ndim - 1])) return NULL;
     cn_tensor *x = l->ndim == 4 ? in[0] : cn_unsqueeze(in[0], 0);
-    const int64_t n = cn_size(x, 0), rows = cn_size(x, 1) * a->kernel[0] * a->kernel[1],
-                  count = blocks(a, 0, cn_size(x, 2)) * blocks(a, 1, cn_size(x, 3));
+    const int64_t n = cn_size(x, 0), rows = product(cn_size(x, 1), a->kernel[0] * a->kernel[1]),
+                  count = product(blocks(a, 0, cn_size(x, 2)), blocks(a, 1, cn_size(x, 3)));
     if (a->padding[0] || a->padding[1])
         x = cn_pad(x, CN_DIMS(a->padding[1], a->padding[1], a->padding[0], a->padding[0]), CN_PAD_CONSTANT, 0);
     x = windows(windows(x, a, 0, 2), a, 1, 3); /* (N, C, rows of blocks, columns of blocks, h, w) */
@@ -69,14 +76,14 @@ static cn_tensor *compose_planes(cn_ctx *ctx, cn_tensor *const *in, int n_in, co
     const cn__block_attrs *a = attrs;
     const cn_layout *l = cn__layout(in[0]);
     if (!has_room(ctx, "col2im", a, a->size[0], a->size[1])) return NULL;
-    const int64_t area = a->kernel[0] * a->kernel[1], h = blocks(a, 0, a->size[0]), w = blocks(a, 1, a->size[1]);
+    const int64_t area = a->kernel[0] * a->kernel[1], h = blocks(a, 0, a->size[0]), w = blocks(a, 1, a->size[1]),
+                  count = product(h, w);
     const bool fits =
-        (l->ndim == 2 || l->ndim == 3) && l->shape[l->ndim - 1] == h * w && l->shape[l->ndim - 2] % area == 0;
+        (l->ndim == 2 || l->ndim == 3) && l->shape[l->ndim - 1] == count && l->shape[l->ndim - 2] % area == 0;
     char s[96];
     if (!fits) {
         cn__fail(ctx, CN_BAD_SHAPE, "col2im: input must be (N, C·%lld, %lld) or (C·%lld, %lld), got %s",
-                 (long long)area, (long long)(h * w), (long long)area, (long long)(h * w),
-                 cn__shape_text(l, s, sizeof s));
+                 (long long)area, (long long)count, (long long)area, (long long)count, cn__shape_text(l, s, sizeof s));
         return NULL;
     }
     const int64_t n = l->ndim == 3 ? l->shape[0] : 1, channels = l->shape[l->ndim - 2] / area;
