@@ -23,10 +23,14 @@ static cn__cursor *cursor_of(const cn__crew *c, const cn__parcel *b)
 static portion next_portion(cn__crew *c)
 {
     cn__parcel *b = c->unassigned;
-    while (b && c->spec->shards && (b->taken || cursor_of(c, b)->busy)) b = b->next;
+    cn__cursor *shard = NULL;
+    for (; b; b = b->next) {
+        shard = cursor_of(c, b);
+        if (!b->taken && !(shard && shard->busy)) break;
+    }
     if (!b) return (portion){ 0 };
     portion p = { b, b->assigned, b->n - b->assigned };
-    if (c->spec->shards) cursor_of(c, b)->busy = true;
+    if (shard) shard->busy = true;
     else if (p.n > c->portion) p.n = c->portion;
     b->assigned += p.n;
     b->taken = b->assigned == b->n;
