@@ -80,7 +80,8 @@ static bool mix(const char *who, cn_tensor **x, cn_tensor **y, const cn_mix_desc
     CN__CALL call = cn__enter(x && *x ? (*x)->ctx : y && *y ? (*y)->ctx : NULL, who);
     cn_ctx *ctx = call.ctx;
     if (!ctx || cn_failed(ctx)) return false;
-    if (!cn__of_context(ctx, x ? *x : NULL, who, "x") || !cn__of_context(ctx, y ? *y : NULL, who, "y")) return false;
+    if (!x || !y) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: x and y must not be NULL", who);
+    if (!cn__of_context(ctx, *x, who, "x") || !cn__of_context(ctx, *y, who, "y")) return false;
     if (!check(who, *x, *y, &d, cuts)) return false;
     cn_draw draw = cn__order_draw(d.seed, 0, CN__STREAM_BATCH);
     double lambda = draw_beta(&draw, d.alpha);
