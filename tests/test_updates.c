@@ -166,6 +166,27 @@ static void bits_do_not_depend_on_the_order(void)
     }
 }
 
+/* What reads the old values runs before they are overwritten, even if nothing of the step needs it. */
+static void readers_see_the_old_values(void)
+{
+    cn_ctx *cn = open_with(1, false);
+    net m = net_new(cn, false);
+    for (int i = 1; i < PARAMS; i++) {
+        cn_scope s = cn_scope_begin(cn);
+        float before = 0, seen = 0;
+        cn_tensor *now = cn_sum(cn_square(m.p[i]), CN_ALL, false);
+        check(cn_read(now, &before, sizeof before), "the norm before: %s", cn_error(cn));
+        check(cn_backward(loss_of(&m, 0)), "backward: %s", cn_error(cn));
+        cn_tensor *norm = cn_keep(cn_sum(cn_square(cn_detach(m.p[i])), CN_ALL, false));
+        check(cn_step(m.opt), "step: %s", cn_error(cn));
+        check(cn_read(norm, &seen, sizeof seen), "the norm after: %s", cn_error(cn));
+        check(before == seen, "layer %d: the norm of the old values is %g, read as %g", i, (double)before, (double)seen);
+        cn_release(norm);
+        cn_scope_end(cn, s);
+    }
+    cn_close(cn);
+}
+
 /* ---- all or nothing ---- */
 
 static void a_bad_index_changes_nothing(void)
@@ -274,6 +295,7 @@ int main(void)
     gradients_do_not_pile_up();
     updates_stand_behind_the_last_reader();
     bits_do_not_depend_on_the_order();
+    readers_see_the_old_values();
     a_bad_index_changes_nothing();
     every_failed_allocation_changes_nothing();
     states_are_taken_over_at_once();

@@ -6,6 +6,7 @@
 #include "cpu/cpu.h"
 
 #define SIDE  64 /* elements of a box on both axes: of as many pages of memory, addresses are found quickly */
+#define LINE  16 /* elements: boxes end where lines of the cache do, and squares that are turned have no rest */
 #define ALONG 32 /* elements on the last axis that a register holds; what is left of it is on the loads' axis */
 
 /* ---- prepare ---- */
@@ -124,7 +125,7 @@ static void set_size(cn__boxes *b)
     int last = b->ndim - 1;
     for (int d = 0; d < b->ndim; d++) b->size[d] = 1;
     b->size[last] = cn__smaller(b->shape[last], SIDE);
-    b->size[b->axis] = cn__smaller(b->shape[b->axis], SIDE * SIDE / b->size[last]);
+    b->size[b->axis] = cn__smaller(b->shape[b->axis], SIDE * SIDE / b->size[last] / LINE * LINE);
     b->size[last] = cn__smaller(b->shape[last], SIDE * SIDE / b->size[b->axis]);
 }
 
