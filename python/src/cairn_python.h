@@ -1,0 +1,91 @@
+/* cairn_python.h: what the files of the extension module cairn._C share: contexts, tensors, errors, calls.
+
+   A Python tensor owns one handle, which is kept as long as the object lives: a live object is the wish to keep a value.
+   Every function here needs the GIL. Functions that return a PyObject * return a new reference, or NULL with an exception
+   set; functions that return an int return 0, or -1 with an exception set. */
+#ifndef CAIRN_PYTHON_H
+#define CAIRN_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cairn/cairn.h>
+
+/* ---- contexts: one for each device and thread (context.c) ---- */
+
+typedef struct context {
+    cn_ctx *cn;
+    Py_ssize_t users;     /* tensors and other objects that belong to it; it is closed when the last one has gone */
+    bool alive;           /* its thread has not ended */
+    bool busy;            /* a thread computes without the GIL */
+    char device[16];      /* "cpu", "gpu", "gpu:1" */
+    struct context *next; /* of the list of all */
+} context;
+
+context *context_default(void);                  /* of this thread and its default device; NULL: an exception is set */
+context *context_for(const char *device);        /* of this thread; "cpu", "gpu", "gpu:1" */
+void context_use(context *c);                    /* one more user */
+void context_drop(context *c);                   /* one user less */
+int context_wait(context *c);                    /* until no other thread computes in it */
+PyObject *context_error(context *c);             /* raises the error of the context and clears it; returns NULL */
+
+/* Computing without the GIL: COMPUTE(c, ok = cn_eval(t)); */
+#define COMPUTE(c, statement)                                                                                          \
+    do {                                                                                                               \
+        (c)->busy = true;                                                                                              \
+        PyThreadState *compute_state = PyEval_SaveThread();                                                            \
+        statement;                                                                                                     \
+        PyEval_RestoreThread(compute_state);                                                                           \
+        (c)->busy = false;                                                                                             \
+    } while (0)
+
+/* ---- tensors (tensor.c) ---- */
+
+typedef struct tensor {
+    PyObject_HEAD
+    cn_tensor *handle; /* kept */
+    context *context;
+    PyObject *dict, *weak; /* attributes that a program sets; references that do not keep it alive */
+} tensor;
+
+extern PyTypeObject *tensor_type; /* cairn.Tensor */
+static inline bool is_tensor(PyObject *o) { return Py_IS_TYPE(o, tensor_type) || PyObject_TypeCheck(o, tensor_type); }
+static inline cn_tensor *handle_of(PyObject *o) { return ((tensor *)o)->handle; }
+static inline context *context_of(PyObject *o) { return ((tensor *)o)->context; }
+
+/* A Python tensor for a new handle, which is kept. NULL becomes the exception for the context's error. */
+PyObject *tensor_wrap(context *c, cn_tensor *handle);
+/* The same for a function that may return one of its operands: then the result is that very object. */
+PyObject *tensor_result(context *c, cn_tensor *handle, PyObject *const *operands, Py_ssize_t n);
+/* The handle of o in context c: o is a tensor (of another context: copied), a number, a NumPy array or a (nested) list.
+   `like` (may be NULL) gives numbers their dtype, as PyTorch's promotion does. *owned becomes an object to release. */
+cn_tensor *tensor_operand(context *c, PyObject *o, cn_tensor *like, PyObject **owned);
+PyObject *tensor_from_data(context *c, PyObject *data, int dtype); /* cairn.tensor(data); dtype -1: inferred */
+
+/* ---- element types (dtype.c) ---- */
+
+extern PyTypeObject *dtype_type;             /* cairn.dtype */
+PyObject *dtype_object(cn_dtype t);          /* cairn.float32 ..; a new reference */
+int dtype_from(PyObject *o, int *t);         /* a cairn.dtype, or None: *t becomes -1; else TypeError */
+int default_float(void);                     /* cairn.get_default_dtype() as a cn_dtype */
+
+/* ---- arguments (call.c) ---- */
+
+int dims_from(PyObject *o, cn_dims *d);      /* an int or a sequence of ints */
+int int_from(PyObject *o, int64_t *v);       /* an int, a bool, or a tensor with one integer */
+int float_from(PyObject *o, double *v);
+int bool_from(PyObject *o, bool *v);
+int tensors_from(PyObject *o, context **c, cn_tensor ***v, int *n); /* a sequence of tensors; free *v by PyMem_Free */
+
+/* ---- parts of the module; each adds its functions, methods or types ---- */
+
+extern PyMethodDef generated_functions[]; /* cairn._C.add ..: from the operators' signatures */
+extern PyMethodDef generated_methods[];   /* Tensor.add ..; put into the type */
+extern PyMethodDef creation_functions[], convert_methods[], autograd_functions[], autograd_methods[], optim_functions[];
+PyObject *tensor_subscript(PyObject *self, PyObject *index);                      /* index.c */
+int tensor_ass_subscript(PyObject *self, PyObject *index, PyObject *value);
+int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);                 /* convert.c */
+void tensor_releasebuffer(PyObject *self, Py_buffer *view);
+int module_add_optim(PyObject *module);                                           /* optim.c */
+
+#endif
