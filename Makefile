@@ -4,14 +4,15 @@ SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
 CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
 BUILD       = @cmake --build build --target
 
-.PHONY: help build demo digits gpu test test-long bench parity size format docs install-deps clean
+.PHONY: help build demo digits gpu wheel test test-long bench parity size format docs install-deps clean
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
 	@echo "make demo          train a language model on this project's own text, about a minute: build/demo"
 	@echo "make digits        get MNIST and train a convolutional network on it, a minute or two"
 	@echo "make gpu           get WebGPU libraries and software drivers to test with, below build/gpu"
-	@echo "make test          every test: release, sanitizers, clang, installation, examples"
+	@echo "make wheel         the Python package: build/wheel/cairn-*.whl, for pip install"
+	@echo "make test          every test: release, sanitizers, clang, installation, examples, Python"
 	@echo "make test-long     the same with the long variants"
 	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
 	@echo "make parity        every operator compared with PyTorch, a few minutes (ARGS=\"--only add,sum\")"
@@ -41,6 +42,11 @@ digits:
 
 gpu:
 	@scripts/gpu.sh
+
+wheel:
+	$(SETUP_BUILD) python3 python3-dev python3-venv
+	$(CONFIGURE)
+	@scripts/python.sh wheel
 
 test:
 	@scripts/test.sh

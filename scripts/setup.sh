@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # setup.sh: installs the tools that building and testing need, or those that are named. Does nothing if they are there.
-#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg lapack]
+#   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3
+#                     python3-dev python3-venv zlib png jpeg lapack]
 set -euo pipefail
 
-[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 zlib png jpeg lapack
+[ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 \
+    python3-dev python3-venv zlib png jpeg lapack
 
 header() { echo "#include <stdio.h>
 #include <$1>" | cc -E - >/dev/null 2>&1; }
@@ -11,6 +13,8 @@ header() { echo "#include <stdio.h>
 present() {
     case $1 in
         clang-rt) [ -d "$(clang --print-runtime-dir 2>/dev/null)" ] ;;
+        python3-dev) python3 -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' 2>/dev/null ;;
+        python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         zlib) header zlib.h ;;
         png) header png.h ;;
         jpeg) header jpeglib.h ;;
