@@ -29,6 +29,7 @@ typedef struct cn_params {
     int n;
 } cn_params;
 CN_API bool cn_requires_grad(const cn_tensor *t);
+CN_API bool cn_is_leaf(const cn_tensor *t);              /* it is not the result of a recorded operator */
 CN_API bool cn_set_requires_grad(cn_tensor *t, bool on); /* t must be a leaf of a floating type */
 CN_API cn_tensor *cn_grad_of(cn_tensor *t);          /* the sum of its gradients so far; belongs to t; NULL: none */
 CN_API void cn_zero_grad(cn_tensor *t);              /* clears the gradient */

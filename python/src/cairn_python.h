@@ -8,6 +8,9 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cairn/cairn.h>
 
@@ -18,6 +21,10 @@ typedef struct context {
     Py_ssize_t users;     /* tensors and other objects that belong to it; it is closed when the last one has gone */
     bool alive;           /* its thread has not ended */
     bool busy;            /* a thread computes without the GIL */
+    bool forked;          /* of the process that this one was forked from: not to be used */
+    unsigned long thread; /* that opened it */
+    cn_tensor **later;    /* handles to release when it is no longer busy */
+    size_t n_later, room_later;
     char device[16];      /* "cpu", "gpu", "gpu:1" */
     struct context *next; /* of the list of all */
 } context;
@@ -27,6 +34,11 @@ context *context_for(const char *device);        /* of this thread; "cpu", "gpu"
 void context_use(context *c);                    /* one more user */
 void context_drop(context *c);                   /* one user less */
 int context_wait(context *c);                    /* until no other thread computes in it */
+int context_refuse(context *c);                  /* what a call does if context_ready says no: -1, or it waited */
+static inline bool context_ready(const context *c) { return !c->busy && !c->forked; }
+extern _Thread_local int grad_off;               /* 1: this thread does not record gradients */
+void context_release_later(context *c, cn_tensor *handle);
+void context_release_now(context *c);
 PyObject *context_error(context *c);             /* raises the error of the context and clears it; returns NULL */
 
 /* Computing without the GIL: COMPUTE(c, ok = cn_eval(t)); */
@@ -37,6 +49,7 @@ PyObject *context_error(context *c);             /* raises the error of the cont
         statement;                                                                                                     \
         PyEval_RestoreThread(compute_state);                                                                           \
         (c)->busy = false;                                                                                             \
+        if ((c)->n_later) context_release_now(c);                                                                      \
     } while (0)
 
 /* ---- tensors (tensor.c) ---- */
@@ -45,6 +58,7 @@ typedef struct tensor {
     PyObject_HEAD
     cn_tensor *handle; /* kept */
     context *context;
+    bool detached;     /* x.data: the handle is that of x, read without its graph, written without recording */
     PyObject *dict, *weak; /* attributes that a program sets; references that do not keep it alive */
 } tensor;
 
@@ -60,6 +74,8 @@ PyObject *tensor_result(context *c, cn_tensor *handle, PyObject *const *operands
 /* The handle of o in context c: o is a tensor (of another context: copied), a number, a NumPy array or a (nested) list.
    `like` (may be NULL) gives numbers their dtype, as PyTorch's promotion does. *owned becomes an object to release. */
 cn_tensor *tensor_operand(context *c, PyObject *o, cn_tensor *like, PyObject **owned);
+bool tensor_is_leaf(PyObject *o);
+PyObject *size_of(const cn_dims *d);                               /* a cairn.Size */
 PyObject *tensor_from_data(context *c, PyObject *data, int dtype); /* cairn.tensor(data); dtype -1: inferred */
 
 /* ---- element types (dtype.c) ---- */
@@ -81,11 +97,17 @@ int tensors_from(PyObject *o, context **c, cn_tensor ***v, int *n); /* a sequenc
 
 extern PyMethodDef generated_functions[]; /* cairn._C.add ..: from the operators' signatures */
 extern PyMethodDef generated_methods[];   /* Tensor.add ..; put into the type */
-extern PyMethodDef creation_functions[], convert_methods[], autograd_functions[], autograd_methods[], optim_functions[];
+extern PyMethodDef convert_methods[], convert_functions[], autograd_functions[], autograd_methods[], optim_functions[];
+int autograd_add_properties(PyTypeObject *type);
+int tensor_bool(PyObject *self);                                                  /* convert.c */
+PyObject *tensor_int(PyObject *self), *tensor_float(PyObject *self), *tensor_index(PyObject *self);
 PyObject *tensor_subscript(PyObject *self, PyObject *index);                      /* index.c */
 int tensor_ass_subscript(PyObject *self, PyObject *index, PyObject *value);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);                 /* convert.c */
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);
+int module_add_contexts(PyObject *module);                                        /* context.c */
+int module_add_dtypes(PyObject *module);                                          /* dtype.c */
+int module_add_tensor(PyObject *module);                                          /* tensor.c */
 int module_add_optim(PyObject *module);                                           /* optim.c */
 
 #endif

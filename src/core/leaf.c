@@ -16,6 +16,11 @@ bool cn_requires_grad(const cn_tensor *t)
     return cn__alive(t) && t->ref.node->needs_grad && cn_dtype_is_float(cn__result_of(t)->meta->dtype);
 }
 
+bool cn_is_leaf(const cn_tensor *t)
+{
+    return cn__alive(t) && (!t->ref.node->needs_grad || t->ref.node->grad_leaf);
+}
+
 bool cn_set_requires_grad(cn_tensor *t, bool on)
 {
     CN__CALL call = cn__call_tensor(t);

@@ -1,0 +1,2 @@
+from ._C import *
+from . import _C

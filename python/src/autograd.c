@@ -1,0 +1,350 @@
+/* Gradients: backward, grad, hooks, and functions with a backward of their own. */
+#include "call.h"
+
+#include <string.h>
+
+bool tensor_is_leaf(PyObject *o)
+{
+    const tensor *t = (const tensor *)o;
+    return t->detached || cn_is_leaf(t->handle);
+}
+
+/* ---- properties ---- */
+
+static PyObject *get_requires_grad(PyObject *self, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(!((tensor *)self)->detached && cn_requires_grad(handle_of(self)));
+}
+
+static int set_requires_grad(PyObject *self, PyObject *value, void *none)
+{
+    (void)none;
+    int on = value ? PyObject_IsTrue(value) : 0;
+    context *c = context_of(self);
+    if (on < 0 || (!context_ready(c) && context_refuse(c))) return -1;
+    if ((bool)on == cn_requires_grad(handle_of(self))) return 0;
+    if (!tensor_is_leaf(self)) {
+        PyErr_SetString(PyExc_RuntimeError, "you can only change requires_grad flags of leaf variables.");
+        return -1;
+    }
+    if (on && !cn_dtype_is_float(cn_type(handle_of(self)))) {
+        PyErr_SetString(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients");
+        return -1;
+    }
+    if (cn_set_requires_grad(handle_of(self), on)) return 0;
+    context_error(c);
+    return -1;
+}
+
+static PyObject *get_grad(PyObject *self, void *none)
+{
+    (void)none;
+    context *c = context_of(self);
+    if (((tensor *)self)->detached) Py_RETURN_NONE;
+    if (!context_ready(c) && context_refuse(c)) return NULL;
+    cn_tensor *g = cn_grad_of(handle_of(self));
+    if (g) return tensor_wrap(c, g);
+    cn_error_clear(c->cn);
+    Py_RETURN_NONE;
+}
+
+static int set_grad(PyObject *self, PyObject *value, void *none)
+{
+    (void)none;
+    context *c = context_of(self);
+    if (!context_ready(c) && context_refuse(c)) return -1;
+    if (value && value != Py_None && !is_tensor(value)) {
+        PyErr_Format(PyExc_TypeError, "assigned grad has type %s, but must be a Tensor or None", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    cn_tensor *old = cn_grad_of(handle_of(self));
+    cn_error_clear(c->cn);
+    if (value && value != Py_None && old && old == handle_of(value)) return 0;
+    if (!value || value == Py_None) {
+        cn_zero_grad(handle_of(self));
+        return 0;
+    }
+    call k;
+    cn_tensor *g;
+    if (call_begin(&k, "grad", &self, 1)) return -1;
+    bool ok = !take_tensor(&k, value, "grad", false, &value, 1, &g);
+    if (ok) {
+        cn_zero_grad(handle_of(self));
+        ok = cn_backward_with(handle_of(self), &(cn_backward_desc){ .gradient = cn_detach(g) });
+        if (!ok) context_error(c);
+    }
+    call_end(&k);
+    return ok ? 0 : -1;
+}
+
+static PyObject *get_is_leaf(PyObject *self, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(tensor_is_leaf(self));
+}
+
+static PyObject *get_grad_fn(PyObject *self, void *none)
+{
+    (void)none;
+    if (((tensor *)self)->detached || !cn_requires_grad(handle_of(self)) || tensor_is_leaf(self)) Py_RETURN_NONE;
+    return PyUnicode_FromString("<Backward>");
+}
+
+static PyGetSetDef properties[] = {
+    { "requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", NULL },
+    { "grad", get_grad, set_grad, "The sum of its gradients so far, or None.", NULL },
+    { "is_leaf", get_is_leaf, NULL, "Whether it is no result of a recorded operation.", NULL },
+    { "grad_fn", get_grad_fn, NULL, "What computed it, as text, or None.", NULL },
+    { 0 },
+};
+
+int autograd_add_properties(PyTypeObject *type)
+{
+    for (PyGetSetDef *p = properties; p->name; p++) {
+        PyObject *d = PyDescr_NewGetSet(type, p);
+        if (!d || PyObject_SetAttrString((PyObject *)type, p->name, d)) return -1;
+        Py_DECREF(d);
+    }
+    return 0;
+}
+
+/* ---- backward ---- */
+
+static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "gradient", "retain_graph", "create_graph", "inputs", NULL };
+    PyObject *gradient = Py_None, *retain = Py_None, *inputs = Py_None;
+    int create = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", names, &gradient, &retain, &create, &inputs)) return NULL;
+    if (inputs != Py_None)
+        return PyErr_Format(PyExc_NotImplementedError, "backward(): 'inputs' is not there; use cairn.autograd.grad");
+    call k;
+    if (call_begin(&k, "backward", &self, 1)) return NULL;
+    cn_backward_desc desc = { .create_graph = create };
+    int kept = retain == Py_None ? create : PyObject_IsTrue(retain);
+    desc.retain = kept > 0;
+    bool ok = kept >= 0 && !take_tensor(&k, gradient, "gradient", true, &self, 1, &desc.gradient);
+    if (ok && !desc.gradient && cn_numel(handle_of(self)) != 1) {
+        PyErr_SetString(PyExc_RuntimeError, "grad can be implicitly created only for scalar outputs");
+        ok = false;
+    }
+    if (ok && (((tensor *)self)->detached || !cn_requires_grad(handle_of(self)))) {
+        PyErr_SetString(PyExc_RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn");
+        ok = false;
+    }
+    if (ok && !cn_backward_with(handle_of(self), &desc)) context_error(k.c), ok = false;
+    call_end(&k);
+    if (!ok) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* _grad(outputs, inputs, gradients or None, retain, create, allow_unused): a tuple, with None for unused inputs. */
+static PyObject *grad(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *outputs, *inputs, *gradients;
+    int retain, create, unused;
+    if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyTuple_Type, &outputs, &PyTuple_Type, &inputs, &gradients, &retain, &create,
+                          &unused))
+        return NULL;
+    call k;
+    PyObject *both[2] = { outputs, inputs };
+    if (call_begin(&k, "grad", both, 2)) return NULL;
+    cn_tensor **out, **in, **given = NULL, **found;
+    int n_out, n_in, n_given = 0;
+    PyObject *result = NULL, *memory = NULL;
+    if (take_tensors(&k, outputs, "outputs", &out, &n_out) || take_tensors(&k, inputs, "inputs", &in, &n_in)) goto end;
+    if (gradients != Py_None && take_tensors(&k, gradients, "grad_outputs", &given, &n_given)) goto end;
+    if (given && n_given != n_out) {
+        PyErr_Format(PyExc_ValueError, "got %d outputs and %d grad_outputs", n_out, n_given);
+        goto end;
+    }
+    memory = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof *found * (n_in + 1));
+    if (!memory) goto end;
+    found = (cn_tensor **)(void *)PyBytes_AS_STRING(memory);
+    memset(found, 0, sizeof *found * (size_t)(n_in + 1));
+    cn_grad_desc desc = { .gradients = given, .retain = retain, .create_graph = create, .allow_unused = unused };
+    if (!cn_grad(out, n_out, in, n_in, found, &desc)) {
+        context_error(k.c);
+        goto end;
+    }
+    result = PyTuple_New(n_in);
+    for (int i = 0; i < n_in && result; i++) {
+        PyObject *o = found[i] ? tensor_wrap(k.c, found[i]) : Py_NewRef(Py_None);
+        if (!o) Py_CLEAR(result);
+        else PyTuple_SET_ITEM(result, i, o);
+    }
+end:
+    Py_XDECREF(memory);
+    call_end(&k);
+    return result;
+}
+
+static PyObject *requires_grad_(PyObject *self, PyObject *args)
+{
+    int on = 1;
+    if (!PyArg_ParseTuple(args, "|p:requires_grad_", &on)) return NULL;
+    if (set_requires_grad(self, on ? Py_True : Py_False, NULL)) return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *detach_(PyObject *self, PyObject *none)
+{
+    (void)none;
+    tensor *t = (tensor *)self;
+    context *c = t->context;
+    if (!context_ready(c) && context_refuse(c)) return NULL;
+    cn_scope s = cn_scope_begin(c->cn);
+    cn_tensor *h = cn_detach(t->handle);
+    if (h && cn_keep(h)) {
+        cn_release(t->handle);
+        t->handle = h;
+        Py_INCREF(self);
+    } else {
+        context_error(c);
+        self = NULL;
+    }
+    cn_scope_end(c->cn, s);
+    return self;
+}
+
+/* ---- hooks ---- */
+
+typedef struct hook {
+    PyObject *function;
+    context *c;
+    bool removed;
+} hook;
+
+static cn_tensor *run_hook(void *user, cn_tensor *g)
+{
+    hook *h = user;
+    if (h->removed || PyErr_Occurred()) return g;
+    PyObject *x = tensor_wrap(h->c, g), *y = x ? PyObject_CallOneArg(h->function, x) : NULL;
+    cn_tensor *result = NULL;
+    if (y == Py_None) result = g;
+    else if (y && is_tensor(y)) result = handle_of(y);
+    else if (y) PyErr_Format(PyExc_TypeError, "hooks must return a Tensor or None, not %s", Py_TYPE(y)->tp_name);
+    if (result && result != g) { /* y's handle lives as long as y: give the scope a handle of its own */
+        result = cn_positive(result);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
+
+static void free_hook(PyObject *capsule)
+{
+    (void)capsule; /* the graph may still call it: hooks live as long as the process; they are few */
+}
+
+static PyObject *add_hook(PyObject *self, PyObject *function)
+{
+    context *c = context_of(self);
+    if (!context_ready(c) && context_refuse(c)) return NULL;
+    if (!PyCallable_Check(function)) return PyErr_Format(PyExc_TypeError, "a hook must be callable");
+    if (!cn_requires_grad(handle_of(self)))
+        return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
+    hook *h = PyMem_Calloc(1, sizeof *h);
+    if (!h) return PyErr_NoMemory();
+    *h = (hook){ Py_NewRef(function), c, false };
+    if (!cn_add_hook(handle_of(self), run_hook, h)) {
+        Py_DECREF(function);
+        PyMem_Free(h);
+        return context_error(c);
+    }
+    return PyCapsule_New(h, "cairn.hook", free_hook);
+}
+
+static PyObject *remove_hook(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    hook *h = PyCapsule_GetPointer(capsule, "cairn.hook");
+    if (!h) return NULL;
+    if (!h->removed) Py_SETREF(h->function, Py_NewRef(Py_None));
+    h->removed = true;
+    Py_RETURN_NONE;
+}
+
+/* ---- functions with a backward of their own ---- */
+
+typedef struct custom {
+    PyObject *forward, *backward; /* forward(tensors) -> tensor; backward(gradient) -> a tensor or None for each */
+    context *c;
+} custom;
+
+static PyObject *wrap_all(context *c, cn_tensor *const *in, int n)
+{
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; i < n && all; i++) {
+        PyObject *o = tensor_wrap(c, in[i]);
+        if (!o) Py_CLEAR(all);
+        else PyTuple_SET_ITEM(all, i, o);
+    }
+    return all;
+}
+
+static cn_tensor *custom_forward(void *user, cn_tensor *const *in, int n)
+{
+    custom *f = user;
+    PyObject *all = wrap_all(f->c, in, n), *y = all ? PyObject_CallOneArg(f->forward, all) : NULL;
+    cn_tensor *result = NULL;
+    if (y && is_tensor(y)) result = cn_positive(handle_of(y));
+    else if (y) PyErr_Format(PyExc_TypeError, "forward must return a Tensor, not %s", Py_TYPE(y)->tp_name);
+    Py_XDECREF(all);
+    Py_XDECREF(y);
+    return result;
+}
+
+static void custom_backward(void *user, cn_tensor *const *in, int n, cn_tensor *out, cn_tensor *g, cn_tensor **grads)
+{
+    (void)in, (void)out;
+    custom *f = user;
+    if (PyErr_Occurred()) return;
+    PyObject *x = tensor_wrap(f->c, g), *y = x ? PyObject_CallOneArg(f->backward, x) : NULL;
+    Py_XDECREF(x);
+    PyObject *list = !y ? NULL : PyTuple_Check(y) ? Py_NewRef(y) : PyTuple_Pack(1, y);
+    for (int i = 0; i < n && list && i < PyTuple_GET_SIZE(list); i++) {
+        PyObject *o = PyTuple_GET_ITEM(list, i);
+        if (is_tensor(o)) grads[i] = cn_positive(handle_of(o));
+    }
+    Py_XDECREF(y);
+    Py_XDECREF(list);
+}
+
+/* _custom(inputs, forward, backward): forward(inputs) now, backward(gradient) when gradients are asked for. */
+static PyObject *custom_apply(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *inputs, *forward, *backward_;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyTuple_Type, &inputs, &forward, &backward_)) return NULL;
+    call k;
+    if (call_begin(&k, "Function.apply", &inputs, 1)) return NULL;
+    cn_tensor **in;
+    int n;
+    PyObject *result = NULL;
+    custom *f = PyMem_Calloc(1, sizeof *f); /* lives as long as the graph, whose end nobody tells: see free_hook */
+    if (f && !take_tensors(&k, inputs, "inputs", &in, &n)) {
+        *f = (custom){ Py_NewRef(forward), Py_NewRef(backward_), k.c };
+        result = tensor_wrap(k.c, cn_custom_apply(&(cn_custom){ custom_forward, custom_backward, f }, in, n));
+    }
+    call_end(&k);
+    return result;
+}
+
+PyMethodDef autograd_methods[] = {
+    { "backward", (PyCFunction)(void (*)(void))backward, METH_VARARGS | METH_KEYWORDS,
+      "backward(gradient=None, retain_graph=None, create_graph=False): gradients of the leaves." },
+    { "requires_grad_", requires_grad_, METH_VARARGS, "requires_grad_(on=True): returns the tensor." },
+    { "detach_", detach_, METH_NOARGS, "Cuts the tensor off from its graph; returns it." },
+    { "_add_hook", add_hook, METH_O, "" },
+    { 0 },
+};
+
+PyMethodDef autograd_functions[] = {
+    { "_grad", grad, METH_VARARGS, "" },
+    { "_remove_hook", remove_hook, METH_O, "" },
+    { "_custom", custom_apply, METH_VARARGS, "" },
+    { 0 },
+};
