@@ -56,6 +56,8 @@ def configure(source, build, sanitize, **variables):
     variables["CAIRN_SANITIZE"] = "address,undefined" if sanitize else ""
     if sanitize:
         variables["CMAKE_C_FLAGS_DEBUG"] = "-O1 -g"
+    if shutil.which("ccache"):
+        variables["CMAKE_C_COMPILER_LAUNCHER"] = "ccache"
     run(*command, *(f"-D{name}={value}" for name, value in variables.items()))
 
 
