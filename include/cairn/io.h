@@ -40,6 +40,15 @@ extern "C" {
 
 CN_PURE cn_dict *cn_load(cn_ctx *ctx, const char *path);
 CN_PURE cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes); /* the bytes of a file; they are copied */
+/* The same, with options. */
+typedef struct cn_load_desc {
+    const void *data; /* the bytes of a file, which are copied; then the path is only a name for errors */
+    size_t bytes;
+    bool structure;   /* of .pt: the text "cairn.structure" has the dicts and lists of the file as JSON. A tensor is
+                         {"tensor": name}, a float {"float": "0.5"}, the others are {"dict": [[key, value], ..]},
+                         {"list": [..]}, {"tuple": [..]}, or a text, whole number, true, false, null of JSON */
+} cn_load_desc;
+CN_PURE cn_dict *cn_load_with(cn_ctx *ctx, const char *path, const cn_load_desc *desc);
 CN_API bool cn_save(const cn_dict *d, const char *path);                     /* evaluates pending tensors */
 
 /* A new dict of the tensors and texts whose names begin with prefix, with the prefix removed. */

@@ -267,6 +267,46 @@ typedef struct cn_adam_step_desc {
 CN_API bool cn_adam_step(cn_tensor *const *p, cn_tensor *const *m, cn_tensor *const *v, int n,
                          const cn_adam_step_desc *desc);
 
+/* ---- a step of any optimizer without an object: for bindings, whose programs may change every number and every state
+   between two steps ----
+
+       cn_held h = { .param = w };
+       cn_optim_numbers n = { .lr = 1e-3, .momentum = 0.9, .beta2 = 0.999, .eps = 1e-8 };
+       cn_held_step(cn, "adam", &n, &h, 1);            as often as there are groups
+       cn_eval_all(cn);
+
+   Numbers    0 means 0: there are no defaults.
+   State      A step makes the states that a parameter lacks, and keeps them for you: cn_release them. It counts `step`.
+   Gradients  cn_grad_of(param), which do not change. A parameter without a gradient is skipped.
+   Errors     false; nothing has changed. If cn_eval_all fails, parameters and states have their old values, too; `step`
+              and `product` have counted. */
+
+#define CN_OPTIM_STATES 3                           /* the most state tensors of a parameter */
+typedef struct cn_optim_numbers {
+    double lr, weight_decay, eps;
+    double momentum;                                /* or beta1 */
+    double beta2;                                   /* RMSprop's alpha, Adadelta's rho */
+    double dampening, momentum_decay, lr_decay, initial_value;
+    bool nesterov, maximize, amsgrad, decoupled, centered;
+    bool no_nesterov, full_precision;               /* Muon's */
+    double coefficients[3];
+    int ns_steps;
+    cn_muon_adjust adjust;
+    double eta_minus, eta_plus, step_min, step_max; /* Rprop's */
+    double lambd, power, t0;                        /* ASGD's; power is its alpha */
+    double beta2_decay, eps1, d;                    /* Adafactor's; its eps is eps2. eps1 0: the dtype's */
+} cn_optim_numbers;
+
+typedef struct cn_held {
+    cn_tensor *param;
+    cn_tensor *state[CN_OPTIM_STATES];              /* under the names of cn_held_state; NULL: none yet */
+    int64_t step;                                   /* steps so far */
+    double product;                                 /* NAdam's mu_product, 1 before the first step; ASGD's eta */
+} cn_held;
+/* optimizer: the name of its maker without cn_, "adamw". LBFGS has no such step. */
+CN_API bool cn_held_step(cn_ctx *ctx, const char *optimizer, const cn_optim_numbers *numbers, cn_held *held, int n);
+CN_API const char *cn_held_state(const char *optimizer, int k); /* PyTorch's name of state k; NULL: there is none */
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,7 @@ typedef struct cn__source {
     const unsigned char *data;
     size_t bytes;
     cn__content *content; /* data lies in it, and tensors may borrow it; NULL: tensors must copy */
+    bool structure;       /* of cn_load_desc */
 } cn__source;
 /* Fails with "load NAME: message"; returns false. */
 __attribute__((format(printf, 3, 4))) bool cn__source_fail(const cn__source *s, cn_code code, const char *message, ...);

@@ -48,20 +48,24 @@ static cn_dict *load(const cn__source *s)
     return NULL;
 }
 
-cn_dict *cn_load(cn_ctx *ctx, const char *path)
+cn_dict *cn_load_with(cn_ctx *ctx, const char *path, const cn_load_desc *desc)
 {
     CN__CALL call = cn__enter(ctx, NULL);
     if (!call.ctx) return NULL;
+    const cn_load_desc o = desc ? *desc : (cn_load_desc){ 0 };
+    if (o.data) return load(&(cn__source){ ctx, path ? path : "from memory", o.data, o.bytes, NULL, o.structure });
     if (!path) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "load: path must not be NULL");
         return NULL;
     }
     cn__content *c = cn__content_open(ctx, path);
     if (!c) return NULL;
-    cn_dict *d = load(&(cn__source){ ctx, path, c->data, c->bytes, c });
+    cn_dict *d = load(&(cn__source){ ctx, path, c->data, c->bytes, c, o.structure });
     cn__content_release(c);
     return d;
 }
+
+cn_dict *cn_load(cn_ctx *ctx, const char *path) { return cn_load_with(ctx, path, NULL); }
 
 cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes)
 {
@@ -71,5 +75,5 @@ cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes)
         cn__fail(ctx, CN_BAD_ARGUMENT, "load_memory: data must not be NULL for %zu bytes", bytes);
         return NULL;
     }
-    return load(&(cn__source){ ctx, "from memory", data, bytes, NULL });
+    return load(&(cn__source){ ctx, "from memory", data, bytes, NULL, false });
 }

@@ -32,6 +32,7 @@ typedef struct loading {
     storage *storages; /* sorted by key */
     size_t n;
     cn__out name;          /* of the value that is visited */
+    cn__out structure;     /* of the values so far, as JSON */
     uint64_t left;         /* of the memory that names, texts and tensors may take */
     uint64_t left_repeats; /* of the bytes that tensors may have beyond those of their storages, by strides of 0 */
 } loading;
@@ -304,6 +305,42 @@ static bool place_leaf(loading *l, const cn__value *v)
     }
 }
 
+/* ---- the structure ---- */
+
+static bool show_real(loading *l, double v)
+{
+    char text[64];
+    snprintf(text, sizeof text, "{\"float\":\"%.17g\"}", v);
+    return cn__out_plain(&l->structure, text);
+}
+
+static bool show_leaf(loading *l, const cn__value *v)
+{
+    cn__out *o = &l->structure;
+    if (!l->s->structure) return true;
+    switch (v->type) {
+    case CN__VALUE_BOOL: return cn__out_plain(o, v->whole ? "true" : "false");
+    case CN__VALUE_WHOLE: return cn__out_whole(o, v->whole);
+    case CN__VALUE_REAL: return show_real(l, v->real);
+    case CN__VALUE_TEXT: return cn__out_text(o, v->text, v->n);
+    case CN__VALUE_TENSOR:
+        return cn__out_plain(o, "{\"tensor\":") && cn__out_text(o, l->name.text.v, l->name.text.n) &&
+               cn__out_plain(o, "}");
+    default: return cn__out_plain(o, "null");
+    }
+}
+
+static bool show_key(loading *l, const cn__value *key)
+{
+    cn__out *o = &l->structure;
+    if (!l->s->structure || !key) return true;
+    return cn__out_plain(o, "[") &&
+           (key->type == CN__VALUE_TEXT ? cn__out_text(o, key->text, key->n) : cn__out_whole(o, key->whole)) &&
+           cn__out_plain(o, ",");
+}
+
+static bool show(loading *l, const char *text) { return !l->s->structure || cn__out_plain(&l->structure, text); }
+
 static bool append_key(loading *l, const cn__value *key, size_t index, bool nested)
 {
     char digits[24];
@@ -323,15 +360,22 @@ static bool place(loading *l, const cn__value *v, int depth)
     enum { VALUE_BYTES = 48 };
     const size_t before = l->name.text.n;
     if (!spend(l, VALUE_BYTES + before)) return false;
-    if (!has_members(v)) return place_leaf(l, v);
+    if (!has_members(v)) return place_leaf(l, v) && show_leaf(l, v);
     if (depth == DEEPEST)
         return cn__source_fail(l->s, CN_BAD_FILE, "data.pkl: dicts and lists are nested deeper than %d", DEEPEST);
     size_t i = 0;
+    if (!show(l, v->type == CN__VALUE_DICT   ? "{\"dict\":["
+                 : v->type == CN__VALUE_LIST ? "{\"list\":["
+                                             : "{\"tuple\":["))
+        return false;
     for (const cn__member *e = v->first; e; e = e->next) {
-        if (!append_key(l, e->key, i++, depth > 0) || !place(l, e->value, depth + 1)) return false;
+        if (i && !show(l, ",")) return false;
+        if (!show_key(l, e->key) || !append_key(l, e->key, i++, depth > 0) || !place(l, e->value, depth + 1))
+            return false;
+        if (e->key && !show(l, "]")) return false;
         l->name.text.n = before;
     }
-    return true;
+    return show(l, "]}");
 }
 
 /* A value takes about 70 bytes, and one byte in the pickle. torch.save compresses nothing, so a pickle that is far
@@ -349,12 +393,14 @@ static bool place_all(loading *l, const cn__source *pickle, const cn__value *roo
 {
     l->left = (uint64_t)pickle->bytes * 128 + (1 << 20);
     l->left_repeats = (uint64_t)l->s->bytes * 64 + (16 << 20);
-    return (has_members(root) || cn__out_plain(&l->name, "value")) && place(l, root, 0);
+    return (has_members(root) || cn__out_plain(&l->name, "value")) && place(l, root, 0) &&
+           (!l->s->structure || (cn__out_append(&l->structure, "", 1) &&
+                                 cn_dict_set_text(l->dict, "cairn.structure", l->structure.text.v)));
 }
 
 bool cn__pt_load(const cn__source *s, cn_dict *d)
 {
-    loading l = { .s = s, .dict = d, .name = { .ctx = s->ctx } };
+    loading l = { .s = s, .dict = d, .name = { .ctx = s->ctx }, .structure = { .ctx = s->ctx } };
     cn__bump memory = { 0 };
     cn__source pickle = { 0 };
     const cn__value *root = NULL;
@@ -366,6 +412,7 @@ bool cn__pt_load(const cn__source *s, cn_dict *d)
     for (size_t i = 0; i < l.n; i++) cn__content_release(l.storages[i].content);
     cn__content_release(pickle.content);
     cn__out_free(&l.name);
+    cn__out_free(&l.structure);
     cn__bump_free(&s->ctx->memory, &memory);
     return ok;
 }

@@ -237,7 +237,7 @@ static bool unpack_deflated(const cn__zip *z, const cn__zip_entry *e, const char
     cn__content *c = cn__content_new(s->ctx, (size_t)e->unpacked);
     if (!c) return false;
     const unsigned char *packed = out->data;
-    *out = (cn__source){ s->ctx, s->name, c->data, c->bytes, c };
+    *out = (cn__source){ s->ctx, s->name, c->data, c->bytes, c, false };
     return cn__inflate(s, name, packed, (size_t)e->packed, c->data, c->bytes);
 }
 

@@ -51,7 +51,7 @@ static void update(cn__update *u)
     u->new_p = cn_sub(p, cn_mul(step, cn_div(alpha, limit)));
 }
 
-static const cn__rule rule = { .name = "adafactor",
+const cn__rule cn__rule_adafactor = { .name = "adafactor",
                                .state = { "row_var", "col_var", "variance" },
                                .uses_for = uses_for,
                                .shape = shape,
@@ -76,5 +76,5 @@ cn_optim *cn_adafactor(cn_ctx *ctx, cn_params params, const cn_adafactor_desc *d
                  h.beta2_decay, h.eps1, h.d);
         return NULL;
     }
-    return cn__optim_new(ctx, &rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_adafactor, &h, params, d.keep_gradients);
 }

@@ -34,10 +34,10 @@ static void adam_update(cn__update *u)
     {                                             \
         "exp_avg", "exp_avg_sq", "max_exp_avg_sq" \
     }
-static const cn__rule adam_rule = {
+const cn__rule cn__rule_adam = {
     .name = "adam", .state = MOMENTS, .uses = adam_uses, .update = adam_update, .has_momentum = true, .has_betas = true
 };
-static const cn__rule adamw_rule = {
+const cn__rule cn__rule_adamw = {
     .name = "adamw", .state = MOMENTS, .uses = adam_uses, .update = adam_update, .has_momentum = true, .has_betas = true
 };
 
@@ -50,7 +50,7 @@ static cn_optim *adam(cn_ctx *ctx, cn_params params, const cn_adam_desc *desc, c
         .beta2 = cn__given(d.beta2, 0.999),
         .eps = cn__given(d.eps, 1e-8),
         .weight_decay = cn__given(d.weight_decay, decay),
-        .decoupled = rule == &adamw_rule,
+        .decoupled = rule == &cn__rule_adamw,
         .amsgrad = d.amsgrad,
         .maximize = d.maximize,
     };
@@ -59,12 +59,12 @@ static cn_optim *adam(cn_ctx *ctx, cn_params params, const cn_adam_desc *desc, c
 
 cn_optim *cn_adam(cn_ctx *ctx, cn_params params, const cn_adam_desc *desc)
 {
-    return adam(ctx, params, desc, &adam_rule, 0);
+    return adam(ctx, params, desc, &cn__rule_adam, 0);
 }
 
 cn_optim *cn_adamw(cn_ctx *ctx, cn_params params, const cn_adamw_desc *desc)
 {
-    return adam(ctx, params, desc, &adamw_rule, 0.01);
+    return adam(ctx, params, desc, &cn__rule_adamw, 0.01);
 }
 
 /* ---- NAdam: Adam with Nesterov's momentum, which grows with the steps ----
@@ -102,7 +102,7 @@ static void nadam_update(cn__update *u)
     moment_update(u, rate, ahead, 1 / sqrt(1 - pow(h->beta2, (double)u->step)), h->eps);
 }
 
-static const cn__rule nadam_rule = { .name = "nadam",
+const cn__rule cn__rule_nadam = { .name = "nadam",
                                      .state = MOMENTS,
                                      .uses = first_two,
                                      .update = nadam_update,
@@ -122,7 +122,7 @@ cn_optim *cn_nadam(cn_ctx *ctx, cn_params params, const cn_nadam_desc *desc)
         .decoupled = d.decoupled_weight_decay,
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &nadam_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_nadam, &h, params, d.keep_gradients);
 }
 
 /* ---- RAdam: it rectifies the rate, and leaves √v out while v averages too few steps ---- */
@@ -140,7 +140,7 @@ static void radam_update(cn__update *u)
     }
 }
 
-static const cn__rule radam_rule = { .name = "radam",
+const cn__rule cn__rule_radam = { .name = "radam",
                                      .state = MOMENTS,
                                      .uses = first_two,
                                      .update = radam_update,
@@ -159,7 +159,7 @@ cn_optim *cn_radam(cn_ctx *ctx, cn_params params, const cn_radam_desc *desc)
         .decoupled = d.decoupled_weight_decay,
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &radam_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_radam, &h, params, d.keep_gradients);
 }
 
 /* ---- Adamax: a decaying maximum of |g| in place of the mean square ---- */
@@ -177,7 +177,7 @@ static void adamax_update(cn__update *u)
     cn__update_by(u, &cn__op_adamax_step, args);
 }
 
-static const cn__rule adamax_rule = { .name = "adamax",
+const cn__rule cn__rule_adamax = { .name = "adamax",
                                       .state = { "exp_avg", "exp_inf" },
                                       .uses = first_two,
                                       .update = adamax_update,
@@ -195,7 +195,7 @@ cn_optim *cn_adamax(cn_ctx *ctx, cn_params params, const cn_adamax_desc *desc)
         .weight_decay = cn__given(d.weight_decay, 0),
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &adamax_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_adamax, &h, params, d.keep_gradients);
 }
 
 /* ---- Lion: it steps by the sign of a mean of gradients, and keeps a slower mean as its state ---- */
@@ -218,7 +218,7 @@ static void lion_update(cn__update *u)
     cn__update_by(u, &cn__op_lion_step, args);
 }
 
-static const cn__rule lion_rule = { .name = "lion",
+const cn__rule cn__rule_lion = { .name = "lion",
                                     .state = { "exp_avg" },
                                     .uses = lion_uses,
                                     .update = lion_update,
@@ -235,5 +235,5 @@ cn_optim *cn_lion(cn_ctx *ctx, cn_params params, const cn_lion_desc *desc)
         .weight_decay = cn__given(d.weight_decay, 0),
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &lion_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_lion, &h, params, d.keep_gradients);
 }

@@ -66,7 +66,7 @@ static bool accepts(cn_tensor *p)
                     cn__shape_text(cn__layout(p), shape, sizeof shape));
 }
 
-static const cn__rule rule = { .name = "muon",
+const cn__rule cn__rule_muon = { .name = "muon",
                                .state = { "momentum_buffer" },
                                .uses = uses,
                                .update = update,
@@ -89,7 +89,7 @@ cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc)
 {
     static const double usual[3] = { 3.4445, -4.7750, 2.0315 };
     cn_muon_desc d = desc ? *desc : (cn_muon_desc){ 0 };
-    CN__CALL call = cn__enter(ctx, rule.name);
+    CN__CALL call = cn__enter(ctx, cn__rule_muon.name);
     if (!call.ctx || !check(ctx, &d)) return NULL;
     cn__hyper h = {
         .lr = cn__given(d.lr, 1e-3),
@@ -103,5 +103,5 @@ cn_optim *cn_muon(cn_ctx *ctx, cn_params params, const cn_muon_desc *desc)
     };
     const double *c = d.ns_coefficients;
     memcpy(h.coefficients, c[0] == 0 && c[1] == 0 && c[2] == 0 ? usual : c, sizeof h.coefficients);
-    return cn__optim_new(ctx, &rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_muon, &h, params, d.keep_gradients);
 }

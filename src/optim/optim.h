@@ -7,23 +7,9 @@
 #include "core/object.h"
 #include "ops/shared.h"
 
-enum { CN__STATES = 3 }; /* the most state tensors of a parameter */
+enum { CN__STATES = CN_OPTIM_STATES };
 
-/* Numbers and options of a group, with all defaults filled in. */
-typedef struct cn__hyper {
-    double lr, weight_decay, eps;
-    double momentum; /* or beta1 */
-    double beta2;    /* alpha, rho */
-    double dampening, momentum_decay, lr_decay, initial_value;
-    bool nesterov, maximize, amsgrad, decoupled, centered;
-    bool no_nesterov, full_precision; /* Muon's */
-    double coefficients[3];
-    int ns_steps;
-    cn_muon_adjust adjust;
-    double eta_minus, eta_plus, step_min, step_max; /* Rprop's */
-    double lambd, power, t0;                        /* ASGD's */
-    double beta2_decay, eps1, d;                    /* Adafactor's; its eps is eps2. eps1 0: the dtype's */
-} cn__hyper;
+typedef cn_optim_numbers cn__hyper; /* of a group, with all defaults filled in */
 
 /* One step of one parameter: what a rule reads, and what it fills in. */
 typedef struct cn__update {
@@ -93,6 +79,20 @@ struct cn_optim {
     cn__vec of, to;          /* of cn_tensor *: the assignments of a step */
     struct cn__lbfgs *lbfgs; /* what LBFGS has instead of states of parameters; else NULL */
 };
+
+/* The rules, each in the file of its maker. */
+extern const cn__rule cn__rule_sgd, cn__rule_adam, cn__rule_adamw, cn__rule_sparse_adam, cn__rule_nadam, cn__rule_radam,
+    cn__rule_adamax, cn__rule_rmsprop, cn__rule_adagrad, cn__rule_adadelta, cn__rule_lion, cn__rule_muon, cn__rule_rprop,
+    cn__rule_asgd, cn__rule_adafactor;
+
+/* The assignments of a step. There is room for 1 + CN__STATES of each parameter. */
+typedef struct cn__changes {
+    cn_tensor **of, **to;
+    size_t n;
+} cn__changes;
+/* Records the new values of a parameter that has a gradient, and makes states that it lacks. */
+bool cn__record_slot(const cn__rule *rule, const cn__hyper *h, cn__param_slot *s, cn__changes *c);
+void cn__drop_fresh(cn__param_slot *s); /* releases the states that this step made */
 
 /* lbfgs.c */
 void cn__lbfgs_free(cn_optim *opt);

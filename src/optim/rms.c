@@ -31,7 +31,7 @@ static void rmsprop_update(cn__update *u)
     rms_update(u, ops[u->state[MEAN] != NULL][u->state[BUFFER] != NULL]);
 }
 
-static const cn__rule rmsprop_rule = { .name = "rmsprop",
+const cn__rule cn__rule_rmsprop = { .name = "rmsprop",
                                        .state = { "square_avg", "grad_avg", "momentum_buffer" },
                                        .uses = rmsprop_uses,
                                        .update = rmsprop_update,
@@ -49,7 +49,7 @@ cn_optim *cn_rmsprop(cn_ctx *ctx, cn_params params, const cn_rmsprop_desc *desc)
         .centered = d.centered,
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &rmsprop_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_rmsprop, &h, params, d.keep_gradients);
 }
 
 /* ---- Adagrad ---- */
@@ -71,7 +71,7 @@ static void adagrad_update(cn__update *u)
     u->new_p = cn_addcdiv(u->p, g, cn_add_s(cn_sqrt(sum), h->eps), -rate);
 }
 
-static const cn__rule adagrad_rule = {
+const cn__rule cn__rule_adagrad = {
     .name = "adagrad", .state = { "sum" }, .uses = adagrad_uses, .update = adagrad_update
 };
 
@@ -86,7 +86,7 @@ cn_optim *cn_adagrad(cn_ctx *ctx, cn_params params, const cn_adagrad_desc *desc)
         .eps = cn__given(d.eps, 1e-10),
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &adagrad_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_adagrad, &h, params, d.keep_gradients);
 }
 
 /* ---- Adadelta ---- */
@@ -99,7 +99,7 @@ static unsigned adadelta_uses(const cn__hyper *h)
 
 static void adadelta_update(cn__update *u) { rms_update(u, &cn__op_adadelta_step); }
 
-static const cn__rule adadelta_rule = {
+const cn__rule cn__rule_adadelta = {
     .name = "adadelta", .state = { "square_avg", "acc_delta" }, .uses = adadelta_uses, .update = adadelta_update
 };
 
@@ -113,5 +113,5 @@ cn_optim *cn_adadelta(cn_ctx *ctx, cn_params params, const cn_adadelta_desc *des
         .weight_decay = cn__given(d.weight_decay, 0),
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &adadelta_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_adadelta, &h, params, d.keep_gradients);
 }

@@ -29,7 +29,7 @@ static void rprop_update(cn__update *u)
     u->new_p = cn_sub(u->p, cn_mul(cn_sign(g), size));
 }
 
-static const cn__rule rprop_rule = { .name = "rprop",
+const cn__rule cn__rule_rprop = { .name = "rprop",
                                      .state = { "prev", "step_size" },
                                      .uses = two_states,
                                      .initial = rprop_initial,
@@ -58,7 +58,7 @@ cn_optim *cn_rprop(cn_ctx *ctx, cn_params params, const cn_rprop_desc *desc)
                  h.step_max);
         return NULL;
     }
-    return cn__optim_new(ctx, &rprop_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_rprop, &h, params, d.keep_gradients);
 }
 
 /* ---- ASGD: p ← (1 - λη) p - ηg, ax ← ax + μ (p - ax), where step t has η = lr / (1 + λ lr (t - 1))^α and
@@ -81,7 +81,7 @@ static void asgd_update(cn__update *u)
     u->product = h->lr / pow(1 + h->lambd * h->lr * (double)u->step, h->power);
 }
 
-static const cn__rule asgd_rule = { .name = "asgd", .state = { "ax" }, .uses = one_state, .update = asgd_update };
+const cn__rule cn__rule_asgd = { .name = "asgd", .state = { "ax" }, .uses = one_state, .update = asgd_update };
 
 cn_optim *cn_asgd(cn_ctx *ctx, cn_params params, const cn_asgd_desc *desc)
 {
@@ -101,5 +101,5 @@ cn_optim *cn_asgd(cn_ctx *ctx, cn_params params, const cn_asgd_desc *desc)
                  h.t0);
         return NULL;
     }
-    return cn__optim_new(ctx, &asgd_rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_asgd, &h, params, d.keep_gradients);
 }

@@ -21,7 +21,7 @@ static void update(cn__update *u)
     cn__update_by(u, u->state[0] ? &cn__op_momentum_step : &cn__op_sgd_step, args);
 }
 
-static const cn__rule rule = {
+const cn__rule cn__rule_sgd = {
     .name = "sgd", .state = { "momentum_buffer" }, .uses = uses, .update = update, .has_momentum = true
 };
 
@@ -36,5 +36,5 @@ cn_optim *cn_sgd(cn_ctx *ctx, cn_params params, const cn_sgd_desc *desc)
         .nesterov = d.nesterov,
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_sgd, &h, params, d.keep_gradients);
 }

@@ -47,7 +47,7 @@ static void update(cn__update *u)
     u->new_state[1] = new_moment(v, in, dense, fresh2, true);
 }
 
-static const cn__rule rule = { .name = "sparse_adam",
+const cn__rule cn__rule_sparse_adam = { .name = "sparse_adam",
                                .state = { "exp_avg", "exp_avg_sq" },
                                .uses = uses,
                                .update = update,
@@ -65,5 +65,5 @@ cn_optim *cn_sparse_adam(cn_ctx *ctx, cn_params params, const cn_sparse_adam_des
         .eps = cn__given(d.eps, 1e-8),
         .maximize = d.maximize,
     };
-    return cn__optim_new(ctx, &rule, &h, params, d.keep_gradients);
+    return cn__optim_new(ctx, &cn__rule_sparse_adam, &h, params, d.keep_gradients);
 }

@@ -21,10 +21,10 @@ void cn__update_by(cn__update *u, const cn_op *op, const cn_arg *args)
 
 /* ---- recording ---- */
 
-static void push_assignment(cn_optim *opt, cn_tensor *t, cn_tensor *value)
+static void push_assignment(cn__changes *c, cn_tensor *t, cn_tensor *value)
 {
-    ((cn_tensor **)opt->of.v)[opt->of.n++] = t;
-    ((cn_tensor **)opt->to.v)[opt->to.n++] = value;
+    c->of[c->n] = t;
+    c->to[c->n++] = value;
 }
 
 /* Makes the states that the rule uses and the parameter lacks. They are computed at once: then the first step, too,
@@ -42,25 +42,24 @@ static bool make_states(const cn__rule *r, const cn__hyper *h, cn__param_slot *s
     return true;
 }
 
-static bool record_slot(cn_optim *opt, cn__param_slot *s)
+bool cn__record_slot(const cn__rule *rule, const cn__hyper *h, cn__param_slot *s, cn__changes *c)
 {
     cn_tensor *g = cn_grad_of(s->p);
     if (!g) return true;
-    const cn__hyper *h = &cn__optim_group(opt, s->group)->h;
-    unsigned uses = cn__rule_uses(opt->rule, h, s->p);
-    if (!make_states(opt->rule, h, s, uses)) return false;
+    unsigned uses = cn__rule_uses(rule, h, s->p);
+    if (!make_states(rule, h, s, uses)) return false;
     cn_dtype t = cn__state_dtype(s->p);
     cn__update u = { .h = h, .step = s->step + 1, .product = s->product, .first = s->fresh & 1 };
     u.p = cn__dtype(s->p) == t ? s->p : cn_cast(s->p, t);
     u.g = cn__dtype(g) == t ? g : cn_cast(g, t);
     for (int k = 0; k < CN__STATES; k++) u.state[k] = uses >> k & 1 ? s->state[k] : NULL;
-    opt->rule->update(&u);
+    rule->update(&u);
     if (!u.new_p) return false;
-    push_assignment(opt, s->p, u.new_p);
+    push_assignment(c, s->p, u.new_p);
     for (int k = 0; k < CN__STATES; k++) {
         if (!u.state[k]) continue;
         if (!u.new_state[k]) return false;
-        push_assignment(opt, s->state[k], u.new_state[k]);
+        push_assignment(c, s->state[k], u.new_state[k]);
     }
     s->moved = true;
     s->by_rows = u.by_rows;
@@ -71,12 +70,15 @@ static bool record_slot(cn_optim *opt, cn__param_slot *s)
 static bool record(cn_optim *opt)
 {
     cn_ctx *ctx = opt->object.ctx;
-    opt->of.n = opt->to.n = 0;
+    cn__changes c = { opt->of.v, opt->to.v, 0 };
     cn_scope scope = cn_scope_begin(ctx);
     cn_no_grad_begin(ctx);
     bool ok = true;
-    for (size_t i = 0; i < opt->slots.n && ok; i++) ok = record_slot(opt, cn__optim_slot(opt, i));
-    ok = ok && cn__update_all(ctx, opt->of.v, opt->to.v, (int)opt->of.n);
+    for (size_t i = 0; i < opt->slots.n && ok; i++) {
+        cn__param_slot *s = cn__optim_slot(opt, i);
+        ok = cn__record_slot(opt->rule, &cn__optim_group(opt, s->group)->h, s, &c);
+    }
+    ok = ok && cn__update_all(ctx, c.of, c.to, (int)c.n);
     cn_no_grad_end(ctx);
     cn_scope_end(ctx, scope);
     return ok;
@@ -109,6 +111,15 @@ static void finish_gradient(cn__param_slot *s, bool ok)
     cn__unhold(g);
 }
 
+void cn__drop_fresh(cn__param_slot *s)
+{
+    for (int k = 0; k < CN__STATES; k++) {
+        if (!(s->fresh >> k & 1)) continue;
+        cn__release(s->state[k]);
+        s->state[k] = NULL;
+    }
+}
+
 static void finish(cn__param_slot *s, bool ok)
 {
     finish_gradient(s, ok);
@@ -116,11 +127,7 @@ static void finish(cn__param_slot *s, bool ok)
         s->step++;
         s->product = s->next_product;
     }
-    for (int k = 0; k < CN__STATES && !ok; k++) {
-        if (!(s->fresh >> k & 1)) continue;
-        cn__release(s->state[k]);
-        s->state[k] = NULL;
-    }
+    if (!ok) cn__drop_fresh(s);
     s->fresh = 0;
     s->moved = false;
 }

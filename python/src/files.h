@@ -1,0 +1,11 @@
+/* files.h: dicts of tensors and texts between Python and Cairn, for files and states. */
+#ifndef CAIRN_PYTHON_FILES_H
+#define CAIRN_PYTHON_FILES_H
+
+#include "cairn_python.h"
+
+PyObject *dict_to_python(context *c, const cn_dict *d);                             /* (tensors, texts), two dicts */
+cn_dict *dict_from_python(context *c, PyObject *tensors, PyObject *texts);          /* NULL: an exception is set */
+extern PyMethodDef file_functions[]; /* files, images, random states, profiles */
+
+#endif
