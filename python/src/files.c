@@ -74,7 +74,7 @@ static PyObject *load_file(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sz*s", &path, &data, &device)) return NULL;
     context *c = context_for(device);
     PyObject *result = NULL;
-    if (c && context_wait(c) == 0) {
+    if (c && !use(c)) {
         const cn_load_desc desc = { .data = data.buf, .bytes = (size_t)data.len, .structure = true };
         cn_dict *d;
         COMPUTE(c, d = cn_load_with(c->cn, path, &desc));
@@ -93,7 +93,7 @@ static PyObject *save_file(PyObject *self, PyObject *args)
     PyObject *tensors, *texts;
     if (!PyArg_ParseTuple(args, "sO!O!", &path, &PyDict_Type, &tensors, &PyDict_Type, &texts)) return NULL;
     context *c = context_for("cpu");
-    if (!c || context_wait(c) < 0) return NULL;
+    if (!c || use(c)) return NULL;
     cn_dict *d = dict_from_python(c, tensors, texts);
     if (!d) return NULL;
     bool ok;
@@ -114,7 +114,7 @@ static PyObject *here(PyObject *self, PyObject *o)
     context *c = context_for(context_of(o)->device);
     if (!c) return NULL;
     if (c == context_of(o)) return Py_NewRef(o);
-    if (context_wait(c) < 0) return NULL;
+    if (use(c)) return NULL;
     PyObject *owned = NULL;
     cn_scope scope = cn_scope_begin(c->cn);
     cn_tensor *t = tensor_operand(c, o, NULL, &owned);
@@ -134,7 +134,7 @@ static PyObject *read_image(PyObject *self, PyObject *args)
     int channels;
     if (!PyArg_ParseTuple(args, "si", &path, &channels)) return NULL;
     context *c = context_for("cpu");
-    if (!c || context_wait(c) < 0) return NULL;
+    if (!c || use(c)) return NULL;
     cn_scope scope = cn_scope_begin(c->cn);
     cn_tensor *t;
     COMPUTE(c, t = cn_image_read(c->cn, path, channels));
@@ -152,7 +152,7 @@ static PyObject *write_image(PyObject *self, PyObject *args)
     cn_image_write_desc desc = { 0 };
     if (!PyArg_ParseTuple(args, "O!si", tensor_type, &image, &path, &desc.quality)) return NULL;
     context *c = context_of(image);
-    if (context_wait(c) < 0) return NULL;
+    if (use(c)) return NULL;
     bool ok;
     COMPUTE(c, ok = cn_image_write(handle_of(image), path, &desc));
     if (!ok) return context_error(c);
@@ -232,7 +232,7 @@ static PyObject *profile_begin(PyObject *self, PyObject *device)
     (void)self;
     const char *name = PyUnicode_AsUTF8(device);
     context *c = name ? context_for(name) : NULL;
-    if (!c || context_wait(c) < 0) return NULL;
+    if (!c || use(c)) return NULL;
     profile *p = PyMem_Calloc(1, sizeof *p);
     if (!p) return PyErr_NoMemory();
     p->profile = cn_profile_begin(c->cn, NULL);
@@ -252,7 +252,7 @@ static PyObject *profile_end(PyObject *self, PyObject *capsule)
 {
     (void)self;
     profile *p = profile_from(capsule);
-    if (!p || context_wait(p->context) < 0) return NULL;
+    if (!p || use(p->context)) return NULL;
     bool ok;
     COMPUTE(p->context, ok = cn_eval_all(p->context->cn));
     cn_profile_end(p->profile);

@@ -202,7 +202,7 @@ static int note_context(step *s, context *c)
         return -1;
     }
     s->contexts[s->n_contexts++] = c;
-    return context_wait(c);
+    return use(c);
 }
 
 /* Adds a parameter that has a gradient. */
@@ -391,7 +391,7 @@ static PyObject *optim_zero_grad(PyObject *self, PyObject *param_groups)
         }
         for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(params); k++) {
             PyObject *p = PySequence_Fast_GET_ITEM(params, k);
-            if (is_tensor(p) && context_wait(context_of(p)) == 0) cn_zero_grad(handle_of(p));
+            if (is_tensor(p) && !use(context_of(p))) cn_zero_grad(handle_of(p));
         }
         Py_DECREF(params);
     }
@@ -445,6 +445,22 @@ static void lbfgs_destroy(PyObject *capsule)
 static lbfgs *lbfgs_from(PyObject *o) { return PyCapsule_GetPointer(o, "cairn.lbfgs"); }
 static double given(double v) { return v == 0 ? CN_ZERO : v; }
 
+/* The context of all tensors of a tuple. NULL: an exception is set. */
+static context *parameters_context(PyObject *list)
+{
+    context *c = NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++) {
+        PyObject *p = PyTuple_GET_ITEM(list, i);
+        if (!is_tensor(p) || (c && context_of(p) != c)) {
+            PyErr_SetString(PyExc_TypeError, "LBFGS: the parameters must be tensors of one device");
+            return NULL;
+        }
+        c = context_of(p);
+    }
+    if (!c) PyErr_SetString(PyExc_ValueError, "optimizer got an empty parameter list");
+    return c && !use(c) ? c : NULL;
+}
+
 PyDoc_STRVAR(lbfgs_new_doc, "lbfgs_new(params, lr, max_iter, max_eval, tolerance_grad, tolerance_change, history_size, "
                             "strong_wolfe, maximize)\n--\n\nAn L-BFGS optimizer.");
 static PyObject *lbfgs_new(PyObject *self, PyObject *args)
@@ -452,7 +468,7 @@ static PyObject *lbfgs_new(PyObject *self, PyObject *args)
     (void)self;
     PyObject *params;
     cn_lbfgs_desc d = { 0 };
-    int wolfe, maximize, n;
+    int wolfe, maximize;
     if (!PyArg_ParseTuple(args, "Odiiddipp", &params, &d.lr, &d.max_iter, &d.max_eval, &d.tolerance_grad,
                           &d.tolerance_change, &d.history_size, &wolfe, &maximize))
         return NULL;
@@ -461,30 +477,26 @@ static PyObject *lbfgs_new(PyObject *self, PyObject *args)
     d.tolerance_change = given(d.tolerance_change);
     d.strong_wolfe = wolfe;
     d.maximize = maximize;
-    context *c = NULL;
-    cn_tensor **v;
-    if (tensors_from(params, &c, &v, &n) < 0) return NULL;
-    lbfgs *l = PyMem_Calloc(1, sizeof *l);
-    PyObject *list = l ? PySequence_Tuple(params) : NULL;
-    if (list && context_wait(c) == 0) l->optim = cn_lbfgs(c->cn, (cn_params){ v, n }, &d);
+    PyObject *list = PySequence_Tuple(params);
+    if (!list) return NULL;
+    context *c = parameters_context(list);
+    const int n = (int)PyTuple_GET_SIZE(list);
+    cn_tensor **v = c ? PyMem_Calloc((size_t)n, sizeof *v) : NULL;
+    lbfgs *l = v ? PyMem_Calloc(1, sizeof *l) : NULL;
+    if (c && !l) PyErr_NoMemory();
+    for (int i = 0; l && i < n; i++) v[i] = handle_of(PyTuple_GET_ITEM(list, i));
+    if (l && !(l->optim = cn_lbfgs(c->cn, (cn_params){ v, n }, &d))) context_error(c);
     PyMem_Free(v);
-    if (!list || !l->optim) {
-        if (!l) PyErr_NoMemory();
-        else if (list && !PyErr_Occurred()) context_error(c);
-        Py_XDECREF(list);
+    PyObject *capsule = l && l->optim ? PyCapsule_New(l, "cairn.lbfgs", lbfgs_destroy) : NULL;
+    if (!capsule) {
+        if (l) cn_optim_free(l->optim);
         PyMem_Free(l);
+        Py_DECREF(list);
         return NULL;
     }
     l->context = c;
     l->params = list;
     context_use(c);
-    PyObject *capsule = PyCapsule_New(l, "cairn.lbfgs", lbfgs_destroy);
-    if (!capsule) {
-        cn_optim_free(l->optim);
-        context_drop(c);
-        Py_DECREF(list);
-        PyMem_Free(l);
-    }
     return capsule;
 }
 
@@ -526,7 +538,7 @@ static PyObject *lbfgs_step(PyObject *self, PyObject *args)
     double lr;
     if (!PyArg_ParseTuple(args, "OdO", &capsule, &lr, &closure)) return NULL;
     lbfgs *l = lbfgs_from(capsule);
-    if (!l || context_wait(l->context) < 0) return NULL;
+    if (!l || use(l->context)) return NULL;
     if (!cn_optim_set_lr(l->optim, 0, lr)) return context_error(l->context);
     closure_call call = { closure, NULL, NULL, l->context };
     bool ok;
@@ -544,7 +556,7 @@ static PyObject *lbfgs_state(PyObject *self, PyObject *capsule)
 {
     (void)self;
     lbfgs *l = lbfgs_from(capsule);
-    if (!l || context_wait(l->context) < 0) return NULL;
+    if (!l || use(l->context)) return NULL;
     cn_dict *d = cn_dict_new(l->context->cn);
     if (!d || !cn_optim_save(l->optim, d, "")) {
         cn_dict_free(d);
@@ -562,7 +574,7 @@ static PyObject *lbfgs_load(PyObject *self, PyObject *args)
     PyObject *capsule, *tensors, *texts;
     if (!PyArg_ParseTuple(args, "OO!O!", &capsule, &PyDict_Type, &tensors, &PyDict_Type, &texts)) return NULL;
     lbfgs *l = lbfgs_from(capsule);
-    if (!l || context_wait(l->context) < 0) return NULL;
+    if (!l || use(l->context)) return NULL;
     cn_dict *d = dict_from_python(l->context, tensors, texts);
     if (!d) return NULL;
     const bool ok = cn_optim_load(l->optim, d, "");
