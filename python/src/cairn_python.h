@@ -36,6 +36,8 @@ void context_drop(context *c);                   /* one user less */
 int context_wait(context *c);                    /* until no other thread computes in it */
 int context_refuse(context *c);                  /* what a call does if context_ready says no: -1, or it waited */
 static inline bool context_ready(const context *c) { return !c->busy && !c->forked; }
+/* What a call begins with: 0, or -1 and an exception if the context cannot be used. */
+static inline int context_enter(context *c) { return context_ready(c) ? 0 : context_refuse(c); }
 extern _Thread_local int grad_off;               /* 1: this thread does not record gradients */
 void context_release_later(context *c, cn_tensor *handle);
 void context_release_now(context *c);
@@ -75,6 +77,11 @@ PyObject *tensor_result(context *c, cn_tensor *handle, PyObject *const *operands
    `like` (may be NULL) gives numbers their dtype, as PyTorch's promotion does. *owned becomes an object to release. */
 cn_tensor *tensor_operand(context *c, PyObject *o, cn_tensor *like, PyObject **owned);
 bool tensor_is_leaf(PyObject *o);
+/* data.c: numbers, and values of other contexts; the handles are in the current scope, NULL: an exception is set */
+bool is_number(PyObject *o);                                          /* of Python or NumPy; no tensor */
+cn_tensor *number_tensor(context *c, PyObject *o, cn_dtype dtype);
+cn_tensor *tensor_across(context *to, PyObject *o);
+PyObject *tensor_item(PyObject *self);                                /* convert.c: x.item() */
 PyObject *size_of(const cn_dims *d);                               /* a cairn.Size */
 PyObject *tensor_from_data(context *c, PyObject *data, int dtype); /* cairn.tensor(data); dtype -1: inferred */
 
@@ -101,7 +108,10 @@ extern PyMethodDef convert_methods[], convert_functions[], autograd_functions[],
 int autograd_add_properties(PyTypeObject *type);
 int tensor_bool(PyObject *self);                                                  /* convert.c */
 PyObject *tensor_int(PyObject *self), *tensor_float(PyObject *self), *tensor_index(PyObject *self);
+int tensor_contains(PyObject *self, PyObject *value);
+int convert_add_properties(PyTypeObject *type);
 PyObject *tensor_subscript(PyObject *self, PyObject *index);                      /* index.c */
+PyObject *tensor_item_at(PyObject *self, Py_ssize_t index);
 int tensor_ass_subscript(PyObject *self, PyObject *index, PyObject *value);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);                 /* convert.c */
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);

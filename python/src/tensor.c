@@ -425,6 +425,7 @@ static PyGetSetDef properties[] = {
     { "is_sparse", get_no, NULL, "False.", NULL },
     { "is_quantized", get_no, NULL, "False.", NULL },
     { "is_nested", get_no, NULL, "False.", NULL },
+    { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes that a program has set.", NULL },
     { "_is_cairn", get_yes, NULL, "", NULL },
     { 0 },
 };
@@ -534,17 +535,6 @@ static PyObject *iterate(PyObject *self)
     return PySeqIter_New(self);
 }
 
-static PyObject *item_at(PyObject *self, Py_ssize_t i)
-{
-    if (i >= length(self)) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_IndexError, "index %zd is out of bounds", i);
-        return NULL;
-    }
-    PyObject *index = PyLong_FromSsize_t(i), *o = index ? tensor_subscript(self, index) : NULL;
-    Py_XDECREF(index);
-    return o;
-}
-
 static Py_hash_t hash(PyObject *self) { return (Py_hash_t)((uintptr_t)self >> 4); }
 
 static PyObject *repr(PyObject *self)
@@ -576,7 +566,8 @@ static PyType_Slot slots[] = {
     { Py_mp_ass_subscript, tensor_ass_subscript },
     { Py_mp_length, length },
     { Py_sq_length, length },
-    { Py_sq_item, item_at },
+    { Py_sq_item, tensor_item_at },
+    { Py_sq_contains, tensor_contains },
     { Py_bf_getbuffer, tensor_getbuffer },
     { Py_bf_releasebuffer, tensor_releasebuffer },
     { Py_nb_add, op_add },
@@ -696,7 +687,7 @@ int module_add_tensor(PyObject *module)
     size_type = (PyTypeObject *)PyType_FromSpecWithBases(&size_spec, (PyObject *)&PyTuple_Type);
     if (!python_parts || !tensor_type || !size_type) return -1;
     if (add_methods(generated_methods) || add_methods(convert_methods) || add_methods(autograd_methods)) return -1;
-    if (autograd_add_properties(tensor_type)) return -1;
+    if (autograd_add_properties(tensor_type) || convert_add_properties(tensor_type)) return -1;
     return PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) ||
            PyModule_AddObjectRef(module, "Size", (PyObject *)size_type) || PyModule_AddFunctions(module, functions)
                ? -1
