@@ -209,6 +209,9 @@ static PyObject *detach_(PyObject *self, PyObject *none)
     return self;
 }
 
+/* A handle of the current scope for the same value: that of a Python object ends with the object. */
+static cn_tensor *another_handle(cn_tensor *t) { return cn_view(t, cn_shape(t)); }
+
 /* ---- hooks ---- */
 
 typedef struct hook {
@@ -226,9 +229,7 @@ static cn_tensor *run_hook(void *user, cn_tensor *g)
     if (y == Py_None) result = g;
     else if (y && is_tensor(y)) result = handle_of(y);
     else if (y) PyErr_Format(PyExc_TypeError, "hooks must return a Tensor or None, not %s", Py_TYPE(y)->tp_name);
-    if (result && result != g) { /* y's handle lives as long as y: give the scope a handle of its own */
-        result = cn_positive(result);
-    }
+    if (result && result != g) result = another_handle(result);
     Py_XDECREF(x);
     Py_XDECREF(y);
     return result;
@@ -290,7 +291,7 @@ static cn_tensor *custom_forward(void *user, cn_tensor *const *in, int n)
     custom *f = user;
     PyObject *all = wrap_all(f->c, in, n), *y = all ? PyObject_CallOneArg(f->forward, all) : NULL;
     cn_tensor *result = NULL;
-    if (y && is_tensor(y)) result = cn_positive(handle_of(y));
+    if (y && is_tensor(y)) result = another_handle(handle_of(y));
     else if (y) PyErr_Format(PyExc_TypeError, "forward must return a Tensor, not %s", Py_TYPE(y)->tp_name);
     Py_XDECREF(all);
     Py_XDECREF(y);
@@ -307,7 +308,7 @@ static void custom_backward(void *user, cn_tensor *const *in, int n, cn_tensor *
     PyObject *list = !y ? NULL : PyTuple_Check(y) ? Py_NewRef(y) : PyTuple_Pack(1, y);
     for (int i = 0; i < n && list && i < PyTuple_GET_SIZE(list); i++) {
         PyObject *o = PyTuple_GET_ITEM(list, i);
-        if (is_tensor(o)) grads[i] = cn_positive(handle_of(o));
+        if (is_tensor(o)) grads[i] = another_handle(handle_of(o));
     }
     Py_XDECREF(y);
     Py_XDECREF(list);

@@ -1,6 +1,7 @@
 /* Contexts: each thread has one for each device it uses. A context lives as long as its thread, and as long as there is an
    object of it. After a fork the child has no worker threads: it can open contexts of its own, not use the parent's. */
 #include <pthread.h>
+#include <string.h>
 
 #include "cairn_python.h"
 
@@ -150,8 +151,9 @@ static context *open_context(const char *device)
 {
     context *c = PyMem_Calloc(1, sizeof *c);
     if (!c) return (context *)PyErr_NoMemory();
-    snprintf(c->device, sizeof c->device, "%s", device);
-    c->cn = cn_open(&(cn_desc){ .device = c->device, .seed = first_seed, .threads = threads });
+    const char *mark = strchr(device, '#'); /* "cpu#3": a context of its own on the CPU, for a generator's numbers */
+    snprintf(c->device, sizeof c->device, "%.*s", mark ? (int)(mark - device) : 15, device);
+    c->cn = cn_open(&(cn_desc){ .device = c->device, .seed = first_seed, .threads = mark ? 1 : threads });
     if (!c->cn || cn_failed(c->cn)) {
         if (c->cn) PyErr_SetString(device_error, cn_error(c->cn));
         else PyErr_NoMemory();
@@ -214,6 +216,19 @@ static PyObject *manual_seed(PyObject *module, PyObject *seed)
         if (context_wait(c)) return NULL;
         cn_seed(c->cn, value);
     }
+    Py_RETURN_NONE;
+}
+
+/* _seed(name, seed): of one context alone. */
+static PyObject *seed_one(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    unsigned long long seed;
+    if (!PyArg_ParseTuple(args, "sK", &name, &seed)) return NULL;
+    context *c = context_for(name);
+    if (!c || context_wait(c)) return NULL;
+    cn_seed(c->cn, seed);
     Py_RETURN_NONE;
 }
 
@@ -309,6 +324,7 @@ static PyObject *is_grad_enabled(PyObject *module, PyObject *none)
 
 static PyMethodDef functions[] = {
     { "manual_seed", manual_seed, METH_O, "manual_seed(seed): seeds the random numbers of all devices." },
+    { "_seed", seed_one, METH_VARARGS, "" },
     { "initial_seed", initial_seed, METH_NOARGS, "The seed that was set last." },
     { "set_num_threads", set_num_threads, METH_O, "Sets how many threads compute; before the first tensor." },
     { "get_num_threads", get_num_threads, METH_NOARGS, "How many threads compute." },
