@@ -284,10 +284,6 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
     return x._to_context(context_name(input.device))
 
 
-def _filled(self, value):
-    return self._assign(_converted(value, self.dtype))
-
-
 @method
 def normal_(self, mean=0, std=1, *, generator=None):
     return _in_place(self, randn(tuple(self.shape), generator=generator, device=self.device) * std + mean)
@@ -539,37 +535,6 @@ def nanmedian(input, dim=None, keepdim=False):
     return _C.nanmedian(input) if dim is None else _C.nanmedian_dim(input, dim, keepdim)
 
 
-def _with_dtype(name, op):
-    def f(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None):
-        dim = dim if axis is None else axis
-        return op(_converted(input, dtype), dim, keepdim if keepdims is None else keepdims)
-    f.__name__ = name
-    f.__doc__ = op.__doc__
-    return both(f)
-
-
-for _name in ("prod", "nansum", "nanmean"):
-    _with_dtype(_name, getattr(_C, _name))
-
-_sum, _mean = _C.sum, _C.mean
-
-
-@both
-def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None):
-    """The sum of all elements, or along axes."""
-    if dtype is None and axis is None and keepdims is None:
-        return _sum(input, dim, keepdim)
-    return _sum(_converted(input, dtype), dim if axis is None else axis, keepdim if keepdims is None else keepdims)
-
-
-@both
-def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None):
-    """The mean of all elements, or along axes."""
-    if dtype is None and axis is None and keepdims is None:
-        return _mean(input, dim, keepdim)
-    return _mean(_converted(input, dtype), dim if axis is None else axis, keepdim if keepdims is None else keepdims)
-
-
 def _spread(name, op):
     def f(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None):
         dim = dim if axis is None else axis
@@ -594,48 +559,6 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
         raise NotImplementedError("norm(p='nuc'): use cairn.linalg.matrix_norm(A, 'nuc')")
     p = 2 if p is None or p == "fro" else p
     return _C.norm(_converted(input, dtype), builtins.float(p), dim, keepdim)
-
-
-def _scan(name, op):
-    def f(input, dim, *, dtype=None):
-        return op(_converted(input, dtype), dim)
-    f.__name__ = name
-    f.__doc__ = op.__doc__
-    return both(f)
-
-
-for _name in ("cumsum", "cumprod"):
-    _scan(_name, getattr(_C, _name))
-
-
-def _over_classes(name, op):
-    def f(input, dim=None, dtype=None, *, axis=None, _stacklevel=3):
-        dim = dim if axis is None else axis
-        if dim is None:
-            dim = 0 if input.ndim in (0, 1, 3) else 1
-        return op(_converted(input, dtype), dim)
-    f.__name__ = name
-    f.__doc__ = op.__doc__
-    return both(f)
-
-
-for _name in ("softmax", "log_softmax"):
-    _over_classes(_name, getattr(_C, _name))
-
-
-@both
-def sort(input, dim=-1, descending=False, stable=False):
-    return _C.sort(input, dim, descending)
-
-
-@both
-def topk(input, k, dim=-1, largest=True, sorted=True):
-    return _C.topk(input, k, dim, largest)
-
-
-@both
-def argsort(input, dim=-1, descending=False, stable=False):
-    return _C.argsort(input, dim, descending)
 
 
 @both
@@ -708,28 +631,8 @@ def corrcoef(input):
 
 
 @both
-def add(input, other, *, alpha=1):
-    return _C.add(input, other) if alpha == 1 else _C.add(input, other * alpha)
-
-
-@both
-def sub(input, other, *, alpha=1):
-    return _C.sub(input, other) if alpha == 1 else _C.sub(input, other * alpha)
-
-
-@both
 def rsub(input, other, *, alpha=1):
     return other - input * alpha
-
-
-@method
-def add_(self, other, *, alpha=1):
-    return _C.Tensor.__iadd__(self, other if alpha == 1 else other * alpha)
-
-
-@method
-def sub_(self, other, *, alpha=1):
-    return _C.Tensor.__isub__(self, other if alpha == 1 else other * alpha)
 
 
 def _rounded(quotient, rounding_mode):
@@ -803,16 +706,6 @@ def heaviside(input, values):
 
 
 @both
-def nan_to_num(input, nan=None, posinf=None, neginf=None):
-    return _C.nan_to_num(input, nan, posinf, neginf)
-
-
-@both
-def logical_and(input, other):
-    return _C.logical_and(input, other)
-
-
-@both
 def float_power(input, exponent):
     return _C.pow(_converted(input, _C.float64), exponent)
 
@@ -834,25 +727,6 @@ def polar(abs, angle):
 
 
 # ---- shapes ----
-
-
-@both
-def squeeze(input, dim=None):
-    if dim is None:
-        return _C.squeeze(input)
-    return _C.squeeze(input, dim)
-
-
-@method
-def view(self, *shape, dtype=None):
-    if len(shape) == 1 and isinstance(shape[0], _C.dtype):
-        raise NotImplementedError("view(dtype): values are not reinterpreted; use x.to(dtype)")
-    return _C.view(self, _shape(shape))
-
-
-@both
-def reshape(input, *shape):
-    return _C.reshape(input, _shape(shape))
 
 
 @method
@@ -964,16 +838,6 @@ def broadcast_shapes(*shapes):
     return Size(out[::-1])
 
 
-@both
-def take_along_dim(input, indices, dim=None):
-    return _C.take_along_dim(input, indices, dim)
-
-
-@both
-def gather(input, dim, index, *, sparse_grad=False):
-    return _C.gather(input, dim, index)
-
-
 def _scatter_values(input, index, src):
     if isinstance(src, Tensor):
         return src
@@ -1045,24 +909,6 @@ def fill_diagonal_(self, fill_value, wrap=False):
     return _in_place(self, _C.masked_fill(self, mask, fill_value))
 
 
-@both
-def diff(input, n=1, dim=-1, prepend=None, append=None):
-    return _C.diff(input, n, dim, prepend, append)
-
-
-@method
-def clone(self, *, memory_format=None):
-    return _C.clone(self)
-
-
-FUNCTIONS["clone"] = METHODS["clone"]
-
-
-@method
-def contiguous(self, memory_format=None):
-    return _C.contiguous(self)
-
-
 # ---- products ----
 
 
@@ -1081,11 +927,6 @@ def tensordot(a, b, dims=2):
     else:
         first, second = ([d] if isinstance(d, builtins.int) else list(d) for d in dims)
     return _C.tensordot(a, b, first, second)
-
-
-@function
-def cdist(x1, x2, p=2.0, compute_mode=None):
-    return _C.cdist(x1, x2, p)
 
 
 @function
@@ -1110,7 +951,7 @@ def inner(input, other):
 @both
 def logdet(input):
     sign, value = _C.linalg_slogdet(input)
-    return _C.where(sign > 0, value, sign * 0 + math.nan if False else _C.log(sign) + value)
+    return _C.log(sign) + value  # NaN for a negative determinant
 
 
 for _name, _own in (("inverse", "linalg_inv"), ("det", "linalg_det"), ("slogdet", "linalg_slogdet"),

@@ -19,6 +19,12 @@ IN_PLACE = {"masked_fill", "masked_scatter", "scatter", "scatter_add", "scatter_
             "index_put", "index_reduce", "put", "addmm", "addmv", "addbmm", "baddbmm", "addr", "tril", "triu", "cumsum",
             "cumprod", "nan_to_num", "clamp", "clamp_t", "fmod", "deg2rad", "rad2deg", "logit", "squeeze", "unsqueeze",
             "transpose", "swapaxes", "bernoulli"}
+# Parameters that PyTorch has besides: a dtype that the input is converted to first, a factor of the other operand, and
+# some that change nothing here.
+CONVERTS = {"sum", "mean", "prod", "nansum", "nanmean", "cumsum", "cumprod", "softmax", "log_softmax"}
+SCALES = {"add", "sub"}
+IGNORED = {"clone": ["memory_format"], "contiguous": ["memory_format"], "gather": ["sparse_grad"], "topk": ["sorted"],
+           "sort": ["stable"], "argsort": ["stable"], "cdist": ["compute_mode"]}
 DTYPES = {"bool": "CN_BOOL", "u8": "CN_U8", "i8": "CN_I8", "i16": "CN_I16", "i32": "CN_I32", "i64": "CN_I64",
           "f16": "CN_F16", "bf16": "CN_BF16", "f32": "CN_F32", "f64": "CN_F64"}
 
@@ -44,6 +50,11 @@ class Function:
             self.parameters += [{"name": n, "kind": k, "optional": True, "by_name": True, "default": "None"}
                                 for n, k in (("device", "device"), ("requires_grad", "bool"), ("layout", "any"),
                                              ("pin_memory", "any"), ("generator", "any"))]
+        extra = [(n, "any", self.name != "topk") for n in IGNORED.get(self.name, ())]
+        extra += [("dtype", "any", True)] if self.name in CONVERTS else []
+        extra += [("alpha", "any", True)] if self.name in SCALES else []
+        self.parameters += [{"name": n, "kind": k, "optional": True, "by_name": by_name, "default": "None"}
+                            for n, k, by_name in extra]
         self.index = {p["name"]: i for i, p in enumerate(self.parameters)}
         self.tensors = [i for i, p in enumerate(self.parameters) if p["kind"] == "Tensor"]
 
@@ -157,6 +168,10 @@ class Function:
         for p in left.values():
             if p["kind"] == "Tensor":
                 lines += self.value(p)
+        if self.name in CONVERTS:
+            lines += f"    if (convert_first(&k, a[{self.index['dtype']}], &v_input)) goto failed;\n"
+        if self.name in SCALES:
+            lines += f"    if (scale_other(&k, a[{self.index['alpha']}], &v_other)) goto failed;\n"
         for p in left.values():
             if p["kind"] != "Tensor":
                 lines += self.value(p)
@@ -207,7 +222,8 @@ class Function:
         """C lines for a plain number as the second operand; or nothing."""
         if len(self.headers.functions.get(function + "_s", (0, ()))[1]) != 2 or len(self.tensors) < 2:
             return ""
-        return (f"    double number;\n    if (a[1] && !is_tensor(a[1]) && is_tensor(a[0]) && context_of(a[0]) == k.c) {{\n"
+        plain = f" && !a[{self.index['alpha']}]" if self.name in SCALES else ""
+        return (f"    double number;\n    if (a[1] && !is_tensor(a[1]){plain} && is_tensor(a[0]) && context_of(a[0]) == k.c) {{\n"
                 f"        cn_tensor *x = operand_of(a[0]);\n"
                 f"        if (take_number(&k, a[1], &x, &number)) return call_finish(&k, {function}_s(x, number), a, 1);\n    }}\n")
 
@@ -295,6 +311,22 @@ static PyObject *new_leaf(PyObject *x, PyObject *requires_grad)
     if (on > 0 && !cn_set_requires_grad(handle_of(x), true)) on = -1, context_error(context_of(x));
     if (on < 0) Py_CLEAR(x);
     return x;
+}
+
+static int convert_first(call *k, PyObject *dtype, cn_tensor **x)
+{
+    int t;
+    if (dtype_from(dtype, &t)) return -1;
+    if (t >= 0 && cn_type(*x) != (cn_dtype)t && !(*x = cn_cast(*x, (cn_dtype)t))) return context_error(k->c), -1;
+    return 0;
+}
+
+static int scale_other(call *k, PyObject *alpha, cn_tensor **x)
+{
+    double v = 1;
+    if (alpha && take_float(k, alpha, "alpha", &v)) return -1;
+    if (v != 1 && !(*x = cn_mul_s(*x, v))) return context_error(k->c), -1;
+    return 0;
 }
 
 static int refuse_in_place(const call *k, PyObject *self)
