@@ -3,6 +3,8 @@
 import math
 from copy import deepcopy
 
+import cairn
+
 from .. import _C
 from ..nn import Module
 from .lr_scheduler import LRScheduler, _each
@@ -57,7 +59,7 @@ class AveragedModel(Module):
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
-        self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.int64))
+        self.register_buffer("n_averaged", cairn.tensor(0, dtype=cairn.int64))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
