@@ -22,6 +22,7 @@ inf, nan, pi, e = float_inf, float_nan, float_pi, float_e = (__import__("math").
 del float_inf, float_nan, float_pi, float_e
 
 _C._set_part("repr", lambda x: __import__("cairn._repr", fromlist=["repr"]).tensor_text(x))
+_C.Tensor._repr_html_ = lambda x: __import__("cairn._repr", fromlist=["repr"]).tensor_html(x)
 
 # Parts that are loaded when they are first used.
 _PARTS = {name: name for name in (
@@ -29,6 +30,7 @@ _PARTS = {name: name for name in (
     "random", "distributed", "jit", "hub", "special", "vision", "micrograd", "serialization", "testing", "mps", "xpu",
     "onnx", "sparse", "distributions", "multiprocessing", "version")}
 _FROM = {"save": "serialization", "load": "serialization", "vmap": "func", "set_printoptions": "_repr",
+         "get_printoptions": "_repr", "printoptions": "_repr",
          "autocast": "amp", "compile": "compiler", "seed": "random", "get_rng_state": "random", "set_rng_state": "random",
          "Variable": "autograd"}
 

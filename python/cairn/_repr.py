@@ -161,7 +161,7 @@ def _suffixes(self):
         yield "requires_grad=True"
 
 
-def tensor_repr(self):
+def tensor_text(self):
     """The text of repr(self)."""
     plain = type(self) is _C.Tensor or type(self).__name__ == "Parameter"
     prefix = "tensor(" if plain else f"{type(self).__name__}("
