@@ -56,23 +56,7 @@ def _leaf(x, requires_grad):
 # ---- tensors from data ----
 
 
-@function
-def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor with a copy of the data: numbers, lists, arrays."""
-    x = _C._tensor(data, dtype, None if device is None else context_name(device))
-    return _leaf(x, requires_grad)
-
-
-@function
-def as_tensor(data, dtype=None, device=None):
-    """The data as a tensor; a tensor of this dtype and device is returned as it is, and a NumPy array is not copied."""
-    if not isinstance(data, Tensor):
-        kind = type(data).__module__
-        data = _C.from_numpy(data) if kind == "numpy" and hasattr(data, "ndim") and data.ndim else tensor(data, dtype=dtype)
-    return to(data, device=device, dtype=dtype)
-
-
-asarray = FUNCTIONS["asarray"] = as_tensor
+tensor, as_tensor = _C.tensor, _C.as_tensor
 
 
 def _constructor(name, dtype):

@@ -266,14 +266,15 @@ void tensor_releasebuffer(PyObject *self, Py_buffer *view)
 
 /* ---- NumPy ---- */
 
-static PyObject *numpy_call(const char *name, PyObject *argument)
+static PyObject *numpy_array(PyObject *memory)
 {
-    PyObject *np = PyImport_ImportModule("numpy");
-    PyObject *f = np ? PyObject_GetAttrString(np, name) : NULL;
-    PyObject *out = f ? PyObject_CallFunctionObjArgs(f, argument, NULL) : NULL;
-    Py_XDECREF(f);
-    Py_XDECREF(np);
-    return out;
+    static PyObject *asarray; /* found once */
+    if (!asarray) {
+        PyObject *np = PyImport_ImportModule("numpy");
+        asarray = np ? PyObject_GetAttrString(np, "asarray") : NULL;
+        Py_XDECREF(np);
+    }
+    return asarray ? PyObject_CallFunctionObjArgs(asarray, memory, NULL) : NULL;
 }
 
 /* The value without its graph, as an object. */
@@ -301,8 +302,10 @@ static PyObject *as_array(PyObject *self, bool force)
     if (cn_type(t->handle) == CN_BF16)
         return PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType BFloat16: NumPy has no such type; use "
                                              "tensor.float().numpy()");
-    PyObject *from = plain(self), *view = from ? PyMemoryView_FromObject(from) : NULL;
-    PyObject *array = view ? numpy_call("asarray", view) : NULL; /* it keeps the view, which keeps the value */
+    PyObject *from = NULL;
+    if (!t->detached && cn_requires_grad(t->handle) && !(from = plain(self))) return NULL;
+    PyObject *view = PyMemoryView_FromObject(from ? from : self);
+    PyObject *array = view ? numpy_array(view) : NULL; /* it keeps the view, which keeps the value */
     Py_XDECREF(view);
     Py_XDECREF(from);
     return array;
@@ -323,10 +326,9 @@ static PyObject *method_array(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", names, &dtype, &copy)) return NULL;
     PyObject *array = as_array(self, false), *out = array;
     if (array && dtype != Py_None) {
-        PyObject *none = PyTuple_New(0), *keep = Py_BuildValue("{s:O}", "copy", copy == Py_True ? Py_True : Py_False);
         PyObject *f = PyObject_GetAttrString(array, "astype"), *with = Py_BuildValue("(O)", dtype);
-        out = none && keep && f && with ? PyObject_Call(f, with, keep) : NULL;
-        Py_XDECREF(none);
+        PyObject *keep = Py_BuildValue("{s:O}", "copy", copy == Py_True ? Py_True : Py_False);
+        out = f && with && keep ? PyObject_Call(f, with, keep) : NULL;
         Py_XDECREF(keep);
         Py_XDECREF(f);
         Py_XDECREF(with);

@@ -628,12 +628,15 @@ cn_tensor *tensor_operand(context *c, PyObject *o, cn_tensor *like, PyObject **o
 
 /* ---- functions of the module ---- */
 
-static context *context_from(PyObject *device) /* a cairn.device, a string, or None */
+static context *context_from(PyObject *device) /* a cairn.device, its text or number, or None */
 {
     if (!device || device == Py_None) return context_default();
-    PyObject *text = PyObject_Str(device);
+    if (PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0) return context_for("cpu");
+    PyObject *module = PyImport_ImportModule("cairn._device");
+    PyObject *text = module ? PyObject_CallMethod(module, "context_name", "O", device) : NULL;
     const char *name = text ? PyUnicode_AsUTF8(text) : NULL;
-    context *c = name ? context_for(strcmp(name, "cpu:0") ? name : "cpu") : NULL;
+    context *c = name ? context_for(name) : NULL;
+    Py_XDECREF(module);
     Py_XDECREF(text);
     return c;
 }

@@ -459,13 +459,19 @@ static cn_tensor *value_operand(reader *r, PyObject *value, cn_dtype dtype)
     return v;
 }
 
-/* The whole of x gets the value: of x's shape, or broadcast to it. */
+/* The whole of x gets the value: of x's shape, or broadcast to it. If gradients flow through x, its old value stays a
+   part of the graph, as in PyTorch: its gradient is 0. */
 static bool assign_whole(tensor *self, cn_tensor *value)
 {
     cn_tensor *x = self->handle, *v = value ? cn_expand(strip(value), cn_shape(x)) : NULL;
+    const bool recorded = cn_grad_enabled(self->context->cn);
     if (!v) return false;
-    if (!cn_grad_enabled(self->context->cn) || !cn_requires_grad(v)) return cn_assign(x, v);
-    if (!(v = cn_clone(v))) return false;
+    if (recorded && cn_requires_grad(x) && cn_ndim(x)) return cn_slice_assign_(x, 0, 0, cn_size(x, 0), 1, v);
+    if (recorded && cn_requires_grad(x))
+        v = cn_squeeze(cn_slice_assign(cn_unsqueeze(x, 0), 0, 0, 1, 1, v), CN_DIMS(0));
+    else if (recorded && cn_requires_grad(v)) v = cn_clone(v);
+    else return cn_assign(x, v);
+    if (!v) return false;
     self->handle = cn_keep(v); /* the gradient flows through */
     cn_release(x);
     return true;
