@@ -103,6 +103,7 @@ int tensors_from(PyObject *o, context **c, cn_tensor ***v, int *n); /* a sequenc
 /* ---- parts of the module; each adds its functions, methods or types ---- */
 
 extern PyMethodDef generated_functions[]; /* cairn._C.add ..: from the operators' signatures */
+extern PyMethodDef recurrent_functions[];  /* cairn._C._recurrent */
 extern PyMethodDef generated_methods[];   /* Tensor.add ..; put into the type */
 extern PyMethodDef convert_methods[], convert_functions[], autograd_functions[], autograd_methods[], optim_functions[];
 int autograd_add_properties(PyTypeObject *type);
