@@ -444,7 +444,19 @@ PyObject *changed(call *k, PyObject *self, bool ok)
     return result;
 }
 
+static int category(cn_dtype t) { return t == CN_BOOL ? 0 : cn_dtype_is_float(t) ? 2 : 1; }
+
 PyObject *assign_result(call *k, PyObject *self, cn_tensor *value)
+{
+    const cn_dtype t = cn_type(handle_of(self));
+    if (!value || category(cn_type(value)) <= category(t)) return assign_value(k, self, value);
+    PyErr_Format(PyExc_RuntimeError, "%s: a result of %s cannot be stored in a tensor of %s", k->function,
+                 cn_dtype_name(cn_type(value)), cn_dtype_name(t));
+    call_end(k);
+    return NULL;
+}
+
+PyObject *assign_value(call *k, PyObject *self, cn_tensor *value)
 {
     const bool detached = ((tensor *)self)->detached;
     if (detached) cn_no_grad_begin(k->c->cn);

@@ -475,7 +475,7 @@ static PyObject *assign(PyObject *self, PyObject *value)
     cn_tensor *v;
     if (call_begin(&k, "_assign", &self, 1)) return NULL;
     if (take_tensor(&k, value, "value", false, &self, 1, &v)) return call_end(&k), NULL;
-    return assign_result(&k, self, v);
+    return assign_value(&k, self, v);
 }
 
 static PyObject *to_context(PyObject *self, PyObject *device)
@@ -664,7 +664,21 @@ static PyObject *set_part(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* _tensor(data, dtype or None, device or None): a tensor with a copy of the data. */
+static PyObject *from_data(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *data, *dtype, *device;
+    int t;
+    if (!PyArg_ParseTuple(args, "OOO", &data, &dtype, &device) || dtype_from(dtype, &t)) return NULL;
+    const char *name = device == Py_None ? NULL : PyUnicode_AsUTF8(device);
+    context *c = device == Py_None ? context_default() : name ? context_for(name) : NULL;
+    if (!c || (!context_ready(c) && context_refuse(c))) return NULL;
+    return tensor_from_data(c, data, t);
+}
+
 static PyMethodDef functions[] = {
+    { "_tensor", from_data, METH_VARARGS, "" },
     { "_make_parameter", make_subclass, METH_VARARGS, "(type, tensor, requires_grad): a leaf of this type with its value." },
     { "_set_part", set_part, METH_VARARGS, "(name, function): a part of the type that is written in Python." },
     { 0 },

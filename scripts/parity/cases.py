@@ -9,7 +9,7 @@ import random
 
 import torch
 
-from cairn import DTYPES, NAME_OF, NAMES
+from library import DTYPES, NAME_OF, NAMES
 
 FLOATS = ["f16", "bf16", "f32", "f64"]
 SIZES = [(), (1,), (5,), (3, 4), (2, 3, 4), (1, 3), (3, 1), (2, 1, 3, 2), (0,), (2, 0, 3), (1, 1), (4, 4)]
@@ -39,15 +39,15 @@ class Operand:
         return x
 
     def cairn(self, lib, leaf):
-        import cairn
+        import library
         x = leaf
         for kind, *a in self.steps:
             if kind == "permute":
-                x = lib.check(lib.permute(x, cairn.dims(a[0])))
+                x = lib.check(lib.permute(x, library.dims(a[0])))
             elif kind == "slice":
                 x = lib.check(lib.slice(x, *a))
             else:
-                x = lib.check(lib.expand(x, cairn.dims(a[0])))
+                x = lib.check(lib.expand(x, library.dims(a[0])))
         return x
 
     def leaf(self, lib):

@@ -2,6 +2,7 @@
 """Compares every operator of Cairn with PyTorch: values, dtypes, shapes, errors, gradients.
 
     make parity [ARGS="--only add,sum --calls 2000"]
+    make parity ARGS=--python                             through the Python package: functions and methods
 
 Operators and their parameters come from build/operators.json; their arguments are drawn at random, the same for the
 same seed. A comparison is one question asked of both: does the call fail, which dtype, which shape, which values, which
@@ -28,11 +29,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import torch  # noqa: E402
 
-import cairn  # noqa: E402
+import library  # noqa: E402
+import package  # noqa: E402
 import cases  # noqa: E402
 import pytorch  # noqa: E402
 
-ROOT = cairn.ROOT
+ROOT = library.ROOT
 TABLE = ROOT / "docs/from-pytorch.md"
 KINDS = ["error", "dtype", "shape", "value", "gradient", "second gradient"]
 CLOSE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.float64: 1e-10}
@@ -181,16 +183,16 @@ class Case:
     def against(self, wanted, refused):
         try:
             given = {k: cairn_operand(self.lib, v, None) for k, v in self.values.items()}
-        except cairn.Unspeakable:
+        except library.Unspeakable:
             self.counts["no such call"] += 1
             return
         try:
             handles = self.lib.call(self.name, self.form, given)
             got = read(self.lib, self.name, handles, self.values)
-        except cairn.Unspeakable:
+        except library.Unspeakable:
             self.counts["no such call"] += 1
             return
-        except cairn.Refused as error:
+        except library.Refused as error:
             self.counts["error"] += 1
             if not str(error):
                 raise Difference("silent", "returned NULL without an error") from None
@@ -214,7 +216,7 @@ class Case:
         for k, (a, b) in enumerate(zip(got, wanted)):
             self.counts["dtype"] += 1
             if a.dtype != b.dtype:
-                raise Difference("dtype", f"{cairn.NAME_OF[a.dtype]}, PyTorch has {b.dtype}")
+                raise Difference("dtype", f"{library.NAME_OF[a.dtype]}, PyTorch has {b.dtype}")
             self.counts["shape"] += 1
             if a.shape != b.shape:
                 raise Difference("shape", f"{list(a.shape)}, PyTorch has {list(b.shape)}")
@@ -244,29 +246,29 @@ class Case:
         given = {k: cairn_operand(lib, v, leaves) for k, v in self.values.items()}
         try:
             outs = [h for h in lib.call(self.name, self.form, given)
-                    if cairn.DTYPES[cairn.NAMES[lib.type(h)]] in FLOATS]
+                    if library.DTYPES[library.NAMES[lib.type(h)]] in FLOATS]
             seeds = [lib.tensor(weights(lib.value(h))) for h in outs]
             second = self.draw.second and wanted[1] is not None
             first = lib.gradients(outs, seeds, leaves, create_graph=second)
-            self.same("gradient", [h and lib.value(h) for h in first], wanted[0], 0)
+            self.same("gradient", [None if h is None else lib.value(h) for h in first], wanted[0], 0)
             if second:
-                some = [h for h in first if h]
+                some = [h for h in first if h is not None]
                 seeds = [lib.tensor(weights(lib.value(h))) for h in some]
                 more = self.second_gradients(some, seeds, leaves)
-                self.same("second gradient", [h and lib.value(h) for h in more], wanted[1], 1)
-        except cairn.Refused as error:
+                self.same("second gradient", [None if h is None else lib.value(h) for h in more], wanted[1], 1)
+        except library.Refused as error:
             raise Difference("gradient", f"fails: {error}") from None
 
     def second_gradients(self, first, seeds, leaves):
         """Gradients of gradients, of one weighted sum: some may be constant. If all are, PyTorch has zeros."""
         lib, total = self.lib, None
         for gradient, seed in zip(first, seeds):
-            part = lib.check(lib.sum(lib.check(lib.mul(gradient, seed)), cairn.dims(None), False))
+            part = lib.check(lib.sum(lib.check(lib.mul(gradient, seed)), library.dims(None), False))
             total = part if total is None else lib.check(lib.add(total, part))
         try:
-            one = torch.ones((), dtype=cairn.DTYPES[cairn.NAMES[lib.type(total)]])
+            one = torch.ones((), dtype=library.DTYPES[library.NAMES[lib.type(total)]])
             return lib.gradients([total], [lib.tensor(one)], leaves)
-        except cairn.Refused as error:
+        except library.Refused as error:
             if "must depend on a tensor that requires a gradient" not in str(error):
                 raise
             return [None] * len(leaves)
@@ -319,7 +321,7 @@ def weights(x):
 
 
 def brief(tensors):
-    names = [cairn.NAME_OF.get(t.dtype, str(t.dtype)) for t in tensors]
+    names = [library.NAME_OF.get(t.dtype, str(t.dtype)) for t in tensors]
     return ", ".join(f"{name}{list(t.shape)}{t.flatten()[:4].tolist()}" for name, t in zip(names[:2], tensors))
 
 
@@ -347,6 +349,10 @@ def compare_operator(lib, name, args, tell):
     return counts, found
 
 
+def binding(args):
+    return (package.Package if args.python else library.Library)(Path(args.build))
+
+
 def in_child(name, args):
     """Compares one operator in a process of its own: a crash ends that process and is a difference."""
     reading, writing = os.pipe()
@@ -363,7 +369,7 @@ def in_child(name, args):
     status = 1
     try:
         with os.fdopen(writing, "wb") as out:
-            pickle.dump(compare_operator(cairn.Library(Path(args.build)), name, args, tell), out)
+            pickle.dump(compare_operator(binding(args), name, args, tell), out)
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -429,12 +435,13 @@ def main():
     parser.add_argument("--calls", type=int, default=108, help="calls of each operator")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--python", action="store_true", help="call the Python package, not the C library")
     parser.add_argument("--build", default=str(ROOT / "build"))
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     begin = time.monotonic()
-    signatures = cairn.Library(Path(args.build)).signatures
+    signatures = library.listed(Path(args.build))
     names = [n for n in signatures if not args.only or n in args.only.split(",")]
     alone = [n for n in names if pytorch.counterpart(n) is None]
     names = [n for n in names if n not in alone]

@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from cairn import DTYPES
+from library import DTYPES
 
 
 class NoCounterpart(Exception):

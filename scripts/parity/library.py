@@ -64,12 +64,17 @@ def dims(values):
     return Dims(len(values), (c.c_int64 * MAX_DIMS)(*values))
 
 
+def listed(build):
+    """The signatures of all public operators and functions, by name."""
+    text = json.loads((build / "operators.json").read_text(encoding="utf-8"))
+    return {s["name"]: s for s in text["operators"] + text["functions"] if not s["internal"]}
+
+
 class Library:
     def __init__(self, build):
         self.c = c.CDLL(str(build / "libcairn.so"))
         self.headers = check_signatures.Headers()
-        listed = json.loads((build / "operators.json").read_text(encoding="utf-8"))
-        self.signatures = {s["name"]: s for s in listed["operators"] + listed["functions"] if not s["internal"]}
+        self.signatures = listed(build)
         self.structs = {name: self.structure(name) for name in self.headers.structs}
         self.bind()
         desc = Desc(device=b"cpu", seed=1, threads=1)
@@ -241,4 +246,4 @@ class Library:
         given, got = (c.c_void_p * len(seeds))(*seeds), (c.c_void_p * len(leaves))()
         desc = GradDesc(c.cast(given, c.c_void_p), True, create_graph, True)
         self.check(self.grad(outs, len(outputs), ins, len(leaves), got, c.byref(desc)))
-        return [got[k] for k in range(len(leaves))]
+        return [got[k] or None for k in range(len(leaves))]
