@@ -60,11 +60,14 @@ static int dtype_of_numpy(PyObject *o)
 
 /* ---- numbers ---- */
 
+/* Tensors of other libraries are numbers to Python as well, but can be indexed. */
 bool is_number(PyObject *o)
 {
     if (PyFloat_Check(o) || PyLong_Check(o)) return true;
-    return PyNumber_Check(o) && !is_tensor(o) && !PyComplex_Check(o) && !PySequence_Check(o) &&
-           (PyIndex_Check(o) || Py_TYPE(o)->tp_as_number->nb_float);
+    const PyTypeObject *t = Py_TYPE(o);
+    if (!t->tp_as_number || (!t->tp_as_number->nb_index && !t->tp_as_number->nb_float)) return false;
+    if (is_tensor(o) || PyComplex_Check(o) || PySequence_Check(o)) return false;
+    return !(t->tp_as_mapping && t->tp_as_mapping->mp_subscript) || is_numpy(o, "generic");
 }
 
 enum kind { BOOL_NUMBER, INT_NUMBER, FLOAT_NUMBER };

@@ -119,8 +119,9 @@ def as_index(rng, parts, tensor):
 
 
 def same_in_numpy(parts):
-    """NumPy counts a number beside index arrays as an index array, PyTorch does not."""
-    return not (any(p.advanced for p in parts) and any(p.kind in ("int", "number tensor") for p in parts))
+    """Beside index arrays, numbers count as such in NumPy, and `...` parts them also where it stands for no axis."""
+    others = any(p.kind in ("int", "number tensor", "ellipsis") for p in parts)
+    return not (others and any(p.advanced for p in parts))
 
 
 def reference(values, parts):
