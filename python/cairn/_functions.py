@@ -642,6 +642,8 @@ def div(input, other, *, rounding_mode=None):
 
 @method
 def div_(self, other, *, rounding_mode=None):
+    if rounding_mode is None:
+        return Tensor.__itruediv__(self, other)
     return _in_place(self, div(self, other, rounding_mode=rounding_mode))
 
 

@@ -203,6 +203,10 @@ int take_tensors(call *k, PyObject *o, const char *name, cn_tensor ***v, int *n)
     if (keep_until_end(k, list)) return Py_DECREF(list), -1;
     Py_DECREF(list);
     Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
+    if (count == 0 && strncmp(k->function, "index", 5)) {
+        PyErr_Format(PyExc_ValueError, "%s(): expected a non-empty list of Tensors", k->function);
+        return -1;
+    }
     PyObject *memory = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof **v * (count + 1));
     if (!memory || keep_until_end(k, memory)) return Py_XDECREF(memory), -1;
     Py_DECREF(memory);
@@ -319,6 +323,29 @@ int take_fixed(const call *k, PyObject *o, const char *name, int count, int64_t 
         return -1;
     }
     for (int i = 0; i < count; i++) v[i] = d.v[d.n == 1 ? 0 : i];
+    return 0;
+}
+
+int take_some(const call *k, PyObject *o, const char *name, int most, int64_t *v)
+{
+    cn_dims d;
+    if (o == Py_None) return 0;
+    if (take_dims(k, o, name, &d)) return -1;
+    if (d.n > most) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have at most %d numbers, got %d", k->function, name, most, d.n);
+        return -1;
+    }
+    for (int i = 0; i < d.n; i++) v[i] = d.v[i];
+    return 0;
+}
+
+int refuse_zero(const call *k, const char *name, const int64_t *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (v[i] != 0) continue;
+        PyErr_Format(PyExc_ValueError, "%s(): %s must be greater than zero", k->function, name);
+        return -1;
+    }
     return 0;
 }
 

@@ -44,6 +44,8 @@ int take_float(const call *k, PyObject *o, const char *name, double *v);
 int take_bool(const call *k, PyObject *o, const char *name, bool *v);
 int take_dims(const call *k, PyObject *o, const char *name, cn_dims *v);
 int take_fixed(const call *k, PyObject *o, const char *name, int count, int64_t *v); /* one number for all, or count */
+int take_some(const call *k, PyObject *o, const char *name, int most, int64_t *v);   /* up to `most` numbers */
+int refuse_zero(const call *k, const char *name, const int64_t *v, int n);
 int take_str(const call *k, PyObject *o, const char *name, const char **v);
 int take_dtype(const call *k, PyObject *o, const char *name, cn_dtype usual, cn_dtype *v);
 int take_choice(const call *k, PyObject *o, const char *name, const char *const *choices, int n, int *v);

@@ -94,8 +94,14 @@ class Function:
             count = parameter["count"]
             first = "0" if default in (None, "None") else default
             start = ", ".join([first] * count)
+            take = "take_some" if self.name == "interpolate" else "take_fixed"
+            zero = ""  # in a descriptor 0 means the default
+            if parameter.get("in_descriptor") and default != "0":
+                zero = f"    if ({given} && {given} != Py_None && refuse_zero(&k, {text}, {v}, {count})) goto failed;\n"
+            if self.name == "interpolate":
+                zero = ""
             return (f"    int64_t {v}[{count}] = {{ {start} }};\n"
-                    f"    if ({given} && take_fixed(&k, {given}, {text}, {count}, {v})) goto failed;\n")
+                    f"    if ({given} && {take}(&k, {given}, {text}, {count}, {v})) goto failed;\n{zero}")
         if kind == "int[]":
             start = "CN_ALL" if default in (None, "None") else f"CN_DIMS({default})"
             return f"    cn_dims {v} = {start};\n    if ({given} && take_dims(&k, {given}, {text}, &{v})) goto failed;\n"

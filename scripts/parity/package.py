@@ -99,7 +99,8 @@ class Package:
                  for p in signature["parameters"]}
         if "_s" in form:  # in C a number is a double; one without a fraction stands for an int
             number = list(given)[1]
-            given[number] = int(given[number]) if float(given[number]).is_integer() else given[number]
+            v = float(given[number])
+            given[number] = int(v) if v.is_integer() and abs(v) < 2 ** 62 else given[number]
         by_name = {p["name"] for p in signature["parameters"] if p["by_name"]}
         self.turn += 1
         in_order = [v for k, v in given.items() if k not in by_name]
