@@ -82,6 +82,11 @@ static void give_back(cn_held *h, cn__param_slot *s, bool ok)
         cn__drop_fresh(s);
         return;
     }
+    for (int k = 0; k < CN__STATES; k++) {
+        if (!(s->fresh >> k & 1)) continue;
+        cn_keep(s->state[k]); /* a new state is the program's to release */
+        cn__release(s->state[k]);
+    }
     if (!s->moved) return;
     memcpy(h->state, s->state, sizeof h->state);
     h->step++;
