@@ -1,6 +1,7 @@
 #!/bin/sh
 # peers.sh: installs the frameworks that `make bench` compares with, as virtual environments below .venv/. Does nothing
-# if they are there. A peer that cannot be installed is left out, and a line names it. Arguments: which peers; none: all.
+# if they are there. A peer that cannot be installed is left out, and a line names it. Arguments: which peers; none: torch
+# and jax. mlx is for bench/python_overhead.py.
 set -u
 cd "$(dirname "$0")/.."
 wanted=${*:-torch jax}
@@ -20,3 +21,4 @@ peer() { # folder, package...
 }
 peer torch torch numpy setuptools
 peer jax jax optax
+peer mlx "mlx[cpu]"
