@@ -1,0 +1,4 @@
+"""There are no quantized operators."""
+
+engine = "none"
+supported_engines = ["none"]

@@ -1,0 +1,6 @@
+"""The version of the package."""
+
+from ._C import __version__
+
+cuda = hip = xpu = git_version = None
+debug = False
