@@ -886,16 +886,9 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
             raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input with "
                              f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
                              f"{list(scale_factor)}.")
-        scales = [float(s) for s in scales]
-        if any(s != scales[0] for s in scales) and not recompute_scale_factor:
-            return _scaled_by_axis(input, scales, mode, align_corners, antialias)
-        if recompute_scale_factor or any(s != scales[0] for s in scales):
-            size = [math.floor(n * s) for n, s in zip(input.shape[2:], scales)]
-            scale_factor = None
-        else:
-            scale_factor = scales[0]
-    return _C.interpolate(input, size, None if size is not None else scale_factor, mode.replace("-", "_"),
-                          bool(align_corners), bool(recompute_scale_factor) and size is None, antialias)
+        scale_factor = [float(s) for s in scales]
+    return _C.interpolate(input, size, scale_factor, mode.replace("-", "_"), bool(align_corners),
+                          bool(recompute_scale_factor), antialias)
 
 
 def _sizes(size, axes, input, what):
@@ -905,27 +898,6 @@ def _sizes(size, axes, input, what):
                          f"dimensions of {list(input.shape[2:])} and output size of {list(size)}. Please provide input "
                          "tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.")
     return [int(n) for n in size]
-
-
-def _scaled_by_axis(input, scales, mode, align_corners, antialias):
-    """Another factor for each axis: the modes are products of one-dimensional ones, so one axis after the other is
-    resized by its own factor."""
-    plain = {"nearest": "nearest", "nearest-exact": "nearest_exact", "area": "area"}
-    if antialias or mode == "bicubic":
-        if all(float(n * s).is_integer() for n, s in zip(input.shape[2:], scales)):
-            size = [int(n * s) for n, s in zip(input.shape[2:], scales)]  # the factors follow from the sizes
-            return _C.interpolate(input, size, None, mode, bool(align_corners), False, antialias)
-        raise NotImplementedError(f"interpolate: {mode} with another scale_factor for each axis; give size, or "
-                                  "recompute_scale_factor=True")
-    line = plain.get(mode, "linear")
-    for axis, scale in enumerate(scales, 2):
-        if scale == 1:
-            continue
-        moved = input.movedim(axis, -1)
-        flat = moved.reshape(1, -1, moved.shape[-1])
-        flat = _C.interpolate(flat, None, scale, line, bool(align_corners), False, False)
-        input = flat.reshape(*moved.shape[:-1], flat.shape[-1]).movedim(-1, axis)
-    return input
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):

@@ -25,3 +25,5 @@ from .channelshuffle import *
 from .adaptive import *
 from .transformer import *
 from .utils import consume_prefix_in_state_dict_if_present
+
+__all__ = [name for name in dir() if name[0].isupper()]

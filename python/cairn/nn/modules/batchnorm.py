@@ -17,7 +17,7 @@ class _NormBase(Module):
     _version = 2
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None):
+                 dtype=None, *, bias=True):
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -26,7 +26,7 @@ class _NormBase(Module):
         self.track_running_stats = track_running_stats
         like = {"device": device, "dtype": dtype}
         self.register_parameter("weight", Parameter(cairn.empty(num_features, **like)) if affine else None)
-        self.register_parameter("bias", Parameter(cairn.empty(num_features, **like)) if affine else None)
+        self.register_parameter("bias", Parameter(cairn.empty(num_features, **like)) if affine and bias else None)
         track = track_running_stats
         self.register_buffer("running_mean", cairn.zeros(num_features, **like) if track else None)
         self.register_buffer("running_var", cairn.ones(num_features, **like) if track else None)
@@ -43,14 +43,15 @@ class _NormBase(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def _check_input_dim(self, input):
         raise NotImplementedError
 
     def extra_repr(self):
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                               error_msgs):
@@ -106,8 +107,8 @@ class SyncBatchNorm(_BatchNorm):
     """Batch normalisation of one process: there are no others to share statistics with."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
-                 device=None, dtype=None):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+                 device=None, dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
     def _check_input_dim(self, input):
@@ -120,7 +121,7 @@ class SyncBatchNorm(_BatchNorm):
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
             result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
-                         process_group)
+                         process_group, bias=module.bias is not None)
             if module.affine:
                 result.weight, result.bias = module.weight, module.bias
             result.running_mean, result.running_var = module.running_mean, module.running_var

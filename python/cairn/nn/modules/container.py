@@ -273,11 +273,12 @@ class ModuleDict(Module):
             self[pair[0]] = pair[1]
 
 
-def _describe(value):
+def _describe(value, by_type=False):
     if isinstance(value, Tensor):
         place = "" if str(value.device) == "cpu" else f" ({value.device})"
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}{place}]"
+        elements = value.type() if by_type else value.dtype
+        return f"{kind} containing: [{elements} of size {'x'.join(map(str, value.shape))}{place}]"
     return "Object of type: " + type(value).__name__
 
 
@@ -437,7 +438,7 @@ class ParameterDict(Module):
             self[pair[0]] = pair[1]
 
     def extra_repr(self):
-        return "\n".join(f"  ({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_describe(value, True)}" for key, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")
