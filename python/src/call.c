@@ -291,6 +291,19 @@ int take_float(const call *k, PyObject *o, const char *name, double *v)
     return refuse(k, name, "a number", o);
 }
 
+int take_floats(const call *k, PyObject *o, const char *name, int most, double *v)
+{
+    if (!PyList_Check(o) && !PyTuple_Check(o)) return take_float(k, o, name, v);
+    const Py_ssize_t n = PySequence_Size(o);
+    if (n < 1 || n > most) {
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 to %d numbers, got %zd", k->function, name, most, n);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (take_float(k, PyList_Check(o) ? PyList_GET_ITEM(o, i) : PyTuple_GET_ITEM(o, i), name, &v[i])) return -1;
+    return 0;
+}
+
 int take_bool(const call *k, PyObject *o, const char *name, bool *v)
 {
     if (o == Py_True || o == Py_False) {

@@ -41,6 +41,7 @@ int take_tensor(call *k, PyObject *o, const char *name, bool optional, PyObject 
 int take_tensors(call *k, PyObject *o, const char *name, cn_tensor ***v, int *n);
 int take_int(const call *k, PyObject *o, const char *name, int64_t *v);
 int take_float(const call *k, PyObject *o, const char *name, double *v);
+int take_floats(const call *k, PyObject *o, const char *name, int most, double *v); /* one number, or a list of up to most */
 int take_bool(const call *k, PyObject *o, const char *name, bool *v);
 int take_dims(const call *k, PyObject *o, const char *name, cn_dims *v);
 int take_fixed(const call *k, PyObject *o, const char *name, int count, int64_t *v); /* one number for all, or count */

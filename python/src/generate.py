@@ -105,6 +105,10 @@ class Function:
         if kind == "int[]":
             start = "CN_ALL" if default in (None, "None") else f"CN_DIMS({default})"
             return f"    cn_dims {v} = {start};\n    if ({given} && take_dims(&k, {given}, {text}, &{v})) goto failed;\n"
+        if kind == "float" and parameter.get("numbers"):
+            n = parameter["numbers"]
+            return (f"    double {v}[{n}] = {{ 0 }};\n    if ({given} && {given} != Py_None && "
+                    f"take_floats(&k, {given}, {text}, {n}, {v})) goto failed;\n")
         if kind == "float":
             if parameter["optional"]:
                 return (f"    double {v} = NAN;\n"
@@ -152,8 +156,8 @@ class Function:
             return f"    desc.{field} = {v};\n    desc.{flag} = {given} && {given} != Py_None;\n"
         if flag:
             return f"    desc.{field} = {v};\n    desc.{flag} = {v} == 0;\n"
-        if fields[field][1].isdigit():
-            return f"    if (!isnan({v})) desc.{field}[0] = {v};\n"
+        if parameter.get("numbers"):
+            return f"    memcpy(desc.{field}, {v}, sizeof {v});\n"
         if parameter["kind"] == "float" and parameter["optional"]:
             return f"    if (!isnan({v})) desc.{field} = {v};\n"
         if parameter["kind"] == "float" and parameter["default"] not in ("0", "None"):
@@ -168,9 +172,12 @@ class Function:
         descriptor = next((kind for kind, name in self.c_parameters if name == "desc"), None)
         plain = {name for _, name in self.c_parameters}
         if descriptor:
+            fields = self.headers.structs[descriptor.replace("const ", "").replace(" *", "")]
             for p in left.values():
                 if p["kind"] == "int[]" and p["name"] not in plain:
                     p["in_descriptor"] = True
+                elif p["kind"] == "float" and p["name"] not in plain and fields.get(p["name"], ("", ""))[1]:
+                    p["numbers"] = int(fields[p["name"]][1])
         for p in left.values():
             if p["kind"] == "Tensor":
                 lines += self.value(p)

@@ -335,27 +335,45 @@ static PyObject *get_data(PyObject *self, void *none)
     return o;
 }
 
+/* Another leaf takes the place of the old one: its shape, dtype or device may differ. It has no gradient yet. */
+static int replace_leaf(tensor *t, PyObject *value)
+{
+    context *c = context_of(value);
+    const bool trained = cn_requires_grad(t->handle);
+    call k;
+    if (call_begin(&k, "data", &value, 1)) return -1;
+    cn_tensor *leaf = cn_detach(handle_of(value));
+    leaf = leaf && trained ? cn_param(leaf) : leaf ? cn_keep(leaf) : NULL;
+    if (!leaf) context_error(c);
+    call_end(&k);
+    if (!leaf) return -1;
+    context *old = t->context;
+    cn_release(t->handle);
+    t->handle = leaf;
+    if (c != old) {
+        context_use(c);
+        t->context = c;
+        context_drop(old);
+    }
+    return 0;
+}
+
 static int set_data(PyObject *self, PyObject *value, void *none)
 {
     (void)none;
     if (!value || !is_tensor(value)) return PyErr_Format(PyExc_TypeError, "data must be a Tensor"), -1;
     context *c = context_of(self);
+    if (!context_ready(c) && context_refuse(c)) return -1;
+    cn_tensor *old = handle_of(self), *new = handle_of(value);
+    const cn_dims a = cn_shape(old), b = cn_shape(new);
+    if (context_of(value) != c || cn_type(old) != cn_type(new) || a.n != b.n ||
+        memcmp(a.v, b.v, sizeof *a.v * (size_t)a.n) != 0)
+        return replace_leaf((tensor *)self, value);
     call k;
-    cn_tensor *v;
+    int status = 0;
     if (call_begin(&k, "data", &self, 1)) return -1;
-    int status = take_tensor(&k, value, "data", false, &value, 1, &v);
     cn_no_grad_begin(c->cn);
-    cn_dims a = cn_shape(handle_of(self)), b = status ? a : cn_shape(v);
-    bool same = a.n == b.n && !memcmp(a.v, b.v, sizeof *a.v * (size_t)a.n);
-    if (!status && same) {
-        if (!cn_assign(handle_of(self), v)) status = -1, context_error(c);
-    } else if (!status) { /* of another shape: another leaf takes its place */
-        bool grad = cn_requires_grad(handle_of(self));
-        cn_tensor *leaf = cn_detach(v);
-        leaf = leaf && grad ? cn_param(leaf) : leaf ? cn_keep(leaf) : NULL;
-        if (leaf) cn_release(handle_of(self)), ((tensor *)self)->handle = leaf;
-        else status = -1, context_error(c);
-    }
+    if (!cn_assign(old, operand_of(value))) status = -1, context_error(c);
     cn_no_grad_end(c->cn);
     call_end(&k);
     return status;
