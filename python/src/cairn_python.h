@@ -61,6 +61,7 @@ typedef struct tensor {
     cn_tensor *handle; /* kept */
     context *context;
     bool detached;     /* x.data: the handle is that of x, read without its graph, written without recording */
+    PyObject *base, *index; /* x[1:3] keeps x and the index: changed in place, it changes x as well; else NULL */
     PyObject *dict, *weak; /* attributes that a program sets; references that do not keep it alive */
 } tensor;
 
@@ -112,6 +113,7 @@ PyObject *tensor_int(PyObject *self), *tensor_float(PyObject *self), *tensor_ind
 int tensor_contains(PyObject *self, PyObject *value);
 int convert_add_properties(PyTypeObject *type);
 PyObject *tensor_subscript(PyObject *self, PyObject *index);                      /* index.c */
+int tensor_changed(PyObject *self);                                               /* tensor.c: after a new value */
 PyObject *tensor_item_at(PyObject *self, Py_ssize_t index);
 int tensor_ass_subscript(PyObject *self, PyObject *index, PyObject *value);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);                 /* convert.c */

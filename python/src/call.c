@@ -477,13 +477,6 @@ PyObject *list_of_results(call *k, cn_tensor **v, int n)
     return result;
 }
 
-PyObject *changed(call *k, PyObject *self, bool ok)
-{
-    PyObject *result = ok ? Py_NewRef(self) : context_error(k->c);
-    call_end(k);
-    return result;
-}
-
 static int category(cn_dtype t) { return t == CN_BOOL ? 0 : cn_dtype_is_float(t) ? 2 : 1; }
 
 PyObject *assign_result(call *k, PyObject *self, cn_tensor *value)
@@ -496,11 +489,29 @@ PyObject *assign_result(call *k, PyObject *self, cn_tensor *value)
     return NULL;
 }
 
+/* Where gradients are recorded, the object gets another handle, through which they flow. */
+static bool give_value(tensor *t, cn_tensor *value)
+{
+    const bool recorded = !t->detached && !grad_off;
+    if (!recorded || !(cn_requires_grad(value) || cn_requires_grad(t->handle))) return cn_assign(t->handle, value);
+    const cn_dims shape = cn_shape(t->handle);
+    if (cn_type(value) != cn_type(t->handle)) value = cn_cast(value, cn_type(t->handle));
+    if (value) value = cn_expand(value, shape);
+    if (value) value = cn_view(value, shape); /* a handle of its own, even if the value is another object's */
+    if (!value || !cn_keep(value)) return false;
+    cn_release(t->handle);
+    t->handle = value;
+    return true;
+}
+
 PyObject *assign_value(call *k, PyObject *self, cn_tensor *value)
 {
-    const bool detached = ((tensor *)self)->detached;
-    if (detached) cn_no_grad_begin(k->c->cn);
-    bool ok = value && cn_assign(handle_of(self), value);
-    if (detached) cn_no_grad_end(k->c->cn);
-    return changed(k, self, ok);
+    tensor *t = (tensor *)self;
+    if (t->detached) cn_no_grad_begin(k->c->cn);
+    const bool ok = value && give_value(t, value);
+    if (t->detached) cn_no_grad_end(k->c->cn);
+    PyObject *result = ok ? Py_NewRef(self) : context_error(k->c);
+    call_end(k);
+    if (result && t->base && tensor_changed(self)) Py_CLEAR(result);
+    return result;
 }

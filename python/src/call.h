@@ -64,6 +64,5 @@ PyObject *many_results(call *k, const char *function, const char *const *names, 
 PyObject *list_of_results(call *k, cn_tensor **v, int n);
 PyObject *assign_result(call *k, PyObject *self, cn_tensor *value); /* an in-place form; returns self */
 PyObject *assign_value(call *k, PyObject *self, cn_tensor *value);  /* the same; the value is converted */
-PyObject *changed(call *k, PyObject *self, bool ok);                /* the same, for functions that change x themselves */
 
 #endif

@@ -29,7 +29,7 @@ static tensor *new_object(PyTypeObject *type, context *c, cn_tensor *handle)
     t->handle = handle;
     t->context = c;
     t->detached = false;
-    t->dict = t->weak = NULL;
+    t->base = t->index = t->dict = t->weak = NULL;
     context_use(c);
     return t;
 }
@@ -77,12 +77,16 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((tensor *)self)->dict);
+    Py_VISIT(((tensor *)self)->base);
+    Py_VISIT(((tensor *)self)->index);
     return 0;
 }
 
 static int clear(PyObject *self)
 {
     Py_CLEAR(((tensor *)self)->dict);
+    Py_CLEAR(((tensor *)self)->base);
+    Py_CLEAR(((tensor *)self)->index);
     return 0;
 }
 
@@ -93,6 +97,8 @@ static void dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     if (t->weak) PyObject_ClearWeakRefs(self);
     Py_CLEAR(t->dict);
+    Py_CLEAR(t->base);
+    Py_CLEAR(t->index);
     context *c = t->context;
     if (t->handle && c && !c->forked) {
         if (c->busy) { /* another thread computes: the handle is released later */
@@ -538,6 +544,41 @@ static PyMethodDef methods[] = {
     { 0 },
 };
 
+/* ---- parts of a tensor ---- */
+
+static bool is_plain(PyObject *i) { return PyLong_CheckExact(i) || PySlice_Check(i) || i == Py_Ellipsis || i == Py_None; }
+
+static bool is_basic(PyObject *index)
+{
+    if (!PyTuple_CheckExact(index)) return is_plain(index);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+        if (!is_plain(PyTuple_GET_ITEM(index, i))) return false;
+    return true;
+}
+
+static PyObject *subscript(PyObject *self, PyObject *index)
+{
+    PyObject *part = tensor_subscript(self, index);
+    if (!part || part == self || !is_tensor(part) || !is_basic(index)) return part;
+    tensor *t = (tensor *)part;
+    t->detached = ((tensor *)self)->detached;
+    t->base = Py_NewRef(self);
+    t->index = Py_NewRef(index);
+    return part;
+}
+
+int tensor_changed(PyObject *self)
+{
+    tensor *t = (tensor *)self;
+    return PyObject_SetItem(t->base, t->index, self); /* which tells its own base */
+}
+
+static int set_part_of(PyObject *self, PyObject *index, PyObject *value)
+{
+    if (tensor_ass_subscript(self, index, value)) return -1;
+    return ((tensor *)self)->base ? tensor_changed(self) : 0;
+}
+
 /* ---- the type ---- */
 
 static Py_ssize_t length(PyObject *self)
@@ -580,8 +621,8 @@ static PyType_Slot slots[] = {
     { Py_tp_hash, hash },
     { Py_tp_repr, repr },
     { Py_tp_iter, iterate },
-    { Py_mp_subscript, tensor_subscript },
-    { Py_mp_ass_subscript, tensor_ass_subscript },
+    { Py_mp_subscript, subscript },
+    { Py_mp_ass_subscript, set_part_of },
     { Py_mp_length, length },
     { Py_sq_length, length },
     { Py_sq_item, tensor_item_at },

@@ -304,13 +304,36 @@ def test_leaves():
     assert w.grad.tolist() == [10, 12, 14]
 
 
-def test_lost_assignment_is_an_error():
+def test_a_part_changed_in_place_changes_the_whole():
+    x = cairn.zeros(3, 3)
+    x[0].fill_(1)
+    x[1, 1:].add_(2)
+    x[2][0] = 5
+    x[:, 0] += 1
+    x[0][1:].mul_(4)
+    assert x.tolist() == [[2, 4, 4], [1, 2, 2], [6, 0, 0]]
+    x.data[1].zero_()
+    assert x[1].tolist() == [0, 0, 0]
+    w = cairn.ones(2, 2, requires_grad=True)
+    w.data[0].fill_(3)
+    assert w.tolist() == [[3, 3], [1, 1]] and w.is_leaf and w.requires_grad
+
+
+def test_an_assignment_that_would_be_lost_is_an_error():
     x = cairn.zeros(2, 2)
     with pytest.raises(RuntimeError, match="would be lost"):
-        x[0][1] = 5
-    row = x[0]
-    row[1] = 5  # the view gets a value of its own
-    assert x.tolist() == [[0, 0], [0, 0]] and row.tolist() == [0, 5]
+        x.t()[0] = 1
+
+
+def test_gradients_flow_through_in_place_forms():
+    w = cairn.ones(3, requires_grad=True)
+    y = cairn.zeros(3)
+    y += w * 2
+    y.mul_(3)
+    z = cairn.zeros(3)
+    z.copy_(w * 5)
+    (y.sum() + z.sum()).backward()
+    assert w.grad.tolist() == [11, 11, 11]
 
 
 def test_in_place_operators_through_an_index():
