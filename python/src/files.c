@@ -1,4 +1,4 @@
-/* Files of tensors and of images, the state of the random numbers, and profiles. */
+/* Files of tensors and of images, the state of the random numbers, recomputation, counters and profiles. */
 #include <string.h>
 
 #include "files.h"
@@ -208,6 +208,108 @@ static PyObject *set_random_state(PyObject *self, PyObject *texts)
     Py_RETURN_NONE;
 }
 
+/* ---- recomputation ---- */
+
+/* A function that backward calls again, with its arguments. It lives as long as the graph: the graph has a tensor as an
+   operand that borrows the memory of `byte`, and the end of that tensor tells it. */
+typedef struct again {
+    PyObject *function; /* of tensors alone */
+    PyObject *other;    /* what it returned, if that is not a tensor */
+    context *context;
+    struct again *next; /* of those that have ended */
+    unsigned char byte;
+} again;
+
+static again *ended; /* their objects are released by the next call; with the GIL only */
+
+static void graph_ended(void *user)
+{
+    again *a = user;
+    PyGILState_STATE state = PyGILState_Ensure(); /* a computation without the GIL may end graphs */
+    a->next = ended;
+    ended = a;
+    PyGILState_Release(state);
+}
+
+static void release_ended(void)
+{
+    while (ended) {
+        again *a = ended;
+        ended = a->next;
+        Py_XDECREF(a->function);
+        Py_XDECREF(a->other);
+        PyMem_Free(a);
+    }
+}
+
+static cn_tensor *run(void *user, cn_tensor *const *in, int n)
+{
+    again *a = user;
+    PyObject *tensors = PyTuple_New(n - 1); /* the last one is the graph's own */
+    for (int i = 0; i < n - 1 && tensors; i++) {
+        PyObject *t = tensor_wrap(a->context, in[i]);
+        if (t) PyTuple_SET_ITEM(tensors, i, t);
+        else Py_CLEAR(tensors);
+    }
+    PyObject *y = tensors ? PyObject_CallObject(a->function, tensors) : NULL;
+    Py_XDECREF(tensors);
+    cn_tensor *result = y && is_tensor(y) && context_of(y) == a->context ? cn_positive(handle_of(y)) : NULL;
+    if (y && !result && !PyErr_Occurred()) Py_XSETREF(a->other, Py_NewRef(y));
+    Py_XDECREF(y);
+    return result;
+}
+
+PyDoc_STRVAR(checkpoint_doc, "checkpoint(function, tensors)\n--\n\n"
+                             "function(*tensors), a tensor, whose intermediate values backward computes again.");
+static PyObject *checkpoint(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *function, *tensors;
+    if (!PyArg_ParseTuple(args, "OO!", &function, &PyTuple_Type, &tensors)) return NULL;
+    release_ended();
+    const int n = (int)PyTuple_GET_SIZE(tensors);
+    context *c = n ? context_of(PyTuple_GET_ITEM(tensors, 0)) : context_default();
+    if (!c || use(c)) return NULL;
+    again *a = PyMem_Calloc(1, sizeof *a);
+    cn_tensor **in = a ? PyMem_Calloc((size_t)n + 1, sizeof *in) : NULL;
+    if (!in) {
+        PyMem_Free(a);
+        return PyErr_NoMemory();
+    }
+    a->function = Py_NewRef(function);
+    a->context = c;
+    cn_scope scope = cn_scope_begin(c->cn);
+    for (int i = 0; i < n; i++) in[i] = handle_of(PyTuple_GET_ITEM(tensors, i));
+    in[n] = cn_borrow(c->cn, CN_U8, CN_DIMS(1), &a->byte, graph_ended, a);
+    cn_tensor *y = in[n] ? cn_checkpoint(run, a, in, n + 1) : NULL;
+    PyObject *result;
+    if (!y && a->other) {
+        cn_error_clear(c->cn);
+        result = Py_NewRef(a->other);
+    } else {
+        result = tensor_wrap(c, y);
+    }
+    cn_scope_end(c->cn, scope);
+    PyMem_Free(in);
+    return result;
+}
+
+PyDoc_STRVAR(counters_doc, "counters()\n--\n\nWhat the context of this thread has done so far (cairn/plan.h), a dict.");
+static PyObject *counters(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    context *c = context_default();
+    if (!c) return NULL;
+    const cn_counters n = cn_count(c->cn);
+    return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsL}", "nodes", (long long)n.nodes, "evaluations",
+                         (long long)n.evaluations, "kernels", (long long)n.kernels, "contractions",
+                         (long long)n.contractions, "plan_hits", (long long)n.plan_hits, "plan_misses",
+                         (long long)n.plan_misses, "plans", (long long)n.plans, "pending", (long long)n.pending,
+                         "handles", (long long)n.handles, "live_nodes", (long long)n.live_nodes, "live_bytes",
+                         (long long)n.live_bytes, "peak_bytes", (long long)n.peak_bytes, "allocations",
+                         (long long)n.allocations);
+}
+
 /* ---- profiles ---- */
 
 typedef struct profile {
@@ -334,6 +436,8 @@ PyMethodDef file_functions[] = {
     { "seed_here", seed_here, METH_O, seed_here_doc },
     { "random_state", random_state, METH_NOARGS, random_state_doc },
     { "set_random_state", set_random_state, METH_O, set_random_state_doc },
+    { "checkpoint", checkpoint, METH_VARARGS, checkpoint_doc },
+    { "counters", counters, METH_NOARGS, counters_doc },
     { "profile_begin", profile_begin, METH_O, profile_begin_doc },
     { "profile_end", profile_end, METH_O, profile_end_doc },
     { "profile_rows", profile_rows, METH_O, profile_rows_doc },

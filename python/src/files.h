@@ -9,6 +9,6 @@ static inline int use(context *c) { return context_ready(c) ? 0 : context_refuse
 
 PyObject *dict_to_python(context *c, const cn_dict *d);                             /* (tensors, texts), two dicts */
 cn_dict *dict_from_python(context *c, PyObject *tensors, PyObject *texts);          /* NULL: an exception is set */
-extern PyMethodDef file_functions[]; /* files, images, random states, profiles */
+extern PyMethodDef file_functions[]; /* files, images, random states, recomputation, profiles */
 
 #endif

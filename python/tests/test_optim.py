@@ -189,7 +189,7 @@ def test_lbfgs(search):
 
 def test_lbfgs_state_and_errors():
     w = cairn.tensor([1.0, -2.0, 3.0], requires_grad=True)
-    opt = optim.LBFGS([w], lr=0.1, max_iter=3)
+    opt = optim.LBFGS([w], lr=0.1, max_iter=4)
 
     def closure():
         opt.zero_grad()
@@ -199,7 +199,7 @@ def test_lbfgs_state_and_errors():
 
     opt.step(closure)
     saved = copy.deepcopy(opt.state_dict())
-    assert saved["state"][0]["n_iter"] == 3 and len(saved["state"][0]["old_dirs"]) > 0
+    assert saved["state"][0]["n_iter"] >= 3 and len(saved["state"][0]["old_dirs"]) > 0
     at = w.detach().numpy().copy()
     opt.step(closure)
     once = w.detach().numpy().copy()
@@ -340,14 +340,16 @@ def test_a_new_rate_builds_no_plan():
     w = cairn.randn(8, 8, requires_grad=True)
     x = cairn.randn(4, 8)
     opt = optim.AdamW([w], lr=0.1)
-    for step in range(3):
+    for step in range(6):
         opt.param_groups[0]["lr"] = 0.1 / (step + 1)
+        opt.param_groups[0]["weight_decay"] = 0.01 * step
         opt.zero_grad()
         (x @ w).square().mean().backward()
         opt.step()
-    before = cairn._C._count() if hasattr(cairn._C, "_count") else None
-    if before is None:
-        pytest.skip("no counters")
+        if step == 2:
+            before = cairn._C.counters()
+    after = cairn._C.counters()
+    assert after["plan_misses"] == before["plan_misses"] and after["evaluations"] == before["evaluations"] + 3
 
 
 def test_half_parameters_have_wide_states():

@@ -87,8 +87,8 @@ static void give_back(cn_held *h, cn__param_slot *s, bool ok)
         cn_keep(s->state[k]); /* a new state is the program's to release */
         cn__release(s->state[k]);
     }
-    if (!s->moved) return;
     memcpy(h->state, s->state, sizeof h->state);
+    if (!s->moved) return;
     h->step++;
     h->product = s->next_product;
 }

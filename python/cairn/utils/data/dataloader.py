@@ -321,10 +321,11 @@ class DataLoader:
 
     def __iter__(self):
         plan = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        with_generator = {} if self.generator is None else {"generator": self.generator}
+        seed = cairn.randint(0, 2**31 - 1, (1,), **with_generator)  # also without workers: the order stays the same
         if self.num_workers == 0:
             return _Same(self, plan, self._fetcher(self.dataset))
-        with_generator = {} if self.generator is None else {"generator": self.generator}
-        seed = int(cairn.randint(0, 2**31 - 1, (1,), **with_generator).item())
+        seed = int(seed.item())
         return _Workers(self, _numbered(plan), self._fetcher, seed)
 
     def __len__(self):
