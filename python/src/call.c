@@ -426,6 +426,7 @@ bool take_number(call *k, PyObject *o, cn_tensor **x, double *v)
         return false;
     }
     const cn_dtype t = cn_type(*x);
+    if (own == CN_BOOL && t == CN_BOOL) return false; /* a number in C counts as a whole one: both are bool here */
     if (own == CN_F32 && !cn_dtype_is_float(t)) *x = cn_cast(*x, (cn_dtype)default_float());
     else if (own == CN_I64 && t == CN_BOOL) *x = cn_cast(*x, CN_I64);
     return true;
