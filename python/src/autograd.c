@@ -44,7 +44,11 @@ static PyObject *get_grad(PyObject *self, void *none)
     if (((tensor *)self)->detached) Py_RETURN_NONE;
     if (!context_ready(c) && context_refuse(c)) return NULL;
     cn_tensor *g = cn_grad_of(handle_of(self));
-    if (g) return tensor_wrap(c, g);
+    if (g) {
+        PyObject *o = tensor_wrap(c, g);
+        if (o) ((tensor *)o)->shared = true;
+        return o;
+    }
     cn_error_clear(c->cn);
     Py_RETURN_NONE;
 }

@@ -62,6 +62,7 @@ typedef struct tensor {
     context *context;
     bool detached;     /* x.data: the handle is that of x, read without its graph, written without recording */
     PyObject *base, *index; /* x[1:3] keeps x and the index: changed in place, it changes x as well; else NULL */
+    bool shared;       /* x.grad: the handle is that of a gradient, which sees new values */
     PyObject *dict, *weak; /* attributes that a program sets; references that do not keep it alive */
 } tensor;
 

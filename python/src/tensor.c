@@ -28,7 +28,7 @@ static tensor *new_object(PyTypeObject *type, context *c, cn_tensor *handle)
     }
     t->handle = handle;
     t->context = c;
-    t->detached = false;
+    t->detached = t->shared = false;
     t->base = t->index = t->dict = t->weak = NULL;
     context_use(c);
     return t;
@@ -567,6 +567,19 @@ static PyObject *subscript(PyObject *self, PyObject *index)
     return part;
 }
 
+static PyObject *item_at(PyObject *self, Py_ssize_t i)
+{
+    PyObject *index = PyLong_FromSsize_t(i), *part = index ? tensor_item_at(self, i) : NULL;
+    if (part) {
+        tensor *t = (tensor *)part;
+        t->detached = ((tensor *)self)->detached;
+        t->base = Py_NewRef(self);
+        t->index = Py_NewRef(index);
+    }
+    Py_XDECREF(index);
+    return part;
+}
+
 int tensor_changed(PyObject *self)
 {
     tensor *t = (tensor *)self;
@@ -625,7 +638,7 @@ static PyType_Slot slots[] = {
     { Py_mp_ass_subscript, set_part_of },
     { Py_mp_length, length },
     { Py_sq_length, length },
-    { Py_sq_item, tensor_item_at },
+    { Py_sq_item, item_at },
     { Py_sq_contains, tensor_contains },
     { Py_bf_getbuffer, tensor_getbuffer },
     { Py_bf_releasebuffer, tensor_releasebuffer },

@@ -302,6 +302,9 @@ def test_leaves():
     assert w.tolist() == [5, 6, 7] and w.requires_grad
     (w * w).sum().backward()
     assert w.grad.tolist() == [10, 12, 14]
+    w.grad[0] = 1
+    w.grad.data[1] = 2
+    assert w.grad.tolist() == [1, 2, 14]
 
 
 def test_a_part_changed_in_place_changes_the_whole():
@@ -356,6 +359,9 @@ def test_iteration():
     assert len(x) == 3 and [*map(int, x[0])] == [0, 1]
     a, b, c = x
     assert b.tolist() == [2, 3]
+    for row in x:
+        row += 10
+    assert x.tolist() == [[10, 11], [12, 13], [14, 15]]
     with pytest.raises(TypeError):
         iter(cairn.tensor(1))
     with pytest.raises(TypeError):
