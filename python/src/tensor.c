@@ -583,7 +583,11 @@ static PyObject *item_at(PyObject *self, Py_ssize_t i)
 int tensor_changed(PyObject *self)
 {
     tensor *t = (tensor *)self;
-    return PyObject_SetItem(t->base, t->index, self); /* which tells its own base */
+    PyObject *base[2] = { Py_NewRef(t->base), Py_NewRef(t->base) }; /* it is no temporary tensor */
+    const int status = PyObject_SetItem(t->base, t->index, self);   /* which tells its own base */
+    Py_DECREF(base[0]);
+    Py_DECREF(base[1]);
+    return status;
 }
 
 static int set_part_of(PyObject *self, PyObject *index, PyObject *value)
