@@ -197,9 +197,11 @@ static void give_back(DLManagedTensor *m) { m->deleter(m); }
 static char *memory_of(const DLManagedTensor *m) { return (char *)m->dl_tensor.data + m->dl_tensor.byte_offset; }
 
 /* struct's letters */
-static const char *const formats[CN_DTYPES] = { [CN_BOOL] = "?", [CN_U8] = "B",  [CN_I8] = "b",
-                                                [CN_I16] = "h",  [CN_I32] = "i", [CN_I64] = sizeof(long) == 8 ? "l" : "q",
-                                                [CN_F16] = "e",  [CN_F32] = "f", [CN_F64] = "d" };
+static const char *const formats[CN_DTYPES] = {
+    [CN_BOOL] = "?", [CN_U8] = "B",  [CN_I8] = "b",
+    [CN_I16] = "h",  [CN_I32] = "i", [CN_I64] = sizeof(long) == 8 ? "l" : "q",
+    [CN_F16] = "e",  [CN_F32] = "f", [CN_F64] = "d"
+};
 
 typedef struct window { /* what a Py_buffer points to */
     DLManagedTensor *managed;
@@ -503,12 +505,13 @@ static PyObject *method_to_bytes(PyObject *self, PyObject *none)
     return context_error(c);
 }
 
-#define KEYWORDS(name) (PyCFunction)(void (*)(void))name, METH_VARARGS | METH_KEYWORDS
+#define KEYWORDS(name) (PyCFunction)(void (*)(void)) name, METH_VARARGS | METH_KEYWORDS
 
 PyMethodDef convert_methods[] = {
     { "item", method_item, METH_NOARGS, "The value of a tensor with one element, as a Python number." },
     { "tolist", method_tolist, METH_NOARGS, "The values as nested lists of Python numbers." },
-    { "numpy", KEYWORDS(method_numpy), "numpy(*, force=False): the values as a read-only NumPy array, without a copy." },
+    { "numpy", KEYWORDS(method_numpy),
+      "numpy(*, force=False): the values as a read-only NumPy array, without a copy." },
     { "__array__", KEYWORDS(method_array), "The values as a NumPy array." },
     { "__dlpack__", KEYWORDS(method_dlpack), "The values as a DLPack capsule." },
     { "__dlpack_device__", method_dlpack_device, METH_NOARGS, "(1, 0): the memory of the CPU." },

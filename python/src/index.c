@@ -1,8 +1,8 @@
 /* index.c: x[...] and x[...] = v, as in PyTorch.
 
-   An index is read from left to right. Numbers, slices and None become steps: views of x. Tensors and masks are collected
-   and applied to the view at the end. An assignment goes the same way forth and then back: the new value of the view
-   becomes the new value of what it is a view of, step by step, until x itself gets a new value. */
+   An index is read from left to right. Numbers, slices and None become steps: views of x. Tensors and masks are
+   collected and applied to the view at the end. An assignment goes the same way forth and then back: the new value of
+   the view becomes the new value of what it is a view of, step by step, until x itself gets a new value. */
 #include "call.h"
 
 #include <stddef.h>
@@ -139,9 +139,10 @@ static int add_mask(reader *r, cn_tensor *mask)
     for (int d = 0; d < m.n; d++) {
         if (m.v[d] == x.v[r->axis + d]) continue;
         char s[128], t[128];
-        PyErr_Format(PyExc_IndexError,
-                     "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
-                     shape_text(m, s, sizeof s), d, shape_text(x, t, sizeof t), r->axis + d);
+        PyErr_Format(
+            PyExc_IndexError,
+            "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+            shape_text(m, s, sizeof s), d, shape_text(x, t, sizeof t), r->axis + d);
         return -1;
     }
     r->at[r->axis] = mask;
@@ -467,8 +468,7 @@ static bool assign_whole(tensor *self, cn_tensor *value)
     const bool recorded = cn_grad_enabled(self->context->cn);
     if (!v) return false;
     if (recorded && cn_requires_grad(x) && cn_ndim(x)) return cn_slice_assign_(x, 0, 0, cn_size(x, 0), 1, v);
-    if (recorded && cn_requires_grad(x))
-        v = cn_squeeze(cn_slice_assign(cn_unsqueeze(x, 0), 0, 0, 1, 1, v), CN_DIMS(0));
+    if (recorded && cn_requires_grad(x)) v = cn_squeeze(cn_slice_assign(cn_unsqueeze(x, 0), 0, 0, 1, 1, v), CN_DIMS(0));
     else if (recorded && cn_requires_grad(v)) v = cn_clone(v);
     else return cn_assign(x, v);
     if (!v) return false;

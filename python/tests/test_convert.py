@@ -87,7 +87,8 @@ def test_given_dtypes():
     assert cairn.tensor(1e39).item() == float("inf")
     assert cairn.tensor([1.0009765625, 70000], dtype=cairn.float16).tolist() == [1.0009765625, float("inf")]
     assert cairn.tensor([1.0, 3.14159], dtype=cairn.bfloat16).tolist() == [1.0, 3.140625]
-    for value, dtype in [(300, "uint8"), (-200, "int8"), (1e10, "int32"), (float("nan"), "int32"), (2.0 ** 63, "int64")]:
+    for value, dtype in [(300, "uint8"), (-200, "int8"), (1e10, "int32"), (float("nan"), "int32"),
+                         (2.0 ** 63, "int64")]:
         with pytest.raises(RuntimeError, match="without overflow"):
             cairn.tensor(value, dtype=kind(dtype))
     for name in NUMPY_TYPES:
@@ -150,7 +151,8 @@ def test_contains():
 
 
 def test_tolist():
-    assert cairn.tensor(1.5).tolist() == 1.5 and cairn.tensor([]).tolist() == [] and cairn.ones(2, 0).tolist() == [[], []]
+    assert cairn.tensor(1.5).tolist() == 1.5
+    assert cairn.tensor([]).tolist() == [] and cairn.ones(2, 0).tolist() == [[], []]
     x = cairn.arange(24).reshape(2, 3, 4)
     assert x.tolist() == np.arange(24).reshape(2, 3, 4).tolist()
     assert x.permute(2, 0, 1).tolist() == np.arange(24).reshape(2, 3, 4).transpose(2, 0, 1).tolist()
@@ -224,8 +226,8 @@ def test_from_numpy_sees_the_memory():
     x = cairn.from_numpy(a)
     a[0, 0] = 9
     assert x[0, 0].item() == 9
-    assert np.array_equal(cairn.from_numpy(a.T).numpy(), a.T) and np.array_equal(cairn.from_numpy(a[:, ::2]).numpy(), a[:, ::2])
-    assert np.array_equal(cairn.from_numpy(a[::-1]).numpy(), a[::-1])
+    for view in (a.T, a[:, ::2], a[::-1]):
+        assert np.array_equal(cairn.from_numpy(view).numpy(), view)
     frozen = a.copy()
     frozen.flags.writeable = False
     y = cairn.from_numpy(frozen)
@@ -252,7 +254,8 @@ def test_from_numpy_keeps_the_owner():
 
 def test_as_tensor():
     x = cairn.ones(2)
-    assert cairn.as_tensor(x) is x and cairn.asarray(x) is x and cairn.as_tensor(x, dtype=cairn.float64).dtype is cairn.float64
+    assert cairn.as_tensor(x) is x and cairn.asarray(x) is x
+    assert cairn.as_tensor(x, dtype=cairn.float64).dtype is cairn.float64
     a = np.ones(2)
     assert cairn.as_tensor(a).data_ptr() == a.ctypes.data and cairn.as_tensor([1, 2]).tolist() == [1, 2]
     assert cairn.as_tensor(a, dtype=cairn.int32).tolist() == [1, 1]
@@ -289,8 +292,9 @@ def test_frombuffer():
     assert cairn.frombuffer(memory, dtype=cairn.int16, count=1, offset=2).tolist() == [25699]
     assert cairn.frombuffer(memory, dtype=cairn.int16, offset=4).shape == (2,)
     assert cairn.frombuffer(array.array("f", [1, 2]), dtype=cairn.float32, requires_grad=True).requires_grad
-    for options, words in [({"offset": 9}, "offset"), ({"count": 9}, "requested buffer length"), ({"count": 0}, "must not be 0"),
-                           ({"offset": -1}, "offset"), ({"offset": 1, "dtype": cairn.int32}, "multiple of element size")]:
+    for options, words in [({"offset": 9}, "offset"), ({"offset": -1}, "offset"),
+                           ({"count": 9}, "requested buffer length"), ({"count": 0}, "must not be 0"),
+                           ({"offset": 1, "dtype": cairn.int32}, "multiple of element size")]:
         with pytest.raises(ValueError, match=words):
             cairn.frombuffer(memory, **{"dtype": cairn.uint8, **options})
     with pytest.raises(ValueError):
@@ -444,7 +448,11 @@ def test_another_thread_drops_arrays():
 def test_values_of_another_thread():
     x = cairn.arange(3.0)
     found = []
-    thread = threading.Thread(target=lambda: found.append(((cairn.ones(3) + x).tolist(), x[1:].tolist(), x.numpy().sum())))
+
+    def read():
+        found.extend([(cairn.ones(3) + x).tolist(), x[1:].tolist(), x.numpy().sum()])
+
+    thread = threading.Thread(target=read)
     thread.start()
     thread.join()
-    assert found == [([1, 2, 3], [1, 2], 3)]
+    assert found == [[1, 2, 3], [1, 2], 3]

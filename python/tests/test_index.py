@@ -204,7 +204,8 @@ def test_assignment(seed):
             assert np.allclose(value.grad.numpy().reshape(-1), grad), (shape, parts)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",
+                                   "bool"])
 def test_every_dtype(dtype):
     kind = getattr(cairn, dtype)
     x = cairn.tensor([[1, 0, 1], [0, 1, 1]], dtype=kind)
