@@ -7,19 +7,20 @@
     print(x.grad)                               # 2x: values are computed when they are needed
 """
 
+from math import e, inf, nan, pi  # noqa: F401
+
 from . import _C
 from ._C import *  # noqa: F401,F403  every operator, dtypes, Tensor, Size, errors
 from ._C import __version__  # noqa: F401
 from ._device import (Generator, device, enable_grad, get_default_device, inference_mode, is_inference_mode_enabled,  # noqa: F401
                       no_grad, set_default_device, set_grad_enabled)
-from . import _functions
+from . import _functions  # noqa: F401  which registers what _names has
+from ._names import FUNCTIONS
 
-globals().update(_functions.FUNCTIONS)
+globals().update(FUNCTIONS)
+del FUNCTIONS
 
 strided, contiguous_format, preserve_format, channels_last = "strided", "contiguous_format", "preserve_format", "channels_last"
-inf, nan, pi, e = float_inf, float_nan, float_pi, float_e = (__import__("math").inf, __import__("math").nan,
-                                                            __import__("math").pi, __import__("math").e)
-del float_inf, float_nan, float_pi, float_e
 
 _C._set_part("repr", lambda x: __import__("cairn._repr", fromlist=["repr"]).tensor_text(x))
 _C.Tensor._repr_html_ = lambda x: __import__("cairn._repr", fromlist=["repr"]).tensor_html(x)
@@ -60,10 +61,6 @@ def is_nonzero(input):
     """Whether the only element is not 0."""
     if input.numel() != 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool_of(input)
-
-
-def bool_of(input):
     return input.item() != 0
 
 
