@@ -109,6 +109,12 @@ static void no_grad_and_detach(void)
     cn_release(w);
 }
 
+static cn_tensor *same_gradient(void *user, cn_tensor *g)
+{
+    (void)user;
+    return g;
+}
+
 static cn_tensor *halve(void *user, cn_tensor *g)
 {
     ++*(int *)user;
@@ -130,6 +136,26 @@ static void hooks(void)
     cn_zero_grad(w);
     cn_backward(cn_sum(w, CN_ALL, false));
     check(called == 3 && at(cn_grad_of(w), 0) == 0.5, "a leaf's hook stays with the handle");
+    cn_release(w);
+}
+
+static void count_end(void *user) { ++*(int *)user; }
+
+static void ends_of_hooks(void)
+{
+    check_group("ends of hooks");
+    int ended = 0;
+    cn_tensor *w = param(CN_DIMS(3), ABC);
+    cn_scope s = cn_scope_begin(cn);
+    cn_tensor *h = cn_mul_s(w, 4);
+    check(cn_add_hook_until(h, same_gradient, &ended, count_end), "%s", cn_error(cn));
+    check(cn_backward_with(cn_sum(h, CN_ALL, false), &(cn_backward_desc){ .retain = true }) && ended == 0,
+          "a hook lasts as long as backward can reach it");
+    cn_backward(cn_sum(h, CN_ALL, false));
+    check(ended == 1, "it ends when its graph is spent: %d", ended);
+    cn_add_hook_until(cn_mul_s(w, 3), same_gradient, &ended, count_end);
+    cn_scope_end(cn, s);
+    check(ended == 2, "it ends when its tensor has gone: %d", ended);
     cn_release(w);
 }
 
@@ -341,6 +367,7 @@ int main(void)
                                   grad_of_anything,
                                   no_grad_and_detach,
                                   hooks,
+                                  ends_of_hooks,
                                   custom_gradients_and_the_checker,
                                   recomputation,
                                   recomputation_and_random_numbers,

@@ -59,6 +59,9 @@ CN_API bool cn_grad_enabled(const cn_ctx *ctx);
 /* backward calls a hook with the gradient of t. The hook returns it, or another tensor of the same shape. */
 typedef cn_tensor *(*cn_hook)(void *user, cn_tensor *grad);
 CN_API bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user);
+/* The same; ended(user) is called once when no backward can call the hook any more: its graph is spent, or its tensor has
+   gone. It may free user, but must not call Cairn. If adding fails it is not called. */
+CN_API bool cn_add_hook_until(cn_tensor *t, cn_hook hook, void *user, void (*ended)(void *user));
 
 /* A function with a gradient of its own. forward is not recorded. backward sets in_grads; an element left NULL is 0. */
 typedef struct cn_custom {

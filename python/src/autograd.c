@@ -1,6 +1,7 @@
 /* Gradients: backward, grad, hooks, and functions with a backward of their own. */
 #include "call.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 bool tensor_is_leaf(PyObject *o)
@@ -216,18 +217,58 @@ static PyObject *detach_(PyObject *self, PyObject *none)
 /* A handle of the current scope for the same value: that of a Python object ends with the object. */
 static cn_tensor *another_handle(cn_tensor *t) { return cn_view(t, cn_shape(t)); }
 
-/* ---- hooks ---- */
+/* ---- callbacks: what the graph holds of Python ---- */
 
-typedef struct hook {
-    PyObject *function;
-    context *c;
-    bool removed;
-} hook;
+/* The graph may end while a context computes without the GIL. Callbacks that have ended wait here for a call that has it. */
+static _Atomic(callback *) ended;
+
+static void callback_ended(void *user)
+{
+    callback *f = user, *first = atomic_load(&ended);
+    do f->next = first;
+    while (!atomic_compare_exchange_weak(&ended, &first, f));
+}
+
+static void callback_drop(callback *f)
+{
+    if (--f->users) return;
+    Py_XDECREF(f->function);
+    Py_XDECREF(f->backward);
+    PyMem_Free(f);
+}
+
+/* What a callback holds may hold others: they are dropped one after the other, not one inside the other. */
+void callbacks_drop_ended(void)
+{
+    static bool dropping;
+    if (dropping || !atomic_load_explicit(&ended, memory_order_relaxed)) return;
+    dropping = true;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    for (callback *f; (f = atomic_exchange(&ended, NULL)) != NULL;)
+        while (f) {
+            callback *next = f->next;
+            callback_drop(f);
+            f = next;
+        }
+    PyErr_Restore(type, value, trace);
+    dropping = false;
+}
+
+static callback *callback_new(context *c, PyObject *function, PyObject *backward_)
+{
+    callback *f = PyMem_Calloc(1, sizeof *f);
+    if (!f) return PyErr_NoMemory(), NULL;
+    *f = (callback){ .function = Py_NewRef(function), .backward = Py_XNewRef(backward_), .c = c, .users = 1 };
+    return f;
+}
+
+/* ---- hooks ---- */
 
 static cn_tensor *run_hook(void *user, cn_tensor *g)
 {
-    hook *h = user;
-    if (h->removed || PyErr_Occurred()) return g;
+    callback *h = user;
+    if (!h->function || PyErr_Occurred()) return g;
     PyObject *x = tensor_wrap(h->c, g), *y = x ? PyObject_CallOneArg(h->function, x) : NULL;
     cn_tensor *result = NULL;
     if (y == Py_None) result = g;
@@ -239,10 +280,7 @@ static cn_tensor *run_hook(void *user, cn_tensor *g)
     return result;
 }
 
-static void free_hook(PyObject *capsule)
-{
-    (void)capsule; /* the graph may still call it: hooks live as long as the process; they are few */
-}
+static void free_place(PyObject *capsule) { callback_drop(PyCapsule_GetPointer(capsule, "cairn.hook")); }
 
 static PyObject *add_hook(PyObject *self, PyObject *function)
 {
@@ -251,33 +289,29 @@ static PyObject *add_hook(PyObject *self, PyObject *function)
     if (!PyCallable_Check(function)) return PyErr_Format(PyExc_TypeError, "a hook must be callable");
     if (!cn_requires_grad(handle_of(self)))
         return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
-    hook *h = PyMem_Calloc(1, sizeof *h);
-    if (!h) return PyErr_NoMemory();
-    *h = (hook){ Py_NewRef(function), c, false };
-    if (!cn_add_hook(handle_of(self), run_hook, h)) {
-        Py_DECREF(function);
-        PyMem_Free(h);
-        return context_error(c);
+    callback *h = callback_new(c, function, NULL);
+    PyObject *place = h ? PyCapsule_New(h, "cairn.hook", free_place) : NULL;
+    if (!place) {
+        if (h) callback_drop(h);
+        return NULL;
     }
-    return PyCapsule_New(h, "cairn.hook", free_hook);
+    h->users++;
+    if (cn_add_hook_until(handle_of(self), run_hook, h, callback_ended)) return place;
+    h->users--;
+    Py_DECREF(place);
+    return context_error(c);
 }
 
 static PyObject *remove_hook(PyObject *module, PyObject *capsule)
 {
     (void)module;
-    hook *h = PyCapsule_GetPointer(capsule, "cairn.hook");
+    callback *h = PyCapsule_GetPointer(capsule, "cairn.hook");
     if (!h) return NULL;
-    if (!h->removed) Py_SETREF(h->function, Py_NewRef(Py_None));
-    h->removed = true;
+    Py_CLEAR(h->function);
     Py_RETURN_NONE;
 }
 
 /* ---- functions with a backward of their own ---- */
-
-typedef struct custom {
-    PyObject *forward, *backward; /* forward(tensors) -> tensor; backward(gradient) -> a tensor or None for each */
-    context *c;
-} custom;
 
 static PyObject *wrap_all(context *c, cn_tensor *const *in, int n)
 {
@@ -292,8 +326,8 @@ static PyObject *wrap_all(context *c, cn_tensor *const *in, int n)
 
 static cn_tensor *custom_forward(void *user, cn_tensor *const *in, int n)
 {
-    custom *f = user;
-    PyObject *all = wrap_all(f->c, in, n), *y = all ? PyObject_CallOneArg(f->forward, all) : NULL;
+    callback *f = user;
+    PyObject *all = wrap_all(f->c, in, n), *y = all ? PyObject_CallOneArg(f->function, all) : NULL;
     cn_tensor *result = NULL;
     if (y && is_tensor(y)) result = another_handle(handle_of(y));
     else if (y) PyErr_Format(PyExc_TypeError, "forward must return a Tensor, not %s", Py_TYPE(y)->tp_name);
@@ -305,7 +339,7 @@ static cn_tensor *custom_forward(void *user, cn_tensor *const *in, int n)
 static void custom_backward(void *user, cn_tensor *const *in, int n, cn_tensor *out, cn_tensor *g, cn_tensor **grads)
 {
     (void)in, (void)out;
-    custom *f = user;
+    callback *f = user;
     if (PyErr_Occurred()) return;
     PyObject *x = tensor_wrap(f->c, g), *y = x ? PyObject_CallOneArg(f->backward, x) : NULL;
     Py_XDECREF(x);
@@ -316,6 +350,13 @@ static void custom_backward(void *user, cn_tensor *const *in, int n, cn_tensor *
     }
     Py_XDECREF(y);
     Py_XDECREF(list);
+}
+
+/* A hook that changes nothing: it tells when the graph of a function with a backward of its own has ended. */
+static cn_tensor *same(void *user, cn_tensor *g)
+{
+    (void)user;
+    return g;
 }
 
 /* _custom(inputs, forward, backward): forward(inputs) now, backward(gradient) when gradients are asked for. */
@@ -329,11 +370,20 @@ static PyObject *custom_apply(PyObject *module, PyObject *args)
     cn_tensor **in;
     int n;
     PyObject *result = NULL;
-    custom *f = PyMem_Calloc(1, sizeof *f); /* lives as long as the graph, whose end nobody tells: see free_hook */
+    callback *f = callback_new(k.c, forward, backward_);
     if (f && !take_tensors(&k, inputs, "inputs", &in, &n)) {
-        *f = (custom){ Py_NewRef(forward), Py_NewRef(backward_), k.c };
-        result = tensor_wrap(k.c, cn_custom_apply(&(cn_custom){ custom_forward, custom_backward, f }, in, n));
+        cn_tensor *y = cn_custom_apply(&(cn_custom){ custom_forward, custom_backward, f }, in, n);
+        result = tensor_wrap(k.c, y);
+        if (result && cn_requires_grad(y)) {
+            f->users++;
+            if (!cn_add_hook_until(y, same, f, callback_ended)) {
+                f->users--;
+                Py_CLEAR(result);
+                context_error(k.c);
+            }
+        }
     }
+    if (f) callback_drop(f);
     call_end(&k);
     return result;
 }

@@ -87,6 +87,18 @@ PyObject *tensor_item(PyObject *self);                                /* convert
 PyObject *size_of(const cn_dims *d);                               /* a cairn.Size */
 PyObject *tensor_from_data(context *c, PyObject *data, int dtype); /* cairn.tensor(data); dtype -1: inferred */
 
+/* ---- callbacks: Python functions that the graph holds (autograd.c) ---- */
+
+typedef struct callback {
+    PyObject *function; /* of a hook, NULL after its removal; or the forward of a function: (tensors) -> tensor */
+    PyObject *backward; /* (gradient) -> a tensor or None for each operand; NULL for a hook */
+    context *c;
+    int users;             /* the graph; the handle that removes a hook */
+    struct callback *next; /* of those that have ended */
+} callback;
+
+void callbacks_drop_ended(void); /* releases what belongs to graphs that have ended */
+
 /* ---- element types (dtype.c) ---- */
 
 extern PyTypeObject *dtype_type;             /* cairn.dtype */

@@ -112,6 +112,7 @@ static void dealloc(PyObject *self)
     if (type == tensor_type && n_free < FREE_LIST) free_list[n_free++] = t;
     else type->tp_free(self);
     Py_DECREF(type);
+    callbacks_drop_ended();
 }
 
 static PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs)

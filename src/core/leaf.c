@@ -64,7 +64,9 @@ void cn_no_grad_end(cn_ctx *ctx)
 }
 bool cn_grad_enabled(const cn_ctx *ctx) { return ctx && !ctx->no_grad; }
 
-bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
+bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user) { return cn_add_hook_until(t, hook, user, NULL); }
+
+bool cn_add_hook_until(cn_tensor *t, cn_hook hook, void *user, void (*ended)(void *user))
 {
     CN__CALL call = cn__call_tensor(t);
     if (!call.ctx) return false;
@@ -77,7 +79,7 @@ bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
                         t->ref.node->op->name, t->ref.node->n_out);
     cn__hook *h = cn__block_new(&t->ctx->memory, sizeof *h);
     if (!h) return cn__no_memory(t->ctx, "add_hook");
-    *h = (cn__hook){ hook, user, NULL };
+    *h = (cn__hook){ hook, user, ended, NULL };
     cn__hook **at = &t->ref.node->hooks;
     while (*at) at = &(*at)->next;
     *at = h;

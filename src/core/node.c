@@ -110,6 +110,16 @@ static void release_donor(cn__node *n)
     n->donor = NULL;
 }
 
+void cn__node_end_hooks(cn__node *n)
+{
+    for (cn__hook *h = n->hooks, *next; h; h = next) {
+        next = h->next;
+        if (h->ended) h->ended(h->user);
+        cn__block_free(&n->ctx->memory, h, sizeof *h);
+    }
+    n->hooks = NULL;
+}
+
 static void free_node(cn__node *n)
 {
     cn_ctx *ctx = n->ctx;
@@ -120,10 +130,7 @@ static void free_node(cn__node *n)
         cn__storage_release(ctx, n->out[i].storage);
         cn__meta_release(ctx, n->out[i].meta);
     }
-    for (cn__hook *h = n->hooks, *next; h; h = next) {
-        next = h->next;
-        cn__block_free(&ctx->memory, h, sizeof *h);
-    }
+    cn__node_end_hooks(n);
     ctx->count.live_nodes--;
     cn__block_free(&ctx->memory, n, parts_of(n->op, n->n_in, n->n_out, n->n_args).end);
 }

@@ -34,6 +34,7 @@ typedef enum cn__state { CN__PENDING, CN__EVALUATED, CN__NUMBER, CN__FAILED } cn
 typedef struct cn__hook {
     cn_hook fn;
     void *user;
+    void (*ended)(void *user); /* or NULL */
     struct cn__hook *next;
 } cn__hook;
 
@@ -84,6 +85,7 @@ bool cn__result_describe(cn__node *n, int out, const cn_meta *meta); /* sets met
 /* Takes over a reference to s. */
 cn__node *cn__leaf_new(cn_ctx *ctx, cn_dtype dtype, const cn_layout *l, cn__storage *s);
 void cn__node_release(cn__node *n);
+void cn__node_end_hooks(cn__node *n); /* no backward will reach the node any more */
 void cn__node_cut(cn__node *n); /* releases the operands if they will not be needed again */
 void cn__pending_add(cn__node *n);
 void cn__pending_remove(cn__node *n);

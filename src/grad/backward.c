@@ -327,8 +327,12 @@ static void clean_up(walk *w, bool ok)
         s->node->walk = s->walk;
         s->node->walk_index = s->walk_index;
     }
-    for (size_t i = 0; i < w->nodes.n; i++)
-        if (nodes_of(w)[i]->spent) cn__node_cut(nodes_of(w)[i]);
+    for (size_t i = 0; i < w->nodes.n; i++) {
+        cn__node *n = nodes_of(w)[i];
+        if (!n->spent) continue;
+        if (!n->walk_of) cn__node_end_hooks(n); /* a walk around this one may be at one of them */
+        cn__node_cut(n);
+    }
     for (size_t i = 0; i < w->nodes.n; i++) cn__node_release(nodes_of(w)[i]);
 }
 
