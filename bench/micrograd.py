@@ -61,6 +61,22 @@ class Engine:
         self.MLP = importlib.import_module("micrograd.nn").MLP
 
 
+def train_batch(engine, points, labels, steps):
+    """The same with one ValueBatch for all points."""
+    random.seed(1337)
+    model = engine.MLP(2, [16, 16, 1])
+    x, y = engine.ValueBatch(points), engine.ValueBatch([float(label) for label in labels])
+    start = time.perf_counter()
+    for k in range(steps):
+        loss = (1 - y * model(x)).relu().mean()
+        model.zero_grad()
+        loss.backward()
+        rate = 1.0 - 0.9 * k / 100
+        for p in model.parameters():
+            p.data -= rate * (p.grad + 2e-4 * p.data)
+    return time.perf_counter() - start
+
+
 def plain(folder):
     if folder:
         return Engine(Path(folder).resolve())
@@ -72,15 +88,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", help="where micrograd is; default: the plain engine of the tests")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--batch", action="store_true", help="also with ValueBatch: the whole batch in one kernel")
+    parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--batch", action="store_true", help="with a ValueBatch in place of the plain engine")
     options = parser.parse_args()
     import cairn.micrograd as fast
 
-    points, labels = moons(100)
+    points, labels = moons(options.points)
     train(fast, points, labels, 3, False)
     print("cairn.micrograd")
     loss, accuracy, seconds = train(fast, points, labels, options.steps, True)
     print(f"  {options.steps} steps in {seconds:.4f} s")
+    if options.batch:
+        train_batch(fast, points, labels, 3)
+        batch_seconds = train_batch(fast, points, labels, options.steps)
+        print(f"ValueBatch\n  {options.steps} steps in {batch_seconds:.4f} s\nratio {seconds / batch_seconds:.2f}")
+        return
     print(options.folder or "plain Python")
     plain_loss, plain_accuracy, plain_seconds = train(plain(options.folder), points, labels, options.steps, True)
     print(f"  {options.steps} steps in {plain_seconds:.4f} s")

@@ -16,9 +16,10 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 import plain_micrograd as plain  # noqa: E402
 
+import cairn  # noqa: E402
 from cairn import _micrograd  # noqa: E402
 from cairn import micrograd as fast  # noqa: E402
-from cairn.micrograd import MLP, Device, Layer, Neuron, Value, draw_dot, trace  # noqa: E402
+from cairn.micrograd import MLP, Device, Layer, Neuron, Value, ValueBatch, autocast, draw_dot, trace  # noqa: E402
 
 SMALL = {"abs": 1e-12, "rel": 1e-9}
 
@@ -635,6 +636,170 @@ def test_devices():
     assert repr(Device.cpu()) == "Device('cpu')" and not Device.cpu().is_gpu
     with pytest.raises(ValueError, match="tpu"):
         Device("tpu")
+
+
+def gpu():
+    if not Device.is_gpu_available():
+        with pytest.raises(cairn.DeviceError, match="there is no GPU"):
+            Device.gpu()
+        pytest.skip("no GPU")
+    return Device.gpu()
+
+
+def test_gpu():
+    device = gpu()
+    v = Value(0.5)
+    b = v.to(device)
+    assert isinstance(b, ValueBatch) and b.device == device and (2 * b + 1).device == device
+    y = (b * b).tanh()
+    y.backward()
+    assert v.grad == pytest.approx(1 - math.tanh(0.25) ** 2, rel=1e-4)
+    assert y.to("cpu").device == Device.cpu()
+    for other in (Value(1.0), ValueBatch([1.0])):
+        with pytest.raises(cairn.DeviceError, match="different devices"):
+            y + other
+        with pytest.raises(cairn.DeviceError, match="different devices"):
+            other * y
+    model = MLP(2, [4, 1])
+    points = [[0.5, 1.0], [-1.0, 2.0], [0.25, -0.125]]
+    gradients = []
+    for where in ("cpu", device):
+        model.zero_grad()
+        out = model(ValueBatch(points, device=where))
+        assert out.device == Device.of(where)
+        (out**2).mean().backward()
+        gradients.append([p.grad for p in model.parameters()])
+    assert gradients[0] == pytest.approx(gradients[1], rel=1e-4, abs=1e-6)
+
+
+# ---- batches ----
+
+DOUBLE = {"dtype": cairn.float64}
+
+
+def test_batch_as_values():
+    """The operators of a batch, against the same with values one by one."""
+    def formula(x, y):
+        z = (x * y + 3 - x) / (y * y + 1) - 2 / (1 + y**2)
+        return (z.relu() + z.tanh() * 2 + (x * 0.5).exp() - (y * y).log() + (-x).sigmoid() * x) ** 2 + (1 - x)
+
+    xs, ys = [0.5, -1.0, 2.0, 3.5], [1.0, 0.25, -2.0, -0.5]
+    x, y = ValueBatch(xs, **DOUBLE), ValueBatch(ys, **DOUBLE)
+    out = formula(x, y)
+    out.backward()
+    for i, (a, b) in enumerate(zip(xs, ys)):
+        a, b = Value(a), Value(b)
+        one = formula(a, b)
+        one.backward()
+        same(out.tolist()[i], one.data)
+        same(x.grad.tolist()[i], a.grad)
+        same(y.grad.tolist()[i], b.grad)
+    assert out.shape == (4,) and len(out) == 4 and out.dtype == cairn.float64 and out.device == Device.cpu()
+    x.grad = 0
+    assert x.grad.tolist() == [0, 0, 0, 0]
+
+
+def test_batch_of_values_and_numbers():
+    a, b = Value(2.0), Value(3.0)
+    c = a * b  # a value that was computed: the gradient goes on
+    out = (ValueBatch([a, c, 1.0], **DOUBLE) * 2).sum()
+    assert out.item() == 18
+    out.backward()
+    assert (a.grad, b.grad, c.grad) == (2 + 2 * 3, 4, 2)
+    v = Value(5.0)
+    (ValueBatch([1.0, 2.0]) * v + v).sum().backward()
+    assert v.grad == 5
+    (v - ValueBatch([1.0, 2.0, 3.0])).sum().backward()
+    assert v.grad == 8
+    assert (ValueBatch([1.0, 2.0]) + [10, 20]).tolist() == [11, 22]
+
+
+def test_batch_repeats_and_graph():
+    one, many = ValueBatch([2.0]), ValueBatch([[1.0, 2.0], [3.0, 4.0]])
+    out = (one * many).sum()
+    assert out._op == "sum" and {v._op for v in out._prev} == {"*"}
+    out.backward()
+    assert one.grad.tolist() == [10] and many.grad.tolist() == [[2, 2], [2, 2]]
+    assert repr(one) == "ValueBatch(data=[2.0], grad=[10.0])"
+    assert "(2, 2)" in draw_dot(out).svg
+    with pytest.raises(TypeError):
+        one + "a"
+    with pytest.raises(ValueError):
+        ValueBatch([1.0, 2.0]) + ValueBatch([1.0, 2.0, 3.0])
+    with pytest.raises(TypeError):
+        one**one
+
+
+def test_batch_numpy():
+    np = pytest.importorskip("numpy")
+    x = ValueBatch(np.array([1.0, 2.0]))
+    assert (np.float64(2) * x).tolist() == [2, 4] and (np.array([1, 2]) * x).tolist() == [1, 4]
+    assert (x - np.array([1, 2])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("nouts", [[4, 1], [3, 5, 2]])
+def test_model_on_a_batch(nouts):
+    random.seed(7)
+    model = MLP(2, nouts)
+    points = [[random.uniform(-2, 2), random.uniform(-2, 2)] for _ in range(6)]
+    model.layers[0].neurons[1].nonlin = False  # a layer of both kinds
+
+    def loss(outs):
+        return sum(out * out + out for out in (outs if isinstance(outs, list) else [outs]))
+
+    loss_of_values = sum(loss(model(p)) for p in points)
+    loss_of_values.backward()
+    expected = [p.grad for p in model.parameters()]
+    columns = [ValueBatch(list(column), **DOUBLE) for column in zip(*points)]
+    for x in (ValueBatch(points, **DOUBLE), columns):
+        model.zero_grad()
+        total = loss(model(x)).sum()
+        total.backward()
+        same(total.item(), loss_of_values.data)
+        same([p.grad for p in model.parameters()], expected)
+    assert columns[0].grad.shape == (6,)
+    with pytest.raises(ValueError, match="2 inputs got 3"):
+        model(ValueBatch([[1.0, 2.0, 3.0]]))
+    with pytest.raises(ValueError, match="rows"):
+        model(ValueBatch([1.0, 2.0]))
+
+
+def test_autocast():
+    x = ValueBatch([1.0, 2.0, 3.0])
+    model = MLP(1, [4, 1])
+    for dtype in (cairn.bfloat16, cairn.float16):
+        with autocast(dtype):
+            y = x * x + 1
+            out = model([x])
+            with autocast(enabled=False):
+                assert (x * x).dtype == cairn.float32
+        assert y.dtype == dtype and out.dtype == dtype
+        (y + 0).backward()
+        out.backward()
+        assert x.grad.dtype == cairn.float32
+    assert (x * x).dtype == cairn.float32
+    with autocast():
+        assert (x * x).dtype == cairn.bfloat16
+    exact, half = MLP(2, [8, 1]), None
+    half = copy.deepcopy(exact)
+    points = ValueBatch([[0.5, 1.0], [-1.0, 2.0]])
+    exact(points).sum().backward()
+    with autocast(cairn.bfloat16):
+        half(points).sum().backward()
+    assert [p.grad for p in half.parameters()] == pytest.approx([p.grad for p in exact.parameters()], rel=0.05, abs=0.05)
+
+
+def test_batches_are_freed_at_once():
+    gc.disable()
+    try:
+        x = ValueBatch([1.0, 2.0])
+        out = (x * x).tanh()
+        out.backward()
+        seen = weakref.ref(out)
+        del out
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 def test_import_is_light():

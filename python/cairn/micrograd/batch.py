@@ -88,7 +88,7 @@ class ValueBatch:
         self._grad = None
         self._prev = set(_children)
         self._op = _op
-        self._backward = self._hand_to_values if self._values else None
+        self._hand_on = None
 
     # ---- what it is ----
 
@@ -133,9 +133,10 @@ class ValueBatch:
     # ---- operators ----
 
     def _new(self, data, children, op, hand_on):
-        """The result of an operation; hand_on(gradient) gives the operands theirs."""
+        """The result of an operation; hand_on(gradient) gives the operands theirs. It must not refer to the result itself:
+        that would be a cycle, and tensors would live until the garbage collector comes."""
         out = ValueBatch(data, children, op)
-        out._backward = lambda: hand_on(out.grad)
+        out._hand_on = hand_on
         return out
 
     def _gain(self, grad):
@@ -189,13 +190,8 @@ class ValueBatch:
         return self * -1
 
     def __sub__(self, other):
-        return self + -other if isinstance(other, (int, float, Value, ValueBatch)) else self + self._negative(other)
-
-    def _negative(self, other):
         other = self._operand(other)
-        if other is None:
-            raise TypeError("a ValueBatch takes numbers, Values and batches")
-        return -other
+        return NotImplemented if other is None else self + other * -1
 
     def __rsub__(self, other):
         return -self + other
@@ -258,7 +254,7 @@ class ValueBatch:
     # ---- backward ----
 
     def backward(self):
-        """Adds to .grad of everything this batch came from, elementwise, as if each value were a root of its own."""
+        """Computes the gradient of every value of this batch, and adds it to .grad of everything they came from."""
         order, seen, waiting = [], set(), [(self, False)]
         while waiting:
             batch, done = waiting.pop()
@@ -273,11 +269,17 @@ class ValueBatch:
         for batch in reversed(order):
             if batch._values:
                 values.append(batch)
-            elif batch._backward and batch._grad is not None:
+            elif batch._grad is not None:
                 batch._backward()
+        # Last, since it needs numbers: the first of them computes all.
         computed = [v for batch in values for v in batch._hand_to_values()]
         if computed:
             _micrograd.propagate(computed)
+
+    def _backward(self):
+        """Hands the gradient on to the operands."""
+        if self._hand_on:
+            self._hand_on(self.grad)
 
     def _hand_to_values(self):
         """Gives the Values this batch was made of their gradients. Returns those that have operands themselves."""
