@@ -253,7 +253,8 @@ static cn_tensor *run(void *user, cn_tensor *const *in, int n)
     }
     PyObject *y = tensors ? PyObject_CallObject(a->function, tensors) : NULL;
     Py_XDECREF(tensors);
-    cn_tensor *result = y && is_tensor(y) && context_of(y) == a->context ? cn_positive(handle_of(y)) : NULL;
+    cn_tensor *result = NULL; /* a handle of its own: that of the object ends with the object */
+    if (y && is_tensor(y) && context_of(y) == a->context) result = cn_view(handle_of(y), cn_shape(handle_of(y)));
     if (y && !result && !PyErr_Occurred()) Py_XSETREF(a->other, Py_NewRef(y));
     Py_XDECREF(y);
     return result;

@@ -9,7 +9,7 @@ import cairn
 from ... import _C
 from ..._C import Tensor
 from .collate import default_collate, default_convert
-from .dataset import Dataset, IterableDataset, Subset, TensorDataset
+from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "default_collate", "default_convert", "get_worker_info"]
@@ -35,17 +35,6 @@ def get_worker_info():
 # ---- making a batch ----
 
 
-def _tensors_at(dataset, indices):
-    """The batch of a dataset of whole tensors, gathered at once; None: it is another kind of dataset."""
-    while type(dataset) is Subset:
-        own = dataset.indices
-        indices, dataset = [own[i] for i in indices], dataset.dataset
-    if type(dataset) is not TensorDataset:
-        return None
-    at = cairn.tensor(indices, dtype=cairn.int64)
-    return [t[at] for t in dataset.tensors]
-
-
 class _Fetcher:
     """Items of a dataset by number, as a batch or, without batches, as they are."""
 
@@ -55,8 +44,9 @@ class _Fetcher:
     def __call__(self, indices):
         if not self.batched:
             return self.collate(self.dataset[indices])
-        if self.collate is default_collate and indices:
-            batch = _tensors_at(self.dataset, indices)
+        whole = getattr(self.dataset, "_whole_batch", None)
+        if whole is not None and self.collate is default_collate and indices:
+            batch = whole(indices)  # what default_collate would make of the items
             if batch is not None:
                 return batch
         many = getattr(self.dataset, "__getitems__", None)

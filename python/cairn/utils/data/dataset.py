@@ -40,6 +40,13 @@ class TensorDataset(Dataset):
     def __getitem__(self, index):
         return tuple(t[index] for t in self.tensors)
 
+    def _whole_batch(self, indices):
+        """A batch, gathered at once: see DataLoader. None: a derived class has items of its own."""
+        if type(self).__getitem__ is not TensorDataset.__getitem__:
+            return None
+        at = cairn.tensor(indices, dtype=cairn.int64)
+        return [t[at] for t in self.tensors]
+
     def __len__(self):
         return len(self.tensors[0])
 
@@ -125,6 +132,12 @@ class Subset(Dataset):
         own = [self.indices[i] for i in indices]
         many = getattr(self.dataset, "__getitems__", None)
         return many(own) if callable(many) else [self.dataset[i] for i in own]
+
+    def _whole_batch(self, indices):
+        whole = getattr(self.dataset, "_whole_batch", None)
+        if whole is None or type(self) is not Subset:
+            return None
+        return whole([self.indices[i] for i in indices])
 
     def __len__(self):
         return len(self.indices)
