@@ -14,6 +14,26 @@
 
 #include <cairn/cairn.h>
 
+#if PY_VERSION_HEX < 0x030a0000 /* 3.9 has no names for these yet */
+static inline PyObject *Py_NewRef(PyObject *o)
+{
+    Py_INCREF(o);
+    return o;
+}
+static inline PyObject *Py_XNewRef(PyObject *o)
+{
+    Py_XINCREF(o);
+    return o;
+}
+static inline int PyModule_AddObjectRef(PyObject *m, const char *name, PyObject *o)
+{
+    Py_XINCREF(o);
+    if (o && !PyModule_AddObject(m, name, o)) return 0;
+    Py_XDECREF(o);
+    return -1;
+}
+#endif
+
 /* ---- contexts: one for each device and thread (context.c) ---- */
 
 typedef struct context {
@@ -61,14 +81,27 @@ typedef struct tensor {
     cn_tensor *handle; /* kept */
     context *context;
     bool detached;     /* x.data: the handle is that of x, read without its graph, written without recording */
-    PyObject *base, *index; /* x[1:3] keeps x and the index: changed in place, it changes x as well; else NULL */
+    PyObject *base, *index; /* x[1:3] keeps x and the index: changed in place, it changes x as well; x.data keeps x */
+    unsigned version;      /* counts new values */
+    unsigned seen;         /* of the base: its version when this part was taken */
     bool shared;       /* x.grad: the handle is that of a gradient, which sees new values */
     PyObject *dict, *weak; /* attributes that a program sets; references that do not keep it alive */
 } tensor;
 
 extern PyTypeObject *tensor_type; /* cairn.Tensor */
 static inline bool is_tensor(PyObject *o) { return Py_IS_TYPE(o, tensor_type) || PyObject_TypeCheck(o, tensor_type); }
-static inline cn_tensor *handle_of(PyObject *o) { return ((tensor *)o)->handle; }
+void tensor_take_again(tensor *t); /* a part whose base has got a new value since */
+static inline cn_tensor *handle_of(PyObject *o)
+{
+    tensor *t = (tensor *)o;
+    if (t->base && t->index && ((tensor *)t->base)->version != t->seen) tensor_take_again(t);
+    return t->handle;
+}
+/* The object has a new value. */
+static inline void tensor_bump(PyObject *o)
+{
+    for (tensor *t = (tensor *)o; t; t = t->index ? NULL : (tensor *)t->base) t->version++;
+}
 static inline context *context_of(PyObject *o) { return ((tensor *)o)->context; }
 
 /* A Python tensor for a new handle, which is kept. NULL becomes the exception for the context's error. */

@@ -42,6 +42,8 @@ static int bind_names(const parameters *p, PyObject *const *args, PyObject *name
     if (make_names(p)) return -1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
         int at = place_of(p, PyTuple_GET_ITEM(names, i));
+        if (at < 0 && args[i] == Py_None && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out"))
+            continue; /* as NumPy's functions pass it on */
         if (at < 0)
             return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", p->function,
                                 PyTuple_GET_ITEM(names, i)), -1;
@@ -508,11 +510,13 @@ static bool give_value(tensor *t, cn_tensor *value)
 PyObject *assign_value(call *k, PyObject *self, cn_tensor *value)
 {
     tensor *t = (tensor *)self;
+    if (t->base) handle_of(self); /* of a part: what the base has now */
     if (t->detached) cn_no_grad_begin(k->c->cn);
     const bool ok = value && give_value(t, value);
+    if (ok) tensor_bump(self);
     if (t->detached) cn_no_grad_end(k->c->cn);
     PyObject *result = ok ? Py_NewRef(self) : context_error(k->c);
     call_end(k);
-    if (result && t->base && tensor_changed(self)) Py_CLEAR(result);
+    if (result && t->index && tensor_changed(self)) Py_CLEAR(result);
     return result;
 }

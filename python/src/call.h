@@ -57,7 +57,7 @@ bool take_number(call *k, PyObject *o, cn_tensor **x, double *v);
 /* The handle of a tensor for reading: that of x.data has no graph. */
 static inline cn_tensor *operand_of(PyObject *o)
 {
-    return ((tensor *)o)->detached ? cn_detach(((tensor *)o)->handle) : ((tensor *)o)->handle;
+    return ((tensor *)o)->detached ? cn_detach(handle_of(o)) : handle_of(o);
 }
 
 PyObject *many_results(call *k, const char *function, const char *const *names, cn_tensor **v, int n);

@@ -533,7 +533,7 @@ int tensor_ass_subscript(PyObject *self, PyObject *index, PyObject *value)
         PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
         return -1;
     }
-    if (!detached && !((tensor *)self)->shared && !((tensor *)self)->base && is_temporary(self)) {
+    if (!detached && !((tensor *)self)->shared && !((tensor *)self)->index && is_temporary(self)) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the assignment would be lost: it gives a temporary tensor a new value, and views do not share "
                         "new values; write x[i, j] = v for x[i][j] = v");

@@ -306,6 +306,7 @@ static int write_state(step *s, Py_ssize_t i)
         Py_XDECREF(t);
         Py_XDECREF(name);
     }
+    tensor_bump(it->param);
     if (!it->state || result) return result;
     if (s->counts) {
         PyObject *count = PyLong_FromLongLong(h->step);

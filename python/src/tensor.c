@@ -19,9 +19,8 @@ static tensor *new_object(PyTypeObject *type, context *c, cn_tensor *handle)
 {
     tensor *t;
     if (type == tensor_type && n_free) {
-        t = free_list[--n_free];
-        Py_INCREF(type);
-        Py_SET_REFCNT(t, 1);
+        t = (tensor *)PyObject_Init((PyObject *)free_list[--n_free], type);
+        PyObject_GC_Track(t);
     } else {
         t = (tensor *)type->tp_alloc(type, 0);
         if (!t) return NULL;
@@ -30,6 +29,7 @@ static tensor *new_object(PyTypeObject *type, context *c, cn_tensor *handle)
     t->context = c;
     t->detached = t->shared = false;
     t->base = t->index = t->dict = t->weak = NULL;
+    t->version = t->seen = 0;
     context_use(c);
     return t;
 }
@@ -338,7 +338,10 @@ static PyObject *get_data(PyObject *self, void *none)
     context *c = context_of(self);
     if (!context_ready(c) && context_refuse(c)) return NULL;
     PyObject *o = tensor_wrap(c, handle_of(self)); /* the same handle */
-    if (o) ((tensor *)o)->detached = true;
+    if (o) {
+        ((tensor *)o)->detached = true;
+        ((tensor *)o)->base = Py_NewRef(self);
+    }
     return o;
 }
 
@@ -382,6 +385,7 @@ static int set_data(PyObject *self, PyObject *value, void *none)
     cn_no_grad_begin(c->cn);
     if (!cn_assign(old, operand_of(value))) status = -1, context_error(c);
     cn_no_grad_end(c->cn);
+    if (!status) tensor_bump(self);
     call_end(&k);
     return status;
 }
@@ -557,28 +561,47 @@ static bool is_basic(PyObject *index)
     return true;
 }
 
+static PyObject *as_part(PyObject *part, PyObject *base, PyObject *index)
+{
+    tensor *t = (tensor *)part;
+    t->detached = ((tensor *)base)->detached;
+    t->base = Py_NewRef(base);
+    t->index = Py_NewRef(index);
+    t->seen = ((tensor *)base)->version;
+    return part;
+}
+
 static PyObject *subscript(PyObject *self, PyObject *index)
 {
     PyObject *part = tensor_subscript(self, index);
-    if (!part || part == self || !is_tensor(part) || !is_basic(index)) return part;
-    tensor *t = (tensor *)part;
-    t->detached = ((tensor *)self)->detached;
-    t->base = Py_NewRef(self);
-    t->index = Py_NewRef(index);
-    return part;
+    return part && part != self && is_tensor(part) && is_basic(index) ? as_part(part, self, index) : part;
 }
 
 static PyObject *item_at(PyObject *self, Py_ssize_t i)
 {
     PyObject *index = PyLong_FromSsize_t(i), *part = index ? tensor_item_at(self, i) : NULL;
-    if (part) {
-        tensor *t = (tensor *)part;
-        t->detached = ((tensor *)self)->detached;
-        t->base = Py_NewRef(self);
-        t->index = Py_NewRef(index);
-    }
+    if (part) as_part(part, self, index);
     Py_XDECREF(index);
     return part;
+}
+
+void tensor_take_again(tensor *t)
+{
+    tensor *base = (tensor *)t->base;
+    handle_of(t->base); /* which may be a part itself */
+    t->seen = base->version;
+    if (!context_ready(t->context)) return;
+    PyObject *part = tensor_subscript(t->base, t->index);
+    if (!part || ((tensor *)part)->context != t->context) {
+        PyErr_Clear(); /* the base has another shape by now: the part keeps its value */
+        Py_XDECREF(part);
+        return;
+    }
+    cn_tensor *old = t->handle;
+    t->handle = ((tensor *)part)->handle;
+    ((tensor *)part)->handle = old;
+    t->version++;
+    Py_DECREF(part);
 }
 
 int tensor_changed(PyObject *self)
@@ -586,6 +609,7 @@ int tensor_changed(PyObject *self)
     tensor *t = (tensor *)self;
     PyObject *base[2] = { Py_NewRef(t->base), Py_NewRef(t->base) }; /* it is no temporary tensor */
     const int status = PyObject_SetItem(t->base, t->index, self);   /* which tells its own base */
+    t->seen = ((tensor *)t->base)->version;
     Py_DECREF(base[0]);
     Py_DECREF(base[1]);
     return status;
@@ -593,8 +617,10 @@ int tensor_changed(PyObject *self)
 
 static int set_part_of(PyObject *self, PyObject *index, PyObject *value)
 {
+    if (((tensor *)self)->index) handle_of(self);
     if (tensor_ass_subscript(self, index, value)) return -1;
-    return ((tensor *)self)->base ? tensor_changed(self) : 0;
+    tensor_bump(self);
+    return ((tensor *)self)->index ? tensor_changed(self) : 0;
 }
 
 /* ---- the type ---- */

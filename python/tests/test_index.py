@@ -323,6 +323,23 @@ def test_a_part_changed_in_place_changes_the_whole():
     assert w.tolist() == [[3, 3], [1, 1]] and w.is_leaf and w.requires_grad
 
 
+def test_parts_see_what_the_whole_becomes():
+    x = cairn.zeros(3)
+    v, w = x[0], x[1:]
+    deep = w[0]
+    x.fill_(5)
+    v += 1
+    assert x.tolist() == [6, 5, 5] and w.tolist() == [5, 5] and deep.item() == 5
+    x[1] = 9
+    assert w.tolist() == [9, 5] and deep.item() == 9 and (w * 2).tolist() == [18, 10]
+    deep.zero_()
+    assert x.tolist() == [6, 0, 5]
+    x.data.fill_(2)
+    assert v.item() == 2 and w.sum().item() == 4
+    x = x + 1  # another object: the parts are those of the first one
+    assert v.item() == 2
+
+
 def test_an_assignment_that_would_be_lost_is_an_error():
     x = cairn.zeros(2, 2)
     with pytest.raises(RuntimeError, match="would be lost"):
