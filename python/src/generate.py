@@ -150,7 +150,7 @@ class Function:
         if parameter["kind"] == "int[]":
             return f"    memcpy(desc.{field}, {v}, sizeof {v});\n"
         if flag == "has_ignore":
-            return f"    desc.{field} = {v};\n    desc.{flag} = true;\n"
+            return f"    desc.{field} = {v};\n    desc.{flag} = {v} != {parameter['default']};\n"
         if flag == "has_padding":
             given = f"a[{self.index[name]}]"
             return f"    desc.{field} = {v};\n    desc.{flag} = {given} && {given} != Py_None;\n"

@@ -37,7 +37,8 @@ def close(a, b, tolerance=1e-5):
     else:
         a, b = array(a), b.detach().numpy()
         assert a.shape == b.shape and a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=tolerance * 10, atol=tolerance * max(1.0, float(np.abs(b).max(initial=0))))
+        largest = max(1.0, float(np.abs(b).max(initial=0)))
+        np.testing.assert_allclose(a, b, rtol=tolerance * 10, atol=tolerance * largest)
 
 
 def floats(*shape):
@@ -291,7 +292,8 @@ LOSSES = {
     "NLLLoss": (lambda n, **o: n.NLLLoss(**o), floats(5, 4), whole(4, 5)),
     "BCELoss": (lambda n, **o: n.BCELoss(**o), np.random.rand(3, 4).astype(np.float32),
                 np.random.rand(3, 4).astype(np.float32)),
-    "BCEWithLogitsLoss": (lambda n, **o: n.BCEWithLogitsLoss(**o), floats(3, 4), np.random.rand(3, 4).astype(np.float32)),
+    "BCEWithLogitsLoss": (lambda n, **o: n.BCEWithLogitsLoss(**o), floats(3, 4),
+                          np.random.rand(3, 4).astype(np.float32)),
     "KLDivLoss": (lambda n, **o: n.KLDivLoss(log_target=True, **o), floats(3, 4), floats(3, 4)),
     "PoissonNLLLoss": (lambda n, **o: n.PoissonNLLLoss(full=True, **o), floats(3, 4), np.abs(floats(3, 4)) * 3),
     "GaussianNLLLoss": (lambda n, **o: n.GaussianNLLLoss(**o), floats(3, 4), floats(3, 4), np.abs(floats(3, 4)) + 1),
@@ -401,7 +403,8 @@ def test_attention_causal():
 
 
 @needs_torch
-@pytest.mark.parametrize("options", [{}, {"norm_first": True, "batch_first": True}, {"activation": "gelu", "bias": False}])
+@pytest.mark.parametrize("options", [{}, {"norm_first": True, "batch_first": True},
+                                     {"activation": "gelu", "bias": False}])
 def test_encoder(options):
     def make(n):
         layer = n.TransformerEncoderLayer(8, 2, 16, dropout=0.0, **options)
@@ -416,7 +419,8 @@ def test_encoder(options):
 @needs_torch
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_transformer(norm_first):
-    compare(lambda n: n.Transformer(8, 2, 2, 1, 16, dropout=0.0, norm_first=norm_first), floats(4, 3, 8), floats(5, 3, 8),
+    compare(lambda n: n.Transformer(8, 2, 2, 1, 16, dropout=0.0, norm_first=norm_first), floats(4, 3, 8),
+            floats(5, 3, 8),
             tgt_mask=np.triu(np.full((5, 5), -np.inf, np.float32), 1), tolerance=5e-5)
     close(nn.Transformer.generate_square_subsequent_mask(3), torch.nn.Transformer.generate_square_subsequent_mask(3))
 
@@ -712,14 +716,11 @@ def test_hooks_of_all_modules():
 
 @needs_torch
 def test_backward_hooks():
-    results = []
+    results, state = [], {k: v.numpy() for k, v in nn.Bilinear(2, 3, 2).state_dict().items()}
     for library, layers in ((cairn, nn), (torch, torch.nn)):
         seen = []
         m = layers.Bilinear(2, 3, 2)
-        if results:
-            m.load_state_dict({k: torch.tensor(v) for k, v in state.items()})
-        else:
-            state = {k: v.numpy() for k, v in m.state_dict().items()}
+        m.load_state_dict({k: library.tensor(v) for k, v in state.items()})
         m.register_full_backward_pre_hook(lambda module, grads: (grads[0] * 2,))
         m.register_full_backward_hook(
             lambda module, into, out: seen.append([g.tolist() for g in into + out]) or (into[0] * 10, into[1]))

@@ -18,9 +18,7 @@ from .modules.utils import _list_with_default, _single
 
 def _into(input, result, inplace):
     """The result, or with inplace the input, which gets its value."""
-    if not inplace:
-        return result
-    return input._replace_(result) if hasattr(input, "_replace_") else input.copy_(result)
+    return input.copy_(result) if inplace else result
 
 
 def _reduction(size_average, reduce, reduction):
@@ -53,8 +51,8 @@ def _same_shape(input, target, name):
     """Losses broadcast, with a warning, as in PyTorch."""
     if input.shape == target.shape:
         return input, target
-    warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
-                  "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+    warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
+                  "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
                   stacklevel=3)
     return cairn.broadcast_tensors(input, target)
 
@@ -364,8 +362,8 @@ def hardshrink(input, lambd=0.5):
 
 def _axis(dim, name, ndim):
     if dim is None:
-        warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-                      "argument.", stacklevel=4)
+        warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as "
+                      "an argument.", stacklevel=4)
         return 0 if ndim in (0, 1, 3) else 1
     return dim
 
@@ -443,25 +441,25 @@ def _feature_dropout(input, p, training, inplace, axes):
 def dropout1d(input, p=0.5, training=True, inplace=False):
     """Whole channels of (N, C, L) or (C, L)."""
     if input.dim() not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d "
-                           "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
-                           "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that "
+                           "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
+                           "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
     return _feature_dropout(input, p, training, inplace, input.dim() - 1)
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """Whole channels of (N, C, H, W)."""
     if input.dim() not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in "
-                      "an error in a future release.", stacklevel=2)
+        warnings.warn(f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result "
+                      "in an error in a future release.", stacklevel=2)
     return _feature_dropout(input, p, training, inplace, min(2, input.dim()))
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """Whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if input.dim() not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in "
-                      "an error in a future release.", stacklevel=2)
+        warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result "
+                      "in an error in a future release.", stacklevel=2)
     return _feature_dropout(input, p, training, inplace, 1 if input.dim() == 4 else min(2, input.dim()))
 
 
@@ -552,8 +550,8 @@ def _check_normalized(input, normalized_shape):
     shape = tuple(normalized_shape)
     if not shape or tuple(input.shape[-len(shape):]) != shape:
         wanted = "".join(f", {n}" for n in shape)
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{wanted}], but got input "
-                           f"of size{list(input.shape)}")
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{wanted}], but got "
+                           f"input of size{list(input.shape)}")
     return len(shape)
 
 
@@ -865,9 +863,9 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
             raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
                              "bicubic | trilinear")
     elif mode not in ("linear", "bilinear", "bicubic", "trilinear"):
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
-                                  "modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got "
-                                  f"{mode})")
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for "
+                                  "the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact "
+                                  f"(got {mode})")
     axes = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -883,8 +881,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     else:
         scales = tuple(scale_factor) if hasattr(scale_factor, "__iter__") else (scale_factor,) * axes
         if len(scales) != axes:
-            raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input with "
-                             f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
+            raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input "
+                             f"with spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
                              f"{list(scale_factor)}.")
         scale_factor = [float(s) for s in scales]
     return _C.interpolate(input, size, scale_factor, mode.replace("-", "_"), bool(align_corners),
@@ -894,9 +892,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 def _sizes(size, axes, input, what):
     size = tuple(size) if hasattr(size, "__iter__") else (size,) * axes
     if len(size) != axes:
-        raise ValueError(f"Input and {what} must have the same number of spatial dimensions, but got input with spatial "
-                         f"dimensions of {list(input.shape[2:])} and output size of {list(size)}. Please provide input "
-                         "tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.")
+        raise ValueError(f"Input and {what} must have the same number of spatial dimensions, but got input with "
+                         f"spatial dimensions of {list(input.shape[2:])} and output size of {list(size)}. Please "
+                         "provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
+                         "format.")
     return [int(n) for n in size]
 
 
@@ -914,11 +913,11 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
-                         f"'{mode}'")
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
+                         f"got: '{mode}'")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
-                         f"but got: '{padding_mode}'")
+        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+                         f"'reflection', but got: '{padding_mode}'")
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
                       "Please specify align_corners=True if the old behavior is desired. See the documentation of "

@@ -188,7 +188,8 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 def _former(function):
     def call(*args, **kwargs):
-        warnings.warn(f"`nn.init.{function.__name__[:-1]}` is now deprecated in favor of `nn.init.{function.__name__}`.",
+        name = function.__name__
+        warnings.warn(f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.",
                       FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
 

@@ -9,8 +9,8 @@ class DataParallel(Module):
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
-            raise NotImplementedError("DataParallel over several devices; open each device in a process of its own, and "
-                                      "average gradients through files or sockets")
+            raise NotImplementedError("DataParallel over several devices; open each device in a process of its own, "
+                                      "and average gradients through files or sockets")
         self.module = module
         self.dim = dim
         self.device_ids = list(device_ids) if device_ids is not None else []

@@ -383,8 +383,8 @@ class MultiheadAttention(Module):
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):
         if query.dim() not in (2, 3):
-            raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query "
-                                 "tensor")
+            raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D "
+                                 "query tensor")
         swap = self.batch_first and query.dim() == 3
         if swap:  # (B, T, E) -> (T, B, E)
             if key is value:

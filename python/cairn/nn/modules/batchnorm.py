@@ -30,7 +30,8 @@ class _NormBase(Module):
         track = track_running_stats
         self.register_buffer("running_mean", cairn.zeros(num_features, **like) if track else None)
         self.register_buffer("running_var", cairn.ones(num_features, **like) if track else None)
-        self.register_buffer("num_batches_tracked", cairn.tensor(0, dtype=cairn.int64, device=device) if track else None)
+        batches = cairn.tensor(0, dtype=cairn.int64, device=device) if track else None
+        self.register_buffer("num_batches_tracked", batches)
         self.reset_parameters()
 
     def reset_running_stats(self):

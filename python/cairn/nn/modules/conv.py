@@ -53,7 +53,8 @@ class _ConvNd(Module):
             self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
         rows, columns = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         self.weight = Parameter(cairn.empty((rows, columns // groups, *kernel_size), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(cairn.empty(out_channels, device=device, dtype=dtype)) if bias else None)
+        bias = Parameter(cairn.empty(out_channels, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", bias)
         self.reset_parameters()
 
     def reset_parameters(self):

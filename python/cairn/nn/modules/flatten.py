@@ -34,8 +34,8 @@ class Unflatten(Module):
                             + type(unflattened_size).__name__)
         for i, n in enumerate(unflattened_size):
             if not isinstance(n, int):
-                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(n).__name__} at "
-                                f"pos {i}")
+                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(n).__name__} "
+                                f"at pos {i}")
         self.dim = dim
         self.unflattened_size = unflattened_size
 

@@ -28,7 +28,8 @@ class _InstanceNorm(_NormBase):
                 raise ValueError(f"expected input's size at dim={0 if single else 1} to match num_features "
                                  f"({self.num_features}), but got: {input.shape[0 if single else 1]}.")
             warnings.warn(f"input's size at dim={0 if single else 1} does not match num_features. You can silence this "
-                          "warning by not passing in num_features, which is not used because affine=False", stacklevel=2)
+                          "warning by not passing in num_features, which is not used because affine=False",
+                          stacklevel=2)
         result = F.instance_norm(input.unsqueeze(0) if single else input, self.running_mean, self.running_var,
                                  self.weight, self.bias, self.training or not self.track_running_stats,
                                  self.momentum if self.momentum is not None else 0.0, self.eps)

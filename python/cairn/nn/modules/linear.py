@@ -30,7 +30,8 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(cairn.empty((out_features, in_features), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(cairn.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        bias = Parameter(cairn.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", bias)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -61,7 +62,8 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         self.weight = Parameter(cairn.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(cairn.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        bias = Parameter(cairn.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", bias)
         self.reset_parameters()
 
     def reset_parameters(self):

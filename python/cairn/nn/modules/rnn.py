@@ -1,7 +1,7 @@
 """RNN, LSTM and GRU over sequences, and the cells of one step.
 
-One matrix product computes the input's share of the gates for all steps; the operator `_recurrent` does the rest, step by
-step. With a projection the state that goes from step to step is q, before the projection h = q·w_hrᵀ: since
+One matrix product computes the input's share of the gates for all steps; the operator `_recurrent` does the rest, step
+by step. With a projection the state that goes from step to step is q, before the projection h = q·w_hrᵀ: since
 h·w_hhᵀ = q·(w_hh·w_hr)ᵀ, the operator gets the product of both weights, and one product projects q of all steps.
 """
 
@@ -116,8 +116,8 @@ class RNNBase(Module):
 
     def _cell(self, index, x, h0, c0, lengths):
         """One direction of one layer: x (T, B, I) -> (y (T, B, H), h (B, H), c (B, H) or None)."""
-        weights = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.bias else ("weight_ih", "weight_hh"),
-                           (getattr(self, name) for name in self._all_weights[index])))
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.bias else ("weight_ih", "weight_hh")
+        weights = dict(zip(names, (getattr(self, name) for name in self._all_weights[index])))
         reverse = self.bidirectional and index % 2 == 1
         gates = F.linear(x, weights["weight_ih"], weights.get("bias_ih"))
         w = weights["weight_hh"]

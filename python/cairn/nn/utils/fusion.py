@@ -32,8 +32,8 @@ def _fused(layer, norm, transpose=False):
         raise AssertionError("Fusion only for eval!")
     result = copy.deepcopy(layer)
     del result.weight, result.bias
-    weight, bias = _fuse(layer.weight, layer.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias,
-                         1 if transpose else 0)
+    weight, bias = _fuse(layer.weight, layer.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight,
+                         norm.bias, 1 if transpose else 0)
     result.weight = weight
     result.bias = bias
     return result

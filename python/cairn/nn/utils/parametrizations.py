@@ -100,5 +100,6 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map not in (None, "householder"):
-        raise NotImplementedError(f"orthogonal_map '{orthogonal_map}': the map here is a QR decomposition, 'householder'")
+        raise NotImplementedError(f"orthogonal_map '{orthogonal_map}': the map here is a QR decomposition, "
+                                  "'householder'")
     return register_parametrization(module, name, _Orthogonal(), unsafe=True)

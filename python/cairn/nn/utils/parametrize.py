@@ -118,8 +118,8 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parametrizations = module.parametrizations[tensor_name]
     if not leave_parametrized and not parametrizations.is_tensor:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms "
-                         "of a sequence of tensors.")
+        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
+                         "terms of a sequence of tensors.")
     originals = parametrizations._originals()
     value = getattr(module, tensor_name).detach() if leave_parametrized else originals[0].detach()
     delattr(type(module), tensor_name)

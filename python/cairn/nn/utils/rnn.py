@@ -122,8 +122,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is "
                            "<= 0")
     if any(a < b for a, b in zip(lengths, lengths[1:])):
-        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-                           "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
+        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can "
+                           "pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
                            "requirement if you do not need ONNX exportability.")
     if lengths[0] > steps:
         raise RuntimeError(f"Expected lengths of at most {steps}, the steps of the input, but got {lengths[0]}")
@@ -140,8 +140,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     steps, batch, lengths = len(sizes), sizes[0], _lengths_of(sizes)
     if total_length is not None:
         if total_length < steps:
-            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
-                             f"total_length={total_length} and max sequence length being {steps}")
+            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but "
+                             f"got total_length={total_length} and max sequence length being {steps}")
         steps = total_length
         sizes = sizes + [0] * (total_length - len(sizes))
     rest = tuple(data.shape[1:])

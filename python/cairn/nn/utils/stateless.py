@@ -24,11 +24,13 @@ def _swapped(module, values):
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """module(*args, **kwargs) with the given tensors in place of those of the same names."""
     values = {}
-    for part in parameters_and_buffers if isinstance(parameters_and_buffers, (tuple, list)) else [parameters_and_buffers]:
+    several = isinstance(parameters_and_buffers, (tuple, list))
+    for part in parameters_and_buffers if several else [parameters_and_buffers]:
         values.update(part)
     if tie_weights:  # names of one tensor get one value
         names = {}
-        for name, t in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
+        for name, t in (*module.named_parameters(remove_duplicate=False),
+                        *module.named_buffers(remove_duplicate=False)):
             names.setdefault(id(t), []).append(name)
         for tied in names.values():
             given = [name for name in tied if name in values]
