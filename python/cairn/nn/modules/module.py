@@ -235,11 +235,17 @@ class Module:
         self.add_module(name, module)
 
     def __getattr__(self, name):
-        # Called only for what is no ordinary attribute.
+        # Called only for what is no ordinary attribute, and often: every use of self.weight.
         own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            values = own.get(table)
-            if values is not None and name in values:
+        if "_parameters" in own:
+            values = own["_parameters"]
+            if name in values:
+                return values[name]
+            values = own["_modules"]
+            if name in values:
+                return values[name]
+            values = own["_buffers"]
+            if name in values:
                 return values[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
