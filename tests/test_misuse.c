@@ -254,6 +254,7 @@ static const struct {
     const char *type;
     void (*fn)(void);
 } callbacks[] = {
+    { "ended", (void (*)(void))ignore },
     { "free_fn", (void (*)(void))ignore },       { "cn_hook", (void (*)(void))same },
     { "cn_function", (void (*)(void))first_of }, { "fn", (void (*)(void))cn_relu },
     { "cn_schedule_fn", (void (*)(void))one },   { "cn_sample_fn", (void (*)(void))indices },

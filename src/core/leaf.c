@@ -16,10 +16,7 @@ bool cn_requires_grad(const cn_tensor *t)
     return cn__alive(t) && t->ref.node->needs_grad && cn_dtype_is_float(cn__result_of(t)->meta->dtype);
 }
 
-bool cn_is_leaf(const cn_tensor *t)
-{
-    return cn__alive(t) && (!t->ref.node->needs_grad || t->ref.node->grad_leaf);
-}
+bool cn_is_leaf(const cn_tensor *t) { return cn__alive(t) && (!t->ref.node->needs_grad || t->ref.node->grad_leaf); }
 
 bool cn_set_requires_grad(cn_tensor *t, bool on)
 {
@@ -64,19 +61,16 @@ void cn_no_grad_end(cn_ctx *ctx)
 }
 bool cn_grad_enabled(const cn_ctx *ctx) { return ctx && !ctx->no_grad; }
 
-bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user) { return cn_add_hook_until(t, hook, user, NULL); }
-
-bool cn_add_hook_until(cn_tensor *t, cn_hook hook, void *user, void (*ended)(void *user))
+static bool add_hook(cn_tensor *t, cn_hook hook, void *user, void (*ended)(void *user))
 {
-    CN__CALL call = cn__call_tensor(t);
-    if (!call.ctx) return false;
-    if (!hook) return cn__fail(t->ctx, CN_BAD_ARGUMENT, "add_hook: the function must not be NULL");
+    if (!hook)
+        return cn__fail(t->ctx, CN_BAD_ARGUMENT, "%s: the function must not be NULL", cn__called(t->ctx, "add_hook"));
     if (!t->ref.node->needs_grad)
-        return cn__fail(t->ctx, CN_NO_GRADIENT,
-                        "add_hook: the tensor must require a gradient; see cn_set_requires_grad");
+        return cn__fail(t->ctx, CN_NO_GRADIENT, "%s: the tensor must require a gradient; see cn_set_requires_grad",
+                        cn__called(t->ctx, "add_hook"));
     if (t->ref.node->n_out > 1)
-        return cn__fail(t->ctx, CN_UNSUPPORTED, "add_hook: `%s` has %d results; a hook needs an operator with one",
-                        t->ref.node->op->name, t->ref.node->n_out);
+        return cn__fail(t->ctx, CN_UNSUPPORTED, "%s: `%s` has %d results; a hook needs an operator with one",
+                        cn__called(t->ctx, "add_hook"), t->ref.node->op->name, t->ref.node->n_out);
     cn__hook *h = cn__block_new(&t->ctx->memory, sizeof *h);
     if (!h) return cn__no_memory(t->ctx, "add_hook");
     *h = (cn__hook){ hook, user, ended, NULL };
@@ -84,4 +78,16 @@ bool cn_add_hook_until(cn_tensor *t, cn_hook hook, void *user, void (*ended)(voi
     while (*at) at = &(*at)->next;
     *at = h;
     return true;
+}
+
+bool cn_add_hook(cn_tensor *t, cn_hook hook, void *user)
+{
+    CN__CALL call = cn__call_tensor(t);
+    return call.ctx && add_hook(t, hook, user, NULL);
+}
+
+bool cn_add_hook_until(cn_tensor *t, cn_hook hook, void *user, void (*ended)(void *user))
+{
+    CN__CALL call = cn__call_tensor(t);
+    return call.ctx && add_hook(t, hook, user, ended);
 }
