@@ -13,8 +13,8 @@ typedef struct list {
 typedef struct walk {
     uint64_t pass; /* the number of this backward: what it has reached bears it as its mark */
     list order, stack;
-    bool expand;             /* rows become the values behind them */
-    bool hooks, runs;        /* there are functions of the program's own; there are runs */
+    bool expand;      /* rows become the values behind them */
+    bool hooks, runs; /* there are functions of the program's own; there are runs */
 } walk;
 
 static uint64_t passes;
@@ -160,7 +160,7 @@ static void forget_blocks(walk *w)
 {
     for (size_t i = 0; i < w->order.n; i++) {
         block *b = (block *)(w->order.item[i] & ~(uintptr_t)7);
-        if ((w->order.item[i] & KIND) == BLOCK) memset(b->grad, 0, (size_t)((b->nin + 1) * b->nout) * sizeof *b->grad);
+        if ((w->order.item[i] & KIND) == BLOCK) block_forget(b);
     }
 }
 

@@ -253,6 +253,12 @@ int run_backward(run *r, uint64_t pass)
     return 0;
 }
 
+void block_forget(block *b)
+{
+    memset(b->grad, 0, (size_t)((b->nin + 1) * b->nout) * sizeof *b->grad);
+    b->whole_w = b->whole_b = true;
+}
+
 /* All runs have added to the block's gradients: the parameters get them. */
 void block_backward(block *b)
 {
@@ -262,8 +268,7 @@ void block_backward(block *b)
         add_grad(p[b->nin], b->grad[j], b->whole_b);
         for (Py_ssize_t i = 0; i < b->nin; i++) add_grad(p[i], b->grad[(i + 1) * n + j], b->whole_w);
     }
-    memset(b->grad, 0, (size_t)((b->nin + 1) * n) * sizeof *b->grad);
-    b->whole_w = b->whole_b = true;
+    block_forget(b);
 }
 
 /* ---- expanding ---- */
@@ -325,20 +330,17 @@ failed:
 /* ---- Neuron, Layer, MLP ---- */
 
 typedef struct neuron {
-    PyObject_HEAD
-    PyObject *w, *b, *nonlin;
+    PyObject_HEAD PyObject *w, *b, *nonlin;
     block *block;
 } neuron;
 
 typedef struct layer {
-    PyObject_HEAD
-    PyObject *neurons;
+    PyObject_HEAD PyObject *neurons;
     block *block;
 } layer;
 
 typedef struct mlp {
-    PyObject_HEAD
-    PyObject *layers;
+    PyObject_HEAD PyObject *layers;
 } mlp;
 
 static PyTypeObject *neuron_type, *layer_type;
@@ -365,17 +367,16 @@ static bool neuron_fits(const block *b, Py_ssize_t row, PyObject *o)
            memcmp(((PyListObject *)n->w)->ob_item, p, (size_t)b->nin * sizeof *p) == 0;
 }
 
-/* A row of ints alone has ints as results. Python computes those; block_fill says 0. */
-static int block_fill(block *b, Py_ssize_t row, const neuron *n)
+/* false: a row for Python. One of ints alone, for example, has ints as results. */
+static bool block_fill(block *b, Py_ssize_t row, const neuron *n)
 {
     value **p = b->parameter + row * (b->nin + 1);
-    int nonlin = PyObject_IsTrue(n->nonlin);
     bool whole = true;
-    if (nonlin < 0) return -1;
-    b->nonlin[row] = nonlin;
+    if (!PyBool_Check(n->nonlin)) return false;
+    b->nonlin[row] = n->nonlin == Py_True;
     for (Py_ssize_t i = 0; i <= b->nin; i++) {
         PyObject *o = i < b->nin ? PyList_GET_ITEM(n->w, i) : n->b;
-        if (!is_plain(o)) return 0;
+        if (!is_plain(o)) return false;
         if (i < b->nin) whole &= is_whole((value *)o);
         p[i] = (value *)Py_NewRef(o);
     }
@@ -395,10 +396,9 @@ static int block_of(PyObject *const *neurons, Py_ssize_t n, block **cached)
         if (!b) return -1;
         for (Py_ssize_t j = 0; j < n; j++) {
             neuron *other = plain_neuron(neurons[j]);
-            int filled = other && PyList_GET_SIZE(other->w) == b->nin ? block_fill(b, j, other) : 0;
-            if (filled == 1) continue;
+            if (other && PyList_GET_SIZE(other->w) == b->nin && block_fill(b, j, other)) continue;
             block_release(b);
-            return filled;
+            return 0;
         }
         block_release(*cached);
         *cached = b;
@@ -409,12 +409,12 @@ static int block_of(PyObject *const *neurons, Py_ssize_t n, block **cached)
 /* The inputs of a run as values: x is a sequence of values and numbers. 0: something else, -1: an exception. */
 static int inputs_from(PyObject *x, Py_ssize_t nin, run *r)
 {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
-    if (n != nin) {
-        PyErr_Format(PyExc_ValueError, "a layer of %zd inputs got %zd", nin, n);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
+    for (Py_ssize_t i = 0; i < nin || i < PySequence_Fast_GET_SIZE(x); i++) {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(x); /* a number of another kind could change it */
+        if (n != nin) {
+            PyErr_Format(PyExc_ValueError, "a layer of %zd inputs got %zd", nin, n);
+            return -1;
+        }
         PyObject *o = PySequence_Fast_GET_ITEM(x, i);
         double number;
         bool whole;
@@ -480,7 +480,9 @@ static PyObject *call_blocks(PyObject *self, block *const *blocks, Py_ssize_t n,
     }
     if (sequence) {
         run *r = NULL;
+        for (Py_ssize_t k = 0; k < n; k++) blocks[k]->refs++; /* converting x may call Python, and that the model */
         int done = run_through(blocks, n, sequence, &r);
+        for (Py_ssize_t k = 0; k < n; k++) block_release(blocks[k]);
         Py_DECREF(sequence);
         if (done < 0) return NULL;
         if (done) {
@@ -495,7 +497,8 @@ static PyObject *call_blocks(PyObject *self, block *const *blocks, Py_ssize_t n,
 static PyObject *only_argument(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     if (PyTuple_GET_SIZE(args) == 1 && !(kwargs && PyDict_GET_SIZE(kwargs))) return PyTuple_GET_ITEM(args, 0);
-    PyObject *x = kwargs && PyDict_GET_SIZE(kwargs) == 1 && !PyTuple_GET_SIZE(args) ? PyDict_GetItemString(kwargs, "x") : NULL;
+    PyObject *x =
+        kwargs && PyDict_GET_SIZE(kwargs) == 1 && !PyTuple_GET_SIZE(args) ? PyDict_GetItemString(kwargs, "x") : NULL;
     if (!x) PyErr_Format(PyExc_TypeError, "%s takes one argument, x", Py_TYPE(self)->tp_name);
     return x;
 }
@@ -626,8 +629,10 @@ static PyMemberDef neuron_members[] = {
     { "nonlin", T_OBJECT_EX, offsetof(neuron, nonlin), 0, "whether relu comes last" },
     { NULL },
 };
-static PyMemberDef layer_members[] = { { "neurons", T_OBJECT_EX, offsetof(layer, neurons), 0, "a list of Neurons" }, { NULL } };
-static PyMemberDef mlp_members[] = { { "layers", T_OBJECT_EX, offsetof(mlp, layers), 0, "a list of Layers" }, { NULL } };
+static PyMemberDef layer_members[] = { { "neurons", T_OBJECT_EX, offsetof(layer, neurons), 0, "a list of Neurons" },
+                                       { NULL } };
+static PyMemberDef mlp_members[] = { { "layers", T_OBJECT_EX, offsetof(mlp, layers), 0, "a list of Layers" },
+                                     { NULL } };
 
 static PyType_Slot neuron_slots[] = {
     { Py_tp_call, neuron_call },   { Py_tp_dealloc, neuron_dealloc }, { Py_tp_traverse, neuron_traverse },

@@ -27,20 +27,32 @@ static inline PyObject *Py_XNewRef(PyObject *o) { return Py_XINCREF(o), o; }
 
 /* ---- values (value.c) ---- */
 
-enum { LEAF, ADD, MUL, POW, POWER, RELU, TANH, EXP, LOG, SIGMOID, ROW, CUSTOM }; /* POW: by a number; POWER: by a value */
+enum {
+    LEAF,
+    ADD,
+    MUL,
+    POW,
+    POWER,
+    RELU,
+    TANH,
+    EXP,
+    LOG,
+    SIGMOID,
+    ROW,
+    CUSTOM
+}; /* POW: by a number; POWER: by a value */
 
 enum {
     WHOLE_DATA = 1, /* the number came from Python ints alone and is shown as one */
     WHOLE_GRAD = 2,
-    HOOKED = 4,   /* ._backward is the program's own function; it is in the dict */
-    TRACKED = 8,  /* the garbage collector knows it: it may be part of a cycle */
+    HOOKED = 4,  /* ._backward is the program's own function; it is in the dict */
+    TRACKED = 8, /* the garbage collector knows it: it may be part of a cycle */
 };
 
 typedef struct run run;
 
 typedef struct value {
-    PyObject_HEAD
-    double data, grad;
+    PyObject_HEAD double data, grad;
     union {
         struct value *a;
         run *run;           /* ROW */
@@ -69,10 +81,10 @@ static inline bool is_whole(const value *v) { return v->flags & WHOLE_DATA; }
 value *value_leaf(double data, bool whole);
 value *value_node(double data, bool whole, int op, value *a, value *b); /* b may be NULL */
 void value_track(value *v);
-int value_backward(value *v); /* its own step: what the operands gain from v->grad */
+int value_backward(value *v);                              /* its own step: what the operands gain from v->grad */
 int number_from(PyObject *o, double *number, bool *whole); /* 1: a number; 0: something else; -1: an exception */
-PyObject *helper(const char *name); /* a function of the Python part, by its name; borrowed */
-extern PyObject *helpers;           /* the dict of them */
+PyObject *helper(const char *name);                        /* a function of the Python part, by its name; borrowed */
+extern PyObject *helpers;                                  /* the dict of them */
 PyObject *value_type_make(PyObject *module);
 
 static inline void add_grad(value *v, double grad, bool whole)
@@ -97,10 +109,10 @@ typedef struct block { /* the parameters of a layer as they were when it was cal
     Py_ssize_t refs, nin, nout;
     uint64_t mark;
     weights *now;
-    double *grad;            /* (nin + 1, nout): of one backward; zeros between two */
-    bool whole_w, whole_b;   /* what has arrived in grad consists of whole numbers */
-    value **parameter;       /* (nout, nin + 1): as Neuron.parameters() has them, the bias last */
-    bool *nonlin;            /* (nout) */
+    double *grad;          /* (nin + 1, nout): of one backward; zeros between two */
+    bool whole_w, whole_b; /* what has arrived in grad consists of whole numbers */
+    value **parameter;     /* (nout, nin + 1): as Neuron.parameters() has them, the bias last */
+    bool *nonlin;          /* (nout) */
 } block;
 
 struct run {
@@ -110,18 +122,18 @@ struct run {
     bool passed;      /* a backward has gone through it */
     block *block;
     weights *weights;
-    run *before;    /* the run whose rows are the inputs; or NULL: */
-    value **inputs; /* (nin) */
-    value **made;   /* (nout): the objects of the rows, NULL where there is none; owned if expanded */
+    run *before;                /* the run whose rows are the inputs; or NULL: */
+    value **inputs;             /* (nin) */
+    value **made;               /* (nout): the objects of the rows, NULL where there is none; owned if expanded */
     double *out, *grad, *delta; /* (nout); delta: the gradient behind the nonlinearity */
-    uint8_t *state; /* (nout) */
+    uint8_t *state;             /* (nout) */
 };
 
 enum { /* of a row */
-    ROW_EXPANDED = 1,
-    ROW_PASSED = 2,
-    ROW_WHOLE = 4,       /* relu of a negative number is the int 0 */
-    ROW_WHOLE_DELTA = 8,
+       ROW_EXPANDED = 1,
+       ROW_PASSED = 2,
+       ROW_WHOLE = 4, /* relu of a negative number is the int 0 */
+       ROW_WHOLE_DELTA = 8,
 };
 
 bool run_passed(const run *r);
@@ -131,6 +143,7 @@ int run_expand(value *v);    /* v, a ROW, becomes what lies behind it */
 const char *run_row_op(const value *v);
 int run_backward(run *r, uint64_t pass);
 void block_backward(block *b);
+void block_forget(block *b); /* what has arrived in its grad */
 int layer_types_make(PyObject *module);
 
 #endif

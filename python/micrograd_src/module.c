@@ -31,7 +31,10 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "cairn._micrograd", .m_size = -1, .m_methods = functions,
+    PyModuleDef_HEAD_INIT,
+    .m_name = "cairn._micrograd",
+    .m_size = -1,
+    .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit__micrograd(void)

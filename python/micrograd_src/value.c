@@ -9,8 +9,10 @@ PyObject *helpers;
 uint64_t data_version = 1;
 Py_ssize_t values_alive;
 
-static const char *const op_names[] = { [LEAF] = "",     [ADD] = "+",   [MUL] = "*",   [POWER] = "**",       [RELU] = "ReLU",
-                                        [TANH] = "tanh", [EXP] = "exp", [LOG] = "log", [SIGMOID] = "sigmoid" };
+static const char *const op_names[] = {
+    [LEAF] = "",     [ADD] = "+",   [MUL] = "*",   [POWER] = "**",       [RELU] = "ReLU",
+    [TANH] = "tanh", [EXP] = "exp", [LOG] = "log", [SIGMOID] = "sigmoid"
+};
 
 /* A whole number is shown as an int while a double holds it exactly. */
 static bool exact(double number) { return number >= -9007199254740992.0 && number <= 9007199254740992.0; }
@@ -607,7 +609,8 @@ static PyObject *value_reduce(PyObject *o, PyObject *Py_UNUSED(none))
 {
     value *v = (value *)o;
     if (v->op != LEAF || v->flags & HOOKED)
-        return PyErr_Format(PyExc_TypeError, "only a Value without operands can be copied or pickled: use Value(v.data)");
+        return PyErr_Format(PyExc_TypeError,
+                            "only a Value without operands can be copied or pickled: use Value(v.data)");
     PyObject *f = helper("restore"), *data = get_data(o, NULL), *grad = get_grad(o, NULL), *answer = NULL;
     if (f && data && grad)
         answer = Py_BuildValue("O(OOOO)", f, (PyObject *)Py_TYPE(o), data, grad, v->dict ? v->dict : Py_None);

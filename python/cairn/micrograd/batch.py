@@ -27,7 +27,7 @@ def _core():
 
 @contextlib.contextmanager
 def autocast(dtype=None, enabled=True):
-    """Batches compute in `dtype` (default: cairn.bfloat16) within the block; gradients have the dtype of their batch."""
+    """Within the block batches compute in `dtype` (default: cairn.bfloat16). A gradient has the dtype of its batch."""
     before = getattr(_state, "dtype", None)
     _state.dtype = (dtype or _core().bfloat16) if enabled else None
     try:
@@ -133,8 +133,10 @@ class ValueBatch:
     # ---- operators ----
 
     def _new(self, data, children, op, hand_on):
-        """The result of an operation; hand_on(gradient) gives the operands theirs. It must not refer to the result itself:
-        that would be a cycle, and tensors would live until the garbage collector comes."""
+        """The result of an operation; hand_on(gradient) gives the operands theirs.
+
+        hand_on must not refer to the result: that is a cycle, and tensors would wait for the garbage collector.
+        """
         out = ValueBatch(data, children, op)
         out._hand_on = hand_on
         return out

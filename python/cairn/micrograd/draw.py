@@ -160,7 +160,7 @@ def _pack(layer, wishes, rankdir):
 def _arrange(layers, rankdir):
     for layer in layers:
         _pack(layer, [0.0] * len(layer), rankdir)
-    for sweep in range(12):
+    for sweep in range(16):
         forward = sweep % 2 == 0
         for layer in layers if forward else reversed(layers):
             wishes = {}
@@ -267,7 +267,7 @@ def _box_svg(box):
 def draw_dot(root, format="svg", rankdir="LR"):
     """Draws the graph behind `root`: every value with its number and gradient, every operation.
 
-    rankdir: "LR" from left to right, "TB" from top to bottom. The result shows itself in a notebook; save(path) writes it.
+    rankdir: "LR" from left to right, "TB" from top to bottom. A notebook shows the result; save(path) writes it.
     """
     if rankdir not in GAP:
         raise ValueError(f"rankdir must be 'LR' or 'TB', got {rankdir!r}")

@@ -1,7 +1,7 @@
 """Neurons, layers, multi-layer perceptrons.
 
-The weights are Values in lists that a program may read and change. A call runs in C where it can (micrograd_src/layer.c);
-`_forward` is the same in Python, for everything else: Values of a class of your own, weights that are ints, batches.
+The weights are Values in lists that a program may read and change. A call runs in C (micrograd_src/layer.c). What C
+leaves to Python is in `_forward`: Values of a class of your own, weights that are ints, batches.
 """
 
 import copyreg
