@@ -497,12 +497,11 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def _renormalise(weight, indices, max_norm, norm_type):
     """Rows that are looked up and longer than max_norm are scaled to it, in place."""
     with cairn.no_grad():
-        value = weight.detach()
-        norms = value.norm(norm_type, 1, True)
-        scale = _C.where(norms > max_norm, max_norm / (norms + 1e-7), cairn.ones_like(norms))
-        used = cairn.zeros(value.shape[0], dtype=value.dtype, device=value.device)
-        used = used.index_fill(0, indices.reshape(-1), 1.0).unsqueeze(1) > 0
-        weight.copy_(_C.where(used, value * scale, value))
+        at = indices.reshape(-1)
+        rows = _C.embedding(weight.detach(), at)
+        length = rows.norm(norm_type, 1, True)
+        # A row that is named twice is written twice, with the same numbers.
+        weight.index_put_((at,), _C.where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows))
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -515,11 +514,10 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         padding_idx %= rows
     if max_norm is not None:
         _renormalise(weight, input, max_norm, norm_type)
+    result = _C.embedding(weight, input)
     if padding_idx is None or not weight.requires_grad:
-        return _C.embedding(weight, input)
-    # The row of padding has no gradient.
-    padded = (input == padding_idx).unsqueeze(-1)
-    return _C.where(padded, _C.embedding(weight.detach(), input), _C.embedding(weight, input))
+        return result
+    return _C.where((input == padding_idx).unsqueeze(-1), result.detach(), result)  # the row of padding has no gradient
 
 
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
