@@ -469,6 +469,67 @@ static void a_bad_index_assigns_nothing(void)
     cn_close(cn);
 }
 
+/* ---- steps of parameters and states that the program holds ---- */
+
+static void held_steps_are_those_of_an_object(void)
+{
+    static const char *const names[] = { "sgd", "adam", "adamw", "rmsprop" };
+    for (int k = 0; k < 4; k++) {
+        model a = model_new((cn_desc){ 0 }, CN_F32, mixed, MIXED), b = model_new((cn_desc){ 0 }, CN_F32, mixed, MIXED);
+        cn_params all = { a.p, a.n };
+        cn_optim *opt = k == 0   ? cn_sgd(a.cn, all, &(cn_sgd_desc){ .lr = 0.1, .momentum = 0.9 })
+                        : k == 1 ? cn_adam(a.cn, all, &(cn_adam_desc){ .lr = 0.1, .weight_decay = 0.1 })
+                        : k == 2 ? cn_adamw(a.cn, all, &(cn_adamw_desc){ .lr = 0.1, .amsgrad = true })
+                                 : cn_rmsprop(a.cn, all, &(cn_rmsprop_desc){ .lr = 0.1, .momentum = 0.9 });
+        const cn_optim_numbers numbers[] = {
+            { .lr = 0.1, .momentum = 0.9 },
+            { .lr = 0.1, .momentum = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1 },
+            { .lr = 0.1,
+              .momentum = 0.9,
+              .beta2 = 0.999,
+              .eps = 1e-8,
+              .weight_decay = 0.01,
+              .decoupled = true,
+              .amsgrad = true },
+            { .lr = 0.1, .momentum = 0.9, .beta2 = 0.99, .eps = 1e-8 },
+        };
+        cn_held held[MOST] = { 0 };
+        for (int i = 0; i < b.n; i++) held[i] = (cn_held){ .param = b.p[i], .product = 1 };
+        for (int t = 0; t < 5; t++) {
+            backward(&a, t), backward(&b, t);
+            cn_step(opt);
+            check(cn_held_step(b.cn, names[k], &numbers[k], held, b.n) && cn_eval_all(b.cn), "%s", cn_error(b.cn));
+            zero_grad(&b);
+        }
+        bool same = held[1].step == 5;
+        for (int i = 0; i < a.n; i++) same = same && same_values(a.p[i], b.p[i]);
+        check(same, "%s: held states give the bits of an optimizer", names[k]);
+        for (int i = 0; i < b.n; i++)
+            for (int s = 0; s < CN_OPTIM_STATES; s++) cn_release(held[i].state[s]);
+        check(!cn_failed(b.cn), "a held state is released: %s", cn_error(b.cn));
+        cn_close(a.cn), cn_close(b.cn);
+    }
+}
+
+static void held_steps_refuse(void)
+{
+    model net = model_new((cn_desc){ 0 }, CN_F32, (int64_t[]){ 3 }, 1);
+    cn_tensor *long_state = cn_keep(cn_zeros(net.cn, CN_F32, CN_DIMS(4)));
+    cn_held held = { .param = net.p[0] }, bad = { .param = net.p[0], .state = { long_state } };
+    const cn_optim_numbers numbers = { .lr = 0.1, .momentum = 0.9, .beta2 = 0.9 }, negative = { .lr = -1 };
+    backward(&net, 0);
+    check(!cn_held_step(net.cn, "adan", &numbers, &held, 1) && strstr(cn_error(net.cn), "adan"), "an unknown name");
+    cn_error_clear(net.cn);
+    check(!cn_held_step(net.cn, "adam", &numbers, &bad, 1) && cn_error_code(net.cn) == CN_BAD_SHAPE, "a longer state");
+    cn_error_clear(net.cn);
+    check(!cn_held_step(net.cn, "adam", &negative, &held, 1) && strstr(cn_error(net.cn), "lr"), "a negative rate");
+    cn_error_clear(net.cn);
+    check(!held.state[0] && held.step == 0, "nothing has changed");
+    check(!strcmp(cn_held_state("adam", 1), "exp_avg_sq") && !cn_held_state("sgd", 1) && !cn_held_state("x", 0),
+          "names");
+    cn_close(net.cn);
+}
+
 int main(void)
 {
     a_hundred_steps_are_those_of_plain_operators();
@@ -482,5 +543,7 @@ int main(void)
     bad_calls_assign_nothing();
     memory_runs_out();
     a_bad_index_assigns_nothing();
+    held_steps_are_those_of_an_object();
+    held_steps_refuse();
     return finish();
 }

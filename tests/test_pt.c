@@ -478,6 +478,30 @@ static void entries_that_overlap(void)
     free(zip);
 }
 
+static void the_structure(void)
+{
+    cn_dict *d = cn_load_with(cn, REFERENCE "checkpoint.pt", &(cn_load_desc){ .structure = true });
+    const char *text = d ? cn_dict_text(d, "cairn.structure") : NULL;
+    static const char *const parts[] = {
+        "{\"dict\":[[\"model\",{\"dict\":[[\"0.weight\",{\"tensor\":\"model.0.weight\"}],",
+        "[[0,{\"dict\":[[\"momentum_buffer\",{\"tensor\":\"optimizer.state.0.momentum_buffer\"}]]}],[1,",
+        "[\"resumed\",true],[\"nothing\",null],[7,{\"list\":[1,{\"tuple\":[{\"float\":\"2.5\"},\"x\"]},{\"list\":[]},"
+        "{\"dict\":[]}]}],[\"weights\",{\"list\":[{\"tensor\":\"weights.0\"},{\"tensor\":\"weights.1\"}]}]]}",
+    };
+    for (size_t i = 0; i < COUNT(parts) && check(text != NULL, "%s", cn_error(cn)); i++)
+        check(strstr(text, parts[i]), "the structure has %s", parts[i]);
+    cn_dict_free(d);
+    d = load("checkpoint.pt");
+    check(!cn_dict_text(d, "cairn.structure"), "nobody asked for the structure");
+    cn_dict_free(d);
+    size_t bytes;
+    unsigned char *file = file_read(REFERENCE "tensor.pt", &bytes);
+    d = cn_load_with(cn, NULL, &(cn_load_desc){ .data = file, .bytes = bytes, .structure = true });
+    if (check(d != NULL, "from memory: %s", cn_error(cn))) has_text(d, "cairn.structure", "{\"tensor\":\"value\"}");
+    cn_dict_free(d);
+    free(file);
+}
+
 int main(void)
 {
     if (!enter_scratch()) return finish();
@@ -486,6 +510,7 @@ int main(void)
     every_dtype();
     views_of_storages();
     a_checkpoint();
+    the_structure();
     other_forms();
     files_that_are_refused();
     hand_made();

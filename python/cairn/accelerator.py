@@ -1,5 +1,7 @@
-"""The GPU of this machine, if the program works on one: torch.accelerator. A GPU is opened by set_default_device("gpu"),
-device="gpu" or CAIRN_DEVICE, never by a question."""
+"""The GPU of this machine, if the program works on one: torch.accelerator.
+
+A GPU is opened by set_default_device("gpu") or device="gpu", never by a question.
+"""
 
 import cairn
 
@@ -31,7 +33,8 @@ def current_accelerator(check_available=False):
 def current_device_index():
     d = _device()
     if d is None:
-        raise RuntimeError("cairn.accelerator: the default device is the CPU; cairn.set_default_device('gpu') opens a GPU")
+        raise RuntimeError("cairn.accelerator: the default device is the CPU; cairn.set_default_device('gpu') opens a "
+                           "GPU")
     return d.index or 0
 
 

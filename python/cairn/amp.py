@@ -1,5 +1,7 @@
-"""Mixed precision. Operators compute in the dtype of their operands: autocast, which would choose halves for some, has no
-effect here beyond a warning, and results are those of float32."""
+"""Mixed precision. Operators compute in the dtype of their operands.
+
+autocast, which would choose halves for some of them, has no effect here beyond a warning: results are those of float32.
+"""
 
 import functools
 import warnings
@@ -34,8 +36,8 @@ class autocast:
         if enabled and device_type == "cuda":
             _warn_once("User provided device_type of 'cuda', but CUDA is not available. Disabling")
         elif enabled:
-            _warn_once("autocast has no effect yet: operators compute in the dtype of their operands. For halves, convert "
-                       "the model and its inputs: model.to(cairn.bfloat16)")
+            _warn_once("autocast has no effect yet: operators compute in the dtype of their operands. For halves, "
+                       "convert the model and its inputs: model.to(cairn.bfloat16)")
 
     def __enter__(self):
         return self
@@ -166,7 +168,8 @@ class GradScaler:
         if not self._enabled:
             return
         if len(state_dict) == 0:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled GradScaler.")
+            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled "
+                               "GradScaler.")
         self._scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]

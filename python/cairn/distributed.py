@@ -17,8 +17,8 @@ is_torchelastic_launched = is_nccl_available = is_gloo_available = is_mpi_availa
 
 def _refuse(name):
     def refuse(*args, **kwargs):
-        raise NotImplementedError(f"cairn.distributed.{name} is not there: a model is trained by one process, which uses "
-                                  "all cores, or one GPU")
+        raise NotImplementedError(f"cairn.distributed.{name} is not there: a model is trained by one process, which "
+                                  "uses all cores, or one GPU")
 
     return refuse
 

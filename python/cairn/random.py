@@ -31,7 +31,8 @@ def set_rng_state(new_state):
     data = bytes(new_state.tolist())
     if len(data) != 16:
         raise RuntimeError(f"set_rng_state: a state has 16 bytes, got {len(data)}")
-    _C.set_random_state({name: str(int.from_bytes(data[i : i + 8], "little")) for name, i in (("seed", 0), ("stream", 8))})
+    seed, stream = (int.from_bytes(part, "little") for part in (data[:8], data[8:]))
+    _C.set_random_state({"seed": str(seed), "stream": str(stream)})
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 A dict of tensors is saved as a plain safetensors file, which every program reads. Of any other object the tensors are
 saved under their paths ("model.0.weight"), and the metadata has its structure under "cairn.structure", as JSON:
 
-    {"tensor": "model.0.weight"}    {"float": "0.001"}    {"list": [..]}    {"tuple": [..]}    {"dict": [[key, value], ..]}
-    {"set": [..]}    {"dtype": "float32"}    {"device": "cpu"}    {"size": [2, 3]}    {"bytes": "base64"}
+    {"tensor": "model.0.weight"}    {"float": "0.001"}      {"dict": [[key, value], ..]}
+    {"list": [..]}                  {"tuple": [..]}         {"set": [..]}
+    {"dtype": "float32"}            {"device": "cpu"}       {"size": [2, 3]}    {"bytes": "base64"}
 
 and texts, whole numbers, true, false and null of JSON as themselves. No program in a file is ever run.
 """
@@ -82,8 +83,8 @@ class _Packing:
         if type(value).__name__ in ("deque", "ModuleDict", "ParameterDict"):
             return self.pack(list(value) if type(value).__name__ == "deque" else dict(value), path)
         if hasattr(value, "state_dict"):
-            raise TypeError(f"save: {type(value).__name__} at '{'.'.join(path)}' cannot be saved, because a file has no "
-                            "programs in it: save its state_dict()")
+            raise TypeError(f"save: {type(value).__name__} at '{'.'.join(path)}' cannot be saved, because a file has "
+                            "no programs in it: save its state_dict()")
         raise TypeError(f"save: {type(value).__name__} at '{'.'.join(path)}' cannot be saved; tensors, numbers, texts, "
                         "dicts, lists and tuples can")
 

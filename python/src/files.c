@@ -1,4 +1,5 @@
 /* Files of tensors and of images, the state of the random numbers, recomputation, counters and profiles. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "files.h"
@@ -54,7 +55,8 @@ cn_dict *dict_from_python(context *c, PyObject *tensors, PyObject *texts)
     cn_dict *d = cn_dict_new(c->cn);
     int result = d ? 0 : (context_error(c), -1);
     cn_scope scope = cn_scope_begin(c->cn);
-    for (Py_ssize_t at = 0; !result && PyDict_Next(tensors, &at, &name, &value);) result = set_tensor(c, d, name, value);
+    for (Py_ssize_t at = 0; !result && PyDict_Next(tensors, &at, &name, &value);)
+        result = set_tensor(c, d, name, value);
     for (Py_ssize_t at = 0; !result && PyDict_Next(texts, &at, &name, &value);) result = set_text(c, d, name, value);
     cn_scope_end(c->cn, scope);
     if (!result) return d;
@@ -85,7 +87,8 @@ static PyObject *load_file(PyObject *self, PyObject *args)
     return result;
 }
 
-PyDoc_STRVAR(save_file_doc, "save_file(path, tensors, texts)\n--\n\nWrites two dicts; the end of the path is the format.");
+PyDoc_STRVAR(save_file_doc,
+             "save_file(path, tensors, texts)\n--\n\nWrites two dicts; the end of the path is the format.");
 static PyObject *save_file(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -210,43 +213,49 @@ static PyObject *set_random_state(PyObject *self, PyObject *texts)
 
 /* ---- recomputation ---- */
 
-/* A function that backward calls again, with its arguments. It lives as long as the graph: the graph has a tensor as an
-   operand that borrows the memory of `byte`, and the end of that tensor tells it. */
+/* A function that backward calls again. A hook on its result, which changes nothing, tells when the graph has ended. */
 typedef struct again {
     PyObject *function; /* of tensors alone */
     PyObject *other;    /* what it returned, if that is not a tensor */
     context *context;
     struct again *next; /* of those that have ended */
-    unsigned char byte;
 } again;
 
-static again *ended; /* their objects are released by the next call; with the GIL only */
+static _Atomic(again *) ended; /* a graph may end without the GIL: the next call releases the objects */
 
 static void graph_ended(void *user)
 {
-    again *a = user;
-    PyGILState_STATE state = PyGILState_Ensure(); /* a computation without the GIL may end graphs */
-    a->next = ended;
-    ended = a;
-    PyGILState_Release(state);
+    again *a = user, *first = atomic_load(&ended);
+    do a->next = first;
+    while (!atomic_compare_exchange_weak(&ended, &first, a));
+}
+
+static void again_free(again *a)
+{
+    Py_XDECREF(a->function);
+    Py_XDECREF(a->other);
+    PyMem_Free(a);
 }
 
 static void release_ended(void)
 {
-    while (ended) {
-        again *a = ended;
-        ended = a->next;
-        Py_XDECREF(a->function);
-        Py_XDECREF(a->other);
-        PyMem_Free(a);
+    for (again *a = atomic_exchange(&ended, NULL), *next; a; a = next) {
+        next = a->next;
+        again_free(a);
     }
+}
+
+static cn_tensor *unchanged(void *user, cn_tensor *grad)
+{
+    (void)user;
+    return grad;
 }
 
 static cn_tensor *run(void *user, cn_tensor *const *in, int n)
 {
     again *a = user;
-    PyObject *tensors = PyTuple_New(n - 1); /* the last one is the graph's own */
-    for (int i = 0; i < n - 1 && tensors; i++) {
+    PyObject *tensors = PyTuple_New(n);
+    for (int i = 0; i < n && tensors; i++) {
         PyObject *t = tensor_wrap(a->context, in[i]);
         if (t) PyTuple_SET_ITEM(tensors, i, t);
         else Py_CLEAR(tensors);
@@ -265,32 +274,37 @@ PyDoc_STRVAR(checkpoint_doc, "checkpoint(function, tensors)\n--\n\n"
 static PyObject *checkpoint(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *function, *tensors;
+    PyObject *function, *tensors, *result = NULL;
     if (!PyArg_ParseTuple(args, "OO!", &function, &PyTuple_Type, &tensors)) return NULL;
     release_ended();
     const int n = (int)PyTuple_GET_SIZE(tensors);
-    context *c = n ? context_of(PyTuple_GET_ITEM(tensors, 0)) : context_default();
-    if (!c || use(c)) return NULL;
+    context *c = n && is_tensor(PyTuple_GET_ITEM(tensors, 0)) ? context_of(PyTuple_GET_ITEM(tensors, 0)) : NULL;
+    if (!c) {
+        PyErr_SetString(PyExc_TypeError, "checkpoint: a tuple of tensors is required");
+        return NULL;
+    }
+    if (use(c)) return NULL;
     again *a = PyMem_Calloc(1, sizeof *a);
-    cn_tensor **in = a ? PyMem_Calloc((size_t)n + 1, sizeof *in) : NULL;
+    cn_tensor **in = a ? PyMem_Calloc((size_t)n, sizeof *in) : NULL;
     if (!in) {
         PyMem_Free(a);
         return PyErr_NoMemory();
     }
-    a->function = Py_NewRef(function);
-    a->context = c;
-    cn_scope scope = cn_scope_begin(c->cn);
+    *a = (again){ .function = Py_NewRef(function), .context = c };
     for (int i = 0; i < n; i++) in[i] = handle_of(PyTuple_GET_ITEM(tensors, i));
-    in[n] = cn_borrow(c->cn, CN_U8, CN_DIMS(1), &a->byte, graph_ended, a);
-    cn_tensor *y = in[n] ? cn_checkpoint(run, a, in, n + 1) : NULL;
-    PyObject *result;
-    if (!y && a->other) {
+    cn_scope scope = cn_scope_begin(c->cn);
+    cn_tensor *y = cn_checkpoint(run, a, in, n);
+    const bool recorded = y && cn_requires_grad(y) && cn_add_hook_until(y, unchanged, a, graph_ended);
+    if (y && !cn_failed(c->cn)) {
+        result = tensor_wrap(c, y);
+    } else if (a->other && !PyErr_Occurred()) {
         cn_error_clear(c->cn);
         result = Py_NewRef(a->other);
     } else {
-        result = tensor_wrap(c, y);
+        context_error(c);
     }
     cn_scope_end(c->cn, scope);
+    if (!recorded) again_free(a);
     PyMem_Free(in);
     return result;
 }
@@ -302,13 +316,12 @@ static PyObject *counters(PyObject *self, PyObject *none)
     context *c = context_default();
     if (!c) return NULL;
     const cn_counters n = cn_count(c->cn);
-    return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsL}", "nodes", (long long)n.nodes, "evaluations",
-                         (long long)n.evaluations, "kernels", (long long)n.kernels, "contractions",
-                         (long long)n.contractions, "plan_hits", (long long)n.plan_hits, "plan_misses",
-                         (long long)n.plan_misses, "plans", (long long)n.plans, "pending", (long long)n.pending,
-                         "handles", (long long)n.handles, "live_nodes", (long long)n.live_nodes, "live_bytes",
-                         (long long)n.live_bytes, "peak_bytes", (long long)n.peak_bytes, "allocations",
-                         (long long)n.allocations);
+    return Py_BuildValue(
+        "{sLsLsLsLsLsLsLsLsLsLsLsLsL}", "nodes", (long long)n.nodes, "evaluations", (long long)n.evaluations, "kernels",
+        (long long)n.kernels, "contractions", (long long)n.contractions, "plan_hits", (long long)n.plan_hits,
+        "plan_misses", (long long)n.plan_misses, "plans", (long long)n.plans, "pending", (long long)n.pending,
+        "handles", (long long)n.handles, "live_nodes", (long long)n.live_nodes, "live_bytes", (long long)n.live_bytes,
+        "peak_bytes", (long long)n.peak_bytes, "allocations", (long long)n.allocations);
 }
 
 /* ---- profiles ---- */
@@ -366,8 +379,8 @@ static PyObject *profile_end(PyObject *self, PyObject *capsule)
 /* (name, device, class, calls, seconds, share, flops, bytes) */
 static PyObject *row_of(const cn_profile_row *r)
 {
-    return Py_BuildValue("(sssLdddd)", r->name, r->device, cn_profile_class_name(r->kind), (long long)r->calls, r->seconds,
-                         r->share, r->flops, r->bytes);
+    return Py_BuildValue("(sssLdddd)", r->name, r->device, cn_profile_class_name(r->kind), (long long)r->calls,
+                         r->seconds, r->share, r->flops, r->bytes);
 }
 
 PyDoc_STRVAR(profile_rows_doc, "profile_rows(profile)\n--\n\n"

@@ -15,8 +15,14 @@ typedef struct number {
     bool is_bool;
     PyObject *key;
 } number;
-#define REAL(name, field) { name, offsetof(cn_optim_numbers, field), false, NULL }
-#define FLAG(name, field) { name, offsetof(cn_optim_numbers, field), true, NULL }
+#define REAL(name, field)                                    \
+    {                                                        \
+        name, offsetof(cn_optim_numbers, field), false, NULL \
+    }
+#define FLAG(name, field)                                   \
+    {                                                       \
+        name, offsetof(cn_optim_numbers, field), true, NULL \
+    }
 static number numbers[] = {
     REAL("lr", lr),
     REAL("weight_decay", weight_decay),
@@ -355,7 +361,8 @@ static PyObject *optim_step(PyObject *self, PyObject *const *args, Py_ssize_t n_
     (void)self;
     step s = { 0 };
     if (n_args != 3 || !PyUnicode_Check(args[0]) || !PyDict_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "optim_step(kind, param_groups, state): a text, a list and a dict are required");
+        PyErr_SetString(PyExc_TypeError,
+                        "optim_step(kind, param_groups, state): a text, a list and a dict are required");
         return NULL;
     }
     s.kind = PyUnicode_AsUTF8(args[0]);
@@ -603,10 +610,12 @@ int module_add_optim(PyObject *module)
         PyObject **key;
         const char *name;
     } keys[] = {
-        { &key_params, "params" },       { &key_step, "step" },         { &key_betas, "betas" },
-        { &key_alpha, "alpha" },         { &key_etas, "etas" },         { &key_step_sizes, "step_sizes" },
-        { &key_eps, "eps" },             { &key_product, "mu_product" }, { &key_eta, "eta" },
-        { &key_coefficients, "ns_coefficients" }, { &key_ns_steps, "ns_steps" }, { &key_adjust, "adjust_lr_fn" },
+        { &key_params, "params" },     { &key_step, "step" },
+        { &key_betas, "betas" },       { &key_alpha, "alpha" },
+        { &key_etas, "etas" },         { &key_step_sizes, "step_sizes" },
+        { &key_eps, "eps" },           { &key_product, "mu_product" },
+        { &key_eta, "eta" },           { &key_coefficients, "ns_coefficients" },
+        { &key_ns_steps, "ns_steps" }, { &key_adjust, "adjust_lr_fn" },
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!(*keys[i].key = PyUnicode_InternFromString(keys[i].name))) return -1;

@@ -10,8 +10,8 @@ import pytest
 import cairn
 from cairn.utils.data import (BatchSampler, ChainDataset, ConcatDataset, DataLoader, Dataset, DistributedSampler,
                               IterableDataset, RandomSampler, SequentialSampler, StackDataset, Subset,
-                              SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate, default_convert,
-                              get_worker_info, random_split)
+                              SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate,
+                              default_convert, get_worker_info, random_split)
 
 
 class Squares(Dataset):
@@ -254,7 +254,8 @@ def test_stream_whose_copies_are_changed():
         d.end = d.start + per
 
     data = Range(0, 12)
-    assert sorted(sum((b.tolist() for b in DataLoader(data, 2, num_workers=3, worker_init_fn=init)), [])) == list(range(12))
+    loader = DataLoader(data, 2, num_workers=3, worker_init_fn=init)
+    assert sorted(i for batch in loader for i in batch.tolist()) == list(range(12))
     assert (data.start, data.end) == (0, 12)
 
 

@@ -15,7 +15,8 @@ STEPS = 40
 def optimizer(lib, kind="SGD", groups=2):
     params = [lib.zeros(1, requires_grad=True) for _ in range(groups)]
     options = {"momentum": 0.9} if kind == "SGD" else {}
-    return getattr(lib.optim, kind)([{"params": [p], "lr": 0.1 * (i + 1)} for i, p in enumerate(params)], lr=0.1, **options)
+    return getattr(lib.optim, kind)([{"params": [p], "lr": 0.1 * (i + 1)} for i, p in enumerate(params)], lr=0.1,
+                                    **options)
 
 
 def numbers(opt):
@@ -54,7 +55,8 @@ SCHEDULES = {
     "restarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 5, 2, 0.001),
     "restarts, equal": lambda s, o: s.CosineAnnealingWarmRestarts(o, 5),
     "one cycle": lambda s, o: s.OneCycleLR(o, 0.5, STEPS + 1),
-    "one cycle, linear": lambda s, o: s.OneCycleLR(o, [0.5, 0.3], epochs=4, steps_per_epoch=11, anneal_strategy="linear"),
+    "one cycle, linear": lambda s, o: s.OneCycleLR(o, [0.5, 0.3], epochs=4, steps_per_epoch=11,
+                                                   anneal_strategy="linear"),
     "one cycle, three": lambda s, o: s.OneCycleLR(o, 0.5, STEPS + 1, three_phase=True, cycle_momentum=False),
     "cyclic": lambda s, o: s.CyclicLR(o, 0.01, 0.2, 4),
     "cyclic 2": lambda s, o: s.CyclicLR(o, 0.01, [0.2, 0.4], 4, 7, mode="triangular2"),

@@ -24,7 +24,8 @@ def equal(a, b):
 
 NESTED = {
     "model": {"0.weight": cairn.arange(6.0).reshape(2, 3), "0.bias": cairn.zeros(2)},
-    "epoch": 3, "best": 0.1 + 0.2, "inf": float("inf"), "nan": float("nan"), "name": "Straße\n", "on": True, "none": None,
+    "epoch": 3, "best": 0.1 + 0.2, "inf": float("inf"), "nan": float("nan"), "name": "Straße\n", "on": True,
+    "none": None,
     "list": [1, 2.0, [cairn.tensor([True, False])], ()], "tuple": (1, "a", cairn.tensor(5)), 7: "seven", (1, 2): "pair",
     "large": 2**70, "empty": {}, "dtype": cairn.bfloat16, "bytes": b"\x00\xff", "size": cairn.Size([2, 3]),
 }
@@ -76,7 +77,8 @@ def test_modules_and_optimizers(tmp_path):
         s.step()
 
     step(model, opt, schedule)
-    cairn.save({"model": model.state_dict(), "optim": opt.state_dict(), "schedule": schedule.state_dict()}, tmp_path / "c")
+    cairn.save({"model": model.state_dict(), "optim": opt.state_dict(), "schedule": schedule.state_dict()},
+               tmp_path / "c")
     step(model, opt, schedule)
     other = cairn.nn.Linear(3, 2)
     again = cairn.optim.Adam(other.parameters(), lr=1)
@@ -121,7 +123,8 @@ def test_files_of_pytorch(tmp_path):
     np.testing.assert_array_equal(out["model"]["w"].numpy(), w.detach().numpy())
     assert out["model"]["view"].tolist() == [2, 4]
     assert out["optim"]["param_groups"][0]["betas"] == (0.9, 0.999)
-    np.testing.assert_array_equal(out["optim"]["state"][0]["exp_avg"].numpy(), opt.state_dict()["state"][0]["exp_avg"].numpy())
+    np.testing.assert_array_equal(out["optim"]["state"][0]["exp_avg"].numpy(),
+                                  opt.state_dict()["state"][0]["exp_avg"].numpy())
     mine = cairn.optim.AdamW([cairn.tensor(w.detach().numpy(), requires_grad=True)])
     mine.load_state_dict(out["optim"])
     assert mine.param_groups[0]["lr"] == 0.1 and mine.state_dict()["state"][0]["step"] == 1

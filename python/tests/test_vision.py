@@ -73,8 +73,9 @@ def test_random_steps_at_once(tmp_path):
     padded = np.pad(x, ((0, 0), (2, 2), (2, 2)))
     places = set()
     for i in range(200):
-        found = [(t, left, f) for t in range(5) for left in range(5) for f in (False, True)
-                 if np.allclose((padded[i, t : t + 28, left : left + 28][:, :: -1 if f else 1]) / 255, out[i, 0].numpy())]
+        got = out[i, 0].numpy()
+        found = [(t, left, turn) for t in range(5) for left in range(5) for turn in (1, -1)
+                 if np.allclose((padded[i, t : t + 28, left : left + 28][:, ::turn]) / 255, got)]
         assert len(found) == 1
         places.add(found[0])
     assert len(places) > 30
@@ -154,7 +155,8 @@ def test_places():
     assert all(c.shape == (3, 4, 4) for c in transforms.FiveCrop(4)(x))
     square = image(height=6, width=6)
     for quarter in range(4):
-        np.testing.assert_array_equal(F.rotate(square, 90.0 * quarter).numpy(), np.rot90(square.numpy(), quarter, (1, 2)))
+        want = np.rot90(square.numpy(), quarter, (1, 2))
+        np.testing.assert_array_equal(F.rotate(square, 90.0 * quarter).numpy(), want)
     assert F.rotate(x, 90, expand=True).shape == (3, 10, 8)
     assert F.rotate(x, 45, fill=7)[0, 0, 0].item() == 7
 
@@ -163,7 +165,8 @@ def test_resize_as_pytorch():
     torch = pytest.importorskip("torch")
     x = image(height=17, width=23, dtype=np.float32)
     for size in ((5, 7), (30, 40), (9, 50)):
-        want = torch.nn.functional.interpolate(torch.tensor(x.numpy())[None], size=size, mode="bilinear", antialias=True)[0]
+        want = torch.nn.functional.interpolate(torch.tensor(x.numpy())[None], size=size, mode="bilinear",
+                                               antialias=True)[0]
         np.testing.assert_allclose(F.resize(x, list(size)).numpy(), want.numpy(), atol=1e-5)
 
 

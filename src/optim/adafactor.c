@@ -52,10 +52,10 @@ static void update(cn__update *u)
 }
 
 const cn__rule cn__rule_adafactor = { .name = "adafactor",
-                               .state = { "row_var", "col_var", "variance" },
-                               .uses_for = uses_for,
-                               .shape = shape,
-                               .update = update };
+                                      .state = { "row_var", "col_var", "variance" },
+                                      .uses_for = uses_for,
+                                      .shape = shape,
+                                      .update = update };
 
 cn_optim *cn_adafactor(cn_ctx *ctx, cn_params params, const cn_adafactor_desc *desc)
 {

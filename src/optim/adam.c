@@ -103,11 +103,11 @@ static void nadam_update(cn__update *u)
 }
 
 const cn__rule cn__rule_nadam = { .name = "nadam",
-                                     .state = MOMENTS,
-                                     .uses = first_two,
-                                     .update = nadam_update,
-                                     .has_momentum = true,
-                                     .has_betas = true };
+                                  .state = MOMENTS,
+                                  .uses = first_two,
+                                  .update = nadam_update,
+                                  .has_momentum = true,
+                                  .has_betas = true };
 
 cn_optim *cn_nadam(cn_ctx *ctx, cn_params params, const cn_nadam_desc *desc)
 {
@@ -141,11 +141,11 @@ static void radam_update(cn__update *u)
 }
 
 const cn__rule cn__rule_radam = { .name = "radam",
-                                     .state = MOMENTS,
-                                     .uses = first_two,
-                                     .update = radam_update,
-                                     .has_momentum = true,
-                                     .has_betas = true };
+                                  .state = MOMENTS,
+                                  .uses = first_two,
+                                  .update = radam_update,
+                                  .has_momentum = true,
+                                  .has_betas = true };
 
 cn_optim *cn_radam(cn_ctx *ctx, cn_params params, const cn_radam_desc *desc)
 {
@@ -178,11 +178,11 @@ static void adamax_update(cn__update *u)
 }
 
 const cn__rule cn__rule_adamax = { .name = "adamax",
-                                      .state = { "exp_avg", "exp_inf" },
-                                      .uses = first_two,
-                                      .update = adamax_update,
-                                      .has_momentum = true,
-                                      .has_betas = true };
+                                   .state = { "exp_avg", "exp_inf" },
+                                   .uses = first_two,
+                                   .update = adamax_update,
+                                   .has_momentum = true,
+                                   .has_betas = true };
 
 cn_optim *cn_adamax(cn_ctx *ctx, cn_params params, const cn_adamax_desc *desc)
 {
@@ -219,11 +219,11 @@ static void lion_update(cn__update *u)
 }
 
 const cn__rule cn__rule_lion = { .name = "lion",
-                                    .state = { "exp_avg" },
-                                    .uses = lion_uses,
-                                    .update = lion_update,
-                                    .has_momentum = true,
-                                    .has_betas = true };
+                                 .state = { "exp_avg" },
+                                 .uses = lion_uses,
+                                 .update = lion_update,
+                                 .has_momentum = true,
+                                 .has_betas = true };
 
 cn_optim *cn_lion(cn_ctx *ctx, cn_params params, const cn_lion_desc *desc)
 {

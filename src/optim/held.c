@@ -2,9 +2,9 @@
 #include "optim/optim.h"
 
 static const cn__rule *const rules[] = {
-    &cn__rule_sgd,    &cn__rule_adam,    &cn__rule_adamw,   &cn__rule_sparse_adam, &cn__rule_nadam,
-    &cn__rule_radam,  &cn__rule_adamax,  &cn__rule_rmsprop, &cn__rule_adagrad,     &cn__rule_adadelta,
-    &cn__rule_lion,   &cn__rule_muon,    &cn__rule_rprop,   &cn__rule_asgd,        &cn__rule_adafactor,
+    &cn__rule_sgd,   &cn__rule_adam,   &cn__rule_adamw,   &cn__rule_sparse_adam, &cn__rule_nadam,
+    &cn__rule_radam, &cn__rule_adamax, &cn__rule_rmsprop, &cn__rule_adagrad,     &cn__rule_adadelta,
+    &cn__rule_lion,  &cn__rule_muon,   &cn__rule_rprop,   &cn__rule_asgd,        &cn__rule_adafactor,
 };
 
 static const cn__rule *find(const char *name)
@@ -32,8 +32,7 @@ static bool fits(cn_ctx *ctx, const cn__rule *r, const cn_held *h, int i)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: step must be ≥ 0, got %lld", r->name, (long long)h->step);
     for (int k = 0; k < CN__STATES; k++) {
         if (!h->state[k]) continue;
-        if (!r->state[k])
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a parameter has at most %d states", r->name, k);
+        if (!r->state[k]) return cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a parameter has at most %d states", r->name, k);
         if (!cn__of_context(ctx, h->state[k], r->name, r->state[k])) return false;
         cn_layout wanted;
         const cn_dims shape = cn__state_shape(r, h->param, k);

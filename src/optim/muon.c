@@ -67,11 +67,11 @@ static bool accepts(cn_tensor *p)
 }
 
 const cn__rule cn__rule_muon = { .name = "muon",
-                               .state = { "momentum_buffer" },
-                               .uses = uses,
-                               .update = update,
-                               .accepts = accepts,
-                               .has_momentum = true };
+                                 .state = { "momentum_buffer" },
+                                 .uses = uses,
+                                 .update = update,
+                                 .accepts = accepts,
+                                 .has_momentum = true };
 
 static bool check(cn_ctx *ctx, const cn_muon_desc *d)
 {

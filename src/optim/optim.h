@@ -82,8 +82,8 @@ struct cn_optim {
 
 /* The rules, each in the file of its maker. */
 extern const cn__rule cn__rule_sgd, cn__rule_adam, cn__rule_adamw, cn__rule_sparse_adam, cn__rule_nadam, cn__rule_radam,
-    cn__rule_adamax, cn__rule_rmsprop, cn__rule_adagrad, cn__rule_adadelta, cn__rule_lion, cn__rule_muon, cn__rule_rprop,
-    cn__rule_asgd, cn__rule_adafactor;
+    cn__rule_adamax, cn__rule_rmsprop, cn__rule_adagrad, cn__rule_adadelta, cn__rule_lion, cn__rule_muon,
+    cn__rule_rprop, cn__rule_asgd, cn__rule_adafactor;
 
 /* The assignments of a step. There is room for 1 + CN__STATES of each parameter. */
 typedef struct cn__changes {

@@ -32,10 +32,10 @@ static void rmsprop_update(cn__update *u)
 }
 
 const cn__rule cn__rule_rmsprop = { .name = "rmsprop",
-                                       .state = { "square_avg", "grad_avg", "momentum_buffer" },
-                                       .uses = rmsprop_uses,
-                                       .update = rmsprop_update,
-                                       .has_momentum = true };
+                                    .state = { "square_avg", "grad_avg", "momentum_buffer" },
+                                    .uses = rmsprop_uses,
+                                    .update = rmsprop_update,
+                                    .has_momentum = true };
 
 cn_optim *cn_rmsprop(cn_ctx *ctx, cn_params params, const cn_rmsprop_desc *desc)
 {

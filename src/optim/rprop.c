@@ -30,10 +30,10 @@ static void rprop_update(cn__update *u)
 }
 
 const cn__rule cn__rule_rprop = { .name = "rprop",
-                                     .state = { "prev", "step_size" },
-                                     .uses = two_states,
-                                     .initial = rprop_initial,
-                                     .update = rprop_update };
+                                  .state = { "prev", "step_size" },
+                                  .uses = two_states,
+                                  .initial = rprop_initial,
+                                  .update = rprop_update };
 
 cn_optim *cn_rprop(cn_ctx *ctx, cn_params params, const cn_rprop_desc *desc)
 {

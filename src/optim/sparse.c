@@ -48,12 +48,12 @@ static void update(cn__update *u)
 }
 
 const cn__rule cn__rule_sparse_adam = { .name = "sparse_adam",
-                               .state = { "exp_avg", "exp_avg_sq" },
-                               .uses = uses,
-                               .update = update,
-                               .accepts = accepts,
-                               .has_momentum = true,
-                               .has_betas = true };
+                                        .state = { "exp_avg", "exp_avg_sq" },
+                                        .uses = uses,
+                                        .update = update,
+                                        .accepts = accepts,
+                                        .has_momentum = true,
+                                        .has_betas = true };
 
 cn_optim *cn_sparse_adam(cn_ctx *ctx, cn_params params, const cn_sparse_adam_desc *desc)
 {

@@ -1,5 +1,7 @@
-"""CUDA is not used: a GPU of any maker is the device "gpu" (cairn.accelerator). Questions have their honest answers, and
-what scripts call whether or not there is a GPU does nothing."""
+"""CUDA is not used: a GPU of any maker is the device "gpu" (cairn.accelerator).
+
+Questions have their honest answers. What scripts call whether or not there is a GPU does nothing.
+"""
 
 from . import amp
 

@@ -18,8 +18,8 @@ class _Compiled(Optimizer):
     def __init__(self, params, defaults):
         if defaults.get("differentiable"):
             raise NotImplementedError(
-                f"{type(self).__name__}: differentiable=True is not there; compute the update of the parameters yourself, "
-                "with cairn.autograd.grad(..., create_graph=True)"
+                f"{type(self).__name__}: differentiable=True is not there; compute the update of the parameters "
+                "yourself, with cairn.autograd.grad(..., create_graph=True)"
             )
         super().__init__(params, defaults)
 
@@ -166,8 +166,8 @@ class RMSprop(_Compiled):
 class Adagrad(_Compiled):
     _kind = "adagrad"
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None,
-                 *, maximize=False, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+                 foreach=None, *, maximize=False, differentiable=False, fused=None):
         _check(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay,
                initial_accumulator_value=initial_accumulator_value, eps=eps)
         super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,

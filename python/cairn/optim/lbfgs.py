@@ -33,7 +33,8 @@ class LBFGS(Optimizer):
     def _object(self):
         """The C object. It is made again, with its state, when a number or the parameters have changed."""
         group = self.param_groups[0]
-        names = ("max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size", "line_search_fn", "maximize")
+        names = ("max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size", "line_search_fn",
+                 "maximize")
         numbers = [group[name] for name in names]
         key = (tuple(id(p) for p in group["params"]), tuple(numbers))
         if self._made is None or self._made[0] != key:

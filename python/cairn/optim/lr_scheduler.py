@@ -12,8 +12,8 @@ from .optimizer import Optimizer
 
 __all__ = [
     "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR",
-    "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts", "OneCycleLR",
-    "PolynomialLR", "LRScheduler",
+    "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts",
+    "OneCycleLR", "PolynomialLR", "LRScheduler",
 ]
 
 
@@ -39,8 +39,8 @@ def _each(name, optimizer, value):
     n = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != n:
-            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-                             f"param_groups has {n}.")
+            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
+                             f"values, param_groups has {n}.")
         return list(value)
     return [value] * n
 
@@ -106,8 +106,8 @@ class LRScheduler:
     def step(self, epoch=None):
         """Sets the rates of all groups; call it after the optimizer's step."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            _warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the schedule is "
-                  "skipped. Call `optimizer.step()` before `lr_scheduler.step()`.")
+            _warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the schedule "
+                  "is skipped. Call `optimizer.step()` before `lr_scheduler.step()`.")
         self._step_count += 1
         if epoch is not None:
             _warn("The epoch parameter in `scheduler.step()` is deprecated: call `scheduler.step()` without it.")
@@ -468,7 +468,8 @@ class OneCycleLR(_Cycle):
         rise = (float(pct_start * self.total_steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         last = float(self.total_steps - 1)
         if three_phase:
-            fall = (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+            fall = (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr", "base_momentum",
+                    "max_momentum")
             self._phases = [rise, fall, (last, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
         else:
             self._phases = [rise, (last, "max_lr", "min_lr", "base_momentum", "max_momentum")]
@@ -591,8 +592,9 @@ class _Several(LRScheduler):
             if not hasattr(s, "optimizer"):
                 raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
             if isinstance(s, ReduceLROnPlateau):
-                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs "
-                                 f"to be specified when calling `step`, but got one at index {i} in the given sequence.")
+                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional "
+                                 f"kwargs to be specified when calling `step`, but got one at index {i} in the given "
+                                 "sequence.")
             if s.optimizer is not optimizer:
                 raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but the scheduler "
                                  f"{type(s).__name__} at index {i} belongs to another one.")
@@ -614,9 +616,9 @@ class SequentialLR(_Several):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         self._check(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number "
-                             f"of milestone points, but got number of schedulers {len(schedulers)} and the number of "
-                             f"milestones to be equal to {len(milestones)}")
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
+                             f"number of milestone points, but got number of schedulers {len(schedulers)} and the number "
+                             f"of milestones to be equal to {len(milestones)}")
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1

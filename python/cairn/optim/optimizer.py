@@ -63,7 +63,8 @@ def _with_hooks(step):
                 if result is not None:
                     if not (isinstance(result, tuple) and len(result) == 2):
                         raise RuntimeError(
-                            f"{step.__qualname__}: a hook before a step must return None or (args, kwargs), got {result}"
+                            f"{step.__qualname__}: a hook before a step must return None or (args, kwargs), got "
+                            f"{result}"
                         )
                     args, kwargs = result
         result = step(self, *args, **kwargs)
@@ -251,7 +252,8 @@ class Optimizer:
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(s["params"]) != len(g["params"]) for s, g in zip(saved, self.param_groups)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                             "group")
         param = {}
         for s, g in zip(saved, self.param_groups):
             param.update(zip(s["params"], g["params"]))

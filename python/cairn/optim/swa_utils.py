@@ -141,8 +141,7 @@ class SWALR(LRScheduler):
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = self._share(max(0, min(1, (step - 1) / max(1, self.anneal_epochs))) * max(1, self.anneal_epochs)), \
-            self._share(step)
+        before, now = self._share(step - 1), self._share(step)
         rates = []
         for group in self.optimizer.param_groups:
             start = group["swa_lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)

@@ -11,12 +11,12 @@ _ignored = ("context_fn", "determinism_check", "debug", "early_stop")
 def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, **kwargs):
     """function(*args, **kwargs), whose intermediate values backward computes again, with the same random numbers.
 
-    The function returns one tensor; of several, or on a GPU, values are stored as without checkpoint().
+    The function returns one tensor; if it returns several, values are stored as without checkpoint().
     """
     for name in _ignored:
         kwargs.pop(name, None)
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-    if not places or not _C.is_grad_enabled() or any(args[i].device.type != "cpu" for i in places):
+    if not places or not _C.is_grad_enabled():
         return function(*args, **kwargs)
 
     def run(*tensors):

@@ -70,12 +70,14 @@ def _missing(name, folder, files):
 
 
 def _no_download(name, folder):
-    raise NotImplementedError(f"{name}: download=True is not there. Put the files into {folder}, and leave download out")
+    raise NotImplementedError(f"{name}: download=True is not there. Put the files into {folder}, and leave download "
+                              "out")
 
 
 def _read_idx(folder, name, dataset):
     """A file of MNIST's format: numbers of axes and sizes, then bytes."""
-    path = next((p for p in (os.path.join(folder, name), os.path.join(folder, name + ".gz")) if os.path.exists(p)), None)
+    paths = (os.path.join(folder, name + end) for end in ("", ".gz"))
+    path = next((p for p in paths if os.path.exists(p)), None)
     if path is None:
         raise _missing(dataset, folder, [name])
     if path.endswith(".gz"):
@@ -101,8 +103,8 @@ def _read_idx(folder, name, dataset):
 class MNIST(_InMemory):
     """Digits, 28 by 28: the four idx files, plain or .gz, in root/MNIST/raw or in root itself."""
 
-    classes = ["0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven", "8 - eight",
-               "9 - nine"]
+    classes = ["0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven",
+               "8 - eight", "9 - nine"]
 
     def __init__(self, root, train=True, transform=None, target_transform=None, download=False):
         super().__init__(root, transform=transform, target_transform=target_transform)
@@ -169,15 +171,16 @@ class CIFAR10(_InMemory):
             elif download:
                 _no_download(type(self).__name__, folder)
             else:
-                raise FileNotFoundError(f"{type(self).__name__}: the files {', '.join(names)} of the binary version must be "
-                                        f"in {folder}; nothing is downloaded")
+                raise FileNotFoundError(f"{type(self).__name__}: the files {', '.join(names)} of the binary version "
+                                        f"must be in {folder}; nothing is downloaded")
         parts = []
         for name in names:
             with open(os.path.join(folder, name), "rb") as f:
                 data = f.read()
             size = self._label_bytes + 3072
             if len(data) % size:
-                raise ValueError(f"{os.path.join(folder, name)}: expects records of {size} bytes, got {len(data)} bytes")
+                raise ValueError(f"{os.path.join(folder, name)}: expects records of {size} bytes, got {len(data)} "
+                                 "bytes")
             parts.append(cairn.frombuffer(bytearray(data), dtype=cairn.uint8).reshape(-1, size))
         whole = cairn.cat(parts, 0)
         self.data = whole[:, self._label_bytes :].reshape(-1, 3, 32, 32).contiguous()

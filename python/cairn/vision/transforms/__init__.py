@@ -1,5 +1,8 @@
-"""Transforms of images on their way into a batch, as torchvision.transforms. Random numbers are those of the thread that
-runs the transform: the same seed and the same number of workers give the same images."""
+"""Transforms of images on their way into a batch, as torchvision.transforms.
+
+Random numbers are those of the thread that runs the transform: the same seed and the same number of workers give the
+same images.
+"""
 
 import math
 
@@ -9,10 +12,11 @@ from . import functional
 from . import functional as F
 from .functional import InterpolationMode
 
-__all__ = ["CenterCrop", "ColorJitter", "Compose", "ConvertImageDtype", "FiveCrop", "GaussianBlur", "Grayscale", "Identity",
-           "InterpolationMode", "Lambda", "Normalize", "PILToTensor", "Pad", "RandomApply", "RandomChoice", "RandomCrop",
-           "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomOrder", "RandomResizedCrop",
-           "RandomRotation", "RandomVerticalFlip", "Resize", "ToDtype", "ToImage", "ToPILImage", "ToTensor", "functional"]
+__all__ = ["CenterCrop", "ColorJitter", "Compose", "ConvertImageDtype", "FiveCrop", "GaussianBlur", "Grayscale",
+           "Identity", "InterpolationMode", "Lambda", "Normalize", "PILToTensor", "Pad", "RandomApply", "RandomChoice",
+           "RandomCrop", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomOrder",
+           "RandomResizedCrop", "RandomRotation", "RandomVerticalFlip", "Resize", "ToDtype", "ToImage", "ToPILImage",
+           "ToTensor", "functional"]
 
 
 def _uniform(low=0.0, high=1.0):
@@ -260,7 +264,8 @@ class RandomResizedCrop(Transform):
             if 0 < width <= w and 0 < height <= h:
                 return _below(h - height + 1), _below(w - width + 1), height, width
         low, high = min(ratio), max(ratio)  # the largest in the middle
-        width, height = (w, int(round(w / low))) if w / h < low else (int(round(h * high)), h) if w / h > high else (w, h)
+        width = int(round(h * high)) if w / h > high else w
+        height = int(round(w / low)) if w / h < low else h
         return (h - height) // 2, (w - width) // 2, height, width
 
     def forward(self, image):
@@ -409,4 +414,5 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(".v2", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; a function of yours can be a transform (Lambda)")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; a function of yours can be a transform "
+                         "(Lambda)")

@@ -5,9 +5,10 @@ import math
 import cairn
 from ..._C import Tensor
 
-__all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "center_crop", "convert_image_dtype",
-           "crop", "erase", "gaussian_blur", "get_dimensions", "get_image_size", "hflip", "invert", "normalize", "pad",
-           "pil_to_tensor", "resize", "resized_crop", "rgb_to_grayscale", "rotate", "to_pil_image", "to_tensor", "vflip"]
+__all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "center_crop",
+           "convert_image_dtype", "crop", "erase", "gaussian_blur", "get_dimensions", "get_image_size", "hflip",
+           "invert", "normalize", "pad", "pil_to_tensor", "resize", "resized_crop", "rgb_to_grayscale", "rotate",
+           "to_pil_image", "to_tensor", "vflip"]
 
 
 class InterpolationMode:
@@ -147,7 +148,9 @@ def pad(img, padding, fill=0, padding_mode="constant"):
 
 
 def pair(size):
-    return (int(size), int(size)) if isinstance(size, (int, float)) else (size[0], size[0]) if len(size) == 1 else tuple(size)
+    """Two numbers from one, or from a list of one or two."""
+    sizes = [int(size)] if isinstance(size, (int, float)) else list(size)
+    return (sizes[0], sizes[-1])
 
 
 def center_crop(img, output_size):
@@ -199,7 +202,8 @@ def resize(img, size, interpolation=InterpolationMode.BILINEAR, max_size=None, a
     y, back = _as_batch(x)
     if mode in ("nearest", "nearest-exact"):
         return back(cairn.nn.functional.interpolate(y, size=sizes, mode=mode))
-    return back(cairn.nn.functional.interpolate(y, size=sizes, mode=mode, align_corners=False, antialias=bool(antialias)))
+    return back(cairn.nn.functional.interpolate(y, size=sizes, mode=mode, align_corners=False,
+                                                antialias=bool(antialias)))
 
 
 def resized_crop(img, top, left, height, width, size, interpolation=InterpolationMode.BILINEAR, antialias=True):
@@ -229,7 +233,8 @@ def rotate(img, angle, interpolation=InterpolationMode.NEAREST, expand=False, ce
     if fill:
         inside = cairn.nn.functional.grid_sample(cairn.ones_like(y[:, :1]), grid, mode=mode, padding_mode="zeros",
                                                  align_corners=False)
-        colour = cairn.tensor([float(f) for f in (fill if isinstance(fill, (list, tuple)) else [fill])]).reshape(-1, 1, 1)
+        fills = fill if isinstance(fill, (list, tuple)) else [fill]
+        colour = cairn.tensor([float(f) for f in fills]).reshape(-1, 1, 1)
         out = out * inside + colour * (1 - inside)
     return back(out)
 
@@ -243,7 +248,7 @@ def _limit(x):
 
 def _blend(x, other, factor):
     """factor x + (1 - factor) other, within the range of the dtype."""
-    mixed = x.float() * factor + other * (1 - factor) if not x.is_floating_point() else x * factor + other * (1 - factor)
+    mixed = (x if x.is_floating_point() else x.float()) * factor + other * (1 - factor)
     return mixed.clamp(0, _limit(x)).to(x.dtype)
 
 
@@ -288,8 +293,10 @@ def adjust_hue(img, hue_factor):
     y = x.float() / 255 if not x.is_floating_point() else x
     high, low = y.amax(-3, keepdim=True), y.amin(-3, keepdim=True)
     spread = high - low
-    r, g, b = ((high - c.unsqueeze(-3)) / cairn.where(spread == 0, cairn.ones_like(spread), spread) for c in y.unbind(-3))
-    is_red, is_green = y.unbind(-3)[0].unsqueeze(-3) == high, y.unbind(-3)[1].unsqueeze(-3) == high
+    red, green, blue = (c.unsqueeze(-3) for c in y.unbind(-3))
+    divisor = cairn.where(spread == 0, cairn.ones_like(spread), spread)
+    r, g, b = ((high - c) / divisor for c in (red, green, blue))
+    is_red, is_green = red == high, green == high
     hue = cairn.where(is_red, b - g, cairn.where(is_green, 2.0 + r - b, 4.0 + g - r)) / 6.0
     hue = cairn.where(spread == 0, cairn.zeros_like(hue), hue) + hue_factor
     saturation = spread / cairn.where(high == 0, cairn.ones_like(high), high)
