@@ -203,7 +203,7 @@ class Module:
         self._check_name(name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{cairn_typename(tensor)}' object to buffer '{name}' "
-                            "(torch Tensor or None required)")
+                            "(cairn.Tensor or None required)")
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -217,7 +217,7 @@ class Module:
         self._check_name(name, "parameter", self._parameters)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"cannot assign '{cairn_typename(param)}' object to parameter '{name}' "
-                            "(torch.nn.Parameter or None required)")
+                            "(cairn.nn.Parameter or None required)")
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
                              f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
@@ -262,7 +262,7 @@ class Module:
         if parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(f"cannot assign '{cairn_typename(value)}' as parameter '{name}' "
-                                "(torch.nn.Parameter or None expected)")
+                                "(cairn.nn.Parameter or None expected)")
             self.register_parameter(name, value)
             return
         modules = own.get("_modules")
@@ -276,7 +276,7 @@ class Module:
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(f"cannot assign '{cairn_typename(value)}' as child module '{name}' "
-                                "(torch.nn.Module or None expected)")
+                                "(cairn.nn.Module or None expected)")
             modules[name] = value
             return
         buffers = own.get("_buffers")
@@ -290,7 +290,7 @@ class Module:
         if buffers is not None and name in buffers:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"cannot assign '{cairn_typename(value)}' as buffer '{name}' "
-                                "(torch.nn.Buffer, torch.Tensor or None expected)")
+                                "(cairn.nn.Buffer, cairn.Tensor or None expected)")
             if isinstance(value, Buffer):
                 self.register_buffer(name, value, value.persistent)
             else:
@@ -651,7 +651,7 @@ class Module:
 
     def _load_one(self, name, value, key, given, assign, error_msgs):
         if not isinstance(given, Tensor) and not hasattr(given, "__array__"):
-            error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
+            error_msgs.append(f'While copying the parameter named "{key}", expected cairn.Tensor or Tensor-like object '
                               f"from checkpoint but received {type(given)}")
             return
         given = given if isinstance(given, Tensor) else cairn.as_tensor(given)

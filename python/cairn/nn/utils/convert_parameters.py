@@ -10,7 +10,7 @@ def parameters_to_vector(parameters):
 def vector_to_parameters(vec, parameters):
     """Gives each parameter its part of the vector."""
     if not isinstance(vec, cairn.Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
+        raise TypeError(f"expected cairn.Tensor, but got: {type(vec).__name__}")
     at = 0
     for p in parameters:
         n = p.numel()
