@@ -5,7 +5,16 @@
 
 /* ---- anything ---- */
 
-/* A tensor's value in another context. */
+/* Waits until nobody computes in either context: while one is waited for, another thread may begin in the other one. */
+static int enter_both(context *a, context *b)
+{
+    do
+        if (context_enter(a) || context_enter(b)) return -1;
+    while (!context_ready(a));
+    return 0;
+}
+
+/* A tensor's value in another context, which is busy meanwhile: the caller is in the middle of a call there. */
 cn_tensor *tensor_across(context *to, PyObject *o)
 {
     context *from = context_of(o);
@@ -18,8 +27,11 @@ cn_tensor *tensor_across(context *to, PyObject *o)
     }
     bool ok = false;
     cn_tensor *t = NULL;
-    if (context_enter(from) == 0) {
+    if (enter_both(from, to) == 0) {
+        to->busy = true;
         COMPUTE(from, ok = cn_read(x, memory, bytes));
+        to->busy = false;
+        if (to->n_later) context_release_now(to);
         if (!ok) context_error(from);
         else if (!(t = cn_from(to->cn, cn_type(x), cn_shape(x), memory))) context_error(to);
     }

@@ -298,6 +298,35 @@ def test_training_from_workers():
         assert (((x @ w) > 0).float() == data.tensors[1]).float().mean().item() > 0.9
 
 
+def test_workers_use_tensors_of_the_main_thread_while_it_computes():
+    class Shifted(Dataset):
+        """The data belongs to the main thread, the mean is made by the worker."""
+
+        def __init__(self):
+            self.data = cairn.randn(96, 64)
+
+        def __len__(self):
+            return 96
+
+        def __getitem__(self, i):
+            mean = cairn.tensor([0.5] * 64)
+            return ((self.data[i] - mean) * 2).sum(), self.data[i].tolist()[0]
+
+    data = Shifted()
+    want = ((data.data - 0.5) * 2).sum(1).numpy()
+    w = cairn.randn(64, 64, requires_grad=True)
+    opt = cairn.optim.Adam([w])
+    for _ in range(3):
+        at = 0
+        for sums, first in DataLoader(data, 8, num_workers=3):
+            for _ in range(3):
+                opt.zero_grad()
+                (cairn.tanh(data.data @ w) ** 2).mean().backward()
+                opt.step()
+            np.testing.assert_allclose(sums.numpy(), want[at : at + 8], rtol=1e-4, atol=1e-4)
+            at += 8
+
+
 @pytest.mark.parametrize("options", [dict(num_workers=-1), dict(prefetch_factor=2), dict(shuffle=True, sampler=[1]),
                                      dict(batch_sampler=[[1]], batch_size=4), dict(batch_size=None, drop_last=True),
                                      dict(timeout=-1), dict(persistent_workers=True)])
