@@ -25,6 +25,9 @@ CONVERTS = {"sum", "mean", "prod", "nansum", "nanmean", "cumsum", "cumprod", "so
 SCALES = {"add", "sub"}
 IGNORED = {"clone": ["memory_format"], "contiguous": ["memory_format"], "gather": ["sparse_grad"], "topk": ["sorted"],
            "sort": ["stable"], "argsort": ["stable"], "cdist": ["compute_mode"]}
+# What stands before the call of an operator whose descriptor cannot express an argument.
+BEFORE = {"smooth_l1_loss": "    if (v_beta == 0)\n        return call_finish(&k, cn_l1_loss(v_input, v_target, &(cn_plain_loss_desc){ "
+                            "(cn_reduction)v_reduction }), a, 1);\n"}
 DTYPES = {"bool": "CN_BOOL", "u8": "CN_U8", "i8": "CN_I8", "i16": "CN_I16", "i32": "CN_I32", "i64": "CN_I64",
           "f16": "CN_F16", "bf16": "CN_BF16", "f32": "CN_F32", "f64": "CN_F64"}
 
@@ -249,7 +252,7 @@ class Function:
         text = f"static PyObject *{name}_call(PyObject **a, PyObject *list)\n{{\n    call k;\n"
         text += f"    if ({begin}) {{\n        Py_XDECREF(list);\n        return NULL;\n    }}\n    k.list = list;\n"
         text += self.number_form("cn_" + name, None)
-        text += lines
+        text += lines + BEFORE.get(name, "")
         results = signature["results"]
         if signature["result_list"]:
             text += ("    cn_tensor **room = PyMem_Malloc(sizeof *room * MOST_RESULTS);\n    if (!room) goto failed;\n"
