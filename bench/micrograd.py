@@ -5,8 +5,8 @@
     PYTHONPATH=python python3 bench/micrograd.py FOLDER      # against FOLDER/micrograd/engine.py and nn.py
 
 MLP(2, [16, 16, 1]), 100 points, 100 steps of gradient descent, max-margin loss, L2 regularisation, accuracy: the whole
-demo, in the words a user writes, with the same seed. Both runs must end with the same loss. Times are CPU time of the one
-thread that works, so that a busy machine does not matter; with --batch they are by the clock.
+demo, in the words a user writes, with the same seed. Both runs must end with the same loss. Times are CPU time of the
+one thread that works, so that a busy machine does not matter; with --batch they are by the clock.
 """
 
 import argparse

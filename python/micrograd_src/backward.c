@@ -1,5 +1,5 @@
-/* backward.c: the walk backwards. It puts everything a value came from into an order in which results stand before their
-   operands, then takes one step for each. It does not recurse: a graph may be a million values deep. */
+/* backward.c: the walk backwards. It puts everything a value came from into an order in which results stand before
+   their operands, then takes one step for each. It does not recurse: a graph may be a million values deep. */
 #include "micrograd.h"
 
 /* A node of the walk is a pointer with its kind in the low bits. */

@@ -1,8 +1,8 @@
 /* layer.c: runs of layers, and the C halves of Neuron, Layer and MLP, which start them.
 
-   A layer computes out[j] = relu(b[j] + w[j][0] x[0] + w[j][1] x[1] + ..), term after term, as the same program written
-   with values would: the numbers are the same bits. The weights lie transposed, (nin, nout), so that neighbouring rows
-   are computed at the same time. */
+   A layer computes out[j] = relu(b[j] + w[j][0] x[0] + w[j][1] x[1] + ..), term after term, as the same program
+   written with values would: the numbers are the same bits. The weights lie transposed, (nin, nout), so that
+   neighbouring rows are computed at the same time. */
 #include "micrograd.h"
 
 Py_ssize_t runs_alive;
@@ -468,7 +468,7 @@ static PyObject *run_results(run *r)
     return results;
 }
 
-/* Calls with the blocks of all layers; or, if a layer has none or x is something else, with Python's self._forward(x). */
+/* Calls with the blocks of all layers; if a layer has none or x is something else, with Python's self._forward(x). */
 static PyObject *call_blocks(PyObject *self, block *const *blocks, Py_ssize_t n, PyObject *x)
 {
     PyObject *sequence = n && (PyList_Check(x) || PyTuple_Check(x)) ? Py_NewRef(x) : NULL;

@@ -1,13 +1,13 @@
 /* micrograd.h: what the files of the extension module cairn._micrograd share: values, and the runs of layers.
 
-   A *value* is one number with its gradient: a Python object that is its own node of the graph, with an operation and at
-   most two operands. It needs no tensor, no context and no memory but its own 88 bytes.
+   A *value* is one number with its gradient: a Python object that is its own node of the graph, with an operation and
+   at most two operands. It needs no tensor, no context and no memory but its own 88 bytes.
 
-   A *run* is one call of a layer. Between the inputs and the outputs of a layer lie thousands of products and sums that
-   hardly any program looks at, so a run keeps the outputs only: rows of doubles, not objects. Its weights are a *block*,
-   which all runs of the layer share. An output that a program holds is a value with the operation ROW. As soon as a
-   program asks for what lies behind it (._prev), *expanding* puts the products and sums in its place, with the numbers
-   and gradients they would have.
+   A *run* is one call of a layer. Between the inputs and the outputs of a layer lie hundreds of products and sums that
+   hardly any program looks at, so a run keeps the outputs only: rows of doubles, not objects. Its weights are a
+   *block*, which all runs of the layer share. An output that a program holds is a value with the operation ROW. As
+   soon as a program asks for what lies behind it (._prev), *expanding* puts the products and sums in its place, with
+   the numbers and gradients they would have.
 
    Everything here needs the GIL. Functions that return an int return 0, or -1 with an exception set. */
 #ifndef CAIRN_MICROGRAD_H
