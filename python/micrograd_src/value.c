@@ -173,7 +173,10 @@ static int foreign_number_from(PyObject *o, double *number, bool *whole)
     }
     *number = PyFloat_AsDouble(o);
     *whole = PyIndex_Check(o) && floor(*number) == *number && exact(*number);
-    return *number == -1 && PyErr_Occurred() ? -1 : 1;
+    if (*number != -1 || !PyErr_Occurred()) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+    PyErr_Clear(); /* a complex number, before Python 3.10 */
+    return 0;
 }
 
 int number_from(PyObject *o, double *number, bool *whole)
