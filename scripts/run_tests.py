@@ -2,8 +2,8 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, fuzz, checks, commands or examples. NAME selects test programs and examples by a
-part of their name.
+STAGE is release, asan, tsan, clang, fuzz, checks, commands, examples or python. NAME selects test programs and examples
+by a part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
 runs them on two implementations of WebGPU, the operators on a second driver too; test_gpu also runs with the address
@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang"}
-STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples"]
+STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples", "python"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 # An allocation that is too large must return NULL, as it does without a sanitizer.
@@ -323,6 +323,97 @@ def run_examples(tally, options):
             job.result()
 
 
+PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|error|skipped|xfailed|xpassed)")
+
+
+def run_pytest(tally, name, command, env, timeout):
+    """Runs one file of tests by pytest. The counts are in the last line of its output."""
+    result = run_in_scratch(command, timeout, env)
+    lines = result.out.rstrip().splitlines() or [""]
+    count = {word: int(number) for number, word in PYTEST_COUNT.findall(lines[-1])}
+    skipped = count.get("skipped", 0) + count.get("xfailed", 0)
+    failed = count.get("failed", 0) + count.get("error", 0) + count.get("xpassed", 0)
+    note = ""
+    all_skipped = result.status == 5 and skipped
+    if result.status != 0 and failed == 0 and not all_skipped:
+        failed, note = 1, f"  ({result.ending()})"
+    if not failed:
+        result.out = ""  # dots are no notes
+    tally.add("python", name, result, count.get("passed", 0), failed, skipped, note)
+
+
+def python_tests(tally, options, python, env, label=""):
+    """Jobs for python/tests: a process for each file, so that a crash ends one file only."""
+    pytest = [python, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider",
+              "-c", ROOT / "python" / "pyproject.toml"]
+    timeout = limit(PROGRAM_TIME * (3 if options.long else 1))
+    return [(run_pytest, tally, path.stem + label, [*pytest, path], env, timeout)
+            for path in sorted((ROOT / "python" / "tests").glob("test_*.py")) if options.wants(path.stem)]
+
+
+def compared_python_tests(tally, options, python, env):
+    """Tests that compare with PyTorch, where that is installed for the same Python (scripts/peers.sh torch)."""
+    peer = ROOT / ".venv" / "torch" / "bin" / "python"
+    ask = ["-c", "import sys, sysconfig; print(sysconfig.get_config_var('SOABI'), sysconfig.get_path('purelib'))"]
+    ours, theirs = run([python, *ask]).out.split(), run([peer, *ask]).out.split() if peer.exists() else [None]
+    if ours[0] != theirs[0] or run([peer, "-c", "import torch, pytest"]).status != 0:
+        return []
+    jobs = python_tests(tally, options, peer, {**env, "PYTHONPATH": ours[1]}, " torch")
+    return [job for job in jobs if 'importorskip("torch")' in job[3][-1].read_text(encoding="utf-8")]
+
+
+def sanitized_python_tests(tally, options, python, env):
+    """The same with the address sanitizer. Python itself leaks, so leaks are not looked for here."""
+    package = BUILD / "python" / "asan"
+    built = run([python, "python/build_modules.py", "--sanitize", "--dest", package], limit(BUILD_TIME))
+    if built.status != 0:
+        tally.check("python", "build with asan", built)
+        return []
+    sanitizer = {**SANITIZER_ENV, "ASAN_OPTIONS": SANITIZER_ENV["ASAN_OPTIONS"] + ":detect_leaks=0",
+                 "LD_PRELOAD": run(["cc", "-print-file-name=libasan.so"]).out.strip(),
+                 "PYTHONPATH": str(package), "PYTHONMALLOC": "malloc", "CAIRN_TEST_QUICK": "1"}
+    return python_tests(tally, options, python, {**env, **sanitizer}, " asan")
+
+
+def run_python_example(tally, python, path):
+    inputs = ["README.md", "docs", *(path.relative_to(ROOT) for path in (ROOT / "examples").glob("*.safetensors"))]
+    if (BUILD / "digits").exists():
+        inputs.append("build/digits")
+    result = run_in_scratch([python, path], limit(EXAMPLE_TIME), {"CAIRN_QUICK": "1"}, inputs)
+    tally.check("python", f"examples/{path.stem}", result)
+
+
+def run_mypy(tally, python, examples):
+    """The types of the examples, by the stubs in the wheel."""
+    command = [python, "-m", "mypy", "--strict", "--cache-dir", BUILD / "python" / "mypy"]
+    results = [run_in_scratch([*command, path], limit(CHECK_TIME)) for path in examples]  # all are called __main__
+    seconds = sum(result.seconds for result in results)
+    wrong = [result.out + result.err for result in results if result.status != 0]
+    result = Result(0, "\n".join(wrong), "", seconds)
+    tally.add("python", "types of the examples", result, len(results) - len(wrong), len(wrong))
+
+
+def run_python(tally, options):
+    """The Python package: its wheel in an environment of its own, its tests, its examples and their types."""
+    made = run(["scripts/python.sh", "env"], limit(BUILD_TIME))
+    if not tally.check("python", "wheel", made):
+        return
+    python = ROOT / made.out.strip().splitlines()[-1] / "bin" / "python"
+    env = {"CAIRN_ROOT": str(ROOT), "HYPOTHESIS_STORAGE_DIRECTORY": str(BUILD / "python" / "hypothesis")}
+    if options.long:
+        env["CAIRN_TEST_LONG"] = "1"
+    examples = [path for path in sorted((ROOT / "examples" / "python").glob("*.py")) if options.wants(path.stem)]
+    jobs = [(run_mypy, tally, python, examples)] if examples else []
+    jobs += [(run_python_example, tally, python, path) for path in examples]
+    jobs += python_tests(tally, options, python, env)
+    jobs += compared_python_tests(tally, options, python, env)
+    if options.long:
+        jobs += sanitized_python_tests(tally, options, python, env)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for job in [pool.submit(*job) for job in jobs]:
+            job.result()
+
+
 def run_litter(tally):
     """The last check: the tree has not changed. Status 77: this is not a git checkout."""
     result = run([sys.executable, "tools/check_litter.py", "--since", TREE_BEFORE])
@@ -363,6 +454,8 @@ def main():
         run_commands(tally, options)
     if "examples" in options.stages:
         run_examples(tally, options)
+    if "python" in options.stages:
+        run_python(tally, options)
     run_litter(tally)
     print(tally.summary())
     return 1 if tally.failed else 0

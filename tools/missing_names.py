@@ -20,8 +20,6 @@ ELSEWHERE = {name for kind in TYPES for name in dir(kind)}
 
 # What to use in place of a name that has no counterpart under a similar name. A key also stands for all names below it.
 INSTEAD = {
-    "torch.distributed": "one process computes: there is nothing to distribute to",
-    "torch.multiprocessing": "Python's own multiprocessing; DataLoader has workers",
     "torch.jit": "nothing has to be compiled: leave the decorator out",
     "torch.fx": "nothing has to be traced: leave it out",
     "torch.onnx": "cairn.save, or the state dict by way of PyTorch",

@@ -24,11 +24,11 @@ print("the last column, a view", column)
 print("both axes reversed, a view", backwards, sep="\n")
 print("is the transpose contiguous?", x.T.is_contiguous())
 
-# A value never changes. An in-place form gives the object x a new value; the view keeps the old one.
+# A part of a tensor is a part: what changes the one in place changes the other. Other views keep the value they had.
 x += 100
 print("x after x += 100", x, sep="\n")
-print("the column, a view of the old value", column)
-assert column.tolist() == [3.0, 6.0] and x[:, 2].tolist() == [103.0, 106.0]
+print("the last column now", column, "and the reversed view, as it was", backwards, sep="\n")
+assert column.tolist() == [103.0, 106.0] and backwards[0].tolist() == [6.0, 5.0, 4.0]
 
 # Types follow PyTorch: dividing whole numbers gives floats, comparing gives bools.
 i = cairn.arange(5)

@@ -178,7 +178,9 @@ def plain_function(name, value, method=False):
 
 
 def returned(name, method):
-    return "Tensor" if method and (name in RETURN_TENSOR or name.endswith("_") and not name.startswith("_")) else "Any"
+    if not method:
+        return "Tensor" if name in MAKE_TENSOR else "Any"
+    return "Tensor" if name in RETURN_TENSOR or name.endswith("_") and not name.startswith("_") else "Any"
 
 
 def inner(node):
@@ -226,6 +228,22 @@ def tensor_stub(operators, tensor):
     return "class Tensor:\n" + "\n".join(indented(text) for text in body)
 
 
+def special_member(owner, member):
+    """A method that an operator of Python's calls; None for those that every object has."""
+    word = member.strip("_")
+    plain = word[1:] if word[:1] in "ri" and word[1:] in BINARY else word
+    if plain in BINARY:
+        return f"def {member}(self, other: Any) -> {owner}: ..."
+    if word in ("neg", "pos", "abs", "invert"):
+        return f"def {member}(self) -> {owner}: ..."
+    if word in COMPARE:
+        return f"def {member}(self, other: Any) -> _bool: ..."
+    return {"call": "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...", "len": FIXED["__len__"],
+            "float": FIXED["__float__"], "int": FIXED["__int__"], "bool": FIXED["__bool__"],
+            "iter": "def __iter__(self) -> Iterator[Any]: ...",
+            "getitem": "def __getitem__(self, index: Any) -> Any: ..."}.get(word)
+
+
 def class_stub(name, value):
     """A type of the extension module."""
     base = ", ".join(b.__name__ for b in value.__bases__ if b is not object)
@@ -233,6 +251,9 @@ def class_stub(name, value):
     if not issubclass(value, BaseException):
         lines.append("def __init__(self, *args: Any, **kwargs: Any) -> None: ...")
     for member, item in vars(value).items():
+        if member.startswith("__"):
+            text = special_member(name, member)
+            lines += [text] if text else []
         if member.startswith("_"):
             continue
         lines.append(plain_function(member, item, True) if callable(item) else

@@ -40,12 +40,12 @@ def test_a_script_that_runs(tmp_path):
 
 def test_missing_names_are_listed_with_their_line(tmp_path):
     status, lines = run(tmp_path, SCRIPT + "\nx = torch.zero(3)\ny = nn.Linaer(2, 3)\nz = x.sparse_mask(y)\n"
-                                           "import torch.distributed as dist\ndist.init_process_group('gloo')\n")
+                                           "import torch.fx as fx\nfx.symbolic_trace(y)\n")
     assert status == 1
     first = len(SCRIPT.splitlines()) + 2
     text = "\n".join(lines)
     assert f":{first}: torch.zero is missing; nearest: cairn.zero" in text
     assert f":{first + 1}: torch.nn.Linaer is missing; nearest: cairn.nn.Linear" in text
     assert f":{first + 2}: Tensor.sparse_mask is missing" in text
-    assert "torch.distributed.init_process_group is missing; one process computes" in text
+    assert "torch.fx.symbolic_trace is missing; nothing has to be traced" in text
     assert lines[-1].endswith(" 4 missing")

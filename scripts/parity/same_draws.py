@@ -66,6 +66,18 @@ class Draws:
 
         torch.nn.Module.__call__ = drawn_call
 
+    def leave_loaded(self):
+        """A module from a file keeps its values."""
+        load = self.torch.load
+
+        def loaded(*args, **kwargs):
+            made = load(*args, **kwargs)
+            if isinstance(made, self.torch.nn.Module):
+                self.seen.update({id(part): part for part in [*made.modules(), *made.parameters()]})
+            return made
+
+        self.torch.load = loaded
+
     def draw(self, module):
         for part in module.modules():
             self.seen[id(part)] = part
@@ -95,6 +107,7 @@ def main():
     draws.replace_dropout()
     draws.replace_order()
     draws.replace_weights()
+    draws.leave_loaded()
     sys.argv = [script, *arguments]
     runpy.run_path(script, run_name="__main__")
 
