@@ -82,10 +82,11 @@ class _Packing:
             return self.pack(value.item(), path)
         if type(value).__name__ in ("deque", "ModuleDict", "ParameterDict"):
             return self.pack(list(value) if type(value).__name__ == "deque" else dict(value), path)
+        what = type(value).__name__ + (f" at '{'.'.join(path)}'" if path else "")
         if hasattr(value, "state_dict"):
-            raise TypeError(f"save: {type(value).__name__} at '{'.'.join(path)}' cannot be saved, because a file has "
+            raise TypeError(f"save: {what} cannot be saved, because a file has "
                             "no programs in it: save its state_dict()")
-        raise TypeError(f"save: {type(value).__name__} at '{'.'.join(path)}' cannot be saved; tensors, numbers, texts, "
+        raise TypeError(f"save: {what} cannot be saved; tensors, numbers, texts, "
                         "dicts, lists and tuples can")
 
     def pack_key(self, key):

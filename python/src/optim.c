@@ -304,20 +304,20 @@ static int write_state(step *s, Py_ssize_t i)
     item *it = &s->items[i];
     cn_held *h = &s->held[i];
     int result = 0;
-    for (int k = 0; k < CN_OPTIM_STATES && it->state; k++) {
+    tensor_bump(it->param);
+    if (!it->state) return 0;
+    if (s->counts) {
+        PyObject *count = PyLong_FromLongLong(h->step);
+        result = count ? PyDict_SetItem(it->state, key_step, count) : -1;
+        Py_XDECREF(count);
+    }
+    for (int k = 0; k < CN_OPTIM_STATES && !result; k++) {
         if (!(it->fresh >> k & 1)) continue;
         PyObject *t = tensor_wrap(context_of(it->param), h->state[k]);
         PyObject *name = PyUnicode_InternFromString(cn_held_state(s->kind, k));
         if (!t || !name || PyDict_SetItem(it->state, name, t) < 0) result = -1;
         Py_XDECREF(t);
         Py_XDECREF(name);
-    }
-    tensor_bump(it->param);
-    if (!it->state || result) return result;
-    if (s->counts) {
-        PyObject *count = PyLong_FromLongLong(h->step);
-        result = count ? PyDict_SetItem(it->state, key_step, count) : -1;
-        Py_XDECREF(count);
     }
     if (s->product && !result) {
         PyObject *product = PyFloat_FromDouble(h->product);
