@@ -1,6 +1,6 @@
 """Tools: data loading, recomputation. torch.utils."""
 
-_modules = ("checkpoint", "data", "tensorboard")
+_modules = ("checkpoint", "data", "progress", "tensorboard")
 
 
 def __getattr__(name):
