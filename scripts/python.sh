@@ -22,7 +22,7 @@ make_env() {
 }
 
 make_wheel() {
-    make_env "setuptools>=70.1" "${test_packages[@]}"
+    make_env "setuptools>=77" "${test_packages[@]}"
     mkdir -p build/wheel
     rm -f build/wheel/cairn-*.whl
     local log

@@ -296,20 +296,6 @@ def extension_stub(operators, module):
     return "\n\n".join([*out, COMMON, "__version__: _str", *later]) + "\n"
 
 
-def other_extension_stub(module):
-    """The stub of an extension module that has no operators."""
-    out = [HEAD]
-    for name, value in vars(module).items():
-        if name.startswith("__"):
-            continue
-        if isinstance(value, type):
-            out.append(class_stub(name, value))
-        else:
-            out.append(plain_function(name, value) if callable(value) else f"{name}: {type_text(value)}")
-    out.insert(1, "from cairn._C import Tensor")
-    return "\n\n".join(out) + "\n"
-
-
 def type_text(value, module=None):
     kind = type(value)
     if kind in (int, float, bool, str):
@@ -561,8 +547,6 @@ def main():
     import cairn
     extension = importlib.import_module("cairn._C")
     (package / "_C.pyi").write_text(extension_stub(operators, extension), encoding="utf-8")
-    micrograd = importlib.import_module("cairn._micrograd")
-    (package / "_micrograd.pyi").write_text(other_extension_stub(micrograd), encoding="utf-8")
     for module in list(modules_of(cairn)):
         path = Path(module.__file__)
         if path.suffix != ".py" or path.with_suffix(".pyi").exists():

@@ -801,7 +801,10 @@ int module_add_tensor(PyObject *module)
 {
     python_parts = PyDict_New();
     tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    size_type = (PyTypeObject *)PyType_FromSpecWithBases(&size_spec, (PyObject *)&PyTuple_Type);
+    PyObject *bases = PyTuple_Pack(1, (PyObject *)&PyTuple_Type); /* CPython 3.9 takes no single base */
+    if (!bases) return -1;
+    size_type = (PyTypeObject *)PyType_FromSpecWithBases(&size_spec, bases);
+    Py_DECREF(bases);
     if (!python_parts || !tensor_type || !size_type) return -1;
     if (add_methods(generated_methods) || add_methods(convert_methods) || add_methods(autograd_methods)) return -1;
     if (autograd_add_properties(tensor_type) || convert_add_properties(tensor_type)) return -1;
