@@ -12,7 +12,8 @@ from math import e, inf, nan, pi  # noqa: F401
 from . import _C
 from ._C import *  # noqa: F401,F403  every operator, dtypes, Tensor, Size, errors
 from ._C import __version__  # noqa: F401
-from ._device import (Generator, device, enable_grad, get_default_device, inference_mode, is_inference_mode_enabled,  # noqa: F401
+from ._device import (Generator, device, enable_grad, get_default_device, inference_mode,  # noqa: F401
+                      is_inference_mode_enabled,
                       no_grad, set_default_device, set_grad_enabled)
 from . import _functions  # noqa: F401  which registers what _names has
 from ._names import FUNCTIONS
@@ -20,7 +21,8 @@ from ._names import FUNCTIONS
 globals().update(FUNCTIONS)
 del FUNCTIONS
 
-strided, contiguous_format, preserve_format, channels_last = "strided", "contiguous_format", "preserve_format", "channels_last"
+strided, contiguous_format, preserve_format = "strided", "contiguous_format", "preserve_format"
+channels_last = "channels_last"
 
 _C._set_part("repr", lambda x: __import__("cairn._repr", fromlist=["repr"]).tensor_text(x))
 _C.Tensor._repr_html_ = lambda x: __import__("cairn._repr", fromlist=["repr"]).tensor_html(x)
@@ -32,7 +34,8 @@ _PARTS = {name: name for name in (
     "onnx", "sparse", "distributions", "multiprocessing", "version")}
 _FROM = {"save": "serialization", "load": "serialization", "vmap": "func", "set_printoptions": "_repr",
          "get_printoptions": "_repr", "printoptions": "_repr",
-         "autocast": "amp", "compile": "compiler", "seed": "random", "get_rng_state": "random", "set_rng_state": "random",
+         "autocast": "amp", "compile": "compiler", "seed": "random", "get_rng_state": "random",
+         "set_rng_state": "random",
          "Variable": "autograd"}
 
 

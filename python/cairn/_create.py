@@ -25,7 +25,8 @@ def _constructor(name, dtype):
 
 for _name, _dtype in (("FloatTensor", _C.float32), ("DoubleTensor", _C.float64), ("HalfTensor", _C.float16),
                       ("BFloat16Tensor", _C.bfloat16), ("LongTensor", _C.int64), ("IntTensor", _C.int32),
-                      ("ShortTensor", _C.int16), ("CharTensor", _C.int8), ("ByteTensor", _C.uint8), ("BoolTensor", _C.bool)):
+                      ("ShortTensor", _C.int16), ("CharTensor", _C.int8), ("ByteTensor", _C.uint8),
+                      ("BoolTensor", _C.bool)):
     _constructor(_name, _dtype)
 
 
@@ -123,7 +124,8 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 
 @method
 def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
-    return _C.zeros(shape_of(size), dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return _C.zeros(shape_of(size), dtype=dtype or self.dtype, device=device or self.device,
+                    requires_grad=requires_grad)
 
 
 @method
@@ -176,7 +178,8 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
     if high is None:
         low, high = 0, low
     dtype = dtype or _C.int64
-    return _drawn(lambda s, **more: _C.randint(low, high, s, **more), shape_of((size,)), dtype, device, requires_grad, generator)
+    return _drawn(lambda s, **more: _C.randint(low, high, s, **more), shape_of((size,)), dtype, device, requires_grad,
+                  generator)
 
 
 @function

@@ -181,8 +181,9 @@ def div(input, other, *, rounding_mode=None):
     quotient = _rounded(_C.div(input, other), rounding_mode)
     whole = not input.dtype.is_floating_point and (isinstance(other, builtins.int) or
                                                    isinstance(other, Tensor) and not other.dtype.is_floating_point)
-    return converted(quotient, _C.promote_types(input.dtype, other.dtype) if isinstance(other, Tensor) else input.dtype) \
-        if whole else quotient
+    if not whole:
+        return quotient
+    return converted(quotient, _C.promote_types(input.dtype, other.dtype) if isinstance(other, Tensor) else input.dtype)
 
 
 @method
@@ -254,7 +255,7 @@ METHODS["where"] = lambda self, condition, other: _C.where(condition, self, othe
 
 @function
 def polar(abs, angle):
-    raise NotImplementedError("there are no complex tensors; the last axis of 2 holds real and imaginary parts (cairn.fft)")
+    raise NotImplementedError("there are no complex tensors; a last axis of 2 holds real and imaginary parts")
 
 
 # ---- shapes ----
@@ -493,7 +494,8 @@ for _name, _own in (("inverse", "linalg_inv"), ("det", "linalg_det"), ("slogdet"
 
 for _name, _names in {
         "add": ("__add",), "mul": ("multiply",), "sub": ("subtract",), "div": ("divide", "true_divide"),
-        "floor_div": ("floor_divide",), "neg": ("negative",), "abs": ("absolute",), "clamp": ("clip",), "gt": ("greater",),
+        "floor_div": ("floor_divide",), "neg": ("negative",), "abs": ("absolute",), "clamp": ("clip",),
+        "gt": ("greater",),
         "ge": ("greater_equal",), "lt": ("less",), "le": ("less_equal",), "ne": ("not_equal",),
         "shift_left": ("bitwise_left_shift",), "shift_right": ("bitwise_right_shift",), "atan2": ("arctan2",),
         "asin": ("arcsin",), "acos": ("arccos",), "atan": ("arctan",), "asinh": ("arcsinh",), "acosh": ("arccosh",),

@@ -14,8 +14,8 @@ def _tuple(x):
     return (x,) if isinstance(x, Tensor) else tuple(x)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, is_grads_batched=False,
-         materialize_grads=False):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
     """The gradients of outputs with respect to inputs; .grad of tensors is not changed."""
     if is_grads_batched:
         raise NotImplementedError("grad(is_grads_batched=True): call it once for each, or use cairn.func.jacrev")
@@ -69,7 +69,7 @@ class _Context:
 
 
 class Function:
-    """A function with a backward of its own: subclass it, write forward(ctx, ...) and backward(ctx, grad), call apply."""
+    """A function with a backward of its own: write forward(ctx, ...) and backward(ctx, grad), and call apply."""
 
     @staticmethod
     def forward(ctx, *args, **kwargs):
@@ -98,7 +98,7 @@ class Function:
                 if len(result) == 1:
                     several.append(True)
                     return result[0]
-                raise NotImplementedError("a Function returns one tensor; join several with cairn.cat and split the result")
+                raise NotImplementedError("a Function returns one tensor; join several with cat, split the result")
             return result
 
         if not any(ctx.needs_input_grad) or not _C.is_grad_enabled():
@@ -123,8 +123,8 @@ def _numbers(f, inputs):
     return [y] if isinstance(y, Tensor) else list(y)
 
 
-def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
-              check_batched_grad=False, fast_mode=False):
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
+              check_undefined_grad=True, check_batched_grad=False, fast_mode=False):
     """Whether the gradients of func agree with finite differences. Inputs are float64."""
     inputs = _tuple(inputs)
     wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
@@ -152,8 +152,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
                     own = row.reshape(-1)[place].item()
                     if not abs(own - numeric) <= atol + rtol * abs(numeric):
                         if raise_exception:
-                            raise RuntimeError(f"Jacobian mismatch for output {k} element {element}: numerical {numeric}, "
-                                               f"analytical {own}")
+                            raise RuntimeError(f"Jacobian mismatch for output {k} element {element}: "
+                                               f"numerical {numeric}, analytical {own}")
                         return False
     return True
 

@@ -122,7 +122,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(args)
         sizes = {a.shape[d] for a, d in zip(args, dims) if d is not None}
         if len(sizes) != 1:
-            raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)}")
+            raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                             f"{sorted(sizes)}")
         results = [func(*(a if d is None else a.select(d, i) for a, d in zip(args, dims))) for i in range(sizes.pop())]
         if isinstance(results[0], tuple):
             outs = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(results[0])

@@ -60,7 +60,8 @@ static int set_grad(PyObject *self, PyObject *value, void *none)
     context *c = context_of(self);
     if (!context_ready(c) && context_refuse(c)) return -1;
     if (value && value != Py_None && !is_tensor(value)) {
-        PyErr_Format(PyExc_TypeError, "assigned grad has type %s, but must be a Tensor or None", Py_TYPE(value)->tp_name);
+        PyErr_Format(PyExc_TypeError, "assigned grad has type %s, but must be a Tensor or None",
+                     Py_TYPE(value)->tp_name);
         return -1;
     }
     cn_tensor *old = cn_grad_of(handle_of(self));
@@ -121,7 +122,8 @@ static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
     static char *names[] = { "gradient", "retain_graph", "create_graph", "inputs", NULL };
     PyObject *gradient = Py_None, *retain = Py_None, *inputs = Py_None;
     int create = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", names, &gradient, &retain, &create, &inputs)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", names, &gradient, &retain, &create, &inputs))
+        return NULL;
     if (inputs != Py_None)
         return PyErr_Format(PyExc_NotImplementedError, "backward(): 'inputs' is not there; use cairn.autograd.grad");
     call k;
@@ -150,8 +152,8 @@ static PyObject *grad(PyObject *module, PyObject *args)
     (void)module;
     PyObject *outputs, *inputs, *gradients;
     int retain, create, unused;
-    if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyTuple_Type, &outputs, &PyTuple_Type, &inputs, &gradients, &retain, &create,
-                          &unused))
+    if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyTuple_Type, &outputs, &PyTuple_Type, &inputs, &gradients, &retain,
+                          &create, &unused))
         return NULL;
     call k;
     PyObject *both[2] = { outputs, inputs };
@@ -219,7 +221,7 @@ static cn_tensor *another_handle(cn_tensor *t) { return cn_view(t, cn_shape(t));
 
 /* ---- callbacks: what the graph holds of Python ---- */
 
-/* The graph may end while a context computes without the GIL. Callbacks that have ended wait here for a call that has it. */
+/* A graph may end while a context computes without the GIL. Callbacks that have ended wait here for a call with it. */
 static _Atomic(callback *) ended;
 
 static void callback_ended(void *user)

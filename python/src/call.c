@@ -17,7 +17,7 @@ static int make_names(const parameters *p)
 static const char *other_name(const char *name)
 {
     static const char *const pairs[][2] = { { "axis", "dim" }, { "keepdims", "keepdim" }, { "self", "input" },
-                                            { "x", "input" }, { "shape", "size" }, { "size", "shape" } };
+                                            { "x", "input" },  { "shape", "size" },       { "size", "shape" } };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (!strcmp(name, pairs[i][0])) return pairs[i][1];
     return NULL;
@@ -46,9 +46,12 @@ static int bind_names(const parameters *p, PyObject *const *args, PyObject *name
             continue; /* as NumPy's functions pass it on */
         if (at < 0)
             return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", p->function,
-                                PyTuple_GET_ITEM(names, i)), -1;
+                                PyTuple_GET_ITEM(names, i)),
+                   -1;
         if (out[at])
-            return PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'", p->function, p->names[at]), -1;
+            return PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'", p->function,
+                                p->names[at]),
+                   -1;
         out[at] = args[i];
     }
     return 0;
@@ -67,7 +70,8 @@ int bind_arguments(const parameters *p, int first, PyObject *const *args, Py_ssi
         out[p->n_positional - 1] = *list;
     } else if (n > room) {
         return PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd %s given", p->function, room,
-                            room == 1 ? "" : "s", n, n == 1 ? "was" : "were"), -1;
+                            room == 1 ? "" : "s", n, n == 1 ? "was" : "were"),
+               -1;
     } else {
         for (Py_ssize_t i = 0; i < n; i++) out[first + i] = args[i];
     }
@@ -75,7 +79,8 @@ int bind_arguments(const parameters *p, int first, PyObject *const *args, Py_ssi
     for (int i = 0; i < p->n_required; i++)
         if (!out[i])
             return PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s' (position %d)", p->function,
-                                p->names[i], i + 1), -1;
+                                p->names[i], i + 1),
+                   -1;
     return 0;
 }
 
@@ -298,7 +303,8 @@ int take_floats(const call *k, PyObject *o, const char *name, int most, double *
     if (!PyList_Check(o) && !PyTuple_Check(o)) return take_float(k, o, name, v);
     const Py_ssize_t n = PySequence_Size(o);
     if (n < 1 || n > most) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 to %d numbers, got %zd", k->function, name, most, n);
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 to %d numbers, got %zd", k->function, name,
+                     most, n);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++)
@@ -334,7 +340,8 @@ int take_fixed(const call *k, PyObject *o, const char *name, int count, int64_t 
     if (o == Py_None) return 0;
     if (take_dims(k, o, name, &d)) return -1;
     if (d.n != 1 && d.n != count) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 or %d numbers, got %d", k->function, name, count, d.n);
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have 1 or %d numbers, got %d", k->function, name,
+                     count, d.n);
         return -1;
     }
     for (int i = 0; i < count; i++) v[i] = d.v[d.n == 1 ? 0 : i];
@@ -347,7 +354,8 @@ int take_some(const call *k, PyObject *o, const char *name, int most, int64_t *v
     if (o == Py_None) return 0;
     if (take_dims(k, o, name, &d)) return -1;
     if (d.n > most) {
-        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have at most %d numbers, got %d", k->function, name, most, d.n);
+        PyErr_Format(PyExc_ValueError, "%s(): argument '%s' must have at most %d numbers, got %d", k->function, name,
+                     most, d.n);
         return -1;
     }
     for (int i = 0; i < d.n; i++) v[i] = d.v[i];

@@ -9,10 +9,10 @@
 /* How a function is called: the names of its parameters, in order. */
 typedef struct parameters {
     const char *function;
-    int n;             /* parameters */
-    int n_positional;  /* of them, those that may be passed without a name */
-    int n_required;    /* of the first ones; others have defaults */
-    bool collects;     /* several numbers in place of the last positional parameter are a list: x.view(2, 3) */
+    int n;            /* parameters */
+    int n_positional; /* of them, those that may be passed without a name */
+    int n_required;   /* of the first ones; others have defaults */
+    bool collects;    /* several numbers in place of the last positional parameter are a list: x.view(2, 3) */
     const char *const *names;
     PyObject **interned; /* the same as Python strings; made by the first call */
 } parameters;
@@ -26,22 +26,24 @@ int bind_arguments(const parameters *p, int first, PyObject *const *args, Py_ssi
 typedef struct call {
     const char *function;
     context *c;
-    cn_scope scope;   /* handles that are made for the call */
-    PyObject *list;   /* collected numbers */
-    PyObject *owned;  /* a list of objects that must live until the end of the call, or NULL */
+    cn_scope scope;  /* handles that are made for the call */
+    PyObject *list;  /* collected numbers */
+    PyObject *owned; /* a list of objects that must live until the end of the call, or NULL */
 } call;
 
 /* Finds the context: that of the first tensor among the first n arguments, else the default one. */
 int call_begin(call *k, const char *function, PyObject *const *args, int n);
 int call_begin_in(call *k, const char *function, PyObject *device); /* for a function that creates a tensor */
 void call_end(call *k);
-PyObject *call_finish(call *k, cn_tensor *result, PyObject *const *args, int n); /* wraps the result and ends the call */
+PyObject *call_finish(call *k, cn_tensor *result, PyObject *const *args,
+                      int n); /* wraps the result and ends the call */
 
 int take_tensor(call *k, PyObject *o, const char *name, bool optional, PyObject *const *args, int n, cn_tensor **v);
 int take_tensors(call *k, PyObject *o, const char *name, cn_tensor ***v, int *n);
 int take_int(const call *k, PyObject *o, const char *name, int64_t *v);
 int take_float(const call *k, PyObject *o, const char *name, double *v);
-int take_floats(const call *k, PyObject *o, const char *name, int most, double *v); /* one number, or a list of up to most */
+int take_floats(const call *k, PyObject *o, const char *name, int most,
+                double *v); /* one number, or a list of up to most */
 int take_bool(const call *k, PyObject *o, const char *name, bool *v);
 int take_dims(const call *k, PyObject *o, const char *name, cn_dims *v);
 int take_fixed(const call *k, PyObject *o, const char *name, int count, int64_t *v); /* one number for all, or count */

@@ -1,14 +1,14 @@
-/* Contexts: each thread has one for each device it uses. A context lives as long as its thread, and as long as there is an
-   object of it. After a fork the child has no worker threads: it can open contexts of its own, not use the parent's. */
+/* Contexts: each thread has one for each device it uses. A context lives as long as its thread, and as long as there is
+   an object of it. A forked child has no worker threads: it can open contexts of its own, not use those of its parent. */
 #include <pthread.h>
 #include <string.h>
 
 #include "cairn_python.h"
 
-static context *all;            /* every context that is open */
-static context *forked;         /* those of the parent process; never used or freed */
-static uint64_t first_seed;     /* of contexts that are opened from now on */
-static int threads;             /* of contexts that are opened from now on; 0: one for each core */
+static context *all;        /* every context that is open */
+static context *forked;     /* those of the parent process; never used or freed */
+static uint64_t first_seed; /* of contexts that are opened from now on */
+static int threads;         /* of contexts that are opened from now on; 0: one for each core */
 static char default_device[16] = "cpu";
 static _Thread_local context *mine; /* of this thread and the default device; a quick way to what the dict has */
 static PyObject *errors[CN_DEVICE_LOST + 1];
@@ -91,8 +91,9 @@ PyObject *context_error(context *c)
 int context_refuse(context *c)
 {
     if (c->forked) {
-        PyErr_SetString(PyExc_RuntimeError, "cairn: this tensor was made before the process was forked, and cannot be used in "
-                                            "the child; start processes with the method 'spawn'");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "cairn: this tensor was made before the process was forked, and cannot be used in "
+                        "the child; start processes with the method 'spawn'");
         return -1;
     }
     return context_wait(c);
@@ -202,7 +203,6 @@ context *context_default(void)
 
 /* ---- functions of the module ---- */
 
-
 static PyObject *manual_seed(PyObject *module, PyObject *seed)
 {
     (void)module;
@@ -245,7 +245,8 @@ static PyObject *set_num_threads(PyObject *module, PyObject *number)
     if (n == -1 && PyErr_Occurred()) return NULL;
     if (n < 1 || n > 4096) return PyErr_Format(PyExc_ValueError, "set_num_threads: expects 1 to 4096, got %ld", n);
     if (all && n != threads)
-        return PyErr_Format(PyExc_RuntimeError, "set_num_threads: the number of threads is fixed by the first tensor; call it before");
+        return PyErr_Format(PyExc_RuntimeError,
+                            "set_num_threads: the number of threads is fixed by the first tensor; call it before");
     threads = (int)n;
     Py_RETURN_NONE;
 }

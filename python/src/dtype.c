@@ -4,8 +4,7 @@
 #include "cairn_python.h"
 
 typedef struct dtype {
-    PyObject_HEAD
-    cn_dtype t;
+    PyObject_HEAD cn_dtype t;
 } dtype;
 
 PyTypeObject *dtype_type;

@@ -3,7 +3,7 @@
 
     generate.py operators.json functions.c
 
-How a parameter of a signature becomes a parameter in C is known to tools/check_signatures.py; this file uses its tables.
+How a parameter of a signature becomes a parameter in C is known to tools/check_signatures.py, whose tables are used.
 """
 
 import json
@@ -26,8 +26,9 @@ SCALES = {"add", "sub"}
 IGNORED = {"clone": ["memory_format"], "contiguous": ["memory_format"], "gather": ["sparse_grad"], "topk": ["sorted"],
            "sort": ["stable"], "argsort": ["stable"], "cdist": ["compute_mode"]}
 # What stands before the call of an operator whose descriptor cannot express an argument.
-BEFORE = {"smooth_l1_loss": "    if (v_beta == 0)\n        return call_finish(&k, cn_l1_loss(v_input, v_target, &(cn_plain_loss_desc){ "
-                            "(cn_reduction)v_reduction }), a, 1);\n"}
+BEFORE = {"smooth_l1_loss": "    if (v_beta == 0) {\n"
+                            "        const cn_plain_loss_desc plain = { (cn_reduction)v_reduction };\n"
+                            "        return call_finish(&k, cn_l1_loss(v_input, v_target, &plain), a, 1);\n    }\n"}
 DTYPES = {"bool": "CN_BOOL", "u8": "CN_U8", "i8": "CN_I8", "i16": "CN_I16", "i32": "CN_I32", "i64": "CN_I64",
           "f16": "CN_F16", "bf16": "CN_BF16", "f32": "CN_F32", "f64": "CN_F64"}
 
@@ -76,8 +77,8 @@ class Function:
         collects = bool(last and last["kind"] == "int[]" and not last.get("count"))
         return (f"static const char *const {self.name}_names[] = {{ {names} }};\n"
                 f"static PyObject *{self.name}_interned[{n}];\n"
-                f"static const parameters {self.name}_parameters = {{ {c_text(self.name)}, {n}, {positional}, {required}, "
-                f"{str(collects).lower()}, {self.name}_names, {self.name}_interned }};\n")
+                f"static const parameters {self.name}_parameters = {{ {c_text(self.name)}, {n}, {positional}, "
+                f"{required}, {str(collects).lower()}, {self.name}_names, {self.name}_interned }};\n")
 
     # ---- arguments ----
 
@@ -107,22 +108,25 @@ class Function:
                     f"    if ({given} && {take}(&k, {given}, {text}, {count}, {v})) goto failed;\n{zero}")
         if kind == "int[]":
             start = "CN_ALL" if default in (None, "None") else f"CN_DIMS({default})"
-            return f"    cn_dims {v} = {start};\n    if ({given} && take_dims(&k, {given}, {text}, &{v})) goto failed;\n"
+            return (f"    cn_dims {v} = {start};\n"
+                    f"    if ({given} && take_dims(&k, {given}, {text}, &{v})) goto failed;\n")
         if kind == "float" and parameter.get("numbers"):
             n = parameter["numbers"]
             return (f"    double {v}[{n}] = {{ 0 }};\n    if ({given} && {given} != Py_None && "
                     f"take_floats(&k, {given}, {text}, {n}, {v})) goto failed;\n")
         if kind == "float":
             if parameter["optional"]:
-                return (f"    double {v} = NAN;\n"
-                        f"    if ({given} && {given} != Py_None && take_float(&k, {given}, {text}, &{v})) goto failed;\n")
+                return (f"    double {v} = NAN;\n    if ({given} && {given} != Py_None && "
+                        f"take_float(&k, {given}, {text}, &{v})) goto failed;\n")
             start = c_number(default) if default is not None else "0"
             none = f" && {given} != Py_None" if default is not None else ""
-            return f"    double {v} = {start};\n    if ({given}{none} && take_float(&k, {given}, {text}, &{v})) goto failed;\n"
+            return (f"    double {v} = {start};\n"
+                    f"    if ({given}{none} && take_float(&k, {given}, {text}, &{v})) goto failed;\n")
         if kind == "int":
             start = "0" if default in (None, "None") else default
             none = f" && {given} != Py_None" if parameter["optional"] else ""
-            return f"    int64_t {v} = {start};\n    if ({given}{none} && take_int(&k, {given}, {text}, &{v})) goto failed;\n"
+            return (f"    int64_t {v} = {start};\n"
+                    f"    if ({given}{none} && take_int(&k, {given}, {text}, &{v})) goto failed;\n")
         if kind == "bool":
             start = "true" if default == "True" else "false"
             return (f"    bool {v} = {start};\n"
@@ -132,13 +136,14 @@ class Function:
             return f"    cn_dtype {v};\n    if (take_dtype(&k, {given}, {text}, {usual}, &{v})) goto failed;\n"
         if kind == "str":
             start = "NULL" if default in (None, "None") else c_text(default.strip("'"))
-            return f"    const char *{v} = {start};\n    if ({given} && take_str(&k, {given}, {text}, &{v})) goto failed;\n"
+            return (f"    const char *{v} = {start};\n"
+                    f"    if ({given} && take_str(&k, {given}, {text}, &{v})) goto failed;\n")
         if kind == "enum":
             choices = ", ".join(c_text(c) for c in parameter["choices"])
             start = parameter["choices"].index(default) if default else 0
             return (f"    static const char *const {v}_choices[] = {{ {choices} }};\n    int {v} = {start};\n"
-                    f"    if ({given} && take_choice(&k, {given}, {text}, {v}_choices, {len(parameter['choices'])}, &{v})) "
-                    "goto failed;\n")
+                    f"    if ({given} && take_choice(&k, {given}, {text}, {v}_choices, "
+                    f"{len(parameter['choices'])}, &{v})) goto failed;\n")
         return ""
 
     def field(self, fields, parameter):
@@ -239,9 +244,9 @@ class Function:
         if len(self.headers.functions.get(function + "_s", (0, ()))[1]) != 2 or len(self.tensors) < 2:
             return ""
         plain = f" && !a[{self.index['alpha']}]" if self.name in SCALES else ""
-        return (f"    double number;\n    if (a[1] && !is_tensor(a[1]){plain} && is_tensor(a[0]) && context_of(a[0]) == k.c) {{\n"
-                f"        cn_tensor *x = operand_of(a[0]);\n"
-                f"        if (take_number(&k, a[1], &x, &number)) return call_finish(&k, {function}_s(x, number), a, 1);\n    }}\n")
+        return (f"    double number;\n    cn_tensor *x;\n"
+                f"    if (a[1] && !is_tensor(a[1]){plain} && take_beside(&k, a[0], a[1], &x, &number))\n"
+                f"        return call_finish(&k, {function}_s(x, number), a, 1);\n")
 
     def body(self):
         n = len(self.parameters)
@@ -257,9 +262,9 @@ class Function:
         if signature["result_list"]:
             text += ("    cn_tensor **room = PyMem_Malloc(sizeof *room * MOST_RESULTS);\n    if (!room) goto failed;\n"
                      f"    int count = cn_{name}({arguments});\n"
-                     "    if (count > MOST_RESULTS) {\n        PyErr_Format(PyExc_ValueError, \"" + name +
-                     "(): more than %d results\", MOST_RESULTS);\n        PyMem_Free(room);\n        goto failed;\n    }\n"
-                     "    PyObject *result = list_of_results(&k, room, count);\n    PyMem_Free(room);\n    return result;\n")
+                     "    if (count > MOST_RESULTS) {\n        too_many(&k);\n        PyMem_Free(room);\n"
+                     "        goto failed;\n    }\n    PyObject *result = list_of_results(&k, room, count);\n"
+                     "    PyMem_Free(room);\n    return result;\n")
         elif len(results) > 1:
             names = ", ".join(c_text(r) for r in results)
             text += (f"    static const char *const result_names[] = {{ {names} }};\n"
@@ -275,17 +280,8 @@ class Function:
         return text + "}\n"
 
     def wrappers(self):
-        n, name = len(self.parameters), self.name
-        text = (f"static PyObject *{name}_function(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names)\n{{\n"
-                f"    (void)module;\n    PyObject *a[{n}] = {{ 0 }}, *list;\n"
-                f"    if (bind_arguments(&{name}_parameters, 0, args, n, names, a, &list)) {{\n        Py_XDECREF(list);\n"
-                f"        return NULL;\n    }}\n    return {name}_call(a, list);\n}}\n")
-        if self.is_method():
-            text += (f"static PyObject *{name}_method(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)\n{{\n"
-                     f"    PyObject *a[{n}] = {{ self }}, *list;\n"
-                     f"    if (bind_arguments(&{name}_parameters, 1, args, n, names, a, &list)) {{\n        Py_XDECREF(list);\n"
-                     f"        return NULL;\n    }}\n    return {name}_call(a, list);\n}}\n")
-        return text
+        n = len(self.parameters)
+        return f"FUNCTION({self.name}, {n})\n" + (f"METHOD({self.name}, {n})\n" if self.is_method() else "")
 
     def is_method(self):
         return self.parameters and self.parameters[0]["kind"] == "Tensor" and not self.creates
@@ -301,7 +297,8 @@ class Function:
         if not self.has_in_place():
             return ""
         n, name = len(self.parameters), self.name
-        text = (f"static PyObject *{name}_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)\n{{\n"
+        text = (f"static PyObject *{name}_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n, "
+                "PyObject *names)\n{\n"
                 f"    PyObject *a[{n}] = {{ self }}, *list;\n    call k;\n"
                 f"    if (bind_arguments(&{name}_parameters, 1, args, n, names, a, &list) || "
                 f"call_begin(&k, \"{name}_\", &self, 1)) {{\n        Py_XDECREF(list);\n        return NULL;\n    }}\n"
@@ -327,6 +324,38 @@ static PyObject *new_leaf(PyObject *x, PyObject *requires_grad)
     if (on > 0 && !cn_set_requires_grad(handle_of(x), true)) on = -1, context_error(context_of(x));
     if (on < 0) Py_CLEAR(x);
     return x;
+}
+
+/* A function of the module, and a method, whose arguments are bound to an array for NAME_call. */
+#define FUNCTION(name, count)                                                                                          \\
+    static PyObject *name##_function(PyObject *m, PyObject *const *args, Py_ssize_t n, PyObject *names)                \\
+    {                                                                                                                  \\
+        (void)m;                                                                                                       \\
+        PyObject *a[count] = { 0 }, *list;                                                                             \\
+        if (!bind_arguments(&name##_parameters, 0, args, n, names, a, &list)) return name##_call(a, list);             \\
+        Py_XDECREF(list);                                                                                              \\
+        return NULL;                                                                                                   \\
+    }
+#define METHOD(name, count)                                                                                            \\
+    static PyObject *name##_method(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)               \\
+    {                                                                                                                  \\
+        PyObject *a[count] = { self }, *list;                                                                          \\
+        if (!bind_arguments(&name##_parameters, 1, args, n, names, a, &list)) return name##_call(a, list);             \\
+        Py_XDECREF(list);                                                                                              \\
+        return NULL;                                                                                                   \\
+    }
+
+static void too_many(const call *k)
+{
+    PyErr_Format(PyExc_ValueError, "%s(): more than %d results", k->function, MOST_RESULTS);
+}
+
+/* Whether `number` is a plain number beside the tensor o, whose handle becomes *x. */
+static bool take_beside(call *k, PyObject *o, PyObject *number, cn_tensor **x, double *v)
+{
+    if (!is_tensor(o) || context_of(o) != k->c) return false;
+    *x = operand_of(o);
+    return take_number(k, number, x, v);
 }
 
 static int convert_first(call *k, PyObject *dtype, cn_tensor **x)
@@ -366,8 +395,8 @@ def main():
         out += f.table() + f.body() + f.wrappers() + f.in_place() + "\n"
     flags = "METH_FASTCALL | METH_KEYWORDS"
     out += "PyMethodDef generated_functions[] = {\n"
-    out += "".join(f"    {{ {c_text(f.name)}, (PyCFunction)(void (*)(void)){f.name}_function, {flags}, {c_text(f.doc)} }},\n"
-                   for f in functions).replace("\n--\n\n", "\\n--\\n\\n")
+    out += "".join(f"    {{ {c_text(f.name)}, (PyCFunction)(void (*)(void)){f.name}_function, {flags}, "
+                   f"{c_text(f.doc)} }},\n" for f in functions).replace("\n--\n\n", "\\n--\\n\\n")
     out += "    { 0 },\n};\n\nPyMethodDef generated_methods[] = {\n"
     for f in functions:
         if f.is_method():

@@ -162,7 +162,10 @@ static PyObject *slow_binary(const char *name, PyObject *a, PyObject *b, of_two 
     return o;
 }
 
-static bool is_operand(PyObject *o) { return is_tensor(o) || PyFloat_Check(o) || PyLong_Check(o) || (PyNumber_Check(o) && !PyType_Check(o)); }
+static bool is_operand(PyObject *o)
+{
+    return is_tensor(o) || PyFloat_Check(o) || PyLong_Check(o) || (PyNumber_Check(o) && !PyType_Check(o));
+}
 
 /* number: x with a number on the right; reversed: with one on the left; NULL: the number becomes a tensor. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b, of_two two, of_number number, of_number reversed)
@@ -197,7 +200,7 @@ static PyObject *binary(const char *name, PyObject *a, PyObject *b, of_two two, 
     return slow_binary(name, a, b, two);
 }
 
-#define BINARY(name, number, reversed)                                                                                 \
+#define BINARY(name, number, reversed) \
     static PyObject *op_##name(PyObject *a, PyObject *b) { return binary(#name, a, b, cn_##name, number, reversed); }
 BINARY(add, cn_add_s, cn_add_s)
 BINARY(sub, cn_sub_s, cn_rsub_s)
@@ -226,8 +229,9 @@ static PyObject *op_pow(PyObject *a, PyObject *b, PyObject *modulus)
 
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
-    static const binaryfunc f[] = { [Py_LT] = op_lt, [Py_LE] = op_le, [Py_EQ] = op_eq,
-                                    [Py_NE] = op_ne, [Py_GT] = op_gt, [Py_GE] = op_ge };
+    static const binaryfunc f[] = {
+        [Py_LT] = op_lt, [Py_LE] = op_le, [Py_EQ] = op_eq, [Py_NE] = op_ne, [Py_GT] = op_gt, [Py_GE] = op_ge
+    };
     return f[how](a, b);
 }
 
@@ -264,7 +268,7 @@ static PyObject *in_place(const char *name, PyObject *a, PyObject *b, PyObject *
     return o;
 }
 
-#define IN_PLACE(name)                                                                                                 \
+#define IN_PLACE(name) \
     static PyObject *in_place_##name(PyObject *a, PyObject *b) { return in_place(#name "_", a, b, op_##name); }
 IN_PLACE(add)
 IN_PLACE(sub)
@@ -470,7 +474,8 @@ static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObj
     if (int_from(args[0], &axis)) return NULL;
     const int ndim = cn_ndim(handle_of(self));
     if (axis < -ndim || axis >= ndim)
-        return PyErr_Format(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
+        return PyErr_Format(PyExc_IndexError,
+                            "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
                             ndim ? -ndim : -1, ndim ? ndim - 1 : 0, (long long)axis);
     return PyLong_FromLongLong(cn_size(handle_of(self), (int)axis));
 }
@@ -551,7 +556,10 @@ static PyMethodDef methods[] = {
 
 /* ---- parts of a tensor ---- */
 
-static bool is_plain(PyObject *i) { return PyLong_CheckExact(i) || PySlice_Check(i) || i == Py_Ellipsis || i == Py_None; }
+static bool is_plain(PyObject *i)
+{
+    return PyLong_CheckExact(i) || PySlice_Check(i) || i == Py_Ellipsis || i == Py_None;
+}
 
 static bool is_basic(PyObject *index)
 {
@@ -747,15 +755,15 @@ static PyObject *size_item(PyObject *self, PyObject *index)
 
 static PyObject *size_join(PyObject *a, PyObject *b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
 
-static PyType_Spec size_spec = {
-    .name = "cairn.Size",
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = (PyType_Slot[]){ { Py_tp_repr, size_repr },
-                              { Py_tp_methods, (PyMethodDef[]){ { "numel", size_numel, METH_NOARGS, "The product." }, { 0 } } },
-                              { Py_mp_subscript, size_item },
-                              { Py_sq_concat, size_join },
-                              { 0, NULL } }
-};
+static PyType_Spec size_spec = { .name = "cairn.Size",
+                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                                 .slots = (PyType_Slot[]){
+                                     { Py_tp_repr, size_repr },
+                                     { Py_tp_methods,
+                                       (PyMethodDef[]){ { "numel", size_numel, METH_NOARGS, "The product." }, { 0 } } },
+                                     { Py_mp_subscript, size_item },
+                                     { Py_sq_concat, size_join },
+                                     { 0, NULL } } };
 
 /* ---- the module's part ---- */
 
@@ -782,7 +790,8 @@ static PyObject *from_data(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     { "_tensor", from_data, METH_VARARGS, "" },
-    { "_make_parameter", make_subclass, METH_VARARGS, "(type, tensor, requires_grad): a leaf of this type with its value." },
+    { "_make_parameter", make_subclass, METH_VARARGS,
+      "(type, tensor, requires_grad): a leaf of this type with its value." },
     { "_set_part", set_part, METH_VARARGS, "(name, function): a part of the type that is written in Python." },
     { 0 },
 };
@@ -809,7 +818,8 @@ int module_add_tensor(PyObject *module)
     if (add_methods(generated_methods) || add_methods(convert_methods) || add_methods(autograd_methods)) return -1;
     if (autograd_add_properties(tensor_type) || convert_add_properties(tensor_type)) return -1;
     return PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) ||
-           PyModule_AddObjectRef(module, "Size", (PyObject *)size_type) || PyModule_AddFunctions(module, functions)
+                   PyModule_AddObjectRef(module, "Size", (PyObject *)size_type) ||
+                   PyModule_AddFunctions(module, functions)
                ? -1
                : 0;
 }

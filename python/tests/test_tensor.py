@@ -49,7 +49,8 @@ def test_names_of_numpy():
     (lambda x: cairn.add(x, x, nonsense=1), TypeError), (lambda x: cairn.relu(x, x), TypeError),
     (lambda x: cairn.add("a", x), TypeError), (lambda x: x.softmax(), TypeError), (lambda x: cairn.cat([]), ValueError),
     (lambda x: cairn.conv2d(x, x, stride=0), ValueError), (lambda x: cairn.pad(x, (1, 1), mode="odd"), ValueError),
-    (lambda x: x.exp_().to("cuda"), RuntimeError), (lambda x: cairn.gather(x, 0, cairn.tensor([[9, 9, 9]])).tolist(), IndexError)])
+    (lambda x: x.exp_().to("cuda"), RuntimeError),
+    (lambda x: cairn.gather(x, 0, cairn.tensor([[9, 9, 9]])).tolist(), IndexError)])
 def test_mistakes_are_python_exceptions(call, error):
     with pytest.raises(error):
         call(cairn.ones(2, 3))
@@ -57,7 +58,8 @@ def test_mistakes_are_python_exceptions(call, error):
 
 
 def test_no_gpu_is_a_device_error():
-    code = "import cairn\ntry:\n    cairn.zeros(1, device='gpu')\nexcept cairn.DeviceError as e:\n    assert str(e); print('refused')"
+    code = ("import cairn\ntry:\n    cairn.zeros(1, device='gpu')\n"
+            "except cairn.DeviceError as e:\n    assert str(e); print('refused')")
     environment = {**os.environ, "VK_ICD_FILENAMES": os.devnull, "CAIRN_WEBGPU": os.devnull}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert out.returncode == 0 and out.stdout in ("refused\n", ""), out.stderr

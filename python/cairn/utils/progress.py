@@ -65,7 +65,8 @@ class progress:
         if self._total:
             share = min(1.0, self._done / self._total)
             full = int(share * self._width)
-            parts.append(f"{'█' * full}{'·' * (self._width - full)} {100 * share:3.0f} %  {self._done}/{self._total}")
+            bar = "█" * full + "·" * (self._width - full)
+            parts.append(f"{bar} {100 * share:3.0f} %  {self._done}/{self._total}")
             if 0 < self._done < self._total:
                 parts.append(f"{_clock((self._total - self._done) / rate)} left")
         else:
@@ -121,10 +122,10 @@ class Curve:
                 out.append(f'<text x="{x}" y="{bottom + 16}" text-anchor="{anchor}">{value:g}</text>')
             for k, (name, line) in enumerate(self.lines.items()):
                 color = self.COLORS[k % len(self.COLORS)]
-                places = [f"{left + (right - left) * (x - low_x) / wide:.1f},{bottom - (bottom - top) * (y - low_y) / high:.1f}"
-                          for x, y in line if math.isfinite(y)]
-                out.append(f'<polyline points="{" ".join(places)}" fill="none" stroke="{color}" stroke-width="1.5"/>'
-                           f'<text x="{right}" y="{18 + 12 * k}" text-anchor="end" fill="{color}">{escape(name)}</text>')
+                places = " ".join(f"{left + (right - left) * (x - low_x) / wide:.1f},"
+                                  f"{bottom - (bottom - top) * (y - low_y) / high:.1f}" for x, y in line if math.isfinite(y))
+                out.append(f'<polyline points="{places}" fill="none" stroke="{color}" stroke-width="1.5"/><text x="{right}" '
+                           f'y="{18 + 12 * k}" text-anchor="end" fill="{color}">{escape(name)}</text>')
         return "".join([*out, "</svg>"])
 
     _repr_svg_ = svg
