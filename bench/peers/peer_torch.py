@@ -5,6 +5,9 @@
 
 Shapes, dtypes and the optimizers are those of bench/workloads/; change them there and in both peers, or not at all.
 Each workload runs in a process of its own, so that its peak memory is its own.
+
+With --cairn the same text runs on Cairn's Python package in place of PyTorch: what a step costs from Python. The package
+must be there: installed, or PYTHONPATH=python after python/build_inplace.sh.
 """
 import argparse
 import os
@@ -16,15 +19,21 @@ import time
 parser = argparse.ArgumentParser(description="the reference workloads in PyTorch")
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--compile", action="store_true", help="models and functions pass through torch.compile")
+parser.add_argument("--cairn", action="store_true", help="Cairn's Python package in place of PyTorch")
 parser.add_argument("--extra", action="store_true", help="the extra workloads instead of the reference ones")
 parser.add_argument("--only", default="", help="names from either list, separated by commas")
 parser.add_argument("--seconds", type=float, default=4.0, help="for each workload")
 args = parser.parse_args()
 os.environ["OMP_NUM_THREADS"] = str(args.threads)  # read when torch is loaded
 
-import torch
-import torch.nn.functional as F
-from torch import nn
+if args.cairn:
+    import cairn as torch
+    import cairn.nn.functional as F
+    from cairn import nn
+else:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
 
 torch.set_num_threads(args.threads)
 torch.manual_seed(1)
@@ -280,7 +289,9 @@ CHOSEN = args.only.split(",") if args.only else EXTRA if args.extra else REFEREN
 
 def seconds_of(step):
     start = time.perf_counter()
-    step()
+    result = step()
+    if args.cairn and result is not None:
+        result.eval()
     return time.perf_counter() - start
 
 
