@@ -15,11 +15,13 @@ from ._C import __version__  # noqa: F401
 from ._device import (Generator, device, enable_grad, get_default_device, inference_mode,  # noqa: F401
                       is_inference_mode_enabled,
                       no_grad, set_default_device, set_grad_enabled)
-from . import _functions  # noqa: F401  which registers what _names has
-from ._names import FUNCTIONS
+from . import _more  # noqa: F401  which registers what _names has
+from ._names import FUNCTIONS, METHODS
 
 globals().update(FUNCTIONS)
-del FUNCTIONS
+for _name, _method in METHODS.items():
+    setattr(_C.Tensor, _name, _method)
+del FUNCTIONS, METHODS, _name, _method
 
 strided, contiguous_format, preserve_format = "strided", "contiguous_format", "preserve_format"
 channels_last = "channels_last"

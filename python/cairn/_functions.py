@@ -553,7 +553,3 @@ def result_type(tensor1, tensor2):
         return _C.add(_C.zeros_like(tensor1.detach()), _C.zeros_like(tensor2.detach())).dtype
     x, number = (tensor1, tensor2) if isinstance(tensor1, Tensor) else (tensor2, tensor1)
     return (_C.zeros_like(x.detach()) * number).dtype
-
-
-for _name, _f in METHODS.items():
-    setattr(Tensor, _name, _f)
