@@ -1,25 +1,4 @@
-"""Intel's GPUs are devices "gpu" like all others."""
+"""Intel's GPUs are devices "gpu" like all others, and so are Apple's."""
 
-
-def is_available():
-    return False
-
-
-def device_count():
-    return 0
-
-
-def manual_seed(seed):
-    """cairn.manual_seed seeds all devices."""
-
-
-def empty_cache():
-    """There is nothing to empty."""
-
-
-def synchronize():
-    """There is nothing to wait for."""
-
-
-def current_allocated_memory():
-    return 0
+from .mps import (current_allocated_memory, device_count, empty_cache, is_available, manual_seed,  # noqa: F401
+                  synchronize)
