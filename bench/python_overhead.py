@@ -15,76 +15,47 @@ import os
 import subprocess
 import sys
 import time
+import timeit
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = {"torch": ROOT / ".venv" / "torch", "mlx": ROOT / ".venv" / "mlx"}
-CALLS = 20  # calls before an evaluation, where calls alone are measured
+CALLS = 200  # calls between two looks at the clock
 
 
-def cairn_cases(torch):
-    """For Cairn and for PyTorch, whose names are the same: {name: (what is called, what computes its result)}."""
-    a, b = torch.ones(4, 4), torch.ones(4, 4)
-    p = torch.ones(4, 4, requires_grad=True)
-    linear, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+# What is measured: name, expression for Cairn and PyTorch, expression for MLX.
+CASES = [("a + b", "a + b", "a + b"),
+         ("a + b, gradients", "p + b", None),
+         ("ten additions", "a + b + b + b + b + b + b + b + b + b + b", "a + b + b + b + b + b + b + b + b + b + b"),
+         ("a.sum()", "a.sum()", "a.sum()"),
+         ("a[1:3]", "a[1:3]", "a[1:3]"),
+         ("(4,4) @ (4,4)", "a @ b", "a @ b"),
+         ("Linear(4,4)(x)", "linear(x)", "linear(x)"),
+         ("(a + b).sum().backward()", "backward()", "gradient(a)")]
 
-    def chain():
-        y = a
-        for _ in range(10):
-            y = y + b
-        return y
+
+def names_of(framework, module):
+    """What the expressions mean."""
+    if framework == "mlx":
+        import mlx.nn as nn
+        b = module.ones((4, 4))
+        return {"a": module.ones((4, 4)), "b": b, "linear": nn.Linear(4, 4), "x": module.ones((2, 4)), "mx": module,
+                "gradient": module.grad(lambda t: (t + b).sum())}
+    a, b, p = module.ones(4, 4), module.ones(4, 4), module.ones(4, 4, requires_grad=True)
 
     def backward():
         p.grad = None
         (p + b).sum().backward()
         return p.grad
-
-    def compute(tensors):
-        if torch.__name__ == "cairn":
-            torch.accelerator.synchronize()  # computes what `tensors` still hold
-
-    cases = {"a + b": lambda: a + b, "a + b, gradients": lambda: p + b, "ten additions": chain,
-             "a.sum()": lambda: a.sum(), "a[1:3]": lambda: a[1:3], "(4,4) @ (4,4)": lambda: a @ b, "Linear(4,4)(x)": lambda: linear(x),
-             "(a + b).sum().backward()": backward}
-    return cases, compute
+    return {"a": a, "b": b, "p": p, "linear": module.nn.Linear(4, 4), "x": module.ones(2, 4), "backward": backward}
 
 
-def mlx_cases(mx):
-    import mlx.nn as nn
-    a, b = mx.ones((4, 4)), mx.ones((4, 4))
-    linear, x = nn.Linear(4, 4), mx.ones((2, 4))
-    gradient = mx.grad(lambda t: (t + b).sum())
-
-    def chain():
-        y = a
-        for _ in range(10):
-            y = y + b
-        return y
-
-    cases = {"a + b": lambda: a + b, "ten additions": chain, "a.sum()": lambda: a.sum(), "a[1:3]": lambda: a[1:3],
-             "(4,4) @ (4,4)": lambda: a @ b, "Linear(4,4)(x)": lambda: linear(x),
-             "(a + b).sum().backward()": lambda: gradient(a)}
-    return cases, lambda tensors: mx.eval(*tensors)
-
-
-def least(function, seconds):
-    """The least time of a call, in microseconds."""
+def least(statement, names, seconds):
+    """The least time of a statement, in microseconds: of many runs of CALLS times each."""
+    timer = timeit.Timer(statement, globals=names)
     end, best = time.perf_counter() + seconds, float("inf")
     while time.perf_counter() < end:
-        start = time.perf_counter()
-        function()
-        best = min(best, time.perf_counter() - start)
-    return 1e6 * best
-
-
-def least_recorded(call, compute, seconds):
-    """The same for the calls alone: the clock stops before the results are computed."""
-    end, best = time.perf_counter() + seconds, float("inf")
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        results = [call() for _ in range(CALLS)]
-        best = min(best, time.perf_counter() - start)
-        compute(results)
+        best = min(best, timer.timeit(CALLS))
     return 1e6 * best / CALLS
 
 
@@ -97,10 +68,12 @@ def measure(framework, seconds):
         module.set_default_device(module.cpu)
     else:
         module.set_num_threads(1)
-    cases, compute = mlx_cases(module) if framework == "mlx" else cairn_cases(module)
-    for name, call in cases.items():
-        recorded = least_recorded(call, compute, seconds)
-        result[name] = [recorded, least(lambda call=call: compute([call()]), seconds)]
+    names = names_of(framework, module)
+    form = {"cairn": "({}).eval()", "torch": "{}", "mlx": "mx.eval({})"}[framework]
+    for name, ours, others in CASES:
+        expression = others if framework == "mlx" else ours
+        if expression:
+            result[name] = [least(expression, names, seconds), least(form.format(expression), names, seconds)]
     return result
 
 
