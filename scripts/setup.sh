@@ -18,7 +18,7 @@ present() {
         zlib) header zlib.h ;;
         png) header png.h ;;
         jpeg) header jpeglib.h ;;
-        lapack) ls /usr/lib/*/liblapack.so.3 /usr/lib*/liblapack.so.3 2>/dev/null | grep -q . ;; # no header is needed
+        lapack) [ -n "$(ls /usr/lib/*/liblapack.so.3 /usr/lib*/liblapack.so.3 2>/dev/null)" ] ;; # no header is needed
         *) command -v "$1" >/dev/null ;;
     esac
 }
