@@ -140,6 +140,7 @@ static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn");
         ok = false;
     }
+    k.c->work += SMALL; /* as much again as was computed so far, perhaps long ago */
     if (ok && !cn_backward_with(handle_of(self), &desc)) context_error(k.c), ok = false;
     call_end(&k);
     if (!ok) return NULL;
@@ -172,6 +173,7 @@ static PyObject *grad(PyObject *module, PyObject *args)
     found = (cn_tensor **)(void *)PyBytes_AS_STRING(memory);
     memset(found, 0, sizeof *found * (size_t)(n_in + 1));
     cn_grad_desc desc = { .gradients = given, .retain = retain, .create_graph = create, .allow_unused = unused };
+    k.c->work += SMALL;
     if (!cn_grad(out, n_out, in, n_in, found, &desc)) {
         context_error(k.c);
         goto end;

@@ -39,6 +39,7 @@ static inline int PyModule_AddObjectRef(PyObject *m, const char *name, PyObject 
 typedef struct context {
     cn_ctx *cn;
     Py_ssize_t users;     /* tensors and other objects that belong to it; it is closed when the last one has gone */
+    int64_t work;         /* elements that pending calls read and write, or more */
     bool alive;           /* its thread has not ended */
     bool busy;            /* a thread computes without the GIL */
     bool forked;          /* of the process that this one was forked from: not to be used */
@@ -72,6 +73,15 @@ PyObject *context_error(context *c); /* raises the error of the context and clea
         PyEval_RestoreThread(compute_state);                \
         (c)->busy = false;                                  \
         if ((c)->n_later) context_release_now(c);           \
+    } while (0)
+
+/* The same for what is pending. Releasing the GIL costs as much as a small computation, so for one it is kept. */
+#define SMALL 4096 /* elements that a computation reads and writes */
+#define EVALUATE(c, statement)                         \
+    do {                                               \
+        if ((c)->work >= SMALL) COMPUTE(c, statement); \
+        else statement;                                \
+        (c)->work = 0;                                 \
     } while (0)
 
 /* ---- tensors (tensor.c) ---- */

@@ -182,6 +182,7 @@ int take_tensor(call *k, PyObject *o, const char *name, bool optional, PyObject 
     *v = NULL;
     if (!o || o == Py_None) return optional ? 0 : refuse(k, name, "a Tensor", o ? o : Py_None);
     if (is_tensor(o) && context_of(o) == k->c) {
+        k->c->work += cn_numel(handle_of(o));
         *v = operand_of(o);
         return *v ? 0 : (context_error(k->c), -1);
     }
@@ -521,6 +522,7 @@ PyObject *assign_value(call *k, PyObject *self, cn_tensor *value)
     if (t->base) handle_of(self); /* of a part: what the base has now */
     if (t->detached) cn_no_grad_begin(k->c->cn);
     const bool ok = value && give_value(t, value);
+    k->c->work += cn_numel(t->handle);
     if (ok) tensor_bump(self);
     if (t->detached) cn_no_grad_end(k->c->cn);
     PyObject *result = ok ? Py_NewRef(self) : context_error(k->c);

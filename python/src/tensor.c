@@ -37,6 +37,7 @@ static tensor *new_object(PyTypeObject *type, context *c, cn_tensor *handle)
 PyObject *tensor_wrap(context *c, cn_tensor *handle)
 {
     if (!handle || !cn_keep(handle)) return context_error(c);
+    c->work += cn_numel(handle);
     tensor *t = new_object(tensor_type, c, handle);
     if (!t) cn_release(handle);
     return (PyObject *)t;
@@ -176,6 +177,7 @@ static PyObject *binary(const char *name, PyObject *a, PyObject *b, of_two two, 
         if (c != context_of(b) || !context_ready(c) || ((tensor *)a)->detached || ((tensor *)b)->detached)
             return slow_binary(name, a, b, two);
         cn_scope s = cn_scope_begin(c->cn);
+        c->work += cn_numel(handle_of(a)) + cn_numel(handle_of(b));
         PyObject *o = tensor_wrap(c, two(handle_of(a), handle_of(b)));
         cn_scope_end(c->cn, s);
         return o;
@@ -240,6 +242,7 @@ static PyObject *unary(PyObject *self, cn_tensor *(*f)(cn_tensor *))
     context *c = context_of(self);
     if (!context_ready(c) && context_refuse(c)) return NULL;
     cn_scope s = cn_scope_begin(c->cn);
+    c->work += cn_numel(handle_of(self));
     PyObject *o = tensor_wrap(c, f(operand_of(self)));
     cn_scope_end(c->cn, s);
     return o;
@@ -499,7 +502,7 @@ static PyObject *evaluate(PyObject *self, PyObject *none)
     context *c = context_of(self);
     if (!context_ready(c) && context_refuse(c)) return NULL;
     bool ok;
-    COMPUTE(c, ok = cn_eval(handle_of(self)));
+    EVALUATE(c, ok = cn_eval(handle_of(self)));
     return ok ? Py_NewRef(self) : context_error(c);
 }
 
@@ -627,6 +630,7 @@ static int set_part_of(PyObject *self, PyObject *index, PyObject *value)
 {
     if (((tensor *)self)->index) handle_of(self);
     if (tensor_ass_subscript(self, index, value)) return -1;
+    context_of(self)->work += cn_numel(handle_of(self));
     tensor_bump(self);
     return ((tensor *)self)->index ? tensor_changed(self) : 0;
 }
