@@ -174,6 +174,7 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags); /* convert.c *
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 int module_add_contexts(PyObject *module); /* context.c */
 int module_add_dtypes(PyObject *module);   /* dtype.c */
+int module_add_size(PyObject *module);     /* size.c */
 int module_add_tensor(PyObject *module);   /* tensor.c */
 int module_add_optim(PyObject *module);    /* optim.c */
 

@@ -8,7 +8,6 @@
 #define FREE_LIST 256 /* objects that are kept for the next tensors */
 
 PyTypeObject *tensor_type;
-static PyTypeObject *size_type; /* cairn.Size: the tuple of a shape */
 static tensor *free_list[FREE_LIST];
 static int n_free;
 static PyObject *python_parts; /* functions that the Python files set: repr, device, .. */
@@ -294,17 +293,6 @@ static PyObject *in_place_pow(PyObject *a, PyObject *b, PyObject *modulus)
 }
 
 /* ---- properties ---- */
-
-PyObject *size_of(const cn_dims *d)
-{
-    PyObject *t = size_type->tp_alloc(size_type, d->n);
-    for (int i = 0; i < d->n && t; i++) {
-        PyObject *n = PyLong_FromLongLong(d->v[i]);
-        if (!n) Py_CLEAR(t);
-        else PyTuple_SET_ITEM(t, i, n);
-    }
-    return t;
-}
 
 static PyObject *get_shape(PyObject *self, void *none)
 {
@@ -727,48 +715,6 @@ static PyType_Spec spec = { .name = "cairn.Tensor",
                             .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                             .slots = slots };
 
-/* ---- cairn.Size ---- */
-
-static PyObject *size_repr(PyObject *self)
-{
-    PyObject *list = PySequence_List(self), *o = list ? PyUnicode_FromFormat("cairn.Size(%R)", list) : NULL;
-    Py_XDECREF(list);
-    return o;
-}
-
-static PyObject *size_numel(PyObject *self, PyObject *none)
-{
-    (void)none;
-    long long n = 1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); i++) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
-    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(n);
-}
-
-static PyObject *as_size(PyObject *tuple)
-{
-    if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
-    PyObject *o = PyObject_CallOneArg((PyObject *)size_type, tuple);
-    Py_DECREF(tuple);
-    return o;
-}
-
-static PyObject *size_item(PyObject *self, PyObject *index)
-{
-    return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, index));
-}
-
-static PyObject *size_join(PyObject *a, PyObject *b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
-
-static PyType_Spec size_spec = { .name = "cairn.Size",
-                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                                 .slots = (PyType_Slot[]){
-                                     { Py_tp_repr, size_repr },
-                                     { Py_tp_methods,
-                                       (PyMethodDef[]){ { "numel", size_numel, METH_NOARGS, "The product." }, { 0 } } },
-                                     { Py_mp_subscript, size_item },
-                                     { Py_sq_concat, size_join },
-                                     { 0, NULL } } };
-
 /* ---- the module's part ---- */
 
 static PyObject *set_part(PyObject *module, PyObject *args)
@@ -814,16 +760,10 @@ int module_add_tensor(PyObject *module)
 {
     python_parts = PyDict_New();
     tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    PyObject *bases = PyTuple_Pack(1, (PyObject *)&PyTuple_Type); /* CPython 3.9 takes no single base */
-    if (!bases) return -1;
-    size_type = (PyTypeObject *)PyType_FromSpecWithBases(&size_spec, bases);
-    Py_DECREF(bases);
-    if (!python_parts || !tensor_type || !size_type) return -1;
+    if (!python_parts || !tensor_type) return -1;
     if (add_methods(generated_methods) || add_methods(convert_methods) || add_methods(autograd_methods)) return -1;
     if (autograd_add_properties(tensor_type) || convert_add_properties(tensor_type)) return -1;
-    return PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) ||
-                   PyModule_AddObjectRef(module, "Size", (PyObject *)size_type) ||
-                   PyModule_AddFunctions(module, functions)
+    return PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) || PyModule_AddFunctions(module, functions)
                ? -1
                : 0;
 }
