@@ -36,6 +36,8 @@ enum {
     LEAST_SUMS = 1 << 15, /* additions in a part */
     ROUND_SLICES = 4,     /* slices of k in a round; with fewer, C would be read and written too often */
     ROUND_BLOCKS = 4,     /* blocks of columns in a round, so that threads have enough to share */
+    SMALL = 16,           /* rows, columns and k of a product that is not planned */
+    SMALL_PANEL = 256,    /* bytes that a row of a panel has at most */
 };
 
 #ifndef APART_BYTES
@@ -728,6 +730,35 @@ static void run_rounds(run *r, cn__workers *w)
     } while (r->first < slices(p));
 }
 
+/* A product so small that planning it would take longer than computing it: one panel of B, packed on the stack. */
+static bool is_small(const cn__gemm *g)
+{
+    return g->kernel->width * g->kernel->size <= SMALL_PANEL && g->batch_dims == 0 && !g->a_storage && !g->b_storage &&
+           !g->b_packed && 0 < g->m && g->m <= SMALL && 0 < g->n && g->n <= cn__smaller(SMALL, g->kernel->width) &&
+           0 < g->k && g->k <= SMALL;
+}
+
+static void run_small(const cn__gemm *g)
+{
+    const cn__gemm_kernel *kernel = g->kernel;
+    _Alignas(64) char panel[SMALL * SMALL_PANEL];
+    kernel->pack_b(panel, g->b, g->k, g->n, g->b_row, g->b_col);
+    kernel->multiply(&(cn__gemm_block){ .m = g->m,
+                                        .n = g->n,
+                                        .k = g->k,
+                                        .a = g->a,
+                                        .a_tile = kernel->rows * g->a_row,
+                                        .a_row = g->a_row,
+                                        .a_col = g->a_col,
+                                        .b = panel,
+                                        .b_row = kernel->width,
+                                        .c = g->c,
+                                        .c_row = g->c_row,
+                                        .c_col = g->c_col,
+                                        .add = g->accumulate });
+    if (g->done) g->done(g->user, 0, 0, g->m, 0);
+}
+
 size_t cn__gemm_scratch(const cn__gemm *g, int threads)
 {
     plan p;
@@ -737,6 +768,10 @@ size_t cn__gemm_scratch(const cn__gemm *g, int threads)
 
 void cn__gemm_run(const cn__gemm *g, cn__workers *w, void *scratch)
 {
+    if (is_small(g)) {
+        run_small(g);
+        return;
+    }
     plan p;
     if (!make_plan(&p, g, false)) return;
     if (g->done) memset(scratch, 0, p.counters);
