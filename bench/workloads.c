@@ -1,6 +1,7 @@
 /* bench_workloads: times the workloads of bench/workloads/, one line each; workloads.h says what the line has.
 
-       bench_workloads [--list] [--extra] [--only gpt-mini,mlp] [--device gpu] [--threads 2] [--seconds 4] [--plan] */
+       bench_workloads [--list] [--extra] [--only gpt-mini,mlp] [--device gpu] [--threads 2] [--seconds 4] [--plan] [--work]
+                       [--turns] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 static int usage(int code)
 {
     printf("usage: bench_workloads [--list] [--extra] [--only NAME,NAME] [--device gpu] [--threads N] [--seconds S] "
-           "[--plan]\n");
+           "[--plan] [--work] [--turns]\n");
     return code;
 }
 
@@ -20,6 +21,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--list")) return bench_list(), 0;
         if (!strcmp(argv[i], "--plan")) o.plan = true;
+        else if (!strcmp(argv[i], "--work")) o.work = true;
+        else if (!strcmp(argv[i], "--turns")) o.turns = true;
         else if (!strcmp(argv[i], "--extra")) o.extra = true;
         else if (i + 1 < argc && !strcmp(argv[i], "--only")) o.only = argv[++i];
         else if (i + 1 < argc && !strcmp(argv[i], "--device")) o.device = argv[++i];

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """Measures Cairn, PyTorch and JAX on the same workloads and prints a table.
 
-    make bench [ARGS="--rounds 1 --seconds 1"]        builds first
-    scripts/bench.py [--rounds 3] [--seconds 2] [--extra | --all | --only gpt-mini,lstm] [--threads 2] [--no-peers]
+    make bench [ARGS="--rounds 3"]        builds first
+    scripts/bench.py [--rounds 9] [--seconds 0.5] [--extra | --all | --only gpt-mini,lstm] [--threads 2] [--no-peers]
 
 Without an option it measures the reference workloads; --extra measures the extra workloads, --all both in two tables.
 
-All programs run one workload in turn before the next workload starts, for several rounds, so that a busy moment of the
-machine affects all of them. Figures are medians over the rounds. Ratios are peer / Cairn: above 1, Cairn is faster or
-smaller. A peer that is not installed is left out. A peer that fails, or needs more than 180 s for a workload, is shown
-as "-". The figures are written to build/bench.json, the ratios of time also to build/bench.svg.
+For each workload all programs are started and made ready. Then they take short turns, for several rounds: machines
+that others share change their speed within seconds, and neighbouring turns see the same machine. Times are medians over
+the rounds. A ratio is peer / Cairn, the median of the rounds' ratios: above 1, Cairn is faster or smaller. A peer that
+is not installed is left out. A peer that fails, or is not ready after 180 s, is shown as "-". The figures are written to
+build/bench.json, the ratios of time also to build/bench.svg.
 """
 import argparse
 import json
 import math
 import os
 import platform
+import select
 import signal
 import statistics
 import subprocess
@@ -26,7 +28,8 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-LIMIT = 180  # seconds for one workload of one peer
+LIMIT = 180  # seconds in which a program is ready, and in which it takes a turn
+PAUSE = 0.1  # seconds between turns: idle threads of the program before stop spinning
 BUSY = 0.1  # if other programs use more cores on average, the figures are not reliable
 
 # key, name in the table, folder below .venv, script, flags
@@ -52,26 +55,59 @@ def runners(peers):
     return found
 
 
-def run(command, workload, args):
-    """{"ms", "mb"}, and "compile_s" of some peers; None after a failure."""
-    command = [*command, "--only", workload, "--threads", str(args.threads), "--seconds", str(args.seconds)]
-    # The programs fork: a new process group lets the time limit end all of them.
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
-    try:
-        out, err = process.communicate(timeout=LIMIT)
-    except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        if isinstance(error, subprocess.TimeoutExpired):
-            note(f"{' '.join(command)}: no result in {LIMIT} s")
+class Program:
+    """A program that has a workload ready and takes turns. `process` is None after a failure."""
+
+    def __init__(self, command, workload, args):
+        self.command = [*command, "--turns", "--only", workload, "--threads", str(args.threads),
+                        "--seconds", str(args.seconds)]
+        self.workload = workload
+        # The programs fork: a session of its own lets `end` end all of them.
+        self.process = subprocess.Popen(self.command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        self.answer()
+
+    def answer(self):
+        """The fields of the next line of this workload; [] after a failure."""
+        end = time.monotonic() + LIMIT
+        while select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+            line = self.process.stdout.readline()
+            fields = line.split()
+            if not line or fields[1:2] == ["FAILED"]:
+                note(f"{' '.join(self.command)}: no result {line.strip()}")
+                break
+            if fields and fields[0] == self.workload:
+                return fields[1:]
+        else:
+            note(f"{' '.join(self.command)}: no result in {LIMIT} s")
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.end()
+        return []
+
+    def turn(self):
+        """{"ms", "mb"}, and "compile_s" of some peers; None after a failure."""
+        if not self.process:
             return None
-        raise
-    for fields in map(str.split, out.splitlines()):
-        if len(fields) >= 3 and fields[0] == workload and fields[1] != "FAILED":
-            return dict(zip(("ms", "mb", "compile_s"), map(float, fields[1:4])))
-    note(f"{' '.join(command)}: no result\n{(out + err).strip()[-800:]}")
-    return None
+        time.sleep(PAUSE)
+        try:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self.end()
+            return None
+        fields = self.answer()
+        return dict(zip(("ms", "mb", "compile_s"), map(float, fields))) if fields else None
+
+    def end(self):
+        """At the end of its input a program ends by itself; one that hangs is killed."""
+        if not self.process:
+            return
+        process, self.process = self.process, None
+        try:
+            process.communicate(timeout=10)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 def note(text, end="\n"):
@@ -93,21 +129,25 @@ def cpu_seconds():
 
 
 def measure(commands, workloads, args):
-    """samples[workload][key]: figures of the rounds that had a result."""
-    samples = {w: {key: [] for key in commands} for w in workloads}
-    gave_up = set()
-    for n in range(args.rounds):
-        for w in workloads:
+    """samples[workload][key]: figures of the rounds, the same number for all programs, none for one that failed."""
+    samples = {}
+    for w in workloads:
+        programs = {}
+        try:
             for key, command in commands.items():
-                if (w, key) in gave_up:
-                    continue
                 if sys.stderr.isatty():
-                    note(f"round {n + 1} of {args.rounds}: {w}, {LEGEND.get(key, 'Cairn')}", end="")
-                figures = run(command, w, args)
-                if figures:
-                    samples[w][key].append(figures)
-                else:
-                    gave_up.add((w, key))
+                    note(f"{w}: {LEGEND.get(key, 'Cairn')} gets ready", end="")
+                programs[key] = Program(command, w, args)
+            rounds = {key: [] for key in commands}
+            for n in range(args.rounds):
+                if sys.stderr.isatty():
+                    note(f"{w}: round {n + 1} of {args.rounds}", end="")
+                for key, program in programs.items():
+                    rounds[key].append(program.turn())
+        finally:
+            for program in programs.values():
+                program.end()
+        samples[w] = {key: [] if None in figures else figures for key, figures in rounds.items()}
     if sys.stderr.isatty():
         note("", end="")
     return samples
@@ -118,8 +158,15 @@ def medians(samples):
                 for key, rounds in by_key.items()} for w, by_key in samples.items()}
 
 
+def ratios_of(samples):
+    """ratios[workload][key][what]: the median over the rounds of peer / Cairn."""
+    return {w: {key: {what: statistics.median(theirs[what] / ours[what] for theirs, ours in zip(rounds, by_key["cairn"]))
+                      for what in ("ms", "mb")} if rounds and by_key["cairn"] else None
+                for key, rounds in by_key.items()} for w, by_key in samples.items()}
+
+
 def ratio(row, key, what):
-    return row[key][what] / row["cairn"][what] if row[key] and row["cairn"] and row["cairn"][what] else None
+    return row[key][what] if row[key] else None
 
 
 # ---- the table
@@ -132,14 +179,14 @@ def number(x):
     return f"{x:.0f}" if x >= 100 else f"{x:.{max(0, 2 - math.floor(math.log10(x)))}f}" if x > 0 else "0"
 
 
-def print_table(results, keys):
+def print_table(results, ratios, keys):
     peers = keys[1:]
-    groups = [("ms a step", keys, lambda row, key: number(row[key] and row[key]["ms"]))]
+    groups = [("ms a step", keys, lambda w, key: number(results[w][key] and results[w][key]["ms"]))]
     if peers:
-        groups.append(("time: peer / Cairn", peers, lambda row, key: number(ratio(row, key, "ms"))))
-    groups.append(("peak memory, MB", keys, lambda row, key: number(row[key] and row[key]["mb"])))
+        groups.append(("time: peer / Cairn", peers, lambda w, key: number(ratio(ratios[w], key, "ms"))))
+    groups.append(("peak memory, MB", keys, lambda w, key: number(results[w][key] and results[w][key]["mb"])))
     if peers:
-        groups.append(("memory: peer / Cairn", peers, lambda row, key: number(ratio(row, key, "mb"))))
+        groups.append(("memory: peer / Cairn", peers, lambda w, key: number(ratio(ratios[w], key, "mb"))))
     first = max(len(w) for w in ["workload", *results])
     head, names = " " * first, "workload".ljust(first)
     for title, columns, _ in groups:
@@ -147,16 +194,16 @@ def print_table(results, keys):
         head += " | " + title.center(width)
         names += " | " + "".join(NAMES[c].rjust(9) for c in columns).rjust(width)
     print(f"{head.rstrip()}\n{names}")
-    for w, row in results.items():
+    for w in results:
         line = w.ljust(first)
         for title, columns, cell in groups:
             width = max(9 * len(columns), len(title) + 2)
-            line += " | " + "".join(cell(row, c).rjust(9) for c in columns).rjust(width)
+            line += " | " + "".join(cell(w, c).rjust(9) for c in columns).rjust(width)
         print(line)
     for key in peers:
-        ratios = [r for row in results.values() if (r := ratio(row, key, "ms"))]
-        if len(ratios) > 1:
-            print(f"{LEGEND[key]}: geometric mean of peer / Cairn {number(statistics.geometric_mean(ratios))}")
+        found = [r for w in results if (r := ratio(ratios[w], key, "ms"))]
+        if len(found) > 1:
+            print(f"{LEGEND[key]}: geometric mean of peer / Cairn {number(statistics.geometric_mean(found))}")
 
 
 # ---- the picture
@@ -167,9 +214,9 @@ def ticks(low, high):
     return [t for t in steps if low <= t <= high]
 
 
-def svg(results, peers, subtitle):
+def svg(ratios, peers, subtitle):
     """Bars on a logarithmic axis that start at 1. A bar to the right: the peer is slower; to the left: it is faster."""
-    rows = {w: [(key, ratio(row, key, "ms")) for key in peers] for w, row in results.items()}
+    rows = {w: [(key, ratio(row, key, "ms")) for key in peers] for w, row in ratios.items()}
     found = [r for bars in rows.values() for _, r in bars if r]
     low, high = min(0.5, min(found) / 1.5), max(2, max(found) * 1.5)
     left, width, bar, gap, top = 120, 660, 14, 12, 92
@@ -238,8 +285,8 @@ def known_workloads():
 def options():
     parser = argparse.ArgumentParser(prog="scripts/bench.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured [3]")
-    parser.add_argument("--seconds", type=float, default=2.0, help="time for a workload in a round [2]")
+    parser.add_argument("--rounds", type=int, default=9, help="how often all programs take turns [9]")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time of a turn [0.5]")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--extra", action="store_true", help="measure the extra workloads instead")
     which.add_argument("--all", action="store_true", help="measure both lists")
@@ -274,7 +321,7 @@ def main():
     samples = measure(commands, sum(args.lists, []), args)
     all_after, mine_after = cpu_seconds()
     others = (all_after - all_before - (mine_after - mine_before)) / (time.monotonic() - start)
-    results = medians(samples)
+    results, ratios = medians(samples), ratios_of(samples)
     peers = [key for key in commands if key != "cairn"]
     rounds = "1 round" if args.rounds == 1 else f"median of {args.rounds} rounds"
     have = versions(commands)
@@ -283,17 +330,17 @@ def main():
     print(subtitle)
     for names in args.lists:
         print()
-        print_table({w: results[w] for w in names}, list(commands))
+        print_table({w: results[w] for w in names}, ratios, list(commands))
     if others > BUSY:
         print(f"NOT RELIABLE: other programs used {others:.1f} cores during the measurement; threads that wait for each "
               "other lose far more than that share")
     (BUILD / "bench.json").write_text(json.dumps(
         {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "seconds": args.seconds, "versions": have,
          "cores_used_by_others": round(others, 2),
-         "results": results, "samples": samples}, indent=1) + "\n")
+         "results": results, "ratios": ratios, "samples": samples}, indent=1) + "\n")
     written = ["build/bench.json"]
-    if any(ratio(row, key, "ms") for row in results.values() for key in peers):
-        (BUILD / "bench.svg").write_text(svg(results, peers, subtitle))
+    if any(ratio(row, key, "ms") for row in ratios.values() for key in peers):
+        (BUILD / "bench.svg").write_text(svg(ratios, peers, subtitle))
         written.append("build/bench.svg")
     print("written:", ", ".join(written))
     return 0 if all(row["cairn"] for row in results.values()) else 1

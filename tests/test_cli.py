@@ -495,6 +495,16 @@ def test_others(folder):
     check("gpt-mini" in works("bench", "--list"), "bench --list")
     line = works("bench", "--only", "mlp", "--seconds", "0.05", "--threads", 1)
     check(re.fullmatch(r"mlp [\d.]+ \d+\n", line), "bench", line)
+    benchmark_program("bench_workloads", ["--only", "mlp-tiny", "--seconds", "0.01", "--turns"],
+                           r"mlp-tiny ready\n(mlp-tiny [\d.]+ \d+\n){2}", lines="\n\n")
+    benchmark_program("bench_workloads", ["--only", "matmul-256", "--seconds", "0.01", "--work"],
+                           r"matmul-256 [\d.]+ \d+ 0\.034 GFLOP 0\.8 MB: \d+ GFLOP/s [\d.]+ GB/s\n")
+
+
+def benchmark_program(name, words, expected, lines=""):
+    """One that stands beside the command in the build folder; lines: its input."""
+    out = subprocess.run([Path(CAIRN).parent / name, *words], input=lines, capture_output=True, text=True, timeout=600)
+    check(re.fullmatch(expected, out.stdout), name, out.stdout + out.stderr)
 
 
 def table_of(path):

@@ -18,6 +18,7 @@ parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--extra", action="store_true", help="the extra workloads instead of the reference ones")
 parser.add_argument("--only", default="", help="names from either list, separated by commas")
 parser.add_argument("--seconds", type=float, default=4.0, help="for each workload")
+parser.add_argument("--turns", action="store_true", help="say `NAME ready`, then time it for every line that comes in")
 args = parser.parse_args()
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:args.threads])  # XLA starts a thread for each core it may use
@@ -394,18 +395,35 @@ def seconds_of(step):
     return time.perf_counter() - start
 
 
+def median_of(step, seconds, least):
+    """The median of the times of steps, in ms: for so many seconds, but `least` of them at the least."""
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < least:
+        times.append(seconds_of(step))
+    return statistics.median(times) * 1e3
+
+
 def measure(name):
+    """As in bench/workloads/run.c: a slow step is repeated less often; turns begin with steps that are not timed."""
     load()
     step, compile_seconds = WORKLOADS[name]()
     step()
-    slow = seconds_of(step) > 1  # such a step is repeated less often, as in bench/workloads/run.c
+    slow = seconds_of(step) > 1
     if not slow:
         step()
-    times, end = [], time.perf_counter() + args.seconds
-    while time.perf_counter() < end or len(times) < (3 if slow else 5):
-        times.append(seconds_of(step))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{name} {statistics.median(times) * 1e3:.4f} {peak:.0f} {compile_seconds:.2f}", flush=True)
+
+    def print_line(ms):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{name} {ms:.4f} {peak:.0f} {compile_seconds:.2f}", flush=True)
+
+    if not args.turns:
+        print_line(median_of(step, args.seconds, 3 if slow else 5))
+        return
+    print(f"{name} ready", flush=True)
+    for _ in sys.stdin:
+        if not slow:
+            median_of(step, args.seconds / 5, 1)
+        print_line(median_of(step, args.seconds, 1))
 
 
 bad = 0

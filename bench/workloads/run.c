@@ -55,6 +55,7 @@ enum { NO_DEVICE = 3, MOST_TIMES = 1 << 20 };
 #define SLOW 1.0 /* seconds; a step that takes longer is repeated less often */
 
 typedef struct timing {
+    void *user;           /* of the workload */
     double median, first; /* seconds */
     work sum;             /* of the steps that are timed */
     int n;
@@ -70,24 +71,98 @@ static cn_ctx *open_device(const bench_options *o)
     return NULL;
 }
 
-static bool time_steps(cn_ctx *cn, const workload *w, double seconds, timing *out)
+/* A workload, ready to be timed. */
+typedef struct runner {
+    cn_ctx *cn;
+    const workload *w;
+    void *user;
+    cn_tensor *gate; /* see one_step */
+    double first;    /* seconds of the first step */
+    bool slow;
+} runner;
+
+static runner prepare(cn_ctx *cn, const workload *w)
+{
+    runner r = { .cn = cn, .w = w, .user = w->make(cn) };
+    cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1)));
+    r.gate = cn_gpu_current(cn) < 0 ? NULL : one;
+    cn_eval_all(cn);
+    if (r.gate) cn_item(r.gate);
+    work warm = { 0 };
+    r.first = one_step(cn, w, r.user, r.gate, &warm);
+    r.slow = one_step(cn, w, r.user, r.gate, &warm) > SLOW;
+    if (!r.slow) one_step(cn, w, r.user, r.gate, &warm);
+    return r;
+}
+
+/* Steps for so many seconds, but `least` of them at the least. */
+static bool time_steps(const runner *r, double seconds, int least, timing *out)
 {
     static double times[MOST_TIMES];
-    void *user = w->make(cn);
-    cn_tensor *one = cn_keep(cn_ones(cn, CN_F32, CN_DIMS(1))), *gate = cn_gpu_current(cn) < 0 ? NULL : one;
-    cn_eval_all(cn);
-    if (gate) cn_item(gate);
-    work warm = { 0 };
-    *out = (timing){ .first = one_step(cn, w, user, gate, &warm), .gpu = gate };
-    const bool slow = one_step(cn, w, user, gate, &warm) > SLOW;
-    if (!slow) one_step(cn, w, user, gate, &warm);
-    int n = 0, least = slow ? 3 : 5;
-    for (double end = now() + seconds; (now() < end || n < least) && n < MOST_TIMES && !cn_failed(cn);)
-        times[n++] = one_step(cn, w, user, gate, &out->sum);
+    *out = (timing){ .first = r->first, .gpu = r->gate };
+    int n = 0;
+    for (double end = now() + seconds; (now() < end || n < least) && n < MOST_TIMES && !cn_failed(r->cn);)
+        times[n++] = one_step(r->cn, r->w, r->user, r->gate, &out->sum);
     qsort(times, (size_t)n, sizeof *times, by_value);
     out->n = n;
     out->median = times[n / 2];
-    return !cn_failed(cn);
+    return !cn_failed(r->cn);
+}
+
+static bool time_once(const runner *r, double seconds, timing *out)
+{
+    return time_steps(r, seconds, r->slow ? 3 : 5, out);
+}
+
+/* In a turn other programs have used the caches before: a fifth of the time brings the workload's data back. */
+static bool time_turn(const runner *r, double seconds, timing *out)
+{
+    return (r->slow || time_steps(r, seconds / 5, 1, out)) && time_steps(r, seconds, 1, out);
+}
+
+/* What kernels do in one more step, and how fast that is if a step takes so many seconds. */
+static void print_work(const runner *r, double seconds)
+{
+    double flops = 0, bytes = 0;
+    cn_profile *p = cn_profile_begin(r->cn, &(cn_profile_desc){ .events = -1 });
+    one_step(r->cn, r->w, r->user, r->gate, &(work){ 0 });
+    cn_profile_end(p);
+    for (int i = 0; i < cn_profile_rows(p); i++) {
+        cn_profile_row row;
+        if (!cn_profile_row_at(p, i, &row)) continue;
+        flops += row.flops;
+        bytes += row.bytes;
+    }
+    cn_profile_free(p);
+    printf(" %.3f GFLOP %.1f MB: %.0f GFLOP/s %.1f GB/s", flops * 1e-9, bytes * 1e-6, flops / seconds * 1e-9,
+           bytes / seconds * 1e-9);
+}
+
+static void print_line(const runner *r, const bench_options *o, const timing *t)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%s %.4f %.0f", r->w->name, t->median * 1e3, (double)usage.ru_maxrss / 1024);
+    if (t->gpu)
+        printf(" %.1f %.1f %.1f %.1f %.1f", t->first * 1e3, (double)t->sum.dispatches / t->n,
+               (double)t->sum.submissions / t->n, (double)t->sum.pipelines / t->n, (double)t->sum.fallbacks / t->n);
+    if (o->work) print_work(r, t->median);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* Tells that the workload is ready, then times it whenever a line comes in. */
+static bool take_turns(const runner *r, const bench_options *o)
+{
+    char line[16];
+    timing t;
+    printf("%s ready\n", r->w->name);
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        if (!time_turn(r, o->seconds, &t)) return false;
+        print_line(r, o, &t);
+    }
+    return true;
 }
 
 static int run(const workload *w, const bench_options *o, bool first_of_all)
@@ -96,19 +171,12 @@ static int run(const workload *w, const bench_options *o, bool first_of_all)
     cn_ctx *cn = open_device(o);
     if (!cn) return NO_DEVICE;
     if (o->opened && first_of_all) o->opened(cn, o->device);
-    if (!time_steps(cn, w, o->seconds, &t)) {
-        printf("%s FAILED %s\n", w->name, cn_error(cn));
-        return 1;
-    }
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    printf("%s %.4f %.0f", w->name, t.median * 1e3, (double)usage.ru_maxrss / 1024);
-    if (t.gpu)
-        printf(" %.1f %.1f %.1f %.1f %.1f", t.first * 1e3, (double)t.sum.dispatches / t.n,
-               (double)t.sum.submissions / t.n, (double)t.sum.pipelines / t.n, (double)t.sum.fallbacks / t.n);
-    printf("\n");
+    const runner r = prepare(cn, w);
+    const bool good = o->turns ? take_turns(&r, o) : time_once(&r, o->seconds, &t);
+    if (!good) printf("%s FAILED %s\n", w->name, cn_error(cn));
+    else if (!o->turns) print_line(&r, o, &t);
     cn_close(cn);
-    return 0;
+    return good ? 0 : 1;
 }
 
 /* In the child: sends the time through the pipe. */
@@ -118,7 +186,8 @@ static int send_time(const workload *w, const bench_options *o, int to)
     cn_ctx *cn = open_device(o);
     if (!cn) return NO_DEVICE;
     if (o->opened) o->opened(cn, o->device);
-    if (!time_steps(cn, w, o->seconds, &t)) {
+    const runner r = prepare(cn, w);
+    if (!time_once(&r, o->seconds, &t)) {
         fprintf(stderr, "cairn: %s on %s: %s\n", w->name, o->device, cn_error(cn));
         return 1;
     }

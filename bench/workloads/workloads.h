@@ -19,6 +19,8 @@ typedef struct bench_options {
     double seconds; /* for each workload */
     bool extra;     /* the extra workloads instead of the reference ones */
     bool plan;      /* print the plan of the second step */
+    bool turns;     /* prints `name ready`, then the workload's line for every line that comes in */
+    bool work;      /* the line goes on: what a step multiplies, reads and writes, and how fast */
     void (*opened)(struct cn_ctx *cn, const char *device); /* called with the context of the first workload; or NULL */
 } bench_options;
 
