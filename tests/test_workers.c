@@ -1,6 +1,6 @@
 /* The pool of threads: every part runs once, the job is seen whole, what parts wrote is seen afterwards, sleepers are
-   woken, all with more threads than cores too. The thread sanitizer sees an order that is too weak; a hang is a
-   failure. */
+   woken, threads keep to their parts and help each other, all with more threads than cores too. The thread sanitizer
+   sees an order that is too weak; a hang is a failure. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -189,6 +189,77 @@ static void steps_follow_each_other(int threads, int64_t steps)
     cn__workers_close(w), cn__workers_close(one);
 }
 
+/* ---- who runs which part */
+
+/* Every part waits until each thread has run as many: threads go on side by side, and all run equally many parts. */
+typedef struct march {
+    int threads;
+    atomic_int ran[4]; /* by thread */
+    int by[PARTS];     /* by part: its thread */
+    atomic_bool late;
+} march;
+
+static bool behind(march *m, int count)
+{
+    for (int i = 0; i < m->threads; i++)
+        if (atomic_load(&m->ran[i]) < count) return true;
+    return false;
+}
+
+static void march_on(void *user, int64_t part, int thread)
+{
+    march *m = user;
+    m->by[part] = thread;
+    const int count = atomic_fetch_add(&m->ran[thread], 1) + 1;
+    for (double start = now(); behind(m, count) && !atomic_load(&m->late);) {
+        if (now() - start > LATE_SECONDS) atomic_store(&m->late, true);
+        sched_yield();
+    }
+}
+
+static void threads_keep_to_their_parts(int threads)
+{
+    cn__workers *w = cn__workers_open(threads);
+    for (int64_t each = 1; each <= PARTS / threads; each *= 2) {
+        march m = { .threads = threads };
+        cn__workers_run(w, each * threads, march_on, &m);
+        int64_t right = 0;
+        for (int64_t i = 0; i < each * threads; i++) right += m.by[i] == i / each;
+        check(right == each * threads && !atomic_load(&m.late), "%d threads, %lld parts: %lld ran in their thread",
+              threads, (long long)(each * threads), (long long)right);
+    }
+    cn__workers_close(w);
+}
+
+/* One part waits until all others are done: threads that are ready take over the rest of its thread's parts. */
+typedef struct slow {
+    int64_t parts, waits; /* waits: the part that waits */
+    _Atomic int64_t done;
+    atomic_bool late;
+} slow;
+
+static void wait_for_others(void *user, int64_t part, int thread)
+{
+    slow *s = user;
+    (void)thread;
+    for (double start = now(); part == s->waits && atomic_load(&s->done) < s->parts - 1 && !atomic_load(&s->late);) {
+        if (now() - start > LATE_SECONDS) atomic_store(&s->late, true);
+        sched_yield();
+    }
+    atomic_fetch_add(&s->done, 1);
+}
+
+static void others_help(int threads)
+{
+    cn__workers *w = cn__workers_open(threads);
+    for (int64_t i = 0; i < threads; i++) {
+        slow s = { .parts = PARTS, .waits = i * PARTS / threads };
+        cn__workers_run(w, PARTS, wait_for_others, &s);
+        check(!atomic_load(&s.late), "%d threads: part %lld was not helped", threads, (long long)s.waits);
+    }
+    cn__workers_close(w);
+}
+
 /* ---- other uses */
 
 typedef struct nest {
@@ -247,6 +318,8 @@ int main(void)
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
         runs_in_a_row(threads[i], quick ? 400 : 3000);
         sleepers_are_woken(threads[i]);
+        if (threads[i] <= 4) threads_keep_to_their_parts(threads[i]);
+        if (threads[i] > 1) others_help(threads[i]);
         a_run_inside_a_part_stays_in_its_thread(threads[i]);
         pools_that_close(threads[i]);
         for (noisy = false;; noisy = true) {

@@ -28,6 +28,9 @@ typedef struct seat {
     cn__workers *pool;
     pthread_t id;
     int index;
+    _Atomic int64_t next; /* of the parts that this thread runs first: the next one to run */
+    int64_t end;          /* the last of them plus 1 */
+    char space[64];       /* the next seat is on another line of the cache */
 } seat;
 
 struct cn__workers {
@@ -41,6 +44,7 @@ struct cn__workers {
 
     /* The job: written while no worker is inside. */
     int64_t parts;
+    int64_t ranges; /* seats that have parts */
     cn__work body;
     void *user;
 
@@ -48,12 +52,11 @@ struct cn__workers {
     char space0[64];
     _Atomic uint64_t door;
     char space1[64];
-    _Atomic int64_t next; /* the next part to run */
-    char space2[64];
     atomic_int sleepers;
     atomic_bool stop;
+    char space2[64];
 
-    seat seats[]; /* by thread; 0, the caller, is unused */
+    seat seats[]; /* by thread; 0 is the caller's */
 };
 
 static void pause_briefly(void)
@@ -65,12 +68,15 @@ static void pause_briefly(void)
 #endif
 }
 
+/* A thread finds in its caches what it touched in the run before, and reads long stretches of memory: so it runs its
+   own parts first, which are consecutive. Then it helps the others. */
 static void run_parts(cn__workers *w, int thread)
 {
-    for (;;) {
-        const int64_t part = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed);
-        if (part >= w->parts) return;
-        w->body(w->user, part, thread);
+    for (int64_t i = 0; i < w->ranges; i++) {
+        seat *s = &w->seats[(thread + i) % w->ranges];
+        int64_t part;
+        while ((part = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end)
+            w->body(w->user, part, thread);
     }
 }
 
@@ -122,7 +128,8 @@ static void start_threads(cn__workers *w)
     w->tried = true;
     while (w->started < w->count) {
         seat *s = &w->seats[w->started];
-        *s = (seat){ .pool = w, .index = w->started };
+        s->pool = w;
+        s->index = w->started;
         if (pthread_create(&s->id, NULL, worker, s) != 0) return;
         w->started++;
     }
@@ -145,7 +152,11 @@ static void run_shared(cn__workers *w, int64_t parts, cn__work body, void *user)
     w->parts = parts;
     w->body = body;
     w->user = user;
-    atomic_store_explicit(&w->next, 0, memory_order_relaxed);
+    w->ranges = parts < w->started ? parts : w->started;
+    for (int64_t i = 0; i < w->ranges; i++) {
+        atomic_store_explicit(&w->seats[i].next, parts * i / w->ranges, memory_order_relaxed);
+        w->seats[i].end = parts * (i + 1) / w->ranges;
+    }
     const uint64_t run = atomic_load_explicit(&w->door, memory_order_relaxed) / RUN + 1;
     atomic_store(&w->door, run * RUN | OPEN);
     wake_sleepers(w);

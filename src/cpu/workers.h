@@ -5,7 +5,9 @@
        cn__workers_close(w);
 
    The caller divides the work into parts without looking at the number of threads. Any thread may run any part. So
-   results do not depend on the number of threads, as long as parts do not depend on each other.
+   results do not depend on the number of threads, as long as parts do not depend on each other. A thread begins with
+   consecutive parts of its own, the same in every run with as many parts: number parts in the order of the memory that
+   they touch, and a thread finds in its caches what it wrote in the run before. Then it helps the other threads.
    A pool belongs to one caller, who starts one run at a time. If a body starts a run, its own thread runs all parts.
    Nothing fails after opening: if the system refuses threads, fewer threads do the work. */
 #ifndef CN_CPU_WORKERS_H
