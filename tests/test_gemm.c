@@ -12,6 +12,7 @@
 #define APART_BYTES  (1 << 12)
 #define SHARED_BYTES (1 << 16)
 #include "cpu/gemm.c"
+#include "cpu/gemm_plan.c"
 
 #include "cpu/isa.h"
 #include "ops/kernels.h"
@@ -63,8 +64,8 @@ typedef struct trial {
     int64_t gap;     /* elements skipped between those of a row */
     bool accumulate;
     cn__gemm_storage a_half, b_half;
-    bool apart;   /* slices of k are expected to be multiplied apart */
-    bool rounds;  /* several rounds of slices, and of columns, are expected */
+    bool apart;    /* slices of k are expected to be multiplied apart */
+    bool rounds;   /* several rounds of slices, and of columns, are expected */
     int64_t c_gap; /* rows skipped between the items of C, though not between those of A */
 } trial;
 
@@ -154,7 +155,7 @@ static int64_t rows_missed(const rows_seen *r, int64_t items)
 /* The rule: k in equal slices, a slice from zero in ascending order, slices added in ascending order. */
 static double expected(const trial *t, bool f64, bool fused, double old, const double *a, const double *b)
 {
-    const int64_t step = k_step(t->k);
+    const int64_t step = cn__gemm_step(t->k);
     double c = t->accumulate ? old : 0;
     for (int64_t k0 = 0; k0 < t->k; k0 += step) {
         double sum = 0;
@@ -262,10 +263,11 @@ static void run_trial(const kernel_row *row, const trial *t, cn__workers *const 
                    .done = note_rows,
                    .user = &seen };
     seen.g = &g;
-    plan p;
-    check(!t->apart || (make_plan(&p, &g, false) && p.apart), "%s: %lldx%lldx%lld is not cut along k", row->name,
-          (long long)t->m, (long long)t->k, (long long)t->n);
-    check(!t->rounds || (make_plan(&p, &g, false) && !p.apart && p.round < slices(&p) && p.round_cols < p.col_blocks),
+    cn__gemm_plan p;
+    check(!t->apart || (cn__gemm_make_plan(&p, &g, false) && p.apart), "%s: %lldx%lldx%lld is not cut along k",
+          row->name, (long long)t->m, (long long)t->k, (long long)t->n);
+    check(!t->rounds || (cn__gemm_make_plan(&p, &g, false) && !p.apart && p.round < cn__gemm_slices(&p) &&
+                         p.round_cols < p.col_blocks),
           "%s: %lldx%lldx%lld takes one round", row->name, (long long)t->m, (long long)t->k, (long long)t->n);
     for (int i = 0; seen.seen && seen.then && i <= n_pools; i++) { /* the last time: alone */
         memcpy(got.data, old.data, got.bytes);
