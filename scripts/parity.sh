@@ -10,6 +10,9 @@ if ! "$python" -c 'import torch' 2>/dev/null; then
     python=.venv/torch/bin/python
 fi
 case " $* " in
+*" --search "*) "$python" -c 'import hypothesis' 2>/dev/null || "$python" -m pip install --quiet hypothesis ;;
+esac
+case " $* " in
 *" --python "*) ;;
 *) "$python" scripts/parity/parity.py "$@" ;;
 esac

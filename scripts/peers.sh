@@ -19,6 +19,6 @@ peer() { # folder, package...
         rm -rf "$dir"
     fi
 }
-peer torch torch numpy setuptools
+peer torch torch numpy setuptools hypothesis
 peer jax jax optax
 peer mlx "mlx[cpu]"

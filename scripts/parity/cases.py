@@ -5,7 +5,6 @@ whose shapes or values belong together in a way that chance would rarely find.
 """
 
 import math
-import random
 
 import torch
 
@@ -91,10 +90,11 @@ class M:
 
 
 class Draw:
-    """The arguments of one call. `turn` counts calls: it goes through all pairs of dtypes."""
+    """The arguments of one call. `turn` counts calls: it goes through all pairs of dtypes. `r` draws everything, but
+    `elements_r`, if given, the elements of tensors."""
 
-    def __init__(self, seed, turn):
-        self.r = random.Random(seed * 1000003 + turn)
+    def __init__(self, r, turn, elements_r=None):
+        self.r, self.elements_r = r, elements_r or r
         n = len(NAMES)
         self.dtypes = [NAMES[turn % n], NAMES[turn // n % n], NAMES[turn // n // n % n]]
         self.style = self.r.choice(["ordinary"] * 4 + ["kinks"] * 2 + ["special"] * 3)
@@ -114,7 +114,7 @@ class Draw:
         return name
 
     def elements(self, n, dtype, style=None):
-        style, r = style or self.style, self.r
+        style, r = style or self.style, self.elements_r
         if dtype == "bool":
             return [r.random() < 0.5 for _ in range(n)]
         if dtype in FLOATS:
