@@ -8,9 +8,6 @@ endif()
 set(CAIRN_FLAGS_baseline "")
 set(CAIRN_FLAGS_avx2 -mavx2 -mfma)
 set(CAIRN_FLAGS_avx512 -mavx512f -mavx512dq -mavx512vl -mavx512bw -mavx2 -mfma -mprefer-vector-width=512)
-if(EMSCRIPTEN)
-    set(CAIRN_FLAGS_baseline -msimd128)
-endif()
 
 # Adds the objects of the kernel files to the list named by `objects`.
 function(cairn_add_kernels objects)
@@ -18,7 +15,7 @@ function(cairn_add_kernels objects)
     foreach(isa ${CAIRN_ISAS})
         set(target cairn_kernels_${isa})
         add_library(${target} OBJECT ${kernels})
-        set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+        set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ${CAIRN_PIC} C_VISIBILITY_PRESET hidden)
         target_include_directories(${target} PRIVATE include src)
         target_compile_definitions(${target} PRIVATE CN__ISA=${isa})
         # nothing of the user's runs below a kernel: no exception has to find its way through one

@@ -2,7 +2,7 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, fuzz, checks, commands, examples or python. NAME selects test programs and examples
+STAGE is release, asan, tsan, clang, fuzz, checks, commands, examples, python or web. NAME selects test programs and examples
 by a part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang"}
-STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples", "python"]
+STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples", "python", "web"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 # An allocation that is too large must return NULL, as it does without a sanitizer.
@@ -414,6 +414,20 @@ def run_python(tally, options):
             job.result()
 
 
+def run_web(tally, options):
+    """The library in a headless Chromium: WebAssembly and the browser's WebGPU (web/tests/run.mjs)."""
+    for command in ("package", "programs"):
+        made = run(["scripts/web.sh", command], limit(2 * BUILD_TIME))
+        if not tally.check("web", command, made):
+            return
+    # how many operators and steps run on the browser's GPU, which is slow
+    env = {"CAIRN_TEST_SHARE": "1", "CAIRN_GPU_STEPS": "200"} if options.long else {"CAIRN_TEST_SHARE": "8"}
+    for name in ("ops", "gpu-ops", "gpt", "api-single", "api-threads", "api-gpu"):
+        if options.wants(name):
+            run_test(tally, "web", f"test_{name}", [ROOT / "scripts" / "web.sh", "test", name], env,
+                     limit(GPU_TIME * (3 if options.long else 1)))
+
+
 def run_litter(tally):
     """The last check: the tree has not changed. Status 77: this is not a git checkout."""
     result = run([sys.executable, "tools/check_litter.py", "--since", TREE_BEFORE])
@@ -456,6 +470,8 @@ def main():
         run_examples(tally, options)
     if "python" in options.stages:
         run_python(tally, options)
+    if "web" in options.stages:
+        run_web(tally, options)
     run_litter(tally)
     print(tally.summary())
     return 1 if tally.failed else 0

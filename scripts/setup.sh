@@ -2,6 +2,7 @@
 # setup.sh: installs the tools that building and testing need, or those that are named. Does nothing if they are there.
 #   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3
 #                     python3-dev python3-venv zlib png jpeg lapack]
+# Only when they are named: emscripten chromium npm, for scripts/web.sh.
 set -euo pipefail
 
 [ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 \
@@ -19,6 +20,7 @@ present() {
         png) header png.h ;;
         jpeg) header jpeglib.h ;;
         lapack) [ -n "$(ls /usr/lib/*/liblapack.so.3 /usr/lib*/liblapack.so.3 2>/dev/null)" ] ;; # no header is needed
+        emscripten) command -v emcc >/dev/null ;;
         *) command -v "$1" >/dev/null ;;
     esac
 }

@@ -3,6 +3,7 @@
 
        test_gpu_ops              all
        test_gpu_ops matmul       operators whose name contains it; =matmul: the one of that name
+   CAIRN_TEST_SHARE=N: every N-th operator of these, for slow drivers.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,8 @@ int main(int argc, char **argv)
 {
     int n_ops, operators = 0, cases = 0, without = 0;
     const cn_op *const *ops = cn_ops(&n_ops);
-    const char *part = argc > 1 ? argv[1] : "";
+    const char *part = argc > 1 ? argv[1] : "", *shared = getenv("CAIRN_TEST_SHARE");
+    const int share = shared && atoi(shared) > 1 ? atoi(shared) : 1;
     setenv("CAIRN_GPU_ATTENTION", "block", 0); /* use the kernels of attention on every driver */
     cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 });
     gpu = cn_open(&(cn_desc){ .device = "gpu", .seed = 7, .logger = log_line });
@@ -79,7 +81,7 @@ int main(int argc, char **argv)
     check(!cn_failed(gpu), "open: %s", cn_error(gpu));
     cn_error_clear(gpu);
     record_forms(gpu);
-    for (int i = 0; i < n_ops; i++) {
+    for (int i = 0; i < n_ops; i += share) {
         if (!is_wanted(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
         operators++;
         check_group(ops[i]->name);

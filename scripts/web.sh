@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# web.sh COMMAND: Cairn for browsers, by Emscripten: docs/web.md.
+#   package      build/web/package, and build/web/cairn-VERSION.tgz as npm pack makes it
+#   programs     what the tests run in a browser besides: build/web/tests
+#   test NAME..  runs tests of web/tests/run.mjs in a headless Chromium (default: all)
+#   sizes        bytes of the package's files, compressed
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export NODE_PATH=/usr/share/nodejs # where Debian's Emscripten finds its optimizer
+package=build/web/package
+
+configure() { [ -f "$2/build.ninja" ] || cmake --preset "$1" -Wno-dev --log-level=WARNING >/dev/null; }
+
+make_package() {
+    scripts/setup.sh gcc g++ cmake ninja python3 emscripten npm
+    configure release build
+    cmake --build build --target operators_json >/dev/null
+    configure web build/web
+    configure web-threads build/web/threads
+    cmake --build build/web --target cairn_web
+    cmake --build build/web/threads --target cairn_web
+    mkdir -p $package/wasm
+    cp build/web/wasm/{single,async}.{js,wasm} build/web/threads/wasm/threads.{js,wasm,worker.js} $package/wasm/
+    cp web/cairn.js web/package.json build/web/generated/web/{tables.js,cairn.d.ts} LICENSE $package/
+    cp docs/web.md $package/README.md
+    version=$(sed -n 's/^project(cairn VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+    sed -i "s/\"version\": \".*\"/\"version\": \"$version\"/" $package/package.json
+    npm pack --silent --pack-destination build/web ./$package
+}
+
+make_programs() {
+    scripts/setup.sh chromium
+    cmake --build build --target web_gpt
+    cmake --build build/web --target test_ops test_gpu_ops web_gpt
+    mkdir -p build/web/npm
+    [ -d build/web/npm/node_modules/playwright-core ] ||
+        npm install --silent --no-audit --no-fund --prefix build/web/npm playwright-core
+}
+
+run_tests() {
+    build/tests/web_gpt 200 >build/web/native_gpt.txt
+    CAIRN_NATIVE_GPT=build/web/native_gpt.txt node web/tests/run.mjs "$@"
+}
+
+case ${1:-} in
+    package) make_package ;;
+    programs) make_programs ;;
+    test)
+        shift
+        [ $# -gt 0 ] || set -- ops gpu-ops gpt api-single api-threads api-gpu
+        run_tests "$@"
+        ;;
+    sizes)
+        for file in $package/{cairn,tables}.js $package/wasm/*; do
+            node -e 'const z = require("zlib"), bytes = require("fs").readFileSync(process.argv[1]);
+                     console.log(process.argv[1].padEnd(40), bytes.length, "gzip", z.gzipSync(bytes, { level: 9 }).length,
+                                 "brotli", z.brotliCompressSync(bytes).length)' "$file"
+        done
+        ;;
+    *)
+        sed -n '2,6s/^# //p' "$0" >&2
+        exit 2
+        ;;
+esac
