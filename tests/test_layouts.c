@@ -270,6 +270,79 @@ static void turned(void)
     }
 }
 
+/* ---- results that are copied in another order ---- */
+
+enum { LARGE = 1 << 17 }; /* elements: groups write such copies themselves */
+
+/* Wants some values of a graph around such a copy. Returns how many. */
+typedef int (*copied_graph)(cn_ctx *cn, cn_dtype t, int number, cn_tensor **out);
+
+static cn_tensor *some(cn_ctx *cn, cn_dtype t, cn_dims shape, double scale)
+{
+    cn_tensor *x = cn_keep(cn_cast(cn_mul_s(cn_randn(cn, CN_F32, shape), scale), t));
+    cn_eval(x);
+    return x;
+}
+
+/* Several axes, numbers of rows and lengths that are no multiples of a block. */
+static int copied_chain(cn_ctx *cn, cn_dtype t, int number, cn_tensor **out)
+{
+    static const struct {
+        cn_dims shape, order;
+    } cases[] = {
+        { { 3, { 3, 40, 600 } }, { 3, { 0, 2, 1 } } },        { { 3, { 5, 70, 257 } }, { 3, { 0, 2, 1 } } },
+        { { 3, { 70, 5, 257 } }, { 3, { 1, 2, 0 } } },        { { 2, { 350, 300 } }, { 2, { 1, 0 } } },
+        { { 4, { 2, 40, 30, 32 } }, { 4, { 0, 2, 3, 1 } } },  { { 4, { 9, 4, 33, 64 } }, { 4, { 2, 3, 1, 0 } } },
+        { { 4, { 2, 3, 33, 400 } }, { 4, { 3, 0, 2, 1 } } },  { { 4, { 2, 33, 3, 400 } }, { 4, { 2, 0, 3, 1 } } },
+        { { 4, { 2, 33, 1, 1400 } }, { 4, { 0, 2, 3, 1 } } },
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    if (number >= CASES) return 0;
+    cn_tensor *x = some(cn, t, cases[number].shape, 50), *y = some(cn, t, cases[number].shape, 50);
+    cn_tensor *row = some(cn, t, CN_DIMS(cn_size(x, -1)), 50);
+    out[0] = cn_contiguous(cn_permute(cn_add(cn_mul(cn_maximum(x, y), row), y), cases[number].order));
+    return 1;
+}
+
+/* The copy takes the place of what is still read: the value that an assignment replaces, one of two operands that die
+   where they are added. Or somebody else reads what was copied. */
+static int copied_over(cn_ctx *cn, cn_dtype t, int number, cn_tensor **out)
+{
+    if (number > 2) return 0;
+    const cn_dims shape = CN_DIMS(300, 300);
+    cn_tensor *x = some(cn, t, shape, 3), *y = some(cn, t, shape, 3);
+    cn_tensor *sum = number == 1 ? cn_add(cn_cumsum(x, 0), cn_cumsum(y, 0)) : cn_add(x, y);
+    cn_tensor *copy = cn_contiguous(cn_transpose(sum, 0, 1));
+    out[0] = number == 1 ? cn_cumsum(copy, 0) : copy;
+    if (number == 0) cn_assign(x, copy), out[0] = x;
+    if (number == 2) out[1] = cn_sum(sum, CN_ALL, false);
+    return 1 + (number == 2);
+}
+
+static void copied(copied_graph graph, const char *name)
+{
+    static const cn_dtype types[] = { CN_U8, CN_F16, CN_I32, CN_F32, CN_F64 };
+    static char bits[3][2][8 * LARGE];
+    check_group(name);
+    for (int t = 0; t < 5; t++) {
+        for (int number = 0, n = 1; n; number++) {
+            for (int k = 0; k < 3; k++) {
+                cn_ctx *cn = cn_open(&(cn_desc){ .threads = k == 2 ? 3 : 1, .eager = k == 0, .seed = 7 });
+                cn_tensor *out[2] = { 0 };
+                n = graph(cn, types[t], number, out);
+                for (int i = 0; i < n; i++) cn_keep(out[i]);
+                for (int i = 0; i < n; i++) {
+                    const size_t bytes = (size_t)cn_numel(out[i]) * cn_dtype_size(cn_type(out[i]));
+                    cn_read(out[i], bits[k][i], bytes);
+                    check(!cn_failed(cn) && !memcmp(bits[0][i], bits[k][i], bytes), "%s, case %d: other bits %s; %s",
+                          cn_dtype_name(types[t]), number, k == 1 ? "as a plan" : "with three threads", cn_error(cn));
+                }
+                cn_close(cn);
+            }
+        }
+    }
+}
+
 /* As in PyTorch, an elementwise result lies as its operands do. */
 static void lies_as_operands(void)
 {
@@ -292,6 +365,8 @@ int main(void)
     reductions();
     elementwise();
     turned();
+    copied(copied_chain, "copied in another order");
+    copied(copied_over, "copied over what is read");
     lies_as_operands();
     return finish();
 }

@@ -142,6 +142,7 @@ void cn__kernel_done_all(const cn_kernel *k)
 
 typedef struct cpu_step {
     size_t scratch;
+    bool done;    /* the step before does what this step would do */
     cn__group *g; /* of a group; the groups of merged steps form an array */
     cn_kernel *k; /* of a kernel */
 } cpu_step;
@@ -192,6 +193,17 @@ static bool prepare_groups(const cn__cpu *cpu, cn__plan *plan, const cn__step *s
     return g != NULL;
 }
 
+/* A group may write the copy that the step behind it would make. */
+static bool look_ahead(cn__memory *m, cn__plan *plan, int i, cpu_step *s)
+{
+    const cn__step *step = &plan->steps[i];
+    if (!step->group || step->op || step->epilogue || step->merged != 1 || i + 1 >= plan->n_steps) return true;
+    if (!cn__turned_find(m, plan, s->g, step + 1)) return false;
+    s[1].done = s->g->turned != NULL;
+    cn__groups_count(s->g, 1);
+    return true;
+}
+
 static size_t scratch_of(const cn__step *step, const cpu_step *s, int threads)
 {
     size_t bytes = 0;
@@ -211,7 +223,9 @@ static bool cpu_prepare(cn__device *d, cn__plan *plan)
     for (int i = 0; i < plan->n_steps; i += plan->steps[i].merged) {
         const cn__step *step = &plan->steps[i];
         cpu_step *s = &c->steps[i];
+        if (s->done) continue;
         if (!(step->group ? prepare_groups : prepare_kernel)((cn__cpu *)d, plan, step, s)) return false;
+        if (!look_ahead(&ctx->memory, plan, i, s)) return false;
         s->scratch = scratch_of(step, s, cpu_threads(d));
         size_t scratch = s->scratch + (step->epilogue ? s[-1].scratch : 0);
         if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;
@@ -272,6 +286,7 @@ static void run_step(const cn__plan *plan, cpu_plan *c, int i, const cn__run *ru
 {
     const cn__step *step = &plan->steps[i];
     cpu_step *s = &c->steps[i];
+    if (s->done) return;
     if (!step->group) {
         if (!c->alone) attach_epilogue(cpu, plan, c, i, run, scratch);
         run_kernel(step, s->k, run, c->base, cpu, scratch);

@@ -100,11 +100,22 @@ typedef struct cn__boxes {
     int order[CN_MAX_DIMS];    /* the axes, in the order in which boxes follow each other, the fastest first */
 } cn__boxes;
 
+/* A group that writes its result in the order of a copy of it, which is faster along another axis. */
+typedef struct cn__turned_axis {
+    int64_t size, stride; /* the stride is in the copy */
+} cn__turned_axis;
+typedef struct cn__turned {
+    int ndim, rows;                    /* rows: the axis along which the copy is contiguous */
+    int stage;                         /* the first of the registers that hold some rows of the result */
+    cn__turned_axis axes[CN_MAX_DIMS]; /* the fastest of the result first */
+} cn__turned;
+
 typedef struct cn__group cn__group;
 struct cn__group {
     const cn__step *step;
     const cn__gather_kernels *gather;
     cn__boxes boxes;
+    cn__turned *turned; /* or NULL */
     int64_t numel;
     int n_walks; /* of loads, then of stores */
     cn__walk *walks;
@@ -117,7 +128,7 @@ struct cn__group {
     int n_regs;
     cn__slot reduced; /* the value a reduction folds */
     const cn_reducer *reducer;
-    int64_t tiles; /* or boxes, of this group and of those merged before it */
+    int64_t tiles; /* or boxes or turned blocks, of this group and of those merged before it */
 };
 
 /* group.c; regs points to cn__group_regs(g) bytes, which are this thread's */
@@ -133,12 +144,19 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
 void cn__groups_count(cn__group *g, int n);
 void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *w, char *scratch);
 size_t cn__groups_scratch(const cn__group *g, int n, int threads);
+bool cn__overlaps(const cn__plan *p, const cn__operand *store, const cn__operand *load);
 
 /* boxes.c */
 bool cn__boxes_find(cn__memory *m, cn__plan *plan, cn__group *g); /* false: no memory */
 int64_t cn__boxes_count(const cn__boxes *b);
 void cn__group_boxes(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
 void cn__run_loop(const cn__group *g, const cn__run *run, const cn__entry *e, char *regs, int64_t start, int64_t n);
+
+/* turned.c: if the step only copies the group's result in another order, the group writes the copy: g->turned is set,
+   and the step has nothing to do. False: no memory. */
+bool cn__turned_find(cn__memory *m, cn__plan *plan, cn__group *g, const cn__step *copy);
+int64_t cn__turned_count(const cn__turned *t);
+void cn__group_turned(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
 
 static inline int64_t cn__box_elements(const cn__boxes *b) { return b->size[b->axis] * b->size[b->ndim - 1]; }
 static inline char *cn__register_at(const char *regs, int index) { return ((const cn__held *)regs)[index].at; }

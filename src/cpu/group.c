@@ -30,7 +30,7 @@ static bool merge_axes(cn__memory *m, cn__plan *plan, cn__walk *w, const cn_layo
     return true;
 }
 
-static bool overlaps(const cn__plan *p, const cn__operand *store, const cn__operand *load)
+bool cn__overlaps(const cn__plan *p, const cn__operand *store, const cn__operand *load)
 {
     if (load->buffer < 0) return false;
     const cn__buffer *a = &p->buffers[store->buffer], *b = &p->buffers[load->buffer];
@@ -111,7 +111,7 @@ static int direct_store(const draft *d, int value, int at)
         if (d->same[d->step->stores[s].value] != value) continue;
         bool safe = true;
         for (int l = 0; l < d->step->n_loads; l++)
-            if (overlaps(d->plan, &d->step->stores[s].to, &d->step->loads[l]) && d->last_use[l] > at) safe = false;
+            if (cn__overlaps(d->plan, &d->step->stores[s].to, &d->step->loads[l]) && d->last_use[l] > at) safe = false;
         if (safe) return d->step->n_loads + s;
     }
     return -1;
@@ -398,7 +398,9 @@ void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t
 void cn__groups_count(cn__group *g, int n)
 {
     for (int i = 0; i < n; i++) {
-        int64_t own = g[i].boxes.ndim ? cn__boxes_count(&g[i].boxes) : (g[i].numel + CN__TILE - 1) / CN__TILE;
+        int64_t own = cn__divide_up(g[i].numel, CN__TILE);
+        if (g[i].turned) own = cn__turned_count(g[i].turned);
+        else if (g[i].boxes.ndim) own = cn__boxes_count(&g[i].boxes);
         g[i].tiles = (i ? g[i - 1].tiles : 0) + own;
     }
 }
@@ -441,7 +443,8 @@ static void run_part(void *user, int64_t part, int thread)
     for (int i = group_of(j, tile); tile < end; i++) {
         const cn__group *g = &j->g[i];
         int64_t first = i ? g[-1].tiles : 0, last = cn__smaller(end, g->tiles);
-        if (tile < last && g->boxes.ndim) cn__group_boxes(g, j->run, regs, tile - first, last - first);
+        if (tile < last && g->turned) cn__group_turned(g, j->run, regs, tile - first, last - first);
+        else if (tile < last && g->boxes.ndim) cn__group_boxes(g, j->run, regs, tile - first, last - first);
         else if (tile < last)
             cn__group_range(g, j->run, regs, (tile - first) * CN__TILE,
                             cn__smaller((last - first) * CN__TILE, g->numel));
@@ -453,6 +456,7 @@ void cn__groups_run(const cn__group *g, int n, const cn__run *run, cn__workers *
 {
     int64_t tiles = 32 / (1 + g->n_entries); /* parts of about equal work, however long the program is */
     if (tiles < 4) tiles = 4;
+    if (g->turned) tiles = 1;
     if (g->boxes.ndim) tiles = cn__divide_up(tiles * CN__TILE, cn__box_elements(&g->boxes));
     job j = { g, n, run, scratch, regs_bytes(g, n), tiles };
     int64_t parts = (g[n - 1].tiles + j.part - 1) / j.part;
