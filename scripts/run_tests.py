@@ -2,7 +2,7 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, fuzz, checks, commands, examples, python or web. NAME selects test programs and examples
+STAGE is release, asan, tsan, clang, fuzz, arm, checks, commands, examples, python or web. NAME selects test programs and examples
 by a part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
@@ -30,8 +30,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang"}
-STAGES = ["release", "asan", "tsan", "clang", "fuzz", "checks", "commands", "examples", "python", "web"]
+BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang",
+             "arm": BUILD / "arm", "static": BUILD / "static"}
+STAGES = ["release", "asan", "tsan", "clang", "fuzz", "arm", "checks", "commands", "examples", "python", "web"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 # An allocation that is too large must return NULL, as it does without a sanitizer.
@@ -279,6 +280,41 @@ def run_fuzzers(tally, options):
     tally.add("fuzz", "test_fuzzers", result, len(found), failed)
 
 
+# Test programs that run under emulation, where all of them would take an hour: every operator, the kernels that have
+# code of their own for NEON, the engine, threads, files, a training.
+EMULATED = ["test_ops", "test_conv", "test_rows", "test_math", "test_random", "test_fft", "test_rules", "test_core",
+            "test_workers", "test_io", "test_checkpoint", "test_text", "test_gpt", "test_training"]
+
+
+def compare_results(tally, stage, emulated, env):
+    """The results of every operator's cases there and here (tools/results.c)."""
+    if not build(tally, "release", ["cairn_results"]):
+        return
+    stored = BUILD_DIR[stage] / "results"
+    written = run([BUILD / "cairn_results", "--write", stored], env={"CAIRN_ISA": "avx2"})
+    if "this processor has at most" in written.err:
+        tally.add(stage, "cairn_results", written, 0, 0, 1)  # this processor has no fused multiply-add
+    elif written.status != 0:
+        tally.check(stage, "cairn_results", written)
+    else:
+        run_test(tally, stage, "cairn_results", [*emulated, "--compare", stored], env, limit(PROGRAM_TIME))
+    stored.unlink(missing_ok=True)
+
+
+def run_arm(tally, options):
+    """64-bit ARM under qemu: chosen programs, and the same bits as on this machine wherever docs/platforms.md says so."""
+    wanted = [name for name in EMULATED + (["test_gemm"] if options.long else []) if options.wants(name)]
+    if not build(tally, "arm", [*wanted, "cairn_results"]):
+        return
+    commands, env = dict(test_programs("arm")), {"CAIRN_TEST_QUICK": "1"}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(run_test, tally, "arm", name, commands[name], env, limit(PROGRAM_TIME)) for name in wanted]
+        for job in jobs:
+            job.result()
+    if options.wants("cairn_results"):
+        compare_results(tally, "arm", [*commands["test_ops"][:-1], BUILD_DIR["arm"] / "cairn_results"], env)
+
+
 def run_commands(tally, options):
     """Tests that run programs: tests/test_NAME.py."""
     if not build(tally, "release", ["all"]):
@@ -462,6 +498,8 @@ def main():
         run_clang(tally)
     if "fuzz" in options.stages:
         run_fuzzers(tally, options)
+    if "arm" in options.stages:
+        run_arm(tally, options)
     if "checks" in options.stages:
         run_checks(tally)
     if "commands" in options.stages:

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # setup.sh: installs the tools that building and testing need, or those that are named. Does nothing if they are there.
 #   scripts/setup.sh [gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3
-#                     python3-dev python3-venv zlib png jpeg lapack]
-# Only when they are named: emscripten chromium npm, for scripts/web.sh.
+#                     python3-dev python3-venv zlib png jpeg lapack aarch64-gcc qemu-aarch64 musl-gcc]
+# Only when they are named: emscripten chromium npm, for scripts/web.sh; mingw-gcc wine, for Windows.
 set -euo pipefail
 
 [ $# -gt 0 ] || set -- gcc g++ make cmake ninja clang clang-rt clang-format clang-tidy pkg-config python3 \
-    python3-dev python3-venv zlib png jpeg lapack
+    python3-dev python3-venv zlib png jpeg lapack aarch64-gcc qemu-aarch64 musl-gcc
 
 header() { echo "#include <stdio.h>
 #include <$1>" | cc -E - >/dev/null 2>&1; }
@@ -21,6 +21,8 @@ present() {
         jpeg) header jpeglib.h ;;
         lapack) [ -n "$(ls /usr/lib/*/liblapack.so.3 /usr/lib*/liblapack.so.3 2>/dev/null)" ] ;; # no header is needed
         emscripten) command -v emcc >/dev/null ;;
+        aarch64-gcc) command -v aarch64-linux-gnu-gcc >/dev/null && [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] ;;
+        mingw-gcc) command -v x86_64-w64-mingw32-gcc-posix >/dev/null ;;
         *) command -v "$1" >/dev/null ;;
     esac
 }
@@ -35,13 +37,18 @@ package() {
         png) echo libpng-dev ;;
         jpeg) echo libjpeg-dev ;;
         lapack) echo liblapack3 ;;
+        aarch64-gcc) printf '%s\n' gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+        qemu-aarch64) echo qemu-user ;;
+        musl-gcc) echo musl-tools ;;
+        mingw-gcc) echo gcc-mingw-w64-x86-64-posix ;;
+        wine) printf '%s\n' wine wine64 ;;
         *) echo "$1" ;;
     esac
 }
 
 packages=()
 for tool in "$@"; do
-    present "$tool" || packages+=("$(package "$tool")")
+    present "$tool" || mapfile -t -O ${#packages[@]} packages < <(package "$tool")
 done
 [ ${#packages[@]} -gt 0 ] || exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)

@@ -87,7 +87,7 @@ static void check_isa(cn_ctx *ctx)
 {
     const cn__isa wanted = wanted_isa(), best = cn__isa_best();
     if (wanted == CN__ISAS)
-        cn__fail(ctx, CN_BAD_ARGUMENT, "CAIRN_ISA must be baseline, avx2 or avx512, got %s", getenv("CAIRN_ISA"));
+        cn__fail(ctx, CN_BAD_ARGUMENT, "CAIRN_ISA must be baseline, avx2 or avx512 (neon on ARM), got %s", getenv("CAIRN_ISA"));
     else if (wanted > best)
         cn__fail(ctx, CN_UNSUPPORTED, "CAIRN_ISA is %s, but this processor has at most %s", cn__isa_name(wanted),
                  cn__isa_name(best));

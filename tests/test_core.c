@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cpu/processor.h"
 #include "ops/contract/contract.h"
 #include "support/check.h"
 
@@ -424,11 +425,12 @@ static void instruction_set(void)
     char kept[32];
     snprintf(kept, sizeof kept, "%s", before ? before : "");
     setenv("CAIRN_ISA", "baseline", 1);
-    check(!strcmp(cn_instruction_set(), "baseline"), "limited to baseline, but it is %s", cn_instruction_set());
+    const char *least = cn__isa_name(CN__BASELINE);
+    check(!strcmp(cn_instruction_set(), least), "limited to baseline, but it is %s", cn_instruction_set());
     setenv("CAIRN_ISA", "avx3", 1);
     cn_ctx *other = cn_open(NULL);
     check(cn_error_code(other) == CN_BAD_ARGUMENT && strstr(cn_error(other), "got avx3"), "avx3: %s", cn_error(other));
-    check(!strcmp(cn_instruction_set(), "baseline"), "a wrong name gives %s", cn_instruction_set());
+    check(!strcmp(cn_instruction_set(), least), "a wrong name gives %s", cn_instruction_set());
     cn_close(other);
     setenv("CAIRN_ISA", kept, 1);
 }

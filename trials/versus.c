@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Results, a loss made from them by a chain that fuses, and the gradients of all operands. */
-enum { TRACED = CN_MAX_OUT + 1 + CN_MAX_IN };
-
 static cn_tensor *loss_of(cn_tensor *const *out, int n)
 {
     cn_tensor *loss = NULL;
@@ -20,9 +17,8 @@ static cn_tensor *loss_of(cn_tensor *const *out, int n)
     return loss;
 }
 
-/* *n: how many results to look at; fewer afterwards where the operator is composed of others and has only the first. */
-static bool trace(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout layout, bool gradients, int *n,
-                  output *results)
+bool trace_case(cn_ctx *ctx, const trial *t, const inputs *x, trial_layout layout, bool gradients, int *n,
+                output *results)
 {
     cn_tensor *in[CN_MAX_IN], *out[CN_MAX_OUT] = { 0 }, *param[CN_MAX_IN] = { 0 };
     cn_scope s = cn_scope_begin(ctx);
@@ -80,12 +76,18 @@ static void measure(versus *v, const double *expected, const output *got, double
     }
 }
 
+void name_traced(char *to, size_t room, int i)
+{
+    const char *part = i < CN_MAX_OUT ? "result" : i == CN_MAX_OUT ? "loss" : "gradient of operand";
+    snprintf(to, room, "%s %d", part, i <= CN_MAX_OUT ? i % CN_MAX_OUT : i - 1 - CN_MAX_OUT);
+}
+
 static void compare(versus *vs, const trial *t, const output *expected, const output *got, int i, const char *what)
 {
     if (!expected->data && !got->data) return;
-    char where[96];
-    const char *part = i < CN_MAX_OUT ? "result" : i == CN_MAX_OUT ? "loss" : "gradient of operand";
-    snprintf(where, sizeof where, "%s, %s %d", what, part, i <= CN_MAX_OUT ? i % CN_MAX_OUT : i - 1 - CN_MAX_OUT);
+    char part[32], where[sizeof part + 96];
+    name_traced(part, sizeof part, i);
+    snprintf(where, sizeof where, "%.90s, %s", what, part);
     if (expected->numel != got->numel || expected->dtype != got->dtype) {
         note(vs, false, t, where, "shape or dtype");
         return;
@@ -113,8 +115,8 @@ void versus_case(versus *v, const trial *t, cn_dtype dtype, trial_layout layout,
     snprintf(what, sizeof what, "%s %s", cn_dtype_name(dtype), layout_name(layout));
     /* First on the device that is tried: the other one then gives as many results. */
     int n = t->op->n_out;
-    const bool ok = trace(v->tried, t, &x, layout, gradients, &n, got);
-    if (trace(v->expected, t, &x, layout, gradients, &n, expected)) {
+    const bool ok = trace_case(v->tried, t, &x, layout, gradients, &n, got);
+    if (trace_case(v->expected, t, &x, layout, gradients, &n, expected)) {
         if (!ok) note(v, false, t, what, cn_error(v->tried));
         for (int i = 0; i < TRACED && ok; i++) compare(v, t, &expected[i], &got[i], i, what);
     }

@@ -122,7 +122,8 @@ typedef struct cn_desc {
 CN_PURE cn_ctx *cn_open(const cn_desc *desc); /* NULL desc: defaults. Returns NULL: out of memory */
 CN_API void cn_close(cn_ctx *ctx);           /* frees every tensor of the context */
 CN_API const char *cn_version(void);
-/* The instruction set of the CPU's kernels: "baseline", "avx2" or "avx512". CAIRN_ISA limits it. */
+/* The instruction set of the CPU's kernels: "baseline", "avx2" or "avx512" on x86, "neon" on ARM.
+   CAIRN_ISA limits it. */
 CN_API const char *cn_instruction_set(void);
 
 CN_API bool cn_failed(const cn_ctx *ctx);

@@ -4,12 +4,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *const names[CN__ISAS] = { "baseline", "avx2", "avx512" };
+#if defined(__aarch64__)
+#define BASELINE "neon"
+#else
+#define BASELINE "baseline"
+#endif
+static const char *const names[CN__ISAS] = { BASELINE, "avx2", "avx512" };
 
 const char *cn__isa_name(cn__isa isa) { return isa < CN__ISAS ? names[isa] : "unknown"; }
 
 cn__isa cn__isa_named(const char *name)
 {
+    if (!strcmp(name, "baseline")) return CN__BASELINE; /* by this name too, whatever it is */
     int i = 0;
     while (i < CN__ISAS && strcmp(names[i], name)) i++;
     return (cn__isa)i;
