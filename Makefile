@@ -4,10 +4,11 @@ SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
 CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
 BUILD       = @cmake --build build --target
 
-.PHONY: help build demo digits gpu wheel test test-long bench parity size format docs install-deps clean
+.PHONY: help build static demo digits gpu wheel test test-long bench parity size format docs install-deps clean
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
+	@echo "make static        the command as one file for any x86-64 Linux: build/static/cairn"
 	@echo "make demo          train a language model on this project's own text, about a minute: build/demo"
 	@echo "make digits        get MNIST and train a convolutional network on it, a minute or two"
 	@echo "make gpu           get WebGPU libraries and software drivers to test with, below build/gpu"
@@ -26,6 +27,11 @@ build:
 	$(SETUP_BUILD)
 	$(CONFIGURE)
 	$(BUILD) cairn_shared cairn_static cairn_cli all_examples all_bench all_tools
+
+static:
+	$(SETUP_BUILD) musl-gcc
+	@cmake --preset static -Wno-dev --log-level=WARNING >/dev/null
+	@cmake --build build/static --target cairn_cli
 
 demo:
 	$(SETUP_BUILD)

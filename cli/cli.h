@@ -1,6 +1,7 @@
 /* cli/cli.h: what the files of the cairn command share. The command uses Cairn's public headers only.
 
    main.c      the table of commands; each command has its own file
+   bundle.c    programs with a model in them: makes them, and is their main
    options.c   the table of options, from which parsing, defaults, help and config keys come
    help.c      help texts, and suggestions for misspelled names
    config.c    config files, and settings in checkpoints
@@ -38,7 +39,8 @@ enum {
     TRAIN = TRAIN_GPT | TRAIN_MLP | TRAIN_CNN,
     DOCTOR = 1 << 9,
     RUNS = 1 << 10,
-    EVERY = (1 << 11) - 1,
+    BUNDLE = 1 << 11,
+    EVERY = (1 << 12) - 1,
 };
 
 typedef struct command {
@@ -65,6 +67,7 @@ int list_ops(settings *s);
 int list_devices(settings *s);
 int doctor(settings *s);
 int list_runs(settings *s);
+int make_bundle(settings *s);
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 int fail(const char *format, ...) LIKE_PRINTF(1, 2);  /* prints a line to stderr; returns FAILED */
@@ -139,6 +142,7 @@ int sizes_of(const settings *s, const char *name, int64_t *out, int most);
 
 void print_help(void);
 void print_command_help(const char *name, unsigned commands); /* of several commands: "train" */
+void print_bundle_help(void);
 /* The option of these commands with the most similar name; 0: the command. NULL: none is similar. */
 const char *nearest(const char *name, unsigned among_options_of);
 
@@ -177,6 +181,18 @@ bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32
 /* A copy without control characters, except line ends and tabs. */
 char *clean_text(const char *bytes, size_t n);
 void print_clean(FILE *out, const char *bytes, size_t n);
+
+/* ---- bundle.c ---- */
+
+bool is_bundle(void); /* this program has a model in it */
+int run_bundle(int argc, char **argv);
+char *own_path(void); /* of this program's file; NULL: failed */
+int open_bundle(cn_ctx *cn, char **path, cn_dict **weights, cn_tokenizer **tokenizer); /* the path also after a failure */
+
+/* ---- generate.c ---- */
+
+/* A language model and its tokenizer; path NULL: those in this program. */
+int open_writer(cn_ctx *cn, const settings *s, const char *path, cn_module **model, cn_tokenizer **tokenizer);
 
 /* ---- models.c ---- */
 

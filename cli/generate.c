@@ -27,25 +27,35 @@ static void print_bytes(const writer *w, const char *text, size_t n)
     fflush(stdout);
 }
 
-static int open_model(writer *w, const settings *s, const char *path)
+static int open_model(cn_ctx *cn, const settings *s, const char *path, cn_dict *file, cn_module **model)
 {
-    cn_dict *file = cn_load(w->cn, path);
-    if (!file) return fail_in(w->cn);
     const char *kind = cn_dict_text(file, "model");
     if (kind && strcmp(kind, "gpt"))
         return fail("%s: the model must be a gpt, got a %.20s, which writes no text", path, kind);
     cn_gpt_desc desc = { .heads = given(s, "heads")             ? whole_of(s, "heads")
                                   : cn_dict_text(file, "heads") ? 0
                                                                 : heads_beside(path) };
-    w->model = cn_gpt_from(w->cn, file, &desc);
-    if (!w->model) return fail("%s: %s", path, cn_error(w->cn));
+    *model = cn_gpt_from(cn, file, &desc);
+    return *model ? DONE : fail("%s: %s", path, cn_error(cn));
+}
+
+int open_writer(cn_ctx *cn, const settings *s, const char *path, cn_module **model, cn_tokenizer **tokenizer)
+{
+    char *self = NULL;
+    cn_dict *file = path ? cn_load(cn, path) : NULL;
+    *tokenizer = NULL;
+    int code = path ? (file ? DONE : fail_in(cn)) : open_bundle(cn, &self, &file, tokenizer);
+    if (!path) path = program;
+    if (code == DONE) code = open_model(cn, s, path, file, model);
     cn_dict_free(file);
-    w->tokenizer = find_tokenizer(w->cn, s, path);
-    if (!w->tokenizer) return cn_failed(w->cn) ? fail_in(w->cn) : FAILED;
-    const int64_t tokens = cn_token_count(w->tokenizer), vocab = cn_gpt_config(w->model)->vocab;
-    if (tokens > vocab)
-        return fail("%s: the tokenizer has %" PRId64 " tokens, but the model has %" PRId64, path, tokens, vocab);
-    return DONE;
+    if (code == DONE && (!*tokenizer || given(s, "tokenizer"))) *tokenizer = find_tokenizer(cn, s, path);
+    if (code == DONE && !*tokenizer) code = cn_failed(cn) ? fail_in(cn) : FAILED;
+    const int64_t tokens = code == DONE ? cn_token_count(*tokenizer) : 0;
+    if (code == DONE && tokens > cn_gpt_config(*model)->vocab)
+        code = fail("%s: the tokenizer has %" PRId64 " tokens, but the model has %" PRId64, path, tokens,
+                    cn_gpt_config(*model)->vocab);
+    free(self);
+    return code;
 }
 
 /* The text of the prompt; may be empty. */
@@ -133,11 +143,12 @@ int generate(settings *s)
 {
     text prompt = { 0 };
     int code = read_prompt(s, &prompt);
-    char *path = code == DONE ? find_model(s->argument) : NULL;
-    writer w = { .cn = path ? open_context(s) : NULL, .clean = isatty(STDOUT_FILENO) };
+    const bool bundled = is_bundle();
+    char *path = code == DONE && !bundled ? find_model(s->argument) : NULL;
+    writer w = { .cn = path || (bundled && code == DONE) ? open_context(s) : NULL, .clean = isatty(STDOUT_FILENO) };
     if (code == DONE && !w.cn) code = FAILED;
-    if (code == DONE && flag_of(s, "verbose")) fprintf(stderr, "cairn: %s\n", path);
-    if (code == DONE) code = open_model(&w, s, path);
+    if (code == DONE && flag_of(s, "verbose")) fprintf(stderr, "cairn: %s\n", path ? path : program);
+    if (code == DONE) code = open_writer(w.cn, s, path, &w.model, &w.tokenizer);
     cn_profile *p = code == DONE && given(s, "profile") ? cn_profile_begin(w.cn, NULL) : NULL;
     if (code == DONE) code = write_text(&w, s, &prompt);
     if (code == DONE) code = end_profile(w.cn, s, p, stderr);

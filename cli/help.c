@@ -92,6 +92,15 @@ void print_command_help(const char *name, unsigned among)
     }
 }
 
+void print_bundle_help(void)
+{
+    printf("usage: %s [options]\n\n", program);
+    print_wrapped(0, "Writes text with the language model that is part of this program. It needs no other file and no "
+                     "network. `cairn bundle` of Cairn made it.");
+    print_options(GENERATE);
+    printf("\nDefaults are in brackets.\n\nExample\n  %s --prompt \"Once \" --tokens 300\n", program);
+}
+
 void print_help(void)
 {
     printf("cairn %s: trains small models on your own data, and uses them\n\nusage: cairn COMMAND [options]\n\n",

@@ -33,6 +33,8 @@ const command commands[] = {
     { "devices", DEVICES, NULL, false, "lists the CPU and the GPUs of this machine", "cairn devices", list_devices },
     { "runs", RUNS, "FILE", true, "compares trainings: a table of runs.csv (a file, or its folder)",
       "cairn runs\ncairn runs my-runs.csv --sort time", list_runs },
+    { "bundle", BUNDLE, "MODEL", false, "binds a language model into one program that runs with nothing beside it",
+      "cairn bundle run --out chat\n./chat", make_bundle },
     { "doctor", DOCTOR, NULL, false,
       "compares every operator on a GPU with the CPU, and tests all forms of its kernels",
       "cairn doctor\ncairn doctor --device gpu:1 --only matmul", doctor },
@@ -124,6 +126,7 @@ static int run_command(const command *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc > 0) program = argv[0];
+    if (is_bundle()) return run_bundle(argc, argv);
     if (argc < 2 || is_help(argv[1]) || !strcmp(argv[1], "help")) {
         print_help();
         return argc < 2 ? USAGE : DONE;

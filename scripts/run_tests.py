@@ -316,8 +316,8 @@ def run_arm(tally, options):
 
 
 def run_commands(tally, options):
-    """Tests that run programs: tests/test_NAME.py."""
-    if not build(tally, "release", ["all"]):
+    """Tests that run programs: tests/test_NAME.py. test_cli runs the static command too."""
+    if not build(tally, "release", ["all"]) or not build(tally, "static", ["cairn_cli"]):
         return
     for path in sorted((ROOT / "tests").glob("test_*.py")):
         if options.wants(path.stem):

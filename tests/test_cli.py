@@ -26,7 +26,8 @@ passed = failed = 0
 TINY = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4", "--warmup", "5",
         "--eval-windows", "8", "--tokens", "20", "--threads", "2"]
 GPT = "gpt-l2-h2-w32-c32-cpu.safetensors"
-COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices", "runs", "doctor"]
+COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices", "runs", "doctor",
+            "bundle"]
 
 
 def check(ok, what, detail=""):
@@ -678,6 +679,92 @@ def test_hostile(folder):
                       ["train", "gpt", "--resume", "bad/m.safetensors", "--quiet", "--stop-at", 2, "--out", "hostile"]):
             result = cairn(*words, cwd=folder)
             check(result.returncode in (0, 1, 2), f"a damaged file {i}: {words[0]} ends well", (result.returncode, result.stderr[-500:]))
+
+
+def bundled(path, *words, **more):
+    return subprocess.run([path, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, timeout=900, **more)
+
+
+def refuses_bundle(path, part, what):
+    """A damaged bundle says so in one line."""
+    result = bundled(path, "--tokens", 2)
+    err = result.stderr.decode(errors="replace")
+    check(result.returncode == 1 and err.count("\n") == 1 and part in err, what, f"exit {result.returncode}: {err}")
+
+
+def test_bundle(folder):
+    """A model bound into a program writes what `cairn generate` writes; damaged ones are refused."""
+    refuses(2, ["bundle"], "needs the argument MODEL", cwd=folder)
+    refuses(2, ["bundle", "run"], "--out", cwd=folder)
+    refuses(1, ["bundle", "run", "--out", "chat"], "run", cwd=folder)
+    works("train", "gpt", *RUN, "--steps", 5, "--out", "run", cwd=folder)
+    drawn = ["--prompt", "the ", "--tokens", 30, "--seed", 3]
+    expected = works("generate", "run", *drawn, cwd=folder)
+    refuses(1, ["bundle", "run", "--out", "chat", "--program", "text.txt"], "text.txt: not a cairn program", cwd=folder)
+    check(sorted(path.name for path in folder.glob("chat*")) == [], "a failure leaves nothing", list(folder.glob("chat*")))
+    check("chat" in works("bundle", "run", "--out", "chat", cwd=folder), "bundle names what it wrote")
+    refuses(1, ["bundle", "run", "--out", "chat"], "chat exists", cwd=folder)
+    works("bundle", "run", "--out", "chat", "--force", "--quiet", cwd=folder)
+    check(sorted(path.name for path in folder.glob("chat*")) == ["chat"], "no part is left", list(folder.glob("chat*")))
+
+    alone = folder / "elsewhere"
+    alone.mkdir()
+    (folder / "chat").rename(alone / "chat")
+    (alone / "cairn.conf").write_text("nonsense\n")  # a bundle reads no config file that happens to lie there
+    chat = str(alone / "chat")
+    result = bundled(chat, *drawn, cwd=alone)
+    check(result.stdout.decode(errors="replace") == expected and not result.stderr, "a bundle writes the same text", result)
+    check(bundled(chat, "--tokens", 5, cwd=alone).returncode == 0, "a bundle needs no option")
+    named = bundled("chat", *drawn, cwd="/", env={**os.environ, "PATH": f"/nonexistent:{alone}"}, executable=chat)
+    check(named.stdout.decode(errors="replace") == expected, "a bundle is found by PATH", named)
+    text = bundled(chat, "--help").stdout.decode()
+    check("part of this program" in text and "--prompt" in text and "cairn generate" not in text, "--help of a bundle", text)
+    check(bundled(chat, "stray").returncode == 2 and bundled(chat, "--no-such").returncode == 2, "wrong words to a bundle")
+
+    good = (alone / "chat").read_bytes()
+    at = good.index(b"the model in this cairn program") + 32  # model_at, model_bytes, tokenizer_at, .._bytes, file_bytes
+    model_at, model_bytes, tokenizer_at, tokenizer_bytes, size = struct.unpack_from("<5Q", good, at)
+    check(size == len(good) and model_at % 4096 == 0, "where the parts lie", (model_at, size, len(good)))
+    bad = alone / "bad"
+
+    def write_bad(data):
+        bad.write_bytes(data)
+        bad.chmod(0o755)
+
+    for length in (size - 1, tokenizer_at, model_at + 100):
+        write_bad(good[:length])
+        refuses_bundle(bad, "incomplete", f"a bundle of {length} bytes")
+    huge = 2 ** 64 - 8
+    for numbers in ([huge, 16, tokenizer_at, tokenizer_bytes], [model_at, huge, tokenizer_at, tokenizer_bytes],
+                    [model_at, model_bytes, tokenizer_at, huge], [model_at, 0, tokenizer_at, tokenizer_bytes],
+                    [model_at, model_bytes, size, 1]):
+        data = bytearray(good)
+        struct.pack_into("<4Q", data, at, *numbers)
+        write_bad(data)
+        refuses_bundle(bad, "damaged", f"a bundle with {numbers}")
+    for begin, length in ((model_at, 200), (tokenizer_at, tokenizer_bytes)):
+        data = bytearray(good)
+        data[begin:begin + length] = b"\xff" * length
+        write_bad(data)
+        result = bundled(bad, "--tokens", 2)
+        check(result.returncode == 1 and result.stderr.count(b"\n") == 1, "a bundle with other bytes inside", result)
+
+
+def test_standalone(folder):
+    """The static program in a folder that is all it sees; `make static` builds it."""
+    static = ROOT / "build" / "static" / "cairn"
+    if not static.exists():
+        print(f"skipped: no {static}; make static")
+        return
+    works("train", "gpt", *RUN, "--steps", 5, "--out", "run", cwd=folder)
+    drawn = ["--prompt", "the ", "--tokens", "30", "--greedy"]
+    expected = works("generate", "run", *drawn, cwd=folder)
+    (folder / "empty").mkdir()
+    works("bundle", "run", "--out", "empty/chat", "--program", static, "--quiet", cwd=folder)
+    enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "-r", "chroot"]
+    result = subprocess.run([*enter, folder / "empty", "/chat", *drawn], capture_output=True, timeout=900)
+    check(result.stdout.decode(errors="replace") == expected and not result.stderr, "a bundle in an empty chroot", result)
+    check(os.listdir(folder / "empty") == ["chat"], "it leaves nothing", os.listdir(folder / "empty"))
 
 
 def main():

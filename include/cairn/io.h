@@ -44,6 +44,7 @@ CN_PURE cn_dict *cn_load_memory(cn_ctx *ctx, const void *data, size_t bytes); /*
 typedef struct cn_load_desc {
     const void *data; /* the bytes of a file, which are copied; then the path is only a name for errors */
     size_t bytes;
+    size_t offset; /* of a path: the content begins there in its file, and has `bytes` bytes, or with 0 all to the end */
     bool structure;   /* of .pt: the text "cairn.structure" has the dicts and lists of the file as JSON. A tensor is
                          {"tensor": name}, a float {"float": "0.5"}, the others are {"dict": [[key, value], ..]},
                          {"list": [..]}, {"tuple": [..]}, or a text, whole number, true, false, null of JSON */

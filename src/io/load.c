@@ -60,7 +60,12 @@ cn_dict *cn_load_with(cn_ctx *ctx, const char *path, const cn_load_desc *desc)
     }
     cn__content *c = cn__content_open(ctx, path);
     if (!c) return NULL;
-    cn_dict *d = load(&(cn__source){ ctx, path, c->data, c->bytes, c, o.structure });
+    const size_t after = c->bytes - (o.offset < c->bytes ? o.offset : c->bytes), bytes = o.bytes ? o.bytes : after;
+    cn_dict *d = NULL;
+    if (o.offset > c->bytes || bytes > after)
+        cn__fail(ctx, CN_BAD_FILE, "load %.300s: it has %zu bytes, but %zu from %zu on are asked for", path, c->bytes,
+                 bytes, o.offset);
+    else d = load(&(cn__source){ ctx, path, c->data + o.offset, bytes, c, o.structure });
     cn__content_release(c);
     return d;
 }
