@@ -1,13 +1,15 @@
 """save and load: objects of tensors, numbers and texts in safetensors files; files of torch.save are loaded, too.
 
-A dict of tensors is saved as a plain safetensors file, which every program reads. Of any other object the tensors are
+An object with anything else in it, such as a module, is saved as a pickle of Python's, which load reads only if it is
+told weights_only=False. A dict of tensors is saved as a plain safetensors file, which every program reads. Of any other object the tensors are
 saved under their paths ("model.0.weight"), and the metadata has its structure under "cairn.structure", as JSON:
 
     {"tensor": "model.0.weight"}    {"float": "0.001"}      {"dict": [[key, value], ..]}
     {"list": [..]}                  {"tuple": [..]}         {"set": [..]}
     {"dtype": "float32"}            {"device": "cpu"}       {"size": [2, 3]}    {"bytes": "base64"}
+    {"array": "data.x"}             {"scalar": "data.y"}    of NumPy
 
-and texts, whole numbers, true, false and null of JSON as themselves. No program in a file is ever run.
+and texts, whole numbers, true, false and null of JSON as themselves. No program in such a file is ever run.
 """
 
 import os
@@ -25,6 +27,10 @@ _DEEPEST = 128
 
 
 # ---- structure ----
+
+
+class _NotData(Exception):
+    """The object is not made of tensors, numbers, texts and containers of them alone."""
 
 
 class _Packing:
@@ -63,7 +69,7 @@ class _Packing:
         if isinstance(value, _C.Size):
             return {"size": list(value)}
         if id(value) in self.open or len(path) > _DEEPEST:
-            raise ValueError("save: the object contains itself, or is nested too deeply")
+            raise _NotData
         self.open.add(id(value))
         try:
             return self.pack_container(value, path)
@@ -77,22 +83,24 @@ class _Packing:
             if isinstance(value, kind):
                 return {name: [self.pack(v, (*path, str(i))) for i, v in enumerate(value)]}
         if type(value).__module__ == "numpy":
-            if type(value).__name__ == "ndarray":
-                return self.pack(cairn.as_tensor(value), path)
-            return self.pack(value.item(), path)
-        if type(value).__name__ in ("deque", "ModuleDict", "ParameterDict"):
-            return self.pack(list(value) if type(value).__name__ == "deque" else dict(value), path)
-        what = type(value).__name__ + (f" at '{'.'.join(path)}'" if path else "")
-        if hasattr(value, "state_dict"):
-            raise TypeError(f"save: {what} cannot be saved, because a file has "
-                            "no programs in it: save its state_dict()")
-        raise TypeError(f"save: {what} cannot be saved; tensors, numbers, texts, "
-                        "dicts, lists and tuples can")
+            return self.pack_numpy(value, path)
+        if type(value).__name__ == "deque":
+            return self.pack(list(value), path)
+        raise _NotData
+
+    def pack_numpy(self, value, path):
+        kind = "array" if type(value).__name__ == "ndarray" else "scalar"
+        dtype = getattr(value, "dtype", None)
+        if dtype is None or dtype.name not in _DTYPES or not dtype.isnative:
+            raise _NotData
+        name = self.name_of(path)
+        self.tensors[name] = cairn.tensor(value)
+        return {kind: name}
 
     def pack_key(self, key):
         packed = self.pack(key)
-        if isinstance(packed, dict) and "tensor" in packed:
-            raise TypeError("save: a tensor cannot be the key of a dict")
+        if isinstance(packed, dict) and not packed.keys().isdisjoint(("tensor", "array", "scalar")):
+            raise _NotData
         return packed
 
 
@@ -108,6 +116,9 @@ def _unpack(packed, tensors):
     ((kind, value),) = packed.items()
     if kind == "tensor":
         return tensors[value]
+    if kind in ("array", "scalar"):
+        array = tensors[value].numpy()
+        return array.copy() if kind == "array" else array[()]
     if kind == "float":
         return float(value)
     if kind == "dict":
@@ -144,36 +155,49 @@ def _is_plain(obj):
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=None, _use_new_zipfile_serialization=True):
-    """Saves tensors, numbers, texts, and dicts, lists and tuples of them to a file, or to an object with write().
+    """Saves an object to a file, or to an object with write().
 
-    The file is a safetensors file whatever its name. It replaces an old one only when it is complete. Tensors are saved
-    as they are, each for itself: tensors that share memory do not share it in the file.
+    Tensors, numbers, texts, NumPy's arrays, and dicts, lists and tuples of them become a safetensors file whatever its
+    name, which any program can read without danger. Anything else, such as a module, becomes a pickle of Python's: the
+    classes are found by their names when it is loaded. An old file is replaced when the new one is complete. Tensors
+    are saved as they are, each for itself: tensors that share memory do not share it in the file.
     """
     import json
 
-    if _is_plain(obj):
-        tensors, texts = {k: v.detach() for k, v in obj.items()}, {"format": "pt"}
+    try:
+        if _is_plain(obj):
+            tensors, texts = {k: v.detach() for k, v in obj.items()}, {"format": "pt"}
+        else:
+            packing = _Packing()
+            structure = packing.pack(obj)
+            tensors, texts = packing.tensors, {_STRUCTURE: json.dumps(structure, separators=(",", ":"))}
+    except _NotData:
+        def write(path):
+            _save_pickle(obj, path, pickle_module, pickle_protocol)
     else:
-        packing = _Packing()
-        structure = packing.pack(obj)
-        tensors, texts = packing.tensors, {_STRUCTURE: json.dumps(structure, separators=(",", ":"))}
+        def write(path):
+            _C.save_file(path, tensors, texts)
     if hasattr(f, "write"):
-        _through_file(lambda path: _C.save_file(path, tensors, texts), f)
+        _through_file(write, f)
         return
     path = os.fspath(f)
     if isinstance(path, bytes):
         path = os.fsdecode(path)
-    if path.endswith(".safetensors"):
-        _C.save_file(path, tensors, texts)
-        return
     # The end of a path is the format for the library: the file gets its own name when it is complete.
     beside = f"{path}.{os.getpid()}.safetensors"
     try:
-        _C.save_file(beside, tensors, texts)
+        write(beside)
         os.replace(beside, path)
     finally:
         if os.path.exists(beside):
             os.remove(beside)
+
+
+def _save_pickle(obj, path, pickle_module, protocol):
+    import pickle
+
+    with open(path, "wb") as file:
+        (pickle_module or pickle).dump(obj, file, protocol=pickle.DEFAULT_PROTOCOL if protocol is None else protocol)
 
 
 def _through_file(write, f):
@@ -204,22 +228,67 @@ def _device_of(map_location):
     return context_name(map_location)
 
 
+def _refusal(name):
+    import pickle
+
+    return pickle.UnpicklingError(f"Weights only load failed: '{name}' is a pickle of objects such as modules, and to "
+                                  "load it can run any program. If you trust whoever wrote it, "
+                                  "load(f, weights_only=False); a file of model.state_dict() needs no trust")
+
+
+_OLD_TORCH = 0x1950A86A20F9469CFC6C  # what torch.save wrote first before PyTorch 1.6
+
+
+def _load_pickle(name, data, map_location, pickle_module, arguments):
+    import io
+    import pickle
+
+    from . import _convert
+
+    class Unpickler(getattr(pickle_module or pickle, "Unpickler", pickle.Unpickler)):
+        """Puts tensors where map_location says."""
+
+        def find_class(self, module, kind):
+            if map_location is not None and (module, kind) == (_convert.__name__, _convert._rebuild.__name__):
+                return rebuild
+            return super().find_class(module, kind)
+
+    def rebuild(kind, values, dtype, shape, requires_grad, device=None):
+        if callable(map_location) and not isinstance(map_location, (str, cairn.device)):
+            return map_location(_convert._rebuild(kind, values, dtype, shape, requires_grad, device), device or "cpu")
+        device = map_location.get(device or "cpu", device) if isinstance(map_location, dict) else map_location
+        return _convert._rebuild(kind, values, dtype, shape, requires_grad, device and context_name(device))
+
+    with io.BytesIO(data) if data is not None else open(name, "rb") as file:
+        made = Unpickler(file, **arguments).load()
+    if type(made) is int and made == _OLD_TORCH:
+        raise OSError(f"load: '{name}' was written before PyTorch 1.6; load it there and save it again")
+    return made
+
+
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **pickle_load_args):
     """Loads what save or torch.save wrote, and safetensors, npz and npy files, as they were nested.
 
-    No program in a file is run, whatever weights_only says: anything but tensors, dicts, lists, tuples, numbers and
-    texts in a file of torch.save is an error that names it. Files are mapped: a tensor is read when it is used.
+    A pickle, what save makes of a module, is refused unless weights_only=False is said, because it can run any program.
+    No program in another file is run, whatever weights_only says: anything but tensors, dicts, lists, tuples, numbers
+    and texts in a file of torch.save is an error that names it. Files are mapped: a tensor is read when it is used.
     """
     device = _device_of(map_location)
     if hasattr(f, "read"):
-        name, data = getattr(f, "name", "from memory"), f.read()
-        tensors, texts = _C.load_file(str(name), data, device)
+        name, data = str(getattr(f, "name", "from memory")), f.read()
+        head = data[:2]
     else:
-        path = os.fspath(f)
-        path = os.fsdecode(path) if isinstance(path, bytes) else path
-        if not os.path.exists(path):
-            raise FileNotFoundError(2, "No such file or directory", path)
-        tensors, texts = _C.load_file(path, None, device)
+        name, data = os.fspath(f), None
+        name = os.fsdecode(name) if isinstance(name, bytes) else name
+        if not os.path.exists(name):
+            raise FileNotFoundError(2, "No such file or directory", name)
+        with open(name, "rb") as file:
+            head = file.read(2)
+    if len(head) == 2 and head[0] == 0x80 and 2 <= head[1] <= 5:  # a pickle, by its protocol
+        if weights_only:
+            raise _refusal(name)
+        return _load_pickle(name, data, map_location, pickle_module, pickle_load_args)
+    tensors, texts = _C.load_file(name, data, device)
     if callable(map_location) and not isinstance(map_location, (str, cairn.device)):
         tensors = {name: map_location(t, "cpu") for name, t in tensors.items()}
     if _STRUCTURE not in texts:

@@ -4,6 +4,7 @@ import collections
 import io
 import json
 import os
+import pickle
 import struct
 
 import numpy as np
@@ -136,6 +137,79 @@ def test_files_of_pytorch(tmp_path):
     assert cairn.load(tmp_path / "t.pt").tolist() == [0, 1, 2]
 
 
+class Net(cairn.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = cairn.nn.LSTM(3, 4)
+        self.norm = cairn.nn.BatchNorm1d(4)
+        self.out = cairn.nn.Linear(4, 4)
+        self.tied = cairn.nn.Linear(4, 4)
+        self.tied.weight = self.out.weight
+
+    def forward(self, x):
+        return self.tied(self.out(self.norm(self.rnn(x)[0])))
+
+
+def test_whole_modules(tmp_path):
+    model, x = Net(), cairn.randn(5, 3)
+    model(x)
+    model.eval()
+    model.out.register_forward_hook(double)
+    cairn.save(model, tmp_path / "m.pt")
+    with pytest.raises(pickle.UnpicklingError, match="weights_only=False"):
+        cairn.load(tmp_path / "m.pt")
+    out = cairn.load(tmp_path / "m.pt", weights_only=False)
+    assert type(out) is Net and not out.training and out.tied.weight is out.out.weight
+    assert isinstance(out.out.weight, cairn.nn.Parameter) and out.out.weight.requires_grad
+    assert equal(dict(model.state_dict()), dict(out.state_dict())) and equal(model(x), out(x))
+    out(x).sum().backward()
+    assert out.rnn.weight_ih_l0.grad is not None and model.rnn.weight_ih_l0.grad is None
+    memory = io.BytesIO()
+    nested = {"model": model, "epoch": 3, "parts": [cairn.nn.ModuleList([model.out]), slice(1)], "loop": []}
+    nested["loop"].append(nested)
+    cairn.save(nested, memory)
+    with pytest.raises(pickle.UnpicklingError):
+        cairn.load(io.BytesIO(memory.getvalue()))
+    back = cairn.load(io.BytesIO(memory.getvalue()), weights_only=False, map_location="cpu")
+    assert back["epoch"] == 3 and back["loop"][0] is back and back["parts"][1] == slice(1)
+    assert back["parts"][0][0] is back["model"].out and equal(model(x), back["model"](x))
+    moved = cairn.load(io.BytesIO(memory.getvalue()), weights_only=False, map_location=lambda storage, where: storage + 1)
+    assert equal(moved["model"].norm.weight.detach(), model.norm.weight.detach() + 1)
+
+
+def double(module, args, out):
+    return 2 * out
+
+
+def test_optimizers_and_schedules_as_objects(tmp_path):
+    model = cairn.nn.Linear(2, 1)
+    for optimizer in (cairn.optim.Adam(model.parameters(), 0.1), cairn.optim.SGD(model.parameters(), 0.1, momentum=0.9)):
+        schedule = cairn.optim.lr_scheduler.StepLR(optimizer, 1)
+        model(cairn.ones(1, 2)).sum().backward()
+        optimizer.step()
+        schedule.step()
+        cairn.save([model, optimizer, schedule], tmp_path / "x")
+        net, opt, plan = cairn.load(tmp_path / "x", weights_only=False)
+        assert opt.param_groups[0]["params"][0] is net.weight and plan.optimizer is opt
+        for m, o in ((model, optimizer), (net, opt)):
+            o.zero_grad()
+            m(cairn.ones(1, 2)).sum().backward()
+            o.step()
+        assert equal(model.weight.detach(), net.weight.detach())
+
+
+def test_numpy_arrays_come_back(tmp_path):
+    data = {"a": np.arange(6.0).reshape(2, 3), "b": np.float32(0.1), "c": [np.array([True]), np.int64(7)],
+            "d": np.zeros((0, 2), np.float16)}
+    cairn.save(data, tmp_path / "x")
+    out = cairn.load(tmp_path / "x")
+    for was, now in ((data["a"], out["a"]), (data["b"], out["b"]), *zip(data["c"], out["c"]), (data["d"], out["d"])):
+        assert type(was) is type(now) and was.dtype == now.dtype and was.shape == now.shape and (was == now).all()
+    out["a"] += 1
+    cairn.save(np.arange(3, dtype="u2"), tmp_path / "x")  # no dtype of tensors
+    assert cairn.load(tmp_path / "x", weights_only=False).dtype == np.uint16
+
+
 def test_programs_in_files_are_not_run(tmp_path):
     torch = pytest.importorskip("torch")
     torch.save({"a": slice(1)}, tmp_path / "x.pt")
@@ -152,14 +226,8 @@ def test_map_location(tmp_path):
 def test_mistakes(tmp_path):
     with pytest.raises(FileNotFoundError):
         cairn.load(tmp_path / "none.pt")
-    with pytest.raises(TypeError, match="state_dict"):
-        cairn.save({"m": cairn.nn.Linear(1, 1)}, tmp_path / "x")
-    with pytest.raises(TypeError, match="'a.b'"):
-        cairn.save({"a": {"b": object()}}, tmp_path / "x")
-    loop = []
-    loop.append(loop)
-    with pytest.raises(ValueError, match="contains itself"):
-        cairn.save(loop, tmp_path / "x")
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        cairn.save({"a": lambda x: x}, tmp_path / "x")
     assert os.listdir(tmp_path) == []
     (tmp_path / "bad").write_bytes(b"nonsense")
     with pytest.raises(OSError, match="not a safetensors"):
