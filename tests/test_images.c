@@ -278,6 +278,48 @@ static void as_torch_does(cn_ctx *cn)
     check(lines == 9, "nine cases: %d", lines);
 }
 
+static uint32_t crc32_of(const uint8_t *data, int64_t n)
+{
+    uint32_t crc = ~0u;
+    for (int64_t i = 0; i < n; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
+static void bytes_as_pillow_does(cn_ctx *cn)
+{
+    FILE *f = fopen(reference("resize.txt"), "r");
+    int filter, h, w, to_h, to_w, lines = 0;
+    unsigned want;
+    uint8_t x[4096], got[4096];
+    for (int k = 0; k < 4096; k++) x[k] = (uint8_t)(k * k + 29 * k);
+    while (f && fscanf(f, "%d %d %d %d %d %u", &filter, &h, &w, &to_h, &to_w, &want) == 6) {
+        cn_tensor *y = cn_image_resize(cn_from(cn, CN_U8, CN_DIMS(h, w), x), to_h, to_w, (cn_image_filter)filter);
+        bool read = y && cn_read(y, got, (size_t)to_h * (size_t)to_w);
+        check(read && crc32_of(got, (int64_t)to_h * to_w) == want, "filter %d, %d by %d to %d by %d", filter, h, w,
+              to_h, to_w);
+        lines++;
+    }
+    if (f) fclose(f);
+    check(lines == 54, "54 cases: %d", lines);
+    cn_tensor *many = cn_image_resize(cn_transpose(cn_from(cn, CN_U8, CN_DIMS(2, 3, 8, 9), x), 0, 1), 4, 5, 0);
+    check(many && cn_ndim(many) == 4 && cn_size(many, 0) == 3 && cn_size(many, 3) == 5, "a batch of any layout");
+    cn_tensor *one = cn_image_resize(cn_from(cn, CN_U8, CN_DIMS(8, 9), x + 4 * 72), 4, 5, 0); /* [1, 1] of the batch */
+    cn_tensor *same = cn_select(cn_select(many, 0, 1), 0, 1);
+    check(cn_read(one, got, 20) && cn_read(same, got + 20, 20) && !memcmp(got, got + 20, 20), "each by itself");
+    check(cn_numel(cn_image_resize(cn_zeros(cn, CN_U8, CN_DIMS(0, 3, 4)), 2, 2, 0)) == 0, "no images");
+    check(!cn_image_resize(cn_zeros(cn, CN_F32, CN_DIMS(3, 4)), 2, 2, 0) && cn_failed(cn), "no bytes");
+    cn_error_clear(cn);
+    check(!cn_image_resize(cn_zeros(cn, CN_U8, CN_DIMS(3)), 2, 2, 0) && cn_failed(cn), "no image");
+    cn_error_clear(cn);
+    check(!cn_image_resize(cn_zeros(cn, CN_U8, CN_DIMS(3, 4)), 0, 2, 0) && cn_failed(cn), "no height");
+    cn_error_clear(cn);
+    check(!cn_image_resize(cn_zeros(cn, CN_U8, CN_DIMS(3, 4)), 2, 2, (cn_image_filter)6) && cn_failed(cn), "no filter");
+    cn_error_clear(cn);
+}
+
 static cn_tensor *numbered(cn_ctx *cn, int64_t c, int64_t h, int64_t w) /* u8: 1, 2, 3, ... */
 {
     unsigned char x[256];
@@ -804,6 +846,7 @@ int main(void)
     grids(cn);
     damaged_files(cn);
     as_torch_does(cn);
+    bytes_as_pillow_does(cn);
     exact_moves(cn);
     random_crops(cn);
     erasing(cn);

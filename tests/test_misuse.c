@@ -285,6 +285,7 @@ static cn_tensor *make_tensor(world *w, const function *f, const char *name)
         { "cn_transform_apply", "image", CN_F32, 3, 0.5 },
         { "cn_image_write", "image", CN_F32, 3, 0.5 },
         { "cn_image_grid", "images", CN_F32, 4, 0.5 },
+        { "cn_image_resize", "image", CN_U8, 3, 5 },
         { "cn_multi_margin_loss", "target", CN_I64, 1, 1 },
         { "cn_nll_loss", "target", CN_I64, 1, 1 },
         { "cn_cosine_embedding_loss", "target", CN_F32, 1, 1 },

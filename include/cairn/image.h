@@ -37,6 +37,18 @@ CN_API bool cn_image_write(cn_tensor *image, const char *path, const cn_image_wr
    `value` around each (torchvision's make_grid; one channel stays one). Lazy, on any device. */
 CN_API cn_tensor *cn_image_grid(cn_tensor *images, int64_t columns, int64_t padding, double value);
 
+/* u8 (..., height, width) in another size: Image.resize of Pillow 13, bit for bit. Where an image shrinks, the filter is
+   wider, so that every pixel counts. Computed at once. */
+typedef enum cn_image_filter {
+    CN_FILTER_BILINEAR,
+    CN_FILTER_NEAREST,
+    CN_FILTER_BOX,
+    CN_FILTER_HAMMING,
+    CN_FILTER_BICUBIC,
+    CN_FILTER_LANCZOS,
+} cn_image_filter;
+CN_API cn_tensor *cn_image_resize(cn_tensor *image, int64_t height, int64_t width, cn_image_filter filter);
+
 typedef struct cn_transform cn_transform;
 
 CN_API cn_transform *cn_transform_new(cn_ctx *ctx);

@@ -162,6 +162,24 @@ static PyObject *write_image(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(resize_image_doc, "resize_image(image, height, width, filter)\n--\n\nuint8 (..., height, width), as Pillow.");
+static PyObject *resize_image(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *image;
+    long long height, width;
+    int filter;
+    if (!PyArg_ParseTuple(args, "O!LLi", tensor_type, &image, &height, &width, &filter)) return NULL;
+    context *c = context_of(image);
+    if (use(c)) return NULL;
+    cn_scope scope = cn_scope_begin(c->cn);
+    cn_tensor *t;
+    COMPUTE(c, t = cn_image_resize(handle_of(image), height, width, (cn_image_filter)filter));
+    PyObject *result = tensor_wrap(c, t);
+    cn_scope_end(c->cn, scope);
+    return result;
+}
+
 /* ---- random numbers ---- */
 
 PyDoc_STRVAR(seed_here_doc, "seed_here(seed)\n--\n\nSeeds the random numbers of this thread alone.");
@@ -447,6 +465,7 @@ PyMethodDef file_functions[] = {
     { "here", here, METH_O, here_doc },
     { "read_image", read_image, METH_VARARGS, read_image_doc },
     { "write_image", write_image, METH_VARARGS, write_image_doc },
+    { "resize_image", resize_image, METH_VARARGS, resize_image_doc },
     { "seed_here", seed_here, METH_O, seed_here_doc },
     { "random_state", random_state, METH_NOARGS, random_state_doc },
     { "set_random_state", set_random_state, METH_O, set_random_state_doc },

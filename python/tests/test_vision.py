@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -11,6 +12,14 @@ from cairn.utils.data import DataLoader
 from cairn.vision import datasets, transforms, utils
 from cairn.vision.io import read_image
 from cairn.vision.transforms import functional as F
+
+
+RESIZED = [("nearest", 299976499, 3615244382),
+           ("bilinear", 3413869898, 337038387),
+           ("bicubic", 1243599186, 642737680),
+           ("lanczos", 1576258918, 1459703759),
+           ("box", 3771005867, 3615244382),
+           ("hamming", 2834538775, 353444617)]
 
 
 def image(seed=0, channels=3, height=7, width=9, dtype=np.uint8):
@@ -159,6 +168,35 @@ def test_places():
         np.testing.assert_array_equal(F.rotate(square, 90.0 * quarter).numpy(), want)
     assert F.rotate(x, 90, expand=True).shape == (3, 10, 8)
     assert F.rotate(x, 45, fill=7)[0, 0, 0].item() == 7
+
+
+def test_resize_of_bytes_is_that_of_pillow():
+    x = image(height=37, width=41)  # checksums of what Pillow 13 makes of it
+    for mode, small, large in RESIZED:
+        for size, want in (((20, 30), small), ((50, 60), large)):
+            got = transforms.Resize(size, interpolation=mode)(x)
+            assert got.dtype == cairn.uint8 and zlib.crc32(got.numpy().tobytes()) == want, (mode, size)
+    batch = cairn.stack([x, x.flip(-1)])
+    assert (F.resize(batch, [20, 30])[1] == F.resize(x.flip(-1), [20, 30])).all()
+    assert (F.resized_crop(x, 3, 4, 20, 30, (9, 8)) == F.resize(x[:, 3:23, 4:34], [9, 8])).all()
+    with pytest.raises(ValueError, match="lanczos"):
+        F.resize(x.float(), [5, 5], transforms.InterpolationMode.LANCZOS)
+    with pytest.raises(ValueError, match="area"):
+        F.resize(x, [5, 5], "area")
+
+
+def test_resize_beside_pillow():
+    Image = pytest.importorskip("PIL.Image")
+    if int(pytest.importorskip("PIL").__version__.partition(".")[0]) < 13:
+        pytest.skip("older versions do the two directions in another order")
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        h, w, to_h, to_w = (int(n) for n in rng.integers(1, 60, 4))
+        x = rng.integers(0, 256, (h, w, 3)).astype(np.uint8)
+        for mode in transforms.InterpolationMode.BILINEAR, transforms.InterpolationMode.BICUBIC, "nearest", "lanczos":
+            want = np.asarray(Image.fromarray(x).resize((to_w, to_h), getattr(Image, mode.upper())))
+            got = F.resize(cairn.tensor(x.transpose(2, 0, 1)), [to_h, to_w], mode)
+            np.testing.assert_array_equal(got.numpy(), want.transpose(2, 0, 1))
 
 
 def test_resize_as_pytorch():

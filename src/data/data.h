@@ -136,6 +136,8 @@ bool cn__jpeg_decode(const uint8_t *data, size_t bytes, cn__fetch *f, cn__pictur
 /* p is (height, width, channels) here. */
 bool cn__jpeg_write(FILE *file, const cn__picture *p, int quality, cn__fetch *f);
 bool cn__picture_alloc(cn__fetch *f, int64_t channels, int64_t height, int64_t width, cn__picture *out);
+/* The caller sets the size and the memory of out. False: no memory. */
+bool cn__picture_resize(cn__arena *a, const cn__picture *in, cn_image_filter filter, cn__picture *out);
 
 /* ---- image.c, colour.c, filter.c, warp.c: f32 (channels, height, width) */
 
@@ -145,7 +147,7 @@ typedef struct cn__image {
 } cn__image;
 bool cn__image_new(cn__arena *a, int64_t channels, int64_t height, int64_t width, cn__image *out);
 /* The caller sets the size and the memory of out. */
-bool cn__image_resize(cn__arena *a, const cn__image *in, cn__image *out); /* false: no memory */
+bool cn__image_resize(cn__arena *a, const cn__image *in, cn__image *out); /* bilinear; false: no memory */
 void cn__image_crop(const cn__image *in, int64_t top, int64_t left, cn__image *out);
 /* out(x, y) = in((m0 x + m1 y + m2) / d, (m3 x + m4 y + m5) / d), d = m6 x + m7 y + 1; of the same size */
 void cn__image_warp(const cn__image *in, const double *m, bool nearest, double fill, cn__image *out);

@@ -1,7 +1,6 @@
 /* A dataset of image files in folders. The folder just below the given one is the class: folder/class/.../file. */
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -124,22 +123,10 @@ static bool collect_classes(folder *d, const char *path)
 
 /* ---- items */
 
-static float *to_floats(cn__fetch *f, const cn__picture *p)
-{
-    int64_t n = p->channels * p->height * p->width;
-    float *x = cn__arena_alloc(&f->arena, (size_t)n * sizeof *x);
-    for (int64_t i = 0; i < n && x; i++) x[i] = p->data[i];
-    return x;
-}
-
 static bool resize_into(cn__fetch *f, const cn__picture *p, const cn_dims *shape, uint8_t *out)
 {
-    int64_t n = shape->v[0] * shape->v[1] * shape->v[2];
-    cn__image in = { p->channels, p->height, p->width, to_floats(f, p) };
-    cn__image to = { p->channels, shape->v[1], shape->v[2], cn__arena_alloc(&f->arena, (size_t)n * sizeof(float)) };
-    if (!in.data || !to.data || !cn__image_resize(&f->arena, &in, &to)) return cn__fetch_no_memory(f);
-    for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)lrintf(fminf(fmaxf(to.data[i], 0), 255));
-    return true;
+    cn__picture to = { p->channels, shape->v[1], shape->v[2], out };
+    return cn__picture_resize(&f->arena, p, CN_FILTER_BILINEAR, &to) || cn__fetch_no_memory(f);
 }
 
 static int64_t class_of(const folder *d, size_t index)

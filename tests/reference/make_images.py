@@ -1,8 +1,10 @@
-"""Writes what test_images.c compares with: images.txt (torch's resizing and turning) and small PNG and JPEG files.
+"""Writes what test_images.c compares with: images.txt (torch's resizing and turning), resize.txt (Pillow's resizing of
+bytes) and small PNG and JPEG files.
 
-    python tests/reference/make_images.py      in an environment with torch
+    python tests/reference/make_images.py      in an environment with torch and Pillow 13
 
-The image that is resized and turned is x[c, r, i] = ((37 k + 11) mod 101) / 100, k the number of the element.
+The image that is resized and turned is x[c, r, i] = ((37 k + 11) mod 101) / 100, k the number of the element. That of
+bytes is (k k + 29 k) mod 256.
 """
 
 import math
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from PIL import Image
 
 HERE = Path(__file__).parent
 
@@ -39,6 +42,18 @@ def write_numbers():
         y = turned(image(c, h, w), degrees)
         lines.append(f"rotate {c} {h} {w} {degrees} 0 " + " ".join(f"{v:.9g}" for v in y.flatten().tolist()))
     (HERE / "images.txt").write_text("\n".join(lines) + "\n")
+
+
+def write_bytes():
+    """A line for each filter and size: its number, height, width, the new ones, and a CRC-32 of the pixels."""
+    lines = []
+    filters = [Image.BILINEAR, Image.NEAREST, Image.BOX, Image.HAMMING, Image.BICUBIC, Image.LANCZOS]
+    for h, w, to_h, to_w in [(40, 50, 23, 17), (9, 7, 31, 30), (60, 20, 11, 19), (60, 20, 11, 40), (33, 64, 33, 20),
+                             (33, 64, 50, 64), (1, 5, 3, 2), (64, 64, 1, 1), (12, 90, 13, 9)]:
+        image = Image.frombytes("L", (w, h), bytes((k * k + 29 * k) % 256 for k in range(h * w)))
+        for number, kind in enumerate(filters):
+            lines.append(f"{number} {h} {w} {to_h} {to_w} {zlib.crc32(image.resize((to_w, to_h), kind).tobytes())}")
+    (HERE / "resize.txt").write_text("\n".join(lines) + "\n")
 
 
 def png(path, width, height, depth, colour, rows, palette=b""):
@@ -90,6 +105,7 @@ def jpeg(path, width, components, blocks):
 
 if __name__ == "__main__":
     write_numbers()
+    write_bytes()
     png(HERE / "rgb.png", 3, 2, 8, 2, [range(10, 19), range(100, 109)])
     png(HERE / "grey16.png", 2, 2, 16, 0, [[1, 200, 2, 0], [255, 255, 0, 0]])
     png(HERE / "palette.png", 4, 1, 2, 3, [[0b00011011]], bytes([0, 0, 0, 255, 0, 0, 0, 255, 0, 1, 2, 3]))

@@ -3,6 +3,7 @@
 import math
 
 import cairn
+from ... import _C
 from ..._C import Tensor
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "center_crop",
@@ -13,6 +14,10 @@ __all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturat
 
 class InterpolationMode:
     NEAREST, NEAREST_EXACT, BILINEAR, BICUBIC = "nearest", "nearest-exact", "bilinear", "bicubic"
+    BOX, HAMMING, LANCZOS = "box", "hamming", "lanczos"  # of images of bytes
+
+
+_FILTERS = {"bilinear": 0, "nearest": 1, "nearest-exact": 1, "box": 2, "hamming": 3, "bicubic": 4, "lanczos": 5}
 
 
 # ---- kinds of images ----
@@ -186,7 +191,10 @@ def _as_batch(x):
 
 
 def resize(img, size, interpolation=InterpolationMode.BILINEAR, max_size=None, antialias=True):
-    """size: (height, width), or one number for the shorter side."""
+    """size: (height, width), or one number for the shorter side.
+
+    uint8 becomes what Pillow makes of it, bit for bit; without antialias, and of other dtypes, it is interpolate().
+    """
     x = as_image(img)
     h, w = x.shape[-2:]
     sizes = [size] if isinstance(size, int) else list(size)
@@ -199,6 +207,12 @@ def resize(img, size, interpolation=InterpolationMode.BILINEAR, max_size=None, a
     if sizes == [h, w]:
         return x
     mode = getattr(interpolation, "value", interpolation)
+    if x.dtype == cairn.uint8 and (antialias or mode in ("nearest", "nearest-exact")):
+        if mode not in _FILTERS:
+            raise ValueError(f"resize: interpolation must be one of {', '.join(_FILTERS)}, got {mode!r}")
+        return _C.resize_image(x, *sizes, _FILTERS[mode])
+    if mode not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+        raise ValueError(f"resize: interpolation {mode!r} is for uint8 with antialias; got {x.dtype}")
     y, back = _as_batch(x)
     if mode in ("nearest", "nearest-exact"):
         return back(cairn.nn.functional.interpolate(y, size=sizes, mode=mode))
