@@ -2,6 +2,7 @@
 
 import builtins
 import math
+import weakref
 
 from . import _C
 from ._C import Tensor
@@ -129,17 +130,46 @@ METHODS["is_floating_point"] = FUNCTIONS["is_floating_point"] = lambda input: in
 METHODS["is_complex"] = FUNCTIONS["is_complex"] = lambda input: False
 METHODS["is_signed"] = lambda self: self.dtype.is_signed
 METHODS["get_device"] = lambda self: -1 if self.device.type == "cpu" else (self.device.index or 0)
-METHODS["retain_grad"] = lambda self: _retain_grad(self)
+METHODS["retains_grad"] = property(lambda self: "_retained_grad" in self.__dict__ and not self.is_leaf)
 METHODS["numpy_T"] = lambda self: self.T
 FUNCTIONS["is_tensor"] = lambda obj: isinstance(obj, Tensor)
 FUNCTIONS["is_storage"] = lambda obj: False
 FUNCTIONS["numel"] = lambda input: input.numel()
 
 
-def _retain_grad(self):
-    if self.is_leaf:
+@method
+def retain_grad(self):
+    """Keeps the gradient of a result in its .grad, as that of a leaf is kept."""
+    if not self.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self.is_leaf or "_retained_grad" in self.__dict__:
         return
-    raise NotImplementedError("retain_grad(): gradients of results are not kept; use cairn.autograd.grad, or a hook")
+    self._retained_grad = None
+    result = weakref.ref(self)  # the graph must not keep the result alive
+
+    def keep(grad):
+        x = result()
+        if x is not None:
+            x._retained_grad = grad if x._retained_grad is None else x._retained_grad + grad
+
+    self._add_hook(keep)
+
+
+@method
+def register_post_accumulate_grad_hook(self, hook):
+    """Calls hook(self) after a backward that gave self a gradient. Returns a handle with remove()."""
+    if not self.requires_grad or not self.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    leaf_ = weakref.ref(self)
+    handle = None
+
+    def run():
+        x = leaf_()
+        if x is not None and not handle.removed:
+            hook(x)
+
+    handle = _HookHandle(self._add_hook(lambda grad: _C._after_backward(run)))
+    return handle
 
 
 @method
@@ -150,9 +180,10 @@ def register_hook(self, hook):
 
 class _HookHandle:
     def __init__(self, place):
-        self._place = place
+        self._place, self.removed = place, False
 
     def remove(self):
+        self.removed = True
         _C._remove_hook(self._place)
 
     def __enter__(self):

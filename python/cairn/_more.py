@@ -247,12 +247,6 @@ def resize_as_(self, other):
     return self.resize_(tuple(other.shape))
 
 
-@method
-def register_post_accumulate_grad_hook(self, hook):
-    raise NotImplementedError("register_post_accumulate_grad_hook(): register_hook sees the gradient before it is "
-                              "added; an optimizer's step runs each update as soon as its gradient is there")
-
-
 @both
 def is_same_size(input, other):
     return tuple(input.shape) == tuple(other.shape)

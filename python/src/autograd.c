@@ -38,11 +38,20 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *none)
     return -1;
 }
 
+/* The gradient of a result that retain_grad asked for is an attribute. Borrowed; NULL: there is none. */
+static PyObject *retained(PyObject *self)
+{
+    PyObject *dict = ((tensor *)self)->dict;
+    return dict && !tensor_is_leaf(self) ? PyDict_GetItemString(dict, "_retained_grad") : NULL;
+}
+
 static PyObject *get_grad(PyObject *self, void *none)
 {
     (void)none;
     context *c = context_of(self);
     if (((tensor *)self)->detached) Py_RETURN_NONE;
+    PyObject *kept = retained(self);
+    if (kept) return Py_NewRef(kept);
     if (!context_ready(c) && context_refuse(c)) return NULL;
     cn_tensor *g = cn_grad_of(handle_of(self));
     if (g) {
@@ -64,6 +73,7 @@ static int set_grad(PyObject *self, PyObject *value, void *none)
                      Py_TYPE(value)->tp_name);
         return -1;
     }
+    if (retained(self)) return PyDict_SetItemString(((tensor *)self)->dict, "_retained_grad", value ? value : Py_None);
     cn_tensor *old = cn_grad_of(handle_of(self));
     cn_error_clear(c->cn);
     if (value && value != Py_None && old && old == handle_of(value)) return 0;
@@ -117,6 +127,30 @@ int autograd_add_properties(PyTypeObject *type)
 
 /* ---- backward ---- */
 
+/* Functions to call when the backward that is being computed has ended: a list, or NULL if there are none. */
+static PyObject *after;
+
+static PyObject *after_backward(PyObject *module, PyObject *function)
+{
+    (void)module;
+    if (!after && !(after = PyList_New(0))) return NULL;
+    if (PyList_Append(after, function)) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Calls the functions of a list, and releases it. */
+static bool call_each(PyObject *functions)
+{
+    bool ok = true;
+    for (Py_ssize_t i = 0; functions && ok && i < PyList_GET_SIZE(functions); i++) {
+        PyObject *y = PyObject_CallNoArgs(PyList_GET_ITEM(functions, i));
+        ok = y;
+        Py_XDECREF(y);
+    }
+    Py_XDECREF(functions);
+    return ok;
+}
+
 static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "gradient", "retain_graph", "create_graph", "inputs", NULL };
@@ -141,8 +175,14 @@ static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
         ok = false;
     }
     k.c->work += SMALL; /* as much again as was computed so far, perhaps long ago */
+    PyObject *outer = after; /* of a backward whose hook calls this one */
+    after = NULL;
     if (ok && !cn_backward_with(handle_of(self), &desc)) context_error(k.c), ok = false;
     call_end(&k);
+    PyObject *mine = after;
+    after = outer;
+    if (ok) ok = call_each(mine);
+    else Py_XDECREF(mine);
     if (!ok) return NULL;
     Py_RETURN_NONE;
 }
@@ -404,6 +444,7 @@ PyMethodDef autograd_methods[] = {
 PyMethodDef autograd_functions[] = {
     { "_grad", grad, METH_VARARGS, "" },
     { "_remove_hook", remove_hook, METH_O, "" },
+    { "_after_backward", after_backward, METH_O, "" },
     { "_custom", custom_apply, METH_VARARGS, "" },
     { 0 },
 };

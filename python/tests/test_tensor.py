@@ -151,6 +151,85 @@ def test_functions_with_a_backward_of_their_own():
     assert cairn.autograd.gradgradcheck(lambda x: (x ** 3).sum(), (x,))
 
 
+class ProductAndSum(cairn.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        where, most = (x > 0).long(), (x + y).max()
+        ctx.mark_non_differentiable(where, most)
+        return x * y, where, most, (x + y).double().sum(), None
+
+    @staticmethod
+    def backward(ctx, product, where, most, total, none):
+        x, y = ctx.saved_tensors
+        assert none is None and where.tolist() == [0, 0, 0] and most.item() == 0
+        return product * y + total.float(), product * x + total.float()
+
+
+def test_functions_that_return_several_tensors():
+    x, y = cairn.arange(3.0).requires_grad_(), cairn.full((3,), 2.0).requires_grad_()
+    product, where, most, total, none = ProductAndSum.apply(x, y)
+    assert product.tolist() == [0, 2, 4] and where.tolist() == [0, 1, 1] and most.item() == 4 and none is None
+    assert total.item() == 9 and total.dtype == cairn.float64
+    assert [t.requires_grad for t in (product, where, most, total)] == [True, False, False, True]
+    (product.sum() * 2 + total * 3).backward()
+    assert x.grad.tolist() == [7, 7, 7] and y.grad.tolist() == [3, 5, 7]
+    x.grad = None
+    ProductAndSum.apply(x, y)[3].backward()  # the other results have a gradient of 0
+    assert x.grad.tolist() == [1, 1, 1]
+    with cairn.no_grad():
+        assert not ProductAndSum.apply(x, y)[0].requires_grad
+
+
+def test_retain_grad():
+    w = cairn.ones(2, requires_grad=True)
+    h = w * 2
+    assert h.grad is None and not h.retains_grad
+    h.retain_grad()
+    h.retain_grad()
+    w.retain_grad()
+    assert h.retains_grad and not w.retains_grad
+    loss = (h * h).sum()
+    loss.backward(retain_graph=True)
+    assert h.grad.tolist() == [4, 4] and w.grad.tolist() == [8, 8]
+    loss.backward()
+    assert h.grad.tolist() == [8, 8]
+    h.grad = None
+    assert h.grad is None
+    with pytest.raises(RuntimeError, match="requires_grad=False"):
+        cairn.ones(1).retain_grad()
+
+
+def test_hooks_after_a_gradient_was_added():
+    w, v, seen = cairn.ones(2, requires_grad=True), cairn.ones(2, requires_grad=True), []
+
+    def hook(p):
+        seen.append(p.grad.tolist())
+        p.grad = None
+
+    handle = w.register_post_accumulate_grad_hook(hook)
+    (w * 5 + w * 2 + v).sum().backward()
+    assert seen == [[7, 7]] and w.grad is None and v.grad.tolist() == [1, 1]
+    v.sum().backward()
+    assert len(seen) == 1
+    handle.remove()
+    (w * 5).sum().backward()
+    assert len(seen) == 1 and w.grad.tolist() == [5, 5]
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (w * 1).register_post_accumulate_grad_hook(hook)
+
+    def inner(p):  # a backward inside of the hook of another one
+        (v * 3).sum().backward()
+
+    v.register_post_accumulate_grad_hook(lambda p: seen.append("v"))
+    w.register_post_accumulate_grad_hook(inner)
+    w.sum().backward()
+    assert seen[1:] == ["v"]
+    w.register_post_accumulate_grad_hook(lambda p: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        w.sum().backward()
+
+
 def test_functions_of_functions():
     x = cairn.tensor([1.0, 2.0])
     f = lambda x: (x ** 3).sum()  # noqa: E731
