@@ -256,6 +256,30 @@ METHODS["is_nonzero"] = lambda self: self.item() != 0
 METHODS["share_memory_"] = lambda self: self
 METHODS["is_shared"] = lambda self: False
 METHODS["is_inference"] = lambda self: False
+class _Storage:
+    """What a tensor's memory would be if it were stored by itself; values are computed when it is read."""
+
+    def __init__(self, x):
+        self._x = x
+
+    def nbytes(self):
+        return self._x.numel() * self._x.element_size()
+
+    size = __len__ = nbytes
+
+    @property
+    def device(self):
+        return self._x.device
+
+    def data_ptr(self):
+        return self._x.data_ptr()
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+
+METHODS["untyped_storage"] = lambda self: _Storage(self)
+METHODS["__array_priority__"] = 1000  # numpy.float64(2) - x is a tensor
 METHODS["storage_type"] = lambda self: type(self)
 for _name in ("conj", "resolve_conj", "resolve_neg", "real"):  # there are no complex tensors
     METHODS[_name] = FUNCTIONS[_name] = lambda input: input

@@ -158,8 +158,14 @@ static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
     int create = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", names, &gradient, &retain, &create, &inputs))
         return NULL;
-    if (inputs != Py_None)
-        return PyErr_Format(PyExc_NotImplementedError, "backward(): 'inputs' is not there; use cairn.autograd.grad");
+    if (inputs != Py_None) {
+        PyObject *module = PyImport_ImportModule("cairn.autograd");
+        PyObject *done = module ? PyObject_CallMethod(module, "backward", "OOOOOO", self, gradient, retain,
+                                                      create ? Py_True : Py_False, Py_None, inputs)
+                                : NULL;
+        Py_XDECREF(module);
+        return done;
+    }
     call k;
     if (call_begin(&k, "backward", &self, 1)) return NULL;
     cn_backward_desc desc = { .create_graph = create };
@@ -178,6 +184,7 @@ static PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *outer = after; /* of a backward whose hook calls this one */
     after = NULL;
     if (ok && !cn_backward_with(handle_of(self), &desc)) context_error(k.c), ok = false;
+    if (PyErr_Occurred()) ok = false; /* of a function's own backward, which cannot say that it failed */
     call_end(&k);
     PyObject *mine = after;
     after = outer;
@@ -218,6 +225,7 @@ static PyObject *grad(PyObject *module, PyObject *args)
         context_error(k.c);
         goto end;
     }
+    if (PyErr_Occurred()) goto end; /* of a function's own backward */
     result = PyTuple_New(n_in);
     for (int i = 0; i < n_in && result; i++) {
         PyObject *o = found[i] ? tensor_wrap(k.c, found[i]) : Py_NewRef(Py_None);

@@ -57,6 +57,16 @@ static int bind_names(const parameters *p, PyObject *const *args, PyObject *name
     return 0;
 }
 
+/* x.add_(alpha, y), x.addcmul_(value, y, z), torch.add(x, alpha, y): an old order, which PyTorch still takes. The number
+   stands after the first operand, and is the only parameter that otherwise needs its name. */
+static bool is_old_order(const parameters *p, int first, PyObject *const *args, Py_ssize_t n)
+{
+    const int named = p->n_positional;
+    if (p->n != named + 1 || n != p->n - first || (strcmp(p->names[named], "alpha") && strcmp(p->names[named], "value")))
+        return false;
+    return is_number(args[1 - first]);
+}
+
 int bind_arguments(const parameters *p, int first, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **out,
                    PyObject **list)
 {
@@ -68,6 +78,10 @@ int bind_arguments(const parameters *p, int first, PyObject *const *args, Py_ssi
         for (Py_ssize_t i = room - 1; i < n; i++) PyTuple_SET_ITEM(*list, i - room + 1, Py_NewRef(args[i]));
         for (Py_ssize_t i = 0; i < room - 1; i++) out[first + i] = args[i];
         out[p->n_positional - 1] = *list;
+    } else if (n > room && is_old_order(p, first, args, n)) {
+        if (!first) out[0] = args[0];
+        out[p->n_positional] = args[1 - first];
+        for (Py_ssize_t i = 2 - first; i < n; i++) out[first + i - 1] = args[i];
     } else if (n > room) {
         return PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd %s given", p->function, room,
                             room == 1 ? "" : "s", n, n == 1 ? "was" : "were"),

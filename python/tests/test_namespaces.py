@@ -216,3 +216,75 @@ def test_counters():
     cairn.ones(5).add(1).sum().item()
     after = cairn._C.counters()
     assert after["evaluations"] > before["evaluations"] and after["nodes"] > before["nodes"]
+
+
+def test_trees():
+    from collections import OrderedDict, namedtuple
+
+    from cairn.utils import _pytree
+    Point = namedtuple("Point", "x y")
+    tree = {"a": [1, (2, None)], "b": Point(3, OrderedDict(c=4))}
+    leaves, spec = _pytree.tree_flatten(tree)
+    assert leaves == [1, 2, None, 3, 4] and spec.num_leaves == 5
+    assert _pytree.tree_unflatten(leaves, spec) == tree
+    doubled = _pytree.tree_map(lambda x, y: (x or 0) + (y or 0), tree, tree)
+    assert doubled == {"a": [2, (4, 0)], "b": Point(6, OrderedDict(c=8))} and type(doubled["b"]) is Point
+    assert _pytree.tree_map_only(int, lambda x: -x, [1, "a"]) == [-1, "a"]
+    assert spec == _pytree.tree_structure(tree) and spec != _pytree.tree_structure([1])
+    with pytest.raises(ValueError, match="leaves"):
+        _pytree.tree_unflatten([1], spec)
+
+
+def test_names_that_packages_import():
+    from cairn.autograd.function import Function, FunctionCtx, once_differentiable  # noqa: F401
+    from cairn.utils.checkpoint import get_device_states, set_device_states
+    from cairn.utils.hooks import RemovableHandle
+    from cairn.utils.model_zoo import load_url  # noqa: F401
+
+    assert Function is cairn.autograd.Function and isinstance(
+        cairn.nn.Linear(1, 1).register_forward_hook(print), RemovableHandle)
+    set_device_states(*get_device_states(cairn.ones(1)))
+    assert cairn.ones(2, 3).untyped_storage().nbytes() == 24
+
+
+def test_derivatives_of_functions():
+    functional = cairn.autograd.functional
+    a, b = cairn.tensor([1.0, 2.0]), cairn.tensor([3.0])
+
+    def several(a, b):
+        return a * b, (a * a).sum() + b.sum()
+
+    def one(a, b):
+        return (a * a * b).sum()
+
+    def lists(x):
+        return x.tolist() if isinstance(x, cairn.Tensor) else [lists(y) for y in x]
+
+    assert lists(functional.jacobian(several, (a, b))) == [[[[3, 0], [0, 3]], [[1], [2]]], [[2, 4], [1]]]
+    assert lists(functional.hessian(one, (a, b))) == [[[[6, 0], [0, 6]], [[2], [4]]], [[[2, 4]], [[0]]]]
+    assert lists(functional.vjp(several, (a, b), (a, cairn.tensor(2.0)))) == [[[3, 6], 8], [[7, 14], [7]]]
+    assert lists(functional.jvp(several, (a, b), (a, b))) == [[[3, 6], 8], [[6, 12], 13]]
+    assert lists(functional.vhp(one, (a, b), (a, b))) == [15, [[12, 24], [10]]]
+    assert lists(functional.hvp(lambda x: (x ** 3).sum(), a, b.expand(2))) == [9, [18, 36]]
+    assert lists(functional.jacobian(lambda x: x[:0], a)) == []
+    with pytest.raises(RuntimeError, match="invalid size"):
+        functional.vjp(several, (a, b), (a, a))
+
+
+def test_einops():
+    einops = pytest.importorskip("einops")
+    from cairn.einops import pack, rearrange, reduce, repeat
+    from cairn.einops.layers.torch import EinMix, Rearrange, Reduce
+
+    x = cairn.arange(24.0).reshape(2, 3, 4).requires_grad_()
+    assert rearrange(x, "a b c -> c (a b)").equal(x.permute(2, 0, 1).reshape(4, 6))
+    assert einops.rearrange(x, "a b c -> (c a b)").shape == (24,)
+    for kind in ("min", "max", "sum", "mean", "prod"):
+        want = getattr(einops, "reduce")(x.detach().numpy(), "a b c -> b", kind)
+        assert reduce(x, "a b c -> b", kind).tolist() == pytest.approx(want.tolist())
+    assert repeat(x, "a b c -> a (r b) c", r=2).shape == (2, 6, 4) and pack([x, x], "* c")[0].shape == (12, 4)
+    assert einops.einsum(x, x, "a b c, a b c -> a").shape == (2,)
+    net = cairn.nn.Sequential(Rearrange("a b c -> a (b c)"), EinMix("a k -> a m", "k m", "m", k=12, m=5),
+                              Reduce("a m -> a", "mean"))
+    net(x).sum().backward()
+    assert x.grad.shape == (2, 3, 4) and "Rearrange" in repr(net)

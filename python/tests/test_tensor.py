@@ -181,6 +181,50 @@ def test_functions_that_return_several_tensors():
         assert not ProductAndSum.apply(x, y)[0].requires_grad
 
 
+class Broken(Cube):
+    @staticmethod
+    def backward(ctx, grad):
+        raise KeyError("broken")
+
+
+def test_errors_in_a_backward_come_out():
+    x = cairn.ones(2, requires_grad=True)
+    with pytest.raises(KeyError, match="broken"):
+        Broken.apply(x, 2).sum().backward()
+    with pytest.raises(KeyError, match="broken"):
+        cairn.autograd.grad(Broken.apply(x, 2).sum(), x)
+    (x * 2).sum().backward()
+
+
+def test_backward_of_some_inputs():
+    a, b = cairn.ones(2, requires_grad=True), cairn.ones(2, requires_grad=True)
+    (a * b * 3).sum().backward(inputs=[a])
+    (a * b * 3).sum().backward(inputs=a)
+    assert a.grad.tolist() == [6, 6] and b.grad is None
+    with pytest.raises(RuntimeError, match="empty"):
+        a.sum().backward(inputs=[])
+
+
+def test_factors_in_the_old_order():
+    x, y = cairn.ones(2), cairn.full((2,), 3.0)
+    assert x.add(2, y).tolist() == cairn.add(x, 2, y).tolist() == [7, 7] and x.sub(2, y).tolist() == [-5, -5]
+    assert x.clone().add_(-0.5, y).tolist() == [-0.5, -0.5]
+    assert x.clone().addcmul_(2, y, y).tolist() == cairn.addcmul(x, 2, y, y).tolist() == [19, 19]
+    assert x.addcdiv(6, x, y).tolist() == [3, 3]
+    for wrong in (lambda: x.add(y, y), lambda: x.add(1, y, y), lambda: x.mul(2, y)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_numbers_of_numpy_on_the_left():
+    np = pytest.importorskip("numpy")
+    x = cairn.ones(2, requires_grad=True)
+    y = np.float64(2) * x - np.float32(1)
+    z = np.float64(3) - x
+    assert isinstance(y, cairn.Tensor) and y.requires_grad and z.tolist() == [2, 2] and z.dtype == cairn.float32
+    assert isinstance(np.ones(2, np.float32) * x, cairn.Tensor)
+
+
 def test_retain_grad():
     w = cairn.ones(2, requires_grad=True)
     h = w * 2

@@ -41,6 +41,16 @@ class Draws:
         torch.randn_like = lambda x, **_: normal(*x.shape, dtype=x.dtype)
         torch.rand_like = lambda x, **_: uniform(*x.shape, dtype=x.dtype)
 
+    def replace_filling(self):
+        """x.uniform_() and x.normal_()"""
+        def uniform_(x, low=0, high=1, **_):
+            return x.copy_(self.tensor(low + (high - low) * self.random.random_sample(tuple(x.shape)), x.dtype))
+
+        def normal_(x, mean=0, std=1, **_):
+            return x.copy_(self.tensor(mean + std * self.random.standard_normal(tuple(x.shape)), x.dtype))
+
+        self.torch.Tensor.uniform_, self.torch.Tensor.normal_ = uniform_, normal_
+
     def replace_dropout(self):
         nn = self.torch.nn
 
@@ -112,4 +122,5 @@ def main():
     runpy.run_path(script, run_name="__main__")
 
 
-main()
+if __name__ == "__main__":
+    main()

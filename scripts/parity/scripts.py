@@ -24,7 +24,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-IMPORT = re.compile(r"^(\s*(?:import|from)\s+)(torchvision|torch)\b(.*)$")
+IMPORT = re.compile(r"^(\s*)(import|from)(\s+)(torchvision|torch|einops)\b(?!_)(.*)$")
+PACKAGES = {"torch": "cairn", "torchvision": "cairn.vision", "einops": "cairn.einops"}
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d+(?:[eE][-+]?\d+)?|\binf\b|\bnan\b|\d+)")
 TIME = re.compile(r"ms/batch\s+[\d.]+|time:\s*[\d.]+s?|[\d.]+\s*(?:ms|s|seconds|sec)\b")
 TOLERANCE = 1e-4
@@ -35,10 +36,13 @@ def rewrite(line):
     found = IMPORT.match(line)
     if not found:
         return line
-    start, package, rest = found.groups()
-    if start.strip() == "import" and package == "torch" and not rest.strip():
-        return f"{start}cairn as torch{rest}"
-    return start + {"torch": "cairn", "torchvision": "cairn.vision"}[package] + rest
+    indent, word, space, package, rest = found.groups()
+    new = PACKAGES[package]
+    if word == "import" and " as " not in rest:  # it binds the name of the package
+        named, comma, others = rest.partition(",")
+        parts = f", {new}{named.rstrip()}" if named.strip() else ""
+        rest = f" as {package}{parts}{comma}{others}" if parts or comma else f" as {package}{rest}"
+    return f"{indent}{word}{space}{new}{rest}"
 
 
 def copy(source, target, change):

@@ -1,6 +1,6 @@
 """Tools: data loading, recomputation. torch.utils."""
 
-_modules = ("checkpoint", "data", "progress", "tensorboard")
+_modules = ("_pytree", "checkpoint", "data", "hooks", "model_zoo", "progress", "tensorboard")
 
 
 def __getattr__(name):
@@ -12,4 +12,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return list(_modules)
+    return [name for name in _modules if name[0] != "_"]

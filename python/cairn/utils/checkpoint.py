@@ -3,7 +3,7 @@
 from .. import _C
 from .._C import Tensor
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
 
 _ignored = ("context_fn", "determinism_check", "debug", "early_stop")
 
@@ -46,3 +46,13 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
         input = checkpoint(part(at, at + size), input, preserve_rng_state=preserve_rng_state)
         at += size
     return part(at, len(functions))(input)
+
+
+def get_device_states(*args):
+    """([], []): there are no random numbers of CUDA devices. cairn.get_rng_state has those that there are."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    if list(devices):
+        raise RuntimeError(f"set_device_states: there are no CUDA devices, got {list(devices)}")

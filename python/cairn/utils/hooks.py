@@ -1,0 +1,3 @@
+"""Handles that remove hooks: torch.utils.hooks."""
+
+from ..nn.modules._hooks import RemovableHandle  # noqa: F401
