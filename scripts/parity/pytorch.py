@@ -17,12 +17,9 @@ class NoCounterpart(Exception):
 
 
 def number(value):
-    """A plain number as a Python program would write it: a whole one is an int."""
-    return int(value) if isinstance(value, float) and value == int_or_nan(value) and abs(value) < 1e15 else value
-
-
-def int_or_nan(value):
-    return int(value) if abs(value) < 1e18 else float("nan")
+    """A plain number as a Python program would write it: a whole one is an int, but -0.0 is a float."""
+    whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
+    return int(value) if whole and math.copysign(1, value) == math.copysign(1, int(value)) else value
 
 
 def one(values):
