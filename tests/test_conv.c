@@ -11,22 +11,23 @@
 
 static cn_ctx *cn;
 
-enum { SIZE = 23, ROWS = 9, TAPS = 9 };
+enum { SIZE = 23, TAPS = 9 };
 
 /* Taps of the kernel's first line never see the last line of the image: what is there must not reach their gradients, nor
    may what is at its end reach those that do not see it. */
-static void infinite_pixels(void)
+static void infinite_pixels(int64_t images, int64_t channels, int64_t rows)
 {
-    double x[SIZE * SIZE], got[ROWS * TAPS];
+    double x[SIZE * SIZE], got[32 * 16 * TAPS];
+    const int64_t numel = rows * channels * TAPS;
     for (int i = 0; i < SIZE * SIZE; i++) x[i] = i < SIZE * (SIZE - 1) ? 1 : (double)INFINITY;
-    cn_tensor *image = cn_cast(cn_from(cn, CN_F64, CN_DIMS(1, 1, SIZE, SIZE), x), CN_F32);
-    cn_tensor *weight = cn_param(cn_ones(cn, CN_F32, CN_DIMS(ROWS, 1, 3, 3)));
+    cn_tensor *plane = cn_cast(cn_from(cn, CN_F64, CN_DIMS(1, 1, SIZE, SIZE), x), CN_F32);
+    cn_tensor *image = cn_expand(plane, CN_DIMS(images, channels, SIZE, SIZE));
+    cn_tensor *weight = cn_param(cn_ones(cn, CN_F32, CN_DIMS(rows, channels, 3, 3)));
     cn_tensor *y = cn_conv2d(image, weight, NULL, &(cn_conv_desc){ .padding = { 1, 1 } });
-    check(cn_backward(cn_sum(y, CN_ALL, false)) && cn_read_f64(cn_grad_of(weight), got, ROWS * TAPS), "%s",
-          cn_error(cn));
-    for (int i = 0; i < ROWS * TAPS; i++) {
+    check(cn_backward(cn_sum(y, CN_ALL, false)) && cn_read_f64(cn_grad_of(weight), got, numel), "%s", cn_error(cn));
+    for (int i = 0; i < numel; i++) {
         const int line = i % TAPS / 3, column = i % 3;
-        const double finite = (SIZE - 1) * (column == 1 ? SIZE : SIZE - 1);
+        const double finite = (double)images * (SIZE - 1) * (column == 1 ? SIZE : SIZE - 1);
         check(line == 0 ? got[i] == finite : isinf(got[i]) && got[i] > 0, "tap %d: %g", i, got[i]);
     }
 }
@@ -143,6 +144,8 @@ static void meets_definition(const trial *t, cn_dtype dtype)
     expect(t, dtype, "y", got, y);
     expect(t, dtype, "gradient of x", cn_grad_of(image), dx);
     expect(t, dtype, "gradient of the weight", cn_grad_of(weight), dw);
+    for (int64_t i = 0; i < y.numel; i++) y.at[i] = fmax(y.at[i], 0);
+    expect(t, dtype, "relu of y", cn_relu(cn_conv3d(cn_detach(image), cn_detach(weight), NULL, &desc)), y);
     free(x.at), free(w.at), free(g.at), free(y.at), free(dx.at), free(dw.at);
 }
 
@@ -201,6 +204,29 @@ static void strides(void)
         { 2, 1, 3, 4, { 1, 16, 17 }, { 1, 8, 8 }, { 1, 8, 8 }, { 0, 0, 3 }, { 1, 1, 1 } },      /* nor with padding */
         { 2, 1, 3, 4, { 1, 16, 17 }, { 1, 8, 8 }, { 1, 8, 7 }, { 0, 0, 0 }, { 1, 1, 1 } }, /* pixels are seen twice */
         { 2, 1, 3, 4, { 1, 26, 35 }, { 1, 8, 8 }, { 1, 9, 9 }, { 0, 0, 0 }, { 1, 1, 1 } }, /* pixels between patches */
+        /* by pixels */
+        { 8, 1, 32, 64, { 1, 7, 9 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } },
+        { 8, 1, 32, 32, { 1, 5, 8 }, { 1, 3, 3 }, { 1, 1, 1 }, { 0, 1, 1 }, { 1, 1, 1 } },
+        { 8, 1, 16, 48, { 1, 7, 6 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } },    /* panels of one vector */
+        { 9, 1, 1, 31, { 1, 9, 8 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 1, 1 }, { 1, 1, 1 } },     /* one channel */
+        { 160, 1, 1, 16, { 1, 10, 41 }, { 1, 1, 3 }, { 1, 1, 2 }, { 0, 0, 1 }, { 1, 1, 1 } }, /* not all at a time */
+        { 2, 1, 30, 62, { 1, 68, 5 }, { 1, 4, 3 }, { 1, 2, 2 }, { 0, 1, 2 }, { 1, 1, 1 } },   /* bands */
+        { 4, 2, 29, 31, { 1, 13, 10 }, { 1, 3, 5 }, { 1, 3, 2 }, { 0, 2, 1 }, { 1, 1, 1 } },  /* groups */
+        { 8,
+          1,
+          32,
+          32,
+          { 1, 9, 11 },
+          { 1, 3, 3 },
+          { 1, 2, 2 },
+          { 0, 2, 2 },
+          { 1, 2, 2 } }, /* pixels that no tap sees */
+        { 8, 1, 32, 32, { 1, 11, 13 }, { 1, 3, 5 }, { 1, 2, 3 }, { 0, 3, 4 }, { 1, 3, 2 } }, /* taps apart */
+        { 8, 1, 32, 32, { 1, 1, 41 }, { 1, 1, 5 }, { 1, 1, 2 }, { 0, 0, 2 }, { 1, 1, 1 } },  /* one axis */
+        { 8, 1, 32, 28, { 1, 61, 1 }, { 1, 4, 1 }, { 1, 3, 1 }, { 0, 3, 0 }, { 1, 2, 1 } },  /* lines of one pixel */
+        { 4, 1, 32, 32, { 7, 5, 6 }, { 3, 3, 3 }, { 2, 2, 2 }, { 1, 1, 1 }, { 1, 1, 1 } },   /* three axes */
+        { 3, 2, 32, 32, { 9, 5, 7 }, { 4, 3, 2 }, { 3, 1, 2 }, { 2, 2, 1 }, { 1, 2, 3 } },
+        { 8, 1, 32, 32, { 1, 9, 5 }, { 1, 3, 2 }, { 1, 2, 2 }, { 0, 1, 5 }, { 1, 1, 1 } }, /* lines beside the image */
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         meets_definition(&trials[i], CN_F32);
@@ -243,7 +269,8 @@ static void bits_across_threads(void)
         { 1, 64, 128, 32, 3, 2 },                             /* one image: its product is shared */
         { 3, 128, 200, 9, 1, 1 },                             /* the image is its own columns */
         { 2, 3, 16, 96, 5, 3 },   { 4, 3, 192, 112, 16, 16 }, /* patches */
-        { 9, 40, 33, 8, 2, 2 },
+        { 9, 40, 33, 8, 2, 2 },   { 33, 32, 64, 7, 3, 2 },
+        { 24, 32, 32, 57, 3, 1 }, /* pixels, in bands that are not copied all at a time */
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         const sizes *s = &trials[i];
@@ -267,7 +294,8 @@ static void test_isa(cn__isa isa)
     cn = cn_open(&(cn_desc){ .threads = 2 });
     check(cn && !cn_failed(cn), "%s: the context does not open", cn__isa_name(isa));
     check_group("infinite pixels");
-    infinite_pixels();
+    infinite_pixels(1, 1, 9);
+    infinite_pixels(2, 16, 32); /* by pixels */
     check_group("distant taps");
     distant_taps();
     check_group("strides");

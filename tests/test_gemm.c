@@ -434,6 +434,111 @@ static void run_packed_trials(const kernel_row *row)
     }
 }
 
+/* ---- k in runs ---- */
+
+/* A(m,runs·k) with gaps between runs, rows or columns contiguous, against the same product without gaps. */
+static void run_in_runs(const kernel_row *row, int64_t m, int64_t n, int64_t k, int64_t runs, bool by_columns, bool add)
+{
+    const int64_t width = row->kernel->width, all = runs * k,
+                  written = n > row->kernel->lanes ? width : row->kernel->lanes;
+    const cn_dtype type = row->f64 ? CN_F64 : CN_F32;
+    const size_t size = cn_dtype_size(type);
+    const int64_t a_col = by_columns ? m + 1 : 1, a_run = (k + 2) * a_col, a_row = by_columns ? 1 : runs * a_run + 3;
+    buffer a = new_buffer((m + 1) * (runs + 1) * (k + 3) * 2, type), joined = new_buffer(m * all, type);
+    buffer b = new_buffer(all * n, type), want = new_buffer(m * width, type), got = new_buffer(m * width, type);
+    buffer packed = new_buffer(all * width, type);
+    memcpy(got.data, want.data, got.bytes);
+    for (int64_t i = 0; i < m * all; i++) {
+        const int64_t from = i / all * a_row + i % all / k * a_run + i % k * a_col;
+        memcpy(joined.data + (size_t)i * size, a.data + (size_t)from * size, size);
+    }
+    cn__gemm_pack_b(row->kernel, packed.data, all, n, b.data, n, 1);
+    cn__gemm_run_packed(&(cn__gemm){ .kernel = row->kernel,
+                                     .accumulate = add,
+                                     .m = m,
+                                     .n = n,
+                                     .k = all,
+                                     .a = joined.data,
+                                     .a_row = all,
+                                     .a_col = 1,
+                                     .b = packed.data,
+                                     .b_packed = all,
+                                     .c = want.data,
+                                     .c_row = width,
+                                     .c_col = 1 });
+    buffer old = new_buffer(m * width, type);
+    memcpy(old.data, got.data, got.bytes);
+    row->kernel->multiply_runs(&(cn__gemm_runs){ .m = m,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .runs = runs,
+                                                 .a = a.data,
+                                                 .a_row = a_row,
+                                                 .a_col = a_col,
+                                                 .a_run = a_run,
+                                                 .b = packed.data,
+                                                 .c = got.data,
+                                                 .c_row = width,
+                                                 .add = add });
+    bool same = true;
+    for (int64_t i = 0; i < m * width; i++) {
+        const char *as = i % width < n ? want.data : i % width < written ? got.data : old.data;
+        same &= memcmp(as + (size_t)i * size, got.data + (size_t)i * size, size) == 0;
+    }
+    check(same, "%s: %lldx%lldx%lld in %lld runs differs", row->name, (long long)m, (long long)k, (long long)n,
+          (long long)runs);
+    free(a.data), free(joined.data), free(b.data), free(want.data), free(got.data), free(packed.data), free(old.data);
+}
+
+static void run_run_trials(const kernel_row *row)
+{
+    const int width = row->kernel->width, lanes = row->kernel->lanes, rows = row->kernel->rows;
+    const int64_t columns[] = { 1, lanes, lanes + 1, width };
+    for (int64_t m = 1; m <= 2 * rows + 1; m++)
+        for (int i = 0; i < 4; i++) {
+            run_in_runs(row, m, columns[i], 7, 3, i % 2, m % 2);
+            run_in_runs(row, m, columns[i], 96, 1, m % 2, i % 2);
+            run_in_runs(row, m, columns[i], 1, 9, m % 2, i % 2);
+        }
+}
+
+/* ---- planes and pixels ---- */
+
+static void turn_planes(const kernel_row *row, int64_t rows, int64_t cols)
+{
+    const cn_dtype type = row->f64 ? CN_F64 : CN_F32;
+    const size_t size = cn_dtype_size(type);
+    const int64_t line = cols + 2, pixel = rows + 1;
+    buffer from = new_buffer(rows * line, type), to = new_buffer(2 * cols * pixel, type);
+    buffer back = new_buffer(rows * line, type);
+    int32_t *place = malloc(sizeof *place * (size_t)cols);
+    if (!place) abort();
+    for (int64_t q = 0; q < cols; q++) place[q] = (int32_t)((q + q / 3) * pixel); /* a gap after every third */
+    row->kernel->spread(to.data, place, from.data, line, rows, cols);
+    bool right = true;
+    for (int64_t i = 0; i < rows * cols; i++) {
+        const int64_t at = place[i % cols] + i / cols;
+        right &=
+            memcmp(to.data + (size_t)at * size, from.data + (size_t)(i / cols * line + i % cols) * size, size) == 0;
+    }
+    row->kernel->collect(to.data, pixel, from.data, line, rows, cols);
+    row->kernel->collect(back.data, line, to.data, pixel, cols, rows);
+    for (int64_t i = 0; i < rows * cols; i++) {
+        const size_t at = (size_t)(i / cols * line + i % cols) * size;
+        right &= memcmp(to.data + (size_t)(i % cols * pixel + i / cols) * size, from.data + at, size) == 0;
+        right &= memcmp(back.data + at, from.data + at, size) == 0;
+    }
+    check(right, "%s: (%lld,%lld) is turned wrongly", row->name, (long long)rows, (long long)cols);
+    free(from.data), free(to.data), free(back.data), free(place);
+}
+
+static void run_turn_trials(const kernel_row *row)
+{
+    const int64_t lanes = row->kernel->lanes, sizes[] = { 1, lanes - 1, lanes, lanes + 1, 2 * lanes, 3 * lanes + 2 };
+    for (int i = 0; i < 36; i++)
+        if (sizes[i / 6] && sizes[i % 6]) turn_planes(row, sizes[i / 6], sizes[i % 6]);
+}
+
 static void run_trials(const kernel_row *row, cn__workers *const *pools, int n_pools)
 {
     static const int64_t sizes[][3] = {
@@ -517,6 +622,8 @@ int main(void)
         run_long_trials(&rows[i], pools, 3);
         run_large_trials(&rows[i], pools, 3);
         run_packed_trials(&rows[i]);
+        run_run_trials(&rows[i]);
+        run_turn_trials(&rows[i]);
     }
     for (int i = 0; i < 3; i++) cn__workers_close(pools[i]);
     printf("%d kernels\n", n);

@@ -30,18 +30,32 @@ typedef struct NAME(job) {
     T *c;
     int64_t c_row;
     bool add;
+    int64_t runs, a_run; /* for in_runs: how many runs of k, and the stride between them in A */
 } NAME(job);
 
-/* Which operands are packed. packing: this tile packs the panel of B for the tiles that follow. */
-typedef enum NAME(form) { NAME(both_packed), NAME(b_packed), NAME(none_packed), NAME(packing) } NAME(form);
+/* Which operands are packed. packing: this tile packs the panel of B for the tiles that follow. in_runs: B is packed,
+   and k has several runs. */
+typedef enum NAME(form) {
+    NAME(both_packed),
+    NAME(b_packed),
+    NAME(in_runs),
+    NAME(none_packed),
+    NAME(packing)
+} NAME(form);
 
-/* The register tile, twice: for tiles with all rows, and for tiles with fewer rows. There are many of the latter, so
-   their loop over k is not unrolled. */
-#define TILE       tile
-#define TILE_STEPS 4
+/* The register tile, three times: for tiles with all rows, for tiles with fewer rows, and for tiles of one vector. There
+   are many of the latter two, so their loops over k are not unrolled. */
+#define TILE         tile
+#define TILE_STEPS   4
+#define TILE_VECTORS VECTORS
 #include "cpu/gemm_tile.h"
-#define TILE       short_tile
-#define TILE_STEPS 1
+#define TILE         short_tile
+#define TILE_STEPS   1
+#define TILE_VECTORS VECTORS
+#include "cpu/gemm_tile.h"
+#define TILE         narrow_tile
+#define TILE_STEPS   1
+#define TILE_VECTORS 1
 #include "cpu/gemm_tile.h"
 
 static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j)
@@ -78,6 +92,51 @@ static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
     case 11: NAME(short_tile)(j, 11, NAME(none_packed)); break;
 #endif
     default: NAME(short_tile)(j, ROWS, NAME(none_packed)); break;
+    }
+}
+
+/* Tiles for k in runs: of all vectors, and of one. */
+static void NAME(runs_of)(const NAME(job) * j, int64_t rows)
+{
+    switch (rows) {
+    case 1: NAME(short_tile)(j, 1, NAME(in_runs)); break;
+    case 2: NAME(short_tile)(j, 2, NAME(in_runs)); break;
+    case 3: NAME(short_tile)(j, 3, NAME(in_runs)); break;
+    case 4: NAME(short_tile)(j, 4, NAME(in_runs)); break;
+    case 5: NAME(short_tile)(j, 5, NAME(in_runs)); break;
+#if ROWS > 6
+    case 6: NAME(short_tile)(j, 6, NAME(in_runs)); break;
+    case 7: NAME(short_tile)(j, 7, NAME(in_runs)); break;
+#endif
+#if ROWS > 8
+    case 8: NAME(short_tile)(j, 8, NAME(in_runs)); break;
+    case 9: NAME(short_tile)(j, 9, NAME(in_runs)); break;
+    case 10: NAME(short_tile)(j, 10, NAME(in_runs)); break;
+    case 11: NAME(short_tile)(j, 11, NAME(in_runs)); break;
+#endif
+    default: NAME(short_tile)(j, ROWS, NAME(in_runs)); break;
+    }
+}
+
+static void NAME(narrow_runs_of)(const NAME(job) * j, int64_t rows)
+{
+    switch (rows) {
+    case 1: NAME(narrow_tile)(j, 1, NAME(in_runs)); break;
+    case 2: NAME(narrow_tile)(j, 2, NAME(in_runs)); break;
+    case 3: NAME(narrow_tile)(j, 3, NAME(in_runs)); break;
+    case 4: NAME(narrow_tile)(j, 4, NAME(in_runs)); break;
+    case 5: NAME(narrow_tile)(j, 5, NAME(in_runs)); break;
+#if ROWS > 6
+    case 6: NAME(narrow_tile)(j, 6, NAME(in_runs)); break;
+    case 7: NAME(narrow_tile)(j, 7, NAME(in_runs)); break;
+#endif
+#if ROWS > 8
+    case 8: NAME(narrow_tile)(j, 8, NAME(in_runs)); break;
+    case 9: NAME(narrow_tile)(j, 9, NAME(in_runs)); break;
+    case 10: NAME(narrow_tile)(j, 10, NAME(in_runs)); break;
+    case 11: NAME(narrow_tile)(j, 11, NAME(in_runs)); break;
+#endif
+    default: NAME(narrow_tile)(j, ROWS, NAME(in_runs)); break;
     }
 }
 
@@ -329,6 +388,65 @@ static void NAME(multiply)(const cn__gemm_block *g)
     }
 }
 
+/* Tiles have about as many rows each: those of few rows are slow. */
+static void NAME(multiply_runs)(const cn__gemm_runs *g)
+{
+    const int64_t tiles = cn__divide_up(g->m, ROWS);
+    NAME(job)
+    j = { .k = g->k,
+          .a_row = g->a_row,
+          .a_col = g->a_col,
+          .b = g->b,
+          .c_row = g->c_row,
+          .add = g->add,
+          .runs = g->runs,
+          .a_run = g->a_run };
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t row = g->m * i / tiles, end = g->m * (i + 1) / tiles;
+        j.a = (const T *)g->a + row * g->a_row;
+        j.c = (T *)g->c + row * g->c_row;
+        if (g->n > NAME(lanes)) NAME(runs_of)(&j, end - row);
+        else NAME(narrow_runs_of)(&j, end - row);
+    }
+}
+
+/* Squares are whole: the last ones of a line and of a column overlap those before them. */
+static void NAME(spread)(void *to, const int32_t *place, const void *from, int64_t from_row, int64_t rows, int64_t cols)
+{
+    enum { LANES = NAME(lanes) };
+    T *const out = to;
+    const T *const in = from;
+    if (rows < LANES || cols < LANES) {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t q = 0; q < cols; q++) out[place[q] + i] = in[i * from_row + q];
+        return;
+    }
+    for (int64_t i = 0; i < rows; i += LANES)
+        for (int64_t q = 0; q < cols; q += LANES) {
+            const int64_t row = cn__smaller(i, rows - LANES), col = cn__smaller(q, cols - LANES);
+            NAME(vec) x[LANES];
+            NAME(turn)(x, in + row * from_row + col, from_row);
+            for (int l = 0; l < LANES; l++) *(NAME(loose) *)(out + place[col + l] + row) = x[l];
+        }
+}
+
+static void NAME(collect)(void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows, int64_t cols)
+{
+    enum { LANES = NAME(lanes) };
+    T *const out = to;
+    const T *const in = from;
+    if (rows < LANES || cols < LANES) {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t q = 0; q < cols; q++) out[q * to_row + i] = in[i * from_row + q];
+        return;
+    }
+    for (int64_t q = 0; q < cols; q += LANES)
+        for (int64_t i = 0; i < rows; i += LANES) {
+            const int64_t row = cn__smaller(i, rows - LANES), col = cn__smaller(q, cols - LANES);
+            NAME(transpose)(out + col * to_row + row, to_row, in + row * from_row + col, from_row);
+        }
+}
+
 /* One row of A times `vectors` x lanes columns of B, which are contiguous: squares of B are transposed in registers. */
 CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
                                                                            T *out, const int vectors)
@@ -421,6 +539,9 @@ static const cn__gemm_kernel NAME(kernel) = { .size = sizeof(T),
                                               .pack_a = NAME(pack_a),
                                               .pack_b = NAME(pack_b),
                                               .multiply = NAME(multiply),
+                                              .multiply_runs = NAME(multiply_runs),
+                                              .spread = NAME(spread),
+                                              .collect = NAME(collect),
                                               .multiply_row = NAME(multiply_row),
                                               .multiply_lanes = NAME(multiply_lanes),
                                               .sum = NAME(sum) };

@@ -23,6 +23,18 @@ typedef struct cn__gemm_block {
     bool add;
 } cn__gemm_block;
 
+/* C(m,n) = A(m,runs·k)·B(runs·k,n), or += if `add`, for one packed panel of B. The elements of a row of A are a_col
+ * apart within a run of k; runs begin a_run apart. C has room for `lanes` columns if n ≤ lanes, else for `width`. */
+typedef struct cn__gemm_runs {
+    int64_t m, n, k, runs;
+    const void *a;
+    int64_t a_row, a_col, a_run;
+    const void *b;
+    void *c;
+    int64_t c_row;
+    bool add;
+} cn__gemm_runs;
+
 /* C(m,n) = the sum of `count` matrices (m,n), `step` apart, or += if `add`; they are added one after the other. */
 typedef struct cn__gemm_sum {
     int64_t m, n, count;
@@ -40,6 +52,11 @@ typedef struct cn__gemm_kernel {
     void (*pack_b)(void *to, const void *b, int64_t k, int64_t cols, int64_t b_row, int64_t b_col);
     /* Every panel of B has `width` columns that may be read, even the last. */
     void (*multiply)(const cn__gemm_block *g);
+    void (*multiply_runs)(const cn__gemm_runs *g);
+    /* to[place[q] + i] = from[i,q] for (rows,cols) elements, and to[q,i] = from[i,q]: between planes of pixels and pixels
+     * whose channels are contiguous. */
+    void (*spread)(void *to, const int32_t *place, const void *from, int64_t from_row, int64_t rows, int64_t cols);
+    void (*collect)(void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows, int64_t cols);
     /* For m = 1, n ≥ lanes, and contiguous columns of B that are b_panel apart: nothing is packed. */
     void (*multiply_row)(const cn__gemm_block *g);
     /* The dot products of the first `count` columns of two panels (k,width). */

@@ -6,6 +6,7 @@
 #include "ops/contract/columns.h"
 #include "ops/contract/conv_gpu.h"
 #include "ops/contract/patches.h"
+#include "ops/contract/pixels.h"
 #include "ops/contract/taps.h"
 
 /* ---- sizes ---- */
@@ -165,6 +166,11 @@ static void conv_cpu(const cn_kernel *k)
         cn__patches_y(&p);
         return;
     }
+    const cn__pixels q = cn__pixels_forward(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (q.suits) {
+        cn__pixels_run(&q);
+        return;
+    }
     const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
     if (cn__taps_suit(&t)) {
         cn__taps_run(&t);
@@ -178,6 +184,8 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
 {
     const cn__patches p = cn__patches_of(k, &k->in[0], &k->in[1], &k->out[0]);
     if (p.suits) return cn__patches_y_scratch(&p, threads);
+    const cn__pixels q = cn__pixels_forward(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (q.suits) return cn__pixels_scratch(&q, threads);
     const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
     if (cn__taps_suit(&t)) return cn__taps_scratch(&t, threads);
     const cn__conv c = conv_of(k);
@@ -344,6 +352,11 @@ static void input_cpu(const cn_kernel *k)
         cn__patches_x(&p);
         return;
     }
+    const cn__pixels q = cn__pixels_backward(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (q.suits) {
+        cn__pixels_run(&q);
+        return;
+    }
     const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
     if (cn__taps_suit(&t)) {
         cn__taps_run(&t);
@@ -358,6 +371,8 @@ static size_t input_scratch(const cn_kernel *k, int threads)
 {
     const cn__patches p = cn__patches_of(k, &k->out[0], &k->in[1], &k->in[0]);
     if (p.suits) return cn__patches_x_scratch(&p, threads);
+    const cn__pixels q = cn__pixels_backward(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (q.suits) return cn__pixels_scratch(&q, threads);
     const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
     if (cn__taps_suit(&t)) return cn__taps_scratch(&t, threads);
     const cn__conv c = input_of(k);
@@ -554,6 +569,11 @@ static void weight_cpu(const cn_kernel *k)
         cn__patches_weight(&p);
         return;
     }
+    const cn__pixels q = cn__pixels_forward(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (q.suits) {
+        cn__pixels_weigh(&q);
+        return;
+    }
     const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
     if (cn__taps_suit_weight(&t)) {
         cn__taps_weigh(&t);
@@ -571,6 +591,8 @@ static size_t weight_scratch(const cn_kernel *k, int threads)
 {
     const cn__patches p = cn__patches_of(k, &k->in[1], &k->out[0], &k->in[0]);
     if (p.suits) return cn__patches_weight_scratch(&p, threads);
+    const cn__pixels q = cn__pixels_forward(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (q.suits) return cn__pixels_weigh_scratch(&q);
     const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
     if (cn__taps_suit_weight(&t)) return cn__taps_weigh_scratch(&t, threads);
     const cn__conv c = weight_of(k);
