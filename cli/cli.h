@@ -175,7 +175,7 @@ char *join_path(const char *folder, const char *name);
 char *folder_of(const char *path); /* the path up to the last /, or "." */
 
 char *find_model(const char *path); /* the file itself, or the newest in a folder; NULL: failed */
-cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model);
+cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model, const cn_dict *file);
 int64_t heads_beside(const char *model); /* n_head in the config.json beside the model; 0: unknown */
 bool encode_text(cn_ctx *cn, cn_tokenizer *t, const char *bytes, size_t n, int32_t **ids, int64_t *count);
 /* A copy without control characters, except line ends and tabs. */

@@ -49,7 +49,7 @@ static int eval_gpt(exam *e)
                                       : cn_dict_text(e->file, "heads") ? 0
                                                                        : heads_beside(e->path) };
         e->model = cn_gpt_from(e->cn, e->file, &desc);
-        cn_tokenizer *tokenizer = e->model ? find_tokenizer(e->cn, e->s, e->path) : NULL;
+        cn_tokenizer *tokenizer = e->model ? find_tokenizer(e->cn, e->s, e->path, e->file) : NULL;
         if (!tokenizer) code = cn_failed(e->cn) ? fail_in(e->cn) : FAILED;
         else if (!encode_text(e->cn, tokenizer, t.bytes, t.n, &ids, &n)) code = fail_in(e->cn);
     }

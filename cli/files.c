@@ -221,15 +221,18 @@ char *find_model(const char *path)
     return best;
 }
 
-/* The file of --tokenizer, or the files beside the model: tokenizer.json, or GPT-2's vocab.json and merges.txt. */
-cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model)
+/* The file of --tokenizer, or the files beside the model: tokenizer.json, or GPT-2's vocab.json and merges.txt; or the
+   text "tokenizer.json" of the model's own file, so that a checkpoint can travel alone. */
+cn_tokenizer *find_tokenizer(cn_ctx *cn, const settings *s, const char *model, const cn_dict *file)
 {
+    const char *own = cn_dict_text(file, "tokenizer.json");
     if (given(s, "tokenizer")) return cn_tokenizer_load(cn, text_of(s, "tokenizer"));
     char *folder = folder_of(model), *json = join_path(folder, "tokenizer.json");
     char *vocab = join_path(folder, "vocab.json"), *merges = join_path(folder, "merges.txt");
     cn_tokenizer *t = NULL;
     if (is_file(json)) t = cn_tokenizer_load(cn, json);
     else if (is_file(vocab) && is_file(merges)) t = cn_tokenizer_load_pair(cn, vocab, merges);
+    else if (own) t = cn_tokenizer_parse(cn, own, strlen(own));
     else fail("%s: no such file; name a tokenizer with --tokenizer", json);
     free(folder), free(json), free(vocab), free(merges);
     return t;

@@ -47,8 +47,8 @@ int open_writer(cn_ctx *cn, const settings *s, const char *path, cn_module **mod
     int code = path ? (file ? DONE : fail_in(cn)) : open_bundle(cn, &self, &file, tokenizer);
     if (!path) path = program;
     if (code == DONE) code = open_model(cn, s, path, file, model);
+    if (code == DONE && (!*tokenizer || given(s, "tokenizer"))) *tokenizer = find_tokenizer(cn, s, path, file);
     cn_dict_free(file);
-    if (code == DONE && (!*tokenizer || given(s, "tokenizer"))) *tokenizer = find_tokenizer(cn, s, path);
     if (code == DONE && !*tokenizer) code = cn_failed(cn) ? fail_in(cn) : FAILED;
     const int64_t tokens = code == DONE ? cn_token_count(*tokenizer) : 0;
     if (code == DONE && tokens > cn_gpt_config(*model)->vocab)

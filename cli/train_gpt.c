@@ -183,7 +183,11 @@ static bool describe(job *j, cn_dict *d)
 {
     const corpus *c = j->user;
     const cn_gpt_desc *config = cn_gpt_config(j->model);
-    return cn_dict_set_whole(d, "heads", config->heads) && cn_dict_set_number(d, "dropout", config->dropout) &&
+    char *path = join_path(j->out, "tokenizer.json");
+    text json = { 0 };
+    const bool ok = read_file(path, &json) == DONE && cn_dict_set_text(d, "tokenizer.json", json.bytes);
+    free(path), free(json.bytes);
+    return ok && cn_dict_set_whole(d, "heads", config->heads) && cn_dict_set_number(d, "dropout", config->dropout) &&
            cn_dict_set_text(d, "text", c->hash);
 }
 

@@ -390,6 +390,9 @@ def test_generate(folder):
     (hugging_face / "tokenizer.json").unlink()
     refuses(1, ["generate", "hf", "--prompt", "a"], "tokenizer.json", cwd=folder)
     refuses(1, ["generate", "hf", "--tokenizer", "prompt.txt"], "prompt.txt", cwd=folder)
+    (folder / "alone.safetensors").write_bytes((folder / "run" / GPT).read_bytes())
+    alone = works("generate", "alone.safetensors", "--prompt", "the ", "--tokens", 120, "--seed", 7, cwd=folder)
+    check(alone == one, "a checkpoint has its tokenizer, and can travel alone", alone)
 
 
 def test_configs_come_back(folder):
