@@ -4,7 +4,7 @@ SETUP_BUILD = @scripts/setup.sh gcc g++ cmake ninja
 CONFIGURE   = @cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
 BUILD       = @cmake --build build --target
 
-.PHONY: help build static demo digits gpu wheel test test-long bench parity size format docs install-deps clean
+.PHONY: help build static demo digits gpu wheel web serve test test-long bench parity size format docs install-deps clean
 
 help:
 	@echo "make build         the library (build/libcairn.a, build/libcairn.so), examples, benchmarks"
@@ -13,6 +13,8 @@ help:
 	@echo "make digits        get MNIST and train a convolutional network on it, a minute or two"
 	@echo "make gpu           get WebGPU libraries and software drivers to test with, below build/gpu"
 	@echo "make wheel         the Python package: build/wheel/cairn-*.whl, for pip install"
+	@echo "make web           Cairn for browsers: the package (build/web/package) and the page (build/web/page)"
+	@echo "make serve         serve the page on a loopback address (ARGS=--plain: without the headers that give it threads)"
 	@echo "make test          every test: release, sanitizers, clang, installation, examples, Python"
 	@echo "make test-long     the same with the long variants"
 	@echo "make bench         Cairn beside PyTorch and JAX, which it installs below .venv/ (ARGS=--no-peers: Cairn alone)"
@@ -53,6 +55,13 @@ wheel:
 	$(SETUP_BUILD) python3 python3-dev python3-venv
 	$(CONFIGURE)
 	@scripts/python.sh wheel
+
+web:
+	@scripts/web.sh package
+	@scripts/web.sh page
+
+serve:
+	@scripts/serve.py $(ARGS)
 
 test:
 	@scripts/test.sh

@@ -42,19 +42,40 @@ function(cairn_add_web_package)
     endif()
     foreach(name ${names})
         add_executable(cairn_web_${name} EXCLUDE_FROM_ALL ${made}/functions.c)
-        target_link_libraries(cairn_web_${name} PRIVATE cairn_static)
         set(wait suspending)
         if(name STREQUAL async)
             set(wait asyncify)
             target_link_options(cairn_web_${name} PRIVATE -sASYNCIFY=1 -sASYNCIFY_IMPORTS=wgpuInstanceProcessEvents
                                 -sASYNCIFY_STACK_SIZE=65536)
         endif()
-        target_link_options(cairn_web_${name} PRIVATE -O3 --no-entry -sMODULARIZE=1 -sEXPORT_ES6=1 -sUSE_ES6_IMPORT_META=0
-            -sENVIRONMENT=web,worker -sFORCE_FILESYSTEM=1 -sEXPORTED_FUNCTIONS=_cairn_web_functions,_malloc,_free
-            -sEXPORTED_RUNTIME_METHODS=FS,stackSave,stackAlloc,stackRestore$<$<BOOL:${CAIRN_WEB_THREADS}>:,PThread>
-            "SHELL:--pre-js ${PROJECT_SOURCE_DIR}/web/pre.js" "SHELL:--pre-js ${PROJECT_SOURCE_DIR}/web/wait_${wait}.js")
-        set_target_properties(cairn_web_${name} PROPERTIES OUTPUT_NAME ${name} SUFFIX .js
-                              RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wasm)
+        cairn_link_web_module(cairn_web_${name} ${name} ${wait} wasm _cairn_web_functions
+                              FS,stackSave,stackAlloc,stackRestore)
+        target_link_options(cairn_web_${name} PRIVATE -O3)
         add_dependencies(cairn_web cairn_web_${name})
     endforeach()
+endfunction()
+
+# A module for pages and workers, FOLDER/NAME.js and NAME.wasm, that exports these C functions and methods of Emscripten.
+function(cairn_link_web_module target name wait folder functions methods)
+    target_link_libraries(${target} PRIVATE cairn_static)
+    target_link_options(${target} PRIVATE --no-entry -sMODULARIZE=1 -sEXPORT_ES6=1 -sUSE_ES6_IMPORT_META=0
+        -sENVIRONMENT=web,worker -sFORCE_FILESYSTEM=1 -sEXPORTED_FUNCTIONS=${functions},_malloc,_free
+        -sEXPORTED_RUNTIME_METHODS=${methods}$<$<BOOL:${CAIRN_WEB_THREADS}>:,PThread>
+        "SHELL:--pre-js ${PROJECT_SOURCE_DIR}/web/pre.js" "SHELL:--pre-js ${PROJECT_SOURCE_DIR}/web/wait_${wait}.js")
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .js
+                          RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+endfunction()
+
+# ---- The page's own module: web/rooms, and what it needs of the library. Optimised for its size
+
+function(cairn_add_web_page)
+    set(name single)
+    if(CAIRN_WEB_THREADS)
+        set(name threads)
+    endif()
+    file(GLOB rooms CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/rooms/*.c)
+    add_executable(cairn_web_page EXCLUDE_FROM_ALL ${rooms})
+    target_include_directories(cairn_web_page PRIVATE src)
+    cairn_link_web_module(cairn_web_page ${name} suspending rooms _room_functions,_room_names FS)
+    target_link_options(cairn_web_page PRIVATE -Oz)
 endfunction()

@@ -452,7 +452,7 @@ def run_python(tally, options):
 
 def run_web(tally, options):
     """The library in a headless Chromium: WebAssembly and the browser's WebGPU (web/tests/run.mjs)."""
-    for command in ("package", "programs"):
+    for command in ("package", "page", "programs"):
         made = run(["scripts/web.sh", command], limit(2 * BUILD_TIME))
         if not tally.check("web", command, made):
             return
@@ -462,6 +462,9 @@ def run_web(tally, options):
         if options.wants(name):
             run_test(tally, "web", f"test_{name}", [ROOT / "scripts" / "web.sh", "test", name], env,
                      limit(GPU_TIME * (3 if options.long else 1)))
+    for name in ("plain", "isolated", "phone", "gpu"):
+        if options.wants(f"rooms_{name}"):
+            run_test(tally, "web", f"test_rooms_{name}", [ROOT / "scripts" / "web.sh", "rooms", name], {}, limit(GPU_TIME))
 
 
 def run_litter(tally):

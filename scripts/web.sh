@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # web.sh COMMAND: Cairn for browsers, by Emscripten: docs/web.md.
 #   package      build/web/package, and build/web/cairn-VERSION.tgz as npm pack makes it
+#   page         build/web/page: the page with its three rooms, a folder for any static host
 #   programs     what the tests run in a browser besides: build/web/tests
 #   test NAME..  runs tests of web/tests/run.mjs in a headless Chromium (default: all)
-#   sizes        bytes of the package's files, compressed
+#   rooms NAME.. drives the page's rooms in a headless Chromium: web/tests/rooms.mjs (default: all)
+#   sizes        bytes of the files of package and page, compressed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export NODE_PATH=/usr/share/nodejs # where Debian's Emscripten finds its optimizer
 package=build/web/package
+page=build/web/page
 
 configure() { [ -f "$2/build.ninja" ] || cmake --preset "$1" -Wno-dev --log-level=WARNING >/dev/null; }
 
@@ -28,9 +31,22 @@ make_package() {
     npm pack --silent --pack-destination build/web ./$package
 }
 
+make_page() {
+    scripts/setup.sh cmake ninja python3 emscripten
+    scripts/get_digits.sh || echo "web.sh: the page has no digits: its room \"see\" asks for idx files" >&2
+    configure web build/web
+    configure web-threads build/web/threads
+    cmake --build build/web --target cairn_web_page
+    cmake --build build/web/threads --target cairn_web_page
+    mkdir -p $page/wasm
+    cp build/web/rooms/single.{js,wasm} build/web/threads/rooms/threads.{js,wasm,worker.js} $page/wasm/
+    cp web/page/*.{html,css,js,svg} $page/
+    python3 web/page/make_data.py $page
+}
+
 make_programs() {
     scripts/setup.sh chromium
-    cmake --build build --target web_gpt
+    cmake --build build --target web_gpt next_token cairn_cli
     cmake --build build/web --target test_ops test_gpu_ops web_gpt
     mkdir -p build/web/npm
     [ -d build/web/npm/node_modules/playwright-core ] ||
@@ -44,21 +60,26 @@ run_tests() {
 
 case ${1:-} in
     package) make_package ;;
+    page) make_page ;;
     programs) make_programs ;;
     test)
         shift
         [ $# -gt 0 ] || set -- ops gpu-ops gpt api-single api-threads api-gpu
         run_tests "$@"
         ;;
+    rooms)
+        shift
+        node web/tests/rooms.mjs "$@"
+        ;;
     sizes)
-        for file in $package/{cairn,tables}.js $package/wasm/*; do
+        for file in $package/{cairn,tables}.js $package/wasm/* $page/*.js $page/wasm/*; do
             node -e 'const z = require("zlib"), bytes = require("fs").readFileSync(process.argv[1]);
                      console.log(process.argv[1].padEnd(40), bytes.length, "gzip", z.gzipSync(bytes, { level: 9 }).length,
                                  "brotli", z.brotliCompressSync(bytes).length)' "$file"
         done
         ;;
     *)
-        sed -n '2,6s/^# //p' "$0" >&2
+        sed -n '2,8s/^# //p' "$0" >&2
         exit 2
         ;;
 esac

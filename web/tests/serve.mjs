@@ -9,7 +9,7 @@ import { extname, join, normalize, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm',
-                '.css': 'text/css', '.json': 'application/json', '.txt': 'text/plain' };
+                '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json', '.txt': 'text/plain' };
 
 export function serve(folder, isolated, port = 0) {
   const root = resolve(folder);

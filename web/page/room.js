@@ -1,0 +1,259 @@
+/* What the rooms share on the page: a worker, the bar of buttons, the figures, files, and what survives a reload. */
+import * as store from './store.js';
+
+const THE_BAR = `
+  <div class="buttons">
+    <button type="button" class="primary" data-do="run" aria-keyshortcuts="Alt+Enter"><span aria-hidden="true">▶</span> <b>Start</b></button>
+    <button type="button" data-do="reset">Reset</button>
+    <button type="button" data-do="save">Save</button>
+    <button type="button" data-do="load">Load</button>
+    <input type="file" class="hidden" tabindex="-1" aria-hidden="true" multiple accept=".safetensors,.json">
+  </div>
+  <dl class="figures">
+    <div><dt>step</dt><dd data-show="step">0</dd></div>
+    <div><dt>steps a second</dt><dd data-show="rate">–</dd></div>
+    <div><dt>memory</dt><dd data-show="memory">–</dd></div>
+    <div><dt>parameters</dt><dd data-show="parameters">–</dd></div>
+  </dl>
+  <p class="status" data-show="status" role="status"></p>`;
+
+export const count = n => n >= 1e6 ? (n / 1e6).toFixed(2) + ' M' : n >= 1e4 ? Math.round(n / 1e3) + ' k' : String(Math.round(n));
+const megabytes = n => n >= 1e6 ? (n / 1e6).toFixed(n < 1e7 ? 1 : 0) + ' MB' : Math.round(n / 1e3) + ' kB';
+const pace = n => n >= 100 ? String(Math.round(n)) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
+
+export class Room {
+  constructor(name, shared) {
+    this.name = name;
+    this.shared = shared; // of all rooms: the device
+    this.element = document.getElementById(name);
+    this.bar = this.element.querySelector('.bar');
+    this.bar.innerHTML = THE_BAR;
+    this.button = this.bar.querySelector('[data-do=run]');
+    this.file = this.bar.querySelector('input[type=file]');
+    this.state = 'closed'; // then: open, running
+    this.step = 0;
+    this.waiting = new Map();
+    this.next = 1;
+    this.spoken = 0;
+    this.seed = 1;
+    this.bar.querySelectorAll('[data-do]').forEach(b => b.addEventListener('click', () => this.act(b.dataset.do)));
+    this.file.addEventListener('change', () => {
+      this.take([...this.file.files]);
+      this.file.value = '';
+    });
+  }
+
+  show(name, text) { this.bar.querySelector(`[data-show=${name}]`).textContent = text; }
+  /* Says it, also to screen readers. */
+  say(text, bad) {
+    const status = this.bar.querySelector('[data-show=status]');
+    status.classList.toggle('bad', !!bad);
+    if (status.textContent !== text) status.textContent = text;
+  }
+
+  /* ---- the worker ---- */
+
+  ask(command, content = {}, moved = []) {
+    if (!this.worker) {
+      this.worker = new Worker(new URL('worker.js', import.meta.url), { type: 'module' });
+      this.worker.onmessage = ({ data }) => this.hear(data);
+      this.worker.onerror = e => this.say(e.message || 'The worker could not start.', true);
+    }
+    const id = this.next++;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      this.worker.postMessage({ id, command, ...content }, moved);
+    });
+  }
+  hear(data) {
+    if (data.id) {
+      const { resolve, reject } = this.waiting.get(data.id);
+      this.waiting.delete(data.id);
+      if (data.error !== undefined) reject(new Error(data.error));
+      else resolve(data.result);
+    } else if (data.event === 'steps') {
+      this.figures(data);
+      data.losses.forEach((loss, i) => this.learned(this.step - (data.losses.length - 1 - i) * this.stride(data), loss));
+      this.drawn();
+      this.speak();
+    } else if (data.event === 'stopped') {
+      this.stopped();
+      this.say(data.message, true);
+    } else {
+      this.told(data);
+    }
+  }
+  stride(data) { return data.losses.length ? Math.max(1, (data.step - this.before) / data.losses.length) : 1; }
+  figures(data) {
+    this.before = this.step;
+    this.step = data.step;
+    this.show('step', data.step.toLocaleString('en'));
+    if (data.perSecond) this.show('rate', pace(data.perSecond));
+    this.show('memory', megabytes(data.bytes));
+    this.bar.querySelector('[data-show=memory]').title = `tensors; the module has ${megabytes(data.heap)}`;
+  }
+  /* A word every few seconds, for those who do not see the curve. */
+  speak() {
+    if (performance.now() - this.spoken < 8000) return;
+    this.spoken = performance.now();
+    this.say(this.summary());
+  }
+
+  /* ---- buttons ---- */
+
+  async act(what) {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      if (what === 'run') await (this.state === 'running' ? this.pause() : this.run());
+      else if (what === 'reset') await this.reset();
+      else if (what === 'save') await this.download();
+      else if (what === 'load') this.file.click();
+    } catch (error) {
+      this.stopped();
+      this.say(error.message, true);
+    } finally {
+      this.busy = false;
+    }
+  }
+  face(text, sign) {
+    this.button.querySelector('b').textContent = text;
+    this.button.querySelector('span').textContent = sign;
+  }
+  stopped() {
+    this.state = this.state === 'closed' ? 'closed' : 'open';
+    this.element.classList.remove('running');
+    this.face(this.step ? 'Go on' : 'Start', '▶');
+    this.show('rate', '–');
+  }
+  /* A new model, or one of a file. */
+  async open(file, more = {}) {
+    this.say(this.shared.device === 'gpu' ? 'Opening WebGPU …' : 'Opening …');
+    const info = await this.ask('open', { room: this.name, device: this.shared.device, seed: this.seed, file, ...await this.settings(), ...more });
+    this.state = 'open';
+    this.step = this.before = info.step;
+    this.figures({ ...info, perSecond: 0 });
+    this.show('parameters', count(info.parameters));
+    this.opened(info);
+    this.shared.named(info.device, info.threads);
+    this.say(info.step ? `Ready at step ${info.step}.` : 'Ready.');
+    return info;
+  }
+  async run() {
+    if (this.state === 'running') return;
+    this.face('Pause', '❚❚');
+    if (this.state === 'closed') await this.open(this.kept);
+    this.kept = undefined;
+    this.state = 'running';
+    this.element.classList.add('running');
+    this.say(this.shared.device === 'gpu' ? 'Learning. The first step prepares the GPU.' : 'Learning.');
+    this.spoken = performance.now() - 5000;
+    await this.ask('run');
+    clearInterval(this.keeper);
+    this.keeper = setInterval(() => this.state === 'running' && this.keep(), 5000);
+  }
+  async pause() {
+    clearInterval(this.keeper);
+    this.figures({ ...await this.ask('pause'), perSecond: 0 });
+    this.stopped();
+    this.say(`Paused at step ${this.step}. ${this.summary()}`);
+    await this.keep();
+  }
+  /* Forgets what was learned; texts and settings stay. */
+  async reset() {
+    const running = this.state === 'running';
+    clearInterval(this.keeper);
+    if (this.state !== 'closed') await this.ask('close');
+    this.state = 'closed';
+    this.kept = undefined;
+    this.seed++; // other weights at the start
+    this.step = this.before = 0;
+    this.show('step', '0');
+    this.cleared();
+    this.stopped();
+    await store.forget(this.name);
+    this.say('Everything learned is forgotten.');
+    if (running) await this.run();
+    else await this.prepared();
+  }
+  /* After another choice of device, data or shape. `anew`: what was learned does not fit any more. */
+  async changed(anew) {
+    if (this.state === 'closed' && !this.kept) return;
+    if (anew) return this.reset();
+    const running = this.state === 'running';
+    if (this.state !== 'closed') {
+      if (running) await this.pause();
+      this.kept = (await this.ask('save', { state: true })).file;
+      await this.ask('close');
+      this.state = 'closed';
+    }
+    if (running) await this.run();
+    else await this.prepared();
+  }
+
+  /* ---- files ---- */
+
+  async download() {
+    if (this.state === 'closed') await this.open(this.kept);
+    this.kept = undefined;
+    const { file, step } = await this.ask('save', { state: false });
+    const link = document.createElement('a'), name = `cairn-${this.name}-${step}.safetensors`;
+    link.href = URL.createObjectURL(new Blob([file], { type: 'application/octet-stream' }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    this.say(`${name} is saved.${this.savedHint || ''}`);
+  }
+  async take(files) {
+    const model = files.find(f => f.name.endsWith('.safetensors')), json = files.find(f => f.name.endsWith('.json'));
+    if (!model) return this.say('Choose a .safetensors file.', true);
+    try {
+      if (this.state === 'running') await this.pause();
+      const file = new Uint8Array(await model.arrayBuffer());
+      const tokenizer = json ? new Uint8Array(await json.arrayBuffer()) : undefined;
+      this.cleared();
+      await this.open(file, { tokenizer });
+      this.stopped();
+      this.say(`${model.name} is loaded${this.step ? `, step ${this.step}` : ''}.`);
+      await this.keep();
+    } catch (error) {
+      this.state = 'closed';
+      this.stopped();
+      this.say(error.message, true);
+    }
+  }
+
+  /* ---- across reloads ---- */
+
+  async keep() {
+    const file = this.state === 'closed' ? this.kept : (await this.ask('save', { state: true })).file;
+    await store.save(this.name, { ...this.record(), file, step: this.step, version: 1 });
+  }
+  async restore() {
+    const record = await store.load(this.name);
+    if (record && record.version === 1) {
+      this.restored(record);
+      this.kept = record.file;
+      this.step = this.before = record.file ? record.step : 0;
+      this.show('step', this.step.toLocaleString('en'));
+      if (this.step) {
+        this.face('Go on', '▶');
+        this.say(`You were here before: it goes on from step ${this.step}.`);
+      }
+    }
+    await this.prepared();
+  }
+
+  /* ---- of each room ---- */
+
+  async settings() { return {}; }        // of the worker's `open`
+  opened() {}                            // info
+  learned() {}                           // step, loss
+  drawn() {}                             // after several steps
+  told() {}                              // other events of the worker
+  cleared() {}                           // nothing is learned any more
+  async prepared() {}                    // the page is ready, or the room was reset: what is shown before a start
+  record() { return {}; }                // what is kept
+  restored() {}                          // the same
+  summary() { return ''; }
+}
