@@ -123,11 +123,12 @@ int make_bundle(settings *s)
 
 /* ---- run as one ---- */
 
-/* The file this program was started from, or NULL. Systems without /proc: as the shell found it. */
+/* The file this program was started from, or NULL. Windows always has its path; without /proc, as the shell found it. */
 char *own_path(void)
 {
+    if (strchr(program, '\\') && is_file(program)) return copy_text(program);
     if (is_file("/proc/self/exe")) return copy_text("/proc/self/exe");
-    if (strchr(program, '/') || strchr(program, '\\')) return copy_text(program);
+    if (strchr(program, '/')) return copy_text(program);
     for (const char *at = getenv("PATH"); at && *at;) {
         const size_t n = strcspn(at, ":");
         char *folder = copy_text(at);

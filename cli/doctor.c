@@ -16,7 +16,7 @@ typedef struct doctor_visit {
     cn_ctx *cpu, *gpu;
     cn_gpu_info card;
     cn_progress *bar;
-    FILE *verdict; /* a memory stream */
+    text verdict;
     int failed, passed, skipped;
     /* of the operator, cliff or form that is being tried */
     int checks, bad;
@@ -58,7 +58,12 @@ static void note(void *user, bool ok, const char *message)
 
 static void write_line(visit *v, const char *line)
 {
-    fprintf(v->verdict, "%s\n", line);
+    text *t = &v->verdict;
+    const size_t n = strlen(line);
+    t->bytes = grow(t->bytes, t->n + n + 2);
+    memcpy(t->bytes + t->n, line, n);
+    memcpy(t->bytes + (t->n += n), "\n", 2);
+    t->n++;
     if (v->bar) cn_progress_note(v->bar, "%s", line);
     else printf("%s\n", line);
 }
@@ -329,14 +334,11 @@ static bool examine(visit *v)
 
 int doctor(settings *s)
 {
-    char *text = NULL;
-    size_t bytes = 0;
     visit v = { .s = s, .cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 }) };
     int code = v.cpu && open_gpu(&v) ? DONE : FAILED;
     if (code == DONE)
         code = cn_gpu_describe(v.gpu, cn_gpu_find(v.gpu, text_of(s, "device")), &v.card) ? DONE : fail_in(v.gpu);
     if (code == DONE) code = check_cache(&v);
-    if (code == DONE && !(v.verdict = open_memstream(&text, &bytes))) code = fail("out of memory");
     if (code == DONE) {
         cn_progress_desc bar = { .total = count_all(&v), .label = "doctor", .out = stdout };
         v.bar = cn_progress_new(v.cpu, &bar);
@@ -350,10 +352,9 @@ int doctor(settings *s)
         v.bar = NULL;
         write_line(&v, line);
         code = complete && !v.failed ? DONE : FAILED;
-        fclose(v.verdict);
-        if (complete && !given(s, "only") && write_verdict(&v, text) != DONE) code = FAILED;
+        if (complete && !given(s, "only") && write_verdict(&v, v.verdict.bytes) != DONE) code = FAILED;
     }
-    free(text);
+    free(v.verdict.bytes);
     cn_close(v.gpu);
     cn_close(v.cpu);
     return code;

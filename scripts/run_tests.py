@@ -2,8 +2,8 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, fuzz, arm, checks, commands, examples, python or web. NAME selects test programs and examples
-by a part of their name.
+STAGE is release, asan, tsan, clang, fuzz, arm, windows, checks, commands, examples, python or web; windows runs with --long,
+or if it is named. NAME selects test programs and examples by a part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
 runs them on two implementations of WebGPU, the operators on a second driver too; test_gpu also runs with the address
@@ -31,8 +31,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang",
-             "arm": BUILD / "arm", "static": BUILD / "static"}
-STAGES = ["release", "asan", "tsan", "clang", "fuzz", "arm", "checks", "commands", "examples", "python", "web"]
+             "arm": BUILD / "arm", "static": BUILD / "static", "windows": BUILD / "windows"}
+STAGES = ["release", "asan", "tsan", "clang", "fuzz", "arm", "windows", "checks", "commands", "examples", "python",
+          "web"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 # An allocation that is too large must return NULL, as it does without a sanitizer.
@@ -280,10 +281,12 @@ def run_fuzzers(tally, options):
     tally.add("fuzz", "test_fuzzers", result, len(found), failed)
 
 
-# Test programs that run under emulation, where all of them would take an hour: every operator, the kernels that have
-# code of their own for NEON, the engine, threads, files, a training.
-EMULATED = ["test_ops", "test_conv", "test_rows", "test_math", "test_random", "test_fft", "test_rules", "test_core",
-            "test_workers", "test_io", "test_checkpoint", "test_text", "test_gpt", "test_training"]
+# Test programs that run under emulation, where all of them would take an hour: kernels that have code of their own for
+# NEON, the engine, threads, files, a training. Of test_ops these parts; cairn_results tries every operator.
+EMULATED = ["test_rows", "test_math", "test_random", "test_fft", "test_rules", "test_core", "test_workers", "test_io",
+            "test_checkpoint", "test_saving", "test_text", "test_graphs", "test_training"]
+EMULATED_LONG = ["test_ops", "test_gemm", "test_conv", "test_gpt"]
+EMULATED_PARTS = ["=matmul", "=conv", "softmax", "layer_norm", "attention"]
 
 
 def compare_results(tally, stage, emulated, env):
@@ -303,16 +306,47 @@ def compare_results(tally, stage, emulated, env):
 
 def run_arm(tally, options):
     """64-bit ARM under qemu: chosen programs, and the same bits as on this machine wherever docs/platforms.md says so."""
-    wanted = [name for name in EMULATED + (["test_gemm"] if options.long else []) if options.wants(name)]
-    if not build(tally, "arm", [*wanted, "cairn_results"]):
+    wanted = [name for name in (EMULATED_LONG if options.long else []) + EMULATED if options.wants(name)]
+    if not build(tally, "arm", [*wanted, "test_ops", "cairn_results"]):
         return
     commands, env = dict(test_programs("arm")), {"CAIRN_TEST_QUICK": "1"}
+    programs = [(name, commands[name]) for name in wanted]
+    if options.wants("test_ops") and not options.long:
+        programs += [(f"test_ops {part}", [*commands["test_ops"], part]) for part in EMULATED_PARTS]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(run_test, tally, "arm", name, commands[name], env, limit(PROGRAM_TIME)) for name in wanted]
+        jobs = [pool.submit(run_test, tally, "arm", name, command, env, limit(PROGRAM_TIME)) for name, command in programs]
         for job in jobs:
             job.result()
     if options.wants("cairn_results"):
         compare_results(tally, "arm", [*commands["test_ops"][:-1], BUILD_DIR["arm"] / "cairn_results"], env)
+
+
+# No display, no question, and a system of its own.
+WINE_ENV = {"WINEPREFIX": str(BUILD / "windows" / "wine"), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml=",
+            "DISPLAY": ""}
+
+
+def run_windows(tally, options):
+    """Windows programs under Wine: every test program that needs no POSIX system, and the command."""
+    tools = run(["scripts/setup.sh", "mingw-gcc", "wine"])
+    if tools.status != 0:
+        tally.check("windows", "scripts/setup.sh", tools)
+        return
+    if not build(tally, "windows", ["all_tests", "cairn_shared", "cairn_cli", "cairn_results"]):
+        return
+    if not tally.check("windows", "wineboot", run(["wineboot", "--init"], env=WINE_ENV)):
+        return
+    env = {**WINE_ENV, "CAIRN_TEST_QUICK": "1"}
+    programs = [(name, command) for name, command in test_programs("windows") if options.wants(name)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(run_test, tally, "windows", name, command, env, limit(PROGRAM_TIME)) for name, command in programs]
+        for job in jobs:
+            job.result()
+    if options.wants("cairn_results"):
+        compare_results(tally, "windows", ["wine", BUILD / "windows" / "cairn_results.exe"], {**env, "CAIRN_ISA": "avx2"})
+    if options.wants("check"):
+        run_test(tally, "windows", "check.py", [sys.executable, ROOT / "tests" / "windows" / "check.py"], env, limit(COMMAND_TIME))
+    run(["wineserver", "--kill"], env=WINE_ENV)
 
 
 def run_commands(tally, options):
@@ -482,7 +516,7 @@ def parse_options():
     parser.add_argument("--only", action="append", choices=STAGES, help="run this stage only (repeatable)")
     parser.add_argument("names", nargs="*", help="run only tests and examples whose name contains one of these")
     options = parser.parse_args()
-    options.stages = options.only or STAGES
+    options.stages = options.only or [stage for stage in STAGES if options.long or stage != "windows"]
     options.wants = lambda name: not options.names or any(part in name for part in options.names)
     return options
 
@@ -503,6 +537,8 @@ def main():
         run_fuzzers(tally, options)
     if "arm" in options.stages:
         run_arm(tally, options)
+    if "windows" in options.stages:
+        run_windows(tally, options)
     if "checks" in options.stages:
         run_checks(tally)
     if "commands" in options.stages:

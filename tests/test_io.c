@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -323,6 +324,18 @@ static int mappings_of(const char *name)
     return n;
 }
 
+/* Whether the system lists mappings at all. */
+static bool sees_mappings(void)
+{
+    FILE *f = fopen("probe", "w+");
+    if (!f || fputs("probe", f) < 0 || fflush(f)) return false;
+    void *p = mmap(NULL, 5, PROT_READ, MAP_PRIVATE, fileno(f), 0);
+    const bool seen = p != MAP_FAILED && mappings_of("/probe") == 1;
+    if (p != MAP_FAILED) munmap(p, 5);
+    fclose(f);
+    return seen;
+}
+
 static cn_tensor *save_ramp(const char *path, int64_t n)
 {
     cn_dict *d = cn_dict_new(cn);
@@ -342,12 +355,14 @@ static void a_mapping_lives_as_long_as_its_tensors(void)
 {
     cn_tensor *w = save_ramp("mapped.safetensors", 5000);
     if (!check(w != NULL, "%s", cn_error(cn))) return;
-    check(cn__result_of(w)->storage->borrowed && mappings_of("mapped.safetensors") == 1, "a tensor lies in the file");
+    const int one = sees_mappings();
+    if (!one) skip();
+    check(cn__result_of(w)->storage->borrowed && mappings_of("mapped.safetensors") == one, "a tensor lies in the file");
     cn_scope s = cn_scope_begin(cn);
     cn_tensor *view = cn_keep(cn_slice(w, 0, 10, 20, 1));
     cn_eval(view);
     cn_release(w);
-    check(cn_item(cn_sum(view, CN_ALL, false)) == 145 && mappings_of("mapped.safetensors") == 1,
+    check(cn_item(cn_sum(view, CN_ALL, false)) == 145 && mappings_of("mapped.safetensors") == one,
           "a view of it keeps the file");
     cn_release(view);
     cn_scope_end(cn, s);
@@ -437,7 +452,13 @@ static void a_pipe_is_read(void)
     size_t bytes;
     unsigned char *file = file_read("piped.safetensors", &bytes);
     int ends[2];
-    if (!check(pipe(ends) == 0 && bytes < 65536 && write(ends[1], file, bytes) == (ssize_t)bytes, "a pipe")) return;
+    if (pipe(ends)) {
+        skip();
+        free(file);
+        cn_release(w);
+        return;
+    }
+    if (!check(bytes < 65536 && write(ends[1], file, bytes) == (ssize_t)bytes, "a pipe")) return;
     close(ends[1]);
     char path[64];
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
@@ -603,8 +624,7 @@ static void files_that_are_refused(void)
     for (size_t i = 0; i < COUNT(table); i++)
         check(!cn_load(cn, table[i].path) && said(table[i].code, table[i].message), "%s", table[i].path);
     check(!cn_load(cn, NULL) && said(CN_BAD_ARGUMENT, "path must not be NULL"), "no path");
-    check(!cn_load(NULL, "x") && !cn_save(NULL, "x.npz") && !cn_load_memory(NULL, "x", 1) &&
-              !cn_failed(cn),
+    check(!cn_load(NULL, "x") && !cn_save(NULL, "x.npz") && !cn_load_memory(NULL, "x", 1) && !cn_failed(cn),
           "NULL in gives NULL out");
 }
 

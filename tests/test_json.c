@@ -23,7 +23,7 @@ static const cn__json *read_n(const char *text, size_t n)
     return j;
 }
 
-static const cn__json *read(const char *text) { return read_n(text, strlen(text)); }
+static const cn__json *parse(const char *text) { return read_n(text, strlen(text)); }
 
 static void what_is_json(void)
 {
@@ -45,7 +45,7 @@ static void what_is_json(void)
         "\"\xe2\x82\xac\"",
         "[1e-999]",
     };
-    for (size_t i = 0; i < COUNT(good); i++) check(read(good[i]) != NULL, "%s is JSON: %s", good[i], cn_error(cn));
+    for (size_t i = 0; i < COUNT(good); i++) check(parse(good[i]) != NULL, "%s is JSON: %s", good[i], cn_error(cn));
 }
 
 static void what_is_not_and_where(void)
@@ -93,7 +93,7 @@ static void what_is_not_and_where(void)
         { "{\"a\":1,\"\\u0061\":3}", "column 8: the key occurs twice" },
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
-        check(!read(bad[i].text) && cn_error_code(cn) == CN_BAD_FILE && strstr(cn_error(cn), bad[i].message),
+        check(!parse(bad[i].text) && cn_error_code(cn) == CN_BAD_FILE && strstr(cn_error(cn), bad[i].message),
               "%s: \"%s\" wanted, \"%s\" said", bad[i].text, bad[i].message, cn_error(cn));
     }
     check(!read_n("\0", 1) && !read_n("\"\0\"", 3) && !read_n("\"\\\0\"", 4), "a byte 0 is never JSON");
@@ -115,12 +115,12 @@ static void depth_is_bounded(void)
 
 static void texts(void)
 {
-    const cn__json *j = read("\"a\\u0000b\\ud83d\\ude42\\u00e9\\u20ac\"");
+    const cn__json *j = parse("\"a\\u0000b\\ud83d\\ude42\\u00e9\\u20ac\"");
     check(j && j->type == CN__JSON_TEXT && j->n == 12 && !memcmp(j->text, "a\0b🙂é€", 13), "escapes become UTF-8");
     check(!cn__json_text(j), "a text with 0 inside is not a C string");
-    j = read("\"abc\"");
+    j = parse("\"abc\"");
     check(cn__json_text(j) && !strcmp(cn__json_text(j), "abc"), "a plain one is");
-    check(!cn__json_text(read("12")) && !cn__json_text(NULL), "nothing else is");
+    check(!cn__json_text(parse("12")) && !cn__json_text(NULL), "nothing else is");
 }
 
 static void numbers(void)
@@ -141,12 +141,12 @@ static void numbers(void)
         { "123456789012345678901234567890", false, 0 },
     };
     for (size_t i = 0; i < COUNT(table); i++) {
-        const cn__json *j = read(table[i].text);
+        const cn__json *j = parse(table[i].text);
         check(j && j->type == CN__JSON_NUMBER && j->is_whole == table[i].whole &&
                   (!j->is_whole || j->whole == table[i].value) && j->number == strtod(table[i].text, NULL),
               "%s is read as it is", table[i].text);
     }
-    check(signbit(read("-0")->number), "-0 keeps its sign");
+    check(signbit(parse("-0")->number), "-0 keeps its sign");
     char many[1200];
     memset(many, '9', sizeof many);
     check(!read_n(many, sizeof many) && read_n(many, 300), "a number of 1,200 digits is refused, of 300 read");
@@ -217,7 +217,7 @@ static void large_objects(void)
               "%d keys: %d found", n, found);
         cn__out_free(&o);
     }
-    check(!cn__json_get(NULL, "a") && !cn__json_get(read("[1]"), "a") && !cn__json_get(read("{}"), NULL),
+    check(!cn__json_get(NULL, "a") && !cn__json_get(parse("[1]"), "a") && !cn__json_get(parse("{}"), NULL),
           "nothing in what is no object");
 }
 

@@ -42,7 +42,7 @@ static valley valley_new(cn_desc desc, cn_dtype dtype, const cn_lbfgs_desc *d)
     return v;
 }
 
-static void read(valley *v, double out[8])
+static void read_point(valley *v, double out[8])
 {
     cn_read_f64(v->p[0], out, 4);
     cn_read_f64(v->p[1], out + 4, 3);
@@ -68,7 +68,7 @@ static void steps_are_pytorchs(const stored *s)
             double want[NUMBERS], have[9];
             check(cn_step_closure(v.opt, loss_of, &v, &have[0]), "step %d: %s", t, cn_error(v.cn));
             if (stored_find(s, cases[i].name, "f64", t, want, NUMBERS) != 9) continue;
-            read(&v, have + 1);
+            read_point(&v, have + 1);
             seen++;
             /* the path is chaotic: rounding grows from step to step */
             for (int k = 0; k < 9; k++)
@@ -97,12 +97,12 @@ static void states_go_on(void)
     cn_eval_all(a.cn);
     double first[8], second[8];
     cn_step_closure(a.opt, loss_of, &a, NULL);
-    read(&a, first);
+    read_point(&a, first);
     cn_no_grad_begin(a.cn);
     for (int i = 0; i < 3; i++) cn_assign(a.p[i], before[i]);
     cn_no_grad_end(a.cn);
     cn_step_closure(again, loss_of, &a, NULL);
-    read(&a, second);
+    read_point(&a, second);
     check(!memcmp(first, second, sizeof first), "a loaded state takes the same step");
     cn_optim *small = cn_lbfgs(a.cn, (cn_params){ a.p, 3 }, &(cn_lbfgs_desc){ .history_size = 2 });
     check(!cn_optim_load(small, dict, "opt.") && strstr(cn_error(a.cn), "pairs must be from 0 to history_size, 2"),
@@ -120,12 +120,12 @@ static void failures_restore(void)
     for (int at = 1; at <= 6; at++) {
         valley v = valley_new((cn_desc){ .threads = 1 }, CN_F64, &(cn_lbfgs_desc){ .strong_wolfe = true });
         double begin[8], end[8];
-        read(&v, begin);
+        read_point(&v, begin);
         v.fails_at = at;
         check(!cn_step_closure(v.opt, loss_of, &v, NULL), "the closure fails at call %d", at);
         check(strstr(cn_error(v.cn), "step_closure: the loss that the closure returns"), "%s", cn_error(v.cn));
         cn_error_clear(v.cn);
-        read(&v, end);
+        read_point(&v, end);
         check(at > 2 || !memcmp(begin, end, sizeof begin), "call %d: the parameters are as before", at);
         for (int k = 0; k < 8; k++)
             check(isfinite(end[k]) && fabs(end[k]) < 10, "call %d: number %d is %g", at, k, end[k]);

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the bottom up: each folder, and the folders it may refer to.
 BELOW = {
     "core": "",
+    "windows": "core",
     "plan": "core",
     "cpu": "core plan",
     "gpu": "core plan",

@@ -82,7 +82,7 @@ static double compare(reader *r, const trial *t, const output *got, int part)
     return same ? 0 : fmax(apart, 1e-300); /* the zeros may differ in their sign */
 }
 
-static void write(reader *r, const trial *t, const output *o, int part)
+static void store(reader *r, const trial *t, const output *o, int part)
 {
     const stored s = describe(t, o, part);
     const size_t bytes = (size_t)o->numel * cn_dtype_size(o->dtype);
@@ -99,7 +99,7 @@ static double run_case(reader *r, cn_ctx *cn, const trial *t, cn_dtype dtype)
     const bool ok = trace_case(cn, t, &x, LAYOUT_CONTIGUOUS, cn_dtype_is_float(dtype) && has_grad(t->op), &n, traced);
     for (int i = 0; i < TRACED && ok; i++) {
         if (!traced[i].data) continue;
-        if (r->writes) write(r, t, &traced[i], i);
+        if (r->writes) store(r, t, &traced[i], i);
         else worst = fmax(worst, compare(r, t, &traced[i], i));
     }
     cn_error_clear(cn);

@@ -1,12 +1,13 @@
 /* SipHash-1-3 (Aumasson, Bernstein), keys, and tables of names. */
 #include "core/hash.h"
 
-#include <stdio.h>
 #include <time.h>
+
+#include "core/entropy.h"
 
 /* ---- keys ---- */
 
-/* Without /dev/urandom the clock and the addresses of this run must do. */
+/* Without the system's random bytes, the clock and the addresses of this run must do. */
 static cn__hash_key key_of_chance(const void *stack)
 {
     struct timespec now = { 0 };
@@ -21,11 +22,7 @@ static cn__hash_key key_of_chance(const void *stack)
 cn__hash_key cn__hash_key_new(void)
 {
     cn__hash_key key;
-    FILE *f = fopen("/dev/urandom", "rb");
-    if (f) setvbuf(f, NULL, _IONBF, 0);
-    bool ok = f && fread(&key, sizeof key, 1, f) == 1;
-    if (f) fclose(f);
-    return ok ? key : key_of_chance(&f);
+    return cn__entropy(&key, sizeof key) ? key : key_of_chance(&key);
 }
 
 /* ---- SipHash-1-3 ---- */

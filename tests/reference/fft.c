@@ -7,13 +7,13 @@
 
 #define PI 3.14159265358979323846
 
-typedef struct signal { /* elements of one signal, `stride` apart; NULL: zeros */
+typedef struct samples { /* elements of one signal, `stride` apart; NULL: zeros */
     const double *re, *im;
     int64_t size, stride;
-} signal;
+} samples;
 
 /* Σ over t < n of x[t] e^(sign 2πi kt/n); what lies behind the end of the signal is 0. */
-static void element(const signal *x, int64_t n, int64_t k, double sign, double *re, double *im)
+static void element(const samples *x, int64_t n, int64_t k, double sign, double *re, double *im)
 {
     *re = *im = 0;
     for (int64_t t = 0; t < n && t < x->size; t++) {
@@ -25,7 +25,7 @@ static void element(const signal *x, int64_t n, int64_t k, double sign, double *
 }
 
 /* The real element t of the signal of n elements whose spectrum begins with x. */
-static double real_element(const signal *x, int64_t n, int64_t t)
+static double real_element(const samples *x, int64_t n, int64_t t)
 {
     double sum = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -61,7 +61,7 @@ static void along(const ref_call *c, int axis, int64_t n, double sign, double sc
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             const double *at = x->v + (o * size * inner + i) * in_parts;
-            const signal s = { at, f == REAL_IN ? NULL : at + 1, size, inner * in_parts };
+            const samples s = { at, f == REAL_IN ? NULL : at + 1, size, inner * in_parts };
             for (int64_t k = 0; k < made; k++) {
                 double *to = y->v + (o * made * inner + k * inner + i) * (f == REAL_OUT ? 1 : 2);
                 if (f == REAL_OUT) to[0] = real_element(&s, n, k) * scale;
@@ -135,7 +135,7 @@ static void stft(const ref_call *c)
             for (int64_t k = 0; k < frequencies; k++) {
                 double *to = y->v + ((b * frequencies + k) * frames + f) * 2,
                        scale = a->normalized ? 1 / sqrt((double)n) : 1;
-                element(&(signal){ frame, NULL, n, 1 }, n, k, -1, &to[0], &to[1]);
+                element(&(samples){ frame, NULL, n, 1 }, n, k, -1, &to[0], &to[1]);
                 to[0] *= scale, to[1] *= scale;
             }
         }
@@ -156,7 +156,7 @@ static void istft(const ref_call *c)
                 const int64_t t = at - f * hop;
                 if (t < 0 || t >= n) continue;
                 const double *from = x->v + (b * frequencies * frames + f) * 2, w = window_at(c, a, t);
-                const signal s = { from, from + 1, frequencies, frames * 2 };
+                const samples s = { from, from + 1, frequencies, frames * 2 };
                 sum += w * real_element(&s, n, t) * (a->normalized ? 1 / sqrt((double)n) : 1 / (double)n);
                 squares += w * w;
             }

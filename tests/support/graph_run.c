@@ -165,7 +165,7 @@ static bool step(cn_tensor *p, double rate)
     return ok;
 }
 
-static bool write(cn_tensor *t, const graph_instr *i)
+static bool write_value(cn_tensor *t, const graph_instr *i)
 {
     graph_instr leaf = { .dtype = cn_type(t), .dims = cn_shape(t), .seed = i->seed };
     void *data = leaf_numbers(&leaf);
@@ -208,7 +208,7 @@ static bool act(graph_runner *r, int at, cn_tensor *const *in)
     switch (i->op->act) {
     case ACT_IN_PLACE: return in_place(i, in);
     case ACT_ASSIGN: return cn_assign(in[0], in[1]);
-    case ACT_WRITE: return write(in[0], i);
+    case ACT_WRITE: return write_value(in[0], i);
     case ACT_SET: return cn_set(in[0], i->dims, i->x[0]);
     case ACT_READ: return look(r, at, in[0]);
     case ACT_EVAL_ALL: return cn_eval_all(r->ctx);

@@ -474,7 +474,7 @@ const cn_op cn__op_embedding_backward = {
              { CN_IN(CN_S(20, 11, 130), CN_IDX(70, 20, 11)), .attrs = &(const cn__rows_attrs){ 70 } }),
 };
 
-static cn_tensor *write(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
+static cn_tensor *put(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
     cn__index_attrs a;
     if (!cn__index_axis(op->name, x, axis, &a)) return NULL;
@@ -486,13 +486,13 @@ static cn_tensor *add(const cn_op *op, cn_tensor *x, int64_t axis, cn_tensor *in
 {
     CN__CALL call = cn__enter_tensor(x, op->name);
     if (!call.ctx || !cn__of_context(x->ctx, source, op->name, "the source")) return NULL;
-    if (cn__dtype(x) != CN_BOOL || cn__dtype(source) != CN_BOOL) return write(op, x, axis, index, source);
-    return cn_ne_s(write(op, cn_cast(x, CN_I32), axis, index, cn_cast(source, CN_I32)), 0);
+    if (cn__dtype(x) != CN_BOOL || cn__dtype(source) != CN_BOOL) return put(op, x, axis, index, source);
+    return cn_ne_s(put(op, cn_cast(x, CN_I32), axis, index, cn_cast(source, CN_I32)), 0);
 }
 
 cn_tensor *cn_scatter(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
-    return write(&cn__op_scatter, x, axis, index, source);
+    return put(&cn__op_scatter, x, axis, index, source);
 }
 
 cn_tensor *cn_scatter_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
@@ -502,7 +502,7 @@ cn_tensor *cn_scatter_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tenso
 
 cn_tensor *cn__index_copy(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
 {
-    return write(&cn__op_index_copy, x, axis, index, source);
+    return put(&cn__op_index_copy, x, axis, index, source);
 }
 
 cn_tensor *cn_index_add(cn_tensor *x, int64_t axis, cn_tensor *index, cn_tensor *source)
