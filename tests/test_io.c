@@ -445,6 +445,40 @@ static void writing_through_the_pointer(void)
     cn_dict_free(d);
 }
 
+/* A file inside another one, as cairn bundle makes them: mapped there too. */
+static void a_part_of_a_file(void)
+{
+    enum { BEFORE = 4096 };
+    cn_tensor *w = save_ramp("part.safetensors", 100);
+    size_t bytes;
+    unsigned char *file = file_read("part.safetensors", &bytes);
+    static const char before[BEFORE], after[] = "after";
+    FILE *f = fopen("whole", "wb");
+    check(f && fwrite(before, 1, BEFORE, f) == BEFORE && fwrite(file, 1, bytes, f) == bytes && fputs(after, f) >= 0 &&
+              fclose(f) == 0,
+          "a file with a file inside");
+    cn_dict *d = cn_load_with(cn, "whole", &(cn_load_desc){ .offset = BEFORE, .bytes = bytes });
+    cn_tensor *inside = cn_dict_get(d, "w");
+    check(inside && cn_get(inside, CN_DIMS(99)) == 99 && cn__result_of(inside)->storage->borrowed, "it is loaded: %s",
+          cn_error(cn));
+    cn_dict_free(d);
+    d = cn_load_with(cn, "part.safetensors", &(cn_load_desc){ .bytes = bytes });
+    check(d != NULL, "all of a file: %s", cn_error(cn));
+    cn_dict_free(d);
+    const cn_load_desc wrong[] = { { .offset = BEFORE + bytes + sizeof after },
+                                   { .offset = BEFORE, .bytes = bytes + sizeof after },
+                                   { .offset = SIZE_MAX, .bytes = 2 },
+                                   { .offset = 2, .bytes = SIZE_MAX } };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        check(!cn_load_with(cn, "whole", &wrong[i]) && cn_error_code(cn) == CN_BAD_FILE &&
+                  strstr(cn_error(cn), "are asked for"),
+              "part %zu is refused: %s", i, cn_error(cn));
+        cn_error_clear(cn);
+    }
+    free(file);
+    cn_release(w);
+}
+
 /* What cannot be mapped is read. */
 static void a_pipe_is_read(void)
 {
@@ -763,6 +797,7 @@ int main(void)
     a_mapping_lives_as_long_as_its_tensors();
     assigning_never_writes_to_the_file();
     writing_through_the_pointer();
+    a_part_of_a_file();
     a_pipe_is_read();
     headers_that_are_wrong();
     npy_headers_that_are_wrong();
