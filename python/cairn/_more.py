@@ -248,6 +248,25 @@ def resize_as_(self, other):
 
 
 @both
+def as_strided(input, size, stride, storage_offset=None):
+    """Elements at these steps of the values in row-major order; a value of its own, as a view is."""
+    size, stride, offset = tuple(size), tuple(stride), storage_offset or 0
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if offset < 0 or builtins.any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: strides and offset must be >= 0, got {stride} and {offset}")
+    last = offset + builtins.sum((n - 1) * s for n, s in zip(size, stride))
+    if 0 not in size and last >= input.numel():
+        raise RuntimeError(f"as_strided: sizes {size}, strides {stride} and offset {offset} are out of bounds for "
+                           f"{input.numel()} elements")
+    places = _C.full(size, offset, dtype=_C.int64, device=str(input.device))
+    for axis, (n, step) in enumerate(zip(size, stride)):
+        steps = _C.arange(0, n, 1, dtype=_C.int64, device=str(input.device)) * step
+        places = places + _C.reshape(steps, (n,) + (1,) * (len(size) - axis - 1))
+    return _C.reshape(_C.index_select(_C.reshape(input, (-1,)), 0, _C.reshape(places, (-1,))), size)
+
+
+@both
 def is_same_size(input, other):
     return tuple(input.shape) == tuple(other.shape)
 

@@ -321,7 +321,10 @@ static cn_tensor *run_hook(void *user, cn_tensor *g)
 {
     callback *h = user;
     if (!h->function || PyErr_Occurred()) return g;
-    PyObject *x = tensor_wrap(h->c, g), *y = x ? PyObject_CallOneArg(h->function, x) : NULL;
+    PyObject *x = tensor_wrap(h->c, g);
+    const grad_mode mode = context_callback_begin(h->c);
+    PyObject *y = x ? PyObject_CallOneArg(h->function, x) : NULL;
+    context_callback_end(h->c, mode);
     cn_tensor *result = NULL;
     if (y == Py_None) result = g;
     else if (y && is_tensor(y)) result = handle_of(y);
@@ -379,7 +382,10 @@ static PyObject *wrap_all(context *c, cn_tensor *const *in, int n)
 static cn_tensor *custom_forward(void *user, cn_tensor *const *in, int n)
 {
     callback *f = user;
-    PyObject *all = wrap_all(f->c, in, n), *y = all ? PyObject_CallOneArg(f->function, all) : NULL;
+    PyObject *all = wrap_all(f->c, in, n);
+    const grad_mode mode = context_callback_begin(f->c);
+    PyObject *y = all ? PyObject_CallOneArg(f->function, all) : NULL;
+    context_callback_end(f->c, mode);
     cn_tensor *result = NULL;
     if (y && is_tensor(y)) result = another_handle(handle_of(y));
     else if (y) PyErr_Format(PyExc_TypeError, "forward must return a Tensor, not %s", Py_TYPE(y)->tp_name);
@@ -393,7 +399,10 @@ static void custom_backward(void *user, cn_tensor *const *in, int n, cn_tensor *
     (void)in, (void)out;
     callback *f = user;
     if (PyErr_Occurred()) return;
-    PyObject *x = tensor_wrap(f->c, g), *y = x ? PyObject_CallOneArg(f->backward, x) : NULL;
+    PyObject *x = tensor_wrap(f->c, g);
+    const grad_mode mode = context_callback_begin(f->c);
+    PyObject *y = x ? PyObject_CallOneArg(f->backward, x) : NULL;
+    context_callback_end(f->c, mode);
     Py_XDECREF(x);
     PyObject *list = !y ? NULL : PyTuple_Check(y) ? Py_NewRef(y) : PyTuple_Pack(1, y);
     for (int i = 0; i < n && list && i < PyTuple_GET_SIZE(list); i++) {

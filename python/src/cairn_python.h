@@ -60,6 +60,12 @@ static inline bool context_ready(const context *c) { return !c->busy && !c->fork
 /* What a call begins with: 0, or -1 and an exception if the context cannot be used. */
 static inline int context_enter(context *c) { return context_ready(c) ? 0 : context_refuse(c); }
 extern _Thread_local int grad_off; /* 1: this thread does not record gradients */
+/* Around Python functions that the library calls while it does not record: no_grad and enable_grad work in them. */
+typedef struct grad_mode {
+    bool off, lowered; /* Python's switch was turned off; the context's count is one less */
+} grad_mode;
+grad_mode context_callback_begin(context *c);
+void context_callback_end(context *c, grad_mode m);
 void context_release_later(context *c, cn_tensor *handle);
 void context_release_now(context *c);
 PyObject *context_error(context *c); /* raises the error of the context and clears it; returns NULL */

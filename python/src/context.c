@@ -317,6 +317,37 @@ static PyObject *set_grad_enabled(PyObject *module, PyObject *on)
     return PyBool_FromLong(before);
 }
 
+static void switch_others(context *one, void (*change)(cn_ctx *))
+{
+    const unsigned long me = PyThread_get_thread_ident();
+    for (context *c = all; c; c = c->next)
+        if (c != one && c->thread == me && context_ready(c)) change(c->cn);
+}
+
+grad_mode context_callback_begin(context *c)
+{
+    grad_mode m = { false, false };
+    if (cn_grad_enabled(c->cn)) return m;
+    if (!grad_off) {
+        m.off = true;
+        grad_off = 1;
+        switch_others(c, cn_no_grad_begin);
+        return m;
+    }
+    cn_no_grad_end(c->cn); /* Python's own no_grad; what is left is that of the library, if there is one */
+    m.lowered = !cn_grad_enabled(c->cn);
+    if (!m.lowered) cn_no_grad_begin(c->cn);
+    return m;
+}
+
+void context_callback_end(context *c, grad_mode m)
+{
+    if (m.lowered) cn_no_grad_begin(c->cn);
+    if (!m.off) return;
+    grad_off = 0;
+    switch_others(c, cn_no_grad_end);
+}
+
 static PyObject *is_grad_enabled(PyObject *module, PyObject *none)
 {
     (void)module, (void)none;

@@ -41,3 +41,16 @@ def test_as_in_pytorch(name):
     theirs = CALLS[name](torch, torch.tensor(X), torch.tensor(W))
     assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1] and tuple(ours.shape) == tuple(theirs.shape)
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-5, atol=2e-6)
+
+
+def test_as_strided():
+    x = cairn.arange(12.0).requires_grad_()
+    for size, stride, offset in (((3, 4), (1, 3), 0), ((2, 3, 2), (4, 0, 1), 2), ((), (), 5), ((0, 2), (1, 1), 0)):
+        flat = np.arange(12.0, dtype=np.float32)[offset:]
+        want = np.lib.stride_tricks.as_strided(flat, size, [4 * s for s in stride])
+        np.testing.assert_array_equal(cairn.as_strided(x, size, stride, offset).detach().numpy(), want)
+    x.as_strided((3, 3), (1, 1)).sum().backward()
+    assert x.grad.tolist() == [1, 2, 3, 2, 1] + [0] * 7
+    for size, stride in (((3,), (6,)), ((3,), (1, 1)), ((2,), (-1,))):
+        with pytest.raises(RuntimeError):
+            x.as_strided(size, stride)

@@ -187,6 +187,42 @@ class Broken(Cube):
         raise KeyError("broken")
 
 
+class Again(cairn.autograd.Function):
+    """Computes forward again in backward, with a graph of its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        assert not cairn.is_grad_enabled()
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        assert not cairn.is_grad_enabled() and not (x * x).requires_grad
+        with cairn.enable_grad():
+            x = x.detach().requires_grad_()
+            y = x * x
+        y.backward(grad)
+        assert not cairn.is_grad_enabled()
+        return x.grad
+
+
+def test_a_graph_inside_of_a_backward():
+    x, seen = cairn.tensor([1.0, 3.0], requires_grad=True), []
+    Again.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 6] and cairn.is_grad_enabled() and (x * 2).requires_grad
+    x.grad, y = None, Again.apply(x).sum()
+    with cairn.no_grad():
+        y.backward()
+        assert x.grad.tolist() == [2, 6] and not cairn.is_grad_enabled() and not (x * 2).requires_grad
+    assert cairn.is_grad_enabled() and (x * 2).requires_grad
+    z = x * 2
+    z.register_hook(lambda g: seen.append(cairn.is_grad_enabled()))
+    z.sum().backward()
+    assert seen == [False]
+
+
 def test_errors_in_a_backward_come_out():
     x = cairn.ones(2, requires_grad=True)
     with pytest.raises(KeyError, match="broken"):

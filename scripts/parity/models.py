@@ -443,7 +443,14 @@ def tcn(t):
 
 @case("mambapy")
 def mamba(t):
-    """`Mamba`"""
+    """`Mamba`, `pscan=False`"""
+    from mambapy.mamba import Mamba, MambaConfig
+    t.run(Mamba(MambaConfig(d_model=16, n_layers=2, pscan=False)), t.randn(2, 12, 16))
+
+
+@case("mambapy")
+def mamba_pscan(t):
+    """`Mamba` with its parallel scan"""
     from mambapy.mamba import Mamba, MambaConfig
     t.run(Mamba(MambaConfig(d_model=16, n_layers=2)), t.randn(2, 12, 16))
 

@@ -12,6 +12,9 @@ def is_available():
     return False
 
 
+_initialized = False  # some programs ask this, and not the function
+
+
 def is_initialized():
     return False
 
