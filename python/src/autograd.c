@@ -381,15 +381,14 @@ static PyObject *wrap_all(context *c, cn_tensor *const *in, int n)
 
 static cn_tensor *custom_forward(void *user, cn_tensor *const *in, int n)
 {
+    (void)in, (void)n;
     callback *f = user;
-    PyObject *all = wrap_all(f->c, in, n);
     const grad_mode mode = context_callback_begin(f->c);
-    PyObject *y = all ? PyObject_CallOneArg(f->function, all) : NULL;
+    PyObject *y = PyObject_CallOneArg(f->function, f->given);
     context_callback_end(f->c, mode);
     cn_tensor *result = NULL;
     if (y && is_tensor(y)) result = another_handle(handle_of(y));
     else if (y) PyErr_Format(PyExc_TypeError, "forward must return a Tensor, not %s", Py_TYPE(y)->tp_name);
-    Py_XDECREF(all);
     Py_XDECREF(y);
     return result;
 }
@@ -432,8 +431,11 @@ static PyObject *custom_apply(PyObject *module, PyObject *args)
     int n;
     PyObject *result = NULL;
     callback *f = callback_new(k.c, forward, backward_);
-    if (f && !take_tensors(&k, inputs, "inputs", &in, &n)) {
+    if (f && !take_tensors(&k, inputs, "inputs", &in, &n) && (f->given = wrap_all(k.c, in, n))) {
+        /* forward gets the operands themselves, the graph other handles: an operand that is changed keeps its graph */
+        for (int i = 0; i < n; i++) in[i] = another_handle(in[i]);
         cn_tensor *y = cn_custom_apply(&(cn_custom){ custom_forward, custom_backward, f }, in, n);
+        Py_CLEAR(f->given);
         result = tensor_wrap(k.c, y);
         if (result && cn_requires_grad(y)) {
             f->users++;

@@ -139,6 +139,7 @@ PyObject *tensor_from_data(context *c, PyObject *data, int dtype); /* cairn.tens
 
 typedef struct callback {
     PyObject *function; /* of a hook, NULL after its removal; or the forward of a function: (tensors) -> tensor */
+    PyObject *given;    /* what forward is called with; NULL for a hook, and after the call */
     PyObject *backward; /* (gradient) -> a tensor or None for each operand; NULL for a hook */
     context *c;
     int users;             /* the graph; the handle that removes a hook */

@@ -223,6 +223,28 @@ def test_a_graph_inside_of_a_backward():
     assert seen == [False]
 
 
+class Put(cairn.autograd.Function):
+    """Puts a value into a tensor that it changes in place."""
+
+    @staticmethod
+    def forward(ctx, x, value, place):
+        ctx.place = place
+        x.data[place] = value
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad[ctx.place], None
+
+
+def test_a_forward_that_changes_its_operand():
+    a, b = cairn.tensor(2.0, requires_grad=True), cairn.tensor(3.0, requires_grad=True)
+    x = Put.apply(Put.apply(cairn.zeros(2), a, 0), b, 1)
+    assert x.tolist() == [2, 3]
+    (x * cairn.tensor([5.0, 7.0])).sum().backward()
+    assert a.grad.item() == 5 and b.grad.item() == 7
+
+
 def test_errors_in_a_backward_come_out():
     x = cairn.ones(2, requires_grad=True)
     with pytest.raises(KeyError, match="broken"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 
 WITH_TORCH = {"torchvision"}  # packages that Cairn has in itself
-NEUTRAL = {"einops", "scipy", "packaging", "tqdm", "loguru", "frozendict", "psutil"}  # packages that do not need PyTorch
+NEUTRAL = {"einops", "scipy", "packaging", "tqdm", "loguru", "frozendict"}  # packages that do not need PyTorch
 CASES = {}
 
 
@@ -301,23 +301,6 @@ def hamburger(t):
     t.run(Hamburger(dim=16, n=8 * 8, ratio=4, K=3), t.rand(2, 16, 8, 8))
 
 
-@case("denoising-diffusion-pytorch", "einops", "ema-pytorch", "tqdm", "accelerate", "torchvision", "scipy", "packaging", "psutil", "huggingface_hub",
-      "safetensors")
-def unet(t):
-    """`Unet` of diffusion"""
-    from denoising_diffusion_pytorch.denoising_diffusion_pytorch import Unet
-    t.run(Unet(dim=8, dim_mults=(1, 2), flash_attn=False), t.randn(2, 3, 16, 16), t.ints(100, 2))
-
-
-@case("denoising-diffusion-pytorch", "einops", "ema-pytorch", "tqdm", "accelerate", "torchvision", "scipy", "packaging", "psutil", "huggingface_hub",
-      "safetensors")
-def unet_1d(t):
-    """`Unet1D`, `GaussianDiffusion1D`"""
-    from denoising_diffusion_pytorch.denoising_diffusion_pytorch_1d import GaussianDiffusion1D, Unet1D
-    t.run(GaussianDiffusion1D(Unet1D(dim=8, dim_mults=(1, 2), channels=4), seq_length=16, timesteps=10),
-          t.rand(2, 4, 16))
-
-
 @case("pytorch-msssim")
 def msssim(t):
     """`ssim`, `ms_ssim`"""
@@ -455,14 +438,6 @@ def mamba_pscan(t):
     t.run(Mamba(MambaConfig(d_model=16, n_layers=2)), t.randn(2, 12, 16))
 
 
-@case("tab-transformer-pytorch", "einops", "hyper-connections", "x-mlps-pytorch")
-def tab_transformer(t):
-    """`FTTransformer`"""
-    from tab_transformer_pytorch import FTTransformer
-    t.run(FTTransformer(categories=(10, 5, 6), num_continuous=4, dim=16, dim_out=1, depth=2, heads=2),
-          t.ints(5, 3, 3), t.randn(3, 4))
-
-
 @case("graph-transformer-pytorch", "einops", "rotary-embedding-torch")
 def graph_transformer(t):
     """`GraphTransformer`"""
@@ -483,13 +458,6 @@ def product_key_memory(t):
     """`PKM`"""
     from product_key_memory import PKM
     t.run(PKM(dim=16, heads=2, num_keys=8, topk=4, dim_head=8), t.randn(1, 12, 16))
-
-
-@case("vector-quantize-pytorch", "einops", "torch-einops-utils", "einx", "frozendict")
-def vector_quantize(t):
-    """`FSQ`"""
-    from vector_quantize_pytorch import FSQ
-    t.run(FSQ(levels=[8, 5, 5, 5]), t.randn(1, 20, 4))
 
 
 # ---- solvers, flows, losses, metrics ----
