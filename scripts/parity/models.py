@@ -96,8 +96,8 @@ class Trial:
             loss = ((model(x) - y) ** 2).mean()
             loss.backward()
             optimizer.step()
-            self.note(f"loss {step}", loss)
-        self.note("weights", dict(model.named_parameters()))
+            self.note(f"loss {self.models} {step}", loss)
+        self.note(f"weights {self.models}", dict(model.named_parameters()))
 
 
 # ---- images ----

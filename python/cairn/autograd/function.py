@@ -82,7 +82,7 @@ class Function:
 
 
 class _Results:
-    """What a forward returns: a tensor or a tuple. The graph knows one tensor, so several are joined, and split again."""
+    """What a forward returns: a tensor or a tuple. The graph knows one tensor: several are joined, and split again."""
 
     def __init__(self, made, constant):
         self.made = made

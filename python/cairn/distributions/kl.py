@@ -75,7 +75,7 @@ def _one_hot(p, q):
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate(p, q):
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be computed")
+        raise ValueError(f"kl_divergence: event shapes must be equal, got {p.event_shape} and {q.event_shape}")
     turned = cairn.linalg.solve_triangular(q.scale_tril, p.scale_tril, upper=False)
     distance = cairn.linalg.solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False)
     return (q._log_scale() - p._log_scale()
