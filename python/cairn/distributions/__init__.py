@@ -10,8 +10,8 @@ __all__ = ["Bernoulli", "Categorical", "Distribution", "Exponential", "Geometric
            "Uniform", "kl_divergence", "register_kl"]
 
 _ABSENT = ("Beta", "Binomial", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Gamma", "Gumbel", "HalfNormal",
-           "Kumaraswamy", "MixtureSameFamily", "Multinomial", "NegativeBinomial", "Pareto", "Poisson", "RelaxedBernoulli",
-           "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution", "VonMises", "Weibull")
+           "Kumaraswamy", "MixtureSameFamily", "Multinomial", "NegativeBinomial", "Pareto", "Poisson",
+           "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution", "VonMises", "Weibull")
 
 
 def __getattr__(name):
