@@ -49,8 +49,8 @@ make_programs() {
     cmake --build build --target web_gpt next_token cairn_cli
     cmake --build build/web --target test_ops test_gpu_ops web_gpt
     mkdir -p build/web/npm
-    [ -d build/web/npm/node_modules/playwright-core ] ||
-        npm install --silent --no-audit --no-fund --prefix build/web/npm playwright-core
+    [ -d build/web/npm/node_modules/typescript ] ||
+        npm install --silent --no-audit --no-fund --prefix build/web/npm playwright-core typescript
 }
 
 run_tests() {
@@ -64,7 +64,7 @@ case ${1:-} in
     programs) make_programs ;;
     test)
         shift
-        [ $# -gt 0 ] || set -- ops gpu-ops gpt api-single api-threads api-gpu
+        [ $# -gt 0 ] || set -- types ops gpu-ops gpt api-single api-threads api-gpu
         run_tests "$@"
         ;;
     rooms)

@@ -141,6 +141,10 @@ TS = {"Tensor": "Tensor | number", "Tensor[]": "Tensor[]", "float": "number", "i
       "bool": "boolean", "dtype": "DType", "str": "string"}
 
 
+def ts_name(name):
+    return name + "_" if name in ("in", "var") else name  # words of the language
+
+
 def ts_type(parameter):
     if parameter["kind"] == "enum":
         return " | ".join(f"'{choice}'" for choice in parameter["choices"])
@@ -151,7 +155,7 @@ def ts_parameters(parameters):
     """Positional parameters; everything with a default can stand in the options, which come last."""
     required = [p for p in parameters if p["default"] is None and not p["optional"] and not p["by_name"]]
     optional = [p for p in parameters if p not in required]
-    words = [f"{p['name']}: {ts_type(p)}" for p in required]
+    words = [f"{ts_name(p['name'])}: {ts_type(p)}" for p in required]
     if optional:
         fields = "; ".join(f"{p['name']}?: {ts_type(p)} | null" for p in optional)
         positional = [p for p in optional if not p["by_name"]]
@@ -166,7 +170,7 @@ def ts_result(signature):
     if signature["result_list"]:
         return "Tensor[]"
     names = signature["results"]
-    return "Tensor" if len(names) == 1 else "[" + ", ".join(f"{name}: Tensor" for name in names) + "]"
+    return "Tensor" if len(names) == 1 else "[" + ", ".join(f"{ts_name(name)}: Tensor" for name in names) + "]"
 
 
 def ts_descriptor(headers, name):
@@ -186,7 +190,7 @@ def ts_layer(headers, parameters):
         if letter[0] == "{":
             words.append(f"options?: {ts_descriptor(headers, letter[1:-1])}")
         else:
-            words.append(f"{name}: " + {"D": "number[]", "b": "boolean"}.get(letter, "number"))
+            words.append(f"{ts_name(name)}: " + {"D": "number[]", "b": "boolean"}.get(letter, "number"))
     return ", ".join(words)
 
 

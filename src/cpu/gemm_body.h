@@ -3,6 +3,7 @@
  *
  *     BYTES                   size of a vector register
  *     ROWS, VECTORS           the rows of a register tile, and its width in vectors
+ *     UNROLLED                iterations over k that a tile with all rows writes out; 4 if it is not defined
  *     NAME(LOW), NAME(HIGH)   lane numbers that interleave the lower / upper halves of two vectors
  *     NAME(FMA)(x, y, z)      x·y + z for vectors */
 
@@ -45,8 +46,11 @@ typedef enum NAME(form) {
 
 /* The register tile, three times: for tiles with all rows, for tiles with fewer rows, and for tiles of one vector. There
    are many of the latter two, so their loops over k are not unrolled. */
+#ifndef UNROLLED
+#define UNROLLED 4
+#endif
 #define TILE         tile
-#define TILE_STEPS   4
+#define TILE_STEPS   UNROLLED
 #define TILE_VECTORS VECTORS
 #include "cpu/gemm_tile.h"
 #define TILE         short_tile

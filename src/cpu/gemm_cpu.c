@@ -43,6 +43,14 @@
 #define VECTORS           3
 #define FMA_f32(x, y, z)  vfmaq_f32(z, x, y)
 #define FMA_f64(x, y, z)  vfmaq_f64(z, x, y)
+#elif defined(__wasm__)
+/* A browser's compiler has 15 registers. 8 accumulators, two vectors of B, one of A and one product leave it some; with
+   more, or with k unrolled, it spills. */
+#define ROWS              4
+#define VECTORS           2
+#define UNROLLED          1
+#define FMA_f32(x, y, z)  ((x) * (y) + (z))
+#define FMA_f64(x, y, z)  ((x) * (y) + (z))
 #else
 #define ROWS              6
 #define VECTORS           2

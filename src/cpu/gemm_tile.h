@@ -15,20 +15,20 @@ CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form)
        on the stack. */
     const int count = rows * TILE_VECTORS;
     enum { STEPS = TILE_STEPS }; /* a pragma accepts the name of a constant, but not of a macro */
-#pragma GCC unroll 24
+    CN__UNROLL
     for (int n = 0; n < count; n++) acc[n] = (NAME(vec)){ 0 };
     for (int i = 0; i < rows; i++) __builtin_prefetch(c + i * c_row, 1);
     for (int64_t run = 0; run < runs; run++, a += form == NAME(in_runs) ? j->a_run - k * a_col : 0) {
 #pragma GCC unroll STEPS
         for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
             if (form >= NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
-#pragma GCC unroll 24
+            CN__UNROLL
             for (int v = 0; v < TILE_VECTORS; v++) {
                 y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
                 if (form == NAME(packing)) *(NAME(loose) *)(to + v * NAME(lanes)) = y[v];
             }
             if (form == NAME(packing)) to += NAME(width);
-#pragma GCC unroll 24
+            CN__UNROLL
             for (int n = 0; n < count; n++) {
                 const NAME(vec) x = a[n / TILE_VECTORS * a_row] - (NAME(vec)){ 0 }; /* - 0 is exact, + 0 is not */
                 acc[n] = NAME(FMA)(x, y[n % TILE_VECTORS], acc[n]);
@@ -36,11 +36,11 @@ CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form)
         }
     }
     if (j->add) {
-#pragma GCC unroll 24
+        CN__UNROLL
         for (int n = 0; n < count; n++)
             acc[n] = *(NAME(loose) *)(c + n / TILE_VECTORS * c_row + n % TILE_VECTORS * NAME(lanes)) + acc[n];
     }
-#pragma GCC unroll 24
+    CN__UNROLL
     for (int n = 0; n < count; n++)
         *(NAME(loose) *)(c + n / TILE_VECTORS * c_row + n % TILE_VECTORS * NAME(lanes)) = acc[n];
 }

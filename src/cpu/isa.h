@@ -34,6 +34,14 @@
 #define CN__INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* In front of a loop with few iterations, whose number is constant after inlining: all of them are written out. clang
+   writes out early enough for an array to become registers only if it is told that all are wanted. */
+#if defined(__clang__)
+#define CN__UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define CN__UNROLL _Pragma("GCC unroll 24")
+#endif
+
 #define CN__INLINE static inline __attribute__((always_inline))
 
 /* 1 in the baseline, which has all entries. */

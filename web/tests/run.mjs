@@ -1,11 +1,13 @@
 /* Tests in a headless Chromium: node run.mjs NAME ...; scripts/web.sh sets the environment. NAME:
 
+       types      web/tests/types.mts against cairn.d.ts
        ops        test_ops in a worker of a page without isolation
        gpu-ops    test_gpu_ops on the browser's WebGPU; CAIRN_TEST_SHARE=N: every N-th operator
        gpt        web/tests/gpt.c on WASM and on WebGPU against a native run
        api-single, api-threads, api-gpu   web/tests/api.js on one thread, with threads in an isolated page, on WebGPU
 
    The last line is "N passed, M failed". Every message of a page's console that is an error is a failure. */
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -106,7 +108,16 @@ async function api(page, label, options) {
   console.log(`${label}: ${results.filter(r => !r.error).length} of ${results.length}`);
 }
 
+/* The types, by TypeScript's compiler. */
+function types() {
+  const ran = spawnSync(join(root, 'build/web/npm/node_modules/.bin/tsc'),
+                        ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2022,dom', 'web/tests/types.mts'],
+                        { cwd: root, encoding: 'utf8' });
+  check(ran.status === 0, `types: ${ran.error || ran.stdout}`);
+}
+
 const STAGES = {
+  types,
   ops: () => withPage(false, page => counted(page, 'ops', 'test_ops', [], { CAIRN_TEST_QUICK: '1' })),
   'gpu-ops': () => withPage(false, page => counted(page, 'gpu-ops', 'test_gpu_ops', process.env.CAIRN_TEST_PART ? [process.env.CAIRN_TEST_PART] : [],
       { CAIRN_TEST_QUICK: '1', CAIRN_GPU_STRICT: '1', CAIRN_TEST_SHARE: process.env.CAIRN_TEST_SHARE || '8' })),
