@@ -492,7 +492,7 @@ def run_web(tally, options):
             return
     # how many operators and steps run on the browser's GPU, which is slow
     env = {"CAIRN_TEST_SHARE": "1", "CAIRN_GPU_STEPS": "200"} if options.long else {"CAIRN_TEST_SHARE": "8"}
-    for name in ("types", "ops", "gpu-ops", "gpt", "api-single", "api-threads", "api-gpu"):
+    for name in ("types", "ops", "gpu-ops", "gpt", "api-single", "api-threads", "api-gpu", "api-async"):
         if options.wants(name):
             run_test(tally, "web", f"test_{name}", [ROOT / "scripts" / "web.sh", "test", name], env,
                      limit(GPU_TIME * (3 if options.long else 1)))

@@ -64,7 +64,7 @@ case ${1:-} in
     programs) make_programs ;;
     test)
         shift
-        [ $# -gt 0 ] || set -- types ops gpu-ops gpt api-single api-threads api-gpu
+        [ $# -gt 0 ] || set -- types ops gpu-ops gpt api-single api-threads api-gpu api-async
         run_tests "$@"
         ;;
     rooms)

@@ -5,6 +5,7 @@
        gpu-ops    test_gpu_ops on the browser's WebGPU; CAIRN_TEST_SHARE=N: every N-th operator
        gpt        web/tests/gpt.c on WASM and on WebGPU against a native run
        api-single, api-threads, api-gpu   web/tests/api.js on one thread, with threads in an isolated page, on WebGPU
+       api-async  the same on WebGPU, in a browser that cannot suspend WebAssembly
 
    The last line is "N passed, M failed". Every message of a page's console that is an error is a failure. */
 import { spawnSync } from 'node:child_process';
@@ -124,6 +125,11 @@ const STAGES = {
   gpt: () => withPage(false, gpt),
   'api-single': () => withPage(false, page => api(page, 'api, one thread', { device: 'cpu', threads: 1 })),
   'api-threads': () => withPage(true, page => api(page, 'api, threads', { device: 'cpu', threads: 2 })),
+  'api-async': () => withPage(false, async page => {
+    await page.addInitScript(() => { delete WebAssembly.Suspending; delete WebAssembly.promising; });
+    await page.reload();
+    await api(page, 'api, WebGPU by Asyncify', { device: 'gpu' });
+  }),
   'api-gpu': () => withPage(false, page => api(page, 'api, WebGPU', { device: 'gpu' })),
 };
 
