@@ -67,6 +67,9 @@ function(cairn_link_web_module target name wait folder functions methods)
 endfunction()
 
 # ---- The page's own module: web/rooms, and what it needs of the library. Optimised for its size
+#
+# Its CPU kernels are compiled as for an instruction set beside the baseline, called "rooms": without the types that such
+# sets leave out (src/cpu/isa.h), which no room uses. Their table takes the place of the baseline's.
 
 function(cairn_add_web_page)
     set(name single)
@@ -74,8 +77,11 @@ function(cairn_add_web_page)
         set(name threads)
     endif()
     file(GLOB rooms CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/rooms/*.c)
-    add_executable(cairn_web_page EXCLUDE_FROM_ALL ${rooms})
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_cpu.c)
+    list(FILTER kernels EXCLUDE REGEX "/(recurrent|ctc|fft)_cpu\\.c$") # kernels.c has empty tables of these
+    add_executable(cairn_web_page EXCLUDE_FROM_ALL ${rooms} ${kernels})
     target_include_directories(cairn_web_page PRIVATE src)
+    target_compile_definitions(cairn_web_page PRIVATE CN__ISA=rooms cn__kernel_tables_rooms=cn__kernel_tables_baseline)
     cairn_link_web_module(cairn_web_page ${name} suspending rooms _room_functions,_room_names FS)
     target_link_options(cairn_web_page PRIVATE -Oz)
 endfunction()

@@ -124,7 +124,7 @@ double room_see_accuracy(room *r)
     cn_loader_reset(r->held_out, 0);
     for (cn_scope s = cn_scope_begin(r->cn); cn_loader_next(r->held_out, &b); cn_scope_end(r->cn, s)) {
         cn_tensor *answer = cn_argmax(cn_forward(r->net, b.x), CN_DIMS(1), false);
-        right += cn_item(cn_sum(cn_eq(answer, b.y), CN_ALL, false));
+        right += cn_item(cn_sum(cn_cast(cn_eq(answer, b.y), CN_F32), CN_ALL, false));
         n += (double)b.n;
     }
     look_end(r, all);
