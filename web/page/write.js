@@ -3,8 +3,8 @@ import { Chart } from './chart.js';
 import { Room, count } from './room.js';
 
 const SIZES = {
-  small: { layers: 2, heads: 4, width: 64, context: 64, batch: 8, rate: 6e-3 },
-  medium: { layers: 4, heads: 4, width: 96, context: 64, batch: 8, rate: 4e-3 },
+  small: { layers: 2, heads: 4, width: 96, context: 64, batch: 8, rate: 6e-3 },
+  medium: { layers: 4, heads: 4, width: 128, context: 64, batch: 8, rate: 3e-3 },
   large: { layers: 6, heads: 6, width: 192, context: 128, batch: 8, rate: 1.5e-3 },
 };
 const FIRST_SAMPLES = [5, 25, 60, 100, 150]; // steps; afterwards every 100
@@ -69,14 +69,14 @@ export class Write extends Room {
 
   async settings() {
     const text = this.text.value, size = SIZES[this.size.value], bytes = new Blob([text]).size;
-    const letters = this.reads.value === 'letters' || (this.reads.value === 'auto' && bytes < 20000);
-    return { ...size, text, vocab: letters ? 0 : Math.min(1024, 256 + Math.round(bytes / 120)),
+    const letters = this.letters = this.reads.value === 'letters' || (this.reads.value === 'auto' && bytes < 20000);
+    return { ...size, text, vocab: letters ? 0 : Math.min(1536, 256 + Math.round(bytes / 50)),
              ...this.manner() };
   }
   /* Pieces of words begin with their space: a space at the end of the prompt would be a piece of its own. */
   manner() {
     const prompt = this.prompt.value;
-    return { temperature: +this.temperature.value, prompt: this.reads.value === 'letters' ? prompt : prompt.trimEnd() };
+    return { temperature: +this.temperature.value, prompt: this.letters ? prompt : prompt.trimEnd() };
   }
   opened(info) {
     this.blind = Math.log(info.vocab || 2);
@@ -109,7 +109,7 @@ export class Write extends Room {
         this.kept = undefined;
       }
       this.written = this.step;
-      await this.ask('sample', { tokens: this.reads.value === 'letters' ? 240 : 120, seed: 1 + Math.floor(Math.random() * 1e6) });
+      await this.ask('sample', { tokens: this.letters ? 280 : 120, seed: 1 + Math.floor(Math.random() * 1e6) });
       await this.guess();
     } catch (error) {
       this.say(error.message, true);

@@ -152,7 +152,8 @@ const char *room_write_next(room *r)
     const int64_t id = cn_sampler_next(r->sampler);
     if (id < 0) return NULL;
     r->word[0] = 0;
-    if (id >= cn_token_count(r->tokenizer)) return r->word;
+    const bool unknown = id == 0 && cn_tokenizer_kind_of(r->tokenizer) == CN_TOKENS_CHARACTERS;
+    if (unknown || id >= cn_token_count(r->tokenizer)) return r->word; /* these have no text */
     const int64_t n = cn_decode_next(&r->decoder, (int32_t)id, r->word, sizeof r->word - 1);
     r->word[n > 0 && n < (int64_t)sizeof r->word ? n : 0] = 0;
     return r->word;

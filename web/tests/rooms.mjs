@@ -89,7 +89,7 @@ async function write(page, label, profile) {
   check(await steps(page, 'write') === paused, `${label}: write: a pause is a pause`);
   await page.focus('#temperature');
   await page.keyboard.press('ArrowRight');
-  check(await page.textContent('#temperature-value') === '0.9', `${label}: write: the temperature, by a key`);
+  check(await page.textContent('#temperature-value') === '0.8', `${label}: write: the temperature, by a key`);
   await exchange(page, label, profile);
   return paused;
 }
