@@ -92,7 +92,7 @@ double room_number(room *r, int which)
 
 bool room_begin(room *r, double weight_decay)
 {
-    cn_adamw_desc desc = { .lr = r->rate, .weight_decay = weight_decay > 0 ? weight_decay : CN_ZERO };
+    cn_adamw_desc desc = { .lr = r->rate, .beta2 = 0.99, .weight_decay = weight_decay > 0 ? weight_decay : CN_ZERO };
     r->opt = r->net ? cn_adamw(r->cn, cn_parameters(r->net), &desc) : NULL;
     return r->opt;
 }

@@ -60,8 +60,8 @@ static bool start(room *r)
     r->loss = next_loss;
     r->describe = describe;
     r->warm = 20;
-    r->settle = 1500;
-    return room_begin(r, 0.05);
+    r->settle = 800;
+    return room_begin(r, 0.01);
 }
 
 bool room_write_new(room *r, const char *text, int bytes, int vocab, int layers, int heads, int width, int context,
