@@ -32,7 +32,8 @@ def sentences(text):
 def prose():
     for name in TEXTS:
         for line in sentences((ROOT / name).read_text()):
-            plain = [part for part in re.split(r"(?<=\.) (?=[A-Z])", line) if re.match(r"[A-Z].*\.$", part) and not STRANGE.search(part)]
+            parts = re.split(r"(?<=\.) (?=[A-Z])", line)
+            plain = [part for part in parts if re.match(r"[A-Z].*\.$", part) and not STRANGE.search(part)]
             if len(" ".join(plain)) > 60:
                 yield " ".join(plain)
 
@@ -55,7 +56,7 @@ def digits():
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
-    (out / "text.txt").write_text("\n\n".join(prose()) + "\n")
+    (out / "text.txt").write_text("\n".join(prose()) + "\n")
     if (ROOT / "build/digits").is_dir():
         with gzip.GzipFile(out / "digits.bin.gz", "wb", 9, mtime=0) as f:
             f.write(digits())

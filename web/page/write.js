@@ -134,7 +134,7 @@ export class Write extends Room {
   fill(page, { step, prompt, text, done }) {
     page.querySelector('h3').textContent = `after ${step.toLocaleString('en')} ${step === 1 ? 'step' : 'steps'}`;
     page.querySelector('mark').textContent = prompt;
-    page.querySelector('span').textContent = text;
+    page.querySelector('span').textContent = text.replace(/\n{3,}/g, '\n\n');
     page.classList.toggle('coming', done === false);
   }
   /* What it expects after the prompt. */
