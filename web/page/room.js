@@ -101,9 +101,12 @@ export class Room {
 
   /* ---- buttons ---- */
 
-  async act(what) {
-    if (this.busy) return;
-    this.busy = true;
+  /* One after the other: a click while the room opens or keeps itself is not lost. */
+  act(what) {
+    this.acts = (this.acts || Promise.resolve()).then(() => this.perform(what));
+    return this.acts;
+  }
+  async perform(what) {
     try {
       if (what === 'run') await (this.state === 'running' ? this.pause() : this.run());
       else if (what === 'reset') await this.reset();
@@ -112,8 +115,6 @@ export class Room {
     } catch (error) {
       this.stopped();
       this.say(error.message, true);
-    } finally {
-      this.busy = false;
     }
   }
   face(text, sign) {
