@@ -1,6 +1,7 @@
 /* bench_limits: what the machine gives, to compare workloads with: multiplications from registers and memory.
 
        bench_limits [--threads N]        without it: for one thread, then for two
+       bench_limits --gain N             by how much N threads are faster than one now: less than N on a shared machine
 
    The register tile of products multiplies a panel that stays in the L1 cache: no product can be faster. Memory is read,
    written and copied in arrays much larger than the caches. Each figure is the best of many short turns. */
@@ -36,10 +37,10 @@ static float *floats(size_t n)
 }
 
 /* The least time of a run on all threads. */
-static double least(cn__workers *w, int64_t parts, cn__work body, void *user)
+static double least(cn__workers *w, int turns, int64_t parts, cn__work body, void *user)
 {
     double best = 1e9;
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (int turn = 0; turn < turns; turn++) {
         const double start = now();
         cn__workers_run(w, parts, body, user);
         const double took = now() - start;
@@ -111,11 +112,25 @@ static void measure(int threads)
     arrays x = { .from = floats(ELEMENTS), .to = floats(ELEMENTS) };
     const double gigabytes = ELEMENTS * sizeof(float) * 1e-9;
     printf("%d thread%s: products %.0f GFLOP/s (f32); memory: read %.1f, written %.1f, copied %.1f GB/s\n", threads,
-           threads > 1 ? "s" : "", flops / least(w, threads, multiply_tiles, (void *)kernel) * 1e-9,
-           gigabytes / least(w, PARTS, read_part, &x), gigabytes / least(w, PARTS, write_part, &x),
-           2 * gigabytes / least(w, PARTS, copy_part, &x));
+           threads > 1 ? "s" : "", flops / least(w, TURNS, threads, multiply_tiles, (void *)kernel) * 1e-9,
+           gigabytes / least(w, TURNS, PARTS, read_part, &x), gigabytes / least(w, TURNS, PARTS, write_part, &x),
+           2 * gigabytes / least(w, TURNS, PARTS, copy_part, &x));
     free(x.from), free(x.to);
     cn__workers_close(w);
+}
+
+static double gain(int threads)
+{
+    enum { FEW = 3 };
+    cn__kernels kernels;
+    cn__kernels_fill(&kernels, cn__isa_best());
+    cn__workers *one = cn__workers_open(1), *all = cn__workers_open(threads);
+    if (!one || !all) abort();
+    void *kernel = (void *)kernels.gemm.of[0];
+    const double alone = least(one, FEW, 1, multiply_tiles, kernel),
+                 together = least(all, FEW, threads, multiply_tiles, kernel);
+    cn__workers_close(one), cn__workers_close(all);
+    return threads * alone / together;
 }
 
 int main(int argc, char **argv)
@@ -129,6 +144,10 @@ int main(int argc, char **argv)
         measure(atoi(argv[2]));
         return 0;
     }
-    printf("usage: bench_limits [--threads N]\n");
+    if (argc == 3 && !strcmp(argv[1], "--gain") && atoi(argv[2]) > 0) {
+        printf("%.2f\n", gain(atoi(argv[2])));
+        return 0;
+    }
+    printf("usage: bench_limits [--threads N | --gain N]\n");
     return strcmp(argv[1], "--help") != 0;
 }

@@ -6,11 +6,13 @@
 
 Without an option it measures the reference workloads; --extra measures the extra workloads, --all both in two tables.
 
-For each workload all programs are started and made ready. Then they take short turns, for several rounds: machines
-that others share change their speed within seconds, and neighbouring turns see the same machine. Times are medians over
-the rounds. A ratio is peer / Cairn, the median of the rounds' ratios: above 1, Cairn is faster or smaller. A peer that
-is not installed is left out. A peer that fails, or is not ready after 180 s, is shown as "-". The figures are written to
-build/bench.json, the ratios of time also to build/bench.svg.
+For each workload all programs are started and made ready. Then they take short turns, for several rounds: machines that
+others share change their speed within seconds, and neighbouring turns see the same machine. A round waits up to a
+minute until threads have cores of their own: until all of them multiply registers at least 0.9 times as fast as they
+should (bench_limits --gain). Times are medians over the rounds. A ratio is peer / Cairn, the median of the rounds'
+ratios: above 1, Cairn is faster or smaller. A peer that is not installed is left out. A peer that fails, or is not
+ready after 180 s, is shown as "-". The figures are written to build/bench.json, the ratios of time also to
+build/bench.svg.
 """
 import argparse
 import json
@@ -29,6 +31,7 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 LIMIT = 180  # seconds in which a program is ready, and in which it takes a turn
+WAIT = 60  # seconds in which threads get cores of their own
 PAUSE = 0.1  # seconds between turns: idle threads of the program before stop spinning
 BUSY = 0.1  # if other programs use more cores on average, the figures are not reliable
 
@@ -128,9 +131,22 @@ def cpu_seconds():
     return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK"), mine
 
 
+def wait_for_cores(threads):
+    """False: the threads still shared their cores after WAIT seconds."""
+    end = time.monotonic() + WAIT
+    while True:
+        asked = subprocess.run([BUILD / "bench_limits", "--gain", str(threads)], stdout=subprocess.PIPE, check=True)
+        if float(asked.stdout) >= 0.9 * threads:
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.5)
+
+
 def measure(commands, workloads, args):
-    """samples[workload][key]: figures of the rounds, the same number for all programs, none for one that failed."""
-    samples = {}
+    """samples[workload][key]: figures of the rounds, the same number for all programs, none for one that failed.
+    Beside it the number of rounds in which threads shared cores."""
+    samples, shared = {}, 0
     for w in workloads:
         programs = {}
         try:
@@ -142,6 +158,7 @@ def measure(commands, workloads, args):
             for n in range(args.rounds):
                 if sys.stderr.isatty():
                     note(f"{w}: round {n + 1} of {args.rounds}", end="")
+                shared += not wait_for_cores(args.threads)
                 for key, program in programs.items():
                     rounds[key].append(program.turn())
         finally:
@@ -150,7 +167,7 @@ def measure(commands, workloads, args):
         samples[w] = {key: [] if None in figures else figures for key, figures in rounds.items()}
     if sys.stderr.isatty():
         note("", end="")
-    return samples
+    return samples, shared
 
 
 def medians(samples):
@@ -318,7 +335,7 @@ def main():
         subprocess.run([BUILD / "bench_overhead"], check=True)
         print()
     all_before, mine_before, start = *cpu_seconds(), time.monotonic()
-    samples = measure(commands, sum(args.lists, []), args)
+    samples, shared = measure(commands, sum(args.lists, []), args)
     all_after, mine_after = cpu_seconds()
     others = (all_after - all_before - (mine_after - mine_before)) / (time.monotonic() - start)
     results, ratios = medians(samples), ratios_of(samples)
@@ -331,12 +348,14 @@ def main():
     for names in args.lists:
         print()
         print_table({w: results[w] for w in names}, ratios, list(commands))
+    if shared:
+        print(f"in {shared} rounds the threads shared cores with each other or with other machines")
     if others > BUSY:
         print(f"NOT RELIABLE: other programs used {others:.1f} cores during the measurement; threads that wait for each "
               "other lose far more than that share")
     (BUILD / "bench.json").write_text(json.dumps(
         {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "seconds": args.seconds, "versions": have,
-         "cores_used_by_others": round(others, 2),
+         "cores_used_by_others": round(others, 2), "rounds_with_shared_cores": shared,
          "results": results, "ratios": ratios, "samples": samples}, indent=1) + "\n")
     written = ["build/bench.json"]
     if any(ratio(row, key, "ms") for row in ratios.values() for key in peers):

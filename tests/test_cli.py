@@ -503,6 +503,7 @@ def test_others(folder):
                            r"mlp-tiny ready\n(mlp-tiny [\d.]+ \d+\n){2}", lines="\n\n")
     benchmark_program("bench_workloads", ["--only", "matmul-256", "--seconds", "0.01", "--work"],
                            r"matmul-256 [\d.]+ \d+ 0\.034 GFLOP 0\.8 MB: \d+ GFLOP/s [\d.]+ GB/s\n")
+    benchmark_program("bench_limits", ["--gain", "1"], r"\d\.\d\d\n")
 
 
 def benchmark_program(name, words, expected, lines=""):

@@ -287,12 +287,11 @@ function operator(call) {
         out.push(slot);
         return slot;
       });
-      const scope = cn._begin();
-      const result = cn.call(s.name, ...list);
-      const found = s.list ? memory.readPointers(room, result < 0 ? 0 : result)
-                           : [result, ...out.map(slot => memory.data.getUint32(slot, true))];
-      const tensors = found.map(pointer => cn._made(pointer));
-      cn._end(scope);
+      const tensors = cn._collect(() => {
+        const result = cn.call(s.name, ...list);
+        return s.list ? memory.readPointers(room, result < 0 ? 0 : result)
+                      : [result, ...out.map(slot => memory.data.getUint32(slot, true))];
+      });
       return s.list || tensors.length > 1 ? tensors : tensors[0];
     } finally {
       cn.module.stackRestore(stack);
@@ -423,13 +422,13 @@ class NativeModule extends Module {
   forward(...args) {
     const options = isOptions(args[args.length - 1]) ? args.pop() : {};
     if (args.length === 1 && !options.results) return this.cn._result(this.cn.call('forward', this, args[0]));
-    const { cn } = this, n = options.results || 1, stack = cn.module.stackSave(), scope = cn._begin();
+    const { cn } = this, n = options.results || 1, stack = cn.module.stackSave();
     try {
-      const out = cn.memory.room(4 * n);
-      cn.do('forward_all', this, cn.memory.pointers(args), args.length, out, n);
-      const results = cn.memory.readPointers(out, n).map(pointer => pointer ? cn._made(pointer) : null);
-      cn._end(scope);
-      return results;
+      return cn._collect(() => {
+        const out = cn.memory.room(4 * n);
+        cn.do('forward_all', this, cn.memory.pointers(args), args.length, out, n);
+        return cn.memory.readPointers(out, n);
+      }, true);
     } finally {
       cn.module.stackRestore(stack);
     }
@@ -671,9 +670,16 @@ export class Cairn {
     this._dead = [];
     for (const pointer of dead) this._functions.release(pointer);
   }
-  /* Outside of scopes a result is kept; inside it belongs to the scope. */
-  _begin() { return this._scopes.length ? -1 : this._functions.scope_begin(this.context); }
-  _end(scope) { if (scope !== -1) this._functions.scope_end(this.context, scope); }
+  /* The tensors of the pointers that f returns. Outside of scopes they are kept, and what else f makes is freed; inside
+     they belong to the scope. `absent`: 0 is null and no mistake. */
+  _collect(f, absent) {
+    const scope = this._scopes.length ? -1 : this._functions.scope_begin(this.context);
+    try {
+      return f().map(pointer => !pointer && absent ? null : this._made(pointer));
+    } finally {
+      if (scope !== -1) this._functions.scope_end(this.context, scope);
+    }
+  }
   _made(pointer) {
     if (!pointer) { this._check(); throw new CairnError('no result', 'BAD_ARGUMENT'); }
     if (!this._scopes.length) return new Tensor(this, this._functions.keep(pointer), 'kept');
@@ -681,12 +687,7 @@ export class Cairn {
     this._scopes[this._scopes.length - 1].push(tensor);
     return tensor;
   }
-  _result(pointer) {
-    const scope = this._begin();
-    const tensor = this._made(pointer);
-    this._end(scope);
-    return tensor;
-  }
+  _result(pointer) { return this._collect(() => [pointer])[0]; }
   _number(value, beside) {
     const dtype = beside ? beside.dtype : 'f32';
     const fits = dtype[0] === 'f' || dtype === 'bf16' || Number.isInteger(value);
@@ -777,13 +778,13 @@ export class Cairn {
   }
   /* Gradients of outputs with respect to inputs, without changing .grad. */
   grad(outputs, inputs, options = null) {
-    const scope = this._begin(), stack = this.module.stackSave();
+    const stack = this.module.stackSave();
     try {
-      const out = this.memory.room(4 * inputs.length);
-      this.do('grad', this.memory.pointers(outputs), outputs.length, this.memory.pointers(inputs), inputs.length, out, options);
-      const made = this.memory.readPointers(out, inputs.length).map(p => p ? this._made(p) : null);
-      this._end(scope);
-      return made;
+      return this._collect(() => {
+        const out = this.memory.room(4 * inputs.length);
+        this.do('grad', this.memory.pointers(outputs), outputs.length, this.memory.pointers(inputs), inputs.length, out, options);
+        return this.memory.readPointers(out, inputs.length);
+      }, true);
     } finally {
       this.module.stackRestore(stack);
     }
