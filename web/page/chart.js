@@ -42,6 +42,7 @@ export class Chart {
     c.scale(ratio, ratio);
     const left = 44, right = box.width - 10, top = 10, bottom = box.height - 22;
     const all = this.points.concat(this.second), means = this.means();
+    if (!all.length) return;
     const end = Math.max(10, ...all.map(p => p[0]));
     const low = Math.min(this.from, ...all.map(p => p[1])), high = Math.max(this.to, ...all.map(p => p[1]));
     const x = v => left + (right - left) * v / end, y = v => bottom - (bottom - top) * (v - low) / (high - low || 1);
