@@ -213,10 +213,13 @@ def on_gpu(gpu, command):
 def gpu_jobs(config, gpus, name, command, env):
     """The runs of a GPU test on its adapters: (label, command, environment)."""
     if config == "release":
-        # Compiling shaders takes most of the time: all dtypes on one adapter, two dtypes on the others.
+        # Compiling shaders takes most of the time: all dtypes on one adapter, two dtypes on the second, and every fourth
+        # operator of these on a second driver.
         ops, long = name == "test_gpu_ops", "CAIRN_TEST_LONG" in env
         wanted = GPUS + (MORE_GPUS[: 2 if long else 1] if ops else [])
         quick = {gpu: {"CAIRN_TEST_QUICK": "1"} for gpu in (GPUS[1:] if ops and not long else []) + MORE_GPUS}
+        if not long:
+            quick.update({gpu: {**quick[gpu], "CAIRN_TEST_SHARE": "4"} for gpu in MORE_GPUS})
         return [(f"{name} {gpu}", on_gpu(gpu, command), {**env, **quick.get(gpu, {})}) for gpu in gpus if gpu in wanted]
     if config == "asan" and name == "test_gpu" and GPUS[0] in gpus:  # the libraries have leaks of their own
         options = env["ASAN_OPTIONS"] + ":detect_leaks=0"
