@@ -16,6 +16,7 @@ def test_questions():
     assert not cairn.accelerator.is_available() and cairn.accelerator.current_accelerator() is None
     device = cairn.accelerator.current_accelerator().type if cairn.accelerator.is_available() else "cpu"
     assert device == "cpu"
+    assert not cairn.onnx.is_in_onnx_export()
     assert cairn.version.__version__ == cairn.__version__
 
 
@@ -38,6 +39,7 @@ def test_what_is_not_there():
             call()
     for call in (lambda: cairn.distributed.init_process_group("nccl"), lambda: cairn.hub.load("a/b", "c"),
                  lambda: cairn.jit.load("x.pt"), lambda: cairn.jit.save(None, "x.pt"),
+                 lambda: importlib.import_module("cairn.onnx").export(None, (), "x.onnx"),
                  lambda: cairn.utils.tensorboard.SummaryWriter()):
         with pytest.raises(NotImplementedError):
             call()
