@@ -199,7 +199,8 @@ class Draw:
     # ---- everything else ----
 
     def number(self):
-        value = self.r.choice(SPECIAL_NUMBERS if self.style == "special" else NUMBERS)
+        """Without -0.0, which is whole in C and a float in Python."""
+        value = self.r.choice(SPECIAL_NUMBERS if self.style == "special" else NUMBERS) + 0.0
         self.tags.add("number")
         if not math.isfinite(value) or abs(value) > 1e18 or 0 < abs(value) < 1e-30:
             self.tags.add("extreme number")

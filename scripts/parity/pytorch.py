@@ -17,9 +17,9 @@ class NoCounterpart(Exception):
 
 
 def number(value):
-    """A plain number as a Python program would write it: a whole one is an int, but -0.0 is a float."""
+    """A plain number as a Python program would write it: a whole one is an int."""
     whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
-    return int(value) if whole and math.copysign(1, value) == math.copysign(1, int(value)) else value
+    return int(value) if whole else value
 
 
 def one(values):
