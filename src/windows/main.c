@@ -5,11 +5,12 @@
 
 int main(int argc, char **argv);
 
+/* NULL: no memory. */
 static char *narrow(const wchar_t *word)
 {
     const int n = WideCharToMultiByte(CP_UTF8, 0, word, -1, NULL, 0, NULL, NULL);
     char *out = malloc((size_t)n + 1);
-    if (!out) exit(1);
+    if (!out) return NULL;
     out[0] = 0;
     WideCharToMultiByte(CP_UTF8, 0, word, -1, out, n, NULL, NULL);
     return out;
@@ -33,8 +34,11 @@ int wmain(int argc, wchar_t **words)
     wchar_t file[PATH_MAX];
     char **argv = calloc((size_t)argc + 1, sizeof *argv);
     if (!argv) return 1;
-    for (int i = 0; i < argc; i++) turn_slashes(words[i]), argv[i] = narrow(words[i]);
-    if (argc && GetModuleFileNameW(NULL, file, PATH_MAX)) free(argv[0]), argv[0] = narrow(file);
+    for (int i = 0; i < argc; i++) {
+        turn_slashes(words[i]);
+        argv[i] = narrow(i == 0 && GetModuleFileNameW(NULL, file, PATH_MAX) ? file : words[i]);
+        if (!argv[i]) return 1;
+    }
     SetConsoleOutputCP(CP_UTF8);
     _setmode(0, _O_BINARY);
     _setmode(1, _O_BINARY);
