@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 export NODE_PATH=/usr/share/nodejs # where Debian's Emscripten finds its optimizer
 package=build/web/package
 page=build/web/page
+face=(cairn.js context.js memory.js nn.js operators.js optim.js tensor.js)
 
 configure() { [ -f "$2/build.ninja" ] || cmake --preset "$1" -Wno-dev --log-level=WARNING >/dev/null; }
 
@@ -24,7 +25,7 @@ make_package() {
     cmake --build build/web/threads --target cairn_web
     mkdir -p $package/wasm
     cp build/web/wasm/{single,async}.{js,wasm} build/web/threads/wasm/threads.{js,wasm,worker.js} $package/wasm/
-    cp web/cairn.js web/package.json build/web/generated/web/{tables.js,cairn.d.ts} LICENSE $package/
+    cp "${face[@]/#/web/}" web/package.json build/web/generated/web/{tables.js,cairn.d.ts} LICENSE $package/
     cp docs/web.md $package/README.md
     version=$(sed -n 's/^project(cairn VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
     sed -i "s/\"version\": \".*\"/\"version\": \"$version\"/" $package/package.json
@@ -72,7 +73,7 @@ case ${1:-} in
         node web/tests/rooms.mjs "$@"
         ;;
     sizes)
-        for file in $package/{cairn,tables}.js $package/wasm/* $page/*.js $page/wasm/*; do
+        for file in $package/*.js $package/wasm/* $page/*.js $page/wasm/*; do
             node -e 'const z = require("zlib"), bytes = require("fs").readFileSync(process.argv[1]);
                      console.log(process.argv[1].padEnd(40), bytes.length, "gzip", z.gzipSync(bytes, { level: 9 }).length,
                                  "brotli", z.brotliCompressSync(bytes).length)' "$file"
