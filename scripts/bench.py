@@ -2,9 +2,11 @@
 """Measures Cairn, PyTorch and JAX on the same workloads and prints a table.
 
     make bench [ARGS="--rounds 3"]        builds first
-    scripts/bench.py [--rounds 9] [--seconds 0.5] [--extra | --all | --only gpt-mini,lstm] [--threads 2] [--no-peers]
+    scripts/bench.py [--rounds 9] [--seconds 0.5] [--extra | --all | --only gpt-mini,lstm] [--threads 2]
+                     [--no-peers | --python]
 
 Without an option it measures the reference workloads; --extra measures the extra workloads, --all both in two tables.
+With --python the only peer is Cairn's own Python package, as python/build_inplace.sh makes it: what Python costs.
 
 For each workload all programs are started and made ready. Then they take short turns, for several rounds: machines that
 others share change their speed within seconds, and neighbouring turns see the same machine. A round waits up to a
@@ -41,15 +43,19 @@ PEERS = [
     ("torch_compile", "compiled", "torch", "peer_torch.py", ["--compile"]),
     ("jax", "JAX", "jax", "peer_jax.py", []),
 ]
-NAMES = {"cairn": "Cairn", **{key: name for key, name, *_ in PEERS}}
-LEGEND = {"torch": "PyTorch, eager", "torch_compile": "PyTorch, torch.compile", "jax": "JAX, jit"}
-COLORS = {"torch": "#d9541e", "torch_compile": "#8a3ab9", "jax": "#1f77b4"}
+NAMES = {"cairn": "Cairn", "python": "Python", **{key: name for key, name, *_ in PEERS}}
+LEGEND = {"torch": "PyTorch, eager", "torch_compile": "PyTorch, torch.compile", "jax": "JAX, jit",
+          "python": "Cairn from Python"}
+COLORS = {"torch": "#d9541e", "torch_compile": "#8a3ab9", "jax": "#1f77b4", "python": "#2e8b57"}
 
 
-def runners(peers):
+def runners(args):
     """Commands by key, Cairn first. Leaves out peers without a virtual environment, and prints their names."""
     found = {"cairn": [str(BUILD / "bench_workloads")]}
-    for key, _, folder, script, flags in PEERS if peers else []:
+    if args.python:
+        os.environ["PYTHONPATH"] = str(ROOT / "python")
+        found["python"] = [sys.executable, str(ROOT / "bench/peers/peer_torch.py"), "--cairn"]
+    for key, _, folder, script, flags in PEERS if not (args.no_peers or args.python) else []:
         venv = ROOT / ".venv" / folder
         if (venv / "ready").exists():
             found[key] = [str(venv / "bin/python"), str(ROOT / "bench/peers" / script), *flags]
@@ -309,7 +315,9 @@ def options():
     which.add_argument("--all", action="store_true", help="measure both lists")
     which.add_argument("--only", default="", metavar="NAME,NAME", help="measure only these workloads, from both lists")
     parser.add_argument("--threads", type=int, default=2, help="threads of every program [2]")
-    parser.add_argument("--no-peers", action="store_true", help="measure Cairn only; install nothing")
+    peers = parser.add_mutually_exclusive_group()
+    peers.add_argument("--no-peers", action="store_true", help="measure Cairn only; install nothing")
+    peers.add_argument("--python", action="store_true", help="compare with Cairn's Python package; install nothing")
     args = parser.parse_args()
     if args.rounds < 1 or args.threads < 1 or args.seconds <= 0:
         parser.error("--rounds, --threads and --seconds are above zero")
@@ -328,10 +336,10 @@ def options():
 def main():
     args = options()
     sys.stdout.reconfigure(line_buffering=True)
-    if not args.no_peers:
+    if not args.no_peers and not args.python:
         subprocess.run([ROOT / "scripts/peers.sh"], check=False)
-    commands = runners(not args.no_peers)
-    if not args.only and not args.extra:
+    commands = runners(args)
+    if not args.only and not args.extra and not args.python:
         subprocess.run([BUILD / "bench_overhead"], check=True)
         print()
     all_before, mine_before, start = *cpu_seconds(), time.monotonic()
