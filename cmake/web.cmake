@@ -49,8 +49,8 @@ function(cairn_add_web_package)
                                 -sASYNCIFY_STACK_SIZE=65536)
         endif()
         cairn_link_web_module(cairn_web_${name} ${name} ${wait} wasm _cairn_web_functions
-                              FS,stackSave,stackAlloc,stackRestore)
-        target_link_options(cairn_web_${name} PRIVATE -O3)
+                              FS,stackSave,stackAlloc,stackRestore,addFunction)
+        target_link_options(cairn_web_${name} PRIVATE -O3 -sALLOW_TABLE_GROWTH=1) # callbacks join the table
         add_dependencies(cairn_web cairn_web_${name})
     endforeach()
 endfunction()

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 export NODE_PATH=/usr/share/nodejs # where Debian's Emscripten finds its optimizer
 package=build/web/package
 page=build/web/page
-face=(cairn.js context.js memory.js nn.js operators.js optim.js tensor.js)
+face=({autograd,cairn,callbacks,context,data,indexing,memory,nn,operators,optim,tensor}.js)
 
 configure() { [ -f "$2/build.ninja" ] || cmake --preset "$1" -Wno-dev --log-level=WARNING >/dev/null; }
 

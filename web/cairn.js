@@ -14,8 +14,11 @@
    Operators only make nodes; what computes is asynchronous: read, item, step, save. One call at a time: await it.
    docs/web.md is the manual. context.js calls C, operators.js makes functions of signatures; tables.js, made by
    generate.py, lists the functions of the module and the operators. */
+import { makeAutograd } from './autograd.js';
 import { Context } from './context.js';
-import { ARRAYS, CairnError, DTYPES } from './memory.js';
+import { makeData } from './data.js';
+import './indexing.js';
+import { ARRAYS, CairnError, DTYPES, settle } from './memory.js';
 import { Module, makeLayers, parametersOf } from './nn.js';
 import { OPERATORS } from './operators.js';
 import { makeOptimizers, makeSchedules } from './optim.js';
@@ -29,6 +32,8 @@ export class Cairn extends Context {
     this.nn = makeLayers(this);
     this.optim = makeOptimizers(this);
     this.schedule = makeSchedules(this);
+    this.autograd = makeAutograd(this);
+    this.data = makeData(this);
   }
 
   /* ---- tensors ---- */
@@ -50,7 +55,7 @@ export class Cairn extends Context {
     dtype = dtype || natural;
     if (!ARRAYS[dtype]) { // halves, and kinds of arrays that have no dtype
       if (!DTYPES.includes(dtype)) throw new CairnError(`tensor: dtype must be one of ${DTYPES.join(', ')}, got ${dtype}`, 'BAD_DTYPE');
-      return this.scope(() => this.tensor(Float32Array.from(data), own).cast(dtype));
+      return this._tidy(() => this.tensor(Float32Array.from(data), own).cast(dtype));
     }
     const kind = ARRAYS[dtype];
     const values = data instanceof kind ? data : dtype === 'i64' ? BigInt64Array.from(data, v => BigInt(v)) : kind.from(data, Number);
@@ -58,7 +63,7 @@ export class Cairn extends Context {
     if (wanted !== values.length)
       throw new CairnError(`tensor: shape [${own}] has ${wanted} elements, but there are ${values.length} values`, 'BAD_SHAPE');
     return this.memory.with(values, at => {
-      const t = this._result(this.call('from', this.context, DTYPES.indexOf(dtype), own, at));
+      const t = this._result(() => this.call('from', this.context, DTYPES.indexOf(dtype), own, at));
       if (requires_grad) t.requires_grad = true;
       return t;
     });
@@ -68,46 +73,39 @@ export class Cairn extends Context {
     const pointer = this.do('param', t);
     return new Tensor(this, pointer, 'kept');
   }
-  /* Gradients of outputs with respect to inputs, without changing .grad. */
+  /* Gradients of outputs with respect to inputs, without changing .grad. options: gradients (of the outputs), retain,
+     create_graph, allow_unused */
   grad(outputs, inputs, options = null) {
-    const stack = this.module.stackSave();
-    try {
-      return this._collect(() => {
-        const out = this.memory.room(4 * inputs.length);
-        this.do('grad', this.memory.pointers(outputs), outputs.length, this.memory.pointers(inputs), inputs.length, out, options);
-        return this.memory.readPointers(out, inputs.length);
-      }, true);
-    } finally {
-      this.module.stackRestore(stack);
-    }
+    const { memory } = this;
+    return memory.onStack(() => this._collect(() => {
+      const out = memory.room(4 * inputs.length), given = options && { ...options };
+      if (given && given.gradients) given.gradients = memory.pointers(given.gradients);
+      this.do('grad', memory.pointers(outputs), outputs.length, memory.pointers(inputs), inputs.length, out, given);
+      return memory.readPointers(out, inputs.length);
+    }, true));
   }
   clipGradNorm(parameters, maxNorm, options = null) {
-    return this._result(this.do('clip_grad_norm', parametersOf(parameters), maxNorm, options));
+    return this._result(() => this.do('clip_grad_norm', parametersOf(parameters), maxNorm, options));
   }
-  gptLoss(gpt, tokens, targets) { return this._result(this.do('gpt_loss', gpt, tokens, targets)); }
+  clipGradValue(parameters, most) { this.do('clip_grad_value', parametersOf(parameters), most); }
+  gptLoss(gpt, tokens, targets) { return this._result(() => this.do('gpt_loss', gpt, tokens, targets)); }
+  /* An operator by name that computes its operands, as nonzero and masked_select do: these must be awaited on a GPU. */
+  compute(name, ...args) { return OPERATORS[name](this, args, true); }
   async evalAll() { await this.wait('eval_all', this.context); }
-  seed(value) { this.call('seed', this.context, value); }
+  seed(value) { this._seed = value; this.call('seed', this.context, value); }
 
   /* ---- files ---- */
 
-  /* The bytes of a safetensors file (or .npy, .npz by `format`) of tensors by name. */
-  async save(tensors, { texts = {}, format = 'safetensors' } = {}) {
-    const dict = this.do('dict_new', this.context), path = `/cairn.${format}`;
-    try {
+  /* f(dict): an object of C with these tensors and texts. */
+  _withDict(f, { tensors = {}, texts = {} } = {}) {
+    const dict = this.do('dict_new', this.context);
+    return settle(() => {
       for (const [name, tensor] of Object.entries(tensors)) this.do('dict_set', dict, name, tensor);
       for (const [name, text] of Object.entries(texts)) this.do('dict_set_text', dict, name, String(text));
-      await this.wait('save', dict, path);
-      const bytes = this.module.FS.readFile(path);
-      this.module.FS.unlink(path);
-      return bytes;
-    } finally {
-      this.call('dict_free', dict);
-    }
+      return f(dict);
+    }, () => this.call('dict_free', dict));
   }
-  /* The tensors and texts of such a file, or of one that torch.save wrote: { tensors, texts } */
-  async load(data) {
-    const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
-    const dict = this.memory.with(bytes, at => this.do('load_memory', this.context, at, bytes.length));
+  _content(dict) {
     const tensors = {}, texts = {};
     for (let i = 0; i < this.call('dict_count', dict); i++) {
       const pointer = this.call('keep', this.call('dict_at', dict, i));
@@ -117,8 +115,26 @@ export class Cairn extends Context {
       const name = this.call('dict_text_name', dict, i);
       texts[name] = this.call('dict_text', dict, name);
     }
-    this.call('dict_free', dict);
     return { tensors, texts };
+  }
+  /* The bytes of a safetensors file (or .npy, .npz by `format`) of tensors by name. */
+  async save(tensors, { texts = {}, format = 'safetensors' } = {}) {
+    const path = `/cairn.${format}`;
+    return this._withDict(async dict => {
+      await this.wait('save', dict, path);
+      return this._takeFile(path);
+    }, { tensors, texts });
+  }
+  _takeFile(path) {
+    const bytes = this.module.FS.readFile(path);
+    this.module.FS.unlink(path);
+    return bytes;
+  }
+  /* The tensors and texts of such a file, or of one that torch.save wrote: { tensors, texts } */
+  async load(data) {
+    const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
+    const dict = this.memory.with(bytes, at => this.do('load_memory', this.context, at, bytes.length));
+    return settle(() => this._content(dict), () => this.call('dict_free', dict));
   }
 
   /* What the GPU has done so far; zeros on the CPU. */
@@ -150,6 +166,7 @@ export async function open({ device = 'cpu', seed = 0, threads = 0, memory_limit
                                mainScriptUrlOrBlob: `${base}wasm/${build}.js` });
   const cn = new Cairn(module);
   cn.threads = build === 'single' ? 1 : wanted;
+  cn._seed = seed;
   cn.device = 'opening';
   /* A GPU must not be waited for in the midst of an operator. */
   const options = { device, seed, threads: cn.threads, memory_limit };

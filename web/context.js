@@ -1,5 +1,6 @@
 /* A context of C: calls of its functions, and how long their results live. */
-import { CairnError, DTYPES, FUNCTIONS, Memory, STRUCTS, pointerOf } from './memory.js';
+import { Callbacks } from './callbacks.js';
+import { CairnError, DTYPES, FUNCTIONS, Memory, STRUCTS, pointerOf, settle } from './memory.js';
 import { Tensor, isOptions } from './tensor.js';
 
 export class Context {
@@ -14,6 +15,8 @@ export class Context {
     this._queue = Promise.resolve();
     this._dead = [];
     this._scopes = [];
+    this._thrown = null;
+    this._callbacks = new Callbacks(this);
     this._forgotten = new FinalizationRegistry(pointer => this._dead.push(pointer));
   }
 
@@ -28,7 +31,7 @@ export class Context {
         case 'i': case 'z': return value === undefined ? 0 : value;
         case 'b': return value ? 1 : 0;
         case 'j': return BigInt(value === undefined ? 0 : value);
-        case 's': return value === null || value === undefined ? 0 : memory.text(value);
+        case 's': return value === null || value === undefined ? 0 : typeof value === 'number' ? value : memory.text(value);
         case 'D': return memory.dims(value === undefined ? null : value);
         case 'P': return memory.params(value);
         case 'p': return pointerOf(value);
@@ -58,16 +61,13 @@ export class Context {
     const f = FUNCTIONS[name];
     if (this._busy) throw new CairnError(`${name}: another call is under way: await it first`, 'BAD_ARGUMENT');
     if (this._dead.length) this._bury();
-    const stack = this.module.stackSave();
-    try {
+    return this.memory.onStack(() => {
       const place = this._place(f), list = this._arguments(f, args);
       if (place) list.unshift(place);
       const value = this._value(f.result, this._functions[name](...list), place);
       if ((value === 0 && f.result === 'p') || value === false) this._check();
       return value;
-    } finally {
-      this.module.stackRestore(stack);
-    }
+    });
   }
 
   /* The same, and an error if the call has set one. */
@@ -86,9 +86,28 @@ export class Context {
         return Promise.reject(error);
       }
     }
-    const turn = this._queue.then(() => this._suspended(name, args));
+    return this._turn(() => this._suspended(name, args));
+  }
+  /* f after everything that waits already. */
+  _turn(f) {
+    const turn = this._queue.then(f);
     this._queue = turn.catch(() => {});
     return turn;
+  }
+  /* The tensors of the pointers that finish(result) returns, of a C function that makes tensors and computes. make():
+     its arguments, with room on the stack that lives until then. */
+  async _computed(name, make, finish) {
+    const { memory } = this;
+    const body = run => {
+      const scope = this._scopes.length ? -1 : this._functions.scope_begin(this.context);
+      return settle(() => run(value => finish(value).map(pointer => this._made(pointer))),
+                    () => { if (scope !== -1) this._functions.scope_end(this.context, scope); });
+    };
+    if (this.device === 'cpu') return memory.onStack(() => body(take => take(this.do(name, ...make()))));
+    return this._turn(() => {
+      const stack = this.module.stackSave();
+      return settle(() => body(take => this._suspended(name, make()).then(take)), () => this.module.stackRestore(stack));
+    });
   }
 
   async _suspended(name, args) {
@@ -109,6 +128,12 @@ export class Context {
   }
 
   _check() {
+    if (this._thrown) { // by a function of the page that C has called
+      const error = this._thrown;
+      this._thrown = null;
+      this._functions.error_clear(this.context);
+      throw error;
+    }
     if (!this.context || !this._functions.failed(this.context)) return;
     const message = this.memory.readText(this._functions.error(this.context));
     const code = this.memory.readText(this._functions.code_name(this._functions.error_code(this.context)));
@@ -151,17 +176,18 @@ export class Context {
     this._scopes[this._scopes.length - 1].push(tensor);
     return tensor;
   }
-  _result(pointer) { return this._collect(() => [pointer])[0]; }
+  /* The tensor that f returns the pointer of. */
+  _result(f) { return this._collect(() => [f()])[0]; }
   _number(value, beside) {
     const dtype = beside ? beside.dtype : 'f32';
     const fits = dtype[0] === 'f' || dtype === 'bf16' || Number.isInteger(value);
-    return this._result(this.call('scalar', this.context, DTYPES.indexOf(fits ? dtype : 'f32'), value));
+    return this._result(() => this.call('scalar', this.context, DTYPES.indexOf(fits ? dtype : 'f32'), value));
   }
   /* Runs f and frees the tensors it has made, except those it returns. f may be asynchronous; await the scope then. */
   scope(f) {
     const mark = this.call('scope_begin', this.context), made = [];
     this._scopes.push(made);
-    const end = result => {
+    return settle(f, result => {
       const keep = value => {
         if (value instanceof Tensor) value.keep();
         else if (Array.isArray(value)) value.forEach(keep);
@@ -170,31 +196,39 @@ export class Context {
       keep(result);
       while (this._scopes.length && this._scopes.pop() !== made) continue;
       this.call('scope_end', this.context, mark);
-      for (const tensor of made) if (tensor.owner === 'scope') tensor.pointer = 0;
-      return result;
-    };
-    let result;
+      this._leave(made);
+    });
+  }
+  /* Several operators for one result: outside of scopes, what else they make is freed. */
+  _tidy(f) { return this._scopes.length ? f() : this.scope(f); }
+  _leave(made) { for (const tensor of made) if (tensor.owner === 'scope') tensor.pointer = 0; }
+  /* Runs a function of the page that C has called in the midst of a call of its own. What it throws is thrown when C
+     returns; `failed` is what C gets then. */
+  _inside(f, failed) {
+    if (this._thrown) return failed;
+    const made = [], busy = this._busy;
+    this._scopes.push(made);
+    this._busy = false;
     try {
-      result = f();
+      return f();
     } catch (error) {
-      end(null);
-      throw error;
+      this._thrown = error;
+      return failed;
+    } finally {
+      this._busy = busy;
+      while (this._scopes.pop() !== made) continue;
+      this._leave(made);
     }
-    if (!result || typeof result.then !== 'function') return end(result);
-    return result.then(end, error => { end(null); throw error; });
   }
   /* Runs f without recording gradients. */
   noGrad(f) {
     this.call('no_grad_begin', this.context);
-    const end = () => this.call('no_grad_end', this.context);
-    let result;
-    try {
-      result = f();
-    } catch (error) {
-      end();
-      throw error;
-    }
-    if (!result || typeof result.then !== 'function') { end(); return result; }
-    return result.then(value => { end(); return value; }, error => { end(); throw error; });
+    return settle(f, () => this.call('no_grad_end', this.context));
+  }
+  /* Runs f with gradients recorded, also inside noGrad. */
+  withGrad(f) {
+    let depth = 0;
+    for (; !this.call('grad_enabled', this.context); depth++) this.call('no_grad_end', this.context);
+    return settle(f, () => { while (depth--) this.call('no_grad_begin', this.context); });
   }
 }

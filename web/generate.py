@@ -19,18 +19,22 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import check_signatures as known  # noqa: E402
 
-# What a page calls. Files, images, loaders and terminals are not among it; neither is what needs callbacks.
+# What a page calls. Folders of files, images and terminals are not among it. Callbacks are numbers of WebAssembly's table.
 HEADERS = ["base.h", "tensor.h", "dict.h", "grad.h", *sorted(f"ops/{p.name}" for p in (known.INCLUDE / "ops").glob("*.h")),
-           "loss.h", "init.h", "nn.h", "gpt.h", "optim.h", "schedule.h", "average.h", "io.h", "checkpoint.h", "text.h",
+           "data.h", "loss.h", "init.h", "nn.h", "gpt.h", "optim.h", "schedule.h", "average.h", "io.h", "checkpoint.h", "text.h",
            "gpu.h"]
+LEFT_OUT = re.compile(r"cn_(dataset_(new|map|folder|records|stream|tokens)|data_sampler_(new|batches)|draw_\w+|room_take|map_scratch)$")
 
 # Letters of C types, as cairn.js reads them. d: double, f: float, i: 32 bits, b: bool, j: 64 bits, s: text, p: pointer,
-# D: cn_dims, P: cn_params, A: cn_allocator, {name}: a descriptor, by address. In structs also numbers of elements: j3.
+# D: cn_dims, P: cn_params, A: cn_allocator, F: cn_field, {name}: a descriptor, by address. In structs also numbers of
+# elements: j3.
 LETTERS = {"double": "d", "float": "f", "int": "i", "unsigned": "i", "int32_t": "i", "uint32_t": "i", "bool": "b",
            "int64_t": "j", "uint64_t": "j", "size_t": "z", "const char *": "s", "cn_dims": "D", "cn_params": "P", "void": "v",
-           "cn_scope": "z", "cn_named_list": "P", "cn_allocator": "A", "cn_logger": "p"}
+           "cn_scope": "z", "cn_named_list": "P", "cn_allocator": "A", "cn_logger": "p", "cn_field": "F",
+           "char": "c"}
 SIZES = {"d": (8, 8), "f": (4, 4), "i": (4, 4), "b": (1, 1), "j": (8, 8), "z": (4, 4), "s": (4, 4), "p": (4, 4),
-         "D": (72, 8), "P": (8, 4), "A": (8, 4)}
+         "D": (72, 8), "P": (8, 4), "A": (8, 4), "F": (88, 8), "c": (1, 1)}
+RETURNED = ["cn_batch"] # structs that C fills in: their fields are listed, too
 
 
 class Headers(known.Headers):
@@ -38,7 +42,8 @@ class Headers(known.Headers):
         text = "\n".join(known.without_comments((known.INCLUDE / name).read_text(encoding="utf-8")) for name in HEADERS)
         plain = re.sub(r"[\w ]+[ *]\(\*(\w+)\)\([^;]*?\);", r"void *\1;", text)  # pointers to functions
         self.structs, self.enums = known.read_structs(plain), known.read_enums(text)
-        self.functions = known.read_functions(text)
+        self.functions = known.read_functions(re.sub(r"void \(\*ended\)\(void \*user\)", "void *ended", text))
+        self.callbacks = set(re.findall(r"typedef [\w ]+[ *]\(\*(cn_\w+)\)\(", text))
         for old, new in re.findall(r"typedef (cn_\w+) (cn_\w+);", text):
             self.structs[new] = self.structs[old]
 
@@ -48,6 +53,8 @@ class Headers(known.Headers):
             return LETTERS[kind]
         if kind in self.enums or kind == "cn_code":
             return "i"
+        if kind in self.callbacks:
+            return "p"
         found = re.fullmatch(r"const (\w+_desc|cn_training) \*", kind)
         if found and self.layout(found.group(1)):
             return "{" + found.group(1) + "}"
@@ -60,7 +67,7 @@ class Headers(known.Headers):
             letter = self.letter(kind)
             if not letter or letter[0] not in SIZES:
                 return None
-            count = {"": 1, "CN_MAX_DIMS": 8}.get(size) or int(size)
+            count = {"": 1, "CN_MAX_DIMS": 8, "CN_MAX_FIELDS": 8}.get(size) or int(size)
             bytes_, align = SIZES[letter]
             at = (at + align - 1) // align * align
             fields.append((field, letter, count, at, kind))
@@ -74,7 +81,9 @@ class Headers(known.Headers):
             parameters = [] if parameters == [("void", "")] else parameters
             letters = [(self.letter(kind), parameter) for kind, parameter in parameters]
             back = self.letter(result) or ("{" + result + "}" if self.layout(result) else None)
-            if any("(" in kind + parameter for kind, parameter in parameters) or not back or not all(letter for letter, _ in letters):
+            if LEFT_OUT.match(name) or any("(" in kind + parameter for kind, parameter in parameters):
+                continue
+            if not back or not all(letter for letter, _ in letters):
                 continue
             out.append((name, back, letters))
         return out
@@ -102,7 +111,8 @@ def camel(name):
 
 def c_text(headers, functions):
     checks = ""
-    for name in sorted({letter[1:-1] for _, _, letters in functions for letter, _ in letters if letter[0] == "{"}):
+    used = {letter[1:-1] for _, _, letters in functions for letter, _ in letters if letter[0] == "{"}
+    for name in RETURNED + sorted(used):
         for field, _, _, at, _ in headers.layout(name):
             checks += f'_Static_assert(offsetof({name}, {field}) == {at}, "web/generate.py: {name}.{field}");\n'
     rows = "".join(f"    (function){name},\n" for name, _, _ in functions)
@@ -116,7 +126,7 @@ def c_text(headers, functions):
 def js_text(headers, functions, signatures):
     structs = {}
     enums = {name: enum_names(names) for name, names in headers.enums.items()}
-    for _, back, letters in functions:
+    for _, back, letters in [*functions, *((None, "{" + name + "}", []) for name in RETURNED)]:
         for letter, _ in [*letters, (back, "")]:
             if letter[0] == "{":
                 structs[letter[1:-1]] = ",".join(
@@ -195,17 +205,23 @@ def ts_layer(headers, parameters):
 
 
 def ts_text(headers, functions, signatures):
-    functions_text, methods, layers = "", "", ""
+    functions_text, methods, lists, layers = "", "", "", ""
     for s in signatures:
         doc = f"  /** {s['doc']} */\n"
         functions_text += f"{doc}  {s['name']}({ts_parameters(s['parameters'])}): {ts_result(s)};\n"
         if s["parameters"] and s["parameters"][0]["kind"] == "Tensor":
-            methods += f"{doc}  {s['name']}({ts_parameters(s['parameters'][1:])}): {ts_result(s)};\n"
+            method = f"{doc}  {s['name']}({ts_parameters(s['parameters'][1:])}): {ts_result(s)};\n"
+            if ts_result(s) == "Tensor":
+                methods += method
+            else:
+                lists += method
     for name, back, letters in functions:
         if name.startswith("cn_nn_") and all(letter != "p" for letter, _ in letters[1:]):
             layers += f"  {camel(name[6:])}: new ({ts_layer(headers, letters)}) => Module;\n"
     text = (ROOT / "web/cairn.d.ts").read_text(encoding="utf-8")
-    return text.replace("  // FUNCTIONS\n", functions_text).replace("  // METHODS\n", methods).replace("  // LAYERS\n", layers)
+    for mark, filled in (("FUNCTIONS", functions_text), ("METHODS", methods), ("LISTS", lists), ("LAYERS", layers)):
+        text = text.replace(f"  // {mark}\n", filled)
+    return text
 
 
 def main():

@@ -15,6 +15,19 @@ export class CairnError extends Error {
   }
 }
 
+/* f(), and end(its result) after it or after its promise; after an error end(). */
+export function settle(f, end) {
+  const failed = error => { end(); throw error; };
+  let result;
+  try {
+    result = f();
+  } catch (error) {
+    return failed(error);
+  }
+  const ended = value => { end(value); return value; };
+  return result && typeof result.then === 'function' ? result.then(ended, failed) : ended(result);
+}
+
 const parseFunction = (line, index) => {
   const [name, result, parameters] = line.split(':');
   return { name, index, result, parameters: parameters ? parameters.split(',').map(p => p.split(' ')) : [] };
@@ -73,6 +86,15 @@ export class Memory {
     return at;
   }
   readPointers(at, n) { return Array.from({ length: n }, (_, i) => this.data.getUint32(at + 4 * i, true)); }
+  /* f with room on the stack; it is given back afterwards. */
+  onStack(f) {
+    const stack = this.module.stackSave();
+    try {
+      return f();
+    } finally {
+      this.module.stackRestore(stack);
+    }
+  }
   params(list) {
     const v = this.pointers(list), at = this.room(8);
     this.data.setUint32(at, v, true);
@@ -81,18 +103,8 @@ export class Memory {
   }
   /* f(address of a copy of these values, which is freed afterwards); f may be asynchronous. */
   with(values, f) {
-    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength), at = this.hold(bytes);
-    const end = () => this.module._free(at);
-    let result;
-    try {
-      result = f(at);
-    } catch (error) {
-      end();
-      throw error;
-    }
-    if (result && typeof result.then === 'function') return result.finally(end);
-    end();
-    return result;
+    const at = this.hold(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    return settle(() => f(at), () => this.module._free(at));
   }
   /* The address of a copy of these bytes, or of so many bytes, for module._free. */
   hold(bytes) {
@@ -107,6 +119,7 @@ export class Memory {
       case 'd': return data.setFloat64(at, value, true);
       case 'f': return data.setFloat32(at, value, true);
       case 'b': return data.setUint8(at, value ? 1 : 0);
+      case 'c': return data.setUint8(at, value.charCodeAt(0));
       case 'j': return data.setBigInt64(at, BigInt(value), true);
       case 'i': case 'z': return data.setUint32(at, value, true);
       case 's': { const p = value === null ? 0 : this.text(value); return this.data.setUint32(at, p, true); }
@@ -124,8 +137,8 @@ export class Memory {
   struct(name, options, zeros) {
     if (!options) return 0;
     const fields = STRUCTS[name], last = fields[fields.length - 1];
-    const at = this.room(last.at + 80), given = { ...options };
-    this.u8.fill(0, at, at + last.at + 80);
+    const size = last.at + 88 * last.count, at = this.room(size), given = { ...options };
+    this.u8.fill(0, at, at + size);
     if (given.betas) [given.beta1, given.beta2] = given.betas;
     delete given.betas;
     for (const key of Object.keys(given)) {
@@ -141,9 +154,9 @@ export class Memory {
         value = names.indexOf(value);
       }
       if (letter === 'd' && value === 0 && (zeros || key === 'eps' || key === 'momentum')) value = ZERO;
-      const size = { d: 8, j: 8, b: 1, D: 72 }[letter] || 4, start = at + (field || inverse).at;
+      const step = { d: 8, j: 8, b: 1, D: 72 }[letter] || 4, start = at + (field || inverse).at;
       if (count === 1) this.put(letter, start, value);
-      else for (let i = 0; i < count; i++) if (i < value.length) this.put(letter, start + size * i, value[i]);
+      else for (let i = 0; i < count; i++) if (i < value.length) this.put(letter, start + step * i, value[i]);
     }
     return at;
   }

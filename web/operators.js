@@ -47,12 +47,18 @@ function initialOf(p) {
   if (p.kind === 'enum' || p.kind === 'dtype') return text;
   if (p.kind === 'str') return text.replace(/^'|'$/g, '');
   if (p.kind === 'int[]') return p.count ? new Array(p.count).fill(+text) : [+text];
+  if (p.kind === 'int') return Math.min(+text, Number.MAX_SAFE_INTEGER); // the largest int64 stands for "to the end"
   return text === 'inf' ? Infinity : text === '-inf' ? -Infinity : +text;
 }
 
-/* A function that calls an operator: (cn, arguments) → a tensor, or a list of tensors. */
-function operator(call) {
-  const s = parseCall(call), c = FUNCTIONS[s.name], initial = s.parameters.map(initialOf);
+/* Operators whose result has a shape that depends on values. */
+const COMPUTES = (name, args) => ['nonzero', 'masked_select', 'bincount', 'histc'].includes(name) ||
+    (name === 'one_hot' && (args[1] === undefined || args[1] < 0)) ||
+    (name === 'index' && Array.isArray(args[1]) && args[1].some(index => index && index.dtype === 'bool'));
+
+/* A function that calls an operator: (cn, arguments) → a tensor, or a list of tensors; if it waits, a promise of them. */
+function operator(s) {
+  const c = FUNCTIONS[s.name], initial = s.parameters.map(initialOf);
   const at = Object.fromEntries(s.parameters.map((p, i) => [p.name, i]));
   const inC = new Set(c.parameters.map(([, name]) => name));
   const number = FUNCTIONS[s.name + '_s'];
@@ -62,10 +68,7 @@ function operator(call) {
   const fail = (p, value) => {
     throw new CairnError(`${s.name}: ${p.name} must be ${p.choices ? 'one of ' + p.choices.join(', ') : p.kind}, got ${value}`, 'BAD_ARGUMENT');
   };
-  const ints = (p, value) => {
-    const list = typeof value === 'number' ? new Array(p.count || 1).fill(value) : Array.from(value);
-    return list;
-  };
+  const ints = (p, value) => typeof value === 'number' ? new Array(p.count || 1).fill(value) : Array.from(value);
   const plain = (p, value) => { // everything but tensors
     switch (p.kind) {
       case 'dtype': { const i = DTYPES.indexOf(value); return i < 0 ? fail(p, value) : i; }
@@ -94,10 +97,12 @@ function operator(call) {
   };
   const descriptor = c.parameters.map(([letter]) => letter).filter(letter => letter[0] === '{').map(l => l.slice(1, -1))[0];
 
-  return (cn, args) => {
+  return (cn, args, waits = false) => {
+    if (cn.device === 'gpu' && !waits && COMPUTES(s.name, args))
+      throw new CairnError(`${s.name} computes its operands: on a GPU call await cn.compute('${s.name}', ...)`, 'UNSUPPORTED');
     const given = bind(s, args), values = initial.map((v, i) => given[i] === undefined ? v : given[i]);
     if (hasNumberForm && typeof values[1] === 'number' && values[0] instanceof Tensor)
-      return cn._result(cn.call(number.name, values[0], values[1]));
+      return cn._result(() => cn.call(number.name, values[0], values[1]));
     let first = null;
     s.parameters.forEach((p, i) => {
       if (p.kind === 'Tensor' && values[i] instanceof Tensor && !first) first = values[i];
@@ -107,50 +112,50 @@ function operator(call) {
       if (typeof values[i] === 'number') values[i] = cn._number(values[i], first);
       else if (values[i] !== null && !(values[i] instanceof Tensor)) fail(p, values[i]);
     });
-    const memory = cn.memory, stack = cn.module.stackSave(), out = [];
+    const { memory } = cn, out = [];
     let room = 0;
-    try {
-      const list = c.parameters.map(([letter, name], k) => {
-        if (name in at) {
-          const p = s.parameters[at[name]], value = values[at[name]];
-          if (p.kind === 'Tensor') return value;
-          if (p.kind === 'Tensor[]') return memory.pointers(value);
-          if (p.kind === 'int[]') return value === null ? null : ints(p, value);
-          return plain(p, value);
-        }
-        if (letter[0] === '{') {
-          const options = {};
-          s.parameters.forEach((p, i) => inC.has(p.name) || field(options, p, values[i], given[i] !== undefined && given[i] !== null));
-          return options;
-        }
-        if (name === 'ctx') return cn.context;
-        if (name === 'height' || name === 'width') {
-          const i = s.parameters.findIndex(p => p.count === 2 && !inC.has(p.name));
-          return ints(s.parameters[i], values[i])[name === 'width' ? 1 : 0];
-        }
-        if (s.list && name === 'out') return room = memory.room(4 * 65536);
-        if (s.list && name === 'room') return 65536;
-        if (letter === 'i') return values[at[c.parameters[k - 1][1]]].length; // of the list before it
-        const slot = memory.room(4);
-        out.push(slot);
-        return slot;
-      });
-      const tensors = cn._collect(() => {
-        const result = cn.call(s.name, ...list);
-        return s.list ? memory.readPointers(room, result < 0 ? 0 : result)
-                      : [result, ...out.map(slot => memory.data.getUint32(slot, true))];
-      });
-      return s.list || tensors.length > 1 ? tensors : tensors[0];
-    } finally {
-      cn.module.stackRestore(stack);
-    }
+    /* C's arguments; what they need is on the stack. */
+    const make = () => c.parameters.map(([letter, name], k) => {
+      if (name in at) {
+        const p = s.parameters[at[name]], value = values[at[name]];
+        if (p.kind === 'Tensor') return value;
+        if (p.kind === 'Tensor[]') return memory.pointers(value);
+        if (p.kind === 'int[]') return value === null ? null : ints(p, value);
+        return plain(p, value);
+      }
+      if (letter[0] === '{') {
+        const options = {};
+        s.parameters.forEach((p, i) => inC.has(p.name) || field(options, p, values[i], given[i] !== undefined && given[i] !== null));
+        return options;
+      }
+      if (name === 'ctx') return cn.context;
+      if (name === 'height' || name === 'width') {
+        const i = s.parameters.findIndex(p => p.count === 2 && !inC.has(p.name));
+        return ints(s.parameters[i], values[i])[name === 'width' ? 1 : 0];
+      }
+      if (s.list && name === 'out') return room = memory.room(4 * 65536);
+      if (s.list && name === 'room') return 65536;
+      if (letter === 'i') return values[at[c.parameters[k - 1][1]]].length; // of the list before it
+      const slot = memory.room(4);
+      out.push(slot);
+      return slot;
+    });
+    const results = value => s.list ? memory.readPointers(room, value < 0 ? 0 : value)
+                                    : [value, ...out.map(slot => memory.data.getUint32(slot, true))];
+    const one = tensors => s.list || tensors.length > 1 ? tensors : tensors[0];
+    if (waits) return cn._computed(s.name, make, results).then(one);
+    return one(memory.onStack(() => cn._collect(() => results(cn.call(s.name, ...make())))));
   };
 }
 
-export const OPERATORS = Object.fromEntries(tables.calls.map(call => [/^\w+/.exec(call)[0], operator(call)]));
-const IS_METHOD = new Set(tables.calls.filter(call => /^\w+\(Tensor \w/.test(call)).map(call => /^\w+/.exec(call)[0]));
+const SIGNATURES = tables.calls.map(parseCall);
+export const OPERATORS = Object.fromEntries(SIGNATURES.map(s => [s.name, operator(s)]));
 
-for (const name of IS_METHOD) {
+/* Methods, and forms that assign their result: x.add_(1). */
+for (const { name, parameters: [first], list, results } of SIGNATURES) {
   const f = OPERATORS[name];
+  if (!first || first.kind !== 'Tensor') continue;
   if (!(name in Tensor.prototype)) Tensor.prototype[name] = function (...args) { return f(this.cn, [this, ...args]); };
+  if (list || results > 1 || name + '_' in Tensor.prototype) continue;
+  Tensor.prototype[name + '_'] = function (...args) { return this._change(name + '_', () => f(this.cn, [this, ...args])); };
 }

@@ -56,6 +56,10 @@ const TESTS = {
     near(await cn.full([2], 7).read(), [7, 7]);
     near(await cn.clamp(x, 2, 3).read(), [2, 2, 3, 3]);
     near(await cn.softmax(x, -1).sum(-1).read(), [1, 1]);
+    near(await (await cn.compute('nonzero', x.gt(2))).read(), [1, 0, 1, 1]);
+    near(await (await cn.compute('masked_select', x, x.gt(2))).read(), [3, 4]);
+    if (cn.device === 'gpu') await fails(() => x.nonzero(), 'UNSUPPORTED', 'cn.compute');
+    else near(await x.nonzero().read(), [0, 0, 0, 1, 1, 0, 1, 1]);
   },
   async descriptors(cn) {
     const x = cn.arange(0, 16, 1, { dtype: 'f32' }).reshape([1, 1, 4, 4]), w = cn.ones([1, 1, 2, 2]);
@@ -79,6 +83,8 @@ const TESTS = {
     const [g] = cn.grad([x.pow(3).sum()], [x]);
     near(await g.read(), [3, 12, 27]);
     cn.noGrad(() => same(x.mul(2).requires_grad, false));
+    for (let i = 0; i < 3; i++) x.mul(i).sum().backward(); // adds up
+    near(await x.grad.read(), [3, 3, 3]);
     await fails(() => cn.tensor([1]).backward(), 'NO_GRADIENT', 'backward');
   },
   async errors(cn) {
@@ -156,6 +162,235 @@ const TESTS = {
       near([o.lr], [lr]);
       o.free();
     }
+  },
+  async inPlace(cn) {
+    const x = cn.tensor([[1, 2], [3, 4]]);
+    same(x.add_(1).mul_(cn.tensor([1, 10])) === x, true);
+    near(await x.read(), [2, 30, 4, 50]);
+    near(await x.sub_(1).clamp_(2, 30).read(), [2, 29, 3, 30]);
+    near(await x.copy_(cn.tensor([7, 8])).read(), [7, 8, 7, 8]);
+    near(await x.fill_(3).read(), [3, 3, 3, 3]);
+    near(await x.zero_().read(), [0, 0, 0, 0]);
+    same([x.normal_().shape, x.uniform_(1, 2).dtype], [[2, 2], 'f32']);
+    const w = cn.tensor([1, 2], { requires_grad: true });
+    await fails(() => w.mul_(2), 'NO_GRADIENT', 'noGrad');
+    cn.noGrad(() => w.mul_(2));
+    near(await w.read(), [2, 4]);
+    const y = w.mul(1).pow_(2); // no leaf: recorded
+    y.sum().backward();
+    near(await w.grad.read(), [4, 8]);
+    await fails(() => x.add_(cn.ones([3])), 'BAD_SHAPE', 'add');
+    await fails(() => cn.zeros([2]).add_(cn.ones([3, 2])), 'BAD_SHAPE', 'cannot be stored');
+    cn.scope(() => {
+      const z = w.mul(3);
+      z.add_(1).mul_(z).sum().backward();
+    });
+    near(await w.grad.read(), [4 + 42, 8 + 78]);
+  },
+  async indexing(cn) {
+    const x = cn.arange(0, 24, 1, { dtype: 'f32' }).reshape([2, 3, 4]), list = async t => [t.shape, Array.from(await t.read())];
+    same(await list(x.at(1, 2, 3)), [[], [23]]);
+    same(await list(x.at(-1, ':', 0)), [[3], [12, 16, 20]]);
+    same(await list(x.at(0, '1:', '::2')), [[2, 2], [4, 6, 8, 10]]);
+    same(await list(x.at('...', -1)), [[2, 3], [3, 7, 11, 15, 19, 23]]);
+    same(x.at(null, '...', null).shape, [1, 2, 3, 4, 1]);
+    same(await list(x.at(0, [0, 2])), [[2, 4], [0, 1, 2, 3, 8, 9, 10, 11]]);
+    same(await list(x.at([0, 1], [2, 0], ':2')), [[2, 2], [8, 9, 12, 13]]);
+    same(x.at(0, ':', [0, 1]).shape, [2, 3]); // as PyTorch: numbers beside lists are lists
+    same(await list(x.slice(1, 1).select(0, 0)), [[2, 4], [4, 5, 6, 7, 8, 9, 10, 11]]);
+    await fails(() => x.at(2), 'BAD_ARGUMENT', 'select');
+    await fails(() => x.at(0, 0, 0, 0), 'BAD_INDEX', 'too many');
+    await fails(() => x.at('1;2'), 'BAD_ARGUMENT', 'slice');
+    const y = cn.zeros([2, 3]);
+    y.set([0, 1], 5).set([1], cn.tensor([1, 2, 3])).set([':', 2], 9);
+    near(await y.read(), [0, 5, 9, 1, 2, 9]);
+    near(await y.set([y.gt(4)], -1).read(), [0, -1, -1, 1, 2, -1]);
+    near(await y.set([[0, 1], [0, 0]], [7, 8]).read(), [7, -1, -1, 8, 2, -1]);
+    const w = cn.tensor([1, 2, 3, 4], { requires_grad: true });
+    cn.scope(() => w.at('1:3').mul(cn.tensor([10, 20])).sum().backward());
+    near(await w.grad.read(), [0, 10, 20, 0]);
+  },
+  async callbacks(cn) {
+    const x = cn.tensor([1, 2, 3], { requires_grad: true }), seen = [];
+    const y = x.mul(2), hook = y.registerHook(g => { seen.push(g.shape); return g.mul(10); });
+    y.sum().backward();
+    near(await x.grad.read(), [20, 20, 20]);
+    same(seen, [[3]]);
+    x.zero_grad();
+    const z = x.mul(2), gone = z.registerHook(g => g.mul(10));
+    gone.remove();
+    hook.remove();
+    cn.scope(() => z.sum().backward());
+    near(await x.grad.read(), [2, 2, 2]);
+    x.zero_grad();
+    class Cube extends cn.autograd.Function {
+      static forward(ctx, x, factor) { ctx.saveForBackward(x.square()); ctx.factor = factor; return x.pow(3).mul(factor); }
+      static backward(ctx, g) { return [g.mul(ctx.savedTensors[0]).mul(3 * ctx.factor), null]; }
+    }
+    near(await Cube.apply(x, 2).read(), [2, 16, 54]);
+    Cube.apply(x, 2).sum().backward();
+    near(await x.grad.read(), [6, 24, 54]);
+    x.zero_grad();
+    await cn.scope(async () => { Cube.apply(x.mul(1), 1).sum().backward(); near(await x.grad.read(), [3, 12, 27]); });
+    x.zero_grad();
+    const held = cn._callbacks.functions.size;
+    for (let i = 0; i < 5; i++) cn.scope(() => { Cube.apply(x, 1).sum().backward(); });
+    same(cn._callbacks.functions.size, held); // spent graphs hold no functions
+    x.zero_grad();
+    cn.autograd.checkpoint(v => v.exp().sum(), x).backward();
+    near(await x.grad.read(), [Math.E, Math.E ** 2, Math.E ** 3]);
+    class Bad extends cn.autograd.Function {
+      static forward(ctx, x) { return x.mul(1); }
+      static backward() { throw new RangeError('from backward'); }
+    }
+    let thrown = '';
+    try { Bad.apply(x).sum().backward(); } catch (error) { thrown = `${error.name} ${error.message}`; }
+    same(thrown, 'RangeError from backward');
+    await fails(() => cn.ones([1]).registerHook(g => g), 'NO_GRADIENT', 'hook');
+    const j = await cn.autograd.jacobian(v => v.square(), x), h = await cn.autograd.hessian(v => v.pow(3).sum(), x);
+    near(await j.read(), [2, 0, 0, 0, 4, 0, 0, 0, 6]);
+    near(await h.read(), [6, 0, 0, 0, 12, 0, 0, 0, 18]);
+    near(await (await cn.autograd.jvp(v => v.square(), x, cn.ones([3]))).read(), [2, 4, 6]);
+    near(await (await cn.autograd.vjp(v => v.square().sum(), x))[0].read(), [2, 4, 6]);
+    same(cn.noGrad(() => [x.mul(2).requires_grad, cn.withGrad(() => x.mul(2).requires_grad), x.mul(2).requires_grad]), [false, true, false]);
+    const [g] = cn.grad([x.square()], [x], { gradients: [cn.tensor([1, 0, 2])] });
+    near(await g.read(), [2, 0, 12]);
+  },
+  async moduleHooks(cn) {
+    const layer = new cn.nn.Linear(2, 2), net = new cn.nn.Sequential(layer, new cn.nn.ReLU()), x = cn.ones([1, 2]), seen = [];
+    const before = await net.forward(x).read();
+    const first = layer.registerForwardHook((m, [input], output) => { seen.push(input.shape, m === layer); return output.mul(0).add(3); });
+    const pre = net.registerForwardPreHook((m, [input]) => { seen.push('pre'); return input.mul(2); });
+    const back = net.registerFullBackwardPreHook((m, grad) => { seen.push('back'); return grad.mul(2); });
+    const y = net.forward(x);
+    near(await y.read(), [3, 3]);
+    y.sum().backward();
+    same(seen, ['pre', [1, 2], true, 'back']);
+    [first, pre, back].forEach(hook => hook.remove());
+    near(await net.forward(x).read(), before);
+    await fails(() => { const hook = layer.registerForwardHook(() => 5); try { layer.forward(x); } finally { hook.remove(); } }, 'BAD_ARGUMENT', 'tensor');
+    class Twice extends Module { forward(v) { return v.mul(2); } }
+    const own = new Twice(), hook = own.registerForwardHook((m, inputs, output) => output.add(1));
+    near(await own.forward(x).read(), [3, 3]);
+    hook.remove();
+    near(await own.forward(x).read(), [2, 2]);
+    cn.nn.init.constant_(layer.stateDict().bias, 4);
+    near(await layer.stateDict().bias.read(), [4, 4]);
+    cn.nn.init.kaiming_normal_(layer.stateDict().weight, 0, 'fan_out', 'relu');
+  },
+  async states(cn) {
+    const net = new cn.nn.Linear(2, 2), state = net.stateDict();
+    await fails(() => net.loadStateDict({ weight: state.weight }), 'NOT_FOUND', 'missing: bias');
+    await fails(() => net.loadStateDict({ ...state, other: state.bias }), 'NOT_FOUND', 'unexpected: other');
+    await fails(() => net.loadStateDict({ weight: cn.ones([2, 2]), bias: cn.ones([3]) }), 'BAD_SHAPE', 'bias has shape [2]');
+    same(net.loadStateDict({ weight: cn.ones([2, 2]), more: cn.ones([1]) }, { strict: false }), { missing: ['bias'], unexpected: ['more'] });
+    near(await state.weight.read(), [1, 1, 1, 1]);
+    const make = () => new cn.optim.Adam([{ params: [net.stateDict().weight], lr: 0.1 }, { params: [net.stateDict().bias], lr: 0.2 }]);
+    const step = async opt => { cn.scope(() => net.forward(cn.ones([1, 2])).square().sum().backward()); await opt.step(); };
+    const one = make(), values = async () => Promise.all(Object.values(net.stateDict()).map(async v => Array.from(await v.read())));
+    near([one.lr], [0.1]);
+    await step(one);
+    const kept = one.stateDict(), file = await cn.save(kept.tensors, { texts: kept.texts }), model = await cn.save(net.stateDict());
+    await step(one);
+    const after = await values();
+    net.loadStateDict((await cn.load(model)).tensors);
+    const two = make();
+    two.loadStateDict(await cn.load(file));
+    await step(two);
+    same(await values(), after); // the same bits
+    await fails(() => two.loadStateDict({ tensors: {}, texts: {} }), 'BAD_ARGUMENT', 'no optimizer');
+    const rate = new cn.optim.SGD(net, { lr: 1 }), s = new cn.schedule.LambdaLR(rate, n => 1 / (1 + n));
+    for (let i = 0; i < 3; i++) { await rate.step(); s.step(); }
+    near([rate.lr], [0.25]);
+  },
+  async closures(cn) {
+    const w = cn.parameter(cn.tensor([3, -2])), opt = new cn.optim.LBFGS([w], { strong_wolfe: true });
+    let calls = 0;
+    const first = await opt.step(() => {
+      calls++;
+      const loss = w.sub(cn.tensor([1, 2])).square().sum();
+      loss.backward();
+      return loss;
+    });
+    near([first], [20]);
+    near(await w.read(), [1, 2], 1e-3);
+    same(calls > 1, true);
+    await fails(() => opt.step(() => 3), 'BAD_ARGUMENT', 'a closure must return a tensor');
+    near(await cn.ones([1]).read(), [1]);
+  },
+  async data(cn) {
+    cn.seed(5);
+    const n = 10, x = Float32Array.from({ length: 2 * n }, (_, i) => i), y = Int32Array.from({ length: n }, (_, i) => i);
+    const pairs = new cn.data.TensorDataset({ data: x, shape: [n, 2] }, y);
+    const all = async loader => {
+      const out = [];
+      for await (const [a, b] of loader) {
+        same([a.shape, a.dtype, b.dtype], [[b.shape[0], 2], 'f32', 'i32']);
+        const labels = Array.from(await b.read());
+        near(await a.read(), labels.flatMap(v => [2 * v, 2 * v + 1]));
+        out.push(labels);
+      }
+      return out;
+    };
+    const loader = new cn.data.DataLoader(pairs, { batchSize: 4, shuffle: true });
+    same([loader.length, new cn.data.DataLoader(pairs, { batchSize: 4, dropLast: true }).length], [3, 2]);
+    const epochs = [await all(loader), await all(loader)];
+    same(epochs.map(e => e.flat().sort((a, b) => a - b)), [Array.from(y), Array.from(y)]);
+    same(String(epochs[0]) !== String(epochs[1]), true);
+    /* The library's own loader has the same order. */
+    const table = Array.from(y, v => `${2 * v},${2 * v + 1},${v}`).join('\n');
+    const csv = cn.data.csv(`a,b,label\n${table}\n`, { target: 'label', classes: true });
+    same([csv.length, csv.classes.length], [10, 10]);
+    const native = new cn.data.DataLoader(csv, { batchSize: 4, shuffle: true }), orders = [];
+    for (let epoch = 0; epoch < 2; epoch++) {
+      const order = [];
+      for await (const [a, b] of native) { order.push(Array.from(await b.read(), Number)); same(a.dtype, 'f32'); }
+      orders.push(order);
+    }
+    same(orders, epochs);
+    const [most, few] = csv.split([0.8, 0.2], 3);
+    same([most.length, few.length, csv.subset([1, 3]).length, cn.data.concat([most, few]).length], [8, 2, 2, 10]);
+    let held;
+    const mapped = pairs.map(([a, b]) => ({ sum: a[0] + a[1], label: b, picture: cn.full([2], b[0]) })).subset([3, 1]);
+    for await (const batch of new cn.data.DataLoader(mapped, { batchSize: 2, transform: b => ({ ...b, sum: b.sum.mul(2) }) })) {
+      near(await batch.sum.read(), [26, 10]);
+      near(await batch.label.read(), [3, 1]);
+      same(batch.picture.shape, [2, 2]);
+      held = batch;
+      batch.label.keep();
+    }
+    await fails(async () => held.sum.shape, 'RELEASED', 'release');
+    near(await held.label.read(), [3, 1]);
+    const lines = ['a', 'bcd'], own = { length: 2, async get(i) { return lines[i]; } };
+    for await (const batch of new cn.data.DataLoader(own, { batchSize: 2, collate: items => items.join('-') })) same(batch, 'a-bcd');
+    await fails(async () => { for await (const b of new cn.data.DataLoader(own, { batchSize: 2 })) void b; }, 'BAD_ARGUMENT', 'collate');
+    const idx = new Uint8Array([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 255, 51, 102]), names = new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 1]);
+    for await (const [a, b] of new cn.data.DataLoader(cn.data.idx(idx, names), { batchSize: 2 })) {
+      same([a.shape, b.dtype], [[2, 1, 1, 2], 'i64']);
+      near(await a.read(), [0, 1, 0.2, 0.4]);
+      near(await b.read(), [7, 1]);
+    }
+    await fails(() => cn.data.idx(new Uint8Array([1, 2])), 'BAD_FILE', 'idx');
+    await fails(() => cn.data.csv('a,b\n1,x\n'), 'BAD_FILE', 'line 2');
+    const image = await cn.data.image(await createImageBitmap(new ImageData(new Uint8ClampedArray([255, 0, 10, 255, 1, 2, 3, 255]), 2, 1)));
+    near(await image.read(), [255, 1, 0, 2, 10, 3]);
+  },
+  async text(cn) {
+    const story = 'the old stone and the old wind, äöü. '.repeat(20), bpe = cn.data.bpeTokenizer(story, 290), ids = bpe.encode(story);
+    same([bpe.decode(ids), bpe.length <= 290, ids.length < story.length], [story, true, true]);
+    const again = cn.data.tokenizer(bpe.save());
+    same(Array.from(again.encode('the old')), Array.from(bpe.encode('the old')));
+    const letters = cn.data.characterTokenizer('cab');
+    same([letters.length, Array.from(letters.encode('abc')), letters.decode([1, 2, 3])], [4, [1, 2, 3], 'abc']);
+    same(Array.from(cn.data.byteTokenizer().encode('A')), [65]);
+    const windows = cn.data.tokens(Int32Array.from({ length: 10 }, (_, i) => i), { context: 4, stride: 1 });
+    same(windows.length, 6);
+    for await (const [x, y] of new cn.data.DataLoader(windows, { batchSize: 6 })) {
+      same(x.shape, [6, 4]);
+      near((await y.read()).slice(0, 4), [1, 2, 3, 4]);
+    }
+    windows.free();
+    await fails(() => cn.data.tokenizer('{}'), 'BAD_FILE', 'tokenizer');
   },
   async files(cn) {
     const net = new cn.nn.Linear(3, 2), state = net.stateDict();
