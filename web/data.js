@@ -4,8 +4,9 @@
        for await (const [x, y] of new cn.data.DataLoader(digits, { batchSize: 64, shuffle: true })) ...
 
    A dataset is any object with length and get(i), which may be asynchronous: an item is a number, a typed array (its
-   property shape may give its shape), a tensor, or a list or an object of these. Datasets of the library (idx, csv, tokens) make their batches in C. The order of
-   a shuffle depends on seed, epoch and length alone, and is that of a native loader. */
+   property shape may give its shape), a tensor, or a list or an object of these. Datasets of the library (idx, csv,
+   tokens) make their batches in C. The order of a shuffle depends on seed, epoch and length alone, and is that of a
+   native loader. */
 import { CairnError, STRUCTS } from './memory.js';
 import { Tensor } from './tensor.js';
 
@@ -219,7 +220,9 @@ class Tokenizer {
 }
 
 export function makeData(cn) {
-  const { memory } = cn, bytesOf = data => typeof data === 'string' ? new TextEncoder().encode(data) : new Uint8Array(data.buffer || data);
+  const { memory } = cn;
+  const bytesOf = data => typeof data === 'string' ? new TextEncoder().encode(data) :
+    ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
   /* f(paths) with these files. */
   const withFiles = (files, f) => {
     const paths = files.map((file, i) => file === null ? null : `/data${i}`);
