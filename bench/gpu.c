@@ -4,7 +4,7 @@
 
        bench_gpu [RUNS]
 
-   scripts/gpu.sh installs software GPUs. CAIRN_GPU_MATMUL=tiled|direct|plain chooses the form of Cairn's kernel. */
+   scripts/gpu.sh installs software GPUs. CAIRN_GPU_MATMUL=tiled|direct|block|plain chooses the form of Cairn's kernel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

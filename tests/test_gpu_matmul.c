@@ -170,7 +170,7 @@ int main(int argc, char **argv)
     if (!available) printf("no GPU: %s\n", cn_gpu_why_not(ctx));
     cn_close(ctx);
     if (!available) skip();
-    static const char *const forms[] = { NULL, "direct", "tiled", "plain" };
+    static const char *const forms[] = { NULL, "direct", "block", "tiled", "plain" };
     for (int i = 0; i < 4 && available; i++) test_form(forms[i]);
     return finish();
 }

@@ -9,12 +9,8 @@
 #include "gpu/backend.h"
 
 static const cn_gpu_variant table[] = {
-    { "matmul", "CAIRN_GPU_MATMUL", { "plain", "tiled", "direct" }, "plain", "matmul linear" },
-    { "attention",
-      "CAIRN_GPU_ATTENTION",
-      { "block", "composed" },
-      "composed",
-      "attention cached_attention" },
+    { "matmul", "CAIRN_GPU_MATMUL", { "plain", "tiled", "direct", "block" }, "plain", "matmul linear" },
+    { "attention", "CAIRN_GPU_ATTENTION", { "block", "composed" }, "composed", "attention cached_attention" },
 };
 enum { VARIANTS = sizeof table / sizeof *table };
 _Static_assert(sizeof table / sizeof *table <= CN__GPU_VARIANTS, "a device has room for every variant");

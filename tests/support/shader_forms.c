@@ -52,9 +52,9 @@ static void visit_conv(cn_ctx *card)
 
 static void visit_matmul(cn_ctx *cn)
 {
-    static const char *const forms[] = { "plain", "tiled", "direct" };
+    static const char *const forms[] = { "plain", "tiled", "direct", "block" };
     const char *had = getenv("CAIRN_GPU_MATMUL");
-    for (int i = 0; i < 3 && !had; i++) {
+    for (int i = 0; i < 4 && !had; i++) {
         setenv("CAIRN_GPU_MATMUL", forms[i], 1);
         cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(20 + i, 20)), *y = cn_randn(cn, CN_F32, CN_DIMS(20, 20));
         compute(cn, "matmul", cn_matmul(x, y));

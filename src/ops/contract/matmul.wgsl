@@ -1,9 +1,11 @@
 // matmul in f32, or in i32 for whole numbers: out[row, column] = sum over k of a[row, k] · b[k, column]. The operands
-// may have any strides. There are three kernels:
+// may have any strides. There are four kernels:
 //
 //   direct  A workgroup of 8 invocations that run in step keeps 16 × 32 sums in registers. An invocation passes the
 //           elements of a that it has read to the others by broadcast, without a barrier. For software devices that run
 //           8 invocations as one vector.
+//   block   A workgroup of 4 invocations keeps 8 × 32 sums in registers, and shares nothing. For other software devices,
+//           where barriers and workgroup memory cost more than reading an element again.
 //   tiled   A workgroup of 16 × 16 invocations keeps 64 × 64 sums. It shares slices of a and b, 16 long, in workgroup
 //           memory.
 //   plain   An invocation computes one sum. For few rows or few columns.
@@ -119,6 +121,33 @@ fn kernel(group: u32, local: u32) {
             let row = p.row + r; let col = p.col + local + 8u * c;
             if (row < m() && col < n()) { store(p.out + row * n() + col, s[r][c]); }
         }
+    }
+}
+
+//! kernel block
+//! uses in0 in1 numbers place store
+// x: an element of each of 8 rows; y, z: those of b, eight columns.
+fn kernel(group: u32, local: u32) {
+    let p = place(group, 8u, 32u); let da = a_col(); let db = b_row();
+    let left = p.b + min(p.col + local + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(n() - 1u)) * b_col();
+    let right = p.b + min(p.col + local + vec4<u32>(16u, 20u, 24u, 28u), vec4<u32>(n() - 1u)) * b_col();
+//! repeat r 8
+    let a{{r}} = p.a + min(p.row + {{r}}u, m() - 1u) * a_row();
+    var s{{r}} = vec4<T>(); var t{{r}} = vec4<T>();
+//! end
+    for (var k = p.begin; k < p.end; k++) {
+        let l = left + k * db; let r = right + k * db;
+        let y = vec4<T>(in1(l.x), in1(l.y), in1(l.z), in1(l.w));
+        let z = vec4<T>(in1(r.x), in1(r.y), in1(r.z), in1(r.w));
+//! repeat r 8
+        let x{{r}} = in0(a{{r}} + k * da);
+        s{{r}} += x{{r}} * y; t{{r}} += x{{r}} * z;
+//! end
+    }
+    var s = array<vec4<T>, 16>(s0, t0, s1, t1, s2, t2, s3, t3, s4, t4, s5, t5, s6, t6, s7, t7);
+    for (var i = 0u; i < 64u; i++) {
+        let row = p.row + i / 8u; let col = p.col + local + 4u * (i % 8u);
+        if (row < m() && col < n()) { store(p.out + row * n() + col, s[i / 4u][i % 4u]); }
     }
 }
 

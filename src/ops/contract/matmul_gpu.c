@@ -5,7 +5,7 @@
 #include "ops/view/move.h"
 #include "gpu/shaders.h"
 
-typedef enum form { PLAIN, TILED, DIRECT } form; /* as gpu/variants.c numbers them */
+typedef enum form { PLAIN, TILED, DIRECT, BLOCK } form; /* as gpu/variants.c numbers them */
 
 typedef struct product {
     int64_t m, n, k;
@@ -66,19 +66,27 @@ static bool runs_8_in_step(const cn_gpu_info *g)
     return g->subgroups && strstr(g->name, "llvmpipe") && (strstr(g->name, "256 bits") || strstr(g->name, "512 bits"));
 }
 
+/* Of a workgroup: the sums that it keeps, and its invocations. */
+static const struct {
+    int64_t height, width;
+    int size;
+    const char *kernel;
+} tile[] = { [TILED] = { 64, 64, 256, "tiled" }, [DIRECT] = { 16, 32, 8, "direct" }, [BLOCK] = { 8, 32, 4, "block" } };
+
 static int64_t tiles_of(const product *p, form f)
 {
-    int64_t height = f == DIRECT ? 16 : 64, width = f == DIRECT ? 32 : 64, tiles = 1;
+    int64_t tiles = 1;
     for (int d = 0; d < p->axes; d++) tiles *= p->size[d];
-    return tiles * ((p->m + height - 1) / height) * ((p->n + width - 1) / width);
+    return tiles * ((p->m + tile[f].height - 1) / tile[f].height) * ((p->n + tile[f].width - 1) / tile[f].width);
 }
 
-/* CAIRN_GPU_MATMUL=plain, tiled or direct chooses that kernel, if the device can run it. */
+static bool is_software(const cn_gpu_info *g) { return strcmp(g->kind, "software") == 0; }
+
+/* CAIRN_GPU_MATMUL=plain, tiled, direct or block chooses that kernel, if the device can run it. */
 static form form_of(const cn_ctx *ctx, const product *p, const cn_gpu_info *g)
 {
-    form best = runs_8_in_step(g) ? DIRECT : TILED;
-    int64_t tile = best == DIRECT ? 16 * 32 : 64 * 64;
-    bool empty = p->numel * 16 < tiles_of(p, best) * tile; /* tiles would be nearly empty */
+    form best = runs_8_in_step(g) ? DIRECT : is_software(g) ? BLOCK : TILED;
+    bool empty = p->numel * 16 < tiles_of(p, best) * tile[best].height * tile[best].width; /* nearly empty tiles */
     form f = (form)cn__gpu_variant(ctx, "matmul", empty ? PLAIN : best);
     return f == DIRECT ? best : f;
 }
@@ -88,7 +96,7 @@ static int64_t parts_of(const product *p, form f, bool software)
 {
     enum { MOST = 64, SCRATCH = 1 << 22 };
     int64_t units = f == PLAIN ? p->numel : tiles_of(p, f);
-    int64_t enough = f == PLAIN ? (software ? 256 : 65536) : software ? 64 : 256;
+    int64_t enough = f == PLAIN ? (software ? 256 : 65536) : f == BLOCK ? 16 : software ? 64 : 256;
     int64_t parts = enough / units, longest = p->k / (f == PLAIN ? 32 : 256);
     if (parts > longest) parts = longest;
     if (parts > MOST) parts = MOST;
@@ -147,7 +155,7 @@ static bool multiply(cn_gpu_call *c, const product *p, form f)
 {
     const bool parts = p->parts > 1;
     if (f == PLAIN) return run(c, "plain", parts, p->parts * p->numel, 0);
-    return run(c, f == TILED ? "tiled" : "direct", parts, p->parts * tiles_of(p, f), f == TILED ? 256 : 8);
+    return run(c, tile[f].kernel, parts, p->parts * tiles_of(p, f), tile[f].size);
 }
 
 bool cn__matmul_gpu(cn_gpu_call *c)
@@ -155,7 +163,7 @@ bool cn__matmul_gpu(cn_gpu_call *c)
     if (!c->out[0].numel) return true;
     product p = product_of(&c->in[0], &c->in[1], &c->out[0]);
     form f = form_of(c->ctx, &p, c->limits);
-    p.parts = parts_of(&p, f, strcmp(c->limits->kind, "software") == 0);
+    p.parts = parts_of(&p, f, is_software(c->limits));
     add_numbers(c, &p);
     if (p.parts > 1) cn_gpu_scratch(c, p.parts * p.numel);
     if (!multiply(c, &p, f)) return false;
