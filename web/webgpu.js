@@ -5,7 +5,10 @@
    callbacks of C are called by it (or, for errors and loss, when the browser reports them).
 
    Uploads never wait. A buffer that C maps for writing is memory of the module here; when C unmaps it, the part that
-   copies read is written to the queue, in front of the submission that follows. */
+   copies read is written to the queue, in front of the submission that follows.
+
+   Submissions are gathered: a step and the read of its loss, which C submits one after the other, are one for the
+   browser. The queue gets them before any other use of it, when C waits, or when the browser takes up its next task. */
 var LibraryWebGPU = {
   $WGPU: {
     objects: [null],
@@ -13,7 +16,25 @@ var LibraryWebGPU = {
     events: [], // calls of C that are due
     pending: 0, // calls of C that the browser owes
     arrived: null, // resolves the wait of wgpuInstanceProcessEvents
+    queue: null, // of the command buffers that are not submitted yet
+    commands: [],
+    submitted: [], // calls that wait for their submission
 
+    flush: function() {
+      var commands = WGPU.commands, submitted = WGPU.submitted;
+      if (!commands.length) return;
+      WGPU.commands = [];
+      WGPU.submitted = [];
+      WGPU.queue.submit(commands);
+      submitted.forEach(function(call) { call(); });
+    },
+    /* Maps a buffer that commands copy to. */
+    map: function(buffer, mode, offset, size) {
+      if (!WGPU.commands.length) return buffer.mapAsync(mode, offset, size);
+      return new Promise(function(resolve) {
+        WGPU.submitted.push(function() { resolve(buffer.mapAsync(mode, offset, size)); });
+      });
+    },
     add: function(object) {
       var number = WGPU.free.pop() || WGPU.objects.length;
       WGPU.objects[number] = object;
@@ -133,6 +154,7 @@ var LibraryWebGPU = {
 
 #if ASYNCIFY
   wgpuInstanceProcessEvents: function(instance) {
+    WGPU.flush();
     return Asyncify.handleSleep(function(wakeUp) {
       if (WGPU.deliver() || !WGPU.pending) wakeUp();
       else WGPU.wait().then(wakeUp);
@@ -141,6 +163,7 @@ var LibraryWebGPU = {
 #else
   /* The browser suspends the module while the promise is pending (JavaScript Promise Integration). */
   wgpuInstanceProcessEvents: function(instance) {
+    WGPU.flush();
     if (!WGPU.deliver() && WGPU.pending) return WGPU.wait();
   },
   wgpuInstanceProcessEvents__postset:
@@ -245,7 +268,7 @@ var LibraryWebGPU = {
   },
   wgpuBufferMapAsync: function(buffer, mode, offset, size, info) {
     var b = WGPU.at(buffer);
-    WGPU.owe(info, b.writes ? Promise.resolve() : b.buffer.mapAsync(Number(mode), offset, size),
+    WGPU.owe(info, b.writes ? Promise.resolve() : WGPU.map(b.buffer, Number(mode), offset, size),
              function(callback, user1, user2, value, error) {
       WGPU.withText(error ? error.message : '', function(view) {
         {{{ makeDynCall('viiii', 'callback') }}}(!error ? 1 : error.name === 'AbortError' ? 4 : 3, view, user1, user2);
@@ -273,6 +296,7 @@ var LibraryWebGPU = {
   wgpuBufferUnmap: function(buffer) {
     var b = WGPU.at(buffer);
     if (b.writes) {
+      WGPU.flush();
       if (b.used) b.queue.writeBuffer(b.buffer, 0, HEAPU8, b.memory, b.used);
       b.used = 0;
       return;
@@ -281,7 +305,10 @@ var LibraryWebGPU = {
     _free(b.memory);
     b.memory = 0;
   },
-  wgpuBufferDestroy: function(buffer) { WGPU.at(buffer).buffer.destroy(); },
+  wgpuBufferDestroy: function(buffer) {
+    WGPU.flush();
+    WGPU.at(buffer).buffer.destroy();
+  },
   wgpuBufferRelease: function(buffer) {
     _free(WGPU.at(buffer).memory);
     WGPU.drop(buffer);
@@ -341,9 +368,10 @@ var LibraryWebGPU = {
   wgpuComputePassEncoderEnd: function(pass) { WGPU.at(pass).end(); },
   wgpuComputePassEncoderRelease: function(pass) { WGPU.drop(pass); },
   wgpuQueueSubmit: function(queue, n, list) {
-    var commands = [];
-    for (var i = 0; i < n; i++) commands.push(WGPU.at(WGPU.pointer(list + 4 * i)));
-    WGPU.at(queue).submit(commands);
+    if (WGPU.queue !== WGPU.at(queue)) WGPU.flush();
+    WGPU.queue = WGPU.at(queue);
+    if (!WGPU.commands.length) setTimeout(WGPU.flush);
+    for (var i = 0; i < n; i++) WGPU.commands.push(WGPU.at(WGPU.pointer(list + 4 * i)));
   },
 };
 

@@ -432,6 +432,8 @@ const TESTS = {
       await opt.step();
     });
     for (let i = 0; i < (cn.device === 'cpu' ? 5 : 55); i++) await step(); // a GPU makes its mirror after 50
+    await cn.ones([1]).item(); // the mirror has arrived
+    await step(); // and is in place
     const before = cn.heapBytes, buffers = cn.counted.buffers;
     for (let i = 0; i < (cn.device === 'cpu' ? 300 : 60); i++) await step();
     same([cn.heapBytes, cn.counted.buffers], [before, buffers]);
