@@ -499,6 +499,8 @@ def run_web(tally, options):
         if options.wants(name):
             run_test(tally, "web", f"test_{name}", [ROOT / "scripts" / "web.sh", "test", name], env,
                      limit(GPU_TIME * (3 if options.long else 1)))
+    if options.wants("bench"):
+        run_test(tally, "web", "bench", [ROOT / "scripts" / "web.sh", "bench", "--smoke"], {}, limit(GPU_TIME))
     for name in ("plain", "isolated", "phone", "gpu"):
         if options.wants(f"rooms_{name}"):
             run_test(tally, "web", f"test_rooms_{name}", [ROOT / "scripts" / "web.sh", "rooms", name], {}, limit(GPU_TIME))

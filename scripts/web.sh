@@ -5,6 +5,7 @@
 #   programs     what the tests run in a browser besides: build/web/tests
 #   test NAME..  runs tests of web/tests/run.mjs in a headless Chromium (default: all)
 #   rooms NAME.. drives the page's rooms in a headless Chromium: web/tests/rooms.mjs (default: all)
+#   bench ..     training in a headless Chromium, Cairn and its peers in turns: bench/browser/bench.mjs has the options
 #   sizes        bytes of the files of package and page, compressed
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -54,6 +55,17 @@ make_programs() {
         npm install --silent --no-audit --no-fund --prefix build/web/npm playwright-core typescript
 }
 
+# One that cannot be installed is left out of the tables.
+get_peers() {
+    mkdir -p build/web/peers
+    for peer in "@jax-js/jax@0.1.25" \
+        "@tensorflow/tfjs@4.22.0 @tensorflow/tfjs-backend-wasm@4.22.0 @tensorflow/tfjs-backend-webgpu@4.22.0"; do
+        [ -d "build/web/peers/node_modules/${peer%%@[0-9]*}" ] ||
+            npm install --silent --no-audit --no-fund --prefix build/web/peers $peer ||
+            echo "web.sh: npm cannot install $peer" >&2
+    done
+}
+
 run_tests() {
     build/tests/web_gpt 200 >build/web/native_gpt.txt
     CAIRN_NATIVE_GPT=build/web/native_gpt.txt node web/tests/run.mjs "$@"
@@ -72,6 +84,15 @@ case ${1:-} in
         shift
         node web/tests/rooms.mjs "$@"
         ;;
+    bench)
+        shift
+        scripts/setup.sh chromium npm
+        [ -d $package/wasm ] || make_package
+        [ -d build/web/npm/node_modules/playwright-core ] ||
+            npm install --silent --no-audit --no-fund --prefix build/web/npm playwright-core typescript
+        [ "${1:-}" = --smoke ] || get_peers
+        node bench/browser/bench.mjs "$@"
+        ;;
     sizes)
         for file in $package/*.js $package/wasm/* $page/*.js $page/wasm/*; do
             node -e 'const z = require("zlib"), bytes = require("fs").readFileSync(process.argv[1]);
@@ -80,7 +101,7 @@ case ${1:-} in
         done
         ;;
     *)
-        sed -n '2,8s/^# //p' "$0" >&2
+        sed -n '2,9s/^# //p' "$0" >&2
         exit 2
         ;;
 esac
