@@ -13,6 +13,19 @@ static cn_ctx *cn;
 
 enum { SIZE = 23, TAPS = 9 };
 
+/* Only the last two lines of y see the last line of the image: what is there must not reach the others. */
+static void infinite_positions(cn_tensor *y, int64_t channels)
+{
+    static double got[2 * 32 * SIZE * SIZE];
+    const int64_t numel = cn_numel(y);
+    check(cn_read_f64(y, got, numel), "%s", cn_error(cn));
+    for (int64_t i = 0; i < numel; i++) {
+        const int64_t line = i / SIZE % SIZE, column = i % SIZE;
+        const double seen = (double)(channels * (line ? 3 : 2) * (column % (SIZE - 1) ? 3 : 2));
+        check(line < SIZE - 2 ? got[i] == seen : isinf(got[i]) && got[i] > 0, "position %d: %g", (int)i, got[i]);
+    }
+}
+
 /* Taps of the kernel's first line never see the last line of the image: what is there must not reach their gradients, nor
    may what is at its end reach those that do not see it. */
 static void infinite_pixels(int64_t images, int64_t channels, int64_t rows)
@@ -25,6 +38,7 @@ static void infinite_pixels(int64_t images, int64_t channels, int64_t rows)
     cn_tensor *weight = cn_param(cn_ones(cn, CN_F32, CN_DIMS(rows, channels, 3, 3)));
     cn_tensor *y = cn_conv2d(image, weight, NULL, &(cn_conv_desc){ .padding = { 1, 1 } });
     check(cn_backward(cn_sum(y, CN_ALL, false)) && cn_read_f64(cn_grad_of(weight), got, numel), "%s", cn_error(cn));
+    infinite_positions(y, channels);
     for (int i = 0; i < numel; i++) {
         const int line = i % TAPS / 3, column = i % 3;
         const double finite = (double)images * (SIZE - 1) * (column == 1 ? SIZE : SIZE - 1);
@@ -227,6 +241,11 @@ static void strides(void)
         { 4, 1, 32, 32, { 7, 5, 6 }, { 3, 3, 3 }, { 2, 2, 2 }, { 1, 1, 1 }, { 1, 1, 1 } },   /* three axes */
         { 3, 2, 32, 32, { 9, 5, 7 }, { 4, 3, 2 }, { 3, 1, 2 }, { 2, 2, 1 }, { 1, 2, 3 } },
         { 8, 1, 32, 32, { 1, 9, 5 }, { 1, 3, 2 }, { 1, 2, 2 }, { 0, 1, 5 }, { 1, 1, 1 } }, /* lines beside the image */
+        /* Winograd's squares */
+        { 4, 1, 33, 40, { 1, 13, 10 }, { 1, 3, 3 }, { 1, 1, 1 }, { 0, 1, 1 }, { 1, 1, 1 } },
+        { 3, 1, 400, 32, { 1, 12, 11 }, { 1, 3, 3 }, { 1, 1, 1 }, { 0, 0, 2 }, { 1, 1, 1 } }, /* slices of channels */
+        { 1, 1, 16, 24, { 3, 21, 6 }, { 1, 3, 3 }, { 1, 1, 1 }, { 0, 2, 0 }, { 1, 1, 1 } },   /* several planes */
+        { 64, 1, 16, 16, { 1, 1, 3 }, { 1, 3, 3 }, { 1, 1, 1 }, { 0, 1, 0 }, { 1, 1, 1 } },   /* single positions */
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         meets_definition(&trials[i], CN_F32);
@@ -270,7 +289,8 @@ static void bits_across_threads(void)
         { 3, 128, 200, 9, 1, 1 },                             /* the image is its own columns */
         { 2, 3, 16, 96, 5, 3 },   { 4, 3, 192, 112, 16, 16 }, /* patches */
         { 9, 40, 33, 8, 2, 2 },   { 33, 32, 64, 7, 3, 2 },
-        { 24, 32, 32, 57, 3, 1 }, /* pixels, in bands that are not copied all at a time */
+        { 24, 32, 32, 57, 3, 1 }, /* Winograd's squares, several bands at a time */
+        { 24, 32, 32, 57, 5, 1 }, /* pixels, in bands that are not copied all at a time */
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         const sizes *s = &trials[i];
@@ -295,7 +315,7 @@ static void test_isa(cn__isa isa)
     check(cn && !cn_failed(cn), "%s: the context does not open", cn__isa_name(isa));
     check_group("infinite pixels");
     infinite_pixels(1, 1, 9);
-    infinite_pixels(2, 16, 32); /* by pixels */
+    infinite_pixels(2, 16, 32); /* by Winograd's squares, then by pixels */
     check_group("distant taps");
     distant_taps();
     check_group("strides");

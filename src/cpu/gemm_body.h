@@ -451,6 +451,64 @@ static void NAME(collect)(void *to, int64_t to_row, const void *from, int64_t fr
         }
 }
 
+/* L·x for a column x of a square. Each has the L of its form. */
+CN__INLINE void NAME(column_of)(const cn__square_form form, NAME(vec) * y, const NAME(vec) * x, const int step)
+{
+    const NAME(vec) a = x[0], b = x[step], c = x[form == CN__SQUARE_GRADIENT ? 0 : 2 * step],
+                    d = x[form == CN__SQUARE_GRADIENT || form == CN__SQUARE_WEIGHT ? 0 : 3 * step];
+    const T half = (T)0.5;
+    switch (form) {
+    case CN__SQUARE_SOURCE: y[0] = a - c, y[1] = b + c, y[2] = c - b, y[3] = b - d; break;
+    case CN__SQUARE_WEIGHT: y[0] = a, y[1] = half * (a + c + b), y[2] = half * (a + c - b), y[3] = c; break;
+    case CN__SQUARE_RESULT: y[0] = a + b + c, y[1] = b - c - d; break;
+    case CN__SQUARE_GRADIENT: y[0] = a, y[1] = a + b, y[2] = a - b, y[3] = -b; break;
+    case CN__SQUARE_SUMS: y[0] = a + half * (b + c), y[1] = half * (b - c), y[2] = half * (b + c) + d; break;
+    }
+}
+
+/* Transforms (in,in) to (out,out): columns first, then lines. False: one of fewer than 4x4 results is not finite. */
+CN__INLINE bool NAME(squares_of)(const cn__gemm_squares *s, const cn__square_form form, const int in, const int out)
+{
+    NAME(vec) zero = { 0 }; /* until something is not finite */
+    for (int64_t q = 0; q < s->count; q++)
+        for (int64_t i = 0; i < s->n; i += NAME(lanes)) {
+            const int64_t at = cn__smaller(i, s->n - NAME(lanes)); /* the last vector overlaps the one before it */
+            const T *const from = (const T *)s->from + q * s->from_next + at;
+            T *const to = (T *)s->to + q * s->to_next + at;
+            NAME(vec) x[4], half[16], y[4]; /* half: (in,out) */
+            CN__UNROLL
+            for (int u = 0; u < in; u++) {
+                CN__UNROLL
+                for (int v = 0; v < in; v++) x[v] = *(const NAME(loose) *)(from + v * s->from_y + u * s->from_x);
+                NAME(column_of)(form, half + 4 * u, x, 1);
+            }
+            CN__UNROLL
+            for (int v = 0; v < out; v++) {
+                NAME(column_of)(form, y, half + v, 4);
+                CN__UNROLL
+                for (int u = 0; u < out; u++) {
+                    *(NAME(loose) *)(to + v * s->to_y + u * s->to_x) = y[u];
+                    if (out < 4) zero += y[u] - y[u];
+                }
+            }
+        }
+    T sum = 0;
+    for (int l = 0; l < NAME(lanes); l++) sum += zero[l];
+    return sum == 0;
+}
+
+static bool NAME(squares)(const cn__gemm_squares *s)
+{
+    switch (s->form) {
+    case CN__SQUARE_SOURCE: return NAME(squares_of)(s, CN__SQUARE_SOURCE, 4, 4);
+    case CN__SQUARE_WEIGHT: return NAME(squares_of)(s, CN__SQUARE_WEIGHT, 3, 4);
+    case CN__SQUARE_RESULT: return NAME(squares_of)(s, CN__SQUARE_RESULT, 4, 2);
+    case CN__SQUARE_GRADIENT: return NAME(squares_of)(s, CN__SQUARE_GRADIENT, 2, 4);
+    case CN__SQUARE_SUMS: break;
+    }
+    return NAME(squares_of)(s, CN__SQUARE_SUMS, 4, 3);
+}
+
 /* One row of A times `vectors` x lanes columns of B, which are contiguous: squares of B are transposed in registers. */
 CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
                                                                            T *out, const int vectors)
@@ -546,6 +604,7 @@ static const cn__gemm_kernel NAME(kernel) = { .size = sizeof(T),
                                               .multiply_runs = NAME(multiply_runs),
                                               .spread = NAME(spread),
                                               .collect = NAME(collect),
+                                              .squares = NAME(squares),
                                               .multiply_row = NAME(multiply_row),
                                               .multiply_lanes = NAME(multiply_lanes),
                                               .sum = NAME(sum) };

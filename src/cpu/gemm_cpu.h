@@ -45,6 +45,25 @@ typedef struct cn__gemm_sum {
     bool add;
 } cn__gemm_sum;
 
+/* Winograd's transforms of small squares for convolutions of 3x3 (ops/contract/winograd.h): a square M becomes L·M·Lᵀ. */
+typedef enum cn__square_form {
+    CN__SQUARE_SOURCE,   /* 4x4 pixels to 4x4 */
+    CN__SQUARE_WEIGHT,   /* 3x3 taps to 4x4 */
+    CN__SQUARE_RESULT,   /* 4x4 to 2x2 positions */
+    CN__SQUARE_GRADIENT, /* 2x2 positions to 4x4 */
+    CN__SQUARE_SUMS,     /* 4x4 to 3x3 taps */
+} cn__square_form;
+
+/* `count` squares one after the other. An element of a square stands for n contiguous ones, with n ≥ lanes. */
+typedef struct cn__gemm_squares {
+    cn__square_form form;
+    int64_t n, count;
+    const void *from;
+    int64_t from_y, from_x, from_next; /* strides: between lines and elements of a square, and between squares */
+    void *to;
+    int64_t to_y, to_x, to_next;
+} cn__gemm_squares;
+
 typedef struct cn__gemm_kernel {
     int size;               /* bytes of an element */
     int rows, width, lanes; /* rows and columns of a register tile; elements of a vector */
@@ -57,6 +76,7 @@ typedef struct cn__gemm_kernel {
      * whose channels are contiguous. */
     void (*spread)(void *to, const int32_t *place, const void *from, int64_t from_row, int64_t rows, int64_t cols);
     void (*collect)(void *to, int64_t to_row, const void *from, int64_t from_row, int64_t rows, int64_t cols);
+    bool (*squares)(const cn__gemm_squares *s); /* false: a position or a tap is not finite */
     /* For m = 1, n ≥ lanes, and contiguous columns of B that are b_panel apart: nothing is packed. */
     void (*multiply_row)(const cn__gemm_block *g);
     /* The dot products of the first `count` columns of two panels (k,width). */

@@ -8,6 +8,7 @@
 #include "ops/contract/patches.h"
 #include "ops/contract/pixels.h"
 #include "ops/contract/taps.h"
+#include "ops/contract/winograd.h"
 
 /* ---- sizes ---- */
 
@@ -166,6 +167,11 @@ static void conv_cpu(const cn_kernel *k)
         cn__patches_y(&p);
         return;
     }
+    const cn__winograd w = cn__winograd_forward(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (w.suits) {
+        cn__winograd_run(&w);
+        return;
+    }
     const cn__pixels q = cn__pixels_forward(k, &k->in[0], &k->in[1], &k->out[0]);
     if (q.suits) {
         cn__pixels_run(&q);
@@ -184,6 +190,8 @@ static size_t conv_scratch(const cn_kernel *k, int threads)
 {
     const cn__patches p = cn__patches_of(k, &k->in[0], &k->in[1], &k->out[0]);
     if (p.suits) return cn__patches_y_scratch(&p, threads);
+    const cn__winograd w = cn__winograd_forward(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (w.suits) return cn__winograd_scratch(&w, threads);
     const cn__pixels q = cn__pixels_forward(k, &k->in[0], &k->in[1], &k->out[0]);
     if (q.suits) return cn__pixels_scratch(&q, threads);
     const cn__taps t = cn__taps_forward(k, &k->in[0], &k->in[1], &k->out[0]);
@@ -275,7 +283,11 @@ const cn_op cn__op_conv = {
              { CN_IN(CN_S(2, 4, 1, 8, 8), CN_S(6, 2, 1, 2, 2)), /* nor with groups */
                .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 2, { 0 } } },
              { CN_IN(CN_S(2, 3, 1, 9, 9), CN_S(4, 3, 1, 2, 2)), /* nor with dilation */
-               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 0 } } }),
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 0 } } },
+             { CN_IN(CN_S(2, 17, 1, 9, 13), CN_S(24, 17, 1, 3, 3)), /* Winograd's squares of odd sizes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 0 } } },
+             { CN_IN(CN_S(2, 16, 2, 8, 9), CN_S(16, 16, 1, 3, 3)), /* the same with several planes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 2, 0 }, ONES, 1, { 0 } } }),
 };
 
 /* ---- conv_input_grad: (gradient of y, weight) → gradient of x. A unit is a block of channels of a group of an image.
@@ -352,6 +364,11 @@ static void input_cpu(const cn_kernel *k)
         cn__patches_x(&p);
         return;
     }
+    const cn__winograd w = cn__winograd_backward(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (w.suits) {
+        cn__winograd_run(&w);
+        return;
+    }
     const cn__pixels q = cn__pixels_backward(k, &k->out[0], &k->in[1], &k->in[0]);
     if (q.suits) {
         cn__pixels_run(&q);
@@ -371,6 +388,8 @@ static size_t input_scratch(const cn_kernel *k, int threads)
 {
     const cn__patches p = cn__patches_of(k, &k->out[0], &k->in[1], &k->in[0]);
     if (p.suits) return cn__patches_x_scratch(&p, threads);
+    const cn__winograd w = cn__winograd_backward(k, &k->out[0], &k->in[1], &k->in[0]);
+    if (w.suits) return cn__winograd_scratch(&w, threads);
     const cn__pixels q = cn__pixels_backward(k, &k->out[0], &k->in[1], &k->in[0]);
     if (q.suits) return cn__pixels_scratch(&q, threads);
     const cn__taps t = cn__taps_backward(k, &k->out[0], &k->in[1], &k->in[0]);
@@ -450,7 +469,11 @@ const cn_op cn__op_conv_input_grad = {
              { CN_IN(CN_S(2, 6, 1, 4, 4), CN_S(6, 2, 1, 2, 2)), /* nor with groups */
                .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 2, { 1, 8, 8 } } },
              { CN_IN(CN_S(2, 4, 1, 4, 4), CN_S(4, 3, 1, 2, 2)), /* nor with dilation */
-               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 1, 9, 9 } } }),
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 1, 9, 9 } } },
+             { CN_IN(CN_S(2, 24, 1, 9, 13), CN_S(24, 17, 1, 3, 3)), /* Winograd's squares of odd sizes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 9, 13 } } },
+             { CN_IN(CN_S(2, 16, 2, 10, 7), CN_S(16, 16, 1, 3, 3)), /* the same with several planes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 2, 0 }, ONES, 1, { 2, 8, 9 } } }),
 };
 
 /* ---- conv_weight_grad: (gradient of y, x) → gradient of weight. A unit is a block of channels of a group, over a part
@@ -569,6 +592,8 @@ static void weight_cpu(const cn_kernel *k)
         cn__patches_weight(&p);
         return;
     }
+    const cn__winograd w = cn__winograd_forward(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (w.weighs && cn__winograd_weigh(&w)) return;
     const cn__pixels q = cn__pixels_forward(k, &k->in[1], &k->out[0], &k->in[0]);
     if (q.suits) {
         cn__pixels_weigh(&q);
@@ -587,10 +612,9 @@ static void weight_cpu(const cn_kernel *k)
     if (parts > 1) cn_parallel(k, weight_numel(&c), 4096, merge_parts, &c);
 }
 
-static size_t weight_scratch(const cn_kernel *k, int threads)
+/* Of the kernels that sum over positions. */
+static size_t plain_weight_scratch(const cn_kernel *k, int threads)
 {
-    const cn__patches p = cn__patches_of(k, &k->in[1], &k->out[0], &k->in[0]);
-    if (p.suits) return cn__patches_weight_scratch(&p, threads);
     const cn__pixels q = cn__pixels_forward(k, &k->in[1], &k->out[0], &k->in[0]);
     if (q.suits) return cn__pixels_weigh_scratch(&q);
     const cn__taps t = cn__taps_forward(k, &k->in[1], &k->out[0], &k->in[0]);
@@ -598,6 +622,15 @@ static size_t weight_scratch(const cn_kernel *k, int threads)
     const cn__conv c = weight_of(k);
     const int64_t parts = weight_parts(&c);
     return cn__conv_scratch(&c, threads) + (parts > 1 ? (size_t)(parts * weight_numel(&c) * c.size) : 0);
+}
+
+static size_t weight_scratch(const cn_kernel *k, int threads)
+{
+    const cn__patches p = cn__patches_of(k, &k->in[1], &k->out[0], &k->in[0]);
+    if (p.suits) return cn__patches_weight_scratch(&p, threads);
+    const cn__winograd w = cn__winograd_forward(k, &k->in[1], &k->out[0], &k->in[0]);
+    const size_t own = w.weighs ? cn__winograd_weigh_scratch(&w, threads) : 0, plain = plain_weight_scratch(k, threads);
+    return own > plain ? own : plain;
 }
 
 static double weight_flops(const cn_meta *in, const cn_meta *out, const void *attrs)
@@ -664,5 +697,9 @@ const cn_op cn__op_conv_weight_grad = {
              { CN_IN(CN_S(2, 6, 1, 4, 4), CN_S(2, 4, 1, 8, 8)), /* nor with groups */
                .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, ONES, 2, { 1, 2, 2 } } },
              { CN_IN(CN_S(2, 4, 1, 4, 4), CN_S(2, 3, 1, 9, 9)), /* nor with dilation */
-               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 1, 2, 2 } } }),
+               .attrs = &(const cn__conv_attrs){ { 1, 2, 2 }, { 0 }, { 1, 2, 2 }, 1, { 1, 2, 2 } } },
+             { CN_IN(CN_S(2, 24, 1, 9, 13), CN_S(2, 17, 1, 9, 13)), /* Winograd's squares of odd sizes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 1, 1 }, ONES, 1, { 1, 3, 3 } } },
+             { CN_IN(CN_S(2, 16, 2, 10, 7), CN_S(2, 16, 2, 8, 9)), /* the same with several planes */
+               .attrs = &(const cn__conv_attrs){ ONES, { 0, 2, 0 }, ONES, 1, { 1, 3, 3 } } }),
 };
