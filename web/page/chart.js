@@ -4,6 +4,7 @@ export class Chart {
   /* from, to: the least range of the axis; better: 'lower' or 'higher', for the words */
   constructor(canvas, { name, format = v => v.toFixed(2), from = 0, to = 1, smooth = 0.9, colour = '--accent' }) {
     Object.assign(this, { canvas, name, format, from, to, smooth, colour, points: [], second: [] });
+    this.label = canvas.getAttribute('aria-label');
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
   clear() { this.points = []; this.second = []; this.draw(); }
@@ -42,6 +43,7 @@ export class Chart {
     c.scale(ratio, ratio);
     const left = 44, right = box.width - 10, top = 10, bottom = box.height - 22;
     const all = this.points.concat(this.second), means = this.means();
+    canvas.setAttribute('aria-label', this.label + (means.length ? `. Now ${this.format(means.at(-1)[1])} at step ${means.at(-1)[0]}` : ''));
     if (!all.length) return;
     const end = Math.max(10, ...all.map(p => p[0]));
     const low = Math.min(this.from, ...all.map(p => p[1])), high = Math.max(this.to, ...all.map(p => p[1]));

@@ -14,6 +14,7 @@ const kept = { // of this browser; it may refuse
 
 const shared = {
   device: 'cpu',
+  useCpu() { device.value = shared.device = 'cpu'; },
   /* A colour of the style sheet as three numbers. */
   colour(name) {
     const probe = document.createElement('i');
@@ -73,7 +74,7 @@ device.addEventListener('change', async () => {
     try {
       await room.changed(false);
     } catch (error) { // the GPU could not be opened: back to the CPU, nothing is lost
-      device.value = shared.device = 'cpu';
+      shared.useCpu();
       room.stopped();
       room.say(`${error.message} It goes on with the CPU.`, true);
     }
@@ -103,6 +104,12 @@ addEventListener('keydown', e => {
   if (open) open.click();
 });
 
+document.querySelector('.skip').addEventListener('click', e => { // the hash is the room's name
+  e.preventDefault();
+  document.getElementById('rooms').focus();
+});
+
 paint();
-await findGpu();
+const found = findGpu();
+if (kept.get('device') === 'gpu') await found;
 await enter();

@@ -15,10 +15,12 @@ const THE_BAR = `
     <div><dt>memory</dt><dd data-show="memory">–</dd></div>
     <div><dt>parameters</dt><dd data-show="parameters">–</dd></div>
   </dl>
-  <p class="status" data-show="status" role="status"></p>`;
+  <p class="status"><span data-show="status" role="status"></span><span data-show="clock" aria-hidden="true"></span></p>`;
 
 export const count = n => n >= 1e6 ? (n / 1e6).toFixed(2) + ' M' : n >= 1e4 ? Math.round(n / 1e3) + ' k' : String(Math.round(n));
 const megabytes = n => n >= 1e6 ? (n / 1e6).toFixed(n < 1e7 ? 1 : 0) + ' MB' : Math.round(n / 1e3) + ' kB';
+const PATIENCE = 4000; // ms: a GPU that answers no sooner is left to itself
+class Abandoned extends Error {}
 const pace = n => n >= 100 ? String(Math.round(n)) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
 
 export class Room {
@@ -47,7 +49,7 @@ export class Room {
   /* Says it, also to screen readers. */
   say(text, bad) {
     const status = this.bar.querySelector('[data-show=status]');
-    status.classList.toggle('bad', !!bad);
+    status.parentElement.classList.toggle('bad', !!bad);
     if (status.textContent !== text) status.textContent = text;
   }
 
@@ -67,16 +69,21 @@ export class Room {
   }
   hear(data) {
     if (data.id) {
+      if (!this.waiting.has(data.id)) return;
       const { resolve, reject } = this.waiting.get(data.id);
       this.waiting.delete(data.id);
       if (data.error !== undefined) reject(new Error(data.error));
       else resolve(data.result);
     } else if (data.event === 'steps') {
+      this.clock(false);
       this.figures(data);
       data.losses.forEach((loss, i) => this.learned(this.step - (data.losses.length - 1 - i) * this.stride(data), loss));
       this.drawn();
       this.speak();
+    } else if (data.event === 'stopped' && data.lost) {
+      this.acts = (this.acts || Promise.resolve()).then(() => this.fallBack(data.message));
     } else if (data.event === 'stopped') {
+      this.clock(false);
       this.stopped();
       this.say(data.message, true);
     } else {
@@ -91,6 +98,18 @@ export class Room {
     if (data.perSecond) this.show('rate', pace(data.perSecond));
     this.show('memory', megabytes(data.bytes));
     this.bar.querySelector('[data-show=memory]').title = `tensors; the module has ${megabytes(data.heap)}`;
+    if (data.recoveries > this.recoveries) {
+      this.say(`The GPU was lost, and is back: it goes on from step ${data.step}.`);
+      this.spoken = performance.now();
+    }
+    this.recoveries = data.recoveries;
+  }
+  /* Seconds of something slow, for the eye; screen readers get the words alone. */
+  clock(on) {
+    clearInterval(this.ticking);
+    this.show('clock', '');
+    const began = performance.now();
+    if (on) this.ticking = setInterval(() => this.show('clock', ` ${Math.round((performance.now() - began) / 1000)} s`), 1000);
   }
   /* A word every few seconds, for those who do not see the curve. */
   speak() {
@@ -113,9 +132,51 @@ export class Room {
       else if (what === 'save') await this.download();
       else if (what === 'load') this.file.click();
     } catch (error) {
+      if (error instanceof Abandoned) return;
+      this.clock(false);
       this.stopped();
       this.say(error.message, true);
     }
+  }
+  /* What f returns. If it fails on a GPU, or takes longer than a person waits, the worker is ended: undefined. */
+  async soon(f) {
+    if (this.device !== 'gpu') return f();
+    const late = new Promise(resolve => setTimeout(resolve, PATIENCE)), done = f().catch(() => undefined);
+    const result = await Promise.race([done, late]);
+    if (result === undefined) this.abandon();
+    return result;
+  }
+  /* Ends the worker, whatever it is doing. What was kept last stays. */
+  abandon() {
+    this.worker.terminate();
+    this.worker = null;
+    for (const { reject } of this.waiting.values()) reject(new Abandoned('The worker was ended.'));
+    this.waiting.clear();
+    clearInterval(this.keeper);
+    this.clock(false);
+    this.kept = this.safe && this.safe.file;
+    this.step = this.before = this.safe ? this.safe.step : 0;
+    this.show('step', this.step.toLocaleString('en'));
+    this.state = 'closed';
+  }
+  /* The GPU is gone and does not come back: from what was kept last on the CPU. */
+  async fallBack(message) {
+    const running = this.element.classList.contains('running');
+    let failed = '';
+    this.abandon();
+    this.shared.useCpu();
+    try {
+      await this.open(this.kept);
+      this.kept = undefined;
+      this.stopped();
+      if (running) await this.run();
+    } catch (error) {
+      this.stopped();
+      failed = error.message;
+    }
+    this.say(failed || `The GPU was lost: it goes on with the CPU from step ${this.step}.`, failed);
+    this.bar.querySelector('.status').title = message; // the browser's words
+    this.spoken = performance.now();
   }
   face(text, sign) {
     this.button.querySelector('b').textContent = text;
@@ -129,10 +190,16 @@ export class Room {
   }
   /* A new model, or one of a file. */
   async open(file, more = {}) {
-    this.say(this.shared.device === 'gpu' ? 'Opening WebGPU …' : 'Opening …');
+    this.device = this.shared.device;
+    this.safe = file && { file, step: this.step };
+    this.say(this.device === 'gpu' ? 'Opening WebGPU …' : 'Opening …');
+    this.clock(this.device === 'gpu');
     const info = await this.ask('open', { room: this.name, device: this.shared.device, seed: this.seed, file, ...await this.settings(), ...more });
+    this.clock(false);
     this.state = 'open';
+    this.recoveries = info.recoveries;
     this.step = this.before = info.step;
+    if (file) this.safe = { file, step: info.step };
     this.figures({ ...info, perSecond: 0 });
     this.show('parameters', count(info.parameters));
     this.opened(info);
@@ -147,15 +214,18 @@ export class Room {
     this.kept = undefined;
     this.state = 'running';
     this.element.classList.add('running');
-    this.say(this.shared.device === 'gpu' ? 'Learning. The first step prepares the GPU.' : 'Learning.');
+    this.say(this.device === 'gpu' ? 'Learning. The first step prepares the GPU:' : 'Learning.');
+    this.clock(this.device === 'gpu');
     this.spoken = performance.now() - 5000;
     await this.ask('run');
     clearInterval(this.keeper);
-    this.keeper = setInterval(() => this.state === 'running' && this.keep(), 5000);
+    this.keeper = setInterval(() => this.state === 'running' && !this.keeping && this.keep().catch(() => {}), 5000);
   }
   async pause() {
     clearInterval(this.keeper);
+    if (this.device === 'gpu') this.say('It pauses after this step.');
     this.figures({ ...await this.ask('pause'), perSecond: 0 });
+    this.clock(false);
     this.stopped();
     this.say(`Paused at step ${this.step}. ${this.summary()}`);
     await this.keep();
@@ -164,9 +234,9 @@ export class Room {
   async reset() {
     const running = this.state === 'running';
     clearInterval(this.keeper);
-    if (this.state !== 'closed') await this.ask('close');
+    if (this.state !== 'closed') await this.soon(async () => { await this.ask('close'); return true; });
     this.state = 'closed';
-    this.kept = undefined;
+    this.kept = this.safe = undefined;
     this.seed++; // other weights at the start
     this.step = this.before = 0;
     this.show('step', '0');
@@ -183,9 +253,13 @@ export class Room {
     if (anew) return this.reset();
     const running = this.state === 'running';
     if (this.state !== 'closed') {
-      if (running) await this.pause();
-      this.kept = (await this.ask('save', { state: true })).file;
-      await this.ask('close');
+      const saved = await this.soon(async () => {
+        if (running) await this.pause();
+        const { file } = await this.ask('save', { state: true });
+        await this.ask('close');
+        return file;
+      });
+      if (saved) this.kept = saved;
       this.state = 'closed';
     }
     if (running) await this.run();
@@ -227,10 +301,17 @@ export class Room {
   /* ---- across reloads ---- */
 
   async keep() {
-    const file = this.state === 'closed' ? this.kept : (await this.ask('save', { state: true })).file;
-    await store.save(this.name, { ...this.record(), file, step: this.step, version: 1 });
+    this.keeping = true;
+    try {
+      const { file, step } = this.state === 'closed' ? { file: this.kept, step: this.step } : await this.ask('save', { state: true });
+      this.safe = file && { file, step };
+      await store.save(this.name, { ...this.record(), file, step, version: 1 });
+    } finally {
+      this.keeping = false;
+    }
   }
   async restore() {
+    this.ask('load').catch(error => this.say(error.message, true)); // so that the first step comes soon
     const record = await store.load(this.name);
     if (record && record.version === 1) {
       this.restored(record);

@@ -21,6 +21,7 @@ export class See extends Room {
     });
     this.maps = Array.from({ length: MAPS }, () => {
       const box = document.createElement('li');
+      box.setAttribute('aria-hidden', 'true');
       box.innerHTML = `<canvas class="seen" width="${SIDE}" height="${SIDE}"></canvas><canvas class="filter" width="3" height="3"></canvas>`;
       $('maps').append(box);
       return box;

@@ -1,7 +1,8 @@
 /* A room at work, away from the page: loads the module, trains, answers. The page sends { id, command, ... } and gets
    { id, result } or { id, error }; in between come { event, ... }: steps, pieces of text, pictures.
 
-   Commands   open { room, device, seed, ... }   a new room, or the room of a file
+   Commands   load                               the module, before it is needed
+              open { room, device, seed, ... }   a new room, or the room of a file
               run, pause                         training goes on in slices, so that commands come in between
               set { ... }                        what may change while it trains: rate, temperature, prompt, image
               sample, expect, save { state }, close */
@@ -25,6 +26,9 @@ async function start() {
   const pointers = new Uint32Array(module.cairnMemory().buffer, table * 4, list.length);
   names = Object.fromEntries(list.map((name, i) => [name, module.cairnTable(pointers[i])]));
 }
+
+let started;
+const load = () => started ||= start();
 
 const bytes = () => new Uint8Array(module.cairnMemory().buffer); // anew each time: the memory may have grown
 function readText(at) {
@@ -97,7 +101,7 @@ const OPENERS = {
 };
 
 async function open(o) {
-  if (!module) await start();
+  await load();
   await close();
   gpu = o.device === 'gpu';
   settings = { ...o, file: undefined, images: undefined, labels: undefined, points: undefined };
@@ -113,7 +117,7 @@ async function open(o) {
     throw error;
   }
   measured = { losses: [], since: performance.now(), steps: 0, rate: 0 };
-  if (o.room !== 'write') await show(true);
+  if (o.room !== 'write' && !gpu) await show(true); // a GPU shows something after its first step
   return { ...await state(), device: readText(await call('device', room)), threads: gpu ? 1 : threads,
            parameters: await number(1), tokens: await number(6), vocab: await number(7), context: await number(8) };
 }
@@ -128,7 +132,7 @@ async function close() {
 
 async function state() {
   return { step: await number(0), bytes: gpu ? await number(3) : await number(2), heap: bytes().length,
-           submissions: await number(4), dispatches: await number(5) };
+           submissions: await number(4), dispatches: await number(5), recoveries: await number(9) };
 }
 
 /* ---- training ---- */
@@ -144,7 +148,8 @@ async function train() {
     if (Number.isNaN(loss)) {
       running = false;
       const problem = readText(await call('error', room));
-      throw new Error(problem || 'The loss is no longer a number. A lower learning rate may help: press Reset.');
+      throw Object.assign(new Error(problem || 'The loss is no longer a number. A lower learning rate may help: press Reset.'),
+                          { lost: gpu && !!problem });
     }
     measured.losses.push(loss);
     if (settings.room === 'bend' && spent > SLICE / 3) break;
@@ -163,24 +168,27 @@ async function report(now) {
   if (settings.room !== 'write') await show(false);
 }
 
-/* What a room shows besides its loss: the plane, or what the network reads. */
-let shown = 0, tested = 0;
+/* What a room shows besides its loss: the plane, or what the network reads. On a slow device that is seldom: it takes a
+   fifth of the time at most. */
+const due = { show: { after: 90, at: 0 }, test: { after: 1500, at: 0 } };
+async function seldom(what, now, f) {
+  const { after, at, cost = 0 } = due[what], began = performance.now();
+  if (!now && began - at < Math.max(after, 4 * cost)) return;
+  await f();
+  Object.assign(due[what], { at: performance.now(), cost: performance.now() - began });
+}
 async function show(now) {
-  const time = performance.now();
-  if (!now && time - shown < 90) return;
-  shown = time;
-  if (settings.room === 'bend') {
+  await seldom('show', now, async () => {
+    if (settings.room === 'see') return readImage();
     const side = settings.side, at = space(4 * side * side);
     await need('bend_field', room, at, side, settings.reach);
     event('field', { field: floats(at, side * side), side });
-  } else {
-    await readImage();
-    if (now || time - tested > 1500) {
-      const accuracy = await call('see_accuracy', room);
-      tested = performance.now();
-      event('accuracy', { accuracy, step: await number(0) });
-    }
-  }
+  });
+  if (settings.room !== 'see') return;
+  await seldom('test', now, async () => {
+    const accuracy = await call('see_accuracy', room);
+    event('accuracy', { accuracy, step: await number(0) });
+  });
 }
 
 async function readImage() {
@@ -198,13 +206,15 @@ async function readImage() {
 
 /* ---- writing ---- */
 
-async function sample({ tokens, seed, quiet }) {
+/* At most so many tokens, or so many ms. */
+async function sample({ tokens, seed, quiet, most = Infinity }) {
   const prompt = settings.prompt || '';
   await need('write_begin', room, put(prompt), length(prompt), settings.temperature, seed || 1);
   const step = await number(0);
-  let text = '', last = performance.now();
+  const began = performance.now();
+  let text = '', last = began;
   if (!quiet) event('sample', { step, prompt, text, done: false });
-  for (let i = 0; i < tokens; i++) {
+  for (let i = 0; i < tokens && performance.now() - began < most; i++) {
     const at = await call('write_next', room);
     if (!at) throw new Error(readText(await call('error', room)));
     text += readText(at);
@@ -230,6 +240,7 @@ async function expect({ prompt, most }) {
 /* ---- commands, one at a time ---- */
 
 const COMMANDS = {
+  load,
   open,
   close,
   async run() {
@@ -241,7 +252,7 @@ const COMMANDS = {
   async pause() {
     running = false;
     await report(true);
-    if (settings.room !== 'write') await show(true);
+    if (settings.room !== 'write') await show(!gpu);
     return state();
   },
   async set(o) {
@@ -276,7 +287,7 @@ function inTurn(f) {
 function loop() {
   if (!running) return;
   inTurn(async () => { if (running) await train(); })
-      .then(() => setTimeout(loop), error => event('stopped', { message: error.message }));
+      .then(() => setTimeout(loop), error => event('stopped', { message: error.message, lost: gpu && error.lost !== false }));
 }
 
 self.onmessage = ({ data }) => {

@@ -83,7 +83,7 @@ export class Write extends Room {
     document.getElementById('text-size').textContent =
         `${this.text.value.length.toLocaleString('en')} characters, ${count(info.tokens)} tokens of ${info.vocab} kinds`;
     this.written = info.step;
-    this.guess();
+    if (this.device !== 'gpu') this.guess(); // on a GPU after its first sample: the first step comes sooner
   }
   learned(step, loss) { this.chart.add(step, loss); }
   drawn() {
@@ -109,12 +109,13 @@ export class Write extends Room {
         this.kept = undefined;
       }
       this.written = this.step;
-      await this.ask('sample', { tokens: this.letters ? 280 : 120, seed: 1 + Math.floor(Math.random() * 1e6) });
+      await this.ask('sample', { tokens: this.letters ? 280 : 120, seed: 1 + Math.floor(Math.random() * 1e6), most: byItself ? 4000 : 20000 });
       await this.guess();
     } catch (error) {
-      this.say(error.message, true);
+      if (this.state !== 'closed') this.say(error.message, true);
     } finally {
       this.writing = false;
+      this.page = null;
     }
   }
   told(data) {
@@ -140,13 +141,19 @@ export class Write extends Room {
   /* What it expects after the prompt. */
   async guess() {
     if (this.state === 'closed') return;
-    const { prompt } = this.manner(), list = document.getElementById('guesses');
+    this.asked = (this.asked || 0) + 1;
+    if (this.guessing) return; // the one under way asks again
+    const { prompt } = this.manner(), list = document.getElementById('guesses'), number = this.asked;
     let best;
+    this.guessing = true;
     try {
       ({ best } = await this.ask('expect', { prompt, most: 6 }));
     } catch {
       return; // the room was closed meanwhile
+    } finally {
+      this.guessing = false;
     }
+    if (number !== this.asked) return this.guess();
     const seen = text => text.replace(/ /g, '␣').replace(/\n/g, '⏎').replace(/\t/g, '⇥') || '·';
     list.replaceChildren(...best.map(({ p, text }) => {
       const item = document.createElement('li'), name = document.createElement('code'), bar = document.createElement('i');

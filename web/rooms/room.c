@@ -84,6 +84,7 @@ double room_number(room *r, int which)
     case 6: return (double)r->n_tokens;
     case 7: return r->tokenizer ? (double)cn_token_count(r->tokenizer) : 0;
     case 8: return r->net && cn_gpt_config(r->net) ? (double)cn_gpt_config(r->net)->context : 0;
+    case 9: return (double)g.recoveries;
     default: return 0;
     }
 }

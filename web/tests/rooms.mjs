@@ -1,13 +1,15 @@
 /* The page's three rooms in a headless Chromium, driven by clicks and keys as a person would: node rooms.mjs [NAME ...].
-   NAME: plain (without isolation: one thread), isolated (with threads), phone, gpu (WebGPU). Needs build/web/page,
-   build/cairn and build/tests/next_token. Screenshots: build/web/screenshots.
+   NAME: cold (from navigation to the first step, in new profiles), plain (without isolation: one thread), isolated (with
+   threads), phone, gpu (WebGPU: all rooms, and a device that is lost), patience (a slow GPU is left for the CPU). Needs
+   build/web/page, build/cairn and build/tests/next_token. Screenshots: build/web/screenshots.
 
    The last line is "N passed, M failed". Every error in the console is a failure. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { serve } from './serve.mjs';
 
 const root = new URL('../../', import.meta.url).pathname, pictures = join(root, 'build/web/screenshots');
@@ -15,6 +17,7 @@ const { chromium } = createRequire(join(root, 'build/web/npm/'))('playwright-cor
 const FLAGS = ['--no-sandbox', '--enable-unsafe-webgpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
                '--disable-component-update', '--disable-sync'];
 const LONG = 60000; // ms: a crowded machine is slow
+const FIRST_STEP = 3000; // ms from navigation to the first step, on a quiet machine; others may take four times as long
 let passed = 0, failed = 0;
 
 function check(ok, words) {
@@ -22,7 +25,7 @@ function check(ok, words) {
   else { failed++; console.log(`FAILED: ${words}`); }
 }
 
-async function visit(label, isolated, options, use) {
+async function visit(label, isolated, options, use, hash = '') {
   const { server, origin } = await serve(join(root, 'build/web/page'), isolated);
   const profile = mkdtempSync(join(tmpdir(), 'cairn_rooms_'));
   const browser = await chromium.launchPersistentContext(profile, {
@@ -33,7 +36,7 @@ async function visit(label, isolated, options, use) {
   page.on('console', m => m.type() === 'error' && check(false, `${label}: console: ${m.text()} ${m.location().url}`));
   page.on('pageerror', error => check(false, `${label}: page: ${error.stack || error}`));
   try {
-    await page.goto(origin);
+    await page.goto(origin + hash);
     check(await page.evaluate(() => self.crossOriginIsolated) === isolated, `${label}: isolated: ${isolated}`);
     check(await page.$eval('.brand img', img => img.naturalWidth > 0), `${label}: the picture of the brand`);
     await use(page, profile, origin);
@@ -94,6 +97,12 @@ async function write(page, label, profile) {
   return paused;
 }
 
+/* The first number that `cairn eval` prints: a loss, or a share of right answers. */
+function evaluate(file, ...words) {
+  const text = execFileSync(join(root, 'build/cairn'), ['eval', file, ...words, '--quiet']).toString();
+  return +(/(?:loss|accuracy)\D*([\d.]+)/.exec(text) || [])[1];
+}
+
 async function exchange(page, label, profile) {
   const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'write', 'save')]);
   const file = join(profile, 'tab.safetensors');
@@ -109,9 +118,12 @@ async function exchange(page, label, profile) {
   console.log(`${label}: checkpoint: ${native.length} probabilities, largest difference ${most.toExponential(1)}`);
   const text = execFileSync(join(root, 'build/cairn'), ['generate', file, '--prompt', 'The old', '--tokens', '40', '--greedy', '--quiet']).toString();
   check(text.startsWith('The old') && text.length > 40, `${label}: cairn generate reads it: ${text}`);
-  if (label !== 'plain') return;
-  const run = join(profile, 'run'), words = join(profile, 'tale.txt');
+  const words = join(profile, 'tale.txt');
   writeFileSync(words, TALE);
+  const measured = evaluate(file, '--data', words), shownLoss = +await page.textContent('#loss-value');
+  check(Math.abs(measured - shownLoss) < 0.5, `${label}: cairn eval: loss ${measured}, the page ${shownLoss}`);
+  if (label !== 'plain') return;
+  const run = join(profile, 'run');
   execFileSync(join(root, 'build/cairn'), ['train', 'gpt', '--data', words, '--tokenizer', 'bpe', '--vocab', '300', '--layers', '2', '--heads', '2',
       '--width', '32', '--context', '32', '--steps', '20', '--batch', '8', '--quiet', '--out', run], { stdio: 'ignore' });
   const model = execFileSync('sh', ['-c', `ls ${run}/*.safetensors`]).toString().trim();
@@ -149,7 +161,19 @@ async function reload(page, label) {
 
 /* ---- see ---- */
 
-async function see(page, label) {
+/* The digits of the page's test as idx files. */
+function testDigits(folder) {
+  const all = gunzipSync(readFileSync(join(root, 'build/web/page/digits.bin.gz'))), train = all.readUInt32LE(0), test = all.readUInt32LE(4);
+  const packed = all.subarray(8 + train + test + train * 392), pixels = Buffer.alloc(test * 784);
+  for (let i = 0; i < packed.length; i++) { pixels[2 * i] = 17 * (packed[i] >> 4); pixels[2 * i + 1] = 17 * (packed[i] & 15); }
+  const head = (kind, ...sizes) => { const b = Buffer.alloc(4 + 4 * sizes.length); [kind, ...sizes].forEach((v, i) => b.writeUInt32BE(v, 4 * i)); return b; };
+  const images = join(folder, 'images'), labels = join(folder, 'labels');
+  writeFileSync(images, Buffer.concat([head(0x803, test, 28, 28), pixels]));
+  writeFileSync(labels, Buffer.concat([head(0x801, test), all.subarray(8 + train, 8 + train + test)]));
+  return ['--images', images, '--labels', labels];
+}
+
+async function see(page, label, profile) {
   await enter(page, 'see');
   await press(page, 'see', 'run');
   await until(page, 'see', 40);
@@ -173,6 +197,10 @@ async function see(page, label) {
   await press(page, 'see', 'run');
   await face(page, 'see', 'Go on');
   console.log(`${label}: see: ${await steps(page, 'see')} steps, ${await page.textContent('#accuracy-value')} right`);
+  const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'see', 'save')]), file = join(profile, 'see.safetensors');
+  await download.saveAs(file);
+  const own = parseFloat(await page.textContent('#accuracy-value')), native = 100 * evaluate(file, ...testDigits(profile));
+  check(Math.abs(native - own) < 0.2, `${label}: see: cairn eval finds ${native} % right, the page ${own} %`);
 }
 
 /* ---- bend ---- */
@@ -204,16 +232,41 @@ async function bend(page, label) {
 
 /* ---- visits ---- */
 
+/* A person who opens the page for the first time and presses Start at once. */
+async function firstStep(label, isolated, room) {
+  await visit(label, isolated, {}, async page => {
+    await page.click(`#${room} [data-do=run]`);
+    await until(page, room, 1);
+    const ms = Math.round(await page.evaluate(() => performance.now()));
+    console.log(`${label}: ${room}: first step ${ms} ms after navigation`);
+    check(ms < 4 * FIRST_STEP, `${label}: ${room}: the first step came after ${ms} ms`);
+    if (room !== 'write') return;
+    await page.waitForFunction(() => (document.querySelector('.samples article:not(.coming) p') || { textContent: '' }).textContent.length > 60);
+    const sample = await page.textContent('.samples article:not(.coming) p');
+    console.log(`${label}: first sample ${Math.round(await page.evaluate(() => performance.now()))} ms after navigation: ${JSON.stringify(sample.slice(0, 70))}`);
+  }, `/#${room}`);
+}
+
+const chooseGpu = async (page, room) => {
+  await enter(page, room);
+  check(await page.$eval('#device option[value=gpu]', o => !o.disabled), 'gpu: there is an adapter');
+  await page.selectOption('#device', 'gpu');
+};
+
 const VISITS = {
+  cold: async () => {
+    for (const room of ['write', 'see', 'bend'])
+      for (const isolated of [false, true]) await firstStep(isolated ? 'isolated' : 'plain', isolated, room);
+  },
   plain: () => visit('plain', false, {}, async (page, profile) => {
     await write(page, 'plain', profile);
     await reload(page, 'plain');
-    await see(page, 'plain');
+    await see(page, 'plain', profile);
     await bend(page, 'plain');
   }),
   isolated: () => visit('isolated', true, { colorScheme: 'dark' }, async (page, profile) => {
     await write(page, 'isolated', profile);
-    await see(page, 'isolated');
+    await see(page, 'isolated', profile);
     await bend(page, 'isolated');
   }),
   /* One column, nothing wider than the screen, every control has a name and can be reached. */
@@ -234,20 +287,58 @@ const VISITS = {
     await page.reload();
     await page.waitForSelector('html[data-theme=light]');
   }),
+  /* SwiftShader compiles every program for seconds: one step of each room. The device of the first one is lost. */
   gpu: () => visit('gpu', false, {}, async page => {
+    page.setDefaultTimeout(3 * LONG);
+    page.on('worker', worker => worker.evaluate(() => { // so that the test can lose the device
+      const ask = GPUAdapter.prototype.requestDevice;
+      GPUAdapter.prototype.requestDevice = async function (...args) { return self.lately = await ask.apply(this, args); };
+    }).catch(() => {}));
     await enter(page, 'bend');
-    check(await page.$eval('#device option[value=gpu]', o => !o.disabled), 'gpu: there is an adapter');
-    await page.selectOption('#device', 'gpu');
+    await chooseGpu(page, 'bend');
     await page.waitForFunction(() => !/processor/.test(document.getElementById('where').textContent));
-    await page.waitForFunction(() => !document.querySelector('#bend .status').textContent.startsWith('Opening'));
     await press(page, 'bend', 'run');
-    page.setDefaultTimeout(2 * LONG);
     await until(page, 'bend', 3);
-    const there = await steps(page, 'bend');
+    for (const worker of page.workers()) await worker.evaluate(() => self.lately && self.lately.destroy()).catch(() => {});
+    await page.waitForFunction(() => /lost/.test(document.querySelector('#bend .status').textContent));
+    const words = await shown(page, 'bend', 'status'), there = +/step (\d+)/.exec(words)[1];
+    console.log(`gpu: bend: ${words}`);
     await page.selectOption('#device', 'cpu'); // it goes on where it was
     await page.waitForFunction(() => /processor/.test(document.getElementById('where').textContent));
     await until(page, 'bend', there + 50);
-    console.log(`gpu: bend: ${there} steps on WebGPU, then the CPU`);
+    for (const room of ['see', 'write']) {
+      const began = Date.now();
+      await chooseGpu(page, room);
+      if (room === 'write') await page.fill('#text', TALE);
+      await press(page, room, 'run');
+      await page.waitForFunction(room => /[1-9] s/.test(document.querySelector(`#${room} [data-show=clock]`).textContent), room);
+      await until(page, room, 1);
+      console.log(`gpu: ${room}: first step after ${((Date.now() - began) / 1000).toFixed(1)} s`);
+      await page.selectOption('#device', 'cpu');
+      await page.waitForFunction(() => /processor/.test(document.getElementById('where').textContent));
+      await until(page, room, 5);
+      await press(page, room, 'run');
+      await face(page, room, 'Go on');
+    }
+  }),
+  /* A GPU that takes too long for a step: the CPU goes on from what was kept. */
+  patience: () => visit('patience', false, {}, async page => {
+    page.setDefaultTimeout(2 * LONG);
+    await ready(page, 'write');
+    await page.fill('#text', TALE);
+    await press(page, 'write', 'run');
+    await until(page, 'write', 3);
+    await press(page, 'write', 'run');
+    await face(page, 'write', 'Go on');
+    const before = await steps(page, 'write');
+    await chooseGpu(page, 'write');
+    await press(page, 'write', 'run');
+    await page.waitForFunction(() => /prepares the GPU/.test(document.querySelector('#write .status').textContent));
+    await page.selectOption('#device', 'cpu');
+    await page.waitForFunction(() => /processor/.test(document.getElementById('where').textContent));
+    await until(page, 'write', before + 2);
+    check(await page.$eval('#write', e => e.classList.contains('running')), 'patience: it runs on');
+    console.log(`patience: back on the CPU at step ${before}`);
   }),
 };
 
