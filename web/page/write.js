@@ -22,7 +22,7 @@ export class Write extends Room {
     this.chart = new Chart($('loss'), { name: 'loss', from: 1e9, to: -1e9, format: v => v.toFixed(1) });
     this.samples = [];
     this.savedHint = ' “cairn generate” reads it.';
-    this.text.addEventListener('input', () => this.measure());
+    this.text.addEventListener('input', () => { this.measure(); this.suit(); });
     this.text.addEventListener('change', () => this.changed(true));
     this.size.addEventListener('change', () => this.changed(true));
     this.reads.addEventListener('change', () => this.changed(true));
@@ -30,7 +30,7 @@ export class Write extends Room {
       $('temperature-value').textContent = (+this.temperature.value).toFixed(1);
       this.tune();
     });
-    this.prompt.addEventListener('input', () => this.tune());
+    this.prompt.addEventListener('input', () => { this.chosen = true; this.tune(); });
     this.prompt.addEventListener('keydown', e => { if (e.key === 'Enter') this.writeNow(); });
     $('write-now').addEventListener('click', () => this.writeNow());
     $('open-text').addEventListener('click', () => $('text-file').click());
@@ -53,9 +53,15 @@ export class Write extends Room {
     if (files.length) text = (await Promise.all(files.map(f => f.text()))).join('\n');
     if (text) this.replace(text);
   }
+  /* Its own first words begin the samples of a new text, unless somebody has chosen others. */
+  suit() {
+    const [words] = /\S+(\s+\S{1,12})?/.exec(this.text.value.slice(0, 200)) || [''];
+    if (words && !this.chosen) this.prompt.value = words.slice(0, 40);
+  }
   replace(text) {
     this.text.value = text;
     this.measure();
+    this.suit();
     this.changed(true);
   }
   measure() {
@@ -185,6 +191,7 @@ export class Write extends Room {
              prompt: this.prompt.value, chart: this.chart.saved, samples: this.samples };
   }
   restored(r) {
+    this.chosen = true;
     for (const name of ['text', 'size', 'reads', 'temperature', 'prompt']) this[name].value = r[name];
     document.getElementById('temperature-value').textContent = (+this.temperature.value).toFixed(1);
     this.chart.saved = r.chart;
