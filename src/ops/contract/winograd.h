@@ -13,7 +13,7 @@
 
        weight(3x3) = Gᵀ [ sum over squares of (A result Aᵀ) ⊙ (Bᵀ source B) ] G
 
-   Sums of four pixels are multiplied, so rounding errors are about twice those of a plain sum, and are relative to the
+   Sums of four pixels are multiplied, so rounding errors are up to twice those of a plain sum, and are relative to the
    largest pixel of a square; f64 is left to other kernels. Pixels that a position does not see cancel each other only if
    they are finite. Therefore a band of positions that are not all finite is computed again as a plain sum, and so is the
    gradient of a weight.
