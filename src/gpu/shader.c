@@ -270,9 +270,9 @@ static bool fill(cn_ctx *ctx, cn__gpu_source *s, const char *text, const char *e
 
 /* ---- forms ---- */
 
-static const char *path_of(const char *text)
+static const char *path_of(const cn__shader_context *c, const char *text)
 {
-    for (const cn__shader_file *f = cn__shaders; f->path; f++)
+    for (const cn__shader_file *f = c->forms->files; f && f->path; f++)
         if (f->text == text) return f->path;
     return NULL;
 }
@@ -307,19 +307,19 @@ static void note(const cn__shader_context *c, const char *format, ...)
 
 static void note_holes(const cn__shader_context *c, const char *text, const cn_gpu_hole *holes)
 {
-    if (!c->forms->on || !path_of(text)) return;
+    if (!path_of(c, text)) return;
     for (const cn_gpu_hole *h = holes; h && h->name; h++) {
         char number[24];
         span values, value = value_of(h, number);
         if (find_hole(text, (span){ h->name, strlen(h->name) }, &values) && !is(values, "any"))
-            note(c, "%s hole %s = %.*s", path_of(text), h->name, (int)value.n, value.at);
+            note(c, "%s hole %s = %.*s", path_of(c, text), h->name, (int)value.n, value.at);
     }
 }
 
 static void note_part(const cn__shader_context *c, const char *text, const cn__shader_part *p)
 {
-    if (c->forms->on && path_of(text))
-        note(c, "%s %s %.*s", path_of(text), p->kernel ? "kernel" : "part", (int)p->name_n, p->name);
+    if (path_of(c, text))
+        note(c, "%s %s %.*s", path_of(c, text), p->kernel ? "kernel" : "part", (int)p->name_n, p->name);
 }
 
 void cn__shader_each_form(const char *path, const char *text, void (*form)(void *user, const char *line), void *user)

@@ -10,7 +10,7 @@
 
 void record_forms(cn_ctx *gpu)
 {
-    if (cn__gpu_forms(gpu)) cn__gpu_forms(gpu)->on = true;
+    if (cn__gpu_forms(gpu)) cn__gpu_forms(gpu)->files = cn__shaders;
 }
 
 /* ---- rarer forms ---- */
