@@ -21,11 +21,9 @@ make_package() {
     configure release build
     cmake --build build --target operators_json >/dev/null
     configure web build/web
-    configure web-threads build/web/threads
     cmake --build build/web --target cairn_web
-    cmake --build build/web/threads --target cairn_web
     mkdir -p $package/wasm
-    cp build/web/wasm/{single,async}.{js,wasm} build/web/threads/wasm/threads.{js,wasm,worker.js} $package/wasm/
+    cp build/web/wasm/{single,async,threads}.{js,wasm} build/web/wasm/threads.worker.js $package/wasm/
     cp "${face[@]/#/web/}" web/package.json build/web/generated/web/{tables.js,cairn.d.ts} LICENSE $package/
     cp docs/web.md $package/README.md
     version=$(sed -n 's/^project(cairn VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -37,11 +35,9 @@ make_page() {
     scripts/setup.sh cmake ninja python3 emscripten
     scripts/get_digits.sh || echo "web.sh: the page has no digits: its room \"see\" asks for idx files" >&2
     configure web build/web
-    configure web-threads build/web/threads
     cmake --build build/web --target cairn_web_page
-    cmake --build build/web/threads --target cairn_web_page
     mkdir -p $page/wasm
-    cp build/web/rooms/single.{js,wasm} build/web/threads/rooms/threads.{js,wasm,worker.js} $page/wasm/
+    cp build/web/rooms/{single,threads}.{js,wasm} build/web/rooms/threads.worker.js $page/wasm/
     cp web/page/*.{html,css,js,svg} $page/
     python3 web/page/make_data.py $page
 }

@@ -8,7 +8,8 @@
    Only the source file of an operator includes this header: cairn.h does not.
 
    Size       The library contains all cases, so a case is small: its operands are a list of numbers. cn_case_operands
-              converts the list to structs. */
+              converts the list to structs. A source file that is compiled with CAIRN_NO_CASES has none: cn_op.n_cases
+              is 0. Modules for browsers are made of such files. */
 #ifndef CAIRN_OP_CASES_H
 #define CAIRN_OP_CASES_H
 
@@ -38,9 +39,14 @@ typedef struct cn_case {
     bool no_gradient_check;       /* a comment beside it says why */
 } cn_case;
 
+#ifdef CAIRN_NO_CASES /* sizeof computes nothing, but counts as a use of what the cases are made of */
+#define CN_CASES(...)      .n_cases = 0 * (int)sizeof((const cn_case[]){ __VA_ARGS__ })
+#define CN_CASES_OF(array) .n_cases = 0 * (int)sizeof(array)
+#else
 #define CN_CASES(...) .cases = (const cn_case[]){ __VA_ARGS__ }, \
                       .n_cases = (int)(sizeof((const cn_case[]){ __VA_ARGS__ }) / sizeof(cn_case))
 #define CN_CASES_OF(array) .cases = array, .n_cases = (int)(sizeof(array) / sizeof *(array))  /* shared cases */
+#endif
 #define CN_IN(...)    .in = (const float[]){ __VA_ARGS__, CN_FILL_NONE }
 #define CN_ARGS(...)  .args = (const cn_arg[]){ __VA_ARGS__ }, \
                       .n_args = sizeof((const cn_arg[]){ __VA_ARGS__ }) / sizeof(cn_arg)

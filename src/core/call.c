@@ -4,6 +4,10 @@
 #include "core/errors.h"
 
 _Thread_local cn_ctx *cn__here;
+#ifdef __EMSCRIPTEN__
+extern inline cn__call cn__enter(cn_ctx *ctx, const char *who);
+extern inline void cn__leave(cn__call *call);
+#endif
 
 const char *cn__called(const cn_ctx *ctx, const char *inner)
 {

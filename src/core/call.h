@@ -30,8 +30,16 @@ void cn__intrude(cn_ctx *ctx); /* somebody called who may not: the error appears
 void cn__report_intrusion(cn_ctx *ctx);
 void cn__finish_freed(cn_ctx *ctx); /* storage.c: calls the functions that free borrowed memory */
 
+/* Hundreds of functions call the two below. A browser has one copy of them, in call.c: what it need not load counts more
+   than the time of a call. */
+#ifdef __EMSCRIPTEN__
+#define CN__OFTEN __attribute__((noinline)) inline
+#else
+#define CN__OFTEN static inline
+#endif
+
 /* who: the name of the function, with or without cn_, or NULL if errors shall name what it calls. */
-static inline cn__call cn__enter(cn_ctx *ctx, const char *who)
+CN__OFTEN cn__call cn__enter(cn_ctx *ctx, const char *who)
 {
     if (!ctx) return (cn__call){ NULL, false };
     void *none = NULL;
@@ -47,7 +55,7 @@ static inline cn__call cn__enter(cn_ctx *ctx, const char *who)
     return (cn__call){ ctx, named };
 }
 
-static inline void cn__leave(cn__call *call)
+CN__OFTEN void cn__leave(cn__call *call)
 {
     cn_ctx *ctx = call->ctx;
     if (!ctx) return;

@@ -42,6 +42,16 @@
 #else
 #define CN__UP_TO_AVX2(types) (types)
 #endif
+
+/* Around functions that are compiled for size, without vectors. In a browser, which has to load them, these are the
+   functions of all types but f32. */
+#if defined(__wasm__)
+#define CN__FOR_SIZE     _Pragma("clang attribute push(__attribute__((minsize)), apply_to = function)")
+#define CN__FOR_SIZE_END _Pragma("clang attribute pop")
+#else
+#define CN__FOR_SIZE
+#define CN__FOR_SIZE_END
+#endif
 #endif
 
 #if (TYPES) & CN__FLOAT_TYPES
@@ -64,12 +74,14 @@
 #undef P
 #endif
 
-#if ((TYPES) & CN__F64_TYPE && !CN__ONLY_F32) || (TYPES) & CN__F64_ALWAYS
+#if (((TYPES) & CN__F64_TYPE && !CN__ONLY_F32) || (TYPES) & CN__F64_ALWAYS) && !CN__NO_F64
 #define TYPE f64
 #define T    double
 #define E    double
 #define P    double
+CN__FOR_SIZE
 #include TEMPLATE
+CN__FOR_SIZE_END
 #undef TYPE
 #undef T
 #undef E
@@ -82,6 +94,7 @@
 #undef MOST
 #endif
 
+CN__FOR_SIZE
 #define IS_FLOAT  0
 #define IS_NAN(x) false
 #define P         int64_t
@@ -182,6 +195,7 @@
 #undef MOST
 #endif
 
+CN__FOR_SIZE_END
 #undef IS_FLOAT
 #undef IS_NAN
 #undef P

@@ -63,4 +63,4 @@
 #define TYPES    CN__FLOAT_TYPES | CN__F64_ALWAYS
 #include "cpu/each_type.h"
 
-const cn__gemm_kernels CN__FOR_ISA(cn__gemm_kernels) = { { &kernel_f32, &kernel_f64 } };
+const cn__gemm_kernels CN__FOR_ISA(cn__gemm_kernels) = { { &kernel_f32, CN__F64_ENTRY(&kernel_f64) } };

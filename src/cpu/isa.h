@@ -52,6 +52,10 @@
 #define CN__ONLY_F32_avx512 1
 #define CN__ONLY_F32        CN__PASTE(CN__ONLY_F32, CN__ISA)
 
+/* 1 for the page's rooms (cmake/web.cmake), which never compute in f64. */
+#define CN__NO_F64_rooms 1
+#define CN__NO_F64       CN__PASTE(CN__NO_F64, CN__ISA)
+
 /* An entry of a table, or NULL where the instruction set has no copy of its own. */
 #if CN__ONLY_F32
 #define CN__UP_TO_AVX2_ENTRY(f) 0
@@ -64,14 +68,20 @@
 #define CN__BASELINE_ENTRY(f) 0
 #endif
 
+#if CN__NO_F64
+#define CN__F64_ENTRY(f) 0
+#else
+#define CN__F64_ENTRY(f) f
+#endif
+
 /* A table's entries for f32 and f64: TYPES is CN__FLOAT_TYPES. */
-#define CN__F32_F64(f) { f##_f32, CN__UP_TO_AVX2_ENTRY(f##_f64) }
+#define CN__F32_F64(f) { f##_f32, CN__UP_TO_AVX2_ENTRY(CN__F64_ENTRY(f##_f64)) }
 
 /* The same where f64 is compiled for the baseline alone, because it is seldom used or because faster vectors would not
    help it: most of its time passes in exp or log of the C library. TYPES is CN__F32_TYPE | CN__COLD(CN__F64_TYPE). */
 #define CN__F32_COLD_F64(f) { f##_f32, CN__BASELINE_ENTRY(f##_f64) }
 
 /* The same where 512-bit vectors are not faster: TYPES is CN__UP_TO_AVX2(CN__FLOAT_TYPES). */
-#define CN__F32_F64_UP_TO_AVX2(f) { CN__UP_TO_AVX2_ENTRY(f##_f32), CN__UP_TO_AVX2_ENTRY(f##_f64) }
+#define CN__F32_F64_UP_TO_AVX2(f) { CN__UP_TO_AVX2_ENTRY(f##_f32), CN__UP_TO_AVX2_ENTRY(CN__F64_ENTRY(f##_f64)) }
 
 #endif

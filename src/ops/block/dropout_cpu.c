@@ -15,7 +15,9 @@ static void mask_f32(const cn_loop *l)
     const cn__dropout d = cn__dropout_of_args(l->args);
     dropout_fill_f32(l->out, (uint64_t)l->start, l->n, &d);
 }
+#endif
 
+#if !CN__ONLY_F32 && !CN__NO_F64
 static void mask_f64(const cn_loop *l)
 {
     const cn__dropout d = cn__dropout_of_args(l->args);
@@ -27,6 +29,6 @@ const cn__dropout_kernels CN__FOR_ISA(cn__dropout_kernels) = {
 #if CN__ONLY_F32
     .mask = { 0 },
 #else
-    .mask = { [CN_F32] = mask_f32, [CN_F64] = mask_f64 },
+    .mask = { [CN_F32] = mask_f32, [CN_F64] = CN__F64_ENTRY(mask_f64) },
 #endif
 };

@@ -30,7 +30,7 @@
 #define LOOPS_WHOLE(n) [CN_I32] = n##_loop_i32, [CN_I64] = n##_loop_i64
 #endif
 #define MAP_TYPES       CN__FLOAT_TYPES | CN__COLD(CN__SMALL_TYPES) | CN__I32_TYPE | CN__I64_TYPE | CN__BOOL_TYPE
-#define LOOPS_REAL(n)   [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#define LOOPS_REAL(n)   [CN_F32] = n##_loop_f32, [CN_F64] = CN__F64_ENTRY(n##_loop_f64)
 #define LOOPS_BITS(n)   LOOPS_WHOLE(n), [CN_BOOL] = n##_loop_b8
 #define LOOPS_FLOAT(n)  LOOPS_REAL(n)
 #define LOOPS_NUMBER(n) LOOPS_WHOLE(n), LOOPS_REAL(n)

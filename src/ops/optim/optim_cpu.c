@@ -9,7 +9,7 @@
 #if CN__ONLY_F32
 #define STEP_LOOPS(n) 0
 #else
-#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32, [CN_F64] = n##_loop_f64
+#define STEP_LOOPS(n) [CN_F32] = n##_loop_f32, [CN_F64] = CN__F64_ENTRY(n##_loop_f64)
 #endif
 
 #define TEMPLATE "ops/optim/sgd_body.h"
