@@ -4,13 +4,13 @@
 # the variants of these are libraries that are linked in front of cairn_static, so the linker finds them first.
 
 set(CAIRN_PIC OFF) # nothing is loaded at run time
-# Bytes count more than natively. Loops over elements have vectors (-Os would leave them out), one at a time; what
-# CMakeLists.txt unrolls stays unrolled. That holds for f32: src/cpu/each_type.h compiles other types for size.
-set(CMAKE_C_FLAGS_RELEASE "-Oz -DNDEBUG")
-set(CAIRN_LOOPS "-O2;-fno-unroll-loops;-mllvm;-force-vector-interleave=1")
-set(CAIRN_ENGINE -Os)
+# Bytes count more than natively. Loops over elements have vectors, which -Os would leave out, and what CMakeLists.txt
+# unrolls stays unrolled. That holds for f32: src/cpu/each_type.h compiles other types for size.
+set(CMAKE_C_FLAGS_RELEASE "-Oz -DNDEBUG") # of the linker, too
+set(CAIRN_LOOPS -O2)
+set(CAIRN_ENGINE -O2)
 set(CAIRN_COLD -Oz)
-# Atomics are allowed everywhere, which costs nothing where none are used: so one object serves with and without threads.
+# Objects may use atomics, which costs nothing where none are used: so one object serves with and without threads.
 add_compile_options(-msimd128 -msign-ext -mbulk-memory -matomics -Wno-pragma-clang-attribute)
 add_link_options(--js-library ${PROJECT_SOURCE_DIR}/web/webgpu.js -sWASM_BIGINT=1 -sALLOW_MEMORY_GROWTH=1
                  -sMAXIMUM_MEMORY=4GB -sNODEJS_CATCH_EXIT=0 -sNODEJS_CATCH_REJECTION=0)
@@ -19,11 +19,12 @@ set(CAIRN_WEB_THREADS -pthread -Wno-pthreads-mem-growth "-sPTHREAD_POOL_SIZE=Mod
     -sPTHREAD_POOL_SIZE_STRICT=2)
 # Programs are one file each, for node or a page, whose environment is in Module.env (web/tests/program.js). Tests do
 # without the optimizer of WebAssembly, which takes longer than the tests gain by it.
-set(CAIRN_WEB_PROGRAM -O3 -sEXIT_RUNTIME=1 -sSINGLE_FILE=1 --pre-js ${PROJECT_SOURCE_DIR}/web/tests/program.js)
+set(CAIRN_WEB_PROGRAM -sEXIT_RUNTIME=1 -sSINGLE_FILE=1 --pre-js ${PROJECT_SOURCE_DIR}/web/tests/program.js)
 set(CAIRN_WEB_TEST ${CAIRN_WEB_PROGRAM} -O1)
 
 # clang compiles, with the flags that emcc would give it: emcc itself takes as long to start as a file to compile.
-execute_process(COMMAND em-config LLVM_ROOT OUTPUT_VARIABLE llvm OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND em-config LLVM_ROOT OUTPUT_VARIABLE llvm OUTPUT_STRIP_TRAILING_WHITESPACE
+                COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_C_COMPILER} --cflags OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET
                 COMMAND_ERROR_IS_FATAL ANY)
 set(CMAKE_C_COMPILE_OBJECT "${llvm}/clang ${flags} <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>")
@@ -53,6 +54,7 @@ endfunction()
 function(cairn_add_web_variants)
     cairn_add_web_variant(cairn_without_cases "CN_CASES" ${ARGN})
     target_compile_definitions(cairn_without_cases PRIVATE CAIRN_NO_CASES)
+    target_compile_options(cairn_without_cases PRIVATE -Wno-unneeded-internal-declaration) # lists of cases
     cairn_add_web_variant(cairn_with_threads "atomic|pthread_|_Thread_local" ${ARGN})
     target_compile_options(cairn_with_threads PRIVATE -pthread)
     set_property(TARGET cairn_with_threads PROPERTY CAIRN_WITH_THREADS ON)
@@ -60,8 +62,8 @@ function(cairn_add_web_variants)
                  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:CAIRN_WITH_THREADS>>>:-mno-atomics>)
 endfunction()
 
-# A module for pages and workers, FOLDER/NAME.js and NAME.wasm, that exports these C functions and methods of Emscripten.
-# NAME is single, threads or async: for a GPU in a browser that cannot suspend WebAssembly.
+# A module for pages and workers, FOLDER/NAME.js and NAME.wasm, that exports these C functions and methods of
+# Emscripten. NAME is single, threads or async: for a GPU in a browser that cannot suspend WebAssembly.
 function(cairn_link_web_module target name folder functions methods)
     set(wait suspending)
     if(name STREQUAL threads)
@@ -100,15 +102,15 @@ function(cairn_add_web_package)
         add_executable(cairn_web_${name} EXCLUDE_FROM_ALL $<TARGET_OBJECTS:cairn_web_table>)
         cairn_link_web_module(cairn_web_${name} ${name} wasm _cairn_web_functions
                               FS,stackSave,stackAlloc,stackRestore,addFunction)
-        target_link_options(cairn_web_${name} PRIVATE -O3 -sALLOW_TABLE_GROWTH=1) # callbacks join the table
+        target_link_options(cairn_web_${name} PRIVATE -sALLOW_TABLE_GROWTH=1) # callbacks join the table
         add_dependencies(cairn_web cairn_web_${name})
     endforeach()
 endfunction()
 
-# ---- The page's own modules: web/rooms, and what they need of the library. Optimised for their size
+# ---- The page's own modules: web/rooms, and what they need of the library
 #
-# Their CPU kernels are compiled as for an instruction set beside the baseline, called "rooms": without the types that such
-# sets leave out (src/cpu/isa.h), which no room uses. Their table takes the place of the baseline's.
+# Their CPU kernels are compiled as for an instruction set beside the baseline, called "rooms": without f64 and
+# the types that such sets leave out (src/cpu/isa.h), which no room uses. Their table takes the place of the baseline's.
 
 function(cairn_add_web_page)
     file(GLOB rooms CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/rooms/*.c)
@@ -121,7 +123,6 @@ function(cairn_add_web_page)
     foreach(name single threads)
         add_executable(cairn_web_page_${name} EXCLUDE_FROM_ALL $<TARGET_OBJECTS:cairn_rooms>)
         cairn_link_web_module(cairn_web_page_${name} ${name} rooms _room_functions,_room_names FS)
-        target_link_options(cairn_web_page_${name} PRIVATE -Oz)
         add_dependencies(cairn_web_page cairn_web_page_${name})
     endforeach()
 endfunction()

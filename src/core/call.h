@@ -30,8 +30,8 @@ void cn__intrude(cn_ctx *ctx); /* somebody called who may not: the error appears
 void cn__report_intrusion(cn_ctx *ctx);
 void cn__finish_freed(cn_ctx *ctx); /* storage.c: calls the functions that free borrowed memory */
 
-/* Hundreds of functions call the two below. A browser has one copy of them, in call.c: what it need not load counts more
-   than the time of a call. */
+/* Hundreds of functions call the two below. A browser has one copy of them, in call.c: it saves more by loading less
+   than a call costs. */
 #ifdef __EMSCRIPTEN__
 #define CN__OFTEN __attribute__((noinline)) inline
 #else

@@ -59,11 +59,11 @@ int cn__shader_find(const cn__shader_parts *parts, const char *name, size_t n); 
 void cn__shader_append(cn__gpu_source *s, const cn__shader_part *p);
 
 /* Which kernels, parts and values of holes programs were made of, as hashes of lines like "ops/x.wgsl kernel NAME",
-   "ops/x.wgsl part NAME" and "ops/x.wgsl hole NAME = VALUE". Recorded for tests, which set `files` to cn__shaders: nothing
-   else may name that table, or every program would contain every shader. */
+   "ops/x.wgsl part NAME" and "ops/x.wgsl hole NAME = VALUE". Recorded for tests, which set `files` to cn__shaders. The
+   library itself does not name that table, because a program would then contain every shader. */
 typedef struct cn__shader_forms {
     const struct cn__shader_file *files; /* NULL: nothing is recorded */
-    cn__vec seen; /* of uint64_t */
+    cn__vec seen;                        /* of uint64_t */
 } cn__shader_forms;
 bool cn__shader_form_seen(const cn__shader_forms *f, const char *line);
 /* Calls `form` for each line that the declarations of a file make possible. */
