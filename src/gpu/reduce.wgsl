@@ -77,7 +77,8 @@ fn kernel(group: u32, local: u32) {
 //! else
     shared_states[slot] = best;
     workgroupBarrier();
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
+    // The first half is not constant (parts > 0), because the compiler would unroll the loop: see elements.wgsl.
+    for (var half = LANES / 2u * min(parts, 1u); half > 0u; half /= 2u) {
         if (lane < half) {
             shared_states[slot] = merge(shared_states[slot], shared_states[slot + half * RESULTS]);
         }
