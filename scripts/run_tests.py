@@ -6,8 +6,8 @@ STAGE is release, asan, tsan, clang, fuzz, arm, windows, checks, commands, examp
 or if it is named. NAME selects test programs and examples by a part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
-runs them on two implementations of WebGPU, the operators on a second driver too; test_gpu also runs with the address
-sanitizer. Without software GPUs these programs use a graphics card, or are skipped if there is none.
+runs them on two implementations of WebGPU, with --long the operators on a second driver too; test_gpu also runs with the
+address sanitizer. Without software GPUs these programs use a graphics card, or are skipped if there is none.
 The last line of a test program is "N passed, M failed", with ", K skipped" if there are any. A crash, a timeout, a
 missing last line, or a non-zero exit status without a failed check counts as one failure. Every program runs in a
 temporary folder and keeps its caches below build/. The last check compares the tree with its state before the first
@@ -50,7 +50,7 @@ TREE_BEFORE = BUILD / "tree_before.txt"
 
 # Software GPUs, by implementation and driver. scripts/gpu.sh writes env.sh, which has a function gpu_NAME for each.
 GPUS = ["wgpu_lavapipe", "dawn_lavapipe"]
-MORE_GPUS = ["dawn_swiftshader", "wgpu_swiftshader"]  # slow: only for test_gpu_ops, the second with --long
+MORE_GPUS = ["dawn_swiftshader", "wgpu_swiftshader"]  # only for test_gpu_ops, with --long
 
 
 class Result:
@@ -213,14 +213,19 @@ def on_gpu(gpu, command):
 def gpu_jobs(config, gpus, name, command, env):
     """The runs of a GPU test on its adapters: (label, command, environment)."""
     if config == "release":
-        # Compiling shaders takes most of the time: all dtypes on one adapter, two dtypes on the second, and every fourth
-        # operator of these on a second driver.
+        # Compiling shaders takes most of the time: for operators lavapipe compiles without its optimizer, all dtypes on
+        # one adapter and two on the second. Its optimizer is tried by the other programs, and Dawn on SwiftShader by the
+        # stage web, with every operator.
         ops, long = name == "test_gpu_ops", "CAIRN_TEST_LONG" in env
-        wanted = GPUS + (MORE_GPUS[: 2 if long else 1] if ops else [])
-        quick = {gpu: {"CAIRN_TEST_QUICK": "1"} for gpu in (GPUS[1:] if ops and not long else []) + MORE_GPUS}
-        if not long:
-            quick.update({gpu: {**quick[gpu], "CAIRN_TEST_SHARE": "4"} for gpu in MORE_GPUS})
-        return [(f"{name} {gpu}", on_gpu(gpu, command), {**env, **quick.get(gpu, {})}) for gpu in gpus if gpu in wanted]
+        wanted = GPUS + (MORE_GPUS if ops and long else [])
+        own = {gpu: dict(env) for gpu in wanted}
+        if ops and not long:
+            own[GPUS[0]]["GALLIVM_PERF"] = own[GPUS[1]]["GALLIVM_PERF"] = "nopt"
+            own[GPUS[1]]["CAIRN_TEST_QUICK"] = "1"
+        if ops and long:
+            for gpu in MORE_GPUS:
+                own[gpu]["CAIRN_TEST_QUICK"] = "1"
+        return [(f"{name} {gpu}", on_gpu(gpu, command), own[gpu]) for gpu in gpus if gpu in wanted]
     if config == "asan" and name == "test_gpu" and GPUS[0] in gpus:  # the libraries have leaks of their own
         options = env["ASAN_OPTIONS"] + ":detect_leaks=0"
         return [(f"{name} {GPUS[0]}", on_gpu(GPUS[0], command), {**env, "ASAN_OPTIONS": options})]
@@ -493,9 +498,8 @@ def run_web(tally, options):
         made = run(["scripts/web.sh", command], limit(2 * BUILD_TIME))
         if not tally.check("web", command, made):
             return
-    # how many operators and steps run on the browser's GPU, which is slow
-    env = {"CAIRN_TEST_SHARE": "1", "CAIRN_GPU_STEPS": "200"} if options.long else {"CAIRN_TEST_SHARE": "8"}
-    for name in ("types", "ops", "gpu-ops", "gpt", "api-single", "api-threads", "api-gpu", "api-async"):
+    env = {"CAIRN_GPU_STEPS": "200"} if options.long else {}  # of the larger GPT, on a GPU that is slow
+    for name in ("types", "ops", "gpu-ops", "gpt", "steps", "lost", "api-single", "api-threads", "api-gpu", "api-async"):
         if options.wants(name):
             run_test(tally, "web", f"test_{name}", [ROOT / "scripts" / "web.sh", "test", name], env,
                      limit(GPU_TIME * (3 if options.long else 1)))

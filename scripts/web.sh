@@ -45,7 +45,7 @@ make_page() {
 make_programs() {
     scripts/setup.sh chromium
     cmake --build build --target web_gpt next_token cairn_cli
-    cmake --build build/web --target test_ops test_gpu_ops web_gpt
+    cmake --build build/web --target test_ops test_gpu_ops web_gpt web_steps
     mkdir -p build/web/npm
     [ -d build/web/npm/node_modules/typescript ] ||
         npm install --silent --no-audit --no-fund --prefix build/web/npm playwright-core typescript
@@ -62,19 +62,14 @@ get_peers() {
     done
 }
 
-run_tests() {
-    build/tests/web_gpt 200 >build/web/native_gpt.txt
-    CAIRN_NATIVE_GPT=build/web/native_gpt.txt node web/tests/run.mjs "$@"
-}
-
 case ${1:-} in
     package) make_package ;;
     page) make_page ;;
     programs) make_programs ;;
     test)
         shift
-        [ $# -gt 0 ] || set -- types ops gpu-ops gpt api-single api-threads api-gpu api-async
-        run_tests "$@"
+        [ $# -gt 0 ] || set -- types ops gpu-ops gpt steps lost api-single api-threads api-gpu api-async
+        node web/tests/run.mjs "$@"
         ;;
     rooms)
         shift

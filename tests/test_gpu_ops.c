@@ -3,7 +3,7 @@
 
        test_gpu_ops              all
        test_gpu_ops matmul       operators whose name contains it; =matmul: the one of that name
-   CAIRN_TEST_SHARE=N: every N-th operator of these, for slow drivers.
+   CAIRN_TEST_SHARE=N: every N-th operator of these, for slow drivers; K/N: beginning with the K-th, from 0.
    Skipped where there is no GPU, real or software (scripts/gpu.sh). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,9 @@ int main(int argc, char **argv)
     int n_ops, operators = 0, cases = 0, without = 0;
     const cn_op *const *ops = cn_ops(&n_ops);
     const char *part = argc > 1 ? argv[1] : "", *shared = getenv("CAIRN_TEST_SHARE");
-    const int share = shared && atoi(shared) > 1 ? atoi(shared) : 1;
+    int first = 0, share = 1;
+    if (shared && sscanf(shared, "%d/%d", &first, &share) < 2) share = first, first = 0;
+    if (share < 1) share = 1;
     setenv("CAIRN_GPU_ATTENTION", "block", 0); /* use the kernels of attention on every driver */
     cpu = cn_open(&(cn_desc){ .device = "cpu", .seed = 7 });
     gpu = cn_open(&(cn_desc){ .device = "gpu", .seed = 7, .logger = log_line });
@@ -81,7 +83,7 @@ int main(int argc, char **argv)
     check(!cn_failed(gpu), "open: %s", cn_error(gpu));
     cn_error_clear(gpu);
     record_forms(gpu);
-    for (int i = 0; i < n_ops; i += share) {
+    for (int i = first; i < n_ops; i += share) {
         if (!is_wanted(ops[i]->name, part) || needs_callbacks(ops[i])) continue;
         operators++;
         check_group(ops[i]->name);
@@ -93,7 +95,7 @@ int main(int argc, char **argv)
             printf("runs on the CPU in part: %s\n", ops[i]->name);
         }
     }
-    if (!part[0] && !test_is_quick()) test_forms(); /* the quick test leaves dtypes out */
+    if (!part[0] && share == 1 && !test_is_quick()) test_forms(); /* the quick test leaves dtypes out */
     cn_gpu_counters n = cn_gpu_counted(gpu);
     printf("%d operators x %d cases on the GPU; %lld dispatches, %lld submissions, %lld pipelines; %d operators "
            "ran on the CPU in part (%lld steps)\n",

@@ -464,12 +464,54 @@ const TESTS = {
   },
 };
 
+/* The devices that the page was given. */
+function watchDevices() {
+  const devices = [], own = GPUAdapter.prototype.requestDevice;
+  GPUAdapter.prototype.requestDevice = async function(...given) {
+    devices.push(await own.apply(this, given));
+    return devices[devices.length - 1];
+  };
+  return devices;
+}
+
+/* A GPU that is taken away is had again by the next step or read; nothing else is seen of it. */
+async function loss(cn, devices) {
+  const train = async mishaps => {
+    cn.seed(5);
+    const net = new cn.nn.Sequential(new cn.nn.Linear(8, 16), new cn.nn.ReLU(), new cn.nn.Dropout(), new cn.nn.Linear(16, 1));
+    const opt = new cn.optim.AdamW(net, { lr: 0.01 }), losses = [];
+    for (let step = 0; step < 12; step++) {
+      await cn.scope(async () => {
+        const value = net.forward(cn.ones([4, 8]).mul(step)).square().mean();
+        if (mishaps.includes(`${step} forward`)) devices[devices.length - 1].destroy();
+        value.backward();
+        await opt.step();
+        if (mishaps.includes(`${step} read`)) devices[devices.length - 1].destroy();
+        losses.push(await value.item());
+      });
+      if (mishaps.includes(`${step} end`)) devices[devices.length - 1].destroy();
+    }
+    const weights = Array.from(await net.parameters()[0].read());
+    opt.free();
+    net.free();
+    return [losses, weights];
+  };
+  const whole = await train([]), before = cn.counted.recoveries;
+  same(await train(['2 forward', '5 read', '6 read', '9 end']), whole);
+  same(cn.counted.recoveries - before, 4);
+}
+
 export async function run(options) {
   const results = [];
+  const tests = { ...TESTS };
+  if (options.device === 'gpu') {
+    const devices = watchDevices();
+    tests.loss = cn => loss(cn, devices);
+  }
   const cn = await open({ seed: 7, ...options });
   results.push({ name: 'device', error: cn.device === options.device ? '' : `it is ${cn.device}` });
   if (options.threads) results.push({ name: 'threads', error: cn.threads === options.threads ? '' : `there are ${cn.threads}` });
-  for (const [name, test] of Object.entries(TESTS)) {
+  for (const [name, test] of Object.entries(tests)) {
     let error = '';
     try {
       await test(cn);

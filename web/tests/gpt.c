@@ -4,10 +4,12 @@
        dropout HASH        of the bits of one dropout mask
        STEP LOSS           for each step
 
-   for web/tests/run.mjs, which compares the lines of a native run with those of a page.  gpt [steps] */
+   for web/tests/run.mjs, which compares the lines of a native run with those of a page.  gpt [steps] [small]
+   small: a GPT of a twentieth of the work, for software GPUs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cairn/cairn.h"
 
@@ -50,13 +52,14 @@ static bool print_mask(cn_ctx *cn)
 }
 
 /* A text that can be learned: a walk through the vocabulary with a step that depends on the row. */
-static void fill(int32_t *tokens, int32_t *targets, int step)
+static void fill(int32_t *tokens, int32_t *targets, const cn_gpt_desc *d, int batch, int step)
 {
-    for (int b = 0; b < BATCH; b++) {
-        for (int t = 0; t < CONTEXT; t++) {
+    const int length = (int)d->context, vocab = (int)d->vocab;
+    for (int b = 0; b < batch; b++) {
+        for (int t = 0; t < length; t++) {
             const int at = step * 7 + b * 3 + t * (1 + b % 3);
-            tokens[b * CONTEXT + t] = at % VOCAB;
-            targets[b * CONTEXT + t] = (at + 1 + b % 3) % VOCAB;
+            tokens[b * length + t] = at % vocab;
+            targets[b * length + t] = (at + 1 + b % 3) % vocab;
         }
     }
 }
@@ -65,18 +68,23 @@ int main(int argc, char **argv)
 {
     static int32_t tokens[BATCH * CONTEXT], targets[BATCH * CONTEXT];
     const int steps = argc > 1 ? atoi(argv[1]) : 200;
+    const bool small = argc > 2 && strcmp(argv[2], "small") == 0;
+    const int batch = small ? 4 : BATCH;
     cn_ctx *cn = cn_open(&(cn_desc){ .seed = 42 });
-    const cn_gpt_desc desc = {
-        .vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 4, .width = 64, .dropout = 0.1
-    };
+    const cn_gpt_desc desc = { .vocab = small ? 32 : VOCAB,
+                               .context = small ? 16 : CONTEXT,
+                               .layers = small ? 1 : 2,
+                               .heads = small ? 2 : 4,
+                               .width = small ? 32 : 64,
+                               .dropout = 0.1 };
     cn_module *gpt = cn_nn_gpt(cn, &desc);
     cn_optim *opt = gpt ? cn_adamw(cn, cn_parameters(gpt), &(cn_adamw_desc){ .lr = 1e-3 }) : NULL;
     bool ok = opt && print_weights(gpt) && print_mask(cn);
     for (int step = 1; ok && step <= steps; step++) {
         cn_scope s = cn_scope_begin(cn);
-        fill(tokens, targets, step);
-        cn_tensor *loss = cn_gpt_loss(gpt, cn_from(cn, CN_I32, CN_DIMS(BATCH, CONTEXT), tokens),
-                                      cn_from(cn, CN_I32, CN_DIMS(BATCH, CONTEXT), targets));
+        fill(tokens, targets, &desc, batch, step);
+        cn_tensor *loss = cn_gpt_loss(gpt, cn_from(cn, CN_I32, CN_DIMS(batch, desc.context), tokens),
+                                      cn_from(cn, CN_I32, CN_DIMS(batch, desc.context), targets));
         ok = cn_backward(loss) && cn_step(opt);
         if (ok) printf("%d %.9g\n", step, cn_item(loss));
         cn_scope_end(cn, s);
