@@ -505,7 +505,7 @@ def run_web(tally, options):
                      limit(GPU_TIME * (3 if options.long else 1)))
     if options.wants("bench"):
         run_test(tally, "web", "bench", [ROOT / "scripts" / "web.sh", "bench", "--smoke"], {}, limit(GPU_TIME))
-    for name in ("plain", "isolated", "phone", "gpu"):
+    for name in ("cold", "plain", "isolated", "phone", "gpu", *(["patience"] if options.long else [])):
         if options.wants(f"rooms_{name}"):
             run_test(tally, "web", f"test_rooms_{name}", [ROOT / "scripts" / "web.sh", "rooms", name], {}, limit(GPU_TIME))
 
