@@ -50,6 +50,17 @@ static void visit_conv(cn_ctx *card)
     }
 }
 
+/* Rows that several lanes share, which software drivers do not have, and the sums of blocks of them. */
+static void visit_rows(cn_ctx *card)
+{
+    static const int64_t n[] = { 3, 10, 40, 100 };
+    for (int i = 0; i < 4; i++) compute(card, "softmax", cn_softmax(cn_randn(card, CN_F32, CN_DIMS(2, n[i])), 1));
+    cn_tensor *x = cn_randn(card, CN_F32, CN_DIMS(600, 8)), *w = cn_ones(card, CN_F32, CN_DIMS(8));
+    cn_set_requires_grad(w, true);
+    cn_backward(cn_sum(cn_layer_norm(x, 1, w, NULL, 1e-5), CN_ALL, false));
+    compute(card, "layer_norm", cn_grad_of(w));
+}
+
 static void visit_matmul(cn_ctx *cn)
 {
     static const char *const forms[] = { "plain", "tiled", "direct", "block" };
@@ -60,6 +71,8 @@ static void visit_matmul(cn_ctx *cn)
         compute(cn, "matmul", cn_matmul(x, y));
         unsetenv("CAIRN_GPU_MATMUL");
     }
+    /* a long sum in parts */
+    compute(cn, "matmul", cn_matmul(cn_ones(cn, CN_F32, CN_DIMS(4, 2048)), cn_ones(cn, CN_F32, CN_DIMS(2048, 4))));
     /* products that are written where cat puts them */
     cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(40, 40)), *y = cn_randn(cn, CN_F32, CN_DIMS(40, 40));
     compute(cn, "cat", cn_cat(CN_TENSORS(cn_matmul(x, y), cn_matmul(y, x)), 1));
@@ -84,6 +97,7 @@ void visit_more_forms(cn_ctx *gpu, cn_ctx *card)
     visit_matmul(gpu);
     visit_updates(gpu);
     visit_conv(card);
+    visit_rows(card);
     cn_scope_end(gpu, scope);
     cn_scope_end(card, other);
 }

@@ -28,7 +28,7 @@ static bool run(cn_gpu_call *c, bool back)
     for (int d = 2; d < c->out[0].ndim; d++) space *= shape[d];
     const int64_t n = shape[0] * space, parts = parts_of(shape[1], n);
     if (!shape[1]) return true;
-    const cn__gpu_rows r = cn__gpu_rows_of(shape[1] * parts, (n + parts - 1) / parts, space == 1 ? shape[1] : 1);
+    const cn__gpu_rows r = cn__gpu_rows_of(c, shape[1] * parts, (n + parts - 1) / parts, space == 1 ? shape[1] : 1);
     cn_gpu_param(c, shape[0]);
     cn_gpu_param(c, shape[1]);
     cn_gpu_param(c, space);

@@ -33,7 +33,7 @@ bool cn__gpu_cross_entropy(cn_gpu_call *c)
 {
     const cn__columns s = sizes_of(c, 0);
     const int64_t samples = s.outer * s.inner;
-    const cn__gpu_rows r = cn__gpu_rows_of(samples, s.n, s.inner);
+    const cn__gpu_rows r = cn__gpu_rows_of(c, samples, s.n, s.inner);
     const int64_t groups = cn__gpu_rows_groups(&r);
     if (((const cn__loss_attrs *)c->attrs)->reduction == CN_NONE) return launch(c, &r, groups, "each", 0, false);
     if (groups == 1) return launch(c, &r, groups, "at_once", 0, false);

@@ -15,7 +15,7 @@ static sizes sizes_of(cn_gpu_call *c, const cn_array *in)
     const int64_t most = in[1].ndim == 1 ? 0 : in[1].shape[1];
     sizes z = { in[0].shape[0], in[0].shape[1], in[1].numel, 0, { 0 } };
     z.places = 2 * z.labels + 3 * z.samples;
-    z.rows = cn__gpu_rows_of(z.samples, z.samples ? z.places / z.samples : 1, 1);
+    z.rows = cn__gpu_rows_of(c, z.samples, z.samples ? z.places / z.samples : 1, 1);
     const int64_t params[] = { z.steps, z.samples, in[0].shape[2], most, z.labels, a->blank };
     for (int i = 0; i < 6; i++) cn_gpu_param(c, params[i]);
     return z;

@@ -26,7 +26,7 @@ bool cn__gpu_norm(cn_gpu_call *c, bool centred)
     int64_t rows, n;
     sizes_of(&c->out[0], ((const cn__norm_attrs *)c->attrs)->axes, &rows, &n);
     if (!rows || !n) return true;
-    const cn__gpu_rows r = cn__gpu_rows_of(rows, n, 1);
+    const cn__gpu_rows r = cn__gpu_rows_of(c, rows, n, 1);
     cn_gpu_param(c, rows);
     cn_gpu_param(c, n);
     return run(c, &r, cn__gpu_rows_groups(&r), "forward", centred, 0, false);
@@ -34,7 +34,7 @@ bool cn__gpu_norm(cn_gpu_call *c, bool centred)
 
 static bool merge_blocks(cn_gpu_call *c, int64_t blocks, int64_t n, bool centred)
 {
-    const cn__gpu_rows r = cn__gpu_rows_of(2 * n, blocks, 2 * n);
+    const cn__gpu_rows r = cn__gpu_rows_of(c, 2 * n, blocks, 2 * n);
     cn_gpu_params_clear(c);
     cn_gpu_param(c, blocks);
     cn_gpu_param(c, n);
@@ -48,7 +48,7 @@ bool cn__gpu_norm_backward(cn_gpu_call *c, bool centred)
     sizes_of(&c->out[0], ((const cn__norm_backward_attrs *)c->attrs)->axes, &rows, &n);
     const bool dw = c->out[1].numel > 0, db = c->n_out > 2 && c->out[2].numel > 0;
     if (!n || (!rows && !dw && !db)) return true;
-    const cn__gpu_rows r = cn__gpu_rows_of(rows, n, 1);
+    const cn__gpu_rows r = cn__gpu_rows_of(c, rows, n, 1);
     cn_gpu_param(c, rows);
     cn_gpu_param(c, n);
     if (!dw && !db) return run(c, &r, cn__gpu_rows_groups(&r), "backward", centred, 1, false);

@@ -1,15 +1,19 @@
 /* Decides how many lanes of a workgroup share a row, and launches kernels that use rows.wgsl. */
 #include "ops/block/rows_gpu.h"
 
+#include <string.h>
+
 #include "gpu/shaders.h"
 
-/* At most 16 elements a lane; more lanes if there are few rows. */
-cn__gpu_rows cn__gpu_rows_of(int64_t rows, int64_t n, int64_t inner)
+/* At most `each` elements a lane; more lanes if there are few rows. Software drivers have few processors, and lanes wait
+   for each other at barriers, which are slow there. */
+cn__gpu_rows cn__gpu_rows_of(const cn_gpu_call *c, int64_t rows, int64_t n, int64_t inner)
 {
-    enum { EACH = 16, ENOUGH = 1 << 14 };
+    const bool software = strcmp(c->limits->kind, "software") == 0;
+    const int64_t each = software ? 512 : 16, enough = software ? 64 : 1 << 14;
     cn__gpu_rows r = { .rows = rows, .lanes = 1, .beside = inner > 1 };
-    while (r.lanes < CN__GPU_ROWS_SIZE && n > EACH * r.lanes && (!r.beside || rows * r.lanes < ENOUGH)) r.lanes *= 4;
-    while (r.lanes < CN__GPU_ROWS_SIZE && n > r.lanes && rows * r.lanes < ENOUGH / 4) r.lanes *= 4;
+    while (r.lanes < CN__GPU_ROWS_SIZE && n > each * r.lanes && (!r.beside || rows * r.lanes < enough)) r.lanes *= 4;
+    while (r.lanes < CN__GPU_ROWS_SIZE && n > r.lanes && rows * r.lanes < enough / 4) r.lanes *= 4;
     return r;
 }
 

@@ -14,7 +14,7 @@ typedef struct cn__gpu_rows {
 } cn__gpu_rows;
 
 /* For rows of n elements that lie `inner` apart. */
-cn__gpu_rows cn__gpu_rows_of(int64_t rows, int64_t n, int64_t inner);
+cn__gpu_rows cn__gpu_rows_of(const cn_gpu_call *c, int64_t rows, int64_t n, int64_t inner);
 static inline int64_t cn__gpu_rows_at_once(const cn__gpu_rows *r) { return CN__GPU_ROWS_SIZE / r->lanes; }
 static inline int64_t cn__gpu_rows_groups(const cn__gpu_rows *r)
 {

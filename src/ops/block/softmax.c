@@ -71,7 +71,7 @@ static bool run_gpu(cn_gpu_call *c, const char *kernel, bool is_log)
 {
     const cn__columns s = cn__columns_of(c->in[0].ndim, c->in[0].shape, ((const cn__softmax_attrs *)c->attrs)->axis);
     if (!c->in[0].numel) return true;
-    const cn__gpu_rows r = cn__gpu_rows_of(s.outer * s.inner, s.n, s.inner);
+    const cn__gpu_rows r = cn__gpu_rows_of(c, s.outer * s.inner, s.n, s.inner);
     cn_gpu_param(c, s.outer);
     cn_gpu_param(c, s.n);
     cn_gpu_param(c, s.inner);
