@@ -82,6 +82,8 @@ function(cairn_link_web_module target name folder functions methods)
         "SHELL:--pre-js ${PROJECT_SOURCE_DIR}/web/pre.js" "SHELL:--pre-js ${PROJECT_SOURCE_DIR}/web/wait_${wait}.js")
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .js
                           RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/web/webgpu.js
+                 ${PROJECT_SOURCE_DIR}/web/pre.js ${PROJECT_SOURCE_DIR}/web/wait_${wait}.js)
 endfunction()
 
 # ---- The package: wasm/NAME.js and wasm/NAME.wasm beside cairn.js, its tables and its types

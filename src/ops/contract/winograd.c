@@ -104,7 +104,8 @@ static cn__winograd begin(const cn_kernel *k, const cn_array *source, const cn_a
     w.panels = cn__divide_up(w.outputs, w.gemm->width);
     w.suits = pays(&w);
     if (w.suits) cut(&w);
-    w.weighs = w.parts >= LEAST_PARTS;
+    w.suits = w.suits && w.high * w.wide * w.channels <= INT32_MAX && 4 * w.lines * w.across * w.pitch < INT32_MAX;
+    w.weighs = w.suits && w.parts >= LEAST_PARTS;
     return w;
 }
 
