@@ -161,6 +161,9 @@ typedef struct cn_reducer {
        row i into state i, from position 0 on. `block` folds x[k * n + i], which is at position + k, into state i. */
     void (*rows)(void *state, const void *x, int64_t n, int64_t count);
     void (*block)(void *state, const void *x, int64_t n, int64_t count, int64_t position);
+    /* Folds rows[k][i], which is at position + k, into state i, for k < 8 and i < n; NULL: `columns` is called for each
+       row, as it is for the last rows of a range, fewer than 8. */
+    void (*eight)(void *state, const void *const rows[8], int64_t n, int64_t position);
 } cn_reducer;
 
 /* A REDUCE on the GPU, as WGSL expressions. s and t are states; x is the element (f32, or i32 for whole numbers and

@@ -56,6 +56,7 @@ enum { CN__IN_MEMORY, CN__IN_REGISTER };
 /* A register, in a table before all registers. */
 typedef struct cn__held {
     char *at;           /* its tile: in the register's own memory, or where a load lies contiguous */
+    char *own;          /* the register's own memory */
     const char *filled; /* the element that a whole tile repeats, or NULL */
 } cn__held;
 
@@ -138,6 +139,7 @@ size_t cn__group_regs(const cn__group *g);
 void cn__group_begin(const cn__group *g, const cn__run *run, char *regs,
                      int64_t n); /* before tiles of up to n elements */
 void cn__group_tile(const cn__group *g, const cn__run *run, char *regs, int64_t start, int64_t n);
+void cn__group_stage(const cn__group *g, char *regs, char *to); /* the next tiles' reduced value is computed there */
 const void *cn__slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start);
 void cn__group_range(const cn__group *g, const cn__run *run, char *regs, int64_t begin, int64_t end);
 /* n merged groups: their tiles are numbered through and shared among threads. */

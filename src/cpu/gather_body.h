@@ -101,9 +101,12 @@ static void NAMED(box)(const cn__box *b)
         NAMED(turn_box)(b);
         return;
     }
+    if (b->step == 1) {
+        for (int64_t i = 0; i < b->rows; i++, to += b->to_row, from += b->row) NAMED(copy)(to, from, b->n);
+        return;
+    }
     for (int64_t i = 0; i < b->rows; i++, to += b->to_row, from += b->row) {
-        if (b->step == 1) NAMED(copy)(to, from, b->n);
-        else if (b->step == 0) NAMED(fill)(to, *from, b->n);
+        if (b->step == 0) NAMED(fill)(to, *from, b->n);
         else if (b->step == 2) NAMED(copy_evens)(to, from, b->n);
         else NAMED(copy_steps)(to, from, b->step, b->n);
     }

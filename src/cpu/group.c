@@ -264,7 +264,10 @@ static void fill(const cn__group *g, char *to, const void *element, size_t size,
 void cn__group_begin(const cn__group *g, const cn__run *run, char *regs, int64_t n)
 {
     cn__held *held = (cn__held *)regs;
-    for (int i = 0; i < g->n_regs; i++) held[i] = (cn__held){ regs + table_bytes(g) + (size_t)i * CN__REG_BYTES, NULL };
+    for (int i = 0; i < g->n_regs; i++) {
+        char *own = regs + table_bytes(g) + (size_t)i * CN__REG_BYTES;
+        held[i] = (cn__held){ own, own, NULL };
+    }
     for (int i = 0; i < g->n_numbers; i++) {
         const cn__operand *o = g->walks[g->numbers[i].operand].operand;
         const cn__node *number = run->leaves[o->number].node;
@@ -282,11 +285,13 @@ static void gather(const cn__group *g, const cn__walk *w, char *to, int64_t star
         return;
     }
     int64_t at[CN_MAX_DIMS], offset = 0, rest = start;
-    for (int d = w->ndim - 1; d >= 0; d--) {
+    for (int d = w->ndim - 1; d > 0; d--) {
         at[d] = rest % w->shape[d];
         rest /= w->shape[d];
         offset += at[d] * w->stride[d];
     }
+    at[0] = rest;
+    offset += rest * w->stride[0];
     int last = w->ndim - 1;
     cn__box_fn copy = cn__box_of(g, w->size);
     while (n > 0) {
@@ -320,12 +325,14 @@ static void gather(const cn__group *g, const cn__walk *w, char *to, int64_t star
 static bool evenly(const cn__walk *w, int64_t start, int64_t n, char **first)
 {
     int last = w->ndim - 1;
-    int64_t at = start % w->shape[last], rest = start / w->shape[last], offset = at * w->stride[last];
+    int64_t at = last ? start % w->shape[last] : start, rest = last ? start / w->shape[last] : 0;
     if (at + n > w->shape[last]) return false;
-    for (int d = last - 1; d >= 0; d--) {
+    int64_t offset = at * w->stride[last];
+    for (int d = last - 1; d > 0; d--) {
         offset += rest % w->shape[d] * w->stride[d];
         rest /= w->shape[d];
     }
+    offset += rest * w->stride[0];
     *first = w->data + offset * (int64_t)w->size;
     return true;
 }
@@ -334,7 +341,7 @@ static bool evenly(const cn__walk *w, int64_t start, int64_t n, char **first)
 static void hold(const cn__group *g, const cn__walk *w, char *regs, int reg, int64_t start, int64_t n)
 {
     cn__held *held = (cn__held *)regs + reg;
-    char *own = regs + table_bytes(g) + (size_t)reg * CN__REG_BYTES, *first = NULL;
+    char *own = held->own, *first = NULL;
     int64_t step = w->ndim ? w->stride[w->ndim - 1] : 0;
     bool even =
         w->ndim == 0 || ((uint64_t)step < 2 && w->shape[w->ndim - 1] >= LONG_RUN && evenly(w, start, n, &first));
@@ -347,6 +354,14 @@ static void hold(const cn__group *g, const cn__walk *w, char *regs, int reg, int
         held->filled = first;
         fill(g, own, first, w->size, CN__TILE);
     }
+}
+
+void cn__group_stage(const cn__group *g, char *regs, char *to)
+{
+    if (g->reduced.kind != CN__IN_REGISTER) return;
+    for (int i = 0; i < g->n_numbers; i++)
+        if (g->numbers[i].reg == g->reduced.index) return; /* filled once for all tiles */
+    ((cn__held *)regs)[g->reduced.index] = (cn__held){ to, to, NULL };
 }
 
 static inline char *slot_at(const cn__group *g, const cn__slot *s, const char *regs, int64_t start)

@@ -24,7 +24,7 @@ static shape3 shape_of(const cn__group *g, int threads)
     int64_t chunk = s.inner == 1 ? ROW_CHUNK : COLUMN_CHUNK;
     s.chunks = s.reduced > chunk ? cn__divide_up(s.reduced, chunk) : 1;
     int64_t tiles = BAND; /* fewer if threads would have nothing to do */
-    while (tiles > 1 && s.outer * s.chunks * cn__divide_up(s.inner, tiles * CN__TILE) < 4 * (int64_t)threads)
+    while (tiles > 1 && s.outer * s.chunks * cn__divide_up(s.inner, tiles * CN__TILE) < 3 * (int64_t)threads)
         tiles /= 2;
     s.band = tiles * CN__TILE;
     s.bands = cn__divide_up(s.inner, s.band);
@@ -32,9 +32,12 @@ static shape3 shape_of(const cn__group *g, int threads)
     return s;
 }
 
+/* Eight tiles of the operand, of which the last may first hold values of another type. */
+static size_t stage_bytes(const cn__group *g) { return 7 * CN__TILE * (size_t)g->reduced.size + CN__REG_BYTES; }
+
 static size_t thread_bytes(const cn__group *g, const shape3 *s)
 {
-    return cn__group_regs(g) + ((size_t)s->band * s->r->state + 63) / 64 * 64;
+    return cn__group_regs(g) + stage_bytes(g) + ((size_t)s->band * s->r->state + 63) / 64 * 64;
 }
 
 size_t cn__reduce_scratch(const cn__group *g, int threads)
@@ -103,8 +106,26 @@ static int64_t band_width(const shape3 *s, int64_t first)
     return s->inner - first < s->band ? s->inner - first : s->band;
 }
 
-/* One chunk of the band of columns that begins at `first`, position by position. If rows are short, a tile holds
-   several positions. */
+/* Eight positions of `width` columns each, from element `start` on: `in_tile` of them are computed at a time. Those that
+   lie contiguous are folded where they are. */
+static void fold_eight(const job *j, char *regs, char *state, int64_t start, int64_t in_tile, int64_t width, int64_t at)
+{
+    const cn__group *g = j->g;
+    char *stage = regs + cn__group_regs(g);
+    const size_t row = (size_t)width * g->reduced.size;
+    const void *rows[8];
+    for (int64_t i = 0; i < 8; i += in_tile, stage += CN__TILE * g->reduced.size) {
+        int64_t n = cn__smaller(8 - i, in_tile), first = start + i * j->s.inner;
+        cn__group_stage(g, regs, stage);
+        cn__group_tile(g, j->run, regs, first, n * width);
+        const char *x = cn__slot_at(g, &g->reduced, regs, first);
+        for (int64_t k = 0; k < n; k++) rows[i + k] = x + (size_t)k * row;
+    }
+    j->s.r->eight(state, rows, width, at);
+}
+
+/* One chunk of the band of columns that begins at `first`, position by position, or eight at a time. If rows are
+   short, a tile holds several positions. */
 static void fold_columns(const job *j, char *regs, char *state, int64_t o, int64_t first, int64_t chunk)
 {
     const shape3 *s = &j->s;
@@ -112,6 +133,10 @@ static void fold_columns(const job *j, char *regs, char *state, int64_t o, int64
     int64_t end = s->chunks == 1 || chunk + 1 == s->chunks ? s->reduced : at + COLUMN_CHUNK;
     int64_t in_tile = s->inner < CN__TILE ? CN__TILE / s->inner : 1;
     s->r->begin(state, width);
+    for (; s->r->eight && in_tile < 8 && at + 8 <= end; at += 8)
+        for (int64_t c = 0; c < width; c += CN__TILE)
+            fold_eight(j, regs, state + (size_t)c * s->r->state, (o * s->reduced + at) * s->inner + first + c, in_tile,
+                       cn__smaller(width - c, CN__TILE), at);
     for (; at < end; at += in_tile) {
         int64_t rows = end - at < in_tile ? end - at : in_tile, start = (o * s->reduced + at) * s->inner + first;
         for (int64_t c = 0; c < width; c += CN__TILE)
@@ -124,7 +149,7 @@ static void run_rows(void *user, int64_t part, int thread)
 {
     const job *j = user;
     const shape3 *s = &j->s;
-    char *regs = regs_of(j, thread), *state = regs + cn__group_regs(j->g);
+    char *regs = regs_of(j, thread), *state = regs + cn__group_regs(j->g) + stage_bytes(j->g);
     cn__group_begin(j->g, j->run, regs, j->g->numel);
     int64_t begin = part * j->units, total = s->outer * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;
@@ -146,7 +171,7 @@ static void run_columns(void *user, int64_t part, int thread)
 {
     const job *j = user;
     const shape3 *s = &j->s;
-    char *regs = regs_of(j, thread), *state = regs + cn__group_regs(j->g);
+    char *regs = regs_of(j, thread), *state = regs + cn__group_regs(j->g) + stage_bytes(j->g);
     cn__group_begin(j->g, j->run, regs, j->g->numel);
     int64_t begin = part * j->units, total = s->outer * s->bands * s->chunks,
             end = begin + j->units < total ? begin + j->units : total;

@@ -75,7 +75,7 @@ static void DIRECTED(end)(const void *state, void *out, int64_t n) { memcpy(out,
 
 static const cn_reducer DIRECTED(reducer) = {
     sizeof(T), DIRECTED(begin), DIRECTED(row), DIRECTED(columns), DIRECTED(merge), DIRECTED(end),
-    DIRECTED(rows), DIRECTED(block),
+    DIRECTED(rows), DIRECTED(block), 0,
 };
 
 typedef struct DIRECTED(place) {
@@ -135,5 +135,5 @@ static void DIRECTED(arg_end)(const void *state, void *out, int64_t n)
 
 static const cn_reducer DIRECTED(arg_reducer) = {
     sizeof(DIRECTED(place)), DIRECTED(arg_begin), DIRECTED(arg_row), DIRECTED(arg_columns), DIRECTED(arg_merge),
-    DIRECTED(arg_end), 0, 0,
+    DIRECTED(arg_end), 0, 0, 0,
 };

@@ -74,18 +74,27 @@ static void FOLDED(columns)(void *state, const void *data, int64_t n, int64_t po
 }
 
 /* Eight positions are folded as lanes, and their sum into the state. */
+#define PAIR(x, y)                         FOLD((LANE)(x), (LANE)(y))
+#define OF_EIGHT(a, b, c, d, e, f, g, h) FOLD(FOLD(PAIR(a, b), PAIR(c, d)), FOLD(PAIR(e, f), PAIR(g, h)))
+
+static void FOLDED(eight)(void *state, const void *const rows[8], int64_t n, int64_t position)
+{
+    (void)position;
+    STATE *restrict s = state;
+    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const T *e = rows[4], *f = rows[5], *g = rows[6], *h = rows[7];
+    for (int64_t i = 0; i < n; i++)
+        s[i] = FOLD(s[i], (STATE)OF_EIGHT(a[i], b[i], c[i], d[i], e[i], f[i], g[i], h[i]));
+}
+
 static void FOLDED(block)(void *state, const void *data, int64_t n, int64_t count, int64_t position)
 {
     STATE *s = state;
     const T *x = data;
     for (; count >= 8; count -= 8, x += 8 * n)
-        for (int64_t i = 0; i < n; i++) {
-            LANE t = FOLD((LANE)x[i], (LANE)x[n + i]);
-            t = FOLD(t, FOLD((LANE)x[2 * n + i], (LANE)x[3 * n + i]));
-            LANE u = FOLD((LANE)x[4 * n + i], (LANE)x[5 * n + i]);
-            u = FOLD(u, FOLD((LANE)x[6 * n + i], (LANE)x[7 * n + i]));
-            s[i] = FOLD(s[i], (STATE)FOLD(t, u));
-        }
+        for (int64_t i = 0; i < n; i++)
+            s[i] = FOLD(s[i], (STATE)OF_EIGHT(x[i], x[n + i], x[2 * n + i], x[3 * n + i], x[4 * n + i], x[5 * n + i],
+                                              x[6 * n + i], x[7 * n + i]));
     for (; count > 0; count--, x += n) FOLDED(columns)(s, x, n, position);
 }
 
@@ -105,9 +114,12 @@ static void FOLDED(end)(const void *state, void *out, int64_t n)
 
 static const cn_reducer FOLDED(reducer) = {
     sizeof(STATE), FOLDED(begin), FOLDED(row), FOLDED(columns), FOLDED(merge), FOLDED(end), FOLDED(rows), FOLDED(block),
+    FOLDED(eight),
 };
 
 #undef WIDTH
+#undef PAIR
+#undef OF_EIGHT
 #undef LOADED
 #undef ELEMENT
 #undef STATE

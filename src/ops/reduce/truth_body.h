@@ -34,5 +34,5 @@ static void NAME(all_columns)(void *state, const void *data, int64_t n, int64_t 
     for (int64_t i = 0; i < n; i++) s[i] &= x[i] != 0;
 }
 
-static const cn_reducer NAME(any) = {1, any_begin, NAME(any_row), NAME(any_columns), any_merge, truth_end, 0, 0};
-static const cn_reducer NAME(all) = {1, all_begin, NAME(all_row), NAME(all_columns), all_merge, truth_end, 0, 0};
+static const cn_reducer NAME(any) = {1, any_begin, NAME(any_row), NAME(any_columns), any_merge, truth_end, 0, 0, 0};
+static const cn_reducer NAME(all) = {1, all_begin, NAME(all_row), NAME(all_columns), all_merge, truth_end, 0, 0, 0};
