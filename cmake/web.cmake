@@ -8,6 +8,7 @@ set(CAIRN_PIC OFF) # nothing is loaded at run time
 # unrolls stays unrolled. That holds for f32: src/cpu/each_type.h compiles other types for size.
 set(CMAKE_C_FLAGS_RELEASE "-Oz -DNDEBUG") # of the linker, too
 set(CAIRN_LOOPS -O2)
+set_property(SOURCE src/ops/contract/winograd.c APPEND PROPERTY COMPILE_OPTIONS -O2)
 set(CAIRN_ENGINE -O2)
 set(CAIRN_COLD -Oz)
 # Objects may use atomics, which costs nothing where none are used: so one object serves with and without threads.

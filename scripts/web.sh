@@ -85,7 +85,7 @@ case ${1:-} in
         node bench/browser/bench.mjs "$@"
         ;;
     sizes)
-        for file in $package/*.js $package/wasm/* $page/*.js $page/wasm/*; do
+        for file in $package/*.js $package/wasm/* $page/*.{html,css,js,svg} $page/wasm/*; do
             node -e 'const z = require("zlib"), bytes = require("fs").readFileSync(process.argv[1]);
                      console.log(process.argv[1].padEnd(40), bytes.length, "gzip", z.gzipSync(bytes, { level: 9 }).length,
                                  "brotli", z.brotliCompressSync(bytes).length)' "$file"
