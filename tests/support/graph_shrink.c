@@ -185,8 +185,13 @@ void graph_shrink(graph *p, graph_fails fails, void *user, int tries)
 {
     static graph before;
     shrinker s = { p, fails, user, tries };
-    for (bool any = true; any && s.left > 0;)
-        any = drop_some(&s) | bypass_some(&s) | smaller_sizes(&s) | fewer_axes(&s) | plainer(&s);
+    for (bool any = true; any && s.left > 0;) {
+        any = drop_some(&s);
+        any = bypass_some(&s) || any;
+        any = smaller_sizes(&s) || any;
+        any = fewer_axes(&s) || any;
+        any = plainer(&s) || any;
+    }
     before = *p;
     close_holes(p);
     if (!graph_validate(p, NULL) || !fails(p, user)) *p = before; /* numbers of instructions mattered: leave it */

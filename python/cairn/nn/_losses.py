@@ -38,16 +38,6 @@ def _reduced(x, reduction):
     return x.mean() if reduction == "mean" else x.sum() if reduction == "sum" else x
 
 
-def _same_shape(input, target, name):
-    """Losses broadcast, with a warning, as in PyTorch."""
-    if input.shape == target.shape:
-        return input, target
-    warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
-                  "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-                  stacklevel=3)
-    return cairn.broadcast_tensors(input, target)
-
-
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     if size_average is not None or reduce is not None:
@@ -62,21 +52,24 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    reduction = _known(_reduction(size_average, reduce, reduction))
-    if input.shape != target.shape:
-        input, target = _same_shape(input, target, "mse_loss")
-    if weight is None:
-        return _C.mse_loss(input, target, reduction)
-    return _weighted(_C.mse_loss(input, target, "none"), weight, reduction)
+    return _compared(_C.mse_loss, input, target, _reduction(size_average, reduce, reduction), weight)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    reduction = _known(_reduction(size_average, reduce, reduction))
+    return _compared(_C.l1_loss, input, target, _reduction(size_average, reduce, reduction), weight)
+
+
+def _compared(loss, input, target, reduction, weight, *numbers):
+    """A loss of each element, reduced, perhaps with weights. It broadcasts, with a warning, as in PyTorch."""
+    _known(reduction)
     if input.shape != target.shape:
-        input, target = _same_shape(input, target, "l1_loss")
+        warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
+                      "will likely lead to incorrect results due to broadcasting. Please ensure they have the same "
+                      "size.", stacklevel=3)
+        input, target = cairn.broadcast_tensors(input, target)
     if weight is None:
-        return _C.l1_loss(input, target, reduction)
-    return _weighted(_C.l1_loss(input, target, "none"), weight, reduction)
+        return loss(input, target, reduction, *numbers)
+    return _weighted(loss(input, target, "none", *numbers), weight, reduction)
 
 
 def _weighted(losses, weight, reduction):
@@ -88,25 +81,16 @@ def _weighted(losses, weight, reduction):
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    reduction = _known(_reduction(size_average, reduce, reduction))
-    if input.shape != target.shape:
-        input, target = _same_shape(input, target, "smooth_l1_loss")
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    if beta == 0.0:
-        return _C.l1_loss(input, target, reduction)
-    return _C.smooth_l1_loss(input, target, reduction, beta)
+    loss, numbers = (_C.smooth_l1_loss, (beta,)) if beta else (_C.l1_loss, ())
+    return _compared(loss, input, target, _reduction(size_average, reduce, reduction), None, *numbers)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    _known(reduction)
-    if input.shape != target.shape:
-        input, target = _same_shape(input, target, "huber_loss")
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if weight is None:
-        return _C.huber_loss(input, target, reduction, delta)
-    return _weighted(_C.huber_loss(input, target, "none", delta), weight, reduction)
+    return _compared(_C.huber_loss, input, target, reduction, weight, delta)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
