@@ -242,7 +242,7 @@ def svg(ratios, peers, subtitle):
     rows = {w: [(key, ratio(row, key, "ms")) for key in peers] for w, row in ratios.items()}
     found = [r for bars in rows.values() for _, r in bars if r]
     low, high = min(0.5, min(found) / 1.5), max(2, max(found) * 1.5)
-    left, width, bar, gap, top = 120, 660, 14, 12, 92
+    left, width, bar, gap, top = 24 + 8 * max(map(len, rows)), 660, 14, 12, 92
     step = bar * len(peers) + gap
     bottom = top + step * len(rows)
 
