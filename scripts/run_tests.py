@@ -214,14 +214,14 @@ def gpu_jobs(config, gpus, name, command, env):
     """The runs of a GPU test on its adapters: (label, command, environment)."""
     if config == "release":
         # Compiling shaders takes most of the time: for operators lavapipe compiles without its optimizer, all dtypes on
-        # one adapter and two on the second. Its optimizer is tried by the other programs, and Dawn on SwiftShader by the
-        # stage web, with every operator.
+        # one adapter and two, in vectors of 4, on the second. Its optimizer is tried by the other programs, and Dawn on
+        # SwiftShader by the stage web, with every operator.
         ops, long = name == "test_gpu_ops", "CAIRN_TEST_LONG" in env
         wanted = GPUS + (MORE_GPUS if ops and long else [])
         own = {gpu: dict(env) for gpu in wanted}
         if ops and not long:
             own[GPUS[0]]["GALLIVM_PERF"] = own[GPUS[1]]["GALLIVM_PERF"] = "nopt"
-            own[GPUS[1]]["CAIRN_TEST_QUICK"] = "1"
+            own[GPUS[1]].update(CAIRN_TEST_QUICK="1", LP_NATIVE_VECTOR_WIDTH="128")
         if ops and long:
             for gpu in MORE_GPUS:
                 own[gpu]["CAIRN_TEST_QUICK"] = "1"
