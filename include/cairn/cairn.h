@@ -28,5 +28,6 @@
 #include "kernel.h"
 #include "signature.h"
 #include "dlpack.h"
+#include "onnx.h"
 
 #endif

@@ -83,14 +83,9 @@ static slot *find_slot(const cn_module *m, const char *name, size_t n)
 }
 
 /* A new slot of this name, or NULL with an error. */
-static slot *new_slot(cn_module *m, const char *name)
+static slot *add_slot(cn_module *m, const char *name)
 {
     cn_ctx *ctx = m->object.ctx;
-    if (!name || !*name || strchr(name, '.')) {
-        cn__fail(ctx, CN_BAD_ARGUMENT, "%s: a name must not be empty nor contain a dot, got \"%s\"", m->type->name,
-                 name ? name : "");
-        return NULL;
-    }
     if (find_slot(m, name, strlen(name))) {
         cn__fail(ctx, CN_BAD_ARGUMENT, "%s: names must differ, got \"%s\" a second time", m->type->name, name);
         return NULL;
@@ -108,6 +103,14 @@ static slot *new_slot(cn_module *m, const char *name)
     return s;
 }
 
+static slot *new_slot(cn_module *m, const char *name)
+{
+    if (name && *name && !strchr(name, '.')) return add_slot(m, name);
+    cn__fail(m->object.ctx, CN_BAD_ARGUMENT, "%s: a name must not be empty nor contain a dot, got \"%s\"",
+             m->type->name, name ? name : "");
+    return NULL;
+}
+
 static void pop_slot(cn_module *m)
 {
     cn__names_take_last(&m->slot_names, &m->slots, sizeof(slot));
@@ -122,18 +125,28 @@ static cn__call enter_both(const cn_module *m, const cn_tensor *t, const char *w
     return (cn__call){ NULL, false };
 }
 
+static cn_tensor *fill_slot(cn_module *m, slot *s, cn_tensor *t, slot_kind kind)
+{
+    s->kind = kind;
+    s->tensor = kind == SLOT_PARAM ? cn__take_keep(cn_param(t)) : cn__keep(t);
+    if (s->tensor) return cn_name(s->tensor, s->name);
+    pop_slot(m);
+    return NULL;
+}
+
 static cn_tensor *add_tensor(cn_module *m, const char *name, cn_tensor *t, slot_kind kind, const char *who)
 {
     if (!t) return NULL;
     CN__CALL call = enter_both(m, t, who, true);
     if (!call.ctx || !cn__of_context(call.ctx, t, who, "the tensor")) return NULL;
     slot *s = new_slot(m, name);
-    if (!s) return NULL;
-    s->kind = kind;
-    s->tensor = kind == SLOT_PARAM ? cn__take_keep(cn_param(t)) : cn__keep(t);
-    if (s->tensor) return cn_name(s->tensor, name);
-    pop_slot(m);
-    return NULL;
+    return s ? fill_slot(m, s, t, kind) : NULL;
+}
+
+cn_tensor *cn__module_tensor(cn_module *m, const char *name, cn_tensor *t, bool trained)
+{
+    slot *s = add_slot(m, name);
+    return s ? fill_slot(m, s, t, trained ? SLOT_PARAM : SLOT_BUFFER) : NULL;
 }
 
 cn_tensor *cn_module_param(cn_module *m, const char *name, cn_tensor *initial)
@@ -240,6 +253,8 @@ cn_tensor *cn_module_get(cn_module *m, const char *name)
     CN__CALL call = cn__call_object(m, &cn__module_type);
     if (!call.ctx || !name) return NULL;
     for (size_t n; (n = strcspn(name, ".")), name[n] == '.'; name += n + 1) {
+        slot *whole = find_slot(m, name, strlen(name));
+        if (whole) return whole->tensor;
         slot *s = find_slot(m, name, n);
         if (!s || !s->child) return NULL;
         m = s->child;

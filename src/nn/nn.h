@@ -40,6 +40,9 @@ bool cn__same_name(void *user, const char *name, char *out, size_t size);
    NULL, with an error, if one of them is NULL, stale, freed or of another context. what: the names of the tensors. */
 cn__call cn__enter_forward(const cn_module *m, cn_tensor *const *t, int n, const char *const *what, const char *who);
 
+/* module.c: adds a parameter or a buffer whose name may contain dots, as names in files of other programs do. */
+cn_tensor *cn__module_tensor(cn_module *m, const char *name, cn_tensor *t, bool trained);
+
 extern const cn__object_type cn__module_type; /* module.c */
 
 #endif

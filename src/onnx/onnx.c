@@ -1,0 +1,329 @@
+/* ONNX files as modules: loading, running, freeing. */
+#include "cairn/onnx.h"
+
+#include <stdio.h>
+
+#include "core/errors.h"
+#include "core/handle.h"
+#include "nn/nn.h"
+#include "onnx/run.h"
+
+/* ---- freeing ---- */
+
+static void release_known(onnx_known *k)
+{
+    if (k) cn__release(k->data);
+    if (k) cn__release(k->host);
+}
+
+static void release_graph(onnx_graph *g)
+{
+    for (int i = 0; i < g->n_initializers; i++) release_known(g->initializers[i].known);
+    for (int i = 0; i < g->n_nodes; i++) {
+        onnx_node *n = &g->nodes[i];
+        for (int k = 0; k < n->n_out && n->memo && n->memo->out; k++) release_known(&n->memo->out[k]);
+        for (int k = 0; k < n->n_attr && n->attr; k++)
+            if (n->attr[k].g) release_graph(n->attr[k].g);
+    }
+}
+
+static void destroy(cn_module *module)
+{
+    onnx_model *m = cn_module_data(module);
+    if (!m->ctx) return;
+    if (m->file.graph) release_graph(m->file.graph);
+    for (int i = 0; i < m->file.n_functions && m->file.functions; i++) release_graph(&m->file.functions[i]);
+    cn__onnx_weights_close(&m->weights);
+    cn_close(m->host);
+    cn__free_text(m->ctx, m->path);
+    cn__bump_free(&m->ctx->memory, &m->results);
+    cn__bump_free(&m->ctx->memory, &m->memory);
+}
+
+/* ---- running ---- */
+
+static bool has_default(const onnx_graph *g, int slot)
+{
+    for (int i = 0; i < g->n_initializers; i++)
+        if (g->initializers[i].slot == slot) return true;
+    return false;
+}
+
+static int find_name(const onnx_info *v, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(v[i].name, name)) return i;
+    return -1;
+}
+
+/* The input or result that entry `at` of a list means; -1: there is none, and an error is set. */
+static int place(onnx_model *m, const char *name, int at, const onnx_info *v, int n, const char *what)
+{
+    const int i = name ? find_name(v, n, name) : at < n ? at : -1;
+    if (i < 0)
+        cn__fail(m->ctx, CN_NOT_FOUND, "onnx_run: the graph has %d %ss, none of the name or number \"%.100s\" %d", n, what,
+                 name ? name : "", at);
+    return i;
+}
+
+static bool list_value(onnx_run *run, const cn_onnx_value *from, onnx_value *out)
+{
+    onnx_list *list = cn__onnx_run_new(run, 1, sizeof *list);
+    if (!list || !(list->v = cn__onnx_run_new(run, (size_t)from->n_items, sizeof *list->v))) return false;
+    list->n = from->n_items;
+    for (int i = 0; i < list->n; i++) {
+        if (!cn__of_context(run->model->ctx, from->items[i], "onnx_run", "an item of a sequence")) return false;
+        list->v[i] = (onnx_value){ .kind = ONNX_TENSOR, .data = from->items[i] };
+    }
+    *out = (onnx_value){ .kind = ONNX_SEQUENCE, .list = list };
+    return true;
+}
+
+static bool is_sequence(const onnx_typed *t)
+{
+    while (t && t->kind == ONNX_IS_OPTIONAL) t = t->of;
+    return t && t->kind == ONNX_IS_SEQUENCE;
+}
+
+static bool take_input(onnx_run *run, const cn_onnx_value *from, const onnx_typed *type, onnx_value *out)
+{
+    cn_ctx *ctx = run->model->ctx;
+    if (from->n_items < 0 || (from->n_items && !from->items))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_run: a sequence must have a list of items, got %d (%s)", from->n_items,
+                        from->items ? "a list" : "NULL");
+    const bool optional = type && type->kind == ONNX_IS_OPTIONAL;
+    if (is_sequence(type) && !from->tensor && (!optional || from->items)) return list_value(run, from, out);
+    if (optional && !from->tensor) return true;
+    if (!cn__of_context(ctx, from->tensor, "onnx_run", "an input")) return false;
+    cn_dtype dtype;
+    if (type && type->kind == ONNX_IS_TENSOR && cn__onnx_dtype(type->element, &dtype) && dtype != cn_type(from->tensor))
+        return cn__fail(ctx, CN_BAD_DTYPE, "onnx_run: an input must be of type %s, got %s", cn_dtype_name(dtype),
+                        cn_dtype_name(cn_type(from->tensor)));
+    *out = (onnx_value){ .kind = ONNX_TENSOR, .data = from->tensor };
+    return true;
+}
+
+static bool take_inputs(onnx_run *run, onnx_frame *f, const cn_onnx_value *in, int n_in)
+{
+    const onnx_graph *g = f->graph;
+    for (int i = 0; i < n_in; i++) {
+        const int at = place(run->model, in[i].name, i, g->inputs, g->n_inputs, "input");
+        if (at < 0 || !take_input(run, &in[i], g->inputs[at].type, &f->v[g->input_slots[at]])) return false;
+    }
+    for (int i = 0; i < g->n_inputs; i++) {
+        const onnx_typed *t = g->inputs[i].type;
+        if (f->v[g->input_slots[i]].kind == ONNX_NOTHING && !(t && t->kind == ONNX_IS_OPTIONAL) &&
+            !has_default(g, g->input_slots[i]))
+            return cn__fail(run->model->ctx, CN_BAD_ARGUMENT, "onnx_run: input \"%.100s\" is missing",
+                            g->inputs[i].name);
+    }
+    return true;
+}
+
+static bool give_output(onnx_model *m, onnx_value *v, cn_onnx_value *to)
+{
+    to->tensor = NULL;
+    to->items = NULL;
+    to->n_items = 0;
+    if (v->kind == ONNX_NOTHING) return true;
+    if (v->kind == ONNX_TENSOR) return (to->tensor = cn__onnx_data(m, v)) != NULL;
+    cn_tensor **items = cn__bump_new(&m->ctx->memory, &m->results, sizeof *items * (size_t)(v->list->n + 1));
+    if (!items) return cn__no_memory(m->ctx, "onnx_run");
+    to->items = items;
+    to->n_items = v->list->n;
+    for (int i = 0; i < v->list->n; i++) {
+        if (v->list->v[i].kind != ONNX_TENSOR)
+            return cn__fail(m->ctx, CN_UNSUPPORTED, "onnx_run: a result is a sequence of sequences or optionals");
+        if (!(items[i] = cn__onnx_data(m, &v->list->v[i]))) return false;
+    }
+    return true;
+}
+
+/* Results outlive the scope of the forward: all their tensors are moved out of it at once. */
+static bool end_scope(onnx_run *run, cn_scope scope, cn_onnx_value *out, int n_out, bool ok)
+{
+    cn_ctx *ctx = run->model->ctx;
+    size_t n = 0, at = 0;
+    for (int i = 0; i < n_out && ok; i++) n += (size_t)out[i].n_items + (out[i].tensor != NULL);
+    cn_tensor **all = ok ? cn__onnx_run_new(run, n + 1, sizeof *all) : NULL;
+    for (int i = 0; i < n_out && all; i++) {
+        if (out[i].tensor) all[at++] = out[i].tensor;
+        for (int k = 0; k < out[i].n_items; k++) all[at++] = out[i].items[k];
+    }
+    if (all && n) return cn__scope_return_n(ctx, scope, all, (int)n);
+    cn_scope_end(ctx, scope);
+    return all != NULL;
+}
+
+static bool run_model(onnx_model *m, const cn_onnx_value *in, int n_in, cn_onnx_value *out, int n_out)
+{
+    onnx_run run = { .model = m };
+    onnx_graph *g = m->file.graph;
+    onnx_frame frame = { .graph = g };
+    cn_scope scope = cn_scope_begin(m->ctx), host = cn_scope_begin(m->host);
+    m->runs++;
+    cn__bump_free(&m->ctx->memory, &m->results);
+    frame.v = cn__onnx_run_new(&run, (size_t)g->n_slots, sizeof *frame.v);
+    bool ok = frame.v && take_inputs(&run, &frame, in, n_in) && cn__onnx_run_graph(&run, &frame);
+    for (int i = 0; i < n_out && ok; i++) {
+        const int at = place(m, out[i].name, i, g->outputs, g->n_outputs, "result");
+        ok = at >= 0 && give_output(m, &frame.v[g->output_refs[at].slot], &out[i]);
+    }
+    ok = end_scope(&run, scope, out, n_out, ok);
+    cn_scope_end(m->host, host);
+    cn__bump_free(&m->ctx->memory, &run.memory);
+    return ok;
+}
+
+static bool forward_all(cn_module *module, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    onnx_model *m = cn_module_data(module);
+    const onnx_graph *g = m->file.graph;
+    cn_onnx_value few_in[16] = { 0 }, few_out[16] = { 0 };
+    int n = 0;
+    for (int i = 0; i < g->n_inputs && n < 16; i++)
+        if (!has_default(g, g->input_slots[i]) && n < n_in) {
+            few_in[n].name = g->inputs[i].name;
+            few_in[n].tensor = in[n];
+            n++;
+        }
+    if (n < n_in || n_out > 16)
+        return cn__fail(m->ctx, CN_BAD_ARGUMENT, "ONNX: the graph takes %d inputs here and at most 16, got %d", n, n_in);
+    if (!run_model(m, few_in, n, few_out, n_out)) return false;
+    for (int i = 0; i < n_out; i++) out[i] = few_out[i].tensor;
+    return true;
+}
+
+static void describe(const cn_module *module, char *out, size_t size)
+{
+    const onnx_model *m = cn_module_data(module);
+    snprintf(out, size, "%.60s", m->file.graph ? m->file.graph->name : "");
+}
+
+static const cn_module_type module_type = {
+    .name = "ONNX", .forward_all = forward_all, .data_bytes = sizeof(onnx_model), .describe = describe, .destroy = destroy
+};
+
+static onnx_model *model_of(const cn_module *module)
+{
+    if (cn_module_type_of(module) == &module_type) return cn_module_data(module);
+    cn__fail(cn_module_context(module), CN_BAD_ARGUMENT, "%s: the module must come from cn_onnx_load",
+             cn__called(cn_module_context(module), "onnx"));
+    return NULL;
+}
+
+bool cn_onnx_run(cn_module *module, const cn_onnx_value *in, int n_in, cn_onnx_value *out, int n_out)
+{
+    CN__CALL call = cn__call_object(module, &cn__module_type);
+    if (!call.ctx) return false;
+    onnx_model *m = model_of(module);
+    if (!m) return false;
+    if (n_in < 0 || n_out < 0 || (n_in && !in) || (n_out && !out))
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run: needs lists of inputs and results, got %d%s and %d%s", n_in,
+                        in || !n_in ? "" : " (NULL)", n_out, out || !n_out ? "" : " (NULL)");
+    CN__USE used = cn__object_use(module);
+    const bool had_error = cn_failed(call.ctx);
+    const bool ok = run_model(m, in, n_in, out, n_out);
+    if (!ok && !had_error) cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run: it failed and set no error");
+    return ok;
+}
+
+/* ---- loading ---- */
+
+static bool load(onnx_model *m, cn_module *module, const char *path, cn__content *content)
+{
+    cn_ctx *ctx = cn_module_context(module);
+    m->module = module;
+    m->ctx = ctx;
+    m->path = cn__copy_text(ctx, path ? path : "from memory");
+    m->weights.content = content;
+    m->host = cn_open(&(cn_desc){ .device = "cpu", .threads = 1, .allocator = ctx->memory.allocator, .seed = ctx->seed });
+    if (!m->path) return false;
+    if (!m->host) return cn__no_memory(ctx, "onnx_load");
+    m->weights.reader = (onnx_reader){ ctx, &m->memory, m->path };
+    m->weights.path = path ? m->path : NULL;
+    if (!cn__onnx_parse(&m->weights.reader, content->data, content->bytes, &m->file)) return false;
+    cn_scope scope = cn_scope_begin(ctx), host = cn_scope_begin(m->host);
+    const bool ok = cn__onnx_resolve(m);
+    cn_scope_end(m->host, host);
+    cn_scope_end(ctx, scope);
+    return ok && cn__onnx_checked(m);
+}
+
+/* Takes over the content. */
+static cn_module *load_content(cn_ctx *ctx, const char *path, cn__content *content)
+{
+    if (!content) return NULL;
+    cn_module *module = cn_module_new(ctx, &module_type);
+    if (!module) {
+        cn__content_release(content);
+        return NULL;
+    }
+    if (load(cn_module_data(module), module, path, content)) {
+        cn_module_train(module, false);
+        return module;
+    }
+    cn_module_free(module);
+    return NULL;
+}
+
+cn_module *cn_onnx_load(cn_ctx *ctx, const char *path)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (path) return load_content(ctx, path, cn__content_open(ctx, path));
+    cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_load: path must not be NULL");
+    return NULL;
+}
+
+cn_module *cn_onnx_load_memory(cn_ctx *ctx, const void *data, size_t bytes)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    if (!data && bytes) {
+        cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_load_memory: data must not be NULL for %zu bytes", bytes);
+        return NULL;
+    }
+    cn__content *content = cn__content_new(ctx, bytes);
+    if (content && bytes) memcpy(content->data, data, bytes);
+    return load_content(ctx, NULL, content);
+}
+
+/* ---- inputs and results ---- */
+
+static void describe_port(const onnx_info *from, cn_onnx_port *to)
+{
+    static const char *const kinds[] = { "tensor", "sequence", "optional", "other" };
+    const onnx_typed *t = from->type;
+    *to = (cn_onnx_port){ .name = from->name, .kind = t ? kinds[t->kind] : "other", .type = "undefined", .ndim = -1 };
+    while (t && t->kind != ONNX_IS_TENSOR) t = t->of;
+    if (!t) return;
+    to->type = cn__onnx_type_name(t->element);
+    if (!t->has_shape) return;
+    to->ndim = t->ndim;
+    to->shape = t->dims;
+    to->symbols = t->symbols;
+}
+
+int cn_onnx_inputs(const cn_module *module, cn_onnx_port *out, int room)
+{
+    CN__CALL call = cn__call_object(module, &cn__module_type);
+    const onnx_model *m = call.ctx ? model_of(module) : NULL;
+    if (!m) return 0;
+    const onnx_graph *g = m->file.graph;
+    for (int i = 0; i < g->n_inputs && i < room && out; i++) {
+        describe_port(&g->inputs[i], &out[i]);
+        out[i].has_default = has_default(g, g->input_slots[i]);
+    }
+    return g->n_inputs;
+}
+
+int cn_onnx_outputs(const cn_module *module, cn_onnx_port *out, int room)
+{
+    CN__CALL call = cn__call_object(module, &cn__module_type);
+    const onnx_model *m = call.ctx ? model_of(module) : NULL;
+    if (!m) return 0;
+    for (int i = 0; i < m->file.graph->n_outputs && i < room && out; i++)
+        describe_port(&m->file.graph->outputs[i], &out[i]);
+    return m->file.graph->n_outputs;
+}
