@@ -178,7 +178,7 @@ static verdict compare(messages *m, const char *folder, cn_module *model, double
 
 static verdict run_case(const char *folder, double rtol, double atol, char *why, size_t size)
 {
-    char path[1024];
+    char path[1100];
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     messages m = { .cn = cn_open(&(cn_desc){ .threads = 1 }) };
     if (!m.cn) return REFUSED;
@@ -195,7 +195,7 @@ static verdict run_case(const char *folder, double rtol, double atol, char *why,
 int main(int n, char **words)
 {
     const char *root = n > 1 ? words[1] : getenv("CAIRN_ONNX_CASES"), *part = n > 2 ? words[2] : NULL;
-    char path[1024], line[512], name[256], why_not[64], why[600];
+    char path[1024], line[512], name[256], why_not[64], why[150];
     double rtol, atol;
     static tally suited, others;
     if (!root) {

@@ -71,7 +71,8 @@ static bool transposed_border(onnx_call *c, cn_tensor *x, onnx_windows *w, const
         if (shape.n > 0 && shape.n < w->n) return FAIL(CN_BAD_ARGUMENT, "output_shape must have %d numbers", w->n);
         if (shape.n > 0 || same) {
             const int64_t total = full - (shape.n > 0 ? shape.v[shape.n - w->n + i] : size * w->stride[i]);
-            w->before[i] = !strcmp(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+            const int64_t half = (total - (total < 0 && total % 2)) / 2; /* rounded down */
+            w->before[i] = !strcmp(mode, "SAME_UPPER") ? half : total - half;
             w->after[i] = total - w->before[i];
         } else if (!strcmp(mode, "VALID")) w->before[i] = w->after[i] = 0;
         w->out[i] = full - w->before[i] - w->after[i];

@@ -1,4 +1,5 @@
 /* Rules of Fourier transforms and windows. A complex tensor has a last axis of 2; a real one has a last axis of 1. */
+#include "core/host.h"
 #include "onnx/rules.h"
 
 static cn_tensor *complex_of(cn_tensor *x)
@@ -8,7 +9,7 @@ static cn_tensor *complex_of(cn_tensor *x)
     return cn_cat(part, 2, -1);
 }
 
-static cn_tensor *transformed(cn_tensor *x, int64_t n, int axis, bool inverse, bool half)
+static cn_tensor *transform(cn_tensor *x, int64_t n, int axis, bool inverse, bool half)
 {
     const int axes = cn_ndim(x) - 1;
     cn_tensor *y;
@@ -17,6 +18,15 @@ static cn_tensor *transformed(cn_tensor *x, int64_t n, int axis, bool inverse, b
     if (half && cn_size(x, -1) == 1) return cn_rfft(cn_select(x, axes, 0), n, axis, CN_FFT_BACKWARD);
     y = cn_fft(complex_of(x), n, axis, CN_FFT_BACKWARD);
     return half && y ? cn_narrow(y, axis, 0, cn_size(y, axis) / 2 + 1) : y;
+}
+
+/* Small transforms are computed in f64 on the CPU: frequencies that are not there are then 0, not 1e-6. */
+static cn_tensor *transformed(cn_tensor *x, int64_t n, int axis, bool inverse, bool half)
+{
+    if (cn_type(x) == CN_F64 || cn_numel(x) > 1 << 16 || !cn__host_device(cn_context(x)))
+        return transform(x, n, axis, inverse, half);
+    cn_tensor *y = transform(cn_cast(x, CN_F64), n, axis, inverse, half);
+    return y ? cn_cast(y, cn_type(x)) : NULL;
 }
 
 bool cn__onnx_dft(onnx_call *c)

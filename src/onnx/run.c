@@ -38,7 +38,9 @@ onnx_known *cn__onnx_known_new(onnx_run *run, cn_tensor *host)
 /* A number alone is an argument of plans; other values are copied. */
 static cn_tensor *copied(onnx_model *m, cn_tensor *host)
 {
-    const void *data = cn_data(host);
+    host = cn_contiguous(host);
+    const void *data = host ? cn_data(host) : NULL;
+    if (!host) return NULL;
     if (!data && cn_numel(host)) return NULL;
     if (cn_ndim(host) == 0 && cn_type(host) != CN_I64) return cn_scalar(m->ctx, cn_type(host), cn_item(host));
     return cn_from(m->ctx, cn_type(host), cn_shape(host), data ? data : "");
