@@ -51,6 +51,23 @@ static int show_dict(cn_ctx *cn, const char *path)
     return DONE;
 }
 
+static int show_onnx(cn_ctx *cn, const char *path)
+{
+    const size_t n = cn_onnx_print(cn, path, NULL, 0);
+    if (!n) return fail_in(cn);
+    char *text = need(n + 1);
+    cn_onnx_print(cn, path, text, n + 1);
+    print_clean(stdout, text, n);
+    free(text);
+    return DONE;
+}
+
+static bool is_onnx(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && !strcmp(dot, ".onnx");
+}
+
 /* A tokenizer is JSON; the other files begin with a length or a signature. */
 static bool is_json(const char *path)
 {
@@ -71,7 +88,7 @@ int info(settings *s)
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     int code = cn ? DONE : fail("out of memory");
     if (code == DONE && is_folder(s->argument)) printf("%s\n", path);
-    if (code == DONE) code = is_json(path) ? show_tokenizer(cn, path) : show_dict(cn, path);
+    if (code == DONE) code = is_onnx(path) ? show_onnx(cn, path) : is_json(path) ? show_tokenizer(cn, path) : show_dict(cn, path);
     cn_close(cn);
     free(path);
     return code;

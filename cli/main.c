@@ -20,7 +20,7 @@ const command commands[] = {
       generate },
     { "eval", EVAL, "MODEL", false, "measures a model: loss and perplexity, or accuracy",
       "cairn eval run --data other-texts\ncairn eval run/mlp-h64-64-cpu.safetensors --data more.csv", evaluate },
-    { "info", INFO, "FILE", false, "lists the content of a file: safetensors, pt, npz, npy, tokenizer.json",
+    { "info", INFO, "FILE", false, "lists the content of a file: safetensors, onnx, pt, npz, npy, tokenizer.json",
       "cairn info run/gpt-l4-h4-w128-c128-cpu.safetensors", info },
     { "bench", BENCH, NULL, false,
       "times the reference workloads, one line each: name, milliseconds per step, megabytes; on a GPU also "

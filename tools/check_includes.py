@@ -34,6 +34,7 @@ BELOW = {
     "text": "core io",
     "look": "core plan gpu",
     "open.c": "core plan cpu gpu ops grad",
+    "onnx": "core ops grad nn io open.c",
 }
 
 # The headers that a folder offers to other folders. A folder without an entry offers all its headers.

@@ -14,7 +14,9 @@
               and whole, and what only decides shapes, is part of the structure.
    Modes      The module starts with training mode off. In training mode BatchNormalization uses the statistics of the
               batch and updates the running ones, and Dropout drops.
-   Shapes     The graph is interpreted at each forward, so symbolic axes may have any size, another one each time.
+   Shapes     The graph is interpreted at each forward, so symbolic axes may have any size, another one each time. If the
+              first axis of an input has another size than the file says, a Reshape to the size that the file says takes
+              the size that was given: files that were written for a batch of 1 accept any.
    Versions   Operator sets from 7 on. Functions, If, Loop and Scan, sequences and optionals, data in files beside the
               model.
    Types      Those of Cairn. uint16 becomes i32; uint32 and uint64 become i64. Strings, complex numbers and types of

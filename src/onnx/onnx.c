@@ -85,6 +85,16 @@ static bool is_sequence(const onnx_typed *t)
     return t && t->kind == ONNX_IS_SEQUENCE;
 }
 
+/* Many files say that a batch has 1 sample, and have this 1 in their shapes too. If another size is given, Reshape takes it
+   in place of the size that the file says. */
+static void note_batch(onnx_run *run, cn_tensor *t, const onnx_typed *type)
+{
+    if (!type || type->kind != ONNX_IS_TENSOR || !type->has_shape || type->ndim < 1 || cn_ndim(t) != type->ndim) return;
+    if (type->dims[0] < 1 || type->dims[0] == cn_size(t, 0)) return;
+    run->batch_declared = type->dims[0];
+    run->batch_given = cn_size(t, 0);
+}
+
 static bool take_input(onnx_run *run, const cn_onnx_value *from, const onnx_typed *type, onnx_value *out)
 {
     cn_ctx *ctx = run->model->ctx;
@@ -100,6 +110,7 @@ static bool take_input(onnx_run *run, const cn_onnx_value *from, const onnx_type
         return cn__fail(ctx, CN_BAD_DTYPE, "onnx_run: an input must be of type %s, got %s", cn_dtype_name(dtype),
                         cn_dtype_name(cn_type(from->tensor)));
     *out = (onnx_value){ .kind = ONNX_TENSOR, .data = from->tensor };
+    note_batch(run, from->tensor, type);
     return true;
 }
 

@@ -1,5 +1,7 @@
-/* Rules of LSTM, GRU and RNN: inputs of all steps are multiplied at once, then step follows step. */
+/* Rules of LSTM, GRU and RNN: inputs of all steps are multiplied at once, then step follows step. The operator `recurrent`
+   runs all steps of the usual layers; layers with peepholes, limits or other activations are composed. */
 #include "onnx/rules.h"
+#include "ops/block/recurrent.h"
 
 enum { MOST_GATES = 4 };
 
@@ -14,6 +16,7 @@ typedef struct layer {
     double clip;
     bool coupled;                 /* LSTM: input_forget */
     bool reset_first;             /* GRU: linear_before_reset */
+    bool quantised;               /* weights are whole numbers; what they are multiplied with is rounded to 256 numbers */
     activation act[3];
     cn_tensor *r[MOST_GATES];     /* recurrent weights of each gate, (hidden, hidden) transposed */
     cn_tensor *rb[MOST_GATES];    /* recurrent biases (hidden), or NULL */
@@ -64,6 +67,31 @@ static bool read_activations(onnx_call *c, const char *const *usual, int n, int 
     return true;
 }
 
+/* ---- quantised weights ---- */
+
+/* x as the 256 numbers that an unsigned byte can mean, from the smallest to the largest element and with 0 among them. */
+static cn_tensor *rounded(cn_tensor *x)
+{
+    cn_tensor *high = cn_maximum_s(cn_max(x, CN_ALL, false), 0), *low = cn_minimum_s(cn_min(x, CN_ALL, false), 0);
+    cn_tensor *span = cn_sub(high, low);
+    cn_tensor *scale = cn_div_s(cn_where(cn_eq_s(span, 0), cn_ones_like(span), span), 255);
+    cn_tensor *zero = cn_round(cn_clamp(cn_neg(cn_div(low, scale)), 0, 255));
+    cn_tensor *q = cn_clamp(cn_add(cn_round(cn_div(x, scale)), zero), 0, 255);
+    return cn_mul(cn_sub(q, zero), scale);
+}
+
+/* Input i of direction d, a weight. A quantised one is (inputs, gates · hidden), with scale and zero point at `scale`. */
+static cn_tensor *weight_of(onnx_call *c, const layer *l, int i, int d, int scale)
+{
+    cn_tensor *w = cn_select(IN(i), 0, d);
+    if (!l->quantised) return w;
+    w = cn_cast(w, CN_F32);
+    if (HAS(scale + 1)) w = cn_sub(w, cn_cast(cn_select(IN(scale + 1), 0, d), CN_F32));
+    return cn_transpose(cn_mul(w, cn_select(IN(scale), 0, d)), 0, 1);
+}
+
+/* ---- steps ---- */
+
 static cn_tensor *limited(const layer *l, cn_tensor *x) { return l->clip > 0 ? cn_clamp(x, -l->clip, l->clip) : x; }
 
 static cn_tensor *recurrent(const layer *l, int gate, cn_tensor *h)
@@ -73,9 +101,10 @@ static cn_tensor *recurrent(const layer *l, int gate, cn_tensor *h)
 }
 
 /* One step: x holds the inputs of the gates (batch, gates · hidden), multiplied already. */
-static bool step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, cn_tensor **cell)
+static bool run_step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, cn_tensor **cell)
 {
     cn_tensor *g[MOST_GATES];
+    cn_tensor *state = l->quantised ? rounded(*h) : *h;
     for (int i = 0; i < l->gates; i++) g[i] = cn_narrow(x, 1, i * l->hidden, l->hidden);
     if (l->gates == 1) {
         *h = activated(c, &l->act[0], limited(l, cn_add(g[0], recurrent(l, 0, *h))));
@@ -90,7 +119,7 @@ static bool step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, cn_t
         return *h != NULL;
     }
     /* i, o, f, c; peepholes look at the cell */
-    for (int i = 0; i < 4; i++) g[i] = cn_add(g[i], recurrent(l, i, *h));
+    for (int i = 0; i < 4; i++) g[i] = cn_add(g[i], recurrent(l, i, state));
     if (l->peephole[0]) g[0] = cn_add(g[0], cn_mul(l->peephole[0], *cell));
     if (l->peephole[2]) g[2] = cn_add(g[2], cn_mul(l->peephole[2], *cell));
     cn_tensor *i = activated(c, &l->act[0], limited(l, g[0]));
@@ -106,7 +135,7 @@ static bool step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, cn_t
 /* The weights of one direction: W x of all steps (steps, batch, gates · hidden) is returned, the rest is in l. */
 static cn_tensor *open_layer(onnx_call *c, layer *l, cn_tensor *x, int d)
 {
-    cn_tensor *w = cn_select(IN(1), 0, d), *r = cn_select(IN(2), 0, d), *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
+    cn_tensor *w = weight_of(c, l, 1, d, 8), *r = weight_of(c, l, 2, d, 10), *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
     cn_tensor *p = l->gates == 4 && HAS(7) ? cn_select(IN(7), 0, d) : NULL;
     const int64_t all = l->gates * l->hidden;
     for (int g = 0; g < l->gates; g++) {
@@ -115,20 +144,67 @@ static cn_tensor *open_layer(onnx_call *c, layer *l, cn_tensor *x, int d)
     }
     for (int g = 0; g < 3; g++) l->peephole[g] = p ? cn_narrow(p, 0, g * l->hidden, l->hidden) : NULL;
     cn_tensor *wb = b ? cn_narrow(b, 0, 0, all) : NULL;
-    return cn_linear(x, w, wb);
+    return cn_linear(l->quantised ? rounded(x) : x, w, wb);
+}
+
+/* ---- all steps at once ---- */
+
+/* Which operator runs such a layer; false: none. */
+static bool is_usual(onnx_call *c, const layer *l, cn__recurrent_kind *kind)
+{
+    if (l->clip > 0 || l->coupled || l->quantised || !l->steps || (l->gates == 4 && HAS(7))) return false;
+    *kind = l->gates == 4 ? CN__LSTM : l->gates == 3 ? CN__GRU : !strcmp(l->act[0].name, "relu") ? CN__RNN_RELU : CN__RNN_TANH;
+    if (l->gates == 1) return !strcmp(l->act[0].name, "relu") || !strcmp(l->act[0].name, "tanh");
+    return !strcmp(l->act[0].name, "sigmoid") && !strcmp(l->act[1].name, "tanh") &&
+           (l->gates == 4 ? !strcmp(l->act[2].name, "tanh") : l->reset_first);
+}
+
+/* Blocks of rows in PyTorch's order of gates: i f g o from i o f c, r z n from z r h. */
+static cn_tensor *reordered(const layer *l, cn_tensor *w)
+{
+    static const int orders[][MOST_GATES] = { [1] = { 0 }, [3] = { 1, 0, 2 }, [4] = { 0, 2, 3, 1 } };
+    cn_tensor *part[MOST_GATES];
+    if (!w || l->gates == 1) return w;
+    for (int g = 0; g < l->gates; g++) part[g] = cn_narrow(w, 0, orders[l->gates][g] * l->hidden, l->hidden);
+    return cn_cat(part, l->gates, 0);
+}
+
+/* (steps, batch, hidden) → (batch, hidden): the state after the last step of each sequence. */
+static cn_tensor *last_state(const layer *l, cn_tensor *all, bool back, cn_tensor *lengths, cn_tensor *first)
+{
+    if (!lengths) return cn_select(all, 0, back ? 0 : -1);
+    cn_tensor *at = back ? cn_zeros_like(lengths) : cn_maximum_s(cn_sub_s(lengths, 1), 0);
+    at = cn_expand(cn_reshape(at, CN_DIMS(1, l->batch, 1)), CN_DIMS(1, l->batch, l->hidden));
+    return cn_where(cn_unsqueeze(cn_gt_s(lengths, 0), 1), cn_select(cn_gather(all, 0, at), 0, 0), first);
+}
+
+static cn_tensor *run_usual(onnx_call *c, const layer *l, cn__recurrent_kind kind, cn_tensor *x, int d, bool back,
+                            cn_tensor *lengths, cn_tensor **h, cn_tensor **cell)
+{
+    cn_tensor *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL, *out[3];
+    const int64_t all = l->gates * l->hidden;
+    cn_tensor *wb = b ? reordered(l, cn_narrow(b, 0, 0, all)) : NULL, *rb = b ? reordered(l, cn_narrow(b, 0, all, all)) : NULL;
+    cn_tensor *gates = cn_linear(x, reordered(l, cn_select(IN(1), 0, d)), wb);
+    cn_tensor *in[6] = { gates, reordered(l, cn_select(IN(2), 0, d)), rb, *h, *cell, lengths };
+    if (!gates || !in[1] || !cn_apply_n(&cn__op_recurrent, in, 6, &(cn__recurrent_attrs){ kind, back }, NULL, out)) return NULL;
+    *h = last_state(l, out[0], back, lengths, *h);
+    if (*cell) *cell = last_state(l, out[1], back, lengths, *cell);
+    return out[0];
 }
 
 /* One direction: results of all steps (steps, batch, hidden), and the last state. */
 static cn_tensor *run_direction(onnx_call *c, layer *l, cn_tensor *x, int d, bool back, cn_tensor *lengths, cn_tensor **h,
                                 cn_tensor **cell)
 {
+    cn__recurrent_kind kind;
+    if (is_usual(c, l, &kind)) return run_usual(c, l, kind, x, d, back, lengths, h, cell);
     cn_tensor *gates = open_layer(c, l, x, d);
     cn_tensor **out = cn__onnx_run_new(c->run, (size_t)l->steps + 1, sizeof *out);
     if (!gates || !out) return NULL;
     for (int64_t i = 0; i < l->steps; i++) {
         const int64_t t = back ? l->steps - 1 - i : i;
         cn_tensor *old_h = *h, *old_cell = *cell;
-        if (!step(c, l, cn_select(gates, 0, t), h, cell)) return NULL;
+        if (!run_step(c, l, cn_select(gates, 0, t), h, cell)) return NULL;
         out[t] = *h;
         if (!lengths) continue;
         cn_tensor *live = cn_unsqueeze(cn_gt_s(lengths, (double)t), 1); /* steps beyond a sequence change nothing */
@@ -156,9 +232,9 @@ static bool run_layer(onnx_call *c, layer *l, const char *const *usual, int n_ac
     if (batch_first) x = cn_transpose(x, 0, 1);
     l->steps = cn_size(x, 0);
     l->batch = cn_size(x, 1);
-    l->hidden = cn_size(r, 2);
+    l->hidden = cn_size(r, l->quantised ? 1 : 2);
     l->clip = FLOAT("clip", 0);
-    if (cn_size(w, 0) != 1 + both || cn_size(r, 0) != 1 + both || cn_size(w, 1) != l->gates * l->hidden || l->steps > INT32_MAX)
+    if (cn_size(w, 0) != 1 + both || cn_size(r, 0) != 1 + both || cn_size(w, l->quantised ? 2 : 1) != l->gates * l->hidden || l->steps > INT32_MAX)
         return FAIL(CN_BAD_SHAPE, "W and R must be (%d, %d · hidden, ...)", 1 + both, l->gates);
     cn_tensor *lengths = IN(4);
     for (int d = 0; d < 1 + both; d++) {
@@ -178,6 +254,13 @@ bool cn__onnx_lstm(onnx_call *c)
 {
     static const char *const usual[] = { "Sigmoid", "Tanh", "Tanh" };
     layer l = { .gates = 4, .coupled = INT("input_forget", 0) != 0 };
+    return run_layer(c, &l, usual, 3);
+}
+bool cn__onnx_dynamic_quantize_lstm(onnx_call *c)
+{
+    static const char *const usual[] = { "Sigmoid", "Tanh", "Tanh" };
+    layer l = { .gates = 4, .coupled = INT("input_forget", 0) != 0, .quantised = true };
+    if (!HAS(8) || !HAS(10)) return FAIL(CN_BAD_ARGUMENT, "the scales of its weights are absent");
     return run_layer(c, &l, usual, 3);
 }
 bool cn__onnx_gru(onnx_call *c)

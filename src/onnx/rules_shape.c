@@ -95,6 +95,9 @@ bool cn__onnx_reshape(onnx_call *c)
     cn_dims shape;
     if (!x || !cn__onnx_ints_of(c, "shape", 5, 1, &sizes) || !cn__onnx_dims(c, &sizes, &shape)) return false;
     const bool allow_zero = INT("allowzero", 0) != 0;
+    const onnx_run *run = c->run;
+    if (run->batch_given && shape.n && shape.v[0] == run->batch_declared && cn_ndim(x) && cn_size(x, 0) == run->batch_given)
+        shape.v[0] = run->batch_given;
     int64_t known = 1;
     int open = -1;
     for (int i = 0; i < shape.n; i++) {

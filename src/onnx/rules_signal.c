@@ -20,10 +20,10 @@ static cn_tensor *transform(cn_tensor *x, int64_t n, int axis, bool inverse, boo
     return half && y ? cn_narrow(y, axis, 0, cn_size(y, axis) / 2 + 1) : y;
 }
 
-/* Small transforms are computed in f64 on the CPU: frequencies that are not there are then 0, not 1e-6. */
+/* Small spectra are computed in f64 on the CPU: frequencies that are not there are then 0, not 1e-6. */
 static cn_tensor *transformed(cn_tensor *x, int64_t n, int axis, bool inverse, bool half)
 {
-    if (cn_type(x) == CN_F64 || cn_numel(x) > 1 << 16 || !cn__host_device(cn_context(x)))
+    if (inverse || cn_type(x) == CN_F64 || cn_numel(x) > 1 << 16 || !cn__host_device(cn_context(x)))
         return transform(x, n, axis, inverse, half);
     cn_tensor *y = transform(cn_cast(x, CN_F64), n, axis, inverse, half);
     return y ? cn_cast(y, cn_type(x)) : NULL;

@@ -78,6 +78,7 @@ typedef struct onnx_run {
     cn__bump memory; /* lists, frames, values known in this forward only */
     int depth;
     onnx_value absent; /* what an absent input is */
+    int64_t batch_declared, batch_given; /* the first axis of an input that has another size than the file says; or 0 */
 } onnx_run;
 
 /* The call of a rule. */
