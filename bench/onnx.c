@@ -1,9 +1,10 @@
 /* bench_onnx: milliseconds of one forward of ONNX models.
 
-       bench_onnx THREADS FOLDER...
+       bench_onnx THREADS [--profile] FOLDER...
 
    A folder has model.onnx and input_0.pb, .., as tests/onnx/make_models.py writes them; bench/peers/onnx_peer.py times
-   onnxruntime on the same folders. Prints the name, and the fastest and the median of as many forwards as fit into a second. */
+   onnxruntime on the same folders. Prints the name, and the fastest and the median of as many forwards as fit into a
+   second. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static bool forward(cn_ctx *cn, cn_module *m, const cn_onnx_value *in, int n_in,
     return ok;
 }
 
-static bool time_model(int threads, const char *folder)
+static bool time_model(int threads, bool profiled, const char *folder)
 {
     static double seconds[RUNS];
     char path[1024];
@@ -72,11 +73,13 @@ static bool time_model(int threads, const char *folder)
     cn_no_grad_begin(cn);
     bool ok = m && n_out <= MOST;
     for (int i = 0; i < 3 && ok; i++) ok = forward(cn, m, in, n_in, n_out);
+    cn_profile *profile = profiled ? cn_profile_begin(cn, NULL) : NULL;
     for (const double start = now(); ok && runs < RUNS && (runs < 5 || now() - start < 1); runs++) {
         const double begin = now();
         ok = forward(cn, m, in, n_in, n_out);
         seconds[runs] = now() - begin;
     }
+    if (profile && cn_profile_end(profile)) cn_profile_show(profile, stdout);
     cn_no_grad_end(cn);
     qsort(seconds, (size_t)runs, sizeof *seconds, by_size);
     const char *name = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder;
@@ -89,8 +92,9 @@ static bool time_model(int threads, const char *folder)
 
 int main(int n, char **words)
 {
-    bool ok = n > 2;
-    if (!ok) fprintf(stderr, "usage: bench_onnx THREADS FOLDER...\n");
-    for (int i = 2; i < n; i++) ok &= time_model(atoi(words[1]), words[i]);
+    const bool profiled = n > 2 && !strcmp(words[2], "--profile");
+    bool ok = n > 2 + profiled;
+    if (!ok) fprintf(stderr, "usage: bench_onnx THREADS [--profile] FOLDER...\n");
+    for (int i = 2 + profiled; i < n; i++) ok &= time_model(atoi(words[1]), profiled, words[i]);
     return !ok;
 }

@@ -1,5 +1,5 @@
-/* ONNX files as modules: names, shapes, training, bodies and functions, files beside the model; files that were made to do
-   harm. test_onnx_cases.c runs the suite of the package `onnx`. */
+/* ONNX files as modules: names, shapes, training, bodies and functions, files beside the model; files that were made to
+   do harm. test_onnx_cases.c runs the suite of the package `onnx`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,10 @@
 #include "support/onnx_write.h"
 #include "support/scratch.h"
 
-#define SIZES(...) (const int[]){ __VA_ARGS__, -2 }
-#define SINGLE     (const int[]){ -2 }
+#define SIZES(...) \
+    (const int[]) { __VA_ARGS__, -2 }
+#define SINGLE \
+    (const int[]) { -2 }
 
 static cn_ctx *cn;
 
@@ -277,12 +279,14 @@ static void test_external(void)
     const float data[] = { 9, 9, 1, 2, 3, 4 };
     check(write_file("weights.bin", data, sizeof data), "the data are written");
     cn_module *m = load_external("weights.bin", "8");
-    check(m && is(cn_forward(m, cn_zeros(cn, CN_F32, CN_DIMS(4))), (const double[]){ 1, 2, 3, 4 }, 4, 0), "they are used: %s",
-          cn_error(cn));
+    check(m && is(cn_forward(m, cn_zeros(cn, CN_F32, CN_DIMS(4))), (const double[]){ 1, 2, 3, 4 }, 4, 0),
+          "they are used: %s", cn_error(cn));
     cn_module_free(m);
     check(!load_external("weights.bin", "12") && said(CN_BAD_FILE, "needs 16 bytes"), "beyond the end");
-    check(!load_external("weights.bin", "18446744073709551616") && said(CN_BAD_FILE, "must be a number"), "no such number");
-    check(!load_external("../weights.bin", "8") && said(CN_BAD_FILE, "model's folder"), "a path that leaves the folder");
+    check(!load_external("weights.bin", "18446744073709551616") && said(CN_BAD_FILE, "must be a number"),
+          "no such number");
+    check(!load_external("../weights.bin", "8") && said(CN_BAD_FILE, "model's folder"),
+          "a path that leaves the folder");
     check(!load_external("a/../../weights.bin", "8") && said(CN_BAD_FILE, "model's folder"), "the same, hidden");
     check(!load_external("/etc/hostname", "0") && said(CN_BAD_FILE, "model's folder"), "an absolute path");
     check(!load_external("", "0") && said(CN_BAD_FILE, "model's folder"), "no path");
@@ -315,7 +319,8 @@ static void test_wrong_graphs(void)
 {
     check_group("graphs that are wrong");
     const char *nodes[] = { "Relu z -> y", "Relu x -> x", "Relu x -> z" };
-    const char *messages[] = { "\"z\" is used but not defined", "\"x\" is defined twice", "\"y\" is used but not defined" };
+    const char *messages[] = { "\"z\" is used but not defined", "\"x\" is defined twice",
+                               "\"y\" is used but not defined" };
     for (int i = 0; i < 3; i++) {
         onnx_bytes g = { 0 };
         onnx_node_text(&g, 1, nodes[i], NULL);
@@ -345,8 +350,10 @@ static void test_run_errors(void)
     out.name = "no";
     check(!cn_onnx_run(m, &in, 1, &out, 1) && said(CN_NOT_FOUND, "no"), "another result");
     cn_module *other = cn_nn_linear(cn, 2, 2, NULL);
-    check(!cn_onnx_run(other, &in, 1, &out, 1) && said(CN_BAD_ARGUMENT, "must come from cn_onnx_load"), "another module");
-    check(!cn_onnx_inputs(other, NULL, 0) && said(CN_BAD_ARGUMENT, "must come from cn_onnx_load"), "another module's inputs");
+    check(!cn_onnx_run(other, &in, 1, &out, 1) && said(CN_BAD_ARGUMENT, "must come from cn_onnx_load"),
+          "another module");
+    check(!cn_onnx_inputs(other, NULL, 0) && said(CN_BAD_ARGUMENT, "must come from cn_onnx_load"),
+          "another module's inputs");
     cn_module_free(m);
     cn_module_free(other);
 }

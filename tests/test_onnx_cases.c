@@ -2,8 +2,8 @@
 
        test_onnx_cases FOLDER [PART]        PART: only names that contain it; each case is then listed
 
-   Prints how many cases passed, how many gave other numbers, and how many were refused, by reason. Without a folder nothing
-   is checked: CAIRN_ONNX_CASES may name it. */
+   Prints how many cases passed, how many gave other numbers, and how many were refused. Without a folder nothing is
+   checked: CAIRN_ONNX_CASES may name it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +119,8 @@ static bool same_tensor(cn_tensor *got, cn_tensor *want, double rtol, double ato
 {
     if (!got || !want) return snprintf(why, size, "a tensor is not there"), got == want;
     if (cn_type(got) != cn_type(want))
-        return snprintf(why, size, "type %s, expected %s", cn_dtype_name(cn_type(got)), cn_dtype_name(cn_type(want))), false;
+        return snprintf(why, size, "type %s, expected %s", cn_dtype_name(cn_type(got)), cn_dtype_name(cn_type(want))),
+               false;
     const cn_dims a = cn_shape(got), b = cn_shape(want);
     if (a.n != b.n || memcmp(a.v, b.v, sizeof *a.v * (size_t)a.n)) return snprintf(why, size, "another shape"), false;
     const int64_t n = cn_numel(got);
@@ -135,9 +136,11 @@ static bool same_tensor(cn_tensor *got, cn_tensor *want, double rtol, double ato
     return ok;
 }
 
-static bool same_value(const cn_onnx_value *got, const cn_onnx_value *want, double rtol, double atol, char *why, size_t size)
+static bool same_value(const cn_onnx_value *got, const cn_onnx_value *want, double rtol, double atol, char *why,
+                       size_t size)
 {
-    if (got->n_items != want->n_items) return snprintf(why, size, "%d items, expected %d", got->n_items, want->n_items), false;
+    if (got->n_items != want->n_items)
+        return snprintf(why, size, "%d items, expected %d", got->n_items, want->n_items), false;
     for (int i = 0; i < got->n_items; i++)
         if (!same_tensor(got->items[i], want->items[i], rtol, atol, why, size)) return false;
     return (!got->tensor && !want->tensor) || same_tensor(got->tensor, want->tensor, rtol, atol, why, size);
@@ -147,7 +150,8 @@ static bool same_value(const cn_onnx_value *got, const cn_onnx_value *want, doub
 
 typedef enum verdict { PASSED, WRONG, REFUSED } verdict;
 
-static verdict compare(messages *m, const char *folder, cn_module *model, double rtol, double atol, char *why, size_t size)
+static verdict compare(messages *m, const char *folder, cn_module *model, double rtol, double atol, char *why,
+                       size_t size)
 {
     static cn_tensor *in_items[MOST][MOST], *out_items[MOST][MOST];
     cn_onnx_port in_ports[MOST], out_ports[MOST];
@@ -185,7 +189,9 @@ static verdict run_case(const char *folder, double rtol, double atol, char *why,
     m.weights.reader = (onnx_reader){ m.cn, &m.memory, folder };
     cn_module *model = cn_onnx_load(m.cn, path);
     verdict v = REFUSED;
-    if (!model) snprintf(why, size, "%s", strstr(cn_error(m.cn), "model.onnx: ") ? strstr(cn_error(m.cn), "model.onnx: ") + 12 : cn_error(m.cn));
+    if (!model)
+        snprintf(why, size, "%s",
+                 strstr(cn_error(m.cn), "model.onnx: ") ? strstr(cn_error(m.cn), "model.onnx: ") + 12 : cn_error(m.cn));
     else v = compare(&m, folder, model, rtol, atol, why, size);
     cn__bump_free(&m.cn->memory, &m.memory);
     cn_close(m.cn);
@@ -206,7 +212,8 @@ int main(int n, char **words)
     FILE *f = fopen(path, "r");
     if (!check(f != NULL, "%s is missing: run tests/onnx/make_cases.py", path)) return finish();
     while (fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%255s %lf %lf %63s", name, &rtol, &atol, why_not) != 4 || (part && !strstr(name, part))) continue;
+        if (sscanf(line, "%255s %lf %lf %63s", name, &rtol, &atol, why_not) != 4 || (part && !strstr(name, part)))
+            continue;
         tally *t = strcmp(why_not, "-") ? &others : &suited;
         snprintf(path, sizeof path, "%s/%s", root, name);
         *why = 0;

@@ -40,7 +40,7 @@ def wrong_passes():
 
 def wrong_layers():
     source = (ROOT / "tools" / "check_includes.py").read_text(encoding="utf-8")
-    checked = dict(re.findall(r'^    "([\w.]+)": "([\w ]*)",', source.split("OFFERS")[0], re.M))
+    checked = dict(re.findall(r'^    "([\w.]+)": "([\w. ]*)",', source.split("OFFERS")[0], re.M))
     told = {name: below.replace("`", "").strip()
             for name, below in re.findall(r"^\| `([\w.]+)` \|(.*)\|$", section("Who may refer"), re.M)}
     if checked != told:

@@ -12,8 +12,8 @@
               initializers that are used as data are parameters; running statistics, scales of quantisation, single
               numbers of arithmetic and large whole numbers are buffers. They have their ONNX names. What is small
               and whole, and what only decides shapes, is part of the structure.
-   Modes      The module starts with training mode off. In training mode BatchNormalization uses the statistics of the
-              batch and updates the running ones, and Dropout drops.
+   Modes      The module starts with training mode off. In training mode BatchNormalization uses the statistics of
+              the batch and updates the running ones, and Dropout drops.
    Shapes     The graph is interpreted at each forward, so symbolic axes may have any size, another one each time. If the
               first axis of an input has another size than the file says, a Reshape to the size that the file says takes
               the size that was given: files that were written for a batch of 1 accept any.
@@ -22,8 +22,8 @@
    Types      Those of Cairn. uint16 becomes i32; uint32 and uint64 become i64. Strings, complex numbers and types of
               less than 8 bits are CN_UNSUPPORTED.
    Memory     The file is mapped: weights whose bytes are aligned are used where they lie (io.h).
-   Errors     CN_BAD_FILE for damaged files. If operators are missing, CN_UNSUPPORTED names all of them, and how many nodes
-              need each. An error in a forward names the node. */
+   Errors     CN_BAD_FILE for damaged files. If operators are missing, CN_UNSUPPORTED names all of them, and how many
+              nodes need each. An error in a forward names the node. */
 #ifndef CAIRN_ONNX_H
 #define CAIRN_ONNX_H
 
@@ -44,8 +44,8 @@ typedef struct cn_onnx_value {
     cn_tensor *const *items; /* of a sequence. Of a result: valid until the next run of the module */
     int n_items;
 } cn_onnx_value;
-/* Runs the graph. Inputs that are not in the list must have a default in the file. Sets tensor, or items, of the results,
-   which belong to the current scope. out may be a part of the graph's results; n_out may be 0. */
+/* Runs the graph. Inputs that are not in the list must have a default in the file. Sets tensor, or items, of the
+   results, which belong to the current scope. out may be a part of the graph's results; n_out may be 0. */
 CN_API bool cn_onnx_run(cn_module *m, const cn_onnx_value *in, int n_in, cn_onnx_value *out, int n_out);
 
 /* What the file says of an input or a result. Texts and lists are valid as long as the module. */
@@ -62,9 +62,9 @@ typedef struct cn_onnx_port {
 CN_API int cn_onnx_inputs(const cn_module *m, cn_onnx_port *out, int room);
 CN_API int cn_onnx_outputs(const cn_module *m, cn_onnx_port *out, int room);
 
-/* Prints what is in a file: producer, versions, inputs, results, parameters, operators and how many nodes use them, which
-   operators are missing, metadata. It needs no module: the file may use operators that are missing. Returns the length of the
-   whole text, 0 after an error. Writes at most size bytes, always ended by 0. */
+/* Prints what is in a file: producer, versions, inputs, results, weights, operators and how many nodes use them, which
+   operators are missing, metadata. It needs no module: the file may use operators that are missing. Returns the length
+   of the whole text, 0 after an error. Writes at most size bytes, always ended by 0. */
 CN_API size_t cn_onnx_print(cn_ctx *ctx, const char *path, char *out, size_t size);
 
 #ifdef __cplusplus

@@ -60,7 +60,8 @@ static const onnx_attr *find(const onnx_attr *v, int n, const char *name)
     return NULL;
 }
 
-/* An attribute that refers to one of the calling function is looked up in the call, then among the function's defaults. */
+/* An attribute that refers to one of the calling function is looked up in the call, then among the function's
+   defaults. */
 static const onnx_attr *attr_of(const onnx_node *node, const onnx_frame *f, const char *name)
 {
     const onnx_attr *a = find(node->attr, node->n_attr, name);
@@ -177,15 +178,13 @@ bool cn__onnx_axes(onnx_call *c, const onnx_ints *v, int n, cn_dims *out)
 bool cn__onnx_dims(onnx_call *c, const onnx_ints *v, cn_dims *out)
 {
     *out = CN_SCALAR;
-    if (v->n > CN_MAX_DIMS) return FAIL(CN_UNSUPPORTED, "a shape of %d axes; at most %d are allowed", v->n, CN_MAX_DIMS);
+    if (v->n > CN_MAX_DIMS)
+        return FAIL(CN_UNSUPPORTED, "a shape of %d axes; at most %d are allowed", v->n, CN_MAX_DIMS);
     for (out->n = 0; out->n < v->n; out->n++) out->v[out->n] = v->v[out->n];
     return true;
 }
 
-cn_tensor *cn__onnx_whole(onnx_call *c, const int64_t *v, int n)
-{
-    return cn_from(c->ctx, CN_I64, CN_DIMS(n), v);
-}
+cn_tensor *cn__onnx_whole(onnx_call *c, const int64_t *v, int n) { return cn_from(c->ctx, CN_I64, CN_DIMS(n), v); }
 
 cn_tensor *cn__onnx_real(onnx_call *c, cn_dtype dtype, cn_dims shape, const double *v)
 {

@@ -97,7 +97,9 @@ static int version_of(const scope *at, const char *domain)
 {
     for (int i = 0; i < at->n_imports; i++)
         if (!strcmp(at->imports[i].domain, domain))
-            return at->imports[i].version < 1 ? 1 : at->imports[i].version > 100000 ? 100000 : (int)at->imports[i].version;
+            return at->imports[i].version < 1        ? 1
+                   : at->imports[i].version > 100000 ? 100000
+                                                     : (int)at->imports[i].version;
     return 1;
 }
 
@@ -128,10 +130,12 @@ static bool find_rule(resolver *s, scope *at, onnx_node *node)
     node->version = version_of(at, node->domain);
     for (int i = 0; i < file->n_functions; i++) {
         onnx_graph *f = &file->functions[i];
-        if (strcmp(f->name, node->op) || strcmp(f->domain, node->domain) || strcmp(f->overload, node->overload)) continue;
+        if (strcmp(f->name, node->op) || strcmp(f->domain, node->domain) || strcmp(f->overload, node->overload))
+            continue;
         node->call = f;
         if (f->resolved) return true;
-        if (s->depth > CN__ONNX_DEPTH) return cn__onnx_fail(s->r, CN_BAD_FILE, "functions nest deeper than %d", CN__ONNX_DEPTH);
+        if (s->depth > CN__ONNX_DEPTH)
+            return cn__onnx_fail(s->r, CN_BAD_FILE, "functions nest deeper than %d", CN__ONNX_DEPTH);
         f->resolved = true;
         s->depth++;
         const bool ok = resolve_graph(s, f, NULL, f->imports, f->n_imports);
@@ -159,10 +163,7 @@ static bool arithmetic(const onnx_node *node)
     return node->record || (node->row && node->row->flags & ONNX_ARITHMETIC);
 }
 
-static bool is_known_input(const onnx_node *node, int i)
-{
-    return node->row && i < 32 && node->row->known >> i & 1;
-}
+static bool is_known_input(const onnx_node *node, int i) { return node->row && i < 32 && node->row->known >> i & 1; }
 
 /* Whether the node's results will be known: all its data are, and some of them for certain. */
 static bool will_be_known(const onnx_node *node, entry *const *in)
@@ -250,7 +251,8 @@ static int64_t count_elements(const int64_t *dims, int n)
 
 static int64_t elements(const onnx_initializer *t)
 {
-    return t->tensor ? count_elements(t->tensor->dims, t->tensor->ndim) : count_elements(t->sparse->dims, t->sparse->ndim);
+    return t->tensor ? count_elements(t->tensor->dims, t->tensor->ndim)
+                     : count_elements(t->sparse->dims, t->sparse->ndim);
 }
 static int type_of(const onnx_initializer *t) { return t->tensor ? t->tensor->type : t->sparse->values.type; }
 static const char *name_of(const onnx_initializer *t) { return t->tensor ? t->tensor->name : t->sparse->values.name; }
@@ -322,8 +324,7 @@ static bool make_known(resolver *s, onnx_initializer *init)
 {
     cn_tensor *t = made(s, init, s->model->host);
     init->known = t ? cn__onnx_new(s->r, 1, sizeof *init->known) : NULL;
-    if (init->known)
-        *init->known = (onnx_known){ .host = cn__keep(t), .stamp = ++s->model->stamps, .lasts = true };
+    if (init->known) *init->known = (onnx_known){ .host = cn__keep(t), .stamp = ++s->model->stamps, .lasts = true };
     return init->known != NULL;
 }
 
@@ -369,11 +370,12 @@ static bool fail_missing(resolver *s)
     size_t at = 0;
     for (size_t i = 0; i < s->missing.n && at < sizeof list - 1; i++) {
         const missing *m = (missing *)s->missing.v + i;
-        const int n = snprintf(list + at, sizeof list - at, "%s%.60s (%lld)", i ? ", " : "", m->name, (long long)m->nodes);
+        const int n =
+            snprintf(list + at, sizeof list - at, "%s%.60s (%lld)", i ? ", " : "", m->name, (long long)m->nodes);
         at += n > 0 ? (size_t)n : 0;
     }
-    return cn__onnx_fail(s->r, CN_UNSUPPORTED, "%lld nodes need operators that are missing: %.300s", (long long)s->needing,
-                         list);
+    return cn__onnx_fail(s->r, CN_UNSUPPORTED, "%lld nodes need operators that are missing: %.300s",
+                         (long long)s->needing, list);
 }
 
 bool cn__onnx_resolve(onnx_model *m)

@@ -20,9 +20,8 @@ bool(cn__onnx_fail)(const onnx_reader *r, cn_code code, const char *message, ...
 void *cn__onnx_new(const onnx_reader *r, size_t count, size_t size)
 {
     size_t bytes;
-    void *p = __builtin_mul_overflow(count, size, &bytes) ?
-                  NULL :
-                  cn__bump_new(&r->ctx->memory, r->memory, bytes ? bytes : 1);
+    void *p = __builtin_mul_overflow(count, size, &bytes) ? NULL
+                                                          : cn__bump_new(&r->ctx->memory, r->memory, bytes ? bytes : 1);
     if (!p) cn__no_memory(r->ctx, "onnx_load");
     return p;
 }
@@ -143,7 +142,8 @@ static bool external_entry(const onnx_reader *r, const cn__field *f, onnx_tensor
     for (const char *c = p.value; *c && (offset || length); c++)
         if (*c < '0' || *c > '9' || __builtin_mul_overflow(number, 10u, &number) ||
             __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number))
-            return cn__onnx_fail(r, CN_BAD_FILE, "external data: %.20s must be a number, got \"%.40s\"", p.key, p.value);
+            return cn__onnx_fail(r, CN_BAD_FILE, "external data: %.20s must be a number, got \"%.40s\"", p.key,
+                                 p.value);
     if (location) out->location = p.value;
     if (offset) out->offset = number;
     if (length) out->length = number, out->has_length = true;

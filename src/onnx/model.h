@@ -36,13 +36,13 @@ typedef struct onnx_text {
 
 typedef struct onnx_tensor {
     const char *name;
-    int type;              /* an onnx_type, or another number */
+    int type; /* an onnx_type, or another number */
     int ndim;
     int64_t *dims;
-    cn__wire body;         /* the whole message: typed data are decoded from it */
-    cn__wire raw;          /* raw_data */
+    cn__wire body; /* the whole message: typed data are decoded from it */
+    cn__wire raw;  /* raw_data */
     bool has_raw, external;
-    const char *location;  /* external: the file, relative to the model's folder */
+    const char *location; /* external: the file, relative to the model's folder */
     uint64_t offset, length;
     bool has_length;
 } onnx_tensor;
@@ -59,11 +59,11 @@ typedef enum onnx_shape_kind { ONNX_IS_TENSOR, ONNX_IS_SEQUENCE, ONNX_IS_OPTIONA
 /* TypeProto: of a tensor, or a sequence or optional of `of`. */
 typedef struct onnx_typed {
     onnx_shape_kind kind;
-    int element;             /* an onnx_type */
+    int element; /* an onnx_type */
     bool has_shape;
     int ndim;
-    int64_t *dims;           /* -1: symbolic or unknown */
-    const char **symbols;    /* "batch", or "" */
+    int64_t *dims;        /* -1: symbolic or unknown */
+    const char **symbols; /* "batch", or "" */
     const struct onnx_typed *of;
 } onnx_typed;
 
@@ -104,14 +104,15 @@ typedef struct onnx_node {
     const char **in, **out;
     onnx_attr *attr;
     /* resolved: */
-    const struct onnx_row *row;    /* the rule, or */
-    const struct cn_op *record;    /* the elementwise operator of Cairn with the same meaning, or */
-    struct onnx_graph *call;       /* the function that it calls */
-    int version;                   /* of its domain */
+    const struct onnx_row *row; /* the rule, or */
+    const struct cn_op *record; /* the elementwise operator of Cairn with the same meaning, or */
+    struct onnx_graph *call;    /* the function that it calls */
+    int version;                /* of its domain */
     onnx_ref *from;
-    int *to;                       /* -1: nobody asked for this result */
+    int *to; /* -1: nobody asked for this result */
     struct onnx_memo *memo;
-    cn_tensor *constant;           /* a large constant, which the module keeps as a buffer */
+    cn_tensor *constant;          /* a large constant, which the module keeps as a buffer */
+    struct onnx_derived *derived; /* weights in another form, or NULL */
 } onnx_node;
 
 typedef struct onnx_initializer {
@@ -130,8 +131,8 @@ typedef struct onnx_graph {
     onnx_node *nodes;
     onnx_info *inputs, *outputs;
     onnx_initializer *initializers;
-    onnx_attr *defaults;          /* of a function: attributes with their default values */
-    onnx_import *imports;         /* of a function */
+    onnx_attr *defaults;  /* of a function: attributes with their default values */
+    onnx_import *imports; /* of a function */
     /* resolved: */
     bool resolved;
     int n_slots;

@@ -21,6 +21,7 @@ static void release_graph(onnx_graph *g)
     for (int i = 0; i < g->n_initializers; i++) release_known(g->initializers[i].known);
     for (int i = 0; i < g->n_nodes; i++) {
         onnx_node *n = &g->nodes[i];
+        cn__onnx_forget(n);
         for (int k = 0; k < n->n_out && n->memo && n->memo->out; k++) release_known(&n->memo->out[k]);
         for (int k = 0; k < n->n_attr && n->attr; k++)
             if (n->attr[k].g) release_graph(n->attr[k].g);
@@ -61,8 +62,8 @@ static int place(onnx_model *m, const char *name, int at, const onnx_info *v, in
 {
     const int i = name ? find_name(v, n, name) : at < n ? at : -1;
     if (i < 0)
-        cn__fail(m->ctx, CN_NOT_FOUND, "onnx_run: the graph has %d %ss, none of the name or number \"%.100s\" %d", n, what,
-                 name ? name : "", at);
+        cn__fail(m->ctx, CN_NOT_FOUND, "onnx_run: the graph has %d %ss, none of the name or number \"%.100s\" %d", n,
+                 what, name ? name : "", at);
     return i;
 }
 
@@ -85,8 +86,8 @@ static bool is_sequence(const onnx_typed *t)
     return t && t->kind == ONNX_IS_SEQUENCE;
 }
 
-/* Many files say that a batch has 1 sample, and have this 1 in their shapes too. If another size is given, Reshape takes it
-   in place of the size that the file says. */
+/* Many files say that a batch has 1 sample, and have this 1 in their shapes too. If another size is given, Reshape takes
+   it in place of the size that the file says. */
 static void note_batch(onnx_run *run, cn_tensor *t, const onnx_typed *type)
 {
     if (!type || type->kind != ONNX_IS_TENSOR || !type->has_shape || type->ndim < 1 || cn_ndim(t) != type->ndim) return;
@@ -99,8 +100,8 @@ static bool take_input(onnx_run *run, const cn_onnx_value *from, const onnx_type
 {
     cn_ctx *ctx = run->model->ctx;
     if (from->n_items < 0 || (from->n_items && !from->items))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_run: a sequence must have a list of items, got %d (%s)", from->n_items,
-                        from->items ? "a list" : "NULL");
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_run: a sequence must have a list of items, got %d (%s)",
+                        from->n_items, from->items ? "a list" : "NULL");
     const bool optional = type && type->kind == ONNX_IS_OPTIONAL;
     if (is_sequence(type) && !from->tensor && (!optional || from->items)) return list_value(run, from, out);
     if (optional && !from->tensor) return true;
@@ -199,7 +200,8 @@ static bool forward_all(cn_module *module, cn_tensor *const *in, int n_in, cn_te
             n++;
         }
     if (n < n_in || n_out > 16)
-        return cn__fail(m->ctx, CN_BAD_ARGUMENT, "ONNX: the graph takes %d inputs here and at most 16, got %d", n, n_in);
+        return cn__fail(m->ctx, CN_BAD_ARGUMENT, "ONNX: the graph takes %d inputs here and at most 16, got %d", n,
+                        n_in);
     if (!run_model(m, few_in, n, few_out, n_out)) return false;
     for (int i = 0; i < n_out; i++) out[i] = few_out[i].tensor;
     return true;
@@ -211,9 +213,11 @@ static void describe(const cn_module *module, char *out, size_t size)
     snprintf(out, size, "%.60s", m->file.graph ? m->file.graph->name : "");
 }
 
-static const cn_module_type module_type = {
-    .name = "ONNX", .forward_all = forward_all, .data_bytes = sizeof(onnx_model), .describe = describe, .destroy = destroy
-};
+static const cn_module_type module_type = { .name = "ONNX",
+                                            .forward_all = forward_all,
+                                            .data_bytes = sizeof(onnx_model),
+                                            .describe = describe,
+                                            .destroy = destroy };
 
 static onnx_model *model_of(const cn_module *module)
 {
@@ -230,8 +234,8 @@ bool cn_onnx_run(cn_module *module, const cn_onnx_value *in, int n_in, cn_onnx_v
     onnx_model *m = model_of(module);
     if (!m) return false;
     if (n_in < 0 || n_out < 0 || (n_in && !in) || (n_out && !out))
-        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run: needs lists of inputs and results, got %d%s and %d%s", n_in,
-                        in || !n_in ? "" : " (NULL)", n_out, out || !n_out ? "" : " (NULL)");
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run: needs lists of inputs and results, got %d%s and %d%s",
+                        n_in, in || !n_in ? "" : " (NULL)", n_out, out || !n_out ? "" : " (NULL)");
     CN__USE used = cn__object_use(module);
     const bool had_error = cn_failed(call.ctx);
     const bool ok = run_model(m, in, n_in, out, n_out);
@@ -248,7 +252,8 @@ static bool load(onnx_model *m, cn_module *module, const char *path, cn__content
     m->ctx = ctx;
     m->path = cn__copy_text(ctx, path ? path : "from memory");
     m->weights.content = content;
-    m->host = cn_open(&(cn_desc){ .device = "cpu", .threads = 1, .allocator = ctx->memory.allocator, .seed = ctx->seed });
+    m->host =
+        cn_open(&(cn_desc){ .device = "cpu", .threads = 1, .allocator = ctx->memory.allocator, .seed = ctx->seed });
     if (!m->path) return false;
     if (!m->host) return cn__no_memory(ctx, "onnx_load");
     m->weights.reader = (onnx_reader){ ctx, &m->memory, m->path };

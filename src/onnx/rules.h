@@ -11,14 +11,14 @@
 #include "core/errors.h"
 #include "onnx/run.h"
 
-#define IN(i)             cn__onnx_in(c, i)            /* input i as a tensor; NULL: absent */
-#define HAS(i)            cn__onnx_has(c, i)           /* whether input i is there */
-#define GIVE(t)           cn__onnx_give(c, 0, t)       /* the first result */
-#define GIVE_AT(i, t)     cn__onnx_give(c, i, t)
-#define INT(name, usual)  cn__onnx_int(c, name, usual) /* attributes */
+#define IN(i)              cn__onnx_in(c, i)      /* input i as a tensor; NULL: absent */
+#define HAS(i)             cn__onnx_has(c, i)     /* whether input i is there */
+#define GIVE(t)            cn__onnx_give(c, 0, t) /* the first result */
+#define GIVE_AT(i, t)      cn__onnx_give(c, i, t)
+#define INT(name, usual)   cn__onnx_int(c, name, usual) /* attributes */
 #define FLOAT(name, usual) cn__onnx_float(c, name, usual)
-#define TEXT(name, usual) cn__onnx_string(c, name, usual)
-#define FAIL(code, ...)   cn__onnx_wrong(c, code, __VA_ARGS__)
+#define TEXT(name, usual)  cn__onnx_string(c, name, usual)
+#define FAIL(code, ...)    cn__onnx_wrong(c, code, __VA_ARGS__)
 
 /* Whole numbers of an attribute or of a known input. */
 enum { CN__ONNX_INTS = 64 };
@@ -33,9 +33,9 @@ typedef struct onnx_floats {
 
 bool cn__onnx_has(const onnx_call *c, int i);
 cn_tensor *cn__onnx_in(onnx_call *c, int i);
-bool cn__onnx_give(onnx_call *c, int i, cn_tensor *t);      /* false: t is NULL */
+bool cn__onnx_give(onnx_call *c, int i, cn_tensor *t);       /* false: t is NULL */
 bool cn__onnx_give_value(onnx_call *c, int i, onnx_value v); /* true */
-bool cn__onnx_wanted(const onnx_call *c, int i);            /* whether anybody asked for result i */
+bool cn__onnx_wanted(const onnx_call *c, int i);             /* whether anybody asked for result i */
 
 const onnx_attr *cn__onnx_attr(const onnx_call *c, const char *name); /* or NULL */
 int64_t cn__onnx_int(const onnx_call *c, const char *name, int64_t usual);
@@ -55,9 +55,14 @@ int cn__onnx_axis(onnx_call *c, int64_t axis, int n);
 /* Axes as cn_dims: all if there are none. False: an error. */
 bool cn__onnx_axes(onnx_call *c, const onnx_ints *v, int n, cn_dims *out);
 bool cn__onnx_dims(onnx_call *c, const onnx_ints *v, cn_dims *out);
-cn_tensor *cn__onnx_whole(onnx_call *c, const int64_t *v, int n); /* an i64 tensor (n) */
+cn_tensor *cn__onnx_whole(onnx_call *c, const int64_t *v, int n);                       /* an i64 tensor (n) */
 cn_tensor *cn__onnx_real(onnx_call *c, cn_dtype dtype, cn_dims shape, const double *v); /* n numbers of a shape */
 bool cn__onnx_cast_to(onnx_call *c, int64_t type, cn_dtype *out); /* a TensorProto.DataType; false: an error */
+
+/* A weight in another form, number k of the node (k < CN__ONNX_DERIVED): what was made of it before, or NULL. Then
+   cn__onnx_derive keeps what is made, and returns it. */
+cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight);
+cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *weight, cn_tensor *made);
 
 /* x as f32 or f64, if it is a half or whole. */
 cn_tensor *cn__onnx_wide(cn_tensor *x);

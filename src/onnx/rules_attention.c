@@ -60,8 +60,8 @@ static cn_tensor *widened(onnx_call *c, cn_tensor *mask, int64_t keys)
     if (!mask || cn_size(mask, -1) >= keys) return mask;
     cn_dims shape = cn_shape(mask);
     shape.v[shape.n - 1] = keys - shape.v[shape.n - 1];
-    cn_tensor *part[] = { mask, cn_type(mask) == CN_BOOL ? cn_zeros(c->ctx, CN_BOOL, shape) :
-                                                           cn_full(c->ctx, cn_type(mask), shape, -INFINITY) };
+    cn_tensor *part[] = { mask, cn_type(mask) == CN_BOOL ? cn_zeros(c->ctx, CN_BOOL, shape)
+                                                         : cn_full(c->ctx, cn_type(mask), shape, -INFINITY) };
     return cn_cat(part, 2, -1);
 }
 
@@ -95,16 +95,19 @@ bool cn__onnx_attention(onnx_call *c)
         v = heads_apart(c, v, INT("kv_num_heads", 0));
     }
     if (!q || !k || !v) return false;
-    if (cn_ndim(q) != 4 || cn_ndim(k) != 4 || cn_ndim(v) != 4) return FAIL(CN_BAD_SHAPE, "Q, K and V must have 3 or 4 axes");
+    if (cn_ndim(q) != 4 || cn_ndim(k) != 4 || cn_ndim(v) != 4)
+        return FAIL(CN_BAD_SHAPE, "Q, K and V must have 3 or 4 axes");
     const int64_t past = HAS(4) ? cn_size(IN(4), 2) : 0, heads = cn_size(q, 1);
     k = joined(IN(4), k, 2);
     v = joined(IN(5), v, 2);
     if (!GIVE_AT(1, k) || !GIVE_AT(2, v)) return false;
     const int64_t queries = cn_size(q, 2), keys = cn_size(k, 2);
-    if (cn_size(k, 1) < 1 || heads % cn_size(k, 1)) return FAIL(CN_BAD_SHAPE, "the heads of Q must be a multiple of K's");
+    if (cn_size(k, 1) < 1 || heads % cn_size(k, 1))
+        return FAIL(CN_BAD_SHAPE, "the heads of Q must be a multiple of K's");
     cn_tensor *seen = seen_by_place(c, queries, keys, past, lengths);
     if (lengths) {
-        cn_tensor *filled = cn_lt(cn_arange(c->ctx, CN_I64, 0, (double)keys, 1), cn_reshape(lengths, CN_DIMS(-1, 1, 1, 1)));
+        cn_tensor *filled =
+            cn_lt(cn_arange(c->ctx, CN_I64, 0, (double)keys, 1), cn_reshape(lengths, CN_DIMS(-1, 1, 1, 1)));
         seen = both(seen, filled);
     }
     const double width = (double)cn_size(q, 3), scale = FLOAT("scale", 0), cap = FLOAT("softcap", 0);
@@ -117,7 +120,8 @@ bool cn__onnx_attention(onnx_call *c)
         y = cn_scaled_dot_product_attention(q, k, v, &(cn_attention_desc){ .attn_mask = only, .scale = factor });
         return GIVE(flat ? heads_together(y) : y);
     }
-    cn_tensor *scores = cn_matmul(cn_mul_s(q, sqrt(factor)), cn_transpose(cn_mul_s(repeated(k, heads), sqrt(factor)), 2, 3));
+    cn_tensor *scores =
+        cn_matmul(cn_mul_s(q, sqrt(factor)), cn_transpose(cn_mul_s(repeated(k, heads), sqrt(factor)), 2, 3));
     const int64_t mode = INT("qk_matmul_output_mode", 0);
     cn_tensor *shown = scores;
     if (cap > 0) scores = cn_mul_s(cn_tanh(cn_div_s(scores, cap)), cap);
@@ -126,7 +130,8 @@ bool cn__onnx_attention(onnx_call *c)
     if (bias) scores = cn_add(scores, bias);
     if (mode == 2) shown = scores;
     cn_dtype precise = t;
-    if (cn__onnx_attr(c, "softmax_precision") && !cn__onnx_cast_to(c, INT("softmax_precision", 1), &precise)) return false;
+    if (cn__onnx_attr(c, "softmax_precision") && !cn__onnx_cast_to(c, INT("softmax_precision", 1), &precise))
+        return false;
     cn_tensor *p = attend(cn_cast(scores, precise), bias);
     if (mode == 3) shown = p;
     y = cn_matmul(cn_cast(p, t), repeated(v, heads));
@@ -151,10 +156,12 @@ bool cn__onnx_flex_attention(onnx_call *c)
     if (!q || !k || !v) return false;
     if (cn_ndim(q) != 4 || cn_ndim(k) != 4 || cn_ndim(v) != 4) return FAIL(CN_BAD_SHAPE, "Q, K and V must have 4 axes");
     const int64_t heads = cn_size(q, 1);
-    if (cn_size(k, 1) < 1 || heads % cn_size(k, 1)) return FAIL(CN_BAD_SHAPE, "the heads of Q must be a multiple of K's");
+    if (cn_size(k, 1) < 1 || heads % cn_size(k, 1))
+        return FAIL(CN_BAD_SHAPE, "the heads of Q must be a multiple of K's");
     const double scale = sqrt(FLOAT("scale", 1 / sqrt((double)cn_size(q, 3))));
     cn_dtype precise = cn_type(q) == CN_F64 ? CN_F64 : CN_F32;
-    if (cn__onnx_attr(c, "softmax_precision") && !cn__onnx_cast_to(c, INT("softmax_precision", 1), &precise)) return false;
+    if (cn__onnx_attr(c, "softmax_precision") && !cn__onnx_cast_to(c, INT("softmax_precision", 1), &precise))
+        return false;
     cn_tensor *scores = cn_matmul(cn_mul_s(q, scale), cn_transpose(cn_mul_s(repeated(k, heads), scale), 2, 3));
     scores = cn_cast(scores, precise);
     if (!scores || !modified(c, "score_mod", &scores)) return false;
@@ -176,20 +183,23 @@ bool cn__onnx_linear_attention(onnx_call *c)
 {
     const int64_t q_heads = INT("q_num_heads", 0), heads = INT("kv_num_heads", 0);
     cn_tensor *query = IN(0), *past = IN(3);
-    if (!query || q_heads < 1 || heads < 1 || q_heads % heads) return FAIL(CN_BAD_ARGUMENT, "q_num_heads must be a multiple of kv_num_heads");
+    if (!query || q_heads < 1 || heads < 1 || q_heads % heads)
+        return FAIL(CN_BAD_ARGUMENT, "q_num_heads must be a multiple of kv_num_heads");
     const char *rule = TEXT("update_rule", "gated_delta");
     const bool gated = !strncmp(rule, "gated", 5), delta = strstr(rule, "delta") != NULL;
     cn_tensor *q = cn_cast(heads_apart(c, query, q_heads), CN_F32), *k = cn_cast(heads_apart(c, IN(1), heads), CN_F32),
               *v = cn_cast(heads_apart(c, IN(2), heads), CN_F32);
     cn_tensor *decay = gated ? gate(c, IN(4), heads) : NULL, *beta = delta ? gate(c, IN(5), heads) : NULL;
-    if (!q || !k || !v || (gated && !decay) || (delta && !beta)) return FAIL(CN_BAD_ARGUMENT, "an input of its update rule is absent");
+    if (!q || !k || !v || (gated && !decay) || (delta && !beta))
+        return FAIL(CN_BAD_ARGUMENT, "an input of its update rule is absent");
     const int64_t steps = cn_size(q, 2), batch = cn_size(q, 0);
     const double scale = FLOAT("scale", 0) != 0 ? FLOAT("scale", 0) : 1 / sqrt((double)cn_size(k, 3));
-    cn_tensor *state = past ? cn_cast(past, CN_F32) :
-                              cn_zeros(c->ctx, CN_F32, CN_DIMS(batch, heads, cn_size(k, 3), cn_size(v, 3)));
+    cn_tensor *state =
+        past ? cn_cast(past, CN_F32) : cn_zeros(c->ctx, CN_F32, CN_DIMS(batch, heads, cn_size(k, 3), cn_size(v, 3)));
     cn_tensor **out = cn__onnx_run_new(c->run, (size_t)steps + 1, sizeof *out);
     for (int64_t t = 0; t < steps && out; t++) {
-        cn_tensor *kt = cn_unsqueeze(cn_select(k, 2, t), 3), *vt = cn_unsqueeze(cn_select(v, 2, t), 2); /* columns, rows */
+        cn_tensor *kt = cn_unsqueeze(cn_select(k, 2, t), 3),
+                  *vt = cn_unsqueeze(cn_select(v, 2, t), 2); /* columns, rows */
         if (gated) state = cn_mul(state, cn_unsqueeze(cn_exp(cn_select(decay, 2, t)), 3));
         if (delta) {
             cn_tensor *stored = cn_matmul(cn_transpose(kt, 2, 3), state);
@@ -213,7 +223,8 @@ bool cn__onnx_rotary_embedding(onnx_call *c)
     const bool flat = cn_ndim(x) == 3, pairs = INT("interleaved", 0) != 0;
     if (flat) x = heads_apart(c, x, INT("num_heads", 0));
     if (!x || cn_ndim(x) != 4) return FAIL(CN_BAD_SHAPE, "the input must have 3 or 4 axes");
-    const int64_t width = INT("rotary_embedding_dim", 0) > 0 ? INT("rotary_embedding_dim", 0) : cn_size(x, 3), half = width / 2;
+    const int64_t width = INT("rotary_embedding_dim", 0) > 0 ? INT("rotary_embedding_dim", 0) : cn_size(x, 3),
+                  half = width / 2;
     if (HAS(3)) {
         cosine = cn_embedding(cosine, cn_cast(IN(3), CN_I64));
         sine = cn_embedding(sine, cn_cast(IN(3), CN_I64));

@@ -54,7 +54,8 @@ static cn_tensor *joined(onnx_call *c, const onnx_value *v, int n, int64_t axis,
     cn_tensor **t = cn__onnx_run_new(c->run, (size_t)n + 1, sizeof *t);
     for (int i = 0; t && i < n; i++) {
         onnx_value one = v[i];
-        if (one.kind != ONNX_TENSOR) return FAIL(CN_BAD_ARGUMENT, "tensors are joined, got a sequence or nothing"), NULL;
+        if (one.kind != ONNX_TENSOR)
+            return FAIL(CN_BAD_ARGUMENT, "tensors are joined, got a sequence or nothing"), NULL;
         if (!(t[i] = cn__onnx_data(c->run->model, &one))) return NULL;
     }
     if (!t || !n) return t ? (FAIL(CN_BAD_ARGUMENT, "there is nothing to join"), NULL) : NULL;
@@ -158,8 +159,8 @@ static bool scan(onnx_call *c, onnx_graph *g, scanned *s, onnx_value *in, onnx_v
             rows[i].v[a] = rows[i].v[b];
             rows[i].v[b] = v;
         }
-        cn_tensor *y = rows[i].n ? joined(c, rows[i].v, rows[i].n, at(&s->out_axes, i), true) :
-                                   no_rows(c, g->outputs[s->states + i].type);
+        cn_tensor *y = rows[i].n ? joined(c, rows[i].v, rows[i].n, at(&s->out_axes, i), true)
+                                 : no_rows(c, g->outputs[s->states + i].type);
         if (!y) return false;
         out[s->states + i] = (onnx_value){ .kind = ONNX_TENSOR, .data = y };
     }
@@ -173,7 +174,8 @@ static bool scan_batches(onnx_call *c, onnx_graph *g, scanned *s)
     onnx_ints lengths;
     if (!cn__onnx_ints(c, 0, &lengths)) return false;
     cn_tensor *first = IN(1);
-    if (!first || cn_ndim(first) < 1 || s->sequences < 1) return FAIL(CN_BAD_SHAPE, "its inputs must have an axis of batches");
+    if (!first || cn_ndim(first) < 1 || s->sequences < 1)
+        return FAIL(CN_BAD_SHAPE, "its inputs must have an axis of batches");
     const int64_t batches = cn_size(first, 0);
     growing *all = cn__onnx_run_new(c->run, (size_t)g->n_outputs, sizeof *all);
     onnx_value *in = cn__onnx_run_new(c->run, (size_t)n_in, sizeof *in);
@@ -209,7 +211,8 @@ bool cn__onnx_scan(onnx_call *c)
         return FAIL(CN_BAD_ARGUMENT, "its body must have %d inputs, and num_scan_inputs be in [1, %d]", n_in, n_in);
     if (!cn__onnx_attr_ints(c, old ? "directions" : "scan_input_directions", &s.in_back)) return false;
     if (old) return scan_batches(c, g, &s);
-    if (!cn__onnx_attr_ints(c, "scan_input_axes", &s.in_axes) || !cn__onnx_attr_ints(c, "scan_output_axes", &s.out_axes) ||
+    if (!cn__onnx_attr_ints(c, "scan_input_axes", &s.in_axes) ||
+        !cn__onnx_attr_ints(c, "scan_output_axes", &s.out_axes) ||
         !cn__onnx_attr_ints(c, "scan_output_directions", &s.out_back))
         return false;
     cn_tensor *line = IN(s.states);
@@ -274,7 +277,8 @@ bool cn__onnx_sequence_at(onnx_call *c)
     const onnx_list *l = list_in(c, 0);
     const int i = l ? place_in(c, 1, l->n, 0) : -1;
     if (i < 0) return false;
-    return i < l->n ? cn__onnx_give_value(c, 0, l->v[i]) : FAIL(CN_BAD_INDEX, "a position of %d in a sequence of %d", i, l->n);
+    return i < l->n ? cn__onnx_give_value(c, 0, l->v[i])
+                    : FAIL(CN_BAD_INDEX, "a position of %d in a sequence of %d", i, l->n);
 }
 
 bool cn__onnx_sequence_insert(onnx_call *c)
@@ -337,13 +341,15 @@ bool cn__onnx_split_to_sequence(onnx_call *c)
     onnx_ints given;
     if (axis < 0 || !cn__onnx_ints(c, 1, &given)) return false;
     const int64_t size = cn_size(x, axis);
-    const bool one = given.n < 0 || (given.n == 1 && cn_ndim(c->in[1]->known ? c->in[1]->known->host : c->in[1]->data) == 0);
+    const bool one =
+        given.n < 0 || (given.n == 1 && cn_ndim(c->in[1]->known ? c->in[1]->known->host : c->in[1]->data) == 0);
     const int64_t each = given.n < 0 ? 1 : given.n ? given.v[0] : 0;
     growing parts = { 0 };
     int64_t from = 0;
     for (int i = 0; one ? from < size : i < given.n; i++) {
         int64_t n = one ? (each < size - from ? each : size - from) : given.v[i];
-        if (n < (one ? 1 : 0) || n > size - from) return FAIL(CN_BAD_SHAPE, "the parts do not make up the size %lld", (long long)size);
+        if (n < (one ? 1 : 0) || n > size - from)
+            return FAIL(CN_BAD_SHAPE, "the parts do not make up the size %lld", (long long)size);
         cn_tensor *part = cn_narrow(x, axis, from, n);
         if (given.n < 0 && !INT("keepdims", 1)) part = cn_select(part, axis, 0);
         if (!part || !append(c, &parts, (onnx_value){ .kind = ONNX_TENSOR, .data = part })) return false;

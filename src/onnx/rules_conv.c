@@ -1,9 +1,9 @@
 /* Rules of products and convolutions. */
-#include "onnx/windows.h"
+#include "onnx/window.h"
 
 bool cn__onnx_mat_mul(onnx_call *c) { return GIVE(cn_matmul(IN(0), IN(1))); }
 
-static cn_tensor *scaled(cn_tensor *x, double factor) { return factor == 1 ? x : cn_mul_s(x, factor); }
+static cn_tensor *times(cn_tensor *x, double factor) { return factor == 1 ? x : cn_mul_s(x, factor); }
 
 bool cn__onnx_gemm(onnx_call *c)
 {
@@ -17,8 +17,8 @@ bool cn__onnx_gemm(onnx_call *c)
         (!d || cn_size(d, 0) == cn_size(b, 0)))
         return GIVE(cn_linear(a, b, d));
     if (INT("transB", 0)) b = cn_transpose(b, 0, 1);
-    cn_tensor *y = scaled(cn_matmul(a, b), alpha);
-    return GIVE(cn_cast(d && beta != 0 ? cn_add(y, scaled(d, beta)) : y, t));
+    cn_tensor *y = times(cn_matmul(a, b), alpha);
+    return GIVE(cn_cast(d && beta != 0 ? cn_add(y, times(d, beta)) : y, t));
 }
 
 bool cn__onnx_einsum(onnx_call *c)
@@ -76,8 +76,8 @@ static bool transposed_border(onnx_call *c, cn_tensor *x, onnx_windows *w, const
             w->after[i] = total - w->before[i];
         } else if (!strcmp(mode, "VALID")) w->before[i] = w->after[i] = 0;
         w->out[i] = full - w->before[i] - w->after[i];
-        if (w->out[i] < 0) return FAIL(CN_BAD_SHAPE, "axis %d of the result would have the size %lld", i + 2,
-                                       (long long)w->out[i]);
+        if (w->out[i] < 0)
+            return FAIL(CN_BAD_SHAPE, "axis %d of the result would have the size %lld", i + 2, (long long)w->out[i]);
     }
     return true;
 }
@@ -87,7 +87,8 @@ static bool transposed_windows(onnx_call *c, cn_tensor *x, cn_tensor *weight, on
     onnx_ints strides, dilations, pads, output;
     *w = (onnx_windows){ .n = cn_ndim(x) - 2 };
     if (w->n < 1 || w->n > 3 || cn_ndim(weight) != cn_ndim(x))
-        return FAIL(CN_UNSUPPORTED, "the input must be (N, C, ...) with one to three further axes, got %d axes", cn_ndim(x));
+        return FAIL(CN_UNSUPPORTED, "the input must be (N, C, ...) with one to three further axes, got %d axes",
+                    cn_ndim(x));
     if (!cn__onnx_attr_ints(c, "strides", &strides) || !cn__onnx_attr_ints(c, "dilations", &dilations) ||
         !cn__onnx_attr_ints(c, "pads", &pads) || !cn__onnx_attr_ints(c, "output_padding", &output))
         return false;

@@ -7,13 +7,13 @@
 
 typedef struct axis_map {
     int64_t in, out;
-    double scale;                 /* of the coordinates */
+    double scale; /* of the coordinates */
     double roi_start, roi_end;
 } axis_map;
 
 typedef struct resizing {
     const char *mode, *coordinates, *nearest;
-    double cubic, outside;        /* cubic_coeff_a, extrapolation_value */
+    double cubic, outside; /* cubic_coeff_a, extrapolation_value */
     bool exclude_outside, antialias;
 } resizing;
 
@@ -136,8 +136,7 @@ static bool is_bilinear(const resizing *r, cn_tensor *x, const axis_map *m)
 static cn_tensor *resize_all(onnx_call *c, cn_tensor *x, const resizing *r, const axis_map *m)
 {
     const int n = cn_ndim(x);
-    if (is_bilinear(r, x, m))
-        return cn_interpolate_bilinear(x, m[2].out, m[3].out, *r->coordinates == 'a');
+    if (is_bilinear(r, x, m)) return cn_interpolate_bilinear(x, m[2].out, m[3].out, *r->coordinates == 'a');
     cn_tensor *y = x;
     for (int d = 0; d < n && y; d++) y = resized(c, y, d, r, &m[d]);
     for (int d = 0; d < n && y; d++) y = outside(c, y, d, r, &m[d]);
@@ -145,8 +144,8 @@ static cn_tensor *resize_all(onnx_call *c, cn_tensor *x, const resizing *r, cons
 }
 
 /* Sizes and scales of the axes; with a policy one scale for all. */
-static bool axis_sizes(onnx_call *c, cn_tensor *x, const onnx_ints *axes, const onnx_floats *scales, const onnx_ints *sizes,
-                       axis_map *m)
+static bool axis_sizes(onnx_call *c, cn_tensor *x, const onnx_ints *axes, const onnx_floats *scales,
+                       const onnx_ints *sizes, axis_map *m)
 {
     const int n = axes->n >= 0 ? axes->n : cn_ndim(x);
     const char *policy = TEXT("keep_aspect_ratio_policy", "stretch");
@@ -187,8 +186,11 @@ bool cn__onnx_resize(onnx_call *c)
         return false;
     const resizing r = { TEXT("mode", "nearest"),
                          TEXT("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
-                         TEXT("nearest_mode", old ? "floor" : "round_prefer_floor"), FLOAT("cubic_coeff_a", -0.75),
-                         FLOAT("extrapolation_value", 0), INT("exclude_outside", 0) != 0, INT("antialias", 0) != 0 };
+                         TEXT("nearest_mode", old ? "floor" : "round_prefer_floor"),
+                         FLOAT("cubic_coeff_a", -0.75),
+                         FLOAT("extrapolation_value", 0),
+                         INT("exclude_outside", 0) != 0,
+                         INT("antialias", 0) != 0 };
     const int n = axes.n >= 0 ? axes.n : cn_ndim(x);
     for (int i = 0; i < n && roi.n == 2 * n; i++) {
         axis_map *a = &m[cn__onnx_axis(c, axes.n >= 0 ? axes.v[i] : i, cn_ndim(x))];
@@ -217,12 +219,12 @@ bool cn__onnx_upsample(onnx_call *c)
 bool cn__onnx_grid_sample(onnx_call *c)
 {
     const char *mode = TEXT("mode", c->version < 20 ? "bilinear" : "linear"), *padding = TEXT("padding_mode", "zeros");
-    const cn_grid_mode how = strstr(mode, "cubic") ? CN_GRID_BICUBIC :
-                             *mode == 'n'          ? CN_GRID_NEAREST :
-                                                     CN_GRID_BILINEAR;
-    const cn_grid_padding border = *padding == 'b' ? CN_GRID_BORDER :
-                                   *padding == 'r' ? CN_GRID_REFLECTION :
-                                                     CN_GRID_ZEROS;
+    const cn_grid_mode how = strstr(mode, "cubic") ? CN_GRID_BICUBIC
+                             : *mode == 'n'        ? CN_GRID_NEAREST
+                                                   : CN_GRID_BILINEAR;
+    const cn_grid_padding border = *padding == 'b'   ? CN_GRID_BORDER
+                                   : *padding == 'r' ? CN_GRID_REFLECTION
+                                                     : CN_GRID_ZEROS;
     return GIVE(cn_grid_sample(IN(0), IN(1), how, border, INT("align_corners", 0) != 0));
 }
 
@@ -246,17 +248,19 @@ static double *numbers(onnx_call *c, int i)
 /* One axis of a region: where its samples lie, and how much the two elements around each count. */
 typedef struct samples {
     int64_t bins, grid, *low, *high;
-    double *part;     /* of `high`; `low` has the rest */
+    double *part; /* of `high`; `low` has the rest */
     bool *inside;
 } samples;
 
-static bool place_samples(onnx_call *c, samples *s, double start, double length, int64_t bins, int64_t ratio, int64_t size)
+static bool place_samples(onnx_call *c, samples *s, double start, double length, int64_t bins, int64_t ratio,
+                          int64_t size)
 {
     const double bin = length / (double)bins, grid = ratio > 0 ? (double)ratio : ceil(bin);
     if (!(grid < 1e6)) return FAIL(CN_BAD_ARGUMENT, "a region is too large");
     *s = (samples){ .bins = bins, .grid = grid > 0 ? (int64_t)grid : 0 };
     const size_t n = (size_t)(bins * s->grid);
-    if (!(s->low = cn__onnx_run_new(c->run, n, sizeof *s->low)) || !(s->high = cn__onnx_run_new(c->run, n, sizeof *s->high)) ||
+    if (!(s->low = cn__onnx_run_new(c->run, n, sizeof *s->low)) ||
+        !(s->high = cn__onnx_run_new(c->run, n, sizeof *s->high)) ||
         !(s->part = cn__onnx_run_new(c->run, n, sizeof *s->part)) ||
         !(s->inside = cn__onnx_run_new(c->run, n, sizeof *s->inside)))
         return false;
@@ -275,7 +279,8 @@ static bool place_samples(onnx_call *c, samples *s, double start, double length,
 }
 
 /* The four corners of every sample of a region: places in the plane, and weights; (bins y, bins x, samples, 4). */
-static cn_tensor *region(onnx_call *c, cn_tensor *plane, const samples *y, const samples *x, int64_t width, bool average)
+static cn_tensor *region(onnx_call *c, cn_tensor *plane, const samples *y, const samples *x, int64_t width,
+                         bool average)
 {
     const int64_t each = y->grid * x->grid * 4, all = y->bins * x->bins * each;
     int64_t *place = cn__onnx_run_new(c->run, (size_t)all, sizeof *place);
@@ -285,8 +290,10 @@ static cn_tensor *region(onnx_call *c, cn_tensor *plane, const samples *y, const
         for (int64_t k = 0; k < y->grid * x->grid; k++, at += 4) {
             const int64_t j = i / x->bins * y->grid + k / x->grid, l = i % x->bins * x->grid + k % x->grid;
             for (int corner = 0; corner < 4 && y->inside[j] && x->inside[l]; corner++) {
-                place[at + corner] = (corner & 2 ? y->high[j] : y->low[j]) * width + (corner & 1 ? x->high[l] : x->low[l]);
-                weight[at + corner] = (corner & 2 ? y->part[j] : 1 - y->part[j]) * (corner & 1 ? x->part[l] : 1 - x->part[l]);
+                place[at + corner] =
+                    (corner & 2 ? y->high[j] : y->low[j]) * width + (corner & 1 ? x->high[l] : x->low[l]);
+                weight[at + corner] =
+                    (corner & 2 ? y->part[j] : 1 - y->part[j]) * (corner & 1 ? x->part[l] : 1 - x->part[l]);
             }
         }
     cn_tensor *read = cn_index_select(plane, 1, cn_from(c->ctx, CN_I64, CN_DIMS(all), place));
@@ -303,16 +310,19 @@ bool cn__onnx_roi_align(onnx_call *c)
     if (!x || !batch) return false;
     if (cn_ndim(x) != 4 || cn_ndim(rois) != 2 || cn_size(rois, 1) != 4 || cn_numel(IN(2)) != cn_size(rois, 0))
         return FAIL(CN_BAD_SHAPE, "it needs planes (N, C, H, W), regions (n, 4) and n batch indices");
-    const int64_t n = cn_size(rois, 0), h = INT("output_height", 1), w = INT("output_width", 1), ratio = INT("sampling_ratio", 0);
+    const int64_t n = cn_size(rois, 0), h = INT("output_height", 1), w = INT("output_width", 1),
+                  ratio = INT("sampling_ratio", 0);
     const double scale = FLOAT("spatial_scale", 1);
     const bool half = c->version >= 16 && !strcmp(TEXT("coordinate_transformation_mode", "half_pixel"), "half_pixel");
-    if (h < 1 || w < 1 || h > 4096 || w > 4096 || ratio > 4096) return FAIL(CN_BAD_ARGUMENT, "output_height, output_width or sampling_ratio is out of range");
+    if (h < 1 || w < 1 || h > 4096 || w > 4096 || ratio > 4096)
+        return FAIL(CN_BAD_ARGUMENT, "output_height, output_width or sampling_ratio is out of range");
     if (n == 0) return GIVE(cn_zeros(c->ctx, cn_type(x), CN_DIMS(0, cn_size(x, 1), h, w)));
     cn_tensor **out = cn__onnx_run_new(c->run, (size_t)n, sizeof *out);
     for (int64_t i = 0; i < n && out; i++) {
         double start[2], length[2];
         samples s[2];
-        if (!(batch[i] >= 0 && batch[i] < (double)cn_size(x, 0))) return FAIL(CN_BAD_INDEX, "a batch index is out of range");
+        if (!(batch[i] >= 0 && batch[i] < (double)cn_size(x, 0)))
+            return FAIL(CN_BAD_INDEX, "a batch index is out of range");
         for (int d = 0; d < 2; d++) {
             start[d] = box[i * 4 + d] * scale - (half ? 0.5 : 0);
             length[d] = box[i * 4 + 2 + d] * scale - (half ? 0.5 : 0) - start[d];
@@ -384,8 +394,8 @@ bool cn__onnx_non_max_suppression(onnx_call *c)
     const double *box = numbers(c, 0), *score = box ? numbers(c, 1) : NULL;
     if (!score || !cn__onnx_ints(c, 2, &most) || !cn__onnx_floats(c, 3, &part) || !cn__onnx_floats(c, 4, &least))
         return false;
-    if (cn_ndim(boxes) != 3 || cn_ndim(scores) != 3 || cn_size(boxes, 2) != 4 || cn_size(boxes, 0) != cn_size(scores, 0) ||
-        cn_size(boxes, 1) != cn_size(scores, 2))
+    if (cn_ndim(boxes) != 3 || cn_ndim(scores) != 3 || cn_size(boxes, 2) != 4 ||
+        cn_size(boxes, 0) != cn_size(scores, 0) || cn_size(boxes, 1) != cn_size(scores, 2))
         return FAIL(CN_BAD_SHAPE, "it needs boxes (N, n, 4) and scores (N, classes, n)");
     const int64_t batches = cn_size(scores, 0), classes = cn_size(scores, 1), n = cn_size(boxes, 1);
     scored *order = cn__onnx_run_new(c->run, (size_t)n, sizeof *order);
@@ -393,9 +403,9 @@ bool cn__onnx_non_max_suppression(onnx_call *c)
     int64_t *out = cn__onnx_run_new(c->run, (size_t)cn_numel(scores) * 3, sizeof *out);
     if (!order || !kept || !out) return false;
     for (int64_t i = 0; i < batches * classes; i++) {
-        const int64_t found = suppress(box + i / classes * n * 4, score + i * n, n, order, INT("center_point_box", 0) != 0,
-                                       most.n > 0 ? most.v[0] : 0, part.n > 0 ? part.v[0] : 0,
-                                       least.n > 0 ? least.v[0] : -INFINITY, kept);
+        const int64_t found = suppress(box + i / classes * n * 4, score + i * n, n, order,
+                                       INT("center_point_box", 0) != 0, most.n > 0 ? most.v[0] : 0,
+                                       part.n > 0 ? part.v[0] : 0, least.n > 0 ? least.v[0] : -INFINITY, kept);
         for (int64_t k = 0; k < found; k++, count++) {
             out[count * 3] = i / classes;
             out[count * 3 + 1] = i % classes;

@@ -75,7 +75,8 @@ bool cn__onnx_gather_nd(onnx_call *c)
     int k;
     if (!x || !index || !tuple_size(c, x, index, batch, &k)) return false;
     cn_dims shape = CN_SCALAR;
-    if (cn_ndim(index) - 1 + cn_ndim(x) - batch - k > CN_MAX_DIMS) return FAIL(CN_UNSUPPORTED, "the result has too many axes");
+    if (cn_ndim(index) - 1 + cn_ndim(x) - batch - k > CN_MAX_DIMS)
+        return FAIL(CN_UNSUPPORTED, "the result has too many axes");
     for (int d = 0; d < cn_ndim(index) - 1; d++) shape.v[shape.n++] = cn_size(index, d);
     for (int d = batch + k; d < cn_ndim(x); d++) shape.v[shape.n++] = cn_size(x, d);
     cn_tensor *rows = cn_reshape(x, CN_DIMS(product(x, 0, batch + k), product(x, batch + k, cn_ndim(x))));
@@ -113,7 +114,8 @@ bool cn__onnx_scatter_nd(onnx_call *c)
     if (!x || !index || !updates || !tuple_size(c, x, index, 0, &k)) return false;
     const int64_t width = product(x, k, cn_ndim(x)), tuples = cn_numel(index) / k;
     cn_tensor *rows = cn_reshape(x, CN_DIMS(product(x, 0, k), width));
-    cn_tensor *number = cn_expand(cn_reshape(row_numbers(c, x, index, 0, k), CN_DIMS(tuples, 1)), CN_DIMS(tuples, width));
+    cn_tensor *number =
+        cn_expand(cn_reshape(row_numbers(c, x, index, 0, k), CN_DIMS(tuples, 1)), CN_DIMS(tuples, width));
     return scatter(c, rows, 0, number, cn_reshape(updates, CN_DIMS(tuples, width)), cn_shape(x));
 }
 
@@ -123,7 +125,8 @@ bool cn__onnx_tensor_scatter(onnx_call *c)
     cn_tensor *x = IN(0), *update = IN(1);
     const int axis = x && update ? cn__onnx_axis(c, INT("axis", -2), cn_ndim(x)) : -1;
     if (axis < 0) return false;
-    if (cn_ndim(update) != cn_ndim(x) || axis == 0) return FAIL(CN_BAD_SHAPE, "cache and update must have the same axes");
+    if (cn_ndim(update) != cn_ndim(x) || axis == 0)
+        return FAIL(CN_BAD_SHAPE, "cache and update must have the same axes");
     cn_dims along = { .n = cn_ndim(x) }, batch = { .n = cn_ndim(x) };
     for (int d = 0; d < cn_ndim(x); d++) along.v[d] = batch.v[d] = 1;
     along.v[axis] = cn_size(update, axis);
@@ -141,7 +144,8 @@ bool cn__onnx_one_hot(onnx_call *c)
     cn_tensor *index = IN(0), *values = IN(2);
     onnx_floats depth;
     if (!index || !values || !cn__onnx_floats(c, 1, &depth)) return false;
-    if (depth.n != 1 || !(depth.v[0] >= 0 && depth.v[0] < 1e9)) return FAIL(CN_BAD_ARGUMENT, "depth must be one number ≥ 0");
+    if (depth.n != 1 || !(depth.v[0] >= 0 && depth.v[0] < 1e9))
+        return FAIL(CN_BAD_ARGUMENT, "depth must be one number ≥ 0");
     const int n = cn_ndim(index) + 1;
     const int axis = n <= CN_MAX_DIMS ? cn__onnx_axis(c, INT("axis", -1), n) : -1;
     if (axis < 0) return FAIL(CN_UNSUPPORTED, "the result has too many axes");

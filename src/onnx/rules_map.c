@@ -13,10 +13,7 @@ bool cn__onnx_div(onnx_call *c)
     return GIVE(cn_floor_div(cn_sub(x, cn_fmod(x, y)), y));
 }
 
-bool cn__onnx_mod(onnx_call *c)
-{
-    return GIVE(INT("fmod", 0) ? cn_fmod(IN(0), IN(1)) : cn_remainder(IN(0), IN(1)));
-}
+bool cn__onnx_mod(onnx_call *c) { return GIVE(INT("fmod", 0) ? cn_fmod(IN(0), IN(1)) : cn_remainder(IN(0), IN(1))); }
 
 /* The result has the type of the base. */
 bool cn__onnx_pow(onnx_call *c)

@@ -49,14 +49,15 @@ bool cn__onnx_batch_normalization(onnx_call *c)
     const bool training = cn_module_training(c->run->model->module) && c->ctx == c->run->model->ctx;
     if (cn_ndim(x) < 2 || cn_type(weight) != t || cn_type(mean) != t || (c->version < 9 && !INT("spatial", 1))) {
         cn_tensor *scale = cn_mul(cn_cast(weight, cn_type(var)), cn_rsqrt(cn_add_s(var, eps)));
-        cn_tensor *y = cn_ndim(x) < 2 || (c->version < 9 && !INT("spatial", 1)) ?
-                           cn_add(cn_mul(cn_sub(x, mean), scale), bias) :
-                           cn_add(cn_mul(cn_sub(x, by_channel(mean, cn_ndim(x))), by_channel(scale, cn_ndim(x))),
-                                  by_channel(bias, cn_ndim(x)));
+        cn_tensor *y = cn_ndim(x) < 2 || (c->version < 9 && !INT("spatial", 1))
+                           ? cn_add(cn_mul(cn_sub(x, mean), scale), bias)
+                           : cn_add(cn_mul(cn_sub(x, by_channel(mean, cn_ndim(x))), by_channel(scale, cn_ndim(x))),
+                                    by_channel(bias, cn_ndim(x)));
         return GIVE(cn_cast(y, t));
     }
-    const cn_batch_norm_desc d = { .running_mean = mean, .running_var = var, .training = training,
-                                   .momentum = 1 - momentum, .eps = eps };
+    const cn_batch_norm_desc d = {
+        .running_mean = mean, .running_var = var, .training = training, .momentum = 1 - momentum, .eps = eps
+    };
     return GIVE(cn_batch_norm(x, weight, bias, &d));
 }
 
@@ -186,7 +187,8 @@ bool cn__onnx_hardmax(onnx_call *c) { return over_classes(c, hardmax); }
 static bool loss_desc(onnx_call *c, cn_loss_desc *d)
 {
     const char *reduction = TEXT("reduction", "mean");
-    *d = (cn_loss_desc){ .weight = IN(2), .has_ignore = cn__onnx_attr(c, "ignore_index") != NULL,
+    *d = (cn_loss_desc){ .weight = IN(2),
+                         .has_ignore = cn__onnx_attr(c, "ignore_index") != NULL,
                          .ignore_index = INT("ignore_index", 0) };
     if (!d->has_ignore) d->has_ignore = true, d->ignore_index = INT64_MIN;
     d->reduction = !strcmp(reduction, "sum") ? CN_SUM : !strcmp(reduction, "none") ? CN_NONE : CN_MEAN;

@@ -1,11 +1,8 @@
 /* Rules of pooling. */
-#include "onnx/windows.h"
+#include "onnx/window.h"
 
 /* The lowest number of a type: what a maximum does not see. */
-static double lowest(cn_dtype t)
-{
-    return t == CN_U8 || t == CN_BOOL ? 0 : t == CN_I8 ? -128 : -INFINITY;
-}
+static double lowest(cn_dtype t) { return t == CN_U8 || t == CN_BOOL ? 0 : t == CN_I8 ? -128 : -INFINITY; }
 
 static cn_pool_desc pool_desc(const onnx_windows *w, bool border, bool up)
 {
@@ -49,7 +46,7 @@ static cn_tensor *whole_indices(onnx_call *c, cn_tensor *index, cn_tensor *x, co
 
 bool cn__onnx_max_pool(onnx_call *c)
 {
-    typedef cn_tensor *pool(cn_tensor *x, const cn_pool_desc *d, cn_tensor **indices);
+    typedef cn_tensor *pool(cn_tensor * x, const cn_pool_desc *d, cn_tensor **indices);
     static pool *const by_axes[] = { NULL, cn_max_pool1d_with_indices, cn_max_pool2d_with_indices,
                                      cn_max_pool3d_with_indices };
     cn_tensor *x = IN(0), *index = NULL;
@@ -78,7 +75,7 @@ static bool dilated(const onnx_windows *w)
 
 bool cn__onnx_average_pool(onnx_call *c)
 {
-    typedef cn_tensor *pool(cn_tensor *x, const cn_pool_desc *d);
+    typedef cn_tensor *pool(cn_tensor * x, const cn_pool_desc *d);
     static pool *const by_axes[] = { NULL, cn_avg_pool1d, cn_avg_pool2d, cn_avg_pool3d };
     cn_tensor *x = IN(0);
     onnx_windows w;
@@ -134,13 +131,15 @@ bool cn__onnx_max_unpool(onnx_call *c)
 {
     cn_tensor *x = IN(0), *index = IN(1);
     onnx_ints kernel, strides, pads, asked;
-    if (!x || !index || !cn__onnx_attr_ints(c, "kernel_shape", &kernel) || !cn__onnx_attr_ints(c, "strides", &strides) ||
-        !cn__onnx_attr_ints(c, "pads", &pads) || !cn__onnx_ints(c, 2, &asked))
+    if (!x || !index || !cn__onnx_attr_ints(c, "kernel_shape", &kernel) ||
+        !cn__onnx_attr_ints(c, "strides", &strides) || !cn__onnx_attr_ints(c, "pads", &pads) ||
+        !cn__onnx_ints(c, 2, &asked))
         return false;
     const int n = cn_ndim(x) - 2;
     if (n < 1 || kernel.n != n || (strides.n > 0 && strides.n != n) || (pads.n > 0 && pads.n != 2 * n) ||
         (asked.n > 0 && asked.n != n + 2))
-        return FAIL(CN_BAD_ARGUMENT, "kernel_shape, strides, pads and output_shape must fit the input of %d axes", n + 2);
+        return FAIL(CN_BAD_ARGUMENT, "kernel_shape, strides, pads and output_shape must fit the input of %d axes",
+                    n + 2);
     cn_dims shape = cn_shape(x);
     int64_t all = shape.v[0] * shape.v[1];
     for (int i = 0; i < n; i++) {

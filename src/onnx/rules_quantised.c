@@ -1,5 +1,5 @@
 /* Rules of quantised operators: whole numbers, with a scale and a zero point. */
-#include "onnx/windows.h"
+#include "onnx/window.h"
 
 /* A scale or zero point for x: one number, a number for each slice along an axis, or one for each block of it. */
 static cn_tensor *fitted(onnx_call *c, cn_tensor *v, cn_tensor *x, int64_t at, int64_t block)
@@ -144,10 +144,7 @@ static cn_tensor *whole_convolution(onnx_call *c, cn_tensor *x, cn_tensor *x_zer
     return cn_cast(cn__onnx_convolved(c, a, b, NULL, &at, INT("group", 1)), CN_I32);
 }
 
-bool cn__onnx_conv_integer(onnx_call *c)
-{
-    return GIVE(whole_convolution(c, IN(0), IN(2), IN(1), IN(3)));
-}
+bool cn__onnx_conv_integer(onnx_call *c) { return GIVE(whole_convolution(c, IN(0), IN(2), IN(1), IN(3))); }
 
 bool cn__onnx_qlinear_conv(onnx_call *c)
 {

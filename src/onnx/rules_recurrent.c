@@ -1,5 +1,5 @@
-/* Rules of LSTM, GRU and RNN: inputs of all steps are multiplied at once, then step follows step. The operator `recurrent`
-   runs all steps of the usual layers; layers with peepholes, limits or other activations are composed. */
+/* Rules of LSTM, GRU and RNN: inputs of all steps are multiplied at once, then step follows step. The operator
+   `recurrent` runs all steps of the usual layers; layers with peepholes, limits or other activations are composed. */
 #include "onnx/rules.h"
 #include "ops/block/recurrent.h"
 
@@ -11,16 +11,16 @@ typedef struct activation {
 } activation;
 
 typedef struct layer {
-    int gates;                    /* 4, 3 or 1 */
+    int gates; /* 4, 3 or 1 */
     int64_t steps, batch, hidden;
     double clip;
-    bool coupled;                 /* LSTM: input_forget */
-    bool reset_first;             /* GRU: linear_before_reset */
-    bool quantised;               /* weights are whole numbers; what they are multiplied with is rounded to 256 numbers */
+    bool coupled;     /* LSTM: input_forget */
+    bool reset_first; /* GRU: linear_before_reset */
+    bool quantised;   /* weights are whole numbers; what they are multiplied with is rounded to 256 numbers */
     activation act[3];
-    cn_tensor *r[MOST_GATES];     /* recurrent weights of each gate, (hidden, hidden) transposed */
-    cn_tensor *rb[MOST_GATES];    /* recurrent biases (hidden), or NULL */
-    cn_tensor *peephole[3];       /* of i, o, f; or NULL */
+    cn_tensor *r[MOST_GATES];  /* recurrent weights of each gate, (hidden, hidden) transposed */
+    cn_tensor *rb[MOST_GATES]; /* recurrent biases (hidden), or NULL */
+    cn_tensor *peephole[3];    /* of i, o, f; or NULL */
 } layer;
 
 static void lower(const char *from, char out[20])
@@ -69,7 +69,7 @@ static bool read_activations(onnx_call *c, const char *const *usual, int n, int 
 
 /* ---- quantised weights ---- */
 
-/* x as the 256 numbers that an unsigned byte can mean, from the smallest to the largest element and with 0 among them. */
+/* x as the 256 numbers that an unsigned byte can mean, from the smallest to the largest element, with 0 among them. */
 static cn_tensor *rounded(cn_tensor *x)
 {
     cn_tensor *high = cn_maximum_s(cn_max(x, CN_ALL, false), 0), *low = cn_minimum_s(cn_min(x, CN_ALL, false), 0);
@@ -80,7 +80,8 @@ static cn_tensor *rounded(cn_tensor *x)
     return cn_mul(cn_sub(q, zero), scale);
 }
 
-/* Input i of direction d, a weight. A quantised one is (inputs, gates · hidden), with scale and zero point at `scale`. */
+/* Input i of direction d, a weight. A quantised one is (inputs, gates · hidden); its scale is input `scale`, and its
+   zero point the next. */
 static cn_tensor *weight_of(onnx_call *c, const layer *l, int i, int d, int scale)
 {
     cn_tensor *w = cn_select(IN(i), 0, d);
@@ -135,7 +136,8 @@ static bool run_step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, 
 /* The weights of one direction: W x of all steps (steps, batch, gates · hidden) is returned, the rest is in l. */
 static cn_tensor *open_layer(onnx_call *c, layer *l, cn_tensor *x, int d)
 {
-    cn_tensor *w = weight_of(c, l, 1, d, 8), *r = weight_of(c, l, 2, d, 10), *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
+    cn_tensor *w = weight_of(c, l, 1, d, 8), *r = weight_of(c, l, 2, d, 10),
+              *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
     cn_tensor *p = l->gates == 4 && HAS(7) ? cn_select(IN(7), 0, d) : NULL;
     const int64_t all = l->gates * l->hidden;
     for (int g = 0; g < l->gates; g++) {
@@ -153,7 +155,10 @@ static cn_tensor *open_layer(onnx_call *c, layer *l, cn_tensor *x, int d)
 static bool is_usual(onnx_call *c, const layer *l, cn__recurrent_kind *kind)
 {
     if (l->clip > 0 || l->coupled || l->quantised || !l->steps || (l->gates == 4 && HAS(7))) return false;
-    *kind = l->gates == 4 ? CN__LSTM : l->gates == 3 ? CN__GRU : !strcmp(l->act[0].name, "relu") ? CN__RNN_RELU : CN__RNN_TANH;
+    *kind = l->gates == 4                     ? CN__LSTM
+            : l->gates == 3                   ? CN__GRU
+            : !strcmp(l->act[0].name, "relu") ? CN__RNN_RELU
+                                              : CN__RNN_TANH;
     if (l->gates == 1) return !strcmp(l->act[0].name, "relu") || !strcmp(l->act[0].name, "tanh");
     return !strcmp(l->act[0].name, "sigmoid") && !strcmp(l->act[1].name, "tanh") &&
            (l->gates == 4 ? !strcmp(l->act[2].name, "tanh") : l->reset_first);
@@ -178,23 +183,32 @@ static cn_tensor *last_state(const layer *l, cn_tensor *all, bool back, cn_tenso
     return cn_where(cn_unsqueeze(cn_gt_s(lengths, 0), 1), cn_select(cn_gather(all, 0, at), 0, 0), first);
 }
 
+/* Direction d of input i, or its part of gates · hidden rows, reordered; number k of what the node derives. */
+static cn_tensor *usual_weight(onnx_call *c, const layer *l, int i, int d, int part, int k)
+{
+    cn_tensor *w = IN(i), *made = cn__onnx_derived_from(c, d * 4 + k, w);
+    if (made || !w) return made;
+    const int64_t all = l->gates * l->hidden;
+    cn_tensor *rows = cn_select(w, 0, d);
+    return cn__onnx_derive(c, d * 4 + k, w, reordered(l, part < 0 ? rows : cn_narrow(rows, 0, part * all, all)));
+}
+
 static cn_tensor *run_usual(onnx_call *c, const layer *l, cn__recurrent_kind kind, cn_tensor *x, int d, bool back,
                             cn_tensor *lengths, cn_tensor **h, cn_tensor **cell)
 {
-    cn_tensor *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL, *out[3];
-    const int64_t all = l->gates * l->hidden;
-    cn_tensor *wb = b ? reordered(l, cn_narrow(b, 0, 0, all)) : NULL, *rb = b ? reordered(l, cn_narrow(b, 0, all, all)) : NULL;
-    cn_tensor *gates = cn_linear(x, reordered(l, cn_select(IN(1), 0, d)), wb);
-    cn_tensor *in[6] = { gates, reordered(l, cn_select(IN(2), 0, d)), rb, *h, *cell, lengths };
-    if (!gates || !in[1] || !cn_apply_n(&cn__op_recurrent, in, 6, &(cn__recurrent_attrs){ kind, back }, NULL, out)) return NULL;
+    cn_tensor *out[3];
+    cn_tensor *gates = cn_linear(x, usual_weight(c, l, 1, d, -1, 0), usual_weight(c, l, 3, d, 0, 2));
+    cn_tensor *in[6] = { gates, usual_weight(c, l, 2, d, -1, 1), usual_weight(c, l, 3, d, 1, 3), *h, *cell, lengths };
+    if (!gates || !in[1] || !cn_apply_n(&cn__op_recurrent, in, 6, &(cn__recurrent_attrs){ kind, back }, NULL, out))
+        return NULL;
     *h = last_state(l, out[0], back, lengths, *h);
     if (*cell) *cell = last_state(l, out[1], back, lengths, *cell);
     return out[0];
 }
 
 /* One direction: results of all steps (steps, batch, hidden), and the last state. */
-static cn_tensor *run_direction(onnx_call *c, layer *l, cn_tensor *x, int d, bool back, cn_tensor *lengths, cn_tensor **h,
-                                cn_tensor **cell)
+static cn_tensor *run_direction(onnx_call *c, layer *l, cn_tensor *x, int d, bool back, cn_tensor *lengths,
+                                cn_tensor **h, cn_tensor **cell)
 {
     cn__recurrent_kind kind;
     if (is_usual(c, l, &kind)) return run_usual(c, l, kind, x, d, back, lengths, h, cell);
@@ -212,8 +226,7 @@ static cn_tensor *run_direction(onnx_call *c, layer *l, cn_tensor *x, int d, boo
         *h = cn_where(live, *h, old_h);
         if (*cell) *cell = cn_where(live, *cell, old_cell);
     }
-    return l->steps ? cn_stack(out, (int)l->steps, 0) :
-                      cn_zeros(c->ctx, cn_type(x), CN_DIMS(0, l->batch, l->hidden));
+    return l->steps ? cn_stack(out, (int)l->steps, 0) : cn_zeros(c->ctx, cn_type(x), CN_DIMS(0, l->batch, l->hidden));
 }
 
 static cn_tensor *start(onnx_call *c, const layer *l, int input, int d, cn_tensor *x, bool batch_first)
@@ -234,7 +247,8 @@ static bool run_layer(onnx_call *c, layer *l, const char *const *usual, int n_ac
     l->batch = cn_size(x, 1);
     l->hidden = cn_size(r, l->quantised ? 1 : 2);
     l->clip = FLOAT("clip", 0);
-    if (cn_size(w, 0) != 1 + both || cn_size(r, 0) != 1 + both || cn_size(w, l->quantised ? 2 : 1) != l->gates * l->hidden || l->steps > INT32_MAX)
+    if (cn_size(w, 0) != 1 + both || cn_size(r, 0) != 1 + both ||
+        cn_size(w, l->quantised ? 2 : 1) != l->gates * l->hidden || l->steps > INT32_MAX)
         return FAIL(CN_BAD_SHAPE, "W and R must be (%d, %d · hidden, ...)", 1 + both, l->gates);
     cn_tensor *lengths = IN(4);
     for (int d = 0; d < 1 + both; d++) {

@@ -11,7 +11,10 @@ static cn_tensor *root(cn_tensor *x, cn_dims axes, bool keep)
 {
     return cn_sqrt(cn__onnx_wide(sum_squares(x, axes, keep)));
 }
-static cn_tensor *log_sum(cn_tensor *x, cn_dims axes, bool keep) { return cn_log(cn__onnx_wide(cn_sum(x, axes, keep))); }
+static cn_tensor *log_sum(cn_tensor *x, cn_dims axes, bool keep)
+{
+    return cn_log(cn__onnx_wide(cn_sum(x, axes, keep)));
+}
 static cn_tensor *log_sum_exp(cn_tensor *x, cn_dims axes, bool keep)
 {
     return cn_logsumexp(cn__onnx_wide(x), axes, keep);
@@ -40,7 +43,8 @@ static bool reduce(onnx_call *c, int since, reduction *fold, alone *one, double 
     cn_tensor *x = IN(0);
     onnx_ints given;
     cn_dims axes;
-    if (!x || !cn__onnx_ints_of(c, "axes", since, 1, &given) || !cn__onnx_axes(c, &given, cn_ndim(x), &axes)) return false;
+    if (!x || !cn__onnx_ints_of(c, "axes", since, 1, &given) || !cn__onnx_axes(c, &given, cn_ndim(x), &axes))
+        return false;
     const bool keep = INT("keepdims", 1) != 0;
     if (given.n <= 0 && INT("noop_with_empty_axes", 0)) return GIVE(cn_cast(one(x), cn_type(x)));
     bool empty;

@@ -47,7 +47,8 @@ bool cn__onnx_range(onnx_call *c)
 {
     cn_tensor *start = IN(0);
     onnx_floats from, to, by;
-    if (!start || !cn__onnx_floats(c, 0, &from) || !cn__onnx_floats(c, 1, &to) || !cn__onnx_floats(c, 2, &by)) return false;
+    if (!start || !cn__onnx_floats(c, 0, &from) || !cn__onnx_floats(c, 1, &to) || !cn__onnx_floats(c, 2, &by))
+        return false;
     if (from.n != 1 || to.n != 1 || by.n != 1 || !(by.v[0] != 0))
         return FAIL(CN_BAD_ARGUMENT, "start, limit and delta must be single numbers, and delta not 0");
     const double count = ceil((to.v[0] - from.v[0]) / by.v[0]);
@@ -62,10 +63,7 @@ bool cn__onnx_range(onnx_call *c)
 
 /* ---- shapes ---- */
 
-static cn_dims shape_of(onnx_call *c)
-{
-    return cn_shape(c->in[0]->data ? c->in[0]->data : c->in[0]->known->host);
-}
+static cn_dims shape_of(onnx_call *c) { return cn_shape(c->in[0]->data ? c->in[0]->data : c->in[0]->known->host); }
 
 bool cn__onnx_shape(onnx_call *c)
 {
@@ -96,7 +94,8 @@ bool cn__onnx_reshape(onnx_call *c)
     if (!x || !cn__onnx_ints_of(c, "shape", 5, 1, &sizes) || !cn__onnx_dims(c, &sizes, &shape)) return false;
     const bool allow_zero = INT("allowzero", 0) != 0;
     const onnx_run *run = c->run;
-    if (run->batch_given && shape.n && shape.v[0] == run->batch_declared && cn_ndim(x) && cn_size(x, 0) == run->batch_given)
+    if (run->batch_given && shape.n && shape.v[0] == run->batch_declared && cn_ndim(x) &&
+        cn_size(x, 0) == run->batch_given)
         shape.v[0] = run->batch_given;
     int64_t known = 1;
     int open = -1;
@@ -214,7 +213,9 @@ bool cn__onnx_part_sizes(onnx_call *c, const onnx_ints *given, int64_t size, int
     int64_t at = 0;
     const int64_t each = parts > 0 ? (size + parts - 1) / parts : 0;
     for (int i = 0; i < parts; i++) {
-        const int64_t left = size - at, n = given->n > 0 ? (i < given->n ? given->v[i] : -1) : each < left ? each : left;
+        const int64_t left = size - at, n = given->n > 0  ? (i < given->n ? given->v[i] : -1)
+                                            : each < left ? each
+                                                          : left;
         if (n < 0 || n > left) return FAIL(CN_BAD_SHAPE, "the parts do not make up the size %lld", (long long)size);
         out[i] = n;
         at += n;
@@ -260,7 +261,8 @@ bool cn__onnx_slice(onnx_call *c)
     if (!x || !cn__onnx_ints_of(c, "starts", 10, 1, &starts) || !cn__onnx_ints_of(c, "ends", 10, 2, &ends) ||
         !cn__onnx_ints_of(c, "axes", 10, 3, &axes) || (c->version >= 10 && !cn__onnx_ints(c, 4, &steps)))
         return false;
-    if (starts.n < 0 || ends.n != starts.n || (axes.n >= 0 && axes.n != starts.n) || (steps.n >= 0 && steps.n != starts.n))
+    if (starts.n < 0 || ends.n != starts.n || (axes.n >= 0 && axes.n != starts.n) ||
+        (steps.n >= 0 && steps.n != starts.n))
         return FAIL(CN_BAD_ARGUMENT, "starts, ends, axes and steps must have the same length");
     for (int i = 0; i < starts.n && x; i++) {
         const int axis = cn__onnx_axis(c, axes.n < 0 ? i : axes.v[i], cn_ndim(x));
@@ -328,12 +330,13 @@ bool cn__onnx_pad(onnx_call *c)
 {
     cn_tensor *x = IN(0);
     onnx_ints pads, axes = { .n = -1 };
-    if (!x || !cn__onnx_ints_of(c, "pads", 11, 1, &pads) || (c->version >= 18 && !cn__onnx_ints(c, 3, &axes))) return false;
+    if (!x || !cn__onnx_ints_of(c, "pads", 11, 1, &pads) || (c->version >= 18 && !cn__onnx_ints(c, 3, &axes)))
+        return false;
     const int n = axes.n < 0 ? cn_ndim(x) : axes.n;
     if (pads.n != 2 * n) return FAIL(CN_BAD_ARGUMENT, "pads must have %d numbers, got %d", 2 * n, pads.n);
-    cn_tensor *value = c->version < 11 ? cn_full(c->ctx, cn_type(x), CN_SCALAR, FLOAT("value", 0)) :
-                       HAS(2)          ? cn_reshape(IN(2), CN_SCALAR) :
-                                         cn_zeros(c->ctx, cn_type(x), CN_SCALAR);
+    cn_tensor *value = c->version < 11 ? cn_full(c->ctx, cn_type(x), CN_SCALAR, FLOAT("value", 0))
+                       : HAS(2)        ? cn_reshape(IN(2), CN_SCALAR)
+                                       : cn_zeros(c->ctx, cn_type(x), CN_SCALAR);
     for (int i = 0; i < n && x; i++) {
         const int axis = cn__onnx_axis(c, axes.n < 0 ? i : axes.v[i], cn_ndim(x));
         if (axis < 0) return false;
@@ -370,8 +373,8 @@ bool cn__onnx_depth_to_space(onnx_call *c)
         return FAIL(CN_BAD_SHAPE, "the input must be (N, C·b·b, H, W) for blocksize b = %lld", (long long)b);
     const int64_t n = cn_size(x, 0), d = cn_size(x, 1) / (b * b), h = cn_size(x, 2), w = cn_size(x, 3);
     const bool rows_first = !strcmp(TEXT("mode", "DCR"), "CRD");
-    x = rows_first ? cn_permute(cn_reshape(x, CN_DIMS(n, d, b, b, h, w)), CN_DIMS(0, 1, 4, 2, 5, 3)) :
-                     cn_permute(cn_reshape(x, CN_DIMS(n, b, b, d, h, w)), CN_DIMS(0, 3, 4, 1, 5, 2));
+    x = rows_first ? cn_permute(cn_reshape(x, CN_DIMS(n, d, b, b, h, w)), CN_DIMS(0, 1, 4, 2, 5, 3))
+                   : cn_permute(cn_reshape(x, CN_DIMS(n, b, b, d, h, w)), CN_DIMS(0, 3, 4, 1, 5, 2));
     return GIVE(cn_reshape(x, CN_DIMS(n, d, h * b, w * b)));
 }
 

@@ -37,7 +37,8 @@ bool cn__onnx_dft(onnx_call *c)
     const int axis = cn__onnx_axis(c, c->version < 20 ? INT("axis", 1) : at.n > 0 ? at.v[0] : -2, cn_ndim(x));
     if (axis < 0) return false;
     if (axis == cn_ndim(x) - 1 || (cn_size(x, -1) != 1 && cn_size(x, -1) != 2) || (length.n > 0 && length.v[0] < 1))
-        return FAIL(CN_BAD_SHAPE, "the last axis must have size 1 or 2, and is not transformed; dft_length must be ≥ 1");
+        return FAIL(CN_BAD_SHAPE,
+                    "the last axis must have size 1 or 2, and is not transformed; dft_length must be ≥ 1");
     return GIVE(transformed(x, length.n > 0 ? length.v[0] : 0, axis, INT("inverse", 0) != 0, INT("onesided", 0) != 0));
 }
 
@@ -88,10 +89,11 @@ bool cn__onnx_mel_weight_matrix(onnx_call *c)
     onnx_floats low, high;
     cn_dtype t;
     if (!cn__onnx_ints(c, 0, &bins) || !cn__onnx_ints(c, 1, &length) || !cn__onnx_ints(c, 2, &rate) ||
-        !cn__onnx_floats(c, 3, &low) || !cn__onnx_floats(c, 4, &high) || !cn__onnx_cast_to(c, INT("output_datatype", 1), &t))
+        !cn__onnx_floats(c, 3, &low) || !cn__onnx_floats(c, 4, &high) ||
+        !cn__onnx_cast_to(c, INT("output_datatype", 1), &t))
         return false;
-    if (bins.n != 1 || length.n != 1 || rate.n != 1 || low.n != 1 || high.n != 1 || bins.v[0] < 0 || bins.v[0] > 65536 ||
-        length.v[0] < 0 || length.v[0] > 1 << 20 || rate.v[0] < 1)
+    if (bins.n != 1 || length.n != 1 || rate.n != 1 || low.n != 1 || high.n != 1 || bins.v[0] < 0 ||
+        bins.v[0] > 65536 || length.v[0] < 0 || length.v[0] > 1 << 20 || rate.v[0] < 1)
         return FAIL(CN_BAD_ARGUMENT, "the numbers are out of range");
     const int64_t n = bins.v[0], lines = length.v[0] / 2 + 1;
     const double first = to_mel(low.v[0]), step = (to_mel(high.v[0]) - first) / (double)(n + 2);
@@ -105,7 +107,8 @@ bool cn__onnx_mel_weight_matrix(onnx_call *c)
     for (int64_t i = 0; i < n; i++) {
         const int64_t from = edge[i], centre = edge[i + 1], to = edge[i + 2];
         if (from == centre) v[centre * n + i] = 1;
-        for (int64_t j = from; j <= centre && from < centre; j++) v[j * n + i] = (double)(j - from) / (double)(centre - from);
+        for (int64_t j = from; j <= centre && from < centre; j++)
+            v[j * n + i] = (double)(j - from) / (double)(centre - from);
         for (int64_t j = centre; j < to; j++) v[j * n + i] = (double)(to - j) / (double)(to - centre);
     }
     return GIVE(cn__onnx_real(c, t, CN_DIMS(lines, n), v));

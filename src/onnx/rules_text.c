@@ -71,7 +71,9 @@ bool cn__onnx_tf_idf_vectorizer(onnx_call *c)
         count_row(c, &p, ids + r * length, length, counts);
         for (int i = 0; i < p.columns->n_ints; i++) {
             const float weight = p.weights && p.weights->n_floats ? p.weights->floats[i] : 1;
-            const float value = !strcmp(mode, "TF") ? counts[i] : !strcmp(mode, "IDF") ? (counts[i] > 0) * weight : counts[i] * weight;
+            const float value = !strcmp(mode, "TF")    ? counts[i]
+                                : !strcmp(mode, "IDF") ? (counts[i] > 0) * weight
+                                                       : counts[i] * weight;
             out[r * p.width + p.columns->ints[i]] += value;
         }
     }

@@ -1,5 +1,5 @@
-/* Rules of the steps of optimizers (ai.onnx.preview.training): a rate, a count of steps, then lists of tensors. And the few of
-   ai.onnx.ml that are arithmetic. */
+/* Rules of the steps of optimizers (ai.onnx.preview.training): a rate, a count of steps, then lists of tensors. And the
+   few of ai.onnx.ml that are arithmetic. */
 #include "onnx/rules.h"
 
 /* Input list k of n tensors, after the rate and the count. */

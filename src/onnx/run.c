@@ -11,8 +11,8 @@ void *cn__onnx_run_new(onnx_run *run, size_t count, size_t size)
 {
     size_t bytes;
     cn_ctx *ctx = run->model->ctx;
-    void *p = __builtin_mul_overflow(count, size, &bytes) ? NULL :
-                                                            cn__bump_new(&ctx->memory, &run->memory, bytes ? bytes : 1);
+    void *p = __builtin_mul_overflow(count, size, &bytes) ? NULL
+                                                          : cn__bump_new(&ctx->memory, &run->memory, bytes ? bytes : 1);
     if (!p) cn__no_memory(ctx, "onnx");
     return p;
 }
@@ -106,6 +106,41 @@ static void recall(onnx_call *c)
         if (memo->out[i].host) c->out[i] = (onnx_value){ .kind = ONNX_TENSOR, .known = &memo->out[i] };
 }
 
+/* ---- weights in other forms ---- */
+
+void cn__onnx_forget(onnx_node *node)
+{
+    for (int i = 0; node->derived && i < CN__ONNX_DERIVED; i++) {
+        cn__release(node->derived->made[i]);
+        if (node->derived->source[i]) cn__node_release(node->derived->source[i]);
+        node->derived->made[i] = NULL;
+        node->derived->source[i] = NULL;
+    }
+}
+
+cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight)
+{
+    const onnx_derived *d = c->node->derived;
+    if (c->ctx->no_grad == 0) cn__onnx_forget(c->node);
+    return d && weight && d->source[k] == weight->ref.node ? d->made[k] : NULL;
+}
+
+/* Only weights that the module holds: others are new values each time. */
+cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *weight, cn_tensor *made)
+{
+    onnx_model *m = c->run->model;
+    if (!made || c->ctx != m->ctx || m->ctx->no_grad == 0 || weight->kept_inside == 0) return made;
+    if (!c->node->derived && !(c->node->derived = cn__onnx_new(&m->weights.reader, 1, sizeof *c->node->derived)))
+        return NULL;
+    onnx_derived *d = c->node->derived;
+    cn__release(d->made[k]);
+    if (d->source[k]) cn__node_release(d->source[k]);
+    d->made[k] = cn__keep(made);
+    d->source[k] = weight->ref.node;
+    d->source[k]->refs++;
+    return made;
+}
+
 /* ---- nodes ---- */
 
 /* Whether all inputs are known and small: then the node is run on the host. */
@@ -122,8 +157,7 @@ static bool apply_record(onnx_call *c)
 {
     cn_tensor *in[CN_MAX_IN];
     const cn_op *op = c->node->record;
-    if (c->n_in != op->n_in)
-        return FAIL(CN_BAD_ARGUMENT, "it needs %d inputs, got %d", op->n_in, c->n_in);
+    if (c->n_in != op->n_in) return FAIL(CN_BAD_ARGUMENT, "it needs %d inputs, got %d", op->n_in, c->n_in);
     for (int i = 0; i < c->n_in; i++)
         if (!(in[i] = IN(i))) return FAIL(CN_BAD_ARGUMENT, "input %d is absent", i);
     return GIVE(cn_apply(op, in, op->n_in, NULL, NULL));
@@ -149,8 +183,7 @@ static bool apply(onnx_call *c)
     if (c->node->call) return call_function(c);
     if (c->node->record) return apply_record(c);
     for (int i = 0; i < c->node->row->needs; i++)
-        if (i >= c->n_in || c->in[i]->kind == ONNX_NOTHING)
-            return FAIL(CN_BAD_ARGUMENT, "input %d is absent", i);
+        if (i >= c->n_in || c->in[i]->kind == ONNX_NOTHING) return FAIL(CN_BAD_ARGUMENT, "input %d is absent", i);
     return c->node->row->rule(c);
 }
 
@@ -201,12 +234,18 @@ static onnx_value *look_up(const onnx_frame *f, onnx_ref r)
     return &f->v[r.slot];
 }
 
-static bool run_node(onnx_run *run, onnx_frame *f, const onnx_node *node)
+static bool run_node(onnx_run *run, onnx_frame *f, onnx_node *node)
 {
     onnx_value *few_in[8], few_out[4];
     const bool had_error = cn_failed(run->model->ctx);
-    onnx_call c = { .run = run, .frame = f, .node = node, .version = node->version, .n_in = node->n_in,
-                    .n_out = node->n_out, .in = few_in, .out = few_out };
+    onnx_call c = { .run = run,
+                    .frame = f,
+                    .node = node,
+                    .version = node->version,
+                    .n_in = node->n_in,
+                    .n_out = node->n_out,
+                    .in = few_in,
+                    .out = few_out };
     if (c.n_in > 8 && !(c.in = cn__onnx_run_new(run, (size_t)c.n_in, sizeof *c.in))) return false;
     if (c.n_out > 4 && !(c.out = cn__onnx_run_new(run, (size_t)c.n_out, sizeof *c.out))) return false;
     for (int i = 0; i < c.n_in; i++) c.in[i] = node->from[i].slot < 0 ? &run->absent : look_up(f, node->from[i]);
@@ -241,8 +280,9 @@ bool cn__onnx_run_graph(onnx_run *run, onnx_frame *f)
 
 bool cn__onnx_body(onnx_call *c, onnx_graph *g, const onnx_value *in, int n_in, onnx_value *out, int n_out)
 {
-    onnx_frame frame = { .graph = g, .outer = c->frame, .caller = c->frame->caller,
-                         .caller_frame = c->frame->caller_frame };
+    onnx_frame frame = {
+        .graph = g, .outer = c->frame, .caller = c->frame->caller, .caller_frame = c->frame->caller_frame
+    };
     if (n_in != g->n_inputs || n_out > g->n_outputs)
         return FAIL(CN_BAD_ARGUMENT, "its body has %d inputs and %d results, expected %d and %d", g->n_inputs,
                     g->n_outputs, n_in, n_out);

@@ -1,14 +1,14 @@
 /* onnx/run.h: how a graph is run: values, frames of names, calls of rules.
 
-   A graph is interpreted at every forward: each node calls its rule, and the rule makes nodes of Cairn. Shapes come from
-   the tensors of this forward, so one import serves every batch size.
+   A graph is interpreted at every forward: each node calls its rule, and the rule makes nodes of Cairn. Shapes come
+   from the tensors of this forward, so one import serves every batch size.
 
    value    A tensor, a sequence of values, or nothing (an absent input, an empty optional). An optional that holds
             something is that thing.
    known    A small tensor whose numbers are known on the CPU before anything is evaluated: a constant, a shape, and
-            what is computed from these. It lives in the model's second context, `host`, which is always on the CPU. A node
-            whose inputs are all known is run there, by the same rule. So the sizes that Reshape and Slice ask for
-            never wait for a device. Where a known value meets data, it is copied to the model's context.
+            what is computed from these. It lives in the model's second context, `host`, which is always on the CPU. A
+            node whose inputs are all known is run there, by the same rule. So the sizes that Reshape and Slice ask
+            for never wait for a device. Where a known value meets data, it is copied to the model's context.
    memo     A node's known results, with the known inputs that they came from. While these are the same, they are
             reused: a second forward with the same shapes computes no shape.
    frame    The values of one run of one graph. A body of If, Loop and Scan has a frame of its own, whose `outer` is the
@@ -33,9 +33,9 @@ typedef enum onnx_kind { ONNX_NOTHING, ONNX_TENSOR, ONNX_SEQUENCE } onnx_kind;
 
 typedef struct onnx_value {
     onnx_kind kind;
-    cn_tensor *data;          /* in the model's context, or NULL if it is only known */
-    onnx_known *known;        /* or NULL */
-    struct onnx_list *list;   /* of a sequence */
+    cn_tensor *data;        /* in the model's context, or NULL if it is only known */
+    onnx_known *known;      /* or NULL */
+    struct onnx_list *list; /* of a sequence */
 } onnx_value;
 
 typedef struct onnx_list {
@@ -44,18 +44,27 @@ typedef struct onnx_list {
 } onnx_list;
 
 typedef struct onnx_memo {
-    uint64_t run;             /* the forward in which it was used last */
+    uint64_t run; /* the forward in which it was used last */
     bool filled;
-    uint64_t *stamps;         /* of the inputs */
-    cn_dims shape;            /* of Shape and Size: of the input */
+    uint64_t *stamps; /* of the inputs */
+    cn_dims shape;    /* of Shape and Size: of the input */
     onnx_known *out;
 } onnx_memo;
+
+/* A weight in the form that a rule needs. It is kept where no gradients are recorded, as long as the weight has the same
+   value. */
+enum { CN__ONNX_DERIVED = 8 };
+typedef struct onnx_derived {
+    struct cn__node *source[CN__ONNX_DERIVED]; /* the value that it was made from; counted */
+    cn_tensor *made[CN__ONNX_DERIVED];
+} onnx_derived;
+void cn__onnx_forget(onnx_node *node); /* run.c: frees what was derived */
 
 typedef struct onnx_frame {
     const onnx_graph *graph;
     onnx_value *v;
     struct onnx_frame *outer;
-    const onnx_node *caller;          /* of a function */
+    const onnx_node *caller; /* of a function */
     struct onnx_frame *caller_frame;
 } onnx_frame;
 
@@ -77,7 +86,7 @@ typedef struct onnx_run {
     onnx_model *model;
     cn__bump memory; /* lists, frames, values known in this forward only */
     int depth;
-    onnx_value absent; /* what an absent input is */
+    onnx_value absent;                   /* what an absent input is */
     int64_t batch_declared, batch_given; /* the first axis of an input that has another size than the file says; or 0 */
 } onnx_run;
 
@@ -85,20 +94,20 @@ typedef struct onnx_run {
 typedef struct onnx_call {
     onnx_run *run;
     onnx_frame *frame;
-    const onnx_node *node;
-    cn_ctx *ctx;      /* where the rule makes its tensors: the model's or the host's */
-    int version;      /* of the operator set */
+    onnx_node *node;
+    cn_ctx *ctx; /* where the rule makes its tensors: the model's or the host's */
+    int version; /* of the operator set */
     int n_in, n_out;
-    onnx_value **in;  /* an absent one is of kind ONNX_NOTHING */
-    onnx_value *out;  /* to fill */
+    onnx_value **in; /* an absent one is of kind ONNX_NOTHING */
+    onnx_value *out; /* to fill */
 } onnx_call;
 
 typedef bool onnx_rule(onnx_call *c);
 
 enum {
-    ONNX_CONTROL = 1,   /* gets its inputs as they are: known ones are not a reason to run on the host */
-    ONNX_SHAPE = 2,     /* looks at the shape of its input only: the result is known */
-    ONNX_RANDOM = 4,    /* is never run on the host, and never remembered */
+    ONNX_CONTROL = 1,    /* gets its inputs as they are: known ones are not a reason to run on the host */
+    ONNX_SHAPE = 2,      /* looks at the shape of its input only: the result is known */
+    ONNX_RANDOM = 4,     /* is never run on the host, and never remembered */
     ONNX_ARITHMETIC = 8, /* elementwise: a single number beside data is a constant, not a parameter */
 };
 
@@ -106,9 +115,9 @@ enum {
 typedef struct onnx_row {
     const char *op, *domain;
     onnx_rule *rule;
-    int needs;        /* inputs that must be there */
-    uint32_t known;   /* bit i: input i is structure (a shape, axes, a limit), no data that can be trained */
-    uint32_t state;   /* bit i: input i is data that is not trained, such as running statistics */
+    int needs;      /* inputs that must be there */
+    uint32_t known; /* bit i: input i is structure (a shape, axes, a limit), no data that can be trained */
+    uint32_t state; /* bit i: input i is data that is not trained, such as running statistics */
     int flags;
 } onnx_row;
 

@@ -1,8 +1,13 @@
 /* The table of operators: rows of table.def, and the operators whose records name an ONNX operator. */
 #include "onnx/rules.h"
 
-#define ROW(op_, domain_, rule_, needs_, known_, state_, flags_)                                                   \
-    { .op = #op_, .domain = domain_, .rule = cn__onnx_##rule_, .needs = needs_, .known = known_, .state = state_,   \
+#define ROW(op_, domain_, rule_, needs_, known_, state_, flags_) \
+    { .op = #op_,                                                \
+      .domain = domain_,                                         \
+      .rule = cn__onnx_##rule_,                                  \
+      .needs = needs_,                                           \
+      .known = known_,                                           \
+      .state = state_,                                           \
       .flags = flags_ },
 static const onnx_row rows[] = {
 #include "onnx/table.def"

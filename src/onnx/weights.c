@@ -13,7 +13,7 @@ static const struct type_row {
     const char *name;
     cn__element element; /* kind 0: there is no dtype for it */
     cn_dtype dtype;
-    uint8_t field;       /* the field of TensorProto that holds such elements if they are not raw */
+    uint8_t field; /* the field of TensorProto that holds such elements if they are not raw */
 } types[] = {
     [ONNX_UNDEFINED] = { "undefined", { 0, 0, 0 }, CN_F32, 0 },
     [ONNX_FLOAT] = { "float", { 'f', 4, 0 }, CN_F32, 4 },
@@ -121,8 +121,8 @@ static cn__content *beside(onnx_weights *w, const onnx_tensor *t)
         if (!strcmp(b->location, location)) return b->content;
     if (!w->path || !stays(location)) {
         cn__onnx_fail(&w->reader, CN_BAD_FILE,
-                      "tensor \"%.100s\" has its data in \"%.100s\", which must be a file in the model's folder", t->name,
-                      location);
+                      "tensor \"%.100s\" has its data in \"%.100s\", which must be a file in the model's folder",
+                      t->name, location);
         return NULL;
     }
     onnx_beside *b = cn__onnx_new(&w->reader, 1, sizeof *b);
@@ -183,8 +183,8 @@ static cn__content *find_bytes(onnx_weights *w, const onnx_tensor *t, const stru
         const bool fits = t->offset <= c->bytes && bytes <= c->bytes - t->offset;
         if (!fits || (t->has_length && t->length != bytes)) {
             cn__onnx_fail(&w->reader, CN_BAD_FILE,
-                          "tensor \"%.100s\" needs %zu bytes, but has %llu from %llu on of a file of %zu", t->name, bytes,
-                          (unsigned long long)(t->has_length ? t->length : bytes), (unsigned long long)t->offset,
+                          "tensor \"%.100s\" needs %zu bytes, but has %llu from %llu on of a file of %zu", t->name,
+                          bytes, (unsigned long long)(t->has_length ? t->length : bytes), (unsigned long long)t->offset,
                           c->bytes);
             return NULL;
         }

@@ -11,8 +11,8 @@ static cn_tensor *input_of(cn_ctx *cn, const cn_onnx_port *p)
     for (int i = 0; i < shape.n; i++)
         shape.v[i] = p->ndim >= 0 && p->shape[i] >= 0 && p->shape[i] < 8 ? p->shape[i] : 2;
     const bool whole = p->type[0] == 'i';
-    return whole ? cn_ones(cn, p->type[3] == '3' ? CN_I32 : CN_I64, shape) :
-                   cn_ones(cn, p->type[0] == 'b' ? CN_BOOL : CN_F32, shape);
+    return whole ? cn_ones(cn, p->type[3] == '3' ? CN_I32 : CN_I64, shape)
+                 : cn_ones(cn, p->type[0] == 'b' ? CN_BOOL : CN_F32, shape);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -6,8 +6,8 @@ FOLDER gets a folder for each case: model.onnx, input_0.pb, output_0.pb, ..; and
 
     name rtol atol reason
 
-The reason is "-" if the case is one of those that Cairn is to pass; otherwise it says why it is not: a word for an element
-type that Cairn lacks, or "random".
+The reason is "-" if the case is one of those that Cairn is to pass; otherwise it says why it is not: a word for an
+element type that Cairn lacks, or "random".
 """
 
 import sys
@@ -99,7 +99,8 @@ def write_case(folder, case):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.onnx").write_bytes(case.model.SerializeToString())
     inputs, outputs = case.data_sets[0]
-    for kind, values, infos in (("input", inputs, case.model.graph.input), ("output", outputs, case.model.graph.output)):
+    graph = case.model.graph
+    for kind, values, infos in (("input", inputs, graph.input), ("output", outputs, graph.output)):
         for i, (value, info) in enumerate(zip(values, infos)):
             (folder / f"{kind}_{i}.pb").write_bytes(proto(value, info).SerializeToString())
 
@@ -119,7 +120,7 @@ def main():
         lines.append(f"{case.name} {case.rtol} {case.atol} {why}\n")
     (root / "cases.txt").write_text("".join(sorted(lines)))
     suited = sum(line.endswith(" -\n") for line in lines)
-    print(f"{len(lines)} cases of onnx {onnx.__version__}, of which {suited} use types that Cairn has and no random draws")
+    print(f"{len(lines)} cases of onnx {onnx.__version__}; {suited} use types that Cairn has and no random draws")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python tests/onnx/make_models.py FOLDER MODEL.onnx...
 
-Inputs are drawn at random. Symbolic axes get the sizes of SIZES below, by the name of the axis, else 1 for the first axis and
-64 for others.
+Inputs are drawn at random. Symbolic axes get the sizes of SIZES below, by the name of the axis, else 1 for the first axis
+and 64 for others.
 """
 
 import sys
@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-SIZES = {"batch": 2, "batch_size": 2, "sr": 1, "DynamicDimension.0": 1, "DynamicDimension.1": 3, "p2o.DynamicDimension.0": 1}
+SIZES = {"batch": 2, "batch_size": 2}
 SHAPES = {  # of models that accept some sizes only
     "common_det": {"images": (1, 3, 416, 416)},
     "common": {"input1": (1, 1, 64, 160)},

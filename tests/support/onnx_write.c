@@ -75,7 +75,8 @@ void onnx_value_info(onnx_bytes *graph, int field, const char *name, int type, c
     onnx_message(graph, field, &info);
 }
 
-static void tensor(onnx_bytes *graph, int field, const char *name, const int *sizes, int type, const void *v, size_t size)
+static void tensor(onnx_bytes *graph, int field, const char *name, const int *sizes, int type, const void *v,
+                   size_t size)
 {
     onnx_bytes t = { 0 };
     size_t n = 1;

@@ -1,5 +1,5 @@
 /* Windows of convolutions and pooling. */
-#include "onnx/windows.h"
+#include "onnx/window.h"
 
 enum { LARGEST = INT32_MAX }; /* of kernels, strides and borders: no product below overflows */
 
@@ -32,7 +32,8 @@ bool cn__onnx_windows(onnx_call *c, cn_tensor *x, cn_tensor *weight, onnx_window
 {
     *w = (onnx_windows){ .n = cn_ndim(x) - 2 };
     if (w->n < 1 || w->n > 3 || (weight && cn_ndim(weight) != cn_ndim(x)))
-        return FAIL(CN_UNSUPPORTED, "the input must be (N, C, ...) with one to three further axes, got %d axes", cn_ndim(x));
+        return FAIL(CN_UNSUPPORTED, "the input must be (N, C, ...) with one to three further axes, got %d axes",
+                    cn_ndim(x));
     int64_t size[3], pads[6];
     for (int i = 0; i < w->n; i++) size[i] = cn_size(x, i + 2);
     if (!read_list(c, "kernel_shape", w->n, 1, 1, w->kernel) || !read_list(c, "strides", w->n, 1, 1, w->stride) ||
@@ -48,8 +49,9 @@ bool cn__onnx_windows(onnx_call *c, cn_tensor *x, cn_tensor *weight, onnx_window
     for (int i = 0; i < w->n; i++) {
         const int64_t span = (w->kernel[i] - 1) * w->dilation[i] + 1;
         const int64_t room = size[i] + w->before[i] + w->after[i] - span;
-        if (room < 0) return FAIL(CN_BAD_SHAPE, "axis %d of size %lld is smaller than the window of %lld", i + 2,
-                                  (long long)size[i], (long long)span);
+        if (room < 0)
+            return FAIL(CN_BAD_SHAPE, "axis %d of size %lld is smaller than the window of %lld", i + 2,
+                        (long long)size[i], (long long)span);
         const bool up = INT("ceil_mode", 0) && room % w->stride[i];
         w->out[i] = room / w->stride[i] + 1 + up;
         if (up && (w->out[i] - 1) * w->stride[i] >= size[i] + w->before[i]) w->out[i]--;
@@ -69,7 +71,8 @@ bool cn__onnx_symmetric(const onnx_windows *w, bool half)
 cn_tensor *cn__onnx_bordered(onnx_call *c, cn_tensor *x, const onnx_windows *w, double value, double extra)
 {
     if (!x) return NULL;
-    cn_tensor *fill = cn_full(c->ctx, cn_type(x), CN_SCALAR, value), *more = cn_full(c->ctx, cn_type(x), CN_SCALAR, extra);
+    cn_tensor *fill = cn_full(c->ctx, cn_type(x), CN_SCALAR, value),
+              *more = cn_full(c->ctx, cn_type(x), CN_SCALAR, extra);
     for (int i = 0; i < w->n; i++) {
         x = cn__onnx_padded(c, x, i + 2, w->before[i], w->after[i], "constant", fill);
         x = cn__onnx_padded(c, x, i + 2, 0, w->extra[i], "constant", more);

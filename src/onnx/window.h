@@ -1,15 +1,15 @@
-/* onnx/windows.h: where windows of convolutions and pooling lie: attributes of ONNX, resolved for one input. */
-#ifndef CN_ONNX_WINDOWS_H
-#define CN_ONNX_WINDOWS_H
+/* onnx/window.h: where windows of convolutions and pooling lie: attributes of ONNX, resolved for one input. */
+#ifndef CN_ONNX_WINDOW_H
+#define CN_ONNX_WINDOW_H
 
 #include "onnx/rules.h"
 
 typedef struct onnx_windows {
-    int n;                                                /* axes after (N, C) */
+    int n; /* axes after (N, C) */
     int64_t kernel[6], stride[6], dilation[6];
-    int64_t before[6], after[6];                          /* the border */
-    int64_t out[6];                                       /* how many windows */
-    int64_t extra[6];                                     /* what the last window needs beyond the border (ceil_mode) */
+    int64_t before[6], after[6]; /* the border */
+    int64_t out[6];              /* how many windows */
+    int64_t extra[6];            /* what the last window needs beyond the border (ceil_mode) */
 } onnx_windows;
 
 /* Reads kernel_shape (or takes the weight's), strides, dilations, pads, auto_pad, ceil_mode. False: an error. */
