@@ -40,7 +40,8 @@ enum {
     DOCTOR = 1 << 9,
     RUNS = 1 << 10,
     BUNDLE = 1 << 11,
-    EVERY = (1 << 12) - 1,
+    RUN = 1 << 12,
+    EVERY = (1 << 13) - 1,
 };
 
 typedef struct command {
@@ -62,6 +63,7 @@ int train_cnn(settings *s);
 int generate(settings *s);
 int evaluate(settings *s);
 int info(settings *s);
+int run_model(settings *s);
 int bench(settings *s);
 int list_ops(settings *s);
 int list_devices(settings *s);

@@ -16,7 +16,7 @@
 #define ALL_GROUP   "General"
 #define READS_TEXT  (TRAIN_GPT | EVAL)
 #define READS_IDX   (TRAIN_CNN | EVAL)
-#define COMPUTES    (TRAIN | GENERATE | EVAL | BENCH)
+#define COMPUTES    (TRAIN | GENERATE | EVAL | BENCH | RUN)
 
 /* group, commands, name, letter, kind, value, default, low, high, here, help */
 const option options[] = {
@@ -112,6 +112,10 @@ const option options[] = {
     { DRAW_GROUP, GENERATE, "greedy", 0, FLAG, NULL, NULL, 0, 0, true, "always choose the most likely token" },
     { "Table", RUNS, "sort", 0, CHOICE, "device|loss|time|date|model", "device", 0, 0, true,
       "order of the lines; of one device or model: by loss" },
+    { "Arrays", RUN, "input", 'i', LIST, "[NAME=]FILE.npy...", NULL, 0, 0, true,
+      "an input of the model; without a name, the next one" },
+    { "Arrays", RUN, "output", 'o', LIST, "[NAME=]FILE.npy...", NULL, 0, 0, WRITES,
+      "where a result is written; without it, results are described" },
     { "Benchmark", BENCH, "list", 0, FLAG, NULL, NULL, 0, 0, true, "list the workloads" },
     { "Benchmark", BENCH, "only", 0, TEXT, "NAME,...", NULL, 0, 0, true, "run only these workloads" },
     { "Benchmark", BENCH, "extra", 0, FLAG, NULL, NULL, 0, 0, true,

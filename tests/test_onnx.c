@@ -9,6 +9,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/faulty.h"
 #include "support/onnx_write.h"
 #include "support/scratch.h"
 
@@ -414,6 +415,28 @@ static void test_damaged(void)
     onnx_free(&bytes);
 }
 
+/* Every allocation of loading and running fails once. */
+static void test_memory(void)
+{
+    check_group("lack of memory");
+    onnx_bytes bytes = layer_model();
+    bool done = false;
+    for (int64_t at = 1; at < 100000 && !done; at++) {
+        faulty f = { .fail_at = at };
+        cn_ctx *ctx = cn_open(&(cn_desc){ .threads = 1, .allocator = { faulty_resize, &f } });
+        if (!ctx) continue;
+        cn_module *m = cn_onnx_load_memory(ctx, bytes.v, bytes.n);
+        cn_tensor *y = m ? cn_forward(m, cn_ones(ctx, CN_F32, CN_DIMS(2, 3))) : NULL;
+        const bool ok = y && cn_eval(y);
+        check(ok || cn_error_code(ctx) == CN_NO_MEMORY, "call %d: %s", (int)at, cn_error(ctx));
+        done = ok && f.calls < at;
+        cn_close(ctx);
+        check(f.blocks == 0 && f.bytes == 0, "call %d: %d blocks are left", (int)at, (int)f.blocks);
+    }
+    check(done, "it ends");
+    onnx_free(&bytes);
+}
+
 static void test_print(void)
 {
     check_group("printing");
@@ -446,6 +469,7 @@ int main(void)
     test_run_errors();
     test_nested();
     test_damaged();
+    test_memory();
     test_print();
     check(!cn_failed(cn), "no error is left: %s", cn_error(cn));
     cn_close(cn);

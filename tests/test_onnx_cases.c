@@ -146,9 +146,54 @@ static bool same_value(const cn_onnx_value *got, const cn_onnx_value *want, doub
     return (!got->tensor && !want->tensor) || same_tensor(got->tensor, want->tensor, rtol, atol, why, size);
 }
 
-/* ---- one case ---- */
-
 typedef enum verdict { PASSED, WRONG, REFUSED } verdict;
+
+/* ---- gradients: of f32 inputs, by finite differences ---- */
+
+typedef struct differentiated {
+    cn_module *model;
+    cn_onnx_value *in;
+    int n_in, n_out;
+    int which[CN_MAX_IN], n_which; /* the inputs that are varied */
+} differentiated;
+
+/* The sum of all floating results, each element with a weight of its own. */
+static cn_tensor *weighted_sum(void *user, cn_tensor *const *x, int n)
+{
+    differentiated *d = user;
+    if (n != d->n_which) return NULL;
+    cn_onnx_value in[MOST], out[MOST] = { 0 };
+    memcpy(in, d->in, sizeof *in * (size_t)d->n_in);
+    for (int i = 0; i < d->n_which; i++) in[d->which[i]].tensor = cn_cast(x[i], CN_F32);
+    if (!cn_onnx_run(d->model, in, d->n_in, out, d->n_out)) return NULL;
+    cn_ctx *cn = cn_module_context(d->model);
+    cn_tensor *sum = cn_mul_s(cn_sum(x[0], CN_ALL, false), 0);
+    for (int i = 0; i < d->n_out; i++) {
+        cn_tensor *y = out[i].tensor;
+        if (!y || cn_type(y) != CN_F32 || !cn_numel(y)) continue;
+        cn_tensor *w = cn_cos(cn_reshape(cn_arange(cn, CN_F64, 0, (double)cn_numel(y), 1), cn_shape(y)));
+        sum = cn_add(sum, cn_sum(cn_mul(cn_cast(y, CN_F64), w), CN_ALL, false));
+    }
+    return sum;
+}
+
+static verdict check_gradients(cn_module *model, cn_onnx_value *in, int n_in, int n_out, char *why, size_t size)
+{
+    differentiated d = { .model = model, .in = in, .n_in = n_in, .n_out = n_out };
+    cn_tensor *leaves[CN_MAX_IN];
+    for (int i = 0; i < n_in && d.n_which < CN_MAX_IN; i++) {
+        if (!in[i].tensor || cn_type(in[i].tensor) != CN_F32 || !cn_numel(in[i].tensor)) continue;
+        leaves[d.n_which] = cn_param(cn_cast(in[i].tensor, CN_F64));
+        d.which[d.n_which++] = i;
+    }
+    if (!d.n_which) return PASSED;
+    const cn_gradcheck_desc desc = {
+        .eps = 1e-2, .atol = 2e-2, .rtol = 2e-2, .max_elements = 12, .words = why, .words_size = size
+    };
+    return cn_gradcheck(weighted_sum, &d, leaves, d.n_which, &desc) ? PASSED : WRONG;
+}
+
+/* ---- one case ---- */
 
 static verdict compare(messages *m, const char *folder, cn_module *model, double rtol, double atol, char *why,
                        size_t size)
@@ -170,6 +215,7 @@ static verdict compare(messages *m, const char *folder, cn_module *model, double
         if (!read_value(m, folder, "output", i, &out_ports[i], &want[i], out_items[i], &there))
             return snprintf(why, size, "output: %s", cn_error(m->cn)), REFUSED;
     }
+    if (getenv("CAIRN_ONNX_GRADIENTS")) return check_gradients(model, in, given, n_out, why, size);
     if (!cn_onnx_run(model, in, given, out, n_out)) return snprintf(why, size, "%s", cn_error(m->cn)), REFUSED;
     for (int i = 0; i < n_out; i++)
         if (!same_value(&out[i], &want[i], rtol, atol, why, size)) return WRONG;

@@ -77,10 +77,9 @@ static cn_tensor *bias_of(onnx_call *c, cn_tensor *mask, cn_tensor *seen, cn_dty
 /* softmax over keys; a query that sees none gets zeros. */
 static cn_tensor *attend(cn_tensor *scores, cn_tensor *bias)
 {
-    cn_tensor *p = cn_softmax(scores, -1);
-    if (!bias) return p;
-    cn_tensor *none = cn_isneginf(cn_max(bias, CN_DIMS(-1), true));
-    return cn_where(none, cn_zeros_like(p), p);
+    if (!bias) return cn_softmax(scores, -1);
+    cn_tensor *none = cn_isneginf(cn_max(bias, CN_DIMS(-1), true)), *zeros = cn_zeros_like(scores);
+    return cn_where(none, zeros, cn_softmax(cn_where(none, zeros, scores), -1)); /* no NaN, in gradients neither */
 }
 
 bool cn__onnx_attention(onnx_call *c)
@@ -115,8 +114,9 @@ bool cn__onnx_attention(onnx_call *c)
     mask = widened(c, mask, keys);
     cn_tensor *bias = bias_of(c, mask, seen, t);
     cn_tensor *y;
-    if (cap <= 0 && !cn__onnx_wanted(c, 3)) {
-        cn_tensor *only = mask && cn_type(mask) != CN_BOOL ? bias : both(seen, mask);
+    const bool added = mask && cn_type(mask) != CN_BOOL;
+    if (cap <= 0 && !cn__onnx_wanted(c, 3) && !(added && seen)) {
+        cn_tensor *only = added ? mask : both(seen, mask);
         y = cn_scaled_dot_product_attention(q, k, v, &(cn_attention_desc){ .attn_mask = only, .scale = factor });
         return GIVE(flat ? heads_together(y) : y);
     }

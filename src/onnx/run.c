@@ -254,7 +254,8 @@ static bool run_node(onnx_run *run, onnx_frame *f, onnx_node *node)
     if (memo && (!(node->row && node->row->flags & ONNX_SHAPE) || c.in[0]->kind == ONNX_TENSOR) &&
         same_inputs(node->memo, &c))
         recall(&c);
-    else if (!apply_where_it_belongs(&c) || (memo && !remember(&c))) return name_node(&c, had_error);
+    else if (!apply_where_it_belongs(&c) || (!had_error && cn_failed(run->model->ctx)) || (memo && !remember(&c)))
+        return name_node(&c, had_error);
     for (int i = 0; i < c.n_out; i++)
         if (node->to[i] >= 0) f->v[node->to[i]] = c.out[i];
     return true;
