@@ -272,7 +272,8 @@ static bool resolve_all(resolver *s, onnx_graph *g, scope *at)
 {
     g->input_slots = cn__onnx_new(s->r, (size_t)g->n_inputs, sizeof *g->input_slots);
     g->output_refs = cn__onnx_new(s->r, (size_t)g->n_outputs, sizeof *g->output_refs);
-    if (!g->input_slots || !g->output_refs) return false;
+    g->input_given = cn__onnx_new(s->r, (size_t)g->n_inputs, sizeof *g->input_given);
+    if (!g->input_slots || !g->output_refs || !g->input_given) return false;
     for (int i = 0; i < g->n_inputs; i++) {
         const entry *e = define(s, at, g->inputs[i].name);
         if (!e) return false;
@@ -280,6 +281,7 @@ static bool resolve_all(resolver *s, onnx_graph *g, scope *at)
     }
     for (int i = 0; i < g->n_initializers; i++)
         if (!define_initializer(s, at, &g->initializers[i])) return false;
+    for (int i = 0; i < g->n_inputs; i++) g->input_given[i] = find(at, g->inputs[i].name)->init != NULL;
     for (int i = 0; i < g->n_nodes; i++)
         if (!resolve_node(s, at, &g->nodes[i])) return false;
     for (int i = 0; i < g->n_outputs; i++) {

@@ -136,6 +136,7 @@ typedef struct onnx_graph {
     /* resolved: */
     bool resolved;
     int n_slots;
+    bool *input_given; /* whether an initializer is the input's default */
     int *input_slots;
     onnx_ref *output_refs;
 } onnx_graph;

@@ -43,13 +43,6 @@ static void destroy(cn_module *module)
 
 /* ---- running ---- */
 
-static bool has_default(const onnx_graph *g, int slot)
-{
-    for (int i = 0; i < g->n_initializers; i++)
-        if (g->initializers[i].slot == slot) return true;
-    return false;
-}
-
 static int find_name(const onnx_info *v, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -124,8 +117,7 @@ static bool take_inputs(onnx_run *run, onnx_frame *f, const cn_onnx_value *in, i
     }
     for (int i = 0; i < g->n_inputs; i++) {
         const onnx_typed *t = g->inputs[i].type;
-        if (f->v[g->input_slots[i]].kind == ONNX_NOTHING && !(t && t->kind == ONNX_IS_OPTIONAL) &&
-            !has_default(g, g->input_slots[i]))
+        if (f->v[g->input_slots[i]].kind == ONNX_NOTHING && !(t && t->kind == ONNX_IS_OPTIONAL) && !g->input_given[i])
             return cn__fail(run->model->ctx, CN_BAD_ARGUMENT, "onnx_run: input \"%.100s\" is missing",
                             g->inputs[i].name);
     }
@@ -194,7 +186,7 @@ static bool forward_all(cn_module *module, cn_tensor *const *in, int n_in, cn_te
     cn_onnx_value few_in[16] = { 0 }, few_out[16] = { 0 };
     int n = 0;
     for (int i = 0; i < g->n_inputs && n < 16; i++)
-        if (!has_default(g, g->input_slots[i]) && n < n_in) {
+        if (!g->input_given[i] && n < n_in) {
             few_in[n].name = g->inputs[i].name;
             few_in[n].tensor = in[n];
             n++;
@@ -329,7 +321,7 @@ int cn_onnx_inputs(const cn_module *module, cn_onnx_port *out, int room)
     const onnx_graph *g = m->file.graph;
     for (int i = 0; i < g->n_inputs && i < room && out; i++) {
         describe_port(&g->inputs[i], &out[i]);
-        out[i].has_default = has_default(g, g->input_slots[i]);
+        out[i].has_default = g->input_given[i];
     }
     return g->n_inputs;
 }
