@@ -88,7 +88,8 @@ int info(settings *s)
     cn_ctx *cn = cn_open(&(cn_desc){ .threads = 1 });
     int code = cn ? DONE : fail("out of memory");
     if (code == DONE && is_folder(s->argument)) printf("%s\n", path);
-    if (code == DONE) code = is_onnx(path) ? show_onnx(cn, path) : is_json(path) ? show_tokenizer(cn, path) : show_dict(cn, path);
+    if (code == DONE)
+        code = is_onnx(path) ? show_onnx(cn, path) : is_json(path) ? show_tokenizer(cn, path) : show_dict(cn, path);
     cn_close(cn);
     free(path);
     return code;

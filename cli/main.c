@@ -23,7 +23,8 @@ const command commands[] = {
     { "info", INFO, "FILE", false, "lists the content of a file: safetensors, onnx, pt, npz, npy, tokenizer.json",
       "cairn info run/gpt-l4-h4-w128-c128-cpu.safetensors", info },
     { "run", RUN, "MODEL.onnx", false, "runs an ONNX model on arrays of NumPy, and writes or describes its results",
-      "cairn run model.onnx --input x.npy --output y.npy\ncairn run model.onnx --input ids=ids.npy mask=mask.npy", run_model },
+      "cairn run model.onnx --input x.npy --output y.npy\ncairn run model.onnx --input ids=ids.npy mask=mask.npy",
+      run_model },
     { "bench", BENCH, NULL, false,
       "times the reference workloads, one line each: name, milliseconds per step, megabytes; on a GPU also "
       "milliseconds of the first step (which compiles shaders), and per step: dispatches, submissions, new pipelines, fallbacks",

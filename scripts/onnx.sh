@@ -1,7 +1,7 @@
 #!/bin/sh
-# onnx.sh [MODEL.onnx...]: runs the backend node suite of the PyPI package `onnx`, and models that are given, whose results
-# are compared with onnxruntime's. Cases go to build/onnx/. It uses the Python that CAIRN_ONNX_PYTHON names; else it installs
-# onnx and onnxruntime below .venv/onnx.
+# onnx.sh [MODEL.onnx...]: runs the backend node suite of the PyPI package `onnx`, or models that are given, whose
+# results are compared with onnxruntime's. Cases go to build/onnx/. It uses the Python that CAIRN_ONNX_PYTHON names; else
+# it installs onnx and onnxruntime below .venv/onnx.
 set -eu
 cd "$(dirname "$0")/.."
 python=${CAIRN_ONNX_PYTHON:-.venv/onnx/bin/python}
