@@ -14,7 +14,7 @@ bool(cn__onnx_fail)(const onnx_reader *r, cn_code code, const char *message, ...
     va_start(list, message);
     vsnprintf(text, sizeof text, message, list);
     va_end(list);
-    return cn__fail(r->ctx, code, "%s %.200s: %s", cn__called(r->ctx, "onnx_load"), r->name, text);
+    return cn__fail(r->ctx, code, "onnx_load: %.200s: %s", r->name, text);
 }
 
 void *cn__onnx_new(const onnx_reader *r, size_t count, size_t size)
