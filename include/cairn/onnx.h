@@ -1,4 +1,4 @@
-/* cairn/onnx.h: ONNX files as modules: run them, train them further.
+/* cairn/onnx.h: ONNX files as modules: run them, train them further, write them. Any module as an ONNX file.
 
        cn_module *m = cn_onnx_load(cn, "model.onnx");
        cn_tensor *y = cn_forward(m, x);                                  one input, one result
@@ -7,6 +7,8 @@
        cn_onnx_value out[] = { { .name = "logits" } };
        if (!cn_onnx_run(m, in, 2, out, 1)) fprintf(stderr, "%s\n", cn_error(cn));
        out[0].tensor                                                     belongs to the current scope
+
+       cn_onnx_save(m, CN_TENSORS(x), "tuned.onnx", NULL);               any module, of any layers
 
    Module     It is a module as any other: cn_parameters, optimizers, cn_module_freeze, cn_save, every device. Floating
               initializers that are used as data are parameters; running statistics, scales of quantisation, single
@@ -22,6 +24,15 @@
    Types      Those of Cairn. uint16 becomes i32; uint32 and uint64 become i64. Strings, complex numbers and types of
               less than 8 bits are CN_UNSUPPORTED.
    Memory     The file is mapped: weights whose bytes are aligned are used where they lie (io.h).
+   Writing    A module is run once, in evaluation mode and without gradients, and the operators that its forward calls
+              become nodes: what a forward decides by an `if` in C or Python is decided as it is for the example.
+              Parameters and buffers keep their names. Blocks are written as the standard operators that they mean
+              (LayerNormalization, Gelu, LSTM), as far as the operator set has them. A second run, with another size of
+              the batch, tells which sizes follow the batch: the file then serves every size. If the two runs call
+              different operators, the file serves the size of the example.
+              A module that cn_onnx_load made is written as it was read: names, metadata, documentation and attributes
+              stay, and only the values of weights are new. The example may be missing then.
+              The file appears when it is complete; after an error there is no new file, and an old one is unchanged.
    Errors     CN_BAD_FILE for damaged files. If operators are missing, CN_UNSUPPORTED names all of them, and how many
               nodes need each. An error in a forward names the node. */
 #ifndef CAIRN_ONNX_H
@@ -66,6 +77,46 @@ CN_API int cn_onnx_outputs(const cn_module *m, cn_onnx_port *out, int room);
    operators are missing, metadata. It needs no module: the file may use operators that are missing. Returns the length
    of the whole text, 0 after an error. Writes at most size bytes, always ended by 0. */
 CN_API size_t cn_onnx_print(cn_ctx *ctx, const char *path, char *out, size_t size);
+
+/* ---- writing ---- */
+
+typedef struct cn_onnx_options {
+    int opset;                        /* the operator set to write for, from 13 to 24; 0: 20 */
+    const char *const *input_names;   /* one for each input; NULL: "input", or "input_0", "input_1", .. */
+    const char *const *output_names;  /* one for each result; NULL: "output", or "output_0", .. */
+    int n_outputs;                    /* how many results of the module are written; 0: all */
+    bool fixed_batch;                 /* every size is that of the example */
+    const int *batch_axes;            /* which axis of each input is the batch; -1: none. NULL: the first of each */
+    bool external_data;               /* weights go to a file PATH.data beside the model; above 2 GB they always do */
+    const char *graph_name, *doc;     /* NULL: "cairn", none */
+} cn_onnx_options;
+/* Writes the module; in: an example of its inputs. options: NULL for the defaults. The mode of the module stays. If
+   operators cannot be written, CN_UNSUPPORTED names all of them, and how often each is called. */
+CN_API bool cn_onnx_save(cn_module *m, cn_tensor *const *in, int n_in, const char *path,
+                         const cn_onnx_options *options);
+
+/* A graph that the program has traced itself: what it called between cn_onnx_trace_begin and cn_onnx_trace_end.
+
+       cn_onnx_trace_begin(cn);                                          no gradients; nothing is evaluated
+       cn_tensor *y = my_model(x);
+       cn_onnx_graph g = { .inputs = &x, .n_inputs = 1, .outputs = &y, .n_outputs = 1, .named = named, .n_named = n };
+       bool ok = cn_onnx_save_graph(cn, &g, "model.onnx", NULL);
+       cn_onnx_trace_end(cn); */
+typedef struct cn_onnx_graph {
+    cn_tensor *const *inputs;
+    int n_inputs;
+    cn_tensor *const *outputs;
+    int n_outputs;
+    /* A second trace of the same with another size of the batch, n_inputs and n_outputs; NULL: the batch is fixed. */
+    cn_tensor *const *other_inputs, *const *other_outputs;
+    const cn_named *named; /* parameters and buffers, and their names in the file */
+    int n_named;
+} cn_onnx_graph;
+CN_API bool cn_onnx_trace_begin(cn_ctx *ctx);
+CN_API void cn_onnx_trace_end(cn_ctx *ctx);
+/* n_outputs and batch_axes of the options are not used: the graph says them. */
+CN_API bool cn_onnx_save_graph(cn_ctx *ctx, const cn_onnx_graph *graph, const char *path,
+                               const cn_onnx_options *options);
 
 #ifdef __cplusplus
 }
