@@ -80,6 +80,7 @@ static void test_layer(void)
     check(cn_onnx_inputs(m, &port, 1) == 1 && !strcmp(port.name, "x") && port.ndim == 2 && port.shape[0] == -1 &&
               !strcmp(port.symbols[0], "n") && port.shape[1] == 3 && !strcmp(port.type, "float"),
           "the input is described");
+    check(!strcmp(cn_onnx_reads(m, "fc.weight"), "x") && !cn_onnx_reads(m, "nobody"), "what a layer reads");
     check(cn_onnx_outputs(m, &port, 1) == 1 && !strcmp(port.name, "y"), "the result is described");
     cn_module_free(m);
 }
@@ -112,6 +113,29 @@ static void test_training(void)
     cn_release(x);
     cn_release(target);
     cn_module_free(other);
+    cn_module_free(m);
+}
+
+static void test_given_weights(void)
+{
+    check_group("weights that are given");
+    onnx_bytes bytes = layer_model();
+    cn_module *m = cn_onnx_load_with(cn, NULL, &(cn_onnx_load_desc){ bytes.v, bytes.n, .no_weights = true });
+    onnx_free(&bytes);
+    if (!check(m && cn_module_named(m).n == 0, "it loads without weights: %s", cn_error(cn))) return;
+    cn_tensor *x = cn_ones(cn, CN_F32, CN_DIMS(2, 3));
+    cn_tensor *w[] = { cn_full(cn, CN_F32, CN_DIMS(4, 3), 0.5), cn_ones(cn, CN_F32, CN_DIMS(4)) };
+    cn_onnx_value in = { .tensor = x }, out[] = { { .name = "y" }, { .name = "h" } };
+    check(cn_onnx_run_with(m, w, 2, &in, 1, out, 1), "it runs: %s", cn_error(cn));
+    check(cn_size(out[0].tensor, 1) == 4 && cn_get(out[0].tensor, CN_DIMS(1, 3)) == 2.5, "a last layer of other sizes");
+    check(cn_onnx_run_with(m, w, 2, &in, 1, out, 2) && cn_size(out[1].tensor, 1) == 4, "a value inside the graph");
+    check(!cn_onnx_run(m, &in, 1, out, 1) && strstr(cn_error(cn), "without its 2 weights"), "none: %s", cn_error(cn));
+    cn_error_clear(cn);
+    check(!cn_onnx_run_with(m, w, 1, &in, 1, out, 1) && strstr(cn_error(cn), "2 weights"), "one: %s", cn_error(cn));
+    cn_error_clear(cn);
+    out[0].name = "nobody";
+    check(!cn_onnx_run_with(m, w, 2, &in, 1, out, 1) && cn_error_code(cn) == CN_NOT_FOUND, "a name: %s", cn_error(cn));
+    cn_error_clear(cn);
     cn_module_free(m);
 }
 
@@ -459,6 +483,7 @@ int main(void)
     if (!check(cn != NULL, "a context")) return finish();
     test_layer();
     test_training();
+    test_given_weights();
     test_shapes();
     test_batch();
     test_loop();

@@ -47,6 +47,14 @@ extern "C" {
 CN_API cn_module *cn_onnx_load(cn_ctx *ctx, const char *path); /* NULL: an error */
 /* The same from the bytes of a file, which are copied. There are no files beside it. */
 CN_API cn_module *cn_onnx_load_memory(cn_ctx *ctx, const void *data, size_t bytes);
+/* The same, with options. */
+typedef struct cn_onnx_load_desc {
+    const void *data; /* the bytes of the file, which are copied. Then the path only says where files beside it are; it
+                         may be NULL */
+    size_t bytes;
+    bool no_weights;  /* the module has neither parameters nor buffers: cn_onnx_run_with gives them */
+} cn_onnx_load_desc;
+CN_API cn_module *cn_onnx_load_with(cn_ctx *ctx, const char *path, const cn_onnx_load_desc *desc);
 
 /* An input or a result of the graph. */
 typedef struct cn_onnx_value {
@@ -56,8 +64,14 @@ typedef struct cn_onnx_value {
     int n_items;
 } cn_onnx_value;
 /* Runs the graph. Inputs that are not in the list must have a default in the file. Sets tensor, or items, of the
-   results, which belong to the current scope. out may be a part of the graph's results; n_out may be 0. */
+   results, which belong to the current scope. out may be a part of the graph's results; n_out may be 0. It may also name
+   values inside the graph, such as what the last layer reads: what nobody asks for is not computed. */
 CN_API bool cn_onnx_run(cn_module *m, const cn_onnx_value *in, int n_in, cn_onnx_value *out, int n_out);
+/* The same with other tensors in place of the module's parameters and buffers: all of them, in the order that
+   cn_module_named has for a module with weights. Their shapes may differ from the file's, if the graph allows it. In
+   training mode running statistics are assigned to the tensors that are given. */
+CN_API bool cn_onnx_run_with(cn_module *m, cn_tensor *const *weights, int n_weights, const cn_onnx_value *in, int n_in,
+                             cn_onnx_value *out, int n_out);
 
 /* What the file says of an input or a result. Texts and lists are valid as long as the module. */
 typedef struct cn_onnx_port {
@@ -72,6 +86,10 @@ typedef struct cn_onnx_port {
 /* These write at most `room` ports and return how many there are; 0 also after an error. */
 CN_API int cn_onnx_inputs(const cn_module *m, cn_onnx_port *out, int room);
 CN_API int cn_onnx_outputs(const cn_module *m, cn_onnx_port *out, int room);
+/* The name of the value that the layer of a weight reads: what a new layer in its place gets from cn_onnx_run. NULL: no
+   layer has such a weight. Valid as long as the module. */
+CN_API const char *cn_onnx_reads(const cn_module *m, const char *weight);
+CN_API bool cn_onnx_texts(const cn_module *m, cn_dict *d); /* adds the metadata of the file as texts */
 
 /* Prints what is in a file: producer, versions, inputs, results, weights, operators and how many nodes use them, which
    operators are missing, metadata. It needs no module: the file may use operators that are missing. Returns the length

@@ -166,6 +166,7 @@ int bool_from(PyObject *o, bool *v);
 
 extern PyMethodDef generated_functions[]; /* cairn._C.add ..: from the operators' signatures */
 extern PyMethodDef recurrent_functions[]; /* cairn._C._recurrent */
+extern PyMethodDef onnx_functions[];      /* cairn._C._onnx_open .. */
 extern PyMethodDef generated_methods[];   /* Tensor.add ..; put into the type */
 extern PyMethodDef convert_methods[], convert_functions[], autograd_functions[], autograd_methods[], optim_functions[];
 int autograd_add_properties(PyTypeObject *type);

@@ -13,7 +13,7 @@ PyMODINIT_FUNC PyInit__C(void)
 #endif
     if (module_add_contexts(m) || module_add_dtypes(m) || module_add_size(m) || module_add_tensor(m) ||
         module_add_optim(m) || PyModule_AddFunctions(m, generated_functions) ||
-        PyModule_AddFunctions(m, recurrent_functions) || PyModule_AddFunctions(m, convert_functions) ||
+        PyModule_AddFunctions(m, recurrent_functions) || PyModule_AddFunctions(m, onnx_functions) || PyModule_AddFunctions(m, convert_functions) ||
         PyModule_AddFunctions(m, autograd_functions) || PyModule_AddFunctions(m, optim_functions) ||
         PyModule_AddStringConstant(m, "__version__", cn_version())) {
         Py_DECREF(m);

@@ -334,6 +334,8 @@ static bool make_initializer(resolver *s, onnx_initializer *init)
 {
     const bool small = elements(init) <= CN__ONNX_KNOWN, real = is_float(type_of(init));
     if (small && (!real || !(init->uses & (AS_DATA | AS_STATE)))) return make_known(s, init);
+    init->weight = ++s->model->n_weights;
+    if (s->model->no_weights) return true;
     cn_tensor *t = made(s, init, s->model->ctx);
     init->data = t ? add_named(s, name_of(init), t, real && init->uses & AS_DATA) : NULL;
     return init->data != NULL;
@@ -346,6 +348,8 @@ static bool make_constant(resolver *s, onnx_node *node)
         onnx_attr *a = &node->attr[i];
         if (!a->t || a->ref || strcmp(a->name, "value") || count_elements(a->t->dims, a->t->ndim) <= CN__ONNX_KNOWN)
             continue;
+        node->weight = ++s->model->n_weights;
+        if (s->model->no_weights) return true;
         cn_tensor *t = cn__onnx_tensor(&s->model->weights, a->t, s->model->ctx);
         node->constant = t ? add_named(s, node->out[0], t, false) : NULL;
         return node->constant != NULL;

@@ -112,6 +112,7 @@ typedef struct onnx_node {
     int *to; /* -1: nobody asked for this result */
     struct onnx_memo *memo;
     cn_tensor *constant;          /* a large constant, which the module keeps as a buffer */
+    int weight;                   /* the number of that buffer; 0: there is none */
     struct onnx_derived *derived; /* weights in another form, or NULL */
 } onnx_node;
 
@@ -120,6 +121,7 @@ typedef struct onnx_initializer {
     onnx_sparse *sparse;
     /* resolved: */
     int slot, uses;           /* uses: bits of graph.c */
+    int weight;               /* its number among the module's parameters and buffers, from 1 on; 0: it is neither */
     struct onnx_known *known; /* its numbers are part of the structure, or */
     cn_tensor *data;          /* a parameter or buffer */
 } onnx_initializer;

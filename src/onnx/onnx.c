@@ -124,11 +124,33 @@ static bool take_inputs(onnx_run *run, onnx_frame *f, const cn_onnx_value *in, i
     return true;
 }
 
+/* The slot of a value inside the graph; -1: no node makes it. */
+static int find_inner(const onnx_graph *g, const char *name)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_out; k++)
+            if (!strcmp(g->nodes[i].out[k], name)) return g->nodes[i].to[k];
+    return -1;
+}
+
+/* The value that entry `at` of the list of results means; NULL: there is none, and an error is set. */
+static onnx_value *find_output(onnx_model *m, const onnx_frame *f, const char *name, int at)
+{
+    const onnx_graph *g = f->graph;
+    if (name && find_name(g->outputs, g->n_outputs, name) < 0) {
+        const int slot = *name ? find_inner(g, name) : -1;
+        if (slot >= 0 && f->v[slot].kind != ONNX_NOTHING) return &f->v[slot];
+    }
+    const int i = place(m, name, at, g->outputs, g->n_outputs, "result");
+    return i < 0 ? NULL : &f->v[g->output_refs[i].slot];
+}
+
 static bool give_output(onnx_model *m, onnx_value *v, cn_onnx_value *to)
 {
     to->tensor = NULL;
     to->items = NULL;
     to->n_items = 0;
+    if (!v) return false;
     if (v->kind == ONNX_NOTHING) return true;
     if (v->kind == ONNX_TENSOR) return (to->tensor = cn__onnx_data(m, v)) != NULL;
     cn_tensor **items = cn__bump_new(&m->ctx->memory, &m->results, sizeof *items * (size_t)(v->list->n + 1));
@@ -159,9 +181,13 @@ static bool end_scope(onnx_run *run, cn_scope scope, cn_onnx_value *out, int n_o
     return all != NULL;
 }
 
-static bool run_model(onnx_model *m, const cn_onnx_value *in, int n_in, cn_onnx_value *out, int n_out)
+static bool run_model(onnx_model *m, cn_tensor *const *weights, const cn_onnx_value *in, int n_in, cn_onnx_value *out,
+                      int n_out)
 {
-    onnx_run run = { .model = m };
+    if (m->no_weights && !weights && m->n_weights)
+        return cn__fail(m->ctx, CN_BAD_ARGUMENT, "onnx_run: the module was loaded without its %d weights",
+                        m->n_weights);
+    onnx_run run = { .model = m, .weights = weights };
     onnx_graph *g = m->file.graph;
     onnx_frame frame = { .graph = g };
     cn_scope scope = cn_scope_begin(m->ctx), host = cn_scope_begin(m->host);
@@ -169,10 +195,7 @@ static bool run_model(onnx_model *m, const cn_onnx_value *in, int n_in, cn_onnx_
     cn__bump_free(&m->ctx->memory, &m->results);
     frame.v = cn__onnx_run_new(&run, (size_t)g->n_slots, sizeof *frame.v);
     bool ok = frame.v && take_inputs(&run, &frame, in, n_in) && cn__onnx_run_graph(&run, &frame);
-    for (int i = 0; i < n_out && ok; i++) {
-        const int at = place(m, out[i].name, i, g->outputs, g->n_outputs, "result");
-        ok = at >= 0 && give_output(m, &frame.v[g->output_refs[at].slot], &out[i]);
-    }
+    for (int i = 0; i < n_out && ok; i++) ok = give_output(m, find_output(m, &frame, out[i].name, i), &out[i]);
     ok = end_scope(&run, scope, out, n_out, ok);
     cn_scope_end(m->host, host);
     cn__bump_free(&m->ctx->memory, &run.memory);
@@ -194,7 +217,7 @@ static bool forward_all(cn_module *module, cn_tensor *const *in, int n_in, cn_te
     if (n < n_in || n_out > 16)
         return cn__fail(m->ctx, CN_BAD_ARGUMENT, "ONNX: the graph takes %d inputs here and at most 16, got %d", n,
                         n_in);
-    if (!run_model(m, few_in, n, few_out, n_out)) return false;
+    if (!run_model(m, NULL, few_in, n, few_out, n_out)) return false;
     for (int i = 0; i < n_out; i++) out[i] = few_out[i].tensor;
     return true;
 }
@@ -219,20 +242,40 @@ static onnx_model *model_of(const cn_module *module)
     return NULL;
 }
 
+/* weights: NULL, or one for each of the module's. */
+static bool run_checked(cn_module *module, cn_tensor *const *weights, const cn_onnx_value *in, int n_in,
+                        cn_onnx_value *out, int n_out)
+{
+    onnx_model *m = cn_module_data(module);
+    cn_ctx *ctx = m->ctx;
+    if (n_in < 0 || n_out < 0 || (n_in && !in) || (n_out && !out))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_run: needs lists of inputs and results, got %d%s and %d%s", n_in,
+                        in || !n_in ? "" : " (NULL)", n_out, out || !n_out ? "" : " (NULL)");
+    CN__USE used = cn__object_use(module);
+    const bool had_error = cn_failed(ctx);
+    const bool ok = run_model(m, weights, in, n_in, out, n_out);
+    if (!ok && !had_error) cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_run: it failed and set no error");
+    return ok;
+}
+
 bool cn_onnx_run(cn_module *module, const cn_onnx_value *in, int n_in, cn_onnx_value *out, int n_out)
 {
     CN__CALL call = cn__call_object(module, &cn__module_type);
-    if (!call.ctx) return false;
-    onnx_model *m = model_of(module);
+    return call.ctx && model_of(module) && run_checked(module, NULL, in, n_in, out, n_out);
+}
+
+bool cn_onnx_run_with(cn_module *module, cn_tensor *const *weights, int n_weights, const cn_onnx_value *in, int n_in,
+                      cn_onnx_value *out, int n_out)
+{
+    CN__CALL call = cn__call_object(module, &cn__module_type);
+    const onnx_model *m = call.ctx ? model_of(module) : NULL;
     if (!m) return false;
-    if (n_in < 0 || n_out < 0 || (n_in && !in) || (n_out && !out))
-        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run: needs lists of inputs and results, got %d%s and %d%s",
-                        n_in, in || !n_in ? "" : " (NULL)", n_out, out || !n_out ? "" : " (NULL)");
-    CN__USE used = cn__object_use(module);
-    const bool had_error = cn_failed(call.ctx);
-    const bool ok = run_model(m, in, n_in, out, n_out);
-    if (!ok && !had_error) cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run: it failed and set no error");
-    return ok;
+    if (n_weights != m->n_weights || (n_weights && !weights))
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run_with: the module has %d weights, got %d%s", m->n_weights,
+                        n_weights, weights || !n_weights ? "" : " (NULL)");
+    for (int i = 0; i < n_weights; i++)
+        if (!cn__of_context(call.ctx, weights[i], "onnx_run_with", "a weight")) return false;
+    return run_checked(module, weights, in, n_in, out, n_out);
 }
 
 /* ---- loading ---- */
@@ -259,7 +302,7 @@ static bool load(onnx_model *m, cn_module *module, const char *path, cn__content
 }
 
 /* Takes over the content. */
-static cn_module *load_content(cn_ctx *ctx, const char *path, cn__content *content)
+static cn_module *load_content(cn_ctx *ctx, const char *path, cn__content *content, bool no_weights)
 {
     if (!content) return NULL;
     cn_module *module = cn_module_new(ctx, &module_type);
@@ -267,7 +310,9 @@ static cn_module *load_content(cn_ctx *ctx, const char *path, cn__content *conte
         cn__content_release(content);
         return NULL;
     }
-    if (load(cn_module_data(module), module, path, content)) {
+    onnx_model *m = cn_module_data(module);
+    m->no_weights = no_weights;
+    if (load(m, module, path, content)) {
         cn_module_train(module, false);
         return module;
     }
@@ -279,8 +324,26 @@ cn_module *cn_onnx_load(cn_ctx *ctx, const char *path)
 {
     CN__CALL call = cn__enter(ctx, __func__);
     if (!call.ctx) return NULL;
-    if (path) return load_content(ctx, path, cn__content_open(ctx, path));
+    if (path) return load_content(ctx, path, cn__content_open(ctx, path), false);
     cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_load: path must not be NULL");
+    return NULL;
+}
+
+static cn_module *load_copy(cn_ctx *ctx, const char *path, const void *data, size_t bytes, bool no_weights)
+{
+    cn__content *content = cn__content_new(ctx, bytes);
+    if (content && bytes) memcpy(content->data, data, bytes);
+    return load_content(ctx, path, content, no_weights);
+}
+
+cn_module *cn_onnx_load_with(cn_ctx *ctx, const char *path, const cn_onnx_load_desc *desc)
+{
+    CN__CALL call = cn__enter(ctx, __func__);
+    if (!call.ctx) return NULL;
+    const cn_onnx_load_desc d = desc ? *desc : (cn_onnx_load_desc){ 0 };
+    if (d.data) return load_copy(ctx, path, d.data, d.bytes, d.no_weights);
+    if (path) return load_content(ctx, path, cn__content_open(ctx, path), d.no_weights);
+    cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_load_with: path and data must not both be NULL");
     return NULL;
 }
 
@@ -292,9 +355,7 @@ cn_module *cn_onnx_load_memory(cn_ctx *ctx, const void *data, size_t bytes)
         cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_load_memory: data must not be NULL for %zu bytes", bytes);
         return NULL;
     }
-    cn__content *content = cn__content_new(ctx, bytes);
-    if (content && bytes) memcpy(content->data, data, bytes);
-    return load_content(ctx, NULL, content);
+    return load_copy(ctx, NULL, data, bytes, false);
 }
 
 /* ---- inputs and results ---- */
@@ -334,4 +395,56 @@ int cn_onnx_outputs(const cn_module *module, cn_onnx_port *out, int room)
     for (int i = 0; i < m->file.graph->n_outputs && i < room && out; i++)
         describe_port(&m->file.graph->outputs[i], &out[i]);
     return m->file.graph->n_outputs;
+}
+
+/* ---- layers, metadata ---- */
+
+static bool is_initializer(const onnx_graph *g, const char *name)
+{
+    for (int i = 0; i < g->n_initializers; i++) {
+        const onnx_initializer *t = &g->initializers[i];
+        if (!strcmp(t->tensor ? t->tensor->name : t->sparse->values.name, name)) return true;
+    }
+    return false;
+}
+
+/* The first input of a node that is neither a value of this name nor an initializer; NULL: there is none. */
+static const char *other_input(const onnx_graph *g, const onnx_node *node, const char *name)
+{
+    for (int i = 0; i < node->n_in; i++)
+        if (*node->in[i] && strcmp(node->in[i], name) && !is_initializer(g, node->in[i])) return node->in[i];
+    return NULL;
+}
+
+static bool takes(const onnx_node *node, const char *name)
+{
+    for (int i = 0; i < node->n_in; i++)
+        if (!strcmp(node->in[i], name)) return true;
+    return false;
+}
+
+const char *cn_onnx_reads(const cn_module *module, const char *weight)
+{
+    CN__CALL call = cn__call_object(module, &cn__module_type);
+    const onnx_model *m = call.ctx ? model_of(module) : NULL;
+    if (!m || !weight) return NULL;
+    const onnx_graph *g = m->file.graph;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const onnx_node *node = &g->nodes[i];
+        if (!takes(node, weight)) continue;
+        const char *other = other_input(g, node, weight);
+        if (other) return other;
+        if (node->n_out) weight = node->out[0]; /* the weight in another form: transposed, in another type */
+    }
+    return NULL;
+}
+
+bool cn_onnx_texts(const cn_module *module, cn_dict *d)
+{
+    CN__CALL call = cn__call_object(module, &cn__module_type);
+    const onnx_model *m = call.ctx ? model_of(module) : NULL;
+    if (!m || !cn__object_of(call.ctx, d, &cn__dict_type, __func__)) return false;
+    for (int i = 0; i < m->file.n_metadata; i++)
+        if (!cn_dict_set_text(d, m->file.metadata[i].key, m->file.metadata[i].value)) return false;
+    return true;
 }

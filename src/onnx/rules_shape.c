@@ -7,7 +7,7 @@ bool cn__onnx_constant(onnx_call *c)
 {
     onnx_weights *w = &c->run->model->weights;
     const onnx_attr *a;
-    if (c->node->constant) return GIVE(c->node->constant);
+    if (c->node->weight) return GIVE(cn__onnx_weight(c->run, c->node->constant, c->node->weight));
     if ((a = cn__onnx_attr(c, "value")) && a->t) return GIVE(cn__onnx_tensor(w, a->t, c->ctx));
     if ((a = cn__onnx_attr(c, "sparse_value")) && a->sparse) return GIVE(cn__onnx_dense(w, a->sparse, c->ctx));
     if ((a = cn__onnx_attr(c, "value_int"))) return GIVE(cn_from(c->ctx, CN_I64, CN_SCALAR, &a->i));

@@ -125,11 +125,11 @@ cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight)
     return d && weight && d->source[k] == weight->ref.node ? d->made[k] : NULL;
 }
 
-/* Only weights that the module holds: others are new values each time. */
+/* Only weights that somebody keeps, as the module does: others are new values each time. */
 cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *weight, cn_tensor *made)
 {
     onnx_model *m = c->run->model;
-    if (!made || c->ctx != m->ctx || m->ctx->no_grad == 0 || weight->kept_inside == 0) return made;
+    if (!made || c->ctx != m->ctx || m->ctx->no_grad == 0 || weight->kept == 0) return made;
     if (!c->node->derived && !(c->node->derived = cn__onnx_new(&m->weights.reader, 1, sizeof *c->node->derived)))
         return NULL;
     onnx_derived *d = c->node->derived;
@@ -270,8 +270,9 @@ bool cn__onnx_run_graph(onnx_run *run, onnx_frame *f)
     run->depth++;
     for (int i = 0; i < g->n_initializers; i++) {
         const onnx_initializer *t = &g->initializers[i];
-        if (f->v[t->slot].kind == ONNX_NOTHING)
-            f->v[t->slot] = (onnx_value){ .kind = ONNX_TENSOR, .data = t->data, .known = t->known };
+        if (f->v[t->slot].kind != ONNX_NOTHING) continue;
+        cn_tensor *data = t->weight ? cn__onnx_weight(run, t->data, t->weight) : NULL;
+        f->v[t->slot] = (onnx_value){ .kind = ONNX_TENSOR, .data = data, .known = t->known };
     }
     bool ok = true;
     for (int i = 0; i < g->n_nodes && ok; i++) ok = run_node(run, f, &g->nodes[i]);

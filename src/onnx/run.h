@@ -78,6 +78,8 @@ typedef struct onnx_model {
     char *path;
     uint64_t runs, stamps;
     bool running;
+    int n_weights;    /* parameters and buffers */
+    bool no_weights;  /* the module does not hold them: each run is given all of them */
     cn__bump results; /* sequences that cn_onnx_run returned last */
 } onnx_model;
 
@@ -87,6 +89,7 @@ typedef struct onnx_run {
     cn__bump memory; /* lists, frames, values known in this forward only */
     int depth;
     onnx_value absent;                   /* what an absent input is */
+    cn_tensor *const *weights;           /* in place of the module's parameters and buffers; or NULL */
     int64_t batch_declared, batch_given; /* the first axis of an input that has another size than the file says; or 0 */
 } onnx_run;
 
@@ -132,6 +135,11 @@ bool cn__onnx_run_graph(onnx_run *run, onnx_frame *frame);
 /* A graph of an attribute, in a frame inside `outer`; in and out are values. */
 bool cn__onnx_body(onnx_call *c, onnx_graph *g, const onnx_value *in, int n_in, onnx_value *out, int n_out);
 onnx_known *cn__onnx_known_new(onnx_run *run, cn_tensor *host);
+/* The parameter or buffer of a number > 0; own: the module's. */
+static inline cn_tensor *cn__onnx_weight(const onnx_run *run, cn_tensor *own, int number)
+{
+    return run->weights ? run->weights[number - 1] : own;
+}
 cn_tensor *cn__onnx_data(onnx_model *m, onnx_value *v); /* the value in the model's context; NULL: an error */
 /* Moves an error of the host's context to the model's. Returns false if there is an error. */
 bool cn__onnx_checked(onnx_model *m);
