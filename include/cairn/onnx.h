@@ -102,7 +102,7 @@ typedef struct cn_onnx_options {
     int opset;                        /* the operator set to write for, from 13 to 24; 0: 20 */
     const char *const *input_names;   /* one for each input; NULL: "input", or "input_0", "input_1", .. */
     const char *const *output_names;  /* one for each result; NULL: "output", or "output_0", .. */
-    int n_outputs;                    /* how many results of the module are written; 0: all */
+    int n_outputs;                    /* how many results of the module are written; 0: the first, as of cn_forward */
     bool fixed_batch;                 /* every size is that of the example */
     const int *batch_axes;            /* which axis of each input is the batch; -1: none. NULL: the first of each */
     bool external_data;               /* weights go to a file PATH.data beside the model; above 2 GB they always do */

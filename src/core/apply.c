@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/errors.h"
 #include "core/layout.h"
+#include "core/tracer.h"
 
 bool cn_infer_fail(cn_infer *i, cn_code code, const char *format, ...)
 {
@@ -255,7 +256,7 @@ static bool finish(funnel *f, cn__node *n)
         f->out[k] = cn__handle_new(f->ctx, (cn__ref){ n, k });
         ok = f->out[k] != NULL;
     }
-    if (ok && n->state == CN__PENDING && !f->ctx->evaluating) {
+    if (ok && n->state == CN__PENDING && !f->ctx->evaluating && !f->ctx->tracer) {
         if (f->ctx->eager) ok = cn__evaluate(f->ctx, n, CN__WANT_LIVE);
         else if (f->ctx->count.pending > f->ctx->pending_limit) ok = cn__evaluate(f->ctx, NULL, CN__WANT_LIVE);
     }
@@ -269,8 +270,11 @@ static bool record(funnel *f);
 /* Computes the operator by other operators. A composition has one result. */
 static bool compose(funnel *f)
 {
+    const uint64_t seq = f->ctx->next_seq;
     f->out[0] = f->op->compose(f->ctx, f->in, f->n_in, f->attrs, f->args);
-    return f->out[0] != NULL;
+    if (!f->out[0]) return false;
+    const cn__composed c = { f->op, f->in, f->n_in, f->attrs, f->args, f->out[0] };
+    return !f->ctx->tracer || f->out[0]->ref.node->seq < seq || cn__trace_composed(f->ctx, &c);
 }
 
 /* The operator's kernels accept halves and return f32, which is rounded to t. */
@@ -415,7 +419,7 @@ static bool record(funnel *f)
     }
     cn_infer i;
     if (!infer(f, &i)) return false;
-    if (op->any_order && op->n_out == 1 && order_of_operands(f, &i.out[0].layout, &order))
+    if (op->any_order && op->n_out == 1 && !f->ctx->tracer && order_of_operands(f, &i.out[0].layout, &order))
         return record_arranged(f, order);
     cn__node *n = make_node(f, &i);
     return n && finish(f, n);

@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/errors.h"
 #include "core/object.h"
+#include "core/tracer.h"
 
 #define PENDING_LIMIT 16384
 #define PLAN_LIMIT    256
@@ -60,6 +61,7 @@ void cn_close(cn_ctx *ctx)
 {
     if (!may_close(ctx)) return;
     cn__objects_close(ctx);
+    while (ctx->tracer) cn__trace_end(ctx);
     cn__shut(&ctx->thread);
     cn__handles_close(ctx);
     cn__objects_end(ctx);

@@ -61,6 +61,7 @@ struct cn_ctx {
     int freed_objects_count;
     cn_counters count;
     cn__observer *observer; /* or NULL */
+    struct cn__tracer *tracer; /* notes what is called; NULL: nobody asks: tracer.h */
     uint64_t hash_mask;     /* of plan keys; tests force collisions with it */
     cn__hash_key hash_key;  /* of names from outside */
 };

@@ -152,7 +152,7 @@ void cn__node_release(cn__node *n)
 /* Operands are needed to compute a value, and to compute gradients. */
 void cn__node_cut(cn__node *n)
 {
-    if (n->state == CN__PENDING) return;
+    if (n->state == CN__PENDING || n->ctx->tracer) return;
     release_donor(n);
     if (n->in && (!n->needs_grad || n->grad_leaf || n->spent)) {
         for (int i = 0; i < n->n_out; i++)

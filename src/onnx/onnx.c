@@ -234,6 +234,11 @@ static const cn_module_type module_type = { .name = "ONNX",
                                             .describe = describe,
                                             .destroy = destroy };
 
+onnx_model *cn__onnx_imported(const cn_module *module)
+{
+    return cn_module_type_of(module) == &module_type ? cn_module_data(module) : NULL;
+}
+
 static onnx_model *model_of(const cn_module *module)
 {
     if (cn_module_type_of(module) == &module_type) return cn_module_data(module);

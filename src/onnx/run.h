@@ -124,6 +124,9 @@ typedef struct onnx_row {
     int flags;
 } onnx_row;
 
+/* onnx.c: the model of a module that cn_onnx_load made; NULL: of any other. */
+onnx_model *cn__onnx_imported(const cn_module *module);
+
 /* table.c: the row for an operator, or NULL. */
 const onnx_row *cn__onnx_row(const char *domain, const char *op);
 /* table.c: the elementwise operator of Cairn whose record names this operator of ONNX, or NULL. */
