@@ -61,20 +61,21 @@ static const onnx_attr *find(const onnx_attr *v, int n, const char *name)
 }
 
 /* An attribute that refers to one of the calling function is looked up in the call, then among the function's
-   defaults. */
+   defaults. Graphs are not handed on like this: the names in them are those of the place where they stand. */
 static const onnx_attr *attr_of(const onnx_node *node, const onnx_frame *f, const char *name)
 {
     const onnx_attr *a = find(node->attr, node->n_attr, name);
+    const bool own = a && !a->ref;
     while (a && a->ref) {
         const onnx_frame *function = f;
         while (function && !function->graph->defaults && function->outer) function = function->outer;
         if (!function || !function->caller) return NULL;
         const onnx_attr *passed = find(function->caller->attr, function->caller->n_attr, a->ref);
-        if (!passed) return find(function->graph->defaults, function->graph->n_defaults, a->ref);
-        a = passed;
         f = function->caller_frame;
+        a = passed ? passed : find(function->graph->defaults, function->graph->n_defaults, a->ref);
+        if (!passed) break;
     }
-    return a;
+    return a && a->g && !own ? NULL : a;
 }
 
 const onnx_attr *cn__onnx_attr(const onnx_call *c, const char *name) { return attr_of(c->node, c->frame, name); }

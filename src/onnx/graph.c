@@ -43,6 +43,7 @@ typedef struct resolver {
     cn__names missing_names;
     int64_t needing; /* nodes without a rule */
     int depth;
+    int renamed; /* the last number that was added to a name */
 } resolver;
 
 static bool resolve_graph(resolver *s, onnx_graph *g, scope *outer, const onnx_import *imports, int n_imports);
@@ -311,8 +312,8 @@ static cn_tensor *add_named(resolver *s, const char *name, cn_tensor *t, bool tr
 {
     char other[480];
     snprintf(other, sizeof other, "%.460s", *name ? name : "constant");
-    for (int i = 2; cn_module_get(s->model->module, other) && i < 100000; i++)
-        snprintf(other, sizeof other, "%.460s#%d", *name ? name : "constant", i);
+    while (cn_module_get(s->model->module, other))
+        snprintf(other, sizeof other, "%.460s#%d", *name ? name : "constant", ++s->renamed);
     return cn__module_tensor(s->model->module, other, t, trained);
 }
 
@@ -369,7 +370,7 @@ static bool make_all(resolver *s, onnx_graph *g)
     return true;
 }
 
-/* "3 of 40 nodes need what is not supported: Foo (2), com.example.Bar (1)" */
+/* "3 nodes need operators that are missing: Foo (2), com.example.Bar (1)" */
 static bool fail_missing(resolver *s)
 {
     char list[400];
@@ -386,7 +387,7 @@ static bool fail_missing(resolver *s)
 
 bool cn__onnx_resolve(onnx_model *m)
 {
-    resolver s = { .model = m, .r = &m->weights.reader, .missing_names = { .key = &m->ctx->hash_key } };
+    resolver s = { .model = m, .r = &m->weights.reader, .missing_names = { .key = &m->ctx->hash_key }, .renamed = 1 };
     bool ok = resolve_graph(&s, m->file.graph, NULL, m->file.imports, m->file.n_imports);
     if (ok && s.missing.n) ok = fail_missing(&s);
     for (int i = 0; i < m->file.n_functions && ok; i++)

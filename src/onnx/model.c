@@ -20,8 +20,8 @@ bool(cn__onnx_fail)(const onnx_reader *r, cn_code code, const char *message, ...
 void *cn__onnx_new(const onnx_reader *r, size_t count, size_t size)
 {
     size_t bytes;
-    void *p = __builtin_mul_overflow(count, size, &bytes) ? NULL
-                                                          : cn__bump_new(&r->ctx->memory, r->memory, bytes ? bytes : 1);
+    const bool fits = !__builtin_mul_overflow(count, size, &bytes) && bytes <= PTRDIFF_MAX;
+    void *p = fits ? cn__bump_new(&r->ctx->memory, r->memory, bytes ? bytes : 1) : NULL;
     if (!p) cn__no_memory(r->ctx, "onnx_load");
     return p;
 }
@@ -188,7 +188,7 @@ static onnx_sparse *new_sparse(const onnx_reader *r, const cn__field *in)
     if (!is_bytes(in)) return damaged(r, "a sparse tensor"), NULL;
     onnx_sparse *s = cn__onnx_new(r, 1, sizeof *s);
     if (!s) return NULL;
-    s->values.name = "";
+    s->values.name = s->indices.name = "";
     cn__wire w = in->bytes;
     for (cn__field f; cn__wire_next(&w, &f);) {
         onnx_tensor *to = f.number == 1 ? &s->values : f.number == 2 ? &s->indices : NULL;
@@ -376,19 +376,20 @@ static bool node(const onnx_reader *r, const cn__field *in, int depth, onnx_node
 
 /* ---- GraphProto, FunctionProto ---- */
 
-static bool new_lists(const onnx_reader *r, onnx_graph *g, int nodes, int inputs, int outputs, int initializers)
+static bool new_lists(const onnx_reader *r, onnx_graph *g, int nodes, int inputs, int outputs, size_t initializers)
 {
     return (g->nodes = cn__onnx_new(r, (size_t)nodes, sizeof *g->nodes)) &&
            (g->inputs = cn__onnx_new(r, (size_t)inputs, sizeof *g->inputs)) &&
            (g->outputs = cn__onnx_new(r, (size_t)outputs, sizeof *g->outputs)) &&
-           (g->initializers = cn__onnx_new(r, (size_t)initializers, sizeof *g->initializers));
+           (g->initializers = cn__onnx_new(r, initializers, sizeof *g->initializers));
 }
 
 static bool graph(const onnx_reader *r, cn__wire w, int depth, onnx_graph *out)
 {
     int n[32];
     if (depth > CN__ONNX_DEPTH) return cn__onnx_fail(r, CN_BAD_FILE, "graphs nest deeper than %d", CN__ONNX_DEPTH);
-    if (!count(r, w, "a graph", n) || !new_lists(r, out, n[1], n[11], n[12], n[5] + n[15])) return false;
+    if (!count(r, w, "a graph", n) || !new_lists(r, out, n[1], n[11], n[12], (size_t)n[5] + (size_t)n[15]))
+        return false;
     out->name = out->domain = out->overload = "";
     for (cn__field f; cn__wire_next(&w, &f);) {
         bool ok = true;

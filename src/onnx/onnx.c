@@ -292,8 +292,11 @@ static bool load(onnx_model *m, cn_module *module, const char *path, cn__content
     m->ctx = ctx;
     m->path = cn__copy_text(ctx, path ? path : "from memory");
     m->weights.content = content;
-    m->host =
-        cn_open(&(cn_desc){ .device = "cpu", .threads = 1, .allocator = ctx->memory.allocator, .seed = ctx->seed });
+    m->host = cn_open(&(cn_desc){ .device = "cpu",
+                                  .threads = 1,
+                                  .allocator = ctx->memory.allocator,
+                                  .seed = ctx->seed,
+                                  .memory_limit = ctx->memory.limit });
     if (!m->path) return false;
     if (!m->host) return cn__no_memory(ctx, "onnx_load");
     m->weights.reader = (onnx_reader){ ctx, &m->memory, m->path };

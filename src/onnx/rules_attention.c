@@ -172,11 +172,11 @@ bool cn__onnx_flex_attention(onnx_call *c)
 
 /* ---- with a state in place of keys and values ---- */
 
-/* (B, T, heads or heads · width) as (B, heads, T, 1 or width), in f32 */
+/* (B, T, heads or heads · width) as (B, heads, T, 1 or width), in f32 or f64 */
 static cn_tensor *gate(onnx_call *c, cn_tensor *x, int64_t heads)
 {
     if (!x) return NULL;
-    return cn_cast(heads_apart(c, x, cn_ndim(x) == 3 && cn_size(x, 2) == 1 ? 1 : heads), CN_F32);
+    return cn__onnx_wide(heads_apart(c, x, cn_ndim(x) == 3 && cn_size(x, 2) == 1 ? 1 : heads));
 }
 
 bool cn__onnx_linear_attention(onnx_call *c)
@@ -187,17 +187,18 @@ bool cn__onnx_linear_attention(onnx_call *c)
         return FAIL(CN_BAD_ARGUMENT, "q_num_heads must be a multiple of kv_num_heads");
     const char *rule = TEXT("update_rule", "gated_delta");
     const bool gated = !strncmp(rule, "gated", 5), delta = strstr(rule, "delta") != NULL;
-    cn_tensor *q = cn_cast(heads_apart(c, query, q_heads), CN_F32), *k = cn_cast(heads_apart(c, IN(1), heads), CN_F32),
-              *v = cn_cast(heads_apart(c, IN(2), heads), CN_F32);
+    cn_tensor *q = cn__onnx_wide(heads_apart(c, query, q_heads)), *k = cn__onnx_wide(heads_apart(c, IN(1), heads)),
+              *v = cn__onnx_wide(heads_apart(c, IN(2), heads));
     cn_tensor *decay = gated ? gate(c, IN(4), heads) : NULL, *beta = delta ? gate(c, IN(5), heads) : NULL;
     if (!q || !k || !v || (gated && !decay) || (delta && !beta))
         return FAIL(CN_BAD_ARGUMENT, "an input of its update rule is absent");
     const int64_t steps = cn_size(q, 2), batch = cn_size(q, 0);
     const double scale = FLOAT("scale", 0) != 0 ? FLOAT("scale", 0) : 1 / sqrt((double)cn_size(k, 3));
     cn_tensor *state =
-        past ? cn_cast(past, CN_F32) : cn_zeros(c->ctx, CN_F32, CN_DIMS(batch, heads, cn_size(k, 3), cn_size(v, 3)));
+        past ? cn__onnx_wide(past) : cn_zeros(c->ctx, cn_type(k), CN_DIMS(batch, heads, cn_size(k, 3), cn_size(v, 3)));
     cn_tensor **out = cn__onnx_run_new(c->run, (size_t)steps + 1, sizeof *out);
     for (int64_t t = 0; t < steps && out; t++) {
+        if (!cn__onnx_work(c->run, 1)) return false;
         cn_tensor *kt = cn_unsqueeze(cn_select(k, 2, t), 3),
                   *vt = cn_unsqueeze(cn_select(v, 2, t), 2); /* columns, rows */
         if (gated) state = cn_mul(state, cn_unsqueeze(cn_exp(cn_select(decay, 2, t)), 3));

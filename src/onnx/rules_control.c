@@ -1,10 +1,11 @@
 /* Rules of If, Loop and Scan, of sequences and of optionals. */
+#include "core/handle.h"
 #include "onnx/rules.h"
 
 static onnx_graph *body_of(onnx_call *c, const char *name)
 {
     const onnx_attr *a = cn__onnx_attr(c, name);
-    if (!a || !a->g) FAIL(CN_BAD_FILE, "it has no graph %s", name);
+    if (!a || !a->g) FAIL(CN_BAD_FILE, "it has no graph %s of its own", name);
     return a ? a->g : NULL;
 }
 
@@ -15,7 +16,9 @@ static bool truth(onnx_call *c, onnx_value *v, bool usual, bool *ok)
     cn_tensor *t = v->known ? v->known->host : v->data;
     double number = 0;
     *ok = *ok && (cn_numel(t) == 1 || FAIL(CN_BAD_SHAPE, "a condition must be one number"));
+    cn_scope s = cn_scope_begin(t->ctx); /* a loop asks often */
     *ok = *ok && (cn_read_f64(t, &number, 1) || (cn__onnx_checked(c->run->model) && false));
+    cn_scope_end(t->ctx, s);
     return number != 0;
 }
 
@@ -96,8 +99,9 @@ bool cn__onnx_loop(onnx_call *c)
     bool ok = g && (c->n_in < 1 || cn__onnx_ints(c, 0, &most));
     if (!ok) return false;
     const int carried = c->n_in > 2 ? c->n_in - 2 : 0, collected = g->n_outputs - 1 - carried;
-    if (g->n_inputs != carried + 2 || collected < 0 || most.n > 1)
-        return FAIL(CN_BAD_ARGUMENT, "its body must have %d inputs and %d results or more", carried + 2, carried + 1);
+    if (g->n_inputs != carried + 2 || collected < 0 || most.n == 0 || most.n > 1)
+        return FAIL(CN_BAD_ARGUMENT, "its count must be one number, and its body have %d inputs and %d results or more",
+                    carried + 2, carried + 1);
     onnx_value *in = cn__onnx_run_new(c->run, (size_t)carried + 2, sizeof *in);
     onnx_value *out = cn__onnx_run_new(c->run, (size_t)g->n_outputs, sizeof *out);
     growing *rows = cn__onnx_run_new(c->run, (size_t)collected + 1, sizeof *rows);
@@ -350,7 +354,7 @@ bool cn__onnx_split_to_sequence(onnx_call *c)
         int64_t n = one ? (each < size - from ? each : size - from) : given.v[i];
         if (n < (one ? 1 : 0) || n > size - from)
             return FAIL(CN_BAD_SHAPE, "the parts do not make up the size %lld", (long long)size);
-        cn_tensor *part = cn_narrow(x, axis, from, n);
+        cn_tensor *part = cn__onnx_work(c->run, 1) ? cn_narrow(x, axis, from, n) : NULL;
         if (given.n < 0 && !INT("keepdims", 1)) part = cn_select(part, axis, 0);
         if (!part || !append(c, &parts, (onnx_value){ .kind = ONNX_TENSOR, .data = part })) return false;
         from += n;

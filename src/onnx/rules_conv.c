@@ -58,6 +58,8 @@ bool cn__onnx_conv(onnx_call *c)
     return GIVE(cn__onnx_convolved(c, x, weight, IN(2), &w, INT("group", 1)));
 }
 
+enum { MOST = 1 << 30 }; /* of what describes windows: no sum of products below overflows */
+
 /* The border of a transposed convolution: what is cut from its full result, before and after. */
 static bool transposed_border(onnx_call *c, cn_tensor *x, onnx_windows *w, const int64_t *more)
 {
@@ -69,6 +71,9 @@ static bool transposed_border(onnx_call *c, cn_tensor *x, onnx_windows *w, const
         const int64_t size = cn_size(x, i + 2);
         const int64_t full = w->stride[i] * (size - 1) + (w->kernel[i] - 1) * w->dilation[i] + 1 + more[i];
         if (shape.n > 0 && shape.n < w->n) return FAIL(CN_BAD_ARGUMENT, "output_shape must have %d numbers", w->n);
+        if (shape.n > 0 && (shape.v[shape.n - w->n + i] < 0 || shape.v[shape.n - w->n + i] > MOST))
+            return FAIL(CN_BAD_SHAPE, "a size must be in [0, %d], got %lld", MOST,
+                        (long long)shape.v[shape.n - w->n + i]);
         if (shape.n > 0 || same) {
             const int64_t total = full - (shape.n > 0 ? shape.v[shape.n - w->n + i] : size * w->stride[i]);
             const int64_t half = (total - (total < 0 && total % 2)) / 2; /* rounded down */
@@ -99,8 +104,11 @@ static bool transposed_windows(onnx_call *c, cn_tensor *x, cn_tensor *weight, on
         w->before[i] = pads.n == 2 * w->n ? pads.v[i] : 0;
         w->after[i] = pads.n == 2 * w->n ? pads.v[i + w->n] : 0;
         more[i] = i < output.n ? output.v[i] : 0;
-        if (w->stride[i] < 1 || w->dilation[i] < 1 || w->stride[i] > INT32_MAX || w->dilation[i] > INT32_MAX ||
-            more[i] < 0 || more[i] > INT32_MAX)
+        const int64_t all[] = { w->kernel[i], w->stride[i], w->dilation[i],   w->before[i],
+                                w->after[i],  more[i],      cn_size(x, i + 2) };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            if (all[k] < -MOST || all[k] > MOST) return FAIL(CN_UNSUPPORTED, "a window of %lld", (long long)all[k]);
+        if (w->stride[i] < 1 || w->dilation[i] < 1 || more[i] < 0)
             return FAIL(CN_BAD_ARGUMENT, "strides and dilations must be ≥ 1, output_padding ≥ 0");
     }
     return transposed_border(c, x, w, more);
@@ -173,10 +181,14 @@ bool cn__onnx_col2im(onnx_call *c)
         return FAIL(CN_BAD_SHAPE, "image_shape, block_shape and the attributes must fit each other");
     int64_t size[6], blocks[6], k = 1, columns = 1, cells = 1;
     for (int d = 0; d < n; d++) {
-        const int64_t span = (dilations.n > 0 ? dilations.v[d] : 1) * (block.v[d] - 1) + 1;
-        const int64_t stride = strides.n > 0 ? strides.v[d] : 1;
-        size[d] = image.v[d] + (pads.n > 0 ? pads.v[d] + pads.v[d + n] : 0);
-        if (block.v[d] < 1 || stride < 1 || size[d] < span || size[d] > INT32_MAX)
+        const int64_t stride = strides.n > 0 ? strides.v[d] : 1, dilation = dilations.n > 0 ? dilations.v[d] : 1,
+                      before = pads.n > 0 ? pads.v[d] : 0, after = pads.n > 0 ? pads.v[d + n] : 0;
+        if (block.v[d] < 1 || block.v[d] > MOST || dilation < 1 || dilation > MOST || stride < 1 || before < 0 ||
+            before > MOST || after < 0 || after > MOST || image.v[d] < 0 || image.v[d] > MOST)
+            return FAIL(CN_BAD_ARGUMENT, "sizes and pads must be ≥ 0, blocks, strides and dilations ≥ 1");
+        const int64_t span = dilation * (block.v[d] - 1) + 1;
+        size[d] = image.v[d] + before + after;
+        if (size[d] < span || size[d] > INT32_MAX)
             return FAIL(CN_BAD_SHAPE, "axis %d of the image is smaller than a block", d);
         blocks[d] = (size[d] - span) / stride + 1;
         if (__builtin_mul_overflow(k, block.v[d], &k) || __builtin_mul_overflow(columns, blocks[d], &columns) ||
@@ -208,8 +220,9 @@ bool cn__onnx_col2im(onnx_call *c)
     return GIVE(y);
 }
 
-/* Points at which a deformable convolution reads, for grid_sample without align_corners: (2p + 1)/size - 1. */
-static cn_tensor *points(onnx_call *c, cn_tensor *offset, const onnx_windows *w, int axis, int64_t size)
+/* Points at which a deformable convolution reads, for grid_sample: 2p/(size - 1) - 1 with align_corners, which is exact
+   for small planes, or (2p + 1)/size - 1. */
+static cn_tensor *points(onnx_call *c, cn_tensor *offset, const onnx_windows *w, int axis, int64_t size, bool corners)
 {
     const int64_t taps = w->kernel[0] * w->kernel[1];
     double *tap = cn__onnx_run_new(c->run, (size_t)taps, sizeof *tap);
@@ -222,6 +235,7 @@ static cn_tensor *points(onnx_call *c, cn_tensor *offset, const onnx_windows *w,
     cn_tensor *p = cn_add(cn__onnx_real(c, cn_type(offset), CN_DIMS(taps, 1, 1), tap),
                           cn__onnx_real(c, cn_type(offset), along, start));
     p = cn_add(cn_select(offset, 3, axis), p); /* (N, groups, taps, H, W) */
+    if (corners) return cn_sub_s(cn_div_s(cn_mul_s(p, 2), (double)(size - 1)), 1);
     return cn_sub_s(cn_div_s(cn_add_s(cn_mul_s(p, 2), 1), (double)size), 1);
 }
 
@@ -236,10 +250,12 @@ bool cn__onnx_deform_conv(onnx_call *c)
     if (w.n != 2 || g < 1 || groups < 1 || channels % g || channels % groups || outs % groups)
         return FAIL(CN_UNSUPPORTED, "it works on planes, whose channels are a multiple of group and offset_group");
     offset = cn_reshape(offset, CN_DIMS(n, g, taps, 2, h, width));
-    cn_tensor *at[] = { points(c, offset, &w, 1, cn_size(x, 3)), points(c, offset, &w, 0, cn_size(x, 2)) };
+    const bool corners = cn_size(x, 2) > 1 && cn_size(x, 3) > 1;
+    cn_tensor *at[] = { points(c, offset, &w, 1, cn_size(x, 3), corners),
+                        points(c, offset, &w, 0, cn_size(x, 2), corners) };
     cn_tensor *grid = cn_reshape(cn_stack(at, 2, -1), CN_DIMS(n * g, taps * h, width, 2));
     cn_tensor *planes = cn_reshape(x, CN_DIMS(n * g, channels / g, cn_size(x, 2), cn_size(x, 3)));
-    cn_tensor *read = cn_grid_sample(planes, grid, CN_GRID_BILINEAR, CN_GRID_ZEROS, false);
+    cn_tensor *read = cn_grid_sample(planes, grid, CN_GRID_BILINEAR, CN_GRID_ZEROS, corners);
     if (HAS(4)) read = cn_mul(read, cn_reshape(IN(4), CN_DIMS(n * g, 1, taps * h, width)));
     cn_tensor *columns = cn_reshape(read, CN_DIMS(n, groups, channels / groups * taps, h * width));
     cn_tensor *rows = cn_reshape(weight, CN_DIMS(groups, outs / groups, channels / groups * taps));

@@ -17,8 +17,8 @@ typedef struct resizing {
     bool exclude_outside, antialias;
 } resizing;
 
-/* The coordinate in x of element i of the result. */
-static double source(const resizing *r, const axis_map *m, int64_t i)
+/* The coordinate in x of element i of the result, as the file's numbers have it. */
+static double coordinate(const resizing *r, const axis_map *m, int64_t i)
 {
     const double x = (double)i, in = (double)m->in, length = m->scale * in;
     const char *how = r->coordinates;
@@ -33,6 +33,13 @@ static double source(const resizing *r, const axis_map *m, int64_t i)
     const double centre = (x + 0.5) / m->scale - 0.5;
     if (strcmp(how, "half_pixel_symmetric")) return centre;
     return in / 2 * (1 - (double)m->out / length) + centre;
+}
+
+/* The same within what whole numbers can count: a region may be anything, NaN too. */
+static double source(const resizing *r, const axis_map *m, int64_t i)
+{
+    const double x = coordinate(r, m, i);
+    return x > -1e12 ? fmin(x, 1e12) : -1e12;
 }
 
 static int64_t nearest(const char *how, double x)
@@ -319,6 +326,7 @@ bool cn__onnx_roi_align(onnx_call *c)
     if (n == 0) return GIVE(cn_zeros(c->ctx, cn_type(x), CN_DIMS(0, cn_size(x, 1), h, w)));
     cn_tensor **out = cn__onnx_run_new(c->run, (size_t)n, sizeof *out);
     for (int64_t i = 0; i < n && out; i++) {
+        if (!cn__onnx_work(c->run, 1)) return false;
         double start[2], length[2];
         samples s[2];
         if (!(batch[i] >= 0 && batch[i] < (double)cn_size(x, 0)))

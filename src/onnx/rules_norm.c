@@ -190,7 +190,6 @@ static bool loss_desc(onnx_call *c, cn_loss_desc *d)
     *d = (cn_loss_desc){ .weight = IN(2),
                          .has_ignore = cn__onnx_attr(c, "ignore_index") != NULL,
                          .ignore_index = INT("ignore_index", 0) };
-    if (!d->has_ignore) d->has_ignore = true, d->ignore_index = INT64_MIN;
     d->reduction = !strcmp(reduction, "sum") ? CN_SUM : !strcmp(reduction, "none") ? CN_NONE : CN_MEAN;
     return true;
 }

@@ -143,15 +143,21 @@ bool cn__onnx_max_unpool(onnx_call *c)
     cn_dims shape = cn_shape(x);
     int64_t all = shape.v[0] * shape.v[1];
     for (int i = 0; i < n; i++) {
-        const int64_t border = pads.n > 0 ? pads.v[i] + pads.v[i + n] : 0;
-        shape.v[i + 2] = (shape.v[i + 2] - 1) * (strides.n > 0 ? strides.v[i] : 1) - border + kernel.v[i];
+        const int64_t stride = strides.n > 0 ? strides.v[i] : 1, before = pads.n > 0 ? pads.v[i] : 0,
+                      after = pads.n > 0 ? pads.v[i + n] : 0;
+        if (stride < 1 || stride > INT32_MAX || before < 0 || before > INT32_MAX || after < 0 || after > INT32_MAX ||
+            kernel.v[i] < 1 || kernel.v[i] > INT32_MAX || shape.v[i + 2] > INT32_MAX)
+            return FAIL(CN_BAD_ARGUMENT, "kernel_shape and strides must be ≥ 1, pads ≥ 0");
+        shape.v[i + 2] = (shape.v[i + 2] - 1) * stride - before - after + kernel.v[i];
         if (shape.v[i + 2] < 0 || __builtin_mul_overflow(all, shape.v[i + 2], &all))
             return FAIL(CN_BAD_SHAPE, "the result has no size");
     }
     cn_tensor *y = cn_put(cn_zeros(c->ctx, cn_type(x), CN_DIMS(all)), index, x, false);
     y = cn_reshape(y, shape);
     cn_tensor *zero = cn_zeros(c->ctx, cn_type(x), CN_SCALAR);
-    for (int i = 0; i < n + 2 && asked.n > 0 && y; i++)
+    for (int i = 0; i < n + 2 && asked.n > 0 && y; i++) {
+        if (asked.v[i] < 0) return FAIL(CN_BAD_SHAPE, "a size must be ≥ 0, got %lld", (long long)asked.v[i]);
         y = cn__onnx_padded(c, y, i, 0, asked.v[i] - shape.v[i], "constant", zero);
+    }
     return GIVE(y);
 }

@@ -53,9 +53,10 @@ bool cn__onnx_dequantize_linear(onnx_call *c)
     const int64_t axis = INT("axis", 1), block = INT("block_size", 0);
     cn_dtype t = cn_type(scale);
     if (INT("output_dtype", 0) && !cn__onnx_cast_to(c, INT("output_dtype", 1), &t)) return false;
-    cn_tensor *y = cn_cast(x, CN_F32);
-    if (zero) y = cn_sub(y, cn_cast(fitted(c, zero, x, axis, block), CN_F32));
-    return GIVE(cn_cast(cn_mul(y, cn_cast(fitted(c, scale, x, axis, block), CN_F32)), t));
+    const cn_dtype wide = cn_type(scale) == CN_F64 ? CN_F64 : CN_F32;
+    cn_tensor *y = cn_cast(x, wide);
+    if (zero) y = cn_sub(y, cn_cast(fitted(c, zero, x, axis, block), wide));
+    return GIVE(cn_cast(cn_mul(y, cn_cast(fitted(c, scale, x, axis, block), wide)), t));
 }
 
 bool cn__onnx_dynamic_quantize_linear(onnx_call *c)
@@ -77,7 +78,7 @@ static cn_tensor *centred(cn_tensor *x, cn_tensor *zero)
     return zero ? cn_sub(x, cn_cast(zero, CN_F32)) : x;
 }
 
-static cn_tensor *whole_product(cn_tensor *a, cn_tensor *b)
+static cn_tensor *whole_product(onnx_call *c, cn_tensor *a, cn_tensor *b)
 {
     if (!a || !b) return NULL;
     const int64_t k = cn_size(a, -1), rows = cn_ndim(b) > 1 ? -2 : -1;
@@ -86,7 +87,7 @@ static cn_tensor *whole_product(cn_tensor *a, cn_tensor *b)
         const int64_t n = k - at < 256 ? k - at : 256;
         cn_tensor *part = cn_cast(cn_matmul(cn_narrow(a, -1, at, n), cn_narrow(b, rows, at, n)), CN_I32);
         sum = sum ? cn_add(sum, part) : part;
-        if (!sum) return NULL;
+        if (!sum || !cn__onnx_work(c->run, 1)) return NULL;
     }
     return sum;
 }
@@ -99,7 +100,7 @@ static cn_tensor *of_rows(cn_tensor *zero)
 
 bool cn__onnx_mat_mul_integer(onnx_call *c)
 {
-    return GIVE(whole_product(centred(IN(0), of_rows(IN(2))), centred(IN(1), IN(3))));
+    return GIVE(whole_product(c, centred(IN(0), of_rows(IN(2))), centred(IN(1), IN(3))));
 }
 
 /* y = round(sum · scale) + zero, within the type of zero */
@@ -119,7 +120,7 @@ bool cn__onnx_qlinear_mat_mul(onnx_call *c)
     cn_tensor *a = IN(0), *zero = IN(7);
     if (!a) return false;
     cn_tensor *scale = cn_div(cn_mul(of_rows(wide_scale(IN(1))), wide_scale(IN(4))), wide_scale(IN(6)));
-    cn_tensor *sum = whole_product(centred(a, of_rows(IN(2))), centred(IN(3), IN(5)));
+    cn_tensor *sum = whole_product(c, centred(a, of_rows(IN(2))), centred(IN(3), IN(5)));
     return requantised(c, sum, scale, zero, zero ? cn_type(zero) : cn_type(a));
 }
 

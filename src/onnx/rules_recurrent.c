@@ -218,7 +218,7 @@ static cn_tensor *run_direction(onnx_call *c, layer *l, cn_tensor *x, int d, boo
     for (int64_t i = 0; i < l->steps; i++) {
         const int64_t t = back ? l->steps - 1 - i : i;
         cn_tensor *old_h = *h, *old_cell = *cell;
-        if (!run_step(c, l, cn_select(gates, 0, t), h, cell)) return NULL;
+        if (!cn__onnx_work(c->run, 1) || !run_step(c, l, cn_select(gates, 0, t), h, cell)) return NULL;
         out[t] = *h;
         if (!lengths) continue;
         cn_tensor *live = cn_unsqueeze(cn_gt_s(lengths, (double)t), 1); /* steps beyond a sequence change nothing */

@@ -313,8 +313,9 @@ cn_tensor *cn__onnx_padded(onnx_call *c, cn_tensor *x, int axis, int64_t before,
 {
     if (!x) return NULL;
     const int64_t n = cn_size(x, axis);
-    const int64_t cut = before < 0 ? -before : 0, cut_after = after < 0 ? -after : 0;
-    if (before > INT32_MAX || after > INT32_MAX || cut > n || cut_after > n - cut)
+    const bool small = before >= -n && before <= INT32_MAX && after >= -n && after <= INT32_MAX;
+    const int64_t cut = small && before < 0 ? -before : 0, cut_after = small && after < 0 ? -after : 0;
+    if (!small || cut_after > n - cut)
         return FAIL(CN_BAD_SHAPE, "a border of %lld and %lld is not possible for size %lld", (long long)before,
                     (long long)after, (long long)n),
                NULL;
@@ -355,6 +356,7 @@ bool cn__onnx_center_crop_pad(onnx_call *c)
     for (int i = 0; i < sizes.n && x; i++) {
         const int axis = cn__onnx_axis(c, axes.n < 0 ? i : axes.v[i], cn_ndim(x));
         if (axis < 0) return false;
+        if (sizes.v[i] < 0) return FAIL(CN_BAD_SHAPE, "a size must be ≥ 0, got %lld", (long long)sizes.v[i]);
         const int64_t more = sizes.v[i] - cn_size(x, axis), less = more < 0 ? -more : more;
         const int64_t before = more < 0 ? -(less / 2) : less / 2;
         x = cn__onnx_padded(c, x, axis, before, more - before, "constant", zero);
@@ -364,12 +366,14 @@ bool cn__onnx_center_crop_pad(onnx_call *c)
 
 /* ---- planes and channels ---- */
 
+enum { MOST_BLOCK = 1 << 15 }; /* its square fits an int */
+
 bool cn__onnx_depth_to_space(onnx_call *c)
 {
     cn_tensor *x = IN(0);
     const int64_t b = INT("blocksize", 1);
     if (!x) return false;
-    if (cn_ndim(x) != 4 || b < 1 || cn_size(x, 1) % (b * b))
+    if (cn_ndim(x) != 4 || b < 1 || b > MOST_BLOCK || cn_size(x, 1) % (b * b))
         return FAIL(CN_BAD_SHAPE, "the input must be (N, C·b·b, H, W) for blocksize b = %lld", (long long)b);
     const int64_t n = cn_size(x, 0), d = cn_size(x, 1) / (b * b), h = cn_size(x, 2), w = cn_size(x, 3);
     const bool rows_first = !strcmp(TEXT("mode", "DCR"), "CRD");
@@ -383,7 +387,7 @@ bool cn__onnx_space_to_depth(onnx_call *c)
     cn_tensor *x = IN(0);
     const int64_t b = INT("blocksize", 1);
     if (!x) return false;
-    if (cn_ndim(x) != 4 || b < 1 || cn_size(x, 2) % b || cn_size(x, 3) % b)
+    if (cn_ndim(x) != 4 || b < 1 || b > MOST_BLOCK || cn_size(x, 2) % b || cn_size(x, 3) % b)
         return FAIL(CN_BAD_SHAPE, "the input must be (N, C, H·b, W·b) for blocksize b = %lld", (long long)b);
     const int64_t n = cn_size(x, 0), d = cn_size(x, 1), h = cn_size(x, 2) / b, w = cn_size(x, 3) / b;
     const bool rows_first = !strcmp(TEXT("mode", "DCR"), "CRD");

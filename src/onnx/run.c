@@ -11,10 +11,21 @@ void *cn__onnx_run_new(onnx_run *run, size_t count, size_t size)
 {
     size_t bytes;
     cn_ctx *ctx = run->model->ctx;
-    void *p = __builtin_mul_overflow(count, size, &bytes) ? NULL
-                                                          : cn__bump_new(&ctx->memory, &run->memory, bytes ? bytes : 1);
+    const bool fits = !__builtin_mul_overflow(count, size, &bytes) && bytes <= CN__ONNX_LIST;
+    void *p = fits ? cn__bump_new(&ctx->memory, &run->memory, bytes ? bytes : 1) : NULL;
     if (!p) cn__no_memory(ctx, "onnx");
     return p;
+}
+
+bool cn__onnx_work(onnx_run *run, int64_t n)
+{
+    if (n <= CN__ONNX_WORK - run->work) {
+        run->work += n;
+        return true;
+    }
+    return cn__fail(run->model->ctx, CN_UNSUPPORTED,
+                    "ONNX: a forward runs at most %d nodes, loops and functions included: this one does not end",
+                    CN__ONNX_WORK);
 }
 
 bool cn__onnx_checked(onnx_model *m)
@@ -250,10 +261,9 @@ static bool run_node(onnx_run *run, onnx_frame *f, onnx_node *node)
     if (c.n_out > 4 && !(c.out = cn__onnx_run_new(run, (size_t)c.n_out, sizeof *c.out))) return false;
     for (int i = 0; i < c.n_in; i++) c.in[i] = node->from[i].slot < 0 ? &run->absent : look_up(f, node->from[i]);
     for (int i = 0; i < c.n_out; i++) c.out[i] = nothing;
-    const bool memo = node->memo && ((node->row && node->row->flags & ONNX_SHAPE) || runs_on_host(&c));
-    if (memo && (!(node->row && node->row->flags & ONNX_SHAPE) || c.in[0]->kind == ONNX_TENSOR) &&
-        same_inputs(node->memo, &c))
-        recall(&c);
+    const bool shape = node->row && node->row->flags & ONNX_SHAPE;
+    const bool memo = node->memo && (shape ? c.n_in > 0 && c.in[0]->kind == ONNX_TENSOR : runs_on_host(&c));
+    if (memo && same_inputs(node->memo, &c)) recall(&c);
     else if (!apply_where_it_belongs(&c) || (!had_error && cn_failed(run->model->ctx)) || (memo && !remember(&c)))
         return name_node(&c, had_error);
     for (int i = 0; i < c.n_out; i++)
@@ -267,6 +277,7 @@ bool cn__onnx_run_graph(onnx_run *run, onnx_frame *f)
     if (run->depth >= CN__ONNX_DEPTH)
         return cn__fail(run->model->ctx, CN_UNSUPPORTED, "ONNX: graphs and functions nest deeper than %d",
                         CN__ONNX_DEPTH);
+    if (!cn__onnx_work(run, (int64_t)g->n_nodes + CN__ONNX_GRAPH_WORK)) return false;
     run->depth++;
     for (int i = 0; i < g->n_initializers; i++) {
         const onnx_initializer *t = &g->initializers[i];

@@ -20,7 +20,12 @@
 #include "cairn/cairn.h"
 #include "onnx/weights.h"
 
-enum { CN__ONNX_KNOWN = 4096 }; /* known values have at most so many elements */
+enum {
+    CN__ONNX_KNOWN = 4096,    /* known values have at most so many elements */
+    CN__ONNX_WORK = 1 << 24,  /* nodes of one forward, with those of loops and functions: files may loop for ever */
+    CN__ONNX_GRAPH_WORK = 16, /* what a run of a graph counts beside its nodes */
+    CN__ONNX_LIST = 1 << 30,  /* bytes of a list that a rule makes: a file may ask for any size */
+};
 
 typedef struct onnx_known {
     cn_tensor *host; /* in the host context; kept if `lasts` */
@@ -88,6 +93,7 @@ typedef struct onnx_run {
     onnx_model *model;
     cn__bump memory; /* lists, frames, values known in this forward only */
     int depth;
+    int64_t work;                        /* nodes so far */
     onnx_value absent;                   /* what an absent input is */
     cn_tensor *const *weights;           /* in place of the module's parameters and buffers; or NULL */
     int64_t batch_declared, batch_given; /* the first axis of an input that has another size than the file says; or 0 */
@@ -135,6 +141,8 @@ const cn_op *cn__onnx_record(const char *domain, const char *op);
 bool cn__onnx_resolve(onnx_model *m);
 /* run.c */
 bool cn__onnx_run_graph(onnx_run *run, onnx_frame *frame);
+/* Counts n steps of what a file may repeat as often as it likes. False: the forward has had CN__ONNX_WORK of them. */
+bool cn__onnx_work(onnx_run *run, int64_t n);
 /* A graph of an attribute, in a frame inside `outer`; in and out are values. */
 bool cn__onnx_body(onnx_call *c, onnx_graph *g, const onnx_value *in, int n_in, onnx_value *out, int n_out);
 onnx_known *cn__onnx_known_new(onnx_run *run, cn_tensor *host);
@@ -146,6 +154,6 @@ static inline cn_tensor *cn__onnx_weight(const onnx_run *run, cn_tensor *own, in
 cn_tensor *cn__onnx_data(onnx_model *m, onnx_value *v); /* the value in the model's context; NULL: an error */
 /* Moves an error of the host's context to the model's. Returns false if there is an error. */
 bool cn__onnx_checked(onnx_model *m);
-void *cn__onnx_run_new(onnx_run *run, size_t count, size_t size); /* memory of this forward */
+void *cn__onnx_run_new(onnx_run *run, size_t count, size_t size); /* memory of this forward, zeroed; NULL: an error */
 
 #endif

@@ -270,7 +270,8 @@ cn_tensor *cn__onnx_dense(onnx_weights *w, const onnx_sparse *t, cn_ctx *ctx)
     cn_dims shape;
     size_t bytes;
     const struct type_row *row = row_of(t->values.type);
-    if (!row || !shape_of(w, t->values.name, t->ndim, t->dims, row->element, &shape, &bytes)) return NULL;
+    if (!row || !row->element.kind) return cn__onnx_tensor(w, &t->values, ctx); /* says what is wrong */
+    if (!shape_of(w, t->values.name, t->ndim, t->dims, row->element, &shape, &bytes)) return NULL;
     cn_tensor *values = cn__onnx_tensor(w, &t->values, ctx), *indices = cn__onnx_tensor(w, &t->indices, ctx);
     if (!values || !indices) return NULL;
     cn_tensor *zeros = cn_zeros(ctx, cn_type(values), shape);

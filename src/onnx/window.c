@@ -41,6 +41,8 @@ bool cn__onnx_windows(onnx_call *c, cn_tensor *x, cn_tensor *weight, onnx_window
         return false;
     for (int i = 0; i < w->n; i++) {
         if (weight) w->kernel[i] = cn_size(weight, i + 2);
+        if (w->kernel[i] > LARGEST || size[i] > LARGEST)
+            return FAIL(CN_UNSUPPORTED, "axis %d is too large for a window", i + 2);
         w->before[i] = pads[i];
         w->after[i] = pads[i + w->n];
     }
