@@ -2,8 +2,8 @@
 
     scripts/test.sh [--long] [--only STAGE ...] [NAME ...]
 
-STAGE is release, asan, tsan, clang, fuzz, arm, windows, checks, commands, examples, python or web; windows runs with --long,
-or if it is named. NAME selects test programs and examples by a part of their name.
+STAGE is release, asan, tsan, clang, fuzz, arm, windows, checks, commands, examples, onnx, python or web; windows runs with
+--long, or if it is named. NAME selects test programs and examples by a part of their name.
 
 Programs with the name test_gpu* run on software GPUs, which scripts/gpu.sh installs into build/gpu. The release stage
 runs them on two implementations of WebGPU, with --long the operators on a second driver too; test_gpu also runs with the
@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -32,8 +33,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 BUILD_DIR = {"release": BUILD, "asan": BUILD / "asan", "tsan": BUILD / "tsan", "clang": BUILD / "clang",
              "arm": BUILD / "arm", "static": BUILD / "static", "windows": BUILD / "windows"}
-STAGES = ["release", "asan", "tsan", "clang", "fuzz", "arm", "windows", "checks", "commands", "examples", "python",
-          "web"]
+STAGES = ["release", "asan", "tsan", "clang", "fuzz", "arm", "windows", "checks", "commands", "examples", "onnx",
+          "python", "web"]
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 
 # An allocation that is too large must return NULL, as it does without a sanitizer.
@@ -72,7 +73,7 @@ class Tally:
         self.passed = self.failed = self.skipped = 0
         self.lock = threading.Lock()
 
-    def add(self, stage, name, result, passed, failed, skipped=0, note=""):
+    def add(self, stage, name, result, passed, failed, skipped=0, note="", lines=4):
         counts = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
         with self.lock:
             self.passed += passed
@@ -85,7 +86,7 @@ class Tally:
                 for line in text[:30] + omitted + text[-70:] if omitted else text:
                     print(f"    {line}")
             elif name.startswith("test_"):  # notes of a test program
-                for line in result.out.rstrip().splitlines()[:-1][-4:]:
+                for line in result.out.rstrip().splitlines()[:-1][-lines:]:
                     print(f"    {line}")
             sys.stdout.flush()
 
@@ -180,21 +181,25 @@ def test_programs(config):
 
 
 def run_test(tally, config, name, command, env, timeout):
-    result = run_in_scratch(command, timeout, env)
-    lines = result.out.rstrip().splitlines()
-    summary = SUMMARY.fullmatch(lines[-1]) if lines else None
+    count_test(tally, config, name, run_in_scratch(command, timeout, env))
+
+
+def count_test(tally, config, name, result, lines=4):
+    """Counts a test program by the last line of its output; `lines` more are shown."""
+    text = result.out.rstrip().splitlines()
+    summary = SUMMARY.fullmatch(text[-1]) if text else None
     passed, failed, skipped = (int(n or 0) for n in summary.groups()) if summary else (0, 0, 0)
     note = ""
     if result.status != 0 and failed == 0:
         failed, note = 1, f"  ({result.ending()})"
     elif not summary:
         failed, note = 1, "  (no summary line)"
-    tally.add(config, name, result, passed, failed, skipped, note)
+    tally.add(config, name, result, passed, failed, skipped, note, lines)
 
 
 def software_gpus(tally, config, options):
     """The software GPUs that are installed; reports those that are missing."""
-    if not any(options.wants(path.stem) for path in (ROOT / "tests").glob("test_gpu*.c")):
+    if config != "onnx" and not any(options.wants(path.stem) for path in (ROOT / "tests").glob("test_gpu*.c")):
         return []
     result = run(["scripts/gpu.sh"], limit(CHECK_TIME))
     text = (BUILD / "gpu" / "env.sh").read_text() if result.status == 0 else ""
@@ -510,6 +515,51 @@ def run_web(tally, options):
             run_test(tally, "web", f"test_rooms_{name}", [ROOT / "scripts" / "web.sh", "rooms", name], {}, limit(GPU_TIME))
 
 
+def run_cases(tally, name, command, env):
+    """A run of test_onnx_cases. Cases that do not pass are listed by their reasons."""
+    result = run_in_scratch(command, limit(GPU_TIME), env)
+    groups, lines = {}, []
+    for line in result.out.rstrip().splitlines():
+        case = re.fullmatch(r"not passed: (?:test_)?(\S+): (.*)", line)
+        if case:
+            groups.setdefault(case[2], []).append(case[1])
+        else:
+            lines.append(line)
+    listed = [f"not passed, {why} ({len(names)}): {' '.join(names)}" for why, names in sorted(groups.items())]
+    wrapped = [part for line in listed for part in textwrap.wrap(line, 114, subsequent_indent="    ", break_on_hyphens=False)]
+    result.out = "\n".join(wrapped + lines)
+    count_test(tally, "onnx", name, result, 1000)
+
+
+def run_onnx(tally, options):
+    """ONNX files: the node suite of the package `onnx`, gradients, models from wheels, files that Cairn writes."""
+    made = run(["scripts/onnx.sh", "make"], limit(BUILD_TIME))
+    left_out = [line for line in made.out.splitlines() if line.startswith("left out")]
+    if made.status != 0 or left_out:
+        tally.add("onnx", "scripts/onnx.sh make", made, 0, int(made.status != 0), len(left_out), "  " + "; ".join(left_out))
+    if made.status != 0 or not build(tally, "release", ["test_onnx_cases", "cairn_shared"]):
+        return
+    made_by = run(["scripts/onnx.sh", "env"]).out.strip()
+    cases, folder, expected = BUILD / "tests" / "test_onnx_cases", BUILD / "onnx", ROOT / "tests" / "onnx"
+    suite = [cases, folder / "cases", "--expected"]
+    jobs = [("test_onnx_cases suite", [*suite, expected / "expected.txt"], {}),
+            ("test_onnx_cases gradients", [cases, folder / "gradients", "--gradients", "--expected",
+                                           expected / "expected_gradients.txt"], {})]
+    if (folder / "models" / "cases.txt").exists():
+        jobs.append(("test_onnx_cases models", [cases, folder / "models"], {}))
+    if GPUS[0] in software_gpus(tally, "onnx", options):
+        sample = ["--every", "1" if options.long else "16"]
+        gpu = on_gpu(GPUS[0], [*suite, expected / "expected_gpu.txt", *sample])
+        jobs.insert(0, ("test_onnx_cases gpu", gpu, {"CAIRN_DEVICE": "gpu", "GALLIVM_PERF": "nopt"}))
+    if (expected / "check_written.py").exists():
+        jobs.append(("check_written.py", [ROOT / made_by, expected / "check_written.py"], {"CAIRN_BUILD": str(BUILD)}))
+    env = {"CAIRN_TEST_LONG": "1"} if options.long else {}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for job in [pool.submit(run_cases, tally, name, command, {**env, **own}) for name, command, own in jobs
+                    if options.wants(name)]:
+            job.result()
+
+
 def run_litter(tally):
     """The last check: the tree has not changed. Status 77: this is not a git checkout."""
     result = run([sys.executable, "tools/check_litter.py", "--since", TREE_BEFORE])
@@ -554,6 +604,8 @@ def main():
         run_commands(tally, options)
     if "examples" in options.stages:
         run_examples(tally, options)
+    if "onnx" in options.stages:
+        run_onnx(tally, options)
     if "python" in options.stages:
         run_python(tally, options)
     if "web" in options.stages:

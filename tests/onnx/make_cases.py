@@ -6,10 +6,12 @@ FOLDER gets a folder for each case: model.onnx, input_0.pb, output_0.pb, ..; and
 
     name rtol atol reason
 
-The reason is "-" if the case is one of those that Cairn is to pass; otherwise it says why it is not: a word for an
-element type that Cairn lacks, or "random".
+The reason is "-" if the case is one of those that Cairn is to pass; otherwise it says why it is not: the element type
+that Cairn lacks, or that numbers are drawn at random. Nothing is done if FOLDER has what this script and this version of
+`onnx` write.
 """
 
+import hashlib
 import sys
 import warnings
 from pathlib import Path
@@ -26,6 +28,22 @@ TYPES = {
     TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.UNDEFINED,
 }
 RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+
+
+def key_of(*files):
+    """Names what these files and this version of `onnx` write. Of a wheel the name is enough."""
+    own = [Path(__file__), *map(Path, files)]
+    parts = [path.name.encode() if path.suffix == ".whl" else path.read_bytes() for path in own]
+    return f"onnx {onnx.__version__} {hashlib.sha256(b' '.join(parts)).hexdigest()}\n"
+
+
+def is_fresh(root, *files):
+    note = root / "made.txt"
+    return note.exists() and note.read_text() == key_of(*files)
+
+
+def note_fresh(root, *files):
+    (root / "made.txt").write_text(key_of(*files))
 
 
 def types_of_value(t):
@@ -69,11 +87,12 @@ def reason(case):
         types |= types_of_graph(f)
     odd = sorted(types - TYPES)
     if odd:
-        return TensorProto.DataType.Name(odd[0]) if odd[0] >= 0 else "OTHER"
+        name = TensorProto.DataType.Name(odd[0]).lower() if odd[0] >= 0 else "of another kind"
+        return f"its elements are {name}"
     if is_random(case):
-        return "random"
+        return "its numbers are drawn at random"
     if any(n.op_type == "ImageDecoder" for n in case.model.graph.node):
-        return "image"
+        return "it decodes images"
     return "-"
 
 
@@ -107,6 +126,8 @@ def write_case(folder, case):
 
 def main():
     root, only = Path(sys.argv[1]), set(sys.argv[2:])
+    if not only and is_fresh(root):
+        return
     lines = []
     for case in collect_testcases(None):
         if only and case.name not in only:
@@ -115,10 +136,12 @@ def main():
         try:
             write_case(root / case.name, case)
         except Exception as error:  # a type that files cannot hold
-            why = "unwritten" if why == "-" else why
+            why = "it cannot be written" if why == "-" else why
             print(f"{case.name}: {error}", file=sys.stderr)
         lines.append(f"{case.name} {case.rtol} {case.atol} {why}\n")
     (root / "cases.txt").write_text("".join(sorted(lines)))
+    if not only:
+        note_fresh(root)
     suited = sum(line.endswith(" -\n") for line in lines)
     print(f"{len(lines)} cases of onnx {onnx.__version__}; {suited} use types that Cairn has and no random draws")
 
