@@ -42,7 +42,8 @@ static int write_result(cn_ctx *cn, const cn_onnx_value *result, const char *pat
 static void show_result(const char *name, cn_tensor *t)
 {
     char text[2000];
-    printf("%s: %s [", name, t ? cn_dtype_name(cn_type(t)) : "a sequence");
+    print_clean(stdout, name, strlen(name)); /* a name of the file may hold anything */
+    printf(": %s [", t ? cn_dtype_name(cn_type(t)) : "a sequence");
     for (int i = 0; t && i < cn_ndim(t); i++) printf(i ? ",%" PRId64 : "%" PRId64, cn_size(t, i));
     printf("]\n");
     if (!t) return;

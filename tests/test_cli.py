@@ -26,8 +26,8 @@ passed = failed = 0
 TINY = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4", "--warmup", "5",
         "--eval-windows", "8", "--tokens", "20", "--threads", "2"]
 GPT = "gpt-l2-h2-w32-c32-cpu.safetensors"
-COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "bench", "ops", "devices", "runs", "doctor",
-            "bundle"]
+COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "run", "bench", "ops", "devices", "runs",
+            "doctor", "bundle"]
 
 
 def check(ok, what, detail=""):
