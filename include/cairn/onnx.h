@@ -107,6 +107,10 @@ typedef struct cn_onnx_options {
     const int *batch_axes;            /* which axis of each input is the batch; -1: none. NULL: the first of each */
     bool external_data;               /* weights go to a file PATH.data beside the model; above 2 GB they always do */
     const char *graph_name, *doc;     /* NULL: "cairn", none */
+    const cn_dict *texts;             /* they become metadata; NULL: none */
+    const char *const *symbols;       /* names of the sizes that may vary, in the order of the inputs' axes, at most 4;
+                                         NULL: "batch", "size_1", .. */
+    int n_symbols;
 } cn_onnx_options;
 /* Writes the module; in: an example of its inputs. options: NULL for the defaults. The mode of the module stays. If
    operators cannot be written, CN_UNSUPPORTED names all of them, and how often each is called. */
@@ -125,10 +129,14 @@ typedef struct cn_onnx_graph {
     int n_inputs;
     cn_tensor *const *outputs;
     int n_outputs;
-    /* A second trace of the same with another size of the batch, n_inputs and n_outputs; NULL: the batch is fixed. */
+    /* A second trace of the same with other sizes, n_inputs and n_outputs; NULL: all sizes are fixed. Axes that have the
+       same two sizes in the two traces are one size that may vary, such as the batch. Several may vary, at most 4: no two
+       of them should grow by the same number or factor. */
     cn_tensor *const *other_inputs, *const *other_outputs;
     const cn_named *named; /* parameters and buffers, and their names in the file */
     int n_named;
+    bool *fixed; /* becomes whether the sizes do not follow those of the inputs. Then nothing is written. NULL: then the
+                    file has the sizes of the first trace */
 } cn_onnx_graph;
 CN_API bool cn_onnx_trace_begin(cn_ctx *ctx);
 CN_API void cn_onnx_trace_end(cn_ctx *ctx);

@@ -273,13 +273,14 @@ bool cn_onnx_run_with(cn_module *module, cn_tensor *const *weights, int n_weight
                       cn_onnx_value *out, int n_out)
 {
     CN__CALL call = cn__call_object(module, &cn__module_type);
-    const onnx_model *m = call.ctx ? model_of(module) : NULL;
+    if (!call.ctx) return false;
+    for (int i = 0; i < n_weights && weights; i++)
+        if (!cn__of_context(call.ctx, weights[i], "onnx_run_with", "a weight")) return false;
+    const onnx_model *m = model_of(module);
     if (!m) return false;
     if (n_weights != m->n_weights || (n_weights && !weights))
         return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_run_with: the module has %d weights, got %d%s", m->n_weights,
                         n_weights, weights || !n_weights ? "" : " (NULL)");
-    for (int i = 0; i < n_weights; i++)
-        if (!cn__of_context(call.ctx, weights[i], "onnx_run_with", "a weight")) return false;
     return run_checked(module, weights, in, n_in, out, n_out);
 }
 
@@ -450,8 +451,9 @@ const char *cn_onnx_reads(const cn_module *module, const char *weight)
 bool cn_onnx_texts(const cn_module *module, cn_dict *d)
 {
     CN__CALL call = cn__call_object(module, &cn__module_type);
-    const onnx_model *m = call.ctx ? model_of(module) : NULL;
-    if (!m || !cn__object_of(call.ctx, d, &cn__dict_type, __func__)) return false;
+    if (!call.ctx || !cn__object_of(call.ctx, d, &cn__dict_type, __func__)) return false;
+    const onnx_model *m = model_of(module);
+    if (!m) return false;
     for (int i = 0; i < m->file.n_metadata; i++)
         if (!cn_dict_set_text(d, m->file.metadata[i].key, m->file.metadata[i].value)) return false;
     return true;

@@ -243,51 +243,70 @@ onnx_val *cn__put_filled(onnx_put *c, cn_dtype t, cn_dims shape, double v)
 onnx_val *cn__put_wholes(onnx_put *c, const int64_t *v, int n) { return cn__put_constant(c, CN_I64, CN_DIMS(n), v); }
 onnx_val *cn__put_whole(onnx_put *c, int64_t v) { return cn__put_wholes(c, &v, 1); }
 
-/* ---- numbers that follow the batch ---- */
+/* ---- numbers that follow sizes of the inputs ---- */
 
-/* (1), i64: the size of the batch */
-static onnx_val *batch(onnx_put *c)
+bool cn__put_scale(onnx_writer *w, int i, onnx_scale *out)
 {
-    onnx_writer *w = c->w;
-    if (w->batch) return w->batch;
-    const cn__vec held = w->attrs;
-    w->attrs = (cn__vec){ 0 };
-    onnx_val *shape = EMIT("Shape", w->batch_input);
-    w->batch = EMIT("Slice", shape, cn__put_whole(c, w->batch_axis), cn__put_whole(c, w->batch_axis + 1));
-    cn__vec_free(&w->ctx->memory, &w->attrs, 1);
-    w->attrs = held;
-    return w->batch;
+    const int n = w->n_symbols;
+    *out = (onnx_scale){ 0 };
+    if (i < n) out->by = &w->symbols[i];
+    for (int a = 0, at = n; a < n && !out->by; a++)
+        for (int b = a; b < n && !out->by; b++, at++)
+            if (at == i) out->by = &w->symbols[a], out->with = &w->symbols[b];
+    if (!out->by) return false;
+    for (int k = 0; k < 2; k++) out->size[k] = out->by->size[k] * (out->with ? out->with->size[k] : 1);
+    return true;
 }
 
-/* a in the first trace, b in the second, as times·batch, times·batch² or times·batch + more. False: none of these. */
-static bool follows(const onnx_writer *w, int64_t a, int64_t b, int64_t *times, int64_t *more, bool *square)
+/* (1), i64. NULL without an error: no input has it. */
+static onnx_val *symbol_value(onnx_put *c, onnx_symbol *s)
 {
-    const int64_t p = w->batch_size[0], q = w->batch_size[1];
+    onnx_writer *w = c->w;
+    if (s->value || !s->input) return s->value;
+    const cn__vec held = w->attrs;
+    w->attrs = (cn__vec){ 0 };
+    onnx_val *shape = EMIT("Shape", s->input);
+    s->value = EMIT("Slice", shape, cn__put_whole(c, s->axis), cn__put_whole(c, s->axis + 1));
+    cn__vec_free(&w->ctx->memory, &w->attrs, 1);
+    w->attrs = held;
+    return s->value;
+}
+
+static onnx_val *scale_value(onnx_put *c, const onnx_scale *s)
+{
+    onnx_val *v = symbol_value(c, s->by);
+    return v && s->with ? EMIT("Mul", v, symbol_value(c, s->with)) : v;
+}
+
+/* a in the first trace, b in the second, as times·scale, or times·symbol + more. False: neither. */
+static bool follows(onnx_writer *w, int64_t a, int64_t b, onnx_scale *s, int64_t *times, int64_t *more)
+{
     *more = 0;
-    *square = false;
-    if (p == q || p < 1 || q < 1) return false;
-    *times = a / p;
-    if (*times * p == a && *times * q == b) return true;
-    *times = a / p / p;
-    *square = *times * p * p == a && *times * q * q == b;
-    if (*square) return true;
-    *times = (b - a) / (q - p);
-    *more = a - *times * p;
-    return *times * (q - p) == b - a && *times > 0;
+    for (int i = 0; cn__put_scale(w, i, s); i++) {
+        *times = s->size[0] ? a / s->size[0] : 0;
+        if (*times * s->size[0] == a && *times * s->size[1] == b) return true;
+    }
+    for (int single = 1; single >= 0; single--) /* if several would do: one that grows as a symbol does */
+        for (int i = 0; i < w->n_symbols && cn__put_scale(w, i, s); i++) {
+            const int64_t step = s->size[1] - s->size[0];
+            *times = (b - a) / step;
+            *more = a - *times * s->size[0];
+            if (*times * step == b - a && *times > 0 && (!single || *times == 1)) return true;
+        }
+    return false;
 }
 
 /* (1), i64 */
 static onnx_val *size_of(onnx_put *c, int64_t a, int64_t b)
 {
     int64_t times, more;
-    bool square;
+    onnx_scale s;
     if (a == b) return cn__put_whole(c, a);
-    if (!follows(c->w, a, b, &times, &more, &square)) {
+    onnx_val *v = follows(c->w, a, b, &s, &times, &more) ? scale_value(c, &s) : NULL;
+    if (!v) {
         c->w->not_alike = true;
         return cn__put_whole(c, a);
     }
-    onnx_val *v = batch(c);
-    if (square) v = EMIT("Mul", v, batch(c));
     if (times != 1) v = EMIT("Mul", v, cn__put_whole(c, times));
     return more ? EMIT("Add", v, cn__put_whole(c, more)) : v;
 }
@@ -309,20 +328,25 @@ onnx_val *cn__put_sizes(onnx_put *c, const int64_t *a, const int64_t *b, int n)
     return n_parts == 1 ? parts[0] : cn__put_join(c, 0, parts, n_parts);
 }
 
-/* Numbers such as 1/n follow the batch too: v·batch or v/batch. */
+static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * fabs(a); }
+
+/* Numbers such as 1/n follow sizes too: v·scale or v/scale. */
 onnx_val *cn__put_plain(onnx_put *c, const onnx_step *s, const onnx_step *twin)
 {
     const cn_dtype t = cn__res(s->result)->meta->dtype;
     const double a = s->result.node->args[0].f, b = twin ? twin->result.node->args[0].f : a;
-    const double p = (double)c->w->batch_size[0], q = (double)c->w->batch_size[1];
+    onnx_scale by;
     if (a == b || (isnan(a) && isnan(b))) return cn__put_number(c, t, a);
-    const bool grows = fabs(a / p - b / q) <= 1e-12 * fabs(a / p), falls = fabs(a * p - b * q) <= 1e-12 * fabs(a * p);
-    if (!grows && !falls) {
-        c->w->not_alike = true;
-        return cn__put_number(c, t, a);
+    for (int i = 0; cn__put_scale(c->w, i, &by); i++) {
+        const double p = (double)by.size[0], q = (double)by.size[1];
+        const bool grows = near(a / p, b / q), falls = near(a * p, b * q);
+        onnx_val *n = grows || falls ? scale_value(c, &by) : NULL;
+        if (!n) continue;
+        n = cn__put_cast(c, cn__put_squeeze(c, n, 0), t);
+        return grows ? EMIT("Mul", n, cn__put_number(c, t, a / p)) : EMIT("Div", cn__put_number(c, t, a * p), n);
     }
-    onnx_val *n = cn__put_cast(c, cn__put_squeeze(c, batch(c), 0), t);
-    return grows ? EMIT("Mul", n, cn__put_number(c, t, a / p)) : EMIT("Div", cn__put_number(c, t, a * p), n);
+    c->w->not_alike = true;
+    return cn__put_number(c, t, a);
 }
 
 /* ---- what differs between operator sets ---- */

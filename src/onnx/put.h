@@ -52,6 +52,22 @@ typedef struct onnx_missing {
     int count;
 } onnx_missing;
 
+/* A size of the inputs that may vary. */
+enum { CN__ONNX_SYMBOLS = 4 };
+typedef struct onnx_symbol {
+    char name[40];   /* "batch" */
+    int64_t size[2]; /* in the two traces */
+    onnx_val *input; /* an input that has it, or NULL: no node reads one */
+    int64_t axis;    /* there */
+    onnx_val *value; /* (1), i64; NULL: not needed so far */
+} onnx_symbol;
+
+/* A symbol, or the product of two. */
+typedef struct onnx_scale {
+    onnx_symbol *by, *with; /* with: or NULL */
+    int64_t size[2];
+} onnx_scale;
+
 /* One file that is being made. */
 typedef struct onnx_writer {
     cn_ctx *ctx;
@@ -63,12 +79,11 @@ typedef struct onnx_writer {
     cn__vec missing;                 /* of onnx_missing */
     cn__vec constants;               /* of onnx_constant */
     cn__vec attrs;                   /* bytes: the attributes of the next node */
-    onnx_val *batch;                 /* (1), i64: the size of the batch, or NULL: not needed so far */
-    onnx_val *batch_input;
-    int64_t batch_size[2], batch_axis; /* in the two traces */
+    onnx_symbol symbols[CN__ONNX_SYMBOLS];
+    int n_symbols;
     int names;
     bool failed;    /* an error is set */
-    bool not_alike; /* a number follows the batch in a way that cannot be written: the batch must be fixed */
+    bool not_alike; /* a number follows the symbols in a way that cannot be written: they must be fixed */
 } onnx_writer;
 
 /* The call of a rule. */
@@ -145,6 +160,7 @@ int cn__onnx_type_of(cn_dtype t); /* TensorProto.DataType */
 onnx_val *cn__put_expression(onnx_put *c, const char *text);
 
 /* put.c, for the writer. */
+bool cn__put_scale(onnx_writer *w, int i, onnx_scale *out); /* the i-th one; false: there are fewer */
 onnx_val *cn__put_value(onnx_writer *w, const char *name); /* NULL name: a new one */
 
 #define RULE(op, rule, ...) bool cn__write_##rule(onnx_put *c);

@@ -115,33 +115,53 @@ static bool write_step(onnx_put *c, const names *n)
     return !w->failed;
 }
 
-/* Which input has the batch, and its sizes. */
-static void find_batch(onnx_writer *w, const cn_onnx_graph *g)
+/* The value of an input, or NULL: no step reads it. */
+static onnx_val *input_value(const onnx_trace *t, int number)
+{
+    for (size_t k = 0; k < t->order.n; k++) {
+        const onnx_step *s = cn__onnx_at(t, k);
+        if (s->kind == ONNX_INPUT && s->number == number) return s->value[0];
+    }
+    return NULL;
+}
+
+/* The symbol of these two sizes; a new one gets the next name. NULL: there are too many. */
+static onnx_symbol *symbol_of(onnx_writer *w, int64_t a, int64_t b, const cn_onnx_options *o)
+{
+    for (int i = 0; i < w->n_symbols; i++)
+        if (w->symbols[i].size[0] == a && w->symbols[i].size[1] == b) return &w->symbols[i];
+    if (w->n_symbols == CN__ONNX_SYMBOLS) return NULL;
+    const int n = w->n_symbols++;
+    onnx_symbol *s = &w->symbols[n];
+    *s = (onnx_symbol){ .size = { a, b } };
+    if (o->symbols && n < o->n_symbols && o->symbols[n]) snprintf(s->name, sizeof s->name, "%.36s", o->symbols[n]);
+    else if (n == 0) snprintf(s->name, sizeof s->name, "batch");
+    else snprintf(s->name, sizeof s->name, "size_%d", n);
+    return s;
+}
+
+/* Which sizes of the inputs may vary: those that differ in the two traces. */
+static void find_symbols(onnx_writer *w, const cn_onnx_graph *g, const cn_onnx_options *o)
 {
     for (int i = 0; i < g->n_inputs && w->other; i++) {
         const cn_dims a = cn_shape(g->inputs[i]), b = cn_shape(g->other_inputs[i]);
+        onnx_val *value = input_value(w->trace, i);
+        if (a.n != b.n) w->not_alike = true;
         for (int d = 0; d < a.n && d < b.n; d++) {
             if (a.v[d] == b.v[d]) continue;
-            w->batch_axis = d;
-            w->batch_size[0] = a.v[d];
-            w->batch_size[1] = b.v[d];
-            const onnx_step *first = NULL;
-            for (size_t k = 0; k < w->trace->order.n && !first; k++) {
-                const onnx_step *s = cn__onnx_at(w->trace, k);
-                if (s->kind == ONNX_INPUT && s->number == i) first = s;
-            }
-            w->batch_input = first ? first->value[0] : NULL;
-            return;
+            onnx_symbol *s = symbol_of(w, a.v[d], b.v[d], o);
+            if (!s) w->not_alike = true;
+            else if (!s->input) s->input = value, s->axis = d;
         }
     }
 }
 
-static bool write_steps(onnx_writer *w, const cn_onnx_graph *g, const names *n)
+static bool write_steps(onnx_writer *w, const cn_onnx_graph *g, const names *n, const cn_onnx_options *o)
 {
     bool ends = true; /* inputs come first */
     for (size_t i = 0; i < w->trace->order.n; i++) {
         onnx_put c = { w, cn__onnx_at(w->trace, i), w->other ? cn__onnx_at(w->other, i) : NULL };
-        if (ends && c.step->kind != ONNX_INPUT) find_batch(w, g), ends = false;
+        if (ends && c.step->kind != ONNX_INPUT) find_symbols(w, g, o), ends = false;
         if (!write_step(&c, n)) return false;
         if (w->not_alike) return true;
     }
@@ -268,12 +288,12 @@ static void writer_free(onnx_writer *w)
 }
 
 /* Writes the first trace; other: the second one, or NULL. *alike is set to false, and nothing is written, if a number
-   follows the batch in a way that cannot be written. */
+   follows the symbols in a way that cannot be written. */
 static bool write_traced(const onnx_trace *t, const onnx_trace *other, const cn_onnx_graph *g, const names *n,
                          const char *path, const cn_onnx_options *o, bool *alike)
 {
     onnx_writer w = { .ctx = t->ctx, .opset = t->opset, .trace = t, .other = other };
-    bool ok = write_steps(&w, g, n);
+    bool ok = write_steps(&w, g, n, o);
     *alike = !w.not_alike;
     if (*alike && w.missing.n) ok = report_missing(&w);
     if (ok && *alike) ok = finish(&w, g, n, path, o);
@@ -323,6 +343,7 @@ static bool check_unique(cn_ctx *ctx, const cn_onnx_graph *g, const names *n)
 bool cn__onnx_check_options(cn_ctx *ctx, const char *path, const cn_onnx_options *o)
 {
     if (!path || !*path) return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_save: path must not be NULL or empty");
+    if (o->texts && !cn__object_of(ctx, o->texts, &cn__dict_type, "onnx_save")) return false;
     if (o->opset && (o->opset < FIRST_OPSET || o->opset > LAST_OPSET))
         return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_save: opset must be 0 or from %d to %d, got %d", FIRST_OPSET,
                         LAST_OPSET, o->opset);
@@ -383,6 +404,7 @@ void cn_onnx_trace_end(cn_ctx *ctx)
 static bool check_graph(cn_ctx *ctx, const cn_onnx_graph *g)
 {
     if (!g) return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_save_graph: graph must not be NULL");
+    if (g->fixed) *g->fixed = false;
     if (!g->other_inputs != !g->other_outputs)
         return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_save_graph: other_inputs and other_outputs go together");
     if (g->n_named < 0 || (g->n_named && !g->named))
@@ -406,7 +428,8 @@ bool cn_onnx_save_graph(cn_ctx *ctx, const cn_onnx_graph *graph, const char *pat
     if (!check_graph(ctx, graph) || !cn__onnx_check_options(ctx, path, o) || !cn_onnx_trace_begin(ctx)) return false;
     cn_scope scope = cn_scope_begin(ctx);
     bool fixed = false, ok = cn__onnx_write_graph(ctx, graph, path, o, &fixed);
-    if (ok && fixed) {
+    if (graph->fixed) *graph->fixed = fixed;
+    if (ok && fixed && !graph->fixed) {
         cn_onnx_graph first = *graph;
         first.other_inputs = first.other_outputs = NULL;
         ok = cn__onnx_write_graph(ctx, &first, path, o, &fixed);

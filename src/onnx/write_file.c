@@ -29,18 +29,26 @@ static void put_node(onnx_writer *w, cn__vec *to, const onnx_made *n)
     cn__vec_free(&w->ctx->memory, &own, 1);
 }
 
-/* A size that follows the batch: "batch", or an expression in it. */
+/* A size that may vary: "batch", or an expression such as "2*batch" or "batch*time". Otherwise it has no name. */
+static bool name_dim(onnx_writer *w, int64_t a, int64_t b, char *out, size_t size)
+{
+    onnx_scale s;
+    for (int i = 0; cn__put_scale(w, i, &s); i++) {
+        const int64_t times = s.size[0] ? a / s.size[0] : 0;
+        if (times * s.size[0] != a || times * s.size[1] != b) continue;
+        const int n = times == 1 ? 0 : snprintf(out, size, "%lld*", (long long)times);
+        snprintf(out + n, size - (size_t)n, "%s%s%s", s.by->name, s.with ? "*" : "", s.with ? s.with->name : "");
+        return true;
+    }
+    return false;
+}
+
 static void put_dim(onnx_writer *w, cn__vec *to, int64_t a, int64_t b)
 {
     cn__vec dim = { 0 };
-    char text[64];
-    const int64_t p = w->batch_size[0], times = p ? a / p : 0;
+    char text[160];
     if (a == b) cn__proto_varint(w, &dim, 1, (uint64_t)a);
-    else if (a == p && b == w->batch_size[1]) cn__proto_text(w, &dim, 2, "batch");
-    else if (times * p == a && times * w->batch_size[1] == b) {
-        snprintf(text, sizeof text, "%lld*batch", (long long)times);
-        cn__proto_text(w, &dim, 2, text);
-    }
+    else if (name_dim(w, a, b, text, sizeof text)) cn__proto_text(w, &dim, 2, text);
     cn__proto_bytes(w, to, 1, dim.v, dim.n);
     cn__vec_free(&w->ctx->memory, &dim, 1);
 }
@@ -61,15 +69,21 @@ static void put_port(onnx_writer *w, cn__vec *to, uint32_t field, const onnx_por
 
 /* ---- weights ---- */
 
-static void put_pair(onnx_writer *w, cn__vec *to, const char *key, uint64_t number, const char *text)
+static void put_pair(onnx_writer *w, cn__vec *to, uint32_t field, const char *key, const char *text)
 {
     cn__vec pair = { 0 };
+    cn__proto_text(w, &pair, 1, key);
+    cn__proto_text(w, &pair, 2, text);
+    cn__proto_bytes(w, to, field, pair.v, pair.n);
+    cn__vec_free(&w->ctx->memory, &pair, 1);
+}
+
+/* Where a weight lies in a file of its own. */
+static void put_place(onnx_writer *w, cn__vec *to, const char *key, uint64_t number)
+{
     char digits[32];
     snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
-    cn__proto_text(w, &pair, 1, key);
-    cn__proto_text(w, &pair, 2, text ? text : digits);
-    cn__proto_bytes(w, to, 13, pair.v, pair.n);
-    cn__vec_free(&w->ctx->memory, &pair, 1);
+    put_pair(w, to, 13, key, digits);
 }
 
 /* What stands before the bytes of a weight. location: the file that has them from `at` on, or NULL: they follow. */
@@ -82,9 +96,9 @@ static void put_head(onnx_writer *w, cn__vec *to, const onnx_stored *s, const ch
     cn__proto_varint(w, &own, 2, (uint64_t)cn__onnx_type_of(cn_type(s->tensor)));
     cn__proto_text(w, &own, 8, s->val->name);
     if (location) {
-        put_pair(w, &own, "location", 0, location);
-        put_pair(w, &own, "offset", at, NULL);
-        put_pair(w, &own, "length", bytes, NULL);
+        put_pair(w, &own, 13, "location", location);
+        put_place(w, &own, "offset", at);
+        put_place(w, &own, "length", bytes);
         cn__proto_varint(w, &own, 14, 1);
     } else cn__proto_head(w, &own, 9, bytes);
     cn__proto_head(w, to, 5, own.n + (location ? 0 : bytes));
@@ -163,6 +177,10 @@ static void put_model(onnx_writer *w, const onnx_model_out *m, cn__vec *to)
     cn__proto_text(w, to, 2, "cairn");
     cn__proto_text(w, to, 3, cn_version());
     if (m->options->doc) cn__proto_text(w, to, 6, m->options->doc);
+    for (int64_t i = 0; m->options->texts && i < cn_dict_texts(m->options->texts); i++) {
+        const char *name = cn_dict_text_name(m->options->texts, i);
+        put_pair(w, to, 14, name, cn_dict_text(m->options->texts, name));
+    }
     cn__proto_text(w, &set, 1, "");
     cn__proto_varint(w, &set, 2, (uint64_t)w->opset);
     cn__proto_bytes(w, to, 8, set.v, set.n);
