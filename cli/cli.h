@@ -41,13 +41,14 @@ enum {
     RUNS = 1 << 10,
     BUNDLE = 1 << 11,
     RUN = 1 << 12,
-    EVERY = (1 << 13) - 1,
+    CONVERT = 1 << 13,
+    EVERY = (1 << 14) - 1,
 };
 
 typedef struct command {
     const char *name; /* "train gpt" */
     unsigned bit;
-    const char *argument; /* its name in the usage line; NULL: there is none */
+    const char *argument; /* its name in the usage line, or two names with a space between; NULL: there is none */
     bool argument_optional;
     const char *help;     /* what it does */
     const char *examples; /* lines of text */
@@ -64,6 +65,7 @@ int generate(settings *s);
 int evaluate(settings *s);
 int info(settings *s);
 int run_model(settings *s);
+int convert(settings *s);
 int bench(settings *s);
 int list_ops(settings *s);
 int list_devices(settings *s);
@@ -118,6 +120,7 @@ enum { MOST_OPTIONS = 96 };
 struct settings {
     const command *command;
     const char *argument; /* MODEL or FILE; NULL: none */
+    const char *second;   /* a second one; NULL: none */
     struct setting {
         char **item; /* LIST: several; all others: one */
         int n;
@@ -193,6 +196,8 @@ int open_bundle(cn_ctx *cn, char **path, cn_dict **weights, cn_tokenizer **token
 
 /* ---- generate.c ---- */
 
+/* A language model of a file that was loaded from the path. */
+int open_gpt(cn_ctx *cn, const settings *s, const char *path, cn_dict *file, cn_module **model);
 /* A language model and its tokenizer; path NULL: those in this program. */
 int open_writer(cn_ctx *cn, const settings *s, const char *path, cn_module **model, cn_tokenizer **tokenizer);
 
@@ -203,6 +208,7 @@ cn_ctx *open_context(const settings *s);
 /* The lines about a context's GPU: why `auto` chose it or the CPU; its name, kind and backend. Nothing on the CPU. */
 void print_device(cn_ctx *cn, const char *device, FILE *out);
 settings *settings_in(const cn_dict *model, const char *command); /* the settings of its training */
+const char *model_kind(const cn_dict *file); /* "gpt", "mlp", "cnn" or another text; NULL: unknown */
 
 cn_dataset *csv_dataset(cn_ctx *cn, const settings *s, const char *path); /* s: settings of train mlp */
 cn_module *new_mlp(cn_ctx *cn, const settings *s, int64_t inputs, int64_t outputs);

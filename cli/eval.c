@@ -175,8 +175,7 @@ static int eval_cnn(exam *e)
 
 static int eval_kind(exam *e)
 {
-    const char *kind = cn_dict_text(e->file, "model");
-    if (!kind && (cn_dict_get(e->file, "wte.weight") || cn_dict_get(e->file, "transformer.wte.weight"))) kind = "gpt";
+    const char *kind = model_kind(e->file);
     if (!kind) return fail("%s: the file does not name the kind of its model (gpt, mlp or cnn)", e->path);
     if (!strcmp(kind, "gpt")) return eval_gpt(e);
     if (!strcmp(kind, "mlp")) return eval_mlp(e);

@@ -27,7 +27,7 @@ static void print_bytes(const writer *w, const char *text, size_t n)
     fflush(stdout);
 }
 
-static int open_model(cn_ctx *cn, const settings *s, const char *path, cn_dict *file, cn_module **model)
+int open_gpt(cn_ctx *cn, const settings *s, const char *path, cn_dict *file, cn_module **model)
 {
     const char *kind = cn_dict_text(file, "model");
     if (kind && strcmp(kind, "gpt"))
@@ -46,7 +46,7 @@ int open_writer(cn_ctx *cn, const settings *s, const char *path, cn_module **mod
     *tokenizer = NULL;
     int code = path ? (file ? DONE : fail_in(cn)) : open_bundle(cn, &self, &file, tokenizer);
     if (!path) path = program;
-    if (code == DONE) code = open_model(cn, s, path, file, model);
+    if (code == DONE) code = open_gpt(cn, s, path, file, model);
     if (code == DONE && (!*tokenizer || given(s, "tokenizer"))) *tokenizer = find_tokenizer(cn, s, path, file);
     cn_dict_free(file);
     if (code == DONE && !*tokenizer) code = cn_failed(cn) ? fail_in(cn) : FAILED;

@@ -25,6 +25,9 @@ const command commands[] = {
     { "run", RUN, "MODEL.onnx", false, "runs an ONNX model on arrays of NumPy, and writes or describes its results",
       "cairn run model.onnx --input x.npy --output y.npy\ncairn run model.onnx --input ids=ids.npy mask=mask.npy",
       run_model },
+    { "convert", CONVERT, "IN OUT", false,
+      "makes an ONNX file of a model (what `train` wrote, or GPT-2), or a model file of an ONNX file",
+      "cairn convert run model.onnx\ncairn convert model.onnx model.safetensors", convert },
     { "bench", BENCH, NULL, false,
       "times the reference workloads, one line each: name, milliseconds per step, megabytes; on a GPU also "
       "milliseconds of the first step (which compiles shaders), and per step: dispatches, submissions, new pipelines, fallbacks",

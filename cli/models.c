@@ -50,6 +50,13 @@ settings *settings_in(const cn_dict *model, const char *name)
     return NULL;
 }
 
+const char *model_kind(const cn_dict *file)
+{
+    const char *kind = cn_dict_text(file, "model");
+    const bool gpt = cn_dict_get(file, "wte.weight") || cn_dict_get(file, "transformer.wte.weight");
+    return kind ? kind : gpt ? "gpt" : NULL;
+}
+
 /* ---- tables ---- */
 
 cn_dataset *csv_dataset(cn_ctx *cn, const settings *s, const char *path)

@@ -49,7 +49,7 @@ const option options[] = {
       "part of the items (random) that is held out for validation; 0: none" },
     { MODEL_GROUP, TRAIN_GPT, "layers", 0, WHOLE, "N", "4", 1, 1000, false, "transformer blocks" },
     { MODEL_GROUP, TRAIN_GPT, "heads", 0, WHOLE, "N", "4", 1, 1000, false, "attention heads of each block" },
-    { MODEL_GROUP, GENERATE | EVAL | BUNDLE, "heads", 0, WHOLE, "N", NULL, 1, 1000, true,
+    { MODEL_GROUP, GENERATE | EVAL | BUNDLE | CONVERT, "heads", 0, WHOLE, "N", NULL, 1, 1000, true,
       "attention heads, if the file does not have the number (default: that of config.json, or width / 64)" },
     { MODEL_GROUP, TRAIN_GPT, "width", 0, WHOLE, "N", "128", 1, 1e5, false, "size of the embeddings" },
     { MODEL_GROUP, TRAIN_GPT, "context", 0, WHOLE, "N", "128", 1, 1e6, false, "tokens the model sees at once" },
@@ -116,6 +116,7 @@ const option options[] = {
       "an input of the model; without a name, the next one" },
     { "Arrays", RUN, "output", 'o', LIST, "[NAME=]FILE.npy...", NULL, 0, 0, WRITES,
       "where a result is written; without it, results are described" },
+    { "File", CONVERT, "opset", 0, WHOLE, "N", "20", 13, 24, true, "the operator set of ONNX to write for" },
     { "Benchmark", BENCH, "list", 0, FLAG, NULL, NULL, 0, 0, true, "list the workloads" },
     { "Benchmark", BENCH, "only", 0, TEXT, "NAME,...", NULL, 0, 0, true, "run only these workloads" },
     { "Benchmark", BENCH, "extra", 0, FLAG, NULL, NULL, 0, 0, true,
@@ -143,12 +144,12 @@ const option options[] = {
     { ALL_GROUP, COMPUTES, "threads", 'j', WHOLE, "N", "0", 0, 1024, true, "number of threads; 0: one per core" },
     { ALL_GROUP, TRAIN | GENERATE | EVAL, "profile", 0, MAYBE, "[FILE.json]", NULL, 0, 0, WRITES,
       "print where the time went; FILE.json receives a trace for chrome://tracing" },
-    { ALL_GROUP, TRAIN | GENERATE | EVAL | BUNDLE, "force", 0, FLAG, NULL, NULL, 0, 0, WRITES,
+    { ALL_GROUP, TRAIN | GENERATE | EVAL | BUNDLE | CONVERT, "force", 0, FLAG, NULL, NULL, 0, 0, WRITES,
       "overwrite files that cairn did not write" },
     { ALL_GROUP, EVERY, "config", 'c', TEXT, "FILE", NULL, 0, 0, true,
       "config file: lines key = value, sections [train.gpt]; ~/.config/cairn/cairn.conf and ./cairn.conf are always "
       "read" },
-    { ALL_GROUP, (COMPUTES & ~BENCH) | BUNDLE, "quiet", 'q', FLAG, NULL, NULL, 0, 0, true,
+    { ALL_GROUP, (COMPUTES & ~BENCH) | BUNDLE | CONVERT, "quiet", 'q', FLAG, NULL, NULL, 0, 0, true,
       "print only errors and results" },
     { ALL_GROUP, COMPUTES & ~BENCH, "verbose", 'v', FLAG, NULL, NULL, 0, 0, true, "print more" },
 };
@@ -378,9 +379,11 @@ static int read_argument(reader *r, const char *word)
 {
     const command *c = r->s->command;
     if (!c->argument) return usage("'%s' has no argument, got '%s': see cairn %s --help", c->name, word, c->name);
-    if (r->s->argument) return usage("'%s' has one argument %s, got '%s' as well", c->name, c->argument, word);
-    r->s->argument = word;
-    return DONE;
+    const bool two = strchr(c->argument, ' ');
+    if (!r->s->argument) return r->s->argument = word, DONE;
+    if (two && !r->s->second) return r->s->second = word, DONE;
+    return usage("'%s' has %s %s, got '%s' as well", c->name, two ? "the arguments" : "one argument", c->argument,
+                 word);
 }
 
 static int read_next(reader *r)
@@ -409,6 +412,9 @@ int parse_options(settings *s, int argc, char **argv)
     }
     if (s->command->argument && !s->command->argument_optional && !s->argument)
         return usage("'%s' needs the argument %s: see cairn %s --help", s->command->name, s->command->argument,
+                     s->command->name);
+    if (s->command->argument && strchr(s->command->argument, ' ') && !s->second)
+        return usage("'%s' needs the arguments %s: see cairn %s --help", s->command->name, s->command->argument,
                      s->command->name);
     return DONE;
 }

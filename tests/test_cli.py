@@ -26,8 +26,8 @@ passed = failed = 0
 TINY = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch", "4", "--warmup", "5",
         "--eval-windows", "8", "--tokens", "20", "--threads", "2"]
 GPT = "gpt-l2-h2-w32-c32-cpu.safetensors"
-COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "run", "bench", "ops", "devices", "runs",
-            "doctor", "bundle"]
+COMMANDS = ["train gpt", "train mlp", "train cnn", "generate", "eval", "info", "run", "convert", "bench", "ops", "devices",
+            "runs", "doctor", "bundle"]
 
 
 def check(ok, what, detail=""):
@@ -462,6 +462,41 @@ def test_cnn(folder):
     check(float(re.search(r"accuracy ([\d.]+)", works("eval", "c", "--images", "tx.gz", "--labels", "ty.gz", cwd=folder))[1]) > 0.9, "eval")
     refuses(2, ["eval", "c"], "--images", cwd=folder)
     refuses(2, ["train", "cnn", "--images", "x.idx", "--labels", "y.idx", "--channels", "4"], "--channels", cwd=folder)
+
+
+def test_convert(folder):
+    """To ONNX and back: the same tensors, the same text and measurements. tests/onnx/check_written.py asks onnxruntime."""
+    works("train", "gpt", "--data", "text.txt", *TINY, "--steps", 3, "--quiet", "--out", "g", cwd=folder)
+    check("written from g" in works("convert", "g", "g.onnx", cwd=folder), "convert says what it wrote")
+    shown = works("info", "g.onnx", cwd=folder)
+    check(all(word in shown for word in ["ids", "logits", "int64", "cairn/heads", "batch", "time"]), "what a GPT becomes", shown)
+    works("convert", "g.onnx", "back.safetensors", "--quiet", cwd=folder)
+    texts, back = tensors(folder / "back.safetensors")
+    former, own = tensors(folder / "g" / GPT)
+    check(back == {k: v for k, v in own.items() if k in back} and len(back) > 20, "the same tensors", set(back))
+    check(all(texts[k] == former[k] for k in ["model", "heads", "tokenizer.json", "option/width"]), "the same texts", texts)
+    words = ["--prompt", "the ", "--tokens", 20, "--seed", 1]
+    check(works("generate", "g", *words, cwd=folder) == works("generate", "back.safetensors", *words, cwd=folder), "the same text")
+    works("train", "mlp", "--data", "line.csv", "--target", "y", "--epochs", 2, "--quiet", "--out", "m", cwd=folder)
+    works("train", "cnn", "--images", "x.idx", "--labels", "y.idx", "--epochs", 1, "--quiet", "--out", "c", cwd=folder)
+    for name, data in [("m", ["--data", "line.csv"]), ("c", ["--images", "x.idx", "--labels", "y.idx"])]:
+        works("convert", name, f"{name}.onnx", cwd=folder)
+        works("convert", f"{name}.onnx", f"{name}.safetensors", cwd=folder)
+        check(works("eval", name, *data, cwd=folder) == works("eval", f"{name}.safetensors", *data, cwd=folder),
+              f"{name} measures the same after a round trip")
+    works("convert", "m.onnx", "m.npz", cwd=folder)
+    refuses(1, ["convert", "g", "g.onnx"], "g.onnx exists", "--force", cwd=folder)
+    works("convert", "g", "g.onnx", "--force", "--opset", 17, cwd=folder)
+    refuses(2, ["convert", "g"], "the arguments IN OUT", cwd=folder)
+    refuses(2, ["convert", "g", "a.onnx", "b.onnx"], "got 'b.onnx' as well", cwd=folder)
+    refuses(2, ["convert", "g", "x.safetensors"], "must be an .onnx file", cwd=folder)
+    refuses(2, ["convert", "g.onnx", "x.txt"], "OUT", cwd=folder)
+    refuses(1, ["convert", "none.onnx", "x.npz"], "none.onnx", cwd=folder)
+    (folder / "bad.onnx").write_bytes((folder / "g.onnx").read_bytes()[:5000])
+    refuses(1, ["convert", "bad.onnx", "x.npz"], "bad.onnx", cwd=folder)
+    write_safetensors(folder / "alien.safetensors", {"w": ("F32", [1], b"\0\0\0\0")}, {})
+    refuses(1, ["convert", "alien.safetensors", "alien.onnx"], "kind of its model", cwd=folder)
+    check(not (folder / "alien.onnx").exists(), "nothing is written after an error")
 
 
 def test_config(folder):
