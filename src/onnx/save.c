@@ -83,7 +83,7 @@ static bool save_dynamic(const saving *s, int64_t batch, bool *fixed)
         if (!memory) cn_error_clear(ctx);
         return !memory;
     }
-    const cn_onnx_graph g = { in[0], s->n_in, out[0], s->n_out, in[1], out[1], s->named.v, s->named.n };
+    const cn_onnx_graph g = { in[0], s->n_in, out[0], s->n_out, in[1], out[1], s->named.v, s->named.n, NULL };
     return cn__onnx_write_graph(ctx, &g, s->path, s->options, fixed);
 }
 
@@ -92,7 +92,7 @@ static bool save_fixed(const saving *s)
     cn_tensor *in[MOST], *out[MOST];
     bool fixed;
     if (!forward(s, 0, in, out)) return false;
-    const cn_onnx_graph g = { in, s->n_in, out, s->n_out, NULL, NULL, s->named.v, s->named.n };
+    const cn_onnx_graph g = { in, s->n_in, out, s->n_out, NULL, NULL, s->named.v, s->named.n, NULL };
     return cn__onnx_write_graph(cn_module_context(s->m), &g, s->path, s->options, &fixed);
 }
 
