@@ -129,7 +129,7 @@ static bool write_model(const subject *c, int opset, const char *out)
     static const char *const symbols[] = { "batch", "time" };
     const bool is_text = c->dtype == CN_I64 && c->shape.v[1] >= 5;
     cn_dims more = c->shape;
-    more.v[0] += 1;
+    more.v[0] += 3;
     if (is_text) more.v[1] -= 2; /* the context may be no longer */
     cn_tensor *x[2] = { cn_zeros(c->cn, c->dtype, c->shape), cn_zeros(c->cn, c->dtype, more) }, *y[2];
     if (!x[0] || !x[1] || !cn_eval(x[0]) || !cn_eval(x[1]) || !cn_onnx_trace_begin(c->cn)) return false;

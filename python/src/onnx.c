@@ -1,5 +1,6 @@
 /* ONNX files for cairn.onnx: graphs, which are run with the tensors of a Python module, and traces, which are written. */
 #include <cairn/onnx.h>
+#include <string.h>
 
 #include "call.h"
 #include "files.h"
@@ -264,11 +265,215 @@ static PyObject *onnx_run(PyObject *self, PyObject *args)
     return result;
 }
 
+/* ---- writing ---- */
+
+PyDoc_STRVAR(onnx_trace_begin_doc, "_onnx_trace_begin(tensors)\n--\n\n"
+                                   "Computes the tensors; what is called from now on in their context can be written.");
+static PyObject *onnx_trace_begin(PyObject *self, PyObject *tensors)
+{
+    (void)self;
+    if (!PyList_Check(tensors) || !PyList_GET_SIZE(tensors) || !is_tensor(PyList_GET_ITEM(tensors, 0)))
+        return PyErr_Format(PyExc_TypeError, "_onnx_trace_begin: a list of tensors is required");
+    context *c = context_of(PyList_GET_ITEM(tensors, 0));
+    if (use(c)) return NULL;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); i++) {
+        PyObject *t = PyList_GET_ITEM(tensors, i);
+        if (context_of(t) != c)
+            return PyErr_Format(PyExc_RuntimeError, "onnx: tensors must be on one device, but found %s and %s",
+                                c->device, context_of(t)->device);
+        bool ok;
+        EVALUATE(c, ok = cn_eval(handle_of(t)));
+        if (!ok) return context_error(c);
+    }
+    if (!cn_onnx_trace_begin(c->cn)) return context_error(c);
+    return PyLong_FromLongLong(cn_count(c->cn).evaluations);
+}
+
+PyDoc_STRVAR(onnx_trace_end_doc, "_onnx_trace_end(tensor)\n--\n\nEnds the trace in the tensor's context.");
+static PyObject *onnx_trace_end(PyObject *self, PyObject *t)
+{
+    (void)self;
+    if (!is_tensor(t)) return PyErr_Format(PyExc_TypeError, "_onnx_trace_end: a tensor is required");
+    if (use(context_of(t))) return NULL;
+    cn_onnx_trace_end(context_of(t)->cn);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(onnx_evaluations_doc, "_onnx_evaluations(tensor)\n--\n\nHow often its context has computed so far.");
+static PyObject *onnx_evaluations(PyObject *self, PyObject *t)
+{
+    (void)self;
+    if (!is_tensor(t)) return PyErr_Format(PyExc_TypeError, "_onnx_evaluations: a tensor is required");
+    return PyLong_FromLongLong(cn_count(context_of(t)->cn).evaluations);
+}
+
+/* A graph while its parts become C values. */
+typedef struct writing {
+    call k;
+    PyObject *memory; /* a list of objects that hold it */
+    cn_onnx_graph graph;
+    cn_onnx_options options;
+} writing;
+
+/* Zeroed memory that lasts as long as the writing; NULL: an exception. */
+static void *room(writing *w, size_t count, size_t size)
+{
+    PyObject *o = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((count + 1) * size));
+    if (!o || PyList_Append(w->memory, o)) return Py_XDECREF(o), NULL;
+    Py_DECREF(o);
+    return memset(PyBytes_AS_STRING(o), 0, (count + 1) * size);
+}
+
+static int take_list(writing *w, PyObject *list, cn_tensor *const **out, int *n)
+{
+    cn_tensor **v = room(w, (size_t)PyList_GET_SIZE(list), sizeof *v);
+    if (!v) return -1;
+    *n = (int)PyList_GET_SIZE(list);
+    *out = *n ? v : NULL;
+    for (int i = 0; i < *n; i++)
+        if (take_tensor(&w->k, PyList_GET_ITEM(list, i), "a tensor", false, NULL, 0, &v[i])) return -1;
+    return 0;
+}
+
+/* A list of n texts, or None. */
+static int take_names(writing *w, PyObject *list, int n, const char *what, const char *const **out)
+{
+    *out = NULL;
+    if (list == Py_None) return 0;
+    PyObject *fast = PySequence_Fast(list, "names must be a list of texts");
+    if (!fast || PyList_Append(w->memory, fast)) return Py_XDECREF(fast), -1;
+    Py_DECREF(fast);
+    if (PySequence_Fast_GET_SIZE(fast) != n)
+        return PyErr_Format(PyExc_ValueError, "onnx: there are %d %s, got %zd names", n, what,
+                            PySequence_Fast_GET_SIZE(fast)),
+               -1;
+    const char **v = room(w, (size_t)n, sizeof *v);
+    for (int i = 0; i < n && v; i++)
+        if (!(v[i] = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(fast, i)))) return -1;
+    *out = v;
+    return v ? 0 : -1;
+}
+
+static int take_named(writing *w, PyObject *named)
+{
+    cn_named *v = room(w, (size_t)PyList_GET_SIZE(named), sizeof *v);
+    if (!v) return -1;
+    w->graph.named = v;
+    w->graph.n_named = (int)PyList_GET_SIZE(named);
+    for (int i = 0; i < w->graph.n_named; i++) {
+        PyObject *t;
+        int buffer;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(named, i), "sOp", &v[i].name, &t, &buffer)) return -1;
+        v[i].buffer = buffer;
+        if (take_tensor(&w->k, t, v[i].name, false, NULL, 0, &v[i].tensor)) return -1;
+    }
+    return 0;
+}
+
+static int take_options(writing *w, PyObject *options, bool varies)
+{
+    PyObject *input_names, *output_names, *symbols;
+    int external;
+    if (!PyArg_ParseTuple(options, "OOipO!", &input_names, &output_names, &w->options.opset, &external, &PyList_Type,
+                          &symbols))
+        return -1;
+    w->options.external_data = external;
+    w->options.fixed_batch = !varies;
+    w->options.n_symbols = (int)PyList_GET_SIZE(symbols);
+    return take_names(w, symbols, w->options.n_symbols, "symbols", &w->options.symbols) ||
+           take_names(w, input_names, w->graph.n_inputs, "inputs", &w->options.input_names) ||
+           take_names(w, output_names, w->graph.n_outputs, "results", &w->options.output_names);
+}
+
+PyDoc_STRVAR(onnx_save_graph_doc,
+             "_onnx_save_graph(path, inputs, outputs, other_inputs, other_outputs, named, options)\n"
+             "--\n\nWrites what was traced. named: [(name, tensor, whether it is a buffer)]. "
+             "False: sizes do not follow those of the inputs, and nothing was written.");
+static PyObject *onnx_save_graph(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *path;
+    PyObject *in, *out, *other_in, *other_out, *named, *options;
+    if (!PyArg_ParseTuple(args, "sO!O!O!O!O!O!", &path, &PyList_Type, &in, &PyList_Type, &out, &PyList_Type, &other_in,
+                          &PyList_Type, &other_out, &PyList_Type, &named, &PyTuple_Type, &options))
+        return NULL;
+    writing w = { .memory = PyList_New(0) };
+    if (!w.memory) return NULL;
+    int n, m;
+    bool ok = false, fixed = false;
+    cn_onnx_graph *g = &w.graph;
+    g->fixed = &fixed;
+    if (!call_begin(&w.k, "onnx", &PyList_GET_ITEM(out, 0), (int)PyList_GET_SIZE(out))) {
+        if (!take_list(&w, in, &g->inputs, &g->n_inputs) && !take_list(&w, out, &g->outputs, &g->n_outputs) &&
+            !take_list(&w, other_in, &g->other_inputs, &n) && !take_list(&w, other_out, &g->other_outputs, &m) &&
+            !take_named(&w, named) && !take_options(&w, options, n > 0)) {
+            if (m && m != g->n_outputs)
+                PyErr_SetString(PyExc_ValueError, "onnx: the number of results must not depend on the sizes of inputs");
+            else if (!(ok = cn_onnx_save_graph(w.k.c->cn, g, path, &w.options))) context_error(w.k.c);
+        }
+        call_end(&w.k);
+    }
+    Py_DECREF(w.memory);
+    return ok ? PyBool_FromLong(!fixed) : NULL;
+}
+
+/* Gives a module the values of tensors. */
+static bool assign_weights(context *c, cn_module *m, PyObject *weights)
+{
+    const cn_named_list named = cn_module_named(m);
+    if (named.n != PyList_GET_SIZE(weights))
+        return PyErr_Format(PyExc_ValueError, "onnx: the file has %d weights, the module %zd", named.n,
+                            PyList_GET_SIZE(weights)),
+               false;
+    for (int i = 0; i < named.n; i++) {
+        PyObject *owned = NULL;
+        cn_tensor *t = tensor_operand(c, PyList_GET_ITEM(weights, i), NULL, &owned);
+        const bool ok = t && (cn_assign(named.v[i].tensor, t) || (context_error(c), false));
+        Py_XDECREF(owned);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+PyDoc_STRVAR(onnx_rewrite_doc, "_onnx_rewrite(path, data, to, weights)\n--\n\n"
+                               "Writes a file that was read, with other values of its weights.");
+static PyObject *onnx_rewrite(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *path, *to;
+    Py_buffer data;
+    PyObject *weights;
+    if (!PyArg_ParseTuple(args, "zz*sO!", &path, &data, &to, &PyList_Type, &weights)) return NULL;
+    context *c = context_for("cpu");
+    bool ok = false;
+    if (c && !use(c)) {
+        cn_scope scope = cn_scope_begin(c->cn);
+        cn_no_grad_begin(c->cn);
+        cn_module *m = cn_onnx_load_with(c->cn, path, &(cn_onnx_load_desc){ data.buf, (size_t)data.len, false });
+        if (!m) context_error(c);
+        else if (assign_weights(c, m, weights)) {
+            COMPUTE(c, ok = cn_onnx_save(m, NULL, 0, to, NULL));
+            if (!ok) context_error(c);
+        }
+        cn_module_free(m);
+        cn_no_grad_end(c->cn);
+        cn_scope_end(c->cn, scope);
+    }
+    PyBuffer_Release(&data);
+    if (!ok) return NULL;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef onnx_functions[] = {
     { "_onnx_open", onnx_open, METH_VARARGS, onnx_open_doc },
     { "_onnx_weights", onnx_weights, METH_O, onnx_weights_doc },
     { "_onnx_ports", onnx_ports, METH_O, onnx_ports_doc },
     { "_onnx_reads", onnx_reads, METH_VARARGS, onnx_reads_doc },
     { "_onnx_run", onnx_run, METH_VARARGS, onnx_run_doc },
+    { "_onnx_trace_begin", onnx_trace_begin, METH_O, onnx_trace_begin_doc },
+    { "_onnx_trace_end", onnx_trace_end, METH_O, onnx_trace_end_doc },
+    { "_onnx_evaluations", onnx_evaluations, METH_O, onnx_evaluations_doc },
+    { "_onnx_save_graph", onnx_save_graph, METH_VARARGS, onnx_save_graph_doc },
+    { "_onnx_rewrite", onnx_rewrite, METH_VARARGS, onnx_rewrite_doc },
     { NULL, NULL, 0, NULL },
 };

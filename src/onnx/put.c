@@ -245,6 +245,8 @@ onnx_val *cn__put_whole(onnx_put *c, int64_t v) { return cn__put_wholes(c, &v, 1
 
 /* ---- numbers that follow sizes of the inputs ---- */
 
+enum { STEEPEST = 16 };
+
 bool cn__put_scale(onnx_writer *w, int i, onnx_scale *out)
 {
     const int n = w->n_symbols;
@@ -278,7 +280,8 @@ static onnx_val *scale_value(onnx_put *c, const onnx_scale *s)
     return v && s->with ? EMIT("Mul", v, symbol_value(c, s->with)) : v;
 }
 
-/* a in the first trace, b in the second, as times·scale, or times·symbol + more. False: neither. */
+/* a in the first trace, b in the second, as times·scale, or times·symbol + more. False: neither. A line goes through any
+   two points: one that is too steep is no explanation. */
 static bool follows(onnx_writer *w, int64_t a, int64_t b, onnx_scale *s, int64_t *times, int64_t *more)
 {
     *more = 0;
@@ -291,7 +294,7 @@ static bool follows(onnx_writer *w, int64_t a, int64_t b, onnx_scale *s, int64_t
             const int64_t step = s->size[1] - s->size[0];
             *times = (b - a) / step;
             *more = a - *times * s->size[0];
-            if (*times * step == b - a && *times > 0 && (!single || *times == 1)) return true;
+            if (*times * step == b - a && *times > 0 && *times <= (single ? 1 : STEEPEST)) return true;
         }
     return false;
 }

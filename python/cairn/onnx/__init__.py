@@ -6,10 +6,8 @@
     cairn.onnx.save(model, x, "tuned.onnx")
 """
 
+from ._export import ONNXProgram, TracerWarning, TrainingMode, export, is_in_onnx_export, save  # noqa: F401
 from ._module import OnnxModule, Port, load  # noqa: F401
 
-__all__ = ["OnnxModule", "Port", "is_in_onnx_export", "load"]
-
-
-def is_in_onnx_export():
-    return False
+__all__ = ["ONNXProgram", "OnnxModule", "Port", "TracerWarning", "TrainingMode", "export", "is_in_onnx_export", "load",
+           "save"]

@@ -71,7 +71,7 @@ def _stamp(path):
     return s.st_ino, s.st_size, s.st_mtime_ns
 
 
-class _Part(Module):
+class Weights(Module):
     """Holds the tensors whose names begin with its own: "features.0.weight" is the weight of the part features.0."""
 
     def extra_repr(self):
@@ -92,13 +92,14 @@ class OnnxModule(Module):
         self.inputs, self.outputs = ([Port(*row) for row in rows] for rows in _C._onnx_ports(opened))
         for name, tensor, buffer in _C._onnx_weights(opened):
             self._add(name, tensor, buffer)
+        self._kinds = [(tuple(t.shape), t.dtype) for t in self._weights()]
         self.train(False)
 
     def _add(self, name, tensor, buffer):
         *path, last = name.split(".") if all(name.split(".")) else [name]
         owner = self
         for part in path:
-            owner = owner._modules.setdefault(part, _Part())
+            owner = owner._modules.setdefault(part, Weights())
         self._order.append((tuple(path), last))
         if buffer:
             owner._buffers[last] = tensor.detach()
@@ -119,6 +120,10 @@ class OnnxModule(Module):
                 value = getattr(owner, last)  # what is computed from other parameters
             weights.append(value)
         return weights
+
+    def _unchanged(self):
+        """Whether its tensors have the shapes and types of the file."""
+        return [(tuple(t.shape), t.dtype) for t in self._weights()] == self._kinds
 
     def _place(self, args, kwargs):
         """The inputs of a call: their names and values."""
