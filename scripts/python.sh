@@ -18,6 +18,7 @@ make_env() {
     rm -rf "$env"
     "$python" -m venv "$env"
     pip install "$@" >&2
+    pip install onnx onnxruntime >&2 || echo "without onnxruntime: it is not there for this Python" >&2
     echo "$*" >"$env/ready"
 }
 

@@ -537,7 +537,8 @@ def run_onnx(tally, options):
     left_out = [line for line in made.out.splitlines() if line.startswith("left out")]
     if made.status != 0 or left_out:
         tally.add("onnx", "scripts/onnx.sh make", made, 0, int(made.status != 0), len(left_out), "  " + "; ".join(left_out))
-    if made.status != 0 or not build(tally, "release", ["test_onnx_cases", "cairn_shared"]):
+    if made.status != 0 or not build(tally, "release", ["test_onnx_cases", "cairn_shared", "cairn_cli",
+                                                                          "example_14_onnx"]):
         return
     made_by = run(["scripts/onnx.sh", "env"]).out.strip()
     cases, folder, expected = BUILD / "tests" / "test_onnx_cases", BUILD / "onnx", ROOT / "tests" / "onnx"
@@ -553,6 +554,7 @@ def run_onnx(tally, options):
         jobs.insert(0, ("test_onnx_cases gpu", gpu, {"CAIRN_DEVICE": "gpu", "GALLIVM_PERF": "nopt"}))
     if (expected / "check_written.py").exists():
         jobs.append(("check_written.py", [ROOT / made_by, expected / "check_written.py"], {"CAIRN_BUILD": str(BUILD)}))
+    jobs.append(("check_programs.py", [ROOT / made_by, expected / "check_programs.py", BUILD], {}))
     env = {"CAIRN_TEST_LONG": "1"} if options.long else {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for job in [pool.submit(run_cases, tally, name, command, {**env, **own}) for name, command, own in jobs

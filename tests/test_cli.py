@@ -465,7 +465,7 @@ def test_cnn(folder):
 
 
 def test_convert(folder):
-    """To ONNX and back: the same tensors, the same text and measurements. tests/onnx/check_written.py asks onnxruntime."""
+    """To ONNX and back: the same tensors, the same text and measurements. tests/onnx/check_programs.py asks onnxruntime."""
     works("train", "gpt", "--data", "text.txt", *TINY, "--steps", 3, "--quiet", "--out", "g", cwd=folder)
     check("written from g" in works("convert", "g", "g.onnx", cwd=folder), "convert says what it wrote")
     shown = works("info", "g.onnx", cwd=folder)

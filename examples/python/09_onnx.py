@@ -14,16 +14,18 @@ import cairn
 import cairn.nn.functional as F
 from cairn import nn
 
-LETTERS = ["abcefg", "cdefg", "adef", "bcdeg", "adefg", "aefg", "bcefg", "bcde", "def", "ceg", "cdeg", "abefg", "eg", "bcdef"]
-BARS = {"a": (1, 3, 1, 4), "b": (2, 7, 3, 1), "c": (6, 7, 3, 1), "d": (9, 3, 1, 4), "e": (6, 2, 3, 1), "f": (2, 2, 3, 1),
-        "g": (5, 3, 1, 4)}  # the segments: row, column, rows, columns
+LETTERS = ["abcefg", "cdefg", "adef", "bcdeg", "adefg", "aefg", "bcefg", "bcde", "def", "ceg", "cdeg", "abefg", "eg",
+           "bcdef"]
+BARS = {"a": (1, 3, 1, 4), "b": (2, 7, 3, 1), "c": (6, 7, 3, 1), "d": (9, 3, 1, 4), "e": (6, 2, 3, 1),
+        "f": (2, 2, 3, 1), "g": (5, 3, 1, 4)}  # the segments: row, column, rows, columns
 
 
 def write_digits(checkpoint: Path, path: Path) -> None:
     """Somebody's model, as an ONNX file."""
     net = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(144, 10))
+        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(144, 10))
     state = {name[6:]: t for name, t in cairn.load(checkpoint).items() if name.startswith("model.")}
     net.load_state_dict(state)
     cairn.onnx.save(net, cairn.zeros(1, 1, 12, 12), path)

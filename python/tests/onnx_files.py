@@ -68,7 +68,7 @@ def layer():
 def normalized():
     """Batch normalisation, whose statistics are state; and a second result."""
     names = ["bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"]
+    values = [[1, 2, 3], [0, 1, 0], [0, 0, 1], [1, 1, 4]]
     return model([node("BatchNormalization", ["x", *names], ["y"], epsilon=1e-5, momentum=0.9),
-                  node("Neg", ["y"], ["z"])],
-                 [tensor(name, [3], values) for name, values in zip(names, [[1, 2, 3], [0, 1, 0], [0, 0, 1], [1, 1, 4]])],
+                  node("Neg", ["y"], ["z"])], [tensor(name, [3], v) for name, v in zip(names, values)],
                  [info("x", [None, 3, 4])], [info("y", [None, 3, 4]), info("z", [None, 3, 4])])

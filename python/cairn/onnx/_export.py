@@ -1,6 +1,7 @@
 """Modules as ONNX files: a module is called with an example, and the operators that it calls are written.
 
-A second call, with other sizes, tells which sizes of the graph follow those of the inputs: the file then serves all sizes.
+A second call, with other sizes, tells which sizes of the graph follow those of the inputs: the file then serves all
+sizes.
 """
 
 import enum
@@ -148,8 +149,8 @@ def _named(model):
 
 
 def _trace(model, args, kwargs, path, inputs, varying, options):
-    """Calls the module for the sizes of the inputs, or twice if some may vary. False: nothing could be written for those
-    that vary."""
+    """Calls the module for the sizes of the inputs, or twice if some may vary. False: the graph's sizes do not follow
+    those that vary, and nothing was written."""
     sizes = _sizes(inputs, varying)
     first = [_resized(x, varying.get(i, {}), sizes, 0) for i, x in enumerate(inputs)]
     second = [_resized(x, varying.get(i, {}), sizes, 1) for i, x in enumerate(inputs)] if sizes else []
@@ -171,8 +172,8 @@ def _trace(model, args, kwargs, path, inputs, varying, options):
     finally:
         _C._onnx_trace_end(everything[0])
     if written and read:
-        warnings.warn("onnx: the forward reads values of tensors; what it decides by them is decided in the file as for "
-                      "the example", TracerWarning, stacklevel=7)
+        warnings.warn("onnx: the forward reads values of tensors; what it decides by them is decided in the file as "
+                      "for the example", TracerWarning, stacklevel=7)
     return written
 
 
@@ -184,8 +185,8 @@ def _write_trace(model, args, kwargs, path, varying, options):
     except cairn.ShapeError:  # a module for one size only
         pass
     if varying:
-        warnings.warn("onnx: the sizes of the graph do not follow those of the inputs; the file serves the sizes of the "
-                      "example", TracerWarning, stacklevel=6)
+        warnings.warn("onnx: the sizes of the graph do not follow those of the inputs; the file serves the sizes of "
+                      "the example", TracerWarning, stacklevel=6)
     _trace(model, args, kwargs, path, inputs, {}, options)
 
 
@@ -229,8 +230,9 @@ class ONNXProgram:
 def save(model, args, f, *, input_names=None, output_names=None, opset_version=None, dynamic_batch=True):
     """Writes a module as an ONNX file; f is a path, or a file that is open for writing.
 
-    args is an example of its inputs: a tensor, or a tuple. With dynamic_batch the first axis of every input may have any
-    size. Parameters keep their names. A module of cairn.onnx.load is written as it was read, with its present weights.
+    args is an example of its inputs: a tensor, or a tuple. With dynamic_batch the first axis of every input may have
+    any size. Parameters keep their names. A module of cairn.onnx.load is written as it was read, with its present
+    weights.
     """
     args, kwargs = _arguments(args, None)
     inputs = _tensors((args, kwargs))

@@ -1,8 +1,8 @@
 """An ONNX file as a module: it is called, trained, moved and saved as any other.
 
-The module holds the tensors; the graph of the file, which the C library interprets, holds none: every call gives it those
-that the module has at that moment. So whatever changes a parameter (an optimizer, load_state_dict, to, a new Parameter in
-the old one's place, functional_call) changes what the next call computes.
+The module holds the tensors. The graph of the file, which the C library interprets, uses none of its own: every call
+gives it those that the module has at that moment. So whatever changes a parameter (an optimizer, load_state_dict, to, a
+new Parameter in the old one's place, functional_call) changes what the next call computes.
 """
 
 import mmap
@@ -16,8 +16,8 @@ __all__ = ["OnnxModule", "Port", "load"]
 
 
 class Port(namedtuple("Port", ["name", "type", "shape", "kind", "has_default"])):
-    """An input or result: its name, ONNX's name of its element type, and its shape, which has a number, a symbol such as
-    "batch", or None for each axis. The shape is None if the file does not say it. kind is "tensor", "sequence" or
+    """An input or result: its name, ONNX's name of its element type, and its shape, which has a number, a symbol such
+    as "batch", or None for each axis. The shape is None if the file does not say it. kind is "tensor", "sequence" or
     "optional"; has_default: an input that may be left out."""
 
     __slots__ = ()
@@ -81,8 +81,8 @@ class Weights(Module):
 
 
 class OnnxModule(Module):
-    """What cairn.onnx.load returns. Inputs are passed in the order of the file, or by name; the result is a tensor, or a
-    tuple if the file has several results. It starts in evaluation mode."""
+    """What cairn.onnx.load returns. Inputs are passed in the order of the file, or by name; the result is a tensor, or
+    a tuple if the file has several results. It starts in evaluation mode."""
 
     def __init__(self, graph):
         super().__init__()
@@ -145,8 +145,8 @@ class OnnxModule(Module):
         return results[0] if len(results) == 1 else results
 
     def run(self, inputs, outputs=None):
-        """Results as a dict. inputs: a dict of names, or a list. outputs: names of results, or of values inside the graph,
-        such as what the last layer reads; None: all results."""
+        """Results as a dict. inputs: a dict of names, or a list. outputs: names of results, or of values inside the
+        graph, such as what the last layer reads; None: all results."""
         names, values = self._place((), inputs) if isinstance(inputs, dict) else self._place(tuple(inputs), {})
         wanted = tuple(port.name for port in self.outputs) if outputs is None else tuple(outputs)
         return dict(zip(wanted, self._graph.run(self._weights(), names, values, wanted, self.training)))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""onnxruntime reads what Cairn wrote:  tests/onnx/check_written.py [BUILD]
+"""onnxruntime reads what Cairn wrote:  tests/onnx/check_programs.py [BUILD]
 
-The course example's network has the same accuracy there as here; models that `cairn convert` wrote give the results that
-Cairn gives, for several sizes of the batch and lengths of the text; and they become the same model files again. Prints what
+The network of the course's example has the same accuracy there as here. Models that `cairn convert` wrote give Cairn's
+results, for several sizes of the batch and lengths of the text, and become the same model files again. Prints what
 failed, and as its last line "N passed, M failed". Needs the packages onnx, onnxruntime and numpy.
 """
 
@@ -71,13 +71,13 @@ def check_model(folder, checkpoint, arrays):
 
 def check_gpt(folder):
     (folder / "text.txt").write_text("the cat sees milk.\n" * 200)
-    run("cairn", "train", "gpt", "--data", "text.txt", "--layers", 2, "--heads", 2, "--width", 32, "--context", 32, "--steps",
-        5, "--out", "gpt", "--quiet", cwd=folder)
+    run("cairn", "train", "gpt", "--data", "text.txt", "--layers", 2, "--heads", 2, "--width", 32, "--context", 32,
+        "--steps", 5, "--out", "gpt", "--quiet", cwd=folder)
     rng = numpy.random.default_rng(1)
     check_model(folder, "gpt", [rng.integers(0, 256, shape) for shape in [(1, 1), (2, 8), (3, 17), (1, 32), (4, 7)]])
     words = ["--prompt", "the ", "--tokens", 30, "--seed", 1]
-    check(run("cairn", "generate", "gpt", *words, cwd=folder) == run("cairn", "generate", "back.safetensors", *words,
-                                                                    cwd=folder), "the GPT writes the same after a round trip")
+    own, back = (run("cairn", "generate", path, *words, cwd=folder) for path in ("gpt", "back.safetensors"))
+    check(own == back, "the GPT writes the same after a round trip", back)
 
 
 def check_mlp(folder):
