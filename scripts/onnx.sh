@@ -20,6 +20,7 @@ env)
 make)
     "$python" tests/onnx/make_cases.py build/onnx/cases
     "$python" tests/onnx/make_gradients.py build/onnx/gradients
+    "$python" tests/onnx/make_drawn.py build/onnx/drawn
     exec "$python" tests/onnx/get_models.py build/onnx/models
     ;;
 esac

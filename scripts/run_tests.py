@@ -537,15 +537,16 @@ def run_onnx(tally, options):
     left_out = [line for line in made.out.splitlines() if line.startswith("left out")]
     if made.status != 0 or left_out:
         tally.add("onnx", "scripts/onnx.sh make", made, 0, int(made.status != 0), len(left_out), "  " + "; ".join(left_out))
-    if made.status != 0 or not build(tally, "release", ["test_onnx_cases", "cairn_shared", "cairn_cli",
-                                                                          "example_14_onnx"]):
+    targets = ["test_onnx_cases", "cairn_shared", "cairn_cli", "example_14_onnx"]
+    if made.status != 0 or not build(tally, "release", targets):
         return
     made_by = run(["scripts/onnx.sh", "env"]).out.strip()
     cases, folder, expected = BUILD / "tests" / "test_onnx_cases", BUILD / "onnx", ROOT / "tests" / "onnx"
     suite = [cases, folder / "cases", "--expected"]
     jobs = [("test_onnx_cases suite", [*suite, expected / "expected.txt"], {}),
             ("test_onnx_cases gradients", [cases, folder / "gradients", "--gradients", "--expected",
-                                           expected / "expected_gradients.txt"], {})]
+                                           expected / "expected_gradients.txt"], {}),
+            ("test_onnx_cases drawn", [cases, folder / "drawn"], {})]
     if (folder / "models" / "cases.txt").exists():
         jobs.append(("test_onnx_cases models", [cases, folder / "models"], {}))
     if GPUS[0] in software_gpus(tally, "onnx", options):

@@ -89,8 +89,8 @@ static bool read_value(messages *m, const char *folder, const char *what, int i,
     if (ok) {
         memcpy(m->weights.content->data, data, bytes);
         cn__wire w = cn__wire_of(m->weights.content->data, bytes);
-        if (*port->kind == 's') ok = sequence_of(m, w, out, items);
-        else if (*port->kind == 'o') ok = optional_of(m, w, out, items);
+        if (!strcmp(port->kind, "sequence")) ok = sequence_of(m, w, out, items);
+        else if (!strcmp(port->kind, "optional")) ok = optional_of(m, w, out, items);
         else ok = (out->tensor = tensor_of(m, w)) != NULL;
         cn__content_release(m->weights.content);
         m->weights.content = NULL;

@@ -29,7 +29,7 @@ static double coordinate(const resizing *r, const axis_map *m, int64_t i)
         const double span = (m->roi_end - m->roi_start) * (in - 1);
         return m->roi_start * (in - 1) + (length == 1 ? span / 2 : x * span / (length - 1));
     }
-    if (!strcmp(how, "pytorch_half_pixel")) return length == 1 ? -0.5 : (x + 0.5) / m->scale - 0.5;
+    if (!strcmp(how, "pytorch_half_pixel")) return m->out == 1 ? 0 : (x + 0.5) / m->scale - 0.5;
     const double centre = (x + 0.5) / m->scale - 0.5;
     if (strcmp(how, "half_pixel_symmetric")) return centre;
     return in / 2 * (1 - (double)m->out / length) + centre;

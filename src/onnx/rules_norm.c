@@ -165,7 +165,8 @@ static bool over_classes(onnx_call *c, cn_tensor *(*op)(cn_tensor *x, int64_t ax
     const bool old = c->version < 13;
     if (!x) return false;
     if (cn_ndim(x) == 0) return GIVE(cn_reshape(op(cn_reshape(x, CN_DIMS(1)), 0), CN_SCALAR));
-    const int axis = cn__onnx_axis(c, INT("axis", old ? 1 : -1), cn_ndim(x) + (old && cn_ndim(x) == 1));
+    const int64_t given = INT("axis", old ? 1 : -1);
+    const int axis = old && given == cn_ndim(x) ? cn_ndim(x) : cn__onnx_axis(c, given, cn_ndim(x));
     if (axis < 0) return false;
     if (!old || axis == cn_ndim(x) - 1) return GIVE(op(x, axis));
     int64_t rows = 1;

@@ -236,14 +236,15 @@ bool cn__onnx_split(onnx_call *c)
     return true;
 }
 
-/* x[start:end:step] along an axis, as in NumPy; step may be negative. */
+/* x[start:end:step] along an axis; step may be negative. Unlike in NumPy, a start before the first element is the first
+   one then. */
 static cn_tensor *sliced(cn_tensor *x, int axis, int64_t start, int64_t end, int64_t step)
 {
     const int64_t n = cn_size(x, axis);
     const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
-    if (start < 0) start = start < -n ? low : start + n;
+    if (start < 0) start = start < -n ? 0 : start + n;
     if (end < 0) end = end < -n ? low : end + n;
-    start = start < low ? low : start > high ? high : start;
+    start = start > high ? high : start;
     end = end < low ? low : end > high ? high : end;
     if (step < 0) {
         x = cn_flip(x, CN_DIMS(axis));

@@ -23,7 +23,7 @@
 enum {
     CN__ONNX_KNOWN = 4096,    /* known values have at most so many elements */
     CN__ONNX_WORK = 1 << 24,  /* nodes of one forward, with those of loops and functions: files may loop for ever */
-    CN__ONNX_GRAPH_WORK = 16, /* what a run of a graph counts beside its nodes */
+    CN__ONNX_GRAPH_WORK = 64, /* what a run of a graph counts beside its nodes */
     CN__ONNX_LIST = 1 << 30,  /* bytes of a list that a rule makes: a file may ask for any size */
 };
 

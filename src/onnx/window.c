@@ -75,10 +75,8 @@ cn_tensor *cn__onnx_bordered(onnx_call *c, cn_tensor *x, const onnx_windows *w, 
     if (!x) return NULL;
     cn_tensor *fill = cn_full(c->ctx, cn_type(x), CN_SCALAR, value),
               *more = cn_full(c->ctx, cn_type(x), CN_SCALAR, extra);
-    for (int i = 0; i < w->n; i++) {
-        x = cn__onnx_padded(c, x, i + 2, w->before[i], w->after[i], "constant", fill);
-        x = cn__onnx_padded(c, x, i + 2, 0, w->extra[i], "constant", more);
-    }
+    for (int i = 0; i < w->n; i++) x = cn__onnx_padded(c, x, i + 2, w->before[i], w->after[i], "constant", fill);
+    for (int i = 0; i < w->n; i++) x = cn__onnx_padded(c, x, i + 2, 0, w->extra[i], "constant", more);
     return x;
 }
 

@@ -200,6 +200,8 @@ char *cn__win_realpath(const char *path, char *out)
     name n, full;
     if (!widen(path, &n) || GetFileAttributesW(n.w) == INVALID_FILE_ATTRIBUTES) return failed(), NULL;
     if (!GetFullPathNameW(n.w, PATH_MAX, full.w, NULL)) return failed(), NULL;
+    for (wchar_t *c = full.w; *c; c++)
+        if (*c == L'\\') *c = L'/'; /* who asks looks for folders by POSIX's separator */
     return narrow(full.w, out, PATH_MAX) ? out : NULL;
 }
 
