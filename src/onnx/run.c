@@ -132,7 +132,7 @@ void cn__onnx_forget(onnx_node *node)
 cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight)
 {
     const onnx_derived *d = c->node->derived;
-    if (c->ctx->no_grad == 0) cn__onnx_forget(c->node);
+    if (c->ctx->no_grad == 0 || c->ctx->tracer) cn__onnx_forget(c->node); /* a trace needs the weight itself */
     return d && weight && d->source[k] == weight->ref.node ? d->made[k] : NULL;
 }
 
@@ -140,7 +140,7 @@ cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight)
 cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *weight, cn_tensor *made)
 {
     onnx_model *m = c->run->model;
-    if (!made || c->ctx != m->ctx || m->ctx->no_grad == 0 || weight->kept == 0) return made;
+    if (!made || c->ctx != m->ctx || m->ctx->no_grad == 0 || m->ctx->tracer || weight->kept == 0) return made;
     if (!c->node->derived && !(c->node->derived = cn__onnx_new(&m->weights.reader, 1, sizeof *c->node->derived)))
         return NULL;
     onnx_derived *d = c->node->derived;

@@ -2,6 +2,7 @@
 #include "cairn/ops.h"
 #include "onnx/put.h"
 #include "onnx/run.h"
+#include "ops/contract/contract.h"
 
 /* ---- which calls a row is for ---- */
 
@@ -28,6 +29,19 @@ static bool batched(const onnx_step *s, int opset)
 {
     const int axes = s->op->name[strlen(s->op->name) - 2] - '0';
     return (void)opset, operand(s, 0)->layout.ndim == axes + 2;
+}
+/* Runtimes want an output_padding below the stride. */
+static bool plain_transposed(const onnx_step *s, int opset)
+{
+    const cn_conv_desc *a = s->attrs;
+    for (int i = 0; i < 3; i++)
+        if (a->output_padding[i] && a->output_padding[i] >= a->stride[i]) return false;
+    return batched(s, opset) && cn__res(s->result)->numel;
+}
+/* PyTorch's ... broadcasts, ONNX's does not. */
+static bool without_dots(const onnx_step *s, int opset)
+{
+    return (void)opset, !strchr(((const cn__einsum_attrs *)s->attrs)->text, '.');
 }
 static bool complete_norm(const onnx_step *s, int opset)
 {

@@ -18,10 +18,12 @@ static void put_node(onnx_writer *w, cn__vec *to, const onnx_made *n)
 {
     cn__vec own = { 0 };
     for (int i = 0; i < n->n_in; i++) cn__proto_text(w, &own, 1, n->in[i] ? n->in[i]->name : "");
-    int last = 0; /* unused results at the end are left out, others have no name */
-    for (int i = 1; i < n->n_out; i++)
+    const bool optional = strcmp(n->op, "TopK") != 0;
+    int last = optional ? 0 : n->n_out - 1; /* unused results at the end are left out, others have no name */
+    for (int i = 1; i < n->n_out && optional; i++)
         if (n->out[i]->used) last = i;
-    for (int i = 0; i <= last; i++) cn__proto_text(w, &own, 2, i == 0 || n->out[i]->used ? n->out[i]->name : "");
+    for (int i = 0; i <= last; i++)
+        cn__proto_text(w, &own, 2, i == 0 || !optional || n->out[i]->used ? n->out[i]->name : "");
     cn__proto_text(w, &own, 3, n->out[0]->name);
     cn__proto_text(w, &own, 4, n->op);
     cn__proto_raw(w, &own, n->attrs, n->attr_bytes);

@@ -57,46 +57,64 @@ bool cn__write_gather(onnx_put *c)
     const cn_layout *x = &cn__put_meta(c, 0)->layout, *i = &cn__put_meta(c, 1)->layout;
     onnx_val *from = OF(0);
     if (from && from->last) return GIVE(cn__put_unsqueeze(c, from, 0)); /* cells of an LSTM after its last steps */
-    if (!x->ndim) return GIVE(from);
+    onnx_val *index = index_of(c, 1);
+    if (!x->ndim || !i->ndim) { /* without axes there is one of size 1 */
+        if (!x->ndim) from = cn__put_unsqueeze(c, from, 0);
+        cn__put_int(c, "axis", 0);
+        return GIVE(EMIT("Gather", from, index));
+    }
     if (sizes_move(c)) c->w->not_alike = true;
     from = cut_to(c, from, x, i, a->axis);
-    onnx_val *index = index_of(c, 1);
     return take(c, "GatherElements", a->axis, from, index);
 }
 
-static bool put_elements(onnx_put *c, int64_t axis, onnx_val *index, onnx_val *source, bool add)
+static bool put_elements(onnx_put *c, int64_t axis, onnx_val *index, onnx_val *source, const char *fold)
 {
+    onnx_val *x = OF(0);
+    const bool scalar = cn__put_meta(c, 0)->layout.ndim == 0;
+    if (scalar) x = cn__put_unsqueeze(c, x, 0);
     cn__put_int(c, "axis", axis);
-    if (add) cn__put_text(c, "reduction", "add");
-    return GIVE(EMIT("ScatterElements", OF(0), index, source));
+    if (fold) cn__put_text(c, "reduction", fold);
+    x = EMIT("ScatterElements", x, index, source);
+    return GIVE(scalar ? cn__put_squeeze(c, x, 0) : x);
 }
 
 /* The source may be larger than the index. */
-bool cn__write_scatter(onnx_put *c)
+static bool scatter(onnx_put *c, const char *fold)
 {
     const cn__index_attrs *a = c->step->attrs;
     const cn_layout *i = &cn__put_meta(c, 1)->layout, *s = &cn__put_meta(c, 2)->layout;
-    const bool add = !strcmp(c->step->op->name, "scatter_add");
-    if (!cn__put_meta(c, 0)->layout.ndim) return GIVE(add ? EMIT("Add", OF(0), OF(2)) : OF(2));
-    if (sizes_move(c)) c->w->not_alike = true;
-    onnx_val *source = cut_to(c, OF(2), s, i, -1), *index = index_of(c, 1);
-    return put_elements(c, a->axis, index, source, add);
+    onnx_val *index = index_of(c, 1), *source = OF(2);
+    if (cn__put_meta(c, 0)->layout.ndim && i->ndim && sizes_move(c)) c->w->not_alike = true;
+    if (s->ndim == i->ndim) source = cut_to(c, source, s, i, -1);
+    if (!i->ndim) index = cn__put_unsqueeze(c, index, 0);
+    if (!s->ndim) source = cn__put_unsqueeze(c, source, 0);
+    return put_elements(c, a->axis, index, source, fold);
+}
+bool cn__write_scatter(onnx_put *c) { return scatter(c, NULL); }
+bool cn__write_scatter_add(onnx_put *c) { return scatter(c, "add"); }
+
+bool cn__write_scatter_fold(onnx_put *c)
+{
+    static const char *const names[] = { [CN__MUL] = "mul", [CN__MAX] = "max", [CN__MIN] = "min" };
+    const cn__fold_attrs *a = c->step->attrs;
+    return scatter(c, names[a->fold]);
 }
 
 /* Slices: the index is repeated for all elements of a slice. */
-static bool put_slices(onnx_put *c, bool add)
+static bool put_slices(onnx_put *c, const char *fold)
 {
     const cn__index_attrs *a = c->step->attrs;
     const cn_layout *s = &cn__put_meta(c, 2)->layout;
     int64_t shape[CN_MAX_DIMS];
-    if (!s->ndim) return GIVE(add ? EMIT("Add", OF(0), OF(2)) : OF(2));
+    if (!s->ndim) return GIVE(fold ? EMIT("Add", OF(0), OF(2)) : OF(2));
     for (int d = 0; d < s->ndim; d++) shape[d] = d == a->axis ? -1 : 1;
     onnx_val *index = EMIT("Reshape", index_of(c, 1), cn__put_wholes(c, shape, s->ndim)), *all = EMIT("Shape", OF(2));
     index = EMIT("Expand", index, all);
-    return put_elements(c, a->axis, index, OF(2), add);
+    return put_elements(c, a->axis, index, OF(2), fold);
 }
-bool cn__write_index_add(onnx_put *c) { return put_slices(c, true); }
-bool cn__write_index_copy(onnx_put *c) { return put_slices(c, false); }
+bool cn__write_index_add(onnx_put *c) { return put_slices(c, "add"); }
+bool cn__write_index_copy(onnx_put *c) { return put_slices(c, NULL); }
 
 /* Numbers that count from the end become positive. */
 bool cn__write_wrap_index(onnx_put *c)

@@ -80,3 +80,15 @@ bool cn__write_triangle(onnx_put *c)
     x = EMIT("Trilu", x, diagonal);
     return GIVE(is_bool ? cn__put_cast(c, x, CN_BOOL) : x);
 }
+
+/* An eps below 0 is none. */
+bool cn__write_logit(onnx_put *c)
+{
+    const double eps = c->step->args[0].f;
+    const cn_dtype t = cn__put_meta(c, 0)->dtype;
+    onnx_val *x = OF(0);
+    if (eps >= 0) x = EMIT("Clip", x, cn__put_number(c, t, eps), cn__put_number(c, t, 1 - eps));
+    onnx_val *rest = EMIT("Sub", cn__put_number(c, t, 1), x);
+    x = EMIT("Div", x, rest);
+    return GIVE(EMIT("Log", x));
+}

@@ -1,4 +1,6 @@
 /* How reductions, running results and sorting are written. */
+#include <math.h>
+
 #include "onnx/put.h"
 #include "ops/reduce/reduce.h"
 #include "ops/scan/scan.h"
@@ -57,7 +59,7 @@ bool cn__write_all(onnx_put *c) { return truth(c, "ReduceMin"); }
 bool cn__write_arg_extreme(onnx_put *c)
 {
     const cn__reduce_attrs *a = c->step->attrs;
-    const cn_layout *in = in_of(c), *out = &cn__put_result(c, 0)->layout;
+    const cn_layout *in = in_of(c);
     const cn_dtype t = cn__put_meta(c, 0)->dtype;
     onnx_val *x = t == CN_BOOL || t == CN_I16 ? cn__put_cast(c, OF(0), CN_I32) : OF(0);
     if (a->begin == a->end) x = cn__put_unsqueeze(c, x, a->begin);
@@ -78,7 +80,6 @@ bool cn__write_arg_extreme(onnx_put *c)
     cn__put_int(c, "keepdims", several ? 0 : a->keepdim && a->begin < a->end);
     x = EMIT(strcmp(c->step->op->name, "argmax") ? "ArgMin" : "ArgMax", x);
     for (int64_t d = a->begin; d < a->end && several && a->keepdim; d++) x = cn__put_unsqueeze(c, x, d);
-    (void)out;
     return GIVE(x);
 }
 
@@ -107,6 +108,63 @@ bool cn__write_logcumsumexp(onnx_put *c)
     x = EMIT("Exp", x);
     x = EMIT("Log", running_sum(c, x, a->axis, false));
     return GIVE(EMIT("Add", x, most));
+}
+
+/* x moved by `by` places along the axis; what comes in is `fill`. */
+static onnx_val *moved(onnx_put *c, onnx_val *x, int64_t axis, int64_t by, bool reverse, double fill)
+{
+    const cn_layout *l = in_of(c);
+    int64_t pads[2 * CN_MAX_DIMS] = { 0 };
+    pads[reverse ? l->ndim + axis : axis] = by;
+    onnx_val *wide = EMIT("Pad", x, cn__put_wholes(c, pads, 2 * l->ndim),
+                          cn__put_number(c, cn__put_result(c, 0)->dtype, fill));
+    return reverse ? cn__put_slice(c, wide, axis, by, INT64_MAX, 1) : cn__put_slice(c, wide, axis, 0, -by, 1);
+}
+
+/* A running result of n elements in log n steps: each adds what stands 1, 2, 4, .. places before. */
+static onnx_val *running(onnx_put *c, const char *op, onnx_val *x, int64_t axis, double neutral)
+{
+    const int64_t n = in_of(c)->shape[axis];
+    if (c->twin && cn__res(c->twin->in[0])->meta->layout.shape[axis] != n) c->w->not_alike = true;
+    for (int64_t by = 1; by < n; by *= 2) {
+        onnx_val *before = moved(c, x, axis, by, false, neutral);
+        x = EMIT(op, x, before);
+    }
+    return x;
+}
+
+bool cn__write_cumprod(onnx_put *c)
+{
+    const cn__axis_attrs *a = c->step->attrs;
+    return GIVE(in_of(c)->ndim ? running(c, "Mul", OF(0), a->axis, 1) : OF(0));
+}
+
+bool cn__write_cummax(onnx_put *c)
+{
+    const cn__axis_attrs *a = c->step->attrs;
+    const bool max = !strcmp(c->step->op->name, "cummax");
+    if (cn__res((cn__ref){ c->step->result.node, 1 })->consumers) return cn__put_refuse(c, "indices of running extremes");
+    if (!cn_dtype_is_float(cn__put_meta(c, 0)->dtype)) return cn__put_refuse(c, "whole numbers");
+    return GIVE(in_of(c)->ndim ? running(c, max ? "Max" : "Min", OF(0), a->axis, max ? -INFINITY : INFINITY) : OF(0));
+}
+
+/* h[i] = a[i]·h[i-1] + b[i], or in reverse a[i+1]·h[i+1] + b[i]: pairs (a, b) are combined as above. */
+bool cn__write_linear_scan(onnx_put *c)
+{
+    const cn__scan_attrs *s = c->step->attrs;
+    onnx_val *a = OF(0), *b = OF(1);
+    if (!in_of(c)->ndim) return GIVE(b);
+    const int64_t n = in_of(c)->shape[s->axis];
+    if (c->twin && cn__res(c->twin->in[0])->meta->layout.shape[s->axis] != n) c->w->not_alike = true;
+    if (s->reverse) a = moved(c, a, s->axis, 1, true, 0);
+    for (int64_t by = 1; by < n; by *= 2) {
+        onnx_val *before = moved(c, b, s->axis, by, s->reverse, 0);
+        before = EMIT("Mul", a, before);
+        b = EMIT("Add", b, before);
+        onnx_val *factor = moved(c, a, s->axis, by, s->reverse, 1);
+        a = EMIT("Mul", a, factor);
+    }
+    return GIVE(b);
 }
 
 /* ---- order ---- */

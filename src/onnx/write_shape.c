@@ -179,6 +179,7 @@ bool cn__write_unfold(onnx_put *c)
 {
     const cn__unfold_attrs *a = c->step->attrs;
     const cn_layout *out = out_of(c);
+    if (!in_of(c)->ndim) return GIVE(cn__put_unsqueeze(c, OF(0), 0));
     if (c->twin && other_out(c)[a->axis] != out->shape[a->axis]) c->w->not_alike = true;
     onnx_val *at = indices(c, 0, a->step, out->shape[a->axis], 1, a->size), *x = OF(0);
     if (a->size == 1) at = cn__put_unsqueeze(c, at, 1);
@@ -210,6 +211,7 @@ bool cn__write_pad(onnx_put *c)
     const cn__pad_attrs *a = c->step->attrs;
     const int n = in_of(c)->ndim;
     int64_t pads[2 * CN_MAX_DIMS];
+    if (!n) return GIVE(OF(0));
     for (int d = 0; d < n; d++) pads[d] = a->before[d], pads[n + d] = a->after[d];
     if (a->mode == CN_PAD_CIRCULAR && c->w->opset < 19)
         return cn__put_refuse(c, "circular padding needs operator set 19");

@@ -15,17 +15,33 @@ static onnx_val *as_before(onnx_put *c, int64_t axes, onnx_val *y)
     return lacks_batch(c, axes) ? cn__put_squeeze(c, y, 0) : y;
 }
 
-static void window(onnx_put *c, const cn__pool_attrs *a)
+/* Padding behind an axis, so that rounding down gives as many windows as there are: PyTorch's ceil_mode leaves out windows
+   that would begin in the padding, and ONNX's does not. */
+static int64_t pad_behind(const onnx_put *c, const cn__pool_attrs *a, int64_t i, int64_t stride)
 {
-    int64_t pads[6], strides[3];
-    for (int64_t i = 0; i < a->axes; i++) {
-        pads[i] = pads[a->axes + i] = a->padding[i];
-        strides[i] = a->stride[i] ? a->stride[i] : a->kernel[i];
-    }
+    const cn_layout *in = in_of(c), *out = &cn__put_result(c, 0)->layout;
+    const int64_t reach = (a->dilation[i] ? a->dilation[i] : 1) * (a->kernel[i] - 1) + 1;
+    const int64_t first = in->ndim - a->axes + i;
+    const int64_t needed = (out->shape[first] - 1) * stride + reach - in->shape[first] - a->padding[i];
+    return a->ceil_mode && needed > a->padding[i] ? needed : a->padding[i];
+}
+
+/* pads: before and behind each axis */
+static void window(onnx_put *c, const cn__pool_attrs *a, const int64_t *pads)
+{
+    int64_t strides[3];
+    for (int64_t i = 0; i < a->axes; i++) strides[i] = a->stride[i] ? a->stride[i] : a->kernel[i];
     cn__put_ints(c, "kernel_shape", a->kernel, (int)a->axes);
     cn__put_ints(c, "strides", strides, (int)a->axes);
     cn__put_ints(c, "pads", pads, (int)(2 * a->axes));
-    if (a->ceil_mode) cn__put_int(c, "ceil_mode", 1);
+}
+
+static void pads_of(const onnx_put *c, const cn__pool_attrs *a, int64_t *pads)
+{
+    for (int64_t i = 0; i < a->axes; i++) {
+        pads[i] = a->padding[i];
+        pads[a->axes + i] = pad_behind(c, a, i, a->stride[i] ? a->stride[i] : a->kernel[i]);
+    }
 }
 
 /* The index of a maximum: ONNX counts through the whole tensor, Cairn through the plane. */
@@ -43,24 +59,47 @@ bool cn__write_max_pool(onnx_put *c)
 {
     const cn__pool_attrs *a = c->step->attrs;
     onnx_val *out[2], *x = with_batch(c, a->axes);
-    int64_t dilations[3];
+    int64_t dilations[3], pads[6];
     for (int i = 0; i < 3; i++) dilations[i] = a->dilation[i] ? a->dilation[i] : 1;
-    window(c, a);
+    pads_of(c, a, pads);
+    window(c, a, pads);
     cn__put_ints(c, "dilations", dilations, (int)a->axes);
     if (!cn__put_nodes(c, "MaxPool", &x, 1, out, 2)) return false;
     if (cn__put_wanted(c, 1) && !give_indices(c, a->axes, out[1])) return false;
     return GIVE(as_before(c, a->axes, out[0]));
 }
 
+/* Elements of the padding count if it is included, but not those that only ceil_mode reaches: the padding becomes zeros
+   of the input then. */
+static onnx_val *with_zeros(onnx_put *c, const cn__pool_attrs *a, onnx_val *x, int64_t *pads)
+{
+    int64_t all[10] = { 0 };
+    const int n = (int)a->axes + 2;
+    for (int64_t i = 0; i < a->axes; i++) {
+        all[2 + i] = all[n + 2 + i] = a->padding[i];
+        pads[i] = 0;
+        pads[a->axes + i] -= a->padding[i];
+    }
+    return EMIT("Pad", x, cn__put_wholes(c, all, 2 * n));
+}
+
 bool cn__write_avg_pool(onnx_put *c)
 {
     const cn__pool_attrs *a = c->step->attrs;
     onnx_val *x = with_batch(c, a->axes);
+    int64_t pads[6];
     double count = 1;
-    for (int64_t i = 0; i < a->axes; i++) count *= (double)a->kernel[i];
-    if (a->divisor && a->ceil_mode) return cn__put_refuse(c, "a divisor together with ceil_mode");
-    window(c, a);
-    cn__put_int(c, "count_include_pad", a->divisor || !a->exclude_padding);
+    bool more = false;
+    pads_of(c, a, pads);
+    for (int64_t i = 0; i < a->axes; i++) {
+        count *= (double)a->kernel[i];
+        more |= pads[a->axes + i] != pads[i];
+    }
+    const bool include = a->divisor || !a->exclude_padding;
+    const bool split = include && more && !a->divisor; /* with a divisor, all that is padding counts as 0 */
+    if (split) x = with_zeros(c, a, x, pads);
+    window(c, a, pads);
+    cn__put_int(c, "count_include_pad", include && !split);
     x = EMIT("AveragePool", x);
     if (a->divisor) x = EMIT("Mul", x, cn__put_number(c, cn__put_meta(c, 0)->dtype, count / (double)a->divisor));
     return GIVE(as_before(c, a->axes, x));
