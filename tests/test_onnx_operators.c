@@ -1,6 +1,6 @@
 /* Every operator as ONNX: the operands of its own cases become inputs of a file, its results the file's. Read back, the
    file gives the same. What cannot be written is refused by its name. A folder as argument: the files and their numbers
-   are left there, for onnx/check_written.py.
+   are left there, for onnx/check_round_trip.py.
 
        build/tests/test_onnx_operators [FOLDER]
        build/tests/test_onnx_operators =softmax         one operator, with words */

@@ -28,7 +28,6 @@ onnx_val *cn__put_value(onnx_writer *w, const char *name)
 {
     onnx_val *v = new(w, sizeof *v);
     if (!v) return NULL;
-    v->producer = -1;
     v->name = name;
     v->fixed = name != NULL;
     return v;
@@ -156,7 +155,6 @@ bool cn__put_nodes(onnx_put *c, const char *op, onnx_val *const *in, int n_in, o
     for (int i = 0; i < n_out; i++) {
         n.out[i] = out[i] = cn__put_value(w, NULL);
         if (!n.out[i]) return false;
-        n.out[i]->producer = (int)w->nodes.n;
     }
     return cn__push(&w->ctx->memory, &w->nodes, &n, sizeof n) || fail(w);
 }

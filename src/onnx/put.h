@@ -20,9 +20,8 @@ typedef struct onnx_val {
     const char *name;
     bool fixed; /* an input or a weight: its name stays */
     bool used;
-    bool last;       /* the last cell states of an LSTM, which stand for those of all steps: write_recurrent.c */
-    int64_t steps;   /* of that LSTM */
-    int producer;    /* the node that makes it; -1: none */
+    bool last;     /* the last cells (1,B,H) of an LSTM, in place of those of all steps: write_recurrent.c */
+    int64_t steps; /* the number of that step */
 } onnx_val;
 
 typedef struct onnx_made {

@@ -56,7 +56,7 @@ bool cn__write_gather(onnx_put *c)
     const cn__index_attrs *a = c->step->attrs;
     const cn_layout *x = &cn__put_meta(c, 0)->layout, *i = &cn__put_meta(c, 1)->layout;
     onnx_val *from = OF(0);
-    if (from && from->last) return GIVE(cn__put_unsqueeze(c, from, 0)); /* cells of an LSTM after its last steps */
+    if (from && from->last) return GIVE(EMIT("Identity", from)); /* the cells of an LSTM after its last steps */
     onnx_val *index = index_of(c, 1);
     if (!x->ndim || !i->ndim) { /* without axes there is one of size 1 */
         if (!x->ndim) from = cn__put_unsqueeze(c, from, 0);

@@ -64,11 +64,9 @@ bool cn__write_recurrent(onnx_put *c)
     const bool lstm = a->kind == CN__LSTM;
     if (!cn__put_nodes(c, lstm ? "LSTM" : a->kind == CN__GRU ? "GRU" : "RNN", in, 7, out, lstm ? 3 : 1)) return false;
     if (lstm && cn__put_wanted(c, 1)) {
-        onnx_val *cells = cn__put_squeeze(c, out[2], 0);
-        if (!cells) return false;
-        cells->last = true;
-        cells->steps = a->reverse ? 0 : cn__put_result(c, 0)->layout.shape[0] - 1;
-        cn__put_give(c, 1, cells);
+        out[2]->last = true;
+        out[2]->steps = a->reverse ? 0 : cn__put_result(c, 0)->layout.shape[0] - 1;
+        cn__put_give(c, 1, out[2]);
     }
     return GIVE(cn__put_squeeze(c, out[0], 1));
 }

@@ -120,7 +120,7 @@ static bool select_last_cell(onnx_put *c, onnx_val *x)
 {
     if (c->step->args[0].i != x->steps)
         return cn__put_refuse(c, "cell states of an LSTM before its last step are no result of ONNX's LSTM");
-    return GIVE(x);
+    return GIVE(cn__put_squeeze(c, x, 0));
 }
 
 bool cn__write_select(onnx_put *c)

@@ -1,6 +1,6 @@
 """Checks ONNX files that Cairn wrote, with the onnx package and onnxruntime.
 
-    .venv/onnx/bin/python tests/onnx/check_written.py BUILD_DIR [--models DIR] [--cases DIR] [--keep DIR]
+    .venv/onnx/bin/python tests/onnx/check_round_trip.py BUILD_DIR [--models DIR] [--cases DIR] [--keep DIR]
 
 BUILD_DIR has tests/test_onnx_write and tests/test_onnx_operators (build or build/debug). Both programs write files, and
 beside each its inputs and Cairn's results, into a temporary folder. Every file must pass onnx.checker.check_model with
