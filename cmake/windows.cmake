@@ -12,4 +12,4 @@ add_compile_options(-Wa,-muse-unaligned-vector-move)
 add_link_options(-static -Wl,--stack,8388608) # no library of the compiler is needed at run time
 set_property(SOURCE tests/support/edges.c APPEND PROPERTY COMPILE_DEFINITIONS _USE_MATH_DEFINES) # M_PI
 # Programs that fork, or look at the inside of a POSIX system.
-set(CAIRN_POSIX_TESTS "/test_(graphs|io_faults|misuse|checkpoint|gpu[a-z_]*|saving|look|workers|names|onnx)\\.c$")
+set(CAIRN_POSIX_TESTS "/test_(graphs|io_faults|misuse|checkpoint|gpu[a-z_]*|saving|look|workers|names|onnx|onnx_write)\\.c$")

@@ -537,7 +537,7 @@ def run_onnx(tally, options):
     left_out = [line for line in made.out.splitlines() if line.startswith("left out")]
     if made.status != 0 or left_out:
         tally.add("onnx", "scripts/onnx.sh make", made, 0, int(made.status != 0), len(left_out), "  " + "; ".join(left_out))
-    targets = ["test_onnx_cases", "cairn_shared", "cairn_cli", "example_14_onnx"]
+    targets = ["test_onnx_cases", "test_onnx_write", "test_onnx_operators", "cairn_shared", "cairn_cli", "example_14_onnx"]
     if made.status != 0 or not build(tally, "release", targets):
         return
     made_by = run(["scripts/onnx.sh", "env"]).out.strip()
@@ -553,8 +553,10 @@ def run_onnx(tally, options):
         sample = ["--every", "1" if options.long else "16"]
         gpu = on_gpu(GPUS[0], [*suite, expected / "expected_gpu.txt", *sample])
         jobs.insert(0, ("test_onnx_cases gpu", gpu, {"CAIRN_DEVICE": "gpu", "GALLIVM_PERF": "nopt"}))
-    if (expected / "check_written.py").exists():
-        jobs.append(("check_written.py", [ROOT / made_by, expected / "check_written.py"], {"CAIRN_BUILD": str(BUILD)}))
+    written = [ROOT / made_by, expected / "check_written.py", BUILD, "--cases", folder / "cases"]
+    if (folder / "models" / "cases.txt").exists():
+        written += ["--models", folder / "models"]
+    jobs.append(("check_written.py", written, {}))
     jobs.append(("check_programs.py", [ROOT / made_by, expected / "check_programs.py", BUILD], {}))
     env = {"CAIRN_TEST_LONG": "1"} if options.long else {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,8 +1,13 @@
 /* Modules as ONNX files: what is written is read back and gives the same results, for several sizes of the batch; what
    was read is written as it was; misuse, lack of memory, files that stay whole. A folder as argument: the files, and the
-   inputs and results of each, are left there for onnx/check_round_trip.py.
+   inputs and results of each, are left there for onnx/check_written.py.
 
-       build/tests/test_onnx_write [FOLDER] */
+       build/tests/test_onnx_write [FOLDER]
+       build/tests/test_onnx_write --again LIST
+
+   LIST has a line for each file that is read and written again: how, the file, the new file, an .npz file of inputs. How:
+   `as_read`; `apart`, all weights in another file; `traced`, from the operators that a forward calls. Prints a line for
+   each: "written", or the error. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -458,8 +463,61 @@ static void test_memory(void)
     check(files_beside("memory.onnx") == 0, "no temporary file is left");
 }
 
+/* ---- files of others ---- */
+
+static cn_module *inner_model; /* of the module below */
+static bool forward_inner(cn_module *m, cn_tensor *const *in, int n_in, cn_tensor **out, int n_out)
+{
+    (void)m;
+    return cn_forward_all(inner_model, in, n_in, out, n_out);
+}
+
+static bool trace_again(cn_module *m, const char *inputs, const char *path)
+{
+    static const cn_module_type type = { .name = "Outer", .forward_all = forward_inner };
+    cn_module *outer = cn_module_new(cn, &type);
+    inner_model = cn_module_child(outer, "model", m);
+    cn_dict *d = cn_load(cn, inputs);
+    cn_tensor *in[16];
+    int n = 0;
+    char entry[32];
+    for (; n < 16 && d; n++) {
+        snprintf(entry, sizeof entry, "in_%d", n);
+        if (!(in[n] = cn_dict_get(d, entry))) break;
+    }
+    const bool ok = d && cn_onnx_save(outer, in, n, path, &(cn_onnx_options){ .n_outputs = cn_onnx_outputs(m, NULL, 0) });
+    cn_dict_free(d);
+    cn_module_free(outer);
+    return ok;
+}
+
+static int write_again(const char *list)
+{
+    FILE *f = fopen(list, "r");
+    char how[16], from[500], to[500], inputs[500];
+    while (f && fscanf(f, "%15s %499s %499s %499s", how, from, to, inputs) == 4) {
+        cn_scope s = cn_scope_begin(cn);
+        cn_module *m = cn_onnx_load(cn, from);
+        const bool traced = !strcmp(how, "traced");
+        bool ok = m != NULL;
+        if (ok && traced) ok = trace_again(m, inputs, to);
+        else if (ok) ok = cn_onnx_save(m, NULL, 0, to, &(cn_onnx_options){ .external_data = !strcmp(how, "apart") });
+        printf("%s\n", ok ? "written" : cn_error(cn));
+        cn_error_clear(cn);
+        if (!traced) cn_module_free(m);
+        cn_scope_end(cn, s);
+    }
+    if (f) fclose(f);
+    cn_close(cn);
+    return f ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 2 && !strcmp(argv[1], "--again")) {
+        cn = cn_open(&(cn_desc){ .seed = 1 });
+        return cn ? write_again(argv[2]) : 1;
+    }
     folder = argc > 1 ? argv[1] : NULL;
     if (!enter_scratch()) return finish();
     cn = cn_open(&(cn_desc){ .seed = 1 });

@@ -39,6 +39,7 @@ typedef struct rewriting {
     cn__vec all;   /* of replaced */
     cn__sink *data; /* weights go to this file, or NULL: they stay in the model */
     const char *location;
+    bool external; /* all weights go to the other file */
 } rewriting;
 
 /* ---- which weights are new ---- */
@@ -67,7 +68,7 @@ static bool unchanged(rewriting *r, const onnx_tensor *t, cn_tensor *data)
 
 static bool replace(rewriting *r, const onnx_tensor *t, cn_tensor *data)
 {
-    if (unchanged(r, t, data)) return !cn_failed(r->ctx);
+    if (!r->external && unchanged(r, t, data)) return !cn_failed(r->ctx);
     if (!element_is(t->type, cn_type(data))) {
         if (!t->external && (t->type == ONNX_UINT16 || t->type == ONNX_UINT32 || t->type == ONNX_UINT64)) return true;
         return cn__fail(r->ctx, CN_UNSUPPORTED, "onnx_save: weight \"%.100s\" is %s in the file, and %s now", t->name,
@@ -291,7 +292,7 @@ static bool write_all(rewriting *r, const char *path, bool external)
 
 bool cn__onnx_rewrite(onnx_model *m, const char *path, const cn_onnx_options *o)
 {
-    rewriting r = { .m = m, .ctx = m->ctx, .w = { .ctx = m->ctx } };
+    rewriting r = { .m = m, .ctx = m->ctx, .w = { .ctx = m->ctx }, .external = o->external_data };
     bool ok = find_replaced(&r, m->file.graph);
     for (int i = 0; i < m->file.n_functions && ok; i++) ok = find_replaced(&r, &m->file.functions[i]);
     if (ok && r.all.n) qsort(r.all.v, r.all.n, sizeof(replaced), by_address);

@@ -156,6 +156,7 @@ static bool drain(onnx_trace *t)
             continue;
         }
         t->stack.n--;
+        s->varies = s->op->kind == CN_RANDOM || !strcmp(s->op->name, "randperm"); /* each run draws its own numbers */
         for (int k = 0; k < s->n_in; k++) s->varies |= s->from[k] >= 0 && cn__onnx_step(t, s->from[k])->varies;
         if (!cn__push(&t->ctx->memory, &t->order, &i, sizeof i)) return cn__no_memory(t->ctx, "onnx_save");
     }

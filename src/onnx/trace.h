@@ -29,7 +29,7 @@ typedef struct onnx_step {
     const cn_arg *args;
     const struct onnx_writing *row; /* of a call: the rule, or NULL */
     int number;                     /* of an input or weight: in its list */
-    bool varies;                    /* it depends on an input or a weight */
+    bool varies;                    /* it depends on an input, a weight or random numbers */
     struct onnx_val *value[CN_MAX_OUT];
 } onnx_step;
 

@@ -48,18 +48,32 @@ static void window(onnx_put *c, int axes, const int64_t *stride, const int64_t *
     cn__put_int(c, "group", or_one(groups));
 }
 
+/* Runtimes convolve floats only. */
+static onnx_val *real(onnx_put *c, int i)
+{
+    return !cn__put_has(c, i) || cn_dtype_is_float(cn__put_meta(c, i)->dtype) ? OF(i) : cn__put_cast(c, OF(i), CN_F32);
+}
+
+static bool convolve(onnx_put *c, int axes, const int64_t *stride, const int64_t *padding, const int64_t *dilation,
+                     int64_t groups)
+{
+    const cn_dtype t = cn__put_result(c, 0)->dtype;
+    onnx_val *x = real(c, 0), *w = real(c, 1), *b = real(c, 2);
+    window(c, axes, stride, padding, dilation, groups);
+    x = EMIT("Conv", x, w, b);
+    return GIVE(cn_dtype_is_float(t) ? x : cn__put_cast(c, x, t));
+}
+
 bool cn__write_conv(onnx_put *c)
 {
     const cn__conv_attrs *a = c->step->attrs;
-    window(c, 3, a->stride, a->padding, a->dilation, a->groups);
-    return GIVE(EMIT("Conv", OF(0), OF(1)));
+    return convolve(c, 3, a->stride, a->padding, a->dilation, a->groups);
 }
 
 bool cn__write_conv_nd(onnx_put *c)
 {
     const cn_conv_desc *a = c->step->attrs;
-    window(c, cn__put_meta(c, 0)->layout.ndim - 2, a->stride, a->padding, a->dilation, a->groups);
-    return GIVE(EMIT("Conv", OF(0), OF(1), OF(2)));
+    return convolve(c, cn__put_meta(c, 0)->layout.ndim - 2, a->stride, a->padding, a->dilation, a->groups);
 }
 
 bool cn__write_conv_transpose_nd(onnx_put *c)
