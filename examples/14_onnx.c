@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "cairn/cairn.h"
-#include "cairn/onnx.h"
 
 enum { SIDE = 12, LETTERS = 14, COUNT = 1400, BATCH = 50, EPOCHS = 6 };
 

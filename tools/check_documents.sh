@@ -1,17 +1,21 @@
 #!/bin/sh
-# check_documents.sh: checks that the program and the commands in README.md run as written, that every file and make
-# target in the documents exists, and every function that docs/torch-names.md names.
+# check_documents.sh: checks that the programs and the commands in README.md and docs/onnx.md run as written, that every
+# file and make target in the documents exists, and every function that docs/torch-names.md names.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md > "$dir/program.c"
 line=$(sed -n "s,^cc program.c \(.*\) -o program && .*,\1,p" README.md) # tests/test_linking.py tries it on all examples
-cc -std=c17 -Wall -Wextra "$dir/program.c" $line -o "$dir/program"
-"$dir/program" > "$dir/out"
-tail -n 1 "$dir/out" | grep -q '^step 1000  loss 0\.00' ||
-    { echo "README.md: the program must end with 'step 1000  loss 0.00...', got:"; cat "$dir/out"; exit 1; }
+run_program() { # document, the beginning of the last line
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$1" > "$dir/program.c"
+    cc -std=c17 -Wall -Wextra "$dir/program.c" $line -o "$dir/program"
+    (cd "$dir" && ./program) > "$dir/out"
+    tail -n 1 "$dir/out" | grep -q "^$2" ||
+        { echo "$1: the program must end with '$2', got:"; cat "$dir/out"; exit 1; }
+}
+run_program README.md 'step 1000  loss 0\.00'
+run_program docs/onnx.md 'step 500  loss 0\.0'
 
 # The commands of the documents as written, with fewer steps and workloads, in a folder that has their files. On a software
 # GPU if scripts/gpu.sh has installed one; those that need a GPU are left out otherwise.
@@ -33,6 +37,7 @@ run_commands() { # document, least number of commands
 }
 run_commands README.md 3
 run_commands docs/cpu-or-gpu.md 4
+run_commands docs/onnx.md 5
 
 bad=0
 for name in $(grep -ohE '\]\(([a-zA-Z_./-]+)\)' README.md CONTRIBUTING.md docs/*.md | tr -d '()]'); do

@@ -22,7 +22,7 @@ ELSEWHERE = {name for kind in TYPES for name in dir(kind)}
 INSTEAD = {
     "torch.jit": "nothing has to be compiled: leave the decorator out",
     "torch.fx": "nothing has to be traced: leave it out",
-    "torch.onnx": "cairn.save, or the state dict by way of PyTorch",
+    "torch.onnx": "cairn.onnx.export and cairn.onnx.load",
     "torch.sparse": "dense tensors; gather, index_select and index_add for products by an index",
     "torch.quantization": "float16 and bfloat16 as dtypes of modules: module.to(cairn.bfloat16)",
     "torch.ao": "float16 and bfloat16 as dtypes of modules: module.to(cairn.bfloat16)",

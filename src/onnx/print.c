@@ -131,7 +131,11 @@ static bool print_file(printer *p, const onnx_reader *r, const onnx_file *f)
     bool ok = count_nodes(r, f, g, &all);
     for (int i = 0; i < f->n_functions && ok; i++) ok = count_nodes(r, f, &f->functions[i], &all);
     if (ok) print_operators(p, &all);
-    for (int i = 0; i < f->n_metadata; i++) print(p, "metadata %s: %s\n", f->metadata[i].key, f->metadata[i].value);
+    for (int i = 0; i < f->n_metadata; i++) { /* a value may be a whole file: its first line is shown */
+        const char *value = f->metadata[i].value;
+        const size_t line = strcspn(value, "\n"), shown = line < 200 ? line : 200;
+        print(p, "metadata %s: %.*s%s\n", f->metadata[i].key, (int)shown, value, value[shown] ? " ..." : "");
+    }
     cn__vec_free(&r->ctx->memory, &all, sizeof(counted));
     return ok;
 }
