@@ -91,8 +91,52 @@ cn__storage *cn__storage_new(cn_ctx *ctx, cn__device *d, size_t bytes)
 
 void cn__storage_ref(cn__storage *s) { s->refs++; }
 
+/* ---- other forms of values ---- */
+
+void cn__storage_fix(cn__storage *s) { s->fixed |= (!s->borrowed || s->inside) && !s->shared; }
+
+static void free_forms(cn_ctx *ctx, cn__storage *s)
+{
+    for (cn__form *f = s->forms, *next; f; f = next) {
+        next = f->next;
+        ctx->memory.live -= f->bytes;
+        s->device->table->free(s->device, f->data, f->bytes);
+        cn__block_free(&ctx->memory, f, sizeof *f);
+    }
+    s->forms = NULL;
+}
+
+void cn__storage_share(cn_ctx *ctx, cn__storage *s)
+{
+    s->shared = true;
+    s->fixed = false;
+    free_forms(ctx, s);
+}
+
+void *cn__storage_form(cn_ctx *ctx, cn__storage *s, uint64_t key, size_t bytes, bool *made)
+{
+    *made = true;
+    if (!s->fixed || s->lost) return NULL;
+    for (cn__form *f = s->forms; f; f = f->next)
+        if (f->key == key && f->bytes == bytes) return f->data;
+    const cn__memory *m = &ctx->memory;
+    if (m->limit && m->live + ctx->arena_bytes + bytes > m->limit) return NULL;
+    cn__form *f = cn__block_new(&ctx->memory, sizeof *f);
+    void *data = f ? s->device->table->alloc(s->device, bytes) : NULL;
+    if (!data) {
+        cn__block_free(&ctx->memory, f, sizeof *f);
+        return NULL;
+    }
+    *f = (cn__form){ .next = s->forms, .key = key, .bytes = bytes, .data = data };
+    s->forms = f;
+    count(ctx, bytes);
+    *made = false;
+    return data;
+}
+
 static void give_back(cn_ctx *ctx, cn__storage *s)
 {
+    free_forms(ctx, s);
     if (s->borrowed || s->lost) {
         cn__block_free(&ctx->memory, s, sizeof *s);
         return;

@@ -103,6 +103,32 @@ void cn_kernel_done(const cn_kernel *k, int64_t begin, int64_t end, int thread)
     cn__group_range(r->epilogue, r->plan_run, regs, begin, end);
 }
 
+static uint64_t mixed(uint64_t hash, uint64_t number)
+{
+    hash = (hash ^ number) * UINT64_C(0x9fb21c651e98df25);
+    return hash ^ hash >> 32;
+}
+
+/* All that decides a form, besides the bytes of the storage. */
+static uint64_t form_key(const cn_array *x, const cn__storage *s, cn__form_kind kind, uint64_t detail)
+{
+    uint64_t key = mixed(mixed(kind, detail), (uint64_t)((const char *)x->data - (const char *)s->data));
+    key = mixed(key, (uint64_t)x->dtype << 8 | (uint64_t)x->ndim);
+    for (int d = 0; d < x->ndim; d++) key = mixed(mixed(key, (uint64_t)x->shape[d]), (uint64_t)x->stride[d]);
+    return key;
+}
+
+void *cn__kernel_form(const cn_kernel *k, int operand, cn__form_kind kind, uint64_t detail, size_t bytes, bool *made)
+{
+    const struct cn__cpu_run *r = k->run;
+    const int at = r->plan ? r->step->loads[operand].buffer : -1;
+    *made = true;
+    if (at < 0 || r->plan->buffers[at].where != CN__AT_LEAF) return NULL;
+    cn__storage *s = cn__res(r->plan_run->leaves[r->plan->buffers[at].index])->storage;
+    if (!s->fixed) return NULL;
+    return cn__storage_form(r->plan_run->ctx, s, form_key(&k->in[operand], s, kind, detail), bytes, made);
+}
+
 typedef struct chunks {
     const cn_kernel *k;
     cn_body body;
@@ -269,15 +295,17 @@ static void run_kernel(const cn__step *step, cn_kernel *k, const cn__run *run, v
     step->op->cpu(k);
 }
 
-/* Binds the epilogue of kernel step i, if it has one: cn_kernel_done will run it. */
-static void attach_epilogue(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
-                            char *scratch)
+/* Tells a kernel which step it is, and binds the step's epilogue, if it has one: cn_kernel_done will run it. */
+static void enter_step(struct cn__cpu_run *cpu, const cn__plan *plan, cpu_plan *c, int i, const cn__run *run,
+                       char *scratch)
 {
     cpu->epilogue = NULL;
+    cpu->plan = plan;
+    cpu->step = &plan->steps[i];
+    cpu->plan_run = run;
     if (i + 1 >= plan->n_steps || !plan->steps[i + 1].epilogue) return;
     cn__group_bind(c->steps[i + 1].g, run, c->base);
     cpu->epilogue = c->steps[i + 1].g;
-    cpu->plan_run = run;
     cpu->epilogue_scratch = scratch + c->steps[i].scratch;
 }
 
@@ -288,7 +316,7 @@ static void run_step(const cn__plan *plan, cpu_plan *c, int i, const cn__run *ru
     cpu_step *s = &c->steps[i];
     if (s->done) return;
     if (!step->group) {
-        if (!c->alone) attach_epilogue(cpu, plan, c, i, run, scratch);
+        if (!c->alone) enter_step(cpu, plan, c, i, run, scratch);
         run_kernel(step, s->k, run, c->base, cpu, scratch);
         return;
     }

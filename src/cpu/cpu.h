@@ -25,6 +25,8 @@ typedef struct cn__cpu {
 /* What a kernel may reach while it runs. */
 struct cn__cpu_run {
     cn__workers *workers;
+    const cn__plan *plan;
+    const cn__step *step;             /* that runs */
     const struct cn__group *epilogue; /* the epilogue of the kernel that runs; NULL: none */
     const cn__run *plan_run;
     char *epilogue_scratch;

@@ -147,6 +147,7 @@ static bool fill(exported *e, cn_tensor *t, bool here)
     if (!t || (!here && !cn__host_open(t, &e->host))) return false;
     const cn__result *r = cn__result_of(t);
     e->tensor = cn__keep(t);
+    cn__storage_share(t->ctx, r->storage);
     memcpy(e->shape, r->meta->layout.shape, sizeof e->shape);
     memcpy(e->strides, r->meta->layout.stride, sizeof e->strides);
     e->managed = (DLManagedTensor){

@@ -263,7 +263,12 @@ static void run(call *c)
         run_one(c);
         return;
     }
-    cn_parallel(c->k, r->parts * panels_of(c), PACKED_AT_A_TIME, pack, c);
+    bool made;
+    char *const kept = c->backward ? NULL
+                                   : cn__kernel_form(c->k, 1, CN__FORM_GATES, (uint64_t)r->parts,
+                                                     (size_t)(r->packed_step * r->parts), &made);
+    if (kept) c->r.packed = kept;
+    if (!kept || !made) cn_parallel(c->k, r->parts * panels_of(c), PACKED_AT_A_TIME, pack, c);
     if (r->parts > 1) cn__workers_run_steps(cn__kernel_workers(c->k), steps_of(c), r->parts, run_units, c);
     else cn_parallel(c->k, r->batch, c->rows, run_rows, c);
 }

@@ -258,7 +258,7 @@ static char *packed_phase(const cn__pixels *p, const phase h[3], int64_t group, 
 {
     const int64_t rows = h[0].taps * h[1].taps * h[2].taps * p->channels;
     const int64_t before = (group * p->volume + taps_before(p, h)) * p->channels * p->panels;
-    return (char *)p->k->scratch + place_bytes(p) + (before + panel * rows) * p->gemm->width * p->size;
+    return p->packed + (before + panel * rows) * p->gemm->width * p->size;
 }
 
 /* Packs the taps of a phase one after the other: a panel has rows (taps, channels). */
@@ -389,13 +389,26 @@ size_t cn__pixels_scratch(const cn__pixels *p, int threads)
     return place_bytes(p) + weight_bytes(p) + (size_t)threads * (source_bytes(p) + result_bytes(p));
 }
 
-void cn__pixels_run(const cn__pixels *p)
+/* All that decides the order of taps: of the phases, which a convolution itself does not have. */
+static uint64_t phases_key(const cn__pixels *p)
 {
+    uint64_t key = p->backward;
+    for (int d = 0; d < 3 && p->backward; d++)
+        key = (key << 10) + ((uint64_t)p->a->stride[d] << 32) + (uint64_t)p->a->dilation[d];
+    return key;
+}
+
+void cn__pixels_run(const cn__pixels *given)
+{
+    bool made;
+    cn__pixels with = *given, *const p = &with;
+    char *const kept = cn__kernel_form(p->k, 1, CN__FORM_PIXELS, phases_key(p), weight_bytes(p), &made);
+    p->packed = kept ? kept : (char *)p->k->scratch + place_bytes(p);
     fill_places(p);
     const int64_t packs = p->groups * p->panels * all_phases(p);
     const int64_t numel = p->groups * p->volume * p->channels * p->panels * p->gemm->width;
-    cn_parallel(p->k, packs, cn__divide_up(LEAST_COPIED, cn__divide_up(numel, packs)), pack, (void *)p);
-    cn_parallel(p->k, all_bands(p), grain(p), convolve, (void *)p);
+    if (!kept || !made) cn_parallel(p->k, packs, cn__divide_up(LEAST_COPIED, cn__divide_up(numel, packs)), pack, p);
+    cn_parallel(p->k, all_bands(p), grain(p), convolve, p);
 }
 
 /* ---- weight = sum over positions of sourceᵀ · result ---- */

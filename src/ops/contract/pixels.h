@@ -25,6 +25,7 @@ typedef struct cn__pixels {
     int64_t size;  /* bytes of an element */
     bool backward; /* the result is the gradient of x, the source that of y */
     char *source, *weight, *result;
+    char *packed;                         /* the weight, phase by phase */
     int64_t n, groups, channels, outputs; /* channels of the source and of the result, of a group */
     int64_t in[3], out[3], kernel[3];     /* sizes of the source, the result and the kernel */
     int64_t volume, pixels, positions;    /* of the kernel, of a plane of the source, of a plane of the result */

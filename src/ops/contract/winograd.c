@@ -245,6 +245,7 @@ static void pack_taps(const cn__winograd *w, float *to, int64_t panel, int64_t f
 /* Packs and transforms some blocks of the weight: (places, panels, channels, width). */
 static void pack(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
 {
+    (void)k;
     const cn__winograd *w = user;
     const int64_t width = w->gemm->width, place = w->panels * panel_numel(w);
     float *const taps = own_of(w, weight_numel(w), sum_numel(w), thread).seen;
@@ -252,23 +253,21 @@ static void pack(const cn_kernel *k, void *user, int64_t begin, int64_t end, int
         const int64_t panel = i / blocks(w), first = i % blocks(w) * CHANNELS;
         const int64_t n = cn__smaller(CHANNELS, w->channels - first);
         pack_taps(w, taps, panel, first, n);
-        w->gemm->squares(
-            &(cn__gemm_squares){ .form = CN__SQUARE_WEIGHT,
-                                 .n = n * width,
-                                 .count = 1,
-                                 .from = taps,
-                                 .from_y = 3 * n * width,
-                                 .from_x = n * width,
-                                 .to = (float *)k->scratch + place_numel(w) + panel * panel_numel(w) + first * width,
-                                 .to_y = 4 * place,
-                                 .to_x = place });
+        w->gemm->squares(&(cn__gemm_squares){ .form = CN__SQUARE_WEIGHT,
+                                              .n = n * width,
+                                              .count = 1,
+                                              .from = taps,
+                                              .from_y = 3 * n * width,
+                                              .from_x = n * width,
+                                              .to = w->packed + panel * panel_numel(w) + first * width,
+                                              .to_y = 4 * place,
+                                              .to_x = place });
     }
 }
 
 static void multiply(const cn__winograd *w, const own *o, int64_t squares)
 {
     const int64_t width = w->gemm->width;
-    const float *const weight = (const float *)w->k->scratch + place_numel(w);
     cn__gemm_runs g = { .m = squares, .runs = 1, .a_row = w->channels, .a_col = 1, .c_row = w->pitch };
     for (int64_t at = 0; at < PLACES; at++)
         for (int64_t panel = 0; panel < w->panels; panel++)
@@ -276,7 +275,7 @@ static void multiply(const cn__winograd *w, const own *o, int64_t squares)
                 g.n = cn__smaller(width, w->outputs - panel * width);
                 g.k = cn__smaller(SLICE, w->channels - c);
                 g.a = o->seen + at * seen_numel(w) + c;
-                g.b = weight + (at * w->panels + panel) * panel_numel(w) + c * width;
+                g.b = w->packed + (at * w->panels + panel) * panel_numel(w) + c * width;
                 g.c = o->sums + at * sum_numel(w) + panel * width;
                 g.add = c > 0;
                 w->gemm->multiply_runs(&g);
@@ -364,11 +363,17 @@ size_t cn__winograd_scratch(const cn__winograd *w, int threads)
     return sizeof(float) * (size_t)(place_numel(w) + weight_numel(w) + threads * own_numel(w, sum_numel(w)));
 }
 
-void cn__winograd_run(const cn__winograd *w)
+void cn__winograd_run(const cn__winograd *given)
 {
-    fill_places(w);
-    cn_parallel(w->k, all_blocks(w), cn__divide_up(LEAST_COPIED, TAPS * CHANNELS * w->gemm->width), pack, (void *)w);
-    cn_parallel(w->k, cn__divide_up(all_bands(w), w->some), 1, convolve, (void *)w);
+    bool made;
+    cn__winograd w = *given;
+    const size_t bytes = sizeof(float) * (size_t)weight_numel(&w);
+    float *const kept = cn__kernel_form(w.k, 1, CN__FORM_SQUARES, w.backward, bytes, &made);
+    w.packed = kept ? kept : (float *)w.k->scratch + place_numel(&w);
+    fill_places(&w);
+    if (!kept || !made)
+        cn_parallel(w.k, all_blocks(&w), cn__divide_up(LEAST_COPIED, TAPS * CHANNELS * w.gemm->width), pack, &w);
+    cn_parallel(w.k, cn__divide_up(all_bands(&w), w.some), 1, convolve, &w);
 }
 
 /* ---- weight = sum over squares of sourceᵀ · result ---- */

@@ -31,6 +31,7 @@ typedef struct cn__winograd {
     const cn__gemm_kernel *gemm;
     bool backward; /* the result is the gradient of x, the source that of y */
     float *source, *weight, *result;
+    float *packed; /* the transformed weight */
     int64_t planes, deep, channels,
         outputs;                /* planes of all images, and of one; channels of the source, of the result */
     int64_t in[2], out[2];      /* height and width of the source and of the result */
