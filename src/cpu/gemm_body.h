@@ -14,10 +14,10 @@ enum {
     NAME(width) = VECTORS * NAME(lanes),                   /* columns of a tile */
     NAME(reach) = NAME(lanes) > ROWS ? NAME(lanes) : ROWS, /* rows of A that the whole vectors of a tile cover */
     NAME(over) = NAME(reach) - NAME(lanes),
-    NAME(hop) =
-        NAME(over) > 0 && NAME(over) <= NAME(lanes) ? NAME(over) : NAME(lanes), /* between these vectors */
-    NAME(most) = ROWS * VECTORS,                                                /* accumulators */
-    NAME(ahead) = 12, /* rows: how far ahead of reading a prefetch is */
+    NAME(hop) = NAME(over) > 0 && NAME(over) <= NAME(lanes) ? NAME(over) : NAME(lanes), /* between these vectors */
+    NAME(most) = ROWS * VECTORS,                                                        /* accumulators */
+    NAME(ahead) = 12,   /* rows: how far ahead of reading a prefetch is */
+    NAME(further) = 32, /* the same in a panel */
 };
 
 /* C(rows,width) = A(rows,k)·B(k,width), or += if `add`. Rows of B and C are contiguous. */
@@ -62,20 +62,11 @@ typedef enum NAME(form) {
 #define TILE_VECTORS 1
 #include "cpu/gemm_tile.h"
 
-static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j)
-{
-    NAME(tile)(j, ROWS, NAME(both_packed));
-}
+static __attribute__((noinline)) void NAME(whole_tile)(const NAME(job) * j) { NAME(tile)(j, ROWS, NAME(both_packed)); }
 
-static __attribute__((noinline)) void NAME(rows_tile)(const NAME(job) * j)
-{
-    NAME(tile)(j, ROWS, NAME(b_packed));
-}
+static __attribute__((noinline)) void NAME(rows_tile)(const NAME(job) * j) { NAME(tile)(j, ROWS, NAME(b_packed)); }
 
-static __attribute__((noinline)) void NAME(packing_tile)(const NAME(job) * j)
-{
-    NAME(tile)(j, ROWS, NAME(packing));
-}
+static __attribute__((noinline)) void NAME(packing_tile)(const NAME(job) * j) { NAME(tile)(j, ROWS, NAME(packing)); }
 
 static void NAME(tile_of)(const NAME(job) * j, int64_t rows)
 {
@@ -178,8 +169,7 @@ CN__INLINE void NAME(turn)(NAME(vec) * x, const T *from, int64_t from_row)
     }
 }
 
-CN__INLINE void NAME(transpose)(T *to, int64_t to_row, const T *from,
-                                                                         int64_t from_row)
+CN__INLINE void NAME(transpose)(T *to, int64_t to_row, const T *from, int64_t from_row)
 {
     NAME(vec) x[NAME(lanes)];
     NAME(turn)(x, from, from_row);
@@ -187,8 +177,7 @@ CN__INLINE void NAME(transpose)(T *to, int64_t to_row, const T *from,
 }
 
 /* Packs some rows of A element by element. */
-static void NAME(pack_a_ragged)(T *to, const T *a, int64_t rows, int64_t k, int64_t a_row,
-                                       int64_t a_col)
+static void NAME(pack_a_ragged)(T *to, const T *a, int64_t rows, int64_t k, int64_t a_row, int64_t a_col)
 {
     for (int64_t p = 0; p < k; p++) {
         for (int64_t i = 0; i < rows; i++) to[p * ROWS + i] = a[p * a_col + i * a_row];
@@ -249,8 +238,7 @@ static void NAME(pack_a)(void *packed, const void *from, int64_t rows, int64_t k
 }
 
 /* Packs a panel element by element, in the order of memory. Columns beyond `cols` are filled with zeros. */
-static void NAME(pack_b_ragged)(T *to, const T *b, int64_t k, int64_t cols, int64_t b_row,
-                                       int64_t b_col)
+static void NAME(pack_b_ragged)(T *to, const T *b, int64_t k, int64_t cols, int64_t b_row, int64_t b_col)
 {
     if (cols < NAME(width)) {
         for (int64_t i = 0; i < k * NAME(width); i++) to[i] = 0;
@@ -317,8 +305,10 @@ static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols
 static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 {
     const bool vectors = cols == NAME(width) && g->c_col == 1, a_packed = g->a_row == 1 && g->a_col == ROWS;
-    for (int64_t r = 0; r < g->m; r += ROWS, j->a += g->a_tile, j->c += ROWS * g->c_row) {
-        const int64_t rows = cn__smaller(g->m - r, ROWS);
+    const bool two = vectors && !a_packed && !g->b_to && ROWS < g->m && g->m < 2 * ROWS; /* tiles, of equal height */
+    const int64_t tall = two ? (g->m + 1) / 2 : ROWS, a_tile = two ? tall * g->a_row : g->a_tile;
+    for (int64_t r = 0; r < g->m; r += tall, j->a += a_tile, j->c += tall * g->c_row) {
+        const int64_t rows = cn__smaller(g->m - r, tall);
         const bool whole = vectors && rows == ROWS, b_packed = j->b_row == NAME(width);
         if (whole && r == 0 && g->b_to) {
             NAME(packing_tile)(j);
@@ -326,6 +316,7 @@ static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
             j->b_row = NAME(width);
         } else if (whole && b_packed && a_packed) NAME(whole_tile)(j);
         else if (whole && b_packed) NAME(rows_tile)(j);
+        else if (vectors && b_packed && r > 0) NAME(runs_of)(j, rows); /* the first tile prefetches B */
         else if (vectors) NAME(tile_of)(j, rows);
         else NAME(tile_apart)(j, rows, cols, g->c_col);
     }
@@ -335,8 +326,7 @@ enum { NAME(strip) = 4096 / (int)sizeof(T), NAME(line) = 64 / BYTES ? 64 / BYTES
 
 /* Adds the product of A and rows [p, p + rows) of B to sum, for a strip of n columns, one cache line at a time. The
    next rows are prefetched: a strip is too short for the processor to predict them. */
-CN__INLINE void
-NAME(strip_rows)(const cn__gemm_block *g, const T *b, T *sum, int64_t n, int64_t p, const int rows)
+CN__INLINE void NAME(strip_rows)(const cn__gemm_block *g, const T *b, T *sum, int64_t n, int64_t p, const int rows)
 {
     const T *a = (const T *)g->a + p * g->a_col;
     b += p * g->b_row;
@@ -369,13 +359,40 @@ static void NAME(multiply_rows)(const cn__gemm_block *g, const T *b, T *c, int64
     }
 }
 
+enum { NAME(beside) = 2 }; /* panels */
+
+/* One row of A times neighbouring panels of B: a row times one panel would wait for its own sums. */
+static void NAME(one_row)(const cn__gemm_block *g, const T *b, T *c)
+{
+    enum { COUNT = NAME(beside) * VECTORS };
+    const T *a = g->a;
+    const int64_t panel = g->b_panel, a_col = g->a_col;
+    NAME(vec) acc[COUNT];
+    CN__UNROLL
+    for (int n = 0; n < COUNT; n++) acc[n] = (NAME(vec)){ 0 };
+#pragma GCC unroll 4
+    for (int64_t p = 0; p < g->k; p++, a += a_col, b += NAME(width)) {
+        const NAME(vec) x = a[0] - (NAME(vec)){ 0 };
+        CN__UNROLL
+        for (int n = 0; n < COUNT; n++)
+            acc[n] = NAME(FMA)(x, *(const NAME(loose) *)(b + n / VECTORS * panel + n % VECTORS * NAME(lanes)), acc[n]);
+    }
+    CN__UNROLL
+    for (int n = 0; n < COUNT; n++) {
+        if (g->add) acc[n] = *(const NAME(loose) *)(c + n * NAME(lanes)) + acc[n];
+        *(NAME(loose) *)(c + n * NAME(lanes)) = acc[n];
+    }
+}
+
 static void NAME(multiply)(const cn__gemm_block *g)
 {
     int64_t cols = 0;
     for (int64_t q = 0; q < g->n; q += cols) {
         const int64_t lines = (g->n - q) / (NAME(line) * NAME(lanes)) * (NAME(line) * NAME(lanes));
         const bool wide = g->m == 1 && g->b_panel == NAME(width) && g->c_col == 1 && lines >= 8 * NAME(lanes);
-        cols = wide ? lines : cn__smaller(g->n - q, NAME(width));
+        const bool few = g->m == 1 && g->b_row == NAME(width) && g->b_panel != NAME(width) && g->c_col == 1 &&
+                         !g->b_to && g->n - q >= NAME(beside) * NAME(width);
+        cols = few ? NAME(beside) * NAME(width) : wide ? lines : cn__smaller(g->n - q, NAME(width));
         NAME(job)
         j = { .k = g->k,
               .a = g->a,
@@ -386,8 +403,10 @@ static void NAME(multiply)(const cn__gemm_block *g)
               .b_to = g->b_to,
               .c = (T *)g->c + q * g->c_col,
               .c_row = g->c_row,
-              .add = g->add };
-        if (wide) NAME(multiply_rows)(g, j.b, j.c, cols);
+              .add = g->add,
+              .runs = 1 };
+        if (few) NAME(one_row)(g, j.b, j.c);
+        else if (wide) NAME(multiply_rows)(g, j.b, j.c, cols);
         else NAME(panel)(g, &j, cols);
     }
 }
@@ -510,8 +529,7 @@ static bool NAME(squares)(const cn__gemm_squares *s)
 }
 
 /* One row of A times `vectors` x lanes columns of B, which are contiguous: squares of B are transposed in registers. */
-CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q,
-                                                                           T *out, const int vectors)
+CN__INLINE void NAME(row_columns)(const cn__gemm_block *g, int64_t q, T *out, const int vectors)
 {
     const T *a = g->a, *b = (const T *)g->b + q * g->b_panel;
     NAME(vec) acc[4] = { { 0 } }, y[NAME(lanes)] = { { 0 } };
@@ -560,16 +578,15 @@ static void NAME(multiply_lanes)(void *sums, const void *a, const void *b, int64
     T out[NAME(width)];
     for (int64_t p = 0; p < k; p++, x += NAME(width), y += NAME(width)) {
         for (int v = 0; v < VECTORS; v++)
-            acc[v] = NAME(FMA)(*(const NAME(loose) *)(x + v * NAME(lanes)),
-                               *(const NAME(loose) *)(y + v * NAME(lanes)), acc[v]);
+            acc[v] = NAME(FMA)(*(const NAME(loose) *)(x + v * NAME(lanes)), *(const NAME(loose) *)(y + v * NAME(lanes)),
+                               acc[v]);
     }
     for (int v = 0; v < VECTORS; v++) *(NAME(loose) *)(out + v * NAME(lanes)) = acc[v];
     for (int64_t q = 0; q < count; q++) ((T *)sums)[q] = out[q];
 }
 
 /* Sums n columns of a row. In the main loop n is constant, so that `out` lies in registers. */
-CN__INLINE void NAME(sum_columns)(const cn__gemm_sum *s, const T *from,
-                                                                           T *c, const int64_t n)
+CN__INLINE void NAME(sum_columns)(const cn__gemm_sum *s, const T *from, T *c, const int64_t n)
 {
     T out[4 * NAME(lanes)];
     for (int64_t i = 0; i < n; i++) out[i] = s->add ? c[i * s->c_col] + from[i] : from[i];

@@ -12,6 +12,7 @@ enum {
     A_REUSE = 4,          /* A is packed if it is multiplied by more panels of B than this */
     A_ROW_REUSE = 16,     /* the same if the rows of A are contiguous */
     FEW_ROWS = 256,       /* up to this many rows of A are read in place by several blocks of columns */
+    GIVEN_ROWS = 64,      /* up to this many rows of A are read in place if B was packed before */
     B_REUSE = 4,          /* B is packed if it is multiplied by more tiles of A than this */
     READING = 8,          /* rows: fewer take no less time, because reading an element of B takes as long */
     LEAST_SLICES = 4,     /* fewer slices are not multiplied apart */
@@ -198,7 +199,8 @@ static void choose_sources(cn__gemm_plan *p)
     const int width = p->kernel->width;
     const int64_t k = cn__gemm_step(g->k);
     const bool alone = p->alone || p->apart; /* then nothing is packed in advance */
-    p->a = !packs_a(p) ? CN__IN_PLACE : p->col_blocks > 1 && !alone ? CN__PACKED_ONCE : CN__PACKED_BY_BLOCK;
+    const bool few = g->b_packed && !g->a_storage && g->m <= GIVEN_ROWS;
+    p->a = few || !packs_a(p) ? CN__IN_PLACE : p->col_blocks > 1 && !alone ? CN__PACKED_ONCE : CN__PACKED_BY_BLOCK;
     p->b = !packs_b(p) ? CN__IN_PLACE : p->row_blocks > 1 && !alone ? CN__PACKED_ONCE : CN__PACKED_BY_BLOCK;
     if (p->b == CN__PACKED_BY_BLOCK && packs_on_the_way(p)) p->b = CN__PACKED_ON_THE_WAY;
     if (g->b_packed) p->b = CN__GIVEN_PACKED;

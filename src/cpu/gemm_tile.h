@@ -10,6 +10,7 @@ CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form)
     const int64_t a_row = form == NAME(both_packed) ? 1 : j->a_row, a_col = form == NAME(both_packed) ? ROWS : j->a_col;
     const int64_t b_row = form >= NAME(none_packed) ? j->b_row : NAME(width);
     T *to = j->b_to;
+    const int64_t far = (b_row == NAME(width) ? NAME(further) : NAME(ahead)) * b_row;
     NAME(vec) acc[NAME(most)], y[TILE_VECTORS];
     /* One loop over all accumulators is unrolled early, so that acc becomes registers. Nested loops would leave a copy
        on the stack. */
@@ -21,7 +22,9 @@ CN__INLINE void NAME(TILE)(const NAME(job) * j, const int rows, const NAME(form)
     for (int64_t run = 0; run < runs; run++, a += form == NAME(in_runs) ? j->a_run - k * a_col : 0) {
 #pragma GCC unroll STEPS
         for (int64_t p = 0; p < k; p++, a += a_col, b += b_row) {
-            if (form >= NAME(none_packed)) __builtin_prefetch(b + NAME(ahead) * b_row);
+            CN__UNROLL
+            for (int v = 0; v < TILE_VECTORS && form >= NAME(none_packed); v += 64 / BYTES)
+                __builtin_prefetch(b + far + v * NAME(lanes)); /* each line of the cache */
             CN__UNROLL
             for (int v = 0; v < TILE_VECTORS; v++) {
                 y[v] = *(const NAME(loose) *)(b + v * NAME(lanes));
