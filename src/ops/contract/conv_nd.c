@@ -10,6 +10,7 @@ typedef struct call {
     const char *who;
     int axes;
     bool batch;            /* x has an axis for images */
+    int turns;             /* axes that stand first and were last */
     cn_tensor *x, *weight; /* with five axes */
     cn_tensor *bias;
     cn__conv_attrs a;
@@ -45,6 +46,29 @@ static bool open_call(call *c, cn_tensor *const *in, const cn_conv_desc *desc)
     return c->x && c->weight;
 }
 
+/* Kernels run along the last axis. If it has one place, which one tap sees, it becomes the first: this moves nothing in
+   memory. */
+static bool turn_axes(call *c)
+{
+    while (c->turns < 2) {
+        const int64_t *x = cn__layout(c->x)->shape, *w = cn__layout(c->weight)->shape;
+        if (x[4] != 1 || w[4] != 1 || c->a.padding[2] != 0 || x[2] * x[3] == 1) return true;
+        cn__conv_attrs a = c->a;
+        for (int d = 0; d < 3; d++) {
+            a.stride[d] = c->a.stride[(d + 2) % 3];
+            a.padding[d] = c->a.padding[(d + 2) % 3];
+            a.dilation[d] = c->a.dilation[(d + 2) % 3];
+        }
+        a.stride[0] = a.dilation[0] = 1; /* of one place and one tap */
+        c->a = a;
+        c->x = cn_unsqueeze(cn_squeeze(c->x, CN_DIMS(4)), 2);
+        c->weight = cn_unsqueeze(cn_squeeze(c->weight, CN_DIMS(4)), 2);
+        if (!c->x || !c->weight) return false;
+        c->turns++;
+    }
+    return true;
+}
+
 static bool bias_fits(const call *c, int64_t channels)
 {
     if (!c->bias) return true;
@@ -63,6 +87,7 @@ static cn_tensor *close_call(const call *c, cn_tensor *y)
     if (!c->batch) extra.v[extra.n++] = 0;
     for (int d = 0; d < 3 - c->axes; d++) extra.v[extra.n++] = 2 + d;
     if (c->bias) y = cn_add(y, cn_reshape(c->bias, CN_DIMS(cn__layout(c->bias)->shape[0], 1, 1, 1)));
+    for (int i = 0; i < c->turns; i++) y = cn_unsqueeze(cn_squeeze(y, CN_DIMS(2)), 4);
     return extra.n ? cn_squeeze(y, extra) : y;
 }
 
@@ -72,7 +97,7 @@ static cn_tensor *convolve(cn_ctx *ctx, const char *who, int axes, cn_tensor *co
     cn__conv_sizes s;
     if (!open_call(&c, in, desc) ||
         !cn__conv_measure(ctx, who, &c.a, cn__layout(c.x)->shape, cn__layout(c.weight)->shape, &s) ||
-        !bias_fits(&c, s.groups * s.o))
+        !bias_fits(&c, s.groups * s.o) || !turn_axes(&c))
         return NULL;
     return close_call(&c, cn_apply(&cn__op_conv, (cn_tensor *[]){ c.x, c.weight }, 2, &c.a, NULL));
 }
