@@ -5,6 +5,7 @@
    y is linear in x and in the weight. Therefore the gradients of each of the three operators are the other two. */
 #include "ops/contract/columns.h"
 #include "ops/contract/conv_gpu.h"
+#include "ops/contract/depthwise.h"
 #include "ops/contract/patches.h"
 #include "ops/contract/pixels.h"
 #include "ops/contract/taps.h"
@@ -162,6 +163,11 @@ static cn__conv conv_of(const cn_kernel *k)
 
 static void conv_cpu(const cn_kernel *k)
 {
+    const cn__depthwise d = cn__depthwise_of(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (d.suits) {
+        cn__depthwise_run(&d);
+        return;
+    }
     const cn__patches p = cn__patches_of(k, &k->in[0], &k->in[1], &k->out[0]);
     if (p.suits) {
         cn__patches_y(&p);
@@ -188,6 +194,8 @@ static void conv_cpu(const cn_kernel *k)
 
 static size_t conv_scratch(const cn_kernel *k, int threads)
 {
+    const cn__depthwise d = cn__depthwise_of(k, &k->in[0], &k->in[1], &k->out[0]);
+    if (d.suits) return cn__depthwise_scratch(&d, threads);
     const cn__patches p = cn__patches_of(k, &k->in[0], &k->in[1], &k->out[0]);
     if (p.suits) return cn__patches_y_scratch(&p, threads);
     const cn__winograd w = cn__winograd_forward(k, &k->in[0], &k->in[1], &k->out[0]);

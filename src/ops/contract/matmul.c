@@ -1,7 +1,7 @@
 /* matmul: a(..., m, k) · b(..., k, n) → (..., m, n); the axes before the last two broadcast. */
 #include "cpu/gemm.h"
 #include "cpu/isa.h"
-#include "ops/contract/contract.h"
+#include "ops/contract/whole.h"
 #include "ops/kernels.h"
 
 static bool is_half(cn_dtype t) { return t == CN_F16 || t == CN_BF16; }
@@ -191,10 +191,57 @@ static void rows_done(void *user, int64_t batch, int64_t begin, int64_t end, int
     cn_kernel_done(f->k, (batch * f->m + begin) * f->n, (batch * f->m + end) * f->n, thread);
 }
 
+/* ---- weights that are kept packed ---- */
+
+enum {
+    MOST_ROWS = 512,       /* with more, packing is a small part of the work */
+    LEAST_WEIGHT = 1 << 12 /* elements */
+};
+
+/* Whether B is worth keeping in panels. A single row reads a B with contiguous rows as fast as it lies. */
+static bool keeps_panels(const cn__gemm *g)
+{
+    int64_t rows = g->m;
+    for (int d = 0; d < g->batch_dims; d++) {
+        if (g->b_batch[d] != 0 && g->batch_shape[d] != 1) return false;
+        rows *= g->batch_shape[d];
+    }
+    if (g->b_storage || g->a_storage || rows > MOST_ROWS || g->n < g->kernel->width || g->n * g->k < LEAST_WEIGHT)
+        return false;
+    return rows > 1 || g->b_col != 1;
+}
+
+typedef struct packing {
+    cn__gemm g;
+    char *to;
+} packing;
+
+static void pack_panels(const cn_kernel *k, void *user, int64_t begin, int64_t end, int thread)
+{
+    (void)k, (void)thread;
+    const packing *p = user;
+    const cn__gemm *g = &p->g;
+    const int64_t width = g->kernel->width, size = g->kernel->size, first = begin * width;
+    cn__gemm_pack_b(g->kernel, p->to + first * g->k * size, g->k, cn__smaller(end * width, g->n) - first,
+                    (const char *)g->b + first * g->b_col * size, g->b_row, g->b_col);
+}
+
+static void use_panels(const cn_kernel *k, cn__gemm *g)
+{
+    bool made;
+    if (!keeps_panels(g)) return;
+    void *panels = cn__kernel_form(k, 1, CN__FORM_PANELS, 0, cn__gemm_pack_bytes(g->kernel, g->k, g->n), &made);
+    if (!panels) return;
+    if (!made) cn_parallel(k, cn__divide_up(g->n, g->kernel->width), 4, pack_panels, &(packing){ *g, panels });
+    g->b = panels;
+    g->b_packed = g->k;
+}
+
 static void cpu(const cn_kernel *k)
 {
     cn__gemm g = product(k);
     if (cn_dtype_is_float(k->out[0].dtype)) {
+        use_panels(k, &g);
         finished f = { k, g.m, g.n };
         g.done = rows_done;
         g.user = &f;
@@ -202,6 +249,10 @@ static void cpu(const cn_kernel *k)
         return;
     }
     if (!k->out[0].numel) return;
+    if (k->out[0].dtype == CN_I32 && cn__whole_product(k, &g)) {
+        cn__kernel_done_all(k);
+        return;
+    }
     double work = (double)g.n * (double)(g.k ? g.k : 1);
     cn_parallel(k, k->out[0].numel / g.n, work < 16384 ? (int64_t)(16384 / work) : 1, multiply_rows, &g);
     cn__kernel_done_all(k);
@@ -209,9 +260,13 @@ static void cpu(const cn_kernel *k)
 
 static size_t scratch(const cn_kernel *k, int threads)
 {
-    if (!cn_dtype_is_float(k->out[0].dtype)) return 0;
     cn__gemm g = product(k);
-    return cn__gemm_scratch(&g, threads);
+    if (!cn_dtype_is_float(k->out[0].dtype)) return k->out[0].dtype == CN_I32 ? cn__whole_scratch(&g) : 0;
+    const size_t plain = cn__gemm_scratch(&g, threads);
+    if (!keeps_panels(&g)) return plain;
+    g.b_packed = g.k;
+    const size_t packed = cn__gemm_scratch(&g, threads);
+    return packed > plain ? packed : plain;
 }
 
 static double flops(const cn_meta *in, const cn_meta *out, const void *attrs)
@@ -240,13 +295,12 @@ const cn_op cn__op_matmul = {
     .scratch = scratch,
     .flops = flops,
     .onnx = "MatMul",
-    CN_CASES({ CN_IN(CN_S(3, 4), CN_S(4, 5)) }, { CN_IN(CN_S(1, 1), CN_S(1, 1)) },
-             { CN_IN(CN_S(7, 13), CN_S(13, 5)) }, { CN_IN(CN_S(2, 3, 4), CN_S(4, 5)) },
-             { CN_IN(CN_S(3, 4), CN_S(2, 4, 5)) }, { CN_IN(CN_S(2, 1, 3, 4), CN_S(5, 4, 2)) },
-             { CN_IN(CN_S(2, 3, 2, 2), CN_S(1, 1, 2, 3)) },
-             { CN_IN(CN_S(1, 2, 1, 2, 1, 2, 2, 3), CN_S(2, 1, 2, 1, 2, 1, 3, 2)) },
-             { CN_IN(CN_S(3, 0), CN_S(0, 4)) }, { CN_IN(CN_S(0, 3, 2), CN_S(2, 4)) },
-             { CN_IN(CN_S(2, 0, 3), CN_S(2, 3, 2)) }, { CN_IN(CN_S(65, 300), CN_S(300, 67)) }),
+    CN_CASES({ CN_IN(CN_S(3, 4), CN_S(4, 5)) }, { CN_IN(CN_S(1, 1), CN_S(1, 1)) }, { CN_IN(CN_S(7, 13), CN_S(13, 5)) },
+             { CN_IN(CN_S(2, 3, 4), CN_S(4, 5)) }, { CN_IN(CN_S(3, 4), CN_S(2, 4, 5)) },
+             { CN_IN(CN_S(2, 1, 3, 4), CN_S(5, 4, 2)) }, { CN_IN(CN_S(2, 3, 2, 2), CN_S(1, 1, 2, 3)) },
+             { CN_IN(CN_S(1, 2, 1, 2, 1, 2, 2, 3), CN_S(2, 1, 2, 1, 2, 1, 3, 2)) }, { CN_IN(CN_S(3, 0), CN_S(0, 4)) },
+             { CN_IN(CN_S(0, 3, 2), CN_S(2, 4)) }, { CN_IN(CN_S(2, 0, 3), CN_S(2, 3, 2)) },
+             { CN_IN(CN_S(65, 300), CN_S(300, 67)) }),
 };
 
 cn_tensor *cn_matmul(cn_tensor *a, cn_tensor *b)
