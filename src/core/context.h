@@ -31,6 +31,7 @@ struct cn_ctx {
     void *logger_user;
     bool eager, trace_plans;
     int64_t no_grad;                /* how many cn_no_grad_begin are open */
+    int64_t reads;                  /* how often values were read by the CPU */
     cn_dtype default_dtype;         /* of new parameters */
     uint32_t variant, next_variant; /* of new nodes: cn_checkpoint computes a node a second time as another variant */
     int64_t pending_limit;

@@ -226,6 +226,7 @@ static bool download(cn_tensor *t, void *out)
 {
     const cn__result *r = cn__result_of(t);
     cn__device *d = r->storage->device;
+    t->ctx->reads++;
     return d->table->download(d, r->storage->data, r->meta->layout.offset, r->meta->dtype, out, r->numel);
 }
 
@@ -283,6 +284,7 @@ const void *cn_data(cn_tensor *t)
         return NULL;
     }
     if (!cn_eval(t)) return NULL;
+    t->ctx->reads++;
     const cn__result *r = cn__result_of(t);
     char *p = r->storage->device->table->host(r->storage->device, r->storage->data);
     if (p) return p + r->meta->layout.offset * (int64_t)cn_dtype_size(r->meta->dtype);
@@ -302,6 +304,7 @@ static bool element(cn_tensor *t, int64_t offset, void *out)
     if (!cn_eval(t)) return false;
     r = cn__result_of(t);
     cn__device *d = r->storage->device;
+    t->ctx->reads++;
     return d->table->download(d, r->storage->data, r->meta->layout.offset + offset, r->meta->dtype, out, 1);
 }
 
@@ -417,8 +420,8 @@ static bool made_for(const cn_tensor *t, const cn_tensor *value)
 {
     const cn__node *n = value->ref.node;
     const int at = n->op ? n->op->in_place : 0;
-    return at && n->state == CN__PENDING && n->in[at - 1].node == t->ref.node && !n->donor &&
-           n->out->consumers == 0 && n->out->handles == 1;
+    return at && n->state == CN__PENDING && n->in[at - 1].node == t->ref.node && !n->donor && n->out->consumers == 0 &&
+           n->out->handles == 1;
 }
 
 /* update: the values were made by the library for these tensors, which are parameters and states. */

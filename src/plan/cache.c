@@ -41,7 +41,13 @@ static void remove_plan(cn_ctx *ctx, cn__plan *p)
     *at = p->chain;
     unlink_use(c, p);
     ctx->count.plans--;
-    cn__plan_free(ctx, p);
+    p->removed = true;
+    if (!p->recordings) cn__plan_free(ctx, p);
+}
+
+void cn__cache_unpin(cn_ctx *ctx, cn__plan *p)
+{
+    if (--p->recordings == 0 && p->removed) cn__plan_free(ctx, p);
 }
 
 bool cn__cache_add(cn_ctx *ctx, cn__plan *p, uint64_t hash, const uint64_t *key, size_t n)

@@ -407,30 +407,34 @@ static cn__plan *find_plan(collection *k)
     return p;
 }
 
-static bool run_plan(collection *k, cn__plan *p, int *failed)
+bool cn__plan_run(cn_ctx *ctx, cn__plan *p, cn__node *const *nodes, const cn__ref *leaves, int *failed)
 {
-    cn_ctx *ctx = k->ctx;
-    if (!make_takeovers(k) || !allocate_memories(ctx, k->c, p)) {
-        free_takeovers(k);
-        return false;
-    }
-    cn__run run = {
-        .ctx = ctx, .nodes = nodes_of(k), .leaves = k->c->leaves.v, .outputs = k->c->pointers.v, .arena = ctx->arena
-    };
+    cn__cache *c = ctx->cache;
+    *failed = -1;
+    if (!allocate_memories(ctx, c, p)) return false;
+    cn__run run = { .ctx = ctx, .nodes = nodes, .leaves = leaves, .outputs = c->pointers.v, .arena = ctx->arena };
     cn_code code = p->device->table->run(p->device, p, &run);
     ctx->count.kernels += p->kernels;
     ctx->count.contractions += p->contractions;
-    if (code == CN_OK) {
-        commit(k, p);
-        return true;
-    }
+    if (code == CN_OK) return true;
     *failed = p->steps[run.fault.step].node;
-    release_memories(ctx, k->c, p->n_memories);
-    free_takeovers(k);
+    release_memories(ctx, c, p->n_memories);
     return fail_run(ctx, p, &run, code);
 }
 
-bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
+void cn__plan_release_memories(cn_ctx *ctx, const cn__plan *p) { release_memories(ctx, ctx->cache, p->n_memories); }
+
+static bool run_plan(collection *k, cn__plan *p, int *failed)
+{
+    if (make_takeovers(k) && cn__plan_run(k->ctx, p, nodes_of(k), k->c->leaves.v, failed)) {
+        commit(k, p);
+        return true;
+    }
+    free_takeovers(k);
+    return false;
+}
+
+static bool evaluate(cn_ctx *ctx, cn__node *root, cn__want want, cn__plan_seen *seen, void *user)
 {
     if (root && root->state != CN__PENDING) return true;
     if (!ctx->first) return true;
@@ -445,7 +449,7 @@ bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     int failed = -1;
     if (ok && k.c->nodes.n) {
         cn__plan *p = find_plan(&k);
-        ok = p && run_plan(&k, p, &failed);
+        ok = p && (!seen || seen(user, p, nodes_of(&k), k.c->leaves.v)) && run_plan(&k, p, &failed);
     }
     ctx->count.evaluations++;
     if (k.failed) roll_back_unlisted(ctx, root);
@@ -454,6 +458,13 @@ bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want)
     if (root) cn__node_release(root);
     mark_moment(ctx, CN__EVALUATION_ENDS, false);
     return ok;
+}
+
+bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want) { return evaluate(ctx, root, want, NULL, NULL); }
+
+bool cn__plan_evaluate_seen(cn_ctx *ctx, cn__node *root, cn__plan_seen *seen, void *user)
+{
+    return evaluate(ctx, root, CN__WANT_ASKED, seen, user);
 }
 
 size_t cn_plan_print(cn_tensor *t, char *out, size_t size)

@@ -90,6 +90,8 @@ typedef struct cn__plan {
     size_t arena_bytes, scratch_bytes;
     int contractions, kernels; /* an epilogue and a merged step are no kernels of their own */
     void *prepared;            /* what the device made of the plan */
+    int recordings;            /* that need the plan */
+    bool removed;              /* from the cache, while recordings need it */
 } cn__plan;
 
 /* One run of a plan: all that changes from run to run. */
@@ -123,6 +125,15 @@ static inline bool cn__has_args(const cn__node *n)
 cn__plan *cn__plan_build(cn_ctx *ctx, cn__node *const *nodes, int n_nodes, const cn__ref *leaves, int n_leaves,
                          int n_storages);
 void cn__plan_free(cn_ctx *ctx, cn__plan *plan);
+/* evaluate.c: evaluates the component of root, and calls seen before it runs the plan; false from seen is an error. */
+typedef bool cn__plan_seen(void *user, cn__plan *p, cn__node *const *nodes, const cn__ref *leaves);
+bool cn__plan_evaluate_seen(cn_ctx *ctx, cn__node *root, cn__plan_seen *seen, void *user);
+/* evaluate.c: allocates memory for the outputs and runs the plan. The memory is in ctx->cache, by index, until it is
+   released. False: an error is set; *failed is the node that could not be computed, or -1. */
+bool cn__plan_run(cn_ctx *ctx, cn__plan *p, cn__node *const *nodes, const cn__ref *leaves, int *failed);
+void cn__plan_release_memories(cn_ctx *ctx, const cn__plan *p);
+/* cache.c: a recording needs the plan no longer. */
+void cn__cache_unpin(cn_ctx *ctx, cn__plan *p);
 /* show.c */
 size_t cn__plan_show(const cn__plan *plan, char *out, size_t size); /* returns the length of the whole text */
 void cn__plan_trace(cn_ctx *ctx, const cn__plan *plan);             /* to the logger, line by line */
