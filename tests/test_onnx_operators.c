@@ -75,8 +75,9 @@ static double difference(cn_tensor *a, cn_tensor *b)
     if (x.n != y.n || memcmp(x.v, y.v, sizeof *x.v * (size_t)x.n) != 0 || cn_type(a) != cn_type(b)) return INFINITY;
     const int64_t n = cn_numel(a);
     double *p = malloc(sizeof *p * (size_t)(n + 1)), *q = malloc(sizeof *q * (size_t)(n + 1)), most = 0, scale = 1;
-    bool ok = p && q && (!n || (cn_read(cn_cast(a, CN_F64), p, sizeof *p * (size_t)n) &&
-                                 cn_read(cn_cast(b, CN_F64), q, sizeof *q * (size_t)n)));
+    bool ok = p && q &&
+              (!n || (cn_read(cn_cast(a, CN_F64), p, sizeof *p * (size_t)n) &&
+                      cn_read(cn_cast(b, CN_F64), q, sizeof *q * (size_t)n)));
     for (int64_t i = 0; i < n && ok; i++) {
         if (isnan(p[i]) && isnan(q[i])) continue;
         const double d = p[i] == q[i] ? 0 : fabs(p[i] - q[i]);

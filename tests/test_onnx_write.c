@@ -48,7 +48,8 @@ static void leave(const char *name, int batch, cn_tensor *const *in, int n_in, c
 }
 
 /* Runs the module and the file that was written of it. */
-static void compare(const char *name, cn_module *m, cn_module *file, cn_tensor *const *in, int n_in, int n_out, int batch)
+static void compare(const char *name, cn_module *m, cn_module *file, cn_tensor *const *in, int n_in, int n_out,
+                    int batch)
 {
     cn_tensor *want[MOST] = { NULL }, *got[MOST] = { NULL };
     const bool ok = cn_forward_all(m, in, n_in, want, n_out) && cn_forward_all(file, in, n_in, got, n_out);
@@ -156,8 +157,8 @@ static const int *axes_of(const char *name)
     static const struct {
         const char *name;
         const int *axes;
-    } known[] = { { "rnn", second },          { "rnn_relu", second },   { "lstm", second },
-                  { "gru", states },          { "rnn_cell", cells },    { "multihead_attention", second },
+    } known[] = { { "rnn", second },           { "rnn_relu", second },      { "lstm", second },
+                  { "gru", states },           { "rnn_cell", cells },       { "multihead_attention", second },
                   { "encoder_layer", second }, { "decoder_layer", second }, { "encoder", second },
                   { "transformer", second } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -202,17 +203,19 @@ static cn_tensor *tokens(int64_t batch, int64_t steps)
 static void test_models(int opset)
 {
     char name[3][32];
-    for (int i = 0; i < 3; i++) snprintf(name[i], sizeof name[i], "%s_%d", (const char *[]){ "gpt", "vision", "text" }[i], opset);
+    for (int i = 0; i < 3; i++)
+        snprintf(name[i], sizeof name[i], "%s_%d", (const char *[]){ "gpt", "vision", "text" }[i], opset);
     cn_module *gpt = cn_nn_gpt(cn, &(cn_gpt_desc){ .vocab = 11, .context = 16, .layers = 2, .heads = 4, .width = 32 });
     try_example(&(example){ name[0], gpt, { tokens(1, 12) }, 1, 1, NULL, opset, false });
     cn_module_free(gpt);
     cn_module *vision = cn_nn_sequential(
         cn, cn_nn_conv2d(cn, 3, 8, 3, CONV(.padding = 1, .stride = 2)), cn_nn_batch_norm2d(cn, 8, NULL),
         cn_nn_hardswish(cn), cn_nn_conv2d(cn, 8, 8, 3, CONV(.groups = 8, .padding = 1)), cn_nn_relu6(cn),
-        cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .mode = CN_UPSAMPLE_BILINEAR }), cn_nn_avg_pool2d(cn, 2, NULL),
-        cn_nn_adaptive_avg_pool2d(cn, 3, 3), cn_nn_flatten(cn, 1, -1), cn_nn_dropout(cn, 0.5),
-        cn_nn_linear(cn, 72, 5, NULL), cn_nn_log_softmax(cn, -1));
-    try_example(&(example){ name[1], vision, { cn_randn(cn, CN_F32, CN_DIMS(2, 3, 16, 16)) }, 1, 1, NULL, opset, false });
+        cn_nn_upsample(cn, &(cn_nn_upsample_desc){ .scale = 2, .mode = CN_UPSAMPLE_BILINEAR }),
+        cn_nn_avg_pool2d(cn, 2, NULL), cn_nn_adaptive_avg_pool2d(cn, 3, 3), cn_nn_flatten(cn, 1, -1),
+        cn_nn_dropout(cn, 0.5), cn_nn_linear(cn, 72, 5, NULL), cn_nn_log_softmax(cn, -1));
+    try_example(
+        &(example){ name[1], vision, { cn_randn(cn, CN_F32, CN_DIMS(2, 3, 16, 16)) }, 1, 1, NULL, opset, false });
     cn_module_free(vision);
     cn_module *text = cn_nn_sequential(cn, cn_nn_embedding(cn, 11, 6, NULL),
                                        cn_nn_lstm(cn, 6, 7, RNN(.batch_first = true, .bidirectional = true)),
@@ -236,7 +239,8 @@ static cn_tensor *over_batch(cn_module *m, cn_tensor *x)
     cn_tensor *centred = cn_sub(x, cn_mean(x, CN_DIMS(0), true));
     cn_tensor *gram = cn_matmul(centred, cn_transpose(centred, 0, 1));
     cn_tensor *scaled = cn_div_s(gram, (double)cn_size(x, 0));
-    cn_tensor *flat = cn_reshape(scaled, CN_DIMS(-1)), *ids = cn_arange(cn_context(x), CN_F32, 0, (double)cn_size(x, 0), 1);
+    cn_tensor *flat = cn_reshape(scaled, CN_DIMS(-1)),
+              *ids = cn_arange(cn_context(x), CN_F32, 0, (double)cn_size(x, 0), 1);
     return cn_cat(CN_TENSORS(flat, ids, cn_zeros(cn_context(x), CN_F32, CN_DIMS(cn_size(x, 0)))), 0);
 }
 
@@ -485,7 +489,8 @@ static bool trace_again(cn_module *m, const char *inputs, const char *path)
         snprintf(entry, sizeof entry, "in_%d", n);
         if (!(in[n] = cn_dict_get(d, entry))) break;
     }
-    const bool ok = d && cn_onnx_save(outer, in, n, path, &(cn_onnx_options){ .n_outputs = cn_onnx_outputs(m, NULL, 0) });
+    const bool ok =
+        d && cn_onnx_save(outer, in, n, path, &(cn_onnx_options){ .n_outputs = cn_onnx_outputs(m, NULL, 0) });
     cn_dict_free(d);
     cn_module_free(outer);
     return ok;

@@ -16,7 +16,7 @@ static void *fail(onnx_writer *w)
     return NULL;
 }
 
-static void *new(onnx_writer *w, size_t bytes)
+static void *new (onnx_writer *w, size_t bytes)
 {
     void *p = w->failed ? NULL : cn__bump_new(&w->ctx->memory, &w->memory, bytes + 1);
     return p ? p : fail(w);
@@ -26,7 +26,7 @@ static void *new(onnx_writer *w, size_t bytes)
 
 onnx_val *cn__put_value(onnx_writer *w, const char *name)
 {
-    onnx_val *v = new(w, sizeof *v);
+    onnx_val *v = new (w, sizeof *v);
     if (!v) return NULL;
     v->name = name;
     v->fixed = name != NULL;
@@ -50,7 +50,8 @@ onnx_val *cn__put_operand(onnx_put *c, int i)
     /* A composed operator's result is another node's. */
     onnx_val *v = s->value[s->result.node == c->step->in[i].node ? result_number(s, c->step->in[i]) : 0];
     const char *op = c->step->op->name;
-    if (v && v->last && strcmp(op, "select") && strcmp(op, "gather")) cn__put_refuse(c, "it reads all cell states of an LSTM");
+    if (v && v->last && strcmp(op, "select") && strcmp(op, "gather"))
+        cn__put_refuse(c, "it reads all cell states of an LSTM");
     return v;
 }
 
@@ -144,9 +145,9 @@ bool cn__put_nodes(onnx_put *c, const char *op, onnx_val *const *in, int n_in, o
     onnx_writer *w = c->w;
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     onnx_made n = { .op = op, .n_in = n_in, .n_out = n_out, .attr_bytes = w->attrs.n };
-    n.in = new(w, sizeof *n.in * (size_t)n_in);
-    n.out = new(w, sizeof *n.out * (size_t)n_out);
-    n.attrs = new(w, n.attr_bytes);
+    n.in = new (w, sizeof *n.in * (size_t)n_in);
+    n.out = new (w, sizeof *n.out * (size_t)n_out);
+    n.attrs = new (w, n.attr_bytes);
     if (w->failed) return false;
     for (int i = 0; i < n_in; i++) n.in[i] = in[i];
     while (n.n_in && !n.in[n.n_in - 1]) n.n_in--; /* absent inputs at the end are left out */
@@ -173,13 +174,13 @@ onnx_val *cn__put_node(onnx_put *c, int n, const char *op, ...)
 
 int cn__onnx_type_of(cn_dtype t)
 {
-    static const int types[CN_DTYPES] = { [CN_BOOL] = ONNX_BOOL,   [CN_U8] = ONNX_UINT8,     [CN_I8] = ONNX_INT8,
-                                          [CN_I16] = ONNX_INT16,   [CN_I32] = ONNX_INT32,    [CN_I64] = ONNX_INT64,
-                                          [CN_F16] = ONNX_FLOAT16, [CN_BF16] = ONNX_BFLOAT16, [CN_F32] = ONNX_FLOAT,
-                                          [CN_F64] = ONNX_DOUBLE };
+    static const int types[CN_DTYPES] = {
+        [CN_BOOL] = ONNX_BOOL, [CN_U8] = ONNX_UINT8,  [CN_I8] = ONNX_INT8,     [CN_I16] = ONNX_INT16,
+        [CN_I32] = ONNX_INT32, [CN_I64] = ONNX_INT64, [CN_F16] = ONNX_FLOAT16, [CN_BF16] = ONNX_BFLOAT16,
+        [CN_F32] = ONNX_FLOAT, [CN_F64] = ONNX_DOUBLE
+    };
     return types[t];
 }
-
 
 static void tensor_body(cn__vec *to, onnx_writer *w, const void *v, int n)
 {
@@ -195,7 +196,7 @@ static onnx_val *constant_of(onnx_put *c, const cn__vec *body)
     onnx_constant *all = w->constants.v, k = { body->v, body->n, NULL };
     for (size_t i = 0; i < w->constants.n; i++)
         if (all[i].n == k.n && !memcmp(all[i].bytes, k.bytes, k.n)) return all[i].val;
-    unsigned char *own = new(w, k.n);
+    unsigned char *own = new (w, k.n);
     if (!own) return NULL;
     memcpy(own, k.bytes, k.n);
     k.bytes = own;
@@ -232,7 +233,7 @@ onnx_val *cn__put_filled(onnx_put *c, cn_dtype t, cn_dims shape, double v)
     int64_t numel = 1;
     for (int i = 0; i < shape.n; i++) numel *= shape.v[i];
     const size_t size = cn_dtype_size(t);
-    unsigned char *data = new(c->w, (size_t)numel * size + 8);
+    unsigned char *data = new (c->w, (size_t)numel * size + 8);
     if (!data) return NULL;
     for (int64_t i = 0; i < numel; i++) cn__store_f64(t, data + (size_t)i * size, v);
     return cn__put_constant(c, t, shape, data);
@@ -379,10 +380,7 @@ onnx_val *cn__put_unsqueeze(onnx_put *c, onnx_val *x, int64_t axis)
 {
     return EMIT("Unsqueeze", x, cn__put_whole(c, axis));
 }
-onnx_val *cn__put_squeeze(onnx_put *c, onnx_val *x, int64_t axis)
-{
-    return EMIT("Squeeze", x, cn__put_whole(c, axis));
-}
+onnx_val *cn__put_squeeze(onnx_put *c, onnx_val *x, int64_t axis) { return EMIT("Squeeze", x, cn__put_whole(c, axis)); }
 
 onnx_val *cn__put_slice(onnx_put *c, onnx_val *x, int64_t axis, int64_t start, int64_t end, int64_t step)
 {

@@ -14,7 +14,7 @@
 
 #include "core/errors.h"
 #include "onnx/model.h"
-#include "onnx/trace.h"
+#include "onnx/steps.h"
 
 typedef struct onnx_val {
     const char *name;
@@ -92,7 +92,7 @@ typedef struct onnx_put {
     const onnx_step *twin; /* in the second trace, or NULL */
 } onnx_put;
 
-typedef bool onnx_write_rule(onnx_put *c);
+typedef bool onnx_write_rule(onnx_put *put);
 typedef bool onnx_write_fits(const onnx_step *s, int opset);
 
 /* A row of write.def: an operator of Cairn and how it is written. */
@@ -107,17 +107,18 @@ typedef struct onnx_writing {
 /* table_write.c: the row for a call, or NULL */
 const onnx_writing *cn__onnx_writing(const onnx_step *s, int opset);
 
-#define OF(i)       cn__put_operand(c, i)
-#define GIVE(v)     cn__put_give(c, 0, v)
-#define EMIT(...)   cn__put_node(c, EMIT_COUNT(__VA_ARGS__), __VA_ARGS__)
+#define OF(i)           cn__put_operand(c, i)
+#define GIVE(v)         cn__put_give(c, 0, v)
+#define EMIT(...)       cn__put_node(c, EMIT_COUNT(__VA_ARGS__), __VA_ARGS__)
 #define EMIT_COUNT(...) (int)(sizeof((const void *[]){ __VA_ARGS__ }) / sizeof(void *) - 1)
 
 onnx_val *cn__put_operand(onnx_put *c, int i); /* NULL: absent */
 bool cn__put_has(const onnx_put *c, int i);
 const cn_meta *cn__put_meta(const onnx_put *c, int i);   /* of operand i */
 const cn_meta *cn__put_result(const onnx_put *c, int i); /* of result i */
-bool cn__put_wanted(const onnx_put *c, int i);           /* whether any step, or the graph, reads result i */
-bool cn__put_give(onnx_put *c, int i, onnx_val *v);      /* result i is v; false: v is NULL */
+static inline const cn_layout *cn__put_in(const onnx_put *c) { return &cn__put_meta(c, 0)->layout; }
+bool cn__put_wanted(const onnx_put *c, int i);      /* whether any step, or the graph, reads result i */
+bool cn__put_give(onnx_put *c, int i, onnx_val *v); /* result i is v; false: v is NULL */
 /* The call cannot be written. The reason is a literal: "steps are not 1". Returns false. */
 bool cn__put_refuse(onnx_put *c, const char *why);
 
@@ -160,7 +161,7 @@ onnx_val *cn__put_expression(onnx_put *c, const char *text);
 
 /* put.c, for the writer. */
 bool cn__put_scale(onnx_writer *w, int i, onnx_scale *out); /* the i-th one; false: there are fewer */
-onnx_val *cn__put_value(onnx_writer *w, const char *name); /* NULL name: a new one */
+onnx_val *cn__put_value(onnx_writer *w, const char *name);  /* NULL name: a new one */
 
 #define RULE(op, rule, ...) bool cn__write_##rule(onnx_put *c);
 #define EXPRESSION(...)

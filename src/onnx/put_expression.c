@@ -55,7 +55,10 @@ static const char *word(reading *r)
     return text;
 }
 
-static bool is_argument(const reading *r) { return r->at[0] == 'p' && isdigit((unsigned char)r->at[1]) && r->at[1] < '8'; }
+static bool is_argument(const reading *r)
+{
+    return r->at[0] == 'p' && isdigit((unsigned char)r->at[1]) && r->at[1] < '8';
+}
 
 static double argument(reading *r)
 {

@@ -35,8 +35,8 @@ typedef struct pieces {
 typedef struct rewriting {
     onnx_model *m;
     cn_ctx *ctx;
-    onnx_writer w; /* for proto.h: memory, and whether it failed */
-    cn__vec all;   /* of replaced */
+    onnx_writer w;  /* for proto.h: memory, and whether it failed */
+    cn__vec all;    /* of replaced */
     cn__sink *data; /* weights go to this file, or NULL: they stay in the model */
     const char *location;
     bool external; /* all weights go to the other file */
@@ -86,15 +86,15 @@ static bool find_replaced(rewriting *r, const onnx_graph *g)
         cn_tensor *data = n->data;
         if (!data && n->known && n->tensor->external) data = n->known->host;
         if (!data && n->tensor->external)
-            return cn__fail(r->ctx, CN_UNSUPPORTED, "onnx_save: weight \"%.100s\" has its data in another file, and was not read",
+            return cn__fail(r->ctx, CN_UNSUPPORTED,
+                            "onnx_save: weight \"%.100s\" has its data in another file, and was not read",
                             n->tensor->name);
         if (data && !replace(r, n->tensor, data)) return false;
     }
     for (int i = 0; i < g->n_nodes; i++)
         for (int k = 0; k < g->nodes[i].n_attr; k++) {
             const onnx_attr *a = &g->nodes[i].attr[k];
-            if (a->t && g->nodes[i].constant && !strcmp(a->name, "value") &&
-                !replace(r, a->t, g->nodes[i].constant))
+            if (a->t && g->nodes[i].constant && !strcmp(a->name, "value") && !replace(r, a->t, g->nodes[i].constant))
                 return false;
             if (a->g && !find_replaced(r, a->g)) return false;
         }
@@ -186,7 +186,8 @@ static void put_pair(rewriting *r, cn__vec *to, const char *key, uint64_t number
 /* A TensorProto: all fields but those of data, then the new data. */
 static pieces new_tensor(rewriting *r, cn__wire body, cn_tensor *t)
 {
-    static const uint64_t data_fields = 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 13 | 1u << 14;
+    static const uint64_t data_fields =
+        1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 13 | 1u << 14;
     pieces out = { 0 };
     cn__vec made = { 0 };
     const size_t n = cn__tensor_bytes(t);
@@ -198,7 +199,8 @@ static pieces new_tensor(rewriting *r, cn__wire body, cn_tensor *t)
     if (r->data) {
         static const char zeros[64];
         const uint64_t at = (r->data->at + 63) / 64 * 64;
-        if (!cn__sink_write(r->data, zeros, (size_t)(at - r->data->at)) || !cn__sink_write_tensor(r->data, t)) r->w.failed = true;
+        if (!cn__sink_write(r->data, zeros, (size_t)(at - r->data->at)) || !cn__sink_write_tensor(r->data, t))
+            r->w.failed = true;
         put_pair(r, &made, "location", 0, r->location);
         put_pair(r, &made, "offset", at, NULL);
         put_pair(r, &made, "length", n, NULL);

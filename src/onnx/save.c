@@ -121,8 +121,9 @@ bool cn_onnx_save(cn_module *m, cn_tensor *const *in, int n_in, const char *path
     if (cn__onnx_imported(m)) return cn__onnx_rewrite(cn__onnx_imported(m), path, o);
     if (!cn__onnx_check_list(call.ctx, in, n_in, 1, "inputs")) return false;
     if (n_in > MOST || o->n_outputs < 0 || o->n_outputs > MOST)
-        return cn__fail(call.ctx, CN_BAD_ARGUMENT, "onnx_save: at most %d inputs and results are allowed, got %d and %d",
-                        MOST, n_in, o->n_outputs);
+        return cn__fail(call.ctx, CN_BAD_ARGUMENT,
+                        "onnx_save: at most %d inputs and results are allowed, got %d and %d", MOST, n_in,
+                        o->n_outputs);
     const saving s = { m, in, n_in, o->n_outputs ? o->n_outputs : 1, path, o, cn_module_named(m) };
     cn_module_apply(m, remember_mode, NULL);
     cn_module_train(m, false);

@@ -5,7 +5,12 @@
 #include "core/layout.h"
 #include "onnx/proto.h"
 
-enum { FIRST_OPSET = 13, LAST_OPSET = 24, USUAL_OPSET = 20, SMALL = 1 << 16 /* bytes of a constant inside the graph */ };
+enum {
+    FIRST_OPSET = 13,
+    LAST_OPSET = 24,
+    USUAL_OPSET = 20,
+    SMALL = 1 << 16 /* bytes of a constant inside the graph */
+};
 
 /* ---- steps ---- */
 
@@ -176,7 +181,9 @@ static bool give_outputs(onnx_writer *w, const cn_onnx_graph *g, const names *n,
         const onnx_step *s = cn__onnx_step(w->trace, w->trace->outputs[i]);
         const int k = s->one || s->result.node != g->outputs[i]->ref.node ? 0 : g->outputs[i]->ref.out;
         onnx_val *v = s->value[k];
-        if (v && v->last) return cn__fail(w->ctx, CN_UNSUPPORTED, "onnx_save: all cell states of an LSTM are no result of ONNX's LSTM");
+        if (v && v->last)
+            return cn__fail(w->ctx, CN_UNSUPPORTED,
+                            "onnx_save: all cell states of an LSTM are no result of ONNX's LSTM");
         if (v && v->fixed) {
             onnx_put *c = &(onnx_put){ w, NULL, NULL };
             v = EMIT("Identity", v);
@@ -334,7 +341,8 @@ static bool check_unique(cn_ctx *ctx, const cn_onnx_graph *g, const names *n)
             twice = !strcmp(name, k < g->n_inputs ? n->inputs[k] : n->outputs[k - g->n_inputs]);
         for (int k = 0; k < g->n_named && !twice; k++) twice = !strcmp(name, g->named[k].name);
         if (twice)
-            return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_save: names of inputs, results and weights must differ, got \"%.100s\" %s",
+            return cn__fail(ctx, CN_BAD_ARGUMENT,
+                            "onnx_save: names of inputs, results and weights must differ, got \"%.100s\" %s",
                             name ? name : "", name && *name ? "twice" : "as a name");
     }
     return true;
@@ -415,7 +423,8 @@ static bool check_graph(cn_ctx *ctx, const cn_onnx_graph *g)
             return cn__fail(ctx, CN_BAD_ARGUMENT, "onnx_save_graph: named tensor %d has no name", i);
         if (!cn__of_context(ctx, g->named[i].tensor, "onnx_save_graph", g->named[i].name)) return false;
     }
-    return cn__onnx_check_list(ctx, g->inputs, g->n_inputs, 0, "inputs") && cn__onnx_check_list(ctx, g->outputs, g->n_outputs, 1, "results") &&
+    return cn__onnx_check_list(ctx, g->inputs, g->n_inputs, 0, "inputs") &&
+           cn__onnx_check_list(ctx, g->outputs, g->n_outputs, 1, "results") &&
            (!g->other_inputs || (cn__onnx_check_list(ctx, g->other_inputs, g->n_inputs, 0, "inputs") &&
                                  cn__onnx_check_list(ctx, g->other_outputs, g->n_outputs, 1, "results")));
 }

@@ -4,13 +4,11 @@
 #include "onnx/put.h"
 #include "ops/block/block.h"
 
-static const cn_layout *in_of(const onnx_put *c) { return &cn__put_meta(c, 0)->layout; }
-
 bool cn__write_softmax(onnx_put *c)
 {
     const cn__softmax_attrs *a = c->step->attrs;
     const char *op = strcmp(c->step->op->name, "softmax") ? "LogSoftmax" : "Softmax";
-    const bool scalar = in_of(c)->ndim == 0;
+    const bool scalar = cn__put_in(c)->ndim == 0;
     onnx_val *x = scalar ? cn__put_unsqueeze(c, OF(0), 0) : OF(0);
     cn__put_int(c, "axis", a->axis);
     x = EMIT(op, x);
@@ -23,7 +21,7 @@ bool cn__write_softmax(onnx_put *c)
 static onnx_val *operand_or(onnx_put *c, int i, int64_t axes, double usual)
 {
     if (cn__put_has(c, i)) return OF(i);
-    const cn_layout *l = in_of(c);
+    const cn_layout *l = cn__put_in(c);
     cn_dims shape = { .n = (int)axes };
     for (int d = 0; d < axes; d++) shape.v[d] = l->shape[l->ndim - axes + d];
     return cn__put_filled(c, cn__put_meta(c, 0)->dtype, shape, usual);
@@ -50,7 +48,7 @@ bool cn__write_rms_norm(onnx_put *c)
 static onnx_val *per_channel(onnx_put *c, int i, double usual)
 {
     if (cn__put_has(c, i)) return OF(i);
-    return cn__put_filled(c, cn__put_meta(c, 0)->dtype, CN_DIMS(in_of(c)->shape[1]), usual);
+    return cn__put_filled(c, cn__put_meta(c, 0)->dtype, CN_DIMS(cn__put_in(c)->shape[1]), usual);
 }
 
 bool cn__write_batch_norm_eval(onnx_put *c)

@@ -30,7 +30,7 @@ bool cn__write_einsum(onnx_put *c)
 
 /* ---- convolutions ---- */
 
-static int64_t or_one(int64_t v) { return v ? v : 1; }
+static int64_t at_least_one(int64_t v) { return v ? v : 1; }
 
 /* strides, padding on both sides, dilations and groups of `axes` axes */
 static void window(onnx_put *c, int axes, const int64_t *stride, const int64_t *padding, const int64_t *dilation,
@@ -38,14 +38,14 @@ static void window(onnx_put *c, int axes, const int64_t *stride, const int64_t *
 {
     int64_t s[3], d[3], p[6];
     for (int i = 0; i < axes; i++) {
-        s[i] = or_one(stride[i]);
-        d[i] = or_one(dilation[i]);
+        s[i] = at_least_one(stride[i]);
+        d[i] = at_least_one(dilation[i]);
         p[i] = p[axes + i] = padding[i];
     }
     cn__put_ints(c, "strides", s, axes);
     cn__put_ints(c, "dilations", d, axes);
     cn__put_ints(c, "pads", p, 2 * axes);
-    cn__put_int(c, "group", or_one(groups));
+    cn__put_int(c, "group", at_least_one(groups));
 }
 
 /* Runtimes convolve floats only. */

@@ -7,7 +7,7 @@
 #include "io/files.h"
 #include "onnx/proto.h"
 
-enum { ALIGN = 64 };                                   /* of weights in a file of their own */
+enum { ALIGN = 64 };                                      /* of weights in a file of their own */
 #define LARGEST ((uint64_t)INT_MAX - ((uint64_t)1 << 20)) /* protobuf's limit, with room for what is not counted */
 
 /* ---- messages ---- */

@@ -5,8 +5,6 @@
 #include "ops/reduce/reduce.h"
 #include "ops/scan/scan.h"
 
-static const cn_layout *in_of(const onnx_put *c) { return &cn__put_meta(c, 0)->layout; }
-
 static onnx_val *reduce_range(onnx_put *c, const char *op, onnx_val *x)
 {
     const cn__reduce_attrs *a = c->step->attrs;
@@ -39,7 +37,7 @@ bool cn__write_reduce_set(onnx_put *c)
     const cn_dtype from = cn__put_meta(c, 0)->dtype, to = cn__put_result(c, 0)->dtype;
     int64_t axes[CN_MAX_DIMS];
     int n = 0;
-    for (int d = 0; d < in_of(c)->ndim; d++)
+    for (int d = 0; d < cn__put_in(c)->ndim; d++)
         if (a->axes >> d & 1) axes[n++] = d;
     onnx_val *x = from == to ? OF(0) : cn__put_cast(c, OF(0), to);
     if (!n) return GIVE(x);
@@ -59,7 +57,7 @@ bool cn__write_all(onnx_put *c) { return truth(c, "ReduceMin"); }
 bool cn__write_arg_extreme(onnx_put *c)
 {
     const cn__reduce_attrs *a = c->step->attrs;
-    const cn_layout *in = in_of(c);
+    const cn_layout *in = cn__put_in(c);
     const cn_dtype t = cn__put_meta(c, 0)->dtype;
     onnx_val *x = t == CN_BOOL || t == CN_I16 ? cn__put_cast(c, OF(0), CN_I32) : OF(0);
     if (a->begin == a->end) x = cn__put_unsqueeze(c, x, a->begin);
@@ -95,14 +93,14 @@ static onnx_val *running_sum(onnx_put *c, onnx_val *x, int64_t axis, bool revers
 bool cn__write_cumsum(onnx_put *c)
 {
     const cn__scan_attrs *a = c->step->attrs;
-    return GIVE(in_of(c)->ndim ? running_sum(c, OF(0), a->axis, a->reverse) : OF(0));
+    return GIVE(cn__put_in(c)->ndim ? running_sum(c, OF(0), a->axis, a->reverse) : OF(0));
 }
 
 /* log of the running sum of exp(x - m), plus m, the largest along the axis */
 bool cn__write_logcumsumexp(onnx_put *c)
 {
     const cn__axis_attrs *a = c->step->attrs;
-    if (!in_of(c)->ndim) return GIVE(OF(0));
+    if (!cn__put_in(c)->ndim) return GIVE(OF(0));
     onnx_val *most = cn__put_reduce(c, "ReduceMax", OF(0), &a->axis, 1, true);
     onnx_val *x = EMIT("Sub", OF(0), most);
     x = EMIT("Exp", x);
@@ -113,18 +111,18 @@ bool cn__write_logcumsumexp(onnx_put *c)
 /* x moved by `by` places along the axis; what comes in is `fill`. */
 static onnx_val *moved(onnx_put *c, onnx_val *x, int64_t axis, int64_t by, bool reverse, double fill)
 {
-    const cn_layout *l = in_of(c);
+    const cn_layout *l = cn__put_in(c);
     int64_t pads[2 * CN_MAX_DIMS] = { 0 };
     pads[reverse ? l->ndim + axis : axis] = by;
-    onnx_val *wide = EMIT("Pad", x, cn__put_wholes(c, pads, 2 * l->ndim),
-                          cn__put_number(c, cn__put_result(c, 0)->dtype, fill));
+    onnx_val *wide =
+        EMIT("Pad", x, cn__put_wholes(c, pads, 2 * l->ndim), cn__put_number(c, cn__put_result(c, 0)->dtype, fill));
     return reverse ? cn__put_slice(c, wide, axis, by, INT64_MAX, 1) : cn__put_slice(c, wide, axis, 0, -by, 1);
 }
 
 /* A running result of n elements in log n steps: each adds what stands 1, 2, 4, .. places before. */
 static onnx_val *running(onnx_put *c, const char *op, onnx_val *x, int64_t axis, double neutral)
 {
-    const int64_t n = in_of(c)->shape[axis];
+    const int64_t n = cn__put_in(c)->shape[axis];
     if (c->twin && cn__res(c->twin->in[0])->meta->layout.shape[axis] != n) c->w->not_alike = true;
     for (int64_t by = 1; by < n; by *= 2) {
         onnx_val *before = moved(c, x, axis, by, false, neutral);
@@ -136,16 +134,18 @@ static onnx_val *running(onnx_put *c, const char *op, onnx_val *x, int64_t axis,
 bool cn__write_cumprod(onnx_put *c)
 {
     const cn__axis_attrs *a = c->step->attrs;
-    return GIVE(in_of(c)->ndim ? running(c, "Mul", OF(0), a->axis, 1) : OF(0));
+    return GIVE(cn__put_in(c)->ndim ? running(c, "Mul", OF(0), a->axis, 1) : OF(0));
 }
 
 bool cn__write_cummax(onnx_put *c)
 {
     const cn__axis_attrs *a = c->step->attrs;
     const bool max = !strcmp(c->step->op->name, "cummax");
-    if (cn__res((cn__ref){ c->step->result.node, 1 })->consumers) return cn__put_refuse(c, "indices of running extremes");
+    if (cn__res((cn__ref){ c->step->result.node, 1 })->consumers)
+        return cn__put_refuse(c, "indices of running extremes");
     if (!cn_dtype_is_float(cn__put_meta(c, 0)->dtype)) return cn__put_refuse(c, "whole numbers");
-    return GIVE(in_of(c)->ndim ? running(c, max ? "Max" : "Min", OF(0), a->axis, max ? -INFINITY : INFINITY) : OF(0));
+    return GIVE(cn__put_in(c)->ndim ? running(c, max ? "Max" : "Min", OF(0), a->axis, max ? -INFINITY : INFINITY)
+                                    : OF(0));
 }
 
 /* h[i] = a[i]·h[i-1] + b[i], or in reverse a[i+1]·h[i+1] + b[i]: pairs (a, b) are combined as above. */
@@ -153,8 +153,8 @@ bool cn__write_linear_scan(onnx_put *c)
 {
     const cn__scan_attrs *s = c->step->attrs;
     onnx_val *a = OF(0), *b = OF(1);
-    if (!in_of(c)->ndim) return GIVE(b);
-    const int64_t n = in_of(c)->shape[s->axis];
+    if (!cn__put_in(c)->ndim) return GIVE(b);
+    const int64_t n = cn__put_in(c)->shape[s->axis];
     if (c->twin && cn__res(c->twin->in[0])->meta->layout.shape[s->axis] != n) c->w->not_alike = true;
     if (s->reverse) a = moved(c, a, s->axis, 1, true, 0);
     for (int64_t by = 1; by < n; by *= 2) {
@@ -173,7 +173,7 @@ static bool largest(onnx_put *c, int64_t axis, onnx_val *k, bool descending)
 {
     onnx_val *out[2], *x = OF(0);
     const cn_dtype t = cn__put_meta(c, 0)->dtype;
-    const bool scalar = in_of(c)->ndim == 0, wide = t == CN_BOOL || t == CN_U8 || t == CN_I8 || t == CN_I16;
+    const bool scalar = cn__put_in(c)->ndim == 0, wide = t == CN_BOOL || t == CN_U8 || t == CN_I8 || t == CN_I16;
     if (wide) x = cn__put_cast(c, x, CN_I64);
     if (scalar) x = cn__put_unsqueeze(c, x, 0);
     cn__put_int(c, "axis", axis);
@@ -189,7 +189,7 @@ static bool largest(onnx_put *c, int64_t axis, onnx_val *k, bool descending)
 bool cn__write_sort(onnx_put *c)
 {
     const cn__sort_attrs *a = c->step->attrs;
-    const cn_layout *in = in_of(c), *in2 = c->twin ? &cn__res(c->twin->in[0])->meta->layout : in;
+    const cn_layout *in = cn__put_in(c), *in2 = c->twin ? &cn__res(c->twin->in[0])->meta->layout : in;
     const int64_t size[2] = { in->ndim ? in->shape[a->axis] : 1, in->ndim ? in2->shape[a->axis] : 1 };
     return largest(c, a->axis, cn__put_sizes(c, &size[0], &size[1], 1), a->descending);
 }

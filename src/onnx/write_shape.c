@@ -3,19 +3,21 @@
 #include "ops/join/join.h"
 #include "ops/view/view.h"
 
-static const cn_layout *in_of(const onnx_put *c) { return &cn__put_meta(c, 0)->layout; }
 static const cn_layout *out_of(const onnx_put *c) { return &cn__put_result(c, 0)->layout; }
 static const int64_t *other_out(const onnx_put *c)
 {
     return c->twin ? cn__res(c->twin->result)->meta->layout.shape : NULL;
 }
-static const int64_t *other_in(const onnx_put *c) { return c->twin ? cn__res(c->twin->in[0])->meta->layout.shape : NULL; }
+static const int64_t *other_in(const onnx_put *c)
+{
+    return c->twin ? cn__res(c->twin->in[0])->meta->layout.shape : NULL;
+}
 
 /* In a Reshape 0 is the size of the same axis before, and one size may be -1. If these two say all sizes that follow the
    batch, the shape is a constant. */
 static bool shape_as_constant(const onnx_put *c, int64_t *shape)
 {
-    const cn_layout *in = in_of(c), *out = out_of(c);
+    const cn_layout *in = cn__put_in(c), *out = out_of(c);
     const int64_t *in2 = other_in(c), *out2 = other_out(c);
     int open = 0;
     for (int i = 0; i < out->ndim; i++) {
@@ -56,7 +58,7 @@ static int axes_of(int64_t set, int ndim, int64_t *axes)
 bool cn__write_squeeze(onnx_put *c)
 {
     const cn__mask_attrs *a = c->step->attrs;
-    const cn_layout *l = in_of(c);
+    const cn_layout *l = cn__put_in(c);
     int64_t axes[CN_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < l->ndim; d++)
@@ -73,7 +75,7 @@ bool cn__write_unsqueeze(onnx_put *c)
 /* Sizes that the operand has already may be 1. */
 bool cn__write_expand(onnx_put *c)
 {
-    const cn_layout *in = in_of(c), *out = out_of(c);
+    const cn_layout *in = cn__put_in(c), *out = out_of(c);
     const int64_t *in2 = other_in(c), *out2 = other_out(c);
     int64_t a[CN_MAX_DIMS], b[CN_MAX_DIMS];
     bool grows = in->ndim != out->ndim;
@@ -91,7 +93,7 @@ bool cn__write_flip(onnx_put *c)
 {
     const cn__mask_attrs *a = c->step->attrs;
     int64_t axes[CN_MAX_DIMS], starts[CN_MAX_DIMS], ends[CN_MAX_DIMS], steps[CN_MAX_DIMS];
-    const int n = axes_of(a->axes, in_of(c)->ndim, axes);
+    const int n = axes_of(a->axes, cn__put_in(c)->ndim, axes);
     for (int i = 0; i < n; i++) starts[i] = steps[i] = -1, ends[i] = INT64_MIN;
     if (!n) return GIVE(OF(0));
     return GIVE(EMIT("Slice", OF(0), cn__put_wholes(c, starts, n), cn__put_wholes(c, ends, n),
@@ -104,7 +106,8 @@ bool cn__write_slice(onnx_put *c)
     const cn__slice_attrs *a = c->step->attrs, *b = c->twin ? c->twin->attrs : a;
     const cn_arg *p = c->step->args, *q = c->twin ? c->twin->args : p;
     if (a->axis != b->axis || a->step != b->step) c->w->not_alike = true;
-    const int64_t size[2] = { in_of(c)->shape[a->axis], c->twin ? other_in(c)[a->axis] : in_of(c)->shape[a->axis] };
+    const int64_t size[2] = { cn__put_in(c)->shape[a->axis],
+                              c->twin ? other_in(c)[a->axis] : cn__put_in(c)->shape[a->axis] };
     int64_t end[2] = { p[0].i + (a->length - 1) * a->step + 1, q[0].i + (b->length - 1) * b->step + 1 };
     if (!a->length) end[0] = p[0].i;
     if (!b->length) end[1] = q[0].i;
@@ -129,7 +132,7 @@ bool cn__write_select(onnx_put *c)
     const cn_arg *p = c->step->args, *q = c->twin ? c->twin->args : p;
     onnx_val *x = OF(0);
     if (x && x->last) return select_last_cell(c, x);
-    const int64_t size = in_of(c)->shape[a->axis], other = c->twin ? other_in(c)[a->axis] : size;
+    const int64_t size = cn__put_in(c)->shape[a->axis], other = c->twin ? other_in(c)[a->axis] : size;
     int64_t index[2] = { p[0].i, q[0].i };
     /* an index that moves is counted from the end, if that makes it stay */
     if (index[0] != index[1] && index[0] - size == index[1] - other) index[0] -= size, index[1] -= other;
@@ -157,7 +160,7 @@ static onnx_val *indices(onnx_put *c, int64_t first, int64_t step, int64_t n, in
 bool cn__write_diagonal(onnx_put *c)
 {
     const cn__diagonal_attrs *a = c->step->attrs;
-    const cn_layout *in = in_of(c), *out = out_of(c);
+    const cn_layout *in = cn__put_in(c), *out = out_of(c);
     int64_t order[CN_MAX_DIMS], shape[CN_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < in->ndim; d++)
@@ -179,7 +182,7 @@ bool cn__write_unfold(onnx_put *c)
 {
     const cn__unfold_attrs *a = c->step->attrs;
     const cn_layout *out = out_of(c);
-    if (!in_of(c)->ndim) return GIVE(cn__put_unsqueeze(c, OF(0), 0));
+    if (!cn__put_in(c)->ndim) return GIVE(cn__put_unsqueeze(c, OF(0), 0));
     if (c->twin && other_out(c)[a->axis] != out->shape[a->axis]) c->w->not_alike = true;
     onnx_val *at = indices(c, 0, a->step, out->shape[a->axis], 1, a->size), *x = OF(0);
     if (a->size == 1) at = cn__put_unsqueeze(c, at, 1);
@@ -209,7 +212,7 @@ bool cn__write_pad(onnx_put *c)
 {
     static const char *const modes[] = { "constant", "reflect", "edge", "wrap" };
     const cn__pad_attrs *a = c->step->attrs;
-    const int n = in_of(c)->ndim;
+    const int n = cn__put_in(c)->ndim;
     int64_t pads[2 * CN_MAX_DIMS];
     if (!n) return GIVE(OF(0));
     for (int d = 0; d < n; d++) pads[d] = a->before[d], pads[n + d] = a->after[d];
@@ -229,7 +232,7 @@ bool cn__write_slice_assign(onnx_put *c)
 {
     const cn__slice_attrs *a = c->step->attrs;
     const cn_layout *value = &cn__put_meta(c, 1)->layout;
-    const int64_t start = c->step->args[0].i, size = in_of(c)->shape[a->axis];
+    const int64_t start = c->step->args[0].i, size = cn__put_in(c)->shape[a->axis];
     if (c->twin && other_in(c)[a->axis] != size) c->w->not_alike = true;
     if (!a->length) return GIVE(OF(0));
     if (a->step == 1) {
@@ -263,7 +266,7 @@ bool cn__write_pixel_shuffle(onnx_put *c)
 bool cn__write_pixel_unshuffle(onnx_put *c)
 {
     const cn__shuffle_attrs *a = c->step->attrs;
-    const cn_layout *in = in_of(c);
+    const cn_layout *in = cn__put_in(c);
     const int64_t channels = in->shape[1], block = a->n * a->n;
     int64_t apart[5] = { 0, block, channels, in->shape[2] / a->n, in->shape[3] / a->n };
     int64_t together[4] = { 0, channels * block, in->shape[2] / a->n, in->shape[3] / a->n };

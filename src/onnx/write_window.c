@@ -2,10 +2,8 @@
 #include "onnx/put.h"
 #include "ops/window/window.h"
 
-static const cn_layout *in_of(const onnx_put *c) { return &cn__put_meta(c, 0)->layout; }
-
 /* Operators of ONNX need a batch. */
-static bool lacks_batch(const onnx_put *c, int64_t axes) { return in_of(c)->ndim == axes + 1; }
+static bool lacks_batch(const onnx_put *c, int64_t axes) { return cn__put_in(c)->ndim == axes + 1; }
 static onnx_val *with_batch(onnx_put *c, int64_t axes)
 {
     return lacks_batch(c, axes) ? cn__put_unsqueeze(c, OF(0), 0) : OF(0);
@@ -19,7 +17,7 @@ static onnx_val *as_before(onnx_put *c, int64_t axes, onnx_val *y)
    that would begin in the padding, and ONNX's does not. */
 static int64_t pad_behind(const onnx_put *c, const cn__pool_attrs *a, int64_t i, int64_t stride)
 {
-    const cn_layout *in = in_of(c), *out = &cn__put_result(c, 0)->layout;
+    const cn_layout *in = cn__put_in(c), *out = &cn__put_result(c, 0)->layout;
     const int64_t reach = (a->dilation[i] ? a->dilation[i] : 1) * (a->kernel[i] - 1) + 1;
     const int64_t first = in->ndim - a->axes + i;
     const int64_t needed = (out->shape[first] - 1) * stride + reach - in->shape[first] - a->padding[i];
@@ -47,7 +45,7 @@ static void pads_of(const onnx_put *c, const cn__pool_attrs *a, int64_t *pads)
 /* The index of a maximum: ONNX counts through the whole tensor, Cairn through the plane. */
 static bool give_indices(onnx_put *c, int64_t axes, onnx_val *all)
 {
-    const cn_layout *l = in_of(c);
+    const cn_layout *l = cn__put_in(c);
     int64_t plane = 1;
     for (int64_t i = 0; i < axes; i++) plane *= l->shape[l->ndim - 1 - i];
     onnx_val *at = EMIT("Mod", all, cn__put_number(c, CN_I64, (double)plane));
@@ -127,7 +125,7 @@ bool cn__write_adaptive_pool(onnx_put *c)
 {
     const cn__pool_attrs *a = c->step->attrs;
     const bool max = !strncmp(c->step->op->name, "adaptive_max", 12);
-    const cn_layout *l = in_of(c);
+    const cn_layout *l = cn__put_in(c);
     const int first = l->ndim - (int)a->axes;
     bool even = true, whole = true;
     int64_t kernel[3];

@@ -1,5 +1,5 @@
 /* Walks the nodes of a trace and puts them in order. Nothing recurses but compositions inside compositions. */
-#include "onnx/trace.h"
+#include "onnx/steps.h"
 
 #include "core/errors.h"
 #include "onnx/put.h"
@@ -10,7 +10,8 @@ enum { ALL = -1 }; /* of a result's number: all results of the node */
 
 static size_t place_of(cn__ref r, int out)
 {
-    const uint64_t h = ((uint64_t)(uintptr_t)r.node >> 4) * 0x9e3779b97f4a7c15u + (uint64_t)(out + 1) * 0xff51afd7ed558ccdu;
+    const uint64_t h =
+        ((uint64_t)(uintptr_t)r.node >> 4) * 0x9e3779b97f4a7c15u + (uint64_t)(out + 1) * 0xff51afd7ed558ccdu;
     return (size_t)(h ^ h >> 29);
 }
 
@@ -85,8 +86,9 @@ static int add_end(onnx_trace *t, onnx_end kind, cn__ref r, int number)
 static bool noted(const onnx_trace *t, cn__ref r, onnx_step *out)
 {
     for (const cn__note *n = cn__trace_note(t->ctx, r); n; n = cn__trace_earlier(t->ctx, n)) {
-        const onnx_step s = { .op = n->op, .result = r, .one = true, .in = n->in, .n_in = n->n_in, .attrs = n->attrs,
-                              .args = n->args };
+        const onnx_step s = {
+            .op = n->op, .result = r, .one = true, .in = n->in, .n_in = n->n_in, .attrs = n->attrs, .args = n->args
+        };
         *out = s;
         out->row = cn__onnx_writing(out, t->opset);
         if (out->row) return true;
@@ -125,8 +127,9 @@ static int step_of(onnx_trace *t, cn__ref r)
     if (n->op == &cn__leaf || lost) return add_end(t, ONNX_CONSTANT, r, 0);
     onnx_step s = { 0 };
     if (!noted(t, r, &s)) {
-        s = (onnx_step){ .op = n->op, .result = { n, 0 }, .in = n->in, .n_in = n->n_in, .attrs = n->attrs,
-                         .args = n->args };
+        s = (onnx_step){
+            .op = n->op, .result = { n, 0 }, .in = n->in, .n_in = n->n_in, .attrs = n->attrs, .args = n->args
+        };
         s.row = cn__onnx_writing(&s, t->opset);
         if (!s.row && n->op->compose && r.out == 0) return composed(t, n);
     }
@@ -193,7 +196,8 @@ void cn__onnx_trace_free(onnx_trace *t)
 
 static bool same_kind(const onnx_step *a, const onnx_step *b)
 {
-    if (a->kind != b->kind || a->op != b->op || a->n_in != b->n_in || a->row != b->row || a->one != b->one) return false;
+    if (a->kind != b->kind || a->op != b->op || a->n_in != b->n_in || a->row != b->row || a->one != b->one)
+        return false;
     if (a->kind != ONNX_CALL && a->kind != ONNX_CONSTANT) return a->kind == ONNX_NUMBER || a->number == b->number;
     const cn_meta *x = cn__res(a->result)->meta, *y = cn__res(b->result)->meta;
     return x->dtype == y->dtype && x->layout.ndim == y->layout.ndim;

@@ -1,4 +1,4 @@
-/* onnx/trace.h: the graph that is written: calls of operators in an order in which they can be computed.
+/* onnx/steps.h: the graph that is written: calls of operators in an order in which they can be computed.
 
    A trace is walked from the results to the inputs. What stands at its ends is an input, a weight (a tensor that has a
    name), a constant or a plain number. A call of a composite for which there is a rule is one call; otherwise the calls
@@ -7,8 +7,8 @@
    Two traces with different sizes of the batch are the same graph if they have the same calls in the same order. Then
    call number i of the second is the twin of call number i of the first, and numbers in which the two differ follow the
    batch. */
-#ifndef CN_ONNX_TRACE_H
-#define CN_ONNX_TRACE_H
+#ifndef CN_ONNX_STEPS_H
+#define CN_ONNX_STEPS_H
 
 #include "cairn/onnx.h"
 #include "core/handle.h"
