@@ -158,7 +158,7 @@ static int take_input(running *r, int i)
     if (!(v->name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(r->names, i)))) return -1;
     if (o == Py_None) return 0;
     if (!PyList_Check(o) && !PyTuple_Check(o))
-        return take_tensor(&r->k, o, v->name, false, &PyTuple_GET_ITEM(r->values, 0), r->n_in, &v->tensor);
+        return take_tensor(&r->k, o, v->name, false, PySequence_Fast_ITEMS(r->values), r->n_in, &v->tensor);
     if (PySequence_Fast_GET_SIZE(o) == 0) return 0;
     cn_tensor **items;
     const int result = take_tensors(&r->k, o, v->name, &items, &v->n_items);
@@ -182,7 +182,7 @@ static PyObject *wrap_result(running *r, cn_tensor *t)
 {
     for (int i = 0; i < r->n_weights; i++)
         if (r->weight[i] == t) return tensor_wrap(r->k.c, cn_view(t, cn_shape(t)));
-    return tensor_result(r->k.c, t, &PyTuple_GET_ITEM(r->values, 0), r->n_in);
+    return tensor_result(r->k.c, t, PySequence_Fast_ITEMS(r->values), r->n_in);
 }
 
 static PyObject *wrap_value(running *r, const cn_onnx_value *v)
@@ -235,9 +235,9 @@ static void run_free(running *r)
 
 static int begin(running *r)
 {
-    PyObject *const *weights = r->n_weights ? &PyList_GET_ITEM(r->weights, 0) : NULL;
+    PyObject *const *weights = r->n_weights ? PySequence_Fast_ITEMS(r->weights) : NULL;
     return weights ? call_begin(&r->k, "onnx", weights, r->n_weights)
-                   : call_begin(&r->k, "onnx", &PyTuple_GET_ITEM(r->values, 0), r->n_in);
+                   : call_begin(&r->k, "onnx", PySequence_Fast_ITEMS(r->values), r->n_in);
 }
 
 PyDoc_STRVAR(onnx_run_doc,
@@ -403,7 +403,7 @@ static PyObject *onnx_save_graph(PyObject *self, PyObject *args)
     bool ok = false, fixed = false;
     cn_onnx_graph *g = &w.graph;
     g->fixed = &fixed;
-    if (!call_begin(&w.k, "onnx", &PyList_GET_ITEM(out, 0), (int)PyList_GET_SIZE(out))) {
+    if (!call_begin(&w.k, "onnx", PySequence_Fast_ITEMS(out), (int)PyList_GET_SIZE(out))) {
         if (!take_list(&w, in, &g->inputs, &g->n_inputs) && !take_list(&w, out, &g->outputs, &g->n_outputs) &&
             !take_list(&w, other_in, &g->other_inputs, &n) && !take_list(&w, other_out, &g->other_outputs, &m) &&
             !take_named(&w, named) && !take_options(&w, options, n > 0)) {

@@ -391,7 +391,7 @@ def test_a_file_is_written_as_it_was_read(tmp_path):
 
 
 @pytest.mark.parametrize("make", [
-    lambda: (nn.GRU(3, 4), (5, 2, 3)),
+    lambda: (nn.LSTM(3, 4, batch_first=True), (2, 5, 3)), lambda: (nn.GRU(3, 4), (5, 2, 3)),
     lambda: (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 5, 8)),
     lambda: (nn.Sequential(nn.LayerNorm(6), nn.GELU(), nn.Softmax(-1)), (2, 6))])
 def test_layers(tmp_path, make):
