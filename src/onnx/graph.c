@@ -299,7 +299,7 @@ static bool resolve_graph(resolver *s, onnx_graph *g, scope *outer, const onnx_i
     cn__memory *memory = &s->model->ctx->memory;
     scope at = { outer, g, imports, n_imports, { 0 }, { .key = &s->model->ctx->hash_key } };
     g->resolved = true;
-    const bool ok = resolve_all(s, g, &at);
+    const bool ok = resolve_all(s, g, &at) && cn__onnx_pair_norms(s->r, g);
     cn__names_free(memory, &at.names);
     cn__vec_free(memory, &at.entries, sizeof(entry));
     return ok;

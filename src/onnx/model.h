@@ -114,6 +114,9 @@ typedef struct onnx_node {
     cn_tensor *constant;          /* a large constant, which the module keeps as a buffer */
     int weight;                   /* the number of that buffer; 0: there is none */
     struct onnx_derived *derived; /* weights in another form, or NULL */
+    struct onnx_derived *folded;  /* results that depend on weights alone, or NULL */
+    struct onnx_node *takes;      /* of a normalisation: the convolution that it runs, or NULL */
+    bool taken;                   /* of a convolution: such a normalisation runs it */
 } onnx_node;
 
 typedef struct onnx_initializer {

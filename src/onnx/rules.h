@@ -59,10 +59,12 @@ cn_tensor *cn__onnx_whole(onnx_call *c, const int64_t *v, int n);               
 cn_tensor *cn__onnx_real(onnx_call *c, cn_dtype dtype, cn_dims shape, const double *v); /* n numbers of a shape */
 bool cn__onnx_cast_to(onnx_call *c, int64_t type, cn_dtype *out); /* a TensorProto.DataType; false: an error */
 
-/* A weight in another form, number k of the node (k < CN__ONNX_DERIVED): what was made of it before, or NULL. Then
+/* n weights in another form, number k of the node (k < CN__ONNX_DERIVED): what was made of them before, or NULL. Then
    cn__onnx_derive keeps what is made, and returns it. */
-cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight);
-cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *weight, cn_tensor *made);
+cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *const *from, int n);
+cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *const *from, int n, cn_tensor *made);
+/* The weight and the bias of a convolution that takes over the normalisation c->norm. */
+bool cn__onnx_take_norm(onnx_call *c, cn_tensor **weight, cn_tensor **bias);
 
 /* x as f32 or f64, if it is a half or whole. */
 cn_tensor *cn__onnx_wide(cn_tensor *x);

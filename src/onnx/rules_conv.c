@@ -52,10 +52,11 @@ cn_tensor *cn__onnx_convolved(onnx_call *c, cn_tensor *x, cn_tensor *weight, cn_
 
 bool cn__onnx_conv(onnx_call *c)
 {
-    cn_tensor *x = IN(0), *weight = IN(1);
+    cn_tensor *x = IN(0), *weight = IN(1), *bias = IN(2);
     onnx_windows w;
     if (!x || !weight || !cn__onnx_windows(c, x, weight, &w)) return false;
-    return GIVE(cn__onnx_convolved(c, x, weight, IN(2), &w, INT("group", 1)));
+    if (c->norm && !cn__onnx_take_norm(c, &weight, &bias)) return false;
+    return GIVE(cn__onnx_convolved(c, x, weight, bias, &w, INT("group", 1)));
 }
 
 enum { MOST = 1 << 30 }; /* of what describes windows: no sum of products below overflows */

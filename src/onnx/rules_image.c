@@ -145,7 +145,8 @@ static cn_tensor *resize_all(onnx_call *c, cn_tensor *x, const resizing *r, cons
     const int n = cn_ndim(x);
     if (is_bilinear(r, x, m)) return cn_interpolate_bilinear(x, m[2].out, m[3].out, *r->coordinates == 'a');
     cn_tensor *y = x;
-    for (int d = 0; d < n && y; d++) y = resized(c, y, d, r, &m[d]);
+    const bool picks = *r->mode == 'n'; /* the last axis first, while there are fewer lines of it */
+    for (int d = 0; d < n && y; d++) y = resized(c, y, picks ? n - 1 - d : d, r, &m[picks ? n - 1 - d : d]);
     for (int d = 0; d < n && y; d++) y = outside(c, y, d, r, &m[d]);
     return cn_cast(y, cn_type(x));
 }

@@ -44,6 +44,19 @@ static cn_tensor *whole_indices(onnx_call *c, cn_tensor *index, cn_tensor *x, co
     return cn_add(sum, cn_reshape(cn_mul_s(first, (double)plane), by_plane));
 }
 
+enum { LARGE_WINDOW = 4 }; /* elements along an axis, from which two passes take less time than one */
+
+/* The maximum of large windows of planes: along lines, and then across them. Of equal elements the first counts, as in one
+   pass. */
+static cn_tensor *max_pool_twice(cn_tensor *x, const cn_pool_desc *d)
+{
+    cn_pool_desc along = *d, across = *d;
+    along.kernel_size[0] = along.stride[0] = along.dilation[0] = 1;
+    across.kernel_size[1] = across.stride[1] = across.dilation[1] = 1;
+    along.padding[0] = across.padding[1] = 0;
+    return cn_max_pool2d_with_indices(cn_max_pool2d_with_indices(x, &along, NULL), &across, NULL);
+}
+
 bool cn__onnx_max_pool(onnx_call *c)
 {
     typedef cn_tensor *pool(cn_tensor * x, const cn_pool_desc *d, cn_tensor **indices);
@@ -56,9 +69,11 @@ bool cn__onnx_max_pool(onnx_call *c)
     const double low = lowest(cn_type(x));
     cn_pool_desc d = pool_desc(&w, plain, plain && INT("ceil_mode", 0));
     const bool wanted = cn__onnx_wanted(c, 1);
-    cn_tensor *y = by_axes[w.n](plain ? x : cn__onnx_bordered(c, x, &w, low, low), &d, wanted ? &index : NULL);
+    const bool large = w.n == 2 && w.kernel[0] >= LARGE_WINDOW && w.kernel[1] >= LARGE_WINDOW;
+    if (!plain) x = cn__onnx_bordered(c, x, &w, low, low);
+    cn_tensor *y = large && !wanted ? max_pool_twice(x, &d) : by_axes[w.n](x, &d, wanted ? &index : NULL);
     if (!GIVE(y)) return false;
-    return !wanted || GIVE_AT(1, whole_indices(c, index, x, &w, !plain, INT("storage_order", 0) != 0));
+    return !wanted || GIVE_AT(1, whole_indices(c, index, IN(0), &w, !plain, INT("storage_order", 0) != 0));
 }
 
 static cn_tensor *window_sums(cn_tensor *x, const onnx_windows *w)

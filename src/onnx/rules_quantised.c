@@ -1,4 +1,5 @@
 /* Rules of quantised operators: whole numbers, with a scale and a zero point. */
+#include "core/handle.h"
 #include "onnx/window.h"
 
 /* A scale or zero point for x: one number, a number for each slice along an axis, or one for each block of it. */
@@ -70,26 +71,12 @@ bool cn__onnx_dynamic_quantize_linear(onnx_call *c)
     return GIVE(cn_cast(y, CN_U8)) && GIVE_AT(1, scale) && GIVE_AT(2, cn_cast(zero, CN_U8));
 }
 
-/* ---- products of whole numbers, exactly: sums of up to 256 products of two bytes fit into f32 ---- */
+/* ---- products of whole numbers, exactly ---- */
 
-static cn_tensor *centred(cn_tensor *x, cn_tensor *zero)
+static cn_tensor *centred(cn_tensor *x, cn_tensor *zero, cn_dtype t)
 {
-    x = cn_cast(x, CN_F32);
-    return zero ? cn_sub(x, cn_cast(zero, CN_F32)) : x;
-}
-
-static cn_tensor *whole_product(onnx_call *c, cn_tensor *a, cn_tensor *b)
-{
-    if (!a || !b) return NULL;
-    const int64_t k = cn_size(a, -1), rows = cn_ndim(b) > 1 ? -2 : -1;
-    cn_tensor *sum = NULL;
-    for (int64_t at = 0; at < k || !sum; at += 256) {
-        const int64_t n = k - at < 256 ? k - at : 256;
-        cn_tensor *part = cn_cast(cn_matmul(cn_narrow(a, -1, at, n), cn_narrow(b, rows, at, n)), CN_I32);
-        sum = sum ? cn_add(sum, part) : part;
-        if (!sum || !cn__onnx_work(c->run, 1)) return NULL;
-    }
-    return sum;
+    x = cn_cast(x, t);
+    return zero ? cn_sub(x, cn_cast(zero, t)) : x;
 }
 
 /* A zero point of rows of a, or columns of b, as it broadcasts. */
@@ -98,10 +85,14 @@ static cn_tensor *of_rows(cn_tensor *zero)
     return zero && cn_ndim(zero) == 1 && cn_numel(zero) > 1 ? cn_unsqueeze(zero, 1) : zero;
 }
 
-bool cn__onnx_mat_mul_integer(onnx_call *c)
+static cn_tensor *whole_product(onnx_call *c, cn_tensor *a, cn_tensor *a_zero, cn_tensor *b, cn_tensor *b_zero)
 {
-    return GIVE(whole_product(c, centred(IN(0), of_rows(IN(2))), centred(IN(1), IN(3))));
+    cn_tensor *from[] = { b, b_zero }, *weight = cn__onnx_derived_from(c, 0, from, 2);
+    if (!weight) weight = cn__onnx_derive(c, 0, from, 2, centred(b, b_zero, CN_I32));
+    return cn_matmul(centred(a, of_rows(a_zero), CN_I32), weight);
 }
+
+bool cn__onnx_mat_mul_integer(onnx_call *c) { return GIVE(whole_product(c, IN(0), IN(2), IN(1), IN(3))); }
 
 /* y = round(sum · scale) + zero, within the type of zero */
 static bool requantised(onnx_call *c, cn_tensor *sum, cn_tensor *scale, cn_tensor *zero, cn_dtype t)
@@ -120,7 +111,7 @@ bool cn__onnx_qlinear_mat_mul(onnx_call *c)
     cn_tensor *a = IN(0), *zero = IN(7);
     if (!a) return false;
     cn_tensor *scale = cn_div(cn_mul(of_rows(wide_scale(IN(1))), wide_scale(IN(4))), wide_scale(IN(6)));
-    cn_tensor *sum = whole_product(c, centred(a, of_rows(IN(2))), centred(IN(3), IN(5)));
+    cn_tensor *sum = whole_product(c, a, IN(2), IN(3), IN(5));
     return requantised(c, sum, scale, zero, zero ? cn_type(zero) : cn_type(a));
 }
 
@@ -133,16 +124,58 @@ static cn_tensor *of_channels(cn_tensor *v, int n)
     return cn_reshape(v, shape);
 }
 
+/* Whether sums of products with the weight b are exact in f32: the largest sum of an output channel is below 2^24. A
+   weight that the model keeps is looked at once; of others only the number of taps is known. */
+static bool fits_f32(onnx_call *c, cn_tensor *w, cn_tensor *b)
+{
+    const double largest = 255, most = 1 << 24;
+    const double taps = cn_size(w, 0) ? (double)cn_numel(w) / (double)cn_size(w, 0) : 0;
+    if (taps * largest * largest < most) return true;
+    if (!c->run->folds || w->kept == 0 || c->ctx != c->run->model->ctx || !cn_numel(w)) return false;
+    cn_tensor *sums = cn_sum(cn_reshape(cn_abs(b), CN_DIMS(cn_size(w, 0), -1)), CN_DIMS(1), false);
+    return cn_item(cn_max(sums, CN_ALL, false)) * largest < most;
+}
+
+/* The weight without its zero point, in the type in which products are exact. */
+static cn_tensor *whole_weight(onnx_call *c, cn_tensor *w, cn_tensor *zero)
+{
+    cn_tensor *from[] = { w, zero }, *b = cn__onnx_derived_from(c, 0, from, 2);
+    if (b) return b;
+    b = centred(w, of_channels(zero, cn_ndim(w)), CN_F32);
+    if (b && !fits_f32(c, w, b)) b = cn_cast(b, CN_F64);
+    return cn__onnx_derive(c, 0, from, 2, b);
+}
+
+/* A convolution of planes becomes one of volumes, lines of which are planes: its sums are plain sums, where planes might
+   be summed by Winograd's squares, which are not exact. */
+static void as_volumes(cn_tensor **x, cn_tensor **w, onnx_windows *at)
+{
+    const onnx_windows flat = *at;
+    if (flat.n != 2 || cn_type(*w) != CN_F32 || flat.kernel[0] != 3 || flat.kernel[1] != 3) return;
+    *x = cn_unsqueeze(*x, 3);
+    *w = cn_unsqueeze(*w, 3);
+    *at = (onnx_windows){ .n = 3 };
+    for (int i = 0; i < 3; i++) {
+        at->kernel[i] = i == 1 ? 1 : flat.kernel[i / 2];
+        at->stride[i] = i == 1 ? 1 : flat.stride[i / 2];
+        at->dilation[i] = i == 1 ? 1 : flat.dilation[i / 2];
+        at->before[i] = i == 1 ? 0 : flat.before[i / 2];
+        at->after[i] = i == 1 ? 0 : flat.after[i / 2];
+        at->out[i] = i == 1 ? 1 : flat.out[i / 2];
+    }
+}
+
 static cn_tensor *whole_convolution(onnx_call *c, cn_tensor *x, cn_tensor *x_zero, cn_tensor *w, cn_tensor *w_zero)
 {
     onnx_windows at;
     if (!x || !w || !cn__onnx_windows(c, x, w, &at)) return NULL;
-    cn_tensor *a = centred(x, x_zero ? cn_reshape(x_zero, CN_SCALAR) : NULL);
-    cn_tensor *b = centred(w, of_channels(w_zero, cn_ndim(w)));
-    int64_t taps = cn_size(w, 1);
-    for (int d = 2; d < cn_ndim(w); d++) taps *= cn_size(w, d);
-    if (taps > 256) a = cn_cast(a, CN_F64), b = cn_cast(b, CN_F64);
-    return cn_cast(cn__onnx_convolved(c, a, b, NULL, &at, INT("group", 1)), CN_I32);
+    cn_tensor *b = whole_weight(c, w, w_zero);
+    if (!b) return NULL;
+    cn_tensor *a = centred(x, x_zero ? cn_reshape(x_zero, CN_SCALAR) : NULL, cn_type(b));
+    const int axes = at.n;
+    as_volumes(&a, &b, &at);
+    cn_tensor *y = cn_cast(cn__onnx_convolved(c, a, b, NULL, &at, INT("group", 1)), CN_I32);
+    return at.n > axes ? cn_squeeze(y, CN_DIMS(3)) : y;
 }
 
 bool cn__onnx_conv_integer(onnx_call *c) { return GIVE(whole_convolution(c, IN(0), IN(2), IN(1), IN(3))); }

@@ -18,7 +18,8 @@ typedef struct layer {
     bool reset_first; /* GRU: linear_before_reset */
     bool quantised;   /* weights are whole numbers; what they are multiplied with is rounded to 256 numbers */
     activation act[3];
-    cn_tensor *r[MOST_GATES];  /* recurrent weights of each gate, (hidden, hidden) transposed */
+    cn_tensor *all;            /* recurrent weights of all gates, (hidden, gates · hidden) */
+    cn_tensor *r[MOST_GATES];  /* of each gate, (hidden, hidden) */
     cn_tensor *rb[MOST_GATES]; /* recurrent biases (hidden), or NULL */
     cn_tensor *peephole[3];    /* of i, o, f; or NULL */
 } layer;
@@ -84,11 +85,13 @@ static cn_tensor *rounded(cn_tensor *x)
    zero point the next. */
 static cn_tensor *weight_of(onnx_call *c, const layer *l, int i, int d, int scale)
 {
-    cn_tensor *w = cn_select(IN(i), 0, d);
-    if (!l->quantised) return w;
-    w = cn_cast(w, CN_F32);
-    if (HAS(scale + 1)) w = cn_sub(w, cn_cast(cn_select(IN(scale + 1), 0, d), CN_F32));
-    return cn_transpose(cn_mul(w, cn_select(IN(scale), 0, d)), 0, 1);
+    if (!l->quantised) return cn_select(IN(i), 0, d);
+    cn_tensor *from[] = { IN(i), IN(scale), IN(scale + 1) };
+    cn_tensor *w = cn__onnx_derived_from(c, d * 4 + i, from, 3);
+    if (w) return cn_transpose(w, 0, 1);
+    w = cn_cast(cn_select(from[0], 0, d), CN_F32);
+    if (from[2]) w = cn_sub(w, cn_cast(cn_select(from[2], 0, d), CN_F32));
+    return cn_transpose(cn__onnx_derive(c, d * 4 + i, from, 3, cn_mul(w, cn_select(from[1], 0, d))), 0, 1);
 }
 
 /* ---- steps ---- */
@@ -120,7 +123,11 @@ static bool run_step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, 
         return *h != NULL;
     }
     /* i, o, f, c; peepholes look at the cell */
-    for (int i = 0; i < 4; i++) g[i] = cn_add(g[i], recurrent(l, i, state));
+    cn_tensor *past = cn_matmul(state, l->all);
+    for (int i = 0; i < 4; i++) {
+        cn_tensor *of_gate = cn_narrow(past, 1, i * l->hidden, l->hidden);
+        g[i] = cn_add(g[i], l->rb[i] ? cn_add(of_gate, l->rb[i]) : of_gate);
+    }
     if (l->peephole[0]) g[0] = cn_add(g[0], cn_mul(l->peephole[0], *cell));
     if (l->peephole[2]) g[2] = cn_add(g[2], cn_mul(l->peephole[2], *cell));
     cn_tensor *i = activated(c, &l->act[0], limited(l, g[0]));
@@ -140,6 +147,7 @@ static cn_tensor *open_layer(onnx_call *c, layer *l, cn_tensor *x, int d)
               *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
     cn_tensor *p = l->gates == 4 && HAS(7) ? cn_select(IN(7), 0, d) : NULL;
     const int64_t all = l->gates * l->hidden;
+    l->all = cn_transpose(r, 0, 1);
     for (int g = 0; g < l->gates; g++) {
         l->r[g] = cn_transpose(cn_narrow(r, 0, g * l->hidden, l->hidden), 0, 1);
         l->rb[g] = b ? cn_narrow(b, 0, all + g * l->hidden, l->hidden) : NULL;
@@ -186,11 +194,11 @@ static cn_tensor *last_state(const layer *l, cn_tensor *all, bool back, cn_tenso
 /* Direction d of input i, or its part of gates · hidden rows, reordered; number k of what the node derives. */
 static cn_tensor *usual_weight(onnx_call *c, const layer *l, int i, int d, int part, int k)
 {
-    cn_tensor *w = IN(i), *made = cn__onnx_derived_from(c, d * 4 + k, w);
+    cn_tensor *w = IN(i), *made = cn__onnx_derived_from(c, d * 4 + k, &w, 1);
     if (made || !w) return made;
     const int64_t all = l->gates * l->hidden;
     cn_tensor *rows = cn_select(w, 0, d);
-    return cn__onnx_derive(c, d * 4 + k, w, reordered(l, part < 0 ? rows : cn_narrow(rows, 0, part * all, all)));
+    return cn__onnx_derive(c, d * 4 + k, &w, 1, reordered(l, part < 0 ? rows : cn_narrow(rows, 0, part * all, all)));
 }
 
 static cn_tensor *run_usual(onnx_call *c, const layer *l, cn__recurrent_kind kind, cn_tensor *x, int d, bool back,

@@ -117,41 +117,6 @@ static void recall(onnx_call *c)
         if (memo->out[i].host) c->out[i] = (onnx_value){ .kind = ONNX_TENSOR, .known = &memo->out[i] };
 }
 
-/* ---- weights in other forms ---- */
-
-void cn__onnx_forget(onnx_node *node)
-{
-    for (int i = 0; node->derived && i < CN__ONNX_DERIVED; i++) {
-        cn__release(node->derived->made[i]);
-        if (node->derived->source[i]) cn__node_release(node->derived->source[i]);
-        node->derived->made[i] = NULL;
-        node->derived->source[i] = NULL;
-    }
-}
-
-cn_tensor *cn__onnx_derived_from(onnx_call *c, int k, cn_tensor *weight)
-{
-    const onnx_derived *d = c->node->derived;
-    if (c->ctx->no_grad == 0 || c->ctx->tracer) cn__onnx_forget(c->node); /* a trace needs the weight itself */
-    return d && weight && d->source[k] == weight->ref.node ? d->made[k] : NULL;
-}
-
-/* Only weights that somebody keeps, as the module does: others are new values each time. */
-cn_tensor *cn__onnx_derive(onnx_call *c, int k, cn_tensor *weight, cn_tensor *made)
-{
-    onnx_model *m = c->run->model;
-    if (!made || c->ctx != m->ctx || m->ctx->no_grad == 0 || m->ctx->tracer || weight->kept == 0) return made;
-    if (!c->node->derived && !(c->node->derived = cn__onnx_new(&m->weights.reader, 1, sizeof *c->node->derived)))
-        return NULL;
-    onnx_derived *d = c->node->derived;
-    cn__release(d->made[k]);
-    if (d->source[k]) cn__node_release(d->source[k]);
-    d->made[k] = cn__keep(made);
-    d->source[k] = weight->ref.node;
-    d->source[k]->refs++;
-    return made;
-}
-
 /* ---- nodes ---- */
 
 /* Whether all inputs are known and small: then the node is run on the host. */
@@ -245,29 +210,74 @@ static onnx_value *look_up(const onnx_frame *f, onnx_ref r)
     return &f->v[r.slot];
 }
 
+/* A call with room for few inputs and results, which is nearly always enough. */
+typedef struct small_call {
+    onnx_call c;
+    onnx_value *in[8], out[4];
+} small_call;
+
+static bool open_call(onnx_run *run, onnx_frame *f, onnx_node *node, small_call *s)
+{
+    onnx_call *c = &s->c;
+    *c = (onnx_call){ .run = run,
+                      .frame = f,
+                      .node = node,
+                      .ctx = run->model->ctx,
+                      .version = node->version,
+                      .n_in = node->n_in,
+                      .n_out = node->n_out,
+                      .in = s->in,
+                      .out = s->out };
+    if (c->n_in > 8 && !(c->in = cn__onnx_run_new(run, (size_t)c->n_in, sizeof *c->in))) return false;
+    if (c->n_out > 4 && !(c->out = cn__onnx_run_new(run, (size_t)c->n_out, sizeof *c->out))) return false;
+    for (int i = 0; i < c->n_in; i++) c->in[i] = node->from[i].slot < 0 ? &run->absent : look_up(f, node->from[i]);
+    for (int i = 0; i < c->n_out; i++) c->out[i] = nothing;
+    return true;
+}
+
+/* Finds the results of a node that has run before with the same inputs, or runs it. */
+static bool run_call(onnx_call *c)
+{
+    onnx_node *node = c->node;
+    const bool shape = node->row && node->row->flags & ONNX_SHAPE;
+    const bool memo = node->memo && (shape ? c->n_in > 0 && c->in[0]->kind == ONNX_TENSOR : runs_on_host(c));
+    if (memo && same_inputs(node->memo, c)) {
+        recall(c);
+        return true;
+    }
+    const bool fixed = cn__onnx_is_fixed(c);
+    if (fixed && cn__onnx_unfold(c)) return true;
+    if (!apply_where_it_belongs(c)) return false;
+    return (!memo || remember(c)) && (!fixed || cn__onnx_fold(c));
+}
+
+/* A normalisation runs the convolution before it, which was left out until now; its weights take over the
+   normalisation, or else its result is handed on. */
+static bool run_taken(onnx_run *run, onnx_frame *f, onnx_call *norm)
+{
+    small_call s;
+    const bool had_error = cn_failed(run->model->ctx);
+    if (!open_call(run, f, norm->node->takes, &s)) return false;
+    if (cn__onnx_can_take(&s.c, norm)) s.c.norm = norm;
+    if (!apply(&s.c) || (!had_error && cn_failed(run->model->ctx))) return name_node(&s.c, had_error);
+    if (s.c.norm) {
+        norm->out[0] = s.c.out[0];
+        return true;
+    }
+    *norm->in[0] = s.c.out[0];
+    return run_call(norm);
+}
+
 static bool run_node(onnx_run *run, onnx_frame *f, onnx_node *node)
 {
-    onnx_value *few_in[8], few_out[4];
+    small_call s;
     const bool had_error = cn_failed(run->model->ctx);
-    onnx_call c = { .run = run,
-                    .frame = f,
-                    .node = node,
-                    .version = node->version,
-                    .n_in = node->n_in,
-                    .n_out = node->n_out,
-                    .in = few_in,
-                    .out = few_out };
-    if (c.n_in > 8 && !(c.in = cn__onnx_run_new(run, (size_t)c.n_in, sizeof *c.in))) return false;
-    if (c.n_out > 4 && !(c.out = cn__onnx_run_new(run, (size_t)c.n_out, sizeof *c.out))) return false;
-    for (int i = 0; i < c.n_in; i++) c.in[i] = node->from[i].slot < 0 ? &run->absent : look_up(f, node->from[i]);
-    for (int i = 0; i < c.n_out; i++) c.out[i] = nothing;
-    const bool shape = node->row && node->row->flags & ONNX_SHAPE;
-    const bool memo = node->memo && (shape ? c.n_in > 0 && c.in[0]->kind == ONNX_TENSOR : runs_on_host(&c));
-    if (memo && same_inputs(node->memo, &c)) recall(&c);
-    else if (!apply_where_it_belongs(&c) || (!had_error && cn_failed(run->model->ctx)) || (memo && !remember(&c)))
-        return name_node(&c, had_error);
-    for (int i = 0; i < c.n_out; i++)
-        if (node->to[i] >= 0) f->v[node->to[i]] = c.out[i];
+    if (node->taken && run->folds) return true;
+    if (!open_call(run, f, node, &s)) return false;
+    const bool ok = node->takes && run->folds ? run_taken(run, f, &s.c) : run_call(&s.c);
+    if (!ok || (!had_error && cn_failed(run->model->ctx))) return name_node(&s.c, had_error);
+    for (int i = 0; i < s.c.n_out; i++)
+        if (node->to[i] >= 0) f->v[node->to[i]] = s.c.out[i];
     return true;
 }
 
@@ -283,7 +293,8 @@ bool cn__onnx_run_graph(onnx_run *run, onnx_frame *f)
         const onnx_initializer *t = &g->initializers[i];
         if (f->v[t->slot].kind != ONNX_NOTHING) continue;
         cn_tensor *data = t->weight ? cn__onnx_weight(run, t->data, t->weight) : NULL;
-        f->v[t->slot] = (onnx_value){ .kind = ONNX_TENSOR, .data = data, .known = t->known };
+        if (data && run->folds) cn__onnx_fix(data);
+        f->v[t->slot] = (onnx_value){ .kind = ONNX_TENSOR, .data = data, .known = t->known, .fixed = data != NULL };
     }
     bool ok = true;
     for (int i = 0; i < g->n_nodes && ok; i++) ok = run_node(run, f, &g->nodes[i]);

@@ -40,6 +40,7 @@ typedef struct onnx_value {
     onnx_kind kind;
     cn_tensor *data;        /* in the model's context, or NULL if it is only known */
     onnx_known *known;      /* or NULL */
+    bool fixed;             /* data is a weight, or depends on weights and constants alone; the model keeps it */
     struct onnx_list *list; /* of a sequence */
 } onnx_value;
 
@@ -56,14 +57,17 @@ typedef struct onnx_memo {
     onnx_known *out;
 } onnx_memo;
 
-/* A weight in the form that a rule needs. It is kept where no gradients are recorded, as long as the weight has the same
-   value. */
-enum { CN__ONNX_DERIVED = 8 };
+/* What was made of weights alone: a weight in the form that a rule needs, or a node's result. It is kept where no
+   gradients are recorded, as long as the weights have the same values. */
+enum { CN__ONNX_DERIVED = 8, CN__ONNX_SOURCES = 6 };
+typedef struct onnx_form {
+    struct cn__node *source[CN__ONNX_SOURCES]; /* the values that it was made from; counted */
+    cn_tensor *made;
+    int filled; /* how often it was made */
+} onnx_form;
 typedef struct onnx_derived {
-    struct cn__node *source[CN__ONNX_DERIVED]; /* the value that it was made from; counted */
-    cn_tensor *made[CN__ONNX_DERIVED];
+    onnx_form form[CN__ONNX_DERIVED];
 } onnx_derived;
-void cn__onnx_forget(onnx_node *node); /* run.c: frees what was derived */
 
 typedef struct onnx_frame {
     const onnx_graph *graph;
@@ -72,6 +76,9 @@ typedef struct onnx_frame {
     const onnx_node *caller; /* of a function */
     struct onnx_frame *caller_frame;
 } onnx_frame;
+
+/* Forwards that were recorded: replay.c. */
+typedef struct onnx_replays onnx_replays;
 
 /* What a module of ONNX is: the data of cn_module. */
 typedef struct onnx_model {
@@ -83,10 +90,20 @@ typedef struct onnx_model {
     char *path;
     uint64_t runs, stamps;
     bool running;
-    int n_weights;    /* parameters and buffers */
-    bool no_weights;  /* the module does not hold them: each run is given all of them */
-    cn__bump results; /* sequences that cn_onnx_run returned last */
+    int n_weights;         /* parameters and buffers */
+    bool no_weights;       /* the module does not hold them: each run is given all of them */
+    onnx_replays *replays; /* or NULL */
+    cn__bump results;      /* sequences that cn_onnx_run returned last */
 } onnx_model;
+
+/* The inputs and results of a forward, and their numbers in the graph. */
+enum { CN__ONNX_PORTS = 16 };
+typedef struct onnx_ports {
+    int n_in, n_out;
+    int in_at[CN__ONNX_PORTS], out_at[CN__ONNX_PORTS];
+    cn_tensor *in[CN__ONNX_PORTS];
+    cn_tensor *const *weights; /* of this run; NULL: the module's own */
+} onnx_ports;
 
 /* One forward. */
 typedef struct onnx_run {
@@ -94,6 +111,7 @@ typedef struct onnx_run {
     cn__bump memory; /* lists, frames, values known in this forward only */
     int depth;
     int64_t work;                        /* nodes so far */
+    bool folds;                          /* nothing is recorded: what depends on weights alone is kept */
     onnx_value absent;                   /* what an absent input is */
     cn_tensor *const *weights;           /* in place of the module's parameters and buffers; or NULL */
     int64_t batch_declared, batch_given; /* the first axis of an input that has another size than the file says; or 0 */
@@ -107,8 +125,9 @@ typedef struct onnx_call {
     cn_ctx *ctx; /* where the rule makes its tensors: the model's or the host's */
     int version; /* of the operator set */
     int n_in, n_out;
-    onnx_value **in; /* an absent one is of kind ONNX_NOTHING */
-    onnx_value *out; /* to fill */
+    onnx_value **in;        /* an absent one is of kind ONNX_NOTHING */
+    onnx_value *out;        /* to fill */
+    struct onnx_call *norm; /* of a convolution: the normalisation that its weights take over, or NULL */
 } onnx_call;
 
 typedef bool onnx_rule(onnx_call *c);
@@ -139,6 +158,22 @@ const onnx_row *cn__onnx_row(const char *domain, const char *op);
 const cn_op *cn__onnx_record(const char *domain, const char *op);
 /* graph.c: resolves names, finds rules, makes parameters; false: an error is set. */
 bool cn__onnx_resolve(onnx_model *m);
+/* fold.c: frees what was made of weights; pairs convolutions with the normalisation behind them. */
+void cn__onnx_forget(onnx_node *node);
+bool cn__onnx_pair_norms(const onnx_reader *r, onnx_graph *g);
+/* fold.c: lets kernels keep a weight in other forms. */
+void cn__onnx_fix(cn_tensor *weight);
+/* fold.c: whether all inputs are weights or constants. Then its results are found (false: there are none), or kept. */
+bool cn__onnx_is_fixed(const onnx_call *c);
+bool cn__onnx_unfold(onnx_call *c);
+bool cn__onnx_fold(onnx_call *c);
+bool cn__onnx_can_take(const onnx_call *c, const onnx_call *norm);
+/* replay.c: repeats a forward that was recorded for inputs of these shapes, while the weights have the same values.
+   False in *found: there is none. */
+bool cn__onnx_replay(onnx_model *m, const onnx_ports *at, cn_onnx_value *out, bool *found);
+/* replay.c: after a forward that has only made nodes: evaluates its results, if it is the time to record it. */
+bool cn__onnx_note_forward(onnx_model *m, const onnx_ports *at, cn_onnx_value *out);
+void cn__onnx_replays_free(onnx_model *m);
 /* run.c */
 bool cn__onnx_run_graph(onnx_run *run, onnx_frame *frame);
 /* Counts n steps of what a file may repeat as often as it likes. False: the forward has had CN__ONNX_WORK of them. */
