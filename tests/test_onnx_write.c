@@ -244,16 +244,27 @@ static cn_tensor *over_batch(cn_module *m, cn_tensor *x)
     return cn_cat(CN_TENSORS(flat, ids, cn_zeros(cn_context(x), CN_F32, CN_DIMS(cn_size(x, 0)))), 0);
 }
 
+/* It reads a number on the way. */
+static cn_tensor *looking(cn_module *m, cn_tensor *x)
+{
+    (void)m;
+    cn_tensor *y = cn_exp(x);
+    return cn_item(cn_sum(y, CN_ALL, false)) > 0 ? cn_sub(y, cn_mean(y, CN_DIMS(1), true)) : x;
+}
+
 static void test_batches(void)
 {
     static const cn_module_type fixed = { .name = "BySize", .forward = by_size },
-                                free_size = { .name = "OverBatch", .forward = over_batch };
+                                free_size = { .name = "OverBatch", .forward = over_batch },
+                                looks = { .name = "Looking", .forward = looking };
     cn_tensor *x = cn_randn(cn, CN_F32, CN_DIMS(2, 3));
-    cn_module *m = cn_module_new(cn, &fixed), *n = cn_module_new(cn, &free_size);
+    cn_module *m = cn_module_new(cn, &fixed), *n = cn_module_new(cn, &free_size), *l = cn_module_new(cn, &looks);
     try_example(&(example){ "by_size", m, { x }, 1, 1, NULL, 0, true });
     try_example(&(example){ "over_batch", n, { x }, 1, 1, NULL, 0, false });
+    try_example(&(example){ "looking", l, { x }, 1, 1, NULL, 0, false });
     cn_module_free(m);
     cn_module_free(n);
+    cn_module_free(l);
 }
 
 /* ---- what was read from a file ---- */

@@ -136,5 +136,3 @@ static bool loss(onnx_put *c, const char *op)
 }
 bool cn__write_cross_entropy(onnx_put *c) { return loss(c, "SoftmaxCrossEntropyLoss"); }
 bool cn__write_nll_loss(onnx_put *c) { return loss(c, "NegativeLogLikelihoodLoss"); }
-
-bool cn__write_det(onnx_put *c) { return GIVE(EMIT("Det", OF(0))); }

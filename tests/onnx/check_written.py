@@ -27,6 +27,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 TOLERANCE, HALF_TOLERANCE = 1e-5, 1e-3
+DFT_TOLERANCE = 5e-4  # onnxruntime sums a transform of 450 elements with an error of 2e-4
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
 options.intra_op_num_threads = 1
@@ -58,11 +59,11 @@ def distance(want, got):
     return float(np.max(np.abs(np.where(same, 0, a) - np.where(same, 0, b))) / scale)
 
 
-def compare(want, got):
+def compare(want, got, tolerance=TOLERANCE):
     """None, or what is wrong."""
     for i, (a, b) in enumerate(zip(want, got)):
         d = distance(a, b)
-        if isinstance(d, str) or not d <= (HALF_TOLERANCE if a.dtype == np.float16 else TOLERANCE):
+        if isinstance(d, str) or not d <= (HALF_TOLERANCE if a.dtype == np.float16 else tolerance):
             return f"result {i} differs: {d}"
     return None if len(want) == len(got) else f"{len(want)} results became {len(got)}"
 
@@ -78,9 +79,11 @@ def listed(stored, kind):
 def check_written(path):
     try:
         onnx.checker.check_model(str(path), full_check=True)
+        transforms = any(n.op_type == "DFT" for n in onnx.load(path, load_external_data=False).graph.node)
         for numbers in numbers_of(path):
             stored = np.load(numbers)
-            wrong = compare(listed(stored, "out"), run(path, listed(stored, "in")))
+            got = run(path, listed(stored, "in"))
+            wrong = compare(listed(stored, "out"), got, DFT_TOLERANCE if transforms else TOLERANCE)
             check(not wrong, f"{numbers.stem}: {wrong}")
     except Exception as e:
         check(False, f"{path.stem}: {' '.join(str(e).split())[:300]}")
