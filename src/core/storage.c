@@ -93,7 +93,9 @@ void cn__storage_ref(cn__storage *s) { s->refs++; }
 
 /* ---- other forms of values ---- */
 
-void cn__storage_fix(cn__storage *s) { s->fixed |= (!s->borrowed || s->inside) && !s->shared; }
+bool cn__storage_lasts(const cn__storage *s) { return (!s->borrowed || s->inside) && !s->shared; }
+
+void cn__storage_fix(cn__storage *s) { s->fixed |= cn__storage_lasts(s); }
 
 static void free_forms(cn_ctx *ctx, cn__storage *s)
 {

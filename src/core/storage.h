@@ -39,7 +39,9 @@ void cn__storage_ref(cn__storage *s);
 void cn__storage_release(cn_ctx *ctx, cn__storage *s);
 void cn__storage_close(cn_ctx *ctx);
 
-/* Allows kernels to keep other forms of the values, as long as nobody outside the library can change them. */
+/* Whether nobody outside the library can change the values. */
+bool cn__storage_lasts(const cn__storage *s);
+/* Allows kernels to keep other forms of the values, as long as they last. */
 void cn__storage_fix(cn__storage *s);
 /* Another library gets the memory. */
 void cn__storage_share(cn_ctx *ctx, cn__storage *s);

@@ -23,11 +23,19 @@ void cn__onnx_forget(onnx_node *node)
     forget(node->folded);
 }
 
+bool cn__onnx_lasts(const cn_tensor *t)
+{
+    const cn__storage *s = cn__result_of(t)->storage;
+    return !s || cn__storage_lasts(s);
+}
+
 static bool is_of(const onnx_form *f, cn_tensor *const *from, int n)
 {
-    for (int i = 0; i < CN__ONNX_SOURCES; i++)
-        if (f->source[i] != (i < n && from[i] ? from[i]->ref.node : NULL)) return false;
-    return f->made != NULL;
+    for (int i = 0; i < CN__ONNX_SOURCES; i++) {
+        const cn_tensor *t = i < n ? from[i] : NULL;
+        if (f->source[i] != (t ? t->ref.node : NULL) || (t && !cn__onnx_lasts(t))) return false;
+    }
+    return f->made && cn__onnx_lasts(f->made);
 }
 
 void cn__onnx_fix(cn_tensor *weight)
@@ -48,7 +56,7 @@ static bool keep_form(onnx_call *c, onnx_derived **d, int k, cn_tensor *const *f
 {
     onnx_model *m = c->run->model;
     for (int i = 0; i < n; i++)
-        if (from[i] && from[i]->kept == 0) return true;
+        if (from[i] && (from[i]->kept == 0 || !cn__onnx_lasts(from[i]))) return true;
     if (!*d && !(*d = cn__onnx_new(&m->weights.reader, 1, sizeof **d))) return false;
     onnx_form *f = &(*d)->form[k], old = *f;
     *f = (onnx_form){ .made = cn__keep(made), .filled = old.filled + 1 };

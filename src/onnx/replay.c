@@ -66,14 +66,14 @@ static onnx_replays *replays_of(onnx_model *m)
     return m->replays = all;
 }
 
-/* Forgets everything if a weight has another value. */
+/* Forgets everything if a weight has another value, or may get one unseen. */
 static void check_weights(onnx_model *m, onnx_replays *all, cn_tensor *const *given)
 {
     bool same = true;
     for (int i = 0; i < m->n_weights; i++) {
         const cn_tensor *t = given ? given[i] : all->weights[i];
         struct cn__node *now = t ? t->ref.node : NULL;
-        same &= now == all->made[i];
+        same &= now == all->made[i] && (!t || cn__onnx_lasts(t));
         all->made[i] = now;
     }
     for (int i = 0; i < all->n && !same; i++) forget(m, &all->v[i]);
@@ -149,6 +149,23 @@ bool cn__onnx_replay(onnx_model *m, const onnx_ports *at, cn_onnx_value *out, bo
     return true;
 }
 
+static bool in_one_memory(const cn_tensor *a, const cn_tensor *b)
+{
+    return a && b && cn__result_of(a)->storage == cn__result_of(b)->storage;
+}
+
+/* A recording tells its inputs by their memory: there it must find one input, and no weight. */
+static bool are_apart(const onnx_model *m, const onnx_replays *all, const onnx_ports *at)
+{
+    for (int i = 0; i < at->n_in; i++) {
+        for (int k = 0; k < i; k++)
+            if (in_one_memory(at->in[i], at->in[k])) return false;
+        for (int k = 0; k < m->n_weights; k++)
+            if (in_one_memory(at->in[i], at->weights ? at->weights[k] : all->weights[k])) return false;
+    }
+    return true;
+}
+
 bool cn__onnx_note_forward(onnx_model *m, const onnx_ports *at, cn_onnx_value *out)
 {
     cn_tensor *made[CN__ONNX_PORTS];
@@ -161,6 +178,6 @@ bool cn__onnx_note_forward(onnx_model *m, const onnx_ports *at, cn_onnx_value *o
     if (first) check_weights(m, all, at->weights);
     replay *r = find(all, at);
     if (!r) r = add(m, all, at);
-    if (++r->seen != RECORDED_AFTER) return true;
+    if (!are_apart(m, all, at) || ++r->seen != RECORDED_AFTER) return true;
     return m->ctx->engine->record(m->ctx, at->in, at->n_in, made, at->n_out, &r->recording);
 }

@@ -294,7 +294,7 @@ bool cn__onnx_run_graph(onnx_run *run, onnx_frame *f)
         if (f->v[t->slot].kind != ONNX_NOTHING) continue;
         cn_tensor *data = t->weight ? cn__onnx_weight(run, t->data, t->weight) : NULL;
         if (data && run->folds) cn__onnx_fix(data);
-        f->v[t->slot] = (onnx_value){ .kind = ONNX_TENSOR, .data = data, .known = t->known, .fixed = data != NULL };
+        f->v[t->slot] = (onnx_value){ .kind = ONNX_TENSOR, .data = data, .known = t->known, .fixed = data && cn__onnx_lasts(data) };
     }
     bool ok = true;
     for (int i = 0; i < g->n_nodes && ok; i++) ok = run_node(run, f, &g->nodes[i]);

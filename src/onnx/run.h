@@ -161,6 +161,8 @@ bool cn__onnx_resolve(onnx_model *m);
 /* fold.c: frees what was made of weights; pairs convolutions with the normalisation behind them. */
 void cn__onnx_forget(onnx_node *node);
 bool cn__onnx_pair_norms(const onnx_reader *r, onnx_graph *g);
+/* fold.c: whether a value can be changed by nobody else: what is made of it may be kept. */
+bool cn__onnx_lasts(const cn_tensor *t);
 /* fold.c: lets kernels keep a weight in other forms. */
 void cn__onnx_fix(cn_tensor *weight);
 /* fold.c: whether all inputs are weights or constants. Then its results are found (false: there are none), or kept. */
