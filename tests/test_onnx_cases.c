@@ -270,8 +270,7 @@ static bool try_case(cn_ctx *cn, const options *o, const char *name, double rtol
     if (v == PASSED) check(true, "%s", name);
     else if (expected) skip();
     else check(false, "%s: %s%s", name, v == WRONG ? "" : "refused: ", why);
-    if (v != PASSED && expected)
-        printf("not passed: %s: %s%s%s\n", name, expected, suited ? ": " : "", suited ? why : "");
+    if (v != PASSED && expected) printf("not passed: %s: %s\n", name, expected);
     else if (o->part) printf("%-8s %s %s\n", v == PASSED ? "passed" : v == WRONG ? "wrong" : "refused", name, why);
     fflush(stdout);
     return v == PASSED;

@@ -7,6 +7,7 @@
 
 #include "cairn/cairn.h"
 #include "support/check.h"
+#include "support/faulty.h"
 #include "support/onnx_write.h"
 #include "support/scratch.h"
 
@@ -410,6 +411,87 @@ static void test_results(void)
     for (int i = 0; i < 4; i++) check(cn_item(cn_reshape(shapes[i], CN_SCALAR)) == i + 1, "without the module, too");
 }
 
+/* ---- lack of memory: every allocation of loading and running fails once ---- */
+
+enum { MOST_PORTS = 4 };
+
+static cn_tensor *ones_for(cn_ctx *ctx, const cn_onnx_port *p)
+{
+    static const struct {
+        const char *name;
+        cn_dtype dtype;
+    } types[] = { { "int64", CN_I64 }, { "int32", CN_I32 }, { "uint8", CN_U8 },
+                  { "int8", CN_I8 },   { "bool", CN_BOOL }, { "double", CN_F64 } };
+    cn_dtype t = CN_F32;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(p->type, types[i].name)) t = types[i].dtype;
+    cn_dims shape = { .n = p->ndim < 0 ? 0 : p->ndim };
+    for (int i = 0; i < shape.n; i++) shape.v[i] = p->shape[i] < 0 ? 2 : p->shape[i];
+    return cn_ones(ctx, t, shape);
+}
+
+/* Loads and runs; returns how it ended. */
+static cn_code load_and_run(cn_ctx *ctx, const unsigned char *v, size_t n)
+{
+    cn_onnx_port ports[MOST_PORTS];
+    cn_onnx_value in[MOST_PORTS] = { 0 }, out[MOST_PORTS] = { 0 };
+    cn_module *m = cn_onnx_load_memory(ctx, v, n);
+    const int n_in = m ? cn_onnx_inputs(m, ports, MOST_PORTS) : 0, n_out = m ? cn_onnx_outputs(m, NULL, 0) : 0;
+    for (int i = 0; i < n_in && i < MOST_PORTS; i++) in[i].tensor = ones_for(ctx, &ports[i]);
+    const bool ok = m && n_in <= MOST_PORTS && n_out <= MOST_PORTS && cn_onnx_run(m, in, n_in, out, n_out);
+    for (int i = 0; i < n_out && ok; i++)
+        if (out[i].tensor) cn_eval(out[i].tensor);
+    return cn_error_code(ctx);
+}
+
+static void fail_each(const char *name, const unsigned char *v, size_t n)
+{
+    cn_ctx *whole = cn_open(&(cn_desc){ .threads = 1 });
+    const cn_code usual = whole ? load_and_run(whole, v, n) : CN_NO_MEMORY; /* ones may not suit the model */
+    cn_close(whole);
+    bool done = false;
+    for (int64_t at = 1; at < 100000 && !done; at += test_is_quick() ? 13 : 1) {
+        faulty f = { .fail_at = at };
+        cn_ctx *ctx = cn_open(&(cn_desc){ .threads = 1, .allocator = { faulty_resize, &f } });
+        if (!ctx) continue;
+        const cn_code code = load_and_run(ctx, v, n);
+        check(code == usual || code == CN_NO_MEMORY, "%s, call %d: %s", name, (int)at, cn_error(ctx));
+        done = f.calls < at;
+        cn_close(ctx);
+        check(f.blocks == 0 && f.bytes == 0, "%s, call %d: %d blocks are left", name, (int)at, (int)f.blocks);
+    }
+    check(done, "%s: it ends", name);
+}
+
+static void test_memory(void)
+{
+    check_group("lack of memory");
+    const char *const names[] = { "if",
+                                  "loop11",
+                                  "scan9_sum",
+                                  "lstm_defaults",
+                                  "einsum_sum",
+                                  "gemm_all_attributes",
+                                  "constant",
+                                  "optional_has_element_optional_input",
+                                  "reshape_extended_dims",
+                                  "sequence_insert_at_back",
+                                  "slice_neg_steps",
+                                  "split_variable_parts_1d_opset18",
+                                  "resize_upsample_scales_nearest",
+                                  "qlinearmatmul_2D_uint8_float32" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[1024];
+        unsigned char data[8192];
+        snprintf(path, sizeof path, "%s/tests/fuzz/corpus/onnx/%s.onnx", CAIRN_SOURCE_DIR, names[i]);
+        FILE *f = fopen(path, "rb");
+        if (!check(f != NULL, "%s is there", path)) continue;
+        const size_t n = fread(data, 1, sizeof data, f);
+        fclose(f);
+        fail_each(names[i], data, n);
+    }
+}
+
 int main(void)
 {
     if (!enter_scratch()) return finish();
@@ -422,6 +504,7 @@ int main(void)
     test_tensors();
     test_sparse();
     test_results();
+    test_memory();
     check(!cn_failed(cn), "no error is left: %s", cn_error(cn));
     cn_close(cn);
     return finish();
