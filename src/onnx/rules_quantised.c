@@ -1,6 +1,7 @@
 /* Rules of quantised operators: whole numbers, with a scale and a zero point. */
 #include "core/handle.h"
 #include "onnx/window.h"
+#include "ops/contract/contract.h"
 
 /* A scale or zero point for x: one number, a number for each slice along an axis, or one for each block of it. */
 static cn_tensor *fitted(onnx_call *c, cn_tensor *v, cn_tensor *x, int64_t at, int64_t block)
@@ -146,23 +147,21 @@ static cn_tensor *whole_weight(onnx_call *c, cn_tensor *w, cn_tensor *zero)
     return cn__onnx_derive(c, 0, from, 2, b);
 }
 
-/* A convolution of planes becomes one of volumes, lines of which are planes: its sums are plain sums, where planes might
-   be summed by Winograd's squares, which are not exact. */
-static void as_volumes(cn_tensor **x, cn_tensor **w, onnx_windows *at)
+/* A convolution whose sums are plain: Winograd's squares are not exact. */
+static cn_tensor *plain_sums(onnx_call *c, cn_tensor *x, cn_tensor *w, const onnx_windows *at)
 {
-    const onnx_windows flat = *at;
-    if (flat.n != 2 || cn_type(*w) != CN_F32 || flat.kernel[0] != 3 || flat.kernel[1] != 3) return;
-    *x = cn_unsqueeze(*x, 3);
-    *w = cn_unsqueeze(*w, 3);
-    *at = (onnx_windows){ .n = 3 };
-    for (int i = 0; i < 3; i++) {
-        at->kernel[i] = i == 1 ? 1 : flat.kernel[i / 2];
-        at->stride[i] = i == 1 ? 1 : flat.stride[i / 2];
-        at->dilation[i] = i == 1 ? 1 : flat.dilation[i / 2];
-        at->before[i] = i == 1 ? 0 : flat.before[i / 2];
-        at->after[i] = i == 1 ? 0 : flat.after[i / 2];
-        at->out[i] = i == 1 ? 1 : flat.out[i / 2];
+    const int first = 3 - at->n;
+    cn__conv_attrs a = { { 1, 1, 1 }, { 0 }, { 1, 1, 1 }, INT("group", 1), { 0 } };
+    cn_dims out = { .n = at->n + 2, .v = { cn_size(x, 0), cn_size(w, 0) } };
+    a.size[0] = CN__CONV_PLAIN;
+    for (int i = 0; i < at->n; i++) {
+        a.stride[first + i] = at->stride[i];
+        a.padding[first + i] = at->before[i];
+        a.dilation[first + i] = at->dilation[i];
+        out.v[2 + i] = at->out[i];
     }
+    for (int i = 0; i < first; i++) x = cn_unsqueeze(x, 2), w = cn_unsqueeze(w, 2);
+    return cn_reshape(cn_apply(&cn__op_conv, (cn_tensor *[]){ x, w }, 2, &a, NULL), out);
 }
 
 static cn_tensor *whole_convolution(onnx_call *c, cn_tensor *x, cn_tensor *x_zero, cn_tensor *w, cn_tensor *w_zero)
@@ -172,10 +171,11 @@ static cn_tensor *whole_convolution(onnx_call *c, cn_tensor *x, cn_tensor *x_zer
     cn_tensor *b = whole_weight(c, w, w_zero);
     if (!b) return NULL;
     cn_tensor *a = centred(x, x_zero ? cn_reshape(x_zero, CN_SCALAR) : NULL, cn_type(b));
-    const int axes = at.n;
-    as_volumes(&a, &b, &at);
-    cn_tensor *y = cn_cast(cn__onnx_convolved(c, a, b, NULL, &at, INT("group", 1)), CN_I32);
-    return at.n > axes ? cn_squeeze(y, CN_DIMS(3)) : y;
+    if (!cn__onnx_symmetric(&at, false)) {
+        a = cn__onnx_bordered(c, a, &at, 0, 0);
+        for (int i = 0; i < at.n; i++) at.before[i] = at.after[i] = 0;
+    }
+    return cn_cast(plain_sums(c, a, b, &at), CN_I32);
 }
 
 bool cn__onnx_conv_integer(onnx_call *c) { return GIVE(whole_convolution(c, IN(0), IN(2), IN(1), IN(3))); }

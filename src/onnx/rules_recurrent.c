@@ -19,6 +19,7 @@ typedef struct layer {
     bool quantised;   /* weights are whole numbers; what they are multiplied with is rounded to 256 numbers */
     activation act[3];
     cn_tensor *all;            /* recurrent weights of all gates, (hidden, gates · hidden) */
+    cn_tensor *all_scale;      /* of quantised ones */
     cn_tensor *r[MOST_GATES];  /* of each gate, (hidden, hidden) */
     cn_tensor *rb[MOST_GATES]; /* recurrent biases (hidden), or NULL */
     cn_tensor *peephole[3];    /* of i, o, f; or NULL */
@@ -70,28 +71,35 @@ static bool read_activations(onnx_call *c, const char *const *usual, int n, int 
 
 /* ---- quantised weights ---- */
 
-/* x as the 256 numbers that an unsigned byte can mean, from the smallest to the largest element, with 0 among them. */
-static cn_tensor *rounded(cn_tensor *x)
+/* x as whole numbers times *scale, as an unsigned byte can mean them: from the smallest to the largest element, with 0
+   among them. */
+static cn_tensor *rounded(cn_tensor *x, cn_tensor **scale_out)
 {
     cn_tensor *high = cn_maximum_s(cn_max(x, CN_ALL, false), 0), *low = cn_minimum_s(cn_min(x, CN_ALL, false), 0);
     cn_tensor *span = cn_sub(high, low);
     cn_tensor *scale = cn_div_s(cn_where(cn_eq_s(span, 0), cn_ones_like(span), span), 255);
     cn_tensor *zero = cn_round(cn_clamp(cn_neg(cn_div(low, scale)), 0, 255));
     cn_tensor *q = cn_clamp(cn_add(cn_round(cn_div(x, scale)), zero), 0, 255);
-    return cn_mul(cn_sub(q, zero), scale);
+    *scale_out = scale;
+    return cn_cast(cn_sub(q, zero), CN_I32);
 }
 
-/* Input i of direction d, a weight. A quantised one is (inputs, gates · hidden); its scale is input `scale`, and its
-   zero point the next. */
-static cn_tensor *weight_of(onnx_call *c, const layer *l, int i, int d, int scale)
+/* Input i of direction d, a weight: whole numbers (inputs, gates · hidden) without their zero point, which is input
+   `scale` + 1. */
+static cn_tensor *whole_weight(onnx_call *c, int i, int d, int scale)
 {
-    if (!l->quantised) return cn_select(IN(i), 0, d);
-    cn_tensor *from[] = { IN(i), IN(scale), IN(scale + 1) };
-    cn_tensor *w = cn__onnx_derived_from(c, d * 4 + i, from, 3);
-    if (w) return cn_transpose(w, 0, 1);
-    w = cn_cast(cn_select(from[0], 0, d), CN_F32);
-    if (from[2]) w = cn_sub(w, cn_cast(cn_select(from[2], 0, d), CN_F32));
-    return cn_transpose(cn__onnx_derive(c, d * 4 + i, from, 3, cn_mul(w, cn_select(from[1], 0, d))), 0, 1);
+    cn_tensor *from[] = { IN(i), IN(scale + 1) }, *w = cn__onnx_derived_from(c, d * 4 + i, from, 2);
+    if (w) return w;
+    w = cn_cast(cn_select(from[0], 0, d), CN_I32);
+    if (from[1]) w = cn_sub(w, cn_cast(cn_select(from[1], 0, d), CN_I32));
+    return cn__onnx_derive(c, d * 4 + i, from, 2, w);
+}
+
+/* x · w, both quantised, where x is quantised here, as a whole. */
+static cn_tensor *quantised_product(cn_tensor *x, cn_tensor *w, cn_tensor *scale)
+{
+    cn_tensor *of_x, *q = rounded(x, &of_x);
+    return cn_mul(cn_cast(cn_matmul(q, w), CN_F32), cn_mul(of_x, scale));
 }
 
 /* ---- steps ---- */
@@ -108,7 +116,6 @@ static cn_tensor *recurrent(const layer *l, int gate, cn_tensor *h)
 static bool run_step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, cn_tensor **cell)
 {
     cn_tensor *g[MOST_GATES];
-    cn_tensor *state = l->quantised ? rounded(*h) : *h;
     for (int i = 0; i < l->gates; i++) g[i] = cn_narrow(x, 1, i * l->hidden, l->hidden);
     if (l->gates == 1) {
         *h = activated(c, &l->act[0], limited(l, cn_add(g[0], recurrent(l, 0, *h))));
@@ -123,7 +130,7 @@ static bool run_step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, 
         return *h != NULL;
     }
     /* i, o, f, c; peepholes look at the cell */
-    cn_tensor *past = cn_matmul(state, l->all);
+    cn_tensor *past = l->quantised ? quantised_product(*h, l->all, l->all_scale) : cn_matmul(*h, l->all);
     for (int i = 0; i < 4; i++) {
         cn_tensor *of_gate = cn_narrow(past, 1, i * l->hidden, l->hidden);
         g[i] = cn_add(g[i], l->rb[i] ? cn_add(of_gate, l->rb[i]) : of_gate);
@@ -143,18 +150,20 @@ static bool run_step(onnx_call *c, const layer *l, cn_tensor *x, cn_tensor **h, 
 /* The weights of one direction: W x of all steps (steps, batch, gates · hidden) is returned, the rest is in l. */
 static cn_tensor *open_layer(onnx_call *c, layer *l, cn_tensor *x, int d)
 {
-    cn_tensor *w = weight_of(c, l, 1, d, 8), *r = weight_of(c, l, 2, d, 10),
-              *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
+    cn_tensor *b = HAS(3) ? cn_select(IN(3), 0, d) : NULL;
     cn_tensor *p = l->gates == 4 && HAS(7) ? cn_select(IN(7), 0, d) : NULL;
     const int64_t all = l->gates * l->hidden;
-    l->all = cn_transpose(r, 0, 1);
+    l->all = l->quantised ? whole_weight(c, 2, d, 10) : cn_transpose(cn_select(IN(2), 0, d), 0, 1);
+    if (l->quantised) l->all_scale = cn_select(IN(10), 0, d);
     for (int g = 0; g < l->gates; g++) {
-        l->r[g] = cn_transpose(cn_narrow(r, 0, g * l->hidden, l->hidden), 0, 1);
+        l->r[g] = cn_narrow(l->all, 1, g * l->hidden, l->hidden);
         l->rb[g] = b ? cn_narrow(b, 0, all + g * l->hidden, l->hidden) : NULL;
     }
     for (int g = 0; g < 3; g++) l->peephole[g] = p ? cn_narrow(p, 0, g * l->hidden, l->hidden) : NULL;
     cn_tensor *wb = b ? cn_narrow(b, 0, 0, all) : NULL;
-    return cn_linear(l->quantised ? rounded(x) : x, w, wb);
+    if (!l->quantised) return cn_linear(x, cn_select(IN(1), 0, d), wb);
+    cn_tensor *y = quantised_product(x, whole_weight(c, 1, d, 8), cn_select(IN(8), 0, d));
+    return wb ? cn_add(y, wb) : y;
 }
 
 /* ---- all steps at once ---- */

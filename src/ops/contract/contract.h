@@ -11,7 +11,9 @@ typedef union cn__einsum_attrs {
 } cn__einsum_attrs;
 
 /* A convolution over three axes (depth, height, width). size: of the input for conv_input_grad, of the kernel for
-   conv_weight_grad, zeros for conv. (The attributes of conv1d and the like are a cn_conv_desc.) */
+   conv_weight_grad. For conv, size[0] may be CN__CONV_PLAIN: then sums are plain sums of products, which are exact for
+   whole numbers below 2^24; the rest is 0. (The attributes of conv1d and the like are a cn_conv_desc.) */
+enum { CN__CONV_PLAIN = 1 };
 typedef struct cn__conv_attrs {
     int64_t stride[3], padding[3], dilation[3], groups, size[3];
 } cn__conv_attrs;

@@ -11,6 +11,7 @@ enum {
     MOST_BYTES = 1 << 21,   /* of a band of one line; longer lines are left to other kernels */
     SOME_BYTES = 1 << 21,   /* of the bands that are copied at a time for the gradient of the weight */
     LEAST_LINES = 4,        /* of a band that is cut to share the work */
+    MANY_OUTPUTS = 48,      /* for which bands may have fewer lines */
     LEAST_BANDS = 8,        /* fewer are left to kernels that share a single product */
     LEAST_CHANNELS = 8,     /* of the source at stride 1: taps take fewer in less time */
     LEAST_POSITIONS = 128,  /* of all images; fewer do not pay for packing the weight */
@@ -136,6 +137,9 @@ static void cut(cn__pixels *p)
         if (enough && fits(p, BAND_BYTES)) break;
         lines = cn__divide_up(lines, 2);
     }
+    /* Of few and small pictures, bands have fewer lines: many outputs pay for pixels that are copied more often. */
+    while (lines > 1 && all_bands(p) < LEAST_BANDS && p->outputs >= MANY_OUTPUTS)
+        set_lines(p, lines = cn__divide_up(lines, 2));
 }
 
 /* Whether products are wide enough: unused lanes of the last panel cost as much as others. At stride 1 taps compete, and
