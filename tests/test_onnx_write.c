@@ -541,9 +541,7 @@ int main(int argc, char **argv)
     test_layers(0);
     test_layers(13);
     test_layers(23);
-    test_models(13);
-    test_models(20);
-    test_models(23);
+    for (int opset = 13; opset <= 24; opset++) test_models(opset);
     test_batches();
     test_imported();
     test_external();

@@ -29,7 +29,7 @@
               Parameters and buffers keep their names. Blocks are written as the standard operators that they mean
               (LayerNormalization, Gelu, LSTM), as far as the operator set has them. A second run, with another size of
               the batch, tells which sizes follow the batch: the file then serves every size. If the two runs call
-              different operators, the file serves the size of the example.
+              different operators, the file serves the size of the example, and the log says so.
               A module that cn_onnx_load made is written as it was read: names, metadata, documentation and attributes
               stay, and only the values of weights are new. The example may be missing then.
               The file appears when it is complete; after an error there is no new file, and an old one is unchanged.

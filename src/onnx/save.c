@@ -105,6 +105,10 @@ static bool save_module(const saving *s)
     if (!ok || !cn_onnx_trace_begin(ctx)) return false;
     cn_scope scope = cn_scope_begin(ctx);
     if (batch) ok = save_dynamic(s, batch, &fixed);
+    if (ok && fixed && batch)
+        cn__log(ctx,
+                "onnx_save: %.200s serves %lld samples only: its forward with another number calls other operators",
+                s->path, (long long)batch);
     if (ok && fixed) ok = save_fixed(s);
     cn_scope_end(ctx, scope);
     cn_onnx_trace_end(ctx);
@@ -125,9 +129,11 @@ bool cn_onnx_save(cn_module *m, cn_tensor *const *in, int n_in, const char *path
                         "onnx_save: at most %d inputs and results are allowed, got %d and %d", MOST, n_in,
                         o->n_outputs);
     const saving s = { m, in, n_in, o->n_outputs ? o->n_outputs : 1, path, o, cn_module_named(m) };
+    const uint64_t stream = call.ctx->next_stream; /* writing uses up no random numbers */
     cn_module_apply(m, remember_mode, NULL);
     cn_module_train(m, false);
     const bool ok = !cn_failed(call.ctx) && save_module(&s);
     cn_module_apply(m, restore_mode, NULL);
+    call.ctx->next_stream = stream;
     return ok;
 }
