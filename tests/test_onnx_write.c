@@ -416,6 +416,8 @@ static void test_names(void)
     refused(cn_onnx_save(m, &(cn_tensor *){ NULL }, 1, "no.onnx", NULL), CN_BAD_ARGUMENT, "inputs");
     refused(cn_onnx_save(s, &x, 1, "no.onnx", NULL), CN_UNSUPPORTED, "lgamma (2), erfinv (1)");
     refused(cn_onnx_save(m, &x, 1, "missing/no.onnx", NULL), CN_BAD_FILE, "missing/no.onnx");
+    if (access("/dev/full", W_OK) == 0)
+        refused(cn_onnx_save(m, &x, 1, "/dev/full", NULL), CN_BAD_FILE, "/dev/full: No space");
     refused(cn_onnx_save_graph(cn, NULL, "no.onnx", NULL), CN_BAD_ARGUMENT, "graph");
     cn_onnx_graph g = { .outputs = &x, .n_outputs = 1, .n_named = 1 };
     refused(cn_onnx_save_graph(cn, &g, "no.onnx", NULL), CN_BAD_ARGUMENT, "named tensors");
@@ -476,6 +478,35 @@ static void test_memory(void)
     }
     check(done, "it ends");
     check(files_beside("memory.onnx") == 0, "no temporary file is left");
+}
+
+/* Every allocation of writing a file that was read fails once: the new file is complete, or the old one stays. */
+static void test_memory_again(void)
+{
+    check_group("lack of memory, of a file that was read");
+    onnx_bytes bytes = documented(), now = { 0 };
+    check(write_bytes("again.onnx", &bytes), "the file");
+    bool done = false;
+    for (int64_t at = 1; at < 100000 && !done; at++) {
+        faulty f = { .fail_at = at };
+        check(write_bytes("old.onnx", &bytes), "an old file");
+        cn_ctx *ctx = cn_open(&(cn_desc){ .threads = 1, .allocator = { faulty_resize, &f } });
+        if (!ctx) continue;
+        cn_module *m = cn_onnx_load(ctx, "again.onnx");
+        cn_tensor *b = m ? cn_module_get(m, "b") : NULL;
+        if (b) cn_assign(b, cn_full(ctx, CN_F32, CN_DIMS(3), 2));
+        const bool ok = b && cn_onnx_save(m, NULL, 0, "old.onnx", NULL);
+        check(ok || cn_error_code(ctx) == CN_NO_MEMORY, "call %d: %s", (int)at, cn_error(ctx));
+        check(ok || (read_file("old.onnx", &now) && now.n == bytes.n && !memcmp(now.v, bytes.v, now.n)),
+              "call %d: the old file stays", (int)at);
+        done = ok && f.calls < at;
+        cn_close(ctx);
+        check(f.blocks == 0 && f.bytes == 0, "call %d: %d blocks are left", (int)at, (int)f.blocks);
+    }
+    check(done, "it ends");
+    check(files_beside("old.onnx") == 0, "no temporary file is left");
+    onnx_free(&bytes);
+    onnx_free(&now);
 }
 
 /* ---- files of others ---- */
@@ -548,6 +579,7 @@ int main(int argc, char **argv)
     test_names();
     test_whole();
     if (!folder) test_memory();
+    if (!folder) test_memory_again();
     check(!cn_failed(cn), "no error is left: %s", cn_error(cn));
     cn_close(cn);
     return finish();

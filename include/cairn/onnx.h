@@ -33,6 +33,7 @@
               A module that cn_onnx_load made is written as it was read: names, metadata, documentation and attributes
               stay, and only the values of weights are new. The example may be missing then.
               The file appears when it is complete; after an error there is no new file, and an old one is unchanged.
+              Random numbers, matrix decompositions and gradients that a forward computes cannot be written.
    Errors     CN_BAD_FILE for damaged files. If operators are missing, CN_UNSUPPORTED names all of them, and how many
               nodes need each. An error in a forward names the node. */
 #ifndef CAIRN_ONNX_H

@@ -109,7 +109,10 @@ static int step_of(onnx_trace *t, cn__ref r);
 static int composed(onnx_trace *t, const cn__node *n)
 {
     cn_tensor *in[CN_MAX_IN] = { NULL };
-    if (n->n_in > CN_MAX_IN) return -1;
+    if (n->n_in > CN_MAX_IN) {
+        cn__fail(t->ctx, CN_UNSUPPORTED, "onnx_save: %s with %d operands cannot be written", n->op->name, n->n_in);
+        return -1;
+    }
     for (int k = 0; k < n->n_in; k++)
         if (n->in[k].node && !(in[k] = handle_of(n->in[k]))) return -1;
     cn_tensor *y = n->op->compose(t->ctx, in, n->n_in, n->attrs, n->args);
