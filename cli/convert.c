@@ -1,6 +1,6 @@
 /* cairn convert: a model file of Cairn or GPT-2 becomes an ONNX file, and an ONNX file becomes a model file again.
 
-   The texts of a model file, which tell its kind, its options and its tokenizer, travel as metadata of the ONNX file, under
+   The texts of a model file tell its kind, its options and its tokenizer. They travel as metadata of the ONNX file, under
    names that begin with "cairn/". */
 #include <stdlib.h>
 #include <string.h>

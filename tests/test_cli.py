@@ -477,6 +477,12 @@ def test_convert(folder):
     check(all(texts[k] == former[k] for k in ["model", "heads", "tokenizer.json", "option/width"]), "the same texts", texts)
     words = ["--prompt", "the ", "--tokens", 20, "--seed", 1]
     check(works("generate", "g", *words, cwd=folder) == works("generate", "back.safetensors", *words, cwd=folder), "the same text")
+    write_safetensors(folder / "gpt2.safetensors", {f"transformer.{k}": v for k, v in back.items()}, {})
+    works("convert", "gpt2.safetensors", "gpt2.onnx", "--heads", 2, cwd=folder)
+    works("convert", "gpt2.onnx", "gpt2-back.safetensors", cwd=folder)
+    check(tensors(folder / "gpt2-back.safetensors")[1] == back, "GPT-2's file")
+    check(works("generate", "gpt2-back.safetensors", "--tokenizer", "g/tokenizer.json", *words, cwd=folder)
+          == works("generate", "g", *words, cwd=folder), "GPT-2's file writes the same text")
     works("train", "mlp", "--data", "line.csv", "--target", "y", "--epochs", 2, "--quiet", "--out", "m", cwd=folder)
     works("train", "cnn", "--images", "x.idx", "--labels", "y.idx", "--epochs", 1, "--quiet", "--out", "c", cwd=folder)
     for name, data in [("m", ["--data", "line.csv"]), ("c", ["--images", "x.idx", "--labels", "y.idx"])]:

@@ -12,7 +12,8 @@
 
    Module     It is a module as any other: cn_parameters, optimizers, cn_module_freeze, cn_save, every device. Floating
               initializers that are used as data are parameters; running statistics, scales of quantisation, single
-              numbers of arithmetic and large whole numbers are buffers. They have their ONNX names. What is small
+              numbers of arithmetic and large whole numbers are buffers. They have their ONNX names. If a file has no
+              such initializers, its floating Constant nodes of several elements count as initializers. What is small
               and whole, and what only decides shapes, is part of the structure.
    Modes      The module starts with training mode off. In training mode BatchNormalization uses the statistics of
               the batch and updates the running ones, and Dropout drops.

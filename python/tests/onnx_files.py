@@ -20,8 +20,10 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """A whole number, a float, or a list of whole numbers."""
+    """A whole number, a float, a list of whole numbers, or the bytes of a tensor."""
     body = field(1, name)
+    if isinstance(value, bytes):
+        return body + field(5, value) + field(20, 4)
     if isinstance(value, float):
         return body + _varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
     if isinstance(value, list):

@@ -76,6 +76,25 @@ def test_results_are_values_of_their_own():
     assert m.w.tolist() == [1, 2] and w.tolist() == [2, 3] and y.tolist() == [1, 2]
 
 
+def test_weights_that_are_constants(tmp_path):
+    """Some programs write weights as nodes. Beside initializers, such nodes are constants."""
+    constants = [onnx_files.node("Constant", [], [name], value=onnx_files.tensor("", shape, values))
+                 for name, shape, values in [("w", [2, 3], onnx_files.WEIGHT), ("two", [], [2])]]
+    nodes = [*constants, onnx_files.node("Gemm", ["x", "w"], ["h"], transB=1),
+             onnx_files.node("Mul", ["h", "two"], ["y"])]
+    ports = [onnx_files.info("x", ["n", 3])], [onnx_files.info("y", ["n", 2])]
+    m, x = cairn.onnx.load(onnx_files.model(nodes, [], *ports)), cairn.randn(4, 3)
+    assert [name for name, _ in m.named_parameters()] == ["w"] and not list(m.buffers())
+    m(x).sum().backward()
+    with cairn.no_grad():
+        m.w -= m.w.grad
+    cairn.onnx.save(m, x, tmp_path / "new.onnx")
+    check_round_trip(m, tmp_path / "new.onnx", x)
+    nodes[-1] = onnx_files.node("Mul", ["h", "scale"], ["y"])
+    m = cairn.onnx.load(onnx_files.model(nodes, [onnx_files.tensor("scale", [2], [1, 2])], *ports))
+    assert [name for name, _ in m.named_parameters()] == ["scale"]
+
+
 # ---- the module's tensors are what a call uses ----
 
 

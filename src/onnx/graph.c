@@ -342,6 +342,38 @@ static bool make_initializer(resolver *s, onnx_initializer *init)
     return init->data != NULL;
 }
 
+/* The tensor of a Constant node that may be a weight, or NULL. */
+static onnx_tensor *weight_of(const onnx_node *node)
+{
+    if (strcmp(node->op, "Constant") || *node->domain || node->n_out != 1 || node->n_attr != 1) return NULL;
+    const onnx_attr *a = &node->attr[0];
+    const bool real = a->t && !a->ref && !strcmp(a->name, "value") && is_float(a->t->type);
+    return real && count_elements(a->t->dims, a->t->ndim) > 1 ? a->t : NULL;
+}
+
+/* Some programs write all weights as Constant nodes. If a graph has no floating initializer of several elements, its
+   floating constants of several elements are initializers. */
+static bool take_constants(resolver *s, onnx_graph *g)
+{
+    size_t n = (size_t)g->n_initializers;
+    for (int i = 0; i < g->n_initializers; i++)
+        if (is_float(type_of(&g->initializers[i])) && elements(&g->initializers[i]) > 1) return true;
+    for (int i = 0; i < g->n_nodes; i++) n += weight_of(&g->nodes[i]) != NULL;
+    onnx_initializer *all = cn__onnx_new(s->r, n, sizeof *all);
+    if (!all) return false;
+    for (int i = 0; i < g->n_initializers; i++) all[i] = g->initializers[i];
+    g->initializers = all;
+    const int nodes = g->n_nodes;
+    g->n_nodes = 0;
+    for (int i = 0; i < nodes; i++) {
+        onnx_tensor *t = weight_of(&g->nodes[i]);
+        if (t) t->name = g->nodes[i].out[0];
+        if (t) all[g->n_initializers++] = (onnx_initializer){ .tensor = t };
+        else g->nodes[g->n_nodes++] = g->nodes[i];
+    }
+    return true;
+}
+
 static bool make_constant(resolver *s, onnx_node *node)
 {
     if (strcmp(node->op, "Constant") || *node->domain || node->n_out < 1) return true;
@@ -388,7 +420,8 @@ static bool fail_missing(resolver *s)
 bool cn__onnx_resolve(onnx_model *m)
 {
     resolver s = { .model = m, .r = &m->weights.reader, .missing_names = { .key = &m->ctx->hash_key }, .renamed = 1 };
-    bool ok = resolve_graph(&s, m->file.graph, NULL, m->file.imports, m->file.n_imports);
+    bool ok = take_constants(&s, m->file.graph) &&
+              resolve_graph(&s, m->file.graph, NULL, m->file.imports, m->file.n_imports);
     if (ok && s.missing.n) ok = fail_missing(&s);
     for (int i = 0; i < m->file.n_functions && ok; i++)
         if (m->file.functions[i].resolved) ok = make_all(&s, &m->file.functions[i]);
