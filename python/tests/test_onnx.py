@@ -65,6 +65,19 @@ def test_several_results_and_inner_values(layer):
         layer.run([rows], ["nobody"])
 
 
+@cairn.no_grad()
+def test_an_inner_value_before_a_normalisation(tmp_path):
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4)).eval()
+    net[1].running_mean.fill_(0.5)
+    x = cairn.randn(2, 1, 6, 6)
+    cairn.onnx.save(net, x, tmp_path / "net.onnx")
+    m = cairn.onnx.load(tmp_path / "net.onnx")
+    name = m.reads("1.weight")
+    for _ in range(5):
+        assert cairn.allclose(m.run([x], [name])[name], net[0](x), atol=1e-5)
+        assert cairn.allclose(m(x), net(x), atol=1e-5)
+
+
 def test_results_are_values_of_their_own():
     m = cairn.onnx.load(onnx_files.model([onnx_files.node("Add", ["x", "w"], ["y"])], [
         onnx_files.tensor("w", [2], [1, 2])], [onnx_files.info("x", [2])],

@@ -182,6 +182,15 @@ static bool end_scope(onnx_run *run, cn_scope scope, cn_onnx_value *out, int n_o
     return all != NULL;
 }
 
+/* Whether a value is asked for that is not computed where convolutions take over normalisations. */
+static bool asks_for_taken(const onnx_graph *g, const cn_onnx_value *out, int n_out)
+{
+    for (int i = 0; i < n_out; i++)
+        for (int k = 0; k < g->n_nodes && out[i].name; k++)
+            if (g->nodes[k].taken && !strcmp(g->nodes[k].out[0], out[i].name)) return true;
+    return false;
+}
+
 /* The inputs and results of a forward by number. False: some are sequences, or wrong, or too many: then nothing is
    repeated, and errors are found where the graph is run. */
 static bool find_ports(const onnx_model *m, cn_tensor *const *weights, const cn_onnx_value *in, int n_in,
@@ -219,7 +228,8 @@ static bool run_model(onnx_model *m, cn_tensor *const *weights, const cn_onnx_va
     const int64_t evaluations = m->ctx->count.evaluations, reads = m->ctx->reads;
     cn_scope scope = cn_scope_begin(m->ctx), host = cn_scope_begin(m->host);
     m->runs++;
-    run.folds = m->ctx->no_grad > 0 && !m->ctx->tracer && !cn_module_training(m->module);
+    run.folds = m->ctx->no_grad > 0 && !m->ctx->tracer && !cn_module_training(m->module) &&
+                (repeatable || !asks_for_taken(g, out, n_out));
     cn__bump_free(&m->ctx->memory, &m->results);
     frame.v = cn__onnx_run_new(&run, (size_t)g->n_slots, sizeof *frame.v);
     bool ok = frame.v && take_inputs(&run, &frame, in, n_in) && cn__onnx_run_graph(&run, &frame);
