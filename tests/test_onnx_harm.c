@@ -101,8 +101,14 @@ static void try_attack(const attack *a)
     cn_scope s = cn_scope_begin(cn);
     const double before = seconds();
     cn_module *m = model_of(a);
-    cn_tensor *y = m ? cn_forward(m, cn_rand(cn, CN_F32, a->x)) : NULL;
-    const bool ok = y && cn_eval(y);
+    cn_tensor *x = m ? cn_rand(cn, CN_F32, a->x) : NULL, *y = NULL;
+    bool ok = m && x && cn_eval(x);
+    for (int i = 0; i < 6 && ok; i++) { /* with gradients, then without: more is kept there */
+        if (i == 2) cn_no_grad_begin(cn);
+        y = cn_forward(m, x);
+        ok = y && cn_eval(y);
+        if (i >= 2 && (!ok || i == 5)) cn_no_grad_end(cn);
+    }
     check(ok == !cn_failed(cn), "%s (%s; %s): a result or an error", a->node, a->initializers, a->attributes);
     check(a->result == ANY || !ok, "%s (%s; %s): an error is expected", a->node, a->initializers, a->attributes);
     const double took = seconds() - before;
@@ -411,6 +417,35 @@ static void test_results(void)
     for (int i = 0; i < 4; i++) check(cn_item(cn_reshape(shapes[i], CN_SCALAR)) == i + 1, "without the module, too");
 }
 
+/* A convolution that lacks its weight, or its input, before a normalisation: where no gradients are recorded, both are
+   run as one. */
+static void test_pairs(void)
+{
+    check_group("a convolution and a normalisation");
+    const char *const convolutions[] = { "Conv -> h",     "Conv x -> h",   "Conv x _ -> h",
+                                         "Conv _ s -> h", "Conv x s -> h", "Conv x x x x x x x x x x -> h" };
+    const char *const norms[] = { "BatchNormalization h s s s s -> y", "BatchNormalization h s s s x -> y",
+                                  "BatchNormalization h _ _ _ _ -> y", "BatchNormalization h h h h h -> y",
+                                  "BatchNormalization h s s s s -> y a b c d e f g" };
+    for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions * (sizeof norms / sizeof *norms); i++) {
+        onnx_bytes g = { 0 };
+        onnx_node_text(&g, 1, convolutions[i % (sizeof convolutions / sizeof *convolutions)], NULL);
+        onnx_node_text(&g, 1, norms[i / (sizeof convolutions / sizeof *convolutions)], NULL);
+        onnx_floats_tensor(&g, 5, "s", SIZES(2), (const float[]){ 1, 2 });
+        onnx_value_info(&g, 11, "x", 1, SIZES(-1));
+        onnx_value_info(&g, 12, "y", 1, SIZES(-1));
+        onnx_bytes bytes = onnx_model_of(&g, 18);
+        cn_module *m = cn_onnx_load_memory(cn, bytes.v, bytes.n);
+        onnx_free(&bytes);
+        cn_no_grad_begin(cn);
+        cn_tensor *y = m ? cn_forward(m, cn_ones(cn, CN_F32, CN_DIMS(1, 2, 4, 4))) : NULL;
+        cn_no_grad_end(cn);
+        check(!y && cn_failed(cn), "pair %d: an error", (int)i);
+        cn_error_clear(cn);
+        cn_module_free(m);
+    }
+}
+
 /* ---- lack of memory: every allocation of loading and running fails once ---- */
 
 enum { MOST_PORTS = 4 };
@@ -504,6 +539,7 @@ int main(void)
     test_tensors();
     test_sparse();
     test_results();
+    test_pairs();
     test_memory();
     check(!cn_failed(cn), "no error is left: %s", cn_error(cn));
     cn_close(cn);

@@ -219,8 +219,8 @@ bool cn__onnx_take_norm(onnx_call *c, cn_tensor **weight, cn_tensor **bias)
 /* Whether a weight can take over a normalisation: both have the same type, and a number for each channel. */
 bool cn__onnx_can_take(const onnx_call *c, const onnx_call *norm)
 {
-    const onnx_value *w = c->in[1];
-    if (w->kind != ONNX_TENSOR) return false;
+    const onnx_value *w = c->n_in > 1 ? c->in[1] : NULL;
+    if (!w || w->kind != ONNX_TENSOR) return false;
     const cn_tensor *weight = w->data ? w->data : w->known->host;
     if (cn_ndim(weight) < 3 || (cn_type(weight) != CN_F32 && cn_type(weight) != CN_F64)) return false;
     for (int i = 1; i < 5; i++) {
