@@ -543,12 +543,12 @@ def run_onnx(tally, options):
     made_by = run(["scripts/onnx.sh", "env"]).out.strip()
     cases, folder, expected = BUILD / "tests" / "test_onnx_cases", BUILD / "onnx", ROOT / "tests" / "onnx"
     suite = [cases, folder / "cases", "--expected"]
-    jobs = [("test_onnx_cases suite", [*suite, expected / "expected.txt"], {}),
+    jobs = [("test_onnx_cases suite", [*suite, expected / "expected.txt", "--turned"], {}),
             ("test_onnx_cases gradients", [cases, folder / "gradients", "--gradients", "--expected",
                                            expected / "expected_gradients.txt"], {}),
-            ("test_onnx_cases drawn", [cases, folder / "drawn"], {})]
+            ("test_onnx_cases drawn", [cases, folder / "drawn", "--turned"], {})]
     if (folder / "models" / "cases.txt").exists():
-        jobs.append(("test_onnx_cases models", [cases, folder / "models"], {}))
+        jobs.append(("test_onnx_cases models", [cases, folder / "models", "--turned"], {}))
     if GPUS[0] in software_gpus(tally, "onnx", options):
         sample = ["--every", "1" if options.long else "16"]
         gpu = on_gpu(GPUS[0], [*suite, expected / "expected_gpu.txt", *sample])

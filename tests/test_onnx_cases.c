@@ -1,9 +1,10 @@
 /* Cases of ONNX from files: the backend node suite of the PyPI package `onnx` (tests/onnx/make_cases.py), whole models
    (make_models.py), or gradients (make_gradients.py):
 
-       test_onnx_cases FOLDER [--gradients] [--every N] [--expected FILE] [PART]
+       test_onnx_cases FOLDER [--gradients] [--turned] [--every N] [--expected FILE] [PART]
 
    --gradients  compares gradients of f64 inputs with finite differences, instead of results
+   --turned     then runs the model with its inputs turned round, and compares with a model that has run nothing else
    --every N    only each N-th case
    --expected   a list of cases that may fail, a line each: name, reason
    PART         only names that contain it; each case is then listed
@@ -24,7 +25,7 @@ enum { MOST = 64, LEAST_PASSED = 1500 };
 
 typedef struct options {
     const char *root, *part;
-    bool gradients;
+    bool gradients, turned;
     int every;
     char *expected; /* the text of the list, or NULL */
 } options;
@@ -191,44 +192,6 @@ static verdict check_gradients(cn_module *model, cn_onnx_value *in, int n_in, in
 
 /* ---- one case ---- */
 
-static verdict compare(messages *m, const char *folder, cn_module *model, const options *o, double rtol, double atol,
-                       char *why, size_t size)
-{
-    char path[1100];
-    snprintf(path, sizeof path, "%s/model.onnx", folder);
-    static cn_tensor *in_items[MOST][MOST], *out_items[MOST][MOST];
-    cn_onnx_port in_ports[MOST], out_ports[MOST];
-    cn_onnx_value in[MOST], out[MOST], want[MOST];
-    const int n_in = cn_onnx_inputs(model, in_ports, MOST), n_out = cn_onnx_outputs(model, out_ports, MOST);
-    int given = 0;
-    bool there;
-    if (n_in > MOST || n_out > MOST) return snprintf(why, size, "too many inputs"), REFUSED;
-    for (int i = 0; i < n_in; i++) {
-        if (!read_value(m, folder, "input", i, &in_ports[i], &in[given], in_items[i], &there))
-            return snprintf(why, size, "input: %s", cn_error(m->cn)), REFUSED;
-        given += there;
-    }
-    if (o->gradients) return check_gradients(model, in, given, n_out, why, size);
-    for (int i = 0; i < n_out; i++) {
-        out[i] = (cn_onnx_value){ .name = out_ports[i].name };
-        if (!read_value(m, folder, "output", i, &out_ports[i], &want[i], out_items[i], &there))
-            return snprintf(why, size, "output: %s", cn_error(m->cn)), REFUSED;
-    }
-    verdict v = PASSED;
-    for (int run = 0; run < 7 && v == PASSED; run++) { /* later ones take what the first remembered */
-        if (run == 2) cn_no_grad_begin(m->cn);         /* more is remembered without gradients */
-        if (!cn_onnx_run(model, in, given, out, n_out)) {
-            snprintf(why, size, "%s%s", run ? "again: " : "", cn_error(m->cn));
-            v = REFUSED;
-        }
-        for (int i = 0; i < n_out && v == PASSED; i++)
-            if (!same_value(&out[i], &want[i], rtol, atol, why, size)) v = WRONG;
-        if (run >= 2 && (run == 6 || v != PASSED)) cn_no_grad_end(m->cn);
-    }
-    const bool draws = o->turned && v == PASSED;
-    return draws ? compare_turned(model, path, in, given, n_out, why, size) : v;
-}
-
 /* An input with its elements in the opposite order: the same shape, other values. */
 static void turn_round(cn_onnx_value *v)
 {
@@ -267,6 +230,43 @@ static verdict compare_turned(cn_module *model, const char *path, cn_onnx_value 
     cn_error_clear(cn);
     cn_module_free(fresh);
     return v;
+}
+
+static verdict compare(messages *m, const char *folder, cn_module *model, const options *o, double rtol, double atol,
+                       char *why, size_t size)
+{
+    char path[1100];
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    static cn_tensor *in_items[MOST][MOST], *out_items[MOST][MOST];
+    cn_onnx_port in_ports[MOST], out_ports[MOST];
+    cn_onnx_value in[MOST], out[MOST], want[MOST];
+    const int n_in = cn_onnx_inputs(model, in_ports, MOST), n_out = cn_onnx_outputs(model, out_ports, MOST);
+    int given = 0;
+    bool there;
+    if (n_in > MOST || n_out > MOST) return snprintf(why, size, "too many inputs"), REFUSED;
+    for (int i = 0; i < n_in; i++) {
+        if (!read_value(m, folder, "input", i, &in_ports[i], &in[given], in_items[i], &there))
+            return snprintf(why, size, "input: %s", cn_error(m->cn)), REFUSED;
+        given += there;
+    }
+    if (o->gradients) return check_gradients(model, in, given, n_out, why, size);
+    for (int i = 0; i < n_out; i++) {
+        out[i] = (cn_onnx_value){ .name = out_ports[i].name };
+        if (!read_value(m, folder, "output", i, &out_ports[i], &want[i], out_items[i], &there))
+            return snprintf(why, size, "output: %s", cn_error(m->cn)), REFUSED;
+    }
+    verdict v = PASSED;
+    for (int run = 0; run < 7 && v == PASSED; run++) { /* later ones take what the first remembered */
+        if (run == 2) cn_no_grad_begin(m->cn);         /* more is remembered without gradients */
+        if (!cn_onnx_run(model, in, given, out, n_out)) {
+            snprintf(why, size, "%s%s", run ? "again: " : "", cn_error(m->cn));
+            v = REFUSED;
+        }
+        for (int i = 0; i < n_out && v == PASSED; i++)
+            if (!same_value(&out[i], &want[i], rtol, atol, why, size)) v = WRONG;
+        if (run >= 2 && (run == 6 || v != PASSED)) cn_no_grad_end(m->cn);
+    }
+    return o->turned && v == PASSED ? compare_turned(model, path, in, given, n_out, why, size) : v;
 }
 
 static verdict run_case(cn_ctx *cn, const char *folder, const options *o, double rtol, double atol, char *why,
@@ -354,6 +354,7 @@ static bool read_options(int n, char **words, options *o)
     for (int i = 1; i < n; i++) {
         const char *next = i + 1 < n ? words[i + 1] : "";
         if (!strcmp(words[i], "--gradients")) o->gradients = true;
+        else if (!strcmp(words[i], "--turned")) o->turned = true;
         else if (!strcmp(words[i], "--every")) o->every = atoi(next) > 0 ? atoi(next) : 1, i++;
         else if (!strcmp(words[i], "--expected")) {
             size_t bytes = 0;
