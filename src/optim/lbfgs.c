@@ -334,20 +334,12 @@ static bool minimize(cn_optim *opt, cn_closure closure, void *user, double *loss
     return ok && !cn_failed(ctx);
 }
 
-/* ---- making, freeing, saving ---- */
-
-static unsigned no_states(const cn__hyper *h)
-{
-    (void)h;
-    return 0;
-}
-
-static const cn__rule rule = { .name = "lbfgs", .uses = no_states, .minimize = minimize };
+/* ---- freeing, saving, loading ---- */
 
 static size_t start_bytes(const cn_optim *opt) { return sizeof(cn_tensor *) * opt->slots.n; }
 static size_t history_bytes(const lbfgs *l) { return sizeof(pair) * (size_t)l->history_size; }
 
-void cn__lbfgs_free(cn_optim *opt)
+static void free_state(cn_optim *opt)
 {
     lbfgs *l = opt->lbfgs;
     cn_ctx *ctx = opt->object.ctx;
@@ -360,58 +352,6 @@ void cn__lbfgs_free(cn_optim *opt)
     opt->lbfgs = NULL;
 }
 
-static bool check(cn_ctx *ctx, cn_params params, const lbfgs *l)
-{
-    if (l->max_iter < 1 || l->max_eval < 1 || l->history_size < 1)
-        return cn__fail(ctx, CN_BAD_ARGUMENT,
-                        "lbfgs: max_iter, max_eval and history_size must be ≥ 1, got %d, %d and %d", l->max_iter,
-                        l->max_eval, l->history_size);
-    if (!(l->tolerance_grad >= 0) || !(l->tolerance_change >= 0))
-        return cn__fail(ctx, CN_BAD_ARGUMENT, "lbfgs: tolerances must be ≥ 0, got %g and %g", l->tolerance_grad,
-                        l->tolerance_change);
-    for (int i = 1; i < params.n; i++)
-        if (params.v[0] && params.v[i] && cn_type(params.v[i]) != cn_type(params.v[0]))
-            return cn__fail(ctx, CN_BAD_DTYPE, "lbfgs: all parameters must have one dtype, got %s and %s",
-                            cn_dtype_name(cn_type(params.v[0])), cn_dtype_name(cn_type(params.v[i])));
-    return true;
-}
-
-static bool attach(cn_optim *opt, const lbfgs *settings)
-{
-    cn_ctx *ctx = opt->object.ctx;
-    lbfgs *l = opt->lbfgs = cn__alloc(ctx, sizeof *l);
-    if (!l) return cn__no_memory(ctx, "lbfgs");
-    *l = *settings;
-    l->history = cn__alloc(ctx, history_bytes(l));
-    l->start = cn__alloc(ctx, start_bytes(opt));
-    if (!l->history || !l->start) return cn__no_memory(ctx, "lbfgs");
-    memset(l->history, 0, history_bytes(l));
-    memset(l->start, 0, start_bytes(opt));
-    /* descent() keeps a number for each pair in opt->of */
-    return cn__vec_reserve(&ctx->memory, &opt->of, (size_t)l->history_size, sizeof(cn_tensor *)) ||
-           cn__no_memory(ctx, "lbfgs");
-}
-
-cn_optim *cn_lbfgs(cn_ctx *ctx, cn_params params, const cn_lbfgs_desc *desc)
-{
-    const cn_lbfgs_desc d = desc ? *desc : (cn_lbfgs_desc){ 0 };
-    const cn__hyper h = { .lr = cn__given(d.lr, 1), .maximize = d.maximize };
-    lbfgs l = { .max_iter = d.max_iter ? d.max_iter : 20,
-                .history_size = d.history_size ? d.history_size : 100,
-                .tolerance_grad = cn__given(d.tolerance_grad, 1e-7),
-                .tolerance_change = cn__given(d.tolerance_change, 1e-9),
-                .strong_wolfe = d.strong_wolfe,
-                .scale = 1 };
-    l.max_eval = d.max_eval ? d.max_eval : (int)((int64_t)l.max_iter * 5 / 4);
-    CN__CALL call = cn__enter(ctx, "lbfgs");
-    if (!call.ctx) return NULL;
-    cn_optim *opt = cn__optim_new(ctx, &rule, &h, params, false);
-    if (!opt) return NULL;
-    if (check(ctx, params, &l) && attach(opt, &l)) return opt;
-    cn__object_free(opt);
-    return NULL;
-}
-
 enum { NAME = 256 };
 static const char *name_of(char out[NAME], const char *prefix, const char *what, int i)
 {
@@ -420,7 +360,7 @@ static const char *name_of(char out[NAME], const char *prefix, const char *what,
     return n >= 0 && n < NAME ? out : NULL;
 }
 
-bool cn__lbfgs_save(cn_optim *opt, cn_dict *d, const char *prefix)
+static bool save_state(cn_optim *opt, cn_dict *d, const char *prefix)
 {
     const lbfgs *l = opt->lbfgs;
     char name[NAME];
@@ -479,7 +419,7 @@ static bool load_pairs(cn_optim *opt, const cn_dict *d, const char *prefix, int 
     return true;
 }
 
-bool cn__lbfgs_load(cn_optim *opt, const cn_dict *d, const char *prefix)
+static bool load_state(cn_optim *opt, const cn_dict *d, const char *prefix)
 {
     lbfgs *l = opt->lbfgs;
     cn_ctx *ctx = opt->object.ctx;
@@ -509,4 +449,68 @@ bool cn__lbfgs_load(cn_optim *opt, const cn_dict *d, const char *prefix)
     l->t = t;
     l->scale = scale;
     return true;
+}
+
+/* ---- making ---- */
+
+static unsigned no_states(const cn__hyper *h)
+{
+    (void)h;
+    return 0;
+}
+
+static const cn__rule rule = {
+    .name = "lbfgs", .uses = no_states, .minimize = minimize, .free = free_state, .save = save_state, .load = load_state
+};
+
+static bool check(cn_ctx *ctx, cn_params params, const lbfgs *l)
+{
+    if (l->max_iter < 1 || l->max_eval < 1 || l->history_size < 1)
+        return cn__fail(ctx, CN_BAD_ARGUMENT,
+                        "lbfgs: max_iter, max_eval and history_size must be ≥ 1, got %d, %d and %d", l->max_iter,
+                        l->max_eval, l->history_size);
+    if (!(l->tolerance_grad >= 0) || !(l->tolerance_change >= 0))
+        return cn__fail(ctx, CN_BAD_ARGUMENT, "lbfgs: tolerances must be ≥ 0, got %g and %g", l->tolerance_grad,
+                        l->tolerance_change);
+    for (int i = 1; i < params.n; i++)
+        if (params.v[0] && params.v[i] && cn_type(params.v[i]) != cn_type(params.v[0]))
+            return cn__fail(ctx, CN_BAD_DTYPE, "lbfgs: all parameters must have one dtype, got %s and %s",
+                            cn_dtype_name(cn_type(params.v[0])), cn_dtype_name(cn_type(params.v[i])));
+    return true;
+}
+
+static bool attach(cn_optim *opt, const lbfgs *settings)
+{
+    cn_ctx *ctx = opt->object.ctx;
+    lbfgs *l = opt->lbfgs = cn__alloc(ctx, sizeof *l);
+    if (!l) return cn__no_memory(ctx, "lbfgs");
+    *l = *settings;
+    l->history = cn__alloc(ctx, history_bytes(l));
+    l->start = cn__alloc(ctx, start_bytes(opt));
+    if (!l->history || !l->start) return cn__no_memory(ctx, "lbfgs");
+    memset(l->history, 0, history_bytes(l));
+    memset(l->start, 0, start_bytes(opt));
+    /* descent() keeps a number for each pair in opt->of */
+    return cn__vec_reserve(&ctx->memory, &opt->of, (size_t)l->history_size, sizeof(cn_tensor *)) ||
+           cn__no_memory(ctx, "lbfgs");
+}
+
+cn_optim *cn_lbfgs(cn_ctx *ctx, cn_params params, const cn_lbfgs_desc *desc)
+{
+    const cn_lbfgs_desc d = desc ? *desc : (cn_lbfgs_desc){ 0 };
+    const cn__hyper h = { .lr = cn__given(d.lr, 1), .maximize = d.maximize };
+    lbfgs l = { .max_iter = d.max_iter ? d.max_iter : 20,
+                .history_size = d.history_size ? d.history_size : 100,
+                .tolerance_grad = cn__given(d.tolerance_grad, 1e-7),
+                .tolerance_change = cn__given(d.tolerance_change, 1e-9),
+                .strong_wolfe = d.strong_wolfe,
+                .scale = 1 };
+    l.max_eval = d.max_eval ? d.max_eval : (int)((int64_t)l.max_iter * 5 / 4);
+    CN__CALL call = cn__enter(ctx, "lbfgs");
+    if (!call.ctx) return NULL;
+    cn_optim *opt = cn__optim_new(ctx, &rule, &h, params, false);
+    if (!opt) return NULL;
+    if (check(ctx, params, &l) && attach(opt, &l)) return opt;
+    cn__object_free(opt);
+    return NULL;
 }

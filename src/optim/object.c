@@ -132,7 +132,7 @@ static void destroy(void *self)
         for (int k = 0; k < CN__STATES; k++) cn__release(s->state[k]);
         cn__release(s->p);
     }
-    if (opt->lbfgs) cn__lbfgs_free(opt);
+    if (opt->lbfgs) opt->rule->free(opt);
     cn__vec_free(m, &opt->groups, sizeof(cn__param_group));
     cn__vec_free(m, &opt->slots, sizeof(cn__param_slot));
     cn__vec_free(m, &opt->params, sizeof(cn_tensor *));

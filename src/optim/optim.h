@@ -29,11 +29,15 @@ typedef struct cn__rule {
     unsigned (*uses)(const cn__hyper *h); /* bit k: the rule needs state k */
     void (*update)(cn__update *u);        /* a result that is NULL means an error */
     bool (*accepts)(cn_tensor *p);        /* false: an error; NULL: the rule accepts any parameter */
-    /* These four may be NULL. */
+    /* All that follow may be NULL. */
     unsigned (*uses_for)(cn_tensor *p);           /* instead of `uses`: the states depend on the parameter */
     cn_dims (*shape)(cn_tensor *p, int k);        /* of state k; NULL: the parameter's */
     double (*initial)(const cn__hyper *h, int k); /* what state k is filled with; NULL: initial_value */
     bool (*minimize)(cn_optim *opt, cn_closure closure, void *user, double *loss); /* instead of `update` */
+    /* Of an optimizer that has opt->lbfgs. */
+    void (*free)(cn_optim *opt);
+    bool (*save)(cn_optim *opt, cn_dict *dict, const char *prefix);
+    bool (*load)(cn_optim *opt, const cn_dict *dict, const char *prefix);
     bool has_momentum; /* a schedule may change the momentum */
     bool has_betas;    /* the momentum is beta1 */
 } cn__rule;
@@ -93,11 +97,6 @@ typedef struct cn__changes {
 /* Records the new values of a parameter that has a gradient, and makes states that it lacks. */
 bool cn__record_slot(const cn__rule *rule, const cn__hyper *h, cn__param_slot *s, cn__changes *c);
 void cn__drop_fresh(cn__param_slot *s); /* releases the states that this step made */
-
-/* lbfgs.c */
-void cn__lbfgs_free(cn_optim *opt);
-bool cn__lbfgs_save(cn_optim *opt, cn_dict *dict, const char *prefix);
-bool cn__lbfgs_load(cn_optim *opt, const cn_dict *dict, const char *prefix);
 
 static inline cn__param_group *cn__optim_group(const cn_optim *opt, int i)
 {

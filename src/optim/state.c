@@ -72,7 +72,7 @@ bool cn_optim_save(cn_optim *opt, cn_dict *dict, const char *prefix)
     bool ok = cn_dict_set_text(dict, kind_name(name, prefix), opt->rule->name);
     for (int i = 0; i < (int)opt->groups.n && ok; i++) ok = save_group(opt, dict, prefix, i);
     for (size_t i = 0; i < opt->slots.n && ok; i++) ok = save_slot(opt, dict, prefix, i);
-    if (ok && opt->lbfgs) ok = cn__lbfgs_save(opt, dict, prefix);
+    if (ok && opt->lbfgs) ok = opt->rule->save(opt, dict, prefix);
     cn_scope_end(ctx, scope);
     return ok ||
            cn__fail(ctx, CN_BAD_ARGUMENT, "optim_save: a name with its prefix must be shorter than %d bytes", NAME);
@@ -173,7 +173,7 @@ static bool load_all(loading *l)
         if (!load_group(l, i)) return false;
     for (size_t i = 0; i < l->opt->slots.n; i++)
         if (!load_slot(l, i)) return false;
-    return cn_eval_all(l->ctx) && (!l->opt->lbfgs || cn__lbfgs_load(l->opt, l->d, l->prefix));
+    return cn_eval_all(l->ctx) && (!l->opt->lbfgs || l->opt->rule->load(l->opt, l->d, l->prefix));
 }
 
 static void release_states(cn__param_slot *slots, size_t n)
