@@ -230,7 +230,7 @@ typedef struct cn_op {
     /* the CPU */
     cn_loop_fn loops[CN_DTYPES];  /* MAP: by dtype of the first promoted operand; RANDOM: by dtype of the result */
     const cn_reducer *reducers[CN_DTYPES]; /* REDUCE: by dtype of the operand; attrs begin with the axes: begin, end */
-    size_t kernels_at;            /* built-in operators: offset of loops or reducers in the context's kernel table */
+    size_t kernels_at;            /* built-in operators: where their loops or reducers are in the context's kernel table */
     void (*cpu)(const cn_kernel *k);                     /* any other kind */
     size_t (*scratch)(const cn_kernel *k, int threads);  /* bytes for .cpu; here data and args are NULL */
 

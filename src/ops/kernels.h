@@ -44,8 +44,12 @@ typedef struct cn__kernels {
     cn__lapack lapack; /* filled by the first call that needs it */
 } cn__kernels;
 
-/* For a record, the offset of its loops or reducers: `.kernels_at = CN__AT(unary.exp)`. */
-#define CN__AT(entry) offsetof(cn__kernels, entry)
+/* For a record, where its loops or reducers are: `.kernels_at = CN__AT(unary, exp)`. */
+#if defined(__wasm__)
+#define CN__AT(table, row) ((size_t)&cn__##table##_##row##_row)
+#else
+#define CN__AT(table, row) offsetof(cn__kernels, table.row)
+#endif
 
 void cn__kernels_fill(cn__kernels *k, cn__isa best);
 

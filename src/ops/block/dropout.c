@@ -27,7 +27,7 @@ const cn_op cn__op_dropout_mask = {
     .attr_size = sizeof(cn__shape_attrs),
     .infer = mask_infer,
     .no_grad = "it has no operands",
-    .kernels_at = CN__AT(dropout.mask),
+    .kernels_at = CN__AT(dropout, mask),
     .wgsl = "select(k0, 0.0, unit(random_word(lo1, hi1, lo2, hi2, i)) < p0)",
     CN_CASES({ .attrs = &(const cn__shape_attrs){ CN_F32, 2, { 3, 5 } }, CN_ARGS({ 0.3 }, { .u = 1 }, { .u = 2 }) },
              { .attrs = &(const cn__shape_attrs){ CN_F64, 1, { 0 } }, CN_ARGS({ 0.5 }, { .u = 1 }, { .u = 2 }) },

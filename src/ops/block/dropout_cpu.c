@@ -25,10 +25,12 @@ static void mask_f64(const cn_loop *l)
 }
 #endif
 
-const cn__dropout_kernels CN__FOR_ISA(cn__dropout_kernels) = {
 #if CN__ONLY_F32
-    .mask = { 0 },
+#define MASK_LOOPS 0
 #else
-    .mask = { [CN_F32] = mask_f32, [CN_F64] = CN__F64_ENTRY(mask_f64) },
+#define MASK_LOOPS [CN_F32] = mask_f32, [CN_F64] = CN__F64_ENTRY(mask_f64)
 #endif
-};
+
+CN__TABLE(dropout)
+CN__FILL(cn__loops, dropout, mask, MASK_LOOPS)
+CN__TABLE_END

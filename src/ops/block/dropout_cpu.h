@@ -4,8 +4,8 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__dropout_kernels {
-    cn__loops mask;
-} cn__dropout_kernels;
+CN__ROWS(dropout)
+CN__ROW(cn__loops, dropout, mask)
+CN__ROWS_END(dropout)
 
 #endif

@@ -9,7 +9,7 @@ bool cn__infer_created(cn_infer *i);
 cn__shape_attrs cn__shaped(cn_dtype t, cn_dims shape);
 
 /* One loop serves every dtype: it reads the dtype from the attributes. */
-#define CN__EVERY_DTYPE(loop) { loop, loop, loop, loop, loop, loop, loop, loop, loop, loop }
+#define CN__EVERY_DTYPE(loop) loop, loop, loop, loop, loop, loop, loop, loop, loop, loop
 
 /* Loops fill blocks of this many elements in a wide type and convert them. */
 enum { CN__PIECE = 256 };

@@ -66,7 +66,7 @@ const cn_op cn__op_full = {
     .name = "full", .doc = "Every element the same number.", .kind = CN_MAP,
     .n_in = 0, .n_out = 1, .dtypes = CN_ANY, .cheap = true,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .loops = CN__EVERY_DTYPE(loop), .wgsl_print = wgsl, .onnx = "ConstantOfShape",
+    .loops = { CN__EVERY_DTYPE(loop) }, .wgsl_print = wgsl, .onnx = "ConstantOfShape",
     CN_CASES({ .attrs = CN__SHAPE(CN_F32, 2, 3, 4), CN_ARGS({ .f = 1.5 }) },
              { .attrs = CN__SHAPE(CN_F64, 7), CN_ARGS({ .f = -0.1 }) },
              { .attrs = CN__SHAPE0(CN_I64), CN_ARGS({ .f = -3 }) },

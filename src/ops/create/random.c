@@ -58,7 +58,7 @@ const cn_op cn__op_rand = {
     .name = "rand", .doc = "Random numbers, uniform in [0, 1).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1, .dtypes = ANY_FLOAT,
     .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .kernels_at = CN__AT(random.rand),
+    .kernels_at = CN__AT(draws, rand),
     .wgsl_print = rand_wgsl, .onnx = "RandomUniform", CN_CASES_OF(float_cases),
 };
 
@@ -68,7 +68,7 @@ const cn_op cn__op_randn = {
     .n_in = 0, .n_out = 1,
     .dtypes = ANY_FLOAT, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created,
     .no_grad = "it has no operands",
-    .kernels_at = CN__AT(random.randn),
+    .kernels_at = CN__AT(draws, randn),
     .wgsl_print = randn_wgsl, .onnx = "RandomNormal", CN_CASES_OF(float_cases),
 };
 
@@ -77,7 +77,7 @@ const cn_op cn__op_randint = {
     .name = "randint", .doc = "Random whole numbers, uniform in [low, high).", .kind = CN_RANDOM,
     .n_in = 0, .n_out = 1,
     .dtypes = CN_ANY, .attr_size = sizeof(cn__shape_attrs), .infer = cn__infer_created, .no_grad = "it has no operands",
-    .kernels_at = CN__AT(random.randint), .wgsl_print = randint_wgsl,
+    .kernels_at = CN__AT(draws, randint), .wgsl_print = randint_wgsl,
     CN_CASES({ .attrs = CN__SHAPE(CN_I64, 2, 3, 4), SEED(1, { .i = -5 }, { .u = 11 }) },
              { .attrs = CN__SHAPE(CN_U8, 7), SEED(2, { .i = 0 }, { .u = 256 }) },
              { .attrs = CN__SHAPE(CN_F32, 3, 0), SEED(3, { .i = 0 }, { .u = 5 }) },
@@ -90,7 +90,7 @@ const cn_op cn__op_bernoulli = {
     .name = "bernoulli", .doc = "1 with probability x, else 0.", .kind = CN_RANDOM,
     .n_in = 1, .n_out = 1,
     .infer = cn_infer_map, .no_grad = "a draw does not change gradually with its probability",
-    .kernels_at = CN__AT(random.bernoulli), .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
+    .kernels_at = CN__AT(draws, bernoulli), .wgsl_print = bernoulli_wgsl, .onnx = "Bernoulli",
     CN_CASES({ CN_IN(CN_RANGE(0, 1, 2, 3, 4)), SEED(1, { 0 }) }, { CN_IN(CN_RANGE(0, 1, 7)), SEED(2, { 0 }) },
              { CN_IN(CN_RANGE(0, 1, 3, 0)), SEED(3, { 0 }) }, { CN_IN(CN_RANGE(0, 1, 1)), SEED(4, { 0 }) },
              { CN_IN(CN_RANGE(0, 1, 65, 67)), SEED(5, { 0 }) }),

@@ -128,14 +128,18 @@ static void bernoulli_f64(const cn_loop *l) { in_blocks(l, 2, bernoulli_block_f6
 #endif
 
 /* 512-bit vectors speed up the logarithms and cosines of randn; the other loops are bound by their random words. */
-const cn__random_kernels CN__FOR_ISA(cn__random_kernels) = {
 #if CN__ONLY_F32
-    .randn = { [CN_F32] = randn_f32 },
+const cn__random_kernels CN__FOR_ISA(cn__random_kernels) = { 0 };
+CN__TABLE(draws)
+CN__FILL(cn__loops, draws, randn, [CN_F32] = randn_f32)
+CN__TABLE_END
 #else
-    .words = cn__draw_words,
-    .rand = { [CN_F16] = rand_f16, [CN_BF16] = rand_bf16, [CN_F32] = rand_f32, [CN_F64] = rand_f64 },
-    .randn = { [CN_F16] = randn_half, [CN_BF16] = randn_half, [CN_F32] = randn_f32, [CN_F64] = randn_f64 },
-    .randint = CN__EVERY_DTYPE(randint_loop),
-    .bernoulli = { [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64 },
+const cn__random_kernels CN__FOR_ISA(cn__random_kernels) = { .words = cn__draw_words };
+CN__TABLE(draws)
+CN__FILL(cn__loops, draws, rand, [CN_F16] = rand_f16, [CN_BF16] = rand_bf16, [CN_F32] = rand_f32, [CN_F64] = rand_f64)
+CN__FILL(cn__loops, draws, randn, [CN_F16] = randn_half, [CN_BF16] = randn_half, [CN_F32] = randn_f32,
+         [CN_F64] = randn_f64)
+CN__FILL(cn__loops, draws, randint, CN__EVERY_DTYPE(randint_loop))
+CN__FILL(cn__loops, draws, bernoulli, [CN_F32] = bernoulli_f32, [CN_F64] = bernoulli_f64)
+CN__TABLE_END
 #endif
-};

@@ -91,7 +91,7 @@ static const cn_case cases[] = {
     const cn_op cn__op_##name_ = {                                                                                \
         .call = #name_ "(Tensor input, Tensor " #second ") -> Tensor",                                            \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, .cheap = cost, DTYPES_##class,    \
-        .any_order = true, .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(binary.name_),                          \
+        .any_order = true, .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(binary, name_),                          \
         .wgsl = wgsl_, .onnx = onnx_,                                                                             \
         CN_CASES_OF(cases), .ranges = (const float[]){ xl, xh, yl, yh },                                          \
     };

@@ -9,8 +9,8 @@
 #define TYPES    MAP_TYPES
 #include "cpu/each_type.h"
 
-#define BINARY(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },
-const cn__binary_kernels CN__FOR_ISA(cn__binary_kernels) = {
+#define BINARY(name, class, cost, ...) CN__FILL(cn__loops, binary, name, LOOPS_##cost(class, name))
+CN__TABLE(binary)
 #include "ops/map/binary.def"
-};
+CN__TABLE_END
 #undef BINARY

@@ -4,10 +4,10 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__binary_kernels {
-#define BINARY(name, ...) cn__loops name;
+CN__ROWS(binary)
+#define BINARY(name, ...) CN__ROW(cn__loops, binary, name)
 #include "ops/map/binary.def"
 #undef BINARY
-} cn__binary_kernels;
+CN__ROWS_END(binary)
 
 #endif

@@ -48,7 +48,7 @@ static void gradient(cn_grad_call *c, gradient_fn of_x)
     const cn_op cn__op_##name_ = {                                                                              \
         .call = call_,                                                                                          \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 1, .n_out = 1, .cheap = cost, DTYPES_##class,  \
-        .any_order = true, .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(param.name_),                         \
+        .any_order = true, .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(param, name_),                         \
         .wgsl = wgsl_, .onnx = onnx_,                                                                           \
         CN_CASES(CASE(low, high, a, b, 2, 3, 4), CASE(low, high, a, b, 7), CASE(low, high, a, b, 3, 0),         \
                  CASE(low, high, a, b, 1), CASE(low, high, a, b, 65, 67)),                                      \

@@ -10,8 +10,8 @@
 #define TYPES    MAP_TYPES
 #include "cpu/each_type.h"
 
-#define PARAM(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },
-const cn__param_kernels CN__FOR_ISA(cn__param_kernels) = {
+#define PARAM(name, class, cost, ...) CN__FILL(cn__loops, param, name, LOOPS_##cost(class, name))
+CN__TABLE(param)
 #include "ops/map/param.def"
-};
+CN__TABLE_END
 #undef PARAM

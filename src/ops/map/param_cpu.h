@@ -4,10 +4,10 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__param_kernels {
-#define PARAM(name, ...) cn__loops name;
+CN__ROWS(param)
+#define PARAM(name, ...) CN__ROW(cn__loops, param, name)
 #include "ops/map/param.def"
 #undef PARAM
-} cn__param_kernels;
+CN__ROWS_END(param)
 
 #endif

@@ -50,7 +50,7 @@ const cn_op cn__op_where = {
     .any_order = true,
     .infer = where_infer,
     .grad = where_grad,
-    .kernels_at = CN__AT(select.where),
+    .kernels_at = CN__AT(select, where),
     .wgsl = "select(z, y, x != 0)",
     .onnx = "Where",
     CN_CASES({ CN_IN(CN_BOOLS(2, 3, 4), CN_S(2, 3, 4), CN_S(2, 3, 4)) }, { CN_IN(CN_BOOLS(7), CN_S(7), CN_S0) },

@@ -40,11 +40,14 @@ static void where_8(const cn_loop *l)
 }
 #endif
 
-const cn__select_kernels CN__FOR_ISA(cn__select_kernels) = {
 #if CN__ONLY_F32
-    .where = { [CN_F32] = where_4, [CN_I32] = where_4 },
+#define WHERE_LOOPS [CN_F32] = where_4, [CN_I32] = where_4
 #else
-    .where = { [CN_BOOL] = where_1, [CN_U8] = where_1, [CN_I8] = where_1, [CN_I16] = where_2, [CN_F16] = where_2,
-               [CN_BF16] = where_2, [CN_I32] = where_4, [CN_F32] = where_4, [CN_I64] = where_8, [CN_F64] = where_8 },
+#define WHERE_LOOPS                                                                                              \
+    [CN_BOOL] = where_1, [CN_U8] = where_1, [CN_I8] = where_1, [CN_I16] = where_2, [CN_F16] = where_2,           \
+    [CN_BF16] = where_2, [CN_I32] = where_4, [CN_F32] = where_4, [CN_I64] = where_8, [CN_F64] = where_8
 #endif
-};
+
+CN__TABLE(select)
+CN__FILL(cn__loops, select, where, WHERE_LOOPS)
+CN__TABLE_END

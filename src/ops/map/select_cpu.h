@@ -4,8 +4,8 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__select_kernels {
-    cn__loops where;
-} cn__select_kernels;
+CN__ROWS(select)
+CN__ROW(cn__loops, select, where)
+CN__ROWS_END(select)
 
 #endif

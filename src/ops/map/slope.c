@@ -60,7 +60,7 @@ static const cn_case cases[] = {
     const cn_op cn__op_##name_ = {                                                                               \
         .call = "_" #name_ "(Tensor grad, Tensor v) -> Tensor",                                                  \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 2, .n_out = 1, DTYPES_REAL, .infer = INFER_REAL, \
-        .any_order = true, GRAD_REAL(name_), .kernels_at = CN__AT(slope.name_), .wgsl = wgsl_,                  \
+        .any_order = true, GRAD_REAL(name_), .kernels_at = CN__AT(slope, name_), .wgsl = wgsl_,                  \
         CN_CASES_OF(cases),                                                                                      \
     };
 #include "slope.def"

@@ -34,8 +34,8 @@ static inline double gelu_tanh_slope_f64(double v)
 #define TYPES    CN__FLOAT_TYPES
 #include "cpu/each_type.h"
 
-#define SLOPE(name, cost, ...) .name = { LOOPS_##cost(REAL, name) },
-const cn__slope_kernels CN__FOR_ISA(cn__slope_kernels) = {
+#define SLOPE(name, cost, ...) CN__FILL(cn__loops, slope, name, LOOPS_##cost(REAL, name))
+CN__TABLE(slope)
 #include "ops/map/slope.def"
-};
+CN__TABLE_END
 #undef SLOPE

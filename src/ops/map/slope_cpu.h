@@ -4,10 +4,10 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__slope_kernels {
-#define SLOPE(name, ...) cn__loops name;
+CN__ROWS(slope)
+#define SLOPE(name, ...) CN__ROW(cn__loops, slope, name)
 #include "ops/map/slope.def"
 #undef SLOPE
-} cn__slope_kernels;
+CN__ROWS_END(slope)
 
 #endif

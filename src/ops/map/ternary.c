@@ -85,7 +85,7 @@ static const cn_case cases[] = {
     const cn_op cn__op_##name_ = {                                                                                    \
         .call = call_,                                                                                                \
         .name = #name_, .doc = doc_ ".", .kind = CN_MAP, .n_in = 3, .n_out = 1, .cheap = cost, DTYPES_##class,        \
-        .any_order = true, .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(ternary.name_),                             \
+        .any_order = true, .infer = INFER_##class, GRAD_##class(name_), .kernels_at = CN__AT(ternary, name_),                             \
         .wgsl = wgsl_, .onnx = onnx_,                                                                                 \
         CN_CASES_OF(cases), .ranges = (const float[]){ xl, xh, yl, yh, zl, zh },                                      \
     };

@@ -9,8 +9,8 @@
 #define TYPES    MAP_TYPES
 #include "cpu/each_type.h"
 
-#define TERNARY(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },
-const cn__ternary_kernels CN__FOR_ISA(cn__ternary_kernels) = {
+#define TERNARY(name, class, cost, ...) CN__FILL(cn__loops, ternary, name, LOOPS_##cost(class, name))
+CN__TABLE(ternary)
 #include "ops/map/ternary.def"
-};
+CN__TABLE_END
 #undef TERNARY

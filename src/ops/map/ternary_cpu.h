@@ -4,10 +4,10 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__ternary_kernels {
-#define TERNARY(name, ...) cn__loops name;
+CN__ROWS(ternary)
+#define TERNARY(name, ...) CN__ROW(cn__loops, ternary, name)
 #include "ops/map/ternary.def"
 #undef TERNARY
-} cn__ternary_kernels;
+CN__ROWS_END(ternary)
 
 #endif

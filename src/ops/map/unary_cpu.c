@@ -40,8 +40,8 @@ static void cos_loop_f32(const cn_loop *l)
     finish_far(l, cosf);
 }
 
-#define UNARY(name, class, cost, ...) .name = { LOOPS_##cost(class, name) },
-const cn__unary_kernels CN__FOR_ISA(cn__unary_kernels) = {
+#define UNARY(name, class, cost, ...) CN__FILL(cn__loops, unary, name, LOOPS_##cost(class, name))
+CN__TABLE(unary)
 #include "ops/map/unary.def"
-};
+CN__TABLE_END
 #undef UNARY

@@ -4,10 +4,10 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__unary_kernels {
-#define UNARY(name, ...) cn__loops name;
+CN__ROWS(unary)
+#define UNARY(name, ...) CN__ROW(cn__loops, unary, name)
 #include "ops/map/unary.def"
 #undef UNARY
-} cn__unary_kernels;
+CN__ROWS_END(unary)
 
 #endif

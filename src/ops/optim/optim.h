@@ -58,7 +58,7 @@ cn_tensor *cn__adam_dense(cn_tensor *p, cn_tensor *g, cn_tensor *m, cn_tensor *v
 /* Applies op to every parameter that has a gradient. tensors[0]: the n parameters; tensors[k]: their state k. */
 bool cn__step_all(const cn_op *op, cn_tensor *const *const *tensors, int n, const cn_arg *args);
 
-#define CN__STEP_LOOPS(f) .kernels_at = CN__AT(optim.f)
+#define CN__STEP_LOOPS(f) .kernels_at = CN__AT(optim, f)
 #define CN__NO_GRADIENT   .no_grad = "an update is not part of what is differentiated"
 
 #endif

@@ -28,17 +28,17 @@
 #define TYPES    STEP_TYPES
 #include "cpu/each_type.h"
 
-const cn__optim_kernels CN__FOR_ISA(cn__optim_kernels) = {
-    .sgd_step = { STEP_LOOPS(sgd_step) },
-    .momentum_step = { STEP_LOOPS(momentum_step) },
-    .adam_step = { STEP_LOOPS(adam_step) },
-    .amsgrad_step = { STEP_LOOPS(amsgrad_step) },
-    .moment_step = { STEP_LOOPS(moment_step) },
-    .adamax_step = { STEP_LOOPS(adamax_step) },
-    .lion_step = { STEP_LOOPS(lion_step) },
-    .rmsprop_step = { STEP_LOOPS(rmsprop_step) },
-    .rmsprop_momentum_step = { STEP_LOOPS(rmsprop_momentum_step) },
-    .rmsprop_centered_step = { STEP_LOOPS(rmsprop_centered_step) },
-    .rmsprop_centered_momentum_step = { STEP_LOOPS(rmsprop_centered_momentum_step) },
-    .adadelta_step = { STEP_LOOPS(adadelta_step) },
-};
+CN__TABLE(optim)
+CN__FILL(cn__loops, optim, sgd_step, STEP_LOOPS(sgd_step))
+CN__FILL(cn__loops, optim, momentum_step, STEP_LOOPS(momentum_step))
+CN__FILL(cn__loops, optim, adam_step, STEP_LOOPS(adam_step))
+CN__FILL(cn__loops, optim, amsgrad_step, STEP_LOOPS(amsgrad_step))
+CN__FILL(cn__loops, optim, moment_step, STEP_LOOPS(moment_step))
+CN__FILL(cn__loops, optim, adamax_step, STEP_LOOPS(adamax_step))
+CN__FILL(cn__loops, optim, lion_step, STEP_LOOPS(lion_step))
+CN__FILL(cn__loops, optim, rmsprop_step, STEP_LOOPS(rmsprop_step))
+CN__FILL(cn__loops, optim, rmsprop_momentum_step, STEP_LOOPS(rmsprop_momentum_step))
+CN__FILL(cn__loops, optim, rmsprop_centered_step, STEP_LOOPS(rmsprop_centered_step))
+CN__FILL(cn__loops, optim, rmsprop_centered_momentum_step, STEP_LOOPS(rmsprop_centered_momentum_step))
+CN__FILL(cn__loops, optim, adadelta_step, STEP_LOOPS(adadelta_step))
+CN__TABLE_END

@@ -4,12 +4,19 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__optim_kernels {
-    cn__loops sgd_step, momentum_step;
-    cn__loops adam_step, amsgrad_step;
-    cn__loops moment_step, adamax_step, lion_step;
-    cn__loops rmsprop_step, rmsprop_momentum_step, rmsprop_centered_step, rmsprop_centered_momentum_step;
-    cn__loops adadelta_step;
-} cn__optim_kernels;
+CN__ROWS(optim)
+CN__ROW(cn__loops, optim, sgd_step)
+CN__ROW(cn__loops, optim, momentum_step)
+CN__ROW(cn__loops, optim, adam_step)
+CN__ROW(cn__loops, optim, amsgrad_step)
+CN__ROW(cn__loops, optim, moment_step)
+CN__ROW(cn__loops, optim, adamax_step)
+CN__ROW(cn__loops, optim, lion_step)
+CN__ROW(cn__loops, optim, rmsprop_step)
+CN__ROW(cn__loops, optim, rmsprop_momentum_step)
+CN__ROW(cn__loops, optim, rmsprop_centered_step)
+CN__ROW(cn__loops, optim, rmsprop_centered_momentum_step)
+CN__ROW(cn__loops, optim, adadelta_step)
+CN__ROWS_END(optim)
 
 #endif

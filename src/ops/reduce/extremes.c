@@ -48,7 +48,7 @@ const cn_op cn__op_max = {
     .call = "max(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "max", .doc = "Largest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
-    .kernels_at = CN__AT(extremes.max), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
+    .kernels_at = CN__AT(extremes, max), .wgsl_reducer = &max_real, .wgsl_reducer_whole = &max_whole,
     .onnx = "ReduceMax", CN_CASES_OF(cases),
 };
 
@@ -56,7 +56,7 @@ const cn_op cn__op_min = {
     .call = "min(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "min", .doc = "Smallest element over axes; NaN if there is one.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = grad,
-    .kernels_at = CN__AT(extremes.min), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
+    .kernels_at = CN__AT(extremes, min), .wgsl_reducer = &min_real, .wgsl_reducer_whole = &min_whole,
     .onnx = "ReduceMin", CN_CASES_OF(cases),
 };
 
@@ -65,7 +65,7 @@ const cn_op cn__op_argmax = {
     .name = "argmax", .doc = "The index of the largest element, the first of equal ones; a NaN counts as largest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
-    .kernels_at = CN__AT(extremes.argmax), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
+    .kernels_at = CN__AT(extremes, argmax), .wgsl_reducer = &argmax_real, .wgsl_reducer_whole = &argmax_whole,
     .onnx = "ArgMax", CN_CASES_OF(cases),
 };
 
@@ -74,7 +74,7 @@ const cn_op cn__op_argmin = {
     .name = "argmin", .doc = "The index of the smallest element, the first of equal ones; a NaN counts as smallest.",
     .kind = CN_REDUCE, .n_in = 1, .n_out = 1, .dtypes = CN_NUMBERS | CN_BIT(CN_BOOL),
     .attr_size = sizeof(cn__reduce_attrs), .infer = infer_index, .no_grad = "an index does not change smoothly",
-    .kernels_at = CN__AT(extremes.argmin), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
+    .kernels_at = CN__AT(extremes, argmin), .wgsl_reducer = &argmin_real, .wgsl_reducer_whole = &argmin_whole,
     .onnx = "ArgMin", CN_CASES_OF(cases),
 };
 

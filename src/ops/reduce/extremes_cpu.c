@@ -29,17 +29,17 @@
 /* a bool is a byte 0 or 1, ordered like u8 */
 #if CN__IS_BASELINE
 #define REDUCERS(r)                                                                                                    \
-    { [CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I16] = &r##_i16, [CN_I32] = &r##_i32,             \
-      [CN_I64] = &r##_i64, [CN_F32] = &r##_f32, [CN_F64] = &r##_f64 }
+    [CN_BOOL] = &r##_u8, [CN_U8] = &r##_u8, [CN_I8] = &r##_i8, [CN_I16] = &r##_i16, [CN_I32] = &r##_i32,             \
+      [CN_I64] = &r##_i64, [CN_F32] = &r##_f32, [CN_F64] = &r##_f64
 #elif CN__ONLY_F32
-#define REDUCERS(r) { 0 }
+#define REDUCERS(r) 0
 #else
-#define REDUCERS(r) { [CN_F32] = &r##_f32 }
+#define REDUCERS(r) [CN_F32] = &r##_f32
 #endif
 
-const cn__extremes_kernels CN__FOR_ISA(cn__extremes_kernels) = {
-    .max = REDUCERS(max_reducer),
-    .min = REDUCERS(min_reducer),
-    .argmax = REDUCERS(max_arg_reducer),
-    .argmin = REDUCERS(min_arg_reducer),
-};
+CN__TABLE(extremes)
+CN__FILL(cn__reducers, extremes, max, REDUCERS(max_reducer))
+CN__FILL(cn__reducers, extremes, min, REDUCERS(min_reducer))
+CN__FILL(cn__reducers, extremes, argmax, REDUCERS(max_arg_reducer))
+CN__FILL(cn__reducers, extremes, argmin, REDUCERS(min_arg_reducer))
+CN__TABLE_END

@@ -4,8 +4,11 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__extremes_kernels {
-    cn__reducers max, min, argmax, argmin;
-} cn__extremes_kernels;
+CN__ROWS(extremes)
+CN__ROW(cn__reducers, extremes, max)
+CN__ROW(cn__reducers, extremes, min)
+CN__ROW(cn__reducers, extremes, argmax)
+CN__ROW(cn__reducers, extremes, argmin)
+CN__ROWS_END(extremes)
 
 #endif

@@ -41,7 +41,7 @@ const cn_op cn__op_sum = {
     .call = "sum(Tensor input, int[] dim=None, bool keepdim=False) -> Tensor",
     .name = "sum", .doc = "Sum over axes; integers and bool add up in i64.", .kind = CN_REDUCE, .n_in = 1, .n_out = 1,
     .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs), .infer = infer, .grad = sum_grad,
-    .kernels_at = CN__AT(folds.sum),
+    .kernels_at = CN__AT(folds, sum),
     .wgsl_reducer = &sum_real, .wgsl_reducer_whole = &sum_whole, .onnx = "ReduceSum",
     CN_CASES(
         {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},
@@ -62,7 +62,7 @@ const cn_op cn__op_prod = {
     .name = "prod", .doc = "Product over axes; integers and bool multiply in i64.", .kind = CN_REDUCE,
     .n_in = 1, .n_out = 1, .dtypes = CN_FLOATS | CN_BIT(CN_I64), .attr_size = sizeof(cn__reduce_attrs),
     .infer = infer, .grad = prod_grad,
-    .kernels_at = CN__AT(folds.prod),
+    .kernels_at = CN__AT(folds, prod),
     .wgsl_reducer = &prod_real, .wgsl_reducer_whole = &prod_whole, .onnx = "ReduceProd",
     CN_CASES(
         {CN_IN(CN_S(2, 3, 4)), .attrs = &(const cn__reduce_attrs){1, 2, 0}},

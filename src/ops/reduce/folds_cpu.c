@@ -29,12 +29,12 @@
 #include "cpu/each_type.h"
 
 #if CN__IS_BASELINE
-#define REDUCERS(r) { [CN_F32] = &r##_f32, [CN_F64] = &r##_f64, [CN_I64] = &r##_i64 }
+#define REDUCERS(r) [CN_F32] = &r##_f32, [CN_F64] = &r##_f64, [CN_I64] = &r##_i64
 #else
-#define REDUCERS(r) { [CN_F32] = &r##_f32 }
+#define REDUCERS(r) [CN_F32] = &r##_f32
 #endif
 
-const cn__folds_kernels CN__FOR_ISA(cn__folds_kernels) = {
-    .sum = REDUCERS(sum_reducer),
-    .prod = REDUCERS(prod_reducer),
-};
+CN__TABLE(folds)
+CN__FILL(cn__reducers, folds, sum, REDUCERS(sum_reducer))
+CN__FILL(cn__reducers, folds, prod, REDUCERS(prod_reducer))
+CN__TABLE_END

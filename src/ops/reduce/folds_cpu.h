@@ -4,8 +4,9 @@
 
 #include "ops/loops.h"
 
-typedef struct cn__folds_kernels {
-    cn__reducers sum, prod;
-} cn__folds_kernels;
+CN__ROWS(folds)
+CN__ROW(cn__reducers, folds, sum)
+CN__ROW(cn__reducers, folds, prod)
+CN__ROWS_END(folds)
 
 #endif
