@@ -38,7 +38,9 @@ make_page() {
     cmake --build build/web --target cairn_web_page
     mkdir -p $page/wasm
     cp build/web/rooms/{single,threads}.{js,wasm} build/web/rooms/threads.worker.js $page/wasm/
-    cp web/page/*.{html,css,js,svg} $page/
+    for file in web/page/*.{html,css,js,svg}; do # without indentation, and comments that are lines of their own
+        sed -E '/^\s*\/\*.*\*\/\s*$/d; /^\s*\/\*/,/\*\/\s*$/d; /^\s*\/\//d; s/^\s+//' "$file" >"$page/${file##*/}"
+    done
     python3 web/page/make_data.py $page
 }
 

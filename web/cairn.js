@@ -119,16 +119,14 @@ export class Cairn extends Context {
   }
   /* The bytes of a safetensors file (or .npy, .npz by `format`) of tensors by name. */
   async save(tensors, { texts = {}, format = 'safetensors' } = {}) {
-    const path = `/cairn.${format}`;
+    const path = `cairn.${format}`;
     return this._withDict(async dict => {
       await this.wait('save', dict, path);
       return this._takeFile(path);
     }, { tensors, texts });
   }
   _takeFile(path) {
-    const bytes = this.module.FS.readFile(path);
-    this.module.FS.unlink(path);
-    return bytes;
+    return this.module.cairnFiles().take(path);
   }
   /* The tensors and texts of such a file, or of one that torch.save wrote: { tensors, texts } */
   async load(data) {

@@ -213,8 +213,8 @@ class Tokenizer {
   token(id) { return this.cn.call('token_text', this, id, 0); }
   /* tokenizer.json */
   save() {
-    this.cn.do('tokenizer_save', this, '/tokenizer.json');
-    return new TextDecoder().decode(this.cn._takeFile('/tokenizer.json'));
+    this.cn.do('tokenizer_save', this, 'tokenizer.json');
+    return new TextDecoder().decode(this.cn._takeFile('tokenizer.json'));
   }
   free() { this.cn.call('tokenizer_free', this); this.pointer = 0; }
 }
@@ -225,12 +225,12 @@ export function makeData(cn) {
     ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
   /* f(paths) with these files. */
   const withFiles = (files, f) => {
-    const paths = files.map((file, i) => file === null ? null : `/data${i}`);
-    files.forEach((file, i) => file === null || cn.module.FS.writeFile(paths[i], bytesOf(file)));
+    const paths = files.map((file, i) => file === null ? null : `data${i}`);
+    files.forEach((file, i) => file === null || cn.module.cairnFiles().set(paths[i], bytesOf(file)));
     try {
       return f(...paths);
     } finally {
-      for (const path of paths) if (path) cn.module.FS.unlink(path);
+      for (const path of paths) if (path) cn.module.cairnFiles().take(path);
     }
   };
   const withText = (text, f) => { const bytes = bytesOf(text); return memory.with(bytes, at => new Tokenizer(cn, f(at, bytes.length))); };

@@ -28,7 +28,18 @@
 #endif
 
 /* Iterations do not depend on each other: a result may share memory with an operand, but element for element. */
-#if defined(__clang__) || !defined(__GNUC__)
+#if defined(__wasm__) /* for f32 alone: other types are compiled for size (each_type.h). TYPE: outside of a template */
+#define CN__INDEPENDENT     CN__PASTE(CN__INDEPENDENT, TYPE)
+#define CN__INDEPENDENT_f32 _Pragma("clang loop vectorize(assume_safety)")
+#define CN__INDEPENDENT_f64
+#define CN__INDEPENDENT_u8
+#define CN__INDEPENDENT_i8
+#define CN__INDEPENDENT_i16
+#define CN__INDEPENDENT_i32
+#define CN__INDEPENDENT_i64
+#define CN__INDEPENDENT_b8
+#define CN__INDEPENDENT_TYPE
+#elif defined(__clang__) || !defined(__GNUC__)
 #define CN__INDEPENDENT
 #else
 #define CN__INDEPENDENT _Pragma("GCC ivdep")

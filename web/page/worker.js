@@ -31,12 +31,7 @@ let started;
 const load = () => started ||= start();
 
 const bytes = () => new Uint8Array(module.cairnMemory().buffer); // anew each time: the memory may have grown
-function readText(at) {
-  const all = bytes();
-  let end = at;
-  while (all[end]) end++;
-  return new TextDecoder().decode(all.slice(at, end));
-}
+const readText = at => module.UTF8ToString(at);
 /* Memory that is freed after the command; `keep` holds it as long as the room. */
 function put(data, keep) {
   const from = typeof data === 'string' ? new TextEncoder().encode(data + '\0')
@@ -75,9 +70,9 @@ const OPENERS = {
   async write(o) {
     const text = o.text, n = length(text);
     if (o.file) {
-      module.FS.writeFile('/in.safetensors', o.file);
-      if (o.tokenizer) module.FS.writeFile('/in.json', o.tokenizer);
-      await need('write_load', room, put('/in.safetensors'), put(o.tokenizer ? '/in.json' : ''), put(text), n, o.batch);
+      module.cairnFiles().set('in.safetensors', o.file);
+      if (o.tokenizer) module.cairnFiles().set('in.json', o.tokenizer);
+      await need('write_load', room, put('in.safetensors'), put(o.tokenizer ? 'in.json' : ''), put(text), n, o.batch);
     } else {
       await need('write_new', room, put(text), n, o.vocab, o.layers, o.heads, o.width, o.context, o.batch);
     }
@@ -86,16 +81,16 @@ const OPENERS = {
     const images = put(o.images, true), labels = put(o.labels, true);
     await need('see_new', room, images, labels, o.train, o.test, o.side, o.batch);
     if (o.file) {
-      module.FS.writeFile('/in.safetensors', o.file);
-      await need('see_load', room, put('/in.safetensors'));
+      module.cairnFiles().set('in.safetensors', o.file);
+      await need('see_load', room, put('in.safetensors'));
     }
   },
   async bend(o) {
     const n = o.classes.length, widths = Int32Array.from(o.widths);
     await need('bend_new', room, put(o.points), put(o.classes), n, put(widths), widths.length, o.activation);
     if (o.file) {
-      module.FS.writeFile('/in.safetensors', o.file);
-      await need('bend_load', room, put('/in.safetensors'));
+      module.cairnFiles().set('in.safetensors', o.file);
+      await need('bend_load', room, put('in.safetensors'));
     }
   },
 };
@@ -263,10 +258,8 @@ const COMMANDS = {
   sample,
   expect,
   async save({ state: whole }) {
-    await need('save', room, put('/out.safetensors'), whole ? 1 : 0);
-    const file = module.FS.readFile('/out.safetensors');
-    module.FS.unlink('/out.safetensors');
-    return { file, step: await number(0) };
+    await need('save', room, put('out.safetensors'), whole ? 1 : 0);
+    return { file: module.cairnFiles().take('out.safetensors'), step: await number(0) };
   },
 };
 
