@@ -7,6 +7,7 @@
        --rounds N                     turns of each framework (default 7)
        --seconds S                    of a turn, at least one step (default 0.4)
        --slow                         also what takes more than half a minute a step
+       --bound                        instead: what one thread of WebAssembly can do at most (bound.js)
        --smoke                        Cairn alone, mlp, a moment on wasm and webgpu: are results and counts right?
 
    Every step is waited for: its loss is read. The losses of the first steps must be those of Cairn on one thread. The
@@ -34,7 +35,8 @@ const CHECKED = 3, TOLERANCE = 1e-3;
 const { values: options } = parseArgs({ options: {
   only: { type: 'string', default: Object.keys(WORKLOADS).join() }, devices: { type: 'string', default: DEVICES.join() },
   frameworks: { type: 'string', default: Object.keys(PEERS).join() }, rounds: { type: 'string', default: '7' },
-  seconds: { type: 'string', default: '0.4' }, slow: { type: 'boolean' }, smoke: { type: 'boolean' } } });
+  seconds: { type: 'string', default: '0.4' }, slow: { type: 'boolean' }, bound: { type: 'boolean' },
+  smoke: { type: 'boolean' } } });
 if (options.smoke) Object.assign(options, { only: 'mlp', devices: 'wasm,webgpu', frameworks: 'cairn', rounds: '1', seconds: '0.1' });
 
 const chosen = (text, known) => text.split(',').map(word => {
@@ -131,8 +133,8 @@ function row(e, cairn, fault) {
 
 let rows = 0, failed = 0; // of Cairn
 const browser = new Browser();
-await browser.open();
-try {
+
+async function compare() {
   const frameworks = chosen(options.frameworks, Object.keys(PEERS)).filter(framework => {
     if (!installed(framework)) console.log(`${PEERS[framework][0]} is not installed: left out`);
     return installed(framework);
@@ -170,6 +172,19 @@ try {
       }
     }
   }
+}
+
+async function bound() {
+  const page = await browser.context.newPage();
+  await page.goto(`${browser.plain.origin}/bench/browser/page.html`);
+  console.log('| loop | f32x4.mul, f32x4.add | f32x4.relaxed_madd |\n|---|---|---|');
+  for (const { loop, plain, fused } of await page.evaluate(async () => (await import('./bound.js')).measure()))
+    console.log(`| ${loop} | ${plain.toFixed(1)} | ${fused ? fused.toFixed(1) : ''} |`);
+}
+
+await browser.open();
+try {
+  await (options.bound ? bound() : compare());
 } finally {
   await browser.close();
 }
